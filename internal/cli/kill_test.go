@@ -214,7 +214,7 @@ func TestFullDisk(t *testing.T) {
 	if e, ok := errors.AsType[*exec.ExitError](err); !ok || e.ExitCode() != statusUse {
 		t.Errorf("ended with %v", err)
 	}
-	for _, want := range []string{"\nLatency ", "The journal of this run ends early (", "too large); its figures are whole."} {
+	for _, want := range []string{"\nLatency ", "The journal of this run ends early (", "too large); the profile is complete."} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}

@@ -26,6 +26,7 @@ func differing(t *compare.Table) (d tells) {
 }
 
 func (d tells) engine(r *compare.Run) string { return only(d.engines && r.Engine != r.Name, r.Engine) }
+
 func (d tells) target(r *compare.Run) string { return only(d.targets && r.Target != r.Name, r.Target) }
 func (d tells) dtype(r *compare.Run) string  { return only(d.dtypes, r.DType) }
 

@@ -1,8 +1,10 @@
-// Package source says what a source of figures is: something that reports events
-// about a model while it works. [Collect] makes a profile of them, keeps a journal
-// on disk, and turns whatever ends a source early into a profile that says so.
+// Package source defines sources of measurements, which report events about a model while they
+// work.
 //
-// It imports profile and nothing of the sources; these import it.
+// [Collect] builds a profile from the events, keeps a journal on disk, and records in the profile
+// why a source ended early.
+//
+// The package imports profile and none of the sources; they import it.
 package source
 
 import (
@@ -18,15 +20,15 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Sink takes events. [profile.Builder] is one. An error means that the event was
-// refused: the source then ends.
+// Sink receives events. [profile.Builder] is one. An error means that the event was rejected; the
+// source then ends.
 type Sink interface {
 	Send(profile.Event) error
 }
 
-// Source reports what it finds out about a model. The first event describes it;
-// the last one, done, is sent by [Collect] where Run did not. Run returns early with
-// the context's error when that ends.
+// Source reports its measurements of a model. The first event describes the model. The last one,
+// done, is sent by [Collect] if Run did not send it. Run returns early with the context's error
+// when the context ends.
 type Source interface {
 	Run(ctx context.Context, to Sink) error
 }
@@ -37,28 +39,27 @@ type Options struct {
 	Version string
 	// Created is the time of the profile; the zero value means now.
 	Created time.Time
-	// Journal is the file that events are appended to while the source works, ""
-	// for none. It must not exist. Whoever has put the profile elsewhere removes it;
-	// Collect does so only where there is no profile. A file that cannot be
-	// made is an error that wraps [profile.ErrJournal]; one that cannot be written any
-	// more is a finding.
+	// Journal is the file that events are appended to while the source works, "" for none. It
+	// must not exist. The caller removes it after storing the profile elsewhere; Collect removes
+	// it only if there is no profile. A file that cannot be created is an error that wraps
+	// [profile.ErrJournal]. A later write error is a finding.
 	Journal string
 }
 
-// FaultError is a fault of the program in a source, not of the model.
+// FaultError is a bug of the program in a source, not a defect of the model.
 type FaultError struct{ Value any }
 
-// Error gives what the fault said.
+// Error returns the text of the panic.
 func (e *FaultError) Error() string { return fmt.Sprintf("internal error: %v", e.Value) }
 
-// Collect runs a source and returns the profile of its events, nil when it did not
-// describe a model. With an error of the source the profile holds what was sent
-// before and says so. When the context ends the profile says that too, and there is
-// no error; where no model was described, the error is the context's.
+// Collect runs a source and returns the profile of its events, nil if it did not describe a
+// model. If the source fails, the profile holds the events until then and records the error. If
+// the context ends, the profile records that, and the error is nil. If no model was described,
+// the error is the context's.
 //
-// A source that does not end within [Patience] of its context, or the time that it asks for
-// as [Patient], is left to itself: what it sends from then on is refused. One that
-// [Gathers] is waited for longer.
+// A source that does not end within [Patience] after its context, or within the time that it
+// requests as [Patient], is abandoned: its later events are rejected. A source that [Gathers]
+// gets more time.
 func Collect(ctx context.Context, s Source, o Options) (p *profile.Profile, err error) {
 	b := profile.NewBuilder()
 	if o.Journal != "" {
@@ -78,39 +79,39 @@ func Collect(ctx context.Context, s Source, o Options) (p *profile.Profile, err 
 	err = await(ctx, s, t)
 	described, done := t.end()
 	if !done {
-		if e := b.Send(profile.Event{Done: &profile.Done{Incomplete: ended(ctx, err)}}); e != nil && described && err == nil {
+		if e := b.Send(profile.Event{Done: &profile.Done{Incomplete: missingCause(ctx, err)}}); e != nil && described && err == nil {
 			err = e
 		}
 	}
-	if ctx.Err() != nil && described && !lasting(err) {
+	if ctx.Err() != nil && described && !outlivesStop(err) {
 		err = nil
 	}
 	return b.Profile(), err
 }
 
-// lasting reports whether an error says more than that the source was stopped.
-func lasting(err error) bool {
+// outlivesStop reports whether an error matters although the source was stopped.
+func outlivesStop(err error) bool {
 	_, changed := errors.AsType[*mapped.ChangedError](err)
 	return changed
 }
 
-// Patience is how long a source may take to notice that its context has ended. Most
-// need microseconds; some kernels compute for minutes without a look at anything.
+// Patience is the time in which a source must notice that its context has ended. Most need
+// microseconds; some kernels compute for minutes without checking.
 const Patience = 250 * time.Millisecond
 
-// Patient is a source that needs another time: one that waits for a program to end.
+// Patient is a source that needs another time, such as one that waits for a program to end.
 type Patient interface {
 	Source
 	Patience() time.Duration
 }
 
-// LastWord is how long a source may take after its context has ended if it [Gathers]. It
-// needs some tens of milliseconds, unless everything else on the machine wants to run, too.
+// LastWord is the time that a source has after its context has ended if it [Gathers]. It needs
+// some tens of milliseconds, unless the machine is overloaded.
 const LastWord = 10 * time.Second
 
-// Gathers tells a sink that from here on its source only makes figures of what it has found
-// and sends them, or, with false, that it goes on to work that may not notice the end of
-// its context. A source that never says so may be at such work at any time.
+// Gathers tells a sink that from now on its source only computes and sends figures from what it
+// has measured. With false, the source continues with work that may not notice the end of its
+// context. A source that never calls it may do such work at any time.
 func Gathers(to Sink, yes bool) {
 	if s, ok := to.(*stamp); ok {
 		s.gathers.Store(yes)
@@ -119,14 +120,15 @@ func Gathers(to Sink, yes bool) {
 
 type watchKey struct{}
 
-// Watch returns a context for [Collect], and whether one that was stopped waits at the moment
-// for the last figures: a program that is told to end can wait as well, so as not to lose them.
+// Watch returns a context for [Collect], and a function that reports whether a stopped Collect is
+// waiting for the last figures. A program that is told to end can then wait too and not lose
+// them.
 func Watch(ctx context.Context) (watched context.Context, waits func() bool) {
 	n := new(atomic.Int32)
 	return context.WithValue(ctx, watchKey{}, n), func() bool { return n.Load() > 0 }
 }
 
-// await runs a source until it ends, or until it should have.
+// await runs a source until it ends, or until its time after the context's end is over.
 func await(ctx context.Context, s Source, to *stamp) error {
 	done := make(chan error, 1)
 	go func() { done <- run(ctx, s, to) }()
@@ -159,7 +161,7 @@ func await(ctx context.Context, s Source, to *stamp) error {
 	}
 }
 
-// run keeps a fault in a source from ending the program.
+// run converts a panic of a source into an error.
 func run(ctx context.Context, s Source, to Sink) (err error) {
 	defer func() {
 		if e := recover(); e != nil {
@@ -169,9 +171,8 @@ func run(ctx context.Context, s Source, to Sink) (err error) {
 	return s.Run(ctx, to)
 }
 
-// ended says why a source ended without a last word, nothing when it simply was
-// done.
-func ended(ctx context.Context, err error) []profile.Missing {
+// missingCause returns why a source ended without a done event, nothing if it completed.
+func missingCause(ctx context.Context, err error) []profile.Missing {
 	if ctx.Err() != nil {
 		m := profile.Missing{Cause: profile.ByCancel}
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -188,8 +189,7 @@ func ended(ctx context.Context, err error) []profile.Missing {
 	return nil
 }
 
-// stamp puts time and version on the description, so that every source's profile
-// has them.
+// stamp adds time and version to the description, so that every source's profile has them.
 type stamp struct {
 	to *profile.Builder
 	o  Options
@@ -200,7 +200,7 @@ type stamp struct {
 	gathers atomic.Bool // see [Gathers]
 }
 
-// end refuses everything that comes later and says what came until then.
+// end rejects all later events and returns which events came until then.
 func (s *stamp) end() (described, done bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -228,10 +228,10 @@ func (s *stamp) Send(e profile.Event) error {
 	}
 	err := s.to.Send(e)
 	if errors.Is(err, profile.ErrJournal) {
-		// The event was taken. A disk that is full is no reason to lose the run.
+		// The event was accepted. A full disk is no reason to lose the run.
 		err = s.to.Send(profile.Event{Found: &profile.Finding{
 			ID: profile.JournalShort, Severity: profile.Info,
-			Text: fmt.Sprintf("The journal of this run ends early (%s); its figures are whole.", strings.TrimPrefix(err.Error(), profile.ErrJournal.Error()+": "+s.o.Journal+": ")),
+			Text: fmt.Sprintf("The journal of this run ends early (%s); the profile is complete.", strings.TrimPrefix(err.Error(), profile.ErrJournal.Error()+": "+s.o.Journal+": ")),
 		}})
 	}
 	if err == nil {

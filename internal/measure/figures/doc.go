@@ -1,4 +1,4 @@
-// Package figures makes figures of runs that internal/measure/loop timed, whoever ran them: of the
-// whole model, with intervals that hold for repeated runs; whether they can be relied upon;
-// how passes and layers agree; what takes most time.
+// Package figures derives figures from runs timed by internal/measure/loop, for any engine:
+// figures of the whole model with confidence intervals for repeated runs, measurement quality,
+// agreement of passes and layers, and the slowest layers.
 package figures

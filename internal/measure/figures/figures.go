@@ -16,8 +16,8 @@ func sortedCopy(s []float64) []float64 {
 	return s
 }
 
-// Blocked puts the interval that comes from blocks of a series, in order of time, around
-// the metric's median, nil where there are too few.
+// Blocked sets the metric's confidence interval around its median from blocks of a time series,
+// nil if there are too few.
 func Blocked(m *profile.Metric, series []float64) *profile.Metric {
 	if m == nil || m.Median == nil {
 		return m
@@ -25,21 +25,21 @@ func Blocked(m *profile.Metric, series []float64) *profile.Metric {
 	m.CI95 = nil
 	if r, ok := stats.Repeated(series, processSpread); ok {
 		half := (r.High - r.Low) / 2
-		// No median is below the least sample.
+		// No median is below the smallest sample.
 		m.CI95 = &[2]float64{max(*m.Min, *m.Median-half), *m.Median + half}
 	}
 	return m
 }
 
-// distance is how far from reference speed the machine was in one of ten groups, as a
-// logarithm: where it was once a repeated run may be all the time, and the further it
-// is, the less sure is what an inference would take at reference speed.
-func distance(speeds []float64) float64 {
+// speedDistance returns how far from reference speed the machine was in one of ten groups, as a
+// logarithm. A repeated run may have that speed all the time, and the further it is, the less
+// certain is the time of an inference at reference speed.
+func speedDistance(speeds []float64) float64 {
 	low, high := deciles(speeds)
 	return max(math.Abs(math.Log(low)), math.Abs(math.Log(high)))
 }
 
-// Whole lists the figures of the whole model that the groups of runs give beside the
+// Whole returns the figures of the whole model that follow from groups of runs in addition to the
 // latency, by key.
 func Whole(res *loop.Result) map[string]*profile.Metric {
 	out := map[string]*profile.Metric{}
@@ -56,7 +56,7 @@ func Whole(res *loop.Result) map[string]*profile.Metric {
 			how = "time"
 		}
 		m := profile.Summarize(profile.Measured, at, how+" of groups of plain runs, divided by that of the reference loop beside them")
-		floor := math.Hypot(processSpread, exponentSpread*distance(speeds))
+		floor := math.Hypot(processSpread, exponentSpread*speedDistance(speeds))
 		m.CI95 = nil
 		if r, ok := stats.Repeated(at, floor); ok {
 			m.Typical, m.CI95 = new(r.Middle), &[2]float64{max(0, r.Low), r.High}
@@ -64,7 +64,7 @@ func Whole(res *loop.Result) map[string]*profile.Metric {
 		}
 		put("reference_latency_s", m)
 	}
-	if calm := res.Undisturbed(); len(calm) >= leastUndisturbed {
+	if calm := res.Undisturbed(); len(calm) >= minUndisturbed {
 		put("undisturbed_latency_s", Blocked(profile.Summarize(profile.Measured, calm, "plain runs of groups in which no other program had the processor"), calm))
 	}
 	work := res.Processor()
@@ -72,7 +72,7 @@ func Whole(res *loop.Result) map[string]*profile.Metric {
 	return out
 }
 
-// Kept is all samples, or as many as a profile keeps by default.
+// Kept returns all samples, or as many as a profile keeps by default.
 func Kept(samples []float64, all bool) []float64 {
 	if all || len(samples) <= profile.KeptSamples {
 		return samples
@@ -85,7 +85,7 @@ func Kept(samples []float64, all bool) []float64 {
 	return values
 }
 
-// Latency is the time of an inference by the plain pass, nil without one.
+// Latency returns the time of an inference in the plain pass, nil without one.
 func Latency(res *loop.Result) *profile.Metric {
 	how := "plain pass"
 	if res.Batch > 1 {
@@ -98,7 +98,7 @@ func Latency(res *loop.Result) *profile.Metric {
 	return Blocked(m, res.Plain)
 }
 
-// Reconcile completes sums of an instrumented inference with what both passes took, nil where
+// Reconcile completes the sums of an instrumented inference with the times of both passes, nil if
 // one of them is missing.
 func Reconcile(res *loop.Result, sums *profile.Reconcile) *profile.Reconcile {
 	if len(res.Profiled) == 0 || len(res.Plain) == 0 || sums == nil {

@@ -12,38 +12,37 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// worthSaying is the part of an inference above which instruments or gaps are
+// minReported is the fraction of an inference above which profiling overhead or gaps are
 // reported.
-const worthSaying = 0.01
+const minReported = 0.01
 
-// overhead reports what the instruments add, where that is more than chance, and what
-// lies between operators. What makes times uncertain is said once, by the verdict: see
-// [trust].
+// overhead reports significant profiling overhead and time between operators. Reasons for
+// uncertain times are reported once, with the verdict: see [Trust].
 func overhead(r *profile.Reconcile) []profile.Finding {
 	if r == nil || !(*r.WallS > 0) || !(*r.PlainS > 0) {
 		return nil
 	}
 	var out []profile.Finding
-	if g := *r.GapsS / *r.WallS; g > worthSaying {
-		out = append(out, Finding("reconcile.gaps", profile.Info, nil, "%.1f %% of the time lies between operators: in so short an inference, starting it and reading the clock count.", 100*g))
+	if g := *r.GapsS / *r.WallS; g > minReported {
+		out = append(out, Finding("reconcile.gaps", profile.Info, nil, "%.1f %% of the time is between operators: start-up and clock reads matter in so short an inference.", 100*g))
 	}
 	o := r.OverheadS
 	if o == nil || o.CI95 == nil || o.CI95[0] <= 0 && o.CI95[1] >= 0 {
 		return out
 	}
 	cost := *o.Median
-	if part := math.Abs(cost) / *r.PlainS; part > worthSaying {
+	if part := math.Abs(cost) / *r.PlainS; part > minReported {
 		than := "longer"
 		if cost < 0 {
 			than = "less"
 		}
-		out = append(out, Finding("reconcile.overhead", profile.Warning, nil, "Instrumented inferences took %.3g %% %s than plain ones (%s): totals are from plain ones, shares from instrumented ones.", 100*part, than, short(math.Abs(cost))))
+		out = append(out, Finding("reconcile.overhead", profile.Warning, nil, "Profiled inferences took %.3g %% %s than plain ones (%s). Totals are from plain runs, shares from profiled runs.", 100*part, than, formatTime(math.Abs(cost))))
 	}
 	return out
 }
 
-// short writes a time with three digits.
-func short(seconds float64) string {
+// formatTime formats a time with three digits.
+func formatTime(seconds float64) string {
 	d := time.Duration(seconds * 1e9)
 	for step := time.Second; step > 1; step /= 10 {
 		if d >= 100*step {
@@ -58,8 +57,8 @@ func short(seconds float64) string {
 	return s
 }
 
-// shared returns the layers with their shares of the time.
-func shared(ls []profile.Layer) []profile.Layer {
+// withShares returns the layers with their shares of the time.
+func withShares(ls []profile.Layer) []profile.Layer {
 	out := slices.Clone(ls)
 	var sum float64
 	for i := range out {
@@ -74,7 +73,7 @@ func shared(ls []profile.Layer) []profile.Layer {
 	return out
 }
 
-// dominant names the operators, and the few layers, that take most time.
+// dominant names the operators, and the few layers, that take the most time.
 func dominant(p *profile.Profile) []profile.Finding {
 	timed := p.Select(func(l *profile.Layer) bool { return l.Share != nil })
 	if len(timed) < 2 {
@@ -117,12 +116,12 @@ func dominant(p *profile.Profile) []profile.Finding {
 	return append(out, Finding("time.layers", profile.Info, Indices(timed[:n]), "%s of %d %s up %.0f %% of the time: %s.", Plural(n, "layer"), len(timed), verb, 100*half, strings.Join(names, ", ")))
 }
 
-// Finding makes one remark.
+// Finding makes one finding.
 func Finding(id string, sev profile.Severity, layers []int64, format string, args ...any) profile.Finding {
 	return profile.Finding{ID: id, Severity: sev, Text: fmt.Sprintf(format, args...), Layers: layers}
 }
 
-// Operator names a layer's operator with its domain.
+// Operator returns a layer's operator with its domain.
 func Operator(l *profile.Layer) string {
 	if l.Domain == "" {
 		return l.Op
@@ -130,7 +129,7 @@ func Operator(l *profile.Layer) string {
 	return l.Domain + ":" + l.Op
 }
 
-// Indices are those of layers.
+// Indices returns the indices of layers.
 func Indices(ls profile.Layers) []int64 {
 	out := make([]int64, len(ls))
 	for i, l := range ls {
@@ -139,7 +138,7 @@ func Indices(ls profile.Layers) []int64 {
 	return out
 }
 
-// Plural counts things for people: "1 layer", "2 layers".
+// Plural formats a count: "1 layer", "2 layers".
 func Plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -147,9 +146,9 @@ func Plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// Findings says what takes most time, what lies between layers and what the instruments cost.
+// Findings reports the slowest operators and layers, time between layers and profiling overhead.
 func Findings(p *profile.Profile) []profile.Finding {
 	q := *p
-	q.Layers = shared(p.Layers)
+	q.Layers = withShares(p.Layers)
 	return slices.Concat(dominant(&q), overhead(q.Reconcile))
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// TestOverheadFindings: the instruments are worth a word only where their cost is more
-// than chance and more than a hundredth; gaps are never a warning.
+// TestOverheadFindings: profiling overhead is reported only if it is significant and above one
+// per cent; gaps are never a warning.
 func TestOverheadFindings(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -22,7 +22,7 @@ func TestOverheadFindings(t *testing.T) {
 		{"certain and small", 1e-3, 1e-3, 0, 4e-6, 5e-6, 6e-6, nil},
 		{"certain", 1e-4, 2.72e-4, 0, 1.6e-4, 1.72e-4, 1.8e-4, []string{"reconcile.overhead warning took 172 % longer than plain ones (172 µs)"}},
 		{"faster for certain", 1e-3, 0.5e-3, 0, -6e-4, -5e-4, -4e-4, []string{"reconcile.overhead warning took 50 % less than plain ones (500 µs)"}},
-		{"gaps", 1e-5, 1e-5, 2e-6, -1e-7, 0, 1e-7, []string{"reconcile.gaps info 20.0 % of the time lies between operators"}},
+		{"gaps", 1e-5, 1e-5, 2e-6, -1e-7, 0, 1e-7, []string{"reconcile.gaps info 20.0 % of the time is between operators"}},
 	} {
 		r := &profile.Reconcile{
 			PlainS: &tt.plain, ProfiledS: &tt.wall, WallS: &tt.wall, OperatorsS: new(tt.wall - tt.gaps), GapsS: &tt.gaps,

@@ -85,14 +85,14 @@ func TestShared(t *testing.T) {
 		return ls
 	}
 	ls := timed(1, -1, 3)
-	got := shared(ls)
+	got := withShares(ls)
 	if *got[0].Share != 0.25 || got[1].Share != nil || *got[2].Share != 0.75 || ls[0].Share != nil {
 		t.Errorf("shares %v, %v, %v", got[0].Share, got[1].Share, got[2].Share)
 	}
-	if small := shared(timed(0.001, 0.003)); *small[0].Share != 0.25 || *small[1].Share != 0.75 {
+	if small := withShares(timed(0.001, 0.003)); *small[0].Share != 0.25 || *small[1].Share != 0.75 {
 		t.Errorf("shares of milliseconds %v, %v", *small[0].Share, *small[1].Share)
 	}
-	for _, l := range shared(timed(0, 0)) {
+	for _, l := range withShares(timed(0, 0)) {
 		if l.Share != nil {
 			t.Errorf("a share %v of nothing", *l.Share)
 		}
@@ -104,13 +104,13 @@ func TestShortTimes(t *testing.T) {
 	for v, want := range map[float64]string{
 		1.2345: "1.23 s", 12.345: "12.3 s", 123.45: "2m3s", 0.9999: "1 s", 0.12345: "123 ms", 0.012345: "12.3 ms", 172.4e-6: "172 µs", 1.2345e-6: "1.23 µs", 9e-9: "9 ns", 0: "0 s",
 	} {
-		if got := short(v); got != want {
+		if got := formatTime(v); got != want {
 			t.Errorf("%v s: %q, want %q", v, got, want)
 		}
 	}
 }
 
-// The limits of what is worth saying are exceeded, not met.
+// TestOverheadLimits: the reporting limits must be exceeded, not only met.
 func TestOverheadLimits(t *testing.T) {
 	t.Parallel()
 	say := func(gaps, cost, low, high float64) int {
@@ -126,7 +126,7 @@ func TestOverheadLimits(t *testing.T) {
 		{0.011, 0, -1, 1, 1},
 		{0, 0.01, 0.005, 0.02, 0},
 		{0, 0.011, 0.005, 0.02, 1},
-		{0, 0.5, 0, 1, 0},   // an interval that begins at nothing
+		{0, 0.5, 0, 1, 0},   // an interval that begins at zero
 		{0, -0.5, -1, 0, 0}, // or ends there
 		{0, -0.5, -1, -0.001, 1},
 		{0.5, 0.5, 0.4, 0.6, 2},
@@ -204,7 +204,7 @@ func TestWholeFigures(t *testing.T) {
 	}
 }
 
-// TestDoubtLimits meets limits exactly, or passes them by little.
+// TestDoubtLimits meets limits exactly, or exceeds them slightly.
 func TestDoubtLimits(t *testing.T) {
 	t.Parallel()
 	type spoil func(p *profile.Profile, res *loop.Result)
@@ -270,24 +270,24 @@ func TestQuoteOfFair(t *testing.T) {
 	few := func(v profile.Verdict) *profile.Trust {
 		return &profile.Trust{Verdict: v, Doubts: []profile.Doubt{{Code: profile.DoubtFewRuns, Verdict: v}}}
 	}
-	if got := quote(p, few(profile.Fair)); got != "latency_s" {
+	if got := recommended(p, few(profile.Fair)); got != "latency_s" {
 		t.Errorf("fair, nothing else: %q", got)
 	}
 	if err := p.Totals.Set("processor_s", profile.Value(profile.Measured, 1, "")); err != nil {
 		t.Fatal(err)
 	}
-	if got := quote(p, few(profile.Fair)); got != "processor_s" {
+	if got := recommended(p, few(profile.Fair)); got != "processor_s" {
 		t.Errorf("fair with processor time: %q", got)
 	}
-	if got := quote(p, few(profile.Unreliable)); got != "" {
+	if got := recommended(p, few(profile.Unreliable)); got != "" {
 		t.Errorf("too few: %q", got)
 	}
-	if got := quote(p, &profile.Trust{Verdict: profile.Unreliable, Doubts: []profile.Doubt{{Code: profile.DoubtSpread, Verdict: profile.Unreliable}}}); got != "processor_s" {
+	if got := recommended(p, &profile.Trust{Verdict: profile.Unreliable, Doubts: []profile.Doubt{{Code: profile.DoubtSpread, Verdict: profile.Unreliable}}}); got != "processor_s" {
 		t.Errorf("wild: %q", got)
 	}
 }
 
-// The half of the interval around the latency, as a part of it, is a doubt.
+// TestIntervalDoubt: half of the latency's interval, as a fraction of the latency, is judged.
 func TestIntervalDoubt(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -305,7 +305,7 @@ func TestIntervalDoubt(t *testing.T) {
 		p, res := calm(40)
 		p.Totals.Latency = &profile.Metric{Kind: profile.Measured, Median: c.median, CI95: c.ci}
 		var d quality.Doubts
-		series(&d, p, res)
+		judgeSeries(&d, p, res)
 		at := slices.IndexFunc(d, func(x profile.Doubt) bool { return x.Code == profile.DoubtInterval })
 		if (at >= 0) != (c.want != "") || at >= 0 && d[at].Verdict != c.want {
 			t.Errorf("median %v, interval %v: %+v, want %q", c.median, c.ci, d, c.want)

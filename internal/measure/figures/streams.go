@@ -10,14 +10,14 @@ import (
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
-// Limits of what is said about streams.
+// Limits for findings about streams.
 const (
-	fairStreams  = 0.8  // what the slowest computes beside the fastest
-	lateWorth    = 0.01 // part of the inferences that are late
-	scalesHardly = 1.1  // times the throughput of one inference after the other
+	fairStreams  = 0.8  // throughput of the slowest stream relative to the fastest
+	minLateShare = 0.01 // fraction of late inferences
+	minScaling   = 1.1  // times the throughput of sequential inferences
 )
 
-// Streams lists the figures of streams, by key.
+// Streams returns the figures of streams, by key.
 func Streams(res *loadgen.Result) map[string]*profile.Metric {
 	out := map[string]*profile.Metric{}
 	value := func(key string, v float64, how string) {
@@ -35,11 +35,10 @@ func Streams(res *loadgen.Result) map[string]*profile.Metric {
 	}
 	if res.Inferences > 0 {
 		value("inferences_per_s", res.PerSecond, fmt.Sprintf("%d streams over %.3g s in which all ran", len(res.Streams), res.Window))
-		repeatable(out["inferences_per_s"], res.Rates)
+		setInterval(out["inferences_per_s"], res.Rates)
 		value("loaded_processor_s", res.Busy/res.PerSecond, "processor time of the process divided by the inferences")
 	}
-	// Streams are series of their own: the interval is that of the least steady one only where
-	// there is one.
+	// Each stream is a separate time series: an interval follows only from a single stream.
 	samples := res.Samples
 	if len(res.Streams) > 1 {
 		samples = nil
@@ -56,9 +55,9 @@ func Streams(res *loadgen.Result) map[string]*profile.Metric {
 	return out
 }
 
-// repeatable puts the interval that a repeated run falls into around a throughput, from those of parts of
-// the window in order of time; none where there are too few.
-func repeatable(m *profile.Metric, parts []float64) {
+// setInterval sets the confidence interval of a throughput for a repeated run, from the
+// throughputs of parts of the window in chronological order; none if there are too few.
+func setInterval(m *profile.Metric, parts []float64) {
 	if m == nil || m.Median == nil {
 		return
 	}
@@ -71,7 +70,7 @@ func repeatable(m *profile.Metric, parts []float64) {
 	m.Method += fmt.Sprintf("; interval for a repeated run, from %d parts of that time", r.Blocks)
 }
 
-// Cold is the time of cold inferences, nil for none.
+// Cold returns the time of cold inferences, nil if there are none.
 func Cold(res *loadgen.Result, how string) *profile.Metric {
 	m := profile.FromSummary(profile.Measured, res.Latency, how)
 	if m == nil {
@@ -80,8 +79,8 @@ func Cold(res *loadgen.Result, how string) *profile.Metric {
 	return Blocked(m, res.Samples)
 }
 
-// StreamLanes adds a lane for each stream, with times from zero on, in nanoseconds of the
-// clock that the streams were timed with. What ran before zero is left out.
+// StreamLanes adds a lane for each stream to a timeline. zero is time 0 in nanoseconds of the
+// clock that timed the streams. Earlier inferences are omitted.
 func StreamLanes(t *timeline.Timeline, res *loadgen.Result, zero int64) {
 	name := int32(-1)
 	for i := range res.Streams {
@@ -104,7 +103,7 @@ func StreamLanes(t *timeline.Timeline, res *loadgen.Result, zero int64) {
 	}
 }
 
-// ColdFindings compares a cold inference, whose time stands under a key, with a warm one. what is
+// ColdFindings compares a cold inference, whose time has the given key, with a warm one. what is
 // the beginning of a sentence about that time.
 func ColdFindings(p *profile.Profile, key, what string) []profile.Finding {
 	warm, ok := p.Totals.Latency.Best()
@@ -113,37 +112,37 @@ func ColdFindings(p *profile.Profile, key, what string) []profile.Finding {
 		return nil
 	}
 	if p.Trust != nil && p.Trust.Verdict == profile.Unreliable {
-		return nil // the warm time cannot be relied upon
+		return nil // the warm time is unreliable
 	}
-	return []profile.Finding{Finding("time.cold", profile.Info, nil, "%s %s, %.3g times as long as a warm one.", what, short(*m.Median), *m.Median/warm)}
+	return []profile.Finding{Finding("time.cold", profile.Info, nil, "%s %s, %.3g times as long as a warm one.", what, formatTime(*m.Median), *m.Median/warm)}
 }
 
-// StreamFindings says what streams did to throughput and times. p has the figures of one
-// inference after the other, cpus is the number of processors, 0 where that is not known.
+// StreamFindings compares throughput and latency under load with single inferences. p has the
+// figures of sequential inferences; cpus is the number of processors, 0 if unknown.
 func StreamFindings(p *profile.Profile, res *loadgen.Result, threads, cpus int) []profile.Finding {
 	var out []profile.Finding
 	n := len(res.Streams)
-	// What cannot be relied upon is not compared.
+	// Unreliable figures are not compared.
 	sure := p.Trust == nil || p.Trust.Verdict != profile.Unreliable
 	alone, ok := p.Totals.Latency.Best()
 	if ok && sure && alone > 0 && n > 1 && len(res.Samples) > 0 && res.Response.N == 0 && res.PerSecond > 0 {
 		times, longer := res.PerSecond*alone, res.Latency.Median/alone
 		severity, hardly := profile.Info, ""
-		if times < scalesHardly {
-			severity, hardly = profile.Warning, " More streams only make each inference wait."
+		if times < minScaling {
+			severity, hardly = profile.Warning, " Additional streams only add waiting time."
 		}
-		out = append(out, Finding("streams.scaling", severity, nil, "%d streams compute %.3g times as many inferences a second as one after the other; each takes %.3g times as long.%s", n, times, longer, hardly))
+		out = append(out, Finding("streams.scaling", severity, nil, "%d streams: %.3g times the throughput of sequential inferences, at %.3g times the latency.%s", n, times, longer, hardly))
 	}
 	if f := res.Fairness; f < fairStreams { // not for NaN
-		out = append(out, Finding("streams.unfair", profile.Warning, nil, "The slowest stream computed %.0f %% of what the fastest one did: times of all streams together are a mixture.", 100*f))
+		out = append(out, Finding("streams.unfair", profile.Warning, nil, "The slowest stream completed %.0f %% as many inferences as the fastest: latencies over all streams are a mixture.", 100*f))
 	}
 	if used := n * threads; cpus > 0 && used > cpus && n > 1 {
-		out = append(out, Finding("streams.crowded", profile.Info, nil, "%s of %s share %s: streams wait for each other.", Plural(n, "stream"), Plural(threads, "thread"), Plural(cpus, "processor")))
+		out = append(out, Finding("streams.crowded", profile.Info, nil, "%s of %s on %s: oversubscribed, streams wait for each other.", Plural(n, "stream"), Plural(threads, "thread"), Plural(cpus, "processor")))
 	}
 	if res.Unstarted > 0 {
-		out = append(out, Finding("rate.unstarted", profile.Warning, nil, "Of %d inferences that were due %d had not begun at the end: the streams manage %.4g a second, and waiting times grow for as long as the load lasts.", res.Due, res.Unstarted, res.PerSecond))
-	} else if res.Due > 0 && float64(res.Late) > lateWorth*float64(res.Due) {
-		out = append(out, Finding("rate.late", profile.Info, nil, "Of %d inferences %d were due before a stream was free.", res.Due, res.Late))
+		out = append(out, Finding("rate.unstarted", profile.Warning, nil, "Overload: of %d scheduled inferences %d had not started at the end. The streams achieve %.4g per second, so that waiting times keep growing.", res.Due, res.Unstarted, res.PerSecond))
+	} else if res.Due > 0 && float64(res.Late) > minLateShare*float64(res.Due) {
+		out = append(out, Finding("rate.late", profile.Info, nil, "Of %d inferences, %d were scheduled before a stream was free.", res.Due, res.Late))
 	}
 	unsteady := 0
 	for i := range res.Streams {
@@ -152,7 +151,7 @@ func StreamFindings(p *profile.Profile, res *loadgen.Result, threads, cpus int) 
 		}
 	}
 	if unsteady > 0 {
-		out = append(out, Finding("streams.unsteady", profile.Warning, nil, "The times of %s of %d changed in the course of the window: another run may show other figures under load.", Plural(unsteady, "stream"), n))
+		out = append(out, Finding("streams.unsteady", profile.Warning, nil, "Latencies of %s of %d drifted during the window: the figures under load may not be reproducible.", Plural(unsteady, "stream"), n))
 	}
 	return out
 }

@@ -34,14 +34,14 @@ func TestStreams(t *testing.T) {
 	if len(got) != 4 {
 		t.Errorf("%d figures: %v", len(got), got)
 	}
-	// All that is told stands in the table, as a figure of the whole model.
+	// Every figure is in the table of quantities, as a figure of the whole model.
 	for key := range got {
 		if q, ok := profile.Lookup(key); !ok || !q.Model {
 			t.Errorf("%s: %+v", key, q)
 		}
 	}
 	p := &profile.Profile{Totals: profile.Totals{Latency: profile.Value(profile.Measured, 0.007, "")}}
-	// 150 a second are 1.05 times 1/7 ms.
+	// 150 per second are 1.05 times 1/7 ms.
 	fs := StreamFindings(p, res, 2, 2)
 	if s := ids(fs); len(s) != 3 || s[0] != "streams.scaling" || fs[0].Severity != profile.Warning || s[1] != "streams.unfair" || s[2] != "streams.crowded" {
 		t.Errorf("%+v", fs)
@@ -82,7 +82,7 @@ func TestRate(t *testing.T) {
 	if s := ids(StreamFindings(&profile.Profile{}, res, 1, 1)); len(s) != 1 || s[0] != "rate.late" {
 		t.Errorf("%v", s)
 	}
-	// Stopped before the window: nothing is said.
+	// Stopped before the window opened: no figures.
 	nan := math.NaN()
 	none := stats.Summarize(nil)
 	if got := Streams(&loadgen.Result{Window: nan, PerSecond: nan, Fairness: nan, Busy: nan, Latency: none, Response: none, Waiting: none}); len(got) != 0 {
@@ -105,7 +105,8 @@ func TestCold(t *testing.T) {
 	}
 }
 
-// A throughput has the interval that a repeated run falls into, from parts of the window.
+// TestThroughputInterval: a throughput has the confidence interval of a repeated run, from parts
+// of the window.
 func TestThroughputInterval(t *testing.T) {
 	t.Parallel()
 	streams := func(parts ...float64) *profile.Metric {
@@ -114,8 +115,9 @@ func TestThroughputInterval(t *testing.T) {
 			Streams: make([]loadgen.Stream, 2), Window: 1, Inferences: 100, PerSecond: 100, Rates: parts, Fairness: math.NaN(), Busy: math.NaN(), Latency: none, Response: none, Waiting: none,
 		})["inferences_per_s"]
 	}
-	// Three parts with a standard deviation of 10 and no correlation of neighbours; Student's quantile of two
-	// degrees of freedom, 0.5 % by which processes differ, and both runs have the error.
+	// Three parts with a standard deviation of 10 and no correlation of neighbours; Student's
+	// quantile of two degrees of freedom, 0.5 % by which processes differ, and both runs have the
+	// error.
 	half := math.Sqrt2 * math.Hypot(4.302653*10/math.Sqrt(3), 1.959964*0.5)
 	m := streams(100, 110, 90)
 	if m == nil || *m.Median != 100 || m.CI95 == nil || !(math.Abs(m.CI95[0]-(100-half)) <= 1e-9) || !(math.Abs(m.CI95[1]-(100+half)) <= 1e-9) {
@@ -124,7 +126,7 @@ func TestThroughputInterval(t *testing.T) {
 	if err := m.Validate(); err != nil {
 		t.Error(err)
 	}
-	// No throughput is below nothing.
+	// A throughput is never negative.
 	if m := streams(10, 190, 100); m.CI95 == nil || m.CI95[0] != 0 {
 		t.Errorf("%+v", m.CI95)
 	}

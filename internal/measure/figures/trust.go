@@ -9,60 +9,61 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Limits of the verdicts about a computer, as docs/reference/measurement-quality.md states them beside those of
-// internal/measure/quality: above the first a latency is fair, above the second it is not to be used.
-// Parts of the time where nothing else stands there.
+// Limits of the verdicts about a computer, as in docs/reference/measurement-quality.md, in addition to those of
+// internal/measure/quality: above the first a latency is fair, above the second it is unreliable.
+// Fractions of the time unless stated otherwise.
 const (
 	fairSpeed, badSpeed         = 0.1, .5   // spread of the speed between its deciles
-	fairWaiting, badWaiting     = 0.02, .1  // without a processor
-	fairStolen, badStolen       = 0.01, .05 // taken by the hypervisor
-	fairInstruments             = 0.25      // added by the instruments
-	fairReconcile, badReconcile = 0.1, .25  // between sum of the layers and plain runs
+	fairWaiting, badWaiting     = 0.02, .1  // fraction of the time waiting for a processor
+	fairStolen, badStolen       = 0.01, .05 // stolen by the hypervisor
+	fairInstruments             = 0.25      // profiling overhead
+	fairReconcile, badReconcile = 0.1, .25  // difference of the layers' sum and plain runs
 	fairBusy                    = 0.5       // load average per processor before the runs
 )
 
-// leastUndisturbed is the number of undisturbed runs from which their time is offered.
-const leastUndisturbed = 10
+// minUndisturbed is the minimum number of undisturbed runs for which their time is recommended.
+const minUndisturbed = 10
 
-// Errors of a time at reference speed that no run shows, as standard deviations:
-// what differs between processes on a machine at rest, a part of the time, and by how
-// much the exponent with which inferences follow the reference loop differs from one.
-// Both are what bench/repeat found over its six networks.
+// Errors of a normalised time that no run shows, as standard deviations: the difference between
+// processes on an idle machine, as a fraction of the time, and the deviation from one of the
+// exponent with which inferences follow the reference loop. Both were determined by bench/repeat
+// over its six networks.
 const (
 	processSpread  = 0.005
 	exponentSpread = 0.08
 )
 
-// Trust judges a run, whose threads were to be bound where pin says so. The figures of
-// the totals are in place.
+// Trust judges a run, whose threads were to be pinned if pin is set. The totals must be set
+// already.
 func Trust(p *profile.Profile, res *loop.Result, pin bool) *profile.Trust {
 	if len(res.Plain) == 0 {
 		return nil
 	}
 	var d quality.Doubts
-	series(&d, p, res)
-	computer(&d, p, res, pin)
-	agreement(&d, p)
+	judgeSeries(&d, p, res)
+	judgeMachine(&d, p, res, pin)
+	judgeAgreement(&d, p)
 	t := profile.NewTrust(d)
 	t.Interval = profile.OfRepeats
 	steady := res.Stability.Steady != nil && *res.Stability.Steady
-	// A guest's speed is its host's to set: a run does not show what another would meet.
+	// The host determines the speed of a virtual machine: a run does not show what another one
+	// would get.
 	if !steady || t.Verdict != profile.Good || p.Host != nil && p.Host.Virtual != "" {
 		t.Interval = profile.OfThisRun
 	}
 	if r, ok := stats.Repeated(res.Plain, 0); ok {
 		t.Blocks = new(int64(r.Blocks))
 	}
-	t.Quote = quote(p, t)
+	t.Quote = recommended(p, t)
 	return t
 }
 
-// quote names the figure to quote.
-func quote(p *profile.Profile, t *profile.Trust) string {
+// recommended returns the key of the recommended figure.
+func recommended(p *profile.Profile, t *profile.Trust) string {
 	if t.Verdict == profile.Good {
 		return "latency_s"
 	}
-	// Too few runs are too few of any kind.
+	// Too few runs are too few for any figure.
 	for _, d := range t.Doubts {
 		if d.Code == profile.DoubtFewRuns && d.Verdict == profile.Unreliable {
 			return ""
@@ -79,8 +80,8 @@ func quote(p *profile.Profile, t *profile.Trust) string {
 	return ""
 }
 
-// series judges the times themselves.
-func series(d *quality.Doubts, p *profile.Profile, res *loop.Result) {
+// judgeSeries judges the times themselves.
+func judgeSeries(d *quality.Doubts, p *profile.Profile, res *loop.Result) {
 	d.Series(p.Totals.Latency, len(res.Plain), &res.Stability)
 	if s := res.Speeds(loop.ReferenceRound); len(s) >= quality.FewRuns {
 		low, high := deciles(s)
@@ -92,8 +93,8 @@ func series(d *quality.Doubts, p *profile.Profile, res *loop.Result) {
 	}
 }
 
-// computer judges what the machine did meanwhile.
-func computer(d *quality.Doubts, p *profile.Profile, res *loop.Result, pin bool) {
+// judgeMachine judges the state of the machine during the runs.
+func judgeMachine(d *quality.Doubts, p *profile.Profile, res *loop.Result, pin bool) {
 	if pin && !res.Pinned {
 		*d = append(*d, profile.Doubt{Code: profile.DoubtNotPinned, Verdict: profile.Fair})
 	}
@@ -101,9 +102,9 @@ func computer(d *quality.Doubts, p *profile.Profile, res *loop.Result, pin bool)
 	if h == nil {
 		return
 	}
-	took := took(res)
+	took := totalTime(res)
 	if h.WatchedS != nil {
-		took = *h.WatchedS // the counters are those of this time, of which short runs are a small part
+		took = *h.WatchedS // the counters cover this time, of which short runs are a small part
 	}
 	if h.StolenS != nil && took > 0 {
 		d.Above(profile.DoubtStolen, *h.StolenS/took, fairStolen, badStolen)
@@ -119,7 +120,7 @@ func computer(d *quality.Doubts, p *profile.Profile, res *loop.Result, pin bool)
 		d.Add(profile.DoubtQuota, v, *s, 0)
 	}
 	if s := h.Before; s != nil && s.LoadAverage != nil && h.CPUs != nil && *h.CPUs > 0 {
-		// The runs themselves show what the load did to them: this alone spoils nothing.
+		// The runs show the effect of the load: it does not lower the verdict by itself.
 		if load := *s.LoadAverage / float64(*h.CPUs); load > fairBusy {
 			d.Add(profile.DoubtBusy, profile.Good, load, fairBusy)
 		}
@@ -135,24 +136,24 @@ func computer(d *quality.Doubts, p *profile.Profile, res *loop.Result, pin bool)
 	}
 }
 
-// took is the time of all runs.
-func took(res *loop.Result) float64 {
+// totalTime returns the time of all runs.
+func totalTime(res *loop.Result) float64 {
 	return stats.Sum(res.Plain)*float64(res.Batch) + stats.Sum(res.Profiled)
 }
 
-// agreement judges how the passes and the layers agree, and what is missing.
-func agreement(d *quality.Doubts, p *profile.Profile) {
+// judgeAgreement judges the agreement of passes and layers, and missing layers.
+func judgeAgreement(d *quality.Doubts, p *profile.Profile) {
 	d.Layers(p)
 	r := p.Reconcile
 	if r == nil || *r.PlainS <= 0 {
 		return
 	}
-	// Only what is significant: the interval leaves out zero.
+	// Only if significant: the interval excludes zero.
 	o := r.OverheadS
 	if o != nil && o.CI95 != nil && o.CI95[0] > 0 {
 		d.Above(profile.DoubtInstruments, *o.Median / *r.PlainS, fairInstruments, 0)
 	} else if diff := math.Abs(*r.WallS / *r.PlainS - 1); diff > 0 {
-		// The instruments do not explain it: other programs do.
+		// Profiling overhead does not explain it: other programs do.
 		d.Above(profile.DoubtReconcile, diff, fairReconcile, badReconcile)
 	}
 }

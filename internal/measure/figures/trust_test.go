@@ -10,12 +10,12 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// calm is a run of n inferences of a millisecond on a machine at rest, with the profile
-// of one layer that goes with it.
+// calm is a run of n inferences of a millisecond on an idle machine, with the matching profile of
+// one layer.
 func calm(n int) (*profile.Profile, *loop.Result) {
 	res := &loop.Result{Batch: 1}
 	for i := range n {
-		// A tenth of a per cent to and fro: an even series without ties all over.
+		// Alternating by a tenth of a per cent: a steady series with few ties.
 		t := 1e-3 * (1 + 0.001*math.Sin(float64(i)*2.4))
 		res.Plain = append(res.Plain, t)
 		res.Profiled = append(res.Profiled, t)
@@ -32,7 +32,7 @@ func calm(n int) (*profile.Profile, *loop.Result) {
 	return p, res
 }
 
-// judge finishes a run as the host does.
+// judged finishes a run as package host does.
 func judged(p *profile.Profile, res *loop.Result, pin bool) *profile.Trust {
 	res.Stability = stats.Judge(res.Plain)
 	p.Totals.Latency = Blocked(profile.FromSummary(profile.Measured, res.Latency(), ""), res.Plain)
@@ -44,7 +44,7 @@ func judged(p *profile.Profile, res *loop.Result, pin bool) *profile.Trust {
 	return Trust(p, res, pin)
 }
 
-// TestTrustAtRest: nothing speaks against these runs.
+// TestTrustAtRest: these runs have no reason for a lower verdict.
 func TestTrustAtRest(t *testing.T) {
 	t.Parallel()
 	p, res := calm(40)
@@ -52,7 +52,8 @@ func TestTrustAtRest(t *testing.T) {
 	if got.Verdict != profile.Good || len(got.Doubts) != 0 || got.Quote != "latency_s" || got.Interval != profile.OfRepeats || *got.Blocks != 20 {
 		t.Errorf("%+v", got)
 	}
-	// A guest's speed is not its own: the same figures, an interval of this run.
+	// The speed of a virtual machine is not its own: the same figures, but an interval of this
+	// run only.
 	p.Host.Virtual = "KVM"
 	if got := judged(p, res, false); got.Verdict != profile.Good || got.Interval != profile.OfThisRun {
 		t.Errorf("on a guest: %+v", got)
@@ -62,8 +63,8 @@ func TestTrustAtRest(t *testing.T) {
 	}
 }
 
-// TestDoubts spoils a calm run in one way at a time, on either side of the limits that
-// docs/reference/measurement-quality.md states.
+// TestDoubts disturbs a calm run in one way at a time, on either side of the limits in
+// docs/reference/measurement-quality.md.
 func TestDoubts(t *testing.T) {
 	t.Parallel()
 	type spoil func(p *profile.Profile, res *loop.Result)
@@ -180,8 +181,8 @@ func TestDoubts(t *testing.T) {
 	}
 }
 
-// TestQuote: on a disturbed machine undisturbed runs are offered, else processor time,
-// and where there are too few runs nothing is.
+// TestQuote: on a disturbed machine the undisturbed runs are recommended, else processor time,
+// and with too few runs nothing.
 func TestQuote(t *testing.T) {
 	t.Parallel()
 	disturb := func(every int) (*profile.Profile, *loop.Result) {
@@ -207,7 +208,7 @@ func TestQuote(t *testing.T) {
 	if m := p.Totals.Figure("processor_s"); !(*m.Max <= 1.01e-3) {
 		t.Errorf("processor time %+v", m)
 	}
-	for i := range res.Groups { // a system that does not tell processor time
+	for i := range res.Groups { // a system without CPU time
 		res.Groups[i].CPU, res.Groups[i].Processor = math.NaN(), math.NaN()
 	}
 	p.Totals = profile.Totals{}
@@ -221,8 +222,8 @@ func TestQuote(t *testing.T) {
 	}
 }
 
-// TestReferenceFigure: at half of reference speed a millisecond is half of one at
-// reference speed, less sure the further away that is.
+// TestReferenceFigure: a millisecond at half of reference speed is half a millisecond at
+// reference speed, less certain with growing distance.
 func TestReferenceFigure(t *testing.T) {
 	t.Parallel()
 	width := func(slow float64) (v, half float64) {
@@ -235,22 +236,22 @@ func TestReferenceFigure(t *testing.T) {
 		if m == nil || s == nil || m.CI95 == nil || !(math.Abs(*s.Median-1/slow) <= 1e-9) {
 			t.Fatalf("%+v at speed %+v", m, s)
 		}
-		// A repeated run may lie on either side, below the least of this one too.
+		// A repeated run may be on either side, also below the minimum of this one.
 		if low, high := *m.Typical-m.CI95[0], m.CI95[1]-*m.Typical; !(math.Abs(low-high) <= 1e-12) || !(m.CI95[0] < *m.Min) {
 			t.Errorf("interval %v around %v", *m.CI95, *m.Typical)
 		}
 		return *m.Typical, (m.CI95[1] - m.CI95[0]) / 2 / *m.Typical
 	}
-	if d := distance([]float64{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}); d != 0 {
+	if d := speedDistance([]float64{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}); d != 0 {
 		t.Errorf("at reference speed the distance is %v", d)
 	}
 	// Eleven speeds: the deciles are the second and the last but one.
-	if d := distance([]float64{0.1, 0.5, 1, 1, 1, 1, 1, 1, 1, 1.1, 9}); !(math.Abs(d-math.Ln2) <= 1e-12) {
+	if d := speedDistance([]float64{0.1, 0.5, 1, 1, 1, 1, 1, 1, 1, 1.1, 9}); !(math.Abs(d-math.Ln2) <= 1e-12) {
 		t.Errorf("half speed in a tenth of the groups: distance %v", d)
 	}
 	one, near := width(1)
 	half, far := width(2)
-	// The series itself moves by a tenth of a per cent.
+	// The series itself varies by a tenth of a per cent.
 	if !(math.Abs(one-1e-3) <= 2e-6) || !(math.Abs(half-0.5e-3) <= 1e-6) {
 		t.Errorf("%v and %v at reference speed, want 1 ms and 0.5 ms", one, half)
 	}

@@ -1,7 +1,6 @@
-// Package host is the source of figures that are measured on this computer: it
-// feeds and runs the engine under internal/measure/loop and reports what it sees as
-// events, on the description that all sources share.
+// Package host is the source of measurements on this computer: it runs the engine under
+// internal/measure/loop and reports events, starting from the description that all sources share.
 //
-// The way is: inputs, plan, description, session, first run, measuring, findings.
-// Each step reads the ones before and changes none of them.
+// The order is: inputs, plan, description, session, first run, measurement, findings. Each step
+// reads the results of earlier ones and changes none of them.
 package host

@@ -10,24 +10,24 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// all lists the findings of a run.
-func (p *pass) all() []profile.Finding {
+// findings lists the findings of a run.
+func (p *pass) findings() []profile.Finding {
 	if _, most := p.p.Unrun(); most {
-		return p.static() // what time the rest takes says nothing
+		return p.static() // the time of the rest is meaningless
 	}
 	return slices.Concat(p.static(), figures.Findings(p.p))
 }
 
-// static reports what follows from the plan: what cannot run and why.
+// static reports what follows from the plan: nodes that cannot run and why.
 func (r *runner) static() []profile.Finding {
-	out := r.open()
+	out := r.openDimensions()
 	if layers, most := r.p.Unrun(); most {
-		out = append(out, figures.Finding("model.unrun", profile.Problem, layers, "Most of the work did not run (%d of %s): there is no latency of the model to quote.", len(layers), figures.Plural(len(r.p.Layers), "layer")))
+		out = append(out, figures.Finding("model.unrun", profile.Problem, layers, "Most of the work did not run (%d of %s): no latency can be given for the model.", len(layers), figures.Plural(len(r.p.Layers), "layer")))
 	}
 	idle := r.p.Select(func(l *profile.Layer) bool { return l.State == profile.Unsupported || l.State == profile.Failed })
 	for _, g := range idle.Group(figures.Operator) {
 		why := cmp.Or(g.Layers[0].Cause.Text, "no such operator")
-		out = append(out, figures.Finding("model.unsupported", profile.Problem, figures.Indices(g.Layers), "%s cannot run in %s (%s). What follows was timed on zeros of the declared shape; results and totals leave the operator out.",
+		out = append(out, figures.Finding("model.unsupported", profile.Problem, figures.Indices(g.Layers), "%s cannot run in %s (%s). Later layers were timed on zeros of the declared shape; results and totals exclude the operator.",
 			g.Name, figures.Plural(len(g.Layers), "layer"), why))
 	}
 	if skipped := r.p.Select(func(l *profile.Layer) bool { return l.State == profile.Skipped }); len(skipped) > 0 {
@@ -39,9 +39,9 @@ func (r *runner) static() []profile.Finding {
 	return out
 }
 
-// open tells dimensions of inputs for which 1 was taken. Where layers contradict each
-// other that is the usual reason.
-func (r *runner) open() []profile.Finding {
+// openDimensions reports input dimensions that were set to 1. If layers contradict each other,
+// that is the usual reason.
+func (r *runner) openDimensions() []profile.Finding {
 	f := describe.Open(r.p, func() *inputs.Hint { return inputs.Suggest(r.m, r.ins, r.src, r.o.Feed) })
 	if f == nil {
 		return nil

@@ -9,22 +9,22 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Fleet is sessions of a model that can run at the same time, for a sweep. It is for one goroutine
-// at a time, under [mapped.Guard] where the model's constants lie in a mapped file.
+// Fleet is a set of concurrent sessions of a model, for a sweep. It must be used by one goroutine
+// at a time, under [mapped.Guard] if the model's constants are in a mapped file.
 type Fleet struct {
 	r *runner
 	f *fleet
 	c *loop.Clock
 }
 
-// nowhere takes events that nobody wants.
-type nowhere struct{}
+// discardSink ignores all events.
+type discardSink struct{}
 
-func (nowhere) Send(profile.Event) error { return nil }
+func (discardSink) Send(profile.Event) error { return nil }
 
-// NewFleet makes sessions for at most so many streams.
+// NewFleet makes sessions for at most the given number of streams.
 func NewFleet(ctx context.Context, m *graph.Model, o Options, streams int) (*Fleet, error) {
-	f := &Fleet{r: &runner{m: m, o: o, to: nowhere{}}, c: loop.NewClock()}
+	f := &Fleet{r: &runner{m: m, o: o, to: discardSink{}}, c: loop.NewClock()}
 	if err := f.r.describe(nil); err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func NewFleet(ctx context.Context, m *graph.Model, o Options, streams int) (*Fle
 		f.r.s.Close()
 		return nil, err
 	}
-	if err := f.r.nothing(); err != nil {
+	if err := f.r.checkContradiction(); err != nil {
 		f.r.s.Close()
 		return nil, err
 	}
@@ -55,17 +55,16 @@ func (f *Fleet) Close() {
 	f.r.s.Close()
 }
 
-// Run measures so many streams, of those that there are. The result is nil where nothing was
-// measured.
+// Run measures some of the existing streams. The result is nil if nothing was measured.
 func (f *Fleet) Run(ctx context.Context, streams int) (*loadfigures.Round, error) {
 	release, err := loop.Lease(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	o := f.r.driving(f.c)
-	o.Progress = nil // a sweep tells of its points
-	r, err := o.Round(ctx, f.f.driven(ctx, streams, func() {}))
+	o := f.r.loadOptions(f.c)
+	o.Progress = nil // a sweep reports its points
+	r, err := o.Round(ctx, f.f.loadFleet(ctx, streams, func() {}))
 	if r != nil {
 		r.RAMBytes = new(int64(streams) * *f.r.memory().RAMBytes)
 	}

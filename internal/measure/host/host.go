@@ -25,8 +25,8 @@ import (
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
-// Options says how to profile. The zero value takes one thread and the defaults
-// of internal/measure/loop.
+// Options says how to profile. The zero value uses one thread and the defaults of
+// internal/measure/loop.
 type Options struct {
 	Feed       inputs.Options
 	Threads    int
@@ -37,50 +37,50 @@ type Options struct {
 	WarmupRuns int
 	// Carry feeds outputs back as inputs of the next inference, by name.
 	Carry []Carry
-	// Exact computes quantise-dequantise patterns in floating point, as the file says, and rounds halves after each
-	// operator.
+	// Exact computes quantise-dequantise patterns in floating point, as in the file, and rounds
+	// float16 values after each operator.
 	Exact bool
-	// KeepAll computes every operator by itself and keeps what it makes.
+	// KeepAll computes every operator separately and keeps its outputs.
 	KeepAll bool
 	// Samples keeps every sample in the profile, and a timeline.
 	Samples bool
-	// MaxMACs refuses models with more multiply-accumulates, 0 for no limit.
+	// MaxMACs rejects models with more multiply-accumulates, 0 for no limit.
 	MaxMACs int64
 	// MaxLoop bounds loops without a known end, see [engine.Options.MaxLoop].
 	MaxLoop time.Duration
-	// Streams is the number of sessions that run at the same time, Rate the number of
-	// inferences a second that are due; 0 and 1 stream measure nothing more.
+	// Streams is the number of concurrent sessions, Rate the number of inferences per second that
+	// are scheduled; 0 and 1 stream measure nothing more.
 	Streams int
 	Rate    float64
-	// Cold makes cold inferences besides, "" for none.
+	// Cold also measures cold inferences, "" for none.
 	Cold profile.Cold
-	// Progress is told what is being done and how far it is, from 0 to 1.
+	// Progress is called with the current phase and the progress from 0 to 1.
 	Progress func(phase string, fraction float64)
 	// Version of the program, for the record.
 	Version string
-	// LoadS is the time that opening the model took, in seconds, 0 if not known.
+	// LoadS is the time that opening the model took, in seconds, 0 if unknown.
 	LoadS float64
-	// Turn waits for this measurement's turn among others, see [measure.Options].
+	// Turn waits for this measurement's turn among others, see [loop.Options].
 	Turn func(context.Context) error
 	// Leased says that the caller holds the lease of internal/measure/loop.
 	Leased bool
-	// Static stops before anything is run but what planning folds.
+	// Static stops before anything is run, except for constant folding during planning.
 	Static bool
 }
 
-// Carry names an output of the model and the input that it becomes.
+// Carry names an output of the model and the input that it is fed back to.
 type Carry struct{ Output, Input string }
 
-// TooLargeError tells that an inference is more work than Options.MaxMACs allows.
+// TooLargeError reports that an inference needs more work than Options.MaxMACs allows.
 type TooLargeError struct{ Limit int64 }
 
-// Error gives the limit in thousand millions.
+// Error states the limit in thousand millions.
 func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("one inference takes more than %.0f G multiply-accumulates", float64(e.Limit)/1e9)
 }
 
-// Carries resolves names to positions in the graph's outputs and inputs. The error
-// is a [feed.OptionError].
+// Carries resolves names to positions in the graph's outputs and inputs. The error is an
+// [inputs.OptionError].
 func Carries(g *graph.Graph, cs []Carry) ([]engine.Carry, error) {
 	find := func(ids []int, what, name string) (int, error) {
 		for i, id := range ids {
@@ -103,7 +103,7 @@ func Carries(g *graph.Graph, cs []Carry) ([]engine.Carry, error) {
 	return out, nil
 }
 
-// Source measures a model here.
+// Source measures a model on this computer.
 type Source struct {
 	Model *graph.Model
 	// Identity returns the hashes of the model; nil leaves them out.
@@ -119,20 +119,20 @@ type runner struct {
 	o     Options
 	to    source.Sink
 	ins   []*tensor.Tensor
-	src   []inputs.Source // where the inputs came from
+	src   []inputs.Source // how the inputs were chosen
 	s     *engine.Session
 	slots []plan.Slot
-	// p is the description with what was sent since, for findings.
+	// p is the description with everything that was sent since, for findings.
 	p      *profile.Profile
 	phases profile.Phases
-	// timeline is what was sent, nil for none; origin is its time 0 by the clock of
+	// timeline is the timeline that was sent, nil for none; origin is its time 0 by the clock of
 	// internal/measure/loop, in nanoseconds.
 	timeline *timeline.Timeline
 	origin   int64
 }
 
-// Run implements [source.Source]. The error of a model that cannot be planned comes
-// before anything is described; later ones are of the run.
+// Run implements [source.Source]. The error of a model that cannot be planned is returned before
+// anything is described; later errors are of the run.
 func (s *Source) Run(ctx context.Context, to source.Sink) error {
 	r := &runner{m: s.Model, o: s.Options, to: to}
 	r.progress("planning", 0)
@@ -178,7 +178,7 @@ func (r *runner) describe(identity func() (*describe.Identity, error)) error {
 	return r.to.Send(profile.Event{Described: r.p})
 }
 
-// settings notes what was asked for.
+// settings records the options.
 func (r *runner) settings() {
 	o, s := &r.o, &r.p.Settings
 	*s = profile.Settings{
@@ -223,8 +223,8 @@ func hash(b []byte) string {
 	return hex.EncodeToString(s[:])
 }
 
-// affordable refuses models that would keep the machine busy for longer than
-// Options.MaxMACs allows.
+// affordable rejects models that would keep the machine busy for longer than Options.MaxMACs
+// allows.
 func (r *runner) affordable() error {
 	if r.o.MaxMACs == 0 {
 		return nil
@@ -235,8 +235,7 @@ func (r *runner) affordable() error {
 	return nil
 }
 
-// prepare makes the session and reports what it makes of each layer, and its
-// memory.
+// prepare makes the session and reports how it computes each layer, and its memory.
 func (r *runner) prepare() error {
 	var pin func(worker int)
 	if r.o.Pin {
@@ -266,16 +265,16 @@ func (r *runner) prepare() error {
 	return r.note(r.memory())
 }
 
-// engineOptions says how sessions are made.
+// engineOptions returns how sessions are made.
 func (r *runner) engineOptions() (engine.Options, error) {
 	carry, err := Carries(r.m.Main(), r.o.Carry)
 	return engine.Options{Registry: operators.Registry(), Threads: r.o.Threads, KeepAll: r.o.KeepAll, Carry: carry, Exact: r.o.Exact, MaxBytes: r.o.Feed.MaxBytes, MaxLoop: r.o.MaxLoop}, err
 }
 
-// send passes an event on and keeps the runner's copy of the profile in step.
+// send passes an event on.
 func (r *runner) send(e profile.Event) error { return r.to.Send(e) }
 
-// note reports parts of the profile.
+// note reports parts of the profile and updates the runner's copy.
 func (r *runner) note(n profile.Noted) error {
 	if n.Memory != nil {
 		r.p.Memory = n.Memory
@@ -315,9 +314,9 @@ func rank(f profile.Finding) int {
 	return 1
 }
 
-// disable takes the innermost node that an error names out of the plan, or the
-// next one around it where that has been done before; of loops without an end the
-// outermost, since what is around one would wait for the next.
+// disable removes the innermost node that an error names from the plan, or the enclosing one if
+// that was already removed. Of nested endless loops it removes the outermost, because it would
+// wait for the inner one in every iteration.
 func (r *runner) disable(err error) bool { return disable(r.s, err) }
 
 func disable(s *engine.Session, err error) bool {

@@ -21,8 +21,8 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// TestClockwork checks that self times add up to the run, also where two steps
-// share a body and where rounding would take a time below zero.
+// TestClockwork checks that self times add up to the run, also if two steps share a body and if
+// rounding would make a time negative.
 func TestClockwork(t *testing.T) {
 	t.Parallel()
 	step := func(g, n int, bodies ...int) plan.Slot {
@@ -80,8 +80,8 @@ func TestClockwork(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			c := newClockwork(tt.slots)
-			for range 2 { // the second run must not remember the first
+			c := newSelfTimes(tt.slots)
+			for range 2 { // the second run must not depend on the first
 				c.read(&engine.Timing{Bounds: tt.bounds, Bodies: tt.bodies})
 			}
 			if d := cmp.Diff(tt.self, c.self); d != "" {
@@ -126,7 +126,7 @@ func (m *model) node(g int, op string, in, out []int, a graph.Attrs) {
 	gr.Nodes = append(gr.Nodes, &graph.Node{Index: len(gr.Nodes), Name: strings.ToLower(op), Op: op, Version: 17, Inputs: in, Outputs: out, Attrs: a})
 }
 
-// looped is a Loop of three turns, each a product of 4x4 by 4x4.
+// looped is a Loop of three iterations, each a 4x4 by 4x4 matrix multiplication.
 func looped() *graph.Model {
 	m := newModel(2)
 	trips := m.constant(0, "trips", tensor.From(tensor.Int64, []int{}, []int64{3}))
@@ -266,8 +266,7 @@ func TestUnsupported(t *testing.T) {
 	}
 }
 
-// TestFailing measures the rest when a node fails while it runs: the indices
-// are beyond the data.
+// TestFailing measures the rest when a node fails while it runs, with indices beyond the data.
 func TestFailing(t *testing.T) {
 	t.Parallel()
 	o := options()
@@ -288,9 +287,8 @@ func TestFailing(t *testing.T) {
 	}
 }
 
-// TestEndlessWithin takes the loop of the main graph out when one within it does not end:
-// the outer one would wait for the inner one in each of its turns. The next loop has half
-// of the time.
+// TestEndlessWithin removes the main graph's loop when a loop within it does not end: the outer
+// one would wait for the inner one in each of its iterations. The next loop has half of the time.
 func TestEndlessWithin(t *testing.T) {
 	t.Parallel()
 	m := newModel(3)

@@ -9,12 +9,12 @@ import (
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
-// mostInstances is the number of instances whose own figures a merged profile has.
-const mostInstances = 64
+// maxInstances is the number of instances whose individual figures a merged profile has.
+const maxInstances = 64
 
-// Merge makes one profile of instances that ran the same model in one process at the same
-// time. Figures are over all of them, with those of each beside; the timeline has the lanes of
-// all on one clock, starts being the time 0 of each by that clock, in nanoseconds.
+// Merge combines the profiles of instances that ran the same model concurrently in one process.
+// Figures are over all of them, with the individual ones beside. The timeline has the lanes of
+// all on one clock; starts is the time 0 of each by that clock, in nanoseconds.
 func Merge(ps []*profile.Profile, starts []int64) *profile.Profile {
 	if len(ps) == 0 {
 		return nil
@@ -33,7 +33,7 @@ func Merge(ps []*profile.Profile, starts []int64) *profile.Profile {
 			_ = out.Totals.Set(keys[k], p.Totals.Latency)
 		}
 	}
-	out.Totals.Latency, out.Totals.LatencySamples = merged(all, samples)
+	out.Totals.Latency, out.Totals.LatencySamples = mergeSamples(all, samples)
 	for i := range out.Layers {
 		l := &out.Layers[i]
 		of, taken := make([]*profile.Metric, 0, len(ps)), make([][]float64, 0, len(ps))
@@ -51,14 +51,14 @@ func Merge(ps []*profile.Profile, starts []int64) *profile.Profile {
 			}
 		}
 		if len(of) > 0 {
-			l.Latency, l.Samples = merged(of, taken)
+			l.Latency, l.Samples = mergeSamples(of, taken)
 		}
 		if l.Figures = own; len(own) == 0 {
 			l.Figures = nil
 		}
 	}
 	out.Timeline = instanceLanes(ps, starts)
-	if rate, window, ok := together(out.Timeline); ok {
+	if rate, window, ok := jointThroughput(out.Timeline); ok {
 		_ = out.Totals.Set("inferences_per_s", profile.Value(profile.Measured, rate, fmt.Sprintf("%d instances over %.3g s in which all ran", len(ps), window)))
 	}
 	out.Findings = append(append([]profile.Finding(nil), ps[0].Findings...), profile.Finding{
@@ -72,7 +72,7 @@ func Merge(ps []*profile.Profile, starts []int64) *profile.Profile {
 func instanceQuantities(p *profile.Profile, n int) []string {
 	p.Quantities = append([]profile.Quantity(nil), p.Quantities...)
 	var keys []string
-	for k := range min(n, mostInstances) {
+	for k := range min(n, maxInstances) {
 		key := fmt.Sprintf("instance_%d_s", k)
 		keys = append(keys, key)
 		p.Quantities = append(p.Quantities, profile.Quantity{
@@ -83,9 +83,9 @@ func instanceQuantities(p *profile.Profile, n int) []string {
 	return keys
 }
 
-// merged describes the samples of several series as one. Number, mean and extremes are
-// of all; typical times stay those that add up, weighed by the numbers.
-func merged(ms []*profile.Metric, samples [][]float64) (*profile.Metric, []float64) {
+// mergeSamples summarises the samples of several series as one. Number, mean and extremes are
+// over all; typical times are averaged with the numbers as weights, so that they still add up.
+func mergeSamples(ms []*profile.Metric, samples [][]float64) (*profile.Metric, []float64) {
 	var kept []float64
 	var n int64
 	var sum, typical float64
@@ -111,7 +111,7 @@ func merged(ms []*profile.Metric, samples [][]float64) (*profile.Metric, []float
 	if m == nil {
 		return nil, nil
 	}
-	// The samples of instances are no series in time: what an interval of them holds is not known.
+	// The samples of instances are not a time series: their confidence interval is not known.
 	m.CI95 = nil
 	if everywhere && n > 0 {
 		m.Typical = new(min(max(typical/float64(n), *m.Min), *m.Max))
@@ -176,9 +176,10 @@ func named(t *timeline.Timeline, names map[string]int32, s string) int32 {
 	return i
 }
 
-// together is the number of inferences a second over the time in which all instances ran,
-// their first inferences over: of those that cross an edge counts the part within.
-func together(t *timeline.Timeline) (rate, window float64, ok bool) {
+// jointThroughput returns the number of inferences per second over the time in which all
+// instances ran, after their first inferences. Inferences that cross an edge count by the
+// fraction within.
+func jointThroughput(t *timeline.Timeline) (rate, window float64, ok bool) {
 	if t == nil {
 		return 0, 0, false
 	}

@@ -24,7 +24,7 @@ func TestProfilesAtOnce(t *testing.T) {
 	o := options()
 	o.Runs, o.Time, o.WarmupTime = 0, 300*time.Millisecond, 50*time.Millisecond
 	var mu sync.Mutex
-	var told []int // who told of progress
+	var told []int // who reported progress
 	var wg sync.WaitGroup
 	measuring := make(chan struct{}) // the first measures, or has ended
 	first := sync.OnceFunc(func() { close(measuring) })

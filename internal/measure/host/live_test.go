@@ -11,8 +11,8 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// The engine's plan never has more alive at a step than the description says is
-// needed: it leaves the model's inputs out and computes some layers in place.
+// TestLiveBytes: the engine's plan never has more live bytes at a step than the description
+// states. It excludes the model's inputs and computes some layers in place.
 func TestLiveBytes(t *testing.T) {
 	t.Parallel()
 	specs, err := filepath.Glob(filepath.Join(material.Root(), "examples", "*.yaml"))

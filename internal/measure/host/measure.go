@@ -16,13 +16,13 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// pass is what one measurement collects.
+// pass holds the results of one measurement.
 type pass struct {
 	*runner
-	work  *clockwork
+	work  *selfTimes
 	rec   *loop.Recorder
-	calls []int64 // of each slot, over the instrumented runs
-	// events is nil where no timeline is kept.
+	calls []int64 // calls of each slot, over the instrumented runs
+	// events is nil if no timeline is kept.
 	events *recording
 }
 
@@ -41,7 +41,7 @@ func (r *runner) measure(ctx context.Context) error {
 	t := time.Now()
 	err := r.firstRun(ctx)
 	r.phases.FirstRunS = new(time.Since(t).Seconds())
-	// Bodies are planned now, and shapes known that only a run can tell.
+	// Bodies are planned now, and shapes that only a run determines are known.
 	r.slots = plan.List(r.m, r.s.GraphSteps)
 	if e := r.refine(); e != nil {
 		return e
@@ -49,7 +49,7 @@ func (r *runner) measure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := r.nothing(); err != nil {
+	if err := r.checkContradiction(); err != nil {
 		return err
 	}
 	n := r.memory()
@@ -58,8 +58,8 @@ func (r *runner) measure(ctx context.Context) error {
 		return err
 	}
 	tm := r.s.NewTiming()
-	// Rows beyond the recorder's bound are sampled.
-	p := &pass{runner: r, work: newClockwork(r.slots), rec: loop.NewRecorder(len(r.slots), 4096), calls: make([]int64, len(r.slots))}
+	// Rows beyond the recorder's limit are sampled.
+	p := &pass{runner: r, work: newSelfTimes(r.slots), rec: loop.NewRecorder(len(r.slots), 4096), calls: make([]int64, len(r.slots))}
 	if r.o.Samples {
 		p.events = newRecording(r.slots, len(r.m.Main().Nodes), tm)
 	}
@@ -69,7 +69,7 @@ func (r *runner) measure(ctx context.Context) error {
 	host := computer.End()
 	host.ClockResolutionS, host.ClockCostS, host.GCDuringRuns = new(clock.Resolution), new(clock.Cost), new(int64(res.GC))
 	mem := *r.p.Memory
-	mem.ProcessPeakBytes = machine.ProcessPeakBytes() // before anything that is not the model's
+	mem.ProcessPeakBytes = machine.ProcessPeakBytes() // before anything else allocates memory
 	if !math.IsNaN(res.AllocatedBytes) && res.AllocatedBytes >= 0 {
 		mem.AllocatedPerRunBytes = new(int64(math.Round(res.AllocatedBytes)))
 	}
@@ -82,10 +82,10 @@ func (r *runner) measure(ctx context.Context) error {
 	if p.events != nil {
 		p.origin = clock.Now() - (engine.Now() - p.events.zero())
 	}
-	return p.drive(ctx, clock)
+	return p.measureLoad(ctx, clock)
 }
 
-// options says how the passes are made and what is taken from each run.
+// options configures the passes and collects the data of each run.
 func (p *pass) options(ctx context.Context, clock *loop.Clock, tm *engine.Timing) loop.Options {
 	o := &p.o
 	var bind func() (func(), error)
@@ -109,13 +109,13 @@ func (p *pass) options(ctx context.Context, clock *loop.Clock, tm *engine.Timing
 		},
 		Over:     func() { source.Gathers(p.to, true) },
 		Progress: func(f float64) { p.progress("measuring", f) },
-		// What there is until now, in case that the program is killed.
+		// The results so far, in case the program is killed.
 		Snapshot: func(so *loop.Result) error { return p.figures(so) },
 	}
 }
 
-// firstRun runs once. A node that fails is taken out of the plan, so that the
-// rest can be measured.
+// firstRun runs once. A node that fails is removed from the plan, so that the rest can be
+// measured.
 func (r *runner) firstRun(ctx context.Context) error {
 	for {
 		err := r.s.Run(ctx)
@@ -125,16 +125,16 @@ func (r *runner) firstRun(ctx context.Context) error {
 	}
 }
 
-// ContradictionError tells that no operator of a model can run because the model
-// contradicts itself, and the first node that does.
+// ContradictionError reports that no operator of a model can run because the model contradicts
+// itself, and the first node that does.
 type ContradictionError struct {
 	First *engine.NodeError
-	// Hint says what else may be the reason, "" for nothing: open dimensions of inputs
-	// that nobody gave.
+	// Hint states another possible reason, "" for none: open input dimensions without a given
+	// size.
 	Hint string
 }
 
-// Error is that of the node, with the hint.
+// Error returns the error of the node, with the hint.
 func (e *ContradictionError) Error() string {
 	if e.Hint == "" {
 		return e.First.Error()
@@ -145,9 +145,9 @@ func (e *ContradictionError) Error() string {
 // Unwrap returns the error of the node.
 func (e *ContradictionError) Unwrap() error { return e.First }
 
-// nothing fails when no operator runs because the model contradicts itself.
-// Operators that the engine merely lacks are listed instead.
-func (r *runner) nothing() error {
+// checkContradiction fails when no operator runs because the model contradicts itself. Operators
+// that the engine does not support are listed instead.
+func (r *runner) checkContradiction() error {
 	var failed *plan.Slot
 	for i := range r.slots {
 		switch s := &r.slots[i]; s.State {
@@ -163,13 +163,13 @@ func (r *runner) nothing() error {
 		return nil
 	}
 	e := &ContradictionError{First: &engine.NodeError{Graph: failed.Graph, Node: failed.Node, Err: failed.Err}}
-	for _, f := range r.open() {
+	for _, f := range r.openDimensions() {
 		e.Hint = f.Text
 	}
 	return e
 }
 
-// report sends everything that was measured.
+// report sends all results.
 func (p *pass) report(ctx context.Context, res *loop.Result, host *profile.Host, mem *profile.Memory) error {
 	p.phases.Warmup = &profile.Warmup{
 		TimeS: new(res.WarmupTime), Count: new(int64(res.WarmupRuns)), Steady: res.Stability.Steady, Reason: res.Stability.Reason,
@@ -192,11 +192,10 @@ func (p *pass) report(ctx context.Context, res *loop.Result, host *profile.Host,
 	if err := p.note(n); err != nil {
 		return err
 	}
-	return p.find(p.all())
+	return p.find(p.findings())
 }
 
-// figures sends the figures of what was measured until now. They replace those
-// that were sent before.
+// figures sends the figures measured so far. They replace earlier ones.
 func (p *pass) figures(res *loop.Result) error {
 	if m := figures.Latency(res); m != nil {
 		if err := p.total("latency_s", m); err != nil {
@@ -218,19 +217,19 @@ func (p *pass) layers(n int) error {
 		return nil
 	}
 	typical := p.rec.Typical()
-	inside := p.inside(typical.Steps)
+	inside := p.cumulativeTimes(typical.Steps)
 	for i := range p.slots {
 		s := &p.slots[i]
 		if s.State != plan.Runs {
 			continue
 		}
 		if p.calls[i] == 0 {
-			if err := p.reached(i, false); err != nil {
+			if err := p.setReached(i, false); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := p.reached(i, true); err != nil {
+		if err := p.setReached(i, true); err != nil {
 			return err
 		}
 		m := figures.Blocked(profile.FromSummary(profile.Measured, p.rec.Summary(i), "instrumented pass"), p.rec.Samples(i))
@@ -267,8 +266,8 @@ func (p *pass) figure(layer int, key string, m *profile.Metric) error {
 	return p.send(profile.Event{Counted: &profile.Figure{Layer: new(int64(layer)), Quantity: key, Metric: m}})
 }
 
-// reached notes whether a layer was ever called.
-func (p *pass) reached(i int, yes bool) error {
+// setReached records whether a layer was ever called.
+func (p *pass) setReached(i int, yes bool) error {
 	l := &p.p.Layers[i]
 	state := profile.Ran
 	if !yes {
@@ -281,8 +280,8 @@ func (p *pass) reached(i int, yes bool) error {
 	return p.send(profile.Event{Refined: &profile.Refined{Layer: int64(i), State: state}})
 }
 
-// inside sums for every slot its typical time and that of the slots in its bodies.
-func (p *pass) inside(typical []float64) []float64 {
+// cumulativeTimes sums for every slot its typical time and those of the slots in its bodies.
+func (p *pass) cumulativeTimes(typical []float64) []float64 {
 	total := make([]float64, len(p.slots))
 	for i := len(p.slots) - 1; i >= 0; i-- {
 		if p.slots[i].State == plan.Runs {

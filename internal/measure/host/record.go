@@ -15,15 +15,15 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Recorder is a session whose every inference is recorded: the first one, too, and with the
-// clock read at every operator. It is for one goroutine at a time, under
-// [mapped.Guard] where the model's constants lie in a mapped file.
+// Recorder is a session that records every inference, including the first, with the clock read at
+// every operator. It must be used by one goroutine at a time, under [mapped.Guard] if the model's
+// constants are in a mapped file.
 type Recorder struct {
 	r      *runner
 	b      *profile.Builder
 	tm     *engine.Timing
-	work   *clockwork
-	rec    *loop.Recorder // the first inference left out, where there are others
+	work   *selfTimes
+	rec    *loop.Recorder // without the first inference if there are others
 	events *recording
 	calls  []int64
 	runs   int
@@ -31,8 +31,8 @@ type Recorder struct {
 	wall   int64
 }
 
-// preparing is the time that steps of the main graph took to be prepared.
-var preparing = profile.Quantity{Key: "prepare_s", Unit: "s", Head: "prepare", Name: "Time to prepare", Group: "Time", Adds: true, Better: -1, Doc: "Time that the layer took to be prepared, once and before the first inference: choosing a kernel and packing weights. It is no part of the layer's time."}
+// prepareQuantity describes the time that steps of the main graph took to be prepared.
+var prepareQuantity = profile.Quantity{Key: "prepare_s", Unit: "s", Head: "prepare", Name: "Time to prepare", Group: "Time", Adds: true, Better: -1, Doc: "Time that the layer took to be prepared, once and before the first inference: choosing a kernel and packing weights. It is no part of the layer's time."}
 
 // NewRecorder makes a session that records.
 func NewRecorder(m *graph.Model, identity func() (*describe.Identity, error), o Options) (*Recorder, error) {
@@ -55,10 +55,10 @@ func NewRecorder(m *graph.Model, identity func() (*describe.Identity, error), o 
 	return c, nil
 }
 
-// Session is what the recorder runs, Inputs what it is fed.
+// Session returns the session that the recorder runs.
 func (c *Recorder) Session() *engine.Session { return c.r.s }
 
-// Inputs are what the session was made with.
+// Inputs returns the inputs of the session.
 func (c *Recorder) Inputs() []*tensor.Tensor { return c.r.ins }
 
 // Run computes one inference and records it.
@@ -86,7 +86,7 @@ func (c *Recorder) Run(ctx context.Context) error {
 	return nil
 }
 
-// begin is called after the first inference: bodies are planned then.
+// begin is called after the first inference, when bodies are planned.
 func (c *Recorder) begin() error {
 	r := c.r
 	r.phases.FirstRunS = new(float64(c.tm.Bounds[len(c.tm.Bounds)-1]-c.tm.Bounds[0]) / 1e9)
@@ -94,7 +94,7 @@ func (c *Recorder) begin() error {
 	if err := r.refine(); err != nil {
 		return err
 	}
-	c.work, c.calls = newClockwork(r.slots), make([]int64, len(r.slots))
+	c.work, c.calls = newSelfTimes(r.slots), make([]int64, len(r.slots))
 	c.rec = loop.NewRecorder(len(r.slots), 4096)
 	seen := c.tm.Events
 	c.events = newRecording(r.slots, len(r.m.Main().Nodes), c.tm)
@@ -104,8 +104,8 @@ func (c *Recorder) begin() error {
 	return nil
 }
 
-// Profile tells of all inferences until now: times are over all but the first, or over the
-// one that there is; the timeline has all of them. nil before the first.
+// Profile returns the profile of all inferences so far: times are over all but the first, or over
+// the only one; the timeline has all of them. It returns nil before the first.
 func (c *Recorder) Profile() (*profile.Profile, error) {
 	if c.runs == 0 {
 		return nil, nil
@@ -116,7 +116,7 @@ func (c *Recorder) Profile() (*profile.Profile, error) {
 		rec.Add(c.first, c.wall)
 		c.rec = rec
 	}
-	// What follows from samples is made as for any other run.
+	// Figures are derived from samples as for any other run.
 	p := &pass{runner: r, rec: c.rec, calls: c.calls}
 	if err := p.layers(c.runs); err != nil {
 		return nil, err
@@ -133,14 +133,14 @@ func (c *Recorder) Profile() (*profile.Profile, error) {
 	n := r.memory()
 	n.Timeline, n.Latencies = c.events.timeline(), figures.Kept(walls, false)
 	n.Timeline.Method = "clock read at the boundaries of operators; all inferences, the first included"
-	n.Quantities = []profile.Quantity{preparing}
+	n.Quantities = []profile.Quantity{prepareQuantity}
 	if err := r.note(n); err != nil {
 		return nil, err
 	}
 	took := r.s.Prepared()
 	for i := range r.slots {
 		if s := &r.slots[i]; s.Graph == 0 && s.State == plan.Runs {
-			if err := p.figure(i, preparing.Key, profile.Value(profile.Measured, float64(took[s.Node.Index])/1e9, "")); err != nil {
+			if err := p.figure(i, prepareQuantity.Key, profile.Value(profile.Measured, float64(took[s.Node.Index])/1e9, "")); err != nil {
 				return nil, err
 			}
 		}
@@ -155,7 +155,7 @@ func (c *Recorder) Profile() (*profile.Profile, error) {
 	return out, nil
 }
 
-// Start is when the first inference began, by the clock of [engine.Now].
+// Start returns when the first inference began, by the clock of [engine.Now].
 func (c *Recorder) Start() int64 {
 	if c.events == nil {
 		return 0

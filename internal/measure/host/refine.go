@@ -11,8 +11,8 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// refine reports what the engine makes of each layer as far as it differs from
-// what was said before: state, kernel, shapes that became known.
+// refine reports how the engine computes each layer as far as it differs from earlier reports:
+// state, kernel, shapes that became known.
 func (r *runner) refine() error {
 	at := map[[2]int]int{} // slot by graph and node
 	for i := range r.slots {
@@ -21,7 +21,7 @@ func (r *runner) refine() error {
 	for i := range r.slots {
 		s, l := &r.slots[i], &r.p.Layers[i]
 		e := profile.Refined{Layer: int64(i)}
-		state, cause := became(s)
+		state, cause := profileState(s)
 		changed := l.State != state
 		l.State, l.Cause, l.FusedInto = state, cause, nil
 		if state == profile.Fused {
@@ -59,8 +59,8 @@ func (r *runner) refine() error {
 	return nil
 }
 
-// outputs are the model's outputs as the last run made them: shapes that depend on
-// data are known only then. Nil where nothing is known beyond what was said before.
+// outputs returns the model's outputs of the last run: shapes that depend on data are known only
+// then. Nil if nothing new is known.
 func (r *runner) outputs() []profile.Tensor {
 	g := r.m.Main()
 	made := map[int]profile.Tensor{}
@@ -97,7 +97,7 @@ func sameShape(a, b profile.Tensor) bool {
 	return a.Name == b.Name && a.DType == b.DType && slices.Equal(a.Shape, b.Shape)
 }
 
-// recount counts a layer again whose shapes only a run could tell.
+// recount counts the operations of a layer again whose shapes were known only at run time.
 func (r *runner) recount(i int) error {
 	l := &r.p.Layers[i]
 	known := *l
@@ -128,8 +128,8 @@ func (r *runner) recount(i int) error {
 	return nil
 }
 
-// became translates the engine's state of a step.
-func became(s *plan.Slot) (profile.State, *profile.Cause) {
+// profileState translates the engine's state of a step.
+func profileState(s *plan.Slot) (profile.State, *profile.Cause) {
 	switch s.State {
 	case plan.Folded:
 		return profile.Folded, nil
@@ -159,8 +159,8 @@ func became(s *plan.Slot) (profile.State, *profile.Cause) {
 	return profile.Ran, nil
 }
 
-// detail is what there is to say of an operator that is not supported beside that
-// it is not: the error without the sentinel in front.
+// detail returns the reason why an operator is not supported: the error without the sentinel's
+// text.
 func detail(err error) string {
 	if d, ok := errors.AsType[*op.UnsupportedError](err); ok {
 		return d.Detail

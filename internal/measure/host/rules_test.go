@@ -44,14 +44,15 @@ func TestBecame(t *testing.T) {
 		{plan.Failed, &op.WorkError{Want: 2, Limit: 1}, profile.Failed, profile.ByLimit, "operations"},
 		{plan.Failed, &op.LoopError{Limit: time.Second}, profile.Failed, profile.ByLoop, "loop"},
 	} {
-		state, cause := became(&plan.Slot{Step: plan.Step{State: c.state, Err: c.err}})
+		state, cause := profileState(&plan.Slot{Step: plan.Step{State: c.state, Err: c.err}})
 		if state != c.want || (cause != nil) != (c.code != "") || cause != nil && (cause.Code != c.code || !strings.Contains(cause.Text, c.text)) {
 			t.Errorf("%v with %v: %s, %+v", c.state, c.err, state, cause)
 		}
 	}
 }
 
-// What does not run is said once an operator and cause, problems before everything else.
+// TestStaticFindings: nodes that do not run are reported once per operator and cause, problems
+// before everything else.
 func TestStaticFindings(t *testing.T) {
 	t.Parallel()
 	unsupported := func(i int, op, why string) profile.Layer {
@@ -74,7 +75,7 @@ func TestStaticFindings(t *testing.T) {
 		}, run(5)...),
 	}}
 	want := []string{
-		"model.unsupported problem [0 2] Frob cannot run in 2 layers (no such thing). What follows was timed",
+		"model.unsupported problem [0 2] Frob cannot run in 2 layers (no such thing). Later layers were timed",
 		"model.unsupported problem [1] Gather cannot run in 1 layer (index 9).",
 		"model.unsupported problem [4] Odd cannot run in 1 layer (no such operator).",
 		"model.skipped problem [3] 1 layer not run,",
@@ -92,17 +93,17 @@ func TestStaticFindings(t *testing.T) {
 		}
 	}
 	check(r.static())
-	r.p.Layers = r.p.Layers[:9] // five of nine
+	r.p.Layers = r.p.Layers[:9] // five of nine layers
 	want = append([]string{"model.unrun problem [0 1 2 3 4] Most of the work did not run (5 of 9 layers)"}, want...)
 	check(r.static())
 	p := &pass{runner: r}
-	check(p.all()) // and nothing of times
+	check(p.findings()) // and no findings about times
 	r.p.Layers = slices.Clone(r.p.Layers[5:])
 	r.p.Model.Warnings = nil
 	for i := range r.p.Layers {
 		r.p.Layers[i].Latency = profile.Value(profile.Measured, 1, "")
 	}
-	if got := p.all(); len(got) != 2 || got[0].ID != "time.operators" || got[1].ID != "time.layers" {
+	if got := p.findings(); len(got) != 2 || got[0].ID != "time.operators" || got[1].ID != "time.layers" {
 		t.Errorf("all runs: %+v", got)
 	}
 }
@@ -196,7 +197,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// A model with exactly as much work as is allowed runs, constants not counted.
+// TestAffordable: a model with exactly the allowed work runs; constants do not count.
 func TestAffordable(t *testing.T) {
 	t.Parallel()
 	layers := []profile.Layer{{MACs: new(int64(60))}, {MACs: new(int64(40))}, {MACs: new(int64(1000)), Constant: true}}
@@ -213,7 +214,8 @@ func TestAffordable(t *testing.T) {
 	}
 }
 
-// Shapes that data decides are those of the runs, and so is what follows from them.
+// TestShapesOfRuns: shapes that depend on data are those of the runs, and so are the counts that
+// follow from them.
 func TestShapesOfRuns(t *testing.T) {
 	t.Parallel()
 	m := newModel(1)
@@ -238,7 +240,7 @@ func TestShapesOfRuns(t *testing.T) {
 	}
 }
 
-// Where nothing can run because the model contradicts itself, that is the error.
+// TestContradiction: if nothing can run because the model contradicts itself, that is the error.
 func TestContradiction(t *testing.T) {
 	t.Parallel()
 	m := newModel(1)
@@ -256,13 +258,13 @@ func TestContradiction(t *testing.T) {
 		t.Errorf("%q and %q", with.Error(), c.Error())
 	}
 	r := &runner{slots: []plan.Slot{{Step: plan.Step{State: plan.Unsupported}}, {Step: plan.Step{State: plan.Folded}}}}
-	if err := r.nothing(); err != nil {
+	if err := r.checkContradiction(); err != nil {
 		t.Errorf("an operator that is lacking: %v", err)
 	}
 }
 
-// The plan of memory names values and steps; layers of bodies are between those of the
-// main graph.
+// TestMemoryOfPlan: the memory plan names values and steps; layers of bodies are between those of
+// the main graph.
 func TestMemoryOfPlan(t *testing.T) {
 	t.Parallel()
 	p, err := counted(chain("Sqrt", 1), options())
@@ -270,7 +272,7 @@ func TestMemoryOfPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := p.Memory
-	// Two values of 16 bytes live at once, each in a place of 64.
+	// Two values of 16 bytes are live at once, each aligned to 64.
 	if *m.ArenaBytes > 128 || *m.ArenaBytes < 64 || *m.AlignBytes != 64 || m.StepLayers != nil || *m.ScratchBytes != 0 {
 		t.Errorf("memory %+v", m)
 	}
@@ -288,17 +290,17 @@ func TestMemoryOfPlan(t *testing.T) {
 	}
 }
 
-// The time with what runs inside is the layer's and that of all below it.
+// TestInside: the cumulative time is that of the layer and of everything below it.
 func TestInside(t *testing.T) {
 	t.Parallel()
 	slot := func(parent int, s plan.State) plan.Slot { return plan.Slot{Step: plan.Step{State: s}, Parent: parent} }
 	p := &pass{runner: &runner{slots: []plan.Slot{slot(-1, plan.Runs), slot(0, plan.Runs), slot(1, plan.Runs), slot(0, plan.Folded), slot(-1, plan.Runs)}}}
-	if d := cmp.Diff([]float64{7, 6, 4, 0, 16}, p.inside([]float64{1, 2, 4, 8, 16})); d != "" {
+	if d := cmp.Diff([]float64{7, 6, 4, 0, 16}, p.cumulativeTimes([]float64{1, 2, 4, 8, 16})); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 }
 
-// After the end no peaks are measured.
+// TestPeaksAfterTheEnd: no peaks are measured after the context's end.
 func TestPeaksAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	p := &pass{runner: &runner{p: &profile.Profile{Target: profile.Target{ID: "host"}}}}

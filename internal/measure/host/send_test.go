@@ -28,7 +28,7 @@ func (f *full) Send(profile.Event) error {
 	return nil
 }
 
-// Whatever cannot be sent ends the run with the sink's error.
+// TestSinkFails: any failure to send ends the run with the sink's error.
 func TestSinkFails(t *testing.T) {
 	t.Parallel()
 	m := chain("Frobnicate", 1)
@@ -50,14 +50,14 @@ func TestSinkFails(t *testing.T) {
 	if err := (&Source{Model: m, Options: o}).Run(t.Context(), &full{len(all), broken}); err != nil {
 		t.Errorf("all can be sent: %v", err)
 	}
-	// A measurement that nobody takes.
+	// The results of a measurement are rejected.
 	o.Static = false
 	if err := (&Source{Model: m, Options: o}).Run(t.Context(), &full{len(all) + 2, broken}); !errors.Is(err, broken) {
 		t.Errorf("a figure cannot be sent: %v", err)
 	}
 }
 
-// Parts that are noted are the profile's from then on; others stay.
+// TestNote: noted parts become part of the profile; others stay.
 func TestNote(t *testing.T) {
 	t.Parallel()
 	var sent events
@@ -77,7 +77,7 @@ func TestNote(t *testing.T) {
 	}
 }
 
-// Outputs of the model get the shapes of the run, once.
+// TestOutputsOfRun: outputs of the model get the shapes of the run, once.
 func TestOutputsOfRun(t *testing.T) {
 	t.Parallel()
 	g := &graph.Graph{Values: []*graph.Value{{ID: 0, Name: "y"}, {ID: 1, Name: "z"}, {ID: 2, Name: "inner"}}, Outputs: []int{0, -1, 1}}
@@ -102,7 +102,8 @@ func TestOutputsOfRun(t *testing.T) {
 	}
 }
 
-// The state of the computer and the passes are part of the verdict of a real run.
+// TestVerdictOfRun: the state of the computer and the passes contribute to the verdict of a real
+// run.
 func TestVerdictOfRun(t *testing.T) {
 	t.Parallel()
 	o := options()
@@ -114,11 +115,11 @@ func TestVerdictOfRun(t *testing.T) {
 	if p.Trust == nil || !slices.ContainsFunc(p.Trust.Doubts, func(d profile.Doubt) bool { return d.Code == profile.DoubtThreads }) {
 		t.Errorf("more threads than processors: %+v", p.Trust)
 	}
-	// The steps and the gaps are the whole of an instrumented inference.
+	// The steps and the gaps add up to an instrumented inference.
 	if r := p.Reconcile; !(*r.GapsS >= 0) || !(*r.WallS >= *r.OperatorsS) || !(*r.WallS-*r.OperatorsS-*r.GapsS < 1e-12) {
 		t.Errorf("%v s of %v s and gaps of %v s", *r.OperatorsS, *r.WallS, *r.GapsS)
 	}
-	// What is typical of layers lies within their samples, and adds up.
+	// Typical times of layers are within their samples, and add up.
 	sum := 0.0
 	for _, l := range p.Layers {
 		if m := l.Latency; !(*m.Typical >= *m.Min) || !(*m.Typical <= *m.Max) || *m.N != 12 || l.Calls != nil || l.Total != nil {
@@ -131,7 +132,7 @@ func TestVerdictOfRun(t *testing.T) {
 	}
 }
 
-// The counter of memory goes on in time and says nothing twice.
+// TestMemoryCounter: the memory counter is ordered by time and repeats no value.
 func TestMemoryCounter(t *testing.T) {
 	t.Parallel()
 	layers := []profile.Layer{{LiveBytes: new(int64(8))}, {LiveBytes: new(int64(16))}, {}}
@@ -141,7 +142,8 @@ func TestMemoryCounter(t *testing.T) {
 	}}
 	memoryOverTime(tl, layers)
 	c := tl.Counters[0]
-	// The second inference begins before the first ends at 6: only its own end counts again.
+	// The second inference begins before the first ends at 6: only its own end sets the counter
+	// to zero.
 	if d := cmp.Diff([]float64{0, 2, 6}, c.Times); d != "" {
 		t.Errorf("times (-want +got):\n%s", d)
 	}

@@ -10,16 +10,16 @@ import (
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
-// bodyEvents bounds what is kept of the bodies of one inference: a loop may run
-// its body any number of times.
+// bodyEvents bounds the events kept of the bodies of one inference: a loop may run its body any
+// number of times.
 const bodyEvents = loop.MaxSpans / 4
 
-// recording collects when operators ran. All memory is taken when it is made.
+// recording records when operators ran. All memory is preallocated.
 type recording struct {
-	main   []int32   // slot of each step of the main graph, -1 for those that do not run
+	main   []int32   // slot of each step of the main graph, -1 if it does not run
 	bodies [][]int32 // slots by graph and node, -1 for none
 	spans  *loop.Spans
-	run    []loop.Span // of the run being added
+	run    []loop.Span // spans of the run being added
 }
 
 func newRecording(ss []plan.Slot, steps int, tm *engine.Timing) *recording {
@@ -50,7 +50,7 @@ func newRecording(ss []plan.Slot, steps int, tm *engine.Timing) *recording {
 	return r
 }
 
-// add takes over one run.
+// add adds one run.
 func (r *recording) add(tm *engine.Timing) {
 	run, events := r.run[:0], tm.Events
 	for i, slot := range r.main {
@@ -59,7 +59,7 @@ func (r *recording) add(tm *engine.Timing) {
 		}
 		end := tm.Bounds[i+1]
 		run = append(run, loop.Span{Start: tm.Bounds[i], End: end, Step: slot})
-		// What the step ran comes after it: the events are in order of time.
+		// The events of a step's bodies follow it: events are in chronological order.
 		for len(events) > 0 && events[0].End <= end {
 			e := events[0]
 			events = events[1:]
@@ -71,8 +71,7 @@ func (r *recording) add(tm *engine.Timing) {
 	r.spans.Add(tm.Bounds[0], tm.Bounds[len(tm.Bounds)-1], run, tm.Missed)
 }
 
-// timeline makes the result, nil when nothing was recorded. Time 0 is the start
-// of the first run.
+// timeline builds the result, nil if nothing was recorded. Time 0 is the start of the first run.
 func (r *recording) timeline() *timeline.Timeline {
 	runs, spans := r.spans.Kept()
 	if len(runs) == 0 {
@@ -111,7 +110,7 @@ func (r *recording) timeline() *timeline.Timeline {
 	return t
 }
 
-// zero is the origin of the timeline by the engine's clock.
+// zero returns the origin of the timeline by the engine's clock.
 func (r *recording) zero() int64 {
 	if runs, _ := r.spans.Kept(); len(runs) > 0 {
 		return runs[0].Start
@@ -119,16 +118,16 @@ func (r *recording) zero() int64 {
 	return engine.Now()
 }
 
-// maxPoints bounds the counter of memory: it repeats itself with every inference.
+// maxPoints bounds the memory counter, which repeats with every inference.
 const maxPoints = 100_000
 
-// memoryOverTime adds what the memory plan says lives while each operator of the
-// main graph runs to the timeline, as a counter. Between inferences nothing lives.
+// memoryOverTime adds a counter to the timeline: the live memory while each operator of the main
+// graph runs, by the memory plan. Between inferences it is zero.
 func memoryOverTime(t *timeline.Timeline, layers []profile.Layer) {
 	if t == nil {
 		return
 	}
-	c := timeline.Counter{Name: "memory alive, by the plan", Unit: "B"}
+	c := timeline.Counter{Name: "live memory (memory plan)", Unit: "B"}
 	put := func(at float64, bytes int64) {
 		v, n := float64(bytes), len(c.Values)
 		if n > 0 && c.Values[n-1] == v || n > 0 && at < c.Times[n-1] {

@@ -13,7 +13,7 @@ import (
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
-// TestRecording follows a run with nested loops: owners before what they run.
+// TestRecording follows a run with nested loops: owners before their nested steps.
 func TestRecording(t *testing.T) {
 	t.Parallel()
 	step := func(g, n int, st plan.State) plan.Slot {
@@ -86,7 +86,7 @@ func TestTimelineOfLoop(t *testing.T) {
 	if len(tl.Lanes[0].Starts) != 3 || tl.Lanes[0].Starts[0] != 0 || tl.Lanes[0].Starts[1] <= 0 {
 		t.Errorf("iterations start at %v", tl.Lanes[0].Starts)
 	}
-	// The bars are what the samples are made of.
+	// The bars add up to the samples.
 	for i, d := range tl.Lanes[0].Durations {
 		var sum float64
 		for _, l := range p.Layers {

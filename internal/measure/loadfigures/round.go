@@ -9,30 +9,30 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Round is what streams did once, for a sweep.
+// Round is the result of running streams once, for a sweep.
 type Round struct {
-	// N is the number of inferences that began in the window, Samples the times of some of them in
-	// seconds; Mean, Min and Max are of all.
+	// N is the number of inferences that began in the window, Samples the times of some of them
+	// in seconds; Mean, Min and Max are over all.
 	N       int64     `json:"n"`
 	Samples []float64 `json:"samples"`
 	Mean    float64   `json:"mean"`
 	Min     float64   `json:"min"`
 	Max     float64   `json:"max"`
-	// PerSecond is inferences a second, 0 where that is not known.
+	// PerSecond is the number of inferences per second, 0 if unknown.
 	PerSecond float64 `json:"per_second,omitzero"`
-	// RAMBytes is what all streams hold beside the model, by the engine's plan; nil where it has
-	// none.
+	// RAMBytes is the memory of all streams without the model, by the engine's plan; nil if the
+	// engine has none.
 	RAMBytes *int64 `json:"ram_bytes,omitzero"`
 }
 
-// Round lets the streams of a fleet run once. The result is nil where nothing was measured, also
-// besides an error.
+// Round runs the streams of a fleet once. The result is nil if nothing was measured, also with an
+// error.
 func (o *Options) Round(ctx context.Context, f *Fleet) (*Round, error) {
-	r, err := loadgen.Run(ctx, o.under(f), f.Runs)
+	r, err := loadgen.Run(ctx, o.fleetOptions(f), f.Runs)
 	return roundOf(r), err
 }
 
-// roundOf is the round of a result, nil where nothing was measured.
+// roundOf converts a result, nil if nothing was measured.
 func roundOf(r *loadgen.Result) *Round {
 	if r.Latency.N == 0 {
 		return nil
@@ -44,8 +44,8 @@ func roundOf(r *loadgen.Result) *Round {
 	return out
 }
 
-// Rounds makes figures of the rounds of one point: the time of an inference over all of them,
-// and items a second with rounds as samples. What there is nothing of is nil.
+// Rounds computes the figures of the rounds of one point: the time of an inference over all of
+// them, and items per second with rounds as samples. Figures without data are nil.
 func Rounds(rs []*Round, batch int) (latency, items *profile.Metric, ram *int64) {
 	var samples, rates []float64
 	var n int64
@@ -72,7 +72,7 @@ func Rounds(rs []*Round, batch int) (latency, items *profile.Metric, ram *int64)
 	}
 	latency = profile.FromSummary(profile.Measured, s, fmt.Sprintf("inferences under load of %d rounds", len(rs)))
 	if latency != nil {
-		latency.CI95 = nil // streams and rounds are no series
+		latency.CI95 = nil // streams and rounds are not a time series
 	}
 	items = profile.Summarize(profile.Measured, rates, "a sample each round")
 	return latency, items, ram

@@ -6,14 +6,14 @@ import (
 	"github.com/opmeter/opmeter/internal/base/stats"
 )
 
-// empty is the result of nothing.
+// empty returns a result without data.
 func empty(o *Options) *Result {
 	none := stats.Summarize(nil)
 	nan := math.NaN()
 	return &Result{Window: nan, PerSecond: nan, Fairness: nan, Busy: nan, Latency: none, Response: none, Waiting: none, Clock: o.Clock}
 }
 
-// result gathers what the streams have.
+// result combines the results of the streams.
 func (d *driver) result(busy float64) *Result {
 	r := empty(&d.o)
 	open := d.open.Load()
@@ -23,7 +23,7 @@ func (d *driver) result(busy float64) *Result {
 		}
 		return r
 	}
-	limit := d.ended(open)
+	limit := d.windowEnd(open)
 	r.Open, r.Close, r.Busy = open+d.zero, limit+d.zero, busy
 	took, response, waiting := make([]*stats.Reservoir, len(d.streams)), make([]*stats.Reservoir, len(d.streams)), make([]*stats.Reservoir, len(d.streams))
 	slowest, fastest := math.Inf(1), 0.0
@@ -42,10 +42,10 @@ func (d *driver) result(busy float64) *Result {
 		r.Inferences += x.Inferences
 		r.Streams = append(r.Streams, x)
 	}
-	r.Latency, r.Samples = together(took)
+	r.Latency, r.Samples = combine(took)
 	if d.o.Rate > 0 {
-		r.Response, r.ResponseSamples = together(response)
-		r.Waiting, _ = together(waiting)
+		r.Response, r.ResponseSamples = combine(response)
+		r.Waiting, _ = combine(waiting)
 		r.Late = d.late
 		r.Due = int64(math.Ceil(float64(limit-open) / 1e9 * d.o.Rate * (1 - 1e-12)))
 		if d.o.Runs > 0 {
@@ -64,9 +64,9 @@ func (d *driver) result(busy float64) *Result {
 	return r
 }
 
-// ended is when the window closed. Where it was cut short, that is the last moment at which
-// every stream had an inference behind it that ended later, or now: what is under way is left out.
-func (d *driver) ended(open int64) int64 {
+// windowEnd returns when the window closed. If it was cut short, that is the last moment at which
+// every stream still had a later inference to end, or now: unfinished inferences are omitted.
+func (d *driver) windowEnd(open int64) int64 {
 	planned := d.close.Load()
 	if planned != 0 && !d.stop.Load() {
 		return planned
@@ -75,7 +75,7 @@ func (d *driver) ended(open int64) int64 {
 	for _, s := range d.streams {
 		limit = min(limit, max(open, s.last))
 	}
-	if d.o.Rate > 0 { // streams are idle at times: until the last of them was not
+	if d.o.Rate > 0 { // streams are idle at times: until the last one was busy
 		limit = open
 		for _, s := range d.streams {
 			limit = max(limit, s.last)
@@ -84,7 +84,7 @@ func (d *driver) ended(open int64) int64 {
 	if planned != 0 {
 		limit = min(limit, planned)
 	}
-	// Of the inferences that ended later nothing but their mean is known.
+	// Of the inferences that ended later only the mean is known.
 	for _, s := range d.streams {
 		if mean := s.took.Mean() * 1e9; s.last > limit && mean > 0 {
 			over := min(float64(s.last-limit)/mean, float64(s.whole)+s.parts)
@@ -94,9 +94,9 @@ func (d *driver) ended(open int64) int64 {
 	return limit
 }
 
-// together describes the times of all streams. Where some were left out, as many of each
-// stream are taken as is its part of all, spread over its series.
-func together(rs []*stats.Reservoir) (stats.Summary, []float64) {
+// combine summarises the times of all streams. If some were dropped, each stream contributes
+// samples in proportion to its share of all, spread over its series.
+func combine(rs []*stats.Reservoir) (stats.Summary, []float64) {
 	var n int64
 	part := 1.0
 	for _, r := range rs {

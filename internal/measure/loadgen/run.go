@@ -15,32 +15,32 @@ import (
 	"github.com/opmeter/opmeter/internal/measure/loop"
 )
 
-// driver is one run of all streams. Times are nanoseconds of the clock; those that are
-// not known yet are 0, which no clock reads here.
+// driver is one run of all streams. Times are in nanoseconds of the clock; 0 means unknown, a
+// value that the clock never has here.
 type driver struct {
 	o       Options
 	clock   *loop.Clock
-	zero    int64 // time before anything that the driver reads, so that 0 is none
+	zero    int64 // before any reading of the driver, so that 0 means unknown
 	streams []*stream
 
 	warm    sync.WaitGroup
 	open    atomic.Int64 // the window opens
-	enough  atomic.Int64 // each stream has its least number of inferences
+	enough  atomic.Int64 // each stream has its minimum number of inferences
 	close   atomic.Int64 // the window closes
-	stop    atomic.Bool  // streams end at once
-	pending atomic.Int64 // streams whose inferences in the window have not ended
-	reached atomic.Int64 // streams with their least number
-	done    atomic.Int64 // inferences that have ended in the window
+	stop    atomic.Bool  // streams end immediately
+	pending atomic.Int64 // streams with unfinished inferences of the window
+	reached atomic.Int64 // streams with their minimum number
+	done    atomic.Int64 // inferences completed in the window
 
-	dispatch chan struct{} // room for whoever waits for the next inference that is due
-	next     int64         // number of it
+	dispatch chan struct{} // held by the stream that waits for the next inference
+	next     int64         // number of the next inference
 	late     int64
 
 	fault sync.Once
 	err   error
 }
 
-// stream is one of them while it runs.
+// stream is the state of a running stream.
 type stream struct {
 	d      *driver
 	number int
@@ -48,31 +48,31 @@ type stream struct {
 
 	took, response, waiting *stats.Reservoir
 	spans                   []Span
-	whole                   int64   // inferences that began and ended in the window
-	parts                   float64 // of those at its edges
-	tally                   tally   // all of them over time
-	count                   int     // that have ended in the window or after
+	whole                   int64          // inferences that began and ended in the window
+	parts                   float64        // fractions of inferences at the edges
+	tally                   throughputBins // all inferences over time
+	count                   int            // inferences that ended in the window or after
 	warmups                 int
-	began                   int64 // start of the inference under way, 0 for none
-	last                    int64 // its end, and that of those before
+	began                   int64 // start of the current inference, 0 for none
+	last                    int64 // end of the last inference
 	pinned                  bool
 	pinErr                  error
 }
 
-// Run drives the streams until the window is over, and returns what came of it. Streams
-// are functions that compute one inference each; one is called by one goroutine at a
-// time, which is locked to its thread. The error is that of a stream, which ends all
-// others, or the context's when it ended first; the result holds what was measured until
-// then and is never nil. Streams are to return soon after the context ends.
+// Run runs the streams until the window is over, and returns the results. Streams are functions
+// that compute one inference each. Each is called by one goroutine, which is locked to its
+// thread. The error is that of a stream, which ends all others, or the context's if it ended
+// first. The result holds what was measured until then and is never nil. Streams must return soon
+// after the context ends.
 func Run(ctx context.Context, o Options, streams []func() error) (*Result, error) {
 	o.defaults()
 	switch {
 	case len(streams) == 0 || len(streams) > MaxStreams:
 		return empty(&o), fmt.Errorf("%d streams: use 1 to %d", len(streams), MaxStreams)
 	case !(o.Rate >= 0 && o.Rate <= MaxRate):
-		return empty(&o), fmt.Errorf("a rate of %v a second: use 0 to %g", o.Rate, MaxRate)
+		return empty(&o), fmt.Errorf("rate %v per second: use 0 to %g", o.Rate, MaxRate)
 	case o.Rate > 0 && o.Time == math.MaxInt64 && o.Runs == 0:
-		return empty(&o), errors.New("a rate without an end: set the time or the number of inferences")
+		return empty(&o), errors.New("a rate needs an end: set the time or the number of inferences")
 	}
 	if !o.Leased {
 		release, err := loop.Lease(ctx)
@@ -88,14 +88,14 @@ func Run(ctx context.Context, o Options, streams []func() error) (*Result, error
 	for i, f := range streams {
 		d.streams = append(d.streams, &stream{
 			d: d, number: i, f: f, spans: make([]Span, 0, o.Spans),
-			took: stats.NewReservoir(o.Keep), response: stats.NewReservoir(d.queued()), waiting: stats.NewReservoir(d.queued()),
+			took: stats.NewReservoir(o.Keep), response: stats.NewReservoir(d.keptWaits()), waiting: stats.NewReservoir(d.keptWaits()),
 		})
 	}
 	return d.run(ctx)
 }
 
-// queued is how many times of waiting are kept of a stream.
-func (d *driver) queued() int {
+// keptWaits returns how many waiting times are kept per stream.
+func (d *driver) keptWaits() int {
 	if d.o.Rate > 0 {
 		return d.o.Keep
 	}
@@ -112,7 +112,7 @@ func (d *driver) run(ctx context.Context) (*Result, error) {
 	n := len(d.streams)
 	d.warm.Add(n)
 	d.pending.Store(int64(n))
-	// Whoever waits for inferences that are due has to notice that the context ended.
+	// Streams that wait for a scheduled inference must notice the end of the context.
 	unhook := context.AfterFunc(ctx, func() { d.halt(ctx.Err()) })
 	defer unhook()
 	var ended sync.WaitGroup
@@ -136,7 +136,7 @@ func (d *driver) run(ctx context.Context) (*Result, error) {
 	if d.o.Over != nil {
 		d.o.Over()
 	}
-	busy.end() // where nobody saw the window close
+	busy.end() // if nobody saw the window close
 	r := d.result(busy.busy())
 	if d.open.Load() != 0 {
 		r.WarmupTime = float64(warmup) / 1e9
@@ -146,11 +146,11 @@ func (d *driver) run(ctx context.Context) (*Result, error) {
 }
 
 // openWindow opens the window now. With a rate and a number of inferences, or a time, its end is
-// known; otherwise streams find it.
+// known; otherwise streams determine it.
 func (d *driver) openWindow() {
 	now := d.now()
 	if d.o.Rate > 0 {
-		now += int64(time.Millisecond) // streams look every now and then whether it is open
+		now += int64(time.Millisecond) // streams poll whether it is open
 		length := float64(d.o.Time)
 		if d.o.Runs > 0 {
 			length = min(length, float64(d.o.Runs)/d.o.Rate*1e9)
@@ -160,7 +160,7 @@ func (d *driver) openWindow() {
 	d.open.Store(now)
 }
 
-// watch tells of progress and notes the processor time when the window closes.
+// watch reports progress and reads the CPU time when the window closes.
 func (d *driver) watch(over <-chan struct{}, busy *meter) {
 	t := time.NewTicker(20 * time.Millisecond)
 	defer t.Stop()
@@ -188,13 +188,13 @@ func (d *driver) watch(over <-chan struct{}, busy *meter) {
 	}
 }
 
-// halt ends all streams; the first reason counts.
+// halt ends all streams; the first error is kept.
 func (d *driver) halt(err error) {
 	d.fault.Do(func() { d.err = err })
 	d.stop.Store(true)
 }
 
-// meter reads the processor time at both ends of the window.
+// meter reads the CPU time at both ends of the window.
 type meter struct {
 	read         func() int64
 	d            *driver
@@ -214,7 +214,7 @@ func (m *meter) end() {
 	}
 }
 
-// busy is the number of processors that worked.
+// busy returns the average number of processors used.
 func (m *meter) busy() float64 {
 	if m.read == nil || m.ended <= m.begun {
 		return math.NaN()

@@ -18,7 +18,7 @@ func (s *stream) thread() {
 			d.warm.Done()
 		}
 	}
-	defer isWarm() // whatever happens: others wait for it
+	defer isWarm() // always: others wait for it
 	if bind := d.o.Bind; bind != nil {
 		restore, err := bind(s.number)
 		if s.pinned, s.pinErr = err == nil, err; err == nil {
@@ -31,22 +31,22 @@ func (s *stream) thread() {
 		}
 		isWarm()
 		if d.o.Rate > 0 {
-			return s.due()
+			return s.runDue()
 		}
-		return s.loop()
+		return s.runLoop()
 	}
 	around := d.o.Around
 	if around == nil {
 		around = func(_ int, body func() error) error { return body() }
 	}
-	if err := s.guarded(around, body); err != nil {
+	if err := s.recovered(around, body); err != nil {
 		d.halt(err)
 	}
 }
 
-// guarded makes an error of a panic: it would end the process, and with it what the other
-// streams have measured.
-func (s *stream) guarded(around func(int, func() error) error, body func() error) (err error) {
+// recovered converts a panic into an error: it would end the process and lose the results of the
+// other streams.
+func (s *stream) recovered(around func(int, func() error) error, body func() error) (err error) {
 	defer func() {
 		if e := recover(); e != nil {
 			err = fmt.Errorf("stream %d: internal error: %v", s.number, e)
@@ -55,7 +55,7 @@ func (s *stream) guarded(around func(int, func() error) error, body func() error
 	return around(s.number, body)
 }
 
-// once runs one inference and returns when it began and ended.
+// once runs one inference and returns its start and end.
 func (s *stream) once() (start, end int64, err error) {
 	d := s.d
 	if d.o.Before != nil {
@@ -88,8 +88,8 @@ func (s *stream) warmup() error {
 	return nil
 }
 
-// loop begins each inference when the last one ended.
-func (s *stream) loop() error {
+// runLoop starts each inference when the last one has ended.
+func (s *stream) runLoop() error {
 	d := s.d
 	finished := false
 	for !d.stop.Load() && d.pending.Load() > 0 {
@@ -103,21 +103,21 @@ func (s *stream) loop() error {
 			continue
 		}
 		if finished {
-			continue // load for the others
+			continue // keeps up the load for the others
 		}
 		if start >= open {
 			s.keep(start, end)
 			if s.count++; s.count == d.o.MinRuns && d.reached.Add(1) == int64(len(d.streams)) {
 				d.enough.Store(end)
 			}
-			// A stream that begins late, and the inferences of others were over by then, has
-			// its part all the same: the load is that of all of them.
+			// A stream that starts late counts although the inferences of others were already
+			// complete: they ran under its load too.
 			if d.done.Add(1) >= int64(d.o.Runs) && d.o.Runs > 0 && d.enough.Load() != 0 {
 				d.close.CompareAndSwap(0, end)
 			}
 		}
-		limit := d.closing(open, end)
-		s.within(start, end, open, limit)
+		limit := d.windowClose(open, end)
+		s.countWithin(start, end, open, limit)
 		if limit != 0 && end >= limit {
 			finished = true
 			d.pending.Add(-1)
@@ -126,8 +126,8 @@ func (s *stream) loop() error {
 	return nil
 }
 
-// closing is when the window closes, 0 while that is not known.
-func (d *driver) closing(open, now int64) int64 {
+// windowClose returns when the window closes, 0 while unknown.
+func (d *driver) windowClose(open, now int64) int64 {
 	if c := d.close.Load(); c != 0 {
 		return c
 	}
@@ -135,14 +135,14 @@ func (d *driver) closing(open, now int64) int64 {
 	if enough == 0 || d.o.Runs > 0 && now-open < int64(d.o.Time) {
 		return 0
 	}
-	// The same for all streams, whichever comes first to see it.
+	// The same for all streams, whichever sees it first.
 	if end := max(enough, open+int64(d.o.Time)); now >= end {
 		d.close.CompareAndSwap(0, end)
 	}
 	return d.close.Load()
 }
 
-// keep takes the times of an inference that began in the window.
+// keep records the times of an inference that began in the window.
 func (s *stream) keep(start, end int64) {
 	s.took.Add(float64(end-start) / 1e9)
 	if len(s.spans) < cap(s.spans) {
@@ -150,8 +150,8 @@ func (s *stream) keep(start, end int64) {
 	}
 }
 
-// within adds the part of an inference that lies in the window.
-func (s *stream) within(start, end, open, limit int64) {
+// countWithin adds the fraction of an inference that lies in the window.
+func (s *stream) countWithin(start, end, open, limit int64) {
 	if limit == 0 {
 		limit = end
 	}
@@ -165,14 +165,14 @@ func (s *stream) within(start, end, open, limit int64) {
 	}
 }
 
-// due takes the inferences that are due, when they are.
-func (s *stream) due() error {
+// runDue runs scheduled inferences at their times.
+func (s *stream) runDue() error {
 	d := s.d
 	for d.open.Load() == 0 && !d.stop.Load() {
 		time.Sleep(50 * time.Microsecond) // until the last stream is warm
 	}
 	for {
-		intended, ok := d.take()
+		intended, ok := d.takeDue()
 		if !ok {
 			return nil
 		}
@@ -185,20 +185,20 @@ func (s *stream) due() error {
 		s.keep(start, end)
 		s.response.Add(float64(end-intended) / 1e9)
 		s.waiting.Add(float64(max(0, start-intended)) / 1e9)
-		s.within(start, end, d.open.Load(), d.close.Load())
+		s.countWithin(start, end, d.open.Load(), d.close.Load())
 	}
 }
 
-// How a stream waits for an inference that is due: it sleeps until shortly before, since
-// sleeping is not exact, and then reads the clock.
+// A stream waits for a scheduled inference by sleeping until shortly before it, because sleeping
+// is not exact, and then polling the clock.
 const (
-	longestSleep = 20 * time.Millisecond // so that an end is noticed soon
+	longestSleep = 20 * time.Millisecond // to notice the end soon
 	usualAwake   = 200 * time.Microsecond
 )
 
-// take waits until the next inference is due and returns when that was. One stream waits
-// at a time; the others wait for it, so that no more than one reads the clock.
-func (d *driver) take() (intended int64, ok bool) {
+// takeDue waits until the next inference is scheduled and returns that time. One stream waits at
+// a time and the others wait for it, so that only one polls the clock.
+func (d *driver) takeDue() (intended int64, ok bool) {
 	d.dispatch <- struct{}{}
 	defer func() { <-d.dispatch }()
 	intended = d.open.Load() + int64(float64(d.next)/d.o.Rate*1e9)
@@ -210,7 +210,7 @@ func (d *driver) take() (intended int64, ok bool) {
 		now := d.now()
 		left := time.Duration(intended - now)
 		if left <= 0 {
-			// What is left waiting at the end of the window is not begun any more.
+			// Inferences still waiting at the end of the window are not started.
 			if first && now >= d.close.Load() {
 				return 0, false
 			}

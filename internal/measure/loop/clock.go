@@ -11,15 +11,15 @@ import (
 // Clock is a monotonic clock with known properties.
 type Clock struct {
 	now func() int64
-	// Resolution is the smallest step seen between two readings, Cost the time that
-	// one reading takes, both in seconds.
+	// Resolution is the smallest step observed between two readings, Cost the time of one
+	// reading, both in seconds.
 	Resolution, Cost float64
 }
 
 var epoch = time.Now()
 
-// NewClock returns the system's monotonic clock after measuring its cost and
-// resolution, which takes about a millisecond.
+// NewClock returns the system's monotonic clock after measuring its cost and resolution, which
+// takes about a millisecond.
 func NewClock() *Clock {
 	c := &Clock{now: func() int64 { return int64(time.Since(epoch)) }}
 	const reads, rounds = 1000, 15
@@ -50,8 +50,8 @@ func NewClock() *Clock {
 	return c
 }
 
-// SimulatedClock returns a clock that reads now, with the given properties in
-// seconds: for tests and for replaying records.
+// SimulatedClock returns a clock that reads now, with the given properties in seconds, for tests
+// and for replaying records.
 func SimulatedClock(now func() int64, resolution, cost float64) *Clock {
 	return &Clock{now: now, Resolution: resolution, Cost: cost}
 }
@@ -59,9 +59,9 @@ func SimulatedClock(now func() int64, resolution, cost float64) *Clock {
 // Now reads the clock, in nanoseconds from an arbitrary start.
 func (c *Clock) Now() int64 { return c.now() }
 
-// Batch returns how many calls of something that takes each seconds must be timed
-// together, so that reading the clock adds less than one per cent and a step of
-// the clock is less than one per cent of the whole.
+// Batch returns how many calls of a function with a duration of each seconds must be timed
+// together, so that reading the clock adds less than one per cent and the resolution is less than
+// one per cent of the total.
 func (c *Clock) Batch(each float64) int {
 	least := 100 * max(c.Cost, c.Resolution)
 	if each >= least {
@@ -74,9 +74,8 @@ func (c *Clock) Batch(each float64) int {
 	return int(min(most, math.Ceil(least/each-1e-9)))
 }
 
-// PerCall times n calls of f as a whole, repeats that rounds times and returns
-// the seconds of one call for each round. With an f that records an empty event
-// it calibrates the cost of recording one.
+// PerCall times n calls of f as a whole, rounds times, and returns the seconds per call for each
+// round. With an f that records an empty event it calibrates the cost of recording one.
 func (c *Clock) PerCall(n, rounds int, f func()) []float64 {
 	out := make([]float64, rounds)
 	for r := range out {
@@ -89,8 +88,8 @@ func (c *Clock) PerCall(n, rounds int, f func()) []float64 {
 	return out
 }
 
-// EventCost calibrates the instruments: the time to read the clock at the boundary
-// of a step and keep it, measured on events with nothing between them, in seconds.
+// EventCost calibrates the profiling overhead: the time to read the clock at the boundary of a
+// step and store it, measured on events with nothing between them, in seconds.
 func (c *Clock) EventCost() stats.Summary {
 	const events, rounds = 256, 101
 	bounds := make([]int64, events)

@@ -10,21 +10,20 @@ import (
 	"github.com/opmeter/opmeter/internal/base/gcpolicy"
 )
 
-// lease has room for one: who put a value in holds it. Those who wait are served in
-// the order in which they came.
+// lease has capacity for one value: whoever has sent it holds the lease. Waiting callers are
+// served in order of arrival.
 var lease = make(chan struct{}, 1)
 
-// ErrNotLeased is returned to a caller who says to hold the lease when nobody does.
+// ErrNotLeased is returned to a caller that claims to hold the lease when nobody holds it.
 var ErrNotLeased = errors.New("measure: the lease is not held")
 
-// Lease waits until nothing else in this process measures and keeps others from it
-// until release is called, which may be done more than once and on any goroutine.
-// Measurements need the processors to themselves, and some change settings of the
-// whole process, such as the collector's. The error is the context's when it ended
-// first; release is nil then. Whoever holds the lease must not ask for it again:
-// that would wait for ever. See [Options.Leased].
+// Lease waits until nothing else in this process measures, and keeps others from measuring until
+// release is called. release may be called more than once and on any goroutine. Measurements need
+// the processors to themselves, and some change settings of the whole process, such as garbage
+// collection. The error is the context's if it ended first; release is nil then. The holder of
+// the lease must not call Lease again, because that would wait forever. See [Options.Leased].
 func Lease(ctx context.Context) (release func(), err error) {
-	// Of several ways to go on select takes any: an ended context has to be first.
+	// Select chooses any ready case: check for an ended context first.
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -36,9 +35,9 @@ func Lease(ctx context.Context) (release func(), err error) {
 	return sync.OnceFunc(func() { <-lease }), nil
 }
 
-// held is [Lease] for callers who may hold the lease already, which they say: what
-// they get then releases nothing.
-func held(ctx context.Context, already bool) (release func(), err error) {
+// leaseUnlessHeld is [Lease] for callers that may hold the lease already, as they state; then the
+// returned function releases nothing.
+func leaseUnlessHeld(ctx context.Context, already bool) (release func(), err error) {
 	if !already {
 		return Lease(ctx)
 	}
@@ -48,14 +47,15 @@ func held(ctx context.Context, already bool) (release func(), err error) {
 	return func() {}, nil
 }
 
-// Quiet switches the collector off for whoever holds the lease, with room for so many
-// bytes of growth, 0 for 2 GiB, and returns what undoes it.
-func Quiet(room int64) (restore func()) { return quiet(room) }
+// Quiet disables garbage collection for the holder of the lease, with the given number of bytes
+// of growth, 0 for 2 GiB, and returns a function that restores the settings.
+func Quiet(room int64) (restore func()) { return disableGC(room) }
 
-// quiet switches the collector off, with room in bytes so that a leak cannot eat the
-// machine, and returns what undoes it. The settings are the process's: only who
-// holds the lease may change them, or two that overlap would restore each other's.
-func quiet(room int64) (restore func()) {
+// disableGC disables garbage collection, with a limit of growth in bytes so that a leak cannot
+// exhaust the machine, and returns a function that restores the settings. The settings are
+// process-wide: only the holder of the lease may change them, else two overlapping changes would
+// restore each other's.
+func disableGC(room int64) (restore func()) {
 	limit := int64(readMetric("/memory/classes/total:bytes")) + cmp.Or(room, 2<<30)
 	oldLimit := debug.SetMemoryLimit(-1)
 	if oldLimit > limit {

@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// collecting reads the settings that a measurement changes. Only tests that are not
-// parallel may compare them: others measure meanwhile.
+// collecting reads the settings that a measurement changes. Only tests that are not parallel may
+// compare them, because others measure meanwhile.
 func collecting() (percent int, limit int64) {
 	percent = debug.SetGCPercent(100)
 	debug.SetGCPercent(percent)
 	return percent, debug.SetMemoryLimit(-1)
 }
 
-// withCollector sets unusual settings for a test, so that defaults are not taken for
-// what was restored.
+// withCollector sets unusual settings for a test, so that defaults are not mistaken for restored
+// settings.
 func withCollector(t *testing.T) (check func()) {
 	t.Helper()
 	percent, limit := debug.SetGCPercent(137), debug.SetMemoryLimit(1<<50+1)
@@ -40,7 +40,7 @@ func withCollector(t *testing.T) (check func()) {
 // the garbage collector off, and restore its settings.
 func TestTwoAtOnce(t *testing.T) {
 	check := withCollector(t)
-	var order []int // one measures at a time: it needs no lock, and -race agrees
+	var order []int // one measures at a time: no lock needed, as -race confirms
 	var wg sync.WaitGroup
 	measuring, started := make(chan struct{}), make(chan struct{})
 	for i := range 2 {
@@ -82,7 +82,7 @@ func TestTwoAtOnce(t *testing.T) {
 	check()
 }
 
-// TestCollectorIsRestored ends measurements in every way that there is.
+// TestCollectorIsRestored ends measurements in every possible way.
 func TestCollectorIsRestored(t *testing.T) {
 	check := withCollector(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -157,7 +157,7 @@ func TestCancelWhileWaiting(t *testing.T) {
 		t.Errorf("the lease with an ended context: %v", err)
 	}
 	release()
-	release() // does nothing
+	release() // has no effect
 	if _, err := Lease(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("a free lease with an ended context: %v", err)
 	}
@@ -173,7 +173,7 @@ func TestCancelWhileWaiting(t *testing.T) {
 	check()
 }
 
-// TestLeased measures under a lease that the caller has.
+// TestLeased measures under a lease that the caller holds.
 func TestLeased(t *testing.T) {
 	f := &fake{}
 	o := Options{Clock: f.clock(), Runs: 3, WarmupRuns: 1, WarmupTime: -1, Leased: true}

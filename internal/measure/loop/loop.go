@@ -10,89 +10,84 @@ import (
 	"github.com/opmeter/opmeter/internal/base/stats"
 )
 
-// DefaultTime is how long a command measures where nobody says for how long or how often.
+// DefaultTime is how long a command measures if neither time nor number of runs is given.
 const DefaultTime = 2 * time.Second
 
-// Options says how [Measure] warms up, how long it measures and what it keeps
-// away from the timed regions. The zero value measures 50 runs after half a
-// second of warm-up.
+// Options says how [Measure] warms up, how long it measures and what it keeps out of the timed
+// regions. The zero value measures 50 runs after half a second of warm-up.
 type Options struct {
 	// Clock to use; nil makes a new one.
 	Clock *Clock
-	// Runs is the number of samples of each pass. 0 means 50, or as many as fit
-	// where Time is set.
+	// Runs is the number of samples of each pass. 0 means 50, or as many as fit if Time is set.
 	Runs int
-	// Time is the time for all measured runs; 0 means no bound. With Runs set too,
-	// whichever ends first.
+	// Time is the time for all measured runs; 0 means no bound. With Runs set too, whichever ends
+	// first.
 	Time time.Duration
-	// MinRuns is the least number of samples even when Time is over; 0 means 3.
+	// MinRuns is the minimum number of samples even when Time is over; 0 means 3.
 	MinRuns int
-	// WarmupTime and WarmupRuns must both be reached before measuring; the zero
-	// values mean half a second and 3 runs. Negative values mean none. Warm-up goes
-	// on, for at most three times as long, while its latest runs are not steady.
+	// WarmupTime and WarmupRuns must both be reached before measuring; the zero values mean half
+	// a second and 3 runs. Negative values mean none. Warm-up continues, for at most three times
+	// as long, while its latest runs are not steady.
 	WarmupTime time.Duration
 	WarmupRuns int
 	// After runs after each run, outside the timed region. May be nil.
 	After func()
-	// Instrumented is a second way to do the same work, with instruments. When
-	// set, groups of plain and instrumented runs take turns in the order ABBA, so
-	// that slow changes of the machine meet both alike. AfterInstrumented runs
-	// after each of its runs, outside the timed region.
+	// Instrumented does the same work with profiling. If set, groups of plain and instrumented
+	// runs are interleaved in the order ABBA, so that slow changes of the machine affect both
+	// equally. AfterInstrumented runs after each of its runs, outside the timed region.
 	Instrumented      func() error
 	AfterInstrumented func()
-	// Apart says that plain and instrumented runs are of two copies of the model, as with engines that
-	// load it once more to profile it: after each change from one to the other, as after turns of others,
-	// the caches hold what is of no use, and the first runs do not count. Groups are longer then.
+	// Apart says that plain and instrumented runs use two copies of the model, as in engines that
+	// load it again to profile it. After each switch between the copies, and after other
+	// measurements ran, the caches hold the wrong data and the first runs do not count. Groups
+	// are longer then.
 	Apart bool
-	// Reference is one round of fixed work, such as [Reference.Round]. When set, some
-	// rounds of it run before, between and after the groups, so that each group has the
-	// speed of the machine of its time beside it: see [Result.AtReference].
+	// Reference is one round of fixed work, such as [Reference.Round]. If set, some rounds of it
+	// run before, between and after the groups, so that the machine's speed during each group is
+	// known: see [Result.AtReference].
 	Reference func()
-	// CPUTime reads the time for which a processor has worked for the calling thread,
-	// in nanoseconds, ProcessTime that of all threads of the process; nil where the
-	// system does not tell. Work is then told from waiting.
+	// CPUTime reads the CPU time of the calling thread in nanoseconds, ProcessTime that of all
+	// threads of the process; nil if the system does not provide it. They separate work from
+	// waiting.
 	CPUTime, ProcessTime func() int64
-	// Parallel says that runs use several threads: the time of the calling one is not
-	// that of the work then.
+	// Parallel says that runs use several threads: the CPU time of the calling thread is then not
+	// the time of the work.
 	Parallel bool
-	// KeepGC leaves the garbage collector on in timed regions.
+	// KeepGC leaves garbage collection on in timed regions.
 	KeepGC bool
-	// HeapRoom is by how many bytes the memory of the process may grow while the
-	// collector is off: above that the collector runs all the same, and it is counted.
-	// 0 means 2 GiB.
+	// HeapRoom is by how many bytes the memory of the process may grow while garbage collection
+	// is off. Above that it runs anyway, and is counted. 0 means 2 GiB.
 	HeapRoom int64
-	// Bind binds the calling thread, which is locked to its goroutine, to a processor
-	// before the warm-up and returns what undoes it, on the same thread; nil does not.
-	// A failure is reported and does not keep from measuring.
+	// Bind binds the calling thread, which is locked to its goroutine, to a processor before the
+	// warm-up and returns a function that restores it, on the same thread; nil does not bind. A
+	// failure is reported and does not stop the measurement.
 	Bind func() (restore func(), err error)
-	// Turn is called before each turn of plain and instrumented groups, the first one
-	// included, and returns when it is this measurement's turn: several engines that
-	// measure one after the other, turn by turn, meet the same changes of the machine. What it
-	// waits does not count as [Options].Time. nil where there are no others.
+	// Turn is called before each round of plain and instrumented groups, including the first, and
+	// returns when it is this measurement's turn. Several engines that measure interleaved, round
+	// by round, experience the same changes of the machine. The wait does not count as
+	// [Options].Time. nil if there are no others.
 	Turn func(context.Context) error
-	// Leased says that the caller holds the lease: see [Lease]. Otherwise Measure takes
-	// it, and waits while others measure.
+	// Leased says that the caller holds the lease: see [Lease]. Otherwise Measure takes it, and
+	// waits while others measure.
 	Leased bool
-	// Snapshot is given what was measured until then, outside timed regions: first
-	// after a second, then ever more seldom, so that what it costs stays a small part
-	// of the whole. An error of it ends the measurement. May be nil.
+	// Snapshot is called with the results so far, outside timed regions: first after a second,
+	// then with growing intervals, so that its cost stays a small part of the total. Its error
+	// ends the measurement. May be nil.
 	Snapshot func(*Result) error
-	// Over is called when no function runs any more, before what was measured is judged. May
-	// be nil.
+	// Over is called when no function runs any more, before the results are evaluated. May be
+	// nil.
 	Over func()
-	// Progress is told how far the work is, from 0 to 1, at most ten times a
-	// second and outside timed regions. May be nil.
+	// Progress is called with the progress from 0 to 1, at most ten times per second and outside
+	// timed regions. May be nil.
 	Progress func(fraction float64)
 }
 
-// Result is what [Measure] found. All times are seconds, in the order in which
-// they were taken.
+// Result holds the results of [Measure]. All times are in seconds, in chronological order.
 type Result struct {
-	// First is the time of the first run, NaN when there was none.
+	// First is the time of the first run, NaN if there was none.
 	First float64
-	// Warmup holds the runs before measuring, the first one included (the first
-	// million of them); WarmupRuns is their number and WarmupTime their time with
-	// what lies between.
+	// Warmup holds the runs before measuring, including the first one (the first million of
+	// them). WarmupRuns is their number and WarmupTime their total time including pauses.
 	Warmup     []float64
 	WarmupRuns int
 	WarmupTime float64
@@ -100,56 +95,54 @@ type Result struct {
 	WarmupSteady bool
 	// Plain and Profiled are the samples of the two passes.
 	Plain, Profiled []float64
-	// Groups holds the bounds of the ABBA groups: samples [from, to) of Plain or
-	// Profiled.
+	// Groups holds the bounds of the ABBA groups: samples [from, to) of Plain or Profiled.
 	Groups []Group
-	// Slots holds the stretches of the reference loop: one before each group and one
-	// after it, which is the next one's where nobody else had a turn between them. Empty
-	// without a loop.
+	// Slots holds the intervals of the reference loop: one before each group and one after it,
+	// which also precedes the next group unless another measurement ran in between. Empty without
+	// a reference loop.
 	Slots []Slot
-	// Batch is the number of runs in one sample of Plain: 1, or more where a
-	// single run is too short for the clock.
+	// Batch is the number of runs in one sample of Plain: 1, or more if a single run is too short
+	// for the clock.
 	Batch int
-	// GC is the number of garbage collections within timed regions, ForcedGC of
-	// those made between them.
+	// GC is the number of garbage collections within timed regions, ForcedGC the number between
+	// them.
 	GC, ForcedGC int
-	// AllocatedBytes is the heap memory that a run of the plain pass takes, on
-	// average, NaN when there was none.
+	// AllocatedBytes is the average heap memory that a run of the plain pass allocates, NaN if
+	// there was none.
 	AllocatedBytes float64
-	// Pinned says whether the thread was bound as asked; PinError why not.
+	// Pinned says whether the thread was bound as requested; PinError why not.
 	Pinned   bool
 	PinError error
 	// Stability judges Plain.
 	Stability stats.Stability
-	// Clock that was used, nil when there was none and the wait for the turn was in vain.
+	// Clock that was used, nil if none was given and the wait for the lease failed.
 	Clock *Clock
 }
 
-// Group is a stretch of runs of one pass.
+// Group is a sequence of runs of one pass.
 type Group struct {
 	Instrumented bool
 	From, To     int
-	// Slot is the position of the slot before the group; the one after it follows that.
+	// Slot is the index of the slot before the group; the one after it follows that.
 	Slot int
-	// Took is the time of the whole group, CPU that for which the processor worked for
-	// the thread in it, and Processor that of all threads, in seconds. NaN where the
-	// system does not tell, CPU of runs with several threads too.
+	// Took is the time of the whole group, CPU the CPU time of the thread in it, and Processor
+	// that of all threads, in seconds. NaN if the system does not provide it; CPU also for runs
+	// with several threads.
 	Took, CPU, Processor float64
 }
 
-// Slot is a stretch of the reference loop: the median time of its rounds, by the clock
-// and for which the processor worked, in seconds; CPU is NaN where the system does not
-// tell.
+// Slot is an interval of the reference loop: the median time of its rounds, by the wall clock and
+// in CPU time, in seconds. CPU is NaN if the system does not provide it.
 type Slot struct{ Took, CPU float64 }
 
-// Measure times f, one measurement at a time in the process: it waits for its turn
-// before it does anything. The collector's settings are as before when it returns,
-// panics or ends with its goroutine. The error is f's own, or the context's when it
-// ended first, while waiting too; the result always holds what was measured until
-// then and is never nil. Functions of the options must not measure themselves.
+// Measure times f, one measurement at a time in the process: it waits for the lease before it
+// does anything. It restores the settings of garbage collection when it returns, panics or ends
+// with its goroutine. The error is f's own, or the context's if it ended first, also while
+// waiting. The result always holds what was measured until then and is never nil. Functions of
+// the options must not measure themselves.
 func Measure(ctx context.Context, o Options, f func() error) (*Result, error) {
 	m := &measurer{ctx: ctx, o: o, f: f, res: &Result{First: math.NaN(), Batch: 1, AllocatedBytes: math.NaN(), Clock: o.Clock}}
-	release, err := held(ctx, o.Leased)
+	release, err := leaseUnlessHeld(ctx, o.Leased)
 	if err != nil {
 		m.res.Stability = stats.Judge(nil)
 		return m.res, err
@@ -173,7 +166,7 @@ func Measure(ctx context.Context, o Options, f func() error) (*Result, error) {
 	err = m.warmup()
 	if err == nil {
 		if !o.KeepGC {
-			defer quiet(o.HeapRoom)()
+			defer disableGC(o.HeapRoom)()
 		}
 		err = m.measure()
 	}
@@ -194,14 +187,15 @@ type measurer struct {
 	clock    *Clock
 	res      *Result
 	reported int64
-	shot     int64  // nanoseconds after the start of the last snapshot
-	heap     uint64 // bytes allocated in all at the last collection
-	// allocated sums the bytes that the plain groups took.
+	shot     int64  // time of the last snapshot, in nanoseconds after the start
+	heap     uint64 // total bytes allocated at the last collection
+	// allocated sums the bytes that the plain groups allocated.
 	allocated uint64
 	// rounds is the number of rounds of the reference loop between two groups.
 	rounds int
-	// settle is the number of samples that do not count after a change of the copy or a turn of others, with several threads in each
-	// group; due those of them that are still to come.
+	// settle is the number of samples that do not count after a switch of the copy or after other
+	// measurements ran, and with several threads in each group. due is how many of them are still
+	// to come.
 	settle, due int
 }
 
@@ -239,8 +233,8 @@ func (m *measurer) timed(f func() error, after func()) (float64, error) {
 	return float64(d) / 1e9, err
 }
 
-// warmup runs until both bounds are reached and the latest runs look steady, or
-// three times the bounds are over.
+// warmup runs until both bounds are reached and the latest runs look steady, or three times the
+// bounds are over.
 func (m *measurer) warmup() error {
 	start := m.clock.Now()
 	elapsed := func() time.Duration { return time.Duration(m.clock.Now() - start) }
@@ -266,7 +260,7 @@ func (m *measurer) warmup() error {
 			m.res.Warmup = append(m.res.Warmup, t)
 		}
 		if m.o.Instrumented != nil && len(m.res.Warmup) <= 3 {
-			// The instruments have their own first time.
+			// The first instrumented run has a cold start of its own.
 			if _, err := m.timed(m.o.Instrumented, nil); err != nil {
 				return err
 			}
@@ -288,13 +282,13 @@ func (m *measurer) warmup() error {
 }
 
 const (
-	groupTime = 0.005 // seconds of a group of short samples
-	apartTime = 0.01  // the same where there are two copies: a change costs up to a millisecond
-	// The same of several threads: what lies between groups one thread does, others fall asleep meanwhile, and on virtual
-	// processors milliseconds can pass until they are awake.
+	groupTime = 0.005 // duration of a group of short samples, in seconds
+	apartTime = 0.01  // the same for two copies: a switch costs up to a millisecond
+	// The same for several threads: the work between groups is single-threaded and other threads
+	// fall asleep meanwhile. On virtual processors milliseconds can pass until they are awake.
 	parallelTime = 0.03
-	settlePart   = 0.1     // part of a group, one sample at least, that comes before it and does not count
-	maxSamples   = 200_000 // in a measurement that is bounded by time only
+	settlePart   = 0.1     // uncounted part before a group, at least one sample
+	maxSamples   = 200_000 // of a measurement bounded by time only
 )
 
 // measure takes the samples.
@@ -302,12 +296,12 @@ func (m *measurer) measure() error {
 	each := m.estimate()
 	m.res.Batch = m.clock.Batch(each)
 	if t := m.o.Time.Seconds(); m.o.Runs == math.MaxInt32 && each > 0 && t < math.MaxInt32 {
-		// Long measurements of short runs: more runs in a sample, not more samples
-		// than anybody can use.
+		// Long measurements of short runs: more runs per sample, not more samples than are
+		// useful.
 		m.res.Batch = max(m.res.Batch, int(min(1<<20, t/each/maxSamples)))
 	}
-	// A group is long enough to settle after the switch and short enough that the
-	// machine stays the same over an ABBA turn.
+	// A group is long enough to settle after the switch, and short enough that the machine stays
+	// the same over an ABBA round.
 	sample := max(each*float64(m.res.Batch), m.clock.Cost)
 	group, most := 1, groupTime
 	if m.o.Apart {
@@ -319,7 +313,7 @@ func (m *measurer) measure() error {
 	if sample < most {
 		group = max(1, min(int(most/sample), m.o.Runs/8))
 	}
-	asleep := m.o.Parallel && group > 1 // other threads are, when a group begins
+	asleep := m.o.Parallel && group > 1 // other threads are asleep when a group begins
 	if m.o.Apart || m.o.Turn != nil || asleep {
 		m.settle = int(math.Ceil(settlePart * float64(group)))
 	}
@@ -329,14 +323,14 @@ func (m *measurer) measure() error {
 		end = start + int64(m.o.Time)
 	}
 	m.collect()
-	// Without a warm-up the first group tells how long one is.
+	// Without a warm-up the first group determines the duration of a group.
 	known := len(m.res.Warmup) > 0
 	if known {
 		m.rounds = m.roundsFor(sample * float64(group))
 	} else {
 		m.rounds = m.roundsFor(0)
 	}
-	m.slot()
+	m.runReference()
 	order := []bool{false}
 	if m.o.Instrumented != nil {
 		order = []bool{false, true, true, false}
@@ -348,7 +342,7 @@ func (m *measurer) measure() error {
 			return nil
 		}
 		if turn%len(order) == 0 && m.o.Turn != nil {
-			waited, err := m.turn()
+			waited, err := m.waitTurn()
 			if err != nil {
 				return err
 			}
@@ -368,7 +362,7 @@ func (m *measurer) measure() error {
 		if !known {
 			known, m.rounds = true, m.roundsFor(m.res.Groups[0].Took)
 		}
-		m.slot()
+		m.runReference()
 		m.progress(start, end)
 		if err := m.snapshot(start); err != nil {
 			return err
@@ -376,26 +370,26 @@ func (m *measurer) measure() error {
 	}
 }
 
-// turn waits for this measurement's turn, and says for how long, in nanoseconds. The reference
-// loop runs again: the machine may be another one.
-func (m *measurer) turn() (waited int64, err error) {
+// waitTurn waits for this measurement's turn, and returns how long it waited, in nanoseconds. The
+// reference loop runs again, because the machine's speed may have changed.
+func (m *measurer) waitTurn() (waited int64, err error) {
 	from := m.clock.Now()
 	if err := m.o.Turn(m.ctx); err != nil {
 		return 0, err
 	}
 	m.due = m.settle
 	if len(m.res.Groups) > 0 {
-		m.slot()
+		m.runReference()
 	}
 	return m.clock.Now() - from, nil
 }
 
-// estimate is the time of one run, from the later half of the warm-up.
+// estimate returns the time of one run, from the second half of the warm-up.
 func (m *measurer) estimate() float64 {
 	if n := len(m.res.Warmup); n > 0 {
 		return stats.Median(m.res.Warmup[n/2:])
 	}
-	return math.MaxFloat64 // nothing is known: no batches, no groups
+	return math.MaxFloat64 // unknown: no batches, no groups
 }
 
 func (m *measurer) group(instrumented bool, size int) error {
@@ -429,11 +423,11 @@ func (m *measurer) group(instrumented bool, size int) error {
 			return err
 		}
 	}
-	// Asking the runtime costs microseconds: once a group, not once a sample.
+	// Reading runtime metrics costs microseconds: once per group, not once per sample.
 	gcs, heap := automaticGCs(), readMetric("/gc/heap/allocs:bytes")
-	g := m.begin(instrumented, from)
+	g := m.beginGroup(instrumented, from)
 	defer func() {
-		m.end(&g)
+		m.endGroup(&g)
 		if !instrumented {
 			m.allocated += readMetric("/gc/heap/allocs:bytes") - heap
 		}
@@ -451,14 +445,14 @@ func (m *measurer) group(instrumented bool, size int) error {
 		}
 		*dst = append(*dst, took)
 		if m.o.Apart && float64(m.clock.Now())-g.Took >= apartTime*1e9 {
-			break // instruments of others may take a multiple of what they measure
+			break // profiling in external engines may cost a multiple of the work
 		}
 	}
 	return nil
 }
 
-// snapshot hands out what there is after a second, and from then on whenever a
-// twentieth of the time more has passed.
+// snapshot passes on the results so far after a second, and then whenever another twentieth of
+// the time has passed.
 func (m *measurer) snapshot(start int64) error {
 	if m.o.Snapshot == nil {
 		return nil
@@ -484,8 +478,8 @@ func (m *measurer) progress(start, end int64) {
 	m.o.Progress(min(1, max(float64(have)/float64(want), float64(now-start)/float64(end-start))))
 }
 
-// collectEvery is the growth of the heap after which it is collected between
-// timed regions. Rare enough to leave the caches alone.
+// collectEvery is the growth of the heap after which it is collected between timed regions. It is
+// large enough to leave the caches alone.
 const collectEvery = 256 << 20
 
 func (m *measurer) collectIfGrown() {

@@ -12,12 +12,12 @@ import (
 
 var near = cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(math.Abs(a), math.Abs(b)) })
 
-// fake is a clock that moves only when told: nothing here depends on the wall.
+// fake is a clock that moves only when told: nothing here depends on the wall clock.
 type fake struct{ t int64 }
 
 func (f *fake) clock() *Clock { return SimulatedClock(func() int64 { return f.t }, 1e-9, 50e-9) }
 
-// takes makes work of d.
+// takes makes work of duration d.
 func (f *fake) takes(d time.Duration) func() error {
 	return func() error { f.t += int64(d); return nil }
 }
@@ -33,8 +33,8 @@ func TestMeasure(t *testing.T) {
 	if len(res.Plain) != 20 || res.Plain[0] != 0.001 || res.First != 0.001 || res.Batch != 1 {
 		t.Errorf("%d samples, first run %v, batch %d", len(res.Plain), res.First, res.Batch)
 	}
-	// Each warm-up run takes two milliseconds with what comes after it; ten runs are
-	// the fewest that can be judged, five fill the time.
+	// Each warm-up run takes two milliseconds including the work after it; ten runs are the
+	// fewest that can be judged, five fill the time.
 	if n := len(res.Warmup); n != 5 || after != n+20 {
 		t.Errorf("%d warm-up runs, %d calls after", n, after)
 	}
@@ -85,7 +85,7 @@ func TestWarmupGoesOnWhileItDrifts(t *testing.T) {
 func TestInterleaving(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
-	// The machine slows down all the time; the instruments cost 0.1 ms.
+	// The machine slows down all the time; profiling costs 0.1 ms.
 	n := 0
 	work := func(extra int64) func() error {
 		return func() error { n++; f.t += 10e6 + int64(n)*1000 + extra; return nil }
@@ -170,8 +170,8 @@ func TestCancelKeepsSamples(t *testing.T) {
 	}
 }
 
-// TestTurns: others measure between the turns of four groups. What they take is not this
-// measurement's time, and the speed of the machine is looked at anew after it.
+// TestTurns: others measure between the rounds of four groups. Their time is not part of this
+// measurement, and the machine's speed is measured again after it.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
@@ -347,8 +347,9 @@ func TestBinding(t *testing.T) {
 	}
 }
 
-// Of two copies of a model each change leaves the caches with what the other one needs: the first run after it does
-// not count, in either direction and after turns of others, and the instruments have no more time than the plain runs.
+// TestApart: with two copies of a model each switch leaves the caches with the other copy's data.
+// The first run after it does not count, in either direction and after other measurements, and
+// the instrumented runs get no more time than the plain ones.
 func TestApart(t *testing.T) {
 	const usual, cold, instrumented = 1_000_000, 5_000_000, 4_000_000
 	now := int64(0)

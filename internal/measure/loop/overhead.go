@@ -2,10 +2,9 @@ package loop
 
 import "github.com/opmeter/opmeter/internal/base/stats"
 
-// Overhead estimates what the instruments cost per run: for every turn of plain,
-// instrumented, instrumented, plain groups the difference of the means, and over
-// these the median with its interval, in seconds. The summary is one of no samples
-// when there is no complete turn.
+// Overhead estimates the profiling overhead per run: for every round of plain, instrumented,
+// instrumented, plain groups the difference of the means, and over these the median with its
+// interval, in seconds. The summary has no samples if there is no complete round.
 func (r *Result) Overhead() stats.Summary {
 	var diffs []float64
 	for i := 0; i+4 <= len(r.Groups); i += 4 {
@@ -22,8 +21,8 @@ func (r *Result) Overhead() stats.Summary {
 	return stats.Summarize(diffs)
 }
 
-// groupMean is the mean of the medians of two groups: the median within a group
-// withstands an interruption, the mean of both removes a linear drift.
+// groupMean returns the mean of the medians of two groups: the median within a group is robust
+// against an interruption, the mean of both removes a linear drift.
 func groupMean(s []float64, a, b Group) (float64, bool) {
 	if a.To <= a.From || b.To <= b.From {
 		return 0, false
@@ -31,6 +30,6 @@ func groupMean(s []float64, a, b Group) (float64, bool) {
 	return (stats.Median(s[a.From:a.To]) + stats.Median(s[b.From:b.To])) / 2, true
 }
 
-// Latency summarises the plain pass, in seconds. Where Batch is above 1 the samples
-// are means of as many runs.
+// Latency summarises the plain pass, in seconds. If Batch is above 1, the samples are means of as
+// many runs.
 func (r *Result) Latency() stats.Summary { return stats.Summarize(r.Plain) }

@@ -4,13 +4,14 @@ import (
 	"testing"
 )
 
-// With several threads groups are longer, and each begins with runs that do not count: threads have slept.
+// TestParallelGroups: with several threads groups are longer, and each begins with runs that do
+// not count, because threads have slept.
 func TestParallelGroups(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name     string
 		parallel bool
-		each     int64 // nanoseconds of a run
+		each     int64 // nanoseconds per run
 		uncounted,
 		inGroup int
 	}{

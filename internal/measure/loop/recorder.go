@@ -12,27 +12,27 @@ import (
 // MaxCells bounds the memory of a [Recorder]: runs times steps, 8 bytes each.
 const MaxCells = 16 << 20
 
-// Recorder keeps the times of every step over many runs in memory taken
-// beforehand. When there are more runs than fit it keeps a uniform random sample
-// of whole runs (Vitter's reservoir), while number, sum and extremes stay exact.
+// Recorder keeps the times of every step over many runs in preallocated memory. If there are more
+// runs than fit, it keeps a uniform random sample of whole runs (Vitter's reservoir sampling),
+// while number, sum and extremes stay exact.
 type Recorder struct {
 	steps, rows int
-	times       [][]int64 // of each row, nanoseconds by step; steps that came later are 0
+	times       [][]int64 // by row and step, in nanoseconds; 0 for steps added later
 	order       []int     // run number of each row
-	walls       []int64   // wall time of each row, nanoseconds
+	walls       []int64   // wall time of each row, in nanoseconds
 	runs        int
 	used        int
 	sum         []int64
 	min, max    []int64
 	wall, gaps  int64
 	random      *rand.Rand
-	one         []int64 // of the run being added
+	one         []int64 // times of the run being added
 }
 
-// NewRecorder makes a recorder for the steps of up to runs runs; more can be
-// added and are then sampled.
+// NewRecorder makes a recorder for the steps of up to runs runs; more can be added and are then
+// sampled.
 func NewRecorder(steps, runs int) *Recorder {
-	rows := fitting(steps, runs)
+	rows := maxRows(steps, runs)
 	cells := make([]int64, rows*steps)
 	r := &Recorder{
 		steps: steps, rows: rows, times: make([][]int64, rows), order: make([]int, rows), walls: make([]int64, rows),
@@ -48,8 +48,8 @@ func NewRecorder(steps, runs int) *Recorder {
 	return r
 }
 
-// fitting is how many rows of so many steps fit.
-func fitting(steps, runs int) int {
+// maxRows returns how many rows of so many steps fit.
+func maxRows(steps, runs int) int {
 	rows := max(1, runs)
 	if steps > 0 {
 		rows = min(rows, max(1, MaxCells/steps))
@@ -57,8 +57,8 @@ func fitting(steps, runs int) int {
 	return rows
 }
 
-// Grow makes room for more steps, which took no time in the runs before. Where
-// memory is bounded, runs that were kept are given up for it.
+// Grow adds steps, which took no time in earlier runs. If memory is bounded, kept runs are
+// dropped for it.
 func (r *Recorder) Grow(steps int) {
 	if steps <= r.steps {
 		return
@@ -71,10 +71,10 @@ func (r *Recorder) Grow(steps int) {
 		r.sum, r.min, r.max, r.one = append(r.sum, 0), append(r.min, zero), append(r.max, 0), append(r.one, 0)
 	}
 	r.steps = steps
-	for rows := fitting(steps, r.rows); r.rows > rows; r.rows-- {
+	for rows := maxRows(steps, r.rows); r.rows > rows; r.rows-- {
 		last := r.rows - 1
 		if last < r.used {
-			// Any row may go: that keeps the choice a random one.
+			// Dropping random rows keeps the sample uniform.
 			at := r.random.IntN(r.used)
 			r.times[at], r.order[at], r.walls[at] = r.times[last], r.order[last], r.walls[last]
 			r.used--
@@ -83,8 +83,8 @@ func (r *Recorder) Grow(steps int) {
 	}
 }
 
-// Add takes the step times of one run, in nanoseconds, and its wall time. The
-// slice is copied. It panics when there are not as many times as steps.
+// Add adds the step times of one run, in nanoseconds, and its wall time. The slice is copied. It
+// panics if the number of times differs from the number of steps.
 func (r *Recorder) Add(times []int64, wall int64) {
 	if len(times) != r.steps {
 		panic("measure: a run with another number of steps")
@@ -113,9 +113,9 @@ func (r *Recorder) Add(times []int64, wall int64) {
 	r.used = max(r.used, row+1)
 }
 
-// AddBounds is [Recorder.Add] for the clock's readings at the boundaries of the
-// steps, one more than there are steps. The wall time is the last less the first.
-// Each step's time holds one reading of the clock, which is not subtracted.
+// AddBounds is [Recorder.Add] for the clock's readings at the boundaries of the steps, one more
+// than there are steps. The wall time is the last minus the first. Each step's time includes one
+// reading of the clock, which is not subtracted.
 func (r *Recorder) AddBounds(bounds []int64) {
 	if len(bounds) != r.steps+1 {
 		panic("measure: a run with another number of steps")
@@ -126,13 +126,13 @@ func (r *Recorder) AddBounds(bounds []int64) {
 	r.Add(r.one, bounds[r.steps]-bounds[0])
 }
 
-// Runs is the number of runs added.
+// Runs returns the number of runs added.
 func (r *Recorder) Runs() int { return r.runs }
 
-// Sampled reports whether runs were left out of the samples for want of memory.
+// Sampled reports whether runs were left out of the samples to save memory.
 func (r *Recorder) Sampled() bool { return r.runs > r.rows }
 
-// Samples returns the kept times of a step, in seconds and in order of time.
+// Samples returns the kept times of a step, in seconds and in chronological order.
 func (r *Recorder) Samples(step int) []float64 {
 	out := make([]float64, r.used)
 	for i, row := range r.inOrder() {
@@ -143,7 +143,7 @@ func (r *Recorder) Samples(step int) []float64 {
 	return out
 }
 
-// Walls returns the kept wall times, in seconds and in order of time.
+// Walls returns the kept wall times, in seconds and in chronological order.
 func (r *Recorder) Walls() []float64 {
 	out := make([]float64, r.used)
 	for i, row := range r.inOrder() {
@@ -164,8 +164,8 @@ func (r *Recorder) inOrder() []int {
 	return rows
 }
 
-// Summary summarises a step, in seconds. Number, mean and extremes are of all runs,
-// the rest is of those kept.
+// Summary summarises a step, in seconds. Number, mean and extremes are over all runs, the rest
+// over those kept.
 func (r *Recorder) Summary(step int) stats.Summary {
 	s := stats.Summarize(r.Samples(step))
 	if r.Sampled() {
@@ -175,17 +175,17 @@ func (r *Recorder) Summary(step int) stats.Summary {
 	return s
 }
 
-// Typical is means over the typical runs: of those kept, the ones whose wall time
-// lies between the quartiles. Runs that were disturbed are not among them, and what
-// is added up comes from the same runs. All times are seconds.
+// Typical holds means over the typical runs: among the kept runs, those whose wall time is
+// between the quartiles. Disturbed runs are excluded, and all values come from the same runs. All
+// times are in seconds.
 type Typical struct {
 	Runs  int       // number of runs
-	Wall  float64   // of a run
-	Gaps  float64   // of a run, between its steps
-	Steps []float64 // of each step
+	Wall  float64   // wall time of a run
+	Gaps  float64   // time between the steps of a run
+	Steps []float64 // time of each step
 }
 
-// Typical computes the means over the typical runs; Runs is 0 when there are none.
+// Typical computes the means over the typical runs; Runs is 0 if there are none.
 func (r *Recorder) Typical() Typical {
 	t := Typical{Steps: make([]float64, r.steps)}
 	if r.used == 0 {
@@ -196,7 +196,7 @@ func (r *Recorder) Typical() Typical {
 		rows[i] = i
 	}
 	slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(r.walls[a], r.walls[b]) })
-	// Of fewer than four runs no quarter can be left out.
+	// With fewer than four runs no quarter can be left out.
 	rows = rows[len(rows)/4 : len(rows)-len(rows)/4]
 	sums := make([]int64, r.steps)
 	wall := int64(0)
@@ -216,18 +216,18 @@ func (r *Recorder) Typical() Typical {
 	return t
 }
 
-// Mean is the mean time of a step in seconds over all runs, NaN for none.
+// Mean returns the mean time of a step in seconds over all runs, NaN for none.
 func (r *Recorder) Mean(step int) float64 { return float64(r.sum[step]) / float64(r.runs) / 1e9 }
 
-// Totals returns the mean wall time of a run, the mean sum of its steps and the
-// mean of what lies between, in seconds; NaN for no runs.
+// Totals returns the mean wall time of a run, the mean sum of its steps and the mean time between
+// steps, in seconds; NaN for no runs.
 func (r *Recorder) Totals() (wall, steps, gaps float64) {
 	n := float64(r.runs) * 1e9
 	return float64(r.wall) / n, float64(r.wall-r.gaps) / n, float64(r.gaps) / n
 }
 
-// Shares returns each step's part of the sum of all steps' mean times, nil when
-// nothing was recorded.
+// Shares returns each step's fraction of the sum of all steps' mean times, nil if nothing was
+// recorded.
 func (r *Recorder) Shares() []float64 {
 	total := r.wall - r.gaps
 	if total <= 0 {

@@ -1,36 +1,35 @@
 package loop
 
-// Reference is a loop of fixed work that tells how fast the machine is at a time:
-// always the same arithmetic on the same data, whatever the kernels of the engine
-// become. A round has four parts of about equal time, so that it slows down where
-// inferences do and about as much:
+// Reference is a loop of fixed work that measures the machine's current speed: always the same
+// arithmetic on the same data, independent of the engine's kernels. A round has four parts of
+// about equal time, so that it slows down when and about as much as inferences do:
 //
-//   - floats: products of float32 summed in four sums, operands in the first-level
-//     cache, as the matrix kernels have it;
+//   - floats: float32 products summed in four accumulators, operands in the first-level
+//     cache, as in the matrix kernels;
 //   - integers: bytes widened, looked up, multiplied and summed in 32 bits, with a
-//     shift and a clamp, as quantised layers have it;
-//   - memory: words of a quarter of a megabyte read and added, which a usual
-//     second-level cache holds and a first-level one does not;
-//   - a chain: multiplications of 64 bits that wait for each other, which nothing but
-//     the clock makes slower.
+//     shift and a clamp, as in quantised layers;
+//   - memory: words of a quarter of a megabyte read and added, which fits a usual
+//     second-level cache but not a first-level one;
+//   - a chain: dependent 64-bit multiplications, whose speed depends on the clock
+//     frequency only.
 //
-// What a change of the compiler does to it shows in the version of Go that a profile
-// names. It is for one goroutine at a time.
+// A profile names the version of Go, because a change of the compiler may change the speed of the
+// loop. It must be used by one goroutine at a time.
 type Reference struct {
 	x, w  [referenceFloats]float32
 	bytes [referenceBytes]uint8
 	table [256]int32
 	words []uint64
-	// sum keeps the compiler from leaving out what nobody reads.
+	// sum keeps the compiler from eliminating the unused work.
 	sum uint64
 }
 
-// ReferenceName names the work: another loop gets another name, and times at
-// reference speed of the two are not compared.
+// ReferenceName identifies the work: another loop gets another name, and normalised times of the
+// two are not compared.
 const ReferenceName = "float, integer, memory, chain: 1"
 
-// ReferenceRound is the time of a round at reference speed, in seconds. It defines
-// that speed, about that of one core of a server of 2023.
+// ReferenceRound is the time of a round at reference speed, in seconds. It defines that speed,
+// about that of one core of a server of 2023.
 const ReferenceRound = 100e-6
 
 // Sizes and repeats of the parts of a round.
@@ -48,8 +47,8 @@ const (
 // NewReference makes the data of the loop.
 func NewReference() *Reference {
 	r := &Reference{words: make([]uint64, referenceWords)}
-	// A linear congruential generator (Knuth's MMIX) fills everything: never zeros,
-	// which some processors treat apart, and no denormal numbers.
+	// A linear congruential generator (Knuth's MMIX) fills everything: no zeros, which some
+	// processors treat specially, and no denormal numbers.
 	state := uint64(1)
 	next := func() uint64 {
 		state = state*factor + 1442695040888963407
@@ -70,14 +69,13 @@ func NewReference() *Reference {
 	return r
 }
 
-// Round does the work once and returns a sum over all of it, which is the same every
-// time.
+// Round does the work once and returns a checksum, which is the same every time.
 func (r *Reference) Round() uint64 {
 	r.sum = uint64(r.floats()) ^ uint64(uint32(r.integers()))<<20 ^ r.memory() ^ chain(chainSteps)
 	return r.sum
 }
 
-// floats multiplies and adds; the sum is rounded to a whole number.
+// floats multiplies and adds; the sum is rounded to an integer.
 func (r *Reference) floats() int64 {
 	var total float32
 	for p := range floatPasses {
@@ -131,7 +129,7 @@ func (r *Reference) memory() uint64 {
 // factor is that of Knuth's generator: odd, so that no product is ever zero.
 const factor = 6364136223846793005
 
-// chain multiplies by the factor, each time the result of the time before.
+// chain multiplies by the factor repeatedly; each step depends on the last one.
 func chain(steps int) uint64 {
 	x := uint64(1)
 	for range steps {

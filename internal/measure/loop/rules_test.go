@@ -45,8 +45,8 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestGroups makes groups of five milliseconds of short runs, an eighth of the runs at
-// most, and of one long run.
+// TestGroups makes groups of five milliseconds of short runs, an eighth of the runs at most, and
+// of one long run.
 func TestGroups(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -82,7 +82,7 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// TestInstrumentsWarmUp runs the instruments three times before they count, and not more.
+// TestInstrumentsWarmUp does exactly three instrumented runs before they count.
 func TestInstrumentsWarmUp(t *testing.T) {
 	t.Parallel()
 	for warmup, want := range map[int]int{1: 1, 3: 3, 9: 3} {
@@ -111,7 +111,7 @@ func TestTimes(t *testing.T) {
 	}{
 		{80 * time.Millisecond, 1, 4, 4},
 		{75 * time.Millisecond, 1, 4, 4},
-		{70 * time.Millisecond, 1, 3, 4}, // plain, instrumented twice, plain twice, instrumented twice
+		{70 * time.Millisecond, 1, 3, 4}, // plain, 2 instrumented, 2 plain, 2 instrumented
 		{time.Nanosecond, 1, 1, 1},
 		{time.Nanosecond, 2, 2, 2},
 		{time.Nanosecond, 5, 5, 5},
@@ -124,8 +124,8 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// TestSnapshots hands out what there is after a second, then whenever a twentieth of the
-// time has passed again, a second at least.
+// TestSnapshots takes a snapshot after a second, then whenever another twentieth of the time has
+// passed, at least a second.
 func TestSnapshots(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
@@ -157,8 +157,8 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
-// TestProgressParts tells how far the work is, by runs or by time, whichever is further,
-// ten times a second at most.
+// TestProgressParts reports progress by runs or by time, whichever is further, at most ten times
+// per second.
 func TestProgressParts(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -185,7 +185,8 @@ func TestProgressParts(t *testing.T) {
 	}
 }
 
-// TestRoundsUnknown measures without a warm-up: the first group, of one run, tells how many rounds lie behind it and behind later ones.
+// TestRoundsUnknown measures without a warm-up: the first group, of one run, determines how many
+// rounds follow it and later ones.
 func TestRoundsUnknown(t *testing.T) {
 	t.Parallel()
 	const round = 100 * time.Microsecond
@@ -198,15 +199,15 @@ func TestRoundsUnknown(t *testing.T) {
 		if _, err := Measure(t.Context(), o, f.takes(c.each)); err != nil {
 			t.Fatal(err)
 		}
-		// Five to know the time of a round, twice, and five before the first group.
+		// Five to measure the time of a round, twice, and five before the first group.
 		if want := 15 + 4*c.want; n != want {
 			t.Errorf("runs of %v: %d rounds, want %d", c.each, n, want)
 		}
 	}
 }
 
-// TestRounds lets the reference loop take a tenth of the time of a group, five rounds at
-// least and three hundred at most.
+// TestRounds lets the reference loop take a tenth of the time of a group, at least five rounds
+// and at most three hundred.
 func TestRounds(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -235,10 +236,10 @@ func TestRounds(t *testing.T) {
 	if m.roundsFor(1) != 0 {
 		t.Error("rounds without a loop")
 	}
-	if m.slot(); m.res.Slots != nil {
+	if m.runReference(); m.res.Slots != nil {
 		t.Errorf("stretches without a loop: %+v", m.res.Slots)
 	}
-	// A stretch is the middle of its rounds, by both clocks.
+	// A slot is the median of its rounds, by both clocks.
 	f := &fake{}
 	cpu := int64(0)
 	takes := []int64{5, 1, 9, 3, 4}
@@ -246,12 +247,12 @@ func TestRounds(t *testing.T) {
 		f.t, cpu = f.t+takes[0]*1e6, cpu+takes[0]*5e5
 		takes = takes[1:]
 	}}}
-	if m.slot(); len(m.res.Slots) != 1 || !(math.Abs(m.res.Slots[0].Took-0.004) <= 1e-12) || !(math.Abs(m.res.Slots[0].CPU-0.002) <= 1e-12) {
+	if m.runReference(); len(m.res.Slots) != 1 || !(math.Abs(m.res.Slots[0].Took-0.004) <= 1e-12) || !(math.Abs(m.res.Slots[0].CPU-0.002) <= 1e-12) {
 		t.Errorf("%+v, want 4 and 2 ms", m.res.Slots)
 	}
 }
 
-// TestPlainGroups has what follows from groups and stretches between them, by hand.
+// TestPlainGroups compares what follows from groups and slots with values computed by hand.
 func TestPlainGroups(t *testing.T) {
 	t.Parallel()
 	nan := math.NaN()
@@ -273,12 +274,12 @@ func TestPlainGroups(t *testing.T) {
 		}
 	}
 	near("processor time of a run", r.Processor(), []float64{12.0 / 4, 6.0 / 6})
-	// Beside the groups a round takes 1 and, where processor time is not known, 6 and 7; then 4.
+	// Around the groups a round takes 1 and, if CPU time is not known, 6 and 7; then 4.
 	near("speeds", r.Speeds(2), []float64{2, 2.0 / 6, 2.0 / 7, 2.0 / 4})
 	near("at reference speed", r.AtReference(2), []float64{9.8 / 4 * 2, 9.7 / 6 * 2 / 6, 6 * 2.0 / 7})
-	// Two hundredths of the time is the limit of waiting.
+	// Two per cent of the time is the limit of waiting.
 	near("undisturbed", r.Undisturbed(), []float64{1, 2})
-	// Work that is not known leaves nothing to be said of the whole.
+	// If CPU time is unknown for one group, the total is unknown.
 	if !math.IsNaN(r.Waited()) {
 		t.Errorf("waited %v", r.Waited())
 	}
@@ -293,10 +294,10 @@ func TestPlainGroups(t *testing.T) {
 	if w := (&Result{}).Waited(); !math.IsNaN(w) {
 		t.Errorf("of nothing: %v", w)
 	}
-	// Where others had a turn, the stretch before a group is not the one after that before it.
+	// If others had a turn, the slot before a group is not the one after the previous group.
 	apart := &Result{Batch: 1, Plain: []float64{1, 1}, Groups: []Group{{To: 1}, {From: 1, To: 2, Slot: 2}}, Slots: []Slot{{1, 1}, {3, 3}, {10, 10}, {30, 30}}}
 	near("speeds of turns", apart.Speeds(2), []float64{1, 0.1})
-	// A group without a stretch after it has no speed.
+	// A group without a slot after it has no speed.
 	r.Slots = r.Slots[:2]
 	near("cut", r.Speeds(2), []float64{2})
 	if got := (&Result{Groups: r.Groups}).AtReference(1); got != nil {
@@ -304,8 +305,8 @@ func TestPlainGroups(t *testing.T) {
 	}
 }
 
-// TestOverheadByHand is the median over whole turns of the difference of their means: of
-// medians of groups, so that one interruption does not count.
+// TestOverheadByHand: the overhead is the median over complete rounds of the difference of their
+// means, which are means of medians of groups, so that one interruption does not count.
 func TestOverheadByHand(t *testing.T) {
 	t.Parallel()
 	g := func(instrumented bool, from, to int) Group {
@@ -319,7 +320,7 @@ func TestOverheadByHand(t *testing.T) {
 	if o := r.Overhead(); o.N != 1 || o.Median != 3 {
 		t.Errorf("%+v, want 3", o)
 	}
-	// A turn that is not whole, or a group without samples, says nothing.
+	// An incomplete round, or a group without samples, is ignored.
 	r.Groups = append(r.Groups, g(false, 0, 3), g(true, 0, 3), g(true, 3, 6))
 	if o := r.Overhead(); o.N != 1 || o.Median != 3 {
 		t.Errorf("a turn that is not whole: %+v", o)
@@ -346,16 +347,16 @@ func TestOverheadByHand(t *testing.T) {
 	}
 }
 
-// TestTypical takes the means over the runs in the middle half by their whole duration,
-// from the same runs for all steps.
+// TestTypical computes the means over the runs in the middle half by wall time, from the same
+// runs for all steps.
 func TestTypical(t *testing.T) {
 	t.Parallel()
 	r := NewRecorder(2, 100)
 	if x := r.Typical(); x.Runs != 0 || len(x.Steps) != 2 || x.Wall != 0 {
 		t.Errorf("of nothing: %+v", x)
 	}
-	// Walls 100, 10, 60, 50, 40, 55, 1000, 20: of eight the two shortest and the two
-	// longest are left out, which leaves 40, 50, 55 and 60.
+	// Walls 100, 10, 60, 50, 40, 55, 1000, 20: of eight the two shortest and the two longest are
+	// left out, which leaves 40, 50, 55 and 60.
 	for _, x := range [][3]int64{{100, 1, 1}, {10, 1, 1}, {60, 30, 20}, {50, 20, 20}, {40, 10, 20}, {55, 40, 10}, {1000, 900, 50}, {20, 1, 1}} {
 		r.Add(x[1:], x[0])
 	}
@@ -377,7 +378,7 @@ func TestTypical(t *testing.T) {
 	if s := r.Summary(0); s.Min != 1e-9 || s.Max != 900e-9 || s.N != 8 {
 		t.Errorf("%+v", s)
 	}
-	// Of three no quarter can be left out.
+	// With three runs no quarter can be left out.
 	r = NewRecorder(1, 3)
 	for _, v := range []int64{1, 2, 300} {
 		r.Add([]int64{v}, v)
@@ -417,8 +418,8 @@ func TestRecorderBounds(t *testing.T) {
 	}
 }
 
-// TestRecorderIsUniform counts how often each run is kept of a hundred in ten rows, over
-// many series: each a tenth of the time.
+// TestRecorderIsUniform counts how often each of a hundred runs is kept in ten rows, over many
+// series: each in a tenth of the series.
 func TestRecorderIsUniform(t *testing.T) {
 	t.Parallel()
 	const rows, runs, series = 10, 100, 4000
@@ -438,13 +439,13 @@ func TestRecorderIsUniform(t *testing.T) {
 		want := float64(series) * rows / runs
 		chi += (h - want) * (h - want) / want
 	}
-	// Chi square with 99 degrees of freedom is above 161 once in 10,000 times.
+	// Chi-square with 99 degrees of freedom is above 161 once in 10,000 times.
 	if chi > 161 {
 		t.Errorf("chi square is %.1f for the runs %v", chi, hits)
 	}
 }
 
-// TestBatch times as many calls together as make the clock's cost and step a hundredth.
+// TestBatch times enough calls together that the clock's cost and resolution are one per cent.
 func TestBatch(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -455,7 +456,7 @@ func TestBatch(t *testing.T) {
 		{1e-9, 50e-9, 4.9e-6, 2},
 		{1e-9, 50e-9, 2.5e-6, 2},
 		{1e-9, 50e-9, 2.4e-6, 3},
-		{100e-9, 50e-9, 5e-6, 2}, // the step counts where it is larger
+		{100e-9, 50e-9, 5e-6, 2}, // the resolution counts if it is larger
 		{1e-9, 50e-9, -1, 1 << 20},
 		{1e-9, 50e-9, 1e-15, 1 << 20},
 		{1, 1, 1e-4, 1000000},
@@ -467,8 +468,8 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// TestCollections counts what the collector does: once before the samples, again where
-// the heap has grown by a quarter of a gigabyte, never where it is left on.
+// TestCollections counts garbage collections: once before the samples, again when the heap has
+// grown by a quarter of a gigabyte, never if garbage collection is left on.
 func TestCollections(t *testing.T) { // not parallel: others allocate too
 	var keep []byte
 	for _, c := range []struct {
@@ -481,7 +482,7 @@ func TestCollections(t *testing.T) { // not parallel: others allocate too
 		n := 0
 		res, err := Measure(t.Context(), Options{Clock: f.clock(), Runs: 4, WarmupRuns: -1, WarmupTime: -1, KeepGC: c.keep}, func() error {
 			if n++; n <= 2 {
-				keep = make([]byte, c.size) // nobody writes to it, so that it takes no memory
+				keep = make([]byte, c.size) // never written, so that it uses no memory
 			}
 			return f.takes(100 * time.Millisecond)()
 		})

@@ -3,40 +3,39 @@ package loop
 // MaxSpans bounds the memory of a timeline, 24 bytes each.
 const MaxSpans = 1_000_000
 
-// Span is when one step ran, in nanoseconds of the clock.
+// Span is the start and end of a step, in nanoseconds of the clock.
 type Span struct {
 	Start, End int64
 	Step       int32
 }
 
-// SpanRun is a run whose spans were kept: its number from 0, its bounds, and its
-// part of [Spans.Kept].
+// SpanRun is a run whose spans were kept: its number from 0, its bounds, and its part of
+// [Spans.Kept].
 type SpanRun struct {
 	Number     int
 	Start, End int64
 	From, To   int
-	Missed     int64 // steps that are not there
+	Missed     int64 // steps that were not recorded
 }
 
-// Spans keeps when the steps of whole runs happened, in memory taken beforehand.
-// When there are more runs than fit it keeps every second, fourth, eighth …, so
-// that those kept are spread evenly over all.
+// Spans keeps the times of the steps of whole runs in preallocated memory. If there are more runs
+// than fit, it keeps every second, fourth, eighth …, so that the kept ones are spread evenly over
+// all.
 type Spans struct {
 	spans  []Span
 	runs   []SpanRun
-	limit  int // of spans and runs together
+	limit  int // spans and runs together
 	every  int
-	number int // of the next run
+	number int // number of the next run
 }
 
-// NewSpans makes room for limit spans, each run itself counted as one.
+// NewSpans allocates limit spans; each run itself counts as one.
 func NewSpans(limit int) *Spans {
 	return &Spans{spans: make([]Span, 0, limit), runs: make([]SpanRun, 0, min(limit, 1<<16)), limit: limit, every: 1}
 }
 
-// Add takes the next run: when it began and ended and what ran in it, in order
-// of time, with the number of steps that the caller could not record. The slice
-// is copied.
+// Add adds the next run: its start and end, its spans in chronological order, and the number of
+// steps that the caller could not record. The slice is copied.
 func (s *Spans) Add(start, end int64, steps []Span, missed int64) {
 	n := s.number
 	s.number++
@@ -74,10 +73,10 @@ func (s *Spans) halve() {
 	s.runs, s.spans = runs, spans
 }
 
-// Runs is the number of runs added.
+// Runs returns the number of runs added.
 func (s *Spans) Runs() int { return s.number }
 
-// Every says which runs are kept: 1 for all, 2 for every second and so on.
+// Every returns which runs are kept: 1 for all, 2 for every second and so on.
 func (s *Spans) Every() int { return s.every }
 
 // Kept returns the runs and their spans, which must not be changed.

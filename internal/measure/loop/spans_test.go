@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-// TestSpansSpread fills more runs than fit and checks that whole runs stay,
-// evenly spread and with the spans that they came with.
+// TestSpansSpread adds more runs than fit and checks that whole runs stay, evenly spread and with
+// their own spans.
 func TestSpansSpread(t *testing.T) {
 	t.Parallel()
 	const limit = 100

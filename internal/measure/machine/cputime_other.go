@@ -2,7 +2,7 @@
 
 package machine
 
-// ThreadTime returns nil: this system's clocks of processor time are too coarse.
+// ThreadTime returns nil: this system's CPU time clocks are too coarse.
 func ThreadTime() func() int64 { return nil }
 
 // ProcessTime returns nil for the same reason.

@@ -4,11 +4,11 @@ package machine
 
 import "golang.org/x/sys/unix"
 
-// ThreadTime returns a clock of the nanoseconds for which a processor has worked for
-// the calling thread, nil where the system has none. The caller is locked to its thread.
+// ThreadTime returns a clock of the CPU time of the calling thread in nanoseconds, nil if the
+// system has none. The caller must be locked to its thread.
 func ThreadTime() func() int64 { return clock(unix.CLOCK_THREAD_CPUTIME_ID) }
 
-// ProcessTime is the same for all threads of the process together.
+// ProcessTime returns a clock of the CPU time of all threads of the process.
 func ProcessTime() func() int64 { return clock(unix.CLOCK_PROCESS_CPUTIME_ID) }
 
 func clock(id int32) func() int64 {
@@ -18,7 +18,7 @@ func clock(id int32) func() int64 {
 	}
 	return func() int64 {
 		var t unix.Timespec
-		_ = unix.ClockGettime(id, &t) // it did above
+		_ = unix.ClockGettime(id, &t) // it succeeded above
 		return t.Nano()
 	}
 }

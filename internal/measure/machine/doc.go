@@ -1,10 +1,9 @@
-// Package machine says what this computer is and what it does: processor, memory,
-// caches and settings; its state before and after a measurement; what it counted
-// meanwhile, such as time that the hypervisor took; and which processors threads may
-// be bound to. It reads the system's own files and calls, and measures nothing.
+// Package machine describes this computer: processor, memory, caches and settings; its state
+// before and after a measurement; its counters during the measurement, such as time stolen by the
+// hypervisor; and the processors that threads may be bound to. It reads the system's own files
+// and calls, and measures nothing.
 //
-// What the system does not tell is absent, never zero and never guessed.
+// Values that the system does not provide are absent, never zero and never guessed.
 //
-// The package imports profile, for the shape of its results, and nothing else of the
-// project.
+// The package imports profile, for the types of its results, and nothing else of the project.
 package machine

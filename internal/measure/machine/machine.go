@@ -14,7 +14,7 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Watch reads what this computer is and what it does around some runs:
+// Watch describes this computer and its state around some runs:
 //
 //	w := machine.NewWatch()
 //	w.Begin()
@@ -27,11 +27,11 @@ type Watch struct {
 	began  time.Time
 }
 
-// system reads the files by which the operating system tells its state. root is
-// "/" except in tests.
+// system reads the files in which the operating system reports its state. root is "/" except in
+// tests.
 type system struct{ root string }
 
-// counters only grow while the machine runs; nil where they cannot be read.
+// counters only grow while the machine runs; nil if they cannot be read.
 type counters struct {
 	stolenS             *float64
 	throttled           *int64
@@ -53,14 +53,15 @@ func NewWatch() *Watch {
 	return w
 }
 
-// MemoryBytes is the memory of this computer in bytes, nil when the system does not tell.
+// MemoryBytes returns the memory of this computer in bytes, nil if the system does not provide
+// it.
 func MemoryBytes() *int64 {
 	var h profile.Host
 	system{"/"}.static(&h)
 	return h.MemoryBytes
 }
 
-// processor fills in what the instruction set tells about the processor.
+// processor sets what CPUID reports about the processor.
 func processor(h *profile.Host) {
 	c := &cpuid.CPU
 	h.CPUModel = strings.Join(strings.Fields(c.BrandName), " ")
@@ -99,7 +100,8 @@ func processor(h *profile.Host) {
 	}
 }
 
-// fingerprint hashes what must agree for the times of two results to be compared.
+// fingerprint hashes the properties that must agree for the times of two results to be
+// comparable.
 func fingerprint(h *profile.Host) string {
 	num := func(p *int64) int64 {
 		if p == nil {
@@ -112,16 +114,16 @@ func fingerprint(h *profile.Host) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Begin notes the state before the runs.
+// Begin records the state before the runs.
 func (w *Watch) Begin() {
 	w.host.Before = w.sys.state()
 	w.before = w.sys.counters()
 	w.began = time.Now()
 }
 
-// End notes the state after the runs and returns the whole, but for what is known of
-// the clock and the collector, which are the measurement's. Without Begin the
-// counters are absent. Each call returns a value of its own.
+// End records the state after the runs and returns the description, without the clock and the
+// garbage collector, which the measurement adds. Without Begin the counters are absent. Each call
+// returns a new value.
 func (w *Watch) End() *profile.Host {
 	h := w.host
 	h.After = w.sys.state()
@@ -143,9 +145,9 @@ func since[T int64 | float64](before, after *T) *T {
 	return new(*after - *before)
 }
 
-// PickCPUs chooses n processors to bind threads to, of those that the process
-// may use: one of every physical core first, then their siblings. It returns nil
-// when there are fewer than n or the system does not tell.
+// PickCPUs selects n processors to bind threads to, among those that the process may use: one of
+// every physical core first, then their siblings. It returns nil if there are fewer than n or the
+// system does not provide them.
 func PickCPUs(n int) []int {
 	return system{"/"}.pick(Affinity(), n)
 }
@@ -162,8 +164,8 @@ func (s system) pick(allowed []int, n int) []int {
 		seen[core]++
 	}
 	out := slices.Clone(allowed)
-	// The first processor usually serves the interrupts: it comes last within its
-	// rank when there is another.
+	// The first processor usually handles the interrupts: it comes last within its rank if there
+	// is another.
 	slices.SortStableFunc(out, func(a, b int) int {
 		if d := rank[a] - rank[b]; d != 0 {
 			return d

@@ -2,5 +2,5 @@ package machine
 
 import "errors"
 
-// ErrNoPinning is returned where the system cannot bind threads to processors.
+// ErrNoPinning is returned if the system cannot bind threads to processors.
 var ErrNoPinning = errors.New("this system cannot bind threads to processors")

@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Bind binds the calling thread, which the caller must have locked to its goroutine,
-// to processors until restore is called on the same thread. Threads that it starts are bound
-// alike. An error says why that is not possible, and then nothing has changed.
+// Bind binds the calling thread, which the caller must have locked to its goroutine, to
+// processors until restore is called on the same thread. Threads that it starts inherit the
+// binding. On error nothing has changed.
 func Bind(cpus ...int) (restore func(), err error) {
 	var old, set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &old); err != nil {
@@ -23,14 +23,14 @@ func Bind(cpus ...int) (restore func(), err error) {
 	return func() { _ = unix.SchedSetaffinity(0, &old) }, nil
 }
 
-// Pin is [Bind] for good.
+// Pin is [Bind] without a way to restore.
 func Pin(cpus ...int) error {
 	_, err := Bind(cpus...)
 	return err
 }
 
-// Affinity lists the processors that the calling thread may use, nil when the
-// system does not tell.
+// Affinity lists the processors that the calling thread may use, nil if the system does not
+// provide them.
 func Affinity() []int {
 	var set unix.CPUSet
 	if unix.SchedGetaffinity(0, &set) != nil {

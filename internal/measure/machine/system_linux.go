@@ -15,10 +15,10 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// maxFile bounds what is read of one file of the system.
+// maxFile bounds what is read of one system file.
 const maxFile = 1 << 20
 
-// text returns a file's content without white space at its ends.
+// text returns a file's content without leading and trailing white space.
 func (s system) text(path ...string) (string, bool) {
 	f, err := os.Open(filepath.Join(append([]string{s.root}, path...)...))
 	if err != nil {
@@ -46,7 +46,7 @@ func (s system) glob(pattern string) []string {
 
 const cpuDir = "sys/devices/system/cpu"
 
-// static fills in what does not change while the machine runs.
+// static sets what does not change while the machine runs.
 func (s system) static(h *profile.Host) {
 	if v, ok := s.text("proc/sys/kernel/osrelease"); ok {
 		h.Kernel = v
@@ -96,8 +96,8 @@ func (s system) field(file string, names ...string) string {
 	return ""
 }
 
-// core names the physical core of a processor; each is its own where the system
-// does not tell.
+// core identifies the physical core of a processor; each is its own if the system does not
+// provide it.
 func (s system) core(cpu int) string {
 	dir := fmt.Sprintf("%s/cpu%d/topology", cpuDir, cpu)
 	id, ok1 := s.text(dir, "core_id")
@@ -119,8 +119,8 @@ func (s system) cores() int {
 	return len(seen)
 }
 
-// group finds the process's control group: the folder of version 2, or that of a
-// controller of version 1.
+// group finds the process's control group: the folder of version 2, or that of a controller of
+// version 1.
 func (s system) group(controller string) string {
 	t, _ := s.text("proc/self/cgroup")
 	for line := range strings.Lines(t) {
@@ -145,8 +145,8 @@ func (s system) group(controller string) string {
 	return "sys/fs/cgroup"
 }
 
-// quota is the number of processors that the control groups grant, the least
-// along the path, nil for no limit.
+// quota returns the number of processors that the control groups grant, the minimum along the
+// path, nil for no limit.
 func (s system) quota() *float64 {
 	var least *float64
 	for dir := s.group("cpu"); strings.HasPrefix(dir, "sys/fs/cgroup"); dir = filepath.Dir(dir) {
@@ -170,7 +170,7 @@ func (s system) quota() *float64 {
 	return least
 }
 
-// battery says whether the machine runs from its battery, nil when it has none.
+// battery reports whether the machine runs on battery, nil if it has none.
 func (s system) battery() *bool {
 	var found *bool
 	for _, d := range s.glob("sys/class/power_supply/*") {
@@ -198,7 +198,7 @@ func (s system) state() *profile.HostState {
 			n++
 		}
 	}
-	if n == 0 { // virtual machines often have this only
+	if n == 0 { // virtual machines often have only this
 		t, _ := s.text("proc/cpuinfo")
 		for line := range strings.Lines(t) {
 			if k, v, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(k) == "cpu MHz" {
@@ -222,7 +222,7 @@ func (s system) state() *profile.HostState {
 	return st
 }
 
-// temperature is the highest reading of a sensor that belongs to the processor.
+// temperature returns the highest reading of the processor's sensors.
 func (s system) temperature() *float64 {
 	var best *float64
 	take := func(f string) {
@@ -248,8 +248,7 @@ func (s system) temperature() *float64 {
 	return best
 }
 
-// ticksPerSecond is the unit of times in /proc/stat on every platform that Go
-// runs on.
+// ticksPerSecond is the unit of times in /proc/stat on every platform that Go supports.
 const ticksPerSecond = 100
 
 func (s system) counters() counters {
@@ -288,8 +287,8 @@ func (s system) counters() counters {
 	return c
 }
 
-// ProcessPeakBytes is the largest resident size of the process so far, nil when
-// the system does not tell.
+// ProcessPeakBytes returns the peak resident size of the process so far, nil if the system does
+// not provide it.
 func ProcessPeakBytes() *int64 {
 	v, ok := strings.CutSuffix(system{"/"}.field("proc/self/status", "VmHWM"), " kB")
 	if n, err := strconv.ParseInt(v, 10, 64); ok && err == nil {

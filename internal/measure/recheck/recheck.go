@@ -1,13 +1,16 @@
-// Package recheck measures the slowest layers of a profile in a second way.
+// Package recheck measures the slowest layers of a profile with a second method.
 //
-// An engine's profiler costs time of its own, in the layers and between them, and not in all alike. What a layer takes
-// can be found without it: a short stretch of the model, the layers that make what the layer reads and the layer itself,
-// takes turns with the same stretch without the layer and with the whole model, all as plain inferences. The
-// difference of the first two, as a part of the third, is the layer's share. The stretch reads what the rest of the model made,
-// and is as short as it can be: the difference of two long models would be lost in what they have in common.
+// An engine's profiler costs time in the layers and between them, and not equally in all. The
+// time of a layer can be measured without it. A short submodel, made of the layer and the layers
+// that produce its inputs, is measured interleaved with the same submodel without the layer and
+// with the whole model, all as plain inferences. The difference of the first two, as a fraction
+// of the third, is the layer's share. The submodel reads values that the rest of the model
+// computed. It is as short as possible: the difference of two long models would be lost in their
+// common time.
 //
-// An engine may execute something else in a stretch than in the whole, such as a change of layout at its end. Its
-// profiler tells, and what takes little is taken off; where it is much, the check says so and has no figure.
+// An engine may execute other nodes in a submodel than in the whole model, such as a layout
+// conversion at its end. Its profiler reports them, and small amounts are subtracted. If they are
+// large, the check says so and has no figure.
 package recheck
 
 import (
@@ -24,11 +27,11 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Series is what an engine showed of a model.
+// Series holds an engine's measurements of a model.
 type Series struct {
-	// Plain holds times of plain inferences, seconds, in the order in which they were taken.
+	// Plain holds times of plain inferences, in seconds and in chronological order.
 	Plain []float64
-	// Rows is what the engine executed, nil where it does not tell.
+	// Rows lists what the engine executed, nil if it does not report it.
 	Rows []Row
 }
 
@@ -41,68 +44,70 @@ type Row struct {
 // Piece is a model to be timed.
 type Piece struct {
 	File string
-	// Inputs are files by the names of inputs, beside those of the whole model.
+	// Inputs are files by input name, in addition to those of the whole model.
 	Inputs map[string]string
-	// Seconds is what an inference takes, about.
+	// Seconds is the approximate time of an inference.
 	Seconds float64
 }
 
 // Timer runs models in an engine.
 type Timer interface {
-	// Time runs some models, so many turns each, one after the other in every turn, and returns what was shown of each. An
-	// error of a model that the engine does not take wraps [ErrRefused].
+	// Time runs some models for a number of rounds, one after the other in every round, and
+	// returns the measurements of each. The error for a model that the engine rejects wraps
+	// [ErrRefused].
 	Time(ctx context.Context, pieces []Piece, turns int) ([]Series, error)
-	// Values runs a model once and keeps its outputs in files in a folder. It returns what they are, and the files by
-	// name.
+	// Values runs a model once and writes its outputs to files in a folder. It returns their
+	// descriptions, and the files by name.
 	Values(ctx context.Context, file, folder string) ([]submodel.Given, map[string]string, error)
 }
 
-// ErrRefused tells that an engine does not take a model.
+// ErrRefused reports that an engine rejects a model.
 var ErrRefused = errors.New("the engine does not take the model")
 
-// Options says what is checked.
+// Options configures the check.
 type Options struct {
 	// Source is the model to cut, File its file.
 	Source *submodel.Source
 	File   string
 	Timer  Timer
-	// Folder is for the cut models. Who made it removes it.
+	// Folder is for the submodels. The caller removes it.
 	Folder string
-	// Time is for all checks together, as far as it is enough for some turns of each.
+	// Time is for all checks together, but each gets at least a few rounds.
 	Time time.Duration
-	// Progress is told how far the work is. May be nil.
+	// Progress is called with the progress from 0 to 1. May be nil.
 	Progress func(fraction float64)
 }
 
-// Limits of what is checked: the slowest layers until they have half of the time, five at most.
+// Which layers are checked: the slowest ones until they cover half of the time, at most five.
 const (
-	enough = 0.5
-	most   = 5
+	coveredShare = 0.5
+	maxLayers    = 5
 )
 
-// doubt is the part of what the engine executes beside the layer, as its profiler has it, that is not sure: the
-// profilers that were measured cost up to 62 % of the time.
-const doubt = 0.5
+// profilerUncertainty is the uncertain fraction of the time of additional nodes as reported by
+// the engine's profiler: the profilers that were measured cost up to 62 % of the time.
+const profilerUncertainty = 0.5
 
-// wide is the half of both intervals together, as a part of the layer's time, beyond which they tell nothing.
-const wide = 0.25
+// maxHalfWidth is the half-width of both intervals together, as a fraction of the layer's time,
+// beyond which the check is inconclusive.
+const maxHalfWidth = 0.25
 
-// Turns of a check: an interval from fewer is mostly that of so few, and more than the blocks of an interval are for
-// nothing. Models that take long get the least.
+// Rounds of a check: an interval from fewer rounds is dominated by their small number, and more
+// than the blocks of an interval do not help. Models that take long get the minimum.
 const (
-	leastTurns = 8
-	mostTurns  = stats.MostBlocks
+	minTurns = 8
+	maxTurns = stats.MostBlocks
 )
 
-// TurnTime is how long a turn of a short model lasts at least, in seconds.
+// TurnTime is the minimum duration of a round of a short model, in seconds.
 const TurnTime = 0.005
 
-// turnsFor is the number of turns that fit into a time.
+// turnsFor returns the number of rounds that fit into a time.
 func turnsFor(pieces []Piece, each time.Duration) int {
-	return int(min(max(each.Seconds()/turn(pieces), leastTurns), mostTurns))
+	return int(min(max(each.Seconds()/turn(pieces), minTurns), maxTurns))
 }
 
-// turn is about what a turn takes, in seconds.
+// turn returns the approximate duration of a round, in seconds.
 func turn(pieces []Piece) float64 {
 	sum := 0.0
 	for _, p := range pieces {
@@ -111,8 +116,8 @@ func turn(pieces []Piece) float64 {
 	return sum
 }
 
-// Check measures the slowest layers of a profile again and notes in it what came of it. The error is the context's, or of
-// the disk; whatever else goes wrong is an outcome.
+// Check measures the slowest layers of a profile again and records the outcomes in it. The error
+// is the context's, or of the disk; any other failure is an outcome.
 func Check(ctx context.Context, p *profile.Profile, o Options) error {
 	whole, ok := p.Totals.Latency.Best()
 	if !ok || !(whole > 0) {
@@ -139,7 +144,7 @@ func Check(ctx context.Context, p *profile.Profile, o Options) error {
 	return ctx.Err()
 }
 
-// slowest are the layers to check, the slowest first.
+// slowest returns the layers to check, the slowest first.
 func slowest(p *profile.Profile) profile.Layers {
 	timed := p.Select(func(l *profile.Layer) bool { v, ok := l.Latency.Best(); return ok && v > 0 && l.State == profile.Ran })
 	slices.SortStableFunc(timed, func(a, b *profile.Layer) int {
@@ -150,7 +155,7 @@ func slowest(p *profile.Profile) profile.Layers {
 	all, _ := timed.Sum("latency_s")
 	sum := 0.0
 	for i, l := range timed {
-		if v, _ := l.Latency.Best(); sum < enough*all && i < most {
+		if v, _ := l.Latency.Best(); sum < coveredShare*all && i < maxLayers {
 			sum += v
 			continue
 		}
@@ -159,11 +164,11 @@ func slowest(p *profile.Profile) profile.Layers {
 	return timed
 }
 
-// nodesOf are the nodes of the model's main graph that a layer does, what is fused into it included; the outcome says why
-// they cannot be told.
+// nodesOf returns the nodes of the model's main graph that a layer computes, including fused
+// ones. If they are unknown, the outcome states why.
 func nodesOf(p *profile.Profile, l *profile.Layer) ([]int, *profile.Check) {
 	if l.Provenance != nil && l.Provenance.Inserted {
-		return nil, &profile.Check{Outcome: profile.CheckUnjoined} // it serves an operator and is none
+		return nil, &profile.Check{Outcome: profile.CheckUnjoined} // inserted by the engine
 	}
 	mine := map[int64]bool{l.Index: true}
 	for again := true; again; {
@@ -206,8 +211,8 @@ func nodesOf(p *profile.Profile, l *profile.Layer) ([]int, *profile.Check) {
 	return out, nil
 }
 
-// check measures one layer: in a stretch with what makes its inputs, by itself where that cannot be, and in all that comes
-// before it where nothing shorter can be cut.
+// check measures one layer: in a submodel with the producers of its inputs, by itself if that is
+// not possible, and with everything before it if nothing shorter can be cut.
 func check(ctx context.Context, p *profile.Profile, l *profile.Layer, whole float64, each time.Duration, o *Options) error {
 	list, c := nodesOf(p, l)
 	if c != nil {
@@ -217,18 +222,18 @@ func check(ctx context.Context, p *profile.Profile, l *profile.Layer, whole floa
 	k := &checker{p: p, l: l, whole: whole, each: each, o: o, nodes: list}
 	var best *profile.Check
 	var figure *profile.Metric
-	for _, way := range []func(context.Context) (*stretch, error){k.beside, k.alone, k.upTo} {
+	for _, way := range []func(context.Context) (*submodelPair, error){k.withProducers, k.alone, k.fromStart} {
 		if err := k.try(ctx, way); err != nil {
 			return err
 		}
 		if l.Check == nil {
-			continue // no such stretch
+			continue // no such submodel
 		}
 		if best == nil || rank(l.Check) > rank(best) {
 			best, figure = l.Check, l.Figure("checked_s")
 		}
 		if best.Outcome == profile.CheckStopped || rank(best) >= rank(&profile.Check{Outcome: profile.CheckOpen}) {
-			break // another stretch, which is longer, tells less
+			break // a longer submodel is less conclusive
 		}
 	}
 	l.Check = best
@@ -239,14 +244,14 @@ func check(ctx context.Context, p *profile.Profile, l *profile.Layer, whole floa
 	return nil
 }
 
-// rank says how much an outcome tells.
+// rank orders outcomes by how conclusive they are.
 func rank(c *profile.Check) int {
 	return slices.Index([]profile.CheckOutcome{
 		profile.CheckNotCut, profile.CheckRefused, profile.CheckOther, profile.CheckOpen, profile.CheckAgrees, profile.CheckDiffers,
 	}, c.Outcome)
 }
 
-// findings say what came of the checks.
+// findings report the outcomes of the checks.
 func findings(p *profile.Profile, rows profile.Layers) []profile.Finding {
 	var differ, agree []int64
 	open := 0
@@ -272,13 +277,13 @@ func findings(p *profile.Profile, rows profile.Layers) []profile.Finding {
 	if differ != nil {
 		out = append(out, profile.Finding{
 			ID: "check.differs", Severity: profile.Warning, Layers: differ,
-			Text: "What the engine's profiler says is not what a layer adds to an inference, by cutting the model: " + strings.Join(parts, ", ") + ".",
+			Text: "The engine's profiler disagrees with measurements of submodels with and without a layer: " + strings.Join(parts, ", ") + ".",
 		})
 	}
 	if agree != nil || open > 0 {
-		s := fmt.Sprintf("Of the %d slowest layers, %d with %.0f %% of the time were confirmed by cutting the model", len(rows), len(agree), 100*sum)
+		s := fmt.Sprintf("Of the %d slowest layers, %d with %.0f %% of the time were confirmed by timing submodels", len(rows), len(agree), 100*sum)
 		if open > 0 {
-			s += fmt.Sprintf("; of %d nothing can be said, for the reasons that stand with them", open)
+			s += fmt.Sprintf("; %d are inconclusive, for the reasons given with them", open)
 		}
 		out = append(out, profile.Finding{ID: "check.agrees", Severity: profile.Info, Layers: agree, Text: s + "."})
 	}

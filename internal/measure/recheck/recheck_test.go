@@ -20,7 +20,7 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// chain is a model of three operators one after the other.
+// chain is a model of three operators in sequence.
 func chain(t *testing.T) *submodel.Source {
 	t.Helper()
 	g := &graph.Graph{Name: "g", Inputs: []int{0}, Outputs: []int{3}}
@@ -42,13 +42,14 @@ func chain(t *testing.T) *submodel.Source {
 	return s
 }
 
-// engine is a made-up engine in which an operator takes a time that its name says, and the machine slows down meanwhile.
+// engine is a simulated engine in which the operator's name determines its time, and the machine
+// slows down meanwhile.
 type engine struct {
 	seconds map[string]float64
 	rows    func(ops []string) []recheck.Row
 	err     error
 	asked   []int
-	values  error // of runs that compute what a stretch reads
+	values  error // error of runs that compute the inputs of a submodel
 }
 
 func (e *engine) Time(_ context.Context, pieces []recheck.Piece, turns int) ([]recheck.Series, error) {
@@ -86,7 +87,7 @@ func (e *engine) Time(_ context.Context, pieces []recheck.Piece, turns int) ([]r
 	return out, nil
 }
 
-// Values tells of what the chain has before its second and third operator.
+// Values returns the inputs of the chain's second and third operator.
 func (e *engine) Values(_ context.Context, _, _ string) ([]submodel.Given, map[string]string, error) {
 	given := []submodel.Given{{Name: "v1", Type: tensor.Float32, Shape: []int{4}}, {Name: "v2", Type: tensor.Float32, Shape: []int{4}}}
 	return given, nil, e.values
@@ -126,13 +127,14 @@ func rows(ops []string) []recheck.Row {
 	return out
 }
 
-// TestAgrees has a profiler that tells the truth, on a machine that gets slower by half: parts of the whole stay.
+// TestAgrees has an accurate profiler, on a machine that slows down by half: fractions of the
+// whole stay the same.
 func TestAgrees(t *testing.T) {
 	t.Parallel()
 	p := profiled(1, 2, 3)
 	e := &engine{seconds: map[string]float64{"Relu": 10, "Neg": 20, "Exp": 30}, rows: rows}
 	check(t, p, e)
-	l := p.Layers[2] // half of the time: no other is checked
+	l := p.Layers[2] // half of the time: no other layer is checked
 	v := l.Figures["checked_s"]
 	// 30 of 60, of a whole of 6; sums of a hundred samples round in the last digits.
 	if v == nil || !(math.Abs(*v.Median-3) <= 1e-12) || l.Check.Outcome != profile.CheckAgrees {
@@ -146,7 +148,7 @@ func TestAgrees(t *testing.T) {
 	}
 }
 
-// TestDiffers has a profiler that puts time where it is not.
+// TestDiffers has a profiler that attributes time to the wrong layer.
 func TestDiffers(t *testing.T) {
 	t.Parallel()
 	p := profiled(1, 4, 1)
@@ -160,7 +162,7 @@ func TestDiffers(t *testing.T) {
 	}
 }
 
-// TestFirst has nothing before it: what an inference costs in itself makes no difference.
+// TestFirst has no layer before it: the overhead of an inference does not make a difference.
 func TestFirst(t *testing.T) {
 	t.Parallel()
 	p := profiled(4, 1, 1)
@@ -183,7 +185,7 @@ func TestOutcomes(t *testing.T) {
 		{"fused with what comes before", &engine{seconds: seconds, values: errors.New("none"), rows: func(ops []string) []recheck.Row { return rows([]string{strings.Join(ops[:1], "")}) }}, nil, profile.CheckOther},
 		{"another node beside it", &engine{seconds: seconds, rows: func(ops []string) []recheck.Row {
 			out := rows(ops)
-			if strings.Contains(strings.Join(ops, ""), "Exp") { // doubt x 3 is more than wide x 4
+			if strings.Contains(strings.Join(ops, ""), "Exp") { // the uncertainty exceeds the limit
 				out = append(out, recheck.Row{Op: "Copy", Seconds: 3})
 			}
 			return out
@@ -223,11 +225,13 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// TestStretch has a layer after others: it is timed with the one before it and without it, not with all.
+// TestStretch has a layer after others: it is timed with the one before it and without it, not
+// with all.
 func TestStretch(t *testing.T) {
 	t.Parallel()
 	p := profiled(1, 1, 8)
-	// The engine copies what leaves a stretch with the layer, in a second of ten: as its profiler has it, it is taken off.
+	// The engine copies the output of the submodel with the layer, in one of ten seconds: its
+	// profiler reports it, and it is subtracted.
 	e := &engine{seconds: map[string]float64{"Relu": 1, "Neg": 1, "Exp": 9}, rows: func(ops []string) []recheck.Row {
 		if len(ops) == 3 {
 			t.Error("all that comes before was taken, too")
@@ -243,7 +247,7 @@ func TestStretch(t *testing.T) {
 	l := p.Layers[2]
 	v := l.Figures["checked_s"]
 	// 9 of 11, of a whole of 10, less 0.5.
-	if want := 10*9.0/11 - 0.5; v == nil || !(math.Abs(*v.Median-want) <= 1e-9) || !strings.Contains(v.Method, "short stretch") {
+	if want := 10*9.0/11 - 0.5; v == nil || !(math.Abs(*v.Median-want) <= 1e-9) || !strings.Contains(v.Method, "short submodel") {
 		t.Errorf("%+v, want %v", v, want)
 	}
 	if l.Check == nil || l.Check.Outcome != profile.CheckAgrees || !strings.Contains(l.Check.Text, "with the layer also Copy") {
@@ -261,7 +265,8 @@ func allowWhole(f func([]string) []recheck.Row) func([]string) []recheck.Row {
 	}
 }
 
-// TestNoTime has a stretch that takes longer without the layer than with it: that is no figure.
+// TestNoTime has a submodel that takes longer without the layer than with it: that gives no
+// figure.
 func TestNoTime(t *testing.T) {
 	t.Parallel()
 	p := profiled(1, 1, 4)
@@ -270,25 +275,26 @@ func TestNoTime(t *testing.T) {
 	if l := p.Layers[2]; l.Figures["checked_s"] != nil || l.Check == nil || l.Check.Outcome != profile.CheckOpen {
 		t.Errorf("%v, %+v", l.Figures["checked_s"], l.Check)
 	}
-	// What stays open gets a second chance, with as many turns or more.
+	// An inconclusive check is repeated, with at least as many rounds.
 	if len(e.asked) != 2 || e.asked[1] < e.asked[0] {
 		t.Errorf("turns of %v", e.asked)
 	}
 }
 
-// TestValuesFail has an engine that cannot tell what a stretch reads: all that comes before the layer is cut with it.
+// TestValuesFail has an engine that cannot compute the inputs of a submodel: everything before
+// the layer is included.
 func TestValuesFail(t *testing.T) {
 	t.Parallel()
 	p := profiled(1, 1, 4)
 	check(t, p, &engine{seconds: map[string]float64{"Relu": 1, "Neg": 1, "Exp": 4}, values: errors.New("no such operator")})
 	l := p.Layers[2]
-	if v := l.Figures["checked_s"]; v == nil || !(math.Abs(*v.Median-4) <= 1e-9) || l.Check.Outcome != profile.CheckAgrees || !strings.Contains(v.Method, "two cut models") {
+	if v := l.Figures["checked_s"]; v == nil || !(math.Abs(*v.Median-4) <= 1e-9) || l.Check.Outcome != profile.CheckAgrees || !strings.Contains(v.Method, "two submodels") {
 		t.Errorf("%+v, %+v", v, l.Check)
 	}
 }
 
-// TestCaches has a stretch that is faster than the layer in the whole model: what the memory can explain is not
-// confirmed and no difference either.
+// TestCaches has a submodel that is faster than the layer in the whole model: if memory accesses
+// can explain the difference, the layer is neither confirmed nor contradicted.
 func TestCaches(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -298,7 +304,7 @@ func TestCaches(t *testing.T) {
 		p := profiled(1, 1, 4)
 		p.Target.PeakBytesPerSecond = new(1.0)
 		p.Layers[2].BytesRead = new(tt.bytes)
-		check(t, p, &engine{seconds: map[string]float64{"Relu": 2, "Neg": 2, "Exp": 2}}) // a third of 6, for 4
+		check(t, p, &engine{seconds: map[string]float64{"Relu": 2, "Neg": 2, "Exp": 2}}) // a third of 6 instead of 4
 		if c := p.Layers[2].Check; c == nil || c.Outcome != tt.want {
 			t.Errorf("%d bytes: %+v, want %s", tt.bytes, c, tt.want)
 		}

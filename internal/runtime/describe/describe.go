@@ -16,13 +16,12 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Model makes the profile of a planned model before any source has added to it:
-// the model, its layers with those of bodies after their owner, and what their
-// counts add up to. Every layer is in the state [profile.Ran]; whoever runs or
-// estimates the model says what really becomes of it. Slots are those of the plan:
-// layers follow them. Target and settings are left to the source; a name says what
-// the profile is of where the source has no target yet. The model's identity, nil for
-// none, is asked for last: whoever finds it beside has the time until then.
+// Model makes the profile of a planned model before any source has added to it: the model, its
+// layers with those of bodies after their owner, and the totals of their counts. Layers follow
+// the slots, which belong to the plan. Every layer is in the state [profile.Ran]; the source that
+// runs or estimates the model sets the actual state. The source also sets target and settings;
+// until then a name says what the profile describes. The model's identity, nil if unknown, is
+// requested last, so that it can be computed concurrently until then.
 func Model(p *plan.Plan, slots []plan.Slot, identity func() (*Identity, error)) (*profile.Profile, error) {
 	m := p.Model
 	d := &describer{m: m, slots: slots, zeros: count.ZerosBudget}
@@ -44,9 +43,9 @@ func Model(p *plan.Plan, slots []plan.Slot, identity func() (*Identity, error)) 
 		out.Layers[i] = d.layer(i)
 	}
 	d.calls(out.Layers)
-	d.live(out, p)
+	d.liveActivations(out, p)
 	out.Totals.Params, out.Totals.WeightsBytes = parameters(m)
-	if n := computed(m, slots); n > 0 {
+	if n := countPrecomputed(m, slots); n > 0 {
 		out.Totals.ComputedParams = &n
 	}
 	if m.FileBytes > 0 {
@@ -66,7 +65,7 @@ func Model(p *plan.Plan, slots []plan.Slot, identity func() (*Identity, error)) 
 type describer struct {
 	m     *graph.Model
 	slots []plan.Slot
-	zeros int64 // number of weights that may still be looked at for zeros
+	zeros int64 // number of weights that may still be scanned for zeros
 }
 
 // file describes the model file.
@@ -117,25 +116,25 @@ func (d *describer) layer(i int) profile.Layer {
 	return l
 }
 
-// Work counts what one execution of a step is.
+// Work counts the operations of one execution of a step.
 func Work(m *graph.Model, s *plan.Slot) count.Work {
 	g := m.Graphs[s.Graph]
 	return count.Count(m, g, s.Node, known(g, s.Node.Inputs, s.In), s.Out)
 }
 
-// Source points at a node of the file.
+// Source refers to a node of the file.
 func Source(g *graph.Graph, n *graph.Node) profile.SourceNode {
 	return profile.SourceNode{Graph: int64(g.Index), Node: int64(n.Index), Name: n.Name, Op: n.Op}
 }
 
-// name is the node's own name, or that of its first output.
+// name returns the node's own name, or the name of its first output.
 func name(g *graph.Graph, n *graph.Node) string {
 	if n.Name != "" {
 		return n.Name
 	}
 	for _, id := range n.Outputs {
 		if id >= 0 {
-			// A converter joins the names of all operators that it fused.
+			// Converters join the names of all operators that they fuse with semicolons.
 			s, _, _ := strings.Cut(g.Values[id].Name, ";")
 			return s
 		}
@@ -143,8 +142,8 @@ func name(g *graph.Graph, n *graph.Node) string {
 	return ""
 }
 
-// scope is the path in front of the name's last part, or the functions that the
-// node was inlined from.
+// scope returns the path before the name's last part, or the functions that the node was inlined
+// from.
 func scope(g *graph.Graph, n *graph.Node) string {
 	if len(n.Function) > 0 {
 		return strings.Join(n.Function, "/")
@@ -156,8 +155,8 @@ func scope(g *graph.Graph, n *graph.Node) string {
 	return path.Dir(s)
 }
 
-// Ports describes the inputs and outputs of a step; outputs that the node does not
-// make are left out.
+// Ports describes the inputs and outputs of a step; outputs that the node does not produce are
+// omitted.
 func Ports(g *graph.Graph, s *plan.Slot) (in, out []profile.Tensor) {
 	for k, t := range s.In {
 		in = append(in, Port(g, s.Node.Inputs[k], t))
@@ -170,8 +169,8 @@ func Ports(g *graph.Graph, s *plan.Slot) (in, out []profile.Tensor) {
 	return in, out
 }
 
-// Port describes a value of a graph, by what is known of it or by what the file
-// declares. A negative id is a place that is not used.
+// Port describes a value of a graph by its known type and shape, else by the file's declaration.
+// A negative id is an absent input or output.
 func Port(g *graph.Graph, id int, t *tensor.Tensor) profile.Tensor {
 	if id < 0 || id >= len(g.Values) {
 		return profile.Tensor{Absent: true}
@@ -196,7 +195,7 @@ func Port(g *graph.Graph, id int, t *tensor.Tensor) profile.Tensor {
 	return p
 }
 
-// input is Port with the declared shape where dimensions were open.
+// input is Port with the declared shape if dimensions were open.
 func input(g *graph.Graph, id int, t *tensor.Tensor) profile.Tensor {
 	p := Port(g, id, t)
 	if v := g.Values[id]; v.HasShape && slices.ContainsFunc(v.Shape, func(n int) bool { return n < 0 }) {
@@ -209,7 +208,7 @@ func input(g *graph.Graph, id int, t *tensor.Tensor) profile.Tensor {
 	return p
 }
 
-// size is the bytes of a value's elements, nil where they are not known.
+// size returns the bytes of a value's elements, nil if they are not known.
 func size(t *tensor.Tensor) *int64 {
 	if t == nil || t.Type.IsContainer() || t.Type == tensor.String || t.Type.Bits() <= 0 {
 		return nil
@@ -229,7 +228,7 @@ func dims(s []int) []int64 {
 	return out
 }
 
-// known returns a step's inputs, constants with their elements.
+// known returns a step's inputs, with the elements of constants.
 func known(g *graph.Graph, ids []int, in []*tensor.Tensor) []*tensor.Tensor {
 	in = slices.Clone(in)
 	for k, id := range ids {
@@ -240,8 +239,8 @@ func known(g *graph.Graph, ids []int, in []*tensor.Tensor) []*tensor.Tensor {
 	return in
 }
 
-// calls sets how often layers of bodies run where the model alone tells, and makes
-// their counts those of one inference.
+// calls sets how often layers of bodies run, if that follows from the model alone, and scales
+// their counts to one inference.
 func (d *describer) calls(ls []profile.Layer) {
 	passes := Passes(d.m, d.slots, func(int, int) float64 { return math.NaN() })
 	for i := range d.slots {
@@ -252,16 +251,16 @@ func (d *describer) calls(ls []profile.Layer) {
 	}
 }
 
-// Bodies lists the graphs that one execution of a slot runs and how often, as far as the
-// model tells: conditions and trip counts that are constants of the file count.
+// Bodies lists the graphs that one execution of a slot runs and how often, as far as the model
+// determines it by constant conditions and trip counts.
 func Bodies(m *graph.Model, s *plan.Slot) []count.Calls {
 	return count.Bodies(m, s.Node, known(m.Graphs[s.Graph], s.Node.Inputs, s.In), s.Out)
 }
 
-// Passes says for each graph how often it runs in one inference, by all steps that
-// run it. open is asked for the number of passes that one execution of a slot makes
-// through a graph where the model does not tell; NaN stands for not known. A graph
-// that runs itself counts as run from outside only.
+// Passes returns for each graph how often it runs in one inference, over all steps that run it.
+// open returns the number of passes that one execution of a slot makes through a graph if the
+// model does not determine it, NaN if unknown. For a recursive graph only the calls from outside
+// count.
 func Passes(m *graph.Model, slots []plan.Slot, open func(slot, graph int) float64) []float64 {
 	type run struct {
 		in    int // graph of the step
@@ -291,7 +290,7 @@ func Passes(m *graph.Model, slots []plan.Slot, open func(slot, graph int) float6
 	var of func(g int) float64
 	of = func(g int) float64 {
 		if state[g] != 0 {
-			return out[g] // of one that runs itself: nothing yet
+			return out[g] // recursive: nothing yet
 		}
 		state[g] = 1
 		sum := 0.0
@@ -313,9 +312,9 @@ func Passes(m *graph.Model, slots []plan.Slot, open func(slot, graph int) float6
 	return out
 }
 
-// live says what activations are needed while each layer of the main graph runs,
-// and the largest sum of them. Layers of bodies have arenas of their own.
-func (d *describer) live(out *profile.Profile, p *plan.Plan) {
+// liveActivations sets which activations are live while each layer of the main graph runs, and
+// their largest sum. Layers of bodies have arenas of their own.
+func (d *describer) liveActivations(out *profile.Profile, p *plan.Plan) {
 	bytes, whole := Alive(p)
 	var peak int64
 	all := true
@@ -338,9 +337,9 @@ func (d *describer) live(out *profile.Profile, p *plan.Plan) {
 	out.Memory = mem
 }
 
-// Alive sums the sizes of the values of the main graph that are alive while each
-// node runs, the graph's inputs among them; whole is false for nodes at which one
-// has a size that is not known. Values that a plan never makes count nothing.
+// Alive sums the sizes of the main graph's values that are live while each node runs, including
+// the graph's inputs. whole is false for nodes with a live value of unknown size. Values that a
+// plan never computes count nothing.
 func Alive(p *plan.Plan) (bytes []int64, whole []bool) {
 	g, steps := p.Main.Graph, p.Main.Steps()
 	first, last := make([]int, len(g.Values)), make([]int, len(g.Values))
@@ -390,8 +389,8 @@ func Alive(p *plan.Plan) (bytes []int64, whole []bool) {
 	return bytes, whole
 }
 
-// parameters counts weights and their size as stored, each constant once however
-// many nodes of however many graphs read it.
+// parameters counts weights and their stored size, each constant once regardless of how many
+// nodes and graphs read it.
 func parameters(m *graph.Model) (params, bytes *int64) {
 	var n, size int64
 	seen := map[*tensor.Tensor]bool{}
@@ -426,8 +425,8 @@ func parameters(m *graph.Model) (params, bytes *int64) {
 	return &n, &size
 }
 
-// tflmArena is what TensorFlow Lite Micro would plan, nil where its planner does
-// not apply or the scratch memory of an operator is not known.
+// tflmArena returns the arena size that TensorFlow Lite Micro would plan, nil if its planner does
+// not apply or an operator's scratch memory is not known.
 func tflmArena(m *graph.Model) *int64 {
 	if m.Format != "tflite" {
 		return nil

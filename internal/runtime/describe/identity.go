@@ -17,17 +17,17 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// Identity tells models apart. Hashes are SHA-256 in lower-case hexadecimal digits.
+// Identity identifies a model. Hashes are SHA-256 in lower-case hexadecimal digits.
 type Identity struct {
-	// File is the hash of the model file, empty for a model that is in none.
+	// File is the hash of the model file, empty for a model without a file.
 	File string
-	// Structure is a hash of the graphs without names and constants, Weights one of
-	// all constants, those in files beside the model included.
+	// Structure is a hash of the graphs without names and constants, Weights one of all
+	// constants, including those in external data files.
 	Structure, Weights string
 }
 
-// Identify hashes the model's file and its constants. data is the content of the
-// file where it was read from memory, nil where it is on disk.
+// Identify hashes the model's file and its constants. data is the content of the file if it was
+// read from memory, nil if it is on disk.
 func Identify(m *graph.Model, data []byte) (*Identity, error) {
 	id := &Identity{}
 	done := make(chan error, 1)
@@ -55,8 +55,8 @@ func Identify(m *graph.Model, data []byte) (*Identity, error) {
 	return id, nil
 }
 
-// hashFile returns the SHA-256 of a file. For a member of an archive
-// ("a.zip!b.tflite") it is that of the archive.
+// hashFile returns the SHA-256 of a file. For a member of an archive ("a.zip!b.tflite") it is
+// that of the archive.
 func hashFile(path string) (string, error) {
 	path, _, _ = strings.Cut(path, "!")
 	f, _, err := infile.Open(path)
@@ -71,7 +71,7 @@ func hashFile(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// hasher writes figures and texts without ambiguity: each with its length.
+// hasher writes numbers and texts unambiguously, each text with its length.
 type hasher struct {
 	h hash.Hash
 	w *bufio.Writer
@@ -83,7 +83,7 @@ func newHasher() *hasher {
 }
 
 func (h *hasher) sum() string {
-	_ = h.w.Flush() // a hash takes everything
+	_ = h.w.Flush() // writing to a hash cannot fail
 	return hex.EncodeToString(h.h.Sum(nil))
 }
 
@@ -201,7 +201,7 @@ func (h *hasher) attr(a any, weights *hasher) {
 	}
 }
 
-// shape adds type and shape of a constant and gives its elements to weights.
+// shape adds type and shape of a constant and passes its elements to weights.
 func (h *hasher) shape(t *tensor.Tensor, weights *hasher) {
 	if t == nil {
 		h.text("none")

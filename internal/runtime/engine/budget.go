@@ -7,21 +7,21 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// The memory of a session is bounded as a whole: what its plans take, what steps make
-// whose sizes only a run can tell, and what loops collect.
+// The memory of a session is bounded as a whole: what its plans reserve, outputs whose sizes are
+// known only at run time, and what loops collect.
 
-// manyTurns is the number of turns in an inference from which on even loops with a
-// known end are looked at: nested ones multiply.
-const manyTurns = 1_000_000
+// manyIterations is the number of loop iterations in an inference from which on loops with a
+// known end are checked too, because nested loops multiply.
+const manyIterations = 1_000_000
 
-// maxCollected bounds what loops without a known end may collect, in bytes. How much
-// that becomes is nobody's plan.
+// maxCollected bounds what loops without a known end may collect, in bytes: no plan knows how
+// much that becomes.
 const maxCollected = 256 << 20
 
 // Turn implements op.Env.
 func (f *frame) Turn(began time.Time, bounded bool) error {
 	s := f.s
-	s.turns++
+	s.iterations++
 	if f.stopped() {
 		return errStopped
 	}
@@ -29,10 +29,10 @@ func (f *frame) Turn(began time.Time, bounded bool) error {
 	if calls {
 		began = s.began
 	}
-	// Each that was taken for endless halves the time of the next: a model of many
-	// ends, too.
+	// Each loop that is considered endless halves the time limit of the next, so that a model
+	// with many of them ends too.
 	limit := s.opts.MaxLoop >> s.endless
-	if s.opts.MaxLoop <= 0 || bounded && s.turns <= manyTurns || time.Since(began) <= limit {
+	if s.opts.MaxLoop <= 0 || bounded && s.iterations <= manyIterations || time.Since(began) <= limit {
 		return nil
 	}
 	s.endless++
@@ -50,29 +50,29 @@ func (f *frame) Hold(n int, bounded bool) error {
 		}
 	}
 	if n > 0 {
-		return s.affords(0)
+		return s.checkHeld(0)
 	}
 	return nil
 }
 
-// affords fails when n bytes more than are held are beyond the limit.
-func (s *Session) affords(n int) error {
+// checkHeld fails when n more bytes would exceed the limit.
+func (s *Session) checkHeld(n int) error {
 	if limit := s.opts.MaxBytes; limit > 0 && s.held+n > limit {
 		return &op.LimitError{Want: s.held + n, Limit: limit}
 	}
 	return nil
 }
 
-// free is the memory that is left, as a limit: 0 where there is none.
-func (s *Session) free() int {
+// freeBytes returns the remaining memory as a limit: 0 if it is unlimited.
+func (s *Session) freeBytes() int {
 	if s.opts.MaxBytes <= 0 {
 		return 0
 	}
 	return max(1, s.opts.MaxBytes-s.held)
 }
 
-// weighs reports whether a step makes values that have no place in the plan of memory.
-func weighs(st *step) bool {
+// hasUnplannedOutputs reports whether a step has outputs that the memory plan does not place.
+func hasUnplannedOutputs(st *step) bool {
 	if st.Dynamic {
 		return true
 	}
@@ -84,40 +84,40 @@ func weighs(st *step) bool {
 	return false
 }
 
-// leave gives back what a step made in its last run: it is about to be made anew.
-func (f *frame) leave(st *step) {
-	f.s.held -= st.weight
-	st.weight = 0
-	if limit := f.s.free(); limit > 0 {
+// releaseUnplanned releases the outputs of a step's last run before it runs again.
+func (f *frame) releaseUnplanned(st *step) {
+	f.s.held -= st.unplannedBytes
+	st.unplannedBytes = 0
+	if limit := f.s.freeBytes(); limit > 0 {
 		st.Call.Limit = limit
 	}
 }
 
-// weigh notes what a step made.
-func (f *frame) weigh(st *step) error {
+// countUnplanned records the size of a step's outputs.
+func (f *frame) countUnplanned(st *step) error {
 	n := 0
 	for i, t := range st.Call.Out {
 		if t == nil || f.g.Values[st.Call.Node.Outputs[i]].Variable {
 			continue
 		}
 		if !st.Dynamic && t.Type != tensor.String && !t.Type.IsContainer() {
-			continue // it has its place
+			continue // the memory plan places it
 		}
 		n += t.Beyond(st.Call.In...)
 	}
-	st.weight = n
+	st.unplannedBytes = n
 	return f.Hold(n, true)
 }
 
-// holds is what a frame and those of its bodies hold.
-func (f *frame) holds() int {
+// heldBytes returns the bytes that a frame and its bodies hold.
+func (f *frame) heldBytes() int {
 	n := f.spent
 	for i := range f.steps {
-		n += f.steps[i].weight
+		n += f.steps[i].unplannedBytes
 	}
 	for _, b := range f.body {
 		for _, g := range b.inner {
-			n += g.holds()
+			n += g.heldBytes()
 		}
 	}
 	return n

@@ -72,8 +72,8 @@ func text(s string) *tensor.Tensor {
 	return t
 }
 
-// looping is an ONNX model of one Loop with a state, whose body makes the next state
-// and what it yields in each turn, and beside it a node that has nothing to do with it.
+// looping is an ONNX model of one Loop with a state, whose body computes the next state and the
+// scan output of each iteration, and an independent node beside it.
 func looping(trips string, state *tensor.Tensor, body func(b *net)) *graph.Model {
 	m, b := newNet(0), newNet(1)
 	b.Parent = m.Graph
@@ -115,8 +115,8 @@ func endless() *graph.Model {
 	return &graph.Model{Format: "tflite", Graphs: []*graph.Graph{m.Graph, c.Graph, b.Graph}}
 }
 
-// doubling calls the next graph twice in each of a number of graphs, so that the last
-// one runs two to that power times.
+// doubling calls the next graph twice in each of a number of graphs, so that the last one runs
+// two to that power times.
 func doubling(levels int) *graph.Model {
 	m := &graph.Model{Format: "tflite"}
 	for i := range levels + 2 {
@@ -147,8 +147,7 @@ func counted(b *net) {
 	b.node("", "Identity", 16, "t", "y", nil)
 }
 
-// TestLoopsEnd takes loops that have no end for what they are, and others not. The rest
-// of the model runs.
+// TestLoopsEnd stops endless loops and no others. The rest of the model runs.
 func TestLoopsEnd(t *testing.T) {
 	t.Parallel()
 	const short = time.Millisecond
@@ -194,8 +193,8 @@ func TestLoopsEnd(t *testing.T) {
 	}
 }
 
-// disabling runs a model, without the node that fails, and returns its error. Another
-// error is a failure, and so is the node beside it that does not run.
+// disabling runs a model without the node that fails, and returns that node's error. Any other
+// error, or an independent node that does not run, is a test failure.
 func disabling(t *testing.T, m *graph.Model, o engine.Options) error {
 	t.Helper()
 	o.Registry = operators.Registry()
@@ -213,7 +212,7 @@ func disabling(t *testing.T, m *graph.Model, o engine.Options) error {
 		for ne := (*engine.NodeError)(nil); errors.As(err, &ne); err = ne.Err {
 			nodes = append(nodes, ne)
 		}
-		if endless { // as all do: what is around it would wait for the next
+		if endless { // as all do, else the enclosing loop would wait for the next
 			slices.Reverse(nodes)
 		}
 		out := false
@@ -231,8 +230,8 @@ func disabling(t *testing.T, m *graph.Model, o engine.Options) error {
 	return first
 }
 
-// TestMemoryOfRuns bounds what a model takes while it runs and no plan knew of: what
-// loops collect, strings and lists that grow.
+// TestMemoryOfRuns bounds memory that a model takes at run time and no plan knows of: what loops
+// collect, strings and lists that grow.
 func TestMemoryOfRuns(t *testing.T) {
 	t.Parallel()
 	const limit = 8 << 20
@@ -274,7 +273,7 @@ func TestMemoryOfRuns(t *testing.T) {
 	}
 }
 
-// withList makes the loop's first state in the model: constants are no lists.
+// withList computes the loop's first state in the model, because constants cannot be lists.
 func withList(m *graph.Model) *graph.Model {
 	g := m.Graphs[0]
 	for _, v := range g.Values {

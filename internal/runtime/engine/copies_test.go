@@ -13,10 +13,11 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 )
 
-// copyDefs join and cut vectors: Front and Back are the first 16 elements and the others.
+// copyDefs concatenate and slice vectors: Front and Back are the first 16 elements and the
+// others.
 func copyDefs() []op.Def {
 	window := func(c *op.Call, from, to int) (layout.Geometry, error) {
-		return layout.Window(c.In[0].Shape, []int{from}, []int{1}, []int{to - from})
+		return layout.StridedSlice(c.In[0].Shape, []int{from}, []int{1}, []int{to - from})
 	}
 	return []op.Def{
 		layout.Def("", "Join", 1, func(c *op.Call) (layout.Geometry, error) { return layout.Concat(c.In, 0) }, layout.None),
@@ -24,23 +25,24 @@ func copyDefs() []op.Def {
 		layout.Def("", "Back", 1, func(c *op.Call) (layout.Geometry, error) { return window(c, min(16, c.In[0].Len()-1), c.In[0].Len()) }, layout.None),
 		{Name: "Halves", Infer: func(c *op.Call) error {
 			n := c.In[0].Len()
-			layout.SetParts(c, c.In[0], 0, []int{n / 2, n - n/2})
+			layout.SetSplitOutputs(c, c.In[0], 0, []int{n / 2, n - n/2})
 			return nil
 		}, Prepare: func(c *op.Call) (op.Run, error) {
 			n := c.In[0].Len()
-			return layout.Cut(c, 0, c.In[0].Shape, 0, []int{n / 2, n - n/2})
+			return layout.Split(c, 0, c.In[0].Shape, 0, []int{n / 2, n - n/2})
 		}},
-		{Name: "Keep", Infer: layout.Same, Prepare: layout.Keep, InPlace: true},
+		{Name: "Keep", Infer: layout.SameAsInput, Prepare: layout.CopyAll, InPlace: true},
 	}
 }
 
-// TestCopiesInPlace says what lies where when parts are joined and cut: x is an input, which lies elsewhere.
+// TestCopiesInPlace checks the placement of values that are concatenated and sliced. x is an
+// input, which is outside the arena.
 func TestCopiesInPlace(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, out string
 		lines     []string
-		at        map[string]int // bytes behind y, of those that lie in it
+		at        map[string]int // offsets relative to y, of values inside it
 		arena     int
 	}{
 		{"joined", "y", []string{"Inc a x", "Inc b x", "Join y a b"}, map[string]int{"a": 0, "b": 64}, 128},
@@ -70,8 +72,8 @@ func TestCopiesInPlace(t *testing.T) {
 	}
 }
 
-// TestCopiesRandomly runs random graphs of copies, of operators that work in place and of others, once with values in an
-// arena and once with memory for each.
+// TestCopiesRandomly runs random graphs of copies, in-place operators and others, once with
+// values in an arena and once with memory for each.
 func TestCopiesRandomly(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(41, 42))

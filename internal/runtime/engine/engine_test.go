@@ -12,7 +12,7 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// The operators of these tests: small, with the traits that the engine cares for.
+// testOps are small operators with the traits that the engine depends on.
 func testOps() *op.Registry { return op.NewRegistry(testDefs()) }
 
 func testDefs() []op.Def {
@@ -74,8 +74,8 @@ func testDefs() []op.Def {
 func vec(v ...float32) *tensor.Tensor { return tensor.From(tensor.Float32, []int{len(v)}, v) }
 func num(v int64) *tensor.Tensor      { return tensor.From(tensor.Int64, nil, []int64{v}) }
 
-// build makes a graph from lines "Op out in in", or "Op out,out in": values are made by name, inputs
-// named x…, constants given.
+// build makes a graph from lines "Op out in in", or "Op out,out in": values are created by name,
+// inputs are named x…, constants are given.
 func build(index int, consts map[string]*tensor.Tensor, inputs, outputs string, lines ...string) *graph.Graph {
 	g := &graph.Graph{Index: index, Name: "g"}
 	ids := map[string]int{}
@@ -115,8 +115,8 @@ func start(t *testing.T, o Options, in []*tensor.Tensor, gs ...*graph.Graph) *Se
 	return s
 }
 
-// open is start for sessions that may be refused. Operators of o come beside those of
-// these tests.
+// open is start for sessions that may be rejected. The operators of o are added to those of these
+// tests.
 func open(t *testing.T, o Options, in []*tensor.Tensor, gs ...*graph.Graph) (*Session, error) {
 	t.Helper()
 	m := &graph.Model{Graphs: gs}
@@ -133,7 +133,7 @@ func open(t *testing.T, o Options, in []*tensor.Tensor, gs ...*graph.Graph) (*Se
 	return s, err
 }
 
-// with gives the operators of these tests and more.
+// with returns the operators of these tests and more.
 func with(more ...op.Def) *op.Registry { return op.NewRegistry(testDefs(), more) }
 
 func run(t *testing.T, s *Session) {
@@ -196,7 +196,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// Nodes that read one constant share what they make of it.
+// TestShare: nodes that read one constant share its prepared form.
 func TestShare(t *testing.T) {
 	t.Parallel()
 	made := 0
@@ -253,7 +253,7 @@ func TestCannotRun(t *testing.T) {
 	if s.Output(0) != nil {
 		t.Error("an output that nobody computes has a value")
 	}
-	wantOut(t, s, 2, 0, 0, 0) // stand-in of the declared shape
+	wantOut(t, s, 2, 0, 0, 0) // zeros of the declared shape
 }
 
 func TestPanicIsAnError(t *testing.T) {
@@ -316,7 +316,7 @@ func TestBodyTimingAndCancel(t *testing.T) {
 		t.Errorf("%d events, %d missed without room for any", len(tm.Events), tm.Missed)
 	}
 	tm.Events = make([]BodyEvent, 0, 7)
-	for range 2 { // the second run begins anew
+	for range 2 { // the second run starts over
 		if err := s.RunTimed(context.Background(), tm); err != nil {
 			t.Fatal(err)
 		}
@@ -362,9 +362,8 @@ func TestSteadyStateDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestCarry feeds outputs back and holds every run against the numbers by hand;
-// once at work no run allocates, as a key-value cache of any size must not be
-// copied.
+// TestCarry feeds outputs back and compares every run with numbers computed by hand. In the
+// steady state no run allocates, because a key-value cache of any size must not be copied.
 func TestCarry(t *testing.T) {
 	for _, c := range []struct {
 		name, in, out string
@@ -409,8 +408,8 @@ func TestCarry(t *testing.T) {
 	}
 }
 
-// TestCarryAndSetInput gives an input anew between runs: what would have been
-// carried there is dropped, and the tensor that was given is never written.
+// TestCarryAndSetInput sets an input between runs: the output that would have been fed back there
+// is dropped, and the given tensor is never written.
 func TestCarryAndSetInput(t *testing.T) {
 	t.Parallel()
 	s := start(t, Options{Carry: []Carry{{0, 0}}}, []*tensor.Tensor{vec(1)}, build(0, nil, "x", "y", "Twice y x"))
@@ -424,7 +423,7 @@ func TestCarryAndSetInput(t *testing.T) {
 		}
 		wantOut(t, s, 0, want)
 	}
-	// Another shape plans anew, and carries on.
+	// Another shape plans again, and carrying continues.
 	s.SetInput(0, vec(1, 2))
 	for _, want := range [][]float32{{2, 4}, {4, 8}} {
 		if err := s.Run(context.Background()); err != nil {

@@ -11,50 +11,50 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/plan"
 )
 
-// frame is a graph planned and prepared for one set of input shapes.
+// frame is a graph planned and prepared for one combination of input shapes.
 type frame struct {
-	s     *Session
-	g     *graph.Graph // the file's graph, with constants that passes have added
-	p     *plan.Graph
-	outer *frame
-	vals  []*tensor.Tensor // by value id, nil where never made
-	fixed []bool           // by value id: keeps its value for the life of the frame
-	steps []step
-	sig   []*tensor.Tensor // types and shapes that the plan was made for
-	body  map[int]*body
-	rooms op.Rooms // working memory of the steps
+	s         *Session
+	g         *graph.Graph // the file's graph, with constants added by passes
+	p         *plan.Graph
+	outer     *frame
+	vals      []*tensor.Tensor // by value id, nil if never computed
+	fixed     []bool           // by value id: constant for the life of the frame
+	steps     []step
+	signature []*tensor.Tensor // types and shapes that the plan was made for
+	body      map[int]*body
+	workspace op.Workspace // scratch memory of the steps
 
-	apart map[int]bool // values that have memory of their own because they are carried
+	ownMemory map[int]bool // carried values, which have their own memory
 
-	// Of a nested graph: its outputs, and those of the last two runs.
-	results []result
+	// Of a nested graph: its outputs, and the output lists of the last two runs.
+	results []bodyResult
 	lists   [2][]*tensor.Tensor
 	turn    int
 
-	watched [][]int // by step: sets of watched values that are there after it; nil where none are
+	watched [][]int // by step: watched sets that are complete after it, or nil
 
 	arenaBytes, valueBytes int
-	spent                  int // bytes that the plan takes, as the session counts them
+	spent                  int // bytes of the plan, as counted by the session
 	placed                 []Placed
 }
 
-// step is one task of the plan with what it takes to run it.
+// step is one task of the plan with its state at run time.
 type step struct {
 	*plan.Task
 	run  op.Run
 	seen []*tensor.Tensor // shapes that a dynamic step was prepared for
-	bufs [][]byte         // a dynamic step's output memory, kept between runs
-	// weighs says that what the step makes has no place in the plan, weight what that
-	// was in its last run, in bytes.
-	weighs bool
-	weight int
-	// prepared is the time that preparing took when the plan was made, nanoseconds.
+	bufs [][]byte         // output memory of a dynamic step, kept between runs
+	// unplanned says that the memory plan does not place the step's outputs; unplannedBytes is
+	// their size in the last run.
+	unplanned      bool
+	unplannedBytes int
+	// prepared is the time that Prepare took when the plan was made, in nanoseconds.
 	prepared int64
 }
 
 // plan makes a frame: values, steps, memory.
 func (s *Session) plan(g *graph.Graph, in []*tensor.Tensor, outer *frame) (*frame, error) {
-	f := &frame{s: s, outer: outer, body: map[int]*body{}, apart: map[int]bool{}}
+	f := &frame{s: s, outer: outer, body: map[int]*body{}, ownMemory: map[int]bool{}}
 	var around *plan.Graph
 	if outer != nil {
 		around = outer.p
@@ -70,49 +70,49 @@ func (s *Session) plan(g *graph.Graph, in []*tensor.Tensor, outer *frame) (*fram
 		return nil, err
 	}
 	f.p, f.g, f.vals, f.fixed = p, p.Graph, p.Values, p.Fixed
-	f.sign(in)
+	f.setSignature(in)
 	f.steps = make([]step, len(p.Tasks))
 	for i := range f.steps {
 		f.steps[i].Task = &p.Tasks[i]
 	}
 	f.prepareAll()
-	f.watch()
-	f.resultsOf()
-	if err := f.place(); err != nil {
+	f.findWatched()
+	f.initResults()
+	if err := f.placeValues(); err != nil {
 		return nil, err
 	}
 	if outer == nil && g == s.Model.Main() {
-		if err := s.double(f); err != nil {
+		if err := s.doubleBuffer(f); err != nil {
 			return nil, err
 		}
 	}
 	for i := range f.steps {
-		f.steps[i].weighs = weighs(&f.steps[i])
+		f.steps[i].unplanned = hasUnplannedOutputs(&f.steps[i])
 	}
-	f.spent = f.p.Spent
+	f.spent = f.p.Reserved
 	s.held += f.spent
 	s.frames[g.Index] = f
 	return f, nil
 }
 
-// foldBytes is what a node may take for it to be computed where a shape depends on
-// it: as much as one that is folded anyway.
+// foldBytes bounds the memory of a node that is computed because a shape depends on it: the same
+// as for other folded nodes.
 const foldBytes = 256 << 20
 
 func (s *Session) planning() plan.Options {
 	return plan.Options{
-		Registry: s.opts.Registry, MaxBytes: s.free(), FoldBytes: foldBytes,
+		Registry: s.opts.Registry, MaxBytes: s.freeBytes(), FoldBytes: foldBytes,
 		Exact: s.opts.Exact, KeepAll: s.opts.KeepAll, Disabled: s.disabled,
 	}
 }
 
-// sign notes what the plan was made for.
-func (f *frame) sign(in []*tensor.Tensor) {
+// setSignature records the types and shapes that the plan was made for.
+func (f *frame) setSignature(in []*tensor.Tensor) {
 	for i := range f.g.Inputs {
-		f.sig = append(f.sig, describe(in[i]))
+		f.signature = append(f.signature, describe(in[i]))
 	}
 	for _, c := range f.g.Captures {
-		f.sig = append(f.sig, describe(f.outer.vals[c.Outer]))
+		f.signature = append(f.signature, describe(f.outer.vals[c.Outer]))
 	}
 }
 
@@ -124,7 +124,7 @@ func describe(t *tensor.Tensor) *tensor.Tensor {
 	return &tensor.Tensor{Type: t.Type, Shape: slices.Clone(t.Shape), Elem: t.Elem, Quant: t.Quant}
 }
 
-// variable returns a TFLite variable tensor of the session, made on first use.
+// variable returns a TFLite variable tensor of the session, created on first use.
 func (s *Session) variable(g *graph.Graph, v *graph.Value) (*tensor.Tensor, error) {
 	key := fmt.Sprintf("variable/%d/%d", g.Index, v.ID)
 	if t, ok := s.state[key].(*tensor.Tensor); ok {
@@ -147,7 +147,7 @@ func (s *Session) variable(g *graph.Graph, v *graph.Value) (*tensor.Tensor, erro
 	return t, nil
 }
 
-// fill writes a zero point into a fresh quantised variable: it stands for 0.
+// fill sets a fresh quantised variable to its zero point, which represents 0.
 func fill(t *tensor.Tensor, zero int64) {
 	switch t.Type {
 	case tensor.Int8:
@@ -165,21 +165,20 @@ func fill(t *tensor.Tensor, zero int64) {
 	}
 }
 
-// prepareAll gets every step ready whose shapes are known, in order, and computes
-// the constants that it reads. A step that cannot be prepared changes the plan of
-// those after it.
+// prepareAll prepares every step whose shapes are known, in order, and computes the constants
+// that it reads. A step that cannot be prepared changes the plan of the steps after it.
 func (f *frame) prepareAll() {
 	for {
 		f.prepareSteps()
 		// A constant that cannot be computed changes steps before the one that reads it.
 		if f.ready() && f.compute(f.g.Outputs, -1) {
-			f.p.Tidy()
+			f.p.FreeSpare()
 			return
 		}
 	}
 }
 
-// ready reports whether nothing has changed the plan of a step since it was made ready.
+// ready reports whether the plan of no step has changed since it was prepared.
 func (f *frame) ready() bool {
 	for i := range f.steps {
 		if st := &f.steps[i]; !st.Ready && st.State != plan.Fused {
@@ -198,7 +197,7 @@ func (f *frame) prepareSteps() {
 		switch st.State {
 		case plan.Runs:
 			if !f.constants(i) {
-				i-- // the plan has changed: look again
+				i-- // the plan has changed: retry
 				continue
 			}
 			if st.Dynamic {
@@ -211,7 +210,7 @@ func (f *frame) prepareSteps() {
 				if st.Lowered {
 					i = f.p.Revert(i) - 1
 				} else {
-					f.p.GiveUp(i, plan.StateOf(err), err)
+					f.p.MarkFailed(i, plan.StateOf(err), err)
 					i--
 				}
 				continue
@@ -222,41 +221,41 @@ func (f *frame) prepareSteps() {
 				continue
 			}
 		case plan.Unsupported, plan.Skipped, plan.Failed:
-			f.standIn(st)
+			f.fillWithZeros(st)
 		}
 		st.Ready = true
 	}
 }
 
 func (f *frame) prepareStep(st *step) error {
-	before := f.rooms.Bytes()
-	if err := f.choose(st); err != nil {
+	before := f.workspace.Bytes()
+	if err := f.prepareKernel(st); err != nil {
 		return err
 	}
-	f.release(st)
-	f.drop(st)
-	return f.p.Spend(f.rooms.Bytes() - before)
+	f.releasePages(st)
+	f.discardCopied(st)
+	return f.p.Reserve(f.workspace.Bytes() - before)
 }
 
-// drop forgets folded constants that the step has copied: their memory serves those of the next step. Those of bodies stay, since whoever
-// is told of their runs may read them.
-func (f *frame) drop(st *step) {
+// discardCopied releases folded constants that the step has copied, so that the next step can
+// reuse their memory. Constants of bodies stay, because an observer of their runs may read them.
+func (f *frame) discardCopied(st *step) {
 	if f.outer != nil || f.s.opts.KeepAll || st.Dynamic {
 		return
 	}
 	for k, id := range st.Call.Node.Inputs {
 		if id >= 0 && st.Call.IsCopied(k) {
-			f.p.Drop(id)
+			f.p.Discard(id)
 		}
 	}
 }
 
-// releaseBytes is the least size of a constant whose pages are given back.
+// releaseBytes is the minimum size of a constant whose pages are released.
 const releaseBytes = 1 << 16
 
-// release gives the pages of large constants back: most have been packed, and those that are read in runs come
-// back from the file, unless the step says that it keeps them.
-func (f *frame) release(st *step) {
+// releasePages releases the pages of large constants: most have been packed, and those that are
+// read in runs are paged in from the file again, unless the step keeps them.
+func (f *frame) releasePages(st *step) {
 	for k, t := range st.Call.In {
 		if t != nil && len(t.Data) >= releaseBytes && (!st.Call.IsPacked(k) || st.Call.IsCopied(k)) {
 			mapped.Release(t.Data)
@@ -264,50 +263,51 @@ func (f *frame) release(st *step) {
 	}
 }
 
-// constants computes the folded values that step i and its nested graphs read. It
-// reports false when the plan has changed on the way.
+// constants computes the folded values that step i and its nested graphs read. It reports false
+// when the plan has changed meanwhile.
 func (f *frame) constants(i int) bool {
 	n := f.steps[i].Node
-	return f.compute(f.written(f.steps[i].Task), i) && f.compute(f.p.Captured(n), i)
+	return f.compute(f.neededInputs(f.steps[i].Task), i) && f.compute(f.p.Captured(n), i)
 }
 
-// written lists the inputs of a task whose elements it needs: not those that have one value everywhere, if it does without.
-func (f *frame) written(t *plan.Task) []int {
+// neededInputs lists the inputs of a task whose elements it needs. It omits uniform constants
+// that the task accepts without elements.
+func (f *frame) neededInputs(t *plan.Task) []int {
 	ids, c := t.Node.Inputs, &t.Call
-	c.Same = nil
-	if t.Def.TakesSame == nil || t.Dynamic || f.s.opts.KeepAll {
+	c.Uniform = nil
+	if t.Def.AcceptsUniform == nil || t.Dynamic || f.s.opts.KeepAll {
 		return ids
 	}
 	for k, id := range t.Node.Inputs {
 		if id < 0 {
 			continue
 		}
-		if one := f.p.Same(id); one != nil && t.Def.TakesSame(c, k, one) {
-			if c.Same == nil {
-				ids, c.Same = slices.Clone(ids), make([]*tensor.Tensor, len(c.In))
+		if one := f.p.Uniform(id); one != nil && t.Def.AcceptsUniform(c, k, one) {
+			if c.Uniform == nil {
+				ids, c.Uniform = slices.Clone(ids), make([]*tensor.Tensor, len(c.In))
 			}
-			ids[k], c.Same[k] = -1, one
+			ids[k], c.Uniform[k] = -1, one
 		}
 	}
 	return ids
 }
 
-// compute makes folded values, for the step that reads them. It reports false when
-// the plan has changed on the way.
+// compute computes folded values for the step that reads them. It reports false when the plan has
+// changed meanwhile.
 func (f *frame) compute(ids []int, reader int) bool {
 	for _, id := range ids {
 		if id < 0 || !f.fixed[id] || f.vals[id].Known() {
 			continue
 		}
-		failed, err := f.p.Force(id)
+		failed, err := f.p.Materialise(id)
 		switch {
 		case err == nil && f.fixed[id]:
 			continue
 		case err == nil: // it is computed in every run from now on
 		case failed >= 0:
-			f.p.GiveUp(failed, plan.StateOf(err), err)
+			f.p.MarkFailed(failed, plan.StateOf(err), err)
 		case reader >= 0:
-			f.p.GiveUp(reader, plan.Failed, err)
+			f.p.MarkFailed(reader, plan.Failed, err)
 		default:
 			continue
 		}
@@ -316,9 +316,9 @@ func (f *frame) compute(ids []int, reader int) bool {
 	return true
 }
 
-// standIn fills the outputs of a step that does not run with zeros where the file
-// declares their shapes, so that what follows can still be timed.
-func (f *frame) standIn(st *step) {
+// fillWithZeros gives the outputs of a step that does not run zeros if the file declares their
+// shapes, so that the steps after it can still be timed.
+func (f *frame) fillWithZeros(st *step) {
 	for k, id := range st.Node.Outputs {
 		if id >= 0 && f.vals[id] != nil && k < len(st.Call.Out) && f.vals[id] == st.Call.Out[k] && !f.g.Values[id].Variable {
 			f.vals[id].Alloc()
@@ -326,18 +326,18 @@ func (f *frame) standIn(st *step) {
 	}
 }
 
-// choose lets the operator prepare itself. Steps run one after another, and share working memory.
-func (f *frame) choose(st *step) error {
+// prepareKernel calls the operator's Prepare. Steps run one after another and share a workspace.
+func (f *frame) prepareKernel(st *step) error {
 	f.p.Bind(&st.Call)
-	f.rooms.Begin(&st.Call)
-	defer f.rooms.End()
+	f.workspace.Begin(&st.Call)
+	defer f.workspace.End()
 	return plan.Guard(func() (err error) { st.run, err = st.Def.Prepare(&st.Call); return err })
 }
 
-// prepare checks the outputs of a dynamic step and prepares it.
-func (f *frame) prepare(st *step) error {
+// prepareDynamic checks the outputs of a dynamic step and prepares it.
+func (f *frame) prepareDynamic(st *step) error {
 	if err := plan.Check(&st.Call); err != nil {
 		return err
 	}
-	return f.choose(st)
+	return f.prepareKernel(st)
 }

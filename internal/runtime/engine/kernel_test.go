@@ -10,8 +10,8 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/operators"
 )
 
-// TestKernelNames checks that steps tell how operators that have a choice compute, in
-// plain Go.
+// TestKernelNames checks the kernel names that steps report for operators with several kernels,
+// in pure Go.
 func TestKernelNames(t *testing.T) {
 	defer simd.Use(simd.Go)()
 	f32 := func(shape ...int) *tensor.Tensor { return tensor.New(tensor.Float32, shape...) }

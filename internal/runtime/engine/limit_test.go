@@ -11,8 +11,8 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/operators"
 )
 
-// TestMaxBytes refuses a model that asks for more memory than it may have, and
-// takes one that just fits.
+// TestMaxBytes rejects a model that requests more memory than the limit, and accepts one that
+// just fits.
 func TestMaxBytes(t *testing.T) {
 	t.Parallel()
 	value := func(id int, name string) *graph.Value {
@@ -49,7 +49,7 @@ func TestMaxBytes(t *testing.T) {
 			t.Errorf("%s: error %v, want a LimitError", tt.name, err)
 		}
 	}
-	// A single value beyond the limit is its node's failure.
+	// A single value beyond the limit is a failure of its node.
 	s, err := engine.New(m, []*tensor.Tensor{tensor.New(tensor.Float32, 1024)}, engine.Options{Registry: operators.Registry(), MaxBytes: 4095})
 	if err != nil {
 		t.Fatal(err)

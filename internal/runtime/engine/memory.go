@@ -11,12 +11,12 @@ import (
 // alignment of planned values: a cache line, and the widest vector register.
 const alignment = 64
 
-// mostGrown is the part of the arena, one of so many, that may be added so that less is copied.
-const mostGrown = 8
+// maxGrowth limits how much larger the arena may become to save copies: by one part in maxGrowth.
+const maxGrowth = 8
 
-// place gives every value whose shape is known its memory: one arena for the
-// frame, shared by values that do not live at the same time.
-func (f *frame) place() error {
+// placeValues gives memory to every value whose shape is known: one arena per frame, in which
+// values with disjoint lifetimes overlap.
+func (f *frame) placeValues() error {
 	keep := f.s.opts.KeepAll
 	last := f.lastUses()
 	var bufs []memplan.Buffer
@@ -35,17 +35,17 @@ func (f *frame) place() error {
 			}
 			text := t.Type == tensor.String || t.Type.IsContainer() || t.Type == tensor.Resource
 			if text || keep || f.s.carries(f, id) {
-				if err := f.p.Spend(t.Bytes()); err != nil {
+				if err := f.p.Reserve(t.Bytes()); err != nil {
 					return err
 				}
 				t.Alloc()
 				if !text && f.s.carries(f, id) {
-					f.apart[id] = true
+					f.ownMemory[id] = true
 				}
 				continue
 			}
-			if f.makes(id) {
-				if err := f.p.Spend(2 * t.Bytes()); err != nil {
+			if f.writesResult(id) {
+				if err := f.p.Reserve(2 * t.Bytes()); err != nil {
 					return err
 				}
 				continue
@@ -60,20 +60,21 @@ func (f *frame) place() error {
 			ids = append(ids, id)
 			index[id] = len(bufs)
 		}
-		for _, p := range st.Call.Pieces() {
+		for _, p := range st.Call.CopyRanges() {
 			if to, from := st.Call.Node.Outputs[p.Out], st.Call.Node.Inputs[p.In]; to >= 0 && from >= 0 && index[to] > 0 && index[from] > 0 {
-				copies = append(copies, memplan.Copy{To: index[to] - 1, At: p.At, From: index[from] - 1, Read: p.Read, Bytes: p.Bytes})
+				copies = append(copies, memplan.Copy{To: index[to] - 1, At: p.OutOffset, From: index[from] - 1, Read: p.InOffset, Bytes: p.Bytes})
 			}
 		}
 	}
 	offsets, total := memplan.Greedy(bufs, alignment, copies...)
-	if len(copies) > 0 && total > memplan.LiveBytes(bufs, alignment)/mostGrown*(mostGrown+1) {
-		// What is cut off keeps all of what it was a part of: where that is much for long, copies are better.
-		if apart, least := memplan.Greedy(bufs, alignment); total > least/mostGrown*(mostGrown+1) {
+	if len(copies) > 0 && total > memplan.LiveBytes(bufs, alignment)/maxGrowth*(maxGrowth+1) {
+		// A slice keeps the whole buffer that it is part of alive: if that costs much memory,
+		// copies are better.
+		if apart, least := memplan.Greedy(bufs, alignment); total > least/maxGrowth*(maxGrowth+1) {
 			offsets, total = apart, least
 		}
 	}
-	if err := f.p.Spend(total); err != nil {
+	if err := f.p.Reserve(total); err != nil {
 		return tooLarge(err)
 	}
 	arena := tensor.New(tensor.Uint8, total+alignment).Data
@@ -85,15 +86,15 @@ func (f *frame) place() error {
 	}
 	f.arenaBytes = total
 	if !keep {
-		f.besides()
+		f.placeCarried()
 	}
 	return nil
 }
 
-// besides lists carried outputs after the arena: they live through the whole run.
-func (f *frame) besides() {
+// placeCarried lists carried outputs after the arena: they are live during the whole run.
+func (f *frame) placeCarried() {
 	for id, t := range f.vals {
-		if f.apart[id] {
+		if f.ownMemory[id] {
 			n := t.Bytes()
 			f.placed = append(f.placed, Placed{Name: f.g.Values[id].Name, Value: id, Offset: f.arenaBytes, Bytes: n, First: 0, Last: max(0, len(f.steps)-1)})
 			f.arenaBytes += (n + alignment - 1) / alignment * alignment
@@ -106,8 +107,9 @@ func tooLarge(err error) error {
 	return fmt.Errorf("the model %w", err)
 }
 
-// lastUses returns for every value the last step that reads it; outputs of the
-// graph are read at the very end, but for watched ones. A step of nested graphs reads what they capture.
+// lastUses returns for every value the last step that reads it. Graph outputs are read after the
+// last step, except watched ones. A step that runs nested graphs reads the values that they
+// capture.
 func (f *frame) lastUses() []int {
 	last := make([]int, len(f.g.Values))
 	for i := range f.steps {
@@ -132,15 +134,16 @@ func (f *frame) lastUses() []int {
 	for i, sets := range f.watched {
 		for _, k := range sets {
 			for _, id := range f.s.opts.Watch[k] {
-				last[id] = max(last[id], i+1) // the step itself must not write over them
+				last[id] = max(last[id], i+1) // the step itself must not overwrite them
 			}
 		}
 	}
 	return last
 }
 
-// watch finds after which steps sets of watched values are there: after the first of all for those that no step makes.
-func (f *frame) watch() {
+// findWatched finds the steps after which sets of watched values are complete: after the first
+// step for sets that no step computes.
+func (f *frame) findWatched() {
 	if len(f.s.opts.Watch) == 0 || f.p.File != f.s.Model.Main() {
 		return
 	}
@@ -167,8 +170,8 @@ func (f *frame) watch() {
 	}
 }
 
-// show calls Seen for the sets that are there after a step.
-func (f *frame) show(step int) error {
+// reportWatched calls Seen for the sets that are complete after a step.
+func (f *frame) reportWatched(step int) error {
 	if f.watched == nil {
 		return nil
 	}

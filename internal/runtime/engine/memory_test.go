@@ -16,9 +16,9 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// TestPlaces holds the places of values against their lives, worked out by hand: a value
-// lives from the step that makes it to the last that reads it, an output beyond the last
-// step. Values that live together lie apart, except where a step works in place.
+// TestPlaces compares the offsets of values with lifetimes worked out by hand: a value is live
+// from the step that computes it to the last that reads it, an output beyond the last step.
+// Values with overlapping lifetimes have disjoint memory, except where a step works in place.
 func TestPlaces(t *testing.T) {
 	t.Parallel()
 	type life struct {
@@ -30,10 +30,10 @@ func TestPlaces(t *testing.T) {
 		name, out string
 		lines     []string
 		lives     []life
-		same      [][2]string // values that share a place
-		arena     int         // bytes of all places, -1 where the choice is free
+		same      [][2]string // values that share memory
+		arena     int         // arena size in bytes, -1 if not unique
 	}{
-		// 20 elements are 80 bytes, which take 128 of the arena: places are multiples of 64.
+		// 20 elements are 80 bytes, which take 128 of the arena: offsets are multiples of 64.
 		{"chain", "y", []string{"Inc a x", "Inc b a", "Inc y b"}, []life{{"a", 0, 1}, {"b", 1, 2}, {"y", 2, 3}}, [][2]string{{"a", "y"}}, 256},
 		{"in place", "y", []string{"Inc a x", "Twice b a", "Twice y b"}, []life{{"a", 0, 1}, {"b", 1, 2}, {"y", 2, 3}}, [][2]string{{"a", "b"}, {"b", "y"}}, 128},
 		{"read again later", "y", []string{"Inc a x", "Twice b a", "Sub y b a"}, []life{{"a", 0, 2}, {"b", 1, 2}, {"y", 2, 3}}, nil, -1},
@@ -43,7 +43,7 @@ func TestPlaces(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			// In whatever order the file lists its values.
+			// The order of values in the file must not matter.
 			for _, g := range []*graph.Graph{build(0, nil, "x", c.out, c.lines...), reversed(build(0, nil, "x", c.out, c.lines...))} {
 				s := start(t, Options{}, []*tensor.Tensor{ones(20)}, g)
 				at := map[string]Placed{}
@@ -110,7 +110,8 @@ func reversed(g *graph.Graph) *graph.Graph {
 	return g
 }
 
-// A value that only a nested graph reads lives until the step that runs it.
+// TestPlaceOfCaptured: a value that only a nested graph reads is live until the step that runs
+// it.
 func TestPlaceOfCaptured(t *testing.T) {
 	t.Parallel()
 	main := build(0, nil, "x", "y", "Inc a x", "Inc b x", "Inc d b", "Repeat y d")
@@ -129,7 +130,8 @@ func TestPlaceOfCaptured(t *testing.T) {
 	wantOut(t, s, 0, 1, 1) // (x+2) - (x+1)
 }
 
-// A carried output has two buffers of its own beside the arena, counted once.
+// TestPlaceOfCarried: a carried output has two buffers of its own outside the arena, counted
+// once.
 func TestPlaceOfCarried(t *testing.T) {
 	t.Parallel()
 	g := build(0, nil, "x", "y", "Inc a x", "Inc y a")
@@ -144,8 +146,8 @@ func TestPlaceOfCarried(t *testing.T) {
 	}
 }
 
-// What a plan takes is refused one byte beyond the limit: the arena, values of their own
-// and the second buffer of a carried output.
+// TestPlanWithinLimit: a plan is rejected one byte beyond the limit, which covers the arena,
+// values with their own memory and the second buffer of a carried output.
 func TestPlanWithinLimit(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -168,8 +170,8 @@ func TestPlanWithinLimit(t *testing.T) {
 					t.Errorf("%s: %v", c.name, err)
 					continue
 				}
-				if s.held != c.bytes || s.free() != 1 {
-					t.Errorf("%s: holds %d of %d, %d free", c.name, s.held, c.bytes, s.free())
+				if s.held != c.bytes || s.freeBytes() != 1 {
+					t.Errorf("%s: holds %d of %d, %d free", c.name, s.held, c.bytes, s.freeBytes())
 				}
 				continue
 			}
@@ -181,7 +183,7 @@ func TestPlanWithinLimit(t *testing.T) {
 	}
 }
 
-// A step of open shape takes its memory again where it suffices, is prepared again only
+// TestStepsOfOpenShape: a dynamic step reuses its memory if it suffices, is prepared again only
 // for another shape, and is counted for what it holds now.
 func TestStepsOfOpenShape(t *testing.T) {
 	t.Parallel()
@@ -212,7 +214,7 @@ func TestStepsOfOpenShape(t *testing.T) {
 			if prepared != c.prepared {
 				t.Errorf("run %d: prepared %d times, want %d", i, prepared, c.prepared)
 			}
-			// Working memory for earlier shapes serves later ones.
+			// Scratch memory for earlier shapes serves later ones.
 			if want := 4*int(c.n) + 100; s.held != want {
 				t.Errorf("run %d: holds %d bytes, want %d", i, s.held, want)
 			}
@@ -223,20 +225,20 @@ func TestStepsOfOpenShape(t *testing.T) {
 				t.Errorf("run %d, KeepAll %v: same memory is %v", i, keep, same)
 			}
 		}
-		s.SetInput(1, num(4)) // more than there was
+		s.SetInput(1, num(4)) // more than before
 		run(t, s)
 		wantOut(t, s, 0, 1, 2, 3, 4)
 	}
 }
 
-// A run stops at the step that asks for more than is left, and the next run may ask for
-// less.
+// TestRunWithinLimit: a run stops at the step that requests more than is left, and the next run
+// may request less.
 func TestRunWithinLimit(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		first int64
-		node  int // that three elements are too many for
-		left  int // for it, in bytes
+		node  int // for which three elements are too many
+		left  int // bytes left for it
 	}{
 		{3, 1, 4}, // the first step has 12 of 16 bytes
 		{2, 0, 8}, // the second step still has 8
@@ -298,27 +300,27 @@ func TestTurn(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		limit   time.Duration
-		turns   int // so far
+		turns   int // iterations so far
 		began   time.Time
 		bounded bool
 		fails   bool
 	}{
-		{"no limit", 0, manyTurns * 2, long, false, false},
+		{"no limit", 0, manyIterations * 2, long, false, false},
 		{"no end in sight", time.Minute, 0, long, false, true},
 		{"there is time", 2 * time.Hour, 0, long, false, false},
 		{"began later", time.Minute, 0, soon, false, false},
 		{"known end", time.Minute, 0, long, true, false},
-		{"known end, last free turn", time.Minute, manyTurns - 1, long, true, false},
-		{"known end, too many turns", time.Minute, manyTurns, long, true, true},
+		{"known end, last free turn", time.Minute, manyIterations - 1, long, true, false},
+		{"known end, too many turns", time.Minute, manyIterations, long, true, true},
 	} {
-		f := &frame{s: &Session{opts: Options{MaxLoop: c.limit}, turns: c.turns}}
+		f := &frame{s: &Session{opts: Options{MaxLoop: c.limit}, iterations: c.turns}}
 		err := f.Turn(c.began, c.bounded)
 		var le *op.LoopError
 		if (err != nil) != c.fails || c.fails && (!errors.As(err, &le) || le.Limit != c.limit) {
 			t.Errorf("%s: %v", c.name, err)
 		}
-		if f.s.turns != c.turns+1 {
-			t.Errorf("%s: %d turns after %d", c.name, f.s.turns, c.turns)
+		if f.s.iterations != c.turns+1 {
+			t.Errorf("%s: %d turns after %d", c.name, f.s.iterations, c.turns)
 		}
 	}
 	done := make(chan struct{})
@@ -332,14 +334,14 @@ func TestFree(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ limit, held, want int }{{0, 50, 0}, {100, 0, 100}, {100, 99, 1}, {100, 100, 1}, {100, 200, 1}} {
 		s := &Session{opts: Options{MaxBytes: c.limit}, held: c.held}
-		if got := s.free(); got != c.want {
+		if got := s.freeBytes(); got != c.want {
 			t.Errorf("limit %d, held %d: %d free, want %d", c.limit, c.held, got, c.want)
 		}
 	}
 }
 
-// A body keeps plans for four sets of shapes, those used last, and what it forgets is
-// given back.
+// TestBodyKeepsPlans: a body keeps plans for the four most recently used combinations of shapes
+// and releases the others.
 func TestBodyKeepsPlans(t *testing.T) {
 	t.Parallel()
 	prepared := map[int]int{}
@@ -360,13 +362,13 @@ func TestBodyKeepsPlans(t *testing.T) {
 		{1, 1},
 		{2, 1},
 		{3, 1},
-		{4, 1}, // all are kept
+		{4, 1}, // all plans are kept
 		{1, 1},
 		{2, 1},
 		{3, 1},
 		{4, 1},
 		{1, 1},
-		{5, 1}, // in place of 2, which was used longest ago
+		{5, 1}, // replaces 2, the least recently used
 		{1, 1},
 		{3, 1},
 		{4, 1},
@@ -391,17 +393,18 @@ func TestBodyKeepsPlans(t *testing.T) {
 			t.Errorf("holds %d bytes after turn %d, %d before", s.held, i, held)
 		}
 	}
-	// The two places of the output in each of four plans, and what the two steps made last.
+	// The two buffers of the output in each of four plans, and the latest outputs of the two
+	// steps.
 	if want := 2*4*(3+4+5+6) + 24 + 24; s.held != want {
 		t.Errorf("holds %d bytes, want %d", s.held, want)
 	}
 }
 
-// A captured value of another shape is another plan.
+// TestCaptureOfOpenShape: a captured value of another shape requires another plan.
 func TestCaptureOfOpenShape(t *testing.T) {
 	t.Parallel()
 	sum := op.Def{Name: "Sum", Infer: func(c *op.Call) error { c.SetOut(0, tensor.Float32, []int{1}); return nil }, Prepare: func(c *op.Call) (op.Run, error) {
-		n := c.In[0].Len() // as prepared
+		n := c.In[0].Len() // at preparation
 		return func(c *op.Call) error {
 			x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
 			y[0] = 0
@@ -475,11 +478,11 @@ func TestBodyErrors(t *testing.T) {
 	}
 }
 
-// A graph that runs itself ends at the limit of nesting, in every run.
+// TestNesting: a graph that runs itself stops at the nesting limit, in every run.
 func TestNesting(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		depth int64 // runs of the body that it takes
+		depth int64 // nested runs of the body
 		fails bool
 	}{{1, false}, {64, false}, {65, true}} {
 		left := int64(0)
@@ -513,10 +516,11 @@ func TestNesting(t *testing.T) {
 	}
 }
 
-// What a body returns stands over its next run, and may be the input of that: whatever is handed on unchanged, twice, or as a copy.
+// TestBodyResultsStay: a body's result stays valid during its next run and may be its input,
+// whether it is passed on unchanged, twice, or as a copy.
 func TestBodyResultsStay(t *testing.T) {
 	t.Parallel()
-	// The body makes of a, b, c, d: a+1, a, b, d, and a+1 again.
+	// From a, b, c, d the body computes a+1, a, b, d, and a+1 again.
 	const turns = 9
 	list := &tensor.Tensor{Type: tensor.Sequence, Elems: []*tensor.Tensor{vec(1), vec(2)}}
 	loop := op.Def{Name: "Turns", Infer: func(*op.Call) error { return op.ErrDynamic }, Prepare: op.Simple(func(c *op.Call) error {
@@ -569,7 +573,7 @@ func TestBodyResultsStay(t *testing.T) {
 	}
 }
 
-// A run that is stopped starts no further step, in the main graph and in bodies.
+// TestStopsBetweenSteps: a stopped run starts no further step, in the main graph and in bodies.
 func TestStopsBetweenSteps(t *testing.T) {
 	t.Parallel()
 	for _, timed := range []bool{false, true} {
@@ -599,8 +603,8 @@ func TestStopsBetweenSteps(t *testing.T) {
 	}
 }
 
-// A node that fails in a body is named with its graph, and the error of the node around
-// it holds it.
+// TestErrorInBody: the error of a node in a body names its graph, and the error of the enclosing
+// node wraps it.
 func TestErrorInBody(t *testing.T) {
 	t.Parallel()
 	main := build(0, nil, "x", "y", "Repeat y x")
@@ -622,7 +626,7 @@ func TestErrorInBody(t *testing.T) {
 	}
 }
 
-// A body's times are of one run, not of all.
+// TestBodyTimesBeginAnew: the times of a body cover one run, not all.
 func TestBodyTimesBeginAnew(t *testing.T) {
 	t.Parallel()
 	main := build(0, nil, "x", "y", "Repeat y x")
@@ -644,7 +648,8 @@ func TestBodyTimesBeginAnew(t *testing.T) {
 	}
 }
 
-// A folded constant that its only reader has copied gives its memory to the next one.
+// TestCopiedConstants: the memory of a folded constant that its only reader has copied is reused
+// for the next one.
 func TestCopiedConstants(t *testing.T) {
 	t.Parallel()
 	const n = 1 << 15
@@ -657,7 +662,7 @@ func TestCopiedConstants(t *testing.T) {
 		name  string
 		keep  bool
 		lines []string
-		twice []bool // whether memory of the constant is that of the one before it
+		twice []bool // whether the constant reuses the memory of the one before it
 		want  float32
 	}{
 		{"one reader each", false, []string{"Inc a ka", "Inc b kb", "Last p x a", "Last y p b"}, []bool{false, true}, 1 + 11 + 101},
@@ -699,14 +704,15 @@ func TestCopiedConstants(t *testing.T) {
 	}
 }
 
-// A constant that has one value everywhere is written out for those alone that cannot do without, and where all values are kept.
+// TestSameConstants: a uniform constant is materialised only for readers that need its elements,
+// and if all values are kept.
 func TestSameConstants(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		keep  bool
 		lines []string
-		known []bool // whether the readers saw the elements
+		known []bool // whether the readers got the elements
 		want  float32
 	}{
 		{"one that does without", false, []string{"Fill a k", "Takes y x a"}, []bool{false}, 8},
@@ -725,7 +731,7 @@ func TestSameConstants(t *testing.T) {
 						known = append(known, c.In[1].Known())
 						one := c.In[1]
 						if !one.Known() {
-							one = c.Same[1]
+							one = c.Uniform[1]
 						}
 						add := tensor.Of[float32](one)[0]
 						return func(c *op.Call) error {
@@ -735,13 +741,13 @@ func TestSameConstants(t *testing.T) {
 					},
 				}
 				if takes {
-					d.TakesSame = func(_ *op.Call, i int, _ *tensor.Tensor) bool { return i == 1 }
+					d.AcceptsUniform = func(_ *op.Call, i int, _ *tensor.Tensor) bool { return i == 1 }
 				}
 				return d
 			}
 			fill := op.Def{
 				Name: "Fill", Infer: func(c *op.Call) error { c.SetOut(0, tensor.Float32, []int{100}); return nil },
-				Same: func(*op.Call) *tensor.Tensor { return vec(7) },
+				Uniform: func(*op.Call) *tensor.Tensor { return vec(7) },
 				Prepare: op.Simple(func(c *op.Call) error {
 					for i, v := 0, tensor.Of[float32](c.Out[0]); i < len(v); i++ {
 						v[i] = 7
@@ -760,7 +766,7 @@ func TestSameConstants(t *testing.T) {
 	}
 }
 
-// Steps share working memory.
+// TestWorkingMemory: steps share scratch memory.
 func TestWorkingMemory(t *testing.T) {
 	t.Parallel()
 	needs := func(name string, n int) op.Def {

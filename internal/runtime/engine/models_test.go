@@ -13,14 +13,15 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/material"
 )
 
-// allocate are the models that allocate in a run, and how often at most: scans hand out copies of what their last turn made, and maps
-// are made anew, since sequences that are collected keep them.
+// allocate lists the models that allocate in a run, with the maximum number of allocations: scans
+// return copies of their last iteration's results, and maps are created anew, because the
+// sequences that collect them keep them.
 var allocate = map[string]uint64{
 	"sklearn_randomforest.onnx":    7,
 	"tract_qlstm_3-2-3_T3_S1.onnx": 53,
 }
 
-// TestModelsDoNotAllocate counts the allocations of models at work.
+// TestModelsDoNotAllocate counts the allocations of models in the steady state.
 func TestModelsDoNotAllocate(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the race detector, which comes with -short, drops rooms that were given back")
@@ -33,7 +34,8 @@ func TestModelsDoNotAllocate(t *testing.T) {
 		}
 		files = append(files, found...)
 	}
-	// Rooms that are lent out are not given back to the system meanwhile, and lie where the next one looks for them.
+	// Keep pooled scratch buffers alive and on one processor, so that the next request finds
+	// them.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	const runs = 10
@@ -57,8 +59,8 @@ func TestModelsDoNotAllocate(t *testing.T) {
 	t.Logf("%d of %d models allocate nothing", free, tried)
 }
 
-// allocations counts those of a run; ok is false for what does not run by itself, and for
-// large models.
+// allocations counts the allocations of a run; ok is false for models that do not run without
+// special inputs, and for large models.
 func allocations(t *testing.T, file string, runs int) (n uint64, ok bool) {
 	t.Helper()
 	m, err := modelfile.Open(file)
@@ -78,7 +80,7 @@ func allocations(t *testing.T, file string, runs int) (n uint64, ok bool) {
 	}
 	defer runtime.GC()
 	defer s.Close()
-	// Rooms that are lent out in turn grow to the largest size that any loop asks for within some runs.
+	// Pooled scratch buffers grow to the largest size that any loop requests within a few runs.
 	for range 12 {
 		if s.Run(t.Context()) != nil {
 			return 0, false

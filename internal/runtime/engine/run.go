@@ -32,8 +32,8 @@ func (f *frame) Body(g int) (op.Body, error) {
 	return b, nil
 }
 
-// body runs a nested graph for a frame. It keeps the plans for the last few sets
-// of shapes, since loops often alternate between some.
+// body runs a nested graph for a frame. It keeps the plans for the last few combinations of
+// shapes, because loops often alternate between a few.
 type body struct {
 	f     *frame
 	g     *graph.Graph
@@ -57,7 +57,7 @@ func (b *body) frame(in []*tensor.Tensor) (*frame, error) {
 	b.inner = slices.Insert(b.inner, 0, f)
 	if len(b.inner) > keptPlans {
 		for _, old := range b.inner[keptPlans:] {
-			b.f.s.held -= old.holds()
+			b.f.s.held -= old.heldBytes()
 		}
 		clear(b.inner[keptPlans:])
 		b.inner = b.inner[:keptPlans]
@@ -84,7 +84,7 @@ func (b *body) Run(in []*tensor.Tensor) ([]*tensor.Tensor, error) {
 		return nil, err
 	}
 	f.bind(in)
-	f.begin(in)
+	f.beginRun(in)
 	if s.timing != nil && b.g.Index > 0 {
 		err = f.runBodyTimed(s.timing)
 	} else {
@@ -96,12 +96,12 @@ func (b *body) Run(in []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	if s.opts.Body != nil {
 		s.opts.Body(b.g.Index, func(id int) *tensor.Tensor { return f.vals[id] })
 	}
-	return f.finish(in)
+	return f.finishRun(in)
 }
 
-// lacks is the error for an output that cannot be computed, with the first node that is
-// to blame.
-func (f *frame) lacks(output string) error {
+// missingOutput returns the error for an output that cannot be computed, with the first node that
+// failed.
+func (f *frame) missingOutput(output string) error {
 	for i := range f.steps {
 		if st := &f.steps[i]; st.Err != nil && (st.State == plan.Failed || st.State == plan.Unsupported) {
 			return fmt.Errorf("output %q of graph %q could not be computed: node %d (%s): %w", output, f.p.File.Name, i, st.Node.Key(), st.Err)
@@ -114,14 +114,13 @@ func sameShape(a, b *tensor.Tensor) bool {
 	return a == b || a != nil && b != nil && a.Type == b.Type && slices.Equal(a.Shape, b.Shape)
 }
 
-// fits reports whether the frame was planned for inputs and captured values of
-// these shapes.
+// fits reports whether the frame was planned for these shapes of inputs and captured values.
 func (f *frame) fits(in []*tensor.Tensor) bool {
-	if !slices.EqualFunc(in, f.sig[:len(in)], sameShape) {
+	if !slices.EqualFunc(in, f.signature[:len(in)], sameShape) {
 		return false
 	}
 	for i, c := range f.g.Captures {
-		if !sameShape(f.outer.vals[c.Outer], f.sig[len(in)+i]) {
+		if !sameShape(f.outer.vals[c.Outer], f.signature[len(in)+i]) {
 			return false
 		}
 	}
@@ -148,7 +147,7 @@ func (f *frame) bind(in []*tensor.Tensor) {
 	}
 }
 
-// errStopped tells that the run's context ended.
+// errStopped reports that the run's context ended.
 var errStopped = errors.New("stopped")
 
 func (f *frame) stopped() bool {
@@ -175,17 +174,18 @@ func (f *frame) run() error {
 		if err := f.exec(st); err != nil {
 			return err
 		}
-		if err := f.show(i); err != nil {
+		if err := f.reportWatched(i); err != nil {
 			return err
 		}
 	}
-	return f.show(len(f.steps))
+	return f.reportWatched(len(f.steps))
 }
 
-// runAll is run where nobody watches. A guard for all steps together costs small models less than one for each.
+// runAll is run without watched outputs. One recover for all steps costs small models less than
+// one for each step.
 func (f *frame) runAll() (err error) {
 	var st *step
-	defer func() { err = f.blame(st, recover(), err) }()
+	defer func() { err = f.nodeError(st, recover(), err) }()
 	for i := range f.steps {
 		if st = &f.steps[i]; st.State != plan.Runs {
 			continue
@@ -200,7 +200,7 @@ func (f *frame) runAll() (err error) {
 	return nil
 }
 
-// runTimed is run with the clock read once at each boundary.
+// runTimed is run with one clock read at each boundary between steps.
 func (f *frame) runTimed(bounds []int64) error {
 	bounds[0] = now()
 	for i := range f.steps {
@@ -230,7 +230,7 @@ func (f *frame) runBodyTimed(tm *Timing) error {
 		if f.stopped() {
 			return errStopped
 		}
-		// The place is taken before the step runs, so that what it runs comes after it.
+		// Reserve the entry before the step runs, so that events of nested steps come after it.
 		at := len(tm.Events)
 		kept := at < cap(tm.Events)
 		if kept {
@@ -254,12 +254,12 @@ func (f *frame) runBodyTimed(tm *Timing) error {
 
 // exec runs one step. Errors name the node.
 func (f *frame) exec(st *step) (err error) {
-	defer func() { err = f.blame(st, recover(), err) }()
+	defer func() { err = f.nodeError(st, recover(), err) }()
 	return f.step(st)
 }
 
-// blame makes the error of a step's panic, or names the node in its error.
-func (f *frame) blame(st *step, panicked any, err error) error {
+// nodeError converts a step's panic into an error, and adds the node to its error.
+func (f *frame) nodeError(st *step, panicked any, err error) error {
 	if panicked != nil {
 		err = plan.Panicked(panicked)
 	}
@@ -272,31 +272,31 @@ func (f *frame) blame(st *step, panicked any, err error) error {
 	return &NodeError{Graph: f.g.Index, Node: f.p.File.Nodes[st.Node.Index], Err: err}
 }
 
-// step runs one step without a guard.
+// step runs one step without recover.
 func (f *frame) step(st *step) error {
-	if !st.weighs {
+	if !st.unplanned {
 		return st.run(&st.Call)
 	}
-	f.leave(st)
+	f.releaseUnplanned(st)
 	if st.Dynamic {
-		if err := f.redo(st); err != nil {
+		if err := f.inferDynamic(st); err != nil {
 			return err
 		}
 	}
 	if err := st.run(&st.Call); err != nil {
 		return err
 	}
-	return f.weigh(st)
+	return f.countUnplanned(st)
 }
 
-// NodeError tells which node of a model failed while it ran.
+// NodeError reports the node of a model that failed while it ran.
 type NodeError struct {
 	Graph int
 	Node  *graph.Node
 	Err   error
 }
 
-// Error gives graph, index, operator and name of the node, then the cause.
+// Error returns graph, index, operator and name of the node, then the cause.
 func (e *NodeError) Error() string {
 	where := ""
 	if e.Graph > 0 {
@@ -312,8 +312,8 @@ func (e *NodeError) Error() string {
 // Unwrap returns the cause.
 func (e *NodeError) Unwrap() error { return e.Err }
 
-// redo infers a dynamic step and, where shapes changed, prepares it again.
-func (f *frame) redo(st *step) error {
+// inferDynamic infers a dynamic step and, if shapes changed, prepares it again.
+func (f *frame) inferDynamic(st *step) error {
 	c := &st.Call
 	for i, t := range c.Out {
 		if t == nil || f.g.Values[c.Node.Outputs[i]].Variable {
@@ -327,7 +327,7 @@ func (f *frame) redo(st *step) error {
 			return fmt.Errorf("%w: %q", plan.ErrMissing, f.g.Values[c.Node.Inputs[i]].Name)
 		}
 	}
-	if err := f.takes(st); err != nil {
+	if err := f.checkTypes(st); err != nil {
 		return err
 	}
 	err := st.Def.Infer(c)
@@ -339,17 +339,17 @@ func (f *frame) redo(st *step) error {
 	if free {
 		parts[1] = nil
 	}
-	if st.run == nil || !st.saw(parts) {
-		before := f.rooms.Bytes()
+	if st.run == nil || !st.preparedFor(parts) {
+		before := f.workspace.Bytes()
 		if free {
-			err = f.choose(st)
+			err = f.prepareKernel(st)
 		} else {
-			err = f.prepare(st)
+			err = f.prepareDynamic(st)
 		}
 		if err != nil {
 			return err
 		}
-		grown := f.rooms.Bytes() - before
+		grown := f.workspace.Bytes() - before
 		f.spent += grown
 		if err := f.Hold(grown, true); err != nil {
 			return err
@@ -362,19 +362,19 @@ func (f *frame) redo(st *step) error {
 		}
 	}
 	if !free {
-		return f.remake(st)
+		return f.allocOutputs(st)
 	}
 	return nil
 }
 
-// saw reports whether a dynamic step was prepared for these shapes of inputs and outputs.
-func (st *step) saw(parts [2][]*tensor.Tensor) bool {
+// preparedFor reports whether a dynamic step was prepared for these shapes of inputs and outputs.
+func (st *step) preparedFor(parts [2][]*tensor.Tensor) bool {
 	in, out := parts[0], parts[1]
 	return len(st.seen) == len(in)+len(out) && slices.EqualFunc(in, st.seen[:len(in)], sameShape) && slices.EqualFunc(out, st.seen[len(in):], sameShape)
 }
 
-// takes checks a dynamic step's inputs where their types are not those of the last run.
-func (f *frame) takes(st *step) error {
+// checkTypes validates a dynamic step's inputs if their types differ from the last run.
+func (f *frame) checkTypes(st *step) error {
 	c := &st.Call
 	same := func(a, b *tensor.Tensor) bool { return a == b || a != nil && b != nil && a.Type == b.Type }
 	if st.run != nil && len(st.seen) >= len(c.In) && slices.EqualFunc(c.In, st.seen[:len(c.In)], same) {
@@ -383,9 +383,9 @@ func (f *frame) takes(st *step) error {
 	return f.s.opts.Registry.Check(c.Node, c.In, c.Out)
 }
 
-// remake gives a dynamic step's outputs their memory, the same as in the last
-// run where it suffices.
-func (f *frame) remake(st *step) error {
+// allocOutputs allocates a dynamic step's outputs. It reuses the memory of the last run if that
+// is large enough.
+func (f *frame) allocOutputs(st *step) error {
 	if st.bufs == nil {
 		st.bufs = make([][]byte, len(st.Call.Out))
 	}

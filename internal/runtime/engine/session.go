@@ -20,37 +20,37 @@ import (
 type Options struct {
 	Registry *op.Registry // required
 	Threads  int          // workers, the caller included; 0 means 1
-	// Pin runs on each worker's thread before it works (worker 0 is the caller's
-	// business), to bind it to a processor. May be nil.
+	// Pin runs on each worker's thread before it starts to work, to bind it to a processor. The
+	// caller pins worker 0, its own thread, itself. May be nil.
 	Pin func(worker int)
-	// KeepAll gives every value its own memory, so that all of them can be read
-	// after a run, and switches fusion off.
+	// KeepAll gives every value its own memory, so that all of them can be read after a run, and
+	// switches fusion off.
 	KeepAll bool
-	// Exact computes operators between DequantizeLinear and QuantizeLinear in
-	// floating point, as the file says, and not in integers, and rounds halves after
-	// each operator.
+	// Exact computes operators between DequantizeLinear and QuantizeLinear in floating point, as
+	// in the file, and not in integers. It rounds float16 values after each operator.
 	Exact bool
-	// Carry feeds outputs back: after each run, main-graph output Carry[i].Output
-	// becomes input Carry[i].Input of the next, as a key-value cache does.
+	// Carry feeds outputs back: after each run, main-graph output Carry[i].Output becomes input
+	// Carry[i].Input of the next run, as for a key-value cache.
 	Carry []Carry
-	// MaxBytes bounds the memory that a planned graph may take for its values and
-	// the working memory of its operators; 0 means no limit. A model beyond it is
-	// refused with an [op.LimitError] before the memory is taken.
+	// MaxBytes bounds the memory that a planned graph may use for its values and the scratch
+	// memory of its operators; 0 means no limit. A model beyond it is rejected with an
+	// [op.LimitError] before the memory is allocated.
 	MaxBytes int
-	// Watch lists sets of outputs of the main graph that are wanted during runs: Seen is called with the position of a set
-	// when the last of its values is there. Their memory is used again after that.
+	// Watch lists sets of main-graph outputs that are needed during runs: Seen is called with the
+	// index of a set when the last of its values is computed. Afterwards their memory is reused.
 	Watch [][]int
 	Seen  func(set int) error
-	// MaxLoop bounds the time of a loop whose number of turns nothing bounds, and of
-	// others in an inference of very many turns; 0 means no limit. A loop beyond it
-	// fails with an [op.LoopError].
+	// MaxLoop bounds the time of a loop whose number of iterations is unbounded, and of other
+	// loops in an inference with very many iterations; 0 means no limit. A loop beyond it fails
+	// with an [op.LoopError].
 	MaxLoop time.Duration
-	// Body is told of each run of a nested graph, with what gives its values by id: all that it has with
-	// KeepAll, else what stands at its end. They must not be changed, and are valid within the call. May be nil.
+	// Body is called after each run of a nested graph with a function that returns its values by
+	// id: all values with KeepAll, else those that are still valid at its end. They must not be
+	// changed, and are valid within the call only. May be nil.
 	Body func(graph int, value func(id int) *tensor.Tensor)
 }
 
-// Carry joins an output of the main graph to an input, by position.
+// Carry connects an output of the main graph to an input, by position.
 type Carry struct{ Output, Input int }
 
 // carries reports whether a value of the main graph is fed back to an input.
@@ -66,7 +66,7 @@ func (s *Session) carries(f *frame, id int) bool {
 	return false
 }
 
-// Session is a model made ready to run. It is for one goroutine at a time.
+// Session is a model that is ready to run. It must be used by one goroutine at a time.
 type Session struct {
 	Model   *graph.Model
 	opts    Options
@@ -79,42 +79,41 @@ type Session struct {
 	carried []carried
 	timing  *Timing
 	done    <-chan struct{}
-	held    int // bytes of plans, of what was made in runs, and of what loops collect
-	// collected is what loops without a known end collect, turns how many the
-	// inference has taken.
-	collected, turns int
-	began            time.Time // of the inference
-	endless          int       // loops that did not end in time
-	fresh            bool      // a small model that has not run yet
-	sharing          sharing   // of runs by several threads
-	// disabled holds nodes that failed while running and were taken out.
+	held    int // bytes of plans, run-time outputs, and what loops collect
+	// collected is the number of bytes that loops without a known end have collected in this
+	// inference, iterations the number of loop iterations.
+	collected, iterations int
+	began                 time.Time    // start of the inference
+	endless               int          // loops that did not end in time
+	fresh                 bool         // a small model that has not run yet
+	trials                threadTrials // whether runs use several threads
+	// disabled holds nodes that failed while running and were removed from the plan.
 	disabled map[*graph.Node]error
 }
 
-// Timing receives what one timed run measured. Make it with [Session.NewTiming].
+// Timing receives the times of one timed run. Create it with [Session.NewTiming].
 type Timing struct {
-	// Bounds holds the clock at each boundary of the main graph's steps: step i ran
-	// from Bounds[i] to Bounds[i+1]. Nanoseconds of a monotonic clock.
+	// Bounds holds the clock at each boundary between the main graph's steps: step i ran from
+	// Bounds[i] to Bounds[i+1], in nanoseconds of a monotonic clock.
 	Bounds []int64
-	// Bodies holds, by graph index and node, the time and the number of executions
-	// within the run; graphs that are not nested bodies have no entries.
+	// Bodies holds, by graph index and node, the time and the number of executions within the
+	// run. Graphs that are not nested bodies have no entries.
 	Bodies [][]BodyTime
-	// Events receives when each step of a nested graph ran, owners before what they
-	// run, up to its capacity. [Session.NewTiming] makes none: give it room to have
-	// them. Missed counts those that did not fit.
+	// Events receives the start and end of each step of a nested graph, owners before their
+	// nested steps, up to its capacity. [Session.NewTiming] reserves none: set the capacity to
+	// get events. Missed counts those that did not fit.
 	Events []BodyEvent
 	Missed int64
 }
 
-// BodyEvent is one execution of a node of a nested graph, on the clock of
-// [Timing.Bounds].
+// BodyEvent is one execution of a node of a nested graph, on the clock of [Timing.Bounds].
 type BodyEvent struct {
 	Graph, Node int32
 	Start, End  int64
 }
 
-// BodyTime is the time that a node of a nested graph took in one run, with
-// whatever it runs itself.
+// BodyTime is the time that a node of a nested graph took in one run, including what it runs
+// itself.
 type BodyTime struct {
 	Nanoseconds int64
 	Calls       int64
@@ -125,17 +124,16 @@ const maxDepth = 64
 
 var epoch = time.Now()
 
-// now is one read of the monotonic clock, in nanoseconds.
+// now reads the monotonic clock, in nanoseconds.
 func now() int64 { return int64(time.Since(epoch)) }
 
 // Now reads the clock of [Timing.Bounds].
 func Now() int64 { return now() }
 
-// New makes a session. Like all of a session's methods that plan or run, it is called
-// under [mapped.Guard] where the model's constants lie in a mapped file.
-// The inputs give the shapes to plan for and must follow
-// the main graph's inputs; they can be exchanged later with [Session.SetInput].
-// Operators that cannot run do not fail: see [Session.Steps].
+// New makes a session. If the model's constants are in a mapped file, call it, and all other
+// methods of a session that plan or run, under [mapped.Guard]. The inputs determine the shapes to
+// plan for and must follow the main graph's inputs; [Session.SetInput] replaces them later.
+// Operators that cannot run do not cause an error: see [Session.Steps].
 func New(m *graph.Model, inputs []*tensor.Tensor, o Options) (*Session, error) {
 	if o.Registry == nil {
 		return nil, errors.New("engine: no operator registry")
@@ -153,8 +151,8 @@ func New(m *graph.Model, inputs []*tensor.Tensor, o Options) (*Session, error) {
 		s.carried = append(s.carried, carried{Carry: c})
 	}
 	hugepages.EnlargeHeap()
-	if s.fresh = small(m); s.fresh {
-		defer gcpolicy.At(plenty)()
+	if s.fresh = isSmall(m); s.fresh {
+		defer gcpolicy.At(startupGCPercent)()
 	}
 	if err := s.replan(); err != nil {
 		s.Close()
@@ -163,12 +161,14 @@ func New(m *graph.Model, inputs []*tensor.Tensor, o Options) (*Session, error) {
 	return s, nil
 }
 
-// plenty is by how many percent the heap may grow until a small model has its first results: a collection would take as long as all else. With it none
-// begins until the heap has 16 MiB. Large models, whose memory it would be, have the usual setting.
-const plenty = 400
+// startupGCPercent is the GC percentage until a small model has its first results: a collection
+// would take as long as everything else. With it, no collection starts until the heap has 16 MiB.
+// Large models, which would hold that memory, use the usual setting.
+const startupGCPercent = 400
 
-// small tells whether a model's constants take so little that what making it ready leaves behind does not matter.
-func small(m *graph.Model) bool {
+// isSmall reports whether a model's constants are so small that the garbage of preparing it does
+// not matter.
+func isSmall(m *graph.Model) bool {
 	const most = 16 << 20
 	n := 0
 	for _, g := range m.Graphs {
@@ -181,17 +181,17 @@ func small(m *graph.Model) bool {
 	return n <= most
 }
 
-// Close ends the workers.
+// Close stops the workers.
 func (s *Session) Close() { s.pool.Close() }
 
-// Threads is the number of workers, the caller included.
+// Threads returns the number of workers, the caller included.
 func (s *Session) Threads() int { return s.pool.Threads() }
 
-// Pool returns the workers, for work of the caller between runs.
+// Pool returns the thread pool, for the caller's own work between runs.
 func (s *Session) Pool() *workers.Pool { return s.pool }
 
-// SetInput exchanges an input. A new shape or type makes the next Run plan again.
-// An output that the last run would have carried there is dropped.
+// SetInput replaces an input. After a new shape or type the next Run plans again. An output of
+// the last run that would have been fed back to this input is dropped.
 func (s *Session) SetInput(i int, t *tensor.Tensor) {
 	s.in[i] = t
 	for k := range s.carried {
@@ -201,22 +201,20 @@ func (s *Session) SetInput(i int, t *tensor.Tensor) {
 	}
 }
 
-// Disable takes a node that failed in a run out of the plan, so that the others
-// can still be run. It reports false when that has been done before.
+// Disable removes a node that failed in a run from the plan, so that the others can still be run.
+// It reports false if the node was already disabled.
 func (s *Session) Disable(e *NodeError) bool {
 	n := s.Model.Graphs[e.Graph].Nodes[e.Node.Index]
 	if s.disabled[n] != nil {
 		return false
 	}
-	s.carry()
+	s.feedBack()
 	s.disabled[n] = e.Err
-	// A new plan gives the node's outputs their stand-ins and lets everything that
-	// hangs on them follow.
+	// A new plan replaces the node's outputs by zeros and updates all nodes that depend on them.
 	return s.replan() == nil
 }
 
-// replan plans the main graph for the inputs that are set. The old plan stays when that
-// fails.
+// replan plans the main graph for the current inputs. On failure the old plan stays.
 func (s *Session) replan() error {
 	before := s.held
 	s.held = 0
@@ -229,14 +227,14 @@ func (s *Session) replan() error {
 	return nil
 }
 
-// Reset forgets all state: variables, resources, random generators.
+// Reset discards all state: variables, resources, random generators.
 func (s *Session) Reset() error {
-	s.carry()
+	s.feedBack()
 	s.state = map[string]any{}
 	return s.replan()
 }
 
-// NewTiming makes room for the times of one run, to be used again for each.
+// NewTiming allocates the times of one run; reuse it for further runs.
 func (s *Session) NewTiming() *Timing {
 	t := &Timing{Bounds: make([]int64, len(s.main.steps)+1), Bodies: make([][]BodyTime, len(s.Model.Graphs))}
 	for i, g := range s.Model.Graphs[1:] {
@@ -245,23 +243,22 @@ func (s *Session) NewTiming() *Timing {
 	return t
 }
 
-// Run computes one inference. It returns early, between two operators, when ctx
-// ends.
+// Run computes one inference. It returns early, between two operators, when ctx ends.
 func (s *Session) Run(ctx context.Context) error { return s.RunTimed(ctx, nil) }
 
-// RunTimed is Run and, with t not nil, times every step. The Timing must have
-// been made for the current plan; SetInput with a new shape makes a new plan.
+// RunTimed is Run that times every step if t is not nil. The Timing must have been made for the
+// current plan; SetInput with a new shape makes a new plan.
 func (s *Session) RunTimed(ctx context.Context, t *Timing) error {
 	if s.fresh {
 		s.fresh = false
-		defer gcpolicy.At(plenty)()
+		defer gcpolicy.At(startupGCPercent)()
 	}
-	s.carry()
+	s.feedBack()
 	if !s.main.fits(s.in) {
 		if err := s.replan(); err != nil {
 			return err
 		}
-		s.sharing = sharing{}
+		s.trials = threadTrials{}
 	}
 	if t != nil {
 		if len(t.Bounds) != len(s.main.steps)+1 {
@@ -273,9 +270,9 @@ func (s *Session) RunTimed(ctx context.Context, t *Timing) error {
 		t.Events, t.Missed = t.Events[:0], 0
 	}
 	s.timing, s.done = t, ctx.Done()
-	s.turns, s.collected, s.began = 0, 0, time.Now()
-	s.pool.Begin(s.done, s.sharing.alone)
-	defer s.pool.End() // work of others between runs does not end with this one
+	s.iterations, s.collected, s.began = 0, 0, time.Now()
+	s.pool.Begin(s.done, s.trials.alone)
+	defer s.pool.End() // other work on the pool does not end with this run
 	s.main.bind(s.in)
 	var err error
 	if t == nil {
@@ -289,9 +286,9 @@ func (s *Session) RunTimed(ctx context.Context, t *Timing) error {
 		}
 		return err
 	}
-	if s.sharing.alone || s.pool.Shared() {
+	if s.trials.alone || s.pool.Shared() {
 		now := time.Now()
-		s.sharing.ran(now.Sub(s.began), now)
+		s.trials.record(now.Sub(s.began), now)
 	}
 	for i := range s.carried {
 		s.carried[i].pending = true
@@ -299,9 +296,8 @@ func (s *Session) RunTimed(ctx context.Context, t *Timing) error {
 	return nil
 }
 
-// Prepared returns for each step of the main graph the time that preparing it took when the
-// plan was made, in nanoseconds: choosing and making its kernel. 0 for those that are prepared in
-// runs, and for those that do not run.
+// Prepared returns for each step of the main graph the time in nanoseconds that Prepare took when
+// the plan was made. It is 0 for steps that are prepared in runs, and for steps that do not run.
 func (s *Session) Prepared() []int64 {
 	out := make([]int64, len(s.main.steps))
 	for i := range s.main.steps {
@@ -312,8 +308,8 @@ func (s *Session) Prepared() []int64 {
 	return out
 }
 
-// Output returns main-graph output i after a run, nil when it could not be
-// computed. The next run overwrites it.
+// Output returns main-graph output i after a run, nil when it could not be computed. The next run
+// overwrites it.
 func (s *Session) Output(i int) *tensor.Tensor {
 	id := s.Model.Main().Outputs[i]
 	if id < 0 {
@@ -322,33 +318,34 @@ func (s *Session) Output(i int) *tensor.Tensor {
 	return s.main.vals[id]
 }
 
-// Value returns any value of the main graph after a run. Without
-// Options.KeepAll its memory may have been used again.
+// Value returns any value of the main graph after a run. Without Options.KeepAll its memory may
+// have been reused.
 func (s *Session) Value(id int) *tensor.Tensor { return s.main.vals[id] }
 
-// Memory is the size of the block that holds the main graph's intermediate
-// values, in bytes, and the sum that they would need without sharing.
+// Memory returns the size of the block that holds the main graph's intermediate values, in bytes,
+// and the sum of their sizes without sharing.
 func (s *Session) Memory() (arena, unshared int) { return s.main.arenaBytes, s.main.valueBytes }
 
-// Working is the size of the working memory of operators, in bytes: what the steps of a graph share, of all graphs that have been planned.
+// Working returns the size of the operators' scratch memory in bytes: the workspace that the
+// steps of a graph share, for all graphs that have been planned.
 func (s *Session) Working() int {
 	n := 0
 	for _, f := range s.frames {
 		if f != nil {
-			n += f.rooms.Bytes()
+			n += f.workspace.Bytes()
 		}
 	}
 	return n
 }
 
-// Plan lists where the planned values of the main graph lie, in order of steps.
+// Plan lists the offsets of the main graph's planned values, in order of steps.
 func (s *Session) Plan() []Placed { return s.main.placed }
 
-// Placed is a value's place in the arena.
+// Placed is the position of a value in the arena.
 type Placed struct {
-	Name        string // of the file's value, or of that for which a value of the plan stands
+	Name        string // of the file's value, or of the one that a plan's value replaces
 	Value       int    // id in the frame's graph, which may have more values than the file's
-	Offset      int    // bytes from the arena's start
+	Offset      int    // bytes from the start of the arena
 	Bytes       int
-	First, Last int // steps between which the value lives, inclusive
+	First, Last int // first and last step of its lifetime, inclusive
 }

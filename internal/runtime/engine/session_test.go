@@ -25,7 +25,7 @@ func TestNewRefuses(t *testing.T) {
 		name string
 		in   []*tensor.Tensor
 		o    Options
-		want string // empty: taken
+		want string // empty: accepted
 	}{
 		{"no registry", two, Options{}, "no operator registry"},
 		{"too few inputs", two[:1], Options{Registry: testOps()}, "model has 2 inputs, 1 given"},
@@ -52,7 +52,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// accumulate adds its input to a variable, its second input, and gives the sum.
+// accumulate adds its input to a variable, its second input, and returns the sum.
 var accumulate = op.Def{Name: "Acc", Stateful: true, Infer: func(c *op.Call) error {
 	c.SetOut(0, c.In[0].Type, c.In[0].Shape)
 	return nil
@@ -65,8 +65,8 @@ var accumulate = op.Def{Name: "Acc", Stateful: true, Infer: func(c *op.Call) err
 	return nil
 })}
 
-// A variable begins at zero or at what the file gives, lives over runs and plans, and
-// begins again at Reset.
+// TestVariables: a variable starts at zero or at the file's value, persists over runs and plans,
+// and restarts at Reset.
 func TestVariables(t *testing.T) {
 	t.Parallel()
 	for _, begin := range []*tensor.Tensor{nil, vec(10, 20)} {
@@ -93,7 +93,8 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// The zero point is what stands for 0, so a fresh quantised variable is full of it.
+// TestVariableZeroPoint: a fresh quantised variable is filled with its zero point, which
+// represents 0.
 func TestVariableZeroPoint(t *testing.T) {
 	t.Parallel()
 	zeros := func(z ...int64) *tensor.Quant { return &tensor.Quant{Scale: make([]float32, len(z)), Zero: z} }
@@ -109,8 +110,8 @@ func TestVariableZeroPoint(t *testing.T) {
 		{tensor.Int16, zeros(-32768), -32768},
 		{tensor.Int16, zeros(32767), 32767},
 		{tensor.Int8, nil, 0},
-		{tensor.Int8, zeros(5, 6), 0}, // a zero point a channel: no variable has them
-		{tensor.Float32, zeros(3), 0}, // the numbers are what they are
+		{tensor.Int8, zeros(5, 6), 0}, // per-channel zero points: no variable has them
+		{tensor.Float32, zeros(3), 0}, // not quantised
 	} {
 		g := build(0, nil, "x", "y", "Show y x v")
 		v := value(g, "v")
@@ -155,7 +156,8 @@ func TestVariableTooLarge(t *testing.T) {
 	}
 }
 
-// An input has the quantisation that its value declares, and else that of the tensor.
+// TestInputQuantisation: an input has the quantisation that its value declares, else that of the
+// tensor.
 func TestInputQuantisation(t *testing.T) {
 	t.Parallel()
 	file, own := &tensor.Quant{Scale: []float32{1}, Zero: []int64{1}}, &tensor.Quant{Scale: []float32{2}, Zero: []int64{2}}
@@ -181,7 +183,8 @@ func TestInputQuantisation(t *testing.T) {
 	}
 }
 
-// A timing is of one plan; steps that do not run take no time, others do not overlap.
+// TestTiming: a timing belongs to one plan; steps that do not run take no time, others do not
+// overlap.
 func TestTiming(t *testing.T) {
 	t.Parallel()
 	consts := map[string]*tensor.Tensor{"c": vec(3, 3, 3)}
@@ -215,7 +218,7 @@ func TestTiming(t *testing.T) {
 	}
 }
 
-// Steps say which kernel and how much memory; bodies that never ran have none.
+// TestStepsTell: steps report kernel and scratch memory; bodies that never ran report none.
 func TestStepsTell(t *testing.T) {
 	t.Parallel()
 	named := op.Def{Name: "Named", Infer: func(c *op.Call) error { c.SetOut(0, c.In[0].Type, c.In[0].Shape); return nil }, Prepare: func(c *op.Call) (op.Run, error) {
@@ -251,7 +254,7 @@ func TestStepsTell(t *testing.T) {
 	}
 }
 
-// Reset and Disable keep what was to be carried.
+// TestCarryOverNewPlans: Reset and Disable keep outputs that are still to be fed back.
 func TestCarryOverNewPlans(t *testing.T) {
 	t.Parallel()
 	s := start(t, Options{Carry: []Carry{{0, 0}}}, []*tensor.Tensor{vec(1)}, build(0, nil, "x", "y z", "Twice y x", "Inc z y"))
@@ -271,7 +274,7 @@ func TestCarryOverNewPlans(t *testing.T) {
 	}
 }
 
-// What is made anew in each run is carried as a copy, with the shape that it has.
+// TestCarryOfOpenShape: a dynamic output is fed back as a copy, with its current shape.
 func TestCarryOfOpenShape(t *testing.T) {
 	t.Parallel()
 	s := start(t, Options{Carry: []Carry{{0, 0}}}, []*tensor.Tensor{vec(1, 2, 3, 4), num(3)}, build(0, nil, "x n", "y", "Take a x n", "Twice y a"))
@@ -304,7 +307,7 @@ func TestCarryOfText(t *testing.T) {
 	}
 }
 
-// An input is never written, whatever runs in place after it.
+// TestInputsStay: an input is never written, whatever runs in place after it.
 func TestInputsStay(t *testing.T) {
 	t.Parallel()
 	x := vec(1, 2, 3)
@@ -318,8 +321,8 @@ func TestInputsStay(t *testing.T) {
 	}
 }
 
-// What cannot be prepared or folded is said with its cause, and what hangs on it is
-// skipped.
+// TestPreparation: a node that cannot be prepared or folded is reported with its cause, and nodes
+// that depend on it are skipped.
 func TestPreparation(t *testing.T) {
 	t.Parallel()
 	same := func(c *op.Call) error { c.SetOut(0, c.In[0].Type, c.In[0].Shape); return nil }
@@ -338,7 +341,7 @@ func TestPreparation(t *testing.T) {
 	for _, c := range []struct {
 		lines  []string
 		states string
-		cause  string // of the first step
+		cause  string // cause of the first step's failure
 		limit  int
 	}{
 		{[]string{"Bad a x", "Inc y a"}, "failed skipped", "odd options", 0},
@@ -367,7 +370,8 @@ func TestPreparation(t *testing.T) {
 	}
 }
 
-// An output that is constant is there without a run's work, and with KeepAll every value.
+// TestConstantsAreThere: a constant output is available without a run, and with KeepAll every
+// value is.
 func TestConstantsAreThere(t *testing.T) {
 	t.Parallel()
 	consts := map[string]*tensor.Tensor{"c": vec(3)}
@@ -402,7 +406,8 @@ func TestNodeErrorText(t *testing.T) {
 	}
 }
 
-// Where a type shows only in a run, it is checked in the run, and again when it changes.
+// TestTypesInRuns: a type that is known only at run time is checked in the run, and again when it
+// changes.
 func TestTypesInRuns(t *testing.T) {
 	t.Parallel()
 	schemas, err := op.ParseSchemas("[]\nKeep 1: X:float32 -> Y:float32\n", op.Unsupported)
@@ -442,8 +447,8 @@ func TestTypesInRuns(t *testing.T) {
 	}
 }
 
-// Text has no size that a plan could know: it is counted when it is there, in steps of
-// known and of open shape.
+// TestTextIsCounted: strings have no size that a plan could know. They are counted when they
+// exist, in steps of known and of dynamic shape.
 func TestTextIsCounted(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("a", 100)

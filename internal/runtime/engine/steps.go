@@ -6,7 +6,7 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/plan"
 )
 
-// StepState tells what becomes of a node.
+// StepState says how a node is computed.
 type StepState = plan.State
 
 // States of a node after planning.
@@ -19,10 +19,10 @@ const (
 	Failed      = plan.Failed
 )
 
-// Step describes one node of the plan, with the kernel that was chosen.
+// Step describes one node of the plan, with the chosen kernel.
 type Step = plan.Step
 
-// Steps describes the plan of the main graph, one entry a node, in order.
+// Steps describes the plan of the main graph, one entry per node, in order.
 func (s *Session) Steps() []Step { return s.main.describe() }
 
 // BodySteps describes the latest plan of a nested graph, nil when it never ran.
@@ -33,8 +33,7 @@ func (s *Session) BodySteps(graph int) []Step {
 	return s.frames[graph].describe()
 }
 
-// GraphSteps is Steps for the main graph and BodySteps for others, as [plan.List]
-// wants it.
+// GraphSteps is Steps for the main graph and BodySteps for others, as [plan.List] requires.
 func (s *Session) GraphSteps(graph int) []Step {
 	if graph == 0 {
 		return s.Steps()
@@ -54,8 +53,8 @@ func (f *frame) describe() []Step {
 	return out
 }
 
-// Tasks lists the prepared steps of the main graph, in order, for those who make
-// another program of them. They are the session's own and must not be changed.
+// Tasks lists the prepared steps of the main graph, in order, for code generators. They belong to
+// the session and must not be changed.
 func (s *Session) Tasks() []*plan.Task {
 	out := make([]*plan.Task, len(s.main.steps))
 	for i := range s.main.steps {

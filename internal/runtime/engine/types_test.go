@@ -12,9 +12,9 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/operators"
 )
 
-// TestTypesBeforeAnything gives every operator inputs of every kind of element, alone and
-// beside others that it takes. What the tables refuse never comes to the operator: it
-// neither infers nor prepares, and does not run.
+// TestTypesBeforeAnything gives every operator inputs of every element type, alone and beside
+// valid ones. Inputs that the tables reject never reach the operator: it neither infers nor
+// prepares nor runs.
 func TestTypesBeforeAnything(t *testing.T) {
 	t.Parallel()
 	real := operators.Registry()

@@ -9,7 +9,8 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// Watched values are seen when the last of a set is there, unchanged by steps that work in place, and give their memory back.
+// TestWatch: watched values are reported when a set is complete, unchanged by in-place steps, and
+// then release their memory.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	lines := []string{"Inc a x", "Twice b a", "Twice c b", "Inc d c", "Inc y d"}

@@ -11,16 +11,15 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/synth"
 )
 
-// dims are the sizes of named dimensions.
+// dims holds the sizes of named dimensions.
 type dims struct {
-	// given are those that follow from the options; taken are those that nobody gave.
+	// given holds sizes that follow from the options, taken those that were set to 1.
 	given, taken map[string]int
 	// batch holds the names of the first dimensions of inputs.
 	batch map[string]bool
 }
 
-// DimNames lists the names that the file gives to open dimensions of a graph's
-// inputs, in their order.
+// DimNames lists the names that the file gives to open dimensions of a graph's inputs, in order.
 func DimNames(g *graph.Graph) []string {
 	var out []string
 	for _, id := range g.Inputs {
@@ -34,7 +33,7 @@ func DimNames(g *graph.Graph) []string {
 	return out
 }
 
-// dimName is the name of an open dimension, "" for others.
+// dimName returns the name of an open dimension, "" for others.
 func dimName(v *graph.Value, i int) string {
 	if i >= len(v.DimNames) || i >= len(v.Shape) || v.Shape[i] >= 0 {
 		return ""
@@ -42,8 +41,8 @@ func dimName(v *graph.Value, i int) string {
 	return v.DimNames[i]
 }
 
-// solve finds the sizes of named dimensions: those that the options give, those of
-// inputs whose shape they give, sums and products of these, and 1 for the rest.
+// solve finds the sizes of named dimensions: sizes in the options, sizes of inputs whose shape is
+// given, sums and products of these, and 1 for the rest.
 func solve(g *graph.Graph, o Options, files []*tensor.Tensor) (*dims, error) {
 	known := DimNames(g)
 	d := &dims{given: map[string]int{}, taken: map[string]int{}, batch: map[string]bool{}}
@@ -73,7 +72,7 @@ func solve(g *graph.Graph, o Options, files []*tensor.Tensor) (*dims, error) {
 			}
 		}
 	}
-	// The batch is the first dimension of inputs; one that stands elsewhere too is set
+	// The batch is the first dimension of inputs. If its name occurs elsewhere too, it is set
 	// there as well.
 	if o.Batch > 0 {
 		for _, id := range g.Inputs {
@@ -103,9 +102,9 @@ func unknownDim(name string, known []string) error {
 	return optionError("dim", "the model has no dimension %q; its open ones are %s", name, quoteAll(known))
 }
 
-// derive sets names that are sums and products of others, such as
-// "past_sequence_length + 1", and the total of a cache and what is new. What follows
-// from given sizes is given, what follows from one that was taken is taken.
+// derive sets names that are sums and products of others, such as "past_sequence_length + 1", and
+// the total of cached and new positions. Sizes derived from given ones count as given, sizes
+// derived from one that was set to 1 do not.
 func (d *dims) derive(known []string) {
 	for range known {
 		for _, n := range known {
@@ -139,12 +138,12 @@ func (d *dims) derive(known []string) {
 	}
 }
 
-// compound reports whether a name is made of others.
+// compound reports whether a name is composed of others.
 func compound(name string, known []string) bool { return terms(name, known) != nil }
 
-// terms splits a name that is a sum of products of known names and numbers; nil for
-// others. Exporters of language models name the length of a cache, that of what is
-// new, and their sum with the word "total".
+// terms splits a name that is a sum of products of known names and numbers; nil for others.
+// Exporters of language models name the length of the cache, the number of new positions, and
+// their sum with the word "total".
 func terms(name string, known []string) [][]string {
 	if strings.ContainsAny(name, "+*") && !strings.ContainsAny(name, "()") {
 		var out [][]string
@@ -167,27 +166,27 @@ func terms(name string, known []string) [][]string {
 		}
 		return out
 	}
-	if !worded(name, "total") {
+	if !hasWord(name, "total") {
 		return nil
 	}
 	var past, fresh []string
 	for _, n := range known {
 		switch {
-		case n == name || worded(n, "batch") || worded(n, "total"):
-		case worded(n, "past") || worded(n, "cache"):
+		case n == name || hasWord(n, "batch") || hasWord(n, "total"):
+		case hasWord(n, "past") || hasWord(n, "cache"):
 			past = append(past, n)
-		case worded(n, "seq") || worded(n, "sequence") || worded(n, "len") || worded(n, "length"):
+		case hasWord(n, "seq") || hasWord(n, "sequence") || hasWord(n, "len") || hasWord(n, "length"):
 			fresh = append(fresh, n)
 		}
 	}
 	if len(past) != 1 || len(fresh) != 1 {
-		return nil // nobody can say which
+		return nil // ambiguous
 	}
 	return [][]string{{past[0]}, {fresh[0]}}
 }
 
-// worded reports whether a name holds a word, such as "past" in "past_seq_len".
-func worded(name, word string) bool {
+// hasWord reports whether a name contains a word, such as "past" in "past_seq_len".
+func hasWord(name, word string) bool {
 	return slices.Contains(strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return r < 'a' || r > 'z' }), word)
 }
 
@@ -199,7 +198,7 @@ func (d *dims) value(name string) (int, bool) {
 	return v, ok
 }
 
-// shape is the shape of an input, and which of its dimensions were not given.
+// shape returns the shape of an input, and which of its dimensions were not given.
 func (d *dims) shape(v *graph.Value, o Options) (shape []int, assumed []bool, err error) {
 	if s, ok := o.Shapes[v.Name]; ok {
 		return slices.Clone(s), nil, nil
@@ -232,15 +231,15 @@ func (d *dims) shape(v *graph.Value, o Options) (shape []int, assumed []bool, er
 		}
 		assumed[i] = true
 	}
-	if o.Batch > 0 && len(shape) > 0 && !d.elsewhere(v) {
+	if o.Batch > 0 && len(shape) > 0 && !d.batchElsewhere(v) {
 		shape[0] = o.Batch
 	}
 	return shape, assumed, nil
 }
 
-// elsewhere reports whether an input has the batch at another place than the first,
-// which is fixed: a state with the layers in front of it.
-func (d *dims) elsewhere(v *graph.Value) bool {
+// batchElsewhere reports whether an input has the batch in another position than the first, and
+// its first dimension is fixed: a state with the layers first.
+func (d *dims) batchElsewhere(v *graph.Value) bool {
 	for i := range v.Shape {
 		if i > 0 && d.batch[dimName(v, i)] {
 			return v.Shape[0] >= 0

@@ -11,7 +11,7 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/synth"
 )
 
-// open is a graph of inputs with named dimensions, of which fixed ones are numbers.
+// open is a graph of inputs with named dimensions; fixed ones are written as numbers.
 func open(inputs ...[]string) *graph.Model {
 	g := &graph.Graph{}
 	for k, dims := range inputs {

@@ -13,7 +13,7 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/synth"
 )
 
-// TestTerms: which names of dimensions are made of others.
+// TestTerms checks which names of dimensions are composed of others.
 func TestTerms(t *testing.T) {
 	t.Parallel()
 	known := []string{"batch", "n", "m", "past_len", "seq_len", "total_len"}
@@ -25,16 +25,16 @@ func TestTerms(t *testing.T) {
 		{"n", known, nil},
 		{"n+1", known, [][]string{{"n"}, {"1"}}},
 		{"2 * n + m", known, [][]string{{"2", "n"}, {"m"}}},
-		{"1+2", known, nil}, // no name in it
-		{"n+k", known, nil}, // one that nobody knows
+		{"1+2", known, nil}, // contains no name
+		{"n+k", known, nil}, // unknown name
 		{"n+(m)", known, nil},
 		{"n+n2", append(known, "n+n2"), nil},
 		{"total_len", known, [][]string{{"past_len"}, {"seq_len"}}},
 		{"TOTAL-len", known, [][]string{{"past_len"}, {"seq_len"}}},
 		{"totally", known, nil},
-		{"total", []string{"total", "past", "seq", "length"}, nil},                                    // two that may be new
-		{"total", []string{"total", "past", "cache", "seq"}, nil},                                     // two that may be old
-		{"total", []string{"total", "past_sequence"}, nil},                                            // nothing new
+		{"total", []string{"total", "past", "seq", "length"}, nil},                                    // two candidates for the new positions
+		{"total", []string{"total", "past", "cache", "seq"}, nil},                                     // two candidates for the cached positions
+		{"total", []string{"total", "past_sequence"}, nil},                                            // no name for the new positions
 		{"total", []string{"total", "cache", "sequence"}, [][]string{{"cache"}, {"sequence"}}},        // other words for both
 		{"total", []string{"total", "batch_seq", "past", "len"}, [][]string{{"past"}, {"len"}}},       // a batch is neither
 		{"total", []string{"total", "total_seq", "past", "length"}, [][]string{{"past"}, {"length"}}}, // nor is another total
@@ -95,7 +95,7 @@ func TestUsualSizes(t *testing.T) {
 		{"Conv", shape(f, -1, 3, -1, -1), 2, 224},
 		{"MaxPool", shape(f, -1, 3, -1, -1), 3, 224},
 		{"RESIZE_BILINEAR", shape(f, -1, -1, -1, 3), 1, 224},
-		{"Conv", shape(f, -1, 1, -1), 2, 16000}, // a wave
+		{"Conv", shape(f, -1, 1, -1), 2, 16000}, // a waveform
 		{"Conv", shape(f, -1, 80, -1), 2, 128},
 		{"Conv", shape(f, -1, -1), 1, 512},
 		{"MatMul", shape(f, -1, -1), 1, 512},
@@ -104,14 +104,14 @@ func TestUsualSizes(t *testing.T) {
 		{"Conv", shape(i, -1, -1), 1, 128}, // tokens
 	} {
 		g := &graph.Graph{Values: []*graph.Value{c.v, {}}, Inputs: []int{0}, Outputs: []int{1}, Nodes: []*graph.Node{{Op: c.op, Inputs: []int{0}, Outputs: []int{1}}}}
-		if got := extent(g, 0, c.axis); got != c.want {
+		if got := defaultSize(g, 0, c.axis); got != c.want {
 			t.Errorf("dimension %d of %v into %s: %d, want %d", c.axis, c.v.Shape, c.op, got, c.want)
 		}
 	}
 }
 
-// The first convolution or pooling behind an input is found through operators that leave
-// an image an image, along their first input.
+// TestConsumer: the first convolution or pooling after an input is found through operators that
+// preserve an image, along their first input.
 func TestConsumer(t *testing.T) {
 	t.Parallel()
 	node := func(op string, out int, in ...int) *graph.Node {
@@ -150,7 +150,7 @@ func TestElements(t *testing.T) {
 		x := &tensor.Tensor{Type: typ, Shape: []int{2}, Quant: q}
 		for _, c := range []struct {
 			u    *inputuse.Use
-			want []float64 // nil: there are none
+			want []float64 // nil: no shape
 		}{
 			{&inputuse.Use{Values: []int{5, 7}}, []float64{5, 7}},
 			{&inputuse.Use{Values: []int{5, 7, 9}}, []float64{5, 7}},
@@ -174,7 +174,7 @@ func TestElements(t *testing.T) {
 		t.Error("a shape that is open")
 	}
 	for typ, want := range map[tensor.Type]bool{tensor.Int32: true, tensor.Int64: true, tensor.Uint32: true, tensor.Uint64: true, tensor.Int8: false, tensor.Uint8: false, tensor.Int16: false, tensor.Float32: false, tensor.Bool: false} {
-		if wide(typ) != want {
+		if isWideInt(typ) != want {
 			t.Errorf("%v stands for numbers of things: %v", typ, !want)
 		}
 	}
@@ -191,14 +191,14 @@ func TestElements(t *testing.T) {
 		{tensor.Int8, []int{2}, false},
 		{tensor.Float32, []int{-1}, false},
 	} {
-		if got := few(&tensor.Tensor{Type: c.typ, Shape: c.shape}); got != c.want {
+		if got := isShortList(&tensor.Tensor{Type: c.typ, Shape: c.shape}); got != c.want {
 			t.Errorf("%v %v is a short list: %v", c.typ, c.shape, got)
 		}
 	}
 }
 
-// The batch replaces the first dimension, unless it has a name that stands elsewhere in
-// an input whose first is fixed.
+// TestBatch: the batch replaces the first dimension, unless its name occurs in another position
+// of an input whose first dimension is fixed.
 func TestBatch(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -229,7 +229,7 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// Inputs together fit the limit to the byte.
+// TestLimitOfInputs checks the memory limit of all inputs together, to the byte.
 func TestLimitOfInputs(t *testing.T) {
 	t.Parallel()
 	m := open([]string{"5"}, []string{"5"})
@@ -253,13 +253,13 @@ func TestOptionErrors(t *testing.T) {
 	}
 	v := &graph.Value{Name: "x", Type: tensor.Resource}
 	var src Source
-	if _, err := drawn(v, nil, 0, &src, Options{}); err == nil || !strings.Contains(err.Error(), `"x" has to be given`) {
+	if _, err := generate(v, nil, 0, &src, Options{}); err == nil || !strings.Contains(err.Error(), `"x" has to be given`) {
 		t.Errorf("a resource is drawn: %v", err)
 	}
 	for _, o := range []Options{{Zeros: true}, {Overrides: synth.Overrides{Fill: map[string]synth.Fill{"y": {Const: new(2.0)}}}}} {
 		v := &graph.Value{Name: "y", Type: tensor.Float32}
 		src := Source{Kind: "random", Use: &inputuse.Use{Below: 1}}
-		x, err := drawn(v, []int{3}, 0, &src, o)
+		x, err := generate(v, []int{3}, 0, &src, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -274,7 +274,7 @@ func TestOptionErrors(t *testing.T) {
 		}
 	}
 	src = Source{Use: &inputuse.Use{Below: 2}}
-	x, err := drawn(&graph.Value{Name: "z", Type: tensor.Int64}, []int{100}, 0, &src, Options{})
+	x, err := generate(&graph.Value{Name: "z", Type: tensor.Int64}, []int{100}, 0, &src, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/memplan"
 )
 
-// TestGreedyByDefinition checks each place against the rule: largest first, the
-// longer-lived among equals, then in their order; each in the smallest gap between those
-// that live with it, the lowest among equals, or above all of them.
+// TestGreedyByDefinition checks each offset against the rule: largest first, among equals the
+// longer-lived, then in order; each in the smallest gap between buffers with overlapping
+// lifetimes, the lowest among equals, or above all of them.
 func TestGreedyByDefinition(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(11, 12))
@@ -46,7 +46,7 @@ func TestGreedyByDefinition(t *testing.T) {
 		for k, i := range order {
 			size := up(b[i].Bytes)
 			most = max(most, at[i]+size)
-			// The bytes that are taken while i lives.
+			// Ranges that are occupied during the lifetime of i.
 			var taken [][2]int
 			top := 0
 			for _, j := range order[:k] {
@@ -70,7 +70,7 @@ func TestGreedyByDefinition(t *testing.T) {
 		if total != most {
 			t.Fatalf("round %d: %d bytes, want %d", round, total, most)
 		}
-		// What lives at one step, added up.
+		// Sum of live bytes at one step.
 		live := 0
 		for s := -10; s < 60; s++ {
 			sum := 0
@@ -93,13 +93,13 @@ func TestGreedyByDefinition(t *testing.T) {
 	}
 }
 
-// TestInPlace states when a buffer takes over another's memory.
+// TestInPlace checks when a buffer reuses another's memory.
 func TestInPlace(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		b     []memplan.Buffer
-		share bool // the last two have one place
+		share bool // the last two share memory
 	}{
 		{"at the step in which the other ends", []memplan.Buffer{{Bytes: 8, First: 0, Last: 3}, {Bytes: 8, First: 3, Last: 4, InPlace: 1}}, true},
 		{"smaller", []memplan.Buffer{{Bytes: 8, First: 0, Last: 3}, {Bytes: 1, First: 3, Last: 4, InPlace: 1}}, true},
@@ -119,13 +119,13 @@ func TestInPlace(t *testing.T) {
 			t.Errorf("%s: at %v of %d bytes, want %d", c.name, at, total, want)
 		}
 	}
-	// What takes over lives for both: a third that meets the second alone lies elsewhere,
-	// also where the first lives longer than the second.
+	// The reused memory is live for both buffers: a third one that overlaps only the second in
+	// time gets other memory, also if the first outlives the second.
 	b := []memplan.Buffer{{Bytes: 8, First: 0, Last: 1}, {Bytes: 8, First: 1, Last: 5, InPlace: 1}, {Bytes: 4, First: 4, Last: 4}, {Bytes: 8, First: 6, Last: 7}}
 	if at, total := memplan.Greedy(b, 4); !slices.Equal(at, []int{0, 0, 8, 0}) || total != 12 {
 		t.Errorf("at %v of %d", at, total)
 	}
-	// A chain given backwards ends with its last, and hints in a ring do not hang.
+	// A chain of hints given backwards works, and a cycle of hints terminates.
 	b = []memplan.Buffer{{Bytes: 8, First: 2, Last: 9, InPlace: 2}, {Bytes: 8, First: 1, Last: 2, InPlace: 3}, {Bytes: 8, First: 0, Last: 1}, {Bytes: 8, First: 9, Last: 9}}
 	if at, total := memplan.Greedy(b, 1); at[0] != at[1] || at[1] != at[2] || at[3] == at[0] || total != 16 {
 		t.Errorf("a chain at %v of %d", at, total)
@@ -136,9 +136,9 @@ func TestInPlace(t *testing.T) {
 	}
 }
 
-// TestFirstFit checks plans of random graphs against the rule of TensorFlow Lite Micro:
-// fixed tensors where the file says, the rest by size, the later first among equals, each
-// at the lowest place that those before it leave free while it lives.
+// TestFirstFit checks plans of random graphs against the rule of TensorFlow Lite Micro: fixed
+// tensors as in the file, the rest by size, the later first among equals, each at the lowest
+// offset that earlier ones leave free during its lifetime.
 func TestFirstFit(t *testing.T) {
 	t.Parallel()
 	const align = 16
@@ -152,7 +152,7 @@ func TestFirstFit(t *testing.T) {
 			g.Values = append(g.Values, &graph.Value{ID: i, Type: tensor.Int8, Shape: []int{r.IntN(9) * r.IntN(20)}, HasShape: true})
 			at := int32(-1)
 			if r.IntN(8) == 0 {
-				at = int32(16 * (1000 + 20*i)) // far apart, so that plans that fix them are possible
+				at = int32(16 * (1000 + 20*i)) // far apart, so that fixed plans are possible
 			}
 			words = append(words, at)
 			if i > 0 {
@@ -217,8 +217,8 @@ func TestFirstFit(t *testing.T) {
 	}
 }
 
-// TestBodies lists the scopes of control flow: condition before body, then before else;
-// what a body makes lives in its scopes, what its owner reads until the bodies have run.
+// TestBodies lists the scopes of control flow: condition before body, then before else. A body's
+// tensors are live in its scopes, its owner's inputs until the bodies have run.
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	body := func() *graph.Graph { return chain(16, 16).Graphs[0] }
@@ -231,8 +231,8 @@ func TestBodies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Scopes: 1 WHILE, 2 its condition, 3 a node of it, 4 its body, 5 a node of it; 6 IF,
-	// 7 and 8 then, 9 and 10 else.
+	// Scopes: 1 WHILE, 2 its condition, 3 a node of it, 4 its body, 5 a node of it; 6 IF, 7 and 8
+	// then, 9 and 10 else.
 	if want := []int{-1, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1}; !slices.Equal(p.Nodes, want) {
 		t.Errorf("nodes by scope %v, want %v", p.Nodes, want)
 	}
@@ -253,7 +253,7 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// TestWhatIsPlanned lists values that take no place in the arena, and what stops a plan.
+// TestWhatIsPlanned lists values that need no memory in the arena, and errors of a plan.
 func TestWhatIsPlanned(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -292,13 +292,13 @@ func TestWhatIsPlanned(t *testing.T) {
 			t.Errorf("%s: has a place: %v, want %v", c.name, got, c.places)
 		}
 	}
-	// A value that nobody makes or reads stops no plan, whatever its shape.
+	// An unused value is not an error, whatever its shape.
 	m := chain(16, 16)
 	m.Graphs[0].Values = append(m.Graphs[0].Values, &graph.Value{ID: 2, Type: tensor.Int8, Shape: []int{-1}, HasShape: true})
 	if p, err := memplan.TFLM(m, nil); err != nil || len(p.Entries) != 2 {
 		t.Errorf("an open value without use: %+v, %v", p, err)
 	}
-	// A variable that the file puts somewhere is there; offsets run on over the graphs.
+	// A variable with an offline offset is placed; offsets are numbered over all graphs.
 	m = chain(16, 16)
 	m.Graphs[0].Values[1].Variable = true
 	m.Graphs = append(m.Graphs, chain(16, 16).Graphs[0])
@@ -320,7 +320,7 @@ func TestWhatIsPlanned(t *testing.T) {
 	if len(p.Entries) != 4 || p.Bytes != 112 {
 		t.Errorf("%+v", p)
 	}
-	// Twelve bytes are the header of a plan of nothing; eleven and thirteen are none.
+	// Twelve bytes are the header of an empty plan; eleven and thirteen bytes are invalid.
 	for n, ok := range map[int]bool{11: false, 12: true, 13: false, 16: true} {
 		empty := &graph.Model{Graphs: []*graph.Graph{{}}, Metadata: []graph.Metadata{{Name: memplan.OfflineKey, Data: make([]byte, n)}}}
 		if _, err := memplan.TFLM(empty, nil); (err == nil) != ok {

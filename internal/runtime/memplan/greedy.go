@@ -5,38 +5,37 @@ import (
 	"slices"
 )
 
-// Buffer is a piece of memory that is needed from one step to another.
+// Buffer is a block of memory that is needed from one step to another.
 type Buffer struct {
 	Bytes int
-	// First and Last are the steps that write it first and use it last, both
-	// inclusive. Steps may be any integers; small ranges plan faster.
+	// First and Last are the first step that writes it and the last that uses it, both inclusive.
+	// Steps may be any integers; small ranges plan faster.
 	First, Last int
-	// InPlace is one plus the index of a buffer whose memory this one may take
-	// over, 0 for none. The hint is followed when the other buffer ends in the step
-	// in which this one begins and is at least as large.
+	// InPlace is one plus the index of a buffer whose memory this one may reuse, 0 for none. The
+	// hint is followed when the other buffer ends in the step in which this one begins and is at
+	// least as large.
 	InPlace int
 }
 
-// Greedy gives every buffer an offset that is a multiple of align (at least 1),
-// such that buffers that live at the same step do not overlap, except where
-// InPlace was followed or where a copy makes both hold the same bytes, and returns
-// the size of the whole. Buffers of no bytes get offset 0. The result depends on
-// the arguments only.
+// Greedy gives every buffer an offset that is a multiple of align (at least 1) and returns the
+// total size. Buffers that are live at the same step do not overlap, except where InPlace was
+// followed or where a copy makes both hold the same bytes. Buffers of zero bytes get offset 0.
+// The result depends on the arguments only.
 //
-// Larger buffers are placed first, each in the smallest gap that takes it. That
-// is within a few per cent of the lower bound (the largest sum of live bytes) on
-// real models; no polynomial method is exact.
+// Larger buffers are placed first, each in the smallest gap that fits. On real models the result
+// is within a few per cent of the lower bound (the largest sum of live bytes); no exact
+// polynomial method is known.
 func Greedy(buffers []Buffer, align int, copies ...Copy) (offsets []int, total int) {
 	align = max(align, 1)
 	offsets = make([]int, len(buffers))
-	groups, places := together(buffers, copies, align)
+	groups, places := group(buffers, copies, align)
 	order := make([]int, 0, len(groups))
 	for i, g := range groups {
 		if g.Bytes > 0 {
 			order = append(order, i)
 		}
 	}
-	// Among equals the longer-lived goes first: it is the harder one to place.
+	// Among equals the longer-lived goes first, because it is harder to place.
 	slices.SortFunc(order, func(a, b int) int {
 		x, y := &groups[a], &groups[b]
 		if x.Bytes != y.Bytes {
@@ -48,10 +47,10 @@ func Greedy(buffers []Buffer, align int, copies ...Copy) (offsets []int, total i
 		return cmp.Compare(a, b)
 	})
 	at := make([]int, len(groups))
-	if len(order) <= mostScanned {
-		total = scanned(groups, order, at)
+	if len(order) <= maxScanned {
+		total = placeByScan(groups, order, at)
 	} else {
-		total = searched(groups, order, at, align)
+		total = placeBySearch(groups, order, at, align)
 	}
 	for i := range buffers {
 		if buffers[i].Bytes > 0 {
@@ -61,12 +60,13 @@ func Greedy(buffers []Buffer, align int, copies ...Copy) (offsets []int, total i
 	return offsets, total
 }
 
-// mostScanned is up to how many buffers all are looked at for each: that takes less time than to find those that live at the same time and to sort them.
-const mostScanned = 2048
+// maxScanned is the number of buffers up to which all placed ones are scanned for each: that is
+// faster than finding those with overlapping lifetimes and sorting them.
+const maxScanned = 2048
 
-// scanned places buffers in their order and returns the size of the whole.
-func scanned(groups []Buffer, order, at []int) (total int) {
-	// Of the placed ones, in order of their places: when they live, and what they take.
+// placeByScan places buffers in the given order and returns the total size.
+func placeByScan(groups []Buffer, order, at []int) (total int) {
+	// Lifetimes and address ranges of the placed buffers, sorted by offset.
 	lives, takes := make([][2]int, 0, len(order)), make([][2]int, 0, len(order))
 	for _, i := range order {
 		b := &groups[i]
@@ -74,7 +74,7 @@ func scanned(groups []Buffer, order, at []int) (total int) {
 		g := gap{size: b.Bytes, best: -1}
 		for k, l := range lives {
 			if l[0] <= last && first <= l[1] {
-				g.behind(takes[k][0], takes[k][1])
+				g.consider(takes[k][0], takes[k][1])
 			}
 		}
 		at[i] = g.start()
@@ -85,13 +85,14 @@ func scanned(groups []Buffer, order, at []int) (total int) {
 	return total
 }
 
-// searched is scanned for many buffers.
-func searched(groups []Buffer, order, at []int, align int) (total int) {
+// placeBySearch is placeByScan for many buffers.
+func placeBySearch(groups []Buffer, order, at []int, align int) (total int) {
 	live := newLifetimes(groups, order)
 	var near []int
 	for _, i := range order {
 		near = live.overlapping(near[:0], groups[i])
-		// By place, then by number: as single numbers, which sort faster than what needs a comparison of two.
+		// Sort by offset, then by number, encoded as single integers, which sort faster than with
+		// a comparison function.
 		for k, j := range near {
 			near[k] = at[j]/align*len(groups) + j
 		}
@@ -99,7 +100,7 @@ func searched(groups []Buffer, order, at []int, align int) (total int) {
 		g := gap{size: groups[i].Bytes, best: -1}
 		for _, v := range near {
 			j := v % len(groups)
-			g.behind(at[j], at[j]+groups[j].Bytes)
+			g.consider(at[j], at[j]+groups[j].Bytes)
 		}
 		at[i] = g.start()
 		total = max(total, at[i]+groups[i].Bytes)
@@ -108,18 +109,19 @@ func searched(groups []Buffer, order, at []int, align int) (total int) {
 	return total
 }
 
-// gap looks for the smallest gap of at least size bytes between buffers that come in order of their places.
+// gap finds the smallest gap of at least size bytes between buffers that are visited by ascending
+// offset.
 type gap struct{ size, end, best, least int }
 
-// behind looks at the gap before a buffer.
-func (g *gap) behind(from, to int) {
+// consider visits a buffer and evaluates the gap before it.
+func (g *gap) consider(from, to int) {
 	if n := from - g.end; n >= g.size && (g.best < 0 || n < g.least) {
 		g.best, g.least = g.end, n
 	}
 	g.end = max(g.end, to)
 }
 
-// start is where the gap begins, or the end of the last buffer.
+// start returns the start of the best gap, or the end of the last buffer.
 func (g *gap) start() int {
 	if g.best >= 0 {
 		return g.best
@@ -127,33 +129,34 @@ func (g *gap) start() int {
 	return g.end
 }
 
-// lifetimes finds the placed buffers that live at the same time as another: a
-// segment tree over steps answers which live at a step, lists by first step the
-// rest. Both together cost O(log n + found), where a scan would cost O(n).
+// lifetimes finds the placed buffers whose lifetime overlaps that of another. A segment tree over
+// steps finds those that are live at a step, lists by first step find the rest. Both together
+// cost O(log n + found), where a scan would cost O(n).
 type lifetimes struct {
-	steps  []int // distinct first steps, ascending
-	tree   lists // node k covers a range of steps; the buffers that fill it
-	starts lists // by index in steps
+	steps  []int       // distinct first steps, ascending
+	tree   bucketLists // buffers that cover the whole range of steps of node k
+	starts bucketLists // by index in steps
 }
 
-// lists are many short lists of buffers. Each begins at an entry that heads names, and each entry names the next; 0 stands for none.
-type lists struct {
+// bucketLists is a set of many short linked lists of buffers. heads holds the first entry of each
+// list, and each entry holds the next; 0 ends a list.
+type bucketLists struct {
 	heads   []int32
 	entries []entry
 }
 
 type entry struct{ buffer, next int32 }
 
-func newLists(n, entries int) lists {
-	return lists{make([]int32, n), make([]entry, 1, entries+1)}
+func newLists(n, entries int) bucketLists {
+	return bucketLists{make([]int32, n), make([]entry, 1, entries+1)}
 }
 
-func (l *lists) add(list, buffer int) {
+func (l *bucketLists) add(list, buffer int) {
 	l.entries = append(l.entries, entry{int32(buffer), l.heads[list]})
 	l.heads[list] = int32(len(l.entries) - 1)
 }
 
-func (l *lists) appendTo(dst []int, list int) []int {
+func (l *bucketLists) appendTo(dst []int, list int) []int {
 	for e := l.heads[list]; e != 0; e = l.entries[e].next {
 		dst = append(dst, int(l.entries[e].buffer))
 	}
@@ -172,7 +175,7 @@ func newLifetimes(groups []Buffer, order []int) *lifetimes {
 	return l
 }
 
-// span is the half-open range of first steps at which b lives.
+// span returns the half-open range of first steps at which b is live.
 func (l *lifetimes) span(b Buffer) (lo, hi int) {
 	lo, _ = slices.BinarySearch(l.steps, b.First)
 	hi, found := slices.BinarySearch(l.steps, b.Last)
@@ -209,8 +212,8 @@ func (l *lifetimes) overlapping(dst []int, b Buffer) []int {
 	return dst
 }
 
-// LiveBytes is the largest sum of sizes, each rounded up to align, of buffers
-// that live at one step: no plan without sharing in place is smaller.
+// LiveBytes returns the largest sum of sizes, each rounded up to align, of buffers that are live
+// at one step. No plan without in-place sharing is smaller.
 func LiveBytes(buffers []Buffer, align int) int {
 	align = max(align, 1)
 	type event struct{ step, bytes int }

@@ -98,7 +98,7 @@ func BenchmarkGreedy(b *testing.B) {
 	}
 }
 
-// TestScannedAndSearched places the same buffers in both ways.
+// TestScannedAndSearched places the same buffers with both methods.
 func TestScannedAndSearched(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -109,14 +109,14 @@ func TestScannedAndSearched(t *testing.T) {
 		}), 1, 60).Draw(t, "buffers")
 		order := rapid.Permutation(indices(len(groups))).Draw(t, "order")
 		a, b := make([]int, len(groups)), make([]int, len(groups))
-		x, y := scanned(groups, order, a), searched(groups, order, b, align)
+		x, y := placeByScan(groups, order, a), placeBySearch(groups, order, b, align)
 		if x != y || !slices.Equal(a, b) {
 			t.Fatalf("places %v of %d bytes, and %v of %d", a, x, b, y)
 		}
 	})
 }
 
-// indices are the numbers from 0 on.
+// indices returns the numbers from 0 to n-1.
 func indices(n int) []int {
 	all := make([]int, n)
 	for i := range all {

@@ -11,7 +11,8 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/memplan"
 )
 
-// What the reference kernels ask for beside their tensors, worked out from the shapes.
+// TestReferenceScratch compares the scratch requests of the reference kernels with values worked
+// out from the shapes.
 func TestReferenceScratch(t *testing.T) {
 	t.Parallel()
 	v := func(typ tensor.Type, shape ...int) *graph.Value {
@@ -80,7 +81,7 @@ func TestReferenceScratch(t *testing.T) {
 	}
 }
 
-// Lifetimes: a tensor lives from the operator that makes it to the last that reads it,
+// TestLifetimes: a tensor is live from the operator that computes it to the last that reads it,
 // scratch while its operator runs, inputs from the beginning, variables never.
 func TestLifetimes(t *testing.T) {
 	t.Parallel()
@@ -110,7 +111,7 @@ func TestLifetimes(t *testing.T) {
 	}
 }
 
-// Subgraphs nest as deep as 32 and no deeper.
+// TestDepth: subgraphs nest up to a depth of 32.
 func TestDepth(t *testing.T) {
 	t.Parallel()
 	nested := func(n int) *graph.Model {
@@ -131,12 +132,12 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// A buffer goes into the smallest gap that takes it, also into one at the very
-// beginning, and to the end where none does.
+// TestGreedyGaps: a buffer goes into the smallest gap that fits, also at the very beginning, else
+// to the end.
 func TestGreedyGaps(t *testing.T) {
 	t.Parallel()
-	// Sizes 100 and 99 live throughout and end at 199; 60 lies above them in step 0, then
-	// 50 above that. In step 1 the 60's place is free between them: 55 fits it, 61 does not.
+	// Sizes 100 and 99 are live throughout and end at 199; 60 is above them in step 0, then 50
+	// above that. In step 1 the memory of the 60 is free between them: 55 fits, 61 does not.
 	for size, want := range map[int]int{55: 199, 40: 199} {
 		b := []memplan.Buffer{{Bytes: 100, First: 0, Last: 1}, {Bytes: 99, First: 0, Last: 1}, {Bytes: 60, First: 0, Last: 0}, {Bytes: 58, First: 0, Last: 1}, {Bytes: size, First: 1, Last: 1}}
 		at, total := memplan.Greedy(b, 1)
@@ -144,12 +145,12 @@ func TestGreedyGaps(t *testing.T) {
 			t.Errorf("%d bytes at %d of %d (%v), want %d", size, at[4], total, at, want)
 		}
 	}
-	// The beginning is a gap, too.
+	// The beginning is a gap too.
 	b := []memplan.Buffer{{Bytes: 100, First: 0, Last: 0}, {Bytes: 90, First: 0, Last: 1}, {Bytes: 80, First: 1, Last: 1}}
 	if at, total := memplan.Greedy(b, 1); !slices.Equal(at, []int{0, 100, 0}) || total != 190 {
 		t.Errorf("%v of %d", at, total)
 	}
-	// Two gaps of different size are free: the smaller one is taken, wherever it lies.
+	// Two gaps of different size are free: the smaller one is used, wherever it is.
 	b = []memplan.Buffer{{Bytes: 100, First: 0, Last: 0}, {Bytes: 90, First: 0, Last: 1}, {Bytes: 80, First: 0, Last: 0}, {Bytes: 70, First: 0, Last: 1}, {Bytes: 60, First: 1, Last: 1}}
 	if at, total := memplan.Greedy(b, 1); at[4] != 190 || total != 340 {
 		t.Errorf("%v of %d", at, total)

@@ -17,7 +17,7 @@ const TFLMAlign = 16
 // OfflineKey names the metadata entry that holds an offline plan.
 const OfflineKey = "OfflineMemoryAllocation"
 
-// Scratch is memory that an operator asks for beside its tensors.
+// Scratch is memory that an operator requests in addition to its tensors.
 type Scratch struct {
 	Graph, Node int
 	Bytes       int
@@ -28,29 +28,29 @@ type Entry struct {
 	Graph   int
 	Value   int // value id in the graph, -1 for scratch
 	Scratch int // index of the scratch request, -1 for tensors
-	Bytes   int // as asked for; the plan rounds it up to [TFLMAlign]
+	Bytes   int // as requested; the plan rounds it up to [TFLMAlign]
 	Offset  int // from the start of the arena
-	// First and Last bound the lifetime in allocation scopes, both inclusive.
-	// Scope 0 is before the first operator; each operator opens the next one, and
-	// so does each entry into a subgraph.
+	// First and Last bound the lifetime in allocation scopes, both inclusive. Scope 0 is before
+	// the first operator; each operator opens the next one, and so does each entry into a
+	// subgraph.
 	First, Last int
 	Offline     bool // the offset was fixed by the model's offline plan
 }
 
-// Plan is the placed, non-persistent part of an arena.
+// Plan is the planned, non-persistent part of an arena.
 type Plan struct {
 	Entries []Entry // tensors by graph and value, then scratch
 	Bytes   int     // size of the part: the largest end of a buffer
-	Nodes   []int   // the main graph's node by scope, -1 before the first; bodies are their owner's
+	Nodes   []int   // main-graph node by scope, -1 before the first; for bodies their owner
 }
 
-// TFLM repeats the greedy planner of TensorFlow Lite Micro for a TFLite model:
-// lifetimes by allocation scope, the model's offline plan if it has one, then
-// first fit by size. The persistent part of an arena (tensor structures, operator
-// data, variables) depends on the build and is not part of the plan.
+// TFLM reproduces the greedy planner of TensorFlow Lite Micro for a TFLite model: lifetimes by
+// allocation scope, the model's offline plan if present, then first fit by size. The persistent
+// part of an arena (tensor structures, operator data, variables) depends on the build and is not
+// part of the plan.
 //
-// It fails when a tensor that needs memory has no static shape, or when the
-// offline plan does not fit the model.
+// It fails when a tensor that needs memory has no static shape, or when the offline plan does not
+// match the model.
 func TFLM(m *graph.Model, scratch []Scratch) (*Plan, error) {
 	p := &tflm{m: m, scratch: scratch, nodes: []int{-1}, first: map[[2]int]int{}, last: map[[2]int]int{}, scratchLife: make([][2]int, len(scratch))}
 	for i := range p.scratchLife {
@@ -106,8 +106,8 @@ func TFLM(m *graph.Model, scratch []Scratch) (*Plan, error) {
 	return plan, nil
 }
 
-// staticShape is the shape that TensorFlow Lite Micro uses: the stored one, also
-// where the file declares dimensions unknown.
+// staticShape returns the shape that TensorFlow Lite Micro uses: the stored one, even where the
+// file declares dimensions as unknown.
 func staticShape(v *graph.Value) ([]int, error) {
 	shape := v.Shape
 	if v.Placeholder != nil {
@@ -131,11 +131,10 @@ type tflm struct {
 	scratchLife [][2]int
 }
 
-// maxDepth bounds the nesting of subgraphs, which a hostile file could make endless.
+// maxDepth bounds the nesting of subgraphs, which could be endless in a malicious file.
 const maxDepth = 32
 
-// bodies lists the attributes that name subgraphs in the order in which the
-// planner enters them.
+// bodies lists the attributes that name subgraphs in the order in which the planner enters them.
 var bodies = []string{"then_subgraph_index", "else_subgraph_index", "cond_subgraph_index", "body_subgraph_index", "init_subgraph_index"}
 
 func (p *tflm) mark(gi, depth int) error {
@@ -163,11 +162,11 @@ func (p *tflm) mark(gi, depth int) error {
 		use(id)
 	}
 	for i, n := range g.Nodes {
-		at := p.nodes[p.scope] // the owner, in a body
+		at := p.nodes[p.scope] // in a body: the owner
 		if depth == 0 {
 			at = i
 		}
-		p.open(at)
+		p.nextScope(at)
 		for _, id := range n.Outputs {
 			create(id)
 		}
@@ -176,7 +175,7 @@ func (p *tflm) mark(gi, depth int) error {
 		case "IF", "WHILE", "CALL_ONCE":
 			for _, a := range bodies {
 				if body, ok := n.Attrs.Graph(a); ok {
-					p.open(at)
+					p.nextScope(at)
 					if err := p.mark(body, depth+1); err != nil {
 						return err
 					}
@@ -201,14 +200,14 @@ func (p *tflm) mark(gi, depth int) error {
 	return nil
 }
 
-// open begins the next scope, for a node of the main graph.
-func (p *tflm) open(node int) {
+// nextScope begins the next scope, for a node of the main graph.
+func (p *tflm) nextScope(node int) {
 	p.scope++
 	p.nodes = append(p.nodes, node)
 }
 
-// offline reads the model's offline plan: one offset per value of all graphs,
-// -1 for those to be planned. It returns nil when the model has none.
+// offline reads the model's offline plan: one offset per value of all graphs, -1 for values that
+// are still to be planned. It returns nil when the model has no offline plan.
 func offline(m *graph.Model) ([]int, error) {
 	for _, md := range m.Metadata {
 		if md.Name != OfflineKey {
@@ -239,9 +238,9 @@ func offline(m *graph.Model) ([]int, error) {
 
 func alignUp(n int) int { return (n + TFLMAlign - 1) / TFLMAlign * TFLMAlign }
 
-// place sets the offsets. Fixed buffers come first in their order. The rest go by
-// size, and among equals the later one first: the original fills its list from
-// the end and sorts it stably.
+// place sets the offsets. Fixed buffers come first in their order. The others follow by size, and
+// among equals the later one first, because the original fills its list from the end and sorts it
+// stably.
 func (p *Plan) place() {
 	var order []int
 	for i := range p.Entries {

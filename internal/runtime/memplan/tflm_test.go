@@ -22,8 +22,7 @@ type place struct {
 	Graph, Value, Bytes, Offset int
 }
 
-// TestTFLMPlans compares every offset with the plan that TensorFlow Lite Micro
-// itself made.
+// TestTFLMPlans compares every offset with the plan of TensorFlow Lite Micro itself.
 func TestTFLMPlans(t *testing.T) {
 	t.Parallel()
 	dir := material.Path(t, "golden")
@@ -93,7 +92,7 @@ func TestTFLMPlans(t *testing.T) {
 	t.Logf("%d models, %d tensors", models, tensors)
 }
 
-// chain is a graph of one int8 tensor a node, each of the given size.
+// chain is a graph of one int8 tensor per node, each of the given size.
 func chain(sizes ...int) *graph.Model {
 	g := &graph.Graph{Inputs: []int{0}, Outputs: []int{len(sizes) - 1}}
 	for i, n := range sizes {
@@ -203,7 +202,7 @@ func TestTFLMNeverOverlaps(t *testing.T) {
 	}
 }
 
-// Scopes lead back to the main graph's nodes; those of a body to its owner.
+// TestTFLMNodes: scopes map to the main graph's nodes; scopes of a body map to its owner.
 func TestTFLMNodes(t *testing.T) {
 	t.Parallel()
 	m := chain(16, 16, 16)

@@ -14,27 +14,26 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// ErrDynamic is returned (wrapped or not) by Infer when output shapes depend on
-// input elements that are not known. At run time all inputs are known; an Infer
-// that still returns ErrDynamic leaves it to Run to make the outputs with
-// [Call.Make] (If, Loop, sequences, strings).
+// ErrDynamic is returned (wrapped or not) by Infer when output shapes depend on unknown input
+// elements. At run time all inputs are known. If Infer still returns ErrDynamic then, Run makes
+// the outputs with [Call.Make] (If, Loop, sequences, strings).
 var ErrDynamic = errors.New("output shape is known only at run time")
 
-// ErrUnsupported is wrapped by Prepare and Infer when the operator is known but
-// this combination of types or options is not, and by [ErrUnknown]. The engine then
-// treats the node as unsupported and says why.
+// ErrUnsupported is wrapped by Prepare and Infer when the operator is known but this combination
+// of types or options is not, and by [ErrUnknown]. The engine then marks the node as unsupported
+// and reports the reason.
 var ErrUnsupported = errors.New("not supported")
 
-// ErrUnknown is wrapped where there is no definition for an operator at all.
+// ErrUnknown is wrapped when an operator has no definition at all.
 var ErrUnknown = fmt.Errorf("%w: no such operator", ErrUnsupported)
 
-// UnsupportedError says what exactly is not supported.
+// UnsupportedError describes what is not supported.
 type UnsupportedError struct {
 	Detail string
 	kind   error
 }
 
-// Error says that it is not supported, and what.
+// Error returns the text of [ErrUnsupported] followed by the detail.
 func (e *UnsupportedError) Error() string { return ErrUnsupported.Error() + ": " + e.Detail }
 
 // Unwrap returns [ErrUnsupported] or [ErrUnknown].
@@ -56,57 +55,63 @@ type Run func(c *Call) error
 // Def defines one operator for a range of versions.
 type Def struct {
 	Domain, Name string
-	// Since and Until bound the operator-set version (ONNX) or operator version
-	// (TFLite), both inclusive; 0 means no bound. Where several definitions match,
-	// the one with the highest Since is taken.
+	// Since and Until bound the operator-set version (ONNX) or operator version (TFLite), both
+	// inclusive; 0 means no bound. If several definitions match, the one with the highest Since
+	// is used.
 	Since, Until int
-	// Types lists the element types of the main input that Prepare takes, for
-	// people (`opmeter ops`). Nil means any.
+	// Types lists the element types of the main input that Prepare supports, for display
+	// (`opmeter ops`). Nil means any.
 	Types []tensor.Type
-	// Infer sets Type and Shape of every element of c.Out that is not nil.
+	// Infer sets Type and Shape of every non-nil element of c.Out.
 	Infer func(c *Call) error
-	// Prepare gets the node ready for one set of shapes and returns what runs it. It
-	// names the kernel that it chose in c.Kernel where it had a choice.
+	// Prepare prepares the node for one combination of shapes and returns the function that runs
+	// it. It sets c.Kernel to the name of the kernel if it could choose between several.
 	Prepare func(c *Call) (Run, error)
-	// Stateful marks operators whose result is not a function of their inputs
-	// alone (random numbers, variables, resources): they are never folded.
+	// Stateful marks operators whose result does not depend on their inputs alone (random
+	// numbers, variables, resources). They are never constant-folded.
 	Stateful bool
-	// OfShape marks operators that read the types and shapes of their inputs but
-	// no elements (Shape, Size, Rank): they are folded as soon as those are known.
-	OfShape bool
-	// InPlace tells the planner that output 0 may share memory with input 0 when
-	// both have the same size and input 0 is not needed afterwards.
+	// ShapeOnly marks operators that read types and shapes of their inputs but no elements
+	// (Shape, Size, Rank). They are folded as soon as types and shapes are known.
+	ShapeOnly bool
+	// InPlace allows the planner to share the memory of output 0 and input 0 when both have the
+	// same size and input 0 is not needed afterwards.
 	InPlace bool
-	// Fuses tells that Prepare honours Call.Activation.
+	// Fuses says that Prepare honours Call.Activation.
 	Fuses bool
-	// Same gives the one element that output 0 has everywhere, for definitions that fill: it is written out for those readers only that
-	// cannot do without. Nil for others.
-	Same func(c *Call) *tensor.Tensor
-	// TakesSame tells whether Prepare does not need the elements of input i, which is constant and has this one everywhere: it finds it
-	// in Call.Same. Nil for never.
-	TakesSame func(c *Call, i int, one *tensor.Tensor) bool
-	// Last tells how Prepare honours Call.LastIn and Call.LastOut for a call whose shapes are known; nil for not at all.
-	Last func(c *Call) Last
+	// Uniform returns the element that output 0 has at every position, for operators that fill a
+	// tensor. The tensor is materialised only for consumers that need it. Nil for other
+	// operators.
+	Uniform func(c *Call) *tensor.Tensor
+	// AcceptsUniform reports whether Prepare does not need the elements of the constant input i,
+	// which has the same element at every position: Prepare reads it from Call.Uniform. Nil means
+	// never.
+	AcceptsUniform func(c *Call, i int, one *tensor.Tensor) bool
+	// NHWC reports how Prepare honours Call.NHWCIn and Call.NHWCOut for a call whose shapes are
+	// known. Nil means not at all.
+	NHWC func(c *Call) NHWCSupport
 }
 
-// Last says which pictures of 8-bit codes, in [N,C,H,W], a call takes and makes with their channels last in memory.
-type Last uint8
+// NHWCSupport says which 8-bit quantised [N,C,H,W] tensors an operator can read and write in
+// channels-last memory order.
+type NHWCSupport uint8
 
-// The ways of operators with channels that are last.
+// Levels of support for channels-last (NHWC) memory order.
 const (
-	NeverLast Last = iota
-	// AllLast operators have all their pictures in the same order.
-	AllLast
-	// AnyLast operators have the pictures that they read in one order, and what they make in any other.
-	AnyLast
-	// OutLast operators make pictures in any order, and read none that has channels last.
-	OutLast
-	// BothLast is AnyLast for what is slower unless both are last.
-	BothLast
+	NHWCNever NHWCSupport = iota
+	// NHWCAll operators have all their feature maps in the same order.
+	NHWCAll
+	// NHWCAny operators read all their inputs in one order and write their outputs in either
+	// order.
+	NHWCAny
+	// NHWCOutOnly operators write either order, but cannot read channels-last inputs.
+	NHWCOutOnly
+	// NHWCBoth is NHWCAny for operators that are slower unless inputs and outputs are
+	// channels-last.
+	NHWCBoth
 )
 
-// Versions repeats a definition for each operator-set version in which the format
-// changed the operator without changing what this implementation does.
+// Versions repeats a definition for each operator-set version in which the format changed the
+// operator without an effect on this implementation.
 func Versions(d Def, since ...int) []Def {
 	out := make([]Def, len(since))
 	for i, s := range since {
@@ -116,84 +121,88 @@ func Versions(d Def, since ...int) []Def {
 	return out
 }
 
-// Simple is Prepare for operators that have nothing to prepare.
+// Simple is the Prepare function of operators that need no preparation.
 func Simple(run Run) func(*Call) (Run, error) {
 	return func(*Call) (Run, error) { return run, nil }
 }
 
-// Call is what a definition's functions are given. In and Out follow the node's
-// inputs and outputs; absent optional ones are nil (trailing ones may be
-// missing altogether: use [Call.Input] and [Call.Has]).
+// Call is the argument of a definition's functions. In and Out follow the node's inputs and
+// outputs. Absent optional ones are nil; trailing ones may be missing altogether: use
+// [Call.Input] and [Call.Has].
 type Call struct {
 	Model *graph.Model
 	Graph *graph.Graph
 	Node  *graph.Node
 	In    []*tensor.Tensor
 	Out   []*tensor.Tensor
-	// Activation is a following activation that the engine has fused into this
-	// node. Only set for definitions with Fuses.
+	// Activation is a following activation that the engine has fused into this node. It is set
+	// only for definitions with Fuses.
 	Activation activation.Clamp
-	// LastIn says that the pictures of codes that the node reads have their channels last in memory, although their shapes
-	// are [N,C,H,W]; LastOut says so of what it makes. Only set for definitions whose Last takes it.
-	LastIn, LastOut bool
-	// Fixed tells for each input whether it keeps its value for the life of the
-	// prepared node: constants of the model and what was folded from them. Nil
-	// stands for the model's constants.
+	// NHWCIn says that the quantised feature maps that the node reads are channels-last in
+	// memory, although their shapes are [N,C,H,W]. NHWCOut says the same of its outputs. They are
+	// set only for definitions whose NHWC allows it.
+	NHWCIn, NHWCOut bool
+	// Fixed says for each input whether its value stays the same for the life of the prepared
+	// node: constants of the model and values folded from them. Nil stands for the model's
+	// constants.
 	Fixed []bool
-	// Same has by input the element that is everywhere in a constant that is not written out, nil for others; it may be shorter than In. Only
-	// set for definitions whose TakesSame takes it.
-	Same []*tensor.Tensor
-	Pool *workers.Pool
-	// Kernel names the way of computing that Prepare chose, such as "im2col"; empty
-	// where an operator has one way.
+	// Uniform holds, by input, the element of a constant that has it at every position and is not
+	// materialised, nil for other inputs. It may be shorter than In. It is set only for
+	// definitions whose AcceptsUniform allows it.
+	Uniform []*tensor.Tensor
+	Pool    *workers.Pool
+	// Kernel names the kernel that Prepare chose, such as "im2col". It is empty where an operator
+	// has only one.
 	Kernel string
-	// Recipe is what Prepare worked out, for those who write the node as a program for
-	// another machine: a type of internal/runtime/tfliteop/recipe. Nil where a definition does not
-	// tell.
+	// Recipe is the result of Prepare for code generators that emit the node as a program for
+	// another machine: a type of internal/runtime/tfliteop/recipe. Nil if a definition does not
+	// provide it.
 	Recipe any
 	Env    Env // never nil while preparing and running; nil while inferring
-	// Spare is what Prepare makes of constants in, if it keeps nothing of that; nil for fresh memory.
-	Spare *Spare
-	// Limit bounds each piece of memory that the node may ask for, in bytes; 0
-	// stands for no limit.
-	Limit   int
-	rooms   *Rooms // working memory that the call shares with others; nil for memory of its own
-	scratch [][]byte
-	packed  []int
-	copied  []int
-	pieces  []Piece
+	// Recycler provides the memory for temporary results that Prepare computes from constants and
+	// does not keep. Nil means fresh memory.
+	Recycler *Recycler
+	// Limit bounds each block of memory that the node may request, in bytes; 0 means no limit.
+	Limit      int
+	workspace  *Workspace // scratch memory that the call shares with others; nil for its own
+	scratch    [][]byte
+	packed     []int
+	copied     []int
+	copyRanges []CopyRange
 }
 
-// Piece says that bytes of an output are those of an input in the same order, one after the other in both.
-type Piece struct {
-	Out, At  int // number of the output, and its first byte
-	In, Read int // number of the input, and its first byte
-	Bytes    int
+// CopyRange says that a range of bytes of an output is a copy of a range of bytes of an input,
+// contiguous in both.
+type CopyRange struct {
+	Out, OutOffset int // output index and byte offset in it
+	In, InOffset   int // input index and byte offset in it
+	Bytes          int
 }
 
-// Env is what the engine offers to operators beyond their tensors.
+// Env provides the engine's services to operators.
 type Env interface {
 	// Body returns the runner of a nested graph, by its index in Model.Graphs.
 	Body(graph int) (Body, error)
-	// State returns the session's value under the key, nil when there is none.
-	// It lives as long as the session: variables, random generators.
+	// State returns the session's value under the key, nil when it is absent. It lives as long as
+	// the session: variables, random generators.
 	State(key string) any
 	// SetState stores a value under the key.
 	SetState(key string, v any)
-	// Turn is asked before each turn of a loop that began at the given time, and before
-	// a call of a graph with the zero time, which stands for the begin of the inference.
-	// It fails with a [LoopError] when the loop is taken for endless: where nothing
-	// bounds the number of its turns, or an inference has taken very many, and the time
-	// for it is over.
+	// Turn is called before each iteration of a loop with the time at which the loop began.
+	// Before a call of a graph it is called with the zero time, which stands for the start of the
+	// inference. It fails with a [LoopError] when the loop is considered endless: its number of
+	// iterations is unbounded, or an inference has run very many of them, and the time limit has
+	// passed.
 	Turn(began time.Time, bounded bool) error
-	// Hold notes that the node keeps n more bytes until it gives them back with a
-	// negative n: what a loop collects. It fails with a [LimitError] when that is too
-	// much.
+	// Hold records that the node keeps n more bytes (the results that a loop collects) until it
+	// releases them with a negative n. It fails with a [LimitError] when the total exceeds the
+	// limit.
 	Hold(n int, bounded bool) error
 }
 
-// Body runs a nested graph. Its results may be inputs of its next run, and may lie in the memory of its inputs. Nobody may write to them, and
-// they stand until the run after the next: what is to stay longer has to be copied.
+// Body runs a nested graph. Its results may be inputs of its next run and may share memory with
+// its inputs. Callers must not write to them. They stay valid until the run after the next; copy
+// what is needed for longer.
 type Body interface {
 	Run(inputs []*tensor.Tensor) (outputs []*tensor.Tensor, err error)
 }
@@ -209,11 +218,11 @@ func (c *Call) Input(i int) *tensor.Tensor {
 // Has reports whether input i is present.
 func (c *Call) Has(i int) bool { return c.Input(i) != nil }
 
-// Wants reports whether output i is asked for.
+// Wants reports whether output i is requested.
 func (c *Call) Wants(i int) bool { return i >= 0 && i < len(c.Out) && c.Out[i] != nil }
 
-// Const reports whether input i is constant, so that Prepare may look at its
-// elements. Other inputs may change from run to run.
+// Const reports whether input i is constant, so that Prepare may read its elements. Other inputs
+// may change from run to run.
 func (c *Call) Const(i int) bool {
 	if c.Fixed != nil {
 		return i >= 0 && i < len(c.Fixed) && c.Fixed[i]
@@ -225,7 +234,8 @@ func (c *Call) Const(i int) bool {
 	return v.Const != nil && !v.Variable
 }
 
-// Known reports whether those of the inputs that there are, are constants whose elements are known for good.
+// Known reports whether every one of the given inputs is absent or a constant whose elements are
+// known.
 func (c *Call) Known(inputs ...int) bool {
 	for _, i := range inputs {
 		if c.Has(i) && (!c.Const(i) || !c.In[i].Known()) {
@@ -235,16 +245,16 @@ func (c *Call) Known(inputs ...int) bool {
 	return true
 }
 
-// SetOut sets type and shape of output i if it is wanted. The shape is kept, not
-// copied.
+// SetOut sets type and shape of output i if it is requested. It keeps the shape slice without
+// copying it.
 func (c *Call) SetOut(i int, t tensor.Type, shape []int) {
 	if c.Wants(i) {
 		c.Out[i].Type, c.Out[i].Shape = t, shape
 	}
 }
 
-// Make gives output i a type, a shape and fresh elements, from within Run, for
-// operators whose shapes are only known then.
+// Make gives output i a type, a shape and fresh elements from within Run, for operators whose
+// shapes are known only at run time.
 func (c *Call) Make(i int, t tensor.Type, shape []int) (*tensor.Tensor, error) {
 	if err := c.AffordTensor(t, shape); err != nil {
 		return nil, err
@@ -255,17 +265,17 @@ func (c *Call) Make(i int, t tensor.Type, shape []int) (*tensor.Tensor, error) {
 	return x, nil
 }
 
-// Scratch reserves n bytes for the time of the node's run and returns them.
-// Called from Prepare; the bytes are 8-byte aligned, and the node's own until its run ends: others
-// may write to them between its runs, so that their content is arbitrary at the start of each. It panics with a [LimitError],
-// which the engine returns as the error of Prepare, when n is beyond Limit.
+// Scratch reserves n bytes for the duration of the node's run and returns them. Call it from
+// Prepare. The bytes are 8-byte aligned. Other nodes may write to them between runs, so their
+// content is arbitrary at the start of each run. Scratch panics with a [LimitError] when n
+// exceeds Limit; the engine returns it as the error of Prepare.
 func (c *Call) Scratch(n int) []byte {
 	if err := c.Afford(n); err != nil {
 		panic(err)
 	}
 	var b []byte
-	if c.rooms != nil && c.rooms.open {
-		b = c.rooms.take(n)
+	if c.workspace != nil && c.workspace.open {
+		b = c.workspace.alloc(n)
 	} else {
 		b = tensor.New(tensor.Uint8, n).Data
 	}
@@ -279,15 +289,16 @@ func ScratchOf[T tensor.Number](c *Call, n int) []T {
 	return tensor.Of[T](&tensor.Tensor{Data: c.Scratch(n * int(unsafe.Sizeof(z)))})
 }
 
-// farBytes is more than caches of the third level usually hold for one thread.
-const farBytes = 64 << 20
+// cacheBytes is more than a last-level cache usually holds for one thread.
+const cacheBytes = 64 << 20
 
-// Far tells whether the constants of the model are so large together that each run reads them from memory.
-func (c *Call) Far() bool {
+// ConstantsExceedCache reports whether the model's constants are so large in total that every run
+// reads them from memory.
+func (c *Call) ConstantsExceedCache() bool {
 	if c.Model == nil {
 		return false
 	}
-	return kept(c, "constants", func() int {
+	return oncePerSession(c, "constants", func() int {
 		sum := 0
 		for _, g := range c.Model.Graphs {
 			for _, v := range g.Values {
@@ -297,11 +308,12 @@ func (c *Call) Far() bool {
 			}
 		}
 		return sum
-	}) > farBytes
+	}) > cacheBytes
 }
 
-// kept is what made makes, once for a session.
-func kept[T any](c *Call, key string, made func() T) T {
+// oncePerSession returns the value under the key in the session's state, computed by made on
+// first use.
+func oncePerSession[T any](c *Call, key string, made func() T) T {
 	if c.Env == nil {
 		return made()
 	}
@@ -313,32 +325,35 @@ func kept[T any](c *Call, key string, made func() T) T {
 	return x
 }
 
-// Packed notes, in Prepare, that Run does not read the constant input i of its call: Prepare has kept what it
-// needs of it.
+// Packed records, in Prepare, that Run does not read the constant input i: Prepare has kept what
+// it needs of it.
 func (c *Call) Packed(i int) { c.packed = append(c.packed, i) }
 
-// Copied is [Call.Packed] where Prepare has kept nothing of the input's memory either: something else may be written there.
+// Copied is [Call.Packed] for inputs of whose memory Prepare has kept no part either: the memory
+// may be reused.
 func (c *Call) Copied(i int) { c.Packed(i); c.copied = append(c.copied, i) }
 
-// IsCopied reports whether [Call.Copied] has noted input i.
+// IsCopied reports whether [Call.Copied] was called for input i.
 func (c *Call) IsCopied(i int) bool { return slices.Contains(c.copied, i) }
 
-// IsPacked reports whether [Call.Packed] has noted input i.
+// IsPacked reports whether [Call.Packed] was called for input i.
 func (c *Call) IsPacked(i int) bool { return slices.Contains(c.packed, i) }
 
-// Piece notes, in Prepare, what Run copies from an input to an output. The planner may lay the output so that the bytes are in
-// their place already: Run has to find out whether they are, and leaves them as they are then.
-func (c *Call) Piece(p Piece) {
-	if c.rooms != nil && c.rooms.open {
-		c.pieces = append(c.pieces, p)
+// NoteCopy records, in Prepare, which bytes Run copies from an input to an output. The planner
+// may then place the output so that the bytes already are at their destination. Run has to check
+// for that and skip the copy.
+func (c *Call) NoteCopy(p CopyRange) {
+	if c.workspace != nil && c.workspace.open {
+		c.copyRanges = append(c.copyRanges, p)
 	}
 }
 
-// Pieces lists what [Call.Piece] has noted.
-func (c *Call) Pieces() []Piece { return c.pieces }
+// CopyRanges lists the ranges recorded by [Call.NoteCopy].
+func (c *Call) CopyRanges() []CopyRange { return c.copyRanges }
 
-// Share gives what is made of the constant input i of a call, in Prepare, in a form: once for all nodes of a session that read the constant
-// so, as those of an unrolled loop do, whose weights would else be in memory once a turn.
+// Share returns, in Prepare, the result of made, a form of the constant input i. All nodes of a
+// session that read the constant in this form share one result. An unrolled loop would otherwise
+// hold its weights once per iteration.
 func Share[T any](c *Call, i int, form string, made func() T) T {
 	if c.Graph == nil || c.Env == nil {
 		return made()
@@ -348,12 +363,13 @@ func Share[T any](c *Call, i int, form string, made func() T) T {
 	if v.Const == nil || v.Variable || id >= len(readers) || readers[id] < 2 {
 		return made()
 	}
-	return kept(c, fmt.Sprintf("%p %s", v.Const, form), made)
+	return oncePerSession(c, fmt.Sprintf("%p %s", v.Const, form), made)
 }
 
-// readers counts how many inputs of the file's nodes each value of the graph is, once for a session; plans may add values behind those.
+// readers returns, by value of the graph, how many inputs of the file's nodes refer to it. It is
+// computed once per session. Plans may add values after those of the file.
 func (c *Call) readers() []int {
-	return kept(c, fmt.Sprintf("%p readers", c.Graph), func() []int {
+	return oncePerSession(c, fmt.Sprintf("%p readers", c.Graph), func() []int {
 		n := make([]int, len(c.Graph.Values))
 		for _, node := range c.Graph.Nodes {
 			for _, id := range node.Inputs {
@@ -366,18 +382,19 @@ func (c *Call) readers() []int {
 	})
 }
 
-// LimitError tells that a model asks for more memory than it may have.
+// LimitError reports that a model requests more memory than the limit allows.
 type LimitError struct{ Want, Limit int }
 
-// Error gives both sizes, in MiB or from 1 GiB on in GiB.
+// Error states both sizes in MiB, from 1 GiB on in GiB.
 func (e *LimitError) Error() string {
-	// What is beyond a limit looks like it: it is rounded up to a tenth of a unit.
+	// Round up to a tenth of a unit so that a size above the limit does not print as the limit
+	// itself.
 	up := func(v float64) float64 { return math.Ceil(v*10) / 10 }
 	same := func(v float64) float64 { return v }
 	return fmt.Sprintf("needs %s of memory, the limit is %s", binary(e.Want, up), binary(e.Limit, same))
 }
 
-// binary is a size with a unit.
+// binary formats a size with its unit.
 func binary(n int, round func(float64) float64) string {
 	if n < 1<<30 {
 		return fmt.Sprintf("%.1f MiB", round(float64(n)/(1<<20)))
@@ -385,13 +402,13 @@ func binary(n int, round func(float64) float64) string {
 	return fmt.Sprintf("%.1f GiB", round(float64(n)/(1<<30)))
 }
 
-// LoopError tells that a loop was taken for endless.
+// LoopError reports that a loop was considered endless.
 type LoopError struct {
 	Limit time.Duration
-	Calls bool // not a loop, but graphs that call each other
+	Calls bool // graphs that call each other, not a loop
 }
 
-// Error says how long the loop may run.
+// Error states the time limit of loops.
 func (e *LoopError) Error() string {
 	if e.Calls {
 		return fmt.Sprintf("the graphs that it calls, more than a million times, had not ended after %v, which is the limit for loops without a known end", e.Limit)
@@ -399,20 +416,20 @@ func (e *LoopError) Error() string {
 	return fmt.Sprintf("its loop had not ended after %v, which is the limit for loops without a known end", e.Limit)
 }
 
-// WorkError tells that a constant takes more work than it may.
+// WorkError reports that a constant needs more operations to compute than the limit allows.
 type WorkError struct{ Want, Limit int64 }
 
-// Error gives both in thousand millions of operations.
+// Error states both numbers in thousand millions of operations.
 func (e *WorkError) Error() string {
 	return fmt.Sprintf("this constant takes %.0f thousand million operations to compute, the limit is %.0f", float64(e.Want)/1e9, float64(e.Limit)/1e9)
 }
 
-// MaxText bounds the elements of one tensor of strings, in bytes. Models hold words
-// and identifiers, not libraries.
+// MaxText bounds the elements of one string tensor, in bytes. Models hold words and identifiers,
+// not libraries.
 const MaxText = 128 << 20
 
-// AffordText fails with a [LimitError] when strings of n bytes together are more than
-// a tensor may have.
+// AffordText fails with a [LimitError] when n bytes of strings in total exceed the limit of a
+// tensor.
 func (c *Call) AffordText(n int) error {
 	limit := MaxText
 	if c.Limit > 0 {
@@ -424,7 +441,7 @@ func (c *Call) AffordText(n int) error {
 	return nil
 }
 
-// Afford fails with a [LimitError] when n bytes are beyond Limit.
+// Afford fails with a [LimitError] when n bytes exceed Limit.
 func (c *Call) Afford(n int) error {
 	if c.Limit > 0 && n > c.Limit {
 		return &LimitError{Want: n, Limit: c.Limit}
@@ -432,8 +449,7 @@ func (c *Call) Afford(n int) error {
 	return nil
 }
 
-// AffordTensor checks a shape as [tensor.CheckShape] does and its memory against
-// Limit.
+// AffordTensor checks a shape like [tensor.CheckShape] and its memory against Limit.
 func (c *Call) AffordTensor(t tensor.Type, shape []int) error {
 	n, err := tensor.CheckShape(t, shape)
 	if err != nil {
@@ -445,7 +461,7 @@ func (c *Call) AffordTensor(t tensor.Type, shape []int) error {
 	return c.Afford(t.Bytes(n))
 }
 
-// ScratchBytes is the sum of what Scratch has given out.
+// ScratchBytes is the sum of all sizes that Scratch has reserved.
 func (c *Call) ScratchBytes() int {
 	n := 0
 	for _, s := range c.scratch {
@@ -467,8 +483,8 @@ func (c *Call) NeedInputs(n int) error {
 	return nil
 }
 
-// Ints reads a known integer tensor of type int32 or int64 (or narrower) as
-// ints. It returns [ErrDynamic] when the elements are not known.
+// Ints reads a known integer tensor (int32, int64 or fewer bits) as ints. It returns [ErrDynamic]
+// when the elements are not known.
 func Ints(x *tensor.Tensor) ([]int, error) {
 	if err := knownInts(x); err != nil {
 		return nil, err
@@ -482,7 +498,8 @@ func Ints(x *tensor.Tensor) ([]int, error) {
 	return out, nil
 }
 
-// ReadInts is [Ints] into memory for as many as the tensor has, in a run that must not allocate.
+// ReadInts is [Ints] into caller-provided memory of the tensor's length, for runs that must not
+// allocate.
 func ReadInts(dst []int64, x *tensor.Tensor) error {
 	if err := knownInts(x); err != nil {
 		return err
@@ -491,7 +508,7 @@ func ReadInts(dst []int64, x *tensor.Tensor) error {
 	return nil
 }
 
-// knownInts fails for what is no known integer tensor.
+// knownInts fails unless x is an integer tensor with known elements.
 func knownInts(x *tensor.Tensor) error {
 	switch {
 	case x == nil:

@@ -36,7 +36,7 @@ func TestErrorTexts(t *testing.T) {
 			t.Errorf("%q, want %q, wraps %v", tt.err, tt.want, tt.is)
 		}
 	}
-	// What is unknown is unsupported too, and not the other way round.
+	// Unknown implies unsupported, but not the other way round.
 	if !errors.Is(op.Unknown(1), op.ErrUnsupported) || errors.Is(op.Unsupported("x"), op.ErrUnknown) {
 		t.Error("unknown and unsupported")
 	}
@@ -95,7 +95,7 @@ func TestConst(t *testing.T) {
 	}
 }
 
-// TestLimits asks for as much as there may be and a byte more.
+// TestLimits requests exactly the limit and one byte more.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	c := &op.Call{Limit: 64, Out: []*tensor.Tensor{{Quant: &tensor.Quant{}}}}
@@ -211,7 +211,8 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestFind takes the definition with the highest version that holds, and of equal ones the last.
+// TestFind finds the definition with the highest matching version and, among equal ones, the
+// last.
 func TestFind(t *testing.T) {
 	t.Parallel()
 	def := func(domain, name string, since, until int, doc string) op.Def {
@@ -258,7 +259,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestRegistrySchemas asks several tables: the first that has something to say.
+// TestRegistrySchemas looks up several tables: the first one that has the operator decides.
 func TestRegistrySchemas(t *testing.T) {
 	t.Parallel()
 	parse := func(text string) *op.Schemas {
@@ -298,7 +299,8 @@ func TestRegistrySchemas(t *testing.T) {
 	}
 }
 
-// TestSchemaOutputs derives types from one type, from a variable, from the attribute "to".
+// TestSchemaOutputs derives types from a single type, from a variable and from the attribute
+// "to".
 func TestSchemaOutputs(t *testing.T) {
 	t.Parallel()
 	s, err := op.ParseSchemas(`
@@ -324,7 +326,7 @@ Two 1: x:int16 -> y:int16
 		want []tensor.Type
 	}{
 		{"One", 0, of(tensor.Int8), []tensor.Type{tensor.Float16, none}},
-		{"One", 0, of(tensor.Int16), []tensor.Type{none, none}}, // what does not fit says nothing
+		{"One", 0, of(tensor.Int16), []tensor.Type{none, none}}, // a mismatch determines no types
 		{"Var", 0, of(tensor.Float64, tensor.Int64), []tensor.Type{none, none}},
 		{"Cast", 3, of(tensor.Float32), []tensor.Type{tensor.Int8}},
 		{"Cast", 4, of(tensor.Float32), []tensor.Type{none}},
@@ -338,7 +340,7 @@ Two 1: x:int16 -> y:int16
 		if tt.to != 0 {
 			n.Attrs["to"] = tt.to
 		}
-		if tt.op == "Var" { // T has no types of its own: the table is wrong
+		if tt.op == "Var" { // T has no types: the table is wrong
 			if err := s.Validate(); err == nil {
 				t.Error("a variable without types passes")
 			}
@@ -353,7 +355,7 @@ Two 1: x:int16 -> y:int16
 	}
 }
 
-// TestSchemaKinds takes each kind of attribute and no other.
+// TestSchemaKinds accepts each kind of attribute and rejects all others.
 func TestSchemaKinds(t *testing.T) {
 	t.Parallel()
 	values := map[string]any{
@@ -385,7 +387,7 @@ func TestSchemaKinds(t *testing.T) {
 	}
 }
 
-// TestSchemaTexts lists types in errors: two with "or", more than eight cut.
+// TestSchemaTexts formats types in errors: two with "or", more than eight truncated.
 func TestSchemaTexts(t *testing.T) {
 	t.Parallel()
 	s, err := op.ParseSchemas(`[]
@@ -416,7 +418,7 @@ Forms 1: x:int16* ->
 	check("Forms", many, "(bool, bool, bool, bool, bool, bool, bool, bool, and 2 more) -> ()")
 	check("Forms", many[:8], "(bool, bool, bool, bool, bool, bool, bool, bool) -> ()")
 	check("Forms", []*tensor.Tensor{{Type: tensor.Bool}, {}}, "(bool, any) -> ()")
-	// A value without a type may have any.
+	// A value without a type matches any.
 	if err := s.Check(&graph.Node{Op: "Two", Version: 1}, []*tensor.Tensor{{}}, nil); err != nil {
 		t.Error(err)
 	}
@@ -443,7 +445,7 @@ func TestSchemaLines(t *testing.T) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
-	// An optional takes a sequence: what it may hold stands for one that holds it.
+	// An optional accepts a sequence, which stands for an optional that holds it.
 	s, err := op.ParseSchemas("[]\nA 1: x:optional -> \nB 1: x:sequence -> ", op.Malformed)
 	if err != nil {
 		t.Fatal(err)

@@ -9,21 +9,21 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// Registry finds definitions.
+// Registry maps operators to their definitions.
 type Registry struct {
-	parts []*part
-	// Schemas are what the operators of the formats take, see [Registry.Check].
+	parts []*registryPart
+	// Schemas are the operator tables of the formats, see [Registry.Check].
 	Schemas []*Schemas
-	// Widen makes the second stage of an operator on float32 convert what it is given, and asked for, in halves.
-	// Nil where there is no such stage.
+	// Widen wraps Prepare of a float32 operator so that it converts float16 inputs and outputs.
+	// Nil if no such wrapper is registered.
 	Widen func(prepare func(*Call) (Run, error)) func(*Call) (Run, error)
 }
 
-// Check tells what is wrong with a node's inputs, outputs and attributes by the tables
-// of the formats, see [Schemas.Check]. Nodes of operators that no table has pass. A file has
-// no attribute that only plans give.
+// Check validates a node's inputs, outputs and attributes against the tables of the formats, see
+// [Schemas.Check]. Nodes of operators that are in no table pass. A node of a file must not have
+// an attribute that only planning passes set.
 func (r *Registry) Check(n *graph.Node, in, out []*tensor.Tensor) error {
-	if err := notOwn(n); err != nil {
+	if err := refusePlanAttrs(n); err != nil {
 		return err
 	}
 	for _, s := range r.Schemas {
@@ -34,8 +34,8 @@ func (r *Registry) Check(n *graph.Node, in, out []*tensor.Tensor) error {
 	return nil
 }
 
-// OutputTypes gives the types of a node's outputs as far as they follow from those of
-// its inputs alone, see [Schemas.Outputs].
+// OutputTypes returns the types of a node's outputs as far as they follow from the types of its
+// inputs alone, see [Schemas.Outputs].
 func (r *Registry) OutputTypes(n *graph.Node, in []*tensor.Tensor) []tensor.Type {
 	for _, s := range r.Schemas {
 		if s.Has(n.Domain, n.Op, n.Version) {
@@ -45,8 +45,7 @@ func (r *Registry) OutputTypes(n *graph.Node, in []*tensor.Tensor) []tensor.Type
 	return make([]tensor.Type, len(n.Outputs))
 }
 
-// UnknownAttributes lists a node's attributes that the tables do not have for its
-// operator.
+// UnknownAttributes lists a node's attributes that the tables do not have for its operator.
 func (r *Registry) UnknownAttributes(n *graph.Node) []string {
 	for _, s := range r.Schemas {
 		if u := s.Unknown(n); len(u) > 0 {
@@ -56,7 +55,8 @@ func (r *Registry) UnknownAttributes(n *graph.Node) []string {
 	return nil
 }
 
-// OptionalOutput tells whether the tables let a node of this operator leave output i out, whatever its types are.
+// OptionalOutput reports whether the tables allow a node of this operator to omit output i,
+// regardless of its types.
 func (r *Registry) OptionalOutput(n *graph.Node, i int) bool {
 	for _, s := range r.Schemas {
 		if s.Has(n.Domain, n.Op, n.Version) {
@@ -66,27 +66,29 @@ func (r *Registry) OptionalOutput(n *graph.Node, i int) bool {
 	return false
 }
 
-// part is some definitions of a registry.
-type part struct {
-	holds func(domain string) bool // whether it has definitions of a domain, nil for any
-	lists []func() []Def           // each makes its own once
+// registryPart is a group of a registry's definitions.
+type registryPart struct {
+	holds func(domain string) bool // reports whether it defines a domain; nil: any
+	lists []func() []Def           // each builds its definitions once
 
 	mu   sync.Mutex
-	defs map[[2]string][]*Def // those looked for, by domain and name, highest Since first
+	defs map[[2]string][]*Def // those looked up, by domain and name, highest Since first
 }
 
-// NewRegistry makes a registry of the given lists. A later definition with the
-// same domain, name and Since replaces an earlier one.
+// NewRegistry makes a registry of the given lists. A later definition with the same domain, name
+// and Since replaces an earlier one.
 func NewRegistry(lists ...[]Def) *Registry {
 	r := &Registry{}
-	r.Later(nil, func() []Def { return slices.Concat(lists...) })
+	r.AddLazy(nil, func() []Def { return slices.Concat(lists...) })
 	return r
 }
 
-// Later adds definitions of domains that the registry has none of; holds tells which domains these are, nil stands for all. There are many,
-// and a model has few operators: a list is made when one is looked for that no list before it has. All definitions of an operator are in one list.
-func (r *Registry) Later(holds func(domain string) bool, lists ...func() []Def) {
-	p := &part{holds: holds, defs: map[[2]string][]*Def{}}
+// AddLazy adds definitions of domains that the registry does not have yet. holds reports which
+// domains these are; nil stands for all. A list is built only when an operator is looked up that
+// no earlier list has, because models use few of the many operators. All definitions of an
+// operator must be in one list.
+func (r *Registry) AddLazy(holds func(domain string) bool, lists ...func() []Def) {
+	p := &registryPart{holds: holds, defs: map[[2]string][]*Def{}}
 	for _, l := range lists {
 		p.lists = append(p.lists, sync.OnceValue(l))
 	}
@@ -94,7 +96,7 @@ func (r *Registry) Later(holds func(domain string) bool, lists ...func() []Def) 
 }
 
 // find returns the definitions of an operator, highest Since first.
-func (p *part) find(domain, name string) []*Def {
+func (p *registryPart) find(domain, name string) []*Def {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	k := [2]string{domain, name}
@@ -117,7 +119,7 @@ func (p *part) find(domain, name string) []*Def {
 	return have
 }
 
-// insert puts a definition in its place, or in that of one with the same Since.
+// insert inserts a definition in order, or replaces the one with the same Since.
 func insert(have []*Def, d *Def) []*Def {
 	j, same := slices.BinarySearchFunc(have, d, func(e, d *Def) int { return cmp.Compare(d.Since, e.Since) })
 	if same {
@@ -127,7 +129,7 @@ func insert(have []*Def, d *Def) []*Def {
 	return slices.Insert(have, j, d)
 }
 
-// Find returns the definition for an operator at a version, nil if there is none.
+// Find returns the definition of an operator at a version, nil if it is absent.
 func (r *Registry) Find(domain, name string, version int) *Def {
 	for _, p := range r.parts {
 		if p.holds != nil && !p.holds(domain) {

@@ -13,14 +13,14 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// ErrMalformed is wrapped where a node breaks a rule of its format that holds for any
-// input: element types, required inputs, attributes. No runtime takes such a model.
+// ErrMalformed is wrapped where a node breaks a rule of its format that holds for any input:
+// element types, required inputs, attributes. No runtime accepts such a model.
 var ErrMalformed = errors.New("malformed")
 
-// MalformedError says which rule a node breaks.
+// MalformedError describes the rule that a node breaks.
 type MalformedError struct{ Detail string }
 
-// Error says what is wrong.
+// Error returns the detail.
 func (e *MalformedError) Error() string { return e.Detail }
 
 // Unwrap returns [ErrMalformed].
@@ -31,38 +31,38 @@ func Malformed(format string, args ...any) error {
 	return &MalformedError{fmt.Sprintf(format, args...)}
 }
 
-// Schemas is a table of what operators of a format take: element types of inputs and
-// outputs, which of them are the same type, which may be absent, and attributes.
+// Schemas is a table of a format's operator signatures: element types of inputs and outputs,
+// which of them must be equal, which are optional, and attributes.
 type Schemas struct {
-	// Elem gives the type that an attribute "to" names by a number; may be nil.
+	// Elem returns the type that the number in an attribute "to" stands for; may be nil.
 	Elem func(int64) tensor.Type
-	// refuse makes the error for a node that does not fit.
+	// refuse makes the error for a node that does not match.
 	refuse func(format string, args ...any) error
-	holds  func(domain string) bool // whether the table has operators of a domain, nil for any
+	holds  func(domain string) bool // reports whether the table has a domain; nil: any
 	text   string
 
-	once     sync.Once // divides text
+	once     sync.Once // guards splitText
 	sets     []tableLine
 	lines    []tableLine
 	sections []section
 
 	mu     sync.Mutex
-	parsed map[schemaKey]*schema // what was asked for
+	parsed map[schemaKey]*schema // schemas that were looked up
 }
 
-// tableLine is a line of a table with its number, from 1.
+// tableLine is a line of a table with its number, counted from 1.
 type tableLine struct {
 	at   int
 	text string
 }
 
-// section is the lines from one on, up to those of the next section.
+// section is a range of lines, from first up to the first line of the next section.
 type section struct {
 	domain string
 	first  int
 }
 
-// schemaLine is a form of an operator: what stands behind the colon.
+// schemaLine is a form of an operator: its version and the text after the colon.
 type schemaLine struct {
 	since int
 	text  string
@@ -73,30 +73,31 @@ type schemaKey struct {
 	version      int
 }
 
-// schema is what one operator takes since one version: any of its forms.
+// schema is the signature of one operator since one version: a node must match any of its forms.
 type schema struct {
 	forms []form
 	attrs map[string]attrRule
-	names []string // of attrs, in order
-	// listed tells that the table lists the attributes.
+	names []string // of attrs, sorted
+	// listed says that the table lists the attributes.
 	listed bool
 }
 
 type form struct{ in, out []param }
 
-// param is an input or output, or a row of them.
+// param is an input or output, or a variadic list of them.
 type param struct {
 	name  string
 	types typeSet
-	// variable is the number of what all parameters of the same type share, from 1, 0 for none.
+	// variable is the number, from 1, of the type variable that this parameter shares with
+	// others, 0 for none.
 	variable int
 	optional bool
-	// variadic ones stand for any number of entries.
+	// variadic parameters stand for any number of entries.
 	variadic bool
-	mixed    bool // of variadic ones: each entry has a type of its own
+	mixed    bool // variadic: entries may have different types
 }
 
-// variable is one of a form: its number, from 1, and its types.
+// variable is a type variable of a form: its number, from 1, and its types.
 type variable struct {
 	at    int
 	types typeSet
@@ -112,7 +113,7 @@ type typeSet uint64
 
 func (s typeSet) has(t tensor.Type) bool { return s>>t&1 != 0 }
 
-// String lists the types; a long list is cut.
+// String lists the types, at most eight of them.
 func (s typeSet) String() string {
 	var names []string
 	n := bits.OnesCount64(uint64(s))
@@ -130,39 +131,40 @@ func (s typeSet) String() string {
 	return strings.Join(names, "")
 }
 
-// ParseSchemas reads a table, and takes refuse to make the error for a node that does
-// not fit it: [Malformed] where the format itself has the rules, [Unsupported] where
-// they are those of its kernels. Lines are comments (#), sets of types
+// ParseSchemas parses a table. refuse makes the error for a node that does not match it:
+// [Malformed] where the format itself has the rules, [Unsupported] where the runtime's kernels
+// have them. Lines are comments (#), sets of types
 //
 //	@real = float32|float64
 //
-// domains in brackets, for the lines after them, and forms of operators with the
-// version since which they hold:
+// domains in brackets, which hold for the lines after them, and forms of operators with the
+// version since which they are valid:
 //
 //	Conv 11: X:T, W:T, B:T? -> Y:T; T = real # group:i kernel_shape:I axis:i!
 //
-// A set is made of types and of sets above it. A parameter has a name (or none), a colon, and a set, types joined by bars, or a
-// variable that stands for the same type everywhere in the form. An ending says that it
-// may be absent (?) or that any number (*) or at least one (+) may take its place, of
-// types of their own with ~ behind that. Attributes have a kind each, with ! where they
-// are required. Lines of the same operator and version are forms of which any one
-// must fit.
+// A set consists of types and of sets defined above it. A parameter has an optional name, a
+// colon, and a set, types joined by bars, or a variable that stands for the same type everywhere
+// in the form. A suffix says that it is optional (?) or stands for any number (*) or at least one
+// (+) of entries, which may have different types with ~ after the suffix. Each attribute has a
+// kind, followed by ! if it is required. Lines of the same operator and version are alternative
+// forms; any one of them must match.
 func ParseSchemas(text string, refuse func(format string, args ...any) error) (*Schemas, error) {
 	s := &Schemas{refuse: refuse, text: text}
-	if err := s.check(); err != nil {
+	if err := s.checkTable(); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-// LateSchemas is ParseSchemas for a table of the program, where a line is read when its operator is first asked for; holds tells the
-// domains that the table has. Nothing else looks for faults in it: see [Schemas.Validate].
-func LateSchemas(text string, holds func(domain string) bool, refuse func(format string, args ...any) error) *Schemas {
+// LazySchemas is ParseSchemas for a table of the program itself. A line is parsed when its
+// operator is first looked up. holds reports the domains that the table has. Only
+// [Schemas.Validate] detects errors in the table.
+func LazySchemas(text string, holds func(domain string) bool, refuse func(format string, args ...any) error) *Schemas {
 	return &Schemas{refuse: refuse, text: text, holds: holds}
 }
 
-// divide finds the lines of the text.
-func (s *Schemas) divide() {
+// splitText splits the text into lines and sections.
+func (s *Schemas) splitText() {
 	s.once.Do(func() {
 		at := 0
 		for line := range strings.Lines(s.text) {
@@ -185,8 +187,8 @@ func (s *Schemas) divide() {
 	})
 }
 
-// of is the lines of a section.
-func (s *Schemas) of(section int) []tableLine {
+// linesOf returns the lines of a section.
+func (s *Schemas) linesOf(section int) []tableLine {
 	end := len(s.lines)
 	if section+1 < len(s.sections) {
 		end = s.sections[section+1].first
@@ -194,7 +196,7 @@ func (s *Schemas) of(section int) []tableLine {
 	return s.lines[s.sections[section].first:end]
 }
 
-// form divides a line.
+// form splits a line into name, version and body.
 func (l tableLine) form() (name string, f schemaLine, err error) {
 	head, body, _ := strings.Cut(l.text, ":")
 	name, since, _ := strings.Cut(head, " ")
@@ -205,11 +207,11 @@ func (l tableLine) form() (name string, f schemaLine, err error) {
 	return name, schemaLine{v, body}, nil
 }
 
-// set reads types joined by bars, and the first known sets.
-func (s *Schemas) set(text string, known int) (typeSet, error) {
+// parseSet parses types joined by bars. It resolves names among the first known sets.
+func (s *Schemas) parseSet(text string, known int) (typeSet, error) {
 	var set typeSet
 	for name := range strings.SplitSeq(text, "|") {
-		more, found, err := s.named(name, known)
+		more, found, err := s.findSet(name, known)
 		if err != nil {
 			return 0, err
 		}
@@ -225,23 +227,23 @@ func (s *Schemas) set(text string, known int) (typeSet, error) {
 	return set, nil
 }
 
-// named reads a set of the first known ones by its name.
-func (s *Schemas) named(name string, known int) (set typeSet, found bool, err error) {
+// findSet parses a set by name, among the first known ones.
+func (s *Schemas) findSet(name string, known int) (set typeSet, found bool, err error) {
 	for i := known - 1; i >= 0; i-- {
 		if n, types, _ := strings.Cut(s.sets[i].text, "="); strings.TrimSpace(n) == name {
-			set, err = s.set(strings.TrimSpace(types), i)
+			set, err = s.parseSet(strings.TrimSpace(types), i)
 			return set, true, err
 		}
 	}
 	return 0, false, nil
 }
 
-// check reads every set, and the version of every line.
-func (s *Schemas) check() error {
-	s.divide()
+// checkTable parses every set and the version of every line.
+func (s *Schemas) checkTable() error {
+	s.splitText()
 	for i, l := range s.sets {
 		_, types, _ := strings.Cut(l.text, "=")
-		if _, err := s.set(strings.TrimSpace(types), i); err != nil {
+		if _, err := s.parseSet(strings.TrimSpace(types), i); err != nil {
 			return fmt.Errorf("line %d: %w", l.at, err)
 		}
 	}
@@ -255,11 +257,11 @@ func (s *Schemas) check() error {
 
 // Validate parses every line.
 func (s *Schemas) Validate() error {
-	if err := s.check(); err != nil {
+	if err := s.checkTable(); err != nil {
 		return err
 	}
 	for i, section := range s.sections {
-		for _, l := range s.of(i) {
+		for _, l := range s.linesOf(i) {
 			name, f, _ := l.form()
 			if s.holds != nil && !s.holds(section.domain) {
 				return fmt.Errorf("%s %s: nobody asks for the domain here", section.domain, name)
@@ -277,13 +279,13 @@ func (s *Schemas) Has(domain, name string, version int) bool {
 	return s.find(domain, name, version) != nil
 }
 
-// find returns the schema that holds for an operator at a version, nil for none. Some
-// files use an operator in older versions than its first: they mean that one.
+// find returns the schema that is valid for an operator at a version, nil if the table does not
+// have it. Some files use an operator at versions before its first one: they get the first.
 func (s *Schemas) find(domain, name string, version int) *schema {
 	if s.holds != nil && !s.holds(domain) {
 		return nil
 	}
-	s.divide()
+	s.splitText()
 	k := schemaKey{domain, name, version}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -295,11 +297,11 @@ func (s *Schemas) find(domain, name string, version int) *schema {
 		if section.domain != domain {
 			continue
 		}
-		for _, l := range s.of(i) {
+		for _, l := range s.linesOf(i) {
 			if rest, ok := strings.CutPrefix(l.text, name); !ok || rest == "" || rest[0] != ' ' && rest[0] != ':' {
 				continue
 			}
-			if _, f, err := l.form(); err == nil { // the table is tested: see Validate
+			if _, f, err := l.form(); err == nil { // tests check the table, see Validate
 				forms = append(forms, f)
 			}
 		}
@@ -332,7 +334,7 @@ func (s *Schemas) parse(lines []schemaLine, since int) (*schema, error) {
 		vars := map[string]variable{}
 		for i, p := range parts[1:] {
 			name, types, _ := strings.Cut(p, "=")
-			set, err := s.set(strings.TrimSpace(types), len(s.sets))
+			set, err := s.parseSet(strings.TrimSpace(types), len(s.sets))
 			if err != nil {
 				return nil, err
 			}
@@ -344,10 +346,10 @@ func (s *Schemas) parse(lines []schemaLine, since int) (*schema, error) {
 		}
 		var f form
 		var err error
-		if f.in, err = s.params(in, vars); err != nil {
+		if f.in, err = s.parseParams(in, vars); err != nil {
 			return nil, err
 		}
-		if f.out, err = s.params(out, vars); err != nil {
+		if f.out, err = s.parseParams(out, vars); err != nil {
 			return nil, err
 		}
 		x.forms = append(x.forms, f)
@@ -364,7 +366,7 @@ func (s *Schemas) parse(lines []schemaLine, since int) (*schema, error) {
 	return x, nil
 }
 
-func (s *Schemas) params(text string, vars map[string]variable) ([]param, error) {
+func (s *Schemas) parseParams(text string, vars map[string]variable) ([]param, error) {
 	var out []param
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
@@ -388,7 +390,7 @@ func (s *Schemas) params(text string, vars map[string]variable) ([]param, error)
 		if v, ok := vars[one]; ok {
 			p.types, p.variable = v.types, v.at
 		} else {
-			set, err := s.set(one, len(s.sets))
+			set, err := s.parseSet(one, len(s.sets))
 			if err != nil {
 				return nil, err
 			}
@@ -404,9 +406,9 @@ func (s *Schemas) params(text string, vars map[string]variable) ([]param, error)
 	return out, nil
 }
 
-// Check tells what is wrong with a node's inputs, outputs and attributes, whatever
-// their elements are: nil where it fits or where the table does not know the operator.
-// Absent entries are nil; one without a type may have any.
+// Check validates a node's inputs, outputs and attributes regardless of element values. It
+// returns nil when they match or when the table does not know the operator. Absent entries are
+// nil; one without a type matches any.
 func (s *Schemas) Check(n *graph.Node, in, out []*tensor.Tensor) error {
 	x := s.find(n.Domain, n.Op, n.Version)
 	if x == nil {
@@ -430,10 +432,10 @@ func (s *Schemas) Check(n *graph.Node, in, out []*tensor.Tensor) error {
 	if !fits {
 		return s.refuse("%s -> %s", listTypes(in), listTypes(out))
 	}
-	return s.attributes(x, n)
+	return s.checkAttributes(x, n)
 }
 
-func (s *Schemas) attributes(x *schema, n *graph.Node) error {
+func (s *Schemas) checkAttributes(x *schema, n *graph.Node) error {
 	for _, name := range x.names {
 		rule := x.attrs[name]
 		a, ok := n.Attrs[name]
@@ -456,7 +458,7 @@ func sortedNames[V any](m map[string]V) []string {
 	return out
 }
 
-// optionalOutput tells whether output i may be absent in every form of an operator.
+// optionalOutput reports whether output i may be absent in every form of an operator.
 func (s *Schemas) optionalOutput(n *graph.Node, i int) bool {
 	x := s.find(n.Domain, n.Op, n.Version)
 	return x != nil && !slices.ContainsFunc(x.forms, func(f form) bool {
@@ -515,7 +517,7 @@ func (r attrRule) fits(a any) bool {
 	return ok
 }
 
-// listTypes writes "(float32, int8)".
+// listTypes formats types as "(float32, int8)".
 func listTypes(ts []*tensor.Tensor) string {
 	var names []string
 	for i, t := range ts {
@@ -534,8 +536,8 @@ func listTypes(ts []*tensor.Tensor) string {
 	return "(" + strings.Join(names, ", ") + ")"
 }
 
-// Outputs gives the types that a node's outputs have by those of its inputs, whatever
-// their shapes are; Invalid where they do not follow.
+// Outputs returns the types of a node's outputs as far as they follow from the types of its
+// inputs, regardless of shapes; Invalid where they do not follow.
 func (s *Schemas) Outputs(n *graph.Node, in []*tensor.Tensor) []tensor.Type {
 	out := make([]tensor.Type, len(n.Outputs))
 	x := s.find(n.Domain, n.Op, n.Version)
@@ -565,25 +567,26 @@ func (s *Schemas) Outputs(n *graph.Node, in []*tensor.Tensor) []tensor.Type {
 	return out
 }
 
-// bound is the type that stands for a variable, and which operand gave it; no type where nothing has.
-type bound struct {
+// binding is the type bound to a variable and the operand that bound it; no type while unbound.
+type binding struct {
 	t   tensor.Type
 	who operand
 }
 
-// maxVariables is how many variables a form may have, and one: param.variable counts from 1.
+// maxVariables is one more than the number of variables that a form may have: param.variable
+// counts from 1.
 const maxVariables = 9
 
-type bindings [maxVariables]bound
+type bindings [maxVariables]binding
 
-// operand is an input or an output of a node: what it is, its position and its name.
+// operand is an input or an output of a node: its kind, position and name.
 type operand struct {
 	what string
 	i    int
 	name string
 }
 
-// String is as messages name the operand.
+// String formats the operand for error messages.
 func (o operand) String() string {
 	if o.name == "" {
 		return fmt.Sprintf("%s %d", o.what, o.i)
@@ -624,15 +627,16 @@ func match(what string, ps []param, ts []*tensor.Tensor, vars *bindings) error {
 	return nil
 }
 
-// otherType says that an operand has a type that a form does not take. Its text is made when it is asked for: another form may fit.
-type otherType struct {
+// typeMismatch says that an operand has a type that a form does not allow. It formats its text
+// lazily because another form may match.
+type typeMismatch struct {
 	who  operand
 	got  tensor.Type
 	want typeSet
 }
 
-// Error says what is expected.
-func (e *otherType) Error() string {
+// Error states the type and the expected ones.
+func (e *typeMismatch) Error() string {
 	return fmt.Sprintf("%v is %v where %v is expected", e.who, e.got, e.want)
 }
 
@@ -645,8 +649,8 @@ func (p *param) match(who operand, t *tensor.Tensor, vars *bindings) error {
 	case t.Type == tensor.Invalid:
 		return nil
 	case !p.types.has(t.Type) && !(p.types.has(tensor.Optional) && t.Type == tensor.Sequence):
-		// What an optional may hold stands for one that holds it.
-		return &otherType{who, t.Type, p.types}
+		// A sequence is accepted as an optional that holds it.
+		return &typeMismatch{who, t.Type, p.types}
 	case p.variable == 0 || p.mixed:
 		return nil
 	}
@@ -654,6 +658,6 @@ func (p *param) match(who operand, t *tensor.Tensor, vars *bindings) error {
 	if b.t != tensor.Invalid && b.t != t.Type {
 		return fmt.Errorf("%v is %v and %v is %v where both must have one type", b.who, b.t, who, t.Type)
 	}
-	*b = bound{t.Type, who}
+	*b = binding{t.Type, who}
 	return nil
 }

@@ -34,7 +34,7 @@ func schemas(t *testing.T) *op.Schemas {
 	return s
 }
 
-// of makes values of types; Invalid stands for an absent one.
+// of makes values of the types; Invalid stands for an absent one.
 func of(types ...tensor.Type) []*tensor.Tensor {
 	var out []*tensor.Tensor
 	for _, y := range types {
@@ -57,7 +57,7 @@ func TestSchemasCheck(t *testing.T) {
 		version int
 		attrs   graph.Attrs
 		in, out []*tensor.Tensor
-		want    string // in the error, empty for none
+		want    string // expected in the error; empty: no error
 	}{
 		{"fits", "Join", 1, axis, of(f, f), of(f), ""},
 		{"optional input absent", "Join", 4, axis, of(f), of(f), ""},
@@ -92,7 +92,7 @@ func TestSchemasCheck(t *testing.T) {
 	}
 }
 
-// TestSchemasForms takes any form of an operator, and no mixture of two.
+// TestSchemasForms matches any one form of an operator, but no mixture of two.
 func TestSchemasForms(t *testing.T) {
 	t.Parallel()
 	s, n := schemas(t), &graph.Node{Domain: "lite", Op: "Conv", Version: 3}

@@ -37,7 +37,7 @@ var (
 	}
 )
 
-// source draws numbers for one case, which its seed names.
+// source draws the numbers of one case, which its seed identifies.
 type source struct{ *rand.Rand }
 
 func (r source) between(lo, hi int) int { return lo + r.IntN(hi-lo+1) }
@@ -53,8 +53,8 @@ func (r source) list(lo, hi, most int) []int {
 
 func pick[T any](r source, v []T) T { return v[r.IntN(len(v))] }
 
-// anyTensor draws a small tensor with small values, since those pass the first
-// checks most often.
+// anyTensor draws a small tensor with small values, because those pass the first checks most
+// often.
 func anyTensor(r source, known tensor.Type) *tensor.Tensor {
 	typ := known
 	if r.IntN(3) == 0 || typ == tensor.Invalid {
@@ -89,8 +89,8 @@ func anyTensor(r source, known tensor.Type) *tensor.Tensor {
 	return x
 }
 
-// TestHostile gives operators inputs and options that make no sense: they must
-// answer with an error or a result, never with a panic.
+// TestHostile gives operators invalid inputs and options: they must return an error or a result,
+// but never panic.
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	for _, defs := range [][]op.Def{litearray.Defs(), litecontrol.Defs(), litewise.Defs(), litesignal.Defs(), litestablehlo.Defs(), litevision.Defs()} {
@@ -162,7 +162,7 @@ func hostile(t *testing.T, seed uint64, d op.Def, defs []op.Def) {
 				t.Fatalf("seed %d: panic: %v\n%s", seed, e, debug.Stack())
 			}
 		}()
-		// Errors are as good as results here.
+		// Both errors and results are acceptable here.
 		_, _ = optest.Run(defs, n, in...)
 	}()
 	for i, x := range in {

@@ -1,8 +1,8 @@
-// Package operators gathers every operator that the engine has.
+// Package operators registers every operator of the engine.
 package operators
 
 import (
-	_ "embed" // the tables
+	_ "embed" // for the tables
 	"sync"
 
 	"github.com/opmeter/opmeter/internal/model/graph"
@@ -55,19 +55,19 @@ var tfliteSchema string
 //go:embed foreign.schema
 var foreignSchema string
 
-// schemas are the tables of what operators take, read once for all registries.
+// schemas are the operator tables, parsed once for all registries.
 var schemas = sync.OnceValue(func() []*op.Schemas {
-	o := op.LateSchemas(onnxSchema, others, op.Malformed)
+	o := op.LazySchemas(onnxSchema, others, op.Malformed)
 	o.Elem = onnx.ElemType
-	return []*op.Schemas{o, op.LateSchemas(tfliteSchema, lite, op.Unsupported), op.LateSchemas(foreignSchema, others, op.Unsupported)}
+	return []*op.Schemas{o, op.LazySchemas(tfliteSchema, lite, op.Unsupported), op.LazySchemas(foreignSchema, others, op.Unsupported)}
 })
 
-// lite tells the domains of TFLite from all others.
+// lite reports whether a domain belongs to TFLite.
 func lite(domain string) bool { return domain == graph.TFLite || domain == graph.TFLiteCustom }
 
 func others(domain string) bool { return !lite(domain) }
 
-// Definitions, those of the usual operators first, see [op.Registry.Later].
+// Definitions, those of the usual operators first, see [op.Registry.AddLazy].
 var (
 	liteLists = []func() []op.Def{
 		litematmul.Defs, liteconv.Defs, litepool.Defs, liteactivation.Defs, litearith.Defs, litequant.Defs, litearray.Defs, litereduce.Defs, litewise.Defs, literecurrent.Defs, litecontrol.Defs, litevision.Defs, litesignal.Defs, litestablehlo.Defs,
@@ -78,11 +78,11 @@ var (
 	}
 )
 
-// Registry returns all operators of all formats, with the tables of what they take.
+// Registry returns all operators of all formats, with their schema tables.
 func Registry() *op.Registry {
 	r := op.NewRegistry()
-	r.Later(lite, liteLists...)
-	r.Later(others, onnxLists...)
+	r.AddLazy(lite, liteLists...)
+	r.AddLazy(others, onnxLists...)
 	r.Schemas = schemas()
 	r.Widen = elem.Widen
 	return r

@@ -8,7 +8,7 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// TestTables reads every line of the tables and asks that each operator is in one.
+// TestTables parses every line of the tables and checks that each operator is in one.
 func TestTables(t *testing.T) {
 	t.Parallel()
 	r := Registry()
@@ -28,7 +28,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestLists asks that all definitions of an operator are in one list.
+// TestLists checks that all definitions of an operator are in one list.
 func TestLists(t *testing.T) {
 	t.Parallel()
 	for name, lists := range map[string][]func() []op.Def{"TFLite": liteLists, "others": onnxLists} {
@@ -45,8 +45,8 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// TestWrongTypes gives operators inputs of types that they do not take, in models that
-// are sound otherwise: none is planned.
+// TestWrongTypes gives operators inputs of unsupported types, in otherwise valid models: none is
+// planned.
 func TestWrongTypes(t *testing.T) {
 	t.Parallel()
 	r := Registry()
@@ -77,7 +77,7 @@ func TestWrongTypes(t *testing.T) {
 	}
 }
 
-// TestFound checks that each definition is found in the part of the registry that its domain leads to.
+// TestFound checks that each definition is found in the part of the registry for its domain.
 func TestFound(t *testing.T) {
 	t.Parallel()
 	r := Registry()

@@ -11,17 +11,17 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// foldLimit bounds the memory that one folded node may make, in bytes: larger
-// results are cheaper to compute again than to keep.
+// foldLimit bounds the memory of one folded node's outputs, in bytes: larger results are cheaper
+// to recompute than to keep.
 const foldLimit = 384 << 20
 
-// foldWork bounds the operations that are folded of a graph, by the rules of package
-// count: what is beyond runs in every inference. It is a second or a few.
+// foldWork bounds the operations that are folded in a graph, counted as in package count. Work
+// beyond it runs in every inference. It takes about one to a few seconds.
 const foldWork = 4e9
 
-// mostWork is how many operations a constant may take at all. Nobody ships a model that
-// computes for minutes what it could have stored.
-const mostWork = 100e9
+// maxFoldWork is the maximum number of operations of a constant. A model that computes a constant
+// for minutes, instead of storing it, is not realistic.
+const maxFoldWork = 100e9
 
 // foldDepth bounds chains of folded nodes that are computed for one value.
 const foldDepth = 10000
@@ -36,20 +36,20 @@ func outBytes(c *op.Call) int {
 	return n
 }
 
-// errTooLarge tells that a constant takes more memory than planning may have.
+// errTooLarge reports that a constant takes more memory than planning may use.
 var errTooLarge = errors.New("constant is too large to compute while planning")
 
-// Force computes a folded value whose elements are not known yet, with all that it
-// takes for that. The task that fails is the one whose outputs cannot be computed;
-// -1 when there is none to blame. A task that takes too much memory runs in every
-// inference from now on.
-func (g *Graph) Force(id int) (failed int, err error) {
+// Materialise computes the elements of a folded value, and everything that they depend on, if
+// they are not known yet. On failure it returns the task whose outputs cannot be computed, -1
+// when it cannot be attributed. A task that takes too much memory runs in every inference from
+// now on.
+func (g *Graph) Materialise(id int) (failed int, err error) {
 	for {
 		err := g.compute(id, foldLimit, 0)
 		if err == nil {
 			return -1, nil
 		}
-		at := g.blame(id, 0)
+		at := g.firstFailed(id, 0)
 		if at < 0 {
 			return -1, err
 		}
@@ -58,16 +58,16 @@ func (g *Graph) Force(id int) (failed int, err error) {
 			return at, g.Tasks[at].failed
 		}
 		t := &g.Tasks[at]
-		t.unfold, t.settled = true, false
-		g.Settle()
+		t.noFold, t.settled = true, false
+		g.InferAll()
 		if !g.Fixed[id] {
 			return -1, nil
 		}
 	}
 }
 
-// blame is the first task that failed on the way to a value, -1 for none.
-func (g *Graph) blame(id, depth int) int {
+// firstFailed returns the first failed task among the producers of a value, -1 if all are fine.
+func (g *Graph) firstFailed(id, depth int) int {
 	at := g.maker[id] - 1
 	if at < 0 || depth > foldDepth {
 		return -1
@@ -78,7 +78,7 @@ func (g *Graph) blame(id, depth int) int {
 	}
 	for _, in := range t.Node.Inputs {
 		if in >= 0 && g.Fixed[in] && !g.Values[in].Known() {
-			if b := g.blame(in, depth+1); b >= 0 {
+			if b := g.firstFailed(in, depth+1); b >= 0 {
 				return b
 			}
 		}
@@ -86,7 +86,7 @@ func (g *Graph) blame(id, depth int) int {
 	return -1
 }
 
-// compute makes the elements of a folded value.
+// compute computes the elements of a folded value.
 func (g *Graph) compute(id, most, depth int) error {
 	x := g.Values[id]
 	if x.Known() {
@@ -108,10 +108,10 @@ func (g *Graph) compute(id, most, depth int) error {
 	c := &t.Call
 	n := outBytes(c)
 	for k, in := range t.Node.Inputs {
-		if in < 0 || t.Def.OfShape {
+		if in < 0 || t.Def.ShapeOnly {
 			continue
 		}
-		// What is read counts too: planning a large model must not pass over it all.
+		// Inputs count too: planning must not read all of a large model.
 		if most < foldLimit {
 			n += c.In[k].Bytes()
 		}
@@ -121,17 +121,17 @@ func (g *Graph) compute(id, most, depth int) error {
 		return t.failed
 	}
 	for _, in := range t.Node.Inputs {
-		if in >= 0 && !t.Def.OfShape {
+		if in >= 0 && !t.Def.ShapeOnly {
 			if err := g.compute(in, most, depth+1); err != nil {
 				return err
 			}
 		}
 	}
-	if t.failed = g.Spend(outBytes(c)); t.failed != nil {
+	if t.failed = g.Reserve(outBytes(c)); t.failed != nil {
 		return t.failed
 	}
 	g.worked += t.work
-	if t.failed = g.once(t); t.failed == nil {
+	if t.failed = g.computeTask(t); t.failed == nil {
 		for _, x := range c.In {
 			if x != nil && op.Reusable(x) {
 				mapped.Release(x.Data)
@@ -141,8 +141,8 @@ func (g *Graph) compute(id, most, depth int) error {
 	return t.failed
 }
 
-// workOf is about how many operations a task takes: by the operator's rule, or one for
-// each element that it reads or makes.
+// workOf estimates the number of operations of a task: by the operator's rule, else one for each
+// element that it reads or writes.
 func (g *Graph) workOf(t *Task) int64 {
 	c := &t.Call
 	if w := count.Count(g.model, g.Graph, t.Node, c.In, c.Out); w.Ops != nil && *w.Ops > 0 {
@@ -162,8 +162,8 @@ func (g *Graph) workOf(t *Task) int64 {
 	return n
 }
 
-// once computes a folded task.
-func (g *Graph) once(t *Task) error {
+// computeTask computes a folded task.
+func (g *Graph) computeTask(t *Task) error {
 	c := &t.Call
 	g.Bind(c)
 	return Guard(func() error {
@@ -171,7 +171,7 @@ func (g *Graph) once(t *Task) error {
 		if err != nil {
 			return err
 		}
-		if err := g.Spend(c.ScratchBytes()); err != nil {
+		if err := g.Reserve(c.ScratchBytes()); err != nil {
 			return err
 		}
 		done := false
@@ -179,7 +179,7 @@ func (g *Graph) once(t *Task) error {
 			if done {
 				return
 			}
-			// Nobody may take for known what a failure or a panic has left.
+			// After a failure or a panic, partial results must not count as known.
 			for _, x := range c.Out {
 				if x != nil {
 					x.Data = nil
@@ -199,9 +199,9 @@ func (g *Graph) once(t *Task) error {
 	})
 }
 
-// Drop forgets the elements of a folded value that the one task which reads it has copied. Should they be wanted after
-// all, [Graph.Force] computes them once more.
-func (g *Graph) Drop(id int) {
+// Discard releases the elements of a folded value that its only reader has copied. If they are
+// needed after all, [Graph.Materialise] computes them again.
+func (g *Graph) Discard(id int) {
 	x := g.Values[id]
 	if at := g.maker[id] - 1; at < 0 || g.Tasks[at].State != Folded || !op.Reusable(x) || g.readers()[id] > 1 {
 		return
@@ -209,27 +209,28 @@ func (g *Graph) Drop(id int) {
 	g.spare.Free(x)
 }
 
-// Same is the one element that a folded value has everywhere, if it is not written out; nil for others.
-func (g *Graph) Same(id int) *tensor.Tensor {
+// Uniform returns the element that a folded value has at every position, if the value is not
+// materialised; nil for others.
+func (g *Graph) Uniform(id int) *tensor.Tensor {
 	at := g.maker[id] - 1
-	if at < 0 || g.Tasks[at].State != Folded || g.Tasks[at].Def.Same == nil || g.Values[id].Known() {
+	if at < 0 || g.Tasks[at].State != Folded || g.Tasks[at].Def.Uniform == nil || g.Values[id].Known() {
 		return nil
 	}
-	return g.Tasks[at].Def.Same(&g.Tasks[at].Call)
+	return g.Tasks[at].Def.Uniform(&g.Tasks[at].Call)
 }
 
-// Tidy lets go of memory that planning needed.
-func (g *Graph) Tidy() { g.spare.Close() }
+// FreeSpare releases memory that only planning needed.
+func (g *Graph) FreeSpare() { g.spare.Close() }
 
 // Bind completes a call before it is prepared.
 func (g *Graph) Bind(c *op.Call) {
-	c.Env, c.Kernel, c.Spare = none{}, "", &g.spare
+	c.Env, c.Kernel, c.Recycler = noEnv{}, "", &g.spare
 	if g.host.Bind != nil {
 		g.host.Bind(c)
 	}
 }
 
-// computeOuter makes a value that a body has captured.
+// computeOuter computes a value that a body has captured.
 func (g *Graph) computeOuter(id, most, depth int) error {
 	for _, c := range g.File.Captures {
 		if c.Inner == id && g.Outer != nil && g.Outer.Values[c.Outer] == g.Values[id] && depth < foldDepth {
@@ -239,23 +240,23 @@ func (g *Graph) computeOuter(id, most, depth int) error {
 	return fmt.Errorf("%w: %q", ErrMissing, g.Graph.Values[id].Name)
 }
 
-// none is the environment of nodes that are computed while planning: it has no
-// bodies and no state.
-type none struct{}
+// noEnv is the environment of nodes that are computed while planning: it has no bodies and no
+// state.
+type noEnv struct{}
 
 // Body implements op.Env.
-func (none) Body(g int) (op.Body, error) {
+func (noEnv) Body(g int) (op.Body, error) {
 	return nil, op.Unsupported("graph %d cannot run while planning", g)
 }
 
 // State implements op.Env.
-func (none) State(string) any { return nil }
+func (noEnv) State(string) any { return nil }
 
 // SetState implements op.Env.
-func (none) SetState(string, any) {}
+func (noEnv) SetState(string, any) {}
 
 // Turn implements op.Env.
-func (none) Turn(time.Time, bool) error { return nil }
+func (noEnv) Turn(time.Time, bool) error { return nil }
 
 // Hold implements op.Env.
-func (none) Hold(int, bool) error { return nil }
+func (noEnv) Hold(int, bool) error { return nil }

@@ -9,8 +9,8 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// foldOps are those of the other tests and products of matrices, whose work is two
-// operations for each product. They count how often they are computed.
+// foldOps adds matrix multiplication, with two operations per product, to the operators of the
+// other tests. The operators count their calls.
 func foldOps(ran *int) *op.Registry {
 	r := testOps()
 	var all []op.Def
@@ -27,8 +27,8 @@ func foldOps(ran *int) *op.Registry {
 	}})
 }
 
-// TestFoldLimits folds to a limit of memory and of work, and not a byte and not an
-// operation beyond. Nothing is computed for that.
+// TestFoldLimits folds up to the limits of memory and work, and not a byte or an operation
+// beyond. It computes nothing for that.
 func TestFoldLimits(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -64,8 +64,8 @@ func TestFoldLimits(t *testing.T) {
 	}
 }
 
-// TestFoldedWorkAddsUp forces two constants of 2.4 thousand million operations each: the
-// first is computed once, the second is beyond the limit of 4 and runs in every inference.
+// TestFoldedWorkAddsUp forces two constants of 2.4 thousand million operations each: the first is
+// computed once, the second exceeds the limit of 4 and runs in every inference.
 func TestFoldedWorkAddsUp(t *testing.T) {
 	t.Parallel()
 	ran := 0
@@ -81,7 +81,7 @@ func TestFoldedWorkAddsUp(t *testing.T) {
 		fixed bool
 		ran   int
 	}{{"y", true, 1}, {"y", true, 1}, {"z", false, 1}} {
-		failed, err := f.Force(id(g, tt.name))
+		failed, err := f.Materialise(id(g, tt.name))
 		if err != nil || failed != -1 || f.Fixed[id(g, tt.name)] != tt.fixed || ran != tt.ran {
 			t.Errorf("%s: fixed %v, computed %d times, failed %d, %v", tt.name, f.Fixed[id(g, tt.name)], ran, failed, err)
 		}

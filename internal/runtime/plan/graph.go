@@ -16,27 +16,27 @@ import (
 // Options sets how a model is planned.
 type Options struct {
 	Registry *op.Registry // required
-	// MaxBytes bounds each value, and all that is folded of a graph together, in
-	// bytes; 0 means no limit.
+	// MaxBytes bounds each value, and all folded values of a graph together, in bytes; 0 means no
+	// limit.
 	MaxBytes int
-	// FoldBytes bounds what one folded node may read and make for it to be computed
-	// while planning, in bytes; 0 means 1 MiB. A larger one is known to be constant,
-	// but not its elements.
+	// FoldBytes bounds the bytes that one folded node may read and write to be computed while
+	// planning; 0 means 1 MiB. The result of a larger node is known to be constant, but its
+	// elements are not known.
 	FoldBytes int
-	// Exact leaves operators between DequantizeLinear and QuantizeLinear in floating
-	// point, as the file says, rounds halves after each operator, and limits them then; it joins no operators whose
-	// results would differ in the last digits.
+	// Exact leaves operators between DequantizeLinear and QuantizeLinear in floating point, as in
+	// the file, and rounds float16 results after each operator and before a clamp. It disables
+	// fusions that change the last digits of results.
 	Exact bool
-	// KeepAll makes every value of the file: no node is computed by another.
+	// KeepAll materialises every value of the file: no node is fused into another.
 	KeepAll bool
-	// Disabled holds nodes of the file that must not run, and why.
+	// Disabled maps nodes of the file that must not run to the reason.
 	Disabled map[*graph.Node]error
 }
 
-// Host is what somebody who runs the graph lends to its plan. The zero value is
-// for a plan alone.
+// Host provides the services of the engine that runs the graph. The zero value is for planning
+// without running.
 type Host struct {
-	// Bind completes a call before it is prepared (workers, environment).
+	// Bind completes a call before it is prepared (thread pool, environment).
 	Bind func(*op.Call)
 	// Variable returns the tensor behind a TFLite variable.
 	Variable func(*graph.Value) (*tensor.Tensor, error)
@@ -44,67 +44,66 @@ type Host struct {
 
 // Graph is the plan of one graph for one set of shapes.
 type Graph struct {
-	File *graph.Graph // as the file has it
-	// Graph is what Tasks refer to: the file's graph, with constants that passes
-	// have added after its values.
-	Graph  *graph.Graph
-	Outer  *Graph           // plan of the graph around a body, nil otherwise
-	Values []*tensor.Tensor // by value id, nil where never made; no type where not known
-	Fixed  []bool           // by value id: keeps its value for the life of the plan
-	Tasks  []Task           // one for each node of the file
-	Spent  int              // bytes taken so far, see [Graph.Spend]
+	File *graph.Graph // the graph of the file
+	// Graph is what Tasks refer to: the file's graph, with the constants that passes have added
+	// after its values.
+	Graph    *graph.Graph
+	Outer    *Graph           // plan of the enclosing graph, nil for the main graph
+	Values   []*tensor.Tensor // by value id; nil if never computed, without a type if unknown
+	Fixed    []bool           // by value id: constant for the life of the plan
+	Tasks    []Task           // one per node of the file
+	Reserved int              // bytes reserved so far, see [Graph.Reserve]
 
-	model  *graph.Model
-	opts   Options
-	host   Host
-	maker  []int                  // by value id: one plus the task that makes it
-	dirty  []bool                 // by value id: changed since its readers were settled
-	claims map[int]*tensor.Tensor // what is known of values whose shapes are not known in full
-	bodies *bodies                // nil where nested graphs are not planned along
-	inner  []*Graph               // plans of the bodies
-	half   map[int]tensor.Type    // by value id: halves that stay, where tasks in float32 make them
-	// types are element types by value id where shapes are known only at run time.
+	model        *graph.Model
+	opts         Options
+	host         Host
+	maker        []int                  // by value id: one plus the task that computes it
+	dirty        []bool                 // by value id: changed since its readers were inferred
+	claims       map[int]*tensor.Tensor // partial knowledge of values without full shapes
+	bodies       *bodies                // nil if nested graphs are not planned too
+	inner        []*Graph               // plans of the bodies
+	float16Twins map[int]tensor.Type    // by value id: 16-bit type that a float32 twin replaces
+	// types holds element types by value id where shapes are known only at run time.
 	types []tensor.Type
-	// broken is the first node that breaks a rule of the format.
-	broken  *MalformedError
-	worked  int64           // operations that were folded
-	tensors []tensor.Tensor // that nobody has yet
-	spare   op.Spare        // memory of folded values
+	// malformed is the first node that breaks a rule of the format.
+	malformed *MalformedError
+	worked    int64           // number of operations folded
+	tensors   []tensor.Tensor // allocated in advance, unused
+	spare     op.Recycler     // memory of folded values
 }
 
 // Task is one node, or a node with others fused into it.
 type Task struct {
-	Node    *graph.Node // what runs: the file's node unless a pass has changed it
+	Node    *graph.Node // the node that runs: the file's unless a pass has changed it
 	Def     *op.Def
 	Call    op.Call
 	State   State
-	Dynamic bool  // outputs are inferred and made at run time
-	Err     error // why the node does not run
-	Into    int   // task that computes this one when State is Fused
-	Fused   []int // tasks that this one computes too
-	// Lowered tells that a pass runs another operator than the file names. Where
-	// that cannot be prepared after all, [Graph.Revert] goes back to the file's.
+	Dynamic bool  // outputs are inferred and allocated at run time
+	Err     error // reason why the node does not run
+	Into    int   // task into which this one is fused if State is Fused
+	Fused   []int // tasks fused into this one
+	// Lowered says that a pass runs another operator than the file names. If that one cannot be
+	// prepared, [Graph.Revert] restores the file's.
 	Lowered bool
-	// Ready is for the use of who prepares tasks: it becomes false whenever the
-	// task has changed.
+	// Ready is for the code that prepares tasks: planning sets it to false whenever the task
+	// changes.
 	Ready bool
 
 	act     activation.Clamp
-	last    [2]bool // pictures of codes that it reads, and makes, have their channels last
+	nhwc    [2]bool // its quantised inputs, and outputs, are channels-last
 	pair    int     // one plus the task that was lowered with this one
-	wide    bool    // halves among its inputs and outputs are converted, it computes in float32
+	wide    bool    // converts 16-bit inputs and outputs and computes in float32
 	settled bool
-	asIs    bool // no pass may change it again
-	unfold  bool // computed in every run although constant: it takes too much memory
+	final   bool // no pass may change it again
+	noFold  bool // runs every time although constant: it needs too much memory
 	failed  error
-	work    int64 // operations that it takes to fold it, about
+	work    int64 // estimated operations to fold it
 }
 
-// New plans one graph for inputs of the given types and shapes. outer is the plan
-// of the graph around it, nil for others. It fails only when a variable cannot be
-// made.
+// New plans one graph for inputs of the given types and shapes. outer is the plan of the
+// enclosing graph, nil if there is none. It fails only when a variable cannot be created.
 func New(m *graph.Model, g *graph.Graph, in []*tensor.Tensor, outer *Graph, o Options, h Host) (*Graph, error) {
-	p, err := seeded(m, g, in, outer, o, h)
+	p, err := newGraph(m, g, in, outer, o, h)
 	if err != nil {
 		return nil, err
 	}
@@ -112,8 +111,8 @@ func New(m *graph.Model, g *graph.Graph, in []*tensor.Tensor, outer *Graph, o Op
 	return p, nil
 }
 
-// seeded is a plan in which inputs and constants are known and no task is settled.
-func seeded(m *graph.Model, g *graph.Graph, in []*tensor.Tensor, outer *Graph, o Options, h Host) (*Graph, error) {
+// newGraph makes a plan in which inputs and constants are known and no task is inferred yet.
+func newGraph(m *graph.Model, g *graph.Graph, in []*tensor.Tensor, outer *Graph, o Options, h Host) (*Graph, error) {
 	n := len(g.Values)
 	p := &Graph{
 		File: g, Graph: g, Outer: outer, model: m, opts: o, host: h,
@@ -139,7 +138,7 @@ func (g *Graph) apply() {
 	}
 }
 
-// seed fills in constants, variables, inputs and captured values.
+// seed sets constants, variables, inputs and captured values.
 func (g *Graph) seed(in []*tensor.Tensor) error {
 	for i, v := range g.File.Values {
 		switch {
@@ -181,20 +180,20 @@ func (g *Graph) seed(in []*tensor.Tensor) error {
 	return nil
 }
 
-// ErrMissing tells that the maker of an input does not run.
+// ErrMissing reports that the node that computes an input does not run.
 var ErrMissing = errors.New("an input could not be computed")
 
-// Settle infers all tasks that have not been, or that read what has changed.
-func (g *Graph) Settle() {
+// InferAll infers all tasks that are new or that read a changed value.
+func (g *Graph) InferAll() {
 	for i := range g.Tasks {
 		t := &g.Tasks[i]
 		if t.State == Fused || t.settled && !g.stale(t) {
 			continue
 		}
-		was := g.sight(t.Node)
-		g.settle(i)
+		was := g.snapshots(t.Node)
+		g.inferTask(i)
 		for k := range was {
-			if id := t.Node.Outputs[k]; was[k].made && !was[k].same(g.look(id)) {
+			if id := t.Node.Outputs[k]; was[k].made && !was[k].same(g.snapshotOf(id)) {
 				g.dirty[id] = true
 			}
 		}
@@ -202,8 +201,8 @@ func (g *Graph) Settle() {
 	clear(g.dirty)
 }
 
-// sight is what readers of a value go by.
-type sight struct {
+// snapshot is the state of a value that its readers depend on.
+type snapshot struct {
 	t     *tensor.Tensor
 	is    tensor.Tensor // without elements
 	known bool
@@ -211,27 +210,28 @@ type sight struct {
 	made  bool
 }
 
-// look sees a value as it is. Whoever gives it another shape does not write to the old one.
-func (g *Graph) look(id int) sight {
-	s := sight{t: g.Values[id], fixed: g.Fixed[id], made: true}
+// snapshotOf records the current state of a value. Code that changes a shape replaces the slice
+// and never writes to the old one.
+func (g *Graph) snapshotOf(id int) snapshot {
+	s := snapshot{t: g.Values[id], fixed: g.Fixed[id], made: true}
 	if s.t != nil {
 		s.is, s.known = tensor.Tensor{Type: s.t.Type, Shape: s.t.Shape}, s.t.Known()
 	}
 	return s
 }
 
-func (s sight) same(o sight) bool {
+func (s snapshot) same(o snapshot) bool {
 	return s.t == o.t && s.fixed == o.fixed && s.known == o.known && s.is.Type == o.is.Type && slices.Equal(s.is.Shape, o.is.Shape)
 }
 
-// sight remembers the node's outputs as they are; nil where none has been made.
-func (g *Graph) sight(n *graph.Node) (out []sight) {
+// snapshots records the node's outputs; nil if none has been computed.
+func (g *Graph) snapshots(n *graph.Node) (out []snapshot) {
 	for k, id := range n.Outputs {
 		if id >= 0 && g.maker[id] > 0 {
 			if out == nil {
-				out = make([]sight, len(n.Outputs))
+				out = make([]snapshot, len(n.Outputs))
 			}
-			out[k] = g.look(id)
+			out[k] = g.snapshotOf(id)
 		}
 	}
 	return out
@@ -253,7 +253,7 @@ func (g *Graph) stale(t *Task) bool {
 	return false
 }
 
-// add gives the graph a further value.
+// add adds a value to the graph.
 func (g *Graph) add(v *graph.Value, x *tensor.Tensor) int {
 	if g.Graph == g.File {
 		c := *g.File
@@ -269,14 +269,14 @@ func (g *Graph) add(v *graph.Value, x *tensor.Tensor) int {
 	return v.ID
 }
 
-// temporary is a value that stands, in numbers of its own, for the one of this name.
+// temporary adds a value of type t that replaces the value with this name.
 func (g *Graph) temporary(name string, t tensor.Type) int {
 	return g.add(&graph.Value{Name: name, Type: t, Offset: -1}, &tensor.Tensor{})
 }
 
-// names tells whether a file of the model's format may name operators of a domain: not those that only plans write, which trust
-// what they get, nor those of another format.
-func (g *Graph) names(domain string) bool {
+// mayName reports whether a file of the model's format may use operators of a domain. It may not
+// use the operators of planning passes, which trust their inputs, nor those of another format.
+func (g *Graph) mayName(domain string) bool {
 	switch domain {
 	case graph.Own:
 		return false
@@ -286,18 +286,18 @@ func (g *Graph) names(domain string) bool {
 	return true
 }
 
-// settle infers one task.
-func (g *Graph) settle(i int) {
+// inferTask infers one task.
+func (g *Graph) inferTask(i int) {
 	t := &g.Tasks[i]
 	n := t.Node
 	t.Def = nil
-	if n != g.File.Nodes[i] || g.names(n.Domain) {
+	if n != g.File.Nodes[i] || g.mayName(n.Domain) {
 		t.Def = g.opts.Registry.Find(n.Domain, n.Op, n.Version)
 	}
 	if t.Def != nil && t.wide {
-		t.Def = g.inWide(t.Def)
+		t.Def = g.widened(t.Def)
 	}
-	t.Call = op.Call{Model: g.model, Graph: g.Graph, Node: n, Limit: g.opts.MaxBytes, Activation: t.act, LastIn: t.last[0], LastOut: t.last[1]}
+	t.Call = op.Call{Model: g.model, Graph: g.Graph, Node: n, Limit: g.opts.MaxBytes, Activation: t.act, NHWCIn: t.nhwc[0], NHWCOut: t.nhwc[1]}
 	t.State, t.Dynamic, t.Err, t.Ready, t.settled, t.failed = Runs, false, nil, false, true, nil
 	c := &t.Call
 	fixed, missing := g.inputs(t)
@@ -305,25 +305,25 @@ func (g *Graph) settle(i int) {
 	off := g.opts.Disabled[g.File.Nodes[i]]
 	switch {
 	case missing != nil:
-		g.giveUp(i, Skipped, missing)
+		g.markFailed(i, Skipped, missing)
 		return
 	case off != nil:
-		g.giveUp(i, Failed, off)
+		g.markFailed(i, Failed, off)
 		return
 	case t.Def == nil:
-		g.giveUp(i, Unsupported, op.Unknown(n.Version))
+		g.markFailed(i, Unsupported, op.Unknown(n.Version))
 		return
 	case g.scratch(n):
-		g.giveUp(i, Unsupported, op.Unsupported("inputs that are scratch memory"))
+		g.markFailed(i, Unsupported, op.Unsupported("inputs that are scratch memory"))
 		return
 	}
-	if err := g.fits(i); err != nil {
-		g.giveUp(i, StateOf(err), err)
+	if err := g.validate(i); err != nil {
+		g.markFailed(i, StateOf(err), err)
 		return
 	}
 	for _, x := range c.In {
 		if x != nil && x.Type == tensor.Invalid {
-			t.Dynamic = true // the input itself is known only at run time
+			t.Dynamic = true // the input is known only at run time
 		}
 	}
 	if !t.Dynamic {
@@ -332,10 +332,10 @@ func (g *Graph) settle(i int) {
 			err = Check(c)
 		}
 		if err == nil && !t.Dynamic {
-			err = g.made(i)
+			err = g.validateOutputs(i)
 		}
 		if err != nil {
-			g.giveUp(i, StateOf(err), err)
+			g.markFailed(i, StateOf(err), err)
 			return
 		}
 	}
@@ -347,17 +347,17 @@ func (g *Graph) settle(i int) {
 		}
 	}
 	if g.bodies != nil && len(n.Attrs) > 0 {
-		g.bodies.under(g, t)
+		g.bodies.planBodies(g, t)
 	}
 	if t.Dynamic {
 		return
 	}
-	if (fixed || t.Def.OfShape) && !t.Def.Stateful && !t.unfold && (t.Def.Same != nil || outBytes(c) <= foldLimit) {
-		if !t.Def.OfShape {
+	if (fixed || t.Def.ShapeOnly) && !t.Def.Stateful && !t.noFold && (t.Def.Uniform != nil || outBytes(c) <= foldLimit) {
+		if !t.Def.ShapeOnly {
 			t.work = g.workOf(t)
 		}
-		if t.work > mostWork {
-			g.giveUp(i, Failed, &op.WorkError{Want: t.work, Limit: mostWork})
+		if t.work > maxFoldWork {
+			g.markFailed(i, Failed, &op.WorkError{Want: t.work, Limit: maxFoldWork})
 			return
 		}
 		if t.work > foldWork {
@@ -372,13 +372,13 @@ func (g *Graph) settle(i int) {
 	}
 }
 
-// scratch reports whether the node reads memory that nobody fills.
+// scratch reports whether the node reads memory that is never written.
 func (g *Graph) scratch(n *graph.Node) bool {
 	return slices.ContainsFunc(n.Inputs, func(id int) bool { return id >= 0 && g.Graph.Values[id].Scratch })
 }
 
-// infer sets the outputs' shapes, or marks the task dynamic. What a shape depends
-// on is computed where it is constant.
+// infer sets the shapes of the outputs, or marks the task dynamic. Constant values that a shape
+// depends on are computed.
 func (g *Graph) infer(t *Task) error {
 	err := Guard(func() error { return t.Def.Infer(&t.Call) })
 	if err == nil {
@@ -399,7 +399,7 @@ func (g *Graph) infer(t *Task) error {
 	return err
 }
 
-// Check makes sure that outputs have types and shapes that memory can hold.
+// Check verifies that outputs have types and that their shapes fit into memory.
 func Check(c *op.Call) error {
 	for i, x := range c.Out {
 		if x == nil {
@@ -415,7 +415,7 @@ func Check(c *op.Call) error {
 	return nil
 }
 
-// StateOf is the state of a node that fails with err while it is planned.
+// StateOf returns the state of a node whose planning fails with err.
 func StateOf(err error) State {
 	if errors.Is(err, op.ErrUnsupported) {
 		return Unsupported
@@ -423,7 +423,7 @@ func StateOf(err error) State {
 	return Failed
 }
 
-// inputs joins the task to its input values and reports whether all are fixed.
+// inputs connects the task to its input values and reports whether all are fixed.
 func (g *Graph) inputs(t *Task) (fixed bool, missing error) {
 	c := &t.Call
 	fixed = true
@@ -451,8 +451,8 @@ func (g *Graph) inputs(t *Task) (fixed bool, missing error) {
 	return fixed, missing
 }
 
-// fresh is a tensor for a value; they are made some at a time.
-func (g *Graph) fresh() *tensor.Tensor {
+// newTensor returns an empty tensor; tensors are allocated in batches.
+func (g *Graph) newTensor() *tensor.Tensor {
 	if len(g.tensors) == 0 {
 		g.tensors = make([]tensor.Tensor, min(len(g.Tasks), 32))
 	}
@@ -461,7 +461,7 @@ func (g *Graph) fresh() *tensor.Tensor {
 	return x
 }
 
-// outputs gives the task fresh tensors for what it makes.
+// outputs gives the task fresh tensors for its outputs.
 func (g *Graph) outputs(i int) {
 	t := &g.Tasks[i]
 	for _, id := range t.Node.Outputs {
@@ -472,9 +472,9 @@ func (g *Graph) outputs(i int) {
 			if v.Variable {
 				x = g.Values[id]
 			} else {
-				// Whoever reads the value keeps the same tensor when it is made anew.
+				// Readers keep their pointer when the value is computed anew.
 				if x = g.Values[id]; x == nil || v.Const != nil {
-					x = g.fresh()
+					x = g.newTensor()
 				}
 				*x = tensor.Tensor{Type: v.Type, Quant: v.Quant, Elem: v.Elem}
 				g.Values[id], g.Fixed[id] = x, false
@@ -495,7 +495,7 @@ func (g *Graph) Captured(n *graph.Node) []int {
 		if b < 0 || b >= len(g.model.Graphs) {
 			continue
 		}
-		// A body of another graph reads nothing of this one.
+		// A body of another graph reads no values of this one.
 		if p := g.model.Graphs[b].Parent; p != nil && p.Index != g.File.Index {
 			continue
 		}
@@ -508,7 +508,7 @@ func (g *Graph) Captured(n *graph.Node) []int {
 	return ids
 }
 
-// Bodies lists the graphs that a node runs, in order of their attributes' names.
+// Bodies lists the graphs that a node runs, sorted by attribute name.
 func Bodies(n *graph.Node) []int {
 	var names []string
 	for name, a := range n.Attrs {
@@ -532,32 +532,32 @@ func Bodies(n *graph.Node) []int {
 	return gs
 }
 
-// GiveUp notes why a task does not run and lets what hangs on it follow: its
-// outputs have the shapes that the file declares, or are never made.
-func (g *Graph) GiveUp(i int, s State, err error) {
-	g.giveUp(i, s, err)
-	g.spread(i)
+// MarkFailed records why a task does not run and updates the tasks that depend on it: its outputs
+// have the shapes that the file declares, or are never computed.
+func (g *Graph) MarkFailed(i int, s State, err error) {
+	g.markFailed(i, s, err)
+	g.propagate(i)
 }
 
-// spread settles what reads the outputs of task i.
-func (g *Graph) spread(i int) {
+// propagate infers the readers of the outputs of task i.
+func (g *Graph) propagate(i int) {
 	for _, id := range g.Tasks[i].Node.Outputs {
 		if id >= 0 {
 			g.dirty[id] = true
 		}
 	}
-	g.Settle()
+	g.InferAll()
 }
 
-// substituteLimit bounds a stand-in, in bytes: the shape comes from the file alone
-// and nobody has computed it.
+// substituteLimit bounds a placeholder tensor, in bytes: its shape comes from the file alone and
+// nothing has verified it.
 const substituteLimit = 1 << 30
 
-func (g *Graph) giveUp(i int, s State, err error) {
+func (g *Graph) markFailed(i int, s State, err error) {
 	t := &g.Tasks[i]
 	t.State, t.Err, t.Dynamic, t.Ready = s, err, false, false
-	if g.broken == nil && errors.Is(err, op.ErrMalformed) {
-		g.broken = &MalformedError{Graph: g.File.Index, Node: g.File.Nodes[i], Err: err}
+	if g.malformed == nil && errors.Is(err, op.ErrMalformed) {
+		g.malformed = &MalformedError{Graph: g.File.Index, Node: g.File.Nodes[i], Err: err}
 	}
 	for k, id := range t.Node.Outputs {
 		if id < 0 || k >= len(t.Call.Out) || g.Graph.Values[id].Variable {
@@ -566,7 +566,7 @@ func (g *Graph) giveUp(i int, s State, err error) {
 		v := g.Graph.Values[id]
 		g.Fixed[id] = false
 		n, err := tensor.CheckShape(v.Type, v.Shape)
-		if err == nil && v.HasShape && v.Type.Bytes(n) <= substituteLimit && v.Type != tensor.Invalid && g.Spend(v.Type.Bytes(n)) == nil {
+		if err == nil && v.HasShape && v.Type.Bytes(n) <= substituteLimit && v.Type != tensor.Invalid && g.Reserve(v.Type.Bytes(n)) == nil {
 			*t.Call.Out[k] = tensor.Tensor{Type: v.Type, Shape: v.Shape, Quant: v.Quant, Elem: v.Elem}
 		} else {
 			g.Values[id] = nil
@@ -574,19 +574,19 @@ func (g *Graph) giveUp(i int, s State, err error) {
 	}
 }
 
-// Spend notes that the graph takes n more bytes, and fails with an
-// [op.LimitError] when that is beyond the limit.
-func (g *Graph) Spend(n int) error {
-	if limit := g.opts.MaxBytes; limit > 0 && g.Spent+n > limit {
-		return &op.LimitError{Want: g.Spent + n, Limit: limit}
+// Reserve records that the graph takes n more bytes, and fails with an [op.LimitError] when the
+// total exceeds the limit.
+func (g *Graph) Reserve(n int) error {
+	if limit := g.opts.MaxBytes; limit > 0 && g.Reserved+n > limit {
+		return &op.LimitError{Want: g.Reserved + n, Limit: limit}
 	}
-	g.Spent += n
+	g.Reserved += n
 	return nil
 }
 
-// Guard turns a panic in an operator into an error. Elements of an unexpected type
-// are a mixture of types that the operator does not do. A fault in a mapped file goes
-// on: it is the end of all work with the model, and [mapped.Guard] waits for it.
+// Guard converts a panic in an operator into an error. Elements of an unexpected type are a
+// combination of types that the operator does not support. A fault in a mapped file is passed on:
+// it ends all work with the model, and [mapped.Guard] handles it.
 func Guard(fn func() error) (err error) {
 	defer func() {
 		if e := recover(); e != nil {
@@ -596,8 +596,8 @@ func Guard(fn func() error) (err error) {
 	return fn()
 }
 
-// Panicked makes an error of what an operator panicked with. Faults in mapped files go
-// on.
+// Panicked converts the value that an operator panicked with into an error. It panics again for
+// faults in mapped files.
 func Panicked(e any) error {
 	if mapped.Fault(e) != nil {
 		panic(e)

@@ -20,12 +20,12 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/material"
 )
 
-// mostMACs leaves out models whose run takes a noticeable part of a second: their
-// shapes follow from the same rules.
+// mostMACs skips models whose run takes a noticeable part of a second: their shapes follow from
+// the same rules.
 const mostMACs = 100e6
 
-// TestModels holds the plan of every model of the reference material against what
-// the engine has after a run: wherever the plan claims a shape it must be that one.
+// TestModels compares the plan of every reference model with the engine's shapes after a run:
+// every shape that the plan states must be the actual one.
 func TestModels(t *testing.T) {
 	t.Parallel()
 	over, err := synth.LoadOverrides(material.Path(t, "oracle", "inputs.json"))
@@ -148,10 +148,10 @@ func macs(m *graph.Model, p *plan.Plan) float64 {
 	return sum
 }
 
-// TestQuantisedModels holds networks in 8 bits, written with conversions, against
-// themselves in floating point: with these inputs no sum lies so near a tie that
-// the two round it differently, so that the outputs must be the same bits. What
-// estimates count as integers must be what the engine runs so.
+// TestQuantisedModels compares 8-bit networks written with conversions with themselves in
+// floating point. With these inputs no sum is so close to a tie that the two round differently,
+// so the outputs must be bit-exact. What estimates count as integer operators must run as such in
+// the engine.
 func TestQuantisedModels(t *testing.T) {
 	t.Parallel()
 	lowered := 0

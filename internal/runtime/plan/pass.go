@@ -7,11 +7,12 @@ import (
 	"github.com/opmeter/opmeter/internal/model/graph"
 )
 
-// Pass is one decision about the nodes of a graph.
+// Pass is a transformation of a graph's nodes.
 type Pass struct {
 	Name string
 	Doc  string // one sentence
-	// Rounds tells that results may differ from those of the file's operators one by one: see [Options.Exact].
+	// Rounds says that results may differ in rounding from those of the file's operators run one
+	// by one: see [Options.Exact].
 	Rounds bool
 	Run    func(*Graph)
 }
@@ -19,29 +20,28 @@ type Pass struct {
 // Passes lists the passes in the order in which they run.
 func Passes() []Pass {
 	return []Pass{
-		{"fold", "Infer types and shapes; what reads constants only is computed once.", false, (*Graph).Settle},
-		{"unread", "Leave out outputs that an operator need not make and that nothing reads, and a Dropout that does not train.", false, unread},
-		{"rows", "Set a row of a list where the file joins the parts of it before and behind the row with the new one.", false, rows},
-		{"together", "Multiply rows of one value, which the file multiplies by the same weights one by one, in one product.", false, together},
-		{"qdq", "Compute operators between DequantizeLinear and QuantizeLinear in 8-bit integers.", true, qdq},
-		{"widen", "Keep halves in float32 between operators that compute in float32.", true, widen},
-		{"curves", "Compute a curve that the file writes as several operators, such as SiLU or GELU, in one pass over memory.", true, curves},
-		{"norms", "Compute a normalisation of rows that the file writes as several operators row by row.", true, norms},
-		{"lengths", "Compute a sum of squares, or its root, that the file writes as several operators, in one pass over memory.", true, lengths},
-		{"attention", "Compute attention that the file writes as products and a softmax block by block.", true, attentions},
-		{"channels", "Compute a product over the channels, which the file moves to the end for it and back, as a convolution.", true, channels},
-		{"bias", "Join the addition of a constant to the convolution or product before it.", true, biases},
-		{"codes", "Multiply by weights that DequantizeLinear makes of constant codes as they are in the file.", true, codedWeights},
-		{"batchnorm", "Join a batch normalisation to the convolution before it, whose weights take its factors.", true, batchNorms},
-		{"borders", "Let a convolution see zeros around its picture that the file puts there with an operator of its own.", true, borders},
-		{"activation", "Join a clamp to the operator before it, so that it costs no pass over memory.", false, activations},
-		{"last", "Keep the channels of pictures of 8-bit codes last in memory between operators that are faster so.", false, channelsLast},
+		{"fold", "Infer types and shapes, and compute nodes that read only constants once.", false, (*Graph).InferAll},
+		{"unused-outputs", "Drop optional outputs that nothing reads, and Dropout nodes in inference mode.", false, dropUnused},
+		{"set-row", "Replace SLICE and CONCATENATION that set one row of a list by an in-place row update.", false, fuseSetRow},
+		{"batch-rows", "Batch matrix multiplications of the rows of one value that share their weights.", false, batchRows},
+		{"qdq", "Lower operators between DequantizeLinear and QuantizeLinear to 8-bit integer arithmetic.", true, qdq},
+		{"widen-float16", "Keep float16 values in float32 between operators that compute in float32.", true, widenFloat16},
+		{"functions", "Fuse the operators of an activation function such as SiLU or GELU.", true, fuseFunctions},
+		{"normalisation", "Fuse the operators of a LayerNormalization or RMSNormalization.", true, fuseNorms},
+		{"sum-of-squares", "Fuse the operators of a sum of squares (ReduceSumSquare) or an L2 norm (ReduceL2).", true, fuseSumsOfSquares},
+		{"attention", "Fuse MatMul, softmax and MatMul into attention that is computed block by block.", true, fuseAttentions},
+		{"pointwise-conv", "Replace Transpose, MatMul over the channels and Transpose by a 1×1 convolution.", true, pointwiseConvs},
+		{"bias", "Fuse the addition of a constant into the convolution or MatMul before it.", true, fuseBiases},
+		{"quantised-weights", "Let MatMul read constant weights in their quantised form instead of dequantising them.", true, readQuantisedWeights},
+		{"batchnorm", "Fold a batch normalisation into the weights of the convolution before it.", true, fuseBatchNorms},
+		{"padding", "Fuse a zero padding operator into the convolution after it.", true, fusePadding},
+		{"activation", "Fuse a clamp (ReLU, Clip) into the operator before it.", false, fuseActivations},
+		{"channels-last", "Keep 8-bit quantised feature maps in channels-last (NHWC) order where that is faster.", false, channelsLast},
 	}
 }
 
-// readers counts the readers of each value among the tasks that run or fold; graph
-// outputs and captured values count as more than one, because they must keep their
-// own memory.
+// readers counts the readers of each value among the tasks that run or fold. Graph outputs and
+// captured values count two more, because they must keep their own memory.
 func (g *Graph) readers() []int {
 	uses := make([]int, len(g.Values))
 	for i := range g.Tasks {
@@ -66,7 +66,7 @@ func (g *Graph) readers() []int {
 	return uses
 }
 
-// any reports whether a task is so.
+// any reports whether so holds for at least one task.
 func (g *Graph) any(so func(*Task) bool) bool {
 	for i := range g.Tasks {
 		if so(&g.Tasks[i]) {
@@ -76,8 +76,8 @@ func (g *Graph) any(so func(*Task) bool) bool {
 	return false
 }
 
-// replace lets task i run another node, and itself compute the tasks of with. Tasks
-// must be settled afterwards.
+// replace makes task i run node n and fuses the tasks of with into it. Infer the tasks
+// afterwards.
 func (g *Graph) replace(i int, n *graph.Node, with ...int) {
 	t := &g.Tasks[i]
 	t.Node, t.settled, t.Ready = n, false, false
@@ -92,15 +92,14 @@ func (g *Graph) replace(i int, n *graph.Node, with ...int) {
 	slices.Sort(t.Fused)
 }
 
-// Revert goes back to the nodes of the file for a lowered task, for those that it
-// computes and for conversions that it needs again. It returns the first task that
-// has changed.
+// Revert restores the nodes of the file for a lowered task, for the tasks fused into it and for
+// conversions that it needs again. It returns the first task that has changed.
 func (g *Graph) Revert(i int) int {
 	first := i
 	var back func(j int)
 	back = func(j int) {
 		u := &g.Tasks[j]
-		if u.asIs {
+		if u.final {
 			return
 		}
 		fused, pair := u.Fused, u.pair
@@ -108,7 +107,7 @@ func (g *Graph) Revert(i int) int {
 			o := &g.Tasks[u.Into]
 			o.Fused = slices.DeleteFunc(slices.Clone(o.Fused), func(k int) bool { return k == j })
 		}
-		u.Node, u.State, u.settled, u.asIs, u.Ready = g.File.Nodes[j], Runs, false, true, false
+		u.Node, u.State, u.settled, u.final, u.Ready = g.File.Nodes[j], Runs, false, true, false
 		wide := u.wide
 		u.Fused, u.Lowered, u.wide, u.pair, u.act = nil, false, false, 0, activation.Clamp{}
 		first = min(first, j)
@@ -126,7 +125,7 @@ func (g *Graph) Revert(i int) int {
 		if !wide {
 			return
 		}
-		// Others read and make twins that hang on this one.
+		// Other tasks read and write float32 twins that depend on this one.
 		for k := range g.Tasks {
 			if g.Tasks[k].wide {
 				back(k)
@@ -134,6 +133,6 @@ func (g *Graph) Revert(i int) int {
 		}
 	}
 	back(i)
-	g.Settle()
-	return min(first, g.relast())
+	g.InferAll()
+	return min(first, g.chooseNHWC())
 }

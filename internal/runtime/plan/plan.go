@@ -13,15 +13,15 @@ import (
 type Plan struct {
 	Model *graph.Model
 	Main  *Graph
-	// graphs holds the plans of each graph for the shapes that it runs with.
+	// graphs holds, by graph index, the plans of each graph for the shapes that it runs with.
 	graphs [][]*Graph
 }
 
-// Make plans the main graph for inputs of the given types and shapes, which follow
-// its inputs, and the graphs that it runs, each once for a set of shapes. Elements of
-// inputs are looked at for shapes that they decide, and for nothing else: what they
-// are in one run they need not be in the next. What cannot run is no error: see
-// [Step.State]. What breaks a rule of the format is one, a [MalformedError].
+// Make plans the main graph for inputs of the given types and shapes, in the order of its inputs,
+// and the graphs that it runs, each once per combination of shapes. Elements of inputs are read
+// only for shapes that depend on them, because they may differ between runs. A node that cannot
+// run is not an error: see [Step.State]. A node that breaks a rule of the format is one, a
+// [MalformedError].
 func Make(m *graph.Model, in []*tensor.Tensor, o Options) (*Plan, error) {
 	if o.Registry == nil {
 		return nil, errors.New("plan: no operator registry")
@@ -30,7 +30,7 @@ func Make(m *graph.Model, in []*tensor.Tensor, o Options) (*Plan, error) {
 		return nil, fmt.Errorf("model has %d inputs, %d given", n, len(in))
 	}
 	p := &Plan{Model: m, graphs: make([][]*Graph, len(m.Graphs))}
-	g, err := seeded(m, m.Main(), in, nil, o, Host{})
+	g, err := newGraph(m, m.Main(), in, nil, o, Host{})
 	if err != nil {
 		return nil, err
 	}
@@ -40,13 +40,13 @@ func Make(m *graph.Model, in []*tensor.Tensor, o Options) (*Plan, error) {
 	if err := g.Malformed(); err != nil {
 		return nil, err
 	}
-	g.decide(in)
+	g.decideShapes(in)
 	p.Main = g
 	p.collect(g, map[*Graph]bool{})
 	return p, nil
 }
 
-// collect files a plan and those of the graphs that it runs.
+// collect records a plan and the plans of the graphs that it runs.
 func (p *Plan) collect(g *Graph, seen map[*Graph]bool) {
 	if seen[g] {
 		return
@@ -58,9 +58,9 @@ func (p *Plan) collect(g *Graph, seen map[*Graph]bool) {
 	}
 }
 
-// Steps describes a graph, one entry a node of the file; nil for a graph that
-// nothing runs. Of a graph that runs with several sets of shapes, the entries have
-// what all of them agree on.
+// Steps describes a graph, one entry per node of the file; nil for a graph that never runs. If a
+// graph runs with several combinations of shapes, the entries state what all of them have in
+// common.
 func (p *Plan) Steps(graph int) []Step {
 	if graph < 0 || graph >= len(p.graphs) || len(p.graphs[graph]) == 0 {
 		return nil
@@ -69,10 +69,10 @@ func (p *Plan) Steps(graph int) []Step {
 	for _, g := range p.graphs[graph][1:] {
 		for i, o := range g.Steps() {
 			s := &steps[i]
-			both(s.In, o.In)
-			both(s.Out, o.Out)
+			mergeKnown(s.In, o.In)
+			mergeKnown(s.Out, o.Out)
 			if s.State != o.State {
-				// It is computed in one of them: that is what it costs.
+				// It runs in at least one of the plans, which determines its cost.
 				if o.State == Runs {
 					s.State, s.Runs, s.Err, s.Into = o.State, o.Runs, nil, -1
 				}
@@ -82,7 +82,7 @@ func (p *Plan) Steps(graph int) []Step {
 	return steps
 }
 
-func both(a, b []*tensor.Tensor) {
+func mergeKnown(a, b []*tensor.Tensor) {
 	for k := range a {
 		if a[k] == nil || k >= len(b) || b[k] == nil {
 			a[k] = nil
@@ -97,9 +97,8 @@ func both(a, b []*tensor.Tensor) {
 // Slots lists the steps of all graphs, see [List].
 func (p *Plan) Slots() []Slot { return List(p.Model, p.Steps) }
 
-// Shaped returns the model with the types and shapes that the plan knows, for all
-// graphs. Values that it does not know are as the file declares them. The model
-// itself is not changed.
+// Shaped returns a copy of the model with the types and shapes that the plan knows, for all
+// graphs. Values that it does not know keep the file's declaration.
 func (p *Plan) Shaped() *graph.Model {
 	m := *p.Model
 	m.Graphs = make([]*graph.Graph, len(p.Model.Graphs))
@@ -125,7 +124,7 @@ func (p *Plan) Shaped() *graph.Model {
 			}
 			w := *v
 			w.Type = t.Type
-			if whole(t) {
+			if known(t) {
 				w.Shape, w.HasShape, w.Placeholder = t.Shape, true, nil
 			}
 			g.Values[id] = &w
@@ -134,11 +133,11 @@ func (p *Plan) Shaped() *graph.Model {
 	return &m
 }
 
-// known is what the plans of a graph agree on about a value, nil for nothing.
+// known returns what all plans of a graph know about a value, nil if that is nothing.
 func (p *Plan) known(graph, id int) *tensor.Tensor {
 	var t *tensor.Tensor
 	for k, g := range p.graphs[graph] {
-		o := g.seen([]int{id})[0]
+		o := g.describeAll([]int{id})[0]
 		if o == nil {
 			return nil
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// testOps are small operators with the traits that planning cares for. Those of
-// control flow have the names of the formats and leave everything to the run.
+// testOps are small operators with the traits that planning depends on. Control-flow operators
+// have the names of the formats and do everything at run time.
 func testOps() *op.Registry {
 	same := func(c *op.Call) error { c.SetOut(0, c.In[0].Type, c.In[0].Shape); return nil }
 	ran := op.Simple(func(c *op.Call) error { copy(c.Out[0].Data, c.In[0].Data); return nil })
@@ -30,7 +30,7 @@ func testOps() *op.Registry {
 		{Name: "Random", Infer: same, Prepare: ran, Stateful: true},
 		{Name: "Lame", Infer: same, Prepare: func(*op.Call) (op.Run, error) { return nil, op.Unsupported("this") }},
 		{Name: "Sub", Infer: same, Prepare: ran, Fuses: true},
-		{Name: "Shape", OfShape: true, Infer: func(c *op.Call) error {
+		{Name: "Shape", ShapeOnly: true, Infer: func(c *op.Call) error {
 			c.SetOut(0, tensor.Int64, []int{c.In[0].Rank()})
 			return nil
 		}, Prepare: op.Simple(func(c *op.Call) error {
@@ -45,7 +45,7 @@ func testOps() *op.Registry {
 			}
 			return nil
 		})},
-		// Grow joins the value to itself: its shape changes from turn to turn.
+		// Grow concatenates the value with itself: its shape changes in each iteration.
 		def("", "Grow", func(c *op.Call) error { c.SetOut(0, c.In[0].Type, []int{2 * c.In[0].Len()}); return nil }),
 		def("", "Fill", func(c *op.Call) error {
 			s, err := op.Ints(c.In[0])
@@ -98,7 +98,7 @@ func id(g *graph.Graph, name string) int {
 	return slices.IndexFunc(g.Values, func(v *graph.Value) bool { return v.Name == name })
 }
 
-// within makes g a body of outer that reads the named values of it.
+// within makes g a body of outer that captures the named values.
 func within(g, outer *graph.Graph, names ...string) *graph.Graph {
 	g.Parent = outer
 	for _, n := range names {
@@ -133,7 +133,7 @@ func states(steps []Step) string {
 	return strings.Join(out, " ")
 }
 
-// shown writes a value's type and shape, "?" when it is not known.
+// shown formats a value's type and shape, "?" when it is unknown.
 func shown(p *Plan, g int, name string) string {
 	f := p.Model.Graphs[g]
 	if len(p.graphs[g]) == 0 {
@@ -184,8 +184,8 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// TestDecide takes shapes from the elements of inputs and nothing else: what is
-// computed of them runs in every inference.
+// TestDecide takes only shapes from the elements of inputs: nodes that compute with the elements
+// still run in every inference.
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -217,8 +217,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestDeclaredStandsIn gives what follows a node that does not run the shape that
-// the file declares.
+// TestDeclaredStandsIn uses the declared shapes for the outputs of a node that does not run.
 func TestDeclaredStandsIn(t *testing.T) {
 	t.Parallel()
 	g := build(0, nil, "x", "y", "Nope a x", "Same y a")
@@ -230,8 +229,8 @@ func TestDeclaredStandsIn(t *testing.T) {
 	}
 }
 
-// TestScratch gives operators an input that nobody fills: whether known or not, they are
-// listed as not supported, and what follows goes on with the declared shape.
+// TestScratch gives operators an input that is never written: known or not, they are listed as
+// unsupported, and their readers use the declared shape.
 func TestScratch(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"Nope", "Same"} {
@@ -294,7 +293,7 @@ func TestActivation(t *testing.T) {
 	}
 }
 
-// A limit that a half rounds is another one after the rounding.
+// TestHolds: a limit that changes when rounded to 16 bits cannot be applied after rounding.
 func TestHolds(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -313,7 +312,7 @@ func TestHolds(t *testing.T) {
 		{tensor.Float16, -math.MaxFloat32, true},
 		{tensor.BFloat16, float32(math.Inf(1)), true},
 	} {
-		if got := holds(c.t, c.v); got != c.want {
+		if got := representable(c.t, c.v); got != c.want {
 			t.Errorf("%v of %v: %v", c.v, c.t, got)
 		}
 	}
@@ -463,14 +462,14 @@ func TestSlots(t *testing.T) {
 	if want := "0.0<-1 1.0<0 1.1<0 2.0<2 0.1<-1 0.2<-1"; strings.Join(got, " ") != want {
 		t.Errorf("slots %v, want %s", got, want)
 	}
-	// What was never planned is listed by what the file says.
+	// A graph that was never planned is listed by its declarations.
 	list := List(p.Model, func(int) []Step { return nil })
 	if len(list) != len(got) || list[1].Runs == nil || list[1].In[0] != nil {
 		t.Errorf("declared: %+v", list)
 	}
 }
 
-// TestManyShapes bounds what graphs take that run each other with ever new shapes.
+// TestManyShapes bounds the plans of graphs that run each other with ever new shapes.
 func TestManyShapes(t *testing.T) {
 	t.Parallel()
 	const depth = 40
@@ -491,7 +490,7 @@ func TestManyShapes(t *testing.T) {
 	}
 }
 
-// TestHostile plans graphs that contradict themselves: none may panic.
+// TestHostile plans self-contradictory graphs: none may panic.
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	for name, gs := range map[string]func() []*graph.Graph{

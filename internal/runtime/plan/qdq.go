@@ -10,25 +10,23 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// qdq lowers operators that a file of ONNX writes in floating point between
-// DequantizeLinear and QuantizeLinear to operators on 8-bit integers, which is what
-// such files mean.
+// qdq lowers floating-point operators between DequantizeLinear and QuantizeLinear in ONNX files
+// to operators on 8-bit integers, which is what such files mean.
 func qdq(g *Graph) {
-	lookUps(g, false)
-	g.Settle()
+	tabulate(g, false)
+	g.InferAll()
 	if l := newLowering(g); l != nil {
-		l.all()
-		g.Settle()
+		l.lowerAll()
+		g.InferAll()
 	}
 }
 
-// Quantised finds the nodes of a graph that the pass "qdq" computes in integers, by
-// what the file says of types and shapes, and the conversions that disappear. It is
-// for those who estimate and do not run: constants whose elements would have to be
-// computed first are taken to be as they should.
+// Quantised finds the nodes of a graph that the pass "qdq" computes in integers, by the declared
+// types and shapes, and the conversions that disappear. It is for estimates that run nothing:
+// constants whose elements would have to be computed first are assumed to be valid.
 func Quantised(f *graph.Graph) (integer, gone map[*graph.Node]bool) {
 	integer, gone = map[*graph.Node]bool{}, map[*graph.Node]bool{}
-	g, err := seeded(&graph.Model{Graphs: []*graph.Graph{f}}, f, nil, nil, Options{}, Host{})
+	g, err := newGraph(&graph.Model{Graphs: []*graph.Graph{f}}, f, nil, nil, Options{}, Host{})
 	if err != nil {
 		return integer, gone
 	}
@@ -45,13 +43,13 @@ func Quantised(f *graph.Graph) (integer, gone map[*graph.Node]bool) {
 			}
 		}
 	}
-	lookUps(g, true)
+	tabulate(g, true)
 	l := newLowering(g)
 	if l == nil {
 		return integer, gone
 	}
 	l.lenient = true
-	l.all()
+	l.lowerAll()
 	for i := range g.Tasks {
 		t := &g.Tasks[i]
 		n := f.Nodes[i]
@@ -65,7 +63,7 @@ func Quantised(f *graph.Graph) (integer, gone map[*graph.Node]bool) {
 	return integer, gone
 }
 
-// converts is -1 for QuantizeLinear, 1 for DequantizeLinear and 0 for others.
+// converts returns -1 for QuantizeLinear, 1 for DequantizeLinear and 0 for others.
 func converts(n *graph.Node) int {
 	if n.Domain != graph.ONNX && n.Domain != graph.Microsoft {
 		return 0
@@ -79,12 +77,12 @@ func converts(n *graph.Node) int {
 	return 0
 }
 
-// lowering is the pass "qdq" at work on a graph.
+// lowering is the state of the pass "qdq" for a graph.
 type lowering struct {
 	g       *Graph
 	uses    []int   // readers of each value, see [Graph.readers]
 	readers [][]int // tasks that read each value
-	lenient bool    // elements of constants that are not at hand are as they should be
+	lenient bool    // constants without elements are assumed valid
 	taken   map[int]int
 }
 
@@ -107,14 +105,14 @@ func loweringOf(g *Graph) *lowering {
 	return l
 }
 
-// all lowers what it can. Conversions that nobody reads any more disappear into the
-// first task that has taken what they convert.
-func (l *lowering) all() {
+// lowerAll lowers every task that it can. Conversions without remaining readers are fused into
+// the first task that reads their input instead.
+func (l *lowering) lowerAll() {
 	g := l.g
 	for i := range g.Tasks {
 		t := &g.Tasks[i]
 		n := t.Node
-		if t.State != Runs || t.asIs || t.Lowered || n.Domain != graph.ONNX || converts(n) != 0 || len(n.Inputs) == 0 || len(n.Outputs) == 0 || n.Outputs[0] < 0 {
+		if t.State != Runs || t.final || t.Lowered || n.Domain != graph.ONNX || converts(n) != 0 || len(n.Inputs) == 0 || len(n.Outputs) == 0 || n.Outputs[0] < 0 {
 			continue
 		}
 		if rule := rules[n.Op]; rule != nil {
@@ -133,28 +131,28 @@ func (l *lowering) all() {
 	}
 }
 
-// scaled is an 8-bit tensor with its scale and zero point: what DequantizeLinear
-// reads, or what QuantizeLinear makes.
-type scaled struct {
-	task           int // the conversion
+// quantised is an 8-bit tensor with its scale and zero point: the input of DequantizeLinear or
+// the output of QuantizeLinear.
+type quantised struct {
+	task           int // conversion task
 	x, scale, zero int // value ids; zero is -1 where absent
 	kind           tensor.Type
-	s              []float32 // nil where the elements are not at hand
+	s              []float32 // nil if the elements are unknown
 	z              []int64
 	axis           int
 }
 
-// one reports whether there is one scale for all elements.
-func (q *scaled) one() bool { return len(q.s) <= 1 }
+// perTensor reports whether one scale holds for all elements.
+func (q *quantised) perTensor() bool { return len(q.s) <= 1 }
 
-// quantisation reads scale and zero point of a conversion, nil when they are not
-// constant, or not such that the operators on integers take them.
-func (l *lowering) quantisation(i int) *scaled {
+// quantisation reads scale and zero point of a conversion. It returns nil if they are not
+// constant or not supported by the integer operators.
+func (l *lowering) quantisation(i int) *quantised {
 	n := l.g.Tasks[i].Node
 	if len(n.Inputs) < 2 || n.Inputs[0] < 0 || n.Inputs[1] < 0 || len(n.Outputs) == 0 || n.Outputs[0] < 0 || n.Attrs.Int("block_size", 0) != 0 {
 		return nil
 	}
-	q := &scaled{task: i, x: n.Inputs[0], scale: n.Inputs[1], zero: -1, axis: n.Attrs.Int("axis", 1)}
+	q := &quantised{task: i, x: n.Inputs[0], scale: n.Inputs[1], zero: -1, axis: n.Attrs.Int("axis", 1)}
 	if len(n.Inputs) > 2 {
 		q.zero = n.Inputs[2]
 	}
@@ -204,8 +202,8 @@ func (l *lowering) quantisation(i int) *scaled {
 	return q
 }
 
-// elements returns a constant with its elements; nil and true when it is one whose
-// elements are trusted unseen.
+// elements returns a constant with its elements; nil and true for one whose elements are assumed
+// to be valid.
 func (l *lowering) elements(id int) (*tensor.Tensor, bool) {
 	g := l.g
 	if id < 0 || !g.Fixed[id] || g.Values[id] == nil {
@@ -223,20 +221,20 @@ func (l *lowering) elements(id int) (*tensor.Tensor, bool) {
 	return g.Values[id], true
 }
 
-func small(t tensor.Type) bool { return t == tensor.Int8 || t == tensor.Uint8 }
+func is8Bit(t tensor.Type) bool { return t == tensor.Int8 || t == tensor.Uint8 }
 
-// from is the 8-bit tensor behind a value that DequantizeLinear makes, nil for
-// others.
-func (l *lowering) from(id int) *scaled {
+// dequantisedFrom returns the 8-bit tensor behind a value that DequantizeLinear computes, nil for
+// other values.
+func (l *lowering) dequantisedFrom(id int) *quantised {
 	q := l.conversion(id)
-	if q == nil || !small(q.kind) {
+	if q == nil || !is8Bit(q.kind) {
 		return nil
 	}
 	return q
 }
 
-// conversion is [lowering.from] for any type.
-func (l *lowering) conversion(id int) *scaled {
+// conversion is [lowering.dequantisedFrom] for any type.
+func (l *lowering) conversion(id int) *quantised {
 	if id < 0 || l.g.maker[id] == 0 {
 		return nil
 	}
@@ -247,50 +245,50 @@ func (l *lowering) conversion(id int) *scaled {
 	return l.quantisation(i)
 }
 
-// to is the 8-bit tensor that the only reader of a value makes of it.
-func (l *lowering) to(id int) *scaled {
+// quantisedTo returns the 8-bit tensor into which the only reader of a value converts it.
+func (l *lowering) quantisedTo(id int) *quantised {
 	if id < 0 || l.uses[id] != 1 || len(l.readers[id]) != 1 {
 		return nil
 	}
 	i := l.readers[id][0]
 	t := &l.g.Tasks[i]
-	if converts(t.Node) >= 0 || t.State != Runs || t.asIs || t.Node.Inputs[0] != id {
+	if converts(t.Node) >= 0 || t.State != Runs || t.final || t.Node.Inputs[0] != id {
 		return nil
 	}
-	if q := l.quantisation(i); q != nil && small(q.kind) && q.one() {
+	if q := l.quantisation(i); q != nil && is8Bit(q.kind) && q.perTensor() {
 		return q
 	}
 	return nil
 }
 
-// result is what becomes of an operator's result: a clamp perhaps, then 8 bits.
+// result describes an operator's result: an optional clamp, then the quantisation to 8 bits.
 type result struct {
-	*scaled
-	clamp int // task of the clamp, -1 for none
+	*quantised
+	clamp int // task of the clamp, -1 if absent
 	act   activation.Clamp
 }
 
 func (l *lowering) result(i int) *result {
 	id := l.g.Tasks[i].Node.Outputs[0]
-	if q := l.to(id); q != nil {
-		return &result{scaled: q, clamp: -1}
+	if q := l.quantisedTo(id); q != nil {
+		return &result{quantised: q, clamp: -1}
 	}
 	if l.uses[id] != 1 || len(l.readers[id]) != 1 {
 		return nil
 	}
 	j := l.readers[id][0]
 	t := &l.g.Tasks[j]
-	act, ok := l.g.activation(t.Node)
-	if !ok || t.State != Runs || t.asIs || len(t.Node.Outputs) != 1 || t.Node.Inputs[0] != id {
+	act, ok := l.g.clampOf(t.Node)
+	if !ok || t.State != Runs || t.final || len(t.Node.Outputs) != 1 || t.Node.Inputs[0] != id {
 		return nil
 	}
-	if q := l.to(t.Node.Outputs[0]); q != nil {
-		return &result{scaled: q, clamp: j, act: act}
+	if q := l.quantisedTo(t.Node.Outputs[0]); q != nil {
+		return &result{quantised: q, clamp: j, act: act}
 	}
 	return nil
 }
 
-// lower lets task i and what follows compute in integers where its rule applies.
+// lower lowers task i, and what follows it, to integers if a rule applies.
 func (l *lowering) lower(i int, rule rule) {
 	g := l.g
 	n := g.Tasks[i].Node
@@ -300,13 +298,13 @@ func (l *lowering) lower(i int, rule rule) {
 	out := l.result(i)
 	values := len(g.Values)
 	if out == nil {
-		l.open(i, values)
+		l.lowerOpen(i, values)
 		return
 	}
 	b := &builder{lowering: l, n: n, out: out}
 	m := rule(b)
 	if m == nil || b.failed {
-		l.forget(values)
+		l.truncateValues(values)
 		return
 	}
 	m.Index, m.Name, m.Function = n.Index, n.Name, n.Function
@@ -319,8 +317,8 @@ func (l *lowering) lower(i int, rule rule) {
 		}
 	}
 	m.Outputs = []int{y}
-	if !l.fits(m, small) || clip != nil && g.opts.Registry != nil && g.opts.Registry.Find(clip.Domain, clip.Op, clip.Version) == nil {
-		l.forget(values)
+	if !l.kernelAccepts(m, is8Bit) || clip != nil && g.opts.Registry != nil && g.opts.Registry.Find(clip.Domain, clip.Op, clip.Version) == nil {
+		l.truncateValues(values)
 		return
 	}
 	gone := []int{out.task}
@@ -335,12 +333,12 @@ func (l *lowering) lower(i int, rule rule) {
 	}
 	g.replace(i, m, gone...)
 	g.Tasks[i].Lowered = true
-	l.take(b.sources, i)
+	l.markTaken(b.sources, i)
 }
 
-// open lets a product of 8-bit numbers, whose result stays in floating point, add up integers.
-// Scales that sums are multiplied with are as exact as those of the numbers.
-func (l *lowering) open(i, values int) {
+// lowerOpen lowers a MatMul of 8-bit values whose result stays in floating point to integer
+// accumulation. The scales that multiply the sums are as exact as the scales of the operands.
+func (l *lowering) lowerOpen(i, values int) {
 	g := l.g
 	n := g.Tasks[i].Node
 	if n.Op != "MatMul" {
@@ -349,21 +347,21 @@ func (l *lowering) open(i, values int) {
 	b := &builder{lowering: l, n: n}
 	m := openMatMul(b)
 	if m == nil {
-		l.forget(values)
+		l.truncateValues(values)
 		return
 	}
 	m.Index, m.Name, m.Function, m.Outputs = n.Index, n.Name, n.Function, n.Outputs
-	if !l.fits(m, tensor.Type.IsFloat) {
-		l.forget(values)
+	if !l.kernelAccepts(m, tensor.Type.IsFloat) {
+		l.truncateValues(values)
 		return
 	}
 	g.replace(i, m)
 	g.Tasks[i].Lowered = true
-	l.take(b.sources, i)
+	l.markTaken(b.sources, i)
 }
 
-// take notes that task i reads numbers before their conversion.
-func (l *lowering) take(from []*scaled, i int) {
+// markTaken records that task i reads values before their conversion.
+func (l *lowering) markTaken(from []*quantised, i int) {
 	for _, q := range from {
 		if _, ok := l.taken[q.task]; !ok {
 			l.taken[q.task] = i
@@ -371,8 +369,9 @@ func (l *lowering) take(from []*scaled, i int) {
 	}
 }
 
-// fits asks the operator on integers whether it takes its inputs and makes what is expected of it.
-func (l *lowering) fits(n *graph.Node, makes func(tensor.Type) bool) bool {
+// kernelAccepts asks the integer operator whether it supports its inputs and returns the expected
+// output type.
+func (l *lowering) kernelAccepts(n *graph.Node, makes func(tensor.Type) bool) bool {
 	g := l.g
 	if g.opts.Registry == nil {
 		return true
@@ -385,7 +384,7 @@ func (l *lowering) fits(n *graph.Node, makes func(tensor.Type) bool) bool {
 	for _, id := range n.Inputs {
 		x := g.value(id)
 		if x != nil && x.Type == tensor.Invalid {
-			return true // it turns out in the run
+			return true // known only at run time
 		}
 		if id >= 0 && x == nil {
 			return false
@@ -396,8 +395,8 @@ func (l *lowering) fits(n *graph.Node, makes func(tensor.Type) bool) bool {
 	return err == nil && makes(c.Out[0].Type) || errors.Is(err, op.ErrDynamic)
 }
 
-// forget takes values back that were added for nothing.
-func (l *lowering) forget(values int) {
+// truncateValues removes values that were added for a lowering that failed.
+func (l *lowering) truncateValues(values int) {
 	g := l.g
 	if len(g.Values) > values {
 		g.Graph.Values, g.Values, g.Fixed, g.maker, g.dirty = g.Graph.Values[:values], g.Values[:values], g.Fixed[:values], g.maker[:values], g.dirty[:values]

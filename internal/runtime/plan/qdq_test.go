@@ -18,7 +18,7 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/plan"
 )
 
-// net builds graphs of ONNX that are written with conversions.
+// net builds ONNX graphs with quantisation conversions.
 type net struct {
 	g  *graph.Graph
 	in []*tensor.Tensor
@@ -61,7 +61,7 @@ func zeroPoint(t tensor.Type, v int64) *tensor.Tensor {
 	return x
 }
 
-// draws makes the numbers of one case.
+// draws draws the numbers of one case.
 type draws struct {
 	t    *rapid.T
 	kind tensor.Type
@@ -83,7 +83,7 @@ func (d draws) zero(name string) int64 {
 	return lo + int64(rapid.IntRange(0, 255).Draw(d.t, name))
 }
 
-// dequantised is an input of 8 bits in floating point.
+// dequantised adds an 8-bit input and its conversion to floating point.
 func (b *net) dequantised(d draws, name string, shape ...int) int {
 	return b.node("DequantizeLinear", nil, b.input(d.codes(name, shape...)), b.constant(scalar32(d.scale(name+" scale"))), b.constant(zeroPoint(d.kind, d.zero(name+" zero"))))
 }
@@ -93,7 +93,7 @@ func (b *net) quantised(d draws, id int) {
 	b.g.Outputs = append(b.g.Outputs, y)
 }
 
-// weights are constant, with a scale for each of n channels along an axis.
+// weights adds constant weights with a scale for each of n channels along an axis.
 func (b *net) weights(d draws, channels, axis int, shape ...int) (id int, scales []float32) {
 	w := tensor.New(tensor.Int8, shape...)
 	copy(w.Data, rapid.SliceOfN(rapid.Byte(), len(w.Data), len(w.Data)).Draw(d.t, "w"))
@@ -111,7 +111,7 @@ func (b *net) weights(d draws, channels, axis int, shape ...int) (id int, scales
 	return b.node("DequantizeLinear", graph.Attrs{"axis": int64(axis)}, b.constant(w), b.constant(s), b.constant(z)), scales
 }
 
-// bias is written as converters do, in floating point or with scales of its own.
+// bias adds a bias as converters write it, in floating point or with scales of its own.
 func (b *net) bias(d draws, x int, scales []float32, n int) int {
 	xs := tensor.Of[float32](b.g.Values[b.g.Nodes[slices.IndexFunc(b.g.Nodes, func(n *graph.Node) bool { return n.Outputs[0] == x })].Inputs[1]].Const)[0]
 	v := tensor.New(tensor.Int32, n)
@@ -143,8 +143,7 @@ func (b *net) bias(d draws, x int, scales []float32, n int) int {
 	return b.node("DequantizeLinear", graph.Attrs{"axis": int64(0)}, b.constant(v), b.constant(ts))
 }
 
-// cases make operators between conversions and say how many steps the result may be
-// off.
+// cases add operators between conversions and return the tolerance in quantisation steps.
 var cases = map[string]func(b *net, d draws) int{
 	"Conv": func(b *net, d draws) int {
 		x := b.dequantised(d, "x", 1, 2, 5, 5)
@@ -224,7 +223,7 @@ func run(t interface{ Fatal(...any) }, b *net, exact bool) (out *tensor.Tensor, 
 		t.Fatal("nothing is computed: ", s.Steps())
 	}
 	steps = s.Steps()
-	for i, s := range steps { // by whatever way one came there
+	for i, s := range steps { // regardless of the order of fusion
 		if s.State == plan.Fused && (steps[s.Into].State != plan.Runs || !slices.Contains(steps[s.Into].Fused, i)) {
 			t.Fatal("a step is fused into one that does not compute it, or does not know: ", i, s.Into, steps[s.Into].Fused)
 		}
@@ -232,10 +231,9 @@ func run(t interface{ Fatal(...any) }, b *net, exact bool) (out *tensor.Tensor, 
 	return s.Output(0).Clone(), steps
 }
 
-// TestLowered holds operators in integers against the same in floating point. Both
-// round the same real number to a code; the sums behind it differ in their last
-// bits, in floating point by their order, so that one may lie on the other side of
-// a tie: one step at most.
+// TestLowered compares integer operators with the same ones in floating point. Both round the
+// same real number to 8 bits. The floating-point sums differ in their last bits by their order,
+// so that one may be on the other side of a tie: one step at most.
 func TestLowered(t *testing.T) {
 	t.Parallel()
 	for name, make := range cases {
@@ -259,7 +257,8 @@ func TestLowered(t *testing.T) {
 					if s.State != plan.Fused && (s.Runs == s.Node || s.Runs == nil) {
 						r.Fatalf("%s %s: %v", s.Node.Op, s.State, s.Err)
 					}
-					// It tells in which numbers it computes, where the file has others. Of Where the first operand is a condition, and Concat computes nothing.
+					// Step.Computes states the integer type where the file has float32. The first
+					// operand of Where is a condition, and Concat does not compute.
 					if eight := s.Computes == tensor.Int8 || s.Computes == tensor.Uint8; s.State == plan.Runs && s.In[0].Type == tensor.Float32 && name != "Concat" && !eight {
 						r.Fatalf("%s computes in %s", s.Node.Op, s.Computes)
 					}
@@ -270,7 +269,7 @@ func TestLowered(t *testing.T) {
 	}
 }
 
-// TestOpen: products whose result stays in floating point add up integers all the same.
+// TestOpen: a MatMul whose result stays in floating point still accumulates integers.
 func TestOpen(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
@@ -309,7 +308,7 @@ func within(t interface{ Fatalf(string, ...any) }, got, want *tensor.Tensor, ste
 	}
 }
 
-// TestMoved holds operators that move elements: they must be the same bits.
+// TestMoved checks that operators that move elements are bit-exact.
 func TestMoved(t *testing.T) {
 	t.Parallel()
 	i64 := func(v ...int64) *tensor.Tensor { return tensor.From(tensor.Int64, []int{len(v)}, v) }
@@ -357,8 +356,8 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-// TestLeftAlone lists patterns that must stay in floating point, and what becomes of
-// conversions that others read too.
+// TestLeftAlone lists patterns that must stay in floating point, and the state of conversions
+// with other readers.
 func TestLeftAlone(t *testing.T) {
 	t.Parallel()
 	codes := func(shape ...int) *tensor.Tensor { return tensor.New(tensor.Int8, shape...) }
@@ -397,7 +396,7 @@ func TestLeftAlone(t *testing.T) {
 		}},
 		{"sixteen bits", "runs runs runs", func(b *net) {
 			x := b.node("DequantizeLinear", nil, b.input(tensor.New(tensor.Int16, 4)), b.constant(scalar32(0.1)))
-			b.g.Nodes[0].Version = 21 // the first with 16 bits
+			b.g.Nodes[0].Version = 21 // the first version with 16 bits
 			q(b, b.node("Sigmoid", nil, x), 0.1)
 		}},
 		{"weights in floating point", "runs runs runs", func(b *net) {
@@ -447,7 +446,7 @@ func TestLeftAlone(t *testing.T) {
 	}
 }
 
-// TestRevert prepares a lowered operator that then refuses: the file's own runs.
+// TestRevert lowers an operator whose Prepare then fails: the file's own operator runs.
 func TestRevert(t *testing.T) {
 	t.Parallel()
 	refuse := func(domain, name string) op.Def {

@@ -16,7 +16,7 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/operators"
 )
 
-// tables gives the operators of these tests a table of what they take.
+// tables gives the operators of these tests a schema table.
 func tables(t *testing.T, text string, refuse func(string, ...any) error) *op.Registry {
 	t.Helper()
 	s, err := op.ParseSchemas(text, refuse)
@@ -30,8 +30,8 @@ func tables(t *testing.T, text string, refuse func(string, ...any) error) *op.Re
 
 const floatsOnly = "[]\nSame 1: X:float32 -> Y:float32 # axis:i\nDouble 1: X:int64 -> Y:int64\nFill 1: S:int64 -> Y:float32\nWrong 1: X:float32 -> Y:float32\n"
 
-// TestMalformed: what breaks a rule of the format is the model's error, with its place;
-// what a runtime lacks is not.
+// TestMalformed: breaking a rule of the format is an error of the model, with its location; a
+// missing feature of the runtime is not.
 func TestMalformed(t *testing.T) {
 	t.Parallel()
 	declared := func(typ tensor.Type) func(g *graph.Graph) {
@@ -42,7 +42,7 @@ func TestMalformed(t *testing.T) {
 		lines        []string
 		change       func(g *graph.Graph)
 		refuse       func(string, ...any) error
-		want         string // of the error; empty: there is none
+		want         string // expected in the error; empty: no error
 	}{
 		{"fits", "onnx", []string{"Same y x"}, nil, op.Malformed, ""},
 		{"an attribute that plans give", "onnx", []string{"Same y x"}, func(g *graph.Graph) { g.Nodes[0].Attrs = graph.Attrs{op.AttrPads: int64(1)} }, op.Malformed, `attribute "opmeter.pads"`},
@@ -56,7 +56,7 @@ func TestMalformed(t *testing.T) {
 		{"declared as optional", "onnx", []string{"Grow y x"}, declared(tensor.Optional), op.Malformed, ""},
 		{"another format", "tflite", []string{"Grow y x"}, declared(tensor.Int8), op.Malformed, ""},
 		{"by what was inferred", "onnx", []string{"Grow y x"}, declared(tensor.Int8), op.Malformed, "output 0 is declared as int8 and computed as float32"},
-		// The shape is known only in a run, the type before it.
+		// The shape is known only at run time, the type before.
 		{"type of an open shape", "onnx", []string{"Fill a n", "Same y a"}, nil, op.Malformed, ""},
 		{"wrong type of an open shape", "onnx", []string{"Fill a n", "Double y a"}, nil, op.Malformed, `node 1 (Double "y"): `},
 		{"through one that is open", "onnx", []string{"Fill a n", "Same b a", "Double y b"}, nil, op.Malformed, `node 2 (Double "y"): `},
@@ -103,7 +103,7 @@ func TestMakeRefuses(t *testing.T) {
 	}
 }
 
-// Attributes that an operator does not have are remarked on, eight at most.
+// TestRemarks lists attributes that an operator does not have, eight at most.
 func TestRemarks(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{0, 1, 8, 9, 20} {
@@ -156,8 +156,8 @@ func defsOf(r *op.Registry) (out []op.Def) {
 	return out
 }
 
-// TestForce computes constants on demand. Whatever fails has no elements afterwards,
-// also where it ends in a panic.
+// TestForce computes constants on demand. A failed one has no elements afterwards, even after a
+// panic.
 func TestForce(t *testing.T) {
 	t.Parallel()
 	same := func(c *op.Call) error { c.SetOut(0, c.In[0].Type, c.In[0].Shape); return nil }
@@ -175,14 +175,14 @@ func TestForce(t *testing.T) {
 		limit  int
 		failed int
 		cause  string
-		states string // afterwards
+		states string // expected states
 	}{
 		{"computed", []string{"Double a s", "Double y a"}, 0, -1, "", "folded folded"},
 		{"panic", []string{"Burst y s"}, 0, 0, "burst", "folded"},
 		{"panic before it", []string{"Double a s", "Burst b a", "Double y b"}, 0, 1, "burst", "folded folded folded"},
 		{"error", []string{"Double a s", "Fails b a", "Double y b"}, 0, 1, "no way", "folded folded folded"},
 		{"not prepared", []string{"Lame a s", "Double y a"}, 0, 0, "this", "folded folded"},
-		// Two values of 16 bytes: where there is no room for the second it runs each time.
+		// Two values of 16 bytes: if the second exceeds the limit, it runs each time.
 		{"room for both", []string{"Double a s", "Double y a"}, 32, -1, "", "folded folded"},
 		{"room for one", []string{"Double a s", "Double y a"}, 31, -1, "", "folded runs"},
 		{"room for working memory", []string{"Wide y s"}, 66, -1, "", "folded"},
@@ -192,11 +192,11 @@ func TestForce(t *testing.T) {
 			t.Parallel()
 			p, g := planned(t, Options{MaxBytes: c.limit}, map[string]*tensor.Tensor{"s": i64(2, 3)}, more, c.lines...)
 			y := id(g, "y")
-			for i := range 2 { // a second time no differently
+			for i := range 2 { // the second call has the same result
 				if i > 0 && !p.Fixed[y] {
-					break // it runs now
+					break // it runs in every inference now
 				}
-				failed, err := p.Force(y)
+				failed, err := p.Materialise(y)
 				if failed != c.failed || (err != nil) != (c.cause != "") || err != nil && !strings.Contains(err.Error(), c.cause) {
 					t.Fatalf("failed %d, %v; want %d, %q", failed, err, c.failed, c.cause)
 				}
@@ -217,13 +217,13 @@ func TestForce(t *testing.T) {
 		})
 	}
 	p, _ := planned(t, Options{}, nil, nil, "Same y x")
-	if failed, err := p.Force(p.File.Inputs[0]); failed != -1 || !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), `"x"`) {
+	if failed, err := p.Materialise(p.File.Inputs[0]); failed != -1 || !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), `"x"`) {
 		t.Errorf("an input of the run: %d, %v", failed, err)
 	}
 }
 
-// Constants are folded up to four thousand million operations, run in every inference
-// beyond that, and beyond a hundred are nobody's to compute.
+// TestWorkOfFolding: constants of up to four thousand million operations are folded, larger ones
+// run in every inference, and beyond a hundred they are an error.
 func TestWorkOfFolding(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -252,7 +252,7 @@ func TestWorkOfFolding(t *testing.T) {
 	}
 }
 
-// A declared shape stands in up to a gibibyte.
+// TestStandInLimit: a declared shape is used for up to a gibibyte.
 func TestStandInLimit(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int]string{1 << 28: "unsupported runs", 1<<28 + 1: "unsupported skipped", -1: "unsupported skipped"} {
@@ -275,7 +275,7 @@ func TestStandInLimit(t *testing.T) {
 	}
 }
 
-// Lists of up to 4096 whole numbers decide shapes.
+// TestDecidingLists: shapes depend on integer inputs of up to 4096 elements.
 func TestDecidingLists(t *testing.T) {
 	t.Parallel()
 	first := op.Def{Name: "First", Infer: func(c *op.Call) error {
@@ -360,7 +360,7 @@ func TestBodiesOfNode(t *testing.T) {
 	}
 }
 
-// TestClamps lists the operators that clamp, with their limits.
+// TestClamps lists the clamping operators with their limits.
 func TestClamps(t *testing.T) {
 	t.Parallel()
 	inf := float32(math.Inf(1))
@@ -406,15 +406,15 @@ func TestClamps(t *testing.T) {
 		{"", "Clip", 13, nil, in("x", "two"), activation.Clamp{}, false},
 		{"", "Sigmoid", 13, nil, in("x"), activation.Clamp{}, false},
 	} {
-		got, ok := p.activation(&graph.Node{Domain: c.domain, Op: c.op, Version: c.version, Attrs: c.attrs, Inputs: c.in})
+		got, ok := p.clampOf(&graph.Node{Domain: c.domain, Op: c.op, Version: c.version, Attrs: c.attrs, Inputs: c.in})
 		if ok != c.ok || ok && got != c.want {
 			t.Errorf("%s %d of %v: %+v, %v; want %+v", c.op, c.version, c.in, got, ok, c.want)
 		}
 	}
 }
 
-// TestCodes: the limits of a clamp as QuantizeLinear writes them, halves to even, within
-// the type.
+// TestCodes checks clamp limits as QuantizeLinear converts them, ties to even, saturated to the
+// type.
 func TestCodes(t *testing.T) {
 	t.Parallel()
 	inf := float32(math.Inf(1))
@@ -433,22 +433,22 @@ func TestCodes(t *testing.T) {
 		{tensor.Int8, []float32{0.01}, []int64{0}, -1, 6, -100, 127},
 		{tensor.Int8, []float32{1}, []int64{127}, -300, inf, -128, 127},
 		{tensor.Int8, []float32{1}, []int64{0}, -inf, inf, -128, 127},
-		{tensor.Int8, nil, nil, 0, 6, -128, 127}, // trusted unseen: no limits
+		{tensor.Int8, nil, nil, 0, 6, -128, 127}, // scale assumed valid: no limits
 		{tensor.Uint8, nil, nil, 0, 6, 0, 255},
 	} {
-		q := &scaled{kind: c.kind, s: c.scale, z: c.zero}
+		q := &quantised{kind: c.kind, s: c.scale, z: c.zero}
 		if lo, hi := q.codes(activation.Clamp{On: true, Min: c.min, Max: c.max}); lo != c.lo || hi != c.hi {
 			t.Errorf("%+v: %d to %d", c, lo, hi)
 		}
 	}
 }
 
-// A bias has the product of both scales, within the rounding of float32.
+// TestUnits: the scale of a bias is the product of both scales, within the rounding of float32.
 func TestUnits(t *testing.T) {
 	t.Parallel()
-	s := func(v ...float32) *scaled { return &scaled{s: v} }
+	s := func(v ...float32) *quantised { return &quantised{s: v} }
 	for _, c := range []struct {
-		q, x, w *scaled
+		q, x, w *quantised
 		ok      bool
 	}{
 		{s(0.125), s(0.5), s(0.25), true},
@@ -459,14 +459,14 @@ func TestUnits(t *testing.T) {
 		{s(0.125), s(0.5), s(0.25, 0.25), true},
 		{s(0.125, 0.125), s(0.5), s(0.25), false},
 		{s(), s(0.5), s(0.25), false},
-		{&scaled{}, s(0.5), s(0.25), false},
+		{&quantised{}, s(0.5), s(0.25), false},
 	} {
 		b := &builder{lowering: &lowering{}}
-		if got := b.units(c.q, c.x, c.w); got != c.ok {
+		if got := b.hasProductScale(c.q, c.x, c.w); got != c.ok {
 			t.Errorf("%v of %v by %v: %v", c.q.s, c.x.s, c.w.s, got)
 		}
 	}
-	if b := (&builder{lowering: &lowering{lenient: true}}); !b.units(&scaled{}, s(1), s(1)) {
+	if b := (&builder{lowering: &lowering{lenient: true}}); !b.hasProductScale(&quantised{}, s(1), s(1)) {
 		t.Error("what is not at hand is as it should be")
 	}
 }
@@ -476,7 +476,7 @@ func TestAgree(t *testing.T) {
 	shape := func(typ tensor.Type, d ...int) *tensor.Tensor { return &tensor.Tensor{Type: typ, Shape: d} }
 	for _, c := range []struct {
 		a, b *tensor.Tensor
-		want []int // nil: nothing
+		want []int // nil: unknown
 	}{
 		{shape(tensor.Int8, 2, 3), shape(tensor.Int8, 2, 3), []int{2, 3}},
 		{shape(tensor.Int8, 2, 3), shape(tensor.Int8, 4, 3), []int{-1, 3}},
@@ -491,12 +491,12 @@ func TestAgree(t *testing.T) {
 			t.Errorf("%v and %v: %v", c.a, c.b, got)
 		}
 	}
-	if a := shape(tensor.Int8, 2); whole(a) != true || whole(shape(tensor.Int8, 2, -1)) || whole(nil) || whole(unknown()) || !whole(shape(tensor.Int8, 0)) {
+	if a := shape(tensor.Int8, 2); known(a) != true || known(shape(tensor.Int8, 2, -1)) || known(nil) || known(unknown()) || !known(shape(tensor.Int8, 0)) {
 		t.Error("what is known in full")
 	}
 }
 
-// Several plans of one graph are described by what they agree on.
+// TestStepsOfSeveralPlans: several plans of one graph are described by what they have in common.
 func TestStepsOfSeveralPlans(t *testing.T) {
 	t.Parallel()
 	body := build(1, nil, "v", "o", "Same o v")
@@ -526,7 +526,8 @@ func TestStepsOfSeveralPlans(t *testing.T) {
 	}
 }
 
-// TestForeign: operators that only plans write, and those of another format, are none that a file's node can name.
+// TestForeign: a node of a file cannot use operators that only plans create, nor those of another
+// format.
 func TestForeign(t *testing.T) {
 	t.Parallel()
 	var defs []op.Def
@@ -560,8 +561,8 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// TestUnread: outputs that nothing reads are left out where the tables let an operator do without them, and a Dropout that gives its
-// input alone is none.
+// TestUnread: unused outputs are dropped where the tables make them optional, and a Dropout that
+// only returns its input is removed.
 func TestUnread(t *testing.T) {
 	t.Parallel()
 	text := "[]\nSame 1: X:T -> Y:T, Z:T?, W:T?; T = float32\nMust 1: X:T -> Y:T, Z:T; T = float32\nFree 1: X:T -> Y:T?, Z:T?; T = float32\nMany 1: X:T -> Y:T, Z:T*; T = float32\n" +

@@ -5,17 +5,17 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// Slot is a place in the list of a model's steps: one of the main graph, or of a
-// graph that control flow runs.
+// Slot is an entry in the list of a model's steps: a step of the main graph, or of a graph that
+// control flow runs.
 type Slot struct {
 	Step
-	Parent int   // slot of the control-flow step around it, -1 in the main graph
+	Parent int   // slot of the enclosing control-flow step, -1 in the main graph
 	Bodies []int // graphs that the step runs
 }
 
-// List lists the steps of the main graph with those of the bodies after their
-// owner. A body that several steps share is listed once, after the first. steps
-// describes a graph; where it returns nil the entries say what the file declares.
+// List lists the steps of the main graph, with the steps of bodies after their owner. A body that
+// several steps share is listed once, after the first. steps describes a graph; if it returns
+// nil, the entries state what the file declares.
 func List(m *graph.Model, steps func(graph int) []Step) []Slot {
 	var out []Slot
 	seen := make([]bool, len(m.Graphs))
@@ -40,7 +40,7 @@ func List(m *graph.Model, steps func(graph int) []Step) []Slot {
 	return out
 }
 
-// Declared describes a graph that was never planned by what the file says of it.
+// Declared describes a graph that was never planned by what the file declares.
 func Declared(g *graph.Graph) []Step {
 	of := func(ids []int) []*tensor.Tensor {
 		out := make([]*tensor.Tensor, len(ids))
@@ -61,7 +61,7 @@ func Declared(g *graph.Graph) []Step {
 			case v.Placeholder != nil:
 				t.Shape = v.Placeholder
 			case !v.HasShape:
-				t.Shape = []int{-1} // not known, and not a scalar
+				t.Shape = []int{-1} // unknown, not a scalar
 			}
 			out[i] = t
 		}

@@ -7,17 +7,17 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// State tells what becomes of a node.
+// State says how a node is computed.
 type State uint8
 
 // States of a node after planning.
 const (
 	Runs        State = iota // computed in every run
-	Folded                   // computed once at most: all inputs are constant
-	Fused                    // computed by another node
-	Unsupported              // there is no operator for it, or not for this use
+	Folded                   // computed at most once: all inputs are constant
+	Fused                    // computed as part of another node
+	Unsupported              // no operator for it, or not for these types or options
 	Skipped                  // an input could not be computed
-	Failed                   // the node contradicts its inputs
+	Failed                   // the node does not match its inputs
 )
 
 // String returns the state in lower case.
@@ -28,31 +28,30 @@ func (s State) String() string {
 // Step describes one node of a planned graph.
 type Step struct {
 	Graph int
-	Node  *graph.Node // the node of the file
-	// Runs is the node that is computed in its place: Node itself where no pass
-	// has changed it, nil where it does not run.
+	Node  *graph.Node // the file's node
+	// Runs is the node that is computed in its place: Node itself unless a pass has changed it,
+	// nil if it does not run.
 	Runs *graph.Node
-	// In and Out follow the inputs and outputs of Node and have types and shapes,
-	// dimensions that are not known -1; nil where an entry is absent or nothing is
-	// known of it. After a run of the engine the shapes of values that are known
-	// only then are those of the last run.
+	// In and Out follow the inputs and outputs of Node and have types and shapes, with -1 for
+	// unknown dimensions. An entry is nil if it is absent or unknown. Shapes that are known only
+	// at run time are those of the engine's last run.
 	In, Out []*tensor.Tensor
 	State   State
-	// Into is the index of the node that computes this one when State is Fused, -1
-	// otherwise.
+	// Into is the index of the node that computes this one when State is Fused, -1 otherwise.
 	Into int
-	// Fused lists the indices of the nodes that this one computes too.
+	// Fused lists the indices of the nodes that are fused into this one.
 	Fused []int
-	Err   error // why the node does not run, nil when it does
-	// Kernel is the way of computing that was chosen and Scratch its working memory
-	// in bytes. Only a plan that was prepared to run has them.
+	Err   error // reason why the node does not run, nil if it runs
+	// Kernel is the chosen kernel and Scratch its scratch memory in bytes. They are set only in a
+	// plan that was prepared to run.
 	Kernel  string
 	Scratch int
-	// Computes is the element type of the first operand of Runs where it is another one than that of Node, Invalid otherwise.
+	// Computes is the element type of the first operand of Runs if it differs from that of Node,
+	// Invalid otherwise.
 	Computes tensor.Type
 }
 
-// Steps describes the graph, one entry a node of the file, in order.
+// Steps describes the graph, one entry per node of the file, in order.
 func (g *Graph) Steps() []Step {
 	out := make([]Step, len(g.Tasks))
 	for i := range g.Tasks {
@@ -64,14 +63,14 @@ func (g *Graph) Steps() []Step {
 			s.Runs = t.Node
 		case Fused:
 			s.Into = t.Into
-			for g.Tasks[s.Into].State == Fused { // tasks keep the way by which they came there
+			for g.Tasks[s.Into].State == Fused { // fused tasks refer to their direct parent
 				s.Into = g.Tasks[s.Into].Into
 			}
 			out[s.Into].Fused = append(out[s.Into].Fused, i)
 		}
-		s.In, s.Out = g.seen(n.Inputs), g.seen(n.Outputs)
+		s.In, s.Out = g.describeAll(n.Inputs), g.describeAll(n.Outputs)
 		if t.State == Runs && t.Node != n && len(t.Node.Inputs) > 0 && len(s.In) > 0 && s.In[0] != nil {
-			if x := g.seen(t.Node.Inputs[:1])[0]; x != nil && x.Type != s.In[0].Type {
+			if x := g.describeAll(t.Node.Inputs[:1])[0]; x != nil && x.Type != s.In[0].Type {
 				s.Computes = x.Type
 			}
 		}
@@ -80,7 +79,7 @@ func (g *Graph) Steps() []Step {
 	return out
 }
 
-func (g *Graph) seen(ids []int) []*tensor.Tensor {
+func (g *Graph) describeAll(ids []int) []*tensor.Tensor {
 	var out []*tensor.Tensor
 	for _, id := range ids {
 		var t *tensor.Tensor

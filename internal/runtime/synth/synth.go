@@ -1,9 +1,8 @@
-// Package synth makes deterministic model inputs.
+// Package synth generates deterministic model inputs.
 //
-// The generator is part of the interface: the same seed gives the same bytes in
-// every release and on every machine, so that results with made inputs can be
-// compared. It is splitmix64 with the state seed + k*2^32 for input number k,
-// one draw an element in row-major order:
+// The generator is part of the interface: the same seed gives the same bytes in every release and
+// on every machine, so that results with generated inputs can be compared. It is splitmix64 with
+// the state seed + k*2^32 for input number k, with one draw per element in row-major order:
 //
 //	float32, float64, float16, bfloat16  top 24 bits / 2^24, in [0, 1)
 //	int8, uint8, int16, uint16           top 8 or 16 bits
@@ -39,7 +38,7 @@ func (g *Generator) Next() uint64 {
 	return z ^ z>>31
 }
 
-// Fill replaces the generator's distribution. The first that is set counts.
+// Fill replaces the generator's distribution. The first field that is set is used.
 type Fill struct {
 	Const  *float64    `json:"const"`  // every element
 	Values []float64   `json:"values"` // literal, row-major
@@ -54,7 +53,7 @@ type Overrides struct {
 	Fill map[string]Fill  `json:"fill"`
 }
 
-// maxOverrides bounds the file of overrides, in bytes.
+// maxOverrides bounds the overrides file, in bytes.
 const maxOverrides = 16 << 20
 
 // LoadOverrides reads a JSON file that maps model file names to overrides.
@@ -70,8 +69,8 @@ func LoadOverrides(name string) (map[string]Overrides, error) {
 	return all, nil
 }
 
-// Inputs makes all inputs of a graph. Unknown dimensions are 1 unless the
-// overrides or the model's own placeholder say otherwise.
+// Inputs generates all inputs of a graph. Unknown dimensions are 1 unless the overrides or the
+// model's own placeholder give a size.
 func Inputs(g *graph.Graph, seed uint64, o Overrides) ([]*tensor.Tensor, error) {
 	out := make([]*tensor.Tensor, len(g.Inputs))
 	for k, id := range g.Inputs {
@@ -94,8 +93,7 @@ func Inputs(g *graph.Graph, seed uint64, o Overrides) ([]*tensor.Tensor, error) 
 	return out, nil
 }
 
-// Shape is a value's shape with its unknown dimensions set to the placeholder's
-// or 1.
+// Shape returns a value's shape with its unknown dimensions set to the placeholder's or 1.
 func Shape(v *graph.Value) []int {
 	out := make([]int, len(v.Shape))
 	for i, d := range v.Shape {
@@ -111,7 +109,7 @@ func Shape(v *graph.Value) []int {
 	return out
 }
 
-// Tensor makes input number k. fill may be nil.
+// Tensor generates input number k. fill may be nil.
 func Tensor(t tensor.Type, shape []int, seed uint64, k int, fill *Fill) (*tensor.Tensor, error) {
 	if _, err := tensor.CheckShape(t, shape); err != nil {
 		return nil, err
@@ -177,7 +175,7 @@ func (f *Fill) modulus() uint64 {
 	return f.Mod
 }
 
-// fixed returns the element where it is not drawn.
+// fixed returns the element if it is not drawn.
 func (f *Fill) fixed(i int) (float64, bool) {
 	switch {
 	case f.Const != nil:

@@ -71,7 +71,7 @@ func TestShape(t *testing.T) {
 	}
 }
 
-// TestRecordedInputs proves the generator against the hashes of every recorded run.
+// TestRecordedInputs checks the generator against the hashes of every recorded run.
 func TestRecordedInputs(t *testing.T) {
 	t.Parallel()
 	overrides, err := LoadOverrides(material.Path(t, "oracle", "inputs.json"))

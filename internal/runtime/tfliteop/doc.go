@@ -1,3 +1,3 @@
-// Package tfliteop is the parent of the rooms with TFLite's operators, a field each; it
-// holds the tests that go across fields.
+// Package tfliteop is the parent of the packages with TFLite's operators, one per kind of
+// operator. It contains the tests that span several of them.
 package tfliteop

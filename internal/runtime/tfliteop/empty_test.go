@@ -10,8 +10,8 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
-// TestEmpty takes the recorded operators with each extent of each input at zero or one:
-// an error or an empty result, but nothing that divides by an extent.
+// TestEmpty runs the recorded operators with each extent of each input set to zero or one: they
+// must return an error or an empty result, and never divide by an extent of zero.
 func TestEmpty(t *testing.T) {
 	t.Parallel()
 	tried := 0

@@ -17,8 +17,8 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
-// random makes a tensor of random elements over the whole range of the type, or
-// of floats in [-1, 1).
+// random makes a tensor of random elements over the whole range of the type, or of floats in [-1,
+// 1).
 func random(r *rand.Rand, t tensor.Type, q *tensor.Quant, shape ...int) *tensor.Tensor {
 	x := tensor.New(t, shape...)
 	x.Quant = q
@@ -57,7 +57,7 @@ func run(t *testing.T, n optest.Node, in ...*tensor.Tensor) *tensor.Tensor {
 	return out[0]
 }
 
-// at reads element i as a real integer, absent biases as 0.
+// at reads element i as an integer, absent biases as 0.
 func at(x *tensor.Tensor, i int) int64 {
 	if x == nil {
 		return 0
@@ -345,8 +345,8 @@ func TestPools(t *testing.T) {
 	}
 }
 
-// TestNearReal checks quantised operators against the real function: at most the
-// given number of steps away.
+// TestNearReal compares quantised operators with the real function: they may differ by at most
+// the given number of steps.
 func TestNearReal(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 2))

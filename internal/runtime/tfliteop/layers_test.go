@@ -154,8 +154,8 @@ func TestLSTM(t *testing.T) {
 	attrs := graph.Attrs{"fused_activation_function": "TANH"}
 	near(t, run(t, node("UNIDIRECTIONAL_SEQUENCE_LSTM", attrs, tensor.Float32, nil), args...), want, 1e-5)
 
-	// Both directions of a bidirectional layer with equal weights: the backward half
-	// of the reversed sequence mirrors the forward half.
+	// Both directions of a bidirectional layer with equal weights: the backward half of the
+	// reversed sequence mirrors the forward half.
 	both := make([]*tensor.Tensor, 39)
 	both[0] = x
 	for d := range 2 {
@@ -233,7 +233,7 @@ func TestSVDF(t *testing.T) {
 	}
 }
 
-// TestConv3D checks the transpose as the adjoint: <conv(x), y> = <x, convᵀ(y)>.
+// TestConv3D checks that the transpose is the adjoint: <conv(x), y> = <x, convᵀ(y)>.
 func TestConv3D(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(8, 8))
@@ -305,7 +305,7 @@ func TestMatmul(t *testing.T) {
 	}
 }
 
-// TestRefuses makes sure that broken models get errors and not panics.
+// TestRefuses checks that broken models cause errors and not panics.
 func TestRefuses(t *testing.T) {
 	t.Parallel()
 	f := func(shape ...int) *tensor.Tensor { return tensor.New(tensor.Float32, shape...) }

@@ -5,8 +5,8 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// recorded are results of LiteRT 2.3.0's reference kernels (BUILTIN_REF), for inputs and
-// weights that [recordedTensor] makes. Recorded on amd64.
+// recorded are results of LiteRT 2.3.0's reference kernels (BUILTIN_REF), for inputs and weights
+// that [recordedTensor] generates. Recorded on amd64.
 var recorded = []recordedCase{
 	{
 		"float convolution with int8 weights, one scale", "CONV_2D",

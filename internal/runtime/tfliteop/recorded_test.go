@@ -14,7 +14,7 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
-// recordedCase is one operator with what another engine made of it.
+// recordedCase is one operator with the result of another engine.
 type recordedCase struct {
 	name, op string
 	attrs    graph.Attrs
@@ -22,8 +22,8 @@ type recordedCase struct {
 	out      recordedOutput
 }
 
-// recordedTensor is an input that a congruential generator fills, so that recorded
-// results need no file of inputs.
+// recordedTensor is an input filled by a congruential generator, so that recorded results need no
+// input files.
 type recordedTensor struct {
 	t             tensor.Type
 	shape         []int
@@ -45,8 +45,8 @@ type recordedOutput struct {
 	hash  uint64
 }
 
-// make fills the tensor: floats in [-1, 1), the whole range of small types, but that
-// int8 stays symmetric as weights are, and 17 bits of larger integers.
+// make fills the tensor: floats in [-1, 1), the whole range of small types (int8 stays symmetric,
+// as weights are), and 17 bits of larger integers.
 func (r recordedTensor) make() *tensor.Tensor {
 	if r.absent {
 		return nil
@@ -81,9 +81,9 @@ func (r recordedTensor) make() *tensor.Tensor {
 	return x
 }
 
-// TestRecorded holds the operators to the reference kernels, to the last bit: the rule by
-// which hybrid operators quantise, the type in which scales are multiplied, the type and
-// the order of sums.
+// TestRecorded compares the operators bit-exactly with the reference kernels: the quantisation
+// rule of hybrid operators, the type in which scales are multiplied, the type and the order of
+// sums.
 func TestRecorded(t *testing.T) {
 	t.Parallel()
 	for _, c := range recorded {
@@ -117,9 +117,9 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// TestProductOfScales gives uint8 layers sums (by their biases, the input being zero) for
-// which a multiplier from the float32 product of scales rounds to another value than one
-// from the float64 product. The former is the reference's for uint8, the latter for int8.
+// TestProductOfScales gives uint8 layers sums (by their biases, with a zero input) for which a
+// multiplier from the float32 product of scales rounds to another value than one from the float64
+// product. The reference uses the former for uint8 and the latter for int8.
 func TestProductOfScales(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 8))

@@ -9,9 +9,9 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Fill completes a record's profile with what is known of the model: identity, and for
-// each layer the nodes whose work it does, its tensors, counts of work and weights. Figures
-// of the record stay where they are. Model is the described model.
+// Fill completes a record's profile from the described model: identity, and for each layer the
+// nodes that it computes, its tensors, operation counts and weights. Measurements of the record
+// are not changed.
 func Fill(p, model *profile.Profile, ms []Match) {
 	name := p.Model.Name
 	format := p.Model.Format
@@ -44,7 +44,7 @@ func with(m map[string]string, k, v string) map[string]string {
 	return out
 }
 
-// layer fills in one layer.
+// layer completes one layer.
 func layer(l *profile.Layer, model []profile.Layer, m Match) {
 	if len(m.Layers) == 0 && len(m.Serves) > 0 {
 		l.Provenance = &profile.Provenance{Confidence: profile.ByTensor, Inserted: true}
@@ -61,7 +61,7 @@ func layer(l *profile.Layer, model []profile.Layer, m Match) {
 		return
 	}
 	first := &model[m.Layers[0]]
-	v := &profile.Provenance{Confidence: worst(m.How)}
+	v := &profile.Provenance{Confidence: overallConfidence(m.How)}
 	var work int64
 	for _, at := range m.Layers {
 		work += value(model[at].Ops)
@@ -88,11 +88,11 @@ func layer(l *profile.Layer, model []profile.Layer, m Match) {
 		l.Domain, l.Version = first.Domain, first.Version
 	}
 	l.Options = append(slices.Clone(first.Options), l.Options...)
-	in, out := edges(model, m.Layers)
-	s := seen{}
-	// Of several nodes the record's list may be that of the first one, or of all.
-	_ = s.note(l.Inputs, in) || s.note(l.Inputs, first.Inputs)
-	_ = s.note(l.Outputs, out) || s.note(l.Outputs, first.Outputs)
+	in, out := boundaryTensors(model, m.Layers)
+	s := observed{}
+	// If a row has several nodes, the record lists the tensors of the first one, or of all.
+	_ = s.pair(l.Inputs, in) || s.pair(l.Inputs, first.Inputs)
+	_ = s.pair(l.Outputs, out) || s.pair(l.Outputs, first.Outputs)
 	l.Inputs, l.Outputs = s.merge(l.Inputs, in), s.merge(l.Outputs, out)
 	counts(l, model, m.Layers)
 	if len(m.Layers) == 1 {
@@ -107,9 +107,9 @@ func value(n *int64) int64 {
 	return *n
 }
 
-// worst is the confidence of a whole: that of the nodes that carry it. Nodes that were
-// found because nothing else can do their work do not make the rest less sure.
-func worst(how []profile.Confidence) profile.Confidence {
+// overallConfidence returns the lowest confidence of the main nodes. Nodes that were matched only
+// because nothing else can compute them do not lower it.
+func overallConfidence(how []profile.Confidence) profile.Confidence {
 	order := []profile.Confidence{profile.Exact, profile.ByTensor, profile.ByName, profile.ByOrder, profile.Unknown}
 	w := profile.Confidence("")
 	for _, h := range how {
@@ -120,8 +120,8 @@ func worst(how []profile.Confidence) profile.Confidence {
 	return cmp.Or(w, profile.ByOrder)
 }
 
-// edges are what a set of layers reads from outside and gives to others.
-func edges(model []profile.Layer, set []int) (in, out []profile.Tensor) {
+// boundaryTensors returns the external inputs and outputs of a set of layers.
+func boundaryTensors(model []profile.Layer, set []int) (in, out []profile.Tensor) {
 	made, read := map[string]bool{}, map[string]bool{}
 	for _, at := range set {
 		for _, t := range model[at].Outputs {
@@ -134,7 +134,7 @@ func edges(model []profile.Layer, set []int) (in, out []profile.Tensor) {
 	if len(set) == 1 {
 		return model[set[0]].Inputs, model[set[0]].Outputs
 	}
-	inside := func(name string) bool { // read by nobody else
+	inside := func(name string) bool { // not read by other layers
 		for i := range model {
 			if slices.Contains(set, i) {
 				continue
@@ -166,11 +166,11 @@ func edges(model []profile.Layer, set []int) (in, out []profile.Tensor) {
 	return in, out
 }
 
-// seen is what a record saw of tensors, by their names in the model.
-type seen map[string]*profile.Tensor
+// observed maps names of the model's tensors to what a record observed of them.
+type observed map[string]*profile.Tensor
 
-// note pairs a record's list with the model's, where both tell of the same tensors.
-func (s seen) note(recorded, known []profile.Tensor) bool {
+// pair pairs a record's list with the model's, if both list the same tensors.
+func (s observed) pair(recorded, known []profile.Tensor) bool {
 	there := slices.DeleteFunc(slices.Clone(known), func(t profile.Tensor) bool { return t.Absent })
 	if len(recorded) != len(there) {
 		return false
@@ -178,7 +178,7 @@ func (s seen) note(recorded, known []profile.Tensor) bool {
 	for i := range there {
 		r := &recorded[i]
 		if there[i].DType != "" && r.DType != "" && there[i].DType != r.DType || len(there[i].Shape) > 0 && len(r.Shape) != len(there[i].Shape) {
-			return false // the engine feeds it something else, in another layout or order
+			return false // the engine passes a tensor of another layout or order
 		}
 	}
 	for i := range there {
@@ -187,8 +187,8 @@ func (s seen) note(recorded, known []profile.Tensor) bool {
 	return true
 }
 
-// merge gives the model's tensors the shapes and types that the record saw.
-func (s seen) merge(recorded, known []profile.Tensor) []profile.Tensor {
+// merge gives the model's tensors the shapes and types of the record.
+func (s observed) merge(recorded, known []profile.Tensor) []profile.Tensor {
 	if len(known) == 0 {
 		return recorded
 	}
@@ -208,7 +208,7 @@ func (s seen) merge(recorded, known []profile.Tensor) []profile.Tensor {
 	return out
 }
 
-// counts adds up the work of a set of layers. What one of them lacks is not known.
+// counts adds up the operation counts of a set of layers. A sum is unknown if one of them is.
 func counts(l *profile.Layer, model []profile.Layer, set []int) {
 	for _, c := range []func(*profile.Layer) **int64{
 		func(l *profile.Layer) **int64 { return &l.Ops },
@@ -245,14 +245,14 @@ func counts(l *profile.Layer, model []profile.Layer, set []int) {
 	}
 }
 
-// findings say how much was found, and what was not.
+// findings report how much was matched, and what was not.
 func findings(p, model *profile.Profile, ms []Match, found map[int]bool) (out []profile.Finding) {
 	byHow := map[profile.Confidence]int{}
 	var none []int64
 	all, own := 0, 0
 	for i := range ms {
 		if p.Layers[i].State == profile.Fused {
-			continue // part of another one, which is looked for with it
+			continue // part of another row, with which it is counted
 		}
 		all++
 		if len(ms[i].Layers) == 0 && len(ms[i].Serves) > 0 {
@@ -263,7 +263,7 @@ func findings(p, model *profile.Profile, ms []Match, found map[int]bool) (out []
 			none = append(none, int64(i))
 			continue
 		}
-		byHow[worst(ms[i].How)]++
+		byHow[overallConfidence(ms[i].How)]++
 	}
 	var parts []string
 	for _, h := range []profile.Confidence{profile.Exact, profile.ByTensor, profile.ByName, profile.ByOrder} {
@@ -276,14 +276,14 @@ func findings(p, model *profile.Profile, ms []Match, found map[int]bool) (out []
 		text += " (" + strings.Join(parts, ", ") + ")"
 	}
 	if own > 0 {
-		text += fmt.Sprintf("; the engine put in %d by itself, which change the form of tensors", own)
+		text += fmt.Sprintf("; %d format conversions inserted by the engine", own)
 	}
 	severity := profile.Info
 	if len(none)*2 > all {
 		severity = profile.Problem
-		text += ". The record may be of another model"
+		text += ". The record may belong to another model"
 	} else if len(none) > 0 {
-		text += "; the engine put in the others by itself, or their names say nothing"
+		text += "; the others were inserted by the engine, or have generic names"
 	}
 	out = append(out, profile.Finding{ID: "import.join", Severity: severity, Text: text + ".", Layers: none})
 	left := map[string]int{}

@@ -1,8 +1,8 @@
-// Package join leads from operators that something executed (another engine's, a record's)
-// back to those of the model, and says how sure each step is.
+// Package join maps executed operators (of another engine, or in a record) back to the operators
+// of the model, with a confidence for each match.
 //
-// It works on layers: those of the model as internal/runtime/describe makes them, and those
-// of the record. It runs nothing and reads no files.
+// It works on layers: those of the model as internal/runtime/describe makes them, and those of
+// the record. It runs nothing and reads no files.
 package join
 
 import (
@@ -12,70 +12,66 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Hint says which operators of the model an executed one is of, as far as its
-// engine tells.
+// Hint says which operators of the model an executed one belongs to, as far as its engine reports
+// it.
 type Hint struct {
 	// Nodes are names of the model's nodes as the record has them.
 	Nodes []string
-	// Inputs and Outputs are names of the tensors that the layer reads and makes in the graph that
-	// the engine executes: those of the model where the engine kept them, its own where it
-	// did not. Inputs may be left out.
+	// Inputs and Outputs are names of the tensors that the layer reads and writes in the engine's
+	// graph: the model's names where the engine kept them, else its own. Inputs may be omitted.
 	Inputs, Outputs []string
-	// Within are names of the model's tensors that the layer makes, whether they come out of it
-	// or not.
+	// Within are names of the model's tensors that the layer computes, as outputs or internally.
 	Within []string
-	// Index is the node's position in the model's main graph, nil where the record
-	// does not tell.
+	// Index is the node's position in the model's main graph, nil if the record does not have it.
 	Index *int64
 }
 
-// Match says which of the model's layers an executed one does, empty for one that
-// the engine put in by itself.
+// Match says which of the model's layers an executed one computes; empty for a layer that the
+// engine has inserted.
 type Match struct {
-	// Layers are indices of the model's layers, the one that the match is named after
-	// first.
+	// Layers are indices of the model's layers, first the one that the match is named after.
 	Layers []int
-	// How says of each how it was found.
+	// How says for each how it was found.
 	How []profile.Confidence
-	// Serves are the layers for which the engine put this one in by itself: it brings a tensor
-	// that they make, or read, into another form. Only where Layers is empty.
+	// Serves are the layers for which the engine inserted this one: it converts the format of a
+	// tensor that they write or read. It is set only if Layers is empty.
 	Serves []int
 }
 
-// Find matches executed layers with the model's. Hints may be nil. Each layer of the model goes
-// to one executed layer at most, but for copies of one that the engine made.
+// Find matches executed layers with the model's. Hints may be nil. Each layer of the model is
+// matched to at most one executed layer, except for duplicates that the engine made.
 //
-// The ways, the surest first: a position that the engine tells; the node's name; names of
-// the tensors that come out; the name without what engines add to it; where the engine tells which
-// tensors its layers read and make, all nodes that lie between these; nodes that can only
-// have been fused into those found; order and kind between those found.
+// The criteria, most reliable first: a position that the engine reports; the node's name; names
+// of output tensors; the name without the engine's affixes; if the engine reports the tensors of
+// its layers, all nodes between these; nodes that can only have been fused into matched ones;
+// order and kind between matched ones.
 func Find(model, rows []profile.Layer, hints []Hint) []Match {
 	f := &finder{model: model, rows: rows, hints: hints, out: make([]Match, len(rows)), owner: make([]int, len(model))}
 	for i := range f.owner {
 		f.owner[i] = -1
 	}
 	f.index()
-	f.each(f.byIndex)
-	f.each(f.byName)
-	f.each(func(row int) { f.byTensor(row, true) })
-	g := f.executed()
+	f.eachUnmatched(f.byIndex)
+	f.eachUnmatched(f.byName)
+	f.eachUnmatched(func(row int) { f.byTensor(row, true) })
+	g := f.buildGraph()
 	if g != nil {
-		f.each(func(row int) { f.byWeight(g, row) })
-		f.each(func(row int) { f.copies(g, row) })
+		f.eachUnmatched(func(row int) { f.byWeight(g, row) })
+		f.eachUnmatched(func(row int) { f.matchDuplicates(g, row) })
 	}
-	f.each(func(row int) {
-		// What engines put in gets names that may be those of nodes, but for what they add.
-		if g == nil || !converts[plain(f.rows[row].Op)] {
+	f.eachUnmatched(func(row int) {
+		// Layers that engines insert have names like those of nodes, plus an affix.
+		if g == nil || !formatConversions[plain(f.rows[row].Op)] {
 			f.byStem(row)
 		}
 	})
 	f.byGraph(g)
-	f.each(func(row int) {
+	f.eachUnmatched(func(row int) {
 		if len(f.out[row].Serves) == 0 {
 			f.byStem(row)
 		}
 	})
-	f.each(func(row int) {
+	f.eachUnmatched(func(row int) {
 		if len(f.out[row].Serves) == 0 {
 			f.byTensor(row, false)
 		}
@@ -84,7 +80,7 @@ func Find(model, rows []profile.Layer, hints []Hint) []Match {
 	f.byOrder()
 	f.absorb()
 	for i := range f.out {
-		f.lead(i)
+		f.sortLeading(i)
 		if len(f.out[i].Layers) > 0 {
 			f.out[i].Serves = nil
 		}
@@ -92,8 +88,8 @@ func Find(model, rows []profile.Layer, hints []Hint) []Match {
 	return f.out
 }
 
-// lead puts the node first whose operator is the row's.
-func (f *finder) lead(row int) {
+// sortLeading moves the node with the row's operator to the front.
+func (f *finder) sortLeading(row int) {
 	m := &f.out[row]
 	for k, l := range m.Layers {
 		if !alike(f.model[l].Op, f.rows[row].Op) {
@@ -111,13 +107,13 @@ type finder struct {
 	model, rows []profile.Layer
 	hints       []Hint
 	out         []Match
-	owner       []int // row of each of the model's layers, -1 for none yet
+	owner       []int // row of each of the model's layers, -1 if unmatched
 	names       map[string][]int
-	tensors     map[string]int   // layer that makes a tensor
-	readers     map[string][]int // layers that read it
-	main        map[int64]int    // by node in the main graph
-	fixed       []bool           // layers that read constants alone
-	taken       int              // how many were given
+	tensors     map[string]int   // layer that writes a tensor
+	readers     map[string][]int // layers that read a tensor
+	main        map[int64]int    // layer by node of the main graph
+	fixed       []bool           // layers that read only constants
+	taken       int              // number of matched layers
 }
 
 func (f *finder) index() {
@@ -147,12 +143,12 @@ func (f *finder) index() {
 	}
 	f.fixed = make([]bool, len(f.model))
 	for i := range f.model {
-		f.fixed[i] = f.follows(i)
+		f.fixed[i] = f.isConstantLayer(i)
 	}
 }
 
-// follows reports whether a layer follows from constants: it is one, or reads nothing else.
-func (f *finder) follows(layer int) bool {
+// isConstantLayer reports whether a layer is constant or reads only constants.
+func (f *finder) isConstantLayer(layer int) bool {
 	l := &f.model[layer]
 	if l.Constant {
 		return true
@@ -175,7 +171,7 @@ func nodes(l *profile.Layer) []profile.SourceNode {
 	return l.Provenance.SourceNodes
 }
 
-// hint is what is known of a row.
+// hint returns the hint of a row.
 func (f *finder) hint(row int) Hint {
 	if row < len(f.hints) {
 		return f.hints[row]
@@ -183,8 +179,8 @@ func (f *finder) hint(row int) Hint {
 	return Hint{}
 }
 
-// called are the names that a row may have from the model.
-func (f *finder) called(row int) []string {
+// candidateNames returns the names that a row may have from the model.
+func (f *finder) candidateNames(row int) []string {
 	if h := f.hint(row).Nodes; len(h) > 0 {
 		return h
 	}
@@ -194,8 +190,8 @@ func (f *finder) called(row int) []string {
 	return nil
 }
 
-// each asks for every row that has nothing yet.
-func (f *finder) each(ask func(row int)) {
+// eachUnmatched calls ask for every row without a match.
+func (f *finder) eachUnmatched(ask func(row int)) {
 	for i := range f.rows {
 		if len(f.out[i].Layers) == 0 {
 			ask(i)
@@ -203,7 +199,7 @@ func (f *finder) each(ask func(row int)) {
 	}
 }
 
-// take gives a layer of the model to a row.
+// take assigns a layer of the model to a row.
 func (f *finder) take(row, layer int, how profile.Confidence) {
 	m := &f.out[row]
 	if slices.Contains(m.Layers, layer) {
@@ -226,10 +222,10 @@ func (f *finder) byIndex(row int) {
 	}
 }
 
-// byName takes nodes of the very name. Of several with one name (bodies, functions) it
-// is the next of its kind.
+// byName takes nodes of exactly this name. If several have it (bodies, functions), it takes the
+// next of its kind.
 func (f *finder) byName(row int) {
-	for _, name := range f.called(row) {
+	for _, name := range f.candidateNames(row) {
 		if l, ok := f.named(row, name); ok {
 			f.take(row, l, profile.Exact)
 		}
@@ -245,7 +241,7 @@ func (f *finder) named(row int, name string) (int, bool) {
 			}
 		}
 	}
-	// A node that was copied, such as one that several branches need: both are it.
+	// The engine duplicated a node, such as one that several branches need: both rows match it.
 	for _, l := range list {
 		if o := f.owner[l]; o >= 0 && f.rows[o].Op == f.rows[row].Op && !slices.Contains(f.out[row].Layers, l) {
 			return l, true
@@ -254,9 +250,9 @@ func (f *finder) named(row int, name string) (int, bool) {
 	return 0, false
 }
 
-// byTensor takes the nodes that make the tensors which come out of a row. A row that may only bring
-// a tensor into another form is not what makes it, unless the node does the same; where
-// nothing else can be it, it is.
+// byTensor takes the nodes that compute the outputs of a row. A row that may only convert the
+// format of a tensor does not compute it, unless the node has the same operator. If nothing else
+// can compute it, it does.
 func (f *finder) byTensor(row int, careful bool) {
 	names := slices.Concat(f.hint(row).Within, f.hint(row).Outputs)
 	for _, t := range f.hint(row).Outputs {
@@ -267,14 +263,14 @@ func (f *finder) byTensor(row int, careful bool) {
 			names = append(names[:len(names):len(names)], t.Name)
 		}
 	}
-	// Some engines name a node after what comes out of it.
-	for _, n := range f.called(row) {
+	// Some engines name a node after its output.
+	for _, n := range f.candidateNames(row) {
 		names = append(names[:len(names):len(names)], n)
 		names = append(names, stems(n)...)
 	}
 	for _, t := range names {
 		l, ok := f.tensors[t]
-		if ok && careful && converts[plain(f.rows[row].Op)] && !alike(f.model[l].Op, f.rows[row].Op) {
+		if ok && careful && formatConversions[plain(f.rows[row].Op)] && !alike(f.model[l].Op, f.rows[row].Op) {
 			continue
 		}
 		if ok && (f.owner[l] < 0 || f.owner[l] == row) {
@@ -284,7 +280,7 @@ func (f *finder) byTensor(row int, careful bool) {
 }
 
 func (f *finder) byStem(row int) {
-	for _, name := range f.called(row) {
+	for _, name := range f.candidateNames(row) {
 		for _, s := range stems(name) {
 			if l, ok := f.named(row, s); ok {
 				f.take(row, l, profile.ByName)
@@ -294,7 +290,7 @@ func (f *finder) byStem(row int) {
 	}
 }
 
-// Endings and beginnings that engines put on the names of nodes.
+// Suffixes and prefixes that engines add to the names of nodes.
 var (
 	endings = []string{
 		"_nchwc", "_nhwc", "_fused", "_quant", "_quantized", "_dequantized", "_converted", "_cast", "_transpose",
@@ -306,7 +302,7 @@ var (
 	}
 )
 
-// stems are a name without what engines add, the least taken away first.
+// stems returns a name without the engine's affixes, the least stripped first.
 func stems(name string) (out []string) {
 	seen := map[string]bool{name: true}
 	add := func(s string) {
@@ -330,7 +326,7 @@ func stems(name string) (out []string) {
 				add(t)
 			}
 		}
-		// "/MatMulAddFusion" and its like; "/duplicated", "_0" of copies.
+		// "/MatMulAddFusion" and similar; "/duplicated", "_0" of duplicates.
 		if i := strings.LastIndexByte(s, '/'); i > 0 {
 			last := s[i+1:]
 			if strings.HasSuffix(last, "Fusion") || strings.HasPrefix(last, "duplicated") || strings.HasPrefix(last, "fused") {
@@ -353,14 +349,14 @@ func digits(s string) bool {
 	return s != ""
 }
 
-// alike reports whether an executed operator can be one of the model's: the same, or
-// one that engines make of it.
+// alike reports whether an executed operator can be one of the model's: the same, or one that
+// engines derive from it.
 func alike(model, executed string) bool {
 	a, b := plain(model), plain(executed)
 	return a == b || strings.HasPrefix(b, a) || strings.HasSuffix(b, a) || strings.Contains(b, a) && len(a) > 3
 }
 
-// plain is an operator's kind without the ways of writing it.
+// plain returns an operator's kind without differences of spelling.
 func plain(op string) string {
 	if i := strings.LastIndexByte(op, '/'); i >= 0 {
 		op = op[i+1:]

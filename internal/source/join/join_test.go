@@ -9,8 +9,8 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// net makes a model's layers: "name:op(in,in)->out,out", with a weight for operators of
-// which an input's name begins with "w": but for sums these multiply.
+// net makes a model's layers: "name:op(in,in)->out,out", with a weight for operators of which an
+// input's name begins with "w"; except for sums, these multiply.
 func net(lines ...string) []profile.Layer {
 	var out []profile.Layer
 	for i, s := range lines {
@@ -97,7 +97,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestHints uses what a record says beside names.
+// TestHints uses what a record reports besides names.
 func TestHints(t *testing.T) {
 	t.Parallel()
 	r := rows("1:Conv", "2:Relu", "3:TensorRT")
@@ -108,21 +108,21 @@ func TestHints(t *testing.T) {
 	}
 }
 
-// TestLost leaves nodes without a record alone: what multiplies is nobody's small change.
+// TestLost leaves nodes without a record unmatched: nodes that multiply are not absorbed.
 func TestLost(t *testing.T) {
 	t.Parallel()
 	three := net("a:MatMul(x,w1)->p", "b:MatMul(p,w2)->q", "c:MatMul(q,w3)->y")
 	if got := text(join.Find(three, rows("a:MatMul"), nil)); got != "0 exact" {
 		t.Error(got)
 	}
-	// Of a pattern that another operator stands for it is part.
+	// It is part of a pattern that another operator stands for.
 	attention := net("q:MatMul(x,w1)->a", "k:MatMul(x,w2)->b", "s:Softmax(a)->c", "o:MatMul(c,b)->y")
 	if got := text(join.Find(attention, rows("o:Attention"), nil)); got != "3 exact + 1 by order + 2 by order + 0 by order" {
 		t.Error(got)
 	}
 }
 
-// TestUncounted keeps products apart whose work is not known: each row that multiplies has one.
+// TestUncounted keeps MatMuls of unknown cost apart: each row that multiplies gets one.
 func TestUncounted(t *testing.T) {
 	t.Parallel()
 	model := net("c1:Conv(x,w1)->a", "c2:Conv(a,w2)->b", "r2:Relu(b)->c", "c3:Conv(c,w3)->y")
@@ -135,7 +135,7 @@ func TestUncounted(t *testing.T) {
 	}
 }
 
-// TestFill adds up work and weights, shares them out, and says what was found.
+// TestFill adds up operation counts and weights, distributes them, and reports what was matched.
 func TestFill(t *testing.T) {
 	t.Parallel()
 	model := &profile.Profile{Model: profile.Model{Name: "net", Format: "onnx"}, Layers: chain, Totals: profile.Totals{Params: new(int64(28))}}
@@ -165,7 +165,7 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// TestShapes takes shapes of the model's inputs from what the record saw.
+// TestShapes takes shapes of the model's inputs from the record.
 func TestShapes(t *testing.T) {
 	t.Parallel()
 	model := &profile.Profile{Layers: chain, Model: profile.Model{Inputs: []profile.Tensor{{Name: "x", DType: "float32", Shape: []int64{1, 3}}}}}

@@ -6,9 +6,9 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Shapes finds shapes of the model's inputs in what a record saw: those of operators that
-// read an input. It holds inputs for which the record differs from the described model, or
-// knows what that assumed.
+// Shapes finds shapes of the model's inputs in a record: the shapes of operators that read an
+// input. It returns inputs for which the record differs from the described model, or confirms an
+// assumed dimension.
 func Shapes(model *profile.Profile, rows []profile.Layer, ms []Match) map[string][]int {
 	out := map[string][]int{}
 	for i := range rows {

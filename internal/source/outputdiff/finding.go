@@ -7,7 +7,7 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Finding says what a reader should know of the differences, nil where rounding explains all of them.
+// Finding describes the differences, nil if rounding explains all of them.
 func Finding(ds []profile.Difference) *profile.Finding {
 	var parts []string
 	severity := profile.Warning
@@ -19,7 +19,7 @@ func Finding(ds []profile.Difference) *profile.Finding {
 		}
 		switch d.State {
 		case profile.Differs:
-			parts = append(parts, name+by(d))
+			parts = append(parts, name+describeDifference(d))
 			if d.NotFinite != nil {
 				severity = profile.Problem
 			}
@@ -36,26 +36,26 @@ func Finding(ds []profile.Difference) *profile.Finding {
 	}
 	return &profile.Finding{
 		ID: "outputs.differ", Severity: severity,
-		Text: fmt.Sprintf("Outputs differ from those of %s for the same inputs by more than rounding explains: %s. Times of engines that do not compute the same do not compare either.", ds[0].With, strings.Join(parts, ", ")),
+		Text: fmt.Sprintf("Outputs differ from %s for the same inputs by more than rounding: %s. The times are not comparable either.", ds[0].With, strings.Join(parts, ", ")),
 	}
 }
 
-// by says in brackets by how much an output differs, as far as that is known.
-func by(d *profile.Difference) string {
+// describeDifference formats in brackets by how much an output differs, as far as known.
+func describeDifference(d *profile.Difference) string {
 	var s []string
 	if d.NotFinite != nil {
-		s = append(s, fmt.Sprintf("%d elements are infinite or no number in one of the two", *d.NotFinite))
+		s = append(s, fmt.Sprintf("%d elements are infinite or NaN in one of the two", *d.NotFinite))
 	}
 	switch {
 	case d.Steps != nil:
-		s = append(s, fmt.Sprintf("up to %.0f steps of its quantisation", *d.Steps))
+		s = append(s, fmt.Sprintf("up to %.0f quantisation steps", *d.Steps))
 	case d.SNR != nil:
-		s = append(s, fmt.Sprintf("%.0f dB", *d.SNR))
+		s = append(s, fmt.Sprintf("SNR %.0f dB", *d.SNR))
 	case d.Same != nil:
 		s = append(s, fmt.Sprintf("%.3g %% of the elements are equal", 100**d.Same))
 	}
 	if d.Top != nil && *d.Top < 1 {
-		s = append(s, "another class comes first")
+		s = append(s, "top-1 class differs")
 	}
 	if len(s) == 0 {
 		return ""

@@ -1,10 +1,9 @@
-// Package stages reads what applications tell of their stages (docs/reference/marks.md): blocks
-// ([Decoder]), the marks in them and the passes of a pipeline that these make ([Collector]),
-// and the profile of those ([Pipelines], [Layout]). The public package marks and the C
-// functions beside it write it.
+// Package stages reads the stage marks of applications (docs/reference/marks.md): blocks ([Decoder]), the
+// marks in them and the frames of a pipeline ([Collector]), and their profile ([Pipelines],
+// [Layout]). The public package marks and its C counterpart write them.
 //
-// It reads bytes that anybody may have written: every length is checked, every list has an
-// end, and what contradicts the rules is counted and left out.
+// The input is untrusted: every length is checked, every list is bounded, and violations of the
+// rules are counted and skipped.
 package stages
 
 import (
@@ -12,15 +11,15 @@ import (
 	"encoding/binary"
 )
 
-// Bounds of a block.
+// Sizes of a block in bytes.
 const (
 	headBytes = 16
 	tailBytes = 8
-	// MaxBlock is how large a block may be.
+	// MaxBlock is the maximum size of a block.
 	MaxBlock = 4096
 )
 
-// magic begins every block. Its last byte is in no text of UTF-8.
+// magic starts every block. Its last byte does not occur in UTF-8 text.
 var magic = []byte("oMk\xF5")
 
 const version = 1
@@ -34,7 +33,7 @@ const (
 	blockEnd   = 5
 )
 
-// Block is one block whose check was right.
+// Block is one block with a valid checksum.
 type Block struct {
 	Kind              byte
 	Process, Sequence uint32
@@ -42,15 +41,15 @@ type Block struct {
 	Body []byte
 }
 
-// Decoder finds blocks in a stream, whatever stands between them. The zero value is ready.
+// Decoder finds blocks in a stream that may contain other bytes. The zero value is ready.
 type Decoder struct {
 	buf []byte
-	// Blocks is how many were found, Foreign how many bytes belong to none, Newer how many
-	// blocks have a later version of the format.
+	// Blocks counts the blocks found, Foreign the bytes outside of blocks, Newer the blocks with
+	// a later version of the format.
 	Blocks, Foreign, Newer int64
 }
 
-// Feed takes the next bytes of the stream and gives the blocks that are whole.
+// Feed appends bytes of the stream and calls each for every complete block.
 func (d *Decoder) Feed(p []byte, each func(Block)) {
 	d.buf = append(d.buf, p...)
 	b := d.buf
@@ -64,8 +63,8 @@ func (d *Decoder) Feed(p []byte, each func(Block)) {
 	d.buf = append(d.buf[:0], b...)
 }
 
-// next takes one block, or bytes that are none, from the beginning of b. ok is false where
-// more bytes are needed.
+// next consumes one block, or foreign bytes, from the start of b. ok is false if more bytes are
+// needed.
 func (d *Decoder) next(b []byte, each func(Block)) (n int, ok bool) {
 	at := bytes.Index(b, magic)
 	switch {
@@ -73,7 +72,7 @@ func (d *Decoder) next(b []byte, each func(Block)) (n int, ok bool) {
 		d.Foreign += int64(at)
 		return at, true
 	case at < 0:
-		// The end may be the beginning of a magic number.
+		// The end may be the start of a magic number.
 		n = max(0, len(b)-len(magic)+1)
 		d.Foreign += int64(n)
 		return n, false
@@ -89,7 +88,7 @@ func (d *Decoder) next(b []byte, each func(Block)) (n int, ok bool) {
 	if len(b) < whole {
 		return 0, false
 	}
-	if !checked(b[:whole]) {
+	if !checksumValid(b[:whole]) {
 		d.Foreign++
 		return 1, true
 	}
@@ -102,8 +101,8 @@ func (d *Decoder) next(b []byte, each func(Block)) (n int, ok bool) {
 	return whole, true
 }
 
-// End says that no more comes. What looked like the beginning of a block and is none may have
-// others within. It returns how many bytes wait for the rest of a block.
+// End marks the end of the stream. An apparent block with an invalid checksum may contain other
+// blocks. It returns how many bytes belong to an incomplete block.
 func (d *Decoder) End(each func(Block)) (cut int) {
 	b := d.buf
 	d.buf = nil
@@ -123,16 +122,16 @@ func (d *Decoder) End(each func(Block)) (cut int) {
 	switch {
 	case cut == 0:
 	case d.Blocks > blocks:
-		cut = 0 // not cut, but damaged
+		cut = 0 // damaged, not truncated
 	default:
 		d.Foreign = foreign
 	}
 	return cut
 }
 
-// checked reports whether the check of a block is right: two sums of its words, modulo 2^32,
-// the second one over the values of the first.
-func checked(b []byte) bool {
+// checksumValid verifies the checksum of a block: two sums of its words, modulo 2^32, the second
+// one over the values of the first.
+func checksumValid(b []byte) bool {
 	first, second := uint32(1), uint32(0)
 	end := len(b) - tailBytes
 	for i := 0; i < end; i += 4 {
@@ -142,7 +141,7 @@ func checked(b []byte) bool {
 	return first == binary.LittleEndian.Uint32(b[end:]) && second == binary.LittleEndian.Uint32(b[end+4:])
 }
 
-// Sure says how sure it is, from 0 to 100, that bytes are of the format.
+// Sure returns the confidence, from 0 to 100, that bytes are in the format.
 func Sure(head []byte) int {
 	d := Decoder{}
 	d.Feed(head, func(Block) {})
@@ -152,7 +151,7 @@ func Sure(head []byte) int {
 	case d.Blocks == 1:
 		return 92
 	case bytes.HasPrefix(head, magic):
-		return 20 // a block may still become whole
+		return 20 // a block may still be completed
 	}
 	return 0
 }

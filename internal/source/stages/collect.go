@@ -26,55 +26,55 @@ const (
 	markLaneName   = 13
 )
 
-// Bounds of what is held, whatever a stream says.
+// Limits of stored data, for any stream.
 const (
 	MaxProcesses = 256
-	MaxNodes     = 4096 // stages by where they stand
+	MaxNodes     = 4096 // stages by position
 	maxPipelines = 64
-	maxNames     = 1 << 16 // of a process
+	maxNames     = 1 << 16 // per process
 	maxText      = 200
-	maxLanes     = 1024 // of a process
+	maxLanes     = 1024 // per process
 	maxDepth     = 64
-	maxFrames    = 4096 // of a process, under way or waiting for what threads still tell
-	maxSpans     = 256  // of a frame before they are put together
-	maxFigures   = 200  // of a frame
-	maxModels    = 4096 // stages that run one
+	maxFrames    = 4096 // per process, running or waiting for marks of other threads
+	maxSpans     = 256  // per frame before merging
+	maxFigures   = 200  // per frame
+	maxModels    = 4096 // stages that run a model
 	maxWaiting   = 1 << 18
 	maxTime      = 1 << 60
 )
 
-// Problem is something in a stream that contradicts the rules of marks.
+// Problem is a violation of the rules of marks in a stream.
 type Problem int
 
-// Problems, each counted.
+// Problems; each is counted.
 const (
-	EndWithoutBegin Problem = iota // of a stage
-	LeftOpen                       // a stage that an outer one, or its frame, ended with it
+	EndWithoutBegin Problem = iota // stage end without begin
+	LeftOpen                       // stage ended by the end of an outer one or of its frame
 	TooDeep
 	FrameWithoutBegin
-	FrameUnfinished // when the stream ended
-	FrameLate       // a stage of a frame that was taken for finished
-	TooMany         // frames, stages, lanes, processes beyond the bounds
-	Malformed       // blocks that are checked and make no sense
-	DroppedMarks    // by the application, as it says
-	LostBlocks      // by their numbers
-	LostFrames      // frames that lack something
+	FrameUnfinished // frame not ended at the end of the stream
+	FrameLate       // stage of a frame that was considered finished
+	TooMany         // frames, stages, lanes, processes beyond the limits
+	Malformed       // blocks with a valid checksum and invalid content
+	DroppedMarks    // marks dropped by the application, as it reports
+	LostBlocks      // by sequence numbers
+	LostFrames      // incomplete frames
 	problems
 )
 
-// Node is a stage by where it stands: in a pipeline, within others.
+// Node is a stage at its position: in a pipeline, within other stages.
 type Node struct {
-	// Pipeline is the index in [Collector].Pipelines, Parent that of the node around it, -1
-	// for none.
+	// Pipeline is the index in [Collector].Pipelines, Parent that of the enclosing node, -1 for
+	// none.
 	Pipeline, Parent int
 	Name             string
 }
 
-// runs is a model that a stage runs.
-type runs struct{ file, sha256 string }
+// stageModel is a model that a stage runs.
+type stageModel struct{ file, sha256 string }
 
-// Pipeline is a kind of frame. Implied says that it has none of its own: its frames are the
-// passes of an outermost stage that no frame is around.
+// Pipeline is a kind of frame. Implied says that the application marks no frames: each call of an
+// outermost stage outside of a frame is one.
 type Pipeline struct {
 	Name    string
 	Implied bool
@@ -84,52 +84,52 @@ type Pipeline struct {
 type Share struct {
 	Node  int
 	Calls int64
-	// Self is without the stages within and without what marks themselves took.
+	// Self excludes nested stages and the cost of marks.
 	Self int64
 }
 
-// Figure is what was counted in a stage of a frame, in none of them with node -1.
+// Figure is a value counted in a stage of a frame, with node -1 outside of stages.
 type Figure struct {
 	Node  int
 	Name  string
 	Value float64
 }
 
-// Frame is one pass of a pipeline.
+// Frame is one pass through a pipeline.
 type Frame struct {
 	Process  *Process
 	Number   uint64
 	Pipeline int
-	// Begin and End are nanoseconds since the process's start, Own is what marks themselves
-	// took between them.
+	// Begin and End are nanoseconds since the start of the process, Own is the cost of marks
+	// between them.
 	Begin, End, Own int64
 	Shares          []Share
 	Figures         []Figure
-	// Unmarked is the time in which no stage of it ran, Work what its outermost stages took
-	// together: more than the frame where they ran at the same time.
+	// Unmarked is the time in which no stage ran. Work is the total time of the outermost stages;
+	// it exceeds the frame's duration if they ran in parallel.
 	Unmarked, Work int64
 
 	ended, partial, done bool
-	open                 int   // stages of it that run
-	lanes                int   // that worked for it, 2 for several
-	lane                 *lane // that entered it last, or ended it
+	open                 int   // running stages of the frame
+	lanes                int   // lanes that worked for it, 2 for several
+	lane                 *lane // lane that entered it last, or ended it
 	spans                []span
-	at                   map[int]int // place in Shares, where they are many
+	at                   map[int]int // index into Shares, if there are many
 }
 
 type span struct{ begin, end int64 }
 
-// Bar is one call of a stage, or a frame where Node is -1.
+// Bar is one call of a stage, or a frame if Node is -1.
 type Bar struct {
 	Process    *Process
-	Lane       int // number in the process, -1 for that of frames
+	Lane       int // number in the process, -1 for the lane of frames
 	Node       int
 	Pipeline   int
-	Begin, End int64 // nanoseconds since the process's start
+	Begin, End int64 // nanoseconds since the start of the process
 	Frame      uint64
 }
 
-// Level is a reading of a figure.
+// Level is a reading of a gauge.
 type Level struct {
 	Process *Process
 	Node    int // -1 outside of stages
@@ -140,9 +140,9 @@ type Level struct {
 
 // Process is one process of a stream.
 type Process struct {
-	// Index is its place in the order in which they came, PID its number, 0 unknown, Unix the
-	// time of its start in nanoseconds, 0 unknown. Go says that it is written in Go. Ended says that it has
-	// said its last word.
+	// Index is its position in order of appearance, PID its process id, 0 unknown, Unix its start
+	// time in nanoseconds, 0 unknown. Go says that it is written in Go. Ended says that it has
+	// sent its end block.
 	Index     int
 	PID       uint64
 	Unix      int64
@@ -155,16 +155,16 @@ type Process struct {
 	nodes      map[uint64]int
 	lanes      map[uint32]*lane
 	frames     map[uint64]*Frame
-	order      []*Frame // those that have ended, in that order
-	sync, past int64    // the last two
+	order      []*Frame // ended frames, in order
+	sync, past int64    // times of the last two
 	next       uint32
 	blocks     int64
-	late       bool // its beginning is not there
-	waiting    []waiting
-	lost       uint64 // marks that it dropped, as lanes say
+	late       bool // its beginning is missing
+	waiting    []pendingMark
+	lost       uint64 // dropped marks, as reported by lanes
 }
 
-// Lane is the name of a lane.
+// Lane returns the name of a lane.
 func (p *Process) Lane(number int) string {
 	if l := p.lanes[uint32(number)]; l != nil && l.name != "" {
 		return l.name
@@ -172,10 +172,10 @@ func (p *Process) Lane(number int) string {
 	return fmt.Sprintf("thread %d", number+1)
 }
 
-// waiting is a mark until those of other lanes that were made before it are known.
-type waiting struct {
+// pendingMark is a mark that waits until earlier marks of other lanes are known.
+type pendingMark struct {
 	time  int64
-	place int // among those that wait
+	place int // position among the pending marks
 	lane  *lane
 	a, b  uint64
 	name  uint32
@@ -187,42 +187,42 @@ type lane struct {
 	number uint32
 	name   string
 	frame  *Frame
-	stack  []open
-	deep   int  // stages that were too deep
-	torn   bool // marks were lost: what is open may have ended
+	stack  []openStage
+	deep   int  // number of stages nested too deeply
+	lost   bool // marks were lost: open stages may have ended
 }
 
-// open is a stage that runs.
-type open struct {
+// openStage is a stage that is running.
+type openStage struct {
 	name       uint32
 	node       int
-	begin, own int64 // own: marks and stages within
+	begin, own int64 // own: cost of marks and nested stages
 	frame      *Frame
 	implied    bool
 }
 
-// Collector makes frames of blocks. Nil functions are for nobody.
+// Collector builds frames from blocks. Nil callbacks are not called.
 type Collector struct {
-	// Frame is told of each pass that is whole, in the order in which they end. It may not
-	// keep the lists of it.
+	// Frame is called for each complete frame, in the order in which they end. It must not retain
+	// the frame's slices.
 	Frame func(*Frame)
-	// Bar is told of each call of a stage and of each frame.
+	// Bar is called for each call of a stage and for each frame.
 	Bar func(Bar)
-	// Level is told of each reading.
+	// Level is called for each reading.
 	Level func(Level)
 
 	Nodes     []Node
 	Pipelines []Pipeline
 	Processes []*Process
-	// Problems counts by kind.
+	// Problems holds the counts by kind.
 	Problems [problems]int64
-	// Explicit reports whether there was any frame of its own.
+	// Explicit reports whether the application marked any frame.
 	Explicit bool
 
 	processes map[uint32]*Process
 	nodes     map[nodeKey]int
 	pipes     map[Pipeline]int
-	models    map[string]runs
+	models    map[string]stageModel
 }
 
 type nodeKey struct {
@@ -230,18 +230,18 @@ type nodeKey struct {
 	name             string
 }
 
-// Block takes a block.
+// Block processes a block.
 func (c *Collector) Block(b Block) {
 	p := c.process(b.Process)
 	if p == nil {
 		return
 	}
 	if p.blocks++; b.Sequence != p.next {
-		// Numbers begin at 0; a reader may have come late.
+		// Sequence numbers start at 0; a reader may have started late.
 		if gone := int64(b.Sequence - p.next); p.blocks > 1 && gone > 0 && gone < 1<<31 {
 			c.Problems[LostBlocks] += gone
-			c.order(p, math.MaxInt64)
-			c.tear(p)
+			c.processMarks(p, math.MaxInt64)
+			c.markLost(p)
 		} else {
 			p.late = p.blocks == 1
 		}
@@ -264,34 +264,34 @@ func (c *Collector) Block(b Block) {
 			if r.bad || first+i >= maxNames {
 				break
 			}
-			p.names[uint32(first+i)] = clean(text)
+			p.names[uint32(first+i)] = cleanText(text)
 		}
 	case blockSync:
 		if t := r.uvarint(); !r.bad && t < maxTime {
 			p.past, p.sync = p.sync, max(p.sync, int64(t))
-			c.order(p, p.sync)
-			c.settle(p, p.past, false)
+			c.processMarks(p, p.sync)
+			c.finishEnded(p, p.past, false)
 		}
 	case blockEnd:
 		_, lost := r.uvarint(), r.uvarint()
 		p.Ended = true
-		c.order(p, math.MaxInt64)
+		c.processMarks(p, math.MaxInt64)
 		if lost = min(lost, 1<<40); lost > p.lost {
-			// After these nothing came from their lanes.
+			// No marks of their lanes followed.
 			c.Problems[DroppedMarks] += int64(lost - p.lost)
 			for _, f := range p.frames {
 				f.partial = f.partial || f.lanes > 1 || !f.ended
 			}
 		}
-		c.settle(p, math.MaxInt64, false)
+		c.finishEnded(p, math.MaxInt64, false)
 	}
 	if r.bad {
 		c.Problems[Malformed]++
 	}
 }
 
-// clean bounds a text and takes out what is no text.
-func clean(b []byte) string {
+// cleanText truncates a text and replaces invalid UTF-8 and control characters.
+func cleanText(b []byte) string {
 	s := strings.ToValidUTF8(string(b[:min(len(b), maxText)]), "\ufffd")
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -301,11 +301,11 @@ func clean(b []byte) string {
 	}, s)
 }
 
-// End says that the stream has ended: frames that wait are complete, those under way are not.
+// End marks the end of the stream: ended frames are complete, unfinished ones are not.
 func (c *Collector) End() {
 	for _, p := range c.Processes {
-		c.order(p, math.MaxInt64)
-		c.settle(p, math.MaxInt64, true)
+		c.processMarks(p, math.MaxInt64)
+		c.finishEnded(p, math.MaxInt64, true)
 		c.Problems[FrameUnfinished] += int64(len(p.frames))
 	}
 }
@@ -340,18 +340,18 @@ func (p *Process) text(name uint32) string {
 	return fmt.Sprintf("name %d", name)
 }
 
-// tear says that marks of all lanes may be missing.
-func (c *Collector) tear(p *Process) {
+// markLost records that marks of all lanes may be missing.
+func (c *Collector) markLost(p *Process) {
 	for _, l := range p.lanes {
-		c.torn(l)
+		c.resetLane(l)
 	}
 	for _, f := range p.frames {
 		f.partial = true
 	}
 }
 
-// torn forgets what is open in a lane: its ends may never come.
-func (c *Collector) torn(l *lane) {
+// resetLane discards the open stages of a lane: their end marks may never come.
+func (c *Collector) resetLane(l *lane) {
 	for i := range l.stack {
 		o := &l.stack[i]
 		if o.frame != nil {
@@ -366,10 +366,10 @@ func (c *Collector) torn(l *lane) {
 	if f := l.current(); f != nil {
 		f.partial = true
 	}
-	l.stack, l.deep, l.torn = l.stack[:0], 0, true
+	l.stack, l.deep, l.lost = l.stack[:0], 0, true
 }
 
-// marks takes a block of marks.
+// marks processes a block of marks.
 func (c *Collector) marks(p *Process, r *numbers) {
 	number, at := r.uvarint(), r.uvarint()
 	if r.bad || number >= maxLanes || at >= maxTime {
@@ -378,13 +378,13 @@ func (c *Collector) marks(p *Process, r *numbers) {
 	}
 	l := p.lanes[uint32(number)]
 	if l == nil {
-		l = &lane{number: uint32(number), torn: p.late}
+		l = &lane{number: uint32(number), lost: p.late}
 		p.lanes[uint32(number)] = l
 	}
 	now := int64(at)
 	for len(r.b) > 0 && r.b[0] != 0 {
 		head := r.uvarint()
-		w := waiting{lane: l, kind: uint8(head & 15), name: uint32(head >> 4)}
+		w := pendingMark{lane: l, kind: uint8(head & 15), name: uint32(head >> 4)}
 		r.bad = r.bad || head>>4 >= maxNames
 		switch w.kind {
 		case markCount, markModel, markDropped, markLane, markLaneName:
@@ -420,14 +420,14 @@ func (c *Collector) marks(p *Process, r *numbers) {
 		p.First, p.Last = min(p.First, now), max(p.Last, now)
 	}
 	if len(p.waiting) >= maxWaiting {
-		c.order(p, math.MaxInt64)
+		c.processMarks(p, math.MaxInt64)
 	}
 }
 
-// order takes the marks that were made up to a time, in the order in which they were made: lanes
-// come one after the other, and a frame goes from one to the other.
-func (c *Collector) order(p *Process, until int64) {
-	earlier := func(a, b waiting) int { return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.place, b.place)) }
+// processMarks processes the marks up to a time in chronological order: blocks of lanes arrive
+// one after another, and a frame moves from one lane to another.
+func (c *Collector) processMarks(p *Process, until int64) {
+	earlier := func(a, b pendingMark) int { return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.place, b.place)) }
 	if !slices.IsSortedFunc(p.waiting, earlier) {
 		slices.SortFunc(p.waiting, earlier)
 	}
@@ -442,8 +442,8 @@ func (c *Collector) order(p *Process, until int64) {
 	}
 }
 
-// mark takes one mark.
-func (c *Collector) mark(p *Process, w *waiting) {
+// mark processes one mark.
+func (c *Collector) mark(p *Process, w *pendingMark) {
 	l := w.lane
 	switch w.kind {
 	case markStageBegin:
@@ -467,17 +467,17 @@ func (c *Collector) mark(p *Process, w *waiting) {
 	case markDropped:
 		c.Problems[DroppedMarks] += int64(min(w.a, 1<<40))
 		p.lost += min(w.a, 1<<40)
-		c.torn(l)
+		c.resetLane(l)
 		for _, f := range p.frames {
-			// It may have been a mark of any frame, but for those that this lane had ended.
+			// It may have belonged to any frame except those that this lane had ended.
 			f.partial = f.partial || !f.ended || f.lane != l
 		}
 	case markOwn:
 		c.own(l, int64(min(w.a, uint64(w.time))), w.time)
 	case markLane:
 		c.Problems[LeftOpen] += int64(len(l.stack))
-		c.torn(l)
-		l.frame, l.torn, l.name = nil, false, ""
+		c.resetLane(l)
+		l.frame, l.lost, l.name = nil, false, ""
 		if w.name != 0 {
 			l.name = p.text(w.name)
 		}

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// pipeline is the index of a kind of frame, -1 for one too many.
+// pipeline returns the index of a kind of frame, -1 if there are too many.
 func (c *Collector) pipeline(k Pipeline) int {
 	if i, ok := c.pipes[k]; ok {
 		return i
@@ -20,7 +20,7 @@ func (c *Collector) pipeline(k Pipeline) int {
 	return len(c.Pipelines) - 1
 }
 
-// node is the index of a stage by where it stands, -1 for one too many.
+// node returns the index of a stage at its position, -1 if there are too many.
 func (c *Collector) node(p *Process, pipeline, parent int, name uint32) int {
 	quick := uint64(pipeline+1)<<48 | uint64(parent+1)<<16 | uint64(name)
 	if n, ok := p.nodes[quick]; ok {
@@ -51,20 +51,20 @@ func (c *Collector) frameBegin(p *Process, l *lane, kind uint32, number uint64, 
 		return
 	}
 	if len(l.stack) == 0 {
-		l.torn = false
+		l.lost = false
 	}
 	c.Explicit = true
-	f := fresh(p, pipe, number, now)
+	f := newFrame(p, pipe, number, now)
 	p.frames[number] = f
 	c.enter(l, f)
 }
 
-// fresh is a frame that has begun.
-func fresh(p *Process, pipe int, number uint64, now int64) *Frame {
+// newFrame returns a frame that has begun.
+func newFrame(p *Process, pipe int, number uint64, now int64) *Frame {
 	return &Frame{Process: p, Number: number, Pipeline: pipe, Begin: now, End: now}
 }
 
-// current is the frame that a lane works for, nil for none.
+// current returns the frame that a lane works for, nil if none.
 func (l *lane) current() *Frame {
 	if l.frame != nil && l.frame.done {
 		l.frame = nil
@@ -72,7 +72,7 @@ func (l *lane) current() *Frame {
 	return l.frame
 }
 
-// enter has a lane work for a frame, nil for none.
+// enter makes a lane work for a frame, nil for none.
 func (c *Collector) enter(l *lane, f *Frame) {
 	l.frame = f
 	if f != nil && f.lane != l {
@@ -84,7 +84,7 @@ func (c *Collector) enter(l *lane, f *Frame) {
 func (c *Collector) frameEnd(p *Process, l *lane, number uint64, now int64) {
 	f := p.frames[number]
 	if f == nil || f.ended {
-		if !l.torn {
+		if !l.lost {
 			c.Problems[FrameWithoutBegin]++
 		}
 		return
@@ -105,8 +105,8 @@ func (c *Collector) frameEnd(p *Process, l *lane, number uint64, now int64) {
 	}
 }
 
-// settle finishes the frames that had ended before a time up to which everything is known.
-func (c *Collector) settle(p *Process, until int64, all bool) {
+// finishEnded finishes the frames that ended before a time up to which all marks are known.
+func (c *Collector) finishEnded(p *Process, until int64, all bool) {
 	kept := p.order[:0]
 	for _, f := range p.order {
 		if all || f.End <= until && f.open == 0 {
@@ -119,27 +119,27 @@ func (c *Collector) settle(p *Process, until int64, all bool) {
 	p.order = kept
 }
 
-// finish tells of a frame.
+// finish reports a frame.
 func (c *Collector) finish(p *Process, f *Frame) {
 	delete(p.frames, f.Number)
 	if f.open > 0 {
 		f.partial = true
 	}
 	f.done = true
-	c.tell(f)
+	c.report(f)
 	if c.Bar != nil {
 		c.Bar(Bar{Process: p, Lane: -1, Node: -1, Pipeline: f.Pipeline, Begin: f.Begin, End: f.End, Frame: f.Number})
 	}
 }
 
-// tell gives a frame to whoever wants it, with what follows from its stages.
-func (c *Collector) tell(f *Frame) {
+// report computes the remaining values of a frame and passes it to the callback.
+func (c *Collector) report(f *Frame) {
 	if f.partial {
 		c.Problems[LostFrames]++
 		return
 	}
 	if f.lanes > 1 {
-		f.Own = 0 // what one thread wrote, the others did not wait for
+		f.Own = 0 // the threads do not wait for each other's marks
 	}
 	f.merge()
 	covered := int64(0)
@@ -152,7 +152,7 @@ func (c *Collector) tell(f *Frame) {
 	}
 }
 
-// merge puts spans together that touch.
+// merge merges adjacent and overlapping spans.
 func (f *Frame) merge() {
 	slices.SortFunc(f.spans, func(a, b span) int { return cmp.Compare(a.begin, b.begin) })
 	n := 0
@@ -167,15 +167,15 @@ func (f *Frame) merge() {
 	f.spans = f.spans[:n]
 }
 
-// span notes that something of the frame was at work.
+// span records an interval in which the frame was active.
 func (f *Frame) span(begin, end int64) {
 	if n := len(f.spans); n > 0 && begin == f.spans[n-1].end {
-		f.spans[n-1].end = end // the usual case: one after the other
+		f.spans[n-1].end = end // the usual case: contiguous spans
 		return
 	}
 	if len(f.spans) >= maxSpans {
 		if f.merge(); len(f.spans) >= maxSpans {
-			// The smallest gap would be hidden: take that between the last two.
+			// Merging would hide the smallest gap: sacrifice the one between the last two.
 			last := len(f.spans) - 1
 			f.spans[last-1].end, f.spans = f.spans[last].end, f.spans[:last]
 		}
@@ -183,7 +183,7 @@ func (f *Frame) span(begin, end int64) {
 	f.spans = append(f.spans, span{begin, end})
 }
 
-// share is a stage's part of the frame.
+// share returns a stage's part of the frame.
 func (f *Frame) share(node int) *Share {
 	const few = 24
 	if len(f.Shares) <= few {
@@ -214,7 +214,7 @@ func (c *Collector) stageBegin(p *Process, l *lane, name uint32, now int64) {
 		l.deep++
 		return
 	}
-	o := open{name: name, node: -1, begin: now, frame: l.current()}
+	o := openStage{name: name, node: -1, begin: now, frame: l.current()}
 	parent, pipe := -1, -1
 	switch n := len(l.stack); {
 	case n > 0 && l.stack[n-1].frame == l.frame:
@@ -222,10 +222,10 @@ func (c *Collector) stageBegin(p *Process, l *lane, name uint32, now int64) {
 		pipe = l.stack[n-1].pipeline(c)
 	case l.frame != nil:
 		pipe = l.frame.Pipeline
-	case n == 0 && (!l.torn || !c.Explicit):
-		// A pass by itself.
+	case n == 0 && (!l.lost || !c.Explicit):
+		// A frame of its own.
 		if pipe = c.pipeline(Pipeline{Name: p.text(name), Implied: true}); pipe >= 0 {
-			o.frame, o.implied = fresh(p, pipe, 0, now), true
+			o.frame, o.implied = newFrame(p, pipe, 0, now), true
 			l.frame = o.frame
 			o.frame.lanes = 1
 		}
@@ -239,8 +239,8 @@ func (c *Collector) stageBegin(p *Process, l *lane, name uint32, now int64) {
 	l.stack = append(l.stack, o)
 }
 
-// pipeline is that of a stage that runs, -1 unknown.
-func (o *open) pipeline(c *Collector) int {
+// pipeline returns the pipeline of a running stage, -1 if unknown.
+func (o *openStage) pipeline(c *Collector) int {
 	if o.node >= 0 {
 		return c.Nodes[o.node].Pipeline
 	}
@@ -257,7 +257,7 @@ func (c *Collector) stageEnd(p *Process, l *lane, name uint32, now int64) {
 		at--
 	}
 	if at < 0 {
-		if !l.torn {
+		if !l.lost {
 			c.Problems[EndWithoutBegin]++
 		}
 		return
@@ -308,16 +308,16 @@ func (c *Collector) close(p *Process, l *lane, now int64) {
 		}
 		f.End = now
 		f.done = true
-		c.tell(f)
+		c.report(f)
 	}
 }
 
-// own takes away what a lane spent on writing marks.
+// own subtracts the time that a lane spent on writing marks.
 func (c *Collector) own(l *lane, d, now int64) {
 	l.current()
 	if n := len(l.stack); n > 0 {
 		d = min(d, max(0, now-l.stack[n-1].begin))
-		// The stages around lose it as a part of this one, which is within them.
+		// The enclosing stages lose it as part of this nested one.
 		l.stack[n-1].own += d
 	} else if l.frame != nil {
 		d = min(d, max(0, now-l.frame.Begin))
@@ -365,21 +365,21 @@ func (c *Collector) level(p *Process, l *lane, name uint32, now int64, v float64
 	c.Level(Level{p, node, p.text(name), now, v})
 }
 
-// model notes which model a stage runs, wherever it stands.
+// model records which model a stage runs, at any position.
 func (c *Collector) model(p *Process, stage, file, sum uint32) {
 	if c.models == nil {
-		c.models = map[string]runs{}
+		c.models = map[string]stageModel{}
 	}
 	s := ""
 	if sum != 0 {
 		s = p.text(sum)
 	}
 	if name := p.text(stage); c.models[name].file != "" || len(c.models) < maxModels {
-		c.models[name] = runs{p.text(file), s}
+		c.models[name] = stageModel{p.text(file), s}
 	}
 }
 
-// Model is what the application says a stage runs, by the stage's name.
+// Model returns the model that a stage runs according to the application, by the stage's name.
 func (c *Collector) Model(stage string) (file, sha256 string) {
 	m := c.models[stage]
 	return m.file, m.sha256

@@ -7,7 +7,7 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Layout is a pipeline as layers: stages with those within them behind them.
+// Layout represents a pipeline as layers: each stage followed by its nested stages.
 type Layout struct {
 	Layers []profile.Layer
 	// Nodes has the node of each layer, At the layer of each node.
@@ -17,7 +17,7 @@ type Layout struct {
 	Models, Sums []string
 }
 
-// Layout lists what is known of a pipeline until now.
+// Layout lists the stages of a pipeline that are known so far.
 func (c *Collector) Layout(pipeline int) *Layout {
 	within := map[int][]int{}
 	for i := range c.Nodes {
@@ -57,9 +57,10 @@ func (c *Collector) Layout(pipeline int) *Layout {
 	return l
 }
 
-// Attach gives the stage that runs a model what is known of it without running it: its work and
-// weights, and the profile its identity. It reports whether there is such a stage: the one that the
-// application says runs a model of this file or hash, or the only one that runs any.
+// Attach gives the stage that runs a model its operation counts and weights from the model's
+// description, and the profile its identity. It reports whether there is such a stage: the one
+// that runs a model of this file or hash according to the application, or the only one that runs
+// any.
 func (l *Layout) Attach(p, model *profile.Profile) bool {
 	at, any := -1, -1
 	several := false
@@ -93,8 +94,8 @@ func (l *Layout) Attach(p, model *profile.Profile) bool {
 	return true
 }
 
-// Quantity describes a figure that an application counts, by its name: endings such as _bytes
-// and _s say the unit.
+// Quantity describes a figure that an application counts. Suffixes of its name such as _bytes and
+// _s determine the unit.
 func Quantity(name string, adds bool) (q profile.Quantity, ok bool) {
 	q = profile.Quantity{Key: "marked_" + key(name), Name: name, Group: "Application", Adds: adds, Doc: "A figure that the application counts in its stages."}
 	switch {
@@ -106,7 +107,8 @@ func Quantity(name string, adds bool) (q profile.Quantity, ok bool) {
 	return q, q.Key != "marked_"
 }
 
-// key makes a key of a text: lower-case letters and digits, all else is an underscore.
+// key converts a text to a key: lower-case letters and digits, everything else becomes an
+// underscore.
 func key(text string) string {
 	s := strings.Trim(strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
@@ -126,7 +128,7 @@ var Unmarked = profile.Quantity{
 	Doc: "Time of a frame in which none of its stages ran, on whatever thread.",
 }
 
-// Rate describes how many frames a second there were.
+// Rate describes the number of frames per second.
 var Rate = profile.Quantity{
 	Key: "frames_per_s", Unit: "/s", Head: "frames/s", Name: "Frames per second", Group: "Application", Better: 1, Model: true,
 	Doc: "Frames that ended, divided by the time from the beginning of the first to the end of the last; time without a process left out.",

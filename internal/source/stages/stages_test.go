@@ -55,11 +55,11 @@ func (g *got) shares(i int) map[string][2]int64 {
 	return out
 }
 
-// TestBytes: a stream as it stands in docs/reference/marks.md, byte by byte.
+// TestBytes reads a stream as in docs/reference/marks.md, byte by byte.
 func TestBytes(t *testing.T) {
 	t.Parallel()
-	// A block of marks: lane 0 from 1000 ns, a frame of name 1 with number 7, a stage of name 2 from 5 ns
-	// after it for 300 ns, and its end 10 ns later.
+	// A block of marks: lane 0 from 1000 ns, a frame of name 1 with number 7, a stage of name 2
+	// from 5 ns after it for 300 ns, and its end 10 ns later.
 	want := "6f4d6bf5" + "01" + "01" + "1000" + "78563412" + "00000000" +
 		"00e807" + "130007" + "2105" + "22ac02" + "040a07" + "0000"
 	b, err := hex.DecodeString(want)
@@ -90,7 +90,8 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// TestNested: time belongs to the innermost stage, calls add up, what marks cost is nobody's.
+// TestNested: time belongs to the innermost stage, calls add up, and the cost of marks belongs to
+// no stage.
 func TestNested(t *testing.T) {
 	t.Parallel()
 	w := &marked.Writer{Process: 1}
@@ -108,7 +109,7 @@ func TestNested(t *testing.T) {
 		t.Fatal(len(g.frames), g.Problems)
 	}
 	f := g.frames[0]
-	// 10 before, 100 between, 30 after; 20 of writing are no gap.
+	// 10 before, 100 between, 30 after; 20 of writing marks are not a gap.
 	if f.End-f.Begin != 330 || f.Own != 60 || f.Unmarked != 140 {
 		t.Errorf("%d long, %d own, %d unmarked", f.End-f.Begin, f.Own, f.Unmarked)
 	}
@@ -123,7 +124,7 @@ func TestNested(t *testing.T) {
 	}
 }
 
-// TestWrong: ends without beginnings, stages that are left open, frames that are not there.
+// TestWrong: ends without beginnings, stages left open, missing frames.
 func TestWrong(t *testing.T) {
 	t.Parallel()
 	w := &marked.Writer{Process: 1}
@@ -155,7 +156,7 @@ func TestWrong(t *testing.T) {
 	}
 }
 
-// TestLanes: a frame that several threads work for, whose blocks come in any order.
+// TestLanes: a frame that several threads work for, whose blocks arrive in any order.
 func TestLanes(t *testing.T) {
 	t.Parallel()
 	w := &marked.Writer{Process: 1}
@@ -177,7 +178,7 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-// TestDropped: a frame of which marks were dropped does not count, one that had ended does.
+// TestDropped: a frame with dropped marks does not count, one that had ended before does.
 func TestDropped(t *testing.T) {
 	t.Parallel()
 	w := &marked.Writer{Process: 1}
@@ -195,7 +196,7 @@ func TestDropped(t *testing.T) {
 	}
 }
 
-// TestLost: a block that did not arrive makes frames of its time uncertain; the next ones count.
+// TestLost: a missing block makes the frames of its time uncertain; the next ones count.
 func TestLost(t *testing.T) {
 	t.Parallel()
 	w := &marked.Writer{Process: 1}
@@ -213,18 +214,18 @@ func TestLost(t *testing.T) {
 	if len(g.frames) != 1 || g.frames[0].Number != 2 || g.Problems[stages.LostBlocks] != 1 || g.Problems[stages.EndWithoutBegin] != 0 {
 		t.Errorf("%d frames, %v", len(g.frames), g.Problems)
 	}
-	// Text between blocks, a block that is cut, one of a later version.
+	// Text between blocks, a truncated block, one of a later version.
 	mixed := append([]byte("starting camera\n"), w.Out[:after]...)
 	mixed = append(mixed, w.Out[after:after+20]...)
 	mixed = append(mixed, w.Out[after:]...)
 	g = read(mixed, 5)
-	// Two frames, and the pass of a stage between them.
+	// Two frames, and a stage between them that is a frame of its own.
 	if len(g.frames) != 3 || g.d.Foreign != 16+20 {
 		t.Errorf("%d frames, %d foreign bytes", len(g.frames), g.d.Foreign)
 	}
 }
 
-// TestCut: whatever is missing at the end, what came before is there.
+// TestCut: if the end is missing, everything before is complete.
 func TestCut(t *testing.T) {
 	t.Parallel()
 	w := &marked.Writer{Process: 1}
@@ -246,7 +247,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestImplied: stages without a frame are passes by themselves.
+// TestImplied: stages without a frame are frames of their own.
 func TestImplied(t *testing.T) {
 	t.Parallel()
 	w := &marked.Writer{Process: 1}
@@ -262,7 +263,7 @@ func TestImplied(t *testing.T) {
 	}
 }
 
-// TestBounds: more of everything than is held.
+// TestBounds: more of everything than the limits.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	w := &marked.Writer{}
@@ -298,7 +299,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestAttach: the stage that runs a model gets what is known of it.
+// TestAttach: the stage that runs a model gets the model's description.
 func TestAttach(t *testing.T) {
 	t.Parallel()
 	sum := strings.Repeat("ab", 32)
@@ -344,7 +345,7 @@ func TestQuantity(t *testing.T) {
 	}
 }
 
-// FuzzCollect: whatever bytes come, in whatever pieces, nothing breaks, and frames are sound.
+// FuzzCollect: for any bytes in any chunks nothing panics, and frames are consistent.
 func FuzzCollect(f *testing.F) {
 	w := &marked.Writer{Process: 9}
 	w.Hello(4, 1<<60)
@@ -355,7 +356,7 @@ func FuzzCollect(f *testing.F) {
 	f.Add(w.Out, 7)
 	f.Add(w.Out[:len(w.Out)-9], 4096)
 	f.Fuzz(func(t *testing.T, data []byte, piece int) {
-		// Checks are made right, so that what lies behind them is met, too.
+		// Correct the checksums, so that the code after the check is tested too.
 		fixed := append([]byte(nil), data...)
 		for i := 0; i+24 <= len(fixed); i++ {
 			if string(fixed[i:i+4]) != "oMk\xF5" {

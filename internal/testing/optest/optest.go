@@ -102,14 +102,14 @@ func RunEnv(env op.Env, defs []op.Def, n Node, in ...*tensor.Tensor) ([]*tensor.
 		return nil, err
 	}
 	c.Env = env
-	var rooms op.Rooms
+	var rooms op.Workspace
 	rooms.Begin(c)
 	run, err := def.Prepare(c)
 	if err != nil {
 		return nil, err
 	}
 	rooms.End()
-	rooms.Spoil()
+	rooms.Poison()
 	if !free {
 		for _, t := range c.Out {
 			if _, err := tensor.CheckShape(t.Type, t.Shape); err != nil {

@@ -15,35 +15,35 @@ import (
 	"github.com/opmeter/opmeter/internal/measure/machine"
 )
 
-// Times that the measurement of the peaks may take: for each product of each
-// kernel, for a cache, and for the memory without the time to make the buffer.
+// Time limits of the measurement: for each product size of each kernel, for a cache, and for the
+// memory without the allocation of the buffer.
 const (
 	kernelTime = 6 * time.Millisecond
 	cacheTime  = 3 * time.Millisecond
 	memoryTime = 12 * time.Millisecond
 )
 
-// Where the median of the rounds lies further below the quickest one than busySpread,
-// others were at work: the measurement is made again, at most mostPasses times in all.
+// If the median of the rounds is more than busySpread below the fastest one, the machine was
+// busy: the measurement is repeated, up to mostPasses times in total.
 const (
 	busySpread = 0.1
 	mostPasses = 4
 )
 
-// Bounds of the buffer that the memory is measured with. A pass over the largest
-// takes some 10 ms, making it several times that.
+// Sizes of the buffer for the memory measurement. A pass over the largest takes some 10 ms, its
+// allocation several times that.
 const (
 	memoryUsual = 64 << 20
 	memoryMost  = 128 << 20
 )
 
-// Rate is what many short rounds of one kind of work came to, a second. Other load only
-// ever slows a round down, so the best one counts.
+// Rate is the result of many short rounds of one kind of work, per second. Other load only ever
+// slows a round down, so the best one counts.
 type Rate struct {
 	Best, Median float64
 }
 
-// Spread is how far the median lies below the best round, as a part of it.
+// Spread returns how far the median is below the best round, as a fraction of it.
 func (r Rate) Spread() float64 {
 	if !(r.Best > 0) {
 		return 0
@@ -51,49 +51,49 @@ func (r Rate) Spread() float64 {
 	return max(0, 1-r.Median/r.Best)
 }
 
-// Level is a level of the memory.
+// Level is a level of the memory hierarchy.
 type Level struct {
 	Name string
-	// Bytes is what it holds for all threads together, 0 for the last one.
+	// Bytes is its capacity for all threads together, 0 for main memory.
 	Bytes int64
-	// Rate is bytes read and written a second.
+	// Rate is bytes read and written per second.
 	Rate
 }
 
-// Rates are the limits of this computer as the engine can use it.
+// Rates holds the peak rates of this computer as the engine can use it.
 type Rates struct {
-	// Float and Integer are multiply-accumulates a second of float32 and of 8-bit
-	// integers, all 0 for not measured.
+	// Float and Integer are multiply-accumulates per second of float32 and of 8-bit integers, all
+	// 0 if not measured.
 	Float, Integer Rate
-	// Levels are those of the memory, the fastest first.
+	// Levels are the levels of the memory hierarchy, fastest first.
 	Levels []Level
-	// Clock is the frequency at which a thread ran at best, 0 where nothing tells.
+	// Clock is the highest measured frequency of a thread, 0 if unknown.
 	Clock float64
-	// Buffer is the size of the buffer that the memory was measured with and Cache that
-	// of the last-level cache, in bytes; 0 for none and for not known.
+	// Buffer is the size of the buffer for the memory measurement and Cache the size of the
+	// last-level cache, in bytes; 0 for none and for unknown.
 	Buffer, Cache int64
-	// Passes is how often a rate was measured at most: above 1 the machine was busy.
+	// Passes is the maximum number of measurements of a rate: above 1 the machine was busy.
 	Passes int
-	// Took is the time of the measurement.
+	// Took is the duration of the measurement.
 	Took time.Duration
 }
 
-// Options says what to measure with.
+// Options configures the measurement.
 type Options struct {
-	// Pool has the threads.
+	// Pool is the thread pool.
 	Pool *workers.Pool
 	// CPUs are the processors that its threads are bound to, nil for none.
 	CPUs []int64
-	// L1, L2 and L3 are the sizes of the caches in bytes: the first two of each
-	// processor, the last of all; nil for not known.
+	// L1, L2 and L3 are the cache sizes in bytes: L1 and L2 of each processor, L3 shared by all;
+	// nil if unknown.
 	L1, L2, L3 *int64
-	// Leased says that the caller holds the lease: see [measure.Lease].
+	// Leased says that the caller holds the lease: see [loop.Lease].
 	Leased bool
 }
 
-// known keeps the rates by threads and processors: they are the computer's, not a
-// model's, and one process measures many models. The mutex is held to look and to
-// note, never while measuring.
+// known caches the rates by threads and processors: they belong to the computer, not to a model,
+// and one process measures many models. The mutex is held only for lookups and updates, never
+// while measuring.
 var known = struct {
 	sync.Mutex
 	rates map[string]Rates
@@ -112,10 +112,10 @@ func note(key string, r Rates) {
 	known.rates[key] = r
 }
 
-// Of returns the rates for some threads and processors, measured under the lease the
-// first time in this process; earlier says that they were measured before. The error
-// is the context's when it ended first. It takes some 80 ms, up to four
-// times that on a busy machine, or the wait for others.
+// Of returns the rates for some threads and processors. The first call in a process measures them
+// under the lease; earlier says that they were measured before. The error is the context's if it
+// ended first. It takes some 80 ms, up to four times that on a busy machine, plus the wait for
+// the lease.
 func Of(ctx context.Context, o Options) (r Rates, earlier bool, err error) {
 	key := fmt.Sprint(o.Pool.Threads(), o.CPUs)
 	if r, ok := lookUp(key); ok {
@@ -127,7 +127,7 @@ func Of(ctx context.Context, o Options) (r Rates, earlier bool, err error) {
 			return Rates{}, false, err
 		}
 		defer release()
-		// Whoever was before may have measured the same.
+		// The previous holder of the lease may have measured the same.
 		if r, ok := lookUp(key); ok {
 			return r, true, nil
 		}
@@ -162,12 +162,12 @@ func rates(ctx context.Context, o Options) (Rates, error) {
 	l1, l2, l3 := size(o.L1), size(o.L2), size(o.L3)
 	for _, c := range []struct {
 		name         string
-		bytes, touch int64 // what it holds, and what each thread copies within
+		bytes, touch int64 // capacity, and the buffer size per thread
 	}{
 		{"L1", n * l1, l1 / 2},
 		{"L2", n * l2, l2 / 2},
-		// Well beyond the level before, and well within what one of several guests of a
-		// processor may have of the last level.
+		// Well beyond the level before, and well within the share of the last-level cache that
+		// one of several virtual machines may have.
 		{"L3", l3, min(4*l2, l3/(2*n))},
 	} {
 		if err := ctx.Err(); err != nil {
@@ -181,7 +181,7 @@ func rates(ctx context.Context, o Options) (Rates, error) {
 		return r, err
 	}
 	r.Cache, r.Buffer = l3, Buffer(l3)
-	// A small computer must not be pushed into swapping for this.
+	// Do not push a small computer into swapping.
 	if n := machine.MemoryBytes(); n == nil || *n >= 8*r.Buffer {
 		buf := buffer(r.Buffer)
 		r.Levels = append(r.Levels, Level{"memory", 0, r.again(func() []float64 { return memoryRates(o.Pool, buf) })})
@@ -200,8 +200,8 @@ func (r *Rates) again(measured func() []float64) Rate {
 	return out
 }
 
-// Again makes a rate of rounds, and measures until they agree or it has been done often enough.
-// passes is how often it was done.
+// Again computes a rate from rounds. It repeats the measurement until the rounds agree or the
+// maximum is reached; passes is the number of measurements.
 func Again(measured func() []float64) (out Rate, passes int) {
 	var all []float64
 	for passes < mostPasses {
@@ -218,8 +218,8 @@ func Again(measured func() []float64) (out Rate, passes int) {
 	return out, passes
 }
 
-// Buffer is the size of the buffer that shows the rate of the memory beside a last-level cache of a
-// size, 0 for not known; in bytes.
+// Buffer returns the size of the buffer, in bytes, that measures the memory for a last-level
+// cache of the given size, 0 if unknown.
 func Buffer(cache int64) int64 {
 	if cache <= 0 {
 		return memoryUsual
@@ -227,21 +227,21 @@ func Buffer(cache int64) int64 {
 	return min(max(4*cache, memoryUsual), memoryMost)
 }
 
-// products are the sizes that kernels are measured with. All of the first one
-// stays in a usual first-level cache; the second one spends less of its time on
-// the ends of sums and takes its weights from the second-level cache; the third
-// one has rows enough for tiles. Which is quickest depends on the processor.
+// products lists the matrix sizes that kernels are measured with. All of the first fits in a
+// usual first-level cache. The second spends less of its time on the ends of sums and reads its
+// weights from the second-level cache. The third has enough rows for tiles. Which is fastest
+// depends on the processor.
 var products = []product{{8, 32, 128}, {8, 128, 256}, {128, 128, 256}}
 
 type product struct{ rows, cols, depth int }
 
 func (s product) macs() int { return s.rows * s.cols * s.depth }
 
-// floatProduct returns a function that multiplies matrices of float32.
+// floatProduct returns a function that multiplies float32 matrices.
 func floatProduct(s product) func() {
 	a, b, c := make([]float32, s.rows*s.depth), make([]float32, s.depth*s.cols), make([]float32, s.rows*s.cols)
 	for i := range a {
-		a[i] = float32(i%6+1) / 7 // of all bits: those of few are quicker in parts
+		a[i] = float32(i%6+1) / 7 // with all bits set: values with few bits are sometimes faster
 	}
 	for i := range b {
 		b[i] = float32(i%4+1) / 5
@@ -251,7 +251,7 @@ func floatProduct(s product) func() {
 	return func() { kernel.GemmPacked(nil, g, a, packed, c) }
 }
 
-// integerProduct is the same with 8-bit integers.
+// integerProduct is floatProduct for 8-bit integers.
 func integerProduct(s product) func() {
 	x, y := make([]uint8, s.rows*s.depth), make([]int32, s.rows*s.cols)
 	w := make([]int32, s.cols*s.depth)
@@ -268,8 +268,8 @@ func integerProduct(s product) func() {
 	return func() { kernel.GemmQ(nil, s.rows, x, tables, packed, y) }
 }
 
-// kernelRates are the multiply-accumulates a second of all threads together, each
-// on its own data, for each round of the product that goes quickest.
+// kernelRates returns the multiply-accumulates per second of all threads together, each on its
+// own data, for each round of the fastest product size.
 func kernelRates(pool *workers.Pool, make func(product) func()) []float64 {
 	var best []float64
 	for _, s := range products {
@@ -281,7 +281,7 @@ func kernelRates(pool *workers.Pool, make func(product) func()) []float64 {
 }
 
 func productRates(pool *workers.Pool, s product, make func(product) func()) []float64 {
-	// Some tens of microseconds: long against handing out the work.
+	// Some tens of microseconds: long compared with the distribution of the work.
 	repeat := max(1, 1<<18/s.macs())
 	n := pool.Threads()
 	var work []func()
@@ -299,8 +299,8 @@ func productRates(pool *workers.Pool, s product, make func(product) func()) []fl
 	})
 }
 
-// rounds repeats f for a time, and at least some times, and returns for each round the
-// amount of work that it does divided by its time in seconds.
+// rounds repeats f for a time, and at least a number of times, and returns for each round the
+// amount of work divided by its time in seconds.
 func rounds(d time.Duration, least int, amount float64, f func()) []float64 {
 	var out []float64
 	start := time.Now()
@@ -334,8 +334,8 @@ func cacheRates(pool *workers.Pool, touch int64) []float64 {
 	})
 }
 
-// buffer makes a buffer whose pages are there: the system gives them when they are
-// first written.
+// buffer allocates a buffer and writes to every page, because the system allocates pages on first
+// write.
 func buffer(size int64) []byte {
 	buf := make([]byte, size)
 	const page = 4096
@@ -345,8 +345,7 @@ func buffer(size int64) []byte {
 	return buf
 }
 
-// memoryRates copies one half of a buffer onto the other and counts the bytes
-// that were read and written.
+// memoryRates copies one half of a buffer to the other and counts the bytes read and written.
 func memoryRates(pool *workers.Pool, buf []byte) []float64 {
 	from, to := buf[:len(buf)/2], buf[len(buf)/2:]
 	const block = 1 << 20

@@ -13,8 +13,7 @@ import (
 	"github.com/opmeter/opmeter/internal/measure/loop"
 )
 
-// TestRates measures this computer: the rates are those of some computer, and
-// the time is bounded.
+// TestRates measures this computer: the rates are plausible, and the time is bounded.
 func TestRates(t *testing.T) {
 	t.Parallel()
 	for _, threads := range []int{1, 2} {
@@ -42,20 +41,20 @@ func TestRates(t *testing.T) {
 				t.Errorf("%d threads: %s rate is %+v a second", threads, name, v)
 			}
 		}
-		// Some 100 ms where nothing else runs; tests share the machine.
+		// Some 100 ms if nothing else runs; tests share the machine.
 		if r.Took > 10*time.Second {
 			t.Errorf("%d threads: took %v", threads, r.Took)
 		}
 	}
 }
 
-// TestOnce asks from several goroutines at once: one measures, the others get the
-// same, and later ones need not wait for whoever holds the lease.
+// TestOnce asks from several goroutines at once: one measures, the others get the same result,
+// and later ones need not wait for the lease.
 func TestOnce(t *testing.T) {
 	t.Parallel()
 	pool := workers.New(1, nil)
 	defer pool.Close()
-	o := Options{Pool: pool, CPUs: []int64{1001}} // a key that no other test has
+	o := Options{Pool: pool, CPUs: []int64{1001}} // a key that no other test uses
 	var first atomic.Int64
 	var wg sync.WaitGroup
 	got := make([]Rates, 4)
@@ -90,7 +89,7 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestCancelled ends the context before and while waiting: nothing is noted.
+// TestCancelled ends the context before and while waiting: nothing is cached.
 func TestCancelled(t *testing.T) {
 	t.Parallel()
 	pool := workers.New(1, nil)
@@ -102,7 +101,7 @@ func TestCancelled(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	// This would wait for ever if the context did not end it.
+	// This would wait forever if the context did not end it.
 	if r, _, err := Of(ctx, o); !errors.Is(err, context.DeadlineExceeded) || !reflect.DeepEqual(r, Rates{}) {
 		t.Errorf("waiting: %+v, %v", r, err)
 	}
@@ -143,7 +142,7 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// TestTheory: the best instruction set that is there counts.
+// TestTheory: the best available instruction set counts.
 func TestTheory(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -7,29 +7,29 @@ import (
 	"time"
 )
 
-// Theory is what a processor could do by its instruction set: operations of one thread
-// in a clock cycle, a multiply-accumulate being two.
+// Theory is the theoretical peak of a processor by its instruction set: operations of one thread
+// per clock cycle, a multiply-accumulate being two.
 type Theory struct {
 	// Set names the instruction set as features do.
 	Set string
-	// OpsPerCycle is lanes times two times the units that work at once.
+	// OpsPerCycle is lanes times two times the number of parallel execution units.
 	OpsPerCycle float64
 }
 
-// sets lists by element type what instruction sets do in a cycle, the best first.
+// sets lists by element type what instruction sets compute per cycle, the best first.
 //
-// Sources: Intel 64 and IA-32 Architectures Optimization Reference Manual (AMX: 2,048
-// 8-bit operations a cycle, 1,024 of bfloat16; VNNI and FMA on two ports), Arm software optimisation
-// guides of Neoverse N1 and V1 (two pipes of 128 bits). Processors with one port or
-// pipe do half: it is a bound, not a promise.
+// Sources: Intel 64 and IA-32 Architectures Optimization Reference Manual (AMX: 2,048 8-bit
+// operations per cycle, 1,024 of bfloat16; VNNI and FMA on two ports), Arm software optimisation
+// guides of Neoverse N1 and V1 (two pipes of 128 bits). Processors with one port or pipe compute
+// half: it is a bound, not a promise.
 var sets = map[string][]Theory{
 	"float32": {
-		// A float32 is three bfloat16, and six products of these are as exact as one of float32
-		// (internal/kernel/simd, Parts).
+		// A float32 is split into three bfloat16; six products of these are as exact as one in
+		// float32 (internal/kernel/simd, Parts).
 		{"amxbf16", 1024 / 6.0},
 		{"avx512f", 16 * 2 * 2},
 		{"fma3", 8 * 2 * 2},
-		{"avx", 8 * 2}, // one port multiplies, another one adds
+		{"avx", 8 * 2}, // one port multiplies, another adds
 		{"asimd", 4 * 2 * 2},
 		{"sse4.2", 4 * 2},
 	},
@@ -44,11 +44,11 @@ var sets = map[string][]Theory{
 	},
 }
 
-// TheoryOf returns what a processor of a vendor, as its CPUID names it, with these features could do with an element type;
-// ok is false where that is not known.
+// TheoryOf returns the theoretical peak of a processor of a vendor, as named by CPUID, with these
+// features for an element type; ok is false if it is unknown.
 //
-// AMD's Zen 4 carries out instructions of 512 bits in two halves (AMD, Software Optimization Guide for the Zen4
-// Microarchitecture); it lacks VP2INTERSECT, which AMD's later ones have.
+// AMD's Zen 4 executes 512-bit instructions in two halves (AMD, Software Optimization Guide for
+// the Zen4 Microarchitecture); it lacks VP2INTERSECT, which AMD's later processors have.
 func TheoryOf(dtype, vendor string, features []string) (t Theory, ok bool) {
 	for _, t := range sets[dtype] {
 		if !slices.Contains(features, t.Set) {
@@ -62,9 +62,9 @@ func TheoryOf(dtype, vendor string, features []string) (t Theory, ok bool) {
 	return Theory{}, false
 }
 
-// multiplyCycles is the latency of a multiplication of 64 bits: three cycles on every
-// x86-64 processor since 2011 and on AMD's since 2017 (Fog, Instruction tables). 0
-// where processors of an architecture differ.
+// multiplyCycles returns the latency of a 64-bit multiplication: three cycles on every x86-64
+// processor since 2011 and on AMD's since 2017 (Fog, Instruction tables). It returns 0 if
+// processors of an architecture differ.
 func multiplyCycles() float64 {
 	if runtime.GOARCH == "amd64" {
 		return 3
@@ -72,9 +72,8 @@ func multiplyCycles() float64 {
 	return 0
 }
 
-// Clock is the frequency of a processor while it works, in Hz: by multiplications of
-// which each waits for the one before, for some two milliseconds. 0 where their latency is not
-// known.
+// Clock measures the frequency of a processor under load, in Hz, with a chain of dependent
+// multiplications for some two milliseconds. It returns 0 if their latency is not known.
 func Clock() float64 {
 	cycles := multiplyCycles()
 	if cycles == 0 {

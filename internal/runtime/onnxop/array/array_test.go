@@ -60,10 +60,10 @@ func word(x *tensor.Tensor, i int) int {
 	}
 }
 
-// widths are element types of every representation.
+// widths lists element types of every representation.
 var widths = []tensor.Type{tensor.Uint8, tensor.Float16, tensor.Float32, tensor.Int64, tensor.Complex128, tensor.Int4, tensor.Uint2, tensor.String}
 
-// fataler is what plain and property tests have in common.
+// fataler is the common interface of plain and property tests.
 type fataler interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -95,8 +95,7 @@ func offset(at, shape []int) int {
 	return o
 }
 
-// check compares every element with the source position that from names,
-// -1 for zero.
+// check compares every element with the source position that from returns, -1 for zero.
 func check(t fataler, got, x *tensor.Tensor, shape []int, from func(at []int) int) {
 	t.Helper()
 	if !slices.Equal(got.Shape, shape) {
@@ -141,7 +140,7 @@ func TestTransposeAgainstIndices(t *testing.T) {
 	})
 }
 
-// TestTransposeLarge crosses the sizes from which work is cut and shared out.
+// TestTransposeLarge exceeds the sizes from which work is divided among threads.
 func TestTransposeLarge(t *testing.T) {
 	t.Parallel()
 	for _, shape := range [][]int{{3, 300, 301}, {40, 70, 3, 33}, {1, 257, 513, 1}, {20, 10, 600}} {
@@ -200,8 +199,8 @@ func TestSliceAgainstIndices(t *testing.T) {
 	})
 }
 
-// python lists the indices of Python's slice start:end:step, except that ONNX
-// moves a start before the first element onto it when going backward.
+// python lists the indices of Python's slice start:end:step, except that ONNX moves a start
+// before the first element onto it when going backwards.
 func python(start, end, step, n int) (out []int) {
 	fix := func(v, lo, hi int) int {
 		if v < 0 {
@@ -356,7 +355,7 @@ func TestSpaceAndDepth(t *testing.T) {
 			check(t, back, x, x.Shape, func(at []int) int { return offset(at, x.Shape) })
 		}
 	}
-	// Two output channels tell the modes apart.
+	// Two output channels distinguish the modes.
 	x := counted(tensor.Uint8, 1, 8, 1, 1)
 	for mode, want := range map[string][]byte{"DCR": {1, 3, 5, 7, 2, 4, 6, 8}, "CRD": {1, 2, 3, 4, 5, 6, 7, 8}} {
 		attrs := graph.Attrs{"mode": mode, "blocksize": int64(2)}
@@ -468,7 +467,7 @@ func TestMade(t *testing.T) {
 	}
 }
 
-// TestRefused gives operators input that does not fit; none may panic.
+// TestRefused gives operators invalid inputs; none may panic.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	x := counted(tensor.Float32, 2, 3)
@@ -522,7 +521,7 @@ func TestInPlace(t *testing.T) {
 	}
 }
 
-// TestCol2Im compares with the sum over all columns of one pixel after another.
+// TestCol2Im compares with the sum over all columns, pixel by pixel.
 func TestCol2Im(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

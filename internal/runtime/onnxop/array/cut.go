@@ -10,15 +10,15 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 )
 
-// cutDefs lists the operators that join and cut tensors.
+// cutDefs lists the operators that join and split tensors.
 func cutDefs() []op.Def {
 	return slices.Concat(
 		op.Versions(layout.Def("", "Concat", 1, concat, layout.None), 1, 4, 11, 13),
-		op.Versions(op.Def{Name: "Split", Infer: layout.Needs(1, inferSplit), Prepare: layout.Widened(layout.Planned(prepareSplit))}, 1, 2, 11, 13, 18),
+		op.Versions(op.Def{Name: "Split", Infer: layout.Needs(1, inferSplit), Prepare: layout.WithUnpacked(layout.PrepareOnce(prepareSplit))}, 1, 2, 11, 13, 18),
 		op.Versions(layout.Def("", "Slice", 1, slice), 1, 10, 11, 13),
-		// Experimental in early operator sets, before Slice had inputs of its own for this.
+		// Experimental in early operator sets, before Slice took these values as inputs.
 		op.Versions(layout.Def("", "DynamicSlice", 1, slice), 1),
-		op.Versions(op.Def{Name: "Trilu", Infer: layout.Needs(1, inferTrilu), Prepare: layout.Widened(prepareTrilu)}, 14),
+		op.Versions(op.Def{Name: "Trilu", Infer: layout.Needs(1, inferTrilu), Prepare: layout.WithUnpacked(prepareTrilu)}, 14),
 	)
 }
 
@@ -68,7 +68,7 @@ func splitSizes(c *op.Call) (int, []int, error) {
 			if c.Node.Version > 1 || errors.Is(err, op.ErrDynamic) {
 				return 0, nil, err
 			}
-			// Version 1 gives the lengths in the input's own type.
+			// Version 1 stores the lengths in the input's own type.
 			f, err := tensor.All[float64](c.In[1])
 			if err != nil {
 				return 0, nil, err
@@ -110,7 +110,7 @@ func inferSplit(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	layout.SetParts(c, c.In[0], axis, sizes)
+	layout.SetSplitOutputs(c, c.In[0], axis, sizes)
 	return nil
 }
 
@@ -119,10 +119,10 @@ func prepareSplit(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return layout.Cut(c, 0, c.In[0].Shape, axis, sizes)
+	return layout.Split(c, 0, c.In[0].Shape, axis, sizes)
 }
 
-// slice keeps a window of each dimension.
+// slice takes a strided slice of each dimension.
 func slice(c *op.Call) (w layout.Geometry, err error) {
 	in := c.In[0].Shape
 	var starts, ends, axes, steps []int
@@ -167,7 +167,7 @@ func slice(c *op.Call) (w layout.Geometry, err error) {
 		first[a], count[a] = span(starts[i], ends[i], step, in[a])
 		by[a] = step
 	}
-	return layout.Window(in, first, by, count)
+	return layout.StridedSlice(in, first, by, count)
 }
 
 // span clamps one dimension of a slice and counts its elements.
@@ -189,7 +189,7 @@ func span(start, end, step, n int) (first, count int) {
 	if start <= end {
 		return 0, 0
 	}
-	// The distance is below n; dividing it as unsigned survives the smallest step.
+	// The distance is below n; unsigned division avoids overflow for the smallest step.
 	return start, int(uint(start-end-1)/uint(-step)) + 1
 }
 
@@ -200,7 +200,7 @@ func inferTrilu(c *op.Call) error {
 	if c.Has(1) && c.In[1].Len() != 1 {
 		return fmt.Errorf("k has %d elements, not 1", c.In[1].Len())
 	}
-	return layout.Same(c)
+	return layout.SameAsInput(c)
 }
 
 func prepareTrilu(c *op.Call) (op.Run, error) {
@@ -235,15 +235,16 @@ func prepareTrilu(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// triangle is what Trilu keeps of a matrix: what lies on diagonal k, and above it or below it.
+// triangle is the part of a matrix that Trilu keeps: diagonal k, and everything above or below
+// it.
 type triangle struct {
 	upper         bool
 	k, rows, cols int
 }
 
-// kept is what is kept of a row.
+// kept returns the range of columns of a row that is kept.
 func (t *triangle) kept(row int) (lo, hi int) {
-	// Clamping k first keeps the sums small for any k.
+	// Clamp k first so that the sums stay small for any k.
 	d := row%t.rows + min(max(t.k, -t.rows), t.cols)
 	if t.upper {
 		return min(max(d, 0), t.cols), t.cols
@@ -251,7 +252,8 @@ func (t *triangle) kept(row int) (lo, hi int) {
 	return 0, min(max(d+1, 0), t.cols)
 }
 
-// keepRows copies the kept part of rows lo to hi, whose elements take w places, and clears the rest.
+// keepRows copies the kept part of rows lo to hi, whose elements take w places, and clears the
+// rest.
 func keepRows[T any](t *triangle, x, y []T, w, lo, hi int) {
 	cols := t.cols * w
 	for row := lo; row < hi; row++ {

@@ -1,4 +1,4 @@
-// Package array holds ONNX's operators that make, reshape, move and cut
-// tensors. Element widths of a byte and more are moved as they are; narrower
-// types are unpacked for the time of the run.
+// Package array implements ONNX's operators that create, reshape, move, slice and join tensors.
+// Elements of a byte and more are moved unchanged; smaller types are unpacked for the duration of
+// the run.
 package array

@@ -23,8 +23,8 @@ func imageDefs() []op.Def {
 	)
 }
 
-// columns is the geometry of Col2Im: the image, the block and, per axis, how
-// many blocks there are and where they begin.
+// columns is the geometry of Col2Im: the image, the block and, per axis, the number of blocks and
+// their positions.
 type columns struct {
 	image, block, stride, dilation, pad, count []int
 	channels                                   int
@@ -122,8 +122,8 @@ func prepareCol2Im(c *op.Call) (op.Run, error) {
 	return nil, op.Unsupported("Col2Im of %v", c.In[0].Type)
 }
 
-// col2im adds every column element to the pixel that it was taken from. Planes
-// are independent and shared out over threads.
+// col2im adds every column element to the pixel that it was taken from. Planes are independent
+// and divided among threads.
 func col2im[T tensor.Number](c *op.Call) error {
 	g, err := columnsOf(c)
 	if err != nil {
@@ -144,7 +144,7 @@ func col2im[T tensor.Number](c *op.Call) error {
 			clear(at)
 			for cell := range cells {
 				col := x[(p*cells+cell)*blocks:][:blocks]
-				// Blocks from first on, and before end, have the cell in the image's columns.
+				// Blocks from first to before end have this cell within the image's columns.
 				off, step := at[last]*g.dilation[last]-g.pad[last], g.stride[last]
 				first, end := max(0, (step-1-off)/step), min(line, (g.image[last]-off+step-1)/step)
 				clear(pos)
@@ -188,7 +188,7 @@ func addStrided[T tensor.Number](dst, v []T, step int) {
 	}
 }
 
-// advance steps an index to the next position in row-major order.
+// advance moves an index to the next position in row-major order.
 func advance(at, dims []int) {
 	for i := len(at) - 1; i >= 0; i-- {
 		if at[i]++; at[i] < dims[i] {

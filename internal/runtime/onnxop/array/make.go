@@ -13,19 +13,18 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 )
 
-// makeDefs lists the operators that make tensors from little or nothing.
+// makeDefs lists the operators that create tensors from few or no inputs.
 func makeDefs() []op.Def {
 	return slices.Concat(
 		op.Versions(op.Def{Name: "Constant", Infer: inferConstant, Prepare: op.Simple(runConstant)}, 1, 9, 11, 12, 13, 19, 21, 23, 24, 25),
-		op.Versions(op.Def{Name: "ConstantOfShape", Infer: layout.Needs(1, inferConstantOfShape), Prepare: layout.Widened(prepareConstantOfShape), Same: everywhere}, 9, 20, 21, 23, 24, 25),
-		op.Versions(op.Def{Name: "EyeLike", Infer: layout.Needs(1, inferEyeLike), Prepare: op.Simple(runEyeLike), OfShape: true}, 9, 22),
+		op.Versions(op.Def{Name: "ConstantOfShape", Infer: layout.Needs(1, inferConstantOfShape), Prepare: layout.WithUnpacked(prepareConstantOfShape), Uniform: everywhere}, 9, 20, 21, 23, 24, 25),
+		op.Versions(op.Def{Name: "EyeLike", Infer: layout.Needs(1, inferEyeLike), Prepare: op.Simple(runEyeLike), ShapeOnly: true}, 9, 22),
 		op.Versions(op.Def{Name: "Range", Infer: layout.Needs(3, inferRange), Prepare: op.Simple(runRange)}, 11, 27),
 	)
 }
 
-// constantOf builds the value of a Constant node from whichever attribute
-// holds it. A sparse value is either expanded by the reader or a list of
-// values, indices and dimensions.
+// constantOf builds the value of a Constant node from whichever attribute holds it. A sparse
+// value is either expanded by the reader or a list of values, indices and dimensions.
 func constantOf(c *op.Call) (*tensor.Tensor, error) {
 	for _, name := range []string{"value", "sparse_value", "value_float", "value_floats", "value_int", "value_ints", "value_string", "value_strings"} {
 		switch v := c.Node.Attrs[name].(type) {
@@ -52,8 +51,8 @@ func constantOf(c *op.Call) (*tensor.Tensor, error) {
 	return nil, errors.New("no value is given")
 }
 
-// dense expands a sparse tensor given as values, indices and dimensions.
-// Indices are linear ([n]) or coordinates ([n, rank]).
+// dense expands a sparse tensor given as values, indices and dimensions. Indices are linear ([n])
+// or coordinates ([n, rank]).
 func dense(parts []*tensor.Tensor) (*tensor.Tensor, error) {
 	if len(parts) != 3 || layout.Packed(parts[0]) {
 		return nil, op.Unsupported("sparse value in this form")
@@ -137,7 +136,7 @@ func inferConstantOfShape(c *op.Call) error {
 	return nil
 }
 
-// everywhere is the value that ConstantOfShape gives all elements.
+// everywhere returns the value of all elements of ConstantOfShape.
 func everywhere(c *op.Call) *tensor.Tensor {
 	if v := c.Node.Attrs.Tensor("value"); v != nil {
 		return v

@@ -9,7 +9,7 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 )
 
-// moveDefs lists the operators that put every element somewhere else.
+// moveDefs lists the operators that permute or repeat elements.
 func moveDefs() []op.Def {
 	def := func(name string, needs int, of func(c *op.Call) (layout.Geometry, error), since ...int) []op.Def {
 		return op.Versions(layout.Def("", name, needs, of), since...)
@@ -21,7 +21,7 @@ func moveDefs() []op.Def {
 		def("Tile", 2, tile, 6, 13),
 		def("DepthToSpace", 1, depthToSpace, 1, 11, 13, 28),
 		def("SpaceToDepth", 1, spaceToDepth, 1, 13, 28),
-		op.Versions(op.Def{Name: "ReverseSequence", Infer: layout.Needs(2, inferReverse), Prepare: layout.Widened(prepareReverse)}, 10, 28),
+		op.Versions(op.Def{Name: "ReverseSequence", Infer: layout.Needs(2, inferReverse), Prepare: layout.WithUnpacked(prepareReverse)}, 10, 28),
 	)
 }
 
@@ -53,7 +53,7 @@ func expand(c *op.Call) (layout.Geometry, error) {
 	return layout.Expand(c.In[0].Shape, out)
 }
 
-// tile1 does version 1: tiles and axis are scalars of the input's type.
+// tile1 implements version 1: tiles and axis are scalars of the input's type.
 func tile1(c *op.Call) (g layout.Geometry, err error) {
 	n, err := scalar(c.In[1])
 	if err != nil {
@@ -113,7 +113,7 @@ func depthToSpace(c *op.Call) (g layout.Geometry, err error) {
 	if !dcr {
 		channel, row, col = b*b*plane, b*plane, plane
 	}
-	return layout.Viewed([]int{s[0], depth, s[2] * b, s[3] * b},
+	return layout.ViewGeometry([]int{s[0], depth, s[2] * b, s[3] * b},
 		[]int{s[0], depth, s[2], b, s[3], b}, []int{s[1] * plane, channel, s[3], row, 1, col}, 0)
 }
 
@@ -128,9 +128,9 @@ func spaceToDepth(c *op.Call) (g layout.Geometry, err error) {
 	}
 	plane, w, out := s[2]*s[3], s[3], []int{s[0], s[1] * b * b, s[2] / b, s[3] / b}
 	if dcr {
-		return layout.Viewed(out, []int{s[0], b, b, s[1], s[2] / b, w / b}, []int{s[1] * plane, w, 1, plane, w * b, b}, 0)
+		return layout.ViewGeometry(out, []int{s[0], b, b, s[1], s[2] / b, w / b}, []int{s[1] * plane, w, 1, plane, w * b, b}, 0)
 	}
-	return layout.Viewed(out, []int{s[0], s[1], b, b, s[2] / b, w / b}, []int{s[1] * plane, plane, w, 1, w * b, b}, 0)
+	return layout.ViewGeometry(out, []int{s[0], s[1], b, b, s[2] / b, w / b}, []int{s[1] * plane, plane, w, 1, w * b, b}, 0)
 }
 
 func inferReverse(c *op.Call) error {
@@ -145,7 +145,7 @@ func inferReverse(c *op.Call) error {
 	if c.In[1].Len() != x.Shape[b] {
 		return fmt.Errorf("%d lengths for a batch of %d", c.In[1].Len(), x.Shape[b])
 	}
-	return layout.Same(c)
+	return layout.SameAsInput(c)
 }
 
 func prepareReverse(c *op.Call) (op.Run, error) {

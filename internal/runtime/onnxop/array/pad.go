@@ -9,7 +9,7 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 )
 
-// padDefs lists the operators that add or remove borders.
+// padDefs lists the operators that add or remove padding.
 func padDefs() []op.Def {
 	return slices.Concat(
 		op.Versions(layout.Def("", "Pad", 1, pad, 1, 3), 1, 2, 11, 13, 18, 19, 21, 23, 24, 25),
@@ -17,7 +17,7 @@ func padDefs() []op.Def {
 	)
 }
 
-// borders reads what is added before and after each axis.
+// borders reads the padding before and after each axis.
 func borders(c *op.Call) (before, after []int, err error) {
 	r := c.In[0].Rank()
 	var pads, axes []int
@@ -95,8 +95,8 @@ func pad(c *op.Call) (g layout.Geometry, err error) {
 	return layout.Map(x.Shape, out, axis, 2, zero), nil
 }
 
-// sources gives, for every position of a padded dimension, the position of the
-// input that it is taken from, -1 for the constant.
+// sources returns, for every position of a padded dimension, the input position that it is copied
+// from, -1 for the constant.
 func sources(n, before, after int, mode string) []int {
 	lo, kept := max(0, -before), n-max(0, -before)-max(0, -after)
 	at := make([]int, n+before+after)
@@ -123,7 +123,7 @@ func sources(n, before, after int, mode string) []int {
 	return at
 }
 
-// center shifts each axis so that the middles of input and output meet.
+// center shifts each axis so that the centres of input and output coincide.
 func center(c *op.Call) (g layout.Geometry, err error) {
 	want, err := op.Ints(c.In[1])
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 )
 
-// shapeDefs lists the operators that look at shapes or change nothing else.
+// shapeDefs lists the operators that read or change only shapes.
 func shapeDefs() []op.Def {
 	keep := func(name string, infer func(c *op.Call) error) op.Def {
 		return op.Def{Name: name, Infer: infer, Prepare: prepareKeep, InPlace: true}
@@ -22,13 +22,13 @@ func shapeDefs() []op.Def {
 		op.Versions(keep("Flatten", layout.Needs(1, inferFlatten)), 1, 9, 11, 13, 21, 23, 24, 25),
 		op.Versions(keep("Squeeze", layout.Needs(1, inferSqueeze)), 1, 11, 13, 21, 23, 24, 25),
 		op.Versions(keep("Unsqueeze", layout.Needs(1, inferUnsqueeze)), 1, 11, 13, 21, 23, 24, 25),
-		op.Versions(op.Def{Name: "Shape", Infer: layout.Needs(1, inferShape), Prepare: op.Simple(runShape), OfShape: true}, 1, 13, 15, 19, 21, 23, 24, 25),
-		op.Versions(op.Def{Name: "Size", Infer: layout.Needs(1, inferSize), Prepare: op.Simple(runSize), OfShape: true}, 1, 13, 19, 21, 23, 24, 25),
+		op.Versions(op.Def{Name: "Shape", Infer: layout.Needs(1, inferShape), Prepare: op.Simple(runShape), ShapeOnly: true}, 1, 13, 15, 19, 21, 23, 24, 25),
+		op.Versions(op.Def{Name: "Size", Infer: layout.Needs(1, inferSize), Prepare: op.Simple(runSize), ShapeOnly: true}, 1, 13, 19, 21, 23, 24, 25),
 	)
 }
 
 func prepareKeep(c *op.Call) (op.Run, error) {
-	keep, err := layout.Keep(c)
+	keep, err := layout.CopyAll(c)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func reshape(c *op.Call, want []int, allowZero bool) error {
 	if free >= 0 {
 		switch {
 		case rest == 0 && n == 0 && !allowZero:
-			// Any size fits: NumPy refuses, exporters mean the empty dimension.
+			// Any size fits: NumPy rejects this, exporters mean the empty dimension.
 			out[free] = 0
 		case rest == 0 || n%rest != 0:
 			return fmt.Errorf("cannot reshape %s to %v", tensor.FormatShape(in), want)
@@ -119,8 +119,8 @@ func inferFlatten(c *op.Call) error {
 	return nil
 }
 
-// axesOf reads the axes of Squeeze and Unsqueeze, which moved from an attribute
-// to an input with version 13. given is false when there are none.
+// axesOf reads the axes of Squeeze and Unsqueeze, which moved from an attribute to an input with
+// version 13. given is false if there are none.
 func axesOf(c *op.Call) (axes []int, given bool, err error) {
 	if c.Node.Version < 13 {
 		return c.Node.Attrs.Ints("axes"), c.Node.Attrs.Has("axes"), nil

@@ -10,12 +10,13 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/matmul"
 )
 
-// Heads views query, key or value vectors: element d of row r of head h of batch b
-// lies at b*Batch + h*Head + r*Row + d.
+// Heads is a view of query, key or value vectors: element d of row r of head h of batch b is at
+// b*Batch + h*Head + r*Row + d.
 type Heads[T tensor.Real] struct {
 	Data             []T
 	Batch, Head, Row int
-	// Halves, if not nil, are in place of Data: keys or values of float32 as a cache of 16-bit numbers has them.
+	// Halves, if not nil, replaces Data: keys or values of a float32 attention stored in a 16-bit
+	// cache.
 	Halves *tensor.Tensor
 }
 
@@ -29,19 +30,20 @@ func SplitHeads[T tensor.Real](v []T, rows, heads, size int) Heads[T] {
 	return Heads[T]{Data: v, Batch: rows * heads * size, Head: rows * size, Row: size}
 }
 
-// At is the row of a head.
+// At returns the row of a head.
 func (v Heads[T]) At(b, h, r, size int) []T {
 	return v.Data[b*v.Batch+h*v.Head+r*v.Row:][:size]
 }
 
-// Added is added to scores: what query row i of head h of batch row b adds to that of key j lies at b*Batch + h*Head + i*Row + j*Key,
-// -Inf takes the key out. Key is 0 or 1. Without Data nothing is added.
+// Added is added to scores: the value for query row i of head h of batch b and key j is at
+// b*Batch + h*Head + i*Row + j*Key. -Inf masks the key out. Key is 0 or 1. Without Data nothing
+// is added.
 type Added[T tensor.Real] struct {
 	Data                  []T
 	Batch, Head, Row, Key int
 }
 
-// at is what is added to keys from on.
+// at returns the values for keys from from on.
 func (d *Added[T]) at(b, h, i, from int) []T {
 	return d.Data[b*d.Batch+h*d.Head+i*d.Row+from*d.Key:]
 }
@@ -52,19 +54,20 @@ type Attend[T tensor.Real] struct {
 	Rows, Total           int // queries, keys
 	Size, VSize           int
 	Scale, Softcap        float64
-	// Products tells that keys lie in columns, element d of key r at r + d*Row, and that a row of which no key counts is no number: as
-	// of a product of matrices and its softmax.
+	// Products says that keys are stored in columns, element d of key r at r + d*Row, and that a
+	// row without valid keys is NaN, as for a MatMul and its softmax.
 	Products bool
-	// Span is the range of keys that a query row may see by its place, which need not be a range of them; nil for all. Outside is what
-	// is added to the scores of others: -Inf, or the lowest number.
+	// Span returns the range of keys that a query row may see by its position; it may exceed the
+	// keys. Nil means all. Outside is added to the scores of other keys: -Inf, or the lowest
+	// finite number.
 	Span    func(b, i int) (from, to int)
 	Outside T
 	// Added are added to the scores of keys in the span.
 	Added [2]Added[T]
-	// Sink is the score of one more key of each head, without a value; nil for none.
+	// Sink returns the score of one more key of each head, without a value; nil for none.
 	Sink func(h int) float64
-	// Trace, if not nil, takes a copy of the scores (one row of Total a call) at
-	// Stage: 0 products, 1 after the soft cap, 2 after the bias, 3 after the softmax.
+	// Trace, if not nil, receives a copy of the scores (one row of Total per call) at Stage: 0
+	// products, 1 after the soft cap, 2 after the bias, 3 after the softmax.
 	Trace func(b, h, i int, scores []T)
 	Stage int
 
@@ -106,7 +109,7 @@ func (a *Attend[T]) runRows(p *workers.Pool, q, k, v, y Heads[T]) {
 	})
 }
 
-// score is the product of a query with a key.
+// score returns the product of a query with a key.
 func (a *Attend[T]) score(row []T, k *Heads[T], b, h, j int) T {
 	if !a.Products {
 		return matmul.Inner(row, k.At(b, h, j, a.Size))
@@ -118,7 +121,8 @@ func (a *Attend[T]) score(row []T, k *Heads[T], b, h, j int) T {
 	return sum
 }
 
-// finish turns the products of one query row with the keys from one on, s, into weights: times the factor that it returns.
+// finish converts s, the products of one query row with the keys starting at from, to weights.
+// The weights must be multiplied by the returned factor.
 func (a *Attend[T]) finish(b, h, i, from int, s []T) (scale T) {
 	a.trace(0, b, h, i, s)
 	if a.Softcap > 0 {
@@ -145,7 +149,7 @@ func (a *Attend[T]) finish(b, h, i, from int, s []T) (scale T) {
 	return scale
 }
 
-// span is Span within n keys.
+// span returns Span limited to n keys.
 func (a *Attend[T]) span(b, i, n int) (from, to int) {
 	if a.Span == nil {
 		return 0, n
@@ -155,7 +159,7 @@ func (a *Attend[T]) span(b, i, n int) (from, to int) {
 	return from, min(max(to, from), n)
 }
 
-// add adds to the scores of the keys from one on.
+// add adds the biases to the scores of the keys starting at from.
 func (a *Attend[T]) add(b, h, i, from int, s []T) {
 	lo, hi := a.span(b, i, a.Total)
 	lo, hi = min(max(lo-from, 0), len(s)), min(max(hi-from, 0), len(s))
@@ -168,7 +172,7 @@ func (a *Attend[T]) add(b, h, i, from int, s []T) {
 	}
 }
 
-// outside adds v, the lowest number or less.
+// outside adds v, the lowest number or -Inf.
 func outside[T tensor.Real](s []T, v T) {
 	for j := range s {
 		if s[j] += v; math.IsInf(float64(v), -1) {
@@ -177,7 +181,7 @@ func outside[T tensor.Real](s []T, v T) {
 	}
 }
 
-// addTo adds values, or one to all where key is 0.
+// addTo adds values, or the same value to all if key is 0.
 func addTo[T tensor.Real](s, d []T, key int) {
 	f, ok := any(s).([]float32)
 	if ok && key == 1 {
@@ -200,7 +204,7 @@ func addTo[T tensor.Real](s, d []T, key int) {
 	}
 }
 
-// capScores bends scores so that none is beyond limit.
+// capScores soft-caps scores at limit.
 func capScores[T tensor.Real](s []T, limit float64) {
 	if f, ok := any(s).([]float32); ok {
 		element.Scale(f, f, float32(1/limit))
@@ -219,7 +223,7 @@ func (a *Attend[T]) trace(stage, b, h, i int, s []T) {
 	}
 }
 
-// Softmax normalises one row in place. A row of -Inf alone becomes zeros.
+// Softmax normalises one row in place. A row of only -Inf becomes zeros.
 func Softmax[T tensor.Real](s []T) {
 	scale := weigh(s, T(math.Inf(-1)))
 	if f, ok := any(s).([]float32); ok {
@@ -231,8 +235,8 @@ func Softmax[T tensor.Real](s []T) {
 	}
 }
 
-// weigh turns scores into exponentials and returns the inverse of their sum, to which a further score, sink, adds; -Inf for none. A row of
-// -Inf alone becomes zeros, and has 0 for that.
+// weigh replaces scores by exponentials and returns the inverse of their sum, which includes the
+// score sink; -Inf for none. A row of only -Inf becomes zeros, with an inverse of 0.
 func weigh[T tensor.Real](s []T, sink T) (scale T) {
 	f, vectors := any(s).([]float32)
 	top := sink

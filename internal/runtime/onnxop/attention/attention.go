@@ -44,7 +44,7 @@ func newAttention(c *op.Call) (*attention, error) {
 		causal: a.Bool("is_causal", false), softcap: float64(a.Float("softcap", 0)),
 		left: a.Int("left_window_size", -1), right: a.Int("right_window_size", -1),
 	}
-	// A plan's own attribute, which no file has.
+	// A plan's own attribute, which files cannot have.
 	if t.products = a.Bool(op.AttrProducts, false); t.products {
 		q, k, v = asMatrices(q), asMatrices(k), asMatrices(v)
 		if len(k) == 4 {
@@ -93,7 +93,7 @@ func newAttention(c *op.Call) (*attention, error) {
 	return t, t.checkMask(c.Input(atMask))
 }
 
-// asMatrices has a batch before the axes of heads, rows and elements.
+// asMatrices adds a batch axis before the axes of heads, rows and elements.
 func asMatrices(shape []int) []int {
 	if len(shape) == 3 {
 		return append([]int{1}, shape...)
@@ -196,7 +196,7 @@ func prepareAttention[T tensor.Real](c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// ViewOf views the vectors of an input or output in either layout.
+// ViewOf returns a view of an input or output in either layout.
 func ViewOf[T tensor.Real](v []T, packed bool, rows, heads, size int) Heads[T] {
 	if packed {
 		return PackedHeads(v, rows, heads, size)
@@ -204,8 +204,8 @@ func ViewOf[T tensor.Real](v []T, packed bool, rows, heads, size int) Heads[T] {
 	return SplitHeads(v, rows, heads, size)
 }
 
-// joinPast puts past and fresh keys or values (i = 0, 1) behind each other, into the
-// present output where it is wanted, and returns the view to attend to.
+// joinPast concatenates past and fresh keys or values (i = 0, 1), into the present output if
+// requested, and returns the view to attend to.
 func joinPast[T tensor.Real](c *op.Call, t *attention, i, size int, fresh Heads[T], spare *tensor.Tensor) Heads[T] {
 	switch {
 	case c.Wants(1 + i):
@@ -216,14 +216,14 @@ func joinPast[T tensor.Real](c *op.Call, t *attention, i, size int, fresh Heads[
 	return Cache[T]{Batch: t.batch, Heads: t.kvHeads, Size: size, Past: t.past, Fresh: t.fresh, Total: t.total()}.Fill(c.Pool, c.Input(atPastK+i), fresh, spare)
 }
 
-// places are the keys that rows may see: mask, causal frontier, window and padding.
+// places determines the keys that rows may see: mask, causal limit, window and padding.
 type places[T tensor.Real] struct {
 	t     *attention
 	valid []int // keys of each batch row, nil for all
 	mask  []T   // what a mask of other numbers adds
 }
 
-// span is the range of keys that place allows.
+// span returns the range of keys that a row may see by its position.
 func (p *places[T]) span(b, i int) (from, to int) {
 	t := p.t
 	to = t.total()
@@ -249,10 +249,10 @@ func (p *places[T]) span(b, i int) (from, to int) {
 	return from, to
 }
 
-// isAdded tells whether a mask is added as it is.
+// isAdded reports whether a mask is added unchanged.
 func isAdded(t tensor.Type) bool { return t == tensor.Float32 || t == tensor.Float64 }
 
-// bind takes lengths and mask of a run.
+// bind reads lengths and mask of a run.
 func (p *places[T]) bind(c *op.Call) (Added[T], error) {
 	p.valid = nil
 	if n := c.Input(atNonpad); n != nil {
@@ -280,13 +280,13 @@ func (p *places[T]) bind(c *op.Call) (Added[T], error) {
 	return Added[T]{Data: data, Batch: s[0], Head: s[1], Row: s[2], Key: s[3]}, nil
 }
 
-// truths turns truths into what they add.
+// truths converts a boolean mask to the values to add.
 type truths[T tensor.Real] struct {
 	to   []T
 	from []uint8
 }
 
-// Piece writes places lo to hi.
+// Piece converts elements lo to hi.
 func (q truths[T]) Piece(lo, hi int) {
 	values := [2]T{T(math.Inf(-1)), 0}
 	to := q.to[lo:hi]

@@ -13,26 +13,31 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
 )
 
-// Attention of float32 goes block by block: some query rows of a head, whose scores stay in the second-level cache, times all
-// keys that they may see, and the softmax of these times their values, as products of matrices. Keys and values of a head are packed
-// once for all blocks that follow each other; those of few rows are read where they lie.
+// float32 attention works block by block, so that the scores of some query rows of a head stay in
+// the second-level cache: GEMM with all keys that they may see, softmax, and GEMM with the
+// values. Keys and values of a head are packed once for all consecutive blocks. For few rows they
+// are read in place.
 
 const (
-	// blockScores bounds the scores of a block: a quarter of a usual second-level cache, with keys and values beside them.
+	// blockScores bounds the scores of a block: a quarter of a usual second-level cache, which
+	// also holds keys and values.
 	blockScores = 1 << 16
-	// blockLines is what the rows of a block are a multiple of, a tile of the largest kernels, and blockMost the most of them: weights
-	// of keys that only some of its rows may see are computed for all. Neither depends on the threads, as results must not.
+	// blockLines is the number that the rows of a block are a multiple of (a tile of the largest
+	// kernels), and blockMost their maximum: weights of keys that only some of its rows may see
+	// are computed for all. Neither depends on the number of threads, because results must not.
 	blockLines, blockMost = 12, 60
-	// fewLines rows for one head's keys make up for packing them.
+	// fewLines is the minimum number of rows per head's keys for which packing pays off.
 	fewLines = 8
-	// fewKeys are those that stay in the first-level cache while the lines of a block pass.
+	// fewKeys is the number of keys that stay in the first-level cache while the lines of a block
+	// pass.
 	fewKeys = 64
-	// pieceWork is the number of products of a piece of work for a thread, pieceCopy of values copied: some microseconds.
+	// pieceWork is the number of multiply-accumulates of a work item, pieceCopy the number of
+	// values copied: some microseconds.
 	pieceWork, pieceCopy = 1 << 16, 1 << 14
 )
 
-// blockArgs is what a piece of the work needs. A unit is the heads of a batch row that share keys; its blocks are those of each head or,
-// of single rows, one of all heads.
+// blockArgs holds the arguments of a work item. A unit is the heads of a batch entry that share
+// keys. Its blocks are those of each head or, for single rows, one of all heads.
 type blockArgs struct {
 	a            *Attend[float32]
 	q, k, v, y   Heads[float32]
@@ -45,7 +50,7 @@ type blockArgs struct {
 	pack         bool
 }
 
-// block is the room of a worker.
+// block is the scratch memory of a worker.
 type block struct {
 	scores, query, scales []float32
 	wide                  [2][]float32 // keys and values of halves
@@ -102,7 +107,8 @@ func (t blockArgs) pieces(lo, hi int) {
 	blocks.Put(r)
 }
 
-// keysOf and valuesOf are some of a unit, from a key on. Those of halves lie in the room of the worker.
+// keysOf and valuesOf return n rows of a unit, starting at a key. 16-bit ones are widened to the
+// worker's scratch memory.
 func (t *blockArgs) keysOf(r *block, unit, from, n int) []float32 {
 	if t.a.Products {
 		return rowsOf(&r.wide[0], t.k, unit, t.a.KVHeads, from, n)
@@ -114,7 +120,8 @@ func (t *blockArgs) valuesOf(r *block, unit, from, n int) []float32 {
 	return rowsOf(&r.wide[1], t.v, unit, t.a.KVHeads, from*t.v.Row, n*t.v.Row)
 }
 
-// rowsOf are the elements of a unit from one on; of halves n, in room.
+// rowsOf returns the elements of a unit from an offset on; 16-bit ones are widened, n of them, to
+// room.
 func rowsOf(room *[]float32, v Heads[float32], unit, heads, from, n int) []float32 {
 	from += unit/heads*v.Batch + unit%heads*v.Head
 	if v.Halves == nil {
@@ -125,7 +132,7 @@ func rowsOf(room *[]float32, v Heads[float32], unit, heads, from, n int) []float
 	return *room
 }
 
-// packUnit packs what the rows of a unit may see.
+// packUnit packs the keys and values that the rows of a unit may see.
 func (t *blockArgs) packUnit(r *block, unit int) {
 	a := t.a
 	total := a.Total
@@ -179,7 +186,7 @@ func (t *blockArgs) piece(r *block, unit, head, l0 int) {
 	for l := 0; l < n && !scaled; l++ {
 		s, lo, hi := r.scores[l*width:][:width], 0, width
 		if a.limits != nil {
-			// What lies outside is nothing.
+			// Weights outside are zero.
 			limit := a.limits[b*a.Rows+i0+l*stepI]
 			lo, hi = min(max(limit[0]-from, 0), width), min(max(limit[1]-from, 0), width)
 			hi = max(lo, hi)
@@ -203,7 +210,8 @@ func (t *blockArgs) piece(r *block, unit, head, l0 int) {
 	}
 }
 
-// normalise makes weights of all scores of a block of products at once; it returns false where rows are not alike, or others than these.
+// normalise computes the weights of all scores of a block at once. It returns false if rows
+// differ in their limits, or are not of the supported kind.
 func (t *blockArgs) normalise(r *block, b, h0, i0, n, width, stepH, stepI int) bool {
 	a := t.a
 	c := simd.CurveKernels()
@@ -216,7 +224,7 @@ func (t *blockArgs) normalise(r *block, b, h0, i0, n, width, stepH, stepI int) b
 	return c.SoftmaxRows(r.scores[:n*width], r.scores, width)
 }
 
-// fewScores is the product of few lines with the keys where they lie.
+// fewScores multiplies few lines by the keys in place.
 func (t *blockArgs) fewScores(r *block, unit, n, from, width int) {
 	size := t.a.Size
 	if t.a.Products {
@@ -236,7 +244,8 @@ func (t *blockArgs) fewScores(r *block, unit, n, from, width int) {
 	}
 }
 
-// fewResults is the product of few lines of scores with the values where they lie: those of halves are widened some at a time.
+// fewResults multiplies few lines of scores by the values in place: 16-bit ones are widened some
+// at a time.
 func (t *blockArgs) fewResults(r *block, g kernel.GemmParams, unit, from int, y []float32) {
 	g.LDB, g.LDA = t.v.Row, g.K
 	step := g.K
@@ -250,7 +259,7 @@ func (t *blockArgs) fewResults(r *block, g kernel.GemmParams, unit, from int, y 
 	}
 }
 
-// seen is the range of keys that some of n rows may see.
+// seen returns the range of keys that at least one of n rows may see.
 func (t *blockArgs) seen(b, i, n int) (from, to int) {
 	if t.a.limits == nil {
 		return 0, t.a.Total
@@ -264,14 +273,14 @@ func (t *blockArgs) seen(b, i, n int) (from, to int) {
 	return from, to
 }
 
-// setLimits finds the first key and the one after the last that count, of each row: others lie outside its span, or what is added for
-// all heads takes them out.
+// setLimits finds the first and last valid key of each row: other keys are outside its span, or
+// masked out for all heads.
 func (a *Attend[T]) setLimits(p *workers.Pool) {
 	trims, every := a.Span != nil, a.Trace != nil
 	for n := range a.Added {
 		d := &a.Added[n]
 		trims = trims || d.trims()
-		// Where all keys of a span have the lowest number, those outside weigh as much.
+		// If all keys of a span have the lowest number, those outside have the same weight.
 		every = every || a.Span != nil && !math.IsInf(float64(a.Outside), -1) && d.Data != nil && !d.trims()
 	}
 	if !trims || every {
@@ -282,24 +291,25 @@ func (a *Attend[T]) setLimits(p *workers.Pool) {
 	workers.Each(p, len(a.limits), max(1, pieceCopy/max(1, a.Total)), limiting[T]{a})
 }
 
-// trims tells whether what is added may take keys out for all heads.
+// trims reports whether the bias may mask out keys for all heads.
 func (d *Added[T]) trims() bool { return d.Data != nil && d.Head == 0 && d.Key == 1 }
 
 // limiting finds the limits of an attention.
 type limiting[T tensor.Real] struct{ a *Attend[T] }
 
-// Piece finds those of rows lo to hi.
+// Piece finds the limits of rows lo to hi.
 func (l limiting[T]) Piece(lo, hi int) {
 	for a, n := l.a, lo; n < hi; n++ {
 		a.limits[n] = a.limit(n/a.Rows, n%a.Rows)
 	}
 }
 
-// limit is the range of keys that count for a row. The lowest number, added to others, makes their weights nothing only beside a key that has
-// none: it takes keys out while one is left that nothing takes out for any head.
+// limit returns the range of valid keys for a row. A bias of the lowest finite number makes a
+// weight zero only if another key has a larger score: it masks keys out as long as one is left
+// that is not masked for any head.
 func (a *Attend[T]) limit(b, i int) [2]int {
 	from, to := a.span(b, i, a.Total)
-	// low says that the lowest number, not minus infinity, has taken a key out.
+	// low says that the lowest finite number, not -Inf, has masked a key out.
 	low := (from > 0 || to < a.Total) && !math.IsInf(float64(a.Outside), -1)
 	least := -math.MaxFloat32
 	for n := range a.Added {
@@ -329,7 +339,8 @@ func (a *Attend[T]) limit(b, i int) [2]int {
 	return [2]int{from, to}
 }
 
-// anyLeft tells whether one of keys from to to of a row has more than the lowest number in all that is added for all heads.
+// anyLeft reports whether one of keys from to to of a row has more than the lowest number in
+// every bias for all heads.
 func (a *Attend[T]) anyLeft(b, i, from, to int) bool {
 	for j := from; j < to; j++ {
 		left := true

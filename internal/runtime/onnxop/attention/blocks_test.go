@@ -81,7 +81,8 @@ func drawAttend(t *rapid.T) *drawn {
 		k.head, n = size("by head", d.heads*d.group, n)
 		k.batch, n = size("by batch", d.batch, n)
 		k.data = numbers(r, n)
-		// Of two of the lowest number float32 makes infinity, and a larger one would round the scores.
+		// The sum of two lowest numbers overflows to infinity in float32, and a larger one would
+		// round the scores.
 		never := rapid.SampledFrom([]float64{math.Inf(-1), -100, -math.MaxFloat32}[:3-m]).Draw(t, "never")
 		for i := range k.data {
 			if r.IntN(3) == 0 || k.key == 1 && i%d.total < d.total/3 {
@@ -123,7 +124,7 @@ func attendDrawn[T tensor.Real](d *drawn, p *workers.Pool) []T {
 	return y
 }
 
-// TestBlocks compares blocks of float32 with float64, row by row; and threads with one.
+// TestBlocks compares blocks of float32 with float64, row by row, and threads with one.
 func TestBlocks(t *testing.T) {
 	t.Parallel()
 	pool := workers.New(3, nil)
@@ -131,7 +132,7 @@ func TestBlocks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawAttend(t)
 		got, want := attendDrawn[float32](d, nil), attendDrawn[float64](d, nil)
-		// Scores are a hundred or so, of which float32 knows 1e-5.
+		// Scores are about a hundred, with a float32 error of 1e-5.
 		if why := optest.Differ(tensor.From(tensor.Float32, []int{len(got)}, got), want, 5e-5, 5e-5); why != "" {
 			t.Fatalf("%s", why)
 		}
@@ -141,7 +142,7 @@ func TestBlocks(t *testing.T) {
 	})
 }
 
-// TestAddedTakesOut takes keys out whose scores are no numbers.
+// TestAddedTakesOut masks out keys whose scores are NaN.
 func TestAddedTakesOut(t *testing.T) {
 	t.Parallel()
 	inf := float32(math.Inf(1))

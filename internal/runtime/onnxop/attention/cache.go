@@ -7,18 +7,20 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// Cache puts new keys or values behind those of earlier runs, as [batch, heads, rows, size] in the type of the file: halves stay halves, which
-// attention widens where it reads them.
+// Cache appends new keys or values to those of earlier runs, as [batch, heads, rows, size] in the
+// type of the file: 16-bit values stay 16-bit, and attention widens them when it reads them.
 type Cache[T tensor.Real] struct {
 	Batch, Heads, Size int
 	Past, Fresh, Total int // rows of a head: of the past, new ones, of the cache
-	// First is where the new rows of each batch row begin, nil for behind all of the past. What lies between and behind is zero.
+	// First is where the new rows of each batch entry begin; nil means after the whole past. Rows
+	// between and after are zero.
 	First []int
-	// Make writes new row r of a head, of what is given for it; nil for a copy.
+	// Make computes new row r of a head from the given one; nil for a copy.
 	Make func(dst, src []T, b, h, r int)
 }
 
-// CacheRoom is memory for a cache of n elements that no output takes, of the type of the past, if there is one.
+// CacheRoom allocates a cache of n elements that is not an output, in the type of the past, if
+// present.
 func CacheRoom[T tensor.Real](c *op.Call, past *tensor.Tensor, n int) *tensor.Tensor {
 	kind := cacheType[T](past)
 	return &tensor.Tensor{Type: kind, Shape: []int{n}, Data: c.Scratch(kind.Bytes(n))}
@@ -35,7 +37,7 @@ func cacheType[T tensor.Real](past *tensor.Tensor) tensor.Type {
 	return tensor.Float64
 }
 
-// Fill makes to of the past, nil for none, and new rows. It returns the view of all.
+// Fill fills to from the past, nil if absent, and new rows. It returns the view of all.
 func (q Cache[T]) Fill(p *workers.Pool, past *tensor.Tensor, fresh Heads[T], to *tensor.Tensor) Heads[T] {
 	workers.Each(p, q.Batch*q.Heads, max(1, pieceCopy/max(1, q.Total*q.Size)), filling[T]{q, past, to, fresh})
 	all := SplitHeads[T](nil, q.Total, q.Heads, q.Size)
@@ -47,14 +49,14 @@ func (q Cache[T]) Fill(p *workers.Pool, past *tensor.Tensor, fresh Heads[T], to 
 	return all
 }
 
-// filling is what a piece of filling a cache needs.
+// filling holds the arguments of a work item of filling a cache.
 type filling[T tensor.Real] struct {
 	Cache[T]
 	past, to *tensor.Tensor
 	fresh    Heads[T]
 }
 
-// Piece fills those of heads lo to hi.
+// Piece fills heads lo to hi.
 func (q filling[T]) Piece(lo, hi int) {
 	row := q.Size * q.to.Type.Bits() / 8
 	for n := lo; n < hi; n++ {

@@ -1,3 +1,3 @@
-// Package attention holds ONNX's attention over heads, rotary embeddings and what
-// else works on sequences of tokens.
+// Package attention implements ONNX's multi-head attention, rotary embeddings and other operators
+// on sequences of tokens.
 package attention

@@ -11,8 +11,7 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// FlexAttention: Q, K, V of rank 4, with nested graphs that may change scores
-// and probabilities.
+// FlexAttention: Q, K, V of rank 4, with nested graphs that may change scores and probabilities.
 
 func newFlex(c *op.Call) (*attention, error) {
 	t, err := newAttention(&op.Call{Node: c.Node, In: c.In[:min(len(c.In), 3)]})
@@ -34,7 +33,7 @@ func inferFlexAttention(c *op.Call) error {
 	return nil
 }
 
-// softmaxTypes are ONNX's numbers of the types that softmax_precision names.
+// softmaxTypes maps ONNX's type numbers to the types that softmax_precision allows.
 var softmaxTypes = map[int]tensor.Type{1: tensor.Float32, 10: tensor.Float16, 11: tensor.Float64, 16: tensor.BFloat16}
 
 func prepareFlexAttention[T tensor.Real](c *op.Call) (op.Run, error) {
@@ -120,7 +119,7 @@ func modify[T tensor.Real](c *op.Call, attr string, kind tensor.Type, shape []in
 	return nil
 }
 
-// LinearAttention: a recurrent state of size×vsize a head, updated token by token.
+// LinearAttention: a recurrent state of size×vsize per head, updated token by token.
 
 type linearAttention struct {
 	batch, rows, heads, kvHeads, size, vsize int
@@ -196,7 +195,7 @@ func InferLinearAttention(c *op.Call) error {
 	return nil
 }
 
-// PrepareLinearAttention makes attention by a recurrent state.
+// PrepareLinearAttention makes attention with a recurrent state.
 func PrepareLinearAttention(c *op.Call) (op.Run, error) {
 	t, err := newLinearAttention(c)
 	if err != nil {
@@ -224,7 +223,7 @@ func PrepareLinearAttention(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// run walks through the tokens of one head; read is scratch for what the state
+// run processes the tokens of one head; read is scratch memory for the values that the state
 // holds under a key.
 func (t *linearAttention) run(c *op.Call, b, h int, state, read []float32) {
 	q, k, v := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.In[1]), tensor.Of[float32](c.In[2])

@@ -46,8 +46,8 @@ func near(t *testing.T, what string, got *tensor.Tensor, want ...float64) {
 	}
 }
 
-// TestWhichKeys asks with queries of zeros, so that all keys that may be seen weigh the
-// same: of values 1, 2, 4, 8 the mean tells which they were.
+// TestWhichKeys uses queries of zeros, so that all visible keys have equal weight: the mean of
+// the values 1, 2, 4, 8 shows which they were.
 func TestWhichKeys(t *testing.T) {
 	t.Parallel()
 	value := f32([]int{1, 1, 4, 1}, 1, 2, 4, 8)
@@ -88,14 +88,14 @@ func TestWhichKeys(t *testing.T) {
 		}
 		in := append([]*tensor.Tensor{zeros(1, 1, tt.rows, 1), zeros(v.Shape...), v}, tt.more...)
 		near(t, tt.name, run(t, "Attention", tt.attrs, 1, in...)[0], tt.want...)
-		// Wanting keys, values and scores changes nothing.
+		// Requesting keys, values and scores changes nothing.
 		out := run(t, "Attention", tt.attrs, 4, in...)
 		near(t, tt.name+", all outputs", out[0], tt.want...)
 		near(t, tt.name+", present values", out[2], 1, 2, 4, 8)
 	}
 }
 
-// TestScores looks at the scores themselves at each stage: one query (1, 2) and keys (3, 4), (1, -1).
+// TestScores checks the scores at each stage: one query (1, 2) and keys (3, 4), (1, -1).
 func TestScores(t *testing.T) {
 	t.Parallel()
 	q, k, v := f32([]int{1, 1, 1, 2}, 1, 2), f32([]int{1, 1, 2, 2}, 3, 4, 1, -1), f32([]int{1, 1, 2, 3}, 1, 2, 3, 10, 20, 30)
@@ -131,7 +131,8 @@ func TestScores(t *testing.T) {
 	near(t, "weights in double precision", out[3], p0, p1)
 }
 
-// TestHeads has four query heads over two of keys: pairs share one. Queries see the key of their own sign.
+// TestHeads has four query heads for two key heads: pairs share one. Queries see the key of their
+// own sign.
 func TestHeads(t *testing.T) {
 	t.Parallel()
 	// With keys of 100 and -100 all weight goes to one of them.
@@ -155,7 +156,7 @@ func TestHeads(t *testing.T) {
 	}
 	near(t, "keys by heads", outs[1], 100, -100, -100, 100)
 	near(t, "values by heads", outs[2], 1, 2, 3, 4, 5, 6, 7, 8)
-	// Two pictures of two rows.
+	// Two batch entries of two rows.
 	q2, v2 := zeros(2, 1, 2, 1), f32([]int{2, 1, 2, 1}, 1, 3, 5, 9)
 	near(t, "batch", run(t, "Attention", nil, 1, q2, zeros(2, 1, 2, 1), v2)[0], 2, 2, 7, 7)
 	by := bools([]int{2, 1, 2, 2}, 1, 0, 0, 1, 1, 1, 1, 0)
@@ -233,7 +234,7 @@ func TestSoftmaxRows(t *testing.T) {
 	s = []float32{1000, 0}
 	scale = weigh(s, 1000)
 	near(t, "large scores", f32([]int{2}, s[0]*scale, s[1]*scale), .5, 0)
-	// Fewer keys for a batch row, a sink a head.
+	// Fewer keys for a batch entry, a sink per head.
 	a := Attend[float32]{
 		Batch: 1, Heads: 2, KVHeads: 2, Rows: 1, Total: 3, Size: 1, VSize: 1, Scale: 1,
 		Span: func(int, int) (int, int) { return 0, 2 }, Outside: float32(math.Inf(-1)), Sink: func(h int) float64 { return []float64{math.Inf(-1), math.Log(2)}[h] },
@@ -244,7 +245,7 @@ func TestSoftmaxRows(t *testing.T) {
 	near(t, "keys and sinks", f32([]int{2}, y...), 2, 2)
 }
 
-// TestRotary turns by quarter turns, cos 0 and sin 1: (a, b) becomes (-b, a).
+// TestRotary rotates by quarter turns, cos 0 and sin 1: (a, b) becomes (-b, a).
 func TestRotary(t *testing.T) {
 	t.Parallel()
 	x := f32([]int{1, 1, 2, 4}, 1, 2, 3, 4, 5, 6, 7, 8)
@@ -262,7 +263,7 @@ func TestRotary(t *testing.T) {
 	near(t, "part", run(t, "RotaryEmbedding", graph.Attrs{"rotary_embedding_dim": int64(2)}, 1, x, c1, s1)[0], -2, 1, 3, 4, 5, 6, 7, 8)
 	// Two heads packed in each token.
 	near(t, "packed", run(t, "RotaryEmbedding", graph.Attrs{"num_heads": int64(2)}, 1, f32([]int{1, 2, 4}, 1, 2, 3, 4, 5, 6, 7, 8), c1, s1)[0], -2, 1, -4, 3, 5, 6, 7, 8)
-	// Positions name rows of the tables: the second is turned, the first is not.
+	// Positions select rows of the tables: the second is rotated, the first is not.
 	table := func(x *tensor.Tensor) *tensor.Tensor { y := *x; y.Shape = x.Shape[1:]; return &y }
 	ids := tensor.From(tensor.Int64, []int{1, 2}, []int64{1, 0})
 	near(t, "positions", run(t, "RotaryEmbedding", nil, 1, x, table(cos), table(sin), ids)[0], 1, 2, 3, 4, -7, -8, 5, 6)
@@ -294,8 +295,8 @@ func TestRotary(t *testing.T) {
 	}
 }
 
-// TestLinearAttention follows the state of one head of two keys through two tokens:
-// k (1, 2) and (1, 0), v 3 and -1, q (1, 1) and (2, 1), scale 1/2.
+// TestLinearAttention follows the state of one head of two keys through two tokens: k (1, 2) and
+// (1, 0), v 3 and -1, q (1, 1) and (2, 1), scale 1/2.
 func TestLinearAttention(t *testing.T) {
 	t.Parallel()
 	q, k, v := f32([]int{1, 2, 2}, 1, 1, 2, 1), f32([]int{1, 2, 2}, 1, 2, 1, 0), f32([]int{1, 2, 1}, 3, -1)
@@ -316,14 +317,16 @@ func TestLinearAttention(t *testing.T) {
 		{"gated", "gated", []*tensor.Tensor{past, decay}, []float64{6, 3}, []float64{1, 4}},              // (4, 8), (1, 4)
 		{"gated by key", "gated", []*tensor.Tensor{past, byKey}, []float64{7, 6}, []float64{1, 10}},      // (4, 10), (1, 10)
 		{"delta", "delta", []*tensor.Tensor{past, nil, beta}, []float64{-2.25, -2.5}, []float64{-1, -3}}, // read 10 and -1.5
-		// Halved first: (1, 2) holds 5 under the key, half of 3 - 5 is added: (0, 0); then (0, 0) and all of -1.
+		// Halved first: (1, 2) holds 5 under the key, half of 3 - 5 is added: (0, 0); then (0, 0)
+		// and all of -1.
 		{"gated delta", "gated_delta", []*tensor.Tensor{past, decay, beta}, []float64{0, -1}, []float64{-1, 0}},
 	} {
 		out := run(t, "LinearAttention", of(tt.rule), 2, append([]*tensor.Tensor{q, k, v}, tt.more...)...)
 		near(t, tt.name, out[0], tt.want...)
 		near(t, tt.name+", state", out[1], tt.state...)
 	}
-	// Two query heads to a key head; two key heads and one beta for both; the scale follows from the size.
+	// Two query heads per key head; two key heads and one beta for both; the scale follows from
+	// the size.
 	two := graph.Attrs{"q_num_heads": int64(4), "kv_num_heads": int64(2), "update_rule": "delta"}
 	out := run(t, "LinearAttention", two, 2, f32([]int{1, 1, 4}, 1, 2, 3, 4), f32([]int{1, 1, 2}, 1, 2), f32([]int{1, 1, 4}, 1, 2, 3, 4), nil, nil, f32([]int{1, 1, 1}, 1))
 	near(t, "heads", out[0], 1, 2, 2, 4, 18, 24, 24, 32) // states (1, 2) and (6, 8)
@@ -367,7 +370,7 @@ func TestCausalConv(t *testing.T) {
 	for _, name := range []string{"silu", "swish"} {
 		near(t, name, run(t, "CausalConvWithState", graph.Attrs{"activation": name}, 1, f32([]int{1, 1, 2}, 1, -1), f32([]int{1, 1, 1}, .5))[0], silu(.5), silu(-.5))
 	}
-	// A state longer than the input: of past (7, 8) the last stays.
+	// A state longer than the input: the last of past (7, 8) stays.
 	long := run(t, "CausalConvWithState", nil, 2, f32([]int{1, 1, 1}, 9), f32([]int{1, 1, 3}, 1, 10, 100), nil, f32([]int{1, 1, 2}, 7, 8))
 	near(t, "long", long[0], 987)
 	near(t, "long state", long[1], 8, 9)
@@ -421,7 +424,7 @@ type body func(x *tensor.Tensor) ([]*tensor.Tensor, error)
 
 func (b body) Run(in []*tensor.Tensor) ([]*tensor.Tensor, error) { return b(in[0]) }
 
-// TestFlexAttention changes scores and weights on their way.
+// TestFlexAttention modifies scores and weights by nested graphs.
 func TestFlexAttention(t *testing.T) {
 	t.Parallel()
 	var seen []tensor.Type

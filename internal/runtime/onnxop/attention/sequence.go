@@ -10,7 +10,7 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// Rotary turns pairs of elements by position-dependent angles.
+// Rotary rotates pairs of elements by position-dependent angles.
 type Rotary struct {
 	Size        int // elements of a head
 	Dim         int // of them turned, even
@@ -198,8 +198,8 @@ func scatterRows[E any](dst, cache, update []E, outer, m, inner int, place func(
 	}
 }
 
-// CausalConvWithState: a depthwise convolution over the past and the input.
-// Inputs: x [B,C,L], weight [C,1,K], bias [C], past [B,C,K-1].
+// CausalConvWithState: a depthwise convolution over the past and the input. Inputs: x [B,C,L],
+// weight [C,1,K], bias [C], past [B,C,K-1].
 
 // InferCausalConv sets the shapes of the result and of the state.
 func InferCausalConv(c *op.Call) error {
@@ -227,7 +227,7 @@ func InferCausalConv(c *op.Call) error {
 	return nil
 }
 
-// PrepareCausalConv makes a convolution that sees no later tokens.
+// PrepareCausalConv makes a causal convolution.
 func PrepareCausalConv[T tensor.Real](c *op.Call) (op.Run, error) {
 	batch, ch, n := c.In[0].Shape[0], c.In[0].Shape[1], c.In[0].Shape[2]
 	k := c.In[1].Shape[2]

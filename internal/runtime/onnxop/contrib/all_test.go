@@ -14,7 +14,7 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// allDefs are the operators of the fields that share these tests.
+// allDefs are the operators of the packages that share these tests.
 func allDefs() []op.Def {
 	return slices.Concat(matmul.Defs(), conv.Defs(), pool.Defs(), norm.Defs(), recurrent.Defs(), attention.Defs(), resize.Defs(), loss.Defs(), Defs())
 }

@@ -15,8 +15,7 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// fusedAttention is the geometry of com.microsoft's Attention and
-// MultiHeadAttention.
+// fusedAttention is the geometry of com.microsoft's Attention and MultiHeadAttention.
 type fusedAttention struct {
 	batch, heads, rows, fresh, past int
 	in, size, vsize                 int
@@ -24,11 +23,11 @@ type fusedAttention struct {
 	scale, filter                   float64
 	causal                          bool
 	maskKind                        int
-	// Inputs with mask, past state and addend of the scores, -1 for none.
+	// Inputs with mask, past state and additive bias of the scores, -1 for none.
 	maskAt, pastAt, addAt int
 }
 
-// How a key mask is laid out.
+// Layouts of a key mask.
 const (
 	maskNone   = iota
 	maskEnd    // [B]: number of valid keys
@@ -78,7 +77,7 @@ func (t *fusedAttention) checkMask(m *tensor.Tensor) error {
 	return nil
 }
 
-// maskRows is the number of rows of scores for which a mask says something else, in each batch row.
+// maskRows returns the number of rows of scores for which a mask differs, in each batch entry.
 func (t *fusedAttention) maskRows() int {
 	if t.maskKind == maskScores || t.maskKind == maskSquare {
 		return t.rows
@@ -86,7 +85,7 @@ func (t *fusedAttention) maskRows() int {
 	return 1
 }
 
-// fillMask writes which keys the mask takes out for query i: least is added to their scores, nothing to others.
+// fillMask writes the additive mask for query i: least for masked keys, zero for others.
 func fillMask[T tensor.Real](t *fusedAttention, mask []int32, side, b, i int, dst []T, least T) {
 	from, to := 0, len(dst) // of ranges
 	switch t.maskKind {
@@ -116,7 +115,7 @@ func fillMask[T tensor.Real](t *fusedAttention, mask []int32, side, b, i int, ds
 	}
 }
 
-// fusedBias composes mask, causal frontier and the additive input.
+// fusedBias combines mask, causal limit and the additive input.
 type fusedBias[T tensor.Real] struct {
 	t       *fusedAttention
 	mask    []T   // what the mask adds; nil for none
@@ -124,7 +123,7 @@ type fusedBias[T tensor.Real] struct {
 	side    int   // of a square mask
 }
 
-// newFusedBias returns nil where nothing is added. It sets what keys an attention sees.
+// newFusedBias returns nil if nothing is added. It sets which keys an attention sees.
 func newFusedBias[T tensor.Real](c *op.Call, t *fusedAttention, a *attention.Attend[T]) (*fusedBias[T], error) {
 	f := &fusedBias[T]{t: t}
 	a.Outside = T(-math.MaxFloat32)
@@ -150,7 +149,7 @@ func newFusedBias[T tensor.Real](c *op.Call, t *fusedAttention, a *attention.Att
 	return f, nil
 }
 
-// bind takes the values of a run.
+// bind reads the values of a run.
 func (f *fusedBias[T]) bind(c *op.Call, a *attention.Attend[T]) {
 	if f == nil {
 		return
@@ -169,7 +168,7 @@ func (f *fusedBias[T]) bind(c *op.Call, a *attention.Attend[T]) {
 	}
 }
 
-// maskArgs is what a piece of a mask needs.
+// maskArgs holds the arguments of a work item of a mask.
 type maskArgs[T tensor.Real] struct {
 	f    *fusedBias[T]
 	mask []int32
@@ -259,7 +258,7 @@ func prepareFusedAttention[T tensor.Real](c *op.Call) (op.Run, error) {
 	})
 }
 
-// runFusedAttention attends to what project makes of the input: rows of query, key and value.
+// runFusedAttention attends to the result of project on the input: rows of query, key and value.
 func runFusedAttention[T tensor.Real](c *op.Call, t *fusedAttention, project func(c *op.Call, qkv []T)) (op.Run, error) {
 	n := 2*t.hidden + t.vhidden
 	qkv := op.ScratchOf[T](c, t.batch*t.rows*n)
@@ -295,7 +294,7 @@ func runFusedAttention[T tensor.Real](c *op.Call, t *fusedAttention, project fun
 	}, nil
 }
 
-// halfState is the part of a state that holds keys (0) or values (1).
+// halfState is the half of a state that holds keys (0) or values (1).
 type halfState struct{ tensor.Tensor }
 
 func (h *halfState) set(x *tensor.Tensor, i int) *tensor.Tensor {
@@ -384,7 +383,7 @@ func prepareMultiHead[T tensor.Real](c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Without bias, past and states to hand out, query, key and value are read where they lie.
+	// Without bias, past and state outputs, query, key and value are read in place.
 	var room [3]*tensor.Tensor
 	keep := c.Has(3) || t.past > 0
 	caches := [3]attention.Cache[T]{
@@ -442,7 +441,7 @@ type rowBias[T tensor.Real] struct {
 	of []T
 }
 
-// adds is how rows of the query (0), the key (1) or the value (2) are made.
+// adds returns the function that computes rows of the query (0), the key (1) or the value (2).
 func (q *rowBias[T]) adds(i int) func(dst, src []T, b, h, r int) {
 	from, size := i*q.t.hidden, q.t.size
 	if i == 2 {

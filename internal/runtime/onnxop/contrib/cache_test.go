@@ -9,8 +9,8 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
-// TestCachesOfHalves runs attention over caches of 16-bit numbers beside the same in float32: what a cache held stays as it was to the bit, new
-// rows are rounded, and results differ by that rounding.
+// TestCachesOfHalves compares attention with 16-bit caches with the same in float32: old cache
+// content stays bit-exact, new rows are rounded, and results differ by that rounding.
 func TestCachesOfHalves(t *testing.T) {
 	t.Parallel()
 	const heads, kvHeads, size, past = 6, 2, 16, 300
@@ -78,7 +78,7 @@ func TestCachesOfHalves(t *testing.T) {
 						from += row
 					}
 				}
-				// Results do not depend on who takes the caches.
+				// Results do not depend on whether the caches are requested.
 				alone := test.node
 				alone.Outputs = 1
 				if y := run(t, alone, halves...)[0]; !bytes.Equal(y.Data, got[0].Data) {
@@ -96,7 +96,7 @@ func groups(heads, kvHeads, rotary int) optest.Node {
 	}
 }
 
-// groupInputs are those of GroupQueryAttention behind a past.
+// groupInputs are the inputs of GroupQueryAttention with a past.
 func groupInputs(heads, kvHeads, size, past int, num func(int) *tensor.Tensor) func(x func(shape ...int) *tensor.Tensor, rows int) []*tensor.Tensor {
 	return func(x func(shape ...int) *tensor.Tensor, rows int) []*tensor.Tensor {
 		cache := func() *tensor.Tensor { return x(1, kvHeads, past, size) }

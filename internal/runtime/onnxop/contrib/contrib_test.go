@@ -10,8 +10,8 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
-// TestFusedAttentions checks that the three attention operators agree: Attention with
-// its projection done before, MultiHeadAttention, and the standard's Attention.
+// TestFusedAttentions checks that the three attention operators agree: Attention with its
+// projection computed before, MultiHeadAttention, and the standard's Attention.
 func TestFusedAttentions(t *testing.T) {
 	t.Parallel()
 	r := source(21)
@@ -73,8 +73,8 @@ func TestFusedAttentions(t *testing.T) {
 	near(t, "packed keys and values", ms("MultiHeadAttention", part(0), pairs), want, 1e-5)
 }
 
-// normalised is layer normalisation of rows of n, without a mean and a beta the
-// normalisation by root mean squares.
+// normalised is layer normalisation of rows of n; without a mean and a beta it is the RMS
+// normalisation.
 func normalised(x []float64, n int, eps float64, gamma, beta *tensor.Tensor) []float64 {
 	out := make([]float64, len(x))
 	for at := 0; at < len(x); at += n {
@@ -120,8 +120,8 @@ func TestSkipNormalization(t *testing.T) {
 
 func one(v float32) *tensor.Tensor { return tensor.From(tensor.Float32, nil, []float32{v}) }
 
-// TestQuantized compares integer layers with the real arithmetic that they stand
-// for. Scales are powers of two, so that it is exact.
+// TestQuantized compares integer layers with the real arithmetic that they represent. Scales are
+// powers of two, so that it is exact.
 func TestQuantized(t *testing.T) {
 	t.Parallel()
 	for _, kind := range elem.Bytes {

@@ -13,8 +13,7 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
-// layout is a random window geometry, written down apart from the code that is
-// tested.
+// layout is a random window geometry, written independently of the code under test.
 type layout struct {
 	in, kernel, stride, dilation, begin, end []int
 }
@@ -125,9 +124,9 @@ func TestConvInteger(t *testing.T) {
 	})
 }
 
-// TestConvTranspose uses that a transposed convolution is the adjoint of a
-// convolution: <conv(x), y> = <x, transposed(y)> for all x, so that element i of the
-// transposed result is <conv(e_i), y>.
+// TestConvTranspose uses that a transposed convolution is the adjoint of a convolution: <conv(x),
+// y> = <x, transposed(y)> for all x, so that element i of the transposed result is <conv(e_i),
+// y>.
 func TestConvTranspose(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -21,7 +21,7 @@ func Defs() []op.Def {
 	}
 	globalPool := quantized("QLinearGlobalAveragePool", inferQLinearGlobalPool, prepareQLinearGlobalPool)
 	averagePool := quantized("QLinearAveragePool", inferQLinearAveragePool, prepareQLinearAveragePool)
-	globalPool.Last, averagePool.Last = lastGlobalPool, lastAveragePool
+	globalPool.NHWC, averagePool.NHWC = lastGlobalPool, lastAveragePool
 	return elem.InDomain(graph.Microsoft,
 		elem.RealDef("SkipLayerNormalization", inferSkipNorm, prepareSkipNorm[float32], prepareSkipNorm[float64]),
 		elem.RealDef("SkipSimplifiedLayerNormalization", inferSkipNorm, prepareSkipNorm[float32], prepareSkipNorm[float64]),

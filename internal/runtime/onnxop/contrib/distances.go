@@ -10,7 +10,8 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// CDist: A [m,k], B [n,k]. The result [m,n] has the Euclidean distances of the rows of A from those of B, or their squares.
+// CDist: A [m,k], B [n,k]. The result [m,n] holds the Euclidean distances between the rows of A
+// and of B, or their squares.
 
 func inferDistances(c *op.Call) error {
 	if err := c.NeedInputs(2); err != nil {
@@ -29,7 +30,8 @@ func inferDistances(c *op.Call) error {
 	return nil
 }
 
-// prepareDistances computes |a|² + |b|² - 2·a·b, as ONNX Runtime does: the distance of what is near is less exact than its coordinates.
+// prepareDistances computes |a|² + |b|² - 2·a·b, as ONNX Runtime does: small distances are less
+// exact than the coordinates.
 func prepareDistances[T tensor.Real](c *op.Call) (op.Run, error) {
 	if err := elem.SameTypes(c, 0); err != nil {
 		return nil, err
@@ -57,7 +59,7 @@ func prepareDistances[T tensor.Real](c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// square is the sum of squares.
+// square returns the sum of squares.
 func square[T tensor.Real](v []T) T {
 	var sum float64
 	for _, x := range v {

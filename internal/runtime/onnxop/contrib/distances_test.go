@@ -36,7 +36,7 @@ func TestDistances(t *testing.T) {
 				if metric == "euclidean" {
 					d *= d
 				}
-				// Rounding is that of the squares, not of the differences.
+				// The rounding error is that of the squares, not of the differences.
 				if math.Abs(d-want) > 4e-7*size*float64(k+2) {
 					t.Fatalf("distance %d, %d is %v, want %v", i, j, d, want)
 				}

@@ -1,3 +1,3 @@
-// Package contrib holds the layers of Microsoft's domain, which are made of the
-// standard's: attention, normalisations, fused products and operators on codes.
+// Package contrib implements the layers of Microsoft's domain, which are built from the
+// standard's: attention, normalisations, fused matrix multiplications and quantised operators.
 package contrib

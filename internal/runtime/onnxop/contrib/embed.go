@@ -9,11 +9,10 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// EmbedLayerNormalization sums word, position and segment embeddings and
-// normalises. Inputs: input_ids, segment_ids, word, position, segment, gamma, beta,
-// mask, position_ids. Outputs: y, mask_index, sum. QEmbedLayerNormalization has 8-bit
-// codes for what is not an id, scales of the five in the place of position_ids and behind it,
-// then their zero points, and no sum.
+// EmbedLayerNormalization sums word, position and segment embeddings and normalises. Inputs:
+// input_ids, segment_ids, word, position, segment, gamma, beta, mask, position_ids. Outputs: y,
+// mask_index, sum. QEmbedLayerNormalization has 8-bit quantised embeddings, then, from the place
+// of position_ids on, the scales of the five and their zero points, and no sum.
 
 func inferEmbed(c *op.Call) error {
 	for _, i := range []int{0, 2, 3, 5, 6} {
@@ -49,7 +48,7 @@ func inferEmbed(c *op.Call) error {
 	return nil
 }
 
-// quantEmbed reports whether embeddings are codes.
+// quantEmbed reports whether embeddings are quantised.
 func quantEmbed(c *op.Call) bool { return c.Node.Op == "QEmbedLayerNormalization" }
 
 func prepareEmbed[T tensor.Real](c *op.Call) (op.Run, error) {
@@ -85,7 +84,7 @@ func embed[T tensor.Real](c *op.Call, add func(c *op.Call, i, k int, row []T)) o
 	if !c.Wants(2) {
 		sums = op.ScratchOf[T](c, batch*rows*cols)
 	}
-	// Made once: a run must not allocate.
+	// Allocated once: a run must not allocate.
 	var y []T
 	plain := &op.Call{} // its outputs 1 and 2 are not statistics
 	normalise := func(lo, hi int) {

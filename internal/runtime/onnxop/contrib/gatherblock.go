@@ -10,9 +10,9 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// GatherBlockQuantized fetches from codes with a scale for each block of them: data,
-// indices, scales, zero_points. Codes of uint8 hold several of bits each along the last axis, and are
-// around the middle of their range without zero points; other codes are around 0.
+// GatherBlockQuantized gathers from block-quantised data: data, indices, scales, zero_points.
+// uint8 data packs several low-bit values along the last axis, which without zero points are
+// centred on the middle of their range; other data is centred on 0.
 
 // gatherBlock is its geometry.
 type gatherBlock struct {
@@ -85,7 +85,7 @@ func inferGatherBlock(c *op.Call) error {
 	return nil
 }
 
-// code reads element i of packed codes, of which a row begins on a byte.
+// code reads element i of packed values, whose rows begin on a byte boundary.
 func code(x *tensor.Tensor, kind tensor.Type, i, row int) float32 {
 	at := i
 	if x.Type != kind { // bytes of several codes
@@ -119,14 +119,14 @@ func prepareGatherBlock(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// gatherArgs is what a piece of the fetches needs.
+// gatherArgs holds the arguments of a work item.
 type gatherArgs struct {
 	g                *gatherBlock
 	data, ids, zeros *tensor.Tensor
 	scales, y        []float32
 }
 
-// Piece makes fetches lo to hi.
+// Piece computes fetches lo to hi.
 func (q gatherArgs) Piece(lo, hi int) {
 	g := q.g
 	for i := lo; i < hi; i++ {
@@ -138,7 +138,8 @@ func (q gatherArgs) Piece(lo, hi int) {
 	}
 }
 
-// fetch widens codes from one on: those of a block together, where it lies along the last axis.
+// fetch dequantises values starting at first: a block at a time if blocks run along the last
+// axis.
 func (q *gatherArgs) fetch(out []float32, first int) {
 	g, last := q.g, len(q.g.shape)-1
 	line, post := g.shape[last], tensor.Elements(g.shape[g.along+1:])
@@ -162,11 +163,11 @@ func (q *gatherArgs) fetch(out []float32, first int) {
 	}
 }
 
-// block widens codes from one on that have a scale.
+// block dequantises values starting at first that share a scale.
 func (q *gatherArgs) block(out []float32, first int, zero, scale float32) {
 	line := q.g.shape[len(q.g.shape)-1]
 	if e := simd.ElementKernels(); e != nil && (q.data.Type == tensor.Uint4 || q.data.Type == tensor.Uint8 && q.g.codes == tensor.Uint4) {
-		// Codes of one byte lie side by side.
+		// One-byte values are contiguous.
 		at := first
 		if q.data.Type == tensor.Uint8 {
 			at = first/line*((line+1)/2*2) + first%line

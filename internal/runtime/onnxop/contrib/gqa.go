@@ -28,8 +28,8 @@ const (
 	gqSink
 )
 
-// groupQuery is the geometry of GroupQueryAttention: the cache may be a buffer
-// longer than what is valid in it.
+// groupQuery is the geometry of GroupQueryAttention: the cache may be a buffer longer than its
+// valid part.
 type groupQuery struct {
 	batch, rows, heads, kvHeads, size int
 	past, present                     int // rows of the caches
@@ -38,7 +38,8 @@ type groupQuery struct {
 	scale                             float64
 	rotary                            *attention.Rotary
 
-	// Of a run: the longest row's keys, the past ones of each row, places of new rows, and scores of one more key.
+	// Of a run: the longest row's keys, the past keys of each row, positions of new rows, and
+	// scores of one more key.
 	longest       int
 	first, places []int
 	sink          *tensor.Tensor
@@ -158,7 +159,7 @@ func prepareGroupQuery[T tensor.Real](c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// bind takes the lengths of a run.
+// bind reads the lengths of a run.
 func (t *groupQuery) bind(c *op.Call) error {
 	lens := c.In[gqLens]
 	t.longest = int(tensor.At(c.In[gqTotal], 0))
@@ -188,7 +189,8 @@ func (t *groupQuery) bind(c *op.Call) error {
 	return nil
 }
 
-// groupCache is the cache of keys (0) or values (1), of n elements: an output or, if that is not wanted, spare.
+// groupCache returns the cache of keys (0) or values (1), of n elements: an output or, if that is
+// not requested, spare.
 func groupCache(c *op.Call, i, n int, spare **tensor.Tensor) (*tensor.Tensor, error) {
 	if c.Wants(1 + i) {
 		if to := c.Out[1+i]; to.Len() == n {
@@ -222,21 +224,21 @@ func groupQueryViews[T tensor.Real](c *op.Call, t *groupQuery) (q, k, v attentio
 		attention.PackedHeads(tensor.Of[T](c.In[gqValue]), t.rows, t.kvHeads, t.size)
 }
 
-// groupAngles turn rows by the angles of their places.
+// groupAngles rotates rows by the angles of their positions.
 type groupAngles[T tensor.Real] struct {
 	t        *groupQuery
 	cos, sin []T
 	from, to attention.Heads[T] // of the queries
 }
 
-// turn makes a row of a key.
+// turn rotates a row of a key.
 func (q *groupAngles[T]) turn(dst, src []T, b, _, r int) {
 	n := q.t.rotary.Dim / 2
 	at := q.t.places[b*q.t.rows+r] * n
 	attention.Turn(q.t.rotary, dst, src, q.cos[at:][:n], q.sin[at:][:n])
 }
 
-// Piece turns queries lo to hi, of all heads.
+// Piece rotates queries lo to hi, of all heads.
 func (q *groupAngles[T]) Piece(lo, hi int) {
 	t := q.t
 	for i := lo; i < hi; i++ {
@@ -263,7 +265,7 @@ func groupAttend[T tensor.Real](c *op.Call, t *groupQuery) (*attention.Attend[T]
 	return a, nil
 }
 
-// span is the range of keys that a row may see.
+// span returns the range of keys that a row may see.
 func (t *groupQuery) span(b, i int) (from, to int) {
 	to = t.first[b] + i + 1
 	if t.window >= 0 {
@@ -272,7 +274,7 @@ func (t *groupQuery) span(b, i int) (from, to int) {
 	return from, to
 }
 
-// bindGroupBias takes what a run adds to scores.
+// bindGroupBias reads the additive bias of a run.
 func bindGroupBias[T tensor.Real](c *op.Call, t *groupQuery, a *attention.Attend[T]) error {
 	t.sink = c.Input(gqSink)
 	add := c.Input(gqBias)

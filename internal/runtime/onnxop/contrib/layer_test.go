@@ -14,9 +14,9 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
-// cellStep computes one step of a recurrent cell by the standard's equations, for one
-// batch row: x, h and c in, new h and c out. dot(g, j, v, m) is row j of gate g of a
-// matrix times a vector.
+// naiveCell computes one step of a recurrent cell by the standard's equations, for one batch
+// entry: x, h and c in, new h and c out. dot(g, j, v, m) is row j of gate g of a matrix times a
+// vector.
 type naiveCell func(x, h, c []float64, w, r func(g, j int, v []float64) float64, b func(half, g, j int) float64) (nh, nc []float64)
 
 func naiveLSTM(x, h, c []float64, w, r func(int, int, []float64) float64, b func(int, int, int) float64) (nh, nc []float64) {
@@ -214,8 +214,8 @@ func TestAttention(t *testing.T) {
 	}
 }
 
-// TestGroupQueryDecode feeds tokens one by one through the cache and all at once:
-// the results are the same.
+// TestGroupQueryDecode feeds tokens one by one through the cache and all at once: the results are
+// the same.
 func TestGroupQueryDecode(t *testing.T) {
 	t.Parallel()
 	r := source(9)
@@ -232,8 +232,8 @@ func TestGroupQueryDecode(t *testing.T) {
 		n := x.Shape[2]
 		return tensor.From(tensor.Float32, []int{1, 1, n}, tensor.Of[float32](x)[i*n:][:n])
 	}
-	// The definition: halves of a head are turned by the angles of their position, a token
-	// sees itself and the two before it.
+	// The definition: halves of a head are rotated by the angles of their position, a token sees
+	// itself and the two before it.
 	turned := func(x *tensor.Tensor, heads, h int) (out [][]float64) {
 		for i := range rows {
 			v := make([]float64, size)
@@ -278,7 +278,7 @@ func TestNormalizations(t *testing.T) {
 	for _, kind := range elem.Floats {
 		r := source(11)
 		x, gamma, beta := random(r, kind, 2, 4, 3), random(r, kind, 4), random(r, kind, 4)
-		// All of them normalise groups of elements and scale a channel.
+		// All of them normalise groups of elements and scale each channel.
 		check := func(op string, version int, attrs graph.Attrs, in []*tensor.Tensor, group func(i int) int, channel func(i int) int) {
 			y := run(t, optest.Node{Op: op, Version: version, Attrs: attrs}, in...)[0]
 			want := make([]float64, x.Len())
@@ -310,8 +310,8 @@ func TestNormalizations(t *testing.T) {
 	}
 }
 
-// TestResizeLinear checks that a linear picture stays linear and that a constant
-// one stays constant, in all modes that keep the border out.
+// TestResizeLinear checks that a linear image stays linear and that a constant one stays
+// constant, in all modes that exclude the border.
 func TestResizeLinear(t *testing.T) {
 	t.Parallel()
 	ramp := tensor.New(tensor.Float32, 1, 1, 1, 8)

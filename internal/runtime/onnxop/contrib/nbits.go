@@ -12,8 +12,9 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// MatMulNBits: y = a·dequantised(b)ᵀ with b [N, blocks, bytes] in blocks along K.
-// Inputs: a, b, scales, zero_points, g_idx (which block a row of b is of, in place of that in which it lies), bias.
+// MatMulNBits: y = a·dequantised(b)ᵀ with b [N, blocks, bytes] in blocks along K. Inputs: a, b,
+// scales, zero_points, g_idx (the block of a row of b, if it is not the one that contains it),
+// bias.
 
 type nBits struct {
 	m, n, k, bits, block, blocks, bytes int
@@ -82,7 +83,7 @@ func (v *nBits) shape() kernel.LowBitShape {
 	return kernel.LowBitShape{Bits: v.bits, K: v.k, N: v.n, Block: v.block}
 }
 
-// prepareNBits keeps the weights small and widens some rows of them after the other.
+// prepareNBits keeps the weights quantised and dequantises some rows at a time.
 func prepareNBits(c *op.Call) (op.Run, error) {
 	v, err := newNBits(c)
 	if err != nil {
@@ -109,7 +110,7 @@ func prepareNBits(c *op.Call) (op.Run, error) {
 	return v.parts(c), nil
 }
 
-// parts widens some rows of the weights after the other.
+// parts dequantises some rows of the weights at a time.
 func (v *nBits) parts(c *op.Call) op.Run {
 	height, line := min(nBitsRows, v.n), v.blocks*v.block
 	c.Kernel = kernel.GemmName(kernel.GemmParams{M: v.m, N: height, K: v.k, TransB: true})
@@ -137,7 +138,7 @@ func (v *nBits) parts(c *op.Call) op.Run {
 	}
 }
 
-// rows gives what widens row n of the weights.
+// rows returns the function that dequantises row n of the weights.
 func (v *nBits) rows(c *op.Call) (func(dst []float32, n int), error) {
 	scales, w, zero := tensor.Of[float32](c.In[2]), tensor.Of[uint8](c.In[1]), v.zeroReader(c.Input(3))
 	if !c.Has(4) {
@@ -164,7 +165,8 @@ func (v *nBits) rows(c *op.Call) (func(dst []float32, n int), error) {
 	}, nil
 }
 
-// fewBits packs constant weights as they are; nil where they are not constant, have other zero points than codes, or the set has no kernels.
+// fewBits packs constant weights in their quantised form; nil if they are not constant, have zero
+// points that are not quantised values, or the instruction set has no kernels.
 func (v *nBits) fewBits(c *op.Call) *kernel.LowBitMatrix {
 	if !c.Known(1, 2, 3) || c.Has(4) {
 		return nil
@@ -189,7 +191,7 @@ func (v *nBits) fewBits(c *op.Call) *kernel.LowBitMatrix {
 	return w
 }
 
-// packed widens the weights once.
+// packed dequantises the weights once.
 func (v *nBits) packed(c *op.Call) (op.Run, error) {
 	row, err := v.rows(c)
 	if err != nil {
@@ -209,7 +211,7 @@ func (v *nBits) packed(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// nibbles multiplies few rows by weights of 4 bits as they are.
+// nibbles multiplies few rows by 4-bit weights in their quantised form.
 func (v *nBits) nibbles(c *op.Call, e *simd.Elements) op.Run {
 	line := v.blocks * v.block
 	spread, sums := op.ScratchOf[float32](c, v.m*line), op.ScratchOf[float32](c, v.m*v.blocks)
@@ -240,8 +242,8 @@ func (v *nBits) nibbles(c *op.Call, e *simd.Elements) op.Run {
 	}
 }
 
-// zeroReader gives the zero point of a block: packed, in the type of the
-// scales, or by default the middle of the range.
+// zeroReader returns the zero point of a block: packed, in the type of the scales, or by default
+// the middle of the range.
 func (v *nBits) zeroReader(z *tensor.Tensor) func(n, b int) float32 {
 	switch {
 	case z == nil:

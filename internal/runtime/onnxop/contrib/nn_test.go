@@ -11,7 +11,7 @@ import (
 
 var defs = allDefs()
 
-// random fills a tensor with values on both sides of zero.
+// random fills a tensor with positive and negative values.
 func random(r *rand.Rand, t tensor.Type, shape ...int) *tensor.Tensor {
 	x := tensor.New(t, shape...)
 	for i := range x.Len() {

@@ -10,9 +10,9 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// SkipLayerNormalization adds a residual and normalises the last axis. Inputs:
-// x, skip, gamma, then beta (absent in the simplified form, which only divides by
-// the root mean square) and bias. Outputs: y, mean, inverse deviation, sum.
+// SkipLayerNormalization adds a residual and normalises the last axis. Inputs: x, skip, gamma,
+// then beta (absent in the simplified form, which only divides by the root mean square) and bias.
+// Outputs: y, mean, inverse deviation, sum.
 
 // skipInputs returns the positions of beta and bias, -1 for none.
 func skipInputs(c *op.Call) (beta, bias int) {
@@ -60,7 +60,7 @@ func prepareSkipNorm[T tensor.Real](c *op.Call) (op.Run, error) {
 	if !c.Wants(3) {
 		sums = op.ScratchOf[T](c, rows*cols)
 	}
-	// What a run has, whose loop is made once.
+	// State of a run, whose closure is allocated once.
 	var of *op.Call
 	var in, skip, gamma, beta, bias, y []T
 	work := func(lo, hi int) {
@@ -86,8 +86,7 @@ func prepareSkipNorm[T tensor.Real](c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// normalizeRow writes one normalised row and, where wanted, its statistics to
-// outputs 1 and 2.
+// normalizeRow writes one normalised row and, if requested, its statistics to outputs 1 and 2.
 func normalizeRow[T tensor.Real](c *op.Call, row int, dst, src, gamma, beta []T, eps float64, simple bool) {
 	var mean, inv float64
 	if simple {
@@ -102,7 +101,7 @@ func normalizeRow[T tensor.Real](c *op.Call, row int, dst, src, gamma, beta []T,
 	norm.Affine(dst, gamma, beta)
 }
 
-// BiasAdd adds a bias a channel and a residual: x [N,S,C], bias [C], skip [N,S,C].
+// BiasAdd adds a bias per channel and a residual: x [N,S,C], bias [C], skip [N,S,C].
 
 func inferBiasAdd(c *op.Call) error {
 	if err := c.NeedInputs(3); err != nil {

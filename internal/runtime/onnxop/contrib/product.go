@@ -17,11 +17,11 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// newProjection prepares y[m×n] = x[m×k]·w with input wi as the k×n weights,
-// packed once when they are constant float32.
+// newProjection prepares y[m×n] = x[m×k]·w with input wi as the k×n weights, packed once if they
+// are constant float32.
 func newProjection[T tensor.Real](c *op.Call, m, n, k, wi int) func(c *op.Call, x, bias, y []T) {
 	if w, ok := any(elem.Elements[T](c, wi)).([]float32); ok && c.Const(wi) && n*k > 0 {
-		p := kernel.PackForRows(m, c.Far(), k, n, w, 0, false)
+		p := kernel.PackForRows(m, c.ConstantsExceedCache(), k, n, w, 0, false)
 		return func(c *op.Call, x, bias, y []T) {
 			g := kernel.GemmParams{M: m, N: n, K: k, BiasN: any(bias).([]float32)}
 			kernel.GemmPacked(c.Pool, g, any(x).([]float32), p, any(y).([]float32))
@@ -35,8 +35,8 @@ func newProjection[T tensor.Real](c *op.Call, m, n, k, wi int) func(c *op.Call, 
 	}
 }
 
-// fusedActivation reads the activation of FusedConv and FusedGemm with its
-// parameters, nil for none.
+// fusedActivation reads the activation of FusedConv and FusedGemm with its parameters, nil for
+// none.
 func fusedActivation(a graph.Attrs, params []float32) (recurrent.Activation, error) {
 	name := a.Str("activation", "")
 	at := func(i int, def float64) float64 {
@@ -148,7 +148,7 @@ func prepareFusedGemm[T tensor.Real](gemm elem.Prepare) elem.Prepare {
 
 // FusedMatMul is MatMul with transposed operands and a factor.
 
-// fusedOperand returns the shape that the operand has after transposition.
+// fusedOperand returns the shape of the operand after transposition.
 func fusedOperand(c *op.Call, i int, letter string) (shape []int, trans, batch bool) {
 	s, a := slices.Clone(c.In[i].Shape), c.Node.Attrs
 	trans, batch = a.Bool("trans"+letter, false), a.Bool("transBatch"+letter, false)

@@ -202,11 +202,12 @@ func TestMatMulNBits(t *testing.T) {
 		near(t, "product", y, want, size.tolerance)
 		near(t, "product with weights that are kept", kept, want, size.tolerance)
 		if bits == 4 {
-			// Activations of 8 bits are off by up to a 254th, those of a sum of 312 by 1.2 in all directions, times scales of up to one.
+			// 8-bit activations have an error of up to 1/254; those of a sum of 312 add up to 1.2
+			// in random directions, times scales of up to one.
 			node.Attrs["accuracy_level"] = int64(4)
 			near(t, "product of codes", run(t, node, a, w, scale, zero)[0], want, 0.8)
 		}
-		// The same zero points as numbers, and the blocks said of each row of weights.
+		// The same zero points as numbers, and an explicit block for each row of weights.
 		if zero != nil {
 			numbers := tensor.New(tensor.Float32, n*blocks)
 			for at := range n * blocks {
@@ -261,7 +262,8 @@ func TestQLinearMatMul(t *testing.T) {
 	}
 }
 
-// TestQGemmByColumns: scales, zero points and biases of columns, weights that are constant or not, as they lie or turned.
+// TestQGemmByColumns uses per-column scales, zero points and biases, with weights that are
+// constant or not, transposed or not.
 func TestQGemmByColumns(t *testing.T) {
 	t.Parallel()
 	const m, k, n = 5, 70, 37

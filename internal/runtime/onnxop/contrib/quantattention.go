@@ -9,8 +9,8 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// QAttention: 8-bit x [B,S,I], 8-bit weights [I,3·hidden], float bias, x_scale,
-// weight_scale, mask_index, x_zero, weight_zero, past. Query, key and value are floats.
+// QAttention: 8-bit x [B,S,I], 8-bit weights [I,3·hidden], float bias, x_scale, weight_scale,
+// mask_index, x_zero, weight_zero, past. Query, key and value are floats.
 
 func newQuantAttention(c *op.Call) (*fusedAttention, error) {
 	if err := c.NeedInputs(5); err != nil {

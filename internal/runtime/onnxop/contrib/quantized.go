@@ -55,7 +55,7 @@ func prepareQLinearConcat(c *op.Call) (op.Run, error) {
 	outer, inner := tensor.Elements(c.Out[0].Shape[:axis]), tensor.Elements(c.Out[0].Shape[axis:])
 	parts := (len(c.In) - 2) / 3
 	tables, same, starts := make([][256]uint8, parts), make([]bool, parts), make([]int, parts)
-	// scales finds the parts whose codes mean what those of the result do.
+	// scales finds the parts whose quantisation equals that of the result.
 	scales := func(c *op.Call) {
 		ys, yz := quant.ScalarScale(c, 0)
 		for p := range parts {
@@ -76,11 +76,11 @@ func prepareQLinearConcat(c *op.Call) (op.Run, error) {
 		scales(c)
 		for p, at := range starts {
 			if i := 2 + 3*p; same[p] && outer == 1 {
-				c.Piece(op.Piece{At: at, In: i, Bytes: c.In[i].Bytes()})
+				c.NoteCopy(op.CopyRange{OutOffset: at, In: i, Bytes: c.In[i].Bytes()})
 			}
 		}
 	}
-	// Pieces of parts, those of a row one after the other; the loop is made once.
+	// Work items of parts, those of a row one after the other; the closure is allocated once.
 	var of *op.Call
 	pieces := func(lo, hi int) {
 		for i := lo; i < hi; i++ {
@@ -109,7 +109,7 @@ func prepareQLinearConcat(c *op.Call) (op.Run, error) {
 // QGemm: a, a_scale, a_zero, b, b_scale, b_zero, c (int32), y_scale, y_zero.
 // Without y_scale the result is float.
 
-// qgemm is the geometry of a product of codes.
+// qgemm is the geometry of a quantised Gemm.
 type qgemm struct{ *matmul.GemmShape }
 
 func newQGemm(c *op.Call) (*qgemm, error) {
@@ -153,7 +153,7 @@ func prepareQGemm(c *op.Call) (op.Run, error) {
 	scales := make([]float32, c.In[4].Len())
 	r := &kernel.Rescale{Scales: make([]float32, v.N), Bias: make([]int32, v.N)}
 	zeros := r.Bias
-	// A bias of each column is added on the way to codes, and others to sums before.
+	// A per-column bias is added during requantisation, others to the sums before it.
 	bias, ok := elem.Elements[int32](c, 6), c.Has(7)
 	columns := ok && product.packed != nil && (!c.Has(6) || v.Cr == 0 && v.Cc == 1)
 	room := v.M * v.N
@@ -230,7 +230,7 @@ type qgemmProduct struct {
 func newQGemmProduct(c *op.Call, v *qgemm) *qgemmProduct {
 	p := &qgemmProduct{tables: make([]kernel.ByteTable, 1)}
 	if c.Const(3) && c.Const(5) && !v.TransA && v.K > 0 {
-		w := kernel.NewPackedQ(v.N, v.K).SetRows(v.M, c.Far())
+		w := kernel.NewPackedQ(v.N, v.K).SetRows(v.M, c.ConstantsExceedCache())
 		if v.M < 4 && !w.UsesSIMD() {
 			b := make([]int32, v.K*v.N)
 			v.lift(c, b)

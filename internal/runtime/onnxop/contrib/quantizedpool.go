@@ -74,9 +74,9 @@ func inferQLinearGlobalPool(c *op.Call) error {
 }
 
 // lastAveragePool is lastGlobalPool for windows that see all of a picture.
-func lastAveragePool(c *op.Call) op.Last {
+func lastAveragePool(c *op.Call) op.NHWCSupport {
 	if w, err := pool.NewPool(channelsFirst(c)); err != nil || !w.Whole() || tensor.Elements(w.Out) != 1 {
-		return op.NeverLast
+		return op.NHWCNever
 	}
 	return lastGlobalPool(c)
 }
@@ -104,11 +104,11 @@ func prepareQLinearAveragePool(c *op.Call) (op.Run, error) {
 }
 
 // lastGlobalPool: a result of one position has its channels last in any order.
-func lastGlobalPool(c *op.Call) op.Last {
+func lastGlobalPool(c *op.Call) op.NHWCSupport {
 	if channelsLast(c) || c.In[0].Rank() != 4 {
-		return op.NeverLast
+		return op.NHWCNever
 	}
-	return op.AnyLast
+	return op.NHWCAny
 }
 
 func prepareQLinearGlobalPool(c *op.Call) (op.Run, error) {
@@ -155,7 +155,7 @@ func prepareQuantizedMean(c *op.Call, in, out []int, all bool, taps func(at []in
 	if last {
 		ch = x.Shape[x.Rank()-1]
 	}
-	last = last || c.LastIn
+	last = last || c.NHWCIn
 	all = all && area == 1
 	var lifted []int32
 	if !all {

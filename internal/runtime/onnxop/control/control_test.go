@@ -63,7 +63,7 @@ func (b *build) node(name string, version int, attrs graph.Attrs, in, out []stri
 
 func names(s ...string) []string { return s }
 
-// add is all the arithmetic that these tests need.
+// add is the only arithmetic that these tests need.
 var add = op.Def{
 	Name: "Add",
 	Infer: func(c *op.Call) error {
@@ -131,8 +131,8 @@ func eval(t *testing.T, m *graph.Model, in ...*tensor.Tensor) ([]*tensor.Tensor,
 	return out, nil
 }
 
-// counting is a loop whose state grows by "step" of the outer graph until it is
-// no longer below 10; every turn yields the state before.
+// counting is a loop whose state grows by "step" of the outer graph until it is no longer below
+// 10; every iteration yields the previous state.
 func counting() *graph.Model {
 	body := newBuild(1)
 	body.Inputs = body.all(names("i", "cond", "x"))
@@ -364,8 +364,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestEndlessLoop ends a loop that has neither a count nor a condition, nor a
-// step to stop at.
+// TestEndlessLoop ends a loop that has neither a count nor a condition, nor a step to stop at.
 func TestEndlessLoop(t *testing.T) {
 	t.Parallel()
 	body := newBuild(1)

@@ -45,7 +45,7 @@ func truth(x *tensor.Tensor) (bool, error) {
 	return x.Data[0] != 0, nil
 }
 
-// give hands a result that nobody else writes to output i, if it is wanted.
+// give assigns a result that nobody else writes to output i, if it is requested.
 func give(c *op.Call, i int, x *tensor.Tensor) error {
 	if !c.Wants(i) {
 		return nil
@@ -57,8 +57,8 @@ func give(c *op.Call, i int, x *tensor.Tensor) error {
 	return nil
 }
 
-// own copies a tensor so that it outlives the memory it lies in. Containers are
-// copied without their elements.
+// own copies a tensor so that it outlives its memory. Containers are copied without their
+// elements.
 func own(x *tensor.Tensor) *tensor.Tensor {
 	if x == nil {
 		return nil

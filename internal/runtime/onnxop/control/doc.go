@@ -1,4 +1,4 @@
-// Package control holds ONNX's control flow (If, Loop, Scan, SequenceMap) and
-// the containers that go with it: sequences and optionals. Elements of
-// containers are never written after they were made, so containers share them.
+// Package control implements ONNX's control flow (If, Loop, Scan, SequenceMap) and its
+// containers: sequences and optionals. Elements of containers are never written after creation,
+// so containers share them.
 package control

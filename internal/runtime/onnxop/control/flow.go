@@ -70,7 +70,7 @@ func prepareIf(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// states is the number of values that a Loop carries from turn to turn.
+// states returns the number of loop-carried values of a Loop.
 func states(c *op.Call) int { return max(0, len(c.In)-2) }
 
 func inferLoop(c *op.Call) error {
@@ -88,8 +88,8 @@ func inferLoop(c *op.Call) error {
 	return op.ErrDynamic
 }
 
-// loopScalar makes a body's counter or condition. Some exporters declare them as
-// lists of one element and rely on that shape.
+// loopScalar returns a body's counter or condition. Some exporters declare them with the shape
+// [1] and rely on that shape.
 func loopScalar(g *graph.Graph, input int, t tensor.Type) *tensor.Tensor {
 	v := g.Values[g.Inputs[input]]
 	if v.HasShape && len(v.Shape) == 1 {
@@ -98,8 +98,8 @@ func loopScalar(g *graph.Graph, input int, t tensor.Type) *tensor.Tensor {
 	return tensor.New(t)
 }
 
-// knownTrips is the largest trip count that is taken for one: exporters write the
-// largest integer where there is none.
+// knownTrips is the largest trip count that is considered one: exporters write the largest
+// integer if there is no limit.
 const knownTrips = 1_000_000
 
 func prepareLoop(c *op.Call) (op.Run, error) {
@@ -140,7 +140,7 @@ func prepareLoop(c *op.Call) (op.Run, error) {
 			if err != nil {
 				return err
 			}
-			// Without a condition the body's own is ignored.
+			// Without a condition input the body's own condition is ignored.
 			if c.Has(1) {
 				if more, err = truth(out[0]); err != nil {
 					return err

@@ -18,8 +18,7 @@ func optionalDefs() []op.Def {
 	)
 }
 
-// declared reads the type attribute of an empty Optional, such as
-// "seq(tensor(float32))".
+// declared parses the type attribute of an empty Optional, such as "seq(tensor(float32))".
 func declared(s string) tensor.Type {
 	switch {
 	case strings.HasPrefix(s, "seq("):
@@ -55,7 +54,7 @@ func runOptional(c *op.Call) error {
 	return nil
 }
 
-// content is what an optional holds, or the input itself when it is none.
+// content returns the content of an optional, or the input itself if it is not an optional.
 func content(c *op.Call) (*tensor.Tensor, error) {
 	x := c.In[0]
 	if x.Type != tensor.Optional {

@@ -18,7 +18,7 @@ type turn func(in []*tensor.Tensor) ([]*tensor.Tensor, error)
 
 func (f turn) Run(in []*tensor.Tensor) ([]*tensor.Tensor, error) { return f(in) }
 
-// shell is a graph of so many inputs and outputs that nobody looks into.
+// shell is a graph with the given number of inputs and outputs whose content is never used.
 func shell(inputs, outputs int) *graph.Graph {
 	g := &graph.Graph{}
 	for i := range inputs + outputs {
@@ -97,7 +97,7 @@ func TestBranches(t *testing.T) {
 	wants(t, "no second result", err, "output 1 was not computed")
 }
 
-// TestTurns adds the number of the turn to a state, and keeps it doubled: 0 1 3 6.
+// TestTurns adds the iteration number to a state, and keeps it doubled: 0 1 3 6.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	body := graph.Attrs{"body": graph.GraphRef(1)}
@@ -169,7 +169,7 @@ func TestTurns(t *testing.T) {
 		_, err := direct("Loop", body, tt.outputs, map[int]op.Body{1: tt.f}, graphs, tt.in...)
 		wants(t, tt.name, err, tt.want)
 	}
-	// A body that declares its counter as a list gets one.
+	// A body that declares its counter with the shape [1] gets that shape.
 	g := shell(3, 3)
 	g.Values[0].HasShape, g.Values[0].Shape = true, []int{1}
 	g.Values[1].HasShape, g.Values[1].Shape = true, []int{}
@@ -188,7 +188,7 @@ func list(x ...*tensor.Tensor) *tensor.Tensor {
 	return &tensor.Tensor{Type: tensor.Sequence, Elem: tensor.Int64, Data: []byte{}, Elems: x}
 }
 
-// TestSequenceMap goes over two sequences beside a number that stays.
+// TestSequenceMap maps over two sequences with an additional constant number.
 func TestSequenceMap(t *testing.T) {
 	t.Parallel()
 	body := graph.Attrs{"body": graph.GraphRef(1)}
@@ -267,7 +267,7 @@ func TestOptionals(t *testing.T) {
 	}
 }
 
-// TestScanCounts refuses scans whose body has another number of values than the node.
+// TestScanCounts rejects scans whose body has another number of values than the node.
 func TestScanCounts(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -12,14 +12,13 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 )
 
-// stack collects the values that a body yields turn by turn, to be joined once
-// at the end.
+// stack collects the values that a body yields in each iteration, to be joined once at the end.
 type stack struct{ items []*tensor.Tensor }
 
 func (s *stack) push(x *tensor.Tensor) { s.items = append(s.items, x) }
 
-// give joins the values along a new axis into output i. v declares the type and
-// shape of one value, for the case that there is none.
+// give joins the values along a new axis into output i. v declares the type and shape of one
+// value, in case there are no values.
 func (s *stack) give(c *op.Call, i, axis int, reverse bool, v *graph.Value) error {
 	if !c.Wants(i) {
 		return nil
@@ -70,14 +69,14 @@ func join(pool *workers.Pool, y *tensor.Tensor, items []*tensor.Tensor, axis int
 // collect fills y from the items.
 func collect(pool *workers.Pool, y *tensor.Tensor, items []*tensor.Tensor, g layout.Geometry) error {
 	c := &op.Call{In: items, Out: []*tensor.Tensor{y}, Pool: pool}
-	run, err := layout.Widened(g.Run)(c)
+	run, err := layout.WithUnpacked(g.Run)(c)
 	if err != nil {
 		return err
 	}
 	return run(c)
 }
 
-// cut cuts x along an axis into new tensors of the sizes.
+// cut splits x along an axis into new tensors of the given sizes.
 func cut(pool *workers.Pool, x *tensor.Tensor, axis int, sizes []int) ([]*tensor.Tensor, error) {
 	parts := make([]*tensor.Tensor, len(sizes))
 	for i, n := range sizes {
@@ -86,15 +85,14 @@ func cut(pool *workers.Pool, x *tensor.Tensor, axis int, sizes []int) ([]*tensor
 		parts[i] = tensor.New(x.Type, shape...)
 	}
 	c := &op.Call{In: []*tensor.Tensor{x}, Out: parts, Pool: pool}
-	run, err := layout.Widened(func(c *op.Call) (op.Run, error) { return layout.Cut(c, 0, x.Shape, axis, sizes) })(c)
+	run, err := layout.WithUnpacked(func(c *op.Call) (op.Run, error) { return layout.Split(c, 0, x.Shape, axis, sizes) })(c)
 	if err != nil {
 		return nil, err
 	}
 	return parts, run(c)
 }
 
-// rows cuts a tensor along an axis. The parts share its memory where they lie in
-// one piece.
+// rows splits a tensor along an axis. The parts share its memory if they are contiguous.
 func rows(pool *workers.Pool, x *tensor.Tensor, axis int) (func(i int) *tensor.Tensor, error) {
 	n := x.Shape[axis]
 	shape := slices.Delete(slices.Clone(x.Shape), axis, axis+1)
@@ -119,7 +117,7 @@ func rows(pool *workers.Pool, x *tensor.Tensor, axis int) (func(i int) *tensor.T
 	}, nil
 }
 
-// scanShape is what a Scan node says about its inputs and outputs.
+// scanShape describes the inputs and outputs of a Scan node.
 type scanShape struct {
 	states, ins, outs         int
 	inAxes, outAxes           []int
@@ -264,8 +262,8 @@ func prepareScan(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// prepareScan8 does version 8, in which every input has a batch axis 0 and
-// sequences may end early.
+// prepareScan8 implements version 8, in which every input has a batch axis 0 and sequences may
+// end early.
 func prepareScan8(c *op.Call) (op.Run, error) {
 	s, g, err := scanOf(c)
 	if err != nil {
@@ -335,8 +333,7 @@ func prepareScan8(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// padded joins items along a new first axis of n positions; those that are
-// missing are zero.
+// padded joins items along a new first axis of n positions; missing ones are zero.
 func padded(pool *workers.Pool, items []*tensor.Tensor, n int, v *graph.Value) (*tensor.Tensor, error) {
 	t, shape := v.Type, v.Shape
 	if len(items) > 0 && items[0] != nil {

@@ -25,7 +25,7 @@ func sequenceDefs() []op.Def {
 	)
 }
 
-// sequence makes a sequence value over elements that nobody writes any more.
+// sequence makes a sequence value of elements that are never written again.
 func sequence(t tensor.Type, elems []*tensor.Tensor) *tensor.Tensor {
 	return &tensor.Tensor{Type: tensor.Sequence, Elem: t, Elems: elems, Data: []byte{}}
 }
@@ -38,7 +38,7 @@ func setSequence(c *op.Call, t tensor.Type) {
 	}
 }
 
-// elemType is the type of a sequence's elements.
+// elemType returns the type of a sequence's elements.
 func elemType(x *tensor.Tensor) tensor.Type {
 	if len(x.Elems) > 0 {
 		return x.Elems[0].Type
@@ -98,8 +98,8 @@ func runConstruct(c *op.Call) error {
 	return nil
 }
 
-// position reads the optional position of an element; limit is the largest
-// allowed, def stands when it is absent.
+// position reads the optional position of an element; limit is the largest allowed, def the
+// default if it is absent.
 func position(c *op.Call, input, n, limit, def int) (int, error) {
 	if !c.Has(input) {
 		return def, nil
@@ -172,7 +172,7 @@ func runErase(c *op.Call) error {
 	return nil
 }
 
-// element finds what SequenceAt selects, which must be known.
+// element finds the element that SequenceAt selects, which must be known.
 func element(c *op.Call) (*tensor.Tensor, error) {
 	if !c.In[0].Known() || !c.In[1].Known() {
 		return nil, op.ErrDynamic

@@ -28,7 +28,7 @@ func inferSplit(c *op.Call) error {
 	return nil
 }
 
-// lengths resolves how an axis of n is cut.
+// lengths resolves how an axis of n is split.
 func lengths(c *op.Call, n int) ([]int, error) {
 	size := 1
 	if c.Has(1) {
@@ -104,7 +104,7 @@ func inferConcat(c *op.Call) error {
 	return nil
 }
 
-// joined stacks the items or puts them one after the other.
+// joined stacks or concatenates the items.
 func joined(c *op.Call, items []*tensor.Tensor) (g layout.Geometry, err error) {
 	axis := c.Node.Attrs.Int("axis", 0)
 	if c.Node.Attrs.Bool("new_axis", false) {

@@ -7,8 +7,8 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// turns follows a loop: how long it has been running and what it collects. end is to
-// be called when it is over.
+// turns tracks a loop: its running time and the memory that it collects. Call end when the loop
+// is over.
 type turns struct {
 	env     op.Env
 	began   time.Time
@@ -21,7 +21,7 @@ func begin(env op.Env, bounded bool) *turns {
 	return &turns{env: env, began: time.Now(), bounded: bounded}
 }
 
-// next is asked before each turn.
+// next is called before each iteration.
 func (t *turns) next() error { return t.env.Turn(t.began, t.bounded) }
 
 func (t *turns) hold(n int) error {
@@ -31,17 +31,17 @@ func (t *turns) hold(n int) error {
 
 func (t *turns) end() { _ = t.hold(-t.held) } // giving back cannot fail
 
-// collect takes a copy of a value of a turn to keep.
+// collect keeps a copy of a value of an iteration.
 func (t *turns) collect(s *stack, x *tensor.Tensor) error {
 	s.push(own(x))
 	return t.hold(x.Held() + perItem)
 }
 
-// perItem is about what a value takes beside its elements.
+// perItem is the approximate size of a value beside its elements.
 const perItem = 192
 
-// carry notes how the states that are containers have changed in a turn: what they have
-// in common they share.
+// carry accounts for changes of container states in an iteration: the elements that they have in
+// common are shared.
 func (t *turns) carry(before, after []*tensor.Tensor) error {
 	for i, x := range after {
 		if x == nil || !x.Type.IsContainer() {

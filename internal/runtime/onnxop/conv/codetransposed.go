@@ -10,8 +10,9 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// QLinearConvTranspose has the inputs of QLinearConv: x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias, and weights
-// [C,M/groups,...]. It is computed phase by phase; see [kernel.PhaseRun].
+// QLinearConvTranspose has the inputs of QLinearConv: x, x_scale, x_zero, w, w_scale, w_zero,
+// y_scale, y_zero, bias, with weights [C,M/groups,...]. It is computed phase by phase; see
+// [kernel.PhaseRun].
 
 // phase is the convolution of one phase of both axes.
 type phase struct {
@@ -102,7 +103,7 @@ func prepareCodesTransposed(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// lifted are the weights less their zero points.
+// lifted returns the weights minus their zero points.
 func (t *codesTransposed) lifted(c *op.Call) []int32 {
 	w := make([]int32, c.In[3].Len())
 	quant.Lift(w, c.In[3], 0)
@@ -133,7 +134,7 @@ func (t *codesTransposed) phase(c *op.Call, w []int32, h, l kernel.PhaseRun) *ph
 	return p
 }
 
-// run computes the codes of a phase.
+// run computes the quantised output of a phase.
 func (t *codesTransposed) run(c *op.Call, p *phase, r *kernel.Rescale) {
 	if p.planar.UsesSIMD() {
 		p.planar.RunRescaled(c.Pool, c.In[0].Data, p.codes, r)
@@ -146,7 +147,7 @@ func (t *codesTransposed) run(c *op.Call, p *phase, r *kernel.Rescale) {
 	}
 }
 
-// interleave puts the codes of planes lo to hi of all phases where they belong.
+// interleave writes the results of planes lo to hi of all phases to their positions.
 func (t *codesTransposed) interleave(lo, hi int) {
 	sh, sw := 1, t.Stride[len(t.In)-1]
 	if len(t.In) == 2 {
@@ -179,13 +180,14 @@ func (t *codesTransposed) interleave(lo, hi int) {
 	}
 }
 
-// line is line y of plane i.
+// line returns line y of plane i.
 func (p *phase) line(i, y int) []uint8 {
 	n := p.l.Out
 	return p.codes[(i*p.h.Out+y)*n:][:n]
 }
 
-// pairs writes bytes of a and b in turns, a first; dst has as many as both, where a may have one more.
+// pairs interleaves the bytes of a and b, a first. dst has the length of both together, where a
+// may have one more than b.
 func pairs(dst, a, b []uint8) {
 	for len(b) >= 4 && len(a) >= 4 {
 		x, y := uint64(binary.LittleEndian.Uint32(a)), uint64(binary.LittleEndian.Uint32(b))

@@ -11,7 +11,8 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
-// TestCodesTransposed compares transposed convolutions of codes with those of real numbers; scales are powers of two so that nothing is rounded.
+// TestCodesTransposed compares quantised transposed convolutions with those of real numbers;
+// scales are powers of two so that nothing is rounded.
 func TestCodesTransposed(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -14,15 +14,14 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// convolution is the checked geometry of a Conv-like node: input x [N,C,...],
-// weights w [M,C/groups,...].
+// convolution is the checked geometry of a Conv-like node: input x [N,C,...], weights w
+// [M,C/groups,...].
 type convolution struct {
 	*window.Window
 	n, c, m, groups int
 }
 
-// newConvolution checks shapes of x, w and bias (nil for none) against the
-// node's attributes.
+// newConvolution checks shapes of x, w and bias (nil for none) against the node's attributes.
 func newConvolution(c *op.Call, x, w, bias *tensor.Tensor) (*convolution, error) {
 	if x.Rank() < 3 || w.Rank() != x.Rank() {
 		return nil, fmt.Errorf("input %s with weights %s", tensor.FormatShape(x.Shape), tensor.FormatShape(w.Shape))
@@ -45,7 +44,7 @@ func newConvolution(c *op.Call, x, w, bias *tensor.Tensor) (*convolution, error)
 
 func (v *convolution) shape() []int { return append([]int{v.n, v.m}, v.Out...) }
 
-// InferConv checks the shapes of a convolution and sets that of output 0.
+// InferConv checks the shapes of a convolution and sets the shape of output 0.
 func InferConv(c *op.Call) error {
 	if err := c.NeedInputs(2); err != nil {
 		return err
@@ -58,7 +57,7 @@ func InferConv(c *op.Call) error {
 	return nil
 }
 
-// volume gives the float32 kernel's shape of a three-dimensional convolution.
+// volume returns the float32 kernel's shape of a three-dimensional convolution.
 func (v *convolution) volume() (kernel.ConvShape, kernel.ConvDepth) {
 	s := kernel.ConvShape{
 		N: v.n, C: v.c, OC: v.m, Groups: v.groups, H: v.In[1], W: v.In[2], OH: v.Out[1], OW: v.Out[2], KH: v.Kernel[1], KW: v.Kernel[2],
@@ -67,7 +66,7 @@ func (v *convolution) volume() (kernel.ConvShape, kernel.ConvDepth) {
 	return s, kernel.ConvDepth{In: v.In[0], Out: v.Out[0], Kernel: v.Kernel[0], Stride: v.Stride[0], Dilation: v.Dilation[0], Pad: v.Begin[0]}
 }
 
-// prepared makes the float32 kernel of a convolution over up to three axes; nil where there is none.
+// prepared makes the float32 kernel of a convolution over up to three axes; nil if there is none.
 func (v *convolution) prepared(w, bias []float32, act activation.Clamp) *kernel.Conv {
 	if len(v.In) == 3 {
 		s, d := v.volume()
@@ -76,8 +75,9 @@ func (v *convolution) prepared(w, bias []float32, act activation.Clamp) *kernel.
 	return kernel.NewConvNCHW(v.planar2D(), w, bias, act)
 }
 
-// planar2D gives the float32 kernel's shape of a one- or two-dimensional
-// convolution; one dimension, and a picture one column wide, is a picture of height one: kernels go along lines.
+// planar2D returns the float32 kernel's shape of a one- or two-dimensional convolution. One
+// dimension, and an image of one column, become an image of height one, because kernels work
+// along lines.
 func (v *convolution) planar2D() kernel.ConvShape {
 	s := kernel.ConvShape{
 		N: v.n, C: v.c, OC: v.m, Groups: v.groups,
@@ -93,7 +93,7 @@ func (v *convolution) planar2D() kernel.ConvShape {
 	return s
 }
 
-// prepareConv makes a convolution of any real numbers.
+// prepareConv makes a convolution of any floating-point type.
 func prepareConv(c *op.Call) (op.Run, error) {
 	if len(c.In) == normalised {
 		return prepareNormalised(c)
@@ -104,8 +104,8 @@ func prepareConv(c *op.Call) (op.Run, error) {
 	return elem.PrepareReal(c, PrepareConv32, PrepareConvAny[float64])
 }
 
-// prepareHalves widens float16 numbers where kernels in vectors read them, in one or two dimensions with
-// constant weights; nil for what is not so.
+// prepareHalves makes a float16 convolution that widens its input when SIMD kernels read it, in
+// one or two dimensions with constant weights; nil for others.
 func prepareHalves(c *op.Call) (op.Run, error) {
 	half := func(x *tensor.Tensor) bool { return x.Type == tensor.Float16 }
 	if !half(c.In[0]) || !half(c.In[1]) || !half(c.Out[0]) || !c.Const(1) || !c.In[1].Known() || c.Has(2) && (!c.Const(2) || !c.In[2].Known() || !half(c.In[2])) {
@@ -135,7 +135,8 @@ func prepareHalves(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// PrepareConv32 runs up to three dimensions with the shared kernel; three with constant weights only.
+// PrepareConv32 handles up to three dimensions with the shared kernel; three with constant
+// weights only.
 func PrepareConv32(c *op.Call) (op.Run, error) {
 	v, err := newConvolution(c, c.In[0], c.In[1], c.Input(2))
 	if err != nil {
@@ -184,10 +185,10 @@ func PrepareConv32(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// colBytes bounds the unfolded patches that a convolution holds at a time.
+// colBytes bounds the im2col buffer of a convolution.
 const colBytes = 1 << 20
 
-// PrepareConvAny unfolds patches and multiplies: any rank, either float type.
+// PrepareConvAny computes a convolution by im2col and GEMM: any rank, either float type.
 func PrepareConvAny[T tensor.Real](c *op.Call) (op.Run, error) {
 	v, err := newConvolution(c, c.In[0], c.In[1], c.Input(2))
 	if err != nil {
@@ -220,7 +221,7 @@ func PrepareConvAny[T tensor.Real](c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// fillBias writes input 2 from channel m0 on, or zero, over planes of area elements.
+// fillBias writes input 2 from channel m0 on, or zero, to planes of area elements.
 func fillBias[T tensor.Real](c *op.Call, y []T, m0, area int) {
 	if !c.Has(2) {
 		clear(y)
@@ -235,8 +236,8 @@ func fillBias[T tensor.Real](c *op.Call, y []T, m0, area int) {
 	}
 }
 
-// unfold writes, for each of channels × taps, the input elements that output
-// positions p0 to p0+np-1 see through that tap; what lies outside is zero.
+// unfold writes, for each channel and tap, the input elements that output positions p0 to p0+np-1
+// see through that tap (im2col); positions outside the input are zero.
 func unfold[T tensor.Number](p *workers.Pool, v *window.Window, col, x []T, channels, p0, np int) {
 	taps, area, rank := tensor.Elements(v.Kernel), tensor.Elements(v.In), len(v.In)
 	last := rank - 1
@@ -270,7 +271,7 @@ func unfold[T tensor.Number](p *workers.Pool, v *window.Window, col, x []T, chan
 	})
 }
 
-// unfoldLine writes the elements of line at q, q+stride, …; what lies outside is zero.
+// unfoldLine writes the elements of line at q, q+stride, …; positions outside are zero.
 func unfoldLine[T tensor.Number](dst, line []T, q, stride int) {
 	if stride != 1 {
 		for i := range dst {

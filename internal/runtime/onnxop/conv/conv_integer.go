@@ -12,22 +12,24 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// intConv convolves integers into int32 sums.
+// intConv convolves integers into int32 accumulators.
 type intConv struct {
 	*convolution
-	// Up to three dimensions take the kernel; the others unfold x into col.
+	// Up to three dimensions use the kernel; others unfold x into col.
 	planar *kernel.ConvSums
 	slabs  *slabs // of three
 	x, col []int32
 	block  int // output positions that col holds
-	// w has room for weights less their zero points, where the kernel does not take them as they are.
+	// w is the buffer for weights minus their zero points, where the kernel cannot read the
+	// weights directly.
 	w []int32
-	// wi, xz and wz are the inputs with the weights and with the zero points.
+	// wi, xz and wz are the inputs with the weights and the zero points of x and w.
 	wi, xz, wz int
 	ready      bool // the weights are constant and lifted
 }
 
-// newIntConv prepares the sums, or what makes codes of them at once. xi, wi, xz and wz are input positions.
+// newIntConv prepares int32 sums, or a convolution that requantises directly. xi, wi, xz and wz
+// are input positions.
 func newIntConv(c *op.Call, xi, wi, xz, wz int, bias *tensor.Tensor, sums bool) (*intConv, error) {
 	if !quant.IsByte(c.In[xi]) || !quant.IsByte(c.In[wi]) {
 		return nil, op.Unsupported("%s of %v and %v", c.Node.Op, c.In[xi].Type, c.In[wi].Type)
@@ -46,7 +48,7 @@ func newIntConv(c *op.Call, xi, wi, xz, wz int, bias *tensor.Tensor, sums bool) 
 	q := &intConv{convolution: v, wi: wi, xz: xz, wz: wz}
 	q.ready = c.Const(wi) && (!c.Has(wz) || c.Const(wz))
 	if some := k > 0 && v.n*v.m*tensor.Elements(v.Out) > 0; some && len(v.In) <= 2 {
-		q.planar = kernel.NewConvSums(v.planar2D(), c.LastIn, c.LastOut)
+		q.planar = kernel.NewConvSums(v.planar2D(), c.NHWCIn, c.NHWCOut)
 		c.Kernel = q.planar.Name()
 	} else if some && len(v.In) == 3 {
 		q.slabs = newSlabs(v, q.ready)
@@ -81,7 +83,8 @@ func newIntConv(c *op.Call, xi, wi, xz, wz int, bias *tensor.Tensor, sums bool) 
 	return q, nil
 }
 
-// weightZero is the zero point of the weights, if all channels have the same; where it is not known yet, there has to be one for all.
+// weightZero returns the zero point of the weights, if it is the same for all channels. If it is
+// not known yet, it must be a scalar.
 func (q *intConv) weightZero(c *op.Call, known bool) (zero int32, one bool) {
 	z := c.Input(q.wz)
 	if z == nil || !known {
@@ -91,7 +94,7 @@ func (q *intConv) weightZero(c *op.Call, known bool) (zero int32, one bool) {
 	return quant.First(all), len(all) == 0 || slices.Min(all) == slices.Max(all)
 }
 
-// liftWeights takes the weights less their zero points.
+// liftWeights subtracts the zero points from the weights.
 func (q *intConv) liftWeights(c *op.Call) {
 	w := c.In[q.wi]
 	zero, one := q.weightZero(c, true)
@@ -115,7 +118,7 @@ func (q *intConv) liftWeights(c *op.Call) {
 	}
 }
 
-// setSumWeights gives the kernel its weights.
+// setSumWeights passes the weights to the kernel.
 func setSumWeights[W kernel.SumWeight](q *intConv, w []W, zero int32) {
 	if q.slabs != nil {
 		setSlabs(q.slabs, w, zero)
@@ -124,7 +127,7 @@ func setSumWeights[W kernel.SumWeight](q *intConv, w []W, zero int32) {
 	kernel.SetSumWeights(q.planar, w, zero)
 }
 
-// lift reads the inputs that are not constant, and gives the zero point of x.
+// lift reads the inputs that are not constant, and returns the zero point of x.
 func (q *intConv) lift(c *op.Call, xi int) (zero int32) {
 	if !q.ready {
 		q.liftWeights(c)
@@ -183,7 +186,7 @@ func prepareConvInteger(c *op.Call) (op.Run, error) {
 
 // Inputs of QLinearConv: x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias.
 
-// InferQLinearConv checks the shapes of a convolution of codes and sets output 0.
+// InferQLinearConv checks the shapes of a quantised convolution and sets output 0.
 func InferQLinearConv(c *op.Call) error {
 	if err := c.NeedInputs(8); err != nil {
 		return err
@@ -196,27 +199,27 @@ func InferQLinearConv(c *op.Call) error {
 	return nil
 }
 
-// lastQLinearConv says how a convolution of codes takes channels that are last.
-func lastQLinearConv(c *op.Call) op.Last {
+// lastQLinearConv returns the support of a quantised convolution for channels-last order.
+func lastQLinearConv(c *op.Call) op.NHWCSupport {
 	v, err := newConvolution(c, c.In[0], c.In[3], c.Input(8))
 	if err != nil || len(v.In) != 2 || !c.Const(3) || c.Has(5) && !c.Const(5) || !quant.IsByte(c.In[0]) {
-		return op.NeverLast
+		return op.NHWCNever
 	}
 	switch s := v.planar2D(); {
 	case s.SupportsDepthwiseNHWC():
-		return op.AllLast
+		return op.NHWCAll
 	case !s.SupportsNHWC():
 		if s.SupportsNHWCOutput() {
-			return op.OutLast
+			return op.NHWCOutOnly
 		}
-		return op.NeverLast
+		return op.NHWCNever
 	case s.PrefersNHWC():
-		return op.AnyLast
+		return op.NHWCAny
 	}
-	return op.BothLast
+	return op.NHWCBoth
 }
 
-// requantised turns sums of channels into codes with the scales of a call of QLinearConv.
+// requantised requantises the sums of channels with the scales of a QLinearConv call.
 type requantised struct {
 	*kernel.Rescale
 	none  []int32 // biases where there are none
@@ -248,7 +251,7 @@ func newRequantised(c *op.Call, m int) (*requantised, error) {
 	return r, nil
 }
 
-// prepare reads what the inputs of a run say.
+// prepare reads the inputs of a run.
 func (r *requantised) prepare(c *op.Call) {
 	if r.Bias = r.none; c.Has(8) {
 		r.Bias = tensor.Of[int32](c.In[8])
@@ -268,7 +271,7 @@ func (r *requantised) scale(c *op.Call) {
 	r.Prepare()
 }
 
-// PrepareQLinearConv makes a convolution of codes that gives codes.
+// PrepareQLinearConv makes a quantised convolution with a quantised result.
 func PrepareQLinearConv(c *op.Call) (op.Run, error) {
 	q, err := newIntConv(c, 0, 3, 2, 5, c.Input(8), false)
 	if err != nil {

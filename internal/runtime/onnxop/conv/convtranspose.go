@@ -13,9 +13,8 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// newTransposed checks a ConvTranspose: x [N,C,...], w [C,M/groups,...]. The
-// window is that of the convolution whose gradient this is: its input is the
-// node's output and the other way round.
+// newTransposed checks a ConvTranspose: x [N,C,...], w [C,M/groups,...]. The window is that of
+// the convolution whose gradient this is: its input is the node's output and vice versa.
 func newTransposed(c *op.Call) (*convolution, error) {
 	x, w, a := c.In[0], c.In[1], c.Node.Attrs
 	n := x.Rank() - 2
@@ -153,17 +152,19 @@ func prepareConvTranspose[T tensor.Real](c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// fewPositions is the largest number of positions that are rows of a product rather than its columns: of those, panels would be mostly empty.
+// fewPositions is the maximum number of positions that become rows of the GEMM rather than
+// columns: panels of so few columns would be mostly empty.
 const fewPositions = 32
 
-// transposedRows are the constant weights of a transposed convolution over few positions, group by group, as the right-hand side of a product.
+// transposedRows holds the constant weights of a transposed convolution over few positions, group
+// by group, as the right-hand side of a GEMM.
 type transposedRows struct {
 	weights []*kernel.PackedB
 	params  kernel.GemmParams
 	turned  []float32
 }
 
-// packTransposed returns nil where positions are many, or weights not constant.
+// packTransposed returns nil if there are many positions, or the weights are not constant.
 func packTransposed[T tensor.Real](c *op.Call, v *convolution, positions, rows int) *transposedRows {
 	if c.In[1].Type != tensor.Float32 || !c.Const(1) || !c.In[1].Known() || positions > fewPositions || v.c == 0 || rows == 0 || positions == 0 {
 		return nil
@@ -193,8 +194,8 @@ func (t *transposedRows) run(c *op.Call, g int, x, col []float32) {
 	move.Transpose(col, t.params.M, t.turned, t.params.N, t.params.N, t.params.M)
 }
 
-// folding adds the rows of col (channels × taps, one element an output position of
-// the window) to the input positions that each tap sees: the reverse of unfold.
+// folding adds the rows of col (channels × taps, one element per output position of the window)
+// to the input positions that each tap sees (col2im): the reverse of unfold.
 type folding[T tensor.Real] struct {
 	v      *window.Window
 	y, col []T
@@ -236,7 +237,8 @@ func (f *folding[T]) channels(lo, hi int) {
 	}
 }
 
-// addApart adds the elements of src to those of line from q on, which may lie before it, step apart.
+// addApart adds the elements of src to elements of line from q on with the given step; q may be
+// negative.
 func addApart[T tensor.Real](line, src []T, q, step int) {
 	if q < 0 {
 		n := min((step-1-q)/step, len(src))

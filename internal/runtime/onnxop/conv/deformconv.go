@@ -49,8 +49,8 @@ func inferDeformConv(c *op.Call) error {
 	return nil
 }
 
-// prepareDeformConv samples the patches bilinearly where the offsets point and
-// multiplies them with the weights.
+// prepareDeformConv samples the patches bilinearly at the given offsets and multiplies them by
+// the weights.
 func prepareDeformConv[T tensor.Real](c *op.Call) (op.Run, error) {
 	v, og, err := newDeform(c)
 	if err != nil {
@@ -89,7 +89,7 @@ func prepareDeformConv[T tensor.Real](c *op.Call) (op.Run, error) {
 						line, at = line+1, 0
 					}
 				}
-				// Channels of a group see the same points.
+				// Channels of a group use the same points.
 				for ch := g * perOffset; ch < (g+1)*perOffset; ch++ {
 					q.Sample(col[(ch*taps+tap)*area+first:], x[(n*v.c+ch)*inArea:][:inArea])
 				}
@@ -120,7 +120,8 @@ func prepareDeformConv[T tensor.Real](c *op.Call) (op.Run, error) {
 // deformBlock is the number of points that are sampled together.
 const deformBlock = 256
 
-// addBetween adds a point between the pixels of a plane, outside of which it is zero, times a number.
+// addBetween adds a point between the pixels of a plane, which is zero outside, multiplied by
+// times.
 func addBetween[T tensor.Real](points *window.Points[T], h, w int, y, x, times float64) {
 	pos, weight := points.Next()
 	if !(y > -1 && y < float64(h) && x > -1 && x < float64(w)) {

@@ -13,7 +13,7 @@ func Defs() []op.Def {
 		elem.Fusing(elem.RealDef("ConvTranspose", inferConvTranspose, prepareConvTranspose[float32], prepareConvTranspose[float64])),
 		elem.RealDef("DeformConv", inferDeformConv, prepareDeformConv[float32], prepareDeformConv[float64]),
 		{Name: "ConvInteger", Since: 10, Types: elem.Bytes, Infer: inferConvInteger, Prepare: prepareConvInteger},
-		{Name: "QLinearConv", Since: 10, Fuses: true, Types: elem.Bytes, Infer: InferQLinearConv, Prepare: PrepareQLinearConv, Last: lastQLinearConv},
+		{Name: "QLinearConv", Since: 10, Fuses: true, Types: elem.Bytes, Infer: InferQLinearConv, Prepare: PrepareQLinearConv, NHWC: lastQLinearConv},
 		{Domain: graph.Own, Name: "QLinearConvTranspose", Since: 1, Fuses: true, Types: elem.Bytes, Infer: inferCodesTransposed, Prepare: prepareCodesTransposed},
 	}
 }

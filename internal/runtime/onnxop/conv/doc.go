@@ -1,2 +1,2 @@
-// Package conv holds ONNX's convolutions: plain, transposed, deformable and of codes.
+// Package conv implements ONNX's convolutions: plain, transposed, deformable and quantised.
 package conv

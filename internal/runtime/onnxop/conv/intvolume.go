@@ -10,8 +10,8 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// slabs let a convolution of codes over three axes be one over two for each place along the first: the planes that its window sees there,
-// side by side, are channels.
+// slabs computes a quantised 3D convolution as a 2D convolution for each position along the first
+// axis: the planes that its window sees are concatenated as channels.
 type slabs struct {
 	*convolution
 	plane, area int     // elements of a plane of the input and of the result
@@ -22,14 +22,14 @@ type slabs struct {
 	sums        []int32
 }
 
-// slab is the convolution of places that see planes lo to hi of the window.
+// slab is the convolution of positions that see planes lo to hi of the window.
 type slab struct {
 	planar *kernel.ConvSums
 	lo, hi int
 }
 
-// newSlabs makes the convolutions. Where many planes lie outside, and weights are constant, places at the ends have some of their own, with the planes that
-// they see only.
+// newSlabs makes the convolutions. If many planes are outside and the weights are constant,
+// positions at the ends get their own convolutions with only the planes that they see.
 func newSlabs(v *convolution, constant bool) *slabs {
 	s := &slabs{convolution: v, plane: v.In[1] * v.In[2], area: v.Out[1] * v.Out[2], at: make([]int, v.Out[0])}
 	k := v.Kernel[0]
@@ -58,7 +58,7 @@ func newSlabs(v *convolution, constant bool) *slabs {
 	return s
 }
 
-// room is memory for a place, with sums of it or codes.
+// room allocates memory for a position, for sums or quantised values.
 func (s *slabs) room(c *op.Call, sums bool) {
 	s.x = c.Scratch(s.c * s.Kernel[0] * s.plane)
 	if sums {
@@ -68,14 +68,14 @@ func (s *slabs) room(c *op.Call, sums bool) {
 	}
 }
 
-// shape is that of the convolution over two axes for so many planes.
+// shape returns the shape of the 2D convolution for a number of planes.
 func (s *slabs) shape(planes int) kernel.ConvShape {
 	w := window.Window{In: s.In[1:], Out: s.Out[1:], Kernel: s.Kernel[1:], Stride: s.Stride[1:], Dilation: s.Dilation[1:], Begin: s.Begin[1:]}
 	v := convolution{Window: &w, n: 1, c: s.c * planes, m: s.m, groups: s.groups}
 	return v.planar2D()
 }
 
-// setSlabs gives weights to all parts.
+// setSlabs passes the weights to all parts.
 func setSlabs[W kernel.SumWeight](s *slabs, w []W, zero int32) {
 	k, taps := s.Kernel[0], s.Kernel[1]*s.Kernel[2]
 	for i, p := range s.parts {
@@ -98,7 +98,8 @@ func (s *slabs) setZero(signed bool, zero int32) {
 	}
 }
 
-// gather puts the planes of image n that place d sees side by side; outside lie zero points. It returns the convolution of the place, and what it reads.
+// gather concatenates the planes of image n that position d sees; planes outside are filled with
+// the zero point. It returns the convolution of the position, and its input.
 func (s *slabs) gather(pool *workers.Pool, x []uint8, n, d int, zero uint8) (*kernel.ConvSums, []uint8) {
 	p := s.parts[s.at[d]]
 	k := p.hi - p.lo
@@ -119,10 +120,10 @@ func (s *slabs) gather(pool *workers.Pool, x []uint8, n, d int, zero uint8) (*ke
 	return p.planar, s.x[:s.c*k*s.plane]
 }
 
-// planeGrain is the least number of bytes of planes that are worth a piece of copying.
+// planeGrain is the minimum number of bytes of planes per work item of copying.
 const planeGrain = 1 << 14
 
-// gathering is what a piece of gather needs.
+// gathering holds the arguments of a work item of gather.
 type gathering struct {
 	s    *slabs
 	p    slab
@@ -131,7 +132,7 @@ type gathering struct {
 	zero uint8
 }
 
-// scatter writes the planes of place d of image n.
+// scatter writes the planes of position d of image n.
 func scatter[T uint8 | int32](pool *workers.Pool, s *slabs, y, from []T, n, d int) {
 	workers.Do(pool, s.m, max(1, planeGrain/max(1, s.area)), scattering[T]{s, y, from, n, d}, func(q scattering[T], lo, hi int) {
 		s := q.s
@@ -141,14 +142,14 @@ func scatter[T uint8 | int32](pool *workers.Pool, s *slabs, y, from []T, n, d in
 	})
 }
 
-// scattering is what a piece of scatter needs.
+// scattering holds the arguments of a work item of scatter.
 type scattering[T uint8 | int32] struct {
 	s       *slabs
 	y, from []T
 	n, d    int
 }
 
-// runCodes convolves codes into codes.
+// runCodes computes a convolution with a quantised result.
 func (q *intConv) runCodes(c *op.Call, xi int, y []uint8, r *kernel.Rescale) {
 	zero, x, s := q.lift(c, xi), c.In[xi].Data, q.slabs
 	if s == nil {
@@ -164,7 +165,7 @@ func (q *intConv) runCodes(c *op.Call, xi int, y []uint8, r *kernel.Rescale) {
 	}
 }
 
-// runSums convolves codes into sums, where there is a kernel for that.
+// runSums computes a convolution into int32 sums, if there is a kernel for it.
 func (q *intConv) runSums(c *op.Call, x *tensor.Tensor, zero int32, y []int32) {
 	s := q.slabs
 	if s == nil {

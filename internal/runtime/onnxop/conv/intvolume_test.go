@@ -10,7 +10,8 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
-// TestVolumes compares convolutions of codes over three axes with their definition; scales are 1 so that nothing is rounded.
+// TestVolumes compares quantised 3D convolutions with their definition; scales are 1 so that
+// nothing is rounded.
 func TestVolumes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

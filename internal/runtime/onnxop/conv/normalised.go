@@ -8,11 +8,12 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// normalised is the number of inputs of a convolution to which a plan has joined a batch normalisation: its own,
-// then scale, shift, mean and variance of each output channel.
+// normalised is the number of inputs of a convolution into which a plan has fused a batch
+// normalisation: its own, then scale, shift, mean and variance of each output channel.
 const normalised = 7
 
-// prepareNormalised multiplies constant weights and bias of float32 by the factors of the batch normalisation.
+// prepareNormalised multiplies constant float32 weights and bias by the factors of the batch
+// normalisation.
 func prepareNormalised(c *op.Call) (op.Run, error) {
 	w := c.In[1]
 	if !w.Known() || w.Type != tensor.Float32 || w.Rank() < 3 {
@@ -29,7 +30,7 @@ func prepareNormalised(c *op.Call) (op.Run, error) {
 	}
 	eps := float64(c.Node.Attrs.Float("epsilon", 1e-5))
 	scaled, shifted := &tensor.Tensor{Type: tensor.Float32, Shape: w.Shape}, tensor.New(tensor.Float32, channels)
-	c.Spare.Alloc(scaled)
+	c.Recycler.Alloc(scaled)
 	from, to, bias := tensor.Of[float32](w), tensor.Of[float32](scaled), tensor.Of[float32](shifted)
 	gamma, beta, mean, vari := tensor.Of[float32](c.In[3]), tensor.Of[float32](c.In[4]), tensor.Of[float32](c.In[5]), tensor.Of[float32](c.In[6])
 	n := len(from) / max(channels, 1)
@@ -50,7 +51,7 @@ func prepareNormalised(c *op.Call) (op.Run, error) {
 	run, err := prepareConv(c)
 	c.In, c.Fixed = own, fixed
 	if c.IsCopied(1) {
-		c.Spare.Free(scaled)
+		c.Recycler.Free(scaled)
 	}
 	for i := 1; i < normalised; i++ {
 		c.Copied(i)

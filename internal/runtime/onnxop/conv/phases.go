@@ -9,14 +9,15 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// Kernels of convolutions compute the phases of a transposed one, see [kernel.PhaseRun], and results are put where they belong.
+// Convolution kernels compute the phases of a transposed convolution, see [kernel.PhaseRun], and
+// the results are interleaved.
 
-// phasesOf are the runs of axis i.
+// phasesOf returns the phase runs of axis i.
 func (v *convolution) phasesOf(i int) []kernel.PhaseRun {
 	return kernel.PhaseRuns(v.In[i], v.Kernel[i], v.Stride[i], v.Dilation[i], v.Begin[i])
 }
 
-// phases is a transposed convolution of constant weights over up to three axes.
+// phases is a transposed convolution with constant weights over up to three axes.
 type phases struct {
 	v      *convolution
 	parts  []phasePart
@@ -26,7 +27,7 @@ type phases struct {
 	spread func(lo, hi int)
 }
 
-// phasePart is a run of phases of each axis: the results of a channel are [phase][place].
+// phasePart is a run of phases of each axis: the results of a channel are [phase][position].
 type phasePart struct {
 	conv   *kernel.Conv
 	runs   []kernel.PhaseRun
@@ -36,11 +37,11 @@ type phasePart struct {
 	at     int // where its results begin
 }
 
-// wastedPhases is up to how many times the products of a transposed convolution phases may take: windows go beyond the input, where the
-// other way computes nothing.
+// wastedPhases is how many times the multiplications of a transposed convolution the phases may
+// take at most: their windows extend beyond the input, where the other method computes nothing.
 const wastedPhases = 1.5
 
-// newPhases returns nil for what is computed otherwise.
+// newPhases returns nil for convolutions that are computed otherwise.
 func newPhases(c *op.Call, v *convolution) *phases {
 	const maxParts = 64
 	if c.In[1].Type != tensor.Float32 || !c.Const(1) || !c.In[1].Known() || c.Has(2) && (!c.Const(2) || !c.In[2].Known()) || len(v.In) > 3 {
@@ -82,8 +83,8 @@ func newPhases(c *op.Call, v *convolution) *phases {
 	return p
 }
 
-// joined are the runs of an axis as one, whose windows see all that theirs see. Minimal filtering takes fewer products for such windows than
-// all phases have together.
+// joined merges the runs of an axis into one, whose windows see everything that theirs see.
+// Winograd needs fewer multiplications for such windows than all phases together.
 func joined(runs []kernel.PhaseRun) kernel.PhaseRun {
 	all := kernel.PhaseRun{Dilation: runs[0].Dilation, Out: runs[0].Out, Pad: runs[0].Pad}
 	last := -all.Pad
@@ -106,7 +107,7 @@ func joined(runs []kernel.PhaseRun) kernel.PhaseRun {
 	return all
 }
 
-// divide makes the parts of runs of each axis; false where one has no kernel.
+// divide makes the parts for the runs of each axis; false if one has no kernel.
 func (p *phases) divide(c *op.Call, axes [][]kernel.PhaseRun) bool {
 	v, count := p.v, make([]int, len(axes))
 	for i := range axes {
@@ -131,7 +132,7 @@ func (p *phases) divide(c *op.Call, axes [][]kernel.PhaseRun) bool {
 	return true
 }
 
-// time is about what an image takes.
+// time estimates the time of an image.
 func (p *phases) time() (ns float64) {
 	for i := range p.parts {
 		ns += p.parts[i].conv.EstimatedTime()
@@ -139,7 +140,7 @@ func (p *phases) time() (ns float64) {
 	return ns
 }
 
-// shape is the convolution of a part.
+// shape returns the convolution of a part.
 func (q *phasePart) shape(v *convolution) *convolution {
 	s := &convolution{n: v.n, c: v.c, m: v.m * q.phases, groups: v.groups, Window: &window.Window{In: v.Out, Out: q.out}}
 	for _, r := range q.runs {
@@ -148,7 +149,8 @@ func (q *phasePart) shape(v *convolution) *convolution {
 	return s
 }
 
-// phaseWeights are those of the convolution of a part, whose channels are [group][phase][channel], of those of v.
+// phaseWeights returns the weights of the convolution of a part, whose channels are
+// [group][phase][channel], from those of v.
 func phaseWeights[T tensor.Number](q *phasePart, v *convolution, from []T) []T {
 	s := q.shape(v)
 	rank := len(v.In)
@@ -212,7 +214,7 @@ func (p *phases) run(pool *workers.Pool, x, y []float32) {
 	p.y = nil
 }
 
-// channels puts the results of channels lo to hi where they belong.
+// channels writes the results of channels lo to hi to their positions.
 func (p *phases) channels(lo, hi int) {
 	v := p.v
 	mg, area, last := v.m/v.groups, tensor.Elements(v.In), len(v.In)-1
@@ -228,7 +230,7 @@ func (p *phases) channels(lo, hi int) {
 	}
 }
 
-// place puts the results of a channel, whose phases are step apart.
+// place writes the results of a channel, whose phases are step apart, to their positions.
 func (q *phasePart) place(v *convolution, y, from []float32, step, last int) {
 	var phase, at [window.MaxSpatial]int
 	run := &q.runs[last]

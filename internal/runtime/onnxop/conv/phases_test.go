@@ -10,8 +10,9 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
-// TestPhases compares transposed convolutions of constant weights in single precision, which are convolutions for each phase, with those of
-// double precision, which add up what each place of the input gives.
+// TestPhases compares transposed convolutions with constant weights in single precision, which
+// use a convolution per phase, with those in double precision, which add up the contributions of
+// each input position.
 func TestPhases(t *testing.T) {
 	t.Parallel()
 	taken := 0
@@ -63,7 +64,7 @@ func TestPhases(t *testing.T) {
 		for i := range values {
 			values[i] = tensor.At(want[0], i)
 		}
-		// Sums of up to 750 products below ten, which minimal filtering rounds.
+		// Sums of up to 750 products below ten, which Winograd rounds.
 		if why := optest.Differ(got[0], values, 1e-3, 0); why != "" {
 			t.Fatalf("%v of %v with %v: %s", attrs, x.Shape, w.Shape, why)
 		}

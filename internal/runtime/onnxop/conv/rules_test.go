@@ -19,7 +19,8 @@ func int8s(shape []int, v ...int8) *tensor.Tensor { return tensor.From(tensor.In
 
 func zeros(shape ...int) *tensor.Tensor { return tensor.New(tensor.Float32, shape...) }
 
-// run runs an operator with its inputs but the first constant and not, and in double precision.
+// run runs an operator with its inputs, all but the first constant or not, and in double
+// precision.
 func run(t *testing.T, op string, attrs graph.Attrs, want []float64, shape []int, in ...*tensor.Tensor) {
 	t.Helper()
 	wide := make([]*tensor.Tensor, len(in))
@@ -75,7 +76,7 @@ func TestConv(t *testing.T) {
 	cube := f32([]int{1, 1, 2, 2, 2}, 1, 2, 3, 4, 5, 6, 7, 8)
 	run(t, "Conv", nil, []float64{1 + 20, 3 + 40, 5 + 60, 7 + 80}, []int{1, 1, 2, 2, 1}, cube, f32([]int{1, 1, 1, 1, 2}, 1, 10))
 	run(t, "Conv", graph.Attrs{"pads": []int64{1, 0, 0, 0, 0, 0}}, []float64{10, 20, 30, 40, 51, 62, 73, 84}, []int{1, 1, 2, 2, 2}, cube, f32([]int{1, 1, 2, 1, 1}, 1, 10))
-	// Channels, groups, pictures and biases keep their places.
+	// Channels, groups, images and biases.
 	two := f32([]int{2, 2, 1, 1}, 1, 2, 3, 4)
 	run(t, "Conv", nil, []float64{21, 201, 43, 403}, []int{2, 2, 1, 1}, two, f32([]int{2, 2, 1, 1}, 1, 10, 1, 100), nil)
 	run(t, "Conv", graph.Attrs{"group": int64(2)}, []float64{1, 10, 200, 2000, 3, 30, 400, 4000}, []int{2, 4, 1, 1}, two, f32([]int{4, 1, 1, 1}, 1, 10, 100, 1000))
@@ -127,7 +128,7 @@ func TestConvTranspose(t *testing.T) {
 		f32([]int{1, 1, 2, 2}, 1, 2, 3, 4), f32([]int{1, 1, 2, 2}, 1, 10, 100, 1000))
 	run(t, "ConvTranspose", graph.Attrs{"pads": []int64{1, 0, 0, 1}}, []float64{103, 1234, 300, 3400}, []int{1, 1, 2, 2},
 		f32([]int{1, 1, 2, 2}, 1, 2, 3, 4), f32([]int{1, 1, 2, 2}, 1, 10, 100, 1000))
-	// Channels, groups, biases, pictures.
+	// Channels, groups, biases, images.
 	two := f32([]int{2, 2, 1}, 1, 2, 3, 4)
 	run(t, "ConvTranspose", nil, []float64{201.5, 2010.25, 403.5, 4030.25}, []int{2, 2, 1}, two, f32([]int{2, 2, 1}, 1, 10, 100, 1000), f32([]int{2}, .5, .25))
 	run(t, "ConvTranspose", graph.Attrs{"group": int64(2)}, []float64{1, 10, 200, 2000, 3, 30, 400, 4000}, []int{2, 4, 1}, two, f32([]int{2, 2, 1}, 1, 10, 100, 1000))
@@ -174,7 +175,7 @@ func TestDeformConv(t *testing.T) {
 	of([]float64{5, 0, 0}, offset([3]float32{}, [3]float32{-.5, -2, 1}))    // -1 and 3 are outside
 	of([]float64{5, 15, 0}, offset([3]float32{.5, -.25, 1}, [3]float32{}))  // rows beside are zero
 	of([]float64{10.5, 10.25, 40.5}, offset([3]float32{}, [3]float32{0, 0, 0}), f32([]int{1}, .5), f32([]int{1, 1, 1, 3}, 1, .4875, 1))
-	// Two taps, dilated, strided; each with its own offset, by rows y before x.
+	// Two taps, dilated, strided; each with its own offset, in rows with y before x.
 	taps := f32([]int{1, 4, 1, 1}, 0, 1, 0, -1)
 	run(t, "DeformConv", graph.Attrs{"dilations": []int64{1, 2}}, []float64{2 + 20}, []int{1, 1, 1, 1}, x, f32([]int{1, 1, 1, 2}, 1, 10), taps)
 	// Two channels of one offset group each, two filters of one group each.
@@ -200,14 +201,15 @@ func TestDeformConv(t *testing.T) {
 	}
 }
 
-// TestIntegerConvolutions subtract zero points before they multiply.
+// TestIntegerConvolutions subtracts zero points before multiplication.
 func TestIntegerConvolutions(t *testing.T) {
 	t.Parallel()
 	x, w := bytes8([]int{1, 1, 1, 3}, 10, 12, 20), bytes8([]int{2, 1, 1, 2}, 1, 2, 3, 4)
 	run(t, "ConvInteger", nil, []float64{34, 52, 78, 116}, []int{1, 2, 1, 2}, x, w)
 	run(t, "ConvInteger", nil, []float64{4, 22, 8, 46}, []int{1, 2, 1, 2}, x, w, bytes8([]int{}, 10))
 	run(t, "ConvInteger", graph.Attrs{"pads": []int64{0, 1, 0, 0}}, []float64{0, 4, 22, 0, 8, 46}, []int{1, 2, 1, 3}, x, w, bytes8([]int{}, 10))
-	// Of the second filter 3 is taken: 0 and 1 stay; of both 1: 0 1 and 2 3.
+	// 3 is subtracted from the second filter: 0 and 1 stay; 1 is subtracted from both: 0 1 and 2
+	// 3.
 	run(t, "ConvInteger", nil, []float64{4, 22, 2, 10}, []int{1, 2, 1, 2}, x, w, bytes8([]int{}, 10), bytes8([]int{2}, 0, 3))
 	run(t, "ConvInteger", nil, []float64{2, 10, 6, 34}, []int{1, 2, 1, 2}, x, w, bytes8([]int{}, 10), bytes8([]int{}, 1))
 	run(t, "ConvInteger", nil, []float64{-8, -1}, []int{1, 1, 2}, int8s([]int{1, 1, 3}, 2, -5, 2), int8s([]int{1, 1, 2}, 1, 2))
@@ -247,7 +249,8 @@ func TestIntegerConvolutions(t *testing.T) {
 	}
 }
 
-// TestNegativePads leaves out lines and columns of pictures of whole numbers, in single and in double precision.
+// TestNegativePads crops lines and columns of images of integers, in single and in double
+// precision.
 func TestNegativePads(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

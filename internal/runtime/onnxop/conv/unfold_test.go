@@ -10,8 +10,9 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/window"
 )
 
-// TestUnfold compares unfolded patches, from any position on, with their definition element by element, in one to
-// three dimensions; strides, gaps and padding may put whole lines outside.
+// TestUnfold compares unfolded patches, from any position on, with their definition element by
+// element, in one to three dimensions; strides, dilations and padding may put whole lines
+// outside.
 func TestUnfold(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

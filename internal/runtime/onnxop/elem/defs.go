@@ -30,7 +30,7 @@ func InDomain(name string, defs ...op.Def) []op.Def {
 	return defs
 }
 
-// Elements views an optional input, nil when it is absent or not known.
+// Elements returns the elements of an optional input, nil when it is absent or not known.
 func Elements[T tensor.Number](c *op.Call, i int) []T {
 	if x := c.Input(i); x.Known() {
 		return tensor.Of[T](x)

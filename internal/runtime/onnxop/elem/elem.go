@@ -1,7 +1,6 @@
-// Package elem knows element types as ONNX's operators see them: their numbers
-// in files, the groups that definitions list, definitions and shapes that follow
-// from them, and how operators that are written for float32 serve float16 and
-// bfloat16. Conversions of elements are in internal/model/tensor.
+// Package elem describes element types for ONNX operators: their numbers in files, the groups
+// that definitions list, definitions and shapes that follow from them, and how operators written
+// for float32 serve float16 and bfloat16. Conversions of elements are in internal/model/tensor.
 package elem
 
 import (
@@ -30,7 +29,7 @@ func FromCode(code int) (tensor.Type, error) {
 	return codes[code], nil
 }
 
-// Groups of element types for definitions. They must not be written.
+// Groups of element types for definitions. They must not be modified.
 var (
 	Floats   = []tensor.Type{tensor.Float32, tensor.Float64, tensor.Float16, tensor.BFloat16}
 	Unsigned = []tensor.Type{tensor.Uint8, tensor.Uint16, tensor.Uint32, tensor.Uint64}

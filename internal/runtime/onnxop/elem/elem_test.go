@@ -97,7 +97,7 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// double doubles input 0 and tells by the kernel's name which variant it is.
+// double doubles input 0 and reports by the kernel's name which variant it is.
 func double[T tensor.Real](name string, seen *[]string) Prepare {
 	return func(c *op.Call) (op.Run, error) {
 		c.Scratch(8)
@@ -115,7 +115,7 @@ func double[T tensor.Real](name string, seen *[]string) Prepare {
 	}
 }
 
-// TestByReal chooses a kernel by the first floating-point input; halves go through float32.
+// TestByReal chooses a kernel by the first floating-point input; 16-bit types use float32.
 func TestByReal(t *testing.T) {
 	t.Parallel()
 	f32 := tensor.From(tensor.Float32, []int{1}, []float32{1.5})
@@ -172,7 +172,7 @@ func TestByReal(t *testing.T) {
 	}
 }
 
-// TestWidenConstants converts a constant once, and what changes in each run.
+// TestWidenConstants converts a constant once, and other inputs in each run.
 func TestWidenConstants(t *testing.T) {
 	t.Parallel()
 	half := func(v uint16) *tensor.Tensor { return tensor.From(tensor.Float16, []int{1}, []uint16{v}) }
@@ -188,12 +188,12 @@ func TestWidenConstants(t *testing.T) {
 	if err := run(c); err != nil || tensor.Of[uint16](c.Out[0])[0] != 0x4600 {
 		t.Errorf("%#x, %v", tensor.Of[uint16](c.Out[0])[0], err)
 	}
-	// Other tensors at run time take the place of those that it was prepared with.
+	// At run time other tensors may replace those at preparation.
 	other := &op.Call{In: []*tensor.Tensor{half(one), w}, Out: []*tensor.Tensor{half(0)}}
 	if err := run(other); err != nil || tensor.Of[uint16](other.Out[0])[0] != four {
 		t.Errorf("%#x, %v", tensor.Of[uint16](other.Out[0])[0], err)
 	}
-	// A half among outputs alone is enough; without halves the call itself is prepared.
+	// A single 16-bit output is enough; without 16-bit tensors the call itself is prepared.
 	single := tensor.From(tensor.Float32, []int{1}, []float32{2.5})
 	c = &op.Call{Node: &graph.Node{}, In: []*tensor.Tensor{single, nil}, Out: []*tensor.Tensor{half(0), nil}, Fixed: []bool{false, false}}
 	run, err = Widen(double[float32]("", &seen))(c)
@@ -209,7 +209,7 @@ func TestWidenConstants(t *testing.T) {
 	if err != nil || !errors.Is(run(c), wrong) {
 		t.Error("the error of a run is lost")
 	}
-	// Longer than what one thread takes at a time.
+	// Longer than what one thread processes at a time.
 	long := tensor.New(tensor.Float16, 20000)
 	for i := range tensor.Of[uint16](long) {
 		tensor.Of[uint16](long)[i] = one

@@ -122,7 +122,7 @@ func widen(c *op.Call, prepare Prepare, keep []*tensor.Tensor) (op.Run, error) {
 		switch {
 		case x == nil || !w.ready[i]:
 		case c.IsCopied(i):
-			c.Spare.Free(x)
+			c.Recycler.Free(x)
 		case c.IsPacked(i):
 			x.Data = nil
 		}
@@ -146,7 +146,7 @@ func twins(c *op.Call, own, keep []*tensor.Tensor, constant []bool) []*tensor.Te
 		if err := c.AffordTensor(f.Type, f.Shape); err != nil {
 			panic(err)
 		}
-		c.Spare.Alloc(f)
+		c.Recycler.Alloc(f)
 	}
 	return out
 }

@@ -40,5 +40,5 @@ func SameTypes(c *op.Call, first int) error {
 	return nil
 }
 
-// AllLast is [op.Def.Last] of operators for which elements have no place.
-func AllLast(*op.Call) op.Last { return op.AllLast }
+// AllLast is [op.Def.NHWC] of operators that do not depend on the positions of elements.
+func AllLast(*op.Call) op.NHWCSupport { return op.NHWCAll }

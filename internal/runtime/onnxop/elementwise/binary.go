@@ -20,7 +20,7 @@ func prepareLoops[T, R tensor.Number](c *op.Call, l element.Loops[T, R]) (op.Run
 	}, nil
 }
 
-// arith names the operators of two numbers that give a number of the same type.
+// arith identifies a binary operator whose result has the type of its operands.
 type arith uint8
 
 const (
@@ -35,7 +35,7 @@ const (
 	prelu
 )
 
-// prepareArith picks the loops for the type of input 0.
+// prepareArith selects the loops for the type of input 0.
 func prepareArith(c *op.Call, k arith) (op.Run, error) {
 	if err := elem.SameTypes(c, 0); err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func intArith[T tensor.Integer](c *op.Call, k arith) (op.Run, error) {
 	return prepareLoops(c, intLoops[T](k))
 }
 
-// commonLoops covers the operators that are written alike for all numbers.
+// commonLoops covers the operators with the same loops for all numeric types.
 func commonLoops[T tensor.Number](k arith) element.Loops[T, T] {
 	switch k {
 	case add:
@@ -118,9 +118,8 @@ func prepareMod(c *op.Call) (op.Run, error) {
 	return prepareArith(c, modFloor)
 }
 
-// inferPRelu: the slope broadcasts to the input, never the other way round.
-// Before operator set 7, and in many later files, a slope of C elements belongs
-// to dimension 1.
+// inferPRelu: the slope broadcasts to the input, never the other way round. Before operator set
+// 7, and in many later files, a slope of C elements belongs to dimension 1.
 func inferPRelu(c *op.Call) error {
 	if err := c.NeedInputs(2); err != nil {
 		return err
@@ -155,7 +154,7 @@ func preparePRelu(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	// prepareArith takes the shapes from the inputs: give it the slope's view.
+	// prepareArith reads the shapes from the inputs: pass it the reshaped slope.
 	v := *c
 	slope := *c.In[1]
 	slope.Shape = s

@@ -11,8 +11,8 @@ import (
 // Broadcast is the walk over operands and a result.
 type Broadcast = broadcast.Walk
 
-// NewBroadcast plans the walk over operands of the given shapes; what cannot be
-// walked is unsupported.
+// NewBroadcast plans the walk over operands of the given shapes; it returns an unsupported error
+// if the walk cannot handle them.
 func NewBroadcast(out []int, operands ...[]int) (*Broadcast, error) {
 	b, err := broadcast.New(out, operands...)
 	if err != nil {
@@ -30,9 +30,9 @@ func operands(c *op.Call) (*Broadcast, error) {
 	return NewBroadcast(out, a, b)
 }
 
-// operandShapes gives the shapes of inputs 0 and 1 for broadcasting and the
-// result's shape. Before operator set 7 the second operand was lined up with the
-// first by the attributes broadcast and axis.
+// operandShapes returns the shapes of inputs 0 and 1 for broadcasting and the result's shape.
+// Before operator set 7 the attributes broadcast and axis aligned the second operand with the
+// first.
 func operandShapes(c *op.Call) (a, b, out []int, err error) {
 	if err := c.NeedInputs(2); err != nil {
 		return nil, nil, nil, err
@@ -60,8 +60,8 @@ func operandShapes(c *op.Call) (a, b, out []int, err error) {
 	return a, b, out, err
 }
 
-// inferBinary sets the result of a two-operand operator to type t, or to the
-// operands' own for Invalid.
+// inferBinary sets the type of a binary operator's result to t, or to the operands' own for
+// Invalid.
 func inferBinary(t tensor.Type) func(c *op.Call) error {
 	return func(c *op.Call) error {
 		_, _, out, err := operandShapes(c)

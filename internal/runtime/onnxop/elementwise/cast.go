@@ -13,8 +13,8 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// castTarget reads the attribute "to": a number of TensorProto.DataType, or its
-// name before operator set 6.
+// castTarget reads the attribute "to": a number of TensorProto.DataType, or its name before
+// operator set 6.
 func castTarget(c *op.Call) (tensor.Type, error) {
 	if c.Node.Attrs.Has("to") {
 		if name := c.Node.Attrs.Str("to", ""); name != "" {
@@ -137,7 +137,7 @@ func prepareCast(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// castTruth makes what tells zeros from other numbers; nil for types that have no loop.
+// castTruth returns the conversion to booleans; nil for types without a loop.
 func castTruth(from tensor.Type) op.Run {
 	switch from {
 	case tensor.Float32:
@@ -171,7 +171,7 @@ func runTruths[T tensor.Number]() op.Run {
 	})
 }
 
-// castKinds are the types that conversions in vectors know.
+// castKinds maps the types that SIMD conversions support.
 var castKinds = map[tensor.Type]simd.CastKind{
 	tensor.Bool: simd.CastBool, tensor.Float16: simd.CastHalf, tensor.Float32: simd.CastFloat, tensor.Float64: simd.CastDouble,
 	tensor.Int8: simd.CastInt8, tensor.Uint8: simd.CastUint8, tensor.Int32: simd.CastInt32, tensor.Int64: simd.CastInt64,
@@ -179,14 +179,14 @@ var castKinds = map[tensor.Type]simd.CastKind{
 	tensor.Uint64: simd.CastUint64, tensor.BFloat16: simd.CastBrain,
 }
 
-// inVectors is a conversion in vectors.
+// inVectors is a SIMD conversion.
 type inVectors struct {
 	kernels  *simd.Casts
 	from, to simd.CastKind
 	sizes    [2]int // of elements, of the input and of the output
 }
 
-// vectorCast finds the loop of a conversion.
+// vectorCast finds the SIMD loop of a conversion.
 func vectorCast(from, to tensor.Type) (inVectors, bool) {
 	f, ok := castKinds[from]
 	t, known := castKinds[to]
@@ -197,7 +197,7 @@ func vectorCast(from, to tensor.Type) (inVectors, bool) {
 	return v, ok && known && v.kernels.Has(f, t)
 }
 
-// run converts in vectors, and what is left as plain Go does.
+// run converts with SIMD, and the rest in plain Go.
 func (v inVectors) run(cv tensor.Conversion) op.Run {
 	type args struct{ out, in *tensor.Tensor }
 	each := func(a args, lo, hi int) {
@@ -210,7 +210,7 @@ func (v inVectors) run(cv tensor.Conversion) op.Run {
 	}
 }
 
-// truths are the numbers of booleans: anything but zero holds.
+// truths maps booleans to numbers: anything but zero is true.
 var truths = func() (t [256]float32) {
 	for i := range t[1:] {
 		t[i+1] = 1

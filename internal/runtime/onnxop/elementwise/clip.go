@@ -13,8 +13,8 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// prepareClip reads the bounds from attributes before operator set 11 and from
-// scalar inputs since.
+// prepareClip reads the bounds from attributes before operator set 11 and from scalar inputs
+// since.
 func prepareClip(c *op.Call) (op.Run, error) {
 	for i := 1; i < min(3, len(c.In)); i++ {
 		if x := c.In[i]; x != nil && (x.Type != c.In[0].Type || x.Len() != 1) {
@@ -34,7 +34,7 @@ func clip[T tensor.Number](c *op.Call) op.Run {
 	return clipped(c, RunUnary[T, T], tensor.Single[T])
 }
 
-// clipped makes a run by all, which applies a loop to all elements; bound reads a limit.
+// clipped makes a run with all, which applies a loop to all elements; bound reads a limit.
 func clipped[T tensor.Number](c *op.Call, all func(f func(dst, src []T)) op.Run, bound func(x *tensor.Tensor) T) op.Run {
 	attrs := c.Node.Version < 11
 	var lo, hi T
@@ -48,7 +48,7 @@ func clipped[T tensor.Number](c *op.Call, all func(f func(dst, src []T)) op.Run,
 		lo, hi := lo, hi // out of the loops' way
 		if f, ok := any(src).([]float32); ok {
 			if e := simd.ElementKernels(); e != nil {
-				// Nothing lies beyond infinity.
+				// Infinite bounds have no effect.
 				l, h := float32(math.Inf(-1)), float32(math.Inf(1))
 				if hasLo {
 					l = float32(lo)
@@ -73,7 +73,7 @@ func clipped[T tensor.Number](c *op.Call, all func(f func(dst, src []T)) op.Run,
 		}
 		src, dst = limitBytes(dst, src, lo, hi, hasLo, hasHi)
 		switch {
-		case hasLo && hasHi && T(1)/2 == 0: // integers, without branches on their values
+		case hasLo && hasHi && T(1)/2 == 0: // Integers, without data-dependent branches.
 			for i, x := range src {
 				dst[i] = min(max(x, lo), hi)
 			}
@@ -118,7 +118,8 @@ func clipped[T tensor.Number](c *op.Call, all func(f func(dst, src []T)) op.Run,
 	}
 }
 
-// limitBytes clips 8-bit numbers a register at a time; it returns what is left of src and dst, of others all.
+// limitBytes clips 8-bit numbers with SIMD and returns the rest of src and dst; for other types
+// it returns everything.
 func limitBytes[T tensor.Number](dst, src []T, lo, hi T, hasLo, hasHi bool) (restSrc, restDst []T) {
 	e := simd.ElementKernels()
 	if e == nil || len(dst) == 0 {
@@ -148,8 +149,8 @@ func limitBytes[T tensor.Number](dst, src []T, lo, hi T, hasLo, hasHi bool) (res
 	return src[n:], dst[n:]
 }
 
-// prepareFastGelu is the tanh approximation of Gelu with an optional bias along
-// the last dimension.
+// prepareFastGelu is the tanh approximation of Gelu with an optional bias along the last
+// dimension.
 func prepareFastGelu(c *op.Call) (op.Run, error) {
 	if c.Has(1) {
 		return biasGelu(c, geluTanh)

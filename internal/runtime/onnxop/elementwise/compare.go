@@ -11,7 +11,7 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// relation names a comparison.
+// relation identifies a comparison.
 type relation uint8
 
 const (
@@ -69,7 +69,7 @@ func equalStrings(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// bitop names an operator of two bit patterns or truth values.
+// bitop identifies a binary operator on bit patterns or booleans.
 type bitop uint8
 
 const (
@@ -108,7 +108,7 @@ func bitLoops[T tensor.Integer](k bitop) element.Loops[T, T] {
 	return element.ShiftRight[T]()
 }
 
-// prepareLogic runs the bit operators over truth values, which are 0 or 1.
+// prepareLogic runs the bit operators on booleans, which are 0 or 1.
 func prepareLogic(c *op.Call, k bitop) (op.Run, error) {
 	if c.In[0].Type != tensor.Bool {
 		return nil, elem.BadType(c, 0)

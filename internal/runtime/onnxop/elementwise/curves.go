@@ -18,7 +18,7 @@ type curveDef struct {
 	doubles      func(dst, src []float64) // the loop of float64; nil for none
 }
 
-// curves lists the operators of one real number.
+// curves lists the operators that compute a function of one real variable.
 func curves() []curveDef {
 	fast := func(name string, since int, f32 func(dst, src []float32), f64 func(float64) float64) curveDef {
 		return curveDef{name: name, since: since, make: func(*op.Call) curve { return curve{f32, f64} }}
@@ -73,7 +73,7 @@ func curves() []curveDef {
 	return append(list, quick, gelu)
 }
 
-// wholeDoubles is f of many, in vectors where there are such.
+// wholeDoubles is f of many values, with SIMD where available.
 func wholeDoubles(k simd.Doubles, f func(float64) float64) func(dst, src []float64) {
 	return func(dst, src []float64) {
 		for i := simd.ElementKernels().WholeDoubles(k, dst, src); i < len(dst); i++ {
@@ -82,7 +82,7 @@ func wholeDoubles(k simd.Doubles, f func(float64) float64) func(dst, src []float
 	}
 }
 
-// all is a loop that takes all values, and says so.
+// all wraps a loop that always processes all values.
 func all(loop func(c *simd.Curves, dst, src []float64)) func(c *simd.Curves, dst, src []float64) int {
 	return func(c *simd.Curves, dst, src []float64) int {
 		loop(c, dst, src[:len(dst)])
@@ -158,8 +158,8 @@ func leakyCurve(c *op.Call) curve {
 	}}
 }
 
-// expCurve is x for positive x and k·(e^(x/s)-1) below, both times gamma: the
-// form that Elu, Celu and Selu share.
+// expCurve is x for positive x and k·(e^(x/s)-1) below, both times gamma: the form that Elu, Celu
+// and Selu share.
 func expCurve(k, s, gamma float32) curve {
 	leaky := element.PRelu[float32]().VectorScalar
 	return curve{func(dst, src []float32) {
@@ -182,8 +182,9 @@ func expCurve(k, s, gamma float32) curve {
 	}}
 }
 
-// expm1Below writes x for positive x and k·(e^x-1) below, both times gamma, where there are vectors for that. It returns for how many
-// values it did so; leaky is the loop that multiplies what is negative.
+// expm1Below writes x for positive x and k·(e^x-1) below, both times gamma, with SIMD if
+// available. It returns the number of values processed; leaky is the loop that multiplies
+// negative values.
 func expm1Below(dst, src []float32, k, gamma float32, leaky func(dst, a []float32, b float32)) int {
 	f, e := simd.CurveKernels(), simd.ElementKernels()
 	if f == nil || e == nil {

@@ -8,8 +8,7 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
-// definitions are the curves as ONNX gives them, with the options that are used where a
-// model names none.
+// definitions are the functions as ONNX defines them, with the default attributes.
 var definitions = map[string]func(x float64) float64{
 	"Acos": math.Acos, "Acosh": math.Acosh, "Asin": math.Asin, "Asinh": math.Asinh, "Atan": math.Atan, "Atanh": math.Atanh,
 	"Cos": math.Cos, "Cosh": math.Cosh, "Sin": math.Sin, "Sinh": math.Sinh, "Tan": math.Tan, "Tanh": math.Tanh,
@@ -55,8 +54,8 @@ func beyond(lo, hi float64) func(float64) float64 {
 	}
 }
 
-// TestCurves compares the loops of both types with the definitions, over the range where
-// models use them and at the edges.
+// TestCurves compares the loops of both types with the definitions, over the usual range and at
+// the edges.
 func TestCurves(t *testing.T) {
 	t.Parallel()
 	compared := 0
@@ -83,7 +82,7 @@ func TestCurves(t *testing.T) {
 					t.Fatalf("%d elements, want %d", len(got), len(v))
 				}
 				for i, f := range v {
-					// Options are float32 numbers; e^x reaches 5e8 here.
+					// Attributes are float32 numbers; e^x reaches 5e8 here.
 					if w := def(float64(f)); !optest.Within(got[i], w, 2e-6, 2e-6) {
 						t.Fatalf("%v: f(%v) is %v, want %v", in.Type, f, got[i], w)
 					}

@@ -37,7 +37,7 @@ func arithDefs() []op.Def {
 		many("Max", 1, elem.Numbers, maximum, false), many("Min", 1, elem.Numbers, minimum, false),
 		many("Sum", 1, elem.Floats, add, false), many("Mean", 1, elem.Floats, add, true),
 		{Domain: graph.ONNX, Name: "SwiGLU", Since: 28, Types: elem.Floats, Infer: inferSwiGLU, InPlace: true, Prepare: elem.Widen(prepareSwiGLU)},
-		{Domain: graph.ONNX, Name: "Where", Since: 9, Infer: inferWhere, Prepare: layout.Widened(prepareWhere)},
+		{Domain: graph.ONNX, Name: "Where", Since: 9, Infer: inferWhere, Prepare: layout.WithUnpacked(prepareWhere)},
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// halves is an operator of two halves, computed in float32 and rounded, a block of results at a time, which
-// stays in the cache.
+// halves is a binary float16 operator, computed in float32 and rounded, one block of results at a
+// time, which stays in the cache.
 type halves struct {
 	walk    *Broadcast
 	loop    func(dst, a, b []float32)
@@ -20,7 +20,7 @@ type halves struct {
 // halfBlock is the number of results of a block.
 const halfBlock = 1024
 
-// prepareHalves runs the loops of float32 over halves.
+// prepareHalves runs the float32 loops on 16-bit operands.
 func prepareHalves(c *op.Call, k arith) (op.Run, error) {
 	plan, err := operands(c)
 	if err != nil {
@@ -63,7 +63,7 @@ func (h *halves) work(worker, lo, hi int) {
 	}
 }
 
-// take widens a piece of a run of an operand that advances, or repeats one that stands.
+// take widens a part of a run of an operand, or repeats a broadcast one.
 func (h *halves) take(dst []float32, x *tensor.Tensor, off, at, step int) {
 	if step == 1 {
 		elem.ReadHalves(dst, x, off+at)

@@ -9,8 +9,8 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
-// Sums and products of halves are those of the same numbers in float32, rounded: long and short runs, operands
-// that stand, repeat, or advance.
+// TestHalves: sums and products of 16-bit floats are those of the same numbers in float32,
+// rounded: long and short runs, and operands that are scalar, broadcast, or advance.
 func TestHalves(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 5))

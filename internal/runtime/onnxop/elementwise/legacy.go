@@ -38,9 +38,8 @@ func imageScaler[T tensor.Real](c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// cropWindow returns the part of an NCHW image that Crop keeps: without the
-// border (left, top, right, bottom), or of the size "scale" (height, width) from
-// the left and top border on.
+// cropWindow returns the part of an NCHW image that Crop keeps: without the border (left, top,
+// right, bottom), or of the size "scale" (height, width) starting at the left and top border.
 func cropWindow(c *op.Call) (top, left, height, width int, err error) {
 	if err := c.NeedInputs(1); err != nil {
 		return 0, 0, 0, 0, err
@@ -91,8 +90,8 @@ func prepareCrop(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// legacyDefs are operators that were experimental in early operator sets, before
-// they were dropped; Affine, Scale and others are among the curves.
+// legacyDefs are operators that were experimental in early operator sets and then dropped;
+// Affine, Scale and others are among the curves.
 func legacyDefs() []op.Def {
 	return []op.Def{
 		{Domain: graph.ONNX, Name: "ImageScaler", Since: 1, Types: elem.Floats, Infer: elem.Same, InPlace: true, Prepare: elem.Widen(prepareImageScaler)},

@@ -25,8 +25,7 @@ func inferMany(c *op.Call) error {
 	return nil
 }
 
-// prepareMany folds the inputs into the output, two at a time: Max, Min, Sum and
-// Mean.
+// prepareMany folds the inputs into the output, two at a time: Max, Min, Sum and Mean.
 func prepareMany(c *op.Call, k arith, mean bool) (op.Run, error) {
 	if err := elem.SameTypes(c, 0); err != nil {
 		return nil, err
@@ -54,8 +53,8 @@ func manyInts[T tensor.Integer](c *op.Call, k arith, _ bool) (op.Run, error) {
 func foldMany[T tensor.Number](c *op.Call, l element.Loops[T, T], after func([]T)) (op.Run, error) {
 	out := c.Out[0].Shape
 	n := len(c.In)
-	// The first step reads inputs 0 and 1 (a single input is copied), each further
-	// one the output and an input.
+	// The first step reads inputs 0 and 1 (a single input is copied), each further one the output
+	// and an input.
 	steps := make([]*element.Binary[T, T], 0, n)
 	for i := 1; i < n; i++ {
 		first := out
@@ -87,7 +86,7 @@ func foldMany[T tensor.Number](c *op.Call, l element.Loops[T, T], after func([]T
 	}, nil
 }
 
-// inferSwiGLU wants equal shapes: the operator does not broadcast.
+// inferSwiGLU requires equal shapes: the operator does not broadcast.
 func inferSwiGLU(c *op.Call) error {
 	if err := c.NeedInputs(2); err != nil {
 		return err

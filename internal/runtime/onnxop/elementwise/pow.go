@@ -12,8 +12,8 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// preparePow picks the loops by the type of the base. An exponent of another type
-// is converted as a whole before each run: it is a scalar nearly always.
+// preparePow selects the loops by the type of the base. An exponent of another type is converted
+// as a whole before each run: it is nearly always a scalar.
 func preparePow(c *op.Call) (op.Run, error) {
 	floating := c.In[1].Type.IsFloat()
 	switch base := c.In[0].Type; {
@@ -34,7 +34,7 @@ func preparePow(c *op.Call) (op.Run, error) {
 	return nil, elem.BadType(c, 0)
 }
 
-// powLoops brings the exponent to the type of the base.
+// powLoops converts the exponent to the type of the base.
 func powLoops[T tensor.Real](c *op.Call, l element.Loops[T, T]) (op.Run, error) {
 	plan, err := operands(c)
 	if err != nil {
@@ -69,7 +69,8 @@ func Numeric(c *op.Call, i int) (tensor.Type, error) {
 	return t, nil
 }
 
-// powInts walks an integer base with an exponent of another type E. row computes a row with one exponent, or returns false.
+// powInts walks an integer base with an exponent of another type E. row computes a row with one
+// exponent, or returns false.
 func powInts[T int32 | int64, E int64 | float64](c *op.Call, f func(T, E) T, row func(dst, a []T, y E) bool) (op.Run, error) {
 	plan, err := operands(c)
 	if err != nil {
@@ -94,11 +95,11 @@ func powInts[T int32 | int64, E int64 | float64](c *op.Call, f func(T, E) T, row
 	}, nil
 }
 
-// realPow is the whole part of a power.
+// realPow is the integer part of a power.
 func realPow[T int32 | int64](x T, y float64) T { return T(math.Pow(float64(x), y)) }
 
-// wholePowers are the whole parts of powers, in vectors. Those that are so near to a whole number that the last bits decide are computed alone, and
-// so are large ones.
+// wholePowers computes the integer parts of powers with SIMD. Powers so close to an integer that
+// the last bits decide, and large ones, are computed individually.
 func wholePowers[T int32 | int64](dst, a []T, y float64) bool {
 	const (
 		near  = 1e-12 // of a power: some thousand times as much as vectors are wrong by
@@ -131,10 +132,10 @@ func wholePowers[T int32 | int64](dst, a []T, y float64) bool {
 	return true
 }
 
-// leastRow is the least length of rows that are worth vectors.
+// leastRow is the minimum length of rows for which SIMD pays off.
 const leastRow = 8
 
-// smallPower multiplies integers where the exponent, a whole number, is one of those that models use.
+// smallPower multiplies integers if the exponent is an integer that models commonly use.
 func smallPower[T int32 | int64](dst, a []T, y int64) bool {
 	switch y {
 	case 1:
@@ -153,8 +154,8 @@ func smallPower[T int32 | int64](dst, a []T, y int64) bool {
 	return true
 }
 
-// intPow multiplies modulo the type's range. Negative exponents give the integer
-// part of the fraction, which is zero but for bases of one and minus one.
+// intPow multiplies modulo the type's range. Negative exponents give the integer part of the
+// fraction, which is zero except for the bases one and minus one.
 func intPow[T int32 | int64](x T, y int64) T {
 	if y < 0 {
 		switch {
@@ -175,7 +176,7 @@ func intPow[T int32 | int64](x T, y int64) T {
 	return r
 }
 
-// powScalar has loops for the exponents that models use, of which times is that for products.
+// powScalar has loops for the exponents that models use; times is the loop for products.
 func powScalar(dst, a []float32, y float32, times func(dst, a, b []float32)) {
 	a = a[:len(dst)]
 	switch y {
@@ -231,7 +232,7 @@ func powersOfDoubles(dst, a, b []float64) {
 	}
 }
 
-// floatRooms and doubleRooms are blocks of numbers beside those of a call.
+// floatRooms and doubleRooms are pools of scratch blocks.
 var (
 	floatRooms  = sync.Pool{New: func() any { return new([element.Block]float32) }}
 	doubleRooms = sync.Pool{New: func() any { return new([element.Block]float64) }}
@@ -249,7 +250,8 @@ func powCube(dst, a []float32, times func(dst, a, b []float32)) {
 	floatRooms.Put(room)
 }
 
-// powRoot takes square roots, and for the exponent -0.5 what they go into one, of positive numbers: those of -0 and of -Inf differ from powers.
+// powRoot computes square roots, and for the exponent -0.5 their reciprocals, for positive
+// numbers: roots of -0 and -Inf differ from powers.
 func powRoot(dst, a []float32, y float32) {
 	if e := simd.ElementKernels(); e != nil {
 		inf := float32(math.Inf(1))
@@ -273,7 +275,7 @@ func powRoot(dst, a []float32, y float32) {
 	}
 }
 
-// powBlocks takes any exponent: a block of them goes to the loop of two operands.
+// powBlocks handles any exponent: it passes a block of copies of it to the binary loop.
 func powBlocks[T float32 | float64](dst, a []T, y T, rooms *sync.Pool, powers func(dst, a, b []T)) {
 	room := rooms.Get().(*[element.Block]T)
 	exponents := room[:min(element.Block, len(dst))]

@@ -10,7 +10,7 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// castStrings casts to or from text.
+// castStrings casts to or from strings.
 func castStrings(out, in *tensor.Tensor, cv tensor.Conversion) error {
 	if in.Type == tensor.String {
 		if out.Type == tensor.String {
@@ -55,9 +55,9 @@ func formatInt(t tensor.Type, v int64) string {
 	return strconv.FormatInt(v, 10)
 }
 
-// FormatFloat writes a number as NumPy does: the shortest digits that read back
-// as the same value of the type, with a point, or in scientific notation below
-// 1e-4 and from the magnitude on at which the type runs out of exact digits.
+// FormatFloat formats a number as NumPy does: the shortest digits that read back as the same
+// value of the type, with a point, or in scientific notation below 1e-4 and from the magnitude on
+// at which the type runs out of exact digits.
 func FormatFloat(t tensor.Type, v float64) string {
 	switch {
 	case v != v:
@@ -89,8 +89,8 @@ func FormatFloat(t tensor.Type, v float64) string {
 	return s
 }
 
-// shortest returns scientific notation with the fewest digits that distinguish v
-// from its neighbours in type t.
+// shortest returns scientific notation with the fewest digits that distinguish v from its
+// neighbours in type t.
 func shortest(t tensor.Type, v float64) string {
 	switch t {
 	case tensor.Float64:
@@ -112,7 +112,7 @@ func shortest(t tensor.Type, v float64) string {
 	return strconv.FormatFloat(v, 'e', -1, 32)
 }
 
-// parseStrings reads numbers, "INF", "NaN" and, for truth values, words.
+// parseStrings parses numbers, "INF", "NaN" and, for booleans, words.
 func parseStrings(out *tensor.Tensor, src []string, cv tensor.Conversion) error {
 	var fb [element.Block]float64
 	var ib [element.Block]int64

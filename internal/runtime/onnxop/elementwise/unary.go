@@ -15,14 +15,14 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// curve is a function of one real number: a loop for float32, where there is a
-// fast one, and the function itself for float64 and for what has no loop.
+// curve is a function of one real variable: a loop for float32, if there is a fast one, and the
+// function itself for float64 and for types without a loop.
 type curve struct {
 	f32 func(dst, src []float32)
 	f64 func(float64) float64
 }
 
-// unary is a prepared element-wise operator of one operand.
+// unary is a prepared unary element-wise operator.
 type unary[T, R any] struct {
 	f    func(dst []R, src []T)
 	in   []T
@@ -35,7 +35,8 @@ func RunUnary[T, R tensor.Number](f func(dst []R, src []T)) op.Run {
 	return runUnary(f, tensor.Of[T], tensor.Of[R], element.Grain/2)
 }
 
-// RunLookup is [RunUnary] over elements of 8 bits as they are, with and without sign, which f looks up in a table.
+// RunLookup is [RunUnary] on the bit patterns of 8-bit elements, signed or unsigned, which f
+// looks up in a table.
 func RunLookup(f func(dst, src []uint8)) op.Run {
 	return runUnary(f, tensor.Words[uint8], tensor.Words[uint8], element.LookupGrain())
 }
@@ -51,7 +52,7 @@ func runUnary[T, R any](f func(dst []R, src []T), in func(*tensor.Tensor) []T, o
 	}
 }
 
-// loopOf turns a function of float64 into a loop over any type.
+// loopOf converts a function of float64 to a loop over any type.
 func loopOf[T tensor.Number](f func(float64) float64) func(dst, src []T) {
 	return func(dst, src []T) {
 		src = src[:len(dst)]
@@ -63,8 +64,8 @@ func loopOf[T tensor.Number](f func(float64) float64) func(dst, src []T) {
 
 func runFunc[T tensor.Number](f func(float64) float64) op.Run { return RunUnary(loopOf[T](f)) }
 
-// prepareCurve makes an operator of real functions whose attributes make the
-// curve. With ints set, integers are computed in float64 and truncated; doubles, if there is one, is the loop of float64.
+// prepareCurve makes an operator whose attributes determine a real function. With ints set,
+// integers are computed in float64 and truncated; doubles, if not nil, is the loop of float64.
 func prepareCurve(mk func(c *op.Call) curve, ints bool, doubles func(dst, src []float64)) elem.Prepare {
 	wide := elem.Widen(func(c *op.Call) (op.Run, error) {
 		f := mk(c)
@@ -94,7 +95,7 @@ func prepareCurve(mk func(c *op.Call) curve, ints bool, doubles func(dst, src []
 	}
 }
 
-// exact names operators of one number that integers compute exactly.
+// exact identifies unary operators that integers compute exactly.
 type exact uint8
 
 const (
@@ -114,9 +115,8 @@ func prepareExact(c *op.Call, k exact) (op.Run, error) {
 	return nil, elem.BadType(c, 0)
 }
 
-// halfExact works on the bits of halves, without the way over float32. inf is
-// the code of infinity: larger magnitudes are NaN. It returns nil for operators
-// that have no such form.
+// halfExact works on the bit patterns of 16-bit floats, without float32. inf is the bit pattern
+// of infinity: larger magnitudes are NaN. It returns nil for operators without such a form.
 func halfExact(k exact, inf uint16) func(dst, src []uint16) {
 	switch k {
 	case absolute:
@@ -170,7 +170,7 @@ func realExact[T tensor.Real](k exact) op.Run {
 		return RunUnary(func(dst, src []T) {
 			src = src[:len(dst)]
 			for i, x := range src {
-				// By its bits: signs cannot be foretold.
+				// Branch-free on the bits, because signs are unpredictable.
 				dst[i] = T(math.Abs(float64(x)))
 			}
 		})
@@ -188,7 +188,8 @@ func realExact[T tensor.Real](k exact) op.Run {
 	return RunUnary(numberExact[T](k))
 }
 
-// signDoubles writes 1 or -1 with the sign of what is neither zero nor no number, which stay; by their bits, since signs cannot be foretold.
+// signDoubles writes 1 or -1 with the sign of each value except zero and NaN, which stay. It
+// works on the bits, because signs are unpredictable.
 func signDoubles(dst, src []float64) {
 	src = src[:len(dst)]
 	n := simd.ElementKernels().WholeDoubles(simd.DoublesSign, dst, src)
@@ -207,7 +208,7 @@ func intExact[T tensor.Integer](k exact) op.Run {
 		}
 		return RunUnary(func(dst, src []T) {
 			src = src[:len(dst)]
-			// Without branches: signs cannot be foretold.
+			// Branch-free, because signs are unpredictable.
 			down := 8*unsafe.Sizeof(T(0)) - 1
 			for i, x := range src {
 				sign := x >> down
@@ -303,8 +304,8 @@ func numberExact[T tensor.Number](k exact) func(dst, src []T) {
 	}
 }
 
-// classify makes IsNaN and IsInf: a predicate on float64, which holds every value
-// of the narrower types, a loop for float32, and for other floats bits: what is wanted once a mask is applied, or more than that.
+// classify makes IsNaN and IsInf: a predicate on float64, which represents every value of the
+// smaller types, a loop for float32, and a test of bit patterns for other floats.
 func classify(mk func(c *op.Call) (func(float64) bool, func(dst []uint8, src []float32), classBits)) elem.Prepare {
 	return func(c *op.Call) (op.Run, error) {
 		f, loop, bits := mk(c)
@@ -338,10 +339,10 @@ func classify(mk func(c *op.Call) (func(float64) bool, func(dst []uint8, src []f
 	}
 }
 
-// classBits tells numbers by their bits.
+// classBits selects classes of numbers by their bits.
 type classBits struct{ nan, pos, neg bool }
 
-// classLoop writes 1 for numbers of a class; inf is the code of infinity.
+// classLoop writes 1 for numbers of a class; inf is the bit pattern of infinity.
 func classLoop[T uint16 | uint64](k classBits, inf T) func(dst []uint8, src []T) {
 	sign := T(1) << (8*unsafe.Sizeof(inf) - 1)
 	if k.nan {
@@ -397,7 +398,7 @@ func isInf(c *op.Call) (func(float64) bool, func(dst []uint8, src []float32), cl
 	}, classBits{pos: pos, neg: neg}
 }
 
-// infinite finds infinities of both signs in vectors.
+// infinite finds infinities of both signs with SIMD.
 func infinite(e *simd.Elements) func(dst []uint8, src []float32) {
 	infinities, equal := make([]float32, element.Block), element.Equal[float32]().Vec
 	element.Fill(infinities, float32(math.Inf(1)))
@@ -420,7 +421,7 @@ func prepareNot(c *op.Call) (op.Run, error) {
 	return RunUnary(func(dst, src []uint8) { flipBits(dst, src, 1) }), nil
 }
 
-// flipBits writes bytes with the bits of by turned.
+// flipBits writes bytes with the bits of by inverted.
 func flipBits(dst, src []uint8, by uint8) {
 	n := simd.ElementKernels().XorBytes(dst, src, by)
 	dst, src = dst[n:], src[n:]
@@ -458,7 +459,7 @@ func unaryDefs() []op.Def {
 			Prepare: classify(isNaN),
 		},
 		op.Def{Domain: graph.ONNX, Name: "IsInf", Since: 10, Types: slices.Concat(elem.Floats, elem.Float8s), Infer: elem.SameTruth, Prepare: classify(isInf)},
-		op.Def{Domain: graph.ONNX, Name: "Clip", Since: 1, Types: elem.Numbers, Infer: elem.Same, InPlace: true, Prepare: prepareClip, Last: elem.AllLast},
+		op.Def{Domain: graph.ONNX, Name: "Clip", Since: 1, Types: elem.Numbers, Infer: elem.Same, InPlace: true, Prepare: prepareClip, NHWC: elem.AllLast},
 		op.Def{Domain: graph.Microsoft, Name: "FastGelu", Since: 1, Types: elem.Floats, Infer: elem.Same, Prepare: elem.Widen(prepareFastGelu)},
 		op.Def{Domain: graph.Microsoft, Name: "BiasGelu", Since: 1, Types: elem.Floats, Infer: inferBinary(tensor.Invalid), Prepare: elem.Widen(prepareBiasGelu)},
 	)

@@ -26,11 +26,11 @@ func inferWhere(c *op.Call) error {
 	return nil
 }
 
-// prepareWhere copies elements by their width: their meaning does not matter.
+// prepareWhere copies elements by their width: their type does not matter.
 func prepareWhere(c *op.Call) (op.Run, error) {
 	plan, err := NewBroadcast(c.Out[0].Shape, c.In[0].Shape, c.In[1].Shape, c.In[2].Shape)
 	if err != nil {
 		return nil, err
 	}
-	return layout.Pick(plan, element.Grain), nil
+	return layout.Select(plan, element.Grain), nil
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// Whole parts of powers are those that are taken one by one, those of whole powers too.
+// TestWholePowers: integer parts of powers equal those computed individually, also for integer
+// powers.
 func TestWholePowers(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 8))
 	for _, s := range simd.Available() {

@@ -1,6 +1,6 @@
 package image
 
-// line widens row y of the picture from a plane that is smaller by hx and vx.
+// line upsamples row y of the image from a plane that is smaller by hx and vx.
 func (c *component) line(dst []byte, hx, vx, y int) {
 	stride := c.wide * 8
 	near := y / vx
@@ -22,9 +22,8 @@ func (c *component) line(dst []byte, hx, vx, y int) {
 	}
 }
 
-// interpolate makes one row: three quarters of the nearer sample and one of the
-// farther in each direction that is halved. Halves are rounded up and down in
-// turn, so that nothing drifts.
+// interpolate makes one row: three quarters of the nearer sample and one of the farther in each
+// direction that is subsampled. Ties round up and down alternately, so that there is no bias.
 func interpolate(dst, near, far []byte, hx, vx, y int) {
 	n := len(near)
 	if hx == 1 {
@@ -52,7 +51,7 @@ func interpolate(dst, near, far []byte, hx, vx, y int) {
 	}
 }
 
-// convert turns JFIF colour into RGB in 16-bit fixed point.
+// convert converts JFIF colour to RGB in 16-bit fixed point.
 func convert(y, cb, cr byte) (r, g, b byte) {
 	const half = 1 << 15
 	l, u, v := int(y), int(cb)-128, int(cr)-128

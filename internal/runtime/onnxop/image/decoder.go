@@ -19,13 +19,13 @@ func Defs() []op.Def {
 	}}
 }
 
-// picture is a decoded image: eight bits a channel, red, green, blue.
+// picture is a decoded image: eight bits per channel, red, green, blue.
 type picture struct {
 	w, h int
 	rgb  []byte
 }
 
-// maxPixels bounds what a small file may unfold to.
+// maxPixels bounds the decoded size of a small file.
 const maxPixels = 1 << 26
 
 var errTooLarge = errors.New("image is too large")
@@ -52,8 +52,8 @@ func inferDecoder(c *op.Call) error {
 	return op.ErrDynamic
 }
 
-// runDecoder decodes. A stream that is broken gives an empty image, as the
-// standard says; a format that is not read is an error.
+// runDecoder decodes. A broken stream gives an empty image, as the standard requires; an
+// unsupported format is an error.
 func runDecoder(c *op.Call) error {
 	format := c.Node.Attrs.Str("pixel_format", "RGB")
 	channels := 3

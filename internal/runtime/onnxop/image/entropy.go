@@ -1,6 +1,6 @@
 package image
 
-// bits reads entropy-coded data bit by bit. Behind its end it gives zeros.
+// bits reads entropy-coded data bit by bit. After its end it returns zeros.
 type bits struct {
 	b      []byte
 	at     int
@@ -10,8 +10,8 @@ type bits struct {
 	broken bool
 }
 
-// madeUp is the number of bits that may be missing before the data counts as
-// broken: a few blocks' worth, so that a hostile size cannot keep us busy.
+// madeUp is the number of missing bits up to which data is not considered broken: a few blocks'
+// worth, so that a malicious size cannot cost much time.
 const madeUp = 1 << 16
 
 func (r *bits) bit() int {
@@ -49,7 +49,7 @@ func (r *bits) take(n int) int {
 	return v
 }
 
-// extended reads n bits of a number whose leading bit tells its sign.
+// extended reads n bits of a number whose leading bit encodes its sign.
 func (r *bits) extended(n int) int {
 	if n == 0 {
 		return 0
@@ -61,7 +61,7 @@ func (r *bits) extended(n int) int {
 	return v
 }
 
-// end is the position of the marker behind the data.
+// end returns the position of the marker after the data.
 func (r *bits) end() int {
 	for i := r.at; i+1 < len(r.b); i++ {
 		if r.b[i] == 0xff && r.b[i+1] != 0 && r.b[i+1] != 0xff {
@@ -71,8 +71,7 @@ func (r *bits) end() int {
 	return len(r.b)
 }
 
-// huffman is a canonical code: for each length the last code, and where its
-// symbols are.
+// huffman is a canonical code: for each length the last code, and the position of its symbols.
 type huffman struct {
 	last   [17]int // -1 where there is none
 	offset [17]int
@@ -122,8 +121,8 @@ func (d *jpegFile) symbol(h *huffman) int {
 	return 0
 }
 
-// reader chooses how blocks of a scan are read: a spectral band from one to
-// another coefficient, first pass or refinement by one bit.
+// reader selects how blocks of a scan are read: a spectral band between two coefficients, first
+// pass or refinement by one bit.
 func (d *jpegFile) reader(from, to int, high, low uint) func(c *component, q []int16) {
 	switch {
 	case !d.progressive:

@@ -6,9 +6,9 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// The standard asks for the pixels that libjpeg makes, to the last bit. The
-// standard library transforms blocks with other roundings, so JPEG is decoded
-// here: baseline and progressive, Huffman-coded, eight bits a sample.
+// The standard requires pixels that are bit-exact with libjpeg. The standard library transforms
+// blocks with other roundings, so JPEG is decoded here: baseline and progressive, Huffman-coded,
+// eight bits per sample.
 
 // Markers of the segments that matter.
 const (
@@ -70,8 +70,8 @@ func decodeJPEG(b []byte) (*picture, error) {
 	return p, nil
 }
 
-// segments walks the file up to its end marker. Data that ends early keeps what
-// has been read, as libjpeg does, once there has been a scan.
+// segments walks the file up to its end marker. If the data ends early after at least one scan,
+// the decoded part is kept, as in libjpeg.
 func (d *jpegFile) segments() error {
 	scans := 0
 	for {
@@ -269,7 +269,7 @@ func (d *jpegFile) startScan(comps []*component) {
 	}
 }
 
-// resync goes on behind the next restart marker.
+// resync continues after the next restart marker.
 func (d *jpegFile) resync(comps []*component) {
 	d.at = d.bits.end()
 	if d.at+1 < len(d.b) && d.b[d.at] == 0xff && d.b[d.at+1] >= 0xd0 && d.b[d.at+1] <= 0xd7 {
@@ -278,7 +278,7 @@ func (d *jpegFile) resync(comps []*component) {
 	d.startScan(comps)
 }
 
-// paint widens the chroma planes to full size and converts to RGB.
+// paint upsamples the chroma planes to full size and converts to RGB.
 func (d *jpegFile) paint(p *picture) {
 	lines := make([][]byte, len(d.comps))
 	for i := range lines {

@@ -132,7 +132,8 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-// TestCutPictures end within the last pixel: an empty picture, as for any broken stream.
+// TestCutPictures: files that end within the last pixel give an empty image, as any broken
+// stream.
 func TestCutPictures(t *testing.T) {
 	t.Parallel()
 	le := binary.LittleEndian
@@ -167,7 +168,7 @@ func TestCutPictures(t *testing.T) {
 	}
 }
 
-// TestOtherPictures are of kinds that are not read, which is said.
+// TestOtherPictures: unsupported formats are reported as such.
 func TestOtherPictures(t *testing.T) {
 	t.Parallel()
 	le := binary.LittleEndian

@@ -25,8 +25,8 @@ const (
 	tagPredictor   = 317
 )
 
-// decodeTIFF reads the first image of a TIFF file: grey or RGB with eight bits
-// a sample in strips, plain or deflated.
+// decodeTIFF reads the first image of a TIFF file: grey or RGB with eight bits per sample in
+// strips, uncompressed or deflated.
 func decodeTIFF(b []byte) (*picture, error) {
 	var order binary.ByteOrder = binary.LittleEndian
 	if b[0] == 'M' {
@@ -75,7 +75,7 @@ func decodeTIFF(b []byte) (*picture, error) {
 	return p, nil
 }
 
-// strip puts n rows of samples into the picture.
+// strip writes n rows of samples to the image.
 func (p *picture) strip(data []byte, row, n, channels, photo, predictor int) {
 	for y := range n {
 		line := data[y*p.w*channels:][:p.w*channels]
@@ -168,7 +168,7 @@ func unfold(b []byte, compression, n int) ([]byte, error) {
 	return nil, op.Unsupported("TIFF compression %d", compression)
 }
 
-// packBits unfolds Apple's run-length code.
+// packBits decodes Apple's run-length code.
 func packBits(b []byte, n int) ([]byte, error) {
 	out := make([]byte, 0, n)
 	for len(b) > 0 && len(out) < n {

@@ -12,7 +12,7 @@ func Defs() []op.Def {
 	return slices.Concat(gatherDefs(), scatterDefs(), selectDefs(), topKDefs(), uniqueDefs())
 }
 
-// indexType refuses index tensors that are not integers.
+// indexType rejects index tensors that are not integers.
 func indexType(x *tensor.Tensor) error {
 	if !x.Type.IsInteger() || x.Type.Bits() < 8 {
 		return op.Unsupported("indices of type %v", x.Type)

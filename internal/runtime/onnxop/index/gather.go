@@ -14,7 +14,7 @@ import (
 func gatherDefs() []op.Def {
 	return slices.Concat(
 		op.Versions(layout.Def("", "Gather", 2, gather, layout.None), 1, 11, 13),
-		op.Versions(op.Def{Name: "GatherElements", Infer: layout.Needs(2, inferGatherElements), Prepare: layout.Widened(prepareGatherElements)}, 11, 13),
+		op.Versions(op.Def{Name: "GatherElements", Infer: layout.Needs(2, inferGatherElements), Prepare: layout.WithUnpacked(prepareGatherElements)}, 11, 13),
 		op.Versions(layout.Def("", "GatherND", 2, gatherND, layout.None), 11, 12, 13),
 	)
 }
@@ -65,8 +65,8 @@ func sameRank(c *op.Call) error {
 	return nil
 }
 
-// elements is the geometry that GatherElements and ScatterElements share: the
-// place in data that each index names.
+// elements is the geometry that GatherElements and ScatterElements share: the position in data
+// that each index selects.
 type elements struct {
 	axis    int
 	dims    []int // of the indices
@@ -83,7 +83,7 @@ func elementsOf(c *op.Call) (*elements, error) {
 	return &elements{axis: a, dims: slices.Clone(c.In[1].Shape), strides: tensor.Strides(c.In[0].Shape), n: c.In[0].Shape[a]}, nil
 }
 
-// offsets turns the indices into offsets in the data.
+// offsets converts the indices to offsets in the data.
 func (e *elements) offsets(pool *workers.Pool, idx *tensor.Tensor) (at []int, err error) {
 	if e.at, err = layout.Positions(pool, e.at, idx, e.n, true); err != nil || len(e.at) == 0 {
 		return nil, err
@@ -93,7 +93,7 @@ func (e *elements) offsets(pool *workers.Pool, idx *tensor.Tensor) (at []int, er
 	return e.at, nil
 }
 
-// rows turns the indices of rows lo to hi into offsets.
+// rows converts the indices of rows lo to hi to offsets.
 func (e *elements) rows(lo, hi int) {
 	last := len(e.dims) - 1
 	w, step := e.dims[last], e.strides[e.axis]

@@ -10,7 +10,7 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
-// TestConstantIndices gives indices as constants, whose places are looked up once, and as inputs.
+// TestConstantIndices uses indices as constants, whose offsets are computed once, and as inputs.
 func TestConstantIndices(t *testing.T) {
 	t.Parallel()
 	idx := func(shape []int, v ...int64) *tensor.Tensor { return tensor.From(tensor.Int64, shape, v) }
@@ -54,7 +54,7 @@ func TestConstantIndices(t *testing.T) {
 	}
 }
 
-// TestNonZeroTruths compares the coordinates of truth values with those of numbers.
+// TestNonZeroTruths compares the coordinates of booleans with those of numbers.
 func TestNonZeroTruths(t *testing.T) {
 	t.Parallel()
 	for _, shape := range [][]int{{}, {7}, {3, 5}, {2, 3, 4}, {2, 0, 3}, {300}} {

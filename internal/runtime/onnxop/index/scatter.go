@@ -10,13 +10,13 @@ import (
 )
 
 func scatterDefs() []op.Def {
-	el := op.Def{Infer: layout.Needs(3, inferScatterElements), Prepare: layout.Widened(prepareScatterElements), InPlace: true}
+	el := op.Def{Infer: layout.Needs(3, inferScatterElements), Prepare: layout.WithUnpacked(prepareScatterElements), InPlace: true}
 	old := el
 	old.Name, el.Name = "Scatter", "ScatterElements"
 	return slices.Concat(
 		op.Versions(old, 9, 11),
 		op.Versions(el, 11, 13, 16, 18),
-		op.Versions(op.Def{Name: "ScatterND", Infer: layout.Needs(3, inferScatterND), Prepare: layout.Widened(prepareScatterND), InPlace: true}, 11, 13, 16, 18),
+		op.Versions(op.Def{Name: "ScatterND", Infer: layout.Needs(3, inferScatterND), Prepare: layout.WithUnpacked(prepareScatterND), InPlace: true}, 11, 13, 16, 18),
 	)
 }
 
@@ -43,8 +43,8 @@ func inferScatterElements(c *op.Call) error {
 	return checkUpdates(c, c.In[1].Shape)
 }
 
-// scatter runs offsets through the update of the node's reduction. Updates are
-// applied in order, so that the last of several for one place wins.
+// scatter runs offsets through the update of the node's reduction. Updates are applied in order,
+// so that the last of several for one position wins.
 func scatter(c *op.Call, block int, offsets func(c *op.Call) ([]int, error)) (op.Run, error) {
 	f, err := layout.Updater(c.In[0].Type, c.Node.Attrs.Str("reduction", "none"))
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 
 func selectDefs() []op.Def {
 	return slices.Concat(
-		op.Versions(op.Def{Name: "OneHot", Infer: layout.Needs(3, inferOneHot), Prepare: layout.Widened(prepareOneHot)}, 9, 11, 28),
+		op.Versions(op.Def{Name: "OneHot", Infer: layout.Needs(3, inferOneHot), Prepare: layout.WithUnpacked(prepareOneHot)}, 9, 11, 28),
 		op.Versions(op.Def{Name: "NonZero", Infer: layout.Needs(1, inferNonZero), Prepare: op.Simple(runNonZero)}, 9, 13),
-		op.Versions(op.Def{Name: "Compress", Infer: layout.Needs(2, inferCompress), Prepare: layout.Widened(prepareCompress)}, 9, 11, 28),
+		op.Versions(op.Def{Name: "Compress", Infer: layout.Needs(2, inferCompress), Prepare: layout.WithUnpacked(prepareCompress)}, 9, 11, 28),
 	)
 }
 
@@ -68,8 +68,8 @@ func prepareOneHot(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// hot appends the output offsets that get the "on" value. Indices outside the
-// depth have none; before version 11 neither have negative ones.
+// hot appends the output offsets that get the "on" value. Indices outside the depth have none;
+// before version 11 neither do negative ones.
 func hot(at []int, v []float64, depth, inner, version int) []int {
 	for i, f := range v {
 		if !(f > -1-float64(depth) && f < float64(depth)) {
@@ -80,24 +80,24 @@ func hot(at []int, v []float64, depth, inner, version int) []int {
 			k += depth
 		}
 		if k >= 0 {
-			at = append(at, layout.Hot(i, k, depth, inner))
+			at = append(at, layout.OneHotOffset(i, k, depth, inner))
 		}
 	}
 	return at
 }
 
 func inferNonZero(c *op.Call) error {
-	n, err := layout.CountTruths(c.In[0])
+	n, err := layout.CountNonZero(c.In[0])
 	if err != nil {
 		return err
 	}
-	// A scalar has no coordinates, but its count still shows.
+	// A scalar has no coordinates, but its count is still visible in the shape.
 	c.SetOut(0, tensor.Int64, []int{c.In[0].Rank(), n})
 	return nil
 }
 
 func runNonZero(c *op.Call) error {
-	return layout.Coordinates(tensor.Of[int64](c.Out[0]), c.In[0], 1, c.Out[0].Shape[1])
+	return layout.NonZeroCoordinates(tensor.Of[int64](c.Out[0]), c.In[0], 1, c.Out[0].Shape[1])
 }
 
 // chosen lists the true positions of Compress's condition below n.
@@ -114,7 +114,7 @@ func chosen(c *op.Call, buf []int, n int) ([]int, error) {
 		}
 		return buf[:k], nil
 	}
-	err := layout.Truths(c.In[1], func(i int) {
+	err := layout.EachNonZero(c.In[1], func(i int) {
 		if i < n {
 			buf = append(buf, i)
 		}

@@ -15,7 +15,7 @@ func topKDefs() []op.Def {
 
 func inferTopK(c *op.Call) error {
 	x := c.In[0]
-	if !layout.Ordered(x.Type) {
+	if !layout.Sortable(x.Type) {
 		return op.Unsupported("TopK of %v", x.Type)
 	}
 	if x.Rank() == 0 {

@@ -21,7 +21,7 @@ func inferUnique(c *op.Call) error {
 			return err
 		}
 	}
-	if !layout.Ordered(c.In[0].Type) {
+	if !layout.Sortable(c.In[0].Type) {
 		return op.Unsupported("Unique of %v", c.In[0].Type)
 	}
 	return op.ErrDynamic

@@ -10,8 +10,8 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
-// TestBatchesOnThreads compares products of batches, of which threads take some each or a part of each, with one product after the other on one
-// thread, to the bit.
+// TestBatchesOnThreads compares batched products, of which threads compute some each or a part of
+// each, with sequential products on one thread, bit-exactly.
 func TestBatchesOnThreads(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -26,7 +26,7 @@ func TestBatchesOnThreads(t *testing.T) {
 			}
 			return x
 		}
-		// The right operand may be the same for all of the outer axis.
+		// The right operand may be the same for the whole outer axis.
 		right := []int{batch[0], batch[1], k, n}
 		if rapid.Bool().Draw(t, "repeated") {
 			right[0] = 1
@@ -65,7 +65,7 @@ func TestBatchesOnThreads(t *testing.T) {
 	})
 }
 
-// floats has small numbers of a seed.
+// floats returns small numbers from a seed.
 func floats(seed int, shape ...int) *tensor.Tensor {
 	x := tensor.New(tensor.Float32, shape...)
 	for i := range tensor.Of[float32](x) {

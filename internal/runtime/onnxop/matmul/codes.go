@@ -10,8 +10,9 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// CodesMatMul is what plans write for a product with constant weights that DequantizeLinear makes of codes: x [..., K], codes [K, N], scales and
-// zero points of blocks of block_size rows [blocks, N], or, without blocks, one for each column or for all; a bias [N].
+// CodesMatMul is created by plans for a MatMul whose constant weights come from DequantizeLinear:
+// x [..., K], quantised weights [K, N], scales and zero points for blocks of block_size rows
+// [blocks, N] or, without blocks, one per column or per tensor; a bias [N].
 
 // codesProduct is its geometry.
 type codesProduct struct {
@@ -95,7 +96,7 @@ func prepareCodesMatMul(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// place is where the scale of a weight lies.
+// place returns the index of a weight's scale.
 func (v *codesProduct) place(scales, row, col int) int {
 	switch {
 	case scales == 1:
@@ -106,7 +107,7 @@ func (v *codesProduct) place(scales, row, col int) int {
 	return row/v.block*v.n + col
 }
 
-// wide makes the weights in float32.
+// wide dequantises the weights to float32.
 func (v *codesProduct) wide(c *op.Call) []float32 {
 	w, scales, zeros := make([]float32, v.k*v.n), tensor.Of[float32](c.In[2]), c.Input(3)
 	tensor.Read(w, c.In[1], 0)
@@ -120,7 +121,8 @@ func (v *codesProduct) wide(c *op.Call) []float32 {
 	return w
 }
 
-// packed keeps the weights as they are; nil where they are few, or the set has no kernels for them.
+// packed keeps the weights quantised; nil if they are few, or the instruction set has no kernels
+// for them.
 func (v *codesProduct) packed(c *op.Call) *kernel.LowBitMatrix {
 	shape := kernel.LowBitShape{Bits: v.bits, K: v.k, N: v.n, Block: v.block}
 	if v.block == 0 {
@@ -152,7 +154,7 @@ func (v *codesProduct) packed(c *op.Call) *kernel.LowBitMatrix {
 	return kernel.NewLowBitMatrix(shape, v.turned(c.In[1].Data, v.blocks*shape.Block), v.signed, scales, zeros)
 }
 
-// turned is the matrix with a row of so many codes for each column.
+// turned returns the transposed matrix with a row of line quantised values for each column.
 func (v *codesProduct) turned(codes []uint8, line int) []uint8 {
 	row := line * v.bits / 8
 	out := make([]uint8, v.n*row)

@@ -16,7 +16,7 @@ func Defs() []op.Def {
 	return []op.Def{
 		codes,
 		{Name: "MatMul", Since: 1, Types: elem.FloatsAnd(matrixInts...), Infer: inferMatMul, Prepare: prepareMatMul, Fuses: true},
-		{Name: "Gemm", Since: 1, Types: elem.FloatsAnd(matrixInts...), Infer: InferGemm, Prepare: prepareGemmAny, Fuses: true, TakesSame: takesSame},
+		{Name: "Gemm", Since: 1, Types: elem.FloatsAnd(matrixInts...), Infer: InferGemm, Prepare: prepareGemmAny, Fuses: true, AcceptsUniform: takesSame},
 		{Name: "Einsum", Since: 12, Infer: inferEinsum, Prepare: prepareEinsum},
 		{Name: "MatMulInteger", Since: 10, Types: elem.Bytes, Infer: inferMatMulInteger, Prepare: prepareMatMulInteger},
 		{Name: "QLinearMatMul", Since: 10, Types: elem.Bytes, Infer: inferQLinearMatMul, Prepare: prepareQLinearMatMul},

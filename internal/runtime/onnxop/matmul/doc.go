@@ -1,3 +1,3 @@
-// Package matmul holds ONNX's products of matrices: MatMul, Gemm, Einsum and the
-// products of codes.
+// Package matmul implements ONNX's matrix multiplications: MatMul, Gemm, Einsum and their
+// quantised forms.
 package matmul

@@ -13,8 +13,8 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// einsum is a parsed equation: every label is an axis of one loop nest, outputs
-// first, sums last.
+// einsum is a parsed equation: every label is an axis of one loop nest, output labels first,
+// summed labels last.
 type einsum struct {
 	size    []int   // of each label
 	kept    int     // number of labels that the output has
@@ -23,12 +23,12 @@ type einsum struct {
 	labels  []int // of an equation of two operands of another one: which labels of that
 }
 
-// ellipsisBase is the label of the last axis of an ellipsis; earlier axes have
-// lower numbers, so that they align to the right.
+// ellipsisBase is the label of the last axis of an ellipsis; earlier axes have lower numbers, so
+// that they align to the right.
 const ellipsisBase = -1
 
-// labels reads one term. rank is the tensor's, or -1 for the output term, whose
-// ellipsis has dots axes.
+// labels parses one term. rank is the tensor's, or -1 for the output term, whose ellipsis has
+// dots axes.
 func labels(term string, rank, dots int) ([]int, error) {
 	term = strings.ReplaceAll(term, " ", "")
 	var out []int
@@ -148,7 +148,7 @@ func layEinsum(c *op.Call, in [][]int, out []int, size map[int]int) (*einsum, er
 	return e, nil
 }
 
-// join makes one label of neighbours that are added up and that all inputs walk as one.
+// join merges adjacent summed labels that all inputs traverse as one.
 func (e *einsum) join() {
 	for d := len(e.size) - 2; d >= e.kept; d-- {
 		apart := slices.ContainsFunc(e.strides, func(s []int) bool { return s[d] != e.size[d+1]*s[d+1] })
@@ -199,13 +199,14 @@ func prepareEinsumOf[T tensor.Number](c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// shortLine is up to how many results in a line are added up one by one.
+// shortLine is the number of results in a line up to which they are computed one by one.
 const shortLine = 4
 
-// longSum is how many products that lie side by side are added up faster than one for each of a line's results.
+// longSum is the number of contiguous products from which a sum per result is faster than one per
+// line.
 const longSum = 8
 
-// flat tells whether all inputs lie side by side along a label, or repeat.
+// flat reports whether all inputs are contiguous along a label, or broadcast.
 func (e *einsum) flat(label int) bool {
 	for _, s := range e.strides {
 		if s[label] > 1 {
@@ -215,13 +216,14 @@ func (e *einsum) flat(label int) bool {
 	return true
 }
 
-// alongSums tells whether what the innermost sums add up lies side by side.
+// alongSums reports whether the operands of the innermost sums are contiguous.
 func (e *einsum) alongSums() bool {
 	last := len(e.size) - 1
 	return last >= e.kept && e.size[last] >= longSum && e.flat(last)
 }
 
-// einsumLines computes an equation line by line of the result, or, where lines are short and sums are long, one result after the other.
+// einsumLines computes an equation line by line of the result or, if lines are short and sums are
+// long, one result after the other.
 func einsumLines[T tensor.Number](e *einsum, w *workers.Pool, in [][]T, y []T) {
 	sums, last := tensor.Elements(e.size[e.kept:]), e.kept
 	line := 1
@@ -254,7 +256,8 @@ func einsumLines[T tensor.Number](e *einsum, w *workers.Pool, in [][]T, y []T) {
 	})
 }
 
-// einsumLine adds up the products of one line of the result, whose first one's operands begin at base.
+// einsumLine adds up the products of one line of the result; base holds the offsets of the
+// operands of its first element.
 func einsumLine[T tensor.Number](e *einsum, in [][]T, base, at []int, y []T, sums int) {
 	clear(y)
 	clear(at)
@@ -289,7 +292,7 @@ func einsumLine[T tensor.Number](e *einsum, in [][]T, base, at []int, y []T, sum
 	}
 }
 
-// addProducts adds the products of two lines, whose elements lie some places apart, to a third one.
+// addProducts adds the products of two lines with strides sa and sb to a third one.
 func addProducts[T tensor.Number](y, a, b []T, sa, sb int) {
 	if sb == 0 {
 		a, b, sa, sb = b, a, sb, sa
@@ -312,7 +315,8 @@ func addProducts[T tensor.Number](y, a, b []T, sa, sb int) {
 	}
 }
 
-// einsumSum adds the products over all summed labels; base is where each input starts for the output element.
+// einsumSum adds the products over all summed labels; base is the offset of each input for the
+// output element.
 func einsumSum[T tensor.Number](e *einsum, in [][]T, base, pos, at []int, sums int) T {
 	var total T
 	clear(at)
@@ -357,7 +361,7 @@ func einsumSum[T tensor.Number](e *einsum, in [][]T, base, pos, at []int, sums i
 	return total
 }
 
-// sideBySide tells whether the one or two inputs have the numbers of the innermost sums side by side.
+// sideBySide reports whether the operands (one or two) of the innermost sums are contiguous.
 func (e *einsum) sideBySide() bool {
 	last := len(e.size) - 1
 	for _, s := range e.strides {
@@ -385,7 +389,7 @@ func sumOf[T tensor.Number](v []T) T {
 	return a + b
 }
 
-// productOf adds up the products of numbers.
+// productOf computes a dot product.
 func productOf[T tensor.Number](a, b []T) T {
 	if f, ok := any(a).([]float32); ok {
 		return T(vectors.Dot(f, any(b).([]float32)))

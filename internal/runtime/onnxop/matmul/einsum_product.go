@@ -9,8 +9,8 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// prepareEinsumReal computes an equation of two inputs as products of matrices where it is one, of more inputs as products two by two,
-// and any other equation line by line.
+// prepareEinsumReal computes an equation of two inputs as GEMMs if possible, of more inputs pair
+// by pair, and any other equation line by line.
 func prepareEinsumReal[T tensor.Real](c *op.Call) (op.Run, error) {
 	e, err := newEinsum(c)
 	if err != nil {
@@ -55,8 +55,8 @@ func prepareEinsumReal[T tensor.Real](c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// einsumProduct is an equation of two inputs as products of matrices, one for each place of the labels that are neither rows nor columns
-// of the result.
+// einsumProduct is an equation of two inputs as GEMMs, one for each index of the labels that are
+// neither rows nor columns of the result.
 type einsumProduct[T tensor.Real] struct {
 	s           Matrices
 	left, right int      // inputs: the right one has the last label of the result
@@ -66,8 +66,8 @@ type einsumProduct[T tensor.Real] struct {
 	packed      *kernel.PackedB // the right operand, where it is a constant and the same in all products; else nil
 }
 
-// newEinsumProduct finds the matrices of an equation of two inputs; nil where nothing is added up, or each result is of numbers that lie
-// apart.
+// newEinsumProduct finds the matrices of an equation of two inputs; nil if nothing is summed, or
+// the results are not contiguous.
 func newEinsumProduct[T tensor.Real](c *op.Call, e *einsum) *einsumProduct[T] {
 	step := tensor.Strides(e.size[:e.kept])
 	only := func(d, i int) bool { return e.size[d] == 1 || e.strides[i][d] != 0 && e.strides[1-i][d] == 0 }
@@ -87,7 +87,7 @@ func newEinsumProduct[T tensor.Real](c *op.Call, e *einsum) *einsumProduct[T] {
 	if tensor.Elements(e.size[e.kept:]) == 1 || cols >= end && end > 0 && !e.together() {
 		return nil
 	}
-	// Of the labels of the left operand those that lie side by side and are most are rows.
+	// The largest range of contiguous labels of the left operand becomes the rows.
 	var rows [2]int
 	for from, d := -1, 0; d <= cols; d++ {
 		if d < cols && only(d, p.left) {
@@ -121,7 +121,7 @@ func newEinsumProduct[T tensor.Real](c *op.Call, e *einsum) *einsumProduct[T] {
 	return p
 }
 
-// pack packs a right operand that is constant.
+// pack packs a constant right operand.
 func (p *einsumProduct[T]) pack(c *op.Call) {
 	if !c.Const(p.right) || slices.Max(append(p.at[1], 0)) > 0 || p.s.M == 1 {
 		return
@@ -141,7 +141,7 @@ func (p *einsumProduct[T]) pack(c *op.Call) {
 	c.Kernel = p.packed.Name(kernel.GemmParams{M: p.s.M, N: p.s.N, K: p.s.K})
 }
 
-// together tells whether what is added up of both inputs lies side by side in memory.
+// together reports whether the summed labels of both inputs are contiguous in memory.
 func (e *einsum) together() bool {
 	for d := e.kept; d < len(e.size); d++ {
 		if e.size[d] > 1 && e.strides[0][d] == 1 && e.strides[1][d] == 1 {
@@ -151,7 +151,8 @@ func (e *einsum) together() bool {
 	return false
 }
 
-// smallProduct is up to how many multiplications products are computed side by side, where there are several for each worker.
+// smallProduct is the number of multiplications up to which products run in parallel, if there
+// are several for each worker.
 const smallProduct = 1 << 22
 
 func (p *einsumProduct[T]) run(w *workers.Pool, x, y, out []T) {
@@ -194,13 +195,14 @@ func (p *einsumProduct[T]) products(w *workers.Pool, x, y, out []T, lo, hi int) 
 	}
 }
 
-// column tells whether the right operand is one column, whose numbers lie side by side as those of rows on the left do.
+// column reports whether the right operand is a single contiguous column and the rows on the left
+// are contiguous too.
 func (p *einsumProduct[T]) column() bool {
 	return p.s.N == 1 && !p.s.TransA && (p.s.TransB || p.s.ldb <= 1)
 }
 
-// einsumMatrix is an operand of such a product: read where it lies if its rows or its columns are lines of memory, else
-// gathered.
+// einsumMatrix is an operand of such a product: read in place if its rows or columns are
+// contiguous, else gathered.
 type einsumMatrix[T tensor.Real] struct {
 	turned       bool // columns are lines
 	step         int  // from line to line; 0 means tight
@@ -208,7 +210,7 @@ type einsumMatrix[T tensor.Real] struct {
 	size, stride []int
 }
 
-// newEinsumMatrix has the labels of rows and of columns, as ranges.
+// newEinsumMatrix takes the label ranges of rows and columns.
 func newEinsumMatrix[T tensor.Real](c *op.Call, e *einsum, input int, rows, cols [2]int) (m einsumMatrix[T]) {
 	high, down, okDown := e.line(input, rows)
 	wide, right, okRight := e.line(input, cols)
@@ -230,7 +232,8 @@ func newEinsumMatrix[T tensor.Real](c *op.Call, e *einsum, input int, rows, cols
 	return m
 }
 
-// line tells how many places labels from and to have together, and how far apart they lie in an input if that is the same everywhere.
+// line returns the number of elements of a range of labels, and their stride in an input if it is
+// uniform.
 func (e *einsum) line(input int, labels [2]int) (n, step int, ok bool) {
 	n, ok = 1, true
 	for d := labels[1] - 1; d >= labels[0]; d-- {
@@ -248,7 +251,8 @@ func (e *einsum) line(input int, labels [2]int) (n, step int, ok bool) {
 	return n, step, ok && (n == 1 || step > 0)
 }
 
-// matrix is the operand that begins with x; again tells that it is the one of the call before.
+// matrix returns the operand that begins with x; again says that it is the same as in the last
+// call.
 func (m *einsumMatrix[T]) matrix(x []T, again bool) []T {
 	if m.room == nil {
 		return x
@@ -259,7 +263,7 @@ func (m *einsumMatrix[T]) matrix(x []T, again bool) []T {
 	return m.room
 }
 
-// gatherStrided writes the elements of src, whose axes have sizes and strides, one behind the other.
+// gatherStrided writes the elements of src, whose axes have sizes and strides, contiguously.
 func gatherStrided[T tensor.Number](dst, src []T, size, stride []int) {
 	if len(size) == 0 {
 		dst[0] = src[0]
@@ -280,7 +284,8 @@ func gatherStrided[T tensor.Number](dst, src []T, size, stride []int) {
 	}
 }
 
-// einsumStage multiplies two operands of an equation: inputs, or the results of stages before, which follow them.
+// einsumStage multiplies two operands of an equation: inputs, or the results of earlier stages,
+// which follow them.
 type einsumStage[T tensor.Real] struct {
 	a, b    int
 	room    []T // of the result; nil for the last stage
@@ -296,11 +301,12 @@ func (s *einsumStage[T]) run(w *workers.Pool, x, y, out []T) {
 	einsumLines(s.lines, w, [][]T{x, y}, out)
 }
 
-// mostBetween is how many times as large as the operands and the result together a result between them may be.
+// mostBetween is how many times as large as operands and result together an intermediate result
+// may be.
 const mostBetween = 4
 
-// newEinsumStages multiplies the inputs of an equation two by two, those first whose product is smallest; nil where products between
-// would be large.
+// newEinsumStages multiplies the inputs of an equation pair by pair, the pair with the smallest
+// product first; nil if intermediate results would be large.
 func newEinsumStages[T tensor.Real](c *op.Call, e *einsum) (stages []einsumStage[T]) {
 	if len(e.strides) < 3 {
 		return nil
@@ -338,7 +344,8 @@ func newEinsumStages[T tensor.Real](c *op.Call, e *einsum) (stages []einsumStage
 	return stages
 }
 
-// pair is the equation of operands i and j of those left: its result has the labels that the others or the whole result need.
+// pair returns the equation of operands i and j of those left: its result has the labels that the
+// others or the final result need.
 func (e *einsum) pair(strides [][]int, left []int, i, j int) *einsum {
 	s := &einsum{}
 	a, b := strides[left[i]], strides[left[j]]
@@ -376,7 +383,7 @@ func (e *einsum) pair(strides [][]int, left []int, i, j int) *einsum {
 	return s
 }
 
-// strideOf are the steps of the result of a pair by the labels of the whole equation.
+// strideOf returns the strides of a pair's result by the labels of the whole equation.
 func (e *einsum) strideOf(s *einsum) []int {
 	out := make([]int, len(e.size))
 	for k, n := range tensor.Strides(s.out) {

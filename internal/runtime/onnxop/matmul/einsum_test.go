@@ -11,8 +11,8 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
-// TestEinsumProducts compares products of matrices, whichever way their operands lie, with the sums of whole numbers, which are added up
-// element by element. Numbers are small, so that both are exact.
+// TestEinsumProducts compares GEMMs, for any layout of the operands, with integer sums that are
+// added up element by element. Numbers are small, so that both are exact.
 func TestEinsumProducts(t *testing.T) {
 	t.Parallel()
 	equations := []string{

@@ -17,7 +17,7 @@ type GemmShape struct {
 	Cr, Cc         int // strides of C along rows and columns
 }
 
-// NewGemm checks the shapes of a general product of matrices.
+// NewGemm checks the shapes of a Gemm.
 func NewGemm(c *op.Call) (*GemmShape, error) {
 	if err := c.NeedInputs(2); err != nil {
 		return nil, err
@@ -80,13 +80,14 @@ func prepareGemmAny(c *op.Call) (op.Run, error) {
 	return elem.PrepareReal(c, PrepareGemm32, PrepareGemm[float64])
 }
 
-// packs tells whether a product of float32 packs B.
+// packs reports whether a float32 Gemm packs B.
 func (v *GemmShape) packs(c *op.Call) bool {
 	row := !c.Has(2) || v.Cr == 0 && v.Cc == 1 && v.beta == 1
 	return v.Alpha == 1 && row && c.Const(1) && v.M*v.N > 0
 }
 
-// takesSame tells whether Gemm can do without the elements of a B that has one value everywhere: zeros are left out, and not packed.
+// takesSame reports whether Gemm does not need the elements of a uniform B. Zeros are skipped,
+// and not packed.
 func takesSame(c *op.Call, i int, one *tensor.Tensor) bool {
 	if i != 1 || one.Type != tensor.Float32 || c.In[0].Type != tensor.Float32 || !one.Known() || tensor.Single[float32](one) == 0 {
 		return false
@@ -95,7 +96,7 @@ func takesSame(c *op.Call, i int, one *tensor.Tensor) bool {
 	return err == nil && v.packs(c)
 }
 
-// PrepareGemm32 takes the packed path when B is constant and C is a row or absent.
+// PrepareGemm32 uses the packed path if B is constant and C is a row or absent.
 func PrepareGemm32(c *op.Call) (op.Run, error) {
 	v, err := NewGemm(c)
 	if err != nil {
@@ -118,18 +119,18 @@ func PrepareGemm32(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// packed is input 1, a constant of k by n values, or turned, as products of m rows take it.
+// packed packs input 1, a constant of k by n values or its transpose, for products of m rows.
 func packed(c *op.Call, m, k, n int, turned bool) *kernel.PackedB {
-	if len(c.Same) > 1 && c.Same[1] != nil {
-		return kernel.PackConstant(k, n, tensor.Single[float32](c.Same[1]))
+	if len(c.Uniform) > 1 && c.Uniform[1] != nil {
+		return kernel.PackConstant(k, n, tensor.Single[float32](c.Uniform[1]))
 	}
-	far := c.Far()
+	far := c.ConstantsExceedCache()
 	return op.Share(c, 1, fmt.Sprintf("product %d %d %t %t", k, n, turned, far && m == 1), func() *kernel.PackedB {
 		return kernel.PackForRows(m, far, k, n, tensor.Of[float32](c.In[1]), 0, turned)
 	})
 }
 
-// PrepareGemm makes a general product of floating-point matrices.
+// PrepareGemm makes a Gemm of floating-point matrices.
 func PrepareGemm[T tensor.Real](c *op.Call) (op.Run, error) {
 	v, err := NewGemm(c)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// Batched is a MatMul with NumPy's rules: leading axes broadcast, a vector on
-// the left is a row and on the right a column.
+// Batched is a MatMul with NumPy's rules: leading axes broadcast, a vector on the left is a row
+// and on the right a column.
 type Batched struct {
 	M, N, K int
 	batch   []int // broadcast leading axes
@@ -55,8 +55,8 @@ func NewBatched(a, b []int) (*Batched, error) {
 	return v, nil
 }
 
-// BroadcastStrides gives row-major strides of a shape aligned to the right of
-// rank axes, 0 where it repeats.
+// BroadcastStrides returns row-major strides of a shape aligned to the right of rank axes, 0
+// where it broadcasts.
 func BroadcastStrides(shape []int, rank int) []int {
 	out := make([]int, rank)
 	n := 1
@@ -69,8 +69,8 @@ func BroadcastStrides(shape []int, rank int) []int {
 	return out
 }
 
-// fold merges the batch into the rows where the right operand is one matrix
-// and the left one is not repeated, so that one large product remains.
+// fold merges the batch into the rows if the right operand is one matrix and the left one is not
+// broadcast, so that one large product remains.
 func (v *Batched) fold() {
 	n := tensor.Elements(v.batch)
 	if n == 1 {
@@ -91,7 +91,7 @@ func (v *Batched) fold() {
 	v.batch, v.a, v.b = nil, nil, nil
 }
 
-// Each calls f with the positions of the matrices of every batch element.
+// Each calls f with the indices of the matrices of every batch element.
 func (v *Batched) Each(f func(a, b, c int)) { v.each(0, tensor.Elements(v.batch), f) }
 
 // each is Each for elements lo to hi of the batch.
@@ -101,7 +101,7 @@ func (v *Batched) each(lo, hi int, f func(a, b, c int)) {
 	}
 }
 
-// place gives the positions of the matrices of batch element i.
+// place returns the indices of the matrices of batch element i.
 func (v *Batched) place(i int) (a, b, c int) {
 	rest := i
 	for d := len(v.batch) - 1; d >= 0; d-- {
@@ -113,13 +113,15 @@ func (v *Batched) place(i int) (a, b, c int) {
 	return a * v.M * v.K, b * v.K * v.N, i * v.M * v.N
 }
 
-// apart tells whether so many threads better take some products of the batch each than parts of one product after the other.
+// apart reports whether the threads should compute some products of the batch each rather than
+// all threads one product after the other.
 func (v *Batched) apart(threads int) bool {
 	n, small := tensor.Elements(v.batch), 1<<18
 	return threads > 1 && n >= threads && (n%threads == 0 || n >= 4*threads || v.M*v.N*v.K <= small)
 }
 
-// together is how many products of the batch make a piece of work, when a thread computes so many products of numbers in a nanosecond.
+// together returns how many products of the batch make a work item, if a thread computes rate
+// multiply-accumulates per nanosecond.
 func (v *Batched) together(rate float64) int { return max(1, workers.Grain(rate)/max(1, v.M*v.N*v.K)) }
 
 func inferMatMul(c *op.Call) error {
@@ -235,8 +237,8 @@ func prepareMatMul32(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// multiply runs the batch: many small products side by side, or few large ones
-// each on all workers.
+// multiply runs the batch: many small products in parallel, or few large ones each on all
+// workers.
 func (v *Batched) multiply(p *workers.Pool, g kernel.GemmParams, a, b, y []float32) {
 	n := tensor.Elements(v.batch)
 	if v.M*v.N*n == 0 {
@@ -249,10 +251,11 @@ func (v *Batched) multiply(p *workers.Pool, g kernel.GemmParams, a, b, y []float
 	workers.Do(p, n, v.together(floatRate), batch{v, g, a, b, y}, batch.products)
 }
 
-// floatRate is about how many products of numbers that are multiplied once a thread computes in a nanosecond.
+// floatRate is roughly how many multiply-accumulates without reuse a thread computes per
+// nanosecond.
 const floatRate = 10
 
-// columns multiplies matrices by single columns.
+// columns multiplies matrices by single columns (GEMV).
 func (v *Batched) columns(p *workers.Pool, a, b, y []float32) {
 	n := tensor.Elements(v.batch)
 	if n == 1 {
@@ -264,10 +267,10 @@ func (v *Batched) columns(p *workers.Pool, a, b, y []float32) {
 	})
 }
 
-// columnGrain is the number of multiplications of products with columns from which on another worker pays.
+// columnGrain is the number of multiplications of GEMVs from which another worker pays off.
 const columnGrain = 1 << 15
 
-// batch is what some of the products of a batch need.
+// batch holds the arguments of a work item of batched products.
 type batch struct {
 	v       *Batched
 	g       kernel.GemmParams

@@ -11,8 +11,8 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// intMatMul multiplies int8/uint8 operands into int32 sums. Zero points may be
-// one for all, one a row of a, or one a column of b.
+// intMatMul multiplies int8/uint8 operands into int32 sums. Zero points may be per tensor, per
+// row of a, or per column of b.
 type intMatMul struct {
 	*Batched
 	flat   Batched // the batch folded into the rows where that is possible
@@ -20,17 +20,18 @@ type intMatMul struct {
 	ai, bi int
 	az, bz int
 	tables []kernel.ByteTable // values of a less their zero point: one, or one a row
-	// packed holds every matrix of a constant b, or the one in work of each thread.
+	// packed holds every matrix of a constant b, or the current one of each thread.
 	packed []*kernel.PackedQ
 	ready  bool
-	// shared tells that threads take products of the batch each, which piece computes; now is the run in work.
+	// shared says that each thread computes some products of the batch with piece; now is the
+	// current run.
 	shared bool
 	piece  func(worker, lo, hi int)
 	now    intRun
 	zs     []int32 // zero points of a in the run
 }
 
-// intRun is a run of all products: sums to y, or codes to out by rescale.
+// intRun is a run of all products: sums to y, or requantised values to out by rescale.
 type intRun struct {
 	c       *op.Call
 	x       *tensor.Tensor
@@ -42,8 +43,8 @@ type intRun struct {
 	last    []int   // where the matrix of b lies that a thread has packed
 }
 
-// NewIntMatMul prepares a product of 8-bit matrices; ai, az, bi and bz are the inputs
-// with the operands and their zero points.
+// NewIntMatMul prepares a product of 8-bit matrices; ai, az, bi and bz are the inputs with the
+// operands and their zero points.
 func NewIntMatMul(c *op.Call, ai, az, bi, bz int) (*intMatMul, error) {
 	if !quant.IsByte(c.In[ai]) || !quant.IsByte(c.In[bi]) {
 		return nil, op.Unsupported("%s of %v and %v", c.Node.Op, c.In[ai].Type, c.In[bi].Type)
@@ -88,7 +89,7 @@ func NewIntMatMul(c *op.Call, ai, az, bi, bz int) (*intMatMul, error) {
 	return q, nil
 }
 
-// room is the number of sums that codes wants room for.
+// room returns the number of sums that codes needs as a buffer.
 func (q *intMatMul) room(p *workers.Pool) int {
 	if q.shared {
 		return p.Threads() * kernel.GemmScratch(nil, q.M, q.N)
@@ -96,7 +97,7 @@ func (q *intMatMul) room(p *workers.Pool) int {
 	return kernel.GemmScratch(p, q.flat.M, q.N)
 }
 
-// packConst packs a constant b, as it lies in the file where it has one zero point.
+// packConst packs a constant b, directly from the file if it has one zero point.
 func (q *intMatMul) packConst(c *op.Call) {
 	z := quant.Zeros(c.Input(q.bz))
 	if len(z) > 1 && slices.Max(z) == slices.Min(z) {
@@ -107,7 +108,7 @@ func (q *intMatMul) packConst(c *op.Call) {
 		q.liftB(c)
 	}
 	for at := 0; at < c.In[q.bi].Len(); at += q.K * q.N {
-		p := kernel.NewPackedQ(q.N, q.K).SetRows(q.flat.M, c.Far())
+		p := kernel.NewPackedQ(q.N, q.K).SetRows(q.flat.M, c.ConstantsExceedCache())
 		if len(z) > 1 {
 			kernel.FillQ(c.Pool, p, q.b[at:], 0, 1, q.N)
 		} else {
@@ -118,7 +119,7 @@ func (q *intMatMul) packConst(c *op.Call) {
 	q.b = nil
 }
 
-// pack packs a matrix of b, which is not constant, from its first element on.
+// pack packs a matrix of a b that is not constant, from its first element on.
 func (q *intMatMul) pack(c *op.Call, pool *workers.Pool, to *kernel.PackedQ, at int) {
 	if q.b != nil {
 		to.Fill(q.b[at:], 1, q.N)
@@ -135,7 +136,7 @@ func (q *intMatMul) liftB(c *op.Call) {
 	}
 	quant.Lift(q.b, c.In[q.bi], 0)
 	for i := range q.b {
-		// Columns of the zero points follow the matrices of the batch, if they do.
+		// Columns of the zero points follow the matrices of the batch, if they have a batch.
 		q.b[i] -= z[(i/(q.K*q.N)*q.N+i%q.N)%len(z)]
 	}
 }
@@ -145,7 +146,7 @@ func (q *intMatMul) Sums(c *op.Call, y []int32) {
 	q.Product(c, c.In[q.ai], q.zeros(c), y)
 }
 
-// zeros are the zero points of a in a run.
+// zeros returns the zero points of a in a run.
 func (q *intMatMul) zeros(c *op.Call) []int32 {
 	z := quant.ZerosIn(q.zs, c.Input(q.az))
 	if z != nil {
@@ -154,7 +155,7 @@ func (q *intMatMul) zeros(c *op.Call) []int32 {
 	return z
 }
 
-// Product is sums for the left operand x with zero points z.
+// Product is Sums for the left operand x with zero points z.
 func (q *intMatMul) Product(c *op.Call, x *tensor.Tensor, z []int32, y []int32) {
 	if q.K == 0 || len(y) == 0 {
 		clear(y)
@@ -163,7 +164,8 @@ func (q *intMatMul) Product(c *op.Call, x *tensor.Tensor, z []int32, y []int32) 
 	q.run(intRun{c: c, x: x, z: z, y: y})
 }
 
-// codes computes codes, r being prepared; sums is room for those of some rows, see [intMatMul.room].
+// codes computes quantised results with the prepared r; sums is a buffer for some rows, see
+// [intMatMul.room].
 func (q *intMatMul) codes(c *op.Call, sums []int32, r *kernel.Rescale) {
 	x, y := c.In[q.ai], c.Out[0].Data
 	if q.K == 0 {
@@ -199,17 +201,18 @@ func (q *intMatMul) run(r intRun) {
 	q.now = intRun{last: r.last}
 }
 
-// byteRate is about how many products of 8-bit numbers a thread computes in a nanosecond, packed, and made codes, in each run.
+// byteRate is roughly how many 8-bit multiply-accumulates a thread computes per nanosecond,
+// including packing and requantisation in each run.
 const byteRate = 30
 
-// products computes those of batch elements lo to hi, by one thread.
+// products computes the products of batch elements lo to hi, on one thread.
 func (q *intMatMul) products(worker, lo, hi int) {
 	for i := lo; i < hi; i++ {
 		q.product(nil, worker, i)
 	}
 }
 
-// product computes that of batch element i.
+// product computes the product of batch element i.
 func (q *intMatMul) product(pool *workers.Pool, worker, i int) {
 	r, v := &q.now, &q.flat
 	pa, pb, pc := v.place(i)

@@ -15,8 +15,8 @@ type Matrices struct {
 	Accumulate     bool
 }
 
-// Gemm multiplies matrices of either float type: float32 with the shared
-// kernel, float64 directly.
+// Gemm multiplies matrices of either float type: float32 with the shared kernel, float64
+// directly.
 func Gemm[T tensor.Real](p *workers.Pool, g Matrices, a, b, c []T) {
 	if a32, ok := any(a).([]float32); ok {
 		kernel.Gemm(p, kernel.GemmParams{
@@ -28,7 +28,7 @@ func Gemm[T tensor.Real](p *workers.Pool, g Matrices, a, b, c []T) {
 	PlainGemm(p, g, a, b, c)
 }
 
-// PlainGemm is the product for float64 and integers, row by row of c.
+// PlainGemm is the GEMM for float64 and integers, row by row of c.
 func PlainGemm[T tensor.Real | int32 | int64 | uint32 | uint64](p *workers.Pool, g Matrices, a, b, c []T) {
 	lda, ldb, ldc := g.lda, g.ldb, g.Ldc
 	if lda == 0 {
@@ -54,7 +54,7 @@ func PlainGemm[T tensor.Real | int32 | int64 | uint32 | uint64](p *workers.Pool,
 	workers.Each(p, g.M, max(1, 1<<15/max(g.N*g.K, 1)), q)
 }
 
-// plainProduct is what a piece of [PlainGemm] needs.
+// plainProduct holds the arguments of a work item of [PlainGemm].
 type plainProduct[T tensor.Real | int32 | int64 | uint32 | uint64] struct {
 	m        Matrices
 	a, b, c  []T
@@ -111,5 +111,5 @@ func (q plainProduct[T]) Piece(lo, hi int) {
 	}
 }
 
-// Inner is an inner product of either float type.
+// Inner computes a dot product of either float type.
 func Inner[T tensor.Real](a, b []T) T { return productOf(a, b) }

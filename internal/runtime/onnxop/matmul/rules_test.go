@@ -16,7 +16,7 @@ func of[T tensor.Number](typ tensor.Type, shape []int, v ...T) *tensor.Tensor {
 	return tensor.From(typ, shape, v)
 }
 
-// cast is a tensor with the same elements in another type.
+// cast returns a tensor with the same elements in another type.
 func cast(typ tensor.Type, x *tensor.Tensor) *tensor.Tensor {
 	if x == nil {
 		return nil
@@ -26,7 +26,8 @@ func cast(typ tensor.Type, x *tensor.Tensor) *tensor.Tensor {
 	return y
 }
 
-// run runs an operator in several types and with constants: small whole numbers are exact in all of them.
+// run runs an operator in several types and with constants: small integers are exact in all of
+// them.
 func run(t *testing.T, op string, attrs graph.Attrs, shape []int, want []float64, types []tensor.Type, in ...*tensor.Tensor) {
 	t.Helper()
 	for _, typ := range types {
@@ -58,7 +59,7 @@ var (
 	numbers = []tensor.Type{tensor.Float32, tensor.Float64, tensor.Float16, tensor.Int32, tensor.Int64}
 )
 
-// TestEinsum has each rule of the notation on small whole numbers.
+// TestEinsum has each rule of the notation on small integers.
 func TestEinsum(t *testing.T) {
 	t.Parallel()
 	a := f32([]int{2, 3}, 1, 2, 3, 4, 5, 6)
@@ -163,7 +164,8 @@ func TestGemm(t *testing.T) {
 	refuse(t, "input 1 is missing", "Gemm", nil, a)
 }
 
-// TestMatMul broadcasts all but the last two axes; vectors are a row at the left, a column at the right.
+// TestMatMul broadcasts all but the last two axes; vectors are a row on the left, a column on the
+// right.
 func TestMatMul(t *testing.T) {
 	t.Parallel()
 	a, b, v := f32([]int{2, 3}, 1, 2, 3, 4, 5, 6), f32([]int{3, 2}, 1, 0, 0, 1, 1, 1), f32([]int{3}, 1, 2, 3)
@@ -185,7 +187,8 @@ func TestMatMul(t *testing.T) {
 	}
 }
 
-// TestIntegerProducts subtract zero points before they multiply: one for all, one a row, one a column.
+// TestIntegerProducts subtracts zero points before multiplication: per tensor, per row, per
+// column.
 func TestIntegerProducts(t *testing.T) {
 	t.Parallel()
 	u8 := func(shape []int, v ...uint8) *tensor.Tensor { return of(tensor.Uint8, shape, v...) }
@@ -215,7 +218,8 @@ func TestIntegerProducts(t *testing.T) {
 	refuse(t, "MatMulInteger of float32 and uint8", "MatMulInteger", nil, f32([]int{2, 2}, 1, 2, 3, 4), b)
 	refuse(t, "MatMulInteger of uint8 and float32", "MatMulInteger", nil, a, f32([]int{2, 2}, 1, 2, 3, 4))
 
-	// Sums 7 10 15 22 as above; steps of 0.5 x 4 / 2 = 1, by columns 1 and 2, by rows 1 and 3; zero point 3.
+	// Sums 7 10 15 22 as above; steps of 0.5 x 4 / 2 = 1, by columns 1 and 2, by rows 1 and 3;
+	// zero point 3.
 	q := func(as, bs *tensor.Tensor) []*tensor.Tensor {
 		return []*tensor.Tensor{a, as, u8([]int{}, 10), b, bs, u8([]int{}, 0), f32([]int{}, 2), u8([]int{}, 3)}
 	}

@@ -1,2 +1,2 @@
-// Package norm holds ONNX's normalisations of batches, instances, groups and rows.
+// Package norm implements ONNX's batch, instance, group and layer normalisations.
 package norm

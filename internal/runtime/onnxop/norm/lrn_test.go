@@ -9,8 +9,8 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
-// TestLRN: y = x / (bias + alpha/size · sum of squares)^beta over size channels, of which
-// the smaller half of the others lies before.
+// TestLRN: y = x / (bias + alpha/size · sum of squares)^beta over size channels, with the smaller
+// half of the other channels before.
 func TestLRN(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

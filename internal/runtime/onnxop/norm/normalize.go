@@ -45,7 +45,7 @@ func Standardise[T tensor.Real](dst, src []T, mean, inv float64) {
 	}
 }
 
-// Affine multiplies dst by g and adds b, unless that is nil.
+// Affine multiplies dst by g and adds b, unless b is nil.
 func Affine[T tensor.Real](dst, g, b []T) {
 	if d, ok := any(dst).([]float32); ok {
 		if e := simd.ElementKernels(); e != nil {
@@ -64,7 +64,7 @@ func Affine[T tensor.Real](dst, g, b []T) {
 	}
 }
 
-// channels checks that input i holds one value a channel.
+// perChannel checks that input i holds one value per channel.
 func perChannel(c *op.Call, i, n int) error {
 	if x := c.Input(i); x == nil || x.Len() != n {
 		if x == nil {
@@ -75,8 +75,8 @@ func perChannel(c *op.Call, i, n int) error {
 	return nil
 }
 
-// inferBatchNormalization knows the outputs of all versions: before 14 four
-// more in training, since 14 the running mean and variance.
+// inferBatchNormalization handles the outputs of all versions: before 14 four more in training,
+// since 14 the running mean and variance.
 func inferBatchNormalization(c *op.Call) error {
 	if err := c.NeedInputs(5); err != nil {
 		return err
@@ -166,7 +166,7 @@ func prepareBatchNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// scaleEach writes src·scale + shift, each number with its own.
+// scaleEach writes src·scale + shift, with a scale and a shift per element.
 func scaleEach[T tensor.Real](dst, src, scale, shift []T) {
 	if d, ok := any(dst).([]float32); ok {
 		if e := simd.ElementKernels(); e != nil {
@@ -180,8 +180,8 @@ func scaleEach[T tensor.Real](dst, src, scale, shift []T) {
 	}
 }
 
-// batchStatistics replaces the running mean and variance by those of the batch
-// and writes the updated running values to the optional outputs.
+// batchStatistics replaces the running mean and variance by those of the batch and writes the
+// updated running values to the optional outputs.
 func batchStatistics[T tensor.Real](c *op.Call, x []T, n, ch, area int, momentum float64, mean, vari []float64) {
 	count := float64(max(n*area, 1))
 	for k := range ch {
@@ -251,8 +251,7 @@ func prepareInstanceNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// inferGroupNormalization: scale and bias are one a group at version 18 and
-// one a channel since 21.
+// inferGroupNormalization: scale and bias are per group at version 18 and per channel since 21.
 func inferGroupNormalization(c *op.Call) error {
 	if err := elem.Same(c); err != nil {
 		return err

@@ -6,8 +6,9 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// maxBytesApart is the largest code of windows over one or three axes, for kernels over two: the outermost of three axes goes first, its
-// planes being lines of a picture. It is nil where there are none.
+// maxBytesApart computes 8-bit max pooling over one or three axes with kernels for two: the
+// outermost of three axes first, with its planes as lines of an image. It returns nil if there
+// are no kernels.
 func maxBytesApart(c *op.Call) (op.Run, error) {
 	w, err := NewPool(c)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
-// TestLargestCodes compares windows of codes over one to three axes with the same of real numbers.
+// TestLargestCodes compares quantised max pooling over one to three axes with that of real
+// numbers.
 func TestLargestCodes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -9,7 +9,7 @@ import (
 func Defs() []op.Def {
 	return []op.Def{
 		elem.Fusing(elem.RealDef("AveragePool", inferPool, PrepareAveragePool[float32], PrepareAveragePool[float64])),
-		{Name: "MaxPool", Since: 1, Types: elem.FloatsAnd(elem.Bytes...), Infer: inferPool, Prepare: prepareMaxPool, Last: lastMaxPool},
+		{Name: "MaxPool", Since: 1, Types: elem.FloatsAnd(elem.Bytes...), Infer: inferPool, Prepare: prepareMaxPool, NHWC: lastMaxPool},
 		elem.RealDef("LpPool", inferPool, prepareLpPool[float32], prepareLpPool[float64]),
 		elem.RealDef("MaxUnpool", inferMaxUnpool, prepareMaxUnpool[float32], prepareMaxUnpool[float64]),
 		elem.Fusing(elem.RealDef("GlobalAveragePool", inferGlobalPool, globalPool(globalAverage[float32]), globalPool(globalAverage[float64]))),

@@ -1,2 +1,2 @@
-// Package pool holds ONNX's pooling over windows and over whole planes.
+// Package pool implements ONNX's pooling over windows and over whole planes.
 package pool

@@ -9,15 +9,15 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// floats are windows over up to three axes of float32, for kernels in vectors over two: the outermost of three axes goes first, its
-// planes being lines of a picture.
+// floats computes float32 pooling over up to three axes with SIMD kernels for two: the outermost
+// of three axes first, with its planes as lines of an image.
 type floats struct {
 	depth *kernel.Pool // nil where windows are one plane high
 	last  *kernel.Pool
 	room  []float32 // what depth gives
 }
 
-// vectors returns nil where there are no kernels in vectors.
+// vectors returns nil if there are no SIMD kernels.
 func vectors(c *op.Call, w *window.Window) *floats {
 	if len(w.Out) > 3 || c.In[0].Type != tensor.Float32 {
 		return nil
@@ -48,7 +48,8 @@ func vectors(c *op.Call, w *window.Window) *floats {
 	return v
 }
 
-// largest asks for the largest value of each window, or for no number where there is one, within the limits of act.
+// largest selects the maximum of each window, or NaN if it contains one, within the limits of
+// act.
 func (v *floats) largest(act activation.Clamp) {
 	if v.depth != nil {
 		v.depth.Max, v.depth.NaN = true, true
@@ -64,7 +65,8 @@ func (v *floats) run(p *workers.Pool, x, y []float32) {
 	v.last.Run(p, x, y)
 }
 
-// shape is that of a convolution with the windows w over x: of their last two axes, and of one in a picture of one line.
+// shape returns the shape of a convolution with the windows w over x: of their last two axes, or
+// of one axis in an image of one line.
 func shape(x *tensor.Tensor, w *window.Window) kernel.ConvShape {
 	i := len(w.In) - 1
 	s := kernel.ConvShape{
@@ -77,7 +79,7 @@ func shape(x *tensor.Tensor, w *window.Window) kernel.ConvShape {
 	return s
 }
 
-// sizes lists by how much the sum of each window of a channel is divided.
+// sizes lists the divisors of the window sums of a channel.
 func sizes(w *window.Window, include bool) []float32 {
 	n := make([]float32, tensor.Elements(w.Out))
 	at := make([]int, len(w.Out))

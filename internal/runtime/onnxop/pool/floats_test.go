@@ -10,8 +10,8 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
-// TestFloats compares windows over one to three axes of single precision, for which there are vectors, with those of double precision, which
-// are walked place by place. Sums of whole numbers are exact.
+// TestFloats compares SIMD pooling over one to three axes in single precision with double
+// precision, which is computed position by position. Sums of integers are exact.
 func TestFloats(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -16,15 +16,16 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// lastMaxPool: pictures of bytes have a kernel for channels that are last, and turn fast.
-func lastMaxPool(c *op.Call) op.Last {
+// lastMaxPool: 8-bit feature maps have a channels-last kernel, and transpose fast.
+func lastMaxPool(c *op.Call) op.NHWCSupport {
 	if b, err := lastBytes(c); err != nil || b == nil {
-		return op.NeverLast
+		return op.NHWCNever
 	}
-	return op.AnyLast
+	return op.NHWCAny
 }
 
-// lastBytes is a pool over pictures of bytes with their channels last; nil where there is none.
+// lastBytes returns the pooling kernel for channels-last 8-bit feature maps; nil if there is
+// none.
 func lastBytes(c *op.Call) (*kernel.PoolInt8, error) {
 	w, err := NewPool(c)
 	if err != nil {
@@ -44,12 +45,13 @@ func lastBytes(c *op.Call) (*kernel.PoolInt8, error) {
 	return b, nil
 }
 
-// prepareLast makes a pool that computes with channels last, and turns what comes or goes otherwise.
+// prepareLast makes a pool that computes in channels-last order, and transposes inputs or outputs
+// in other order.
 func prepareLast(c *op.Call, b *kernel.PoolInt8) op.Run {
 	c.Kernel = b.Name()
 	s := &b.Shape
 	from, to := move.LayoutConverter{N: s.N, C: s.C, Area: s.H * s.W}, move.LayoutConverter{N: s.N, C: s.C, Area: s.OH * s.OW}
-	lastIn, lastOut := c.LastIn, c.LastOut
+	lastIn, lastOut := c.NHWCIn, c.NHWCOut
 	var in, out []uint8
 	if !lastIn {
 		in = c.Scratch(c.In[0].Len())
@@ -154,7 +156,8 @@ func prepareMaxPoolOf[T tensor.Number](lowest T) elem.Prepare {
 	}
 }
 
-// largest is what a piece of the planes of maxima in two dimensions needs: they are taken tap by tap over whole rows of results.
+// largest holds the arguments of a work item of 2D max pooling, which proceeds tap by tap over
+// whole rows of results.
 type largest[T tensor.Number] struct {
 	w          *window.Window
 	lowest     T
@@ -216,7 +219,7 @@ func maxStrided[T tensor.Number](row, line []T, stride int) {
 	}
 }
 
-// places also writes where each maximum lies in the whole input.
+// places also writes the position of each maximum in the whole input.
 type places[T tensor.Number] struct {
 	w      *window.Window
 	lowest T
@@ -272,7 +275,7 @@ func (q places[T]) Piece(lo, hi int) {
 	q.lines.Put(lines)
 }
 
-// placedLines walks windows line by line, for the place of the largest element of each.
+// placedLines walks windows line by line to find the position of the largest element of each.
 type placedLines struct {
 	outer      window.Window // without the last axis
 	at         []int
@@ -283,7 +286,7 @@ type placedLines struct {
 	width      int   // of a line of the input
 }
 
-// newPlacedLines returns nil for planes whose places do not fit 32 bits.
+// newPlacedLines returns nil for planes whose positions do not fit 32 bits.
 func newPlacedLines(w *window.Window, in int) *placedLines {
 	if uint64(in) > math.MaxUint32 {
 		return nil
@@ -302,8 +305,9 @@ func newPlacedLines(w *window.Window, in int) *placedLines {
 	return v
 }
 
-// largestPlaces writes where in a plane the first of the largest elements of each window lies, or -1; false where that is not possible: elements
-// and their places are compared as one number.
+// largestPlaces writes the position in a plane of the first of the largest elements of each
+// window, or -1. It returns false if that is not possible: an element and its position are
+// compared as one integer.
 func largestPlaces[T tensor.Number](l *placedLines, plane []T, places []int64) bool {
 	if l == nil {
 		return false
@@ -334,7 +338,7 @@ func largestPlaces[T tensor.Number](l *placedLines, plane []T, places []int64) b
 	return true
 }
 
-// placeLine raises the keys of a line of results to those of what they see in the line of the input that begins at base.
+// placeLine updates the keys of a line of results with the line of the input that begins at base.
 func placeLine[T tensor.Number](l *placedLines, plane []T, base int) {
 	line := plane[base:][:l.width]
 	for t, first := range l.first {
@@ -363,8 +367,7 @@ func placeLine[T tensor.Number](l *placedLines, plane []T, base int) {
 	}
 }
 
-// inferMaxUnpool undoes a pooling: inputs are values, indices and an optional
-// output shape.
+// inferMaxUnpool inverts a pooling: inputs are values, indices and an optional output shape.
 func inferMaxUnpool(c *op.Call) error {
 	if err := c.NeedInputs(2); err != nil {
 		return err
@@ -390,7 +393,7 @@ func inferMaxUnpool(c *op.Call) error {
 	return nil
 }
 
-// unpooledShape is the shape that the indices of MaxUnpool count in.
+// unpooledShape returns the shape that the indices of MaxUnpool refer to.
 func unpooledShape(c *op.Call) ([]int, error) {
 	x, a := c.In[0], c.Node.Attrs
 	n := x.Rank() - 2

@@ -12,7 +12,8 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
-// TestPlaces compares places of maxima that are found line by line with those of float64, which are looked for window by window.
+// TestPlaces compares positions of maxima found line by line with those of float64, found window
+// by window.
 func TestPlaces(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -41,8 +41,8 @@ func inferPool(c *op.Call) error {
 	return nil
 }
 
-// pooled is what a piece of the planes needs where each output element is f of its plane and of the window's position, of which the first
-// len(w.Out) numbers count.
+// pooled holds the arguments of a work item of planes where each output element is f of its plane
+// and of the window's position, of which the first len(w.Out) numbers are used.
 type pooled[T, U tensor.Number] struct {
 	w *window.Window
 	f func(plane []T, at [window.MaxSpatial]int) U
@@ -69,7 +69,7 @@ func (q pooled[T, U]) Piece(lo, hi int) {
 	}
 }
 
-// PrepareAveragePool makes means of windows over [N,C,...].
+// PrepareAveragePool computes means of windows over [N,C,...].
 func PrepareAveragePool[T tensor.Real](c *op.Call) (op.Run, error) {
 	w, err := NewPool(c)
 	if err != nil {
@@ -114,7 +114,7 @@ func PrepareAveragePool[T tensor.Real](c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// averages is what a piece of the planes of means in two dimensions needs.
+// averages holds the arguments of a work item of 2D average pooling.
 type averages[T tensor.Real] struct {
 	w       *window.Window
 	include bool // padding
@@ -183,7 +183,7 @@ func normOrder(c *op.Call) float64 {
 	return 2
 }
 
-// Power is the magnitude of v to the order.
+// Power returns the magnitude of v to the power of order.
 func Power(v, order float64) float64 {
 	switch order {
 	case 1:

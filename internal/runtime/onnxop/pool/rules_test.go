@@ -37,12 +37,12 @@ func near(t *testing.T, what string, got *tensor.Tensor, want ...float64) {
 	}
 }
 
-// square is a picture of 3x3 with the values 1 to 9, as a row of planes in rank 5 too.
+// square is an image of 3x3 with the values 1 to 9, also as a list of planes in rank 5.
 func square(planes ...int) *tensor.Tensor {
 	return f32(append(planes, 3, 3), 1, 2, 3, 4, 5, 6, 7, 8, 9)
 }
 
-// TestWindows pools the square by windows of 2x2. With a further axis of one the general way
+// TestWindows pools the square with windows of 2x2. With a further axis of one the general method
 // must give the same.
 func TestWindows(t *testing.T) {
 	t.Parallel()
@@ -94,7 +94,7 @@ func TestWindows(t *testing.T) {
 		near(t, tt.op, run(t, tt.op, 22, tt.attrs, 1, square(1, 1))[0], tt.want...)
 		near(t, tt.op+" of rank 5", run(t, tt.op, 22, deeper(tt.attrs), 1, square(1, 1, 1))[0], tt.want...)
 	}
-	// Planes stay apart; integers keep their type; nothing is below everything.
+	// Planes are independent; integers keep their type; nothing is below everything.
 	two := f32([]int{1, 2, 1, 2}, 1, 2, -4, -3)
 	row := graph.Attrs{"kernel_shape": []int64{1, 2}}
 	near(t, "planes, average", run(t, "AveragePool", 22, row, 1, two)[0], 1.5, -3.5)
@@ -109,7 +109,7 @@ func TestWindows(t *testing.T) {
 	refuse(t, "MaxPool of int32", "MaxPool", row, tensor.New(tensor.Int32, 1, 1, 1, 2))
 }
 
-// TestIndices tells where in the whole input each maximum lies, the first of equal ones.
+// TestIndices checks the position in the whole input of each maximum, the first of equal ones.
 func TestIndices(t *testing.T) {
 	t.Parallel()
 	x := f32([]int{1, 2, 2, 3}, 1, 5, 5, 0, 0, 0, 7, 7, 2, 9, 9, 9)

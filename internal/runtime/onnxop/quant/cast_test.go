@@ -14,7 +14,7 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
-// TestCastPairs casts small numbers between all types: what both can hold must
+// TestCastPairs casts small numbers between all types: values that both can represent must
 // survive.
 func TestCastPairs(t *testing.T) {
 	t.Parallel()
@@ -110,8 +110,8 @@ func TestCastStrings(t *testing.T) {
 	}
 }
 
-// TestHalfSigns compares operators that work on the bits of halves with the same
-// in float64.
+// TestHalfSigns compares operators that work on the bits of 16-bit floats with the same in
+// float64.
 func TestHalfSigns(t *testing.T) {
 	t.Parallel()
 	src := make([]uint16, 1<<16)
@@ -127,7 +127,7 @@ func TestHalfSigns(t *testing.T) {
 	}
 }
 
-// code is ONNX's number of a type.
+// code returns ONNX's number of a type.
 func code(t tensor.Type) int {
 	for n := range 40 {
 		if ty, err := elem.FromCode(n); err == nil && ty == t {

@@ -9,8 +9,8 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/material"
 )
 
-// TestONNXNodeTests runs every backend test of the ONNX project whose operators
-// are all of this package.
+// TestONNXNodeTests runs every backend test of the ONNX project whose operators are all of this
+// package.
 func TestONNXNodeTests(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

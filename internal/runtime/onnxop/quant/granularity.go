@@ -8,9 +8,9 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// granularity says which scale belongs to which element of a quantised tensor:
-// one for all, one for each index along an axis, or one for each block along it.
-// A tensor is walked in rows within which the scale stands or advances by one.
+// granularity maps elements of a quantised tensor to scales: one for all, one for each index
+// along an axis, or one for each block along it. A tensor is walked in rows within which the
+// scale is constant or advances by one.
 type granularity struct {
 	rows, row int // number of rows and elements of each but perhaps the last
 	total     int // elements
@@ -22,7 +22,7 @@ type granularity struct {
 	perAxis   bool
 }
 
-// tensorRow is the row length where one scale serves all elements.
+// tensorRow is the row length if one scale applies to all elements.
 const tensorRow = 4096
 
 func newGranularity(x, scale []int, axis, block int) (granularity, error) {
@@ -60,8 +60,8 @@ func newGranularity(x, scale []int, axis, block int) (granularity, error) {
 			return g, fmt.Errorf("scale of shape %s with blocks of %d along axis %d for shape %s", tensor.FormatShape(scale), block, axis, tensor.FormatShape(x))
 		}
 	}
-	// Rows are the lines along the axis when it is the last one, whose blocks each
-	// get a scale, else the lines of the trailing dimensions.
+	// Rows are the lines along the axis if it is the last one, whose blocks get a scale each,
+	// else the lines of the trailing dimensions.
 	g.block = block
 	if inner == 1 {
 		g.row, g.rows, g.outer = block, outer*blocks, blocks
@@ -73,8 +73,8 @@ func newGranularity(x, scale []int, axis, block int) (granularity, error) {
 	return g, nil
 }
 
-// at returns the elements of row r, and its first scale. Within the row the scale
-// advances with the element if g.vector is set.
+// at returns the elements of row r, and its first scale. Within the row the scale advances with
+// the element if g.vector is set.
 func (g *granularity) at(r int) (lo, hi, scale int) {
 	switch {
 	case g.inner < 0: // blocks along the last axis; the last block may be short
@@ -91,5 +91,5 @@ func (g *granularity) at(r int) (lo, hi, scale int) {
 	return r * g.row, min((r+1)*g.row, g.total), 0
 }
 
-// grain is the number of rows worth giving to another thread.
+// grain is the number of rows for which another thread pays off.
 func (g *granularity) grain() int { return max(1, element.Grain/max(1, g.row)) }

@@ -15,7 +15,7 @@ func f32(shape []int, v ...float32) *tensor.Tensor { return tensor.From(tensor.F
 
 func i64(shape []int, v ...int64) *tensor.Tensor { return tensor.From(tensor.Int64, shape, v) }
 
-// number makes a tensor of any type from reals.
+// number makes a tensor of any type from real numbers.
 
 func number(t tensor.Type, shape []int, v ...float64) *tensor.Tensor {
 	x := tensor.New(t, shape...)
@@ -58,5 +58,5 @@ func near(t *testing.T, got, want []float64, tol float64) {
 	}
 }
 
-// allDefs are the operators of the fields that share these tests.
+// allDefs are the operators of the packages that share these tests.
 func allDefs() []op.Def { return slices.Concat(elementwise.Defs(), reduce.Defs(), Defs()) }

@@ -14,8 +14,7 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
-// TestBroadcastProperty compares the walk with index arithmetic over random
-// shapes.
+// TestBroadcastProperty compares the walk with index arithmetic over random shapes.
 func TestBroadcastProperty(t *testing.T) {
 	t.Parallel()
 	defs := allDefs()
@@ -96,8 +95,8 @@ func sourceIndex(i int, out, shape []int) int {
 	return at
 }
 
-// TestReduceProperty compares reductions with plain sums over random shapes and
-// axes, large ones included.
+// TestReduceProperty compares reductions with plain sums over random shapes and axes, large ones
+// included.
 func TestReduceProperty(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))

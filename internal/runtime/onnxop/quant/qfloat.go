@@ -10,12 +10,12 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// Some 8-bit operators of the Microsoft domain have no useful integer form: they
-// are their float32 namesakes between a table look-up and a quantisation.
+// Some 8-bit operators of the Microsoft domain have no useful integer form: they are their
+// float32 counterparts between a table look-up and a quantisation.
 
-// AroundFloat prepares the float32 operator that mk makes from a call whose
-// input 0 and output 0 are real, and wraps it. Scale and zero point of the input
-// are inputs 1 and 2, those of the output 3 and 4.
+// AroundFloat prepares the float32 operator that mk makes from a call whose input 0 and output 0
+// are real, and wraps it. Scale and zero point of the input are inputs 1 and 2, those of the
+// output 3 and 4.
 func AroundFloat(mk elem.Prepare) elem.Prepare {
 	return func(c *op.Call) (op.Run, error) {
 		if err := eightBits(c, 0); err != nil {
@@ -35,7 +35,7 @@ func AroundFloat(mk elem.Prepare) elem.Prepare {
 		}
 		t := c.In[0].Type
 		lo, hi := intRange(t)
-		// Of a run, whose loops are made once.
+		// Of a run; allocated once.
 		var x, y affine
 		var codes []uint8
 		wide, narrow := tensor.Of[float32](w.In[0]), tensor.Of[float32](w.Out[0])
@@ -55,7 +55,7 @@ func AroundFloat(mk elem.Prepare) elem.Prepare {
 	}
 }
 
-// qSoftmaxCall follows the attribute "opset", which tells whose Softmax is meant.
+// qSoftmaxCall follows the attribute "opset", which selects the version of Softmax.
 func qSoftmaxCall(c *op.Call) *op.Call {
 	n := *c.Node
 	n.Version = n.Attrs.Int("opset", 13)
@@ -71,16 +71,15 @@ func inferQReduce(c *op.Call) error {
 	return reduce.InferReduce(qReduceCall(c))
 }
 
-// qReduceCall hides the inputs after the first: input 1 is a scale there, not the
-// axes.
+// qReduceCall hides the inputs after the first: input 1 is a scale, not the axes.
 func qReduceCall(c *op.Call) *op.Call {
 	w := *c
 	w.In = c.In[:1]
 	return &w
 }
 
-// inferQWhere: condition, X with its scale and zero point, Y likewise, then scale
-// and zero point of the result.
+// inferQWhere: condition, X with its scale and zero point, the same for Y, then scale and zero
+// point of the result.
 func inferQWhere(c *op.Call) error {
 	if len(c.In) < 8 || !c.Has(0) || !c.Has(1) || !c.Has(4) {
 		return c.Errorf("inputs are missing")

@@ -43,7 +43,7 @@ func needAffine(c *op.Call, i int) error {
 	return nil
 }
 
-// realTable fills the real value of each code of an 8-bit type.
+// realTable fills the real value of each value of an 8-bit type.
 func (a affine) realTable(dst *[256]float32, t tensor.Type) {
 	for i := range dst {
 		q := float32(i)
@@ -86,8 +86,8 @@ func inferQLinear(c *op.Call) error {
 	return nil
 }
 
-// prepareQLinear makes QLinearAdd and QLinearMul: both operands are looked up as
-// reals, combined and quantised again.
+// prepareQLinear makes QLinearAdd and QLinearMul: both operands are dequantised by table,
+// combined and quantised again.
 func prepareQLinear(c *op.Call, product bool) (op.Run, error) {
 	if err := eightBits(c, 0); err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func prepareQLinear(c *op.Call, product bool) (op.Run, error) {
 		}
 	}
 	shapes := [][]int{c.Out[0].Shape, c.In[0].Shape, c.In[3].Shape}
-	if c.LastIn {
+	if c.NHWCIn {
 		for i, s := range shapes {
 			shapes[i] = []int{s[0], s[2], s[3], s[1]}
 		}
@@ -138,8 +138,8 @@ func prepareQLinear(c *op.Call, product bool) (op.Run, error) {
 	}, nil
 }
 
-// prepareQTable makes operators of one 8-bit tensor: the whole function is a
-// table of 256 codes, made anew for each run because its scales are inputs.
+// prepareQTable makes operators of one 8-bit tensor: the whole function is a table of 256 values,
+// recomputed for each run because its scales are inputs.
 func prepareQTable(mk func(c *op.Call) func(float32) float32) elem.Prepare {
 	return func(c *op.Call) (op.Run, error) {
 		if err := eightBits(c, 0); err != nil {
@@ -169,7 +169,8 @@ func prepareQTable(mk func(c *op.Call) func(float32) float32) elem.Prepare {
 	}
 }
 
-// LookUp: codes, then a table of as many codes as there are of 8 bits, in the order of their bits, or [C, 256] with one for each channel of [N, C, ...].
+// LookUp: quantised values, then a table of 256 entries in the order of the 8-bit patterns, or
+// [C, 256] with one table for each channel of [N, C, ...].
 
 func inferLookUp(c *op.Call) error {
 	if err := c.NeedInputs(2); err != nil {
@@ -183,7 +184,7 @@ func inferLookUp(c *op.Call) error {
 	return nil
 }
 
-// lookUps is the number of codes in a table.
+// lookUps is the number of entries of a table.
 const lookUps = 256
 
 func prepareLookUp(c *op.Call) (op.Run, error) {
@@ -198,7 +199,7 @@ func prepareLookUp(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// lookingUp is what a piece of lookUpEach needs.
+// lookingUp holds the arguments of a work item of lookUpEach.
 type lookingUp struct {
 	y, x, tables []uint8
 	channels     int
@@ -222,39 +223,40 @@ func lookUpEach(c *op.Call) error {
 	return nil
 }
 
-// lastOfLookUp is AllLast for a table that all channels have.
-func lastOfLookUp(c *op.Call) op.Last {
+// lastOfLookUp is NHWCAll for a table shared by all channels.
+func lastOfLookUp(c *op.Call) op.NHWCSupport {
 	if c.In[1].Len() != lookUps {
-		return op.NeverLast
+		return op.NHWCNever
 	}
-	return op.AllLast
+	return op.NHWCAll
 }
 
-// lastOfTwo lets operands of the same shape have their channels last, and one have a single number for each channel of the other.
-func lastOfTwo(c *op.Call) op.Last {
+// lastOfTwo allows channels-last order for operands of the same shape, and for one operand with a
+// single number for each channel of the other.
+func lastOfTwo(c *op.Call) op.NHWCSupport {
 	a, b := c.In[0].Shape, c.In[3].Shape
 	if c.Const(0) || c.Const(3) || len(a) != 4 || len(b) != 4 || !slices.Equal(a, b) && !eachChannel(a, b) && !eachChannel(b, a) {
-		return op.NeverLast
+		return op.NHWCNever
 	}
-	return op.AllLast
+	return op.NHWCAll
 }
 
-// eachChannel tells whether b has a number for each channel of a.
+// eachChannel reports whether b has one number for each channel of a.
 func eachChannel(a, b []int) bool { return a[0] == b[0] && a[1] == b[1] && b[2] == 1 && b[3] == 1 }
 
 func qlinearDefs() []op.Def {
 	bytes := []tensor.Type{tensor.Uint8, tensor.Int8}
 	two := func(name string, product bool) op.Def {
 		return op.Def{
-			Domain: graph.Microsoft, Name: name, Since: 1, Types: bytes, Infer: inferQLinear, Fuses: true, Last: lastOfTwo,
+			Domain: graph.Microsoft, Name: name, Since: 1, Types: bytes, Infer: inferQLinear, Fuses: true, NHWC: lastOfTwo,
 			Prepare: func(c *op.Call) (op.Run, error) { return prepareQLinear(c, product) },
 		}
 	}
 	one := func(name string, mk func(c *op.Call) func(float32) float32) op.Def {
-		return op.Def{Domain: graph.Microsoft, Name: name, Since: 1, Types: bytes, Infer: elem.Same, InPlace: true, Prepare: prepareQTable(mk), Last: elem.AllLast}
+		return op.Def{Domain: graph.Microsoft, Name: name, Since: 1, Types: bytes, Infer: elem.Same, InPlace: true, Prepare: prepareQTable(mk), NHWC: elem.AllLast}
 	}
 	return []op.Def{
-		{Domain: graph.Own, Name: "LookUp", Since: 1, Types: bytes, Infer: inferLookUp, InPlace: true, Prepare: prepareLookUp, Last: lastOfLookUp},
+		{Domain: graph.Own, Name: "LookUp", Since: 1, Types: bytes, Infer: inferLookUp, InPlace: true, Prepare: prepareLookUp, NHWC: lastOfLookUp},
 		two("QLinearAdd", false), two("QLinearMul", true),
 		one("QLinearSigmoid", func(*op.Call) func(float32) float32 { return vecmath.Sigmoid }),
 		one("QLinearLeakyRelu", func(c *op.Call) func(float32) float32 {
@@ -278,8 +280,8 @@ var roundings = map[string]func(float64) float64{
 	"HALF_DOWN": func(x float64) float64 { return math.Copysign(math.Ceil(math.Abs(x)-0.5), x) },
 }
 
-// prepareQuant quantises to a bit width and back, so that values stay real:
-// (round(clip(x/scale + zero)) - zero)·scale.
+// prepareQuant quantises to a bit width and back, so that values stay real: (round(clip(x/scale +
+// zero)) - zero)·scale.
 func prepareQuant(c *op.Call) (op.Run, error) {
 	for i := range 4 {
 		if c.In[i].Type != tensor.Float32 {

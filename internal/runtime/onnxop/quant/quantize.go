@@ -16,7 +16,7 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// intRange is the range of an integer type of up to 16 bits.
+// intRange returns the range of an integer type of up to 16 bits.
 func intRange(t tensor.Type) (lo, hi float32) {
 	bits := t.Bits()
 	if t.IsSigned() {
@@ -25,8 +25,8 @@ func intRange(t tensor.Type) (lo, hi float32) {
 	return 0, float32(int(1)<<bits - 1)
 }
 
-// inferQuantize takes the type of the result from output_dtype, else from the
-// zero point, else it is uint8.
+// inferQuantize takes the type of the result from output_dtype, else from the zero point, else
+// uint8.
 func inferQuantize(c *op.Call) error {
 	if err := c.NeedInputs(2); err != nil {
 		return err
@@ -57,8 +57,8 @@ func callGranularity(c *op.Call) (granularity, error) {
 	return newGranularity(c.In[0].Shape, c.In[1].Shape, c.Node.Attrs.Int("axis", 1), c.Node.Attrs.Int("block_size", 0))
 }
 
-// prepareQuantize computes saturate(round(x/scale) + zero point). The division is
-// made in the precision of the scale, or of the attribute of that name.
+// prepareQuantize computes saturate(round(x/scale) + zero point). The division uses the precision
+// of the scale, or of the attribute "precision".
 func prepareQuantize(c *op.Call) (op.Run, error) {
 	prec := c.In[1].Type
 	if n := c.Node.Attrs.Int("precision", 0); n != 0 {
@@ -155,8 +155,8 @@ func bytesOr(codes []uint8, x *tensor.Tensor) []uint8 {
 	return tensor.Of[uint8](x)
 }
 
-// nearest is added and taken away to round a small float32 to an tensor.Integer, ties
-// to even: there the spacing of floats is one.
+// nearest is added and subtracted to round a small float32 to an integer, ties to even: at that
+// magnitude the spacing of floats is one.
 const nearest = 3 << 22
 
 func quantizeRows[T int8 | uint8 | int16 | uint16](q *quantizer, out []T, lo, hi int) {
@@ -207,10 +207,10 @@ func quantizeRows[T int8 | uint8 | int16 | uint16](q *quantizer, out []T, lo, hi
 	}
 }
 
-// divide writes quotients by one number.
+// divide divides by a scalar.
 var divide = element.Div[float32]().VectorScalar
 
-// halfRoom is what a block of numbers is rounded to float16 in.
+// halfRoom is scratch memory for rounding a block of numbers to float16.
 type halfRoom struct {
 	numbers [element.Block]float32
 	halves  [element.Block]uint16
@@ -357,7 +357,7 @@ func dequantizeRows[T int8 | uint8 | int16 | uint16 | int32](d *dequantizer, in 
 	}
 }
 
-// small reads packed and float8 elements through blocks.
+// small reads packed and float8 elements in blocks.
 func (d *dequantizer) small(x *tensor.Tensor, lo, hi int) {
 	var block [element.Block]float64
 	for r := lo; r < hi; r++ {
@@ -437,7 +437,7 @@ func (q *dynamicQuantizer) run(c *op.Call) error {
 	return nil
 }
 
-// Extent is the least and the greatest of x and 0: what is no number if one is none.
+// Extent returns the minimum and maximum of x and 0; NaN if x contains a NaN.
 func Extent(x []float32) (lo, hi float32) {
 	if e := simd.ElementKernels(); e != nil {
 		return e.Extent(x, 0, 0)
@@ -445,8 +445,7 @@ func Extent(x []float32) (lo, hi float32) {
 	return reduce.MinRow(0, x), reduce.MaxRow(0, x)
 }
 
-// Dynamic chooses scale and zero point of uint8 over the range of x, which
-// is widened to hold zero.
+// Dynamic chooses scale and zero point of uint8 over the range of x, widened to include zero.
 func Dynamic(x []float32) (scale float32, zero int32) {
 	lo, hi := Extent(x)
 	if lo == hi {

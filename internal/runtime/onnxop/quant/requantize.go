@@ -12,8 +12,8 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// Requantize writes round((sums+bias)*scale)+zero, saturated to the type of y
-// (int8 or uint8), from position at on. Ties go to even, as QuantizeLinear does.
+// Requantize writes round((sums+bias)*scale)+zero, saturated to the type of y (int8 or uint8),
+// from position at on. Ties go to even, as in QuantizeLinear.
 func Requantize(y *tensor.Tensor, at int, sums []int32, bias int32, scale float32, zero int32) {
 	if y.Type == tensor.Int8 {
 		requantizeTo(tensor.Of[int8](y)[at:], sums, bias, scale, zero, -128, 127)
@@ -35,14 +35,14 @@ func requantizeTo[T int8 | uint8](y []T, sums []int32, bias int32, scale float32
 	}
 }
 
-// PrepareRescale prepares r for codes of a type, with all of it as limits.
+// PrepareRescale prepares r for an 8-bit type, with the whole type as limits.
 func PrepareRescale(t tensor.Type, r *kernel.Rescale, zero int32) {
 	r.Signed, r.Zero = t == tensor.Int8, zero
 	r.Lo, r.Hi = Limits(t, activation.Clamp{})
 	r.Prepare()
 }
 
-// Pack packs 8-bit weights from position at on, less their zero point: see [kernel.FillQ].
+// Pack packs 8-bit weights from position at on, minus their zero point: see [kernel.FillQ].
 func Pack(p *workers.Pool, w *kernel.PackedQ, x *tensor.Tensor, at int, zero int32, vec, elem int) {
 	if x.Type == tensor.Int8 {
 		kernel.FillQ(p, w, tensor.Of[int8](x)[at:], zero, vec, elem)
@@ -51,7 +51,7 @@ func Pack(p *workers.Pool, w *kernel.PackedQ, x *tensor.Tensor, at int, zero int
 	kernel.FillQ(p, w, tensor.Of[uint8](x)[at:], zero, vec, elem)
 }
 
-// Translate fills a table from the codes of one 8-bit type to those of another, by what they mean.
+// Translate fills a table that requantises from one 8-bit type, scale and zero point to another.
 func Translate(table *[256]uint8, from tensor.Type, xs float32, xz int32, to tensor.Type, ys float32, yz int32) {
 	x, y := affine{xs, float32(xz)}, affine{ys, float32(yz)}
 	var reals [256]float32
@@ -61,7 +61,7 @@ func Translate(table *[256]uint8, from tensor.Type, xs float32, xz int32, to ten
 	}
 }
 
-// Limits are the codes of y's type, as far as they lie within a clamp of codes.
+// Limits returns the range of y's type, restricted to a clamp of quantised values.
 func Limits(y tensor.Type, act activation.Clamp) (lo, hi float32) {
 	lo, hi = 0, 255
 	if y == tensor.Int8 {
@@ -79,7 +79,8 @@ func QuantizeReal(y *tensor.Tensor, at int, v []float32, scale float32, zero int
 	toCodes(y.Data[at:][:len(v)], v, scale, lo-float32(zero), hi-float32(zero), zero)
 }
 
-// toCodes writes the bits of codes between lo and hi above the zero point; what is no number gives the least.
+// toCodes writes the bit patterns of quantised values between lo and hi relative to the zero
+// point; NaN gives the lower bound.
 func toCodes(dst []uint8, x []float32, scale, lo, hi float32, zero int32) {
 	n := 0
 	if e := simd.ElementKernels(); e != nil {
@@ -90,7 +91,7 @@ func toCodes(dst []uint8, x []float32, scale, lo, hi float32, zero int32) {
 	}
 }
 
-// toReals writes what codes mean.
+// toReals dequantises.
 func toReals(dst []float32, src []uint8, signed bool, zero int32, scale float32) {
 	n := 0
 	if e := simd.ElementKernels(); e != nil {
@@ -107,7 +108,7 @@ func toReals(dst []float32, src []uint8, signed bool, zero int32, scale float32)
 	}
 }
 
-// QuantizeOne is QuantizeReal of one value.
+// QuantizeOne is QuantizeReal for one value.
 func QuantizeOne(y *tensor.Tensor, at int, v, scale float32, zero int32) {
 	q := math.RoundToEven(float64(v/scale)) + float64(zero)
 	if y.Type == tensor.Int8 {
@@ -122,12 +123,12 @@ func ScalarScale(c *op.Call, i int) (float32, int32) {
 	return float32(tensor.At(c.In[i], 0)), Zero(c.Input(i + 1))
 }
 
-// IsByte reports whether a tensor holds 8-bit codes.
+// IsByte reports whether a tensor holds 8-bit quantised values.
 func IsByte(x *tensor.Tensor) bool {
 	return x != nil && (x.Type == tensor.Uint8 || x.Type == tensor.Int8)
 }
 
-// Zero is the zero point of a tensor that has one, 0 for nil or none.
+// Zero returns a scalar zero point, 0 for nil or an empty tensor.
 func Zero(x *tensor.Tensor) int32 {
 	if x == nil || x.Len() == 0 {
 		return 0
@@ -135,10 +136,10 @@ func Zero(x *tensor.Tensor) int32 {
 	return int32(tensor.At(x, 0))
 }
 
-// Zeros reads a zero-point tensor: nil when absent, one value or one a channel.
+// Zeros reads a zero-point tensor: nil when absent, one value or one per channel.
 func Zeros(x *tensor.Tensor) []int32 { return ZerosIn(nil, x) }
 
-// ZerosIn is [Zeros] in memory that has been made for it before, if that is large enough.
+// ZerosIn is [Zeros] in an existing buffer, if that is large enough.
 func ZerosIn(room []int32, x *tensor.Tensor) []int32 {
 	if x == nil {
 		return nil
@@ -151,7 +152,7 @@ func ZerosIn(room []int32, x *tensor.Tensor) []int32 {
 	return room
 }
 
-// Lift widens integers to int32, less a zero point.
+// Lift widens integers to int32 and subtracts a zero point.
 func Lift(dst []int32, x *tensor.Tensor, zero int32) {
 	tensor.Read(dst, x, 0)
 	if zero != 0 {
@@ -161,7 +162,7 @@ func Lift(dst []int32, x *tensor.Tensor, zero int32) {
 	}
 }
 
-// First is the first element of a zero-point list, 0 when there is none.
+// First returns the first element of a zero-point list, 0 if it is empty.
 func First(z []int32) int32 {
 	if len(z) == 0 {
 		return 0

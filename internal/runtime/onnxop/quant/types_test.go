@@ -12,8 +12,8 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
-// TestEveryType runs every definition on every type that it lists, against the
-// same operator in float64 where there is one.
+// TestEveryType runs every definition on every type that it lists, and compares with the same
+// operator in float64 if there is one.
 func TestEveryType(t *testing.T) {
 	t.Parallel()
 	for _, d := range allDefs() {
@@ -66,8 +66,8 @@ func everyType(t *testing.T, d op.Def, ty tensor.Type) {
 	}
 }
 
-// sample makes inputs for a definition: small positive numbers that every type
-// can hold, so that results agree between types.
+// sample makes inputs for a definition: small positive numbers that every type can represent, so
+// that results agree between types.
 
 func sample(d op.Def, ty tensor.Type) ([]*tensor.Tensor, graph.Attrs) {
 	shape := []int{1, 2, 2, 2}

@@ -259,7 +259,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestErrors checks that wrong use is told rather than computed.
+// TestErrors checks that wrong use is reported rather than computed.
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -292,7 +292,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestUnsupported checks that types outside an operator's list are refused.
+// TestUnsupported checks that types outside an operator's list are rejected.
 func TestUnsupported(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"Add", "Exp", "Abs", "Clip", "Softmax", "ReduceMax", "ArgMax", "IsNaN", "BitwiseNot", "Less", "And"} {
@@ -307,8 +307,7 @@ func TestUnsupported(t *testing.T) {
 	}
 }
 
-// TestDynamicAxes gives a reduction new axes of the same shape without planning
-// again.
+// TestDynamicAxes gives a reduction new axes of the same shape without planning again.
 func TestDynamicAxes(t *testing.T) {
 	t.Parallel()
 	d := op.NewRegistry(allDefs()).Find("", "ReduceSum", 13)
@@ -359,7 +358,7 @@ func TestFusedClamp(t *testing.T) {
 	}
 }
 
-// TestLookUp: codes of both types in tables of both.
+// TestLookUp looks up quantised values of both types in tables of both.
 func TestLookUp(t *testing.T) {
 	t.Parallel()
 	for _, from := range []tensor.Type{tensor.Uint8, tensor.Int8} {
@@ -384,7 +383,7 @@ func TestLookUp(t *testing.T) {
 	}
 }
 
-// TestLookUpEach: a table for each channel, over planes of all kinds of sizes.
+// TestLookUpEach uses a table per channel, over planes of various sizes.
 func TestLookUpEach(t *testing.T) {
 	t.Parallel()
 	for _, shape := range [][]int{{1, 3, 1, 1}, {2, 3, 7, 7}, {1, 5, 14, 14}, {2, 1, 64}, {3, 2}, {2, 3, 0, 4}} {

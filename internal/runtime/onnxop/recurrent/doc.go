@@ -1,2 +1,2 @@
-// Package recurrent holds ONNX's recurrent layers: RNN, GRU and LSTM.
+// Package recurrent implements ONNX's recurrent layers: RNN, GRU and LSTM.
 package recurrent

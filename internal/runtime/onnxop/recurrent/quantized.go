@@ -12,8 +12,8 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// What com.microsoft's DynamicQuantizeLSTM adds to the inputs of LSTM. Its W and R
-// hold 8-bit codes with the outputs last: [directions, inputs, 4·hidden].
+// Additional inputs of com.microsoft's DynamicQuantizeLSTM. Its W and R are 8-bit quantised with
+// the outputs last: [directions, inputs, 4·hidden].
 const (
 	inWScale = 8 + iota
 	inWZero
@@ -24,8 +24,8 @@ const (
 // outputsLast reports whether W and R have the outputs as their last dimension.
 func outputsLast(c *op.Call) bool { return c.Node.Op == "DynamicQuantizeLSTM" }
 
-// byteGates multiplies rows of floats by the 8-bit weights of a direction. Rows are
-// quantised together to uint8 over their range, which is widened to hold zero.
+// byteGates multiplies rows of floats by the 8-bit weights of a direction. Rows are quantised
+// together to uint8 over their range, widened to include zero.
 type byteGates struct {
 	n, k       int
 	w          int // the input with the weights; scale and zero point of them
@@ -38,7 +38,7 @@ type byteGates struct {
 	ready      bool
 }
 
-// newByteGates prepares products of so many rows at most.
+// newByteGates prepares products of at most rows rows.
 func newByteGates(c *op.Call, v *recurrentShape, rows, w, scale, off int) (*byteGates, error) {
 	g := &byteGates{n: v.gates * v.hidden, k: c.In[w].Shape[1], w: w, scale: scale, off: off, table: make([]kernel.ByteTable, 1)}
 	if !quant.IsByte(c.In[w]) {
@@ -70,7 +70,7 @@ func newByteGates(c *op.Call, v *recurrentShape, rows, w, scale, off int) (*byte
 	return g, nil
 }
 
-// fill packs the weights of a direction, and spreads their scales.
+// fill packs the weights of a direction, and expands their scales.
 func (g *byteGates) fill(c *op.Call, dir int) {
 	wide := g.wide
 	if wide == nil {
@@ -90,7 +90,7 @@ func (g *byteGates) fill(c *op.Call, dir int) {
 	}
 }
 
-// twin multiplies by the same weights in room of its own, for another thread.
+// twin multiplies by the same weights with its own scratch memory, for another thread.
 func (g *byteGates) twin(c *op.Call) *byteGates {
 	t := *g
 	t.rows = &tensor.Tensor{Type: tensor.Uint8, Shape: g.rows.Shape, Data: c.Scratch(len(g.rows.Data))}

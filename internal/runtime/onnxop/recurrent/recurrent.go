@@ -34,7 +34,7 @@ type recurrentShape struct {
 	acts                   [][]Activation // by direction
 	clip                   float64
 	usual                  bool // the default activations, and no clip
-	// What LSTM and GRU add.
+	// Additional options of LSTM and GRU.
 	inputForget, linearBeforeReset bool
 }
 
@@ -110,7 +110,7 @@ func (v *recurrentShape) infer(c *op.Call) {
 	c.SetOut(2, c.In[inX].Type, slices.Clone(s))
 }
 
-// stateAt is where the state of a batch row begins in initial_h and Y_h.
+// stateAt returns the offset of the state of a batch entry in initial_h and Y_h.
 func (v *recurrentShape) stateAt(dir, b int) int {
 	if v.batchFirst {
 		return (b*v.dirs + dir) * v.hidden
@@ -118,7 +118,7 @@ func (v *recurrentShape) stateAt(dir, b int) int {
 	return (dir*v.batch + b) * v.hidden
 }
 
-// row is where time t of batch row b lies in the rows of X.
+// row returns the row of X for time t of batch entry b.
 func (v *recurrentShape) row(t, b int) int {
 	if v.batchFirst {
 		return b*v.seq + t
@@ -126,7 +126,7 @@ func (v *recurrentShape) row(t, b int) int {
 	return t*v.batch + b
 }
 
-// outAt is where time t of batch row b begins in Y.
+// outAt returns the offset of time t of batch entry b in Y.
 func (v *recurrentShape) outAt(dir, t, b int) int {
 	if v.batchFirst {
 		return ((b*v.seq+t)*v.dirs + dir) * v.hidden
@@ -144,30 +144,32 @@ type recurrent[T tensor.Real] struct {
 	h, c []T // states: batch × hidden
 	tmp  []T // batch × hidden
 	live []int
-	// Constant weights, float32 only, by direction: W, and R cut into the gates that a step multiplies at a time.
+	// Constant weights, float32 only, by direction: W, and R split into the gates that a step
+	// multiplies at a time.
 	packW []*kernel.PackedB
 	packR [][]packedGates
 	// 8-bit weights, nil for others.
 	bytesW, bytesR *byteGates
-	// inner multiplies state by rows of r, from gate first on, for few rows of state.
+	// inner multiplies the state by rows of R, from gate first on, for few rows of state.
 	inner    func(lo, hi int)
 	state, r []T
 	first    int
 
 	pool *workers.Pool // of a run; nil while the other direction has the other threads
-	// other has room of its own for the second direction where threads can take one each; nil where there is one or the other.
+	// other has its own scratch memory for the second direction if each thread can compute one;
+	// nil otherwise.
 	other *recurrent[T]
 	both  func(lo, hi int)
 	call  *op.Call
 }
 
-// packedGates are the rows of R from gate first up to end.
+// packedGates holds the rows of R from gate first to end.
 type packedGates struct {
 	first, end int
 	b          *kernel.PackedB
 }
 
-// pack packs what is constant; cuts are the gates between which R is cut.
+// pack packs constant weights; cuts are the gates between which R is split.
 func (q *recurrent[T]) pack(c *op.Call, cuts []int) {
 	h, g := q.hidden, q.gates*q.hidden
 	if h == 0 || q.in == 0 {
@@ -184,7 +186,7 @@ func (q *recurrent[T]) pack(c *op.Call, cuts []int) {
 			var parts []packedGates
 			for k, first := range cuts[:len(cuts)-1] {
 				end := cuts[k+1]
-				parts = append(parts, packedGates{first, end, kernel.PackForRows(q.batch, c.Far(), h, (end-first)*h, r[(d*q.gates+first)*h*h:][:(end-first)*h*h], 0, true)})
+				parts = append(parts, packedGates{first, end, kernel.PackForRows(q.batch, c.ConstantsExceedCache(), h, (end-first)*h, r[(d*q.gates+first)*h*h:][:(end-first)*h*h], 0, true)})
 			}
 			q.packR = append(q.packR, parts)
 		}
@@ -192,7 +194,7 @@ func (q *recurrent[T]) pack(c *op.Call, cuts []int) {
 	}
 }
 
-// packed finds the gates from first up to end, nil where they are not packed.
+// packed finds the gates from first to end, nil if they are not packed.
 func (q *recurrent[T]) packed(dir, first, end int) *kernel.PackedB {
 	if q.packR != nil {
 		for _, p := range q.packR[dir] {
@@ -204,7 +206,7 @@ func (q *recurrent[T]) packed(dir, first, end int) *kernel.PackedB {
 	return nil
 }
 
-// newCells is a layer that has room for its states and gates.
+// newCells makes a layer with memory for its states and gates.
 func newCells[T tensor.Real](c *op.Call, v *recurrentShape, cell func(q *recurrent[T], c *op.Call, dir int, live []int)) *recurrent[T] {
 	g := v.gates * v.hidden
 	q := &recurrent[T]{recurrentShape: v, cell: cell, live: make([]int, v.batch)}
@@ -225,7 +227,7 @@ func prepareRecurrent[T tensor.Real](c *op.Call, v *recurrentShape, cell func(q 
 	return q.run, nil
 }
 
-// split makes room for a direction a thread, when all that both share is there.
+// split allocates scratch memory for one direction per thread, after everything that both share.
 func (q *recurrent[T]) split(c *op.Call) {
 	if q.dirs != 2 || c.Pool.Threads() < 2 || q.seq < 2 {
 		return
@@ -243,7 +245,7 @@ func (q *recurrent[T]) split(c *op.Call) {
 	}
 }
 
-// side is what a direction works with.
+// side returns the state of a direction.
 func (q *recurrent[T]) side(dir int) *recurrent[T] {
 	if dir > 0 && q.other != nil {
 		return q.other
@@ -276,7 +278,7 @@ func (q *recurrent[T]) run(c *op.Call) error {
 	return nil
 }
 
-// inputs computes the part of the gates that X has, of all times.
+// inputs computes the contribution of X to the gates, for all times.
 func (q *recurrent[T]) inputs(c *op.Call, dir int) {
 	g, rows := q.gates*q.hidden, q.seq*q.batch
 	x, bias := elem.Elements[T](c, inX), elem.Elements[T](c, inB)
@@ -297,7 +299,7 @@ func (q *recurrent[T]) inputs(c *op.Call, dir int) {
 	}
 }
 
-// direction walks through time one way.
+// direction processes the sequence in one direction.
 func (q *recurrent[T]) direction(c *op.Call, dir int) {
 	h, g := q.hidden, q.gates*q.hidden
 	h0, c0 := elem.Elements[T](c, inH), elem.Elements[T](c, inC)
@@ -373,7 +375,7 @@ func (q *recurrent[T]) project(c *op.Call, dir int, state []T, g0, g1 int) {
 	case pack != nil:
 		kernel.GemmPacked(q.pool, kernel.GemmParams{M: q.batch, N: (g1 - g0) * h, K: h, LDC: g}, any(state).([]float32), pack, any(q.rec).([]float32)[g0*h:])
 	case q.batch <= 2:
-		// Too few rows to be worth packing: inner products with the rows of R.
+		// Too few rows for packing to pay off: dot products with the rows of R.
 		if q.inner == nil { // made once: a step must not allocate
 			q.inner = func(lo, hi int) {
 				h, g := q.hidden, q.gates*q.hidden

@@ -19,9 +19,8 @@ type Activation func(x float64) float64
 // Sigmoid is the logistic function.
 func Sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
-// newActivations reads the activations of all directions with their alpha and
-// beta, which are listed only for the functions that take them. double asks for
-// float64 accuracy.
+// newActivations reads the activations of all directions with their alpha and beta, which are
+// listed only for the functions that use them. double selects float64 accuracy.
 func newActivations(a graph.Attrs, dirs int, defaults []string, double bool) ([][]Activation, error) {
 	names := a.Strs("activations")
 	if len(names) == 0 {
@@ -104,7 +103,7 @@ func newActivations(a graph.Attrs, dirs int, defaults []string, double bool) ([]
 	return out, nil
 }
 
-// inVectors tells whether whole rows of gates go through the default functions in float32.
+// inVectors reports whether whole rows of gates use the default functions in float32.
 func (q *recurrent[T]) inVectors() bool {
 	_, single := any(q.pre).([]float32)
 	return single && q.usual

@@ -53,7 +53,7 @@ func refuse(t *testing.T, want, op string, attrs graph.Attrs, in ...*tensor.Tens
 	}
 }
 
-// plain makes all gates linear, so that results are whole numbers.
+// plain makes all gates linear, so that results are integers.
 func plain(n int, more graph.Attrs) graph.Attrs {
 	a := graph.Attrs{}
 	var names []string
@@ -87,7 +87,8 @@ func TestRNN(t *testing.T) {
 		t.Errorf("shapes %v %v", out[0].Shape, out[1].Shape)
 	}
 	run(t, "RNN", both, [][]float64{{6, 106, 23, 105, 76, 103}, {76, 106}}, x, w2, r2, b2, nil, f32([]int{2, 1, 1}, 1, 100))
-	// Sequences of two rows and one, forward and back: what is beyond is zero, the state is the last one's.
+	// Sequences of two rows and one, forward and backward: positions beyond are zero, the state
+	// is that of the last one.
 	rows := f32([]int{2, 2, 1}, 1, 10, 2, 20)
 	run(t, "RNN", plain(1, nil), [][]float64{{3, 21, 14, 0}, {14, 21}}, rows, w, r, b, i32(2, 1))
 	run(t, "RNN", plain(1, graph.Attrs{"direction": "reverse"}), [][]float64{{18, 21, 5, 0}, {18, 21}}, rows, w, r, b, i32(2, 1))

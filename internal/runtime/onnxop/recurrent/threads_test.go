@@ -11,7 +11,8 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
-// TestDirectionsOnThreads compares layers of both directions, which two threads take one each, with the same on one thread, to the bit.
+// TestDirectionsOnThreads compares bidirectional layers, of which two threads compute one
+// direction each, with the same on one thread, bit-exactly.
 func TestDirectionsOnThreads(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

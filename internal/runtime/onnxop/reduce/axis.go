@@ -96,7 +96,8 @@ func argRun[T tensor.Number](l line, least, last bool) op.Run {
 	}
 }
 
-// argRow is the place of the extreme of a line, looked for in vectors; -1 where that is not possible, or something is no number.
+// argRow finds the position of the extreme of a line with SIMD; -1 if that is not possible, or
+// the line contains a NaN.
 func argRow(line []float32, least, last bool) int {
 	e := simd.ElementKernels()
 	if e == nil {
@@ -110,7 +111,7 @@ func argRow(line []float32, least, last bool) int {
 	return placeIn(line, want, last)
 }
 
-// placeIn is the first or last place of a number in a line; -1 where it is not there.
+// placeIn returns the first or last position of a number in a line; -1 if absent.
 func placeIn[T tensor.Number](line []T, want T, last bool) int {
 	if last {
 		for i := len(line) - 1; i >= 0; i-- {
@@ -126,8 +127,8 @@ func placeIn[T tensor.Number](line []T, want T, last bool) int {
 	return slices.Index(line, want)
 }
 
-// argTile finds the places of the extremes of neighbouring lines, stride apart.
-// The first NaN of a line is its extreme.
+// argTile finds the positions of the extremes of adjacent lines, stride apart. The first NaN of a
+// line is its extreme.
 func argTile[T tensor.Number](dst []int64, src []T, n, stride int, least, last bool) {
 	if f, ok := any(src).([]float32); ok && simd.PlaceKernels().Columns(dst, f, stride, n, least, last) {
 		return

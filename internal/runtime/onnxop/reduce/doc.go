@@ -1,6 +1,6 @@
-// Package reduce holds ONNX's operators along axes: reductions, softmax and its
-// kin, the places of extremes and running sums, of all operator-set versions.
+// Package reduce implements ONNX's operators along axes: reductions, softmax and its variants,
+// ArgMax and ArgMin, and cumulative sums, of all operator-set versions.
 //
-// Which elements belong to a result is planned by internal/kernel/reduce; the
-// types of accumulators and what becomes of them are chosen here.
+// internal/kernel/reduce plans which elements belong to a result; this package selects the
+// accumulator types and the final conversion.
 package reduce

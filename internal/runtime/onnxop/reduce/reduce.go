@@ -10,7 +10,7 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// Reduction names a reduction operator.
+// Reduction identifies a reduction operator.
 type Reduction uint8
 
 // RedMean is the sum divided by the number of elements.
@@ -27,9 +27,9 @@ const (
 	redLogSumExp
 )
 
-// reduceMask tells which dimensions are reduced. The axes are an attribute in
-// older operator sets and an input in newer ones. Without axes all dimensions
-// are reduced, or with noop_with_empty_axes none.
+// reduceMask returns which dimensions are reduced. The axes are an attribute in older operator
+// sets and an input in newer ones. Without axes all dimensions are reduced, or with
+// noop_with_empty_axes none.
 func reduceMask(c *op.Call) ([]bool, error) {
 	if err := c.NeedInputs(1); err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func reduceMask(c *op.Call) ([]bool, error) {
 	return mask, nil
 }
 
-// InferReduce sets output 0 to the shape that stays of input 0.
+// InferReduce sets output 0 to the reduced shape of input 0.
 func InferReduce(c *op.Call) error {
 	mask, err := reduceMask(c)
 	if err != nil {
@@ -68,7 +68,7 @@ func InferReduce(c *op.Call) error {
 	return nil
 }
 
-// ReducedShape is the shape without the marked dimensions, or with ones there when
+// ReducedShape returns the shape without the marked dimensions, or with ones in their place if
 // keep is set.
 func ReducedShape(shape []int, mask []bool, keep bool) []int {
 	out := make([]int, 0, len(shape))
@@ -83,7 +83,7 @@ func ReducedShape(shape []int, mask []bool, keep bool) []int {
 	return out
 }
 
-// prepareReducer runs r. Axes that are no constants are looked at in each run.
+// prepareReducer runs r. Axes that are not constant are read in each run.
 func prepareReducer[T tensor.Number, A any](c *op.Call, r reduce.Reducer[T, A]) (op.Run, error) {
 	mask, err := reduceMask(c)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
-// TestRowsOfSingles compares what works on rows of float32 in vectors with the same in float64.
+// TestRowsOfSingles compares SIMD operators on rows of float32 with the same in float64.
 func TestRowsOfSingles(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

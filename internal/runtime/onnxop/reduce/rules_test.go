@@ -75,7 +75,7 @@ func TestReductions(t *testing.T) {
 			}
 		}
 	}
-	// Of nothing: the neutral element of each.
+	// Empty input: the neutral element of each.
 	none := tensor.New(tensor.Float64, 0, 2)
 	for op, want := range map[string]float64{"ReduceSum": 0, "ReduceProd": 1, "ReduceMax": math.Inf(-1), "ReduceMin": math.Inf(1), "ReduceL2": 0, "ReduceLogSumExp": math.Inf(-1), "ReduceLogSum": math.Inf(-1)} {
 		if why := optest.Differ(run(t, op, 20, nil, none, i64(0)), []float64{want, want}, 0, 0); why != "" {
@@ -97,7 +97,7 @@ func TestReductions(t *testing.T) {
 	refuse(t, "ReduceSum of bool", "ReduceSum", 20, nil, truth)
 }
 
-// TestAxes are an attribute or an input; none means all, or none where the node says so.
+// TestAxes: axes are an attribute or an input; none means all, or none if the node says so.
 func TestAxes(t *testing.T) {
 	t.Parallel()
 	x := f64([]int{2, 1, 3}, 1, 2, 3, 4, 5, 6)
@@ -154,7 +154,7 @@ func TestArgs(t *testing.T) {
 			}
 		}
 	}
-	// The first that is no number wins, and stays.
+	// The first NaN wins.
 	for _, op := range []string{"ArgMax", "ArgMin"} {
 		if why := optest.Differ(run(t, op, 13, nil, f64([]int{4}, 5, nan, 9, nan)), []float64{1}, 0, 0); why != "" {
 			t.Errorf("%s with NaN: %s", op, why)
@@ -210,7 +210,8 @@ func TestCumulative(t *testing.T) {
 	refuse(t, "input 1 is missing", "CumSum", 14, nil, x)
 }
 
-// TestSoftmaxes weigh 0 and ln 3 as 1/4 and 3/4. Up to version 12 all axes from one on count together.
+// TestSoftmaxes weighs 0 and ln 3 as 1/4 and 3/4. Up to version 12 all axes from one on are
+// normalised together.
 func TestSoftmaxes(t *testing.T) {
 	t.Parallel()
 	l, inf := math.Log(3), math.Inf(-1)

@@ -13,21 +13,21 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// Normalisation names the operators that work along an axis as a whole.
+// Normalisation identifies an operator that normalises along an axis.
 type Normalisation uint8
 
-// Softmax is exponentials divided by their sum, LogSoftmax the logarithm of that.
+// Softmax is exponentials divided by their sum, LogSoftmax its logarithm.
 const (
 	Softmax Normalisation = iota
 	LogSoftmax
 	hardmax
 )
 
-// line is a tensor seen as [outer, n, inner] around an axis.
+// line is a tensor viewed as [outer, n, inner] around an axis.
 type line struct{ outer, n, inner int }
 
-// softmaxLine finds the axis. Before operator set 13 all dimensions from the axis
-// on are normalised together.
+// softmaxLine finds the axis. Before operator set 13 all dimensions from the axis on are
+// normalised together.
 func softmaxLine(c *op.Call) (line, error) {
 	shape := c.In[0].Shape
 	flat := c.Node.Version < 13
@@ -60,7 +60,7 @@ func InferSoftmax(c *op.Call) error {
 	return elem.Same(c)
 }
 
-// PrepareSoftmax makes an operator that works along an axis as a whole.
+// PrepareSoftmax makes an operator that normalises along an axis.
 func PrepareSoftmax(c *op.Call, k Normalisation) (op.Run, error) {
 	l, err := softmaxLine(c)
 	if err != nil {
@@ -93,7 +93,7 @@ func PrepareSoftmax(c *op.Call, k Normalisation) (op.Run, error) {
 	return nil, elem.BadType(c, 0)
 }
 
-// normalise runs over the lines. row, if there is one, does a contiguous line.
+// normalise runs over the lines. row, if not nil, handles a contiguous line.
 func normalise[T tensor.Real](l line, k Normalisation, row func(dst, src []T)) op.Run {
 	var dst, src []T // of the run, whose loop is made once
 	if l.inner == 1 && row != nil {
@@ -147,7 +147,7 @@ func normalise[T tensor.Real](l line, k Normalisation, row func(dst, src []T)) o
 	}
 }
 
-// columns normalises neighbouring columns of single precision in vectors.
+// columns normalises adjacent float32 columns with SIMD.
 func columns(dst, src []float32, l line, width int, k Normalisation, row func(dst, src []float32)) {
 	if width >= wideColumns && (k == Softmax || l.n <= fewLogs) {
 		softmaxColumns(dst, src, l.n, l.inner, width, k == LogSoftmax)

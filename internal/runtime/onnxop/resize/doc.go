@@ -1,3 +1,3 @@
-// Package resize holds ONNX's operators that sample pictures: Resize, GridSample,
-// regions of interest and the suppression of boxes.
+// Package resize implements ONNX's operators that resample images: Resize, GridSample, regions of
+// interest, and non-maximum suppression.
 package resize

@@ -11,7 +11,7 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// sampler reads a picture of any rank between its pixels.
+// sampler interpolates an image of any rank between its pixels.
 type sampler struct {
 	dims    []int
 	mode    string // nearest, linear, cubic
@@ -62,7 +62,7 @@ func prepareGridSample[T tensor.Real](c *op.Call) (op.Run, error) {
 	if area == 0 && points > 0 && ch > 0 {
 		return nil, fmt.Errorf("empty input %s", tensor.FormatShape(x))
 	}
-	// The loop is made once, and what its pieces need is kept.
+	// The closure is allocated once, and the scratch memory of work items is pooled.
 	rooms := sync.Pool{New: func() any { return &gridRoom[T]{at: make([]float64, rank)} }}
 	var src, dst []T
 	var grid []float32 // of what has few axes
@@ -70,7 +70,7 @@ func prepareGridSample[T tensor.Real](c *op.Call) (op.Run, error) {
 	work := func(lo, hi int) {
 		r := rooms.Get().(*gridRoom[T])
 		for lo < hi {
-			// Points of one picture: what they are interpolated from is the same in each channel.
+			// Points of one image: the taps are the same for each channel.
 			b, p := lo/points, lo%points
 			g := &r.points
 			g.reset()
@@ -109,7 +109,7 @@ func prepareGridSample[T tensor.Real](c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// gridRoom is what a piece of the points needs.
+// gridRoom is the scratch memory of a work item.
 type gridRoom[T tensor.Real] struct {
 	at     []float64
 	taps   tapList
@@ -119,7 +119,7 @@ type gridRoom[T tensor.Real] struct {
 // gridBlock is the number of points that are sampled together.
 const gridBlock = 256
 
-// gridPoints are the taps of some points, one point's behind the other's.
+// gridPoints holds the taps of some points, one point after the other.
 type gridPoints[T tensor.Real] struct {
 	pos    []int
 	weight []T
@@ -136,7 +136,8 @@ func (g *gridPoints[T]) add(t *tapList) {
 	g.ends = append(g.ends, len(g.pos))
 }
 
-// inside adds the taps of a position in two dimensions, or of a linear one in three, all of which lie in the picture; false where they do not.
+// inside adds the taps of a position in two dimensions, or of a linear one in three, if all of
+// them are inside the image; otherwise it returns false.
 func (g *gridPoints[T]) inside(s *sampler, at []float64) bool {
 	h, w := s.dims[len(at)-2], s.dims[len(at)-1]
 	y, x := at[len(at)-2], at[len(at)-1]
@@ -182,7 +183,7 @@ func (g *gridPoints[T]) inside(s *sampler, at []float64) bool {
 	return true
 }
 
-// square adds four taps from q on, in lines of w, that have part of a weight.
+// square adds four taps starting at q, in lines of w, whose weights are fractions of part.
 func (g *gridPoints[T]) square(q, w int, part, down, right float64) {
 	up := part * (1 - down)
 	down *= part
@@ -190,7 +191,8 @@ func (g *gridPoints[T]) square(q, w int, part, down, right float64) {
 	g.weight = append(g.weight, T(up*(1-right)), T(up*right), T(down*(1-right)), T(down*right))
 }
 
-// cubics are the weights of the four pixels around a place that lies f behind the second one.
+// cubics returns the weights of the four pixels around a position at distance f after the second
+// one.
 func cubics(f float64) (w [4]float64) {
 	for j := range w {
 		w[j] = cubic(float64(j-1)-f, -0.75)
@@ -198,7 +200,7 @@ func cubics(f float64) (w [4]float64) {
 	return w
 }
 
-// four adds the taps of points that all have four; false where some have others.
+// four sums the taps of points that all have four; it returns false if some have another number.
 func (g *gridPoints[T]) four(dst, plane []T) bool {
 	n := len(g.ends)
 	if len(g.pos) != 4*n {
@@ -242,7 +244,7 @@ func (s *sampler) pixel(v float64, n int) float64 {
 	return ((v+1)*float64(n) - 1) / 2
 }
 
-// tapList holds the pixels inside the picture and their weights.
+// tapList holds the pixels inside the image and their weights.
 type tapList struct {
 	pos    []int
 	weight []float64
@@ -272,7 +274,7 @@ func (s *sampler) taps(at []float64, t *tapList) {
 		if s.mode == "nearest" {
 			p = math.RoundToEven(p)
 		}
-		// Cubic mode limits its pixels one by one instead.
+		// Cubic mode limits its pixels individually instead.
 		if s.mode != "cubic" && (p < lo || p > hi) {
 			switch s.padding {
 			case "border":
@@ -399,7 +401,7 @@ func prepareAffineGrid[T tensor.Real](c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// gridCoordinate is the centre of pixel i of n in [-1,1].
+// gridCoordinate returns the centre of pixel i of n in [-1,1].
 func gridCoordinate(i, n int, corners bool) float64 {
 	if corners {
 		if n == 1 {

@@ -8,8 +8,8 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// inferNMS checks boxes [N,B,4] and scores [N,C,B]; how many boxes survive is
-// known only after the run.
+// inferNMS checks boxes [N,B,4] and scores [N,C,B]; the number of remaining boxes is known only
+// after the run.
 func inferNMS(c *op.Call) error {
 	if err := c.NeedInputs(2); err != nil {
 		return err
@@ -24,7 +24,7 @@ func inferNMS(c *op.Call) error {
 	return op.ErrDynamic
 }
 
-// box is a rectangle by its corners.
+// box is a rectangle given by its corners.
 type box struct{ y0, x0, y1, x1, area float32 }
 
 func readBox(v []float32, center bool) (b box) {
@@ -37,7 +37,7 @@ func readBox(v []float32, center bool) (b box) {
 	return b
 }
 
-// overlap is the intersection over union.
+// overlap returns the intersection over union.
 func (a *box) overlap(b *box) float32 {
 	h, w := min(a.y1, b.y1)-max(a.y0, b.y0), min(a.x1, b.x1)-max(a.x0, b.x0)
 	if h <= 0 || w <= 0 || a.area <= 0 || b.area <= 0 {
@@ -46,7 +46,7 @@ func (a *box) overlap(b *box) float32 {
 	return h * w / (a.area + b.area - h*w)
 }
 
-// meets tells whether one of boxes overlaps a by more than iou.
+// meets reports whether one of boxes overlaps a by more than iou.
 func (a *box) meets(boxes []box, iou float32) bool {
 	for i := range boxes {
 		if a.overlap(&boxes[i]) > iou {

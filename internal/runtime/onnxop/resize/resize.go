@@ -21,8 +21,8 @@ type resize struct {
 	oldNearest                 bool // Resize 10 and Upsample: floor up, ceil down
 }
 
-// newResize reads attributes and the inputs that hold scales, sizes and the
-// region. It returns op.ErrDynamic when they are not known.
+// newResize reads attributes and the inputs that hold scales, sizes and the region. It returns
+// op.ErrDynamic when they are not known.
 func newResize(c *op.Call) (*resize, error) {
 	if err := c.NeedInputs(1); err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func floatElements(x *tensor.Tensor) ([]float64, error) {
 	return tensor.All[float64](x)
 }
 
-// read takes roi, scales and sizes, inputs 1 to 3 since version 11.
+// read reads roi, scales and sizes, inputs 1 to 3 since version 11.
 func (r *resize) read(c *op.Call) error {
 	rank := len(r.in)
 	axes := c.Node.Attrs.Ints("axes")
@@ -211,9 +211,9 @@ func inferResize(c *op.Call) error {
 	return nil
 }
 
-// source maps output position x along an axis to a position in the input. The
-// arithmetic is float32 like the scales': where a position falls on a pixel or
-// half-way between two, the last bit decides which one nearest mode takes.
+// source maps output position x along an axis to a position in the input. The arithmetic is
+// float32 like the scales: if a position is on a pixel or half-way between two, the last bit
+// decides which one nearest mode uses.
 func (r *resize) source(axis, x int) float64 {
 	in, out, scale, pos := float32(r.in[axis]), float32(r.out[axis]), float32(r.scale[axis]), float32(x)
 	switch r.coordinates {
@@ -244,7 +244,7 @@ func (r *resize) source(axis, x int) float64 {
 	return float64((pos+0.5)/scale - 0.5)
 }
 
-// check rejects coordinate modes that do not exist.
+// check rejects unknown coordinate modes.
 func (r *resize) check() error {
 	switch r.coordinates {
 	case "align_corners", "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize", "pytorch_half_pixel", "half_pixel_symmetric", "half_pixel":
@@ -253,8 +253,8 @@ func (r *resize) check() error {
 	return fmt.Errorf("coordinate_transformation_mode %q", r.coordinates)
 }
 
-// pixel is the input position that nearest mode takes for output position x;
-// negative when it lies outside and the extrapolation value is due.
+// pixel returns the input position that nearest mode uses for output position x; negative if it
+// is outside and the extrapolation value applies.
 func (r *resize) pixel(axis int, x int) int {
 	p := r.source(axis, x)
 	last := r.in[axis] - 1
@@ -277,8 +277,8 @@ func (r *resize) pixel(axis int, x int) int {
 	return min(max(int(q), 0), last)
 }
 
-// resizeTaps is the interpolation along one axis: n input positions and weights for
-// each output position, and which output positions take the extrapolation value.
+// resizeTaps is the interpolation along one axis: n input positions and weights for each output
+// position, and which output positions get the extrapolation value.
 type resizeTaps struct {
 	axis, n int
 	at      []int
@@ -320,8 +320,8 @@ func (r *resize) table(axis int) *resizeTaps {
 	return t
 }
 
-// weights gives the kernel for a position frac right of a pixel: the offset of
-// the first tap from that pixel, and the taps.
+// weights returns the kernel for a position frac right of a pixel: the offset of the first tap
+// from that pixel, and the taps.
 func (r *resize) weights(frac, scale float64) (first int, w []float64) {
 	kernel, radius := triangle, 1.0
 	if r.mode == "cubic" {

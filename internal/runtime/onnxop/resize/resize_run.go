@@ -44,7 +44,7 @@ func resizeConst(c *op.Call) bool {
 	return true
 }
 
-// fixed wraps build: it is called once when the node's tables are constant and at each run
+// fixed wraps build: it is called once if the node's tables are constant and in each run
 // otherwise.
 func fixed[P any](c *op.Call, build func(c *op.Call) (P, error)) (func(c *op.Call) (P, error), error) {
 	if !resizeConst(c) {
@@ -54,7 +54,7 @@ func fixed[P any](c *op.Call, build func(c *op.Call) (P, error)) (func(c *op.Cal
 	return func(*op.Call) (P, error) { return p, err }, err
 }
 
-// nearestPlan is the input position of each output position, by axis.
+// nearestPlan holds the input position of each output position, by axis.
 type nearestPlan struct {
 	*resize
 	at     [][]int
@@ -93,7 +93,7 @@ func prepareNearest(c *op.Call) (op.Run, error) {
 			nearestCopy(nil, p, x.Strings, y.Strings, "")
 			return nil
 		}
-		// Elements are only moved, so their width is all that matters.
+		// Elements are only moved, so only their width matters.
 		switch v := p.extrapolation; x.Type.Bits() {
 		case 8:
 			nearestCopy(c.Pool, p, words[uint8](x), words[uint8](y), bits[uint8](x.Type, v))
@@ -110,7 +110,7 @@ func prepareNearest(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// look finds out what the last axis is like.
+// look analyses the last axis.
 func (p *nearestPlan) look() {
 	if len(p.at) == 0 {
 		return
@@ -134,7 +134,7 @@ func words[T tensor.Number](x *tensor.Tensor) []T {
 	return tensor.Of[T](&tensor.Tensor{Data: x.Data})
 }
 
-// bits is the representation of v in an element type.
+// bits returns the representation of v in an element type.
 func bits[T uint8 | uint16 | uint32 | uint64](t tensor.Type, v float64) T {
 	switch t {
 	case tensor.Float32:
@@ -169,7 +169,7 @@ func nearestCopy[E any](pool *workers.Pool, p *nearestPlan, x, y []E, outside E)
 	pool.ForWorker(len(y)/len(cols), max(1, 1<<12/len(cols)), r.work)
 }
 
-// nearestRun is a run in the making.
+// nearestRun is the state of a run.
 type nearestRun[E any] struct {
 	*nearestPlan
 	x, y    []E
@@ -179,7 +179,8 @@ type nearestRun[E any] struct {
 	work    func(worker, lo, hi int)
 }
 
-// placeRoom is room for the place of a row, with a line of the cache between those of two workers.
+// placeRoom is the memory for the position of a row, with a cache line between those of two
+// workers.
 func placeRoom(rank int) int { return rank + 8 }
 
 // rows fills rows lo to hi.
@@ -286,7 +287,8 @@ func newInterpolation[T tensor.Real](c *op.Call) (*interpolation[T], error) {
 		}
 		p.axes = append(p.axes, t)
 	}
-	// The last axis, whose values are interpolated one by one, has least of them after axes that shrink and before those that grow.
+	// The last axis, whose values are interpolated individually, has the fewest values after axes
+	// that shrink and before those that grow.
 	slices.SortStableFunc(p.axes, func(a, b *axisTaps[T]) int { return cmp.Compare(p.grows(a.axis), p.grows(b.axis)) })
 	return p, nil
 }
@@ -343,7 +345,7 @@ func prepareInterpolateInt[I tensor.Number](c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// run interpolates axis after axis.
+// run interpolates axis by axis.
 func (p *interpolation[T]) run(pool *workers.Pool, x, y []T, work *[2][]T) {
 	if len(y) == 0 {
 		return
@@ -368,7 +370,7 @@ func (p *interpolation[T]) run(pool *workers.Pool, x, y []T, work *[2][]T) {
 	}
 }
 
-// line interpolates along a line whose values lie side by side.
+// line interpolates along a line with contiguous values.
 func (t *axisTaps[T]) line(dst, src []T, extrapolation T) {
 	if t.n == 2 { // linear
 		at, w := t.at[:2*len(dst)], t.weight[:2*len(dst)]
@@ -404,10 +406,11 @@ func (t *axisTaps[T]) apply(pool *workers.Pool, x, y []T, outer, n, inner int, e
 	workers.Each(pool, (outer+a.planes-1)/a.planes*m, max(1, 1<<12/max(a.planes*inner*t.n, 1)), a)
 }
 
-// rowsTogether is how many values of rows at the same place of several planes are computed in one go, which says once what they are sums of.
+// rowsTogether is the number of values of corresponding rows of several planes that are computed
+// together, with one set of weights.
 const rowsTogether = 1 << 11
 
-// applied is what a piece of the work along an axis needs.
+// applied holds the arguments of a work item along an axis.
 type applied[T tensor.Real] struct {
 	t               *axisTaps[T]
 	x, y            []T
@@ -416,7 +419,8 @@ type applied[T tensor.Real] struct {
 	extrapolation   T
 }
 
-// Piece makes lines lo to hi along the last axis, or rows along another one, those of some planes at a time.
+// Piece computes lines lo to hi along the last axis, or rows along another one, for some planes
+// at a time.
 func (a applied[T]) Piece(lo, hi int) {
 	t, m, n, inner := a.t, len(a.t.outside), a.n, a.inner
 	switch {
@@ -448,7 +452,7 @@ func (a applied[T]) Piece(lo, hi int) {
 	}
 }
 
-// sumRoom is what adding up rows needs beside them.
+// sumRoom is scratch memory for adding up rows.
 type sumRoom struct {
 	adder   vectors.Sum
 	from    []int
@@ -457,8 +461,9 @@ type sumRoom struct {
 
 var sumRooms = sync.Pool{New: func() any { return new(sumRoom) }}
 
-// weightedRows writes rows of n values, stepDst values apart: each is the sum of rows of a plane of src times their weights, and the next plane is
-// step values further. What has no weight is not looked at.
+// weightedRows writes rows of n values, stepDst values apart: each is the sum of rows of a plane
+// of src times their weights, and the next plane is step values further. Rows with zero weight
+// are not read.
 func weightedRows[T tensor.Real](room *sumRoom, dst []T, stepDst int, src []T, step, n, planes int, at []int, weights []T) {
 	if dst, ok := any(dst).([]float32); ok {
 		room.from, room.weights = room.from[:0], room.weights[:0]

@@ -21,7 +21,7 @@ func inferRoiAlign(c *op.Call) error {
 	if h < 1 || w < 1 {
 		return fmt.Errorf("output of %dx%d", h, w)
 	}
-	// Real models sample 0 (adaptive) to 4 times; the square of it is work.
+	// Real models sample 0 (adaptive) to 4 times; the work grows with the square.
 	if s := a.Int("sampling_ratio", 0); s < 0 || s > 1024 {
 		return fmt.Errorf("sampling_ratio %d", s)
 	}
@@ -48,7 +48,7 @@ func newRoiAlign(c *op.Call) *roiAlign {
 	return v
 }
 
-// batch reads which of n pictures each region is of.
+// batch reads the image index of each region, of n images.
 func (*roiAlign) batch(c *op.Call, n int) ([]int, error) {
 	batch, err := op.Ints(c.In[2])
 	if err != nil {
@@ -62,13 +62,14 @@ func (*roiAlign) batch(c *op.Call, n int) ([]int, error) {
 	return batch, nil
 }
 
-// roiGrid is where the results of a region lie: the first one's corner, their heights and widths, and how many samples each has.
+// roiGrid is the grid of the results of a region: the first one's corner, their heights and
+// widths, and the number of samples of each.
 type roiGrid struct {
 	y, x, bh, bw float64
 	gh, gw       int
 }
 
-// grid lays the results of the region between two corners.
+// grid divides the region between two corners into results.
 func (v *roiAlign) grid(x0, y0, x1, y1 float64) roiGrid {
 	g := roiGrid{y: y0*v.scale - v.offset, x: x0*v.scale - v.offset, gh: v.ratio, gw: v.ratio}
 	rw, rh := x1*v.scale-v.offset-g.x, y1*v.scale-v.offset-g.y
@@ -77,7 +78,7 @@ func (v *roiAlign) grid(x0, y0, x1, y1 float64) roiGrid {
 	}
 	g.bh, g.bw = rh/float64(v.ph), rw/float64(v.pw)
 	if v.ratio <= 0 {
-		// A hostile region must not ask for more samples than pixels make sense of.
+		// A malicious region must not require more samples than there are useful pixels.
 		g.gh, g.gw = int(min(math.Ceil(g.bh), float64(4*v.h+4))), int(min(math.Ceil(g.bw), float64(4*v.w+4)))
 	}
 	return g
@@ -103,13 +104,13 @@ func prepareRoiAlign[T tensor.Real](c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// roiSample is a place between four pixels, and what it has of each.
+// roiSample is a position between four pixels, with their weights.
 type roiSample struct {
 	at     [4]int
 	weight [4]float64
 }
 
-// align pools one region of all channels of a picture, for each of which acc has a sum, or a maximum.
+// align pools one region of all channels of an image; acc has one sum or maximum per channel.
 func align[T tensor.Real](v *roiAlign, picture, roi, y []T, acc []float64) {
 	g := v.grid(float64(roi[0]), float64(roi[1]), float64(roi[2]), float64(roi[3]))
 	size, results := v.h*v.w, v.ph*v.pw
@@ -149,7 +150,7 @@ func align[T tensor.Real](v *roiAlign, picture, roi, y []T, acc []float64) {
 	}
 }
 
-// samples calls f for the samples of result i, and tells whether some lie outside the picture.
+// samples calls f for the samples of result i, and reports whether some are outside the image.
 func (v *roiAlign) samples(g *roiGrid, i int, f func(s roiSample)) (outside bool) {
 	py, px := g.y+float64(i/v.pw)*g.bh, g.x+float64(i%v.pw)*g.bw
 	for iy := range g.gh {
@@ -164,7 +165,8 @@ func (v *roiAlign) samples(g *roiGrid, i int, f func(s roiSample)) (outside bool
 	return outside
 }
 
-// moreSamples is acc with some samples of a plane: the largest of their weighted parts, or the sums of them.
+// moreSamples adds some samples of a plane to acc: the largest of their weighted parts, or their
+// sums.
 func moreSamples[T tensor.Real](largest bool, acc float64, some []roiSample, plane []T) float64 {
 	for i := range some {
 		s := &some[i]
@@ -179,7 +181,7 @@ func moreSamples[T tensor.Real](largest bool, acc float64, some []roiSample, pla
 	return acc
 }
 
-// sample finds the four pixels around a place; not ok outside.
+// sample finds the four pixels around a position; ok is false outside.
 func (v *roiAlign) sample(y, x float64) (s roiSample, ok bool) {
 	y0, y1, fy, high := between(y, v.h)
 	x0, x1, fx, wide := between(x, v.w)
@@ -234,8 +236,8 @@ func prepareMaxRoiPool[T tensor.Real](c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// largestOf is the largest pixel of some rows and columns of a plane of width w, zero where there are none: what is no number is passed over, but for the
-// first.
+// largestOf returns the largest pixel of some rows and columns of a plane of width w, zero if
+// they are empty. NaNs are skipped, except for the first pixel.
 func largestOf[T tensor.Real](plane []T, w int, rows, cols [2]int) (m T) {
 	if rows[0] >= rows[1] || cols[0] >= cols[1] {
 		return 0
@@ -251,14 +253,14 @@ func largestOf[T tensor.Real](plane []T, w int, rows, cols [2]int) (m T) {
 	return m
 }
 
-// bins are the ranges of pixels that results of some size see, after a shift, within n.
+// bins computes the ranges of pixels that results of some size cover, after a shift, within n.
 func bins(to [][2]int, size, shift float64, n int) {
 	for i := range to {
 		to[i][0], to[i][1] = bin(float64(i)*size, float64(i+1)*size, shift, n)
 	}
 }
 
-// bin is the range of pixels that [from, to) covers after a shift, within n.
+// bin returns the range of pixels that [from, to) covers after a shift, within n.
 func bin(from, to, shift float64, n int) (int, int) {
 	limit := func(v float64) int { return int(min(max(v+shift, 0), float64(n))) }
 	return limit(math.Floor(from)), limit(math.Ceil(to))

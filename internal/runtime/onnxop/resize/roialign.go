@@ -9,8 +9,9 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// prepareRoiAlign32 takes means over samples of all channels at once, or maxima: pictures are turned so that the channels of a position lie side by
-// side. Samples lie in a grid, so that what a result has of a picture is the product of what it has of its lines and of its columns.
+// prepareRoiAlign32 computes means or maxima over samples of all channels at once: images are
+// transposed to channels-last. Samples form a grid, so that the weight of a pixel is the product
+// of the weights of its line and its column.
 func prepareRoiAlign32(c *op.Call) (op.Run, error) {
 	v := newRoiAlign(c)
 	if v.maximum && !vectors.HasMax() {
@@ -55,7 +56,7 @@ func prepareRoiAlign32(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// roiWorker is what a worker needs for regions.
+// roiWorker is the scratch memory of a worker.
 type roiWorker struct {
 	room       []float32 // of the results of a region, the channels side by side
 	rows, cols []roiLine
@@ -65,13 +66,13 @@ type roiWorker struct {
 	most       vectors.Max
 }
 
-// roiLine is a line of pixels, or a column, and what a result has of it.
+// roiLine is a line or column of pixels, and its weight in a result.
 type roiLine struct {
 	at     int
 	weight float64
 }
 
-// align writes the means or maxima of a region of a picture with channels last.
+// align writes the means or maxima of a region of a channels-last image.
 func (w *roiWorker) align(v *roiAlign, picture, roi []float32, ch int) {
 	g := v.grid(float64(roi[0]), float64(roi[1]), float64(roi[2]), float64(roi[3]))
 	for i := range v.ph * v.pw {
@@ -91,7 +92,8 @@ func (w *roiWorker) align(v *roiAlign, picture, roi []float32, ch int) {
 	}
 }
 
-// largest writes the largest weighted parts of pixels that the samples of result i have, for each channel.
+// largest writes the largest weighted parts of pixels of the samples of result i, for each
+// channel.
 func (w *roiWorker) largest(v *roiAlign, g *roiGrid, i int, picture, dst []float32) {
 	ch := len(dst)
 	w.most.Start(ch)
@@ -111,7 +113,7 @@ func (w *roiWorker) largest(v *roiAlign, g *roiGrid, i int, picture, dst []float
 	}
 }
 
-// lines appends what n samples in a range of an axis with size pixels have of these.
+// lines appends the lines, with weights, of n samples in a range of an axis with size pixels.
 func lines(to []roiLine, from, span float64, n, size int) []roiLine {
 	add := func(at int, weight float64) {
 		for k := len(to) - 1; k >= max(0, len(to)-2); k-- {
@@ -135,7 +137,8 @@ func lines(to []roiLine, from, span float64, n, size int) []roiLine {
 	return to
 }
 
-// between are the pixels that a position lies between, and how far from the first; not ok outside.
+// between returns the pixels around a position, and the distance from the first; ok is false
+// outside.
 func between(p float64, n int) (lo, hi int, f float64, ok bool) {
 	if !(p >= -1 && p <= float64(n)) {
 		return 0, 0, 0, false

@@ -10,8 +10,9 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
-// TestRoiAlignTurned compares means of all channels at once, in float32, with those of one channel after the other in float64. Regions lie
-// inside of pictures, across their edges and beyond them, and some have no size or a negative one.
+// TestRoiAlignTurned compares means of all channels at once, in float32, with those of one
+// channel after the other in float64. Regions are inside of images, across their edges and beyond
+// them, and some have no size or a negative one.
 func TestRoiAlignTurned(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -62,8 +62,8 @@ func near(t *testing.T, what string, got *tensor.Tensor, want ...float64) {
 	}
 }
 
-// TestCoordinates interpolates 0 1 2 3 linearly: the result is the position itself, kept
-// within 0 to 3. Positions are by the formulas of the standard.
+// TestCoordinates interpolates 0 1 2 3 linearly: the result is the position itself, limited to 0
+// to 3. Positions are by the formulas of the standard.
 func TestCoordinates(t *testing.T) {
 	t.Parallel()
 	x := ramp(4)
@@ -103,7 +103,7 @@ func TestCoordinates(t *testing.T) {
 	refuse(t, `coordinate_transformation_mode "x"`, "Resize", 13, graph.Attrs{"coordinate_transformation_mode": "x"}, x, nil, double)
 }
 
-// TestNearest takes pixels of positions 0, 1/4, 1/2 and so on of two pixels.
+// TestNearest uses pixels of positions 0, 1/4, 1/2 and so on of two pixels.
 func TestNearest(t *testing.T) {
 	t.Parallel()
 	x := line(5, 7)
@@ -148,8 +148,8 @@ func TestNearest(t *testing.T) {
 	near(t, "scalar", scalar, 7)
 }
 
-// TestCubic has weights -0.09375, 0.59375, 0.59375, -0.09375 half-way between pixels, where
-// the coefficient is -0.75.
+// TestCubic has weights -0.09375, 0.59375, 0.59375, -0.09375 half-way between pixels, for the
+// coefficient -0.75.
 func TestCubic(t *testing.T) {
 	t.Parallel()
 	x := line(1, 2, 4, 8)
@@ -192,7 +192,7 @@ func TestCubic(t *testing.T) {
 
 func cubicAt(x float64) float64 { return cubic(x, -0.75) }
 
-// TestInterpolation goes over several axes and types.
+// TestInterpolation covers several axes and types.
 func TestInterpolation(t *testing.T) {
 	t.Parallel()
 	lin := graph.Attrs{"mode": "linear", "coordinate_transformation_mode": "asymmetric"}
@@ -306,11 +306,11 @@ func TestGridSample(t *testing.T) {
 	} {
 		near(t, tt.mode+", "+tt.padding, sample(tt.mode, tt.padding, tt.corners, tt.x, tt.y), tt.want)
 	}
-	// Two pictures, two channels, three points: each picture has its own points.
+	// Two images, two channels, three points: each image has its own points.
 	many := f32([]int{2, 2, 1, 3}, 0, 1, 2, 10, 11, 12, 20, 21, 22, 30, 31, 32)
 	grid := f32([]int{2, 1, 3, 2}, -1, 0, 0, 0, 1, 0, 1, 0, 0, 0, -1, 0)
 	near(t, "pictures and channels", run(t, "GridSample", 20, graph.Attrs{"align_corners": int64(1)}, many, grid), 0, 1, 2, 10, 11, 12, 22, 21, 20, 32, 31, 30)
-	// Of three axes the grid lists the innermost first.
+	// With three axes the grid lists the innermost first.
 	cube := ramp(1, 1, 2, 3, 4)
 	near(t, "cube", run(t, "GridSample", 20, graph.Attrs{"align_corners": int64(1)}, cube, f32([]int{1, 1, 1, 2, 3}, 1, -1, -1, -1, 0, 1)), 3, 12+4)
 	ok := f32([]int{1, 1, 1, 2}, 0, 0)
@@ -343,7 +343,8 @@ func TestAffineGrid(t *testing.T) {
 
 func TestNonMaxSuppression(t *testing.T) {
 	t.Parallel()
-	// Squares of side 2: the second is moved by half of it (a third in common), the third lies apart.
+	// Squares of side 2: the second is shifted by half of it (IoU of a third), the third is
+	// separate.
 	boxes := f32([]int{1, 3, 4}, 0, 0, 2, 2, 0, 1, 2, 3, 9, 9, 7, 7)
 	scores := f32([]int{1, 2, 3}, .5, .9, .7, .3, .2, .1)
 	for _, tt := range []struct {
@@ -385,7 +386,8 @@ func TestNonMaxSuppression(t *testing.T) {
 	refuse(t, "boxes of float64", "NonMaxSuppression", 11, nil, tensor.New(tensor.Float64, 1, 3, 4), scores)
 }
 
-// TestRoiAlign samples a picture whose value is 4 y + x: the mean over samples is that of their positions.
+// TestRoiAlign samples an image whose value is 4 y + x: the mean over samples is that of their
+// positions.
 func TestRoiAlign(t *testing.T) {
 	t.Parallel()
 	x := ramp(1, 1, 4, 4)

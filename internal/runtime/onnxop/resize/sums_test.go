@@ -10,8 +10,8 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
-// TestRowsInSinglePrecision compares interpolation in single precision, whose rows are added up in vectors, with that in double
-// precision, whichever axes grow and shrink.
+// TestRowsInSinglePrecision compares interpolation in single precision, which adds up rows with
+// SIMD, with that in double precision, for any axes that grow and shrink.
 func TestRowsInSinglePrecision(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -47,7 +47,8 @@ func TestRowsInSinglePrecision(t *testing.T) {
 		for i := range values {
 			values[i] = tensor.At(want[0], i)
 		}
-		// Weights are rounded to single precision; numbers are up to 100, and five axes round in turn.
+		// Weights are rounded to single precision; numbers are up to 100, and five axes round one
+		// after the other.
 		if why := optest.Differ(got[0], values, 2e-4, 0); why != "" {
 			t.Fatalf("%v of %v to %v: %s", attrs, in, sizes, why)
 		}

@@ -1,3 +1,3 @@
-// Package window is the geometry of windows that slide over the spatial axes of an
+// Package window implements the geometry of kernel windows that slide over the spatial axes of an
 // ONNX tensor, for convolutions and pooling.
 package window

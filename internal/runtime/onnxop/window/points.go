@@ -1,6 +1,7 @@
 package window
 
-// Points are places between the pixels of planes of one size: what each has of the four pixels around it, or of fewer at an edge.
+// Points are bilinear sampling points in planes of one size: the weights of the four pixels
+// around each, or of fewer at an edge.
 type Points[T ~float32 | ~float64] struct {
 	pos    []int32 // of pixels in a plane, four a point
 	weight []T
@@ -8,28 +9,28 @@ type Points[T ~float32 | ~float64] struct {
 	edges  []edge
 }
 
-// edge is a point with fewer pixels than others.
+// edge is a point with fewer than four pixels.
 type edge struct{ point, pixels int }
 
-// NewPoints has room for some points.
+// NewPoints allocates the given number of points.
 func NewPoints[T ~float32 | ~float64](points int) *Points[T] {
 	return &Points[T]{pos: make([]int32, points*4), weight: make([]T, points*4), edges: make([]edge, 0, points)}
 }
 
-// Reset takes all points away.
+// Reset removes all points.
 func (p *Points[T]) Reset() { p.n, p.edges = 0, p.edges[:0] }
 
-// Len is the number of points.
+// Len returns the number of points.
 func (p *Points[T]) Len() int { return p.n }
 
-// Next adds a point and returns where its pixels and their weights belong.
+// Next adds a point and returns the slices for its pixels and their weights.
 func (p *Points[T]) Next() (pos []int32, weight []T) {
 	from := p.n * 4
 	p.n++
 	return p.pos[from:][:4:4], p.weight[from:][:4:4]
 }
 
-// Fewer says that the last point has only some pixels, the first ones.
+// Fewer says that the last point has only the first pixels.
 func (p *Points[T]) Fewer(pixels int) {
 	from := (p.n - 1) * 4
 	clear(p.pos[from+pixels:][:4-pixels])

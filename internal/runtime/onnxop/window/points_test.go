@@ -7,7 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPoints compares points of planes with sums one by one; what a point at an edge does not have, no number takes part in it.
+// TestPoints compares points of planes with sums one by one; pixels missing at an edge do not
+// contribute, not even as NaN.
 func TestPoints(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

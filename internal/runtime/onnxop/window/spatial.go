@@ -10,17 +10,17 @@ import (
 // MaxSpatial bounds the spatial rank of windows.
 const MaxSpatial = 8
 
-// MaxExtent bounds kernels, strides, dilations and padding, so that products of
-// two of them cannot overflow.
+// MaxExtent bounds kernels, strides, dilations and padding, so that products of two of them
+// cannot overflow.
 const MaxExtent = 1 << 28
 
-// Window is the geometry of a convolution or pooling: per spatial axis the
-// input and output sizes and where the kernel is put.
+// Window is the geometry of a convolution or pooling: per spatial axis the input and output sizes
+// and the position of the kernel.
 type Window struct {
 	In, Out, Kernel, Stride, Dilation, Begin, End []int
 }
 
-// Whole tells whether there is one window, which has every element of the input once and nothing else.
+// Whole reports whether there is one window, which covers exactly the whole input.
 func (w *Window) Whole() bool {
 	for i, n := range w.In {
 		if w.Out[i] != 1 || w.Kernel[i] != n || w.Begin[i] != 0 || w.Dilation[i] != 1 {
@@ -30,9 +30,8 @@ func (w *Window) Whole() bool {
 	return true
 }
 
-// New reads strides, dilations, pads and auto_pad for the given input
-// and kernel sizes and computes the output sizes. ceil rounds them up as
-// pooling's ceil_mode does.
+// New reads strides, dilations, pads and auto_pad for the given input and kernel sizes and
+// computes the output sizes. ceil rounds them up as pooling's ceil_mode does.
 func New(c *op.Call, in, kernel []int, ceil bool) (*Window, error) {
 	a, n := c.Node.Attrs, len(in)
 	if n == 0 || n > MaxSpatial {
@@ -115,8 +114,8 @@ func PerAxis(v []int, n int, name string) ([]int, error) {
 	return v, nil
 }
 
-// Span is the range of kernel positions along axis i that fall inside the
-// input for output position o.
+// Span returns the range of kernel positions along axis i that are inside the input for output
+// position o.
 func (w *Window) Span(i, o int) (start, lo, hi int) {
 	start = o*w.Stride[i] - w.Begin[i]
 	d := w.Dilation[i]

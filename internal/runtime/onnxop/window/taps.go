@@ -1,7 +1,7 @@
 package window
 
-// Taps walks the elements that the window at output position at sees in one
-// plane and calls f with their flat positions, in row-major order.
+// Taps walks the elements that the window at output position at sees in one plane and calls f
+// with their flat positions, in row-major order.
 func (w *Window) Taps(at []int, f func(pos int)) {
 	var b [MaxSpatial][4]int // position, first tap, end tap, tap
 	n := len(at)
@@ -34,8 +34,8 @@ func (w *Window) Taps(at []int, f func(pos int)) {
 	}
 }
 
-// Cells counts the window's taps that count_include_pad divides by: those
-// within the input and its padding, which leaves out what ceil_mode adds.
+// Cells counts the window's taps that count_include_pad divides by: those within the input and
+// its padding, without those added by ceil_mode.
 func (w *Window) Cells(at []int) int {
 	n := 1
 	for i, o := range at {
@@ -46,8 +46,7 @@ func (w *Window) Cells(at []int) int {
 	return max(n, 1)
 }
 
-// Way tells how operators walk the window: "planes" in two dimensions, "general" in
-// others.
+// Way names the method of walking the window: "planes" in two dimensions, "general" in others.
 func (w *Window) Way() string {
 	if len(w.Out) == 2 {
 		return "planes"

@@ -15,7 +15,7 @@ func made(in, kernel []int, ceil bool, a graph.Attrs) (*Window, error) {
 	return New(&op.Call{Node: &graph.Node{Attrs: a}}, in, kernel, ceil)
 }
 
-// TestSizes has output sizes and padding by the standard's formulas.
+// TestSizes checks output sizes and padding by the standard's formulas.
 func TestSizes(t *testing.T) {
 	t.Parallel()
 	one := func(v int64) []int64 { return []int64{v} }
@@ -88,7 +88,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestTaps lists the positions that a window of 3x3 sees on a picture of 3x4, row by row.
+// TestTaps lists the positions that a window of 3x3 sees on an image of 3x4, row by row.
 func TestTaps(t *testing.T) {
 	t.Parallel()
 	w, err := made([]int{3, 4}, []int{3, 3}, false, graph.Attrs{"pads": []int64{1, 1, 1, 1}})
@@ -107,7 +107,7 @@ func TestTaps(t *testing.T) {
 			t.Errorf("at %v: %s", tt.at, diff)
 		}
 	}
-	// Dilated by two, begun one before: taps at -1, 1, 3 and 1, 3, 5 of four.
+	// Dilated by two, starting one before: taps at -1, 1, 3 and 1, 3, 5 of four.
 	d, err := made([]int{4}, []int{3}, false, graph.Attrs{"pads": []int64{1, 2}, "dilations": []int64{2}, "strides": []int64{2}})
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func TestTaps(t *testing.T) {
 	if a, b := d.Cells([]int{0}), d.Cells([]int{1}); a != 3 || b != 3 {
 		t.Errorf("%d and %d cells with padding", a, b)
 	}
-	// Windows wholly in the padding see nothing.
+	// Windows entirely in the padding see nothing.
 	far, err := made([]int{2}, []int{1}, false, graph.Attrs{"pads": []int64{3, 3}})
 	if err != nil {
 		t.Fatal(err)
@@ -141,7 +141,7 @@ func TestTaps(t *testing.T) {
 	if got := taps(cube, 0, 1, 1); !cmp.Equal(got, []int{4, 5, 10, 11}) || cube.Way() != "general" || w.Way() != "planes" {
 		t.Errorf("cube: %v", got)
 	}
-	// A window that reaches beyond the padding counts what is not beyond.
+	// A window that extends beyond the padding counts only the part within.
 	up, err := made([]int{6}, []int{3}, true, graph.Attrs{"strides": []int64{2}})
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,7 @@
-// Package layout is what operators that move, select and count elements share,
-// whatever format they come from: tensors as the slices of internal/kernel/move,
-// the widening of packed types, index tensors, and updates of selected blocks.
+// Package layout implements operators that move, select and count elements, shared by all
+// formats: tensors as slices for internal/kernel/move, unpacking of sub-byte types, index
+// tensors, and scatter updates.
 //
-// It knows tensors and calls. Attributes, the rules for shapes and what an
-// operator is called stay with the formats' packages.
+// It works on tensors and calls. Attributes, shape rules and operator names belong to the
+// packages of the formats.
 package layout

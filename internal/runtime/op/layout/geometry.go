@@ -6,19 +6,19 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// Geometry is what a node's shapes and parameters decide: the shape of output 0,
-// which has the type of input 0, and what fills it.
+// Geometry is the result of shape inference for a node: the shape of output 0, which has the type
+// of input 0, and the function that prepares its computation.
 type Geometry struct {
 	Shape []int
 	Run   func(c *op.Call) (op.Run, error)
 }
 
-// None tells [Planned] and [Def] that no input's elements decide over the copy.
+// None tells [PrepareOnce] and [Def] that the copy does not depend on the elements of any input.
 const None = -1
 
-// Def defines an operator whose shape and copy both follow from one reading of
-// its parameters. needs is the number of inputs that must be there; params are
-// the inputs whose elements are parameters, as for [Planned].
+// Def defines an operator whose shape and copy both follow from of, which reads its parameters.
+// needs is the number of required inputs. params are the inputs whose elements are parameters, as
+// for [PrepareOnce].
 func Def(domain, name string, needs int, of func(c *op.Call) (Geometry, error), params ...int) op.Def {
 	return op.Def{
 		Domain: domain, Name: name,
@@ -30,7 +30,7 @@ func Def(domain, name string, needs int, of func(c *op.Call) (Geometry, error), 
 			c.SetOut(0, c.In[0].Type, g.Shape)
 			return nil
 		}),
-		Prepare: Widened(Planned(func(c *op.Call) (op.Run, error) {
+		Prepare: WithUnpacked(PrepareOnce(func(c *op.Call) (op.Run, error) {
 			g, err := of(c)
 			if err != nil {
 				return nil, err
@@ -40,7 +40,7 @@ func Def(domain, name string, needs int, of func(c *op.Call) (Geometry, error), 
 	}
 }
 
-// Needs is infer for nodes that have inputs 0 to n-1.
+// Needs wraps infer with a check that inputs 0 to n-1 are present.
 func Needs(n int, infer func(c *op.Call) error) func(c *op.Call) error {
 	return func(c *op.Call) error {
 		if err := c.NeedInputs(n); err != nil {
@@ -50,8 +50,8 @@ func Needs(n int, infer func(c *op.Call) error) func(c *op.Call) error {
 	}
 }
 
-// Same gives output 0 the type and shape of input 0.
-func Same(c *op.Call) error {
+// SameAsInput gives output 0 the type and shape of input 0.
+func SameAsInput(c *op.Call) error {
 	c.SetOut(0, c.In[0].Type, slices.Clone(c.In[0].Shape))
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// Of views the elements of a tensor for moving. Packed types come as their bytes.
+// Of returns the elements of a tensor as a slice for moving. Packed types are viewed as bytes.
 func Of(x *tensor.Tensor) move.Slice {
 	if x.Type == tensor.String {
 		return move.Slice{Strings: x.Strings}
@@ -20,15 +20,15 @@ func Of(x *tensor.Tensor) move.Slice {
 	return move.Slice{Bytes: x.Data, Width: max(x.Type.Bits(), 8) / 8}
 }
 
-// Aliased reports whether both tensors have the same memory, because the
-// planner let the operator work in place.
+// Aliased reports whether both tensors share memory because the planner let the operator work in
+// place.
 func Aliased(a, b *tensor.Tensor) bool {
 	return len(a.Data) > 0 && len(b.Data) > 0 && &a.Data[0] == &b.Data[0]
 }
 
-// Copy copies every element of src to dst, which has the same number of bytes.
-// Nothing happens when they share memory. Containers share their elements: those
-// are never written after they were made.
+// Copy copies every element of src to dst, which has the same number of bytes. It does nothing
+// when they share memory. Containers share their elements, which are never written after
+// creation.
 func Copy(pool *workers.Pool, dst, src *tensor.Tensor) {
 	switch {
 	case src.Type == tensor.String:
@@ -43,10 +43,9 @@ func Copy(pool *workers.Pool, dst, src *tensor.Tensor) {
 	move.Copy(pool, dst.Data, src.Data)
 }
 
-// Planned makes the run function once, while preparing, when the inputs whose
-// elements decide over it are constants, and anew for each run otherwise. Without
-// params these are all inputs but the first.
-func Planned(build Prepare, params ...int) Prepare {
+// PrepareOnce calls build once, while preparing, if all inputs that are parameters are constant,
+// and again in every run otherwise. Without params, all inputs but the first are parameters.
+func PrepareOnce(build Prepare, params ...int) Prepare {
 	return func(c *op.Call) (op.Run, error) {
 		for i := range c.In {
 			decides := slices.Contains(params, i) || len(params) == 0 && i > 0
@@ -64,26 +63,26 @@ func Planned(build Prepare, params ...int) Prepare {
 	}
 }
 
-// Do runs a copy from input 0 to output 0.
-func Do(c *op.Call, p *move.Plan) (op.Run, error) {
-	note(c, p, 0, 0)
+// RunPlan copies input 0 to output 0 by a copy plan.
+func RunPlan(c *op.Call, p *move.Plan) (op.Run, error) {
+	noteContiguous(c, p, 0, 0)
 	return func(c *op.Call) error {
 		p.Run(c.Pool, Of(c.Out[0]), Of(c.In[0]))
 		return nil
 	}, nil
 }
 
-// note tells the planner of a copy that lies in one piece on both sides.
-func note(c *op.Call, p *move.Plan, out, in int) {
+// noteContiguous records a copy that is contiguous on both sides, for the memory planner.
+func noteContiguous(c *op.Call, p *move.Plan, out, in int) {
 	x := c.In[in]
 	if to, from, n, ok := p.Together(x.Type.Bits() / 8); ok && n > 0 {
-		c.Piece(op.Piece{Out: out, At: to, In: in, Read: from, Bytes: n})
+		c.NoteCopy(op.CopyRange{Out: out, OutOffset: to, In: in, InOffset: from, Bytes: n})
 	}
 }
 
-// Keep copies every element of input 0 to output 0, where they may be already.
-func Keep(c *op.Call) (op.Run, error) {
-	c.Piece(op.Piece{Bytes: c.In[0].Bytes()})
+// CopyAll copies every element of input 0 to output 0, unless they share memory.
+func CopyAll(c *op.Call) (op.Run, error) {
+	c.NoteCopy(op.CopyRange{Bytes: c.In[0].Bytes()})
 	return func(c *op.Call) error {
 		Copy(c.Pool, c.Out[0], c.In[0])
 		return nil
@@ -92,17 +91,17 @@ func Keep(c *op.Call) (op.Run, error) {
 
 // View fills a dense output 0 of the shape from a strided view of input 0.
 func View(c *op.Call, shape, strides []int, from int) (op.Run, error) {
-	return Do(c, move.View(shape, strides, from))
+	return RunPlan(c, move.View(shape, strides, from))
 }
 
-// Viewed is the geometry of [View] where the result has another shape than what
-// is walked: axes may be split or left out.
-func Viewed(out, shape, strides []int, from int) (Geometry, error) {
+// ViewGeometry is the geometry of [View] where the result's shape out differs from the shape that
+// is walked: axes may be split or omitted.
+func ViewGeometry(out, shape, strides []int, from int) (Geometry, error) {
 	return Geometry{out, func(c *op.Call) (op.Run, error) { return View(c, shape, strides, from) }}, nil
 }
 
-// Transpose puts the axes of input 0, of the shape, in another order, in which
-// negative ones count from the end.
+// Transpose permutes the axes of input 0, which has the given shape. Negative axes count from the
+// end.
 func Transpose(shape, perm []int) (Geometry, error) {
 	if len(perm) != len(shape) {
 		return Geometry{}, fmt.Errorf("permutation %v for rank %d", perm, len(shape))
@@ -116,34 +115,34 @@ func Transpose(shape, perm []int) (Geometry, error) {
 		}
 		dims[i], src[i], seen[a] = shape[a], in[a], true
 	}
-	return Viewed(dims, dims, src, 0)
+	return ViewGeometry(dims, dims, src, 0)
 }
 
-// Expand repeats input 0, of the shape, to the shape out by NumPy's rules.
+// Expand broadcasts input 0, of the given shape, to the shape out by NumPy's rules.
 func Expand(shape, out []int) (Geometry, error) {
 	src, err := broadcast.Strides(shape, out)
 	if err != nil {
 		return Geometry{}, err
 	}
-	return Viewed(out, out, src, 0)
+	return ViewGeometry(out, out, src, 0)
 }
 
-// Window takes every step-th element of input 0, of the shape, from start on,
-// count along each axis. Steps may be negative.
-func Window(shape, start, step, count []int) (Geometry, error) {
+// StridedSlice takes count elements along each axis of input 0, of the given shape, from start on
+// at intervals of step. Steps may be negative.
+func StridedSlice(shape, start, step, count []int) (Geometry, error) {
 	src, from := tensor.Strides(shape), 0
 	for i, n := range count {
 		from += src[i] * start[i]
 		if n > 1 {
 			src[i] *= step[i]
 		} else {
-			src[i] = 0 // the step may be anything
+			src[i] = 0 // the step is irrelevant
 		}
 	}
-	return Viewed(count, count, src, from)
+	return ViewGeometry(count, count, src, from)
 }
 
-// Tile repeats input 0, of the shape, along its axes.
+// Tile repeats input 0, of the given shape, along its axes.
 func Tile(shape, times []int) (Geometry, error) {
 	if len(times) != len(shape) {
 		return Geometry{}, fmt.Errorf("%d repeats for rank %d", len(times), len(shape))
@@ -157,12 +156,12 @@ func Tile(shape, times []int) (Geometry, error) {
 		out[i] = d * times[i]
 		dims, src = append(dims, times[i], d), append(src, 0, st[i])
 	}
-	return Viewed(out, dims, src, 0)
+	return ViewGeometry(out, dims, src, 0)
 }
 
-// Map fills an output of the shape out from the elements of input 0, of the shape,
-// that axis names for each axis, see [move.Maps]. What is not named is the input
-// with the number value, else zero.
+// Map fills an output of the shape out with the elements of input 0, of the given shape, that
+// axis selects along each axis, see [move.Maps]. Other elements get the value of input number
+// value, or of zero when that is absent.
 func Map(shape, out []int, axis func(i int) []int, value int, zero *tensor.Tensor) Geometry {
 	return Geometry{out, func(c *op.Call) (op.Run, error) {
 		total := 0
@@ -188,9 +187,9 @@ func Map(shape, out []int, axis func(i int) []int, value int, zero *tensor.Tenso
 	}}
 }
 
-// Spaced is the axis of a [Map] that puts n elements step apart, the first at low,
-// into an axis of the length out. Those that fall outside are cut off.
-func Spaced(n, out, low, step int) []int {
+// SpreadAxis returns the axis of a [Map] that places n elements at intervals of step, the first
+// at low, into an axis of length out. Elements that fall outside are dropped.
+func SpreadAxis(n, out, low, step int) []int {
 	axis := slices.Repeat([]int{-1}, out)
 	for k := range n {
 		if at := low + k*step; at >= 0 && at < out {
@@ -200,9 +199,9 @@ func Spaced(n, out, low, step int) []int {
 	return axis
 }
 
-// Updated copies input 0 to output 0 and input 1 over it, at the start that is
-// moved so that the update fits.
-func Updated(shape, update []int, start func(c *op.Call) ([]int, error)) (op.Run, error) {
+// DynamicUpdateSlice copies input 0 to output 0 and input 1 over it. The start position is
+// clamped so that the update fits.
+func DynamicUpdateSlice(shape, update []int, start func(c *op.Call) ([]int, error)) (op.Run, error) {
 	if len(update) != len(shape) {
 		return nil, fmt.Errorf("update of rank %d for rank %d", len(update), len(shape))
 	}
@@ -225,8 +224,8 @@ func Updated(shape, update []int, start func(c *op.Call) ([]int, error)) (op.Run
 	}, nil
 }
 
-// Fitted is the element at which a window of the size begins when start is moved
-// so that the window lies inside the shape.
+// Fitted returns the element at which a window of the size begins when start is clamped so that
+// the window lies inside the shape.
 func Fitted(start, shape, size []int) int { return fitted(start, shape, size, tensor.Strides(shape)) }
 
 func fitted(start, shape, size, strides []int) int {
@@ -237,8 +236,8 @@ func fitted(start, shape, size, strides []int) int {
 	return at
 }
 
-// ReversedSequences turns the first so many steps of each sequence of input 0,
-// of the shape, as input 1 says for each entry of the batch axis.
+// ReversedSequences reverses the first steps of each sequence of input 0, of the given shape;
+// input 1 holds their number for each entry of the batch axis.
 func ReversedSequences(shape []int, seq, batch int) (op.Run, error) {
 	st := tensor.Strides(shape)
 	dims, back := slices.Clone(shape), slices.Clone(st)
@@ -266,26 +265,25 @@ func ReversedSequences(shape []int, seq, batch int) (op.Run, error) {
 	}, nil
 }
 
-// Join puts all inputs one after the other along an axis of output 0, which has
-// the shape.
+// Join concatenates all inputs along an axis of output 0, which has the given shape.
 func Join(c *op.Call, shape []int, axis int, sizes []int) (op.Run, error) {
 	plans := move.Pieces(shape, axis, sizes, true)
 	for i := range plans {
-		note(c, &plans[i], 0, i)
+		noteContiguous(c, &plans[i], 0, i)
 	}
 	one := func(c *op.Call, pool *workers.Pool, i int) { plans[i].Run(pool, Of(c.Out[0]), Of(c.In[i])) }
 	return func(c *op.Call) error {
-		parts{c, one}.run(len(plans), len(c.Out[0].Data))
+		partCopies{c, one}.run(len(plans), len(c.Out[0].Data))
 		return nil
 	}, nil
 }
 
-// Cut is the inverse of [Join]: it cuts the input with the given number, of the
-// shape, into the outputs. Those that nobody wants are left out.
-func Cut(c *op.Call, input int, shape []int, axis int, sizes []int) (op.Run, error) {
+// Split is the inverse of [Join]: it splits the given input, of the given shape, into the
+// outputs. Outputs that are not requested are skipped.
+func Split(c *op.Call, input int, shape []int, axis int, sizes []int) (op.Run, error) {
 	plans := move.Pieces(shape, axis, sizes, false)
 	for i := range plans {
-		note(c, &plans[i], i, input)
+		noteContiguous(c, &plans[i], i, input)
 	}
 	one := func(c *op.Call, pool *workers.Pool, i int) {
 		if y := c.Out[i]; y != nil {
@@ -293,40 +291,41 @@ func Cut(c *op.Call, input int, shape []int, axis int, sizes []int) (op.Run, err
 		}
 	}
 	return func(c *op.Call) error {
-		parts{c, one}.run(len(c.Out), len(c.In[input].Data))
+		partCopies{c, one}.run(len(c.Out), len(c.In[input].Data))
 		return nil
 	}, nil
 }
 
-// parts copies parts of a tensor: many small ones side by side, others one after the other by all threads.
-type parts struct {
-	c   *op.Call
-	one func(c *op.Call, pool *workers.Pool, i int)
+// partCopies copies parts of a tensor: many small parts in parallel, otherwise one after the
+// other with all threads each.
+type partCopies struct {
+	c        *op.Call
+	copyPart func(c *op.Call, pool *workers.Pool, i int)
 }
 
-// run copies n parts of so many bytes in all.
-func (p parts) run(n, bytes int) {
+// run copies n parts, bytes in total.
+func (p partCopies) run(n, bytes int) {
 	if n >= 4*p.c.Pool.Threads() {
-		workers.Do(p.c.Pool, n, max(1, workers.Grain(bytesRate)/max(1, bytes/n)), p, parts.some)
+		workers.Do(p.c.Pool, n, max(1, workers.Grain(bytesRate)/max(1, bytes/n)), p, partCopies.copyRange)
 		return
 	}
 	for i := range n {
-		p.one(p.c, p.c.Pool, i)
+		p.copyPart(p.c, p.c.Pool, i)
 	}
 }
 
-// some copies parts lo to hi.
-func (p parts) some(lo, hi int) {
+// copyRange copies parts lo to hi.
+func (p partCopies) copyRange(lo, hi int) {
 	for i := lo; i < hi; i++ {
-		p.one(p.c, nil, i)
+		p.copyPart(p.c, nil, i)
 	}
 }
 
-// bytesRate is how many bytes a thread copies in a nanosecond, about.
+// bytesRate is roughly how many bytes a thread copies per nanosecond.
 const bytesRate = 13
 
-// SetParts gives the outputs the shapes of the parts that [Cut] makes of x.
-func SetParts(c *op.Call, x *tensor.Tensor, axis int, sizes []int) {
+// SetSplitOutputs gives the outputs the shapes of the parts into which [Split] divides x.
+func SetSplitOutputs(c *op.Call, x *tensor.Tensor, axis int, sizes []int) {
 	for i, n := range sizes {
 		shape := slices.Clone(x.Shape)
 		shape[axis] = n
@@ -334,7 +333,7 @@ func SetParts(c *op.Call, x *tensor.Tensor, axis int, sizes []int) {
 	}
 }
 
-// Sizes are the lengths of tensors along an axis.
+// Sizes returns the lengths of tensors along an axis.
 func Sizes(x []*tensor.Tensor, axis int) []int {
 	s := make([]int, len(x))
 	for i, x := range x {
@@ -343,8 +342,8 @@ func Sizes(x []*tensor.Tensor, axis int) []int {
 	return s
 }
 
-// Concat puts all inputs one after the other along an axis. They must have one
-// type and, but for the axis, one shape.
+// Concat concatenates all inputs along an axis. They must have the same type and, except for the
+// axis, the same shape.
 func Concat(x []*tensor.Tensor, axis int) (Geometry, error) {
 	out := slices.Clone(x[0].Shape)
 	for i, y := range x[1:] {
@@ -362,8 +361,7 @@ func Concat(x []*tensor.Tensor, axis int) (Geometry, error) {
 	return Geometry{out, func(c *op.Call) (op.Run, error) { return Join(c, out, axis, Sizes(x, axis)) }}, nil
 }
 
-// Stack puts all inputs one after the other along a new axis. They must have one
-// type and shape.
+// Stack concatenates all inputs along a new axis. They must have the same type and shape.
 func Stack(x []*tensor.Tensor, axis int) (Geometry, error) {
 	for i, y := range x {
 		if y == nil || y.Type != x[0].Type || !slices.Equal(y.Shape, x[0].Shape) {
@@ -412,8 +410,8 @@ func putInts[T int16 | int32 | int64](dst []T, v []int) {
 	}
 }
 
-// Outer multiplies the dimensions before an axis.
+// Outer returns the product of the dimensions before an axis.
 func Outer(shape []int, axis int) int { return tensor.Elements(shape[:axis]) }
 
-// Inner multiplies the dimensions after an axis.
+// Inner returns the product of the dimensions after an axis.
 func Inner(shape []int, axis int) int { return tensor.Elements(shape[axis+1:]) }

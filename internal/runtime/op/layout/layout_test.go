@@ -30,7 +30,7 @@ func TestPackedRoundTrip(t *testing.T) {
 	})
 }
 
-// TestUnpackSigns reads both nibbles with their signs.
+// TestUnpackSigns unpacks both nibbles with their signs.
 func TestUnpackSigns(t *testing.T) {
 	t.Parallel()
 	x := &tensor.Tensor{Type: tensor.Int4, Shape: []int{3}, Data: []byte{0x8F, 0x07}}
@@ -39,7 +39,7 @@ func TestUnpackSigns(t *testing.T) {
 	}
 }
 
-// TestKeys sorts elements of every kind by their keys as they sort themselves.
+// TestKeys checks that keys of every type sort like the elements.
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	inf := math.Inf(1)
@@ -67,7 +67,8 @@ func TestKeys(t *testing.T) {
 	check(&tensor.Tensor{Type: tensor.String, Shape: []int{4}, Strings: []string{"b", "", "ab", "b"}}, []int{1, 2, 0, 3})
 }
 
-// TestManyPositions looks at indices that threads share: the same places, and the first of those that are out of range.
+// TestManyPositions checks indices that several threads resolve: same positions, and the first
+// index out of range.
 func TestManyPositions(t *testing.T) {
 	t.Parallel()
 	pool := workers.New(3, nil)
@@ -93,12 +94,13 @@ func TestManyPositions(t *testing.T) {
 	}
 }
 
-// Coordinates are those of the elements that are not zero, of any type, whatever the length of lines.
+// TestCoordinatesOfTypes checks the coordinates of non-zero elements for every type and line
+// length.
 func TestCoordinatesOfTypes(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 1))
 	for kind := tensor.Type(1); kind < 64; kind++ {
-		if !kind.IsNumber() && kind != tensor.Bool || kind.Bits() < 8 || kind == tensor.Float8E8M0 { // the last has no zero
+		if !kind.IsNumber() && kind != tensor.Bool || kind.Bits() < 8 || kind == tensor.Float8E8M0 { // Float8E8M0 has no zero
 			continue
 		}
 		for _, shape := range [][]int{{0}, {1}, {700}, {3, 5}, {2, 1, 257}, {4, 0, 3}, {2, 256}, {9, 2, 3, 1}} {
@@ -117,12 +119,12 @@ func TestCoordinatesOfTypes(t *testing.T) {
 				}
 				want = append(want, at...)
 			}
-			count, err := CountTruths(x)
+			count, err := CountNonZero(x)
 			if err != nil || count*rank != len(want) {
 				t.Fatalf("%v %v: %d truths, want %d: %v", kind, shape, count, len(want)/rank, err)
 			}
 			rows, columns := make([]int64, len(want)), make([]int64, len(want))
-			if err := errors.Join(Coordinates(rows, x, rank, 1), Coordinates(columns, x, 1, count)); err != nil {
+			if err := errors.Join(NonZeroCoordinates(rows, x, rank, 1), NonZeroCoordinates(columns, x, 1, count)); err != nil {
 				t.Fatal(err)
 			}
 			if !slices.Equal(rows, want) {

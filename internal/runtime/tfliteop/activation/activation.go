@@ -17,8 +17,8 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
 )
 
-// byValue prepares an activation of stored integers, given as a function of the
-// stored value: a table for 8 bits, element by element for 16.
+// byValue prepares an activation of integers, given as a function of the stored value: a table
+// for 8 bits, element by element for 16.
 func byValue(c *op.Call, f func(int32) int32) (op.Run, error) {
 	if c.In[0].Type != c.Out[0].Type {
 		return nil, op.Unsupported("%v input with %v output", c.In[0].Type, c.Out[0].Type)
@@ -109,7 +109,7 @@ func saturating16(c *op.Call, tanh bool, f func(int16, int32, int) int16) (op.Ru
 	}), nil
 }
 
-// linesOf is [fixed.Logistic16] or [fixed.Tanh16] for vectors.
+// linesOf is [fixed.Logistic16] or [fixed.Tanh16] for SIMD.
 func linesOf(tanh bool, m int32, shift int) *simd.Curve16 {
 	if m == 0 {
 		m, shift = 3<<shift, 0
@@ -215,8 +215,9 @@ func quantPrelu[T int8 | uint8](c *op.Call, w *arith.Broadcast) (op.Run, error) 
 	}, nil
 }
 
-// slopeChannels is the number of constant slopes, one a channel of the last axis, or 0: where they are otherwise, or where the
-// input is too small for a table of all results of each channel.
+// slopeChannels returns the number of constant slopes, one per channel of the last axis, or 0 if
+// they are arranged otherwise, or if the input is too small for a table of all results of each
+// channel.
 func slopeChannels(c *op.Call) int {
 	x, a := c.In[0].Shape, c.In[1].Shape
 	if !c.Const(1) || len(x) == 0 || len(a) == 0 || len(a) > len(x) {
@@ -229,7 +230,7 @@ func slopeChannels(c *op.Call) int {
 	return n
 }
 
-// preluTable looks results up, 256 of each channel.
+// preluTable looks up results in tables of 256 entries per channel.
 func preluTable[T int8 | uint8](c *op.Call, channels int, one func(x, a T) T) op.Run {
 	table := make([][256]T, channels)
 	for i, a := range tensor.Of[T](c.In[1]) {
@@ -318,7 +319,7 @@ func hardSwish(dst, src []float32) {
 	}
 }
 
-// short cuts a multiplier to 16 bits.
+// short reduces a multiplier to 16 bits.
 func short(m fixed.Multiplier) (int16, int) {
 	if m.M >= math.MaxInt32-1<<15 {
 		return math.MaxInt16, m.Shift

@@ -44,12 +44,12 @@ var functions = []struct {
 	name  string
 	attrs graph.Attrs
 	f     func(float64) float64
-	// out is the scale and zero point that the format prescribes for the output, 0 for none.
+	// out8 and out16 are the scales that the format prescribes for the output, 0 for none.
 	out8, out16 float32
 	zero8       int64
 	positive    bool // defined for positive numbers
-	// slack is how far the integer method may be off, in steps of the output: half a step
-	// where a table is made of real numbers, more where it rounds twice.
+	// slack is the allowed error of the integer method, in steps of the output: half a step if a
+	// table is computed from real numbers, more if it rounds twice.
 	slack float64
 	types []tensor.Type
 }{
@@ -105,7 +105,7 @@ func TestFloats(t *testing.T) {
 				v, want = append(v, x), append(want, fn.f(x))
 			}
 		}
-		// More than a worker's share, so that every worker's part counts.
+		// More than a worker's share, so that every worker's part is tested.
 		for len(v) < 40000 {
 			v, want = append(v, v...), append(want, want...)
 		}
@@ -118,9 +118,9 @@ func TestFloats(t *testing.T) {
 	}
 }
 
-// Every stored value of 8 bits, and many of 16, by dequantising, computing in real
-// numbers and quantising: with zero points in the middle and at both ends of the type,
-// and an output that saturates.
+// TestQuantised checks every 8-bit value, and many 16-bit ones, by dequantising, computing in
+// real numbers and quantising: with zero points in the middle and at both ends of the type, and
+// an output that saturates.
 func TestQuantised(t *testing.T) {
 	t.Parallel()
 	for _, typ := range []tensor.Type{tensor.Int8, tensor.Uint8, tensor.Int16} {
@@ -168,7 +168,7 @@ func TestQuantised(t *testing.T) {
 						if typ == tensor.Int16 && exact > 0.95*hi && exact < 1.05*hi && fn.out16 == 0 {
 							continue // the table bends where the type ends
 						}
-						// Beside a jump the roundings of the input decide.
+						// Near a discontinuity the rounding of the input decides.
 						if d := math.Abs(fn.f(r*(1+1e-6))-fn.f(r*(1-1e-6))) / float64(so); d > 1 {
 							continue
 						}
@@ -183,7 +183,7 @@ func TestQuantised(t *testing.T) {
 	}
 }
 
-// What has no logarithm or no root has the end of the range.
+// TestOutsideDomain: numbers without a logarithm or root get the end of the range.
 func TestOutsideDomain(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -287,7 +287,7 @@ func TestRefused(t *testing.T) {
 	optest.Refused(t, "PRELU without scales", Defs(), optest.Lite("PRELU", nil, i8, nil), "without quantisation", optest.Row(i8, q, 1), optest.Row(i8, q, 1))
 }
 
-// A slope for each channel, repeated over the other axes.
+// TestPrelu uses a slope for each channel, broadcast over the other axes.
 func TestPrelu(t *testing.T) {
 	t.Parallel()
 	v := []float64{-4, -4, 4, 2, -2, 0}
@@ -310,7 +310,7 @@ func TestPrelu(t *testing.T) {
 	}
 }
 
-// Constant slopes of large inputs become tables, with the results of the loop.
+// TestPreluTable: constant slopes of large inputs become tables, with the results of the loop.
 func TestPreluTable(t *testing.T) {
 	t.Parallel()
 	const channels, rows = 3, 700
@@ -411,7 +411,7 @@ func TestSoftmax(t *testing.T) {
 	for _, shape := range [][]int{{0, 4}, {4, 0}, {0}} {
 		optest.Exactly(t, "empty", Defs(), optest.Lite("SOFTMAX", nil, tensor.Float32, nil), shape, nil, optest.Of(tensor.Float32, nil, shape))
 	}
-	// With a difference beyond what the fixed point holds nothing is left.
+	// For a difference beyond the fixed-point range the result is zero.
 	optest.Exactly(t, "far", Defs(), optest.Lite("SOFTMAX", nil, tensor.Int8, optest.Affine(-128, 1./256)), []int{3}, []float64{-128, 127, -128},
 		optest.Row(tensor.Int8, optest.Affine(0, 4), -128, 127, 0))
 	optest.Exactly(t, "scalar", Defs(), optest.Lite("SOFTMAX", nil, tensor.Float32, nil), []int{}, []float64{1}, optest.Of(tensor.Float32, nil, []int{}, 3))
@@ -450,8 +450,8 @@ func TestLogSoftmax(t *testing.T) {
 	}
 }
 
-// Clamps and functions of one number may work in place, PRELU and rows may not: they
-// read a second input, or more than they write.
+// TestDefinitions: clamps and functions of one number may work in place; PRELU and row functions
+// may not, because they read a second input or more than they write.
 func TestDefinitions(t *testing.T) {
 	t.Parallel()
 	apart := map[string]bool{"SOFTMAX": true, "LOG_SOFTMAX": true, "PRELU": true}

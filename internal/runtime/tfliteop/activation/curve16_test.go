@@ -9,7 +9,8 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// The logistic function and tanh of all numbers of 16 bits, in vectors, for scales that are powers of two and others.
+// TestCurve16 checks the SIMD logistic function and tanh for all 16-bit numbers, for scales that
+// are powers of two and others.
 func TestCurve16(t *testing.T) {
 	t.Parallel()
 	e := simd.ElementKernels()
@@ -38,7 +39,8 @@ func TestCurve16(t *testing.T) {
 	}
 }
 
-// Tables of straight pieces have the bits of plain Go for all numbers of 16 bits, smooth ones and such as jump from end to end.
+// TestPieces16: piecewise linear tables are bit-exact with plain Go for all 16-bit numbers, for
+// smooth ones and ones that jump from end to end.
 func TestPieces16(t *testing.T) {
 	t.Parallel()
 	f, r := simd.TableKernels16(), rand.New(rand.NewPCG(6, 46))

@@ -11,7 +11,8 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
 )
 
-// curve8 is the logistic function or tanh on int8: inputs are scaled to Q4.27, what lies outside ±15 is saturated.
+// curve8 is the logistic function or tanh on int8: inputs are scaled to Q4.27 and saturate
+// outside ±15.
 type curve8 struct {
 	exact  func(a int32) int32 // of Q4.27 to Q0.31
 	rows   func(dst, src []float32)
@@ -38,14 +39,16 @@ func (f curve8) prepare(c *op.Call) (op.Run, error) {
 	return layer.Lookup(0, f.table(s, z)), nil
 }
 
-// nearHalf is how near to the middle of two codes floating point does not decide. The curves in fixed point and in float32 are both within 1/10000 of
-// a code of the functions.
+// nearHalf is the distance from the middle between two quantised values within which floating
+// point does not decide. The functions in fixed point and in float32 both have errors below
+// 1/10000 of a step.
 const nearHalf = 1. / 64
 
-// curveRooms are for the arguments and results of a table in floating point.
+// curveRooms is a pool of scratch memory for the arguments and results of a floating-point table.
 var curveRooms = sync.Pool{New: func() any { return new([2][256]float32) }}
 
-// table has the results of all codes. Floating point tells most of them much sooner than fixed point, whose results they are.
+// table computes the results of all 256 values. The results are those of fixed point; floating
+// point determines most of them much faster.
 func (f curve8) table(scale float32, zero int32) *[256]uint8 {
 	m := fixed.FromReal(float64(scale) * (1 << 27))
 	radius := math.Floor(math.Ldexp(15*(1<<27), -m.Shift))

@@ -8,7 +8,7 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/fixed"
 )
 
-// TestCurve8 compares tables with the functions in fixed point, code by code.
+// TestCurve8 compares tables with the fixed-point functions, value by value.
 func TestCurve8(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(8, 8))
@@ -40,7 +40,8 @@ func TestCurve8(t *testing.T) {
 	}
 }
 
-// TestCurve8Near holds curves in fixed point and in float32 to a tenth of what tables allow for.
+// TestCurve8Near limits the errors of the functions in fixed point and in float32 to a tenth of
+// what tables allow for.
 func TestCurve8Near(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -1,3 +1,3 @@
-// Package activation holds TFLite's functions of one tensor: activations, softmax and
-// mathematics, of floats and of quantised numbers.
+// Package activation implements TFLite's activations, softmax and mathematical functions of one
+// tensor, for floats and quantised values.
 package activation

@@ -52,14 +52,15 @@ func prepareSoftmax(c *op.Call) (op.Run, error) {
 	return nil, op.Unsupported("%v input with %v output", x, y)
 }
 
-// SoftmaxTile is how many rows are done together at most.
+// SoftmaxTile is the maximum number of rows that are computed together.
 const SoftmaxTile = 8
 
-// longRow is the length of rows from which on a call for each costs nothing.
+// longRow is the length of rows from which on the cost of a call per row is negligible.
 const longRow = 512
 
-// SoftmaxRows returns what does at most [SoftmaxTile] rows of depth values together, in float32 and sums in order, as the reference kernels do; sums is room for a
-// number of each.
+// SoftmaxRows returns a function that computes at most [SoftmaxTile] rows of depth values
+// together, in float32 and with sums in order, as the reference kernels do; sums is scratch
+// memory for one number per row.
 func SoftmaxRows(depth int) func(y, x, sums []float32, depth int, beta float32) {
 	sub, div, extremes, curves := element.Sub[float32]().Rows, element.Div[float32](), simd.ExtremeKernels(), simd.CurveKernels()
 	if depth > 0 && depth < longRow && sub != nil && div.Rows != nil && simd.HasExtremes[float32](extremes) {
@@ -98,11 +99,11 @@ func SoftmaxRows(depth int) func(y, x, sums []float32, depth int, beta float32) 
 	}
 }
 
-// Rows of less than shortRow numbers are done many together, each in a column of shortTile, so that what a row costs however short it is, some
-// hundred clocks, falls away.
+// Rows shorter than shortRow are computed many at a time, each in a column of shortTile, to avoid
+// the fixed cost per row of some hundred clock cycles.
 const shortRow, shortTile = 24, 64
 
-// columns is the softmax of rows that are turned to columns: what row does, number by number.
+// columns is the softmax of rows that are transposed to columns, element by element.
 type columns struct {
 	depth         int
 	beta          float32
@@ -126,7 +127,7 @@ func shortSoftmax(c *op.Call, rows, depth int, beta float32) op.Run {
 	}
 }
 
-// rows does rows lo to hi.
+// rows computes rows lo to hi.
 func (s *columns) rows(worker, lo, hi int) {
 	depth, room, all := s.depth, s.turned[worker*shortTile*s.depth:], s.total[worker*shortTile:]
 	for ; lo < hi; lo += shortTile {
@@ -153,8 +154,8 @@ func (s *columns) rows(worker, lo, hi int) {
 	}
 }
 
-// intSoftmax computes exponentials of differences to the row's maximum in Q5.26
-// and divides by their sum in Q12.19.
+// intSoftmax computes exponentials of differences to the row's maximum in Q5.26 and divides by
+// their sum in Q12.19.
 func intSoftmax[T int8 | uint8, O int8 | uint8 | int16](c *op.Call, rows, depth int, beta float32) (op.Run, error) {
 	s, _, err := layer.ScaleOf(c.In[0])
 	if err != nil {
@@ -165,7 +166,8 @@ func intSoftmax[T int8 | uint8, O int8 | uint8 | int16](c *op.Call, rows, depth 
 	dmin := -int32(min(math.Floor(31*math.Ldexp(1<<26, -m.Shift)), 255))
 	lo, hi := layer.Limits(c.Out[0].Type)
 	width := c.Out[0].Type.Bits()
-	// Their exponentials fit a table; those of larger ones are zero. So do they as they are added up.
+	// Their exponentials fit into a table; those of larger ones are zero. A second table holds
+	// the rounded values to add up.
 	var exps, rounded [256]int32
 	for d := range exps {
 		if -int32(d) >= dmin {
@@ -194,10 +196,11 @@ func intSoftmax[T int8 | uint8, O int8 | uint8 | int16](c *op.Call, rows, depth 
 	}, nil
 }
 
-// fewCodes is how many codes a row may have to be computed one by one: a table of all results costs more.
+// fewCodes is the maximum length of a row that is computed value by value: a table of all results
+// costs more.
 const fewCodes = 24
 
-// softmaxRow writes the softmax of a row by the exponentials of how far its codes are below the top.
+// softmaxRow writes the softmax of a row from the exponentials of the distances to its maximum.
 func softmaxRow[T int8 | uint8, O int8 | uint8 | int16](out []O, in []T, exps, rounded *[256]int32, width int, lo, hi int32) {
 	top := in[0]
 	for _, v := range in[1:] {
@@ -217,7 +220,7 @@ func softmaxRow[T int8 | uint8, O int8 | uint8 | int16](out []O, in []T, exps, r
 		}
 		return
 	}
-	// The same for numbers that are not negative.
+	// The same for non-negative numbers.
 	by, half := int64(recip), int64(1)<<(down-1)
 	for i, v := range in {
 		q := ((by*int64(exps[uint8(top-v)])+1<<30)>>31 + half) >> (down & 31)
@@ -225,7 +228,7 @@ func softmaxRow[T int8 | uint8, O int8 | uint8 | int16](out []O, in []T, exps, r
 	}
 }
 
-// byteSoftmax is the softmax of codes of 8 bits to such in vectors.
+// byteSoftmax is the 8-bit softmax with SIMD.
 type byteSoftmax struct {
 	f      *simd.Softmaxes
 	signed bool
@@ -235,7 +238,7 @@ type byteSoftmax struct {
 	lo, hi int32
 }
 
-// newByteSoftmax returns nil where there is none.
+// newByteSoftmax returns nil if there are no kernels.
 func newByteSoftmax(c *op.Call, exps *[256]int32, lo, hi int32) *byteSoftmax {
 	f := simd.SoftmaxKernels()
 	if f == nil || c.Out[0].Type.Bits() != 8 {
@@ -249,7 +252,7 @@ func newByteSoftmax(c *op.Call, exps *[256]int32, lo, hi int32) *byteSoftmax {
 	return s
 }
 
-// row returns false for what it cannot do: a sum of so many values that it leaves its type.
+// row returns false if the sum of so many values would overflow its type.
 func (s *byteSoftmax) row(worker int, in, out []uint8) bool {
 	top, sum := s.f.Sum(in, s.signed, &s.planes)
 	if sum > math.MaxInt32 {
@@ -264,7 +267,7 @@ func (s *byteSoftmax) row(worker int, in, out []uint8) bool {
 	return true
 }
 
-// wideSoftmax works on int16 with tables of exp and the reciprocal.
+// wideSoftmax computes int16 softmax with tables of exp and the reciprocal.
 func wideSoftmax(c *op.Call, rows, depth int, beta float32) (op.Run, error) {
 	s, _, err := layer.ScaleOf(c.In[0])
 	if err != nil {
@@ -290,7 +293,7 @@ func wideSoftmax(c *op.Call, rows, depth int, beta float32) (op.Run, error) {
 	}, nil
 }
 
-// wideVectors is the softmax of int16 in vectors.
+// wideVectors is the int16 softmax with SIMD.
 type wideVectors struct {
 	f        *simd.Tables16
 	extremes *simd.Extremes
@@ -300,10 +303,10 @@ type wideVectors struct {
 	tops     []int16 // of the rows
 }
 
-// newWideVectors returns nil where there is none.
+// newWideVectors returns nil if there are no kernels.
 func newWideVectors(c *op.Call, m fixed.Multiplier, rows, depth int) *wideVectors {
 	v := &wideVectors{f: simd.TableKernels16(), extremes: simd.ExtremeKernels(), depth: depth, by: simd.Scale16{Left: int32(max(m.Shift, 0)), Mul: m.M, Down: int32(max(-m.Shift, 0))}}
-	// Sums of that many numbers have a sign; empty rows have no top.
+	// Sums of so many numbers overflow; empty rows have no maximum.
 	if v.f == nil || !simd.HasExtremes[int16](v.extremes) || depth == 0 || depth >= 1<<16 {
 		return nil
 	}
@@ -340,7 +343,8 @@ func wideSoftmaxRow(out, in []int16, m fixed.Multiplier) {
 	}
 }
 
-// wideQuotient is what exponentials are multiplied by, and how far they are then shifted to the right, to be divided by their sum.
+// wideQuotient returns the reciprocal of the sum of exponentials and the right shift that follows
+// the multiplication by it.
 func wideQuotient(sum int32) (recip int16, shift uint) {
 	zeros := bits.LeadingZeros32(uint32(sum))
 	shifted := int32((int64(sum)<<uint(max(zeros-1, 0)) + 1<<13) >> 14)

@@ -12,7 +12,7 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
 )
 
-// arith names a binary operator.
+// arith identifies a binary operator.
 type arith uint8
 
 const (
@@ -25,7 +25,7 @@ const (
 	sqdiffOp
 )
 
-// kind is the operator in a recipe.
+// kind returns the operator of a recipe.
 func (k arith) kind() recipe.PlainKind {
 	return [...]recipe.PlainKind{recipe.PlainAdd, recipe.PlainSub, recipe.PlainMul, recipe.PlainDiv, recipe.PlainMax, recipe.PlainMin, recipe.PlainSquaredDifference}[k]
 }

@@ -29,8 +29,8 @@ var definitions = map[string]func(x, y float64) float64{
 	"SQUARED_DIFFERENCE": func(x, y float64) float64 { return (x - y) * (x - y) },
 }
 
-// pairs lists shapes of two inputs and of their output, with the elements of both inputs
-// that meet in each element of the output.
+// pairs lists shapes of two inputs and of their output, with the elements of both inputs for each
+// element of the output.
 func pairs(a, b, out []int, meet func(i, j int)) {
 	at := func(shape, idx []int) int {
 		k := 0
@@ -113,8 +113,8 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// Quantised numbers by the definition: to real numbers, compute, and back; zero points
-// lie in the middle and at both ends.
+// TestQuantised compares quantised operators with the definition: dequantise, compute, quantise;
+// zero points are in the middle and at both ends.
 func TestQuantised(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
@@ -176,7 +176,7 @@ func TestQuantised(t *testing.T) {
 	}
 }
 
-// Halves are rounded away from zero, sums saturate at both ends.
+// TestRounding: ties round away from zero, sums saturate at both ends.
 func TestRounding(t *testing.T) {
 	t.Parallel()
 	q, half := optest.Affine(0, 1), optest.Affine(0, 0.5)
@@ -264,7 +264,7 @@ func TestRefused(t *testing.T) {
 	optest.Exactly(t, "float", Defs(), optest.Lite("DIV", nil, f32, nil), []int{3}, []float64{math.Inf(1), math.Inf(-1), math.NaN()}, optest.Row(f32, nil, 1, -1, 0), optest.Row(f32, nil, 0, 0, 0))
 }
 
-// The clamp that the engine joins to an operator comes after its own.
+// TestFusedClamp: the clamp that the engine fuses into an operator comes after its own.
 func TestFusedClamp(t *testing.T) {
 	t.Parallel()
 	for _, d := range Defs() {

@@ -15,16 +15,15 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
 )
 
-// binaryQuant holds the scales of two inputs and an output. Products and quotients of
-// scales are float32 numbers wherever the reference kernels have them so.
+// binaryQuant holds the scales of two inputs and an output. Products and quotients of scales are
+// computed in float32 wherever the reference kernels do so.
 type binaryQuant struct {
 	S1, S2, So float32
 	Z1, Z2, zo int32
 	lo, hi     int32
 }
 
-// NewBinaryQuant reads the scales of inputs 0 and 1 and of output 0, which must be
-// positive.
+// NewBinaryQuant reads the scales of inputs 0 and 1 and of output 0, which must be positive.
 func NewBinaryQuant(c *op.Call) (q binaryQuant, err error) {
 	var s [3]float32
 	for i, t := range []*tensor.Tensor{c.In[0], c.In[1], c.Out[0]} {
@@ -40,10 +39,10 @@ func NewBinaryQuant(c *op.Call) (q binaryQuant, err error) {
 	return q, err
 }
 
-// Range is the zero point of the output and its limits.
+// Range returns the zero point of the output and its limits.
 func (q *binaryQuant) Range() (zero, lo, hi int32) { return q.zo, q.lo, q.hi }
 
-// Clamp adds the zero point of the output and limits to its range.
+// Clamp adds the zero point of the output and saturates to its range.
 func (q *binaryQuant) Clamp(v int32) int32 { return min(max(v+q.zo, q.lo), q.hi) }
 
 func quantArith[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast) (op.Run, error) {
@@ -59,8 +58,8 @@ func quantArith[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast) (op.R
 	case addOp, subOp, sqdiffOp:
 		return sumQuant[T](c, k, w, q, wide)
 	case mulOp:
-		// TensorFlow Lite multiplies the scales in float32, its Micro in float64, whose
-		// results are those that the reference outputs have.
+		// TensorFlow Lite multiplies the scales in float32, TFLite Micro in float64, whose
+		// results match the reference outputs.
 		m := fixed.FromReal(float64(q.S1) * float64(q.S2) / float64(q.So))
 		c.Recipe = recipe.Product{A: c.In[0].Shape, B: c.In[1].Shape, ZeroA: q.Z1, ZeroB: q.Z2, Mul: m, Zero: q.zo, Min: q.lo, Max: q.hi}
 		z1, z2 := q.Z1, q.Z2
@@ -80,8 +79,8 @@ func quantArith[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast) (op.R
 	return nil, op.Unsupported("%v inputs", c.In[0].Type)
 }
 
-// sumQuant brings both inputs to a common finer scale, adds or subtracts there
-// and scales once more. For 8-bit inputs the first step is a table.
+// sumQuant converts both inputs to a common finer scale, adds or subtracts there and scales once
+// more. For 8-bit inputs the first step is a table.
 func sumQuant[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast, q binaryQuant, wide bool) (op.Run, error) {
 	shift := 20
 	switch {
@@ -162,7 +161,8 @@ func sumQuant[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast, q binar
 	}), nil
 }
 
-// scaled quantises sums by a multiplier; it is made for those who do not find it in their loops over pairs.
+// scaled returns a function that makes the requantisation by a multiplier, for loops over pairs
+// that do not include it.
 func (q *binaryQuant) scaled(m fixed.Multiplier) func() *kernel.Uniform {
 	zero, lo, hi := q.Range()
 	return func() *kernel.Uniform { return kernel.NewUniform(m, zero, lo, hi) }
@@ -178,8 +178,8 @@ func sumKind(k arith) recipe.SumKind {
 	return recipe.Add
 }
 
-// sums runs f, which combines two inputs, and quantises what it gives, block by block; pair does both in vectors, if
-// it is not nil. A table has the results where 8-bit numbers meet a single constant.
+// sums runs f, which combines two inputs, and quantises its results, block by block. pair, if not
+// nil, does both with SIMD. For 8-bit values with a single constant a table holds the results.
 func sums[T int8 | uint8 | int16](c *op.Call, w *Broadcast, scaled func() *kernel.Uniform, pair *kernel.BinaryQ[T], f func(dst []int32, a, b []T)) op.Run {
 	for i := range 2 {
 		if x := c.In[i]; c.Const(i) && x.Len() == 1 && x.Type != tensor.Int16 && c.Out[0].Len() == c.In[1-i].Len() {
@@ -190,7 +190,7 @@ func sums[T int8 | uint8 | int16](c *op.Call, w *Broadcast, scaled func() *kerne
 		return RunPair(c, w, pair)
 	}
 	u := scaled()
-	// Several workers run the loops: each takes a room.
+	// Several workers run the loops: each uses its own scratch memory.
 	free := sync.Pool{New: func() any { return new([kernel.RequantBlock]int32) }}
 	return RunBinary(c, w, element.Loops[T, T]{Vec: func(dst, a, b []T) {
 		room := free.Get().(*[kernel.RequantBlock]int32)
@@ -204,12 +204,13 @@ func sums[T int8 | uint8 | int16](c *op.Call, w *Broadcast, scaled func() *kerne
 	}})
 }
 
-// RunPair applies loops over codes to two inputs and an output of one type.
+// RunPair applies loops over quantised values to two inputs and an output of one type.
 func RunPair[T kernel.QuantInt](c *op.Call, w *Broadcast, pair *kernel.BinaryQ[T]) op.Run {
 	return RunBinary(c, w, element.Loops[T, T]{Vec: pair.Run, Rows: pair.Rows})
 }
 
-// tabulate is what becomes of all codes beside a number, which comes first or second.
+// tabulate computes the results for all quantised values with a constant, which is the first or
+// second operand.
 func tabulate[T int8 | uint8 | int16](u *kernel.Uniform, v T, first bool, f func(dst []int32, a, b []T)) *[256]uint8 {
 	a, b := make([]T, 256), slices.Repeat([]T{v}, 256)
 	for i := range a {
@@ -234,7 +235,7 @@ func divQuant[T int8 | uint8 | int16](c *op.Call, w *Broadcast, q binaryQuant) (
 		total := m.Shift - inv.bits - x.bits
 		return T(q.Clamp(fixed.RoundShift(fixed.DoublingHighMul(fixed.DoublingHighMul(x.m, inv.m), m.M), -total)))
 	}
-	// Both operands are turned so that the divisor is positive.
+	// Both operands change sign if the divisor is negative.
 	quotient := func(xq, yq T) T {
 		x, y := int32(xq)-q.Z1, int32(yq)-q.Z2
 		if y < 0 {
@@ -244,7 +245,7 @@ func divQuant[T int8 | uint8 | int16](c *op.Call, w *Broadcast, q binaryQuant) (
 	}
 	loops := element.FromFunc(quotient)
 	if c.In[0].Type != tensor.Int16 {
-		// What a code is as an operand costs some fifty times what its place in a table does.
+		// Computing the operand of a value costs some fifty times as much as its table look-up.
 		tables := sync.OnceValue(func() *quotientTables {
 			t := new(quotientTables)
 			for i := range 256 {
@@ -285,7 +286,8 @@ type scaledNumber struct {
 	bits int
 }
 
-// quotientTables are the operands of a division by code: dividends as they are, and of the other sign for negative divisors; divisors are reciprocals of magnitudes.
+// quotientTables holds the operands of a division by quantised value: dividends with both signs,
+// for positive and negative divisors; divisors as reciprocals of magnitudes.
 type quotientTables struct {
 	dividends [2][256]scaledNumber
 	divisors  [256]scaledNumber
@@ -297,13 +299,13 @@ func dividend(x int32) scaledNumber {
 	return scaledNumber{x << uint(head), head}
 }
 
-// divisor is 1/y, y > 0.
+// divisor returns 1/y, y > 0.
 func divisor(y int32) scaledNumber {
 	inv, e := fixed.Reciprocal(y, 31)
 	return scaledNumber{inv, e}
 }
 
-// signBits is the number of leading bits of x that repeat the sign.
+// signBits returns the number of leading bits of x that repeat the sign.
 func signBits(x int32) int {
 	if x >= 0 {
 		return bits.LeadingZeros32(uint32(x)) - 1

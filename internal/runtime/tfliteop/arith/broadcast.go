@@ -20,14 +20,14 @@ func NewBroadcast(a, b []int) (*Broadcast, error) {
 	return &Broadcast{w}, err
 }
 
-// steps are the strides along a run, 0 or 1.
+// steps returns the strides along a run, 0 or 1.
 func (w *Broadcast) steps() (a, b int) { return w.Step[0], w.Step[1] }
 
-// cut is the number of elements below which another thread does not pay.
+// cut is the number of elements below which another thread does not pay off.
 const cut = 1 << 13
 
-// each calls f for runs: offsets into both inputs and the output, and the number
-// of elements.
+// each calls f for runs, with offsets into both inputs and the output, and the number of
+// elements.
 func (w *Broadcast) each(p *workers.Pool, f func(a, b, out, n int)) {
 	w.Each(p, cut, func(out int, at [3]int, n int) { f(at[0], at[1], out, n) })
 }
@@ -57,7 +57,7 @@ func inferBroadcast(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	// A declared output type that contradicts the inputs does not count.
+	// A declared output type that contradicts the inputs is ignored.
 	c.SetOut(0, c.In[0].Type, s)
 	return nil
 }

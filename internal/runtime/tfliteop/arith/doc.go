@@ -1,3 +1,3 @@
-// Package arith holds TFLite's arithmetic of two and more tensors, of floats, of
-// integers and of quantised numbers with the reference kernels' roundings.
+// Package arith implements TFLite's arithmetic of two and more tensors, for floats, integers and
+// quantised values, with the roundings of the reference kernels.
 package arith

@@ -206,7 +206,7 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// TestConcatRescales joins codes of different scales as the legacy kernels do.
+// TestConcatRescales joins quantised values of different scales as the legacy kernels do.
 func TestConcatRescales(t *testing.T) {
 	t.Parallel()
 	quant := func(s float32, z int64) *tensor.Quant { return &tensor.Quant{Scale: []float32{s}, Zero: []int64{z}} }

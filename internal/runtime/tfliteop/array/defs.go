@@ -18,8 +18,7 @@ func Defs() []op.Def {
 	return defs
 }
 
-// calculates lists the element types of the operators that look at values; all
-// others move anything.
+// calculates lists the element types of the operators that read values; all others move any type.
 var calculates = func() map[string][]tensor.Type {
 	ordered := []tensor.Type{tensor.Float32, tensor.Int8, tensor.Uint8, tensor.Int16, tensor.Int32, tensor.Int64}
 	summed := append(slices.Clone(ordered), tensor.Float64, tensor.Uint32, tensor.Uint64, tensor.Bool)
@@ -36,10 +35,10 @@ var calculates = func() map[string][]tensor.Type {
 	return m
 }()
 
-// lite makes a definition of TFLite's domain for nodes with so many inputs. Packed element types are widened
-// around the prepared function.
+// lite makes a definition of TFLite's domain for nodes with at least needs inputs. Packed element
+// types are unpacked around the prepared function.
 func lite(name string, needs int, infer func(c *op.Call) error, p layout.Prepare) op.Def {
-	return op.Def{Domain: graph.TFLite, Name: name, Infer: layout.Needs(needs, infer), Prepare: layout.Widened(p)}
+	return op.Def{Domain: graph.TFLite, Name: name, Infer: layout.Needs(needs, infer), Prepare: layout.WithUnpacked(p)}
 }
 
 // moved is [layout.Def] in TFLite's domain.
@@ -50,8 +49,8 @@ func moved(name string, needs int, of func(c *op.Call) (layout.Geometry, error),
 // like returns a copy of shape.
 func like(shape []int) []int { return slices.Clone(shape) }
 
-// declared is the type that the file gives to output i. While planning it is
-// also c.Out[i].Type, but not any more when a step is planned again at run time.
+// declared returns the type that the file gives to output i. While planning it is also
+// c.Out[i].Type, but no longer when a step is planned again at run time.
 func declared(c *op.Call, i int) tensor.Type {
 	if i < len(c.Node.Outputs) && c.Node.Outputs[i] >= 0 {
 		if t := c.Graph.Values[c.Node.Outputs[i]].Type; t != tensor.Invalid {

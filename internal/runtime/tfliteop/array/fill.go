@@ -14,7 +14,7 @@ import (
 func fillDefs() []op.Def {
 	return []op.Def{
 		lite("FILL", 2, inferFill, op.Simple(runFill)),
-		lite("ZEROS_LIKE", 1, layout.Same, op.Simple(runZeros)),
+		lite("ZEROS_LIKE", 1, layout.SameAsInput, op.Simple(runZeros)),
 		lite("RANGE", 3, inferRange, prepareRange),
 		lite("ONE_HOT", 4, inferOneHot, prepareOneHot),
 	}
@@ -95,7 +95,7 @@ func runRange[T float32 | int32 | int64](c *op.Call) error {
 	return nil
 }
 
-// inferOneHot has indices, depth, the value of the marked place and of the rest.
+// inferOneHot has indices, depth, the on value and the off value.
 func inferOneHot(c *op.Call) error {
 	depth, err := layout.Scalar(c.In[1])
 	if err != nil {
@@ -135,7 +135,7 @@ func prepareOneHot(c *op.Call) (op.Run, error) {
 		at = at[:0]
 		for i := range c.In[0].Len() {
 			if k := int(tensor.At(c.In[0], i)); k >= 0 && k < depth {
-				at = append(at, layout.Hot(i, k, depth, inner))
+				at = append(at, layout.OneHotOffset(i, k, depth, inner))
 			}
 		}
 		return layout.OneHot(c, layout.Of(c.In[2]), layout.Of(c.In[3]), at)
@@ -164,11 +164,11 @@ func inferSetDiag(c *op.Call) error {
 	if r < 2 || c.In[0].Type != c.In[1].Type || !slices.Equal(d, append(like(x[:r-2]), min(x[r-2], x[r-1]))) {
 		return fmt.Errorf("diagonal %s for matrices %s", tensor.FormatShape(d), tensor.FormatShape(x))
 	}
-	return layout.Same(c)
+	return layout.SameAsInput(c)
 }
 
-// prepareDiag writes its last input along the diagonals of zeros, or of the
-// matrices of MATRIX_SET_DIAG's first input.
+// prepareDiag writes its last input to the diagonals of zeros, or of the matrices of
+// MATRIX_SET_DIAG's first input.
 func prepareDiag(c *op.Call) (op.Run, error) {
 	last := 0
 	if c.Node.Op == "MATRIX_SET_DIAG" {

@@ -36,7 +36,7 @@ func gatherND(c *op.Call) (layout.Geometry, error) {
 	return layout.GatherND(c.In[0].Shape, c.In[1].Shape, 0, false)
 }
 
-// flatIndex turns coordinates of the leading axes into a row number.
+// flatIndex converts coordinates of the leading axes to a row number.
 func flatIndex(at, shape []int) (int, error) {
 	n := 0
 	for i, a := range at {

@@ -21,8 +21,8 @@ func joinDefs() []op.Def {
 	}
 }
 
-// concat joins the inputs. 8-bit ones whose quantisation is not the output's are
-// rescaled on the way.
+// concat joins the inputs. 8-bit ones whose quantisation differs from the output's are
+// requantised.
 func concat(c *op.Call) (g layout.Geometry, err error) {
 	if err := c.NeedInputs(len(c.In)); err != nil {
 		return g, err
@@ -39,7 +39,7 @@ func concat(c *op.Call) (g layout.Geometry, err error) {
 	return g, nil
 }
 
-// finished adds to a join what TFLite does to its result.
+// finished adds what TFLite does to the result of a join.
 func finished(c *op.Call, prepare layout.Prepare, axis int) (op.Run, error) {
 	if tables := rescaleTables(c); tables != nil {
 		c.Recipe = recipe.Join{Tables: tables}
@@ -86,9 +86,8 @@ func clampOf(activation string) (lo, hi float32, err error) {
 	return 0, 0, op.Unsupported("activation %s", activation)
 }
 
-// rescaleTables returns, for 8-bit inputs whose quantisation is not the
-// output's, a table from every input code to the output code. nil means that no
-// input needs one.
+// rescaleTables returns, for 8-bit inputs whose quantisation differs from the output's, a table
+// from every input value to the output value. nil means that no input needs one.
 func rescaleTables(c *op.Call) []*[256]uint8 {
 	out := c.Out[0]
 	perTensor := func(q *tensor.Quant) bool { return q != nil && len(q.Scale) == 1 && q.Scale[0] > 0 && len(q.Zero) == 1 }
@@ -167,7 +166,7 @@ func prepareUnpack(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return layout.Cut(c, 0, x, axis, slices.Repeat([]int{1}, len(c.Out)))
+	return layout.Split(c, 0, x, axis, slices.Repeat([]int{1}, len(c.Out)))
 }
 
 // inferSplit has the axis first and the value second.
@@ -185,7 +184,7 @@ func inferSplit(c *op.Call) error {
 	if n == 0 || x.Shape[axis]%n != 0 {
 		return fmt.Errorf("axis %d of %s is not a multiple of %d", axis, tensor.FormatShape(x.Shape), n)
 	}
-	layout.SetParts(c, x, axis, slices.Repeat([]int{x.Shape[axis] / n}, n))
+	layout.SetSplitOutputs(c, x, axis, slices.Repeat([]int{x.Shape[axis] / n}, n))
 	return nil
 }
 
@@ -225,13 +224,13 @@ func inferSplitV(c *op.Call) error {
 	if sum != x.Shape[axis] || free >= 0 && sizes[free] < 0 {
 		return fmt.Errorf("parts of %d make %d, axis %d has %d", sizes, sum, axis, x.Shape[axis])
 	}
-	layout.SetParts(c, x, axis, sizes)
+	layout.SetSplitOutputs(c, x, axis, sizes)
 	return nil
 }
 
 // prepareSplit takes the parts' sizes from the outputs' shapes.
 func prepareSplit(value, axisInput int, params ...int) layout.Prepare {
-	return layout.Planned(func(c *op.Call) (op.Run, error) {
+	return layout.PrepareOnce(func(c *op.Call) (op.Run, error) {
 		a, err := layout.Scalar(c.In[axisInput])
 		if err != nil {
 			return nil, err
@@ -244,6 +243,6 @@ func prepareSplit(value, axisInput int, params ...int) layout.Prepare {
 		if slices.Contains(c.Out, nil) {
 			return nil, op.Unsupported("an output that is left out")
 		}
-		return layout.Cut(c, value, x, axis, layout.Sizes(c.Out, axis))
+		return layout.Split(c, value, x, axis, layout.Sizes(c.Out, axis))
 	}, params...)
 }

@@ -16,8 +16,8 @@ import (
 
 func orderDefs() []op.Def {
 	return []op.Def{
-		lite("ARG_MAX", 2, inferArg, layout.Planned(prepareArg(false), 1)),
-		lite("ARG_MIN", 2, inferArg, layout.Planned(prepareArg(true), 1)),
+		lite("ARG_MAX", 2, inferArg, layout.PrepareOnce(prepareArg(false), 1)),
+		lite("ARG_MIN", 2, inferArg, layout.PrepareOnce(prepareArg(true), 1)),
 		lite("TOPK_V2", 2, inferTopK, prepareTopK),
 		lite("UNIQUE", 1, inferUnique, op.Simple(runUnique)),
 		lite("WHERE", 1, inferWhere, op.Simple(runWhere)),
@@ -25,8 +25,8 @@ func orderDefs() []op.Def {
 	}
 }
 
-// indexType is the integer type of an output that holds places: the declared
-// type, since converters do not always set the option.
+// indexType returns the integer type of an index output: the declared type, because converters do
+// not always set the option.
 func indexType(c *op.Call, out int) (tensor.Type, error) {
 	if out >= len(c.Out) || c.Out[out] == nil {
 		return tensor.Int32, nil
@@ -88,7 +88,7 @@ func prepareArg(least bool) layout.Prepare {
 	}
 }
 
-// runArg finds the first of the largest (or least) elements along an axis.
+// runArg finds the first of the largest (or smallest) elements along an axis.
 func runArg[T tensor.Number](axis int, least bool) op.Run {
 	var x []T // made once, as the closure below: a run must not allocate
 	var best []int
@@ -125,7 +125,8 @@ func runArg[T tensor.Number](axis int, least bool) op.Run {
 	}
 }
 
-// largestOfRows finds the largest elements of rows lo to hi; nil where vectors have no loop for the type.
+// largestOfRows finds the largest elements of rows lo to hi; nil if SIMD has no loop for the
+// type.
 func largestOfRows[T tensor.Number](f *simd.Places, from **tensor.Tensor, best *[]int, n *int) func(lo, hi int) {
 	if f == nil {
 		return nil
@@ -160,13 +161,13 @@ func inferTopK(c *op.Call) error {
 }
 
 func prepareTopK(c *op.Call) (op.Run, error) {
-	if t := c.In[0].Type; !layout.Ordered(t) {
+	if t := c.In[0].Type; !layout.Sortable(t) {
 		return nil, op.Unsupported("elements of type %v", t)
 	}
 	return layout.TopK(c.In[0].Shape, c.In[0].Rank()-1, true)
 }
 
-// inferUnique cannot know how many different elements there are.
+// inferUnique cannot know the number of distinct elements.
 func inferUnique(c *op.Call) error {
 	if c.In[0].Rank() != 1 {
 		return fmt.Errorf("shape %s is not a vector", tensor.FormatShape(c.In[0].Shape))
@@ -177,8 +178,8 @@ func inferUnique(c *op.Call) error {
 	return op.ErrDynamic
 }
 
-// runUnique lists each element at its first place, and for every element its
-// place in that list.
+// runUnique lists each distinct element in order of first occurrence, and for every element its
+// index in that list.
 func runUnique(c *op.Call) error {
 	keys, err := layout.Keys(nil, c.In[0])
 	if err != nil {
@@ -206,7 +207,7 @@ func runUnique(c *op.Call) error {
 }
 
 func inferWhere(c *op.Call) error {
-	n, err := layout.CountTruths(c.In[0])
+	n, err := layout.CountNonZero(c.In[0])
 	if err != nil {
 		return err
 	}
@@ -215,7 +216,7 @@ func inferWhere(c *op.Call) error {
 }
 
 func runWhere(c *op.Call) error {
-	return layout.Coordinates(tensor.Of[int64](c.Out[0]), c.In[0], c.In[0].Rank(), 1)
+	return layout.NonZeroCoordinates(tensor.Of[int64](c.Out[0]), c.In[0], c.In[0].Rank(), 1)
 }
 
 func inferBucketize(c *op.Call) error {

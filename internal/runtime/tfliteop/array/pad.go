@@ -21,8 +21,8 @@ func padDefs() []op.Def {
 	}
 }
 
-// pad maps each axis: to nothing, which gets the value, or to its mirror, which
-// repeats the edge when it is symmetric.
+// pad maps each axis: to the padding value, or to its mirror image, which repeats the edge if it
+// is symmetric.
 func pad(c *op.Call) (g layout.Geometry, err error) {
 	x, edge, mirror := c.In[0], 1, c.Node.Op == "MIRROR_PAD"
 	if c.Node.Attrs.Str("mode", "REFLECT") == "REFLECT" {
@@ -66,9 +66,8 @@ func pad(c *op.Call) (g layout.Geometry, err error) {
 	}, 2, zeroOf(c)), nil
 }
 
-// zeroOf returns an element that stands for real zero in output 0 of the type of
-// input 0: the zero point of per-tensor quantised types, an empty string, zero
-// otherwise.
+// zeroOf returns an element that represents real zero in output 0, of the type of input 0: the
+// zero point of per-tensor quantised types, an empty string, zero otherwise.
 func zeroOf(c *op.Call) *tensor.Tensor {
 	x := tensor.New(c.In[0].Type)
 	if !c.Wants(0) || c.Out[0].Quant == nil || len(c.Out[0].Quant.Zero) == 0 {
@@ -83,8 +82,8 @@ func zeroOf(c *op.Call) *tensor.Tensor {
 	return x
 }
 
-// dilate has the tensor, how far apart its elements are put along each axis, and
-// the value between them.
+// dilate has the tensor, the distance of its elements along each axis, and the value between
+// them.
 func dilate(c *op.Call) (g layout.Geometry, err error) {
 	step, err := op.Ints(c.In[1])
 	if err != nil {
@@ -103,7 +102,7 @@ func dilate(c *op.Call) (g layout.Geometry, err error) {
 			out[i] = (out[i]-1)*s + 1
 		}
 	}
-	return layout.Map(x.Shape, out, func(i int) []int { return layout.Spaced(x.Shape[i], out[i], 0, step[i]) }, 2, nil), nil
+	return layout.Map(x.Shape, out, func(i int) []int { return layout.SpreadAxis(x.Shape[i], out[i], 0, step[i]) }, 2, nil), nil
 }
 
 func transpose(c *op.Call) (layout.Geometry, error) {
@@ -130,7 +129,7 @@ func broadcastTo(c *op.Call) (layout.Geometry, error) {
 	return layout.Expand(c.In[0].Shape, shape)
 }
 
-// inferBroadcastArgs gives the length of the longer of two shapes.
+// inferBroadcastArgs returns the length of the longer of two shapes.
 func inferBroadcastArgs(c *op.Call) error {
 	a, b := c.In[0], c.In[1]
 	if a.Rank() != 1 || b.Rank() != 1 || a.Type != b.Type || a.Type != tensor.Int32 && a.Type != tensor.Int64 {

@@ -33,7 +33,7 @@ func shapeOf(t *rapid.T, rank, top int) []int {
 	return rapid.SliceOfN(rapid.IntRange(1, top), rank, rank).Draw(t, "shape")
 }
 
-// TestInverses undoes operators by their inverses.
+// TestInverses inverts operators by their inverses.
 func TestInverses(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -102,7 +102,7 @@ func TestSpaceAndDepth(t *testing.T) {
 	})
 }
 
-// TestStridedSliceWalk compares with walking by hand.
+// TestStridedSliceWalk compares with a walk by hand.
 func TestStridedSliceWalk(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -113,8 +113,8 @@ func TestStridedSliceWalk(t *testing.T) {
 		x := iota32(n)
 		attrs := graph.Attrs{"begin_mask": beginMask, "end_mask": endMask}
 		got := slices.Clone(tensor.Of[float32](run(t, "STRIDED_SLICE", attrs, x, list(begin), list(end), list(step))))
-		// A step reaches what the same step without limits reaches, if it lies
-		// between begin and end.
+		// A step reaches what the same step without limits reaches, if it is between begin and
+		// end.
 		at := func(i int) int {
 			if i < 0 {
 				return i + n
@@ -144,7 +144,7 @@ func TestStridedSliceWalk(t *testing.T) {
 	})
 }
 
-// TestJoinAndSplit splits what was joined.
+// TestJoinAndSplit splits joined tensors.
 func TestJoinAndSplit(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -38,7 +38,7 @@ func inferScatterND(c *op.Call) error {
 	return nil
 }
 
-// prepareScatterND adds the updates to zeros; entries named twice add up.
+// prepareScatterND adds the updates to zeros; duplicate indices add up.
 func prepareScatterND(c *op.Call) (op.Run, error) {
 	add, err := layout.Updater(c.In[1].Type, "add")
 	if err != nil {
@@ -102,7 +102,7 @@ func runSparseToDense(c *op.Call) error {
 	return nil
 }
 
-// inferSegmentSum has as many rows as the last identifier says.
+// inferSegmentSum has as many rows as the last identifier determines.
 func inferSegmentSum(c *op.Call) error {
 	ids, err := op.Ints(c.In[1])
 	if err != nil {
@@ -162,7 +162,7 @@ func prepareSegments(c *op.Call) (op.Run, error) {
 		}
 		out := c.Out[0]
 		for _, id := range ids {
-			// Unsorted segments drop what has no segment.
+			// Unsorted segments drop entries without a segment.
 			if id >= out.Shape[0] || id < 0 && c.Node.Op == "SEGMENT_SUM" {
 				return fmt.Errorf("segment identifier %d is outside 0 to %d", id, out.Shape[0]-1)
 			}
@@ -173,8 +173,7 @@ func prepareSegments(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// neutral makes, for each element type, the element that a segment without
-// entries has, by reduction.
+// neutral returns, for each element type, the element of an empty segment, by reduction.
 var neutral = map[tensor.Type]func() map[string]*tensor.Tensor{
 	tensor.Float32: neutrals[float32](tensor.Float32, -math.MaxFloat32, math.MaxFloat32),
 	tensor.Float64: neutrals[float64](tensor.Float64, -math.MaxFloat64, math.MaxFloat64),

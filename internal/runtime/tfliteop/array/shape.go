@@ -12,21 +12,21 @@ import (
 
 func shapeDefs() []op.Def {
 	view := func(name string, needs int, infer func(c *op.Call) error) op.Def {
-		return op.Def{Domain: graph.TFLite, Name: name, Infer: layout.Needs(needs, infer), Prepare: layout.Keep, InPlace: true}
+		return op.Def{Domain: graph.TFLite, Name: name, Infer: layout.Needs(needs, infer), Prepare: layout.CopyAll, InPlace: true}
 	}
 	return []op.Def{
 		view("RESHAPE", 1, inferReshape),
 		view("SQUEEZE", 1, inferSqueeze),
 		view("EXPAND_DIMS", 2, inferExpandDims),
 		view("BITCAST", 1, inferBitcast),
-		view("DENSIFY", 1, layout.Same),
-		{Domain: graph.TFLite, Name: "SHAPE", Infer: layout.Needs(1, inferShape), Prepare: prepareShape, OfShape: true},
-		{Domain: graph.TFLite, Name: "RANK", Infer: layout.Needs(1, inferRank), Prepare: prepareShape, OfShape: true},
+		view("DENSIFY", 1, layout.SameAsInput),
+		{Domain: graph.TFLite, Name: "SHAPE", Infer: layout.Needs(1, inferShape), Prepare: prepareShape, ShapeOnly: true},
+		{Domain: graph.TFLite, Name: "RANK", Infer: layout.Needs(1, inferRank), Prepare: prepareShape, ShapeOnly: true},
 	}
 }
 
-// inferReshape takes the shape from the second input when it is a list, else
-// from the options. One dimension may be -1.
+// inferReshape takes the shape from the second input if it is a list, else from the options. One
+// dimension may be -1.
 func inferReshape(c *op.Call) error {
 	x := c.In[0]
 	want := c.Node.Attrs.Ints("new_shape")
@@ -102,8 +102,7 @@ func inferExpandDims(c *op.Call) error {
 	return nil
 }
 
-// inferBitcast keeps the bytes: a narrower result gets a last axis, a wider one
-// takes it away.
+// inferBitcast keeps the bytes: a smaller result type adds a last axis, a larger one removes it.
 func inferBitcast(c *op.Call) error {
 	x, t := c.In[0], declared(c, 0)
 	from, to := x.Type.Bits(), t.Bits()

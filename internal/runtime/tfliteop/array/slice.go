@@ -13,13 +13,13 @@ func sliceDefs() []op.Def {
 	return []op.Def{
 		moved("SLICE", 3, slice),
 		moved("STRIDED_SLICE", 4, stridedSlice),
-		lite("DYNAMIC_UPDATE_SLICE", 3, layout.Same, prepareUpdateSlice),
+		lite("DYNAMIC_UPDATE_SLICE", 3, layout.SameAsInput, prepareUpdateSlice),
 		moved("REVERSE_V2", 2, reverse),
-		lite("REVERSE_SEQUENCE", 2, layout.Same, prepareReverseSequence),
+		lite("REVERSE_SEQUENCE", 2, layout.SameAsInput, prepareReverseSequence),
 	}
 }
 
-// slice has begin and size; size -1 reaches to the end.
+// slice has begin and size; size -1 extends to the end.
 func slice(c *op.Call) (g layout.Geometry, err error) {
 	begin, err := op.Ints(c.In[1])
 	if err != nil {
@@ -41,11 +41,11 @@ func slice(c *op.Call) (g layout.Geometry, err error) {
 			return g, fmt.Errorf("axis %d: %d elements from %d are outside %s", i, size[i], begin[i], tensor.FormatShape(x.Shape))
 		}
 	}
-	return layout.Window(x.Shape, begin, slices.Repeat([]int{1}, len(begin)), size)
+	return layout.StridedSlice(x.Shape, begin, slices.Repeat([]int{1}, len(begin)), size)
 }
 
-// strided is a resolved STRIDED_SLICE: one entry for each axis of the view
-// before axes are removed.
+// strided is a resolved STRIDED_SLICE: one entry for each axis of the view before axes are
+// removed.
 type strided struct {
 	shape  []int // of the result
 	view   []int // same elements, as they are walked
@@ -53,8 +53,8 @@ type strided struct {
 	from   int
 }
 
-// resolveStrided applies the masks. The specification may be shorter than the
-// rank, may insert axes, and may skip axes with one ellipsis.
+// resolveStrided applies the masks. The specification may be shorter than the rank, may insert
+// axes, and may skip axes with one ellipsis.
 func resolveStrided(c *op.Call) (s strided, err error) {
 	var spec [3][]int
 	for i := range spec {
@@ -122,11 +122,11 @@ func resolveStrided(c *op.Call) (s strided, err error) {
 	return s, nil
 }
 
-// maskBits are the options of one axis of a STRIDED_SLICE: begin and end are
-// ignored, a single element is taken, the end counts from the begin.
+// maskBits are the options of one axis of a STRIDED_SLICE: begin and end are ignored, a single
+// element is selected, the end counts from the begin.
 type maskBits struct{ begin, end, shrink, offset bool }
 
-// walk is where a slice begins along an axis and how many elements it takes.
+// walk is the start of a slice along an axis and its number of elements.
 type walk struct{ first, n int }
 
 func axisRange(d, begin, end, step int, m maskBits) (walk, error) {
@@ -166,8 +166,8 @@ func axisRange(d, begin, end, step int, m maskBits) (walk, error) {
 	return walk{}, nil
 }
 
-// clampIndex resolves a negative index and limits it to where a walk with the
-// step can begin or end.
+// clampIndex resolves a negative index and clamps it to where a walk with the step can begin or
+// end.
 func clampIndex(i, d, step int) int {
 	if i < 0 {
 		i += d
@@ -183,22 +183,22 @@ func stridedSlice(c *op.Call) (layout.Geometry, error) {
 	if err != nil {
 		return layout.Geometry{}, err
 	}
-	return layout.Viewed(s.shape, s.view, s.stride, s.from)
+	return layout.ViewGeometry(s.shape, s.view, s.stride, s.from)
 }
 
-// prepareUpdateSlice copies the operand and then the update over it; the start
-// is moved so that the update fits. With the attribute behind, which no file has, it sets one row of a list and is given where the
-// rows behind that begin: one that is not there is an error.
+// prepareUpdateSlice copies the operand and then the update over it; the start is clamped so that
+// the update fits. With the attribute behind, which files cannot have, it sets one row of a list
+// and gets the start of the rows after it: a row that does not exist is an error.
 func prepareUpdateSlice(c *op.Call) (op.Run, error) {
 	x, u := c.In[0], c.In[1]
 	if u.Type != x.Type || c.In[2].Len() != x.Rank() {
 		return nil, fmt.Errorf("update %v and %d starts for %v %s", u.Type, c.In[2].Len(), x.Type, tensor.FormatShape(x.Shape))
 	}
 	if !c.Node.Attrs.Bool("behind", false) {
-		return layout.Updated(x.Shape, u.Shape, func(c *op.Call) ([]int, error) { return op.Ints(c.In[2]) })
+		return layout.DynamicUpdateSlice(x.Shape, u.Shape, func(c *op.Call) ([]int, error) { return op.Ints(c.In[2]) })
 	}
 	start, wide := make([]int, x.Rank()), make([]int64, 1)
-	return layout.Updated(x.Shape, u.Shape, func(c *op.Call) ([]int, error) {
+	return layout.DynamicUpdateSlice(x.Shape, u.Shape, func(c *op.Call) ([]int, error) {
 		tensor.Read(wide, c.In[2], 0)
 		if start[0] = int(wide[0]) - 1; start[0] < 0 || start[0] >= x.Shape[0] {
 			return nil, fmt.Errorf("row %d of %d", start[0], x.Shape[0])
@@ -228,10 +228,10 @@ func reverse(c *op.Call) (g layout.Geometry, err error) {
 		from += (x.Shape[a] - 1) * strides[a]
 		strides[a] = -strides[a]
 	}
-	return layout.Viewed(like(x.Shape), x.Shape, strides, from)
+	return layout.ViewGeometry(like(x.Shape), x.Shape, strides, from)
 }
 
-// prepareReverseSequence turns the first length[b] steps of each sequence b.
+// prepareReverseSequence reverses the first length[b] steps of each sequence b.
 func prepareReverseSequence(c *op.Call) (op.Run, error) {
 	x := c.In[0]
 	seq, err := op.Axis(c.Node.Attrs.Int("seq_dim", 0), x.Rank())

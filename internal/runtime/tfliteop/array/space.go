@@ -37,7 +37,7 @@ func spaceToDepth(c *op.Call) (g layout.Geometry, err error) {
 		return g, fmt.Errorf("shape %s is not a multiple of blocks of %d", tensor.FormatShape(s), b)
 	}
 	st := tensor.Strides(s)
-	return layout.Viewed([]int{s[0], s[1] / b, s[2] / b, s[3] * b * b},
+	return layout.ViewGeometry([]int{s[0], s[1] / b, s[2] / b, s[3] * b * b},
 		[]int{s[0], s[1] / b, s[2] / b, b, b, s[3]}, []int{st[0], b * st[1], b * st[2], st[1], st[2], 1}, 0)
 }
 
@@ -51,7 +51,7 @@ func depthToSpace(c *op.Call) (g layout.Geometry, err error) {
 		return g, fmt.Errorf("depth of %s is not a multiple of %d", tensor.FormatShape(s), b*b)
 	}
 	st, d := tensor.Strides(s), s[3]/(b*b)
-	return layout.Viewed([]int{s[0], s[1] * b, s[2] * b, d},
+	return layout.ViewGeometry([]int{s[0], s[1] * b, s[2] * b, d},
 		[]int{s[0], s[1], b, s[2], b, d}, []int{st[0], st[1], b * d, st[2], d, 1}, 0)
 }
 
@@ -114,10 +114,9 @@ func batchToSpace(c *op.Call) (g layout.Geometry, err error) {
 	}}, nil
 }
 
-// patches pairs the wide tensor (more space) with the deep one (more batches), a
-// copy for each offset within the blocks: wide element o*block + offset - border
-// belongs to deep element o of the batch group of that offset. toWide tells which
-// side is written.
+// patches pairs the wide tensor (more space) with the deep one (more batches), a copy for each
+// offset within the blocks: wide element o*block + offset - border belongs to deep element o of
+// the batch group of that offset. toWide selects which side is written.
 func patches(wide, deep, block, border []int, toWide bool) (list []move.Plan) {
 	if tensor.Elements(deep) == 0 {
 		return nil
@@ -149,7 +148,7 @@ func patches(wide, deep, block, border []int, toWide bool) (list []move.Plan) {
 	return list
 }
 
-// patched runs copies from input to output. What they leave out gets the value.
+// patched runs copies from input to output. Elements without a source get the value.
 func patched(list []move.Plan, value *tensor.Tensor) (op.Run, error) {
 	covered := 0
 	for _, p := range list {

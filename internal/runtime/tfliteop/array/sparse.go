@@ -18,8 +18,7 @@ func sparseDefs() []op.Def {
 	}
 }
 
-// inferEmbeddingSparse has ids, their indices, the dense shape, weights and the
-// table of embeddings.
+// inferEmbeddingSparse has ids, their indices, the dense shape, weights and the embedding table.
 func inferEmbeddingSparse(c *op.Call) error {
 	ids, at, shape, w, table := c.In[0], c.In[1], c.In[2], c.In[3], c.In[4]
 	if ids.Rank() != 1 || at.Rank() != 2 || shape.Rank() != 1 || w.Rank() != 1 || table.Rank() < 2 ||
@@ -38,8 +37,8 @@ func inferEmbeddingSparse(c *op.Call) error {
 	return nil
 }
 
-// prepareEmbeddingSparse adds weighted rows of the table for every place but the
-// last coordinate, and divides by what the combiner says.
+// prepareEmbeddingSparse adds weighted rows of the table for every position but the last
+// coordinate, and divides as the combiner requires.
 func prepareEmbeddingSparse(c *op.Call) (op.Run, error) {
 	combiner := c.Node.Attrs.Str("combiner", "SUM")
 	if combiner != "SUM" && combiner != "MEAN" && combiner != "SQRTN" {
@@ -96,8 +95,8 @@ func prepareEmbeddingSparse(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// inferHashtableLookup has the wanted keys, the sorted keys and their values;
-// the second output tells which were found.
+// inferHashtableLookup has the keys to look up, the sorted keys and their values; the second
+// output says which were found.
 func inferHashtableLookup(c *op.Call) error {
 	want, keys, values := c.In[0], c.In[1], c.In[2]
 	if want.Rank() != 1 || keys.Rank() != 1 || values.Rank() < 1 || values.Shape[0] != keys.Shape[0] ||

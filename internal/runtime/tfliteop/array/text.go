@@ -12,8 +12,7 @@ func textDefs() []op.Def {
 	return []op.Def{lite("SKIP_GRAM", 1, inferSkipGram, prepareSkipGram)}
 }
 
-// maxGrams bounds the number of results: it grows with the power of the n-gram's
-// size.
+// maxGrams bounds the number of results: it grows with the power of the n-gram's size.
 const maxGrams = 1 << 20
 
 func inferSkipGram(c *op.Call) error {
@@ -23,8 +22,8 @@ func inferSkipGram(c *op.Call) error {
 	return op.ErrDynamic
 }
 
-// prepareSkipGram lists n-grams of words with at most some words left out
-// between neighbours, longer ones first.
+// prepareSkipGram lists n-grams of words with at most some words skipped between neighbours,
+// longer ones first.
 func prepareSkipGram(c *op.Call) (op.Run, error) {
 	size, skip := c.Node.Attrs.Int("ngram_size", 0), c.Node.Attrs.Int("max_skip_size", 0)
 	all := c.Node.Attrs.Bool("include_all_ngrams", false)

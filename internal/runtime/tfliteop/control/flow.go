@@ -32,9 +32,8 @@ func flowDefs() []op.Def {
 
 func inferDynamic(*op.Call) error { return op.ErrDynamic }
 
-// inferDeclared trusts the shapes that the file declares for the outputs when
-// the inputs have the shapes that it declares for them, and leaves the shapes
-// to the run otherwise.
+// inferDeclared uses the shapes that the file declares for the outputs if the inputs have their
+// declared shapes. Otherwise the shapes are determined at run time.
 func inferDeclared(c *op.Call) error {
 	for i, x := range c.In {
 		if x == nil {

@@ -140,7 +140,7 @@ func floatConv(c *op.Call, s kernel.ConvShape, depthwise bool) (op.Run, error) {
 	}, nil
 }
 
-// requant gathers what turns 32-bit sums into the output's type.
+// requant returns the requantisation of 32-bit sums to the output's type.
 func requant(c *op.Call, channels int) (kernel.Requant, error) {
 	ms, err := layer.ChannelMultipliers(c.In[0], c.In[1], c.Out[0], channels)
 	if err != nil {
@@ -188,7 +188,8 @@ func intConv[T int8 | uint8](c *op.Call, s kernel.ConvShape, depthwise bool) (op
 	}, nil
 }
 
-// packConv packs a filter of 8-bit numbers from where it lies, others as differences to their zero points.
+// packConv packs an 8-bit filter in place if all zero points are equal, others as differences to
+// their zero points.
 func packConv[T int8 | uint8](filter *tensor.Tensor, s kernel.ConvShape, depthwise bool, zero int32, q kernel.Requant) (*kernel.ConvQ[T], error) {
 	zeroW, one := layer.WeightZero(filter)
 	switch {

@@ -12,7 +12,7 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
 )
 
-// WideSums is q as part of a recipe.
+// WideSums converts q to a recipe.
 func WideSums(q *kernel.Requant16) recipe.Sums {
 	return recipe.Sums{Bias: q.Bias, Mul: q.Mul, Min: q.Min, Max: q.Max, Wide: !q.Narrow}
 }
@@ -35,7 +35,7 @@ func newWide(c *op.Call, channels int) (*kernel.Requant16, error) {
 	return q, nil
 }
 
-// WideBias reads a bias of 64 bits, or of 32, which also makes sums 32 bits wide.
+// WideBias reads a 64-bit bias, or a 32-bit one, which also makes the sums 32 bits wide.
 func WideBias(t *tensor.Tensor) (b []int64, narrow bool, err error) {
 	switch t.Type {
 	case tensor.Int64:
@@ -49,7 +49,7 @@ func WideBias(t *tensor.Tensor) (b []int64, narrow bool, err error) {
 	return nil, false, op.Unsupported("%v biases", t.Type)
 }
 
-// wideConv is convolution over int16 activations with 8-bit or narrower weights.
+// wideConv is a convolution of int16 activations with weights of 8 or fewer bits.
 func wideConv(c *op.Call, s kernel.ConvShape, depthwise bool) (op.Run, error) {
 	if c.Out[0].Type != tensor.Int16 {
 		return nil, op.Unsupported("int16 input with %v output", c.Out[0].Type)
@@ -117,7 +117,7 @@ func wideConv(c *op.Call, s kernel.ConvShape, depthwise bool) (op.Run, error) {
 	}, nil
 }
 
-// bytes tells whether all weights have 8 bits.
+// bytes reports whether all weights have 8 bits.
 func bytes(w []int32) bool {
 	for _, v := range w {
 		if v < -128 || v > 127 {
@@ -127,7 +127,7 @@ func bytes(w []int32) bool {
 	return true
 }
 
-// splitConv convolves the halves of 16-bit numbers in float32.
+// splitConv convolves the high and low bytes of 16-bit numbers in float32.
 func splitConv(c *op.Call, s kernel.ConvShape, q *kernel.Requant16, w []int32, depthwise bool) op.Run {
 	prepare := kernel.NewConvNHWC
 	if depthwise {
@@ -138,7 +138,7 @@ func splitConv(c *op.Call, s kernel.ConvShape, q *kernel.Requant16, w []int32, d
 	return halved(c, 0, q, s.OC, conv.Run)
 }
 
-// reals are weights in float32.
+// reals converts weights to float32.
 func reals(w []int32) []float32 {
 	v := make([]float32, len(w))
 	for i, x := range w {
@@ -147,7 +147,7 @@ func reals(w []int32) []float32 {
 	return v
 }
 
-// halved computes with the halves of the 16-bit numbers of input in, by what run does with float32.
+// halved computes with the high and low bytes of the 16-bit input in, with run in float32.
 func halved(c *op.Call, in int, q *kernel.Requant16, channels int, run func(p *workers.Pool, x, y []float32)) op.Run {
 	split := kernel.NewSplitInt16(q, channels, c.In[in].Len(), c.Out[0].Len(), func(n int) []float32 { return op.ScratchOf[float32](c, n) }, run)
 	return func(c *op.Call) error {

@@ -1,3 +1,3 @@
-// Package conv holds TFLite's convolutions: plain, depthwise, transposed and of
-// volumes, of floats and of quantised numbers.
+// Package conv implements TFLite's convolutions: plain, depthwise, transposed and
+// three-dimensional, for floats and quantised values.
 package conv

@@ -11,10 +11,10 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
 )
 
-// hybridConv has float activations and integer weights: each batch is quantised, the
-// sums are whole numbers, the result is scaled back. As in the reference kernels the
-// weights decide how: with a scale a channel, and in depthwise convolutions, the
-// activations have a zero point, with one scale for all they have none.
+// hybridConv has float activations and integer weights: each batch entry is quantised, the sums
+// are integers, the result is dequantised. As in the reference kernels the weights determine the
+// quantisation: with per-channel scales, and in depthwise convolutions, the activations have a
+// zero point; with one scale for all they have none.
 func hybridConv(c *op.Call, s kernel.ConvShape, depthwise bool) (op.Run, error) {
 	act, err := layer.Activation(c)
 	if err != nil {
@@ -86,8 +86,8 @@ func eachRow(l *element.Loops[float32, float32], rows, v []float32) {
 	}
 }
 
-// hybridDepthwise convolves one batch of whole numbers, which are those less their zero
-// point, into sums that are whole numbers as well: a few taps, whose sums float32 holds exactly.
+// hybridDepthwise convolves one batch entry of integers, minus their zero point, into sums that
+// are integers as well: float32 represents the sums of few taps exactly.
 func hybridDepthwise(c *op.Call, s kernel.ConvShape) (*kernel.Conv, error) {
 	wq, err := layer.HybridWeights(c.In[1])
 	if err != nil {
@@ -101,7 +101,8 @@ func hybridDepthwise(c *op.Call, s kernel.ConvShape) (*kernel.Conv, error) {
 	return kernel.NewDepthwiseNHWC(s, w, nil, activation.Clamp{}), nil
 }
 
-// hybridDense is a convolution that is none of single channels; q has room for a batch of whole numbers.
+// hybridDense is a convolution that is not depthwise; q is scratch memory for a batch entry of
+// integers.
 func hybridDense(c *op.Call, s kernel.ConvShape, q []float32, asym bool, bias []float32, act activation.Clamp) (op.Run, error) {
 	wq, err := layer.HybridWeights(c.In[1])
 	if err != nil {
@@ -111,7 +112,8 @@ func hybridDense(c *op.Call, s kernel.ConvShape, q []float32, asym bool, bias []
 	s.N = 1
 	conv := kernel.NewConvQ[int8](s, wq, 0, 0, kernel.Requant{})
 	stored := op.ScratchOf[int8](c, s.H*s.W*s.C)
-	// With a zero point the reference multiplies by the channel's scale first, then by that of the activations.
+	// With a zero point the reference multiplies by the channel's scale first, then by that of
+	// the activations.
 	scales := &kernel.FloatScale{Weights: c.In[1].Quant.Scale, Bias: bias, Act: act, Together: !asym}
 	if len(scales.Weights) == 1 {
 		scales.Weights = slices.Repeat(scales.Weights, s.OC)

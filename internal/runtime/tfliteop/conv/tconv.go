@@ -12,9 +12,8 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
 )
 
-// tconv is a transposed convolution. Inputs: output shape, filter [OC,KH,KW,C],
-// data [N,H,W,C], bias; the custom operator Convolution2DTransposeBias has data,
-// filter, bias and no shape.
+// tconv is a transposed convolution. Inputs: output shape, filter [OC,KH,KW,C], data [N,H,W,C],
+// bias; the custom operator Convolution2DTransposeBias has data, filter, bias and no shape.
 type tconv struct {
 	n, h, w, c     int
 	oc, oh, ow     int
@@ -103,7 +102,7 @@ func (t *tconv) geometry(c *op.Call) error {
 	return err
 }
 
-// pads is the padding of the forward convolution from output to input.
+// pads computes the padding of the forward convolution from output to input.
 func (t *tconv) pads(c *op.Call) {
 	if t.same(c) {
 		t.padT = max(0, (t.h-1)*t.sh+t.kh-t.oh) / 2
@@ -111,8 +110,8 @@ func (t *tconv) pads(c *op.Call) {
 	}
 }
 
-// customOptions are the packed options of Convolution2DTransposeBias: three
-// int32 (padding, stride width, stride height).
+// customOptions are the packed options of Convolution2DTransposeBias: three int32 (padding,
+// stride width, stride height).
 type customOptions struct {
 	same   bool
 	sh, sw int
@@ -139,8 +138,8 @@ func inferTConv(shape func(*op.Call) (tconv, error)) func(c *op.Call) error {
 	}
 }
 
-// scatter adds every input element's contribution to the output, in the order of the
-// reference kernels: by input position, then by input channel.
+// scatter adds every input element's contribution to the output, in the order of the reference
+// kernels: by input position, then by input channel.
 type scatter[X tensor.Number, W tensor.Number, A int32 | int64 | float32] struct {
 	tconv
 	x       []X
@@ -249,7 +248,7 @@ func (t tconv) float(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// shape is the layer for kernels.
+// shape returns the layer's shape for kernels.
 func (t tconv) shape() kernel.TransposedShape {
 	return kernel.TransposedShape{
 		N: t.n, H: t.h, W: t.w, C: t.c, OC: t.oc, OH: t.oh, OW: t.ow, KH: t.kh, KW: t.kw,
@@ -257,7 +256,7 @@ func (t tconv) shape() kernel.TransposedShape {
 	}
 }
 
-// recipe is the layer in numbers.
+// recipe returns the layer's recipe.
 func (t tconv) recipe(zero int32, s recipe.Sums) recipe.TransposeConv {
 	return recipe.TransposeConv{
 		N: t.n, H: t.h, W: t.w, C: t.c, OC: t.oc, OH: t.oh, OW: t.ow, KH: t.kh, KW: t.kw, StrideH: t.sh, StrideW: t.sw,
@@ -321,7 +320,8 @@ func tconvInt[T int8 | uint8](c *op.Call, t tconv) (op.Run, error) {
 	}, nil
 }
 
-// tconvVectors takes a filter of 8-bit numbers from where it lies, others as differences to their zero points; it returns nil without vectors.
+// tconvVectors reads an 8-bit filter in place, others as differences to their zero points; it
+// returns nil without SIMD.
 func tconvVectors[T int8 | uint8](c *op.Call, t tconv, zero int32, q *kernel.Requant) (op.Run, error) {
 	filter := c.In[t.filt]
 	zeroW, one := layer.WeightZero(filter)
@@ -339,7 +339,7 @@ func tconvVectors[T int8 | uint8](c *op.Call, t tconv, zero int32, q *kernel.Req
 	return tconvFast[T](c, t, w, 0, zero, q), nil
 }
 
-// tconvFast returns nil without vectors.
+// tconvFast returns nil without SIMD.
 func tconvFast[T int8 | uint8, W kernel.Weight](c *op.Call, t tconv, w []W, zeroW, zero int32, q *kernel.Requant) op.Run {
 	if v := kernel.NewTransposedQ[T](t.shape(), w, zeroW, zero, *q); v != nil {
 		c.Kernel = v.Name()
@@ -402,7 +402,7 @@ func (t tconv) wide(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// newBiasAdd adds a bias to the channels of positions.
+// newBiasAdd adds a bias to the channels of all positions.
 func newBiasAdd(c *op.Call, positions, channels int) (*element.Binary[float32, float32], error) {
 	shape := []int{positions, channels}
 	walk, err := broadcast.New(shape, shape, shape[1:])
@@ -412,7 +412,8 @@ func newBiasAdd(c *op.Call, positions, channels int) (*element.Binary[float32, f
 	return element.NewBinary(c.Pool, walk, element.Add[float32]()), nil
 }
 
-// split adds up the halves of 16-bit numbers in float32; nil where sums may be too long for that, and without vectors.
+// split adds up the high and low bytes of 16-bit numbers in float32; nil if sums may be too long
+// for that, and without SIMD.
 func (t tconv) split(c *op.Call, w []int32, q *kernel.Requant16) op.Run {
 	reach := func(k, stride int) int { return (k + stride - 1) / stride }
 	if reach(t.kh, t.sh)*reach(t.kw, t.sw)*t.c > kernel.SplitSteps || !bytes(w) {

@@ -8,8 +8,9 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
 )
 
-// transposedPictures is a transposed convolution over volumes in vectors: each picture of the input adds transposed convolutions of it to those
-// of the output, in the order of the pictures. nil where there are no vectors, and where taps lie apart.
+// transposedPictures is a 3D transposed convolution with SIMD: each plane of the input adds 2D
+// transposed convolutions to planes of the output, in order. nil without SIMD, and for dilated
+// taps.
 func (v *conv3D) transposedPictures(c *op.Call, act activation.Clamp) (op.Run, error) {
 	if v.d[1] != 1 || v.d[2] != 1 {
 		return nil, nil
@@ -26,7 +27,7 @@ func (v *conv3D) transposedPictures(c *op.Call, act activation.Clamp) (op.Run, e
 		N: 1, H: v.in[1], W: v.in[2], C: v.c, OC: v.oc, OH: v.out[1], OW: v.out[2], KH: v.k[1], KW: v.k[2],
 		StrideH: v.s[1], StrideW: v.s[2], PadT: v.p[1], PadL: v.p[2],
 	}
-	// The filter has channels of the output behind the taps.
+	// The filter has the output channels after the taps.
 	turned := make([]float32, taps*v.oc*v.c)
 	pictures := make([]*kernel.TransposedConv, v.k[0])
 	for kd := range pictures {

@@ -10,8 +10,9 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
 )
 
-// hybridTConv is a transposed convolution of floats by 8-bit weights. As in the reference kernel a batch is quantised
-// with a zero point, and each product of whole numbers is scaled, by the channel and then by the batch, before it is added.
+// hybridTConv is a transposed convolution of floats by 8-bit weights. As in the reference kernel
+// a batch entry is quantised with a zero point, and each product of integers is scaled, by the
+// channel and then by the batch entry, before it is added.
 type hybridTConv struct {
 	tconv
 	weights []float32 // whole numbers, [C,KH,KW,OC]
@@ -83,7 +84,8 @@ func (t tconv) hybrid(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// lines adds to lines lo to hi of the output what all inputs give them, in the order of the inputs.
+// lines adds the contributions of all inputs to lines lo to hi of the output, in the order of the
+// inputs.
 func (h *hybridTConv) lines(out []float32, worker, lo, hi int, scale float32) {
 	line, each := h.kw*h.oc, h.c+simd.Spare
 	room, places := h.room[worker*(line+each):][:line+each], h.places[worker*each:][:each]
@@ -110,7 +112,8 @@ func (h *hybridTConv) lines(out []float32, worker, lo, hi int, scale float32) {
 	}
 }
 
-// numbers writes those of a position that count, and their places: a zero adds nothing to a sum, which is never -0.
+// numbers writes the non-zero values of a position and their indices: a zero adds nothing to a
+// sum, which is never -0.
 func (h *hybridTConv) numbers(values []float32, places []int32, q []float32) int {
 	if !h.all {
 		return simd.ElementKernels().Nonzeros(values, places, q)
@@ -121,7 +124,7 @@ func (h *hybridTConv) numbers(values []float32, places []int32, q []float32) int
 	return copy(values, q)
 }
 
-// addScaled adds the products of a position's numbers with one line of taps.
+// addScaled adds the products of a position's values with one line of taps.
 func (h *hybridTConv) addScaled(dst, w, scales, room, values []float32, places []int32, scale float32) {
 	if simd.ElementKernels().AddScaled(dst, w, len(h.scales), values, places, scales, scale) {
 		return

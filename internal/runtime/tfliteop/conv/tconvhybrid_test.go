@@ -12,7 +12,8 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
-// Floats by 8-bit weights: each product is scaled twice and added by itself, inputs in order, then channels, then taps.
+// TestHybridTranspose: floats by 8-bit weights: each product is scaled twice and added
+// separately, inputs in order, then channels, then taps.
 func TestHybridTranspose(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 9))

@@ -36,7 +36,7 @@ var types = func() map[string][]tensor.Type {
 }()
 
 func lite(name string, infer func(c *op.Call) error, prepare func(c *op.Call) (op.Run, error)) op.Def {
-	return op.Def{Domain: graph.TFLite, Name: name, Infer: infer, Prepare: layout.Widened(prepare)}
+	return op.Def{Domain: graph.TFLite, Name: name, Infer: infer, Prepare: layout.WithUnpacked(prepare)}
 }
 
 // inferBinary broadcasts two inputs of one type. The result has the type t, or

@@ -48,5 +48,5 @@ func prepareSelect(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return layout.Pick(rows, element.Grain), nil
+	return layout.Select(rows, element.Grain), nil
 }

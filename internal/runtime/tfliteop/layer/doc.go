@@ -1,3 +1,3 @@
-// Package layer is what TFLite's layers share: scales and zero points, ranges of
-// integers, fused activations, geometry of windows, and weights as numbers.
+// Package layer contains code that TFLite's layers share: scales and zero points, ranges of
+// integers, fused activations, window geometry, and weights as numbers.
 package layer

@@ -14,9 +14,9 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// Hybrid operators have floats as activations and integers of up to 8 bits as weights:
-// a row of activations is quantised on the way, the sums of products are whole numbers
-// and are scaled back. The rules are those of TFLite's reference kernels.
+// Hybrid operators have float activations and integer weights of up to 8 bits. A row of
+// activations is quantised on the fly, the dot products are integers and are scaled back. The
+// rules are those of TFLite's reference kernels.
 
 // Hybrid is a matrix of integer weights [n, k] that is multiplied by rows of floats.
 type Hybrid struct {
@@ -27,7 +27,8 @@ type Hybrid struct {
 	chunk  int // products whose sum float32 holds exactly
 	q, sum []float32
 	whole  []int32
-	// In vectors, in place of w and chunk: the row's 8-bit numbers, and their scale and zero point.
+	// With SIMD, replaces w and chunk: the row's quantised values, with their scale and zero
+	// point.
 	packed *kernel.PackedQ
 	stored []uint8
 	table  [1]kernel.ByteTable
@@ -37,7 +38,7 @@ type Hybrid struct {
 	many   *hybridRows       // nil where rows are done one by one
 }
 
-// hybridRows is room for rows that are multiplied together.
+// hybridRows is scratch memory for rows that are multiplied together.
 type hybridRows struct {
 	q, scales []float32
 	zeros     []int32
@@ -45,18 +46,19 @@ type hybridRows struct {
 	tables    []kernel.ByteTable
 	whole     []int32
 
-	// Of a block, whose loops are made once.
+	// Of a block, whose closures are allocated once.
 	x, y            []float32
 	quantise, scale func(lo, hi int)
 }
 
-// withoutSign is what makes codes of int8 codes of uint8, which products take as they are.
+// withoutSign is the offset that converts int8 values to uint8, which the kernels read directly.
 const withoutSign = 128
 
-// together is the number of rows that are multiplied together at most.
+// together is the maximum number of rows that are multiplied together.
 const together = 32
 
-// Together makes room for rows rows, which [Hybrid.Rows] then multiplies together where it gains.
+// Together allocates memory for rows rows, which [Hybrid.Rows] then multiplies together where
+// that is faster.
 func (h *Hybrid) Together(rows int) {
 	if n := min(rows, together); n > 1 && h.packed != nil {
 		h.many = &hybridRows{
@@ -107,7 +109,7 @@ func (h *Hybrid) quantiseRows(lo, hi int) {
 	}
 }
 
-// codes quantises rows, as many as there are scales; room is for as many numbers.
+// codes quantises as many rows as there are scales; room is scratch memory of the same size.
 func (h *Hybrid) codes(dst []uint8, room, x, scales []float32, zeros []int32) {
 	e := simd.ElementKernels()
 	for r := 0; r < len(scales); r++ {
@@ -117,19 +119,19 @@ func (h *Hybrid) codes(dst []uint8, room, x, scales []float32, zeros []int32) {
 	}
 }
 
-// scaleRows scales the sums of rows lo to hi back.
+// scaleRows dequantises the sums of rows lo to hi.
 func (h *Hybrid) scaleRows(lo, hi int) {
 	m := h.many
 	h.back.Rows(m.y[lo*h.n:], h.n, m.whole[lo*h.n:], h.n, hi-lo, h.n, 0, m.scales[lo:hi], 0)
 }
 
-// IsHybrid reports whether the type is one of weights beside which floats are quantised.
+// IsHybrid reports whether the type is a weight type for which float activations are quantised.
 func IsHybrid(t tensor.Type) bool {
 	return t == tensor.Int8 || t == tensor.Uint8 || t == tensor.Int4
 }
 
-// HybridWeights reads integer weights as whole numbers, where they lie if they can be read there. Files of the first hybrid
-// models say uint8 and mean the bits of int8; their zero points do not count.
+// HybridWeights returns integer weights as int8, in place if possible. Files of the first hybrid
+// models declare uint8 and mean the bits of int8; their zero points are ignored.
 func HybridWeights(t *tensor.Tensor) ([]int8, error) {
 	switch t.Type {
 	case tensor.Int8:
@@ -142,8 +144,9 @@ func HybridWeights(t *tensor.Tensor) ([]int8, error) {
 	return nil, op.Unsupported("%v values", t.Type)
 }
 
-// NewHybrid prepares quantised weights [n, k]; alone tells that a run has a single row, for which weights come from memory, see
-// [kernel.PackedQ.Rows]; asym selects the way in which rows are quantised, see [QuantizeRow].
+// NewHybrid prepares quantised weights [n, k]; alone says that a run has a single row, for which
+// weights are read from memory, see [kernel.PackedQ.Rows]; asym selects the quantisation of rows,
+// see [QuantizeRow].
 func NewHybrid(t *tensor.Tensor, n, k int, alone, asym bool) (*Hybrid, error) {
 	if !Quantised(t) {
 		return nil, op.Unsupported("%v weights without quantisation", t.Type)
@@ -158,7 +161,8 @@ func NewHybrid(t *tensor.Tensor, n, k int, alone, asym bool) (*Hybrid, error) {
 	return HybridOf(w, n, k, k, 1, t.Quant.Scale, alone, asym), nil
 }
 
-// HybridOf prepares weights of which step i of channel j is w[j*vec+i*elem], with a scale for all or one a channel.
+// HybridOf prepares weights of which step i of channel j is w[j*vec+i*elem], with one scale for
+// all or one per channel.
 func HybridOf(w []int8, n, k, vec, elem int, scales []float32, alone, asym bool) *Hybrid {
 	h := &Hybrid{n: n, k: k, asym: asym, scales: scales, q: make([]float32, k), sum: make([]float32, n)}
 	if packed := kernel.NewPackedQ(n, k).SetRows(1, alone); packed.UsesSIMD() {
@@ -178,7 +182,8 @@ func HybridOf(w []int8, n, k, vec, elem int, scales []float32, alone, asym bool)
 			h.w[j*k+i] = float32(w[j*vec+i*elem])
 		}
 	}
-	// Up to 2^24 float32 holds every whole number: 255·128·512 and 127·128·1024 are below.
+	// float32 represents every integer up to 2^24 exactly: 255·128·512 and 127·128·1024 are
+	// below.
 	if h.chunk = 1024; asym {
 		h.chunk = 512
 	}
@@ -188,9 +193,9 @@ func HybridOf(w []int8, n, k, vec, elem int, scales []float32, alone, asym bool)
 	return h
 }
 
-// Row quantises x and returns the sums of its products with every row of weights, and
-// the scale of x. The sums are whole numbers, exact up to their rounding to float32;
-// they are valid until the next call.
+// Row quantises x and returns the sums of its products with every row of weights, and the scale
+// of x. The sums are integers, exact up to their rounding to float32; they are valid until the
+// next call.
 func (h *Hybrid) Row(p *workers.Pool, x []float32) (sums []float32, scale float32) {
 	if h.packed != nil {
 		scale = h.wholeRow(p, x)
@@ -240,12 +245,12 @@ func (h *Hybrid) Run(p *workers.Pool, y, x, bias []float32, act activation.Clamp
 	ScaleBack(y[:h.n], scale, h.scales, bias, act)
 }
 
-// Scales are those of the weights: one, or one a row.
+// Scales returns the scales of the weights: one, or one per row.
 func (h *Hybrid) Scales() []float32 { return h.scales }
 
-// ScaleBack brings sums of a row that [QuantizeRow] has quantised, a channel each, back
-// to real numbers in place: times the row's scale and that of the weights (one, or one
-// a channel), plus the bias where there is one, clamped.
+// ScaleBack dequantises sums of a row that [QuantizeRow] has quantised, one per channel, in
+// place: times the row's scale and the weights' scale (one, or one per channel), plus the bias if
+// present, clamped.
 func ScaleBack(y []float32, scale float32, weights, bias []float32, act activation.Clamp) {
 	if e := simd.ElementKernels(); e != nil && len(weights) == 1 {
 		e.MulScalar(y, y, scale*weights[0])
@@ -273,9 +278,9 @@ func ScaleBack(y []float32, scale float32, weights, bias []float32, act activati
 	}
 }
 
-// QuantizeRow writes x as whole numbers, less their zero point, into q and returns the
-// scale and the zero point. Symmetric: scale max|x|/127, zero point 0. Asymmetric: the
-// range of x and 0 over 255 steps.
+// QuantizeRow writes x as integers, minus their zero point, to q and returns the scale and the
+// zero point. Symmetric: scale max|x|/127, zero point 0. Asymmetric: the range of x and 0 over
+// 255 steps.
 func QuantizeRow(q, x []float32, asym bool) (scale float32, zero int32) {
 	s := stepsOf(x, asym)
 	if s.none {
@@ -293,7 +298,8 @@ func QuantizeRow(q, x []float32, asym bool) (scale float32, zero int32) {
 	return s.scale, s.zero
 }
 
-// QuantizeCodes is [QuantizeRow] for codes of 8 bits: whole numbers plus their zero point and plus. room is for as many numbers.
+// QuantizeCodes is [QuantizeRow] for 8-bit values: integers plus their zero point and plus. room
+// is scratch memory of the same size.
 func QuantizeCodes(dst []uint8, room, x []float32, asym bool, plus int32) (scale float32, zero int32) {
 	s := stepsOf(x, asym)
 	if !s.none && s.e.QuantiseRow(dst[:len(x)], x, s.inv, s.lo, s.hi, s.zero+plus) {
@@ -310,7 +316,7 @@ func QuantizeCodes(dst []uint8, room, x []float32, asym bool, plus int32) (scale
 	return scale, zero
 }
 
-// steps are how a row becomes whole numbers: times inv, between lo and hi.
+// steps holds the quantisation of a row: multiply by inv, clamp between lo and hi.
 type steps struct {
 	scale, inv, lo, hi float32
 	zero               int32
@@ -335,8 +341,9 @@ func stepsOf(x []float32, asym bool) (s steps) {
 		m := max(-lo, hi)
 		s = steps{scale: m / 127, inv: 127 / m, lo: -127, hi: 127, none: m == 0}
 	} else if s.none = lo == hi; !s.none {
-		// As the reference has it: the range is a float32, the scale that the zero point comes of is not rounded yet. Where
-		// the range is symmetric the zero point lies between two whole numbers, and this decides. It is nudged to one within the type.
+		// As in the reference: the range is a float32, and the scale that the zero point is
+		// derived from is not rounded yet. For a symmetric range the zero point is half-way
+		// between two integers, and this decides. It is moved to an integer within the type.
 		scale := float64(float32(hi-lo)) / 255
 		fromMin, fromMax := -128-float64(lo)/scale, 127-float64(hi)/scale
 		z := fromMin

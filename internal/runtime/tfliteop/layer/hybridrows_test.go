@@ -12,8 +12,9 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
-// Rows that are multiplied together have the bits of rows that are multiplied one by one: more than one block of them, with
-// one scale and with one a channel, with and without zero points and biases.
+// TestHybridRows: rows multiplied together are bit-exact with rows multiplied one by one, for
+// more than one block, with one scale and with one per channel, with and without zero points and
+// biases.
 func TestHybridRows(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(4, 19))
@@ -62,7 +63,8 @@ func TestHybridRows(t *testing.T) {
 	}
 }
 
-// Codes of rows, and their scales and zero points, are those of the whole numbers of each row.
+// TestHybridCodes: quantised rows, with their scales and zero points, match the integers of each
+// row.
 func TestHybridCodes(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 5))
@@ -92,7 +94,7 @@ func TestHybridCodes(t *testing.T) {
 	}
 }
 
-// rangesOf gives a row of numbers one of the ranges that decide how it is quantised.
+// rangesOf gives a row one of the ranges that affect its quantisation.
 func rangesOf(r *rand.Rand, x []float32) {
 	by := float32(1)
 	switch r.IntN(12) {

@@ -6,7 +6,7 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// Grain is the number of elements worth sharing out.
+// Grain is the number of elements from which another thread pays off.
 const Grain = 1 << 13
 
 // Groups of element types for definitions.
@@ -18,7 +18,7 @@ var (
 	Numbers   = []tensor.Type{tensor.Float32, tensor.Int8, tensor.Uint8, tensor.Int16, tensor.Int32, tensor.Int64}
 )
 
-// InTFLite puts definitions that name no domain in TFLite's.
+// InTFLite assigns definitions without a domain to TFLite's.
 func InTFLite(defs []op.Def) []op.Def {
 	for i := range defs {
 		if defs[i].Domain == "" {
@@ -49,7 +49,7 @@ func LastAxis(x *tensor.Tensor) (rows, depth int) {
 	return x.Len() / depth, depth
 }
 
-// InOut are the scales of input 0 and output 0.
+// InOut returns the scales and zero points of input 0 and output 0.
 func InOut(c *op.Call) (si, so float32, zi, zo int32, err error) {
 	if si, zi, err = ScaleOf(c.In[0]); err == nil {
 		so, zo, err = ScaleOf(c.Out[0])
@@ -59,7 +59,7 @@ func InOut(c *op.Call) (si, so float32, zi, zo int32, err error) {
 
 // Map applies f to every element.
 func Map[X, Y tensor.Number](f func(X) Y) op.Run {
-	// Made once: a run must not allocate.
+	// Allocated once: a run must not allocate.
 	var x []X
 	var y []Y
 	work := func(lo, hi int) {
@@ -74,7 +74,7 @@ func Map[X, Y tensor.Number](f func(X) Y) op.Run {
 	}
 }
 
-// MapRows is Map by a function of many elements.
+// MapRows is Map with a function on slices.
 func MapRows[X, Y tensor.Number](f func(dst []Y, src []X)) op.Run {
 	var x []X
 	var y []Y
@@ -86,7 +86,7 @@ func MapRows[X, Y tensor.Number](f func(dst []Y, src []X)) op.Run {
 	}
 }
 
-// WeightZero is the zero point that all weights of a filter of 8-bit numbers have in common; ok is false where they
+// WeightZero returns the common zero point of all weights of an 8-bit filter; ok is false if they
 // differ.
 func WeightZero(t *tensor.Tensor) (zero int32, ok bool) {
 	if t.Quant == nil || len(t.Quant.Zero) == 0 {
@@ -118,7 +118,7 @@ func Weights(t *tensor.Tensor) ([]int16, error) {
 	return w, nil
 }
 
-// differences are those of the integers q of t to their zero points.
+// differences computes the differences of the integers q of t to their zero points.
 func differences[T int8 | uint8 | int32](w []int16, q []T, t *tensor.Tensor) {
 	part := func(lo, hi int, _ float32, z int32) {
 		for i, v := range q[lo:hi] {

@@ -18,8 +18,8 @@ func quant(axis, block int, zero []int64, scale ...float32) *tensor.Quant {
 	return &tensor.Quant{Scale: scale, Zero: zero, Axis: axis, Block: block}
 }
 
-// TestProductOfScales: the reference kernels multiply the scales of uint8 in float32, of
-// other types in float64, and a tenth squared is not the same in both.
+// TestProductOfScales: the reference kernels multiply the scales of uint8 in float32, of other
+// types in float64, and a tenth squared differs between the two.
 func TestProductOfScales(t *testing.T) {
 	t.Parallel()
 	tenth := float32(0.1)
@@ -119,7 +119,7 @@ func TestActivation(t *testing.T) {
 		{"NONE", activation.Clamp{On: true, Min: 1, Max: 2}, activation.Clamp{On: true, Min: 1, Max: 2}, ""},
 		{"RELU6", activation.Clamp{On: true, Min: -5, Max: 5}, activation.Clamp{On: true, Min: 0, Max: 5}, ""},
 		{"RELU6", activation.Clamp{On: true, Min: 2, Max: 9}, activation.Clamp{On: true, Min: 2, Max: 6}, ""},
-		// Ranges that do not meet: what comes last counts.
+		// Disjoint ranges: the last clamp wins.
 		{"RELU6", activation.Clamp{On: true, Min: 8, Max: 9}, activation.Clamp{On: true, Min: 8, Max: 8}, ""},
 		{"RELU6", activation.Clamp{On: true, Min: -9, Max: -8}, activation.Clamp{On: true, Min: -8, Max: -8}, ""},
 		{"SIGN_BIT", activation.Clamp{}, activation.Clamp{Min: -inf, Max: inf}, "fused activation SIGN_BIT"},
@@ -137,8 +137,8 @@ func TestActivation(t *testing.T) {
 	}
 }
 
-// TestSlide holds sizes and padding against the windows themselves: with VALID all taps
-// lie inside, with SAME each stride begins one window and what is missing is shared, the
+// TestSlide checks sizes and padding against the windows themselves. With VALID all taps are
+// inside. With SAME each stride begins one window and the missing elements are divided, the
 // smaller half before.
 func TestSlide(t *testing.T) {
 	t.Parallel()
@@ -384,8 +384,8 @@ func TestChannelMultipliers(t *testing.T) {
 	}
 }
 
-// Rows of floats become whole numbers: symmetric over 127 steps each side, asymmetric
-// over 255 with zero among them.
+// TestQuantizeRow: rows of floats become integers: symmetric over 127 steps on each side,
+// asymmetric over 255 with zero among them.
 func TestQuantizeRow(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -402,7 +402,8 @@ func TestQuantizeRow(t *testing.T) {
 		{"positive", true, []float32{0, 255, 100, 1.4}, []float32{0, 255, 100, 1}, 1, -128},
 		{"positive without zero", true, []float32{51, 510}, []float32{26, 255}, 2, -128}, // 25.5 goes away from zero
 		{"ties", true, []float32{-100, 155, 0.5, 1.5, -0.5, -1.5, 99.5}, []float32{-100, 155, 1, 2, -1, -2, 100}, 1, -28},
-		// Zero lies half way between two codes where the range is symmetric: what the division by a scale in float64 leaves decides.
+		// Zero is half-way between two integers if the range is symmetric: the error of the
+		// float64 division by the scale decides.
 		{"symmetric range up", true, []float32{-4.5350704, 4.5350704}, []float32{-128, 127}, 0.03556918, 0},
 		{"symmetric range down", true, []float32{-5.1050577, 5.1050577}, []float32{-127, 128}, 0.04003967, -1},
 		{"negative only", true, []float32{-255, -1, -100}, []float32{-255, -1, -100}, 1, 127},
@@ -420,7 +421,7 @@ func TestQuantizeRow(t *testing.T) {
 	}
 }
 
-// Sums of products are whole numbers, in one piece and in several.
+// TestHybrid: dot products are integers, in one chunk and in several.
 func TestHybrid(t *testing.T) {
 	t.Parallel()
 	pool := workers.New(2, nil)

@@ -13,7 +13,7 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
 )
 
-// ScaleOf returns the scale and zero point of a tensor quantised as a whole.
+// ScaleOf returns the scale and zero point of a per-tensor quantised tensor.
 func ScaleOf(t *tensor.Tensor) (scale float32, zero int32, err error) {
 	if t == nil || t.Quant == nil || len(t.Quant.Scale) == 0 {
 		return 0, 0, op.Unsupported("a %v tensor without quantisation", typeOf(t))
@@ -36,7 +36,7 @@ func Quantised(t *tensor.Tensor) bool {
 	return t != nil && t.Quant != nil && len(t.Quant.Scale) > 0
 }
 
-// Limits are the extreme values of an integer type.
+// Limits returns the range of an integer type.
 func Limits(t tensor.Type) (lo, hi int32) {
 	if bits := t.Bits(); bits <= 16 && t.IsSigned() {
 		return -1 << (bits - 1), 1<<(bits-1) - 1
@@ -51,7 +51,7 @@ func Round(x float32) int32 {
 	return int32(math.Round(float64(x)))
 }
 
-// ClampOf is the range of an output after its fused activation.
+// ClampOf returns the range of an output after its fused activation.
 func ClampOf(act string, out *tensor.Tensor) (lo, hi int32, err error) {
 	lo, hi = Limits(out.Type)
 	if act == "" || act == "NONE" {
@@ -73,8 +73,8 @@ func ClampOf(act string, out *tensor.Tensor) (lo, hi int32, err error) {
 	return 0, 0, op.Unsupported("fused activation %s of integers", act)
 }
 
-// Activation is the float clamp of a fused activation, joined with the one that
-// the engine has fused on top.
+// Activation returns the float clamp of a fused activation, combined with the one that the engine
+// has fused after it.
 func Activation(c *op.Call) (activation.Clamp, error) {
 	a := activation.Clamp{Min: float32(math.Inf(-1)), Max: float32(math.Inf(1))}
 	switch act := c.Node.Attrs.Str("fused_activation_function", "NONE"); act {
@@ -96,8 +96,8 @@ func Activation(c *op.Call) (activation.Clamp, error) {
 	return a, nil
 }
 
-// ChannelMultipliers are the factors s_in*s_w[c]/s_out, one a channel. As in the
-// reference kernels the product is one of float64 numbers, for uint8 one of float32.
+// ChannelMultipliers returns the factors s_in*s_w[c]/s_out, one per channel. As in the reference
+// kernels the product is computed in float64, for uint8 in float32.
 func ChannelMultipliers(in, w, out *tensor.Tensor, channels int) ([]fixed.Multiplier, error) {
 	si, _, err := ScaleOf(in)
 	if err != nil {
@@ -125,7 +125,7 @@ func ChannelMultipliers(in, w, out *tensor.Tensor, channels int) ([]fixed.Multip
 	return ms, nil
 }
 
-// SumsOf is a requantisation as part of a recipe.
+// SumsOf converts a requantisation to a recipe.
 func SumsOf(q kernel.Requant) recipe.Sums {
 	s := recipe.Sums{Mul: q.Mul, Zero: q.Zero, Min: q.Min, Max: q.Max}
 	if len(q.Bias) > 0 {
@@ -178,7 +178,7 @@ func Dilations(c *op.Call) (h, w int) {
 	return max(1, c.Node.Attrs.Int("dilation_h_factor", 1)), max(1, c.Node.Attrs.Int("dilation_w_factor", 1))
 }
 
-// OutType keeps the declared type of the output, or takes the input's.
+// OutType keeps the declared type of the output, or uses the input's.
 func OutType(c *op.Call, t tensor.Type) tensor.Type {
 	if c.Wants(0) && c.Out[0].Type != tensor.Invalid {
 		return c.Out[0].Type
@@ -186,8 +186,8 @@ func OutType(c *op.Call, t tensor.Type) tensor.Type {
 	return t
 }
 
-// Floats makes float32 of a weight or bias tensor: plain, half, or quantised per
-// tensor, per channel along its axis, or in blocks. It copies only if it must.
+// Floats returns a weight or bias tensor as float32: plain, 16-bit, or quantised per tensor, per
+// channel along its axis, or in blocks. It copies only if necessary.
 func Floats(t *tensor.Tensor) ([]float32, error) {
 	if t == nil {
 		return nil, nil
@@ -207,7 +207,7 @@ func Floats(t *tensor.Tensor) ([]float32, error) {
 	return out, err
 }
 
-// Integers reads an integer tensor of up to 32 bits, packed ones too.
+// Integers reads an integer tensor of up to 32 bits, including packed ones.
 func Integers(t *tensor.Tensor) ([]int32, error) {
 	if !t.Type.IsInteger() || t.Type.Bits() > 16 && t.Type != tensor.Int32 {
 		return nil, op.Unsupported("%v values", t.Type)
@@ -228,7 +228,7 @@ func dequantize(t *tensor.Tensor, q []int32, out []float32) error {
 	return nil
 }
 
-// eachRun calls f for runs of elements, from lo to below hi, that have one scale and zero point, in order.
+// eachRun calls f for runs of elements lo to hi that share a scale and zero point, in order.
 func eachRun(t *tensor.Tensor, f func(lo, hi int, scale float32, zero int32)) {
 	q, all, run := t.Quant, t.Len(), 1
 	switch {

@@ -8,17 +8,19 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/activation"
 )
 
-// A BATCH_MATMUL with the attributes of a plan, which no file has, computes softmax(x·y, with operands)·v: the product of scores that the file
-// writes before it, the operators of two numbers behind that, and their softmax. It goes block by block of rows, whose scores stay
-// in the second-level cache. All is computed in the order and with the loops of the operators of the file, so that results are
-// the same to the bit.
+// A BATCH_MATMUL with the attributes of a plan, which files cannot have, computes softmax(x·y,
+// with operands)·v: the score MatMul that the file has before it, the binary operators after
+// that, and their softmax. It works in blocks of rows, whose scores stay in the second-level
+// cache. Everything is computed in the order and with the loops of the file's operators, so that
+// results are bit-exact.
 //
-// Inputs are x, y and v, and the operand of each operator; [op.AttrScores] and those behind it are the attributes.
+// Inputs are x, y and v, and the operand of each operator; the attributes are [op.AttrScores] and
+// those after it.
 
 // blockScores bounds the scores of a block: a quarter of a usual second-level cache.
 const blockScores = 1 << 16
 
-// attend is what such a product does in each run.
+// attend is the state of such a fused attention.
 type attend struct {
 	scores, values *matmul
 	shape          []int // of the result
@@ -40,7 +42,7 @@ type scoreStep struct {
 	operand  []float32
 }
 
-// attendRoom is the room of a worker.
+// attendRoom is the scratch memory of a worker.
 type attendRoom struct {
 	scores, sums []float32
 	y, v         kernel.RepackedB
@@ -114,7 +116,7 @@ func shapeAttend(c *op.Call) (*attend, error) {
 	return t, nil
 }
 
-// prepareAttend is prepareMatmul for it.
+// prepareAttend is prepareMatmul for a fused attention.
 func prepareAttend(c *op.Call) (op.Run, error) {
 	t, err := shapeAttend(c)
 	if err != nil {
@@ -127,7 +129,7 @@ func prepareAttend(c *op.Call) (op.Run, error) {
 	}
 	s := t.scores
 	c.Kernel = kernel.GemmName(s.params())
-	// As many rows in each block, all but the last ones whole tiles of softmaxes and of products.
+	// Equal numbers of rows in each block: whole tiles of softmax and GEMM in all but the last.
 	const lines = 3 * activation.SoftmaxTile
 	most := max(lines, blockScores/max(1, s.n)/lines*lines)
 	t.blocks = (s.m + most - 1) / most
@@ -139,7 +141,8 @@ func prepareAttend(c *op.Call) (op.Run, error) {
 	for i := range t.rooms {
 		t.rooms[i].scores, t.rooms[i].sums = op.ScratchOf[float32](c, t.rows*s.n), op.ScratchOf[float32](c, activation.SoftmaxTile)
 	}
-	// Who packs the matrices of a product computes all of it, if there are enough products.
+	// The worker that packs the matrices of a product computes all of it, if there are enough
+	// products.
 	grain := 1
 	if len(s.x)%threads == 0 || len(s.x) >= 4*threads {
 		grain = t.blocks
@@ -162,7 +165,7 @@ func prepareAttend(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// forget lets go of the matrices of a run.
+// forget releases the matrices of a run.
 func (r *attendRoom) forget() {
 	r.y.Release()
 	r.v.Release()
@@ -202,7 +205,7 @@ func (t *attend) pieces(worker, lo, hi int) {
 	}
 }
 
-// lineY is how far rows of the right-hand matrices lie apart.
+// lineY returns the distance between rows of the right-hand matrices.
 func (t *matmul) lineY() int {
 	if t.adjY {
 		return t.k

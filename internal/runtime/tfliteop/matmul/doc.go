@@ -1,2 +1,2 @@
-// Package matmul holds TFLite's fully connected layers and products of matrices.
+// Package matmul implements TFLite's fully connected layers and batched matrix multiplications.
 package matmul

@@ -94,14 +94,14 @@ func floatFC(c *op.Call, s fcShape) (op.Run, error) {
 		}, nil
 	}
 	var packed *kernel.PackedB
-	// Packed even for one row: columns side by side are then faster than rows of
-	// weights, with each sum in order.
+	// Packed even for one row: adjacent columns are then faster than rows of weights, with each
+	// sum in order.
 	if c.Const(1) {
 		w, err := layer.Floats(c.In[1])
 		if err != nil {
 			return nil, err
 		}
-		far := c.Far()
+		far := c.ConstantsExceedCache()
 		packed = op.Share(c, 1, fmt.Sprintf("rows %t", far && g.M == 1), func() *kernel.PackedB { return kernel.PackForRows(g.M, far, s.in, s.out, w, 0, true) })
 		c.Copied(1)
 		c.Kernel = packed.Name(g)
@@ -125,7 +125,8 @@ func floatFC(c *op.Call, s fcShape) (op.Run, error) {
 	}, nil
 }
 
-// fourBits takes constant weights of 4 bits in blocks as they are for a single row; nil where others do.
+// fourBits reads constant block-quantised 4-bit weights in place for a single row; nil for
+// others.
 func fourBits(c *op.Call, s fcShape) *kernel.Int4Matrix {
 	w := c.In[1]
 	q := w.Quant
@@ -142,8 +143,8 @@ func fcBias(c *op.Call) ([]float32, error) {
 	return layer.Floats(c.In[2])
 }
 
-// fcMultipliers differ from those of convolution for weights with one scale: the
-// product of the input scales is rounded to float32 first.
+// fcMultipliers differ from those of convolution for per-tensor quantised weights: the product of
+// the input scales is rounded to float32 first.
 func fcMultipliers(c *op.Call, out int) ([]fixed.Multiplier, error) {
 	if !layer.Quantised(c.In[1]) {
 		return nil, op.Unsupported("weights without quantisation")
@@ -196,7 +197,7 @@ func intFC[T int8 | uint8](c *op.Call, s fcShape) (op.Run, error) {
 	}
 	c.Recipe = recipe.Dense{Rows: s.rows, In: s.in, Out: s.out, Zero: zx, Sums: layer.SumsOf(q)}
 	if c.Const(1) && s.rows > 0 && s.out > 0 && s.in > 0 {
-		// Without vectors packing pays from a few rows on.
+		// Without SIMD packing pays off from a few rows on.
 		if simd.IntKernels() != nil || s.rows >= 4 {
 			packed, err := packFC(c, s)
 			if err != nil {
@@ -238,7 +239,7 @@ func packFC(c *op.Call, s fcShape) (*kernel.PackedQ, error) {
 		q   *kernel.PackedQ
 		err error
 	}
-	far := c.Far()
+	far := c.ConstantsExceedCache()
 	p := op.Share(c, 1, fmt.Sprintf("rows of codes %t", far && s.rows == 1), func() packing {
 		q := kernel.NewPackedQ(s.out, s.in).SetRows(s.rows, far)
 		return packing{q, fillFC(c, s, q)}
@@ -246,7 +247,7 @@ func packFC(c *op.Call, s fcShape) (*kernel.PackedQ, error) {
 	return p.q, p.err
 }
 
-// fillFC takes weights of 8-bit numbers from where they lie, others as differences to their zero points.
+// fillFC packs 8-bit weights in place, others as differences to their zero points.
 func fillFC(c *op.Call, s fcShape, packed *kernel.PackedQ) error {
 	zero, one := layer.WeightZero(c.In[1])
 	switch {
@@ -272,7 +273,7 @@ func fillFC(c *op.Call, s fcShape, packed *kernel.PackedQ) error {
 	return nil
 }
 
-// packedFC multiplies with the weights packed.
+// packedFC multiplies by the packed weights.
 func packedFC[T int8 | uint8](c *op.Call, s fcShape, packed *kernel.PackedQ, zero int32, q *kernel.Requant) op.Run {
 	c.Kernel = packed.Name(s.rows)
 	table := make([]kernel.ByteTable, 1)
@@ -295,7 +296,7 @@ func rowFC(c *op.Call, s fcShape, r int, x []int32, w []int16, q *kernel.Requant
 	workers.Do(c.Pool, s.out, max(1, 16384/max(1, s.in)), rowArgs{c.Out[0], r * s.out, s.in, x, w, q}, rowArgs.outputs)
 }
 
-// rowArgs is what a piece of a row of outputs, which begins at at, needs.
+// rowArgs holds the arguments of a work item of a row of outputs that begins at at.
 type rowArgs struct {
 	y      *tensor.Tensor
 	at, in int
@@ -384,7 +385,7 @@ func wideFC(c *op.Call, s fcShape) (op.Run, error) {
 	}, nil
 }
 
-// packedWideFC multiplies with the weights packed.
+// packedWideFC multiplies by the packed weights.
 func packedWideFC(c *op.Call, s fcShape, p *kernel.PackedQ, w []int32, q *kernel.Requant16) op.Run {
 	p.Fill(w, s.in, 1)
 	c.Kernel = p.Name(s.rows)
@@ -395,8 +396,7 @@ func packedWideFC(c *op.Call, s fcShape, p *kernel.PackedQ, w []int32, q *kernel
 	}
 }
 
-// hybridFC quantises each row of a float input to 8 bits and scales the whole
-// sums back.
+// hybridFC quantises each row of a float input to 8 bits and scales the integer sums back.
 func hybridFC(c *op.Call, s fcShape) (op.Run, error) {
 	if c.In[1].Quant.Block > 0 {
 		return floatFC(c, s) // blockwise weights are used as float
@@ -405,7 +405,7 @@ func hybridFC(c *op.Call, s fcShape) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := layer.NewHybrid(c.In[1], s.out, s.in, s.rows == 1 && c.Far(), c.Node.Attrs.Bool("asymmetric_quantize_inputs", false))
+	h, err := layer.NewHybrid(c.In[1], s.out, s.in, s.rows == 1 && c.ConstantsExceedCache(), c.Node.Attrs.Bool("asymmetric_quantize_inputs", false))
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
-// Products of floats by 8-bit numbers against their definition, bit for bit: either operand turned or not, one matrix of weights for all or one each.
+// TestHybridProducts compares products of floats by 8-bit numbers with their definition,
+// bit-exactly: either operand transposed or not, one weight matrix for all or one each.
 func TestHybridProducts(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(8, 1))

@@ -30,7 +30,8 @@ func shapeMatmul(c *op.Call) (*matmul, error) {
 	return newMatmul(c, c.In[0].Shape, c.In[1].Shape, c.Node.Attrs.Bool("adj_x", false), c.Node.Attrs.Bool("adj_y", false))
 }
 
-// newMatmul is the product of operands of two shapes, whose matrices are turned if adjX and adjY.
+// newMatmul is the product of operands of two shapes, whose matrices are transposed if adjX and
+// adjY.
 func newMatmul(c *op.Call, x, y []int, adjX, adjY bool) (*matmul, error) {
 	if len(x) < 2 || len(y) < 2 {
 		return nil, c.Errorf("inputs of rank %d and %d, at least 2 was expected", len(x), len(y))
@@ -121,13 +122,13 @@ func (t *matmul) float(c *op.Call) error {
 		a.products(0, n)
 		return nil
 	}
-	// Each thread has as many products, and packs what it multiplies by.
+	// Each thread computes whole products, and packs its own right-hand operands.
 	a.pool = nil
 	workers.Do(c.Pool, len(t.x), max(1, workers.Grain(20)/max(1, t.m*t.n*t.k)), a, batchArgs.products)
 	return nil
 }
 
-// batchArgs is what a piece of a batch of products needs; pool shares each product.
+// batchArgs holds the arguments of a work item of a batch of products; pool divides each product.
 type batchArgs struct {
 	*matmul
 	pool    *workers.Pool
@@ -159,7 +160,7 @@ func (t *matmul) hybrid(c *op.Call) (op.Run, error) {
 		h := fixed[at]
 		if h == nil {
 			vec, elem := t.steps()
-			h = layer.HybridOf(tensor.Of[int8](c.In[1])[at:][:t.k*t.n], t.n, t.k, vec, elem, c.In[1].Quant.Scale, t.m == 1 && c.Const(1) && c.Far(), c.Node.Attrs.Bool("asymmetric_quantize_inputs", false))
+			h = layer.HybridOf(tensor.Of[int8](c.In[1])[at:][:t.k*t.n], t.n, t.k, vec, elem, c.In[1].Quant.Scale, t.m == 1 && c.Const(1) && c.ConstantsExceedCache(), c.Node.Attrs.Bool("asymmetric_quantize_inputs", false))
 			h.Together(t.m)
 		}
 		return h
@@ -183,7 +184,7 @@ func (t *matmul) hybrid(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// matmulSums gives f the index and the value of every sum of (x-zx)·(y-zy), in plain Go.
+// matmulSums calls f with the index and the value of every sum of (x-zx)·(y-zy), in plain Go.
 type matmulSums[X, Y int8 | int16] struct {
 	*matmul
 	x      []X
@@ -301,7 +302,7 @@ func matmulQuant[X, Y int8 | int16](c *op.Call, t *matmul) (op.Run, error) {
 	}, nil
 }
 
-// vectors is a product of integers in vectors: its right-hand operand is packed when another one comes.
+// vectors is a SIMD product of integers: its right-hand operand is packed again when it changes.
 type vectors struct {
 	*matmul
 	zero   int32 // of the right-hand operand
@@ -310,7 +311,7 @@ type vectors struct {
 	always bool
 }
 
-// steps are how far columns of a right-hand operand lie apart, and steps of one.
+// steps returns the strides between columns of a right-hand operand, and within one.
 func (t *matmul) steps() (vec, elem int) {
 	if t.adjY {
 		return t.k, 1
@@ -318,12 +319,13 @@ func (t *matmul) steps() (vec, elem int) {
 	return 1, t.n
 }
 
-// suits tells whether there are such loops, and packing costs less than they save.
+// suits reports whether there are SIMD kernels, and packing costs less than they save.
 func (t *matmul) suits(c *op.Call) bool {
 	return t.k > 0 && t.n > 0 && (c.Const(1) || t.m >= 8)
 }
 
-// other tells whether product b of a run has another right-hand operand than what is packed, and where it begins.
+// other reports whether product b of a run has another right-hand operand than the packed one,
+// and its offset.
 func (v *vectors) other(b int) (at int, other bool) {
 	at = v.y[b]
 	other = at != v.at || !v.always && b == 0
@@ -331,14 +333,14 @@ func (v *vectors) other(b int) (at int, other bool) {
 	return at, other
 }
 
-// wide is a product of 16-bit numbers by such of 8 or 16 bits.
+// wide is a product of 16-bit numbers by 8- or 16-bit numbers.
 type wide[Y int8 | int16] struct {
 	vectors
 	turned []int16 // the left-hand operand of a product in rows, where its columns come
 	times  *kernel.GemmInt16
 }
 
-// newWide is nil for other types, and where it gains nothing.
+// newWide returns nil for other types, and where it is not faster.
 func newWide[Y int8 | int16](c *op.Call, t *matmul, zx, zy int32, q *kernel.Requant16) *wide[Y] {
 	halves := c.In[1].Type == tensor.Int16
 	if c.In[0].Type != tensor.Int16 || zx != 0 || halves && zy != 0 || !t.suits(c) {
@@ -387,7 +389,7 @@ type narrow struct {
 	q      kernel.Requant
 }
 
-// narrow is nil for other types, and where it gains nothing.
+// narrow returns nil for other types, and where it is not faster.
 func (t *matmul) narrow(c *op.Call, zx, zy int32, q kernel.Requant) *narrow {
 	if c.In[0].Type != tensor.Int8 || !t.suits(c) {
 		return nil
@@ -444,7 +446,8 @@ func (w *narrow) run(c *op.Call) error {
 	return nil
 }
 
-// few is a product of a few rows of 8-bit numbers, for which packing what they are multiplied by costs more than it saves.
+// few is a product of few rows of 8-bit numbers, for which packing the right-hand operand costs
+// more than it saves.
 type few struct {
 	*matmul
 	zx, zy int32
@@ -452,7 +455,7 @@ type few struct {
 	q      kernel.Requant
 }
 
-// few is nil for other types, and where a sum may leave 32 bits.
+// few returns nil for other types, and if a sum may exceed 32 bits.
 func (t *matmul) few(c *op.Call, zx, zy int32, q kernel.Requant) *few {
 	if c.In[0].Type != tensor.Int8 || t.adjX || t.k > math.MaxInt32/(255*255) {
 		return nil
@@ -499,7 +502,7 @@ func (w *few) row(sums []int32, x, y []int8) {
 	}
 }
 
-// offsetDot is the sum of (x-zx)·(y-zy).
+// offsetDot returns the sum of (x-zx)·(y-zy).
 func offsetDot[X, Y int8 | int16](x []X, y []Y, zx, zy int32) int64 {
 	y = y[:len(x)]
 	var a, b int64

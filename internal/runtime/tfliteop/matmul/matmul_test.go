@@ -26,8 +26,9 @@ var clamps = []struct {
 	lo, hi float64
 }{{"NONE", math.Inf(-1), math.Inf(1)}, {"RELU", 0, math.Inf(1)}, {"RELU6", 0, 6}, {"RELU_N1_TO_1", -1, 1}}
 
-// Fully connected layers by the definition, for every pair of types: zero points at both
-// ends, one scale or one for each output, with and without biases, one row and many.
+// TestFullyConnected compares fully connected layers with the definition, for every pair of
+// types: zero points at both ends, one scale or one for each output, with and without biases, one
+// row and many.
 func TestFullyConnected(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -120,8 +121,8 @@ func TestFullyConnected(t *testing.T) {
 	}
 }
 
-// Weights of fewer bits beside floats: half precision and blocks are made floats, bytes
-// are multiplied in whole numbers.
+// TestFullyConnectedOfFloats: low-bit weights with float activations: 16-bit and block-quantised
+// weights are converted to floats, bytes are multiplied as integers.
 func TestFullyConnectedOfFloats(t *testing.T) {
 	t.Parallel()
 	x := optest.Of(f32, nil, []int{2, 2}, 127, -64, 0, 0)
@@ -211,7 +212,8 @@ func TestFullyConnectedShapes(t *testing.T) {
 	optest.Refused(t, "open biases", Defs(), open, "not constant", row(i8, q), wt(i8, q), optest.Row(i32, nil, 1, 2))
 }
 
-// Batches of products by the definition, each operand as it is and transposed.
+// TestBatchMatmul compares batches of products with the definition, each operand transposed or
+// not.
 func TestBatchMatmul(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
@@ -378,7 +380,7 @@ func TestBatchMatmulRefused(t *testing.T) {
 	}
 }
 
-// Batches that threads share give the same to the last bit.
+// TestBatchMatmulThreads: batches that threads share are bit-exact.
 func TestBatchMatmulThreads(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 6))

@@ -1,2 +1,2 @@
-// Package pool holds TFLite's pooling and resizing of pictures.
+// Package pool implements TFLite's pooling and image resizing.
 package pool

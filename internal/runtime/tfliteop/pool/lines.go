@@ -10,7 +10,8 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
 )
 
-// floatLines interpolates line by line: both lines that one lies between are weighted first.
+// floatLines interpolates line by line: it first interpolates between the two neighbouring input
+// lines.
 func floatLines(c *op.Call, r resize, f *simd.Resizes) op.Run {
 	ys, xs, mul := r.taps(r.h, r.oh), r.taps(r.w, r.ow), element.Mul[float32]().VectorScalar
 	taps := make([]simd.Tap, len(xs))
@@ -36,7 +37,8 @@ func floatLines(c *op.Call, r resize, f *simd.Resizes) op.Run {
 	}
 }
 
-// byteLines is floatLines for whole numbers: a line is put together of both first. With weights of up to 1.5·2^10 nothing leaves 32 bits.
+// byteLines is floatLines for integers: a line is combined from both neighbours first. With
+// weights of up to 1.5·2^10 nothing overflows 32 bits.
 func byteLines(c *op.Call, r resize, f *simd.Resizes, ys, xs []fixedTap) op.Run {
 	taps := make([]simd.Tap, len(xs))
 	for i, u := range xs {

@@ -12,7 +12,8 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
-// Lines in vectors have the bits of plain Go, for sizes and numbers of channels beside whole registers.
+// TestBilinearSets: SIMD lines are bit-exact with plain Go, for sizes and numbers of channels
+// that are not multiples of a register.
 func TestBilinearSets(t *testing.T) {
 	r := rand.New(rand.NewPCG(21, 4))
 	for i := range 60 {

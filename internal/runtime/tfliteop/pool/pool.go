@@ -46,8 +46,8 @@ func inferPool(c *op.Call) error {
 	return nil
 }
 
-// each makes a function that calls f for every output position with the offset of its window's first
-// element, the window's size inside the image, and the offset of the result.
+// each makes a function that calls f for every output position with the offset of its window's
+// first element, the window's size inside the image, and the offset of the result.
 func (p pool) each(f func(in, rows, cols, out int)) func(w *workers.Pool) {
 	work := func(lo, hi int) {
 		for r := lo; r < hi; r++ {
@@ -80,7 +80,7 @@ func (p pool) sizes() []float32 {
 	return n
 }
 
-// kindOfPool selects what a window becomes.
+// kindOfPool selects the reduction of a window.
 type kindOfPool uint8
 
 const (

@@ -22,7 +22,7 @@ func options(padding string, kh, kw, sh, sw int) graph.Attrs {
 	return graph.Attrs{"padding": padding, "filter_height": int64(kh), "filter_width": int64(kw), "stride_h": int64(sh), "stride_w": int64(sw)}
 }
 
-// pooled is the definition: a window over what lies inside, in whole numbers.
+// pooled is the definition: a window over the part inside the image, in integers.
 func pooled(x []float64, n, h, w, c, kh, kw, sh, sw int, same bool, f func(v []float64) float64) (shape []int, out []float64) {
 	size := func(in, k, s int) (o, pad int) {
 		if !same {
@@ -176,7 +176,7 @@ func TestPoolEdges(t *testing.T) {
 
 func size(v ...float64) *tensor.Tensor { return optest.Row(i32, nil, v...) }
 
-// Bilinear resizing is exact where positions are: a ramp stays a ramp.
+// TestBilinear: bilinear resizing is exact where positions are: a ramp stays a ramp.
 func TestBilinear(t *testing.T) {
 	t.Parallel()
 	plain, corners, centres := graph.Attrs(nil), graph.Attrs{"align_corners": true}, graph.Attrs{"half_pixel_centers": true}

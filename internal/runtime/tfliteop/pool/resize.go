@@ -48,7 +48,7 @@ func inferResize(c *op.Call) error {
 	return nil
 }
 
-// nearest gives the source index of each output index.
+// nearest returns the source index of each output index.
 func (r resize) nearest(in, out int) []int {
 	scale := float32(in) / float32(out)
 	if r.corners && out > 1 {
@@ -145,7 +145,7 @@ func prepareBilinear(c *op.Call) (op.Run, error) {
 	}
 }
 
-// bilinear interpolates in float32; half is what rounds to whole numbers.
+// bilinear interpolates in float32; half is the offset that rounds to integers.
 func bilinear[T float32 | uint8](r resize, half float32) op.Run {
 	ys, xs := r.taps(r.h, r.oh), r.taps(r.w, r.ow)
 	var x, y []T // of the run, whose loop is made once

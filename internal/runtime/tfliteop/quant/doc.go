@@ -1,3 +1,2 @@
-// Package quant holds TFLite's operators that quantise and take codes back to real
-// numbers.
+// Package quant implements TFLite's operators that quantise and dequantise.
 package quant

@@ -194,7 +194,8 @@ func dequantizeInt[X int8 | uint8 | int16 | int32](c *op.Call) (op.Run, error) {
 	return dequantiseBytes(e, s, z, signed), nil
 }
 
-// dequantiseBytes is dequantizeInt in vectors; it is no generic function, whose loops would be made in each run.
+// dequantiseBytes is dequantizeInt with SIMD. It is not generic, because the closures of a
+// generic function would be allocated in each run.
 func dequantiseBytes(e *simd.Elements, s float32, z int32, signed bool) op.Run {
 	type args struct {
 		e      *simd.Elements
@@ -220,7 +221,7 @@ func dequantiseBytes(e *simd.Elements, s float32, z int32, signed bool) op.Run {
 	}
 }
 
-// prepareFakeQuant rounds floats to the grid of an imagined integer type.
+// prepareFakeQuant rounds floats to the grid of a hypothetical integer type.
 func prepareFakeQuant(c *op.Call) (op.Run, error) {
 	if c.In[0].Type != tensor.Float32 {
 		return nil, op.Unsupported("%v input", c.In[0].Type)
@@ -234,7 +235,7 @@ func prepareFakeQuant(c *op.Call) (op.Run, error) {
 	if a.Bool("narrow_range", false) {
 		qmin = 1
 	}
-	// The range moves so that zero lies on the grid.
+	// The range is shifted so that zero is on the grid.
 	scale := (hi - lo) / (qmax - qmin)
 	zero := qmin - lo/scale
 	nudged := fixed.RoundHalfAway(min(max(zero, qmin), qmax))

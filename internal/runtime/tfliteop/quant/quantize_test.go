@@ -17,7 +17,7 @@ const (
 	i32 = tensor.Int32
 )
 
-// Halves go away from zero, then comes the zero point; the ends of the type are the ends.
+// TestQuantize: ties round away from zero, then the zero point is added, saturated to the type.
 func TestQuantize(t *testing.T) {
 	t.Parallel()
 	inf, nan := math.Inf(1), math.NaN()
@@ -47,7 +47,8 @@ func TestQuantize(t *testing.T) {
 	optest.Refused(t, "nothing", Defs(), optest.Lite("QUANTIZE", nil, i8, optest.Affine(0, 1)), "input 0 is missing")
 }
 
-// From one quantisation to another, every pair of types, zero points at both ends.
+// TestRequantize converts from one quantisation to another, for every pair of types, with zero
+// points at both ends.
 func TestRequantize(t *testing.T) {
 	t.Parallel()
 	lo := map[tensor.Type]float64{i8: -128, u8: 0, i16: -32768, i32: math.MinInt32}
@@ -113,7 +114,8 @@ func TestDequantize(t *testing.T) {
 	optest.Refused(t, "nothing", Defs(), n, "input 0 is missing")
 }
 
-// The range moves so that zero is on the grid, and numbers go to the nearest of its points.
+// TestFakeQuant: the range is shifted so that zero is on the grid, and numbers are rounded to the
+// nearest grid point.
 func TestFakeQuant(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

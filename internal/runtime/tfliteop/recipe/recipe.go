@@ -1,6 +1,6 @@
-// Package recipe says in plain numbers what prepared integer operators of TFLite
-// compute: geometry, multipliers, ranges. An operator's Prepare leaves a recipe in its
-// call; internal/device/firmware writes C of it. So the multipliers of a generated program are
+// Package recipe describes in plain numbers what prepared integer operators of TFLite compute:
+// geometry, multipliers, ranges. An operator's Prepare stores a recipe in its call, from which
+// internal/device/firmware generates C. The multipliers of a generated program are therefore
 // those of the engine, not a second computation of them.
 //
 // Weights are not part of a recipe: they are the inputs of the call.
@@ -11,7 +11,7 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/fixed"
 )
 
-// Sums says how sums of products become the integers of an output: bias, multiplier,
+// Sums describes the requantisation of accumulators to integers of an output: bias, multiplier,
 // zero point, range.
 type Sums struct {
 	Bias []int64            // one a channel, nil for none
@@ -19,8 +19,8 @@ type Sums struct {
 	Zero int32              // zero point of the output
 	// Min and Max bound the output, zero point included.
 	Min, Max int32
-	// Wide sums have 64 bits and are scaled with one rounding
-	// ([fixed.Multiplier.Apply64]), others with two.
+	// Wide sums have 64 bits and are scaled with one rounding ([fixed.Multiplier.Apply64]),
+	// others with two.
 	Wide bool
 }
 
@@ -50,8 +50,8 @@ type Pool struct {
 	Lo, Hi           int32
 }
 
-// Softmax is SOFTMAX of 8-bit rows. Exps[d] is the exponential of a value d below the
-// largest of its row in Q0.31; a value further below than Span has none.
+// Softmax is SOFTMAX of 8-bit rows. Exps[d] is the exponential of a value d below the maximum of
+// its row in Q0.31; for values further below than Span it is zero.
 type Softmax struct {
 	Rows, Depth int
 	Exps        [256]int32
@@ -66,7 +66,7 @@ type WideSoftmax struct {
 	Mul         fixed.Multiplier
 }
 
-// SumKind tells additions of two inputs apart.
+// SumKind distinguishes additions of two inputs.
 type SumKind uint8
 
 // Kinds of [Sum].
@@ -77,8 +77,8 @@ const (
 )
 
 // Sum is ADD, SUB or SQUARED_DIFFERENCE of two quantised inputs, which broadcast: both
-// differences to their zero points are shifted left by Shift and scaled, the result is
-// scaled by MulOut.
+// differences to their zero points are shifted left by Shift and scaled, the result is scaled by
+// MulOut.
 type Sum struct {
 	Kind           SumKind
 	A, B           []int // shapes of the inputs
@@ -97,7 +97,7 @@ type Product struct {
 	Zero, Min, Max int32
 }
 
-// Total is SUM or MEAN of a quantised input over axes: the sum less Offset, scaled.
+// Total is SUM or MEAN of a quantised input over axes: the sum minus Offset, scaled.
 type Total struct {
 	Shape          []int
 	Drop           []bool // axes that go, by dimension of Shape
@@ -121,15 +121,15 @@ type Rescale struct {
 	Min, Max int32
 }
 
-// Quantise is QUANTIZE of float32: the quotient with Scale, rounded with ties away
-// from zero, plus Zero, clamped.
+// Quantise is QUANTIZE of float32: the quotient with Scale, rounded with ties away from zero,
+// plus Zero, clamped.
 type Quantise struct {
 	Scale          float32
 	Zero, Min, Max int32
 }
 
-// Dequantise is DEQUANTIZE of an integer input: Scale times the difference to Zero in
-// float64, rounded to float32.
+// Dequantise is DEQUANTIZE of an integer input: Scale times the difference to Zero in float64,
+// rounded to float32.
 type Dequantise struct {
 	Scale float32
 	Zero  int32
@@ -150,8 +150,8 @@ type PRelu struct {
 	Zero, Min, Max int32
 }
 
-// Bilinear is RESIZE_BILINEAR of int8 or int16: lower and upper neighbour of each row
-// and column, and the weight of the upper one in 1/1024.
+// Bilinear is RESIZE_BILINEAR of int8 or int16: lower and upper neighbour of each row and column,
+// and the weight of the upper one in 1/1024.
 type Bilinear struct {
 	N, H, W, C int
 	Rows, Cols []Tap
@@ -160,8 +160,7 @@ type Bilinear struct {
 // Tap is a pair of neighbours; F is the weight of Hi in 1/1024.
 type Tap struct{ Lo, Hi, F int }
 
-// TransposeConv is TRANSPOSE_CONV; input Data is the picture, input Filter the filter
-// [OC,KH,KW,C].
+// TransposeConv is TRANSPOSE_CONV; input Data is the image, input Filter the filter [OC,KH,KW,C].
 type TransposeConv struct {
 	N, H, W, C, OC, OH, OW int
 	KH, KW                 int
@@ -172,8 +171,8 @@ type TransposeConv struct {
 	Sums                   Sums
 }
 
-// MatMul is BATCH_MATMUL of integers: products of M×K by K×N, one for each pair of
-// offsets in X and Y, in elements.
+// MatMul is BATCH_MATMUL of integers: products of M×K by K×N, one for each pair of offsets in X
+// and Y, in elements.
 type MatMul struct {
 	M, N, K      int
 	AdjX, AdjY   bool
@@ -182,8 +181,7 @@ type MatMul struct {
 	Sums         Sums // a single multiplier
 }
 
-// SVDF is a singular-value-decomposition filter over int8 with a memory of int8 or
-// int16.
+// SVDF is a singular-value-decomposition filter over int8 with a memory of int8 or int16.
 type SVDF struct {
 	Batch, In, Filters, Memory, Units, Rank int
 	ZeroIn, ZeroState, Zero                 int32
@@ -191,7 +189,7 @@ type SVDF struct {
 	StateMin, StateMax                      int32
 }
 
-// Gate is one product of an integer LSTM: weights of input Weights, [N, K].
+// Gate is one matrix product of an integer LSTM: weights of input Weights, [N, K].
 type Gate struct {
 	Weights int     // number of the input
 	N, K    int     // rows and columns
@@ -199,8 +197,8 @@ type Gate struct {
 	Mul     fixed.Multiplier
 }
 
-// LSTM is UNIDIRECTIONAL_SEQUENCE_LSTM of int8 or int16 with a cell of int16. Gates
-// come in the order input, forget, cell, output.
+// LSTM is UNIDIRECTIONAL_SEQUENCE_LSTM of int8 or int16 with an int16 cell state. Gates are in
+// the order input, forget, cell, output.
 type LSTM struct {
 	Batch, Steps, In, Cells int
 	TimeMajor               bool
@@ -216,7 +214,7 @@ type LSTM struct {
 	Wide         bool // int16 input: 64-bit sums
 }
 
-// PlainKind tells operators on integers without scales apart.
+// PlainKind distinguishes operators on integers without scales.
 type PlainKind uint8
 
 // Kinds of [Plain].
@@ -237,19 +235,19 @@ type Plain struct {
 	Clamped bool // an activation follows
 }
 
-// Join is a CONCATENATION whose inputs are brought to the quantisation of the output by
-// a table each, nil for those that have it.
+// Join is a CONCATENATION whose inputs are requantised to the output by a table each, nil for
+// inputs that have its quantisation already.
 type Join struct{ Tables []*[256]uint8 }
 
-// Arg is ARG_MAX or ARG_MIN over [Outer, N, Inner]: the first of the largest elements,
-// or of the least.
+// Arg is ARG_MAX or ARG_MIN over [Outer, N, Inner]: the first of the largest or smallest
+// elements.
 type Arg struct {
 	Outer, N, Inner int
 	Least           bool
 }
 
-// Leaky is LEAKY_RELU of int16: differences to the zero point are scaled by Up, negative
-// ones by Down.
+// Leaky is LEAKY_RELU of int16: differences to the zero point are scaled by Up, negative ones by
+// Down.
 type Leaky struct {
 	ZeroIn   int32
 	Up, Down fixed.Multiplier

@@ -1,2 +1,2 @@
-// Package recurrent holds TFLite's recurrent layers: RNN, LSTM and SVDF.
+// Package recurrent implements TFLite's recurrent layers: RNN, LSTM and SVDF.
 package recurrent

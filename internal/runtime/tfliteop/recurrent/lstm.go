@@ -18,8 +18,8 @@ const (
 	outputGate
 )
 
-// lstmInputs says where a cell finds its tensors; -1 marks what it never has.
-// The first of four gates counts.
+// lstmInputs holds the input numbers of a cell's tensors; -1 marks absent ones. For four gates it
+// holds the first.
 type lstmInputs struct {
 	input, recurrent, peephole, bias int
 	project, projectBias             int
@@ -81,7 +81,7 @@ func newLSTM(c *op.Call, at lstmInputs, batch int) (*lstm, error) {
 	return l, nil
 }
 
-// check compares all shapes, so that running cannot leave a slice.
+// check compares all shapes, so that no run indexes beyond a slice.
 func (l *lstm) check(c *op.Call) error {
 	ref := l.in[outputGate]
 	if ref == nil || l.rec[outputGate] == nil {
@@ -177,7 +177,7 @@ func (l *lstm) gate(c *op.Call, g int, x, aux, hidden, cell []float32) error {
 	return nil
 }
 
-// normalise is layer normalisation with the reference's small constant.
+// normalise is layer normalisation with the reference's epsilon.
 func normalise(v, gain, bias []float32) {
 	var sum, square float64
 	for _, x := range v {
@@ -196,7 +196,7 @@ func normalise(v, gain, bias []float32) {
 	}
 }
 
-// step computes one time step and moves the state on.
+// step computes one time step and updates the state.
 func (l *lstm) step(c *op.Call, x, aux, out []float32) error {
 	hidden, cell := l.hidden, l.cell
 	for _, g := range []int{inputGate, forgetGate, cellGate} {
@@ -274,11 +274,10 @@ func shapeSequence(c *op.Call, timeMajor bool) (sequence, error) {
 	}
 }
 
-// shape is the output's shape for n units.
+// shape returns the output's shape for n units.
 func (s sequence) shape(x []int, n int) []int { return append(append([]int{}, x[:len(x)-1]...), n) }
 
-// gather copies step t of all batches into dst; it returns x itself where that
-// lies together.
+// gather copies step t of all batch entries to dst; it returns x itself if that is contiguous.
 func (s sequence) gather(dst, x []float32, t, n int) []float32 {
 	if s.timeMajor || s.steps == 1 {
 		return x[t*s.batch*n:][:s.batch*n]
@@ -289,7 +288,7 @@ func (s sequence) gather(dst, x []float32, t, n int) []float32 {
 	return dst
 }
 
-// scatter is the way back; n values a row go to rows of width stride from at on.
+// scatter is the inverse of gather; n values per row go to rows of width stride from at on.
 func (s sequence) scatter(y, src []float32, t, n, stride, at int) {
 	for b := range s.batch {
 		r := t*s.batch + b
@@ -356,8 +355,8 @@ func prepareLSTM(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// inferBasicLSTM: data, previous output, weights, bias, previous state give
-// output, state and two buffers that other kernels use.
+// inferBasicLSTM: data, previous output, weights, bias, previous state give output, state and two
+// buffers that other kernels use.
 func inferBasicLSTM(c *op.Call) error {
 	if err := c.NeedInputs(5); err != nil {
 		return err
@@ -401,7 +400,7 @@ func prepareBasicLSTM(c *op.Call) (op.Run, error) {
 		for r := range b {
 			g := gates[r*4*n:][:4*n]
 			for k := range n {
-				// Gates lie in the order input, new, forget, output.
+				// Gates are in the order input, new, forget, output.
 				v := libm.Sigmoid(g[k])*libm.Tanh(g[n+k]) + libm.Sigmoid(g[2*n+k])*state[r*n+k]
 				next[r*n+k] = v
 				out[r*n+k] = libm.Sigmoid(g[3*n+k]) * libm.Tanh(v)

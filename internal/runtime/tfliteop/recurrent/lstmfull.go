@@ -9,11 +9,11 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
 )
 
-// fullLSTM is the integer LSTM of the full runtime with 8-bit activations and a
-// 16-bit cell: projection, layer normalisation, peepholes and coupled gates. Its
-// scales between the steps are those of the model's intermediate tensors. The
-// logistic function and tanh are the tables of the Micro kernels, which differ
-// from the full runtime's polynomials by a few units in the last place.
+// fullLSTM is the integer LSTM of the full runtime with 8-bit activations and a 16-bit cell:
+// projection, layer normalisation, peepholes and coupled gates. Its scales between the steps are
+// those of the model's intermediate tensors. The logistic function and tanh are the tables of the
+// Micro kernels, which differ from the full runtime's polynomials by a few units in the last
+// place.
 type fullLSTM struct {
 	in, rec           [4]*gateProduct
 	peephole          [4]*smallVector
@@ -149,7 +149,7 @@ func (l *fullLSTM) gates(c *op.Call, cellScale float64) error {
 	return nil
 }
 
-// output prepares the way from gate and cell to the output.
+// output prepares the computation of the output from gate and cell.
 func (l *fullLSTM) output(c *op.Call, h *tensor.Tensor) error {
 	at := sequenceLSTM
 	sh, zh, err := layer.ScaleOf(h)
@@ -169,8 +169,8 @@ func (l *fullLSTM) output(c *op.Call, h *tensor.Tensor) error {
 	if err != nil {
 		return err
 	}
-	// The reference subtracts this zero point where others are added, before the
-	// projection and in it. Recorded results confirm it.
+	// The reference subtracts this zero point where others are added, before the projection and
+	// in it. Recorded results confirm it.
 	l.zeroHidden = -zm
 	mid.Quant = &tensor.Quant{Scale: mid.Quant.Scale[:1], Zero: []int64{int64(-zm)}}
 	l.hidden = fixed.FromReal(math.Ldexp(1/float64(sm), -30))
@@ -201,8 +201,7 @@ func (l *fullLSTM) gate(g int, v []int16, x, h []int8, cell []int16) {
 	}
 }
 
-// normalise is layer normalisation in integers: mean and deviation carry ten
-// further bits.
+// normalise is layer normalisation in integers: mean and deviation have ten additional bits.
 func (l *fullLSTM) normalise(g int, v []int16) {
 	var sum, square int64
 	for _, x := range v {
@@ -259,7 +258,7 @@ func lstmFull(c *op.Call, s sequence) (op.Run, error) {
 	}, nil
 }
 
-// row computes one step of one batch row; h and cell are moved on.
+// row computes one step of one batch entry and updates h and cell.
 func (l *fullLSTM) row(gates [4][]int16, mid, x, h []int8, cell []int16) {
 	for _, g := range []int{inputGate, forgetGate, cellGate} {
 		if g != inputGate || !l.coupled {

@@ -12,12 +12,11 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
 )
 
-// The integer LSTM is that of TFLite Micro, save for the cells that only the full
-// runtime knows (see lstmFull): every gate is two products brought to
-// Q3.12 each, added with saturation; the cell is 16 bits with a power-of-two
-// scale.
+// The integer LSTM is that of TFLite Micro, except for cells that only the full runtime supports
+// (see lstmFull): every gate is the saturating sum of two products, each scaled to Q3.12; the
+// cell is 16 bits with a power-of-two scale.
 
-// gateProduct is x·Wᵀ of integers with its way to Q3.12.
+// gateProduct is x·Wᵀ of integers with its conversion to Q3.12.
 type gateProduct struct {
 	input int // number of the weights
 	n, k  int
@@ -26,12 +25,12 @@ type gateProduct struct {
 	mult  fixed.Multiplier
 	wide  bool
 
-	// sums are the products of an input row, in vectors: nil for the loop of scaledSum.
+	// sums are the products of an input row, with SIMD: nil for the loop of scaledSum.
 	sums []int32
 	own  *stacked // nil where others are multiplied with it
 }
 
-// begin computes the products of x, where kernels in vectors do.
+// begin computes the products of x, if SIMD kernels do.
 func begin[T int8 | int16](pool *workers.Pool, p *gateProduct, x []T) {
 	if codes, ok := any(x).([]int8); ok && p.own != nil {
 		p.own.run(pool, codes)
@@ -48,7 +47,8 @@ type stacked struct {
 	sums   []int32
 }
 
-// stack puts gates with as many inputs together, for so many rows at most; nil where no kernel in vectors computes them.
+// stack combines gates with the same number of inputs, for at most rows rows; nil if no SIMD
+// kernel computes them.
 func stack(c *op.Call, rows int, gates ...*gateProduct) *stacked {
 	s := &stacked{gates: gates, k: gates[0].k}
 	for _, p := range gates {
@@ -76,7 +76,7 @@ func (s *stacked) run(pool *workers.Pool, x []int8) {
 	}
 }
 
-// row gives the gates the products of a row.
+// row passes the products of a row to the gates.
 func (s *stacked) row(r int) {
 	sums := s.sums[r*s.n:][:s.n]
 	for _, p := range s.gates {
@@ -240,7 +240,7 @@ func newLSTMInt(c *op.Call, s sequence) (*lstmInt, error) {
 	return l, nil
 }
 
-// tanhScale is what [fixed.Tanh16] takes for a value with 15+power integer bits.
+// tanhScale returns the arguments of [fixed.Tanh16] for a value with 15+power integer bits.
 func tanhScale(power int) (multiplier int32, shift int) {
 	if shift = 15 + power - 3; shift < 0 {
 		return 3, -shift
@@ -254,8 +254,8 @@ func tanh16(x int16, power int) int16 {
 	return fixed.Tanh16(x, m, shift)
 }
 
-// beyondMicro reports whether a cell has what TFLite Micro does not know:
-// coupled gates, peepholes, a projection or layer normalisation.
+// beyondMicro reports whether a cell has features that TFLite Micro does not support: coupled
+// gates, peepholes, a projection or layer normalisation.
 func beyondMicro(c *op.Call) bool {
 	for _, i := range []int{9, 10, 11, 16, 17, 20, 21, 22, 23} {
 		if t := c.Input(i); t != nil && t.Len() > 0 {
@@ -276,7 +276,7 @@ func lstmQuant[T int8 | int16](c *op.Call, s sequence) (op.Run, error) {
 	n := l.cells
 	lo, hi := layer.Limits(c.In[0].Type)
 	c.Recipe = l.recipe(s, lo, hi)
-	// The new output must not be seen by gates of the same step.
+	// Gates of the same step must not see the new output.
 	fresh := make([]T, n)
 	outputs, memory := newState[T](c, sequenceLSTM.hidden), newState[int16](c, sequenceLSTM.cell)
 	var in, h []T // of a step, whose loop is made once
@@ -315,7 +315,7 @@ func lstmQuant[T int8 | int16](c *op.Call, s sequence) (op.Run, error) {
 	}, nil
 }
 
-// recipe is the layer in numbers.
+// recipe returns the layer's recipe.
 func (l *lstmInt) recipe(s sequence, lo, hi int32) recipe.LSTM {
 	gates := func(ps [4]*gateProduct) (out [4]recipe.Gate) {
 		for i, p := range ps {

@@ -34,8 +34,8 @@ func nonlinear(name string) (func(float32) float32, error) {
 	return nil, op.Unsupported("activation %s", name)
 }
 
-// projection adds x·Wᵀ to sums, for float weights and, with rows quantised on
-// the way, for 8-bit ones.
+// projection adds x·Wᵀ to sums, for float weights and, with rows quantised on the fly, for 8-bit
+// ones.
 type projection struct {
 	input  int // number of the weights among the inputs
 	n, k   int
@@ -78,8 +78,7 @@ func floatType(t tensor.Type) bool {
 	return t == tensor.Float32 || t == tensor.Float16 || t == tensor.BFloat16
 }
 
-// add adds the products of rows of x to rows of dst. A nil projection adds
-// nothing.
+// add adds the products of rows of x to rows of dst. A nil projection adds nothing.
 func (p *projection) add(c *op.Call, dst, x []float32, rows int) error {
 	if p == nil {
 		return nil

@@ -21,7 +21,7 @@ const (
 
 type vector = []float64
 
-// times is a matrix of rows by a vector.
+// times multiplies a matrix with rows rows by a vector.
 func times(w, x vector, rows int) vector {
 	y := make(vector, rows)
 	for i := range y {
@@ -62,8 +62,7 @@ func within(limit float64) func(float64) float64 {
 	}
 }
 
-// cell is the definition of an LSTM: gates input, forget, cell and output; what is nil is
-// not there.
+// cell is the definition of an LSTM: gates input, forget, cell and output; nil means absent.
 type cell struct {
 	in, rec, aux, peep, bias, norm [4]vector
 	project, projectBias           vector
@@ -199,8 +198,8 @@ func (s layout) shape(width int) []int {
 	return []int{s.batch, s.steps, width}
 }
 
-// TestLSTM holds every option of the float LSTM, each alone and all together, against
-// the definition, from a state that is not zero.
+// TestLSTM compares every option of the float LSTM, each alone and all together, with the
+// definition, from a non-zero state.
 func TestLSTM(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -242,8 +241,8 @@ func TestLSTM(t *testing.T) {
 	}
 }
 
-// Both directions, side by side or apart, with an auxiliary input that has weights of its
-// own or takes the place of the backward half's input.
+// TestBidirectional runs both directions, with outputs concatenated or separate, and an auxiliary
+// input that has its own weights or replaces the backward half's input.
 func TestBidirectional(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
@@ -332,7 +331,7 @@ func TestBidirectional(t *testing.T) {
 	}
 }
 
-// A plain layer: state = act(W·x + R·state + bias), with every activation.
+// TestRNN: a plain layer: state = act(W·x + R·state + bias), with every activation.
 func TestRNN(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 6))
@@ -374,8 +373,8 @@ func TestRNN(t *testing.T) {
 	}
 }
 
-// The first form of the operator has gates in one matrix, in the order input, new,
-// forget, output, and gives its state.
+// TestBasicLSTM: the first form of the operator has all gates in one matrix, in the order input,
+// new, forget, output, and returns its state.
 func TestBasicLSTM(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 8))
@@ -414,7 +413,7 @@ func TestBasicLSTM(t *testing.T) {
 	optest.Refused(t, "bias", Defs(), node, "do not fit", bad...)
 }
 
-// A filter of rank two over a memory of the last features.
+// TestSVDF runs a filter of rank two over a memory of the last features.
 func TestSVDF(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(9, 10))
@@ -501,7 +500,7 @@ func TestSVDF(t *testing.T) {
 	}
 }
 
-// The integer LSTM is near the definition on the numbers that its integers stand for.
+// TestIntegerLSTM: the integer LSTM is close to the definition on the dequantised numbers.
 func TestIntegerLSTM(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(11, 12))

@@ -17,8 +17,8 @@ type rnn struct {
 	now                 []float32 // the state during a run
 }
 
-// newRNN takes the input numbers of weights, recurrent weights, bias, state and
-// auxiliary weights (-1: none).
+// newRNN takes the input numbers of weights, recurrent weights, bias, state and auxiliary weights
+// (-1: none).
 func newRNN(c *op.Call, weight, recurrent, bias, hidden, aux, batch, in int) (*rnn, error) {
 	asym := c.Node.Attrs.Bool("asymmetric_quantize_inputs", false)
 	r := &rnn{bias: bias, hidden: hidden, batch: batch}
@@ -113,10 +113,10 @@ func prepareRNN(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// Bidirectional layers have a forward and a backward half, outputs side by side
-// in one tensor or in two, and possibly an auxiliary input.
+// Bidirectional layers have a forward and a backward half, with outputs concatenated in one
+// tensor or in two, and possibly an auxiliary input.
 
-// inferBoth takes the input numbers whose sizes give the width of each half.
+// inferBoth takes the input numbers whose sizes determine the width of each half.
 func inferBoth(c *op.Call, fw, bw, axis int) error {
 	s, err := shapeSequence(c, c.Node.Attrs.Bool("time_major", true))
 	if err != nil {
@@ -145,7 +145,7 @@ type half struct {
 	step  func(c *op.Call, x, aux []float32) ([]float32, error)
 }
 
-// wantsBoth fails when separate outputs are not both there.
+// wantsBoth fails unless both separate outputs are present.
 func wantsBoth(c *op.Call) error {
 	if !c.Node.Attrs.Bool("merge_outputs", false) && !c.Wants(1) {
 		return c.Errorf("output 1 (the backward half) is missing")
@@ -180,8 +180,8 @@ func runBoth(s sequence, fw, bw half, auxInput int, merge, crossed bool, auxWidt
 				var a []float32
 				if aux != nil {
 					a = s.gather(auxRow, aux, t, auxWidth)
-					// Without auxiliary weights the backward half reads the auxiliary
-					// input in place of the input.
+					// Without auxiliary weights the backward half reads the auxiliary input
+					// instead of the input.
 					if crossed && d == 1 {
 						in, a = a, nil
 					} else if crossed {
@@ -199,8 +199,8 @@ func runBoth(s sequence, fw, bw half, auxInput int, merge, crossed bool, auxWidt
 	}
 }
 
-// auxiliary returns the width of an auxiliary input, and whether it takes the
-// place of the backward half's input.
+// auxiliary returns the width of an auxiliary input, and whether it replaces the backward half's
+// input.
 func auxiliary(c *op.Call, s sequence, input, fw, bw int) (width int, crossed bool, err error) {
 	t := c.Input(input)
 	if t == nil || t.Len() == 0 {

@@ -5,9 +5,9 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// state is an input that a layer carries from step to step. Variables of the
-// graph keep it from run to run; where the file gives an ordinary tensor the layer
-// works on a copy, because inputs must not be written.
+// state is an input that a layer carries from step to step. Variables of the graph keep it from
+// run to run. If the file gives an ordinary tensor, the layer works on a copy, because inputs
+// must not be written.
 type state[T tensor.Number] struct {
 	input int
 	copy  []T

@@ -8,9 +8,9 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
 )
 
-// svdf is a singular-value-decomposition filter: features of the input go into a
-// memory, a second filter runs over the memory. Inputs: data [batch, in], feature
-// weights [filters, in], time weights [filters, memory], bias, state.
+// svdf is a singular-value-decomposition filter: features of the input are stored in a memory,
+// and a second filter runs over the memory. Inputs: data [batch, in], feature weights [filters,
+// in], time weights [filters, memory], bias, state.
 type svdf struct{ batch, in, filters, memory, units, rank int }
 
 func shapeSVDF(c *op.Call) (svdf, error) {
@@ -97,7 +97,7 @@ func (s svdf) float(c *op.Call) (op.Run, error) {
 			b, u := i/s.units, i%s.units
 			var sum float32
 			for f := u * s.rank; f < (u+1)*s.rank; f++ {
-				// In order within a filter, as the reference sums.
+				// In order within a filter, as in the reference.
 				var part float32
 				past := state[(b*s.filters+f)*s.memory:][:s.memory]
 				for k, w := range time[f*s.memory:][:s.memory] {

@@ -39,7 +39,8 @@ func inferPart(c *op.Call) error {
 	return nil
 }
 
-// size is |z|. Squares of float32 numbers are exact, their sum is rounded once and the root once, as in the C library; wider ones may be too large.
+// size is |z|. Squares of float32 numbers are exact, their sum is rounded once and the root once,
+// as in the C library; wider ones may overflow.
 func size(z complex128) float64 {
 	if r := math.Sqrt(real(z)*real(z) + imag(z)*imag(z)); r > 0x1p-500 && r < 0x1p500 || z == 0 {
 		return r
@@ -66,8 +67,8 @@ func preparePart(f func(z complex128) float64) func(c *op.Call) (op.Run, error) 
 	}
 }
 
-// rfftSize reads the height and width of the transform; the input is cut or
-// padded with zeros to it.
+// rfftSize reads the height and width of the transform; the input is truncated or zero-padded to
+// it.
 func rfftSize(c *op.Call) (h, w int, err error) {
 	if err := c.NeedInputs(2); err != nil {
 		return 0, 0, err
@@ -143,8 +144,9 @@ func prepareRfft2D(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// realFFTRow transforms rows of n real numbers. Where n is even, two neighbours are a complex number of a transform of half the length, of
-// which the sum and the difference of what belongs to a frequency and its opposite are taken apart.
+// realFFTRow transforms rows of n real numbers. If n is even, two neighbours are a complex number
+// of a transform of half the length, whose results are separated by sums and differences of
+// opposite frequencies.
 type realFFTRow struct {
 	n        int
 	fft      *floatFFT
@@ -167,7 +169,8 @@ func newRealFFTRow(n int) *realFFTRow {
 	return f
 }
 
-// run transforms x, at most n numbers, with zeros behind. The n/2+1 results are valid until the next run.
+// run transforms x, at most n numbers, zero-padded at the end. The n/2+1 results are valid until
+// the next run.
 func (f *realFFTRow) run(x []float32) []complex128 {
 	line := f.fft.buffer()
 	clear(line)

@@ -97,8 +97,8 @@ func prepareOverlapAdd(c *op.Call) (op.Run, error) {
 	}
 }
 
-// overlapAdd adds each frame to what earlier ones have left and hands out the
-// samples that no later frame reaches.
+// overlapAdd adds each frame to the rest of earlier ones and outputs the samples that no later
+// frame reaches.
 func overlapAdd[T tensor.Number](c *op.Call, add func(a, b T) T) (op.Run, error) {
 	rows, frames, size, step, err := overlapShape(c)
 	if err != nil {
@@ -156,8 +156,8 @@ type framer struct {
 	held [][]int16 // the last samples of each row, at most one frame
 }
 
-// prepareFramer cuts overlapping frames from a stream. Until the first frame is
-// full the result is not valid, unless the buffer begins filled with zeros.
+// prepareFramer extracts overlapping frames from a stream. Until the first frame is full the
+// result is not valid, unless the buffer is prefilled with zeros.
 func prepareFramer(c *op.Call) (op.Run, error) {
 	size, step, frames, prefill, err := framerShape(c)
 	if err != nil {
@@ -200,8 +200,8 @@ func prepareFramer(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// stackerShape reads the options: channels of one step, how many steps before
-// and after are joined, and how many steps lie between results.
+// stackerShape reads the options: channels of one step, how many steps before and after are
+// joined, and the number of steps between results.
 func stackerShape(c *op.Call) (channels, left, right, step int, err error) {
 	if err := want(c, tensor.Int16); err != nil {
 		return 0, 0, 0, 0, err
@@ -231,8 +231,7 @@ func inferStacker(c *op.Call) error {
 // stacker is the memory of a SignalStacker.
 type stacker struct{ held []int16 }
 
-// prepareStacker joins neighbouring steps. The first step stands for the missing
-// ones before it.
+// prepareStacker joins neighbouring steps. The first step replaces missing ones before it.
 func prepareStacker(c *op.Call) (op.Run, error) {
 	channels, left, right, step, err := stackerShape(c)
 	if err != nil {

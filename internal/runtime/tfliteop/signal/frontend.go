@@ -199,8 +199,8 @@ func prepareSquareRoot(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// squareRoot rounds to the nearest, but never beyond the bits of the result: 16
-// for numbers below 2^32, else 32.
+// squareRoot rounds to nearest, but saturates to the bits of the result: 16 for numbers below
+// 2^32, else 32.
 func squareRoot(v uint64) uint32 {
 	r := uint64(math.Sqrt(float64(v)))
 	for r > math.MaxUint32 || r*r > v {
@@ -228,8 +228,8 @@ func inferSubtraction(c *op.Call) error {
 	return nil
 }
 
-// prepareSubtraction follows the noise in each channel and takes it away, but
-// leaves a share of the signal.
+// prepareSubtraction tracks the noise in each channel and subtracts it, but leaves a share of the
+// signal.
 func prepareSubtraction(c *op.Call) (op.Run, error) {
 	o, err := optionsOf(c)
 	if err != nil {

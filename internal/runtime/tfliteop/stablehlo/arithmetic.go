@@ -19,7 +19,7 @@ func arithmeticDefs() []op.Def {
 		l = append(l, def(name, 2, inferSameBinary, prepareBinary(f)))
 	}
 	for name, f := range unaries {
-		l = append(l, def(name, 1, layout.Same, prepareUnary(f)))
+		l = append(l, def(name, 1, layout.SameAsInput, prepareUnary(f)))
 	}
 	slices.SortFunc(l, func(a, b op.Def) int {
 		if a.Name < b.Name {

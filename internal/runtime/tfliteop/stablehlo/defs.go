@@ -18,7 +18,7 @@ func Defs() []op.Def {
 }
 
 func def(name string, needs int, infer func(c *op.Call) error, prepare layout.Prepare) op.Def {
-	return op.Def{Domain: graph.TFLite, Name: "STABLEHLO_" + name, Infer: layout.Needs(needs, infer), Prepare: layout.Widened(prepare)}
+	return op.Def{Domain: graph.TFLite, Name: "STABLEHLO_" + name, Infer: layout.Needs(needs, infer), Prepare: layout.WithUnpacked(prepare)}
 }
 
 // moved is [layout.Def] for operators whose parameters are all attributes.
@@ -48,7 +48,7 @@ func inferDeclared(c *op.Call) error {
 
 func moveDefs() []op.Def {
 	return []op.Def{
-		def("RESHAPE", 1, inferReshape, layout.Keep),
+		def("RESHAPE", 1, inferReshape, layout.CopyAll),
 		def("CONVERT", 1, inferConvert, func(c *op.Call) (op.Run, error) { return elementwise.Cast(c.In[0].Type, c.Out[0].Type) }),
 		moved("TRANSPOSE", 1, transpose),
 		def("BROADCAST_IN_DIM", 1, inferDeclared, prepareBroadcast),
@@ -57,7 +57,7 @@ func moveDefs() []op.Def {
 		moved("PAD", 2, pad),
 		def("IOTA", 0, inferDeclared, prepareIota),
 		def("DYNAMIC_SLICE", 1, inferDynamicSlice, prepareDynamicSlice),
-		def("DYNAMIC_UPDATE_SLICE", 2, layout.Same, prepareUpdateSlice),
+		def("DYNAMIC_UPDATE_SLICE", 2, layout.SameAsInput, prepareUpdateSlice),
 	}
 }
 
@@ -111,7 +111,7 @@ func slice(c *op.Call) (g layout.Geometry, err error) {
 		}
 		out[i] = (end[i] - begin[i] + step[i] - 1) / step[i]
 	}
-	return layout.Window(x, begin, step, out)
+	return layout.StridedSlice(x, begin, step, out)
 }
 
 func concatenate(c *op.Call) (g layout.Geometry, err error) {
@@ -142,7 +142,7 @@ func pad(c *op.Call) (g layout.Geometry, err error) {
 			return g, fmt.Errorf("axis %d is cut to %d", i, out[i])
 		}
 	}
-	return layout.Map(x.Shape, out, func(i int) []int { return layout.Spaced(x.Shape[i], out[i], low[i], between[i]+1) }, 1, nil), nil
+	return layout.Map(x.Shape, out, func(i int) []int { return layout.SpreadAxis(x.Shape[i], out[i], low[i], between[i]+1) }, 1, nil), nil
 }
 
 func prepareIota(c *op.Call) (op.Run, error) {
@@ -219,5 +219,5 @@ func prepareUpdateSlice(c *op.Call) (op.Run, error) {
 	if x, u := c.In[0], c.In[1]; u.Type != x.Type {
 		return nil, op.Unsupported("update %v of %v", u.Type, x.Type)
 	}
-	return layout.Updated(c.In[0].Shape, c.In[1].Shape, func(c *op.Call) ([]int, error) { return starts(c, 2) })
+	return layout.DynamicUpdateSlice(c.In[0].Shape, c.In[1].Shape, func(c *op.Call) ([]int, error) { return starts(c, 2) })
 }

@@ -43,14 +43,14 @@ func flexDefs() []op.Def {
 		{"Sigmoid", "LOGISTIC"},
 		{"Rsqrt", "RSQRT"},
 	} {
-		add(n[0], 1, layout.Same, prepareUnary(unaries[n[1]]))
+		add(n[0], 1, layout.SameAsInput, prepareUnary(unaries[n[1]]))
 	}
 	for name, f := range map[string]func(v float64) float64{
 		"Sin": math.Sin, "Sqrt": math.Sqrt, "Erf": math.Erf, "Log1p": math.Log1p, "Expm1": math.Expm1,
 		"Softplus": func(v float64) float64 { return max(v, 0) + math.Log1p(math.Exp(-math.Abs(v))) },
 		"Softsign": func(v float64) float64 { return v / (1 + math.Abs(v)) },
 	} {
-		add(name, 1, layout.Same, prepareUnary(f))
+		add(name, 1, layout.SameAsInput, prepareUnary(f))
 	}
 	return l
 }

@@ -168,7 +168,7 @@ func inferScatter(c *op.Call) error {
 	if len(c.In) != 3 || c.In[2].Type != c.In[0].Type {
 		return op.Unsupported("%d inputs, updates %v of %v", len(c.In), c.In[2].Type, c.In[0].Type)
 	}
-	return layout.Same(c)
+	return layout.SameAsInput(c)
 }
 
 func prepareScatter(c *op.Call) (op.Run, error) {
