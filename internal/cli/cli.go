@@ -117,11 +117,10 @@ const longest = 900
 
 func newRoot(a *app) *cobra.Command {
 	root := &cobra.Command{
-		Use:   "opmeter",
-		Short: "Profile neural-network models",
-		Long:  "Show where a .tflite or .onnx model spends its time and memory, per operator.",
-		Example: `  opmeter profile model.onnx -o page.html
-  opmeter profile model.tflite --on stm32l4r5`,
+		Use:               "opmeter",
+		Short:             "Profile neural-network models",
+		Long:              "Show where a .tflite or .onnx model spends its time and memory, per operator.",
+		Example:           `  opmeter profile model.tflite --on stm32l4r5 -o page.html`,
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		Version:           buildinfo.Version(),
