@@ -146,7 +146,7 @@ export interface Doubt {
   /** Value is the figure that gave rise to it, in the unit of its code, absent where there is none. Limit is what it was judged by. */
   value?: number;
   /** Verdict is the best one that it leaves. */
-  verdict: "good" | "fair" | "do_not_use";
+  verdict: "good" | "fair" | "unreliable";
 }
 
 /** Finding is one remark on the result. */
@@ -1018,7 +1018,7 @@ export interface Trust {
   /** Quote is the key of the figure of the totals to quote: "latency_s", or where the machine was disturbed "undisturbed_latency_s" or "processor_s". Absent where none can be quoted. */
   quote?: string;
   /** Verdict is the one word. */
-  verdict: "good" | "fair" | "do_not_use";
+  verdict: "good" | "fair" | "unreliable";
 }
 
 /** Warmup tells how steady state was reached. */

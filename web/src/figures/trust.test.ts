@@ -14,8 +14,8 @@ test("doubts are told with their figure, or without", () => {
 });
 
 test("those that make the verdict are its reasons", () => {
-  const grave: Doubt = { code: "stolen", verdict: "do_not_use" };
-  expect(reasons({ verdict: "do_not_use", doubts: [grave, of("battery")] })).toEqual(["the hypervisor took time"]);
+  const grave: Doubt = { code: "stolen", verdict: "unreliable" };
+  expect(reasons({ verdict: "unreliable", doubts: [grave, of("battery")] })).toEqual(["the hypervisor took time"]);
   expect(reasons({ verdict: "good", doubts: [of("battery")] })).toEqual(["the machine ran from its battery"]);
   expect(reasons({ verdict: "good" })).toEqual([]);
 });

@@ -5,7 +5,7 @@ import { percent, plain, plural, seconds } from "./format";
 export const verdicts: Record<Trust["verdict"], { word: string; text: string }> = {
   good: { word: "good", text: "The latency can be quoted." },
   fair: { word: "fair", text: "The latency is of the right size; differences of some per cent mean nothing." },
-  do_not_use: { word: "do not use", text: "Another run may show something else." },
+  unreliable: { word: "unreliable", text: "Not reproducible: repeat on an idle machine." },
 };
 
 type Says = (value: number, limit: string) => string;
