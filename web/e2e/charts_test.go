@@ -159,14 +159,14 @@ func TestEstimateOrder(t *testing.T) {
 func TestMemoryPlan(t *testing.T) {
 	s := open(t, "sample", "#/memory", 1280, 900)
 	heading := `[...document.querySelectorAll("main h3")].map((h) => h.innerText).join("|")`
-	s.wait(heading + `.includes("Alive at the peak")`)
+	s.wait(heading + `.includes("Live at the peak")`)
 	s.must(s.Do(chromedp.Focus(`main canvas[tabindex="0"]`)))
 	s.must(s.Press(kb.ArrowRight + kb.ArrowRight + kb.Enter))
-	s.wait(heading + `.includes("Alive while it runs")`)
+	s.wait(heading + `.includes("Live during")`)
 	// The address keeps the step.
-	s.reopened().wait(heading + `.includes("Alive while it runs")`)
+	s.reopened().wait(heading + `.includes("Live during")`)
 	s.must(s.Do(chromedp.Click(`//main//button[.="Go to the peak"]`)))
-	s.wait(heading + `.includes("Alive at the peak")`)
+	s.wait(heading + `.includes("Live at the peak")`)
 	// A window of time goes along from the timeline.
 	w := open(t, "sample", "#/timeline?t0=0.001&t1=0.002", 1280, 900)
 	w.must(w.Do(chromedp.Click(`//main//a[.="Memory over this time"]`)))
@@ -205,6 +205,6 @@ func TestChosenSamples(t *testing.T) {
 	}
 	s := openFile(t, file, "#/distribution", 1280, 900)
 	s.wait(`document.querySelector('main svg[role=img][aria-label^="Histogram of 40 of 100,000 runs"]')`)
-	s.wait(`document.querySelector("main").innerText.includes("Order of runs: 40 of 100,000 runs")`)
+	s.wait(`document.querySelector("main").innerText.includes("Run order: 40 of 100,000 runs")`)
 	s.picture("distribution-chosen")
 }

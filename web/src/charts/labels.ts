@@ -28,9 +28,9 @@ const tall = 13;
 const meet = (a: Rect, b: Rect) => a.x0 < b.x1 && b.x0 < a.x1 && a.y0 < b.y1 && b.y0 < a.y1;
 
 /** place puts labels beside, above or below their marks, the first ones first, within
- * the bounds and outside of the taken rectangles. A place on one of the lines is taken
- * only where no other is free. A label without a free place is omitted. y is that of the
- * baseline of the text. */
+ * the bounds and outside of the taken rectangles. Only the first three labels may lie on
+ * a line where no other place is free. A label without a free place is omitted. y is that
+ * of the baseline of the text. */
 export function place(marks: Mark[], bounds: Rect, width: (text: string) => number, taken: Rect[] = [], lines: Rect[] = []): Placed[] {
   const out: Placed[] = [];
   const names: Rect[] = [...taken];
@@ -48,7 +48,7 @@ export function place(marks: Mark[], bounds: Rect, width: (text: string) => numb
       if (r.x0 < bounds.x0 || r.x1 > bounds.x1 || r.y0 < bounds.y0 || r.y1 > bounds.y1) return false;
       return !names.some((n) => meet(n, r)) && !marks.some((o, j) => j !== i && meet(body(o), r));
     });
-    const spot = free.find(([r]) => !lines.some((l) => meet(l, r))) ?? free[0];
+    const spot = free.find(([r]) => !lines.some((l) => meet(l, r))) ?? (i < 3 ? free[0] : undefined);
     if (!spot) return;
     const [r, anchor] = spot;
     names.push(r);

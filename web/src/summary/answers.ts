@@ -70,7 +70,7 @@ export function engines(p: Profile): string {
   if (Math.max(tensor, copy) < 0.5) return `Waiting: copy engine busy ${percent(copy)}, tensor engine ${percent(tensor)}`;
   if (copy > 1.1 * tensor) return `DMA-bound: copy engine busy ${percent(copy)}, tensor engine ${percent(tensor)}${overlap}`;
   if (tensor > 1.1 * copy) return `Compute-bound: tensor engine busy ${percent(tensor)}, copy engine ${percent(copy)}${overlap}`;
-  return `Compute and DMA alike: tensor engine busy ${percent(tensor)}, copy engine ${percent(copy)}${overlap}`;
+  return `Balanced: tensor engine busy ${percent(tensor)}, copy engine ${percent(copy)}${overlap}`;
 }
 
 /** memory says what the model needs: of a chip RAM and flash, of this computer the
