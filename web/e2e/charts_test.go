@@ -169,7 +169,7 @@ func TestMemoryPlan(t *testing.T) {
 	s.wait(heading + `.includes("Live at the peak")`)
 	// A window of time goes along from the timeline.
 	w := open(t, "sample", "#/timeline?t0=0.001&t1=0.002", 1280, 900)
-	w.must(w.Do(chromedp.Click(`//main//a[.="Memory over this time"]`)))
+	w.must(w.Do(chromedp.Click(`//main//a[.="Memory of this range"]`)))
 	w.wait(`location.hash.startsWith("#/memory?") && location.hash.includes("t0=0.001")`)
 }
 

@@ -1,5 +1,5 @@
-// A study as the program has it: package study says what everything means. A test in
-// internal/report/page compares the keys of both.
+// Types of a study; package study documents them. A test in internal/report/page compares
+// the keys.
 import type { Metric, Model } from "../data/profile";
 
 export interface Layer {

@@ -1,9 +1,9 @@
-// Bars as pixels. A row is one line of pixels that is repeated over its height, so
-// that a frame costs about the same however many bars it shows.
+// Bars as pixels. A row is one line of pixels that is repeated over its height, so that
+// the cost of a frame hardly depends on the number of bars.
 import { dim, hidden, mix, word, type RGB } from "./palette";
 import type { Row } from "./rows";
 
-/** Paint is what the theme gives. */
+/** Paint holds the colours of the theme. */
 export interface Paint {
   page: RGB;
   text: RGB;
@@ -28,13 +28,13 @@ export interface Label {
   slot: number;
 }
 
-/** Drawn counts what a frame shows. */
+/** Drawn counts the content of a frame. */
 export interface Drawn {
-  /** Bars in view, hidden ones left out. */
+  /** Visible bars in view. */
   bars: number;
-  /** Bars drawn each for itself. */
+  /** Bars drawn individually. */
   single: number;
-  /** Blocks that stand for several bars, or for one below a pixel. */
+  /** Blocks of several merged bars, or of one below a pixel. */
   blocks: number;
 }
 
@@ -79,7 +79,7 @@ export class Raster {
     this.pixels.fill(this.page);
   }
 
-  /** box fills a rectangle, cut off at the edges. */
+  /** box fills a rectangle, clipped at the edges. */
   box(x0: number, y0: number, x1: number, y1: number, colour: number) {
     const a = Math.max(0, Math.round(x0));
     const b = Math.min(this.w, Math.round(x1));
@@ -149,7 +149,7 @@ export class Raster {
         return;
       }
       flush();
-      // A line between bars, as soon as there is room for it.
+      // A line between bars, where it fits.
       const x2 = x1 - x0 >= 4 && e <= t1 ? x1 - 1 : x1;
       scan.fill(fill[slot], x0, x2);
       if (byHeight) tops.fill(level(height), x0, x2);
