@@ -80,7 +80,7 @@ func TestDistributionSelect(t *testing.T) {
 		t.Errorf("the first strip is that of layer %d, want %d", got, slowest)
 	}
 	s.wait(`document.querySelector("main dl.facts").innerText !== ` + quote(whole))
-	s.choose(`main select`, "as")
+	s.choose(`main select`, "ex")
 	s.wait(`document.querySelector("main button.strip").innerText.startsWith("#0 ")`)
 }
 
@@ -148,10 +148,10 @@ func TestEstimateOrder(t *testing.T) {
 	if got := s.chose(-1); got != rows[0] {
 		t.Errorf("a click on the row of layer %d chooses %d", rows[0], got)
 	}
-	s.choose(`main select`, "as")
+	s.choose(`main select`, "ex")
 	s.wait(`location.hash.includes("sort=layer")`)
 	if rows := read(); !slices.IsSorted(rows) {
-		t.Errorf("as executed: %v", rows)
+		t.Errorf("execution order: %v", rows)
 	}
 }
 

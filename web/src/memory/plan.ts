@@ -11,7 +11,7 @@ export interface Alive {
   bytes: number;
 }
 
-/** steps is the number of steps of a plan, at least least. */
+/** steps is the number of steps of a memory plan, at least least. */
 export function steps(plan: Buffer[], least = 0): number {
   let n = least;
   for (const p of plan) n = Math.max(n, p.last + 1);
@@ -34,7 +34,7 @@ export function stepOf(p: Profile, layer: number): number {
   return list ? Array.prototype.indexOf.call(list, layer) : layer;
 }
 
-/** running is the number of steps of a plan up to the last one with a layer. */
+/** running is the number of steps of a memory plan up to the last one with a layer. */
 export function running(p: Profile, plan: Buffer[]): number {
   let n = steps(plan);
   while (n > 1 && layerAt(p, n - 1) < 0) n--;

@@ -26,12 +26,12 @@ const speed: Speed = {
 const loss: Loss = { name: "l", method: "output", metric: "relative_error", changes: [], created: "", points: [{ layer: 0, change: { structure: "unstructured", level: 0.9 }, value: of(0.1) }] };
 
 describe("a study", () => {
-  test("rows know what gains, what stays and why", () => {
+  test("rows know gains, unchanged layers and reasons", () => {
     const r = rows(study, speed, loss, undefined);
     expect(r.map((x) => x.fastestRatio)).toEqual([0.5, undefined, 1]);
     expect(r[0].share).toBe(0.4);
     expect(r[0].verdict).toBe("Up to 2.0 times as fast.");
-    expect(r[1].verdict).toContain("stands for zero");
+    expect(r[1].verdict).toContain("zero point unknown");
     expect(r[2].verdict).toBe("No change makes a kernel faster; memory-bound.");
     expect(r[0].loss).toHaveLength(1);
   });

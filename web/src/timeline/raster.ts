@@ -173,7 +173,7 @@ export class Raster {
       }
     } else {
       for (let yy = top; yy < bottom; yy++) pixels.set(scan, yy * w);
-      // Bars with soft corners are told apart more easily than plain boxes.
+      // Rounded corners separate adjacent bars.
       for (const yy of [y, y + h - 1]) {
         if (yy < 0 || yy >= this.h) continue;
         for (let i = 0; i < edges.length; i += 3) {
@@ -203,7 +203,7 @@ export class Raster {
       const x0 = Math.max(0, Math.floor((row.start(bar) - t0) * k));
       const x1 = Math.min(w, Math.max(x0 + 2, Math.floor((row.end(bar) - t0) * k)));
       this.box(x0, y0, x1, y1, colour);
-      // On to the first one that shows beside this one.
+      // Continue with the first one outside of this pixel.
       i++;
       if (i < list.length && (row.end(list[i]) - t0) * k <= x1) i = Math.max(i, lowerBound(list, row.from(t0 + x1 / k)));
     }
