@@ -28,10 +28,9 @@ const tall = 13;
 const meet = (a: Rect, b: Rect) => a.x0 < b.x1 && b.x0 < a.x1 && a.y0 < b.y1 && b.y0 < a.y1;
 
 /** place puts labels beside, above or below their marks, the first ones first, within
- * the bounds and outside of the taken rectangles. Only the first three labels may lie on
- * a line where no other place is free. A label without a free place is omitted. y is that
- * of the baseline of the text. */
-export function place(marks: Mark[], bounds: Rect, width: (text: string) => number, taken: Rect[] = [], lines: Rect[] = []): Placed[] {
+ * the bounds and outside of the taken rectangles. A label without a free place is omitted.
+ * y is that of the baseline of the text. */
+export function place(marks: Mark[], bounds: Rect, width: (text: string) => number, taken: Rect[] = []): Placed[] {
   const out: Placed[] = [];
   const names: Rect[] = [...taken];
   const body = (m: Mark): Rect => ({ x0: m.x - m.r, y0: m.y - m.r, x1: m.x + m.r, y1: m.y + m.r });
@@ -44,11 +43,10 @@ export function place(marks: Mark[], bounds: Rect, width: (text: string) => numb
       [{ x0: m.x - w / 2, x1: m.x + w / 2, y0: m.y - m.r - 3 - tall, y1: m.y - m.r - 3 }, "middle"],
       [{ x0: m.x - w / 2, x1: m.x + w / 2, y0: m.y + m.r + 3, y1: m.y + m.r + 3 + tall }, "middle"],
     ];
-    const free = spots.filter(([r]) => {
+    const spot = spots.find(([r]) => {
       if (r.x0 < bounds.x0 || r.x1 > bounds.x1 || r.y0 < bounds.y0 || r.y1 > bounds.y1) return false;
       return !names.some((n) => meet(n, r)) && !marks.some((o, j) => j !== i && meet(body(o), r));
     });
-    const spot = free.find(([r]) => !lines.some((l) => meet(l, r))) ?? (i < 3 ? free[0] : undefined);
     if (!spot) return;
     const [r, anchor] = spot;
     names.push(r);
