@@ -80,7 +80,7 @@ func TestDistributionSelect(t *testing.T) {
 		t.Errorf("the first strip is that of layer %d, want %d", got, slowest)
 	}
 	s.wait(`document.querySelector("main dl.facts").innerText !== ` + quote(whole))
-	s.choose(`main select`, "as")
+	s.choose(`main select`, "ex")
 	s.wait(`document.querySelector("main button.strip").innerText.startsWith("#0 ")`)
 }
 
@@ -148,10 +148,10 @@ func TestEstimateOrder(t *testing.T) {
 	if got := s.chose(-1); got != rows[0] {
 		t.Errorf("a click on the row of layer %d chooses %d", rows[0], got)
 	}
-	s.choose(`main select`, "as")
+	s.choose(`main select`, "ex")
 	s.wait(`location.hash.includes("sort=layer")`)
 	if rows := read(); !slices.IsSorted(rows) {
-		t.Errorf("as executed: %v", rows)
+		t.Errorf("execution order: %v", rows)
 	}
 }
 
@@ -159,17 +159,17 @@ func TestEstimateOrder(t *testing.T) {
 func TestMemoryPlan(t *testing.T) {
 	s := open(t, "sample", "#/memory", 1280, 900)
 	heading := `[...document.querySelectorAll("main h3")].map((h) => h.innerText).join("|")`
-	s.wait(heading + `.includes("Alive at the peak")`)
+	s.wait(heading + `.includes("Live at the peak")`)
 	s.must(s.Do(chromedp.Focus(`main canvas[tabindex="0"]`)))
 	s.must(s.Press(kb.ArrowRight + kb.ArrowRight + kb.Enter))
-	s.wait(heading + `.includes("Alive while it runs")`)
+	s.wait(heading + `.includes("Live during")`)
 	// The address keeps the step.
-	s.reopened().wait(heading + `.includes("Alive while it runs")`)
+	s.reopened().wait(heading + `.includes("Live during")`)
 	s.must(s.Do(chromedp.Click(`//main//button[.="Go to the peak"]`)))
-	s.wait(heading + `.includes("Alive at the peak")`)
+	s.wait(heading + `.includes("Live at the peak")`)
 	// A window of time goes along from the timeline.
 	w := open(t, "sample", "#/timeline?t0=0.001&t1=0.002", 1280, 900)
-	w.must(w.Do(chromedp.Click(`//main//a[.="Memory over this time"]`)))
+	w.must(w.Do(chromedp.Click(`//main//a[.="Memory of this range"]`)))
 	w.wait(`location.hash.startsWith("#/memory?") && location.hash.includes("t0=0.001")`)
 }
 
@@ -205,6 +205,6 @@ func TestChosenSamples(t *testing.T) {
 	}
 	s := openFile(t, file, "#/distribution", 1280, 900)
 	s.wait(`document.querySelector('main svg[role=img][aria-label^="Histogram of 40 of 100,000 runs"]')`)
-	s.wait(`document.querySelector("main").innerText.includes("Order of runs: 40 of 100,000 runs")`)
+	s.wait(`document.querySelector("main").innerText.includes("Run order: 40 of 100,000 runs")`)
 	s.picture("distribution-chosen")
 }

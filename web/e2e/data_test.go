@@ -152,9 +152,9 @@ func TestDamagedPage(t *testing.T) {
 			}
 			s := openFile(t, file, "", 1280, 900)
 			s.wait(`document.body.innerText.includes("This page cannot be shown")`)
-			// The words for people come first, those of the browser after them.
+			// The explanation comes first, the message of the browser after it.
 			text := eval[string](s, `document.querySelector("main p").innerText`)
-			if !strings.Contains(text, "cut or damaged") {
+			if !strings.Contains(text, "truncated or damaged") {
 				t.Errorf("the message is %q", text)
 			}
 			if eval[bool](s, `!!document.querySelector("nav")`) {

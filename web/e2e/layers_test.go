@@ -101,7 +101,7 @@ func TestLayersSearchAndFilter(t *testing.T) {
 	s.must(s.Do(chromedp.Focus(`nav a`)))
 	s.must(s.Press("/"))
 	s.must(s.Press("nothing like this"))
-	s.wait(`document.querySelector("main").innerText.includes("No layer fits")`)
+	s.wait(`document.querySelector("main").innerText.includes("No matching layers")`)
 	s.must(s.Do(chromedp.Click(`//main//button[contains(., "Show all")]`)))
 	s.wait(rowsFit(len(layers)))
 }

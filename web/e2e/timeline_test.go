@@ -22,7 +22,7 @@ import (
 
 const (
 	chart     = `main canvas[role=application]`
-	chosenBar = `section[aria-label="Chosen bar"]`
+	chosenBar = `section[aria-label="Selected bar"]`
 )
 
 // barsOf counts the bars of a profile that a test accepts.
@@ -234,10 +234,10 @@ func TestTimelineSelect(t *testing.T) {
 	s.must(s.Press("store" + strings.Repeat(kb.Enter, 9)))
 	s.wait(`document.querySelector('` + chosenBar + ` h3')?.innerText === "store"`)
 	s.move(func() {
-		s.must(s.Do(chromedp.Click(`//section[@aria-label="Chosen bar"]//button[contains(., "Zoom")]`)))
+		s.must(s.Do(chromedp.Click(`//section[@aria-label="Selected bar"]//button[contains(., "Zoom")]`)))
 	})
 	chosen := eval[string](s, `new URLSearchParams(location.hash.split("?")[1]).get("layer")`)
-	s.must(s.Do(chromedp.Click(`//section[@aria-label="Chosen bar"]//button[contains(., "Close")]`)))
+	s.must(s.Do(chromedp.Click(`//section[@aria-label="Selected bar"]//button[contains(., "Close")]`)))
 	s.must(s.Press(kb.Escape))
 	s.wait(`!document.querySelector('` + chosenBar + `') && !location.hash.includes("layer=")`)
 	c := s.box(chart)
@@ -267,12 +267,12 @@ func TestTimelineParts(t *testing.T) {
 		s.must(s.Settle())
 	}
 	press("Dependencies")
-	s.wait(fmt.Sprintf(`document.querySelector("main").innerText.includes("%d dependencies begin or end in view")`, len(p.Timeline.Links)))
+	s.wait(fmt.Sprintf(`document.querySelector("main").innerText.includes("%d dependencies start or end in view")`, len(p.Timeline.Links)))
 	press("Table")
 	s.wait(`document.querySelectorAll("main .table tbody tr").length > 20`)
 	press("Merge")
 	press("Stack")
-	s.wait(`document.querySelector("main").innerText.includes("Bytes are spread evenly")`)
+	s.wait(`document.querySelector("main").innerText.includes("Bytes are distributed evenly")`)
 	for _, v := range s.audit() {
 		t.Error(v)
 	}

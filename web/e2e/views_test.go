@@ -84,17 +84,17 @@ func TestViews(t *testing.T) {
 	}
 }
 
-// TestLoaded opens the summary of a profile with streams, whose throughput stands beside that of
-// one inference after the other.
+// TestLoaded opens the summary of a profile with streams, which has two throughputs: that of all
+// streams and that of a single one.
 func TestLoaded(t *testing.T) {
 	s := open(t, "loaded", "#/summary", 1280, 900)
 	names := eval[[]string](s, `[...document.querySelectorAll("dl.figures dt")].map((x) => x.firstChild.textContent.trim())`)
-	for _, want := range []string{"Throughput", "One after the other"} {
+	for _, want := range []string{"Throughput", "Single stream"} {
 		if n := strings.Count("\n"+strings.Join(names, "\n")+"\n", "\n"+want+"\n"); n != 1 {
 			t.Errorf("%d figures are called %s: %q", n, want, names)
 		}
 	}
-	if cards := eval[[]string](s, `[...document.querySelectorAll(".cards h3")].map((x) => x.textContent)`); !strings.Contains(strings.Join(cards, "\n"), "Under load") {
+	if cards := eval[[]string](s, `[...document.querySelectorAll(".cards h4")].map((x) => x.textContent)`); !strings.Contains(strings.Join(cards, "\n"), "Under load") {
 		t.Errorf("no card about load: %q", cards)
 	}
 }

@@ -7,15 +7,14 @@ import StudyApp from "./study/StudyApp.svelte";
 
 const target = document.getElementById("app")!;
 
-/** refuse says why there is no page. What the browser says is for those who look
- * closer. */
+/** refuse says why the page cannot be shown, with the browser's message as detail. */
 function refuse(why: string, err: unknown) {
   const main = document.createElement("main");
   main.className = "start";
   for (const [name, text] of [
     ["h1", "This page cannot be shown"],
     ["p", why],
-    ["p", `The browser says: ${err instanceof Error ? err.message : String(err)}`],
+    ["p", `Browser message: ${err instanceof Error ? err.message : String(err)}`],
   ]) {
     const e = document.createElement(name);
     e.textContent = text;
@@ -36,9 +35,9 @@ load().then(
       target.replaceChildren();
       mount(App, { target });
     } catch (err) {
-      refuse("Its program failed. This is a defect of opmeter.", err);
+      refuse("The program of the page failed. Please report this as a bug of opmeter.", err);
       throw err;
     }
   },
-  (err: unknown) => refuse("Its data are cut or damaged: was the file copied whole? It can be made anew from the profile.", err),
+  (err: unknown) => refuse("The data are truncated or damaged. Was the file copied completely? opmeter report writes it again from the saved profile.", err),
 );

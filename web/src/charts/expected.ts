@@ -1,17 +1,17 @@
-// Times beside those that were expected, and cycles beside those of a simulator.
+// Compares times with a baseline, and accelerator cycles with those of a simulator.
 import { best } from "../figures/quantities";
 import type { Layer, Metric } from "../data/profile";
 
 export interface Pair {
   layer: number;
-  /** What was found, and what was expected of it. */
+  /** The figure and its baseline. */
   have: number;
   want: number;
   /** have / want, and have - want. */
   ratio: number;
   difference: number;
   band?: [number, number];
-  /** Whether have lies in the band. */
+  /** Whether have is within the band. */
   inside?: boolean;
 }
 
@@ -24,7 +24,7 @@ export interface Comparison {
   /** Layers with a band, and those inside it. */
   banded: number;
   inside: number;
-  /** Layers with one side only. */
+  /** Layers with only one of the two figures. */
   onlyHave: number[];
   onlyWant: number[];
 }
@@ -60,7 +60,7 @@ export function compare(layers: Layer[], have: (l: Layer) => Metric | undefined,
   return c;
 }
 
-/** times writes a ratio as people say it. */
+/** times writes a ratio, such as "1.23 ×". */
 export function times(r: number): string {
   if (!Number.isFinite(r)) return "";
   return `${r >= 100 ? r.toFixed(0) : r >= 10 ? r.toFixed(1) : r >= 0.1 ? r.toFixed(2) : r.toPrecision(2)} ×`;

@@ -4,13 +4,13 @@ import { place, type Mark } from "./labels";
 const bounds = { x0: 0, y0: 0, x1: 800, y1: 400 };
 const wide = (t: string) => 6 * t.length;
 
-test("a name stands beside its mark, at the other side where the chart ends", () => {
+test("a label is next to its mark, at the other side where the chart ends", () => {
   expect(place([{ x: 100, y: 100, r: 10, text: "#1 ADD" }], bounds, wide)).toMatchObject([{ mark: 0, x: 114, anchor: "start" }]);
   expect(place([{ x: 780, y: 100, r: 10, text: "#1 ADD" }], bounds, wide)).toMatchObject([{ mark: 0, x: 766, anchor: "end" }]);
 });
 
-test("no name lies on a name or a mark", () => {
-  // Marks in heaps, as layers of one kind make them.
+test("no label overlaps a label or a mark", () => {
+  // Marks in clusters, as layers of one kind make them.
   const marks: Mark[] = Array.from({ length: 60 }, (_, i) => ({ x: 60 + ((i * 37) % 700), y: 40 + ((i * 61) % 330), r: 4 + (i % 7) * 3, text: i < 40 ? `#${i} DEPTHWISE_CONV_2D` : "" }));
   const got = place(marks, bounds, wide);
   expect(got.length).toBeGreaterThan(3);
@@ -29,7 +29,15 @@ test("no name lies on a name or a mark", () => {
   });
 });
 
-test("marks in one place get a name at each side at most", () => {
+test("labels stay clear of taken rectangles", () => {
+  const mark = { x: 100, y: 100, r: 10, text: "#1 ADD" };
+  const right = { x0: 110, x1: 200, y0: 90, y1: 110 };
+  const all = { x0: 0, x1: 800, y0: 0, y1: 400 };
+  expect(place([mark], bounds, wide, [right])).toMatchObject([{ anchor: "end" }]);
+  expect(place([mark], bounds, wide, [all])).toEqual([]);
+});
+
+test("marks in one place get a label at each side at most", () => {
   const got = place([1, 2, 3, 4, 5, 6].map((i) => ({ x: 200, y: 200, r: 8, text: `#${i} CONV_2D` })), bounds, wide);
   expect(new Set(got.map((p) => `${p.x} ${p.y} ${p.anchor}`)).size).toBe(got.length);
   expect(got.length).toBeLessThanOrEqual(4);

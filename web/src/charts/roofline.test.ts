@@ -15,7 +15,7 @@ const layer = (index: number, ops: number | undefined, bytes: number | undefined
 });
 
 describe("roofline", () => {
-  test("takes what limits a layer from the profile", () => {
+  test("takes the limits of a layer from the profile", () => {
     const r = roofline(
       [
         layer(0, 1000, 10, 20, { bound: "compute", use: 0.5, dtype: "int8", level: "L1", ops_per_second: 100, bytes_per_second: 10 }),
@@ -32,18 +32,23 @@ describe("roofline", () => {
     expect(r.use).toBeCloseTo(0.375);
     expect(r.covered).toBe(1);
   });
-  test("lists the lines of the roof, the highest first", () => {
+  test("omits peaks of element types that no layer uses", () => {
+    const peaks = [{ dtype: "float32", ops_per_second: 50 }, { dtype: "int8", ops_per_second: 100 }];
+    const r = roofline([layer(0, 1000, 10, 20, { bound: "compute", use: 0.5, dtype: "float32" })], target({ peaks }));
+    expect(r.peaks.map((l) => l.name)).toEqual(["float32"]);
+  });
+  test("lists the lines of the roofline, the highest first", () => {
     const r = roofline([], target({ peaks: [{ dtype: "float32", ops_per_second: 50 }, { dtype: "int8", ops_per_second: 100 }], levels: [{ name: "L1", bytes_per_second: 20 }, { name: "memory", bytes_per_second: 5 }], peak_ops_per_second: 100, peak_bytes_per_second: 5 }));
     expect(r.peaks.map((l) => l.name)).toEqual(["int8", "float32"]);
     expect(r.levels.map((l) => l.rate)).toEqual([20, 5]);
     expect(r.ridge).toBe(5);
   });
-  test("two rates without lists are a roof too", () => {
+  test("two rates without lists are a roofline too", () => {
     const r = roofline([], target({ peak_ops_per_second: 100, peak_bytes_per_second: 10 }));
     expect(r.ridge).toBe(10);
     expect(roofline([], target({ peak_ops_per_second: 100 })).ridge).toBeUndefined();
   });
-  test("tells what is not known", () => {
+  test("lists layers with unknown or no work", () => {
     const r = roofline([layer(0, undefined, 10, 1), layer(1, 0, 10, 1), layer(2, 8, 4, 1)], target());
     expect(r.unknown).toEqual([0]);
     expect(r.workless).toEqual([1]);

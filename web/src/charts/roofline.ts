@@ -1,10 +1,9 @@
-// What the roofline shows: how fast each layer ran against what arithmetic and
-// memory of the target allow. Which limits hold for a layer and what is nearer is
-// the profile's word; here it is only put into a picture.
+// Data of the roofline chart: operation rate of each layer against the limits of
+// arithmetic and memory. The limits and the bottleneck of a layer come from the profile.
 import { best } from "../figures/quantities";
 import type { Layer, Target } from "../data/profile";
 
-/** What keeps a layer from being faster, as far as the two limits tell. */
+/** The bottleneck of a layer. */
 export type Bound = "memory" | "compute" | "neither";
 
 export interface Point {
@@ -13,24 +12,25 @@ export interface Point {
   ops?: number;
   bytes?: number;
   seconds: number;
-  /** Operations a byte; absent without bytes or operations. */
+  /** Operations per byte; absent without bytes or operations. */
   intensity?: number;
-  /** Operations a second, and bytes a second. */
+  /** Operations per second, and bytes per second. */
   rate?: number;
   bandwidth?: number;
-  /** Part of the time of all layers. */
+  /** Fraction of the time of all layers. */
   share: number;
-  /** Most operations a second that the layer's limits allow at this intensity. */
+  /** Highest operation rate that the layer's limits allow at this intensity. */
   roof?: number;
   /** Element type and level of memory of its limits. */
   dtype?: string;
   level?: string;
-  /** Time at the roof as a part of the time taken; above 1 when the layer exceeds it. */
+  /** Utilisation: least time by the roofline divided by the time taken; above 1 when the
+   * layer exceeds it. */
   use?: number;
   bound?: Bound;
 }
 
-/** One line of the roof: a rate of arithmetic or of a memory. */
+/** One line of the roofline: an arithmetic peak or a memory bandwidth. */
 export interface Line {
   name: string;
   rate: number;
@@ -41,19 +41,19 @@ export interface Roofline {
   /** Flat lines, by element type, and slopes, by level of memory; the highest first. */
   peaks: Line[];
   levels: Line[];
-  /** The highest of both. */
+  /** The highest peak and bandwidth. */
   peakOps?: number;
   peakBytes?: number;
-  /** Intensity at which the highest limits meet. */
+  /** Intensity at which the highest peak and bandwidth meet. */
   ridge?: number;
-  /** Layers with a time that have no place on the chart, by reason. */
+  /** Layers with a time that the chart omits: work unknown, or zero. */
   unknown: number[];
   workless: number[];
-  /** Time at the roof of all layers with one as a part of their time, and the part of
-   * the whole time that they make up. */
+  /** Utilisation of all layers that have one, and the fraction of the whole time that
+   * they make up. */
   use?: number;
   covered?: number;
-  /** The best rate of any layer. */
+  /** The highest operation rate of a layer. */
   bestRate?: number;
 }
 
@@ -92,7 +92,9 @@ export function roofline(layers: Layer[], target: Target): Roofline {
       atRoof += p.use * p.seconds;
     }
   }
-  const peaks = lines((target.peaks ?? []).map((k) => ({ name: k.dtype, rate: k.ops_per_second })), target.peak_ops_per_second, "arithmetic");
+  // Peaks of element types that no layer computes in say nothing about the model.
+  const used = new Set(points.map((p) => p.dtype).filter(Boolean));
+  const peaks = lines((target.peaks ?? []).filter((k) => used.size === 0 || used.has(k.dtype)).map((k) => ({ name: k.dtype, rate: k.ops_per_second })), target.peak_ops_per_second, "arithmetic");
   const levels = lines((target.levels ?? []).map((k) => ({ name: k.name, rate: k.bytes_per_second })), target.peak_bytes_per_second, "memory");
   const peakOps = peaks[0]?.rate;
   const peakBytes = levels[0]?.rate;
@@ -111,13 +113,14 @@ export function roofline(layers: Layer[], target: Target): Roofline {
   };
 }
 
-/** lines are the known rates, the highest first; where there is no list, the one rate. */
+/** lines returns the known rates, the highest first; without a list, the single rate. */
 function lines(list: Line[], one: number | undefined, name: string): Line[] {
   const known = list.length > 0 ? list : one !== undefined ? [{ name, rate: one }] : [];
   return known.filter((l) => l.rate > 0).sort((a, b) => b.rate - a.rate);
 }
 
-/** A third bar for charts without limits: the rate as a part of the best layer's. */
+/** relative is the rate divided by that of the fastest layer, for targets without known
+ * limits. */
 export function relative(r: Roofline, p: Point): number | undefined {
   return r.bestRate && p.rate !== undefined ? p.rate / r.bestRate : undefined;
 }

@@ -1,49 +1,48 @@
-// Where the samples of a layer come from, and what they look like, whichever form
-// the page holds them in.
+// Statistics of the samples of a layer, whether the page holds the samples themselves or
+// a distribution.
 import { plural } from "../figures/format";
 import type { Distribution } from "../data/load";
 import type { Column, Lane, Metric, Timeline } from "../data/profile";
 import { fences, histogram, quantile, sorted, type Fences, type Histogram } from "./stats";
 
-/** What is known of the spread of a time. */
+/** Shown describes the distribution of a time. */
 export interface Shown {
-  /** In words, where the figures come from. */
+  /** Source of the figures in words. */
   source: string;
   n: number;
-  /** Number of runs that the samples are a random choice of, where they are one. */
+  /** Number of all runs where the samples are a random selection of them. */
   of?: number;
-  /** In the order of runs, when every sample is there. */
+  /** Samples in run order, if available. */
   samples?: Column;
-  /** Otherwise least, middle and largest of stretches of runs. */
+  /** Otherwise minimum, median and maximum of stretches of runs. */
   stretches?: Distribution;
   histogram: Histogram;
   quantile: (q: number) => number;
   fences: Fences;
-  /** True when samples outside the fences were counted one by one. */
+  /** True if the number of outliers is exact. */
   counted: boolean;
 }
 
-/** fromSamples describes samples that stand one by one; runs is how many there were
- * when they were taken. */
+/** fromSamples describes individual samples; runs is the number of runs that they were
+ * selected from. */
 export function fromSamples(samples: Column, source: string, runs?: number): Shown {
   const s = sorted(samples);
   return { source, n: s.length, of: runs !== undefined && runs > s.length ? runs : undefined, samples, histogram: histogram(s), quantile: (q) => quantile(s, q), fences: fences(s), counted: true };
 }
 
-/** A histogram of fewer samples shows the bins and not the times. */
+/** Least number of samples for a histogram and for drift. */
 export const leastForShape = 12;
 
-/** amount says how many samples there are: "20 samples", "1,000 of 100,000 runs". */
+/** amount writes the number of samples: "20 samples", "1,000 of 100,000 runs". */
 export function amount(s: Shown): string {
   return s.of === undefined ? plural(s.n, "sample") : `${s.n.toLocaleString("en-GB")} of ${plural(s.of, "run")}`;
 }
 
-/** bounded tells whether a percentile can be bounded by so many samples; one that
- * cannot says nothing. */
+/** bounded reports whether n samples are enough for a percentile. */
 export const bounded = (n: number, q: number) => n * Math.min(q, 1 - q) >= 0.99 || q === 0 || q === 1;
 
 /** fromDistribution describes samples that the page holds as histogram, quantiles and
- * stretches. Outliers are counted by whole bins, so they are not exact. */
+ * stretches. Outliers are counted by whole bins, so their number is approximate. */
 export function fromDistribution(d: Distribution): Shown {
   const q = (p: number) => quantile(d.quantiles_s, p);
   const iqr = q(0.75) - q(0.25);
@@ -53,7 +52,7 @@ export function fromDistribution(d: Distribution): Shown {
     else if (d.edges_s[i] >= f.high) f.above += d.counts[i];
   }
   return {
-    source: "distribution made of every sample when the page was written",
+    source: "the distribution of all samples, computed when the page was written",
     n: d.n,
     stretches: d,
     histogram: { edges: d.edges_s, counts: d.counts, rule: "chosen when the page was written", tail: d.counts.length > 1 && lastIsWider(d.edges_s) },
@@ -68,14 +67,13 @@ function lastIsWider(e: Column): boolean {
   return n > 2 && e[n - 1] - e[n - 2] > 1.5 * (e[1] - e[0]);
 }
 
-/** ceiling is where pictures end that leave the farthest samples out. */
+/** ceiling is the upper end of charts that omit the farthest samples. */
 export function ceiling(s: Shown): number {
   return Math.min(s.quantile(1), s.fences.high + 2 * (s.fences.high - s.fences.low));
 }
 
-/** byLayer finds the durations of layers in lanes of bars: of each layer in the lane
- * where it takes most time, summed for each inference where that is recorded. -1
- * stands for whole inferences. */
+/** byLayer returns the durations of each layer from the lane where it takes the most
+ * time, summed per inference where that is recorded. Key -1 is the whole inference. */
 export function byLayer(t: Timeline | undefined): Map<number, Float32Array> {
   const out = new Map<number, Float32Array>();
   const most = new Map<number, number>();
@@ -110,7 +108,7 @@ function inLane(lane: Lane): Map<number, number[]> {
   return values;
 }
 
-/** A box from the figures of a metric, as far as they are known. */
+/** Box holds the known figures of a metric for a box plot. */
 export interface Box {
   marks: { name: string; at: number }[];
   ci?: [number, number];
@@ -118,18 +116,17 @@ export interface Box {
 }
 
 export function box(m: Metric): Box {
-  const names = { min: "least", median: "median", mean: "mean", p90: "90 %", p95: "95 %", p99: "99 %", max: "largest" } as const;
+  const names = { min: "min", median: "median", mean: "mean", p90: "p90", p95: "p95", p99: "p99", max: "max" } as const;
   const marks = (Object.keys(names) as (keyof typeof names)[]).filter((k) => m[k] !== undefined).map((k) => ({ name: names[k], at: m[k]! }));
   return { marks, ci: m.ci95, band: m.band };
 }
 
-/** spread is the scaled median absolute deviation as a part of the median, from the
- * metric or the samples. */
+/** spread is MAD × 1.4826 / median, from the metric or the samples. */
 export function spread(m: Metric | undefined, s?: Shown): number | undefined {
   if (m?.mad !== undefined && m.median) return (1.4826 * m.mad) / m.median;
   if (s) {
     const mid = s.quantile(0.5);
-    // Of a symmetric heap this is the same figure.
+    // Equal to the scaled MAD for a symmetric distribution.
     return mid > 0 ? (1.4826 * (s.quantile(0.75) - s.quantile(0.25))) / 2 / mid : undefined;
   }
   if (m?.stddev !== undefined && m.mean) return m.stddev / m.mean;

@@ -1,5 +1,5 @@
-// Statistics of samples: what internal/base/stats computes for a metric, and what a
-// picture of the samples needs.
+// Statistics of samples: those of internal/base/stats for a metric, and those that charts
+// of the samples need.
 import type { Column } from "../data/profile";
 import { percent } from "../figures/format";
 
@@ -8,8 +8,8 @@ export function sorted(samples: ArrayLike<number>): Float64Array {
   return Float64Array.from(samples).sort();
 }
 
-/** quantile of ascending figures, linear between order statistics (Hyndman and
- * Fan's type 7), as the program computes percentiles. */
+/** quantile of ascending values, linear between order statistics (type 7 of Hyndman and
+ * Fan), as in the program. */
 export function quantile(s: ArrayLike<number>, q: number): number {
   const at = q * (s.length - 1);
   const i = Math.floor(at);
@@ -20,20 +20,19 @@ export function quantile(s: ArrayLike<number>, q: number): number {
 export interface Histogram {
   edges: ArrayLike<number>;
   counts: ArrayLike<number>;
-  /** How the width was chosen, in words. */
+  /** Rule for the bin width, in words. */
   rule: string;
-  /** Samples beyond the last edge of equal width, in the last bin. */
+  /** The last bin is wider and holds all larger samples. */
   tail: boolean;
 }
 
-/** Bounds of the number of bins: fewer show nothing, more are noise. */
+/** Bounds of the number of bins. */
 const leastBins = 5;
 const mostBins = 80;
 
-/** histogram with bins of Freedman and Diaconis' width, 2·IQR·n^(-1/3); of Sturges'
- * number where the middle half of the samples is equal. A few far outliers would
- * leave one bar: bins then end at a fence three IQR above the quartile and a last,
- * wider one holds the rest. */
+/** histogram with the bin width of Freedman and Diaconis, 2·IQR·n^(-1/3), or the number
+ * of bins of Sturges where the IQR is 0. A few far outliers would leave a single bar: bins
+ * then end three IQR above the upper quartile, and a last, wider bin holds the rest. */
 export function histogram(s: ArrayLike<number>): Histogram {
   const n = s.length;
   const lo = s[0];
@@ -67,18 +66,17 @@ export function histogram(s: ArrayLike<number>): Histogram {
 export interface Drift {
   /** Change from the first sample to the last, by the median slope, seconds. */
   change: number;
-  /** The same as a part of the median. */
+  /** The same relative to the median. */
   relative: number;
   /** Correlation of each sample with the next, -1 to 1. */
   lag1?: number;
 }
 
-/** Samples that the slope is taken from: all pairs of more would take too long. */
+/** Most points for the slope, whose cost is quadratic. */
 const slopePoints = 400;
 
-/** drift is Theil and Sen's slope over the runs: the median of the slopes of all
- * pairs, which a few outliers do not move. Long series go by the medians of equal
- * stretches. */
+/** drift is the Theil–Sen slope over the runs: the median of the slopes of all pairs,
+ * which is robust against outliers. Of long series it uses medians of equal stretches. */
 export function drift(samples: ArrayLike<number>): Drift | undefined {
   const n = samples.length;
   if (n < 6) return undefined;
@@ -99,7 +97,7 @@ function stretches(samples: ArrayLike<number>, n: number): number[] {
   return out;
 }
 
-/** lag1 is the correlation of the samples with those one run later. */
+/** lag1 is the autocorrelation of the samples at a lag of one run. */
 export function lag1(samples: ArrayLike<number>): number | undefined {
   const n = samples.length;
   if (n < 6) return undefined;
@@ -122,7 +120,7 @@ export interface Fences {
   above: number;
 }
 
-/** fences are Tukey's inner ones, 1.5 interquartile ranges outside the quartiles. */
+/** fences are Tukey's inner fences, 1.5 IQR outside the quartiles. */
 export function fences(s: ArrayLike<number>): Fences {
   const q1 = quantile(s, 0.25);
   const q3 = quantile(s, 0.75);
@@ -134,21 +132,21 @@ export function fences(s: ArrayLike<number>): Fences {
   return f;
 }
 
-/** Two groups of samples with a gap between. */
+/** Modes holds the medians of two groups of samples. */
 export interface Modes {
   low: number;
   high: number;
-  /** Part of the samples in the upper group. */
+  /** Fraction of the samples in the upper group. */
   part: number;
 }
 
-/** modes looks for two groups: the split of the ascending samples with the least
- * spread within both, when their medians lie more than 4 spreads apart, each has a
- * tenth of the samples, and they differ by a part that matters. A hint, not a test. */
+/** modes looks for two groups: the split of the ascending samples with the least variance
+ * within both, if their medians are more than 4 spreads and 1 % apart and each has a
+ * tenth of the samples. A heuristic, not a test. */
 export function modes(s: ArrayLike<number>): Modes | undefined {
   const n = s.length;
   if (n < 20) return undefined;
-  // The extreme samples must not decide.
+  // Without the extreme samples.
   const from = Math.floor(n * 0.01);
   const to = n - from;
   let sum = 0;
@@ -183,13 +181,13 @@ export function modes(s: ArrayLike<number>): Modes | undefined {
   const spread = (v: number[], m: number) => quantile(Float64Array.from(v, (x) => Math.abs(x - m)).sort(), 0.5) * 1.4826;
   const wide = Math.max(spread(a, low), spread(b, high));
   if (!(high - low > 4 * wide) || high - low < 0.01 * low) return undefined;
-  // Two halves of one heap touch each other; two groups leave a gap.
+  // Two groups leave a gap; two halves of one distribution do not.
   if (s[cut] - s[cut - 1] < 0.2 * (high - low)) return undefined;
   return { low, high, part: (n - cut) / n };
 }
 
-/** thin is an envelope of a long series for a small picture: least and largest of
- * each of n stretches. */
+/** thin is the envelope of a long series for a small chart: minimum and maximum of each
+ * of n stretches. */
 export function thin(samples: Column | number[], n: number): { lo: number[]; hi: number[] } {
   const lo: number[] = [];
   const hi: number[] = [];
@@ -207,7 +205,7 @@ export function thin(samples: Column | number[], n: number): { lo: number[]; hi:
   return { lo, hi };
 }
 
-/** signed writes a part with its sign. */
+/** signed writes a fraction in per cent with its sign. */
 export function signed(v: number | undefined): string {
   return v === undefined ? "" : `${v > 0 ? "+" : v < 0 ? "−" : ""}${percent(Math.abs(v))}`;
 }

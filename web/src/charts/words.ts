@@ -1,4 +1,4 @@
-// Names of layers as the charts write them.
+// Names of layers in charts.
 import { clean } from "../figures/format";
 import type { Layer } from "../data/profile";
 

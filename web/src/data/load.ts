@@ -1,51 +1,49 @@
-// Reads what the program put into the page: a JSON document, and beside it the
-// long columns of figures as little-endian binary, both gzipped and in base64,
-// each in as many elements as it takes.
+// Reads the data of the page: a JSON document and the long columns of figures as
+// little-endian binary, both gzipped, in base64 and split over several elements.
 import type { Study } from "../study/types";
 import type { Column, Profile, Quantity } from "./profile";
 
-/** How a column stands in the binary part; internal/base/columnar has the
- * other side. Columns follow one another in the order of the list. */
+/** Description of a column in the binary part; internal/base/columnar writes it. Columns
+ * are stored in the order of the list. */
 interface ColumnRef {
-  /** Where it belongs, such as ["profile", "timeline", "lanes", 0, "starts_s"]. */
+  /** Its place in the document, such as ["profile", "timeline", "lanes", 0, "starts_s"]. */
   path: (string | number)[];
-  /** i8 and i16 become Int32Array, i64 Float64Array; ns holds steps in nanoseconds and
-   * becomes Float64Array in seconds. */
+  /** i8 and i16 become Int32Array, i64 Float64Array; ns holds differences in nanoseconds
+   * and becomes Float64Array in seconds. */
   type: "f64" | "f32" | "i64" | "i32" | "i16" | "i8" | "ns";
   length: number;
   /** Of ns: the first value. */
   first?: number;
 }
 
-/** Says that the page does not hold every sample of the profile. */
+/** Present if the page does not hold every sample of the profile. */
 export interface Sampled {
-  /** Number of samples in the profile, and in the page one by one. */
+  /** Number of samples in the profile, and of those in the page. */
   samples: number;
   kept: number;
-  /** The same in words, to be shown where samples are shown. */
+  /** The same in words, shown with the samples. */
   text: string;
 }
 
-/** Stands for samples that the page does not hold one by one: a layer or the whole
- * model has either samples (samples_s, latency_samples_s) or one of these. */
+/** Replaces samples that are not in the page: a layer or the whole model has either
+ * samples (samples_s, latency_samples_s) or a distribution. */
 export interface Distribution {
   /** Index of the layer, -1 for the whole model. */
   layer: number;
-  /** Number of samples that it stands for. */
+  /** Number of samples that it replaces. */
   n: number;
-  /** Edges of a histogram's bins, ascending, seconds. All bins but the last have one
-   * width; the last one reaches to the largest sample. A bin includes its lower
-   * edge, the last one its upper edge too. Two equal edges when all samples are
-   * equal. */
+  /** Edges of the histogram's bins, ascending, seconds. All bins but the last have equal
+   * width; the last one ends at the largest sample. A bin includes its lower edge, the
+   * last one also its upper edge. Two equal edges if all samples are equal. */
   edges_s: Column;
-  /** Samples of each bin; one fewer than edges. They add up to n. */
+  /** Number of samples in each bin; one fewer than edges. They add up to n. */
   counts: Column;
   /** Quantiles at 0, 1 %, … 100 %: 101 figures, seconds. */
   quantiles_s: Column;
-  /** Number of samples that follow one another in each entry of the next three; the
-   * last entry may have fewer. */
+  /** Number of consecutive samples in each entry of the next three; the last entry may
+   * have fewer. */
   stretch: number;
-  /** Smallest, middle and largest sample of each stretch, in the order of runs. */
+  /** Smallest, median and largest sample of each stretch, in run order. */
   mins_s: Column;
   medians_s: Column;
   maxs_s: Column;
@@ -60,7 +58,7 @@ export interface StudyDocument {
 
 export interface Document {
   profile: Profile;
-  /** Describes all figures of the profile, those of opmeter first. */
+  /** Descriptions of all figures of the profile, those of opmeter first. */
   quantities: Quantity[];
   columns: ColumnRef[];
   /** Version of opmeter that wrote the page. */
@@ -72,11 +70,11 @@ export interface Document {
 
 const widths = { f64: 8, f32: 4, i64: 8, i32: 4, i16: 2, i8: 1, ns: 4 };
 
-/** unpack gives the bytes of a part as they come, so that neither the text nor the
- * bytes ever stand whole beside what is made of them. */
+/** unpack streams the bytes of a part, so that memory never holds the whole text or all
+ * bytes besides the result. */
 function unpack(id: string): ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>> {
   const nodes = [...document.querySelectorAll(`script[data-part="${id}"]`)];
-  if (nodes.length === 0) throw new Error(`The page holds no part "${id}".`);
+  if (nodes.length === 0) throw new Error(`The page has no part "${id}".`);
   const gzipped = new ReadableStream<Uint8Array<ArrayBuffer>>(
     {
       pull(c) {
@@ -120,7 +118,7 @@ function make(ref: ColumnRef, bytes: ArrayBuffer): Column {
     case "f32":
       return new Float32Array(bytes);
     case "i64":
-      // Sizes and addresses, far below where a double loses whole numbers.
+      // Sizes and addresses, far below 2^53, up to which a double is exact.
       return Float64Array.from(new BigInt64Array(bytes), Number);
     case "i32":
       return new Int32Array(bytes);
@@ -141,7 +139,7 @@ function make(ref: ColumnRef, bytes: ArrayBuffer): Column {
   }
 }
 
-/** load returns the document with its columns in place. */
+/** load returns the document with its columns filled in. */
 export async function load(): Promise<Document | StudyDocument> {
   const doc = await readDocument();
   const from = unpack("columns");
@@ -151,7 +149,7 @@ export async function load(): Promise<Document | StudyDocument> {
     for (let at = 0; at < bytes.length; ) {
       if (rest.length === 0) {
         const { done, value } = await from.read();
-        if (done) throw new Error("its data end early: the file is cut or damaged.");
+        if (done) throw new Error("The data end early: the file is truncated or damaged.");
         rest = value;
       }
       const n = Math.min(rest.length, bytes.length - at);
@@ -163,6 +161,6 @@ export async function load(): Promise<Document | StudyDocument> {
     for (const key of c.path.slice(0, -1)) to = to[key] as Record<string | number, unknown>;
     to[c.path[c.path.length - 1]] = make(c, bytes.buffer);
   }
-  for (;;) if ((await from.read()).done) break; // checks the sum at the end
+  for (;;) if ((await from.read()).done) break; // verifies the checksum at the end
   return doc;
 }

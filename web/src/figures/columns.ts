@@ -1,50 +1,48 @@
-// What can be said of a layer, one entry a figure: the table's columns and the facts
-// of the panel are the same list, so that a figure has one name and one explanation.
-// Figures come from the table of quantities; beside them stand texts and what is
-// said of the time.
+// Columns of the layer table, which are also the facts of the side panel, so that a
+// figure has one name and one explanation. Figures come from the table of quantities;
+// texts and statistics of the time are added here.
 import type { Layer, Metric, Quantity, Tensor } from "../data/profile";
 import { bytes, clean, count, percent, plain, range, seconds, shape, si } from "./format";
 import { Figures, stored } from "./quantities";
 import * as words from "./words";
 
 export interface LayerColumn {
-  /** As in the profile's JSON where it stands there; head of files. */
+  /** Key in the profile's JSON where it has one; column head in files. */
   key: string;
   /** Head of the table. */
   head: string;
-  /** Name where there is room. */
+  /** Long name. */
   name: string;
   group: string;
   /** Unit of value, for files. */
   unit?: string;
-  /** What it means. */
+  /** Explanation. */
   text: string;
-  /** Text stands at the left, figures at the right. */
+  /** Text is aligned to the left, figures to the right. */
   left?: boolean;
-  /** Width of the column in characters; 0 takes what is left. */
+  /** Width of the column in characters; 0 takes the remaining width. */
   width: number;
-  /** Shown at first where there are figures. */
+  /** Shown by default where it has figures. */
   first?: boolean;
-  /** Follows from other figures. */
+  /** Computed from other figures. */
   derived?: boolean;
-  /** For sorting and for files: base units, undefined where not known. */
+  /** Value in base units for sorting and files, undefined where unknown. */
   value: (l: Layer) => number | string | undefined;
-  /** For people. */
+  /** Formats a value with its unit. */
   show: (v: number) => string;
-  /** The figure of several layers, where there is one. */
+  /** The figure of several layers, where it is defined. */
   sum?: (layers: Layer[]) => number | undefined;
   metric?: (l: Layer) => Metric | undefined;
 }
 
-/** Look is what the page adds to a quantity. */
+/** Look overrides the default format of a quantity. */
 interface Look {
   width?: number;
   first?: boolean;
   show?: (v: number) => string;
 }
 
-/** Whatever is not said here follows from the unit, so that a new or foreign figure
- * looks right by itself. */
+/** Formats that do not follow from the unit. A new or imported figure needs no entry. */
 const looks: Record<string, Look> = {
   latency_s: { first: true },
   share: { first: true, width: 13 },
@@ -58,7 +56,7 @@ const looks: Record<string, Look> = {
   macs_per_s: { width: 13, show: (v) => si(v, "MAC/s") },
 };
 
-/** shower is how figures of a quantity are written. */
+/** shower returns the formatter of a quantity. */
 export function shower(q: Quantity): (v: number) => string {
   const own = looks[q.key]?.show;
   if (own) return own;
@@ -82,13 +80,14 @@ export function shower(q: Quantity): (v: number) => string {
 
 const capital = (s: string) => (s === "" ? s : s[0].toUpperCase() + s.slice(1));
 
-/** A figure that nobody describes has its key for a name, which stays as it is. */
+/** named returns the name of a quantity. One without a description has its key as name,
+ * which is not capitalised. */
 const named = (q: Quantity) => (q.name === q.key ? clean(q.key) : capital(clean(q.name)));
 
-/** heading of a narrow column. */
+/** heading returns the short name for a column head. */
 const heading = (q: Quantity) => (q.head ? capital(clean(q.head)) : named(q));
 
-/** How many of the figures that a record brings with it are shown at first. */
+/** Number of imported figures that are shown by default. */
 const foreignMost = 3;
 
 function ofQuantity(q: Quantity, figures: Figures, foreign: string[]): LayerColumn {
@@ -124,22 +123,22 @@ function ratio(a: number | undefined, b: number | undefined): number | undefined
   return a === undefined || b === undefined || !(b > 0) ? undefined : a / b;
 }
 
-/** What a layer is. */
+/** Columns that describe the layer itself. */
 const facts: LayerColumn[] = [
-  { key: "index", head: "#", name: "Number", group: "Layer", text: "Position in the order in which the layers run, from 0. Layers of a control-flow body follow their owner.", width: 6, first: true, value: (l) => l.index, show: String },
-  text("op", "Operator", 20, (l) => l.op, "The operator as the model names it.", { first: true }),
-  text("name", "Name", 0, (l) => l.name, "The node's name in the model, or one made from its output.", { first: true }),
-  text("output", "Output", 18, (l) => tensors(l.outputs), "Element type and shape of what the layer makes.", { first: true }),
-  text("input", "Input", 22, (l) => tensors(l.inputs), "Element type and shape of what the layer takes, weights and other constants left out."),
-  text("options", "Options", 30, words.options, "The operator's options. Strides and filters are width × height."),
-  text("scope", "Scope", 24, (l) => l.scope, "The block of the model that the layer belongs to, as far as names tell."),
-  text("graph", "Body", 16, (l) => l.graph, "The control-flow body that the layer is in; empty in the main graph."),
-  text("domain", "Domain", 14, (l) => l.domain, "The operator's domain; empty for the format's own operators."),
-  text("kernel", "Kernel", 20, (l) => l.kernel, "The implementation that ran."),
-  text("confidence", "Match", 12, (l) => l.provenance?.confidence, "How the executed operator was matched with the model's: exact (the engine says so), by tensor (same tensor names), by name, by order (same order and kind), unknown.", { name: "Match with the model" }),
+  { key: "index", head: "#", name: "Number", group: "Layer", text: "Position in execution order, from 0. Layers of a control-flow body follow their owner.", width: 6, first: true, value: (l) => l.index, show: String },
+  text("op", "Operator", 20, (l) => l.op, "Operator name in the model format.", { first: true }),
+  text("name", "Name", 0, (l) => l.name, "Name of the node in the model, or derived from its output.", { first: true }),
+  text("output", "Output", 18, (l) => tensors(l.outputs), "Element types and shapes of the outputs.", { first: true }),
+  text("input", "Input", 22, (l) => tensors(l.inputs), "Element types and shapes of the inputs, without weights and other constants."),
+  text("options", "Options", 30, words.options, "Options of the operator. Strides and filters are width × height."),
+  text("scope", "Scope", 24, (l) => l.scope, "Module of the model that the layer belongs to, from its name."),
+  text("graph", "Body", 16, (l) => l.graph, "Control-flow body that contains the layer; empty in the main graph."),
+  text("domain", "Domain", 14, (l) => l.domain, "Domain of the operator; empty for the standard operators of the format."),
+  text("kernel", "Kernel", 20, (l) => l.kernel, "Kernel that ran the layer."),
+  text("confidence", "Match", 12, (l) => l.provenance?.confidence, "How the executed operator was matched with the model: exact (by the engine), by tensor (same tensor names), by name, by order (same order and operator), unknown.", { name: "Match with the model" }),
 ];
 
-/** What is said of the time beside its figure. */
+/** Statistics of the time. */
 const time: LayerColumn[] = [
   text(
     "interval",
@@ -149,23 +148,23 @@ const time: LayerColumn[] = [
       const ends = l.latency_s?.band ?? l.latency_s?.ci95;
       return ends && range(ends, seconds);
     },
-    "Of an estimate: the band that holds the true value in the share of cases that its method states. Of a measurement: the 95 % confidence interval of the median.",
+    "Of an estimate: the band that holds the true value in 9 of 10 cases. Of a measurement: the 95 % confidence interval of the median.",
     { name: "Interval of the time", group: "Time" },
   ),
-  text("kind", "Kind", 11, (l) => l.latency_s?.kind, "How the time came about: measured on hardware, simulated by an exact model of it, estimated by an approximate one, or imported from another tool's record.", { name: "Kind of the time", group: "Time" }),
-  { key: "spread", head: "Spread", name: "Spread", group: "Time", derived: true, unit: "1", text: "Median absolute deviation of the samples, as a part of the median: how far a sample lies from the middle.", width: 9, value: (l) => ratio(l.latency_s?.mad, l.latency_s?.median), show: percent },
-  { key: "p99_s", head: "p99", name: "p99", group: "Time", unit: "s", text: "99 of 100 inferences take at most this time in the layer. Only with enough samples.", width: 10, value: (l) => l.latency_s?.p99, show: seconds },
+  text("kind", "Kind", 11, (l) => l.latency_s?.kind, "Provenance of the time: measured on hardware, simulated by an exact model of it, estimated by an approximate one, or imported from another tool.", { name: "Provenance of the time", group: "Time" }),
+  { key: "spread", head: "Spread", name: "Spread", group: "Time", derived: true, unit: "1", text: "Median absolute deviation (MAD) of the samples divided by the median.", width: 9, value: (l) => ratio(l.latency_s?.mad, l.latency_s?.median), show: percent },
+  { key: "p99_s", head: "p99", name: "p99", group: "Time", unit: "s", text: "Time that 99 of 100 inferences do not exceed in the layer. Only with enough samples.", width: 10, value: (l) => l.latency_s?.p99, show: seconds },
 ];
 
-/** What became of a layer. */
+/** Placement and state of a layer. */
 const fate: LayerColumn[] = [
-  text("on", "Runs on", 12, (l) => words.unit(l.placement), "The unit of the target that does the layer's work, where the target has several.", { group: "Target", first: true }),
-  text("state", "State", 18, (l) => (l.state === "ran" ? undefined : words.states[l.state]), "What became of a layer that did not simply run.", { group: "Target" }),
+  text("on", "Runs on", 12, (l) => words.unit(l.placement), "Processing unit that runs the layer, where the target has several.", { group: "Target", first: true }),
+  text("state", "State", 18, (l) => (l.state === "ran" ? undefined : words.states[l.state]), "State of a layer that did not run as such: fused, computed at load, not supported, …", { group: "Target" }),
   text("cause", "Cause", 34, words.cause, "Why the layer is not accelerated, not supported or has no figure.", { group: "Target" }),
 ];
 
-/** columnsOf makes the columns of a page. foreign are the keys of figures that the
- * profile brings with it and some layer has. */
+/** columnsOf returns the columns of a page. foreign lists the keys of figures that the
+ * profile itself defines and some layer has. */
 export function columnsOf(quantities: Quantity[], foreign: string[] = []): LayerColumn[] {
   const figures = new Figures(quantities);
   const some = foreign.slice(0, foreignMost);
@@ -174,35 +173,37 @@ export function columnsOf(quantities: Quantity[], foreign: string[] = []): Layer
   return [...facts, ...made.slice(0, after), ...time, ...made.slice(after), ...fate];
 }
 
-/** groupsOf lists the groups of columns, those that every profile may have first. */
+/** groupsOf lists the groups of columns, the standard ones first. */
 export function groupsOf(columns: LayerColumn[]): string[] {
   const usual = ["Layer", "Time", "Work", "Memory", "Rates", "Target", "Sparsity"];
   return [...new Set([...usual, ...columns.map((c) => c.group)])].filter((g) => columns.some((c) => c.group === g));
 }
 
-/** shown is the text of a column for a layer, "" where it is not known. */
+/** shown is the text of a column for a layer, "" where it is unknown. */
 export function shown(c: LayerColumn, l: Layer): string {
   const v = c.value(l);
   return v === undefined ? "" : typeof v === "number" ? c.show(v) : v;
 }
 
-/** exact is a figure in full, for tips. */
+/** exact is a figure with all digits, for tooltips. */
 export function exact(c: LayerColumn, l: Layer): string {
   const v = c.value(l);
   if (typeof v !== "number") return v ?? "";
   return `${v.toLocaleString("en-GB", { maximumSignificantDigits: 15 })} ${c.unit === "1" ? "" : (c.unit ?? "")}`.trim();
 }
 
-/** total is a column's figure for several layers: a sum, or a quotient of sums.
- * missing says for how many of them the figure is not known. */
+/** total is a column's figure for several layers: a sum, or a quotient of sums. Layers
+ * that no inference reached do not count, as in the totals of the model. missing is the
+ * number of layers without the figure. */
 export function total(c: LayerColumn, layers: Layer[]): { value: number | undefined; missing: number } {
-  return { value: c.sum?.(layers), missing: layers.filter((l) => c.value(l) === undefined).length };
+  const reached = layers.filter((l) => l.state !== "not_reached");
+  return { value: c.sum?.(reached), missing: reached.filter((l) => c.value(l) === undefined).length };
 }
 
-/** about is the explanation of a column with its unit and the kinds of its figures. */
+/** about is the explanation of a column with its unit and provenance. */
 export function about(c: LayerColumn, layers: Layer[]): string {
   const parts = [c.text];
-  if (c.derived) parts.push("Follows from other figures.");
+  if (c.derived) parts.push("Computed from other figures.");
   else if (c.metric) {
     const kinds = new Set<string>();
     const methods = new Set<string>();
@@ -215,9 +216,9 @@ export function about(c: LayerColumn, layers: Layer[]): string {
       kinds.add(m.kind);
       if (m.method) methods.add(m.method);
     }
-    if (kinds.size === 1 && kinds.has("counted") && methods.size === 0) parts.push("Counted: follows from the model alone.");
-    else if (kinds.size > 0) parts.push(`Here: ${[...kinds].join(", ")}${methods.size === 1 ? ` (${clean([...methods][0])})` : ""}.`);
+    if (kinds.size === 1 && kinds.has("counted") && methods.size === 0) parts.push("Counted from the model.");
+    else if (kinds.size > 0) parts.push(`Provenance: ${[...kinds].join(", ")}${methods.size === 1 ? ` (${clean([...methods][0])})` : ""}.`);
   }
-  if (c.unit) parts.push(c.unit === "1" ? "In files: a fraction of one." : `Unit in files: ${c.unit}.`);
+  if (c.unit) parts.push(c.unit === "1" ? "In files: a fraction." : `Unit in files: ${c.unit}.`);
   return parts.filter(Boolean).join(" ");
 }

@@ -72,7 +72,7 @@ test("sums add what is known; quotients are of the layers that have all parts", 
   expect(total(column("bank_conflicts"), list).value).toBeUndefined();
 });
 
-test("work of layers that did not run is no part of a rate", () => {
+test("work of layers that did not run is not part of a rate", () => {
   const p = {
     totals: { ops: 100, bytes_read: 50, latency_s: time(2) },
     layers: [

@@ -1,4 +1,4 @@
-// Figures for people: units and sensible digits, as the program's tables have them.
+// Formats figures with units and sensible digits, as the program's tables do.
 
 const decimal = [
   [1e12, "T"],
@@ -35,8 +35,8 @@ export function count(v: number | undefined): string {
   return Math.abs(v) < 1000 ? String(Number.isInteger(v) ? v : digits(v)) : si(v, "");
 }
 
-/** plain writes a figure without a unit, with three digits and no prefix below a
- * thousand: ratios and the like. */
+/** plain writes a figure without a unit, such as a ratio, with three digits and without a
+ * prefix below 1000. */
 export function plain(v: number | undefined): string {
   if (v === undefined || !Number.isFinite(v)) return "";
   const a = Math.abs(v);
@@ -62,8 +62,8 @@ export function percent(v: number | undefined): string {
   return v > 0 && v < 0.0005 ? "<0.1 %" : `${(100 * v).toFixed(1)} %`;
 }
 
-/** clean makes text from a file safe to show: control characters and those that turn
- * the direction of writing become visible escapes. */
+/** clean makes text from a file safe to show: control and bidirectional formatting
+ * characters become visible escapes. */
 export function clean(s: string | undefined): string {
   if (!s) return "";
   return s.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, (c) => `\\u{${c.codePointAt(0)!.toString(16)}}`);
@@ -71,20 +71,20 @@ export function clean(s: string | undefined): string {
 
 const unit = /(\d) (?=(?:%|[kMGTmµnp]?(?:s|B|J|W|Hz|V|op\/s|B\/s)|[KMGT]iB)(?![\p{L}\p{N}]))/gu;
 
-/** prose is text of the program for people: safe to show, and with figures that keep
- * their units on the line. */
+/** prose formats sentences: safe to show, and without line breaks between a figure and its
+ * unit. */
 export function prose(s: string | undefined): string {
   return clean(s).replace(unit, "$1\u00a0");
 }
 
-/** short cuts text in its middle, where names of layers say least. */
+/** short cuts text in its middle, where names of layers differ least. */
 export function short(s: string, most: number): string {
   if (s.length <= most) return s;
   const tail = Math.floor((most - 1) / 2);
   return `${s.slice(0, most - 1 - tail)}…${s.slice(s.length - tail)}`;
 }
 
-/** shape writes dimensions, such as "1×32×32×3", "?" for those that are not known. */
+/** shape writes dimensions, such as "1×32×32×3", "?" for unknown ones. */
 export function shape(dims: number[] | undefined): string {
   if (!dims) return "";
   return dims.length === 0 ? "scalar" : dims.map((d) => (d < 0 ? "?" : String(d))).join("×");
@@ -95,7 +95,7 @@ export function plural(n: number, what: string): string {
   return `${n.toLocaleString("en-GB")} ${what}${n === 1 ? "" : "s"}`;
 }
 
-/** range writes an interval with its unit once where both ends have the same. */
+/** range writes an interval, with the unit only once if both ends have the same. */
 export function range(ends: [number, number], show: (v: number) => string): string {
   const [a, b] = ends.map(show);
   const unit = /[^\d.−-]+$/.exec(a)?.[0];

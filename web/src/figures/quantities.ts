@@ -1,16 +1,14 @@
-// Figures of layers and of the whole model, by the table of quantities that the page
-// holds. What a figure is called, in which unit it stands and what it is a quotient
-// of comes from there, so that a new figure needs nothing here.
+// Figures of layers and of the whole model by the table of quantities in the page. The
+// table defines name, unit and quotients, so that a new figure needs no code here.
 import type { Layer, Metric, Profile, Quantity, Totals } from "../data/profile";
 import { blank } from "./words";
 
-/** best is the figure to show of a metric: the typical one, else the median, the
- * mean, the minimum. */
+/** best is the figure to show of a metric: typical time, else median, mean, minimum. */
 export function best(m: Metric | undefined): number | undefined {
   return m?.typical ?? m?.median ?? m?.mean ?? m?.min;
 }
 
-/** counters are keys of the time, and of the counts that stand for it where it is not known. */
+/** counters are the keys of the time and of the counts that replace an unknown time. */
 export const counters = ["latency_s", "cpu_cycles", "instructions", "ticks"] as const;
 
 /** counted is the best figure of a metric under a key. */
@@ -19,8 +17,8 @@ export function counted(of: Layer | Totals, key: (typeof counters)[number]): num
   return typeof v === "number" ? v : best(v);
 }
 
-/** stored is what a layer or the totals hold under a key: a metric, or a number
- * where counts and fractions stand as such. */
+/** stored returns the value of a layer or of the totals under a key: a metric, or a
+ * number for counts and fractions. */
 export function stored(of: Layer | Totals, key: string): Metric | number | undefined {
   const v = (of as unknown as Record<string, unknown>)[key];
   if (typeof v === "number") return v;
@@ -40,8 +38,8 @@ export class Figures {
     this.known = new Map(list.map((q) => [q.key, q]));
   }
 
-  /** value is the figure to show, undefined where it is not known. A quotient is
-   * known where all of its parts are and the divisor is above zero. */
+  /** value is the figure to show, undefined where it is unknown. A quotient is known if
+   * all of its parts are and the divisor is above zero. */
   value(of: Layer | Totals, key: string): number | undefined {
     const q = this.known.get(key);
     if (q?.of?.length) {
@@ -53,7 +51,7 @@ export class Figures {
     return typeof v === "number" ? v : best(v);
   }
 
-  /** metric is the figure with its kind and spread, where it has them. */
+  /** metric is the figure with its provenance and spread, where it has them. */
   metric(of: Layer | Totals, key: string): Metric | undefined {
     if (this.known.get(key)?.of?.length) return undefined;
     const v = stored(of, key);
@@ -70,9 +68,9 @@ export class Figures {
     return sum;
   }
 
-  /** sum adds up a figure over layers, undefined where none is known or sums mean
-   * nothing. A quotient is that of the sums over the layers that have all its parts,
-   * so that work without a time is no part of a rate. */
+  /** sum adds up a figure over layers, undefined where none is known or the figure does
+   * not add up. A quotient is that of the sums over the layers that have all its parts,
+   * so that a rate leaves out work without a time. */
   sum(layers: Layer[], key: string): number | undefined {
     const q = this.known.get(key);
     if (q?.of?.length) {
@@ -94,8 +92,8 @@ export class Figures {
     return s;
   }
 
-  /** rate is a quotient of the whole model. Work of layers that did not run, or of
-   * whose time nothing is known, is left out: it took no part of the time. */
+  /** rate is a quotient of the whole model. It leaves out the work of layers that did not
+   * run or have no time. */
   rate(p: Profile, key: string): number | undefined {
     return this.value(took(p), key);
   }
@@ -106,7 +104,7 @@ function quotient(over: number, under: number): number | undefined {
   return under > 0 && Number.isFinite(v) ? v : undefined;
 }
 
-/** took is the totals without the work of layers that took no part of the time. */
+/** took returns the totals without the work of layers that have no part in the time. */
 export function took(p: Profile): Totals {
   const t = { ...p.totals };
   const out = p.layers.filter((l) => blank(l) && !l.constant);

@@ -1,7 +1,7 @@
 // Tables as text, for the clipboard and for files.
 
-/** cell makes text safe for a spreadsheet: what it would take for a formula gets an
- * apostrophe before it. Figures stay as they are. */
+/** cell makes text safe for a spreadsheet: text that looks like a formula gets an
+ * apostrophe in front. Figures are unchanged. */
 export function cell(v: string | number | undefined): string {
   if (v === undefined) return "";
   if (typeof v === "number") return Number.isFinite(v) ? String(v) : "";
@@ -15,7 +15,7 @@ export function tsv(rows: Rows): string {
   return rows.map((r) => r.map((v) => cell(v).replace(/[\t\r\n]+/g, " ")).join("\t") + "\n").join("");
 }
 
-/** csv writes rows as RFC 4180 has them. */
+/** csv writes rows by RFC 4180. */
 export function csv(rows: Rows): string {
   return rows
     .map(
@@ -30,7 +30,7 @@ export function csv(rows: Rows): string {
     .join("");
 }
 
-/** download hands text over as a file. */
+/** download offers text as a file. */
 export function download(name: string, type: string, text: string) {
   const a = document.createElement("a");
   a.href = URL.createObjectURL(new Blob([text], { type }));
@@ -45,7 +45,7 @@ export async function copy(text: string): Promise<boolean> {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    // Files opened from a disk may not use the clipboard directly.
+    // A page opened from a file may not have access to the clipboard.
     const area = document.createElement("textarea");
     area.value = text;
     area.style.position = "fixed";
@@ -60,7 +60,7 @@ export async function copy(text: string): Promise<boolean> {
   }
 }
 
-/** fileName makes a name that every system takes. */
+/** fileName makes a file name that is valid on every system. */
 export function fileName(name: string, ending: string): string {
   return `${name.replace(/[^\p{L}\p{N}._-]+/gu, "_").slice(0, 80) || "profile"}${ending}`;
 }

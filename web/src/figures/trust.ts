@@ -1,4 +1,4 @@
-// Words for how far a measured latency can be relied upon.
+// Texts for the quality of a measured latency.
 import type { Doubt, Profile, Trust } from "../data/profile";
 import { percent, plain, plural, seconds } from "./format";
 
@@ -12,47 +12,47 @@ type Says = (value: number, limit: string) => string;
 
 const times = (n: number) => (n === 1 ? "once" : `${plain(n)} times`);
 
-/** What each doubt says with its figure, and without one. */
+/** Texts of each reason, with its figure and without one. */
 const doubts: Record<Doubt["code"], { with: Says; without: string }> = {
-  few_runs: { with: (v, limit) => `${plural(v, "run")}${limit ? `, ${limit} are needed` : ""}`, without: "too few runs" },
-  interval: { with: (v) => `the 95 % interval is ± ${percent(v)}`, without: "the interval is wide" },
-  spread: { with: (v) => `times vary by ${percent(v)}`, without: "times vary" },
-  step: { with: (v) => `the level changed by ${percent(Math.abs(v))} during the runs`, without: "the level changed during the runs" },
-  drift: { with: (v) => `times drifted by ${percent(Math.abs(v))}`, without: "times drifted" },
-  two_modes: { with: () => "times fall into two groups", without: "times fall into two groups" },
-  speed: { with: (v) => `the machine's speed varied by ${percent(v)}`, without: "the machine's speed varied" },
-  waiting: { with: (v) => `other programs had the processor for ${percent(v)} of the time`, without: "other programs had the processor" },
-  stolen: { with: (v) => `the hypervisor took ${percent(v)} of the time`, without: "the hypervisor took time" },
-  throttled: { with: (v) => `the processor slowed down for heat ${times(v)}`, without: "the processor slowed down for heat" },
-  quota: { with: (v) => `a quota stopped the program for ${seconds(v)}`, without: "a quota stopped the program" },
-  busy: { with: (v) => `the machine was busy: ${plain(v)} runnable threads a processor`, without: "the machine was busy" },
-  governor: { with: () => "the processor's frequency policy is not for speed", without: "the processor's frequency policy is not for speed" },
-  battery: { with: () => "the machine ran from its battery", without: "the machine ran from its battery" },
-  threads: { with: (v) => `${plain(v)} threads shared a processor`, without: "threads shared processors" },
-  collector: { with: (v) => `${plural(v, "garbage collection")} during the runs`, without: "garbage collections during the runs" },
-  instruments: { with: (v) => `the instruments add ${percent(v)}`, without: "the instruments cost time" },
-  reconcile: { with: (v) => `layers and whole differ by ${percent(Math.abs(v))}`, without: "layers and whole differ" },
+  few_runs: { with: (v, limit) => `only ${plural(v, "run")}${limit ? ` (at least ${limit} needed)` : ""}`, without: "too few runs" },
+  interval: { with: (v) => `95 % CI is ±${percent(v)}`, without: "wide 95 % CI" },
+  spread: { with: (v) => `latency varies by ${percent(v)} (CV)`, without: "latency varies" },
+  step: { with: (v) => `latency shifted by ${percent(Math.abs(v))} during the runs`, without: "latency shifted during the runs" },
+  drift: { with: (v) => `latency drifted by ${percent(Math.abs(v))} during the runs`, without: "latency drifted during the runs" },
+  two_modes: { with: () => "latencies fall into two groups", without: "latencies fall into two groups" },
+  speed: { with: (v) => `machine speed varied by ${percent(v)}`, without: "machine speed varied" },
+  waiting: { with: (v) => `preempted by other programs for ${percent(v)} of the time`, without: "preempted by other programs" },
+  stolen: { with: (v) => `hypervisor took ${percent(v)} of the time`, without: "hypervisor took time" },
+  throttled: { with: (v) => `CPU throttled by heat ${times(v)}`, without: "CPU throttled by heat" },
+  quota: { with: (v) => `a CPU quota stopped the program for ${seconds(v)}`, without: "a CPU quota stopped the program" },
+  busy: { with: (v) => `machine busy before the runs (load average ${plain(v)} per CPU)`, without: "machine busy before the runs" },
+  governor: { with: () => "CPU frequency follows the load", without: "CPU frequency follows the load" },
+  battery: { with: () => "running on battery", without: "running on battery" },
+  threads: { with: (v) => `${plain(v)} threads per CPU`, without: "more threads than CPUs" },
+  collector: { with: (v) => `garbage collector ran ${times(v)}`, without: "garbage collector ran" },
+  instruments: { with: (v) => `profiling overhead ${percent(v)}`, without: "high profiling overhead" },
+  reconcile: { with: (v) => `sum of layers and end-to-end latency differ by ${percent(Math.abs(v))}`, without: "sum of layers and end-to-end latency differ" },
   incomplete: { with: (v) => `${plural(v, "layer")} did not run`, without: "not all layers ran" },
-  not_pinned: { with: () => "threads could not be bound to processors as asked", without: "threads could not be bound to processors as asked" },
-  lost: { with: (v) => `of ${percent(v)} of the inferences something was lost on the way`, without: "something was lost on the way" },
+  not_pinned: { with: () => "threads could not be pinned", without: "threads could not be pinned" },
+  lost: { with: (v) => `data lost in ${percent(v)} of the inferences`, without: "data lost in some inferences" },
 };
 
-/** doubt says why a latency is not relied upon further. */
+/** doubt describes a reason. */
 export function doubt(d: Doubt): string {
   const says = doubts[d.code];
   if (!says) return d.code;
   return d.value === undefined ? says.without : says.with(d.value, plain(d.limit));
 }
 
-/** reasons lists the doubts that make the verdict, else all that there are. */
+/** reasons lists the doubts with the grade of the verdict, else all doubts. */
 export function reasons(t: Trust): string[] {
   const list = t.doubts ?? [];
   const grave = list.filter((d) => d.verdict === t.verdict);
   return (grave.length > 0 ? grave : list).map(doubt);
 }
 
-/** measuring tells that a finding is about how well was measured, and not about the
- * model: the verdict says it shorter. */
+/** measuring reports whether a finding is about measurement quality and not about the
+ * model. */
 export function measuring(f: NonNullable<Profile["findings"]>[number]): boolean {
   return f.severity !== "problem" && /^(measure|machine|reconcile)\./.test(f.id);
 }

@@ -4,7 +4,7 @@ import { assumed, blank, cause, elsewhere, idle, missing, options, outcome, stat
 
 const layer = (more: Partial<Layer>): Layer => ({ index: 3, op: "X", state: "ran", ...more });
 
-test("each state is one of four sorts", () => {
+test("each state is in one of four classes", () => {
   const sorts = (s: Layer["state"]) => [idle, elsewhere, blank].map((f) => f(layer({ state: s })));
   expect(Object.fromEntries((Object.keys(states) as Layer["state"][]).map((s) => [s, sorts(s).map(Number).join("")]))).toEqual({
     ran: "000",
@@ -19,7 +19,7 @@ test("each state is one of four sorts", () => {
   });
 });
 
-test("open dimensions show what was taken for them", () => {
+test("open dimensions show the declared and the used shape", () => {
   expect(taken({ shape: [1, 3, 4] })).toBe("1×3×4");
   expect(taken({ declared: [-1, 3, -1], shape: [1, 3, 1] })).toBe("?×3×? as 1×3×1");
   expect(taken({ declared: [-1, 3, -1, -1], dim_names: ["batch", "", "n + 1", "p2o.7"], shape: [1, 3, 2, 1] })).toBe("batch × 3 × n + 1 × ? as 1×3×2×1");
@@ -29,7 +29,7 @@ test("open dimensions show what was taken for them", () => {
   expect(of("tflite", { declared: [-1, -1], shape: [1, 1], assumed: [0, 1] })).toBe(1);
 });
 
-test("a model of which most did not run has no time", () => {
+test("a model has no latency if most of the work did not run", () => {
   expect(unrun({ incomplete: [{ cause: "work", layers: [1] }] } as Profile)).toBe(true);
   expect(unrun({ incomplete: [{ cause: "data", layers: [1] }] } as Profile)).toBe(false);
   expect(unrun({} as Profile)).toBe(false);
@@ -37,19 +37,19 @@ test("a model of which most did not run has no time", () => {
 
 test("outcome and cause are sentences", () => {
   expect(outcome(layer({}))).toBe("");
-  expect(outcome(layer({ state: "fused", fused_into: 2 }))).toBe("Layer #2 does its work.");
-  expect(cause(layer({ state: "unsupported", cause: { code: "operator" } }))).toBe("the kind of operator");
+  expect(outcome(layer({ state: "fused", fused_into: 2 }))).toBe("Fused into layer #2.");
+  expect(cause(layer({ state: "unsupported", cause: { code: "operator" } }))).toBe("unsupported operator");
   expect(cause(layer({ state: "unsupported", cause: { code: "type", text: "float16 weights" } }))).toBe("float16 weights");
   expect(cause(layer({ placement: { on: "cpu", cause: "limit", text: "filter larger than 16 x 16" } }))).toBe("filter larger than 16 x 16");
-  // On an accelerator another of its kernels refused, which says nothing of the layer.
+  // On an accelerator the cause is that of another kernel and not of the layer.
   expect(cause(layer({ placement: { on: "mvp", cause: "limit" } }))).toBe("");
 });
 
-test("units, options and what is missing", () => {
+test("units, options and missing data", () => {
   expect([unit(undefined), unit({ on: "cpu" }), unit({ on: "mvp" })]).toEqual(["", "CPU", "mvp"]);
   expect(options(layer({ options: [{ key: "padding", value: "same" }, { key: "stride", value: "2x2" }] }))).toBe("padding:same stride:2x2");
-  expect(missing({ cause: "deadline", got: 12, want: 5000 })).toBe("The time for it was over (12 of 5,000 are there).");
-  expect(missing({ cause: "error", text: "disk full." })).toBe("An error ended it: disk full.");
-  expect(missing({ cause: "record", layers: [1, 4], want: 3 })).toBe("Records were lost on the way (layer #1, #4, 3 missing).");
-  expect(missing({ cause: "shape" })).toBe("Because of shapes that are not known or contradict each other.");
+  expect(missing({ cause: "deadline", got: 12, want: 5000 })).toBe("Time limit reached (12 of 5,000 available).");
+  expect(missing({ cause: "error", text: "disk full." })).toBe("Ended by an error: disk full.");
+  expect(missing({ cause: "record", layers: [1, 4], want: 3 })).toBe("Missing records (layer #1, #4, 3 missing).");
+  expect(missing({ cause: "shape" })).toBe("Unknown or contradictory shapes.");
 });

@@ -1,5 +1,5 @@
-// Colours for amounts: pale to strong on a light page, dark to bright on a dark one.
-// Lightness alone tells the order, for eyes and printers that see no hues.
+// Heat colours: pale to strong on a light page, dark to bright on a dark one. Lightness
+// alone is monotonic, for readers and printers without colour.
 
 type Stop = [at: number, l: number, c: number, h: number];
 
@@ -16,7 +16,7 @@ const dark: Stop[] = [
   [1, 0.88, 0.15, 450],
 ];
 
-/** heat gives the colour of a part of the scale, 0 to 1, and one for text on it. */
+/** heat returns the colour at a position of the scale, 0 to 1, and a text colour for it. */
 export function heat(t: number, onDark: boolean): { fill: string; text: string } {
   const stops = onDark ? dark : light;
   const x = Math.min(1, Math.max(0, t));
@@ -29,8 +29,8 @@ export function heat(t: number, onDark: boolean): { fill: string; text: string }
   return { fill: `oklch(${l.toFixed(3)} ${mix(2).toFixed(3)} ${(mix(3) % 360).toFixed(1)})`, text: l > 0.62 ? "#14171c" : "#ffffff" };
 }
 
-/** part places a figure on the scale from 0 (or the least of a log scale) to the
- * largest. A log scale reaches over four decades at most. */
+/** part returns the position of a value on the scale from 0 (or the minimum of a log scale)
+ * to the maximum. A log scale covers at most four decades. */
 export function part(v: number, least: number, largest: number, log: boolean): number {
   if (!(largest > 0)) return 0;
   if (!log) return v / largest;

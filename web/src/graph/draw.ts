@@ -1,18 +1,17 @@
-// Draws a scene on a canvas. Only what is in the window is drawn, and text only
-// where it can be read.
+// Draws the visible part of a scene on a canvas, with text where it is readable.
 import { short } from "../charts/words";
 import { head, type Box, type Line, type Scene } from "./scene";
 import { near, shapes } from "./shapes";
 import type { Window } from "./window";
 
-/** Fonts of the boxes, whose widths the layout asks for. */
+/** Fonts of the boxes; the layout measures texts with them. */
 export const fonts = { title: "600 12.5px system-ui, sans-serif", port: "12px system-ui, sans-serif", value: "12px system-ui, sans-serif" };
 
 export interface Look {
   colour: (name: string) => string;
   fill: (b: Box) => { fill: string; text: string } | undefined;
   lines: (b: Box) => [string, string];
-  /** Drawn with a broken border: does not run itself. */
+  /** Drawn with a dashed border: does not run itself. */
   ghost: (b: Box) => boolean;
   bad: (b: Box) => boolean;
   chosen?: Box;
@@ -132,7 +131,7 @@ function box(ctx: CanvasRenderingContext2D, b: Box, v: Window, look: Look) {
   const r = port ? b.h / 2 : 7;
   const group = b.node.children.length > 0;
   if (group) {
-    // A second sheet behind says that there is more inside.
+    // A second rectangle behind marks a group.
     ctx.beginPath();
     ctx.roundRect(b.x + 4, b.y + 4, b.w, b.h, r);
     ctx.fillStyle = look.colour("--panel");
@@ -191,12 +190,12 @@ export function boxAt(s: Scene, x: number, y: number): Box | undefined {
   return undefined;
 }
 
-/** arrowAt tells whether a point lies on the arrow by which a box opens and closes. */
+/** arrowAt reports whether a point is on the arrow that opens and closes a box. */
 export function arrowAt(b: Box, x: number): boolean {
   return b.node.children.length > 0 && x < b.x + 28;
 }
 
-/** lineAt is a line within reach of a point of the plane. */
+/** lineAt is the nearest line within reach of a point of the plane. */
 export function lineAt(s: Scene, x: number, y: number, reach: number): Line | undefined {
   let found: Line | undefined;
   let least = reach;
@@ -205,7 +204,7 @@ export function lineAt(s: Scene, x: number, y: number, reach: number): Line | un
     for (let i = 1; i < l.points.length; i++) {
       const [xa, ya] = l.points[i - 1];
       const [xb, yb] = l.points[i];
-      // Curves keep near their chords except where they turn; follow them in steps.
+      // Curves are approximated by segments.
       const steps = l.corners ? 1 : 6;
       for (let t = 0; t < steps; t++) {
         const d = toSegment(x, y, ...along(xa, ya, xb, yb, t / steps, l.corners), ...along(xa, ya, xb, yb, (t + 1) / steps, l.corners));

@@ -1,16 +1,15 @@
-// Groups of nodes that can be closed: by scope, and by block. Groups are runs in the
-// order of execution, so that edges between them never lead back; a scope that comes
-// twice is two groups.
+// Groups of nodes by scope or by block. A group is a run in execution order, so that edges
+// between groups never lead back; a scope that occurs twice is two groups.
 import type { Layer } from "../data/profile";
 import { blocksOf, signature } from "../layers/blocks";
 import type { Make, Node } from "./model";
 
 export type Grouping = "none" | "scope" | "block";
 
-/** Boxes that can be read at one glance. */
+/** Most boxes that are readable at once. */
 export const readable = 60;
 
-/** A run of like blocks that is longer stands as one where there are too many boxes. */
+/** Least number of equal blocks in a row that are merged where there are too many boxes. */
 const fewLike = 4;
 
 export class Groups {
@@ -26,7 +25,7 @@ export class Groups {
     this.blocks = by === "block" ? blocksOf(layers) : [];
   }
 
-  /** of gathers nodes of one body into groups. */
+  /** of collects nodes of one body into groups. */
   of(nodes: Node[]): Node[] {
     if (this.by === "scope") return this.byScope(nodes, 0);
     if (this.by === "block") return this.alike(this.byBlock(nodes));
@@ -43,7 +42,7 @@ export class Groups {
         continue;
       }
       const inside = this.byScope(run, depth + 1);
-      // One child is no group; a group inside the only child of its kind takes both names.
+      // A single child is not a group; a group as only child gets both names.
       if (inside.length === 1 && inside[0].kind === "group") {
         inside[0].title = `${name}/${inside[0].title}`;
         out.push(inside[0]);
@@ -60,8 +59,8 @@ export class Groups {
     });
   }
 
-  /** alike puts runs of blocks with the same operators into one box where there are
-   * more boxes than can be read. */
+  /** alike merges runs of blocks with equal operators into one box where there are too
+   * many boxes. */
   private alike(nodes: Node[]): Node[] {
     if (nodes.length <= readable) return nodes;
     const sign = new Map(nodes.map((n) => [n, n.kind === "group" ? signature(n.children.map((c) => this.layers[c.layer])) : ""]));
@@ -86,9 +85,9 @@ function runs(nodes: Node[], key: (n: Node) => string | undefined): Node[][] {
   return out;
 }
 
-/** scopes gives the path of each layer. A layer that bears the name of a scope, or
- * shares its own with others, belongs to the scope of that name: exporters name what
- * a module does after the module. */
+/** scopes returns the path of each layer. A layer with the name of a scope, or with the
+ * same name as other layers, belongs to the scope of that name: exporters name layers
+ * after their module. */
 function scopes(layers: Layer[]): string[][] {
   const known = new Set<string>();
   const named = new Map<string, number>();
@@ -103,14 +102,14 @@ function scopes(layers: Layer[]): string[][] {
   });
 }
 
-/** automatic is the grouping to begin with: none where all boxes can be read, else that
- * which leaves the fewer of them. build makes a graph's first boxes for a grouping. */
+/** automatic returns the default grouping: none if all boxes are readable, else the one
+ * with fewer boxes. boxes returns the number of boxes of a grouping. */
 export function automatic(boxes: (by: Grouping) => number, scoped: boolean): Grouping {
   const all = boxes("none");
   if (all <= readable) return "none";
   const block = boxes("block");
   const scope = scoped ? boxes("scope") : Infinity;
-  // Scopes have names, which say more than numbers.
+  // Scopes have names, blocks often only numbers.
   if (scope <= Math.max(readable, block) && scope < 0.8 * all) return "scope";
   return block < all ? "block" : "none";
 }

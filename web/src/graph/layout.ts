@@ -1,6 +1,6 @@
-// Layered layout of a graph without cycles: nodes on ranks by their longest path,
-// ordered by barycentres to cross few edges, and long chains broken into columns
-// like text. Bounded in time: it gives its best so far.
+// Layered (Sugiyama) layout of an acyclic graph: ranks by longest path, order by
+// barycentres to reduce crossings, and long chains broken into columns like text. The time
+// is limited: it returns the best layout so far.
 
 export interface Size {
   w: number;
@@ -13,14 +13,13 @@ export interface Layout {
   y: Float64Array;
   w: number;
   h: number;
-  /** Points between the ends of each edge, in its direction; empty for a straight one. */
+  /** Intermediate points of each edge, in its direction; empty for a straight one. */
   bends: [number, number][][];
   rank: Int32Array;
 }
 
 export interface Options {
-  /** Width by height that the picture should have; ranks are never broken into
-   * columns without it. */
+  /** Wanted width divided by height; without it ranks are not broken into columns. */
   aspect?: number;
   /** Milliseconds for the ordering. */
   time?: number;
@@ -30,11 +29,11 @@ const gapX = 22;
 const gapY = 30;
 const gapColumn = 64;
 const thin = 10;
-/** Most place holders for long edges; longer ones then go straight. */
+/** Most dummy nodes for long edges; further long edges are straight. */
 const mostDummies = 30000;
 
-/** ranks gives each node the length of the longest path to it; nodes without inputs
- * go next to what they feed. Edges lead from lower to higher numbers. */
+/** ranks returns the length of the longest path to each node; nodes without inputs get the
+ * rank before their first successor. Edges lead from lower to higher numbers. */
 export function ranks(n: number, edges: [number, number][]): Int32Array {
   const out: number[][] = Array.from({ length: n }, () => []);
   const fed = new Uint8Array(n);
@@ -60,7 +59,7 @@ interface Net {
   down: number[][];
   width: Float64Array;
   real: number;
-  /** Place holders of each edge, in its direction. */
+  /** Dummy nodes of each edge, in its direction. */
   chain: number[][];
 }
 
@@ -96,7 +95,7 @@ function net(sizes: Size[], edges: [number, number][]): Net {
   let top = 0;
   for (const r of rank) top = Math.max(top, r);
   const rows: number[][] = Array.from({ length: n ? top + 1 : 0 }, () => []);
-  // First order: depth first, so that branches stay together.
+  // Initial order: depth first, so that branches stay together.
   const seen = new Uint8Array(rank.length);
   const stack: number[] = [];
   for (let s = n - 1; s >= 0; s--) if (up[s].length === 0) stack.push(s);
@@ -170,9 +169,8 @@ function order(g: Net, time: number) {
   g.rows = best;
 }
 
-/** spaced moves wished positions apart as little as possible, in the sense of least
- * squares, so that each is at least gap[i] right of the one before: pools of
- * neighbours take the mean of their wishes. */
+/** spaced moves wanted positions apart by least squares, so that each is at least gap[i]
+ * right of the previous one (pool adjacent violators). */
 export function spaced(wish: number[], weight: number[], gap: number[]): number[] {
   const n = wish.length;
   const shift: number[] = [];
@@ -203,7 +201,7 @@ export function spaced(wish: number[], weight: number[], gap: number[]): number[
   return out;
 }
 
-/** place gives every node and place holder the middle of its x. */
+/** place returns the x of the centre of every node and dummy node. */
 function place(g: Net, time: number): Float64Array {
   const until = performance.now() + time;
   const x = new Float64Array(g.rank.length);
@@ -225,7 +223,7 @@ function place(g: Net, time: number): Float64Array {
       const wish: number[] = [];
       const weight: number[] = [];
       for (const v of row) {
-        // The last passes look both ways, which centres nodes over their branches.
+        // The last passes use both neighbours, which centres nodes over their branches.
         const near = pass >= passes - 2 ? g.up[v].concat(g.down[v]) : forward ? g.up[v] : g.down[v];
         let s = 0;
         let m = 0;
@@ -251,8 +249,7 @@ interface Column {
   right: number;
 }
 
-/** columns breaks the rows into k stretches of about one height, where few edges
- * cross. */
+/** columns breaks the rows into k columns of similar height, where few edges cross. */
 function columns(k: number, tops: number[], heights: number[], cross: number[]): [number, number][] {
   const n = heights.length;
   const total = tops[n - 1] + heights[n - 1];
@@ -284,7 +281,7 @@ export function layered(sizes: Size[], edges: [number, number][], o: Options = {
   order(g, time);
   const mid = place(g, time);
   const heights = g.rows.map((row) => row.reduce((m, v) => Math.max(m, v < n ? sizes[v].h : 0), 0));
-  // Edges that leave each row, for the room below it and for the price of a cut.
+  // Number of edges that enter each row, for the space above it and the cost of a cut.
   const cross = g.rows.map((_, r) => (r === 0 ? 0 : g.rows[r - 1].reduce((s, v) => s + g.down[v].length, 0)));
   const tops: number[] = [];
   let at = 0;
@@ -314,7 +311,7 @@ export function layered(sizes: Size[], edges: [number, number][], o: Options = {
     for (let k = 1; k <= Math.min(40, g.rows.length); k++) {
       const tried = columns(k, tops, heights, cross).map(extentOf);
       const d = dims(tried);
-      // The scale at which the picture fits a window of that shape decides.
+      // The best one has the largest scale in a window of that shape.
       const off = Math.max(d.w / o.aspect, d.h);
       if (off < least * 0.97) {
         least = off;
@@ -346,7 +343,7 @@ export function layered(sizes: Size[], edges: [number, number][], o: Options = {
       const r = g.rank[last];
       const s = g.rank[v];
       if (columnOf[r] !== columnOf[s]) {
-        // Down to the foot of the row, up beside the column, and in from above.
+        // Down below the row, up next to the column, and in from above.
         const gutter = dx[columnOf[s]] + cols[columnOf[s]].left - gapColumn / 2 + ((e % 5) - 2) * 6;
         const foot = rowY(r) + heights[r] + 14;
         points.push([px(last), foot], [gutter, foot], [gutter, -14], [px(v), -14]);

@@ -1,5 +1,5 @@
-// The graph of a profile: layers as nodes, tensors as edges, and groups of nodes
-// that can be closed: bodies of control flow, scopes, blocks.
+// The graph of a profile: layers as nodes, tensors as edges, and groups of nodes:
+// control-flow bodies, scopes, blocks.
 import { best, counted } from "../figures/quantities";
 import { elsewhere } from "../figures/words";
 import type { Layer, Profile, Tensor } from "../data/profile";
@@ -11,12 +11,12 @@ export interface Node {
   /** Index of the layer; of a group that of its first one, -1 for inputs and outputs. */
   layer: number;
   title: string;
-  /** Layers whose cost counts here. */
+  /** Layers whose cost belongs to the node. */
   members: number[];
-  /** Nodes inside. A layer with children is control flow. */
+  /** Child nodes. A layer with children is control flow. */
   children: Node[];
   parent?: Node;
-  /** Position among all leaves, which edges lead up. */
+  /** Position in depth-first order; edges lead to higher ones. */
   order: number;
 }
 
@@ -24,14 +24,14 @@ export interface Edge {
   from: Node;
   to: Node;
   tensor?: Tensor;
-  /** Follows only the order of execution, because no tensor tells more. */
+  /** From the execution order only, because no tensor connects the nodes. */
   guess?: boolean;
 }
 
 export interface Graph {
   root: Node;
   edges: Edge[];
-  /** The node of each layer that has one. */
+  /** Node by layer. */
   byLayer: Map<number, Node>;
   all: Node[];
 }
@@ -41,10 +41,10 @@ export interface Choice {
   grouping: Grouping;
 }
 
-/** Make makes a node and notes it. */
+/** Make creates a node and registers it. */
 export type Make = (n: Omit<Node, "members" | "children" | "order"> & Partial<Node>) => Node;
 
-/** Inputs or outputs beyond these are left out of the picture. */
+/** Most inputs and most outputs of the model in the graph. */
 const mostPorts = 24;
 
 export function build(p: Profile, c: Choice): Graph {
@@ -52,7 +52,7 @@ export function build(p: Profile, c: Choice): Graph {
   return { ...made, edges: connect(p, made.byLayer, ins, outs, made.all) };
 }
 
-/** boxes is how many stand side by side at first, inputs and outputs of the model left out. */
+/** boxes is the number of top-level nodes, without inputs and outputs of the model. */
 export function boxes(p: Profile, c: Choice): number {
   return nodes(p, c).root.children.filter((n) => n.layer >= 0).length;
 }
@@ -69,8 +69,8 @@ function nodes(p: Profile, c: Choice): Omit<Graph, "edges"> & { ins: Node[]; out
   const groups = new Groups(layers, c.grouping, make);
   const root = make({ id: "root", kind: "group", layer: -1, title: p.model.name });
 
-  // Nodes of the layers. What others do or what was done while planning has a node
-  // of its own in the source view only.
+  // Nodes of the layers. Fused layers and those computed at load have a node only in the
+  // graph of the model file.
   for (const l of layers) {
     if (!c.source && elsewhere(l)) continue;
     const n = make({ id: `l${l.index}`, kind: "layer", layer: l.index, title: l.op, members: [l.index] });
@@ -86,7 +86,7 @@ function nodes(p: Profile, c: Choice): Omit<Graph, "edges"> & { ins: Node[]; out
     byLayer.get(host)?.members.push(l.index);
   }
 
-  // Bodies stand inside the layer that owns them.
+  // Bodies are children of their owner.
   const top: Node[] = [];
   const inside = new Map<number, Node[]>();
   for (const l of layers) {
@@ -116,7 +116,7 @@ function nodes(p: Profile, c: Choice): Omit<Graph, "edges"> & { ins: Node[]; out
   return { root, byLayer, all, ins, outs };
 }
 
-/** doer follows fused layers to the one that does the work. */
+/** doer follows fused layers to the one that runs. */
 function doer(layers: Layer[], i: number): number {
   for (let step = 0; step < 64; step++) {
     const into = layers[i]?.fused_into;
@@ -126,7 +126,7 @@ function doer(layers: Layer[], i: number): number {
   return i;
 }
 
-/** adopt sets parents and the order of leaves, and sums up members. */
+/** adopt sets parents and the order, and collects members. */
 function adopt(root: Node) {
   let order = 0;
   const visit = (n: Node) => {
@@ -140,7 +140,7 @@ function adopt(root: Node) {
   visit(root);
 }
 
-/** inner tells whether a node is a layer with a body. */
+/** inner reports whether a node is a layer with a body. */
 function inner(n: Node): boolean {
   return n.kind === "layer" && n.children.length > 0 && n.children[0].kind !== "source";
 }
@@ -157,8 +157,7 @@ function connect(p: Profile, byLayer: Map<number, Node>, ins: Node[], outs: Node
       else made.set(k, [l.index]);
     }
   }
-  /** The layer that makes a tensor for a layer: the last one before it in its own
-   * graph, or in one around. */
+  /** The layer that writes a tensor: the last one before the reader in the same graph. */
   const maker = (name: string, graph: string, before: number): number | undefined => {
     const list = made.get(`${graph}\n${name}`);
     if (!list) return undefined;
@@ -201,7 +200,7 @@ function connect(p: Profile, byLayer: Map<number, Node>, ins: Node[], outs: Node
     const m = t.name ? maker(t.name, "", layers.length) : undefined;
     add(m !== undefined ? node(m) : t.name ? inputs.get(t.name) : undefined, outs[i], t);
   });
-  // Nodes without any tensor in common hang on the one executed before.
+  // Nodes without a common tensor are connected with the one executed before.
   let before: Node | undefined;
   for (const l of layers) {
     const n = byLayer.get(l.index);
@@ -213,17 +212,17 @@ function connect(p: Profile, byLayer: Map<number, Node>, ins: Node[], outs: Node
   return edges;
 }
 
-/** What nodes can be coloured by. */
+/** A figure to colour nodes by. */
 export interface Cost {
   name: string;
   unit: "s" | "count" | "bytes" | "J" | "part";
   of: (l: Layer) => number | undefined;
-  /** Sums over a group mean something. */
+  /** The figure adds up over a group. */
   adds: boolean;
 }
 
 export const costs: Record<string, Cost> = {
-  // A body that was never entered took no time that could be told from none.
+  // A body that was never entered has no time.
   time: { name: "time", unit: "s", of: (l) => (l.state === "not_reached" ? undefined : best(l.latency_s)), adds: true },
   cpu: { name: "processor cycles", unit: "count", of: (l) => best(l.cpu_cycles), adds: true },
   instructions: { name: "instructions", unit: "count", of: (l) => counted(l, "instructions"), adds: true },
@@ -235,8 +234,8 @@ export const costs: Record<string, Cost> = {
   output: { name: "bytes of outputs", unit: "bytes", of: (l) => total((l.outputs ?? []).map((t) => t.bytes)), adds: true },
   energy: { name: "energy", unit: "J", of: (l) => best(l.energy_j), adds: true },
   accelerator: { name: "accelerator cycles", unit: "count", of: (l) => best(l.accelerator_cycles), adds: true },
-  expected: { name: "expected time", unit: "s", of: (l) => best(l.expected_s), adds: true },
-  difference: { name: "difference from expected", unit: "s", of: (l) => apart(best(l.latency_s), best(l.expected_s)), adds: true },
+  expected: { name: "baseline time", unit: "s", of: (l) => best(l.expected_s), adds: true },
+  difference: { name: "difference from baseline", unit: "s", of: (l) => apart(best(l.latency_s), best(l.expected_s)), adds: true },
   spread: { name: "spread of the time", unit: "part", of: (l) => (l.latency_s?.mad !== undefined && l.latency_s.median ? (1.4826 * l.latency_s.mad) / l.latency_s.median : undefined), adds: false },
   zeros: { name: "zeros among the weights", unit: "part", of: (l) => l.sparsity?.weights, adds: false },
 };
@@ -251,7 +250,7 @@ function total(vs: (number | undefined)[]): number | undefined {
   return sum;
 }
 
-/** cost of a node: the sum of its members, or the largest where sums mean nothing. */
+/** cost of a node: the sum of its members, or the maximum for figures that do not add up. */
 export function cost(n: Node, c: Cost, layers: Layer[]): number | undefined {
   const vs = n.members.map((i) => c.of(layers[i]));
   if (c.adds) return total(vs);

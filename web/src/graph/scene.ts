@@ -1,4 +1,4 @@
-// Puts a graph onto a plane: the layouts of open groups lie within one another.
+// Places a graph on a plane, with nested layouts of open groups.
 import { layered, type Layout } from "./layout";
 import type { Edge, Graph, Node } from "./model";
 
@@ -17,7 +17,7 @@ export interface Line {
   to: Box;
   edges: Edge[];
   points: [number, number][];
-  /** Has to be drawn with corners, because it goes back up to a next column. */
+  /** Drawn with corners, because it leads up to the next column. */
   corners: boolean;
   x0: number;
   y0: number;
@@ -26,10 +26,10 @@ export interface Line {
 }
 
 export interface Scene {
-  /** Outer ones before what lies in them. */
+  /** Outer boxes before inner ones. */
   boxes: Box[];
   lines: Line[];
-  /** The box that shows a node: its own or that of the closed group around it. */
+  /** The box of a node: its own or that of the closed group around it. */
   at: (n: Node) => Box | undefined;
   w: number;
   h: number;
@@ -37,20 +37,20 @@ export interface Scene {
 
 export const head = 26;
 const edge = 14;
-/** Least size of a closed box; a longer title makes it wider. */
+/** Minimum size of a closed box; a longer title makes it wider. */
 const closed = { layer: [168, 46], group: [180, 54], input: [120, 26], output: [120, 26], source: [130, 30] } as const;
-/** Beyond it a title is cut. */
+/** Maximum width of a box; longer titles are cut. */
 const widest = 330;
 
 interface Placed {
   w: number;
   h: number;
   layout?: Layout;
-  /** Edges between the children, and for each pair which. */
+  /** Index of the edge for each pair of children. */
   pairs: Map<string, number>;
 }
 
-/** scene lays a graph out. title is the width that a box's title takes. */
+/** scene lays out a graph. title returns the width of a box's title. */
 export function scene(g: Graph, isOpen: (n: Node) => boolean, aspect: number, title: (n: Node) => number = () => 0): Scene {
   const shown = new Map<Node, Node>();
   const open = new Set<Node>([g.root]);
@@ -63,7 +63,7 @@ export function scene(g: Graph, isOpen: (n: Node) => boolean, aspect: number, ti
   };
   mark(g.root, undefined);
 
-  // Each pair of boxes becomes one line; it is laid out where both paths part.
+  // Each pair of boxes becomes one line, laid out in the lowest common ancestor.
   const lines = new Map<string, { from: Node; to: Node; edges: Edge[]; level: Node; a: Node; b: Node }>();
   const levels = new Map<Node, [Node, Node][]>();
   for (const e of g.edges) {
@@ -76,12 +76,12 @@ export function scene(g: Graph, isOpen: (n: Node) => boolean, aspect: number, ti
       had.edges.push(e);
       continue;
     }
-    const up = new Map<Node, Node>(); // ancestor of from: its child on the way
+    const up = new Map<Node, Node>(); // ancestor of from: its child on the path
     for (let n = from; n.parent; n = n.parent) up.set(n.parent, n);
     let b = to;
     while (b.parent && !up.has(b.parent)) b = b.parent;
     const level = b.parent;
-    if (!level || b === from || up.has(to)) continue; // between a box and what it holds
+    if (!level || b === from || up.has(to)) continue; // between a box and its content
     const a = up.get(level)!;
     if (a === b) continue;
     lines.set(k, { from, to, edges: [e], level, a, b });
@@ -105,7 +105,7 @@ export function scene(g: Graph, isOpen: (n: Node) => boolean, aspect: number, ti
       for (const [a, b] of levels.get(n) ?? []) {
         const i = index.get(a)!;
         const j = index.get(b)!;
-        if (i >= j || pairs.has(`${i} ${j}`)) continue; // what leads back is drawn straight
+        if (i >= j || pairs.has(`${i} ${j}`)) continue; // backward edges are drawn straight
         pairs.set(`${i} ${j}`, edges.length);
         edges.push([i, j]);
       }

@@ -1,8 +1,8 @@
-// Shapes of tensors on the edges, where the picture is near enough to read them.
+// Shapes of tensors on the edges, at a zoom at which they are readable.
 import { shape } from "../figures/format";
 import type { Box, Line } from "./scene";
 
-/** From this zoom on shapes are written. */
+/** Least zoom for shapes. */
 export const near = 0.8;
 
 interface Rect {
@@ -16,16 +16,16 @@ const tall = 13;
 
 const meet = (a: Rect, b: Rect) => a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h;
 
-/** text is what flows along a line, "" where it is not known. */
+/** text is the shape on a line, "" if unknown. */
 export function text(l: Line): string {
-  // A group may take one tensor at several places.
+  // A group may read the same tensor several times.
   const known = [...new Map(l.edges.map((e) => [e.tensor?.name, shape(e.tensor?.shape)])).values()].filter(Boolean);
   return known.length === 0 ? "" : known.length === 1 ? known[0] : `${known[0]} +${known.length - 1}`;
 }
 
-/** places decides where the text of each line stands: at its beginning, or at its end
- * where another shape begins at the same box, and nowhere where something stands
- * already. A shape that leaves a box along several lines stands once. */
+/** places returns the position of the text of each line: at its start, or at its end where
+ * that is taken, and none if both are taken. A shape that leaves a box along several lines
+ * is written once. */
 export function places(lines: Line[], boxes: Box[], width: (text: string) => number): { x: number; y: number; text: string }[] {
   const out: { x: number; y: number; text: string }[] = [];
   const taken: Rect[] = boxes.map((b) => ({ x: b.x, y: b.y, w: b.w, h: b.open ? 26 : b.h }));
@@ -51,7 +51,7 @@ export function places(lines: Line[], boxes: Box[], width: (text: string) => num
   return out;
 }
 
-/** shapes writes them. */
+/** shapes draws the texts. */
 export function shapes(ctx: CanvasRenderingContext2D, lines: Line[], boxes: Box[], ink: string, ground: string) {
   ctx.font = "10.5px system-ui, sans-serif";
   ctx.textBaseline = "middle";

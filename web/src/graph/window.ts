@@ -1,8 +1,8 @@
-// The window onto the plane of a graph: what it shows, and how it moves.
+// The visible window of the plane of a graph.
 import type { Box, Scene } from "./scene";
 
 export interface Window {
-  /** Pixels of the canvas at plane position (0, 0), and pixels a unit. */
+  /** Canvas position of the plane's origin, and pixels per unit. */
   x: number;
   y: number;
   k: number;
@@ -14,15 +14,15 @@ export interface Frame {
   height: number;
 }
 
-/** From this zoom on the texts of boxes can be read. */
+/** Least zoom at which the texts of boxes are readable. */
 export const legible = 0.62;
 
-/** whole is the zoom at which all can be seen. */
+/** whole is the zoom that fits the whole graph. */
 export function whole(s: Scene, f: Frame): number {
   return Math.min((f.width - 24) / (s.w || 1), (f.height - 24) / (s.h || 1), 1.25);
 }
 
-/** fit shows all. */
+/** fit shows the whole graph. */
 export function fit(s: Scene, f: Frame): Window {
   const k = whole(s, f);
   return { k, x: (f.width - s.w * k) / 2, y: Math.max(12, (f.height - s.h * k) / 2) };
@@ -34,7 +34,7 @@ export function zoomed(v: Window, factor: number, cx: number, cy: number, least:
   return { k, x: cx - ((cx - v.x) / v.k) * k, y: cy - ((cy - v.y) / v.k) * k };
 }
 
-/** centred has a box in its middle, but moves the picture no further than its rim. */
+/** centred centres a box, without moving beyond the border of the graph. */
 export function centred(b: Box, s: Scene, f: Frame, k: number): Window {
   const hold = (at: number, room: number, size: number) => (size * k + 24 <= room ? (room - size * k) / 2 : Math.min(12, Math.max(room - 12 - size * k, at)));
   return {
@@ -44,19 +44,18 @@ export function centred(b: Box, s: Scene, f: Frame, k: number): Window {
   };
 }
 
-/** begin is the window to begin with: all where that can be read, else the box that
- * matters most. */
+/** begin is the initial window: the whole graph if readable, else the most important box. */
 export function begin(s: Scene, f: Frame, most: Box | undefined): Window {
   return whole(s, f) >= legible || !most ? fit(s, f) : centred(most, s, f, 0.85);
 }
 
-/** follow keeps the corner of a box where it was on the canvas when a layout changes. */
+/** follow keeps the canvas position of a box's corner when the layout changes. */
 export function follow(v: Window, before: { x: number; y: number }, after: Box): Window {
   return { k: v.k, x: v.x + (before.x - after.x) * v.k, y: v.y + (before.y - after.y) * v.k };
 }
 
-/** visible tells whether a box (of an open one the head) lies within the canvas and
- * can be read. */
+/** visible reports whether a box (the head of an open one) is within the canvas and
+ * readable. */
 export function visible(b: Box, v: Window, f: Frame): boolean {
   const [l, t] = [v.x + b.x * v.k, v.y + b.y * v.k];
   return l >= 10 && t >= 10 && l + Math.min(b.w, 200) * v.k <= f.width - 10 && t + Math.min(b.h, 60) * v.k <= f.height - 10 && v.k >= 0.3;

@@ -6,13 +6,13 @@ describe("by names", () => {
   test("repeated parts become blocks", () => {
     expect(named(["enc/layer.0/att/q", "enc/layer.0/ff", "enc/layer.1/att/q", "enc/layer.1/ff", "head"])).toEqual(["enc/layer.0", "enc/layer.0", "enc/layer.1", "enc/layer.1", ""]);
   });
-  test("numbered single layers are no blocks", () => {
+  test("numbered single layers are not blocks", () => {
     expect(named(["model/conv2d", "model/conv2d_1", "model/conv2d_2"])).toEqual(["", "", ""]);
   });
   test("the outermost of several counts", () => {
     expect(named(["s1/b1/c", "s1/b2/c", "s2/b1/c", "s2/b2/c", "s1/b1/d", "s2/b2/d"])[0]).toBe("s1");
   });
-  test("one number is no repetition", () => {
+  test("one number is not a repetition", () => {
     expect(named(["net0/a", "net0/b"])).toEqual(["", ""]);
   });
 });
@@ -46,14 +46,14 @@ describe("by connections", () => {
   test("a block may begin with the model's input", () => {
     expect(sizes(connected(residual(4).slice(1, 13).map((l, index) => ({ ...l, index }))))).toEqual({ "block 1": 3, "block 2": 3, "block 3": 3, "block 4": 3 });
   });
-  test("what is needed all along is no branch", () => {
+  test("what is needed all along is not a branch", () => {
     const n = 60;
     const body = chain("mask m > k", "conv* x > t0", ...Array.from({ length: n }, (_, i) => [`q* t${i} > a${i}`, `mul a${i},k > b${i}`, `add b${i},t${i} > t${i + 1}`]).flat());
     const got = sizes(connected(body));
     delete got[""];
     expect(Object.values(got).filter((v) => v === 3)).toHaveLength(n);
   });
-  test("two parts that take turns are one block", () => {
+  test("two parts that alternate are one block", () => {
     const n = 5;
     const body = chain("in* x > t0", ...Array.from({ length: n }, (_, i) => [`q* t${i} > a${i}`, `add a${i},t${i} > s${i}`, `f* s${i} > b${i}`, `g* b${i} > c${i}`, `sum c${i},s${i} > t${i + 1}`]).flat());
     const got = sizes(connected(body));

@@ -1,10 +1,10 @@
-// Blocks of layers: the parts that models repeat, such as "encoder/layer.0",
-// "encoder/layer.1", … where names tell, and else what lies between the places where a
-// single tensor carries everything on.
+// Blocks of layers: the repeated parts of a model, such as "encoder/layer.0",
+// "encoder/layer.1", …, by name; without such names the parts between points where only
+// a single tensor is live.
 import type { Layer } from "../data/profile";
 
-/** blocksOf gives the block of each layer by its index, "" for none: by names where
- * they cover at least half of the layers that run, else by how layers are connected. */
+/** blocksOf returns the block of each layer by index, "" for none: by names if they cover
+ * at least half of the layers that run, else by connections. */
 export function blocksOf(layers: Layer[]): string[] {
   const run = layers.filter((l) => l.state !== "folded");
   const names = new Array<string>(layers.length).fill("");
@@ -12,10 +12,9 @@ export function blocksOf(layers: Layer[]): string[] {
   return run.length > 0 && 2 * run.filter((l) => names[l.index] !== "").length >= run.length ? names : connected(layers);
 }
 
-/** named gives the block of each path, "" for none. A block is the beginning of a
- * path up to a part that ends in a number, where the same beginning occurs with
- * several numbers and holds two paths or more on average. Of several, the outermost
- * counts. */
+/** named returns the block of each path, "" for none. A block is a prefix of a path up to
+ * a part that ends in a number, if the same prefix occurs with several numbers and has two
+ * paths or more on average. The outermost one counts. */
 export function named(paths: string[]): string[] {
   const candidates = paths.map(prefixes);
   const families = new Map<string, { members: Set<string>; paths: number }>();
@@ -37,7 +36,7 @@ export function named(paths: string[]): string[] {
   );
 }
 
-/** prefixes lists the beginnings of a path up to each part that ends in a number. */
+/** prefixes lists the prefixes of a path up to each part that ends in a number. */
 function prefixes(path: string): string[] {
   const out: string[] = [];
   const parts = /\d+(?=[/.]|$)/g;
@@ -45,8 +44,8 @@ function prefixes(path: string): string[] {
   return out;
 }
 
-/** connected gives "block 1", "block 2", … by how layers hang together, "" for a layer
- * that is alone. */
+/** connected returns "block 1", "block 2", … by the connections of layers, "" for a single
+ * layer. */
 export function connected(layers: Layer[]): string[] {
   const out = new Array<string>(layers.length).fill("");
   const bodies = new Map<string, Layer[]>();
@@ -68,12 +67,11 @@ export function connected(layers: Layer[]): string[] {
   return out;
 }
 
-/** Layers of a chain that make a piece at most: without weights in between, a chain
- * has no other border. */
+/** Most layers of a piece of a chain: a chain without weights has no other border. */
 const longest = 8;
 
-/** pieces cuts a body where one tensor carries everything on: branches with what joins
- * them, and in chains each layer with weights and what follows it without. */
+/** pieces cuts a body where a single tensor is live: branches together with their join,
+ * and in chains each layer with weights together with the following ones without. */
 function pieces(body: Layer[]): Layer[][] {
   const first = new Map<string, number>();
   const last = new Map<string, number>();
@@ -86,10 +84,10 @@ function pieces(body: Layer[]): Layer[][] {
       uses.set(t.name, (uses.get(t.name) ?? 0) + 1);
     }
   });
-  // What is needed all along, such as a mask, is no part of the chain.
+  // A tensor that is used throughout, such as a mask, is not part of the chain.
   const far = Math.max(40, body.length / 4);
   const everywhere = (name: string) => last.get(name)! - first.get(name)! > far && uses.get(name)! > 2;
-  /** open: tensors made before and needed after the present layer, with their last use. */
+  /** open: tensors that are live after the current layer, with their last use. */
   const open = new Map<string, number>();
   const out: Layer[][] = [];
   let run: Layer[] = [];
@@ -101,7 +99,7 @@ function pieces(body: Layer[]): Layer[][] {
   body.forEach((l, i) => {
     if (single && ((l.params ?? 0) > 0 || run.length >= longest)) close();
     run.push(l);
-    // What comes from outside is there from its first use on.
+    // A tensor from outside is live from its first use on.
     for (const t of [...(l.inputs ?? []), ...(l.outputs ?? [])]) {
       const end = t.name && !t.constant ? last.get(t.name) : undefined;
       if (end !== undefined && end > i && !everywhere(t.name!)) open.set(t.name!, end);
@@ -109,18 +107,17 @@ function pieces(body: Layer[]): Layer[][] {
     for (const [k, end] of open) if (end <= i) open.delete(k);
     const before = single;
     single = open.size <= 1;
-    // A branched part ends where it is joined, and begins behind where it forks.
+    // A branched part ends at its join, and starts after its fork.
     if (single && (!before || [...open.values()].some((end) => end > i + 1))) close();
   });
   close();
   return out;
 }
 
-/** Pieces that one unit of a repetition has at most. */
+/** Most pieces of a repeated unit. */
 const period = 6;
 
-/** repeated joins pieces that come again and again in the same order, three times or
- * more, into the unit that is repeated. */
+/** repeated joins pieces into units that occur at least three times in a row. */
 function repeated(list: Layer[][]): Layer[][] {
   const sign = list.map(signature);
   const out: Layer[][] = [];
@@ -136,13 +133,13 @@ function repeated(list: Layer[][]): Layer[][] {
   return out;
 }
 
-/** same tells whether n pieces from a on are like those from b on. */
+/** same reports whether n pieces from a and from b on have equal signatures. */
 function same(sign: string[], a: number, b: number, n: number): boolean {
   for (let k = 0; k < n; k++) if (sign[a + k] !== sign[b + k]) return false;
   return true;
 }
 
-/** signature is what layers of a repeated part have in common: their operators. */
+/** signature identifies a repeated part by its operators. */
 export function signature(layers: Layer[]): string {
   return layers.map((l) => l.op).join(" ");
 }

@@ -1,5 +1,4 @@
-// What the table of layers shows, as the address has it: columns, rows, their order
-// and their groups.
+// State of the layer table in the address: columns, rows, sort order and groups.
 import { SvelteSet } from "svelte/reactivity";
 import { about, total, type LayerColumn } from "../figures/columns";
 import type { Layer } from "../data/profile";
@@ -17,14 +16,14 @@ export class Chosen {
   readonly ops = distinct(layers(), (l) => l.op);
   readonly scopes = distinct(layers(), (l) => l.scope);
   readonly groupings: { key: string; name: string; of: (l: Layer) => string }[];
-  /** Columns as the table has them at first. */
+  /** Default columns. */
   private readonly standard: LayerColumn[];
   private readonly texts = haystack(layers());
   /** The slowest layers come first where times are known. */
   private readonly time = this.offered.find((c) => c.key === "latency_s");
 
   constructor(private readonly printing: boolean) {
-    // A narrow window begins with what fits it.
+    // Fewer columns in a narrow window.
     const narrow = innerWidth < 700;
     this.standard = this.offered.filter(
       (c) =>
@@ -52,7 +51,7 @@ export class Chosen {
     return this.time && !this.printing ? { column: this.time, down: true } : undefined;
   });
 
-  /** Groups that are open. */
+  /** Open groups. */
   readonly opened = new SvelteSet<string>();
   readonly items = $derived.by((): Item[] => {
     if (!this.grouping) return this.sorted(this.rows).map((layer) => ({ layer }));
@@ -73,7 +72,7 @@ export class Chosen {
   toggle(group: string) {
     if (!this.opened.delete(group)) this.opened.add(group);
   }
-  /** sortBy takes a column, then turns its order, then goes back to that at first. */
+  /** sortBy sorts by a column, then reverses the order, then restores the default. */
   sortBy(c: LayerColumn) {
     const first = c.left || c.key === "index" ? c.key : `-${c.key}`;
     const second = first.startsWith("-") ? c.key : `-${c.key}`;

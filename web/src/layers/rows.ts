@@ -1,39 +1,39 @@
-// Which layers the table shows, and in which order.
+// Filters, sorts and groups the rows of the layer table.
 import { total, type LayerColumn } from "../figures/columns";
 import { options } from "../figures/words";
 import type { Layer } from "../data/profile";
 
-/** Group is a row that stands for several layers. */
+/** Group is a row for several layers. */
 export interface Group {
   group: string;
   layers: Layer[];
 }
 
-/** Order is the column that rows are sorted by. */
+/** Order is a sort order: by a column, ascending or descending. */
 export interface Order {
   column: LayerColumn;
   down: boolean;
 }
 
-/** Wanted says which layers are wanted; what is empty does not matter. */
+/** Wanted holds the filters; empty ones match all layers. */
 export interface Wanted {
-  /** Every one of these words occurs in the layer. */
+  /** Words that all occur in the layer. */
   words: string;
   op: string;
   scope: string;
-  /** Unit that does the work, as in the profile. */
+  /** Processing unit, as in the profile. */
   on: string;
   state: string;
   timed: boolean;
   only: number[] | undefined;
 }
 
-/** distinct lists what occurs, sorted. */
+/** distinct lists the distinct values, sorted. */
 export function distinct(layers: Layer[], of: (l: Layer) => string | undefined): string[] {
   return [...new Set(layers.map(of).filter((s): s is string => !!s))].sort();
 }
 
-/** haystack is what is searched of each layer. */
+/** haystack returns the searchable text of each layer. */
 export function haystack(layers: Layer[]): string[] {
   return layers.map((l) =>
     [l.index, l.name, l.op, options(l), l.scope, l.kernel, ...(l.outputs ?? []).flatMap((t) => [t.dtype, t.shape?.join("x"), t.name]), ...(l.inputs ?? []).flatMap((t) => [t.shape?.join("x")])]
@@ -42,7 +42,7 @@ export function haystack(layers: Layer[]): string[] {
   );
 }
 
-/** keep filters layers; texts are their haystack. */
+/** keep filters layers; texts are their searchable texts. */
 export function keep(layers: Layer[], texts: string[], w: Wanted): Layer[] {
   const words = w.words.toLowerCase().replaceAll("×", "x").split(/\s+/).filter(Boolean);
   const only = w.only && new Set(w.only);
@@ -59,7 +59,7 @@ export function keep(layers: Layer[], texts: string[], w: Wanted): Layer[] {
 }
 
 function compare(a: number | string | undefined, b: number | string | undefined, down: boolean): number {
-  // What is not known comes last in either direction.
+  // Unknown values sort last in both directions.
   if (a === undefined || b === undefined) return a === b ? 0 : a === undefined ? 1 : -1;
   const d = typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true });
   return down ? -d : d;
@@ -72,7 +72,7 @@ export function order(layers: Layer[], by: Order | undefined): Layer[] {
   return layers.toSorted((a, b) => compare(keys.get(a), keys.get(b), by.down) || a.index - b.index);
 }
 
-/** groups gathers layers that have something in common, sorted by their sums. */
+/** groups collects layers with equal keys, sorted by their sums. */
 export function groups(layers: Layer[], of: (l: Layer) => string, by: Order | undefined): Group[] {
   const found = new Map<string, Layer[]>();
   for (const l of layers) {

@@ -10,7 +10,7 @@ const plan: Buffer[] = [
 ];
 
 describe("plan", () => {
-  it("sums what is alive", () => {
+  it("sums live buffers", () => {
     expect(steps(plan)).toBe(4);
     const a = alive(plan, 5);
     expect(Array.from(a.tensors)).toEqual([100, 150, 50, 170, 0]);

@@ -1,48 +1,48 @@
-// Figures of a memory plan: what is alive at each step and what made the peak.
+// Figures of a memory plan: live tensors at each step, and the peak.
 import type { Buffer, Profile } from "../data/profile";
 
-/** Alive holds bytes by step. */
+/** Alive holds the size of the live buffers by step, in bytes. */
 export interface Alive {
   tensors: Float64Array;
   scratch: Float64Array;
-  /** Step with the largest sum, the first of them; -1 for an empty plan. */
+  /** The first step with the largest sum; -1 for an empty plan. */
   peak: number;
   /** The sum there. */
   bytes: number;
 }
 
-/** steps is the number of steps that a plan speaks of, at least least. */
+/** steps is the number of steps of a memory plan, at least least. */
 export function steps(plan: Buffer[], least = 0): number {
   let n = least;
   for (const p of plan) n = Math.max(n, p.last + 1);
   return n;
 }
 
-/** layerAt is the layer that runs at a step, -1 for none: the steps of TensorFlow Lite
- * Micro's plan are allocations, and outputs are kept until a step after the last. */
+/** layerAt is the layer that runs at a step, -1 for none: steps of TensorFlow Lite Micro's
+ * plan are allocation scopes, and outputs stay live for a step after the last layer. */
 export function layerAt(p: Profile, step: number): number {
   const list = p.memory?.step_layers;
   const layer = step < 0 ? -1 : list ? (list[step] ?? -1) : step;
   return layer >= 0 && layer < p.layers.length ? layer : -1;
 }
 
-/** stepOf is the step at which a layer runs, -1 for none: that of the layer of the main
- * graph whose body it is in. */
+/** stepOf is the step at which a layer runs, -1 for none. A layer in a body has the step
+ * of its owner in the main graph. */
 export function stepOf(p: Profile, layer: number): number {
   for (let n = 0; n < 64 && p.layers[layer]?.parent !== undefined; n++) layer = p.layers[layer].parent!;
   const list = p.memory?.step_layers;
   return list ? Array.prototype.indexOf.call(list, layer) : layer;
 }
 
-/** running is the number of steps at which a layer runs, of those that a plan speaks of. */
+/** running is the number of steps of a memory plan up to the last one with a layer. */
 export function running(p: Profile, plan: Buffer[]): number {
   let n = steps(plan);
   while (n > 1 && layerAt(p, n - 1) < 0) n--;
   return n;
 }
 
-/** Envelope of what is alive, for a picture with less room than steps: of each of n
- * equal parts of the steps from a to b the least and the most. */
+/** envelope is minimum and maximum of the live size in each of n equal parts of the steps
+ * from a to b, for a chart with more steps than pixels. */
 export function envelope(alive: Alive, a: number, b: number, n: number): { least: Float64Array; most: Float64Array } {
   const out = { least: new Float64Array(n), most: new Float64Array(n) };
   for (let i = 0; i < n; i++) {
@@ -59,7 +59,7 @@ export function envelope(alive: Alive, a: number, b: number, n: number): { least
   return out;
 }
 
-/** alive sums the sizes of what is needed at each step. */
+/** alive sums the sizes of the live buffers at each step. */
 export function alive(plan: Buffer[], n: number): Alive {
   const tensors = new Float64Array(n + 1);
   const scratch = new Float64Array(n + 1);
@@ -83,7 +83,7 @@ export function alive(plan: Buffer[], n: number): Alive {
   return { tensors: tensors.slice(0, n), scratch: scratch.slice(0, n), peak, bytes };
 }
 
-/** at lists the positions of what is alive at a step, the largest first. */
+/** at lists the positions of the live buffers at a step, the largest first. */
 export function at(plan: Buffer[], step: number): number[] {
   return [...plan.keys()].filter((i) => plan[i].first <= step && step <= plan[i].last).sort((a, b) => plan[b].bytes - plan[a].bytes || a - b);
 }
@@ -95,15 +95,15 @@ export function top(plan: Buffer[]): number {
   return t;
 }
 
-/** highest is the end of the highest buffer at each step: what the arena needs then. */
+/** highest is the end of the highest buffer at each step: the size of arena needed. */
 export function highest(plan: Buffer[], n: number): Float64Array {
   const out = new Float64Array(n);
   for (const p of plan) for (let s = Math.max(0, p.first); s <= p.last && s < n; s++) out[s] = Math.max(out[s], p.offset_bytes + p.bytes);
   return out;
 }
 
-/** find is the buffer at a step and an offset, the last one where several overlap;
- * -1 for none. */
+/** find returns the buffer at a step and an offset, the last one if several overlap; -1
+ * for none. */
 export function find(plan: Buffer[], step: number, offset: number): number {
   for (let i = plan.length - 1; i >= 0; i--) {
     const p = plan[i];

@@ -1,14 +1,14 @@
-// Accesses to a memory over time and address. Addresses that nothing is known of are
-// left out of the axis, since allocations may lie far apart.
+// Accesses to a memory by time and address. The axis leaves out addresses without
+// partitions or accesses, since allocations may be far apart.
 import type { TimelineMemory } from "../data/profile";
 import type { Range } from "../timeline/range";
 
-/** Part is a bank, an allocation, or a range that was used outside of them. */
+/** Part is a bank, an allocation, or a range of accesses outside of them. */
 export interface Part {
   name: string;
   address: number;
   bytes: number;
-  /** Place on the axis, bytes from its beginning. */
+  /** Position on the axis, bytes from its start. */
   at: number;
   /** Not among the source's partitions. */
   added: boolean;
@@ -20,10 +20,10 @@ interface Segment {
   at: number;
 }
 
-/** Which accesses count. */
+/** Accesses to show. */
 export type Which = "all" | "read" | "write";
 
-/** union joins ranges that touch; the input is sorted by from. */
+/** union joins overlapping and adjacent ranges; the input is sorted by from. */
 function union(list: { from: number; to: number }[]): { from: number; to: number }[] {
   const out: { from: number; to: number }[] = [];
   for (const s of list) {
@@ -40,9 +40,9 @@ export class Space {
   /** Length of the address axis, bytes. */
   readonly bytes: number;
   private segments: Segment[] = [];
-  /** Latest end up to and including each access. */
+  /** Running maximum of the ends. */
   private latest: Float64Array;
-  /** Place of each access on the axis. */
+  /** Position of each access on the axis. */
   readonly low: Float64Array;
 
   constructor(readonly space: TimelineMemory) {
@@ -84,7 +84,7 @@ export class Space {
     for (let i = 0; i < this.n; i++) this.low[i] = this.place(addresses![i]);
   }
 
-  /** place of an address on the axis. */
+  /** place returns the position of an address on the axis. */
   place(address: number): number {
     let [lo, hi] = [0, this.segments.length];
     while (lo < hi) {
@@ -96,13 +96,13 @@ export class Space {
     return s ? s.at + Math.min(address, s.to) - s.from : 0;
   }
 
-  /** address at a place of the axis. */
+  /** address returns the address at a position on the axis. */
   address(place: number): number {
     const s = this.segments.findLast((x) => x.at <= place);
     return s ? s.from + place - s.at : 0;
   }
 
-  /** within is the positions that may touch a range of time. */
+  /** within returns the range of accesses that may overlap a range of time. */
   within(r: Range): [number, number] {
     const first = (list: ArrayLike<number>, v: number) => {
       let [lo, hi] = [0, this.n];
@@ -117,8 +117,8 @@ export class Space {
     return [first(this.latest, r.t0), first(this.space.starts_s!, r.t1)];
   }
 
-  /** density is the mean number of bytes under access in each of n equal parts of a
-   * range; of every stride-th access, scaled up. */
+  /** density is the mean number of bytes being accessed in each of n equal parts of a
+   * range, from every stride-th access and scaled up. */
   density(r: Range, n: number, stride: number): { read: Float64Array; write: Float64Array } {
     const read = new Float64Array(n);
     const write = new Float64Array(n);
@@ -143,8 +143,8 @@ export class Space {
     return { read, write };
   }
 
-  /** use is how long each of n equal parts of an address range was under access. A
-   * part counts as far as the access covers it. */
+  /** use is the access time of each of n equal parts of an address range. A part counts in
+   * proportion to the bytes that an access covers. */
   use(r: Range, from: number, to: number, n: number, which: Which, stride: number): Float64Array {
     const rise = new Float64Array(n + 2);
     const out = new Float64Array(n);

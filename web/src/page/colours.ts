@@ -1,9 +1,9 @@
-// One colour an operator, the same in every view: the operators that take most time
-// (or, without times, that are most frequent) have one each, all others share one.
+// One colour per operator, the same in every view: the operators with the most time (or,
+// without times, the most layers) have a colour each, all others share one.
 import { best } from "../figures/quantities";
 import { profile } from "./state.svelte";
 
-/** Number of operators with a colour of their own; app.css defines --op-1 to --op-8. */
+/** Number of operators with their own colour; app.css defines --op-1 to --op-8. */
 const own = 8;
 
 let ranks: Map<string, number> | undefined;
@@ -20,14 +20,13 @@ function rank(): Map<string, number> {
   return new Map(order.slice(0, own).map(([op], i) => [op, i + 1]));
 }
 
-/** rankOf tells which colour an operator has: 1 to 8 for one of its own, 0 for the
- * one of all others. */
+/** rankOf returns the colour number of an operator: 1 to 8, or 0 for the shared colour. */
 export function rankOf(op: string): number {
   ranks ??= rank();
   return ranks.get(op) ?? 0;
 }
 
-/** colour of an operator, for a style. */
+/** colour returns the CSS colour of an operator. */
 export function colour(op: string): string {
   return `var(--op-${rankOf(op)})`;
 }

@@ -1,9 +1,13 @@
-// Which views have something to show for a profile.
+// Which views have content for a profile.
 import { best } from "../figures/quantities";
 import { profile, series, type View } from "./state.svelte";
 
-/** filled tells whether a view has content. The summary and the layers always have;
- * the estimate says how to come to one. */
+/** baseline reports whether the profile has times to compare with. */
+export function baseline(): boolean {
+  return profile.layers.some((l) => best(l.expected_s) !== undefined);
+}
+
+/** filled reports whether a view has content. The summary and the layers always have. */
 export function filled(v: View): boolean {
   const t = profile.timeline;
   switch (v) {
@@ -18,6 +22,9 @@ export function filled(v: View): boolean {
       return spread(-1) || profile.layers.some((l) => spread(l.index));
     case "graph":
       return profile.layers.length > 0;
+    case "estimate":
+      // Times to compare with, estimates, or cycles of two origins.
+      return baseline() || profile.layers.some((l) => (best(l.latency_s) !== undefined && l.latency_s!.kind !== "measured" && l.latency_s!.kind !== "imported") || (best(l.accelerator_cycles) !== undefined && best(l.simulator_cycles) !== undefined));
     default:
       return true;
   }

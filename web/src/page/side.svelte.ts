@@ -1,24 +1,24 @@
-// What a view has to say in the panel at the side.
+// Content of the current view in the side panel.
 import type { Snippet } from "svelte";
 
 export interface Beside {
-  /** Head of the panel while no layer is chosen, and what stands below. */
+  /** Title and content of the panel while no layer is selected. */
   title: string;
   instead?: Snippet;
-  /** Among the facts of the chosen layer. */
+  /** Additional content for the selected layer. */
   also?: Snippet;
-  /** Lets go of what the title names, where that can be done. */
+  /** Deselects what the title names, where that is possible. */
   close?: () => void;
 }
 
 let now = $state.raw<Beside>();
 
-/** beside is what the present view has put there. */
+/** beside returns the content of the current view. */
 export function beside(): Beside | undefined {
   return now;
 }
 
-/** put changes it; views take it away when they go. */
+/** put sets the content; views remove it when they are destroyed. */
 export function put(b: Beside | undefined) {
   now = b;
 }

@@ -1,9 +1,9 @@
-// What the views share: the profile, the chosen layer, and the state of the page
-// as it stands in the address, so that a link leads back to what is seen.
+// Shared state of the views: the profile, the selected layer, and the state of the page
+// in the address, so that a link restores the view.
 //
-// The address is #/VIEW?name=value&… . Views keep their own parameters there by
-// get and set; a change of view is a step of the browser's history, a change of a
-// parameter is not.
+// The address is #/VIEW?name=value&… . Views read and write their parameters by get and
+// set. A change of the view adds an entry to the browser's history, a change of a
+// parameter does not.
 import type { Distribution, Document, Sampled } from "../data/load";
 import type { Column, Layer, Profile } from "../data/profile";
 import { columnsOf, type LayerColumn } from "../figures/columns";
@@ -12,15 +12,15 @@ import { Figures } from "../figures/quantities";
 export const views = ["summary", "layers", "timeline", "memory", "roofline", "distribution", "graph", "estimate"] as const;
 export type View = (typeof views)[number];
 
-/** The profile of the page; set once, before the views are made. Not reactive:
- * it never changes and may hold millions of figures. */
+/** The profile of the page; set once, before the views are created. Not reactive: it
+ * never changes and may hold millions of figures. */
 export let profile: Profile;
 
-/** What the page says beside the profile: see data.ts. */
+/** Parts of the document besides the profile: see data/load.ts. */
 export let version = "";
 export let sampled: Sampled | undefined;
 
-/** What the page knows of figures: how to read them, and the columns made of them. */
+/** Access to figures by the table of quantities, and the columns made of them. */
 export let figures = new Figures([]);
 export let columns: LayerColumn[] = [];
 
@@ -36,13 +36,13 @@ export function setDocument(d: Document) {
   distributions = new Map(d.distributions?.map((s) => [s.layer, s]));
 }
 
-/** offered lists the columns that have a figure for some layer. */
+/** offered lists the columns that have a value for some layer. */
 export function offered(layers: Layer[]): LayerColumn[] {
   return columns.filter((c) => layers.some((l) => c.value(l) !== undefined));
 }
 
-/** series is what the page holds of the samples of a layer, or with -1 of the whole
- * model: the samples themselves, or a distribution in their place, or neither. */
+/** series returns the samples of a layer, or with -1 of the whole model: the samples
+ * themselves, a distribution instead of them, or neither. */
 export function series(layer: number): { samples?: Column; distribution?: Distribution } {
   const samples = layer < 0 ? profile.totals.latency_samples_s : profile.layers[layer]?.samples_s;
   return { samples, distribution: samples ? undefined : distributions.get(layer) };
@@ -67,17 +67,17 @@ function href(view: View, params: Record<string, string>): string {
   return `#/${view}${q ? `?${q}` : ""}`;
 }
 
-/** view is the one that is shown. */
+/** view returns the current view. */
 export function view(): View {
   return route.view;
 }
 
-/** get returns a parameter of the address, "" when it is not there. */
+/** get returns a parameter of the address, "" if it is absent. */
 export function get(name: string): string {
   return route.params[name] ?? "";
 }
 
-/** set changes parameters of the address in place; "" takes one out. */
+/** set changes parameters of the address in place; "" removes one. */
 export function set(changes: Record<string, string>) {
   for (const [k, v] of Object.entries(changes)) {
     if (v === "") delete route.params[k];
@@ -86,30 +86,30 @@ export function set(changes: Record<string, string>) {
   try {
     history.replaceState(null, "", href(route.view, route.params));
   } catch {
-    // Browsers refuse too many changes in a short time; a later one gets through.
+    // Browsers refuse too many changes in a short time; a later one succeeds.
   }
 }
 
-/** link is the address of a view that keeps the chosen layer, and the theme where it
- * stands in the address. */
+/** link returns the address of a view. It keeps the selected layer, and the theme if that
+ * is in the address. */
 export function link(to: View, params: Record<string, string> = {}): string {
   const kept: Record<string, string> = {};
   for (const name of ["layer", "theme"]) if (get(name)) kept[name] = get(name);
   return href(to, { ...kept, ...params });
 }
 
-/** go shows a view. */
+/** go opens a view. */
 export function go(to: View, params: Record<string, string> = {}) {
   location.hash = link(to, params);
 }
 
-/** selected is the index of the chosen layer, -1 for none. */
+/** selected returns the index of the selected layer, -1 for none. */
 export function selected(): number {
   const n = Number.parseInt(get("layer"), 10);
   return n >= 0 && n < profile.layers.length ? n : -1;
 }
 
-/** select chooses a layer in every view; -1 for none. */
+/** select selects a layer in every view; -1 deselects. */
 export function select(layer: number) {
   set({ layer: layer < 0 ? "" : String(layer) });
 }

@@ -1,7 +1,6 @@
-// Light or dark: as the system has it, or as chosen, and light on paper. The choice is
-// kept in the browser; where that is denied, as for some files, it stands in the
-// address. What draws by itself gets its colours here too, since a canvas does not
-// know the variables of the style sheet.
+// Light or dark theme: that of the system, or the chosen one, and light in print. The
+// choice is stored in the browser, or in the address where storage is denied, as for some
+// files. Canvases get their colours here too, since they cannot use CSS variables.
 import { get, set } from "./state.svelte";
 
 export const choices = ["system", "light", "dark"] as const;
@@ -38,21 +37,21 @@ function apply(c: Choice) {
 }
 apply(now.choice);
 
-/** choice is what the reader asked for. */
+/** choice returns the chosen theme. */
 export function choice(): Choice {
   return now.choice;
 }
 
-/** Theme is what is shown. */
+/** Theme is the theme in use. */
 export interface Theme {
   dark: boolean;
-  /** Of a variable such as "--text", as a canvas takes it. */
+  /** Value of a CSS variable such as "--text", for a canvas. */
   colour(name: string): string;
 }
 
 let made: { at: string; theme: Theme } | undefined;
 
-/** theme is the present one; what reads it runs again when it changes. */
+/** theme returns the theme in use; it is reactive. */
 export function theme(): Theme {
   const at = `${now.choice} ${now.system} ${now.paper}`;
   if (made?.at !== at) made = { at, theme: read() };
@@ -64,7 +63,7 @@ function read(): Theme {
   const colour = (name: string): string => {
     let c = seen.get(name);
     if (c !== undefined) return c;
-    // Through an element, since a variable may hold a function.
+    // By an element, since a variable may hold a CSS function.
     const probe = document.createElement("span");
     probe.style.display = "none";
     probe.style.color = `var(${name})`;

@@ -26,20 +26,20 @@ const speed: Speed = {
 const loss: Loss = { name: "l", method: "output", metric: "relative_error", changes: [], created: "", points: [{ layer: 0, change: { structure: "unstructured", level: 0.9 }, value: of(0.1) }] };
 
 describe("a study", () => {
-  test("rows know what gains, what stays and why", () => {
+  test("rows know gains, unchanged layers and reasons", () => {
     const r = rows(study, speed, loss, undefined);
     expect(r.map((x) => x.fastestRatio)).toEqual([0.5, undefined, 1]);
     expect(r[0].share).toBe(0.4);
     expect(r[0].verdict).toBe("Up to 2.0 times as fast.");
-    expect(r[1].verdict).toContain("stands for zero");
-    expect(r[2].verdict).toBe("No kernel gains from changes here; limited by memory.");
+    expect(r[1].verdict).toContain("zero point unknown");
+    expect(r[2].verdict).toBe("No change makes a kernel faster; memory-bound.");
     expect(r[0].loss).toHaveLength(1);
   });
   test("a plan's choice comes before what could be", () => {
     const plan: Plan = { name: "p", created: "", goal: {}, speed: "s", loss: "l", predicted: {}, choices: [{ layer: 0, change: { structure: "4x1", level: 0.8 }, time_s: 1 }, { layer: 2, change: {}, cause: "head" }] };
     const r = rows(study, speed, loss, plan);
     expect(r[0].verdict).toBe("80 % 4×1 blocks, 4.0 times as fast.");
-    expect(r[2].verdict).toBe("Stays: it makes an output of the model.");
+    expect(r[2].verdict).toBe("Unchanged: it computes an output of the model.");
     expect(r[2].after).toBe(2);
   });
   test("the time splits into what gains, what does not, and what has no weights", () => {
@@ -61,9 +61,9 @@ describe("a study", () => {
     expect(gained(speed, { ...p, others: [] })).toBe(0.5);
   });
   test("what gains nothing says at which levels", () => {
-    expect(refusals(speed.points, 2)).toEqual(["single weights at 90 %: no kernel gains from this here"]);
+    expect(refusals(speed.points, 2)).toEqual(["unstructured at 90 %: no kernel gains from this"]);
     expect(refusals(speed.points, 0)).toEqual([]);
-    expect(refusals([{ layer: 0, change: { format: "float16" }, cause: "no_kernel" }], 0)).toEqual(["float16 weights: no kernel gains from this here"]);
+    expect(refusals([{ layer: 0, change: { format: "float16" }, cause: "no_kernel" }], 0)).toEqual(["float16 weights: no kernel gains from this"]);
   });
   test("operators add up", () => {
     expect(grouped([{ name: "a", value: 1, layer: 0 }, { name: "b", value: 2, layer: 2 }, { name: "c", value: 4, layer: 1 }], study)).toEqual([

@@ -1,9 +1,9 @@
-// What the views of a study look up and compute.
+// Data of the views of a compression study.
 import { best } from "../figures/quantities";
 import { cause, change as changeText, format, level, limit, structure } from "./words";
 import type { Change, Layer, Loss, LossPoint, Plan, Speed, SpeedPoint, Study } from "./types";
 
-/** key tells changes apart. */
+/** key identifies a change. */
 export function key(c: Change): string {
   return `${c.structure ?? ""} ${c.level ?? 0} ${c.format ?? ""}`;
 }
@@ -13,14 +13,14 @@ export function distinct(points: { change: Change }[] | undefined): Change[] {
   return [...new Map((points ?? []).map((p) => [key(p.change), p.change])).values()];
 }
 
-/** Curve is one kind of change at rising levels. */
+/** Curve is one kind of change at increasing levels. */
 export interface Curve<P> {
   structure: string;
   format: string;
   points: P[];
 }
 
-/** curves gathers points of one layer by structure and format, levels rising. */
+/** curves collects the points of a layer by structure and format, by increasing level. */
 export function curves<P extends { layer: number; change: Change }>(points: P[] | undefined, layer: number): Curve<P>[] {
   const by = new Map<string, Curve<P>>();
   for (const p of points ?? []) {
@@ -36,13 +36,13 @@ export function curves<P extends { layer: number; change: Change }>(points: P[] 
   return [...by.values()];
 }
 
-/** Row is what is known of a layer with one speed, loss and plan. */
+/** Row holds the figures of a layer for one speed, loss and plan. */
 export interface Row {
   index: number;
   layer: Layer;
   dense?: number;
   share?: number;
-  /** The point that gains most. */
+  /** The point with the largest gain. */
   fastest?: SpeedPoint;
   fastestRatio?: number;
   chosen?: Change;
@@ -51,7 +51,7 @@ export interface Row {
   verdict: string;
 }
 
-/** ratio is the time with a change by the time without. */
+/** ratio is the time with a change divided by the time without. */
 export function ratio(p: SpeedPoint, dense: number | undefined): number | undefined {
   const r = best(p.ratio);
   if (r !== undefined) return r;
@@ -59,14 +59,15 @@ export function ratio(p: SpeedPoint, dense: number | undefined): number | undefi
   return t !== undefined && dense ? t / dense : undefined;
 }
 
-/** denseTime is what stands for the time of an unchanged layer: seconds, or operations where
- * nothing was measured. */
+/** denseTime is the time of the unchanged layer in seconds, or its operations where no time
+ * was measured. */
 export function denseTime(s: Speed | undefined, layer: number): number | undefined {
   const t = s?.layers?.find((l) => l.layer === layer);
   return t && (best(t.latency_s) ?? t.ops);
 }
 
-/** gained is the time with a change by the time without, of the layer and all that become smaller with it. */
+/** gained is the time with a change divided by the time without, over the layer and all
+ * layers that the change makes smaller. */
 export function gained(s: Speed | undefined, p: SpeedPoint): number | undefined {
   const dense = denseTime(s, p.layer);
   const own = ratio(p, dense);
@@ -83,10 +84,11 @@ export function gained(s: Speed | undefined, p: SpeedPoint): number | undefined 
   return before > 0 ? after / before : own;
 }
 
-// A gain below this is none: times of a layer differ by as much from turn to turn.
+// A ratio above this does not count as a gain: it is within the variation of repeated
+// measurements.
 const worth = 0.95;
 
-/** byLayer gathers points. */
+/** byLayer collects points by layer. */
 function byLayer<P extends { layer: number }>(points: P[] | undefined): Map<number, P[]> {
   const by = new Map<number, P[]>();
   for (const p of points ?? []) {
@@ -97,7 +99,7 @@ function byLayer<P extends { layer: number }>(points: P[] | undefined): Map<numb
   return by;
 }
 
-/** rows is a row a layer. */
+/** rows returns one row per layer. */
 export function rows(study: Study, speed: Speed | undefined, loss: Loss | undefined, plan: Plan | undefined): Row[] {
   const total = speed?.layers?.reduce((sum, l) => sum + (best(l.latency_s) ?? l.ops ?? 0), 0) ?? 0;
   const whole = best(speed?.latency_s) ?? total;
@@ -129,25 +131,25 @@ export function rows(study: Study, speed: Speed | undefined, loss: Loss | undefi
   });
 }
 
-/** verdict says in words what a layer's row means. */
+/** verdict summarises a row in words. */
 function verdict(r: Row, speed: Speed | undefined, why: string | undefined, points: SpeedPoint[] | undefined): string {
-  if (r.layer.fixed) return `Stays: ${cause(r.layer.fixed)}.`;
+  if (r.layer.fixed) return `Unchanged: ${cause(r.layer.fixed)}.`;
   if (r.chosen && (r.chosen.structure || r.chosen.format)) {
     const gain = r.dense && r.after && r.after < worth * r.dense ? `, ${(r.dense / r.after).toFixed(1)} times as fast` : "";
     return `${changeText(r.chosen)}${gain}.`.replace(/^./, (c) => c.toUpperCase());
   }
-  if (why) return `Stays: ${cause(why)}.`;
+  if (why) return `Unchanged: ${cause(why)}.`;
   if (r.fastestRatio !== undefined && r.fastestRatio > worth) {
     const t = speed?.layers?.find((l) => l.layer === r.index);
     const l = limit(t?.limit);
-    return `No kernel gains from changes here${l ? `; ${l}` : ""}.`;
+    return `No change makes a kernel faster${l ? `; ${l}` : ""}.`;
   }
   if (r.fastestRatio !== undefined) return `Up to ${(1 / r.fastestRatio).toFixed(1)} times as fast.`;
   const causes = [...new Set((points ?? []).map((p) => p.cause).filter(Boolean))];
   return causes.length > 0 ? `${cause(causes[0])}.`.replace(/^./, (c) => c.toUpperCase()) : "";
 }
 
-/** refusals says why a layer's changes gain nothing, and at which levels. */
+/** refusals says why changes of a layer gain nothing, and at which levels. */
 export function refusals(points: SpeedPoint[] | undefined, layer: number): string[] {
   const levels = new Map<string, number[]>();
   for (const p of points ?? []) {
@@ -162,16 +164,17 @@ export function refusals(points: SpeedPoint[] | undefined, layer: number): strin
   });
 }
 
-/** Optimisable says how much of the time can be made less. */
+/** Optimisable splits the time by what compression can reduce. */
 export interface Optimisable {
-  /** Seconds or operations of layers whose weights gain, whose weights do not, and of what has no weights. */
+  /** Seconds or operations of layers that gain, of layers with weights that do not, and of
+   * layers without weights. */
   gains: number;
   none: number;
   others: number;
   whole: number;
 }
 
-/** optimisable splits the time of an inference; undefined where it is not known. */
+/** optimisable splits the time of an inference; undefined if that is unknown. */
 export function optimisable(list: Row[], speed: Speed | undefined): Optimisable | undefined {
   if (!speed) return undefined;
   let gains = 0;
@@ -185,15 +188,15 @@ export function optimisable(list: Row[], speed: Speed | undefined): Optimisable 
   return whole > 0 ? { gains, none, others: Math.max(0, whole - gains - none), whole } : undefined;
 }
 
-/** Series is a figure of each layer, or of each type of operator. */
+/** Bar is a figure of a layer or of an operator. */
 export interface Bar {
   name: string;
   value: number;
-  /** Position in the study, -1 for a type of operator. */
+  /** Position in the study, -1 for an operator. */
   layer: number;
 }
 
-/** grouped adds bars up by operator. */
+/** grouped sums bars by operator. */
 export function grouped(bars: Bar[], study: Study): Bar[] {
   const sums = new Map<string, number>();
   for (const b of bars) {

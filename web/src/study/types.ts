@@ -1,5 +1,5 @@
-// A study as the program has it: package study says what everything means. A test in
-// internal/report/page compares the keys of both.
+// Types of a study; package study documents them. A test in internal/report/page compares
+// the keys.
 import type { Metric, Model } from "../data/profile";
 
 export interface Layer {
@@ -45,7 +45,7 @@ export interface SpeedPoint {
   latency_s?: Metric;
   ratio?: Metric;
   energy_j?: Metric;
-  others?: OtherTime[];
+  others?: AffectedLayer[];
   rest_s?: Metric;
   rest_j?: Metric;
   with?: number[];
@@ -53,13 +53,13 @@ export interface SpeedPoint {
   cause?: string;
 }
 
-export interface OtherTime {
+export interface AffectedLayer {
   layer: number;
   ratio?: Metric;
   energy_j?: Metric;
 }
 
-export interface Mixed {
+export interface MixedModel {
   changes: Change[];
   ratio?: Metric;
 }
@@ -78,7 +78,7 @@ export interface Speed {
   energy_j?: Metric;
   layers?: LayerTime[];
   points?: SpeedPoint[];
-  mixed?: Mixed[];
+  mixed?: MixedModel[];
   done?: boolean;
 }
 
@@ -110,12 +110,12 @@ export interface Loss {
   created: string;
   base?: Metric;
   points?: LossPoint[];
-  energies?: Energy[];
+  energies?: InputEnergy[];
   anchors?: LossPoint[];
   done?: boolean;
 }
 
-export interface Energy {
+export interface InputEnergy {
   layer: number;
   means: number[];
 }
@@ -137,11 +137,11 @@ export interface Outcome {
   weight_bytes?: number;
   macs?: number;
   energy_j?: Metric;
-  ram?: Room;
-  flash?: Room;
+  ram?: MemoryUse;
+  flash?: MemoryUse;
 }
 
-export interface Room {
+export interface MemoryUse {
   bytes: number;
   limit?: number;
   least?: boolean;
@@ -154,7 +154,7 @@ export interface FrontPoint {
   chosen?: boolean;
 }
 
-export interface Move {
+export interface NextStep {
   layer: number;
   change: Change;
   gain: number;
@@ -190,7 +190,7 @@ export interface Plan {
   gap?: number;
   front?: FrontPoint[];
   adds?: string;
-  moves?: Move[];
+  moves?: NextStep[];
 }
 
 export interface BenchPoint {

@@ -1,7 +1,8 @@
-// The figures of the whole model, as tiles.
+// Figures of the whole model, as tiles.
 import { shower } from "../figures/columns";
 import { bytes, clean, count, joules, percent, plural, range, si } from "../figures/format";
 import { best, took } from "../figures/quantities";
+import { central } from "../figures/recommended";
 import type { Metric, Profile } from "../data/profile";
 import { columns, figures as read } from "../page/state.svelte";
 import { carded } from "./facts";
@@ -15,51 +16,53 @@ export interface Figure {
 const div = (a: number | undefined, b: number | undefined) => (a === undefined || b === undefined || !(b > 0) ? undefined : a / b);
 const many = (v: number) => (v >= 1000 ? si(v, "") : v >= 100 ? v.toFixed(0) : v >= 10 ? v.toFixed(1) : v.toPrecision(3));
 
-/** ends is the interval of a metric. */
-export function ends(m: Metric | undefined, show: (v: number) => string): string {
-  if (m?.band) return range(m.band, show);
-  if (m?.ci95) return `95 % interval ${range(m.ci95, show)}`;
+/** interval writes the band or the confidence interval of a metric. */
+function interval(m: Metric | undefined, show: (v: number) => string): string {
+  if (m?.band) return `band ${range(m.band, show)}`;
+  if (m?.ci95) return `95 % CI ${range(m.ci95, show)}`;
   return "";
 }
 function figure(name: string, m: Metric | undefined, show: (v: number) => string, why: string): Figure | undefined {
-  const v = best(m);
+  const v = central(m);
   if (v === undefined) return undefined;
-  return { name, value: show(v), notes: [[m!.kind, ends(m, show)].filter(Boolean).join(", ")], why: [why, m!.method ? `Here: ${clean(m!.method)}.` : ""].join(" ").trim() };
+  // That a tile was measured or imported is the rule and needs no note.
+  const kind = m!.kind === "measured" || m!.kind === "imported" ? "" : m!.kind;
+  return { name, value: show(v), notes: [[kind, interval(m, show)].filter(Boolean).join(", ")].filter(Boolean), why: [why, m!.method ? `Method: ${clean(m!.method)}.` : ""].join(" ").trim() };
 }
 function plain(name: string, v: number | undefined, show: (v: number) => string, why: string, ...notes: (string | undefined | false)[]): Figure | undefined {
   return v === undefined ? undefined : { name, value: show(v), notes: notes.filter((n): n is string => !!n), why };
 }
 
-/** tiles lists what is known beside the latency. */
+/** tiles lists the known figures apart from the latency. */
 export function tiles(p: Profile): Figure[] {
   const t = p.totals;
   const latency = best(t.latency_s);
   const uncounted = t.uncounted_layers ? `without ${plural(t.uncounted_layers, "layer")} that cannot be counted` : undefined;
   const cpu = best(t.cpu_cycles);
-  // Work that took no part of the time is no part of a rate.
+  // A rate leaves out the work of layers without a time.
   const work = took(p);
   const rate = (key: string) => read.rate(p, key);
   return [
-    figure("Throughput", t.figures?.inferences_per_s, (v) => `${many(v)} /s`, "Inferences a second of all streams or instances together."),
-    plain(t.figures?.inferences_per_s ? "One after the other" : "Throughput", div(1, latency), (v) => `${many(v)} /s`, "Inferences a second: one divided by the latency.", p.settings.batch && p.settings.batch > 1 ? `of ${p.settings.batch} samples each` : "inferences"),
-    plain("Rate", work.ops ? rate("ops_per_s") : undefined, (v) => si(v, "op/s"), "Operations divided by latency, those of layers that ran.", work.macs && latency ? si(rate("macs_per_s"), "MAC/s") : undefined),
-    plain("MACs", t.macs, count, "Multiply-accumulates of one inference, those with padding included. Counted from the model.", t.macs_executed !== undefined && t.macs_executed !== t.macs ? `${count(t.macs_executed)} without padding` : undefined, uncounted),
-    plain("Operations", t.ops, count, "Arithmetic operations of one inference; a multiply-accumulate is two. Counted from the model.", uncounted),
-    plain("Parameters", t.params, count, "Number of constant elements, each counted once.", t.weights_bytes !== undefined && `${bytes(t.weights_bytes)} of weights`, t.computed_params !== undefined && `and ${count(t.computed_params)} computed at load`),
-    plain("RAM", t.ram_bytes, bytes, "Working memory of an inference.", p.memory?.arena_bytes !== undefined && `arena ${bytes(p.memory.arena_bytes)}`, p.memory?.tflm_arena_bytes !== undefined && `TFLite Micro plans ${bytes(p.memory.tflm_arena_bytes)}`),
-    plain("Flash", t.flash_bytes, bytes, "Storage that the model needs on the target."),
+    figure("Throughput", t.figures?.inferences_per_s, (v) => `${many(v)} /s`, "Inferences per second of all streams or instances together."),
+    plain(t.figures?.inferences_per_s ? "Single stream" : "Throughput", div(1, latency), (v) => `${many(v)} /s`, "Inferences per second: 1 divided by the latency.", p.settings.batch && p.settings.batch > 1 ? `of ${p.settings.batch} samples each` : "inferences"),
+    plain("Operation rate", work.ops ? rate("ops_per_s") : undefined, (v) => si(v, "op/s"), "Operations of the layers that ran divided by latency.", work.macs && latency ? si(rate("macs_per_s"), "MAC/s") : undefined),
+    plain("MACs", t.macs, count, "Multiply-accumulates of one inference, including those on padding. Counted from the model.", t.macs_executed !== undefined && t.macs_executed !== t.macs ? `${count(t.macs_executed)} without padding` : undefined, uncounted),
+    plain("Operations", t.ops, count, "Arithmetic operations of one inference; a MAC counts as two. Counted from the model.", uncounted),
+    plain("Parameters", t.params, count, "Number of constant elements that layers read as weights, each counted once.", t.weights_bytes !== undefined && `${bytes(t.weights_bytes)} of weights`, t.computed_params !== undefined && `and ${count(t.computed_params)} computed at load`),
+    plain("RAM", t.ram_bytes, bytes, "Working memory of an inference.", p.memory?.arena_bytes !== undefined && `arena ${bytes(p.memory.arena_bytes)}`, p.target.kind !== "simulator" && p.memory?.tflm_arena_bytes !== undefined && `TFLM tensor arena ${bytes(p.memory.tflm_arena_bytes)}`),
+    plain("Flash", t.flash_bytes, bytes, "Storage that the model file takes on the target; program code comes on top."),
     figure("Energy", t.energy_j, joules, "Energy of one inference."),
-    plain("Energy per MAC", rate("energy_per_mac_j"), joules, "Energy divided by multiply-accumulates of layers that ran.", work.ops ? `${joules(rate("energy_per_op_j"))} per operation` : undefined),
+    plain("Energy per MAC", rate("energy_per_mac_j"), joules, "Energy divided by the MACs of the layers that ran.", work.ops ? `${joules(rate("energy_per_op_j"))} per operation` : undefined),
     plain("Mean power", rate("power_w"), (v) => si(v, "W"), "Energy divided by latency."),
-    figure("Accelerator cycles", t.accelerator_cycles, count, "Cycles of one inference in which the accelerator runs."),
+    figure("Accelerator cycles", t.accelerator_cycles, count, "Cycles of one inference in which the accelerator works."),
     figure("CPU cycles", t.cpu_cycles, count, "Cycles of one inference in which the processor works."),
-    plain("CPU utilisation", div(cpu, div(latency, div(1, p.target.clock_hz))), (v) => percent(Math.min(1, v)), "Part of the latency in which the processor works: its cycles divided by clock and latency."),
-    figure("Simulator cycles", t.simulator_cycles, count, "Accelerator cycles by its maker's simulator, for comparison with its reports."),
+    plain("CPU utilisation", div(cpu, div(latency, div(1, p.target.clock_hz))), (v) => percent(Math.min(1, v)), "Fraction of the latency in which the processor works: its cycles divided by clock and latency."),
+    figure("Simulator cycles", t.simulator_cycles, count, "Accelerator cycles of the vendor's simulator, for comparison with its reports."),
     ...further(p),
   ].filter((f): f is Figure => !!f);
 }
 
-/** further figures, which have no field of their own. */
+/** further lists figures without a field of their own in the profile. */
 function further(p: Profile): (Figure | undefined)[] {
   const t = p.totals;
   return Object.keys(t.figures ?? {}).filter((key) => !carded.has(key)).map((key) => {

@@ -1,5 +1,4 @@
-// What the box at the mouse says: figures of a bar, of a counter, or of the stacked
-// bandwidth.
+// Content of the tooltip: figures of a bar, of a counter, or of the stacked bandwidth.
 import { clean, si } from "../figures/format";
 import type { Chart, Scene } from "./chart";
 import { figure } from "./counter";

@@ -1,13 +1,13 @@
-// Which bar waited for which.
+// Dependencies between bars.
 import type { Link } from "../data/profile";
 import type { Bars } from "./model";
 import type { Range } from "./range";
 import type { LaneData, Row } from "./rows";
 
-/** Arrows are the dependencies. */
+/** Arrows holds the dependencies. */
 export class Arrows {
-  /** Links in the order in which the awaited bars end, and in that in which the
-   * waiting ones start, with these times. */
+  /** Links sorted by the end of the awaited bar, and by the start of the
+   * waiting one, with these times. */
   private byEnd: Int32Array;
   private byStart: Int32Array;
   private ends: Float64Array;
@@ -23,8 +23,8 @@ export class Arrows {
     this.byStart = Int32Array.from(links.keys()).sort((a, b) => this.starts[a] - this.starts[b]);
   }
 
-  /** within lists the links that begin or end in a range: each-th of them, so that
-   * about most are listed, and how many there are. */
+  /** within lists links that start or end in a range, about most of them by skipping, and
+   * returns their total number. */
   within(r: Range, most: number): { list: number[]; count: number } {
     const from = (order: Int32Array, times: Float64Array, t: number) => {
       let [lo, hi] = [0, order.length];
@@ -43,7 +43,7 @@ export class Arrows {
     for (let j = a; j < b; j += every) list.push(this.byStart[j]);
     for (let j = c; j < d; j++) {
       const i = this.byEnd[j];
-      // Those that also end in the range are listed above.
+      // Links that also end in the range are listed above.
       if (this.starts[i] >= r.t0 && this.starts[i] < r.t1) continue;
       count++;
       if (j % every === 0) list.push(i);

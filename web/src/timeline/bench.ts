@@ -1,4 +1,4 @@
-// A fixed course of pans and zooms with a record of its frames.
+// A fixed sequence of pans and zooms that records frame times.
 import type { Range } from "./range";
 
 export interface Result {
@@ -11,7 +11,7 @@ export interface Result {
   draw_ms_median: number;
 }
 
-/** course is the range at second s of the run: twice in and out, panning all along. */
+/** course is the range at second s of the run: zoom in and out twice while panning. */
 export function course(s: number, whole: Range): Range {
   const length = whole.t1 - whole.t0;
   const depth = 0.5 - 0.5 * Math.cos((s / 2.5) * 2 * Math.PI);
@@ -20,7 +20,7 @@ export function course(s: number, whole: Range): Range {
   return { t0: middle - part / 2, t1: middle + part / 2 };
 }
 
-/** run drives show for some seconds; draws receives the time of each drawing. */
+/** run calls show for some seconds; draws receives the time of each drawing. */
 export function run(whole: Range, show: (r: Range) => void, draws: number[], bars: number, open: number, length = 5): Promise<Result> {
   return new Promise((done) => {
     let first = 0;

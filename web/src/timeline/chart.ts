@@ -1,5 +1,5 @@
-// Draws the lanes that are in view. What moves with the pointer (cross-hair, boxes)
-// is not drawn here, so that it costs no frame.
+// Draws the visible lanes. Overlays that follow the pointer (cross-hair, tooltip) are
+// separate elements, so that they need no redraw.
 import { si } from "../figures/format";
 import { rowOf, type Arrows } from "./arrows";
 import { Steps } from "./counter";
@@ -20,7 +20,7 @@ export interface Spot {
   k: number;
 }
 
-/** Scene is what a frame shows. */
+/** Scene is the content of a frame. */
 export interface Scene {
   range: Range;
   scroll: number;
@@ -49,7 +49,7 @@ export class Chart {
   private paint!: ReturnType<typeof readPaint>;
   /** Bandwidth at the top of the stacked chart of the last frame, bytes/s. */
   stackTop = 0;
-  /** Dependencies in view and how many of them were drawn. */
+  /** Number of dependencies in view, and of those drawn. */
   arrows = [0, 0];
 
   constructor(
@@ -84,7 +84,7 @@ export class Chart {
     return s;
   }
 
-  /** draw paints a frame and tells what it shows. */
+  /** draw paints a frame and returns what it shows. */
   draw(scene: Scene): Drawn {
     const { raster, ratio, paint } = this;
     const { t0, t1 } = scene.range;
@@ -143,7 +143,7 @@ export class Chart {
     return [y, Math.round((p.y + p.h - scene.scroll + axis) * this.ratio) - y];
   }
 
-  /** density shows how busy the lanes of a closed group are. */
+  /** density draws the load of the lanes of a closed group. */
   private density(lanes: LaneData[], y0: number, y1: number, t0: number, t1: number) {
     const { raster, paint } = this;
     const units = lanes.filter((l) => l.n > 0);
@@ -171,7 +171,7 @@ export class Chart {
     const y = (v: number) => Math.round(y1 - 1 - ((v - low) / (high - low)) * (y1 - 1 - y0));
     const area = word(mix(paint.page, paint.accent, 0.22));
     const stroke = word(paint.accent);
-    // Between the least and the most of a pixel; a line through all would be a slab.
+    // Minimum to maximum per pixel; a line through all samples would fill the area.
     const within = word(mix(paint.page, paint.accent, 0.5));
     const thick = Math.round(this.ratio) + 1;
     const end = s.counter.times_s[s.counter.times_s.length - 1];
@@ -240,9 +240,9 @@ export class Chart {
     return sum;
   }
 
-  /** label is the text of a bar for a width: its name, else its operator, else what
-   * there is room for: the beginning of the operator, or the end of the name, where long
-   * names of one model differ; "" when hardly anything is left. */
+  /** label is the text of a bar that fits a width: its name, else its operator, else the
+   * start of the operator or the end of the name, where long names of a model differ; ""
+   * if hardly anything fits. */
   private label(name: string, type: string, room: number): string {
     if (name.length <= 200 && this.width(name) <= room) return name;
     if (type && this.width(type) <= room) return type;
@@ -280,8 +280,7 @@ export class Chart {
     const dark = css(ink(paint.dark));
     const other = css(paint.quiet);
     const plainText = css(paint.text);
-    // A narrow bar needs an abbreviation at most; beyond some hundred of them no
-    // text is read and only time is lost.
+    // Narrow bars get abbreviations; beyond some hundred of them nobody reads any text.
     const enough = labels.length > 700 ? 60 : 30;
     for (const l of labels) {
       const [x, w] = [l.x0 / ratio, (l.x1 - l.x0) / ratio];
@@ -314,7 +313,7 @@ export class Chart {
     ctx.restore();
   }
 
-  /** scale writes a value of an axis on a ground that keeps it readable. */
+  /** scale writes a value of an axis on a background that keeps it readable. */
   private scale(text: string, y: number) {
     const { ctx, paint } = this;
     const w = this.width(text);
@@ -326,7 +325,7 @@ export class Chart {
     ctx.fillText(text, 5, y);
   }
 
-  /** box is the place of a bar in the canvas, undefined when its row is not shown. */
+  /** box is the rectangle of a bar in the canvas, undefined if its row is not shown. */
   box(scene: Scene, spot: Spot): { x: number; y: number; w: number; h: number } | undefined {
     for (const strip of scene.strips) {
       for (const p of strip.rows) {
@@ -387,7 +386,7 @@ export class Chart {
     this.arrows = [count, n];
   }
 
-  /** hit finds what is at a place of the canvas. */
+  /** hit finds the element at a position of the canvas. */
   hit(scene: Scene, x: number, y: number): { strip: Strip; spot?: Spot } | undefined {
     const yy = y - axis + scene.scroll;
     if (y < axis) return undefined;

@@ -1,5 +1,5 @@
-// What the address says about the chart: how it is drawn and what is shown beside it.
-// These are functions so that whoever calls them while drawing is drawn anew.
+// Options of the chart in the address. They are functions, so that reading them is
+// reactive.
 import { get, set } from "../page/state.svelte";
 import { colourings, noFilters, type ColourBy, type Filters } from "./model";
 import { parse } from "./range";
@@ -10,11 +10,11 @@ export const flip = (name: string) => set({ [name]: on(name) ? "" : "1" });
 
 export const heightBy = () => (["bandwidth", "utilisation"].includes(get("height")) || get("height").startsWith("figure ") ? get("height") : "") as HeightBy;
 
-/** usualColour is what colours stand for where nothing is chosen. */
+/** usualColour is the default category of colours. */
 export const usualColour = (): ColourBy => (on("merged") ? "core" : "type");
 export const colourBy = () => (colourings.includes(get("colour") as ColourBy) ? get("colour") : usualColour()) as ColourBy;
 
-/** closed are the groups whose lanes are not shown. */
+/** closed returns the closed groups. */
 export const closed = () => new Set(get("closed").split("|").filter(Boolean));
 
 export function toggle(group: string) {

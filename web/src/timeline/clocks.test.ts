@@ -14,7 +14,7 @@ const t: Timeline = {
   memories: [{ name: "m", clock: "host", starts_s: f(101), ends_s: f(102) }],
 };
 
-test("known clocks are brought to the timeline's", () => {
+test("known clocks are converted to the timeline's", () => {
   const { timeline, fixes } = align(t);
   expect([...timeline.lanes[0].starts_s]).toEqual([1, 2]);
   expect([...timeline.lanes[1].starts_s]).toEqual([1, 2]);

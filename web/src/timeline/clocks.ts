@@ -1,16 +1,16 @@
-// Clocks: lanes, counters and memories whose times are of a clock of their own. Where
-// it is known how that clock stands to the timeline's, their times are brought to the
-// timeline's. Where it is not, they begin where the timeline does, so that they can be
-// seen at all, and are never to be compared with the others.
+// Clock domains: lanes, counters and memories with a clock other than the timeline's. If
+// offset and rate are known, their times are converted to the timeline's clock. If not,
+// they start where the timeline starts, so that they are visible, and are marked as not
+// comparable.
 import { clean } from "../figures/format";
 import type { Clock, Column, Timeline } from "../data/profile";
 
-/** Fix is what was done with the times of a clock: t became (t - offset) × rate. */
+/** Fix is the conversion of the times of a clock: t becomes (t - offset) × rate. */
 export interface Fix {
   clock: Clock;
   offset: number;
   rate: number;
-  /** Whether times may be compared with those of other clocks. */
+  /** Whether times are comparable with those of other clocks. */
   known: boolean;
 }
 
@@ -22,8 +22,8 @@ export interface Aligned {
 
 const made = new WeakMap<Timeline, Aligned>();
 
-/** align brings all times to one clock as far as that is known. Columns of lanes
- * without a clock of their own stay as they are. */
+/** align converts all times to one clock where the conversion is known. Columns of lanes
+ * without another clock are unchanged. */
 export function align(t: Timeline): Aligned {
   let a = made.get(t);
   if (!a) made.set(t, (a = make(t)));
@@ -37,7 +37,7 @@ function make(t: Timeline): Aligned {
   for (const clock of t.clocks!) {
     const rate = clock.rate ?? 1;
     const known = clock.offset_s !== undefined;
-    // The first thing on the clock stands where the timeline begins.
+    // The first event of the clock is placed at the start of the timeline.
     const offset = clock.offset_s ?? (first(t, (c) => c === clock.name) ?? 0) - begin / rate;
     fixes.set(clock.name, { clock, offset, rate, known });
   }
@@ -64,7 +64,7 @@ function make(t: Timeline): Aligned {
   };
 }
 
-/** first is the earliest time on a clock, undefined where nothing is on it. */
+/** first is the earliest time on a clock, undefined if it has no events. */
 function first(t: Timeline, on: (clock: string) => boolean): number | undefined {
   let least: number | undefined;
   const look = (clock: string | undefined, c: Column | undefined) => {
@@ -76,27 +76,27 @@ function first(t: Timeline, on: (clock: string) => boolean): number | undefined 
   return least;
 }
 
-/** apart is the fix of a clock whose times cannot be compared with others. */
+/** apart returns the fix of a clock whose times are not comparable with others. */
 export function apart(fixes: Map<string, Fix>, clock: string | undefined): Fix | undefined {
   const f = clock ? fixes.get(clock) : undefined;
   return f?.known ? undefined : f;
 }
 
-/** own is a time as the clock itself had it. */
+/** own converts a time back to its clock. */
 export function own(f: Fix, t: number): number {
   return t / f.rate + f.offset;
 }
 
-/** group is the heading under which a lane or counter stands: what cannot be compared
- * stands under one of its own. */
+/** group is the heading of a lane or counter; clocks that are not comparable have separate
+ * headings. */
 export function group(fixes: Map<string, Fix>, of: { group?: string; clock?: string }): string {
   const name = of.group ?? "";
   return apart(fixes, of.clock) ? `${name ? `${name}, ` : ""}clock ${of.clock}: its times cannot be compared with the others` : name;
 }
 
-/** words say what is known of a clock. */
+/** words describe the conversion of a clock. */
 export function words(f: Fix): string {
   const name = clean(f.clock.name);
   const method = f.clock.method ? ` (${clean(f.clock.method)})` : "";
-  return f.known ? `${name}, brought to the timeline's${method}` : `${name}, not comparable with others${method}`;
+  return f.known ? `${name}, converted to the timeline's clock${method}` : `${name}, not comparable with others${method}`;
 }

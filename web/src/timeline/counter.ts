@@ -1,5 +1,4 @@
-// Counters over time: least and greatest value between two times, found without
-// looking at each sample.
+// Counters over time: minimum and maximum between two times, without reading each sample.
 import type { Counter } from "../data/profile";
 import { bytes, clean, si } from "../figures/format";
 
@@ -46,7 +45,7 @@ export class Steps {
     return lo - 1;
   }
 
-  /** span is the least and greatest value of samples a to b, both included. */
+  /** span is minimum and maximum of samples a to b, both included. */
   span(a: number, b: number): [number, number] {
     let [least, most] = [Infinity, -Infinity];
     const { values } = this.counter;
@@ -67,12 +66,12 @@ export class Steps {
   }
 }
 
-/** figure writes a counter's value: sizes as everywhere on the page. */
+/** figure formats a counter's value. */
 export function figure(v: number, unit: string | undefined): string {
   return unit === "B" ? bytes(v) : si(v, unit ?? "");
 }
 
-/** reach is what the axis of a counter goes from and to. */
+/** reach is the range of the axis of a counter. */
 export function reach(c: Counter): string {
   if (c.values.length === 0) return clean(c.unit);
   let [least, most] = [0, -Infinity];

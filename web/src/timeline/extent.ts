@@ -2,8 +2,8 @@ import type { Timeline } from "../data/profile";
 import { apart, type Fix } from "./clocks";
 import { widen, type Range } from "./range";
 
-/** extent is the time from the first to the last thing of a timeline, of those on some
- * clocks only where that is asked for. */
+/** extent is the time from the first to the last event of a timeline, optionally only of
+ * some clocks. */
 export function extent(t: Timeline, on: (clock: string | undefined) => boolean = () => true): Range {
   let [t0, t1] = [Infinity, -Infinity];
   for (const l of t.lanes) {
@@ -32,8 +32,8 @@ export function extent(t: Timeline, on: (clock: string | undefined) => boolean =
 /** Recordings of fewer inferences are shown whole. */
 const fewest = 4;
 
-/** middle is the inference whose length is in the middle, with a little around it:
- * what a recording of many begins with. Undefined where there are few, or none. */
+/** middle is the range of the inference of median length with a margin: the initial range
+ * of a recording of many inferences. Undefined for few or no inferences. */
 export function middle(t: Timeline): Range | undefined {
   const lane = t.lanes.find((l) => l.kind === "iteration" && l.starts_s.length >= fewest);
   if (!lane) return undefined;
@@ -43,9 +43,9 @@ export function middle(t: Timeline): Range | undefined {
   return length > 0 ? widen({ t0: start, t1: start + length }, 0.02) : undefined;
 }
 
-/** opening is what the chart begins with where that is not everything: the inference in
- * the middle, or what can be compared where some lanes cannot: a host's seconds would
- * hide a chip's microseconds. */
+/** opening is the initial range if that is not everything: the inference of median length,
+ * or the comparable lanes where some are not: seconds of a host would hide microseconds of
+ * a chip. */
 export function opening(t: Timeline, fixes: Map<string, Fix>): Range | undefined {
   const one = middle(t);
   if (one) return one;

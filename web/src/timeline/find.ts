@@ -1,5 +1,4 @@
-// The way from bar to bar: those of a layer, those with a word, those that waited for
-// each other, and those beside one.
+// Navigation between bars: of a layer, matches of a search, dependencies, neighbours.
 import type { Link } from "../data/profile";
 import { type Found, type Spot } from "./chart";
 import { occurrences } from "./occurrences";
@@ -8,7 +7,7 @@ import type { Bars } from "./model";
 import { dim, hidden } from "./palette";
 import type { Row } from "./rows";
 
-/** ofLayer lists the bars of a layer that are not hidden. */
+/** ofLayer lists the visible bars of a layer. */
 export function ofLayer(bars: Bars, layer: number): Found {
   return occurrences(
     bars,
@@ -17,8 +16,8 @@ export function ofLayer(bars: Bars, layer: number): Found {
   );
 }
 
-/** withWord lists the bars that are not hidden and have a word, in lower case, in
- * their name, type, layer or direction. */
+/** withWord lists the visible bars with a word, in lower case, in their name, type, layer
+ * or direction. */
 export function withWord(bars: Bars, word: string): Found {
   const hit = (s: string | undefined) => s !== undefined && s.toLowerCase().includes(word);
   const names = (bars.timeline.names ?? []).map(hit);
@@ -35,10 +34,10 @@ export function withWord(bars: Bars, word: string): Found {
   );
 }
 
-/** most is the number of partners of a bar that are listed on each side. */
+/** most is the largest number of listed dependencies of a bar on each side. */
 const most = 20;
 
-/** partners are the bars that a bar waited for and those that waited for it. */
+/** partners returns the bars that a bar waited for and those that waited for it. */
 export function partners(bars: Bars, links: Link[], of: Spot): { before: Spot[]; after: Spot[] } {
   const lane = of.row.lane.id;
   const bar = of.row.bar(of.k);
@@ -55,21 +54,21 @@ export function partners(bars: Bars, links: Link[], of: Spot): { before: Spot[];
   return { before, after };
 }
 
-/** beside is the next bar of the same row that the filters let through, with by -1 the
- * one before. */
+/** beside is the next bar of the same row that passes the filters, with by -1 the previous
+ * one. */
 export function beside({ row, k }: Spot, by: 1 | -1): Spot | undefined {
   let j = k + by;
   while (j >= 0 && j < row.n && row.lane.slot[row.bar(j)] >= dim) j += by;
   return j >= 0 && j < row.n ? { row, k: j } : undefined;
 }
 
-/** at is the bar of a row that runs at a time, or the next one. */
+/** at is the bar of a row at a time, or the next one. */
 export function at(row: Row, t: number): Spot {
   return { row, k: Math.min(row.n - 1, row.from(t)) };
 }
 
-/** across is the bar of the next row with bars that runs at the same time, with by -1
- * of the one before. */
+/** across is the bar at the same time in the next row with bars, with by -1 in the previous
+ * one. */
 export function across(rows: Row[], { row, k }: Spot, by: 1 | -1): Spot | undefined {
   const t = (row.start(k) + row.end(k)) / 2;
   for (let i = rows.indexOf(row) + by; i >= 0 && i < rows.length; i += by) if (rows[i].n > 0) return at(rows[i], t);

@@ -1,10 +1,11 @@
-// What pointers do: one pans, draws a box or measures; two pinch; the wheel zooms.
+// Pointer gestures: one pointer pans, zooms to a range or measures; two pinch; the wheel
+// zooms.
 import { timeAt, zoom, type Range } from "./range";
 import type { Travel } from "./travel.svelte";
 
 export type Mode = "pan" | "box" | "measure";
 
-/** About is what the box at the mouse says. */
+/** About is the content of the tooltip. */
 export interface About {
   name: string;
   facts: [string, string][];
@@ -18,7 +19,7 @@ export interface Host {
   /** Width of the drawing in CSS pixels. */
   plot(): number;
   scroller(): HTMLElement | undefined;
-  /** What lies at a place of the canvas. */
+  /** The element at a position of the canvas. */
   about(x: number, y: number): About | undefined;
   click(x: number, y: number): void;
 }
@@ -27,13 +28,13 @@ const sorted = (a: number, b: number): Range => ({ t0: Math.min(a, b), t1: Math.
 
 export class Gestures {
   mode = $state<Mode>("pan");
-  /** The range that is being drawn. */
+  /** The range that is drawn. */
   drag = $state.raw<{ kind: "box" | "measure"; a: number; b: number }>();
   measured = $state.raw<Range>();
   hover = $state.raw<About>();
-  /** Where the cross-hair stands. */
+  /** Position of the cross-hair. */
   cross = $state<number>();
-  /** The box that is being drawn, and the range to be measured. */
+  /** The dragged zoom range, and the measured range. */
   box = $derived(this.drag?.kind === "box" ? sorted(this.drag.a, this.drag.b) : undefined);
   span = $derived(this.drag?.kind === "measure" ? sorted(this.drag.a, this.drag.b) : this.measured);
 
@@ -43,11 +44,11 @@ export class Gestures {
   #moved = 0;
   #pressed: { x: number; y: number; range: Range; scroll: number } | undefined;
 
-  /** To be made with the component, whose effect this is. */
+  /** Must be created during component initialisation, for its effect. */
   constructor(travel: Travel, host: Host) {
     this.#travel = travel;
     this.#host = host;
-    // Not passive, so that the page stays where it is while the wheel zooms.
+    // Not passive, so that the page does not scroll while the wheel zooms.
     $effect(() => {
       const c = host.canvas();
       if (!c) return;
@@ -70,7 +71,7 @@ export class Gestures {
   flip(mode: Mode) {
     this.mode = this.mode === mode ? "pan" : mode;
   }
-  /** mark sets one end of what is measured. */
+  /** mark sets one end of the measured range. */
   mark(end: 0 | 1, t: number) {
     const m = this.measured ?? { ...this.#travel.range };
     this.measured = end === 0 ? sorted(t, m.t1) : sorted(m.t0, t);
@@ -133,7 +134,7 @@ export class Gestures {
     } else if (this.#moved <= 3 && this.#pressed) this.#host.click(p.x, p.y);
     this.drag = undefined;
     this.#pressed = undefined;
-    // The finger that stays after a pinch goes on panning.
+    // The remaining finger of a pinch continues to pan.
     if (this.#pointers.size === 1) {
       const [q] = this.#pointers.values();
       this.#press(q);

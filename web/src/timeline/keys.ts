@@ -1,5 +1,5 @@
-// What keys do: without a bar in focus arrows pan, with one they go from bar to bar.
-// Keys.svelte lists them.
+// Keyboard control: arrows pan, or move between bars if one has the focus. Keys.svelte
+// lists the keys.
 import type { Spot } from "./chart";
 import { across, beside } from "./find";
 import type { Gestures } from "./gestures.svelte";
@@ -14,9 +14,9 @@ export interface Host {
   /** The rows that are shown. */
   rows(): Row[];
   reveal(s: Spot): void;
-  /** Takes the focus from the bar. */
+  /** Removes the focus from the bar. */
   leave(): void;
-  /** Goes into the first lane in view. */
+  /** Enters the first visible lane. */
   enter(): void;
   fit(): void;
   /** Goes to the next match or occurrence. */
@@ -37,7 +37,7 @@ export function key(e: KeyboardEvent, host: Host) {
   }
   const focus = host.focus();
   const go = (s: Spot | undefined) => s && host.reveal(s);
-  // The ends of what is measured go to the bar, or to the edges of the view.
+  // The ends of the measured range are set to the bar, or to the edges of the view.
   const mark = (end: 0 | 1) => {
     const { t0, t1 } = focus ? { t0: focus.row.start(focus.k), t1: focus.row.end(focus.k) } : travel.range;
     gestures.mark(end, end === 0 ? t0 : t1);

@@ -1,4 +1,4 @@
-// Where lanes, counters and group headers stand, from top to bottom.
+// Vertical layout of lanes, counters and group headers.
 import { clean } from "../figures/format";
 import type { Counter } from "../data/profile";
 import { apart, group } from "./clocks";
@@ -6,23 +6,23 @@ import { reach } from "./counter";
 import type { Bars } from "./model";
 import type { LaneData, Row } from "./rows";
 
-/** Placed is a row of bars with its place. */
+/** Placed is a row of bars with its position. */
 export interface Placed {
   row: Row;
   y: number;
   h: number;
 }
 
-/** Strip is one horizontal part of the chart. */
+/** Strip is a horizontal strip of the chart. */
 export interface Strip {
   id: string;
   kind: "group" | "lane" | "counter" | "stack";
   name: string;
-  /** What stands in small letters below the name. */
+  /** Text in small letters below the name. */
   detail: string;
   y: number;
   h: number;
-  /** Height of the band for the name above the rows, where there is no room beside them. */
+  /** Height of the band for the name above the rows, in a narrow window. */
   band: number;
   rows: Placed[];
   lanes: LaneData[];
@@ -36,19 +36,19 @@ export interface Strip {
 export interface Options {
   merged: boolean;
   stacked: boolean;
-  /** Groups whose lanes are not shown. */
+  /** Closed groups. */
   closed: Set<string>;
-  /** No room for names beside the rows. */
+  /** Names are above the rows. */
   narrow: boolean;
-  /** Higher rows, for heights that mean something. */
+  /** Higher rows, for heights that show a figure. */
   tall: boolean;
-  /** Writes what stands below a lane's name. */
+  /** Returns the text below a lane's name. */
   detail: (lanes: LaneData[]) => string;
 }
 
 const gap = 3;
 
-/** arrange places everything and returns it with the whole height. */
+/** arrange returns the strips with their positions, and the total height. */
 export function arrange(bars: Bars, o: Options): { strips: Strip[]; height: number } {
   const strips: Strip[] = [];
   let y = 0;
@@ -84,7 +84,7 @@ export function arrange(bars: Bars, o: Options): { strips: Strip[]; height: numb
   if (o.merged) {
     const kinds = new Map<string, LaneData[]>();
     for (const l of bars.lanes) {
-      // Lanes of clocks that cannot be compared never share one.
+      // Lanes of clocks that are not comparable are never merged.
       const clock = apart(bars.fixes, l.lane.clock) ? (l.lane.clock ?? "") : "";
       const key = `${l.lane.kind} ${l.lane.name} ${clock}`;
       kinds.set(key, [...(kinds.get(key) ?? []), l]);
@@ -120,8 +120,8 @@ export function arrange(bars: Bars, o: Options): { strips: Strip[]; height: numb
   return { strips, height: y };
 }
 
-/** stackable chooses the lanes whose bytes may be added up: those of units where
- * there are any, since layers and iterations repeat what these move. */
+/** stackable returns the lanes whose bytes add up: lanes of units if present, since lanes
+ * of layers and iterations repeat their bytes. */
 export function stackable(lanes: LaneData[]): LaneData[] {
   const units = lanes.filter((l) => l.lane.kind === "engine" || l.lane.kind === "stream");
   if (units.length > 0) return units;

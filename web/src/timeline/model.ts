@@ -1,5 +1,4 @@
-// The bars of a timeline as a whole: what they are called, which colours they have and
-// which of them pass the filters.
+// The bars of a timeline: names, colours and filters.
 import { clean } from "../figures/format";
 import { shower } from "../figures/columns";
 import type { Profile, Quantity, Timeline } from "../data/profile";
@@ -10,7 +9,7 @@ import { Pyramid } from "./pyramid";
 import type { Range } from "./range";
 import { amount, LaneData, type HeightBy, type Row } from "./rows";
 
-/** breathe hands the thread back to the browser when it was held for long. */
+/** breathe yields to the browser after a long computation. */
 export function breathe(ms = 40): () => Promise<void> | undefined {
   let since = performance.now();
   return () => {
@@ -24,20 +23,20 @@ export function breathe(ms = 40): () => Promise<void> | undefined {
   };
 }
 
-/** chunk is the number of bars between looks at the clock. */
+/** chunk is the number of bars between checks of the time. */
 const chunk = 1 << 17;
 
-/** ColourBy says what the colour of a bar stands for. */
+/** ColourBy is the property that the colour of a bar shows. */
 export type ColourBy = "type" | "name" | "layer" | "subnet" | "iteration" | "direction" | "core";
 export const colourings: ColourBy[] = ["type", "name", "layer", "subnet", "iteration", "direction", "core"];
 
-/** Category is what a colour stands for. */
+/** Category is the set of bars with a colour. */
 export interface Category {
   name: string;
   slot: number;
 }
 
-/** Filters say which bars count. */
+/** Filters select bars. */
 export interface Filters {
   op: string;
   layer: number;
@@ -47,13 +46,13 @@ export interface Filters {
   /** Bounds of the duration in seconds. */
   least: number | undefined;
   most: number | undefined;
-  /** What becomes of the others. */
+  /** Whether other bars are dimmed or hidden. */
   others: "dim" | "hide";
 }
 
 export const noFilters: Filters = { op: "", layer: -1, subnet: -1, iteration: -1, direction: -1, least: undefined, most: undefined, others: "dim" };
 
-/** active tells whether any filter is set. */
+/** active reports whether any filter is set. */
 export function active(f: Filters): boolean {
   return f.op !== "" || f.layer >= 0 || f.subnet >= 0 || f.iteration >= 0 || f.direction >= 0 || f.least !== undefined || f.most !== undefined;
 }
@@ -70,7 +69,7 @@ export class Bars {
     readonly profile: Profile,
     readonly timeline: Timeline,
     lanes: LaneData[],
-    /** Clocks of lanes that have one of their own. */
+    /** Conversions of clocks other than the timeline's. */
     readonly fixes: Map<string, Fix>,
     quantities: Quantity[],
   ) {
@@ -82,8 +81,8 @@ export class Bars {
     this.total = total;
   }
 
-  /** make reads the lanes without holding the thread for long. quantities describe
-   * figures of bars. */
+  /** make reads the lanes without blocking the thread for long. quantities describe figures
+   * of bars. */
   static async make(profile: Profile, recorded: Timeline, quantities: Quantity[] = [], progress?: (done: number) => void): Promise<Bars> {
     const { timeline, fixes } = align(recorded);
     const pause = breathe();
@@ -96,7 +95,7 @@ export class Bars {
     return new Bars(profile, timeline, lanes, fixes, quantities);
   }
 
-  // Names may hold anything; what could not be seen is written out, once for each.
+  // Invisible characters of names are escaped, once per name.
   private texts: string[] = [];
   private layerTexts: string[] = [];
   layerName(i: number): string {
@@ -106,7 +105,7 @@ export class Bars {
   text(i: number): string {
     return (this.texts[i] ??= clean(this.timeline.names?.[i]));
   }
-  /** type is the kind of work of a bar, "" when it is not known. */
+  /** type is the kind of work of a bar, "" if unknown. */
   type(l: LaneData, i: number): string {
     const t = l.lane.types?.[i] ?? -1;
     if (t >= 0) return this.text(t);
@@ -124,16 +123,16 @@ export class Bars {
     return this.type(l, i) || l.lane.kind;
   }
 
-  /** group is the heading under which a lane stands. */
+  /** group is the heading of a lane. */
   group(l: LaneData): string {
     return group(this.fixes, l.lane);
   }
 
-  /** figures lists what is known of bars beside times and bytes. */
+  /** figures lists the figures of bars besides times and bytes. */
   figures(): string[] {
     return [...new Set(this.lanes.flatMap((l) => Object.keys(l.lane.figures ?? {})))].sort();
   }
-  /** figure names a figure of bars and writes it. */
+  /** figure returns name and formatter of a figure of bars. */
   figure(key: string): { name: string; show: (v: number) => string } {
     const q = this.quantities.get(key) ?? { key, name: key };
     const name = clean(q.name);
@@ -149,7 +148,7 @@ export class Bars {
       if (k === undefined) ids.set(name, (k = Math.min(ids.size, 65535)));
       return k;
     };
-    // What a column's value leads to is worked out once for each value.
+    // The category is computed once per distinct value of a column.
     const named = (names: string[] | undefined) => Int32Array.from(names ?? [], id);
     for (const l of this.lanes) {
       const other = id(by === "type" || by === "name" ? l.lane.kind : "");
@@ -185,7 +184,7 @@ export class Bars {
     if (names.length > slotCount - own) {
       for (const l of this.lanes) {
         const { category, n } = l;
-        // Lanes of units show more colours than those of layers around them.
+        // Lanes of units get more colours than lanes of layers.
         const own = l.self ?? l.durations;
         const scale = l.lane.kind === "engine" || l.lane.kind === "stream" || l.lane.kind === "thread" ? 10 : 1;
         for (let lo = 0; lo < n; lo += chunk) {
@@ -203,7 +202,7 @@ export class Bars {
     this.categories = names.map((name) => ({ name: clean(name) || "none", slot: slot.get(name) ?? plain }));
   }
 
-  /** passes makes a test of bars; undefined when no filter is set. */
+  /** passes returns a predicate of bars; undefined if no filter is set. */
   passes(f: Filters): ((l: LaneData, i: number) => boolean) | undefined {
     if (!active(f)) return undefined;
     const names = this.timeline.names ?? [];
@@ -228,8 +227,8 @@ export class Bars {
     };
   }
 
-  /** build applies colours and filters and makes the pyramids anew. The old ones
-   * serve until the new ones are complete. */
+  /** build applies colours and filters and rebuilds the pyramids. The old ones remain in use
+   * until the new ones are complete. */
   async build(f: Filters, height: HeightBy) {
     const pause = breathe();
     const pass = this.passes(f);
@@ -258,8 +257,8 @@ export class Bars {
     for (const [row, p] of made) row.pyramid = p;
   }
 
-  /** peak is the largest height of the lanes of one kind and name, so that the same
-   * unit of all cores has one scale. */
+  /** peak is the largest height of the lanes of a kind and name, so that a unit has the same
+   * scale on all cores. */
   private peak(by: HeightBy): Map<LaneData, number> {
     if (by === "utilisation") return new Map(this.lanes.map((l) => [l, 1]));
     const most = new Map<string, number>();

@@ -1,4 +1,4 @@
-// Bars that have something in common, and the way from one to the next.
+// Lists of matching bars, and steps from one to the next.
 import type { Found, Spot } from "./chart";
 import type { Bars } from "./model";
 import type { LaneData, Row } from "./rows";
@@ -17,8 +17,7 @@ export function occurrences(bars: Bars, lane: (l: LaneData) => boolean, test: (l
   return out;
 }
 
-/** next is the occurrence after time t (or before it), over all rows that shown
- * accepts. */
+/** next is the occurrence after time t (or before it) in all rows that shown accepts. */
 export function next(found: Found, t: number, forward: boolean, shown: (r: Row) => boolean): Spot | undefined {
   let best: Spot | undefined;
   for (const [row, list] of found) {

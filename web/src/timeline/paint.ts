@@ -1,9 +1,9 @@
-// Colours of the theme as the pictures of the timeline and of memories take them.
+// Colours of the theme for the canvases of timeline and memory.
 import { colour, dim, mix, plain, slots, type RGB } from "./palette";
 import type { Paint } from "./raster";
 
-/** reader reads a theme colour through an element, since a custom property may hold
- * a function. */
+/** reader reads a theme colour by an element, since a custom property may hold a CSS
+ * function. */
 function reader(el: HTMLElement): { read: (name: string) => RGB; done: () => void } {
   const probe = document.createElement("span");
   probe.style.display = "none";

@@ -1,6 +1,5 @@
-// Colours of bars. A name leads to the same colour in every page, whatever else the
-// page holds, unless two names of one page meet at one colour: then the later one
-// moves on to the next free colour.
+// Colours of bars. A name has the same colour in every page, unless two names of a page
+// collide: then the later one gets the next free colour.
 
 /** Number of colours; slots 0 to slots-1 are colours of bars. */
 export const slots = 20;
@@ -10,9 +9,9 @@ export const own = 8;
 const hues = [255, 52, 163, 325, 92, 15, 213, 282];
 /** Bars without a category. */
 export const plain = slots;
-/** Bars that the filters leave out and that are still shown. */
+/** Bars that the filters exclude and that are dimmed. */
 export const dim = slots + 1;
-/** Bars that are not shown at all. */
+/** Hidden bars. */
 export const hidden = 255;
 
 /** hash is FNV-1a of the text. */
@@ -22,11 +21,10 @@ export function hash(text: string): number {
   return h >>> 0;
 }
 
-/** assign gives each name a slot. weight tells how much of the picture a name takes:
- * where there are more names than colours, those with the most come first, so that
- * they share none. Otherwise the alphabet decides, which no measurement changes.
- * rank gives operators the hue that they have in the other views: 1 to own stand for
- * the first slots, which no other name gets then. */
+/** assign returns the slot of each name. weight is the share of the chart of a name: with
+ * more names than colours the largest ones come first, so that they share no colour.
+ * Otherwise the order is alphabetical and independent of measurements. rank gives operators
+ * the hue of the other views: 1 to own are the first slots, which no other name gets. */
 export function assign(names: Iterable<string>, weight?: (name: string) => number, rank?: (name: string) => number): Map<string, number> {
   const out = new Map<string, number>();
   const base = rank ? own : 0;
@@ -83,7 +81,7 @@ export function contrast(a: RGB, b: RGB): number {
   return (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05);
 }
 
-/** mix lies between a (at 0) and b (at 1). */
+/** mix interpolates between a (at 0) and b (at 1). */
 export function mix(a: RGB, b: RGB, t: number): RGB {
   return [a[0] + (b[0] - a[0]) * t, a[1] + (b[1] - a[1]) * t, a[2] + (b[2] - a[2]) * t].map(Math.round) as RGB;
 }
@@ -98,8 +96,8 @@ export function word([r, g, b]: RGB): number {
   return ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
 }
 
-/** colour of a slot: the operators' hues, and beside them twelve hues round the
- * wheel, weaker and in turn lighter and darker, so that neighbours stay apart. */
+/** colour of a slot: the hues of the operators, then twelve hues round the wheel, less
+ * saturated and alternately lighter and darker, so that neighbours are distinct. */
 export function colour(slot: number, dark: boolean): RGB {
   if (slot < own) return oklch(dark ? 0.45 : 0.74, 0.105, hues[slot]);
   const hue = 5 + (slot - own) * 30;

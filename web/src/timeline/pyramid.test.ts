@@ -43,7 +43,7 @@ async function bars(lanes: Lane[]): Promise<Bars> {
 }
 
 describe("pyramid", () => {
-  it("hands out every bar once, at every zoom", async () => {
+  it("emits every bar once, at every zoom", async () => {
     const b = await bars([lane(5000, 1)]);
     const row = b.lanes[0].rows[0];
     const whole = b.bounds.t1 - b.bounds.t0;

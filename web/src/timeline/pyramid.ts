@@ -1,23 +1,22 @@
-// Bars of a row at coarser and coarser levels: a node of level k stands for 8^k
-// bars with their time and the category that takes most of it. A view descends only
-// where a node is wider than a pixel, so that its cost depends on the number of
-// pixels and not on that of bars.
+// Bars of a row at several levels of detail: a node of level k summarises 8^k bars by their
+// time and the category with the most time. Drawing descends only where a node is wider
+// than a pixel, so that its cost depends on the number of pixels and not of bars.
 import { dim, hidden } from "./palette";
 import { rates, type Emit, type HeightBy, type Levels, type Row, type Sums } from "./rows";
 
 const bits = 3;
 /** fan is the number of children of a node. */
 export const fan = 1 << bits;
-/** stride is the distance of the running sums. */
+/** stride is the distance of the prefix sums. */
 const stride = 64;
 
 interface Level {
-  /** Time of the bars, the hidden ones left out. */
+  /** Time of the visible bars. */
   busy: Float32Array;
-  /** Slot that takes most of it, and its time. */
+  /** Slot with the most time, and its time. */
   top: Uint8Array;
   most: Float32Array;
-  /** Mean height, weighted by time, -1 when none is known. */
+  /** Mean height, weighted by time, -1 if unknown. */
   height: Float32Array | undefined;
 }
 
@@ -26,13 +25,13 @@ export class Pyramid implements Levels {
   private acc: Float64Array[] = [];
   private high: Float64Array[] = [];
   private at = 0;
-  // Running sums before every 64th bar.
+  // Prefix sums before every 64th bar.
   private counts: Float64Array;
   private times: Float64Array;
   private moved: Float64Array | undefined;
   private sum: Sums = { count: 0, busy: 0, bytes: 0 };
   private readonly width = dim + 1;
-  /** Heights of bars, where they mean something. */
+  /** Heights of bars, where they show a figure. */
   private readonly scale: ((i: number) => number) | undefined;
 
   constructor(
@@ -57,7 +56,7 @@ export class Pyramid implements Levels {
     }
   }
 
-  /** add takes in the bars up to n. */
+  /** add adds the bars up to n. */
   add(n: number) {
     const { row, sum } = this;
     const { durations, slot, lane } = row.lane;
@@ -79,7 +78,7 @@ export class Pyramid implements Levels {
         if (moved && moved[i] > 0) sum.bytes += moved[i];
       }
       if (!first) continue;
-      // A bar without length still counts a little, so that it is seen.
+      // A bar without length counts a little, so that it is visible.
       if (s !== hidden) {
         first[s] += d + 1e-15;
         if (this.scale) {
@@ -106,7 +105,7 @@ export class Pyramid implements Levels {
       total += v;
       if (up) up[s] += v;
       acc[s] = 0;
-      // What passes the filters wins over what does not.
+      // Bars that pass the filters have priority.
       if (s < dim ? v > time : best === hidden) {
         time = v;
         best = s;
@@ -139,8 +138,7 @@ export class Pyramid implements Levels {
     }
   }
 
-  /** walk hands out what lies between t0 and t1: bars, and nodes that are shorter
-   * than pixel. */
+  /** walk emits the bars between t0 and t1, and nodes where they are shorter than pixel. */
   walk(t0: number, t1: number, pixel: number, emit: Emit) {
     const { row, levels } = this;
     const { starts, durations, slot } = row.lane;
@@ -192,7 +190,7 @@ export class Pyramid implements Levels {
     return out;
   }
 
-  /** until sums what happened before time t; a bar that runs then counts in part. */
+  /** until sums the bars before time t; a bar at t counts in proportion. */
   until(t: number): Sums {
     const { row } = this;
     const k = row.from(t);
@@ -208,8 +206,8 @@ export class Pyramid implements Levels {
     return out;
   }
 
-  /** between sums what lies between two times: bars that touch it, and time and
-   * bytes as far as they lie within. */
+  /** between sums between two times: the number of overlapping bars, and their time and
+   * bytes within. */
   between(t0: number, t1: number): Sums {
     const [a, b] = [this.until(t0), this.until(t1)];
     const [from, to] = [this.row.from(t0), this.row.to(t1)];

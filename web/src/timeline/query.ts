@@ -1,4 +1,4 @@
-// Questions about bars that the view's tables and panels ask.
+// Queries of bars for tables and panels.
 import { bytes, clean, percent, seconds, si } from "../figures/format";
 import { apart, own, words } from "./clocks";
 import type { Strip } from "./layout";
@@ -8,7 +8,7 @@ import { dim } from "./palette";
 import type { Range } from "./range";
 import { laneName, type LaneData, type Row } from "./rows";
 
-/** rowsOf lists the rows that are shown. */
+/** rowsOf lists the visible rows. */
 export function rowsOf(strips: Strip[]): Row[] {
   return strips.flatMap((s) => s.rows.map((r) => r.row));
 }
@@ -35,7 +35,7 @@ export function firstBars(rows: Row[], r: Range, most: number): Spot[] {
   return out.sort((a, b) => a.row.start(a.k) - b.row.start(b.k)).slice(0, most);
 }
 
-/** Part is what one category takes. */
+/** Part is the share of a category. */
 export interface Part {
   name: string;
   slot: number;
@@ -44,8 +44,8 @@ export interface Part {
   share: number;
 }
 
-/** parts sums the time of categories over the bars of lanes within a range; a bar
- * counts without the bars within it. Undefined when there are more than most bars. */
+/** parts sums the time of categories over the bars of lanes within a range; a bar counts
+ * without its inner bars. Undefined for more than most bars. */
 export function parts(bars: Bars, lanes: LaneData[], r: Range, most: number): Part[] | undefined {
   const rows = lanes.flatMap((l) => l.rows);
   let n = 0;
@@ -64,7 +64,7 @@ export function parts(bars: Bars, lanes: LaneData[], r: Range, most: number): Pa
       const d = lane.durations[i];
       const own = lane.self ? lane.self[i] : d;
       const inside = Math.min(r.t1, lane.starts[i] + d) - Math.max(r.t0, lane.starts[i]);
-      // A bar that is cut off counts in proportion.
+      // A bar at the edge counts in proportion.
       time[c] += d > 0 ? own * Math.min(1, inside / d) : 0;
     }
   }
@@ -76,7 +76,7 @@ export function parts(bars: Bars, lanes: LaneData[], r: Range, most: number): Pa
     .sort((a, b) => b.seconds - a.seconds || b.count - a.count);
 }
 
-/** Measured is what happens on a lane between two times. */
+/** Measured holds the sums of a lane between two times. */
 export interface Measured {
   name: string;
   count: number;
@@ -93,14 +93,14 @@ export function measure(lanes: LaneData[], r: Range): Measured[] {
       if (!s) continue;
       out.count += s.count;
       out.bytes += s.bytes;
-      // Inner bars run while outer ones do.
+      // The time of inner bars is part of the outer ones.
       if (row.depth === 0) out.busy += s.busy;
     }
     return out;
   });
 }
 
-/** facts are the figures of a bar; what is not known is left out. */
+/** facts returns the known figures of a bar. */
 export function facts(bars: Bars, spot: Spot): [string, string][] {
   const l = spot.row.lane;
   const i = spot.row.bar(spot.k);
@@ -111,7 +111,7 @@ export function facts(bars: Bars, spot: Spot): [string, string][] {
     if (v) out.push([name, v]);
   };
   const at = (c: ArrayLike<number> | undefined) => (c && c[i] >= 0 ? c[i] : undefined);
-  // Times that cannot be compared with others stand as their own clock had them.
+  // Times that are not comparable are shown in their own clock.
   const other = apart(bars.fixes, lane.clock);
   const stamp = (t: number) => exact(other ? own(other, t) : t);
   put("Begin", stamp(l.starts[i]));
@@ -145,7 +145,7 @@ export function facts(bars: Bars, spot: Spot): [string, string][] {
   return out;
 }
 
-/** exact writes a time with all of its nanoseconds. */
+/** exact writes a time with nanoseconds. */
 export function exact(t: number): string {
   if (Math.abs(t) >= 1) return `${t.toFixed(9)} s`;
   if (Math.abs(t) >= 1e-3) return `${(t * 1e3).toFixed(6)} ms`;

@@ -1,4 +1,4 @@
-// Ranges of time: zooming, panning, ticks and how times are written.
+// Ranges of time: zoom, pan, ticks and formats.
 
 /** Range of time in seconds. */
 export interface Range {
@@ -6,11 +6,11 @@ export interface Range {
   t1: number;
 }
 
-/** shortest is the smallest range that can be shown: below it float64 starts to
- * show its steps on recordings of many hours. */
+/** shortest is the smallest range: below it the resolution of float64 becomes visible in
+ * recordings of many hours. */
 export const shortest = 2e-9;
 
-/** clamp keeps a range within its bounds: it moves first and shrinks then. */
+/** clamp keeps a range within its bounds: it moves the range, then shrinks it. */
 export function clamp(r: Range, bounds: Range): Range {
   const whole = Math.max(bounds.t1 - bounds.t0, shortest);
   const length = Math.min(Math.max(r.t1 - r.t0, Math.min(shortest, whole)), whole);
@@ -24,7 +24,7 @@ export function zoom(r: Range, at: number, factor: number): Range {
   return { t0: at - (at - r.t0) * factor, t1: at + (r.t1 - at) * factor };
 }
 
-/** timeAt is the time at place x of a drawing of a width, xOf the place of a time. */
+/** timeAt is the time at position x of a drawing of a width, xOf the position of a time. */
 export function timeAt(r: Range, x: number, width: number): number {
   return r.t0 + (x / width) * (r.t1 - r.t0);
 }
@@ -32,14 +32,13 @@ export function xOf(r: Range, t: number, width: number): number {
   return ((t - r.t0) / (r.t1 - r.t0)) * width;
 }
 
-/** widen adds a share of the length on both sides. */
+/** widen adds a fraction of the length on both sides. */
 export function widen(r: Range, share: number): Range {
   const d = Math.max((r.t1 - r.t0) * share, shortest / 2);
   return { t0: r.t0 - d, t1: r.t1 + d };
 }
 
-/** step is the distance of ticks: 1, 2 or 5 times a power of ten, so that at most
- * most of them fit. */
+/** step is the distance of ticks: 1, 2 or 5 times a power of ten, for at most most ticks. */
 export function step(length: number, most: number): number {
   const raw = length / Math.max(1, most);
   const p = 10 ** Math.floor(Math.log10(raw));
@@ -70,7 +69,7 @@ export function clock(t: number, s: number): string {
   return `${(t / scale).toFixed(digits)} ${unit}`;
 }
 
-/** parse reads a time of the address, undefined when it is none. */
+/** parse reads a time of the address, undefined if it is not one. */
 export function parse(text: string): number | undefined {
   if (text.trim() === "") return undefined;
   const v = Number(text);
@@ -84,12 +83,12 @@ export function write(r: Range): { t0: string; t1: string } {
   return { t0: text(r.t0), t1: text(r.t1) };
 }
 
-/** History of ranges, as a browser has one of pages. */
+/** History of ranges, like that of a browser. */
 export class Past {
   private list: Range[] = [];
   private at = -1;
 
-  /** push adds a range behind the present one; what was ahead is lost. */
+  /** push adds a range after the current one and discards later ones. */
   push(r: Range) {
     const now = this.list[this.at];
     if (now && now.t0 === r.t0 && now.t1 === r.t1) return;

@@ -1,9 +1,9 @@
-// Bars as pixels. A row is one line of pixels that is repeated over its height, so
-// that a frame costs about the same however many bars it shows.
+// Bars as pixels. A row is one line of pixels that is repeated over its height, so that
+// the cost of a frame hardly depends on the number of bars.
 import { dim, hidden, mix, word, type RGB } from "./palette";
 import type { Row } from "./rows";
 
-/** Paint is what the theme gives. */
+/** Paint holds the colours of the theme. */
 export interface Paint {
   page: RGB;
   text: RGB;
@@ -28,13 +28,13 @@ export interface Label {
   slot: number;
 }
 
-/** Drawn counts what a frame shows. */
+/** Drawn counts the content of a frame. */
 export interface Drawn {
-  /** Bars in view, hidden ones left out. */
+  /** Visible bars in view. */
   bars: number;
-  /** Bars drawn each for itself. */
+  /** Bars drawn individually. */
   single: number;
-  /** Blocks that stand for several bars, or for one below a pixel. */
+  /** Blocks of several merged bars, or of one below a pixel. */
   blocks: number;
 }
 
@@ -79,7 +79,7 @@ export class Raster {
     this.pixels.fill(this.page);
   }
 
-  /** box fills a rectangle, cut off at the edges. */
+  /** box fills a rectangle, clipped at the edges. */
   box(x0: number, y0: number, x1: number, y1: number, colour: number) {
     const a = Math.max(0, Math.round(x0));
     const b = Math.min(this.w, Math.round(x1));
@@ -149,7 +149,7 @@ export class Raster {
         return;
       }
       flush();
-      // A line between bars, as soon as there is room for it.
+      // A line between bars, where it fits.
       const x2 = x1 - x0 >= 4 && e <= t1 ? x1 - 1 : x1;
       scan.fill(fill[slot], x0, x2);
       if (byHeight) tops.fill(level(height), x0, x2);
@@ -173,7 +173,7 @@ export class Raster {
       }
     } else {
       for (let yy = top; yy < bottom; yy++) pixels.set(scan, yy * w);
-      // Bars with soft corners are told apart more easily than plain boxes.
+      // Rounded corners separate adjacent bars.
       for (const yy of [y, y + h - 1]) {
         if (yy < 0 || yy >= this.h) continue;
         for (let i = 0; i < edges.length; i += 3) {
@@ -203,7 +203,7 @@ export class Raster {
       const x0 = Math.max(0, Math.floor((row.start(bar) - t0) * k));
       const x1 = Math.min(w, Math.max(x0 + 2, Math.floor((row.end(bar) - t0) * k)));
       this.box(x0, y0, x1, y1, colour);
-      // On to the first one that shows beside this one.
+      // Continue with the first one outside of this pixel.
       i++;
       if (i < list.length && (row.end(list[i]) - t0) * k <= x1) i = Math.max(i, lowerBound(list, row.from(t0 + x1 / k)));
     }

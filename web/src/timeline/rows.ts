@@ -1,5 +1,5 @@
-// The bars of a lane as rows that can be searched: each row is sorted by time and free
-// of overlaps, so that binary search finds what is in view.
+// The bars of a lane as rows: each row is sorted by time and without overlaps, so that
+// binary search finds the visible bars.
 import { clean } from "../figures/format";
 import type { Column, Lane } from "../data/profile";
 
@@ -14,8 +14,7 @@ export interface Sums {
 /** Emit receives bars and nodes in the order of time. node is 0 for a bar. */
 export type Emit = (start: number, end: number, k: number, level: number, busy: number, slot: number, most: number, height: number) => void;
 
-/** Levels are the bars of a row at coarser and coarser levels. Rows know this side of
- * the pyramid only: how one is built is no matter of theirs. */
+/** Levels is the read side of a pyramid: the bars of a row at several levels of detail. */
 export interface Levels {
   walk(t0: number, t1: number, pixel: number, emit: Emit): void;
   before(k: number): Sums;
@@ -29,7 +28,7 @@ export class Row {
   constructor(
     readonly lane: LaneData,
     readonly depth: number,
-    /** Positions in the lane, undefined when the lane has this row only. */
+    /** Positions in the lane, undefined if the lane has only this row. */
     readonly index: Int32Array | undefined,
     readonly n: number,
   ) {}
@@ -53,7 +52,7 @@ export class Row {
       if (this.end(mid) > t) hi = mid;
       else lo = mid + 1;
     }
-    // Bars without length end where they start and are seen there.
+    // Bars without length are visible at their start.
     while (lo > 0 && this.start(lo - 1) >= t) lo--;
     return lo;
   }
@@ -67,7 +66,7 @@ export class Row {
     }
     return lo;
   }
-  /** find returns the k whose bar is i of the lane, -1 when it is in another row. */
+  /** find returns the k whose bar is i of the lane, -1 if it is in another row. */
   find(i: number): number {
     if (!this.index) return i;
     let [lo, hi] = [0, this.n];
@@ -80,23 +79,23 @@ export class Row {
   }
 }
 
-/** LaneData is a lane of the profile with what was computed from it. */
+/** LaneData is a lane of the profile with derived data. */
 export class LaneData {
   readonly starts: Column;
   readonly durations: Column;
   readonly n: number;
   readonly rows: Row[];
-  /** Depth of each bar, undefined when all are at 0. */
+  /** Depth of each bar, undefined if all are 0. */
   readonly depth: Uint8Array | undefined;
-  /** Time of each bar without the bars within it, undefined when none has any. */
+  /** Time of each bar without its inner bars, undefined if there are no inner bars. */
   readonly self: Float32Array | undefined;
-  /** Time in which the lane has a bar. */
+  /** Busy time of the lane. */
   readonly busy: number;
   /** Latest end. */
   readonly end: number;
   /** Category of each bar, index in Colouring.categories. */
   category: Uint16Array;
-  /** Slot of each bar: its colour, or that it is dimmed or hidden. */
+  /** Slot of each bar: colour, dimmed or hidden. */
   slot: Uint8Array;
 
   constructor(
@@ -110,8 +109,8 @@ export class LaneData {
     this.category = new Uint16Array(this.n);
     this.slot = new Uint8Array(this.n);
     const { starts, durations, n } = this;
-    // Durations are rounded to 24 bits, so that a bar may seem to reach into the
-    // next one; a bar within another starts well before the outer one's end.
+    // Durations are rounded to 24 bits, so that a bar may seem to overlap the next one; an
+    // inner bar starts well before the end of the outer one.
     const ends = new Float64Array(256);
     const open = new Int32Array(256);
     const counts = new Uint32Array(256);
@@ -160,7 +159,7 @@ export class LaneData {
   }
 }
 
-/** HeightBy says what the height of a bar stands for. */
+/** HeightBy is the figure that the height of a bar shows. */
 export type HeightBy = "" | "bandwidth" | "utilisation" | `figure ${string}`;
 
 /** laneName names a lane with its core or device. */
@@ -168,8 +167,7 @@ export function laneName(l: Lane): string {
   return clean((l.group ? `${l.group} ` : "") + l.name);
 }
 
-/** amount gives what the heights of a lane's bars stand for, -1 where it is not
- * known. */
+/** amount returns the values for the heights of a lane's bars, -1 where unknown. */
 export function amount(lane: Lane, by: HeightBy): (i: number) => number {
   if (by === "utilisation") return (i) => lane.utilisation?.[i] ?? -1;
   if (by === "bandwidth") {
@@ -182,8 +180,7 @@ export function amount(lane: Lane, by: HeightBy): (i: number) => number {
   return (i) => column?.[i] ?? -1;
 }
 
-/** rates gives the heights of a lane's bars as fractions of peak, -1 where they are
- * not known. */
+/** rates returns the heights of a lane's bars as fractions of peak, -1 where unknown. */
 export function rates(lane: Lane, by: HeightBy, peak: number): (i: number) => number {
   const known = amount(lane, by);
   return (i) => {

@@ -1,9 +1,9 @@
-// The chart with its names as a picture.
+// The chart with its names as an image.
 import { axis, type Chart } from "./chart";
 import type { Strip } from "./layout";
 import { css } from "./palette";
 
-/** picture draws names beside what the canvas shows. */
+/** picture returns a PNG of the canvas with the names of the lanes. */
 export function picture(canvas: HTMLCanvasElement, chart: Chart, strips: Strip[], scroll: number, height: number, title: string): Promise<Blob | null> {
   const { page, text, quiet, line } = chart.colours;
   const ratio = canvas.height / height;
@@ -40,7 +40,7 @@ export function picture(canvas: HTMLCanvasElement, chart: Chart, strips: Strip[]
   return new Promise((done) => out.toBlob(done, "image/png"));
 }
 
-/** offer lets the browser save a picture under a name made of a model's. */
+/** offer saves an image under a name derived from the model's name. */
 export function offer(blob: Blob, model: string) {
   const a = document.createElement("a");
   a.href = URL.createObjectURL(blob);

@@ -1,12 +1,11 @@
-// What the legend says: how the time of some lanes is shared out among the colours.
+// Data of the legend: shares of the time of some lanes by colour.
 import { clean } from "../figures/format";
 import type { Bars } from "./model";
 import { parts, type Part } from "./query";
 import type { Range } from "./range";
 import type { LaneData } from "./rows";
 
-/** Scope is the lanes over which shares are taken: those of one kind, or of one unit
- * of all cores. */
+/** Scope is a set of lanes for shares: all of a kind, or a unit of all cores. */
 export interface Scope {
   value: string;
   text: string;
@@ -24,17 +23,17 @@ export function scopesOf(bars: Bars): Scope[] {
   return out;
 }
 
-/** detailed are the kinds of lanes from those that say most about the work. */
+/** detailed lists the kinds of lanes, the most detailed first. */
 const detailed: string[] = ["engine", "stream", "thread", "layer", "host", "layer group", "subnet", "iteration"];
 
-/** scopeOf is the chosen scope, or the one that says most. */
+/** scopeOf is the selected scope, or the most detailed one. */
 export function scopeOf(scopes: Scope[], chosen: string): Scope | undefined {
   const of = (value: string | undefined) => scopes.find((x) => x.value === value);
   return of(chosen) ?? of(detailed.find((k) => of(k)));
 }
 
-/** Shares keeps the sums over the whole recording, which stand in for those of a range
- * with too many bars. */
+/** Shares caches the sums over the whole recording, which replace those of a range with too
+ * many bars. */
 export class Shares {
   #key = "";
   #totals: Part[] = [];

@@ -1,4 +1,4 @@
-// Which time is shown: the range, those before it, and what the address says of it.
+// The visible range of time, its history and its state in the address.
 import { get, set } from "../page/state.svelte";
 import { clamp, parse, Past, write, zoom, type Range } from "./range";
 import { leave } from "./shared";
@@ -6,7 +6,7 @@ import { leave } from "./shared";
 export class Travel {
   range = $state.raw<Range>({ t0: 0, t1: 1 });
   #bounds = $state.raw<Range>();
-  /** Where a recording of many inferences begins. */
+  /** Initial range of a recording of many inferences. */
   #home = $state.raw<Range>();
   #past = new Past();
   #moves = $state(0);
@@ -15,7 +15,7 @@ export class Travel {
   #written = "";
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** To be made with the component, whose effects these are. */
+  /** Must be created during component initialisation, for its effects. */
   constructor() {
     $effect(() => () => clearTimeout(this.#timer));
     $effect(() => {
@@ -26,14 +26,14 @@ export class Travel {
     });
   }
 
-  /** #asked is the range of the address; where there is none, that to begin with. */
+  /** #asked is the range of the address, or else the initial one. */
   #asked(bounds: Range): Range {
     const [t0, t1] = [parse(get("t0")), parse(get("t1"))];
     return t0 !== undefined && t1 !== undefined && t1 > t0 ? clamp({ t0, t1 }, bounds) : (this.#home ?? bounds);
   }
 
-  /** open begins, when the bounds of the recording are known: with all of it, or with
-   * a part that says more. */
+  /** open sets the initial range as soon as the bounds of the recording are known: all of
+   * it, or a more useful part. */
   open(bounds: Range, home?: Range) {
     this.#home = home && clamp(home, bounds);
     this.range = this.#asked(bounds);
@@ -50,15 +50,15 @@ export class Travel {
   reset() {
     if (this.#bounds) this.show(this.#bounds);
   }
-  /** begins tells that there is a part to begin with. */
+  /** begins reports whether the initial range is a part. */
   get begins(): boolean {
     return this.#home !== undefined;
   }
-  /** home shows it. */
+  /** home shows the initial range. */
   home() {
     if (this.#home) this.show(this.#home);
   }
-  /** pass shows a range of a course of many, which leaves no trace. */
+  /** pass shows a range of a running gesture, without history. */
   pass(r: Range) {
     if (this.#bounds) this.range = clamp(r, this.#bounds);
   }
@@ -77,7 +77,7 @@ export class Travel {
     const d = (t1 - t0) * share;
     this.show({ t0: t0 + d, t1: t1 + d });
   }
-  /** edge goes to the beginning or the end of the recording. */
+  /** edge goes to the start or the end of the recording. */
   edge(end: 0 | 1) {
     if (!this.#bounds) return;
     const { t0, t1 } = this.#bounds;
@@ -85,8 +85,8 @@ export class Travel {
     this.show(end === 0 ? { t0, t1: t0 + length } : { t0: t1 - length, t1 });
   }
 
-  // Writing waits until the range rests: browsers refuse too many changes of the
-  // address.
+  // The address is written after the range stops changing: browsers refuse too many
+  // changes.
   #wait() {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#rest(), 350);
