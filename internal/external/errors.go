@@ -2,10 +2,10 @@ package external
 
 import "fmt"
 
-// Code says what went wrong with an engine.
+// Code classifies an error of an external engine.
 type Code string
 
-// What goes wrong with engines.
+// Error codes of external engines.
 const (
 	NoHelper   Code = "no_helper"   // opmeter-engine is not there
 	NotFound   Code = "not_found"   // no library of the engine
@@ -22,16 +22,16 @@ const (
 	Killed     Code = "killed"  // somebody else ended the child
 )
 
-// Error says what went wrong with an engine.
+// Error is an error of an external engine.
 type Error struct {
 	Code Code `json:"code"`
-	// Text says it for people: what the engine said, what was expected, what to do.
+	// Text is the message: what the engine said, what was expected, what to do.
 	Text string `json:"text"`
-	// Printed says that the library printed why, which only the parent of its process sees.
+	// Printed says that the library printed the reason, which only the parent process sees.
 	Printed bool `json:"printed,omitzero"`
 }
 
-// Error gives the text.
+// Error returns the text.
 func (e *Error) Error() string { return e.Text }
 
 // Errorf makes an [Error].

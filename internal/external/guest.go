@@ -1,70 +1,70 @@
-// Package external measures models with the engines that people ship: it finds their
-// libraries, starts a child process that opens one (the program opmeter-engine), has it do
-// what internal/measure/host does with opmeter's own engine, and joins what it executed with the
-// model's operators.
+// Package external measures models with external engines: ONNX Runtime, LiteRT, TensorFlow Lite,
+// OpenVINO. It starts a child process (the program opmeter-engine) that opens the engine's
+// library. The child does what internal/measure/host does with opmeter's own engine; the parent
+// joins the executed operators with the operators of the model.
 //
-// The child is a process of its own since libraries crash, hang, leak and print, and
-// since a program that opens them is no longer static. This package imports none of them:
-// packages below it do, and only opmeter-engine has these.
+// The child is a separate process because libraries crash, hang, leak and print, and because a
+// program that opens them is no longer statically linked. This package imports no engine; only
+// opmeter-engine imports the packages below it that do.
 package external
 
 import (
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 )
 
-// Library is an engine's library that was opened in this process. Methods are called by one
-// goroutine at a time, which is locked to its thread.
+// Library is an engine's library opened in this process. One goroutine at a time calls its
+// methods, locked to its thread.
 type Library interface {
-	// About says what it is and what it can.
+	// About describes the library and its capabilities.
 	About() About
-	// Load makes a model ready to run. Errors are an [Error].
+	// Load prepares a model to run. Errors are an [Error].
 	Load(t *Task) (Session, error)
 }
 
-// About says what an engine's library is and what it can.
+// About describes an engine's library and its capabilities.
 type About struct {
-	// Engine is the engine's name on the command line, Title the one for people.
+	// Engine is the engine's name on the command line, Title its display name.
 	Engine string `json:"engine"`
 	Title  string `json:"title"`
-	// Version of the library as it tells itself, Build what else it says of how it was built.
+	// Version is the version that the library reports, Build its build information.
 	Version string `json:"version,omitzero"`
 	Build   string `json:"build,omitzero"`
-	// Formats lists the formats of models that it takes: "onnx", "tflite".
+	// Formats lists the model formats that it reads: "onnx", "tflite".
 	Formats []string `json:"formats,omitzero"`
 	// Providers lists what can execute nodes: execution providers, delegates, devices. The first
-	// one is used where nothing is said.
+	// one is the default.
 	Providers []string `json:"providers,omitzero"`
-	// Options lists what [Task].Options takes.
+	// Options lists the options that [Task].Options accepts.
 	Options []OptionInfo `json:"options,omitzero"`
-	// Gives lists what its profiler can say, as [ingest.Format].Gives does.
+	// Gives lists the quantities that its profiler reports, as [ingest.Format].Gives does.
 	Gives []string `json:"gives,omitzero"`
 }
 
 // OptionInfo describes an option of an engine.
 type OptionInfo struct {
-	// Key is the name, Values says what it takes and Doc what it does, for people.
+	// Key is the name, Values describes the accepted values and Doc the effect, for display.
 	Key    string `json:"key"`
 	Values string `json:"values,omitzero"`
 	Doc    string `json:"doc,omitzero"`
 }
 
-// Task is a model and how it is to run.
+// Task is a model and how to run it.
 type Task struct {
-	// Model is the file, Format "onnx" or "tflite".
+	// Model is the file, Format is "onnx" or "tflite".
 	Model  string `json:"model"`
 	Format string `json:"format"`
-	// Inputs is what to feed, in the model's order. Their shapes count where the model
-	// leaves dimensions open or another size was asked for.
+	// Inputs are the input tensors, in the model's order. Their shapes apply where the model has
+	// dynamic dimensions or another size was requested.
 	Inputs []Tensor `json:"-"`
-	// Carry maps positions of outputs to those of inputs that they become in the next run.
+	// Carry maps output indices to the indices of the inputs that they become in the next run.
 	Carry map[int]int `json:"carry,omitzero"`
-	// Threads that compute, 1 or more.
+	// Threads is the number of compute threads, 1 or more.
 	Threads int `json:"threads"`
-	// Options are the engine's own, in the order in which they were given.
+	// Options are engine options, in the order given.
 	Options []Option `json:"options,omitzero"`
-	// Profiled says that the engine's profiler is to be on.
+	// Profiled enables the engine's profiler.
 	Profiled bool `json:"profiled,omitzero"`
-	// Folder is an empty folder for files of this session. Who made it removes it.
+	// Folder is an empty folder for files of this session. Its creator removes it.
 	Folder string `json:"folder"`
 }
 
@@ -74,8 +74,8 @@ type Option struct {
 	Value string `json:"value"`
 }
 
-// Tensor is an input or output. DType is the element type as in [profile.Tensor], Data
-// little-endian; Strings holds the elements where it is "string".
+// Tensor is an input or output. DType is the element type as in [profile.Tensor]. Data is
+// little-endian; Strings holds the elements of type "string".
 type Tensor struct {
 	Name    string
 	DType   string
@@ -86,50 +86,48 @@ type Tensor struct {
 
 // Session is a model that is ready to run.
 type Session interface {
-	// Run computes one inference on the inputs of the task. It is what is timed: it waits for
-	// the results, copies nothing that the engine's own callers would not copy, and
-	// allocates nothing of its own.
+	// Run computes one inference on the inputs of the task. Run is what is timed: it waits for
+	// the results, copies nothing that a normal caller of the engine would not copy, and
+	// allocates nothing itself.
 	Run() error
-	// Outputs returns copies of what the last run made, in the model's order.
+	// Outputs returns copies of the outputs of the last run, in the model's order.
 	Outputs() ([]Tensor, error)
-	// Beside makes another session of the same task that can run at the same time on another
-	// thread, and shares with this one what the engine can share.
+	// Beside creates another session of the same task that can run concurrently on another
+	// thread. It shares with this session whatever the engine can share.
 	Beside() (Session, error)
-	// Facts says what is in effect, once the model has run.
+	// Facts returns the settings in effect, once the model has run.
 	Facts() Facts
 	Close() error
 }
 
-// Facts is what is in effect in a session.
+// Facts are the settings in effect in a session.
 type Facts struct {
-	// Settings holds options in effect, those that nobody gave included as far as the engine
-	// tells, and whatever a run needs to be repeated: provider, optimisation level, arena.
+	// Settings holds the options in effect, including defaults as far as the engine reports them,
+	// and whatever is needed to repeat a run: provider, optimisation level, arena.
 	Settings map[string]string `json:"settings,omitzero"`
-	// ArenaBytes is the memory of the engine's arena, nil where it does not tell.
+	// ArenaBytes is the memory of the engine's arena, nil if the engine does not report it.
 	ArenaBytes *int64 `json:"arena_bytes,omitzero"`
-	// Half says that it computes in 16-bit floating point where the model has 32 bits.
+	// Half says that the engine computes in 16-bit floating point where the model has 32 bits.
 	Half bool `json:"half,omitzero"`
-	// Notes are sentences for a reader, such as that a provider was left out.
+	// Notes are sentences for the user, for example that a provider was skipped.
 	Notes []string `json:"notes,omitzero"`
 }
 
-// Profiled is a session whose task asks for the engine's profiler. Its Run is an instrumented
-// inference.
+// Profiled is a session with the engine's profiler enabled. Its Run is a profiled inference.
 type Profiled interface {
 	Session
-	// After is called after each Run, outside of timed regions, with the time that it took
-	// from outside, in nanoseconds: engines whose profiler tells of the last run only are
-	// asked here.
+	// After is called after each Run, outside of timed regions, with the wall time of the run in
+	// nanoseconds. Engines whose profiler keeps only the last run are read here.
 	After(wall int64) error
-	// Room is how many more runs the profiler can hold, less than 0 for any number. At 0
-	// Recorded has to be called before the next run.
+	// Room is how many more runs the profiler can hold, less than 0 for no limit. At 0, Recorded
+	// must be called before the next run.
 	Room() int
-	// Forget drops what was recorded.
+	// Forget drops the records.
 	Forget() error
-	// Recorded returns what was recorded since the session was loaded or told to forget, as a
-	// record of that engine would be read: layers in the order of execution, as the engine names
-	// them, with what is known of the model's operators as hints; figures by
-	// [ingest.Tally], so that they are over the same runs. Runs may go on afterwards, and
-	// the next call returns all of them. nil where nothing was recorded.
+	// Recorded returns what was recorded since the session was loaded or since Forget, in the
+	// form of a profile of that engine. Layers are in execution order under the engine's names,
+	// with hints about the model's operators. Figures are computed by [ingest.Tally], so that all
+	// cover the same runs. Runs may continue afterwards; the next call returns all of them. The
+	// result is nil if nothing was recorded.
 	Recorded() (*runlog.Run, error)
 }

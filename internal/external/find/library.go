@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// judge looks at the beginning of a file: is it a library, and one that this computer can open?
-// what says what is wrong, to stand behind the file's name.
+// judge reads the beginning of a file and decides whether it is a library that this computer can
+// open. what describes the problem, to follow the file's name.
 func (e *Env) judge(path string) (p Problem, what string) {
 	switch e.Files.Kind(path) {
 	case kindNone:
@@ -35,14 +35,14 @@ func (e *Env) judge(path string) (p Problem, what string) {
 	return h.fits(e.OS, e.Arch)
 }
 
-// binaryFile is what the header of a file says of it.
+// binaryFile is the information in the header of a binary file.
 type binaryFile struct {
 	system  string   // "elf" for those with that format, "darwin", "windows"
 	arches  []string // Go's names of the processors that it has code for
 	library bool
 }
 
-// fits says whether a library can be opened on a system.
+// fits reports whether a library can be opened on a system.
 func (b *binaryFile) fits(system, arch string) (Problem, string) {
 	want := "elf"
 	if system == "darwin" || system == "windows" {
@@ -71,8 +71,8 @@ func join(s []string) string {
 	return b.String()
 }
 
-// header reads what a file is. Layouts are those of <elf.h>, <mach-o/loader.h>, <mach-o/fat.h>
-// and the PE format.
+// header reads the header of a file. The layouts are defined by <elf.h>, <mach-o/loader.h>,
+// <mach-o/fat.h> and the PE format.
 func header(f io.ReaderAt) (*binaryFile, error) {
 	b := make([]byte, 4096)
 	n, err := f.ReadAt(b, 0)
@@ -122,13 +122,13 @@ func elf(b []byte) (*binaryFile, error) {
 	return &binaryFile{"elf", []string{arch}, order.Uint16(b[16:]) == 3}, nil // ET_DYN
 }
 
-// fat reads the list of processors of a universal file.
+// fat reads the list of processors of a universal (fat) Mach-O file.
 func fat(b []byte, long bool) (*binaryFile, error) {
 	n, size := int(binary.BigEndian.Uint32(b[4:])), 20
 	if long {
 		size = 32
 	}
-	// Java's classes begin with the same bytes, and a number that is larger.
+	// Java class files begin with the same bytes, but a larger number follows.
 	if n < 1 || n > 30 || 8+n*size > len(b) {
 		return nil, errors.New("is no shared library")
 	}
@@ -139,7 +139,7 @@ func fat(b []byte, long bool) (*binaryFile, error) {
 	return out, nil
 }
 
-// cpu names a processor of Mach-O.
+// cpu returns the GOARCH name of a Mach-O CPU type.
 func cpu(t uint32) string {
 	switch t {
 	case 0x01000007:
@@ -166,8 +166,8 @@ func pe(f io.ReaderAt, at int64) (*binaryFile, error) {
 	return &binaryFile{"windows", []string{arch}, binary.LittleEndian.Uint16(b[22:])&0x2000 != 0}, nil // IMAGE_FILE_DLL
 }
 
-// looksLikeText says whether the beginning of a file is text: a linker's script, a pointer to
-// a large file, a page that was downloaded in its place.
+// looksLikeText reports whether the beginning of a file is text: a linker script, a Git LFS
+// pointer, or an HTML page downloaded in its place.
 func looksLikeText(b []byte) bool {
 	b = b[:min(len(b), 512)]
 	for len(b) > 0 {
