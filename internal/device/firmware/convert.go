@@ -21,7 +21,7 @@ func (g *generator) rescale(st *step, r recipe.Rescale) error {
 	return nil
 }
 
-// integer is a number as C writes it: the least of all has no literal of its own.
+// integer formats a number as a C expression: the smallest int32 has no literal of its own.
 func integer(v int32) string {
 	if v == math.MinInt32 {
 		return "INT32_MIN"
@@ -29,7 +29,7 @@ func integer(v int32) string {
 	return strconv.Itoa(int(v))
 }
 
-// real is a float32 as C99 writes it exactly.
+// real formats a float32 exactly as a C99 hexadecimal literal.
 func real(v float32) string { return strconv.FormatFloat(float64(v), 'x', -1, 32) + "f" }
 
 func (g *generator) quantise(st *step, r recipe.Quantise) error {
@@ -54,7 +54,7 @@ func (g *generator) dequantise(st *step, r recipe.Dequantise) error {
 	return nil
 }
 
-// sigmoid is the table of the 16-bit logistic function.
+// sigmoid returns the table of the 16-bit logistic function.
 func (g *generator) sigmoid() *datum {
 	t := fixed.SigmoidTable()
 	return integers(g, "sigmoid", 0, 2, t[:], "65536 times the logistic function of i / 24")

@@ -9,7 +9,7 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
 )
 
-// state is the C expression of an input that an operator carries from run to run.
+// state returns the C expression of an input that an operator carries from run to run.
 func (g *generator) state(st *step, k int, ctype string) (func() string, error) {
 	id := st.task.Node.Inputs[k]
 	v := g.values[id]
@@ -87,14 +87,14 @@ func (g *generator) lstm(st *step, r recipe.LSTM) error {
 	return nil
 }
 
-// scratch gives the step that is being made memory of its own.
+// scratch allocates scratch memory for the current step.
 func (g *generator) scratch(n int) *value {
 	v := &value{id: -1, bytes: n, first: len(g.steps), last: len(g.steps)}
 	g.order = append(g.order, v)
 	return v
 }
 
-// gate is the initialiser of a k_gate.
+// gate returns the initialiser of a k_gate.
 func (g *generator) gate(st *step, r recipe.Gate, wide bool) (string, error) {
 	t := st.task.Call.In[r.Weights]
 	w, err := layer.Weights(t)

@@ -7,8 +7,8 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
 )
 
-// reduction is the initialiser of a k_reduce: dimensions that stay and dimensions that
-// go, neighbours of a kind as one.
+// reduction returns the initialiser of a k_reduce: kept and reduced dimensions, with adjacent
+// ones of a kind merged.
 func reduction(shape []int, drop []bool) (string, error) {
 	st := tensor.Strides(shape)
 	var size, step [2][]int // what stays, what goes
@@ -71,7 +71,7 @@ func (g *generator) extreme(st *step, r recipe.Extreme) error {
 	return nil
 }
 
-// plainEnding is [ending] with the types that have no scales.
+// plainEnding is [ending] with the additional types that have no scales.
 func plainEnding(t tensor.Type) (suffix, ctype string, ok bool) {
 	switch t {
 	case tensor.Int32:

@@ -8,7 +8,7 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
 )
 
-// output is the initialiser of a k_output.
+// output returns the initialiser of a k_output.
 func (g *generator) output(st *step, s recipe.Sums) string {
 	mul, shift := g.multipliers(st.layer, s.Mul)
 	step := 0
@@ -19,9 +19,9 @@ func (g *generator) output(st *step, s recipe.Sums) string {
 		mul.name, shift.name, step, s.Zero, s.Min, s.Max)
 }
 
-// filter writes the weights of input k, less their zero point, and the biases with the
-// zero point of the activations, which are input data, folded in: channel gives the
-// channel of a weight.
+// filter writes the weights of input k, minus their zero point, and the biases, with the zero
+// point of the activations (input data) folded in. channel returns the output channel of a
+// weight.
 func (g *generator) filter(st *step, data, k int, s recipe.Sums, zero int32, channels int, channel func(i int) int) (weights, bias *datum, err error) {
 	c := &st.task.Call
 	x, t := c.In[data], c.In[k]
@@ -29,7 +29,7 @@ func (g *generator) filter(st *step, data, k int, s recipe.Sums, zero int32, cha
 		return nil, nil, refuse("weights that are computed while it runs")
 	}
 	var w []int16
-	if x.Type == tensor.Int16 { // these know no zero point
+	if x.Type == tensor.Int16 { // int16 has no zero point
 		var all []int32
 		if all, err = layer.Integers(t); err == nil {
 			w = make([]int16, len(all))
@@ -58,7 +58,7 @@ func (g *generator) filter(st *step, data, k int, s recipe.Sums, zero int32, cha
 	for i, v := range w {
 		folded[channel(i)] -= int64(zero) * int64(v)
 	}
-	width := 4 // sums wrap at 32 bits, and so may biases
+	width := 4 // accumulators wrap at 32 bits, and so may biases
 	if x.Type == tensor.Int16 {
 		width = 8
 	}
@@ -92,7 +92,7 @@ func (g *generator) conv(st *step, r recipe.Conv) error {
 	return nil
 }
 
-// narrow tells kernels of int16 activations that their sums have 32 bits.
+// narrow tells kernels of int16 activations that their accumulators have 32 bits.
 func narrow(s recipe.Sums) int {
 	if s.Wide {
 		return 0
