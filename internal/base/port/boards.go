@@ -20,7 +20,7 @@ var boardTable = sync.OnceValue(func() map[string]string {
 	return m
 })
 
-// parseBoards reads a table of boards: lines of "vid:pid name", comments behind #.
+// parseBoards parses a table of boards: lines of "vid:pid name", comments after #.
 func parseBoards(text string) (map[string]string, error) {
 	m := map[string]string{}
 	for n, line := range strings.Split(text, "\n") {
@@ -45,7 +45,7 @@ func parseBoards(text string) (map[string]string, error) {
 	return m, nil
 }
 
-// board guesses what has these USB numbers, "" for no idea.
+// board guesses the board with these USB ids, "" if unknown.
 func board(vid, pid uint16) string {
 	t := boardTable()
 	if name := t[fmt.Sprintf("%04x:%04x", vid, pid)]; name != "" {
