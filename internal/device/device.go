@@ -87,7 +87,7 @@ type Conn struct {
 	port    port.Port
 	addr    port.Address
 	timeout time.Duration
-	head    []byte // what was looked at before, to be read again
+	head    []byte // bytes examined before, to be read again
 	headAt  time.Time
 	buf     [32 << 10]byte
 	got     int64

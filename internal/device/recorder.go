@@ -97,7 +97,7 @@ type Progress struct {
 type LayerProgress struct {
 	Name string
 	Last float64 // of Progress.Quantity in the last inference, NaN where it was not told
-	Mean float64 // over those that count, NaN for none
+	Mean float64 // over counted inferences, NaN for none
 }
 
 // Recorder turns inferences into events. It is not safe for concurrent use.
@@ -112,14 +112,14 @@ type Recorder struct {
 	clock   float64
 	counter string // key of the counter's quantity, "" unknown
 
-	seen, kept int         // inferences, those that count
-	warm       int         // those that did not
+	seen, kept int         // all inferences, counted inferences
+	warm       int         // skipped inferences
 	start      started     // since the program was started
-	bounded    bool        // a time was set that is not one of each inference
+	bounded    bool        // a latency was set for the whole run, not per inference
 	spare      []Inference // the last of these, until others came
-	partial    int         // those with losses
-	wholes     []float64   // of the figure that is shown, those kept
-	times      []float64   // latency_s, those kept
+	partial    int         // inferences with losses
+	wholes     []float64   // main figure of the kept inferences
+	times      []float64   // latency_s of the kept inferences
 	key        string
 	median     float64 // of wholes
 	half       float64 // half its 95 % interval as a part of it

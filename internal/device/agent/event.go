@@ -60,7 +60,7 @@ type Event struct {
 	Memory  *Memory
 	Data    *Data
 	Text    string // a remark through the agent
-	Output  []byte // what the firmware printed beside the agent
+	Output  []byte // printed by the firmware itself
 	Problem *Problem
 	// Restart says that the device restarted. Earlier information about it may be outdated; tags
 	// and texts of the hello are available for the last time.
@@ -99,5 +99,5 @@ type Lost struct {
 	Twice     int64 // frames that came twice or too late, and were left out
 	Malformed int64 // frames with a right check and a wrong body
 	Foreign   int64 // frames of types that are not known
-	Counters  int64 // figures of the firmware's own beyond those that are held
+	Counters  int64 // custom counters beyond the limit
 }

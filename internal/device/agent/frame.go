@@ -40,7 +40,7 @@ type Decoder struct {
 	held  []byte
 	body  []byte
 	frame Frame
-	long  bool // what is held is the rest of something too long for a frame
+	long  bool // the held bytes are the rest of something too long for a frame
 }
 
 // Feed takes the next bytes and reports the completed pieces.

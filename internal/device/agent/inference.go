@@ -112,7 +112,7 @@ func (s *Stream) op(b []byte) error {
 	around.ops++
 	around.calls += int64(o.calls) + 2
 	if s.run.Partial && o.calls > 0 {
-		return nil // what of its time belongs to operators within it may be lost
+		return nil // its time in nested operators may be lost
 	}
 	own := int64(o.counts) - in.counts
 	agent := int64(o.calls) - in.calls
@@ -176,7 +176,7 @@ func (s *Stream) counter(b []byte) error {
 		return err
 	}
 	if s.run == nil {
-		return nil // between inferences it is of none
+		return nil // between inferences it belongs to none
 	}
 	if !s.names[c.name] {
 		if len(s.names) >= maxCounters {

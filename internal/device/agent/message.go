@@ -176,7 +176,7 @@ func parseHello(b []byte) (h Hello, v uint8, err error) {
 type opFrame struct {
 	index  uint16
 	depth  uint8  // operators around it
-	counts uint64 // without what the agent saw of its own time
+	counts uint64 // without the agent's own time that it measured
 	calls  uint64 // of the agent within it
 }
 

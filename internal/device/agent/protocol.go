@@ -117,7 +117,7 @@ func listen(ctx context.Context, c connection, j *device.Job, o Options) error {
 // event handles an event of the stream.
 func (l *listener) event(e Event) {
 	if l.err != nil || l.done {
-		return // what follows in the same bytes is of no interest
+		return // the rest of the same bytes is ignored
 	}
 	switch {
 	case e.Hello != nil:

@@ -84,7 +84,7 @@ type session struct {
 	held  []*console.Reading // cut ones that came before a whole one
 	names []string           // of the layers, as described
 	last  *console.Reading
-	err   error // what ends the session, from within a line
+	err   error // the error that ends the session, from within a line
 }
 
 func (s *session) run(ctx context.Context, c *device.Conn, reset func(context.Context) error) error {

@@ -11,7 +11,7 @@ type inference struct {
 	at     []int // of each event the operator
 	events []tflm.Event
 	whole  bool  // all operators are there
-	round  int64 // ticks of all of it as a benchmark printed them, -1 for none
+	round  int64 // total ticks as printed by a benchmark, -1 for none
 }
 
 // assembler splits the events of a device into inferences. The text has no marks for that. There
@@ -22,8 +22,8 @@ type inference struct {
 // An incomplete inference is kept only if its events cannot belong to another one: between two
 // marks, those events that fit one place only. Rows of a table are numbered and need no guess.
 type assembler struct {
-	model []string // operators of the model that the user named, nil for none
-	ops   []string // those of an inference, nil while they are not known
+	model []string // operators of the model named by the user, nil for none
+	ops   []string // operators of an inference, nil while unknown
 
 	held   []tflm.Event // while learning
 	breaks []int        // begins of groups in held

@@ -13,7 +13,7 @@ type clock struct {
 	recent [64][2]float64 // of lines with milliseconds
 	n      int
 	lo, hi float64 // of the lines that were accepted
-	lines  int64   // those with a bound on both sides
+	lines  int64   // with a bound on both sides
 }
 
 // accept reports whether a line is plausible, and updates the bounds.

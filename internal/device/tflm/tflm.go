@@ -66,7 +66,7 @@ type session struct {
 	dirty   int64
 	cutOff  int64 // inferences of which parts are missing
 	ran     int64 // inferences that were told
-	still   int64 // those of which all ticks are 0
+	still   int64 // inferences in which all ticks are 0
 	mean    []sum // by operator, of the inferences that count
 	total   sum
 	byTag   map[string]int64 // ticks of the last whole inference

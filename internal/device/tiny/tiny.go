@@ -35,8 +35,8 @@ type Options struct {
 
 // FaultError is an unexpected answer of a board.
 type FaultError struct {
-	Command string // what it was sent
-	Text    string // what it said
+	Command string // the command sent
+	Text    string // the answer
 	Advice  string
 }
 
