@@ -170,7 +170,7 @@ func (r *Recorder) Describe(p *profile.Profile, hints []join.Hint) error {
 func (r *Recorder) DescribeParts(p *profile.Profile, attach func(p, model *profile.Profile) bool) error {
 	return r.describe(p, func(m *profile.Profile) {
 		if !attach(p, m) {
-			p.Findings = append(p.Findings, profile.Finding{ID: "device.model", Severity: profile.Warning, Text: "No stage is said to run " + m.Model.Name + ": its work stands at none."})
+			p.Findings = append(p.Findings, profile.Finding{ID: "device.model", Severity: profile.Warning, Text: "No stage is said to run " + m.Model.Name + ": its work is not attributed to any stage."})
 		}
 	})
 }

@@ -70,7 +70,7 @@ func (b *builder) findings() error {
 		b.flash("external flash", b.t.ExternalFlash)
 	}
 	if c := b.rt.Calibration; c != nil && c.From != "" {
-		b.find("target.transferred", profile.Warning, fmt.Sprintf("%s was not measured itself; figures are those of %s.", b.t.Name, c.From))
+		b.find("target.transferred", profile.Warning, fmt.Sprintf("%s was not measured; figures are extrapolated from %s.", b.t.Name, c.From))
 	}
 	for i := range b.slots {
 		if b.slots[i].Node.Op == "CALL_ONCE" {
@@ -111,7 +111,7 @@ func (b *builder) types() {
 			continue
 		}
 		if l := by[t.String()]; len(l) > 0 {
-			b.find("target.types", profile.Warning, fmt.Sprintf("%s in %s, which was not measured: figures are those of int8.", layers(len(l), "computes", "compute"), t), l...)
+			b.find("target.types", profile.Warning, fmt.Sprintf("%s in %s, which was not measured: int8 figures are used.", layers(len(l), "computes", "compute"), t), l...)
 		}
 	}
 }

@@ -7,14 +7,14 @@ type Code string
 
 // Error codes of external engines.
 const (
-	NoHelper   Code = "no_helper"   // opmeter-engine is not there
+	NoHelper   Code = "no_helper"   // opmeter-engine was not found
 	NotFound   Code = "not_found"   // no library of the engine
-	NotLibrary Code = "not_library" // the file is none, or not of this engine
+	NotLibrary Code = "not_library" // the file is not a library, or not of this engine
 	TooOld     Code = "too_old"     // older than what is supported
 	NoFormat   Code = "no_format"   // the engine does not read models of this format
 	Rejected   Code = "rejected"    // the engine refuses the model or its inputs
-	NoProvider Code = "no_provider" // a provider, delegate or device is not there
-	NoOption   Code = "no_option"   // an option is unknown, or its value is none
+	NoProvider Code = "no_provider" // a provider, delegate or device is missing
+	NoOption   Code = "no_option"   // an option or its value is unknown
 	NoMemory   Code = "no_memory"
 	Failed     Code = "failed"  // an inference failed
 	Crashed    Code = "crashed" // the child ended by itself
@@ -39,8 +39,8 @@ func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Text: fmt.Sprintf(format, args...)}
 }
 
-// InPrint marks an error whose reason the library only prints. It returns e.
-func (e *Error) InPrint() *Error {
+// WithPrinted marks an error whose reason the library only prints. It returns e.
+func (e *Error) WithPrinted() *Error {
 	e.Printed = true
 	return e
 }

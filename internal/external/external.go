@@ -92,9 +92,9 @@ type Session interface {
 	Run() error
 	// Outputs returns copies of the outputs of the last run, in the model's order.
 	Outputs() ([]Tensor, error)
-	// Beside creates another session of the same task that can run concurrently on another
+	// Clone creates another session of the same task that can run concurrently on another
 	// thread. It shares with this session whatever the engine can share.
-	Beside() (Session, error)
+	Clone() (Session, error)
 	// Facts returns the settings in effect, once the model has run.
 	Facts() Facts
 	Close() error
@@ -116,18 +116,18 @@ type Facts struct {
 // Profiled is a session with the engine's profiler enabled. Its Run is a profiled inference.
 type Profiled interface {
 	Session
-	// After is called after each Run, outside of timed regions, with the wall time of the run in
+	// AfterRun is called after each Run, outside of timed regions, with the wall time of the run in
 	// nanoseconds. Engines whose profiler keeps only the last run are read here.
-	After(wall int64) error
-	// Room is how many more runs the profiler can hold, less than 0 for no limit. At 0, Recorded
+	AfterRun(wall int64) error
+	// Remaining is how many more runs the profiler can hold, less than 0 for no limit. At 0, Records
 	// must be called before the next run.
-	Room() int
-	// Forget drops the records.
-	Forget() error
-	// Recorded returns what was recorded since the session was loaded or since Forget, in the
+	Remaining() int
+	// Reset drops the records.
+	Reset() error
+	// Records returns what was recorded since the session was loaded or since Reset, in the
 	// form of a profile of that engine. Layers are in execution order under the engine's names,
 	// with hints about the model's operators. Figures are computed by [ingest.Tally], so that all
 	// cover the same runs. Runs may continue afterwards; the next call returns all of them. The
 	// result is nil if nothing was recorded.
-	Recorded() (*runlog.Run, error)
+	Records() (*runlog.Run, error)
 }

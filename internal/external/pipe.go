@@ -60,16 +60,16 @@ type Message struct {
 	Stop    bool     `json:"stop,omitzero"`
 
 	// From the child, in about this order.
-	About    *About             `json:"about,omitzero"`    // what was opened
-	Progress *Progress          `json:"progress,omitzero"` // what is being done
-	Turn     bool               `json:"turn,omitzero"`     // the turn is over, or there was none: waits for the next
-	Event    *profile.Event     `json:"event,omitzero"`    // as sources send them
-	Hints    []join.Hint        `json:"hints,omitzero"`    // beside the event that describes
-	Facts    *Facts             `json:"facts,omitzero"`    // what is in effect
-	Outputs  bool               `json:"outputs,omitzero"`  // what the first run made; tensors follow
-	Round    *loadfigures.Round `json:"round,omitzero"`    // what streams did, where nothing else was asked for
-	Spare    bool               `json:"spare,omitzero"`    // whatever happens from now on, nothing that was asked for is missing
-	Error    *Error             `json:"error,omitzero"`    // the end, in vain
+	About    *About             `json:"about,omitzero"`    // description of the opened library
+	Progress *Progress          `json:"progress,omitzero"` // the current phase
+	Turn     bool               `json:"turn,omitzero"`     // the turn ended, or the child waits for its first one
+	Event    *profile.Event     `json:"event,omitzero"`    // an event for the sink
+	Hints    []join.Hint        `json:"hints,omitzero"`    // accompany the event that describes the profile
+	Facts    *Facts             `json:"facts,omitzero"`    // settings in effect
+	Outputs  bool               `json:"outputs,omitzero"`  // outputs of the first run; tensors follow
+	Round    *loadfigures.Round `json:"round,omitzero"`    // result of the streams, if only they were requested
+	Spare    bool               `json:"spare,omitzero"`    // all requested results were sent: a failure from now on loses nothing
+	Error    *Error             `json:"error,omitzero"`    // the end, with an error
 	Done     bool               `json:"done,omitzero"`     // the end
 
 	// Heads describe the tensors that follow a message.

@@ -23,7 +23,7 @@ type process struct {
 	stderr *tail
 	folder string // of the child's files
 	came   chan received
-	doing  string // what it said last to be doing
+	doing  string // the phase last reported
 }
 
 type received struct {
@@ -164,7 +164,7 @@ func (p *process) end(patience time.Duration) {
 	_ = p.stdin.Close()
 	done := make(chan struct{})
 	go func() {
-		for range p.came { // what it still says
+		for range p.came { // discard remaining messages
 		}
 		_ = p.cmd.Wait()
 		close(done)
@@ -178,7 +178,7 @@ func (p *process) end(patience time.Duration) {
 		_ = p.stdout.Close() // something that it started and that left its group may hold the other end
 	}
 	<-done
-	kill(p.cmd) // what it started may be left
+	kill(p.cmd) // remaining processes that it started
 	_ = os.RemoveAll(p.folder)
 }
 
@@ -196,7 +196,7 @@ func (p *process) died(title string, most int64) *Error {
 		return Errorf(NoMemory, "%s ran out of memory%s: %s", title, while, moreMemory(most))
 	}
 	if sig, ok := signalled(st); ok && sig == "SIGKILL" {
-		return Errorf(Killed, "%s was killed from outside%s: by somebody, or by the system for want of memory; try again, with less at the same time", title, while)
+		return Errorf(Killed, "%s was killed from outside%s: by a user, or by the system because memory ran out; try again, with less at the same time", title, while)
 	} else if ok {
 		return Errorf(Crashed, "%s crashed%s (%s): %s%s", title, while, sig, next, saying(lines))
 	}

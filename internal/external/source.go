@@ -108,7 +108,7 @@ func (s *Source) hear(ctx context.Context) error {
 	err := s.listen(ctx)
 	if errors.Is(err, errLate) {
 		quick = 0
-		err = Errorf(Silent, "%s has not come back for %v%s: it was ended%s", s.title(), s.o.Silent, s.doing(), s.patience())
+		err = Errorf(Silent, "%s did not respond for %v%s: it was ended%s", s.title(), s.o.Silent, s.doing(), s.patience())
 	}
 	s.p.end(quick)
 	switch {
@@ -174,7 +174,7 @@ func (s *Source) listen(ctx context.Context) error {
 		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || isGone(err):
 			return errGone
 		case err != nil:
-			return Errorf(Crashed, "%s says what cannot be understood (%v): the library writes where it must not, or something else is called opmeter-engine", s.title(), err)
+			return Errorf(Crashed, "%s sends invalid messages (%v): the library writes where it must not, or something else is called opmeter-engine", s.title(), err)
 		case m.Error != nil:
 			return m.Error
 		case m.Done:

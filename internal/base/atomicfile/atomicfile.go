@@ -110,7 +110,7 @@ func Abandon() {
 }
 
 // ErrInput is the error of [Check] for a file that is also an input.
-var ErrInput = errors.New("is what is read: writing there would replace it")
+var ErrInput = errors.New("is also an input: writing there would replace it")
 
 // Check reports in advance whether a file can be written: the errors are those of [Write], except
 // for a disk that fills up later. The file must not be one of the inputs, under any name.

@@ -90,7 +90,7 @@ func Parse(s string) (Address, error) {
 // parseSerial treats text of no other kind as a device.
 func parseSerial(s string) (Address, error) {
 	if m := kindName.FindStringSubmatch(s); m != nil && !pathStart.MatchString(s) {
-		return Address{}, fmt.Errorf("port %q: %q is no kind of port: %s", clip(s, 60), m[1], expected)
+		return Address{}, fmt.Errorf("port %q: %q is not a kind of port: %s", clip(s, 60), m[1], expected)
 	}
 	if strings.ContainsAny(s, "\t\n") {
 		return Address{}, fmt.Errorf("port %q has characters that no name has: %s", clip(s, 60), expected)
@@ -119,7 +119,7 @@ func parseTCP(s string) (Address, error) {
 		return fail("the host is missing")
 	}
 	if strings.ContainsFunc(host, func(r rune) bool { return unicode.IsSpace(r) || r == '/' || r == '[' || r == ']' }) {
-		return fail("this is no name of a host")
+		return fail("this is not a host name")
 	}
 	n, err := strconv.ParseUint(number, 10, 16)
 	if err != nil || n == 0 {

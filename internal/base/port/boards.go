@@ -36,7 +36,7 @@ func parseBoards(text string) (map[string]string, error) {
 		}
 		switch {
 		case !ok || !colon || bad != nil || key != strings.ToLower(key):
-			return nil, fmt.Errorf("line %d of the table of boards: %q is no line of vid:pid and a name", n+1, line)
+			return nil, fmt.Errorf("line %d of the table of boards: %q is not a line of vid:pid and a name", n+1, line)
 		case m[key] != "":
 			return nil, fmt.Errorf("line %d of the table of boards: %s is there twice", n+1, key)
 		}

@@ -150,7 +150,7 @@ func Open(ctx context.Context, a Address, o Options) (Port, error) {
 	case File:
 		s.dial = func(context.Context, int) (way, error) { return openFile(a) }
 	default:
-		return nil, &OpenError{Address: a, Cause: BadAddress, Err: fmt.Errorf("%q is no kind of port", a.Kind)}
+		return nil, &OpenError{Address: a, Cause: BadAddress, Err: fmt.Errorf("%q is not a kind of port", a.Kind)}
 	}
 	if err := s.start(ctx); err != nil {
 		return nil, err

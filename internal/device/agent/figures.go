@@ -136,7 +136,7 @@ func (l *listener) model(p *profile.Profile) {
 	p.Model.SHA256 = sum
 	if m := l.j.Model; m != nil && m.Model.SHA256 != "" && m.Model.SHA256 != sum {
 		p.Findings = append(p.Findings, profile.Finding{ID: "agent.model", Severity: profile.Warning, Text: fmt.Sprintf(
-			"The firmware was made of another model file (SHA-256 %s…) than the one that is named (%s…): figures may stand at the wrong operators.", sum[:12], m.Model.SHA256[:min(12, len(m.Model.SHA256))])})
+			"The firmware was made of another model file (SHA-256 %s…) than the one that is named (%s…): figures may belong to other operators.", sum[:12], m.Model.SHA256[:min(12, len(m.Model.SHA256))])})
 	}
 }
 

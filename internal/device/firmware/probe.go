@@ -146,7 +146,7 @@ func checkTable(t *plan.Task, table []byte, w int) error {
 	}
 	for i, v := range x {
 		if !bytes.Equal(p.call.Out[0].Data[i*w:][:w], table[int(v)*w:][:w]) {
-			return errors.New("its outputs are no function of one input element")
+			return errors.New("its outputs are not a function of one input element")
 		}
 	}
 	return nil

@@ -14,7 +14,7 @@ func (g *generator) state(st *step, k int, ctype string) (func() string, error) 
 	id := st.task.Node.Inputs[k]
 	v := g.values[id]
 	if v == nil || v.initial == nil {
-		return nil, refuse("state in input %d that is no variable", k)
+		return nil, refuse("state in input %d that is not a variable", k)
 	}
 	return func() string { return fmt.Sprintf("(%s *)(arena + %d)", ctype, v.offset) }, nil
 }

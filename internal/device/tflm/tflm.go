@@ -360,7 +360,7 @@ func (s *session) finish() error {
 		}
 	}
 	if odd > 0 {
-		s.job.Found("tflm.odd", profile.Warning, "Of %d operators the ticks of an inference lie far from those of the others. The text has no checksum: a digit may have been damaged on the way, or the device did something else meanwhile.", odd)
+		s.job.Found("tflm.odd", profile.Warning, "Of %d operators the ticks of an inference differ much from the other inferences. The text has no checksum: a digit may have been damaged on the way, or the device did something else meanwhile.", odd)
 	}
 	if s.still > 0 {
 		s.job.Found("tflm.ticks", profile.Problem, "Of %d inferences %d have ticks of 0 only and no figures: the clock of the profiler did not run. TensorFlow Lite Micro has one where it is compiled with TF_LITE_USE_CTIME or for a board.", s.ran, s.still)

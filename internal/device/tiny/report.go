@@ -87,7 +87,7 @@ func (s *session) finish() error {
 		}
 	}
 	if odd > 0 {
-		s.job.Found("tiny.odd", profile.Warning, "%d of %d windows lie far from the others. Time stamps have no checksum: a digit may have been damaged on the way, or the board did something else meanwhile.", odd, len(s.seconds))
+		s.job.Found("tiny.odd", profile.Warning, "%d of %d windows differ much from the others. Time stamps have no checksum: a digit may have been damaged on the way, or the board did something else meanwhile.", odd, len(s.seconds))
 	}
 	s.compare()
 	return nil

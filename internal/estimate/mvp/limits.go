@@ -46,7 +46,7 @@ func fits(needs ...need) error {
 
 // errOutside is for outputs whose window lies entirely in the padding.
 func errOutside() error {
-	return limit("some outputs lie in the padding alone, and a program needs an element to begin with")
+	return limit("the window of some outputs lies entirely in the padding, and a program needs at least one element")
 }
 
 // errGeometry is for shapes that the operator cannot have.

@@ -83,7 +83,7 @@ func (d *driven) Fleet(ctx context.Context, streams int) (*loadfigures.Fleet, er
 		if err := ctx.Err(); err != nil {
 			return fail(err)
 		}
-		s, err := first.Beside()
+		s, err := first.Clone()
 		if err != nil {
 			return fail(err)
 		}

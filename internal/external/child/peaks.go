@@ -96,13 +96,13 @@ func (t *trial) levels(r *peaks.Rates) {
 		return *p
 	}
 	h, n := t.p.Host, int64(max(t.req.Task.Threads, 1))
-	var scratch peaks.Rates // what an inference of nothing takes is no rate
+	var scratch peaks.Rates // rates of the empty inference are not used
 	_, nothing := t.ceiling(peakmodels.Memory, 16, levelTime/10, &scratch, bytes)
 	l2, l3 := size(h.CacheL2Bytes), size(h.CacheL3Bytes)
 	memory := peaks.Buffer(l3)
 	for _, l := range []struct {
 		name         string
-		bytes, touch int64 // what it holds, and what is read and written
+		bytes, touch int64 // capacity, and bytes read and written
 	}{{"L2", n * l2, n * l2 / 2}, {"L3", l3, min(4*n*l2, l3/2)}, {"memory", 0, memory}} {
 		if l.touch < 64 || l.touch > memory {
 			continue

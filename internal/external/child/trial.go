@@ -116,13 +116,13 @@ func (t *trial) describe(ctx context.Context) error {
 				return err
 			}
 		}
-		if run, err = p.Recorded(); err != nil {
+		if run, err = p.Records(); err != nil {
 			return named("reading what the profiler recorded", err)
 		}
 		if run == nil {
 			run = &runlog.Run{Profile: &profile.Profile{}}
 		}
-		if err := p.Forget(); err != nil {
+		if err := p.Reset(); err != nil {
 			return named("emptying the profiler", err)
 		}
 	} else {
@@ -155,13 +155,13 @@ func (t *trial) instrumented() error { return named("an instrumented run", t.pro
 
 // after reads the profiler's records, and empties the profiler when it is full.
 func (t *trial) after() error {
-	if err := t.profiled.After(-1); err != nil {
+	if err := t.profiled.AfterRun(-1); err != nil {
 		return named("reading what the profiler recorded", err)
 	}
-	if t.profiled.Room() != 0 {
+	if t.profiled.Remaining() != 0 {
 		return nil
 	}
-	_, err := t.profiled.Recorded()
+	_, err := t.profiled.Records()
 	return named("reading what the profiler recorded", err)
 }
 
@@ -207,11 +207,11 @@ func (t *trial) measure(ctx context.Context) error {
 
 // finished handles the end of a profiled run; wall is in nanoseconds.
 func (t *trial) finished(wall int64) error {
-	if err := t.profiled.After(wall); err != nil {
+	if err := t.profiled.AfterRun(wall); err != nil {
 		return named("reading what the profiler recorded", err)
 	}
-	if t.profiled.Room() == 0 {
-		if _, err := t.profiled.Recorded(); err != nil {
+	if t.profiled.Remaining() == 0 {
+		if _, err := t.profiled.Records(); err != nil {
 			return named("reading what the profiler recorded", err)
 		}
 	}
@@ -288,7 +288,7 @@ func (t *trial) report(res *loop.Result, host *profile.Host) error {
 	}
 	n := profile.Noted{Host: host, Memory: &t.memory, Phases: &t.phases}
 	if t.profiled != nil && len(res.Profiled) > 0 {
-		run, err := t.profiled.Recorded()
+		run, err := t.profiled.Records()
 		if err != nil {
 			return named("reading what the profiler recorded", err)
 		}

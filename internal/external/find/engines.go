@@ -19,7 +19,7 @@ type Engine struct {
 	Program bool
 
 	stem   string // of the library's name: lib + stem + .so
-	pip    string // the package to get, "" where Python has none
+	pip    string // the package to install, "" if Python has none
 	get    string // how to get it otherwise
 	python []pythonPackage
 	node   []nodePackage

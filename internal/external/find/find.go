@@ -31,9 +31,9 @@ type Problem string
 
 // Problems.
 const (
-	Missing      Problem = "missing"       // what was named is not there, or holds no library
+	Missing      Problem = "missing"       // the named path does not exist, or holds no library
 	Unreadable   Problem = "unreadable"    // it may not be read
-	NoLibrary    Problem = "not_library"   // the file is no library
+	NoLibrary    Problem = "not_library"   // the file is not a library
 	OtherSystem  Problem = "other_system"  // a library of another operating system
 	OtherMachine Problem = "other_machine" // a library for another processor
 	ModuleOnly   Problem = "module_only"   // a package without the library, with a Python module only
@@ -81,7 +81,7 @@ func (e *Env) All(engines ...string) []Found {
 func (e *Env) Pick(engine, want string) (Found, error) {
 	eng := known(engine)
 	if eng == nil {
-		return Found{}, external.Errorf(external.NotFound, "%q is no engine: use %s", engine, names())
+		return Found{}, external.Errorf(external.NotFound, "%q is not an engine: use %s", engine, names())
 	}
 	if want != "" && (eng.Program || !isVersion(want)) {
 		return e.named(eng, want)
@@ -165,7 +165,7 @@ type searcher struct {
 	seen     map[string]int // real path to its place in found
 	found    []Found
 	place    int
-	variable bool // what is looked at was named by the variable
+	variable bool // the current path was named by the variable
 }
 
 // sorted returns the candidates by place; in each place usable ones come first, newest first.
@@ -225,7 +225,7 @@ func (s *searcher) folder(dir string, where Where, p pack) (found bool) {
 		}
 		path := s.e.join(dir, name)
 		if k := s.e.Files.Kind(path); k == kindFolder || k == kindNone && where != Named && where != Variable {
-			continue // a link to nothing is what packages leave behind
+			continue // packages leave dangling links behind
 		}
 		s.file(path, where, p)
 		found = true

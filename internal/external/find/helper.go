@@ -29,7 +29,7 @@ func (e *Env) Helper() (string, error) {
 		case kindNone:
 			return "", external.Errorf(external.NoHelper, "%s=%s: no such program: name %s with it, or unset it", HelperVariable, path, name)
 		}
-		return "", external.Errorf(external.NoHelper, "%s=%s is no program that can be started: name %s with it, or unset it", HelperVariable, path, name)
+		return "", external.Errorf(external.NoHelper, "%s=%s is not an executable program: name %s with it, or unset it", HelperVariable, path, name)
 	}
 	var dirs []string
 	if e.Program != "" {

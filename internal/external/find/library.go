@@ -55,7 +55,7 @@ func (b *binaryFile) fits(system, arch string) (Problem, string) {
 	case !slices.Contains(b.arches, arch):
 		return OtherMachine, fmt.Sprintf("is for %s, this is %s", join(b.arches), arch)
 	case !b.library:
-		return NoLibrary, "is a program or object file, no shared library"
+		return NoLibrary, "is a program or object file, not a shared library"
 	}
 	return "", ""
 }
@@ -98,9 +98,9 @@ func header(f io.ReaderAt) (*binaryFile, error) {
 	case bytes.HasPrefix(b, []byte("MZ")) && n >= 64:
 		return pe(f, int64(binary.LittleEndian.Uint32(b[60:])))
 	case looksLikeText(b):
-		return nil, errors.New("is a text, no shared library")
+		return nil, errors.New("is a text file, not a shared library")
 	}
-	return nil, errors.New("is no shared library")
+	return nil, errors.New("is not a shared library")
 }
 
 // elf reads the header of an ELF file.
@@ -130,7 +130,7 @@ func fat(b []byte, long bool) (*binaryFile, error) {
 	}
 	// Java class files begin with the same bytes, but a larger number follows.
 	if n < 1 || n > 30 || 8+n*size > len(b) {
-		return nil, errors.New("is no shared library")
+		return nil, errors.New("is not a shared library")
 	}
 	out := &binaryFile{system: "darwin", library: true}
 	for i := range n {
@@ -156,7 +156,7 @@ func cpu(t uint32) string {
 func pe(f io.ReaderAt, at int64) (*binaryFile, error) {
 	b := make([]byte, 24)
 	if n, _ := f.ReadAt(b, at); n < len(b) || !bytes.HasPrefix(b, []byte("PE\x00\x00")) {
-		return nil, errors.New("is no shared library")
+		return nil, errors.New("is not a shared library")
 	}
 	machine := binary.LittleEndian.Uint16(b[4:])
 	arch := map[uint16]string{0x14c: "386", 0x8664: "amd64", 0xaa64: "arm64"}[machine]

@@ -98,9 +98,9 @@ func parse(piece string) (Spec, error) {
 		return s, nil
 	case known(s.Engine) == nil:
 		if e := meant(s.Engine); e != "" {
-			return s, fmt.Errorf("%q is no engine: did you mean %s?", s.Engine, e)
+			return s, fmt.Errorf("%q is not an engine: did you mean %s?", s.Engine, e)
 		}
-		return s, fmt.Errorf("%q is no engine: use %s", s.Engine, names())
+		return s, fmt.Errorf("%q is not an engine: use %s", s.Engine, names())
 	}
 	if known(s.Engine).Program && strings.HasPrefix(rest, "@") {
 		return s, fmt.Errorf("%q: %s has no version to choose, name the program: %s=PROGRAM", piece, s.Engine, s.Engine)
@@ -109,7 +109,7 @@ func parse(piece string) (Spec, error) {
 		var library string
 		s.Version, library, ok = strings.Cut(version, "=")
 		if !isVersion(s.Version) {
-			return s, fmt.Errorf("%q: %q is no version, write it as %s@1.20", piece, s.Version, s.Engine)
+			return s, fmt.Errorf("%q: %q is not a version, write it as %s@1.20", piece, s.Version, s.Engine)
 		}
 		if !ok {
 			return s, nil
@@ -157,7 +157,7 @@ func (s Spec) Pick(e *Env) (Found, error) {
 	if s.Library != "" {
 		eng := known(s.Engine)
 		if eng == nil {
-			return Found{}, external.Errorf(external.NotFound, "%q is no engine: use %s", s.Engine, names())
+			return Found{}, external.Errorf(external.NotFound, "%q is not an engine: use %s", s.Engine, names())
 		}
 		return e.named(eng, s.Library)
 	}

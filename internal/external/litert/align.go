@@ -38,7 +38,7 @@ func align(nodes []string, steps []step, position func(node int) int) (out []int
 			}
 			out[j], sure[j], to = p, true, p
 		}
-		if to >= from { // otherwise the order is not what was thought: leave the piece
+		if to >= from { // otherwise the order differs from the assumption: skip the piece
 			if piece(nodes[from:to], steps[begin:j], out[begin:j], from) {
 				for k := begin; k < j; k++ {
 					sure[k] = true
@@ -244,10 +244,10 @@ func fits(op string, steps []step) int32 {
 
 // kernel describes the operators that XNNPACK creates for a kind of node.
 type kernel struct {
-	main   []string // what does the work
-	beside []string // what may stand before or behind it
+	main   []string // the main operators
+	beside []string // optional operators before or after
 	many   bool     // several may do the work
-	any    bool     // it is a graph of its own, whatever is in it
+	any    bool     // a graph of its own, with any contents
 }
 
 // moving are operators that change the place, shape or type of data for another operator, or

@@ -36,7 +36,7 @@ type knownGraph struct {
 	name  string
 	nodes []knownNode
 	made  []bool // tensors that a node makes
-	owner int    // graph whose node runs this one, -1 for none; with several the first
+	owner int    // graph whose node runs this one, -1 for none; the first of several
 	by    int    // that node
 }
 
@@ -170,7 +170,7 @@ func (g *knownGraph) order(taken func(node int) bool, scattered bool) []int {
 			out = append(out, i)
 		}, done)
 		if len(out) == first {
-			break // what is left waits for itself
+			break // the rest is a dependency cycle
 		}
 	}
 	return out

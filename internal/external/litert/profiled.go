@@ -48,8 +48,8 @@ func (s *session) profile() (*profiled, error) {
 	return p, nil
 }
 
-// After reads the events of the run and empties the profiler.
-func (p *profiled) After(wall int64) error {
+// AfterRun reads the events of the run and empties the profiler.
+func (p *profiled) AfterRun(wall int64) error {
 	a := p.lib.api
 	var n int32
 	if st := call(a.numEvents, uintptr(p.handle), uintptr(unsafe.Pointer(&n))); st != 0 {
@@ -104,11 +104,11 @@ func (p *profiled) text(tag *byte) string {
 	return s
 }
 
-// Room is unlimited: events are read after each run.
-func (p *profiled) Room() int { return -1 }
+// Remaining is unlimited: events are read after each run.
+func (p *profiled) Remaining() int { return -1 }
 
-// Forget drops what was recorded.
-func (p *profiled) Forget() error {
+// Reset drops what was recorded.
+func (p *profiled) Reset() error {
 	if err := p.reset(); err != nil {
 		return err
 	}
@@ -116,8 +116,8 @@ func (p *profiled) Forget() error {
 	return nil
 }
 
-// Recorded returns what was recorded so far.
-func (p *profiled) Recorded() (*runlog.Run, error) {
+// Records returns what was recorded so far.
+func (p *profiled) Records() (*runlog.Run, error) {
 	name := strings.TrimSuffix(filepath.Base(p.task.Model), ".tflite")
 	return p.rec.record(name, p.task.Threads), nil
 }

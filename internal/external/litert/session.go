@@ -135,7 +135,7 @@ func (sh *shared) open() error {
 		if st == noMemory {
 			code = external.NoMemory
 		}
-		return external.Errorf(code, "LiteRT does not read %s: %v.%s", filepath.Base(sh.task.Model), st, sh.known().why()).InPrint()
+		return external.Errorf(code, "LiteRT does not read %s: %v.%s", filepath.Base(sh.task.Model), st, sh.known().why()).WithPrinted()
 	}
 	var index, n uintptr
 	if st := call(a.mainSubgraph, uintptr(sh.model), uintptr(unsafe.Pointer(&index))); st != 0 {
@@ -240,7 +240,7 @@ func (s *session) compile() error {
 		default:
 			hint = s.known().why()
 		}
-		return external.Errorf(code, "LiteRT does not compile %s: %v.%s", filepath.Base(s.task.Model), st, hint).InPrint()
+		return external.Errorf(code, "LiteRT does not compile %s: %v.%s", filepath.Base(s.task.Model), st, hint).WithPrinted()
 	}
 	return nil
 }
@@ -271,7 +271,7 @@ func (s *session) ports() error {
 	}
 	layouts := make([]layout, max(1, no))
 	if st := call(a.outputLayouts, uintptr(s.compiled), uintptr(s.signature), no, uintptr(unsafe.Pointer(&layouts[0])), 1); st != 0 {
-		return external.Errorf(external.Rejected, "LiteRT cannot prepare the operators of %s for inputs of %s: %v.%s", filepath.Base(s.task.Model), s.shapes(), st, s.known().why()).InPrint()
+		return external.Errorf(external.Rejected, "LiteRT cannot prepare the operators of %s for inputs of %s: %v.%s", filepath.Base(s.task.Model), s.shapes(), st, s.known().why()).WithPrinted()
 	}
 	for i := range int(no) {
 		p, err := a.port(s.graph, a.output, i)
@@ -377,7 +377,7 @@ func (s *session) Run() error {
 		if st == noMemory {
 			code = external.NoMemory
 		}
-		return external.Errorf(code, "An inference of %s by LiteRT failed: %v.%s", filepath.Base(s.task.Model), st, s.known().why()).InPrint()
+		return external.Errorf(code, "An inference of %s by LiteRT failed: %v.%s", filepath.Base(s.task.Model), st, s.known().why()).WithPrinted()
 	}
 	return nil
 }
@@ -408,9 +408,9 @@ func (s *session) Outputs() ([]external.Tensor, error) {
 	return out, nil
 }
 
-// Beside creates another session that shares the model's file and its weights in the file. Each
+// Clone creates another session that shares the model's file and its weights in the file. Each
 // session has its own weights packed by delegates.
-func (s *session) Beside() (external.Session, error) {
+func (s *session) Clone() (external.Session, error) {
 	if s.set.bits != onCPU {
 		return s.lib.Load(s.task) // other accelerators rewrite the model
 	}

@@ -96,7 +96,7 @@ type functions struct {
 // Versions of the table.
 const (
 	needed    = 16 // has all that is needed
-	withStats = 23 // has what the arena says of itself
+	withStats = 23 // has arena statistics
 )
 
 // fill reads the addresses from a table of a version.

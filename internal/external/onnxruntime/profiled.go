@@ -35,7 +35,7 @@ type profiled struct {
 	perRun int    // events of a run, at least 1
 	room   int    // runs that the present session can still hold
 	runs   int    // of the present session
-	skip   int    // of these, those that do not count
+	skip   int    // of these, runs that do not count
 	ended  bool   // the present session profiles no more
 	all    *ort.Recording
 	source *optimised // nil where it could not be had
@@ -143,20 +143,20 @@ func (p *profiled) Run() error {
 	return err
 }
 
-// After creates a session that records, if the last one no longer does.
-func (p *profiled) After(int64) error {
+// AfterRun creates a session that records, if the last one no longer does.
+func (p *profiled) AfterRun(int64) error {
 	if p.ended {
 		return p.again()
 	}
 	return nil
 }
 
-// Room is how many more runs the profiler can hold.
-func (p *profiled) Room() int { return max(0, p.room) }
+// Remaining is how many more runs the profiler can hold.
+func (p *profiled) Remaining() int { return max(0, p.room) }
 
-// Forget drops what was recorded. The runs of the current session are skipped when its file is
+// Reset drops what was recorded. The runs of the current session are skipped when its file is
 // read.
-func (p *profiled) Forget() error {
+func (p *profiled) Reset() error {
 	p.all = ort.NewRecording()
 	p.skip = p.runs
 	if p.ended || p.room < min(maxEvents, libraryEvents)/p.perRun/2 {
@@ -175,10 +175,10 @@ func (p *profiled) renew() error {
 	return p.again()
 }
 
-// Recorded ends the session's profiling and returns what all sessions since [profiled.Forget]
+// Records ends the session's profiling and returns what all sessions since [profiled.Reset]
 // recorded. If the current one was full, the next is created at once; otherwise at the next
-// [profiled.After], and the run before that is not recorded.
-func (p *profiled) Recorded() (*runlog.Run, error) {
+// [profiled.AfterRun], and the run before that is not recorded.
+func (p *profiled) Records() (*runlog.Run, error) {
 	if !p.ended {
 		if err := p.read(p.session, p.all, p.skip); err != nil {
 			return nil, err
@@ -228,9 +228,9 @@ func (p *profiled) read(s *session, to *ort.Recording, skip int) error {
 	return nil
 }
 
-// Beside creates another session with its own recording: all threads of a library session share
+// Clone creates another session with its own recording: all threads of a library session share
 // one profiler.
-func (p *profiled) Beside() (external.Session, error) {
+func (p *profiled) Clone() (external.Session, error) {
 	b := &profiled{l: p.l, task: p.task, set: p.set, all: ort.NewRecording(), perRun: p.perRun, source: p.source}
 	if err := b.begin(); err != nil {
 		return nil, err

@@ -207,7 +207,7 @@ func (s *session) failed(status uintptr) error {
 	if f, ok := errors.AsType[*fault](err); ok && (f.code == invalidArgument || f.code == notImplemented) && !s.ran {
 		code = external.Rejected
 	}
-	s.ran = false // what was carried, and outputs, are nobody's any more
+	s.ran = false // carried values and outputs are no longer valid
 	return failed(code, "inference", err)
 }
 
@@ -227,9 +227,9 @@ func (s *session) Outputs() ([]external.Tensor, error) {
 	return out, nil
 }
 
-// Beside creates another session on the same library session, with its own values: this is how
+// Clone creates another session on the same library session, with its own values: this is how
 // the library is used from several threads.
-func (s *session) Beside() (external.Session, error) {
+func (s *session) Clone() (external.Session, error) {
 	b, err := s.m.session()
 	if err != nil {
 		return nil, err

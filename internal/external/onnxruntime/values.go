@@ -187,7 +187,7 @@ type port struct {
 	name string
 	kind int // of value
 	elem int
-	dims []int64 // -1 for open ones; none where the rank is open, it is a single element, or no tensor
+	dims []int64 // -1 for dynamic dimensions; none for an unknown rank, a scalar, or anything but a tensor
 }
 
 // fits returns an error if a tensor does not match the input.

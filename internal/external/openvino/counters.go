@@ -44,7 +44,7 @@ type recorder struct {
 	// running says that counters are means since the model was compiled, as on CPUs; otherwise
 	// they describe the last inference.
 	running bool
-	runs    int64 // that After was told of, since the model was compiled
+	runs    int64 // that AfterRun counted since the model was compiled
 	nodes   []node
 	base    times // where the figures begin
 	walls   *stats.Reservoir
@@ -113,9 +113,9 @@ func (p *profiled) now() (t times, nodes []node, err error) {
 	return t, nodes, err
 }
 
-// After counts a run. Running means are read later, so a run costs nothing here. Other counters
+// AfterRun counts a run. Running means are read later, so a run costs nothing here. Other counters
 // describe the last inference and are added up.
-func (p *profiled) After(wall int64) error {
+func (p *profiled) AfterRun(wall int64) error {
 	r := p.rec
 	r.runs++
 	if wall >= 0 {
@@ -142,15 +142,15 @@ func (p *profiled) After(wall int64) error {
 	return nil
 }
 
-// Room is unlimited: counters do not grow.
-func (p *profiled) Room() int { return -1 }
+// Remaining is unlimited: counters do not grow.
+func (p *profiled) Remaining() int { return -1 }
 
-// Beside returns an error, see [session.Beside].
-func (p *profiled) Beside() (external.Session, error) { return p.session.Beside() }
+// Clone returns an error, see [session.Clone].
+func (p *profiled) Clone() (external.Session, error) { return p.session.Clone() }
 
-// Forget drops what was recorded. Running means continue in the library: the current values
+// Reset drops what was recorded. Running means continue in the library: the current values
 // become the baseline.
-func (p *profiled) Forget() error {
+func (p *profiled) Reset() error {
 	r := p.rec
 	r.forget()
 	if !r.running || r.runs == 0 {
@@ -191,8 +191,8 @@ func mean(base, runs, from, to int64) (figure, half float64, ok bool) {
 	return (low + high) / 2 / 1e6, (high - low) / 2 / 1e6, true
 }
 
-// Recorded builds a record from the counters.
-func (p *profiled) Recorded() (*runlog.Run, error) {
+// Records builds a record from the counters.
+func (p *profiled) Records() (*runlog.Run, error) {
 	r := p.rec
 	n := r.runs - r.base.runs
 	if n <= 0 {

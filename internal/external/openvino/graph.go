@@ -26,7 +26,7 @@ type layer struct {
 	origins  []string // the nodes as read that went into an executed one
 	constant bool
 	outs     []outPort
-	from     []end // what it reads: layer and output, in the order of its inputs
+	from     []end // inputs in order: layer and output
 	to       []int // layers that read it
 }
 

@@ -14,7 +14,7 @@ type op struct {
 	name      string // "" where others have it, too
 	kind      string
 	in, out   []string
-	from      []int // operators that make what it reads
+	from      []int // operators that produce its inputs
 	constants int
 }
 

@@ -474,15 +474,15 @@ func (l *library) tensor(t uintptr) (*external.Tensor, error) {
 	return r, nil
 }
 
-// Beside creates another request of the same model. The model is compiled again with a stream and
+// Clone creates another request of the same model. The model is compiled again with a stream and
 // its threads for each session, as a server with concurrent requests does: requests of one stream
 // would wait for one another. Existing sessions get new requests: none of them may be running.
-func (s *session) Beside() (external.Session, error) {
+func (s *session) Clone() (external.Session, error) {
 	h := s.shared
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.task.Profiled {
-		return nil, external.Errorf(external.Failed, "OpenVINO counts the time of nodes over all requests of a model: a profiled session stands alone")
+		return nil, external.Errorf(external.Failed, "OpenVINO counts the time of nodes over all requests of a model: a profiled session cannot be cloned")
 	}
 	n := &session{shared: h, infer: s.infer}
 	h.members = append(h.members, n)

@@ -60,7 +60,7 @@ func (l *library) Load(t *external.Task) (external.Session, error) {
 	name := append([]byte(t.Model), 0)
 	m := &model{lib: l, task: t, xnnpack: on, handle: pointer(l.api.createModel, uintptr(unsafe.Pointer(&name[0])))}
 	if m.handle == nil {
-		return nil, external.Errorf(external.Rejected, "TensorFlow Lite does not read %s. It takes .tflite files that are whole and not packed.", filepath.Base(t.Model)).InPrint()
+		return nil, external.Errorf(external.Rejected, "TensorFlow Lite does not read %s. It takes .tflite files that are whole and not packed.", filepath.Base(t.Model)).WithPrinted()
 	}
 	return m.session()
 }
@@ -100,7 +100,7 @@ func (s *session) build() error {
 		call(a.delegate, uintptr(s.options), uintptr(s.delegate))
 	}
 	if s.interpreter = pointer(a.create, uintptr(s.handle), uintptr(s.options)); s.interpreter == nil {
-		return external.Errorf(external.Rejected, "TensorFlow Lite makes no interpreter for %s: it may have operators that this library lacks.", filepath.Base(s.task.Model)).InPrint()
+		return external.Errorf(external.Rejected, "TensorFlow Lite makes no interpreter for %s: it may have operators that this library lacks.", filepath.Base(s.task.Model)).WithPrinted()
 	}
 	s.args[0] = uintptr(s.interpreter)
 	n := number(a.inputs, uintptr(s.interpreter))
@@ -113,7 +113,7 @@ func (s *session) build() error {
 		}
 	}
 	if st := number(a.allocate, uintptr(s.interpreter)); st != 0 {
-		return external.Errorf(external.Rejected, "TensorFlow Lite cannot prepare the operators of %s for these inputs: status %d.", filepath.Base(s.task.Model), st).InPrint()
+		return external.Errorf(external.Rejected, "TensorFlow Lite cannot prepare the operators of %s for these inputs: status %d.", filepath.Base(s.task.Model), st).WithPrinted()
 	}
 	return nil
 }
@@ -221,7 +221,7 @@ func (s *session) Run() error {
 	s.ran = true
 	r, _, _ := purego.SyscallN(a.invoke, s.args[:]...)
 	if st := int32(uint32(r)); st != 0 { //nolint:gosec // a C enumeration in the low half
-		return external.Errorf(external.Failed, "An inference of %s by TensorFlow Lite failed: status %d.", filepath.Base(s.task.Model), st).InPrint()
+		return external.Errorf(external.Failed, "An inference of %s by TensorFlow Lite failed: status %d.", filepath.Base(s.task.Model), st).WithPrinted()
 	}
 	return nil
 }
@@ -256,8 +256,8 @@ func (s *session) Outputs() ([]external.Tensor, error) {
 	return out, nil
 }
 
-// Beside creates another interpreter of the same model.
-func (s *session) Beside() (external.Session, error) { return s.model.session() }
+// Clone creates another interpreter of the same model.
+func (s *session) Clone() (external.Session, error) { return s.model.session() }
 
 // Facts returns the settings in effect.
 func (s *session) Facts() external.Facts {

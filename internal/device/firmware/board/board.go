@@ -156,7 +156,7 @@ func Shipped() ([]*Board, error) {
 }
 
 // ErrUnknown is returned by [Find] for a name that is neither a board nor a file.
-var ErrUnknown = errors.New("is no board that is known")
+var ErrUnknown = errors.New("is not a known board")
 
 // Find returns the board with a name, or from a file that ends in .yaml or .yml.
 func Find(name string) (*Board, error) {

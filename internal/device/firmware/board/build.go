@@ -258,7 +258,7 @@ func (b *Board) Checked(path string) error {
 	defer func() { _ = file.Close() }()
 	f, err := elf.NewFile(file)
 	if err != nil || f.Machine != elf.EM_ARM || f.Class != elf.ELFCLASS32 {
-		return fmt.Errorf("%s: is no program for Arm; expected what opmeter device firmware --build writes", path)
+		return fmt.Errorf("%s: is not an Arm program; expected what opmeter device firmware --build writes", path)
 	}
 	for _, p := range f.Progs {
 		there := func(m Memory) bool { return m.has(p.Paddr) }

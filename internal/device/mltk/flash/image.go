@@ -32,7 +32,7 @@ var partNumber = regexp.MustCompile(`(?i)\b(EFM32|EFR32)([A-Z]{2})(\d{2})([A-Z])
 func ParsePart(s string) (Part, error) {
 	m := partNumber.FindStringSubmatch(s)
 	if m == nil {
-		return Part{}, fmt.Errorf("%q is no part number: use one such as EFR32MG24B310F1536IM48", s)
+		return Part{}, fmt.Errorf("%q is not a part number: use one such as EFR32MG24B310F1536IM48", s)
 	}
 	series, _ := strconv.Atoi(m[3]) // two digits
 	kilo, _ := strconv.Atoi(m[6])   // at most five

@@ -87,11 +87,11 @@ func records(data []byte, read func(line []byte) (Segment, error)) ([]Segment, e
 // complement of the sum of everything but the type.
 func srecord(l []byte) (Segment, error) {
 	if len(l) < 4 || l[0] != 'S' {
-		return Segment{}, fmt.Errorf("is no S-record")
+		return Segment{}, fmt.Errorf("is not an S-record")
 	}
 	b, err := hex.DecodeString(string(l[2:]))
 	if err != nil || len(b) < 1 || len(b) != int(b[0])+1 {
-		return Segment{}, fmt.Errorf("is no whole S-record")
+		return Segment{}, fmt.Errorf("is an incomplete S-record")
 	}
 	sum := byte(0)
 	for _, c := range b {
@@ -105,7 +105,7 @@ func srecord(l []byte) (Segment, error) {
 		return Segment{}, nil // heads, counts, starts
 	}
 	if len(b) < 2+size {
-		return Segment{}, fmt.Errorf("is no whole S-record")
+		return Segment{}, fmt.Errorf("is an incomplete S-record")
 	}
 	address := uint32(0)
 	for _, c := range b[1 : 1+size] {
@@ -118,11 +118,11 @@ func srecord(l []byte) (Segment, error) {
 // high is the upper half of addresses.
 func intel(l []byte, high *uint32) (Segment, error) {
 	if l[0] != ':' {
-		return Segment{}, fmt.Errorf("is no record of Intel HEX")
+		return Segment{}, fmt.Errorf("is not an Intel HEX record")
 	}
 	b, err := hex.DecodeString(string(l[1:]))
 	if err != nil || len(b) < 5 || len(b) != int(b[0])+5 {
-		return Segment{}, fmt.Errorf("is no whole record of Intel HEX")
+		return Segment{}, fmt.Errorf("is an incomplete Intel HEX record")
 	}
 	sum := byte(0)
 	for _, c := range b {
@@ -137,7 +137,7 @@ func intel(l []byte, high *uint32) (Segment, error) {
 		return Segment{*high + (uint32(b[1])<<8 | uint32(b[2])), uint32(len(data))}, nil
 	case 2, 4:
 		if len(data) != 2 {
-			return Segment{}, fmt.Errorf("is no whole record of Intel HEX")
+			return Segment{}, fmt.Errorf("is an incomplete Intel HEX record")
 		}
 		*high = uint32(data[0])<<8 | uint32(data[1])
 		if b[3] == 4 {
