@@ -109,7 +109,7 @@ func (c *Conn) Read(ctx context.Context, wait time.Duration) (Chunk, error) {
 		wait = c.timeout
 	}
 	for {
-		if c.starts.over() {
+		if c.starts.mustStop() {
 			if err := c.again(ctx, true); err != nil {
 				return Chunk{}, err
 			}
@@ -118,14 +118,14 @@ func (c *Conn) Read(ctx context.Context, wait time.Duration) (Chunk, error) {
 		if errors.Is(err, ErrSilent) && c.away() {
 			continue // the port ends the wait for a device that does not come back
 		}
-		if errors.Is(err, io.EOF) && c.starts.may() {
+		if errors.Is(err, io.EOF) && c.starts.canRestart() {
 			if err := c.again(ctx, false); err != nil {
 				return Chunk{}, err
 			}
 			continue
 		}
 		if err == nil {
-			c.starts.mark(&x)
+			c.starts.flagChunk(&x)
 		}
 		return x, err
 	}

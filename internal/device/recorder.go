@@ -319,9 +319,9 @@ func (r *Recorder) Inference(x Inference) error {
 	return nil
 }
 
-// rescue counts inferences skipped as warm-up if no others arrived: figures with one-time work
+// countWarmup counts inferences skipped as warm-up if no others arrived: figures with one-time work
 // are better than none.
-func (r *Recorder) rescue() error {
+func (r *Recorder) countWarmup() error {
 	if r.p == nil || r.kept+r.partial > 0 || len(r.spare) == 0 {
 		return nil
 	}

@@ -53,8 +53,8 @@ func (s *starts) enough() bool {
 	return s.o.Time > 0 && s.r.kept >= least && s.spent() >= s.o.Time
 }
 
-// over reports whether the running program has to be ended now.
-func (s *starts) over() bool {
+// mustStop reports whether the running program has to be ended now.
+func (s *starts) mustStop() bool {
 	if s == nil || s.r == nil {
 		return false
 	}
@@ -65,13 +65,13 @@ func (s *starts) over() bool {
 	return s.o.Wait != nil && kept > 0 && (s.o.Part > 0 && kept >= s.o.Part || s.o.PartTime > 0 && time.Since(s.begun) >= s.o.PartTime)
 }
 
-// may reports whether a program that has ended may be restarted: it must have given an inference.
-func (s *starts) may() bool {
+// canRestart reports whether a program that has ended may be restarted: it must have given an inference.
+func (s *starts) canRestart() bool {
 	return s != nil && s.r != nil && (s.n > 1 || s.r.start.seen > 0)
 }
 
-// mark sets the flags on the first chunk of a start.
-func (s *starts) mark(x *Chunk) {
+// flagChunk sets the flags on the first chunk of a start.
+func (s *starts) flagChunk(x *Chunk) {
 	if s == nil || s.came {
 		return
 	}

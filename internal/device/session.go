@@ -115,7 +115,7 @@ func (s *Session) Run(ctx context.Context, to source.Sink) error {
 	}
 	err = p.Run(ctx, c, &Job{Model: s.o.Model, Recorder: r})
 	source.Gathers(to, true)
-	if e := r.rescue(); e != nil && err == nil {
+	if e := r.countWarmup(); e != nil && err == nil {
 		err = e
 	}
 	missing, err := s.ended(ctx, r, p, err)

@@ -127,17 +127,17 @@ func (b *builder) layer(i int) error {
 	if r, ok := b.refused[place{s.Graph, s.Node.Index}]; ok {
 		b.idle = append(b.idle, int64(i))
 		e.State = profile.Unsupported
-		e.Cause = &profile.Cause{Code: refusal(r.Code), Text: r.Text}
+		e.Cause = &profile.Cause{Code: unsupportedCause(r.Code), Text: r.Text}
 		return b.refine(l, &e)
 	}
 	c := b.cost(i)
 	e.Kernel = c.Kernel
 	e.Placement = placement(b.t, c)
-	total := b.inside(i)
+	total := b.bodyTime(i)
 	if c.Missing != nil && total == nil {
 		b.missing = append(b.missing, int64(i))
 		e.State = profile.NoEstimate
-		e.Cause = &profile.Cause{Code: lack(c.Missing.Code), Text: c.Missing.Text}
+		e.Cause = &profile.Cause{Code: missingCause(c.Missing.Code), Text: c.Missing.Text}
 	}
 	if err := b.refine(l, &e); err != nil {
 		return err
@@ -218,8 +218,8 @@ func placement(t *chip.Target, c *chip.LayerCost) *profile.Placement {
 	return nil
 }
 
-// refusal converts the code of an unsupported operator.
-func refusal(code tflm.RefusalCode) profile.CauseCode {
+// unsupportedCause converts the code of an unsupported operator.
+func unsupportedCause(code tflm.RefusalCode) profile.CauseCode {
 	switch code {
 	case tflm.RefusedType:
 		return profile.ByType
@@ -229,8 +229,8 @@ func refusal(code tflm.RefusalCode) profile.CauseCode {
 	return profile.ByOperator
 }
 
-// lack converts the code of a missing estimate.
-func lack(code chip.MissingCode) profile.CauseCode {
+// missingCause converts the code of a missing estimate.
+func missingCause(code chip.MissingCode) profile.CauseCode {
 	switch code {
 	case chip.MissingType:
 		return profile.ByType
@@ -290,8 +290,8 @@ func (b *builder) totals() error {
 			narrow(energy, &[2]float64{cal.Band[0] * b.t.Energy.Band[0], cal.Band[1] * b.t.Energy.Band[1]}, energySpread)
 		}
 	}
-	b.own(&latency, &cpu, &acc, &energy)
-	b.shorter(latency, cpu)
+	b.useModelTotals(&latency, &cpu, &acc, &energy)
+	b.includeFasterBranches(latency, cpu)
 	if n := len(b.missing) + len(b.idle); n > 0 {
 		how += fmt.Sprintf("; incomplete: %d of %d layers", len(b.p.Layers)-n, len(b.p.Layers))
 	}
@@ -313,9 +313,9 @@ func (b *builder) totals() error {
 	return nil
 }
 
-// own replaces the totals of the main graph by the cycle model's own, if it has any: their bands
+// useModelTotals replaces the totals of the main graph by the cycle model's own, if it has any: their bands
 // are better than sums. The cost of bodies is added.
-func (b *builder) own(latency, cpu, acc, energy **chip.Figure) {
+func (b *builder) useModelTotals(latency, cpu, acc, energy **chip.Figure) {
 	c := b.costs[0]
 	inner := func(of func(*chip.LayerCost) *chip.Figure) (f *chip.Figure) {
 		for i := range b.slots {

@@ -10,8 +10,8 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/describe"
 )
 
-// ask runs the cycle model on every graph, and determines how often each graph runs.
-func (b *builder) ask() error {
+// estimateGraphs runs the cycle model on every graph, and determines how often each graph runs.
+func (b *builder) estimateGraphs() error {
 	model, ok := models[b.rt.Model()]
 	if !ok {
 		return fmt.Errorf("this version has no cycle model %q", b.rt.Model())
@@ -140,16 +140,16 @@ func (b *builder) pass(g int) *chip.Figure {
 	var f *chip.Figure
 	for i := range b.slots {
 		if b.slots[i].Graph == g {
-			f = plus(plus(f, b.costs[g].Layers[b.slots[i].Node.Index].Latency, 1), b.inside(i), 1)
+			f = plus(plus(f, b.costs[g].Layers[b.slots[i].Node.Index].Latency, 1), b.bodyTime(i), 1)
 		}
 	}
 	b.pace[g] = f
 	return f
 }
 
-// inside returns the time of the graphs that one execution of a slot runs, nil if it is unknown
+// bodyTime returns the time of the graphs that one execution of a slot runs, nil if it is unknown
 // or the slot runs none.
-func (b *builder) inside(slot int) *chip.Figure {
+func (b *builder) bodyTime(slot int) *chip.Figure {
 	s := &b.slots[slot]
 	if len(s.Bodies) == 0 || s.Node.Op == "CALL_ONCE" {
 		return nil
@@ -175,9 +175,9 @@ func (b *builder) inside(slot int) *chip.Figure {
 	return sum
 }
 
-// shorter widens the bands of totals to include the faster branches, if the model does not
+// includeFasterBranches widens the bands of totals to include the faster branches, if the model does not
 // determine which one runs.
-func (b *builder) shorter(totals ...*chip.Figure) {
+func (b *builder) includeFasterBranches(totals ...*chip.Figure) {
 	of := []func(*chip.LayerCost) *chip.Figure{
 		func(l *chip.LayerCost) *chip.Figure { return l.Latency },
 		func(l *chip.LayerCost) *chip.Figure { return l.CPU },

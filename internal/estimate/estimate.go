@@ -144,7 +144,7 @@ func (s *Source) Run(_ context.Context, to source.Sink) (err error) {
 		return err
 	}
 	b := &builder{Model: s.Model, t: t, rt: rt, clock: float64(clock), opt: s.Options, to: to}
-	if err := b.ask(); err != nil {
+	if err := b.estimateGraphs(); err != nil {
 		return fmt.Errorf("%s: %w", t.ID, err)
 	}
 	return b.report()

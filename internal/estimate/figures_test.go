@@ -404,12 +404,12 @@ func TestParts(t *testing.T) {
 		}
 	}
 	for code, want := range map[tflm.RefusalCode]profile.CauseCode{tflm.RefusedType: profile.ByType, tflm.RefusedMixture: profile.ByUse, tflm.RefusedOperator: profile.ByOperator} {
-		if got := refusal(code); got != want {
+		if got := unsupportedCause(code); got != want {
 			t.Errorf("%s: %s, want %s", code, got, want)
 		}
 	}
 	for code, want := range map[chip.MissingCode]profile.CauseCode{chip.MissingType: profile.ByType, chip.MissingShape: profile.ByShape, chip.MissingData: profile.ByNoFigures, chip.MissingOperator: profile.ByOperator} {
-		if got := lack(code); got != want {
+		if got := missingCause(code); got != want {
 			t.Errorf("%s: %s, want %s", code, got, want)
 		}
 	}

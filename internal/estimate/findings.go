@@ -43,7 +43,7 @@ func (b *builder) incomplete() []profile.Missing {
 // findings sends the most important findings first.
 func (b *builder) findings() error {
 	b.shapes()
-	b.taking()
+	b.supportFindings()
 	if len(b.missing) > 0 {
 		var names []string
 		for _, i := range b.missing {
@@ -133,9 +133,9 @@ func (b *builder) format() {
 	}
 }
 
-// taking reports which operators the runtime does not support, and the oldest release that
+// supportFindings reports which operators the runtime does not support, and the oldest release that
 // supports the rest.
-func (b *builder) taking() {
+func (b *builder) supportFindings() {
 	if len(b.idle) > 0 {
 		first := b.p.Layers[b.idle[0]].Cause
 		b.find("target.refused", profile.Problem, fmt.Sprintf("The runtime does not load this model: %s refused, the first, layer %d, %s. Figures are those of the other layers.",

@@ -36,7 +36,7 @@ type About struct {
 	Providers []string `json:"providers,omitzero"`
 	// Options lists the options that [Task].Options accepts.
 	Options []OptionInfo `json:"options,omitzero"`
-	// Gives lists the quantities that its profiler reports, as [ingest.Format].Gives does.
+	// Gives lists the quantities that its profiler reports, as [record.Format].Gives does.
 	Gives []string `json:"gives,omitzero"`
 }
 
@@ -126,7 +126,7 @@ type Profiled interface {
 	Reset() error
 	// Records returns what was recorded since the session was loaded or since Reset, in the
 	// form of a profile of that engine. Layers are in execution order under the engine's names,
-	// with hints about the model's operators. Figures are computed by [ingest.Tally], so that all
+	// with hints about the model's operators. Figures are computed by [runlog.Tally], so that all
 	// cover the same runs. Runs may continue afterwards; the next call returns all of them. The
 	// result is nil if nothing was recorded.
 	Records() (*runlog.Run, error)

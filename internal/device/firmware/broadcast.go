@@ -10,9 +10,9 @@ import (
 // dims is the number of nested loops of the kernels, K_DIMS.
 const dims = 6
 
-// spread returns the initialiser of a k_spread: how inputs of shapes a and b broadcast to the
+// broadcast returns the initialiser of a k_spread: how inputs of shapes a and b broadcast to the
 // shape out. Adjacent dimensions with contiguous strides in both inputs are merged.
-func spread(out, a, b []int) (string, error) {
+func broadcast(out, a, b []int) (string, error) {
 	sa, sb := repeated(out, a), repeated(out, b)
 	var size, ta, tb []int
 	for i, d := range out {
@@ -27,7 +27,7 @@ func spread(out, a, b []int) (string, error) {
 		size, ta, tb = append(size, d), append(ta, sa[i]), append(tb, sb[i])
 	}
 	if len(size) > dims {
-		return "", refuse("inputs that broadcast along %d dimensions, at most %d are possible", len(size), dims)
+		return "", unsupported("inputs that broadcast along %d dimensions, at most %d are possible", len(size), dims)
 	}
 	return fmt.Sprintf("{.size = %s, .a = %s, .b = %s}", padded(size, 1), padded(ta, 0), padded(tb, 0)), nil
 }

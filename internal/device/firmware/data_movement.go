@@ -38,20 +38,20 @@ func (g *generator) moved(st *step) (bool, error) {
 	return g.route(st, nil)
 }
 
-// join generates a CONCATENATION that requantises its inputs to the output's quantisation.
-func (g *generator) join(st *step, r recipe.Join) error {
+// concat generates a CONCATENATION that requantises its inputs to the output's quantisation.
+func (g *generator) concat(st *step, r recipe.Join) error {
 	names := make([]string, len(r.Tables))
 	for k, t := range r.Tables {
 		if t != nil {
 			names[k] = integers(g, "t", st.layer, 1, t[:], "output for every element").name
 		}
 		if t != nil && st.task.Call.Const(k) {
-			return refuse("a constant that has another quantisation than the output")
+			return unsupported("a constant that has another quantisation than the output")
 		}
 	}
 	ok, err := g.route(st, names)
 	if err == nil && !ok {
-		err = refuse("no kernel for %s", types(&st.task.Call))
+		err = unsupported("no kernel for %s", types(&st.task.Call))
 	}
 	return err
 }
@@ -135,7 +135,7 @@ func (p *probe) trace(open []int, w int) []*origin {
 			}
 		}
 		for k, way := range ways {
-			if way != nil && !way.join(seen[0][k], seen[1][k], w, shift) {
+			if way != nil && !way.addBits(seen[0][k], seen[1][k], w, shift) {
 				return nil
 			}
 		}
@@ -175,9 +175,9 @@ func number(x []byte, w int, at uint32, shift uint, flip uint32) {
 	}
 }
 
-// join adds the bits of one pair of runs. It returns false if an element is neither moved nor
+// addBits adds the bits of one pair of runs. It returns false if an element is neither moved nor
 // constant.
-func (o *origin) join(plain, flipped []byte, w, shift int) bool {
+func (o *origin) addBits(plain, flipped []byte, w, shift int) bool {
 	for i := range o.from {
 		a, b := plain[i*w:][:w], flipped[i*w:][:w]
 		moved, same := true, true
@@ -257,8 +257,8 @@ func (g *generator) copies(st *step, out int, open []int, p *probe, way *origin,
 		if maps != nil && maps[k] != "" {
 			mapped = ", .map = " + maps[k]
 		}
-		if whole(to, from) && len(to) == n && mapped == "" {
-			g.whole(st, out, k, src, dst, n*w)
+		if inOrder(to, from) && len(to) == n && mapped == "" {
+			g.copyTensor(st, out, k, src, dst, n*w)
 			continue
 		}
 		moves, err := nests(to, from, w)
@@ -275,8 +275,8 @@ func (g *generator) copies(st *step, out int, open []int, p *probe, way *origin,
 	return nil
 }
 
-// whole reports whether all elements keep their positions.
-func whole(to, from []int32) bool {
+// inOrder reports whether all elements keep their positions.
+func inOrder(to, from []int32) bool {
 	for i := range to {
 		if to[i] != int32(i) || from[i] != int32(i) {
 			return false
@@ -285,9 +285,9 @@ func whole(to, from []int32) bool {
 	return true
 }
 
-// whole copies a tensor unchanged, or omits the copy if the planner lets the output reuse the
+// copyTensor copies a tensor unchanged, or omits the copy if the planner lets the output reuse the
 // input's memory.
-func (g *generator) whole(st *step, out, in int, src, dst func() string, n int) {
+func (g *generator) copyTensor(st *step, out, in int, src, dst func() string, n int) {
 	from, to := g.values[st.task.Node.Inputs[in]], g.values[st.task.Node.Outputs[out]]
 	if out == 0 {
 		to.inPlace = from
@@ -327,8 +327,8 @@ func (g *generator) background(st *step, dst func() string, way *origin, w int) 
 	st.calls = append(st.calls, func() string { return fmt.Sprintf("memcpy(%s, %s, %d);", dst(), d.name, len(way.rest)) })
 }
 
-// nest is a k_move: a loop nest.
-type nest struct {
+// loopNest is a k_move: a loop nest.
+type loopNest struct {
 	to, from, run      int
 	size, toSt, fromSt []int // innermost first
 	// table lists the offsets of an outermost loop, whose destinations are tableTo apart.
@@ -337,7 +337,7 @@ type nest struct {
 }
 
 // text returns the C initialiser.
-func (m *nest) text(g *generator, st *step) string {
+func (m *loopNest) text(g *generator, st *step) string {
 	size, to, from := slices.Clone(m.size), slices.Clone(m.toSt), slices.Clone(m.fromSt)
 	for len(size) < dims-1 {
 		size, to, from = append(size, 1), append(to, 0), append(from, 0)
@@ -361,7 +361,7 @@ const mostMoves = 256
 
 // nests finds loop nests for the moves: runs of adjacent elements first, then constant strides of
 // runs, strides of strides and so on.
-func nests(to, from []int32, w int) ([]*nest, error) {
+func nests(to, from []int32, w int) ([]*loopNest, error) {
 	run := runLength(to, from)
 	var t, f []int32
 	for i := 0; i < len(to); i += run {
@@ -369,21 +369,21 @@ func nests(to, from []int32, w int) ([]*nest, error) {
 	}
 	for _, most := range []int{0, mostPlaces} {
 		if m := nestOf(t, f, run*w, most); m != nil {
-			return []*nest{m}, nil
+			return []*loopNest{m}, nil
 		}
 	}
 	// Irregular order: one nest for each arithmetic progression.
-	var out []*nest
+	var out []*loopNest
 	for i := 0; i < len(t); {
 		n := progression(t[i:], f[i:])
-		m := &nest{to: int(t[i]), from: int(f[i]), run: run * w}
+		m := &loopNest{to: int(t[i]), from: int(f[i]), run: run * w}
 		if n > 1 {
 			m.size, m.toSt, m.fromSt = []int{n}, []int{int(t[i+1] - t[i])}, []int{int(f[i+1] - f[i])}
 		}
 		out = append(out, m)
 		i += n
 		if len(out) > mostMoves {
-			return nil, refuse("it moves elements in no regular order")
+			return nil, unsupported("it moves elements in no regular order")
 		}
 	}
 	return out, nil
@@ -427,8 +427,8 @@ const mostPlaces = 8192
 
 // nestOf returns one nest for all runs, nil if that is not possible. If most is positive, a
 // single table may hold up to that many irregular offsets.
-func nestOf(t, f []int32, run, most int) *nest {
-	m := &nest{to: int(t[0]), from: int(f[0]), run: run}
+func nestOf(t, f []int32, run, most int) *loopNest {
+	m := &loopNest{to: int(t[0]), from: int(f[0]), run: run}
 	for len(t) > 1 {
 		n := evenBlocks(t, f)
 		if n > 1 {
@@ -448,7 +448,7 @@ func nestOf(t, f []int32, run, most int) *nest {
 	return m
 }
 
-func (m *nest) add(n, to, from int) {
+func (m *loopNest) add(n, to, from int) {
 	m.size, m.toSt, m.fromSt = append(m.size, n), append(m.toSt, to), append(m.fromSt, from)
 }
 
@@ -474,7 +474,7 @@ func evenBlocks(t, f []int32) int {
 
 // tabulate finds the shortest list of offsets that repeats with a constant stride, with
 // destinations advancing evenly in it. If all is set, the list covers everything.
-func (m *nest) tabulate(t, f []int32, all bool) bool {
+func (m *loopNest) tabulate(t, f []int32, all bool) bool {
 	most := 1
 	for most < len(t) && t[most]-t[most-1] == t[1]-t[0] {
 		most++

@@ -59,7 +59,7 @@ type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-func refuse(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
+func unsupported(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
 
 // largest bounds tensors of programs: offsets are int32.
 const largest = 1 << 30
@@ -83,7 +83,7 @@ func (g *generator) lower(tasks []*plan.Task, inputs []*tensor.Tensor) {
 		case t.State == plan.Skipped:
 			err = t.Err
 		case t.Dynamic:
-			err = refuse("its shapes are known only while it runs")
+			err = unsupported("its shapes are known only while it runs")
 		default:
 			st := &step{task: t, layer: layer}
 			if err = g.step(st); err == nil {
@@ -115,11 +115,11 @@ func (g *generator) add(id int, t *tensor.Tensor, at int) *value {
 func (g *generator) step(st *step) error {
 	c := &st.task.Call
 	if len(plan.Bodies(st.task.Node)) > 0 {
-		return refuse("it runs other graphs")
+		return unsupported("it runs other graphs")
 	}
 	for _, t := range append(append([]*tensor.Tensor{}, c.In...), c.Out...) {
 		if t != nil && t.Bytes() > largest {
-			return refuse("a tensor of %d bytes, at most %d are possible", t.Bytes(), largest)
+			return unsupported("a tensor of %d bytes, at most %d are possible", t.Bytes(), largest)
 		}
 	}
 	for k, id := range st.task.Node.Inputs {
@@ -192,7 +192,7 @@ func (g *generator) choose(st *step) error {
 	case recipe.LSTM:
 		return g.lstm(st, r)
 	case recipe.Join:
-		return g.join(st, r)
+		return g.concat(st, r)
 	}
 	if ok, err := g.table(st); ok || err != nil {
 		return err
@@ -203,7 +203,7 @@ func (g *generator) choose(st *step) error {
 	if ok, err := g.moved(st); ok || err != nil {
 		return err
 	}
-	return refuse("no kernel for %s", types(c))
+	return unsupported("no kernel for %s", types(c))
 }
 
 // types formats the element types of an operator for messages.

@@ -16,18 +16,18 @@ func channels(n *graph.Node, wi int, dead map[int][]bool) share {
 		return s
 	}
 	if d := dead[n.Outputs[0]]; d != nil {
-		s.out = alive(d)
+		s.out = liveShare(d)
 	}
 	s.both = s.out
 	if len(n.Inputs) > 0 {
 		if d := dead[n.Inputs[0]]; d != nil && n.Op == "CONV_2D" {
-			s.both *= alive(d)
+			s.both *= liveShare(d)
 		}
 	}
 	return s
 }
 
-func alive(dead []bool) float64 {
+func liveShare(dead []bool) float64 {
 	n := 0
 	for _, d := range dead {
 		if !d {

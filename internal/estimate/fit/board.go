@@ -181,7 +181,7 @@ func Board(t *chip.Target, runtime string, ms []*Measurement, s Settings) (*chip
 	x.Integer.Far = math.Max(half, math.Min(x.Integer.Far, 2*half+0.1))
 	x.Integer.Near, x.Integer.Layer = half, math.Hypot(half, FewLayers)
 	for k := range x.Integer.Bands {
-		if told(ms, fit, k) {
+		if wellRepresented(ms, fit, k) {
 			x.Integer.Bands[k] = 0 // its error is part of the total error
 		}
 	}
@@ -199,8 +199,8 @@ func inSample(ms []*Measurement, v cortexm.Vector) float64 {
 	return worst
 }
 
-// told reports whether a kind of work is a substantial part of a measured network.
-func told(ms []*Measurement, v cortexm.Vector, term int) bool {
+// wellRepresented reports whether a kind of work is a substantial part of a measured network.
+func wellRepresented(ms []*Measurement, v cortexm.Vector, term int) bool {
 	return slices.ContainsFunc(ms, func(m *Measurement) bool { return v[term]*m.Work[term] > 0.05*v.Dot(m.Work) })
 }
 

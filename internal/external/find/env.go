@@ -209,8 +209,8 @@ func (e *Env) list(variable string) []string {
 	return out
 }
 
-// above lists the current folder and its parents.
-func (e *Env) above() []string {
+// parents lists the current folder and its parents.
+func (e *Env) parents() []string {
 	var out []string
 	for dir := e.Dir; dir != "" && len(out) < 64; {
 		out = append(out, dir)

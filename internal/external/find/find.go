@@ -244,7 +244,7 @@ func (s *searcher) path(path string, where Where) {
 		s.add(Found{Path: path, Where: where, Problem: Missing, Help: lead + ": no such file or folder: " + s.eng.advice(s.e.OS)})
 	case kindFolder:
 		before := len(s.found)
-		s.any(path, where)
+		s.searchFolder(path, where)
 		if len(s.found) == before {
 			s.add(Found{Path: path, Where: where, Problem: Missing, Help: lead + " has no " + s.eng.file(s.e.OS) + ": " + s.eng.advice(s.e.OS)})
 		}
@@ -254,9 +254,9 @@ func (s *searcher) path(path string, where Where) {
 	s.place++
 }
 
-// any looks for the library in a folder of unknown kind: a library folder, an installation, a
+// searchFolder looks for the library in a folder of unknown kind: a library folder, an installation, a
 // Python environment, its site-packages, one package, a Node package.
-func (s *searcher) any(dir string, where Where) {
+func (s *searcher) searchFolder(dir string, where Where) {
 	s.folder(dir, where, pack{})
 	for _, sub := range s.eng.inside(s.e) {
 		for _, d := range s.e.glob(dir, sub) {

@@ -14,7 +14,7 @@ func (s *searcher) nodes() {
 	}
 	e := s.e
 	var dirs []string
-	for _, dir := range e.above() {
+	for _, dir := range e.parents() {
 		dirs = append(dirs, e.join(dir, "node_modules"))
 	}
 	dirs = append(dirs, e.list("NODE_PATH")...)

@@ -18,7 +18,7 @@ func (s *searcher) pythons() {
 			s.place++
 		}
 	}
-	for _, dir := range e.above() {
+	for _, dir := range e.parents() {
 		for _, name := range []string{".venv", "venv"} {
 			s.environment(e.join(dir, name), Python)
 			s.place++
@@ -105,7 +105,7 @@ func (e *Env) pyenv() []string {
 	}
 	active := e.Getenv("PYENV_VERSION")
 	if active == "" {
-		for _, dir := range e.above() {
+		for _, dir := range e.parents() {
 			if active = e.text(e.join(dir, ".python-version")); active != "" {
 				break
 			}

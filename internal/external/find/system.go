@@ -35,7 +35,7 @@ func (s *searcher) system() {
 		look(dir)
 	}
 	s.place++
-	for _, dir := range e.unpacked() {
+	for _, dir := range e.unpackFolders() {
 		s.installation(dir, look)
 	}
 	s.place++
@@ -109,8 +109,8 @@ func (e *Env) configured(name string, seen map[string]bool) []string {
 	return out[:min(len(out), 1000)]
 }
 
-// unpacked lists the folders to which users unpack releases.
-func (e *Env) unpacked() []string {
+// unpackFolders lists the folders to which users unpack releases.
+func (e *Env) unpackFolders() []string {
 	var out []string
 	if e.OS == "windows" {
 		for _, v := range []string{"ProgramFiles", "ProgramFiles(x86)"} {

@@ -26,9 +26,9 @@ type api struct {
 	profiler, startProfiler, stopProfiler, resetProfiler       uintptr
 	numEvents, events                                          uintptr
 
-	// keep is a no-op function of one pointer argument. It is the deleter of options, which point
+	// noop is a no-op function of one pointer argument. It is the deleter of options, which point
 	// to pinned memory of this process that the library must not free.
-	keep uintptr
+	noop uintptr
 }
 
 func (a *api) table() []symbol {
@@ -86,8 +86,8 @@ type symbol struct {
 	at   *uintptr
 }
 
-// kept is created once: callbacks cannot be freed.
-var kept = purego.NewCallback(func(uintptr) uintptr { return 0 })
+// noopCallback is created once: callbacks cannot be freed.
+var noopCallback = purego.NewCallback(func(uintptr) uintptr { return 0 })
 
 // load opens the library and finds its functions. The library stays open for the life of the
 // process: it starts threads and keeps memory that cannot be released.
@@ -96,7 +96,7 @@ func load(path string) (*api, error) {
 	if err != nil {
 		return nil, external.Errorf(external.NotLibrary, "%s cannot be opened as a library of LiteRT: %v. Name libLiteRt.so of the PyPI package ai-edge-litert 2.1 or later.", path, err)
 	}
-	a := &api{keep: kept}
+	a := &api{noop: noopCallback}
 	known := 0
 	missing := ""
 	for _, s := range a.table() {

@@ -223,7 +223,7 @@ func (s *session) compile() error {
 	}
 	for _, o := range [][2]string{{cpuOptions, s.set.cpu(s.task.Threads)}, {runtimeOptions, s.set.runtime(s.task.Profiled)}} {
 		var h handle
-		if st := call(a.createOpaque, s.pin.text(o[0]), s.pin.text(o[1]), a.keep, uintptr(unsafe.Pointer(&h))); st != 0 {
+		if st := call(a.createOpaque, s.pin.text(o[0]), s.pin.text(o[1]), a.noop, uintptr(unsafe.Pointer(&h))); st != 0 {
 			return external.Errorf(external.Failed, "LiteRT makes no options %q: %v.", o[0], st)
 		}
 		if st := call(a.addOpaque, uintptr(s.options), uintptr(h)); st != 0 {

@@ -230,7 +230,7 @@ func (r *recorder) rows(d *draft.Draft) []int {
 			continue
 		}
 		l := profile.Layer{Name: n.name, Op: n.op, Kernel: n.exec, State: ovcounters.State(n.status)}
-		hint, where := r.graphs.of(n.name)
+		hint, where := r.graphs.classify(n.name)
 		switch {
 		case l.State == profile.Ran:
 		case where == executed:

@@ -342,8 +342,8 @@ func (g *irGraph) around(parts [][]int) (before, behind [][]int) {
 	return before, behind
 }
 
-// of classifies a node of the counters and returns the model operators that it computes.
-func (g *graphs) of(name string) (runlog.Hint, place) {
+// classify classifies a node of the counters and returns the model operators that it computes.
+func (g *graphs) classify(name string) (runlog.Hint, place) {
 	if g == nil {
 		return runlog.Hint{Nodes: []string{name}}, elsewhere
 	}
