@@ -226,7 +226,7 @@ func microError(e *Engine, command string, err error, last string) *external.Err
 	if x, ok := errors.AsType[*port.ExitError](err); ok {
 		switch {
 		case strings.Contains(x.Signal, "killed"):
-			return external.Errorf(external.Killed, "%s was killed from outside: by somebody, or by the system for want of memory", who)
+			return external.Errorf(external.Killed, "%s was killed from outside: by a user, or by the system because memory ran out", who)
 		case x.Signal != "":
 			return external.Errorf(external.Crashed, "%s crashed (%s)%s", who, x.Signal, last)
 		}

@@ -322,7 +322,7 @@ func (o *ImportOptions) join(r *runlog.Run, of func() (*profile.Profile, error))
 	}
 	if r.Attach != nil {
 		if !r.Attach(r.Profile, base) {
-			r.Found("marks.model", profile.Warning, "No stage of the record is said to run %s: its work stands at none.", base.Model.Name)
+			r.Found("marks.model", profile.Warning, "No stage of the record is said to run %s: its work is not attributed to any stage.", base.Model.Name)
 		}
 		return nil
 	}

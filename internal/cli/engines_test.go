@@ -91,7 +91,7 @@ func TestEngines(t *testing.T) {
 	}
 	for _, want := range []string{
 		"engine ", "\nopmeter ", "built-in", "\nonnxruntime  1.20.7 ", " CPU ", " " + paths[0] + "\n", " crashed ", " not_library ",
-		"\n" + paths[1] + ": it crashed\n", "\n" + paths[2] + " is a text, no shared library: pip install onnxruntime, or ",
+		"\n" + paths[1] + ": it crashed\n", "\n" + paths[2] + " is a text file, not a shared library: pip install onnxruntime, or ",
 		"\nno OpenVINO here: pip install openvino, or --engine openvino=/path/to/libopenvino_c.so\n",
 		"\nTensorFlow Lite Micro is never searched for: name a program that has it with --engine tflm=PROGRAM\n",
 	} {
@@ -143,7 +143,7 @@ func TestEngine(t *testing.T) {
 		{"onnxruntime@1.9", "table", statusSource, []string{"no ONNX Runtime 1.9 here, there is 1.20, 1.21: pip install 'onnxruntime==1.9.*', or"}},
 		{"onnxruntime@1.19=" + paths[0], "table", statusSource, []string{"ONNX Runtime 1.19 was asked for, the library is of version 1.20.7"}},
 		{"litert", "table", statusSource, []string{"no LiteRT here: pip install ai-edge-litert"}},
-		{"steam", "table", statusUse, []string{`"steam" is no engine: use opmeter, onnxruntime`}},
+		{"steam", "table", statusUse, []string{`"steam" is not an engine: use opmeter, onnxruntime`}},
 		{"opmeter,litert", "table", statusUse, []string{"one engine at a time"}},
 	} {
 		var out bytes.Buffer

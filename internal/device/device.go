@@ -1,9 +1,8 @@
-// Package device measures models on hardware behind a cable. A port (internal/base/port)
-// brings bytes, a [Protocol] recognises them and makes inferences of them, a [Recorder]
-// makes events of these. [Session] is the source that holds them together; [Probe] only
-// listens.
+// Package device measures models on connected hardware. A port (internal/base/port) delivers
+// bytes, a [Protocol] recognises them and decodes inferences, and a [Recorder] turns these into
+// events. [Session] is the source that combines them; [Probe] only listens.
 //
-// Packages below it are protocols; internal/device/all lists them.
+// The packages below it implement protocols; internal/device/all lists them.
 package device
 
 import (
@@ -17,60 +16,60 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Protocol makes inferences of what a device sends.
+// Protocol decodes inferences from what a device sends.
 type Protocol struct {
-	// Name is what users name it by, Title says what sends it.
+	// Name is the name on the command line, Title describes the sender.
 	Name, Title string
-	// Speeds are the usual speeds of serial ports in baud, the most usual first.
+	// Speeds are the usual speeds of serial ports in baud, most common first.
 	Speeds []int
-	// Sure says how sure it is, from 0 to 100, that a device that began with these bytes
-	// speaks it. It is asked again as more come, up to [HeadBytes]. The first bytes may lie
-	// in the middle of a line or frame.
+	// Sure returns the confidence, from 0 to 100, that a device whose output begins with these
+	// bytes speaks the protocol. It is called again as more bytes arrive, up to [HeadBytes]. The
+	// first bytes may be in the middle of a line or frame.
 	Sure func(head []byte) int
-	// Ask is what to send to a device that is silent until it is asked, nil to listen only.
+	// Ask is sent to a device that is silent until it is asked; nil to listen only.
 	Ask []byte
-	// Warm says that it warms up by itself, or that a start of the device gives one inference:
-	// none is left out. Once says that a start gives one, and that no more are asked for.
+	// Warm says that the device warms up by itself, or gives one inference per start: none is
+	// skipped. Once says that a start gives one inference, and that no more are wanted.
 	Warm, Once bool
-	// Run takes bytes from the port until the stream ends or the recorder has enough, and
-	// returns why: nil, [ErrEnough] or what [Conn.Read] said. What the recorder has stays.
+	// Run reads bytes from the port until the stream ends or the recorder has enough. It returns
+	// the reason: nil, [ErrEnough] or the error of [Conn.Read]. The recorder keeps what it has.
 	Run func(ctx context.Context, c *Conn, j *Job) error
 }
 
-// HeadBytes is how many bytes protocols look at to recognise theirs.
+// HeadBytes is how many bytes protocols may examine to recognise a stream.
 const HeadBytes = 64 << 10
 
-// Job is what a protocol works for.
+// Job is the context of a protocol's run.
 type Job struct {
-	// Model is what is known of the model without running it, nil where none was named.
+	// Model is the static profile of the model, nil if none was named.
 	Model *profile.Profile
 	*Recorder
 }
 
-// Chunk is bytes as they came, at least one.
+// Chunk is at least one byte as received.
 type Chunk struct {
 	Data []byte
-	// At is when they were read.
+	// At is when the bytes were read.
 	At time.Time
-	// Gap says that bytes before them were lost: the device was away.
+	// Gap says that bytes before them were lost: the device was disconnected.
 	Gap bool
-	// Again says that the program was started again before them: what was under way is over. Cut says
-	// that it was ended before, so that what is not whole is no loss.
+	// Again says that the program was restarted before these bytes: anything unfinished is over.
+	// Cut says that it was ended on purpose, so that an incomplete inference is not a loss.
 	Again, Cut bool
 }
 
-// ErrSilent says that nothing came for as long as was waited.
+// ErrSilent says that nothing arrived within the timeout.
 var ErrSilent = errors.New("the device is silent")
 
-// SilentError is an [ErrSilent] with the time that was waited.
+// SilentError is an [ErrSilent] with the time waited.
 type SilentError struct {
 	Port   port.Address
 	Waited time.Duration
-	// Before is the number of bytes that had come before.
+	// Before is the number of bytes that arrived before.
 	Before int64
 }
 
-// Error says how long nothing came.
+// Error returns how long nothing arrived.
 func (e *SilentError) Error() string {
 	if e.Before == 0 {
 		return fmt.Sprintf("%s: nothing came within %s", e.Port, seconds(e.Waited))
@@ -78,17 +77,17 @@ func (e *SilentError) Error() string {
 	return fmt.Sprintf("%s: nothing more came within %s, after %d bytes", e.Port, seconds(e.Waited), e.Before)
 }
 
-// Is makes it an [ErrSilent].
+// Is makes it match [ErrSilent].
 func (e *SilentError) Is(target error) bool { return target == ErrSilent }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3g s", d.Seconds()) }
 
-// Conn is an open port as a protocol sees it. It is not for several goroutines.
+// Conn is an open port as a protocol sees it. It is not safe for concurrent use.
 type Conn struct {
 	port    port.Port
 	addr    port.Address
 	timeout time.Duration
-	head    []byte // what was looked at before, to be read again
+	head    []byte // bytes examined before, to be read again
 	headAt  time.Time
 	buf     [32 << 10]byte
 	got     int64
@@ -96,10 +95,10 @@ type Conn struct {
 	starts  *starts
 }
 
-// Read returns the next bytes. It waits for them as long as wait says, the session's time
-// where that is 0. Errors are a [SilentError], [io.EOF] where a file or program has ended, [ErrEnough]
-// where the program was ended since its time is over,
-// a [port.GoneError] where the device went away, and the context's.
+// Read returns the next bytes. It waits at most for wait, or for the session's timeout if wait is
+// 0. Errors are a [SilentError], [io.EOF] if a file or program has ended, [ErrEnough] if the
+// program was ended because its time is over, a [port.GoneError] if the device was disconnected,
+// and the context's.
 func (c *Conn) Read(ctx context.Context, wait time.Duration) (Chunk, error) {
 	if len(c.head) > 0 {
 		x := Chunk{Data: c.head, At: c.headAt}
@@ -110,7 +109,7 @@ func (c *Conn) Read(ctx context.Context, wait time.Duration) (Chunk, error) {
 		wait = c.timeout
 	}
 	for {
-		if c.starts.over() {
+		if c.starts.mustStop() {
 			if err := c.again(ctx, true); err != nil {
 				return Chunk{}, err
 			}
@@ -119,20 +118,20 @@ func (c *Conn) Read(ctx context.Context, wait time.Duration) (Chunk, error) {
 		if errors.Is(err, ErrSilent) && c.away() {
 			continue // the port ends the wait for a device that does not come back
 		}
-		if errors.Is(err, io.EOF) && c.starts.may() {
+		if errors.Is(err, io.EOF) && c.starts.canRestart() {
 			if err := c.again(ctx, false); err != nil {
 				return Chunk{}, err
 			}
 			continue
 		}
 		if err == nil {
-			c.starts.mark(&x)
+			c.starts.flagChunk(&x)
 		}
 		return x, err
 	}
 }
 
-// away reports whether the port waits for a device that was unplugged.
+// away reports whether the port waits for a disconnected device.
 func (c *Conn) away() bool {
 	a, ok := c.port.(interface{ Away() bool })
 	return ok && a.Away()
@@ -155,7 +154,7 @@ func (c *Conn) read(ctx context.Context, wait time.Duration) (Chunk, error) {
 		case ctx.Err() != nil:
 			return Chunk{}, ctx.Err()
 		case err == nil:
-			// A port that has nothing to say and does not say so must not spin.
+			// A port that returns nothing without waiting must not make this loop spin.
 			select {
 			case <-limited.Done():
 			case <-time.After(time.Millisecond):
@@ -170,7 +169,7 @@ func (c *Conn) read(ctx context.Context, wait time.Duration) (Chunk, error) {
 	}
 }
 
-// Write sends bytes to the device, all of them or an error.
+// Write sends all bytes to the device, or returns an error.
 func (c *Conn) Write(ctx context.Context, p []byte) error {
 	limited, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -190,11 +189,11 @@ func (c *Conn) Write(ctx context.Context, p []byte) error {
 	return nil
 }
 
-// Address is where the port leads.
+// Address returns the address of the port.
 func (c *Conn) Address() port.Address { return c.addr }
 
-// Live reports whether a device answers, and not a recording.
+// Live reports whether a device answers, rather than a recording.
 func (c *Conn) Live() bool { return c.addr.Kind != port.File && c.addr.Kind != port.Stdin }
 
-// Received is the number of bytes that came until now.
+// Received returns the number of bytes received so far.
 func (c *Conn) Received() int64 { return c.got }

@@ -13,52 +13,53 @@ import (
 	"github.com/opmeter/opmeter/internal/base/port"
 )
 
-// How long a stream is looked at before it counts as unknown, and how sure a protocol must be.
+// How many bytes are examined before a stream counts as unknown, and the confidence that a
+// protocol needs.
 const (
 	lookBytes = 16 << 10 // at one speed; a protocol that is not sure by then is not there
 	pause     = time.Second
 	sure      = 80 // at once
 	likely    = 30 // when nothing more comes, or enough has come
 	askAfter  = 2 * time.Second
-	// noise is how long bytes are heard that are neither text nor of any protocol before
-	// another speed is tried. Fewer of them than lookBytes may be left from the speed before.
+	// noise is how long bytes that are neither text nor of any protocol are received before
+	// another speed is tried. Fewer than lookBytes may be left over from the previous speed.
 	noise = 3 * time.Second
 )
 
-// usualSpeeds are tried after those of the protocols, in baud.
+// usualSpeeds are tried after the speeds of the protocols, in baud.
 var usualSpeeds = []int{115200, 460800, 921600, 9600, 57600, 230400, 38400, 19200, 1000000, 2000000, 3000000, 1500000, 500000, 250000, 74880}
 
-// Tried is what one speed showed.
+// Tried is the result of one speed.
 type Tried struct {
 	Speed int `json:"speed,omitzero"` // baud, 0 where the port has none
 	Bytes int `json:"bytes"`
-	// Protocols says how sure those were that were not sure enough, from 1 to 100.
+	// Protocols is the confidence, from 1 to 100, of protocols that were not sure enough.
 	Protocols map[string]int `json:"protocols,omitzero"`
 }
 
-// Seen is what listening to a port showed.
+// Seen is the result of listening to a port.
 type Seen struct {
-	// Protocol is the name of that which was recognised, "" for none.
+	// Protocol is the name of the recognised protocol, "" for none.
 	Protocol string `json:"protocol,omitzero"`
-	// Speed is that at which it was, or the last one, 0 where the port has none.
+	// Speed is the speed at which it was recognised, or the last one; 0 if the port has none.
 	Speed int `json:"speed,omitzero"`
-	// Bytes is how many came at it, Text whether they look like text.
+	// Bytes is the number of bytes received at it, Text whether they look like text.
 	Bytes int  `json:"bytes"`
 	Text  bool `json:"text"`
-	// Sample is the first bytes at that speed, 64 at most.
+	// Sample is the first bytes at that speed, at most 64.
 	Sample []byte `json:"sample,omitzero"`
-	// Tried has all speeds, in order; Names the protocols that were asked.
+	// Tried lists all speeds, in order; Names the protocols that were asked.
 	Tried []Tried  `json:"tried,omitzero"`
 	Names []string `json:"names,omitzero"`
 }
 
-// UnknownError says that no protocol knows what a device sends.
+// UnknownError says that no protocol recognises what a device sends.
 type UnknownError struct {
 	Port port.Address
 	Seen *Seen
 }
 
-// Error is a diagnosis: what came, at which speed, and what was tried.
+// Error returns a diagnosis: what was received, at which speed, and what was tried.
 func (e *UnknownError) Error() string {
 	s := e.Seen
 	var b strings.Builder
@@ -87,7 +88,7 @@ func (e *UnknownError) Error() string {
 	return b.String()
 }
 
-// clip is the beginning of a text, up to the end of its first line.
+// clip returns the beginning of a text, up to the end of its first line.
 func clip(b []byte) string {
 	s := strings.ToValidUTF8(string(b), "?")
 	if i := strings.IndexAny(s, "\r\n"); i > 0 {
@@ -96,7 +97,7 @@ func clip(b []byte) string {
 	return s
 }
 
-// text reports whether bytes look like text: all but a few of them are printable.
+// text reports whether bytes look like text: nearly all of them are printable.
 func text(b []byte) bool {
 	n, bad := 0, 0
 	for len(b) > 0 {
@@ -110,7 +111,7 @@ func text(b []byte) bool {
 	return n > 0 && bad*20 <= n
 }
 
-// best is the protocol that is surest of the bytes.
+// best returns the protocol with the highest confidence.
 func best(ps []*Protocol, head []byte) (p *Protocol, how int, all map[string]int) {
 	head = head[:min(len(head), HeadBytes)]
 	for _, x := range ps {
@@ -129,7 +130,7 @@ func best(ps []*Protocol, head []byte) (p *Protocol, how int, all map[string]int
 	return p, how, all
 }
 
-// speeds are those to try, each once.
+// speeds returns the speeds to try, each once.
 func speeds(ps []*Protocol, set int) []int {
 	if set > 0 {
 		return []int{set}
@@ -152,9 +153,9 @@ func speeds(ps []*Protocol, set int) []int {
 	return out
 }
 
-// recognise listens until a protocol knows what comes, and gives the bytes back to the
-// connection. A silent device keeps its first speed: at a wrong one it would be heard as noise.
-// The error is an [UnknownError], or why nothing came.
+// recognise listens until a protocol recognises the stream, and returns the bytes to the
+// connection. A silent device keeps its first speed: a wrong one would show as noise. The error
+// is an [UnknownError], or why nothing arrived.
 func (c *Conn) recognise(ctx context.Context, ps []*Protocol, set int, silence time.Duration) (*Protocol, *Seen, error) {
 	seen := &Seen{}
 	for _, p := range ps {
@@ -229,7 +230,7 @@ func (c *Conn) listen(ctx context.Context, ps []*Protocol, last bool, silence ti
 			if p, how, _ := best(ps, head); how >= likely {
 				return p, head, nil
 			}
-			// Noise that has ended is a wrong speed or a foreign device; a text may go on.
+			// Noise that has ended is a wrong speed or an unknown device; text may continue.
 			if !text(head) && !last || waited >= silence {
 				return nil, head, nil
 			}

@@ -14,24 +14,23 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// ErrEnough says that there are as many inferences as were asked for, or that the interval is as
-// narrow as was asked for.
+// ErrEnough says that as many inferences as requested were recorded, or that the confidence
+// interval is as narrow as requested.
 var ErrEnough = errors.New("enough inferences")
 
-// Inference is one inference as a device told of it.
+// Inference is one inference as reported by a device.
 type Inference struct {
-	// Whole holds figures of all of it by the key of their quantity; what is absent was not
-	// told.
+	// Whole holds figures of the whole inference by quantity key; absent ones were not reported.
 	Whole map[string]float64
-	// Layers are those of the layers, each once.
+	// Layers holds the figures of the layers, each layer once.
 	Layers []LayerFigures
-	// First says that it held work that is done once.
+	// First says that it included one-time work.
 	First bool
-	// Partial says that parts of it were lost: figures of the whole are not used.
+	// Partial says that parts were lost: figures of the whole are not used.
 	Partial bool
 }
 
-// tells reports whether there is a figure of a quantity in it.
+// tells reports whether it has a figure of a quantity.
 func (x *Inference) tells(key string) bool {
 	if _, ok := x.Whole[key]; ok {
 		return true
@@ -39,9 +38,9 @@ func (x *Inference) tells(key string) bool {
 	return slices.ContainsFunc(x.Layers, func(l LayerFigures) bool { _, ok := l.Figures[key]; return ok })
 }
 
-// LayerFigures are figures of one layer in one inference.
+// LayerFigures are the figures of one layer in one inference.
 type LayerFigures struct {
-	// Layer is its index in what [Recorder.Describe] got.
+	// Layer is its index in the profile passed to [Recorder.Describe].
 	Layer   int
 	Figures map[string]float64
 }
@@ -54,72 +53,73 @@ const (
 	Ticks        = "ticks"        // of a clock of its own
 )
 
-// counters are the quantities that counters of these units make.
+// counters maps these units to quantities.
 var counters = map[string]string{Cycles: "cpu_cycles", Instructions: "instructions", Nanoseconds: "latency_s", Ticks: "ticks"}
 
-// Rules of a recorder.
+// Rules configures a recorder.
 type Rules struct {
-	// Runs is how many inferences are wanted after warm-up, 0 for as many as come.
+	// Runs is the number of inferences wanted after warm-up, 0 for no limit.
 	Runs int
-	// Warmup is how many are left out before them. Those that say of themselves that they are
-	// the first are among them.
+	// Warmup is how many are skipped before. Inferences that declare themselves as first are
+	// among them.
 	Warmup int
-	// Until is the half width of the 95 % interval of the median, as a part of it, that is
-	// enough; 0 for none.
+	// Until is the half width of the 95 % confidence interval of the median, relative to the
+	// median, that is narrow enough; 0 for none.
 	Until float64
-	// ClockHz is the frequency of the device's counter as the user says, 0 where the device is
-	// to tell.
+	// ClockHz is the frequency of the device's counter given by the user, 0 if the device reports
+	// it.
 	ClockHz float64
-	// Model is what is known of the model, nil where none was named.
+	// Model is the static profile of the model, nil if none was named.
 	Model *profile.Profile
-	// Progress is told after each inference, nil for nobody.
+	// Progress is called after each inference; may be nil.
 	Progress func(Progress)
-	// Described may change what is said of target and settings, before it is sent; nil for nobody.
+	// Described may change target and settings before they are sent; may be nil.
 	Described func(*profile.Profile)
 }
 
-// Progress is what is known while a device is measured.
+// Progress is the state of a running measurement.
 type Progress struct {
-	// Runs is the number of inferences that count, Want how many are wanted, 0 unknown.
+	// Runs is the number of counted inferences, Want the number wanted, 0 if unknown.
 	Runs, Want int
-	// Warming says that the last one was warm-up.
+	// Warming says that the last inference was warm-up.
 	Warming bool
-	// Quantity is the key of Median: "latency_s", or the counter's where no time is known.
+	// Quantity is the key of Median: "latency_s", or the counter's if no time is known.
 	Quantity string
 	Median   float64
-	// Half is half the 95 % interval of the median as a part of it, NaN below six inferences.
+	// Half is half the 95 % confidence interval of the median, relative to it; NaN below six
+	// inferences.
 	Half float64
-	// Layers has one entry a layer.
+	// Layers has one entry per layer.
 	Layers []LayerProgress
 }
 
-// LayerProgress is a layer while a device is measured.
+// LayerProgress is the state of a layer in a running measurement.
 type LayerProgress struct {
 	Name string
 	Last float64 // of Progress.Quantity in the last inference, NaN where it was not told
-	Mean float64 // over those that count, NaN for none
+	Mean float64 // over counted inferences, NaN for none
 }
 
-// Recorder makes events of inferences. It is not for several goroutines.
+// Recorder turns inferences into events. It is not safe for concurrent use.
 type Recorder struct {
 	rules Rules
 	to    source.Sink
 
-	// stopped says that the session is being stopped, nil for never.
+	// stopped reports whether the session is being stopped; nil for never.
 	stopped func() bool
 
 	p       *profile.Profile // as described
 	clock   float64
 	counter string // key of the counter's quantity, "" unknown
 
-	seen, kept int         // inferences, those that count
-	warm       int         // those that did not
+	seen, kept int         // all inferences, counted inferences
+	warm       int         // skipped inferences
 	start      started     // since the program was started
-	bounded    bool        // a time was set that is not one of each inference
+	bounded    bool        // a latency was set for the whole run, not per inference
 	spare      []Inference // the last of these, until others came
-	partial    int         // those with losses
-	wholes     []float64   // of the figure that is shown, those kept
-	times      []float64   // latency_s, those kept
+	partial    int         // inferences with losses
+	wholes     []float64   // main figure of the kept inferences
+	times      []float64   // latency_s of the kept inferences
 	key        string
 	median     float64 // of wholes
 	half       float64 // half its 95 % interval as a part of it
@@ -139,7 +139,7 @@ type lossKey struct {
 	text  string
 }
 
-// NewRecorder makes a recorder that sends its events to a sink.
+// NewRecorder returns a recorder that sends its events to a sink.
 func NewRecorder(to source.Sink, r Rules) *Recorder {
 	return &Recorder{rules: r, to: to, median: math.NaN(), half: math.NaN(), bad: map[string]int{}, losses: map[lossKey]int64{}, found: map[string]int{}, methods: map[string]string{}}
 }
@@ -147,17 +147,17 @@ func NewRecorder(to source.Sink, r Rules) *Recorder {
 // Described reports whether layers are known.
 func (r *Recorder) Described() bool { return r.p != nil }
 
-// Runs is the number of inferences that count.
+// Runs is the number of counted inferences.
 func (r *Recorder) Runs() int { return r.kept }
 
-// ClockHz is the frequency of the device's counter, as the user or the device said, 0 where neither
-// did.
+// ClockHz is the frequency of the device's counter, as given by the user or the device, 0 if
+// unknown.
 func (r *Recorder) ClockHz() float64 { return cmp.Or(r.rules.ClockHz, r.clock) }
 
-// Describe says what the device runs, before the first inference: its layers as it names them,
-// the target, findings, quantities of its own. Where the user named a model, its operators are
-// found in them; hints say of each layer what is known for that, nil for nothing. Parts
-// of the profile that every device has may be left out.
+// Describe sends the description of the device, before the first inference: its layers under its
+// own names, the target, findings, its own quantities. If the user named a model, its operators
+// are joined with the layers; hints have one entry per layer, or are nil. Parts of the profile
+// common to all devices may be omitted.
 func (r *Recorder) Describe(p *profile.Profile, hints []join.Hint) error {
 	return r.describe(p, func(m *profile.Profile) {
 		join.Fill(p, m, join.Find(m.Layers, p.Layers, hints))
@@ -165,12 +165,12 @@ func (r *Recorder) Describe(p *profile.Profile, hints []join.Hint) error {
 	})
 }
 
-// DescribeParts is [Recorder.Describe] for layers that are no operators: a model is a part of one of
-// them. Attach gives that what is known of it, and reports whether there is such a part.
+// DescribeParts is [Recorder.Describe] for layers that are not operators: one of them runs the
+// model. attach adds the model's data to that layer, and reports whether it exists.
 func (r *Recorder) DescribeParts(p *profile.Profile, attach func(p, model *profile.Profile) bool) error {
 	return r.describe(p, func(m *profile.Profile) {
 		if !attach(p, m) {
-			p.Findings = append(p.Findings, profile.Finding{ID: "device.model", Severity: profile.Warning, Text: "No stage is said to run " + m.Model.Name + ": its work stands at none."})
+			p.Findings = append(p.Findings, profile.Finding{ID: "device.model", Severity: profile.Warning, Text: "No stage is said to run " + m.Model.Name + ": its work is not attributed to any stage."})
 		}
 	})
 }
@@ -188,7 +188,7 @@ func (r *Recorder) describe(p *profile.Profile, fill func(model *profile.Profile
 		l.State = cmp.Or(l.State, profile.Ran)
 	}
 	if m := r.rules.Model; m != nil {
-		fill(m) // a word of the device about its model does not replace the file's
+		fill(m) // The file's description of the model takes precedence over the device's.
 	}
 	p.Model.Name = cmp.Or(p.Model.Name, "model")
 	if n := r.rules.Runs; n > 0 {
@@ -211,9 +211,9 @@ func (r *Recorder) describe(p *profile.Profile, fill func(model *profile.Profile
 	return nil
 }
 
-// Clock takes what the device says of its counter: its frequency in hertz, 0 unknown, and the
-// unit of its counts, one of [Cycles], [Instructions], [Nanoseconds] and [Ticks]. What the
-// user said of the frequency counts more.
+// Clock records the device's counter: its frequency in hertz, 0 if unknown, and the unit of its
+// counts, one of [Cycles], [Instructions], [Nanoseconds] and [Ticks]. A frequency given by the
+// user takes precedence.
 func (r *Recorder) Clock(hz float64, unit string) {
 	r.counter = counters[unit]
 	if !(hz > 0) || math.IsInf(hz, 0) {
@@ -236,10 +236,10 @@ func (r *Recorder) Clock(hz float64, unit string) {
 	}
 }
 
-// Note sends parts of the profile beside layers and figures; it must not change the layers.
+// Note sends parts of the profile other than layers and figures; it must not change the layers.
 func (r *Recorder) Note(n *profile.Noted) error { return r.to.Send(profile.Event{Noted: n}) }
 
-// Count sets a figure of a layer, of the whole with layer -1, that is not one of each inference.
+// Count sets a figure of a layer, or of the whole if layer is -1, that is not per inference.
 func (r *Recorder) Count(layer int, quantity string, m *profile.Metric) error {
 	r.bounded = r.bounded || quantity == "latency_s"
 	f := &profile.Figure{Quantity: quantity, Metric: m}
@@ -249,8 +249,8 @@ func (r *Recorder) Count(layer int, quantity string, m *profile.Metric) error {
 	return r.to.Send(profile.Event{Counted: f})
 }
 
-// Lost says that records are missing: of a layer, of any with layer -1. Losses of one kind are told
-// together when the session ends.
+// Lost says that records are missing: of a layer, or of any layer if layer is -1. Losses of one
+// kind are reported together when the session ends.
 func (r *Recorder) Lost(layer int, records int64, why profile.CauseCode, text string) {
 	const most = 1000
 	k := lossKey{layer, why, text}
@@ -265,8 +265,7 @@ func (r *Recorder) Lost(layer int, records int64, why profile.CauseCode, text st
 	r.losses[k] += records
 }
 
-// Found notes a finding. One that was there word for word is not repeated, and of one
-// rule there are ten at most.
+// Found sends a finding. Identical ones are sent once, and at most ten of one rule.
 func (r *Recorder) Found(id string, s profile.Severity, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	const most = 10
@@ -283,7 +282,7 @@ func (r *Recorder) Found(id string, s profile.Severity, format string, args ...a
 	_ = r.to.Send(profile.Event{Found: &f})
 }
 
-// Inference takes the next one. [ErrEnough] says that no more are wanted.
+// Inference records the next inference. It returns [ErrEnough] if no more are wanted.
 func (r *Recorder) Inference(x Inference) error {
 	if r.p == nil {
 		return errors.New("an inference before its description")
@@ -320,9 +319,9 @@ func (r *Recorder) Inference(x Inference) error {
 	return nil
 }
 
-// rescue takes back what was left out as warm-up where nothing else came: figures with one-time
-// work in them are better than none.
-func (r *Recorder) rescue() error {
+// countWarmup counts inferences skipped as warm-up if no others arrived: figures with one-time work
+// are better than none.
+func (r *Recorder) countWarmup() error {
 	if r.p == nil || r.kept+r.partial > 0 || len(r.spare) == 0 {
 		return nil
 	}
@@ -343,7 +342,7 @@ func (r *Recorder) rescue() error {
 	return nil
 }
 
-// clean takes figures away that cannot be: not finite, negative, of layers that are not there.
+// clean removes invalid figures: not finite, negative, or of unknown layers.
 func (r *Recorder) clean(x *Inference) {
 	drop := func(m map[string]float64) {
 		for k, v := range m {
@@ -364,8 +363,8 @@ func (r *Recorder) clean(x *Inference) {
 	})
 }
 
-// time makes seconds of counts where the clock is known, and the whole of the layers where it was
-// not told.
+// time converts counts to seconds if the clock is known, and sums the layers if the whole was not
+// reported.
 func (r *Recorder) time(x *Inference) {
 	key := r.counter
 	if key == "" {
@@ -416,7 +415,7 @@ func (r *Recorder) time(x *Inference) {
 	}
 }
 
-// unitOf is the word for counts of a quantity.
+// unitOf returns the word for counts of a quantity.
 func unitOf(key string) string {
 	switch key {
 	case "cpu_cycles":
@@ -455,8 +454,8 @@ func (r *Recorder) keep(x *Inference) error {
 	return send(nil, x.Whole)
 }
 
-// shown is the key of the figure that stands for an inference: its time, what its counter counts, or
-// whatever else says what it costs.
+// shown returns the key of the main figure of an inference: its time, its counter, or another
+// measure of cost.
 func shown(x *Inference, counter string) string {
 	if counter != "" && !x.tells("latency_s") && x.tells(counter) {
 		return counter
@@ -468,7 +467,7 @@ func shown(x *Inference, counter string) string {
 	return ""
 }
 
-// progress counts, and tells whoever wants to know.
+// progress counts, and calls the progress callback.
 func (r *Recorder) progress(x *Inference, warming bool) {
 	const most = 1 << 20 // inferences of which the times are held, for the verdict
 	if r.key == "" {
@@ -513,8 +512,8 @@ func (r *Recorder) progress(x *Inference, warming bool) {
 	r.rules.Progress(g)
 }
 
-// interval finds the median and half its 95 % interval as a part of it, NaN where there is none. It
-// costs a sort: with many inferences it is made ever more seldom.
+// interval computes the median and half its 95 % confidence interval, relative to it; NaN if
+// there is none. It sorts: with many inferences it is called less and less often.
 func (r *Recorder) interval() {
 	n := len(r.wholes)
 	if n == 0 || n >= 100 && n%(n/50) != 0 {

@@ -13,28 +13,28 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Options says how a device is measured.
+// Options configures a measurement on a device.
 type Options struct {
 	Rules
-	// Protocols are those that are looked for: one where the user named it.
+	// Protocols are the candidates: one if the user named it.
 	Protocols []*Protocol
-	// Port says how the port is opened; where its speed is 0, speeds are tried.
+	// Port configures the port; if its speed is 0, several speeds are tried.
 	Port port.Options
-	// AtMost says that it is no fault where fewer inferences come than Runs.
+	// AtMost says that fewer inferences than Runs are not an error.
 	AtMost bool
 	// Timeout is how long a device may be silent, 0 for [DefaultTimeout].
 	Timeout time.Duration
 	// Open opens the port, nil for [port.Open].
 	Open func(ctx context.Context, a port.Address, o port.Options) (port.Port, error)
-	// Again starts a program again and again, nil for once.
+	// Again configures repeated starts of a program, nil for a single start.
 	Again *Again
-	// Opened is called once the port is open, before anything is read; nil for nobody.
+	// Opened is called once the port is open, before anything is read; may be nil.
 	Opened func(context.Context) error
-	// Recognised is told which protocol was found, nil for nobody.
+	// Recognised is called with the protocol that was found; may be nil.
 	Recognised func(*Seen)
 }
 
-// DefaultTimeout is how long a device may be silent. Slow boards need some seconds for an
+// DefaultTimeout is how long a device may be silent. Slow boards need several seconds for an
 // inference.
 const DefaultTimeout = 10 * time.Second
 
@@ -43,11 +43,11 @@ type Session struct {
 	addr port.Address
 	o    Options
 	open func(ctx context.Context, a port.Address, o port.Options) (port.Port, error)
-	// unkept is why the recording has ended before the rest.
+	// unkept is why the recording ended early.
 	unkept atomic.Pointer[error]
 }
 
-// New makes a session with a device.
+// New returns a session with a device.
 func New(a port.Address, o Options) *Session {
 	if o.Timeout <= 0 {
 		o.Timeout = DefaultTimeout
@@ -74,7 +74,8 @@ func (s *Session) connect(ctx context.Context) (*Conn, error) {
 }
 
 // Run measures until there are enough inferences or the stream ends. Without an inference the
-// error says why; with some it says so too where it was not as asked for, and the profile has them.
+// error says why. If there are fewer than requested, the error says so, and the profile contains
+// them.
 func (s *Session) Run(ctx context.Context, to source.Sink) error {
 	if s.o.Again != nil && s.o.Again.Wait != nil {
 		if err := s.o.Again.Wait(ctx); err != nil {
@@ -114,7 +115,7 @@ func (s *Session) Run(ctx context.Context, to source.Sink) error {
 	}
 	err = p.Run(ctx, c, &Job{Model: s.o.Model, Recorder: r})
 	source.Gathers(to, true)
-	if e := r.rescue(); e != nil && err == nil {
+	if e := r.countWarmup(); e != nil && err == nil {
 		err = e
 	}
 	missing, err := s.ended(ctx, r, p, err)
@@ -132,10 +133,10 @@ func (s *Session) Run(ctx context.Context, to source.Sink) error {
 	return err
 }
 
-// ended says what is missing when a protocol has ended, and whether that is an error.
+// ended returns what is missing when a protocol has ended, and whether that is an error.
 func (s *Session) ended(ctx context.Context, r *Recorder, p *Protocol, err error) ([]profile.Missing, error) {
 	gone, isGone := errors.AsType[*port.GoneError](err)
-	// A connection that the other side has closed in order ends as a file does.
+	// A connection closed in an orderly way ends like a file.
 	if err == nil || errors.Is(err, ErrEnough) || errors.Is(err, io.EOF) || isGone && gone.Closed {
 		m := profile.Missing{Cause: profile.ByEnd, Got: new(int64(r.kept)), Want: new(int64(s.o.Runs))}
 		switch {
@@ -164,12 +165,12 @@ func (s *Session) ended(ctx context.Context, r *Recorder, p *Protocol, err error
 	return []profile.Missing{m}, err
 }
 
-// none is the error of a stream that ended without an inference.
+// none returns the error of a stream that ended without an inference.
 func (s *Session) none(r *Recorder, p *Protocol) error {
 	return fmt.Errorf("%s: recognised %s, and no inference of it was complete", s.addr, p.Title)
 }
 
-// ProbeOptions says how a port is listened to.
+// ProbeOptions configures listening to a port.
 type ProbeOptions struct {
 	Protocols []*Protocol
 	Port      port.Options
@@ -177,8 +178,8 @@ type ProbeOptions struct {
 	Timeout time.Duration
 }
 
-// Probe listens to a port and says what it heard. The error is that of the port, a
-// [SilentError], or nil: an unknown stream is no error here.
+// Probe listens to a port and reports what it received. The error is the port's, a [SilentError],
+// or nil: an unknown stream is not an error here.
 func Probe(ctx context.Context, a port.Address, o ProbeOptions) (*Seen, error) {
 	s := New(a, Options{Protocols: o.Protocols, Port: o.Port, Timeout: o.Timeout})
 	c, err := s.connect(ctx)

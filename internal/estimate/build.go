@@ -74,7 +74,7 @@ func (b *builder) describe() {
 	b.p = &p
 }
 
-// peaks fills in the roofline where the target file has what it takes.
+// peaks sets the roofline peaks if the target file has the required data.
 func (b *builder) peaks(p *profile.Target) {
 	var how []string
 	macs, unit := b.t.Core.PeakMACs, b.t.Core.Name
@@ -89,7 +89,7 @@ func (b *builder) peaks(p *profile.Target) {
 		p.PeakOpsPerSecond = new(2 * macs * clock)
 		how = append(how, fmt.Sprintf("%g multiply-accumulates of 8-bit integers per cycle of %s", macs, unit))
 	}
-	// An accelerator has memory ports of its own.
+	// The accelerator has its own memory ports.
 	if v := b.t.Core.LoadBytes; v > 0 && b.t.Accelerator == nil {
 		p.PeakBytesPerSecond = new(v * b.clock)
 		how = append(how, fmt.Sprintf("%g bytes loaded per cycle without waiting", v))
@@ -99,7 +99,7 @@ func (b *builder) peaks(p *profile.Target) {
 	}
 }
 
-// cost is what the cycle model says about a slot.
+// cost returns the cycle model's result for a slot.
 func (b *builder) cost(i int) *chip.LayerCost {
 	s := &b.slots[i]
 	return &b.costs[s.Graph].Layers[s.Node.Index]
@@ -127,17 +127,17 @@ func (b *builder) layer(i int) error {
 	if r, ok := b.refused[place{s.Graph, s.Node.Index}]; ok {
 		b.idle = append(b.idle, int64(i))
 		e.State = profile.Unsupported
-		e.Cause = &profile.Cause{Code: refusal(r.Code), Text: r.Text}
+		e.Cause = &profile.Cause{Code: unsupportedCause(r.Code), Text: r.Text}
 		return b.refine(l, &e)
 	}
 	c := b.cost(i)
 	e.Kernel = c.Kernel
 	e.Placement = placement(b.t, c)
-	total := b.inside(i)
+	total := b.bodyTime(i)
 	if c.Missing != nil && total == nil {
 		b.missing = append(b.missing, int64(i))
 		e.State = profile.NoEstimate
-		e.Cause = &profile.Cause{Code: lack(c.Missing.Code), Text: c.Missing.Text}
+		e.Cause = &profile.Cause{Code: missingCause(c.Missing.Code), Text: c.Missing.Text}
 	}
 	if err := b.refine(l, &e); err != nil {
 		return err
@@ -174,7 +174,7 @@ func (b *builder) layer(i int) error {
 			return err
 		}
 	}
-	// The number of passes through a body is assumed where the model does not tell.
+	// The number of passes through a body is an assumption if the model does not determine it.
 	if l.Calls == nil && passes != 1 {
 		return b.figure(i, "calls", profile.Value(profile.Estimated, passes, "passes that the estimate assumes"))
 	}
@@ -199,7 +199,7 @@ func (b *builder) figure(layer int, key string, m *profile.Metric) error {
 	return b.to.Send(profile.Event{Counted: f})
 }
 
-// placement says which unit does a layer's work, nil for targets with one.
+// placement returns the unit that executes a layer, nil for targets with one unit.
 func placement(t *chip.Target, c *chip.LayerCost) *profile.Placement {
 	switch c.Verdict {
 	case chip.Accelerated:
@@ -218,8 +218,8 @@ func placement(t *chip.Target, c *chip.LayerCost) *profile.Placement {
 	return nil
 }
 
-// refusal translates what the runtime does not take.
-func refusal(code tflm.RefusalCode) profile.CauseCode {
+// unsupportedCause converts the code of an unsupported operator.
+func unsupportedCause(code tflm.RefusalCode) profile.CauseCode {
 	switch code {
 	case tflm.RefusedType:
 		return profile.ByType
@@ -229,8 +229,8 @@ func refusal(code tflm.RefusalCode) profile.CauseCode {
 	return profile.ByOperator
 }
 
-// lack translates what an estimate lacks.
-func lack(code chip.MissingCode) profile.CauseCode {
+// missingCause converts the code of a missing estimate.
+func missingCause(code chip.MissingCode) profile.CauseCode {
 	switch code {
 	case chip.MissingType:
 		return profile.ByType
@@ -242,11 +242,11 @@ func lack(code chip.MissingCode) profile.CauseCode {
 	return profile.ByOperator
 }
 
-// energy is the power model applied to one pass through a layer.
+// energy applies the power model to one pass through a layer.
 func (b *builder) energy(l *profile.Layer, c *chip.LayerCost) *chip.Figure {
 	macs := l.MACsExecuted
 	if macs != nil && l.Calls != nil && *l.Calls > 0 {
-		macs = new(int64(math.Round(float64(*macs) / *l.Calls))) // counts are over all calls
+		macs = new(int64(math.Round(float64(*macs) / *l.Calls))) // counts cover all calls
 	}
 	return b.t.Energy.Layer(c, b.clock, macs)
 }
@@ -265,7 +265,7 @@ func (b *builder) energyMethod() string {
 	return s
 }
 
-// totals sums what the cycle model said, with bands of whole models.
+// totals sums the results of the cycle model, with the bands of whole models.
 func (b *builder) totals() error {
 	var latency, cpu, acc, energy *chip.Figure
 	var latencySpread, cpuSpread, energySpread spread
@@ -283,15 +283,15 @@ func (b *builder) totals() error {
 	}
 	how := b.costs[0].Method
 	if cal := b.rt.Calibration; cal != nil && cal.Band != nil {
-		// Errors of layers partly cancel: the band of whole models is narrower.
+		// Errors of layers partly cancel: the band of the whole model is narrower.
 		narrow(latency, cal.Band, latencySpread)
 		narrow(cpu, cal.Band, cpuSpread)
 		if b.t.Energy != nil && b.t.Energy.Band != nil {
 			narrow(energy, &[2]float64{cal.Band[0] * b.t.Energy.Band[0], cal.Band[1] * b.t.Energy.Band[1]}, energySpread)
 		}
 	}
-	b.own(&latency, &cpu, &acc, &energy)
-	b.shorter(latency, cpu)
+	b.useModelTotals(&latency, &cpu, &acc, &energy)
+	b.includeFasterBranches(latency, cpu)
 	if n := len(b.missing) + len(b.idle); n > 0 {
 		how += fmt.Sprintf("; incomplete: %d of %d layers", len(b.p.Layers)-n, len(b.p.Layers))
 	}
@@ -313,9 +313,9 @@ func (b *builder) totals() error {
 	return nil
 }
 
-// own takes the cycle model's own totals of the main graph where it has some: their
-// bands are better than sums. What bodies take is added.
-func (b *builder) own(latency, cpu, acc, energy **chip.Figure) {
+// useModelTotals replaces the totals of the main graph by the cycle model's own, if it has any: their bands
+// are better than sums. The cost of bodies is added.
+func (b *builder) useModelTotals(latency, cpu, acc, energy **chip.Figure) {
 	c := b.costs[0]
 	inner := func(of func(*chip.LayerCost) *chip.Figure) (f *chip.Figure) {
 		for i := range b.slots {
@@ -344,8 +344,8 @@ func (b *builder) own(latency, cpu, acc, energy **chip.Figure) {
 	}
 }
 
-// spread adds up the layers' distances to the ends of their bands: squares of
-// errors that are independent, and errors that go together as they are.
+// spread sums the layers' distances to the ends of their bands: independent errors as squares,
+// correlated errors linearly.
 type spread struct{ below, above, belowAll, aboveAll float64 }
 
 func (s *spread) add(f *chip.Figure, times float64, together bool) {
@@ -362,9 +362,9 @@ func (s *spread) add(f *chip.Figure, times float64, together bool) {
 	s.above += above * above
 }
 
-// narrow gives a sum the band of whole models, but no narrower than the errors of
-// its layers make it: one badly known layer may be most of the time. The low end
-// stays above zero: a twentieth of the value.
+// narrow sets the band of whole models on a sum, but not narrower than the layers' errors imply:
+// one uncertain layer may dominate the time. The low end stays above zero: a twentieth of the
+// value.
 func narrow(f *chip.Figure, band *[2]float64, s spread) {
 	if f != nil {
 		f.Low = max(min(f.Value*band[0], f.Value-math.Hypot(math.Sqrt(s.below), s.belowAll)), f.Value/20)

@@ -1,7 +1,7 @@
-// Package estimate is the source of figures for hardware that is not there: the
-// description that all sources share, the cycles of each operator by the target's
-// cycle model, memory by internal/estimate/tflm, time and energy from them, each with a
-// band, and remarks on what does not fit or has no estimate.
+// Package estimate predicts the figures of a model on hardware that is not connected. It combines
+// the description shared by all sources, the cycles of each operator by the target's cycle model,
+// memory by internal/estimate/tflm, and time and energy derived from them, each with an
+// uncertainty band. Findings report what does not fit or has no estimate.
 //
 // It runs nothing and takes milliseconds.
 package estimate
@@ -26,7 +26,7 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// models are the cycle models by the name that target files use.
+// models maps the names in target files to cycle models.
 var models = map[string]chip.CycleModel{
 	"cortexm": cortexm.Model{},
 	"mvp":     mvp.Model{},
@@ -36,13 +36,13 @@ var models = map[string]chip.CycleModel{
 type UseError struct {
 	// Option is "runtime", "build" or "clock".
 	Option string
-	// Text says what does not fit and what would.
+	// Text says what is wrong and which values are possible.
 	Text string
 }
 
 func (e *UseError) Error() string { return e.Text }
 
-// NoRuntime is the error for a runtime family that the target does not have.
+// NoRuntime returns the error for a runtime family that the target does not have.
 func NoRuntime(t *chip.Target, name string) *UseError {
 	names := make([]string, len(t.Runtimes))
 	for i := range t.Runtimes {
@@ -51,7 +51,7 @@ func NoRuntime(t *chip.Target, name string) *UseError {
 	return &UseError{"runtime", fmt.Sprintf("target %s has no runtime %q; it has %s", t.ID, name, strings.Join(names, ", "))}
 }
 
-// noBuild is the error for a way of building that a runtime does not have.
+// noBuild returns the error for a build configuration that a runtime does not have.
 func noBuild(t *chip.Target, rt *chip.Runtime, name string) *UseError {
 	var names []string
 	for i := range rt.Builds {
@@ -64,8 +64,7 @@ func noBuild(t *chip.Target, rt *chip.Runtime, name string) *UseError {
 	return &UseError{"build", text + ", and no other than the usual one"}
 }
 
-// Model is a model made ready for estimates on any number of targets, at the same
-// time if need be.
+// Model is a prepared model. It can be estimated on any number of targets, also concurrently.
 type Model struct {
 	m     *graph.Model // with the shapes that the plan knows
 	plan  *plan.Plan
@@ -74,18 +73,18 @@ type Model struct {
 	hint  func() *inputs.Hint // sizes for open dimensions
 }
 
-// most is the memory that values of a model may take while it is planned; what
-// needs more fits no microcontroller.
+// most limits the memory of a model's values while it is planned; a model that needs more fits no
+// microcontroller.
 const most = 2 << 30
 
-// Prepare plans and describes a model for the shapes that the options set. The
-// model itself is not changed. The error is of options and shapes that do not fit.
+// Prepare plans and describes a model for the shapes given by the options. The model itself is
+// not changed. The error is about options and shapes that do not fit.
 func Prepare(m *graph.Model, o inputs.Options, identity func() (*describe.Identity, error)) (_ *Model, err error) {
 	if len(m.Graphs) == 0 {
 		return nil, fmt.Errorf("%s: the model has no graph", m.Path)
 	}
-	// Files of strangers reach the rules of hundreds of operators: a fault in one of
-	// them must not end the program.
+	// Untrusted files reach the rules of hundreds of operators: a fault in one of them must not
+	// end the program.
 	defer func() {
 		if e := recover(); e != nil {
 			if mapped.Fault(e) != nil {
@@ -121,8 +120,8 @@ type Source struct {
 
 var _ source.Source = (*Source)(nil)
 
-// Run implements [source.Source]. An error means that nothing could be said;
-// whatever is missing otherwise is told in the profile. A [UseError] is of options.
+// Run implements [source.Source]. An error means that there is no result at all; anything else
+// that is missing is reported in the profile. A [UseError] is about options.
 func (s *Source) Run(_ context.Context, to source.Sink) (err error) {
 	t := s.Target
 	defer func() {
@@ -145,13 +144,13 @@ func (s *Source) Run(_ context.Context, to source.Sink) (err error) {
 		return err
 	}
 	b := &builder{Model: s.Model, t: t, rt: rt, clock: float64(clock), opt: s.Options, to: to}
-	if err := b.ask(); err != nil {
+	if err := b.estimateGraphs(); err != nil {
 		return fmt.Errorf("%s: %w", t.ID, err)
 	}
 	return b.report()
 }
 
-// clockOf is the clock to estimate at, 0 for the target's default.
+// clockOf returns the clock to estimate at, 0 for the target's default.
 func clockOf(t *chip.Target, clock chip.Hertz) (chip.Hertz, error) {
 	if clock == 0 {
 		clock = t.Clock.Default
@@ -168,7 +167,7 @@ func clockOf(t *chip.Target, clock chip.Hertz) (chip.Hertz, error) {
 
 func megahertz(h chip.Hertz) string { return fmt.Sprintf("%g MHz", math.Round(float64(h)/1e3)/1e3) }
 
-// metric turns a figure into a metric, scaled.
+// metric converts a figure to a metric, multiplied by scale.
 func metric(f *chip.Figure, scale float64, method string) *profile.Metric {
 	if f == nil {
 		return nil
@@ -180,8 +179,8 @@ func metric(f *chip.Figure, scale float64, method string) *profile.Metric {
 	return m
 }
 
-// plus adds times f to total; their bands add up, which is right when errors go
-// together and wide when they do not. Neither is changed.
+// plus returns total plus times f. The bands add up, which is right for correlated errors and
+// wide for independent ones. The arguments are not changed.
 func plus(total, f *chip.Figure, times float64) *chip.Figure {
 	if f == nil {
 		return total
@@ -193,7 +192,7 @@ func plus(total, f *chip.Figure, times float64) *chip.Figure {
 	return out
 }
 
-// Estimate makes the profile of a model as it stands on one target.
+// Estimate returns the profile of a model on one target.
 func Estimate(m *graph.Model, t *chip.Target, o chip.Options) (*profile.Profile, error) {
 	p, err := Prepare(m, inputs.Options{}, nil)
 	if err != nil {

@@ -115,7 +115,7 @@ func TestTypes(t *testing.T) {
 	t.Parallel()
 	p := estimate(t, dense(tensor.Uint8, 64, 10, graph.TFLite, "SOFTMAX"), "stm32l4r5", "x-cube-ai")
 	i := slices.IndexFunc(p.Findings, func(f profile.Finding) bool { return f.ID == "target.types" })
-	if i < 0 || p.Findings[i].Text != "1 layer computes in uint8, which was not measured: figures are those of int8." {
+	if i < 0 || p.Findings[i].Text != "1 layer computes in uint8, which was not measured: int8 figures are used." {
 		t.Errorf("%+v", p.Findings)
 	}
 }

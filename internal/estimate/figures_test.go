@@ -404,12 +404,12 @@ func TestParts(t *testing.T) {
 		}
 	}
 	for code, want := range map[tflm.RefusalCode]profile.CauseCode{tflm.RefusedType: profile.ByType, tflm.RefusedMixture: profile.ByUse, tflm.RefusedOperator: profile.ByOperator} {
-		if got := refusal(code); got != want {
+		if got := unsupportedCause(code); got != want {
 			t.Errorf("%s: %s, want %s", code, got, want)
 		}
 	}
 	for code, want := range map[chip.MissingCode]profile.CauseCode{chip.MissingType: profile.ByType, chip.MissingShape: profile.ByShape, chip.MissingData: profile.ByNoFigures, chip.MissingOperator: profile.ByOperator} {
-		if got := lack(code); got != want {
+		if got := missingCause(code); got != want {
 			t.Errorf("%s: %s, want %s", code, got, want)
 		}
 	}
@@ -458,15 +458,15 @@ func TestSaid(t *testing.T) {
 		want   []string
 	}{
 		{"nothing", dense(tensor.Int8, 64, 10, graph.TFLite, "SOFTMAX"), nil, nil},
-		{"another type", dense(tensor.Int16, 64, 10, graph.TFLite, "SOFTMAX"), nil, []string{"target.types warning: 1 layer computes in int16, which was not measured: figures are those of int8."}},
+		{"another type", dense(tensor.Int16, 64, 10, graph.TFLite, "SOFTMAX"), nil, []string{"target.types warning: 1 layer computes in int16, which was not measured: int8 figures are used."}},
 		{"another type that was measured", dense(tensor.Int16, 64, 10, graph.TFLite, "SOFTMAX"), func(g *chip.Target) {
 			g.Runtimes[0].Cortexm.Int16 = &chip.Typed{Measured: "dense", Cycles: g.Runtimes[0].Cortexm.Integer.Cycles}
 		}, nil},
-		{"without sign", dense(tensor.Uint8, 64, 10, graph.TFLite, "SOFTMAX"), nil, []string{"target.types warning: 1 layer computes in uint8, which was not measured: figures are those of int8."}},
-		{"without sign, two", twice("FULLY_CONNECTED", tensor.Uint8), nil, []string{"target.types warning: 2 layers compute in uint8, which was not measured: figures are those of int8."}},
+		{"without sign", dense(tensor.Uint8, 64, 10, graph.TFLite, "SOFTMAX"), nil, []string{"target.types warning: 1 layer computes in uint8, which was not measured: int8 figures are used."}},
+		{"without sign, two", twice("FULLY_CONNECTED", tensor.Uint8), nil, []string{"target.types warning: 2 layers compute in uint8, which was not measured: int8 figures are used."}},
 		{"not measured itself", dense(tensor.Int8, 64, 10, graph.TFLite, "SOFTMAX"), func(g *chip.Target) {
 			g.Runtimes[0].Calibration = &chip.Calibration{From: "another board"}
-		}, []string{"target.transferred warning: Board was not measured itself; figures are those of another board."}},
+		}, []string{"target.transferred warning: Board was not measured; figures are extrapolated from another board."}},
 		{"once", func() *graph.Model {
 			m, _ := flow("CALL_ONCE", graph.Attrs{"init_subgraph_index": graph.GraphRef(1)}, 10)
 			return m

@@ -17,7 +17,7 @@ func (b *builder) find(id string, s profile.Severity, text string, layers ...int
 	b.out = append(b.out, profile.Finding{ID: id, Severity: s, Text: text, Layers: layers})
 }
 
-// layers writes "1 layer has" and "2 layers have".
+// layers formats "1 layer has" and "2 layers have".
 func layers(n int, one, more string) string {
 	if n == 1 {
 		return "1 layer " + one
@@ -25,7 +25,7 @@ func layers(n int, one, more string) string {
 	return fmt.Sprintf("%d layers %s", n, more)
 }
 
-// incomplete says what the estimate lacks.
+// incomplete returns what the estimate lacks.
 func (b *builder) incomplete() []profile.Missing {
 	var out []profile.Missing
 	if len(b.idle) > 0 {
@@ -40,10 +40,10 @@ func (b *builder) incomplete() []profile.Missing {
 	return out
 }
 
-// findings says what a reader should know first.
+// findings sends the most important findings first.
 func (b *builder) findings() error {
 	b.shapes()
-	b.taking()
+	b.supportFindings()
 	if len(b.missing) > 0 {
 		var names []string
 		for _, i := range b.missing {
@@ -70,7 +70,7 @@ func (b *builder) findings() error {
 		b.flash("external flash", b.t.ExternalFlash)
 	}
 	if c := b.rt.Calibration; c != nil && c.From != "" {
-		b.find("target.transferred", profile.Warning, fmt.Sprintf("%s was not measured itself; figures are those of %s.", b.t.Name, c.From))
+		b.find("target.transferred", profile.Warning, fmt.Sprintf("%s was not measured; figures are extrapolated from %s.", b.t.Name, c.From))
 	}
 	for i := range b.slots {
 		if b.slots[i].Node.Op == "CALL_ONCE" {
@@ -88,15 +88,15 @@ func (b *builder) findings() error {
 	return nil
 }
 
-// shapes tells the shapes that were taken for inputs that leave dimensions open.
+// shapes reports the shapes assumed for inputs with dynamic dimensions.
 func (b *builder) shapes() {
 	if f := describe.Open(b.p, b.hint); f != nil {
 		b.out = append(b.out, *f)
 	}
 }
 
-// types names layers with weights in element types whose kernels were not measured:
-// they have the figures of int8.
+// types reports layers with weights in element types whose kernels were not measured: they use
+// the figures of int8.
 func (b *builder) types() {
 	by := map[string][]int64{}
 	for i := range b.p.Layers {
@@ -111,12 +111,12 @@ func (b *builder) types() {
 			continue
 		}
 		if l := by[t.String()]; len(l) > 0 {
-			b.find("target.types", profile.Warning, fmt.Sprintf("%s in %s, which was not measured: figures are those of int8.", layers(len(l), "computes", "compute"), t), l...)
+			b.find("target.types", profile.Warning, fmt.Sprintf("%s in %s, which was not measured: int8 figures are used.", layers(len(l), "computes", "compute"), t), l...)
 		}
 	}
 }
 
-// format says what figures for a file of ONNX mean.
+// format explains the figures of an ONNX file.
 func (b *builder) format() {
 	if b.m.Format != "onnx" {
 		return
@@ -133,22 +133,22 @@ func (b *builder) format() {
 	}
 }
 
-// taking says what of the model the runtime does not take, and how young it must be for
-// the rest.
-func (b *builder) taking() {
+// supportFindings reports which operators the runtime does not support, and the oldest release that
+// supports the rest.
+func (b *builder) supportFindings() {
 	if len(b.idle) > 0 {
 		first := b.p.Layers[b.idle[0]].Cause
 		b.find("target.refused", profile.Problem, fmt.Sprintf("The runtime does not load this model: %s refused, the first, layer %d, %s. Figures are those of the other layers.",
 			layers(len(b.idle), "is", "are"), b.idle[0], first.Text), b.idle...)
 	}
-	const usual = 2021 // which the figures of all others hold for
+	const usual = 2021 // the figures apply to releases of this year
 	if b.needs > usual {
 		b.find("target.release", profile.Info, fmt.Sprintf("TensorFlow Lite Micro takes all operators of this model from releases of %d on.", b.needs))
 	}
 }
 
-// flash compares the model and the program code beside it with the flash of the chip:
-// how much code there is depends on the operators and on how it is built.
+// flash compares the model and the program code with the flash of the chip. The code size depends
+// on the operators and the build.
 func (b *builder) flash(what string, size func() (chip.Bytes, bool)) {
 	model, code := b.p.Totals.FlashBytes, b.rt.Code
 	if code == nil || model == nil {
@@ -172,7 +172,7 @@ func (b *builder) flash(what string, size func() (chip.Bytes, bool)) {
 	}
 }
 
-// fit compares a need with the largest memory of the chip.
+// fit compares a requirement with the largest memory of the chip.
 func (b *builder) fit(id, what, need string, bytes *int64, size func() (chip.Bytes, bool)) {
 	if bytes == nil {
 		return
@@ -189,7 +189,7 @@ func (b *builder) fit(id, what, need string, bytes *int64, size func() (chip.Byt
 	b.find(id, profile.Info, fmt.Sprintf("%s fits: %s has %s of %s.", text, b.t.Name, sized(int64(most)), what))
 }
 
-// sized writes bytes with three significant digits, as the tables do.
+// sized formats bytes with three significant digits, as the tables do.
 func sized(n int64) string {
 	v, unit := float64(n), " B"
 	for _, u := range []string{" KiB", " MiB", " GiB"} {
@@ -209,7 +209,7 @@ func sized(n int64) string {
 	return strconv.FormatFloat(v, 'f', decimals, 64) + unit
 }
 
-// accelerator says why layers are not accelerated, by cause.
+// accelerator reports why layers are not accelerated, by cause.
 func (b *builder) accelerator() {
 	if b.t.Accelerator == nil {
 		return

@@ -9,8 +9,8 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// memory plans the arena where the runtime is one whose rules are known. What all
-// runtimes need for activations is in the description.
+// memory plans the arena if the runtime's planner is known. The activation memory that all
+// runtimes need is in the description.
 func (b *builder) memory() error {
 	b.kernels = tflm.Kernels(b.rt.Arena)
 	if b.m.Format == "onnx" {
@@ -20,8 +20,8 @@ func (b *builder) memory() error {
 		return nil
 	}
 	if b.kernels == "" {
-		// Another runtime plans by rules of its own: the activations alive at one time
-		// are all that follows from the model.
+		// Another runtime plans by its own rules: the peak of live activations is all that
+		// follows from the model.
 		return nil
 	}
 	a, err := tflm.Plan(b.m, b.kernels)

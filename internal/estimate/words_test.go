@@ -80,7 +80,7 @@ func TestTypesByActivations(t *testing.T) {
 		layer(5, true, "int16", "int8"), layer(5, true, "uint8", "uint8"),
 	}}}
 	b.types()
-	if len(b.out) != 2 || !slices.Equal(b.out[0].Layers, []int64{7}) || !slices.Equal(b.out[1].Layers, []int64{0, 6}) || b.out[1].Text != "2 layers compute in int16, which was not measured: figures are those of int8." {
+	if len(b.out) != 2 || !slices.Equal(b.out[0].Layers, []int64{7}) || !slices.Equal(b.out[1].Layers, []int64{0, 6}) || b.out[1].Text != "2 layers compute in int16, which was not measured: int8 figures are used." {
 		t.Errorf("%+v", b.out)
 	}
 	b.out, b.rt = nil, &chip.Runtime{Cortexm: &chip.Structural{Int16: &chip.Typed{}}}

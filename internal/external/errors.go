@@ -2,19 +2,19 @@ package external
 
 import "fmt"
 
-// Code says what went wrong with an engine.
+// Code classifies an error of an external engine.
 type Code string
 
-// What goes wrong with engines.
+// Error codes of external engines.
 const (
-	NoHelper   Code = "no_helper"   // opmeter-engine is not there
+	NoHelper   Code = "no_helper"   // opmeter-engine was not found
 	NotFound   Code = "not_found"   // no library of the engine
-	NotLibrary Code = "not_library" // the file is none, or not of this engine
+	NotLibrary Code = "not_library" // the file is not a library, or not of this engine
 	TooOld     Code = "too_old"     // older than what is supported
 	NoFormat   Code = "no_format"   // the engine does not read models of this format
 	Rejected   Code = "rejected"    // the engine refuses the model or its inputs
-	NoProvider Code = "no_provider" // a provider, delegate or device is not there
-	NoOption   Code = "no_option"   // an option is unknown, or its value is none
+	NoProvider Code = "no_provider" // a provider, delegate or device is missing
+	NoOption   Code = "no_option"   // an option or its value is unknown
 	NoMemory   Code = "no_memory"
 	Failed     Code = "failed"  // an inference failed
 	Crashed    Code = "crashed" // the child ended by itself
@@ -22,16 +22,16 @@ const (
 	Killed     Code = "killed"  // somebody else ended the child
 )
 
-// Error says what went wrong with an engine.
+// Error is an error of an external engine.
 type Error struct {
 	Code Code `json:"code"`
-	// Text says it for people: what the engine said, what was expected, what to do.
+	// Text is the message: what the engine said, what was expected, what to do.
 	Text string `json:"text"`
-	// Printed says that the library printed why, which only the parent of its process sees.
+	// Printed says that the library printed the reason, which only the parent process sees.
 	Printed bool `json:"printed,omitzero"`
 }
 
-// Error gives the text.
+// Error returns the text.
 func (e *Error) Error() string { return e.Text }
 
 // Errorf makes an [Error].
@@ -39,8 +39,8 @@ func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Text: fmt.Sprintf(format, args...)}
 }
 
-// InPrint marks an error whose reason the library only prints. It returns e.
-func (e *Error) InPrint() *Error {
+// WithPrinted marks an error whose reason the library only prints. It returns e.
+func (e *Error) WithPrinted() *Error {
 	e.Printed = true
 	return e
 }

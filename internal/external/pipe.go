@@ -14,70 +14,71 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Request is the first message to the child: what to open, and what to do with it.
+// Request is the first message to the child: which library to open, and what to measure.
 type Request struct {
-	// Protocol is [Protocol]: a helper of another release is told at once.
+	// Protocol is [Protocol]: a child of another release is detected at once.
 	Protocol int `json:"protocol"`
-	// Engine is the name, Library the file to open.
+	// Engine is the engine's name, Library the file to open.
 	Engine  string `json:"engine"`
 	Library string `json:"library"`
-	// Task is the model, nil where only [About] is asked for. Its inputs follow the message.
+	// Task is the model, nil if only [About] is requested. Its inputs follow the message.
 	Task *Task `json:"task,omitzero"`
-	// Runs, Time, WarmupTime and WarmupRuns are those of internal/measure/loop, times in nanoseconds.
+	// Runs, Time, WarmupTime and WarmupRuns are as in internal/measure/loop, times in
+	// nanoseconds.
 	Runs       int   `json:"runs,omitzero"`
 	Time       int64 `json:"time_ns,omitzero"`
 	WarmupTime int64 `json:"warmup_time_ns,omitzero"`
 	WarmupRuns int   `json:"warmup_runs,omitzero"`
-	// Samples keeps every sample, and a timeline.
+	// Samples keeps every sample and a timeline.
 	Samples bool `json:"samples,omitzero"`
-	// Turns says that others measure, too: the child waits for its turns.
+	// Turns says that measurements are interleaved: the child waits for its turns.
 	Turns bool `json:"turns,omitzero"`
 	// CPUs are the processors that the child and its threads are bound to, nil for any.
 	CPUs []int `json:"cpus,omitzero"`
-	// Load is what is measured besides one inference after the other. Alone says that only its streams
-	// are, once, for a [Message].Round.
+	// Load configures the measurement under load, besides sequential inferences. Alone measures
+	// only the streams, once, for a [Message].Round.
 	Load  loadfigures.Load `json:"load,omitzero"`
 	Alone bool             `json:"alone,omitzero"`
-	// Pin says that threads are to be bound, StreamCPUs are the processors for those of streams,
-	// Task.Threads for each; nil where there are not as many.
+	// Pin binds threads. StreamCPUs are the processors of the streams, Task.Threads for each; nil
+	// if there are not enough.
 	Pin        bool  `json:"pin,omitzero"`
 	StreamCPUs []int `json:"stream_cpus,omitzero"`
-	// Ceilings are the kinds of internal/measure/peakmodels with which the engine's peaks are measured.
+	// Ceilings are the kinds of internal/measure/peakmodels that measure the engine's peak rates.
 	Ceilings []string `json:"ceilings,omitzero"`
-	// MaxMemory bounds the data of the process, in bytes, 0 for no bound.
+	// MaxMemory limits the data of the process, in bytes, 0 for no limit.
 	MaxMemory int64 `json:"max_memory,omitzero"`
 }
 
-// Protocol is the number of this protocol: it changes when messages do.
+// Protocol is the version of this protocol. It changes when messages change.
 const Protocol = 2
 
-// Message is what parent and child tell each other. One part is set.
+// Message is a message between parent and child. One part is set.
 type Message struct {
-	// From the parent: the request, that it is the child's turn, that it is to come to an end.
+	// From the parent: the request, the start of the child's turn, the request to stop.
 	Request *Request `json:"request,omitzero"`
 	Go      bool     `json:"go,omitzero"`
 	Stop    bool     `json:"stop,omitzero"`
 
 	// From the child, in about this order.
-	About    *About             `json:"about,omitzero"`    // what was opened
-	Progress *Progress          `json:"progress,omitzero"` // what is being done
-	Turn     bool               `json:"turn,omitzero"`     // the turn is over, or there was none: waits for the next
-	Event    *profile.Event     `json:"event,omitzero"`    // as sources send them
-	Hints    []join.Hint        `json:"hints,omitzero"`    // beside the event that describes
-	Facts    *Facts             `json:"facts,omitzero"`    // what is in effect
-	Outputs  bool               `json:"outputs,omitzero"`  // what the first run made; tensors follow
-	Round    *loadfigures.Round `json:"round,omitzero"`    // what streams did, where nothing else was asked for
-	Spare    bool               `json:"spare,omitzero"`    // whatever happens from now on, nothing that was asked for is missing
-	Error    *Error             `json:"error,omitzero"`    // the end, in vain
+	About    *About             `json:"about,omitzero"`    // description of the opened library
+	Progress *Progress          `json:"progress,omitzero"` // the current phase
+	Turn     bool               `json:"turn,omitzero"`     // the turn ended, or the child waits for its first one
+	Event    *profile.Event     `json:"event,omitzero"`    // an event for the sink
+	Hints    []join.Hint        `json:"hints,omitzero"`    // accompany the event that describes the profile
+	Facts    *Facts             `json:"facts,omitzero"`    // settings in effect
+	Outputs  bool               `json:"outputs,omitzero"`  // outputs of the first run; tensors follow
+	Round    *loadfigures.Round `json:"round,omitzero"`    // result of the streams, if only they were requested
+	Spare    bool               `json:"spare,omitzero"`    // all requested results were sent: a failure from now on loses nothing
+	Error    *Error             `json:"error,omitzero"`    // the end, with an error
 	Done     bool               `json:"done,omitzero"`     // the end
 
 	// Heads describe the tensors that follow a message.
 	Heads []head `json:"tensors,omitzero"`
-	// Tensors are those.
+	// Tensors are the tensors that follow the message.
 	Tensors []Tensor `json:"-"`
 }
 
-// Progress is what is being done and how far it is, from 0 to 1.
+// Progress is the current phase and its completed fraction, from 0 to 1.
 type Progress struct {
 	Phase    string  `json:"phase"`
 	Fraction float64 `json:"fraction,omitzero"`
@@ -92,25 +93,24 @@ type head struct {
 	Strings []string `json:"strings,omitzero"`
 }
 
-// Bounds of what is read from the other side.
+// Limits on what is read from the other side.
 const (
 	maxMessage = 256 << 20 // bytes of the text of a message
 	maxTensors = 1 << 16
 )
 
-// Pipe carries messages: for each its length in eight bytes, the least significant first, and
-// its JSON; after it the elements of the tensors that it describes. Sending may be done by
-// several goroutines, receiving by one.
+// Pipe carries messages. Each consists of its length (8 bytes, little-endian), its JSON, and the
+// elements of the tensors that it describes. Several goroutines may send; one may receive.
 type Pipe struct {
 	r  *bufio.Reader
 	mu sync.Mutex
 	w  io.Writer
 }
 
-// NewPipe makes a pipe of its two directions.
+// NewPipe returns a pipe over the two directions.
 func NewPipe(r io.Reader, w io.Writer) *Pipe { return &Pipe{r: bufio.NewReaderSize(r, 1<<16), w: w} }
 
-// Send sends a message with the tensors that it has.
+// Send sends a message with its tensors.
 func (p *Pipe) Send(m *Message) error {
 	m.Heads = nil
 	for _, t := range m.Tensors {
@@ -134,7 +134,7 @@ func (p *Pipe) Send(m *Message) error {
 	return nil
 }
 
-// Receive waits for a message. io.EOF is the end of the other side.
+// Receive waits for a message. It returns io.EOF once the other side has closed.
 func (p *Pipe) Receive() (*Message, error) {
 	var size [8]byte
 	if _, err := io.ReadFull(p.r, size[:]); err != nil {
@@ -168,7 +168,7 @@ func (p *Pipe) Receive() (*Message, error) {
 	return m, nil
 }
 
-// bytes reads so many bytes: memory grows as they come, not as they are announced.
+// bytes reads n bytes. Memory grows with the data received, not with the announced size.
 func (p *Pipe) bytes(n int64) ([]byte, error) {
 	var b bytes.Buffer
 	if n <= 1<<20 {

@@ -23,7 +23,7 @@ type process struct {
 	stderr *tail
 	folder string // of the child's files
 	came   chan received
-	doing  string // what it said last to be doing
+	doing  string // the phase last reported
 }
 
 type received struct {
@@ -31,10 +31,10 @@ type received struct {
 	err error
 }
 
-// maxTail is how much of what a child prints is kept.
+// maxTail limits how much of the child's standard error is kept.
 const maxTail = 64 << 10
 
-// tail keeps the first and the last of what is written.
+// tail keeps the beginning and the end of what is written.
 type tail struct {
 	mu    sync.Mutex
 	first []byte
@@ -63,17 +63,17 @@ func (t *tail) lines() []string {
 	return strings.Split(string(bytes.ToValidUTF8(append(bytes.Clone(t.first), t.last...), []byte("?"))), "\n")
 }
 
-// FolderVariable names the child's folder in its environment: a child whose parent ends before it has
-// asked for anything removes it as well. FolderPrefix is what the name of each begins with.
+// FolderVariable names the child's folder in its environment: a child whose parent ends before it
+// sent a request removes the folder as well. The folder's name begins with FolderPrefix.
 const (
 	FolderVariable = "OPMETER_ENGINE_FOLDER"
 	FolderPrefix   = "opmeter-engine-"
 )
 
-// unsignalled is the setting of a child's environment that keeps its runtime from stopping threads by signals,
-// beside those that are in effect. The threads are a library's for as long as it computes: a signal interrupts
-// its waits, and Linux 6.18 ended one of six processes in which OpenVINO computed in streams, for want of a
-// frame for such a signal.
+// unsignalled returns the GODEBUG settings of the child with signal-based preemption disabled,
+// added to the settings in effect. A library owns its threads while it computes: a signal
+// interrupts its waits, and Linux 6.18 ended one of six processes in which OpenVINO computed in
+// streams, because no frame was left for such a signal.
 func unsignalled(settings string) string {
 	if settings != "" {
 		settings += ","
@@ -91,7 +91,7 @@ func start(helper string, req *Request) (*process, error) {
 	p.cmd = exec.Command(helper)
 	p.cmd.Env = append(os.Environ(), FolderVariable+"="+folder, unsignalled(os.Getenv("GODEBUG")))
 	p.cmd.Stderr = p.stderr
-	// Whoever inherits the child's standard error must not keep it from ending.
+	// A process that inherits the child's standard error must not keep Wait from returning.
 	p.cmd.WaitDelay = time.Second
 	apart(p.cmd)
 	in, err := p.cmd.StdinPipe()
@@ -115,7 +115,7 @@ func start(helper string, req *Request) (*process, error) {
 		c.Task = &t
 		m.Request, m.Tensors = &c, t.Inputs
 	}
-	// A child that does not read would hold up whoever waits for it.
+	// Send in a goroutine: a child that does not read must not block the caller.
 	go func() {
 		defer close(p.came)
 		if err := p.pipe.Send(m); err != nil && !isGone(err) {
@@ -133,11 +133,11 @@ func start(helper string, req *Request) (*process, error) {
 	return p, nil
 }
 
-// isGone reports whether a child ended before it read what it was sent: how is told when it is read
-// from.
+// isGone reports whether a child ended before it read its message. The reason is known once the
+// child's output is read.
 func isGone(err error) bool { return errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) }
 
-// receive waits for a message for at most a time.
+// receive waits for a message, at most for the given time.
 func (p *process) receive(ctx context.Context, wait time.Duration) (*Message, error) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -159,12 +159,12 @@ func (p *process) receive(ctx context.Context, wait time.Duration) (*Message, er
 
 var errLate = errors.New("the child does not come back")
 
-// end ends the child, whatever it does, with all that it started, and removes its files.
+// end ends the child with all processes that it started, and removes its files.
 func (p *process) end(patience time.Duration) {
 	_ = p.stdin.Close()
 	done := make(chan struct{})
 	go func() {
-		for range p.came { // what it still says
+		for range p.came { // discard remaining messages
 		}
 		_ = p.cmd.Wait()
 		close(done)
@@ -178,12 +178,12 @@ func (p *process) end(patience time.Duration) {
 		_ = p.stdout.Close() // something that it started and that left its group may hold the other end
 	}
 	<-done
-	kill(p.cmd) // what it started may be left
+	kill(p.cmd) // remaining processes that it started
 	_ = os.RemoveAll(p.folder)
 }
 
-// died says how a child ended that was not told to. It has ended. most is the memory that it was allowed, 0
-// for any.
+// died describes how a child ended unexpectedly. The child has ended. most is its memory limit, 0
+// for none.
 func (p *process) died(title string, most int64) *Error {
 	const next = "try another release of it or other options"
 	st := p.cmd.ProcessState
@@ -196,7 +196,7 @@ func (p *process) died(title string, most int64) *Error {
 		return Errorf(NoMemory, "%s ran out of memory%s: %s", title, while, moreMemory(most))
 	}
 	if sig, ok := signalled(st); ok && sig == "SIGKILL" {
-		return Errorf(Killed, "%s was killed from outside%s: by somebody, or by the system for want of memory; try again, with less at the same time", title, while)
+		return Errorf(Killed, "%s was killed from outside%s: by a user, or by the system because memory ran out; try again, with less at the same time", title, while)
 	} else if ok {
 		return Errorf(Crashed, "%s crashed%s (%s): %s%s", title, while, sig, next, saying(lines))
 	}
@@ -206,8 +206,9 @@ func (p *process) died(title string, most int64) *Error {
 	return Errorf(Crashed, "%s ended the process%s (%v): %s%s", title, while, st, next, saying(lines))
 }
 
-// starved reports whether a process ended for want of memory, by what it printed. What Go says is sure; what
-// C++, the system's loader and threads say means that where the process was limited.
+// starved reports whether a process ended because memory ran out, judged by what it printed. The
+// messages of Go are conclusive; the messages of C++, the loader and thread creation count only
+// if memory was limited.
 func starved(lines []string, limited bool) bool {
 	for _, l := range lines {
 		if rest, ok := strings.CutPrefix(l, "fatal error: "); ok && (strings.Contains(rest, "out of memory") || strings.Contains(rest, "cannot allocate") || strings.Contains(rest, "cannot map pages")) {
@@ -222,7 +223,7 @@ func starved(lines []string, limited bool) bool {
 	return false
 }
 
-// moreMemory says what helps where memory did not suffice of which most bytes were allowed, 0 for any.
+// moreMemory advises what to do when memory ran out. most is the limit in bytes, 0 for none.
 func moreMemory(most int64) string {
 	if most > 0 {
 		return fmt.Sprintf("--max-memory allows %d MiB, give it more or take a smaller batch or fewer streams", most>>20)
@@ -230,8 +231,8 @@ func moreMemory(most int64) string {
 	return "take a smaller batch or fewer streams"
 }
 
-// printed is what a library printed of an error that it reported in general terms only, as the end of
-// a sentence: the first line that says that it is one, or else the last.
+// printed returns what a library printed about an error that it reported only in general terms,
+// as the end of a sentence: the first line that names an error, otherwise the last line.
 func printed(lines []string) string {
 	for _, l := range lines {
 		if t := strings.TrimSpace(l); strings.HasPrefix(t, "ERROR") {
@@ -241,7 +242,7 @@ func printed(lines []string) string {
 	return quoted("it printed", lastWords(lines))
 }
 
-// goSignal finds the signal in what Go prints of a fault in a library.
+// goSignal finds the signal in Go's message about a fault in a library.
 func goSignal(lines []string) string {
 	for _, l := range lines {
 		if i := strings.Index(l, "SIG"); i >= 0 && (strings.HasPrefix(l, "SIG") || strings.HasPrefix(l, "[signal ")) {
@@ -253,10 +254,10 @@ func goSignal(lines []string) string {
 	return ""
 }
 
-// saying are the last words of a library before a fault, as the end of a sentence.
+// saying returns the last words of a library before a fault, as the end of a sentence.
 func saying(lines []string) string { return quoted("its last words", lastWords(lines)) }
 
-// quoted is what a library printed as the end of a sentence, nothing where it printed nothing.
+// quoted returns what a library printed, as the end of a sentence; "" if it printed nothing.
 func quoted(what, text string) string {
 	if text == "" {
 		return ""
@@ -268,7 +269,7 @@ func quoted(what, text string) string {
 	return fmt.Sprintf("; %s: %s", what, text)
 }
 
-// lastWords is the last line before what Go says of a fault.
+// lastWords returns the last line before Go's message about a fault.
 func lastWords(lines []string) string {
 	last := ""
 	for _, l := range lines {

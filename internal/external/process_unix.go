@@ -10,18 +10,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// apart puts a child into a group of its own: Ctrl-C of the terminal is for opmeter, which tells the
-// child, and what the child starts ends with it.
+// apart puts the child into its own process group: Ctrl-C in the terminal reaches opmeter only,
+// which tells the child, and the processes that the child starts end with it.
 func apart(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-// kill ends the child's group.
+// kill ends the child's process group.
 func kill(c *exec.Cmd) {
 	if c.Process != nil {
 		_ = unix.Kill(-c.Process.Pid, unix.SIGKILL)
 	}
 }
 
-// signalled is the signal that ended a process.
+// signalled returns the signal that ended a process.
 func signalled(st *os.ProcessState) (string, bool) {
 	if st == nil {
 		return "", false

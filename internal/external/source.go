@@ -17,52 +17,55 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Options says how a model is measured with an engine.
+// Options configures a measurement with an external engine.
 type Options struct {
 	// Helper is the program opmeter-engine.
 	Helper string
-	// Request is what the child is asked for. Its folder and inputs are those of the task.
+	// Request is sent to the child. Its folder and inputs are in the task.
 	Request Request
-	// Reference names the loop of fixed work that takes turns with the runs.
+	// Reference names the reference loop of fixed work that is interleaved with the runs.
 	Reference string
-	// Model is what is known without running: a copy of it becomes the profile.
+	// Model is the static profile of the model: a copy of it is completed.
 	Model *profile.Profile
-	// Turn is this measurement's among others, nil where there are none.
+	// Turn is this measurement's place among interleaved ones, nil if it is the only one.
 	Turn *Turn
-	// Accept judges the version that the library tells, nil takes any.
+	// Accept checks the version that the library reports; nil accepts any.
 	Accept func(version string) error
-	// Silent is how long the child may say nothing, 0 for five minutes.
+	// Silent is how long the child may send nothing, 0 for five minutes.
 	Silent time.Duration
-	// Progress is told what is being done.
+	// Progress is called with the current phase.
 	Progress func(phase string, fraction float64)
-	// Outputs takes what the first run made, and what was in effect. What it returns is noted and found.
+	// Outputs receives the outputs of the first run and the settings in effect. The events that
+	// it returns are sent to the sink.
 	Outputs func(ctx context.Context, got []Tensor, f *Facts) ([]profile.Event, error)
 }
 
-// Source measures a model with an engine.
+// Source measures a model with an external engine.
 type Source struct {
 	o Options
 	p *process
-	// about is what was opened.
+	// about describes the opened library.
 	about About
 	to    source.Sink
-	// covered is where each layer leads, for what is said of the whole.
+	// covered is how each layer was joined with the model, for the coverage finding.
 	covered []profile.Confidence
 	latency []float64
 	facts   Facts
 	outputs []Tensor
 	ran     bool
-	// target is what the profile has, with what was found out of it.
+	// target is the target of the profile, with its measured peaks.
 	target profile.Target
 	round  *loadfigures.Round
-	// spare says that nothing is missing where the child ends now, whole that it came to its end.
+	// spare says that the child may end now without loss of requested results; whole says that it
+	// finished.
 	spare, whole bool
 }
 
-// DefaultSilent is how long an engine may say nothing: libraries compile large models for minutes.
+// DefaultSilent is how long an engine may send nothing: libraries compile large models for
+// minutes.
 const DefaultSilent = 5 * time.Minute
 
-// New makes a source.
+// New returns a source.
 func New(o Options) *Source {
 	o.Silent = cmp.Or(o.Silent, DefaultSilent)
 	o.Request.Protocol = Protocol
@@ -70,11 +73,11 @@ func New(o Options) *Source {
 	return &Source{o: o}
 }
 
-// Patience is how long the source takes at most to come to an end when it is stopped: engines write
-// what they recorded only then.
+// Patience is the maximum time that the source takes to end after it was stopped: engines write
+// their records only then.
 func (s *Source) Patience() time.Duration { return stopping + 2*time.Second }
 
-// stopping is how long a child may take to end when it is told to.
+// stopping is the time that a child gets to end when it is told to.
 const stopping = 10 * time.Second
 
 // Run implements [source.Source].
@@ -99,13 +102,13 @@ func (s *Source) Run(ctx context.Context, to source.Sink) error {
 	return err
 }
 
-// hear takes what the child says until it ends, and ends it.
+// hear reads the child's messages until it ends, then ends the process.
 func (s *Source) hear(ctx context.Context) error {
 	quick := time.Second
 	err := s.listen(ctx)
 	if errors.Is(err, errLate) {
 		quick = 0
-		err = Errorf(Silent, "%s has not come back for %v%s: it was ended%s", s.title(), s.o.Silent, s.doing(), s.patience())
+		err = Errorf(Silent, "%s did not respond for %v%s: it was ended%s", s.title(), s.o.Silent, s.doing(), s.patience())
 	}
 	s.p.end(quick)
 	switch {
@@ -120,7 +123,7 @@ func (s *Source) hear(ctx context.Context) error {
 	return s.p.died(s.title(), s.o.Request.MaxMemory)
 }
 
-// errGone tells that the child has ended without a last word.
+// errGone says that the child ended without a final message.
 var errGone = errors.New("the child is gone")
 
 func (s *Source) title() string {
@@ -130,7 +133,7 @@ func (s *Source) title() string {
 	return s.about.Title + " " + s.about.Version
 }
 
-// patience says what gives an engine more time, where anything does.
+// patience names the option that raises the timeout, if one applies.
 func (s *Source) patience() string {
 	if s.o.Request.Task == nil {
 		return ""
@@ -151,8 +154,8 @@ func (s *Source) progress(phase string, f float64) {
 	}
 }
 
-// listen takes messages until the last one. When the context ends, the child is told and has a while
-// to give what it has.
+// listen reads messages up to the last one. When the context ends, it tells the child to stop and
+// waits for the results so far.
 func (s *Source) listen(ctx context.Context) error {
 	wait := s.o.Silent
 	told := false
@@ -171,7 +174,7 @@ func (s *Source) listen(ctx context.Context) error {
 		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || isGone(err):
 			return errGone
 		case err != nil:
-			return Errorf(Crashed, "%s says what cannot be understood (%v): the library writes where it must not, or something else is called opmeter-engine", s.title(), err)
+			return Errorf(Crashed, "%s sends invalid messages (%v): the library writes where it must not, or something else is called opmeter-engine", s.title(), err)
 		case m.Error != nil:
 			return m.Error
 		case m.Done:
@@ -184,7 +187,7 @@ func (s *Source) listen(ctx context.Context) error {
 	}
 }
 
-// take takes one message.
+// take handles one message.
 func (s *Source) take(ctx context.Context, m *Message) error {
 	switch {
 	case m.About != nil:
@@ -218,11 +221,11 @@ func (s *Source) take(ctx context.Context, m *Message) error {
 	return nil
 }
 
-// described joins what is executed with the model.
+// described joins the executed layers with the model.
 func (s *Source) described(seen *profile.Profile, hints []join.Hint) error {
 	p := *s.o.Model
 	p.Layers, p.Findings, p.Quantities = seen.Layers, nil, seen.Quantities
-	// Memory and what cannot run are of the engine that was described.
+	// Memory and unsupported layers apply to opmeter's own engine.
 	p.Totals.Layers, p.Totals.UncountedLayers, p.Totals.UnsupportedLayers, p.Totals.RAMBytes = nil, nil, nil, nil
 	s.target = profile.Target{ID: "host", Kind: profile.TargetHost, Engine: s.title()}
 	p.Target = s.target
@@ -231,7 +234,7 @@ func (s *Source) described(seen *profile.Profile, hints []join.Hint) error {
 		p.Layers[i].Index = int64(i)
 	}
 	if len(p.Layers) == 0 {
-		// The engine tells nothing of its operators: the model's stand for themselves.
+		// The engine does not report its operators: use the model's.
 		p.Layers = slices.Clone(s.o.Model.Layers)
 	} else {
 		join.Fill(&p, s.o.Model, join.Find(s.o.Model.Layers, p.Layers, hints))
@@ -256,7 +259,7 @@ func (s *Source) described(seen *profile.Profile, hints []join.Hint) error {
 	return nil
 }
 
-// event passes on what the child reports of layers and passes.
+// event forwards the child's events about layers and passes.
 func (s *Source) event(e *profile.Event) error {
 	if s.covered == nil {
 		return errors.New("the child reports figures of nothing that it described")
@@ -274,7 +277,7 @@ func (s *Source) event(e *profile.Event) error {
 	return s.to.Send(*e)
 }
 
-// settings notes what the engine was asked for, and what is in effect.
+// settings records the requested options and those in effect.
 func (s *Source) settings(p *profile.Settings) {
 	r := &s.o.Request
 	p.Engine, p.EngineVersion, p.EngineLibrary, p.KernelSet = s.about.Title, s.about.Version, r.Library, ""
@@ -300,7 +303,7 @@ func (s *Source) settings(p *profile.Settings) {
 	p.ReferenceLoop = s.o.Reference
 }
 
-// done says what is to be said of the whole.
+// done sends the findings about the whole run.
 func (s *Source) done(ctx context.Context) error {
 	var events []profile.Event
 	if s.ran && s.o.Outputs != nil && ctx.Err() == nil {
@@ -324,7 +327,7 @@ func (s *Source) done(ctx context.Context) error {
 	return nil
 }
 
-// coverage says which part of the time leads to the model's operators, and how surely.
+// coverage reports which share of the time was joined with the model's operators, by confidence.
 func (s *Source) coverage() *profile.Finding {
 	part := map[profile.Confidence]float64{}
 	sum := 0.0
@@ -352,8 +355,8 @@ func (s *Source) coverage() *profile.Finding {
 	return f
 }
 
-// Round lets the streams of the request run once, with nothing around it, for a sweep. The round is nil
-// where nothing was measured; there may be one beside an error.
+// Round runs the streams of the request once and measures nothing else, for a sweep. The round is
+// nil if nothing was measured; it can be set together with an error.
 func Round(ctx context.Context, o Options) (*loadfigures.Round, error) {
 	o.Request.Alone = true
 	s := New(o)
@@ -361,7 +364,7 @@ func Round(ctx context.Context, o Options) (*loadfigures.Round, error) {
 	return s.round, err
 }
 
-// Probe opens a library in a child and asks what it is.
+// Probe opens a library in a child and asks it to describe itself.
 func Probe(ctx context.Context, helper, engine, library string) (About, error) {
 	s := New(Options{Helper: helper, Request: Request{Engine: engine, Library: library}, Silent: probing})
 	err := s.Run(ctx, nil)
@@ -371,5 +374,5 @@ func Probe(ctx context.Context, helper, engine, library string) (About, error) {
 	return s.about, err
 }
 
-// probing is how long a library may take to open.
+// probing is the time limit for opening a library.
 const probing = 20 * time.Second

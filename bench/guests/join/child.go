@@ -195,11 +195,11 @@ func writeRecord(l external.Library, t *external.Task, runs int) (*runlog.Run, e
 		if err := p.Run(); err != nil {
 			return nil, err
 		}
-		if err := p.After(-1); err != nil {
+		if err := p.AfterRun(-1); err != nil {
 			return nil, err
 		}
 	}
-	run, err := p.Recorded()
+	run, err := p.Records()
 	if err == nil && run == nil {
 		err = fmt.Errorf("nothing was recorded")
 	}

@@ -1,9 +1,8 @@
-// Package atomicfile writes files that appear whole or not at all.
+// Package atomicfile writes files atomically: a file appears complete or not at all.
 //
-// A name that leads to something else than a regular file (a link, a pipe, a device, a
-// folder) is refused: what stands there would be replaced by a file. A new file has the
-// rights that the umask leaves, one that takes the place of another has those of the
-// other.
+// A path that names anything but a regular file (a link, a pipe, a device, a folder) is rejected,
+// because it would be replaced by a file. A new file gets the permissions that the umask leaves;
+// a replaced file keeps its permissions.
 package atomicfile
 
 import (
@@ -20,8 +19,8 @@ import (
 	"github.com/opmeter/opmeter/internal/base/infile"
 )
 
-// Write writes data to a temporary file beside path, which then takes its name.
-// An older file stays as it is when anything fails.
+// Write writes data to a temporary file beside path and renames it to path. An existing file is
+// unchanged if anything fails.
 func Write(path string, data []byte) error {
 	return Stream(path, func(w io.Writer) error {
 		_, err := w.Write(data)
@@ -29,11 +28,10 @@ func Write(path string, data []byte) error {
 	})
 }
 
-// Patcher is implemented by the writers of [Stream]: what could not be known
-// before the rest was written, such as a length at the beginning, is put in
-// place afterwards.
+// Patcher is implemented by the writers of [Stream]. It fills in data that is known only after
+// the rest was written, such as a length at the beginning.
 type Patcher interface {
-	// Patch replaces bytes that have been written, from the given offset on.
+	// Patch overwrites bytes that have been written, starting at the given offset.
 	Patch(offset int64, b []byte) error
 }
 
@@ -50,8 +48,8 @@ func (f file) Patch(offset int64, b []byte) error {
 	return err
 }
 
-// Stream is [Write] for content that is made piece by piece, so that it need not
-// be held in memory. The writer is a [Patcher].
+// Stream is [Write] for content that is generated incrementally, so that it need not be held in
+// memory. The writer is a [Patcher].
 func Stream(path string, write func(io.Writer) error) (err error) {
 	f, err := begin(path)
 	if err != nil {
@@ -71,7 +69,7 @@ func Stream(path string, write func(io.Writer) error) (err error) {
 	if err = w.Flush(); err != nil {
 		return err
 	}
-	// Without this a power cut may leave an empty file under the final name.
+	// Without this a power failure may leave an empty file under the final name.
 	if err = f.Sync(); err != nil {
 		return err
 	}
@@ -81,8 +79,8 @@ func Stream(path string, write func(io.Writer) error) (err error) {
 	return forget(f.Name(), path)
 }
 
-// named makes an error of the file system speak of the file that was asked for: the
-// temporary name is nobody's business, and is gone by then.
+// named replaces the temporary path in a file system error by the requested path: the temporary
+// file is an implementation detail, and no longer exists.
 func named(path string, err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return &fs.PathError{Op: "write", Path: path, Err: e.Err}
@@ -97,11 +95,11 @@ var temporary struct {
 	abandoned bool
 }
 
-// ErrAbandoned is the error of files that were being written when the program gave up.
+// ErrAbandoned is the error of files that were being written when [Abandon] was called.
 var ErrAbandoned = errors.New("given up")
 
-// Abandon removes what is being written and keeps it from appearing: for a program that
-// ends at once.
+// Abandon removes the temporary files and prevents them from being renamed: for a program that
+// exits at once.
 func Abandon() {
 	temporary.Lock()
 	defer temporary.Unlock()
@@ -111,12 +109,11 @@ func Abandon() {
 	}
 }
 
-// ErrInput is the error of [Check] for the file that the work reads.
-var ErrInput = errors.New("is what is read: writing there would replace it")
+// ErrInput is the error of [Check] for a file that is also an input.
+var ErrInput = errors.New("is also an input: writing there would replace it")
 
-// Check tells before the work whether a file can be written: errors are those that
-// [Write] would have, but for a disk that is full by then. None of the inputs may be
-// the file itself, under whatever name.
+// Check reports in advance whether a file can be written: the errors are those of [Write], except
+// for a disk that fills up later. The file must not be one of the inputs, under any name.
 func Check(path string, inputs ...string) error {
 	st, err := target(path)
 	if err != nil {
@@ -134,7 +131,7 @@ func Check(path string, inputs ...string) error {
 	return named(path, errors.Join(f.Close(), forget(f.Name(), "")))
 }
 
-// target looks at what stands where a file is to be, nil for nothing.
+// target returns the file info of the existing file, nil if it does not exist.
 func target(path string) (fs.FileInfo, error) {
 	st, err := os.Lstat(path)
 	switch {
@@ -149,11 +146,11 @@ func target(path string) (fs.FileInfo, error) {
 	return st, nil
 }
 
-// attempts bounds the search for a temporary name that is free.
+// attempts bounds the search for an unused temporary name.
 const attempts = 1000
 
-// create makes a file beside path that nobody else has, with the rights that the file
-// is to have in the end, so that its content is never open to others.
+// create creates a new file beside path with its final permissions, so that its content is never
+// readable by others.
 func create(path string) (*os.File, error) {
 	old, err := target(path)
 	if err != nil {
@@ -172,7 +169,7 @@ func create(path string) (*os.File, error) {
 		if err != nil || old == nil {
 			return f, err
 		}
-		// The umask may have taken rights that the older file has.
+		// The umask may have removed permissions that the existing file has.
 		if err := f.Chmod(old.Mode().Perm()); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 			return nil, errors.Join(err, f.Close(), os.Remove(name))
 		}
@@ -181,7 +178,7 @@ func create(path string) (*os.File, error) {
 	return nil, &fs.PathError{Op: "write", Path: path, Err: fs.ErrExist}
 }
 
-// begin makes the temporary file for a path.
+// begin creates the temporary file for a path.
 func begin(path string) (*os.File, error) {
 	temporary.Lock()
 	defer temporary.Unlock()
@@ -199,7 +196,7 @@ func begin(path string) (*os.File, error) {
 	return f, nil
 }
 
-// forget ends what begin began; with a path the file appears there.
+// forget ends a write started by begin; if path is not empty, the file is renamed to it.
 func forget(name, path string) error {
 	temporary.Lock()
 	defer temporary.Unlock()

@@ -1,10 +1,10 @@
-// Package buildinfo tells which version of the project is running.
+// Package buildinfo returns the version of the running program.
 package buildinfo
 
 import "runtime/debug"
 
-// Version is the module's version as the build recorded it, also when the module
-// is part of another program, or "development".
+// Version returns the module's version as recorded by the build, also if the module is part of
+// another program, or "development".
 func Version() string {
 	b, ok := debug.ReadBuildInfo()
 	if !ok {

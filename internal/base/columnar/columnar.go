@@ -1,9 +1,9 @@
-// Package columnar stores long slices of figures as compact binary: the saved
-// profile and the page share it.
+// Package columnar stores long slices of numbers in a compact binary format, shared by the saved
+// profile and the web page.
 //
-// A text beside them says what each column holds (a list of [Ref]); the columns
-// follow one another in the order of that list, little-endian, without gaps. The
-// package imports the standard library only and knows nothing of profiles.
+// An accompanying JSON text describes the columns (a list of [Ref]); the columns follow one
+// another in the order of that list, little-endian, without gaps. The package imports the
+// standard library only and knows nothing of profiles.
 package columnar
 
 import (
@@ -14,22 +14,22 @@ import (
 	"slices"
 )
 
-// Ref says where a column belongs and how it is stored.
+// Ref describes the place and encoding of a column.
 type Ref struct {
-	// Path is the place in the text: names of members and positions in lists.
+	// Path is the place in the text: names of members and indices of lists.
 	Path []any `json:"path"`
-	// Type is a code.
+	// Type is the encoding.
 	Type Code `json:"type"`
 	// Length is the number of entries.
 	Length int `json:"length"`
-	// First is the first value of NS, nanoseconds.
+	// First is the first value of an NS column, in nanoseconds.
 	First int64 `json:"first,omitzero"`
 }
 
-// Code says how a column is stored.
+// Code is the encoding of a column.
 type Code string
 
-// Codes.
+// Encodings.
 const (
 	F64 Code = "f64" // 64-bit floating point
 	F32 Code = "f32" // 32-bit floating point
@@ -40,24 +40,24 @@ const (
 	NS  Code = "ns"  // 32-bit steps from the value before, in nanoseconds, for seconds
 )
 
-// Width is the number of bytes of an entry, 0 for an unknown code.
+// Width returns the number of bytes of an entry, 0 for an unknown code.
 func (c Code) Width() int {
 	return map[Code]int{F64: 8, F32: 4, I64: 8, I32: 4, I16: 2, I8: 1, NS: 4}[c]
 }
 
-// Number is what columns are made of.
+// Number is the type of column values.
 type Number interface{ int32 | int64 | float64 }
 
-// Writer gathers columns and writes them one after the other.
+// Writer collects columns and writes them in sequence.
 type Writer struct {
 	Refs []Ref
 	put  []func(io.Writer) error
 	buf  []byte // of the column that is written
 }
 
-// Add takes a column. code is how to store it; I32 and I64 take as many bytes as
-// the figures need, NS stands for times and becomes F64 where they are no whole
-// nanoseconds. The values are read when the columns are written.
+// Add adds a column. code is the encoding: I32 and I64 are narrowed to the required width, NS is
+// for times and becomes F64 if they are not whole nanoseconds. The values are read when the
+// columns are written.
 func Add[T Number](c *Writer, code Code, values []T, path ...any) {
 	ref := Ref{Path: slices.Clone(path), Type: code, Length: len(values)}
 	switch code {
@@ -69,8 +69,8 @@ func Add[T Number](c *Writer, code Code, values []T, path ...any) {
 	c.take(ref, write(c, ref, values))
 }
 
-// AddExact is [Add] for seconds of which no bit may be lost: whole nanoseconds are
-// stored as steps where that gives the same bits (a negative zero is none), others in
+// AddExact is [Add] for seconds that must be restored bit-exactly: whole nanoseconds are
+// delta-encoded if that gives the same bits (which excludes negative zero), others are stored in
 // full.
 func AddExact(c *Writer, values []float64, path ...any) {
 	ref := Ref{Path: slices.Clone(path), Type: F64, Length: len(values)}
@@ -121,7 +121,7 @@ func write[T Number](c *Writer, ref Ref, values []T) func(io.Writer) error {
 	}
 }
 
-// WriteTo writes the columns and returns the number of their bytes.
+// WriteTo writes the columns and returns the number of bytes.
 func (c *Writer) WriteTo(w io.Writer) (int64, error) {
 	count := &counter{w: w}
 	for _, put := range c.put {
@@ -143,7 +143,7 @@ func (c *counter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// narrow is the shortest code that holds all values.
+// narrow returns the narrowest code that holds all values.
 func narrow[T Number](values []T) Code {
 	var low, high T
 	for _, x := range values {
@@ -160,8 +160,8 @@ func narrow[T Number](values []T) Code {
 	return I64
 }
 
-// steps is NS for times that are whole nanoseconds, close enough together, and F64
-// for others. Most clocks count nanoseconds; their steps take a third of the room.
+// steps returns NS for times that are whole nanoseconds with small enough deltas, and F64 for
+// others. Most clocks count nanoseconds; deltas take a third of the space.
 func steps[T Number](values []T, same func(x, y float64) bool) (code Code, first int64) {
 	if len(values) == 0 {
 		return F64, 0
@@ -171,7 +171,7 @@ func steps[T Number](values []T, same func(x, y float64) bool) (code Code, first
 	for _, v := range values {
 		x := float64(v)
 		n := math.Round(x * 1e9)
-		// What is read back is made of a whole number: it has no negative zero.
+		// Decoding starts from an integer: it cannot restore negative zero.
 		if !same(x, (n+0)/1e9) || !(math.Abs(n-float64(last)) <= math.MaxInt32) {
 			return F64, 0
 		}
@@ -192,9 +192,8 @@ func fits[T Number](c Code) bool {
 	return c.Width() > 0
 }
 
-// Read reads the column of a ref. It holds no more than what it reads. The error
-// says what is wrong with the ref, such as a code that does not suit the type, or
-// that the data end early.
+// Read reads the column of a ref. It allocates no more than what it reads. The error says what is
+// wrong with the ref, such as a code that does not suit the type, or that the data is truncated.
 func Read[T Number](r io.Reader, ref Ref) ([]T, error) {
 	width := ref.Type.Width()
 	if !fits[T](ref.Type) || ref.Length < 0 {

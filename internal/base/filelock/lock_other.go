@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// Try takes the lock of an open file, or fails with [ErrHeld].
+// Try locks an open file, or fails with [ErrHeld].
 func Try(*os.File) error { return errors.ErrUnsupported }
 
-// Wait takes the lock of an open file or folder when nobody else has it any more.
+// Wait locks an open file or folder once it is free.
 func Wait(*os.File) error { return errors.ErrUnsupported }

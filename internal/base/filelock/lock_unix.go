@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Try takes the lock of an open file, or fails with [ErrHeld].
+// Try locks an open file, or fails with [ErrHeld].
 func Try(f *os.File) error { return take(f, unix.LOCK_EX|unix.LOCK_NB) }
 
-// Wait takes the lock of an open file or folder when nobody else has it any more.
+// Wait locks an open file or folder once it is free.
 func Wait(f *os.File) error { return take(f, unix.LOCK_EX) }
 
 func take(f *os.File, how int) error {

@@ -7,15 +7,15 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Locks of Windows keep others from the bytes that they cover: this one lies where no file has any.
+// Windows locks are mandatory for the bytes that they cover: this range is beyond any file's end.
 const place = 1 << 30 // in units of 4 GiB
 
-// Try takes the lock of an open file, or fails with [ErrHeld].
+// Try locks an open file, or fails with [ErrHeld].
 func Try(f *os.File) error {
 	return take(f, windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY)
 }
 
-// Wait takes the lock of an open file when nobody else has it any more.
+// Wait locks an open file once it is free.
 func Wait(f *os.File) error { return take(f, windows.LOCKFILE_EXCLUSIVE_LOCK) }
 
 func take(f *os.File, how uint32) error {

@@ -1,8 +1,8 @@
-// Package infile opens the files that a user names.
+// Package infile opens files named by the user.
 //
-// A name may lead to anything: a pipe whose open never returns, a device without an
-// end, a folder. Only regular files are opened, and no more is read of them than
-// the caller can use. The package imports the standard library only.
+// A path may name anything: a pipe whose open never returns, an endless device, a folder. Only
+// regular files are opened, and no more is read than the caller can use. The package imports the
+// standard library only.
 package infile
 
 import (
@@ -12,26 +12,26 @@ import (
 	"os"
 )
 
-// KindError tells that a name leads to something else than a regular file.
+// KindError says that a path does not name a regular file.
 type KindError struct {
-	// Kind is what it is: see [Kind].
+	// Kind is what it names: see [Kind].
 	Kind string
 }
 
-// Error says what the name leads to and what was expected.
+// Error returns what the path names and what was expected.
 func (e *KindError) Error() string { return "is " + e.Kind + ", a file was expected" }
 
-// SizeError tells that a file is larger than what it may be good for.
+// SizeError says that a file exceeds the size limit.
 type SizeError struct{ Most int64 }
 
-// Error gives the bound in bytes.
+// Error returns the limit in bytes.
 func (e *SizeError) Error() string { return fmt.Sprintf("is larger than %d bytes", e.Most) }
 
-// Open opens a regular file to read, without waiting for anybody. Errors are a
-// [fs.PathError], around a [KindError] for anything but a file.
+// Open opens a regular file for reading, without blocking. Errors are a [fs.PathError], which
+// wraps a [KindError] for anything but a regular file.
 func Open(path string) (*os.File, fs.FileInfo, error) {
-	// Opening some devices has effects, and a pipe that nobody writes to blocks: look
-	// first, and do not wait should the name have come to mean something else since.
+	// Opening some devices has side effects, and opening a pipe without a writer blocks. So stat
+	// first, and open without blocking in case the path was replaced since.
 	st, err := os.Stat(path)
 	if err != nil {
 		return nil, nil, err
@@ -53,8 +53,8 @@ func Open(path string) (*os.File, fs.FileInfo, error) {
 	return f, st, nil
 }
 
-// Read reads a whole regular file of at most so many bytes. Errors are a
-// [fs.PathError], around a [KindError] or [SizeError] where it is one of these.
+// Read reads a whole regular file of at most the given size. Errors are a [fs.PathError], which
+// may wrap a [KindError] or a [SizeError].
 func Read(path string, most int64) ([]byte, error) {
 	f, st, err := Open(path)
 	if err != nil {
@@ -89,8 +89,8 @@ func regular(path string, st fs.FileInfo) error {
 	return nil
 }
 
-// Kind names what is no regular file: "a folder", "a link", "a pipe", "a socket", "a
-// device". It is "" for one that is.
+// Kind names the kind of a file that is not regular: "a folder", "a link", "a pipe", "a socket",
+// "a device". It returns "" for a regular file.
 func Kind(m fs.FileMode) string {
 	switch {
 	case m.IsRegular():

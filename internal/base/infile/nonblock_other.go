@@ -2,5 +2,5 @@
 
 package infile
 
-// nonblock is nothing where pipes are no files.
+// nonblock is 0 on systems whose pipes are not files.
 const nonblock = 0

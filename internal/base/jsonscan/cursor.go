@@ -5,20 +5,20 @@ import (
 	"math/bits"
 )
 
-// Cursor walks through the members of objects in one pass over their text, for
-// records of which every byte counts. The zero value over a text is ready:
+// Cursor iterates over the members of objects in one pass over their text, for high-volume
+// records. The zero value with a text is ready to use:
 //
 //	for c := (Cursor{Text: v}); c.Next(); { use(c.Key, c.Value()) }
 //
-// A member whose value is an object may be entered instead: its members follow, and
-// behind them the rest of the outer ones. What is wrong with the text ends it and shows in
+// A member whose value is an object may be entered instead: its members follow, then the
+// remaining members of the outer object. An error in the text ends the iteration and shows in
 // [Cursor.Whole].
 type Cursor struct {
 	// Text is one object.
 	Text []byte
-	// Key is the name of the member as it stands between its quotes.
+	// Key is the undecoded name of the member, without its quotes.
 	Key []byte
-	// Depth is how many objects were entered, 1 in the outermost.
+	// Depth is the number of objects entered, 1 in the outermost.
 	Depth int
 
 	i      int
@@ -26,7 +26,7 @@ type Cursor struct {
 	broken bool
 }
 
-// Next goes to the next member. It is false at the end of the outermost object.
+// Next advances to the next member. It returns false at the end of the outermost object.
 func (c *Cursor) Next() bool {
 	if c.at {
 		c.Value()
@@ -45,7 +45,7 @@ func (c *Cursor) Next() bool {
 	}
 	b := c.Text
 	i := c.i
-	if i+1 < len(b) && b[i] == ',' && b[i+1] == '"' { // as recorders write it
+	if i+1 < len(b) && b[i] == ',' && b[i+1] == '"' { // the form that recorders write
 		i++
 	}
 	for !c.broken && i < len(b) {
@@ -93,9 +93,9 @@ func (c *Cursor) Next() bool {
 	return false
 }
 
-// quoted is the end of the string that begins at i, behind its quote; -1 for none. It
-// looks at eight bytes at a time: a byte of x is 0 where (x-ones) &^ x has its high bit, and the lowest
-// such bit is never wrong.
+// quoted returns the end of the string that begins at i, after its quote; -1 if it is
+// unterminated. It examines eight bytes at a time: a byte of x is 0 where (x-ones) &^ x has its
+// high bit set, and the lowest such bit is always right.
 func quoted(b []byte, i int) int {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	s, n := b[i+1:], i+1
@@ -127,7 +127,7 @@ func quoted(b []byte, i int) int {
 	return -1
 }
 
-// nested is the end of the object or list that begins at i; -1 for none.
+// nested returns the end of the object or list that begins at i; -1 if it is unterminated.
 func nested(b []byte, i int) int {
 	depth := 0
 	for i < len(b) {
@@ -153,7 +153,7 @@ func nested(b []byte, i int) int {
 	return -1
 }
 
-// Value takes the member's value, nil where it is none.
+// Value returns the member's value, nil if it is not JSON.
 func (c *Cursor) Value() []byte {
 	if !c.at {
 		return nil
@@ -187,8 +187,8 @@ func (c *Cursor) Value() []byte {
 	return b[i:end]
 }
 
-// Like takes the member's value when it is the text of a value that was taken before; it
-// reports whether it is. Comparing is faster than looking for the end.
+// Like consumes the member's value if its text equals that of an earlier value, and reports
+// whether it does. Comparing is faster than searching for the end.
 func (c *Cursor) Like(text []byte) bool {
 	end := c.i + len(text)
 	if !c.at || len(text) == 0 || end >= len(c.Text) || string(c.Text[c.i:end]) != string(text) {
@@ -203,7 +203,7 @@ func (c *Cursor) Like(text []byte) bool {
 
 func space(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
 
-// Enter goes into the member's value, which is an object; it reports whether it is one.
+// Enter enters the member's value if it is an object, and reports whether it is one.
 func (c *Cursor) Enter() bool {
 	if !c.at || c.i >= len(c.Text) || c.Text[c.i] != '{' || c.Depth >= MaxDepth {
 		return false
@@ -214,8 +214,7 @@ func (c *Cursor) Enter() bool {
 	return true
 }
 
-// Whole reports whether the text was one object and nothing else. It is for after the
-// last member.
+// Whole reports whether the text was exactly one object. Call it after the last member.
 func (c *Cursor) Whole() bool {
 	return !c.broken && c.Depth == 0 && c.i > 0 && blank(c.Text, c.i) >= len(c.Text)
 }

@@ -1,11 +1,11 @@
-// Package jsonscan reads JSON that was recorded: gigabytes of it, a piece at a time, with
-// the faults that recorders leave behind. A document may be cut, its lists may end in
-// a comma or not at all, several documents may follow one another, and names may hold
-// quotes that nobody escaped. What is right is passed on, the rest is counted.
+// Package jsonscan reads recorded JSON: gigabytes of it, incrementally, with the errors that
+// recorders leave behind. A document may be truncated, its lists may end in a comma or not at
+// all, several documents may follow one another, and names may contain unescaped quotes. Valid
+// parts are passed on, the rest is counted.
 //
-// It finds where values begin and end, and decodes strings and numbers. What people write
-// or opmeter itself saves goes through package jsonx, which is strict. The package imports the
-// standard library only.
+// It finds the boundaries of values, and decodes strings and numbers. Text written by people or
+// saved by opmeter goes through package jsonx, which is strict. The package imports the standard
+// library only.
 package jsonscan
 
 import (
@@ -15,54 +15,54 @@ import (
 	"io"
 )
 
-// Options says how a document is read.
+// Options configures how a document is read.
 type Options struct {
-	// Stream says which members of the outermost object are lists to be passed on
-	// element by element; nil for none. A document that is a list always is.
+	// Stream selects members of the outermost object whose lists are passed on element by
+	// element; nil for none. A document that is a list always is.
 	Stream func(key string) bool
-	// MaxValue bounds one value that is passed on, in bytes: 16 MiB when it is 0.
+	// MaxValue limits the size of one value that is passed on, in bytes; 0 means 16 MiB.
 	MaxValue int
-	// Line takes a line that is no JSON, which begins where a value should; it
-	// reports whether it could make sense of it. Nil for never.
+	// Line is called for a line that is not JSON, at a place where a value should begin. It
+	// reports whether it recognised the line. May be nil.
 	Line func(line []byte) bool
-	// Whole takes a line that begins a value, without the comma at its end, and reports
-	// whether it was one value and used. Recorders that write one event a line are read faster with it: the
-	// text is looked at once. Nil for never.
+	// Whole is called for a line that begins a value, without the comma at its end, and reports
+	// whether it was one value and was used. It speeds up files with one event a line: the text
+	// is scanned once. May be nil.
 	Whole func(line []byte) bool
-	// Object takes the object at the beginning of a text that goes on behind it, an element of
-	// the list of a member or of the outermost one (""), and says how long it is; 0 where it is
-	// not whole in the text or no object, and comes the usual way. Readers that look at objects
-	// themselves are faster with it: the text is looked at once. Nil for never.
+	// Object is called with a text that begins with an object, an element of a member's list or
+	// of the outermost list (""). It returns the length of the object. 0 means that the object is
+	// incomplete or invalid; it is then scanned the usual way. It speeds up readers that parse
+	// objects themselves: the text is scanned once. May be nil.
 	Object func(key string, text []byte) (n int)
 }
 
-// Result says what a document was like.
+// Result describes a document.
 type Result struct {
-	// Bytes were read.
+	// Bytes is the number of bytes read.
 	Bytes int64
-	// Values were passed on.
+	// Values is the number of values passed on.
 	Values int64
 	// Cut says that the text ended within a value, list or object.
 	Cut bool
-	// Unclosed says that it ended between the elements of a list, which some recorders
-	// never close.
+	// Unclosed says that it ended between the elements of a list, which some recorders never
+	// close.
 	Unclosed bool
-	// Bad counts values that were no JSON and left out, Large those beyond the bound.
+	// Bad counts values that were invalid and skipped, Large values beyond the size limit.
 	Bad, Large int64
-	// At is the place of the first fault in the text, -1 for none.
+	// At is the offset of the first error in the text, -1 for none.
 	At int64
 }
 
-// ErrNone is returned where the text does not begin with a list or an object.
+// ErrNone is returned if the text does not begin with a list or an object.
 var ErrNone = errors.New("no JSON: want { or [")
 
-// MaxDepth bounds nesting: a value that nests deeper is bad.
+// MaxDepth limits nesting: a deeper value is bad.
 const MaxDepth = 256
 
-// Each passes on the members of the outermost object with their keys, and the
-// elements of outermost lists and of members that stream, with the key of the member or "". The text
-// of a value belongs to the scanner and is valid until f returns. An error of f ends it. Errors of the reader
-// other than its end are returned too; what was read before was passed on.
+// Each calls f with the members of the outermost object and their keys, and with the elements of
+// outermost lists and of streamed members, with the key of the member or "". The text of a value
+// belongs to the scanner and is valid until f returns. An error of f ends the scan. Errors of the
+// reader other than io.EOF are returned; what was read before was passed on.
 func Each(r io.Reader, o Options, f func(key string, value []byte) error) (Result, error) {
 	if o.MaxValue == 0 {
 		o.MaxValue = 16 << 20
@@ -89,7 +89,7 @@ type scanner struct {
 	res  Result
 }
 
-// fill reads more; what stands before keep is given up. It reports whether there is more.
+// fill reads more and discards the text before keep. It reports whether there is more.
 func (s *scanner) fill(keep int) bool {
 	if s.rerr != nil {
 		return false
@@ -120,7 +120,7 @@ func (s *scanner) fill(keep int) bool {
 	return false
 }
 
-// peek returns the next byte that is no blank, 0 at the end.
+// peek returns the next byte that is not white space, 0 at the end.
 func (s *scanner) peek() byte {
 	for {
 		for s.pos < len(s.buf) {
@@ -137,7 +137,7 @@ func (s *scanner) peek() byte {
 	}
 }
 
-// skipMark passes over a byte order mark.
+// skipMark skips a byte order mark.
 func (s *scanner) skipMark() {
 	for len(s.buf) < 3 && s.fill(0) {
 	}
@@ -171,7 +171,7 @@ func (s *scanner) documents() error {
 		case first:
 			return ErrNone
 		case c == ',' || c == ']' || c == '}':
-			s.pos++ // left over from a document that was closed once too often
+			s.pos++ // a surplus closing bracket of the previous document
 		default:
 			s.fault()
 			s.res.Bad++
@@ -185,7 +185,7 @@ func (s *scanner) documents() error {
 	}
 }
 
-// list passes on the elements of a list whose bracket was read.
+// list passes on the elements of a list whose opening bracket was read.
 func (s *scanner) list(key string) error {
 	for {
 		switch c := s.peek(); c {
@@ -238,10 +238,10 @@ func (s *scanner) wholeLine() bool {
 	return true
 }
 
-// maxLine is how long a line may be that is looked at as a whole.
+// maxLine is the maximum length of a line that is examined as a whole.
 const maxLine = 1 << 20
 
-// object passes on the members of the outermost object whose brace was read.
+// object passes on the members of the outermost object whose opening brace was read.
 func (s *scanner) object() error {
 	for {
 		switch c := s.peek(); c {
@@ -283,14 +283,14 @@ func (s *scanner) object() error {
 	}
 }
 
-// bad leaves out what is no JSON, to the end of its line.
+// bad skips invalid text up to the end of its line.
 func (s *scanner) bad() {
 	s.fault()
 	s.res.Bad++
 	s.skipLine()
 }
 
-// skipLine goes to the beginning of the next line.
+// skipLine advances to the beginning of the next line.
 func (s *scanner) skipLine() bool {
 	for {
 		if i := bytes.IndexByte(s.buf[s.pos:], '\n'); i >= 0 {
@@ -314,7 +314,7 @@ func (s *scanner) value(key string) error {
 	return s.f(key, v)
 }
 
-// take finds the end of the value that begins here; ok is false where it has none.
+// take finds the end of the value that begins here; ok is false if it has none.
 func (s *scanner) take() (v []byte, ok bool) {
 	start := s.pos
 	var w walker
@@ -332,7 +332,7 @@ func (s *scanner) take() (v []byte, ok bool) {
 			s.fault()
 			return nil, s.pass(&w)
 		}
-		s.pos -= start // stays right when what stands before is given up
+		s.pos -= start // remains correct when earlier text is discarded
 		p := s.pos
 		s.pos = start
 		if !s.fill(start) {
@@ -353,7 +353,7 @@ func (s *scanner) take() (v []byte, ok bool) {
 	}
 }
 
-// pass goes to the end of a value that is too large.
+// pass skips a value that is too large.
 func (s *scanner) pass(w *walker) bool {
 	for {
 		n, st := w.walk(s.buf[s.pos:])
@@ -372,7 +372,7 @@ func (s *scanner) pass(w *walker) bool {
 	}
 }
 
-// line deals with a value that is no JSON: its line is one record by itself.
+// line handles a value that is not JSON: its line is treated as one record.
 func (s *scanner) line(start int) bool {
 	s.pos = start
 	for {
@@ -412,7 +412,7 @@ const (
 	broken
 )
 
-// walker finds the end of a value that comes in pieces.
+// walker finds the end of a value that arrives in parts.
 type walker struct {
 	depth           int
 	begun           bool
@@ -435,8 +435,8 @@ var class = func() (t [256]byte) {
 	return t
 }()
 
-// stops holds the bytes at which something happens in a string, within those that
-// mean nothing in an object or list.
+// stops are the bytes that matter within a string, within the bytes that do not matter in an
+// object or list.
 var stops, within = [256]bool{'"': true, '\\': true, '\n': true}, func() (t [256]bool) {
 	for c := range t {
 		t[c] = class[c] == 'x' || class[c] == ' ' || class[c] == ',' || class[c] == ':'
@@ -444,7 +444,7 @@ var stops, within = [256]bool{'"': true, '\\': true, '\n': true}, func() (t [256
 	return t
 }()
 
-// walk goes on with b and says how many bytes belong to the value.
+// walk continues with b and returns how many bytes belong to the value.
 func (w *walker) walk(b []byte) (n int, st status) {
 	i := 0
 	for i < len(b) {
@@ -479,7 +479,7 @@ func (w *walker) walk(b []byte) (n int, st status) {
 			continue
 		}
 		if w.depth > 0 {
-			// Within an object or list most bytes mean nothing to where it ends.
+			// Within an object or list most bytes cannot end it.
 			for i < len(b) && within[b[i]] {
 				i++
 			}
@@ -530,7 +530,7 @@ func (w *walker) walk(b []byte) (n int, st status) {
 	return i, more
 }
 
-// end is what a bare word comes to at its end.
+// end returns the status of a bare word at its end.
 func (w *walker) end() status {
 	if w.begun {
 		return done
@@ -538,8 +538,8 @@ func (w *walker) end() status {
 	return broken
 }
 
-// Walk calls f for each member of an object, or element of a list with key nil, until
-// it returns false. The error says at which byte the text is no JSON.
+// Walk calls f for each member of an object, or element of a list with key nil, until it returns
+// false. The error gives the offset of invalid text.
 func Walk(v []byte, f func(key, value []byte) bool) error {
 	i := blank(v, 0)
 	if i >= len(v) || v[i] != '{' && v[i] != '[' {
@@ -585,7 +585,7 @@ func Walk(v []byte, f func(key, value []byte) bool) error {
 	}
 }
 
-// length is that of the value at the beginning of b.
+// length returns the length of the value at the beginning of b.
 func length(b []byte) (int, bool) {
 	if len(b) > 0 {
 		end := 0

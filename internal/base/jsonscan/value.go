@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Unquote decodes the text of a string; ok is false for other values. Escapes that
-// are none stand as they are, bytes that are not UTF-8 become U+FFFD.
+// Unquote decodes a string; ok is false for other values. Invalid escapes are kept unchanged,
+// invalid UTF-8 becomes U+FFFD.
 func Unquote(v []byte) (s string, ok bool) {
 	if len(v) < 2 || v[0] != '"' || v[len(v)-1] != '"' {
 		return "", false
@@ -17,8 +17,7 @@ func Unquote(v []byte) (s string, ok bool) {
 	return Decode(v[1 : len(v)-1]), true
 }
 
-// Decode decodes what stands between the quotes of a string, such as the key that
-// [Walk] passes on.
+// Decode decodes the text between the quotes of a string, such as a key from [Walk].
 func Decode(b []byte) string {
 	if bytes.IndexByte(b, '\\') < 0 && utf8.Valid(b) {
 		return string(b)
@@ -81,13 +80,13 @@ func hex(b []byte) (rune, int) {
 	return rune(v), 4
 }
 
-// Int decodes a whole number, also one that stands in quotes or has a fraction of
-// nothing; ok is false for anything else.
+// Int decodes an integer, also if it is quoted or has a zero fraction; ok is false for anything
+// else.
 func Int(v []byte) (n int64, ok bool) {
 	if len(v) > 2 && v[0] == '"' && v[len(v)-1] == '"' {
 		v = v[1 : len(v)-1]
 	}
-	// Most numbers of a record are short and plain.
+	// Most numbers in records are short and plain.
 	digits := v
 	if len(v) > 1 && v[0] == '-' {
 		digits = v[1:]
@@ -116,7 +115,7 @@ func Int(v []byte) (n int64, ok bool) {
 	return int64(f), true
 }
 
-// Number decodes a finite number, also one that stands in quotes.
+// Number decodes a finite number, also if it is quoted.
 func Number(v []byte) (f float64, ok bool) {
 	if len(v) > 2 && v[0] == '"' && v[len(v)-1] == '"' {
 		v = v[1 : len(v)-1]

@@ -1,5 +1,5 @@
-// Package jsontree holds a JSON document that is small enough to be held: values in the
-// order of the file, with the faults that package jsonscan gets over.
+// Package jsontree holds a small JSON document in memory: values in file order, tolerating the
+// errors that package jsonscan tolerates.
 package jsontree
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
 )
 
-// Kind says what a value is.
+// Kind is the kind of a value.
 type Kind int
 
 // Kinds of values.
@@ -24,13 +24,13 @@ const (
 	Object
 )
 
-// Value is a JSON value. The nil pointer is one that is not there: its methods find no members and
-// no number, so that paths may be followed without looking. Items are never nil.
+// Value is a JSON value. A nil pointer is an absent value: its methods return no members and no
+// number, so that paths can be followed without checks. Items are never nil.
 type Value struct {
 	Kind Kind
-	// Text of a string, or of a word that is neither string nor number.
+	// Text is the text of a string, or of a word that is neither string nor number.
 	Text string
-	// Num is a number; of other values 0.
+	// Num is the value of a number, otherwise 0.
 	Num float64
 	// Keys are the names of an object's members, in the order of Items.
 	Keys []string
@@ -38,14 +38,15 @@ type Value struct {
 	Items []*Value
 }
 
-// MaxValues bounds the values of a document.
+// MaxValues limits the number of values in a document.
 const MaxValues = 1_000_000
 
-// maxDepth bounds nesting.
+// maxDepth limits nesting.
 const maxDepth = 64
 
-// Parse reads a document. Lists and objects may end in commas, or not at all. Where the text
-// breaks off or is no JSON, what came before is returned beside the error, which says where that is.
+// Parse reads a document. Lists and objects may end in commas, or not at all. If the text is
+// truncated or invalid, the values before are returned together with the error, which gives the
+// position.
 func Parse(b []byte) (*Value, error) {
 	p := &parser{b: bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")), left: MaxValues}
 	v := p.value(0)
@@ -65,7 +66,7 @@ func (p *parser) fail(what string) {
 	}
 }
 
-// peek goes over blanks, and says which byte follows; 0 at the end.
+// peek skips white space and returns the next byte; 0 at the end.
 func (p *parser) peek() byte {
 	for p.i < len(p.b) {
 		switch c := p.b[p.i]; c {
@@ -137,7 +138,7 @@ func (p *parser) text() (string, bool) {
 	return "", false
 }
 
-// inside reads what an object or a list holds.
+// inside reads the contents of an object or a list.
 func (p *parser) inside(open byte, depth int) *Value {
 	v := &Value{Kind: List}
 	end := byte(']')
@@ -175,7 +176,7 @@ func (p *parser) inside(open byte, depth int) *Value {
 		}
 		item := p.value(depth + 1)
 		if p.err != nil && item.Kind == Null {
-			return v // nothing of it is left
+			return v // nothing remains
 		}
 		if v.Kind == Object {
 			v.Keys = append(v.Keys, key)
@@ -185,7 +186,7 @@ func (p *parser) inside(open byte, depth int) *Value {
 	return v
 }
 
-// Get returns the member with a key, nil where there is none.
+// Get returns the member with a key, nil if it is absent.
 func (v *Value) Get(key string) *Value {
 	if v == nil || v.Kind != Object {
 		return nil
@@ -198,7 +199,7 @@ func (v *Value) Get(key string) *Value {
 	return nil
 }
 
-// Members passes on the members of an object in their order; there are none of anything else.
+// Members iterates over the members of an object in order; other values have none.
 func (v *Value) Members() iter.Seq2[string, *Value] {
 	return func(yield func(string, *Value) bool) {
 		if v == nil || v.Kind != Object {
@@ -230,7 +231,7 @@ func (v *Value) List() []*Value {
 	return v.Items
 }
 
-// Float returns a number, also one that stands in quotes.
+// Float returns a number, also if it is quoted.
 func (v *Value) Float() (float64, bool) {
 	if v == nil {
 		return 0, false
@@ -244,7 +245,7 @@ func (v *Value) Float() (float64, bool) {
 	return 0, false
 }
 
-// Int returns a whole number.
+// Int returns an integer.
 func (v *Value) Int() (int64, bool) {
 	f, ok := v.Float()
 	if !ok || f != float64(int64(f)) || f > 1<<53 || f < -(1<<53) {
@@ -253,7 +254,8 @@ func (v *Value) Int() (int64, bool) {
 	return int64(f), true
 }
 
-// Str returns the text of a string, of a number as it was written, or of true and false; "" for anything else.
+// Str returns the text of a string, of a number as written, or of true and false; "" for anything
+// else.
 func (v *Value) Str() string {
 	if v == nil {
 		return ""
@@ -261,7 +263,7 @@ func (v *Value) Str() string {
 	return v.Text
 }
 
-// Ints returns a list of whole numbers; ok is false where it holds anything else.
+// Ints returns a list of integers; ok is false if it contains anything else.
 func (v *Value) Ints() (out []int64, ok bool) {
 	if v == nil || v.Kind != List {
 		return nil, false
@@ -277,8 +279,8 @@ func (v *Value) Ints() (out []int64, ok bool) {
 	return out, true
 }
 
-// Brief writes a value on one line, such as [7,7] or {a:1}, for people; it is cut
-// after some hundreds of bytes.
+// Brief formats a value on one line for display, such as [7,7] or {a:1}; it is truncated after a
+// few hundred bytes.
 func (v *Value) Brief() string { return string(v.brief(nil)) }
 
 const maxBrief = 500

@@ -1,8 +1,8 @@
-// Package jsonx is the project's only door to a JSON library: strict (no
-// duplicate names, no invalid UTF-8 in what it reads), deterministic, and with a bound on nesting.
+// Package jsonx is the project's only access to a JSON library. It is strict (no duplicate names,
+// no invalid UTF-8 in its input), deterministic, and limits nesting.
 //
-// The standard library's second JSON package is not final yet; when it is, this
-// file is all that changes. The package imports no other package of the project.
+// The standard library's second JSON package is not final yet; when it is, only this file
+// changes. The package imports no other package of the project.
 package jsonx
 
 import (
@@ -18,26 +18,25 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// MaxDepth bounds the nesting of objects and arrays when reading.
+// MaxDepth limits the nesting of objects and arrays when reading.
 const MaxDepth = 64
 
-// Objects may become structures of hundreds of bytes however short their text is:
-// their number is bounded by the length of the text.
+// Objects may become structures of hundreds of bytes however short their text is: their number is
+// limited by the length of the text.
 const (
 	freeObjects = 10_000
 	objectBytes = 20 // of text for each one beyond those, on average
 )
 
-// Marshal encodes v on one line. Maps are written in the order of their keys.
-// Names come from models and need not be UTF-8: bytes that are not become U+FFFD.
+// Marshal encodes v on one line. Maps are written in key order. Names come from models and need
+// not be valid UTF-8: invalid bytes become U+FFFD.
 func Marshal(v any) ([]byte, error) {
 	return json.Marshal(v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// MarshalIndent encodes v over many lines, two blanks a level, with a newline at
-// the end. It is what people see on a terminal: characters that show nothing but
-// steer how others show (control characters beyond ASCII, changes of direction)
-// become escapes, so that the text means the same.
+// MarshalIndent encodes v on several lines, with two spaces per level and a final newline. It is
+// for terminals: invisible characters that affect how others are displayed (control characters
+// beyond ASCII, bidirectional controls) are escaped, so that the text keeps its meaning.
 func MarshalIndent(v any) ([]byte, error) {
 	b, err := json.Marshal(v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true), jsontext.WithIndent("  "))
 	if err != nil {
@@ -46,8 +45,8 @@ func MarshalIndent(v any) ([]byte, error) {
 	return append(visible(b), '\n'), nil
 }
 
-// visible writes characters that are not printable as escapes. All of JSON's own
-// syntax is ASCII, so they can only stand in strings.
+// visible escapes characters that are not printable. JSON syntax is ASCII, so they occur in
+// strings only.
 func visible(b []byte) []byte {
 	done, out := 0, []byte(nil)
 	for i := 0; i < len(b); {
@@ -71,8 +70,8 @@ func visible(b []byte) []byte {
 	return append(out, b[done:]...)
 }
 
-// MarshalWrite encodes v like [MarshalIndent] into w, piece by piece: the text is
-// never held as a whole.
+// MarshalWrite encodes v like [MarshalIndent] into w incrementally: the text is never held as a
+// whole.
 func MarshalWrite(w io.Writer, v any) error {
 	out := &shown{w: w}
 	if err := json.MarshalWrite(out, v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true), jsontext.WithIndent("  ")); err != nil {
@@ -82,8 +81,8 @@ func MarshalWrite(w io.Writer, v any) error {
 	return err
 }
 
-// shown passes JSON text on through [visible]. A character that is cut by the end
-// of a piece waits for the rest.
+// shown writes JSON text through [visible]. A character split by the end of a write waits for the
+// rest.
 type shown struct {
 	w    io.Writer
 	rest []byte
@@ -111,18 +110,18 @@ func (s *shown) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// AppendString appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD.
+// AppendString appends s as a JSON string. Invalid UTF-8 becomes U+FFFD.
 func AppendString(b []byte, s string) []byte {
 	b, _ = jsontext.AppendQuote(b, s) // the error tells of bytes that were replaced
 	return b
 }
 
-// UnmarshalRead is [Unmarshal] for text that is read piece by piece: only what
-// is decoded is held.
+// UnmarshalRead is [Unmarshal] for text that is read incrementally: only the decoded value is
+// held.
 func UnmarshalRead(r io.Reader, v any) error { return json.UnmarshalRead(&shallow{r: r}, v) }
 
-// FirstString returns the name and the value of an object's first member when
-// the beginning of its text has it whole and it is a string.
+// FirstString returns the name and the value of an object's first member if the beginning of its
+// text contains it completely and it is a string.
 func FirstString(b []byte) (name, value string, ok bool) {
 	d := jsontext.NewDecoder(bytes.NewReader(b))
 	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
@@ -140,15 +139,15 @@ func FirstString(b []byte) (name, value string, ok bool) {
 	return name, t.String(), true
 }
 
-// IsSyntax reports whether an error means that the text is not JSON, or cut, and
-// not that it holds something else than expected.
+// IsSyntax reports whether an error means that the text is invalid or truncated JSON, rather than
+// JSON of another form than expected.
 func IsSyntax(err error) bool {
 	var se *jsontext.SyntacticError
 	return errors.As(err, &se) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errDeep) || errors.Is(err, errMany)
 }
 
-// Unmarshal decodes one value. Members that v does not have are ignored, so that
-// files of later versions can be read. Errors name the place in the text.
+// Unmarshal decodes one value. Unknown members are ignored, so that files of later versions can
+// be read. Errors give the position in the text.
 func Unmarshal(b []byte, v any) error {
 	if err := depth(b); err != nil {
 		return err
@@ -164,7 +163,7 @@ func UnmarshalStrict(b []byte, v any) error {
 	return json.Unmarshal(b, v, json.RejectUnknownMembers(true))
 }
 
-// depth refuses text that nests too deep before a decoder recurses into it.
+// depth rejects text that nests too deep before a decoder recurses into it.
 func depth(b []byte) error {
 	var n nesting
 	return n.add(b)
@@ -174,7 +173,7 @@ var errMany = fmt.Errorf("objects are too many for the length of the text: more 
 
 var errDeep = fmt.Errorf("values nest deeper than %d", MaxDepth)
 
-// nesting follows depth and number of objects of JSON text that comes in pieces.
+// nesting tracks the depth and number of objects of JSON text that arrives in parts.
 type nesting struct {
 	depth           int
 	quoted, escaped bool
@@ -182,7 +181,7 @@ type nesting struct {
 	objects         int64
 }
 
-// structural marks the bytes that matter to nesting. Most text is none of them.
+// structural marks the bytes that affect nesting. Most bytes do not.
 var structural = [256]bool{'"': true, '\\': true, '{': true, '}': true, '[': true, ']': true}
 
 func (n *nesting) add(b []byte) error {
@@ -215,7 +214,7 @@ func (n *nesting) add(b []byte) error {
 	return nil
 }
 
-// shallow passes text on that does not nest too deep.
+// shallow is a reader that fails on text that nests too deep.
 type shallow struct {
 	r io.Reader
 	n nesting

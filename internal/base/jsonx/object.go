@@ -7,19 +7,19 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Raw is the text of a value that is kept as it is.
+// Raw is the unparsed text of a value.
 type Raw = jsontext.Value
 
-// Member is one name and its value.
+// Member is a name and its value.
 type Member[V any] struct {
 	Name  string
 	Value V
 }
 
-// Object is an object whose members keep the order of the text. null reads as nil.
+// Object is an object whose members keep the order of the text. null decodes as nil.
 type Object[V any] []Member[V]
 
-// MarshalJSONTo writes the members in their order.
+// MarshalJSONTo writes the members in order.
 func (o Object[V]) MarshalJSONTo(e *jsontext.Encoder) error {
 	if o == nil {
 		return e.WriteToken(jsontext.Null)

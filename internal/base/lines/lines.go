@@ -1,5 +1,5 @@
-// Package lines reads files that grow by a line at a time, as journals and studies do: a line of
-// bounded length that is whole, or the end. It imports the standard library only.
+// Package lines reads line-based files that grow, such as journals and study files: complete
+// lines of bounded length. It imports the standard library only.
 package lines
 
 import (
@@ -10,8 +10,8 @@ import (
 	"io"
 )
 
-// Read returns a line of at most so many bytes without its end; [io.EOF] where none is whole, with
-// what there is of one.
+// Read returns a line of at most the given length without its line ending. It returns [io.EOF]
+// and the incomplete rest if no complete line follows.
 func Read(r *bufio.Reader, most int) ([]byte, error) {
 	var line []byte
 	for {

@@ -19,7 +19,7 @@ func mapFile(f *os.File, size int) ([]byte, func() error, error) {
 	if err != nil {
 		return nil, nil, &os.PathError{Op: "map", Path: f.Name(), Err: err}
 	}
-	// The address is not the Go heap's; going through a pointer to it keeps vet content.
+	// The address is not in the Go heap; the conversion through a pointer to it satisfies vet.
 	b := unsafe.Slice(*(**byte)(unsafe.Pointer(&addr)), size)
 	return b, func() error { return windows.UnmapViewOfFile(addr) }, nil
 }

@@ -1,11 +1,9 @@
-// Package mapped maps files into memory and survives that somebody changes them.
+// Package mapped maps files into memory, and handles files that change while they are mapped.
 //
-// The bytes of a mapped file are read whenever they are looked at. Where the file
-// has been cut short meanwhile there are none, and the system answers with a fault,
-// which by default is the end of the process, on whatever goroutine it happens.
-// [Guard] makes an error of it. A file that was written to without being cut has
-// other bytes than those that were checked when it was opened; [File.Check] finds
-// that.
+// The bytes of a mapped file are read on access. If the file has been truncated meanwhile, an
+// access causes a fault, which by default ends the process, on whatever goroutine it happens.
+// [Guard] turns the fault into an error. A file that was overwritten without being truncated has
+// other bytes than those that were checked when it was opened; [File.Check] detects that.
 //
 // The package imports infile and knows nothing of models.
 package mapped
@@ -26,7 +24,7 @@ import (
 
 // File is a mapped file.
 type File struct {
-	// Data is the content, which nobody may write to. It must not be used after Close.
+	// Data is the read-only content. It must not be used after Close.
 	Data []byte
 
 	name  string
@@ -34,19 +32,18 @@ type File struct {
 	size  int64
 	time  time.Time
 	unmap func() error
-	// copied says that Data is memory of the process: the file could not be mapped.
+	// copied says that Data is in process memory: the file could not be mapped.
 	copied bool
 	once   sync.Once
 }
 
-// ChangedError tells that a file changed while it was mapped: what was read of it is
-// not worth anything.
+// ChangedError says that a file changed while it was mapped: the data read from it is invalid.
 type ChangedError struct{ File string }
 
 // Error says that the file changed, without its name.
 func (e *ChangedError) Error() string { return "the file changed while it was in use" }
 
-// files lists what is mapped, so that a fault finds its file.
+// files lists the mapped files, so that the file of a fault can be found.
 var files struct {
 	sync.Mutex
 	list []*File
@@ -66,8 +63,8 @@ func Open(path string) (*File, error) {
 	return m, nil
 }
 
-// Map maps an open regular file, which is the mapping's from then on: closing that
-// closes it. The name is for errors. With an error the file stays the caller's.
+// Map maps an open regular file and takes ownership of it: closing the mapping closes the file.
+// The name is for errors. On error the caller keeps the file.
 func Map(f *os.File, name string) (*File, error) {
 	wrong := func(err error) error { return &os.PathError{Op: "map", Path: name, Err: err} }
 	st, err := f.Stat()
@@ -84,7 +81,7 @@ func Map(f *os.File, name string) (*File, error) {
 	m := &File{name: name, f: f, size: n, time: st.ModTime(), Data: []byte{}, unmap: func() error { return nil }}
 	if n > 0 {
 		if m.Data, m.unmap, err = mapFile(f, int(n)); err != nil {
-			// Some file systems cannot map.
+			// Some file systems do not support mapping.
 			m.Data, m.unmap, m.copied = make([]byte, n), func() error { return nil }, true
 			if _, err := io.ReadFull(io.NewSectionReader(f, 0, n), m.Data); err != nil {
 				return nil, wrong(err)
@@ -97,7 +94,7 @@ func Map(f *os.File, name string) (*File, error) {
 	return m, nil
 }
 
-// Close takes the mapping away. Closing it again does nothing.
+// Close removes the mapping. Closing it again does nothing.
 func (m *File) Close() (err error) {
 	m.once.Do(func() {
 		files.Lock()
@@ -108,8 +105,8 @@ func (m *File) Close() (err error) {
 	return err
 }
 
-// Check returns a [ChangedError] when the file is not as it was when it was mapped:
-// of another length, or written to since.
+// Check returns a [ChangedError] if the file has changed since it was mapped: its length, or its
+// modification time.
 func (m *File) Check() error {
 	st, err := m.f.Stat()
 	if err != nil || st.Size() == m.size && st.ModTime().Equal(m.time) {
@@ -118,10 +115,10 @@ func (m *File) Check() error {
 	return &ChangedError{m.name}
 }
 
-// Guard calls fn and returns its error, or a [ChangedError] when fn met bytes of a
-// mapped file that are gone. Other panics go on. It is for the goroutine that calls
-// it: others that read mapped files need a guard of their own, but for those of
-// package workers, which hand a fault to who gave them the work.
+// Guard calls fn and returns its error, or a [ChangedError] if fn accessed missing bytes of a
+// mapped file. Other panics are passed on. It covers the calling goroutine only: other goroutines
+// that read mapped files need their own guard, except for those of package workers, which pass
+// faults to the caller.
 func Guard(fn func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -136,9 +133,8 @@ func Guard(fn func() error) (err error) {
 	return fn()
 }
 
-// Fault returns the error for what a goroutine panicked with when that is a fault in
-// a mapped file, nil otherwise. Whoever recovers from panics below a [Guard] lets
-// these go on.
+// Fault returns the error for a recovered panic value if it is a fault in a mapped file, nil
+// otherwise. Code that recovers from panics below a [Guard] must pass these on.
 func Fault(e any) *ChangedError {
 	fault, ok := e.(interface {
 		error
@@ -153,13 +149,14 @@ func Fault(e any) *ChangedError {
 	return nil
 }
 
-// Holds reports whether bytes lie in a mapped file.
+// Holds reports whether bytes are in a mapped file.
 func Holds(b []byte) bool {
 	return len(b) > 0 && find(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) != nil
 }
 
-// Release tells the system that bytes of mapped files will not be read soon: they leave the memory of the process, and
-// come back from the file where they are read nevertheless. Other bytes stay.
+// Release tells the system that bytes of mapped files will not be read soon: they are dropped
+// from the memory of the process, and read from the file again on access. Other bytes are
+// unaffected.
 func Release(b []byte) {
 	if len(b) == 0 {
 		return
@@ -169,7 +166,7 @@ func Release(b []byte) {
 	}
 }
 
-// find is the file that is mapped at an address, nil for none.
+// find returns the file mapped at an address, nil for none.
 func find(addr uintptr) *File {
 	files.Lock()
 	defer files.Unlock()

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// release drops the whole pages of b. They are never written to, so that nothing is lost.
+// release drops the whole pages of b. They are never written to, so nothing is lost.
 func release(b []byte) {
 	page := uintptr(os.Getpagesize())
 	at := uintptr(unsafe.Pointer(unsafe.SliceData(b)))

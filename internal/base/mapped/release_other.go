@@ -2,5 +2,5 @@
 
 package mapped
 
-// release leaves it to the system which pages it keeps.
+// release does nothing: the system decides which pages it keeps.
 func release([]byte) {}

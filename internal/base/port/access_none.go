@@ -2,5 +2,5 @@
 
 package port
 
-// access cannot be told without opening the device.
+// access is unknown without opening the device.
 func access(string) Access { return NotChecked }

@@ -16,5 +16,5 @@ func access(path string) Access {
 	return Allowed
 }
 
-// terminal cannot be told without opening the device.
+// terminal is unknown without opening the device.
 func terminal(fs.FileInfo) bool { return true }

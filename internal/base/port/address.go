@@ -23,13 +23,13 @@ const (
 	File   Kind = "file"   // what was received before: a path
 )
 
-// Address names a port.
+// Address identifies a port.
 type Address struct {
 	Kind Kind
 	Name string
 }
 
-// String is what [Parse] takes.
+// String returns the form that [Parse] accepts.
 func (a Address) String() string {
 	switch a.Kind {
 	case Stdin:
@@ -40,10 +40,10 @@ func (a Address) String() string {
 	return string(a.Kind) + ":" + a.Name
 }
 
-// expected says what Parse takes.
+// expected describes what Parse accepts.
 const expected = "use a device such as /dev/ttyACM0 or COM3, tcp:HOST:PORT, exec:COMMAND, file:PATH, or - for standard input"
 
-// longestName are the most bytes of an address.
+// longestName is the maximum length of an address in bytes.
 const longestName = 64 << 10
 
 var (
@@ -53,8 +53,8 @@ var (
 	pathStart = regexp.MustCompile(`^([./~]|[A-Za-z]:[\\/])`)
 )
 
-// Parse makes an address of what a user writes for a port: "/dev/ttyACM0", "COM3",
-// "tcp:HOST:PORT", "exec:COMMAND", "-", "file:PATH". It looks at nothing but the text.
+// Parse parses a port as written by a user: "/dev/ttyACM0", "COM3", "tcp:HOST:PORT",
+// "exec:COMMAND", "-", "file:PATH". It examines only the text.
 func Parse(s string) (Address, error) {
 	switch {
 	case s == "":
@@ -87,10 +87,10 @@ func Parse(s string) (Address, error) {
 	return parseSerial(s)
 }
 
-// parseSerial takes what is no other kind for a device.
+// parseSerial treats text of no other kind as a device.
 func parseSerial(s string) (Address, error) {
 	if m := kindName.FindStringSubmatch(s); m != nil && !pathStart.MatchString(s) {
-		return Address{}, fmt.Errorf("port %q: %q is no kind of port: %s", clip(s, 60), m[1], expected)
+		return Address{}, fmt.Errorf("port %q: %q is not a kind of port: %s", clip(s, 60), m[1], expected)
 	}
 	if strings.ContainsAny(s, "\t\n") {
 		return Address{}, fmt.Errorf("port %q has characters that no name has: %s", clip(s, 60), expected)
@@ -119,7 +119,7 @@ func parseTCP(s string) (Address, error) {
 		return fail("the host is missing")
 	}
 	if strings.ContainsFunc(host, func(r rune) bool { return unicode.IsSpace(r) || r == '/' || r == '[' || r == ']' }) {
-		return fail("this is no name of a host")
+		return fail("this is not a host name")
 	}
 	n, err := strconv.ParseUint(number, 10, 16)
 	if err != nil || n == 0 {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Around says in what the program runs that keeps devices away: "wsl", "container",
-// "machine" (a virtual one). It is a guess by what these leave in the system's files.
+// Around names environments that hide devices from the program: "wsl", "container", "machine" (a
+// virtual one). It guesses from traces in the system's files.
 func Around() []string { return aroundIn("/") }
 
 func aroundIn(root string) []string {

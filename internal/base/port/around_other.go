@@ -2,5 +2,5 @@
 
 package port
 
-// Around says in what the program runs that keeps devices away; nothing is known here.
+// Around names environments that hide devices from the program; none are detected on this system.
 func Around() []string { return nil }

@@ -20,7 +20,7 @@ var boardTable = sync.OnceValue(func() map[string]string {
 	return m
 })
 
-// parseBoards reads a table of boards: lines of "vid:pid name", comments behind #.
+// parseBoards parses a table of boards: lines of "vid:pid name", comments after #.
 func parseBoards(text string) (map[string]string, error) {
 	m := map[string]string{}
 	for n, line := range strings.Split(text, "\n") {
@@ -36,7 +36,7 @@ func parseBoards(text string) (map[string]string, error) {
 		}
 		switch {
 		case !ok || !colon || bad != nil || key != strings.ToLower(key):
-			return nil, fmt.Errorf("line %d of the table of boards: %q is no line of vid:pid and a name", n+1, line)
+			return nil, fmt.Errorf("line %d of the table of boards: %q is not a line of vid:pid and a name", n+1, line)
 		case m[key] != "":
 			return nil, fmt.Errorf("line %d of the table of boards: %s is there twice", n+1, key)
 		}
@@ -45,7 +45,7 @@ func parseBoards(text string) (map[string]string, error) {
 	return m, nil
 }
 
-// board guesses what has these USB numbers, "" for no idea.
+// board guesses the board with these USB ids, "" if unknown.
 func board(vid, pid uint16) string {
 	t := boardTable()
 	if name := t[fmt.Sprintf("%04x:%04x", vid, pid)]; name != "" {

@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// words are a command line in pieces.
+// words is a command line split into words.
 type words struct {
 	list []string
-	// shell tells that the command has a pipe, a redirection, a variable or a pattern: only
-	// a shell can run it.
+	// shell says that the command has a pipe, a redirection, a variable or a pattern: only a
+	// shell can run it.
 	shell bool
 }
 
-// shellSigns mean something to a shell where they are not quoted.
+// shellSigns are special to a shell unless they are quoted.
 const shellSigns = "|&;<>()$`*?\n"
 
-// split cuts a command line into words as a shell does: blanks separate, '…' and "…" hold
-// together, a backslash takes the meaning of the next character. On Windows a backslash is
-// one, since paths have it.
+// split splits a command line into words as a shell does: blanks separate, '…' and "…" quote, a
+// backslash escapes the next character. On Windows a backslash is literal, since paths contain
+// it.
 func split(s string, windows bool) (words, error) {
 	var out words
 	var word strings.Builder
@@ -35,7 +35,7 @@ func split(s string, windows bool) (words, error) {
 				return words{}, errors.New("the command ends in a backslash")
 			}
 			i++
-			// Between double quotes a backslash stands for itself before most characters.
+			// Between double quotes a backslash is literal before most characters.
 			if quote == '"' && !strings.ContainsRune("\\\"$`", rune(s[i])) {
 				word.WriteByte('\\')
 			}
@@ -72,9 +72,9 @@ func split(s string, windows bool) (words, error) {
 	return out, nil
 }
 
-// Program is the program that a command line of "exec:" starts, as it is named there; "" where a shell has
-// to run the command. alone says that it has no arguments. The error is that of a line which makes no
-// sense.
+// Program returns the program that a command line of "exec:" starts, as named there; "" if a
+// shell has to run the command. alone says that it has no arguments. An error means that the
+// command line is invalid.
 func Program(command string) (name string, alone bool, err error) {
 	w, err := split(command, runtime.GOOS == "windows")
 	if err != nil || w.shell {
@@ -83,7 +83,7 @@ func Program(command string) (name string, alone bool, err error) {
 	return w.list[0], len(w.list) == 1, nil
 }
 
-// Quote writes a word for a command line of "exec:", whatever is in it.
+// Quote quotes a word for a command line of "exec:".
 func Quote(word string) string {
 	if runtime.GOOS == "windows" {
 		return `"` + word + `"` // no name of a file has this sign there

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Cause is why a port cannot be opened.
+// Cause is the reason why a port cannot be opened.
 type Cause string
 
 // Causes.
@@ -23,19 +23,19 @@ const (
 	Failed      Cause = "failed"      // anything else: Err has it
 )
 
-// OpenError tells why a port cannot be opened.
+// OpenError says why a port cannot be opened.
 type OpenError struct {
 	Address Address
 	Cause   Cause
-	// Holders are who has it, as far as that can be seen, with [Busy].
+	// Holders are the processes that use it, as far as visible, with [Busy].
 	Holders []Holder
-	// Advice is what to do, "" for nothing that is known.
+	// Advice is what to do, "" if unknown.
 	Advice string
-	// Err is what the system said, nil for nothing.
+	// Err is the system's error, nil for none.
 	Err error
 }
 
-// Error says which port, what is wrong, and what to do.
+// Error returns the port, the problem and the advice.
 func (e *OpenError) Error() string {
 	var b strings.Builder
 	b.WriteString(clip(e.Address.String(), 200) + ": ")
@@ -85,13 +85,13 @@ func (e *OpenError) Unwrap() error { return e.Err }
 // Holder is a process that has a port open.
 type Holder struct {
 	PID int `json:"pid"`
-	// Program is its name, or its command line where it is one of ours.
+	// Program is its name, or its command line if it is an opmeter process.
 	Program string `json:"program"`
-	// Lock tells that it is another run of this program.
+	// Lock says that it is another run of this program.
 	Lock bool `json:"lock"`
 }
 
-// String names the program and its number.
+// String returns the program and its process id.
 func (h Holder) String() string {
 	if h.Program == "" {
 		return fmt.Sprintf("process %d", h.PID)
@@ -99,7 +99,7 @@ func (h Holder) String() string {
 	return fmt.Sprintf("%s (process %d)", h.Program, h.PID)
 }
 
-// heldBy names holders behind "in use".
+// heldBy names holders after "in use".
 func heldBy(list []Holder) string {
 	if len(list) == 0 {
 		return " by another program"
@@ -107,7 +107,7 @@ func heldBy(list []Holder) string {
 	return " by " + holderNames(list)
 }
 
-// holderNames lists processes, the first of many.
+// holderNames lists processes, at most the first few.
 func holderNames(list []Holder) string {
 	names := make([]string, 0, len(list))
 	for _, h := range list[:min(len(list), 3)] {
@@ -132,7 +132,7 @@ func BusyAdvice(list []Holder) string {
 	return "end that program, or close its serial monitor"
 }
 
-// lastLine is the last line of a text that is not blank.
+// lastLine returns the last non-blank line of a text.
 func lastLine(s string) string {
 	s = strings.TrimSpace(s)
 	return strings.TrimSpace(s[strings.LastIndexByte(s, '\n')+1:])

@@ -13,16 +13,15 @@ import (
 )
 
 const (
-	// stderrKept are the last bytes of a program's standard error that are told when it
+	// stderrKept is how many bytes at the end of a program's standard error are reported when it
 	// fails.
 	stderrKept = 4 << 10
-	// lingering is how long the children of a program that has ended may go on writing
-	// before they are ended, too.
+	// lingering is how long the children of a program that has ended may continue to write before
+	// they are killed, too.
 	lingering = 500 * time.Millisecond
 )
 
-// program is a way that reads what a program writes to standard output, and writes to its
-// standard input.
+// program is a way that reads a program's standard output and writes to its standard input.
 type program struct {
 	name   string
 	cmd    *exec.Cmd
@@ -37,7 +36,8 @@ type program struct {
 	quits  sync.Once
 }
 
-// start starts the program of an address. both says that its standard error is read like its output.
+// start starts the program of an address. both says that its standard error is read like its
+// output.
 func start(a Address, both bool) (way, error) {
 	w, err := split(a.Name, runtime.GOOS == "windows")
 	if err != nil {
@@ -57,7 +57,7 @@ func start(a Address, both bool) (way, error) {
 	return p, nil
 }
 
-// refused makes an error of why a program does not start.
+// refused converts the error of a program that does not start.
 func refused(a Address, name string, err error) error {
 	e := &OpenError{Address: a, Cause: Failed, Err: err}
 	switch {
@@ -72,7 +72,7 @@ func refused(a Address, name string, err error) error {
 	return e
 }
 
-// start makes the pipes and starts the program in a group of its own.
+// start creates the pipes and starts the program in its own process group.
 func (p *program) start() error {
 	files := make([]*os.File, 0, 6)
 	drop := func(list []*os.File) {
@@ -105,20 +105,20 @@ func (p *program) start() error {
 	go func() {
 		defer close(p.copied)
 		defer errs.Close()
-		// Its end and its failure are alike: there is no more of it.
+		// End of file and failure are treated alike: nothing more follows.
 		_, _ = io.Copy(&p.stderr, errs)
 	}()
 	go p.watch(errs)
 	return nil
 }
 
-// watch waits for the program's end, and ends what it leaves behind.
+// watch waits for the program's end, and kills its remaining children.
 func (p *program) watch(errs *os.File) {
 	p.wait = p.cmd.Wait()
 	close(p.exited)
 	limit := time.Now().Add(lingering)
-	// Children that have the pipes may write on, for a while; what is in the pipes is read
-	// in any case.
+	// Children that hold the pipes may continue to write for a while; the data in the pipes is
+	// read in any case.
 	_ = p.out.SetReadDeadline(limit)
 	_ = errs.SetReadDeadline(limit)
 	time.AfterFunc(lingering, p.group.kill)
@@ -127,7 +127,7 @@ func (p *program) watch(errs *os.File) {
 func (p *program) read(b []byte) (int, error) {
 	n, err := p.out.Read(b)
 	if errors.Is(err, os.ErrDeadlineExceeded) && n == 0 && p.over() {
-		// It has ended, and its children had their time; what is in the pipe is read.
+		// The program has ended, and its children had their time; the rest of the pipe is read.
 		_ = p.out.SetReadDeadline(time.Now().Add(lingering / 10))
 		n, err = p.out.Read(b)
 	}
@@ -137,7 +137,7 @@ func (p *program) read(b []byte) (int, error) {
 	if !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrDeadlineExceeded) {
 		return 0, err
 	}
-	// A program may close its output and go on.
+	// A program may close its output and continue.
 	<-p.exited
 	<-p.copied
 	return 0, p.ended()
@@ -153,7 +153,7 @@ func (p *program) over() bool {
 	}
 }
 
-// ended is how the program has ended.
+// ended returns the program's error, if it failed.
 func (p *program) ended() error {
 	if p.wait == nil {
 		return io.EOF
@@ -180,7 +180,7 @@ func (p *program) interrupt() { _ = p.in.SetWriteDeadline(time.Now()) }
 
 func (p *program) setSpeed(int) error { return ErrNoSpeed }
 
-// quit ends the program with its children: nobody reads it any more.
+// quit kills the program with its children: nobody reads its output any more.
 func (p *program) quit() {
 	p.quits.Do(func() {
 		p.group.kill()
@@ -195,7 +195,7 @@ func (p *program) close() error {
 	return nil
 }
 
-// tail keeps the last bytes of what is written to it.
+// tail keeps the last bytes written to it.
 type tail struct {
 	mu  sync.Mutex
 	buf []byte

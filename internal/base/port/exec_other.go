@@ -4,7 +4,7 @@ package port
 
 import "os/exec"
 
-// group is a program alone: this system has nothing for its children.
+// group is a single program: this system cannot kill its children with it.
 type group struct{ cmd *exec.Cmd }
 
 func (g *group) prepare(*exec.Cmd)   {}
@@ -12,7 +12,7 @@ func (g *group) started(c *exec.Cmd) { g.cmd = c }
 
 func (g *group) kill() {
 	if g.cmd != nil {
-		// What has ended already cannot be ended.
+		// A process that has ended cannot be killed.
 		_ = g.cmd.Process.Kill()
 	}
 }

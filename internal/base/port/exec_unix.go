@@ -8,13 +8,13 @@ import (
 	"syscall"
 )
 
-// group is a program with all that it starts: a process group.
+// group is a program with all processes that it starts: a process group.
 type group struct {
 	mu  sync.Mutex
 	pid int // 0 before the start and after the end
 }
 
-// prepare gives the program a group of its own. Ctrl-C at the terminal does not reach it:
+// prepare puts the program into its own process group. Ctrl-C at the terminal does not reach it:
 // the port ends it.
 func (g *group) prepare(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
@@ -24,12 +24,12 @@ func (g *group) started(c *exec.Cmd) {
 	g.pid = c.Process.Pid
 }
 
-// kill ends all of the group, once: its number may be another's later.
+// kill kills the whole group, once: its id may be reused later.
 func (g *group) kill() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.pid > 0 {
-		// There may be nobody left.
+		// There may be no process left.
 		_ = syscall.Kill(-g.pid, syscall.SIGKILL)
 		g.pid = 0
 	}

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// group is a program with all that it starts: a job that ends with its last handle.
+// group is a program with all processes that it starts: a job that ends with its last handle.
 type group struct {
 	mu  sync.Mutex
 	job windows.Handle
@@ -20,7 +20,7 @@ func (g *group) prepare(c *exec.Cmd) {
 	c.SysProcAttr = &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP}
 }
 
-// started puts the program into a job. Where that fails, only the program itself is ended.
+// started puts the program into a job. If that fails, only the program itself is killed later.
 func (g *group) started(c *exec.Cmd) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -37,7 +37,7 @@ func (g *group) started(c *exec.Cmd) {
 		var p windows.Handle
 		if p, err = windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE, false, uint32(c.Process.Pid)); err == nil {
 			err = windows.AssignProcessToJobObject(job, p)
-			// A handle that does not close is gone with this process.
+			// A handle that does not close is released with this process.
 			_ = windows.CloseHandle(p)
 		}
 	}
@@ -53,7 +53,7 @@ func (g *group) kill() {
 	defer g.mu.Unlock()
 	switch {
 	case g.job != 0:
-		// What has ended already cannot be ended.
+		// A job that has ended cannot be terminated.
 		_ = windows.TerminateJobObject(g.job, 1)
 		_ = windows.CloseHandle(g.job)
 		g.job = 0

@@ -9,7 +9,7 @@ import (
 	"github.com/opmeter/opmeter/internal/base/infile"
 )
 
-// reading is a way that is only read: a file or standard input.
+// reading is a read-only way: a file or standard input.
 type reading struct {
 	r    io.Reader
 	done context.CancelFunc
@@ -35,10 +35,10 @@ func (r *reading) close() error {
 	return nil
 }
 
-// recorded is a file that was opened here, and is closed here.
+// recorded is a file that is opened and closed here.
 type recorded struct{ io.ReadCloser }
 
-// openFile opens a recording: a regular file and nothing else.
+// openFile opens a recording, which must be a regular file.
 func openFile(a Address) (way, error) {
 	f, _, err := infile.Open(a.Name)
 	if err == nil {
@@ -60,9 +60,9 @@ func openFile(a Address) (way, error) {
 	return nil, e
 }
 
-// newInput reads standard input, nil for an empty one. It may be a terminal or a pipe that
-// nobody writes to, whose read cannot be ended: that waits in a goroutine of its own, which
-// is left behind when the port is closed.
+// newInput reads standard input, nil for an empty one. It may be a terminal or a pipe without a
+// writer, whose read cannot be interrupted: it runs in a separate goroutine, which is abandoned
+// when the port is closed.
 func newInput(r io.Reader) way {
 	if r == nil {
 		r = eof{}
@@ -77,7 +77,7 @@ type eof struct{}
 
 func (eof) Read([]byte) (int, error) { return 0, io.EOF }
 
-// input hands on what another goroutine reads.
+// input passes on what another goroutine reads.
 type input struct {
 	ctx    context.Context
 	pieces chan []byte // closed at the end

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// holders returns the processes that have a device open, this one left out: those of
-// other users are seen by an administrator only.
+// holders returns the other processes that have a device open. Processes of other users are
+// visible to an administrator only.
 func holders(path string) []Holder { return holdersOf([]string{path})[path] }
 
-// holdersOf is holders for several devices in one walk.
+// holdersOf is holders for several devices in one scan.
 func holdersOf(paths []string) map[string][]Holder { return holdersIn("/proc", paths) }
 
 func holdersIn(proc string, paths []string) map[string][]Holder {
@@ -31,7 +31,7 @@ func holdersIn(proc string, paths []string) map[string][]Holder {
 		}
 		fds, err := os.ReadDir(filepath.Join(proc, e.Name(), "fd"))
 		if err != nil {
-			continue // another user's, or it has ended
+			continue // another user's process, or it has ended
 		}
 		for _, fd := range fds {
 			to, err := os.Readlink(filepath.Join(proc, e.Name(), "fd", fd.Name()))

@@ -8,34 +8,34 @@ import (
 	"strings"
 )
 
-// Inspection is what is known of a serial device without opening it.
+// Inspection is what can be found out about a serial device without opening it.
 type Inspection struct {
-	// Name is what was asked for, Path the device that it leads to.
+	// Name is the requested name, Path the device that it resolves to.
 	Name, Path string
 	Exists     bool
-	// Pseudo tells that it is a pseudo-terminal: a program plays the device.
+	// Pseudo says that it is a pseudo-terminal: a program simulates the device.
 	Pseudo bool
-	// Kind says what it is where it is no device: "a folder", "" for a device.
+	// Kind names the kind of a file that is not a device, such as "a folder"; "" for a device.
 	Kind string
 	// Access says whether this user may open it.
 	Access Access
-	// Owner, Group and Mode are those of the device's file, "" where they mean nothing.
+	// Owner, Group and Mode are the attributes of the device file, "" if not applicable.
 	Owner, Group string
 	Mode         fs.FileMode
-	// User is who asks, "" where it is unknown.
+	// User is the current user, "" if unknown.
 	User string
-	// InGroup tells that the user is in Group by the system's list, Effective that this
-	// login has it already.
+	// InGroup says that the user is in Group in the system's list, Effective that the current
+	// login already has the group.
 	InGroup, Effective bool
-	// Holders are who has it open, as far as that can be seen.
+	// Holders are the processes that have it open, as far as visible.
 	Holders []Holder
-	// Info are the facts of the device in the list of ports, nil for none.
+	// Info is the device's entry in the list of ports, nil for none.
 	Info *Info
 
 	file fs.FileInfo
 }
 
-// Inspect looks at a serial device without opening it.
+// Inspect examines a serial device without opening it.
 func Inspect(name string) Inspection {
 	i := inspect(name)
 	if i.Exists && i.Kind == "" {
@@ -66,8 +66,8 @@ func (i *Inspection) info() {
 	}
 }
 
-// refusal says why the device cannot be opened where that is plain before trying, nil for
-// nothing.
+// refusal returns the reason why the device cannot be opened, if it is evident in advance,
+// otherwise nil.
 func (i *Inspection) refusal(a Address) *OpenError {
 	switch {
 	case !i.Exists:
@@ -80,8 +80,8 @@ func (i *Inspection) refusal(a Address) *OpenError {
 	return nil
 }
 
-// PermissionAdvice says how this user comes to open the device, "" where that is no
-// question.
+// PermissionAdvice says how this user can get access to the device, "" if access is not the
+// problem.
 func (i *Inspection) PermissionAdvice() string {
 	if i.Access != Denied {
 		return ""
@@ -89,7 +89,7 @@ func (i *Inspection) PermissionAdvice() string {
 	return i.permissionAdvice()
 }
 
-// permissionAdvice is PermissionAdvice after the system has refused.
+// permissionAdvice is PermissionAdvice after the system has denied access.
 func (i *Inspection) permissionAdvice() string {
 	if runtime.GOOS == "windows" {
 		return "close other programs that use the port, such as a serial monitor"
@@ -119,7 +119,7 @@ func owner(name string) string {
 	return name
 }
 
-// udevRule is the rule that lets the user at the computer open the device.
+// udevRule returns the rule that lets the user at the computer open the device.
 func (i *Inspection) udevRule() string {
 	if i.Info == nil || !i.Info.USB {
 		return ""

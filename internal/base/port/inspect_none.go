@@ -2,5 +2,5 @@
 
 package port
 
-// inspect finds nothing: serial ports are not known on this system.
+// inspect finds nothing: serial ports are not supported on this system.
 func inspect(name string) Inspection { return Inspection{Name: name, Path: name} }

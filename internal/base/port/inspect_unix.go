@@ -18,7 +18,7 @@ import (
 	"github.com/opmeter/opmeter/internal/base/infile"
 )
 
-// inspect looks at the file of a device.
+// inspect examines the file of a device.
 func inspect(name string) Inspection {
 	i := Inspection{Name: name, Path: name}
 	if p, err := filepath.EvalSymlinks(name); err == nil {
@@ -29,7 +29,7 @@ func inspect(name string) Inspection {
 	}
 	st, err := os.Stat(i.Path)
 	if err != nil {
-		// A folder that may not be looked into hides whether the device is there.
+		// A folder without search permission hides whether the device exists.
 		if errors.Is(err, fs.ErrPermission) {
 			i.Exists, i.Access = true, Denied
 		}
@@ -57,7 +57,7 @@ func inspect(name string) Inspection {
 	return i
 }
 
-// group finds out who owns the device and whether the user is in its group.
+// group finds the owner of the device and whether the user is in its group.
 func (i *Inspection) group(uid, gid string) {
 	if u, err := user.LookupId(uid); err == nil {
 		i.Owner = u.Username
@@ -79,7 +79,7 @@ func (i *Inspection) group(uid, gid string) {
 	i.Effective = err == nil && slices.Contains(mine, n) || os.Getegid() == n
 }
 
-// stillThere returns an error when the file of a device is gone or another's.
+// stillThere returns an error if the device file is gone or belongs to another device.
 func stillThere(path string, was fs.FileInfo, _ serial.Port) error {
 	st, err := os.Stat(path)
 	switch {

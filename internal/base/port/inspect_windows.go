@@ -7,7 +7,7 @@ import (
 	"go.bug.st/serial"
 )
 
-// inspect looks a port up in the system's list: the names of ports are no files.
+// inspect looks a port up in the system's list: port names are not files.
 func inspect(name string) Inspection {
 	i := Inspection{Name: name, Path: name}
 	names, err := serial.GetPortsList()
@@ -18,7 +18,7 @@ func inspect(name string) Inspection {
 	return i
 }
 
-// stillThere returns an error when the driver does not answer any more.
+// stillThere returns an error if the driver no longer answers.
 func stillThere(_ string, _ fs.FileInfo, p serial.Port) error {
 	_, err := p.GetModemStatusBits()
 	return err

@@ -19,32 +19,32 @@ const (
 	NotChecked Access = ""
 )
 
-// Info is a serial port that is connected.
+// Info is a connected serial port.
 type Info struct {
-	// Name is what opens it: /dev/ttyACM0, COM3.
+	// Name is the name to open: /dev/ttyACM0, COM3.
 	Name string `json:"name"`
-	// Link is a name that stays the same wherever the device is plugged in, "" for none.
+	// Link is a stable name, independent of where the device is plugged in, "" for none.
 	Link string `json:"link,omitzero"`
-	// USB tells that the numbers and texts of a USB device follow.
+	// USB says that the following ids and texts of a USB device are set.
 	USB          bool   `json:"usb"`
 	VID          uint16 `json:"vid,omitzero"`
 	PID          uint16 `json:"pid,omitzero"`
 	Serial       string `json:"serial,omitzero"`
 	Product      string `json:"product,omitzero"`
 	Manufacturer string `json:"manufacturer,omitzero"`
-	// Board is a guess of what it is by its numbers, "" for no idea.
+	// Board is a guess by the USB ids, "" if unknown.
 	Board string `json:"board,omitzero"`
 	// Access says whether this user may open it.
 	Access Access `json:"access,omitzero"`
-	// Busy names who has it open, "" for nobody that can be seen.
+	// Busy names the programs that have it open, "" if none is visible.
 	Busy string `json:"busy,omitzero"`
-	// Holders are those by process.
+	// Holders lists the same by process.
 	Holders []Holder `json:"holders,omitzero"`
 }
 
-// Title is the best short name of the device: the board, the product, or "".
+// Title returns the best short name of the device: the board, the product, or "".
 func (i Info) Title() string {
-	// A product that names its maker's board is nearer than a guess at a bridge.
+	// A product that names its board is more specific than a guess from the USB bridge.
 	generic := i.Board == "" || strings.HasSuffix(i.Board, " bridge") || strings.HasSuffix(i.Board, " board")
 	if i.Product != "" && generic {
 		return i.Product
@@ -52,7 +52,7 @@ func (i Info) Title() string {
 	return cmp.Or(i.Board, i.Product)
 }
 
-// Numbers are the USB numbers as they are usually written, "" where there are none.
+// Numbers returns the USB ids in the usual format, "" if there are none.
 func (i Info) Numbers() string {
 	if !i.USB {
 		return ""
@@ -60,7 +60,7 @@ func (i Info) Numbers() string {
 	return fmt.Sprintf("%04x:%04x", i.VID, i.PID)
 }
 
-// List returns the serial ports that are connected, by name, with who has them. It opens
+// List returns the connected serial ports, by name, with the processes that use them. It opens
 // none of them.
 func List() ([]Info, error) {
 	list, err := connected()
@@ -94,7 +94,7 @@ func List() ([]Info, error) {
 	return list, nil
 }
 
-// natural orders names with numbers as people do: ttyUSB2 before ttyUSB10.
+// natural orders names with numbers numerically: ttyUSB2 before ttyUSB10.
 func natural(a, b string) int {
 	cut := func(s string) (string, string) {
 		t := strings.TrimRight(s, "0123456789")
@@ -105,7 +105,7 @@ func natural(a, b string) int {
 	return cmp.Or(cmp.Compare(at, bt), cmp.Compare(len(an), len(bn)), cmp.Compare(an, bn), cmp.Compare(a, b))
 }
 
-// missingAdvice says what to do about a device that is not there.
+// missingAdvice says what to do about a missing device.
 func missingAdvice(name string) string {
 	if comName.MatchString(name) && runtime.GOOS != "windows" {
 		return "COM names are those of Windows: opmeter devices lists what is connected here"

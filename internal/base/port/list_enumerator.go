@@ -8,7 +8,7 @@ import (
 	"go.bug.st/serial/enumerator"
 )
 
-// connected lists the ports with the system's own means.
+// connected lists the ports with the system's API.
 func connected() ([]Info, error) {
 	ports, err := enumerator.GetDetailedPortsList()
 	if err != nil {

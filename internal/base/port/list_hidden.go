@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// hidden reports whether a name is one of the system's own: on macOS the half of each
-// device that waits for a call, and ports that have nothing to do with devices.
+// hidden reports whether a port is internal to the system: on macOS the call-in half of each
+// device, and ports that are not devices.
 func hidden(name string) bool {
 	b := filepath.Base(name)
 	if strings.HasPrefix(b, "tty.") {

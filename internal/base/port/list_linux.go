@@ -13,15 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// connected lists the ports that the kernel has.
+// connected lists the ports known to the kernel.
 func connected() ([]Info, error) { return connectedIn("/sys", "/dev") }
 
-// connectedIn lists the ports of a tree of the kernel's files. The kernel names what is
-// behind each, so that none has to be opened, which would reset boards.
+// connectedIn lists the ports in a sysfs tree. The kernel describes the device behind each port,
+// so that none has to be opened, which would reset boards.
 func connectedIn(sys, dev string) ([]Info, error) {
 	entries, err := os.ReadDir(filepath.Join(sys, "class", "tty"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // a container without them
+		return nil, nil // a container without sysfs entries
 	}
 	if err != nil {
 		return nil, err
@@ -32,9 +32,9 @@ func connectedIn(sys, dev string) ([]Info, error) {
 		dir := filepath.Join(sys, "class", "tty", e.Name())
 		device, err := filepath.EvalSymlinks(filepath.Join(dir, "device"))
 		if err != nil {
-			continue // a console or pseudo-terminal: nothing is behind it
+			continue // a console or pseudo-terminal without a device
 		}
-		// Type 0 is a place where a serial port of old could be.
+		// Type 0 is an unused slot of a legacy serial port.
 		if line(filepath.Join(dir, "type")) == "0" {
 			continue
 		}
@@ -49,8 +49,7 @@ func connectedIn(sys, dev string) ([]Info, error) {
 	return list, nil
 }
 
-// usbFacts reads the facts of the USB device that a port belongs to: it lies some levels
-// above the port.
+// usbFacts reads the attributes of the port's USB device, which is several levels above the port.
 func usbFacts(i *Info, sys, device string) {
 	top, err := filepath.EvalSymlinks(sys)
 	if err != nil {
@@ -74,7 +73,7 @@ func usbFacts(i *Info, sys, device string) {
 	}
 }
 
-// line reads the line of a small file of the kernel, "" for none.
+// line reads the line of a small kernel file, "" if absent.
 func line(path string) string {
 	f, err := os.Open(path)
 	if err != nil {
@@ -90,7 +89,7 @@ func line(path string) string {
 	return strings.TrimSpace(oneLine(s))
 }
 
-// byID maps devices to their names by maker and serial number.
+// byID maps devices to their names by manufacturer and serial number.
 func byID(dev string) map[string]string {
 	m := map[string]string{}
 	dir := filepath.Join(dev, "serial", "by-id")
@@ -115,13 +114,13 @@ func access(path string) Access {
 	return Allowed
 }
 
-// terminal reports whether a device may be a serial port, as far as the kernel tells.
+// terminal reports whether a device can be a serial port, as far as the kernel shows.
 func terminal(st fs.FileInfo) bool {
 	s, ok := st.Sys().(*syscall.Stat_t)
 	if !ok {
 		return true
 	}
 	sub, err := filepath.EvalSymlinks(fmt.Sprintf("/sys/dev/char/%d:%d/subsystem", unix.Major(s.Rdev), unix.Minor(s.Rdev)))
-	// Pseudo-terminals are not there.
+	// Pseudo-terminals are absent from sysfs.
 	return err != nil || filepath.Base(sub) == "tty"
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// connected lists the ports by the names that their drivers give them: this build has no
-// way to their USB numbers.
+// connected lists the ports by the names that their drivers use: this build cannot read their USB
+// ids.
 func connected() ([]Info, error) {
 	var list []Info
 	for _, pattern := range []string{"/dev/cu.*", "/dev/cua[uU]*", "/dev/cuaU*"} {

@@ -2,5 +2,5 @@
 
 package port
 
-// connected lists nothing: serial ports are not known on this system.
+// connected lists nothing: serial ports are not supported on this system.
 func connected() ([]Info, error) { return nil, nil }

@@ -14,21 +14,21 @@ import (
 	"unicode"
 )
 
-// A lock file says who has a port. The system holds a lock on the file for as long as the
-// process lives, so that one of a dead process is no obstacle; what stands in it is for
-// people, and for the list of ports.
+// A lock file says which process uses a port. The system holds a lock on the file as long as the
+// process lives, so that the file of a dead process is no obstacle. The contents are informative:
+// for people, and for the list of ports.
 
 // lockHead is the first line of a lock file.
 const lockHead = "opmeter port lock 1"
 
-// lockSize are the most bytes of a lock file.
+// lockSize is the maximum size of a lock file in bytes.
 const lockSize = 4 << 10
 
-// errHeld tells that somebody else has the lock of a file.
+// errHeld says that another process holds the lock of a file.
 var errHeld = errors.New("held")
 
-// LockDir is the folder of the user's lock files: opmeter/ports in the folder for caches,
-// or below that of temporary files where there is none.
+// LockDir returns the folder of the user's lock files: opmeter/ports in the cache folder, or in
+// the folder for temporary files if there is none.
 func LockDir() string {
 	if dir, err := os.UserCacheDir(); err == nil {
 		return filepath.Join(dir, "opmeter", "ports")
@@ -36,13 +36,13 @@ func LockDir() string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("opmeter-%d", os.Getuid()), "ports")
 }
 
-// lock is a lock that is held. A nil one is none.
+// lock is a held lock, or nil.
 type lock struct {
 	f    *os.File
 	path string
 }
 
-// lockPath is the lock file of a device, by its path without links.
+// lockPath returns the lock file of a device, given its path without links.
 func lockPath(dir, device string) string {
 	if dir == "" {
 		dir = LockDir()
@@ -57,15 +57,15 @@ func lockPath(dir, device string) string {
 	return filepath.Join(dir, clip(name, 40)+"-"+hex.EncodeToString(sum[:4])+".lock")
 }
 
-// acquire locks a device. It returns the holder where another process, or another port of
-// this one, has it. Where lock files cannot be written, it returns neither: a port is worth
+// acquire locks a device. It returns the holder if another process, or another port of this one,
+// has the lock. If lock files cannot be written, it returns neither: access to the port matters
 // more than its lock.
 func acquire(dir, device string) (*lock, *Holder) {
 	path := lockPath(dir, device)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, nil
 	}
-	// A list of ports holds a lock for a moment to see whether it is free.
+	// Listing the ports holds a lock for a moment to see whether it is free.
 	for limit := time.Now().Add(300 * time.Millisecond); ; time.Sleep(10 * time.Millisecond) {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 		if err != nil {
@@ -73,7 +73,7 @@ func acquire(dir, device string) (*lock, *Holder) {
 		}
 		err = tryLock(f, true)
 		if err == nil && !same(f, path) {
-			// Its holder has removed it between.
+			// Its holder has removed it in the meantime.
 			f.Close()
 			continue
 		}
@@ -96,7 +96,7 @@ func acquire(dir, device string) (*lock, *Holder) {
 	}
 }
 
-// same reports whether a file is still that of its path.
+// same reports whether an open file is still the file at its path.
 func same(f *os.File, path string) bool {
 	a, err := f.Stat()
 	if err != nil {
@@ -106,7 +106,7 @@ func same(f *os.File, path string) bool {
 	return err == nil && os.SameFile(a, b)
 }
 
-// writeLock says who has the lock.
+// writeLock writes the holder into the lock file.
 func writeLock(f *os.File, device string) error {
 	if err := f.Truncate(0); err != nil {
 		return err
@@ -116,7 +116,7 @@ func writeLock(f *os.File, device string) error {
 	return err
 }
 
-// commandLine is how this program was started, without the folder of the program.
+// commandLine returns the command line of this process, without the program's folder.
 func commandLine() string {
 	if len(os.Args) == 0 {
 		return "opmeter"
@@ -124,7 +124,7 @@ func commandLine() string {
 	return clip(strings.Join(append([]string{filepath.Base(os.Args[0])}, os.Args[1:]...), " "), 200)
 }
 
-// oneLine makes one line of a text.
+// oneLine converts a text to one line.
 func oneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -134,13 +134,13 @@ func oneLine(s string) string {
 	}, strings.ToValidUTF8(s, "?"))
 }
 
-// release gives a lock back.
+// release releases a lock.
 func (l *lock) release() {
 	if l == nil || l.f == nil {
 		return
 	}
-	// Removed while it is held, so that nobody waits for a file that goes away; a system
-	// that does not remove open files keeps an empty one.
+	// Remove it while it is held, so that nobody waits for a file that disappears. A system that
+	// cannot remove open files keeps an empty one.
 	if os.Remove(l.path) != nil {
 		_ = l.f.Truncate(0)
 	}
@@ -148,7 +148,7 @@ func (l *lock) release() {
 	l.f = nil
 }
 
-// lockedBy returns who holds the lock of a device, nil for nobody.
+// lockedBy returns the holder of a device's lock, nil for none.
 func lockedBy(dir, device string) *Holder {
 	f, err := os.OpenFile(lockPath(dir, device), os.O_RDWR, 0)
 	if err != nil {
@@ -162,7 +162,7 @@ func lockedBy(dir, device string) *Holder {
 	return &h
 }
 
-// readHolder reads who has a lock, as far as it is told.
+// readHolder reads the holder from a lock file.
 func readHolder(f *os.File) Holder {
 	b := make([]byte, lockSize)
 	n, err := f.ReadAt(b, 0)
@@ -174,8 +174,8 @@ func readHolder(f *os.File) Holder {
 	return h
 }
 
-// parseLock reads a lock file: who, and of which device. A damaged one tells what can be
-// made out.
+// parseLock parses a lock file: the holder and the device. From a damaged file it returns what is
+// readable.
 func parseLock(b []byte) (h Holder, device string) {
 	h.Lock = true
 	b = b[:min(len(b), lockSize)]

@@ -7,5 +7,5 @@ import (
 	"os"
 )
 
-// tryLock tells that there are no locks here.
+// tryLock fails: there are no locks on this system.
 func tryLock(*os.File, bool) error { return errors.ErrUnsupported }

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tryLock locks a file for this descriptor alone, or with others that look only. The lock
-// ends with the descriptor, and so with the process.
+// tryLock locks a file exclusively, or shared for processes that only look. The lock ends with
+// the descriptor, and so with the process.
 func tryLock(f *os.File, alone bool) error {
 	how := unix.LOCK_SH
 	if alone {

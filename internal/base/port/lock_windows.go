@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// tryLock locks a file for this handle alone, or with others that look only. The lock lies
-// behind what stands in the file, which others may read, and ends with the handle.
+// tryLock locks a file exclusively, or shared for processes that only look. The locked range is
+// beyond the contents, which others may read, and the lock ends with the handle.
 func tryLock(f *os.File, alone bool) error {
 	how := uint32(windows.LOCKFILE_FAIL_IMMEDIATELY)
 	if alone {

@@ -1,16 +1,16 @@
-// Package port opens the ways to a device: serial ports, TCP, the output of a program,
-// standard input, and files with what was received before.
+// Package port opens connections to a device: serial ports, TCP, the output of a program,
+// standard input, and recordings of received data.
 //
-// All of them are a [Port], and all of them end: every wait is under a context, a plug that
-// is pulled is an error of its own type, and what is kept is bounded. Received bytes are
-// read by a goroutine as soon as they come, go to the recording, and wait for Read in a
-// queue of [queueSize] bytes; when that is full, a program or connection is made to wait,
-// and a serial device loses what the system's buffer does not hold.
+// All of them are a [Port] and can be ended: every wait takes a context, an unplugged device is
+// an error of its own type, and buffers are bounded. A goroutine reads received bytes at once,
+// writes them to the recording, and queues up to [queueSize] bytes for Read. When the queue is
+// full, a program or connection is blocked, and a serial device loses what exceeds the system's
+// buffer.
 //
-// Opening a serial port changes nothing on the wire but what the system does: DTR and RTS
-// are on, which resets boards that have their reset behind DTR (Arduino boards with a
-// bridge; those with USB of their own do not), and nothing that was received is thrown
-// away. Such a board sends from its start, which is what a profiler wants to see.
+// Opening a serial port has only the system's usual effects on the wire. DTR and RTS are on,
+// which resets boards whose reset is connected to DTR (Arduino boards with a bridge, not boards
+// with native USB). Received data is not discarded. Such a board sends from its start, as a
+// profiler needs.
 package port
 
 import (
@@ -21,11 +21,11 @@ import (
 	"time"
 )
 
-// DefaultSpeed is the speed of serial ports in baud where none is asked for.
+// DefaultSpeed is the default speed of serial ports in baud.
 const DefaultSpeed = 115200
 
-// Port is an open way to a device. Its methods may be called from several goroutines, but
-// one at a time may read.
+// Port is an open connection to a device. Its methods are safe for concurrent use, but only one
+// goroutine at a time may read.
 type Port interface {
 	// Read waits until at least a byte is there or ctx ends, and then returns ctx's error.
 	// Other errors are final, but for the second:
@@ -36,63 +36,60 @@ type Port interface {
 	//   - [*ExitError]: a program has failed,
 	//   - [os.ErrClosed] after Close.
 	Read(ctx context.Context, p []byte) (n int, err error)
-	// Write sends bytes. What is not sent when ctx ends stays unsent. Errors are ctx's,
-	// [ErrReadOnly] for files and standard input, or those of Read.
+	// Write sends bytes. What is unsent when ctx ends stays unsent. Errors are ctx's,
+	// [ErrReadOnly] for files and standard input, or the errors of Read.
 	Write(ctx context.Context, p []byte) (n int, err error)
-	// SetSpeed sets the speed of a serial port in baud. What was received at another one and
-	// was not read yet is thrown away, though not out of the recording. Ports without a
-	// speed return [ErrNoSpeed].
+	// SetSpeed sets the speed of a serial port in baud. Unread data received at the previous
+	// speed is discarded, but stays in the recording. Ports without a speed return [ErrNoSpeed].
 	SetSpeed(baud int) error
-	// Close ends the port and a program with all that it started. It returns the error of
-	// the recording where that has failed. Reads and writes under way return.
+	// Close closes the port and ends a program with all processes that it started. It returns the
+	// error of the recording if that has failed. Pending reads and writes return.
 	Close() error
 }
 
-// Options say how a port is opened. The zero value is usual.
+// Options configures how a port is opened. The zero value has the defaults.
 type Options struct {
 	// Speed of a serial port in baud, 0 for [DefaultSpeed].
 	Speed int
-	// Record takes every byte that is received, once and in order, before Read returns it;
-	// nil for none. It is given the bytes as they come: a file that is not buffered has all
-	// of them when the process is killed.
+	// Record receives every byte, once and in order, before Read returns it; may be nil. It is
+	// written as bytes arrive: an unbuffered file is complete even if the process is killed.
 	Record io.Writer
-	// RecordFailed is told, once, that Record has failed; nothing more is recorded then, and
-	// reading goes on. It is called from another goroutine.
+	// RecordFailed is called once if Record has failed; recording then stops, and reading
+	// continues. It is called from another goroutine.
 	RecordFailed func(error)
-	// Reconnect is how long a serial or TCP device that went away is waited for, 0 for not
-	// at all. A serial device may come back under another name: it is known by its USB
-	// numbers and serial number.
+	// Reconnect is how long to wait for a serial or TCP device that was disconnected, 0 for not
+	// at all. A serial device may come back under another name: it is identified by its USB ids
+	// and serial number.
 	Reconnect time.Duration
-	// Errors reads what a program writes to standard error like what it writes to standard
-	// output, for programs that print there.
+	// Errors also reads the program's standard error, for programs that print there.
 	Errors bool
-	// Stdin is what "-" reads; nil is an empty one.
+	// Stdin is what "-" reads; nil is empty.
 	Stdin io.Reader
 	// LockDir is the folder of lock files, "" for the user's: see [LockDir].
 	LockDir string
 }
 
-// ErrReopened tells that the device was away and is back: what it sent between is lost.
+// ErrReopened says that the device was disconnected and is back: what it sent in between is lost.
 var ErrReopened = errors.New("the device was away and is back; what it sent between is lost")
 
-// ErrNoSpeed tells that a port has no speed to be set.
+// ErrNoSpeed says that a port has no speed setting.
 var ErrNoSpeed = errors.New("only serial ports have a speed")
 
-// ErrReadOnly tells that nothing can be sent to a port.
+// ErrReadOnly says that nothing can be sent to a port.
 var ErrReadOnly = errors.New("nothing can be sent to a file or standard input")
 
-// GoneError tells that a device was unplugged or a connection is lost.
+// GoneError says that a device was unplugged or a connection was lost.
 type GoneError struct {
 	Port Address
-	// Closed tells that the other side has closed the connection in order.
+	// Closed says that the other side has closed the connection in an orderly way.
 	Closed bool
-	// Waited is how long it was waited for, 0 for not at all.
+	// Waited is how long a reconnection was awaited, 0 for not at all.
 	Waited time.Duration
-	// Err is what the system said, nil for nothing.
+	// Err is the system's error, nil for none.
 	Err error
 }
 
-// Error says what is gone.
+// Error returns what is gone.
 func (e *GoneError) Error() string {
 	s := ": the device went away: unplugged, switched off or reset"
 	if e.Port.Kind == TCP {
@@ -109,18 +106,18 @@ func (e *GoneError) Error() string {
 
 func (e *GoneError) Unwrap() error { return e.Err }
 
-// ExitError tells that a program has failed.
+// ExitError says that a program has failed.
 type ExitError struct {
 	Command string
-	// Status is its exit status, -1 where a signal ended it.
+	// Status is its exit status, -1 if a signal ended it.
 	Status int
 	// Signal is the name of that signal, "" for none.
 	Signal string
-	// Stderr are the last kilobytes that it wrote to standard error.
+	// Stderr is the last few kilobytes of its standard error.
 	Stderr string
 }
 
-// Error names the command, how it ended, and its last line on standard error.
+// Error returns the command, how it ended, and its last line on standard error.
 func (e *ExitError) Error() string {
 	s := fmt.Sprintf("%s: exit status %d", e.Command, e.Status)
 	if e.Signal != "" {
@@ -132,7 +129,7 @@ func (e *ExitError) Error() string {
 	return s
 }
 
-// Open opens a port. It waits no longer than ctx lasts. Errors are ctx's or [*OpenError].
+// Open opens a port. It waits at most until ctx ends. Errors are ctx's or an [*OpenError].
 func Open(ctx context.Context, a Address, o Options) (Port, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -153,7 +150,7 @@ func Open(ctx context.Context, a Address, o Options) (Port, error) {
 	case File:
 		s.dial = func(context.Context, int) (way, error) { return openFile(a) }
 	default:
-		return nil, &OpenError{Address: a, Cause: BadAddress, Err: fmt.Errorf("%q is no kind of port", a.Kind)}
+		return nil, &OpenError{Address: a, Cause: BadAddress, Err: fmt.Errorf("%q is not a kind of port", a.Kind)}
 	}
 	if err := s.start(ctx); err != nil {
 		return nil, err
@@ -161,13 +158,13 @@ func Open(ctx context.Context, a Address, o Options) (Port, error) {
 	return s, nil
 }
 
-// Over is a port over a connection that is there already, as tests have it. Closing the
-// port closes the connection, and has to end its reads and writes.
+// Over returns a port over an existing connection, for tests. Closing the port closes the
+// connection, which must end its reads and writes.
 func Over(a Address, c io.ReadWriteCloser, o Options) Port {
 	s := newStream(a, o)
 	s.dial = func(context.Context, int) (way, error) { return &connection{addr: a, c: c}, nil }
 	s.o.Reconnect = 0
-	// Nothing is dialled, so nothing fails.
+	// Nothing is dialled, so this cannot fail.
 	_ = s.start(context.Background())
 	return s
 }

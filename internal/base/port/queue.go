@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// queueSize is how many received bytes wait for a reader at most: those of half a minute
+// queueSize is the maximum number of received bytes that wait for a reader: about half a minute
 // at 3 Mbaud.
 const queueSize = 8 << 20
 
-// pieceSize is how much one piece of a queue holds.
+// pieceSize is the capacity of one piece of a queue.
 const pieceSize = 32 << 10
 
-// queue holds what was received until it is read, in order.
+// queue holds received bytes in order until they are read.
 type queue struct {
 	mu      sync.Mutex
 	pieces  []piece
@@ -39,7 +39,7 @@ func wake(c chan struct{}) {
 	}
 }
 
-// put appends bytes, and waits for room until ctx ends.
+// put appends bytes, and waits for capacity until ctx ends.
 func (q *queue) put(ctx context.Context, p []byte) error {
 	for {
 		q.mu.Lock()
@@ -77,7 +77,7 @@ func (q *queue) append(p []byte) {
 // gap marks that bytes are lost here.
 func (q *queue) gap() {
 	q.mu.Lock()
-	// One mark tells of any number of gaps without bytes between.
+	// One mark covers consecutive gaps without bytes in between.
 	if n := len(q.pieces); n == 0 || !q.pieces[n-1].gap {
 		q.pieces = append(q.pieces, piece{gap: true})
 	}
@@ -85,7 +85,7 @@ func (q *queue) gap() {
 	wake(q.changed)
 }
 
-// finish sets what comes behind the bytes, unless that is known.
+// finish sets the final error, unless it is set.
 func (q *queue) finish(err error) {
 	q.mu.Lock()
 	if q.end == nil {
@@ -95,7 +95,7 @@ func (q *queue) finish(err error) {
 	wake(q.changed)
 }
 
-// clear forgets what nobody has read.
+// clear discards unread bytes.
 func (q *queue) clear() {
 	q.mu.Lock()
 	q.pieces, q.held = nil, 0
@@ -103,7 +103,7 @@ func (q *queue) clear() {
 	wake(q.room)
 }
 
-// take reads what is there; done is false when nothing is.
+// take reads the available bytes; done is false if there are none.
 func (q *queue) take(p []byte) (n int, err error, done bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -14,28 +14,28 @@ import (
 	"go.bug.st/serial"
 )
 
-// poll is how long a read of a serial port waits in the system: Close waits for it.
+// poll is how long a read of a serial port blocks in the system: Close waits for it.
 const poll = 50 * time.Millisecond
 
-// presence is how often a silent device is looked for: the system does not tell of all
-// that are unplugged.
+// presence is the interval at which a silent device is checked: the system does not report every
+// disconnection.
 const presence = 500 * time.Millisecond
 
-// serialPort opens a serial device, and again after it was away.
+// serialPort opens a serial device, also again after a disconnection.
 type serialPort struct {
 	addr    Address
 	lockDir string
 	id      identity // of the device as it was first opened
 }
 
-// identity is how a USB device is known under another name.
+// identity identifies a USB device under another name.
 type identity struct {
 	vid, pid uint16
 	serial   string
 }
 
-// open opens the device under its name or, when that is absent and it has been open
-// before, under the name that it has now.
+// open opens the device under its name. If the name is absent and the device was open before, it
+// uses the device's current name.
 func (s *serialPort) open(ctx context.Context, baud int) (way, error) {
 	w, err := s.openName(ctx, s.addr.Name, baud)
 	e, ok := errors.AsType[*OpenError](err)
@@ -54,7 +54,7 @@ func (s *serialPort) open(ctx context.Context, baud int) (way, error) {
 	return nil, err
 }
 
-// openName opens a device by a name.
+// openName opens a device by name.
 func (s *serialPort) openName(ctx context.Context, name string, baud int) (way, error) {
 	look := inspect(name)
 	if e := look.refusal(s.addr); e != nil {
@@ -65,8 +65,8 @@ func (s *serialPort) openName(ctx context.Context, name string, baud int) (way, 
 		list := []Holder{*holder}
 		return nil, &OpenError{Address: s.addr, Cause: Busy, Holders: list, Advice: BusyAdvice(list)}
 	}
-	// Two readers of a port get half of the bytes each, which no lock of the system
-	// prevents for an administrator.
+	// Two readers of a port get half of the bytes each, which no system lock prevents for an
+	// administrator.
 	if list := holders(look.Path); len(list) > 0 && !look.Pseudo {
 		lock.release()
 		return nil, &OpenError{Address: s.addr, Cause: Busy, Holders: list, Advice: BusyAdvice(list)}
@@ -107,12 +107,12 @@ func (s *serialPort) openName(ctx context.Context, name string, baud int) (way, 
 	}
 }
 
-// mode is 8 data bits, no parity, one stop bit, which all the protocols have.
+// mode is 8 data bits, no parity, one stop bit, as in all the protocols.
 func mode(baud int) *serial.Mode {
 	return &serial.Mode{BaudRate: baud, DataBits: 8, Parity: serial.NoParity, StopBits: serial.OneStopBit}
 }
 
-// told makes an error of what the system says of opening.
+// told converts the system's error of opening a port.
 func (s *serialPort) told(err error, look Inspection, baud int) error {
 	e := &OpenError{Address: s.addr, Cause: Failed, Err: err}
 	code := serial.PortErrorCode(-1)
@@ -130,7 +130,7 @@ func (s *serialPort) told(err error, look Inspection, baud int) error {
 	case code == serial.InvalidSpeed:
 		e.Cause, e.Err, e.Advice = BadSpeed, fmt.Errorf("%d baud", baud), "try --speed 115200"
 	case code == serial.InvalidSerialPort:
-		// A speed that the driver does not take is told in the same way.
+		// A speed that the driver rejects gives the same error.
 		e.Cause = NotSerial
 	}
 	return e
@@ -156,7 +156,7 @@ func (d *device) gone(err error) error { return &GoneError{Port: d.addr, Err: er
 
 func (d *device) read(p []byte) (n int, err error) {
 	defer func() {
-		// The library waits with select, which takes small descriptors only.
+		// The library waits with select, which accepts small descriptors only.
 		if r := recover(); r != nil {
 			n, err = 0, fmt.Errorf("%s: cannot be waited for: too many files are open in this process: %v", d.addr, r)
 		}
@@ -170,7 +170,7 @@ func (d *device) read(p []byte) (n int, err error) {
 	if err != nil {
 		return 0, d.gone(err)
 	}
-	// Nothing and no error is a timeout, or a device that is gone.
+	// No data and no error is a timeout, or a disconnected device.
 	if now.Sub(d.last) > presence && now.Sub(d.looked) > presence {
 		d.looked = now
 		if err := stillThere(d.path, d.file, d.p); err != nil {
@@ -204,13 +204,13 @@ func (d *device) write(p []byte) (int, error) {
 	return done, nil
 }
 
-// interrupt forgets what is not on the wire yet, which lets a write return that waits.
+// interrupt discards unsent output, so that a blocked write returns.
 func (d *device) interrupt() {
 	if d.writing.TryLock() {
 		d.writing.Unlock()
 		return
 	}
-	// It fails where the device is gone, and then nothing waits.
+	// It fails if the device is gone, and then nothing waits.
 	_ = d.p.ResetOutputBuffer()
 }
 
@@ -221,7 +221,7 @@ func (d *device) setSpeed(baud int) error {
 	if baud <= 0 || baud > maxSpeed {
 		return bad(errors.New("no speed of a serial port"))
 	}
-	// What comes between is received at the new speed; what is there is garbage.
+	// Bytes that arrive in between are received at the new speed; buffered ones are garbage.
 	_ = d.p.ResetInputBuffer()
 	if err := d.p.SetMode(mode(baud)); err != nil {
 		return bad(err)
@@ -229,7 +229,7 @@ func (d *device) setSpeed(baud int) error {
 	return nil
 }
 
-// maxSpeed is above what any serial port has.
+// maxSpeed exceeds the speed of any serial port.
 const maxSpeed = 100_000_000
 
 // quit lets writes end; a read ends by itself.
@@ -247,7 +247,7 @@ func (d *device) close() error {
 	d.mu.Unlock()
 	over := make(chan error, 1)
 	go func() {
-		d.writing.Lock() // a descriptor that is closed under a write may come to be another file's
+		d.writing.Lock() // a descriptor closed during a write may be reused for another file
 		defer d.writing.Unlock()
 		if sent {
 			_ = d.p.Drain()
@@ -259,7 +259,7 @@ func (d *device) close() error {
 		return err
 	case <-time.After(closePatience / 4):
 	}
-	// The system waits for a wire that takes nothing, up to half a minute.
+	// The system waits up to half a minute for a wire that takes nothing.
 	_ = d.p.ResetOutputBuffer()
 	select {
 	case err := <-over:

@@ -4,7 +4,7 @@ package port
 
 import "context"
 
-// serialPort is a serial port on a system where they are not known.
+// serialPort is a serial port on a system without support for them.
 type serialPort struct {
 	addr    Address
 	lockDir string

@@ -9,32 +9,31 @@ import (
 	"time"
 )
 
-// way is what the kinds of ports are made of.
+// way is the implementation of one kind of port.
 type way interface {
-	// read reads at least a byte, or returns 0 and nil when for some tenths of a second none
-	// came. Errors are those of Port.Read.
+	// read reads at least a byte, or returns 0 and nil if none arrived for some tenths of a
+	// second. Errors are those of Port.Read.
 	read(p []byte) (int, error)
 	// write sends bytes.
 	write(p []byte) (int, error)
-	// interrupt makes a write that is under way return.
+	// interrupt makes a pending write return.
 	interrupt()
 	setSpeed(baud int) error
-	// quit is called before the end of the reading is waited for, and makes a read return
-	// that would not otherwise.
+	// quit is called before Close waits for the reader, and makes a read return that otherwise
+	// would not.
 	quit()
-	// close gives back what the way has, after reads and writes have returned.
+	// close releases resources, after reads and writes have returned.
 	close() error
 }
 
-// How long Close waits for reads and writes to return before it leaves them behind, and
-// how often a device that went away is looked for.
+// How long Close waits for pending reads and writes before it abandons them, and the interval at
+// which a disconnected device is searched for.
 const (
 	closePatience = time.Second
 	lookAgain     = 100 * time.Millisecond
 )
 
-// stream is a [Port] over a way: it pumps bytes into a queue, records them, and opens the
-// way again.
+// stream is a [Port] over a way: it reads bytes into a queue, records them, and reopens the way.
 type stream struct {
 	addr Address
 	o    Options
@@ -126,14 +125,14 @@ func (s *stream) keep(p []byte) {
 	}
 }
 
-// again waits for a device that went away and opens it, nil when it does not come or the
-// port is closed.
+// again waits for a disconnected device and reopens it; it returns nil if the device does not
+// come back or the port is closed.
 func (s *stream) again() way {
 	s.mu.Lock()
 	old := s.way
 	s.way = nil
 	s.mu.Unlock()
-	// The system gives its old name to a device only when nobody has that open.
+	// The system reassigns a device's old name only once nobody has it open.
 	if old != nil {
 		old.interrupt()
 		_ = old.close()
@@ -162,7 +161,7 @@ func (s *stream) again() way {
 			return nil
 		}
 		if s.speed != speed {
-			// One that cannot be set shows in what arrives.
+			// A failure shows in the received data.
 			_ = w.setSpeed(s.speed)
 		}
 		s.way = w
@@ -170,7 +169,7 @@ func (s *stream) again() way {
 	}
 }
 
-// Read is that of [Port].
+// Read implements [Port].
 func (s *stream) Read(ctx context.Context, p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, ctx.Err()
@@ -191,14 +190,14 @@ func (s *stream) Read(ctx context.Context, p []byte) (int, error) {
 	}
 }
 
-// Away reports whether the device is away and waited for: its silence means nothing then.
+// Away reports whether the device is disconnected and awaited: its silence then means nothing.
 func (s *stream) Away() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.way == nil && !s.closed
 }
 
-// Write is that of [Port].
+// Write implements [Port].
 func (s *stream) Write(ctx context.Context, p []byte) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -225,7 +224,7 @@ func (s *stream) Write(ctx context.Context, p []byte) (int, error) {
 		err error
 	}
 	over := make(chan result, 1)
-	own := append([]byte(nil), p...) // the caller may have p back before the write returns
+	own := append([]byte(nil), p...) // the caller may reuse p before the write returns
 	go func() {
 		n, err := w.write(own)
 		<-s.writing
@@ -242,7 +241,7 @@ func (s *stream) Write(ctx context.Context, p []byte) (int, error) {
 	case r := <-over:
 		n := r.n
 		if r.err == nil {
-			n = 0 // the system took it, and was told to forget what is not on the wire
+			n = 0 // the system accepted the bytes, and was told to discard what is not on the wire yet
 		}
 		return n, s.stopped(ctx)
 	case <-time.After(lookAgain):
@@ -250,7 +249,7 @@ func (s *stream) Write(ctx context.Context, p []byte) (int, error) {
 	}
 }
 
-// stopped is why a write ended early.
+// stopped returns why a write ended early.
 func (s *stream) stopped(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -258,7 +257,7 @@ func (s *stream) stopped(ctx context.Context) error {
 	return os.ErrClosed
 }
 
-// SetSpeed is that of [Port].
+// SetSpeed implements [Port].
 func (s *stream) SetSpeed(baud int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -280,7 +279,7 @@ func (s *stream) SetSpeed(baud int) error {
 	return nil
 }
 
-// Close is that of [Port].
+// Close implements [Port].
 func (s *stream) Close() error {
 	s.mu.Lock()
 	if s.closed {

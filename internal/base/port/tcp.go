@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// dialPatience is how long a connection may take to be made.
+// dialPatience is the time limit for connecting.
 const dialPatience = 10 * time.Second
 
-// dialTCP connects. The system's probes of silent connections are on, so that a cable that
-// is cut ends a connection after some minutes.
+// dialTCP connects. TCP keep-alive is on, so that a cut cable ends a connection after some
+// minutes.
 func dialTCP(ctx context.Context, a Address) (way, error) {
 	d := net.Dialer{Timeout: dialPatience}
 	c, err := d.DialContext(ctx, "tcp", a.Name)
@@ -42,7 +42,7 @@ func dialTCP(ctx context.Context, a Address) (way, error) {
 	return nil, e
 }
 
-// connection is a way over a connection.
+// connection is a way over a TCP connection.
 type connection struct {
 	addr Address
 	c    io.ReadWriteCloser
@@ -51,7 +51,7 @@ type connection struct {
 func (c *connection) read(p []byte) (int, error) {
 	n, err := c.c.Read(p)
 	if n > 0 || err == nil {
-		return n, nil // an error comes again
+		return n, nil // the error is returned again
 	}
 	gone := &GoneError{Port: c.addr, Err: err}
 	if errors.Is(err, io.EOF) {
@@ -82,7 +82,7 @@ func (c *connection) setSpeed(int) error { return ErrNoSpeed }
 func (c *connection) quit() { c.c.Close() }
 
 func (c *connection) close() error {
-	// A connection that quit has closed says so.
+	// A connection closed by quit reports that.
 	if err := c.c.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 		return err
 	}

@@ -5,35 +5,34 @@ import (
 	"slices"
 )
 
-// MostBlocks is the number of blocks that a series is cut into where it is long enough.
-// Few long blocks are hardly dependent, many short ones make a narrow interval: 20 is
-// within what is usual for the method of batch means (Schmeiser, Batch size effects in
-// the analysis of simulation output, Operations Research 30, 1982: 10 to 30).
+// MostBlocks is the number of blocks that a long enough series is split into. A few long blocks
+// are nearly independent, many short ones give a narrow interval: 20 is within the usual range
+// for the method of batch means (Schmeiser, Batch size effects in the analysis of simulation
+// output, Operations Research 30, 1982: 10 to 30).
 const MostBlocks = 20
 
-// leastBlocks is the number below which the spread of blocks says nothing.
+// leastBlocks is the minimum number of blocks for a meaningful spread.
 const leastBlocks = 3
 
-// Repeat is an interval for the middle of a series measured again.
+// Repeat is a prediction interval for the centre of a repeated series.
 type Repeat struct {
-	// Middle is the mean of the blocks' medians that lie between the quartiles.
+	// Middle is the mean of the blocks' medians between the quartiles.
 	Middle float64
-	// Low and High enclose the middle of a repeated series, one of the same length
-	// from the same source, with 95 % probability.
+	// Low and High enclose the centre of a repeated series of the same length from the same
+	// source with 95 % probability.
 	Low, High float64
 	// Blocks is the number of blocks.
 	Blocks int
 }
 
-// Repeated cuts a series, in order of time, into blocks of neighbours, takes the median
-// of each, and returns the interval that the middle of another such series falls into.
-// The blocks stand for what changes slowly, which single samples hide: by the method of
-// batch means the standard error is that of the blocks' medians, enlarged for what
-// correlation of neighbouring blocks is left. A repeated series has the same error
-// again, hence the factor sqrt 2 (Hahn and Meeker, Statistical intervals, 1991, on the
-// prediction of a future mean), and the quantile is that of Student's distribution.
-// floor is the standard deviation, as a part of the middle, by which series differ
-// without showing it themselves; 0 for none. ok is false below three blocks.
+// Repeated splits a time series into consecutive blocks, takes the median of each, and returns
+// the interval into which the centre of another such series falls. Blocks show slow changes,
+// which single samples hide: by the method of batch means the standard error is that of the
+// blocks' medians, corrected for the remaining correlation of neighbouring blocks. A repeated
+// series has the same error again, hence the factor sqrt 2 (Hahn and Meeker, Statistical
+// intervals, 1991, on the prediction of a future mean), and the quantile is that of Student's
+// distribution. floor is the relative standard deviation between series that does not show within
+// a series; 0 for none. ok is false below three blocks.
 func Repeated(series []float64, floor float64) (r Repeat, ok bool) {
 	n := len(series)
 	b := min(n, MostBlocks)
@@ -47,7 +46,7 @@ func Repeated(series []float64, floor float64) (r Repeat, ok bool) {
 	r.Blocks = b
 	r.Middle = Midmean(medians)
 	own := StdDev(medians) / math.Sqrt(float64(b))
-	// The variance of a mean of an autoregressive series of first order.
+	// The variance of the mean of a first-order autoregressive series.
 	if rho := min(max(Autocorrelation(medians, 1), 0), 0.8); rho > 0 {
 		own *= math.Sqrt((1 + rho) / (1 - rho))
 	}
@@ -56,18 +55,18 @@ func Repeated(series []float64, floor float64) (r Repeat, ok bool) {
 	return r, true
 }
 
-// Midmean is the mean of the samples between the quartiles, which a quarter of
-// disturbed ones on either side does not move; NaN for none. Of fewer than four samples
-// no quarter can be left out.
+// Midmean is the mean of the samples between the quartiles (interquartile mean), which is robust
+// against a quarter of outliers on either side; NaN for no samples. With fewer than four samples
+// nothing is trimmed.
 func Midmean(samples []float64) float64 {
 	s := slices.Clone(samples)
 	slices.Sort(s)
 	return Mean(s[len(s)/4 : len(s)-len(s)/4])
 }
 
-// studentT is the 97.5 % quantile of Student's distribution, by the expansion of
-// Cornish and Fisher (Abramowitz and Stegun 26.7.5), which is good to a thousandth from
-// four degrees of freedom on; exact below.
+// studentT returns the 97.5 % quantile of Student's distribution, by the Cornish–Fisher expansion
+// (Abramowitz and Stegun 26.7.5), accurate to a thousandth from four degrees of freedom on; exact
+// below.
 func studentT(freedom int) float64 {
 	switch freedom {
 	case 1:

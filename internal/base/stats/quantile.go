@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Median of samples in any order, NaN for none.
+// Median returns the median of samples in any order, NaN for none.
 func Median(samples []float64) float64 {
 	s := slices.Clone(samples)
 	slices.Sort(s)
@@ -32,11 +32,10 @@ func Quantile(sorted []float64, p float64) float64 {
 	return sorted[i] + f*(sorted[i+1]-sorted[i])
 }
 
-// Conformal returns the bound that one more sample like those given keeps with the
-// probability coverage. Among n samples that is the one of rank (n+1)*coverage, which
-// is a little above the quantile because the bound is found from the samples
-// themselves; here it is [Quantile] at coverage*(n+1)/n, and the largest sample where
-// that is above 1. NaN for no samples.
+// Conformal returns the bound that a further sample keeps with probability coverage. Among n
+// samples that is the one of rank (n+1)*coverage, slightly above the quantile because the bound
+// is estimated from the samples themselves. It is computed as [Quantile] at coverage*(n+1)/n, and
+// is the largest sample if that exceeds 1. NaN for no samples.
 func Conformal(samples []float64, coverage float64) float64 {
 	if len(samples) == 0 {
 		return math.NaN()
@@ -47,9 +46,9 @@ func Conformal(samples []float64, coverage float64) float64 {
 	return Quantile(s, math.Min(1, coverage*(n+1)/n))
 }
 
-// MinSamples is the least number of samples for which a two-sided 95 % interval
-// of the p-quantile exists: 36 for 0.9, 72 for 0.95, 368 for 0.99.
-// No number is enough for the extremes, p of 0 and 1: the largest integer.
+// MinSamples is the minimum number of samples for a two-sided 95 % interval of the p-quantile: 36
+// for 0.9, 72 for 0.95, 368 for 0.99. For p of 0 and 1 no number suffices: the result is the
+// largest integer.
 func MinSamples(p float64) int {
 	p = max(p, 1-p)
 	if p >= 1 {
@@ -58,9 +57,9 @@ func MinSamples(p float64) int {
 	return int(math.Ceil(math.Log(0.025) / math.Log(p)))
 }
 
-// MedianInterval returns the order statistics of sorted samples that enclose the
-// median with at least 95 % confidence, whatever the distribution: by the
-// binomial distribution with p = 1/2. ok is false below six samples.
+// MedianInterval returns the order statistics of sorted samples that enclose the median with at
+// least 95 % confidence for any distribution, by the binomial distribution with p = 1/2. ok is
+// false below six samples.
 func MedianInterval(sorted []float64) (lo, hi float64, ok bool) {
 	n := len(sorted)
 	k := medianRank(n)
@@ -70,12 +69,11 @@ func MedianInterval(sorted []float64) (lo, hi float64, ok bool) {
 	return sorted[k-1], sorted[n-k], true
 }
 
-// medianRank is the largest k for which P(Binomial(n, 1/2) < k) <= 2.5 %, 0 when
-// there is none.
+// medianRank is the largest k for which P(Binomial(n, 1/2) < k) <= 2.5 %, 0 if there is none.
 func medianRank(n int) int {
 	if n > 1000 {
-		// The normal approximation is exact to a rank here; one is given up to stay
-		// on the safe side.
+		// The normal approximation is accurate to one rank here; subtracting one keeps the
+		// interval conservative.
 		return max(0, int(math.Floor(float64(n)/2-1.959964*math.Sqrt(float64(n))/2)))
 	}
 	lgn, _ := math.Lgamma(float64(n + 1))

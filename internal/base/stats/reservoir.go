@@ -7,11 +7,10 @@ import (
 	"slices"
 )
 
-// Reservoir keeps a uniform random sample of at most a given number of values out
-// of a series of any length, in memory taken beforehand, with the place of each in
-// the series. Number, sum and extremes are of all values. The choice depends on the
-// number of values alone, so that a series gives the same sample every time. It is
-// not for use by several goroutines at once.
+// Reservoir keeps a uniform random sample of at most a given number of values from a series of
+// any length, in preallocated memory, with the index of each in the series. Count, sum and
+// extremes cover all values. The selection depends on the number of values only, so that a series
+// always gives the same sample. It is not safe for concurrent use.
 type Reservoir struct {
 	values   []float64
 	places   []int64 // of values, in the series
@@ -21,17 +20,17 @@ type Reservoir struct {
 	random   *rand.Rand
 }
 
-// NewReservoir makes a reservoir of limit values, 16 bytes each; below 1 is 1.
+// NewReservoir returns a reservoir of limit values, 16 bytes each; a limit below 1 is 1.
 func NewReservoir(limit int) *Reservoir {
 	limit = max(1, limit)
 	return &Reservoir{
 		values: make([]float64, 0, limit), places: make([]int64, 0, limit),
 		min: math.NaN(), max: math.NaN(),
-		random: rand.New(rand.NewPCG(1, 2)), // any seed does, if it is always the same
+		random: rand.New(rand.NewPCG(1, 2)), // any constant seed
 	}
 }
 
-// Add takes the next value of the series. It does not allocate.
+// Add adds the next value of the series. It does not allocate.
 func (r *Reservoir) Add(v float64) {
 	if r.n == 0 {
 		r.min, r.max = v, v
@@ -45,8 +44,8 @@ func (r *Reservoir) Add(v float64) {
 		r.values, r.places = append(r.values, v), append(r.places, place)
 		return
 	}
-	// Vitter's algorithm R: the newest of n values stays with probability limit/n, in
-	// the place of any.
+	// Vitter's algorithm R: the newest of n values is kept with probability limit/n and replaces
+	// a random one.
 	if at := r.random.Int64N(r.n); at < int64(len(r.values)) {
 		r.values[at], r.places[at] = v, place
 	}
@@ -55,7 +54,7 @@ func (r *Reservoir) Add(v float64) {
 // N is the number of values added.
 func (r *Reservoir) N() int64 { return r.n }
 
-// Sampled says whether values were left out.
+// Sampled reports whether values were dropped.
 func (r *Reservoir) Sampled() bool { return r.n > int64(len(r.values)) }
 
 // Sum of all values, 0 for none.
@@ -64,14 +63,14 @@ func (r *Reservoir) Sum() float64 { return r.total.sum }
 // Mean of all values, NaN for none.
 func (r *Reservoir) Mean() float64 { return r.total.sum / float64(r.n) }
 
-// Min is the least of all values, NaN for none.
+// Min is the minimum of all values, NaN for none.
 func (r *Reservoir) Min() float64 { return r.min }
 
-// Max is the greatest of all values, NaN for none.
+// Max is the maximum of all values, NaN for none.
 func (r *Reservoir) Max() float64 { return r.max }
 
-// Kept returns copies of the values kept, in the order of the series, and the place
-// of each in it, from 0 and ascending. Both have the same length.
+// Kept returns copies of the values kept, in the order of the series, and their ascending indices
+// in it, from 0. Both have the same length.
 func (r *Reservoir) Kept() (values []float64, places []int64) {
 	order := make([]int, len(r.values))
 	for i := range order {
@@ -85,8 +84,8 @@ func (r *Reservoir) Kept() (values []float64, places []int64) {
 	return values, places
 }
 
-// Summary describes the series: number, mean and extremes of all values, the rest of
-// those kept.
+// Summary describes the series: count, mean and extremes of all values, the rest from the values
+// kept.
 func (r *Reservoir) Summary() Summary {
 	s := Summarize(r.values)
 	if r.Sampled() {

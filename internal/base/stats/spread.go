@@ -2,8 +2,7 @@ package stats
 
 import "math"
 
-// total adds numbers with Kahan's compensation: millions of nanoseconds lose digits
-// otherwise.
+// total is a Kahan sum: sums of millions of nanoseconds lose digits otherwise.
 type total struct{ sum, comp float64 }
 
 func (t *total) add(v float64) {
@@ -13,7 +12,7 @@ func (t *total) add(v float64) {
 	t.sum = s
 }
 
-// Sum of samples, 0 for none, in their order and with compensation.
+// Sum returns the compensated sum of samples in order, 0 for none.
 func Sum(samples []float64) float64 {
 	var t total
 	for _, v := range samples {
@@ -41,7 +40,7 @@ func CV(samples []float64) float64 { return StdDev(samples) / Mean(samples) }
 // 1.4826 it estimates the standard deviation of normal samples.
 func MAD(samples []float64) float64 { return deviation(samples, Median(samples)) }
 
-// deviation is the median of the distances from a middle.
+// deviation returns the median of the distances from a centre.
 func deviation(samples []float64, middle float64) float64 {
 	d := make([]float64, len(samples))
 	for i, v := range samples {
@@ -55,10 +54,10 @@ type Outliers struct {
 	LowSevere, LowMild, HighMild, HighSevere int
 }
 
-// Mild is the number between the inner (1.5 quartile ranges) and outer fences.
+// Mild is the number between the inner fences (1.5 interquartile ranges) and the outer fences.
 func (o Outliers) Mild() int { return o.LowMild + o.HighMild }
 
-// Severe is the number beyond the outer fences (3 quartile ranges).
+// Severe is the number beyond the outer fences (3 interquartile ranges).
 func (o Outliers) Severe() int { return o.LowSevere + o.HighSevere }
 
 // Tukey classifies sorted samples by their distance from the quartiles.

@@ -5,52 +5,51 @@ import (
 	"math"
 )
 
-// Limits of the verdicts. A test must be both significant and of practical size.
+// Limits of the tests. An effect must be both significant and of practical size.
 const (
-	// UnstableCV is the coefficient of variation above which times are called
-	// unstable; the default of trtexec.
+	// UnstableCV is the coefficient of variation above which times count as unstable; the default
+	// of trtexec.
 	UnstableCV = 0.025
-	// significant is the error probability below which a test counts.
+	// significant is the p-value below which a test counts.
 	significant = 0.01
-	// practical is the relative change below which drift and steps do not matter.
+	// practical is the relative change below which drift and steps are ignored.
 	practical = 0.025
-	// minTrend is the least number of samples for the tests of trend and change.
+	// minTrend is the minimum number of samples for the trend and change tests.
 	minTrend = 10
 )
 
-// Stability is what can be said about samples as a series in time.
+// Stability describes samples as a time series.
 type Stability struct {
 	N int
-	// CV is the coefficient of variation, RobustCV the same from the median and
-	// the scaled MAD, which a few outliers do not move.
+	// CV is the coefficient of variation; RobustCV is computed from the median and the scaled
+	// MAD, and insensitive to a few outliers.
 	CV, RobustCV float64
 	// Unstable says that CV is above [UnstableCV].
 	Unstable bool
-	// Lag1 is the autocorrelation of neighbours. Above AutoLimit in size the
-	// samples are not independent and intervals are too narrow.
+	// Lag1 is the lag-1 autocorrelation. If its magnitude exceeds AutoLimit, the samples are not
+	// independent and intervals are too narrow.
 	Lag1, AutoLimit float64
-	// Drift is the Theil–Sen slope over the whole series, as a fraction of the
-	// median; DriftP the error probability of the Mann–Kendall test for a trend.
+	// Drift is the Theil–Sen slope over the whole series, as a fraction of the median; DriftP is
+	// the p-value of the Mann–Kendall trend test.
 	Drift, DriftP float64
-	// ChangeAt is the index of the first sample after the most likely change of
-	// level (Pettitt's test), Change its relative size (after/before - 1), ChangeP
-	// the error probability.
+	// ChangeAt is the index of the first sample after the most likely level change (Pettitt's
+	// test), Change its relative size (after/before - 1), ChangeP the p-value.
 	ChangeAt        int
 	Change, ChangeP float64
-	// Modes is 2 when the samples fall into two clearly separate groups, else 1.
+	// Modes is 2 if the samples form two clearly separate groups, else 1.
 	Modes int
-	// Steady is nil when there are too few samples to tell; Reason says why, or
-	// why the series is not steady.
+	// Steady is nil if there are too few samples to decide; Reason says why, or why the series is
+	// not steady.
 	Steady *bool
 	Reason string
 }
 
-// Changed reports whether a change of level is why the series is not steady.
+// Changed reports whether a level change is the reason that the series is not steady.
 func (s *Stability) Changed() bool {
 	return s.ChangeP < significant && math.Abs(s.Change) > practical
 }
 
-// Judge tests samples in the order in which they were taken.
+// Judge tests samples in time order.
 func Judge(samples []float64) Stability {
 	n := len(samples)
 	s := Stability{N: n, DriftP: 1, ChangeP: 1, Modes: 1}
@@ -88,8 +87,8 @@ func Judge(samples []float64) Stability {
 	return s
 }
 
-// thinned reduces a long series to at most n medians of equal blocks, since the
-// tests compare all pairs.
+// thinned reduces a long series to at most n medians of equal blocks, since the tests compare all
+// pairs.
 func thinned(s []float64, n int) []float64 {
 	if len(s) <= n {
 		return s

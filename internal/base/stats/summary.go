@@ -5,19 +5,19 @@ import (
 	"slices"
 )
 
-// Summary describes samples, in their unit. What their number does not allow is nil;
-// for no samples at all N is 0 and Median, Mean, Min and Max are NaN.
+// Summary describes samples, in their unit. Fields that need more samples are nil; without
+// samples N is 0 and Median, Mean, Min and Max are NaN.
 type Summary struct {
-	// N is the number of samples, Kept how many of them were at hand: fewer where the
-	// others were counted and not kept (see [Reservoir]). N, Mean, Min and Max are of
-	// all, everything else is of those kept.
+	// N is the number of samples, Kept how many of them were retained: fewer if the others were
+	// only counted (see [Reservoir]). N, Mean, Min and Max cover all samples, everything else
+	// those retained.
 	N, Kept int64
-	// Median is the middle sample and Mean the arithmetic mean.
+	// Median is the median and Mean the arithmetic mean.
 	Median, Mean float64
 	// Min and Max are the extreme samples.
 	Min, Max float64
-	// StdDev is the sample standard deviation (divisor n-1) and MAD the median
-	// absolute deviation from the median, not scaled; from two samples.
+	// StdDev is the sample standard deviation (divisor n-1) and MAD the unscaled median absolute
+	// deviation from the median; from two samples.
 	StdDev, MAD *float64
 	// P90, P95 and P99 are percentiles by [Quantile]; from [MinSamples] samples.
 	P90, P95, P99 *float64

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Autocorrelation is the correlation of the series with itself lag samples
-// later; 0 for a constant series.
+// Autocorrelation returns the correlation of the series with itself shifted by lag samples; 0 for
+// a constant series.
 func Autocorrelation(s []float64, lag int) float64 {
 	if lag >= len(s) {
 		return 0
@@ -25,7 +25,7 @@ func Autocorrelation(s []float64, lag int) float64 {
 	return num / den
 }
 
-// TheilSen is the median of the slopes between all pairs of samples, a sample.
+// TheilSen returns the median of the slopes between all pairs of samples, per sample.
 func TheilSen(s []float64) float64 {
 	if len(s) < 2 {
 		return 0
@@ -40,8 +40,8 @@ func TheilSen(s []float64) float64 {
 	return Quantile(slopes, 0.5)
 }
 
-// MannKendall is the two-sided error probability for saying that the series has a
-// trend, by the normal approximation with correction for ties.
+// MannKendall returns the two-sided p-value of the trend test, by the normal approximation with
+// correction for ties.
 func MannKendall(s []float64) float64 {
 	n := float64(len(s))
 	if n < 4 {
@@ -77,14 +77,14 @@ func MannKendall(s []float64) float64 {
 	return math.Erfc(z / math.Sqrt2)
 }
 
-// Pettitt finds the most likely change of level: the index of the first sample
-// after it, and the approximate error probability (Pettitt 1979).
+// Pettitt finds the most likely level change: the index of the first sample after it, and the
+// approximate p-value (Pettitt 1979).
 func Pettitt(s []float64) (at int, p float64) {
 	n := len(s)
 	if n < 2 {
 		return 0, 1
 	}
-	// Ranks, means among ties.
+	// Ranks, with the mean among ties.
 	order := make([]int, n)
 	for i := range order {
 		order[i] = i
@@ -114,8 +114,8 @@ func Pettitt(s []float64) (at int, p float64) {
 		sum += rank[t-1]
 		u := math.Abs(2*sum - float64(t*(n+1)))
 		best = max(best, u)
-		// The test's own maximum leans towards the middle; scaled by its spread it
-		// points at the change.
+		// The test statistic's own maximum is biased to the centre; scaled by its spread it
+		// locates the change.
 		if z := u / math.Sqrt(float64(t*(n-t))); z > sharpest {
 			sharpest, at = z, t
 		}
@@ -124,10 +124,9 @@ func Pettitt(s []float64) (at int, p float64) {
 	return at, min(1, 2*math.Exp(-6*best*best/(nn*nn*nn+nn*nn)))
 }
 
-// Modes tells two separate groups of samples (2) from one (1): the widest gap
-// between sorted samples, with at least a tenth of them on either side, must be
-// wider than five times the spread within both groups and of practical size. Below
-// 20 samples it says 1.
+// Modes distinguishes two separate groups of samples (2) from one (1). The widest gap between
+// sorted samples, with at least a tenth of them on either side, must exceed five times the spread
+// within both groups and be of practical size. Below 20 samples the result is 1.
 func Modes(samples []float64) int {
 	n := len(samples)
 	if n < 20 {

@@ -2,17 +2,19 @@ package workers
 
 import "sync/atomic"
 
-// rest is where one thread sleeps until another one wakes it.
+// rest is a place where one thread sleeps until another one wakes it.
 type rest struct {
 	asleep atomic.Uint32
 	wake   chan struct{} // one signal for each time that others took back asleep where it was inScheduler
 }
 
-// What asleep is beside 0.
+// Nonzero values of asleep.
 const (
-	// inScheduler gives the processor to other goroutines at once. Who is woken waits some 100 µs, until Go has found it a thread.
+	// inScheduler frees the processor for other goroutines at once. Waking takes about 100 µs,
+	// until Go has found a thread.
 	inScheduler = iota + 1
-	// inSystem takes some 10 µs. Other goroutines get the processor when Go takes it back, some ms later.
+	// inSystem wakes in about 10 µs. Other goroutines get the processor when Go retakes it, a few
+	// ms later.
 	inSystem
 )
 
@@ -25,8 +27,8 @@ func (r *rest) sleep(ready func() bool, crowded bool) {
 		how = inSystem
 	}
 	r.asleep.Store(how)
-	// What came before the line above did not see it. Whoever takes asleep back
-	// decides who wakes: when it is not this thread, a signal is on its way.
+	// An event before the line above did not see asleep set. Whoever resets asleep decides who
+	// wakes: if it is not this thread, a signal is on its way.
 	switch {
 	case ready() && r.asleep.CompareAndSwap(how, 0):
 	case how == inScheduler:
@@ -38,7 +40,7 @@ func (r *rest) sleep(ready func() bool, crowded bool) {
 	}
 }
 
-// rouse wakes the thread that sleeps.
+// rouse wakes the sleeping thread.
 func (r *rest) rouse() {
 	how := r.asleep.Load()
 	if how == 0 || !r.asleep.CompareAndSwap(how, 0) {

@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// systemSleeps says that threads can sleep on a word of memory.
+// systemSleeps says that threads can sleep on a memory word (futex).
 const systemSleeps = true
 
 // Operations of futex(2), on words of one process.
@@ -15,10 +15,10 @@ const (
 	futexWake = 1 | 128
 )
 
-// yield lets others run that wait for the processor.
+// yield lets waiting threads use the processor.
 func yield() { _, _, _ = syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) }
 
-// sleepWhile sleeps while the word has a value, until wake, or for no reason at all.
+// sleepWhile sleeps while the word has a value, until wake, or returns spuriously.
 func sleepWhile(word *atomic.Uint32, is uint32) {
 	_, _, _ = syscall.Syscall6(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWait, uintptr(is), 0, 0, 0)
 }

@@ -7,10 +7,10 @@ import (
 	"sync/atomic"
 )
 
-// systemSleeps says that threads can sleep on a word of memory.
+// systemSleeps says that threads can sleep on a memory word.
 const systemSleeps = false
 
-// yield lets others run that wait for the processor.
+// yield lets waiting goroutines use the processor.
 func yield() { runtime.Gosched() }
 
 func sleepWhile(*atomic.Uint32, uint32) {}

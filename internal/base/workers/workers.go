@@ -1,7 +1,7 @@
-// Package workers splits loops over long-lived threads.
+// Package workers is a thread pool that splits loops over long-lived threads.
 //
-// It imports the standard library only and knows nothing of models: operators and
-// kernels hand it functions over ranges.
+// It imports the standard library only and knows nothing of models: operators and kernels pass it
+// functions over ranges.
 package workers
 
 import (
@@ -13,15 +13,16 @@ import (
 	"time"
 )
 
-// Pool splits work over long-lived workers. The caller of For is worker 0 and does its
-// share. A nil Pool and a Pool of one thread run everything on the caller.
+// Pool splits work over long-lived workers. The caller of For is worker 0 and computes its share.
+// A nil Pool and a Pool of one thread run everything on the caller.
 //
-// Operators follow each other within microseconds, and waking a thread takes
-// longer than many of them. Workers therefore watch for work a while before
-// they sleep, and the caller does the part of a worker that has not begun.
+// Operators follow each other within microseconds, and waking a thread takes longer than many of
+// them. Workers therefore spin for a while before they sleep, and the caller computes the part of
+// a worker that has not started.
 //
-// A loop is handed over with few lines of the cache, as each that one core wrote and another reads takes some 100 ns: a worker
-// finds all that its part needs in the line that it watches, and counts there what it has done.
+// Starting a loop touches few cache lines, since each line that one core writes and another reads
+// costs about 100 ns. A worker finds everything that its part needs in the line that it polls,
+// and counts its progress there.
 type Pool struct {
 	n     int
 	parts []*part // one a worker, that of the caller first
@@ -35,21 +36,25 @@ type Pool struct {
 	ran   int64       // pieces of all loops before that workers have done
 }
 
-// busy counts the threads of all pools that work or watch: callers between [Pool.Begin] and [Pool.End], and workers
-// that do not sleep. While there are more of them than processors nobody watches for long.
+// busy counts the threads of all pools that compute or spin: callers between [Pool.Begin] and
+// [Pool.End], and workers that do not sleep. While there are more of them than processors, no
+// thread spins for long.
 var busy atomic.Int64
 
-// job is what all parts of a loop share. Lines of the cache that change with each loop are those of parts.
+// job is the state shared by all parts of a loop. Cache lines that change with each loop are in
+// the parts.
 type job struct {
 	rest  rest // where the caller sleeps until all is done
 	panic atomic.Pointer[any]
 }
 
-// part is what a worker begins with: neighbouring elements, so that a layer finds in a core's cache what the same core
-// made of them in the layer before. Who is done with its own part goes on with those of others.
+// part is the range that a worker starts with: contiguous elements, so that a layer finds in a
+// core's cache what the same core wrote in the layer before. A worker that has finished its own
+// part continues with the others' (work stealing).
 //
-// Pieces are claimed from left. Whoever has claimed one may read the loop that it belongs to, which cannot end before the piece is counted;
-// after that there may be another one.
+// Chunks are claimed from left. A thread that has claimed a chunk may read the loop's fields: the
+// loop cannot end before the chunk is counted. After that, the fields may belong to the next
+// loop.
 type part struct {
 	left  atomic.Uint64 // how many pieces there are, in the upper half, and how many of them were claimed
 	ran   atomic.Int64  // pieces of any part that the worker has done, of all loops together
@@ -59,7 +64,7 @@ type part struct {
 	each  func(lo, hi int) // instead of f
 	until <-chan struct{}
 
-	// What changes rarely lies in a line of its own.
+	// Rarely changing fields are on their own cache line.
 
 	rest rest
 	stop atomic.Bool
@@ -68,19 +73,19 @@ type part struct {
 
 const pieceBits = 32
 
-// give lets pieces be claimed: all that they need is there.
+// give publishes the chunks of the part for claiming; all fields that they need must be set.
 func (p *part) give(pieces int) { p.left.Store(uint64(pieces) << pieceBits) }
 
-// open tells whether there are pieces that nobody has claimed.
+// open reports whether there are unclaimed chunks.
 func (p *part) open() bool {
 	v := p.left.Load()
 	return uint32(v) < uint32(v>>pieceBits)
 }
 
-// claim claims the next piece and returns its elements; ok is false when all are claimed.
+// claim claims the next chunk and returns its range; ok is false if all are claimed.
 func (p *part) claim() (lo, hi int, ok bool) {
 	if !p.open() {
-		return 0, 0, false // without writing, which would take the line from those who work
+		return 0, 0, false // without a write, which would take the cache line from the working threads
 	}
 	v := p.left.Add(1) - 1
 	i, pieces := int(uint32(v)), int(v>>pieceBits)
@@ -93,32 +98,36 @@ func (p *part) claim() (lo, hi int, ok bool) {
 	return p.lo + i*p.n/pieces, p.lo + (i+1)*p.n/pieces, true
 }
 
-// Taper is where piece i of so many begins when n elements are cut into pieces of which each is shorter than the one before, down to the
-// difference between two of them: threads that have as much to do and go on to what others have not begun wait for the last pieces, and those are short.
+// Taper returns the start of piece i of the given number of pieces of n elements. Each piece is
+// shorter than the one before; the last is as short as the difference between two of them.
+// Threads with equal shares that steal the remaining work wait for the last pieces, and those are
+// short.
 func Taper(i, of, n int) int { return (2*of + 1 - i) * i / 2 * n / (of * (of + 1) / 2) }
 
-// How long a thread watches before it sleeps. Waking it takes some 5 µs of the waker's time, and on virtual processors 50 to
-// several hundred µs pass until it runs, many times what most layers take (docs/performance.md "Two threads"): it watches longer
-// than nearly all stretches of a model that one thread computes, unless others wait for the processor.
+// How long a thread spins before it sleeps. Waking it takes about 5 µs of the waker's time, and
+// on virtual processors 50 to several hundred µs pass until it runs, many times the duration of
+// most layers (docs/performance.md "Two threads"). So it spins longer than nearly all
+// single-threaded stretches of a model, unless other threads wait for the processor.
 const (
 	watchTime = time.Millisecond
 	shortly   = 30 * time.Microsecond
 )
 
-// Piece is the least work that is worth a piece of its own, in nanoseconds: a worker that watches begins within a
+// Piece is the minimum duration of a chunk in nanoseconds: a spinning worker starts within a
 // tenth of it.
 const Piece = 5000
 
-// Grain is how many items make a piece of work, when a thread does so many of them in a nanosecond.
+// Grain returns the number of items in a chunk for a thread that processes rate items per
+// nanosecond.
 func Grain(rate float64) int { return max(1, int(Piece*rate)) }
 
-// New starts threads-1 workers. start, if not nil, runs first on each
-// worker's thread (to pin it); worker numbers begin at 1.
+// New starts threads-1 workers. start, if not nil, runs first on each worker's thread (to pin
+// it); worker numbers begin at 1.
 func New(threads int, start func(worker int)) *Pool {
 	p := &Pool{n: max(threads, 1)}
 	p.job.rest.init()
 	if p.n <= runtime.GOMAXPROCS(0) {
-		p.watch = watchTime // otherwise threads would watch in each other's way
+		p.watch = watchTime // otherwise spinning threads would disturb each other
 	}
 	for range p.n {
 		q := new(part)
@@ -127,11 +136,11 @@ func New(threads int, start func(worker int)) *Pool {
 	}
 	for i := 1; i < p.n; i++ {
 		go func() {
-			// Weights are mapped files: a fault is a panic, which the caller gets.
+			// Weights are mapped files: a fault is a panic, which is passed to the caller.
 			debug.SetPanicOnFault(true)
 			if start != nil {
-				// Else no thread is better than another, and one that is locked sleeps and has to be woken by a third one whenever
-				// Go takes its turn, each 10 ms.
+				// A locked thread sleeps and has to be woken by a third one whenever Go
+				// schedules, every 10 ms. So only threads that start prepares are locked.
 				runtime.LockOSThread()
 				start(i)
 			}
@@ -145,7 +154,8 @@ func New(threads int, start func(worker int)) *Pool {
 	return p
 }
 
-// until watches for ready for a short time and tells whether it came, and if not, whether others wait for the processor.
+// until polls ready for a short time and reports whether it became true, and if not, whether
+// other threads wait for the processor.
 func until(d time.Duration, ready func() bool) (came, crowded bool) {
 	if ready() {
 		return true, false
@@ -173,7 +183,8 @@ func until(d time.Duration, ready func() bool) (came, crowded bool) {
 	}
 }
 
-// await is until, and sleeps where it does not come soon. Whatever makes ready true must be followed by a call of rouse.
+// await polls ready like until, then sleeps. Whatever makes ready true must be followed by a call
+// of rouse.
 func (r *rest) await(watch time.Duration, ready func() bool) {
 	for {
 		came, crowded := until(watch, ready)
@@ -186,13 +197,14 @@ func (r *rest) await(watch time.Duration, ready func() bool) {
 	}
 }
 
-// wait waits for pieces of the worker's own part; false means that the pool is closed.
+// wait waits for chunks of the worker's own part; false means that the pool is closed.
 func (p *part) wait(watch time.Duration) bool {
 	p.rest.await(watch, func() bool { return p.open() || p.stop.Load() })
 	return !p.stop.Load()
 }
 
-// help does pieces as a worker: of its own part first, which it counts together, then of others one by one.
+// help computes chunks as a worker: first of its own part, counted together, then of others,
+// counted one by one.
 func (p *Pool) help(worker int) {
 	own := p.parts[worker]
 	for i := range p.parts {
@@ -214,7 +226,7 @@ func (p *Pool) help(worker int) {
 	}
 }
 
-// all does what is left of a part, and returns how many pieces that were.
+// all computes the rest of a part, and returns the number of chunks.
 func (p *Pool) all(q *part, worker int) (n int64) {
 	for {
 		lo, hi, ok := q.claim()
@@ -226,7 +238,7 @@ func (p *Pool) all(q *part, worker int) (n int64) {
 	}
 }
 
-// piece does a piece, or nothing after a panic.
+// piece computes a chunk, or nothing after a panic.
 func (p *Pool) piece(q *part, worker, lo, hi int) {
 	if p.job.panic.Load() != nil {
 		return
@@ -246,7 +258,7 @@ func (p *Pool) piece(q *part, worker, lo, hi int) {
 	}
 }
 
-// finish returns when workers have done so many pieces of a loop.
+// finish returns when workers have completed the given number of chunks of a loop.
 func (p *Pool) finish(pieces int64) {
 	p.ran += pieces
 	ready := func() bool {
@@ -272,13 +284,13 @@ func (p *Pool) Close() {
 	})
 }
 
-// ErrStopped is what For panics with when its work was ended early.
+// ErrStopped is the panic value of For if its work was ended early.
 var ErrStopped = errors.New("stopped")
 
-// Begin tells that the caller works from now on, until [Pool.End], as one more thread that needs a processor. Work ends early when
-// done, which may be nil, is closed, which is asked between the pieces of
-// loops that several threads share: For then panics with [ErrStopped], and what it was to compute is not there.
-// With alone all work is the caller's until then. It must not be called while For runs.
+// Begin marks the caller as a working thread that needs a processor, until [Pool.End]. Work ends
+// early when done, which may be nil, is closed. done is polled between the chunks of loops shared
+// by several threads: For then panics with [ErrStopped], and its results are incomplete. If alone
+// is set, the caller does all the work until End. Begin must not be called while For runs.
 func (p *Pool) Begin(done <-chan struct{}, alone bool) {
 	busy.Add(1)
 	if p != nil {
@@ -286,7 +298,7 @@ func (p *Pool) Begin(done <-chan struct{}, alone bool) {
 	}
 }
 
-// End takes back what [Pool.Begin] told.
+// End ends the effect of [Pool.Begin].
 func (p *Pool) End() {
 	busy.Add(-1)
 	if p != nil {
@@ -294,10 +306,11 @@ func (p *Pool) End() {
 	}
 }
 
-// Shared tells whether workers were given a part of any loop since [Pool.Begin].
+// Shared reports whether workers received a part of any loop since [Pool.Begin].
 func (p *Pool) Shared() bool { return p != nil && p.some }
 
-// Taking is the number of workers that take part at present, 1 or all: for it work is cut.
+// Taking returns the number of threads that currently share work, 1 or all: work is divided for
+// this number.
 func (p *Pool) Taking() int {
 	if p == nil || p.only {
 		return 1
@@ -305,7 +318,8 @@ func (p *Pool) Taking() int {
 	return p.n
 }
 
-// Threads is the number of workers, the caller included: what each of them needs is made for so many.
+// Threads returns the number of threads, including the caller: per-thread data is allocated for
+// this number.
 func (p *Pool) Threads() int {
 	if p == nil {
 		return 1
@@ -314,9 +328,8 @@ func (p *Pool) Threads() int {
 }
 
 // For calls f over disjoint ranges that cover [0, n), each at least grain long, or over two
-// halves where that is less than 2·grain. f must be safe to call from several goroutines. A panic in
-// any worker is raised again on the caller. For must not be called from
-// within f.
+// halves if n is less than 2·grain. f must be safe for concurrent calls. A panic in any worker is
+// raised again on the caller. For must not be called from within f.
 func (p *Pool) For(n, grain int, f func(lo, hi int)) {
 	if n <= 0 {
 		return
@@ -329,15 +342,15 @@ func (p *Pool) For(n, grain int, f func(lo, hi int)) {
 	p.forget()
 }
 
-// task is what Do gives to the workers.
+// task is what Do passes to the workers.
 type task[A any] struct {
 	a    A
 	f    func(a A, lo, hi int)
 	call func(lo, hi int)
 }
 
-// Do is For with an argument for f, for loops that must not allocate: what a closure
-// holds on to does, since it goes to other threads.
+// Do is For with an argument for f, for loops that must not allocate: a closure escapes to other
+// threads and is allocated.
 func Do[A any](p *Pool, n, grain int, a A, f func(a A, lo, hi int)) {
 	if n <= 0 {
 		return
@@ -358,18 +371,19 @@ func Do[A any](p *Pool, n, grain int, a A, f func(a A, lo, hi int)) {
 	t.a = none // forget the memory that it points to
 }
 
-// Piecewise is an argument that knows its loop.
+// Piecewise is an argument with its own loop body.
 type Piecewise interface {
 	Piece(lo, hi int)
 }
 
-// piecewise is what Each gives to the workers.
+// piecewise is what Each passes to the workers.
 type piecewise[A Piecewise] struct {
 	a    A
 	call func(lo, hi int)
 }
 
-// Each is Do for arguments of generic types in generic functions: to name their loop there would allocate in each call.
+// Each is Do for arguments of generic types in generic functions: a function value of their loop
+// would be allocated in each call.
 func Each[A Piecewise](p *Pool, n, grain int, a A) {
 	if n <= 0 {
 		return
@@ -390,7 +404,7 @@ func Each[A Piecewise](p *Pool, n, grain int, a A) {
 	t.a = none // forget the memory that it points to
 }
 
-// keep remembers what Do or Each has made for one type.
+// keep stores what Do or Each created for one type.
 func (p *Pool) keep(key, t any) {
 	if p.tasks == nil {
 		p.tasks = make(map[any]any)
@@ -398,11 +412,10 @@ func (p *Pool) keep(key, t any) {
 	p.tasks[key] = t
 }
 
-// alone tells whether the caller does all of it.
+// alone reports whether the caller does all the work.
 func (p *Pool) alone(n, grain int) bool { return p == nil || p.n == 1 || p.only || n <= max(grain, 1) }
 
-// ForWorker is For with the worker's number, below Threads, for per-worker
-// scratch memory.
+// ForWorker is For with the worker's number, below Threads, for per-worker scratch memory.
 func (p *Pool) ForWorker(n, grain int, f func(worker, lo, hi int)) {
 	if n <= 0 {
 		return
@@ -415,14 +428,15 @@ func (p *Pool) ForWorker(n, grain int, f func(worker, lo, hi int)) {
 	p.forget()
 }
 
-// forget lets go of what the last loop held on to.
+// forget clears the references of the last loop.
 func (p *Pool) forget() {
 	for _, q := range p.parts {
 		q.f, q.each = nil, nil
 	}
 }
 
-// share hands out pieces of [0, n) for f or each: the same to each worker, to an element.
+// share distributes chunks of [0, n) for f or each: equal parts, up to one element, for all
+// threads.
 func (p *Pool) share(n, grain int, f func(worker, lo, hi int), each func(lo, hi int)) {
 	p.some = true
 	grain = max(grain, 1)
@@ -432,7 +446,8 @@ func (p *Pool) share(n, grain int, f func(worker, lo, hi int), each func(lo, hi 
 		q := p.parts[i]
 		lo, end := i*n/(helpers+1), (i+1)*n/(helpers+1)
 		q.lo, q.n, q.f, q.each, q.until = lo, end-lo, f, each, p.done
-		// About four pieces a thread even out unequal pieces. They get shorter where the last one is still long enough.
+		// About four chunks per thread balance unequal chunks. They taper if the last one is
+		// still long enough.
 		pieces := max(1, min(4, q.n/grain))
 		switch q.taper = q.n >= 6*grain; {
 		case q.n >= 10*grain:
@@ -455,7 +470,7 @@ func (p *Pool) share(n, grain int, f func(worker, lo, hi int), each func(lo, hi 
 	}
 }
 
-// over reports whether a channel was closed.
+// over reports whether a channel is closed.
 func over(done <-chan struct{}) bool {
 	select {
 	case <-done:

@@ -1,7 +1,7 @@
-// Package agent is the host's side of the opmeter agent (firmware/opmeter.h): frames from a stream
-// with other output between them, inferences from frames, figures from inferences.
-// docs/reference/agent.md describes the format.
+// Package agent implements the host side of the opmeter agent (firmware/opmeter.h): it decodes
+// frames from a stream mixed with other output, and computes inferences and figures. The format
+// is described in docs/reference/agent.md.
 //
-// Nothing is made of what may be wrong: a frame with a false check is lost, the sequence of frames
-// tells which inference lost one, and an inference that did is marked.
+// Damaged data is never used: a frame with a wrong checksum is dropped, sequence numbers show
+// which inference lost a frame, and that inference is marked.
 package agent

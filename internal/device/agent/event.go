@@ -1,23 +1,23 @@
 package agent
 
-// Op is what an inference says of an operator, over all its calls.
+// Op is an operator of an inference, summed over its calls.
 type Op struct {
 	Index uint16
-	// Calls is how often it ended.
+	// Calls is the number of completed calls.
 	Calls int
-	// Counts is the time in the operator itself, without operators within it.
+	// Counts is the time in the operator itself, without nested operators.
 	Counts int64
-	// Inner is the number of operators right within it, Agent that of calls of the agent within
-	// it and not within those.
+	// Inner is the number of directly nested operators. Agent is the number of agent calls within
+	// this operator and not within nested ones.
 	Inner, Agent int64
-	// Within says that it stood in another operator at least once.
+	// Within says that it was nested in another operator at least once.
 	Within bool
 
 	stretch int  // of frames without a loss between them
 	mixed   bool // came in several
 }
 
-// Counter is a figure of the firmware's own.
+// Counter is a custom counter of the firmware.
 type Counter struct {
 	Index int // of the operator, -1 for the inference
 	Name  string
@@ -26,16 +26,16 @@ type Counter struct {
 
 // Run is an inference.
 type Run struct {
-	// Number counts inferences of a start of the device; where Partial, it may be too small.
+	// Number counts inferences since the device started; if Partial, it may be too small.
 	Number uint64
-	// Counts is from begin to end, Own is the part of it that the agent took to send, both zero
-	// in partial ones. Calls is the number of calls of the agent.
+	// Counts is the time from begin to end, Own the part that the agent spent on sending; both
+	// are 0 in partial runs. Calls is the number of agent calls.
 	Counts, Own, Calls uint64
 	Ops                []Op // in the order in which they ended first
 	Counters           []Counter
-	// Partial says that frames of it were lost, or that its counter may have gone round.
+	// Partial says that frames were lost, or that the counter may have wrapped around.
 	Partial bool
-	// Wrong says that the firmware used the agent wrongly, so that no figure of it counts.
+	// Wrong says that the firmware used the agent incorrectly: none of its figures count.
 	Wrong bool
 	// Sure says that nothing was lost since the last hello, so that all tags are known.
 	Sure bool
@@ -53,25 +53,25 @@ type counterKey struct {
 	name  string
 }
 
-// Event is what a stream tells: one of its parts is set.
+// Event is an event of a stream. One of its parts is set.
 type Event struct {
 	Hello   *Hello
 	Run     *Run
 	Memory  *Memory
 	Data    *Data
 	Text    string // a remark through the agent
-	Output  []byte // what the firmware printed beside the agent
+	Output  []byte // printed by the firmware itself
 	Problem *Problem
-	// Restart says that the device began anew. What is known of it may not hold any more; tags
-	// and texts of the hello are there for the last time.
+	// Restart says that the device restarted. Earlier information about it may be outdated; tags
+	// and texts of the hello are available for the last time.
 	Restart bool
-	// Done says that the firmware is through.
+	// Done says that the firmware has finished.
 	Done bool
-	// Version is that of a format that this host does not know.
+	// Version is an unsupported version of the format.
 	Version uint8
 }
 
-// Memory is memory in use.
+// Memory is a report of memory in use.
 type Memory struct {
 	Name  string
 	Bytes uint32
@@ -84,13 +84,13 @@ type Data struct {
 	Bytes []byte
 }
 
-// Problem is a wrong use of the agent.
+// Problem is an incorrect use of the agent.
 type Problem struct {
 	Code  uint8
 	Index uint64
 }
 
-// Lost counts what did not come.
+// Lost counts missing and unusable data.
 type Lost struct {
 	Frames    int64 // that the sequence shows to be lost
 	Runs      int64 // inferences of which nothing came
@@ -99,5 +99,5 @@ type Lost struct {
 	Twice     int64 // frames that came twice or too late, and were left out
 	Malformed int64 // frames with a right check and a wrong body
 	Foreign   int64 // frames of types that are not known
-	Counters  int64 // figures of the firmware's own beyond those that are held
+	Counters  int64 // custom counters beyond the limit
 }

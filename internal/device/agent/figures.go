@@ -14,17 +14,16 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// units are the recorder's words for the counter's units.
+// units maps units of the format to the recorder's.
 var units = [...]string{unitCycles: device.Cycles, unitInstructions: device.Instructions, unitNanoseconds: device.Nanoseconds, unitTicks: device.Ticks}
 
-// quantities are those of the counter's figures, by unit.
+// quantities maps units of the counter to quantities.
 var quantities = [...]string{unitCycles: "cpu_cycles", unitInstructions: "instructions", unitNanoseconds: "latency_s", unitTicks: "ticks"}
 
-// described are quantities of the table that a firmware's own counters may be.
+// described are the known quantities that a firmware's own counters may report.
 var described = []string{"accelerator_cycles", "accelerator_instructions", "accelerator_stalls", "cpu_cycles", "instructions"}
 
-// describe says what the device runs: every operator of the inferences that wait, in the order of
-// their indices.
+// describe sends the layers of the device: all operators of the waiting inferences, by index.
 func (l *listener) describe() error {
 	h := l.hello
 	l.info = map[uint8]string{}
@@ -79,8 +78,8 @@ func (l *listener) describe() error {
 	return nil
 }
 
-// byLayer takes indices for those of layers, as programs that opmeter writes have them, where their
-// tags fit those better than the nodes of the main graph, which interpreters count.
+// byLayer interprets indices as layer indices, as in programs that opmeter writes, if the tags
+// match the layers better than the nodes of the main graph, which interpreters count.
 func byLayer(model *profile.Profile, indices []uint16, tags []string, hints []join.Hint) {
 	if model == nil {
 		return
@@ -128,7 +127,7 @@ func byLayer(model *profile.Profile, indices []uint16, tags []string, hints []jo
 	}
 }
 
-// model compares the hash of the model in the firmware with that of the file.
+// model compares the hash of the model in the firmware with the hash of the file.
 func (l *listener) model(p *profile.Profile) {
 	sum := strings.ToLower(l.info[infoModel])
 	if b, err := hex.DecodeString(sum); err != nil || len(b) != sha256.Size {
@@ -137,11 +136,11 @@ func (l *listener) model(p *profile.Profile) {
 	p.Model.SHA256 = sum
 	if m := l.j.Model; m != nil && m.Model.SHA256 != "" && m.Model.SHA256 != sum {
 		p.Findings = append(p.Findings, profile.Finding{ID: "agent.model", Severity: profile.Warning, Text: fmt.Sprintf(
-			"The firmware was made of another model file (SHA-256 %s…) than the one that is named (%s…): figures may stand at the wrong operators.", sum[:12], m.Model.SHA256[:min(12, len(m.Model.SHA256))])})
+			"The firmware was made of another model file (SHA-256 %s…) than the one that is named (%s…): figures may belong to other operators.", sum[:12], m.Model.SHA256[:min(12, len(m.Model.SHA256))])})
 	}
 }
 
-// figures makes figures of counts, without what the agent itself took.
+// figures converts counts to figures, without the agent's own time.
 func (l *listener) figures(r *Run, h *Hello) device.Inference {
 	x := device.Inference{Partial: r.Partial, Whole: map[string]float64{}}
 	key := quantities[h.Unit]
@@ -151,7 +150,7 @@ func (l *listener) figures(r *Run, h *Hello) device.Inference {
 		case unitNanoseconds:
 			v *= 1e-9
 		case unitInstructions:
-			v = math.Round(v) // whole ones, read from a clock that ticks between them
+			v = math.Round(v) // whole counts, read from a clock that ticks in between
 		}
 		return v
 	}
@@ -208,7 +207,7 @@ func (l *listener) figures(r *Run, h *Hello) device.Inference {
 	return x
 }
 
-// absent names the operators that a whole inference did not run, in their order.
+// absent calls a function for each operator that a complete inference did not run, in order.
 func (l *listener) absent(ran map[uint16]int, is func(uint16)) {
 	if len(ran) == len(l.layers) {
 		return
@@ -225,7 +224,7 @@ func (l *listener) absent(ran map[uint16]int, is func(uint16)) {
 	}
 }
 
-// seconds makes time of counts where the counter tells of time.
+// seconds converts counts to seconds if the counter measures time.
 func seconds(h *Hello, counts float64) (float64, bool) {
 	switch {
 	case h.Unit == unitInstructions:
@@ -238,8 +237,8 @@ func seconds(h *Hello, counts float64) (float64, bool) {
 	return 0, false
 }
 
-// quantity is the key of a figure of the firmware's own, described to the recorder. Counts is that
-// of the counter, which the firmware cannot say twice.
+// quantity returns the key of a custom counter and describes it to the recorder. counts is the
+// key of the time counter, which cannot be reported twice.
 func (l *listener) quantity(name, counts string) (string, bool) {
 	k := key(name)
 	if k == "" {
@@ -267,7 +266,7 @@ func (l *listener) foreignQuantity(q profile.Quantity) bool {
 	return true
 }
 
-// key makes a key of a name: lower-case letters and digits, all else is an underscore.
+// key converts a name to a key of lower-case letters, digits and underscores.
 func key(name string) string {
 	k := strings.Map(func(c rune) rune {
 		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {
@@ -282,7 +281,7 @@ func key(name string) string {
 	return k
 }
 
-// use takes memory in use: the latest word of each kind counts.
+// use records memory in use: the latest report of each kind counts.
 func (l *listener) use(m *Memory) {
 	old, ok := l.memory[m.Name]
 	if !ok {
@@ -303,8 +302,8 @@ func (l *listener) use(m *Memory) {
 	l.plain(m.Name)
 }
 
-// plan is the memory that the profile has fields for: "arena", "persistent", "scratch", "peak", and
-// "ram" for all of it.
+// plan returns the memory that the profile has fields for: "arena", "persistent", "scratch",
+// "peak", and "ram" for the total.
 func (l *listener) plan() (m *profile.Memory, ram *int64) {
 	m = &profile.Memory{}
 	sum := int64(0)
@@ -331,7 +330,7 @@ func (l *listener) plan() (m *profile.Memory, ram *int64) {
 	return m, ram
 }
 
-// plain tells of memory that the profile has no field for, such as a stack.
+// plain reports memory that the profile has no field for, such as a stack.
 func (l *listener) plain(name string) {
 	switch name {
 	case "arena", "persistent", "scratch", "peak", "ram":
@@ -349,7 +348,7 @@ func (l *listener) plain(name string) {
 	}
 }
 
-// Output is a block of data of the firmware.
+// Output is a block of data from the firmware.
 type Output struct {
 	Name   string
 	Index  int
@@ -357,14 +356,14 @@ type Output struct {
 	SHA256 string // 64 hexadecimal digits
 }
 
-// Outputs collects blocks of data, such as output tensors. The zero value is ready; Add goes into
-// [Options].
+// Outputs collects blocks of data, such as output tensors. The zero value is ready to use; pass
+// Add in [Options].
 type Outputs struct {
-	// List has the latest block of each name and index, in the order in which they came first.
+	// List has the latest block of each name and index, in the order of first arrival.
 	List []Output
 }
 
-// Add keeps a block; of more than 1024 different ones it keeps the first.
+// Add keeps a block; of more than 1024 different ones it keeps the first 1024.
 func (o *Outputs) Add(name string, index int, data []byte) {
 	const most = 1024
 	sum := sha256.Sum256(data)

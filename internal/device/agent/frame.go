@@ -14,10 +14,10 @@ const (
 	maxText   = 1 << 10           // of text or noise that is held until it is told of
 )
 
-// Frame is a frame whose check was right.
+// Frame is a frame with a valid checksum.
 type Frame struct {
 	Type Type
-	// Sequence counts all frames of a start of the device and goes round.
+	// Sequence counts all frames since the device started, and wraps around.
 	Sequence uint16
 	// Body is valid until the next call of [Decoder.Feed].
 	Body []byte
@@ -25,25 +25,25 @@ type Frame struct {
 	Check uint32
 }
 
-// Piece is what a decoder found: one of its parts is set.
+// Piece is an element of a stream. One of its parts is set.
 type Piece struct {
 	Frame *Frame
-	// Text came between frames: output of the firmware itself. It may be a part of a line.
+	// Text is output of the firmware between frames. It may be part of a line.
 	Text []byte
-	// Noise is the number of bytes that are neither.
+	// Noise is the number of bytes that are neither frame nor text.
 	Noise int
 }
 
-// Decoder finds frames in a stream that begins anywhere. The zero value is ready. It holds
-// little more than a frame whatever comes.
+// Decoder finds frames in a stream that may start anywhere. The zero value is ready to use. It
+// holds little more than a frame.
 type Decoder struct {
 	held  []byte
 	body  []byte
 	frame Frame
-	long  bool // what is held is the rest of something too long for a frame
+	long  bool // the held bytes are the rest of something too long for a frame
 }
 
-// Feed takes the next bytes and tells what they complete.
+// Feed takes the next bytes and reports the completed pieces.
 func (d *Decoder) Feed(p []byte, found func(Piece)) {
 	for len(p) > 0 {
 		i := bytes.IndexByte(p, 0)
@@ -57,7 +57,7 @@ func (d *Decoder) Feed(p []byte, found func(Piece)) {
 	}
 }
 
-// Flush tells what the stream ended with, which no delimiter followed.
+// Flush reports the rest of the stream, which no delimiter followed.
 func (d *Decoder) Flush(found func(Piece)) {
 	if len(d.held) > 0 {
 		d.rest(found)
@@ -65,7 +65,7 @@ func (d *Decoder) Flush(found func(Piece)) {
 	d.long = false
 }
 
-// hold keeps bytes without a delimiter among them, as many as a text may have.
+// hold keeps bytes without a delimiter, at most as many as a text may have.
 func (d *Decoder) hold(p []byte, found func(Piece)) {
 	for len(p) > 0 {
 		n := min(len(p), maxText-len(d.held))
@@ -91,7 +91,7 @@ func (d *Decoder) end(found func(Piece)) {
 	d.long = false
 }
 
-// rest tells of bytes that are no frame.
+// rest reports bytes that are not a frame.
 func (d *Decoder) rest(found func(Piece)) {
 	if printable(d.held) {
 		found(Piece{Text: d.held})
@@ -101,7 +101,7 @@ func (d *Decoder) rest(found func(Piece)) {
 	d.held = d.held[:0]
 }
 
-// decode takes the code and the check off what is held.
+// decode removes the COBS encoding and the checksum from the held bytes.
 func (d *Decoder) decode() bool {
 	in := d.held
 	if len(in) < minFrame || len(in) > maxFrame {
@@ -132,7 +132,7 @@ func (d *Decoder) decode() bool {
 	return true
 }
 
-// printable reports whether bytes are text, of which the first and last character may be cut.
+// printable reports whether bytes are text, whose first and last character may be truncated.
 func printable(b []byte) bool {
 	for n := 0; len(b) > 0; n++ {
 		r, size := utf8.DecodeRune(b)
@@ -148,7 +148,8 @@ func printable(b []byte) bool {
 	return true
 }
 
-// sure says how sure a stream is of the agent: one frame with a right check is no chance.
+// sure returns the confidence that a stream is the agent's: one frame with a valid checksum is
+// not chance.
 func sure(head []byte) int {
 	var d Decoder
 	how := 0

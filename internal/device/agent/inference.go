@@ -1,6 +1,6 @@
 package agent
 
-// frame takes the next frame.
+// frame handles the next frame.
 func (s *Stream) frame(f *Frame) error {
 	r := body{b: f.Body}
 	switch f.Type {
@@ -50,7 +50,7 @@ func (s *Stream) frame(f *Frame) error {
 	return r.err()
 }
 
-// greet takes a hello.
+// greet handles a hello.
 func (s *Stream) greet(b []byte) error {
 	h, v, err := parseHello(b)
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *Stream) greet(b []byte) error {
 	return nil
 }
 
-// begin takes the begin of an inference.
+// begin handles the begin of an inference.
 func (s *Stream) begin(n uint64) {
 	s.close(true)
 	if int64(n) <= s.last {
@@ -93,7 +93,7 @@ func (s *Stream) begin(n uint64) {
 	s.open(n, true)
 }
 
-// op takes an operator that ended.
+// op handles the end of an operator.
 func (s *Stream) op(b []byte) error {
 	o, err := parseOp(b)
 	if err != nil || o.depth > maxDepth {
@@ -112,7 +112,7 @@ func (s *Stream) op(b []byte) error {
 	around.ops++
 	around.calls += int64(o.calls) + 2
 	if s.run.Partial && o.calls > 0 {
-		return nil // what of its time belongs to operators within it may be lost
+		return nil // its time in nested operators may be lost
 	}
 	own := int64(o.counts) - in.counts
 	agent := int64(o.calls) - in.calls
@@ -139,7 +139,7 @@ func (s *Stream) op(b []byte) error {
 	return nil
 }
 
-// end takes the end of an inference.
+// end handles the end of an inference.
 func (s *Stream) end(b []byte) error {
 	e, err := parseEnd(b)
 	if err != nil {
@@ -169,14 +169,14 @@ func (s *Stream) end(b []byte) error {
 	return nil
 }
 
-// counter takes a figure of the firmware's own.
+// counter handles a custom counter.
 func (s *Stream) counter(b []byte) error {
 	c, err := parseCounter(b)
 	if err != nil {
 		return err
 	}
 	if s.run == nil {
-		return nil // between inferences it is of none
+		return nil // between inferences it belongs to none
 	}
 	if !s.names[c.name] {
 		if len(s.names) >= maxCounters {
@@ -199,7 +199,7 @@ func (s *Stream) counter(b []byte) error {
 	return nil
 }
 
-// say takes a piece of a remark.
+// say handles a piece of a remark.
 func (s *Stream) say(b []byte) error {
 	r := body{b: b}
 	more, piece := r.octet(), r.bytes()
@@ -217,7 +217,7 @@ func (s *Stream) say(b []byte) error {
 	return nil
 }
 
-// block takes a piece of data.
+// block handles a piece of data.
 func (s *Stream) block(b []byte) error {
 	d, err := parseData(b)
 	if err != nil {
@@ -249,7 +249,7 @@ func (s *Stream) block(b []byte) error {
 	return nil
 }
 
-// problem takes what the agent says of its use.
+// problem handles a report of incorrect use.
 func (s *Stream) problem(p Problem) {
 	if s.run != nil {
 		switch p.Code {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Type says what a frame tells.
+// Type is the type of a frame.
 type Type uint8
 
 // Types of frames.
@@ -27,7 +27,7 @@ const (
 
 func known(t Type) bool { return t >= THello && t <= TProblem }
 
-// version is that of the format.
+// version is the version of the format.
 const version = 1
 
 // Flags of a hello.
@@ -45,7 +45,7 @@ const (
 	unitTicks
 )
 
-// Hello describes the counter. Its parts have no pointers: two are the same where they compare so.
+// Hello describes the counter. It has no pointers and can be compared with ==.
 type Hello struct {
 	Flags      uint8
 	Unit       uint8
@@ -58,10 +58,10 @@ type Hello struct {
 	Inferences uint64 // begun until then
 }
 
-// scale makes figures of counts.
+// scale returns the factor from counts to figures.
 func (h *Hello) scale() float64 { return float64(h.Num) / float64(h.Den) }
 
-// perCall is the counts that a call takes beside what the agent sees of it.
+// perCall returns the counts of a call that the agent does not measure itself.
 func (h *Hello) perCall() float64 { return float64(h.CallCost) / float64(max(h.Calls, 1)) }
 
 // Keys of an info.
@@ -82,10 +82,10 @@ const (
 	problemBackwards = 6
 )
 
-// errBody says that a frame with a right check has another body than its type should have.
+// errBody says that a frame with a valid checksum has a body of the wrong form.
 var errBody = errors.New("a frame that does not have the parts of its type")
 
-// body reads the parts of a frame. After the first part that is not there all are zero.
+// body reads the fields of a frame. After the first missing field all are zero.
 type body struct {
 	b   []byte
 	bad bool
@@ -101,7 +101,8 @@ func (r *body) octet() uint8 {
 	return v
 }
 
-// number is at most max: 7 bits a byte, the lowest first, the highest bit of all but the last.
+// number reads a varint of at most most: 7 bits a byte, lowest first, the high bit set on all but
+// the last byte.
 func (r *body) number(most uint64) uint64 {
 	var v uint64
 	for shift := uint(0); ; shift += 7 {
@@ -133,10 +134,10 @@ func (r *body) bytes() []byte {
 	return v
 }
 
-// text is what people read: UTF-8 without control characters.
+// text returns readable text: UTF-8 without control characters.
 func (r *body) text() string { return clean(r.bytes()) }
 
-// clean makes text of bytes: what is not UTF-8 and control characters are replaced.
+// clean converts bytes to text: invalid UTF-8 and control characters are replaced.
 func clean(b []byte) string {
 	return strings.Map(func(c rune) rune {
 		if c < ' ' && c != '\n' && c != '\t' || c == 0x7F {
@@ -175,7 +176,7 @@ func parseHello(b []byte) (h Hello, v uint8, err error) {
 type opFrame struct {
 	index  uint16
 	depth  uint8  // operators around it
-	counts uint64 // without what the agent saw of its own time
+	counts uint64 // without the agent's own time that it measured
 	calls  uint64 // of the agent within it
 }
 
@@ -199,7 +200,7 @@ func parseEnd(b []byte) (endFrame, error) {
 	return e, r.err()
 }
 
-// counterFrame is a figure of an operator, of the inference where index is -1.
+// counterFrame is a figure of an operator, or of the inference if index is -1.
 type counterFrame struct {
 	index int
 	name  string
@@ -212,7 +213,7 @@ func parseCounter(b []byte) (counterFrame, error) {
 	return c, r.err()
 }
 
-// dataFrame is a piece of bytes that the firmware gave away.
+// dataFrame is a piece of data sent by the firmware.
 type dataFrame struct {
 	name     string
 	index    int

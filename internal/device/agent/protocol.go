@@ -12,18 +12,18 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Name is what users name the protocol by.
+// Name is the name of the protocol on the command line.
 const Name = "agent"
 
 // Options of the protocol.
 type Options struct {
-	// Output takes blocks of data that the firmware sends, such as output tensors: each whole
-	// and as it was sent. Where it is set, the protocol waits for those that come after the last
-	// inference that is wanted. Nil for nobody; see [Outputs].
+	// Output receives blocks of data that the firmware sends, such as output tensors: each whole
+	// and unchanged. If it is set, the protocol waits for the blocks after the last wanted
+	// inference. nil ignores them; see [Outputs].
 	Output func(name string, index int, data []byte)
 }
 
-// New makes the protocol.
+// New returns the protocol.
 func New(o Options) *device.Protocol {
 	return &device.Protocol{
 		Name: Name, Title: "opmeter agent",
@@ -35,30 +35,30 @@ func New(o Options) *device.Protocol {
 	}
 }
 
-// connection is the part of a device.Conn that is needed.
+// connection is the used part of a device.Conn.
 type connection interface {
 	Read(ctx context.Context, wait time.Duration) (device.Chunk, error)
 }
 
-// Limits of what a listener holds.
+// Limits of a listener.
 const (
 	maxWaiting = 16 // inferences that wait for the layers to be known
 	maxNames   = 32 // kinds of memory
 	maxLines   = 3  // of the firmware's own output
 
-	// Without a frame for as long as this the stream is another device's, or at another
-	// speed: bytes that are neither frames nor text, and text.
+	// Without a frame for this many bytes (noise or text), the stream is another device's, or at
+	// another speed.
 	maxNoise = 64 << 10
 	maxTalk  = 4 << 20
 )
 
-// waiting is an inference with the description of its counter, nil until it comes.
+// waiting is an inference with the description of its counter, nil until it is known.
 type waiting struct {
 	run   *Run
 	hello *Hello
 }
 
-// listener makes inferences for a recorder.
+// listener computes inferences for a recorder.
 type listener struct {
 	j *device.Job
 	o Options
@@ -90,7 +90,8 @@ type listener struct {
 	err    error
 }
 
-// listen takes bytes until the stream ends, the firmware is through, or the recorder has enough.
+// listen reads bytes until the stream ends, the firmware has finished, or the recorder has
+// enough.
 func listen(ctx context.Context, c connection, j *device.Job, o Options) error {
 	l := &listener{j: j, o: o, memory: map[string]int64{}, tags: map[uint16]string{}, keys: map[string]bool{}}
 	l.s = NewStream(l.event)
@@ -113,10 +114,10 @@ func listen(ctx context.Context, c connection, j *device.Job, o Options) error {
 	return l.end(l.err)
 }
 
-// event takes what the stream tells.
+// event handles an event of the stream.
 func (l *listener) event(e Event) {
 	if l.err != nil || l.done {
-		return // what follows in the same bytes is of no interest
+		return // the rest of the same bytes is ignored
 	}
 	switch {
 	case e.Hello != nil:
@@ -144,7 +145,7 @@ func (l *listener) event(e Event) {
 	}
 }
 
-// greet takes the description of the counter.
+// greet handles the description of the counter.
 func (l *listener) greet(h *Hello) {
 	l.hello = h
 	for i := range l.queue {
@@ -174,7 +175,7 @@ func counterName(s string) string {
 	return s
 }
 
-// restart is told when the device began anew, or another one took its place.
+// restart is called when the device restarted or was replaced.
 func (l *listener) restart() {
 	l.restarts++
 	for k, v := range l.s.Tags {
@@ -189,7 +190,7 @@ func (l *listener) restart() {
 	})
 }
 
-// run takes an inference.
+// run handles an inference.
 func (l *listener) run(r *Run) {
 	if l.enough {
 		l.err = device.ErrEnough // the data between inferences is over
@@ -207,8 +208,8 @@ func (l *listener) run(r *Run) {
 	l.take(r, l.hello)
 }
 
-// flush describes the device once an inference came whole and with all its names, or when no
-// more are waited for, and takes those that wait.
+// flush describes the device once a complete inference with all its names has arrived, or when no
+// more are expected (now). It then passes on the waiting inferences.
 func (l *listener) flush(now bool) {
 	if l.layers == nil {
 		ready := slices.ContainsFunc(l.queue, func(w waiting) bool { return w.hello != nil && !w.run.Partial && w.run.Sure })
@@ -250,8 +251,7 @@ func (l *listener) flush(now bool) {
 	l.trim()
 }
 
-// adopt takes the description that an inference has which waits, where the last start of the
-// device brought none.
+// adopt uses the counter description of a waiting inference if the device's last start sent none.
 func (l *listener) adopt() bool {
 	for _, w := range l.queue {
 		if w.hello != nil {
@@ -261,7 +261,7 @@ func (l *listener) adopt() bool {
 	return l.hello != nil
 }
 
-// trim bounds what waits.
+// trim bounds the waiting inferences.
 func (l *listener) trim() {
 	const most = 4 * maxWaiting
 	if n := len(l.queue) - most; n > 0 {
@@ -270,7 +270,7 @@ func (l *listener) trim() {
 	}
 }
 
-// take gives an inference to the recorder.
+// take passes an inference to the recorder.
 func (l *listener) take(r *Run, h *Hello) {
 	if l.foreign || l.other() {
 		l.unused++
@@ -290,7 +290,7 @@ func (l *listener) take(r *Run, h *Hello) {
 	}
 }
 
-// other reports whether the device tells of another model than that which was described.
+// other reports whether the device now reports another model than the described one.
 func (l *listener) other() bool {
 	for _, k := range []uint8{infoName, infoModel} {
 		if a, b := l.info[k], l.s.Info[k]; a != "" && b != "" && a != b {
@@ -300,7 +300,7 @@ func (l *listener) other() bool {
 	return false
 }
 
-// end tells what was not told yet. Err is why the stream ended.
+// end reports what is left. err is why the stream ended.
 func (l *listener) end(err error) error {
 	l.done, l.enough = false, l.enough || errors.Is(err, device.ErrEnough)
 	why := l.err
@@ -322,7 +322,7 @@ func (l *listener) end(err error) error {
 	return err
 }
 
-// remarks tells what was lost and what else came.
+// remarks reports losses and other observations.
 func (l *listener) remarks() {
 	lost := &l.s.Lost
 	for _, x := range []struct {
@@ -364,7 +364,7 @@ func (l *listener) remarks() {
 	}
 }
 
-// print keeps the first lines of what the firmware itself prints.
+// print keeps the first lines that the firmware itself prints.
 func (l *listener) print(p []byte) {
 	for _, c := range p {
 		switch {
@@ -382,7 +382,7 @@ func (l *listener) print(p []byte) {
 	}
 }
 
-// misuse tells what the agent says of its use.
+// misuse reports incorrect use of the agent.
 func (l *listener) misuse(p Problem) {
 	text := map[uint8]string{
 		problemNest:      "operators stand deeper within each other than the agent has room for (OPMETER_NEST); the innermost count for those around them",
@@ -404,7 +404,7 @@ func (l *listener) misuse(p Problem) {
 	l.found("agent.use", profile.Warning, "The agent says: %s.", text)
 }
 
-// found notes a finding, or keeps it until there is a profile to hold it.
+// found sends a finding, or keeps it until there is a profile.
 func (l *listener) found(id string, s profile.Severity, format string, args ...any) {
 	if l.j.Described() {
 		l.j.Found(id, s, format, args...)
@@ -417,7 +417,7 @@ func (l *listener) found(id string, s profile.Severity, format string, args ...a
 	}
 }
 
-// clip is the beginning of a text as one line of valid UTF-8.
+// clip returns the beginning of a text as one line of valid UTF-8.
 func clip(s string, most int) string {
 	s = clean([]byte(s))
 	if len(s) > most {

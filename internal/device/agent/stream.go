@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Limits of what is held.
+// Limits on what is held.
 const (
 	maxCounters = 64       // figures of the firmware's own, by name
 	maxFigures  = 1 << 14  // of them in one inference
@@ -14,9 +14,9 @@ const (
 	window      = 256      // frames of which it is known whether they came
 )
 
-// Stream makes inferences of a stream of bytes. It does no input or output.
+// Stream decodes inferences from bytes. It does no input or output.
 type Stream struct {
-	// Tags are the texts of operators by index, Info those of the hello by key.
+	// Tags are the names of operators by index, Info the texts of the hello by key.
 	Tags map[uint16]string
 	Info map[uint8]string
 	Lost Lost
@@ -43,10 +43,10 @@ type Stream struct {
 	talk   int       // and those that are
 }
 
-// maxDepth is how deep the agent can be told to let operators stand within each other.
+// maxDepth is the largest nesting depth that the agent can be configured for.
 const maxDepth = 64
 
-// slot is what is known of a frame of the last some.
+// slot records a frame of the recent window.
 type slot struct {
 	sequence uint16
 	check    uint32
@@ -59,18 +59,18 @@ const (
 	slotHere
 )
 
-// inner sums operators that stand in one that has not ended.
+// inner sums the operators nested in one that has not ended.
 type inner struct{ counts, ops, calls int64 }
 
-// NewStream makes a stream that tells its events to a function. What events point to is the
-// function's to keep, except for their bytes of output.
+// NewStream returns a stream that passes its events to a function. The function may keep
+// everything that events point to, except for the output bytes.
 func NewStream(out func(Event)) *Stream {
 	s := &Stream{out: out}
 	s.forget()
 	return s
 }
 
-// forget drops all that is known of the device.
+// forget drops everything known about the device.
 func (s *Stream) forget() {
 	s.Tags, s.Info = map[uint16]string{}, map[uint8]string{}
 	s.hello, s.sure, s.last, s.orphan = nil, false, -1, false
@@ -81,13 +81,13 @@ func (s *Stream) forget() {
 	}
 }
 
-// Feed takes bytes that came at a time.
+// Feed takes bytes that arrived at a given time.
 func (s *Stream) Feed(p []byte, at time.Time) {
 	s.dec.Feed(p, func(p Piece) { s.piece(p, at) })
 }
 
-// Gap says that bytes were lost because the device was away. It may have been started anew, or
-// have other firmware now.
+// Gap says that bytes were lost because the device was disconnected. It may have been restarted,
+// or have other firmware now.
 func (s *Stream) Gap() {
 	s.dec.Flush(func(p Piece) { s.piece(p, time.Time{}) })
 	if s.began {
@@ -95,7 +95,7 @@ func (s *Stream) Gap() {
 	}
 }
 
-// End says that nothing more comes.
+// End says that the stream has ended.
 func (s *Stream) End() {
 	s.dec.Flush(func(p Piece) { s.piece(p, time.Time{}) })
 	s.close(true)
@@ -111,7 +111,7 @@ func (s *Stream) away() {
 	s.began = false
 }
 
-// drop gives up a block of data.
+// drop discards an incomplete block of data.
 func (s *Stream) drop() {
 	if s.data != nil {
 		s.Lost.Data++
@@ -139,7 +139,7 @@ func (s *Stream) piece(p Piece, at time.Time) {
 	}
 }
 
-// adrift is an error where so much came without a frame that none is to be hoped for.
+// adrift returns an error after so many bytes without a frame that none can be expected.
 func (s *Stream) adrift() error {
 	if s.noise > maxNoise || s.talk > maxTalk {
 		return fmt.Errorf("no frame of the agent among the last %d bytes: the device speaks at another speed or does something else now", s.noise+s.talk)
@@ -147,7 +147,8 @@ func (s *Stream) adrift() error {
 	return nil
 }
 
-// order says whether a frame is the next one, or one after it; it sees what is missing between.
+// order reports whether a frame is the next one or a later one, and notes missing frames in
+// between.
 func (s *Stream) order(f *Frame) bool {
 	start := f.Type == THello && len(f.Body) > 1 && f.Body[0] == version && f.Body[1]&flagRepeat == 0
 	switch {
@@ -166,8 +167,8 @@ func (s *Stream) order(f *Frame) bool {
 				s.Lost.Twice++
 				return false
 			}
-			// A number that was there with other words: the device began anew, and what it
-			// said first was lost.
+			// A known sequence number with different contents: the device restarted, and its
+			// first frames were lost.
 			s.away()
 			break
 		}
@@ -198,8 +199,8 @@ func (s *Stream) gap() {
 	s.remark = nil
 }
 
-// clock marks an inference during which the counter may have gone round unseen: more time went by
-// between two frames than it counts.
+// clock marks an inference whose counter may have wrapped around: more time passed between two
+// frames than the counter's period.
 func (s *Stream) clock(at time.Time) {
 	if h := s.hello; s.run != nil && h != nil && h.Period > 0 && h.Hz > 0 && !at.IsZero() && !s.seen.IsZero() {
 		if at.Sub(s.seen).Seconds() > float64(h.Period)/float64(h.Hz) {
@@ -209,7 +210,7 @@ func (s *Stream) clock(at time.Time) {
 	s.seen = at
 }
 
-// close tells of the running inference: one that did not end is partial.
+// close reports the current inference: one that did not end is partial.
 func (s *Stream) close(partial bool) {
 	r := s.run
 	if r == nil {
@@ -221,14 +222,14 @@ func (s *Stream) close(partial bool) {
 	}
 	r.Partial = r.Partial || partial
 	if r.Partial {
-		// What came before and after a loss may be of two inferences.
+		// Values before and after a loss may belong to two inferences.
 		r.Counts, r.Own, r.Calls, r.Counters = 0, 0, 0, nil
 		r.Ops = slices.DeleteFunc(r.Ops, func(o Op) bool { return o.mixed })
 	}
 	s.out(Event{Run: r})
 }
 
-// open begins an inference; whole says that its begin came.
+// open begins an inference; whole says that its begin arrived.
 func (s *Stream) open(number uint64, whole bool) {
 	s.run = &Run{Number: number, Partial: !whole, Sure: s.sure, begun: whole, at: map[uint16]int{}, counterAt: map[counterKey]int{}}
 	s.run.joined = !whole && s.last < 0 && (s.hello == nil || s.hello.Flags&flagRepeat != 0)

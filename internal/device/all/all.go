@@ -1,4 +1,4 @@
-// Package all lists the protocols that devices speak.
+// Package all lists the protocols of devices.
 package all
 
 import (
@@ -13,18 +13,18 @@ import (
 	"github.com/opmeter/opmeter/internal/device/tiny"
 )
 
-// Options are what some protocols are told.
+// Options configures the protocols.
 type Options struct {
-	// Output takes tensors that a device sends, such as a model's outputs: the name, the
-	// position and the bytes. nil for nobody.
+	// Output receives tensors from a device, such as a model's outputs: the name, the index and
+	// the bytes. nil ignores them.
 	Output func(name string, index int, data []byte)
-	// Restart starts a device again that gives one inference a start, nil where nothing can.
+	// Restart restarts a device that gives one inference per start; nil if that is not possible.
 	Restart func(context.Context) error
-	// Tiny is for boards with the firmware of MLPerf Tiny.
+	// Tiny configures the protocol of MLPerf Tiny firmware.
 	Tiny tiny.Options
 }
 
-// Protocols are all protocols, the surest first.
+// Protocols returns all protocols, the most specific first.
 func Protocols(o Options) []*device.Protocol {
 	return []*device.Protocol{
 		agent.New(agent.Options{Output: o.Output}),

@@ -14,14 +14,14 @@ func (g *generator) rescale(st *step, r recipe.Rescale) error {
 	from, x, okX := plainEnding(c.In[0].Type)
 	to, y, okY := plainEnding(c.Out[0].Type)
 	if !okX || !okY {
-		return refuse("no kernel for %s", types(c))
+		return unsupported("no kernel for %s", types(c))
 	}
 	op := g.constantStruct(st, "k_rescale", fmt.Sprintf(".zero_in = %d, .mul = %d, .shift = %d, .zero = %d, .min = %s, .max = %d", r.ZeroIn, r.Mul.M, r.Mul.Shift, r.Zero, integer(r.Min), r.Max))
 	g.emit(st, "convert", "k_rescale_"+from+"_"+to, op, g.in(st, 0, x), g.out(st, 0, y), text("%d", c.In[0].Len()))
 	return nil
 }
 
-// integer is a number as C writes it: the least of all has no literal of its own.
+// integer formats a number as a C expression: the smallest int32 has no literal of its own.
 func integer(v int32) string {
 	if v == math.MinInt32 {
 		return "INT32_MIN"
@@ -29,14 +29,14 @@ func integer(v int32) string {
 	return strconv.Itoa(int(v))
 }
 
-// real is a float32 as C99 writes it exactly.
+// real formats a float32 exactly as a C99 hexadecimal literal.
 func real(v float32) string { return strconv.FormatFloat(float64(v), 'x', -1, 32) + "f" }
 
 func (g *generator) quantise(st *step, r recipe.Quantise) error {
 	c := &st.task.Call
 	to, y, ok := plainEnding(c.Out[0].Type)
 	if !ok || to == "s64" {
-		return refuse("no kernel for %s", types(c))
+		return unsupported("no kernel for %s", types(c))
 	}
 	op := g.constantStruct(st, "k_quantise", fmt.Sprintf(".scale = %s, .zero = %d, .min = %s, .max = %d", real(r.Scale), r.Zero, integer(r.Min), r.Max))
 	g.emit(st, "convert", "k_quantise_"+to, op, g.in(st, 0, "float"), g.out(st, 0, y), text("%d", c.In[0].Len()))
@@ -47,14 +47,14 @@ func (g *generator) dequantise(st *step, r recipe.Dequantise) error {
 	c := &st.task.Call
 	from, x, ok := plainEnding(c.In[0].Type)
 	if !ok || from == "s64" {
-		return refuse("no kernel for %s", types(c))
+		return unsupported("no kernel for %s", types(c))
 	}
 	op := g.constantStruct(st, "k_dequantise", fmt.Sprintf(".scale = %s, .zero = %d", real(r.Scale), r.Zero))
 	g.emit(st, "convert", "k_dequantise_"+from, op, g.in(st, 0, x), g.out(st, 0, "float"), text("%d", c.In[0].Len()))
 	return nil
 }
 
-// sigmoid is the table of the 16-bit logistic function.
+// sigmoid returns the table of the 16-bit logistic function.
 func (g *generator) sigmoid() *datum {
 	t := fixed.SigmoidTable()
 	return integers(g, "sigmoid", 0, 2, t[:], "65536 times the logistic function of i / 24")

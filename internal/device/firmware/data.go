@@ -14,11 +14,11 @@ type datum struct {
 	width int    // of an element in bytes
 	bytes []byte // little-endian
 	note  string
-	// input marks embedded inputs, which are no weights.
+	// input marks embedded inputs, which are not weights.
 	input bool
 }
 
-// datum adds an array under a name made of kind and number. Equal ones are kept once.
+// datum adds an array named by kind and number. Equal arrays are stored once.
 func (g *generator) datum(kind string, number, width int, bytes []byte, note string) *datum {
 	key := fmt.Sprintf("%d/%s", width, bytes)
 	if kind == "input" {
@@ -46,7 +46,7 @@ func (g *generator) taken(name string) bool {
 	return false
 }
 
-// integers adds an array of elements of a width in bytes.
+// integers adds an array of elements of the given width in bytes.
 func integers[T int8 | int16 | int32 | int64 | uint8 | uint16 | uint32](g *generator, kind string, number, width int, v []T, note string) *datum {
 	b := make([]byte, 0, len(v)*width)
 	for _, x := range v {
@@ -64,7 +64,7 @@ func integers[T int8 | int16 | int32 | int64 | uint8 | uint16 | uint32](g *gener
 	return g.datum(kind, number, width, b, note)
 }
 
-// multipliers adds arrays of multipliers and of their powers of two.
+// multipliers adds the arrays of multipliers and of their shifts.
 func (g *generator) multipliers(layer int, ms []fixed.Multiplier) (mul, shift *datum) {
 	m, s := make([]int32, len(ms)), make([]int8, len(ms))
 	for i, x := range ms {
@@ -73,7 +73,7 @@ func (g *generator) multipliers(layer int, ms []fixed.Multiplier) (mul, shift *d
 	return integers(g, "mul", layer, 4, m, "multipliers"), integers(g, "shift", layer, 1, s, "powers of two")
 }
 
-// ctype is the type in which elements of a width are written: bits as hexadecimal
+// ctype returns the unsigned C type of elements of a width: bits are written as hexadecimal
 // digits, which fit no signed type.
 func ctype(width int) string { return fmt.Sprintf("uint%d_t", 8*width) }
 
@@ -112,7 +112,7 @@ func (d *datum) write(w io.Writer) {
 	fmt.Fprint(w, "\n};\n\n")
 }
 
-// signedWeights is a filter in 8 bits, where all of it fits.
+// signedWeights converts a filter to int8 if all of it fits.
 func signedWeights(v []int16) (narrow []int8, fits bool) {
 	narrow = make([]int8, len(v))
 	for i, x := range v {

@@ -1,12 +1,12 @@
-// Package firmware writes a quantised TFLite model as a portable C program: its
-// operators as calls of the integer kernels of firmware/kernels, its weights as
-// constant tables, its activations in one planned arena. The outputs of the program are
-// those of the engine bit for bit.
+// Package firmware writes a quantised TFLite model as a portable C program. Operators become
+// calls of the integer kernels of firmware/kernels, weights become constant tables, and
+// activations share one planned arena. The outputs of the program are bit-exact with the
+// engine's.
 //
-// What an operator computes comes from the engine that has prepared it: as a recipe of
-// numbers (internal/runtime/tfliteop/recipe), or by asking the prepared operator itself, which
-// gives the tables of functions of 8-bit values and the ways that moved elements go. So
-// no multiplier, table or shape is worked out a second time here.
+// The definition of an operator comes from the prepared engine: either as a recipe of numbers
+// (internal/runtime/tfliteop/recipe), or by probing the prepared operator, which gives tables of
+// 8-bit functions and the element permutation of data movement. So no multiplier, table or shape
+// is computed a second time here.
 package firmware
 
 import (
@@ -20,31 +20,31 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/plan"
 )
 
-// Options says what to make a program of.
+// Options configures the generated program.
 type Options struct {
-	// Inputs are the elements that the program gets, in the order of the model's inputs;
-	// their shapes are those that it is made for.
+	// Inputs are the input data of the program, in the order of the model's inputs; the program
+	// is specialised for their shapes.
 	Inputs []*tensor.Tensor
-	// SHA256 of the model's file in hexadecimal digits, for [Program] to carry; may be
+	// SHA256 is the hash of the model file in hexadecimal digits, stored in [Program]; may be
 	// empty.
 	SHA256 string
-	// MaxBytes bounds the memory for planning, 0 for no limit.
+	// MaxBytes limits the memory for planning, 0 for no limit.
 	MaxBytes int
 }
 
 // Program is a model as C.
 type Program struct {
-	// Files holds the sources by name: model.h, model.c, model_data.h, model_data.c, the
-	// kernels that they need, and opmeter.h.
+	// Files holds the sources by name: model.h, model.c, model_data.h, model_data.c, the required
+	// kernels, and opmeter.h.
 	Files map[string][]byte
 	// Name of the model.
 	Name string
-	// ArenaBytes is the memory for activations, state and scratch, WeightBytes what the
-	// constants of the operators take, InputBytes the embedded inputs.
+	// ArenaBytes is the memory for activations, state and scratch. WeightBytes is the size of the
+	// operators' constants, InputBytes of the embedded inputs.
 	ArenaBytes, WeightBytes, InputBytes int64
 	// Ops are the operators that the program runs, in order.
 	Ops []Op
-	// Inputs and Outputs follow those of the model.
+	// Inputs and Outputs are in the model's order.
 	Inputs, Outputs []Port
 }
 
@@ -62,14 +62,14 @@ type Port struct {
 	Bytes int
 }
 
-// Problem is an operator for which there is no C.
+// Problem is an operator that cannot be generated.
 type Problem struct {
 	Layer int    // index of the layer in a profile of the model
 	Op    string // with its domain
 	Text  string // what is missing
 }
 
-// UnsupportedError lists all operators of a model for which there is no C.
+// UnsupportedError lists all operators of a model that cannot be generated.
 type UnsupportedError struct{ Problems []Problem }
 
 // Error names every operator, its layer and what is missing.
@@ -82,9 +82,9 @@ func (e *UnsupportedError) Error() string {
 	return b.String()
 }
 
-// Generate makes a program of a model. The error is an [UnsupportedError] where the
-// kernels lack something, and one of the engine where the model cannot be planned. Like
-// the engine it is called under [mapped.Guard] where the model lies in a mapped file.
+// Generate converts a model to a program. The error is an [UnsupportedError] if the kernels lack
+// something, and the engine's if the model cannot be planned. Like the engine, it must be called
+// under [mapped.Guard] if the model is in a mapped file.
 func Generate(m *graph.Model, o Options) (*Program, error) {
 	if m.Format != "tflite" {
 		return nil, fmt.Errorf("a C program can be made of quantised .tflite models, this one is %s", m.Format)
@@ -103,13 +103,13 @@ func Generate(m *graph.Model, o Options) (*Program, error) {
 	return g.program(o)
 }
 
-// layers gives for every node of the main graph its place in the list of layers, which
-// has those of nested graphs in between.
+// layers returns for every node of the main graph its index in the list of layers, which also
+// contains the layers of nested graphs.
 func layers(m *graph.Model, s *engine.Session) []plan.Slot {
 	out := make([]plan.Slot, len(m.Main().Nodes))
 	for i, slot := range plan.List(m, s.GraphSteps) {
 		if slot.Graph == 0 {
-			slot.Parent = i // of no more use: the place in the list
+			slot.Parent = i // reused for the index in the list
 			out[slot.Node.Index] = slot
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
 )
 
-// generator turns the prepared steps of a session into calls of kernels.
+// generator lowers the prepared operators of a session to kernel calls.
 type generator struct {
 	m         *graph.Model
 	g         *graph.Graph
@@ -51,20 +51,20 @@ type step struct {
 	calls []call
 }
 
-// call is a statement, made when all places are known.
+// call is a statement, formatted once all offsets are known.
 type call func() string
 
-// refusal is a reason why there is no C for an operator.
+// refusal is the reason why an operator cannot be generated.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-func refuse(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
+func unsupported(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
 
-// largest bounds tensors of programs: places are int32.
+// largest bounds tensors of programs: offsets are int32.
 const largest = 1 << 30
 
-// lower makes steps of all tasks that run, and notes those that cannot.
+// lower creates the steps of all tasks that run, and records the problems.
 func (g *generator) lower(tasks []*plan.Task, inputs []*tensor.Tensor) {
 	for k, id := range g.g.Inputs {
 		v := g.add(id, g.s.Value(id), -1)
@@ -83,7 +83,7 @@ func (g *generator) lower(tasks []*plan.Task, inputs []*tensor.Tensor) {
 		case t.State == plan.Skipped:
 			err = t.Err
 		case t.Dynamic:
-			err = refuse("its shapes are known only while it runs")
+			err = unsupported("its shapes are known only while it runs")
 		default:
 			st := &step{task: t, layer: layer}
 			if err = g.step(st); err == nil {
@@ -103,7 +103,7 @@ func (g *generator) lower(tasks []*plan.Task, inputs []*tensor.Tensor) {
 	}
 }
 
-// add gives a value a place, made in step at.
+// add allocates a value that is produced in step at.
 func (g *generator) add(id int, t *tensor.Tensor, at int) *value {
 	v := &value{id: id, t: t, bytes: t.Bytes(), first: at, last: at}
 	g.values[id] = v
@@ -115,18 +115,18 @@ func (g *generator) add(id int, t *tensor.Tensor, at int) *value {
 func (g *generator) step(st *step) error {
 	c := &st.task.Call
 	if len(plan.Bodies(st.task.Node)) > 0 {
-		return refuse("it runs other graphs")
+		return unsupported("it runs other graphs")
 	}
 	for _, t := range append(append([]*tensor.Tensor{}, c.In...), c.Out...) {
 		if t != nil && t.Bytes() > largest {
-			return refuse("a tensor of %d bytes, at most %d are possible", t.Bytes(), largest)
+			return unsupported("a tensor of %d bytes, at most %d are possible", t.Bytes(), largest)
 		}
 	}
 	for k, id := range st.task.Node.Inputs {
 		if id < 0 || c.In[k] == nil {
 			continue
 		}
-		// Values beyond those of the file are the plan's.
+		// Values beyond the file's are temporaries of the plan.
 		if id < len(g.g.Values) && g.g.Values[id].Variable && g.values[id] == nil {
 			g.variable(id, c.In[k])
 		}
@@ -143,8 +143,7 @@ func (g *generator) step(st *step) error {
 	return g.choose(st)
 }
 
-// choose finds the kernels of an operator: by its recipe, as a table, as a way of
-// moving elements.
+// choose selects the kernels of an operator: by its recipe, as a table, or as data movement.
 func (g *generator) choose(st *step) error {
 	c := &st.task.Call
 	switch r := c.Recipe.(type) {
@@ -193,7 +192,7 @@ func (g *generator) choose(st *step) error {
 	case recipe.LSTM:
 		return g.lstm(st, r)
 	case recipe.Join:
-		return g.join(st, r)
+		return g.concat(st, r)
 	}
 	if ok, err := g.table(st); ok || err != nil {
 		return err
@@ -204,10 +203,10 @@ func (g *generator) choose(st *step) error {
 	if ok, err := g.moved(st); ok || err != nil {
 		return err
 	}
-	return refuse("no kernel for %s", types(c))
+	return unsupported("no kernel for %s", types(c))
 }
 
-// types tells the element types of an operator for messages.
+// types formats the element types of an operator for messages.
 func types(c *op.Call) string {
 	list := func(ts []*tensor.Tensor) string {
 		s := ""
@@ -226,15 +225,15 @@ func types(c *op.Call) string {
 	return list(c.In) + " to " + list(c.Out)
 }
 
-// variable gives a TFLite variable memory that lives through the whole run and from
-// run to run, and its first content.
+// variable allocates a TFLite variable, which lives through the whole run and between runs, with
+// its initial contents.
 func (g *generator) variable(id int, t *tensor.Tensor) {
 	v := g.add(id, t, -1)
 	v.last = math.MaxInt32
 	v.initial = g.datum("state", id, width(t.Type), t.Data, "")
 }
 
-// in is the C expression of input k: a place in the arena or a constant.
+// in returns the C expression of input k: an arena offset or a constant.
 func (g *generator) in(st *step, k int, ctype string) func() string {
 	id := st.task.Node.Inputs[k]
 	if v := g.values[id]; v != nil {
@@ -244,7 +243,7 @@ func (g *generator) in(st *step, k int, ctype string) func() string {
 	return func() string { return fmt.Sprintf("(const %s *)%s", ctype, d.name) }
 }
 
-// constant puts constant input k into the program as it is.
+// constant adds constant input k to the program unchanged.
 func (g *generator) constant(st *step, k int) *datum {
 	id, t := st.task.Node.Inputs[k], st.task.Call.In[k]
 	if d := g.constants[id]; d != nil {
@@ -255,13 +254,13 @@ func (g *generator) constant(st *step, k int) *datum {
 	return d
 }
 
-// out is the C expression of output k.
+// out returns the C expression of output k.
 func (g *generator) out(st *step, k int, ctype string) func() string {
 	v := g.values[st.task.Node.Outputs[k]]
 	return func() string { return fmt.Sprintf("(%s *)(arena + %d)", ctype, v.offset) }
 }
 
-// emit adds a call of a kernel: its name and its arguments in order.
+// emit adds a kernel call: its name and its arguments in order.
 func (g *generator) emit(st *step, file, function string, args ...func() string) {
 	g.needs[file] = true
 	st.calls = append(st.calls, func() string {
@@ -281,7 +280,7 @@ func text(format string, args ...any) func() string {
 	return func() string { return s }
 }
 
-// ending is the suffix of the kernels for a type of activations and that type in C.
+// ending returns the kernel suffix for an activation type, and the type in C.
 func ending(t tensor.Type) (suffix, ctype string, ok bool) {
 	switch t {
 	case tensor.Int8:
@@ -294,5 +293,5 @@ func ending(t tensor.Type) (suffix, ctype string, ok bool) {
 	return "", "", false
 }
 
-// width is the size in which a type's elements are written in C, in bytes.
+// width returns the size in bytes in which a type's elements are written in C.
 func width(t tensor.Type) int { return max(t.Bits(), 8) / 8 }

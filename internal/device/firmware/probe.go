@@ -13,20 +13,19 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/plan"
 )
 
-// An operator whose recipe is not told is asked: the definition is prepared once more
-// with inputs of the generator's choice and run. What it makes of all values of a byte is
-// its table; where it puts elements that are numbered is the way they move. Each finding
-// is tried on random elements before it is believed.
+// An operator without a recipe is probed: it is prepared once more with inputs chosen by the
+// generator, and run. The results for all byte values are its lookup table; the destinations of
+// numbered elements are its permutation. Each finding is verified on random elements.
 
-// probe is an operator with inputs that can be chosen.
+// probe is an operator whose inputs can be chosen.
 type probe struct {
 	call op.Call
 	run  op.Run
 	pool *workers.Pool
 }
 
-// newProbe prepares the operator of a task anew, with other shapes where they are given
-// for input 0 and output 0.
+// newProbe prepares the operator of a task anew, with other shapes for input 0 and output 0 if
+// given.
 func newProbe(t *plan.Task, shape []int) (*probe, error) {
 	p := &probe{pool: workers.New(1, nil)}
 	c := t.Call
@@ -88,7 +87,7 @@ func (p *probe) open() (list []int) {
 	return list
 }
 
-// pointwise lists operators that make every element of one element of their input.
+// pointwise lists elementwise operators of one input.
 var pointwise = map[string]bool{
 	"RELU": true, "RELU6": true, "RELU_N1_TO_1": true, "RELU_0_TO_1": true, "LOGISTIC": true, "TANH": true, "LEAKY_RELU": true,
 	"HARD_SWISH": true, "ELU": true, "GELU": true, "ABS": true, "NEG": true, "EXP": true, "LOG": true, "SQRT": true, "RSQRT": true,
@@ -96,8 +95,8 @@ var pointwise = map[string]bool{
 	"DEQUANTIZE": true, "CAST": true, "LOGICAL_NOT": true, "LookUp": true,
 }
 
-// table makes a call of a table of an operator of one 8-bit value. It reports false for
-// operators that are none.
+// table generates a table lookup for an operator on one 8-bit value. It returns false for other
+// operators.
 func (g *generator) table(st *step) (bool, error) {
 	c := &st.task.Call
 	if !pointwise[c.Node.Op] || len(c.Out) != 1 || c.In[0] == nil || c.Const(0) || c.In[0].Type.Bits() != 8 || width(c.Out[0].Type) > 4 || c.Out[0].Type.Bits() < 8 {
@@ -133,7 +132,7 @@ func (g *generator) table(st *step) (bool, error) {
 	return true, nil
 }
 
-// checkTable tries a table on random elements of the operator's own shape.
+// checkTable verifies a table on random elements of the operator's own shape.
 func checkTable(t *plan.Task, table []byte, w int) error {
 	p, err := newProbe(t, nil)
 	if err != nil {
@@ -147,13 +146,13 @@ func checkTable(t *plan.Task, table []byte, w int) error {
 	}
 	for i, v := range x {
 		if !bytes.Equal(p.call.Out[0].Data[i*w:][:w], table[int(v)*w:][:w]) {
-			return errors.New("its outputs are no function of one input element")
+			return errors.New("its outputs are not a function of one input element")
 		}
 	}
 	return nil
 }
 
-// fillRandom fills elements with the same random bits each time.
+// fillRandom fills elements with random bits from a fixed seed.
 func fillRandom(x []byte, t tensor.Type) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range x {
@@ -164,9 +163,8 @@ func fillRandom(x []byte, t tensor.Type) {
 	}
 }
 
-// pieces makes a call of a function of int16 that is 512 straight pieces, as those
-// functions are that the engine computes by table. It reports false for operators that
-// are none.
+// pieces generates a piecewise linear int16 function of 512 segments, as the engine computes such
+// functions by table. It returns false for other operators.
 func (g *generator) pieces(st *step) (bool, error) {
 	c := &st.task.Call
 	if !pointwise[c.Node.Op] || len(c.Out) != 1 || c.In[0] == nil || c.Const(0) || c.In[0].Type != tensor.Int16 || c.Out[0].Type != tensor.Int16 {
@@ -193,9 +191,9 @@ func (g *generator) pieces(st *step) (bool, error) {
 	return true, nil
 }
 
-// straight finds the 513 points behind all values of a function of int16, nil where it is
-// not made of straight pieces. The last point is no value of the function: it follows
-// from how the last piece rises.
+// straight returns the 513 knots of an int16 function, nil if it is not piecewise linear. The
+// last knot is not a value of the function: it is extrapolated from the slope of the last
+// segment.
 func straight(y []int16) *fixed.Table16 {
 	var t fixed.Table16
 	for i := range 512 {

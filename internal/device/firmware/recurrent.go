@@ -9,12 +9,12 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
 )
 
-// state is the C expression of an input that an operator carries from run to run.
+// state returns the C expression of an input that an operator carries from run to run.
 func (g *generator) state(st *step, k int, ctype string) (func() string, error) {
 	id := st.task.Node.Inputs[k]
 	v := g.values[id]
 	if v == nil || v.initial == nil {
-		return nil, refuse("state in input %d that is no variable", k)
+		return nil, unsupported("state in input %d that is not a variable", k)
 	}
 	return func() string { return fmt.Sprintf("(%s *)(arena + %d)", ctype, v.offset) }, nil
 }
@@ -23,7 +23,7 @@ func (g *generator) svdf(st *step, r recipe.SVDF) error {
 	c := &st.task.Call
 	suffix, ctype, _ := ending(c.In[4].Type)
 	if !c.Const(1) || !c.Const(2) || c.Has(3) && !c.Const(3) {
-		return refuse("weights that are computed while it runs")
+		return unsupported("weights that are computed while it runs")
 	}
 	state, err := g.state(st, 4, ctype)
 	if err != nil {
@@ -87,14 +87,14 @@ func (g *generator) lstm(st *step, r recipe.LSTM) error {
 	return nil
 }
 
-// scratch gives the step that is being made memory of its own.
+// scratch allocates scratch memory for the current step.
 func (g *generator) scratch(n int) *value {
 	v := &value{id: -1, bytes: n, first: len(g.steps), last: len(g.steps)}
 	g.order = append(g.order, v)
 	return v
 }
 
-// gate is the initialiser of a k_gate.
+// gate returns the initialiser of a k_gate.
 func (g *generator) gate(st *step, r recipe.Gate, wide bool) (string, error) {
 	t := st.task.Call.In[r.Weights]
 	w, err := layer.Weights(t)
@@ -103,7 +103,7 @@ func (g *generator) gate(st *step, r recipe.Gate, wide bool) (string, error) {
 	}
 	narrow, fits := signedWeights(w)
 	if !fits {
-		return "", refuse("weights in input %d that do not fit 8 bits", r.Weights)
+		return "", unsupported("weights in input %d that do not fit 8 bits", r.Weights)
 	}
 	d := integers(g, "w", st.layer, 1, narrow, fmt.Sprintf("layer %d, %s: weights %s", st.layer, st.task.Node.Op, tensor.FormatShape(t.Shape)))
 	size := 4

@@ -7,8 +7,8 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
 )
 
-// reduction is the initialiser of a k_reduce: dimensions that stay and dimensions that
-// go, neighbours of a kind as one.
+// reduction returns the initialiser of a k_reduce: kept and reduced dimensions, with adjacent
+// ones of a kind merged.
 func reduction(shape []int, drop []bool) (string, error) {
 	st := tensor.Strides(shape)
 	var size, step [2][]int // what stays, what goes
@@ -30,7 +30,7 @@ func reduction(shape []int, drop []bool) (string, error) {
 		last = k
 	}
 	if len(size[0]) > 3 || len(size[1]) > 3 {
-		return "", refuse("a reduction over %d separate groups of dimensions, at most 3 are possible", len(size[1]))
+		return "", unsupported("a reduction over %d separate groups of dimensions, at most 3 are possible", len(size[1]))
 	}
 	list := func(v []int, fill int) string {
 		for len(v) < 3 {
@@ -56,7 +56,7 @@ func (g *generator) total(st *step, r recipe.Total) error {
 func (g *generator) extreme(st *step, r recipe.Extreme) error {
 	suffix, ctype, ok := plainEnding(st.task.Call.In[0].Type)
 	if !ok || suffix == "s64" {
-		return refuse("no kernel for %s", types(&st.task.Call))
+		return unsupported("no kernel for %s", types(&st.task.Call))
 	}
 	walk, err := reduction(r.Shape, r.Drop)
 	if err != nil {
@@ -71,7 +71,7 @@ func (g *generator) extreme(st *step, r recipe.Extreme) error {
 	return nil
 }
 
-// plainEnding is [ending] with the types that have no scales.
+// plainEnding is [ending] with the additional types that have no scales.
 func plainEnding(t tensor.Type) (suffix, ctype string, ok bool) {
 	switch t {
 	case tensor.Int32:
@@ -87,7 +87,7 @@ func (g *generator) arg(st *step, r recipe.Arg) error {
 	from, x, okX := plainEnding(c.In[0].Type)
 	to, y, okY := plainEnding(c.Out[0].Type)
 	if !okX || from == "s64" || !okY || to != "s32" && to != "s64" || r.N < 1 {
-		return refuse("no kernel for %s", types(c))
+		return unsupported("no kernel for %s", types(c))
 	}
 	least := 0
 	if r.Least {

@@ -11,7 +11,7 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/describe"
 )
 
-// constantStruct adds a constant structure of the operator and returns its address.
+// constantStruct adds a constant structure for the operator and returns its address.
 func (g *generator) constantStruct(st *step, ctype, init string) func() string {
 	name := fmt.Sprintf("op%d", st.layer)
 	for n := 2; g.declared(name); n++ {
@@ -47,7 +47,7 @@ func (g *generator) declared(name string) bool {
 	return false
 }
 
-// comment makes a text fit into a C comment.
+// comment makes a text safe inside a C comment.
 func comment(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
@@ -58,7 +58,7 @@ func comment(s string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(s, "*/", "* /"), "/*", "/ *")
 }
 
-// quoted is a C string.
+// quoted returns a C string literal.
 func quoted(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -104,7 +104,7 @@ func (g *generator) program(o Options) (*Program, error) {
 	return p, g.kernels(p)
 }
 
-// kernels adds the kernel files that the program needs, and those which they include.
+// kernels adds the kernel files that the program needs, and the files that they include.
 func (g *generator) kernels(p *Program) error {
 	names := []string{"kernels.h", "fixed.h"}
 	for name := range g.needs {
@@ -123,8 +123,7 @@ func (g *generator) kernels(p *Program) error {
 	return err
 }
 
-// included are the files that kernels include besides fixed.h and kernels.h, by kernel
-// file.
+// included lists the files that kernels include besides fixed.h and kernels.h, by kernel file.
 var included = map[string][]string{
 	"conv_s8": {"conv_body.h"}, "conv_u8": {"conv_body.h"}, "conv_s16": {"conv_body.h"}, "pool": {"pool_body.h"}, "sum": {"sum_body.h"},
 	"curve": {"curve.h"}, "lstm": {"curve.h", "lstm_body.h"}, "transpose_conv": {"transpose_body.h"},
@@ -160,7 +159,7 @@ func (g *generator) writeData(w io.Writer) {
 	}
 }
 
-// header is model.h, the same for all models.
+// header is model.h, identical for all models.
 const header = `/* A neural network as a program. Written by opmeter. */
 #ifndef MODEL_H
 #define MODEL_H
@@ -244,7 +243,7 @@ static uint8_t arena[%d] ALIGNED;
 	fmt.Fprint(w, "}\n")
 }
 
-// writeStep writes an operator with what people want to know of it.
+// writeStep writes an operator with a descriptive comment.
 func (g *generator) writeStep(w io.Writer, st *step) {
 	n, c := st.task.Node, &st.task.Call
 	slot := g.layers[n.Index]
@@ -271,8 +270,8 @@ func (g *generator) writeStep(w io.Writer, st *step) {
 	fmt.Fprintf(w, "  OP_END(%d);\n\n", st.layer)
 }
 
-// name is that of the first output, as layers are named; converters join the names of
-// what they fuse.
+// name returns the name of the first output, as layers are named; converters join the names of
+// fused tensors.
 func (g *generator) name(outputs []int) string {
 	for _, id := range outputs {
 		if 0 <= id && id < len(g.g.Values) {
@@ -283,7 +282,7 @@ func (g *generator) name(outputs []int) string {
 	return ""
 }
 
-// writePorts writes what model.h says of inputs and outputs.
+// writePorts writes the functions of model.h for inputs and outputs.
 func (g *generator) writePorts(w io.Writer, p *Program) {
 	fmt.Fprint(w, "void model_set_inputs(void) {\n")
 	for k, id := range g.g.Inputs {

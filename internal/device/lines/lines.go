@@ -1,24 +1,24 @@
-// Package lines makes lines of what a serial line brings: in pieces, with any end of line,
-// with bytes of nothing in between.
+// Package lines splits serial output into lines: received in pieces, with any line ending, with
+// garbage bytes in between.
 //
 // It knows no protocol and imports the standard library only.
 package lines
 
 import "strings"
 
-// Max bounds a line in bytes; of a longer one the beginning is given, as dirty.
+// Max bounds a line in bytes; a longer one is truncated and reported as dirty.
 const Max = 4096
 
-// Line is called for each line, without its end. dirty says that bytes of it are missing or were
-// no text: it began before the stream was joined, is cut, too long, or had bytes beyond
-// ASCII, which are left out.
+// Line is called for each line, without its line ending. dirty says that bytes are missing or
+// were not text: the line began before the stream was joined, was truncated, or contained
+// non-ASCII bytes, which are dropped.
 type Line func(text string, dirty bool)
 
-// Splitter parts a stream at LF, CR LF, or CR where no LF was seen yet. The zero
-// value is ready and begins in the middle of nothing: the first line is taken as whole.
+// Splitter splits a stream at LF, CR LF, or CR as long as no LF was seen. The zero value is ready
+// to use and treats the first line as complete.
 type Splitter struct {
-	// Marks keeps bytes beyond ASCII in a line that stays clean, for protocols whose texts may
-	// have names in other languages.
+	// Marks keeps non-ASCII bytes in a line that stays clean, for protocols whose texts may
+	// contain names in other languages.
 	Marks bool
 
 	b        []byte
@@ -48,7 +48,7 @@ func (s *Splitter) Feed(p []byte, each Line) {
 		case s.escape > 0 || c == 0x1b:
 			s.colour(c)
 		case c == 0 || c == 0xff && !s.anything:
-			// A line that is switched on sends bytes of nothing.
+			// A line that is powered on sends garbage bytes.
 		case c == '\t' || c >= ' ' && c < 0x7f || c >= 0x80 && s.Marks:
 			s.put(c)
 		default:
@@ -57,7 +57,7 @@ func (s *Splitter) Feed(p []byte, each Line) {
 	}
 }
 
-// colour passes over the sequences with which terminals are told to use colours.
+// colour skips ANSI colour sequences.
 func (s *Splitter) colour(c byte) {
 	switch {
 	case c == 0x1b:
@@ -86,8 +86,8 @@ func (s *Splitter) put(c byte) {
 	s.b = append(s.b, c)
 }
 
-// end gives the line. What precedes the first end of a stream that was joined, or follows a
-// gap, may be a piece only.
+// end reports the line. Text before the first line ending of a joined stream, or after a gap, may
+// be incomplete.
 func (s *Splitter) end(each Line) {
 	text := string(s.b)
 	if s.Marks {
@@ -98,8 +98,8 @@ func (s *Splitter) end(each Line) {
 	each(text, dirty)
 }
 
-// Gap says that bytes were lost here: the line under way is given as dirty, and the next one,
-// whose begin is missing, will be.
+// Gap says that bytes were lost here: the current line is reported as dirty, and so will be the
+// next one, whose beginning is missing.
 func (s *Splitter) Gap(each Line) {
 	if len(s.b) > 0 {
 		s.dirty = true
@@ -108,7 +108,7 @@ func (s *Splitter) Gap(each Line) {
 	s.lost, s.cr = true, false
 }
 
-// End gives what stands after the last end of line, as dirty: it may have been cut.
+// End reports the text after the last line ending as dirty: it may be truncated.
 func (s *Splitter) End(each Line) {
 	if len(s.b) > 0 {
 		s.dirty = !s.cr

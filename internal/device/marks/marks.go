@@ -1,6 +1,7 @@
-// Package marks measures applications that tell of their stages while they run
-// (docs/reference/marks.md): a frame is an inference, its stages are the layers. internal/source/stages has
-// the format, internal/record/marks reads files of it whole, with a timeline.
+// Package marks measures applications that report their stages while they run
+// (docs/reference/marks.md): a frame is an inference, its stages are the layers.
+// internal/source/stages defines the format; internal/record/marks reads complete files, with a
+// timeline.
 package marks
 
 import (
@@ -15,15 +16,15 @@ import (
 )
 
 const (
-	// learning is how many frames are looked at before the stages are listed, and
-	// patience how long they are waited for: stages may run in some frames only.
+	// learning is how many frames are examined before the stages are listed, and patience how
+	// long they are waited for: some stages run in some frames only.
 	learning = 16
 	patience = 2 * time.Second
 
 	maxFigures = 200 // kinds of them
 )
 
-// Protocol is the reader.
+// Protocol returns the protocol.
 func Protocol() *device.Protocol {
 	return &device.Protocol{
 		Name:  "marks",
@@ -106,8 +107,7 @@ func (s *session) frame(f *stages.Frame) {
 	s.tell(f)
 }
 
-// list says which stages there are, and tells of the frames that wait. The pipeline is that of
-// most of them.
+// list sends the list of stages, then the waiting frames. The pipeline is the most frequent one.
 func (s *session) list() {
 	of := map[int]int{}
 	best := -1
@@ -141,7 +141,7 @@ func (s *session) list() {
 	}
 }
 
-// listed is the layer of a stage, or of the nearest one around it that is listed.
+// listed returns the layer of a stage, or of the nearest enclosing stage that is listed.
 func (s *session) listed(node int) (layer int, late, ok bool) {
 	for n := node; n >= 0; n = s.c.Nodes[n].Parent {
 		if at, ok := s.layout.At[n]; ok {
@@ -193,7 +193,7 @@ func (s *session) tell(f *stages.Frame) {
 	s.err = s.job.Inference(x)
 }
 
-// figure is the key of an application's own figure, which is described once.
+// figure returns the key of an application's own figure, described once.
 func (s *session) figure(name string) (string, bool) {
 	q, ok := stages.Quantity(name, true)
 	if !ok || s.known[q.Key] {
@@ -210,7 +210,7 @@ func (s *session) figure(name string) (string, bool) {
 	return q.Key, true
 }
 
-// finish tells what was lost, and the rate of frames.
+// finish reports losses and the frame rate.
 func (s *session) finish() {
 	if s.layout == nil {
 		return

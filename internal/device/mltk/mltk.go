@@ -1,7 +1,7 @@
 // Package mltk measures models with the firmware of the Silicon Labs MLTK model profiler: it
-// takes the text that a board prints from "Starting Model Profiler" to "done".
+// reads the text that a board prints from "Starting Model Profiler" to "done".
 //
-// Source of the format: see internal/record/mltk/console, which reads the text.
+// Source of the format: see internal/record/mltk/console, which parses the text.
 package mltk
 
 import (
@@ -25,7 +25,7 @@ import (
 // FailedError says that the firmware reported a failure.
 type FailedError struct{ Line string }
 
-// Error gives the line, and what mostly helps.
+// Error returns the line and the most likely remedy.
 func (e *FailedError) Error() string {
 	advice := "see what the board printed before it (--record FILE keeps it)"
 	if s := strings.ToLower(e.Line); strings.Contains(s, "alloc") || strings.Contains(s, "memory") {
@@ -34,12 +34,12 @@ func (e *FailedError) Error() string {
 	return fmt.Sprintf("the board's profiler failed: %q: %s", e.Line, advice)
 }
 
-// after is how long a board that is done is waited for: newer firmware goes on, and a board may
-// be started again by hand.
+// after is how long to wait after a board is done: newer firmware continues, and a board may be
+// reset by hand.
 const after = 2 * time.Second
 
-// Protocol is the reader of the text. reset starts the board again for another run, nil where
-// that is not possible.
+// Protocol returns the protocol. reset restarts the board for another run, nil if that is not
+// possible.
 func Protocol(reset func(context.Context) error) *device.Protocol {
 	return &device.Protocol{
 		Name:   "mltk",
@@ -55,7 +55,7 @@ func Protocol(reset func(context.Context) error) *device.Protocol {
 	}
 }
 
-// sure looks for lines that nothing else prints.
+// sure looks for lines that are specific to this firmware.
 func sure(head []byte) int {
 	n := 0
 	var s lines.Splitter
@@ -84,12 +84,12 @@ type session struct {
 	held  []*console.Reading // cut ones that came before a whole one
 	names []string           // of the layers, as described
 	last  *console.Reading
-	err   error // what ends the session, from within a line
+	err   error // the error that ends the session, from within a line
 }
 
 func (s *session) run(ctx context.Context, c *device.Conn, reset func(context.Context) error) error {
 	if k := c.Address().Kind; k == port.Serial || k == port.TCP {
-		s.split.Gap(s.line) // it may be joined in the middle of a line
+		s.split.Gap(s.line) // may be joined in the middle of a line
 	}
 	for {
 		wait := time.Duration(0)
@@ -107,7 +107,7 @@ func (s *session) run(ctx context.Context, c *device.Conn, reset func(context.Co
 			case s.err != nil:
 				return s.err
 			case done && ctx.Err() == nil:
-				return nil // it had said its last word
+				return nil // the device had finished
 			}
 			return err
 		}
@@ -135,7 +135,7 @@ func (s *session) run(ctx context.Context, c *device.Conn, reset func(context.Co
 	}
 }
 
-// line takes a line.
+// line handles a line.
 func (s *session) line(text string, dirty bool) {
 	if s.err != nil {
 		return
@@ -162,11 +162,11 @@ func (s *session) flush() {
 	}
 }
 
-// end takes what is there: texts that were cut, too.
+// end uses what was read, including truncated texts.
 func (s *session) end() error {
 	s.flush()
 	if s.names == nil && len(s.held) > 0 {
-		// The longest tells most of the model.
+		// The longest one covers most of the model.
 		slices.SortStableFunc(s.held, func(a, b *console.Reading) int { return len(b.Layers) - len(a.Layers) })
 	}
 	for _, r := range s.held {
@@ -181,7 +181,7 @@ func (s *session) end() error {
 	return s.err
 }
 
-// take makes an inference of what was read.
+// take converts a reading to an inference.
 func (s *session) take(r *console.Reading, whole bool) error {
 	run := r.Draft.Run()
 	if s.names == nil {
@@ -230,8 +230,7 @@ func (s *session) take(r *console.Reading, whole bool) error {
 	return s.job.Inference(x)
 }
 
-// name gives operators of which the board printed nothing their names by the model, where all
-// others are those of the model.
+// name names operators that the board did not print, by the model, if all others match the model.
 func name(layers []profile.Layer, m *profile.Profile) {
 	if m == nil {
 		return
@@ -254,7 +253,7 @@ func name(layers []profile.Layer, m *profile.Profile) {
 	}
 }
 
-// bands says between which values the figures of the only run lie.
+// bands sets the error bounds of the figures of a single run.
 func (s *session) bands() error {
 	set := func(layer int, figures map[string]console.Value) error {
 		for _, k := range slices.Sorted(maps.Keys(figures)) {
@@ -309,7 +308,7 @@ func deref(n *int64) int64 {
 	return *n
 }
 
-// describe says what the board runs.
+// describe describes what the board runs.
 func (s *session) describe(run *runlog.Run, r *console.Reading) error {
 	p := run.Profile
 	p.Target = profile.Target{Kind: profile.TargetDevice, Engine: p.Target.Engine, Accelerator: p.Target.Accelerator, ClockHz: p.Target.ClockHz}

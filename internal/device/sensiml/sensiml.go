@@ -1,6 +1,6 @@
-// Package sensiml is the protocol of SensiML Knowledge Packs: lines of JSON with the cycles of
-// feature generators and classifier. The public package sensiml reads them; here they become
-// inferences of a measured device.
+// Package sensiml is the protocol of SensiML Knowledge Packs: JSON lines with the cycles of
+// feature generators and classifier. The public package sensiml parses them; this package turns
+// them into inferences.
 package sensiml
 
 import (
@@ -15,11 +15,12 @@ import (
 	"github.com/opmeter/opmeter/sensiml"
 )
 
-// silentResults is how many classes without a figure say that a pack was built without profiling.
+// silentResults is the number of classes without a figure after which a pack counts as built
+// without profiling.
 const silentResults = 50
 
-// Protocol is the protocol for a pack with a model.json, nil where there is none: layers are
-// numbered slots then.
+// Protocol returns the protocol for a pack with a model.json, or nil if there is none: layers are
+// then numbered slots.
 func Protocol(p *sensiml.Pack) *device.Protocol {
 	return &device.Protocol{
 		Name:   "sensiml",
@@ -34,7 +35,7 @@ func Protocol(p *sensiml.Pack) *device.Protocol {
 type session struct {
 	j    *device.Job
 	live *sensiml.Live
-	// first is the layer of each model's first generator.
+	// first is the layer index of each model's first generator.
 	first   []int
 	results int
 }
@@ -74,7 +75,7 @@ func run(ctx context.Context, c *device.Conn, j *device.Job, p *sensiml.Pack) er
 	}
 }
 
-// why says more about a stream that ended without figures.
+// why explains a stream that ended without figures.
 func (s *session) why(err error) error {
 	if s.live.Started() || s.results == 0 {
 		return err
@@ -82,7 +83,7 @@ func (s *session) why(err error) error {
 	return fmt.Errorf("%d results came and no figures: build the pack with debug and profile: %w", s.results, err)
 }
 
-// inferences gives inferences to the recorder, the description before the first.
+// inferences passes inferences to the recorder, the description before the first.
 func (s *session) inferences(list []sensiml.LiveInference) error {
 	if len(list) > 0 && !s.j.Described() {
 		if err := s.describe(); err != nil {
@@ -111,7 +112,7 @@ func (s *session) inferences(list []sensiml.LiveInference) error {
 	return nil
 }
 
-// describe makes the layers: generators and classifier of each model.
+// describe creates the layers: generators and classifier of each model.
 func (s *session) describe() error {
 	models := s.live.Models()
 	p := &profile.Profile{Model: profile.Model{Name: "sensiml", Format: "sensiml"}, Layers: []profile.Layer{}}
@@ -147,10 +148,10 @@ func (s *session) describe() error {
 	return nil
 }
 
-// passing are findings on the last inferences alone, whose losses were told of one by one.
+// passing are findings about the last inferences only, whose losses were reported one by one.
 var passing = map[string]bool{"sensiml.outlier": true, "sensiml.contradiction": true, "sensiml.second": true, "sensiml.from_times": true, "sensiml.first": true}
 
-// end tells what is known when all is over.
+// end reports the final findings.
 func (s *session) end(d *sensiml.Decoder, err error) error {
 	if !s.j.Described() {
 		return err
@@ -174,7 +175,7 @@ func (s *session) end(d *sensiml.Decoder, err error) error {
 	return err
 }
 
-// counts puts what is no figure of an inference into the profile: results by class.
+// counts adds the number of results by class to the profile.
 func (s *session) counts(res *sensiml.Result) {
 	for i := range res.Models {
 		m := &res.Models[i]

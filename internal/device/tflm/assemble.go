@@ -6,25 +6,24 @@ import (
 	"github.com/opmeter/opmeter/internal/record/tflm"
 )
 
-// inference is one inference as it could be put together.
+// inference is one inference as far as it could be assembled.
 type inference struct {
 	at     []int // of each event the operator
 	events []tflm.Event
 	whole  bool  // all operators are there
-	round  int64 // ticks of all of it as a benchmark printed them, -1 for none
+	round  int64 // total ticks as printed by a benchmark, -1 for none
 }
 
-// assembler parts the events of a device into inferences. The text has no marks for that: the
-// order of the operators is all there is, and other text between inferences where a firmware prints
-// some. The order is the model's where the device runs what the user named, else it is learnt of
-// what comes.
+// assembler splits the events of a device into inferences. The text has no marks for that. There
+// is only the order of the operators, and in some firmware other text between inferences. The
+// order is the model's if the device runs the model named by the user; otherwise it is learnt
+// from the events.
 //
-// What is no whole inference is kept only where it cannot be of another one: between two
-// marks, those events that can stand in one place only. Rows of a table are numbered and need
-// no guess.
+// An incomplete inference is kept only if its events cannot belong to another one: between two
+// marks, those events that fit one place only. Rows of a table are numbered and need no guess.
 type assembler struct {
-	model []string // operators of the model that the user named, nil for none
-	ops   []string // those of an inference, nil while they are not known
+	model []string // operators of the model named by the user, nil for none
+	ops   []string // operators of an inference, nil while unknown
 
 	held   []tflm.Event // while learning
 	breaks []int        // begins of groups in held
@@ -44,7 +43,7 @@ type assembler struct {
 	alien map[string]int64   // of tags that are no operators of the model
 }
 
-// Bounds on what is held while the order is not known, and on operators.
+// Limits on what is held while the order is unknown, and on operators.
 const (
 	maxHeld = 200_000
 	maxOps  = 50_000
@@ -55,7 +54,7 @@ func newAssembler(model []string, begun bool, emit func(inference), learn func([
 	return &assembler{model: model, begun: begun, sure: begun, last: -1, round: -1, emit: emit, learn: learn, alien: map[string]int64{}, cur: inference{round: -1}}
 }
 
-// event takes the next one.
+// event handles the next event.
 func (a *assembler) event(e tflm.Event) {
 	if a.ops != nil {
 		a.place(e)
@@ -71,7 +70,7 @@ func (a *assembler) event(e tflm.Event) {
 		a.settle()
 		return
 	}
-	// Does what came since one of the last marks make an inference of the model?
+	// Do the events since one of the last marks form an inference of the model?
 	starts := append([]int{0}, a.breaks...)
 	for k := range min(len(starts), 8) {
 		from := starts[len(starts)-1-k]
@@ -82,12 +81,11 @@ func (a *assembler) event(e tflm.Event) {
 		}
 	}
 	if len(a.held) >= 3*n && a.ofModel() {
-		a.know(a.model) // lines were lost in each until now
+		a.know(a.model) // until now lines were lost in each
 	}
 }
 
-// ofModel reports whether what is held can be of the model's operators, lines that were
-// lost aside.
+// ofModel reports whether the held events can be the model's operators, apart from lost lines.
 func (a *assembler) ofModel() bool {
 	have := map[string]bool{}
 	for _, op := range a.model {
@@ -131,7 +129,7 @@ func (a *assembler) mark() {
 	if n == begin {
 		return
 	}
-	// Two groups alike, one after the other, are two inferences.
+	// Two equal consecutive groups are two inferences.
 	if k := len(a.breaks); k > 0 && a.model == nil {
 		before := 0
 		if k > 1 {
@@ -156,10 +154,10 @@ func numbered(es []tflm.Event) bool {
 	return true
 }
 
-// gap says that bytes were lost: the inference under way is not whole.
+// gap says that bytes were lost: the current inference is incomplete.
 func (a *assembler) gap() {
 	if a.ops == nil {
-		a.lost += int64(len(a.held)) // where in it they were lost is not known
+		a.lost += int64(len(a.held)) // the position of the loss is unknown
 		a.held, a.breaks = nil, nil
 	} else {
 		a.finish(false)
@@ -167,7 +165,7 @@ func (a *assembler) gap() {
 	a.sure = false
 }
 
-// again says that what follows is of another start of the program; drop leaves out what is not whole.
+// again says that a new start of the program follows; drop discards an incomplete inference.
 func (a *assembler) again(drop bool) {
 	switch {
 	case a.ops == nil:
@@ -180,7 +178,7 @@ func (a *assembler) again(drop bool) {
 	a.sure, a.round = true, -1
 }
 
-// end takes what is held when the stream ends.
+// end handles the held events when the stream ends.
 func (a *assembler) end() {
 	if a.ops == nil {
 		a.mark()
@@ -190,7 +188,7 @@ func (a *assembler) end() {
 	a.finish(true)
 }
 
-// guess is the order of operators by all that is held: nil for nothing.
+// guess returns the order of operators by everything held: nil if unknown.
 func (a *assembler) guess() []string {
 	var groups [][]string
 	begin := 0
@@ -241,9 +239,9 @@ func (a *assembler) guess() []string {
 	return groups[best]
 }
 
-// unit is the longest row of operators that comes twice, one after the other, in a stream that lost
-// lines, and is a good part of it: nil where none does. Begin and end of the stream tell
-// where in it an inference begins.
+// unit returns the longest sequence of operators that occurs twice in a row in a stream with lost
+// lines, and covers a good part of it; nil if there is none. Begin and end of the stream show
+// where an inference begins in it.
 func unit(all []string) []string {
 	n := len(all)
 	if n > 20_000 {
@@ -277,12 +275,12 @@ func unit(all []string) []string {
 	return nil
 }
 
-// alike reports whether all operators are of one kind: nothing tells where they begin.
+// alike reports whether all operators are of one kind: their order then shows no beginning.
 func alike(ops []string) bool {
 	return !slices.ContainsFunc(ops, func(op string) bool { return op != ops[0] })
 }
 
-// know begins to put inferences together, with what was held.
+// know starts assembling inferences, with what was held.
 func (a *assembler) know(ops []string) {
 	held, breaks := a.held, a.breaks
 	a.held, a.breaks = nil, nil
@@ -321,7 +319,7 @@ func (a *assembler) place(e tflm.Event) {
 			a.lost++
 			return
 		case at <= a.last && at != 0:
-			a.bad = true // a number is damaged, this one or one before
+			a.bad = true // a number is damaged, this one or an earlier one
 			a.lost++
 			return
 		case at <= a.last:
@@ -334,7 +332,8 @@ func (a *assembler) place(e tflm.Event) {
 			}
 		}
 		if at < 0 {
-			// The rest of this inference was lost, or lines within, or its mark and the begin of the next.
+			// Lost were the rest of this inference, lines within it, or its mark and the begin of
+			// the next.
 			a.finish(false)
 			at = slices.Index(a.ops, e.Tag)
 			a.sure = a.sure && at == 0
@@ -349,7 +348,7 @@ func (a *assembler) place(e tflm.Event) {
 	}
 }
 
-// finish tells the inference under way. marked says that it is known to end here.
+// finish reports the current inference. marked says that it is known to end here.
 func (a *assembler) finish(marked bool) {
 	x := a.cur
 	bad := a.bad
@@ -379,7 +378,7 @@ func (a *assembler) finish(marked bool) {
 	a.emit(x)
 }
 
-// certain leaves those events that can be of one operator only, whatever lines were lost.
+// certain keeps the events that can belong to one operator only, whatever lines were lost.
 func (a *assembler) certain(x inference) inference {
 	ts := tags(x.events)
 	left, right := leftmost(ts, a.ops), rightmost(ts, a.ops)
@@ -392,8 +391,8 @@ func (a *assembler) certain(x inference) inference {
 	return y
 }
 
-// leftmost places a sequence in another as early as possible; it is shorter where not all of it
-// is contained.
+// leftmost embeds a sequence in another as early as possible; the result is shorter if not all of
+// it is contained.
 func leftmost(part, all []string) []int {
 	var out []int
 	k := 0
@@ -410,7 +409,7 @@ func leftmost(part, all []string) []int {
 	return out
 }
 
-// rightmost places it as late as possible, nil where not all of it is contained.
+// rightmost embeds it as late as possible, nil if not all of it is contained.
 func rightmost(part, all []string) []int {
 	out := make([]int, len(part))
 	k := len(all) - 1

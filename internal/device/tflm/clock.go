@@ -6,17 +6,17 @@ import (
 	"github.com/opmeter/opmeter/internal/record/tflm"
 )
 
-// clock knows between which frequencies the device's clock lies: printed milliseconds are ticks
-// divided by it and cut off, so that each line bounds it. A line that contradicts most others
-// is damaged.
+// clock bounds the frequency of the device's clock. Printed milliseconds are ticks divided by it
+// and truncated, so each line gives a lower and an upper bound. A line that contradicts most
+// others is damaged.
 type clock struct {
 	recent [64][2]float64 // of lines with milliseconds
 	n      int
 	lo, hi float64 // of the lines that were accepted
-	lines  int64   // those with a bound on both sides
+	lines  int64   // with a bound on both sides
 }
 
-// accept reports whether a line can be right, and learns of it.
+// accept reports whether a line is plausible, and updates the bounds.
 func (c *clock) accept(e tflm.Event) bool {
 	if e.MS < 0 || e.Ticks <= 0 {
 		return e.Ticks >= 0
@@ -51,7 +51,7 @@ func (c *clock) accept(e tflm.Event) bool {
 	return true
 }
 
-// bounds are the frequencies in hertz between which the clock lies, ok where lines agree.
+// bounds returns the bounds of the frequency in hertz; ok says that lines agree.
 func (c *clock) bounds() (lo, hi float64, ok bool) {
 	return c.lo, c.hi, c.lines > 0 && c.lo > 0 && c.lo < c.hi && !math.IsInf(c.hi, 1)
 }

@@ -2,14 +2,14 @@ package tflm
 
 import "slices"
 
-// Windows in which a stream without marks is looked at, in events. What repeats in them must do so
-// eight times: the blocks of a network repeat, too, though not as often.
+// Window sizes, in events, in which a stream without marks is examined. The sequence in them must
+// repeat eight times: blocks of a network repeat, too, but less often.
 var windows = []int{512, 4096, 32768}
 
 const repeats = 8
 
-// settle finds the order of operators of a device that prints nothing between inferences and never
-// rests, by what repeats.
+// settle finds the order of operators by repetition, for a device that prints nothing between
+// inferences and never pauses.
 func (a *assembler) settle() {
 	n := len(a.held)
 	for _, w := range windows {
@@ -23,10 +23,11 @@ func (a *assembler) settle() {
 	}
 }
 
-// cycle is the shortest row of operators that a sequence repeats at least so many times, with the last
-// one of it at its end; nil where it repeats none, or one operator only.
+// cycle returns the shortest sequence of operators that repeats at least the given number of
+// times and ends at the end; nil if there is none, or if it is a single operator.
 func cycle(all []string, least int) []string {
-	// The prefix function of Knuth, Morris and Pratt: how much of the beginning ends at each place.
+	// The prefix function of Knuth, Morris and Pratt: the length of the longest prefix that ends
+	// at each position.
 	n := len(all)
 	if n == 0 {
 		return nil
@@ -49,9 +50,9 @@ func cycle(all []string, least int) []string {
 	return all[n-p:]
 }
 
-// begin turns a row that repeats so that it begins where an inference does: where the stream began, if
-// that was seen; behind the one operator that networks end with. Else nothing tells, and
-// the profile says so.
+// begin rotates a repeating sequence so that it begins where an inference does: at the start of
+// the stream, if that was seen, or after the one operator that networks end with. Otherwise the
+// begin is unknown, and the profile says so.
 func (a *assembler) begin(u []string) []string {
 	twice := append(slices.Clone(u), u...)
 	p := len(u)

@@ -1,7 +1,6 @@
-// Package tflm measures models whose firmware prints what the profiler of TensorFlow Lite Micro
-// recorded: lines of ticks, a table of events, a table of sums by operator. The lines are read
-// by internal/record/tflm, as those of a log are; here they become inferences while they
-// come.
+// Package tflm measures models whose firmware prints the records of TensorFlow Lite Micro's
+// profiler: lines of ticks, a table of events, a table of sums by operator. internal/record/tflm
+// parses the lines, as in a log file; this package assembles them into inferences as they arrive.
 package tflm
 
 import (
@@ -21,10 +20,10 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// quiet is how long a device says nothing between two inferences that it prints.
+// quiet is the pause of a device between two printed inferences.
 const quiet = 300 * time.Millisecond
 
-// Protocol is the reader of the text.
+// Protocol returns the protocol.
 func Protocol() *device.Protocol {
 	return &device.Protocol{
 		Name:   "tflm",
@@ -38,7 +37,7 @@ func Protocol() *device.Protocol {
 	}
 }
 
-// sure looks for lines that nothing else prints.
+// sure looks for lines that are specific to this profiler.
 func sure(head []byte) int {
 	n := 0
 	var s lines.Splitter
@@ -67,7 +66,7 @@ type session struct {
 	dirty   int64
 	cutOff  int64 // inferences of which parts are missing
 	ran     int64 // inferences that were told
-	still   int64 // those of which all ticks are 0
+	still   int64 // inferences in which all ticks are 0
 	mean    []sum // by operator, of the inferences that count
 	total   sum
 	byTag   map[string]int64 // ticks of the last whole inference
@@ -76,15 +75,15 @@ type session struct {
 	err     error
 }
 
-// sum is ticks over inferences.
+// sum is the ticks over all inferences.
 type sum struct {
 	ticks float64
 	n     int64
 	some  []float64 // the first of them
 }
 
-// odd reports whether ticks of one inference are far from those of the others, as they are when a
-// digit was lost or became another one on the way.
+// odd reports whether the ticks of one inference are far from the others', as after a lost or
+// damaged digit.
 func (m *sum) odd() bool {
 	if len(m.some) < 3 {
 		return false
@@ -109,12 +108,12 @@ func newSession(j *device.Job, joined bool) *session {
 	})
 	s.asm = newAssembler(operators(j.Model), !joined, s.inference, s.describe)
 	if joined {
-		s.split.Gap(func(string, bool) {}) // the first line may be the end of one
+		s.split.Gap(func(string, bool) {}) // the first line may be incomplete
 	}
 	return s
 }
 
-// operators are those of a model in the order in which they run.
+// operators returns the operators of a model in execution order.
 func operators(m *profile.Profile) []string {
 	if m == nil {
 		return nil
@@ -181,13 +180,14 @@ func (s *session) run(ctx context.Context, c *device.Conn) error {
 	}
 }
 
-// last takes a line without its end: it is whole where the profiler's own last signs are there.
+// last handles a line without a line ending: it is complete if it ends with the profiler's last
+// characters.
 func (s *session) last(text string, dirty bool) {
 	s.line(text, dirty && !strings.HasSuffix(text, " ms)."))
 }
 
-// again ends what is under way: the program was started again, and where it was cut off before it is
-// nobody's loss.
+// again ends the current inference: the program was restarted. If it was ended on purpose (cut),
+// that is not a loss.
 func (s *session) again(cut bool) {
 	if cut {
 		s.split = lines.Splitter{}
@@ -202,14 +202,13 @@ func (s *session) line(text string, dirty bool) {
 	switch {
 	case s.err != nil:
 	case dirty && strings.ContainsAny(text, "0123456789"), piece(text):
-		s.dirty++ // it may have been one of the profiler's
+		s.dirty++ // may have been one of the profiler's
 	default:
 		s.console.Line(text)
 	}
 }
 
-// piece reports whether a line looks like a part of the profiler's, or several that run into each
-// other.
+// piece reports whether a line looks like part of a profiler line, or like several merged ones.
 func piece(text string) bool {
 	if tflm.Known(text) {
 		return strings.Count(text, "took") > 1 || strings.Count(text, "ticks") > 1 && !strings.HasPrefix(text, `"`)
@@ -225,7 +224,7 @@ func (s *session) event(e tflm.Event) {
 	s.asm.event(e)
 }
 
-// describe says which operators the device runs.
+// describe describes the operators that the device runs.
 func (s *session) describe(ops []string) {
 	run := s.console.Describe("", ops)
 	p := run.Profile
@@ -238,7 +237,7 @@ func (s *session) describe(ops []string) {
 	s.job.Clock(0, device.Ticks)
 }
 
-// inference tells of one.
+// inference passes on one inference.
 func (s *session) inference(x inference) {
 	if s.err != nil {
 		return
@@ -261,7 +260,7 @@ func (s *session) inference(x inference) {
 	if total == 0 && x.whole {
 		s.still++
 		for i := range out.Layers {
-			out.Layers[i].Figures = nil // the clock did not run: that is not known, and not nothing
+			out.Layers[i].Figures = nil // the clock did not run: the figures are unknown, not zero
 		}
 	}
 	if x.round >= total && x.round > 0 {
@@ -291,7 +290,7 @@ func (s *session) inference(x inference) {
 	s.total.n++
 }
 
-// table takes sums by operator: it confirms the events before it, or is all that there is.
+// table handles sums by operator: they confirm the events before, or are the only data.
 func (s *session) table(rows []tflm.Event, total int64) {
 	s.asm.mark()
 	sum := int64(0)
@@ -302,7 +301,7 @@ func (s *session) table(rows []tflm.Event, total int64) {
 		s.damaged += int64(max(1, len(rows)))
 		return // lines of it are missing or damaged
 	}
-	// A benchmark prints such a table of what it does before it runs the model, too.
+	// A benchmark prints such a table of its setup before the model runs, too.
 	isOps := slices.ContainsFunc(rows, func(r tflm.Event) bool { return strings.ToUpper(r.Tag) == r.Tag })
 	if !isOps {
 		return
@@ -321,13 +320,13 @@ func (s *session) table(rows []tflm.Event, total int64) {
 		return
 	}
 	if s.byTag == nil {
-		s.table1 = rows // the inference before it is not put together yet
+		s.table1 = rows // the inference before is not assembled yet
 		return
 	}
 	s.compare(rows)
 }
 
-// compare says where a table contradicts the last inference.
+// compare reports where a table contradicts the last inference.
 func (s *session) compare(rows []tflm.Event) {
 	for _, r := range rows {
 		if have, ok := s.byTag[r.Tag]; ok && have != r.Ticks {
@@ -337,7 +336,7 @@ func (s *session) compare(rows []tflm.Event) {
 	}
 }
 
-// finish says what is known when the stream ends.
+// finish reports the final findings when the stream ends.
 func (s *session) finish() error {
 	if !s.job.Described() {
 		return nil
@@ -361,7 +360,7 @@ func (s *session) finish() error {
 		}
 	}
 	if odd > 0 {
-		s.job.Found("tflm.odd", profile.Warning, "Of %d operators the ticks of an inference lie far from those of the others. The text has no checksum: a digit may have been damaged on the way, or the device did something else meanwhile.", odd)
+		s.job.Found("tflm.odd", profile.Warning, "Of %d operators the ticks of an inference differ much from the other inferences. The text has no checksum: a digit may have been damaged on the way, or the device did something else meanwhile.", odd)
 	}
 	if s.still > 0 {
 		s.job.Found("tflm.ticks", profile.Problem, "Of %d inferences %d have ticks of 0 only and no figures: the clock of the profiler did not run. TensorFlow Lite Micro has one where it is compiled with TF_LITE_USE_CTIME or for a board.", s.ran, s.still)
@@ -382,7 +381,7 @@ func (s *session) finish() error {
 	return s.bounds()
 }
 
-// bounds gives times between the bounds of the clock, where nobody told it.
+// bounds sets times with error bounds from the bounds of the clock, if the clock was not given.
 func (s *session) bounds() error {
 	lo, hi, ok := s.clock.bounds()
 	given := s.job.ClockHz()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Answers of the firmware. Behind an interface board they have "[dut]: " before them.
+// Answers of the firmware. Behind an interface board they have the prefix "[dut]: ".
 var (
 	nameLine    = regexp.MustCompile(`^m-name-\[?([^\]\[]*?)\]?-\[(.*)\]$`)
 	profileLine = regexp.MustCompile(`^m-(profile|model)-\[(.*)\]$`)
@@ -20,13 +20,13 @@ var (
 	modeLine    = regexp.MustCompile(`^m-timestamp-mode-(\w+)$`)
 )
 
-// lap is a time stamp of the firmware, in microseconds of its clock, and when it came.
+// lap is a time stamp of the firmware, in microseconds of its clock, and its time of arrival.
 type lap struct {
 	us uint64
 	at time.Time
 }
 
-// window is what an infer command gave.
+// window is the result of an infer command.
 type window struct {
 	n, warm int64
 	laps    []lap
@@ -35,7 +35,7 @@ type window struct {
 	damaged bool // a line of it was
 }
 
-// seconds is the time of one inference, ok where both stamps came.
+// seconds returns the time of one inference; ok says that both time stamps arrived.
 func (w *window) seconds() (s float64, ok bool) {
 	if !w.done || w.damaged || w.n <= 0 || len(w.laps) != 2 {
 		return 0, false
@@ -46,15 +46,15 @@ func (w *window) seconds() (s float64, ok bool) {
 		if from > math.MaxUint32 {
 			return 0, false
 		}
-		d = to + 1<<32 - from // a counter of 32 bits that began again
+		d = to + 1<<32 - from // a 32-bit counter that wrapped around
 	}
 	return float64(d) / 1e6 / float64(w.n), d > 0
 }
 
-// host is the time between the stamps by this computer's clock.
+// host returns the time between the stamps by this computer's clock.
 func (w *window) host() float64 { return w.laps[1].at.Sub(w.laps[0].at).Seconds() }
 
-// answer is what a device said in all since a command.
+// answer is everything that a device printed since a command.
 type answer struct {
 	ready    bool // the last word
 	loaded   bool // all bytes of the input are there
@@ -66,21 +66,21 @@ type answer struct {
 	overflow string // a buffer that is too small says so without a mark of its own
 }
 
-// about is what a device says of itself.
+// about is the identification of a device.
 type about struct {
 	name, vendor, profile, model, mode string
 }
 
-// parser reads lines of the firmware. The zero value is ready.
+// parser parses lines of the firmware. The zero value is ready to use.
 type parser struct {
 	about about
 	a     answer
 }
 
-// begin forgets what was said before, for the next command.
+// begin forgets the previous answer, for the next command.
 func (p *parser) begin() { p.a = answer{} }
 
-// line takes a line.
+// line handles a line.
 func (p *parser) line(text string, dirty bool, at time.Time) {
 	s := strings.TrimSpace(text)
 	s = strings.TrimPrefix(s, "[dut]: ")
@@ -155,7 +155,7 @@ func (p *parser) line(text string, dirty bool, at time.Time) {
 	}
 }
 
-// odd takes a line that is none of the known ones: pieces of one make the window unsure.
+// odd handles an unknown line: fragments of a known one make the window unreliable.
 func (p *parser) odd(s string) {
 	if w := p.a.window; w != nil && (strings.HasPrefix(s, "m-") || strings.Contains(s, "lap") || strings.Contains(s, "infer")) {
 		w.damaged = true
@@ -171,7 +171,7 @@ func number(s string) int64 {
 	return n
 }
 
-// results reads a vector; nil where a part is no number.
+// results parses a vector; nil if a component is not a number.
 func results(s string) []float64 {
 	var out []float64
 	for _, f := range strings.Split(s, ",") {

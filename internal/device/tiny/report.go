@@ -12,7 +12,8 @@ import (
 // throughput is the benchmark's figure.
 var throughput = profile.Quantity{Key: "inferences_per_s", Unit: "/s", Name: "Inferences per second", Group: "Rates", Better: 1, Model: true, Doc: "Median over the windows of inferences divided by time."}
 
-// describe says what the board runs: the model's layers where it is known; it tells none.
+// describe describes what the board runs: the model's layers if the model is known; the board
+// reports none.
 func (s *session) describe() error {
 	s.described = true
 	p := &profile.Profile{
@@ -41,7 +42,7 @@ const (
 	ruleSeconds = 10
 )
 
-// finish says what came of the windows: the median throughput, and which rules were met.
+// finish reports the result of the windows: the median throughput, and which rules were met.
 func (s *session) finish() error {
 	if !s.described {
 		return nil
@@ -86,13 +87,13 @@ func (s *session) finish() error {
 		}
 	}
 	if odd > 0 {
-		s.job.Found("tiny.odd", profile.Warning, "%d of %d windows lie far from the others. Time stamps have no checksum: a digit may have been damaged on the way, or the board did something else meanwhile.", odd, len(s.seconds))
+		s.job.Found("tiny.odd", profile.Warning, "%d of %d windows differ much from the others. Time stamps have no checksum: a digit may have been damaged on the way, or the board did something else meanwhile.", odd, len(s.seconds))
 	}
 	s.compare()
 	return nil
 }
 
-// compare judges what the board computed.
+// compare checks the results of the board.
 func (s *session) compare() {
 	if s.different > 0 {
 		s.job.Found("tiny.results", profile.Warning, "%d windows gave other results than the first for the same input.", s.different)

@@ -1,6 +1,6 @@
-// Package tiny is the host of boards with the firmware of MLPerf Tiny: it asks them for their
-// name and model, loads an input, lets them run inferences in windows and takes their time
-// stamps, as the benchmark's performance mode does.
+// Package tiny is the host of boards with MLPerf Tiny firmware. It asks them for their name and
+// model, loads an input, runs inferences in windows and reads the board's time stamps, as the
+// benchmark's performance mode does.
 //
 // Source of the protocol: the benchmark's API and rules in the mlcommons/tiny project. A command
 // ends with '%', an answer with the line m-ready.
@@ -20,27 +20,27 @@ import (
 	"github.com/opmeter/opmeter/internal/device/lines"
 )
 
-// Options says what to measure.
+// Options configures the measurement.
 type Options struct {
-	// Input is what the board is fed, nil for zeros of the size that its model takes.
+	// Input is the input data, nil for zeros of the size of the model's input.
 	Input []byte
-	// Window is how long inferences run in a row for one figure, 0 for a second. The benchmark's
-	// rules ask for five of ten seconds.
+	// Window is how long consecutive inferences run for one figure, 0 for a second. The
+	// benchmark's rules require five windows of ten seconds.
 	Window time.Duration
-	// Expected is what the model gives for the input by another engine, nil for not known.
+	// Expected is another engine's output for the input, nil if unknown.
 	Expected []float64
-	// Results takes what the board gave, nil for nobody.
+	// Results receives the board's results; may be nil.
 	Results func([]float64)
 }
 
-// FaultError is what a board answered instead of what it was asked for.
+// FaultError is an unexpected answer of a board.
 type FaultError struct {
-	Command string // what it was sent
-	Text    string // what it said
+	Command string // the command sent
+	Text    string // the answer
 	Advice  string
 }
 
-// Error gives the board's words.
+// Error returns the board's answer with advice.
 func (e *FaultError) Error() string {
 	s := fmt.Sprintf("the board answers %q with %q", e.Command, e.Text)
 	if e.Text == "" {
@@ -52,7 +52,7 @@ func (e *FaultError) Error() string {
 	return s
 }
 
-// Protocol is the host.
+// Protocol returns the protocol.
 func Protocol(o Options) *device.Protocol {
 	if o.Window <= 0 {
 		o.Window = time.Second
@@ -93,7 +93,7 @@ func sure(head []byte) int {
 	return n
 }
 
-// inputs are the sizes of the benchmark's models in bytes, by their names.
+// inputs are the input sizes of the benchmark's models in bytes, by model name.
 var inputs = map[string]int{"ic01": 32 * 32 * 3, "vww01": 96 * 96 * 3, "kws01": 490, "ad01": 5 * 128 * 4}
 
 // session is one connection.
@@ -115,15 +115,15 @@ type session struct {
 	different int64 // windows whose results differ from the first
 }
 
-// Patience with a board.
+// Limits of waiting for a board.
 const (
 	answerTime = 5 * time.Second
 	maxLines   = 20_000 // of an answer
 	tries      = 3
 )
 
-// ask sends a command and waits for the last word of its answer. extra is how long the board may
-// compute before it says more.
+// ask sends a command and waits for the end of its answer. extra is how long the board may
+// compute before it prints more.
 func (s *session) ask(ctx context.Context, command string, extra time.Duration) error {
 	s.p.begin()
 	if err := s.c.Write(ctx, []byte(command+"%")); err != nil {
@@ -190,7 +190,7 @@ func (s *session) host(ctx context.Context) error {
 	}
 }
 
-// meet asks a board who it is. What it has of commands that others began is thrown away first.
+// meet asks a board for its identification. Output of earlier commands is discarded first.
 func (s *session) meet(ctx context.Context) error {
 	for {
 		x, err := s.c.Read(ctx, 200*time.Millisecond)
@@ -238,7 +238,7 @@ func energy() error {
 	return &FaultError{Command: "name", Text: "m-timestamp-mode-energy", Advice: "its firmware is built for the measurement of energy and sends no times: build it with EE_CFG_ENERGY_MODE 0"}
 }
 
-// load feeds the board. One without a known input keeps what it has.
+// load sends the input. A board whose input size is unknown keeps its current input.
 func (s *session) load(ctx context.Context) error {
 	in := s.o.Input
 	if in == nil {
@@ -260,7 +260,7 @@ func (s *session) load(ctx context.Context) error {
 			continue
 		}
 		loaded := false
-		for part := range slices.Chunk(in, 31) { // firmware holds commands of 80 characters, the benchmark's host sends these
+		for part := range slices.Chunk(in, 31) { // firmware accepts commands of 80 characters; the benchmark's host sends chunks of this size
 			if err := s.ask(ctx, fmt.Sprintf("db %x", part), 0); err != nil {
 				return err
 			}
@@ -280,7 +280,7 @@ func (s *session) load(ctx context.Context) error {
 	return last
 }
 
-// inputBytes is the size of the model's input, 0 where it is not known.
+// inputBytes returns the size of the model's input, 0 if unknown.
 func (s *session) inputBytes() int {
 	if n, ok := inputs[s.p.about.model]; ok {
 		return n
@@ -302,7 +302,7 @@ func (s *session) inputBytes() int {
 	return int(n)
 }
 
-// size finds how many inferences make a window.
+// size finds the number of inferences in a window.
 func (s *session) size(ctx context.Context) (int64, error) {
 	for n := int64(1); ; n *= 10 {
 		var w *window
@@ -331,7 +331,8 @@ func (s *session) size(ctx context.Context) (int64, error) {
 			continue
 		}
 		t, _ := w.seconds()
-		// A stamp is a microsecond, or what the board's clock can tell: long enough to size by.
+		// A time stamp has a resolution of one microsecond, or of the board's clock: enough for
+		// sizing.
 		if total := t * float64(n); total < 0.001 && n < 100_000 {
 			continue
 		}
@@ -339,10 +340,10 @@ func (s *session) size(ctx context.Context) (int64, error) {
 	}
 }
 
-// infer runs a window; nil where its stamps are damaged.
+// infer runs a window; nil if its time stamps are damaged.
 func (s *session) infer(ctx context.Context, n, warm int64) (*window, error) {
 	command := fmt.Sprintf("infer %d %d", n, warm)
-	extra := time.Minute // of an inference that was never seen
+	extra := time.Minute // for an inference whose duration is unknown
 	if len(s.seconds) > 0 {
 		extra = time.Duration(3*float64(n+warm)*s.seconds[len(s.seconds)-1]*1e9) + answerTime
 	} else if n > 1 {
@@ -364,7 +365,7 @@ func (s *session) infer(ctx context.Context, n, warm int64) (*window, error) {
 	return w, nil
 }
 
-// replay reads the recording of a measurement: nothing can be asked.
+// replay reads the recording of a measurement: no commands can be sent.
 func (s *session) replay(ctx context.Context) error {
 	var err error
 	line := func(text string, dirty bool) {
@@ -373,7 +374,7 @@ func (s *session) replay(ctx context.Context) error {
 			return
 		}
 		if w := s.p.a.window; w != nil {
-			// Windows of one inference, or a few, are those that sized the others.
+			// Windows of one or a few inferences determined the size of the others.
 			if _, ok := w.seconds(); !ok {
 				s.lost++
 			} else if w.warm > 0 {
@@ -399,7 +400,7 @@ func (s *session) replay(ctx context.Context) error {
 	}
 }
 
-// take makes an inference of a window.
+// take converts a window to an inference.
 func (s *session) take(w *window, live bool) error {
 	if !s.described {
 		if err := s.describe(); err != nil {
@@ -410,7 +411,7 @@ func (s *session) take(w *window, live bool) error {
 	total := t * float64(w.n)
 	s.seconds, s.lengths = append(s.seconds, t), append(s.lengths, total)
 	if live {
-		// Stamps have no checksum. The lines come over a cable and a system's buffers.
+		// Time stamps have no checksum. The lines pass a cable and system buffers.
 		if here := w.host(); math.Abs(here-total) > 0.25+0.05*total {
 			s.against++
 		}

@@ -19,7 +19,7 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// FileError is a fault in a target file.
+// FileError is an error in a target file.
 type FileError struct {
 	File string
 	Line int    // from 1, 0 when the whole file is meant
@@ -42,14 +42,14 @@ func (e *FileError) Error() string {
 	return s + ": " + e.Text
 }
 
-// Parse reads one target file. All faults that are found are joined. A file that
-// inherits takes a shipped target for what it leaves out.
+// Parse reads one target file. All errors found are joined. A file with inherits takes missing
+// parts from a shipped target.
 func Parse(data []byte, file string) (*Target, error) { return parse(data, file, shippedTarget) }
 
-// shippedTarget finds a target of the binary.
+// shippedTarget finds a target embedded in the binary.
 func shippedTarget(id string) (*Target, error) { return (&Set{}).Find(id) }
 
-// parse reads a target file; find gives the target that it inherits from.
+// parse reads a target file; find returns the target that it inherits from.
 func parse(data []byte, file string, find func(id string) (*Target, error)) (*Target, error) {
 	const most = 1 << 20
 	if len(data) > most {
@@ -115,9 +115,8 @@ func kindOf(n *yaml.Node) string {
 	return "an alias"
 }
 
-// value decodes n into v. The tag of its field may say more: enum lists the words that
-// a string may be, keys names the list of keys of a table, need the last of the terms
-// that must be there.
+// value decodes n into v. The tags of its field may add constraints: enum lists the values of a
+// string, keys names the list of keys of a table, need is the last of the required terms.
 func (d *decoder) value(n *yaml.Node, v reflect.Value, key string, tag reflect.StructTag) {
 	if n.Kind == yaml.AliasNode {
 		d.fail(n, key, "aliases are not supported")
@@ -190,8 +189,7 @@ func (d *decoder) number(n *yaml.Node, key string) (float64, bool) {
 	return f, true
 }
 
-// terms decodes a table of figures by kind of work; need says that all terms up to the
-// one of that name must be there.
+// terms decodes a table of figures by kind of work; all terms up to need are required.
 func (d *decoder) terms(n *yaml.Node, t *Terms, key, need string) {
 	if n.Kind != yaml.MappingNode {
 		d.fail(n, key, "expected a mapping of kinds of work to figures, found %s", kindOf(n))
@@ -223,11 +221,10 @@ func (d *decoder) terms(n *yaml.Node, t *Terms, key, need string) {
 	}
 }
 
-// youngest is a kind of work that files of before it do without: they charge it to the
-// others.
+// youngest is a kind of work that older files omit: they charge it to the other kinds.
 const youngest = "conv_window"
 
-// unknown tells that a key is not one of those that may stand here.
+// unknown reports a key that is not allowed here.
 func (d *decoder) unknown(k *yaml.Node, key string, known []string) {
 	if s := nearest(k.Value, known); s != "" {
 		d.fail(k, key, "is not a key here; did you mean %q?", s)
@@ -354,7 +351,7 @@ func at(n *yaml.Node, name string) *yaml.Node {
 	return n
 }
 
-// check tells what types alone cannot.
+// check validates what types alone do not.
 func (d *decoder) check(t *Target, n *yaml.Node) {
 	if !validID(t.ID) {
 		d.fail(at(n, "id"), "id", "is %q; expected lower-case letters, digits and single dashes", t.ID)

@@ -1,12 +1,10 @@
-// Package chip describes hardware on which a model can be estimated without
-// having it: chips as data, written in YAML.
+// Package chip describes hardware as data: chips on which models can be estimated, written in
+// YAML.
 //
-// Known chips are part of the binary as a table that is made from the files in chips;
-// [Load] adds the files of a folder.
-// The descriptions hold facts and fitted coefficients with the error that
-// cross-validation found. What the figures mean is the business of the models
-// in the packages beside: mvp (a matrix accelerator), cortexm (processors),
-// tflm (memory).
+// Known chips are embedded in the binary as a table generated from the files in chips; [Load]
+// adds the files of a folder. The descriptions hold facts and fitted coefficients with their
+// cross-validation error. The figures are interpreted by the models in packages mvp (a matrix
+// accelerator), cortexm (processors) and tflm (memory).
 //
 // The package imports the YAML reader and internal/model/graph, and computes nothing.
 package chip

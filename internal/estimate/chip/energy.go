@@ -2,10 +2,9 @@ package chip
 
 import "math"
 
-// Inference is the energy of a whole inference that keeps the processor busy for the
-// given cycles, in joules: nil when the power model has parts that cycles alone do not
-// tell, or is nil. The errors of cycles and of power are independent, so that their
-// squares add up.
+// Inference returns the energy of an inference that keeps the processor busy for the given
+// cycles, in joules. It is nil if the power model is nil or has parts that depend on more than
+// cycles. The errors of cycles and of power are independent, so that their squares add up.
 func (e *Energy) Inference(cycles *Figure) *Figure {
 	if e == nil || e.Watts != 0 || e.MAC != 0 {
 		return nil // the layers are summed
@@ -19,9 +18,9 @@ func (e *Energy) Inference(cycles *Figure) *Figure {
 	return Scaled(v, math.Exp(-low), math.Exp(high))
 }
 
-// Layer is the energy of one layer at a clock in hertz, in joules, with macs
-// multiply-accumulates, nil when their number is not known: what the cycle model says,
-// or the power model applied to it, nil without either.
+// Layer returns the energy of one layer at a clock in hertz, in joules. macs is the number of
+// multiply-accumulates, nil if unknown. The cycle model's own figure takes precedence over the
+// power model; the result is nil without either.
 func (e *Energy) Layer(c *LayerCost, clock float64, macs *int64) *Figure {
 	if c.Energy != nil || e == nil || c.Latency == nil {
 		return c.Energy

@@ -13,17 +13,15 @@ import (
 	"github.com/opmeter/opmeter/internal/base/infile"
 )
 
-// Set is a list of targets, ordered by id. Shipped ones are read when they are asked
-// for.
+// Set is a list of targets, ordered by id. Shipped targets are read on demand.
 type Set struct {
 	own    map[string]*Target // from the user's folder
 	faulty map[string]error   // of ids whose files there cannot be used
 }
 
-// Load returns the targets of the binary with those of the folder dir added; a
-// file there replaces a shipped target of the same id. Dir "" adds none. Faulty
-// files are left out: the set holds the rest, and the error names them all. A shipped
-// target does not stand in for a faulty file of its id.
+// Load returns the targets of the binary and of the folder dir; a file there replaces a shipped
+// target with the same id. Dir "" adds none. The set omits faulty files, and the error names them
+// all. A shipped target does not replace a faulty file with its id.
 func Load(dir string) (*Set, error) {
 	s := &Set{own: map[string]*Target{}, faulty: map[string]error{}}
 	if dir == "" {
@@ -42,7 +40,7 @@ func Load(dir string) (*Set, error) {
 	return s, s.readAll(dir)
 }
 
-// maxFile bounds a target file, in bytes: real ones have some kilobytes.
+// maxFile bounds a target file, in bytes: real ones have a few kilobytes.
 const maxFile = 4 << 20
 
 // readAll adds the targets of a folder.
@@ -72,13 +70,13 @@ func (s *Set) readAll(dir string) error {
 		s.own[t.ID] = t
 	}
 	for id := range s.faulty {
-		delete(s.own, id) // of two files of one id neither is meant more
+		delete(s.own, id) // two files with one id: use neither
 	}
 	return errors.Join(errs...)
 }
 
-// bases reads target files of a folder that may inherit from each other, and from
-// those of the binary.
+// bases reads target files of a folder that may inherit from each other, and from shipped
+// targets.
 type bases struct {
 	dir  string
 	open map[string]bool // files that are being read
@@ -98,8 +96,8 @@ func (b *bases) read(name string) (*Target, error) {
 	return parse(text, file, func(id string) (*Target, error) { return b.find(id, name) })
 }
 
-// find returns the target of an id, the one of the folder before the one of the binary:
-// but a file that has the id of what it inherits from means the latter.
+// find returns the target with an id, preferring the folder to the binary. If a file has the id
+// that it inherits from, the shipped target is meant.
 func (b *bases) find(id, asking string) (*Target, error) {
 	for _, ext := range []string{".yaml", ".yml"} {
 		name := id + ext
@@ -160,10 +158,10 @@ func (e *UnknownError) Error() string {
 	return s
 }
 
-// Find returns the target with an id; case does not matter. Where a file of that id is
-// faulty, the error is its fault, otherwise an [UnknownError].
+// Find returns the target with an id, ignoring case. If the file with that id is faulty, it
+// returns the file's error, otherwise an [UnknownError].
 func (s *Set) Find(id string) (*Target, error) {
-	// Arm writes Cortex-M0+; a plus sign does not suit file names.
+	// Arm writes Cortex-M0+; a plus sign is unusual in file names.
 	id = strings.ReplaceAll(strings.ToLower(id), "+", "plus")
 	if err := s.faulty[id]; err != nil {
 		return nil, err
@@ -197,7 +195,7 @@ func (s *Set) Find(id string) (*Target, error) {
 	return nil, err
 }
 
-// nearest is the word of list that looks most like s, "" when none does.
+// nearest returns the word of the list most similar to s, "" if none is similar.
 func nearest(s string, list []string) string {
 	best, cost := "", max(1, len(s)/2)+1
 	for _, w := range list {
@@ -208,8 +206,8 @@ func nearest(s string, list []string) string {
 	return best
 }
 
-// distance is the number of insertions, removals, replacements and swaps of
-// neighbours that make b of a.
+// distance returns the edit distance of a and b: insertions, deletions, replacements and swaps of
+// adjacent characters.
 func distance(a, b string) int {
 	prev2, prev := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range prev {

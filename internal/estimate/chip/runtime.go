@@ -6,47 +6,46 @@ import "strings"
 type Runtime struct {
 	// Name such as "tflm-cmsis-nn".
 	Name string `yaml:"name,required"`
-	// Title for people.
+	// Title is the display name.
 	Title string `yaml:"title"`
-	// Versions that the figures hold for, in words.
+	// Versions describes the versions that the figures apply to.
 	Versions string `yaml:"versions"`
-	// Arena names the family of kernels of TensorFlow Lite Micro whose memory the runtime
-	// needs, "" for another runtime: only the activations are then known.
+	// Arena is the family of TensorFlow Lite Micro kernels whose memory the runtime needs, "" for
+	// another runtime: only the activations are then known.
 	Arena string `yaml:"arena" enum:"reference,cmsis-nn,cmsis-nn-mve,mvp,mvp-first"`
-	// Release is the year of the runtime's releases that the figures hold for, 0 for the
-	// latest: operators and types that came later are not taken.
+	// Release is the release year that the figures apply to, 0 for the latest: later operators
+	// and types are not supported.
 	Release int64 `yaml:"release"`
-	// Code is the least and most memory that program code took beside the model in images
-	// that were measured, nil when none were.
+	// Code is the smallest and largest program code size, without the model, in measured images;
+	// nil if none were measured.
 	Code *[2]Bytes `yaml:"code"`
 	// Cortexm or MVP holds the figures of the cycle model of that name; the other is nil.
 	Cortexm *Structural `yaml:"cortexm"`
 	MVP     *Counted    `yaml:"mvp"`
-	// Builds lists other ways of building the runtime than for speed with all units of
-	// the core.
+	// Builds lists build configurations other than the default: optimised for speed, with all
+	// units of the core.
 	Builds []Build `yaml:"builds"`
-	// Calibration says what the figures were fitted to and how well they hold.
+	// Calibration describes the data that the figures were fitted to, and their error.
 	Calibration *Calibration `yaml:"calibration"`
 }
 
-// Build is a way of building a runtime: the factors by which it changes the cycles of
-// kinds of work, 0 for those that it leaves as they are.
+// Build is a build configuration of a runtime: factors on the cycles by kind of work, 0 for
+// unchanged kinds.
 type Build struct {
 	// Name such as "small" (optimised for size) or "no-fpu".
 	Name string `yaml:"name,required"`
-	// Title for people, and From where the factors come from.
+	// Title is the display name, From the source of the factors.
 	Title string `yaml:"title"`
 	From  string `yaml:"from"`
-	// Factors by class of element types; those of Integer hold for 16 bits where Int16 has
-	// none.
+	// Factors by class of element types; Integer also applies to 16 bits if Int16 is absent.
 	Integer Terms `yaml:"integer"`
 	Int16   Terms `yaml:"int16"`
 	Float   Terms `yaml:"float"`
-	// Band is the half-width in logarithms that the factors add where they are used.
+	// Band is the half-width in logarithms that the use of the factors adds.
 	Band float64 `yaml:"band"`
 }
 
-// Build finds a way of building by name, nil when there is none.
+// Build finds a build configuration by name, nil if it is absent.
 func (r *Runtime) Build(name string) *Build {
 	for i := range r.Builds {
 		if r.Builds[i].Name == name {
@@ -56,7 +55,7 @@ func (r *Runtime) Build(name string) *Build {
 	return nil
 }
 
-// Model names the cycle model that the runtime has figures of.
+// Model returns the name of the cycle model that the runtime has figures for.
 func (r *Runtime) Model() string {
 	if r.MVP != nil {
 		return "mvp"
@@ -64,62 +63,58 @@ func (r *Runtime) Model() string {
 	return "cortexm"
 }
 
-// Structural has the figures of the cycle model for processors, package cortexm.
+// Structural holds the figures of the cycle model for processors, package cortexm.
 type Structural struct {
-	// Family of kernels and Tier of cores, by which the model knows which operators
-	// have kernels of their own.
+	// Family of kernels and Tier of cores; they determine which operators have optimised kernels.
 	Family string `yaml:"family,required"`
 	Tier   string `yaml:"tier,required"`
-	// Pruned runtimes leave out channels whose weights are all zero.
+	// Pruned runtimes skip channels whose weights are all zero.
 	Pruned bool `yaml:"pruned"`
-	// Integer has the figures of kernels for 8-bit integers, Int16 those for 16-bit
-	// activations with 8-bit weights, Float those for floating point, nil where nothing
-	// was measured.
+	// Integer holds the figures of int8 kernels, Int16 of kernels with 16-bit activations and
+	// 8-bit weights, Float of floating-point kernels; nil if nothing was measured.
 	Integer Integer `yaml:"integer,required"`
 	Int16   *Typed  `yaml:"int16"`
 	Float   *Typed  `yaml:"float"`
-	// Seen lists the networks that were fitted to: the share of each kind of work in
-	// the cycles.
+	// Seen lists the mixes of the fitted networks: the share of each kind of work in the cycles.
 	Seen []Terms `yaml:"seen"`
 }
 
-// Integer has figures of kernels for 8-bit integers. Bands are half-widths in logarithms.
+// Integer holds figures of int8 kernels. Bands are half-widths in logarithms.
 type Integer struct {
-	// Cycles of each kind of work. Those in plain C may be left out: nothing is then
-	// known of operators without a kernel of their own.
+	// Cycles of each kind of work. Plain C kinds may be omitted: operators without an optimised
+	// kernel then have no estimate.
 	Cycles Terms `yaml:"cycles,required" need:"move_element"`
-	// Near is the band for networks like those fitted to, Far that of others, Layer
-	// that of one layer.
+	// Near is the band for networks like the fitted ones, Far for others, Layer for one layer.
 	Near  float64 `yaml:"band_near"`
 	Far   float64 `yaml:"band_far"`
 	Layer float64 `yaml:"band_layer"`
-	// Overhead is the half-width for the overhead of calls and operators that is added
-	// by its share, 0 where the other half-widths hold it: networks that are mostly
-	// overhead were among those that they were made from.
+	// Overhead is the additional half-width for call and operator overhead, weighted by its
+	// share. It is 0 if the other half-widths include it, because they come from networks that
+	// are mostly overhead.
 	Overhead float64 `yaml:"band_overhead"`
 	// Bands of kinds of work that differ from Layer.
 	Bands Terms `yaml:"bands"`
 }
 
-// Typed has figures of kernels in another element type than 8-bit integers. Bands are
-// half-widths in logarithms.
+// Typed holds figures of kernels for another element type than int8. Bands are half-widths in
+// logarithms.
 type Typed struct {
-	// From says where the figures come from.
+	// From is the source of the figures.
 	From string `yaml:"from"`
-	// Measured is the kind of layer that was measured, "both" for convolutions with a
-	// window and dense layers. Near is its band, Far that of kinds to which its cost was
-	// carried.
+	// Measured is the kind of layer that was measured, "both" for convolutions larger than 1x1
+	// and dense layers. Near is its band, Far the band of kinds whose cost was extrapolated from
+	// it.
 	Measured string  `yaml:"measured,required" enum:"conv,dense,both"`
 	Near     float64 `yaml:"band_near"`
 	Far      float64 `yaml:"band_far"`
 	// Overhead as in [Integer].
 	Overhead float64 `yaml:"band_overhead"`
-	// Cycles of each kind of work, 0 where nothing is known. Those of calls and operators
-	// are the runtime's where they are 0.
+	// Cycles of each kind of work, 0 if unknown. If the overhead of calls and operators is 0, the
+	// runtime's applies.
 	Cycles Terms `yaml:"cycles,required"`
 }
 
-// Has reports whether a kind of work is of those that were measured.
+// Has reports whether a kind of work was measured.
 func (t *Typed) Has(term string) bool {
 	switch t.Measured {
 	case "both":
@@ -128,12 +123,10 @@ func (t *Typed) Has(term string) bool {
 	return strings.HasPrefix(term, t.Measured)
 }
 
-// Terms has a figure for each kind of work that kernels do, in the order of
-// [TermNames].
+// Terms has a figure for each kind of kernel work, in the order of [TermNames].
 type Terms [len(TermNames)]float64
 
-// TermNames are the kinds of work as target files have them; package cortexm says what
-// they are.
+// TermNames are the kinds of work in target files; package cortexm defines them.
 var TermNames = [...]string{
 	"call", "op", "conv_mac", "conv_gather", "conv_window", "conv_output", "point_mac", "point_gather", "point_output",
 	"depthwise_mac", "depthwise_output", "dense_mac", "dense_output",
@@ -141,17 +134,17 @@ var TermNames = [...]string{
 	"plain_mac", "plain_element", "plain_table", "plain_reduce", "plain_move",
 }
 
-// Counted has the figures of the cycle model for the MVP accelerator, package mvp.
+// Counted holds the figures of the cycle model for the MVP accelerator, package mvp.
 type Counted struct {
 	// Library is the generation of the accelerator's kernels, "" for the second.
 	Library string `yaml:"library" enum:"first,second"`
-	// Processor is the target whose figures hold for operators without their own.
+	// Processor is the target whose figures apply to operators without own figures.
 	Processor string `yaml:"processor"`
-	// Cycles of layers on the accelerator; package mvp says what each is paid for.
-	// What is left out is 0: the term does not exist.
+	// Cycles of layers on the accelerator; package mvp defines the keys. Missing keys are 0: the
+	// term does not exist.
 	Cycles map[string]float64 `yaml:"cycles" keys:"counted"`
-	// Operators has the cycles of layers on the processor, by operator and then by the
-	// type of the first input's elements, or [AnyType].
+	// Operators has the cycles of layers on the processor, by operator and then by the first
+	// input's element type, or [AnyType].
 	Operators map[string]map[string]Operator `yaml:"operators"`
 }
 
@@ -169,7 +162,7 @@ type Operator struct {
 	Tap     float64 `yaml:"tap"`     // per element that a pooling window reads
 }
 
-// tables lists the keys that tables of figures may have.
+// tables lists the allowed keys of tables of figures.
 var tables = map[string][]string{"counted": {
 	"conv.double",                    // accelerator, per inner loop with two products
 	"conv.single",                    // accelerator, per inner loop with one product

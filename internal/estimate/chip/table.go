@@ -12,8 +12,8 @@ import (
 	"sync"
 )
 
-// table holds the shipped targets as [Table] makes it: reading YAML at each start took
-// longer than most estimates. Texts of a target point into it.
+// table holds the shipped targets as written by [Table]: parsing YAML at each start took longer
+// than most estimates. Strings of a target point into it.
 //
 //go:embed chips.bin
 var table string
@@ -21,10 +21,9 @@ var table string
 // tableHead begins a table and changes with its format.
 const tableHead = "opmeter targets 1\n"
 
-// Table writes targets for the binary: a list of ids and sizes, and then every target
-// on its own, so that one can be read without the others. The same targets give the
-// same bytes. Fields follow each other in the order of the structs, without names: a
-// table is only read by the version of the program that it was made with.
+// Table encodes targets for the binary: a list of ids and sizes, followed by the targets, each
+// readable without the others. Equal targets give equal bytes. Fields are in struct order,
+// without names: only the version of the program that wrote a table reads it.
 func Table(targets []*Target) []byte {
 	targets = slices.SortedFunc(slices.Values(targets), func(a, b *Target) int { return strings.Compare(a.ID, b.ID) })
 	b := []byte(tableHead)
@@ -43,8 +42,7 @@ func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// appendValue writes a value; nil and what is empty differ by the size, which is one
-// more than that of what is there.
+// appendValue encodes a value. Sizes are stored plus one, so that nil differs from empty.
 func appendValue(b []byte, v reflect.Value) []byte {
 	switch v.Kind() {
 	case reflect.Struct:
@@ -88,16 +86,16 @@ func appendValue(b []byte, v reflect.Value) []byte {
 	case reflect.Int64:
 		return binary.AppendVarint(b, v.Int())
 	case reflect.Float64:
-		// Zeros and short fractions have zeros in their last bits, which go first.
+		// Zeros and short fractions have trailing zero bits, which come first after the reversal.
 		return binary.AppendUvarint(b, bits.ReverseBytes64(math.Float64bits(v.Float())))
 	}
 	return b
 }
 
-// errTable is for a table that another version made.
+// errTable is for a table written by another version.
 var errTable = errors.New("the targets of this program cannot be read: it was built with the table of another version; go generate ./internal/estimate/chip makes it")
 
-// tableReader takes values off a table.
+// tableReader reads values from a table.
 type tableReader struct {
 	s   string
 	bad bool
@@ -114,7 +112,7 @@ func (r *tableReader) uvarint() uint64 {
 	return v
 }
 
-// size is a number of things of which each takes at least a byte.
+// size reads a number of items that take at least a byte each.
 func (r *tableReader) size() int {
 	n := r.uvarint()
 	if n > uint64(len(r.s))+1 {
@@ -172,7 +170,7 @@ func (r *tableReader) value(v reflect.Value) {
 		v.SetBool(r.size() == 1)
 	case reflect.Int64:
 		u := r.uvarint()
-		v.SetInt(int64(u>>1) ^ -int64(u&1)) // signs are in the last bit
+		v.SetInt(int64(u>>1) ^ -int64(u&1)) // the sign is in the last bit
 	case reflect.Float64:
 		v.SetFloat(math.Float64frombits(bits.ReverseBytes64(r.uvarint())))
 	}
@@ -181,7 +179,7 @@ func (r *tableReader) value(v reflect.Value) {
 // shipped reads each target of the binary at most once, by id.
 var shipped = sync.OnceValue(func() map[string]func() (*Target, error) { return readTable(table) })
 
-// readTable lists the targets of a table; each is read when it is asked for.
+// readTable lists the targets of a table; each is read on demand.
 func readTable(table string) map[string]func() (*Target, error) {
 	rest, ok := strings.CutPrefix(table, tableHead)
 	if !ok {

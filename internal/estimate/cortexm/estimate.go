@@ -40,7 +40,7 @@ func (Model) Costs(m *graph.Model, g *graph.Graph, t *chip.Target, rt *chip.Runt
 	if missing == len(layers) {
 		return costs, nil
 	}
-	// The call itself is charged to the first layer that has a figure.
+	// The call overhead is charged to the first layer that has a figure.
 	for i := range costs.Layers {
 		if c := &costs.Layers[i]; c.Missing == nil {
 			low, high := math.Exp(-e.single), math.Exp(e.single)
@@ -58,8 +58,8 @@ func (Model) Costs(m *graph.Model, g *graph.Graph, t *chip.Target, rt *chip.Runt
 	return costs, nil
 }
 
-// figures has what is known of the kernels of one class of types. Widths are half-widths
-// of bands in logarithms.
+// figures are the coefficients of one class of types. Widths are half-widths of bands in
+// logarithms.
 type figures struct {
 	coef, half          Vector      // half of a single layer, by term
 	near, far, overhead float64     // of all kernels of the class together
@@ -67,7 +67,7 @@ type figures struct {
 	from                string      // where figures come from, "" for those of int8
 }
 
-// Estimator has the figures of one runtime on one target.
+// Estimator holds the figures of one runtime on one target.
 type Estimator struct {
 	t       *chip.Target
 	rt      *chip.Runtime
@@ -79,8 +79,8 @@ type Estimator struct {
 	slow    memory
 }
 
-// NewEstimator reads the figures of a runtime that is built in a way that it knows, ""
-// for the usual one.
+// NewEstimator reads the figures of a runtime for a named build configuration, "" for the default
+// one.
 func NewEstimator(t *chip.Target, rt *chip.Runtime, build string) (*Estimator, error) {
 	coef, err := Coefficients(rt)
 	if err != nil {
@@ -101,7 +101,7 @@ func NewEstimator(t *chip.Target, rt *chip.Runtime, build string) (*Estimator, e
 	e.by[Int8] = whole
 	e.by[Int16], e.by[Float] = e.typed(f.Int16), e.typed(f.Float)
 	if f.Int16 == nil {
-		// Those of int8 with the error of another type added.
+		// The figures of int8, with the additional error of another type.
 		e.by[Int16] = whole
 		e.by[Int16].near, e.by[Int16].far = math.Hypot(whole.near, otherType), math.Hypot(whole.far, otherType)
 	}
@@ -111,12 +111,11 @@ func NewEstimator(t *chip.Target, rt *chip.Runtime, build string) (*Estimator, e
 	return e, nil
 }
 
-// otherType is the half-width for taking the figures of 8-bit integers for kernels with
-// 16-bit activations: on Cortex-M4 with CMSIS-NN they differ by up to 1.35, on cores
-// without such kernels more.
+// otherType is the half-width for using int8 figures for kernels with 16-bit activations. On
+// Cortex-M4 with CMSIS-NN they differ by up to 1.35, on cores without such kernels by more.
 const otherType = 0.5
 
-// typed reads the figures of a class of types other than 8-bit integers.
+// typed reads the figures of a class of types other than int8.
 func (e *Estimator) typed(f *chip.Typed) (out figures) {
 	if f == nil {
 		return out
@@ -141,7 +140,7 @@ func (e *Estimator) typed(f *chip.Typed) (out figures) {
 	return out
 }
 
-// built applies what a way of building changes.
+// built applies the factors of a build configuration.
 func (e *Estimator) built(b *chip.Build) {
 	wide := &b.Int16
 	if *wide == (chip.Terms{}) {
@@ -165,7 +164,7 @@ func (e *Estimator) built(b *chip.Build) {
 	}
 }
 
-// work of a layer, as the runtime does it.
+// work returns the work of a layer as the runtime does it.
 func (e *Estimator) work(l *Layer) Vector {
 	if e.pruned {
 		return l.Live
@@ -201,7 +200,7 @@ func (e *Estimator) Layer(l *Layer, op string) chip.LayerCost {
 	return out
 }
 
-// parts adds up layers by what their errors have in common.
+// parts sums layers by their common error sources.
 type parts struct {
 	e      *Estimator
 	layers [types]int
@@ -223,7 +222,7 @@ func (p *parts) add(l *Layer) {
 	}
 }
 
-// main is the class of types that most layers compute in.
+// main returns the class of types that most layers compute in.
 func (p *parts) main() Type {
 	at := Int8
 	for t, n := range p.layers {
@@ -234,11 +233,11 @@ func (p *parts) main() Type {
 	return at
 }
 
-// call is what an inference costs apart from its operators.
+// call returns the overhead of an inference apart from its operators.
 func (p *parts) call() float64 { return p.e.by[p.main()].coef[Call] }
 
-// total adds the parts. Errors of one part go together, those of different parts
-// do not, so that their squares add up.
+// total adds the parts. Errors within a part are correlated, errors of different parts are
+// independent, so that their squares add up.
 func (p *parts) total() (*chip.Figure, []string) {
 	e := p.e
 	var remarks []string
@@ -280,8 +279,8 @@ func (p *parts) total() (*chip.Figure, []string) {
 			}
 			continue
 		}
-		// All kernels of a class share the error of its level; what is left of a kind's
-		// error is its own.
+		// All kernels of a class share the error of its level; the remaining error of a kind is
+		// independent.
 		add(of[t], half)
 		for k, c := range p.own[t] {
 			widen(c, math.Sqrt(max(square(f.half[k])-square(half), 0)))
@@ -302,14 +301,14 @@ func (p *parts) total() (*chip.Figure, []string) {
 	return &chip.Figure{Value: total, Low: max(total-math.Sqrt(below), total*math.Exp(-3)), High: total + math.Sqrt(above)}, remarks
 }
 
-// Half is the half-width of the band of work that is apart from what was seen.
+// Half returns the half-width of the band of work at a distance from the calibration data.
 func (f *figures) Half(distance float64, work Vector) float64 {
 	return Half(f.near, f.far, f.overhead, distance, Overhead(f.coef, work))
 }
 
 func square(v float64) float64 { return v * v }
 
-// Coefficients reads the cycles of integer kernels of a runtime.
+// Coefficients reads the cycle coefficients of integer kernels of a runtime.
 func Coefficients(rt *chip.Runtime) (Vector, error) {
 	if rt == nil || rt.Cortexm == nil {
 		return Vector{}, errors.New("has no figures of the cycle model cortexm")
@@ -323,15 +322,15 @@ func Coefficients(rt *chip.Runtime) (Vector, error) {
 	return v, nil
 }
 
-// slowHalf is the half-width of the band where waiting for memory matters: boards
-// differ by a factor of two.
+// slowHalf is the half-width of the band where waiting for memory matters: boards differ by a
+// factor of two.
 const slowHalf = 0.7
 
-// memory is where weights are read from, when reading them is slow.
+// memory is slow memory that weights are read from.
 type memory struct{ cost, cache float64 }
 
-// slowMemory finds the memory that holds the model: external flash of a chip that
-// has none inside, with a stated cost of reading.
+// slowMemory returns the memory that holds the model, if it is slow: external flash of a chip
+// without internal flash, with a known read cost.
 func slowMemory(t *chip.Target) memory {
 	if _, ok := t.Flash(); ok {
 		return memory{}
@@ -344,9 +343,9 @@ func slowMemory(t *chip.Target) memory {
 	return memory{}
 }
 
-// cycles spent waiting for a layer's weights: once when a quarter of the cache holds
-// them, at every pass otherwise. The rest of the cache is for code and for what
-// falls on the same lines.
+// cycles returns the cycles spent waiting for a layer's weights: once if they fit a quarter of
+// the cache, in every pass otherwise. The rest of the cache holds code and data that maps to the
+// same lines.
 func (s memory) cycles(l *Layer) float64 {
 	if s.cost == 0 {
 		return 0

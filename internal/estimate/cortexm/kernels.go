@@ -1,7 +1,7 @@
 package cortexm
 
-// Kernels names what implements operators: a family of runtimes on a tier of
-// cores, as target files have them in their settings.
+// Kernels identifies kernel implementations: a family of runtimes on a tier of cores, as named in
+// target files.
 type Kernels struct{ Family, Tier string }
 
 const (
@@ -9,9 +9,9 @@ const (
 	reference = "tflm-reference"
 )
 
-// fast lists operators without weights that a family has optimised kernels for.
-// What is not listed runs in plain C, at a cost that is several times as high. A
-// family that is not here has kernels of its own for everything.
+// fast lists operators without weights that have optimised kernels in a family. Other operators
+// run in plain C, at several times the cost. A family that is absent has its own kernels for
+// everything.
 var fast = map[string]map[string]bool{
 	cmsisNN:         set("ADD", "MUL", "SOFTMAX", "SVDF", "UNIDIRECTIONAL_SEQUENCE_LSTM"),
 	"tflm-esp-nn":   set("ADD", "MUL", "SOFTMAX", "RELU", "RELU6", "PRELU", "HARD_SWISH", "MEAN"),
@@ -19,18 +19,18 @@ var fast = map[string]map[string]bool{
 	reference:       {},
 }
 
-// helium lists what CMSIS-NN adds for cores with Helium, by published cycles of
-// single operators on a Cortex-M55.
+// helium lists what CMSIS-NN adds for cores with Helium, by published cycles of single operators
+// on a Cortex-M55.
 var helium = set("MAXIMUM", "MINIMUM", "TRANSPOSE")
 
-// onnxNames gives the TensorFlow Lite operator that does what one of ONNX does.
+// onnxNames maps ONNX operators to equivalent TensorFlow Lite operators.
 var onnxNames = map[string]string{
 	"Add": "ADD", "QLinearAdd": "ADD", "Mul": "MUL", "QLinearMul": "MUL", "Softmax": "SOFTMAX", "QLinearSoftmax": "SOFTMAX", "Relu": "RELU", "Clip": "RELU6",
 	"PRelu": "PRELU", "HardSwish": "HARD_SWISH", "ReduceMean": "MEAN", "Sigmoid": "LOGISTIC", "Tanh": "TANH", "Max": "MAXIMUM", "Min": "MINIMUM", "Transpose": "TRANSPOSE",
 }
 
-// optimised reports whether the family has a kernel of its own for an operator.
-// Floating point is plain C in all families on TensorFlow Lite Micro.
+// optimised reports whether the family has its own kernel for an operator. Floating point is
+// plain C in all families on TensorFlow Lite Micro.
 func (k Kernels) optimised(op string, float bool) bool {
 	list, ok := fast[k.Family]
 	if !ok {
@@ -42,6 +42,6 @@ func (k Kernels) optimised(op string, float bool) bool {
 	return !float && (list[op] || k.Family == cmsisNN && k.Tier == "mve" && helium[op])
 }
 
-// folds reports whether the tool computes operators on constants before
-// deployment; interpreters do them anew in each inference.
+// folds reports whether the tool does constant folding before deployment; interpreters recompute
+// constants in each inference.
 func (k Kernels) folds() bool { return k.Family == "x-cube-ai" }

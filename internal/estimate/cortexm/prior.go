@@ -1,7 +1,7 @@
 package cortexm
 
-// Families of kernels in floating point and with 16-bit activations. They come with
-// runtimes whose own family is that of the kernels for 8-bit integers.
+// Families of floating-point kernels and kernels with 16-bit activations. They accompany runtimes
+// whose own family names the int8 kernels.
 const (
 	FloatTFLM      = "tflm-float"
 	FloatXCubeAI   = "x-cube-ai-float"
@@ -9,10 +9,9 @@ const (
 	Int16Reference = "tflm-reference-int16"
 )
 
-// Prior returns coefficients of a family on a tier of cores before anything is
-// fitted. Only ratios matter: fits start from them, and the mix of a network is
-// told by them. They come from measured layers
-// and from what the kernels do.
+// Prior returns the coefficients of a family on a tier of cores before fitting. Only ratios
+// matter: fits start from them, and the mix of a network is computed with them. They come from
+// measured layers and from the structure of the kernels.
 func Prior(family, tier string) Vector {
 	var v Vector
 	set := func(call, op, mac, gather, window, out, point, pgather, pout, dw, dwout, dense, dout, pool, el, tab, move float64) {

@@ -10,7 +10,7 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/plan"
 )
 
-// Terms of the cycle model. Coefficients have these names in target files.
+// Terms of the cycle model. Target files use these names for coefficients.
 const (
 	Call            = iota // one inference: entry, copying of inputs and outputs
 	Op                     // one operator: dispatch and set-up
@@ -51,7 +51,7 @@ func (v Vector) Plus(w Vector) Vector {
 	return v
 }
 
-// Dot is the sum of products: cycles, for work and coefficients.
+// Dot returns the dot product: cycles, for work and coefficients.
 func (v Vector) Dot(w Vector) float64 {
 	s := 0.0
 	for i := range v {
@@ -60,7 +60,7 @@ func (v Vector) Dot(w Vector) float64 {
 	return s
 }
 
-// Type is a class of element types that has kernels of its own.
+// Type is a class of element types with its own kernels.
 type Type int
 
 // Classes of element types.
@@ -71,34 +71,32 @@ const (
 	types
 )
 
-// String names the class in reasons.
+// String returns the name of the class for reasons.
 func (t Type) String() string { return [types]string{"int8", "int16", "float32"}[t] }
 
 // Layer is the work of one operator.
 type Layer struct {
-	// Work in all terms, as a runtime does it that computes every channel.
+	// Work in all terms, for a runtime that computes every channel.
 	Work Vector
-	// Live is Work without channels whose weights are all zero, as runtimes do it
-	// that prune them.
+	// Live is Work without channels whose weights are all zero, for runtimes that prune them.
 	Live Vector
 	// MACs is the number of multiply-accumulates.
 	MACs float64
 	// Kernel names the kind of kernel.
 	Kernel string
-	// WeightBytes is the size of the weights and Passes how often a convolution
-	// reads them.
+	// WeightBytes is the size of the weights, Passes how often a convolution reads them.
 	WeightBytes, Passes float64
-	// Type is what the operator computes in.
+	// Type is the class of types that the operator computes in.
 	Type Type
-	// positions are those of the windows of all pixels.
+	// positions is the number of kernel window positions over all pixels.
 	positions float64
-	// Missing says why the work is not known, nil when it is.
+	// Missing says why the work is unknown, nil if it is known.
 	Missing *chip.Missing
 }
 
-// Conv describes a convolution of kernel kh x kw with ci input channels to an
-// output of oh x ow x co. It is for networks without a file; share is the part of
-// multiply-accumulates in channels that are not zero.
+// Conv describes a convolution with a kh x kw kernel and ci input channels that produces oh x ow
+// x co outputs. It is for networks without a file; share is the part of multiply-accumulates in
+// nonzero channels.
 func Conv(oh, ow, kh, kw, ci, co int, share float64) Layer {
 	l := Layer{}
 	pixels := float64(oh * ow)
@@ -121,9 +119,9 @@ func Conv(oh, ow, kh, kw, ci, co int, share float64) Layer {
 	return l
 }
 
-// InPlainC is the layer as the loops of the reference kernels do it: they gather
-// nothing, enter every position of the window anew for each output, and leave out those
-// that lie on padding, so that the share inside of multiply-accumulates remains.
+// InPlainC returns the layer with the cost of the reference kernels' loops. They gather nothing,
+// compute every window position anew for each output, and skip positions in the padding, so that
+// the share inside of multiply-accumulates remains.
 func (l Layer) InPlainC(inside float64) Layer {
 	for _, v := range []*Vector{&l.Work, &l.Live} {
 		v[ConvGather], v[PointGather] = 0, 0
@@ -148,7 +146,7 @@ func Depthwise(oh, ow, kh, kw, c int, share float64) Layer {
 	return l
 }
 
-// Dense describes a fully connected layer applied to rows vectors.
+// Dense describes a fully connected layer applied to the given number of row vectors.
 func Dense(rows, in, out int) Layer {
 	l := Layer{Kernel: "dense", MACs: float64(rows * in * out), WeightBytes: float64(in * out), Passes: float64(rows)}
 	l.Work[Op], l.Work[DenseMAC], l.Work[DenseOutput] = 1, l.MACs, float64(rows*out)
@@ -171,7 +169,7 @@ func Layers(m *graph.Model, g *graph.Graph, k Kernels) []Layer {
 	out := make([]Layer, len(g.Nodes))
 	for i, n := range g.Nodes {
 		if gone[n] {
-			out[i] = Layer{Kernel: "none"} // part of the integer operator beside it
+			out[i] = Layer{Kernel: "none"} // part of the adjacent integer operator
 			continue
 		}
 		out[i] = layer(m, g, n, dead, k, integer[n])
@@ -195,7 +193,7 @@ func layer(m *graph.Model, g *graph.Graph, n *graph.Node, dead map[int][]bool, k
 	}
 	w := count.Count(m, g, n, in, outs)
 	if l.Missing != nil {
-		// Products that no rule describes still have a number.
+		// Operators without a rule still have a known number of multiply-accumulates.
 		if w.MACs == nil || *w.MACs == 0 {
 			return l
 		}
@@ -220,16 +218,15 @@ func layer(m *graph.Model, g *graph.Graph, n *graph.Node, dead map[int][]bool, k
 		l = l.InPlainC(float64(*w.MACsExecuted) / l.MACs)
 	}
 	if !float && l.Kernel == "depthwise" && dilated(n) && k.Family == cmsisNN {
-		// Its depthwise kernels leave dilation to plain C.
+		// CMSIS-NN leaves dilated depthwise convolutions to plain C.
 		l.Work = Vector{Op: 1, PlainMAC: l.MACs}
 		l.Live, l.Kernel = l.Work, "dilated depthwise in plain C"
 	}
 	return l
 }
 
-// floats reports whether a node computes in floating point. Conversions between
-// floating point and integers count by what they make; operators on quantised elements
-// have floats only as scales.
+// floats reports whether a node computes in floating point. Conversions between floating point
+// and integers count by their output; operators on quantised elements have floats only as scales.
 func floats(n *graph.Node, in, out []*tensor.Tensor) bool {
 	switch n.Op {
 	case "QUANTIZE", "QuantizeLinear":
@@ -248,8 +245,8 @@ func floats(n *graph.Node, in, out []*tensor.Tensor) bool {
 	return false
 }
 
-// typeOf is the class of types that a node computes in: 16-bit activations have kernels
-// of their own.
+// typeOf returns the class of types that a node computes in: 16-bit activations have their own
+// kernels.
 func typeOf(n *graph.Node, in []*tensor.Tensor, float bool) Type {
 	switch {
 	case float:
@@ -264,14 +261,14 @@ func dilated(n *graph.Node) bool {
 	return n.Attrs.Int("dilation_h_factor", 1) > 1 || n.Attrs.Int("dilation_w_factor", 1) > 1
 }
 
-// recurrent operators are matrix products with some element-wise work.
+// recurrent operators are matrix multiplications with some elementwise work.
 var recurrent = map[string]bool{
 	"SVDF": true, "UNIDIRECTIONAL_SEQUENCE_LSTM": true, "UNIDIRECTIONAL_SEQUENCE_RNN": true, "RNN": true,
 	"LSTM": true, "GRU": true,
 }
 
-// gates describes a recurrent layer by its products. An LSTM looks up five
-// tables for each of its outputs.
+// gates describes a recurrent layer by its multiply-accumulates. An LSTM looks up five tables for
+// each of its outputs.
 func gates(macs int64, out []*tensor.Tensor, optimised bool) Layer {
 	n := 0
 	if y := dims(out, 0); y != nil {
@@ -288,13 +285,13 @@ func gates(macs int64, out []*tensor.Tensor, optimised bool) Layer {
 	return l
 }
 
-// dims returns the shape of operand i, nil when it is absent or not known.
+// dims returns the shape of operand i, nil if it is absent or unknown.
 func dims(list []*tensor.Tensor, i int) []int {
 	if i < 0 || i >= len(list) || list[i] == nil {
 		return nil
 	}
 	if _, err := tensor.CheckShape(tensor.Int8, list[i].Shape); err != nil {
-		return nil // not known before a run, or beyond what any machine holds
+		return nil // dynamic, or larger than any memory
 	}
 	if list[i].Shape == nil {
 		return []int{}
@@ -344,7 +341,7 @@ func weighted(n *graph.Node, in, out []*tensor.Tensor, dead map[int][]bool) (l L
 	return Dense(tensor.Elements(y)/max(1, cols), k, cols), true
 }
 
-// kernels tells operators with weights by the kind of kernel.
+// kernels maps operators with weights to kinds of kernels.
 var kernels = map[string]string{
 	"CONV_2D": "conv", "Conv": "conv", "QLinearConv": "conv", "ConvInteger": "conv",
 	"DEPTHWISE_CONV_2D": "depthwise", "TRANSPOSE_CONV": "transpose",
@@ -364,7 +361,7 @@ func convolution(n *graph.Node, x, w, y []int, live share) Layer {
 		return Conv(y[0]*y[2], y[3], w[2], w[3], w[1], y[1], live.both)
 	}
 	if n.Op == "TRANSPOSE_CONV" {
-		// Work is spread from every input pixel.
+		// Work is proportional to the input pixels.
 		l := Conv(x[0]*x[1], x[2], w[1], w[2], x[3], y[3], 1)
 		l.Kernel = "transposed conv"
 		return l

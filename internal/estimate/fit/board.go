@@ -15,10 +15,9 @@ import (
 	"github.com/opmeter/opmeter/internal/model/modelfile"
 )
 
-// LoadBoard reads measurements of one board for [Board]. The table needs the
-// columns model_file (relative to the table) and latency_ms or cycles; clock_mhz is
-// that of the target when it is left out, source that of the table. Faulty rows are
-// an error that names the row.
+// LoadBoard reads measurements of one board for [Board]. The table needs the columns model_file
+// (relative to the table) and latency_ms or cycles. clock_mhz defaults to the target's clock,
+// source to the table's name. An invalid row is an error that names the row.
 func LoadBoard(path string, t *chip.Target, rt *chip.Runtime) ([]*Measurement, error) {
 	if err := fittable(t, rt); err != nil {
 		return nil, err
@@ -45,7 +44,7 @@ func LoadBoard(path string, t *chip.Target, rt *chip.Runtime) ([]*Measurement, e
 	return ms, nil
 }
 
-// fittable reports whether a runtime can be fitted to measurements of whole models.
+// fittable returns an error for runtimes that cannot be fitted to measurements of whole models.
 func fittable(t *chip.Target, rt *chip.Runtime) error {
 	if rt.Cortexm == nil {
 		return fmt.Errorf("runtime %s of target %s has the cycle model %s, which is not fitted to whole models", rt.Name, t.ID, rt.Model())
@@ -135,11 +134,11 @@ func boardRow(r map[string]string, dir string, t *chip.Target, rt *chip.Runtime)
 	return m, plausible(m, t, rt)
 }
 
-// unlikely is how far a measurement may lie from the target's own figures. Kernels of
-// one core differ by a factor of ten or so; units differ by a thousand.
+// unlikely is the largest factor between a measurement and the target's own estimate. Kernels of
+// one core differ by a factor of ten or so; wrong units differ by a thousand.
 const unlikely = 100
 
-// plausible refuses measurements that are in another unit, or of another model.
+// plausible rejects measurements in another unit, or of another model.
 func plausible(m *Measurement, t *chip.Target, rt *chip.Runtime) error {
 	v, err := cortexm.Coefficients(rt)
 	if err != nil {
@@ -151,10 +150,10 @@ func plausible(m *Measurement, t *chip.Target, rt *chip.Runtime) error {
 	return nil
 }
 
-// Board fits a runtime of a target to measurements of one board and returns a
-// target with the fitted coefficients and their errors; t is left as it is. The fit
-// starts from the coefficients that the target has, so that a handful of
-// measurements suffices: what they do not tell stays as it was.
+// Board fits a runtime of a target to measurements of one board. It returns a target with the
+// fitted coefficients and their errors; t is not changed. The fit starts from the target's
+// coefficients, so that a handful of measurements suffices: undetermined coefficients stay
+// unchanged.
 func Board(t *chip.Target, runtime string, ms []*Measurement, s Settings) (*chip.Target, error) {
 	out := *t
 	out.Runtimes = slices.Clone(t.Runtimes)
@@ -182,8 +181,8 @@ func Board(t *chip.Target, runtime string, ms []*Measurement, s Settings) (*chip
 	x.Integer.Far = math.Max(half, math.Min(x.Integer.Far, 2*half+0.1))
 	x.Integer.Near, x.Integer.Layer = half, math.Hypot(half, FewLayers)
 	for k := range x.Integer.Bands {
-		if told(ms, fit, k) {
-			x.Integer.Bands[k] = 0 // its error is in that of the whole
+		if wellRepresented(ms, fit, k) {
+			x.Integer.Bands[k] = 0 // its error is part of the total error
 		}
 	}
 	x.Seen = boardSeen(&x, ms)
@@ -191,8 +190,7 @@ func Board(t *chip.Target, runtime string, ms []*Measurement, s Settings) (*chip
 	return &out, nil
 }
 
-// inSample is the largest distance, in logarithms, between a row and what the fit makes
-// of it.
+// inSample returns the largest distance, in logarithms, between a row and its fitted value.
 func inSample(ms []*Measurement, v cortexm.Vector) float64 {
 	worst := 0.0
 	for _, m := range ms {
@@ -201,13 +199,13 @@ func inSample(ms []*Measurement, v cortexm.Vector) float64 {
 	return worst
 }
 
-// told reports whether a kind of work is a good part of a network that was measured.
-func told(ms []*Measurement, v cortexm.Vector, term int) bool {
+// wellRepresented reports whether a kind of work is a substantial part of a measured network.
+func wellRepresented(ms []*Measurement, v cortexm.Vector, term int) bool {
 	return slices.ContainsFunc(ms, func(m *Measurement) bool { return v[term]*m.Work[term] > 0.05*v.Dot(m.Work) })
 }
 
-// boardResiduals predicts each source from the others, or each network when there
-// is one source; there are none of a single network.
+// boardResiduals predicts each source from the others, or each network from the others if there
+// is one source; a single network has no residuals.
 func boardResiduals(ms []*Measurement, start cortexm.Vector, s Settings) (rs []*Residual, how string) {
 	key, how := func(m *Measurement) string { return m.Source }, "one source left out at a time"
 	if len(Sources(ms)) < 2 {
@@ -235,9 +233,9 @@ func boardResiduals(ms []*Measurement, start cortexm.Vector, s Settings) (rs []*
 	return rs, how
 }
 
-// boardHalf is the half-width of the band: of what was left out, and no less than the
-// fit misses its own rows. Few residuals say little of the tail, so that their largest
-// is widened; without any the target's own half-width stays, as the level is known.
+// boardHalf returns the half-width of the band: of held-out residuals, but at least the fit's
+// error on its own rows. A few residuals say little about the tail, so that their largest is
+// widened. Without any, the target's own half-width is kept, since the level is known.
 func boardHalf(rs []*Residual, own, before float64) float64 {
 	if len(rs) == 0 {
 		return math.Max(own, math.Max(before, 0.02))
@@ -253,7 +251,7 @@ func boardHalf(rs []*Residual, own, before float64) float64 {
 	return math.Max(h, math.Max(own, 0.02))
 }
 
-// boardSeen lists the mixes of the networks that were measured.
+// boardSeen lists the mixes of the measured networks.
 func boardSeen(x *chip.Structural, ms []*Measurement) (out []chip.Terms) {
 	var seen []cortexm.Vector
 	p := cortexm.Prior(x.Family, x.Tier)

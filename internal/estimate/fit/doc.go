@@ -1,10 +1,8 @@
-// Package fit fits the structural cycle model of a target to measurements of a
-// board: relative least squares with coefficients that are not negative and drawn
-// towards those that the target has, validated by leaving one source out at a
-// time. It writes the target file that comes of it.
+// Package fit fits the structural cycle model of a target to measurements of a board. It uses
+// relative least squares with non-negative coefficients regularised towards the target's,
+// validated by leave-one-source-out cross-validation. It writes the resulting target file.
 //
-// Everything is deterministic: the same table gives the same coefficients. The
-// package imports internal/estimate/chip, its cycle model for processors and the reader of
-// model files; it knows nothing of the measurements that shipped targets are made
-// from.
+// The result is deterministic: the same table gives the same coefficients. The package imports
+// internal/estimate/chip, its cycle model for processors and the reader of model files; it does
+// not contain the measurements behind the shipped targets.
 package fit

@@ -14,37 +14,37 @@ import (
 
 // Measurement is one measured inference, or one measured layer.
 type Measurement struct {
-	// Source is the publication: measurements of one source stand and fall together.
+	// Source is the publication: errors of measurements from one source are correlated.
 	Source string
 	// Family of runtime and its Era, Core and Chip.
 	Family, Era, Core, Chip string
 	// Clock in hertz.
 	Clock float64
-	// Model as the table names it, and Version of the runtime.
+	// Model as named in the table, and Version of the runtime.
 	Model, Version string
-	// Cycles measured: the printed ones, or latency times clock.
+	// Cycles measured: as printed, or latency times clock.
 	Cycles float64
-	// Joules and Watts are measured energy and mean power, 0 when there are none.
+	// Joules and Seconds are measured energy and time; Joules is 0 if not measured.
 	Joules, Seconds float64
-	// Volts of the supply, 0 when it is not stated.
+	// Volts of the supply, 0 if not stated.
 	Volts float64
 	// Work done, by term.
 	Work cortexm.Vector
-	// Code is what the image took beside the model, in bytes, 0 when it is not known.
+	// Code is the image size without the model, in bytes, 0 if unknown.
 	Code int64
 	// Layer is set for a measurement of one layer.
 	Layer bool
 }
 
-// Group is what coefficients belong to.
+// Group identifies a set of coefficients.
 type Group struct{ Family, Era, Core string }
 
-// Group of the measurement.
+// Group returns the group of the measurement.
 func (m *Measurement) Group() Group { return Group{m.Family, m.Era, m.Core} }
 
 // Table is a table of measurements with named columns.
 type Table struct {
-	// Head names the columns; Rows has the cells of each row by them.
+	// Head names the columns; Rows has the cells of each row by column name.
 	Head []string
 	Rows []map[string]string
 }
@@ -52,7 +52,7 @@ type Table struct {
 // maxTable bounds the file of a table, in bytes.
 const maxTable = 64 << 20
 
-// OpenTable reads the file of a table; the error begins with its name.
+// OpenTable reads the file of a table; errors begin with its name.
 func OpenTable(path string) (*Table, error) {
 	b, err := infile.Read(path, maxTable)
 	if err != nil {
@@ -65,7 +65,7 @@ func OpenTable(path string) (*Table, error) {
 	return t, nil
 }
 
-// readTable reads a table in CSV with a header.
+// readTable reads a CSV table with a header.
 func readTable(r io.Reader) (*Table, error) {
 	c := csv.NewReader(r)
 	c.FieldsPerRecord = -1
@@ -98,10 +98,11 @@ func readTable(r io.Reader) (*Table, error) {
 	}
 }
 
-// Work of a network in both countings: of all channels, and of those with weights.
+// Work of a network counted in two ways: over all channels, and over channels with nonzero
+// weights.
 type Work struct{ All, Live cortexm.Vector }
 
-// Total adds layers up; layers whose work is not known count as one operator.
+// Total adds up layers; layers whose work is unknown count as one operator.
 func Total(layers []cortexm.Layer) *Work {
 	n := &Work{}
 	for i := range layers {

@@ -7,17 +7,17 @@ import (
 	"github.com/opmeter/opmeter/internal/estimate/cortexm"
 )
 
-// Settings of the fit. They were chosen by validation over sources.
+// Settings of the fit, chosen by validation over sources.
 type Settings struct {
-	// EraShrink draws the shared coefficients of an era towards the prior of the
-	// family, GroupShrink those of a core towards the era's: strongly, because most
-	// cores have measurements of few networks.
+	// EraShrink regularises the shared coefficients of an era towards the family's prior,
+	// GroupShrink the coefficients of a core towards the era's: strongly, because most cores have
+	// measurements of few networks.
 	EraShrink, GroupShrink float64
-	// BoardShrink draws those of a board towards its target's in what its rows leave open:
-	// little, because rows are of the very board that estimates are wanted for.
+	// BoardShrink regularises the coefficients of a board towards its target's: weakly, because
+	// the rows come from the very board that is estimated.
 	BoardShrink float64
-	// BuildShrink draws those of kernels that are built in another way towards the usual
-	// ones with the speeds of their kinds.
+	// BuildShrink regularises the coefficients of a build configuration towards the default
+	// build's, scaled by the speeds of their kinds.
 	BuildShrink float64
 	// LayerWeight is the weight of a measured layer; a whole model has 1.
 	LayerWeight float64
@@ -26,8 +26,8 @@ type Settings struct {
 // Default settings.
 var Default = Settings{EraShrink: 0.02, GroupShrink: 0.1, BoardShrink: 1e-4, BuildShrink: 0.02, LayerWeight: 0.1}
 
-// Refine fits coefficients that stay near those of start, up to a common factor
-// that is free. Rows far off count less.
+// Refine fits coefficients close to those of start, up to a free common factor. Outliers have
+// less weight.
 func Refine(rows []*Measurement, scale func(*Measurement) float64, start cortexm.Vector, shrink, layerWeight float64) cortexm.Vector {
 	balance := weights(rows, layerWeight)
 	ratios := make([]float64, 0, len(rows))
@@ -60,7 +60,7 @@ func Refine(rows []*Measurement, scale func(*Measurement) float64, start cortexm
 			w[i] = balance[i] / max(1, r/0.1)
 		}
 	}
-	// Relative least squares lean to low predictions; put the middle right.
+	// Relative least squares is biased to low predictions; correct the median.
 	var res []float64
 	for _, row := range a {
 		res = append(res, 1/Dot(row, x))
@@ -73,9 +73,9 @@ func Refine(rows []*Measurement, scale func(*Measurement) float64, start cortexm
 	return Faster(out, level)
 }
 
-// Follow fits coefficients that reproduce the rows as nearly as costs that are not
-// negative can, and stay near those of start, up to a common factor, in what the rows do
-// not tell. All rows count alike: they are of the board that is asked about.
+// Follow fits coefficients that reproduce the rows as closely as non-negative costs can. Where
+// the rows leave coefficients undetermined, they stay close to start, up to a common factor. All
+// rows have equal weight: they come from the board in question.
 func Follow(rows []*Measurement, start cortexm.Vector, shrink float64) cortexm.Vector {
 	var ratios, say []float64
 	for _, m := range rows {
@@ -101,8 +101,8 @@ func Follow(rows []*Measurement, start cortexm.Vector, shrink float64) cortexm.V
 	return out
 }
 
-// Faster scales the cost of kernels. The overhead of calls and operators stays: it
-// is plain code on every core.
+// Faster scales the cost of kernels. Call and operator overhead is unchanged: it is plain code on
+// every core.
 func Faster(v cortexm.Vector, factor float64) cortexm.Vector {
 	for i := range v {
 		if i != cortexm.Call && i != cortexm.Op {
@@ -112,10 +112,10 @@ func Faster(v cortexm.Vector, factor float64) cortexm.Vector {
 	return v
 }
 
-// own is the share of cycles that is not overhead of calls and operators.
+// own returns the share of cycles other than call and operator overhead.
 func own(v, work cortexm.Vector) float64 { return 1 - cortexm.Overhead(v, work) }
 
-// Dot is the sum of the products of a and as many of b.
+// Dot returns the dot product of a and the first len(a) elements of b.
 func Dot(a, b []float64) float64 {
 	s := 0.0
 	for i := range a {
@@ -124,8 +124,8 @@ func Dot(a, b []float64) float64 {
 	return s
 }
 
-// weights gives every network of a source the same say, however often it was
-// measured, and layers less than models.
+// weights gives every network of a source the same total weight, however often it was measured,
+// and layers less than models.
 func weights(rows []*Measurement, layerWeight float64) []float64 {
 	type key struct {
 		source, model, core string
@@ -151,7 +151,7 @@ func weights(rows []*Measurement, layerWeight float64) []float64 {
 	return out
 }
 
-// weightedMedian is the value with half of the weight on either side.
+// weightedMedian returns the value with half of the weight on either side.
 func weightedMedian(v, w []float64) float64 {
 	idx := make([]int, len(v))
 	sum := 0.0

@@ -7,27 +7,27 @@ import (
 	"github.com/opmeter/opmeter/internal/base/stats"
 )
 
-// Coverage is the share of measurements that bands are made to hold.
+// Coverage is the share of measurements that bands should contain.
 const Coverage = 0.9
 
-// Residual is a left-out measurement with what was predicted for it.
+// Residual is a held-out measurement with its prediction.
 type Residual struct {
 	M *Measurement
-	// Predicted cycles without the measurement's source, and How the coefficients
-	// came about: "measured" on the same core
-	// and runtime, or carried over from others; "" when nothing could be predicted.
+	// Predicted is the cycles predicted without the measurement's source. How says where the
+	// coefficients came from: "measured" on the same core and runtime, or transferred from
+	// others; "" if nothing could be predicted.
 	Predicted float64
 	How       string
-	// Distance of the network from those of the other sources.
+	// Distance is the network's distance to the networks of the other sources.
 	Distance float64
-	// Overhead is the share of predicted cycles that is not in kernels.
+	// Overhead is the share of predicted cycles outside of kernels.
 	Overhead float64
 }
 
-// Log is the logarithm of measured over predicted.
+// Log returns the logarithm of measured over predicted.
 func (r *Residual) Log() float64 { return math.Log(r.M.Cycles / r.Predicted) }
 
-// Error is the absolute error of the prediction relative to the measurement.
+// Error returns the absolute error of the prediction relative to the measurement.
 func (r *Residual) Error() float64 { return math.Abs(r.Predicted/r.M.Cycles - 1) }
 
 // Summary of residuals.
@@ -38,7 +38,7 @@ type Summary struct {
 	Bias               float64 // median of measured over predicted, less one
 }
 
-// Summarise residuals that have a prediction.
+// Summarise summarises the residuals that have a prediction.
 func Summarise(rs []*Residual) Summary {
 	var errs, logs []float64
 	src := map[string]bool{}
@@ -69,7 +69,7 @@ func Summarise(rs []*Residual) Summary {
 	return s
 }
 
-// Quantile is the half-width that holds the share [Coverage] of further misses, by the
+// Quantile returns the half-width that contains the share [Coverage] of future errors, by the
 // conformal rule: among n residuals the one of rank (n+1)*coverage.
 func Quantile(v []float64) float64 {
 	if len(v) == 0 {
@@ -78,5 +78,5 @@ func Quantile(v []float64) float64 {
 	return stats.Conformal(v, Coverage)
 }
 
-// FewLayers is the half-width for layers when hardly any were measured.
+// FewLayers is the half-width for layers if hardly any were measured.
 const FewLayers = 0.5

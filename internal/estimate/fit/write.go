@@ -12,8 +12,8 @@ import (
 	"github.com/opmeter/opmeter/internal/estimate/cortexm"
 )
 
-// Encode writes a target file. Order and spelling are fixed, so that equal targets
-// give equal bytes.
+// Encode writes a target file. Order and format are fixed, so that equal targets give equal
+// bytes.
 func Encode(t *chip.Target, comment string) []byte {
 	e := &encoder{}
 	for _, l := range strings.Split(strings.TrimSpace(comment), "\n") {
@@ -85,7 +85,7 @@ func (e *encoder) line(n int, k, v string) {
 	e.b.WriteString(k + ": " + v + "\n")
 }
 
-// text leaves out what is empty.
+// text omits empty values.
 func (e *encoder) text(n int, k, v string) {
 	if v != "" {
 		e.line(n, k, quote(v))
@@ -96,8 +96,8 @@ func quote(s string) string { return strconv.Quote(s) }
 
 func (e *encoder) number(n int, k string, v float64) { e.line(n, k, Digits(v)) }
 
-// Digits writes a figure as target files have it: it keeps four significant digits, which is more than any fit is worth, and
-// makes files independent of the last bits of a sum.
+// Digits formats a figure for target files with four significant digits, which is more than the
+// accuracy of any fit and makes files independent of the last bits of a sum.
 func Digits(v float64) string {
 	if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) {
 		return "0"
@@ -274,7 +274,7 @@ func (e *encoder) typed(key string, f *chip.Typed) {
 	e.terms("cycles", &f.Cycles, 0)
 }
 
-// builds writes the ways of building a runtime.
+// builds writes the build configurations of a runtime.
 func (e *encoder) builds(list []chip.Build) {
 	if len(list) == 0 {
 		return
@@ -292,8 +292,8 @@ func (e *encoder) builds(list []chip.Build) {
 	}
 }
 
-// terms writes a table of figures by kind of work. Those below least are always
-// written, others when they are not 0.
+// terms writes a table of figures by kind of work. Terms below least are always written, others
+// if they are not 0.
 func (e *encoder) terms(key string, t *chip.Terms, least int) {
 	if least == 0 && *t == (chip.Terms{}) {
 		return
@@ -306,7 +306,7 @@ func (e *encoder) terms(key string, t *chip.Terms, least int) {
 	}
 }
 
-// shares writes a mix of work in hundredths, which is more than it is worth.
+// shares writes a mix of work in hundredths, which exceeds its accuracy.
 func shares(t *chip.Terms) []string {
 	var out []string
 	for i, v := range t {

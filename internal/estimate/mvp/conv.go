@@ -17,8 +17,8 @@ type Window struct {
 // Library is a generation of the vendor's kernels.
 type Library string
 
-// Generations: the first scales inputs while it multiplies, the second, since release
-// 0.8.0, in a program of its own beforehand.
+// Generations: the first scales inputs while it multiplies; the second, since release 0.8.0, does
+// so beforehand in a separate program.
 const (
 	First  Library = "first"
 	Second Library = "second"
@@ -81,8 +81,7 @@ func (c *Counts) conv(w Window, lib Library) error {
 	return nil
 }
 
-// convProgram counts one program: a segment of columns, a segment of rows, one
-// pass over it.
+// convProgram counts one program: a segment of columns, a segment of rows, one pass over it.
 func (c *Counts) convProgram(w Window, lib Library, x, y segment, p pass) error {
 	line := w.OW * w.OC
 	e := 0
@@ -111,8 +110,7 @@ func (c *Counts) convProgram(w Window, lib Library, x, y segment, p pass) error 
 	); err != nil {
 		return err
 	}
-	// Row increments that neither the loop nor the last instructions of an output
-	// can take along.
+	// Row increments that neither the loop nor the last instructions of an output can absorb.
 	r := p.extra - 2
 	if k == 2 {
 		r = p.extra - 3
@@ -142,16 +140,15 @@ func (c *Counts) convProgram(w Window, lib Library, x, y segment, p pass) error 
 	if lib == Second {
 		c.Instructions += it
 	} else {
-		// The input is scaled in the inner loop, and its use right after costs a stall.
+		// The input is scaled in the inner loop, and its immediate use costs a stall.
 		c.Instructions += 2 * it
 		c.Stalls += it
 	}
 	return nil
 }
 
-// convLine counts a one-dimensional convolution that is too wide for the
-// accelerator's strides: it is done in chunks, and the columns that need padding
-// are left to the processor.
+// convLine counts a one-dimensional convolution that is too wide for the accelerator's strides.
+// It is executed in chunks, and the columns that need padding are left to the processor.
 func convLine(w Window, lib Library) (*Counts, error) {
 	inMax, outMax := maxStride/w.C, maxStride/w.OC
 	if inMax < w.FW || outMax < 1 {
@@ -211,7 +208,7 @@ func (c *Counts) add(o *Counts) {
 	c.pixels += o.pixels
 }
 
-// samePadding sets the padding before the input as TFLite's SAME does.
+// samePadding sets the padding before the input by TFLite's SAME rule.
 func (w *Window) samePadding() {
 	w.same = true
 	w.PadY = max((w.OH-1)*w.StrideY+(w.FH-1)*w.DilationY+1-w.H, 0) / 2

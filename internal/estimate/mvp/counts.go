@@ -3,7 +3,7 @@ package mvp
 // Kernel is an algorithm of the kernel library.
 type Kernel string
 
-// Kernels. Those named pixel make one program per output pixel.
+// Kernels. Those named pixel start one program per output pixel.
 const (
 	KernelConv             Kernel = "conv"
 	KernelDense            Kernel = "dense"
@@ -17,32 +17,30 @@ const (
 	KernelTransposeConv    Kernel = "transpose_conv"
 )
 
-// Counts is what the programs of one layer execute.
+// Counts are the amounts of work that the programs of one layer execute.
 type Counts struct {
 	Kernel Kernel
 	// Programs started.
 	Programs int64
 	// Instructions executed, no-ops included.
 	Instructions int64
-	// Stalls are cycles lost because an operand was written by the instruction
-	// directly before.
+	// Stalls are cycles lost because the preceding instruction wrote an operand.
 	Stalls int64
-	// DoubleIterations and SingleIterations are passes through the inner loop of
-	// convolutions with two and one product each.
+	// DoubleIterations and SingleIterations are iterations of the inner loop of convolutions with
+	// two multiply-accumulates and with one.
 	DoubleIterations, SingleIterations int64
 	// Stores of results; one may hold a pair.
 	Stores int64
-	// NoOps only move an array on.
+	// NoOps only advance an array.
 	NoOps int64
-	// ClampIterations are passes of programs that apply the range of a fused
+	// ClampIterations are iterations of the programs that clamp to the range of a fused
 	// activation afterwards.
 	ClampIterations int64
 
-	// Refused says why a first kernel did not take the layer that this one takes; ""
-	// when there was none.
+	// Refused says why the preferred kernel does not support the layer; "" if it does.
 	Refused string
 
-	// What device corrections need beside.
+	// Inputs of the device corrections.
 	doubleStores, singleStores int64 // of convolutions
 	strideNoOps                int64 // no-ops that walk the output array
 	byOutput                   bool  // fully connected, one program per output
@@ -51,13 +49,12 @@ type Counts struct {
 	segments                   int64 // parts of the output with a filter of their own, of depthwise
 }
 
-// Simulated is the number of accelerator cycles by the maker's simulator: each
-// instruction and each stall takes one.
+// Simulated returns the number of accelerator cycles in the vendor's simulator: each instruction
+// and each stall takes one.
 func (c *Counts) Simulated() int64 { return c.Instructions + c.Stalls }
 
-// clamp adds the programs that bring n results into the activation's range, for
-// kernels that do not clip while they compute. Few results are done by the
-// processor.
+// clamp adds the programs that clamp n results to the activation's range, for kernels that do not
+// clamp while computing. The processor handles a small number of results.
 func (c *Counts) clamp(n int64) {
 	const onCPU, perProgram = 160, 2048
 	if n <= onCPU {

@@ -1,8 +1,7 @@
 package mvp
 
-// Depthwise counts DEPTHWISE_CONV_2D. The kernel that makes one program per
-// output pixel is preferred for small inputs; the one over runs of outputs takes
-// the rest.
+// Depthwise counts DEPTHWISE_CONV_2D. The kernel with one program per output pixel is preferred
+// for small inputs; the kernel over runs of outputs handles the rest.
 func Depthwise(w Window) (*Counts, error) {
 	pixelFits := w.DepthMultiplier == 1 && w.DilationX == 1 && w.DilationY == 1 && w.W*w.OC/2 <= maxStride &&
 		w.H <= maxSize && w.W <= maxSize && pairsOf(w.OC) <= maxSize
@@ -16,8 +15,8 @@ func Depthwise(w Window) (*Counts, error) {
 	return c, err
 }
 
-// pairsOf is the number of accelerator elements that hold n channels: pairs when
-// n is even, single ones otherwise.
+// pairsOf returns the number of accelerator elements that hold n channels: pairs if n is even,
+// single ones otherwise.
 func pairsOf(n int) int {
 	if n%2 == 0 {
 		return n / 2
@@ -48,19 +47,18 @@ func depthwisePixel(w Window) *Counts {
 	return c
 }
 
-// inside is the number of filter positions of output o that fall inside the
-// input.
+// inside returns the number of filter positions of output o inside the input.
 func inside(o, stride, pad, filter, in int) int {
 	origin := o*stride - pad
 	return max(min(filter, in-origin)-max(0, -origin), 0)
 }
 
-// fewestProducts is how many products a program must have on average to be worth
-// its start.
+// fewestProducts is the average number of multiply-accumulates that a program needs to be worth
+// its start-up cost.
 const fewestProducts = 120
 
-// depthwise counts the kernel over runs of outputs: the output is cut where the
-// filter leaves the input, and each part is planned on its own.
+// depthwise counts the kernel over runs of outputs. The output is split where the filter leaves
+// the input, and each part is planned separately.
 func depthwise(w Window) (*Counts, error) {
 	if w.Batch != 1 {
 		return nil, limit("its batch is %d, and the dimensions of an array are used up by one image", w.Batch)
@@ -80,7 +78,7 @@ func depthwise(w Window) (*Counts, error) {
 	}
 	spanX, spanY := (w.FW-1)*w.DilationX+1, (w.FH-1)*w.DilationY+1 // of the filter on the input
 	if spanX != w.FW || spanY != w.FH {
-		// Edges are cut by whole filter positions, which holds without padding only.
+		// Edges are cut by whole filter positions, which is correct only without padding.
 		if w.PadX != 0 || w.PadY != 0 || (w.OW-1)*w.StrideX+spanX > w.W || (w.OH-1)*w.StrideY+spanY > w.H {
 			return nil, limit("its filter is dilated beyond the edge of the input, where programs would have to leave out parts of it")
 		}
@@ -116,8 +114,8 @@ func depthwise(w Window) (*Counts, error) {
 	return c, nil
 }
 
-// rowSegment is the segment of rows that begins at row at; rows that an earlier
-// program left over begin one of their own.
+// rowSegment returns the segment of rows that begins at row at; rows left over by an earlier
+// program begin their own segment.
 func rowSegment(w Window, filter, at int) (segment, bool) {
 	list, ok := segments(w.H, filter, w.StrideY, w.PadY-at*w.StrideY, w.OH-at)
 	if !ok || len(list) == 0 {
@@ -131,17 +129,16 @@ func rowSegment(w Window, filter, at int) (segment, bool) {
 	return s, true
 }
 
-// walk is one way in which a program moves through an operand: a number of steps,
-// each a stride of elements.
+// walk is one loop of a program over an operand: a number of steps with a stride in elements.
 type walk struct{ steps, stride int }
 
-// moves reports whether the walk takes one of the operand's dimensions.
+// moves reports whether the walk uses one of the operand's dimensions.
 func (w walk) moves() bool { return w.steps > 1 && w.stride > 0 }
 
-// walks are all ways through one operand.
+// walks are all loops over one operand.
 type walks []*walk
 
-// crowded reports whether there are more of them than an operand has dimensions.
+// crowded reports whether there are more walks than an operand has dimensions.
 func (ws walks) crowded() bool {
 	n := 0
 	for _, w := range ws {
@@ -152,7 +149,7 @@ func (ws walks) crowded() bool {
 	return n > maxDims
 }
 
-// fit reports the first walk that no dimension can make.
+// fit returns the error of the first walk that exceeds a dimension's limits.
 func (ws walks) fit(operand string) error {
 	for _, w := range ws {
 		if !w.moves() {
@@ -165,9 +162,9 @@ func (ws walks) fit(operand string) error {
 	return nil
 }
 
-// joined makes one walk of two, for one dimension: at its end the inner walk goes on
-// by gap further steps of its own, which brings it to where the next step of the outer
-// one is. It says no when that is not a whole number of steps, or lies behind.
+// joined merges two nested walks into one dimension. After the inner walk, gap further inner
+// steps lead to the next outer step. ok is false if that is not a whole number of steps, or is
+// negative.
 func joined(outer, inner walk) (w walk, gap int, ok bool) {
 	if inner.stride == 0 || outer.stride%inner.stride != 0 {
 		return inner, 0, false
@@ -183,18 +180,18 @@ type run struct {
 	// Loops over the outputs: groups of rows, rows of a group, columns.
 	groups, rows, columns int
 	taps                  int // products of an output
-	// Gaps between joined walks, and steps of a store whose stride is too long for one.
+	// Gaps between joined walks, and the steps of a store whose stride is too long for one step.
 	rowGap, filterGap, storeGap int
 	storeSteps                  int
 }
 
-// runPlanner has the walks through both operands of a part of the output.
+// runPlanner holds the walks over both operands of a part of the output.
 type runPlanner struct {
 	run
 	x, y segment
-	// The input is walked by outputs and, for each of them, by the filter.
+	// The input is traversed by outputs and, for each of them, by the filter.
 	channel, row, column, group, filterRow, filterColumn walk
-	// The output is walked by what is stored.
+	// The output is traversed by stores.
 	outChannel, outRow, outColumn, outGroup walk
 }
 
@@ -206,11 +203,10 @@ func (p *runPlanner) output() walks {
 	return walks{&p.outChannel, &p.outRow, &p.outColumn, &p.outGroup}
 }
 
-// planRun brings the walks of one part of the output, a segment of columns and as many
-// rows of the segment y as go into a program, into the three dimensions of each
-// operand. The steps come in the order in which the kernel takes them: rows join
-// columns, groups of rows join the rows of the filter, stored rows join stored columns,
-// and channels become programs of their own.
+// planRun maps the walks of one part of the output to the three dimensions of each operand. The
+// part is a segment of columns and as many rows of the segment y as fit a program. The order is
+// that of the kernel: rows join columns, groups of rows join filter rows, stored rows join stored
+// columns, and channels become separate programs.
 func planRun(w Window, pair int, x, y segment) (*run, error) {
 	multiple := w.DepthMultiplier / pair
 	p := &runPlanner{
@@ -231,8 +227,8 @@ func planRun(w Window, pair int, x, y segment) (*run, error) {
 	return &p.run, nil
 }
 
-// joinRows lets one dimension walk rows and columns. Where it would have too many
-// steps, rows are walked in groups of as many as the filter covers.
+// joinRows uses one dimension for rows and columns. If that needs too many steps, rows are
+// traversed in groups of as many as the filter covers.
 func (p *runPlanner) joinRows(strideY int) error {
 	if !p.input().crowded() && p.row.stride <= maxStride || !p.row.moves() || !p.column.moves() {
 		return nil
@@ -255,7 +251,7 @@ func (p *runPlanner) joinRows(strideY int) error {
 	return fits(size("columns in a group of rows", p.column.steps))
 }
 
-// joinGroups lets one dimension walk groups of rows and rows of the filter.
+// joinGroups uses one dimension for groups of rows and filter rows.
 func (p *runPlanner) joinGroups() error {
 	if !p.input().crowded() && p.group.stride <= maxStride || !p.group.moves() || !p.filterRow.moves() {
 		return nil
@@ -268,7 +264,7 @@ func (p *runPlanner) joinGroups() error {
 	return nil
 }
 
-// joinStores lets one dimension walk rows and columns of the output.
+// joinStores uses one dimension for rows and columns of the output.
 func (p *runPlanner) joinStores() error {
 	if (p.output().crowded() || p.outRow.stride > maxStride) && p.outRow.moves() && p.outColumn.moves() {
 		both, gap, ok := joined(p.outRow, p.outColumn)
@@ -283,8 +279,8 @@ func (p *runPlanner) joinStores() error {
 	return nil
 }
 
-// shortenStores makes several steps of one between groups that is too long: one for
-// each row of a group, and then halves.
+// shortenStores splits a step between groups that is too long: into one for each row of a group,
+// then into halves.
 func (p *runPlanner) shortenStores() error {
 	if !p.outGroup.moves() || p.outGroup.stride <= maxStride {
 		return nil
@@ -302,8 +298,7 @@ func (p *runPlanner) shortenStores() error {
 	return nil
 }
 
-// splitChannels makes a program for each channel where the input still takes too many
-// dimensions.
+// splitChannels creates a program for each channel if the input still needs too many dimensions.
 func (p *runPlanner) splitChannels() error {
 	if !p.input().crowded() {
 		return nil
@@ -321,7 +316,7 @@ func (p *runPlanner) splitChannels() error {
 	return nil
 }
 
-// addRun counts the programs of a plan.
+// addRun adds the counts of a plan.
 func (c *Counts) addRun(p *run) {
 	channels, taps := int64(p.channels), int64(p.taps)
 	rows := channels * int64(p.rows)
@@ -335,8 +330,8 @@ func (c *Counts) addRun(p *run) {
 	if p.storeSteps > 1 {
 		c.NoOps += outputs * int64(p.storeSteps-1)
 	}
-	// One step across a gap is free where the operand has no other one at the loop's
-	// end; each further one takes an instruction that does nothing else.
+	// One step across a gap is free if the operand has no other one at the loop's end; each
+	// further one takes a no-op instruction.
 	for _, g := range []struct {
 		gap   int
 		times int64
@@ -347,6 +342,6 @@ func (c *Counts) addRun(p *run) {
 		}
 	}
 	if p.filterGap > 1 {
-		c.Stalls -= outputs // such an instruction stands between the last product and its use
+		c.Stalls -= outputs // such a no-op separates the last multiply-accumulate from its use
 	}
 }

@@ -1,10 +1,9 @@
-// Package mvp models the MVP matrix accelerator of EFR32 chips together with
-// the Cortex-M33 beside it, as the kernels of TensorFlow Lite Micro use it.
+// Package mvp models the MVP matrix accelerator of EFR32 chips together with their Cortex-M33, as
+// used by the kernels of TensorFlow Lite Micro.
 //
-// For each operator that the kernels hand over, the programs that they would
-// build are derived from the shapes and counted: instructions, pipeline stalls,
-// iterations. From that follow the cycles of the maker's simulator (exactly)
-// and those of the device (with fitted corrections).
+// For each operator that the kernels offload, it derives the accelerator programs from the shapes
+// and counts them: instructions, pipeline stalls, iterations. From these follow the cycles of the
+// vendor's simulator (exactly) and of the device (with fitted corrections).
 //
 // The package imports internal/estimate/chip, internal/model/graph, internal/model/tensor and
 // internal/model/count, and runs nothing.

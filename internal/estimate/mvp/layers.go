@@ -17,15 +17,15 @@ import (
 // Model is the cycle model of chips with and without MVP.
 type Model struct{}
 
-// operators that the accelerator has kernels for, with the number of leading
-// inputs that must be int8.
+// operators supported by the accelerator's kernels, with the number of leading inputs that must
+// be int8.
 var operators = map[string]int{
 	"CONV_2D": 2, "DEPTHWISE_CONV_2D": 2, "FULLY_CONNECTED": 2, "TRANSPOSE_CONV": 0,
 	"AVERAGE_POOL_2D": 1, "MAX_POOL_2D": 1, "ADD": 2, "MUL": 2,
 }
 
-// errBroadcast is for element-wise operators whose inputs differ in shape; the
-// kernels leave them to the processor without calling them unsupported.
+// errBroadcast is for elementwise operators with broadcasting; the kernels leave them to the
+// processor without reporting them as unsupported.
 var errBroadcast = errors.New("not an MVP operator where shapes are broadcast")
 
 // Costs implements [chip.CycleModel].
@@ -55,8 +55,8 @@ func (Model) Costs(m *graph.Model, g *graph.Graph, t *chip.Target, rt *chip.Runt
 	return costs, nil
 }
 
-// layer estimates node i; integer marks those that an ONNX file writes in floating
-// point and converters compute in int8.
+// layer estimates node i; integer marks nodes that an ONNX file writes in floating point and
+// converters compute in int8.
 func (m *fitted) layer(mod *graph.Model, g *graph.Graph, i int, integer bool, ops *processor, accelerator bool) chip.LayerCost {
 	l := chip.LayerCost{Simulated: -1}
 	n := g.Nodes[i]
@@ -126,7 +126,7 @@ func known(lists ...[]*tensor.Tensor) bool {
 	return true
 }
 
-// accelerate counts the programs of a node, or says why there are none.
+// accelerate counts the programs of a node, or says why it is not accelerated.
 func (m *fitted) accelerate(n *graph.Node, in, out []*tensor.Tensor) (*Counts, chip.Verdict, string) {
 	typed, ok := operators[n.Op]
 	if !ok || n.Domain != graph.TFLite {
@@ -225,7 +225,7 @@ func window(n *graph.Node, in []*tensor.Tensor, out *tensor.Tensor) (Window, err
 		}
 		w.FH, w.FW = in[1].Shape[1], in[1].Shape[2]
 	}
-	// Far beyond every limit of the hardware; below it no product overflows.
+	// Far beyond every limit of the hardware; below it no multiplication overflows.
 	const most = 1 << 15
 	for _, v := range []int{w.Batch, w.H, w.W, w.C, w.OH, w.OW, w.OC, w.FH, w.FW, w.StrideX, w.StrideY, w.DilationX, w.DilationY} {
 		if v < 1 || v > most {
@@ -252,8 +252,7 @@ func window(n *graph.Node, in []*tensor.Tensor, out *tensor.Tensor) (Window, err
 	return w, nil
 }
 
-// consistent reports whether the output's height and width are those of the
-// operator's padding rule.
+// consistent reports whether the output's height and width follow the operator's padding rule.
 func (w *Window) consistent() bool {
 	size := func(in, filter, stride, dilation int) int {
 		if w.same {

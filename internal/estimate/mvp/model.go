@@ -14,9 +14,9 @@ type fitted struct {
 	band map[string][2]float64 // by group, as factors
 }
 
-// coefficients lists the figures of a runtime by name, in cycles unless said otherwise:
-// those of layers on the accelerator as target files have them, and those of the
-// processor alone as op.OPERATOR.TYPE.FEATURE. What is left out is 0.
+// coefficients lists the figures of a runtime by name, in cycles unless noted. Figures of layers
+// on the accelerator have their names from target files, figures of the processor the form
+// op.OPERATOR.TYPE.FEATURE. Missing ones are 0.
 func coefficients(rt *chip.Runtime) map[string]float64 {
 	c := maps.Clone(rt.MVP.Cycles)
 	if c == nil {
@@ -54,7 +54,7 @@ func newFitted(rt *chip.Runtime) (*fitted, error) {
 	return m, nil
 }
 
-// figure puts the band of a group around a value; without one there is none.
+// figure adds the band of a group to a value; without one it returns nil.
 func (m *fitted) figure(v float64, group string) *chip.Figure {
 	b, ok := m.band[group]
 	if !ok {
@@ -63,7 +63,7 @@ func (m *fitted) figure(v float64, group string) *chip.Figure {
 	return chip.Scaled(v, b[0], b[1])
 }
 
-// device is the accelerator's cycles on hardware.
+// device returns the accelerator's cycles on hardware.
 func (m *fitted) device(c *Counts) float64 {
 	v := float64(c.Simulated())
 	per := func(name string, n int64) { v += m.c[name] * float64(n) }
@@ -97,8 +97,8 @@ func (m *fitted) device(c *Counts) float64 {
 	return v
 }
 
-// cpu is the processor's cycles for a layer on the accelerator, and elapsed the
-// cycles until the layer is done when the accelerator takes acc.
+// cpu returns the processor's cycles for a layer on the accelerator, and the elapsed cycles until
+// the layer is done if the accelerator takes acc.
 func (m *fitted) cpu(c *Counts, acc float64) (cpu, elapsed float64) {
 	n := float64(c.Programs)
 	k := string(c.Kernel)

@@ -7,9 +7,9 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// lite turns a node of ONNX into the one of TensorFlow Lite that a converter makes
-// of it: channels last, int8 where the file has operators between DequantizeLinear
-// and QuantizeLinear. Nodes that it does not know are returned as they are.
+// lite converts an ONNX node to the TensorFlow Lite node that a converter would produce: channels
+// last, int8 for operators between DequantizeLinear and QuantizeLinear. Unknown nodes are
+// returned unchanged.
 func lite(n *graph.Node, in, out []*tensor.Tensor, integer bool) (*graph.Node, []*tensor.Tensor, []*tensor.Tensor) {
 	as := func(t *tensor.Tensor, shape []int) *tensor.Tensor {
 		if t == nil {
@@ -81,9 +81,9 @@ func lite(n *graph.Node, in, out []*tensor.Tensor, integer bool) (*graph.Node, [
 	return n, in, out
 }
 
-// spatial sets strides, dilations and padding, and returns the input's shape with
-// channels last. Padding that is neither of TensorFlow's two kinds is part of the
-// shape: a converter puts an operator for it in front.
+// spatial sets strides, dilations and padding, and returns the input's shape with channels last.
+// Padding that is neither of TensorFlow's two kinds becomes part of the shape: a converter
+// inserts a padding operator.
 func spatial(n, l *graph.Node, x, y, kernel []int) []int {
 	at := func(name string, i, def int) int {
 		if v := n.Attrs.Ints(name); i < len(v) {
@@ -113,5 +113,5 @@ func spatial(n, l *graph.Node, x, y, kernel []int) []int {
 	return shape
 }
 
-// last puts channels last.
+// last converts a shape to channels last.
 func last(s []int) []int { return []int{s[0], s[2], s[3], s[1]} }

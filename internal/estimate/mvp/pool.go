@@ -1,8 +1,7 @@
 package mvp
 
-// AveragePool counts AVERAGE_POOL_2D. A kernel with one program per output pixel
-// serves large windows with few outputs, one with programs per channel pair the
-// rest.
+// AveragePool counts AVERAGE_POOL_2D. The kernel with one program per output pixel handles large
+// windows with few outputs, the kernel with programs per channel pair the rest.
 func AveragePool(w Window) (*Counts, error) {
 	k := w.C / pairsOf(w.C)
 	optFits := w.W*w.C/k <= maxStride && w.OW*w.C/k <= maxStride && w.H <= maxSize && w.W <= maxSize && w.C/k <= maxSize
@@ -28,7 +27,7 @@ func averagePoolPixel(w Window) *Counts {
 	return c
 }
 
-// maxAveraged is the most elements of a window that the average is taken over.
+// maxAveraged is the maximum number of window elements that can be averaged.
 const maxAveraged = 512
 
 // MaxPool counts MAX_POOL_2D.
@@ -60,7 +59,7 @@ func pool(w Window, kernel Kernel) (*Counts, error) {
 			for _, p := range passes(y, w.StrideY, columns) {
 				e := 0
 				if p.step*w.OW*w.C > maxStride {
-					// Since release 0.8 maximum pooling refuses what average pooling walks.
+					// Since release 0.8 maximum pooling rejects what average pooling accepts.
 					if kernel == KernelMaxPool {
 						return nil, fits(stride("rows of the output in a pass", p.step*w.OW*w.C))
 					}

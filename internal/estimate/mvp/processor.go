@@ -12,19 +12,19 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// processor estimates layers that the processor does alone. The type of a figure is that of the first input's
-// elements, or "any". An operator and type without coefficients has no estimate.
+// processor estimates layers that only the processor executes. The type of a figure is the first
+// input's element type, or "any". Operators and types without coefficients have no estimate.
 type processor struct {
 	ops map[string]map[string]chip.Operator // by operator and type
 
-	// What was not measured on this chip is estimated as on another target of the
-	// same core; nil when the target file names none.
+	// other estimates what was not measured on this chip, by another target with the same core;
+	// nil if the target file names none.
 	other  *cortexm.Estimator
 	layers []cortexm.Layer
 }
 
-// fallBack reads the figures of the target that the runtime names for operators
-// without figures of its own.
+// fallBack reads the figures of the target that the runtime names for operators without own
+// figures.
 func (p *processor) fallBack(m *graph.Model, g *graph.Graph, t *chip.Target, rt *chip.Runtime) error {
 	id := rt.MVP.Processor
 	if id == "" {
@@ -56,8 +56,7 @@ func features(o *chip.Operator) [7]*float64 {
 
 var featureNames = [...]string{"fixed", "element", "input", "padded", "byte", "mac", "tap"}
 
-// newProcessor takes the coefficients of operators from those by name; see
-// [coefficients].
+// newProcessor extracts the coefficients of operators by name; see [coefficients].
 func newProcessor(named map[string]float64) *processor {
 	p := &processor{ops: map[string]map[string]chip.Operator{}}
 	for name, v := range named {
@@ -116,7 +115,7 @@ func (p *processor) cycles(m *graph.Model, g *graph.Graph, n *graph.Node, in, ou
 	return v, "cpu/" + strings.ToLower(n.Op), nil
 }
 
-// missing says what there would have to be to estimate n on data of a type.
+// missing says which measurement an estimate of n on data of a type would need.
 func (p *processor) missing(n *graph.Node, typ string) *chip.Missing {
 	m := &chip.Missing{Code: chip.MissingData, Text: fmt.Sprintf("no measurement of %s with %s data to estimate from", n.Key(), typ)}
 	if n.Domain != graph.TFLite {

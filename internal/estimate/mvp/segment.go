@@ -1,7 +1,6 @@
 package mvp
 
-// segment is a run of outputs along one axis that see the same part of the
-// filter inside the input.
+// segment is a run of outputs along one axis with the same part of the filter inside the input.
 type segment struct {
 	at    int // first output
 	n     int // outputs
@@ -9,10 +8,10 @@ type segment struct {
 	start int // first of them
 }
 
-// segments groups the out outputs of an axis of length in under a filter with
-// stride and padding before the input: each output whose window begins before
-// the input, all outputs with a whole window, each output whose window ends
-// after it. ok is false when a window has no position inside the input.
+// segments groups the out outputs of an axis of length in, for a filter with stride and padding
+// before the input. The groups are: each output whose window begins before the input, all outputs
+// with a complete window, each output whose window ends after it. ok is false if a window has no
+// position inside the input.
 func segments(in, filter, stride, pad, out int) (list []segment, ok bool) {
 	whole := floorDiv(in-filter+pad, stride) // last output with a whole window
 	for at := 0; at < out; {
@@ -41,9 +40,8 @@ func floorDiv(a, b int) int {
 
 func ceilDiv(a, b int) int { return (a + b - 1) / b }
 
-// pass is one program's share of the rows of a segment. The kernels move down
-// the input by whole filter heights, so windows that overlap are spread over
-// several passes.
+// pass is one program's share of the rows of a segment. The kernels advance through the input by
+// whole filter heights, so overlapping windows are distributed over several passes.
 type pass struct {
 	offset int // first row within the segment
 	rows   int

@@ -1,6 +1,6 @@
 package mvp
 
-// FullyConnected counts FULLY_CONNECTED with rows vectors of depth elements.
+// FullyConnected counts FULLY_CONNECTED for a number of row vectors of depth elements.
 func FullyConnected(rows, depth, outputs int, clip bool) (*Counts, error) {
 	c := &Counts{Kernel: KernelDense}
 	n := int64(rows) * int64(outputs)
@@ -35,14 +35,14 @@ func FullyConnected(rows, depth, outputs int, clip bool) (*Counts, error) {
 	return c, nil
 }
 
-// longRow is what keeps rows of weights from programs for all outputs. Pairs of values
-// count as one element, so that even numbers may be twice as large.
+// longRow returns the limit that keeps rows of weights from programs for all outputs. Pairs of
+// values count as one element, so that even numbers may be twice as large.
 func longRow(depth, most int) error {
 	return limit("a row of weights has %d values, a dimension of an array takes at most %d", depth, most)
 }
 
-// twoLoops reports whether n iterations can be done by two nested loops. The
-// kernel looks for factors among the primes up to 31.
+// twoLoops reports whether n iterations can be split into two nested loops. The kernel tries the
+// primes up to 31 as factors.
 func twoLoops(n int) bool {
 	a := 1
 	rest := n
@@ -55,8 +55,8 @@ func twoLoops(n int) bool {
 	return rest <= maxSize
 }
 
-// elementwise counts programs of at most 2048 elements in pairs. A single element
-// at the end is left to the processor.
+// elementwise counts programs of at most 2048 elements in pairs. A single element at the end is
+// left to the processor.
 func elementwise(kernel Kernel, n, instructions, stalls int64) *Counts {
 	const perProgram = 2048
 	c := &Counts{Kernel: kernel, Programs: (n - n%2 + perProgram - 1) / perProgram, pairs: n / 2}
@@ -81,7 +81,7 @@ func TransposeConv(w Window) (*Counts, error) {
 	}
 	c := &Counts{Kernel: KernelTransposeConv}
 	out := int64(w.OH) * int64(w.OW) * int64(w.OC)
-	c.Programs, c.Instructions = 1, (out+1)/2 // clearing the sums
+	c.Programs, c.Instructions = 1, (out+1)/2 // clearing the accumulators
 	var rows, columns int64
 	for y := range w.H {
 		rows += int64(covered(y, w.StrideY, w.PadY, w.FH, w.OH))
@@ -107,8 +107,8 @@ func TransposeConv(w Window) (*Counts, error) {
 	return c, nil
 }
 
-// covered is the number of filter positions of input i that fall inside the
-// output of a transposed convolution.
+// covered returns the number of filter positions of input i inside the output of a transposed
+// convolution.
 func covered(i, stride, pad, filter, out int) int {
 	first := i*stride - pad
 	return max(min(filter, out-first)-max(0, -first), 0)

@@ -8,27 +8,26 @@ import (
 	"github.com/opmeter/opmeter/internal/model/graph"
 )
 
-// Coefficients lists the figures of a runtime by name, in cycles: those of layers on
-// the accelerator as target files have them, those of operators on the processor as
+// Coefficients lists the figures of a runtime by name, in cycles. Figures of layers on the
+// accelerator have their names from target files, figures of operators on the processor the form
 // op.OPERATOR.TYPE.FEATURE.
 func Coefficients(rt *chip.Runtime) map[string]float64 { return coefficients(rt) }
 
-// Terms is what the cycles of one layer are made of, for fits: a number of each
-// coefficient, beside the counted cycles.
+// Terms are the components of one layer's cycles, for fitting: the amount of each coefficient, in
+// addition to the counted cycles.
 type Terms struct {
 	// Group of errors in the target file: "conv", or "op.SOFTMAX" on the processor.
 	Group string
 	// Simulated accelerator cycles, 0 on the processor.
 	Simulated float64
-	// Accelerator and CPU give how often each coefficient, by name, is paid.
+	// Accelerator and CPU give the amount of each coefficient, by name.
 	Accelerator, CPU map[string]float64
 
 	counts *Counts
 	lib    Library
 }
 
-// Layers returns the terms of the layers of the main graph that have figures; nil
-// stands for the others.
+// Layers returns the terms of the layers of the main graph that have figures, nil for the others.
 func Layers(m *graph.Model, rt *chip.Runtime) ([]*Terms, error) {
 	c, err := newFitted(rt)
 	if err != nil {
@@ -75,8 +74,8 @@ func Layers(m *graph.Model, rt *chip.Runtime) ([]*Terms, error) {
 	return out, nil
 }
 
-// Cycles of the accelerator, the processor, and until the layer is done, with the
-// given coefficients.
+// Cycles returns the cycles of the accelerator, of the processor, and elapsed until the layer is
+// done, for the given coefficients.
 func (t *Terms) Cycles(coefficients map[string]float64) (accelerator, cpu, elapsed float64) {
 	if t.counts == nil {
 		for name, n := range t.CPU {

@@ -12,24 +12,24 @@ import (
 
 // Arena is the memory of one model.
 type Arena struct {
-	// Plan is the part that is planned: activations and working memory. Nil when
-	// it cannot be planned; Problem says why.
+	// Plan is the planned part: activations and scratch buffers. It is nil if it cannot be
+	// planned; Problem then says why.
 	Plan    *memplan.Plan
 	Problem string
-	// Scratch is the working memory that operators ask for.
+	// Scratch are the scratch buffers that operators request.
 	Scratch []memplan.Scratch
-	// PersistentBytes is what lives as long as the model is loaded, by formula.
+	// PersistentBytes is the memory that lives as long as the model is loaded, by formula.
 	PersistentBytes int
-	// NodeBytes is the memory of tensors and working memory that is in use while
-	// each node of the main graph runs, each piece rounded up as planned.
+	// NodeBytes is the memory of tensors and scratch buffers in use while each node of the main
+	// graph runs, each buffer rounded up as planned.
 	NodeBytes []int
 	// PeakBytes is the largest of them: no plan is smaller.
 	PeakBytes int
-	// Unknown names operators whose working memory is not known.
+	// Unknown lists operators whose scratch memory is unknown.
 	Unknown []string
 }
 
-// Total is the arena that must be set aside, 0 when it is not known.
+// Total is the required arena size, 0 if unknown.
 func (a *Arena) Total() int {
 	if a.Plan == nil {
 		return 0
@@ -37,7 +37,7 @@ func (a *Arena) Total() int {
 	return a.Plan.Bytes + a.PersistentBytes
 }
 
-// Plan plans the memory of a TFLite model with a family of kernels.
+// Plan plans the memory of a TFLite model for a family of kernels.
 func Plan(m *graph.Model, k Kernels) (*Arena, error) {
 	if m.Format != "tflite" {
 		return nil, fmt.Errorf("TensorFlow Lite Micro runs .tflite models, this one is %s", m.Format)
@@ -59,7 +59,7 @@ func Plan(m *graph.Model, k Kernels) (*Arena, error) {
 	return a, nil
 }
 
-// stored gives values without a shape the one that the runtime takes: a scalar.
+// stored gives values without a shape the one that the runtime assumes: a scalar.
 func stored(m *graph.Model) *graph.Model {
 	whole := true
 	for _, g := range m.Graphs {
@@ -87,9 +87,9 @@ func stored(m *graph.Model) *graph.Model {
 	return &c
 }
 
-// inUse sums the planned buffers that live while each node of the main graph
-// runs. Lifetimes count allocation scopes, which are the nodes' order in models
-// without control flow; those with it are told by values read and written.
+// inUse sums the planned buffers that are live while each node of the main graph runs. Lifetimes
+// count allocation scopes. In models without control flow these are in node order; otherwise the
+// values read and written show the nodes.
 func inUse(g *graph.Graph, p *memplan.Plan) []int {
 	first, last := map[int]int{}, map[int]int{}
 	for _, id := range g.Inputs {
@@ -131,8 +131,8 @@ func inUse(g *graph.Graph, p *memplan.Plan) []int {
 	return out
 }
 
-// scratchNodes finds the node of each scratch entry by its scope: the main
-// graph's nodes open scopes 1, 2, … unless bodies come between.
+// scratchNodes finds the node of each scratch buffer by its scope: the main graph's nodes open
+// scopes 1, 2, … unless bodies come in between.
 func scratchNodes(g *graph.Graph, p *memplan.Plan) map[int]int {
 	m := map[int]int{}
 	for i, e := range p.Entries {
@@ -143,8 +143,7 @@ func scratchNodes(g *graph.Graph, p *memplan.Plan) map[int]int {
 	return m
 }
 
-// layout holds the sizes of the runtime's own structures for one family of
-// kernels, in bytes.
+// layout holds the sizes of the runtime's own structures for a family of kernels, in bytes.
 type layout struct {
 	channel float64 // per output channel of convolutions
 	output  float64 // per output of fully connected layers
@@ -154,9 +153,9 @@ type layout struct {
 	fixed   float64
 }
 
-// Fitted to the memory that the MLTK profiler found by search on devices (within
-// 0.5 % above 30 kB, 5 % below), and for the reference kernels to the allocation
-// record of person_detect on a 32-bit part.
+// Fitted to the memory that the MLTK profiler found by search on devices (within 0.5 % above 30
+// kB, 5 % below), and for the reference kernels to the allocation record of person_detect on a
+// 32-bit device.
 var layouts = map[Kernels]layout{
 	MVP:       {channel: 4.3, output: 1.9, conv: 191.1, dense: 189.5, other: 177.4, fixed: 441.2},
 	MVPFirst:  {channel: 7.06, output: 2.11, conv: 251.2, dense: 199.8, other: 80.5, fixed: 625.6},
@@ -198,12 +197,12 @@ func persistent(m *graph.Model, k Kernels) int {
 	return int(v+0.5) + variables(m)
 }
 
-// softmaxTables are what softmax with 16-bit activations looks up: the exponential and
-// the reciprocal at 513 points of 16 bits each.
+// softmaxTables is the size of the lookup tables of softmax with 16-bit activations: the
+// exponential and the reciprocal at 513 points of 16 bits each.
 const softmaxTables = 2 * 513 * 2
 
-// variables is the memory of resource variables: the runtime keeps one buffer for each
-// name, as large as what is read from it or assigned to it.
+// variables returns the memory of resource variables: the runtime keeps one buffer for each name,
+// as large as the values read from it or assigned to it.
 func variables(m *graph.Model) int {
 	type name struct{ container, shared string }
 	sizes := map[name]int{}

@@ -7,10 +7,10 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/memplan"
 )
 
-// Kernels is a family of kernels; they differ in working memory.
+// Kernels is a family of kernels; families differ in scratch memory.
 type Kernels string
 
-// Families of kernels, as target files name them under arena.
+// Families of kernels, as named under arena in target files.
 const (
 	Reference Kernels = "reference"
 	CMSISNN   Kernels = "cmsis-nn"     // C and DSP tiers
@@ -19,8 +19,8 @@ const (
 	MVPFirst  Kernels = "mvp-first"    // before
 )
 
-// scratch lists the working memory that the operators of the main graph ask for.
-// Operators without an optimised kernel ask for what the reference ones do.
+// scratch lists the scratch buffers that the operators of the main graph request. Operators
+// without an optimised kernel request the reference kernel's.
 func scratch(m *graph.Model, k Kernels) (list []memplan.Scratch, unknown []string) {
 	ref, unknown := memplan.ReferenceScratch(m)
 	if k == Reference || k == "" {
@@ -44,7 +44,7 @@ func scratch(m *graph.Model, k Kernels) (list []memplan.Scratch, unknown []strin
 	return list, unknown
 }
 
-// own is the scratch of a vendor's kernel; ok is false where it has none.
+// own returns the scratch size of a vendor's kernel; ok is false if there is no such kernel.
 func own(k Kernels, g *graph.Graph, n *graph.Node) (bytes int, ok bool) {
 	if n.Domain != graph.TFLite {
 		return 0, false
@@ -62,7 +62,7 @@ func own(k Kernels, g *graph.Graph, n *graph.Node) (bytes int, ok bool) {
 	switch k {
 	case MVP:
 		if n.Op == "CONV_2D" {
-			return 2 * in[0].Len(), true // the input, scaled, as half floats
+			return 2 * in[0].Len(), true // the scaled input as half floats
 		}
 		return 0, n.Op == "DEPTHWISE_CONV_2D" || n.Op == "FULLY_CONNECTED"
 	case MVPFirst:
@@ -73,7 +73,7 @@ func own(k Kernels, g *graph.Graph, n *graph.Node) (bytes int, ok bool) {
 	return 0, false
 }
 
-// cmsis is the scratch of CMSIS-NN's int8 kernels.
+// cmsis returns the scratch size of CMSIS-NN's int8 kernels.
 func cmsis(mve bool, n *graph.Node, in []*tensor.Tensor, out *tensor.Tensor) (int, bool) {
 	align := func(v, to int) int { return (v + to - 1) / to * to }
 	switch n.Op {

@@ -8,18 +8,18 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// Refusal is a node that the runtime does not take, so that it does not load the model.
+// Refusal is a node that the runtime does not support, so that the model does not load.
 type Refusal struct {
-	// Graph and Node number the node.
+	// Graph and Node are the indices of the node.
 	Graph, Node int
 	Code        RefusalCode
 	Text        string // for people only
 }
 
-// RefusalCode says what of a node the runtime does not take.
+// RefusalCode says what the runtime does not support.
 type RefusalCode string
 
-// What the runtime does not take.
+// Unsupported properties of a node.
 const (
 	RefusedOperator RefusalCode = "operator" // there is no such kernel
 	RefusedType     RefusalCode = "type"     // the kernel does not compute in this element type
@@ -29,9 +29,8 @@ const (
 // Latest stands for the releases of TensorFlow Lite Micro of 2026.
 const Latest = 2026
 
-// since gives the year of the first releases that have a kernel for an operator, by the
-// list of operators in the source of the runtime (micro_mutable_op_resolver.h) at
-// revisions of these years.
+// since is the year of the first releases with a kernel for an operator, by the list of operators
+// in the runtime's source (micro_mutable_op_resolver.h) at revisions of these years.
 var since = years(map[int][]string{
 	2020: {
 		"ABS", "ADD", "ARG_MAX", "ARG_MIN", "AVERAGE_POOL_2D", "CEIL", "CONCATENATION", "CONV_2D", "COS", "DEPTHWISE_CONV_2D", "DEQUANTIZE", "EQUAL", "FLOOR",
@@ -60,14 +59,14 @@ func years(by map[int][]string) map[string]int {
 	return out
 }
 
-// weights tells operators with weights by the operands that must agree: activations and
+// weights lists operators with weights, and the operands whose types must agree: activations and
 // weights.
 var weights = map[string][2]int{
 	"CONV_2D": {0, 1}, "DEPTHWISE_CONV_2D": {0, 1}, "FULLY_CONNECTED": {0, 1}, "TRANSPOSE_CONV": {2, 1}, "UNIDIRECTIONAL_SEQUENCE_LSTM": {0, 2}, "SVDF": {0, 1},
 }
 
-// arithmetic lists operators whose kernels compute with their elements, and so in a few
-// types only.
+// arithmetic lists operators whose kernels compute with their elements, and therefore support a
+// few types only.
 var arithmetic = set("ADD", "SUB", "MUL", "AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D", "SOFTMAX", "LOG_SOFTMAX", "LOGISTIC", "TANH", "RELU", "RELU6", "LEAKY_RELU", "PRELU", "ELU",
 	"HARD_SWISH", "MEAN", "SUM", "BATCH_MATMUL", "SQUARED_DIFFERENCE", "L2_NORMALIZATION", "RESIZE_BILINEAR", "DIV", "EXP", "LOG", "SQRT", "RSQRT", "SQUARE", "SIN", "COS")
 
@@ -79,12 +78,12 @@ func set(names ...string) map[string]bool {
 	return m
 }
 
-// Refused lists the nodes that the runtime of a year does not take, in order, and the
-// year of the first releases that take all others: an operator or a mixture of types may
-// be younger than the runtime that figures were measured with. The rules are those that
-// kernels check when they prepare: float32, int8 and, for most, int16 activations;
-// weights of the same type, of 8 bits with 16-bit activations, or of 4 bits with 8-bit
-// ones from 2023; 8-bit types without sign only before 2021.
+// Refused lists the nodes that the runtime of a year does not support, in order, and the year of
+// the first releases that support all others: an operator or a combination of types may be newer
+// than the measured runtime. The rules are those that kernels check when they prepare.
+// Activations are float32, int8 and, for most operators, int16. Weights have the same type, or 8
+// bits with 16-bit activations, or 4 bits with 8-bit ones from 2023. Unsigned 8-bit types were
+// supported only before 2021.
 func Refused(m *graph.Model, year int) (out []Refusal, needs int) {
 	for _, g := range m.Graphs {
 		for i, n := range g.Nodes {
@@ -99,10 +98,10 @@ func Refused(m *graph.Model, year int) (out []Refusal, needs int) {
 	return out, needs
 }
 
-// refused judges a node; first is the year of the first releases that take it.
+// refused checks a node; first is the year of the first releases that support it.
 func refused(g *graph.Graph, n *graph.Node, year int) (code RefusalCode, text string, first int) {
 	if n.Domain == graph.TFLiteCustom {
-		return "", "", 0 // of the runtime, or registered by the program
+		return "", "", 0 // part of the runtime, or registered by the program
 	}
 	first, ok := since[n.Op]
 	switch {
@@ -131,7 +130,7 @@ func refused(g *graph.Graph, n *graph.Node, year int) (code RefusalCode, text st
 	return "", "", first
 }
 
-// weighted judges the types of activations and weights.
+// weighted checks the types of activations and weights.
 func weighted(x, w tensor.Type, first, year int) (RefusalCode, string, int) {
 	const fourBits = 2023
 	if x == tensor.Invalid || w == tensor.Invalid {

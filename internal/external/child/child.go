@@ -1,6 +1,6 @@
-// Package child is the side of internal/external that opens an engine's library: the program
-// opmeter-engine. It is asked over standard input, answers over standard output, and ends when
-// its input does, however deep it is in a library.
+// Package child is the child process of internal/external: the program opmeter-engine, which
+// opens an engine's library. It reads requests from standard input and answers on standard
+// output. It exits when its input ends, even while a library call is running.
 package child
 
 import (
@@ -19,10 +19,10 @@ import (
 	"github.com/opmeter/opmeter/internal/measure/machine"
 )
 
-// Engines are the ways to open a library, by the engine's name.
+// Engines maps an engine's name to the function that opens its library.
 type Engines map[string]func(library string) (external.Library, error)
 
-// server is one child.
+// server serves one request.
 type server struct {
 	pipe    *external.Pipe
 	engines Engines
@@ -33,8 +33,8 @@ type server struct {
 	exit    func(status int)
 }
 
-// Serve answers one request. in and out are those of the parent: whatever the library prints goes
-// elsewhere. When in ends, exit is called.
+// Serve answers one request. in and out are connected to the parent; whatever the library prints
+// goes elsewhere. When in ends, exit is called.
 func Serve(in io.Reader, out io.Writer, engines Engines, exit func(status int)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -64,13 +64,14 @@ func Serve(in io.Reader, out io.Writer, engines Engines, exit func(status int)) 
 	s.end(s.guarded(ctx))
 }
 
-// listen takes what the parent says meanwhile.
+// listen reads the parent's messages during the measurement.
 func (s *server) listen() {
 	for {
 		m, err := s.pipe.Receive()
 		switch {
 		case err != nil:
-			// The parent is gone. The library may be anywhere: there is no way to go but out.
+			// The parent is gone. A library call may be running on the main thread: exit the
+			// process.
 			s.clear()
 			s.exit(1)
 			return
@@ -85,14 +86,14 @@ func (s *server) listen() {
 	}
 }
 
-// clear removes the child's files: the parent is not there to do it.
+// clear removes the child's files when the parent is gone.
 func (s *server) clear() {
 	if s.folder != "" {
 		_ = os.RemoveAll(s.folder)
 	}
 }
 
-// guarded answers, and makes an error of a fault.
+// guarded answers the request and turns a panic into an error.
 func (s *server) guarded(ctx context.Context) (err error) {
 	defer func() {
 		if e := recover(); e != nil {
@@ -102,7 +103,7 @@ func (s *server) guarded(ctx context.Context) (err error) {
 	return s.answer(ctx)
 }
 
-// end tells how it ended.
+// end sends the final message.
 func (s *server) end(err error) {
 	m := &external.Message{Done: true}
 	if err != nil && !errors.Is(err, context.Canceled) {
@@ -115,14 +116,14 @@ func (s *server) end(err error) {
 	_ = s.pipe.Send(m)
 }
 
-// answer opens the library and does what is asked.
+// answer opens the library and executes the request.
 func (s *server) answer(ctx context.Context) error {
 	open := s.engines[s.req.Engine]
 	if open == nil {
 		return external.Errorf(external.NotFound, "opmeter-engine knows no engine %q", s.req.Engine)
 	}
 	if c := s.req.CPUs; len(c) > 0 {
-		// Threads that the library starts are bound as the one that starts them.
+		// Threads that the library starts inherit the binding of the thread that starts them.
 		if err := machine.Pin(c...); err != nil {
 			return external.Errorf(external.Failed, "cannot bind its threads: %v", err)
 		}
@@ -152,8 +153,8 @@ func (s *server) answer(ctx context.Context) error {
 	return (&trial{server: s, lib: lib, about: about}).run(ctx)
 }
 
-// opened is an error of a library that does not open. That the system's loader, or it, found no room
-// stands in its text only.
+// opened converts the error of a library that does not open. Only the text of the loader's or the
+// library's error says that memory ran out.
 func (s *server) opened(err error) error {
 	lacks := func(words string) bool { return strings.Contains(err.Error(), words) }
 	if n := s.req.MaxMemory; n > 0 && (lacks("failed to map segment") || lacks("annot allocate memory") || lacks("bad_alloc")) {
@@ -162,7 +163,7 @@ func (s *server) opened(err error) error {
 	return err
 }
 
-// wait waits for the child's turn where there are others.
+// wait waits for the child's turn if measurements are interleaved.
 func (s *server) wait(ctx context.Context) error {
 	if !s.req.Turns {
 		return ctx.Err()
@@ -181,8 +182,10 @@ func (s *server) wait(ctx context.Context) error {
 	}
 }
 
-// rest waits until the library's threads sleep, before others have the processors: those of ONNX Runtime watch for work for some 20 ms, and
-// would take a processor from whoever comes next. used is the processor's time of the process in nanoseconds. A library that never sleeps is waited for in vain.
+// rest waits until the library's threads sleep, before another measurement gets the processors.
+// ONNX Runtime's threads spin for about 20 ms and would take a processor from the next
+// measurement. used is the process's CPU time in nanoseconds. After 50 steps of 2 ms rest stops
+// waiting.
 func rest(used func() int64, sleep func(time.Duration)) {
 	const step, most = 2 * time.Millisecond, 50
 	for range most {
@@ -197,7 +200,7 @@ func (s *server) progress(phase string, f float64) {
 	_ = s.pipe.Send(&external.Message{Progress: &external.Progress{Phase: phase, Fraction: f}})
 }
 
-// named puts what was being done before an error of a library that says nothing of it.
+// named puts the current action before a library's error that does not name it.
 func named(doing string, err error) error {
 	if err == nil {
 		return nil

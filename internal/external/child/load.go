@@ -13,12 +13,12 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// drive measures what the engine does under load and cold, after the passes and in the same turn.
+// drive measures the engine under load and on cold start, after the passes and in the same turn.
 func (t *trial) drive(ctx context.Context, clock *loop.Clock) error {
 	return named("an inference", loadfigures.Run(ctx, t.driving(clock), &driven{trial: t}, &sink{t}, loadfigures.Passes{Profile: t.p, Timeline: t.timeline}))
 }
 
-// driving says how streams are driven.
+// driving returns the options of the load measurement.
 func (t *trial) driving(clock *loop.Clock) loadfigures.Options {
 	return loadfigures.Options{
 		Load: t.req.Load, Clock: clock, Runs: t.req.Runs, Time: time.Duration(t.req.Time), Warmup: time.Duration(t.req.WarmupTime),
@@ -26,7 +26,7 @@ func (t *trial) driving(clock *loop.Clock) loadfigures.Options {
 	}
 }
 
-// sink takes what is found under load.
+// sink receives the figures of the load measurement.
 type sink struct{ t *trial }
 
 func (s *sink) Total(key string, m *profile.Metric) error { return s.t.figure(-1, key, m) }
@@ -47,9 +47,10 @@ type driven struct {
 	anew external.Session
 }
 
-// Fleet implements [drive.Engine]. The first session is the one that there is, unless streams are to
-// be bound: threads that a library starts are bound as the one that starts them, so that another one
-// is loaded by a thread that may use the processors of all streams.
+// Fleet implements [loadfigures.Engine]. The first stream uses the existing session, unless
+// streams are bound to processors. Threads that a library starts inherit the binding of the
+// starting thread, so a new session is then loaded by a thread that may use the processors of all
+// streams.
 func (d *driven) Fleet(ctx context.Context, streams int) (*loadfigures.Fleet, error) {
 	f := &loadfigures.Fleet{CPUs: d.req.StreamCPUs, Threads: max(d.req.Task.Threads, 1)}
 	if f.CPUs != nil && len(f.CPUs) != streams*f.Threads {
@@ -82,7 +83,7 @@ func (d *driven) Fleet(ctx context.Context, streams int) (*loadfigures.Fleet, er
 		if err := ctx.Err(); err != nil {
 			return fail(err)
 		}
-		s, err := first.Beside()
+		s, err := first.Clone()
 		if err != nil {
 			return fail(err)
 		}
@@ -92,7 +93,7 @@ func (d *driven) Fleet(ctx context.Context, streams int) (*loadfigures.Fleet, er
 	return f, nil
 }
 
-// Run implements [drive.Engine].
+// Run implements [loadfigures.Engine].
 func (d *driven) Run(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -100,7 +101,7 @@ func (d *driven) Run(ctx context.Context) error {
 	return d.plain.Run()
 }
 
-// Anew implements [drive.Engine].
+// Anew implements [loadfigures.Engine].
 func (d *driven) Anew(context.Context) error {
 	var err error
 	if d.anew, err = d.lib.Load(d.req.Task); err != nil {
@@ -110,7 +111,7 @@ func (d *driven) Anew(context.Context) error {
 	return d.anew.Run()
 }
 
-// End implements [drive.Engine].
+// End implements [loadfigures.Engine].
 func (d *driven) End() {
 	if d.anew != nil {
 		_ = d.anew.Close()
@@ -118,12 +119,12 @@ func (d *driven) End() {
 	}
 }
 
-// Start implements [drive.Engine].
+// Start implements [loadfigures.Engine].
 func (d *driven) Start() (how, from string) {
 	return "model loaded by the engine from its file, which the system may hold in memory, before each inference; the process and the library stay", "With the library loaded, from the model's file to its first result it takes"
 }
 
-// round lets streams run once and tells of it.
+// round runs the streams once and sends the result.
 func (t *trial) round(ctx context.Context) error {
 	d := &driven{trial: t}
 	f, err := d.Fleet(ctx, max(t.req.Load.Streams, 1))

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Output takes standard output for messages: what libraries print there goes to standard error
-// from now on.
+// Output reserves standard output for messages: from now on, what libraries print there goes to
+// standard error.
 func Output() (*os.File, error) {
 	fd, err := unix.FcntlInt(1, unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {

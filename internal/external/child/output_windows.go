@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Output takes standard output for messages: what libraries that are opened later print there
-// goes to standard error.
+// Output reserves standard output for messages: what libraries opened later print there goes to
+// standard error.
 func Output() (*os.File, error) {
 	out := os.Stdout
 	if err := windows.SetStdHandle(windows.STD_OUTPUT_HANDLE, windows.Handle(os.Stderr.Fd())); err != nil {

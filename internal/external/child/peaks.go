@@ -19,8 +19,8 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// peaks measures what the engine reaches at best, with small models, after everything else: it may
-// fail as it likes. What an engine refuses is absent.
+// peaks measures the peak rates of the engine with small models, after everything else, so that a
+// failure loses nothing. Models that the engine rejects are skipped.
 func (t *trial) peaks(ctx context.Context) error {
 	if len(t.req.Ceilings) == 0 || !onProcessor(t.facts.Settings) || ctx.Err() != nil {
 		return ctx.Err()
@@ -57,7 +57,7 @@ func (t *trial) peaks(ctx context.Context) error {
 	return t.event(profile.Event{Noted: &profile.Noted{Target: &target, Phases: &t.phases}})
 }
 
-// onProcessor reports whether nothing but the processor computes, as far as the engine tells what does.
+// onProcessor reports whether only the CPU computes, as far as the engine reports its providers.
 func onProcessor(settings map[string]string) bool {
 	processor := []string{"CPUExecutionProvider", "XnnpackExecutionProvider", "DnnlExecutionProvider", "cpu", "CPU"}
 	for _, key := range []string{"providers", "accelerator", "device"} {
@@ -70,7 +70,7 @@ func onProcessor(settings map[string]string) bool {
 	return true
 }
 
-// Times for the runs of a ceiling model, and how many there are at least and at most.
+// Run times of a peak model, and the minimum and maximum number of runs.
 const (
 	productTime = 60 * time.Millisecond
 	levelTime   = 30 * time.Millisecond
@@ -80,13 +80,13 @@ const (
 	idle = 10
 )
 
-// product is the rate of multiply-accumulates of a product of matrices.
+// product measures the multiply-accumulate rate of a matrix multiplication.
 func (t *trial) product(k peakmodels.Kind, r *peaks.Rates) peaks.Rate {
 	rate, _ := t.ceiling(k, peakmodels.Size(k), productTime, r, func(m *peakmodels.Model) float64 { return m.Ops / 2 })
 	return rate
 }
 
-// levels measures the levels of the memory.
+// levels measures the bandwidth of the memory levels.
 func (t *trial) levels(r *peaks.Rates) {
 	bytes := func(m *peakmodels.Model) float64 { return m.Bytes }
 	size := func(p *int64) int64 {
@@ -96,13 +96,13 @@ func (t *trial) levels(r *peaks.Rates) {
 		return *p
 	}
 	h, n := t.p.Host, int64(max(t.req.Task.Threads, 1))
-	var scratch peaks.Rates // what an inference of nothing takes is no rate
+	var scratch peaks.Rates // rates of the empty inference are not used
 	_, nothing := t.ceiling(peakmodels.Memory, 16, levelTime/10, &scratch, bytes)
 	l2, l3 := size(h.CacheL2Bytes), size(h.CacheL3Bytes)
 	memory := peaks.Buffer(l3)
 	for _, l := range []struct {
 		name         string
-		bytes, touch int64 // what it holds, and what is read and written
+		bytes, touch int64 // capacity, and bytes read and written
 	}{{"L2", n * l2, n * l2 / 2}, {"L3", l3, min(4*n*l2, l3/2)}, {"memory", 0, memory}} {
 		if l.touch < 64 || l.touch > memory {
 			continue
@@ -121,8 +121,8 @@ func (t *trial) levels(r *peaks.Rates) {
 	r.Cache, r.Buffer = l3, memory
 }
 
-// ceiling times a model of a kind and size: the amounts a second of many runs, and the shortest
-// time of one in seconds. Both are 0 where the engine refuses it.
+// ceiling times a peak model of a kind and size. It returns the rate over many runs, in units of
+// amount per second, and the shortest run in seconds. Both are 0 if the engine rejects the model.
 func (t *trial) ceiling(k peakmodels.Kind, n int, d time.Duration, r *peaks.Rates, amount func(*peakmodels.Model) float64) (rate peaks.Rate, took float64) {
 	m, err := peakmodels.Make(t.req.Task.Format, k, n)
 	if err != nil {
@@ -163,7 +163,7 @@ func (t *trial) ceiling(k peakmodels.Kind, n int, d time.Duration, r *peaks.Rate
 	return rate, took
 }
 
-// loadCeiling loads a ceiling model as the model itself was loaded.
+// loadCeiling loads a peak model with the options of the measured model.
 func (t *trial) loadCeiling(m *peakmodels.Model, name string) (external.Session, error) {
 	folder := filepath.Join(t.req.Task.Folder, "ceiling-"+name)
 	if err := os.MkdirAll(folder, 0o700); err != nil {

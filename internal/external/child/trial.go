@@ -28,13 +28,13 @@ type trial struct {
 	phases   profile.Phases
 	memory   profile.Memory
 	facts    external.Facts
-	// p is what was sent, for figures that follow from it.
+	// p is the profile that was sent, for derived figures.
 	p *profile.Profile
-	// timeline is that of the instrumented runs, nil for none.
+	// timeline is the timeline of the profiled runs, nil for none.
 	timeline *timeline.Timeline
 }
 
-// run is the way of a trial: load, first run, what is executed, both passes, figures.
+// run executes a trial: load, first run, description, both passes, figures.
 func (t *trial) run(ctx context.Context) error {
 	defer t.close()
 	if err := t.load(); err != nil {
@@ -61,7 +61,7 @@ func (t *trial) close() {
 	}
 }
 
-// load makes the plain session and runs it once.
+// load creates the plain session and runs it once.
 func (t *trial) load() error {
 	t.progress("loading the model", 0)
 	start := time.Now()
@@ -76,7 +76,7 @@ func (t *trial) load() error {
 		return named("the first run", err)
 	}
 	t.phases.FirstRunS = new(time.Since(start).Seconds())
-	// Later runs and the instrumented session are opmeter's doing.
+	// Memory of later runs and of the profiled session is not the model's.
 	t.memory.ProcessPeakBytes = machine.ProcessPeakBytes()
 	if t.req.Alone {
 		return nil
@@ -90,10 +90,10 @@ func (t *trial) load() error {
 	return errors.Join(t.pipe.Send(&external.Message{Outputs: true, Tensors: outputs}), t.pipe.Send(&external.Message{Facts: &t.facts}))
 }
 
-// describeRuns is the number of instrumented runs that tell what is executed.
+// describeRuns is the number of profiled runs that find the executed operators.
 const describeRuns = 2
 
-// describe finds what is executed and sends it.
+// describe finds the executed operators and sends them.
 func (t *trial) describe(ctx context.Context) error {
 	t.progress("finding what is executed", 0)
 	task := *t.req.Task
@@ -116,13 +116,13 @@ func (t *trial) describe(ctx context.Context) error {
 				return err
 			}
 		}
-		if run, err = p.Recorded(); err != nil {
+		if run, err = p.Records(); err != nil {
 			return named("reading what the profiler recorded", err)
 		}
 		if run == nil {
 			run = &runlog.Run{Profile: &profile.Profile{}}
 		}
-		if err := p.Forget(); err != nil {
+		if err := p.Reset(); err != nil {
 			return named("emptying the profiler", err)
 		}
 	} else {
@@ -133,7 +133,7 @@ func (t *trial) describe(ctx context.Context) error {
 	return t.pipe.Send(&external.Message{Event: &profile.Event{Described: t.p}, Hints: run.Hints})
 }
 
-// described is the profile of a record without its figures of time.
+// described returns the profile of a record without its times.
 func described(run *runlog.Run) *profile.Profile {
 	p := &profile.Profile{Schema: profile.SchemaV1, Model: profile.Model{Name: "model"}, Quantities: run.Profile.Quantities}
 	for i, l := range run.Profile.Layers {
@@ -153,15 +153,15 @@ func described(run *runlog.Run) *profile.Profile {
 // instrumented runs once with the profiler.
 func (t *trial) instrumented() error { return named("an instrumented run", t.profiled.Run()) }
 
-// after hands on what the profiler recorded, and empties it where it is full.
+// after reads the profiler's records, and empties the profiler when it is full.
 func (t *trial) after() error {
-	if err := t.profiled.After(-1); err != nil {
+	if err := t.profiled.AfterRun(-1); err != nil {
 		return named("reading what the profiler recorded", err)
 	}
-	if t.profiled.Room() != 0 {
+	if t.profiled.Remaining() != 0 {
 		return nil
 	}
-	_, err := t.profiled.Recorded()
+	_, err := t.profiled.Records()
 	return named("reading what the profiler recorded", err)
 }
 
@@ -205,20 +205,20 @@ func (t *trial) measure(ctx context.Context) error {
 	return t.drive(ctx, clock)
 }
 
-// finished notes an instrumented run of a length in nanoseconds.
+// finished handles the end of a profiled run; wall is in nanoseconds.
 func (t *trial) finished(wall int64) error {
-	if err := t.profiled.After(wall); err != nil {
+	if err := t.profiled.AfterRun(wall); err != nil {
 		return named("reading what the profiler recorded", err)
 	}
-	if t.profiled.Room() == 0 {
-		if _, err := t.profiled.Recorded(); err != nil {
+	if t.profiled.Remaining() == 0 {
+		if _, err := t.profiled.Records(); err != nil {
 			return named("reading what the profiler recorded", err)
 		}
 	}
 	return nil
 }
 
-// options says how the passes are made.
+// options returns the options of the measurement loop.
 func (t *trial) options(clock *loop.Clock) loop.Options {
 	reference := loop.NewReference()
 	return loop.Options{
@@ -229,12 +229,11 @@ func (t *trial) options(clock *loop.Clock) loop.Options {
 	}
 }
 
-// alone is the part of the processor time of a run from which the calling thread is said to
-// do all the work.
+// alone is the share of a run's CPU time from which the calling thread counts as the only worker.
 const alone = 0.95
 
-// parallel reports whether others than the calling thread compute, as engines do that hand
-// inferences to a thread of their own: the time of the calling one is not that of the work then.
+// parallel reports whether other threads than the calling one compute. Some engines run
+// inferences on their own thread: the calling thread's time is then not the time of the work.
 func (t *trial) parallel() bool {
 	thread, process := machine.ThreadTime(), machine.ProcessTime()
 	if t.req.Task.Threads > 1 || thread == nil || process == nil {
@@ -251,7 +250,7 @@ func (t *trial) parallel() bool {
 
 func (t *trial) event(e profile.Event) error { return t.pipe.Send(&external.Message{Event: &e}) }
 
-// figure sends a figure of a layer, or of the whole below 0.
+// figure sends a figure of a layer, or of the whole model if layer is negative.
 func (t *trial) figure(layer int, key string, m *profile.Metric) error {
 	f := &profile.Figure{Quantity: key, Metric: m}
 	var err error
@@ -279,7 +278,7 @@ func (t *trial) whole(res *loop.Result) error {
 	return nil
 }
 
-// report sends everything that was measured.
+// report sends all figures.
 func (t *trial) report(res *loop.Result, host *profile.Host) error {
 	t.phases.Warmup = &profile.Warmup{
 		TimeS: new(res.WarmupTime), Count: new(int64(res.WarmupRuns)), Steady: res.Stability.Steady, Reason: res.Stability.Reason,
@@ -289,7 +288,7 @@ func (t *trial) report(res *loop.Result, host *profile.Host) error {
 	}
 	n := profile.Noted{Host: host, Memory: &t.memory, Phases: &t.phases}
 	if t.profiled != nil && len(res.Profiled) > 0 {
-		run, err := t.profiled.Recorded()
+		run, err := t.profiled.Records()
 		if err != nil {
 			return named("reading what the profiler recorded", err)
 		}
@@ -319,8 +318,8 @@ func (t *trial) report(res *loop.Result, host *profile.Host) error {
 	return nil
 }
 
-// reconcile compares the passes. What recording one operator costs follows from them: the
-// profiler is the engine's.
+// reconcile compares the passes. The profiling overhead per operator follows from their
+// difference, since the profiler is the engine's.
 func (t *trial) reconcile(run *runlog.Run, res *loop.Result) *profile.Reconcile {
 	r := figures.Reconcile(res, run.Profile.Reconcile)
 	if r == nil {
@@ -343,8 +342,8 @@ func (t *trial) reconcile(run *runlog.Run, res *loop.Result) *profile.Reconcile 
 	return r
 }
 
-// layers sends the figures of the layers: their shares of what the profiler saw, of the time of
-// plain inferences.
+// layers sends the figures of the layers: their shares of the profiled time, scaled to the time
+// of plain inferences.
 func (t *trial) layers(run *runlog.Run, res *loop.Result) error {
 	at := places(t.p.Layers, run.Profile.Layers)
 	var sum float64
@@ -424,7 +423,7 @@ func (t *trial) layer(i int, l *profile.Layer, scale float64) error {
 	return t.event(profile.Event{Refined: &profile.Refined{Layer: int64(i), Samples: samples}})
 }
 
-// scaled is a metric in another measure.
+// scaled returns a metric multiplied by a factor.
 func scaled(m *profile.Metric, by float64, how string) *profile.Metric {
 	out := *m
 	out.Kind, out.Method = profile.Measured, how
@@ -439,8 +438,8 @@ func scaled(m *profile.Metric, by float64, how string) *profile.Metric {
 	return &out
 }
 
-// places finds layers of a record among those described: the same ones in the same order but
-// for what only some runs execute. -1 where there is none.
+// places maps the layers of a record to the described layers, in the same order except for layers
+// that only some runs execute. A missing one maps to -1.
 func places(known, seen []profile.Layer) []int {
 	type key struct {
 		name, op string

@@ -6,43 +6,43 @@ import (
 	"strings"
 )
 
-// Engine is what is known of an engine without having it.
+// Engine describes an external engine, installed or not.
 type Engine struct {
-	// Name on the command line, Title for people.
+	// Name is the name on the command line, Title the display name.
 	Name, Title string
-	// Formats that it reads: "onnx", "tflite".
+	// Formats are the model formats that it reads: "onnx", "tflite".
 	Formats []string
-	// Variable of the environment that names its library, or a folder with it, "" for none.
+	// Variable is the environment variable that names its library or its folder, "" for none.
 	Variable string
-	// Program says that the engine is in a program that the user names with its command line: it has
-	// no library that could be looked for.
+	// Program says that the engine is compiled into a program whose command line the user gives.
+	// It has no library to search for.
 	Program bool
 
 	stem   string // of the library's name: lib + stem + .so
-	pip    string // the package to get, "" where Python has none
+	pip    string // the package to install, "" if Python has none
 	get    string // how to get it otherwise
 	python []pythonPackage
 	node   []nodePackage
-	// folders lists patterns of folders, below that of an installation, that have the library.
+	// folders lists patterns of folders below an installation that hold the library.
 	folders []string
 }
 
-// pythonPackage is a package of Python that has the library, or had it at some time.
+// pythonPackage is a Python package that contains the library, or did in some release.
 type pythonPackage struct {
 	folder string // in site-packages
 	libs   string // folder below it that has the library, "" for itself
 	module string // how the names of the extension modules in libs begin
-	// dists are the names of distributions that install the folder, as dist-info has them.
+	// dists are the distributions that install the folder, by their dist-info names.
 	dists []string
 }
 
-// nodePackage is a package of Node that has the library.
+// nodePackage is a Node package that contains the library.
 type nodePackage struct {
 	name string
 	libs string // pattern of folders with it; PLATFORM and ARCH stand for Node's words
 }
 
-// Engines lists the engines that can be had beside opmeter's own.
+// Engines lists the external engines.
 var Engines = []Engine{
 	{
 		Name: "onnxruntime", Title: "ONNX Runtime", Formats: []string{"onnx"}, Variable: "OPMETER_ONNXRUNTIME",
@@ -58,7 +58,7 @@ var Engines = []Engine{
 		Name: "litert", Title: "LiteRT", Formats: []string{"tflite"}, Variable: "OPMETER_LITERT",
 		stem: "LiteRt", pip: "ai-edge-litert",
 		python: []pythonPackage{{"ai_edge_litert", "", "_pywrap_", []string{"ai_edge_litert", "ai_edge_litert_nightly"}}},
-		// The library's own releases are archives of a folder a platform.
+		// The library's own releases are archives with one folder per platform.
 		folders: []string{"lib", "lib64", "bin", "litert*/lib"},
 	},
 	{
@@ -80,14 +80,14 @@ var Engines = []Engine{
 	{Name: Micro, Title: "TensorFlow Lite Micro", Formats: []string{"tflite"}, Program: true},
 }
 
-// Names of engines that are no libraries: opmeter's own, and TensorFlow Lite Micro, which is
+// Names of engines without a library: opmeter's own engine, and TensorFlow Lite Micro, which is
 // compiled into programs.
 const (
 	Native = "opmeter"
 	Micro  = "tflm"
 )
 
-// known returns the engine of a name, nil where there is none.
+// known returns the engine with this name, nil if there is no such engine.
 func known(name string) *Engine {
 	for i := range Engines {
 		if Engines[i].Name == name {
@@ -97,7 +97,7 @@ func known(name string) *Engine {
 	return nil
 }
 
-// names lists the engines for a sentence.
+// names lists the engines for a message.
 func names() string {
 	all := []string{Native}
 	for i := range Engines {
@@ -106,7 +106,7 @@ func names() string {
 	return strings.Join(all[:len(all)-1], ", ") + " or " + all[len(all)-1]
 }
 
-// About returns the engine of a name; ok is false where there is none.
+// About returns the engine with this name; ok is false if there is no such engine.
 func About(name string) (e Engine, ok bool) {
 	if p := known(name); p != nil {
 		return *p, true
@@ -114,8 +114,8 @@ func About(name string) (e Engine, ok bool) {
 	return Engine{}, false
 }
 
-// Absent says that nothing of the engine was found and how to get it, for an operating system by Go's
-// name.
+// Absent says that the engine was not found and how to install it on an operating system (a GOOS
+// value).
 func (g *Engine) Absent(system string) string {
 	if g.Program {
 		return g.Title + " is never searched for: " + g.advice(system)
@@ -138,7 +138,7 @@ func (g *Engine) advice(system string) string {
 	return fmt.Sprintf("%s, or --engine %s=%s%s", get, g.Name, folder, g.file(system))
 }
 
-// file is the name of the library on a system.
+// file returns the name of the library on a system.
 func (g *Engine) file(system string) string {
 	switch system {
 	case "windows":
@@ -152,7 +152,7 @@ func (g *Engine) file(system string) string {
 	return "lib" + g.stem + ".so"
 }
 
-// library says whether a file's name is that of the engine's library, and which version it tells.
+// library reports whether a file name is the engine's library, and the version in the name.
 func (g *Engine) library(system, name string) (version string, ok bool) {
 	switch system {
 	case "windows":
@@ -179,7 +179,7 @@ func (g *Engine) library(system, name string) (version string, ok bool) {
 	return g.told(version), true
 }
 
-// told makes a version of what a file's name says of it.
+// told converts the version part of a file name.
 func (g *Engine) told(s string) string {
 	switch {
 	case g.Name == "openvino" && len(s) == 4 && !strings.Contains(s, "."):
@@ -191,7 +191,7 @@ func (g *Engine) told(s string) string {
 	return s
 }
 
-// inside lists the patterns of folders of an installation that have the library.
+// inside lists the patterns of folders of an installation that hold the library.
 func (g *Engine) inside(e *Env) []string {
 	intel := map[string]string{"amd64": "intel64", "arm64": "arm64"}[e.Arch]
 	if e.Arch == "arm64" && e.OS == "linux" {

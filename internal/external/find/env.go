@@ -14,20 +14,20 @@ import (
 	"github.com/opmeter/opmeter/internal/base/infile"
 )
 
-// Env is the computer that is searched.
+// Env is the computer to search.
 type Env struct {
-	// OS and Arch are Go's names of system and processor.
+	// OS and Arch are GOOS and GOARCH.
 	OS, Arch string
-	// Dir is the current folder, Home that of the user, Program the file of the running program;
-	// "" where it is not known.
+	// Dir is the current folder, Home the user's home, Program the file of the running program;
+	// "" if unknown.
 	Dir, Home, Program string
-	// Getenv gives variables of the environment, "" for those that are not set.
+	// Getenv returns environment variables, "" if unset.
 	Getenv func(name string) string
 	// Files is the file system.
 	Files Files
 }
 
-// Here is this computer.
+// Here returns this computer.
 func Here() *Env {
 	e := &Env{OS: runtime.GOOS, Arch: runtime.GOARCH, Getenv: os.Getenv, Files: disk{}}
 	e.Dir, _ = os.Getwd()
@@ -36,13 +36,13 @@ func Here() *Env {
 	return e
 }
 
-// Files is what the search needs of a file system. Names are absolute paths of the system.
+// Files is the part of a file system that the search needs. Names are absolute paths.
 type Files interface {
-	// List names what a folder holds, sorted, nil where it cannot be read.
+	// List returns the sorted entries of a folder, nil if it cannot be read.
 	List(dir string) []string
-	// Kind says what a name leads to, through links.
+	// Kind returns the kind of file that a name refers to, after links.
 	Kind(name string) Kind
-	// Real is the path without links, the name itself where there is none.
+	// Real returns the path with links resolved, or the name itself if that fails.
 	Real(name string) string
 	// Open opens a regular file.
 	Open(name string) (File, error)
@@ -54,10 +54,10 @@ type File interface {
 	io.Closer
 }
 
-// Kind says what a name leads to.
+// Kind is the kind of file that a name refers to.
 type Kind int
 
-// Kinds of files. A program is a regular file that may be executed.
+// Kinds of files. A program is an executable regular file.
 const (
 	kindNone Kind = iota
 	kindFile
@@ -66,7 +66,7 @@ const (
 	kindOther
 )
 
-// most is the number of entries of a folder that are looked at.
+// most limits the number of folder entries that are read.
 const most = 20_000
 
 // disk is the file system of this computer.
@@ -118,7 +118,7 @@ func (disk) Open(name string) (File, error) {
 	return f, nil
 }
 
-// text reads the beginning of a small text, "" where it cannot be read.
+// text reads the beginning of a small text file, "" if it cannot be read.
 func (e *Env) text(name string) string {
 	if k := e.Files.Kind(name); k != kindFile && k != kindProgram {
 		return ""
@@ -133,7 +133,7 @@ func (e *Env) text(name string) string {
 	return string(b[:n])
 }
 
-// Paths are those of the system that is searched, which in tests is not that of this program.
+// Paths use the conventions of the searched system, which in tests differs from this one.
 
 func (e *Env) sep() string {
 	if e.OS == "windows" {
@@ -142,7 +142,7 @@ func (e *Env) sep() string {
 	return "/"
 }
 
-// clean makes a path the shortest that means the same.
+// clean returns the shortest equivalent path.
 func (e *Env) clean(p string) string {
 	if e.OS != "windows" {
 		return path.Clean(p)
@@ -193,8 +193,8 @@ func (e *Env) abs(p string) string {
 	return e.clean(p)
 }
 
-// list splits a variable that holds folders. Relative ones are left out: they would mean
-// something else wherever the program is started.
+// list splits a variable that holds a list of folders. Relative ones are skipped: their meaning
+// depends on where the program is started.
 func (e *Env) list(variable string) []string {
 	sep := ":"
 	if e.OS == "windows" {
@@ -209,8 +209,8 @@ func (e *Env) list(variable string) []string {
 	return out
 }
 
-// above lists the current folder and those above it.
-func (e *Env) above() []string {
+// parents lists the current folder and its parents.
+func (e *Env) parents() []string {
 	var out []string
 	for dir := e.Dir; dir != "" && len(out) < 64; {
 		out = append(out, dir)
@@ -223,8 +223,8 @@ func (e *Env) above() []string {
 	return out
 }
 
-// glob lists the folders that a pattern of names with "/" between them leads to, below a folder.
-// Only "*" is special.
+// glob lists the folders below dir that match a pattern of names separated by "/". Only "*" is
+// special.
 func (e *Env) glob(dir, pattern string) []string {
 	dirs := []string{dir}
 	for part := range strings.SplitSeq(pattern, "/") {

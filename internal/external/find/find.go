@@ -1,10 +1,10 @@
-// Package find looks for the libraries of other engines where users have them, without
-// opening any and without starting anything: a variable, Python environments, folders of
-// Node packages, the places where systems keep libraries. It parses what --engine takes,
-// and finds the program that opens libraries.
+// Package find searches for the libraries of external engines without opening a library or
+// starting a program. It looks at an environment variable, Python environments, Node package
+// folders and the system's library folders. It also parses --engine, and finds the program
+// opmeter-engine.
 //
-// What is found is judged by its first bytes only: whether it is a library at all, and one
-// for this machine. Everything that is read is bounded, whatever the files hold.
+// A candidate is judged by its first bytes only: whether it is a shared library, and for this
+// machine. All reads are bounded, whatever the files hold.
 package find
 
 import (
@@ -17,7 +17,7 @@ import (
 // Where says where a library was found.
 type Where string
 
-// Places, the nearest first.
+// Places, in order of precedence.
 const (
 	Named    Where = "named"    // on the command line
 	Variable Where = "variable" // by a variable of the environment
@@ -26,44 +26,44 @@ const (
 	System   Where = "system"   // where the system keeps libraries
 )
 
-// Problem says why something that was found is of no use.
+// Problem says why a candidate cannot be used.
 type Problem string
 
 // Problems.
 const (
-	Missing      Problem = "missing"       // what was named is not there, or holds no library
+	Missing      Problem = "missing"       // the named path does not exist, or holds no library
 	Unreadable   Problem = "unreadable"    // it may not be read
-	NoLibrary    Problem = "not_library"   // the file is no library
+	NoLibrary    Problem = "not_library"   // the file is not a library
 	OtherSystem  Problem = "other_system"  // a library of another operating system
 	OtherMachine Problem = "other_machine" // a library for another processor
 	ModuleOnly   Problem = "module_only"   // a package without the library, with a Python module only
 )
 
-// Found is an engine's library, or what is there instead of one.
+// Found is an engine's library, or a candidate that cannot be used.
 type Found struct {
 	// Engine is the engine's name on the command line.
 	Engine string `json:"engine"`
-	// Version as the package or the file's name tells it, "" where they do not.
+	// Version is the version by the package or the file name, "" if neither has one.
 	Version string `json:"version,omitzero"`
-	// Path of the library; of the folder or file that is there where there is none; of the program, "" where a
+	// Path is the library; the folder or file found instead of a library; or the program, "" if a
 	// shell has to find it.
 	Path string `json:"path"`
 	// Command is the command line that starts a program, "" for libraries.
 	Command string `json:"command,omitzero"`
 	// Where it was found.
 	Where Where `json:"where"`
-	// Package that it belongs to, such as "onnxruntime-gpu", "" where none is known.
+	// Package is the package that contains it, such as "onnxruntime-gpu", "" if unknown.
 	Package string `json:"package,omitzero"`
-	// Problem is "" for a library that may be opened. Help then says what is wrong and what
-	// to do, in one line.
+	// Problem is "" for a usable library. Otherwise Help says in one line what is wrong and what
+	// to do.
 	Problem Problem `json:"problem,omitzero"`
 	Help    string  `json:"help,omitzero"`
 
 	place int // number of the place: less is nearer
 }
 
-// All finds the libraries of some engines, of every one where none is named: those of the
-// nearest place first, the newest of a place first, each file once.
+// All finds the libraries of the given engines, of all engines if none is given. They are sorted
+// by place, then newest first; each file appears once.
 func (e *Env) All(engines ...string) []Found {
 	var out []Found
 	for i := range Engines {
@@ -74,14 +74,14 @@ func (e *Env) All(engines ...string) []Found {
 	return out
 }
 
-// Pick finds one library of an engine that may be opened. want is "" for the newest of the
-// nearest place that has one, the beginning of a version ("1.20" is 1.20.1 and not 1.200), or a
-// path of a library or of a folder that holds one. Where the engine's variable is set, it alone
-// counts for "". Errors are a [guest.Error] of one line that says how to get the engine.
+// Pick finds one usable library of an engine. want is "" for the newest in the first place that
+// has one, a version prefix ("1.20" matches 1.20.1 and not 1.200), or the path of a library or of
+// a folder that holds one. If the engine's variable is set, "" considers the variable only.
+// Errors are an [external.Error] of one line that says how to get the engine.
 func (e *Env) Pick(engine, want string) (Found, error) {
 	eng := known(engine)
 	if eng == nil {
-		return Found{}, external.Errorf(external.NotFound, "%q is no engine: use %s", engine, names())
+		return Found{}, external.Errorf(external.NotFound, "%q is not an engine: use %s", engine, names())
 	}
 	if want != "" && (eng.Program || !isVersion(want)) {
 		return e.named(eng, want)
@@ -118,7 +118,7 @@ func (e *Env) Pick(engine, want string) (Found, error) {
 	return Found{}, external.Errorf(external.NotFound, "no %s %s here%s: %s", eng.Title, want, there, get)
 }
 
-// err is what is wrong with something that was found.
+// err returns the problem of a candidate as an error.
 func (f *Found) err() error {
 	code := external.NotLibrary
 	if f.Problem == Missing || f.Problem == ModuleOnly {
@@ -127,7 +127,7 @@ func (f *Found) err() error {
 	return external.Errorf(code, "%s", f.Help)
 }
 
-// named finds the library that a path leads to, or the program of a command line.
+// named finds the library at a path, or the program of a command line.
 func (e *Env) named(eng *Engine, path string) (Found, error) {
 	if eng.Program {
 		return e.command(eng, path)
@@ -141,7 +141,7 @@ func (e *Env) named(eng *Engine, path string) (Found, error) {
 	return list[0], nil
 }
 
-// search finds everything of an engine.
+// search finds all candidates of an engine.
 func (e *Env) search(eng *Engine) []Found {
 	if eng.Program {
 		return nil
@@ -158,18 +158,17 @@ func (e *Env) search(eng *Engine) []Found {
 	return s.sorted()
 }
 
-// searcher gathers what is found of one engine.
+// searcher collects the candidates of one engine.
 type searcher struct {
 	e        *Env
 	eng      *Engine
 	seen     map[string]int // real path to its place in found
 	found    []Found
 	place    int
-	variable bool // what is looked at was named by the variable
+	variable bool // the current path was named by the variable
 }
 
-// sorted returns what was found: places in their order, in each what is of use first and the
-// newest of it first.
+// sorted returns the candidates by place; in each place usable ones come first, newest first.
 func (s *searcher) sorted() []Found {
 	slices.SortStableFunc(s.found, func(a, b Found) int {
 		if a.place != b.place {
@@ -186,11 +185,11 @@ func (s *searcher) sorted() []Found {
 	return s.found
 }
 
-// add keeps a library once, whatever leads to it.
+// add keeps a library once, whatever path leads to it.
 func (s *searcher) add(f Found) {
 	real := s.e.Files.Real(f.Path)
 	if i, ok := s.seen[real]; ok {
-		// Another name of it may say more.
+		// Another name of the same file may have a version.
 		if s.found[i].Version == "" {
 			s.found[i].Version = f.Version
 		}
@@ -218,7 +217,7 @@ func (s *searcher) file(path string, where Where, p pack) {
 	s.add(f)
 }
 
-// folder looks for the library in a folder, and says whether it has one.
+// folder looks for the library in a folder, and reports whether it is there.
 func (s *searcher) folder(dir string, where Where, p pack) (found bool) {
 	for _, name := range s.e.Files.List(dir) {
 		if _, ok := s.eng.library(s.e.OS, name); !ok {
@@ -226,7 +225,7 @@ func (s *searcher) folder(dir string, where Where, p pack) (found bool) {
 		}
 		path := s.e.join(dir, name)
 		if k := s.e.Files.Kind(path); k == kindFolder || k == kindNone && where != Named && where != Variable {
-			continue // a link to nothing is what packages leave behind
+			continue // packages leave dangling links behind
 		}
 		s.file(path, where, p)
 		found = true
@@ -234,7 +233,7 @@ func (s *searcher) folder(dir string, where Where, p pack) (found bool) {
 	return found
 }
 
-// path keeps what a user named: a library, or a folder that has one somewhere.
+// path keeps a path given by the user: a library, or a folder that contains one.
 func (s *searcher) path(path string, where Where) {
 	lead := path
 	if s.variable {
@@ -245,7 +244,7 @@ func (s *searcher) path(path string, where Where) {
 		s.add(Found{Path: path, Where: where, Problem: Missing, Help: lead + ": no such file or folder: " + s.eng.advice(s.e.OS)})
 	case kindFolder:
 		before := len(s.found)
-		s.any(path, where)
+		s.searchFolder(path, where)
 		if len(s.found) == before {
 			s.add(Found{Path: path, Where: where, Problem: Missing, Help: lead + " has no " + s.eng.file(s.e.OS) + ": " + s.eng.advice(s.e.OS)})
 		}
@@ -255,9 +254,9 @@ func (s *searcher) path(path string, where Where) {
 	s.place++
 }
 
-// any looks for the library in a folder that may be anything: one of libraries, an
-// installation, a Python environment, its packages, one of them, a Node package.
-func (s *searcher) any(dir string, where Where) {
+// searchFolder looks for the library in a folder of unknown kind: a library folder, an installation, a
+// Python environment, its site-packages, one package, a Node package.
+func (s *searcher) searchFolder(dir string, where Where) {
 	s.folder(dir, where, pack{})
 	for _, sub := range s.eng.inside(s.e) {
 		for _, d := range s.e.glob(dir, sub) {
@@ -276,7 +275,7 @@ func (s *searcher) any(dir string, where Where) {
 	}
 }
 
-// owner finds the package that a library lies in, by the folders above it.
+// owner finds the package that contains a library, by its parent folders.
 func (s *searcher) owner(path string) pack {
 	dir := s.e.dir(path)
 	for range 3 {

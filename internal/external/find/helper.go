@@ -4,15 +4,14 @@ import (
 	"github.com/opmeter/opmeter/internal/external"
 )
 
-// HelperName is the name of the program that opens the libraries of other engines.
+// HelperName is the name of the program that opens the libraries of external engines.
 const HelperName = "opmeter-engine"
 
-// HelperVariable names the program in the environment.
+// HelperVariable is the environment variable that names the program.
 const HelperVariable = "OPMETER_ENGINE"
 
-// Helper finds the program that opens libraries: the one that the variable names, beside the
-// running program (also beside what a link to it leads to), or in PATH. An error is a
-// [guest.Error] of one line.
+// Helper finds the program that opens libraries: by the variable, beside the running program
+// (also with links resolved), or in PATH. An error is an [external.Error] of one line.
 func (e *Env) Helper() (string, error) {
 	name := HelperName
 	if e.OS == "windows" {
@@ -30,7 +29,7 @@ func (e *Env) Helper() (string, error) {
 		case kindNone:
 			return "", external.Errorf(external.NoHelper, "%s=%s: no such program: name %s with it, or unset it", HelperVariable, path, name)
 		}
-		return "", external.Errorf(external.NoHelper, "%s=%s is no program that can be started: name %s with it, or unset it", HelperVariable, path, name)
+		return "", external.Errorf(external.NoHelper, "%s=%s is not an executable program: name %s with it, or unset it", HelperVariable, path, name)
 	}
 	var dirs []string
 	if e.Program != "" {

@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// judge looks at the beginning of a file: is it a library, and one that this computer can open?
-// what says what is wrong, to stand behind the file's name.
+// judge reads the beginning of a file and decides whether it is a library that this computer can
+// open. what describes the problem, to follow the file's name.
 func (e *Env) judge(path string) (p Problem, what string) {
 	switch e.Files.Kind(path) {
 	case kindNone:
@@ -35,14 +35,14 @@ func (e *Env) judge(path string) (p Problem, what string) {
 	return h.fits(e.OS, e.Arch)
 }
 
-// binaryFile is what the header of a file says of it.
+// binaryFile is the information in the header of a binary file.
 type binaryFile struct {
 	system  string   // "elf" for those with that format, "darwin", "windows"
 	arches  []string // Go's names of the processors that it has code for
 	library bool
 }
 
-// fits says whether a library can be opened on a system.
+// fits reports whether a library can be opened on a system.
 func (b *binaryFile) fits(system, arch string) (Problem, string) {
 	want := "elf"
 	if system == "darwin" || system == "windows" {
@@ -55,7 +55,7 @@ func (b *binaryFile) fits(system, arch string) (Problem, string) {
 	case !slices.Contains(b.arches, arch):
 		return OtherMachine, fmt.Sprintf("is for %s, this is %s", join(b.arches), arch)
 	case !b.library:
-		return NoLibrary, "is a program or object file, no shared library"
+		return NoLibrary, "is a program or object file, not a shared library"
 	}
 	return "", ""
 }
@@ -71,8 +71,8 @@ func join(s []string) string {
 	return b.String()
 }
 
-// header reads what a file is. Layouts are those of <elf.h>, <mach-o/loader.h>, <mach-o/fat.h>
-// and the PE format.
+// header reads the header of a file. The layouts are defined by <elf.h>, <mach-o/loader.h>,
+// <mach-o/fat.h> and the PE format.
 func header(f io.ReaderAt) (*binaryFile, error) {
 	b := make([]byte, 4096)
 	n, err := f.ReadAt(b, 0)
@@ -98,9 +98,9 @@ func header(f io.ReaderAt) (*binaryFile, error) {
 	case bytes.HasPrefix(b, []byte("MZ")) && n >= 64:
 		return pe(f, int64(binary.LittleEndian.Uint32(b[60:])))
 	case looksLikeText(b):
-		return nil, errors.New("is a text, no shared library")
+		return nil, errors.New("is a text file, not a shared library")
 	}
-	return nil, errors.New("is no shared library")
+	return nil, errors.New("is not a shared library")
 }
 
 // elf reads the header of an ELF file.
@@ -122,15 +122,15 @@ func elf(b []byte) (*binaryFile, error) {
 	return &binaryFile{"elf", []string{arch}, order.Uint16(b[16:]) == 3}, nil // ET_DYN
 }
 
-// fat reads the list of processors of a universal file.
+// fat reads the list of processors of a universal (fat) Mach-O file.
 func fat(b []byte, long bool) (*binaryFile, error) {
 	n, size := int(binary.BigEndian.Uint32(b[4:])), 20
 	if long {
 		size = 32
 	}
-	// Java's classes begin with the same bytes, and a number that is larger.
+	// Java class files begin with the same bytes, but a larger number follows.
 	if n < 1 || n > 30 || 8+n*size > len(b) {
-		return nil, errors.New("is no shared library")
+		return nil, errors.New("is not a shared library")
 	}
 	out := &binaryFile{system: "darwin", library: true}
 	for i := range n {
@@ -139,7 +139,7 @@ func fat(b []byte, long bool) (*binaryFile, error) {
 	return out, nil
 }
 
-// cpu names a processor of Mach-O.
+// cpu returns the GOARCH name of a Mach-O CPU type.
 func cpu(t uint32) string {
 	switch t {
 	case 0x01000007:
@@ -156,7 +156,7 @@ func cpu(t uint32) string {
 func pe(f io.ReaderAt, at int64) (*binaryFile, error) {
 	b := make([]byte, 24)
 	if n, _ := f.ReadAt(b, at); n < len(b) || !bytes.HasPrefix(b, []byte("PE\x00\x00")) {
-		return nil, errors.New("is no shared library")
+		return nil, errors.New("is not a shared library")
 	}
 	machine := binary.LittleEndian.Uint16(b[4:])
 	arch := map[uint16]string{0x14c: "386", 0x8664: "amd64", 0xaa64: "arm64"}[machine]
@@ -166,8 +166,8 @@ func pe(f io.ReaderAt, at int64) (*binaryFile, error) {
 	return &binaryFile{"windows", []string{arch}, binary.LittleEndian.Uint16(b[22:])&0x2000 != 0}, nil // IMAGE_FILE_DLL
 }
 
-// looksLikeText says whether the beginning of a file is text: a linker's script, a pointer to
-// a large file, a page that was downloaded in its place.
+// looksLikeText reports whether the beginning of a file is text: a linker script, a Git LFS
+// pointer, or an HTML page downloaded in its place.
 func looksLikeText(b []byte) bool {
 	b = b[:min(len(b), 512)]
 	for len(b) > 0 {

@@ -6,15 +6,15 @@ import (
 	"github.com/opmeter/opmeter/internal/base/jsonx"
 )
 
-// nodes looks into folders of Node packages: of the current folder and those above it, and
-// of the whole computer.
+// nodes searches Node package folders: of the current folder and its parents, and system-wide
+// ones.
 func (s *searcher) nodes() {
 	if len(s.eng.node) == 0 {
 		return
 	}
 	e := s.e
 	var dirs []string
-	for _, dir := range e.above() {
+	for _, dir := range e.parents() {
 		dirs = append(dirs, e.join(dir, "node_modules"))
 	}
 	dirs = append(dirs, e.list("NODE_PATH")...)
@@ -58,8 +58,8 @@ func (s *searcher) nodes() {
 	}
 }
 
-// modules looks into a node_modules: for the package itself, for where pnpm keeps it, and for
-// the packages that bring their own.
+// modules searches a node_modules folder: the package itself, pnpm's store, and packages that
+// bundle their own copy.
 func (s *searcher) modules(dir string, where Where) {
 	if s.e.Files.Kind(dir) != kindFolder {
 		return
@@ -74,7 +74,7 @@ func (s *searcher) modules(dir string, where Where) {
 	}
 }
 
-// nodePackage looks into the folder of a Node package.
+// nodePackage searches the folder of a Node package.
 func (s *searcher) nodePackage(dir string, n nodePackage, where Where) {
 	description := s.e.text(s.e.join(dir, "package.json"))
 	if description == "" {
@@ -84,7 +84,7 @@ func (s *searcher) nodePackage(dir string, n nodePackage, where Where) {
 		Name    string `json:"name"`
 		Version string `json:"version"`
 	}
-	// A description that is none tells nothing; the library may be there all the same.
+	// An invalid package.json tells nothing; the library may still be there.
 	if jsonx.Unmarshal([]byte(description), &d) == nil && d.Name != "" && d.Name != n.name {
 		return
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/opmeter/opmeter/internal/external"
 )
 
-// command finds the program that a command line starts. One that a shell has to run is left to the
-// shell.
+// command finds the program that a command line starts. A command line that needs a shell is left
+// to the shell.
 func (e *Env) command(eng *Engine, line string) (Found, error) {
 	f := Found{Engine: eng.Name, Command: line, Where: Named}
 	name, _, err := port.Program(line)

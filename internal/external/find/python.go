@@ -9,7 +9,7 @@ import (
 // pack is an installed package.
 type pack struct{ name, version string }
 
-// pythons looks into Python environments, the active one first: nothing of them is started.
+// pythons searches Python environments, the active one first. No interpreter is started.
 func (s *searcher) pythons() {
 	e := s.e
 	for _, v := range []string{"VIRTUAL_ENV", "CONDA_PREFIX"} {
@@ -18,7 +18,7 @@ func (s *searcher) pythons() {
 			s.place++
 		}
 	}
-	for _, dir := range e.above() {
+	for _, dir := range e.parents() {
 		for _, name := range []string{".venv", "venv"} {
 			s.environment(e.join(dir, name), Python)
 			s.place++
@@ -38,8 +38,7 @@ func (s *searcher) pythons() {
 	}
 }
 
-// interpreters lists the folders of environments whose interpreter PATH leads to, and of those
-// that pyenv has.
+// interpreters lists the environments whose interpreters are in PATH, and those of pyenv.
 func (s *searcher) interpreters() []string {
 	e := s.e
 	var out []string
@@ -61,7 +60,8 @@ func (s *searcher) interpreters() []string {
 				continue
 			}
 			// The interpreter of a virtual environment is a link to another one, and the
-			// environment is around the link; one in ~/.local/bin may be a link to where it is.
+			// environment is the folder around the link. One in ~/.local/bin may be a link into
+			// the environment.
 			for _, p := range []string{e.join(dir, name), e.Files.Real(e.join(dir, name))} {
 				prefix := e.dir(p)
 				if b := e.base(prefix); e.OS != "windows" || strings.EqualFold(b, "Scripts") {
@@ -84,7 +84,7 @@ func (s *searcher) interpreters() []string {
 	return out
 }
 
-// isInterpreter says whether a program's name is that of Python.
+// isInterpreter reports whether a program's name is a Python interpreter's.
 func isInterpreter(system, name string) bool {
 	if system == "windows" {
 		base, ok := cutSuffixFold(name, ".exe")
@@ -105,7 +105,7 @@ func (e *Env) pyenv() []string {
 	}
 	active := e.Getenv("PYENV_VERSION")
 	if active == "" {
-		for _, dir := range e.above() {
+		for _, dir := range e.parents() {
 			if active = e.text(e.join(dir, ".python-version")); active != "" {
 				break
 			}
@@ -116,7 +116,7 @@ func (e *Env) pyenv() []string {
 	}
 	var out []string
 	for _, name := range strings.FieldsFunc(active, func(r rune) bool { return r == ':' || r == '\n' || r == '\r' || r == ' ' }) {
-		// It is a name, or the beginning of one.
+		// The entry is a name or a prefix of a name.
 		if path.Base(name) == name && len(out) < 100 {
 			out = append(out, e.join(root, "versions", name))
 			rest := e.glob(root, "versions/"+strings.Map(plain, name)+".*")
@@ -129,7 +129,7 @@ func (e *Env) pyenv() []string {
 	return append(out, rest...)
 }
 
-// plain leaves out what patterns take for more than itself.
+// plain removes characters that are special in patterns.
 func plain(r rune) rune {
 	if strings.ContainsRune(`*?[]\`, r) {
 		return -1
@@ -137,7 +137,7 @@ func plain(r rune) rune {
 	return r
 }
 
-// windowsPythons lists the usual places of Python's installer on Windows.
+// windowsPythons lists the default folders of the Python installer on Windows.
 func (e *Env) windowsPythons() []string {
 	if e.OS != "windows" {
 		return nil
@@ -152,7 +152,7 @@ func (e *Env) windowsPythons() []string {
 	return out
 }
 
-// userSites lists the folders of packages that the user has without an environment.
+// userSites lists the user's site-packages outside of environments.
 func (e *Env) userSites() []string {
 	var out []string
 	if e.Home != "" {
@@ -172,7 +172,7 @@ func (e *Env) userSites() []string {
 	return out
 }
 
-// environment looks into a Python environment: its packages, and its libraries, which Conda
+// environment searches a Python environment: its site-packages, and the libraries that Conda
 // installs beside them.
 func (s *searcher) environment(dir string, where Where) {
 	if s.e.Files.Kind(dir) != kindFolder {
@@ -192,7 +192,7 @@ func (s *searcher) environment(dir string, where Where) {
 			s.site(d, where)
 		}
 	}
-	// Where the system itself keeps libraries, they are the system's.
+	// Libraries in the system's own folders are found by system.
 	if dir == "/usr" || dir == "/usr/local" {
 		return
 	}
@@ -201,7 +201,7 @@ func (s *searcher) environment(dir string, where Where) {
 	}
 }
 
-// site looks into a folder of Python packages.
+// site searches a site-packages folder.
 func (s *searcher) site(dir string, where Where) {
 	for i := range s.eng.python {
 		p := &s.eng.python[i]
@@ -211,8 +211,7 @@ func (s *searcher) site(dir string, where Where) {
 	}
 }
 
-// pythonPackage looks into the folder of a package, for the library and for what is there
-// instead.
+// pythonPackage searches the folder of a package for the library, or for a module without it.
 func (s *searcher) pythonPackage(dir string, p *pythonPackage, where Where, owner pack) {
 	if s.e.base(dir) != p.folder {
 		return
@@ -242,8 +241,8 @@ func (s *searcher) pythonPackage(dir string, p *pythonPackage, where Where, owne
 	}
 }
 
-// packages says which distribution installed the engine's package into a folder. Several may
-// have: the names are joined then, and no version is sure unless they agree.
+// packages finds the distribution that installed the engine's package. Several may have: their
+// names are joined, and the version is unknown unless they agree.
 func (s *searcher) packages(site string) pack {
 	var out pack
 	agree := true

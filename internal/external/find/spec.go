@@ -7,18 +7,18 @@ import (
 	"github.com/opmeter/opmeter/internal/external"
 )
 
-// Spec says which engine is to run a model: NAME[@VERSION][=LIBRARY], tflm=PROGRAM.
+// Spec selects an engine: NAME[@VERSION][=LIBRARY] or tflm=PROGRAM.
 type Spec struct {
 	// Engine is the name of an engine, [Native] for opmeter's own.
 	Engine string
-	// Version is the beginning of the version that is wanted, "" for any.
+	// Version is a version prefix, "" for any.
 	Version string
-	// Library is the path of the library or of a folder that holds it, "" to find it; the command line
+	// Library is the path of the library or its folder, "" to search for it; or the command line
 	// of a program.
 	Library string
 }
 
-// String writes the spec as it is given.
+// String formats the spec as it is written on the command line.
 func (s Spec) String() string {
 	out := s.Engine
 	if s.Version != "" {
@@ -30,12 +30,12 @@ func (s Spec) String() string {
 	return out
 }
 
-// mostSpecs bounds the engines of one run.
+// mostSpecs limits the engines of one run.
 const mostSpecs = 16
 
-// Parse reads a list of engines with commas between them. Commas in the path of a library are
-// part of it where what follows is a piece of a path and no engine, those of a command line also where it has
-// arguments. Errors say what was expected, in one line.
+// Parse reads a comma-separated list of engines. A comma belongs to the path of a library if the
+// text after it is part of a path and not an engine; in a command line also if it has arguments.
+// Errors say in one line what was expected.
 func Parse(list string) ([]Spec, error) {
 	var pieces []string
 	for piece := range strings.SplitSeq(list, ",") {
@@ -64,7 +64,7 @@ func Parse(list string) ([]Spec, error) {
 	return out, nil
 }
 
-// goesOn says whether what follows a comma may be of the path or command line before it.
+// goesOn reports whether the text after a comma can belong to the path or command line before it.
 func goesOn(before, piece string) bool {
 	name, path, ok := strings.Cut(before, "=")
 	if eng := known(strings.TrimSpace(name)); ok && eng != nil && eng.Program && strings.Contains(strings.TrimSpace(path), " ") {
@@ -73,7 +73,7 @@ func goesOn(before, piece string) bool {
 	return ok && strings.ContainsAny(piece, `/\`)
 }
 
-// begins says whether a piece begins with the name of an engine.
+// begins reports whether a piece begins with the name of an engine.
 func begins(piece string) bool {
 	name := strings.TrimSpace(piece)
 	if i := strings.IndexAny(name, "@="); i >= 0 {
@@ -98,9 +98,9 @@ func parse(piece string) (Spec, error) {
 		return s, nil
 	case known(s.Engine) == nil:
 		if e := meant(s.Engine); e != "" {
-			return s, fmt.Errorf("%q is no engine: did you mean %s?", s.Engine, e)
+			return s, fmt.Errorf("%q is not an engine: did you mean %s?", s.Engine, e)
 		}
-		return s, fmt.Errorf("%q is no engine: use %s", s.Engine, names())
+		return s, fmt.Errorf("%q is not an engine: use %s", s.Engine, names())
 	}
 	if known(s.Engine).Program && strings.HasPrefix(rest, "@") {
 		return s, fmt.Errorf("%q: %s has no version to choose, name the program: %s=PROGRAM", piece, s.Engine, s.Engine)
@@ -109,7 +109,7 @@ func parse(piece string) (Spec, error) {
 		var library string
 		s.Version, library, ok = strings.Cut(version, "=")
 		if !isVersion(s.Version) {
-			return s, fmt.Errorf("%q: %q is no version, write it as %s@1.20", piece, s.Version, s.Engine)
+			return s, fmt.Errorf("%q: %q is not a version, write it as %s@1.20", piece, s.Version, s.Engine)
 		}
 		if !ok {
 			return s, nil
@@ -128,7 +128,7 @@ func parse(piece string) (Spec, error) {
 	return s, nil
 }
 
-// meant guesses which engine was meant, "" where nothing is near.
+// meant guesses the intended engine, "" if no name is close.
 func meant(name string) string {
 	plain := strings.NewReplacer("-", "", "_", "", " ", "", ".", "").Replace(strings.ToLower(name))
 	switch plain {
@@ -151,21 +151,21 @@ func meant(name string) string {
 	return ""
 }
 
-// Pick finds the library that the spec asks for: see [Env.Pick]. A version beside a path is not
-// looked at here: only the library knows it ([Spec.Accept]).
+// Pick finds the library that the spec selects: see [Env.Pick]. With a path the version is not
+// checked here: only the library knows it ([Spec.Accept]).
 func (s Spec) Pick(e *Env) (Found, error) {
 	if s.Library != "" {
 		eng := known(s.Engine)
 		if eng == nil {
-			return Found{}, external.Errorf(external.NotFound, "%q is no engine: use %s", s.Engine, names())
+			return Found{}, external.Errorf(external.NotFound, "%q is not an engine: use %s", s.Engine, names())
 		}
 		return e.named(eng, s.Library)
 	}
 	return e.Pick(s.Engine, s.Version)
 }
 
-// Accept is a [guest.Error] where a library tells another version than the one that was asked
-// for.
+// Accept returns an [external.Error] if the library reports another version than the requested
+// one.
 func (s Spec) Accept(version string) error {
 	if s.Version == "" || hasPrefix(version, s.Version) {
 		return nil

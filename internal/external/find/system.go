@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// system looks where the system keeps libraries, and where people put what they unpack.
+// system searches the system's library folders and the usual folders for unpacked releases.
 func (s *searcher) system() {
 	e := s.e
 	seen := map[string]bool{}
@@ -16,7 +16,7 @@ func (s *searcher) system() {
 			s.folder(dir, System, pack{})
 		}
 	}
-	// Variables are nearer than what everybody has.
+	// Variables take precedence over the default folders.
 	for _, v := range map[string][]string{"windows": {"PATH"}, "darwin": {"DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH"}}[e.OS] {
 		for _, dir := range e.list(v) {
 			look(dir)
@@ -35,13 +35,13 @@ func (s *searcher) system() {
 		look(dir)
 	}
 	s.place++
-	for _, dir := range e.unpacked() {
+	for _, dir := range e.unpackFolders() {
 		s.installation(dir, look)
 	}
 	s.place++
 }
 
-// installation looks into a folder that something was unpacked to.
+// installation searches a folder with an unpacked release.
 func (s *searcher) installation(dir string, look func(string)) {
 	look(dir)
 	for _, sub := range s.eng.inside(s.e) {
@@ -51,7 +51,7 @@ func (s *searcher) installation(dir string, look func(string)) {
 	}
 }
 
-// libraries lists the folders in which the system looks for libraries.
+// libraries lists the library folders of the system.
 func (e *Env) libraries() []string {
 	var out []string
 	if e.Home != "" && e.OS != "windows" {
@@ -75,8 +75,8 @@ func (e *Env) libraries() []string {
 	return append(out, "/usr/lib64", "/lib64", "/usr/lib", "/lib")
 }
 
-// configured lists the folders of the loader's configuration (ld.so.conf(5)): a folder a line, or
-// "include" with patterns of more files.
+// configured lists the folders in the loader's configuration (ld.so.conf(5)): one folder a line,
+// or "include" with patterns of further files.
 func (e *Env) configured(name string, seen map[string]bool) []string {
 	if seen[name] || len(seen) >= 100 {
 		return nil
@@ -109,8 +109,8 @@ func (e *Env) configured(name string, seen map[string]bool) []string {
 	return out[:min(len(out), 1000)]
 }
 
-// unpacked lists the folders to which people unpack releases.
-func (e *Env) unpacked() []string {
+// unpackFolders lists the folders to which users unpack releases.
+func (e *Env) unpackFolders() []string {
 	var out []string
 	if e.OS == "windows" {
 		for _, v := range []string{"ProgramFiles", "ProgramFiles(x86)"} {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// isVersion says whether a text is the beginning of a version rather than a path.
+// isVersion reports whether a text is a version prefix rather than a path.
 func isVersion(s string) bool {
 	if s == "" || s[0] < '0' || s[0] > '9' || len(s) > 64 {
 		return false
@@ -18,15 +18,15 @@ func isVersion(s string) bool {
 	return strings.Trim(strings.ToLower(s), "0123456789abcdefghijklmnopqrstuvwxyz.+-_") == ""
 }
 
-// hasPrefix says whether a version begins with another one, part by part: 1.20.1 does with 1.20,
-// 1.200 does not.
+// hasPrefix reports whether a version begins with want, compared by component: 1.20 is a prefix
+// of 1.20.1 and not of 1.200.
 func hasPrefix(version, want string) bool {
 	rest, ok := strings.CutPrefix(version, strings.TrimSuffix(want, "."))
 	return ok && version != "" && (rest == "" || strings.ContainsRune(".+-", rune(rest[0])))
 }
 
-// compare orders versions: by their numbers, one that goes on with letters ("rc1", "dev2025")
-// before the one that does not. An unknown one comes before all.
+// compare orders versions by their numbers. One that continues with letters ("rc1", "dev2025")
+// sorts before the one that does not. An unknown version sorts first.
 func compare(a, b string) int {
 	if a == "" || b == "" {
 		return cmp.Compare(len(a), len(b))
@@ -46,8 +46,8 @@ func compare(a, b string) int {
 	return 0
 }
 
-// plainVersion leaves out what says of a build only, and separators before letters, which say nothing:
-// 1.0.dev1 is 1.0dev1.
+// plainVersion removes build metadata and separators before letters, which have no meaning:
+// 1.0.dev1 equals 1.0dev1.
 func plainVersion(s string) string {
 	s, _, _ = strings.Cut(s, "+")
 	var b strings.Builder
@@ -60,7 +60,7 @@ func plainVersion(s string) string {
 	return b.String()
 }
 
-// part cuts the first part off a version.
+// part splits off the first component of a version.
 func part(s string) (first, rest string) {
 	i := strings.IndexAny(s, ".-_")
 	if i < 0 {
@@ -69,7 +69,7 @@ func part(s string) (first, rest string) {
 	return s[:i], s[i+1:]
 }
 
-// number splits a part into its digits, without zeros before them, and what follows.
+// number splits a component into its digits, without leading zeros, and the rest.
 func number(s string) (digits, letters string) {
 	i := 0
 	for i < len(s) && '0' <= s[i] && s[i] <= '9' {
@@ -78,8 +78,7 @@ func number(s string) (digits, letters string) {
 	return strings.TrimLeft(s[:i], "0"), s[i:]
 }
 
-// rank orders what follows a number: a release before those that are made of it, after those that
-// lead to it.
+// rank orders suffixes of a number: pre-releases, then the release, then post-releases.
 func rank(letters string) int {
 	switch {
 	case letters == "":

@@ -5,26 +5,26 @@ import (
 	"strings"
 )
 
-// step is something that ran, in the order in which it did.
+// step is an executed operator. Steps are in execution order.
 type step struct {
 	node int    // of the interpreter, -1 for a delegate's operator
 	name string // of a delegate's operator
 }
 
-// align says which node each step belongs to, by its place in the list of nodes, -1 for
-// those that may be of several or are of none; and whether that is sure: all steps around
-// it have a node, and all nodes that make an operator have one.
+// align returns the node of each step by its index in the list of nodes, -1 for steps whose node
+// is ambiguous or that have none. sure says that the assignment is certain: all steps around it
+// have a node, and all nodes that produce an operator have one.
 //
-// Both lists are in the order of execution. A delegate makes one operator of most nodes, of
-// some several (a sum with a limit is an addition and a clamp), of some none (padding that
-// a convolution does). What the operators' names admit is weighed by a sum over the whole
-// list; of all ways that are as good as the best one, only what they agree on counts.
+// Both lists are in execution order. A delegate turns most nodes into one operator, some into
+// several (an addition with activation into an add and a clamp), some into none (padding that a
+// convolution applies). align scores what the operator names permit over the whole list (dynamic
+// programming). Of all optimal alignments only what they agree on is used.
 func align(nodes []string, steps []step, position func(node int) int) (out []int, sure []bool) {
 	out, sure = make([]int, len(steps)), make([]bool, len(steps))
 	for j := range out {
 		out[j] = -1
 	}
-	// Steps of the interpreter are known and cut the lists into pieces.
+	// Steps of the interpreter are known and split the lists into pieces.
 	from, begin := 0, 0
 	for j := 0; j <= len(steps); j++ {
 		to := len(nodes)
@@ -38,7 +38,7 @@ func align(nodes []string, steps []step, position func(node int) int) (out []int
 			}
 			out[j], sure[j], to = p, true, p
 		}
-		if to >= from { // otherwise the order is not what was thought: leave the piece
+		if to >= from { // otherwise the order differs from the assumption: skip the piece
 			if piece(nodes[from:to], steps[begin:j], out[begin:j], from) {
 				for k := begin; k < j; k++ {
 					sure[k] = true
@@ -54,10 +54,11 @@ func align(nodes []string, steps []step, position func(node int) int) (out []int
 // maxCells bounds the table of a piece.
 const maxCells = 4 << 20
 
-// longest is how many operators a node can become.
+// longest is the maximum number of operators that one node can become.
 const longest = 6
 
-// piece aligns a piece of the lists between known steps, and reports whether nothing was left over.
+// piece aligns the lists between two known steps, and reports whether every step and node was
+// matched.
 func piece(nodes []string, steps []step, out []int, offset int) bool {
 	n, m := len(nodes), len(steps)
 	if n == 0 || m == 0 || (n+1) > maxCells/(m+1) {
@@ -149,7 +150,7 @@ func piece(nodes []string, steps []step, out []int, offset int) bool {
 	return whole
 }
 
-// complete walks one of the best ways and reports whether it leaves nothing over.
+// complete follows one optimal alignment and reports whether it matches everything.
 func complete(n, m int, on func(i, j int) bool, ways func(i, j int, use func(k int, score int32)), leads func(i, j, k, l int, s int32) bool) bool {
 	for i, j := 0, 0; i < n || j < m; {
 		k, l := -1, 0
@@ -166,10 +167,10 @@ func complete(n, m int, on func(i, j int) bool, ways func(i, j int, use func(k i
 	return true
 }
 
-// alone is what an operator without a node costs.
+// alone is the score of an operator without a node.
 const alone = -30
 
-// skip is what a node without an operator costs.
+// skip returns the score of a node without an operator.
 func skip(op string, next []step) int32 {
 	switch {
 	case folds[op]:
@@ -180,7 +181,7 @@ func skip(op string, next []step) int32 {
 	return lost
 }
 
-// part reports whether a node may be done by an operator that does several.
+// part reports whether a node can be executed by an operator that does several.
 func part(op, name string) bool {
 	kind, _, _ := strings.Cut(name, " (")
 	switch kind {
@@ -190,25 +191,24 @@ func part(op, name string) bool {
 	return slices.Contains(fused, kind) && slices.Contains(kernels[op].main, fused[0])
 }
 
-// scaled is XNNPACK's name of a sum of squares that is scaled.
+// scaled is XNNPACK's name of a scaled sum of squares.
 const scaled = "Normalize" //nolint:misspell // as the library spells it
 
-// fused are names of operators that do several nodes in a row, each of which changes
-// elements one by one.
+// fused are the names of operators that execute several consecutive elementwise nodes.
 var fused = []string{"Unary Elementwise", "Invalid Unary Op"}
 
-// lost is what a node costs that should have an operator and has none.
+// lost is the score of a node that should have an operator and has none.
 const lost = -20
 
-// folds are nodes that delegates often have no operator for: what they do is done by a
-// neighbour, once when the model is prepared, or by nobody.
+// folds are nodes for which delegates often have no operator: a neighbour does the work, it is
+// done once when the model is prepared, or it is dropped.
 var folds = map[string]bool{
 	"PAD": true, "PADV2": true, "RELU": true, "RELU6": true, "RELU_N1_TO_1": true, "RELU_0_TO_1": true, "DEQUANTIZE": true, "DENSIFY": true, "RESHAPE": true, "SQUEEZE": true,
 	"EXPAND_DIMS": true, "SHAPE": true, "QUANTIZE": true, "CAST": true, "STABLEHLO_COMPOSITE": true, "VAR_HANDLE": true, "TRANSPOSE": true, "BROADCAST_TO": true,
 	"READ_VARIABLE": true, "ASSIGN_VARIABLE": true,
 }
 
-// fits is how well a node can be what became of some operators in a row; 0 where not.
+// fits scores how well consecutive operators match a node; 0 if they do not.
 func fits(op string, steps []step) int32 {
 	own, ok := kernels[op]
 	switch {
@@ -242,19 +242,19 @@ func fits(op string, steps []step) int32 {
 	return 100 - 10*int32(len(steps)-main) - int32(main) //nolint:gosec // at most longest
 }
 
-// kernel says what XNNPACK makes of a kind of node.
+// kernel describes the operators that XNNPACK creates for a kind of node.
 type kernel struct {
-	main   []string // what does the work
-	beside []string // what may stand before or behind it
+	main   []string // the main operators
+	beside []string // optional operators before or after
 	many   bool     // several may do the work
-	any    bool     // it is a graph of its own, whatever is in it
+	any    bool     // a graph of its own, with any contents
 }
 
-// moving are operators that bring data into the place, shape or type that another one wants, or limit
-// its result.
+// moving are operators that change the place, shape or type of data for another operator, or
+// clamp its result.
 var moving = []string{"Static Reshape", "Copy", "Convert", "Transpose", "Clamp", "Pack LH", "Constant Pad", "Static Expand Dims", "Fuse Dims", "Split Dims"}
 
-// before are those of them that prepare an operand: they stand in front of the operator.
+// before are the moving operators that prepare an operand: they come before the main operator.
 var before = []string{"Convert", "Pack LH", "Constant Pad", "Static Expand Dims"}
 
 func one(names ...string) kernel {
@@ -265,8 +265,8 @@ func two(names ...string) kernel {
 	return kernel{main: append(append(names, "Binary Elementwise"), fused...), beside: []string{"Clamp", "Convert", "Copy", "Static Reshape", "Negate"}}
 }
 
-// kernels are the names that xnn_operator_type_to_string (XNNPACK) and its node types give
-// to what becomes of the nodes that TensorFlow Lite's XNNPACK delegate takes.
+// kernels maps the nodes that TensorFlow Lite's XNNPACK delegate takes to operator names. These
+// are given by xnn_operator_type_to_string (XNNPACK) and XNNPACK's node types.
 var kernels = map[string]kernel{
 	"CONV_2D":           {main: []string{"Convolution", "Fully Connected"}, beside: moving},
 	"DEPTHWISE_CONV_2D": {main: []string{"Convolution"}, beside: moving},
@@ -294,7 +294,7 @@ var kernels = map[string]kernel{
 	"SOFTMAX": {main: []string{"Softmax"}, beside: moving}, "RESIZE_BILINEAR": {main: []string{"Resize Bilinear"}, beside: moving},
 	"DEPTH_TO_SPACE": {main: []string{"Depth To Space"}}, "SPACE_TO_DEPTH": {main: []string{"Space To Depth"}},
 	"ARG_MAX": {main: []string{"ArgMax Pooling"}},
-	// Operators that the delegate takes by the names of custom ones.
+	// Custom operators that the delegate takes by name.
 	"MaxPoolingWithArgmax2D": {main: []string{"ArgMax Pooling"}}, "MaxUnpooling2D": {main: []string{"Unpooling"}}, "Convolution2DTransposeBias": {main: []string{"Deconvolution"}, beside: moving},
 	"STABLEHLO_COMPOSITE": {any: true}, // run as the graph behind it
 	"READ_VARIABLE":       {main: []string{"Copy"}}, "ASSIGN_VARIABLE": {main: []string{"Copy"}},

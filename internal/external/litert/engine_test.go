@@ -251,14 +251,14 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// TestBeside runs two sessions at the same time.
-func TestBeside(t *testing.T) {
+// TestClone runs two sessions at the same time.
+func TestClone(t *testing.T) {
 	lib := engine(t)
 	s, err := lib.Load(task(write(t, adding()), external.Tensor{Name: "x", DType: "float32", Shape: []int{2, 3}, Data: floats(0, 0, 0, 5, 5, 5)}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := s.Beside()
+	b, err := s.Clone()
 	if err != nil {
 		t.Fatal(err)
 	}

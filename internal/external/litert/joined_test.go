@@ -129,18 +129,18 @@ func records(lib external.Library, k *external.Task) (*runlog.Run, error) {
 	}
 	defer func() { _ = s.Close() }()
 	p, ok := s.(external.Profiled)
-	if !ok || p.Room() >= 0 {
+	if !ok || p.Remaining() >= 0 {
 		return nil, fmt.Errorf("%T is no profiled session with room", s)
 	}
 	for range 3 {
 		if err := p.Run(); err != nil {
 			return nil, err
 		}
-		if err := p.After(-1); err != nil {
+		if err := p.AfterRun(-1); err != nil {
 			return nil, err
 		}
 	}
-	return p.Recorded()
+	return p.Records()
 }
 
 // TestForget: what was recorded before does not count, and recording goes on.
@@ -159,20 +159,20 @@ func TestForget(t *testing.T) {
 			if err := p.Run(); err != nil {
 				t.Fatal(err)
 			}
-			if err := p.After(1e9); err != nil {
+			if err := p.AfterRun(1e9); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	run(3)
-	if err := p.Forget(); err != nil {
+	if err := p.Reset(); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := p.Recorded(); r != nil || err != nil {
+	if r, err := p.Records(); r != nil || err != nil {
 		t.Fatalf("got %v, %v", r, err)
 	}
 	run(5)
-	r, err := p.Recorded()
+	r, err := p.Records()
 	if err != nil || r == nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestForget(t *testing.T) {
 		t.Errorf("got %+v", m)
 	}
 	run(1)
-	again, err := p.Recorded()
+	again, err := p.Records()
 	if err != nil || *again.Profile.Totals.Latency.N != 5 || len(again.Profile.Layers) != len(r.Profile.Layers) {
 		t.Errorf("got %+v, %v", again, err)
 	}

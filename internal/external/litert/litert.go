@@ -10,7 +10,7 @@ import (
 	"github.com/opmeter/opmeter/internal/external"
 )
 
-// library is a LiteRT library that was opened.
+// library is an open LiteRT library.
 type library struct {
 	api   *api
 	path  string
@@ -18,7 +18,7 @@ type library struct {
 	has   int // accelerators that are there
 }
 
-// Open opens a library by its path. Errors are a [guest.Error].
+// Open opens a library by its path. Errors are an [external.Error].
 func Open(path string) (external.Library, error) {
 	a, err := load(path)
 	if err != nil {
@@ -31,7 +31,7 @@ func Open(path string) (external.Library, error) {
 	return l, nil
 }
 
-// find asks which accelerators there are: all of them register with an environment.
+// find lists the available accelerators: all of them register with an environment.
 func (l *library) find() error {
 	env, err := l.environment(onCPU | onGPU | onNPU)
 	if err != nil {
@@ -58,11 +58,11 @@ func (l *library) find() error {
 	return nil
 }
 
-// About says what the library is.
+// About describes the library.
 func (l *library) About() external.About { return l.about }
 
-// packaged is the version of the Python package that the library lies in: the library itself has no
-// function that tells, but an installed package has a folder of that name beside its own.
+// packaged returns the version of the Python package that contains the library. The library
+// itself has no version function, but an installed package has a dist-info folder beside its own.
 func packaged(path string) string {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {

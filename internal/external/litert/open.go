@@ -26,9 +26,9 @@ type api struct {
 	profiler, startProfiler, stopProfiler, resetProfiler       uintptr
 	numEvents, events                                          uintptr
 
-	// keep is a function of one pointer that does nothing: what options point at is
-	// pinned memory of this process, which they must not free.
-	keep uintptr
+	// noop is a no-op function of one pointer argument. It is the deleter of options, which point
+	// to pinned memory of this process that the library must not free.
+	noop uintptr
 }
 
 func (a *api) table() []symbol {
@@ -86,17 +86,17 @@ type symbol struct {
 	at   *uintptr
 }
 
-// kept is made once: callbacks cannot be given back.
-var kept = purego.NewCallback(func(uintptr) uintptr { return 0 })
+// noopCallback is created once: callbacks cannot be freed.
+var noopCallback = purego.NewCallback(func(uintptr) uintptr { return 0 })
 
-// load opens the library and finds its functions. It stays open for the life of the
-// process: it starts threads and keeps memory of its own that nobody could take away.
+// load opens the library and finds its functions. The library stays open for the life of the
+// process: it starts threads and keeps memory that cannot be released.
 func load(path string) (*api, error) {
 	handle, err := open(path)
 	if err != nil {
 		return nil, external.Errorf(external.NotLibrary, "%s cannot be opened as a library of LiteRT: %v. Name libLiteRt.so of the PyPI package ai-edge-litert 2.1 or later.", path, err)
 	}
-	a := &api{keep: kept}
+	a := &api{noop: noopCallback}
 	known := 0
 	missing := ""
 	for _, s := range a.table() {
@@ -117,8 +117,7 @@ func load(path string) (*api, error) {
 	return a, nil
 }
 
-// call calls a function whose result is a status. Pointers in args stay where they are
-// until it returns.
+// call calls a function that returns a status. Pointers in args are not moved until it returns.
 //
 //go:uintptrescapes
 func call(fn uintptr, args ...uintptr) status {
@@ -126,12 +125,12 @@ func call(fn uintptr, args ...uintptr) status {
 	return status(int32(uint32(r))) //nolint:gosec // the result is a C enumeration in the low half
 }
 
-// free calls a function that destroys what a handle names, if it names anything.
+// free destroys the object of a handle, unless the handle is nil.
 func (a *api) free(fn uintptr, h handle) {
 	if h != nil {
 		purego.SyscallN(fn, uintptr(h))
 	}
 }
 
-// handle names something of the library's.
+// handle is a pointer to an object of the library.
 type handle = unsafe.Pointer

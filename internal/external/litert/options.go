@@ -22,7 +22,7 @@ var accelerators = []struct {
 	bit  int
 }{{"cpu", onCPU}, {"gpu", onGPU}, {"npu", onNPU}}
 
-// options lists what [guest.Task].Options takes.
+// options lists the options that [external.Task].Options accepts.
 var options = []external.OptionInfo{
 	{Key: "accelerator", Values: "cpu, gpu, npu, or several with commas", Doc: "What may compute, cpu where nothing is said. A model that gpu or npu takes in part needs cpu beside it."},
 	{Key: "kernel", Values: "xnnpack, builtin, reference", Doc: "Which kernels compute on the CPU: those of XNNPACK as far as it has them (the library's default), TFLite's optimised ones, or its reference ones, in place of which releases up to 2.3 take the optimised ones, too."},
@@ -39,7 +39,7 @@ var flags = map[string]uint32{
 	"latest_operators": 64, "subgraph_reshaping": 128, "slow_consistent_arithmetic": 512,
 }
 
-// settings is what a task's options come to.
+// settings are the parsed options of a task.
 type settings struct {
 	accelerator []string
 	bits        int
@@ -49,8 +49,8 @@ type settings struct {
 	scattered   bool // clustering=off
 }
 
-// parse reads the options of a task for a library that has certain accelerators. The last
-// of several values counts.
+// parse parses the options of a task for a library with the given accelerators. If a key is
+// repeated, the last value counts.
 func parse(given []external.Option, has int) (settings, error) {
 	s := settings{accelerator: []string{"cpu"}, bits: onCPU, kernel: "xnnpack"}
 	for _, o := range given {
@@ -106,7 +106,7 @@ func (s *settings) set(o external.Option, has int) error {
 		}
 		s.flags = &f
 	case "weight_cache":
-		// The text that carries it knows no escapes.
+		// The TOML text has no escapes.
 		if o.Value == "" || strings.ContainsAny(o.Value, "\"\n\r\x00#") {
 			return wrong()
 		}
@@ -150,7 +150,7 @@ func (s *settings) accelerators(o external.Option, has int, wrong func() error) 
 	return nil
 }
 
-// flagged reads flags as a number or as names.
+// flagged parses flags as a number or as names.
 func flagged(text string) (uint32, bool) {
 	if n, err := strconv.ParseUint(text, 0, 32); err == nil {
 		return uint32(n), true
@@ -166,13 +166,13 @@ func flagged(text string) (uint32, bool) {
 	return sum, true
 }
 
-// Identifiers under which the library looks for options.
+// Identifiers under which the library looks up options.
 const (
 	cpuOptions     = "xnnpack"
 	runtimeOptions = "runtime_options_string"
 )
 
-// cpu is the text of the options of the CPU.
+// cpu returns the TOML text of the CPU options.
 func (s *settings) cpu(threads int) string {
 	b := fmt.Sprintf("num_threads = %d\n", threads)
 	if s.kernel != "" && s.kernel != "xnnpack" {
@@ -187,9 +187,8 @@ func (s *settings) cpu(threads int) string {
 	return b
 }
 
-// runtime is the text of the options of the runtime. It is never empty, and the same with
-// and without the profiler but for that: the library changes how it builds the graph
-// where there are such options at all.
+// runtime returns the TOML text of the runtime options. It is never empty, and differs only in
+// the profiler setting: the library builds the graph differently when such options are present.
 func (s *settings) runtime(profiled bool) string {
 	b := fmt.Sprintf("enable_profiling = %t\nerror_reporter_mode = 1\n", profiled)
 	if s.scattered {
@@ -198,7 +197,7 @@ func (s *settings) runtime(profiled bool) string {
 	return b
 }
 
-// facts are the settings as they are in effect.
+// facts returns the settings in effect.
 func (s *settings) facts(threads int) map[string]string {
 	m := map[string]string{"accelerator": strings.Join(s.accelerator, ","), "threads": strconv.Itoa(threads), "clustering": "on"}
 	if s.scattered {

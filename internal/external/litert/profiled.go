@@ -13,7 +13,7 @@ import (
 )
 
 // eventData is a ProfiledEventData. Both MemoryUsages have three numbers in the library
-// (TensorFlow Lite's memory_info.h), where the C header declares two.
+// (TensorFlow Lite's memory_info.h); the C header declares two.
 type eventData struct {
 	tag                  *byte
 	kind, _              int32
@@ -26,7 +26,7 @@ type eventData struct {
 // maxEvents bounds the events of one run.
 const maxEvents = 1 << 20
 
-// profiled is a session with the library's profiler on.
+// profiled is a session with the library's profiler enabled.
 type profiled struct {
 	*session
 	handle handle
@@ -48,8 +48,8 @@ func (s *session) profile() (*profiled, error) {
 	return p, nil
 }
 
-// After reads the events of the run and makes room for the next.
-func (p *profiled) After(wall int64) error {
+// AfterRun reads the events of the run and empties the profiler.
+func (p *profiled) AfterRun(wall int64) error {
 	a := p.lib.api
 	var n int32
 	if st := call(a.numEvents, uintptr(p.handle), uintptr(unsafe.Pointer(&n))); st != 0 {
@@ -80,7 +80,7 @@ func (p *profiled) After(wall int64) error {
 	return nil
 }
 
-// reset empties the profiler, which stops it, too.
+// reset empties the profiler, which also stops it, and restarts it.
 func (p *profiled) reset() error {
 	a := p.lib.api
 	if st := call(a.resetProfiler, uintptr(p.handle)); st != 0 {
@@ -92,7 +92,7 @@ func (p *profiled) reset() error {
 	return nil
 }
 
-// text copies a tag, once for each that is alike.
+// text copies a tag, once for each distinct text.
 func (p *profiled) text(tag *byte) string {
 	s := text(tag)
 	if t, ok := p.tags[s]; ok {
@@ -104,11 +104,11 @@ func (p *profiled) text(tag *byte) string {
 	return s
 }
 
-// Room is without bound: events are read after each run.
-func (p *profiled) Room() int { return -1 }
+// Remaining is unlimited: events are read after each run.
+func (p *profiled) Remaining() int { return -1 }
 
-// Forget drops what was recorded.
-func (p *profiled) Forget() error {
+// Reset drops what was recorded.
+func (p *profiled) Reset() error {
 	if err := p.reset(); err != nil {
 		return err
 	}
@@ -116,8 +116,8 @@ func (p *profiled) Forget() error {
 	return nil
 }
 
-// Recorded is what was recorded so far.
-func (p *profiled) Recorded() (*runlog.Run, error) {
+// Records returns what was recorded so far.
+func (p *profiled) Records() (*runlog.Run, error) {
 	name := strings.TrimSuffix(filepath.Base(p.task.Model), ".tflite")
 	return p.rec.record(name, p.task.Threads), nil
 }

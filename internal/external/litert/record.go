@@ -18,7 +18,7 @@ const (
 	delegatedEvent = 8 // the same, counted among operators
 )
 
-// event is what the profiler tells of something that ran.
+// event is a profiler event of an executed operator.
 type event struct {
 	tag     string
 	kind    int32
@@ -27,7 +27,7 @@ type event struct {
 	graph   int64  // event_metadata2
 }
 
-// place names an operator in the sequence of those of a graph.
+// place identifies an operator in the sequence of operators of a graph.
 type place struct {
 	graph, block, number int64
 	tag                  string
@@ -40,13 +40,13 @@ type row struct {
 	owner int // row whose node runs the graph, -1 for none
 }
 
-// Bounds of what is kept of a record.
+// Limits on what is kept of a record.
 const (
 	maxRows   = draft.MaxLayers
 	maxGraphs = 1 << 16
 )
 
-// recorder makes layers and their times of events.
+// recorder turns events into layers and their times.
 type recorder struct {
 	known     *known
 	scattered bool
@@ -71,10 +71,10 @@ func newRecorder(k *known, scattered bool) *recorder {
 	}
 }
 
-// forget drops times, and keeps what is known of the layers.
+// forget drops the times and keeps the layers.
 func (r *recorder) forget() { r.tally, r.runs = runlog.Tally{}, 0 }
 
-// add takes the events of one run, which took wall nanoseconds.
+// add adds the events of one run that took wall nanoseconds.
 func (r *recorder) add(events []event, wall int64) {
 	for i := range events {
 		if g := events[i].graph; ran(&events[i]) && !r.laid[g] && len(r.laid) < maxGraphs {
@@ -107,13 +107,14 @@ func (r *recorder) add(events []event, wall int64) {
 	r.runs++
 }
 
-// ran reports whether an event is of an operator.
+// ran reports whether an event is an operator's.
 func ran(e *event) bool {
 	return (e.kind == operatorEvent || e.kind == delegateEvent || e.kind == delegatedEvent) && e.graph >= 0 && e.number >= 0
 }
 
-// walk gives each operator its place: operators of delegates are numbered from 0 in each part of a
-// graph that a delegate took, and parts are counted from the start of the graph.
+// walk assigns each operator its place. Operators of delegates are numbered from 0 in each
+// partition of a graph that a delegate took, and partitions are counted from the start of the
+// graph.
 func (r *recorder) walk(events []event, use func(p place, e *event)) {
 	clear(r.block)
 	clear(r.next)
@@ -139,7 +140,7 @@ func (r *recorder) walk(events []event, use func(p place, e *event)) {
 	}
 }
 
-// count adds an event to its row. The time of a body is not that of the node that runs it.
+// count adds an event to its row. A node that runs a body is not charged with the body's time.
 func (r *recorder) count(i int, p place, e *event) {
 	ns := int64(min(e.elapsed, 1<<50)) * 1000
 	r.self[i] += ns
@@ -165,7 +166,7 @@ func (r *recorder) graph(g int64) *knownGraph {
 	return &r.known.graphs[g]
 }
 
-// lay makes the rows of a graph from the first run of it.
+// lay creates the rows of a graph from its first run.
 func (r *recorder) lay(graph int64, events []event) {
 	var places []place
 	var steps []step
@@ -201,7 +202,7 @@ func (r *recorder) lay(graph int64, events []event) {
 	r.parts(graph, places)
 }
 
-// place finds the node of each step, -1 for none, and whether that is sure.
+// place returns the node of each step, -1 for none, and whether that is certain.
 func (r *recorder) place(graph int64, steps []step) (out []int, sure []bool) {
 	out, sure = make([]int, len(steps)), make([]bool, len(steps))
 	for j := range out {
@@ -240,8 +241,8 @@ func (r *recorder) place(graph int64, steps []step) (out []int, sure []bool) {
 	return out, sure
 }
 
-// join adds a step to the row of its node. What is not sure gets the kind of the node only:
-// whoever joins it with the model goes by order, and says so.
+// join adds a step to the row of its node. An uncertain one gets the node's kind only: the join
+// with the model then uses the order, and reports so.
 func (r *recorder) join(p place, node int64, s step, sure bool) {
 	g := r.graph(p.graph)
 	i, ok := r.node[[2]int64{p.graph, node}]
@@ -275,7 +276,7 @@ func (r *recorder) join(p place, node int64, s step, sure bool) {
 	r.at[p] = i
 }
 
-// lone makes a row of something of which it is not known what in the model it does.
+// lone creates a row for a step whose part of the model is unknown.
 func (r *recorder) lone(p place) int {
 	op, _, _ := strings.Cut(p.tag, " (")
 	l := profile.Layer{Op: op, Name: op}
@@ -289,7 +290,7 @@ func (r *recorder) lone(p place) int {
 	return i
 }
 
-// row appends a row; -1 where there are too many.
+// row appends a row; it returns -1 if there are too many.
 func (r *recorder) row(l profile.Layer, h runlog.Hint, graph int64) int {
 	if len(r.rows) >= maxRows {
 		return -1
@@ -318,9 +319,8 @@ func (r *recorder) row(l profile.Layer, h runlog.Hint, graph int64) int {
 	return len(r.rows) - 1
 }
 
-// parts says of nodes that delegates put into a graph, and that tell nothing of what is
-// inside them, which of the model's nodes they do: those between nodes of the
-// interpreter, in order.
+// parts assigns the model's nodes to delegate nodes that report nothing about their contents: the
+// nodes between two nodes of the interpreter, in order.
 func (r *recorder) parts(graph int64, places []place) {
 	g := r.graph(graph)
 	if g == nil {
@@ -362,7 +362,7 @@ func (r *recorder) parts(graph int64, places []place) {
 	}
 }
 
-// record is what was recorded so far, nil for nothing.
+// record returns what was recorded so far, nil for nothing.
 func (r *recorder) record(name string, threads int) *runlog.Run {
 	if r.runs == 0 || len(r.rows) == 0 {
 		return nil

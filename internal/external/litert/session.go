@@ -35,8 +35,8 @@ type envOption struct {
 	value   uintptr
 }
 
-// pins hold memory of this process that the library may look at for as long as what
-// it was given to lives.
+// pins holds memory of this process that the library may read for as long as the object that
+// received it exists.
 type pins struct{ runtime.Pinner }
 
 func (p *pins) text(s string) uintptr {
@@ -45,7 +45,8 @@ func (p *pins) text(s string) uintptr {
 	return uintptr(unsafe.Pointer(&b[0]))
 }
 
-// environment makes one with the accelerators of a set, which are looked for beside the library.
+// environment creates an environment with a set of accelerators, whose libraries are searched
+// beside the library.
 func (l *library) environment(bits int) (handle, error) {
 	var pin pins
 	defer pin.Unpin() // the library copies texts
@@ -66,7 +67,7 @@ type accelerator struct {
 	hardware int
 }
 
-// accelerators lists what registered with an environment.
+// accelerators lists the accelerators that registered with an environment.
 func (a *api) accelerators(env handle) (out []accelerator) {
 	var n uintptr
 	if call(a.numAccelerators, uintptr(env), uintptr(unsafe.Pointer(&n))) != 0 {
@@ -86,13 +87,13 @@ func (a *api) accelerators(env handle) (out []accelerator) {
 	return out
 }
 
-// shared is what sessions of one task have in common. The last one frees it.
+// shared is the state shared by the sessions of one task. The last session frees it.
 type shared struct {
 	lib  *library
 	task *external.Task
 	set  settings
-	// known reads the structure when it is first wanted, so that the time to load has nothing of it; nil
-	// where opmeter's reader does not read the model.
+	// known reads the structure on first use, so that the load time does not include it; nil if
+	// opmeter's reader cannot read the model.
 	known func() *known
 
 	env, model handle
@@ -103,7 +104,7 @@ type shared struct {
 	uses int
 }
 
-// Load makes a model ready to run.
+// Load prepares a model to run.
 func (l *library) Load(t *external.Task) (external.Session, error) {
 	if t.Format != "tflite" {
 		return nil, external.Errorf(external.NoFormat, "LiteRT reads models of TensorFlow Lite, and this is one of the format %s.", t.Format)
@@ -134,7 +135,7 @@ func (sh *shared) open() error {
 		if st == noMemory {
 			code = external.NoMemory
 		}
-		return external.Errorf(code, "LiteRT does not read %s: %v.%s", filepath.Base(sh.task.Model), st, sh.known().why()).InPrint()
+		return external.Errorf(code, "LiteRT does not read %s: %v.%s", filepath.Base(sh.task.Model), st, sh.known().why()).WithPrinted()
 	}
 	var index, n uintptr
 	if st := call(a.mainSubgraph, uintptr(sh.model), uintptr(unsafe.Pointer(&index))); st != 0 {
@@ -179,7 +180,7 @@ type session struct {
 	pin               pins
 	options, compiled handle
 	in, out           []*slot
-	// ins and outs are the buffers in the order of the call. Those of carried tensors change places.
+	// ins and outs are the buffers in the order of the call. Carried tensors swap their buffers.
 	ins, outs []uintptr
 	carry     [][2]int // output, input
 	ran       bool
@@ -211,7 +212,7 @@ func (sh *shared) session() (external.Session, error) {
 	return s, nil
 }
 
-// compile hands the options over and has the model compiled.
+// compile passes the options and compiles the model.
 func (s *session) compile() error {
 	a := s.lib.api
 	if st := call(a.createOptions, uintptr(unsafe.Pointer(&s.options))); st != 0 {
@@ -222,7 +223,7 @@ func (s *session) compile() error {
 	}
 	for _, o := range [][2]string{{cpuOptions, s.set.cpu(s.task.Threads)}, {runtimeOptions, s.set.runtime(s.task.Profiled)}} {
 		var h handle
-		if st := call(a.createOpaque, s.pin.text(o[0]), s.pin.text(o[1]), a.keep, uintptr(unsafe.Pointer(&h))); st != 0 {
+		if st := call(a.createOpaque, s.pin.text(o[0]), s.pin.text(o[1]), a.noop, uintptr(unsafe.Pointer(&h))); st != 0 {
 			return external.Errorf(external.Failed, "LiteRT makes no options %q: %v.", o[0], st)
 		}
 		if st := call(a.addOpaque, uintptr(s.options), uintptr(h)); st != 0 {
@@ -239,12 +240,12 @@ func (s *session) compile() error {
 		default:
 			hint = s.known().why()
 		}
-		return external.Errorf(code, "LiteRT does not compile %s: %v.%s", filepath.Base(s.task.Model), st, hint).InPrint()
+		return external.Errorf(code, "LiteRT does not compile %s: %v.%s", filepath.Base(s.task.Model), st, hint).WithPrinted()
 	}
 	return nil
 }
 
-// ports makes the buffers and fills those of the inputs.
+// ports creates the buffers and fills the inputs.
 func (s *session) ports() error {
 	a := s.lib.api
 	var ni, no uintptr
@@ -270,7 +271,7 @@ func (s *session) ports() error {
 	}
 	layouts := make([]layout, max(1, no))
 	if st := call(a.outputLayouts, uintptr(s.compiled), uintptr(s.signature), no, uintptr(unsafe.Pointer(&layouts[0])), 1); st != 0 {
-		return external.Errorf(external.Rejected, "LiteRT cannot prepare the operators of %s for inputs of %s: %v.%s", filepath.Base(s.task.Model), s.shapes(), st, s.known().why()).InPrint()
+		return external.Errorf(external.Rejected, "LiteRT cannot prepare the operators of %s for inputs of %s: %v.%s", filepath.Base(s.task.Model), s.shapes(), st, s.known().why()).WithPrinted()
 	}
 	for i := range int(no) {
 		p, err := a.port(s.graph, a.output, i)
@@ -283,7 +284,7 @@ func (s *session) ports() error {
 	return s.buffers()
 }
 
-// fit resizes an input to what is given.
+// fit resizes an input to the given shape.
 func (s *session) fit(i int) error {
 	a, p, given := s.lib.api, s.in[i], &s.task.Inputs[i]
 	if want := elements[p.kind.element].name; given.DType != want {
@@ -344,7 +345,7 @@ func (s *session) buffers() error {
 	return nil
 }
 
-// carried checks what becomes of outputs.
+// carried checks the outputs that become inputs.
 func (s *session) carried() error {
 	taken := map[int]bool{}
 	for o, i := range s.task.Carry {
@@ -361,8 +362,8 @@ func (s *session) carried() error {
 	return nil
 }
 
-// Run computes one inference. Buffers of outputs that are carried change places with
-// those of the inputs, as applications do it.
+// Run computes one inference. Carried outputs swap their buffers with the inputs, as applications
+// do.
 func (s *session) Run() error {
 	if s.ran {
 		for _, c := range s.carry {
@@ -376,12 +377,12 @@ func (s *session) Run() error {
 		if st == noMemory {
 			code = external.NoMemory
 		}
-		return external.Errorf(code, "An inference of %s by LiteRT failed: %v.%s", filepath.Base(s.task.Model), st, s.known().why()).InPrint()
+		return external.Errorf(code, "An inference of %s by LiteRT failed: %v.%s", filepath.Base(s.task.Model), st, s.known().why()).WithPrinted()
 	}
 	return nil
 }
 
-// Outputs copies what the last run made.
+// Outputs copies the outputs of the last run.
 func (s *session) Outputs() ([]external.Tensor, error) {
 	if !s.ran {
 		return nil, external.Errorf(external.Failed, "There are no outputs before the first run.")
@@ -407,16 +408,16 @@ func (s *session) Outputs() ([]external.Tensor, error) {
 	return out, nil
 }
 
-// Beside makes another session, which shares the model's file and its weights as they lie there.
-// What delegates packed is each session's own.
-func (s *session) Beside() (external.Session, error) {
+// Clone creates another session that shares the model's file and its weights in the file. Each
+// session has its own weights packed by delegates.
+func (s *session) Clone() (external.Session, error) {
 	if s.set.bits != onCPU {
 		return s.lib.Load(s.task) // other accelerators rewrite the model
 	}
 	return s.shared.session()
 }
 
-// Facts says what is in effect.
+// Facts returns the settings in effect.
 func (s *session) Facts() external.Facts {
 	f := external.Facts{Settings: s.set.facts(s.task.Threads)}
 	var all uint8

@@ -27,7 +27,7 @@ var statusTexts = map[status]string{
 	cannotCompile: "the model cannot be compiled", outOfBounds: "an index is out of bounds", unsupportedRun: "the model needs another version of the runtime",
 }
 
-// String says it for people, with the number that the library's header has.
+// String returns a readable text with the number from the library's header.
 func (s status) String() string {
 	n := "status " + strconv.Itoa(int(s))
 	if t := statusTexts[s]; t != "" {

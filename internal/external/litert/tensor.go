@@ -34,7 +34,7 @@ func (l *layout) shape() []int {
 	return out
 }
 
-// reshape sets the dimensions; false for shapes that do not fit.
+// reshape sets the dimensions; it returns false for shapes that do not fit.
 func (l *layout) reshape(shape []int) bool {
 	if len(shape) > maxRank {
 		return false
@@ -62,8 +62,8 @@ var elements = map[int32]struct {
 // maxBytes bounds a tensor.
 const maxBytes = 1 << 40
 
-// bytesOf is how many bytes elements of a type take, packed; -1 where that is not fixed or
-// too much.
+// bytesOf returns the packed size in bytes of elements of a type; -1 if it is not fixed or too
+// large.
 func bytesOf(element int32, shape []int) int {
 	bits := elements[element].bits
 	if bits == 0 {
@@ -90,7 +90,7 @@ type slot struct {
 	bytes  int // of the buffer
 }
 
-// port reads what the model says of an input or output.
+// port reads the description of an input or output from the model.
 func (a *api) port(graph handle, get uintptr, i int) (*slot, error) {
 	var t handle
 	if st := call(get, uintptr(graph), uintptr(i), uintptr(unsafe.Pointer(&t))); st != 0 {
@@ -114,7 +114,7 @@ func (a *api) port(graph handle, get uintptr, i int) (*slot, error) {
 	return p, nil
 }
 
-// allocate makes the buffer that the compiled model asks for.
+// allocate creates the buffer that the compiled model requires.
 func (a *api) allocate(env, compiled handle, p *slot, needs uintptr, signature, i int) error {
 	var want handle
 	if st := call(needs, uintptr(compiled), uintptr(signature), uintptr(i), uintptr(unsafe.Pointer(&want))); st != 0 {
@@ -171,5 +171,5 @@ func text(p *byte) string {
 	return string(unsafe.Slice(p, n))
 }
 
-// cstring is a text as C wants it.
+// cstring returns a zero-terminated copy of a text.
 func cstring(s string) []byte { return append([]byte(s), 0) }

@@ -11,8 +11,8 @@ import (
 	"github.com/opmeter/opmeter/internal/external"
 )
 
-// functions are those of the table OrtApi that are used: their addresses, by the slots that
-// onnxruntime_c_api.h gives them. The table only grows.
+// functions are the addresses of the functions used from the table OrtApi, by their slots in
+// onnxruntime_c_api.h. The table only grows.
 type functions struct {
 	GetErrorCode                     uintptr `slot:"1"`
 	GetErrorMessage                  uintptr `slot:"2"`
@@ -96,10 +96,10 @@ type functions struct {
 // Versions of the table.
 const (
 	needed    = 16 // has all that is needed
-	withStats = 23 // has what the arena says of itself
+	withStats = 23 // has arena statistics
 )
 
-// fill reads the addresses of a table of a version.
+// fill reads the addresses from a table of a version.
 func (f *functions) fill(table uintptr, version int) error {
 	v := reflect.ValueOf(f).Elem()
 	for i := range v.NumField() {
@@ -121,10 +121,10 @@ func (f *functions) fill(table uintptr, version int) error {
 	return nil
 }
 
-// at makes a pointer of an address that C gave.
+// at converts an address from C to a pointer.
 func at(addr uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&addr)) }
 
-// text is a string as C takes it; what follows a zero byte is lost.
+// text returns a zero-terminated copy of a string; anything after a zero byte is ignored by C.
 func text(s string) []byte {
 	if i := strings.IndexByte(s, 0); i >= 0 {
 		s = s[:i]
@@ -132,10 +132,10 @@ func text(s string) []byte {
 	return append([]byte(s), 0)
 }
 
-// maxText bounds the texts that are taken from the library.
+// maxText bounds texts read from the library.
 const maxText = 1 << 16
 
-// goText copies a text of C.
+// goText copies a C string.
 func goText(addr uintptr) string {
 	if addr == 0 {
 		return ""
@@ -147,12 +147,12 @@ func goText(addr uintptr) string {
 	return string(unsafe.Slice((*byte)(at(addr)), n))
 }
 
-// mem is memory of Go that C sees: it stays where it is until it is freed.
+// mem is Go memory that C uses: it is pinned until free.
 type mem struct{ pin runtime.Pinner }
 
 func (m *mem) free() { m.pin.Unpin() }
 
-// bytes gives the address of bytes, at least one.
+// bytes returns the address of bytes, at least one.
 func (m *mem) bytes(b []byte) uintptr {
 	m.pin.Pin(&b[0])
 	return uintptr(unsafe.Pointer(&b[0]))
@@ -160,14 +160,14 @@ func (m *mem) bytes(b []byte) uintptr {
 
 func (m *mem) text(s string) uintptr { return m.bytes(text(s)) }
 
-// words are n words, with their address.
+// words returns n words and their address.
 func (m *mem) words(n int) ([]uintptr, uintptr) {
 	w := make([]uintptr, max(n, 1))
 	m.pin.Pin(&w[0])
 	return w[:n], uintptr(unsafe.Pointer(&w[0]))
 }
 
-// texts is a list of texts as C takes it.
+// texts returns the address of a C array of strings.
 func (m *mem) texts(list []string) uintptr {
 	w, addr := m.words(len(list))
 	for i, s := range list {
@@ -184,13 +184,13 @@ type fault struct {
 
 func (e *fault) Error() string { return e.text }
 
-// Codes of faults that have a meaning here, of OrtErrorCode.
+// Relevant codes of OrtErrorCode.
 const (
 	invalidArgument = 2
 	notImplemented  = 9
 )
 
-// status takes what a function returned: nil, or a fault.
+// status converts the result of a function: nil, or a fault.
 func (l *library) status(s uintptr) error {
 	if s == 0 {
 		return nil
@@ -205,14 +205,15 @@ func (l *library) status(s uintptr) error {
 //go:uintptrescapes
 func (l *library) call(fn uintptr, args ...uintptr) error { return l.status(invoke(fn, args...)) }
 
-// noMemory reports whether a fault is for lack of memory: the library has no code for it and
-// says so in words only.
+// noMemory reports whether a fault is a failed allocation: the library has no code for it, only a
+// text.
 func noMemory(err error) bool {
 	s := err.Error()
 	return strings.Contains(s, "bad_alloc") || strings.Contains(s, "Failed to allocate memory") || strings.Contains(s, "bad allocation")
 }
 
-// failed makes an error of a fault, with the code that is meant where it is not for lack of memory.
+// failed converts a fault to an error with the given code, or with NoMemory for a failed
+// allocation.
 func failed(code external.Code, doing string, err error) *external.Error {
 	if noMemory(err) {
 		return external.Errorf(external.NoMemory, "ONNX Runtime: %s: %s: take a smaller batch or fewer instances", doing, err)

@@ -4,8 +4,8 @@ package onnxruntime
 
 import "github.com/ebitengine/purego"
 
-// invoke calls a function of C with whole numbers and addresses. What their addresses
-// are of must stay where it is: pinned, or an argument of a function marked uintptrescapes.
+// invoke calls a C function with integers and addresses. Go memory behind the addresses must not
+// move: it is pinned, or an argument of a function marked uintptrescapes.
 //
 //go:uintptrescapes
 func invoke(fn uintptr, args ...uintptr) uintptr {

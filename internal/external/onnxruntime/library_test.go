@@ -428,7 +428,7 @@ func TestSettings(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = s.Close() }()
-		b, err := s.Beside()
+		b, err := s.Clone()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,10 +1,10 @@
 // Package onnxruntime runs models with ONNX Runtime's library through its C interface, from
-// release 1.16 on: it loads models as the library's callers do, has its profiler write
-// what it executed, and finds the model's operators in that with the optimised model that the
-// library writes.
+// release 1.16 on. It loads models as other callers of the library do, lets its profiler record
+// what was executed, and joins that with the model's operators by means of the optimised model
+// that the library writes.
 //
-// The interface is that of onnxruntime_c_api.h (ONNX Runtime 1.16 to 1.32). Only
-// opmeter-engine imports this package.
+// The interface is onnxruntime_c_api.h (ONNX Runtime 1.16 to 1.32). Only opmeter-engine imports
+// this package.
 package onnxruntime
 
 import (
@@ -23,7 +23,7 @@ import (
 // Engine is the engine's name on the command line.
 const Engine = "onnxruntime"
 
-// library is ONNX Runtime's library, open in this process.
+// library is ONNX Runtime's library, opened in this process.
 type library struct {
 	f         functions
 	version   string
@@ -34,7 +34,8 @@ type library struct {
 	providers []string
 }
 
-// Open opens ONNX Runtime's library. Errors are a [guest.Error]: NotFound, NotLibrary, TooOld.
+// Open opens ONNX Runtime's library. Errors are an [external.Error]: NotFound, NotLibrary,
+// TooOld.
 func Open(file string) (external.Library, error) {
 	if st, err := os.Stat(file); err != nil && errors.Is(err, fs.ErrNotExist) || err == nil && st.IsDir() {
 		return nil, external.Errorf(external.NotFound, "%s: no such file; ONNX Runtime's library is libonnxruntime.so, libonnxruntime.dylib or onnxruntime.dll, in the package's folder capi", file)
@@ -72,14 +73,14 @@ func Open(file string) (external.Library, error) {
 	return l, nil
 }
 
-// quiet has the library send nothing. From 1.29 on, those that are published tell their maker over the
-// network of each model that they load, its file's name and sums of its weights among it, and
-// keep a number of the computer and what is to be sent in files of the user's. This variable
-// prevents both where it is set before the library is loaded; [functions.DisableTelemetryEvents] comes too late
+// quiet disables the library's telemetry. From 1.29 on, published libraries report each loaded
+// model over the network, including its file name and checksums of its weights. They also keep an
+// identifier of the computer and unsent reports in the user's files. This variable prevents both
+// if it is set before the library is loaded; [functions.DisableTelemetryEvents] comes too late
 // for the first message and for the files (Privacy.md of release 1.32).
 func quiet() { _ = os.Setenv("ORT_DISABLE_TELEMETRY", "1") }
 
-// numbers are the first two of a version.
+// numbers returns the first two numbers of a version.
 func numbers(version string) (major, minor int, ok bool) {
 	a, rest, _ := strings.Cut(version, ".")
 	b, _, _ := strings.Cut(rest, ".")
@@ -91,8 +92,8 @@ func numbers(version string) (major, minor int, ok bool) {
 	return major, minor, err == nil
 }
 
-// start reads the table of functions, and makes the environment that sessions live in. Asked for a
-// version of the table that it lacks, the library prints a line: it is asked for the lowest.
+// start reads the function table and creates the environment of the sessions. Asked for a table
+// version that it lacks, the library prints a line: so the lowest version is asked for.
 func (l *library) start(get uintptr) error {
 	version := needed
 	if l.minor >= withStats {
@@ -105,7 +106,7 @@ func (l *library) start(get uintptr) error {
 	if err := l.f.fill(table, version); err != nil {
 		return err
 	}
-	// Faults come back as what functions return: nothing but the worst is printed.
+	// Errors are returned by the functions: print only fatal ones.
 	const fatal = 4
 	var m mem
 	defer m.free()
@@ -125,7 +126,7 @@ func (l *library) start(get uintptr) error {
 // processor is the provider that every library has.
 const processor = "CPUExecutionProvider"
 
-// available lists the providers, that of the processor first: it is used where nothing is said.
+// available lists the providers. The CPU's is first: it is the default.
 func (l *library) available() error {
 	list, n := new(uintptr), new(int32)
 	if err := l.call(l.f.GetAvailableProviders, uintptr(unsafe.Pointer(list)), uintptr(unsafe.Pointer(n))); err != nil {
@@ -145,7 +146,7 @@ func (l *library) available() error {
 	return nil
 }
 
-// About says what the library is.
+// About describes the library.
 func (l *library) About() external.About {
 	return external.About{
 		Engine: Engine, Title: "ONNX Runtime", Version: l.version, Build: l.build,

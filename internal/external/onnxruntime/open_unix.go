@@ -4,7 +4,7 @@ package onnxruntime
 
 import "github.com/ebitengine/purego"
 
-// symbol opens a library and gives the address of one of its functions.
+// symbol opens a library and returns the address of a function.
 func symbol(library, name string) (addr uintptr, opened bool, err error) {
 	h, err := purego.Dlopen(library, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err != nil {
@@ -14,5 +14,5 @@ func symbol(library, name string) (addr uintptr, opened bool, err error) {
 	return addr, true, err
 }
 
-// path is a path as the library takes it.
+// path returns a path in the library's encoding.
 func path(s string) []byte { return text(s) }

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// symbol opens a library and gives the address of one of its functions. Libraries that it needs
-// are looked for beside it.
+// symbol opens a library and returns the address of a function. Its dependencies are searched
+// beside it.
 func symbol(library, name string) (addr uintptr, opened bool, err error) {
 	h, err := windows.LoadLibraryEx(library, 0, windows.LOAD_WITH_ALTERED_SEARCH_PATH)
 	if err != nil {
@@ -20,7 +20,7 @@ func symbol(library, name string) (addr uintptr, opened bool, err error) {
 	return addr, true, err
 }
 
-// path is a path as the library takes it: UTF-16.
+// path returns a path in the library's encoding: UTF-16.
 func path(s string) []byte {
 	var out []byte
 	for _, u := range append(utf16.Encode([]rune(s)), 0) {

@@ -11,8 +11,8 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// optimised is the graph that the library executes, as it wrote it: names of tensors lead from
-// its nodes to the model's.
+// optimised is the graph that the library executes, as it wrote it. Tensor names lead from its
+// nodes to the model's.
 type optimised struct{ main []*executed }
 
 // executed is a node of the optimised graph.
@@ -22,8 +22,8 @@ type executed struct {
 	bodies    []*executed // nodes of all its bodies
 }
 
-// readOptimised reads what the library wrote of a model in a folder, nil where that cannot be
-// read. Weights that lie beside the model stay there.
+// readOptimised reads the optimised model that the library wrote into a folder, nil if that
+// fails. External weights beside the original model stay there.
 func readOptimised(file, folder string) *optimised {
 	m, err := onnx.Open(file)
 	if err != nil {
@@ -41,7 +41,7 @@ func readOptimised(file, folder string) *optimised {
 	return &optimised{nodes(m, m.Main(), 0)}
 }
 
-// maxNesting bounds bodies in bodies.
+// maxNesting bounds the nesting of bodies.
 const maxNesting = 64
 
 func nodes(m *graph.Model, g *graph.Graph, depth int) (out []*executed) {
@@ -74,10 +74,10 @@ func nodes(m *graph.Model, g *graph.Graph, depth int) (out []*executed) {
 	return out
 }
 
-// clone keeps a text when its file is closed.
+// clone copies a text whose file will be closed.
 func clone(s string) string { return string([]byte(s)) }
 
-// hint says of each row of a run which tensors it reads and makes.
+// hint adds the input and output tensors to each row of a run.
 func (o *optimised) hint(run *runlog.Run) {
 	rows := run.Profile.Layers
 	within := map[int64][]int{} // rows by the one that they are in, -1 for none
@@ -98,7 +98,7 @@ func (o *optimised) hint(run *runlog.Run) {
 			h := &run.Hints[at]
 			h.Inputs, h.Outputs = n.ins, n.outs
 			if n.name == "" {
-				// The profiler made up a name, which may be that of another node.
+				// The profiler generated the name, which may equal another node's name.
 				rows[at].Name, h.Nodes = "", nil
 			}
 			match(int64(at), n.bodies)
@@ -107,8 +107,8 @@ func (o *optimised) hint(run *runlog.Run) {
 	match(-1, o.main)
 }
 
-// pair finds the node of each row: by name where that is one node's alone, and nodes of one name,
-// or without, in their order. Both lists are in the order of execution.
+// pair finds the node of each row: by name if the name is unique; rows and nodes with equal
+// names, or without names, in order. Both lists are in execution order.
 func pair(rows []profile.Layer, which []int, list []*executed) []*executed {
 	type key struct{ name, op string }
 	byKey, named := map[key][]*executed{}, map[string]bool{}

@@ -11,7 +11,7 @@ import (
 	"github.com/opmeter/opmeter/internal/external"
 )
 
-// level is a level of optimisation, with its number in GraphOptimizationLevel.
+// level is an optimisation level, with its number in GraphOptimizationLevel.
 type level struct {
 	name   string
 	number int
@@ -30,7 +30,7 @@ func levelNames(minor int) string {
 	return strings.Join(out, "|")
 }
 
-// options lists what a task's options take.
+// options lists the accepted options.
 func options(minor int) []external.OptionInfo {
 	return []external.OptionInfo{
 		{Key: "providers", Values: "NAME,...", Doc: "execution providers in the order in which they are asked; the processor is always the last one"},
@@ -44,10 +44,10 @@ func options(minor int) []external.OptionInfo {
 	}
 }
 
-// families are beginnings of names of entries of a session's configuration.
+// families are the prefixes of session configuration keys.
 var families = []string{"session.", "optimization.", "ep.", "mlas."}
 
-// settings are options that were understood.
+// settings are parsed options.
 type settings struct {
 	providers []string // whole names, the processor's left out
 	level     level
@@ -59,7 +59,7 @@ type settings struct {
 	of        map[string][]external.Option // options of providers
 }
 
-// parse understands options.
+// parse parses options.
 func (l *library) parse(list []external.Option) (*settings, error) {
 	s := &settings{level: levels[len(levels)-1], interOp: 1, arena: true, pattern: true, of: map[string][]external.Option{}}
 	var later []external.Option
@@ -119,10 +119,10 @@ func onOff(o external.Option) (bool, error) {
 	return o.Value == "on", nil
 }
 
-// short is a provider's name without what they all have.
+// short returns a provider's name without the common suffix.
 func short(provider string) string { return strings.TrimSuffix(provider, "ExecutionProvider") }
 
-// provider finds one by its name, whole or short, in any case.
+// provider finds a provider by its short or full name, ignoring case.
 func (l *library) provider(name string) (string, bool) {
 	i := slices.IndexFunc(l.providers, func(p string) bool { return strings.EqualFold(p, name) || strings.EqualFold(short(p), name) })
 	if i < 0 {
@@ -131,7 +131,7 @@ func (l *library) provider(name string) (string, bool) {
 	return l.providers[i], true
 }
 
-// named are the providers of a list.
+// named parses a list of providers.
 func (l *library) named(list string) (out []string, err error) {
 	for _, name := range strings.Split(list, ",") {
 		p, ok := l.provider(strings.TrimSpace(name))
@@ -153,7 +153,7 @@ func (l *library) shorts() string {
 	return strings.Join(out, ", ")
 }
 
-// ofProvider takes an option of a provider.
+// ofProvider parses an option of a provider.
 func (l *library) ofProvider(s *settings, o external.Option) error {
 	name, key, dotted := strings.Cut(o.Key, ".")
 	p, ok := l.provider(name)
@@ -171,14 +171,14 @@ func (l *library) ofProvider(s *settings, o external.Option) error {
 	return external.Errorf(external.NoOption, "ONNX Runtime has no option %q; there are %s", o.Key, strings.Join(known, ", "))
 }
 
-// how is what one session has on its own.
+// how is the configuration of one session.
 type how struct {
 	threads   int
 	profile   string // prefix of the profiler's file, "" for none
 	optimised string // file for the optimised model, "" for none
 }
 
-// options makes the library's options of a session. They are to be released.
+// options creates the library's options of a session. The caller releases them.
 func (l *library) options(s *settings, h how) (uintptr, error) {
 	var m mem
 	defer m.free()
@@ -264,7 +264,8 @@ func (l *library) append(m *mem, o uintptr, provider string, options []external.
 		}
 		return l.refused(provider, err)
 	}
-	// The others go by their names, which are short, in capitals, or whole, as the release likes.
+	// Other providers are added by name. Depending on the release it is short, in capitals, or
+	// full.
 	var why error
 	for _, name := range []string{short(provider), strings.ToUpper(short(provider)), provider} {
 		err := l.call(f.Append, o, m.text(name), keys, values, n)

@@ -16,16 +16,16 @@ import (
 	"github.com/opmeter/opmeter/internal/record/ort"
 )
 
-// Bounds of what the profiler holds. Its own bound is a million events, beyond which it drops
-// them; they lie in memory until the session ends, some 2 KiB each.
+// Limits of the profiler. Its own limit is a million events, beyond which it drops them; events
+// stay in memory until the session ends, about 2 KiB each.
 const (
 	libraryEvents = 1_000_000
 	maxEvents     = 150_000
 )
 
-// profiled is a session with the profiler on. The profiler writes its file when the session
-// ends profiling, once and for all: for runs after that a new session is made, when nobody
-// measures.
+// profiled is a session with the profiler enabled. The profiler writes its file only once, when
+// the session ends profiling. Later runs need a new session, which is created outside of
+// measurements.
 type profiled struct {
 	*session
 	l      *library
@@ -35,20 +35,20 @@ type profiled struct {
 	perRun int    // events of a run, at least 1
 	room   int    // runs that the present session can still hold
 	runs   int    // of the present session
-	skip   int    // of these, those that do not count
+	skip   int    // of these, runs that do not count
 	ended  bool   // the present session profiles no more
 	all    *ort.Recording
 	source *optimised // nil where it could not be had
 }
 
-// prefixes number sessions, so that none writes into another's file.
+// prefixes numbers sessions, so that each writes its own file.
 var prefixes atomic.Int64
 
-// learning is how often the model runs in the session that is thrown away.
+// learning is the number of runs in the first, discarded session.
 const learning = 2
 
-// profiled loads a model with the profiler on. A first session, which is thrown away, tells how
-// many events a run makes, and writes the optimised model.
+// profiled loads a model with the profiler enabled. A first session, which is discarded, shows
+// how many events a run produces, and writes the optimised model.
 func (l *library) profiled(t *external.Task, set *settings) (external.Session, error) {
 	p := &profiled{l: l, task: t, set: set, all: ort.NewRecording()}
 	if err := p.learn(); err != nil {
@@ -60,7 +60,7 @@ func (l *library) profiled(t *external.Task, set *settings) (external.Session, e
 	return p, nil
 }
 
-// learn runs the session that is thrown away.
+// learn runs the discarded session.
 func (p *profiled) learn() error {
 	prefix := p.unused()
 	defer func() { erase(p.task.Folder, prefix) }()
@@ -69,7 +69,7 @@ func (p *profiled) learn() error {
 	if err == nil {
 		p.source = readOptimised(file, filepath.Dir(p.task.Model))
 	} else if s, err = p.open(prefix, ""); err != nil {
-		// It was not for the writing, which compiled providers refuse.
+		// Writing the model, which compiling providers refuse, was not the cause.
 		return err
 	}
 	defer func() { _ = s.Close() }()
@@ -85,13 +85,13 @@ func (p *profiled) learn() error {
 	if once.Inferences() == 0 {
 		return external.Errorf(external.Failed, "ONNX Runtime %s: its profiler recorded no inference of %s", p.l.version, p.task.Model)
 	}
-	// Loops may go round more often another time.
+	// Loops may iterate more often another time.
 	n := int(once.Events())/once.Inferences() + 1
 	p.perRun = n + n/8
 	return nil
 }
 
-// unused is a prefix of files that nobody has.
+// unused returns an unused file prefix.
 func (p *profiled) unused() string {
 	return "ort-" + strconv.Itoa(os.Getpid()) + "-" + strconv.FormatInt(prefixes.Add(1), 10) + "-"
 }
@@ -104,7 +104,7 @@ func (p *profiled) open(prefix, optimised string) (*session, error) {
 	return m.session()
 }
 
-// begin makes a session that records.
+// begin creates a session that records.
 func (p *profiled) begin() error {
 	p.prefix = p.unused()
 	s, err := p.open(p.prefix, "")
@@ -117,8 +117,8 @@ func (p *profiled) begin() error {
 	return nil
 }
 
-// again makes a session in place of one that profiles no more. Its first run is not like the
-// others and does not count.
+// again creates a session in place of one whose profile has ended. Its first run is not
+// representative and does not count.
 func (p *profiled) again() error {
 	if err := p.session.Close(); err != nil {
 		return err
@@ -133,7 +133,7 @@ func (p *profiled) again() error {
 	return nil
 }
 
-// Run computes one inference with the profiler on.
+// Run computes one inference with the profiler enabled.
 func (p *profiled) Run() error {
 	err := p.session.Run()
 	if err == nil && !p.ended {
@@ -143,19 +143,20 @@ func (p *profiled) Run() error {
 	return err
 }
 
-// After makes a session that records, where the one that ran does no more.
-func (p *profiled) After(int64) error {
+// AfterRun creates a session that records, if the last one no longer does.
+func (p *profiled) AfterRun(int64) error {
 	if p.ended {
 		return p.again()
 	}
 	return nil
 }
 
-// Room is how many more runs the profiler can hold.
-func (p *profiled) Room() int { return max(0, p.room) }
+// Remaining is how many more runs the profiler can hold.
+func (p *profiled) Remaining() int { return max(0, p.room) }
 
-// Forget drops what was recorded. The present session's runs are left out when its file is read.
-func (p *profiled) Forget() error {
+// Reset drops what was recorded. The runs of the current session are skipped when its file is
+// read.
+func (p *profiled) Reset() error {
 	p.all = ort.NewRecording()
 	p.skip = p.runs
 	if p.ended || p.room < min(maxEvents, libraryEvents)/p.perRun/2 {
@@ -164,7 +165,7 @@ func (p *profiled) Forget() error {
 	return nil
 }
 
-// renew ends the present session without a look at what it recorded, and makes the next.
+// renew ends the current session, discards its records and creates the next one.
 func (p *profiled) renew() error {
 	if !p.ended {
 		if err := p.read(p.session, nil, 0); err != nil {
@@ -174,10 +175,10 @@ func (p *profiled) renew() error {
 	return p.again()
 }
 
-// Recorded ends the session's profiling and returns what all sessions since [profiled.Forget]
-// recorded. Where the present one was full the next is made at once; else at the next
-// [profiled.After], and the run before that is not recorded.
-func (p *profiled) Recorded() (*runlog.Run, error) {
+// Records ends the session's profiling and returns what all sessions since [profiled.Reset]
+// recorded. If the current one was full, the next is created at once; otherwise at the next
+// [profiled.AfterRun], and the run before that is not recorded.
+func (p *profiled) Records() (*runlog.Run, error) {
 	if !p.ended {
 		if err := p.read(p.session, p.all, p.skip); err != nil {
 			return nil, err
@@ -196,8 +197,8 @@ func (p *profiled) Recorded() (*runlog.Run, error) {
 	return run, nil
 }
 
-// read ends a session's profiling and reads the file, into nothing where to is nil. The file
-// does not stay.
+// read ends a session's profiling and reads its file; if to is nil, the records are discarded.
+// The file is removed.
 func (p *profiled) read(s *session, to *ort.Recording, skip int) error {
 	l, h := p.l, s.m.handle
 	name, started := new(uintptr), new(uint64)
@@ -220,16 +221,16 @@ func (p *profiled) read(s *session, to *ort.Recording, skip int) error {
 		return external.Errorf(external.Failed, "ONNX Runtime: its profile cannot be read: %v", err)
 	}
 	defer f.Close()
-	// What a cut file holds counts.
+	// The contents of a truncated file count.
 	if err := to.Add(context.Background(), f, ort.Session{Skip: skip, Started: int64(*started)}); err != nil && to.Inferences() == 0 {
 		return external.Errorf(external.Failed, "ONNX Runtime: its profile cannot be read: %v", err)
 	}
 	return nil
 }
 
-// Beside makes another session that records for itself: the profiler is one for all threads of
-// a session of the library.
-func (p *profiled) Beside() (external.Session, error) {
+// Clone creates another session with its own recording: all threads of a library session share
+// one profiler.
+func (p *profiled) Clone() (external.Session, error) {
 	b := &profiled{l: p.l, task: p.task, set: p.set, all: ort.NewRecording(), perRun: p.perRun, source: p.source}
 	if err := b.begin(); err != nil {
 		return nil, err
@@ -237,7 +238,7 @@ func (p *profiled) Beside() (external.Session, error) {
 	return b, nil
 }
 
-// Close ends the session. No file of it stays.
+// Close ends the session and removes its files.
 func (p *profiled) Close() error {
 	var err error
 	if p.session != nil && p.session.m != nil {

@@ -63,7 +63,7 @@ func TestProfiled(t *testing.T) {
 	x := external.Tensor{Name: "t0", DType: "float32", Shape: []int{64}, Data: make([]byte, 256)}
 	each(t, func(t *testing.T, l *library) {
 		p, folder := recording(t, l, file, x)
-		if r, err := p.Recorded(); err != nil || r != nil {
+		if r, err := p.Records(); err != nil || r != nil {
 			t.Errorf("%v, %v before a run", r, err)
 		}
 		do := func(n int) {
@@ -71,22 +71,22 @@ func TestProfiled(t *testing.T) {
 				if err := p.Run(); err != nil {
 					t.Fatal(err)
 				}
-				if err := p.After(0); err != nil {
+				if err := p.AfterRun(0); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
-		do(1) // not recorded: Recorded ended the session
+		do(1) // not recorded: Records ended the session
 		do(3)
-		if err := p.Forget(); err != nil {
+		if err := p.Reset(); err != nil {
 			t.Fatal(err)
 		}
-		room := p.Room()
+		room := p.Remaining()
 		do(5)
-		if p.Room() != room-5 {
-			t.Errorf("room for %d after 5 of %d", p.Room(), room)
+		if p.Remaining() != room-5 {
+			t.Errorf("room for %d after 5 of %d", p.Remaining(), room)
 		}
-		r, err := p.Recorded()
+		r, err := p.Records()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,21 +105,21 @@ func TestProfiled(t *testing.T) {
 		p.room = 1
 		do(2)
 		p.room = 0
-		if r, err = p.Recorded(); err != nil || runs(r) != 6 {
+		if r, err = p.Records(); err != nil || runs(r) != 6 {
 			t.Fatalf("%d runs, %v", runs(r), err)
 		}
 		do(2)
-		if r, err = p.Recorded(); err != nil || runs(r) != 8 {
+		if r, err = p.Records(); err != nil || runs(r) != 8 {
 			t.Fatalf("%d runs, %v", runs(r), err)
 		}
-		b, err := p.Beside()
+		b, err := p.Clone()
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := b.Run(); err != nil {
 			t.Fatal(err)
 		}
-		if r, err := b.(external.Profiled).Recorded(); err != nil || runs(r) != 1 {
+		if r, err := b.(external.Profiled).Records(); err != nil || runs(r) != 1 {
 			t.Errorf("beside: %v", err)
 		}
 		if err := b.Close(); err != nil {
@@ -171,7 +171,7 @@ func TestJoined(t *testing.T) {
 						t.Fatalf("%s: %v", name, err)
 					}
 				}
-				r, err := s.(external.Profiled).Recorded()
+				r, err := s.(external.Profiled).Records()
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -28,7 +28,7 @@ type model struct {
 	uses    atomic.Int32
 }
 
-// Load makes a model ready to run. Errors are a [guest.Error].
+// Load prepares a model to run. Errors are an [external.Error].
 func (l *library) Load(t *external.Task) (external.Session, error) {
 	if t.Format != "onnx" {
 		return nil, external.Errorf(external.NoFormat, "ONNX Runtime reads .onnx models, not .%s", t.Format)
@@ -51,8 +51,8 @@ func (l *library) Load(t *external.Task) (external.Session, error) {
 	return s, nil
 }
 
-// load makes a session of the library. The model is read by the library itself, so that it
-// finds weights that lie beside it.
+// load creates a session of the library. The library reads the model file itself, so that it
+// finds external weights beside it.
 func (l *library) load(t *external.Task, set *settings, h how) (*model, error) {
 	h.threads = max(1, h.threads)
 	o, err := l.options(set, h)
@@ -77,7 +77,7 @@ func (l *library) load(t *external.Task, set *settings, h how) (*model, error) {
 	return m, nil
 }
 
-// describe reads what the model takes and gives, and checks what is to be fed.
+// describe reads the inputs and outputs of the model, and checks the given inputs.
 func (m *model) describe() (err error) {
 	l, f := m.l, &m.l.f
 	if m.ins, err = l.ports(m.handle, f.SessionGetInputCount, f.SessionGetInputName, f.SessionGetInputTypeInfo); err != nil {
@@ -90,7 +90,7 @@ func (m *model) describe() (err error) {
 	if len(given) != len(m.ins) {
 		return external.Errorf(external.Rejected, "ONNX Runtime: the model takes %d inputs, %d are fed", len(m.ins), len(given))
 	}
-	// By name, or in order where names are not the model's. place is where each went.
+	// Match by name, or in order if the names are not the model's. place is the index of each.
 	place := make([]int, len(given))
 	named := true
 	for i := range given {
@@ -128,9 +128,9 @@ func (m *model) release() {
 	}
 }
 
-// session is a model with values to run it on. Inputs are made once; outputs that always have
-// one shape, too, and the library writes into them again and again. Other outputs it makes anew in
-// each run.
+// session is a model with its input and output values. Inputs are created once, and so are
+// outputs of fixed shape, which the library overwrites in each run. It allocates other outputs
+// anew in each run.
 type session struct {
 	m             *model
 	mem           mem
@@ -154,14 +154,14 @@ func (m *model) session() (*session, error) {
 	var ins, outs uintptr
 	s.ins, ins = s.mem.words(len(m.ins))
 	s.outs, outs = s.mem.words(len(m.outs))
-	// Session, no options of the run, inputs, outputs.
+	// Session, run options (none), inputs, outputs.
 	s.args = []uintptr{m.handle, 0, names(m.ins), ins, uintptr(len(m.ins)), names(m.outs), uintptr(len(m.outs)), outs}
 	s.keep = make([]bool, len(m.outs))
 	for i := range m.outs {
 		s.keep[i] = m.outs[i].fixed()
 	}
 	for _, c := range m.carried {
-		// What was the input becomes the place of the output, where they are alike.
+		// The former input value receives the output, if their shapes are equal.
 		s.keep[c[0]] = s.keep[c[0]] && slices.Equal(m.outs[c[0]].dims, m.ins[c[1]].dims)
 	}
 	for i, t := range m.feeds {
@@ -175,7 +175,7 @@ func (m *model) session() (*session, error) {
 	return s, nil
 }
 
-// Run computes one inference: it is what the library's callers do who keep their values.
+// Run computes one inference, as callers of the library do that reuse their values.
 func (s *session) Run() error {
 	if s.ran {
 		s.next()
@@ -187,7 +187,7 @@ func (s *session) Run() error {
 	return nil
 }
 
-// next makes ready for a run after another one.
+// next prepares for the next run.
 func (s *session) next() {
 	for _, c := range s.m.carried {
 		s.outs[c[0]], s.ins[c[1]] = s.ins[c[1]], s.outs[c[0]]
@@ -203,15 +203,15 @@ func (s *session) next() {
 func (s *session) failed(status uintptr) error {
 	err := s.m.l.status(status)
 	code := external.Failed
-	// At the first run it says so that it does not take the inputs.
+	// In the first run these codes mean that the inputs are not accepted.
 	if f, ok := errors.AsType[*fault](err); ok && (f.code == invalidArgument || f.code == notImplemented) && !s.ran {
 		code = external.Rejected
 	}
-	s.ran = false // what was carried, and outputs, are nobody's any more
+	s.ran = false // carried values and outputs are no longer valid
 	return failed(code, "inference", err)
 }
 
-// Outputs returns copies of what the last run made.
+// Outputs returns copies of the outputs of the last run.
 func (s *session) Outputs() ([]external.Tensor, error) {
 	if !s.ran {
 		return nil, external.Errorf(external.Failed, "ONNX Runtime: there are no outputs before a run")
@@ -227,9 +227,9 @@ func (s *session) Outputs() ([]external.Tensor, error) {
 	return out, nil
 }
 
-// Beside makes another session on the same session of the library, with values of its own: that is
-// how the library is meant to be used from several threads.
-func (s *session) Beside() (external.Session, error) {
+// Clone creates another session on the same library session, with its own values: this is how
+// the library is used from several threads.
+func (s *session) Clone() (external.Session, error) {
 	b, err := s.m.session()
 	if err != nil {
 		return nil, err
@@ -237,7 +237,7 @@ func (s *session) Beside() (external.Session, error) {
 	return b, nil
 }
 
-// Close releases values, and the library's session with the last user of it.
+// Close releases the values, and the library session with its last user.
 func (s *session) Close() error {
 	if s.m == nil {
 		return nil
@@ -256,7 +256,7 @@ func (s *session) Close() error {
 	return nil
 }
 
-// Facts says what is in effect.
+// Facts returns the settings in effect.
 func (s *session) Facts() external.Facts {
 	set := s.m.set
 	onOff := map[bool]string{true: "on", false: "off"}
@@ -288,8 +288,7 @@ func (s *session) Facts() external.Facts {
 	return f
 }
 
-// arena is what the processor's arena holds of the system's memory, nil where the release does
-// not tell.
+// arena returns the system memory held by the CPU arena, nil if the release does not report it.
 func (m *model) arena() *int64 {
 	l := m.l
 	if l.f.AllocatorGetStats == 0 {
@@ -318,7 +317,7 @@ func (m *model) arena() *int64 {
 	return &n
 }
 
-// erase removes the files of a folder whose names begin with a prefix.
+// erase removes the files in a folder whose names begin with a prefix.
 func erase(folder, prefix string) {
 	list, _ := os.ReadDir(folder)
 	for _, f := range list {

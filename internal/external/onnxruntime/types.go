@@ -12,10 +12,10 @@ var elements = [...]struct {
 	21: {"uint4", 4}, 22: {"int4", 4}, 23: {"float4e2m1", 4}, 24: {"uint2", 2}, 25: {"int2", 2}, 26: {"float8e8m0", 8},
 }
 
-// isString is the number of strings.
+// isString is the number of the string type.
 const isString = 8
 
-// element finds the number of an element type, 0 for one that the library does not have.
+// element returns the number of an element type, 0 if the library does not have it.
 func element(name string) int {
 	for i := range elements {
 		if elements[i].name == name && name != "" {
@@ -25,7 +25,7 @@ func element(name string) int {
 	return 0
 }
 
-// dtype is the name of an element type.
+// dtype returns the name of an element type.
 func dtype(number int) string {
 	if number > 0 && number < len(elements) {
 		return elements[number].name
@@ -33,7 +33,7 @@ func dtype(number int) string {
 	return "unknown"
 }
 
-// size is how many bytes n elements take; those of less than a byte are packed.
+// size returns the bytes of n elements; sub-byte types are packed.
 func size(number int, n int64) int64 {
 	if number <= 0 || number >= len(elements) {
 		return 0
@@ -41,11 +41,11 @@ func size(number int, n int64) int64 {
 	return (n*int64(elements[number].bits) + 7) / 8
 }
 
-// maxElements bounds the elements of a tensor: more fit into no memory, and their bytes
-// into no number.
+// maxElements bounds the elements of a tensor: more exceed any memory, and their size in bytes
+// overflows.
 const maxElements = 1 << 46
 
-// count is the number of elements of a shape, -1 for one that is none.
+// count returns the number of elements of a shape, -1 for an invalid one.
 func count[T int | int64](shape []T) int64 {
 	n := int64(1)
 	for _, d := range shape {
@@ -65,7 +65,7 @@ func count[T int | int64](shape []T) int64 {
 	return n
 }
 
-// kinds of values by ONNXType, for what is no dense tensor.
+// kinds of values by ONNXType, except for dense tensors.
 var kinds = map[int]string{0: "unknown", 2: "sequence", 3: "map", 4: "opaque", 5: "sparse", 6: "optional"}
 
 const isTensor = 1

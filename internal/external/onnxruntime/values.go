@@ -8,8 +8,8 @@ import (
 	"github.com/opmeter/opmeter/internal/external"
 )
 
-// value makes a value of the library of a tensor, in memory of the library's own, which has
-// the alignment that its kernels like.
+// value creates a library value from a tensor, in memory of the library, which has the alignment
+// that its kernels prefer.
 func (l *library) value(t *external.Tensor) (v uintptr, err error) {
 	kind := element(t.DType)
 	if kind == 0 {
@@ -65,7 +65,7 @@ func (l *library) value(t *external.Tensor) (v uintptr, err error) {
 	return *out, nil
 }
 
-// maxRank bounds the dimensions of what the library gives.
+// maxRank bounds the dimensions of values from the library.
 const maxRank = 1 << 10
 
 // described reads element type and dimensions of an OrtTensorTypeAndShapeInfo.
@@ -90,8 +90,8 @@ func (l *library) described(info uintptr) (kind int, dims []int64, err error) {
 	return int(*k), w[:*n], nil
 }
 
-// tensor copies a value of the library. What is no dense tensor comes without elements, its
-// kind in place of the element type.
+// tensor copies a library value. A value that is not a dense tensor is returned without elements,
+// its kind in place of the element type.
 func (l *library) tensor(name string, v uintptr) (external.Tensor, error) {
 	t := external.Tensor{Name: name}
 	kind := new(int32)
@@ -187,10 +187,10 @@ type port struct {
 	name string
 	kind int // of value
 	elem int
-	dims []int64 // -1 for open ones; none where the rank is open, it is a single element, or no tensor
+	dims []int64 // -1 for dynamic dimensions; none for an unknown rank, a scalar, or anything but a tensor
 }
 
-// fits reports whether a tensor can be fed.
+// fits returns an error if a tensor does not match the input.
 func (p *port) fits(t *external.Tensor) error {
 	if p.kind != isTensor {
 		return external.Errorf(external.Rejected, "ONNX Runtime: the input %s is a %s; only tensors can be fed", p.name, kinds[p.kind])
@@ -208,8 +208,8 @@ func (p *port) fits(t *external.Tensor) error {
 	return nil
 }
 
-// fixed reports whether the model says which shape it always has. An open rank looks like that of
-// a single element.
+// fixed reports whether the model declares a static shape. An unknown rank looks like that of a
+// scalar.
 func (p *port) fixed() bool {
 	return p.kind == isTensor && p.elem != isString && len(p.dims) > 0 && !slices.ContainsFunc(p.dims, func(d int64) bool { return d < 0 })
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// invoke calls a C function that returns a status or nothing. Addresses of Go variables
-// among the arguments stay where they are until it is back.
+// invoke calls a C function that returns a status or nothing. Go variables whose addresses are
+// among the arguments are not moved until it returns.
 //
 //go:uintptrescapes
 func invoke(fn uintptr, args ...uintptr) int32 {
@@ -19,13 +19,13 @@ func invoke(fn uintptr, args ...uintptr) int32 {
 	return int32(r)
 }
 
-// at makes a pointer of an address that C gave. Memory at it belongs to C.
+// at converts an address from C to a pointer. The memory belongs to C.
 func at(addr uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&addr)) }
 
-// maxText bounds a text that C gives.
+// maxText bounds a text from C.
 const maxText = 1 << 20
 
-// text copies a text of C, "" where there is none.
+// text copies a C string, "" for nil.
 func text(addr uintptr) string {
 	if addr == 0 {
 		return ""
@@ -38,24 +38,24 @@ func text(addr uintptr) string {
 	return strings.ToValidUTF8(string(unsafe.Slice(p, n)), "\ufffd")
 }
 
-// pins holds Go memory in its place for the time of a call.
+// pins pins Go memory during a call.
 type pins struct{ runtime.Pinner }
 
-// text gives the address of a text for C. Bytes of value 0 would end it: they are left out.
+// text returns the address of a C string. Zero bytes, which would end it, are removed.
 func (p *pins) text(s string) uintptr {
 	b := append([]byte(strings.ReplaceAll(s, "\x00", "")), 0)
 	p.Pin(&b[0])
 	return uintptr(unsafe.Pointer(&b[0]))
 }
 
-// slot gives room for an address that C writes.
+// slot returns memory for an address that C writes.
 func (p *pins) slot() *uintptr {
 	s := new(uintptr)
 	p.Pin(s)
 	return s
 }
 
-// words gives the address of numbers for C, one that nothing lies at for none.
+// words returns the address of numbers for C; for none it is still a valid address.
 func (p *pins) words(w []int64) uintptr {
 	if len(w) == 0 {
 		w = make([]int64, 1)
@@ -64,8 +64,8 @@ func (p *pins) words(w []int64) uintptr {
 	return uintptr(unsafe.Pointer(&w[0]))
 }
 
-// shape gives the arguments that stand for an ov_shape_t by value: {int64 rank, int64 *dims}.
-// It travels in two registers, on Windows as the address of a copy.
+// shape returns the arguments of an ov_shape_t passed by value: {int64 rank, int64 *dims}. It is
+// passed in two registers, on Windows as the address of a copy.
 func (p *pins) shape(dims []int64) []uintptr {
 	d := p.words(dims)
 	if runtime.GOOS != "windows" {

@@ -25,10 +25,10 @@ type counter struct {
 	name, exec, op uintptr
 }
 
-// statuses are the words that OpenVINO's own tools write for the numbers.
+// statuses are the names that OpenVINO's own tools print for the numbers.
 var statuses = []string{"NOT_RUN", "OPTIMIZED_OUT", "EXECUTED"}
 
-// node is what counters say of a node apart from its times.
+// node is the description of a node in the counters.
 type node struct {
 	name, op, exec, status string
 }
@@ -39,12 +39,12 @@ type times struct {
 	real, cpu []int64
 }
 
-// recorder gathers counters of a session.
+// recorder collects the counters of a session.
 type recorder struct {
-	// running says that counters are means since the model was compiled, as on processors;
-	// otherwise they are of the last inference.
+	// running says that counters are means since the model was compiled, as on CPUs; otherwise
+	// they describe the last inference.
 	running bool
-	runs    int64 // that After was told of, since the model was compiled
+	runs    int64 // that AfterRun counted since the model was compiled
 	nodes   []node
 	base    times // where the figures begin
 	walls   *stats.Reservoir
@@ -57,7 +57,7 @@ type recorder struct {
 // profiled is a session with counters.
 type profiled struct{ *session }
 
-// record begins to gather.
+// record starts collecting.
 func (s *session) record() error {
 	devices := strings.Fields(strings.Trim(s.tells("EXECUTION_DEVICES"), "()[]"))
 	if len(devices) == 0 {
@@ -79,7 +79,7 @@ func (r *recorder) forget() {
 	r.walls, r.tally, r.cpu = stats.NewReservoir(profile.KeptSamples), &runlog.Tally{}, nil
 }
 
-// counters reads the counters. Names are copied where nodes is asked for.
+// counters reads the counters. Names are copied if nodes is true.
 func (s *session) counters(nodes bool, each func(i int, c *counter)) (list []node, err error) {
 	var raw [2]uintptr // ov_profiling_info_list_t {ov_profiling_info_t *infos, size_t size}
 	if st := invoke(s.l.c.counters, s.request, uintptr(unsafe.Pointer(&raw))); st != 0 {
@@ -113,9 +113,9 @@ func (p *profiled) now() (t times, nodes []node, err error) {
 	return t, nodes, err
 }
 
-// After notes a run. Running means are read when they are asked for: a run costs nothing
-// here. Other counters are of the last inference and are added up.
-func (p *profiled) After(wall int64) error {
+// AfterRun counts a run. Running means are read later, so a run costs nothing here. Other counters
+// describe the last inference and are added up.
+func (p *profiled) AfterRun(wall int64) error {
 	r := p.rec
 	r.runs++
 	if wall >= 0 {
@@ -142,15 +142,15 @@ func (p *profiled) After(wall int64) error {
 	return nil
 }
 
-// Room is any number of runs: counters do not grow.
-func (p *profiled) Room() int { return -1 }
+// Remaining is unlimited: counters do not grow.
+func (p *profiled) Remaining() int { return -1 }
 
-// Beside refuses, see [session.Beside].
-func (p *profiled) Beside() (external.Session, error) { return p.session.Beside() }
+// Clone returns an error, see [session.Clone].
+func (p *profiled) Clone() (external.Session, error) { return p.session.Clone() }
 
-// Forget drops what was recorded. Running means go on in the library: what they are at this moment is
-// where figures begin.
-func (p *profiled) Forget() error {
+// Reset drops what was recorded. Running means continue in the library: the current values
+// become the baseline.
+func (p *profiled) Reset() error {
 	r := p.rec
 	r.forget()
 	if !r.running || r.runs == 0 {
@@ -165,14 +165,13 @@ func (p *profiled) Forget() error {
 	return nil
 }
 
-// mean is the mean time of a node over the runs between two readings of its running mean,
-// in seconds, and how far the truth can be from it. ok is false where nothing but that it is short is
-// known.
+// mean returns the mean time of a node over the runs between two readings of its running mean, in
+// seconds, and the maximum error. ok is false if only an upper bound is known.
 //
-// The library adds up whole microseconds, cut off in each run, and tells the sum divided by
-// the runs, cut off again. A reading of a after n runs says that the sum lies in
-// [n·a, n·a+n-1]; what was cut off in the runs between adds less than one microsecond a run. The figure
-// is the middle of what is possible.
+// The library sums whole microseconds, truncated in each run, and returns the sum divided by the
+// runs, truncated again. A reading of a after n runs means that the sum is in [n·a, n·a+n-1];
+// truncation in the runs between adds less than one microsecond a run. The result is the middle
+// of the possible interval.
 func mean(base, runs, from, to int64) (figure, half float64, ok bool) {
 	n := runs - base
 	if n <= 0 {
@@ -192,8 +191,8 @@ func mean(base, runs, from, to int64) (figure, half float64, ok bool) {
 	return (low + high) / 2 / 1e6, (high - low) / 2 / 1e6, true
 }
 
-// Recorded makes a record of the counters.
-func (p *profiled) Recorded() (*runlog.Run, error) {
+// Records builds a record from the counters.
+func (p *profiled) Records() (*runlog.Run, error) {
 	r := p.rec
 	n := r.runs - r.base.runs
 	if n <= 0 {
@@ -218,10 +217,10 @@ func (p *profiled) Recorded() (*runlog.Run, error) {
 	return d.Run(), nil
 }
 
-// ports are inputs and outputs of the model, which counters list as nodes that take no time.
+// ports are inputs and outputs of the model, which counters list as nodes without time.
 var ports = map[string]bool{"Parameter": true, "Result": true, "Input": true, "Output": true}
 
-// rows adds a layer for each node and returns their indices, -1 for those that are left out.
+// rows adds a layer for each node and returns their indices, -1 for skipped ones.
 func (r *recorder) rows(d *draft.Draft) []int {
 	rows := make([]int, len(r.nodes))
 	ran := -1
@@ -231,7 +230,7 @@ func (r *recorder) rows(d *draft.Draft) []int {
 			continue
 		}
 		l := profile.Layer{Name: n.name, Op: n.op, Kernel: n.exec, State: ovcounters.State(n.status)}
-		hint, where := r.graphs.of(n.name)
+		hint, where := r.graphs.classify(n.name)
 		switch {
 		case l.State == profile.Ran:
 		case where == executed:
@@ -251,7 +250,7 @@ func (r *recorder) rows(d *draft.Draft) []int {
 	return rows
 }
 
-// means puts in running means, and what of the total they leave.
+// means sets running means, and the part of the total that they leave.
 func (r *recorder) means(d *draft.Draft, rows []int, t times) {
 	n := t.runs - r.base.runs
 	at := func(list []int64, i int) int64 {
@@ -271,7 +270,7 @@ func (r *recorder) means(d *draft.Draft, rows []int, t times) {
 			Kind: profile.Imported, N: &n, Mean: &v, Typical: &v,
 			Method: fmt.Sprintf("middle of what the engine's running mean in whole microseconds allows, within %.2g µs", half*1e6),
 		}
-		// Processors count the same time twice.
+		// On CPUs the CPU time repeats the real time.
 		if t.cpu[i] == t.real[i] {
 			continue
 		}
@@ -291,7 +290,7 @@ func (r *recorder) means(d *draft.Draft, rows []int, t times) {
 	d.P.Reconcile = &profile.Reconcile{WallS: new(max(s.Mean, sum)), OperatorsS: &sum, GapsS: new(max(0, s.Mean-sum))}
 }
 
-// sums puts in figures of single inferences.
+// sums sets figures of single inferences.
 func (r *recorder) sums(d *draft.Draft, rows []int, n int64) {
 	var kept []int
 	for i, row := range rows {

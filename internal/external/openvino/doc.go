@@ -1,26 +1,26 @@
 // Package openvino opens Intel's OpenVINO through its C interface (libopenvino_c, releases from
-// 2023) and runs models with it as a program does that ships it.
+// 2023) and runs models as applications do.
 //
-// # What is called
+// # Calls
 //
-// Functions of openvino/c/openvino.h (repository openvinotoolkit/openvino, folder
-// src/bindings/c/include) by their addresses. Structures cross the border as the header lays them out;
-// the numbers of element types moved between releases, so they are asked of the
-// library (types.go). Properties go in one by one through ov_core_set_properties
-// (2026.4 and newer) or the variadic ov_core_set_property (older): see property.go for how
-// that one is called.
+// The functions of openvino/c/openvino.h (repository openvinotoolkit/openvino, folder
+// src/bindings/c/include) are called by their addresses. Structures have the layout of the
+// header. The numbers of element types changed between releases, so the library is probed for
+// them (types.go). Properties are set one by one through ov_core_set_properties (2026.4 and
+// newer) or the variadic ov_core_set_property (older): see property.go for its calling
+// convention.
 //
-// # What its counters say
+// # Counters
 //
-// On processors, ov_infer_request_get_profiling_info gives running means since the model was
-// compiled, in whole microseconds that were cut off twice. counters.go makes means over the runs
-// that are asked for and says how sure they are. Other devices tell of the last inference.
+// On CPUs, ov_infer_request_get_profiling_info returns running means since the model was
+// compiled, in whole microseconds, truncated twice. counters.go computes means over the requested
+// runs, with error bounds. Other devices report the last inference.
 //
-// # How executed nodes lead back to the model
+// # Joining executed nodes with the model
 //
-// The C interface cannot read what a node was made of. Where the C++ library beside it exports
-// ov::serialize with the layout of the GNU library, both graphs (as read, as executed) are written to
-// the session's folder and read back (serialize.go, graph.go): the graph as read says
-// which node makes which of the model's tensors, the executed one which nodes went into each of its
-// own, and what lies between (hints.go).
+// The C interface cannot tell which operators a node was made from. If the C++ library beside it
+// exports ov::serialize with the layout of the GNU library, both graphs (as read, as executed)
+// are written to the session's folder and read back (serialize.go, graph.go). The graph as read
+// tells which node produces which of the model's tensors. The executed graph tells which nodes
+// were merged into each of its own. hints.go combines the two.
 package openvino

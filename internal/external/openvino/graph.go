@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Bounds of a graph that is read. Files are the engine's own, written a moment ago; what is in
-// them comes from a model that may be anything.
+// Limits on a graph. The engine wrote the file itself, but the contents come from a model that
+// may be malicious.
 const (
 	maxGraphBytes = 256 << 20
 	maxLayers     = 200_000
@@ -26,7 +26,7 @@ type layer struct {
 	origins  []string // the nodes as read that went into an executed one
 	constant bool
 	outs     []outPort
-	from     []end // what it reads: layer and output, in the order of its inputs
+	from     []end // inputs in order: layer and output
 	to       []int // layers that read it
 }
 
@@ -37,11 +37,11 @@ type outPort struct {
 	dims  []int64
 }
 
-// end is an output of a layer, by positions.
+// end is an output of a layer, by indices.
 type end struct{ layer, out int }
 
-// irGraph is a graph in OpenVINO's own format (IR, version 10 or 11), without the bodies of control
-// flow. Layers stand in the order of the file, which is one of execution.
+// irGraph is a graph in OpenVINO's own format (IR, version 10 or 11), without the bodies of
+// control flow. Layers are in file order, which is an execution order.
 type irGraph struct {
 	layers []layer
 	byName map[string]int
@@ -51,8 +51,8 @@ var errLarge = errors.New("the graph is larger than what is read")
 
 // readIR reads the XML of a graph.
 //
-// Source of the format: src/core/src/xml_util and src/core/src/pass/serialize.cpp of
-// the OpenVINO project.
+// Source of the format: src/core/src/xml_util and src/core/src/pass/serialize.cpp of the OpenVINO
+// project.
 func readIR(r io.Reader) (*irGraph, error) {
 	d := xml.NewDecoder(io.LimitReader(r, maxGraphBytes))
 	p := irParser{g: &irGraph{byName: map[string]int{}}, ids: map[int]int{}, current: -1}
@@ -83,7 +83,7 @@ func readIR(r io.Reader) (*irGraph, error) {
 	return p.g, nil
 }
 
-// irParser holds what is under way.
+// irParser is the state of the parser.
 type irParser struct {
 	g       *irGraph
 	path    []string
@@ -216,8 +216,8 @@ func (p *irParser) text(t xml.CharData) {
 
 const maxRankRead = 64
 
-// unescape splits names of a tensor: commas between them, a backslash before one that is part of a
-// name.
+// unescape splits the names of a tensor: they are separated by commas, and a backslash escapes a
+// comma in a name.
 func unescape(s string) (names []string) {
 	if s == "" {
 		return nil
@@ -238,7 +238,7 @@ func unescape(s string) (names []string) {
 	return append(names, b.String())
 }
 
-// connect turns edges into ends.
+// connect resolves edges to ends.
 func (p *irParser) connect() {
 	in := make([]map[int]int, len(p.g.layers)) // position of an input by its number
 	for i, list := range p.inputs {

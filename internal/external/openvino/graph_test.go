@@ -114,7 +114,7 @@ func TestCountedOff(t *testing.T) {
 	for name, want := range map[string][]string{
 		"Convolution_9": {"a"}, "Convolution_20": {"b"}, "Convolution_40": {"c", "d"}, "4": {"e"}, "x_f32_bf16_Convolution_9": nil,
 	} {
-		h, where := g.of(name)
+		h, where := g.classify(name)
 		slices.Sort(h.Within)
 		if where != executed || !slices.Equal(h.Within, want) {
 			t.Errorf("%s makes %v, want %v", name, h.Within, want)
@@ -124,12 +124,12 @@ func TestCountedOff(t *testing.T) {
 	for name, want := range map[string][2]string{
 		"x_f32_bf16_Convolution_9": {"x", "openvino:x_f32_bf16_Convolution_9#0"}, "Convolution_9": {"openvino:x_f32_bf16_Convolution_9#0", "a"}, "Convolution_20": {"a", "b"}, "Convolution_40": {"a b", "d"}, "4": {"d", "e"},
 	} {
-		h, _ := g.of(name)
+		h, _ := g.classify(name)
 		if strings.Join(h.Inputs, " ") != want[0] || strings.Join(h.Outputs, " ") != want[1] {
 			t.Errorf("%s: %v to %v, want %v", name, h.Inputs, h.Outputs, want)
 		}
 	}
-	if _, where := g.of("Transpose_90"); where != fused {
+	if _, where := g.classify("Transpose_90"); where != fused {
 		t.Error("a node that is not executed stands as one")
 	}
 }
@@ -153,11 +153,11 @@ func TestNamed(t *testing.T) {
 	ran := parse(t, "x Input -", "na|na Relu - x", "Softmax_8|Softmax_8 Softmax - na", "nb|nb Reshape - Softmax_8", "VariadicSplit_77|VariadicSplit_77 VariadicSplit - nb", "nd|nd Eltwise - VariadicSplit_77", "r Output - nd")
 	g := newGraphs(read, ran, m)
 	for name, want := range map[string][]string{"na": {"a"}, "Softmax_8": {"b"}, "VariadicSplit_77": {"c"}, "nd": {"d"}} {
-		if h, _ := g.of(name); !slices.Equal(h.Outputs, want) {
+		if h, _ := g.classify(name); !slices.Equal(h.Outputs, want) {
 			t.Errorf("%s makes %v, want %v", name, h.Outputs, want)
 		}
 	}
-	if h, _ := g.of("na"); !slices.Equal(h.Nodes, []string{"na"}) {
+	if h, _ := g.classify("na"); !slices.Equal(h.Nodes, []string{"na"}) {
 		t.Errorf("%+v", h)
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/opmeter/opmeter/internal/model/modelfile"
 )
 
-// readGraphs writes both graphs and reads them back, nil where that cannot be done: a note says so.
+// readGraphs writes both graphs and reads them back. If that fails, it returns nil and adds a
+// note.
 func (s *session) readGraphs(r *recorder) *graphs {
 	if s.l.write == nil {
 		r.notes = append(r.notes, fmt.Sprintf("OpenVINO %s does not let its graphs be written here: executed nodes are found in the model by their names alone.", s.l.version))
@@ -48,7 +49,7 @@ func (s *session) compareGraphs() (*graphs, error) {
 	return newGraphs(read, ran, file), nil
 }
 
-// graph writes a graph and reads it.
+// graph writes a graph and reads it back.
 func (s *session) graph(m uintptr, name string) (*irGraph, error) {
 	f, err := s.l.write.write(m, s.task.Folder, name)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/opmeter/opmeter/internal/model/graph"
 )
 
-// place says where a counter's node stands.
+// place classifies a counter's node.
 type place int
 
 const (
@@ -19,13 +19,13 @@ const (
 	fused           // part of the one before it
 )
 
-// graphs is what both graphs say of executed nodes.
+// graphs combines both graphs: hints about executed nodes.
 type graphs struct {
 	read, ran *irGraph
 	hints     []runlog.Hint // by layers of the executed graph
 }
 
-// newGraphs finds out what executed layers do of a model's operators.
+// newGraphs finds the model operators that executed layers compute.
 func newGraphs(read, ran *irGraph, m *graph.Model) *graphs {
 	g := &graphs{read: read, ran: ran, hints: make([]runlog.Hint, len(ran.layers))}
 	var ops []op
@@ -55,7 +55,7 @@ func newGraphs(read, ran *irGraph, m *graph.Model) *graphs {
 				h.Within = add(h.Within, t)
 			}
 		}
-		// A name that the engine made is no name of the model's, though it may look like one.
+		// A name that the engine generated is not the model's, even if it looks like one.
 		if !named && len(h.Within) > 0 {
 			h.Nodes = h.Within[:1:1]
 		}
@@ -64,8 +64,8 @@ func newGraphs(read, ran *irGraph, m *graph.Model) *graphs {
 	return g
 }
 
-// parts lists the operators that went into an executed layer. Where none of what went into it is an
-// operator's own, it is what this becomes.
+// parts lists the operators merged into an executed layer. If no merged node belongs to an
+// operator, it is the operator that the layer leads to.
 func (g *irGraph) parts(l *layer, own []int, ops []op) (parts []int) {
 	for _, name := range l.calls() {
 		if at, ok := g.find(name); ok && own[at] >= 0 {
@@ -90,8 +90,9 @@ func (g *irGraph) parts(l *layer, own []int, ops []op) (parts []int) {
 	return parts
 }
 
-// tensors names what executed layers read and make: by the model's names where these are known, by
-// those of the layers where not. Constants, and what is made of them, are left out.
+// tensors names the input and output tensors of executed layers: by the model's names if known,
+// otherwise by the layers' names. Constants, and tensors computed from constants only, are
+// skipped.
 func (g *graphs) tensors(ops []op, does [][]int) {
 	varies := g.ran.varies()
 	outs := make([][]string, len(g.ran.layers))
@@ -126,8 +127,8 @@ func (g *graphs) tensors(ops []op, does [][]int) {
 	}
 }
 
-// sink is the operator of a set that all others of it lead to, -1 where there is none: what a layer
-// makes that does all of them.
+// sink returns the operator of a set that all others in it lead to, -1 if there is none. Its
+// output is the output of a layer that computes the whole set.
 func sink(ops []op, set []int) int {
 	if len(set) == 0 {
 		return -1
@@ -157,8 +158,9 @@ func add(list []string, s string) []string {
 	return append(list, s)
 }
 
-// mains leaves each operator to one of the layers that do it: the one of its kind, else the last that
-// does not only move data. Others are steps before or behind that the engine made of it.
+// mains assigns each operator to one of the layers that compute it: the layer of its kind,
+// otherwise the last one that does not only move data. The other layers prepare or post-process
+// data.
 func (g *graphs) mains(ops []op, parts [][]int) [][]int {
 	winner := make([]int, len(ops))
 	rank := make([]int, len(ops))
@@ -187,16 +189,16 @@ func (g *graphs) mains(ops []op, parts [][]int) [][]int {
 	return out
 }
 
-// calls are the names that an executed layer has for what went into it.
+// calls returns the names of an executed layer and of the nodes merged into it.
 func (l *layer) calls() []string { return append([]string{l.name}, l.origins...) }
 
-// made are endings that OpenVINO puts on names of nodes that it makes of others.
+// made are the suffixes that OpenVINO adds to names of derived nodes.
 var made = []string{
 	"/WithoutBiases", "/DequantizationMultiply", "/DequantizationSubtract", "/DequantizationConvert", "_original", "/fq_input_0", "/1",
 	"/sink_port_0", "/reduce", "/Split", "/FakeQuantize", "/MatMul", "/Add",
 }
 
-// find finds a layer by its name, or by that without what OpenVINO adds.
+// find finds a layer by its name, or by the name without such a suffix.
 func (g *irGraph) find(name string) (int, bool) {
 	for range 4 {
 		if i, ok := g.byName[name]; ok {
@@ -216,15 +218,16 @@ func (g *irGraph) find(name string) (int, bool) {
 	return 0, false
 }
 
-// whole are kinds that converters make of operators of that kind alone, where a model has them.
+// whole are kinds that converters produce only from operators of that kind, if the model has
+// them.
 var whole = map[string]bool{"conv": true, "deconv": true, "resize": true, "maxpool": true, "avgpool": true}
 
-// maxSteps bounds a walk through a graph.
+// maxSteps bounds a graph traversal.
 const maxSteps = 200
 
-// becomes is the one operator that what a layer makes goes to, through layers that no operator is
-// known of: converters make several layers of an operator, of which the last one has
-// its name. -1 where there are several or none.
+// becomes returns the single operator that the layer's output leads to, through layers without a
+// known operator. Converters turn an operator into several layers, of which the last has its
+// name. It returns -1 for several or none.
 func (g *irGraph) becomes(i int, own []int) int {
 	found := -1
 	seen := map[int]bool{i: true}
@@ -255,9 +258,9 @@ func (g *irGraph) becomes(i int, own []int) int {
 // passive are executed kinds that move or convert data for others.
 var passive = map[string]bool{"Reorder": true, "Reshape": true, "Convert": true, "Input": true, "Output": true, "Parameter": true, "Result": true, "Broadcast": true}
 
-// between gives operators that no layer has to layers that nothing is known of, where data of an
-// operator before them and for one behind them passes through both: what stands between known
-// tensors makes what is read of them. Where several layers may be meant, kinds decide.
+// between assigns operators without a layer to unknown layers that lie on a data path from an
+// operator before to an operator behind both. Whatever lies between known tensors computes the
+// tensors read there. If several layers are possible, kinds decide.
 func (g *graphs) between(ops []op, parts [][]int, taken []bool, does [][]int) {
 	if len(ops) == 0 {
 		return
@@ -297,8 +300,7 @@ func (g *graphs) between(ops []op, parts [][]int, taken []bool, does [][]int) {
 	}
 }
 
-// meets reports whether two sets have something in common, or are both empty: the ends of the
-// model.
+// meets reports whether two sets intersect, or are both empty (the ends of the model).
 func meets(a, b []int) bool {
 	if len(a) == 0 || len(b) == 0 {
 		return len(a) == len(b)
@@ -340,8 +342,8 @@ func (g *irGraph) around(parts [][]int) (before, behind [][]int) {
 	return before, behind
 }
 
-// of says where a node of the counters stands and what it does of the model.
-func (g *graphs) of(name string) (runlog.Hint, place) {
+// classify classifies a node of the counters and returns the model operators that it computes.
+func (g *graphs) classify(name string) (runlog.Hint, place) {
 	if g == nil {
 		return runlog.Hint{Nodes: []string{name}}, elsewhere
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/opmeter/opmeter/internal/external"
 )
 
-// calls holds addresses of the C functions; the tags are their names. Those with an "optional"
-// tag are 0 in releases that lack them.
+// calls holds the addresses of the C functions; the tags are their names. Functions with an
+// "optional" tag are 0 in releases that lack them.
 type calls struct {
 	version         uintptr `c:"ov_get_openvino_version"`
 	versionFree     uintptr `c:"ov_version_free"`
@@ -66,7 +66,7 @@ type calls struct {
 	lastError       uintptr `c:"ov_get_last_err_msg" optional:""`
 }
 
-// find looks up all functions and names the first that is missing.
+// find looks up all functions and returns the first missing one.
 func (c *calls) find(handle uintptr) (missing string) {
 	v := reflect.ValueOf(c).Elem()
 	for i := range v.NumField() {
@@ -80,7 +80,7 @@ func (c *calls) find(handle uintptr) (missing string) {
 	return ""
 }
 
-// library is an OpenVINO that was opened.
+// library is an open OpenVINO library.
 type library struct {
 	c       calls
 	path    string
@@ -91,11 +91,11 @@ type library struct {
 	write   *writer // ov::serialize, nil where it cannot be called
 }
 
-// oldest is the oldest release that is supported.
+// oldest is the oldest supported release.
 const oldest = 2023
 
-// Open opens libopenvino_c (openvino_c.dll) at a path. Plugins and frontends are those in its
-// folder. Errors are a [guest.Error].
+// Open opens libopenvino_c (openvino_c.dll) at a path. Plugins and frontends are loaded from its
+// folder. Errors are an [external.Error].
 func Open(path string) (external.Library, error) {
 	if st, err := os.Stat(path); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -144,15 +144,15 @@ func Open(path string) (external.Library, error) {
 	return l, nil
 }
 
-// year is the first part of a version.
+// year returns the first component of a version.
 func year(version string) (int, bool) {
 	s, _, _ := strings.Cut(version, ".")
 	y, err := strconv.Atoi(s)
 	return y, err == nil
 }
 
-// release asks for the version: ov_version_t {const char *buildNumber, *description}. The build
-// number is like 2026.4.1-22982-e213a147257-releases/2026/4.
+// release reads the version: ov_version_t {const char *buildNumber, *description}. A build number
+// has the form 2026.4.1-22982-e213a147257-releases/2026/4.
 func (l *library) release() {
 	var v [2]uintptr
 	if invoke(l.c.version, uintptr(unsafe.Pointer(&v))) != 0 {
@@ -165,7 +165,7 @@ func (l *library) release() {
 	}
 }
 
-// newCore makes an ov_core_t.
+// newCore creates an ov_core_t.
 func (l *library) newCore() (uintptr, error) {
 	var core uintptr
 	if s := invoke(l.c.coreCreate, uintptr(unsafe.Pointer(&core))); s != 0 || core == 0 {
@@ -174,7 +174,7 @@ func (l *library) newCore() (uintptr, error) {
 	return core, nil
 }
 
-// maxList bounds lists that the library gives.
+// maxList bounds lists from the library.
 const maxList = 1 << 20
 
 // askDevices lists devices: ov_available_devices_t {char **devices, size_t size}.
@@ -192,7 +192,8 @@ func (l *library) askDevices(core uintptr) (names []string) {
 	return names
 }
 
-// noMemory reports whether a message is of a failed allocation in C++, or of the memory of a thread.
+// noMemory reports whether a message is about a failed allocation in C++, or about memory for a
+// thread.
 func noMemory(said string) bool {
 	for _, words := range []string{"bad_alloc", "Cannot allocate memory", "Resource temporarily unavailable"} {
 		if strings.Contains(said, words) {
@@ -202,7 +203,7 @@ func noMemory(said string) bool {
 	return false
 }
 
-// said is what the library says about the last error on this thread.
+// said returns the library's message about the last error on this thread.
 func (l *library) said(status int32) string {
 	s := ""
 	if l.c.lastError != 0 {
@@ -216,12 +217,12 @@ func (l *library) said(status int32) string {
 	return brief(s, status)
 }
 
-// isPlace reports whether a line tells no more than where in OpenVINO's source an error arose.
+// isPlace reports whether a line contains only a location in OpenVINO's source.
 func isPlace(line string) bool {
 	return strings.HasSuffix(line, ":") && (strings.HasPrefix(line, "Exception from ") || strings.HasPrefix(line, "Check ") && strings.Contains(line, " failed at "))
 }
 
-// brief makes one line of a message, without the places in OpenVINO's source.
+// brief shortens a message to one line without source locations.
 func brief(s string, status int32) string {
 	var keep []string
 	check := ""
@@ -246,7 +247,7 @@ func brief(s string, status int32) string {
 	return out
 }
 
-// code is the code of a failed call.
+// code returns the error code of a failed call.
 func (l *library) code(status int32, otherwise external.Code) external.Code {
 	if noMemory(l.said(status)) {
 		return external.NoMemory
@@ -254,7 +255,7 @@ func (l *library) code(status int32, otherwise external.Code) external.Code {
 	return otherwise
 }
 
-// failed makes an error of a failed call.
+// failed converts a failed call to an error.
 func (l *library) failed(otherwise external.Code, status int32, what string) *external.Error {
 	said := l.said(status)
 	if noMemory(said) {
@@ -263,7 +264,7 @@ func (l *library) failed(otherwise external.Code, status int32, what string) *ex
 	return external.Errorf(otherwise, "%s: %s", what, said)
 }
 
-// About says what the library is.
+// About describes the library.
 func (l *library) About() external.About {
 	return external.About{
 		Engine: "openvino", Title: "OpenVINO", Version: l.version, Build: l.build,
@@ -274,8 +275,8 @@ func (l *library) About() external.About {
 	}
 }
 
-// shared is the name of a library of OpenVINO beside this one: libopenvino_c.so.2641 stands beside
-// libopenvino.so.2641.
+// beside returns the name of OpenVINO's main library: libopenvino.so.2641 is beside
+// libopenvino_c.so.2641.
 func beside(path string) string {
 	dir, name := filepath.Split(path)
 	if resolved, err := filepath.EvalSymlinks(path); err == nil {

@@ -4,8 +4,8 @@ package openvino
 
 import "github.com/ebitengine/purego"
 
-// openLibrary opens a shared library. What it needs is found through its own RPATH, which the
-// wheels and archives set to its folder, or where the system has it.
+// openLibrary opens a shared library. Its dependencies are found through its RPATH, which wheels
+// and archives set to its folder, or in the system's folders.
 func openLibrary(path string) (uintptr, error) {
 	return purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
 }

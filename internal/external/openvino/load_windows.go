@@ -4,7 +4,7 @@ package openvino
 
 import "golang.org/x/sys/windows"
 
-// openLibrary opens a shared library. What it needs is looked for in its folder, too.
+// openLibrary opens a shared library. Its dependencies are searched in its folder, too.
 func openLibrary(path string) (uintptr, error) {
 	h, err := windows.LoadLibraryEx(path, 0, windows.LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR|windows.LOAD_LIBRARY_SEARCH_DEFAULT_DIRS)
 	return uintptr(h), err

@@ -8,13 +8,13 @@ import (
 	"github.com/opmeter/opmeter/internal/model/graph"
 )
 
-// op is an operator of the model file: names of the tensors that it reads and makes, constants left
-// out.
+// op is an operator of the model file with the names of its input and output tensors, without
+// constants.
 type op struct {
 	name      string // "" where others have it, too
 	kind      string
 	in, out   []string
-	from      []int // operators that make what it reads
+	from      []int // operators that produce its inputs
 	constants int
 }
 
@@ -55,7 +55,7 @@ func opsOf(g *graph.Graph) []op {
 	return ops
 }
 
-// kinds are names of one kind of operator in TFLite, ONNX, OpenVINO and its executed graphs.
+// kinds maps operator names of TFLite, ONNX, OpenVINO and its executed graphs to common kinds.
 var kinds = func() map[string]string {
 	out := map[string]string{}
 	for kind, names := range map[string]string{
@@ -90,7 +90,7 @@ var kinds = func() map[string]string {
 	return out
 }()
 
-// kindOf is the kind of an operator.
+// kindOf returns the kind of an operator.
 func kindOf(name string) string {
 	s := strings.ToLower(strings.ReplaceAll(name, "_", ""))
 	if k, ok := kinds[s]; ok {
@@ -99,25 +99,23 @@ func kindOf(name string) string {
 	return s
 }
 
-// skeleton are kinds that stand as themselves in a graph as read, so that they can be counted off
-// against the model's operators. Sums and products do where no constant is part of them:
-// others are biases and scales.
+// skeleton are kinds that a graph as read preserves, so that they can be matched with the model's
+// operators in order. Additions and multiplications count only without a constant operand: others
+// are biases and scales.
 var skeleton = map[string]bool{
 	"conv": true, "deconv": true, "matmul": true, "avgpool": true, "maxpool": true, "softmax": true, "concat": true, "resize": true,
 	"sigmoid": true, "mean": true, "add": true, "mul": true, "prelu": true, "swish": true, "lstm": true, "gru": true, "pad": true, "tanh": true,
 }
 
-// maxAround bounds the operators that are nearest to one: of one with more nothing is concluded.
+// maxAround bounds the nearest operators of an operator: with more, nothing is concluded.
 const maxAround = 32
 
-// owners says which of the model's operators each layer of a graph as read belongs to, -1 where it
-// is not known.
+// owners returns the model operator that each layer of a graph as read belongs to, -1 if unknown.
 //
-// Layers that make a tensor of the model belong to the operator that does. OpenVINO gives up the
-// names of tensors between layers that it moves transpositions through, as it
-// does in most models of TFLite; layers of one kind stand for the operators of that kind in order there,
-// where there are as many, and as far as the data comes from the same operators in both
-// graphs.
+// A layer that produces a tensor of the model belongs to the tensor's operator. OpenVINO drops
+// the names of tensors between layers through which it moves transpositions, as it does in most
+// TFLite models. There, layers of a kind are matched with the operators of that kind in order.
+// Their counts must be equal, and the data must come from the same operators in both graphs.
 func owners(g *irGraph, ops []op) []int {
 	makes := map[string]int{}
 	for i := range ops {
@@ -151,7 +149,7 @@ func owners(g *irGraph, ops []op) []int {
 	return best
 }
 
-// varies says which layers depend on an input of the model.
+// varies reports which layers depend on an input of the model.
 func (g *irGraph) varies() []bool {
 	out := make([]bool, len(g.layers))
 	for i := range g.layers {
@@ -166,8 +164,8 @@ func (g *irGraph) varies() []bool {
 	return out
 }
 
-// serial is the number at the end of a name that the engine made, -1 for none: it grows with each
-// node that is made.
+// serial returns the number at the end of a generated name, -1 for none: it grows with each node
+// that is created.
 func serial(name string) int {
 	i := strings.LastIndexByte(name, '_')
 	if i < 0 {
@@ -180,7 +178,7 @@ func serial(name string) int {
 	return n
 }
 
-// propose gives layers of a kind to the operators of that kind, in order.
+// propose assigns layers of a kind to the operators of that kind, in order.
 func (g *irGraph) propose(own []int, ops []op, varies []bool, numbered bool) {
 	byKind := map[string][]int{}
 	for i := range ops {
@@ -220,13 +218,13 @@ func (g *irGraph) propose(own []int, ops []op, varies []bool, numbered bool) {
 	}
 }
 
-// odd is the part of a kind's layers from which on the kind is left out: it was counted off
-// against operators that only happen to be as many.
+// odd is the share of mismatched layers from which a kind is skipped: its count equals the
+// operators' only by chance.
 const odd = 0.2
 
-// verify takes back what does not fit: an operator whose data comes from other operators in the
-// model than in the graph. Kinds that fit badly go first, as a whole: what is compared with
-// wrong neighbours would not fit either. It returns how many layers stay.
+// verify removes assignments that do not fit: an operator whose data comes from other operators
+// in the model than in the graph. Kinds that fit badly are removed first, as a whole: comparisons
+// with wrong neighbours would fail as well. It returns the number of remaining layers.
 func (g *irGraph) verify(own, fixed []int, ops []op, varies []bool) int {
 	for {
 		wrong := g.misfits(own, fixed, ops, varies)
@@ -263,7 +261,7 @@ func (g *irGraph) verify(own, fixed []int, ops []op, varies []bool) int {
 	return n
 }
 
-// misfits marks layers whose data comes from other operators than those of their own.
+// misfits marks layers whose data comes from other operators than expected.
 func (g *irGraph) misfits(own, fixed []int, ops []op, varies []bool) []bool {
 	taken := make([]bool, len(ops))
 	for i := range own {
@@ -305,7 +303,7 @@ func with(set []int, n int) []int {
 	return slices.Insert(slices.Clone(set), at, n)
 }
 
-// nearestOps lists, for each operator, the nearest of those that are taken that its data comes from.
+// nearestOps lists, for each operator, the nearest taken operators that its data comes from.
 func nearestOps(ops []op, taken []bool) [][]int {
 	out := make([][]int, len(ops))
 	for i := range ops {
@@ -324,7 +322,7 @@ func nearestOps(ops []op, taken []bool) [][]int {
 	return out
 }
 
-// beneath lists, for each operator, the nearest of those that are taken that its data goes to.
+// beneath lists, for each operator, the nearest taken operators that its data goes to.
 func beneath(ops []op, taken []bool) [][]int {
 	out := make([][]int, len(ops))
 	for i := len(ops) - 1; i >= 0; i-- {

@@ -125,7 +125,7 @@ func inspect(file string) *told {
 		if err := s.Run(); err != nil {
 			return fail(err)
 		}
-		if err := p.After(int64(time.Since(began))); err != nil {
+		if err := p.AfterRun(int64(time.Since(began))); err != nil {
 			return fail(err)
 		}
 		if i == 0 && !joins {
@@ -134,7 +134,7 @@ func inspect(file string) *told {
 			}
 		}
 	}
-	run, err := p.Recorded()
+	run, err := p.Records()
 	if err != nil {
 		return fail(err)
 	}

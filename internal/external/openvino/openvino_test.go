@@ -228,11 +228,11 @@ func TestCarry(t *testing.T) {
 	wants(t, l, k, external.Rejected, "output 7")
 }
 
-// TestBeside: sessions of one task run at the same time and make the same.
-func TestBeside(t *testing.T) {
+// TestClone runs sessions of one task concurrently and compares their outputs.
+func TestClone(t *testing.T) {
 	l := open(t)
 	s := load(t, l, task(t, squares(t), external.Tensor{Name: "x", DType: "float32", Shape: []int{1, 2}, Data: singles(5, 6)}))
-	b, err := s.Beside()
+	b, err := s.Clone()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -359,25 +359,25 @@ func TestRecorded(t *testing.T) {
 		k := task(t, file, external.Tensor{Name: "x", DType: "float32", Shape: []int{n, n}, Data: singles(data...)})
 		k.Profiled = true
 		p := load(t, l, k).(external.Profiled)
-		if r, err := p.Recorded(); err != nil || r != nil {
+		if r, err := p.Records(); err != nil || r != nil {
 			t.Errorf("recorded before a run: %v %v", r, err)
 		}
 		run := func(times int) {
 			for range times {
-				if err := errors.Join(p.Run(), p.After(50_000_000)); err != nil {
+				if err := errors.Join(p.Run(), p.AfterRun(50_000_000)); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
 		run(3)
-		if err := p.Forget(); err != nil {
+		if err := p.Reset(); err != nil {
 			t.Fatal(err)
 		}
-		if r, err := p.Recorded(); err != nil || r != nil {
+		if r, err := p.Records(); err != nil || r != nil {
 			t.Errorf("recorded after it was forgotten: %v %v", r, err)
 		}
 		run(10)
-		r, err := p.Recorded()
+		r, err := p.Records()
 		if err != nil || r == nil {
 			t.Fatalf("%v %v", r, err)
 		}
@@ -409,7 +409,7 @@ func TestRecorded(t *testing.T) {
 		if entries, err := os.ReadDir(k.Folder); err != nil || len(entries) != 0 {
 			t.Errorf("files are left: %v %v", entries, err)
 		}
-		if _, err := p.Beside(); err == nil {
+		if _, err := p.Clone(); err == nil {
 			t.Error("a profiled session has another one beside it")
 		}
 	}

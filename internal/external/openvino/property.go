@@ -13,16 +13,16 @@ import (
 	"github.com/opmeter/opmeter/internal/external"
 )
 
-// virtual are devices that choose others; the library does not list them.
+// virtual are devices that delegate to other devices; the library does not list them.
 var virtual = []string{"AUTO", "MULTI", "HETERO", "BATCH"}
 
-// Options of this package's own.
+// Options of this package.
 const (
 	optionDevice = "device"
 	optionGraphs = "graphs"
 )
 
-// propertyPrefix may stand before a property's name, for those that are called like an option.
+// propertyPrefix may precede a property's name, for properties with the name of an option.
 const propertyPrefix = "property."
 
 func options() []external.OptionInfo {
@@ -33,14 +33,14 @@ func options() []external.OptionInfo {
 	}
 }
 
-// config is what options say.
+// config is the parsed options.
 type config struct {
 	device string
 	graphs bool
 	user   []external.Option // properties, in order
 }
 
-// parse reads options. Properties are looked at where they are set.
+// parse parses options. Properties are checked when they are set.
 func (l *library) parse(list []external.Option) (*config, error) {
 	c := &config{device: "CPU", graphs: true}
 	if !slices.Contains(l.devices, "CPU") && len(l.devices) > 0 {
@@ -65,8 +65,8 @@ func (l *library) parse(list []external.Option) (*config, error) {
 	return c, nil
 }
 
-// known checks the name of a device: those that are there by their names with or without a number, and
-// virtual ones over them.
+// known checks the name of a device: an available one with or without a number, or a virtual one
+// over them.
 func (l *library) known(device string) error {
 	name, rest, _ := strings.Cut(device, ":")
 	ok := slices.Contains(virtual, name) || slices.ContainsFunc(l.devices, func(d string) bool {
@@ -88,7 +88,7 @@ func (l *library) known(device string) error {
 	return nil
 }
 
-// supported lists the properties of a device; those that can be set are true.
+// supported lists the properties of a device; writable ones are true.
 func (l *library) supported(core uintptr, device string) map[string]bool {
 	out := map[string]bool{}
 	for name := range strings.FieldsSeq(l.property(core, device, "SUPPORTED_PROPERTIES")) {
@@ -97,7 +97,7 @@ func (l *library) supported(core uintptr, device string) map[string]bool {
 	return out
 }
 
-// property reads a property of a device, "" where it has none.
+// property reads a property of a device, "" if it is absent.
 func (l *library) property(core uintptr, device, key string) string {
 	var p pins
 	defer p.Unpin()
@@ -112,10 +112,10 @@ func (l *library) property(core uintptr, device, key string) string {
 // set sets a property of a device.
 //
 // ov_core_set_properties takes an array of pairs {const char *key; const void *value}. Older
-// releases have only the variadic ov_core_set_property. Its variable arguments are
-// addresses, which travel like others on amd64 (with AL 0, since none is a float; purego sets it) and
-// on arm64 of Linux and Windows; on Apple's arm64 they begin on the stack, behind the eight
-// registers of arguments.
+// releases have only the variadic ov_core_set_property. Its variable arguments are addresses. On
+// amd64 (AL is 0, since none is a float; purego sets it) and on arm64 of Linux and Windows they
+// are passed like other arguments. On Apple's arm64 they begin on the stack, behind the eight
+// argument registers.
 func (l *library) set(core uintptr, device, key, value string) int32 {
 	var p pins
 	defer p.Unpin()
@@ -129,7 +129,7 @@ func (l *library) set(core uintptr, device, key, value string) int32 {
 	return invoke(l.c.coreSet, core, d, k, v)
 }
 
-// Properties that a task stands for.
+// Properties that a task determines.
 const (
 	keyThreads  = "INFERENCE_NUM_THREADS"
 	keyStreams  = "NUM_STREAMS"
@@ -137,8 +137,8 @@ const (
 	keyCounters = "PERF_COUNT"
 )
 
-// configure sets what the task and the options say: threads and streams, the hint for latency, the
-// counters where they are asked for; then what the user says, who has the last word.
+// configure sets the properties of the task (threads and streams, the latency hint, counters if
+// requested), then the user's, which take precedence.
 func (l *library) configure(core uintptr, t *external.Task, c *config, streams int) error {
 	have := l.supported(core, c.device)
 	own := []external.Option{
@@ -156,7 +156,7 @@ func (l *library) configure(core uintptr, t *external.Task, c *config, streams i
 			}
 		}
 	}
-	// Devices over others hand their work to the processor, whose threads are its own.
+	// Virtual devices delegate to the CPU device, which has its own thread count.
 	if c.device != "CPU" && slices.Contains(l.devices, "CPU") {
 		s := l.set(core, "CPU", keyThreads, strconv.Itoa(max(t.Threads, 1)*streams))
 		if s != 0 {
@@ -174,11 +174,11 @@ func (l *library) configure(core uintptr, t *external.Task, c *config, streams i
 	return nil
 }
 
-// usual are properties that many ask for.
+// usual are commonly used properties.
 var usual = []string{"PERFORMANCE_HINT", "EXECUTION_MODE_HINT", "INFERENCE_PRECISION_HINT", "ENABLE_CPU_PINNING", "ENABLE_HYPER_THREADING"}
 
-// alike names the properties that have a word in common with a name, or usual ones where none has, and says
-// how many more there are.
+// alike lists the properties that share a word with a name, or the usual ones if none does, and
+// says how many more exist.
 func alike(have []string, name string) string {
 	words := strings.Split(strings.ToUpper(name), "_")
 	var near []string

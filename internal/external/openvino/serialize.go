@@ -11,11 +11,10 @@ import (
 
 // writer calls ov::serialize of the C++ library.
 //
-// An ov_model_t begins with a std::shared_ptr<ov::Model> (src/bindings/c/src/common.h), so
-// its address serves as the reference that the function takes. Paths are
-// std::filesystem::path or std::string of the GNU C++ library, whose layouts are part of its stable
-// binary interface. The symbol's name says which of them it takes: what has another
-// name is not called.
+// An ov_model_t begins with a std::shared_ptr<ov::Model> (src/bindings/c/src/common.h), so its
+// address serves as the reference argument of the function. Paths are std::filesystem::path or
+// std::string of the GNU C++ library, whose layouts are part of its stable ABI. The mangled
+// symbol name tells which of them it takes; a function with any other name is not called.
 type writer struct {
 	fn   uintptr
 	kind int
@@ -41,7 +40,7 @@ var serializers = []string{
 	asOld:    model + "RKSsS7_" + version,
 }
 
-// findWriter finds the function in the library or in those that it was opened with.
+// findWriter finds the function in the library or in the libraries opened with it.
 func findWriter(handle uintptr, path string) *writer {
 	handles := []uintptr{handle}
 	if name := beside(path); name != "" {
@@ -69,11 +68,11 @@ func findWriter(handle uintptr, path string) *writer {
 	return nil
 }
 
-// write writes the graph of an ov_model_t into a folder and opens it to be read. Constants go
-// to nowhere.
+// write writes the graph of an ov_model_t into a folder and opens it for reading. Constants are
+// discarded.
 //
-// The function throws where it cannot write, and nothing could catch that: whether it can is tried
-// before.
+// The function throws if it cannot write, which nothing here could catch: so write tests that
+// first.
 func (w *writer) write(m uintptr, folder, name string) (*os.File, error) {
 	xml, bin := filepath.Join(folder, name+".xml"), filepath.Join(folder, name+".bin")
 	f, err := os.OpenFile(xml, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
@@ -91,13 +90,13 @@ func (w *writer) write(m uintptr, folder, name string) (*os.File, error) {
 	return f, nil
 }
 
-// path lays out a path, and gives its address.
+// path lays out a path and returns its address.
 func (w *writer) path(p *pins, s string) uintptr {
 	n := int64(len(s))
 	switch w.kind {
 	case asOld:
-		// {length, capacity, references} and the text, at which the string points: one more
-		// reference is counted for each copy, so that nobody frees it.
+		// The string points to the text in {length, capacity, references, text}. One more
+		// reference is counted for each copy, so that the library never frees it.
 		b := make([]int64, 3+(len(s)+8)/8)
 		b[0], b[1], b[2] = n, n, 1
 		copy(unsafe.Slice((*byte)(unsafe.Pointer(&b[3])), len(s)), s)
@@ -105,10 +104,10 @@ func (w *writer) path(p *pins, s string) uintptr {
 	case asString:
 		return p.words([]int64{int64(p.text(s)), n, n, 0})
 	}
-	// A string and the list of its parts: a pointer whose low bits are the kind of path, 3 for a
-	// mere file name, as the constructor leaves it before it splits. The text is not longer than
-	// its own capacity, so that nothing frees what is Go's. The parts stay behind: some
-	// hundred bytes for each graph.
+	// A string and the list of its parts: a pointer whose low bits are the kind of path. 3 is a
+	// bare file name, as the constructor leaves it before it splits. The text is not longer than
+	// its own capacity, so the library frees no Go memory. The parts leak: a few hundred bytes
+	// for each graph.
 	at := p.words([]int64{int64(p.text(s)), n, n, 0, 3})
 	invoke(w.split, at)
 	return at

@@ -12,8 +12,8 @@ import (
 	"github.com/opmeter/opmeter/internal/external"
 )
 
-// shared is what sessions of one task have together: the core, the model as read, and one
-// compiled model with a stream for each of them.
+// shared is the state shared by the sessions of one task: the core, the model as read, and one
+// compiled model with a stream for each session.
 type shared struct {
 	l      *library
 	task   *external.Task
@@ -40,7 +40,7 @@ type session struct {
 	rec     *recorder
 }
 
-// Load reads a model, gives it the shapes of the inputs, and compiles it.
+// Load reads a model, sets the input shapes and compiles it.
 func (l *library) Load(t *external.Task) (external.Session, error) {
 	if t.Format != "onnx" && t.Format != "tflite" {
 		return nil, external.Errorf(external.NoFormat, "OpenVINO does not read %s models; expected onnx or tflite", t.Format)
@@ -74,7 +74,7 @@ func (l *library) Load(t *external.Task) (external.Session, error) {
 	return &profiled{s}, nil
 }
 
-// what begins an error; whoever reports it names the model.
+// what begins an error message; the caller adds the model.
 func (h *shared) what() string { return "OpenVINO " + h.l.version }
 
 // load reads the model and sets its shapes.
@@ -105,7 +105,7 @@ type port struct {
 	ranked bool
 }
 
-// port asks for one by its position.
+// port reads a port by its index.
 func (h *shared) port(get uintptr, i int) (p port, err error) {
 	var at uintptr
 	if s := invoke(get, h.model, uintptr(i), uintptr(unsafe.Pointer(&at))); s != 0 || at == 0 {
@@ -115,7 +115,7 @@ func (h *shared) port(get uintptr, i int) (p port, err error) {
 	return h.l.describe(at), nil
 }
 
-// describe asks for name, type and shape of a port. One without a name has none.
+// describe reads name, type and shape of a port. The name may be empty.
 func (l *library) describe(at uintptr) (p port) {
 	var name uintptr
 	if invoke(l.c.portName, at, uintptr(unsafe.Pointer(&name))) == 0 && name != 0 {
@@ -130,7 +130,7 @@ func (l *library) describe(at uintptr) (p port) {
 }
 
 // partialShape is ov_partial_shape_t: the rank as an ov_dimension_t {int64 min, max}, and the
-// dimensions as such.
+// dimensions.
 type partialShape struct {
 	rank [2]int64
 	dims uintptr
@@ -168,8 +168,8 @@ func (h *shared) count(fn uintptr) int {
 	return int(n)
 }
 
-// match finds the task's input for each of the library's, by name and else by position, and
-// checks the types.
+// match finds the task's input for each of the library's inputs, by name and otherwise by index,
+// and checks the types.
 func (h *shared) match() error {
 	n := h.count(h.l.c.modelInputs)
 	ports := make([]port, n)
@@ -187,7 +187,7 @@ func (h *shared) match() error {
 			used[k] = true
 		}
 	}
-	// A tensor with several names tells any of them.
+	// A tensor with several names reports any of them.
 	for k := range h.task.Inputs {
 		if used[k] {
 			continue
@@ -230,7 +230,7 @@ func orUnknown(s string) string {
 	return s
 }
 
-// alias is the name that the library tells for an input of this name.
+// alias returns the name that the library reports for an input of this name.
 func (h *shared) alias(name string) string {
 	if name == "" {
 		return ""
@@ -245,7 +245,7 @@ func (h *shared) alias(name string) string {
 	return h.l.describe(at).name
 }
 
-// shape gives the model the shapes of the task's inputs where they differ from its own.
+// shape sets the shapes of the task's inputs where they differ from the model's.
 func (h *shared) shape() error {
 	var p pins
 	defer p.Unpin()
@@ -282,7 +282,7 @@ func (h *shared) shape() error {
 	return nil
 }
 
-// build compiles the model with a stream for each session, and gives each its request.
+// build compiles the model with a stream for each session, and creates each session's request.
 func (h *shared) build() error {
 	l := h.l
 	var p pins
@@ -309,7 +309,7 @@ func (h *shared) build() error {
 	return nil
 }
 
-// begin makes the session's request and fills its inputs.
+// begin creates the session's request and fills its inputs.
 func (s *session) begin() error {
 	if st := invoke(s.l.c.newRequest, s.compiled, uintptr(unsafe.Pointer(&s.request))); st != 0 || s.request == 0 {
 		return s.l.failed(external.Rejected, st, s.what()+" makes no infer request")
@@ -331,7 +331,7 @@ func (s *session) begin() error {
 	return nil
 }
 
-// fill copies an input to the request's own tensor of it.
+// fill copies an input to the request's tensor.
 func (s *session) fill(i int, in *external.Tensor) error {
 	var t uintptr
 	if st := invoke(s.l.c.requestInput, s.request, uintptr(i), uintptr(unsafe.Pointer(&t))); st != 0 || t == 0 {
@@ -349,7 +349,7 @@ func (s *session) fill(i int, in *external.Tensor) error {
 	return nil
 }
 
-// bytes is the memory of a tensor. It is the library's, and lives as long as the tensor.
+// bytes returns the memory of a tensor. The library owns it; it lives as long as the tensor.
 func (l *library) bytes(t uintptr) ([]byte, error) {
 	var size, data uintptr
 	if s := invoke(l.c.tensorBytes, t, uintptr(unsafe.Pointer(&size))); s != 0 {
@@ -378,8 +378,8 @@ func (s *session) Run() error {
 	return nil
 }
 
-// carryOver copies outputs of the last run to the inputs that they become. A caller of OpenVINO copies
-// or swaps tensors here, too.
+// carryOver copies outputs of the last run to the inputs that they become. Applications that use
+// OpenVINO copy or swap tensors here, too.
 func (s *session) carryOver() error {
 	for _, c := range s.carry {
 		var from, to uintptr
@@ -414,7 +414,7 @@ func (s *session) carryOver() error {
 // maxElements bounds the elements of an output that is copied.
 const maxElements = 1 << 40
 
-// Outputs copies what the last run made.
+// Outputs copies the outputs of the last run.
 func (s *session) Outputs() ([]external.Tensor, error) {
 	out := make([]external.Tensor, 0, len(s.names))
 	for i, name := range s.names {
@@ -474,16 +474,15 @@ func (l *library) tensor(t uintptr) (*external.Tensor, error) {
 	return r, nil
 }
 
-// Beside makes another request of the same model. The model is compiled again with a
-// stream for each session and as many times the threads, as a program that serves
-// several at once has it: requests of one stream would wait for one another. Sessions
-// that there are get new requests: none of them may be running.
-func (s *session) Beside() (external.Session, error) {
+// Clone creates another request of the same model. The model is compiled again with a stream and
+// its threads for each session, as a server with concurrent requests does: requests of one stream
+// would wait for one another. Existing sessions get new requests: none of them may be running.
+func (s *session) Clone() (external.Session, error) {
 	h := s.shared
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.task.Profiled {
-		return nil, external.Errorf(external.Failed, "OpenVINO counts the time of nodes over all requests of a model: a profiled session stands alone")
+		return nil, external.Errorf(external.Failed, "OpenVINO counts the time of nodes over all requests of a model: a profiled session cannot be cloned")
 	}
 	n := &session{shared: h, infer: s.infer}
 	h.members = append(h.members, n)
@@ -539,10 +538,10 @@ func (h *shared) free() {
 	}
 }
 
-// maxValue bounds a setting that is kept.
+// maxValue bounds the length of a setting that is kept.
 const maxValue = 300
 
-// Facts says what is in effect: every property that the compiled model tells.
+// Facts returns the settings in effect: all readable properties of the compiled model.
 func (s *session) Facts() external.Facts {
 	f := external.Facts{Settings: map[string]string{optionDevice: s.config.device}}
 	for key := range strings.FieldsSeq(s.tells("SUPPORTED_PROPERTIES")) {

@@ -15,20 +15,20 @@ import (
 	"github.com/opmeter/opmeter/internal/external"
 )
 
-// types are names of TfLiteType; those without elements of a fixed size are not here.
+// types are names of TfLiteType; types without a fixed element size are absent.
 var types = map[int]string{
 	1: "float32", 2: "int32", 3: "uint8", 4: "int64", 6: "bool", 7: "int16", 8: "complex64", 9: "int8", 10: "float16", 11: "float64", 12: "complex128", 13: "uint64",
 	16: "uint32", 17: "uint16", 18: "int4", 19: "bfloat16", 20: "int2",
 }
 
-// Bounds of what the library may say.
+// Limits on values from the library.
 const (
 	maxPorts = 1 << 16
 	maxRank  = 64
 	maxBytes = 1 << 40
 )
 
-// model is shared by sessions of one task. The last one frees it.
+// model is shared by the sessions of one task. The last one frees it.
 type model struct {
 	lib     *library
 	task    *external.Task
@@ -48,7 +48,7 @@ type session struct {
 	args                           [1]uintptr
 }
 
-// Load makes a model ready to run.
+// Load prepares a model to run.
 func (l *library) Load(t *external.Task) (external.Session, error) {
 	if t.Format != "tflite" {
 		return nil, external.Errorf(external.NoFormat, "TensorFlow Lite reads .tflite models, and this is one of the format %s.", t.Format)
@@ -60,7 +60,7 @@ func (l *library) Load(t *external.Task) (external.Session, error) {
 	name := append([]byte(t.Model), 0)
 	m := &model{lib: l, task: t, xnnpack: on, handle: pointer(l.api.createModel, uintptr(unsafe.Pointer(&name[0])))}
 	if m.handle == nil {
-		return nil, external.Errorf(external.Rejected, "TensorFlow Lite does not read %s. It takes .tflite files that are whole and not packed.", filepath.Base(t.Model)).InPrint()
+		return nil, external.Errorf(external.Rejected, "TensorFlow Lite does not read %s. It takes .tflite files that are whole and not packed.", filepath.Base(t.Model)).WithPrinted()
 	}
 	return m.session()
 }
@@ -91,8 +91,8 @@ func (s *session) build() error {
 	}
 	call(a.threads, uintptr(s.options), uintptr(s.task.Threads))
 	if s.xnnpack {
-		// TfLiteXNNPackDelegateOptions begins with the number of threads and the flags, here those
-		// that take int8 and uint8; what newer releases have behind them is zero.
+		// TfLiteXNNPackDelegateOptions begins with the number of threads and the flags, here for
+		// int8 and uint8. Fields that newer releases add are zero.
 		o := [64]uint32{uint32(s.task.Threads), 3} //nolint:gosec // a number of threads
 		if s.delegate = pointer(a.createXNNPACK, uintptr(unsafe.Pointer(&o[0]))); s.delegate == nil {
 			return external.Errorf(external.NoProvider, "TensorFlow Lite makes no XNNPACK delegate.")
@@ -100,7 +100,7 @@ func (s *session) build() error {
 		call(a.delegate, uintptr(s.options), uintptr(s.delegate))
 	}
 	if s.interpreter = pointer(a.create, uintptr(s.handle), uintptr(s.options)); s.interpreter == nil {
-		return external.Errorf(external.Rejected, "TensorFlow Lite makes no interpreter for %s: it may have operators that this library lacks.", filepath.Base(s.task.Model)).InPrint()
+		return external.Errorf(external.Rejected, "TensorFlow Lite makes no interpreter for %s: it may have operators that this library lacks.", filepath.Base(s.task.Model)).WithPrinted()
 	}
 	s.args[0] = uintptr(s.interpreter)
 	n := number(a.inputs, uintptr(s.interpreter))
@@ -113,12 +113,12 @@ func (s *session) build() error {
 		}
 	}
 	if st := number(a.allocate, uintptr(s.interpreter)); st != 0 {
-		return external.Errorf(external.Rejected, "TensorFlow Lite cannot prepare the operators of %s for these inputs: status %d.", filepath.Base(s.task.Model), st).InPrint()
+		return external.Errorf(external.Rejected, "TensorFlow Lite cannot prepare the operators of %s for these inputs: status %d.", filepath.Base(s.task.Model), st).WithPrinted()
 	}
 	return nil
 }
 
-// fit checks an input's type and resizes it to what is given.
+// fit checks an input's type and resizes it to the given shape.
 func (s *session) fit(i int) error {
 	a, given := s.lib.api, &s.task.Inputs[i]
 	t := pointer(a.input, uintptr(s.interpreter), uintptr(i))
@@ -161,7 +161,7 @@ func (s *session) shape(t unsafe.Pointer) ([]int, error) {
 	return out, nil
 }
 
-// memory are the bytes of a tensor where the library has them.
+// memory returns the bytes of a tensor if the library has allocated them.
 func (s *session) memory(t unsafe.Pointer) ([]byte, bool) {
 	n := call(s.lib.api.size, uintptr(t))
 	if n == 0 {
@@ -174,7 +174,7 @@ func (s *session) memory(t unsafe.Pointer) ([]byte, bool) {
 	return unsafe.Slice((*byte)(p), int(n)), true
 }
 
-// feed writes the inputs. The library keeps them where they are.
+// feed writes the inputs. The library keeps them in place.
 func (s *session) feed() error {
 	for i := range s.task.Inputs {
 		given := &s.task.Inputs[i]
@@ -204,8 +204,8 @@ func (s *session) carried() error {
 	return nil
 }
 
-// Run computes one inference. What is carried is copied: the interpreter's tensors stay where
-// they are, and its callers can do no other.
+// Run computes one inference. Carried outputs are copied: the interpreter's tensors have fixed
+// places, so that applications copy as well.
 func (s *session) Run() error {
 	a := s.lib.api
 	if s.ran {
@@ -221,12 +221,12 @@ func (s *session) Run() error {
 	s.ran = true
 	r, _, _ := purego.SyscallN(a.invoke, s.args[:]...)
 	if st := int32(uint32(r)); st != 0 { //nolint:gosec // a C enumeration in the low half
-		return external.Errorf(external.Failed, "An inference of %s by TensorFlow Lite failed: status %d.", filepath.Base(s.task.Model), st).InPrint()
+		return external.Errorf(external.Failed, "An inference of %s by TensorFlow Lite failed: status %d.", filepath.Base(s.task.Model), st).WithPrinted()
 	}
 	return nil
 }
 
-// Outputs copies what the last run made.
+// Outputs copies the outputs of the last run.
 func (s *session) Outputs() ([]external.Tensor, error) {
 	a := s.lib.api
 	if !s.ran {
@@ -256,10 +256,10 @@ func (s *session) Outputs() ([]external.Tensor, error) {
 	return out, nil
 }
 
-// Beside makes another interpreter of the same model.
-func (s *session) Beside() (external.Session, error) { return s.model.session() }
+// Clone creates another interpreter of the same model.
+func (s *session) Clone() (external.Session, error) { return s.model.session() }
 
-// Facts says what is in effect.
+// Facts returns the settings in effect.
 func (s *session) Facts() external.Facts {
 	return external.Facts{Settings: map[string]string{"threads": strconv.Itoa(s.task.Threads), "xnnpack": map[bool]string{true: "on", false: "default"}[s.xnnpack]}}
 }

@@ -54,7 +54,7 @@ type symbol struct {
 	at   *uintptr
 }
 
-// library is a TensorFlow Lite library that was opened.
+// library is an open TensorFlow Lite library.
 type library struct {
 	api   *api
 	about external.About
@@ -62,7 +62,7 @@ type library struct {
 
 const advice = "Name libtensorflowlite_c.so of TensorFlow Lite 2.4 or later, or use LiteRT (the PyPI package ai-edge-litert)."
 
-// Open opens a library by its path. Errors are a [guest.Error]. It stays open for the life of
+// Open opens a library by its path. Errors are an [external.Error]. It stays open for the life of
 // the process.
 func Open(path string) (external.Library, error) {
 	h, err := open(path)
@@ -102,10 +102,10 @@ func Open(path string) (external.Library, error) {
 
 var options = []external.OptionInfo{{Key: "xnnpack", Values: "default, on", Doc: "on: operators that XNNPACK has, those of quantised models included, are given to it; default: what the library does by itself."}}
 
-// About says what the library is.
+// About describes the library.
 func (l *library) About() external.About { return l.about }
 
-// parse reads the options of a task: whether XNNPACK is asked for.
+// parse parses the options of a task: whether XNNPACK is requested.
 func (l *library) parse(given []external.Option) (on bool, err error) {
 	for _, o := range given {
 		switch {
@@ -124,7 +124,7 @@ func (l *library) parse(given []external.Option) (on bool, err error) {
 	return on, nil
 }
 
-// call calls a function. Pointers in args stay where they are until it returns.
+// call calls a function. Pointers in args are not moved until it returns.
 //
 //go:uintptrescapes
 func call(fn uintptr, args ...uintptr) uintptr {

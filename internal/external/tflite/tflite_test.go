@@ -92,7 +92,7 @@ func TestRun(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			b, err := s.Beside()
+			b, err := s.Clone()
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -247,7 +247,7 @@ func (s *session) Outputs() ([]external.Tensor, error) {
 	return out, nil
 }
 
-func (s *session) Beside() (external.Session, error) {
+func (s *session) Clone() (external.Session, error) {
 	if err := s.lib.pass(Beside); err != nil {
 		return nil, err
 	}
@@ -274,7 +274,7 @@ func (p *profiled) Run() error {
 	return p.session.Run()
 }
 
-func (p *profiled) After(wall int64) error {
+func (p *profiled) AfterRun(wall int64) error {
 	if err := p.lib.pass(After); err != nil {
 		return err
 	}
@@ -288,19 +288,19 @@ func (p *profiled) After(wall int64) error {
 	return nil
 }
 
-func (p *profiled) Room() int {
+func (p *profiled) Remaining() int {
 	if p.lib.b.Room == 0 {
 		return -1
 	}
 	return p.lib.b.Room - p.runs
 }
 
-func (p *profiled) Forget() error {
+func (p *profiled) Reset() error {
 	p.tally, p.runs = runlog.Tally{}, 0
 	return nil
 }
 
-func (p *profiled) Recorded() (*runlog.Run, error) {
+func (p *profiled) Records() (*runlog.Run, error) {
 	if err := p.lib.pass(Recorded); err != nil {
 		return nil, err
 	}

@@ -1,7 +1,7 @@
-// Package board makes the C program of a model one for a board: it reads descriptions
-// of boards, writes what start-up code and linker need to know, builds with a compiler
-// for Arm and says how an emulator runs what came of it. docs/reference/board-files.md describes the
-// format of descriptions.
+// Package board turns the C program of a model into firmware for a board. It reads board
+// descriptions, writes the start-up configuration and linker script, builds with an Arm compiler,
+// and returns the emulator's command line. The format of descriptions is in
+// docs/reference/board-files.md.
 package board
 
 import (
@@ -18,31 +18,31 @@ import (
 	"github.com/opmeter/opmeter/internal/base/infile"
 )
 
-// Board is a board by its description.
+// Board is a board description.
 type Board struct {
-	// Name is what --board takes: lower-case letters, digits and dashes.
+	// Name is the name for --board: lower-case letters, digits and dashes.
 	Name string `yaml:"name"`
-	// Title is the name for people.
+	// Title is the display name.
 	Title string `yaml:"title"`
 	// Aliases are other names.
 	Aliases []string `yaml:"aliases"`
-	// Untested says that the description has not been tried on the board.
+	// Untested says that the description was not tested on the board.
 	Untested bool `yaml:"untested"`
-	// CPU is the processor as the compiler's -mcpu has it.
+	// CPU is the processor as named by the compiler's -mcpu.
 	CPU string `yaml:"cpu"`
-	// Flags are more flags of the compiler: -m…, -O…, -D… only.
+	// Flags are additional compiler flags: -m…, -O…, -D… only.
 	Flags []string `yaml:"flags"`
-	// Memories say what lies where.
+	// Memories are the memory regions.
 	Memories []Memory `yaml:"memories"`
-	// Stack is the room kept for the stack, in bytes.
+	// Stack is the stack size in bytes.
 	Stack Size `yaml:"stack"`
-	// Setup is done before the UART is set up: clocks, pins.
+	// Setup is executed before the UART is set up: clocks, pins.
 	Setup []Step `yaml:"setup"`
-	// UART is what the agent writes to.
+	// UART is the port that the agent writes to.
 	UART UART `yaml:"uart"`
-	// Counter is what operators are timed with.
+	// Counter is the counter that times operators.
 	Counter Counter `yaml:"counter"`
-	// Emulator says how QEMU runs the board, nil where it does not.
+	// Emulator configures QEMU for the board, nil if it is not supported.
 	Emulator *Emulator `yaml:"emulator"`
 }
 
@@ -51,30 +51,30 @@ type Memory struct {
 	Name   string  `yaml:"name"`
 	Origin Address `yaml:"origin"`
 	Size   Size    `yaml:"size"`
-	// Holds lists what the linker puts there: code, weights, stack, data, arena.
+	// Holds lists what the linker places there: code, weights, stack, data, arena.
 	Holds []string `yaml:"holds"`
 }
 
-// Roles are what memories hold; each has one memory.
+// Roles are the possible contents of memories; each is in exactly one memory.
 var Roles = []string{"code", "weights", "stack", "data", "arena"}
 
 // Step is a write to a register, or a wait for one.
 type Step struct {
 	Address Address  `yaml:"address"`
 	Offset  *Address `yaml:"offset"` // from the UART's base, in its own writes
-	// Value is written whole; Clear and Set change bits and leave the others.
+	// Value replaces the register; Clear and Set change single bits.
 	Value *Address `yaml:"value"`
 	Clear Address  `yaml:"clear"`
 	Set   Address  `yaml:"set"`
-	// Wait waits until the register's bits under Wait are Ready, for a bounded time.
+	// Wait polls, for a limited time, until the register's bits under Wait equal Ready.
 	Wait  Address `yaml:"wait"`
 	Ready Address `yaml:"ready"`
 	Width Width   `yaml:"width"`
 }
 
-// UART is a serial port that takes a byte whenever a status register says so.
+// UART is a serial port that accepts a byte when a status register says so.
 type UART struct {
-	// Kind is "registers", or "cmsdk" which fills in all but base, clock and speed.
+	// Kind is "registers", or "cmsdk", which sets everything but base, clock and speed.
 	Kind    string  `yaml:"kind"`
 	Base    Address `yaml:"base"`
 	Clock   Hertz   `yaml:"clock"`
@@ -86,38 +86,38 @@ type UART struct {
 	Status  *Status `yaml:"status"`
 }
 
-// Rate says how the divisor of the speed is written: clock * Factor / speed - Minus,
-// rounded to the nearest.
+// Rate describes how the baud rate divisor is written: clock * Factor / speed - Minus, rounded to
+// the nearest.
 type Rate struct {
 	Offset Address `yaml:"offset"`
 	Factor Ratio   `yaml:"factor"` // 1 where absent; 0.0625 where the UART samples 16 times
 	Minus  Size    `yaml:"minus"`
 }
 
-// Data is the register that a byte is written to.
+// Data is the register that bytes are written to.
 type Data struct {
 	Offset Address `yaml:"offset"`
 }
 
-// Status is the register that says when: (value & Mask) == Ready.
+// Status is the register that says when a byte may be written: (value & Mask) == Ready.
 type Status struct {
 	Offset Address `yaml:"offset"`
 	Mask   Address `yaml:"mask"`
 	Ready  Address `yaml:"ready"`
 }
 
-// Counter is what counts time or instructions.
+// Counter is a counter of time or instructions.
 type Counter struct {
 	// Kind is "dwt", "systick" or "register".
 	Kind    string  `yaml:"kind"`
 	Hz      Hertz   `yaml:"hz"`
 	Address Address `yaml:"address"` // of a counter of kind register, which has 32 bits
 	Down    bool    `yaml:"down"`
-	// Rounds is a slow counter that tells how often the fast one went round, nil for none.
+	// Rounds is a slow counter that counts the wrap-arounds of the fast one, nil for none.
 	Rounds *Rounds `yaml:"rounds"`
 }
 
-// Rounds is a counter of 32 bits that counts up slowly.
+// Rounds is a slow 32-bit up-counter.
 type Rounds struct {
 	Address Address `yaml:"address"`
 	Hz      Hertz   `yaml:"hz"`
@@ -126,14 +126,14 @@ type Rounds struct {
 // Emulator is QEMU's machine for a board.
 type Emulator struct {
 	Machine string `yaml:"machine"`
-	// Shift makes an instruction take 2^Shift ns of the emulator's time.
+	// Shift sets the emulated time of an instruction to 2^Shift ns.
 	Shift Size `yaml:"shift"`
 }
 
 // maxFile bounds a description, in bytes.
 const maxFile = 64 << 10
 
-// Shipped returns the boards that the program carries, by name.
+// Shipped returns the boards embedded in the program, by name.
 func Shipped() ([]*Board, error) {
 	names, err := fs.Glob(firmware.Files, "boards/*.yaml")
 	if err != nil {
@@ -155,10 +155,10 @@ func Shipped() ([]*Board, error) {
 	return all, nil
 }
 
-// ErrUnknown is what [Find] returns for a name that is neither a board nor a file.
-var ErrUnknown = errors.New("is no board that is known")
+// ErrUnknown is returned by [Find] for a name that is neither a board nor a file.
+var ErrUnknown = errors.New("is not a known board")
 
-// Find returns the board of a name or of a file that ends in .yaml or .yml.
+// Find returns the board with a name, or from a file that ends in .yaml or .yml.
 func Find(name string) (*Board, error) {
 	if ext := strings.ToLower(filepath.Ext(name)); ext == ".yaml" || ext == ".yml" {
 		data, err := infile.Read(name, maxFile)
@@ -191,9 +191,8 @@ func (b *Board) memory(role string) *Memory {
 	return nil
 }
 
-// Scale returns the factor num/den that makes instructions of the counter's ticks under
-// the emulator: a tick takes 1/Hz seconds and an instruction 2^shift ns. Both are 0
-// where the fraction does not fit.
+// Scale returns the factor num/den from the counter's ticks to instructions under the emulator: a
+// tick takes 1/Hz seconds and an instruction 2^shift ns. Both are 0 if the fraction does not fit.
 func (b *Board) Scale() (num, den uint32) {
 	n, d := uint64(1e9), uint64(b.Counter.Hz)<<uint(b.Emulator.Shift)
 	g := gcd(n, d)

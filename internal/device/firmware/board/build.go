@@ -20,7 +20,7 @@ import (
 	"github.com/opmeter/opmeter/internal/base/infile"
 )
 
-// MissingError tells that a program that is needed is not installed.
+// MissingError says that a required program is not installed.
 type MissingError struct {
 	Program string // such as arm-none-eabi-gcc
 	Advice  string // how to get it
@@ -28,7 +28,7 @@ type MissingError struct {
 
 func (e *MissingError) Error() string { return e.Program + " was not found: " + e.Advice }
 
-// Advice for the two programs of others.
+// Advice for the two external programs.
 const (
 	compilerName   = "arm-none-eabi-gcc"
 	compilerAdvice = "install it (Debian and Ubuntu: gcc-arm-none-eabi libnewlib-arm-none-eabi; macOS: gcc-arm-embedded; Windows: the Arm GNU Toolchain) or name it with --gcc"
@@ -36,7 +36,7 @@ const (
 	emulatorAdvice = "install it (Debian and Ubuntu: qemu-system-arm; macOS and Windows: qemu)"
 )
 
-// BuildError is what a compiler or linker had to say, or what does not fit.
+// BuildError is the message of a compiler or linker, or a memory overflow.
 type BuildError struct {
 	What   string // one line
 	Output string // of the program, cut
@@ -57,20 +57,20 @@ type Options struct {
 	Flags []string
 }
 
-// Built is a program that was built.
+// Built is the result of a build.
 type Built struct {
 	ELF  string // path of the file
 	Uses []Use  // of the board's memories, in their order
 }
 
-// Use says how much of a memory a program takes, in bytes.
+// Use is the memory use of a program in bytes.
 type Use struct {
 	Memory     string
 	Used, Size int64
 }
 
-// Fits checks before a build that what is known of a model fits: bytes of weights and
-// of the arena. What the code takes is known only to the linker.
+// Fits checks before a build whether the known parts of a model fit: the bytes of weights and of
+// the arena. The size of the code is known only to the linker.
 func (b *Board) Fits(weights, arena int64) error {
 	for _, m := range b.Memories {
 		var need int64
@@ -90,8 +90,8 @@ func (b *Board) Fits(weights, arena int64) error {
 	return nil
 }
 
-// Build builds the project in a folder, with the same commands as its Makefile. The
-// compiler's warnings are errors: the files are ours.
+// Build builds the project in a folder, with the same commands as its Makefile. Compiler warnings
+// are errors, since all files are generated.
 func Build(ctx context.Context, b *Board, dir string, files map[string][]byte, o Options) (*Built, error) {
 	gcc := cmp.Or(o.GCC, compilerName)
 	found, err := exec.LookPath(gcc)
@@ -121,7 +121,7 @@ func Build(ctx context.Context, b *Board, dir string, files map[string][]byte, o
 	return &Built{ELF: filepath.Join(dir, elfFile), Uses: uses}, nil
 }
 
-// compile makes the objects, several at a time; the first fault ends it.
+// compile compiles the objects, several at a time; the first error ends it.
 func compile(ctx context.Context, gcc, dir string, flags, list []string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -143,7 +143,7 @@ func compile(ctx context.Context, gcc, dir string, flags, list []string) error {
 	return context.Cause(ctx)
 }
 
-// run runs the compiler in a folder; what it says becomes the error.
+// run runs the compiler in a folder; its output becomes the error.
 func run(ctx context.Context, dir, gcc string, args []string) error {
 	c := exec.CommandContext(ctx, gcc, args...)
 	c.Dir = dir
@@ -168,10 +168,10 @@ func run(ctx context.Context, dir, gcc string, args []string) error {
 	return &BuildError{What: filepath.Base(gcc) + " failed", Output: text}
 }
 
-// overflowed is how GNU ld tells that a memory is too small.
+// overflowed matches GNU ld's message about a memory that is too small.
 var overflowed = regexp.MustCompile("region `([a-z0-9_]+)' overflowed by ([0-9]+) bytes")
 
-// overflow makes numbers of the linker's complaint that a memory is too small.
+// overflow adds sizes to the linker's message about a memory that is too small.
 func (b *Board) overflow(err error) error {
 	e, ok := errors.AsType[*BuildError](err)
 	if !ok {
@@ -195,8 +195,8 @@ func (b *Board) overflow(err error) error {
 	return &BuildError{What: "the model does not fit " + b.Name + ": " + strings.Join(parts, "; ")}
 }
 
-// uses reads how much of each memory the sections of a program take: what lies there
-// while it runs, and the first values of variables where they are kept.
+// uses reads the use of each memory from the sections of a program: the sections at run time, and
+// the initial values of variables where they are stored.
 func (b *Board) uses(path string) ([]Use, error) {
 	f, err := elf.Open(path)
 	if err != nil {
@@ -224,8 +224,8 @@ func (m *Memory) has(address uint64) bool {
 	return address >= uint64(m.Origin) && address < uint64(m.Origin)+uint64(m.Size)
 }
 
-// Emulate returns the command line that runs a program on the emulated board, with the
-// UART on its standard output: a *MissingError where QEMU is not installed.
+// Emulate returns the command line that runs a program on the emulated board, with the UART on
+// standard output, or a *MissingError if QEMU is not installed.
 func (b *Board) Emulate(elfPath string) ([]string, error) {
 	if b.Emulator == nil {
 		return nil, fmt.Errorf("%s has no emulator; flash the program and name the board's port", b.Name)
@@ -236,8 +236,8 @@ func (b *Board) Emulate(elfPath string) ([]string, error) {
 	return b.emulatorArgs(elfPath), nil
 }
 
-// Command joins a command line for a port "exec:": words in single quotes where a space or
-// another sign of a shell is in them.
+// Command joins a command line for a port "exec:". Words with a space or another special
+// character of a shell are put in single quotes.
 func Command(args []string) string {
 	words := make([]string, len(args))
 	for i, a := range args {
@@ -249,7 +249,7 @@ func Command(args []string) string {
 	return strings.Join(words, " ")
 }
 
-// Checked refuses a file that is no program for the board.
+// Checked returns an error for a file that is not a program for the board.
 func (b *Board) Checked(path string) error {
 	file, _, err := infile.Open(path)
 	if err != nil {
@@ -258,7 +258,7 @@ func (b *Board) Checked(path string) error {
 	defer func() { _ = file.Close() }()
 	f, err := elf.NewFile(file)
 	if err != nil || f.Machine != elf.EM_ARM || f.Class != elf.ELFCLASS32 {
-		return fmt.Errorf("%s: is no program for Arm; expected what opmeter device firmware --build writes", path)
+		return fmt.Errorf("%s: is not an Arm program; expected what opmeter device firmware --build writes", path)
 	}
 	for _, p := range f.Progs {
 		there := func(m Memory) bool { return m.has(p.Paddr) }

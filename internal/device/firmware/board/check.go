@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// What may stand in a description that goes on into C, make and command lines: names
-// that none of them reads as anything else.
+// Allowed forms of names in a description that are copied into C, make and command lines, where
+// they must have no special meaning.
 var (
 	plainName    = regexp.MustCompile(`^[a-z][a-z0-9-]{0,63}$`)
 	regionName   = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
@@ -17,7 +17,7 @@ var (
 	processor    = regexp.MustCompile(`^[a-z0-9+.-]{1,64}$`)
 )
 
-// defaults fills in what a description leaves out.
+// defaults sets what a description omits.
 func (b *Board) defaults() {
 	if b.Stack == 0 {
 		b.Stack = 16 << 10
@@ -27,8 +27,8 @@ func (b *Board) defaults() {
 		u.Speed = 115200
 	}
 	if u.Kind == "cmsdk" {
-		// The APB UART of Arm's Cortex-M system design kit: DATA, STATE (bit 0 is set
-		// while the transmitter is full), CTRL (bit 0 turns it on), BAUDDIV.
+		// The APB UART of Arm's Cortex-M System Design Kit: DATA, STATE (bit 0 is set while the
+		// transmitter is full), CTRL (bit 0 enables it), BAUDDIV.
 		u.Data = &Data{Offset: 0}
 		u.Status = &Status{Offset: 4, Mask: 1, Ready: 0}
 		u.Divisor = &Rate{Offset: 0x10}
@@ -56,7 +56,7 @@ func (b *Board) defaults() {
 	}
 }
 
-// check tells what types alone cannot.
+// check validates what types alone do not.
 func (d *decoder) check(b *Board) {
 	if !plainName.MatchString(b.Name) {
 		d.fail("name", "is %q; expected lower-case letters, digits and dashes", b.Name)
@@ -82,8 +82,8 @@ func (d *decoder) check(b *Board) {
 		if !plainName.MatchString(e.Machine) {
 			d.fail("emulator.machine", "is %q; expected a machine of qemu-system-arm", e.Machine)
 		}
-		// QEMU takes 0 to 10. With fewer than two ticks an instruction, a figure could
-		// be off by one.
+		// QEMU accepts 0 to 10. With fewer than two ticks per instruction, a figure could be off
+		// by one.
 		if e.Shift > 10 {
 			d.fail("emulator.shift", "is %d; expected at most 10", e.Shift)
 		} else if b.Counter.Hz > 0 {
@@ -194,7 +194,7 @@ func (d *decoder) uart(u *UART) {
 	d.steps("uart.writes", u.Writes, true)
 }
 
-// divisor returns what is written for the speed.
+// divisor returns the baud rate divisor.
 func (u *UART) divisor() float64 {
 	return math.Round(float64(u.Clock)*float64(u.Divisor.Factor)/float64(u.Speed)) - float64(u.Divisor.Minus)
 }
@@ -206,7 +206,7 @@ func (d *decoder) counter(c *Counter) {
 		if c.Address == 0 {
 			d.fail("counter.address", "is missing; expected that of the counter's register")
 		}
-		// The slow one must tell rounds of 2^32 from each other, by far.
+		// The slow counter must distinguish the rounds of 2^32, with a wide margin.
 		if r := c.Rounds; r != nil && (r.Address == 0 || r.Hz < 1 || c.Hz/r.Hz < 2 || c.Hz/r.Hz > 1<<28) {
 			d.fail("counter.rounds", "is at 0x%08x with %d Hz; expected an address and a frequency between a part in 2^28 and half of counter.hz", r.Address, r.Hz)
 		}

@@ -14,21 +14,21 @@ import (
 	"github.com/opmeter/opmeter/internal/base/units"
 )
 
-// Kinds of numbers as people write them in a description.
+// Kinds of numbers in a description.
 type (
-	// Address is 32 bits: an address, an offset, bits of a register.
+	// Address is 32 bits: an address, an offset, register bits.
 	Address uint32
-	// Size is a whole number that is not negative, with KiB and MiB.
+	// Size is a non-negative integer, optionally with KiB or MiB.
 	Size int64
-	// Hertz is a whole frequency, with kHz and MHz.
+	// Hertz is an integer frequency, optionally with kHz or MHz.
 	Hertz int64
 	// Ratio is a number above 0.
 	Ratio float64
-	// Width is that of a register: 8, 16 or 32 bits.
+	// Width is the width of a register: 8, 16 or 32 bits.
 	Width int
 )
 
-// FileError is a fault of a description.
+// FileError is an error in a description.
 type FileError struct {
 	File string
 	Line int    // from 1, 0 when the whole file is meant
@@ -47,7 +47,7 @@ func (e *FileError) Error() string {
 	return s + ": " + e.Text
 }
 
-// Parse reads a description. Faults are [FileError]s, joined.
+// Parse reads a description. Errors are [FileError]s, joined.
 func Parse(data []byte, file string) (*Board, error) {
 	name := filepath.Base(file)
 	if len(data) > maxFile {
@@ -73,14 +73,14 @@ func Parse(data []byte, file string) (*Board, error) {
 	return b, nil
 }
 
-// decoder fills a Board and remembers where each key stands.
+// decoder fills a Board and records the line of each key.
 type decoder struct {
 	file  string
 	lines map[string]int
 	errs  []error
 }
 
-// fail notes a fault of a key, at its line or that of what it belongs to.
+// fail records an error of a key, at its line or its parent's.
 func (d *decoder) fail(key, format string, args ...any) {
 	const most = 20
 	if len(d.errs) >= most {
@@ -163,7 +163,7 @@ func (d *decoder) object(n *yaml.Node, v reflect.Value, key string) {
 	}
 }
 
-// scalar says what a field takes.
+// scalar describes the values of a field.
 func scalar(v reflect.Value) string {
 	switch v.Interface().(type) {
 	case Address:
@@ -182,7 +182,7 @@ func scalar(v reflect.Value) string {
 	return "a text"
 }
 
-// set gives a field the value of a text, and reports whether it is one.
+// set parses a text into a field, and reports whether it is valid.
 func set(v reflect.Value, s string) bool {
 	switch v.Interface().(type) {
 	case Address:
@@ -209,7 +209,7 @@ func set(v reflect.Value, s string) bool {
 	return len(s) <= 200
 }
 
-// setWhole takes a whole number of at most 40 bits, with a unit.
+// setWhole parses an integer of at most 40 bits, with a unit.
 func setWhole(v reflect.Value, s string, among []units.Unit) bool {
 	number, factor, _ := units.Cut(s, among)
 	f, err := strconv.ParseFloat(number, 64)

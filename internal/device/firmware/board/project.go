@@ -10,18 +10,18 @@ import (
 	"github.com/opmeter/opmeter/firmware"
 )
 
-// Names of files that a project has besides those of the program.
+// Names of the project's files in addition to the program's.
 const (
 	scriptFile = "board.ld"
 	elfFile    = "model.elf"
 )
 
-// handlerStack is the room beside the stack, for that of handlers and for 32 bytes that
-// nobody may touch, in bytes.
+// handlerStack is the space beside the stack, in bytes: for the handlers' stack and a guard of 32
+// bytes.
 const handlerStack = 1<<10 + 32
 
-// Project adds to the files of a model's program all that a board needs to run it, and
-// a Makefile. Nothing in the given map is changed; a name that both have is an error.
+// Project adds to a model's program the files that a board needs to run it, and a Makefile. The
+// given map is not changed; a name in both is an error.
 func Project(program map[string][]byte, b *Board) (map[string][]byte, error) {
 	all := make(map[string][]byte, len(program)+8)
 	for name, data := range program {
@@ -73,7 +73,7 @@ func header(b *Board) []byte {
 	hz, num, den, unit := uint32(min(int64(c.Hz), math.MaxUint32)), uint32(1), uint32(1), "OPMETER_CYCLES"
 	switch {
 	case b.Emulator != nil:
-		// Instructions have no rate: no time may be made of them.
+		// Instructions have no rate: they cannot be converted to time.
 		hz, unit = 0, "OPMETER_INSTRUCTIONS"
 		num, den = b.Scale()
 		p("/* Under the emulator the counter's ticks stand for instructions. */")
@@ -110,7 +110,7 @@ func header(b *Board) []byte {
 	return []byte(s.String())
 }
 
-// step is what board.c does at start-up.
+// step is an action of board.c at start-up.
 type step struct {
 	address, keep, bits uint32
 	wait, width         int
@@ -141,7 +141,7 @@ func (b *Board) steps() []step {
 	return all
 }
 
-// script writes the linker's script.
+// script writes the linker script.
 func script(b *Board) []byte {
 	var s strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&s, format+"\n", args...) }
@@ -152,9 +152,9 @@ func script(b *Board) []byte {
 	}
 	p("}\n\nSECTIONS\n{")
 	in := func(role string) string { return b.memory(role).Name }
-	// Where two roles share a memory, the order here is the order in it: vectors come
-	// first, and the stack comes first in its memory, so that running over it leaves
-	// the memory and faults instead of changing variables.
+	// If two roles share a memory, this is their order in it. Vectors come first. The stack is at
+	// the start of its memory, so that an overflow leaves the memory and faults instead of
+	// overwriting variables.
 	p("  .vectors : { KEEP(*(.vectors)) } > %s", in("code"))
 	p("  .stack (NOLOAD) : ALIGN(32)\n  {\n    board_guard = .;\n    . += 32;\n    board_stack_start = .;\n    . += %d;\n    board_stack_end = .;\n    . += %d;\n    board_handlers_end = .;\n  } > %s", b.Stack, handlerStack-32, in("stack"))
 	p("  .text : ALIGN(4) { *(.text .text.*) *(EXCLUDE_FILE(*model_data.o) .rodata EXCLUDE_FILE(*model_data.o) .rodata.*) } > %s", in("code"))
@@ -168,7 +168,7 @@ func script(b *Board) []byte {
 	return []byte(s.String())
 }
 
-// Flags returns the compiler's flags for every file of a project.
+// flagList returns the compiler flags for every file of a project.
 func (b *Board) flagList() []string {
 	f := []string{"-mcpu=" + b.CPU, "-mthumb"}
 	f = append(f, b.Flags...)
@@ -176,7 +176,7 @@ func (b *Board) flagList() []string {
 		"-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-I.")
 }
 
-// linkFlags returns those of the linker; libraries stand last.
+// linkFlags returns the linker flags; libraries come last.
 func (b *Board) linkFlags() (flags, libraries []string) {
 	return []string{"-nostartfiles", "-nodefaultlibs", "-Wl,--gc-sections", "-Wl,--no-warn-rwx-segments", "-T", scriptFile},
 		[]string{"-Wl,--start-group", "-lm", "-lc", "-lgcc", "-Wl,--end-group"}
@@ -196,7 +196,7 @@ func sources(files map[string][]byte) []string {
 
 func objectOf(source string) string { return strings.TrimSuffix(source, ".c") + ".o" }
 
-// makefile writes one that does what [Build] does.
+// makefile writes a Makefile that does the same as [Build].
 func makefile(b *Board, files map[string][]byte) []byte {
 	var s strings.Builder
 	link, libs := b.linkFlags()
@@ -220,7 +220,7 @@ func makefile(b *Board, files map[string][]byte) []byte {
 
 // emulatorArgs returns the command line that runs a program.
 func (b *Board) emulatorArgs(elf string) []string {
-	// Without -nic the machine would open a network.
+	// Without -nic the machine would open a network interface.
 	return []string{
 		"qemu-system-arm", "-M", b.Emulator.Machine, "-nic", "none", "-display", "none", "-monitor", "none",
 		"-chardev", "stdio,id=uart,signal=off", "-serial", "chardev:uart",

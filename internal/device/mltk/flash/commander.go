@@ -19,17 +19,17 @@ import (
 type Commander struct {
 	// Path is the program.
 	Path string
-	// Serial is the number of the probe, "" where one board is connected.
+	// Serial is the serial number of the probe, "" if one board is connected.
 	Serial string
 }
 
-// ErrNoCommander says that the vendor's tool is not there.
+// ErrNoCommander says that the vendor's tool was not found.
 var ErrNoCommander = errors.New("the Simplicity Commander was not found in the PATH or in the usual folders of Simplicity Studio: name it with --commander, or write the image with -o and flash it by hand")
 
-// names are those of the program.
+// names are the file names of the program.
 var names = []string{"commander-cli", "commander"}
 
-// Find looks for the tool in the PATH and where the vendor's installers put it.
+// Find searches for the tool in the PATH and in the folders of the vendor's installers.
 func Find() (string, error) {
 	for _, n := range names {
 		if p, err := exec.LookPath(n); err == nil {
@@ -71,10 +71,10 @@ func Find() (string, error) {
 	return "", ErrNoCommander
 }
 
-// commandTime bounds one call of the tool.
+// commandTime is the time limit of one call of the tool.
 const commandTime = 3 * time.Minute
 
-// run calls the tool, and returns what it printed.
+// run runs the tool and returns its output.
 func (c *Commander) run(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTime)
 	defer cancel()
@@ -102,7 +102,7 @@ func (c *Commander) run(ctx context.Context, args ...string) (string, error) {
 	return text, nil
 }
 
-// cause is what the tool said, or why it did not run.
+// cause returns the tool's error message, or why it did not run.
 func cause(err error, text string) error {
 	var last string
 	for l := range strings.Lines(text) {
@@ -119,7 +119,7 @@ func cause(err error, text string) error {
 	return fmt.Errorf("%w: %s", err, last)
 }
 
-// limited keeps the beginning of what a program prints.
+// limited keeps the beginning of a program's output.
 type limited struct{ b *bytes.Buffer }
 
 func (l *limited) Write(p []byte) (int, error) {
@@ -134,7 +134,7 @@ var (
 	infoFlash = regexp.MustCompile(`(?m)^\s*Flash Size\s*:\s*(\d{1,6}) kB`)
 )
 
-// Info asks the board which chip it has.
+// Info reads the chip of the connected board.
 func (c *Commander) Info(ctx context.Context) (Part, error) {
 	text, err := c.run(ctx, "device", "info", "--device", "efr32")
 	if err != nil {
@@ -182,7 +182,7 @@ func (c *Commander) Model(ctx context.Context, p Part, i Image) error {
 	return err
 }
 
-// Reset starts the processor again.
+// Reset restarts the processor.
 func (c *Commander) Reset(ctx context.Context, p Part) error {
 	_, err := c.run(ctx, "device", "reset", "--device", p.Number)
 	return err

@@ -1,9 +1,9 @@
-// Package flash puts a model into the flash memory of a Silicon Labs board, where the firmware of
-// the MLTK model profiler looks for it: at the very end, its length behind it. It uses the
+// Package flash writes a model into the flash memory of a Silicon Labs board, where the firmware
+// of the MLTK model profiler expects it: at the very end, followed by its length. It uses the
 // vendor's commander, and downloads nothing.
 //
-// Source of the layout: mltk/utils/firmware_apps and mltk/utils/commander of the
-// SiliconLabs/mltk project.
+// Source of the layout: mltk/utils/firmware_apps and mltk/utils/commander of the SiliconLabs/mltk
+// project.
 package flash
 
 import (
@@ -14,26 +14,25 @@ import (
 	"strings"
 )
 
-// Part is a chip, as far as it matters here.
+// Part is a chip.
 type Part struct {
-	// Number is its part number, Base the address at which its flash memory begins, Bytes how
-	// much there is.
+	// Number is its part number, Base the start address of its flash memory, Bytes the size.
 	Number string
 	Base   uint32
 	Bytes  uint32
 }
 
-// End is the address behind the last byte of flash memory.
+// End is the address after the last byte of flash memory.
 func (p Part) End() uint32 { return p.Base + p.Bytes }
 
 var partNumber = regexp.MustCompile(`(?i)\b(EFM32|EFR32)([A-Z]{2})(\d{2})([A-Z])(\d{3})F(\d{2,5})([A-Z][A-Z0-9]*)\b`)
 
-// ParsePart reads a part number such as EFR32MG24B310F1536IM48: the series says where flash memory
-// begins, the digits behind F are its kilobytes.
+// ParsePart parses a part number such as EFR32MG24B310F1536IM48: the series determines the start
+// of flash memory, the digits after F are its size in kilobytes.
 func ParsePart(s string) (Part, error) {
 	m := partNumber.FindStringSubmatch(s)
 	if m == nil {
-		return Part{}, fmt.Errorf("%q is no part number: use one such as EFR32MG24B310F1536IM48", s)
+		return Part{}, fmt.Errorf("%q is not a part number: use one such as EFR32MG24B310F1536IM48", s)
 	}
 	series, _ := strconv.Atoi(m[3]) // two digits
 	kilo, _ := strconv.Atoi(m[6])   // at most five
@@ -44,7 +43,7 @@ func ParsePart(s string) (Part, error) {
 	return p, nil
 }
 
-// platforms are boards of the MLTK with their chips.
+// platforms maps boards of the MLTK to their chips.
 var platforms = map[string]string{
 	"brd2204": "EFM32GG11B820F2048GL192", "brd2601": "EFR32MG24B310F1536IM48",
 	"brd4166": "EFR32MG12P332F1024GL125", "brd4186": "EFR32MG24B210F1536IM48",
@@ -52,7 +51,7 @@ var platforms = map[string]string{
 
 var revision = regexp.MustCompile(`^brd\d{4}[a-z]?$`)
 
-// Platform gives the chip of a board such as brd2601b; ok is false for one that is not known.
+// Platform returns the chip of a board such as brd2601b; ok is false for an unknown board.
 func Platform(name string) (p Part, ok bool) {
 	name = strings.ToLower(name)
 	if !revision.MatchString(name) {
@@ -66,14 +65,14 @@ func Platform(name string) (p Part, ok bool) {
 	return p, err == nil
 }
 
-// Image is the model with its length, and the address of its first byte.
+// Image is a model with its length, and the start address.
 type Image struct {
 	Address uint32
 	Data    []byte
 }
 
-// NewImage makes what is written at the end of a chip's flash memory: the model, and behind it
-// its length as four bytes, the lowest first.
+// NewImage creates the contents of the end of a chip's flash memory: the model, followed by its
+// length as four bytes, little-endian.
 func NewImage(model []byte, p Part) (Image, error) {
 	if len(model) == 0 {
 		return Image{}, fmt.Errorf("the model is empty")
@@ -85,20 +84,19 @@ func NewImage(model []byte, p Part) (Image, error) {
 	return Image{p.End() - uint32(len(data)), data}, nil
 }
 
-// OverlapError says that a model does not fit behind a firmware.
+// OverlapError says that a model does not fit after a firmware.
 type OverlapError struct {
 	Part Part
-	// Model is the address at which it would begin, Firmware that behind the firmware's last
-	// byte.
+	// Model is its start address, Firmware the address after the firmware's last byte.
 	Model, Firmware uint32
 }
 
-// Error gives both addresses.
+// Error returns both addresses.
 func (e *OverlapError) Error() string {
 	return fmt.Sprintf("the model does not fit behind the firmware: it would begin at 0x%08X, and the firmware ends at 0x%08X; %s has %d kB of flash memory", e.Model, e.Firmware, e.Part.Number, e.Part.Bytes>>10)
 }
 
-// Check refuses a firmware that lies outside the flash memory, or where the model is to be.
+// Check rejects a firmware outside the flash memory, or in the place of the model.
 func (i Image) Check(firmware []Segment, p Part) error {
 	for _, s := range firmware {
 		end := uint64(s.Address) + uint64(s.Bytes)
@@ -115,13 +113,13 @@ func (i Image) Check(firmware []Segment, p Part) error {
 	return nil
 }
 
-// inUserPage reports whether a segment lies in the pages for the user's data and lock bits, which
-// are flash memory of their own.
+// inUserPage reports whether a segment is in the pages for user data and lock bits, which are
+// separate flash memory.
 func inUserPage(s Segment, p Part) bool {
 	return s.Address >= 0x0FE00000 && s.Address < 0x10000000 && p.Base+p.Bytes <= 0x0FE00000
 }
 
-// Hex writes an image as Intel HEX.
+// Hex encodes an image as Intel HEX.
 func (i Image) Hex() []byte {
 	var b strings.Builder
 	record := func(kind byte, address uint16, data []byte) {
@@ -140,7 +138,7 @@ func (i Image) Hex() []byte {
 			high = address >> 16
 			record(4, 0, []byte{byte(high >> 8), byte(high)})
 		}
-		// A record lies in one block of 64 kilobytes.
+		// A record does not cross a block of 64 kilobytes.
 		n := min(16, uint32(len(i.Data))-at, 0x10000-address&0xffff)
 		record(0, uint16(address), i.Data[at:at+n])
 		at += n

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Segment is a row of bytes of a firmware.
+// Segment is a contiguous range of bytes of a firmware.
 type Segment struct {
 	Address uint32
 	Bytes   uint32
@@ -19,8 +19,8 @@ type Segment struct {
 // maxSegments bounds what is kept of a firmware.
 const maxSegments = 100_000
 
-// Segments reads which addresses a firmware takes: Motorola S-records (.s37, .srec, .mot), Intel HEX
-// (.hex), or plain bytes (.bin), which begin where the flash memory does.
+// Segments reads the addresses used by a firmware: Motorola S-records (.s37, .srec, .mot), Intel
+// HEX (.hex), or raw bytes (.bin), which start at the beginning of the flash memory.
 func Segments(name string, data []byte, p Part) ([]Segment, error) {
 	switch strings.ToLower(filepath.Ext(name)) {
 	case ".s37", ".s19", ".s28", ".srec", ".mot":
@@ -37,7 +37,7 @@ func Segments(name string, data []byte, p Part) ([]Segment, error) {
 	return nil, fmt.Errorf("the name tells no format: use .s37, .hex or .bin")
 }
 
-// records reads lines, and joins what lies side by side.
+// records reads lines, and joins adjacent segments.
 func records(data []byte, read func(line []byte) (Segment, error)) ([]Segment, error) {
 	var out []Segment
 	s := bufio.NewScanner(bytes.NewReader(data))
@@ -83,15 +83,15 @@ func records(data []byte, read func(line []byte) (Segment, error)) ([]Segment, e
 	return out, nil
 }
 
-// srecord reads a line of S-records: S, kind, number of bytes that follow, address, data, the
-// complement of the sum of all but the kind.
+// srecord parses an S-record: S, type, count of the following bytes, address, data, the
+// complement of the sum of everything but the type.
 func srecord(l []byte) (Segment, error) {
 	if len(l) < 4 || l[0] != 'S' {
-		return Segment{}, fmt.Errorf("is no S-record")
+		return Segment{}, fmt.Errorf("is not an S-record")
 	}
 	b, err := hex.DecodeString(string(l[2:]))
 	if err != nil || len(b) < 1 || len(b) != int(b[0])+1 {
-		return Segment{}, fmt.Errorf("is no whole S-record")
+		return Segment{}, fmt.Errorf("is an incomplete S-record")
 	}
 	sum := byte(0)
 	for _, c := range b {
@@ -105,7 +105,7 @@ func srecord(l []byte) (Segment, error) {
 		return Segment{}, nil // heads, counts, starts
 	}
 	if len(b) < 2+size {
-		return Segment{}, fmt.Errorf("is no whole S-record")
+		return Segment{}, fmt.Errorf("is an incomplete S-record")
 	}
 	address := uint32(0)
 	for _, c := range b[1 : 1+size] {
@@ -114,15 +114,15 @@ func srecord(l []byte) (Segment, error) {
 	return Segment{address, uint32(len(b) - 2 - size)}, nil
 }
 
-// intel reads a line of Intel HEX: number of bytes, address, kind, data, the negative of the sum
-// of all. high is the upper half of addresses.
+// intel parses an Intel HEX record: byte count, address, type, data, the negative of the sum.
+// high is the upper half of addresses.
 func intel(l []byte, high *uint32) (Segment, error) {
 	if l[0] != ':' {
-		return Segment{}, fmt.Errorf("is no record of Intel HEX")
+		return Segment{}, fmt.Errorf("is not an Intel HEX record")
 	}
 	b, err := hex.DecodeString(string(l[1:]))
 	if err != nil || len(b) < 5 || len(b) != int(b[0])+5 {
-		return Segment{}, fmt.Errorf("is no whole record of Intel HEX")
+		return Segment{}, fmt.Errorf("is an incomplete Intel HEX record")
 	}
 	sum := byte(0)
 	for _, c := range b {
@@ -137,7 +137,7 @@ func intel(l []byte, high *uint32) (Segment, error) {
 		return Segment{*high + (uint32(b[1])<<8 | uint32(b[2])), uint32(len(data))}, nil
 	case 2, 4:
 		if len(data) != 2 {
-			return Segment{}, fmt.Errorf("is no whole record of Intel HEX")
+			return Segment{}, fmt.Errorf("is an incomplete Intel HEX record")
 		}
 		*high = uint32(data[0])<<8 | uint32(data[1])
 		if b[3] == 4 {

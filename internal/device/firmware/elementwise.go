@@ -8,7 +8,7 @@ import (
 
 func (g *generator) product(st *step, r recipe.Product) error {
 	suffix, ctype, _ := ending(st.task.Call.In[0].Type)
-	walk, err := spread(st.task.Call.Out[0].Shape, r.A, r.B)
+	walk, err := broadcast(st.task.Call.Out[0].Shape, r.A, r.B)
 	if err != nil {
 		return err
 	}
@@ -20,7 +20,7 @@ func (g *generator) product(st *step, r recipe.Product) error {
 
 func (g *generator) prelu(st *step, r recipe.PRelu) error {
 	suffix, ctype, _ := ending(st.task.Call.In[0].Type)
-	walk, err := spread(st.task.Call.Out[0].Shape, r.A, r.B)
+	walk, err := broadcast(st.task.Call.Out[0].Shape, r.A, r.B)
 	if err != nil {
 		return err
 	}
@@ -40,12 +40,12 @@ func (g *generator) plain(st *step, r recipe.Plain) error {
 	suffix, ctype, ok := plainEnding(st.task.Call.In[0].Type)
 	name := plainNames[r.Kind]
 	if !ok || name == "" {
-		return refuse("no kernel for %s", types(&st.task.Call))
+		return unsupported("no kernel for %s", types(&st.task.Call))
 	}
 	if r.Clamped {
-		return refuse("an activation on integers without scales")
+		return unsupported("an activation on integers without scales")
 	}
-	walk, err := spread(st.task.Call.Out[0].Shape, r.A, r.B)
+	walk, err := broadcast(st.task.Call.Out[0].Shape, r.A, r.B)
 	if err != nil {
 		return err
 	}

@@ -9,17 +9,17 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tflite"
 )
 
-// known is what opmeter's own reader knows of the model: the library's profiler speaks of
-// positions and names, never of tensors.
+// known is what opmeter's own reader knows of the model: the library's profiler reports indices
+// and names, never tensors.
 type known struct {
 	graphs []knownGraph
-	// customs lists operators that are not TensorFlow Lite's own.
+	// customs lists custom operators.
 	customs    []string
 	composites bool
 	variables  bool // tensors that keep their value between runs
 }
 
-// why says what in a model LiteRT may not like.
+// why names properties of the model that LiteRT may reject.
 func (k *known) why() string {
 	switch {
 	case k == nil:
@@ -36,22 +36,22 @@ type knownGraph struct {
 	name  string
 	nodes []knownNode
 	made  []bool // tensors that a node makes
-	owner int    // graph whose node runs this one, -1 for none; with several the first
+	owner int    // graph whose node runs this one, -1 for none; the first of several
 	by    int    // that node
 }
 
 type knownNode struct {
 	op              string
 	inputs, outputs []int
-	// names of the tensors that it makes, but for those that another tensor has, too.
+	// names are the names of its output tensors, if unique.
 	names []string
-	// effects: the node does more than to make its outputs, and keeps its place among
-	// those that do.
+	// effects: the node has side effects beyond its outputs, and keeps its order among such
+	// nodes.
 	effects bool
 	graphs  []int // that it runs
 }
 
-// study reads the structure of a model, nil where that is not possible.
+// study reads the structure of a model, nil if that is not possible.
 func study(path string) *known {
 	m, err := tflite.Open(path)
 	if err != nil {
@@ -128,11 +128,10 @@ func references(attr any) []int {
 	return nil
 }
 
-// order is the order in which the interpreter runs the nodes of a graph when delegates took
-// some of them: it collects as many nodes of one sort as can run, those that were
-// taken or those that were not, then as many of the other sort, until none is left (TensorFlow
-// Lite, graph_info.cc). With scattered it ends a collection at the first node that
-// does not fit.
+// order returns the order in which the interpreter runs the nodes of a graph of which delegates
+// took some. It collects as many runnable nodes of one sort as possible (delegated or not), then
+// as many of the other sort, until none is left (TensorFlow Lite, graph_info.cc). With scattered
+// it ends a collection at the first node that does not fit.
 func (g *knownGraph) order(taken func(node int) bool, scattered bool) []int {
 	ready := make([]bool, len(g.made))
 	for i, made := range g.made {
@@ -171,7 +170,7 @@ func (g *knownGraph) order(taken func(node int) bool, scattered bool) []int {
 			out = append(out, i)
 		}, done)
 		if len(out) == first {
-			break // what is left waits for itself
+			break // the rest is a dependency cycle
 		}
 	}
 	return out

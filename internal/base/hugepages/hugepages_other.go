@@ -2,8 +2,8 @@
 
 package hugepages
 
-// enlarge leaves the size of pages to the system.
+// enlarge leaves the page size to the system.
 func enlarge(uintptr, uintptr) {}
 
-// enlargeHeap leaves it to the system, too.
+// enlargeHeap leaves the page size to the system.
 func enlargeHeap(uintptr) {}

@@ -10,9 +10,9 @@ import (
 // dims is the number of nested loops of the kernels, K_DIMS.
 const dims = 6
 
-// spread is the initialiser of a k_spread: how two inputs of shapes a and b broadcast to
-// the shape out. Neighbouring dimensions along which both inputs go on evenly become one.
-func spread(out, a, b []int) (string, error) {
+// broadcast returns the initialiser of a k_spread: how inputs of shapes a and b broadcast to the
+// shape out. Adjacent dimensions with contiguous strides in both inputs are merged.
+func broadcast(out, a, b []int) (string, error) {
 	sa, sb := repeated(out, a), repeated(out, b)
 	var size, ta, tb []int
 	for i, d := range out {
@@ -27,13 +27,13 @@ func spread(out, a, b []int) (string, error) {
 		size, ta, tb = append(size, d), append(ta, sa[i]), append(tb, sb[i])
 	}
 	if len(size) > dims {
-		return "", refuse("inputs that broadcast along %d dimensions, at most %d are possible", len(size), dims)
+		return "", unsupported("inputs that broadcast along %d dimensions, at most %d are possible", len(size), dims)
 	}
 	return fmt.Sprintf("{.size = %s, .a = %s, .b = %s}", padded(size, 1), padded(ta, 0), padded(tb, 0)), nil
 }
 
-// repeated are the strides of a tensor of the shape in one of the shape out, 0 where it
-// is repeated.
+// repeated returns the strides of a tensor broadcast to the shape out; broadcast dimensions have
+// stride 0.
 func repeated(out, shape []int) []int {
 	st := make([]int, len(out))
 	own := tensor.Strides(shape)
@@ -45,7 +45,7 @@ func repeated(out, shape []int) []int {
 	return st
 }
 
-// padded is a list of K_DIMS numbers, filled up in front.
+// padded returns a list of K_DIMS numbers, padded at the front.
 func padded(v []int, fill int) string {
 	s := make([]string, 0, dims)
 	for range dims - len(v) {

@@ -8,7 +8,7 @@ import (
 	"github.com/opmeter/opmeter/internal/external"
 )
 
-// Open opens a library by its path, which is not possible on this platform.
+// Open returns an error: libraries cannot be opened on this platform.
 func Open(path string) (external.Library, error) {
 	return nil, external.Errorf(external.NotLibrary, "%s: libraries of LiteRT cannot be opened on %s/%s.", path, runtime.GOOS, runtime.GOARCH)
 }

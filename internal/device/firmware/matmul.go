@@ -10,7 +10,7 @@ func (g *generator) transposeConv(st *step, r recipe.TransposeConv) error {
 	c := &st.task.Call
 	suffix, ctype, ok := ending(c.In[r.Data].Type)
 	if !ok || c.Out[0].Type != c.In[r.Data].Type {
-		return refuse("no kernel for %s", types(c))
+		return unsupported("no kernel for %s", types(c))
 	}
 	w, b, err := g.filter(st, r.Data, r.Filter, r.Sums, 0, r.OC, func(int) int { return 0 })
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// simple handles operators without weights. Terms depend on whether the runtime
-// has an optimised kernel for the operator; folds says that operators on constants
-// are computed before deployment.
+// simple handles operators without weights. The terms depend on whether the runtime has an
+// optimised kernel for the operator; folds says that operators on constants are folded before
+// deployment.
 func simple(n *graph.Node, in, out []*tensor.Tensor, optimised, folds bool) Layer {
 	if views[n.Op] || folds && constant(in) {
 		return Each(MoveElement, "view", 0)
@@ -56,7 +56,7 @@ func simple(n *graph.Node, in, out []*tensor.Tensor, optimised, folds bool) Laye
 	return unknown(n, chip.MissingOperator, "no rule for its work")
 }
 
-// constant reports whether all operands are known before an inference.
+// constant reports whether all operands are constants.
 func constant(in []*tensor.Tensor) bool {
 	for _, t := range in {
 		if t != nil && !t.Known() {
@@ -89,7 +89,7 @@ var (
 		"Add", "Sub", "Mul", "Max", "Min", "Sum", "Relu", "Clip", "LeakyRelu", "PRelu", "ThresholdedRelu", "HardSwish", "HardSigmoid", "QuantizeLinear", "DequantizeLinear",
 		"DynamicQuantizeLinear", "QLinearAdd", "QLinearMul", "QLinearLeakyRelu", "BatchNormalization", "Abs", "Neg", "Sign", "Cast", "Where", "Floor", "Ceil", "Round", "Not", "And", "Or", "Xor",
 		"Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual", "Mod", "IsNaN")
-	// moves copy whole runs of elements, walks compute an index for each.
+	// moves copy contiguous runs of elements, walks compute an index for each element.
 	moves = set("RESHAPE", "PAD", "PADV2", "CONCATENATION", "PACK", "UNPACK", "SLICE", "FILL", "ZEROS_LIKE", "RANGE",
 		"Reshape", "Flatten", "Pad", "Concat", "QLinearConcat", "Range", "ReshapeLinear")
 	walks = set("MIRROR_PAD", "SPLIT", "SPLIT_V", "STRIDED_SLICE", "TRANSPOSE", "GATHER", "GATHER_ND", "RESIZE_NEAREST_NEIGHBOR", "RESIZE_BILINEAR", "EMBEDDING_LOOKUP", "ONE_HOT",
@@ -97,8 +97,8 @@ var (
 		"Split", "Slice", "Transpose", "Gather", "GatherElements", "GatherND", "ScatterND", "ScatterElements", "Expand", "Tile", "Resize", "Upsample", "DepthToSpace", "SpaceToDepth", "OneHot", "Trilu")
 )
 
-// Describe gives the work of an operator without weights, by its name in
-// TensorFlow Lite, that makes or reads n elements.
+// Describe returns the work of an operator without weights, by its TensorFlow Lite name, that
+// produces or reads n elements.
 func Describe(op string, n int, k Kernels) Layer {
 	t := &tensor.Tensor{Type: tensor.Int8, Shape: []int{n}}
 	return simple(&graph.Node{Op: op, Domain: graph.TFLite}, []*tensor.Tensor{t}, []*tensor.Tensor{t}, k.optimised(op, false), false)

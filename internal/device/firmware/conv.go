@@ -8,7 +8,7 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
 )
 
-// output is the initialiser of a k_output.
+// output returns the initialiser of a k_output.
 func (g *generator) output(st *step, s recipe.Sums) string {
 	mul, shift := g.multipliers(st.layer, s.Mul)
 	step := 0
@@ -19,17 +19,17 @@ func (g *generator) output(st *step, s recipe.Sums) string {
 		mul.name, shift.name, step, s.Zero, s.Min, s.Max)
 }
 
-// filter writes the weights of input k, less their zero point, and the biases with the
-// zero point of the activations, which are input data, folded in: channel gives the
-// channel of a weight.
+// filter writes the weights of input k, minus their zero point, and the biases, with the zero
+// point of the activations (input data) folded in. channel returns the output channel of a
+// weight.
 func (g *generator) filter(st *step, data, k int, s recipe.Sums, zero int32, channels int, channel func(i int) int) (weights, bias *datum, err error) {
 	c := &st.task.Call
 	x, t := c.In[data], c.In[k]
 	if !c.Const(k) {
-		return nil, nil, refuse("weights that are computed while it runs")
+		return nil, nil, unsupported("weights that are computed while it runs")
 	}
 	var w []int16
-	if x.Type == tensor.Int16 { // these know no zero point
+	if x.Type == tensor.Int16 { // int16 has no zero point
 		var all []int32
 		if all, err = layer.Integers(t); err == nil {
 			w = make([]int16, len(all))
@@ -49,7 +49,7 @@ func (g *generator) filter(st *step, data, k int, s recipe.Sums, zero int32, cha
 	case x.Type == tensor.Uint8:
 		weights = integers(g, "w", st.layer, 2, w, note)
 	case !fits:
-		return nil, nil, refuse("weights that do not fit 8 bits")
+		return nil, nil, unsupported("weights that do not fit 8 bits")
 	default:
 		weights = integers(g, "w", st.layer, 1, narrow, note)
 	}
@@ -58,7 +58,7 @@ func (g *generator) filter(st *step, data, k int, s recipe.Sums, zero int32, cha
 	for i, v := range w {
 		folded[channel(i)] -= int64(zero) * int64(v)
 	}
-	width := 4 // sums wrap at 32 bits, and so may biases
+	width := 4 // accumulators wrap at 32 bits, and so may biases
 	if x.Type == tensor.Int16 {
 		width = 8
 	}
@@ -68,7 +68,7 @@ func (g *generator) filter(st *step, data, k int, s recipe.Sums, zero int32, cha
 func (g *generator) conv(st *step, r recipe.Conv) error {
 	suffix, ctype, ok := ending(st.task.Call.In[0].Type)
 	if !ok {
-		return refuse("%v activations", st.task.Call.In[0].Type)
+		return unsupported("%v activations", st.task.Call.In[0].Type)
 	}
 	s := r.Shape
 	each := s.KH * s.KW * s.C / max(s.Groups, 1)
@@ -92,7 +92,7 @@ func (g *generator) conv(st *step, r recipe.Conv) error {
 	return nil
 }
 
-// narrow tells kernels of int16 activations that their sums have 32 bits.
+// narrow tells kernels of int16 activations that their accumulators have 32 bits.
 func narrow(s recipe.Sums) int {
 	if s.Wide {
 		return 0
@@ -104,7 +104,7 @@ func (g *generator) dense(st *step, r recipe.Dense) error {
 	c := &st.task.Call
 	suffix, ctype, ok := ending(c.In[0].Type)
 	if !ok || c.Out[0].Type != c.In[0].Type {
-		return refuse("no kernel for %s", types(c))
+		return unsupported("no kernel for %s", types(c))
 	}
 	w, b, err := g.filter(st, 0, 1, r.Sums, r.Zero, r.Out, func(i int) int { return i / r.In })
 	if err != nil {
@@ -119,7 +119,7 @@ func (g *generator) dense(st *step, r recipe.Dense) error {
 func (g *generator) pool(st *step, r recipe.Pool) error {
 	suffix, ctype, ok := ending(st.task.Call.In[0].Type)
 	if !ok {
-		return refuse("no kernel for %s", types(&st.task.Call))
+		return unsupported("no kernel for %s", types(&st.task.Call))
 	}
 	name := "k_average_pool_"
 	if r.Max {
@@ -148,7 +148,7 @@ func (g *generator) softmax(st *step, r recipe.Softmax) error {
 
 func (g *generator) sum(st *step, r recipe.Sum) error {
 	suffix, ctype, _ := ending(st.task.Call.In[0].Type)
-	walk, err := spread(st.task.Call.Out[0].Shape, r.A, r.B)
+	walk, err := broadcast(st.task.Call.Out[0].Shape, r.A, r.B)
 	if err != nil {
 		return err
 	}

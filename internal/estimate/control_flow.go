@@ -10,9 +10,8 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/describe"
 )
 
-// ask lets the cycle model estimate every graph that runs, and settles how often
-// each does.
-func (b *builder) ask() error {
+// estimateGraphs runs the cycle model on every graph, and determines how often each graph runs.
+func (b *builder) estimateGraphs() error {
 	model, ok := models[b.rt.Model()]
 	if !ok {
 		return fmt.Errorf("this version has no cycle model %q", b.rt.Model())
@@ -45,7 +44,7 @@ func (b *builder) ask() error {
 	seen := map[int]bool{}
 	b.passes = describe.Passes(b.m, b.slots, func(slot, _ int) float64 {
 		s := &b.slots[slot]
-		// Loops run as often as the data says: one pass stands for them.
+		// The iterations of loops depend on the data: one pass is estimated.
 		if !branching(s.Node.Op) && s.Node.Op != "CALL" && !seen[slot] {
 			seen[slot] = true
 			b.once = append(b.once, int64(slot))
@@ -53,7 +52,7 @@ func (b *builder) ask() error {
 		return 1
 	})
 	for i := range b.slots {
-		// Its graph runs in the first inference only: figures are those of later ones.
+		// Its graph runs in the first inference only: the figures describe later ones.
 		if b.slots[i].Node.Op == "CALL_ONCE" {
 			for _, g := range b.slots[i].Bodies {
 				b.taken[g] = false
@@ -66,13 +65,13 @@ func (b *builder) ask() error {
 // place is a node in a graph.
 type place struct{ graph, node int }
 
-// micro reports whether the runtime is TensorFlow Lite Micro, whose rules for what it
-// takes are known.
+// micro reports whether the runtime is TensorFlow Lite Micro, whose supported operators are
+// known.
 func (b *builder) micro() bool {
 	return b.m.Format == "tflite" && (b.rt.Arena != "" || b.rt.Cortexm != nil && strings.HasPrefix(b.rt.Cortexm.Family, "tflm-"))
 }
 
-// refuse finds the nodes that the runtime does not take.
+// refuse finds the nodes that the runtime does not support.
 func (b *builder) refuse() {
 	if !b.micro() {
 		return
@@ -87,7 +86,7 @@ func (b *builder) refuse() {
 	for _, r := range list {
 		b.refused[place{r.Graph, r.Node}] = r
 		if c := b.costs[r.Graph]; c != nil && r.Node < len(c.Layers) {
-			// Whole-model figures would be as if it ran: the other layers are summed.
+			// Whole-model figures would include it: use the sum of the other layers instead.
 			c.Layers[r.Node] = chip.LayerCost{Simulated: -1}
 			c.Latency, c.CPU, c.Accelerator, c.Energy = nil, nil, nil, nil
 		}
@@ -97,8 +96,7 @@ func (b *builder) refuse() {
 // branching reports whether an operator runs one of its graphs.
 func branching(op string) bool { return op == "IF" || op == "If" || op == "STABLEHLO_CASE" }
 
-// branches takes the longer of graphs of which one runs, where the model does not
-// tell which.
+// branches takes the slower of alternative graphs if the model does not determine which one runs.
 func (b *builder) branches() {
 	for i := range b.slots {
 		s := &b.slots[i]
@@ -126,9 +124,8 @@ func (b *builder) branches() {
 	}
 }
 
-// pass is the time of one pass through a graph with what its layers run, in cycles
-// of the processor; nil where nothing is known. A graph that runs itself counts as
-// nothing within itself.
+// pass returns the time of one pass through a graph, including nested graphs, in processor
+// cycles; nil if nothing is known. A recursive call counts as nothing.
 func (b *builder) pass(g int) *chip.Figure {
 	if b.costs[g] == nil {
 		return nil
@@ -143,16 +140,16 @@ func (b *builder) pass(g int) *chip.Figure {
 	var f *chip.Figure
 	for i := range b.slots {
 		if b.slots[i].Graph == g {
-			f = plus(plus(f, b.costs[g].Layers[b.slots[i].Node.Index].Latency, 1), b.inside(i), 1)
+			f = plus(plus(f, b.costs[g].Layers[b.slots[i].Node.Index].Latency, 1), b.bodyTime(i), 1)
 		}
 	}
 	b.pace[g] = f
 	return f
 }
 
-// inside is the time in the graphs that one execution of a slot runs, nil where
-// nothing is known of it or it runs none.
-func (b *builder) inside(slot int) *chip.Figure {
+// bodyTime returns the time of the graphs that one execution of a slot runs, nil if it is unknown
+// or the slot runs none.
+func (b *builder) bodyTime(slot int) *chip.Figure {
 	s := &b.slots[slot]
 	if len(s.Bodies) == 0 || s.Node.Op == "CALL_ONCE" {
 		return nil
@@ -178,9 +175,9 @@ func (b *builder) inside(slot int) *chip.Figure {
 	return sum
 }
 
-// shorter lets the bands of totals hold the shorter branches too, where the model
-// does not tell which one runs.
-func (b *builder) shorter(totals ...*chip.Figure) {
+// includeFasterBranches widens the bands of totals to include the faster branches, if the model does not
+// determine which one runs.
+func (b *builder) includeFasterBranches(totals ...*chip.Figure) {
 	of := []func(*chip.LayerCost) *chip.Figure{
 		func(l *chip.LayerCost) *chip.Figure { return l.Latency },
 		func(l *chip.LayerCost) *chip.Figure { return l.CPU },

@@ -8,30 +8,32 @@ import (
 	"time"
 )
 
-// Again says how a program is started again and again: where it ends before there are enough
-// inferences, and where other measurements take turns with it.
+// Again configures repeated starts of a program: when it ends before there are enough inferences,
+// or when measurements are interleaved.
 //
-// The first inferences of each start are warm-up, as many as [Rules] say; where a start gives no more than those, the
-// whole first start is.
+// The first inferences of each start are warm-up, as many as [Rules] say. If a start gives no
+// more than those, the whole first start is warm-up.
 type Again struct {
-	// Wait is called before each start and waits for the turn of this measurement, nil where there are no
-	// others.
+	// Wait is called before each start and waits for the turn of this measurement; nil if it is
+	// the only one.
 	Wait func(context.Context) error
-	// Part and PartTime bound a start where there are others: one that has given so many inferences
-	// that count, or one such in so much time, is ended for the next turn. 0 does not.
+	// Part and PartTime bound a start of interleaved measurements: after this many counted
+	// inferences, or at least one in this time, the program is ended for the next turn. 0 means
+	// no bound.
 	Part     int
 	PartTime time.Duration
-	// Time is how long all starts may take together once three inferences count, 0 for any time.
+	// Time is the time limit of all starts together, effective once three inferences count; 0 for
+	// no limit.
 	Time time.Duration
 }
 
-// least is the number of inferences that count before the time may end them.
+// least is the number of counted inferences before the time limit applies.
 const least = 3
 
-// errNothing says that a start gave no inference, so that the next would not either.
+// errNothing says that a start gave no inference, so that another start would not either.
 var errNothing = errors.New("no inference of it was complete")
 
-// starts are those of a program. Without one nothing is started again.
+// starts tracks the starts of a program. A nil value starts nothing again.
 type starts struct {
 	o       *Again
 	connect func(context.Context) (*Conn, error)
@@ -46,13 +48,13 @@ type starts struct {
 // spent is how long the program has run.
 func (s *starts) spent() time.Duration { return s.before + time.Since(s.begun) }
 
-// enough reports whether the time is over.
+// enough reports whether the time limit has passed.
 func (s *starts) enough() bool {
 	return s.o.Time > 0 && s.r.kept >= least && s.spent() >= s.o.Time
 }
 
-// over reports whether a program that runs has to end now.
-func (s *starts) over() bool {
+// mustStop reports whether the running program has to be ended now.
+func (s *starts) mustStop() bool {
 	if s == nil || s.r == nil {
 		return false
 	}
@@ -63,14 +65,13 @@ func (s *starts) over() bool {
 	return s.o.Wait != nil && kept > 0 && (s.o.Part > 0 && kept >= s.o.Part || s.o.PartTime > 0 && time.Since(s.begun) >= s.o.PartTime)
 }
 
-// may reports whether a program that has ended may be started again: it has to have given
-// something.
-func (s *starts) may() bool {
+// canRestart reports whether a program that has ended may be restarted: it must have given an inference.
+func (s *starts) canRestart() bool {
 	return s != nil && s.r != nil && (s.n > 1 || s.r.start.seen > 0)
 }
 
-// mark notes on the first bytes of a start that they are.
-func (s *starts) mark(x *Chunk) {
+// flagChunk sets the flags on the first chunk of a start.
+func (s *starts) flagChunk(x *Chunk) {
 	if s == nil || s.came {
 		return
 	}
@@ -78,8 +79,8 @@ func (s *starts) mark(x *Chunk) {
 	x.Again, x.Cut = s.n > 1, s.cut
 }
 
-// again ends the program, or has seen it end, and starts it again. The error is [ErrEnough] or io.EOF where
-// that is not wanted any more.
+// again ends the program, or has seen it end, and starts it again. The error is [ErrEnough] or
+// io.EOF if no further start is wanted.
 func (c *Conn) again(ctx context.Context, cut bool) error {
 	s := c.starts
 	_ = c.port.Close()
@@ -125,7 +126,7 @@ func (s *starts) remark() string {
 	return text + ". Times are those that it tells, by its own clock and of inputs of its own; its outputs are not seen."
 }
 
-// started counts since a program was started.
+// started counts inferences since a program was started.
 type started struct {
 	seen, kept int
 	warmup     int // inferences that are left out still
@@ -139,7 +140,8 @@ func (s *started) again(warmup int) {
 	*s = started{warmup: warmup}
 }
 
-// inference counts one and reports whether it is warm-up of a start other than the first.
+// inference counts one inference, and reports whether it is warm-up of a later start than the
+// first.
 func (s *started) inference(x *Inference) bool {
 	s.seen++
 	if s.warmup > 0 && !x.Partial {

@@ -6,15 +6,15 @@ import (
 	"sync"
 )
 
-// Turns lets several measurements take turns: one at a time, those that wait longest first. The
-// zero value is ready.
+// Turns interleaves several measurements: one runs at a time, the longest waiting first. The zero
+// value is ready to use.
 type Turns struct {
 	mu      sync.Mutex
 	holder  *Turn
 	waiting []*Turn
 }
 
-// Turn is one measurement among others. It is for one goroutine at a time.
+// Turn is one of several interleaved measurements. One goroutine at a time may use it.
 type Turn struct {
 	t    *Turns
 	wake chan struct{}
@@ -23,7 +23,7 @@ type Turn struct {
 // Join adds a measurement.
 func (t *Turns) Join() *Turn { return &Turn{t: t, wake: make(chan struct{}, 1)} }
 
-// Wait ends the turn that is held, if any, and waits for the next one.
+// Wait ends the current turn, if any, and waits for the next one.
 func (t *Turn) Wait(ctx context.Context) error {
 	s := t.t
 	s.mu.Lock()
@@ -42,7 +42,7 @@ func (t *Turn) Wait(ctx context.Context) error {
 	}
 }
 
-// Leave gives up the turn and the place among those who wait.
+// Leave gives up the turn and the place in the queue.
 func (t *Turn) Leave() {
 	s := t.t
 	s.mu.Lock()
@@ -54,7 +54,7 @@ func (t *Turn) Leave() {
 	s.next()
 }
 
-// next gives the turn to the first who waits. It is called with the lock held.
+// next gives the turn to the first in the queue. The lock must be held.
 func (t *Turns) next() {
 	if t.holder != nil || len(t.waiting) == 0 {
 		return

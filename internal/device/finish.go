@@ -9,7 +9,7 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// end sends what is known when the session is over, for whatever reason.
+// end sends the final figures and findings when the session is over, for whatever reason.
 func (r *Recorder) end(missing []profile.Missing) error {
 	if r.p == nil {
 		return nil
@@ -36,7 +36,7 @@ func (r *Recorder) end(missing []profile.Missing) error {
 	return r.to.Send(profile.Event{Done: &profile.Done{Incomplete: missing}})
 }
 
-// remarks are the warm-up, the verdict and what is missing for times.
+// remarks reports the warm-up, the measurement quality and what is missing for times.
 func (r *Recorder) remarks() {
 	n := &profile.Noted{}
 	if r.warm > 0 {
@@ -66,7 +66,7 @@ func (r *Recorder) remarks() {
 	}
 }
 
-// trust judges the times of the device.
+// trust judges the quality of the device's times.
 func (r *Recorder) trust(st *stats.Stability) *profile.Trust {
 	var d quality.Doubts
 	d.Series(profile.FromSummary(profile.Measured, stats.Summarize(r.times), ""), len(r.times), st)

@@ -9,7 +9,7 @@ import (
 // alignment of values in the arena, in bytes.
 const alignment = 16
 
-// place gives every value its offset in the arena.
+// place plans the arena: it assigns each value its offset.
 func (g *generator) place() {
 	end := len(g.steps)
 	index := map[*value]int{}
@@ -21,7 +21,7 @@ func (g *generator) place() {
 		v.last = max(v.last, v.first)
 		b := memplan.Buffer{Bytes: max(v.bytes, 1), First: v.first, Last: v.last}
 		if p := v.inPlace; p != nil && p.initial == nil && p.last == v.first && p.bytes >= v.bytes {
-			b.InPlace = index[p] // one plus its place, 0 for none
+			b.InPlace = index[p] // index plus one, 0 for none
 		}
 		bufs = append(bufs, b)
 		index[v] = len(bufs)

@@ -5,29 +5,29 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// share is the part of a layer's work that is in channels with weights.
+// share is the part of a layer's work in channels with nonzero weights.
 type share struct{ out, both float64 }
 
-// channels returns the live share of a node: of its output channels, and of the
-// products of live outputs with live inputs.
+// channels returns the live share of a node: of its output channels, and of the pairs of live
+// output and live input channels.
 func channels(n *graph.Node, wi int, dead map[int][]bool) share {
 	s := share{1, 1}
 	if len(n.Outputs) == 0 || n.Outputs[0] < 0 || n.Domain != graph.TFLite {
 		return s
 	}
 	if d := dead[n.Outputs[0]]; d != nil {
-		s.out = alive(d)
+		s.out = liveShare(d)
 	}
 	s.both = s.out
 	if len(n.Inputs) > 0 {
 		if d := dead[n.Inputs[0]]; d != nil && n.Op == "CONV_2D" {
-			s.both *= alive(d)
+			s.both *= liveShare(d)
 		}
 	}
 	return s
 }
 
-func alive(dead []bool) float64 {
+func liveShare(dead []bool) float64 {
 	n := 0
 	for _, d := range dead {
 		if !d {
@@ -37,8 +37,8 @@ func alive(dead []bool) float64 {
 	return float64(n) / float64(max(1, len(dead)))
 }
 
-// deadChannels finds output channels of convolutions whose weights are all zero,
-// by value id: tools that prune leave them out.
+// deadChannels finds output channels of convolutions whose weights are all zero, by value id:
+// pruning tools remove them.
 func deadChannels(g *graph.Graph) map[int][]bool {
 	dead := map[int][]bool{}
 	for _, n := range g.Nodes {
@@ -62,8 +62,8 @@ func deadChannels(g *graph.Graph) map[int][]bool {
 	return dead
 }
 
-// zeroChannels tells which channels of 8-bit weights are zero: of the first axis,
-// or of the last.
+// zeroChannels reports which channels of 8-bit weights are zero: of the first axis, or of the
+// last.
 func zeroChannels(w *tensor.Tensor, first bool) []bool {
 	if !w.Known() || w.Type != tensor.Int8 || len(w.Shape) != 4 {
 		return nil

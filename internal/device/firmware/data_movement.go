@@ -10,16 +10,16 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
 )
 
-// origin is where elements of one output come from: by element the number of an input
-// element plus one, counted through all inputs that are not constant, or 0 for an
-// element that does not depend on them, which is in rest.
+// origin is the source of one output's elements. For each element it holds the index of an input
+// element plus one, counted through all non-constant inputs. 0 marks an element that does not
+// depend on them; its value is in rest.
 type origin struct {
 	from []int32
 	rest []byte // elements of the output that are not moved, 0 in other places
 }
 
-// moving lists operators that move elements and change none. Others are not asked: the
-// few elements that they are tried on would prove nothing.
+// moving lists operators that only move elements. Other operators are not probed: the few test
+// elements would prove nothing.
 var moving = map[string]bool{
 	"RESHAPE": true, "SQUEEZE": true, "EXPAND_DIMS": true, "TRANSPOSE": true, "GATHER": true, "GATHER_ND": true, "SPLIT": true, "SPLIT_V": true,
 	"SLICE": true, "STRIDED_SLICE": true, "PACK": true, "UNPACK": true, "PAD": true, "PADV2": true, "MIRROR_PAD": true, "CONCATENATION": true,
@@ -28,8 +28,8 @@ var moving = map[string]bool{
 	"FILL": true, "SELECT": true, "SELECT_V2": true, "DYNAMIC_UPDATE_SLICE": true, "EMBEDDING_LOOKUP": true, "IDENTITY": true,
 }
 
-// moved makes copies of an operator that moves elements and changes none. It reports
-// false for operators that do something else.
+// moved generates copies for an operator that only moves elements. It returns false for other
+// operators.
 func (g *generator) moved(st *step) (bool, error) {
 	c := &st.task.Call
 	if !moving[c.Node.Op] || len(c.Out) == 0 {
@@ -38,26 +38,26 @@ func (g *generator) moved(st *step) (bool, error) {
 	return g.route(st, nil)
 }
 
-// join is a CONCATENATION that brings its inputs to the quantisation of the output.
-func (g *generator) join(st *step, r recipe.Join) error {
+// concat generates a CONCATENATION that requantises its inputs to the output's quantisation.
+func (g *generator) concat(st *step, r recipe.Join) error {
 	names := make([]string, len(r.Tables))
 	for k, t := range r.Tables {
 		if t != nil {
 			names[k] = integers(g, "t", st.layer, 1, t[:], "output for every element").name
 		}
 		if t != nil && st.task.Call.Const(k) {
-			return refuse("a constant that has another quantisation than the output")
+			return unsupported("a constant that has another quantisation than the output")
 		}
 	}
 	ok, err := g.route(st, names)
 	if err == nil && !ok {
-		err = refuse("no kernel for %s", types(&st.task.Call))
+		err = unsupported("no kernel for %s", types(&st.task.Call))
 	}
 	return err
 }
 
-// route makes the copies. maps names by input functions of every byte, "" for none; the
-// operator is then asked without scales, so that it applies none.
+// route generates the copies. maps names a lookup table for each input, "" for none; the operator
+// is then probed without scales, so that it applies none.
 func (g *generator) route(st *step, maps []string) (bool, error) {
 	c := &st.task.Call
 	p, err := newProbe(st.task, nil)
@@ -100,9 +100,9 @@ func (g *generator) route(st *step, maps []string) (bool, error) {
 	return true, nil
 }
 
-// trace runs the operator on numbered elements, a few bits of the numbers at a time,
-// and on the complement of them: what has moved is complemented too, what has not stays.
-// It returns nil for operators that do more than move elements.
+// trace runs the operator on numbered elements, a few bits of the numbers at a time, and on their
+// complement: a moved element is complemented too, a constant is not. It returns nil for
+// operators that do more than move elements.
 func (p *probe) trace(open []int, w int) []*origin {
 	total := 0
 	for _, k := range open {
@@ -135,7 +135,7 @@ func (p *probe) trace(open []int, w int) []*origin {
 			}
 		}
 		for k, way := range ways {
-			if way != nil && !way.join(seen[0][k], seen[1][k], w, shift) {
+			if way != nil && !way.addBits(seen[0][k], seen[1][k], w, shift) {
 				return nil
 			}
 		}
@@ -156,7 +156,8 @@ func (p *probe) trace(open []int, w int) []*origin {
 	return ways
 }
 
-// number writes bits of the elements' numbers from at on; flip complements them.
+// number writes bits of the elements' numbers, starting with the number at; flip complements
+// them.
 func number(x []byte, w int, at uint32, shift uint, flip uint32) {
 	for i := 0; i+w <= len(x); i += w {
 		v := at>>shift ^ flip
@@ -174,9 +175,9 @@ func number(x []byte, w int, at uint32, shift uint, flip uint32) {
 	}
 }
 
-// join adds the bits of one pair of runs. It reports false where an element is neither
-// moved nor constant.
-func (o *origin) join(plain, flipped []byte, w, shift int) bool {
+// addBits adds the bits of one pair of runs. It returns false if an element is neither moved nor
+// constant.
+func (o *origin) addBits(plain, flipped []byte, w, shift int) bool {
 	for i := range o.from {
 		a, b := plain[i*w:][:w], flipped[i*w:][:w]
 		moved, same := true, true
@@ -203,7 +204,7 @@ func (o *origin) join(plain, flipped []byte, w, shift int) bool {
 	return true
 }
 
-// check tries the ways on random elements.
+// check tests the mapping on random elements.
 func (p *probe) check(open []int, ways []*origin, w int) bool {
 	var all []byte
 	for _, k := range open {
@@ -231,7 +232,7 @@ func (p *probe) check(open []int, ways []*origin, w int) bool {
 	return true
 }
 
-// copies makes the calls for one output.
+// copies generates the calls for one output.
 func (g *generator) copies(st *step, out int, open []int, p *probe, way *origin, w int, maps []string) error {
 	dst := g.out(st, out, "uint8_t")
 	n := len(way.from)
@@ -256,8 +257,8 @@ func (g *generator) copies(st *step, out int, open []int, p *probe, way *origin,
 		if maps != nil && maps[k] != "" {
 			mapped = ", .map = " + maps[k]
 		}
-		if whole(to, from) && len(to) == n && mapped == "" {
-			g.whole(st, out, k, src, dst, n*w)
+		if inOrder(to, from) && len(to) == n && mapped == "" {
+			g.copyTensor(st, out, k, src, dst, n*w)
 			continue
 		}
 		moves, err := nests(to, from, w)
@@ -274,8 +275,8 @@ func (g *generator) copies(st *step, out int, open []int, p *probe, way *origin,
 	return nil
 }
 
-// whole reports whether all elements keep their places.
-func whole(to, from []int32) bool {
+// inOrder reports whether all elements keep their positions.
+func inOrder(to, from []int32) bool {
 	for i := range to {
 		if to[i] != int32(i) || from[i] != int32(i) {
 			return false
@@ -284,9 +285,9 @@ func whole(to, from []int32) bool {
 	return true
 }
 
-// whole copies a tensor as it is, or not at all where the planner lets the output take
-// over the memory of the input.
-func (g *generator) whole(st *step, out, in int, src, dst func() string, n int) {
+// copyTensor copies a tensor unchanged, or omits the copy if the planner lets the output reuse the
+// input's memory.
+func (g *generator) copyTensor(st *step, out, in int, src, dst func() string, n int) {
 	from, to := g.values[st.task.Node.Inputs[in]], g.values[st.task.Node.Outputs[out]]
 	if out == 0 {
 		to.inPlace = from
@@ -299,8 +300,8 @@ func (g *generator) whole(st *step, out, in int, src, dst func() string, n int) 
 	})
 }
 
-// background writes what does not depend on the inputs: one value everywhere, or a
-// constant picture of the output.
+// background writes the elements that do not depend on the inputs: one value everywhere, or a
+// constant image of the output.
 func (g *generator) background(st *step, dst func() string, way *origin, w int) {
 	var value []byte
 	same := true
@@ -326,17 +327,17 @@ func (g *generator) background(st *step, dst func() string, way *origin, w int) 
 	st.calls = append(st.calls, func() string { return fmt.Sprintf("memcpy(%s, %s, %d);", dst(), d.name, len(way.rest)) })
 }
 
-// nest is a k_move.
-type nest struct {
+// loopNest is a k_move: a loop nest.
+type loopNest struct {
 	to, from, run      int
 	size, toSt, fromSt []int // innermost first
-	// table lists the places of an outermost loop, whose destinations are tableTo apart.
+	// table lists the offsets of an outermost loop, whose destinations are tableTo apart.
 	table   []int32
 	tableTo int
 }
 
-// text is the initialiser.
-func (m *nest) text(g *generator, st *step) string {
+// text returns the C initialiser.
+func (m *loopNest) text(g *generator, st *step) string {
 	size, to, from := slices.Clone(m.size), slices.Clone(m.toSt), slices.Clone(m.fromSt)
 	for len(size) < dims-1 {
 		size, to, from = append(size, 1), append(to, 0), append(from, 0)
@@ -355,12 +356,12 @@ func (m *nest) text(g *generator, st *step) string {
 	return fmt.Sprintf(".to = %d, .from = %d, .run = %d, .size = {%s}, .to_step = {%s}, .from_step = {%s}%s", m.to, m.from, m.run, list(size), list(to), list(from), table)
 }
 
-// mostMoves bounds the moves of one operator.
+// mostMoves bounds the k_move calls of one operator.
 const mostMoves = 256
 
-// nests finds loops that make the moves: runs of neighbours first, then even steps of
-// runs, steps of steps and so on.
-func nests(to, from []int32, w int) ([]*nest, error) {
+// nests finds loop nests for the moves: runs of adjacent elements first, then constant strides of
+// runs, strides of strides and so on.
+func nests(to, from []int32, w int) ([]*loopNest, error) {
 	run := runLength(to, from)
 	var t, f []int32
 	for i := 0; i < len(to); i += run {
@@ -368,27 +369,27 @@ func nests(to, from []int32, w int) ([]*nest, error) {
 	}
 	for _, most := range []int{0, mostPlaces} {
 		if m := nestOf(t, f, run*w, most); m != nil {
-			return []*nest{m}, nil
+			return []*loopNest{m}, nil
 		}
 	}
-	// No regular order: as many even progressions as there are.
-	var out []*nest
+	// Irregular order: one nest for each arithmetic progression.
+	var out []*loopNest
 	for i := 0; i < len(t); {
 		n := progression(t[i:], f[i:])
-		m := &nest{to: int(t[i]), from: int(f[i]), run: run * w}
+		m := &loopNest{to: int(t[i]), from: int(f[i]), run: run * w}
 		if n > 1 {
 			m.size, m.toSt, m.fromSt = []int{n}, []int{int(t[i+1] - t[i])}, []int{int(f[i+1] - f[i])}
 		}
 		out = append(out, m)
 		i += n
 		if len(out) > mostMoves {
-			return nil, refuse("it moves elements in no regular order")
+			return nil, unsupported("it moves elements in no regular order")
 		}
 	}
 	return out, nil
 }
 
-// runLength is the largest length of which all runs of neighbours are multiples.
+// runLength returns the largest length that divides all runs of adjacent elements.
 func runLength(to, from []int32) int {
 	all, n := 0, 1
 	for i := 1; i <= len(to); i++ {
@@ -408,7 +409,8 @@ func gcd(a, b int) int {
 	return a
 }
 
-// progression is the number of first elements that advance evenly in both lists.
+// progression returns the number of leading elements that form an arithmetic progression in both
+// lists.
 func progression(t, f []int32) int {
 	if len(t) < 2 {
 		return len(t)
@@ -420,13 +422,13 @@ func progression(t, f []int32) int {
 	return n
 }
 
-// mostPlaces bounds a table of places where a short one is not enough.
+// mostPlaces bounds a table of offsets if a short one is not enough.
 const mostPlaces = 8192
 
-// nestOf makes one nest of all runs, nil where that cannot be. With most above 0 one
-// table has all places that are in no even steps, up to that many.
-func nestOf(t, f []int32, run, most int) *nest {
-	m := &nest{to: int(t[0]), from: int(f[0]), run: run}
+// nestOf returns one nest for all runs, nil if that is not possible. If most is positive, a
+// single table may hold up to that many irregular offsets.
+func nestOf(t, f []int32, run, most int) *loopNest {
+	m := &loopNest{to: int(t[0]), from: int(f[0]), run: run}
 	for len(t) > 1 {
 		n := evenBlocks(t, f)
 		if n > 1 {
@@ -446,7 +448,7 @@ func nestOf(t, f []int32, run, most int) *nest {
 	return m
 }
 
-func (m *nest) add(n, to, from int) {
+func (m *loopNest) add(n, to, from int) {
 	m.size, m.toSt, m.fromSt = append(m.size, n), append(m.toSt, to), append(m.fromSt, from)
 }
 
@@ -458,8 +460,8 @@ func every(v []int32, n int) []int32 {
 	return out
 }
 
-// evenBlocks is the largest n such that every block of n elements advances by the steps
-// of the first two, 1 for none.
+// evenBlocks returns the largest n such that every block of n elements advances by the strides of
+// the first two, 1 if there is none.
 func evenBlocks(t, f []int32) int {
 	n := len(t)
 	for i := 1; i < len(t); i++ {
@@ -470,9 +472,9 @@ func evenBlocks(t, f []int32) int {
 	return n
 }
 
-// tabulate finds the shortest list of places that repeats with an even step, the
-// destinations advancing evenly within it; with all the list of everything.
-func (m *nest) tabulate(t, f []int32, all bool) bool {
+// tabulate finds the shortest list of offsets that repeats with a constant stride, with
+// destinations advancing evenly in it. If all is set, the list covers everything.
+func (m *loopNest) tabulate(t, f []int32, all bool) bool {
 	most := 1
 	for most < len(t) && t[most]-t[most-1] == t[1]-t[0] {
 		most++
@@ -491,8 +493,7 @@ func (m *nest) tabulate(t, f []int32, all bool) bool {
 	return false
 }
 
-// repeats reports whether each block of n elements is the first one moved by some
-// number.
+// repeats reports whether each block of n elements is the first block shifted by a constant.
 func repeats(v []int32, n int) bool {
 	for i := n; i < len(v); i++ {
 		if v[i]-v[i-n] != v[i/n*n]-v[i/n*n-n] {

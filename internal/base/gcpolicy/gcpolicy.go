@@ -1,5 +1,6 @@
-// Package gcpolicy says for parts of a program how far the heap may grow before it is collected. The setting is the whole process's:
-// parts that overlap, in whatever order they end, restore what stood before the first of them.
+// Package gcpolicy sets the garbage collector's percentage (GOGC) for sections of a program. The
+// setting applies to the whole process: overlapping sections, in whatever order they end, restore
+// the value from before the first.
 package gcpolicy
 
 import (
@@ -8,7 +9,7 @@ import (
 	"sync"
 )
 
-// Off switches the collector off.
+// Off disables the garbage collector.
 const Off = -1
 
 var settings struct {
@@ -18,8 +19,9 @@ var settings struct {
 	now    int   // the one that holds
 }
 
-// At lets the heap grow by so many percent at least, or with [Off] without bound, until restore is called. Calling that again does nothing.
-// Of parts that overlap the one holds that lets it grow most.
+// At lets the heap grow by at least this percentage, or with [Off] without limit, until restore
+// is called. Calling restore again does nothing. Among overlapping sections the largest value
+// applies.
 func At(percent int) (restore func()) {
 	settings.Lock()
 	defer settings.Unlock()
@@ -37,7 +39,8 @@ func At(percent int) (restore func()) {
 	})
 }
 
-// settle sets the percentage that is to hold, if it does not already: a change stops the whole process for a moment.
+// settle sets the effective percentage if it changed: a change stops the whole process for a
+// moment.
 func settle() {
 	most := settings.before
 	for _, p := range settings.wanted {
