@@ -52,7 +52,7 @@ func TestMVPBands(t *testing.T) {
 			t.Errorf("%s: %.3f of %d inside", k, share, by[k][1])
 		}
 	}
-	file := filepath.Join(material.Root(), "internal", "chip", "chips", "efr32xg24-mvp.yaml")
+	file := filepath.Join(material.Root(), "internal", "estimate", "chip", "chips", "efr32xg24-mvp.yaml")
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

@@ -41,7 +41,7 @@ func TestShippedFiles(t *testing.T) {
 	t.Parallel()
 	for _, x := range whole(t).Targets() {
 		got := fit.Encode(x, study.Comment)
-		file := filepath.Join(material.Root(), "internal", "chip", "chips", x.ID+".yaml")
+		file := filepath.Join(material.Root(), "internal", "estimate", "chip", "chips", x.ID+".yaml")
 		want, err := os.ReadFile(file)
 		if err != nil {
 			t.Error(err)
@@ -57,7 +57,7 @@ func TestShippedFiles(t *testing.T) {
 // again.
 func TestReferenceByHand(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(material.Root(), "internal", "chip", "chips", "efr32xg24.yaml")
+	file := filepath.Join(material.Root(), "internal", "estimate", "chip", "chips", "efr32xg24.yaml")
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
