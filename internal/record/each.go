@@ -7,8 +7,8 @@ import (
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 )
 
-// EachFile reads files one after the other, each for itself. Errors of files are
-// joined; runs that are right come beside them.
+// EachFile reads the files of in separately, one after the other. Errors of files are joined; the
+// runs that were read are returned as well.
 func EachFile(ctx context.Context, in *Input, read func(f *File) ([]*runlog.Run, error)) ([]*runlog.Run, error) {
 	var runs []*runlog.Run
 	var errs []error
@@ -25,7 +25,7 @@ func EachFile(ctx context.Context, in *Input, read func(f *File) ([]*runlog.Run,
 	return runs, errors.Join(errs...)
 }
 
-// EachRun is [EachFile] for formats of which a file holds one run.
+// EachRun is [EachFile] for formats with one run per file.
 func EachRun(ctx context.Context, in *Input, read func(f *File) (*runlog.Run, error)) ([]*runlog.Run, error) {
 	return EachFile(ctx, in, func(f *File) ([]*runlog.Run, error) {
 		r, err := read(f)
@@ -36,7 +36,7 @@ func EachRun(ctx context.Context, in *Input, read func(f *File) (*runlog.Run, er
 	})
 }
 
-// Fault says which file an error is of, where that does not.
+// Fault wraps err in a [FileError] for f, unless it already is one.
 func Fault(f *File, err error) error {
 	if _, ok := errors.AsType[*FileError](err); ok || err == nil {
 		return err

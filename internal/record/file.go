@@ -22,38 +22,36 @@ import (
 	"github.com/opmeter/opmeter/internal/base/infile"
 )
 
-// Bounds of what is looked at.
+// Limits of the search for files.
 const (
-	// HeadBytes is how much of a file's beginning formats see.
+	// HeadBytes is the size of the beginning of a file that formats see.
 	HeadBytes = 64 << 10
-	// MaxFileBytes bounds a file after it was unpacked.
+	// MaxFileBytes limits the size of a file after decompression.
 	MaxFileBytes = 64 << 30
 	maxFiles     = 20_000 // in a folder or archive, with what is below
 	maxFolders   = 16     // folders within one another
 	maxPackings  = 4      // such as a .json.gz within a .tar.gz
 )
 
-// File is one file of a record, unpacked as it is read.
+// File is one input file; it is decompressed while it is read.
 type File struct {
-	// Path is the file as the user named it, with the place inside an archive behind
-	// a "!".
+	// Path is the file as the user named it, followed by "!" and the place inside an archive.
 	Path string
-	// Dir and Name are the folder and the last part of Path; Name is without the
-	// endings of packers (.gz, .zst).
+	// Dir and Name are the folder and the last part of Path. Name has no compression suffix (.gz,
+	// .zst).
 	Dir, Name string
-	// Head is the beginning, at most [HeadBytes]; Whole says that it is everything.
+	// Head is the beginning, at most [HeadBytes]; Whole means that it is the entire file.
 	Head  []byte
 	Whole bool
-	// Progress is told how many bytes were read, each byte once however often the file
-	// is read; nil for nobody. Several goroutines may call it.
+	// Progress receives the number of bytes read. Each byte counts once, however often the file
+	// is read. It may be nil. Several goroutines may call it.
 	Progress func(bytes int64)
 
 	open func() (io.ReadCloser, error)
-	told atomic.Int64 // how far Progress knows
+	told atomic.Int64 // bytes already reported to Progress
 }
 
-// Open opens the file to be read from its beginning, unpacked. What is longer than
-// [MaxFileBytes] ends with an error.
+// Open opens the decompressed file at its beginning. Reading beyond [MaxFileBytes] is an error.
 func (f *File) Open() (io.ReadCloser, error) {
 	r, err := f.open()
 	if err != nil {
@@ -66,7 +64,7 @@ func (f *File) Open() (io.ReadCloser, error) {
 	return &closing{Reader: &telling{r: l, f: f}, close: r.Close}, nil
 }
 
-// telling tells a file's Progress of what is read for the first time.
+// telling reports bytes that are read for the first time to the Progress callback of a file.
 type telling struct {
 	r  io.Reader
 	f  *File
@@ -80,7 +78,7 @@ func (t *telling) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// tell notes that the file was read up to a place.
+// tell reports that the file was read up to offset at.
 func (f *File) tell(at int64) {
 	for f.Progress != nil {
 		known := f.told.Load()
@@ -94,8 +92,7 @@ func (f *File) tell(at int64) {
 	}
 }
 
-// Read returns the whole file, which may have at most so many bytes; a longer one is
-// a [FileError].
+// Read returns the whole file. A file longer than most bytes is a [FileError].
 func (f *File) Read(most int64) ([]byte, error) {
 	if f.Whole {
 		f.tell(int64(len(f.Head)))
@@ -116,7 +113,7 @@ func (f *File) Read(most int64) ([]byte, error) {
 	return b, nil
 }
 
-// Bytes makes a file of what is in memory already.
+// Bytes returns a file whose content is already in memory.
 func Bytes(name string, data []byte) *File {
 	return &File{
 		Path: name, Dir: path.Dir(filepath.ToSlash(name)), Name: path.Base(filepath.ToSlash(name)),
@@ -125,9 +122,9 @@ func Bytes(name string, data []byte) *File {
 	}
 }
 
-// Find lists the files at a path: the file itself, those of a folder and the folders
-// below it, those of a zip or tar archive. Packed files (gzip, zstd) stand for what is
-// in them. A file that cannot be opened is a [FileError] among the faults.
+// Find lists the files at a path: the file itself, all files in a folder and its subfolders, or
+// the files of a zip or tar archive. Compressed files (gzip, zstd) are replaced by their content.
+// A file that cannot be opened is a [FileError] among the faults.
 func Find(name string) (files []*File, faults []error, err error) {
 	st, err := os.Stat(name)
 	if err != nil {
@@ -155,7 +152,7 @@ func (w *finder) fault(name string, err error) {
 	w.faults = append(w.faults, &FileError{Path: name, Err: plain(err)})
 }
 
-// plain is the reason without the path, which the [FileError] has.
+// plain removes the path from an error, since the [FileError] has it.
 func plain(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err
@@ -163,7 +160,7 @@ func plain(err error) error {
 	return err
 }
 
-// room reports whether one more file may be taken.
+// room reports whether the limit on the number of files allows one more.
 func (w *finder) room(name string) bool {
 	if len(w.files) < maxFiles {
 		return true
@@ -195,7 +192,7 @@ func (w *finder) folder(name string, depth int) {
 	}
 }
 
-// file takes a file of the file system.
+// file adds a file of the file system.
 func (w *finder) file(name string) {
 	if !w.room(name) {
 		return
@@ -206,7 +203,7 @@ func (w *finder) file(name string) {
 	}, 0)
 }
 
-// take looks at a file, through any packing.
+// take adds a file, decompressing it and descending into archives.
 func (w *finder) take(name string, open func() (io.ReadCloser, error), packings int) {
 	head, whole, err := begin(open)
 	if err != nil && len(head) == 0 {
@@ -239,7 +236,7 @@ func (w *finder) take(name string, open func() (io.ReadCloser, error), packings 
 	w.files = append(w.files, f)
 }
 
-// bare takes the endings of packers from a name.
+// bare removes a compression suffix from a name.
 func bare(name string) string {
 	for _, end := range []string{".gz", ".zst", ".zstd"} {
 		if s, ok := strings.CutSuffix(strings.ToLower(name), end); ok && s != "" {
@@ -272,7 +269,7 @@ func begin(open func() (io.ReadCloser, error)) (head []byte, whole bool, err err
 	return bytes.Clone(buf[:n]), false, err
 }
 
-// packing returns what unpacks a file that begins so, nil when it is not packed.
+// packing returns the decompressor for a file that begins with head, nil if it is not compressed.
 func packing(head []byte) func(io.ReadCloser) (io.ReadCloser, error) {
 	switch {
 	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
@@ -299,7 +296,7 @@ func isZip(head []byte) bool { return bytes.HasPrefix(head, []byte("PK\x03\x04")
 
 func isTar(head []byte) bool { return len(head) >= 262 && string(head[257:262]) == "ustar" }
 
-// zip takes the files of an archive.
+// zip adds the files of a zip archive.
 func (w *finder) zip(name string) {
 	z, err := zip.OpenReader(name)
 	if err != nil {
@@ -319,7 +316,7 @@ func (w *finder) zip(name string) {
 	}
 }
 
-// openZipped opens the i-th file of an archive.
+// openZipped opens the i-th file of a zip archive.
 func openZipped(name string, i int) (io.ReadCloser, error) {
 	z, err := zip.OpenReader(name)
 	if err != nil {
@@ -335,8 +332,8 @@ func openZipped(name string, i int) (io.ReadCloser, error) {
 	return &closing{Reader: r, close: func() error { return errors.Join(r.Close(), z.Close()) }}, nil
 }
 
-// maxTarFiles bounds the files of a tar archive: each is found by reading all before
-// it.
+// maxTarFiles limits the files of a tar archive: reaching an entry means reading all entries
+// before it.
 const maxTarFiles = 256
 
 func (w *finder) tar(name string, open func() (io.ReadCloser, error), packings int) {
@@ -371,7 +368,7 @@ func (w *finder) tar(name string, open func() (io.ReadCloser, error), packings i
 	}
 }
 
-// openTarred opens the i-th entry of an archive.
+// openTarred opens the i-th entry of a tar archive.
 func openTarred(open func() (io.ReadCloser, error), i int) (io.ReadCloser, error) {
 	r, err := open()
 	if err != nil {
@@ -393,7 +390,7 @@ type closing struct {
 
 func (c *closing) Close() error { return c.close() }
 
-// limited ends with an error after so many bytes.
+// limited fails once left bytes were read.
 type limited struct {
 	r    io.Reader
 	left int64

@@ -1,10 +1,10 @@
-// Package record says what it takes to read the records of other tools: files as
-// they come ([Find]), formats that recognise their own by content ([Format]), and
-// the formats that read them into runs (package runlog).
+// Package record is the contract of importers for profiles and traces of other tools. [Find]
+// lists files, a [Format] recognises its own files by content and reads them into runs (package
+// runlog).
 //
-// Packages below it read one family of formats each; package all lists them. None
-// of them knows how a profile is shown or which model the record is of:
-// internal/source/join finds the model's operators.
+// Each package below it reads one family of formats; package all lists them. None of them knows
+// how a profile is shown or which model was profiled: internal/source/join finds the operators of
+// the model.
 package record
 
 import (
@@ -15,11 +15,11 @@ import (
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 )
 
-// Sure says how surely a file belongs to a format, by its beginning and its name.
+// Sure is the confidence that a file belongs to a format, judged by its beginning and its name.
 type Sure int
 
-// Levels of sureness. A format that has only the shape of the text to go by answers
-// Maybe, one that sees keys or magic numbers that nothing else has answers Certain.
+// Levels of confidence. A format that can judge only by the shape of the text answers Maybe. One
+// that finds keys or magic numbers that no other format has answers Certain.
 const (
 	No Sure = iota
 	Maybe
@@ -27,39 +27,38 @@ const (
 	Certain
 )
 
-// Format is one kind of record.
+// Format is one kind of profile or trace.
 type Format struct {
 	// Name is a word for the command line and for [profile.Model].Format, in lower case.
 	Name string
-	// Title names the tool and its record, for people.
+	// Title is the readable name of the tool and its output.
 	Title string
-	// Files says which files these are and how they are made.
+	// Files describes the files and how to make them.
 	Files string
-	// Gives lists what such a record can say: keys of quantities, and the words of
+	// Gives lists the content that such a file can have: keys of quantities, and words of
 	// [Parts].
 	Gives []string
-	// Match says how surely a file is of the format. It looks at no more than name and
-	// head.
+	// Match returns the confidence that the file has this format. It reads only name and head.
 	Match func(f *File) Sure
 	// Folder gives the folder that stands for one of several in which a tool puts the
 	// files of one run, nil where it uses one.
 	Folder func(dir string) string
-	// Read reads the files that were found to be of the format. Files of one run become
-	// one run, several runs several. A file that is of no use is an error of its own
-	// ([FileError]), joined with the others; runs that are right come beside it.
+	// Read reads the files that were found to have this format. Files of one run become one run,
+	// files of several runs become several. An unusable file is reported as a [FileError], joined
+	// with the others; the runs that were read are returned as well.
 	Read func(ctx context.Context, in *Input) ([]*runlog.Run, error)
-	// Original writes what the tool itself makes of its records, with its figures, files
-	// and layouts; nil where opmeter cannot.
+	// Original writes the files that the tool itself makes of its data, with its figures, file
+	// names and layouts; nil where opmeter cannot.
 	Original func(ctx context.Context, in *Input) ([]Output, error)
-	// Commands lists the commands that the record holds, a line each; nil where it has none.
+	// Commands writes the recorded commands, one a line; nil where the format has none.
 	Commands func(ctx context.Context, in *Input, w io.Writer) error
-	// Check looks for what the commands do wrong and writes a line for each finding; nil
-	// where nothing can be found.
+	// Check looks for errors in the commands and writes a line for each finding; nil where the
+	// format cannot be checked.
 	Check func(ctx context.Context, in *Input, w io.Writer) (found int, err error)
 }
 
-// Surest is the format that is surest of a file, the first of several that are as sure; nil
-// where none is.
+// Surest returns the format with the highest confidence for a file, the first of equal ones, or
+// nil if no format matches.
 func Surest(formats []*Format, f *File) *Format {
 	var best *Format
 	sure := No
@@ -78,30 +77,30 @@ type Output struct {
 	Data []byte
 }
 
-// Parts are words that [Format].Gives may hold beside keys of quantities.
+// Parts are the words that [Format].Gives may hold besides keys of quantities.
 var Parts = []string{"timeline", "memory", "shapes", "options", "samples", "phases", "machine"}
 
-// Input is what a format is to read.
+// Input is the input of [Format].Read: files and options.
 type Input struct {
-	// Files are those of one folder or archive, in the order of their names.
+	// Files are the files of one folder or archive, sorted by name.
 	Files []*File
 	Options
 }
 
-// Options says what the user knows and a record does not tell.
+// Options holds facts that the user knows and a file does not contain.
 type Options struct {
-	// Arch names the chip, "" to take it from the data.
+	// Arch names the chip; if empty, it is taken from the data.
 	Arch string
-	// Clocks holds frequencies in hertz by the name of the unit, "" for the one clock
-	// that ticks are of.
+	// Clocks holds frequencies in hertz by name of the unit; the key "" is the single clock that
+	// ticks refer to.
 	Clocks map[string]float64
 }
 
-// FileError says what is wrong with a file, where and what was expected.
+// FileError is an error in a file: where it is and what was expected.
 type FileError struct {
-	// Path of the file, with the place inside an archive.
+	// Path of the file, including the place inside an archive.
 	Path string
-	// Place in the file, such as "byte 12" or "line 3"; "" for the whole.
+	// Place in the file, such as "byte 12" or "line 3"; "" for the whole file.
 	Place string
 	Err   error
 }

@@ -29,7 +29,7 @@ type suite struct {
 	config [][2]string
 	list   []*measured
 	at     map[string]*measured
-	// threads by a remark, 0 where there is none.
+	// threads from a remark, 0 if absent.
 	threads int64
 }
 
@@ -162,7 +162,7 @@ func (c *suite) run(name string, bad int64) *runlog.Run {
 		name = p
 	}
 	d := draft.New("go-bench", name, "")
-	d.Dropped.Add("lines that are no result", bad)
+	d.Dropped.Add("lines that are not a result", bad)
 	for _, p := range c.config {
 		d.Note(p[0], p[1])
 	}

@@ -88,7 +88,7 @@ func readFile(ctx context.Context, f *record.File) ([]*runlog.Run, error) {
 	if b.events == 0 && len(b.samples.list) == 0 {
 		return nil, errors.New("no trace events: want objects with ph, ts, pid and tid")
 	}
-	b.trace.Dropped.Add("values that are no JSON", res.Bad)
+	b.trace.Dropped.Add("values that are not valid JSON", res.Bad)
 	b.trace.Dropped.Add("values that are too large", res.Large)
 	return b.runs(f, res, err), nil
 }

@@ -226,7 +226,7 @@ func (b *reader) counter() {
 	e.Each(func(k, v []byte) {
 		f, ok := jsonscan.Number(v)
 		if !ok {
-			b.trace.Dropped.Add("values of counters that are no numbers", 1)
+			b.trace.Dropped.Add("counter values that are not numbers", 1)
 			return
 		}
 		if n++; n > 100 {

@@ -98,7 +98,7 @@ func readFile(ctx context.Context, f *record.File) (*runlog.Run, error) {
 		}
 		stack, n, ok := split(line)
 		if !ok {
-			set.Dropped.Add("lines that are no stack with a number", 1)
+			set.Dropped.Add("lines that are not a stack with a number", 1)
 			return ctx.Err()
 		}
 		place := stacks.Root

@@ -1,7 +1,6 @@
-// Package draft puts together the run that a record tells of: layers with their hints,
-// figures known and foreign, remarks, what was left out. It keeps bounds and the
-// rules that every profile is held to, so that readers say what stands in their files and nothing
-// else.
+// Package draft builds the run of an imported profile: layers with hints, quantities known to
+// opmeter or not, notes, and counts of skipped data. It applies size limits and the rules for
+// every profile, so that importers only report the content of their files.
 package draft
 
 import (
@@ -15,23 +14,23 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// MaxLayers bounds the layers of a run.
+// MaxLayers limits the layers of a run.
 const MaxLayers = 100_000
 
 const (
-	maxText    = 4000 // bytes of a text that is kept
+	maxText    = 4000 // bytes of a text
 	maxNotes   = 400
-	maxOptions = 200 // of a layer
+	maxOptions = 200 // per layer
 )
 
-// Draft is a run that is being put together.
+// Draft is a run under construction.
 type Draft struct {
 	P *profile.Profile
-	// Q collects the descriptions of foreign figures.
+	// Q collects the descriptions of quantities that opmeter does not define.
 	Q runlog.Quantities
-	// Dropped counts what had to be left out.
+	// Dropped counts skipped data by reason.
 	Dropped runlog.Dropped
-	// Lost and Missing go to the run.
+	// Lost and Missing are copied to the run.
 	Lost    []profile.Loss
 	Missing []profile.Missing
 
@@ -41,8 +40,8 @@ type Draft struct {
 	found []profile.Finding
 }
 
-// New begins a run of a format. name is that of the model, as far as anything tells it;
-// [Stem] makes one of a file's name.
+// New starts a run of a format. name is the name of the model, if known; [Stem] derives one from
+// a file name.
 func New(format, name, engine string) *Draft {
 	return &Draft{P: &profile.Profile{
 		Schema: profile.SchemaV1,
@@ -52,7 +51,7 @@ func New(format, name, engine string) *Draft {
 	}}
 }
 
-// Stem is the name of a file without its ending.
+// Stem returns the name of a file without up to two suffixes of at most 6 bytes each.
 func Stem(f *record.File) string {
 	name := f.Name
 	for range 2 {
@@ -63,7 +62,7 @@ func Stem(f *record.File) string {
 	return name
 }
 
-// Text bounds a text from a record.
+// Text makes a text valid UTF-8 and limits its length.
 func Text(s string) string {
 	s = strings.ToValidUTF8(s, "\ufffd")
 	if len(s) > maxText {
@@ -72,7 +71,8 @@ func Text(s string) string {
 	return s
 }
 
-// Add appends a layer and returns its index, -1 for one too many, which is counted.
+// Add appends a layer and returns its index. Beyond [MaxLayers] it counts the layer as skipped
+// and returns -1.
 func (d *Draft) Add(l profile.Layer, h runlog.Hint) int {
 	if len(d.P.Layers) >= MaxLayers {
 		d.Dropped.Add(fmt.Sprintf("more than %d layers", MaxLayers), 1)
@@ -91,7 +91,7 @@ func (d *Draft) Add(l profile.Layer, h runlog.Hint) int {
 	return len(d.P.Layers) - 1
 }
 
-// Layer returns a layer by its index, nil for -1.
+// Layer returns a layer by index, nil if out of range.
 func (d *Draft) Layer(i int) *profile.Layer {
 	if i < 0 || i >= len(d.P.Layers) {
 		return nil
@@ -99,7 +99,7 @@ func (d *Draft) Layer(i int) *profile.Layer {
 	return &d.P.Layers[i]
 }
 
-// Hint returns the hint of a layer by its index, one of no use for -1.
+// Hint returns the hint of a layer by index, an unused one if out of range.
 func (d *Draft) Hint(i int) *runlog.Hint {
 	if i < 0 || i >= len(d.hints) {
 		return &runlog.Hint{}
@@ -107,11 +107,11 @@ func (d *Draft) Hint(i int) *runlog.Hint {
 	return &d.hints[i]
 }
 
-// Len is the number of layers.
+// Len returns the number of layers.
 func (d *Draft) Len() int { return len(d.P.Layers) }
 
-// Set puts a figure into a layer; see [ingest.Quantities.Set]. Negative figures of
-// quantities that have none are left out.
+// Set sets a quantity of a layer, see [runlog.Quantities.Set]. Negative values of opmeter's own
+// quantities are ignored.
 func (d *Draft) Set(i int, q profile.Quantity, v float64) {
 	l := d.Layer(i)
 	if l == nil || v < 0 && typed(q) {
@@ -120,7 +120,7 @@ func (d *Draft) Set(i int, q profile.Quantity, v float64) {
 	d.Q.Set(l, q, v)
 }
 
-// typed reports whether a quantity is one of opmeter's own, which are not negative.
+// typed reports whether a quantity is defined by opmeter; such quantities are never negative.
 func typed(q profile.Quantity) bool {
 	key := q.Key
 	if key == "" {
@@ -130,7 +130,7 @@ func typed(q profile.Quantity) bool {
 	return ok
 }
 
-// Total puts a figure of the whole model.
+// Total sets a quantity of the whole model.
 func (d *Draft) Total(q profile.Quantity, v float64) {
 	if v < 0 && typed(q) {
 		return
@@ -138,7 +138,7 @@ func (d *Draft) Total(q profile.Quantity, v float64) {
 	d.Q.SetTotal(&d.P.Totals, q, v)
 }
 
-// TotalMetric puts a figure of the whole model with its spread; nil is none.
+// TotalMetric sets a quantity of the whole model including its spread; nil is ignored.
 func (d *Draft) TotalMetric(q profile.Quantity, m *profile.Metric) {
 	v, ok := m.Best()
 	if !ok || v < 0 && typed(q) {
@@ -153,7 +153,7 @@ func (d *Draft) TotalMetric(q profile.Quantity, m *profile.Metric) {
 	}
 }
 
-// Option adds an option to a layer; an empty value is none.
+// Option adds an option to a layer; an empty value is ignored.
 func (d *Draft) Option(i int, key, value string) {
 	l := d.Layer(i)
 	if key = snake(key); l == nil || key == "" || value == "" || len(l.Options) >= maxOptions {
@@ -162,7 +162,7 @@ func (d *Draft) Option(i int, key, value string) {
 	l.Options = append(l.Options, profile.Option{Key: key, Value: Text(value)})
 }
 
-// snake writes a key in lower case with underscores, as options have them: HasBias becomes has_bias.
+// snake converts a key to lower case with underscores, as in options: HasBias becomes has_bias.
 func snake(s string) string {
 	var b strings.Builder
 	small := false

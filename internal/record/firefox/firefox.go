@@ -90,7 +90,7 @@ func readFile(ctx context.Context, f *record.File) (*runlog.Run, error) {
 			return ctx.Err()
 		})
 		if cut = res.Cut; first {
-			b.set.Dropped.Add("values that are no JSON, or too large", res.Bad+res.Large)
+			b.set.Dropped.Add("values that are not valid JSON, or too large", res.Bad+res.Large)
 		}
 		return err
 	}

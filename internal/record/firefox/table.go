@@ -189,7 +189,7 @@ func (t *tables) resolve(b *reader) {
 		}
 		t.places[i] = b.set.Call(at, functions[f])
 	}
-	b.set.Dropped.Add("stacks that name what is not there", lost)
+	b.set.Dropped.Add("stacks that refer to a missing entry", lost)
 }
 
 // functionOf is the function of a frame.

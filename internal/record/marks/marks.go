@@ -331,7 +331,7 @@ func (r *reader) remarks(d *draft.Draft, p *pipe) {
 		d.Dropped.Add("marks beyond what is held, or without sense", v)
 	}
 	if r.d.Foreign > 0 {
-		d.Found("marks.foreign", profile.Info, "%d bytes of the record are no marks and were left out.", r.d.Foreign)
+		d.Found("marks.foreign", profile.Info, "%d bytes of the record are not marks and were skipped.", r.d.Foreign)
 	}
 	if p.own > 0 {
 		d.Found("marks.own", profile.Info, "Writing marks took %.3g ms in %d of %d frames; it is not in the times.", float64(p.ownNS)/1e6, p.own, p.frames)

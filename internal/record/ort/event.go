@@ -102,11 +102,11 @@ func bare(v []byte) []byte {
 	return v
 }
 
-// broken matches an event whose name holds quotes that nobody escaped: the runtime
-// writes the same keys in the same order on every line.
+// broken matches an event whose name contains unescaped quotes: the runtime writes the same keys
+// in the same order on every line.
 var broken = regexp.MustCompile(`^\{"cat" : "(\w+)","pid" :(-?\d+),"tid" :(-?\d+),"dur" :(\d+),"ts" :(\d+),"ph" : "X","name" :"(.*)","args" : (\{.*\})\},?$`)
 
-// line reads a line that is no JSON.
+// line reads a line that is not valid JSON.
 func (r *reader) line(b []byte) bool {
 	m := broken.FindSubmatch(bytes.TrimSpace(b))
 	if m == nil {

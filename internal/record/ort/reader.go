@@ -72,7 +72,7 @@ func newReader() *reader {
 // event takes one event.
 func (r *reader) event(v []byte) {
 	if !r.whole(v) && !r.line(v) {
-		r.dropped.Add("events that are no JSON", 1)
+		r.dropped.Add("events that are not valid JSON", 1)
 	}
 }
 

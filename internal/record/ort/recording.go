@@ -125,7 +125,7 @@ func (r *reader) read(ctx context.Context, in io.Reader) error {
 	if res.Cut {
 		r.dropped.Add("the file ends within an event", 1)
 	}
-	r.dropped.Add("events that are no JSON", res.Bad)
+	r.dropped.Add("events that are not valid JSON", res.Bad)
 	r.dropped.Add("events of more than 16 MiB", res.Large)
 	r.finish()
 	return err

@@ -153,7 +153,7 @@ func (b *reader) line(line []byte) {
 		if !ok || b.now == nil {
 			// Some programs' names begin with blanks.
 			if b.now != nil || !b.head(bytes.TrimSpace(line)) {
-				b.set.Dropped.Add("lines that are no part of a sample", 1)
+				b.set.Dropped.Add("lines that do not belong to a sample", 1)
 			}
 			return
 		}
@@ -163,7 +163,7 @@ func (b *reader) line(line []byte) {
 	default:
 		b.done()
 		if !b.head(line) {
-			b.set.Dropped.Add("lines that are no part of a sample", 1)
+			b.set.Dropped.Add("lines that do not belong to a sample", 1)
 		}
 	}
 }

@@ -139,7 +139,7 @@ func (r *run) read(ctx context.Context, in *record.Input, p *part) error {
 		return cmp.Or(err, errors.New("no trace events: want an object with traceEvents"))
 	}
 	p.cut = p.res.Cut || err != nil
-	r.trace.Dropped.Add("values that are no JSON", p.res.Bad)
+	r.trace.Dropped.Add("values that are not valid JSON", p.res.Bad)
 	r.trace.Dropped.Add("values that are too large", p.res.Large)
 	p.end()
 	return nil

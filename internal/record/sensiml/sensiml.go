@@ -1,5 +1,5 @@
-// Package sensiml reads recordings of what a SensiML Knowledge Pack prints, with the model.json that
-// lies beside them if there is one. The public package sensiml has the parser.
+// Package sensiml reads recordings of the output of a SensiML Knowledge Pack, with the model.json
+// in the same folder if present. The public package sensiml has the parser.
 package sensiml
 
 import (

@@ -14,8 +14,8 @@ func isOwn(exporter string) bool {
 	return first == "opmeter"
 }
 
-// ours makes layers of a file that opmeter wrote: its samples are the layers' times
-// below their scopes, and the functions on the way are no layers.
+// ours makes layers of a file that opmeter wrote: its samples are the times of layers below their
+// scopes. Functions between them do not become layers.
 func (b *reader) ours(run *runlog.Run) {
 	p := run.Profile
 	if i := strings.LastIndex(p.Model.Name, " on "); i > 0 {

@@ -81,7 +81,7 @@ func readFile(ctx context.Context, f *record.File) (*runlog.Run, error) {
 			return ctx.Err()
 		})
 		b.cut = res.Cut
-		b.set.Dropped.Add("values that are no JSON, or too large", res.Bad+res.Large)
+		b.set.Dropped.Add("values that are not valid JSON, or too large", res.Bad+res.Large)
 		return err
 	}
 	err := pass(func(key string, v []byte) {
@@ -206,8 +206,8 @@ func (b *reader) profile(v []byte, own bool) {
 	}
 }
 
-// unitOf gives the quantity of a unit, what its values are multiplied by, and the
-// nanoseconds of one, 0 where it is no time.
+// unitOf returns the quantity of a unit, the factor to apply to its values, and the nanoseconds
+// of one unit, 0 if it is not a time.
 func unitOf(unit string) (q profile.Quantity, scale, ns float64) {
 	switch unit {
 	case "nanoseconds":

@@ -80,8 +80,9 @@ type Weighted struct {
 	Place int32
 }
 
-// Spread adds the time between samples to a column, each until the next one and the
-// last one for last nanoseconds, and makes their bars; a column below 0 only makes bars. Samples may come in any order.
+// Spread adds the time between samples to a column and makes its bars. Each sample lasts until
+// the next one, the last one for last nanoseconds. A column below 0 only makes bars. Samples may
+// come in any order.
 func (c *Chart) Spread(column int, samples []Weighted, last int64) {
 	slices.SortStableFunc(samples, func(a, b Weighted) int {
 		switch {

@@ -9,8 +9,8 @@ import (
 // maxLine bounds a line of a text.
 const maxLine = 4 << 20
 
-// Lines calls f for each line of a text, without its end. A line that is too long ends it with an error that
-// says which one; so does an error of f.
+// Lines calls f for each line of a text, without its line ending. It stops with an error that
+// names the line if a line is too long, and with the error of f if f fails.
 func Lines(from io.Reader, f func(line []byte) error) error {
 	s := bufio.NewScanner(from)
 	s.Buffer(make([]byte, 0, 64<<10), maxLine)

@@ -13,8 +13,8 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Frame is a function on a stack. Kind is what opmeter's own profiles say it is: "operator", "scope", "kind"
-// or "model".
+// Frame is a function on a stack. Kind is the kind that opmeter's own profiles record:
+// "operator", "scope", "kind" or "model".
 type Frame struct {
 	Function
 	Kind string
@@ -44,7 +44,7 @@ type Record struct {
 	samples int64
 	ops     []operator
 	at      map[string]int32
-	foreign bool // some sample is of no operator
+	foreign bool // a sample does not belong to an operator
 }
 
 // operator is an operator of a model with its values over all samples.

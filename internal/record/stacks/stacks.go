@@ -167,8 +167,8 @@ func callees(q *profile.Quantity) profile.Quantity {
 	}
 }
 
-// Fill makes the layers of a profile: the functions of all stacks in which something
-// was counted, in the order in which they first appear. number gives the layer of each function, -1 for none.
+// Fill makes the layers of a profile: the functions of all stacks in which something was counted,
+// in order of first appearance. number holds the layer of each function, -1 without one.
 func (s *Set) Fill(r *runlog.Run, qs *runlog.Quantities) (number []int32) {
 	number = make([]int32, len(s.functions))
 	for i := range number {

@@ -63,7 +63,7 @@ func (s *set) runs() []*runlog.Run {
 			metadata(d, m)
 		}
 		if i == 0 {
-			d.Dropped.Add("text that is no JSON or no record of an export", s.bad)
+			d.Dropped.Add("text that is neither JSON nor a record of an export", s.bad)
 			d.Dropped.Add("records beyond their bound", s.large)
 			if s.cut {
 				d.Dropped.Add("the file ends within a record", 1)

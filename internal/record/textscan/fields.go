@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// prefixes are what loggers put before a line.
+// prefixes matches the prefixes that loggers put before a line.
 var prefixes = []*regexp.Regexp{
 	regexp.MustCompile(`^\d\d-\d\d \d\d:\d\d:\d\d\.\d+\s+\d+\s+\d+ [VDIWEF] [^:]{0,60}: ?`), // logcat -v threadtime
 	regexp.MustCompile(`^[VDIWEF]/[^(:]{1,60}\(\s*\d+\): ?`),                                // logcat -v brief
@@ -18,7 +18,7 @@ var prefixes = []*regexp.Regexp{
 	regexp.MustCompile(`^> `),
 }
 
-// begins are the first bytes of all prefixes: most lines have none of them.
+// begins holds the first bytes of all prefixes; most lines start with none of them.
 var begins = func() (t [256]bool) {
 	for _, c := range []byte("0123456789VDIWEF[>") {
 		t[c] = true
@@ -26,8 +26,8 @@ var begins = func() (t [256]bool) {
 	return t
 }()
 
-// Strip takes away what loggers put before a line: times, levels, names of programs,
-// marks of quotation. Blanks that follow stay.
+// Strip removes logger prefixes from a line: times, levels, program names, quotation marks.
+// Blanks after the prefix stay.
 func Strip(line string) string {
 	for range 3 {
 		if line == "" || !begins[line[0]] {
@@ -46,8 +46,8 @@ func Strip(line string) string {
 	return line
 }
 
-// Number reads a finite number as people write it: blanks around it, "%" behind it,
-// a sign before it, commas between thousands. A percent sign does not divide.
+// Number parses a finite number that may have surrounding blanks, a sign, thousands separators
+// (commas) or a trailing "%". A percent sign does not divide by 100.
 func Number(s string) (float64, bool) {
 	s = strings.TrimSpace(s)
 	s = strings.TrimSpace(strings.TrimSuffix(s, "%"))
@@ -72,7 +72,7 @@ func Number(s string) (float64, bool) {
 
 var thousands = regexp.MustCompile(`^[-+]?\d{1,3}(,\d{3})+(\.\d+)?$`)
 
-// Whole reads a whole number, see [Number].
+// Whole parses an integer, see [Number].
 func Whole(s string) (int64, bool) {
 	v, ok := Number(s)
 	if !ok || v != math.Trunc(v) || math.Abs(v) > 1<<53 {
@@ -81,8 +81,8 @@ func Whole(s string) (int64, bool) {
 	return int64(v), true
 }
 
-// Fields parts a line at a separator. A field that begins with a quote ends with the
-// next one that is not doubled, and loses both.
+// Fields splits a line at a separator. A field that begins with a quote ends at the next quote
+// that is not doubled; both are removed.
 func Fields(line string, sep byte) []string {
 	var out []string
 	for {
@@ -103,7 +103,7 @@ func Fields(line string, sep byte) []string {
 	}
 }
 
-// quoted reads a field in quotes; one that is never closed is taken as it stands.
+// quoted reads a quoted field; a quote that is never closed is kept as text.
 func quoted(line string, sep byte) (field, rest string, more bool) {
 	var b strings.Builder
 	for i := 1; i < len(line); i++ {
@@ -128,13 +128,12 @@ func quoted(line string, sep byte) (field, rest string, more bool) {
 	return line, "", false
 }
 
-// Columns finds columns by their names.
+// Columns finds columns by name.
 type Columns struct {
 	names []string
 }
 
-// NewColumns takes the names of a header in the order of its columns; blanks around
-// them do not count.
+// NewColumns takes the names of a header row in order, trimmed of blanks.
 func NewColumns(names []string) Columns {
 	out := make([]string, len(names))
 	for i, n := range names {
@@ -143,14 +142,14 @@ func NewColumns(names []string) Columns {
 	return Columns{out}
 }
 
-// Names lists the columns.
+// Names returns the column names.
 func (c Columns) Names() []string { return c.names }
 
-// At is the position of the first column with one of the names, letters large or small, -1 where
-// there is none.
+// At returns the index of the first column with one of the names, ignoring case, or -1 if absent.
+// The order of names takes precedence over the order of columns.
 func (c Columns) At(names ...string) int { return c.After(-1, names...) }
 
-// After is At among the columns behind a position.
+// After is At restricted to columns after index at.
 func (c Columns) After(at int, names ...string) int {
 	for _, want := range names {
 		for i := at + 1; i < len(c.names); i++ {
@@ -162,7 +161,7 @@ func (c Columns) After(at int, names ...string) int {
 	return -1
 }
 
-// Cell is the field of a row at a position, "" outside.
+// Cell returns the trimmed field of a row at an index, "" out of range.
 func Cell(row []string, at int) string {
 	if at < 0 || at >= len(row) {
 		return ""
@@ -170,8 +169,8 @@ func Cell(row []string, at int) string {
 	return strings.TrimSpace(row[at])
 }
 
-// Boxed parts a row of a table that is drawn with bars between its columns; ok is false
-// for other lines. Rules between rows have no fields.
+// Boxed splits a row of a table drawn with vertical bars. ok is false for other lines; rules
+// between rows have no fields.
 func Boxed(line string) (row []string, ok bool) {
 	line = strings.TrimSpace(line)
 	if !strings.HasPrefix(line, "|") {
@@ -185,7 +184,7 @@ func Boxed(line string) (row []string, ok bool) {
 	return row, true
 }
 
-// Scaled reads a number with a decimal prefix behind it, such as "35.5m" or "2.8M".
+// Scaled parses a number followed by a decimal prefix, such as "35.5m" or "2.8M".
 func Scaled(s string) (float64, bool) {
 	s = strings.TrimSpace(s)
 	scale := 1.0
@@ -199,7 +198,7 @@ func Scaled(s string) (float64, bool) {
 		return 0, false
 	}
 	if scale < 1 {
-		v /= math.Round(1 / scale) // exact where the number is short
+		v /= math.Round(1 / scale) // exact for short numbers
 	} else {
 		v *= scale
 	}

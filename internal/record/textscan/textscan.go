@@ -1,6 +1,5 @@
-// Package textscan reads the text of logs and tables: lines however they end, in whichever
-// encoding a shell left them in, with what loggers put before each, fields of tables whose
-// writers quote or do not, numbers with the signs that people add.
+// Package textscan reads the text of logs and tables: lines with any line ending or encoding,
+// logger prefixes, table fields with or without quotes, and numbers with separators and signs.
 //
 // It knows no format and imports the standard library only.
 package textscan
@@ -16,23 +15,23 @@ import (
 	"unicode/utf16"
 )
 
-// MaxLine bounds a line in bytes; what follows in a longer one is left out.
+// MaxLine is the maximum length of a line in bytes; the excess of a longer line is skipped.
 const MaxLine = 1 << 20
 
-// Scanner reads lines. Like [bufio.Scanner] it is asked for one after the other.
+// Scanner reads line by line; its use is that of [bufio.Scanner].
 type Scanner struct {
 	r      *bufio.Reader
 	line   string
 	number int
 	long   int64
-	rest   []string // lines that a mark of HTML made of one
+	rest   []string // lines split from one at HTML breaks or carriage returns
 	err    error
 	lone   bool // lines end in a carriage return alone
 }
 
-// NewScanner reads lines from r: they end in LF, CR LF or CR, or in the break of HTML
-// (<br>, <br />). A byte order mark is passed over, UTF-16 with one becomes UTF-8, and
-// bytes that are no UTF-8 become U+FFFD.
+// NewScanner reads lines from r that end in LF, CR LF, CR or an HTML break (<br>, <br />). It
+// skips a byte order mark, converts UTF-16 that has one to UTF-8, and replaces invalid UTF-8 by
+// U+FFFD.
 func NewScanner(r io.Reader) *Scanner {
 	b := bufio.NewReaderSize(r, 64<<10)
 	head, _ := b.Peek(3)
@@ -47,7 +46,7 @@ func NewScanner(r io.Reader) *Scanner {
 		b = bufio.NewReader(&wide{r: b, order: binary.BigEndian})
 	}
 	s := &Scanner{r: b}
-	// A log of a terminal may have carriage returns only.
+	// A terminal log may have carriage returns only.
 	look, _ := b.Peek(16 << 10)
 	s.lone = bytes.IndexByte(look, '\r') >= 0 && bytes.IndexByte(look, '\n') < 0
 	return s
@@ -92,7 +91,7 @@ func (w *wide) unit() (uint16, error) {
 	return w.order.Uint16(two[:]), nil
 }
 
-// Scan goes to the next line and reports whether there is one.
+// Scan advances to the next line and reports whether there is one.
 func (s *Scanner) Scan() bool {
 	if len(s.rest) > 0 {
 		s.line, s.rest = s.rest[0], s.rest[1:]
@@ -128,7 +127,7 @@ func (s *Scanner) Scan() bool {
 	s.number++
 	text := strings.ToValidUTF8(strings.Trim(string(b), "\r\n"), "\ufffd")
 	if strings.ContainsAny(text, "\x00\x1b") {
-		// Serial lines begin with bytes of nothing, terminals colour their words.
+		// Serial lines may begin with NUL bytes; terminals add colour codes.
 		text = strings.ReplaceAll(escapes.ReplaceAllString(text, ""), "\x00", "")
 	}
 	s.line = text
@@ -138,11 +137,11 @@ func (s *Scanner) Scan() bool {
 	return true
 }
 
-// escapes are what colours a terminal's text.
+// escapes matches terminal colour codes.
 var escapes = regexp.MustCompile(`\x1b\[[0-9;]*[A-Za-z]`)
 
-// breaks parts a line at the breaks of HTML, and at carriage returns of a log that has both
-// ends of lines.
+// breaks splits a line at HTML breaks, and at carriage returns in a log that has both line
+// endings.
 func breaks(s string) []string {
 	if !strings.Contains(s, "<br") && strings.IndexByte(s, '\r') < 0 {
 		return nil
@@ -155,16 +154,16 @@ func breaks(s string) []string {
 	return parts
 }
 
-// Text is the line without its end.
+// Text returns the line without its line ending.
 func (s *Scanner) Text() string { return s.line }
 
-// Number of the line in the file, from 1.
+// Number returns the line number in the file, from 1.
 func (s *Scanner) Number() int { return s.number }
 
-// Long is the number of bytes that were left out of lines beyond [MaxLine].
+// Long returns the number of bytes skipped in lines longer than [MaxLine].
 func (s *Scanner) Long() int64 { return s.long }
 
-// Err returns what ended the lines early, nil at the end of the file.
+// Err returns the error that ended reading early, nil at the end of the file.
 func (s *Scanner) Err() error {
 	if errors.Is(s.err, io.EOF) {
 		return nil
@@ -172,8 +171,8 @@ func (s *Scanner) Err() error {
 	return s.err
 }
 
-// Head gives the lines of the beginning of a file, the last one left out where it may be cut. What
-// is no text has none; a log may hold some bytes of 0.
+// Head returns the lines at the beginning of a file, without the last one if it may be cut off.
+// It returns nil for binary content; a log may have a few zero bytes.
 func Head(head []byte, whole bool) []string {
 	if bytes.Count(head, []byte{0}) > len(head)/50 && !bytes.HasPrefix(head, []byte{0xff, 0xfe}) && !bytes.HasPrefix(head, []byte{0xfe, 0xff}) {
 		return nil
@@ -189,8 +188,8 @@ func Head(head []byte, whole bool) []string {
 	return out
 }
 
-// Any reports whether the beginning of a file may hold one of some texts: a quick look before its
-// lines are taken apart. UTF-16 always may.
+// Any reports whether the beginning of a file may contain one of the texts: a fast check before
+// its lines are parsed. It is always true for UTF-16.
 func Any(head []byte, texts ...string) bool {
 	if bytes.HasPrefix(head, []byte{0xff, 0xfe}) || bytes.HasPrefix(head, []byte{0xfe, 0xff}) {
 		return true

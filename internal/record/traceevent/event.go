@@ -8,11 +8,10 @@ import (
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
 )
 
-// Event is one event. Parts are as they stand in the text, strings with their quotes,
-// nil where they are absent.
+// Event is one event. Fields are raw text: strings keep their quotes, absent fields are nil.
 type Event struct {
-	Phase byte // 0 for none
-	// TS and Dur are nanoseconds; times in the record are microseconds.
+	Phase byte // 0 if absent
+	// TS and Dur are in nanoseconds; the file has microseconds.
 	TS, Dur       int64
 	HasTS, HasDur bool
 	Name, Cat     []byte
@@ -20,19 +19,18 @@ type Event struct {
 	ID, ID2       []byte
 	BindID        []byte
 	BindPoint     []byte
-	Args          []byte // the whole of the arguments, an object; see [Event.Each]
+	Args          []byte // all arguments, an object; see [Event.Each]
 	Frame, Weight []byte // of samples
 	FlowIn        bool
 	FlowOut       bool
 	Scope         []byte
-	ThreadDur     []byte // tdur, where there is no dur
+	ThreadDur     []byte // tdur, if dur is absent
 
 	pairs []pair // members of the arguments
 }
 
-// Parse takes the members of the event at the beginning of a text, and says how long it is; 0 for
-// what is no object, or not whole. What it finds is valid until the next call, and as long as the
-// text is.
+// Parse parses the event object at the start of v and returns its length in bytes, or 0 if v does
+// not start with a complete object. The result is valid until the next call and refers to v.
 func (e *Event) Parse(v []byte) (n int) {
 	*e = Event{pairs: e.pairs[:0]}
 	if len(v) < 2 || v[0] != '{' {

@@ -44,7 +44,7 @@ func (t *Trace) Value(c *Counter, ts int64, v float64) {
 	case c == nil || t.points >= MaxPoints:
 		t.Dropped.Add("values of counters beyond the first 500,000", 1)
 	case ts < -most || ts > most || math.IsNaN(v) || math.IsInf(v, 0):
-		t.Dropped.Add("values of counters that are no numbers", 1)
+		t.Dropped.Add("counter values that are not numbers", 1)
 	default:
 		t.points++
 		c.points = append(c.points, point{ts, v})

@@ -172,7 +172,7 @@ func (l *Log) rates(parts []*Op) {
 				continue
 			}
 			asked = true
-			// Whole numbers per second are cut, too.
+			// Integer rates per second are truncated, too.
 			right = right || within(w.Value/t.Value-1, w.High/t.Value, r.Value, r.High)
 		}
 		if asked {

@@ -72,8 +72,8 @@ type Op struct {
 	Refused string // why the accelerator does not take it
 }
 
-// get returns a figure, nil where there is none. Of several with one unit it is that with the
-// note.
+// get returns the figure with this unit, nil if absent. Of several with the same unit it returns
+// the one with the note.
 func (o *Op) get(unit, note string) *Figure {
 	for _, f := range o.Figures {
 		if !f.bad && f.Unit == unit && f.Note == note {

@@ -126,7 +126,7 @@ func (l *Log) findings(d *draft.Draft, r *Reading, contradictions []string) {
 	}
 }
 
-// count is a figure as a whole number.
+// count returns a figure as an integer.
 func count(f *Figure) *int64 {
 	if f.Value > 1<<53 {
 		return nil
