@@ -62,8 +62,9 @@ func usageOf(c *cobra.Command) string {
 	return strings.TrimSuffix(strings.TrimPrefix(c.UseLine(), "opmeter "), " [flags]")
 }
 
-// implied puts the verb before arguments that begin with a file: report for a saved profile, profile
-// for a model and every other file. The name of a verb has precedence over a file of that name.
+// implied puts the verb before arguments that begin with a file: report for a saved profile,
+// profile for a model and every other file. The name of a verb has precedence over a file of that
+// name.
 func implied(root *cobra.Command, args []string) []string {
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") && args[0] != "-" {
 		return args
@@ -86,8 +87,8 @@ func implied(root *cobra.Command, args []string) []string {
 	return args
 }
 
-// standardInput replaces the argument "-" of a verb that reads files by a file with what standard input
-// holds.
+// standardInput replaces the argument "-" of a verb that reads files by a file with what standard
+// input holds.
 func (a *app) standardInput(c *cobra.Command, args []string) error {
 	if !slices.Contains([]string{"profile", "summary", "run", "sweep", "fit", "report", "compare", "import", "compress"}, verbOf(c)) {
 		return nil

@@ -191,8 +191,8 @@ func (x *compressCommand) check() error {
 	return nil
 }
 
-// studyName is the file of a model's study where nobody names one: beside nothing else, in the folder where people
-// work.
+// studyName is the file of a model's study where nobody names one: beside nothing else, in the
+// folder where people work.
 func studyName(model string) string { return baseName(model) + study.Extension }
 
 // file is the study of a model.

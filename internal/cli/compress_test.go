@@ -285,7 +285,8 @@ func TestCompressRefused(t *testing.T) {
 	}
 }
 
-// TestCompressOther refuses to work on the study of another model, and on one that another process works on.
+// TestCompressOther refuses to work on the study of another model, and on one that another
+// process works on.
 func TestCompressOther(t *testing.T) {
 	t.Parallel()
 	at := studyFolder(t)
@@ -310,8 +311,9 @@ func TestCompressOther(t *testing.T) {
 	}
 }
 
-// TestCompressKilled kills the whole command a hundred times, at random moments. Every point that a study held is in it after the
-// next kill, with the same figures, and in the end the same command makes it whole.
+// TestCompressKilled kills the whole command a hundred times, at random moments. Every point that
+// a study held is in it after the next kill, with the same figures, and in the end the same
+// command makes it whole.
 func TestCompressKilled(t *testing.T) {
 	t.Parallel()
 	for i, tt := range []struct {
@@ -319,7 +321,8 @@ func TestCompressKilled(t *testing.T) {
 		most  time.Duration // before a kill
 		more  []string
 	}{
-		{40, 400 * time.Millisecond, []string{"--flops"}}, // through the whole command, several times
+		// through the whole command, several times
+		{40, 400 * time.Millisecond, []string{"--flops"}},
 		{40, 400 * time.Millisecond, []string{"--flops", "--method", "end-to-end"}},
 		{20, time.Second, nil},
 	} {
@@ -405,7 +408,8 @@ func pointsOf(s *study.Study) map[string]string {
 	return out
 }
 
-// TestCompressStopped ends the command as Ctrl-C does: what was found is in the study, and a line says so.
+// TestCompressStopped ends the command as Ctrl-C does: what was found is in the study, and a line
+// says so.
 func TestCompressStopped(t *testing.T) {
 	t.Parallel()
 	at := studyFolder(t)

@@ -124,8 +124,9 @@ func inputBytes(path string) ([]byte, error) {
 	return b, nil
 }
 
-// expected is what opmeter's engine gives for what the board is fed, nil where it is not known how the
-// board's firmware makes the model's input of it. Without an input, random bytes are made.
+// expected is what opmeter's engine gives for what the board is fed, nil where it is not known
+// how the board's firmware makes the model's input of it. Without an input, random bytes are
+// made.
 func expected(ctx context.Context, m *opmeter.Model, in []byte) (input []byte, out []float64, err error) {
 	ins := m.Inputs()
 	if len(ins) != 1 {
@@ -160,7 +161,8 @@ func expected(ctx context.Context, m *opmeter.Model, in []byte) (input []byte, o
 	t.Data = bytes.Clone(in)
 	if pixels := len(t.Shape) == 4 && t.Shape[3] == 3; pixels && t.DType == "int8" {
 		for i := range t.Data {
-			t.Data[i] ^= 0x80 // the benchmark's images are bytes from 0, of which the firmware takes 128
+			// the benchmark's images are bytes from 0, of which the firmware takes 128
+			t.Data[i] ^= 0x80
 		}
 	}
 	out, err = computed(ctx, m, ins[0].Name, &t)

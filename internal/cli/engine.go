@@ -72,8 +72,8 @@ func (f *engineFlags) find() ([]chosen, error) {
 	return out, f.give(out)
 }
 
-// numbered names an engine of which there is another: by its version, or the file of its library or program,
-// and by a number where that is the same.
+// numbered names an engine of which there is another: by its version, or the file of its library
+// or program, and by a number where that is the same.
 func numbered(others []chosen, e *opmeter.Engine) string {
 	base := e.Name + "-" + cmp.Or(e.Version, baseName(filepath.Base(e.Library)))
 	name := base
@@ -88,8 +88,8 @@ func programs(cs []chosen) bool {
 	return slices.ContainsFunc(cs, func(c chosen) bool { return c.engine != nil && c.engine.Command != "" })
 }
 
-// fit gives programs the frequency of their clock, and refuses options that do not suit all engines before
-// any of them runs.
+// fit gives programs the frequency of their clock, and refuses options that do not suit all
+// engines before any of them runs.
 func fit(cs []chosen, o opmeter.Options, t *targetFlags) error {
 	for _, c := range cs {
 		if c.engine == nil || c.engine.Command == "" {
@@ -137,7 +137,8 @@ func (f *engineFlags) give(to []chosen) error {
 	return nil
 }
 
-// byEngines makes a runner for each engine. Several take turns; layers are checked when all are measured.
+// byEngines makes a runner for each engine. Several take turns; layers are checked when all are
+// measured.
 func (a *app) byEngines(cs []chosen, opts opmeter.Options, measured func(*profile.Profile)) []runner {
 	if slices.ContainsFunc(cs, func(c chosen) bool { return c.engine != nil }) {
 		a.measures(guestPatience)

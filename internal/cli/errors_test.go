@@ -47,7 +47,8 @@ func TestTold(t *testing.T) {
 // types, so that a renamed field does not lose its flag.
 func TestFlagsOfOptions(t *testing.T) {
 	t.Parallel()
-	fields := map[string]bool{"target": true, "Exclude": true, "Kind": true} // arguments of functions
+	// arguments of functions
+	fields := map[string]bool{"target": true, "Exclude": true, "Kind": true}
 	for _, typ := range []reflect.Type{
 		reflect.TypeFor[opmeter.Options](), reflect.TypeFor[opmeter.EstimateOptions](), reflect.TypeFor[opmeter.ImportOptions](), reflect.TypeFor[opmeter.DeviceOptions](),
 		reflect.TypeFor[opmeter.CompressionOptions](), reflect.TypeFor[opmeter.SpeedOptions](), reflect.TypeFor[opmeter.BenchOptions](), reflect.TypeFor[opmeter.DataOptions](),

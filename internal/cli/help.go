@@ -30,7 +30,8 @@ type topic struct {
 // only are the verbs of topics that are for one.
 var only = map[string]string{"changes": "compress", "losses": "compress", "plans": "compress"}
 
-// of reports whether a topic explains a flag of a verb: what a verb has a topic of its own for, others leave alone.
+// of reports whether a topic explains a flag of a verb: what a verb has a topic of its own for,
+// others leave alone.
 func (t *topic) of(verb, flag string) bool {
 	its := only[t.name]
 	if !slices.Contains(t.flags, flag) || its != "" && its != verb {
@@ -247,7 +248,8 @@ func behind(root *cobra.Command, name string) string {
 	return strings.Join(args[1:], " ")
 }
 
-// set gathers the topic's flags from all verbs; profile explains those that it has, for others the first that has one.
+// set gathers the topic's flags from all verbs; profile explains those that it has, for others
+// the first that has one.
 func (t *topic) set(root *cobra.Command) *pflag.FlagSet {
 	set := pflag.NewFlagSet(t.name, pflag.ContinueOnError)
 	set.SortFlags = false

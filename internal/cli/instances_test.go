@@ -224,7 +224,8 @@ func checkTrace(t *testing.T, path string, iterations int) []float64 {
 			t.Errorf("%+v", e)
 		}
 	}
-	near := func(a, b float64) bool { return math.Abs(a-b) <= 1e-6*math.Max(1, b) } // sums of decimals
+	// sums of decimals
+	near := func(a, b float64) bool { return math.Abs(a-b) <= 1e-6*math.Max(1, b) }
 	model := es[0]
 	if model.Name != "model_inference" || model.Cat != "inference" || model.Tid != "inference" || model.Ts != 0 || model.Args != nil {
 		t.Errorf("%+v", model)
@@ -339,7 +340,8 @@ func TestInstances(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A reader cannot tell which iterations opmeter leaves out of the first instance: it is the first here, too.
+	// A reader cannot tell which iterations opmeter leaves out of the first instance: it is the
+	// first here, too.
 	four(t, q, 4*(runs-1))
 	for i := range p.Layers {
 		a, b := *p.Layers[i].Latency.Mean, *q.Layers[i].Latency.Mean

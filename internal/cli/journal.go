@@ -28,7 +28,8 @@ func (a *app) kept(files []string, run func(journal string) (*profile.Profile, e
 	}
 	for n := 1; ; n++ {
 		journal := journalName(files[0], n)
-		if _, err := os.Lstat(journal); err != nil { // the journal of another run is no place for this one's figures
+		// the journal of another run is no place for this one's figures
+		if _, err := os.Lstat(journal); err != nil {
 			a.setJournal(files[0], journal)
 		}
 		p, err := run(journal)

@@ -37,7 +37,8 @@ func TestMain(m *testing.M) {
 // some.
 func engines() (done func()) {
 	found, _ := filepath.Glob(filepath.Join(os.Getenv("OPMETER_TEST_ENGINES"), "onnxruntime-1.20.*", "onnxruntime", "capi"))
-	if os.Getenv("OPMETER_TEST_ENGINES") == "" || len(found) == 0 || os.Getenv("OPMETER_ENGINE") != "" { // the last one: a test started this process
+	// the last one: a test started this process
+	if os.Getenv("OPMETER_TEST_ENGINES") == "" || len(found) == 0 || os.Getenv("OPMETER_ENGINE") != "" {
 		return func() {}
 	}
 	dir, err := os.MkdirTemp("", "opmeter-cli-")

@@ -242,7 +242,8 @@ func TestCancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	file := filepath.Join(t.TempDir(), "x.opmeter")
-	go func() { // as Ctrl-C does, once a layer has figures: on a slow machine whole runs have them earlier
+	// as Ctrl-C does, once a layer has figures: on a slow machine whole runs have them earlier
+	go func() {
 		defer cancel()
 		awaitLine(t, strings.TrimSuffix(file, profile.Extension)+profile.JournalExtension, `{"counted":{"layer":`)
 	}()
@@ -352,7 +353,8 @@ func TestHelpExamples(t *testing.T) {
 			args := strings.Fields(line)[1:]
 			switch {
 			case args[0] == "devices", len(args) > 1 && args[0] == "device" && args[1] == "doctor":
-				continue // the status tells whether a board is connected, and that its clock is not known
+				// the status tells whether a board is connected, and that its clock is not known
+				continue
 			case args[0] == "compress":
 				continue // takes data, and a model with weights: TestCompressExamples
 			case len(args) > 1 && args[0] == "device" && args[1] == "run":

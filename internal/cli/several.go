@@ -24,8 +24,8 @@ type runner struct {
 	target string // its id
 	run    profiler
 	turns  bool // takes turns with the others that do
-	// after is what follows when nobody takes turns any more, nil for nothing. It gets the error of run, and
-	// returns that of both.
+	// after is what follows when nobody takes turns any more, nil for nothing. It gets the error
+	// of run, and returns that of both.
 	after func(ctx context.Context, m *opmeter.Model, p *profile.Profile, err error, b bounds) error
 	// row puts the profile beside what the target has.
 	row func(p *profile.Profile) report.TargetRow
@@ -66,7 +66,8 @@ type several struct {
 	o *outputFlags
 	// models and targets say which of them a file's name has to tell apart.
 	models, targets bool
-	// engines says that all targets are engines here that took turns with one model, by these names.
+	// engines says that all targets are engines here that took turns with one model, by these
+	// names.
 	engines bool
 	called  []string
 	table   *compare.Table   // their comparison, nil before the end and where there is none
@@ -182,7 +183,8 @@ func (s *several) add(r report.ListRow, files []string) error {
 	defer s.a.writing()()
 	if r.Err != nil {
 		s.refused++
-		if s.list == nil && (s.engines || s.o.format != "csv" && s.o.format != "markdown") { // lists have a line for it
+		// lists have a line for it
+		if s.list == nil && (s.engines || s.o.format != "csv" && s.o.format != "markdown") {
 			fmt.Fprintf(s.a.err, "opmeter: %s\n", oneLine(r.Err.Error()))
 		}
 	} else {

@@ -18,9 +18,10 @@ type changedModel struct {
 	m *graph.Model
 	// effects has an entry for each choice that changes something; layers has its layer at the
 	// same index.
-	effects     []rewrite.Effect
-	layers      []int
-	compensated map[int][2]float64 // output errors before and after compensation: see [Job.compensate]
+	effects []rewrite.Effect
+	layers  []int
+	// output errors before and after compensation: see [Job.compensate]
+	compensated map[int][2]float64
 }
 
 // applied builds the model of a plan. Ranges of int8 activations come from the plan, else from
@@ -77,7 +78,8 @@ func (j *Job) applyErrorMasks(p *study.Plan, changes []rewrite.Change, at []int)
 	for i := range changes {
 		x := &changes[i]
 		means := lo.InputEnergyOf(at[i])
-		if x.Structure == study.Dense || means == nil || lo.Method == study.OneShot && x.Structure == study.Unstructured { // one-shot has its own rule
+		// one-shot has its own rule
+		if x.Structure == study.Dense || means == nil || lo.Method == study.OneShot && x.Structure == study.Unstructured {
 			continue
 		}
 		mat := x.Layer.Read(nil)

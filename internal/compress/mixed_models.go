@@ -123,7 +123,8 @@ func (j *Job) MeasureMixes(ctx context.Context, all [][]study.Change, o *SpeedOp
 	}
 	for len(p.Mixed) < len(all) {
 		found := study.MixedModel{Changes: all[len(p.Mixed)]}
-		if m, err := j.mixedModel(found.Changes); err == nil { // incompatible changes give no figure
+		// incompatible changes give no figure
+		if m, err := j.mixedModel(found.Changes); err == nil {
 			// The time of a whole model is steadier than layer times, so half the time is enough.
 			got, err := speed.CompareMany(ctx, j.m, []*graph.Model{m}, speed.Options{
 				Engine: j.engineOptions(o.Threads), Inputs: ins, Time: cmp.Or(o.Time, speed.UsualTime) / 2, Progress: j.o.Progress,

@@ -80,7 +80,8 @@ func TestSmoothRises(t *testing.T) {
 				if points[i][1] > points[k][1]*(1+1e-9) && a >= b && b > dropTolerance {
 					t.Fatalf("an accuracy of %v at a divergence of %v, and of %v at %v", a, points[i][1], b, points[k][1])
 				}
-				if a > .9 || a < min(0, .9-points[i][1])-dropTolerance { // without nodes the divergence is the drop
+				// without nodes the divergence is the drop
+				if a > .9 || a < min(0, .9-points[i][1])-dropTolerance {
 					t.Fatalf("an accuracy of %v", a)
 				}
 			}

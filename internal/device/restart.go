@@ -65,7 +65,8 @@ func (s *starts) mustStop() bool {
 	return s.o.Wait != nil && kept > 0 && (s.o.Part > 0 && kept >= s.o.Part || s.o.PartTime > 0 && time.Since(s.begun) >= s.o.PartTime)
 }
 
-// canRestart reports whether a program that has ended may be restarted: it must have given an inference.
+// canRestart reports whether a program that has ended may be restarted: it must have given an
+// inference.
 func (s *starts) canRestart() bool {
 	return s != nil && s.r != nil && (s.n > 1 || s.r.start.seen > 0)
 }

@@ -313,8 +313,8 @@ func (b *builder) totals() error {
 	return nil
 }
 
-// useModelTotals replaces the totals of the main graph by the cycle model's own, if it has any: their bands
-// are better than sums. The cost of bodies is added.
+// useModelTotals replaces the totals of the main graph by the cycle model's own, if it has any:
+// their bands are better than sums. The cost of bodies is added.
 func (b *builder) useModelTotals(latency, cpu, acc, energy **chip.Figure) {
 	c := b.costs[0]
 	inner := func(of func(*chip.LayerCost) *chip.Figure) (f *chip.Figure) {

@@ -175,8 +175,8 @@ func (b *builder) bodyTime(slot int) *chip.Figure {
 	return sum
 }
 
-// includeFasterBranches widens the bands of totals to include the faster branches, if the model does not
-// determine which one runs.
+// includeFasterBranches widens the bands of totals to include the faster branches, if the model
+// does not determine which one runs.
 func (b *builder) includeFasterBranches(totals ...*chip.Figure) {
 	of := []func(*chip.LayerCost) *chip.Figure{
 		func(l *chip.LayerCost) *chip.Figure { return l.Latency },

@@ -559,7 +559,8 @@ func TestArena(t *testing.T) {
 	g.Values[3].Shape = []int{1, 1}
 	p = estimated(t, mean, tg, chip.Options{})
 	last := p.Memory.Plan[len(p.Memory.Plan)-1]
-	if !last.Scratch || last.Name != "scratch of MEAN" || *p.Memory.ScratchBytes != 8 { // dimensions of two axes
+	// dimensions of two axes
+	if !last.Scratch || last.Name != "scratch of MEAN" || *p.Memory.ScratchBytes != 8 {
 		t.Errorf("working memory %+v of %d", last, *p.Memory.ScratchBytes)
 	}
 	custom := dense(tensor.Int8, 64, 10, graph.TFLiteCustom, "Foo")

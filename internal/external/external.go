@@ -119,8 +119,8 @@ type Profiled interface {
 	// AfterRun is called after each Run, outside of timed regions, with the wall time of the run in
 	// nanoseconds. Engines whose profiler keeps only the last run are read here.
 	AfterRun(wall int64) error
-	// Remaining is how many more runs the profiler can hold, less than 0 for no limit. At 0, Records
-	// must be called before the next run.
+	// Remaining is how many more runs the profiler can hold, less than 0 for no limit. At 0,
+	// Records must be called before the next run.
 	Remaining() int
 	// Reset drops the records.
 	Reset() error

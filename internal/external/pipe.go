@@ -60,17 +60,22 @@ type Message struct {
 	Stop    bool     `json:"stop,omitzero"`
 
 	// From the child, in about this order.
-	About    *About             `json:"about,omitzero"`    // description of the opened library
-	Progress *Progress          `json:"progress,omitzero"` // the current phase
-	Turn     bool               `json:"turn,omitzero"`     // the turn ended, or the child waits for its first one
-	Event    *profile.Event     `json:"event,omitzero"`    // an event for the sink
-	Hints    []join.Hint        `json:"hints,omitzero"`    // accompany the event that describes the profile
-	Facts    *Facts             `json:"facts,omitzero"`    // settings in effect
-	Outputs  bool               `json:"outputs,omitzero"`  // outputs of the first run; tensors follow
-	Round    *loadfigures.Round `json:"round,omitzero"`    // result of the streams, if only they were requested
-	Spare    bool               `json:"spare,omitzero"`    // all requested results were sent: a failure from now on loses nothing
-	Error    *Error             `json:"error,omitzero"`    // the end, with an error
-	Done     bool               `json:"done,omitzero"`     // the end
+	About    *About    `json:"about,omitzero"`    // description of the opened library
+	Progress *Progress `json:"progress,omitzero"` // the current phase
+	// the turn ended, or the child waits for its first one
+	Turn  bool           `json:"turn,omitzero"`
+	Event *profile.Event `json:"event,omitzero"` // an event for the sink
+	// accompany the event that describes the profile
+	Hints []join.Hint `json:"hints,omitzero"`
+	Facts *Facts      `json:"facts,omitzero"` // settings in effect
+	// outputs of the first run; tensors follow
+	Outputs bool `json:"outputs,omitzero"`
+	// result of the streams, if only they were requested
+	Round *loadfigures.Round `json:"round,omitzero"`
+	// all requested results were sent: a failure from now on loses nothing
+	Spare bool   `json:"spare,omitzero"`
+	Error *Error `json:"error,omitzero"` // the end, with an error
+	Done  bool   `json:"done,omitzero"`  // the end
 
 	// Heads describe the tensors that follow a message.
 	Heads []head `json:"tensors,omitzero"`

@@ -175,7 +175,8 @@ func (p *process) end(patience time.Duration) {
 	case <-done:
 	case <-timer.C:
 		kill(p.cmd)
-		_ = p.stdout.Close() // something that it started and that left its group may hold the other end
+		// something that it started and that left its group may hold the other end
+		_ = p.stdout.Close()
 	}
 	<-done
 	kill(p.cmd) // remaining processes that it started

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What a library prints of an error that it reports in general terms is the first line that says that
-// it is one, or else the last; nothing of a fault of Go is.
+// What a library prints of an error that it reports in general terms is the first line that says
+// that it is one, or else the last; nothing of a fault of Go is.
 func TestPrinted(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("ä", 400)

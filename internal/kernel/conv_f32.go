@@ -50,8 +50,9 @@ type Conv struct {
 	bias     []float32
 	act      activation.Clamp
 	// cg and og are input and output channels per group; k is the length of a patch.
-	cg, og, k     int
-	pass          int // K steps of a pass over [N,C,H,W] panels: equal passes, so that none is short
+	cg, og, k int
+	// K steps of a pass over [N,C,H,W] panels: equal passes, so that none is short
+	pass          int
 	depthwise     bool
 	winograd2     bool               // uses Winograd F(2×2, 3×3) without SIMD
 	f             *simd.Floats       // GEMM kernels; nil for the plain micro-kernel
@@ -61,16 +62,19 @@ type Conv struct {
 	groupedDirect *groupedDirectPlan // the same for grouped convolutions
 	groups        *smallGroupPlan    // replaces lines for small groups with dense weights
 	pixelColumns  *pixelColumnPlan   // replaces lines for few output channels with dense weights
-	winograd4     *winograd4Plan     // Winograd F(4×4, 3×3) with SIMD; replaces lines and planes for dense weights
-	splitBF16     *simd.Parts        // replaces float32 GEMM over planes for dense weights
-	windows       *simd.Windows      // of a depthwise convolution
-	repeats       *simd.Repeats      // of a depthwise convolution over [N,H,W,C] with a channel multiplier
-	strips        *stripPlan         // of a depthwise convolution that runs down columns
-	lanes         *tilePlan          // of a depthwise convolution over [N,H,W,C] in register tiles
-	im2row        *PackedB           // weights if output pixels are the rows of the GEMM
-	copied        bool               // panels of a 1×1 convolution are copied before multiplying
-	rowGap        int                // padding between rows of the weights, in values, over [N,C,H,W]
-	zeros         []float32          // input of a tap outside the image
+	// Winograd F(4×4, 3×3) with SIMD; replaces lines and planes for dense weights
+	winograd4 *winograd4Plan
+	splitBF16 *simd.Parts   // replaces float32 GEMM over planes for dense weights
+	windows   *simd.Windows // of a depthwise convolution
+	// of a depthwise convolution over [N,H,W,C] with a channel multiplier
+	repeats *simd.Repeats
+	strips  *stripPlan // of a depthwise convolution that runs down columns
+	lanes   *tilePlan  // of a depthwise convolution over [N,H,W,C] in register tiles
+	im2row  *PackedB   // weights if output pixels are the rows of the GEMM
+	copied  bool       // panels of a 1×1 convolution are copied before multiplying
+	// padding between rows of the weights, in values, over [N,C,H,W]
+	rowGap int
+	zeros  []float32 // input of a tap outside the image
 	// sparse holds the weights of each group if skipping zeros is faster in all groups; weights
 	// is nil then if it would be packed.
 	sparse []*sparse

@@ -65,9 +65,10 @@ func columnCost(f *simd.Floats, n int) float64 {
 
 // directArgs holds the arguments of a work item of runDirect.
 type directArgs struct {
-	c                    *Conv
-	x, y                 []float32
-	bands, strips, parts int // row bands of an image, column strips of a band, channel parts of a group
+	c    *Conv
+	x, y []float32
+	// row bands of an image, column strips of a band, channel parts of a group
+	bands, strips, parts int
 }
 
 // runDirect convolves x into y.

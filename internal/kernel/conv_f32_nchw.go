@@ -35,7 +35,8 @@ type nchwPlan struct {
 // planNCHW returns nil if offsets do not fit 32 bits.
 func (s *ConvShape) planNCHW(cg int) *nchwPlan {
 	if s.KH == 1 && s.KW == 1 && s.StrideH == 1 && s.StrideW == 1 && s.PadT == 0 && s.PadL == 0 && s.OH == s.H && s.OW == s.W {
-		return &nchwPlan{w: s.H * s.W, cols: s.H * s.W, h: 1, size: s.H * s.W} // the whole plane is one row
+		// the whole plane is one row
+		return &nchwPlan{w: s.H * s.W, cols: s.H * s.W, h: 1, size: s.H * s.W}
 	}
 	return s.planFrames(cg)
 }
@@ -297,7 +298,8 @@ type planeCut struct {
 	groups, all, block, blocks int  // panels in total and per block
 	parts, og, rows, cols      int  // channel parts of a group; rows are computed together
 	channels                   bool // consecutive work items have the same channels
-	threads, whole, left       int  // blocks per thread, and remaining blocks; 0 if all blocks are split alike
+	// blocks per thread, and remaining blocks; 0 if all blocks are split alike
+	threads, whole, left int
 }
 
 // cutPlanes splits the work; k is the length of a patch, rows the height of a tile, bytes the

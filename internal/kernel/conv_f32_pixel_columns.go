@@ -30,7 +30,8 @@ const (
 	transposeSquareTime = 0.3 // in whole squares
 	transposeSingleTime = 1.6 // one by one
 	borderTime          = 5   // padding of a row of a channel
-	minRowCost          = 2.5 // one output channel takes as long as this many: its accumulators wait for each other
+	// one output channel takes as long as this many: its accumulators wait for each other
+	minRowCost = 2.5
 )
 
 // planPixelColumns returns nil if output channels fill registers well enough.

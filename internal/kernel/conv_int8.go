@@ -71,7 +71,8 @@ func (s *ConvShape) PrefersNHWC() bool {
 func setWeights[W Weight](p *workers.Pool, c *convQ, w []W, zero int32) {
 	first := false
 	if c.planes != nil {
-		first = c.planes.narrow == nil && c.planes.wide == nil && c.lines == nil // weights that change between runs are not converted to sparse
+		// weights that change between runs are not converted to sparse
+		first = c.planes.narrow == nil && c.planes.wide == nil && c.lines == nil
 		c.lines = nil
 	}
 	switch {

@@ -18,9 +18,12 @@ type convInt8NHWC struct {
 	compacted bool            // 1×1 with stride: the input positions are copied without gaps
 	band      int             // values per band column, see bandSize; 0 for none
 	sparse    []*sparseInts   // replaces panels if skipping zeros is faster in all groups
-	start     []int32         // initial accumulators of 4-way kernels for the last zero point; empty before the first run with these weights
-	zero      int32           // that zero point, unsigned
-	codes     fusedRequant    // TFLite requantisation for that zero point; empty before the first run that requantises
+	// initial accumulators of 4-way kernels for the last zero point; empty before the first run
+	// with these weights
+	start []int32
+	zero  int32 // that zero point, unsigned
+	// TFLite requantisation for that zero point; empty before the first run that requantises
+	codes fusedRequant
 }
 
 // newConvInt8NHWC plans a convolution; nil without SIMD.

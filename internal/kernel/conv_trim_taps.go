@@ -28,7 +28,8 @@ func (s *ConvShape) trimTaps() *tapRange {
 func usedTaps(k, dil, stride, pad, in, out int) (lo, hi int) {
 	sees := func(tap int) bool {
 		at := tap*dil - pad
-		first := max(0, (-at+stride-1)/stride) // the first output for which the tap is not before the image
+		// the first output for which the tap is not before the image
+		first := max(0, (-at+stride-1)/stride)
 		return first < out && at+first*stride < in
 	}
 	for lo < k-1 && !sees(lo) && (lo+1)*dil <= pad {

@@ -15,7 +15,8 @@ type byteStrips struct {
 	f       *simd.ByteStrips
 	k, step int
 	nhwc    bool
-	cols    int     // neighbouring columns of [N,H,W,C] that are computed together, one after the other
+	// neighbouring columns of [N,H,W,C] that are computed together, one after the other
+	cols    int
 	fit     bool    // weights fit 8 bits
 	weights []int8  // over [N,C,H,W]
 	size    int     // of the weights of a plane

@@ -1,6 +1,6 @@
-// Package kernel computes matrix multiplications, convolutions, pooling and related operations over
-// plain slices, without graphs or tensors. Functions do not check their arguments: operators check
-// shapes. The SIMD kernels are in internal/kernel/simd. This package splits the work, packs
+// Package kernel computes matrix multiplications, convolutions, pooling and related operations
+// over plain slices, without graphs or tensors. Functions do not check their arguments: operators
+// check shapes. The SIMD kernels are in internal/kernel/simd. This package splits the work, packs
 // weights and loops over windows. A call takes the pool of workers that share it.
 //
 // File names begin with the family, then the data type. Names with "plain" hold the Go code for

@@ -110,7 +110,8 @@ func (p *BinaryQ[T]) finish(m fixed.Multiplier) (ok bool) {
 	}
 	least, most := int32(-128), int32(255)
 	if unsafe.Sizeof(T(0)) == 2 {
-		least, most = 0, 0 // so that products, and sums with 15 more bits of scale, are at most 2^30
+		// so that products, and sums with 15 more bits of scale, are at most 2^30
+		least, most = 0, 0
 	}
 	for _, z := range []int32{p.q.ZeroA, p.q.ZeroB} {
 		if z < least || z > most {

@@ -385,7 +385,8 @@ func (q thinArgs) columns(lo, hi int) {
 				b2 := b[(k+2)*ldb+lo:][:len(row)]
 				b3 := b[(k+3)*ldb+lo:][:len(row)]
 				for j := range row {
-					row[j] = row[j] + float32(x0*b0[j]) + float32(x1*b1[j]) + float32(x2*b2[j]) + float32(x3*b3[j]) // in order
+					// in order
+					row[j] = row[j] + float32(x0*b0[j]) + float32(x1*b1[j]) + float32(x2*b2[j]) + float32(x3*b3[j])
 				}
 			}
 			for ; k < g.K; k++ {

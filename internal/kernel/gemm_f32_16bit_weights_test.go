@@ -63,7 +63,8 @@ func Test16BitWeights(t *testing.T) {
 					whole := &PackedB{k: g.K, n: g.N, f: f, data: make([]float32, roundUp(g.N, f.Cols)*g.K)}
 					whole.fill(b, 0, g.TransB)
 					want := append([]float32(nil), c...)
-					if k := chooseSplitBF16(f, &g, kind); k != nil { // the same in float32 may not be faster split
+					// the same in float32 may not be faster split
+					if k := chooseSplitBF16(f, &g, kind); k != nil {
 						gemmSplitBF16(pool, k, f, &g, a, whole.panels(), want)
 					} else {
 						GemmPacked(pool, g, a, whole, want)

@@ -387,7 +387,8 @@ func gemmUnpacked(p *workers.Pool, f *simd.Floats, g *GemmParams, a, b, c []floa
 		return
 	}
 	whole := g.N / f.Cols * f.Cols
-	if rest := g.N - whole; rest == 0 || f.Taken(rest) == rest { // the kernels read no column beyond the last
+	// the kernels read no column beyond the last
+	if rest := g.N - whole; rest == 0 || f.Taken(rest) == rest {
 		gemmPanels(p, f, g, a, panels{data: b, step: ldb, next: f.Cols}, c)
 		return
 	}

@@ -20,7 +20,8 @@ const (
 	splitMinPanels = 6
 	splitMinBlocks = 8
 	splitFrameMax  = 1 << 19 // maximum values of the padded input of a convolution
-	splitRate      = 75      // multiplications per nanosecond while others use the tile unit of the same core
+	// multiplications per nanosecond while others use the tile unit of the same core
+	splitRate = 75
 )
 
 // splitScratch holds the scratch memory of a work item.

@@ -25,8 +25,9 @@ type PackedQ struct {
 	panels *intPanels // SIMD panels; nil for the float64 micro-kernel
 	chunk  int        // steps that cannot overflow a lane
 	data   []float64
-	start  []int32 // initial accumulators of 4-way kernels for zero; nil before [PackedQ.PrepareZero]
-	zero   int32   // unsigned zero point that start is for
+	// initial accumulators of 4-way kernels for zero; nil before [PackedQ.PrepareZero]
+	start []int32
+	zero  int32 // unsigned zero point that start is for
 	// sparse is the same matrix without its zeros, used for many rows; nil if skipping zeros is
 	// not faster.
 	sparse *sparseInts
@@ -80,7 +81,8 @@ func (p *PackedQ) Fill(w []int32, vec, elem int) { FillQ(nil, p, w, 0, vec, elem
 func FillQ[W Weight](pool *workers.Pool, p *PackedQ, w []W, zero int32, vec, elem int) {
 	p.start, p.sparse, p.bitmask = nil, nil, nil
 	if p.panels != nil {
-		first := p.panels.narrow == nil && p.panels.wide == nil // weights that change between runs are not converted to sparse
+		// weights that change between runs are not converted to sparse
+		first := p.panels.narrow == nil && p.panels.wide == nil
 		fillPanels(pool, p.panels, p.n, w, zero, vec, elem)
 		switch {
 		case !first || !p.panels.fours:

@@ -343,7 +343,8 @@ func fillLines[W Weight](p *workers.Pool, c *convInt8NHWC, s *ConvShape, w []W, 
 	}
 	og := s.OC / s.Groups
 	k := c.panels[0].segs * c.panels[0].seg
-	first := c.panels[0].narrow == nil && c.panels[0].wide == nil && c.sparse == nil && !c.grouped() // weights that change between runs are not converted to sparse
+	// weights that change between runs are not converted to sparse
+	first := c.panels[0].narrow == nil && c.panels[0].wide == nil && c.sparse == nil && !c.grouped()
 	gain := 1.0
 	if c.sparse = nil; first {
 		gain = gain4of8(source[W]{w, zero, og, k, 1}, k, c.panels[0].seg)

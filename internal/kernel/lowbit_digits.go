@@ -52,12 +52,13 @@ func (m *LowBitMatrix) runDigits(p *workers.Pool, digits, rows int, x, y, bias [
 
 // digitArgs holds the arguments of a work item of runDigits.
 type digitArgs struct {
-	m                   *LowBitMatrix
-	digits, most        int // digits of a row, and maximum number of rows of a kernel call
-	rows, cut, panels   int // work items: every panel of one row part, then of the next
-	x, y, bias          []float32
-	act                 activation.Clamp
-	codes, records, fit []float32 // codes: four digits per float; fit: 1 for each row that digits represent
+	m                 *LowBitMatrix
+	digits, most      int // digits of a row, and maximum number of rows of a kernel call
+	rows, cut, panels int // work items: every panel of one row part, then of the next
+	x, y, bias        []float32
+	act               activation.Clamp
+	// codes: four digits per float; fit: 1 for each row that digits represent
+	codes, records, fit []float32
 }
 
 // line returns the size of the digits of a row, in bytes.
@@ -104,7 +105,8 @@ func (q digitArgs) multiply(lo, hi int) {
 				continue
 			}
 			for r := r0; r < r1; {
-				n := simd.Evenly(r1-r, q.most) // a single row only if it is alone or one row at a time is the maximum
+				// a single row only if it is alone or one row at a time is the maximum
+				n := simd.Evenly(r1-r, q.most)
 				m.tile(t, i%q.panels, 0, 0, h)
 				t.Blocks = m.blocks
 				t.X, t.RowX = &q.codes[r*line/4], line

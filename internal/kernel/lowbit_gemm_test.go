@@ -183,7 +183,8 @@ func TestLowBitInt8(t *testing.T) {
 					size += math.Abs(scale) * float64(3*middle) * 127
 				}
 			}
-			if !(math.Abs(float64(got[i])-want) <= size*float64(blocks+8)*0x1p-24) { // products and sums of a block are exact
+			// products and sums of a block are exact
+			if !(math.Abs(float64(got[i])-want) <= size*float64(blocks+8)*0x1p-24) {
 				t.Fatalf("element %d is %v, want %v", i, got[i], want)
 			}
 		}

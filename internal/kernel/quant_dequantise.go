@@ -10,10 +10,12 @@ import (
 // FloatScale dequantises the integer sums of channels, as the hybrid layers of TFLite do: sum
 // times the channel scale and the input scale, plus the bias, clamped.
 type FloatScale struct {
-	Weights  []float32 // one per channel
-	Bias     []float32 // one per channel, nil for none
-	Act      activation.Clamp
-	Together bool // multiply the scales with each other first; else multiply the sum by the channel scale, then by the other
+	Weights []float32 // one per channel
+	Bias    []float32 // one per channel, nil for none
+	Act     activation.Clamp
+	// multiply the scales with each other first; else multiply the sum by the channel scale, then
+	// by the other
+	Together bool
 }
 
 // Rows writes rows of n channels from channel ch, step apart; the sums are line apart. If scales

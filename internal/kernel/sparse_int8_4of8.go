@@ -17,7 +17,8 @@ const group4of8 = 8
 // gain4of8 returns the speed-up over dense weights of k steps in segments of seg; 1 if the
 // weights are not 4:8 sparse. Most weights end the check within their first steps.
 func gain4of8[W Weight](src source[W], k, seg int) float64 {
-	if src.n == 0 || k == 0 || seg%group4of8 != 0 || src.n%32 > 0 && src.n%32 <= 16 { // half of the last panel would be enough
+	// half of the last panel would be enough
+	if src.n == 0 || k == 0 || seg%group4of8 != 0 || src.n%32 > 0 && src.n%32 <= 16 {
 		return 1
 	}
 	bytes := weightBytes(src)

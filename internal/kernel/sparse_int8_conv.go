@@ -32,7 +32,8 @@ func (q *convInt8NHWCArgs) sparse(v lineView, y int, part linePart) {
 	all := (part.l1 - part.l0) * count
 	r0, r1 := part.n0*width, min(part.n1*width, q.og)
 	start := q.c.start[part.g*len(q.c.panels[part.g].sums):]
-	byRow := !l.turned && (q.sink.r != nil || q.sink.area > 0) // sums are passed on as they are, one channel per row
+	// sums are passed on as they are, one channel per row
+	byRow := !l.turned && (q.sink.r != nil || q.sink.area > 0)
 	m := s.scratch()
 	for p0 := 0; p0 < all; p0 += cols {
 		np := min(cols, all-p0)

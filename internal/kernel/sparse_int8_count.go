@@ -111,7 +111,8 @@ func nonZeroBytes(v uint64) uint64 { return ((v&^highBits + ^uint64(highBits)) |
 // sumBytes adds up at most sparseSteps steps of a row.
 func sumBytes(row []int8, steps int) int32 {
 	const odd = 0x00ff00ff00ff00ff
-	lanes := uint64(0) // 16 bits each, which hold the sums of all words: less than 2·255·sparseSteps/8
+	// 16 bits each, which hold the sums of all words: less than 2·255·sparseSteps/8
+	lanes := uint64(0)
 	for i := 0; i < steps; i += 8 {
 		v := loadEight(row, i, steps) ^ highBits // each byte plus 128
 		lanes += v&odd + v>>8&odd

@@ -19,7 +19,8 @@ import (
 type winograd4Plan struct {
 	f      *simd.Minimal
 	tw, th int // tiles per row, and rows of tiles
-	strip  int // tiles per row of a strip: of columns computed together; the last strip may have fewer
+	// tiles per row of a strip: of columns computed together; the last strip may have fewer
+	strip  int
 	strips int
 	block  int // tiles of a block, adjacent in a strip, row after row; fills registers
 	// chunk is the number of output channels that are multiplied by a block before the output

@@ -16,13 +16,15 @@ type column struct {
 	head     string            // heading for people
 	quantity *profile.Quantity // that it shows, nil for none
 	left     bool              // text is set flush left
-	keep     int               // the lower, the sooner it is dropped when the table is too wide; below 0 it is never there
-	wide     int               // longest text shown in the table, 0 for no limit
-	flex     int               // width to which text may be cut before the column is left out, 0 for not at all
-	terminal bool              // of terminals only
-	needed   bool              // files have it though it be empty
-	tail     bool              // what is cut loses its beginning: names differ at the end
-	group    bool              // shown for groups too
+	// the lower, the sooner it is dropped when the table is too wide; below 0 it is never there
+	keep int
+	wide int // longest text shown in the table, 0 for no limit
+	// width to which text may be cut before the column is left out, 0 for not at all
+	flex     int
+	terminal bool // of terminals only
+	needed   bool // files have it though it be empty
+	tail     bool // what is cut loses its beginning: names differ at the end
+	group    bool // shown for groups too
 	human    func(r *row) string
 	raw      func(r *row) string
 }

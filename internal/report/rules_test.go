@@ -247,7 +247,8 @@ func TestOrders(t *testing.T) {
 		{Options{}, "0 1 2 3 5", "0.1 0.6 - 1.0 -", ""},
 		{Options{All: true}, "0 1 2 3 4 5", "0.1 0.6 - 1.0 - -", ""},
 		{Options{Sort: "index"}, "0 1 2 3 5", "0.1 0.6 - 1.0 -", ""},
-		{Options{Sort: "time"}, "1 3 0 2 5", "0.5 0.9 1.0 - -", ""}, // what was never called has no time
+		// what was never called has no time
+		{Options{Sort: "time"}, "1 3 0 2 5", "0.5 0.9 1.0 - -", ""},
 		{Options{Sort: "macs"}, "0 3 2 1 5", "0.1 0.5 - 1.0 -", ""},
 		{Options{Sort: "bytes"}, "2 3 0 1 5", "- 0.4 0.5 1.0 -", ""},
 		{Options{Sort: "op"}, "1 3 0 2 5", "0.5 0.9 1.0 - -", ""},

@@ -166,7 +166,8 @@ func (r *savedRow) cells(exact bool) []string {
 
 func savedCSV(w io.Writer, rows []savedRow) error {
 	c := csv.NewWriter(w)
-	_ = c.Write([]string{"file", "model", "target", "created", "latency_s", "macs", "note"}) // errors stay until Flush
+	// errors stay until Flush
+	_ = c.Write([]string{"file", "model", "target", "created", "latency_s", "macs", "note"})
 	for _, r := range rows {
 		line := append([]string{r.file}, r.cells(true)...)
 		line = append(line, r.note)

@@ -23,8 +23,9 @@ import (
 type StudyOptions struct {
 	// Speed, Loss and Plan name those that the table shows, "" for the last ones.
 	Speed, Loss, Plan string
-	Top               int // number of layers, those that take longest; 0 for all, in the model's order
-	Width             int // columns of the terminal, 0 for no limit
+	// number of layers, those that take longest; 0 for all, in the model's order
+	Top   int
+	Width int // columns of the terminal, 0 for no limit
 }
 
 // StudyFormats are the formats of studies.
@@ -57,7 +58,8 @@ func WriteStudy(w io.Writer, s *study.Study, format string, o StudyOptions) erro
 	return fmt.Errorf("unknown format %q: use one of %s", format, strings.Join(StudyFormats, ", "))
 }
 
-// StudyFile writes a study to a file in the format that the ending names. The file appears whole or not at all.
+// StudyFile writes a study to a file in the format that the ending names. The file appears whole
+// or not at all.
 func StudyFile(path string, s *study.Study, o StudyOptions) error {
 	format, err := StudyFormat(path)
 	if err != nil {

@@ -96,7 +96,8 @@ func (v *view) cost(layer int) float64 {
 	return s
 }
 
-// ratio is the time with a change by that without: of the layer, together with those that become smaller with it.
+// ratio is the time with a change by that without: of the layer, together with those that become
+// smaller with it.
 func (v *view) ratio(p *study.SpeedPoint) (r float64, ok bool) {
 	if r, ok = middle(p.Ratio); !ok || len(p.Affected) == 0 || v.cost(p.Layer) == 0 {
 		return r, ok
@@ -133,8 +134,8 @@ func (v *view) best(layer int) *study.SpeedPoint {
 	return best
 }
 
-// worse is how much is lost with a change: the figure itself, or of one that is better high, what is missing to
-// that of the unchanged model.
+// worse is how much is lost with a change: the figure itself, or of one that is better high, what
+// is missing to that of the unchanged model.
 func (v *view) worse(p *study.LossPoint) (value, low, high float64, ok bool) {
 	value, ok = middle(p.Value)
 	if !ok {
@@ -191,7 +192,8 @@ func (v *view) lossAt(layer int, s study.Structure, level float64) *study.LossPo
 	return nil
 }
 
-// curve draws the losses of a layer by level in block characters; the highest loss of all layers is a full block.
+// curve draws the losses of a layer by level in block characters; the highest loss of all layers
+// is a full block.
 func (v *view) curve(layer int, s study.Structure, most float64) string {
 	var ps []*study.LossPoint
 	for i := range v.losses[layer] {
@@ -216,8 +218,8 @@ func (v *view) curve(layer int, s study.Structure, most float64) string {
 	return b.String()
 }
 
-// ranks are the places of layers in the order of their losses at a level, from the least; layers whose intervals meet
-// share places.
+// ranks are the places of layers in the order of their losses at a level, from the least; layers
+// whose intervals meet share places.
 func (v *view) ranks(s study.Structure, level float64) map[int][2]int {
 	type span struct {
 		layer     int

@@ -24,8 +24,9 @@ type SweepRow struct {
 	Latency    *profile.Metric `json:"latency_s,omitzero"`   // under load
 	Throughput *profile.Metric `json:"items_per_s,omitzero"` // inferences times the batch
 	RAMBytes   *int64          `json:"ram_bytes,omitzero"`   // of all streams
-	Best       bool            `json:"best"`                 // on the Pareto front of latency and throughput
-	Error      string          `json:"error,omitzero"`
+	// on the Pareto front of latency and throughput
+	Best  bool   `json:"best"`
+	Error string `json:"error,omitzero"`
 }
 
 // SweepFormats are the formats of a sweep.

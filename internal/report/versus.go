@@ -33,7 +33,8 @@ var VersusFormats = []string{"table", "csv", "json", "markdown", "html"}
 
 var versusEndings = map[string]string{".txt": "table", ".csv": "csv", ".json": "json", ".md": "markdown", ".html": "html"}
 
-// VersusSorts are the orders of rows: that of execution, the longest first, the largest difference first.
+// VersusSorts are the orders of rows: that of execution, the longest first, the largest
+// difference first.
 var VersusSorts = []string{"index", "time", "difference"}
 
 // VersusFormat is the format of a comparison by the ending of a file.
@@ -65,7 +66,8 @@ func WriteVersus(w io.Writer, t *compare.Table, format string, o VersusOptions) 
 	return fmt.Errorf("unknown format %q: use one of %s", format, strings.Join(VersusFormats, ", "))
 }
 
-// VersusFile writes a comparison to a file in the format that the ending names. The file appears whole or not at all.
+// VersusFile writes a comparison to a file in the format that the ending names. The file appears
+// whole or not at all.
 func VersusFile(path string, t *compare.Table, o VersusOptions) error {
 	format, err := VersusFormat(path)
 	if err != nil {
@@ -193,7 +195,8 @@ func versusRuns(t *compare.Table) [][]string {
 // versusKeeps says how much a narrow terminal needs the columns of [versusRuns].
 var versusKeeps = []int{100, 99, 90, 98, 80, 60, 65, 50, 70, 75, 40, 45, 44, 43, 10}
 
-// versusLines are the last rows of the table of operators: what is not an operator of the model, and the total.
+// versusLines are the last rows of the table of operators: what is not an operator of the model,
+// and the total.
 func versusLines(t *compare.Table) (names []string, figures [][]*float64) {
 	add := func(name string, get func(r *compare.Run) *float64) {
 		var row []*float64
@@ -213,7 +216,8 @@ func versusLines(t *compare.Table) (names []string, figures [][]*float64) {
 	return names, figures
 }
 
-// versusTable writes the comparison for a terminal. Runs for which a line has no room follow in further tables beside the first run.
+// versusTable writes the comparison for a terminal. Runs for which a line has no room follow in
+// further tables beside the first run.
 func versusTable(w io.Writer, t *compare.Table, o VersusOptions) error {
 	rows, all, err := versusRows(t, o)
 	if err != nil {
@@ -320,8 +324,8 @@ const (
 	versusLeast  = 8 // what is left of a name before its column goes
 )
 
-// inColumns writes rows, the first of which is a heading, in columns: those with nothing in them are left out, then those that are needed
-// least, until the rest fits.
+// inColumns writes rows, the first of which is a heading, in columns: those with nothing in them
+// are left out, then those that are needed least, until the rest fits.
 func inColumns(b *strings.Builder, rows [][]string, keeps []int, o VersusOptions) {
 	widths := make([]int, len(keeps))
 	for i := range keeps {

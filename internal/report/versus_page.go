@@ -10,7 +10,8 @@ import (
 	"github.com/opmeter/opmeter/profile/compare"
 )
 
-// versusHTML is the page of a comparison: one file without scripts, in the colours that the reader's system asks for.
+// versusHTML is the page of a comparison: one file without scripts, in the colours that the
+// reader's system asks for.
 var versusHTML = template.Must(template.New("versus").Parse(`<!doctype html>
 <html lang="en">
 <head>

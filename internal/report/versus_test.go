@@ -52,7 +52,8 @@ func TestVersusTable(t *testing.T) {
 	for _, want := range []string{
 		"engine 1 takes 2.00x as long as engine 0 (6.00 vs 3.00 ms; 95 % CI 1.96 to 2.04)",
 		"net: latency of one inference, 2 runs, ratios to engine 0",
-		"engine 1 6.00 ms ± 1.0 % 2.00 ▲ 1.96–2.04", // half of it is sqrt(0.01² + 0.01² + 0.014²) = 2 %
+		// half of it is sqrt(0.01² + 0.01² + 0.014²) = 2 %
+		"engine 1 6.00 ms ± 1.0 % 2.00 ▲ 1.96–2.04",
 		"Conv a/rather/long/name/of/an/operator/of/the/network 1.00 ms 2.00 ms 2.00 ▲",
 		"total 3.00 ms 6.00 ms 2.00 ▲",
 	} {

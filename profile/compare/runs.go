@@ -65,8 +65,8 @@ func (b *builder) runs(named []Named) {
 	}
 }
 
-// dtype is the element type in which most of the time is computed, or most of the work where no time is
-// known; "" where no layer tells.
+// dtype is the element type in which most of the time is computed, or most of the work where no
+// time is known; "" where no layer tells.
 func dtype(p *profile.Profile) string {
 	by := map[string]float64{}
 	for _, key := range []string{"latency_s", "macs"} {
@@ -95,7 +95,8 @@ func dtype(p *profile.Profile) string {
 	return best
 }
 
-// rounding is the part of a total that sums in another order may differ by: a few thousand additions.
+// rounding is the part of a total that sums in another order may differ by: a few thousand
+// additions.
 const rounding = 1e-12
 
 // added is the sum of what is known, nil where nothing is.

@@ -108,7 +108,8 @@ func TestGraphDoubleClick(t *testing.T) {
 				s.must(s.Press(kb.Escape))
 				s.wait(`!/[?&](node|layer)=/.test(location.hash)`)
 
-				time.Sleep(600 * time.Millisecond) // or the browser takes what follows for the same double click
+				// or the browser takes what follows for the same double click
+				time.Sleep(600 * time.Millisecond)
 				s.must(s.DoubleClick(px, py, pause))
 				s.wait(`(new URLSearchParams(location.hash.split("?")[1]).get("toggled") ?? "") !== ` + quote(toggled))
 				if got := eval[string](s, place); strings.Fields(got)[2] != strings.Fields(window)[2] {

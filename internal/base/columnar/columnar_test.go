@@ -98,7 +98,8 @@ func TestWidths(t *testing.T) {
 	}{
 		{nil, columnar.F64, columnar.F64},
 		{[]float64{0, 1e-9, 2}, columnar.NS, columnar.NS},
-		{[]float64{5e8, 5e8 + 1}, columnar.NS, columnar.NS},            // the first one may be far out
+		// the first one may be far out
+		{[]float64{5e8, 5e8 + 1}, columnar.NS, columnar.NS},
 		{[]float64{math.Nextafter(0.3, 1)}, columnar.F64, columnar.NS}, // a bit beside 300 ms
 		{[]float64{1.5e-9}, columnar.F64, columnar.F64},                // half a nanosecond
 		{[]float64{0, 3}, columnar.F64, columnar.F64},                  // more than 2^31 ns apart

@@ -12,7 +12,8 @@ func set() int {
 	return p
 }
 
-// TestAt looks at parts that overlap. It changes the setting of the process, so that nothing runs beside it.
+// TestAt looks at parts that overlap. It changes the setting of the process, so that nothing runs
+// beside it.
 func TestAt(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -41,7 +41,8 @@ func TestExec(t *testing.T) {
 	}
 }
 
-// Where it is asked for, standard error is read like the output, in the order in which both were written.
+// Where it is asked for, standard error is read like the output, in the order in which both were
+// written.
 func TestExecErrors(t *testing.T) {
 	t.Parallel()
 	p := open(t, "exec:sh -c 'echo one >&2; echo two; echo three >&2'", port.Options{Errors: true})

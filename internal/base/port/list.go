@@ -13,9 +13,10 @@ type Access string
 
 // Values of Access.
 const (
-	Allowed    Access = "ok"
-	Denied     Access = "permission" // the user may not
-	NoNode     Access = "no-node"    // the system has the device, but no file for it, as in a container
+	Allowed Access = "ok"
+	Denied  Access = "permission" // the user may not
+	// the system has the device, but no file for it, as in a container
+	NoNode     Access = "no-node"
 	NotChecked Access = ""
 )
 

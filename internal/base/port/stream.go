@@ -241,7 +241,8 @@ func (s *stream) Write(ctx context.Context, p []byte) (int, error) {
 	case r := <-over:
 		n := r.n
 		if r.err == nil {
-			n = 0 // the system accepted the bytes, and was told to discard what is not on the wire yet
+			// the system accepted the bytes, and was told to discard what is not on the wire yet
+			n = 0
 		}
 		return n, s.stopped(ctx)
 	case <-time.After(lookAgain):

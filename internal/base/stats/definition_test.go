@@ -150,7 +150,8 @@ func TestTrendsByDefinition(t *testing.T) {
 	if got := TheilSen([]float64{3, 5}); got != 2 {
 		t.Errorf("slope of two: %v", got)
 	}
-	if at, p := Pettitt([]float64{1, 2}); at != 1 || !(math.Abs(p-1) <= 1e-12) { // 2 exp(-6/12) is above 1
+	// 2 exp(-6/12) is above 1
+	if at, p := Pettitt([]float64{1, 2}); at != 1 || !(math.Abs(p-1) <= 1e-12) {
 		t.Errorf("a change of two: %d, %v", at, p)
 	}
 	if at, _ := Pettitt([]float64{1}); at != 0 {
@@ -248,7 +249,8 @@ func TestJudgeFigures(t *testing.T) {
 		{60, 20, -0.03, "the time changes by -3.0 % at run 21 of 60"},
 		{60, 20, 0.02, ""},
 		{60, 20, -0.02, ""},
-		{5000, 2000, 0.5, "the time changes by +50.0 % at run 2001 of 5000"}, // looked at in 500 blocks
+		// looked at in 500 blocks
+		{5000, 2000, 0.5, "the time changes by +50.0 % at run 2001 of 5000"},
 		{501, 250, 0.5, ""},
 	} {
 		j := Judge(step(c.n, c.at, c.by))

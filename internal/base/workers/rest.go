@@ -5,7 +5,8 @@ import "sync/atomic"
 // rest is a place where one thread sleeps until another one wakes it.
 type rest struct {
 	asleep atomic.Uint32
-	wake   chan struct{} // one signal for each time that others took back asleep where it was inScheduler
+	// one signal for each time that others took back asleep where it was inScheduler
+	wake chan struct{}
 }
 
 // Nonzero values of asleep.

@@ -198,7 +198,8 @@ func TestOver(t *testing.T) {
 	}
 }
 
-// Each worker begins with its own part, which is the same in the next loop, and all pieces are done once.
+// Each worker begins with its own part, which is the same in the next loop, and all pieces are
+// done once.
 func TestOwnPart(t *testing.T) {
 	t.Parallel()
 	const n = 600

@@ -56,10 +56,11 @@ type job struct {
 // loop cannot end before the chunk is counted. After that, the fields may belong to the next
 // loop.
 type part struct {
-	left  atomic.Uint64 // how many pieces there are, in the upper half, and how many of them were claimed
-	ran   atomic.Int64  // pieces of any part that the worker has done, of all loops together
-	lo, n int           // the first element and how many there are
-	taper bool          // pieces get shorter
+	// how many pieces there are, in the upper half, and how many of them were claimed
+	left  atomic.Uint64
+	ran   atomic.Int64 // pieces of any part that the worker has done, of all loops together
+	lo, n int          // the first element and how many there are
+	taper bool         // pieces get shorter
 	f     func(worker, lo, hi int)
 	each  func(lo, hi int) // instead of f
 	until <-chan struct{}
@@ -85,7 +86,8 @@ func (p *part) open() bool {
 // claim claims the next chunk and returns its range; ok is false if all are claimed.
 func (p *part) claim() (lo, hi int, ok bool) {
 	if !p.open() {
-		return 0, 0, false // without a write, which would take the cache line from the working threads
+		// without a write, which would take the cache line from the working threads
+		return 0, 0, false
 	}
 	v := p.left.Add(1) - 1
 	i, pieces := int(uint32(v)), int(v>>pieceBits)

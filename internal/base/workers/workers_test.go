@@ -146,7 +146,8 @@ func TestAllocs(t *testing.T) {
 	}
 }
 
-// Pieces that get shorter cover everything, each at least as long as the one behind it but for what is rounded off, the last one as long as promised.
+// Pieces that get shorter cover everything, each at least as long as the one behind it but for
+// what is rounded off, the last one as long as promised.
 func TestTaper(t *testing.T) {
 	t.Parallel()
 	for of := 1; of <= 6; of++ {

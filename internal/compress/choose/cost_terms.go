@@ -242,7 +242,8 @@ func (t *costTerms) eliminate(l int, from []*costTable) *costTable {
 	of := slices.DeleteFunc(tableNeighbours(l, from), func(k int) bool { return k == l })
 	out := t.newTable(of)
 	state := make([]int, len(t.states))
-	first, stride := make([]int, len(from)), make([]int, len(from)) // of the layer's states in each table
+	// of the layer's states in each table
+	first, stride := make([]int, len(from)), make([]int, len(from))
 	for i, x := range from {
 		stride[i] = x.stride[slices.Index(x.of, l)]
 	}

@@ -115,7 +115,8 @@ func TestJoint(t *testing.T) {
 		lost := 0.0
 		for i, c := range got.Choices {
 			for _, x := range o.Loss.Points {
-				if x.Layer == i && x.Change == c.Change && (x.With == nil || x.With[0] > i) { // that of a group once
+				// that of a group once
+				if x.Layer == i && x.Change == c.Change && (x.With == nil || x.With[0] > i) {
 					lost += *x.Value.Median
 				}
 			}

@@ -62,7 +62,8 @@ func best(m *profile.Metric) float64 {
 	return v
 }
 
-func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(b)) } // sums in another order
+// sums in another order
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(b)) }
 
 func TestPlan(t *testing.T) {
 	t.Parallel()

@@ -116,9 +116,10 @@ func convertedShare(layers []study.Layer, changes []study.Change) float64 {
 
 // Errors grow with the savings; in addition a part of the total time is uncertain for any change.
 const (
-	overheadShare = 0.1    // of the total time counts as if it were saved
-	repeatability = 0.01   // of a model's time: difference between medians of separate measurements
-	callJitter    = 100e-9 // seconds: call and clock overhead varies with the memory placement of a model
+	overheadShare = 0.1  // of the total time counts as if it were saved
+	repeatability = 0.01 // of a model's time: difference between medians of separate measurements
+	// seconds: call and clock overhead varies with the memory placement of a model
+	callJitter = 100e-9
 )
 
 // standardError is the standard error of a forecast: of the additive model, of the measured

@@ -163,7 +163,8 @@ func (j *Job) anchorSamples() *samples.Set {
 		attempts += len(t.changes)
 	}
 	n := maxAnchorSamples
-	if each := weights.MACs(j.Layers) / 2 * float64(attempts); each > 0 { // on average half of the model depends on a layer
+	// on average half of the model depends on a layer
+	if each := weights.MACs(j.Layers) / 2 * float64(attempts); each > 0 {
 		n = int(min(max(anchorWork/each, minAnchorSamples), maxAnchorSamples))
 	}
 	return pickSamples(j.Data, n, !stateful(j.Model))

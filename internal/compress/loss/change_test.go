@@ -75,7 +75,8 @@ func TestEndToEndIsThatOfRunningTheWhole(t *testing.T) {
 	base := wholeOutputs(t, b.m, s)
 	for _, p := range got {
 		var with []int
-		if p.Change.Level > 0 && (p.Layer == 1 || p.Layer == 2) && p.Change.Structure.Removes() { // which are added up
+		// which are added up
+		if p.Change.Level > 0 && (p.Layer == 1 || p.Layer == 2) && p.Change.Structure.Removes() {
 			with = []int{3 - p.Layer}
 		}
 		if p.Change.Level > 0 && !slices.Equal(p.With, with) {

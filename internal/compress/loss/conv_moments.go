@@ -19,7 +19,8 @@ type lineShifts struct {
 	pitch    int // of the rows of a product
 	phases   []linePhase
 	products []lineProduct
-	pairs    [][]int // products that add up to those of window rows i and j <= i, in triangular order
+	// products that add up to those of window rows i and j <= i, in triangular order
+	pairs [][]int
 	// line is the length of a row of a vector, for the full number of samples multiplied
 	// together; chunk of them are present.
 	line, full, chunk int

@@ -22,12 +22,13 @@ type lagSums struct {
 	pitch, size int // elements of a row and of a phase, with zeros
 	front       int // elements of zeros before the first phase
 	phases      []phase
-	pairs       [][]int // rows of sums that add up to the moment of taps i and j <= i, in triangular order
-	taps        [][]int // the same for the sums of taps
-	rows        int     // sums per channel
-	sums        []float32
-	pending     int // number of inputs in sums
-	workers     []lagWorker
+	// rows of sums that add up to the moment of taps i and j <= i, in triangular order
+	pairs   [][]int
+	taps    [][]int // the same for the sums of taps
+	rows    int     // sums per channel
+	sums    []float32
+	pending int // number of inputs in sums
+	workers []lagWorker
 }
 
 // phase is every stride-th element of a channel from y, x on: h by w elements.
@@ -41,7 +42,8 @@ type region struct {
 	y0, y1, x0, x1 int
 	keys           []lagKey
 	parts          []*vectors.Lags
-	row            int // row of its first sum, which is that of the elements themselves; the sums of keys follow
+	// row of its first sum, which is that of the elements themselves; the sums of keys follow
+	row int
 }
 
 // lagKey is the shift to elements of phase q by dy and dx.

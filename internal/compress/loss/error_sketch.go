@@ -16,8 +16,9 @@ import (
 // Outputs are added with random signs, so the expected square of a sum is the sum of the squares
 // (Hutchinson 1990). It determines the length of intervals, not their centre.
 type sketch struct {
-	z      [][]float32 // by group: sums of rows, sketchCopies for each level, then for the complete weights
-	bias   []float32   // bias of the copies of the complete weights, of all groups
+	// by group: sums of rows, sketchCopies for each level, then for the complete weights
+	z      [][]float32
+	bias   []float32 // bias of the copies of the complete weights, of all groups
 	cols   int
 	groups int // number of groups that are sketched: the first ones
 	slot   int

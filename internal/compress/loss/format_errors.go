@@ -109,7 +109,8 @@ func (j *Job) formatPoint(u *momentGroup, l *groupLayer, x *matrix, order *mask.
 		}
 		y := &matrix{moments: u.m, w: d, rows: x.rows, sketch: l.sketch}
 		e := sum(y.squaredOutputs(d)) / base
-		lo, hi := y.errorIntervals(make([]uint16, len(d)), sketchLevels[:1], j.Seed) // interval as for errors of few pruned weights
+		// interval as for errors of few pruned weights
+		lo, hi := y.errorIntervals(make([]uint16, len(d)), sketchLevels[:1], j.Seed)
 		p.Value = metricValue(profile.Measured, e, j.Data.Len(), e*lo[0], e*hi[0], fmt.Sprintf("closed form from second moments of %d inputs; interval by resampling samples", u.m.n))
 	}
 	return j.Point(p)

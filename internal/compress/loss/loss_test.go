@@ -310,7 +310,8 @@ func TestOutputIsThatOfRunning(t *testing.T) {
 					t.Errorf("energies: %v", means)
 				} else if means != nil {
 					for k, v := range ErrorScores(l.Read(nil), l.Rows, l.Cols, means) {
-						if math.Abs(float64(v-scores[k])) > 1e-4*float64(scores[k]) { // sums in another order, of single numbers
+						// sums in another order, of single numbers
+						if math.Abs(float64(v-scores[k])) > 1e-4*float64(scores[k]) {
 							t.Errorf("score %d: %v, want %v", k, v, scores[k])
 							break
 						}
@@ -442,7 +443,8 @@ func TestManyPositions(t *testing.T) {
 			mat := l.Read(nil)
 			order.Zero(mat, c.Level)
 			num, den := squaredDistance(outputsBy(t, weights.WithConstants(b.m, map[int]*tensor.Tensor{l.Value: l.Write(mat)}), s), base)
-			if v, want := *got[c].Value.Median, num/den; math.Abs(v-want) > 0.01*want { // what is promised of the closed form
+			// what is promised of the closed form
+			if v, want := *got[c].Value.Median, num/den; math.Abs(v-want) > 0.01*want {
 				t.Errorf("%d groups, %+v: %v, want %v", groups, c, v, want)
 			}
 		}

@@ -78,7 +78,8 @@ func TestBodies(t *testing.T) {
 			t.Fatal(err)
 		}
 		num, den := 0.0, 0.0
-		for i, o := range allOutputs(t, changed, s) { // all outputs of a sample, one after the other
+		// all outputs of a sample, one after the other
+		for i, o := range allOutputs(t, changed, s) {
 			n, d := squaredDistance(o, base[i])
 			num, den = num+n, den+d
 		}

@@ -100,7 +100,8 @@ func (j *Job) trials(sizes []int) (out []*trial, total int, err error) {
 			if why == "" {
 				why = unchangeable(l, t.changes)
 			}
-			if why == "" && (err != nil || !j.ranOnData(l)) { // outputs on these data do not depend on it
+			// outputs on these data do not depend on it
+			if why == "" && (err != nil || !j.ranOnData(l)) {
 				why = study.NotRun
 			}
 		}
@@ -113,7 +114,8 @@ func (j *Job) trials(sizes []int) (out []*trial, total int, err error) {
 			continue
 		}
 		for _, c := range farthestChanges(t.changes) {
-			if more, err := j.neededInputs(t.layers, c); err == nil { // otherwise the trial fails and reports its cause
+			// otherwise the trial fails and reports its cause
+			if more, err := j.neededInputs(t.layers, c); err == nil {
 				ids = append(ids, more...)
 			}
 		}

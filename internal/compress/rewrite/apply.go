@@ -358,7 +358,8 @@ func (e *edit) store(l *weights.Layer, mat []float32, to study.Format, r *activa
 		}
 		return study.NoFormat
 	}
-	if !l.CoversConstant() || hasQuantNode(l) { // a constant has a single format; a Quant node determines it
+	// a constant has a single format; a Quant node determines it
+	if !l.CoversConstant() || hasQuantNode(l) {
 		return study.NoFormat
 	}
 	if to == study.Half && l.Const.Type == tensor.Float16 {

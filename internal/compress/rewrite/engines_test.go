@@ -46,10 +46,13 @@ func ask(t *testing.T, lib external.Library, m *graph.Model, in []*tensor.Tensor
 		return nil, err
 	}
 	task := &external.Task{Model: path, Format: m.Format, Threads: 1, Folder: t.TempDir()}
-	if slices.ContainsFunc(lib.About().Options, func(o external.OptionInfo) bool { return o.Key == "kernel" }) && m.Format == "tflite" { // plain loops, which are what opmeter's integers are equal to
+	// plain loops, which are what opmeter's integers are equal to
+	if slices.ContainsFunc(lib.About().Options, func(o external.OptionInfo) bool { return o.Key == "kernel" }) && m.Format == "tflite" {
 		task.Options = []external.Option{{Key: "kernel", Value: "reference"}}
 	}
-	if m.Format == "onnx" { // products with weights behind DequantizeLinear are of floats, and not of activations that it quantises for itself
+	// products with weights behind DequantizeLinear are of floats, and not of activations that it
+	// quantises for itself
+	if m.Format == "onnx" {
 		task.Options = []external.Option{{Key: "session.qdq_matmulnbits_accuracy_level", Value: "1"}}
 	}
 	for i, x := range in {
@@ -147,7 +150,8 @@ func TestEngines(t *testing.T) {
 // TensorFlow Lite, which supports variable tensors.
 func TestEnginesTogether(t *testing.T) {
 	lib := foreign(t, "tfjs_tflite_node-*/package/cc_deps/"+runtime.GOOS+"_"+runtime.GOARCH+"/libtensorflowlite_c.*", tflite.Open)
-	for _, name := range liteRecurrent[:1] { // the other is not well formed: its state is too small for its filters
+	// the other is not well formed: its state is too small for its filters
+	for _, name := range liteRecurrent[:1] {
 		m := open(t, material.Path(t, "models", "tflite_ops", name+".tflite"))
 		t.Run(name, func(t *testing.T) { agree(t, lib, m, madeInputs(t, m), study.Change{Format: study.Weight8}) })
 	}
@@ -211,7 +215,8 @@ func agree(t *testing.T, lib external.Library, m *graph.Model, in []*tensor.Tens
 		// rounding to codes does: the engines are no further apart than twice what rounding does
 		// to the outputs.
 		least := min(90, snr(want, exact.Output(i))-6)
-		if s := snr(got, want); !(s >= least) && string(got.Data) != string(want.Data) { // nothing but zeros are no dB apart
+		// nothing but zeros are no dB apart
+		if s := snr(got, want); !(s >= least) && string(got.Data) != string(want.Data) {
 			t.Errorf("output %d is %.1f dB from opmeter's, want %.1f", i, s, least)
 		}
 	}

@@ -187,7 +187,8 @@ func (p *pruner) unitIndex(i, number int) (axisIndex, bool) {
 		}
 		return axisIndex{l.Value, s.rowAxis, s.row[number]}, true
 	}
-	if l.Channels == 1 && l.Groups > 1 { // depthwise: the channel is the group, with all its outputs
+	// depthwise: the channel is the group, with all its outputs
+	if l.Channels == 1 && l.Groups > 1 {
 		if s.rowAxis < 0 {
 			return axisIndex{}, false
 		}

@@ -249,7 +249,9 @@ func TestEnginesSpeech(t *testing.T) {
 		}
 	}
 	for _, c := range changed {
-		if c.Structure != study.Channel && c.Format == study.Int8 { // the output is one number, which may lie nearer to the floats than codes that move lie to each other
+		// the output is one number, which may lie nearer to the floats than codes that move lie
+		// to each other
+		if c.Structure != study.Channel && c.Format == study.Int8 {
 			continue
 		}
 		t.Run(string(c.Structure)+string(c.Format), func(t *testing.T) { agree(t, lib, m, in, c) })

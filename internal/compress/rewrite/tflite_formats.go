@@ -108,7 +108,8 @@ func (f *liteFormats) hybrid(l *weights.Layer, c *tensor.Tensor) bool {
 			n.Attrs.Str("weights_format", "DEFAULT") != "DEFAULT" {
 			return false
 		}
-		if n.Op == "CONV_2D" && l.Groups > 1 || n.Op == "DEPTHWISE_CONV_2D" && c.Type == tensor.Int4 { // no kernel unpacks 4-bit depthwise weights
+		// no kernel unpacks 4-bit depthwise weights
+		if n.Op == "CONV_2D" && l.Groups > 1 || n.Op == "DEPTHWISE_CONV_2D" && c.Type == tensor.Int4 {
 			return false
 		}
 	}

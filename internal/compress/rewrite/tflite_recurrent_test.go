@@ -142,7 +142,8 @@ func TestEnginesRemembering(t *testing.T) {
 		t.Run(op, func(t *testing.T) {
 			m := remembering(op)
 			in := madeInputs(t, m)
-			next := remembered(t, m, 0, len(weights.All(m, nil))-1) // it is too old for integers of the last
+			// it is too old for integers of the last
+			next := remembered(t, m, 0, len(weights.All(m, nil))-1)
 			theirs, err := ask(t, lib, next, in)
 			if err != nil {
 				t.Fatal(err)

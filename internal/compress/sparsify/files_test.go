@@ -423,7 +423,8 @@ func TestAllocationHolds(t *testing.T) {
 			}
 			zero += *l.Sparsity * float64(a.Nodes[i].Params)
 		}
-		if slack := float64(len(a.Nodes)); zero > s.Sparsity*total+slack { // numbers of weights are rounded
+		// numbers of weights are rounded
+		if slack := float64(len(a.Nodes)); zero > s.Sparsity*total+slack {
 			t.Fatalf("%v of %v weights, %v asked for", zero, total, s.Sparsity)
 		}
 	})

@@ -234,7 +234,8 @@ func TestRecovery(t *testing.T) {
 		}
 	}
 	a := four()
-	a.Nodes[1].PrunableEquationSensitivity = new(1000.0)          // too dear to be pruned by loss alone,
+	// too dear to be pruned by loss alone,
+	a.Nodes[1].PrunableEquationSensitivity = new(1000.0)
 	a.Nodes[3].Params, a.Nodes[3].PrunableParams = 20_000, 20_000 // where another layer has enough
 	if r := *Evaluate(a, nil, nil, map[string]float64{"b": 0.5}).Layers[1].Recovery; r != 0 {
 		t.Errorf("a layer that should not be pruned: recovery %v", r)

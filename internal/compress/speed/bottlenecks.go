@@ -34,7 +34,8 @@ func (r *run) bottlenecks(seconds map[int]float64) map[int]string {
 	all := allLayers(d, r.m)
 	for i := range r.parts {
 		p := &r.parts[i]
-		if p.step < 0 || p.step >= len(all) || all[p.step] == nil { // parts without weights have no step
+		// parts without weights have no step
+		if p.step < 0 || p.step >= len(all) || all[p.step] == nil {
 			continue
 		}
 		for _, l := range p.layers {

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// board is a device with the agent, written after docs/reference/agent.md and not after the C code: the
-// tests of the reader play its bytes, those of the C code compare theirs with them. Its clock
-// counts read for each reading, perByte for each byte that is sent, and what the test adds.
+// board is a device with the agent, written after docs/reference/agent.md and not after the C
+// code: the tests of the reader play its bytes, those of the C code compare theirs with them. Its
+// clock counts read for each reading, perByte for each byte that is sent, and what the test adds.
 type board struct {
 	clock         uint64
 	read, perByte uint64

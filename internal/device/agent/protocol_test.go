@@ -184,7 +184,8 @@ func TestUnits(t *testing.T) {
 			t.Errorf("%s: %v", x.name, err)
 			continue
 		}
-		near := func(got, want float64) bool { return got >= want*(1-1e-15) && got <= want*(1+1e-15) } // a rounding or two
+		// a rounding or two
+		near := func(got, want float64) bool { return got >= want*(1-1e-15) && got <= want*(1+1e-15) }
 		if got := figure(p, 0, x.quantity); !near(got, x.want) {
 			t.Errorf("%s: %g %s, want %g", x.name, got, x.quantity, x.want)
 		}

@@ -344,7 +344,8 @@ func TestRestart(t *testing.T) {
 // TestGoneRound marks an inference during which a 32-bit counter may have gone round unseen.
 func TestGoneRound(t *testing.T) {
 	t.Parallel()
-	hello := []byte{1, 0, unitCycles, 0xC0, 0x84, 0x3D, 1, 1, 0, 0, 16, 0x80, 0x80, 0x80, 8, 0} // 1 MHz, round after 2^24
+	// 1 MHz, round after 2^24
+	hello := []byte{1, 0, unitCycles, 0xC0, 0x84, 0x3D, 1, 1, 0, 0, 16, 0x80, 0x80, 0x80, 8, 0}
 	for _, x := range []struct {
 		took time.Duration
 		want bool

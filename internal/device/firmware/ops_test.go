@@ -187,7 +187,8 @@ func TestConvolutions(t *testing.T) {
 						if s.groups > 1 {
 							continue
 						}
-						// Depthwise, with 1 and with 3 outputs a channel, and more than a block of channels.
+						// Depthwise, with 1 and with 3 outputs a channel, and more than a block
+						// of channels.
 						for _, c := range []int{s.c, 19} {
 							times := []int{1, 3}[n.r.IntN(2)]
 							qd := n.channels(c*times, 3)
@@ -215,7 +216,8 @@ func TestConvolutions(t *testing.T) {
 	}
 }
 
-// TestBorders are convolutions that see what a PAD of their own puts around their picture, on each side another number of lines.
+// TestBorders are convolutions that see what a PAD of their own puts around their picture, on
+// each side another number of lines.
 func TestBorders(t *testing.T) {
 	t.Parallel()
 	for _, a := range activations {
@@ -230,7 +232,8 @@ func TestBorders(t *testing.T) {
 						at := n.constant(tensor.From(tensor.Int32, []int{4, 2}, []int32{0, 0, pads[0], pads[1], pads[2], pads[3], 0, 0}))
 						padded := func() int {
 							p := n.node("PAD", nil, a.t, qx, n.input(a.t, qx, 1, 6, 7, c), at)
-							n.g.Outputs = n.g.Outputs[:len(n.g.Outputs)-1] // read by the convolution alone
+							// read by the convolution alone
+							n.g.Outputs = n.g.Outputs[:len(n.g.Outputs)-1]
 							return p
 						}
 						n.node("CONV_2D", attrs, a.t, qo, padded(), n.random(a.w, affine(0, 0.01), 5, 3, 3, c), n.random(a.b, nil, 5))

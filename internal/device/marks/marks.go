@@ -232,6 +232,7 @@ func (s *session) finish() {
 		s.job.Found("marks.others", profile.Info, "%d frames of other pipelines than %q came, too: a recording with --record shows them with opmeter import.", s.others, s.c.Pipelines[s.pipeline].Name)
 	}
 	if t := float64(s.end-s.begin) / 1e9; s.frames > 1 && t > 0 && !s.several {
-		_ = s.job.Count(-1, stages.Rate.Key, profile.Value(profile.Measured, float64(s.frames)/t, "")) // the session ends in any case
+		// the session ends in any case
+		_ = s.job.Count(-1, stages.Rate.Key, profile.Value(profile.Measured, float64(s.frames)/t, ""))
 	}
 }

@@ -80,7 +80,8 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestLate: a stage that runs for the first time when stages are listed stands at the one around it.
+// TestLate: a stage that runs for the first time when stages are listed stands at the one around
+// it.
 func TestLate(t *testing.T) {
 	t.Parallel()
 	w := stream(60, 40)

@@ -35,7 +35,8 @@ func pack(t testing.TB, name string) *sensiml.Pack {
 	return p
 }
 
-// means are those of the slots of a model in a recording, from one inference on, the classifier's last.
+// means are those of the slots of a model in a recording, from one inference on, the classifier's
+// last.
 func means(t testing.TB, data []byte, model, slots, from int) []float64 {
 	t.Helper()
 	sum, n := make([]float64, slots+1), 0
@@ -88,8 +89,8 @@ func TestGenerators(t *testing.T) {
 	}
 }
 
-// TestSeveralModels: layers are named after their models, those that are not sent are lost, and a total
-// says what it lacks.
+// TestSeveralModels: layers are named after their models, those that are not sent are lost, and a
+// total says what it lacks.
 func TestSeveralModels(t *testing.T) {
 	t.Parallel()
 	data := stream(t, "xg24_two_models.log")

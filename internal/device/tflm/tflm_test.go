@@ -82,7 +82,8 @@ func TestOrders(t *testing.T) {
 						v, _ := p.Layers[i].Value("ticks")
 						sum += v
 					}
-					if v, _ := p.Totals.Latency.Best(); !(math.Abs(v-sum/64e6) <= 1e-12) { // sums in another order
+					// sums in another order
+					if v, _ := p.Totals.Latency.Best(); !(math.Abs(v-sum/64e6) <= 1e-12) {
 						t.Errorf("%q: %g s, want %g", between, v, sum/64e6)
 					}
 					if model != nil && (p.Layers[3].MACs == nil || *p.Layers[3].MACs != 3) {

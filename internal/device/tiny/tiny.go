@@ -260,7 +260,9 @@ func (s *session) load(ctx context.Context) error {
 			continue
 		}
 		loaded := false
-		for part := range slices.Chunk(in, 31) { // firmware accepts commands of 80 characters; the benchmark's host sends chunks of this size
+		// firmware accepts commands of 80 characters; the benchmark's host sends chunks of this
+		// size
+		for part := range slices.Chunk(in, 31) {
 			if err := s.ask(ctx, fmt.Sprintf("db %x", part), 0); err != nil {
 				return err
 			}

@@ -55,7 +55,8 @@ func TestMeasure(t *testing.T) {
 	if m := p.Totals.Latency; *m.N != 5 || *m.Median != 1.25e-3 || *m.Min != *m.Max || m.Kind != profile.Measured {
 		t.Errorf("%+v", m)
 	}
-	if v, _ := p.Totals.Value("inferences_per_s"); !(math.Abs(v-800) <= 1e-9) { // the quotient of a rounded time
+	// the quotient of a rounded time
+	if v, _ := p.Totals.Value("inferences_per_s"); !(math.Abs(v-800) <= 1e-9) {
 		t.Errorf("%g inferences a second", v)
 	}
 	if p.Model.Name != "ic01" || p.Target.Description != "Made up" || !slices.Equal(got, []float64{.01, .02, .9, .07}) {
@@ -188,8 +189,8 @@ func TestUnplugged(t *testing.T) {
 }
 
 // TestFaults replays what a board said over a wire with 10,000 faults in all. The text has no
-// checksum: a digit of a stamp that became another one cannot be seen in a recording, where no clock
-// stands beside it; repeated windows show it.
+// checksum: a digit of a stamp that became another one cannot be seen in a recording, where no
+// clock stands beside it; repeated windows show it.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	text := record(t, ic(), 30)

@@ -206,6 +206,10 @@ var tables = map[string][]string{"counted": {
 	"cpu.mul.fixed",                  // processor, per layer
 	"cpu.transpose_conv.program",     // processor, per program
 	"overlap.program",                // elapsed, per program beside the accelerator's cycles
-	"overlap.depthwise_pixel.least",  // elapsed, least per program of the depthwise kernel with one per pixel, whatever accelerator and processor do
-	"overlap.depthwise.cpu",          // share of the processor's cycles that do not overlap, of the depthwise kernel over runs of outputs
+	// elapsed, least per program of the depthwise kernel with one per pixel, whatever accelerator
+	// and processor do
+	"overlap.depthwise_pixel.least",
+	// share of the processor's cycles that do not overlap, of the depthwise kernel over runs of
+	// outputs
+	"overlap.depthwise.cpu",
 }}

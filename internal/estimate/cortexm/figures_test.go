@@ -405,7 +405,8 @@ func TestPrior(t *testing.T) {
 					t.Errorf("%s: %s costs nothing", family, cortexm.Names[k])
 				}
 			}
-			// Plain C costs more than any kernel of its own, a transcendental function more than a sum.
+			// Plain C costs more than any kernel of its own, a transcendental function more than
+			// a sum.
 			if !(v[cortexm.PlainMAC] >= v[cortexm.DenseMAC] && v[cortexm.PlainTable] >= v[cortexm.TableElement] && v[cortexm.TableElement] > v[cortexm.Element] && v[cortexm.PlainReduce] > v[cortexm.PoolElement]) {
 				t.Errorf("%s: plain C is cheaper: %v", family, v)
 			}

@@ -12,28 +12,29 @@ import (
 
 // Terms of the cycle model. Target files use these names for coefficients.
 const (
-	Call            = iota // one inference: entry, copying of inputs and outputs
-	Op                     // one operator: dispatch and set-up
-	ConvMAC                // multiply-accumulate of a convolution with a window
-	ConvGather             // element copied into the column buffer of a convolution
-	ConvWindow             // position of a window: of each pixel where it is gathered, of each output in plain C
-	ConvOutput             // output of a convolution: requantise, clamp, store
-	PointMAC               // multiply-accumulate of a 1x1 convolution
-	PointGather            // input of a 1x1 convolution read and widened
-	PointOutput            // output of a 1x1 convolution
-	DepthwiseMAC           // multiply-accumulate of a depthwise convolution
-	DepthwiseOutput        // output of a depthwise convolution
-	DenseMAC               // multiply-accumulate of a fully connected layer
-	DenseOutput            // output of a fully connected layer
-	PoolElement            // element under the windows of a pooling layer
-	Element                // output of an element-wise operator
-	TableElement           // output of softmax, logistic, tanh and the like
-	MoveElement            // element copied, padded or joined
-	PlainMAC               // multiply-accumulate of a kernel in plain C beside optimised ones
-	PlainElement           // output of an element-wise operator in plain C
-	PlainTable             // output of a transcendental operator in plain C
-	PlainReduce            // input of a reduction in plain C
-	PlainMove              // element reordered in plain C, an index computed for each
+	Call       = iota // one inference: entry, copying of inputs and outputs
+	Op                // one operator: dispatch and set-up
+	ConvMAC           // multiply-accumulate of a convolution with a window
+	ConvGather        // element copied into the column buffer of a convolution
+	// position of a window: of each pixel where it is gathered, of each output in plain C
+	ConvWindow
+	ConvOutput      // output of a convolution: requantise, clamp, store
+	PointMAC        // multiply-accumulate of a 1x1 convolution
+	PointGather     // input of a 1x1 convolution read and widened
+	PointOutput     // output of a 1x1 convolution
+	DepthwiseMAC    // multiply-accumulate of a depthwise convolution
+	DepthwiseOutput // output of a depthwise convolution
+	DenseMAC        // multiply-accumulate of a fully connected layer
+	DenseOutput     // output of a fully connected layer
+	PoolElement     // element under the windows of a pooling layer
+	Element         // output of an element-wise operator
+	TableElement    // output of softmax, logistic, tanh and the like
+	MoveElement     // element copied, padded or joined
+	PlainMAC        // multiply-accumulate of a kernel in plain C beside optimised ones
+	PlainElement    // output of an element-wise operator in plain C
+	PlainTable      // output of a transcendental operator in plain C
+	PlainReduce     // input of a reduction in plain C
+	PlainMove       // element reordered in plain C, an index computed for each
 	Terms
 )
 

@@ -13,9 +13,10 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/material"
 )
 
-// TestAgainstManifest compares all and live multiply-accumulates with the counts that
-// came with the model files. Those do not count LSTM layers, which are left out here; a test of their own has them. "Live" there leaves out weights
-// that are near zero too: no more than four per cent more are live here, and no fewer.
+// TestAgainstManifest compares all and live multiply-accumulates with the counts that came with
+// the model files. Those do not count LSTM layers, which are left out here; a test of their own
+// has them. "Live" there leaves out weights that are near zero too: no more than four per cent
+// more are live here, and no fewer.
 func TestAgainstManifest(t *testing.T) {
 	t.Parallel()
 	f, err := os.Open(material.Path(t, "models", "mcu", "MANIFEST.csv"))

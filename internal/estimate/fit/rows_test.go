@@ -156,7 +156,8 @@ func TestSummarise(t *testing.T) {
 	if s.Rows != 4 || s.Sources != 2 || !(math.Abs(s.Median-0.175) < 1e-12) || !(math.Abs(s.P90-0.425) < 1e-12) || !(math.Abs(s.Bias-(1/math.Sqrt(1.1)-1)) < 1e-12) {
 		t.Errorf("%+v", s)
 	}
-	if s.Within25 != 0.75 || !(s.Within10 == 0.25 || s.Within10 == 0.5) { // 110/100-1 is 0.1 but for its last bit
+	// 110/100-1 is 0.1 but for its last bit
+	if s.Within25 != 0.75 || !(s.Within10 == 0.25 || s.Within10 == 0.5) {
 		t.Errorf("within a quarter %v, within a tenth %v", s.Within25, s.Within10)
 	}
 	if s := fit.Summarise([]*fit.Residual{residual("a", 100, 90.5, "x"), residual("a", 100, 111, "x")}); s.Within10 != 0.5 || s.Within25 != 1 {

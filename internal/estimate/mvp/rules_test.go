@@ -116,7 +116,8 @@ func TestBands(t *testing.T) {
 // Operators on the processor: each feature counts what its name says.
 func TestProcessorFeatures(t *testing.T) {
 	t.Parallel()
-	x, y := value(tensor.Int8, 1, 4, 5, 2), value(tensor.Int32, 1, 6, 5, 2) // 40 and 60 elements, 240 bytes
+	// 40 and 60 elements, 240 bytes
+	x, y := value(tensor.Int8, 1, 4, 5, 2), value(tensor.Int32, 1, 6, 5, 2)
 	pool := graph.Attrs{"filter_height": int64(2), "filter_width": int64(3)}
 	for _, tt := range []struct {
 		name, op string
@@ -429,8 +430,10 @@ func TestDepthwiseTooLittle(t *testing.T) {
 		{window1(8, 2, 2, 1, 2), true},
 		{window1(4, 1, 2, 1, 1), false}, // 9 outputs of 4 products
 		{window1(11, 1, 1, 1, 1), true}, // 121
-		{Window{Batch: 1, H: 10, W: 12, C: 1, FH: 1, FW: 1, OH: 10, OW: 12, OC: 1, StrideX: 1, StrideY: 1, DilationX: 1, DilationY: 1, DepthMultiplier: 1}, true}, // 120
-		{Window{Batch: 1, H: 7, W: 17, C: 1, FH: 1, FW: 1, OH: 7, OW: 17, OC: 1, StrideX: 1, StrideY: 1, DilationX: 1, DilationY: 1, DepthMultiplier: 1}, false},  // 119
+		// 120
+		{Window{Batch: 1, H: 10, W: 12, C: 1, FH: 1, FW: 1, OH: 10, OW: 12, OC: 1, StrideX: 1, StrideY: 1, DilationX: 1, DilationY: 1, DepthMultiplier: 1}, true},
+		// 119
+		{Window{Batch: 1, H: 7, W: 17, C: 1, FH: 1, FW: 1, OH: 7, OW: 17, OC: 1, StrideX: 1, StrideY: 1, DilationX: 1, DilationY: 1, DepthMultiplier: 1}, false},
 	} {
 		if _, err := depthwise(tt.w); (err == nil) != tt.ok {
 			t.Errorf("%+v: %v", tt.w, err)

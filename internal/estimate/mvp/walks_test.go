@@ -14,7 +14,8 @@ func TestJoined(t *testing.T) {
 		gap                int
 		ok                 bool
 	}{
-		{walk{3, 24}, walk{4, 2}, walk{36, 2}, 8, true}, // 12 steps of 2 lead 24 on, of which 4 are taken
+		// 12 steps of 2 lead 24 on, of which 4 are taken
+		{walk{3, 24}, walk{4, 2}, walk{36, 2}, 8, true},
 		{walk{3, 8}, walk{4, 2}, walk{12, 2}, 0, true},
 		{walk{1, 10}, walk{4, 2}, walk{5, 2}, 1, true},
 		{walk{3, 6}, walk{4, 2}, walk{9, 2}, -1, false}, // the next step lies behind
@@ -258,7 +259,8 @@ func TestDepthwiseExact(t *testing.T) {
 								continue
 							}
 							tried++
-							stored := int64(c * multiplier) // results of a pixel, pairs where they are even in number
+							// results of a pixel, pairs where they are even in number
+							stored := int64(c * multiplier)
 							if multiplier%2 == 0 {
 								stored /= 2
 							}

@@ -23,7 +23,8 @@ type RefusalCode string
 const (
 	RefusedOperator RefusalCode = "operator" // there is no such kernel
 	RefusedType     RefusalCode = "type"     // the kernel does not compute in this element type
-	RefusedMixture  RefusalCode = "mixture"  // weights of another type than the kernel takes with these activations
+	// weights of another type than the kernel takes with these activations
+	RefusedMixture RefusalCode = "mixture"
 )
 
 // Latest stands for the releases of TensorFlow Lite Micro of 2026.

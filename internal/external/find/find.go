@@ -36,7 +36,8 @@ const (
 	NoLibrary    Problem = "not_library"   // the file is not a library
 	OtherSystem  Problem = "other_system"  // a library of another operating system
 	OtherMachine Problem = "other_machine" // a library for another processor
-	ModuleOnly   Problem = "module_only"   // a package without the library, with a Python module only
+	// a package without the library, with a Python module only
+	ModuleOnly Problem = "module_only"
 )
 
 // Found is an engine's library, or a candidate that cannot be used.
@@ -254,8 +255,8 @@ func (s *searcher) path(path string, where Where) {
 	s.place++
 }
 
-// searchFolder looks for the library in a folder of unknown kind: a library folder, an installation, a
-// Python environment, its site-packages, one package, a Node package.
+// searchFolder looks for the library in a folder of unknown kind: a library folder, an
+// installation, a Python environment, its site-packages, one package, a Node package.
 func (s *searcher) searchFolder(dir string, where Where) {
 	s.folder(dir, where, pack{})
 	for _, sub := range s.eng.inside(s.e) {

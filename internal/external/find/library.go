@@ -92,7 +92,8 @@ func header(f io.ReaderAt) (*binaryFile, error) {
 	case magic == 0xcffaedfe && n >= 32:
 		arch := cpu(binary.LittleEndian.Uint32(b[4:]))
 		kind := binary.LittleEndian.Uint32(b[12:])
-		return &binaryFile{"darwin", []string{arch}, kind == 6 || kind == 8}, nil // MH_DYLIB, MH_BUNDLE
+		// MH_DYLIB, MH_BUNDLE
+		return &binaryFile{"darwin", []string{arch}, kind == 6 || kind == 8}, nil
 	case (magic == 0xcafebabe || magic == 0xcafebabf) && n >= 8:
 		return fat(b, magic == 0xcafebabf)
 	case bytes.HasPrefix(b, []byte("MZ")) && n >= 64:
@@ -163,7 +164,8 @@ func pe(f io.ReaderAt, at int64) (*binaryFile, error) {
 	if arch == "" {
 		arch = fmt.Sprintf("processor %#x", machine)
 	}
-	return &binaryFile{"windows", []string{arch}, binary.LittleEndian.Uint16(b[22:])&0x2000 != 0}, nil // IMAGE_FILE_DLL
+	// IMAGE_FILE_DLL
+	return &binaryFile{"windows", []string{arch}, binary.LittleEndian.Uint16(b[22:])&0x2000 != 0}, nil
 }
 
 // looksLikeText reports whether the beginning of a file is text: a linker script, a Git LFS

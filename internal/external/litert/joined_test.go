@@ -44,7 +44,8 @@ func opened(t *testing.T, path string) *native {
 	return n
 }
 
-// joined is how much of the recorded time has been joined, exactly or by tensor, and how much there is.
+// joined is how much of the recorded time has been joined, exactly or by tensor, and how much
+// there is.
 func (n *native) joined(t *testing.T, r *runlog.Run) (share, sum float64) {
 	t.Helper()
 	base, err := opmeter.Count(n.model, opmeter.Inputs{})
@@ -67,9 +68,9 @@ func (n *native) joined(t *testing.T, r *runlog.Run) (share, sum float64) {
 	return sure / sum, sum
 }
 
-// refused are reference models that LiteRT 2.3 does not run, with what it says. One more it crashes
-// on, its own Python interface included: it writes the outputs of ultraface_rfb320 beyond the buffers
-// that it asked for.
+// refused are reference models that LiteRT 2.3 does not run, with what it says. One more it
+// crashes on, its own Python interface included: it writes the outputs of ultraface_rfb320 beyond
+// the buffers that it asked for.
 var refused = map[string]string{
 	"coral_bodypix_uint8": "PosenetDecoderOp", "mp_face_landmark_with_attention": "TransformTensorBilinear", "tflm_audio_preprocessor_float": "SignalWindow", "tflm_audio_preprocessor_int8": "SignalWindow",
 	"coral_lstm_mnist_ptq": "variable", "tflm_dtln_noise_suppression": "variable", "tflm_keyword_scrambled": "variable", "tflm_micro_speech_lstm": "variable", "tflm_trained_lstm": "variable", "tflm_trained_lstm_int8": "variable",
@@ -200,8 +201,8 @@ func TestReference(t *testing.T) {
 			}
 		})
 	}
-	// Floating point: other orders of summation. What is left is a few units in the last place of values
-	// about 1, 2^-23 each, over networks of some ten layers.
+	// Floating point: other orders of summation. What is left is a few units in the last place of
+	// values about 1, 2^-23 each, over networks of some ten layers.
 	for _, name := range []string{"mlperf_tiny_resnet8_fp32", "mlperf_tiny_vww96_fp32", "tfsup_mobilenet_v1_025_224_fp32"} {
 		t.Run(name, func(t *testing.T) {
 			n := opened(t, material.Path(t, "models", "real", name+".tflite"))

@@ -71,7 +71,8 @@ func (p *profiled) AfterRun(wall int64) error {
 	for i := range p.data[:n] {
 		e := &p.data[i]
 		p.events = append(p.events, event{tag: p.text(e.tag), kind: e.kind, elapsed: e.elapsed, number: int64(e.metadata1), graph: int64(e.metadata2)}) //nolint:gosec // -1 stands for none
-		e.tag = nil                                                                                                                                     // of the library, and gone with the next line
+		// of the library, and gone with the next line
+		e.tag = nil
 	}
 	if err := p.reset(); err != nil {
 		return err

@@ -68,7 +68,8 @@ func TestRecord(t *testing.T) {
 		if l.Parent != nil {
 			parent = *l.Parent
 		}
-		// Sums of whole microseconds over equal runs: what is left is rounding of the division by 1e9.
+		// Sums of whole microseconds over equal runs: what is left is rounding of the division by
+		// 1e9.
 		if diff := v*1e6 - w.us; l.Op != w.op || l.Kernel != w.kernel || l.Graph != w.graph || calls != w.calls || parent != w.parent || !(diff <= 1e-9 && diff >= -1e-9) {
 			t.Errorf("layer %d: %s %q in %q, %g us, %g calls, in %d; want %+v", i, l.Op, l.Kernel, l.Graph, v*1e6, calls, parent, w)
 		}

@@ -460,7 +460,8 @@ func TestSettings(t *testing.T) {
 	})
 }
 
-// TestAllocates finds no allocation in the timed call. Runs of the library itself make none of Go's.
+// TestAllocates finds no allocation in the timed call. Runs of the library itself make none of
+// Go's.
 func TestAllocates(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("counted on Linux")

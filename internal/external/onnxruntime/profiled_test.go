@@ -257,7 +257,8 @@ func TestOutputs(t *testing.T) {
 					t.Errorf("%s: %s %s%v, want %s %s%v", name, got[i].Name, got[i].DType, got[i].Shape, want.Name, want.DType, want.Shape)
 					continue
 				}
-				if d := apart(got[i], want); !(d <= 1e-3) { // sums of float32 in another order, through many layers
+				// sums of float32 in another order, through many layers
+				if d := apart(got[i], want); !(d <= 1e-3) {
 					t.Errorf("%s: %s is %g of its largest element off", name, want.Name, d)
 				}
 			}

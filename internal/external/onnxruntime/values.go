@@ -187,7 +187,8 @@ type port struct {
 	name string
 	kind int // of value
 	elem int
-	dims []int64 // -1 for dynamic dimensions; none for an unknown rank, a scalar, or anything but a tensor
+	// -1 for dynamic dimensions; none for an unknown rank, a scalar, or anything but a tensor
+	dims []int64
 }
 
 // fits returns an error if a tensor does not match the input.

@@ -71,9 +71,11 @@ type told struct {
 	Missing []string           // what was not found, with its share
 	Ran     int                // executed nodes, those too short for a time as well
 	Lost    map[string]int     // of these, those that were not found, by operator
-	MACs    float64            // share of the model's multiplications that rows do, -1 where it has none
-	Diff    float64            // largest difference of outputs to the native engine's, of their range
-	Outputs string             // what cannot be compared
+	// share of the model's multiplications that rows do, -1 where it has none
+	MACs float64
+	// largest difference of outputs to the native engine's, of their range
+	Diff    float64
+	Outputs string // what cannot be compared
 }
 
 // inspect runs a model with both engines.
@@ -338,8 +340,8 @@ func TestAll(t *testing.T) {
 	}
 }
 
-// found is the share of the time of rows whose operators are known exactly or by tensor, or that the
-// engine put in for one that is.
+// found is the share of the time of rows whose operators are known exactly or by tensor, or that
+// the engine put in for one that is.
 func (r *told) found() float64 {
 	return r.Shares[string(profile.Exact)] + r.Shares[string(profile.ByTensor)] + r.Shares[ownRow]
 }
@@ -366,17 +368,18 @@ var reached = []struct {
 	{"mcu/tinymaix_mnist_valid_q.tflite", 1, nil},
 	// Transpositions moved; two of its resizings are one row each among changes of form.
 	{"real/tfsup_deeplabv3_fp32.tflite", 1, nil},
-	// A GRU of both directions runs as two rows, and neither is the operator: the four that the model
-	// has stand alone with their multiplications, and so do what cuts their inputs into groups, what puts both
-	// directions together, and the changes of form around them, of which some processors need more than others.
+	// A GRU of both directions runs as two rows, and neither is the operator: the four that the
+	// model has stand alone with their multiplications, and so do what cuts their inputs into
+	// groups, what puts both directions together, and the changes of form around them, of which
+	// some processors need more than others.
 	{"real/gtcrn_simple.onnx", 0.9, map[string]int{"GRUSequence": 8, "VariadicSplit": 2, "Unsqueeze": 8, "Concat": 4, changes: -1}},
 }
 
 // changes are nodes that change the form of a tensor; -1 of them is any number.
 const changes = "Reorder"
 
-// TestReached holds what was reached: all nodes but those that are named, and all that multiplies. No
-// time counts.
+// TestReached holds what was reached: all nodes but those that are named, and all that
+// multiplies. No time counts.
 func TestReached(t *testing.T) {
 	library := newest(t)
 	t.Setenv("OPMETER_TEST_OPENVINO_JOINS", "1")

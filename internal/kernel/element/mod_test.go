@@ -76,7 +76,8 @@ func testIntDivisions[T tensor.Integer](t *testing.T, r *rand.Rand) {
 		}
 		return T(r.Uint64() >> (12 + r.IntN(50)))
 	}
-	for _, rare = range []int{1, 100} { // all kinds mixed, and mostly those that SIMD kernels support
+	// all kinds mixed, and mostly those that SIMD kernels support
+	for _, rare = range []int{1, 100} {
 		testDivisions(t, r, simd.WholeQuotient, one, intDivVec[T])
 		testDivisions(t, r, simd.RestTruncated, one, intModTruncVec[T])
 		testDivisions(t, r, simd.RestFloored, one, intModFloorVec[T])

@@ -26,7 +26,8 @@ func TestTopK(t *testing.T) {
 	defer pool.Close()
 	rapid.Check(t, func(t *rapid.T) {
 		l, keys := draw(t)
-		spread := rapid.SampledFrom([]uint64{1, 1 << 32, 0x2aaaaaaaaaaaaaab}).Draw(t, "spread") // the last one leaves no bits for indices
+		// the last one leaves no bits for indices
+		spread := rapid.SampledFrom([]uint64{1, 1 << 32, 0x2aaaaaaaaaaaaaab}).Draw(t, "spread")
 		for i := range keys {
 			keys[i] *= spread
 		}

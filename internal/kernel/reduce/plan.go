@@ -82,15 +82,20 @@ func (p *Plan) Columns() (bool, int) { return !p.rows, p.count }
 // reduced in the order of its elements.
 type Reducer[T, A any] struct {
 	Start A
-	Row   func(acc A, src []T) A              // many elements into one accumulator
-	Rows  func(acc []A, src []T, n int)       // results of Row from Start for adjacent rows of n elements; may be nil
-	More  func(acc []A, src []T, n int)       // reduces adjacent rows of n elements into their accumulators; may be nil
-	Cols  func(acc []A, src []T)              // each element into its own accumulator
-	Lines func(acc []A, src []T, step, n int) // results of Cols from Start for n lines of src, step apart; may be nil
-	Merge func(a, b A) A                      // joins parts of a long row that threads share; may be nil
-	Join  func(acc, parts []A)                // merges each part into its own accumulator; may be nil
-	Done  func(acc A, count int) T            // the result
-	All   func(dst []T, acc []A, count int)   // Done for many; may be nil
+	Row   func(acc A, src []T) A // many elements into one accumulator
+	// results of Row from Start for adjacent rows of n elements; may be nil
+	Rows func(acc []A, src []T, n int)
+	// reduces adjacent rows of n elements into their accumulators; may be nil
+	More func(acc []A, src []T, n int)
+	Cols func(acc []A, src []T) // each element into its own accumulator
+	// results of Cols from Start for n lines of src, step apart; may be nil
+	Lines func(acc []A, src []T, step, n int)
+	// joins parts of a long row that threads share; may be nil
+	Merge func(a, b A) A
+	// merges each part into its own accumulator; may be nil
+	Join func(acc, parts []A)
+	Done func(acc A, count int) T          // the result
+	All  func(dst []T, acc []A, count int) // Done for many; may be nil
 }
 
 // colTile is the number of accumulators of a column-wise reduction at a time; smaller tiles are
@@ -116,10 +121,11 @@ type Run[T, A any] struct {
 	in, out []T
 	acc     []A // two times colTile, or rowTile, per worker
 	parts   []A
-	apart   []uint32 // transposed rows, narrowTile per worker, for reductions across rows; nil for others
-	tile    int      // columns computed together
-	tiles   int
-	body    func(worker, lo, hi int)
+	// transposed rows, narrowTile per worker, for reductions across rows; nil for others
+	apart []uint32
+	tile  int // columns computed together
+	tiles int
+	body  func(worker, lo, hi int)
 }
 
 // NewRun prepares a reduction for the threads of a pool.

@@ -9,9 +9,9 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Limits of the verdicts about a computer, as in docs/reference/measurement-quality.md, in addition to those of
-// internal/measure/quality: above the first a latency is fair, above the second it is unreliable.
-// Fractions of the time unless stated otherwise.
+// Limits of the verdicts about a computer, as in docs/reference/measurement-quality.md, in
+// addition to those of internal/measure/quality: above the first a latency is fair, above the
+// second it is unreliable. Fractions of the time unless stated otherwise.
 const (
 	fairSpeed, badSpeed         = 0.1, .5   // spread of the speed between its deciles
 	fairWaiting, badWaiting     = 0.02, .1  // fraction of the time waiting for a processor

@@ -1,7 +1,7 @@
 // Package loadfigures measures a model under load and cold, for any engine: several concurrent
 // streams, inferences at a fixed rate, and inferences with empty caches or a new session. It runs
-// after the passes that measure latency and shares, and adds to their results. docs/reference/load.md
-// explains the figures.
+// after the passes that measure latency and shares, and adds to their results.
+// docs/reference/load.md explains the figures.
 //
 // It uses internal/measure/loadgen, which generates the load, and internal/measure/figures, which
 // derives the figures. opmeter's own engine and external engines each implement [Engine].

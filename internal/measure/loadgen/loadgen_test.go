@@ -189,7 +189,8 @@ func TestStops(t *testing.T) {
 			if !errors.Is(err, context.Canceled) || r == nil || !(r.Window > 0.2 && r.Window < 0.4) {
 				t.Fatalf("rate %v: %v, %+v", rate, err, r)
 			}
-			if want := map[float64]float64{0: 150, 50: 50}[rate]; math.Abs(r.PerSecond-want) > 0.1*want { // unfinished inferences are omitted
+			// unfinished inferences are omitted
+			if want := map[float64]float64{0: 150, 50: 50}[rate]; math.Abs(r.PerSecond-want) > 0.1*want {
 				t.Errorf("rate %v: %v a second, want about %v", rate, r.PerSecond, want)
 			}
 		}

@@ -42,7 +42,8 @@ func TestTally(t *testing.T) {
 			t.Fatalf("bins of %d ns for %d", width, at)
 		}
 	}
-	if got := long.until(math.Inf(1)); math.Abs(got-float64(n)) > 1e-6 { // sums of some ten thousand parts
+	// sums of some ten thousand parts
+	if got := long.until(math.Inf(1)); math.Abs(got-float64(n)) > 1e-6 {
 		t.Errorf("%v of %d inferences", got, n)
 	}
 }

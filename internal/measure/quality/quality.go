@@ -10,8 +10,8 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Limits of the verdicts, as in docs/reference/measurement-quality.md: above the first a latency is fair, above the
-// second it is unreliable. Fractions of the time unless stated otherwise.
+// Limits of the verdicts, as in docs/reference/measurement-quality.md: above the first a latency
+// is fair, above the second it is unreliable. Fractions of the time unless stated otherwise.
 const (
 	// FewRuns is the number of runs below which a latency is fair.
 	FewRuns = 10

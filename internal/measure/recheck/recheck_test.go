@@ -304,7 +304,8 @@ func TestCaches(t *testing.T) {
 		p := profiled(1, 1, 4)
 		p.Target.PeakBytesPerSecond = new(1.0)
 		p.Layers[2].BytesRead = new(tt.bytes)
-		check(t, p, &engine{seconds: map[string]float64{"Relu": 2, "Neg": 2, "Exp": 2}}) // a third of 6 instead of 4
+		// a third of 6 instead of 4
+		check(t, p, &engine{seconds: map[string]float64{"Relu": 2, "Neg": 2, "Exp": 2}})
 		if c := p.Layers[2].Check; c == nil || c.Outcome != tt.want {
 			t.Errorf("%d bytes: %+v, want %s", tt.bytes, c, tt.want)
 		}

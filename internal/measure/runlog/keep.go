@@ -41,9 +41,9 @@ func Key(name string) string {
 	return b.String()
 }
 
-// Set puts a figure of a record into a layer under the key of a quantity. One that
-// opmeter's table lacks is described by q, whose name stands for an empty key. Figures
-// that are not finite, and more than some hundreds of foreign ones, are left out; ok says whether it was kept.
+// Set puts a figure of a record into a layer under the key of a quantity. One that opmeter's
+// table lacks is described by q, whose name stands for an empty key. Figures that are not finite,
+// and more than some hundreds of foreign ones, are left out; ok says whether it was kept.
 func (qs *Quantities) Set(l *profile.Layer, q profile.Quantity, v float64) (ok bool) {
 	if key, ok := qs.describe(q, v); ok {
 		return l.Set(key, profile.Value(profile.Imported, v, "")) == nil

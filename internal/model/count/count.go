@@ -295,7 +295,8 @@ func (c *call) readOf(i int) (bytes int64, ok bool) {
 			codes *= 8 / bits
 		}
 		if n := tensor.Elements(have); n < codes {
-			bytes = int64(math.Ceil(float64(bytes) * float64(n) / float64(codes))) // scales and zero points belong to the quantised values
+			// scales and zero points belong to the quantised values
+			bytes = int64(math.Ceil(float64(bytes) * float64(n) / float64(codes)))
 		}
 		return bytes, true
 	}

@@ -137,10 +137,11 @@ type Value struct {
 type Sparse struct {
 	TraversalOrder []int
 	BlockMap       []int
-	Compressed     []bool // levels that list their stored indices, by TraversalOrder; other levels store all indices
-	Blocks         []int  // sizes of the blocks along the axes of BlockMap
-	StoredElements int    // non-zero elements in the file
-	StoredBytes    int    // bytes of the stored values, without indices
+	// levels that list their stored indices, by TraversalOrder; other levels store all indices
+	Compressed     []bool
+	Blocks         []int // sizes of the blocks along the axes of BlockMap
+	StoredElements int   // non-zero elements in the file
+	StoredBytes    int   // bytes of the stored values, without indices
 }
 
 // Node is one operator.

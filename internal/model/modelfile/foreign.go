@@ -53,8 +53,8 @@ func foreign(name string, head []byte) string {
 	return ""
 }
 
-// Describe says what a file is and what to do with it, where it is a model or a kind of file that is
-// taken for one or for a profile; "" for all others.
+// Describe says what a file is and what to do with it, where it is a model or a kind of file that
+// is taken for one or for a profile; "" for all others.
 func Describe(path string) string {
 	f, err := os.Open(path)
 	if err != nil {

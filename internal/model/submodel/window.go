@@ -15,8 +15,9 @@ type Window struct {
 	// only inputs of the model.
 	Needs *Model
 
-	s             *Source
-	with, without []bool // nodes of the file; without is nil where nothing of the window would remain
+	s *Source
+	// nodes of the file; without is nil where nothing of the window would remain
+	with, without []bool
 }
 
 // Given is a value that becomes an input, as recorded in a run of the model.

@@ -394,7 +394,8 @@ func Cast(out, in *Tensor, lo, hi int, cv Conversion) {
 	if from == Bool {
 		from = Uint8
 	}
-	if out.Type.IsHalf() && (from == Float16 || from == BFloat16 || from.IsInteger() && from.Bits() <= 16) { // float32 holds them
+	// float32 holds them
+	if out.Type.IsHalf() && (from == Float16 || from == BFloat16 || from.IsInteger() && from.Bits() <= 16) {
 		var block [blockSize]float32
 		for ; lo < hi; lo += blockSize {
 			b := block[:min(blockSize, hi-lo)]

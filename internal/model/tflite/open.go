@@ -51,7 +51,8 @@ func Open(name string) (*graph.Model, error) {
 
 // open reads the model in a file's content, or in the archive if it is one.
 func open(data []byte, name, file, member string) (*graph.Model, error) {
-	if bytes.HasPrefix(data, []byte("PK\x03\x04")) || bytes.HasPrefix(data, []byte("PK\x05\x06")) { // the latter is an empty archive
+	// the latter is an empty archive
+	if bytes.HasPrefix(data, []byte("PK\x03\x04")) || bytes.HasPrefix(data, []byte("PK\x05\x06")) {
 		model, found, err := unpack(data, filepath.Base(file), member)
 		if err != nil {
 			return nil, &Error{File: name, Offset: -1, Err: err}
@@ -148,7 +149,8 @@ func content(f *zip.File) ([]byte, error) {
 	if _, err := io.ReadFull(r, head); err != nil {
 		return nil, err
 	}
-	if len(model) > 1<<20 && string(head[4:]) != "TFL3" { // for small files the reader reports more detail
+	// for small files the reader reports more detail
+	if len(model) > 1<<20 && string(head[4:]) != "TFL3" {
 		return nil, errors.New("is no TFLite model: \"TFL3\" is expected at byte 4")
 	}
 	if _, err := io.ReadFull(r, model[len(head):]); err != nil {

@@ -184,7 +184,8 @@ func TestRefusedModels(t *testing.T) {
 		{
 			name: "list of graphs", path: "Model.subgraphs[0].operators[0].builtin_options_2.branch_subgraph_indices", text: "entry 1 is subgraph 1 of 1",
 			change: func(f *file) {
-				f.codes[0] = made(func(o *flatbuffer.Object) { o.Uint8(0, 127, 0); o.Int32(3, 209, 0) }) // STABLEHLO_CASE
+				// STABLEHLO_CASE
+				f.codes[0] = made(func(o *flatbuffer.Object) { o.Uint8(0, 127, 0); o.Int32(3, 209, 0) })
 				f.operators[0].Uint8(opOptions2Type, 23, 0)
 				f.operators[0].Table(opOptions2, made(func(o *flatbuffer.Object) { flatbuffer.Int32s(o, 0, []int{0, 1}) }))
 			},
@@ -210,11 +211,16 @@ func TestAcceptedModels(t *testing.T) {
 	t.Parallel()
 	f := abs()
 	f.codes = []*flatbuffer.Object{
-		made(func(o *flatbuffer.Object) { o.Uint8(0, 101, 0) }),                        // the byte alone: ABS
-		made(func(o *flatbuffer.Object) { o.Uint8(0, 127, 0); o.Int32(3, 150, 0) }),    // both: the larger, GELU
-		made(func(o *flatbuffer.Object) { o.Int32(3, 210, 0); o.Int32(2, 0, 1) }),      // newer than this schema
-		made(func(o *flatbuffer.Object) { o.Uint8(0, 0xff, 0) }),                       // a byte below zero: ADD
-		made(func(o *flatbuffer.Object) { o.Int32(3, 209, 0); o.Int32(2, 7, 1) }),      // the last that is known
+		// the byte alone: ABS
+		made(func(o *flatbuffer.Object) { o.Uint8(0, 101, 0) }),
+		// both: the larger, GELU
+		made(func(o *flatbuffer.Object) { o.Uint8(0, 127, 0); o.Int32(3, 150, 0) }),
+		// newer than this schema
+		made(func(o *flatbuffer.Object) { o.Int32(3, 210, 0); o.Int32(2, 0, 1) }),
+		// a byte below zero: ADD
+		made(func(o *flatbuffer.Object) { o.Uint8(0, 0xff, 0) }),
+		// the last that is known
+		made(func(o *flatbuffer.Object) { o.Int32(3, 209, 0); o.Int32(2, 7, 1) }),
 		made(func(o *flatbuffer.Object) { o.Uint8(0, 32, 0); o.String(1, "Special") }), // custom
 	}
 	f.operators = nil
@@ -378,15 +384,24 @@ func TestOptionDefaults(t *testing.T) {
 		{op: 52, number: 69, want: graph.Attrs{
 			"fused_activation_function": "NONE", "cell_clip": float32(0), "proj_clip": float32(0), "merge_outputs": false, "time_major": true, "asymmetric_quantize_inputs": false,
 		}},
-		{op: 22, number: 17, want: graph.Attrs{}},                                          // RESHAPE: a vector that is absent
-		{op: 101, number: 78, want: graph.Attrs{}},                                         // ABS: no fields at all
-		{op: 101, number: 1, want: graph.Attrs{}},                                          // another's table, but ABS has nothing to lose
-		{op: 3, number: 78, want: graph.Attrs{}},                                           // an empty table of another says nothing
-		{op: 3, number: 11, want: graph.Attrs{}, warning: "type 11, which is not its own"}, // ADD's for CONV_2D
-		{op: 101, number: 200, want: graph.Attrs{}, warning: "type 200"},                   // no such table
-		{op: 127, code: 163, number2: 1, want: graph.Attrs{}, warning: "type 1"},           // STABLEHLO_ADD has no table
-		{op: 127, code: 169, number2: 1, want: graph.Attrs{"dimension": int64(0)}},         // STABLEHLO_CONCATENATE
-		{op: 127, code: 169, number: 1, want: graph.Attrs{}, warning: "type 1"},            // its number in the other union
+		// RESHAPE: a vector that is absent
+		{op: 22, number: 17, want: graph.Attrs{}},
+		// ABS: no fields at all
+		{op: 101, number: 78, want: graph.Attrs{}},
+		// another's table, but ABS has nothing to lose
+		{op: 101, number: 1, want: graph.Attrs{}},
+		// an empty table of another says nothing
+		{op: 3, number: 78, want: graph.Attrs{}},
+		// ADD's for CONV_2D
+		{op: 3, number: 11, want: graph.Attrs{}, warning: "type 11, which is not its own"},
+		// no such table
+		{op: 101, number: 200, want: graph.Attrs{}, warning: "type 200"},
+		// STABLEHLO_ADD has no table
+		{op: 127, code: 163, number2: 1, want: graph.Attrs{}, warning: "type 1"},
+		// STABLEHLO_CONCATENATE
+		{op: 127, code: 169, number2: 1, want: graph.Attrs{"dimension": int64(0)}},
+		// its number in the other union
+		{op: 127, code: 169, number: 1, want: graph.Attrs{}, warning: "type 1"},
 	} {
 		f := abs()
 		f.codes[0] = made(func(o *flatbuffer.Object) { o.Uint8(0, tt.op, 0); o.Int32(3, tt.code, 0) })
@@ -470,10 +485,12 @@ func TestTensorRoles(t *testing.T) {
 	state.Bool(tensorVariable, true, false)
 	flatbuffer.Int32s(state, tensorSignature, []int{-1})
 	f.inputs = append(f.inputs, 10)
-	flatbuffer.Int32s(f.tensor([]int{1}, 0, data), tensorSignature, []int{-1}) // 11: a constant has a size
-	known := f.tensor([]int{2, 3}, 0, 0)                                       // 12
+	// 11: a constant has a size
+	flatbuffer.Int32s(f.tensor([]int{1}, 0, data), tensorSignature, []int{-1})
+	known := f.tensor([]int{2, 3}, 0, 0) // 12
 	flatbuffer.Int32s(known, tensorSignature, []int{5, 3})
-	flatbuffer.Int32s(f.tensor([]int{2, 3}, 0, 0), tensorSignature, []int{-1}) // 13: of another rank
+	// 13: of another rank
+	flatbuffer.Int32s(f.tensor([]int{2, 3}, 0, 0), tensorSignature, []int{-1})
 	m := parse(t, f.bytes(t))
 	type role struct {
 		Const, Variable, HasShape bool

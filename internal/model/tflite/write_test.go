@@ -117,8 +117,10 @@ func TestEncodeStores(t *testing.T) {
 	state := value(tensor.Int8, 2)   // 3
 	state.Variable = true
 	state.Quant = &tensor.Quant{Scale: []float32{1, 2}, Zero: []int64{3, -4}, Axis: 1}
-	seven := func() *graph.Value { return constant(tensor.From(tensor.Int32, []int{1}, []int32{7})) } // 4, 5
-	unranked := &graph.Value{Name: "unranked", Type: tensor.Float32}                                  // 6
+	// 4, 5
+	seven := func() *graph.Value { return constant(tensor.From(tensor.Int32, []int{1}, []int32{7})) }
+	// 6
+	unranked := &graph.Value{Name: "unranked", Type: tensor.Float32}
 	wrong := value(tensor.Float32, -1)
 	wrong.Placeholder = []int{1, 2}                                    // 7
 	eight := constant(tensor.From(tensor.Int32, []int{1}, []int32{8})) // 8

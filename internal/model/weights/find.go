@@ -194,7 +194,8 @@ func (f *finder) quantise(l *Layer, n *graph.Node, p operand, at *tracedView) bo
 	case p.scale > 0 && at.q == nil:
 		q, ok := quantOf(constOperand(f.g, n, p.scale), constOperand(f.g, n, p.zero), hasInput(n, p.zero), axis, 0)
 		if ok && n.Op == "DynamicQuantizeLSTM" && len(q.Scale) > 1 && rank == 3 && at.v[0].size > 1 {
-			if q.Axis = 0; len(q.Scale) > at.v[0].size { // a scale for each gate of each direction: a block covers all inputs
+			// a scale for each gate of each direction: a block covers all inputs
+			if q.Axis = 0; len(q.Scale) > at.v[0].size {
 				q.Axis, q.Block = 1, at.v[1].size
 			}
 		}

@@ -105,7 +105,8 @@ func (s *scaler) dequantise(codes []float32) {
 	if s.q == nil {
 		return
 	}
-	run, all := 1, len(s.q.Scale) // run: adjacent elements with one scale; the scales repeat after the last one
+	// run: adjacent elements with one scale; the scales repeat after the last one
+	run, all := 1, len(s.q.Scale)
 	switch {
 	case all == 1:
 		run = max(1, len(codes))

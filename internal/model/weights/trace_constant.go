@@ -138,7 +138,8 @@ func (f *follower) concat(n *graph.Node) (tracedView, bool) {
 			return tracedView{}, false
 		}
 		at, parts = p, append(parts, p.v)
-		if count += p.v.count(); count > f.g.Values[f.s.Value].Const.Len() { // some elements would occur twice
+		// some elements would occur twice
+		if count += p.v.count(); count > f.g.Values[f.s.Value].Const.Len() {
 			return tracedView{}, false
 		}
 	}

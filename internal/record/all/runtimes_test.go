@@ -99,7 +99,8 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// TestLike: files that have the shape of another format, too, go to the one that knows more of them.
+// TestLike: files that have the shape of another format, too, go to the one that knows more of
+// them.
 func TestLike(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

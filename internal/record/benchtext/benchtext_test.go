@@ -30,7 +30,8 @@ func format(t testing.TB, name string) *record.Format {
 	return nil
 }
 
-func near(a, b float64) bool { return math.Abs(a-b) <= 1e-12*math.Max(1, math.Abs(a)) } // scales of ten and the order of additions
+// scales of ten and the order of additions
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-12*math.Max(1, math.Abs(a)) }
 
 func stats(t *testing.T, name string) string {
 	t.Helper()

@@ -66,7 +66,8 @@ func readNCNN(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
 				cur.heading = heading.FindStringSubmatch(trimmed)[1]
 			case strings.Contains(trimmed, "benchncnn "):
 				next()
-				cur.command = trimmed[strings.Index(trimmed, "benchncnn "):] // without the prompt before it
+				// without the prompt before it
+				cur.command = trimmed[strings.Index(trimmed, "benchncnn "):]
 			case gpuLine.MatchString(trimmed) && len(cur.settings) < 50:
 				next()
 				m := gpuLine.FindStringSubmatch(trimmed)

@@ -190,7 +190,8 @@ func TestBrowser(t *testing.T) {
 				continue
 			}
 			checked++
-			if g := got[n]; g.Count != w.Count || !(math.Abs(g.Seconds-w.Seconds) < 1e-9) { // durations are exact to a nanosecond
+			// durations are exact to a nanosecond
+			if g := got[n]; g.Count != w.Count || !(math.Abs(g.Seconds-w.Seconds) < 1e-9) {
 				t.Errorf("%s: %s: %+v, want %+v", name, n, g, w)
 			}
 		}
@@ -230,7 +231,8 @@ func TestPhases(t *testing.T) {
 {"ph":"X","name":"negative","pid":7,"tid":1,"ts":1,"dur":-4},
 {"name":"no phase"}
 ]}`)[0]
-	if d := cmp.Diff(map[string]int{"work": 21, "late": 2}, micros(p)); d != "" { // 20.5 is 21 rounded
+	// 20.5 is 21 rounded
+	if d := cmp.Diff(map[string]int{"work": 21, "late": 2}, micros(p)); d != "" {
 		t.Error(d)
 	}
 	if d := cmp.Diff([]profile.Option{{Key: "k", Value: "v"}}, p.Layers[0].Options); d != "" || p.Layers[0].Op != "x" {

@@ -55,7 +55,8 @@ type Result struct {
 }
 
 // Summarise makes the statistics of the times of inferences in seconds, of batches of a size; ran
-// is the time from the start of the first to the end of the last. Percentiles are linear between samples.
+// is the time from the start of the first to the end of the last. Percentiles are linear between
+// samples.
 func Summarise(scenario string, samples []float64, batch int64, ran float64) Result {
 	r := Result{Scenario: scenario, SecondsRan: ran, Iterations: len(samples)}
 	if ran > 0 {
@@ -214,7 +215,8 @@ func sizes(shape []int64) (out Sizes) {
 // JSON writes it as deepsparse.analyze does.
 func (a *Analysis) JSON() ([]byte, error) { return jsonx.MarshalIndent(a) }
 
-// CSV writes a row for each layer, those inside others after them. Columns are always in the same order.
+// CSV writes a row for each layer, those inside others after them. Columns are always in the same
+// order.
 func (a *Analysis) CSV(w io.Writer) error {
 	head := []string{"name", "canonical_name"}
 	dims := []string{"output_dims", "kernel_dims", "strides"}

@@ -47,7 +47,8 @@ func Match(f *record.File) record.Sure {
 	case has(`"meta"`) && (has(`"stackwalk"`) || has(`"gcpoison"`)) && (has(`"libs"`) || has(`"threads"`)):
 		return record.Certain
 	case has(`"breakpadId"`) && has(`"libs"`), has(`"isOffMainThread"`) && has(`"processType"`), has(`"allocations"`) && has(`"ticks"`) && has(`"frames"`):
-		return record.Likely // the developer tools' own panel: its profile stands behind other lists
+		// the developer tools' own panel: its profile stands behind other lists
+		return record.Likely
 	}
 	return record.No
 }

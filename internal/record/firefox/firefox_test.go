@@ -97,7 +97,8 @@ func TestGecko(t *testing.T) {
 		if differ > 0 || len(hits) < 5 {
 			t.Errorf("%s: %d of %d functions differ", name, differ, len(hits))
 		}
-		if v, _ := p.Totals.Latency.Best(); !(math.Abs(v-total/1e3) < 1e-6) { // each time is rounded to a nanosecond
+		// each time is rounded to a nanosecond
+		if v, _ := p.Totals.Latency.Best(); !(math.Abs(v-total/1e3) < 1e-6) {
 			t.Errorf("%s: %v s, want %v", name, v, total/1e3)
 		}
 	}

@@ -94,7 +94,8 @@ func TestPipeline(t *testing.T) {
 	near(t, "bytes", p.Layers[0].Figures["marked_input_bytes"].Median, 1050)
 	near(t, "between", p.Totals.Figures["unmarked_s"].Median, 50_000e-9)
 	rate := 101 / (100_000_000e-9 + 350_100e-9)
-	if v, _ := p.Totals.Figures["frames_per_s"].Best(); !(math.Abs(v/rate-1) < 1e-12) { // rounding of one division
+	// rounding of one division
+	if v, _ := p.Totals.Figures["frames_per_s"].Best(); !(math.Abs(v/rate-1) < 1e-12) {
 		t.Errorf("%g frames a second, want %g", v, rate)
 	}
 	tl := p.Timeline
@@ -106,8 +107,8 @@ func TestPipeline(t *testing.T) {
 	}
 }
 
-// TestProcesses: processes of one file share stages and a timeline; time in which none worked is in no
-// rate.
+// TestProcesses: processes of one file share stages and a timeline; time in which none worked is
+// in no rate.
 func TestProcesses(t *testing.T) {
 	t.Parallel()
 	w := &marked.Writer{Process: 1}
@@ -122,7 +123,8 @@ func TestProcesses(t *testing.T) {
 		t.Errorf("%+v, %d layers", p.Totals.Latency, len(p.Layers))
 	}
 	rate := 40 / (2 * (19_000_000e-9 + 350_019e-9))
-	if v, _ := p.Totals.Figures["frames_per_s"].Best(); !(math.Abs(v/rate-1) < 1e-9) { // times since 1970 as fractions
+	// times since 1970 as fractions
+	if v, _ := p.Totals.Figures["frames_per_s"].Best(); !(math.Abs(v/rate-1) < 1e-9) {
 		t.Errorf("%g frames a second, want %g", v, rate)
 	}
 	if len(p.Incomplete) != 1 || p.Incomplete[0].Cause != profile.ByEnd || !strings.Contains(p.Incomplete[0].Text, "1 of 2 processes") {

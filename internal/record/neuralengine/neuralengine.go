@@ -1,9 +1,9 @@
-// Package neuralengine reads the two files of the profiler in Intel's Neural Engine (of
-// Extension for Transformers and Neural Compressor): the comma-separated table with
-// the formulas of its what-if model, and the trace of all iterations.
+// Package neuralengine reads the two files of the profiler in Intel's Neural Engine (of Extension
+// for Transformers and Neural Compressor): the comma-separated table with the formulas of its
+// what-if model, and the trace of all iterations.
 //
-// Both have quirks that its source explains: names stand without quotes, a scalar
-// prints nothing and not even its separator, times of the trace are laid end to end and keep six digits.
+// Both have quirks that its source explains: names stand without quotes, a scalar prints nothing
+// and not even its separator, times of the trace are laid end to end and keep six digits.
 package neuralengine
 
 import (

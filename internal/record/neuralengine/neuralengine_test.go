@@ -75,7 +75,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestEdited: ratios and targets that people changed, formulas of their own, ones that need themselves.
+// TestEdited: ratios and targets that people changed, formulas of their own, ones that need
+// themselves.
 func TestEdited(t *testing.T) {
 	t.Parallel()
 	text := strings.Replace(table, "=M5/O5", "=(M5-0.5)*2/(O5+-1.5)", 1)

@@ -125,9 +125,9 @@ var (
 	sparse    = regexp.MustCompile(`^\d+(?:\.\d+)?%$`)
 )
 
-// align puts the cells of a row into their columns. Names without quotes bring cells of
-// their own, scalars and missing outputs take some away; the blank behind the comma of the latency tells
-// where the right part begins.
+// align puts the cells of a row into their columns. Names without quotes bring cells of their
+// own, scalars and missing outputs take some away; the blank behind the comma of the latency
+// tells where the right part begins.
 func align(cells []string) ([]string, bool) {
 	if len(cells) == columns {
 		row := slices.Clone(cells)

@@ -213,7 +213,8 @@ func traces(d *draft.Draft, ts []*trace, at map[string]int) {
 	}
 }
 
-// describe fills in what the arguments of an operator's first event say. Only the first output has a shape.
+// describe fills in what the arguments of an operator's first event say. Only the first output
+// has a shape.
 func (o *operator) describe(d *draft.Draft, i int) {
 	y := d.Layer(i)
 	arg := func(key string) string { return o.args.Get(key).Str() }

@@ -25,7 +25,8 @@ func (e *event) parse(v []byte, a *arguments) bool {
 	c := jsonscan.Cursor{Text: v}
 	for c.Next() {
 		if c.Depth > 1 {
-			if len(c.Key) > 10 && (c.Key[0] == 'i' || c.Key[0] == 'o') { // input_type_shape, output_type_shape
+			// input_type_shape, output_type_shape
+			if len(c.Key) > 10 && (c.Key[0] == 'i' || c.Key[0] == 'o') {
 				p := &a.again[0]
 				if c.Key[0] == 'o' {
 					p = &a.again[1]

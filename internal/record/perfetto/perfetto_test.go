@@ -183,9 +183,11 @@ func TestClocks(t *testing.T) {
 	snapshot := message(nil).sub(1, reading(6, 5000)).sub(1, reading(64, 0).num(3, 1).num(4, 1000)).sub(1, reading(3, 2000))
 	data := trace(
 		message(nil).num(10, 1).num(13, 1).sub(6, snapshot).sub(59, message(nil).num(58, 64)),
-		packet(1).num(13, 2).sub(11, event(1, 1).str(23, "a")),                            // 5000 + 1000
-		packet(2).num(13, 2).sub(11, event(2, 1)),                                         // + 2000
-		message(nil).num(8, 2500).num(58, 3).num(10, 1).sub(11, event(3, 1).str(23, "b")), // the monotonic clock is 3000 behind
+		// 5000 + 1000
+		packet(1).num(13, 2).sub(11, event(1, 1).str(23, "a")),
+		packet(2).num(13, 2).sub(11, event(2, 1)), // + 2000
+		// the monotonic clock is 3000 behind
+		message(nil).num(8, 2500).num(58, 3).num(10, 1).sub(11, event(3, 1).str(23, "b")),
 	)
 	p := read(t, data)
 	l := p.Timeline.Lanes[0]
@@ -260,8 +262,10 @@ func compare(t *testing.T, name string, p, q *profile.Profile) {
 	if len(a.Lanes) != len(b.Lanes) || len(a.Links) != len(b.Links) {
 		t.Fatalf("%s: %d lanes and %d links, want %d and %d", name, len(b.Lanes), len(b.Links), len(a.Lanes), len(a.Links))
 	}
-	of := map[int32]int32{}                                                                         // layers that bars name
-	near := cmp.Comparer(func(x, y float64) bool { return math.Abs(x-y) <= 1e-9+1e-9*math.Abs(x) }) // the format has nanoseconds
+	// layers that bars name
+	of := map[int32]int32{}
+	// the format has nanoseconds
+	near := cmp.Comparer(func(x, y float64) bool { return math.Abs(x-y) <= 1e-9+1e-9*math.Abs(x) })
 	for i := range a.Lanes {
 		x, y := &a.Lanes[i], &b.Lanes[i]
 		if x.Name != y.Name || x.Group != y.Group || x.Kind != y.Kind {
@@ -293,7 +297,8 @@ func compare(t *testing.T, name string, p, q *profile.Profile) {
 	}
 	for n, m := range of {
 		x, y := &p.Layers[m], &q.Layers[n]
-		if x.Op != y.Op || x.Scope != y.Scope || x.Kernel != y.Kernel || name == "usual" && len(x.Inputs) != len(y.Inputs) { // names may hold what separates them
+		// names may hold what separates them
+		if x.Op != y.Op || x.Scope != y.Scope || x.Kernel != y.Kernel || name == "usual" && len(x.Inputs) != len(y.Inputs) {
 			t.Errorf("%s: layer %+v, want %+v", name, y, x)
 		}
 		for _, key := range []string{"latency_s", "macs", "ops", "params", "energy_j", "bytes_read"} {

@@ -100,7 +100,8 @@ func inputs(shapes, types []byte) (out []profile.Tensor) {
 	})
 	for i := range out {
 		if types == nil && out[i].Shape != nil && len(out[i].Shape) == 0 {
-			out[i] = profile.Tensor{Absent: true} // old records do not tell numbers from tensors without dimensions
+			// old records do not tell numbers from tensors without dimensions
+			out[i] = profile.Tensor{Absent: true}
 		}
 	}
 	i := 0

@@ -246,7 +246,8 @@ func (s *Set) sums() (order []int32, self, total [][]float64) {
 // outermost calls f for the places at which a function is not within itself.
 func (s *Set) outermost(f func(place int32)) {
 	n := len(s.tree)
-	first, next := make([]int32, n+1), make([]int32, n) // children by place; those of none are the last
+	// children by place; those of none are the last
+	first, next := make([]int32, n+1), make([]int32, n)
 	for i := range first {
 		first[i] = -1
 	}

@@ -9,9 +9,11 @@ import (
 
 // prefixes matches the prefixes that loggers put before a line.
 var prefixes = []*regexp.Regexp{
-	regexp.MustCompile(`^\d\d-\d\d \d\d:\d\d:\d\d\.\d+\s+\d+\s+\d+ [VDIWEF] [^:]{0,60}: ?`), // logcat -v threadtime
-	regexp.MustCompile(`^[VDIWEF]/[^(:]{1,60}\(\s*\d+\): ?`),                                // logcat -v brief
-	regexp.MustCompile(`^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+\s+\d+ [^\]]{1,80}\] ?`),            // glog
+	// logcat -v threadtime
+	regexp.MustCompile(`^\d\d-\d\d \d\d:\d\d:\d\d\.\d+\s+\d+\s+\d+ [VDIWEF] [^:]{0,60}: ?`),
+	// logcat -v brief
+	regexp.MustCompile(`^[VDIWEF]/[^(:]{1,60}\(\s*\d+\): ?`),
+	regexp.MustCompile(`^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+\s+\d+ [^\]]{1,80}\] ?`), // glog
 	regexp.MustCompile(`^(?:INFO|WARNING|ERROR|VERBOSE): ?`),
 	regexp.MustCompile(`^\[ ?(?:INFO|WARNING|ERROR|INF|WRN|ERR) ?\] ?`),
 	regexp.MustCompile(`^\[\d{1,6}[:.]\d\d[:.]\d\d[.,]\d{1,6}\] ?`), // time of a serial monitor

@@ -92,7 +92,8 @@ func printable(b []byte) bool {
 	return utf8.Valid(b) && !slices.ContainsFunc([]rune(string(b)), func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// isProfile reports whether b is a ModelProfilingData with an operator that has a type and a figure.
+// isProfile reports whether b is a ModelProfilingData with an operator that has a type and a
+// figure.
 func isProfile(b []byte) bool {
 	r := protoread.NewReader(b)
 	found := false

@@ -166,7 +166,8 @@ func TestDelegates(t *testing.T) {
 	if *p.Layers[3].Parent != 1 || p.Layers[3].Graph != "body" || *p.Layers[4].Parent != 0 || p.Layers[2].Kernel != "3x3opt" || *p.Layers[2].Calls != 2 {
 		t.Errorf("%+v", p.Layers)
 	}
-	if d := cmp.Diff(runlog.Hint{Outputs: []string{"a", "b"}}, r.Hints[0]); d != "" { // its node is no node of the model
+	// its node is no node of the model
+	if d := cmp.Diff(runlog.Hint{Outputs: []string{"a", "b"}}, r.Hints[0]); d != "" {
 		t.Error(d)
 	}
 	if d := cmp.Diff([]string{"x:0"}, r.Hints[2].Outputs); d != "" || *r.Hints[2].Index != 9 {

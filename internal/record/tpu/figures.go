@@ -13,20 +13,22 @@ import (
 
 // sums are the figures of a layer or of the whole, over all inferences.
 type sums struct {
-	tiuBusy, dmaBusy                  float64 // seconds, all cores
-	tiuStall, dmaStall                float64 // seconds
-	useful                            float64 // seconds of the tensor engine's own count of useful cycles
+	tiuBusy, dmaBusy   float64 // seconds, all cores
+	tiuStall, dmaStall float64 // seconds
+	// seconds of the tensor engine's own count of useful cycles
+	useful                            float64
 	commands                          int64
 	load, store, copied, move, filled int64 // bytes
 	l2                                int64
 	bursts, burstBytes                int64
 	conflicts                         int64
 	ops, spent                        float64
-	possible                          float64 // operations that the engine could have done while busy
-	hasOps, hasUseful                 bool
-	hasConflicts, hasBursts           bool
-	hasDMA, hasTIU                    bool
-	hasTStall, hasDStall              bool
+	// operations that the engine could have done while busy
+	possible                float64
+	hasOps, hasUseful       bool
+	hasConflicts, hasBursts bool
+	hasDMA, hasTIU          bool
+	hasTStall, hasDStall    bool
 }
 
 // work adds up what engines did.

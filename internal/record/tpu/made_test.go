@@ -213,7 +213,8 @@ func TestClocks(t *testing.T) {
 		t.Error("nothing is said of clocks that contradict the record")
 	}
 	in.Clocks = map[string]float64{"dma": 300e6}
-	near(t, "clock by the ratio", *one(t, in).Target.ClockHz, 450e6, 450e6*1e-6) // the ratio is solved, not exact
+	// the ratio is solved, not exact
+	near(t, "clock by the ratio", *one(t, in).Target.ClockHz, 450e6, 450e6*1e-6)
 }
 
 // TestWraps lets counters of time and of commands begin again.

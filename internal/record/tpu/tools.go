@@ -45,7 +45,8 @@ func commands(ctx context.Context, in *record.Input, w io.Writer) error {
 	err := streams(ctx, in, func(name string, _ *command.Chip, engines []*capture.Engine) error {
 		for _, e := range engines {
 			n += len(e.Program.Commands)
-			fmt.Fprintf(out, "# %s, %s: %d commands\n", name, e.Kind, len(e.Program.Commands)) // Flush tells the error
+			// Flush tells the error
+			fmt.Fprintf(out, "# %s, %s: %d commands\n", name, e.Kind, len(e.Program.Commands))
 			if err := command.List(out, e.Program.Commands); err != nil {
 				return err
 			}

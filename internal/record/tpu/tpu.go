@@ -207,7 +207,8 @@ func identify(p *profile.Profile, in *record.Input, r *capture.Recording) {
 func modelTensors(p *profile.Profile, r *capture.Recording) {
 	g := r.Program
 	shapes := map[string]profile.Tensor{}
-	for _, line := range slices.Backward(slices.Sorted(maps.Keys(g.Ops))) { // of several the first one counts
+	// of several the first one counts
+	for _, line := range slices.Backward(slices.Sorted(maps.Keys(g.Ops))) {
 		if op := g.Ops[line]; op.Location != "" && op.Type != "" {
 			shapes[op.Location] = profile.Tensor{Name: op.Location, DType: elementType(op.Type), Shape: op.Shape}
 		}

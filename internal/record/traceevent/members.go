@@ -11,10 +11,10 @@ var errMembers = errors.New("no members")
 // pair is a member of an object.
 type pair struct{ key, value []byte }
 
-// next finds the member of an object that begins at i, or behind blanks and commas; end
-// is below 0 where there is none any more (-1) or the text is no object (-2). Events are most of the
-// text of a trace, so that this is one pass. The text was found to be one value
-// before; what is wrong within it ends the object early.
+// next finds the member of an object that begins at i, or behind blanks and commas; end is below
+// 0 where there is none any more (-1) or the text is no object (-2). Events are most of the text
+// of a trace, so that this is one pass. The text was found to be one value before; what is wrong
+// within it ends the object early.
 func next(v []byte, i int) (key []byte, value, end int) {
 	for i < len(v) && gap[v[i]] {
 		i++

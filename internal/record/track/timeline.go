@@ -209,8 +209,8 @@ func length(start, end float64) float64 {
 	return d
 }
 
-// within ends bars of a very long lane with those around them: there a time in seconds does not tell
-// nanoseconds apart, and sums may end behind one another.
+// within ends bars of a very long lane with those around them: there a time in seconds does not
+// tell nanoseconds apart, and sums may end behind one another.
 func within(l *timeline.Lane) {
 	long := false
 	for i, s := range l.Starts {

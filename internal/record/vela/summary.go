@@ -128,8 +128,9 @@ func words(key string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// bandwidth makes bytes a second of what the column calls GB/s: compilers print units of 2^30
-// or of 10^9 bytes. The bytes of a cycle, which are a whole number or a simple part of one, tell which.
+// bandwidth makes bytes a second of what the column calls GB/s: compilers print units of 2^30 or
+// of 10^9 bytes. The bytes of a cycle, which are a whole number or a simple part of one, tell
+// which.
 func bandwidth(v, clock float64) float64 {
 	if clock <= 0 {
 		return v * 1e9

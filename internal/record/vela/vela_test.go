@@ -73,7 +73,8 @@ func TestSummary(t *testing.T) {
 		"sram_memory_used_bytes": 74480, "dram_memory_used_bytes": 243504, "arena_cache_bytes": 384 << 10, "inferences_per_s": 5501.821102785022,
 		"dram_total_bytes": 323072, "total_npu_encoded_weights_bytes": 205472, "sram_bandwidth_bytes_per_s": 32e9, "dram_bandwidth_bytes_per_s": 12e9,
 	} {
-		if v := total(p, key); math.Abs(v-want) > 1e-6*want { // bandwidths are printed with as many digits
+		// bandwidths are printed with as many digits
+		if v := total(p, key); math.Abs(v-want) > 1e-6*want {
 			t.Errorf("%s is %g, want %g", key, v, want)
 		}
 	}

@@ -99,7 +99,8 @@ func TestBatches(t *testing.T) {
 			for _, r := range f[1] {
 				k = 10*k + int(r-'0')
 			}
-			for _, r := range strings.TrimSuffix(f[2], "000000000") { // whole and half seconds, see below
+			// whole and half seconds, see below
+			for _, r := range strings.TrimSuffix(f[2], "000000000") {
 				if r >= '0' && r <= '9' {
 					mean = 10*mean + float64(r-'0')
 				}

@@ -193,7 +193,8 @@ func TestJSONAndCSV(t *testing.T) {
 			t.Errorf("summary, %s: %v, want %v", key, doc.Summary[key], want)
 		}
 	}
-	if v, ok := doc.Summary["time"].(float64); !ok || !(math.Abs(v-0.0017) <= 1e-15) { // a sum of three
+	// a sum of three
+	if v, ok := doc.Summary["time"].(float64); !ok || !(math.Abs(v-0.0017) <= 1e-15) {
 		t.Errorf("time %v, want 0.0017", doc.Summary["time"])
 	}
 	if doc.SummaryLabels["tflite_size"] != "Flash, Model File Size (bytes)" || doc.LayerLabels["cpu_cycles"] != "CPU Cycles" || len(doc.LayerLabels) != len(doc.Layers[0]) {

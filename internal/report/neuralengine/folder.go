@@ -57,8 +57,9 @@ func Write(dir string, ps []*profile.Profile, o FolderOptions) (stem string, fil
 		}
 	}
 	if f, err := os.Open(root); err == nil {
-		// Where it cannot be had, as on some network file systems, work goes on without: files are made only
-		// where there are none, and at worst two instances of different seconds have one number.
+		// Where it cannot be had, as on some network file systems, work goes on without: files
+		// are made only where there are none, and at worst two instances of different seconds
+		// have one number.
 		_ = filelock.Wait(f)
 		defer f.Close()
 	}

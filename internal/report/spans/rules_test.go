@@ -91,13 +91,15 @@ func told(v *View) []string {
 func TestEventOrder(t *testing.T) {
 	t.Parallel()
 	v := viewOf([][2]float64{{0, 10}, {2, 3}, {12, 4}}, [][2]float64{{2, 4}, {8, 1}})
-	v.Lanes[0].Stalls = []float64{5e-9, 1e-9, 9e-9} // the first has another in it, the last waits longer than it lasts
+	// the first has another in it, the last waits longer than it lasts
+	v.Lanes[0].Stalls = []float64{5e-9, 1e-9, 9e-9}
 	v.Counters = []timeline.Counter{{Times: []float64{2e-9, 9e-9}, Values: []float64{1, 2}}}
 	v.Links = []timeline.Link{
 		{FromLane: 1, FromBar: 1, ToLane: 0, ToBar: 2},
 		{FromLane: 0, FromBar: 1, ToLane: 1, ToBar: 0},
 		{FromLane: 0, FromBar: 2, ToLane: 1, ToBar: 0}, // could arrive only after its bar
-		{FromLane: 1, FromBar: 1, ToLane: 0, ToBar: 0}, // arrives when it leaves, within a bar that began before
+		// arrives when it leaves, within a bar that began before
+		{FromLane: 1, FromBar: 1, ToLane: 0, ToBar: 0},
 	}
 	want := []string{
 		"begin 0 0/0", "begin 2 0/1", "begin 2 0/1 stall", "begin 2 1/0", "value 2 counter 0/0", "from 2 link 1", "to 2 link 1", "end 3 0/1 stall", "end 5 0/1",
@@ -172,7 +174,8 @@ func TestThinned(t *testing.T) {
 	l := timeline.Lane{Name: "l"}
 	for i := range 6 {
 		for j := range 3 {
-			l.Starts, l.Durations, l.Iterations = append(l.Starts, float64(10*i+j)), append(l.Durations, 1), append(l.Iterations, int32(2*i)) // numbers need not be dense
+			// numbers need not be dense
+			l.Starts, l.Durations, l.Iterations = append(l.Starts, float64(10*i+j)), append(l.Durations, 1), append(l.Iterations, int32(2*i))
 		}
 	}
 	l.Starts, l.Durations, l.Iterations = append(l.Starts, 100, 101), append(l.Durations, 1, 1), append(l.Iterations, -1, -1)

@@ -87,8 +87,8 @@ func doubt(d *profile.Doubt) string {
 	return string(d.Code)
 }
 
-// qualityCauses are the reasons that explain a spread, a shift or a wide interval, in short words and in
-// the order in which they are named. advice is what to do about them.
+// qualityCauses are the reasons that explain a spread, a shift or a wide interval, in short words
+// and in the order in which they are named. advice is what to do about them.
 var qualityCauses = []struct {
 	code         profile.DoubtCode
 	word, advice string

@@ -118,7 +118,8 @@ func TestDoubts(t *testing.T) {
 	}
 }
 
-// TestQuality has the verdict with its main reason: the cause of a symptom, else the gravest reason.
+// TestQuality has the verdict with its main reason: the cause of a symptom, else the gravest
+// reason.
 func TestQuality(t *testing.T) {
 	t.Parallel()
 	of := func(codes ...profile.DoubtCode) *profile.Trust {

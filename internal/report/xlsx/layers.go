@@ -21,8 +21,9 @@ type column struct {
 	texts    []string
 	nums     []*float64
 	format   string
-	formula  func(row int) string // of the cells that have a number, "" for none; nil for none at all
-	empty    bool
+	// of the cells that have a number, "" for none; nil for none at all
+	formula func(row int) string
+	empty   bool
 }
 
 // table is the sheet "Layers".

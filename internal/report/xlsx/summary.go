@@ -165,7 +165,8 @@ func (s *summary) figure(name string, v *float64, f, format, unit string, kind p
 	}
 	s.cells[name] = at(1, s.row+1)
 	if size := math.Abs(*v); unit == "s" && size > 0 {
-		format = seconds([]*float64{&size, &s.t.time}) // a small one beside large ones must not show as zero
+		// a small one beside large ones must not show as zero
+		format = seconds([]*float64{&size, &s.t.time})
 	}
 	h := 0.0
 	if n := lines(remark, 80); n > 1 {

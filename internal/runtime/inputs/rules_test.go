@@ -32,12 +32,18 @@ func TestTerms(t *testing.T) {
 		{"total_len", known, [][]string{{"past_len"}, {"seq_len"}}},
 		{"TOTAL-len", known, [][]string{{"past_len"}, {"seq_len"}}},
 		{"totally", known, nil},
-		{"total", []string{"total", "past", "seq", "length"}, nil},                                    // two candidates for the new positions
-		{"total", []string{"total", "past", "cache", "seq"}, nil},                                     // two candidates for the cached positions
-		{"total", []string{"total", "past_sequence"}, nil},                                            // no name for the new positions
-		{"total", []string{"total", "cache", "sequence"}, [][]string{{"cache"}, {"sequence"}}},        // other words for both
-		{"total", []string{"total", "batch_seq", "past", "len"}, [][]string{{"past"}, {"len"}}},       // a batch is neither
-		{"total", []string{"total", "total_seq", "past", "length"}, [][]string{{"past"}, {"length"}}}, // nor is another total
+		// two candidates for the new positions
+		{"total", []string{"total", "past", "seq", "length"}, nil},
+		// two candidates for the cached positions
+		{"total", []string{"total", "past", "cache", "seq"}, nil},
+		// no name for the new positions
+		{"total", []string{"total", "past_sequence"}, nil},
+		// other words for both
+		{"total", []string{"total", "cache", "sequence"}, [][]string{{"cache"}, {"sequence"}}},
+		// a batch is neither
+		{"total", []string{"total", "batch_seq", "past", "len"}, [][]string{{"past"}, {"len"}}},
+		// nor is another total
+		{"total", []string{"total", "total_seq", "past", "length"}, [][]string{{"past"}, {"length"}}},
 	} {
 		got := terms(c.name, c.known)
 		if d := cmp.Diff(c.want, got); d != "" {

@@ -86,7 +86,8 @@ func TestLiteBorders(t *testing.T) {
 		case 0:
 			conv["padding"], joins = "SAME", false
 		case 1:
-			pads[2], joins = int32((window[0]-1)*dilation[0]+1), false // more than the kernel window covers
+			// more than the kernel window covers
+			pads[2], joins = int32((window[0]-1)*dilation[0]+1), false
 		case 2:
 			pads[0], joins = 1, false // padding of another axis
 		case 3:

@@ -25,10 +25,11 @@ var opaque = map[string]bool{"subgraph": true, "fakequantize": true}
 
 // engineGraph is the graph that an engine executes.
 type engineGraph struct {
-	ins, outs   [][]string     // tensors of each row
-	producer    map[string]int // row that writes a tensor; -1 if several do
-	users       map[string][]int
-	modelTensor map[string]string // the model's tensor that an engine's tensor represents, in any format
+	ins, outs [][]string     // tensors of each row
+	producer  map[string]int // row that writes a tensor; -1 if several do
+	users     map[string][]int
+	// the model's tensor that an engine's tensor represents, in any format
+	modelTensor map[string]string
 	elemType    map[string]string // element types
 }
 

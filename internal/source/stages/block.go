@@ -1,6 +1,6 @@
-// Package stages reads the stage marks of applications (docs/reference/marks.md): blocks ([Decoder]), the
-// marks in them and the frames of a pipeline ([Collector]), and their profile ([Pipelines],
-// [Layout]). The public package marks and its C counterpart write them.
+// Package stages reads the stage marks of applications (docs/reference/marks.md): blocks
+// ([Decoder]), the marks in them and the frames of a pipeline ([Collector]), and their profile
+// ([Pipelines], [Layout]). The public package marks and its C counterpart write them.
 //
 // The input is untrusted: every length is checked, every list is bounded, and violations of the
 // rules are counted and skipped.

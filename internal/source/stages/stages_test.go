@@ -98,7 +98,8 @@ func TestNested(t *testing.T) {
 	w.Hello(77, 0)
 	w.Names("camera", "pre", "resize", "infer", "hits")
 	w.Marks(0, 1000, m{lane, 0}, m{frame, 1, 0, 5},
-		m{begin, 2, 10}, m{begin, 3, 20}, m{count, 5, 6}, m{end, 3, 30}, m{begin, 3, 5}, m{count, 5, 3}, m{end, 3, 5}, m{end, 2, 10}, // pre: 70, of which resize 35
+		// pre: 70, of which resize 35
+		m{begin, 2, 10}, m{begin, 3, 20}, m{count, 5, 6}, m{end, 3, 30}, m{begin, 3, 5}, m{count, 5, 3}, m{end, 3, 5}, m{end, 2, 10},
 		m{begin, 4, 100}, m{own, 0, 50, 40}, m{end, 4, 50}, // infer: 100 less 40
 		m{own, 0, 20, 20}, // between
 		m{done, 0, 30, 5})
@@ -116,7 +117,8 @@ func TestNested(t *testing.T) {
 	if want := map[string][2]int64{"pre": {1, 35}, "pre/resize": {2, 35}, "infer": {1, 60}}; !reflect.DeepEqual(g.shares(0), want) {
 		t.Errorf("%v, want %v", g.shares(0), want)
 	}
-	if len(f.Figures) != 1 || f.Figures[0].Value != 3-2 || g.Nodes[f.Figures[0].Node].Name != "resize" { // 6 is 3 and 3 is -2 in zigzag
+	// 6 is 3 and 3 is -2 in zigzag
+	if len(f.Figures) != 1 || f.Figures[0].Value != 3-2 || g.Nodes[f.Figures[0].Node].Name != "resize" {
 		t.Errorf("%+v", f.Figures)
 	}
 	if g.Problems != (stages.Collector{}).Problems {
@@ -161,8 +163,10 @@ func TestLanes(t *testing.T) {
 	t.Parallel()
 	w := &marked.Writer{Process: 1}
 	w.Names("camera", "a", "b")
-	w.Marks(1, 0, m{lane, 0}, m{enter, 0, 150, 1}, m{begin, 3, 0}, m{end, 3, 100}, m{done, 0, 0, 1}) // b from 150 to 250
-	w.Marks(0, 0, m{lane, 0}, m{frame, 1, 100, 1}, m{begin, 2, 0}, m{end, 2, 90}, m{leave, 0, 1})    // a from 100 to 190
+	// b from 150 to 250
+	w.Marks(1, 0, m{lane, 0}, m{enter, 0, 150, 1}, m{begin, 3, 0}, m{end, 3, 100}, m{done, 0, 0, 1})
+	// a from 100 to 190
+	w.Marks(0, 0, m{lane, 0}, m{frame, 1, 100, 1}, m{begin, 2, 0}, m{end, 2, 90}, m{leave, 0, 1})
 	w.Sync(1000)
 	w.End(1000)
 	g := read(w.Out, 4096)

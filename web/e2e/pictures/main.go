@@ -1,11 +1,11 @@
-// Command pictures shows the page of several kinds of profile as a person would see it:
-// every view in both themes on a wide and on a narrow screen, one PNG each.
+// Command pictures shows the page of several kinds of profile as a person would see it: every
+// view in both themes on a wide and on a narrow screen, one PNG each.
 //
 //	cd web/e2e && go run ./pictures -o DIR [-only deep] [-views graph,memory] [-themes dark] [-widths 390]
 //
-// The profiles are made on the way and kept in DIR beside their pages, so that a
-// second course shows the same figures. Models that are not part of this repository are
-// left out where the reference material is absent.
+// The profiles are made on the way and kept in DIR beside their pages, so that a second course
+// shows the same figures. Models that are not part of this repository are left out where the
+// reference material is absent.
 package main
 
 import (
@@ -202,8 +202,8 @@ func write(dir string, s subject) (string, error) {
 	return page, command("report", kept, "-o", page, "--open=false")
 }
 
-// instances makes a profile of four instances that run at the same time. The files of the Neural Engine's
-// profiler come with it, into the folder where the command runs.
+// instances makes a profile of four instances that run at the same time. The files of the Neural
+// Engine's profiler come with it, into the folder where the command runs.
 func instances(dir, kept string) error {
 	model := place("examples/ds_cnn.yaml")
 	back, err := os.Getwd()

@@ -207,7 +207,8 @@ func TestCountsAreInstructions(t *testing.T) {
 				}
 				if first := all[0]; i > 0 {
 					for k := range 4 {
-						if d := int64(c[k]) - int64(first[k]); d < -1 || d > 1 { // a tick is a part of an instruction
+						// a tick is a part of an instruction
+						if d := int64(c[k]) - int64(first[k]); d < -1 || d > 1 {
 							t.Errorf("operator %d took %d ticks and %d", k, first[k], c[k])
 						}
 					}

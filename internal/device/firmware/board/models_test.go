@@ -90,7 +90,8 @@ func measure(t *testing.T, m *opmeter.Model, b *Board, elf string) (*profile.Pro
 	}
 	out := map[int][]byte{}
 	p, err := opmeter.MeasureDevice(t.Context(), m, opmeter.DeviceOptions{
-		Port: "exec:" + Command(args), Runs: 2, Discard: -1, Timeout: time.Minute, // the computer may have much else to do
+		// the computer may have much else to do
+		Port: "exec:" + Command(args), Runs: 2, Discard: -1, Timeout: time.Minute,
 		Output: func(_ string, index int, data []byte) { out[index] = bytes.Clone(data) },
 	})
 	if err != nil {

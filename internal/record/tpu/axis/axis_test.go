@@ -38,7 +38,8 @@ func TestSolve(t *testing.T) {
 	} {
 		groups := []axis.Waits{pingPong(r, 300, x.k, x.offset), {}, pingPong(r, 200, x.k, x.offset+33)}
 		ratio, offsets := axis.Solve(groups, x.expected, false)
-		// Of 60,000 cycles a few are open at each end: the ratio is known to about one in ten thousand.
+		// Of 60,000 cycles a few are open at each end: the ratio is known to about one in ten
+		// thousand.
 		if !(math.Abs(ratio.K-x.want) <= 2e-4) || !ratio.Solved {
 			t.Errorf("ratio is %+v, want %v", ratio, x.want)
 		}

@@ -138,7 +138,8 @@ func TestEach(t *testing.T) {
 	const n = 9000
 	raw := make([]byte, n*l.Size+5)
 	for i := range n {
-		binary.LittleEndian.PutUint32(raw[i*l.Size+8:], uint32(i)|0xABC00000) // reserved bits above the id
+		// reserved bits above the id
+		binary.LittleEndian.PutUint32(raw[i*l.Size+8:], uint32(i)|0xABC00000)
 		binary.LittleEndian.PutUint32(raw[i*l.Size+4:], uint32(2*i))
 	}
 	seen := 0

@@ -55,7 +55,8 @@ func TestLog(t *testing.T) {
 	}
 	layers := []compiler.LayerLine{
 		{ID: 20, Subnet: 2, Scope: compiler.Local, Type: "Load", Name: "the name of it", FirstTensor: 0, EndTensor: 2},
-		{ID: 20, Subnet: 2, Scope: compiler.Local, Type: "Load", FirstTensor: 2, EndTensor: 2}, // a slice: its tensors are known
+		// a slice: its tensors are known
+		{ID: 20, Subnet: 2, Scope: compiler.Local, Type: "Load", FirstTensor: 2, EndTensor: 2},
 		{ID: -1, Subnet: 2, Scope: compiler.Move, Type: "Store", FirstTensor: 2, EndTensor: 2},
 	}
 	if diff := cmp.Diff(layers, l.Layers); diff != "" {

@@ -33,7 +33,8 @@ func transpose(c *op.Call) (layout.Geometry, error) {
 		}
 	}
 	if slices.ContainsFunc(perm, func(a int) bool { return a < 0 }) {
-		return layout.Geometry{}, op.Malformed("permutation %v has a negative axis", perm) // as nowhere else in ONNX
+		// as nowhere else in ONNX
+		return layout.Geometry{}, op.Malformed("permutation %v has a negative axis", perm)
 	}
 	return layout.Transpose(c.In[0].Shape, perm)
 }

@@ -23,8 +23,9 @@ const (
 
 // attention is the checked geometry of an Attention node.
 type attention struct {
-	packed                         bool // 3-D inputs
-	products                       bool // of matrices: keys are [..., size, keys], 3-D inputs have no batch
+	packed bool // 3-D inputs
+	// of matrices: keys are [..., size, keys], 3-D inputs have no batch
+	products                       bool
 	batch, heads, kvHeads          int
 	rows, past, fresh, size, vsize int
 	causal                         bool

@@ -17,12 +17,13 @@ import (
 type drawn struct {
 	batch, heads, group, rows, total, size, vsize int
 	packed, products                              bool
-	window, offset                                int // keys before and after the diagonal that is offset to the right; -1 for all
-	outside                                       float64
-	masks                                         [2]drawnMask
-	softcap                                       float64
-	sink                                          bool
-	q, k, v                                       []float64
+	// keys before and after the diagonal that is offset to the right; -1 for all
+	window, offset int
+	outside        float64
+	masks          [2]drawnMask
+	softcap        float64
+	sink           bool
+	q, k, v        []float64
 }
 
 type drawnMask struct {

@@ -314,9 +314,12 @@ func TestLinearAttention(t *testing.T) {
 	}{
 		{"linear", "linear", nil, []float64{4.5, 5}, []float64{2, 6}}, // states (3, 6), (2, 6)
 		{"linear with past", "linear", []*tensor.Tensor{past}, []float64{7.5, 9}, []float64{4, 10}},
-		{"gated", "gated", []*tensor.Tensor{past, decay}, []float64{6, 3}, []float64{1, 4}},              // (4, 8), (1, 4)
-		{"gated by key", "gated", []*tensor.Tensor{past, byKey}, []float64{7, 6}, []float64{1, 10}},      // (4, 10), (1, 10)
-		{"delta", "delta", []*tensor.Tensor{past, nil, beta}, []float64{-2.25, -2.5}, []float64{-1, -3}}, // read 10 and -1.5
+		// (4, 8), (1, 4)
+		{"gated", "gated", []*tensor.Tensor{past, decay}, []float64{6, 3}, []float64{1, 4}},
+		// (4, 10), (1, 10)
+		{"gated by key", "gated", []*tensor.Tensor{past, byKey}, []float64{7, 6}, []float64{1, 10}},
+		// read 10 and -1.5
+		{"delta", "delta", []*tensor.Tensor{past, nil, beta}, []float64{-2.25, -2.5}, []float64{-1, -3}},
 		// Halved first: (1, 2) holds 5 under the key, half of 3 - 5 is added: (0, 0); then (0, 0)
 		// and all of -1.
 		{"gated delta", "gated_delta", []*tensor.Tensor{past, decay, beta}, []float64{0, -1}, []float64{-1, 0}},

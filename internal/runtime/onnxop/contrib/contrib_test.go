@@ -27,7 +27,8 @@ func TestFusedAttentions(t *testing.T) {
 		return y
 	}
 	n := int64(heads)
-	var project [3][]float64 // by the definition, so that the operators are not compared with one of them
+	// by the definition, so that the operators are not compared with one of them
+	var project [3][]float64
 	for i := range project {
 		for row := range batch * rows {
 			for j := range hidden {

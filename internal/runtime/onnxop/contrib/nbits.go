@@ -74,9 +74,11 @@ func inferNBits(c *op.Call) error {
 }
 
 const (
-	nBitsRows   = 64      // of weights are widened together
-	nBitsMatrix = 4       // rows of the other side from which on that pays
-	nBitsKept   = 1 << 17 // bounds weights that are widened once and for all: larger ones are worth the memory that they save
+	nBitsRows   = 64 // of weights are widened together
+	nBitsMatrix = 4  // rows of the other side from which on that pays
+	// bounds weights that are widened once and for all: larger ones are worth the memory that
+	// they save
+	nBitsKept = 1 << 17
 )
 
 func (v *nBits) shape() kernel.LowBitShape {

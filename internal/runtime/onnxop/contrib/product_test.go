@@ -162,8 +162,9 @@ func TestMatMulNBits(t *testing.T) {
 		tolerance      float64
 	}{
 		{3, 5, 40, 16, 1e-4},
-		{9, 70, 40, 16, 1e-4},    // several pieces of a matrix
-		{2, 440, 312, 32, 1e-3},  // weights that stay as they are; sums of 312 products of up to 128
+		{9, 70, 40, 16, 1e-4}, // several pieces of a matrix
+		// weights that stay as they are; sums of 312 products of up to 128
+		{2, 440, 312, 32, 1e-3},
 		{17, 440, 312, 64, 1e-3}, // and are widened for many rows
 	}
 	for i := range 3 * len(sizes) {

@@ -32,7 +32,8 @@ func asBytes(x []float64) []float64 {
 	return out
 }
 
-// dequantised are numbers of codes; scales and zero points are one for each of the elements of an outer part, or one for each column of it.
+// dequantised are numbers of codes; scales and zero points are one for each of the elements of an
+// outer part, or one for each column of it.
 func dequantised(x, scale, zero *tensor.Tensor, outer, cols int) []float64 {
 	out := numbersOf(x)
 	for i := range out {
@@ -45,7 +46,8 @@ func dequantised(x, scale, zero *tensor.Tensor, outer, cols int) []float64 {
 	return out
 }
 
-// TestDynamicQuantizeLSTM compares with the equations of LSTM of what is quantised: all inputs together, the states of each step.
+// TestDynamicQuantizeLSTM compares with the equations of LSTM of what is quantised: all inputs
+// together, the states of each step.
 func TestDynamicQuantizeLSTM(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -105,8 +107,8 @@ func TestDynamicQuantizeLSTM(t *testing.T) {
 				}
 			}
 		}
-		// A state that lies in the middle between codes may be rounded the other way: by one of 255 steps of at most 2, times
-		// weights of at most 255/300.
+		// A state that lies in the middle between codes may be rounded the other way: by one of
+		// 255 steps of at most 2, times weights of at most 255/300.
 		optest.Near(t, "y", out[0], want, 2.0/255*float64(seq), 0)
 	})
 }

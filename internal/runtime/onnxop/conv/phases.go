@@ -19,10 +19,11 @@ func (v *convolution) phasesOf(i int) []kernel.PhaseRun {
 
 // phases is a transposed convolution with constant weights over up to three axes.
 type phases struct {
-	v      *convolution
-	parts  []phasePart
-	total  int       // the number of their results
-	room   []float32 // their results, one part after the other; nil where a part gives those of the node
+	v     *convolution
+	parts []phasePart
+	total int // the number of their results
+	// their results, one part after the other; nil where a part gives those of the node
+	room   []float32
 	y      []float32 // of the run, whose loop is made once
 	spread func(lo, hi int)
 }

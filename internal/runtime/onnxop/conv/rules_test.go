@@ -43,7 +43,8 @@ func run(t *testing.T, op string, attrs graph.Attrs, want []float64, shape []int
 		if err != nil {
 			t.Fatalf("%s %v, %s: %v", op, attrs, tt.name, err)
 		}
-		if why := optest.Differ(out[0], want, 0, 1e-6); why != "" { // small whole numbers and halves
+		// small whole numbers and halves
+		if why := optest.Differ(out[0], want, 0, 1e-6); why != "" {
 			t.Errorf("%s %v, %s: %s", op, attrs, tt.name, why)
 		}
 		if !cmp.Equal(out[0].Shape, shape) {
@@ -118,8 +119,10 @@ func TestConvTranspose(t *testing.T) {
 	line(graph.Attrs{"pads": []int64{0, 2}}, 1, 12)
 	line(graph.Attrs{"pads": []int64{1, 1}, "auto_pad": "VALID"}, 1, 12, 23, 30)
 	line(graph.Attrs{"output_padding": []int64{1}, "strides": []int64{2}}, 1, 10, 2, 20, 3, 30, 0)
-	line(graph.Attrs{"output_shape": []int64{3}}, 12, 23, 30)                          // the odd one is cut at the beginning
-	line(graph.Attrs{"output_shape": []int64{3}, "auto_pad": "SAME_UPPER"}, 1, 12, 23) // or at the end
+	// the odd one is cut at the beginning
+	line(graph.Attrs{"output_shape": []int64{3}}, 12, 23, 30)
+	// or at the end
+	line(graph.Attrs{"output_shape": []int64{3}, "auto_pad": "SAME_UPPER"}, 1, 12, 23)
 	line(graph.Attrs{"output_shape": []int64{1, 1, 2}}, 12, 23)
 	line(graph.Attrs{"auto_pad": "SAME_UPPER"}, 1, 12, 23)
 	line(graph.Attrs{"auto_pad": "SAME_LOWER"}, 12, 23, 30)
@@ -171,9 +174,10 @@ func TestDeformConv(t *testing.T) {
 		run(t, "DeformConv", nil, want, []int{1, 1, 1, 3}, append([]*tensor.Tensor{x, w}, more...)...)
 	}
 	of([]float64{10, 20, 40}, offset([3]float32{}, [3]float32{}))
-	of([]float64{15, 30, 20}, offset([3]float32{}, [3]float32{.5, .5, .5})) // half of what is outside is zero
-	of([]float64{5, 0, 0}, offset([3]float32{}, [3]float32{-.5, -2, 1}))    // -1 and 3 are outside
-	of([]float64{5, 15, 0}, offset([3]float32{.5, -.25, 1}, [3]float32{}))  // rows beside are zero
+	// half of what is outside is zero
+	of([]float64{15, 30, 20}, offset([3]float32{}, [3]float32{.5, .5, .5}))
+	of([]float64{5, 0, 0}, offset([3]float32{}, [3]float32{-.5, -2, 1}))   // -1 and 3 are outside
+	of([]float64{5, 15, 0}, offset([3]float32{.5, -.25, 1}, [3]float32{})) // rows beside are zero
 	of([]float64{10.5, 10.25, 40.5}, offset([3]float32{}, [3]float32{0, 0, 0}), f32([]int{1}, .5), f32([]int{1, 1, 1, 3}, 1, .4875, 1))
 	// Two taps, dilated, strided; each with its own offset, in rows with y before x.
 	taps := f32([]int{1, 4, 1, 1}, 0, 1, 0, -1)
@@ -291,7 +295,8 @@ func TestNegativePads(t *testing.T) {
 		for i := range values {
 			values[i] = tensor.At(want[0], i)
 		}
-		if why := optest.Differ(got[0], values, 1e-2, 0); why != "" { // minimal filtering rounds sums of up to 144 products below 26
+		// minimal filtering rounds sums of up to 144 products below 26
+		if why := optest.Differ(got[0], values, 1e-2, 0); why != "" {
 			t.Errorf("%s: %s", tt.name, why)
 		}
 	}

@@ -184,7 +184,8 @@ func TestWidenConstants(t *testing.T) {
 	if err = errors.Join(err, run(c)); err != nil || tensor.Of[uint16](c.Out[0])[0] != four {
 		t.Fatalf("%#x, %v", tensor.Of[uint16](c.Out[0])[0], err)
 	}
-	tensor.Of[uint16](x)[0], tensor.Of[uint16](w)[0] = two, four // the second is not looked at again
+	// the second is not looked at again
+	tensor.Of[uint16](x)[0], tensor.Of[uint16](w)[0] = two, four
 	if err := run(c); err != nil || tensor.Of[uint16](c.Out[0])[0] != 0x4600 {
 		t.Errorf("%#x, %v", tensor.Of[uint16](c.Out[0])[0], err)
 	}

@@ -62,8 +62,9 @@ func Widen(prepare Prepare) Prepare {
 	}
 }
 
-// WithCaches lets a definition of float32 and others have halves as they are in pairs of an input and an output, of which one may be missing:
-// what keys and values of earlier runs are kept in. All other halves are widened.
+// WithCaches lets a definition of float32 and others have halves as they are in pairs of an input
+// and an output, of which one may be missing: what keys and values of earlier runs are kept in.
+// All other halves are widened.
 func WithCaches(d op.Def, p32 Prepare, pairs ...[2]int) op.Def {
 	others := d.Prepare
 	d.Prepare = func(c *op.Call) (op.Run, error) {
@@ -130,8 +131,8 @@ func widen(c *op.Call, prepare Prepare, keep []*tensor.Tensor) (op.Run, error) {
 	return w.exec, err
 }
 
-// twins makes a float32 tensor for each half but those to keep: with elements of its own where it is constant, in the node's
-// working memory otherwise.
+// twins makes a float32 tensor for each half but those to keep: with elements of its own where it
+// is constant, in the node's working memory otherwise.
 func twins(c *op.Call, own, keep []*tensor.Tensor, constant []bool) []*tensor.Tensor {
 	out := make([]*tensor.Tensor, len(own))
 	for i, x := range own {
@@ -216,7 +217,8 @@ func WriteHalves(y *tensor.Tensor, at int, src []float32) {
 	tensor.WriteFloat32(y, at, src)
 }
 
-// blocks is a function of each element of halves, in float32: a block at a time, which stays in the cache.
+// blocks is a function of each element of halves, in float32: a block at a time, which stays in
+// the cache.
 type blocks struct {
 	f    func(dst, src []float32) // dst may be src
 	x, y *tensor.Tensor

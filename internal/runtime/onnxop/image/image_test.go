@@ -103,7 +103,8 @@ func FuzzDecode(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(j.Bytes())
-	f.Add(bytes.Replace(j.Bytes(), []byte{0xff, 0xc0}, []byte{0xff, 0xc2}, 1)) // taken for progressive
+	// taken for progressive
+	f.Add(bytes.Replace(j.Bytes(), []byte{0xff, 0xc0}, []byte{0xff, 0xc2}, 1))
 	f.Add([]byte("P4 8 1 \x55"))
 	f.Add([]byte("II*\x00\x08\x00\x00\x00\x01\x00\x00\x01\x03\x00\x01\x00\x00\x00\x01\x00\x00\x00"))
 	f.Fuzz(func(t *testing.T, b []byte) {

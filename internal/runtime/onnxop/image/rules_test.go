@@ -87,7 +87,8 @@ func bmp(w, h int32, bits uint16, compression uint32, palette, pixels []byte) []
 func TestPictures(t *testing.T) {
 	t.Parallel()
 	le, be := binary.LittleEndian, binary.BigEndian
-	six := []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18} // 3 x 2 of three samples
+	// 3 x 2 of three samples
+	six := []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18}
 	for _, tt := range []struct {
 		name  string
 		file  []byte

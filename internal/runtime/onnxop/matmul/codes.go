@@ -138,7 +138,8 @@ func (v *codesProduct) packed(c *op.Call) *kernel.LowBitMatrix {
 		middle = 1 << (v.bits - 1)
 	}
 	var zeros []int8
-	if c.Has(3) || middle > 0 { // codes without a sign are numbers from zero on where nothing else is said
+	// codes without a sign are numbers from zero on where nothing else is said
+	if c.Has(3) || middle > 0 {
 		zeros = make([]int8, len(scales))
 	}
 	for i := range scales {

@@ -63,7 +63,8 @@ type einsumProduct[T tensor.Real] struct {
 	size        []int    // of the labels that say which product
 	at          [3][]int // their steps in the left operand, the right one and the result
 	a, b        einsumMatrix[T]
-	packed      *kernel.PackedB // the right operand, where it is a constant and the same in all products; else nil
+	// the right operand, where it is a constant and the same in all products; else nil
+	packed *kernel.PackedB
 }
 
 // newEinsumProduct finds the matrices of an equation of two inputs; nil if nothing is summed, or

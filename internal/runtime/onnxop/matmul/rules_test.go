@@ -76,7 +76,8 @@ func TestEinsum(t *testing.T) {
 		{"ij,jk", []*tensor.Tensor{a, b}, []int{2, 2}, []float64{4, 5, 10, 11}},
 		{" ij , jk -> ki ", []*tensor.Tensor{a, b}, []int{2, 2}, []float64{4, 10, 5, 11}},
 		{"ij->ji", []*tensor.Tensor{a}, []int{3, 2}, []float64{1, 4, 2, 5, 3, 6}},
-		{"ba", []*tensor.Tensor{a}, []int{3, 2}, []float64{1, 4, 2, 5, 3, 6}}, // in alphabetical order
+		// in alphabetical order
+		{"ba", []*tensor.Tensor{a}, []int{3, 2}, []float64{1, 4, 2, 5, 3, 6}},
 		{"ij->i", []*tensor.Tensor{a}, []int{2}, []float64{6, 15}},
 		{"ij->", []*tensor.Tensor{a}, []int{}, []float64{21}},
 		{"ii->i", []*tensor.Tensor{sq}, []int{2}, []float64{1, 4}},
@@ -87,7 +88,8 @@ func TestEinsum(t *testing.T) {
 		{"aB->Ba", []*tensor.Tensor{a}, []int{3, 2}, []float64{1, 4, 2, 5, 3, 6}},
 		{"...j->...", []*tensor.Tensor{a}, []int{2}, []float64{6, 15}},
 		{"...ij,jk->...ik", []*tensor.Tensor{f32([]int{2, 1, 3}, 1, 2, 3, 4, 5, 6), b}, []int{2, 1, 2}, []float64{4, 5, 10, 11}},
-		{"...i,...i->...", []*tensor.Tensor{a, v}, []int{2}, []float64{14, 32}}, // axes of an ellipsis align at the right
+		// axes of an ellipsis align at the right
+		{"...i,...i->...", []*tensor.Tensor{a, v}, []int{2}, []float64{14, 32}},
 		{"...i,i", []*tensor.Tensor{a, v}, []int{2}, []float64{14, 32}},
 		{"i...->...i", []*tensor.Tensor{a}, []int{3, 2}, []float64{1, 4, 2, 5, 3, 6}},
 		{"...,...->...", []*tensor.Tensor{a, f32([]int{2, 1}, 1, 10)}, []int{2, 3}, []float64{1, 2, 3, 40, 50, 60}},

@@ -72,7 +72,8 @@ type labelEncoder struct {
 	byInt        map[int64]int
 	nan          int // key that is not a number, -1 for none
 
-	// Of whole keys that lie near each other, first and the next ones, the positions; nil for others.
+	// Of whole keys that lie near each other, first and the next ones, the positions; nil for
+	// others.
 	near  []int32
 	first int64
 }
@@ -178,7 +179,8 @@ func (e *labelEncoder) lay() {
 	}
 }
 
-// places writes the positions of elements of x among the keys, from a place on; that of what is none of them is past the last key.
+// places writes the positions of elements of x among the keys, from a place on; that of what is
+// none of them is past the last key.
 func (e *labelEncoder) places(to []int32, x *tensor.Tensor, from int) {
 	none := int32(e.keys.len())
 	at := func(p int, ok bool) int32 {

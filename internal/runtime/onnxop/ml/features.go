@@ -126,7 +126,8 @@ func prepareImputer(c *op.Call) (op.Run, error) {
 	return byType(c, eachLine(imputed[float32](values, old)), eachLine(imputed[float64](values, old)), nil, nil)
 }
 
-// imputed puts the value of a feature where there is the one that stands for none, which may be no number.
+// imputed puts the value of a feature where there is the one that stands for none, which may be
+// no number.
 func imputed[T tensor.Number, V int | float64](values []V, old V) func(dst, src []T) {
 	numbers := make([]T, len(values))
 	for i, v := range values {
@@ -183,7 +184,8 @@ func overSize[T tensor.Number](mode string) func(dst []float32, src []T) {
 			d = 1
 		}
 		src = src[:len(dst)]
-		// A product with the inverse is off by no more than float64 rounds, which float32 does not show.
+		// A product with the inverse is off by no more than float64 rounds, which float32 does
+		// not show.
 		if by := 1 / d; !math.IsInf(by, 0) {
 			for j, v := range src {
 				dst[j] = float32(float64(v) * by)

@@ -36,7 +36,8 @@ func prepareZipMap(c *op.Call) (op.Run, error) {
 	return func(c *op.Call) error { return zip(c, keys) }, nil
 }
 
-// zip makes a map of each row. Whoever collects sequences keeps maps, so that each run makes new ones.
+// zip makes a map of each row. Whoever collects sequences keeps maps, so that each run makes new
+// ones.
 func zip(c *op.Call, keys *tensor.Tensor) error {
 	n, width, err := rows(c.In[0])
 	if err != nil {

@@ -53,8 +53,9 @@ func (m *matrix) addProducts(sums, x []float64) {
 	}
 }
 
-// eachRows makes the run that calls f for some rows of input 0 at a time, in parallel: with the number of the first one, their features as float64, width
-// numbers of scratch for each of them and room more for all.
+// eachRows makes the run that calls f for some rows of input 0 at a time, in parallel: with the
+// number of the first one, their features as float64, width numbers of scratch for each of them
+// and room more for all.
 func eachRows(c *op.Call, width, room int, f func(c *op.Call, first int, x, s, room []float64)) (op.Run, error) {
 	if !c.In[0].Type.IsNumber() {
 		return nil, op.Unsupported("input of %v", c.In[0].Type)

@@ -16,7 +16,8 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// TestMatrixProducts compares products of some rows with sums one by one, with each set of instructions.
+// TestMatrixProducts compares products of some rows with sums one by one, with each set of
+// instructions.
 func TestMatrixProducts(t *testing.T) {
 	check := func(t interface{ Fatalf(string, ...any) }, rows, lines, features int, at func() float64) {
 		fill := func(n int) []float64 {

@@ -278,7 +278,8 @@ func TestRegressors(t *testing.T) {
 	}
 }
 
-// TestBranches walks one branch of every mode with values below, at and above its own, and a missing one.
+// TestBranches walks one branch of every mode with values below, at and above its own, and a
+// missing one.
 func TestBranches(t *testing.T) {
 	t.Parallel()
 	nan := float32(math.NaN())
@@ -302,7 +303,8 @@ func TestBranches(t *testing.T) {
 	}
 }
 
-// ensemble is a TreeEnsemble of two trees: x0 <= 1 leads to leaf 0 or 1, x1 among 3 and 4 to leaf 2 or 3.
+// ensemble is a TreeEnsemble of two trees: x0 <= 1 leads to leaf 0 or 1, x1 among 3 and 4 to leaf
+// 2 or 3.
 func ensemble(change graph.Attrs) graph.Attrs {
 	nan := float32(math.NaN())
 	a := graph.Attrs{
@@ -359,7 +361,8 @@ func TestTreeEnsemble(t *testing.T) {
 	}
 }
 
-// TestTreeClassifiers has one score a row of one tree x0 <= 1, by the rules for two classes and for more.
+// TestTreeClassifiers has one score a row of one tree x0 <= 1, by the rules for two classes and
+// for more.
 func TestTreeClassifiers(t *testing.T) {
 	t.Parallel()
 	tree := func(ids []int64, weights []float32, change graph.Attrs) graph.Attrs {
@@ -422,7 +425,8 @@ func TestMachines(t *testing.T) {
 		params []float32
 		want   float64
 	}{
-		{"LINEAR", nil, 2*(3+8) - 1*(1-2) - 3}, // vectors (3, 4) and (1, -1) with coefficients 2 and -1, rho -3
+		// vectors (3, 4) and (1, -1) with coefficients 2 and -1, rho -3
+		{"LINEAR", nil, 2*(3+8) - 1*(1-2) - 3},
 		{"POLY", []float32{0.5, 1, 2}, 2*6.5*6.5 - 0.5*0.5 - 3},
 		{"RBF", []float32{0.25, 0, 0}, 2*math.Exp(-0.25*8) - math.Exp(-0.25*9) - 3},
 		{"SIGMOID", []float32{0.5, 1, 0}, 2*math.Tanh(6.5) - math.Tanh(0.5) - 3},
@@ -476,8 +480,8 @@ func TestMachineClassifiers(t *testing.T) {
 		"vectors_per_class": []int64{2, 1, 1}, "support_vectors": []float32{1, 2, 3, 4},
 		"coefficients": []float32{1, 1, -2, -3, 5, 1, 1, -1}, "rho": []float32{0.25, 0.5, 1}, "classlabels_ints": []int64{0, 1, 2},
 	}
-	// x = 1: 0 against 1: 1*1 + 1*2 - 2*3 + 0.25 = -2.75; 0 against 2: 5*1 + 1*2 - 3*4 + 0.5 = -4.5;
-	// 1 against 2: row 1 of class 1's vector, 1*3, and row 1 of class 2's, -1*4, + 1 = 0.
+	// x = 1: 0 against 1: 1*1 + 1*2 - 2*3 + 0.25 = -2.75; 0 against 2: 5*1 + 1*2 - 3*4 + 0.5 =
+	// -4.5; 1 against 2: row 1 of class 1's vector, 1*3, and row 1 of class 2's, -1*4, + 1 = 0.
 	out = run(t, "SVMClassifier", three, 2, floats([]int{1, 1}, 1))
 	near(t, "votes", out[0], 2)
 	near(t, "pairs", out[1], -2.75, -4.5, 0)
@@ -488,7 +492,8 @@ func TestMachineClassifiers(t *testing.T) {
 	pair["post_transform"], pair["prob_a"], pair["prob_b"] = "NONE", []float32{-0.5}, []float32{0.25}
 	p := 1 / (1 + math.Exp(-0.5*4.5+0.25))
 	got := run(t, "SVMClassifier", pair, 2, floats([]int{1, 1}, 1))[1]
-	if why := optest.Differ(got, []float64{p, 1 - p}, 0.003, 0); why != "" { // the iteration ends at 0.005/n
+	// the iteration ends at 0.005/n
+	if why := optest.Differ(got, []float64{p, 1 - p}, 0.003, 0); why != "" {
 		t.Errorf("two probabilities: %s", why)
 	}
 	three["prob_a"], three["prob_b"] = []float32{0, 0, 0}, []float32{0, 0, 0}

@@ -15,11 +15,12 @@ type machine struct {
 	kernel               string
 	gamma, coef0, degree float64
 	vectors              []float64 // count × features
-	points               *matrix   // what rows are compared with: the vectors, or the coefficients of classes
-	count, features      int
-	coefficients, rho    []float64
-	probA, probB         []float64
-	post                 transform
+	// what rows are compared with: the vectors, or the coefficients of classes
+	points            *matrix
+	count, features   int
+	coefficients, rho []float64
+	probA, probB      []float64
+	post              transform
 }
 
 func newMachine(c *op.Call) (*machine, error) {
@@ -48,7 +49,8 @@ func newMachine(c *op.Call) (*machine, error) {
 	return m, err
 }
 
-// similarities are the kernel function of each row of x and each of the points, as many as near has.
+// similarities are the kernel function of each row of x and each of the points, as many as near
+// has.
 func (m *machine) similarities(near, x []float64) {
 	f := m.features
 	clear(near)
@@ -239,13 +241,15 @@ func prepareSVMClassifier(c *op.Call) (op.Run, error) {
 	})
 }
 
-// room is what [svmClassifier.classify] needs: votes, pairs with two more for scores of them, and what [svmClassifier.couple] takes.
+// room is what [svmClassifier.classify] needs: votes, pairs with two more for scores of them, and
+// what [svmClassifier.couple] takes.
 func (s *svmClassifier) room() int {
 	n := s.classes
 	return n + n*(n-1)/2 + 2 + 2*n*n + 2*n
 }
 
-// classify returns the class of a row and its scores, from its similarities to the support vectors, or its products with coefficients of classes.
+// classify returns the class of a row and its scores, from its similarities to the support
+// vectors, or its products with coefficients of classes.
 func (s *svmClassifier) classify(near, room []float64) (int, []float64) {
 	if s.linear {
 		for k := range near {

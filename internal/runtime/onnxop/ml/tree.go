@@ -41,8 +41,9 @@ type vote struct {
 	weight float64
 }
 
-// treeStep is a node of a forest whose branches all ask whether a value is at most another one, and take what is missing for more: what a walk reads
-// of it, without a jump that nobody could foretell.
+// treeStep is a node of a forest whose branches all ask whether a value is at most another one,
+// and take what is missing for more: what a walk reads of it, without a jump that nobody could
+// foretell.
 type treeStep struct {
 	value   float64
 	feature int32    // -1 for a leaf
@@ -83,7 +84,8 @@ type forest struct {
 	reached   int  // nodes that check came to
 }
 
-// fourLeaves walks from four roots at once, of a forest with steps, so that one walk need not wait for another.
+// fourLeaves walks from four roots at once, of a forest with steps, so that one walk need not
+// wait for another.
 func (f *forest) fourLeaves(roots []int, x []float64) [4]int32 {
 	steps := f.steps
 	a, b, c, d := int32(roots[0]), int32(roots[1]), int32(roots[2]), int32(roots[3])

@@ -479,7 +479,8 @@ func trailing(shape []int, reduced []bool, wanted bool) []int {
 	return shape[i:]
 }
 
-// mvnVectors is MeanVarianceNormalization of float32 in vectors: of groups of runs that lie side by side.
+// mvnVectors is MeanVarianceNormalization of float32 in vectors: of groups of runs that lie side
+// by side.
 func mvnVectors(shape, stride []int, groups, run int) op.Run {
 	runs, at := make([][]int, groups), make([]int, len(shape))
 	for begin := 0; begin < tensor.Elements(shape); begin += run {

@@ -80,8 +80,8 @@ func TestBatchNormalization(t *testing.T) {
 	run(t, "BatchNormalization", 15, graph.Attrs{"epsilon": float32(5)}, 1, []float64{4. / 3, -4. / 3}, f32([]int{2, 1}, 5, -3), f32([]int{1}, 1), f32([]int{1}, 0), f32([]int{1}, 1), f32([]int{1}, 4))
 	run(t, "BatchNormalization", 15, exact, 1, []float64{0, 70, .5, 100}, f32([]int{2, 2}, 1, -5, 2, 10), scale, bias, mean, vari)
 	run(t, "BatchNormalization", 15, exact, 1, []float64{1, 2}, f32([]int{2}, 3, 5), f32([]int{1}, 1), f32([]int{1}, 0), f32([]int{1}, 1), f32([]int{1}, 4))
-	// Training takes the batch's own: channel 0 has 1 3 5 -1, mean 2, variance 5; channel 1 has 10 15 0 20,
-	// mean 11.25, variance 54.6875.
+	// Training takes the batch's own: channel 0 has 1 3 5 -1, mean 2, variance 5; channel 1 has
+	// 10 15 0 20, mean 11.25, variance 54.6875.
 	train := with(exact, graph.Attrs{"training_mode": int64(1), "momentum": float32(.75)})
 	r5, r54 := math.Sqrt(5), math.Sqrt(54.6875)
 	own := []float64{-1 / r5, 1 / r5, 100 - 12.5/r54, 100 + 37.5/r54, 3 / r5, -3 / r5, 100 - 112.5/r54, 100 + 87.5/r54}
@@ -106,7 +106,8 @@ func TestInstancesAndGroups(t *testing.T) {
 	each := []float64{-1, 1, 90, 110, -1, 1, 90, 110}
 	run(t, "InstanceNormalization", 22, exact, 1, each, x, scale, bias)
 	run(t, "GroupNormalization", 21, with(exact, graph.Attrs{"num_groups": int64(2)}), 1, each, x, scale, bias)
-	// One group: 1 3 10 30 has mean 11 and variance (100 + 64 + 1 + 361) / 4; 5 9 -7 -3 has 1 and (16 + 64 + 64 + 16) / 4.
+	// One group: 1 3 10 30 has mean 11 and variance (100 + 64 + 1 + 361) / 4; 5 9 -7 -3 has 1 and
+	// (16 + 64 + 64 + 16) / 4.
 	d, e := math.Sqrt(131.5), math.Sqrt(40)
 	one := with(exact, graph.Attrs{"num_groups": int64(1)})
 	run(t, "GroupNormalization", 21, one, 1, []float64{-10 / d, -8 / d, 100 - 10/d, 100 + 190/d, 4 / e, 8 / e, 100 - 80/e, 100 - 40/e}, x, scale, bias)
@@ -134,7 +135,8 @@ func TestRows(t *testing.T) {
 		t.Errorf("shape %v", out[1].Shape)
 	}
 	run(t, "LayerNormalization", 17, exact, 1, []float64{4, 15, 4, 15}, x, f32([]int{2}, 1, 10), f32([]int{2}, 5, 5))
-	run(t, "LayerNormalization", 17, exact, 1, []float64{-1, 1, -7, 7}, x, f32([]int{2, 1}, 1, 7)) // a scale a row
+	// a scale a row
+	run(t, "LayerNormalization", 17, exact, 1, []float64{-1, 1, -7, 7}, x, f32([]int{2, 1}, 1, 7))
 	run(t, "LayerNormalization", 17, exact, 1, []float64{-2, 2, -2, 2}, x, f32([]int{}, 2))
 	run(t, "LayerNormalization", 17, exact, 1, []float64{1, 3, 2, 4}, x, f32([]int{1}, 1), f32([]int{2, 1}, 2, 3))
 	run(t, "LayerNormalization", 17, exact, 1, []float64{-1, 2, -3, 4}, x, f32([]int{2, 2}, 1, 2, 3, 4))
@@ -177,7 +179,8 @@ func TestLpNormalization(t *testing.T) {
 	refuse(t, "axis 2", "LpNormalization", 22, graph.Attrs{"axis": int64(2)}, x)
 }
 
-// TestNeighbouringChannels has LRN sum squares over channels around: one before and one after of 1 2 3 4.
+// TestNeighbouringChannels has LRN sum squares over channels around: one before and one after of
+// 1 2 3 4.
 func TestNeighbouringChannels(t *testing.T) {
 	t.Parallel()
 	x := f32([]int{1, 4, 1}, 1, 2, 3, 4)
@@ -185,10 +188,12 @@ func TestNeighbouringChannels(t *testing.T) {
 		return graph.Attrs{"size": size, "alpha": alpha, "beta": beta, "bias": bias}
 	}
 	run(t, "LRN", 13, of(3, 3, 1, 0), 1, []float64{1. / 5, 2. / 14, 3. / 29, 4. / 25}, x)
-	run(t, "LRN", 13, of(2, 2, 1, 1), 1, []float64{1. / 6, 2. / 14, 3. / 26, 4. / 17}, x) // an even one has its other behind
+	// an even one has its other behind
+	run(t, "LRN", 13, of(2, 2, 1, 1), 1, []float64{1. / 6, 2. / 14, 3. / 26, 4. / 17}, x)
 	run(t, "LRN", 13, of(1, 1, .5, 0), 1, []float64{1, 1, 1, 1}, x)
 	run(t, "LRN", 13, of(9, 9, 1, 0), 1, []float64{1. / 30, 2. / 30, 3. / 30, 4. / 30}, x)
-	run(t, "LRN", 13, of(1, 15, .75, 1), 1, []float64{1. / 8}, f32([]int{1, 1}, 1)) // 16 to the -3/4
+	// 16 to the -3/4
+	run(t, "LRN", 13, of(1, 15, .75, 1), 1, []float64{1. / 8}, f32([]int{1, 1}, 1))
 	run(t, "LRN", 13, graph.Attrs{"size": int64(1)}, 1, []float64{100 * math.Pow(2, -.75)}, f32([]int{1, 1}, 100))
 	// Pictures and places stay apart.
 	run(t, "LRN", 13, of(3, 3, 1, 0), 1, []float64{1. / 10, 2. / 20, 3. / 10, 4. / 20, 1. / 2, 0, 1. / 2, 1}, f32([]int{2, 2, 2}, 1, 2, 3, 4, 1, 0, 1, 1))
@@ -217,7 +222,8 @@ func TestMeanVariance(t *testing.T) {
 	}
 }
 
-// TestVectors compares normalisations of float32 over any axes with those of the same numbers in float64.
+// TestVectors compares normalisations of float32 over any axes with those of the same numbers in
+// float64.
 func TestVectors(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(2, 9))

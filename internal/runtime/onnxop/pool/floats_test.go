@@ -52,7 +52,8 @@ func TestFloats(t *testing.T) {
 		for i := range values {
 			values[i] = tensor.At(want[0], i)
 		}
-		if why := optest.Differ(got[0], values, 0, 1e-5); why != "" { // a quotient up to 100 is rounded once
+		// a quotient up to 100 is rounded once
+		if why := optest.Differ(got[0], values, 0, 1e-5); why != "" {
 			t.Fatalf("%s %v of %v: %s", name, attrs, shape, why)
 		}
 	})

@@ -117,7 +117,8 @@ func TestIndices(t *testing.T) {
 	out := run(t, "MaxPool", 22, k, 2, x)
 	near(t, "maxima", out[0], 5, 5, 9, 9)
 	near(t, "places", out[1], 1, 1, 9, 10)
-	k["storage_order"] = int64(1) // columns first: place (0, 1) of 2x3 is 2, (1, 0) is 1, (1, 1) is 3
+	// columns first: place (0, 1) of 2x3 is 2, (1, 0) is 1, (1, 1) is 3
+	k["storage_order"] = int64(1)
 	near(t, "places by columns", run(t, "MaxPool", 22, k, 2, x)[1], 2, 2, 7, 9)
 	neg := run(t, "MaxPool", 22, graph.Attrs{"kernel_shape": []int64{2}}, 2, f32([]int{1, 1, 3}, float32(math.Inf(-1)), float32(math.Inf(-1)), -1))
 	near(t, "infinities", neg[0], math.Inf(-1), -1)

@@ -37,7 +37,8 @@ func run(t *testing.T, op string, attrs graph.Attrs, want [][]float64, in ...*te
 			t.Fatalf("%s %v: %v", op, attrs, err)
 		}
 		for i, w := range want {
-			if why := optest.Differ(out[i], w, 1e-6, 1e-6); why != "" { // whole numbers and quarters; some roundings for the curves
+			// whole numbers and quarters; some roundings for the curves
+			if why := optest.Differ(out[i], w, 1e-6, 1e-6); why != "" {
 				t.Errorf("%s %v, output %d: %s", op, attrs, i, why)
 			}
 		}
@@ -129,7 +130,8 @@ func TestRNN(t *testing.T) {
 	}
 }
 
-// TestGRU has x = 2 and h = 4: update 1/2, reset 1/2, candidate 3 x + 1 and ten times the state + 2.
+// TestGRU has x = 2 and h = 4: update 1/2, reset 1/2, candidate 3 x + 1 and ten times the state +
+// 2.
 func TestGRU(t *testing.T) {
 	t.Parallel()
 	x, w, r := f32([]int{1, 1, 1}, 2), f32([]int{1, 3, 1}, .25, .25, 3), f32([]int{1, 3, 1}, 0, 0, 10)
@@ -145,8 +147,9 @@ func TestGRU(t *testing.T) {
 	run(t, "GRU", plain(2, graph.Attrs{"clip": float32(20)}), [][]float64{{12}}, x, w, r, b, nil, h)
 	z, c := Sigmoid(1), math.Tanh(.5)
 	run(t, "GRU", nil, [][]float64{{(1-z)*c + z*.25}}, f32([]int{1, 1, 1}, 1), f32([]int{1, 3, 1}, 1, 0, .5), f32([]int{1, 3, 1}, 0, 0, 0), nil, nil, f32([]int{1, 1, 1}, .25))
-	// Two units, three rows; gates lie behind each other, units within them. Of x = 1: updates 1/2 and 0,
-	// resets 1, candidates 1 and 10 and the other unit's state; of x = 2: 1 and 0, 2, 2 and 20.
+	// Two units, three rows; gates lie behind each other, units within them. Of x = 1: updates
+	// 1/2 and 0, resets 1, candidates 1 and 10 and the other unit's state; of x = 2: 1 and 0, 2,
+	// 2 and 20.
 	w2 := f32([]int{1, 6, 1}, .5, 0, 1, 1, 1, 10)
 	r2 := tensor.New(tensor.Float32, 1, 6, 2)
 	copy(tensor.Of[float32](r2)[8:], []float32{0, 1, 1, 0}) // candidates read each other
@@ -165,11 +168,13 @@ func TestLSTM(t *testing.T) {
 	// Peepholes: input 1 + 4, forget 1/4 + 2 x 4, cell 33 + 10, output 1/2 + 3 x 43.
 	p := f32([]int{1, 3}, 1, 3, 2)
 	run(t, "LSTM", plain(3, nil), [][]float64{{129.5 * 43}, {129.5 * 43}, {43}}, x, w, r, nil, nil, h, c, p)
-	// The state goes to the input gate: 2, cell 1 + 4; biases to the candidate: 1 + 2 of either kind.
+	// The state goes to the input gate: 2, cell 1 + 4; biases to the candidate: 1 + 2 of either
+	// kind.
 	run(t, "LSTM", plain(3, nil), [][]float64{{2.5}, {2.5}, {5}}, x, w, f32([]int{1, 4, 1}, 1, 0, 0, 0), nil, nil, h, c)
 	run(t, "LSTM", plain(3, nil), [][]float64{{3}, {3}, {6}}, x, w, r, f32([]int{1, 8}, 0, 0, 0, 1, 0, 0, 0, 2), nil, h, c)
 	run(t, "LSTM", plain(3, nil), [][]float64{{1.5, 5.5}, {5.5}, {5.5}}, f32([]int{2, 1, 1}, 2, 4), f32([]int{1, 4, 1}, .5, .25, .125, .5), r, nil, nil, h, f32([]int{1, 1, 1}, 8))
-	run(t, "LSTM", plain(3, graph.Attrs{"clip": float32(.5)}), [][]float64{{.625}, {.625}, {1.25}}, x, w, r, nil, nil, h, c) // input and candidate 1/2, forget 1/4
+	// input and candidate 1/2, forget 1/4
+	run(t, "LSTM", plain(3, graph.Attrs{"clip": float32(.5)}), [][]float64{{.625}, {.625}, {1.25}}, x, w, r, nil, nil, h, c)
 	s := Sigmoid(1)
 	now := s*.5 + s*math.Tanh(1)
 	run(t, "LSTM", nil, [][]float64{{s * math.Tanh(now)}, {s * math.Tanh(now)}, {now}}, f32([]int{1, 1, 1}, 1), f32([]int{1, 4, 1}, 1, 1, 1, 1), r, nil, nil, h, f32([]int{1, 1, 1}, .5))
@@ -220,7 +225,8 @@ func TestActivations(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := f[0][0](tt.in); !optest.Within(got, tt.want, 1e-6, 1e-6) { // alphas and sigmoid of float32
+			// alphas and sigmoid of float32
+			if got := f[0][0](tt.in); !optest.Within(got, tt.want, 1e-6, 1e-6) {
 				t.Errorf("%s of %v is %v, want %v", tt.name, tt.in, got, tt.want)
 			}
 		}

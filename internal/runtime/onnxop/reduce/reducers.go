@@ -87,7 +87,8 @@ func reduceInt[T tensor.Integer, A int64 | uint64](c *op.Call, k Reduction) (op.
 	case redSumSquare:
 		sum = reduce.SumSquares[T, A]
 	case redLogSum:
-		done = func(a A, _ int) T { return T(max(0, math.Log(float64(a)))) } // the logarithm of nothing is zero
+		// the logarithm of nothing is zero
+		done = func(a A, _ int) T { return T(max(0, math.Log(float64(a)))) }
 	}
 	return prepareReducer(c, sum(done))
 }

@@ -242,7 +242,8 @@ func TestSoftmaxes(t *testing.T) {
 		{"Hardmax", 13, graph.Attrs{"axis": int64(0)}, f64([]int{2, 3}, 1, 3, 3, 2, 1, 3), []float64{0, 1, 1, 1, 0, 0}},
 	} {
 		for _, typ := range []tensor.Type{tensor.Float64, tensor.Float32} {
-			if why := optest.Differ(run(t, tt.op, tt.version, tt.attrs, as(typ, tt.x)), tt.want, 1e-6, 1e-6); why != "" { // of float32
+			// of float32
+			if why := optest.Differ(run(t, tt.op, tt.version, tt.attrs, as(typ, tt.x)), tt.want, 1e-6, 1e-6); why != "" {
 				t.Errorf("%s %v of %v: %s", tt.op, tt.attrs, typ, why)
 			}
 		}

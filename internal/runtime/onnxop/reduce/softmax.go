@@ -226,11 +226,12 @@ func softmaxRow(dst, src []float32) {
 	element.Scale(dst, dst, inv)
 }
 
-// Rows of up to shortRow values, or shortLogs for logarithms, fewRows of them or more, are normalised side by side: a loop over each costs more than it
-// does.
+// Rows of up to shortRow values, or shortLogs for logarithms, fewRows of them or more, are
+// normalised side by side: a loop over each costs more than it does.
 const shortRow, shortLogs, fewRows = 16, 48, 8
 
-// shortRows normalises rows of n values, or writes the logarithms of that: turned, so that their first values lie side by side, then their second ones.
+// shortRows normalises rows of n values, or writes the logarithms of that: turned, so that their
+// first values lie side by side, then their second ones.
 func shortRows(dst, src []float32, n int, logs bool) {
 	room := turnedRooms.Get().(*[shortRow * 256]float32)
 	for len(dst) > 0 {

@@ -9,15 +9,18 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/vecmath"
 )
 
-// wideColumns is the number of neighbouring columns from which on they are normalised side by side, in vectors. Fewer are turned into rows.
+// wideColumns is the number of neighbouring columns from which on they are normalised side by
+// side, in vectors. Fewer are turned into rows.
 const wideColumns = 32
 
 // fewLogs is the length of columns up to which float32 holds the sums that logarithms are taken of.
 const fewLogs = 1024
 
-// softmaxColumns normalises up to [element.Block] neighbouring columns of n values, stride apart, or writes the logarithms of that; dst may be src.
+// softmaxColumns normalises up to [element.Block] neighbouring columns of n values, stride apart,
+// or writes the logarithms of that; dst may be src.
 func softmaxColumns(dst, src []float32, n, stride, width int, logs bool) {
-	room := limitRooms.Get().(*[3 * element.Block]float32) // what goes to loops in vectors does not stay on the stack
+	// what goes to loops in vectors does not stay on the stack
+	room := limitRooms.Get().(*[3 * element.Block]float32)
 	defer limitRooms.Put(room)
 	e, top, sum, part := simd.ElementKernels(), room[:width], room[element.Block:][:width], room[2*element.Block:][:width]
 	copy(top, src)
@@ -60,7 +63,8 @@ var limitRooms = sync.Pool{New: func() any { return new([3 * element.Block]float
 // columnRooms hold columns that have been turned into rows.
 var columnRooms = sync.Pool{New: func() any { return new([]float32) }}
 
-// turnedColumns turns width neighbouring columns of n values, stride apart, into rows, and back when row has seen them; dst may be src.
+// turnedColumns turns width neighbouring columns of n values, stride apart, into rows, and back
+// when row has seen them; dst may be src.
 func turnedColumns(dst, src []float32, n, stride, width int, row func(dst, src []float32)) {
 	room := columnRooms.Get().(*[]float32)
 	if cap(*room) < n*width {

@@ -10,7 +10,8 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
-// TestColumns compares columns of single precision, which are normalised in vectors or turned into rows, with those of double precision.
+// TestColumns compares columns of single precision, which are normalised in vectors or turned
+// into rows, with those of double precision.
 func TestColumns(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -34,7 +35,8 @@ func TestColumns(t *testing.T) {
 		for i := range values {
 			values[i] = tensor.At(want[0], i)
 		}
-		// An exponential of up to 25 is wrong by that many units in the last place at most, a logarithm by a few of numbers up to 30.
+		// An exponential of up to 25 is wrong by that many units in the last place at most, a
+		// logarithm by a few of numbers up to 30.
 		if why := optest.Differ(got[0], values, 1e-5, 1e-5); why != "" {
 			t.Fatalf("%s of %v: %s", name, shape, why)
 		}

@@ -76,7 +76,8 @@ func prepareGridSample[T tensor.Real](c *op.Call) (op.Run, error) {
 			g.reset()
 			for i := range min(hi-lo, points-p, gridBlock) {
 				if grid != nil {
-					for d, v := range grid[(lo+i)*rank:][:rank] { // it lists the innermost axis first
+					// it lists the innermost axis first
+					for d, v := range grid[(lo+i)*rank:][:rank] {
 						r.at[rank-1-d] = s.pixel(float64(v), s.dims[rank-1-d])
 					}
 					if g.inside(s, r.at) {

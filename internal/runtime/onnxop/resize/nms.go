@@ -61,7 +61,8 @@ func runNMS(c *op.Call) error {
 	n, classes, count := c.In[1].Shape[0], c.In[1].Shape[1], c.In[1].Shape[2]
 	limit := 0
 	if c.Has(2) && c.In[2].Len() > 0 {
-		limit = int(min(tensor.At(c.In[2], 0), float64(count))) // exporters write the largest integer for no limit
+		// exporters write the largest integer for no limit
+		limit = int(min(tensor.At(c.In[2], 0), float64(count)))
 	}
 	var iou float32
 	if c.Has(3) && c.In[3].Len() > 0 {

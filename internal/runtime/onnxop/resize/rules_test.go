@@ -89,7 +89,8 @@ func TestCoordinates(t *testing.T) {
 		{mode: "tf_crop_and_resize", roi: line(.5, 1), sizes: i64(1), want: []float64{2.25}},
 		{mode: "tf_crop_and_resize", roi: line(-.5, 1.5), sizes: i64(3), extra: graph.Attrs{"extrapolation_value": float32(9)}, want: []float64{9, 1.5, 9}},
 		{mode: "tf_crop_and_resize", roi: line(0, 1), sizes: i64(4), extra: graph.Attrs{"extrapolation_value": float32(9)}, want: []float64{0, 1, 2, 3}},
-		{mode: "tf_crop_and_resize", roi: line(.5, 1), scales: double, want: []float64{1.5, 2, 2.5, 3}}, // 4 (1 - 0.5) 2 places
+		// 4 (1 - 0.5) 2 places
+		{mode: "tf_crop_and_resize", roi: line(.5, 1), scales: double, want: []float64{1.5, 2, 2.5, 3}},
 		{mode: "half_pixel", sizes: i64(8), want: []float64{0, .25, .75, 1.25, 1.75, 2.25, 2.75, 3}},
 		{mode: "half_pixel", sizes: i64(0), want: nil},
 	} {
@@ -300,7 +301,8 @@ func TestGridSample(t *testing.T) {
 		{"cubic", "zeros", 0, 0, 0, .59375 * .59375 * 10},
 		{"cubic", "border", 0, 0, 0, 2.5},
 		{"cubic", "reflection", 0, 0, 0, 2.5}, // beyond each edge lies its pixel again
-		{"cubic", "reflection", 1, 0, 0, 2.5}, // beyond each edge lies the other pixel: 0.59375 - 0.09375 for either
+		// beyond each edge lies the other pixel: 0.59375 - 0.09375 for either
+		{"cubic", "reflection", 1, 0, 0, 2.5},
 		{"bilinear", "zeros", 0, 0, 0, 2.5},
 		{"bicubic", "border", 0, 0, 0, 2.5},
 	} {
@@ -369,7 +371,8 @@ func TestNonMaxSuppression(t *testing.T) {
 			t.Errorf("%s: shape %v", tt.name, got.Shape)
 		}
 	}
-	centre := f32([]int{1, 2, 4}, 1, 1, 2, 2, 1, 1, 2, 1) // centre and sides: the second covers half of the first
+	// centre and sides: the second covers half of the first
+	centre := f32([]int{1, 2, 4}, 1, 1, 2, 2, 1, 1, 2, 1)
 	one := f32([]int{1, 1, 2}, .9, .8)
 	byCentre := graph.Attrs{"center_point_box": int64(1)}
 	near(t, "half in common", run(t, "NonMaxSuppression", 11, byCentre, centre, one, i64(2), line(.5)), 0, 0, 0, 0, 0, 1)
@@ -415,10 +418,13 @@ func TestRoiAlign(t *testing.T) {
 		{"two by two", 10, of(graph.Attrs{"output_height": int64(2), "output_width": int64(2)}), f32([]int{1, 4}, 0, 0, 2, 2), []float64{2.5, 3.5, 6.5, 7.5}},
 		{"wide", 10, of(graph.Attrs{"output_width": int64(2)}), f32([]int{1, 4}, 0, 0, 2, 1), []float64{2.5, 3.5}},
 		{"at least one pixel", 10, of(nil), f32([]int{1, 4}, 1, 1, 1, 1), []float64{4*1.5 + 1.5}},
-		{"part of the largest", 16, of(graph.Attrs{"mode": "max"}), roi, []float64{1.25}}, // a quarter of 5
+		// a quarter of 5
+		{"part of the largest", 16, of(graph.Attrs{"mode": "max"}), roi, []float64{1.25}},
 		{"outside", 10, of(nil), f32([]int{1, 4}, -9, 0, -7, 2), []float64{0}},
-		{"just outside", 10, of(nil), f32([]int{1, 4}, -2, 0, 0, 2), []float64{4}}, // x = -1 counts as 0
-		{"at the edge", 10, of(nil), f32([]int{1, 4}, 3, 0, 5, 2), []float64{7}},   // x = 4 counts as 3
+		// x = -1 counts as 0
+		{"just outside", 10, of(nil), f32([]int{1, 4}, -2, 0, 0, 2), []float64{4}},
+		// x = 4 counts as 3
+		{"at the edge", 10, of(nil), f32([]int{1, 4}, 3, 0, 5, 2), []float64{7}},
 		{"no samples", 16, of(graph.Attrs{"sampling_ratio": int64(0)}), f32([]int{1, 4}, 1, 1, 1, 1), []float64{0}},
 		{"no largest of none", 16, of(graph.Attrs{"sampling_ratio": int64(0), "mode": "max"}), f32([]int{1, 4}, 1, 1, 1, 1), []float64{0}},
 	} {
@@ -448,7 +454,8 @@ func TestMaxRoiPool(t *testing.T) {
 	near(t, "wide", run(t, "MaxRoiPool", 22, of(1, 2), x, f32([]int{1, 5}, 0, 0, 1, 3, 2)), 9, 11)
 	half := of(1, 1)
 	half["spatial_scale"] = float32(.5)
-	near(t, "scaled", run(t, "MaxRoiPool", 22, half, x, f32([]int{1, 5}, 0, 0, 0, 4, 2)), 6) // columns to 2, rows to 1
+	// columns to 2, rows to 1
+	near(t, "scaled", run(t, "MaxRoiPool", 22, half, x, f32([]int{1, 5}, 0, 0, 0, 4, 2)), 6)
 	near(t, "rounded away from zero", run(t, "MaxRoiPool", 22, half, x, f32([]int{1, 5}, 0, 0, 0, 1, 3)), 9)
 	near(t, "three bins of four", run(t, "MaxRoiPool", 22, of(1, 3), x, f32([]int{1, 5}, 0, 0, 0, 3, 0)), 1, 2, 3)
 	near(t, "outside", run(t, "MaxRoiPool", 22, of(1, 1), x, f32([]int{1, 5}, 0, 9, 9, 12, 12)), 0)

@@ -24,8 +24,8 @@ func pattern(p string) (*regexp.Regexp, error) {
 	return regexp.Compile(`\A(?:` + tree + `)\z`)
 }
 
-// parsed checks a pattern and takes its groups out: nobody asks what they matched, and a matcher would keep that for every group and
-// instruction.
+// parsed checks a pattern and takes its groups out: nobody asks what they matched, and a matcher
+// would keep that for every group and instruction.
 func parsed(p string) (string, error) {
 	if len(p) > maxPattern {
 		return "", fmt.Errorf("has %d bytes, at most %d are taken", len(p), maxPattern)

@@ -44,7 +44,8 @@ func TestOperators(t *testing.T) {
 				"ngram_indexes": []int64{2, 0, 1}, "pool_int64s": []int64{5, 6, 5, 6}, "weights": []float32{1, 10, 100},
 			}},
 			[]*tensor.Tensor{i64([]int{2, 4}, 5, 6, 5, 6, 5, 5, 6, 9)},
-			// 5-6 is found twice side by side in the first row; in the second once, and once over a gap.
+			// 5-6 is found twice side by side in the first row; in the second once, and once over
+			// a gap.
 			[]*tensor.Tensor{f32([]int{2, 3}, 20, 200, 2, 10, 200, 2)},
 		},
 		{

@@ -10,9 +10,11 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// Tokenizer: texts [C] or [N,C], each of which becomes a row of its tokens, filled up with pad_value to the longest. Tokens are what tokenexp
-// matches, or what separators, patterns too, leave between them, one after the other; an empty separator cuts between all characters. Those of
-// fewer than mincharnum characters are left out. With mark, rows begin with STX and end with ETX.
+// Tokenizer: texts [C] or [N,C], each of which becomes a row of its tokens, filled up with
+// pad_value to the longest. Tokens are what tokenexp matches, or what separators, patterns too,
+// leave between them, one after the other; an empty separator cuts between all characters. Those
+// of fewer than mincharnum characters are left out. With mark, rows begin with STX and end with
+// ETX.
 
 func inferTokenizer(c *op.Call) error {
 	if err := needStrings(c, 1); err != nil {

@@ -33,8 +33,10 @@ func TestSizes(t *testing.T) {
 		{"strided", 6, 3, false, graph.Attrs{"strides": one(2)}, 2, 0, 0},
 		{"strided, rounded up", 6, 3, true, graph.Attrs{"strides": one(2)}, 3, 0, 0},
 		{"nothing to round", 7, 3, true, graph.Attrs{"strides": one(2)}, 3, 0, 0},
-		{"last window in the padding", 3, 1, true, graph.Attrs{"strides": one(2), "pads": []int64{0, 1}}, 2, 0, 1}, // would begin at 4
-		{"last window just inside", 4, 1, true, graph.Attrs{"strides": one(3), "pads": []int64{1, 1}}, 2, 1, 1},    // third would begin at 6 of 5
+		// would begin at 4
+		{"last window in the padding", 3, 1, true, graph.Attrs{"strides": one(2), "pads": []int64{0, 1}}, 2, 0, 1},
+		// third would begin at 6 of 5
+		{"last window just inside", 4, 1, true, graph.Attrs{"strides": one(3), "pads": []int64{1, 1}}, 2, 1, 1},
 		{"dilated", 7, 3, false, graph.Attrs{"dilations": one(2)}, 3, 0, 0},
 		{"same", 5, 3, false, graph.Attrs{"auto_pad": "SAME_UPPER"}, 5, 1, 1},
 		{"same, even, upper", 5, 4, false, graph.Attrs{"auto_pad": "SAME_UPPER"}, 5, 1, 2},

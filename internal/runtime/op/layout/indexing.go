@@ -32,7 +32,8 @@ func Positions(pool *workers.Pool, buf []int, x *tensor.Tensor, n int, wrap bool
 
 func resolve[T int | int32 | int64](pool *workers.Pool, buf []int, v []T, n int, wrap bool) ([]int, error) {
 	buf = slices.Grow(buf[:0], len(v))[:len(v)]
-	if grain := workers.Grain(1); len(v) <= grain || pool.Threads() == 1 { // sharing between threads would allocate
+	// sharing between threads would allocate
+	if grain := workers.Grain(1); len(v) <= grain || pool.Threads() == 1 {
 		if i := resolveRange(buf, v, n, wrap); i < len(v) {
 			return nil, outOfRange(v[i], n)
 		}

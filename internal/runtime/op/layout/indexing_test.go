@@ -245,7 +245,8 @@ func TestOneHot(t *testing.T) {
 	if diff := gocmp.Diff([]int{4, 1}, at); diff != "" {
 		t.Error(diff)
 	}
-	if got := OneHotOffset(3, 1, 3, 2); got != 9 { // second row: 6 to 11; entry 1 of the axis: 8, 9; the second
+	// second row: 6 to 11; entry 1 of the axis: 8, 9; the second
+	if got := OneHotOffset(3, 1, 3, 2); got != 9 {
 		t.Error(got)
 	}
 	c := &op.Call{Out: []*tensor.Tensor{tensor.New(tensor.Int8, 3, 2)}}
@@ -396,7 +397,8 @@ func TestUpdates(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		reduction string
-		want      []int8 // 1 2 3 4 5 6 in blocks of 2: block 2 gets -3 9, -1 is skipped, block 0 gets 1 1
+		// 1 2 3 4 5 6 in blocks of 2: block 2 gets -3 9, -1 is skipped, block 0 gets 1 1
+		want []int8
 	}{
 		{"", []int8{1, 1, 3, 4, -3, 9}},
 		{"none", []int8{1, 1, 3, 4, -3, 9}},

@@ -12,7 +12,8 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
-// Rows of codes in vectors have the bits of plain Go: steep and flat ones, short and long ones, sums near the end of their type.
+// Rows of codes in vectors have the bits of plain Go: steep and flat ones, short and long ones,
+// sums near the end of their type.
 func TestSoftmaxSets(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 44))
 	for i := range 120 {
@@ -51,7 +52,8 @@ func TestSoftmaxSets(t *testing.T) {
 	}
 }
 
-// Rows of int16 in vectors have the bits of plain Go: factors that shift to either side, differences that saturate, sums near the end of their type.
+// Rows of int16 in vectors have the bits of plain Go: factors that shift to either side,
+// differences that saturate, sums near the end of their type.
 func TestWideSoftmaxSets(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 47))
 	for i := range 120 {
@@ -84,7 +86,8 @@ func TestWideSoftmaxSets(t *testing.T) {
 	}
 }
 
-// Rows of floats, short and long ones, have the bits of plain Go in all sets, whatever the number of threads.
+// Rows of floats, short and long ones, have the bits of plain Go in all sets, whatever the number
+// of threads.
 func TestFloatSoftmaxSets(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 45))
 	for i := range 150 {

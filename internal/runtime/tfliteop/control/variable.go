@@ -71,7 +71,8 @@ func prepareRead(c *op.Call) (op.Run, error) {
 // variable is that of a node's last run: mostly it is the next one's, too.
 type variable struct {
 	key string
-	t   *tensor.Tensor // nil before something is assigned; the same for the life of the session's state then
+	// nil before something is assigned; the same for the life of the session's state then
+	t *tensor.Tensor
 }
 
 // find looks for the variable of a call.

@@ -211,7 +211,8 @@ func packedWide(c *op.Call, s kernel.ConvShape, p *kernel.PackedQ, q *kernel.Req
 // widePatch writes what output position at sees; beyond the borders is zero.
 func widePatch(dst, x []int16, s *kernel.ConvShape, at int) {
 	n, oy, ox := at/s.OW/s.OH, at/s.OW%s.OH, at%s.OW
-	taps, each := s.KW, 1 // how often values are copied for a line of taps, and how many taps at a time
+	// how often values are copied for a line of taps, and how many taps at a time
+	taps, each := s.KW, 1
 	if s.DilW == 1 {
 		taps, each = 1, s.KW
 	}

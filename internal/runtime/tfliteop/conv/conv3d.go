@@ -153,7 +153,8 @@ func (v *conv3D) lines(c *op.Call, act activation.Clamp) (op.Run, error) {
 	}, nil
 }
 
-// gathered is how many values of windows are gathered at once at most: as much as a second-level cache holds beside weights.
+// gathered is how many values of windows are gathered at once at most: as much as a second-level
+// cache holds beside weights.
 const gathered = 1 << 16
 
 // clampAll is [element.Bound] for many values.
@@ -179,8 +180,9 @@ func split(p int, dims [3]int) (n int, at [3]int) {
 	return p, at
 }
 
-// window writes the window of position p, zeros where it leaves the input. The product with the filter then has its sums
-// in the order of the reference kernels: by tap, then by channel, the bias at the end.
+// window writes the window of position p, zeros where it leaves the input. The product with the
+// filter then has its sums in the order of the reference kernels: by tap, then by channel, the
+// bias at the end.
 func (v *conv3D) window(row []float32, p int, x []float32) {
 	n, o := split(p, v.out)
 	line := v.k[2] * v.c

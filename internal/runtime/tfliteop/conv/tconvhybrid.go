@@ -18,11 +18,13 @@ type hybridTConv struct {
 	weights []float32 // whole numbers, [C,KH,KW,OC]
 	scales  []float32 // of the weights, a filter's row [KH,KW,OC] of them
 	q       []float32 // a batch in whole numbers
-	room    []float32 // for each worker: products of an input and a line of taps, and a position's numbers that are not zero
-	places  []int32   // for each worker: where these are
-	all     bool      // zeros count: a scale is infinite or no number
-	mul     element.Loops[float32, float32]
-	add     element.Loops[float32, float32]
+	// for each worker: products of an input and a line of taps, and a position's numbers that are
+	// not zero
+	room   []float32
+	places []int32 // for each worker: where these are
+	all    bool    // zeros count: a scale is infinite or no number
+	mul    element.Loops[float32, float32]
+	add    element.Loops[float32, float32]
 }
 
 func (t tconv) hybrid(c *op.Call) (op.Run, error) {

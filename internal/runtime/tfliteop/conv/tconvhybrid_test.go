@@ -25,8 +25,9 @@ func TestHybridTranspose(t *testing.T) {
 		{2, 4, 3, 9, 8, 8, 6, 4, 2, false, false, false},
 		{1, 2, 2, 3, 2, 2, 2, 2, 1, true, true, false},
 		{1, 5, 1, 2, 11, 15, 3, 2, 3, false, true, false}, // gaps between windows
-		{1, 2, 3, 37, 21, 4, 6, 4, 2, false, true, false}, // several registers of sums and of inputs
-		{1, 2, 3, 4, 5, 4, 6, 3, 2, false, true, true},    // zeros times infinity
+		// several registers of sums and of inputs
+		{1, 2, 3, 37, 21, 4, 6, 4, 2, false, true, false},
+		{1, 2, 3, 4, 5, 4, 6, 3, 2, false, true, true}, // zeros times infinity
 	} {
 		pad := func(in, out int) int { return max(0, (in-1)*s.stride+s.k-out) / 2 }
 		x, w, b := make([]float64, s.n*s.h*s.w*s.c), make([]float64, s.oc*s.k*s.k*s.c), make([]float64, s.oc)

@@ -231,7 +231,8 @@ func (h *Hybrid) wholeRow(p *workers.Pool, x []float32) (scale float32) {
 	return h.scale[0]
 }
 
-// Run writes the results y of x, a row of each: sums scaled back, plus the bias where there is one, clamped.
+// Run writes the results y of x, a row of each: sums scaled back, plus the bias where there is
+// one, clamped.
 func (h *Hybrid) Run(p *workers.Pool, y, x, bias []float32, act activation.Clamp) {
 	if h.packed != nil {
 		scale := h.wholeRow(p, x)
@@ -320,8 +321,10 @@ func QuantizeCodes(dst []uint8, room, x []float32, asym bool, plus int32) (scale
 type steps struct {
 	scale, inv, lo, hi float32
 	zero               int32
-	none               bool           // the row has zeros only
-	e                  *simd.Elements // nil without vectors, and where a number is infinite or none: what becomes of it is for plain Go to say
+	none               bool // the row has zeros only
+	// nil without vectors, and where a number is infinite or none: what becomes of it is for
+	// plain Go to say
+	e *simd.Elements
 }
 
 func stepsOf(x []float32, asym bool) (s steps) {

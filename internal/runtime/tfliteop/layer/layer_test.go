@@ -82,8 +82,9 @@ func TestClampOf(t *testing.T) {
 		{"RELU", tensor.Int8, quant(0, 0, []int64{-128}, 1), -128, 127, ""},
 		{"RELU", tensor.Int8, quant(0, 0, []int64{5}, 1), 5, 127, ""},
 		{"RELU6", tensor.Int8, quant(0, 0, []int64{-10}, 0.5), -10, 2, ""},
-		{"RELU6", tensor.Int8, quant(0, 0, []int64{-128}, 0.01), -128, 127, ""}, // 600 steps: beyond the type
-		{"RELU6", tensor.Uint8, quant(0, 0, []int64{0}, 4), 0, 2, ""},           // 1.5 steps go up
+		// 600 steps: beyond the type
+		{"RELU6", tensor.Int8, quant(0, 0, []int64{-128}, 0.01), -128, 127, ""},
+		{"RELU6", tensor.Uint8, quant(0, 0, []int64{0}, 4), 0, 2, ""}, // 1.5 steps go up
 		{"RELU_N1_TO_1", tensor.Int8, quant(0, 0, []int64{3}, 0.25), -1, 7, ""},
 		{"RELU_N1_TO_1", tensor.Uint8, quant(0, 0, []int64{2}, 0.25), 0, 6, ""},
 		{"RELU_N1_TO_1", tensor.Int8, quant(0, 0, []int64{126}, 0.25), 122, 127, ""},
@@ -400,7 +401,8 @@ func TestQuantizeRow(t *testing.T) {
 		{"zeros", false, []float32{0, 0}, []float32{0, 0}, 1, 0},
 		{"nothing", false, nil, nil, 1, 0},
 		{"positive", true, []float32{0, 255, 100, 1.4}, []float32{0, 255, 100, 1}, 1, -128},
-		{"positive without zero", true, []float32{51, 510}, []float32{26, 255}, 2, -128}, // 25.5 goes away from zero
+		// 25.5 goes away from zero
+		{"positive without zero", true, []float32{51, 510}, []float32{26, 255}, 2, -128},
 		{"ties", true, []float32{-100, 155, 0.5, 1.5, -0.5, -1.5, 99.5}, []float32{-100, 155, 1, 2, -1, -2, 100}, 1, -28},
 		// Zero is half-way between two integers if the range is symmetric: the error of the
 		// float64 division by the scale decides.

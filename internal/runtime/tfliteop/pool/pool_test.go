@@ -205,7 +205,8 @@ func TestBilinear(t *testing.T) {
 		{"centres, one", centres, 1, 4, []float64{0, 8, 16, 24}, 1, 1, []float64{12}},
 	} {
 		for _, typ := range []tensor.Type{f32, i8, u8, i16} {
-			// A second channel beside it, of the opposite numbers where there are such, and a second picture.
+			// A second channel beside it, of the opposite numbers where there are such, and a
+			// second picture.
 			var x, want []float64
 			second := func(v float64) float64 {
 				if typ == u8 {

@@ -57,7 +57,8 @@ func TestRequantize(t *testing.T) {
 		for _, to := range []tensor.Type{i8, u8, i16, i32} {
 			for _, z := range [][2]float64{{lo[from], lo[to]}, {hi[from], lo[to]}, {lo[from], hi[to]}, {0, 0}, {3, 5}} {
 				for _, ratio := range []float64{1, 2, 0.5, 0.25} {
-					if from == i32 || to == i32 { // beyond 32 bits of differences nothing is defined
+					// beyond 32 bits of differences nothing is defined
+					if from == i32 || to == i32 {
 						z = [2]float64{min(max(z[0], -7), 7), min(max(z[1], -9), 9)}
 					}
 					var x, want []float64

@@ -175,8 +175,9 @@ func scaledSum[T int8 | int16](p *gateProduct, x []T, o int) int32 {
 
 // lstmInt holds an integer LSTM.
 type lstmInt struct {
-	in, rec            [4]*gateProduct
-	all, step          *stacked // in and rec, of all rows and of one; nil where no kernel in vectors computes them
+	in, rec [4]*gateProduct
+	// in and rec, of all rows and of one; nil where no kernel in vectors computes them
+	all, step          *stacked
 	forget, input, out fixed.Multiplier
 	clip               int32
 	power              int // log2 of the cell's scale

@@ -597,7 +597,8 @@ func TestIntegerLSTM(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v %+v: %v", typ, o, err)
 			}
-			// Tables of 16 bits, gates of 12 bits behind the point; a step of 8 bits through the recurrence.
+			// Tables of 16 bits, gates of 12 bits behind the point; a step of 8 bits through the
+			// recurrence.
 			tol := 3.0
 			switch {
 			case typ == i16:

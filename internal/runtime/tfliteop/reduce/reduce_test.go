@@ -276,7 +276,8 @@ func TestL2Normalization(t *testing.T) {
 	n.Attrs = graph.Attrs{"fused_activation_function": "RELU"}
 	optest.Near(t, "clamped", one(t, n, optest.Of(f32, nil, []int{3, 2}, x...)), []float64{0.6, 0.8, 0, 0, 0, 0}, 1e-7, 0)
 	n.Attrs = nil
-	optest.Near(t, "small", one(t, n, optest.Row(f32, nil, 1e-7, 0)), []float64{0.1, 0}, 1e-7, 0) // no less than 1e-6 divides
+	// no less than 1e-6 divides
+	optest.Near(t, "small", one(t, n, optest.Row(f32, nil, 1e-7, 0)), []float64{0.1, 0}, 1e-7, 0)
 	for _, c := range []struct {
 		typ        tensor.Type
 		zero, mid  int64
@@ -300,7 +301,8 @@ func TestL2Normalization(t *testing.T) {
 			}
 		}
 		out := one(t, optest.Lite("L2_NORMALIZATION", nil, c.typ, optest.Affine(c.mid, 1./128)), optest.Of(c.typ, optest.Affine(c.zero, c.scale), []int{3, 2}, c.x...))
-		optest.Near(t, c.typ.String(), out, want, 1.01, 0) // an integer square root and two roundings
+		// an integer square root and two roundings
+		optest.Near(t, c.typ.String(), out, want, 1.01, 0)
 	}
 	q := optest.Affine(0, 1)
 	optest.Refused(t, "nothing", Defs(), n, "input 0 is missing")

@@ -42,10 +42,11 @@ func TestBinaries(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	a, b := []float64{7, 6, 1, 0, 5}, []float64{2, 3, 1, 4, 0}
 	for name, c := range map[string]struct{ whole, real []float64 }{
-		"ADD":        {[]float64{9, 9, 2, 4, 5}, []float64{9, 9, 2, 4, 5}},
-		"SUBTRACT":   {[]float64{5, 3, 0, -4, 5}, []float64{5, 3, 0, -4, 5}},
-		"MULTIPLY":   {[]float64{14, 18, 1, 0, 0}, []float64{14, 18, 1, 0, 0}},
-		"DIVIDE":     {[]float64{3, 2, 1, 0, -1}, []float64{3.5, 2, 1, 0, inf}}, // by zero: all bits set
+		"ADD":      {[]float64{9, 9, 2, 4, 5}, []float64{9, 9, 2, 4, 5}},
+		"SUBTRACT": {[]float64{5, 3, 0, -4, 5}, []float64{5, 3, 0, -4, 5}},
+		"MULTIPLY": {[]float64{14, 18, 1, 0, 0}, []float64{14, 18, 1, 0, 0}},
+		// by zero: all bits set
+		"DIVIDE":     {[]float64{3, 2, 1, 0, -1}, []float64{3.5, 2, 1, 0, inf}},
 		"MAXIMUM":    {[]float64{7, 6, 1, 4, 5}, []float64{7, 6, 1, 4, 5}},
 		"MINIMUM":    {[]float64{2, 3, 1, 0, 0}, []float64{2, 3, 1, 0, 0}},
 		"POWER":      {[]float64{49, 216, 1, 0, 1}, []float64{49, 216, 1, 0, 1}},

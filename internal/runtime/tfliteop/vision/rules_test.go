@@ -143,7 +143,8 @@ func TestChoice(t *testing.T) {
 	t.Parallel()
 	// Halves of each other's neighbours: 0 and 1 overlap by a third, 2 is alone.
 	boxes := optest.Of(tensor.Float32, nil, []int{3, 4}, 0, 0, 2, 2, 0, 1, 2, 3, 0, 9, 2, 11)
-	turned := optest.Of(tensor.Float32, nil, []int{3, 4}, 2, 2, 0, 0, 2, 3, 0, 1, 2, 11, 0, 9) // corners the other way
+	// corners the other way
+	turned := optest.Of(tensor.Float32, nil, []int{3, 4}, 2, 2, 0, 0, 2, 3, 0, 1, 2, 11, 0, 9)
 	one := func(v float64) *tensor.Tensor { return optest.Of(tensor.Float32, nil, []int{}, v) }
 	most := func(n float64) *tensor.Tensor { return optest.Of(tensor.Int32, nil, []int{}, n) }
 	scores := func(v ...float64) *tensor.Tensor { return optest.Row(tensor.Float32, nil, v...) }
@@ -247,7 +248,8 @@ func TestDecoding(t *testing.T) {
 	// The first box is moved by half its height down and a quarter of its width to the right.
 	code := optest.Of(tensor.Float32, nil, []int{1, 2, 4}, 1, 1, 0, 0, 0, 0, 0, 0)
 	anchors := optest.Of(tensor.Float32, nil, []int{2, 4}, 0, 0, 2, 4, 1, 3, 2, 4)
-	scores := optest.Of(tensor.Float32, nil, []int{1, 2, 3}, 9, 0.5, 0.75, 9, 0.5, 0.25) // 9: the background
+	// 9: the background
+	scores := optest.Of(tensor.Float32, nil, []int{1, 2, 3}, 9, 0.5, 0.75, 9, 0.5, 0.25)
 	for _, c := range []struct {
 		name           string
 		attrs          graph.Attrs
