@@ -35,7 +35,7 @@ func (e *StudyError) Unwrap() error { return e.Err }
 
 // CompressionOptions say how a study is worked on. The zero value takes the model's own shapes.
 type CompressionOptions struct {
-	// Study is the file; there must be a name. One that is not there is begun.
+	// Study is the file; there must be a name. One that is absent is begun.
 	Study string
 	// Inputs set shapes, and what is fed where there is no data.
 	Inputs Inputs
@@ -116,7 +116,7 @@ func (c *Compression) do(fn func() error) error {
 type SpeedOptions struct {
 	// Name tells it from others of the study, "" for one made of the settings, such as "host-t2".
 	Name string
-	// On estimates for hardware that is not there, nil measures here. Of Estimate only what names
+	// On estimates for hardware that is absent, nil measures here. Of Estimate only what names
 	// the runtime counts.
 	On       *Target
 	Estimate EstimateOptions
@@ -129,12 +129,12 @@ type SpeedOptions struct {
 	Levels     []float64
 	Structures []study.Structure
 	Formats    []study.Format
-	// Time is how long each changed model and the unchanged one take turns, 0 for 0.4 s.
+	// Time is how long each changed model and the unchanged one are interleaved, 0 for 0.4 s.
 	Time time.Duration
 }
 
 // Speed makes a performance profile, or goes on with the one of its name: the times of layers,
-// unchanged and with each change in all layers at once, of runs that take turns.
+// unchanged and with each change in all layers at once, of runs that are interleaved.
 func (c *Compression) Speed(ctx context.Context, o SpeedOptions) (p *study.Speed, err error) {
 	if err := validThreads(o.Threads); err != nil {
 		return nil, err
@@ -211,7 +211,7 @@ type LossOptions struct {
 	Levels     []float64
 	Structures []study.Structure
 	Formats    []study.Format
-	// Away takes the usual ones of performance profiles of hardware that is not there.
+	// Away takes the usual ones of performance profiles of hardware that is absent.
 	Away    bool
 	Threads int
 	// Command is a program with arguments that computes a metric: it gets a folder with out_0.npy
@@ -269,8 +269,8 @@ type PlanOptions struct {
 	Data *LossOptions
 	// Unrun tries nothing.
 	Unrun bool
-	// Time is how long each plan that is measured takes turns with the unchanged model, 0 for 1.6
-	// s.
+	// Time is how long each plan that is measured is interleaved with the unchanged model, 0 for
+	// 1.6 s.
 	Time time.Duration
 }
 
@@ -446,12 +446,12 @@ type BenchOptions struct {
 	Model *Model
 	// Name of the comparison, "" for that of plan or model.
 	Name string
-	// Engines run the models, each with each number of threads and size of batch; nil stands for
+	// Engines run the models, in all combinations of threads and size of batch; nil stands for
 	// opmeter's own, which an empty list has, as empty lists of the others stand for 1 thread and
 	// the batch of the file.
 	Engines          []*Engine
 	Threads, Batches []int
-	// Time of each comparison, 0 for 1.6 s, or for engines of others 2 s each.
+	// Time of each comparison, 0 for 1.6 s, or for external engines 2 s each.
 	Time time.Duration
 }
 
@@ -546,7 +546,7 @@ func (c *Compression) benchPoint(ctx context.Context, changed *Model, name strin
 	return c.failed(c.j.Bench(name, id.File, p), c.j.File.Path())
 }
 
-// visits measures both models with an engine of others, in turns.
+// visits measures both models with an external engine, in turns.
 func (c *Compression) visits(ctx context.Context, changed *Model, e *Engine, threads, batch int, t time.Duration) (before, after, speedup *profile.Metric, err error) {
 	var turns Turns
 	var ps [2]*profile.Profile

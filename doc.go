@@ -3,7 +3,7 @@
 //
 // [Open] reads a model, [Profile] runs it on this computer and measures every
 // operator, [Count] reports what follows from the model alone, [Estimate] says what
-// to expect of a chip that is not there. All return a [profile.Profile], which holds
+// to expect of a chip that is absent. All return a [profile.Profile], which holds
 // figures with their spread, the settings and the machine, and can be saved, encoded
 // as JSON and read again.
 //

@@ -194,7 +194,7 @@ func TestMicroRefuses(t *testing.T) {
 	}
 }
 
-// Two programs that take turns run one at a time, start for start, and both have all of their
+// Two programs that are interleaved run one at a time, start for start, and both have all of their
 // inferences; one of opmeter's own engine may be among them.
 func TestMicroTurns(t *testing.T) {
 	t.Parallel()
@@ -248,7 +248,7 @@ func TestMicroTurns(t *testing.T) {
 }
 
 // A program that does not end is ended, in its turns and at the end of the time; what was cut off
-// is no loss.
+// is not a loss.
 func TestMicroEndless(t *testing.T) {
 	t.Parallel()
 	m, path := keywords(t), microProgram(t)

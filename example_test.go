@@ -37,7 +37,7 @@ func Example() {
 	// 2 CONV_2D [1 25 5 64] 512000 MACs, measured: true
 }
 
-// The same model on chips that are not there.
+// The same model on chips that are absent.
 func ExampleEstimate() {
 	m, err := opmeter.Open("examples/ds_cnn.yaml")
 	if err != nil {

@@ -84,11 +84,11 @@ func (e *RecordError) Unwrap() error { return e.Err }
 type Imported struct {
 	// Profiles are the runs, in the order of their files.
 	Profiles []*profile.Profile
-	// Skipped lists files that are no record, of a folder or an archive.
+	// Skipped lists files that are not records, of a folder or an archive.
 	Skipped []string
 }
 
-// Import reads the records of other tools at a path: a file, a folder with those below
+// Import reads the profiles and traces of other tools at a path: a file, a folder with those below
 // it, an archive. Packed files are unpacked as they are read, what a file is of is decided by its
 // content. Several files of one run make one profile. Errors are joined [RecordError]s, or
 // an [OptionError]; what was right comes beside them.
@@ -284,7 +284,7 @@ func match(f *record.File, formats []*record.Format, named bool) *record.Format 
 
 // foreign says what is wrong with a file that no format knows.
 func foreign(f *record.File) error {
-	why := errors.New("is no record that opmeter reads")
+	why := errors.New("is not a record that opmeter reads")
 	head := string(f.Head[:min(len(f.Head), 16)])
 	switch {
 	case len(f.Head) == 0:

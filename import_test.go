@@ -104,7 +104,7 @@ func TestImportErrors(t *testing.T) {
 		want string
 	}{
 		"empty":     {"empty.json", opmeter.ImportOptions{}, "is empty"},
-		"no record": {"none.txt", opmeter.ImportOptions{}, "is no record"},
+		"no record": {"none.txt", opmeter.ImportOptions{}, "is not a record"},
 		"another":   {"none.txt", opmeter.ImportOptions{Format: "onnxruntime"}, "none.txt"},
 	} {
 		_, err := opmeter.Import(t.Context(), filepath.Join(dir, c.path), c.o)

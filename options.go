@@ -141,7 +141,7 @@ type Options struct {
 	// Progress is called, at most ten times a second and outside timed regions, with
 	// what is being done and how far it is, from 0 to 1. It must not measure itself.
 	Progress func(phase string, fraction float64)
-	// Turns is what profiles have that are to take turns, nil for none.
+	// Turns is what profiles have that are to are interleaved, nil for none.
 	Turns *Turns
 	// Journal is a file that keeps what is known while the model runs, so that a killed
 	// process leaves it behind: [profile.Read] opens it. It must not exist, and is to be

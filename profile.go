@@ -12,7 +12,7 @@ import (
 
 // Profile runs the model on this computer and measures every operator.
 //
-// Totals come from plain runs, shares from instrumented ones that take turns with
+// Totals come from plain runs, shares from instrumented ones that are interleaved with
 // them. Operators that the engine lacks are listed with the cause and do not keep
 // the others from being measured. When ctx ends early, the profile holds what was
 // measured until then and Profile.Incomplete says so, without an error; where nothing

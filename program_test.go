@@ -38,11 +38,11 @@ func TestNewProgram(t *testing.T) {
 	source := string(p.Files["model.c"])
 	for i, l := range p.Layers {
 		if !strings.Contains(source, "OP_BEGIN("+strconv.Itoa(l)+", \""+profile.Layers[l].Op+"\")") || l != i {
-			t.Errorf("layer %d, %s is not there", l, profile.Layers[l].Op)
+			t.Errorf("layer %d, %s is absent", l, profile.Layers[l].Op)
 		}
 	}
 	if !strings.Contains(source, "\""+profile.Model.SHA256+"\"") || profile.Model.SHA256 == "" {
-		t.Error("the hash of the model is not there")
+		t.Error("the hash of the model is absent")
 	}
 	again, other := make(0), make(1)
 	for name, data := range p.Files {

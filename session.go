@@ -95,7 +95,7 @@ func (t *Tensor) Array() bool {
 // [Tensor.Array] holds.
 func (t *Tensor) WriteNPY(w io.Writer) error {
 	if !t.Array() {
-		return fmt.Errorf("%s is no array of numbers", t.Name)
+		return fmt.Errorf("%s is not an array of numbers", t.Name)
 	}
 	return npy.Write(w, t.t)
 }

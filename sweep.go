@@ -31,7 +31,7 @@ type SweepOptions struct {
 	// Engines are tried each with everything else, nil being opmeter's own. No engines are
 	// that of the options.
 	Engines []*Engine
-	// Batches, Threads and Streams are tried each with each. Empty ones try what the
+	// Batches, Threads and Streams are tried in all combinations. Empty ones try what the
 	// model has, one thread, one stream. A batch of 0 is that of the file.
 	Batches, Threads, Streams []int
 	// Rounds is how often each point is measured, 0 for 3.
@@ -52,7 +52,7 @@ type SweepPoint struct {
 	// batch counts. Its samples are rounds.
 	Throughput *profile.Metric
 	// RAMBytes is the memory that all streams hold beside the model, by the plan of the engine; nil
-	// for engines of others, which have none.
+	// for external engines, which have none.
 	RAMBytes *int64
 	// Best says that no other point has less latency and no less throughput, or more
 	// throughput and no more latency: the Pareto front of both.
@@ -245,7 +245,7 @@ func (s *sweep) group(ctx context.Context, points []int) {
 	}
 }
 
-// round lets streams of an engine of others run once. Each has a process of its own: engines set up
+// round lets streams of an external engine run once. Each has a process of its own: engines set up
 // sessions for as many streams as there are.
 func (m *Model) round(ctx context.Context, g external.Options) (*loadfigures.Round, error) {
 	release, err := loop.Lease(ctx)
@@ -300,7 +300,7 @@ func front(points []SweepPoint) {
 	}
 }
 
-// String names the combination: "batch 4, 2 threads, 1 stream", with an engine of others before it.
+// String names the combination: "batch 4, 2 threads, 1 stream", with an external engine before it.
 func (p *SweepPoint) String() string {
 	batch := "the file's batch"
 	if p.Batch > 0 {

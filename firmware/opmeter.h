@@ -329,7 +329,7 @@ static uint64_t opmeter_read_dwt(void) {
   return now;
 }
 
-/* False where the counter is not there or does not count, as in emulators. */
+/* False where the counter is absent or does not count, as in emulators. */
 static bool opmeter_start_dwt(void) {
   uint32_t before;
   unsigned i;

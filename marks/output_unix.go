@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// nonblock keeps the opening of a named pipe that nobody reads from waiting.
+// nonblock keeps the opening of a named pipe that no one reads from waiting.
 const nonblock = syscall.O_NONBLOCK
 
 // descriptor makes a file of an open descriptor. It is a copy: writes to the standard output of

@@ -98,7 +98,7 @@ type stream struct {
 // Open opens the way out: a path, at which a file is made or appended to ("%p" in it is the
 // number of the process), "fd:N" for an open descriptor such as a pipe, or
 // "tcp:HOST:PORT" where somebody listens. "" takes the variable OPMETER_MARKS, whose
-// absence is no error. With an error marks stay off. What was open is closed.
+// absence is not an error. With an error marks stay off. What was open is closed.
 func Open(to string) error {
 	if to == "" {
 		to = os.Getenv("OPMETER_MARKS")
@@ -234,5 +234,5 @@ func (s *stream) join(l *Lane) bool {
 	return true
 }
 
-// errGone says that nobody reads any more.
+// errGone says that no one reads any more.
 var errGone = errors.New("nobody reads any more")

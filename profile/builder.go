@@ -403,7 +403,7 @@ func (s *series) put(b *Builder, p *Profile, k seriesKey) {
 	}
 	m := FromSummary(s.kind, s.Summary(), s.method)
 	if e, ok := lookup(k.quantity); ok && e.layer != nil && e.layer(&Layer{Sparsity: &Sparsity{}}).real != nil {
-		// A field of one number is a mean: half a call on average is no median.
+		// A field of one number is a mean: half a call on average is not a median.
 		m = Value(s.kind, *m.Mean, "")
 	}
 	_ = l.Set(k.quantity, m)

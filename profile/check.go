@@ -26,7 +26,7 @@ var checkOutcomes = []string{
 }
 
 // Check says what came of measuring a layer's time in a second way: a short stretch of the model
-// with the layer, and the stretch without it, take turns, and the difference is the figure
+// with the layer, and the stretch without it, are interleaved, and the difference is the figure
 // checked_s.
 type Check struct {
 	// Outcome is what came of it.

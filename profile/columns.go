@@ -134,7 +134,7 @@ func (p *Profile) join(refs []columnar.Ref, r io.Reader) error {
 	return nil
 }
 
-// samePath compares places. Positions are whole numbers, which JSON reads as reals.
+// samePath compares places. Positions are integers, which JSON reads as reals.
 func samePath(a, b []any) bool {
 	return slices.EqualFunc(a, b, func(x, y any) bool {
 		if n, ok := x.(int); ok {

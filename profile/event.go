@@ -199,7 +199,7 @@ func (c *checker) key(key string) {
 	}
 }
 
-// maxSample bounds samples: beyond, the sum of their squares is no number.
+// maxSample bounds samples: beyond, the sum of their squares is not a number.
 const maxSample = 1e150
 
 // measured checks samples: that their quantity has any, and that they are figures.

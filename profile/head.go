@@ -139,7 +139,7 @@ func brief(s string, runes int) string {
 
 // ReadHead reads the head of a saved profile without the rest. The head has a
 // checksum of its own; damage behind it shows when the profile is read. The error of
-// a file that is no saved profile wraps [ErrNotProfile].
+// a file that is not a saved profile wraps [ErrNotProfile].
 func ReadHead(path string) (*Head, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -58,7 +58,7 @@ func TestJournalCut(t *testing.T) {
 	text, after := recorded(t)
 	for n := range len(text) + 1 {
 		p, err := Unmarshal(text[:n])
-		whole := bytes.Count(text[:n], []byte("\n")) - 1 // the first line is no event
+		whole := bytes.Count(text[:n], []byte("\n")) - 1 // the first line is not an event
 		if whole < 1 {
 			if err == nil || p != nil {
 				t.Fatalf("cut at %d: a profile without a model", n)

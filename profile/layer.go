@@ -44,7 +44,7 @@ type Layer struct {
 	// QuantizeLinear that ran as one of 8-bit numbers.
 	Computes string `json:"computes,omitzero"`
 	// Constant marks a layer whose results follow from constants and shapes alone.
-	// An engine may compute it once; it is no work of an inference, and totals leave
+	// An engine may compute it once; it is not work of an inference, and totals leave
 	// it out whatever the engine does.
 	Constant bool `json:"constant,omitzero"`
 
@@ -187,7 +187,7 @@ const (
 	// the source ended without a word: killed, crashed, unplugged
 	ByEnd       CauseCode = "end"
 	ByRecord    CauseCode = "record"  // a record that was lost on the way
-	ByNoFigures CauseCode = "figures" // figures that nobody has measured
+	ByNoFigures CauseCode = "figures" // figures that no one has measured
 	ByLoop      CauseCode = "loop"    // a loop that had not ended within its limit
 	// most of the work did not run, so that no figure of the whole is one
 	ByWork CauseCode = "work"

@@ -70,7 +70,7 @@ func (ls Layers) Sum(key string) (sum float64, ok bool) {
 // SumOf adds up the layers' figures of a quantity, such as one of
 // [Profile.Quantities]; ok is false when none is known, or when figures of that
 // quantity do not add up. A quotient is that of the sums over the layers in which
-// all of its parts are known, so that work without a time is no part of a rate.
+// all of its parts are known, so that work without a time is not a part of a rate.
 func (ls Layers) SumOf(q *Quantity) (sum float64, ok bool) {
 	if q.Derived() {
 		return ls.quotient(q)

@@ -56,7 +56,7 @@ func TestSelectGroupSum(t *testing.T) {
 	}
 	huge := Layers{{Latency: Value(Measured, 1e308, "")}, {Latency: Value(Measured, 1e308, "")}}
 	if v, ok := huge.Sum("latency_s"); ok {
-		t.Error(v, "is no figure")
+		t.Error(v, "is not a figure")
 	}
 }
 
@@ -200,7 +200,7 @@ func TestJoinOfAny(t *testing.T) {
 		}
 		for _, p := range ps {
 			if !back[fmt.Sprint(p.A, p.B, p.Confidence)] {
-				t.Fatalf("%v is not there the other way round", p)
+				t.Fatalf("%v is absent the other way round", p)
 			}
 		}
 	})

@@ -59,8 +59,8 @@ type Settings struct {
 	// Passes says which passes were made and how: "abba" for plain and
 	// instrumented groups in turn.
 	Passes string `json:"passes,omitzero"`
-	// ReferenceLoop names the work that took turns with the runs to tell the machine's
-	// speed; times at reference speed compare where it is the same.
+	// ReferenceLoop names the work interleaved with the runs to tell the machine's
+	// speed; normalised times compare where it is the same.
 	ReferenceLoop string `json:"reference_loop,omitzero"`
 	// GarbageCollector is "off" when it was kept out of timed regions.
 	GarbageCollector string `json:"garbage_collector,omitzero"`

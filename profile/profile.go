@@ -109,7 +109,7 @@ type Tensor struct {
 	// DimNames are the names that the file gives to the dimensions of Declared, empty
 	// where it gives none; absent where none has one.
 	DimNames []string `json:"dim_names,omitzero"`
-	// Assumed lists the positions of open dimensions that nobody gave: 1 was taken for
+	// Assumed lists the positions of open dimensions that no one gave: 1 was taken for
 	// them, or what follows from that. Only of the model's inputs.
 	Assumed []int64 `json:"assumed,omitzero"`
 	// Made says how the elements were made where the model uses them for something
@@ -222,7 +222,7 @@ type Totals struct {
 	// ComputedParams is the number of elements that layers read as constants and that
 	// are not in the file: they are computed of other constants once, such as weights
 	// that the file fills with one value. Params, WeightsBytes and FlashBytes leave them
-	// out. Absent where there are none.
+	// out. Absent if absent.
 	ComputedParams *int64 `json:"computed_params,omitzero"`
 	// BytesRead and BytesWritten sum what the layers read and write, each
 	// operand once a layer.
@@ -314,7 +314,7 @@ type Reconcile struct {
 type Memory struct {
 	// ArenaBytes is the size of the block that holds all activations.
 	ArenaBytes *int64 `json:"arena_bytes,omitzero"`
-	// PeakBytes is the largest sum of activations alive at one time: what a
+	// PeakBytes is the largest sum of activations live at the same time: what a
 	// perfect plan would need.
 	PeakBytes *int64 `json:"peak_bytes,omitzero"`
 	// PersistentBytes is memory held between inferences: variables, packed weights.

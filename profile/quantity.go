@@ -31,7 +31,7 @@ type Quantity struct {
 	Adds bool `json:"adds,omitzero"`
 	// Better is 1 where more is better, -1 where less is, 0 where neither holds.
 	Better int64 `json:"better,omitzero"`
-	// Whole marks figures that are whole numbers.
+	// Whole marks figures that are integers.
 	Whole bool `json:"whole,omitzero"`
 	// Model marks figures of the whole model alone, which layers have none of.
 	Model bool `json:"model,omitzero"`
@@ -209,7 +209,7 @@ func Lookup(key string) (Quantity, bool) {
 }
 
 // AllQuantities lists the known quantities, then those that the profile brings
-// with it, then the keys of figures that nobody describes: they are shown under their
+// with it, then the keys of figures that no one describes: they are shown under their
 // key and do not add up.
 func (p *Profile) AllQuantities() []Quantity {
 	out := Quantities()
@@ -277,7 +277,7 @@ func (l *Layer) Value(key string) (v float64, ok bool) {
 func (t *Totals) Value(key string) (v float64, ok bool) { return t.Figure(key).Best() }
 
 // Set stores a layer's figure; nil takes it away. The error says that a figure
-// follows from others, that a count is not a whole number, or that the key is none.
+// follows from others, that a count is not an integer, or that the key is none.
 func (l *Layer) Set(key string, m *Metric) error {
 	if v, known := m.Best(); known && (key == "share" || strings.HasPrefix(key, "sparsity_")) && !isFraction(v) {
 		return fmt.Errorf("%s is %v, want 0 to 1", key, v)
@@ -380,7 +380,7 @@ func (s place) set(key string, m *Metric) error {
 		*s.count = nil
 	case s.count != nil:
 		if v != math.Trunc(v) || math.Abs(v) > 1<<53 {
-			return fmt.Errorf("%s is %v, want a whole number", key, v)
+			return fmt.Errorf("%s is %v, want an integer", key, v)
 		}
 		*s.count = new(int64(v))
 	default:

@@ -130,7 +130,7 @@ func TestQuotients(t *testing.T) {
 	}
 	l.Latency = Value(Measured, 5e-324, "")
 	if l.Figure("ops_per_s") != nil {
-		t.Error("a quotient that is no number")
+		t.Error("a quotient that is not a number")
 	}
 }
 

@@ -41,7 +41,7 @@ type Bound string
 const (
 	BoundCompute Bound = "compute" // arithmetic needs most of the time
 	BoundMemory  Bound = "memory"  // moving operands needs most of the time
-	BoundNeither Bound = "neither" // far below both limits: neither explains the time
+	BoundNeither Bound = "neither" // below 10 % of peak limits: neither explains the time
 )
 
 // FarBelow is the part of its limit below which a layer is far below it.
@@ -91,8 +91,8 @@ func (t *Target) peak(l *Layer) (dtype string, rate *float64) {
 	return "", nil
 }
 
-// operands is the element type of the first input that is no constant, of the first one where all
-// are.
+// operands is the element type of the first input that is not a constant, of the first one where
+// all are.
 func (l *Layer) operands() (dtype string) {
 	for i := range l.Inputs {
 		if in := &l.Inputs[i]; !in.Absent && (dtype == "" || !in.Constant) {

@@ -58,7 +58,7 @@ func (t *Tensor) DeclaredText() string {
 }
 
 // readable reports whether somebody chose the name of a dimension: exporters number
-// those that nobody named.
+// those that no one named.
 func readable(name string) bool {
 	if name == "" || utf8.RuneCountInString(name) > 40 || strings.HasPrefix(name, "unk") {
 		return false

@@ -13,7 +13,7 @@ func scaled(l *Layer) []**int64 {
 }
 
 // ScaleCounts multiplies the counts of work and traffic, such as by the number of
-// calls, and rounds them to whole numbers. One that gets too large for 64 bits is not
+// calls, and rounds them to integers. One that gets too large for 64 bits is not
 // known any more.
 func (l *Layer) ScaleCounts(by float64) {
 	for _, v := range scaled(l) {
@@ -23,7 +23,7 @@ func (l *Layer) ScaleCounts(by float64) {
 	}
 }
 
-// times is n*by/per as a whole number, exact before it is rounded; nil where that is
+// times is n*by/per as an integer, exact before it is rounded; nil where that is
 // not known: more than 64 bits, or anything but nothing out of no calls.
 func times(n int64, by, per float64) *int64 {
 	if by == per {

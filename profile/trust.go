@@ -37,7 +37,7 @@ const (
 	DoubtModes    DoubtCode = "two_modes" // two separate groups of times
 	// spread of the machine's speed during the runs, as a part
 	DoubtSpeed DoubtCode = "speed"
-	// part of the time in which other programs had the processor
+	// part of the time in which other programs used the processor
 	DoubtWaiting DoubtCode = "waiting"
 	DoubtStolen  DoubtCode = "stolen" // part of the time that the hypervisor took
 	// number of times that the processor throttled for heat

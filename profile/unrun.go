@@ -6,7 +6,7 @@ package profile
 // Most is more than half of the multiply-accumulates where the layers that did not run
 // have a count of them and the model has any, and more than half of the layers
 // otherwise. Layers that follow from constants alone and those of branches that were
-// not taken are no work of the inference.
+// not taken are not work of the inference.
 func (p *Profile) Unrun() (layers []int64, most bool) {
 	var all, idle, allMACs, idleMACs float64
 	counted := true

@@ -132,7 +132,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestNoFigureEscapes puts what is no number into every real of a profile that has
+// TestNoFigureEscapes puts what is not a number into every real of a profile that has
 // every field: JSON has no way to write it, so that Validate must find it.
 func TestNoFigureEscapes(t *testing.T) {
 	t.Parallel()

@@ -45,7 +45,7 @@ func newWholes(p *Profile) *wholes {
 	return w
 }
 
-// roots are the layers that do the work of each layer, -1 where there is none.
+// roots are the layers that do the work of each layer, -1 if absent.
 func roots(layers []Layer) []int {
 	const met, unknown = -1, -2
 	to := make([]int, len(layers))

@@ -125,7 +125,7 @@ func (c *Collector) remarks(res *Result, ns bool) {
 		res.found(false, "untimed", "The firmware times generators and classifier only: segmenter, transforms, filters and scaling are in no figure.")
 	}
 	if n := micro(res); n > 1 {
-		res.found(true, "switch", "%d models run on one TensorFlow Lite Micro: the first classification after another model's holds the set-up of its memory, so that classifiers which take turns look slower than they are alone.", n)
+		res.found(true, "switch", "%d models run on one TensorFlow Lite Micro: the first classification after another model's holds the set-up of its memory, so that classifiers which are interleaved look slower than they are alone.", n)
 	}
 	slices.SortStableFunc(res.Findings, func(a, b Finding) int {
 		rank := func(f Finding) int {

@@ -47,7 +47,7 @@ func pack(t *testing.T) string {
 	t.Helper()
 	cc, err := exec.LookPath("cc")
 	if err != nil || runtime.GOOS == "windows" {
-		material.Skip(t, "a C compiler (cc) is not there")
+		material.Skip(t, "a C compiler (cc) is absent")
 	}
 	dir := t.TempDir()
 	source, program := filepath.Join(dir, "pack.c"), filepath.Join(dir, "pack")

@@ -9,7 +9,7 @@ import (
 	"github.com/opmeter/opmeter/internal/base/stats"
 )
 
-// A series is the values of one figure: one for each inference, NaN where there is none, and those
+// A series is the values of one figure: one for each inference, NaN if absent, and those
 // to describe, which are of segments in a cascade.
 type series struct {
 	each []float64
@@ -409,7 +409,7 @@ func (a *analysis) tell() {
 		a.res.found(true, "no_slot", "Model %d: nothing tells in which slots the figures of %d generators stand: %s.", i, len(n), list(n))
 	}
 	if n := count(Empty); len(n) > 0 {
-		a.res.found(true, "empty", "Model %d: the slots of %d generators held nothing but zero, which is no figure: %s.", i, len(n), list(n))
+		a.res.found(true, "empty", "Model %d: the slots of %d generators held nothing but zero, which is not a figure: %s.", i, len(n), list(n))
 	}
 	if len(a.rows) > 0 && a.out.Layout == LayoutNames {
 		a.res.found(true, "assumed", "Model %d: model.json is from before the middle of 2021 and has names of features only; each is taken for one slot.", i)

@@ -50,7 +50,7 @@ func (m *Model) pipeline(steps []*jsontree.Value) error {
 	return m.layOut(nil)
 }
 
-// whole is a whole number of the file that a count of samples may be, 0 for anything else.
+// whole is an integer of the file that a count of samples may be, 0 for anything else.
 func whole(v *jsontree.Value) int {
 	n, ok := v.Int()
 	if !ok || n < 0 || n > 1<<30 {

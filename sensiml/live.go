@@ -31,7 +31,7 @@ type LiveInference struct {
 	// Model is the index in Live.Models.
 	Model int
 	// Figures are those of the model's generators in their order, then of the classifier: counts in
-	// the unit of Live.Unit, NaN where there is none. Bad are the positions of those that were left
+	// the unit of Live.Unit, NaN if absent. Bad are the positions of those that were left
 	// out because they contradict the device's own times or lie far outside.
 	Figures []float64
 	Bad     []int

@@ -98,7 +98,7 @@ func (s *scanner) space() {
 	}
 }
 
-// next returns the next byte that is no space, 0 at the end.
+// next returns the next byte that is not space, 0 at the end.
 func (s *scanner) next() byte {
 	if s.space(); s.at < len(s.b) {
 		return s.b[s.at]
@@ -239,7 +239,7 @@ func (s *scanner) number() (float64, error) {
 	case "nan", "inf", "infinity", "nan(ind)", "null":
 		return math.NaN(), nil
 	}
-	// The words of Go that are no numbers of C have none of these bytes.
+	// The words of Go that are not numbers of C have none of these bytes.
 	if len(word) == 0 || len(word) > 400 || word[0] == '+' || !plainNumber(word) {
 		return 0, errSyntax
 	}

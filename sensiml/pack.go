@@ -53,7 +53,7 @@ type Model struct {
 	// all generators: bank b begins at slot b*BankSlots.
 	Banks, BankSlots int
 	// Slide says that a cascade classifies after every segment, and not after each Banks segments;
-	// nil where there is none or the file does not say.
+	// nil if absent or the file does not say.
 	Slide *bool
 	// Segmenter is the name of the segmenter, "" for not known. Window and Delta are the length and
 	// the step of its windows in samples, 0 where it has none or they are not known.
@@ -154,7 +154,7 @@ func OpenPack(path string) (*Pack, error) {
 	return p, nil
 }
 
-var errNotPack = errors.New(`has no "ModelDescriptions" and is no export of a knowledge pack: expected the model.json that lies beside the library`)
+var errNotPack = errors.New(`has no "ModelDescriptions" and is not an export of a knowledge pack: expected the model.json that lies beside the library`)
 
 // ReadPack reads a model.json of any generation, or the export of a knowledge pack. Of a damaged
 // file it takes nothing: a wrong layout puts wrong names on figures.
@@ -222,7 +222,7 @@ func (p *Pack) models(doc, descriptions *jsontree.Value) error {
 	seen := map[int]bool{}
 	for i, d := range descriptions.Items {
 		if d.Kind != jsontree.Object {
-			p.note("Description %d is no object and is left out.", i)
+			p.note("Description %d is not an object and is left out.", i)
 			continue
 		}
 		index := i

@@ -42,7 +42,7 @@ func pyParse(line []byte) (pyValue, error) {
 	return v, nil
 }
 
-// peek is the next byte that is no space, 0 at the end.
+// peek is the next byte that is not space, 0 at the end.
 func (r *pyReader) peek() byte {
 	for r.at < len(r.b) && strings.IndexByte(" \t\n\r", r.b[r.at]) >= 0 {
 		r.at++

@@ -115,7 +115,7 @@ func (d *Decoder) objects(line []byte, yield func(*Message) bool) bool {
 				why = ReasonCut
 			}
 			d.reject(why, line)
-			// What is left of it is no text of its own.
+			// What is left of it is not text of its own.
 			next := bytes.IndexByte(line[1:], '{')
 			if next < 0 {
 				break

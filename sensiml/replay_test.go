@@ -137,7 +137,7 @@ func mean(v []float64) float64 {
 	return sum / float64(len(v))
 }
 
-// equal compares means: sums of some dozens of whole numbers divided once differ by rounding only.
+// equal compares means: sums of some dozens of integers divided once differ by rounding only.
 func equal(t testing.TB, name string, got *Stats, want []float64) {
 	t.Helper()
 	if got == nil {
@@ -159,7 +159,7 @@ func column(ls []line, model, slot int) (out []float64) {
 	return out
 }
 
-// TestThreeMeans: each mean has its own figure, and the sum is no mean.
+// TestThreeMeans: each mean has its own figure, and the sum is not a mean.
 func TestThreeMeans(t *testing.T) {
 	t.Parallel()
 	stream := file(t, "format", "dup_runner.log")
@@ -296,7 +296,7 @@ func has(res *Result, id string) bool {
 	return false
 }
 
-// TestOdd: what is no message is counted by reason, what is one is read.
+// TestOdd: what is not a message is counted by reason, what is one is read.
 func TestOdd(t *testing.T) {
 	t.Parallel()
 	res := replay(t, "format/roc7_model.json", file(t, "format", "odd.log"), Options{Messages: -1}).Result()

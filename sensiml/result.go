@@ -112,7 +112,7 @@ type Row struct {
 	// Share is the part of the whole, 0 to 1; nil for the whole itself and where it is not known.
 	Share *float64 `json:"share,omitzero"`
 
-	// each is the value in each inference, NaN where there is none. described are the values that
+	// each is the value in each inference, NaN if absent. described are the values that
 	// the figures describe, as counts.
 	each, described []float64
 }

@@ -101,7 +101,7 @@ type Structure string
 const (
 	// Dense keeps all weights.
 	Dense Structure = ""
-	// Unstructured prunes single weights.
+	// Unstructured prunes unstructured weights.
 	Unstructured Structure = "unstructured"
 	// TwoOfFour keeps at most two of four neighbouring inputs of an output. Its only level is
 	// 0.5.

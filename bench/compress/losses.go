@@ -18,10 +18,10 @@ var levels = []float64{.6, .7, .8, .9, .95}
 // intervals.
 const parts = 20
 
-// surface is a figure by layer and level, NaN where there is none.
+// surface is a figure by layer and level, NaN if absent.
 type surface [][]float64
 
-// losses runs a loss profile of single weights that become zero.
+// losses runs a loss profile of unstructured weights that become zero.
 func (n *network) losses(ctx context.Context, set *samples.Set, method study.Method, metric string) (byLayer surface, more surface, err error) {
 	s := study.LossSettings{Method: method, Metric: metric, Higher: loss.HigherIsBetter(metric)}
 	for _, v := range levels {

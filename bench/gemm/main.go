@@ -1,4 +1,4 @@
-// Command gemm measures products of matrices with packed weights in one thread against
+// Command gemm measures matrix multiplications with packed weights in one thread against
 // what the processor can do when nothing but products and sums has to be done, which is
 // measured beside them in the same turns.
 //

@@ -128,7 +128,7 @@ type result struct {
 	joined           float64 // part of the time that leads to operators exactly or by tensor
 }
 
-// model compares on one model. Each round starts both anew; within it they take turns.
+// model compares on one model. Each round starts both anew; within it they are interleaved.
 func (b *bench) model(path string) (*result, error) {
 	m, err := opmeter.Open(path)
 	if err != nil {
@@ -172,7 +172,7 @@ func (b *bench) model(path string) (*result, error) {
 	return r, nil
 }
 
-// round measures with both, which take turns once both are warm. It returns the median of the
+// round measures with both, which are interleaved once both are warm. It returns the median of the
 // loop's times in seconds.
 func (b *bench) round(m *opmeter.Model, path, inputs string) (median float64, p *profile.Profile, err error) {
 	l, err := b.start(path, inputs)

@@ -10,7 +10,7 @@
 // model, a length or offset of an odd size.
 //
 // A model fails when something panics or ends in an internal error, when it takes more
-// than 10 s or, over all workers, 1 GiB each, or when its description is no valid
+// than 10 s or, over all workers, 1 GiB each, or when its description is not a valid
 // profile. Failing models are kept in the folder -keep, and the exit status is 1.
 //
 // With -out the models are written to a folder and not tried. With

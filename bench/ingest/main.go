@@ -1,5 +1,5 @@
-// Command ingest measures how fast the records of other tools are imported, and tries readers
-// with damaged ones.
+// Command ingest measures how fast the profiles and traces of other tools are imported, and tries
+// readers with damaged ones.
 //
 //	go run ./bench/ingest [-program PATH] [-bytes N] [-commands N] [-n RUNS] [-samples DIR]
 //

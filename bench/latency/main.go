@@ -168,7 +168,7 @@ func (t *tally) print(what string) {
 	}
 }
 
-// others finds the engines to compare with; nil where one is not there.
+// others finds the engines to compare with; nil if it is absent.
 func others() (list []*opmeter.Engine, err error) {
 	dir := os.Getenv("OPMETER_TEST_ENGINES")
 	if dir == "" {
@@ -222,7 +222,7 @@ type times struct {
 	roof   float64 // what the roofline allows as a part of ours, 0 where that is not known
 }
 
-// fastest is the least time of others, 0 if there is none.
+// fastest is the least time of others, 0 if absent.
 func (t *times) fastest() (best float64) {
 	for _, v := range t.others {
 		if v > 0 && (best == 0 || v < best) {
@@ -232,7 +232,7 @@ func (t *times) fastest() (best float64) {
 	return best
 }
 
-// compare measures a model with all engines, which take turns.
+// compare measures a model with all engines, which are interleaved.
 func compare(engines []*opmeter.Engine, path string, threads int, each time.Duration, processor bool) (*times, error) {
 	defer debug.FreeOSMemory()
 	m, err := opmeter.Open(path)

@@ -5,7 +5,7 @@
 //
 //	go run ./bench/loss [-samples 128] [-rounds 3] [-threads 1] [-from 16]
 //
-// Both are run in turns; medians are printed, in seconds of the processor, so that other
+// Both are interleaved; medians are printed, in seconds of the processor, so that other
 // processes do not count.
 package main
 

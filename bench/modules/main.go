@@ -74,7 +74,7 @@ func command(env []string, name string, args ...string) *exec.Cmd {
 	return c
 }
 
-// names of what is no module.
+// names of what is not a module.
 const (
 	standard = "standard library"
 	linking  = "linking"

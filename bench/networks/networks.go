@@ -58,7 +58,7 @@ func Write(dir string) (files []string, err error) {
 	return files, nil
 }
 
-// One puts a single network into a folder, if it is not there, and returns its file.
+// One puts a single network into a folder, if it is absent, and returns its file.
 func One(dir, name string, p Precision) (string, error) {
 	for _, w := range networks {
 		if w.name != name {

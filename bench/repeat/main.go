@@ -1,7 +1,7 @@
 // Command repeat shows whether intervals hold: it profiles models again and again, each
 // time in a process of its own, and counts in how many cases the 95 % interval of a
 // profile holds the figure of another profile of the same model; for the raw latency
-// and for the time at reference speed. Beside it stands how far the figures of a model
+// and for the normalised latency. Beside it stands how far the figures of a model
 // spread: their standard deviation as a part of their median.
 //
 //	go run ./bench/repeat [-n 25] [-time 700ms] [-least 85] [-json FILE] [MODEL ...]
@@ -33,7 +33,7 @@ import (
 // usual are the models that are taken where none are named.
 var usual = []string{"autoencoder", "ds_cnn", "lstm", "mobilenet_v1", "resnet8", "transformer"}
 
-// figure is one figure of a profile with its interval, absent where there is none.
+// figure is one figure of a profile with its interval, absent if unknown.
 type figure struct {
 	Value    float64     `json:"value"`
 	Interval *[2]float64 `json:"interval"`
@@ -49,7 +49,7 @@ type result struct {
 func main() {
 	n := flag.Int("n", 25, "profiles of each model")
 	d := flag.Duration("time", 700*time.Millisecond, "time for the measured runs of a profile")
-	least := flag.Float64("least", 85, "per cent of cases that the intervals at reference speed must hold")
+	least := flag.Float64("least", 85, "per cent of cases that the normalised intervals must hold")
 	out := flag.String("json", "", "write all figures to a file")
 	child := flag.String("child", "", "profile this model and write its figures: what the program calls itself for")
 	flag.Parse()
@@ -136,7 +136,7 @@ func bench(models []string, n int, d time.Duration, least float64, out string) e
 	held := report(models, all)
 	fmt.Printf("%d profiles of each in %s\n", n, time.Since(start).Round(time.Second))
 	if !(held >= least) {
-		return fmt.Errorf("the intervals at reference speed held %.0f %% of the other figures, want %.0f", held, least)
+		return fmt.Errorf("the normalised intervals held %.0f %% of the other figures, want %.0f", held, least)
 	}
 	return nil
 }
@@ -157,7 +157,7 @@ func report(models []string, all [][]result) float64 {
 		}
 		fmt.Printf("%-22s  %s   %s   %d good, %d fair, %d unreliable\n", strings.TrimSuffix(filepath.Base(m), filepath.Ext(m)), a, b, words[profile.Good], words[profile.Fair], words[profile.Unreliable])
 	}
-	fmt.Printf("all: raw intervals hold %.1f %%, those at reference speed %.1f %% of the others' figures\n", raw.percent(), ref.percent())
+	fmt.Printf("all: raw intervals hold %.1f %%, normalised ones %.1f %% of the others' figures\n", raw.percent(), ref.percent())
 	return ref.percent()
 }
 

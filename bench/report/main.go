@@ -138,7 +138,7 @@ func measured(f func() error) (time.Duration, float64, error) {
 	return d, max(0, float64(peak.Load())-float64(before)), err
 }
 
-// size is the memory of a profile, which it lets go.
+// size is the memory of a profile, which it releases.
 func size(p **profile.Profile) float64 {
 	runtime.GC()
 	with := heap()

@@ -128,7 +128,7 @@ func parse(list string) (levels []float64, err error) {
 	for _, part := range strings.Split(list, ",") {
 		v, err := strconv.ParseFloat(part, 64)
 		if err != nil || v < 0 || v > 1 {
-			return nil, fmt.Errorf("-levels: %q is no share from 0 to 1", part)
+			return nil, fmt.Errorf("-levels: %q is not a share from 0 to 1", part)
 		}
 		levels = append(levels, v)
 	}

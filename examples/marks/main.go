@@ -45,7 +45,7 @@ func main() {
 	if err := marks.Open(""); err != nil {
 		log.Print(err) // the application does not need them
 	}
-	defer func() { _ = marks.Close() }() // marks that are lost are no fault of the application
+	defer func() { _ = marks.Close() }() // marks that are lost are not a fault of the application
 	if err := run(*model, *n, os.Stdout); err != nil {
 		log.Print(err)
 	}

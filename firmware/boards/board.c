@@ -226,7 +226,7 @@ __attribute__((noreturn, used, optimize("no-tree-loop-distribute-patterns"))) vo
   __asm volatile("dsb\n isb" ::: "memory");
 #endif
 #if defined(__ARM_ARCH_7M__) || defined(__ARM_ARCH_7EM__)
-  /* Below the stack 32 bytes that nobody may touch, where there is a unit for that.
+  /* Below the stack 32 bytes that no one may touch, where there is a unit for that.
    * Later processors have a limit of the stack. */
   if ((*reg(MPU_TYPE) & 0xFF00u) != 0) {
     *reg(MPU_RNR) = 0;

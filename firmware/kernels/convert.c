@@ -20,7 +20,7 @@ RESCALE(s32, int32_t, u8, uint8_t)
 RESCALE(s32, int32_t, s16, int16_t)
 RESCALE(s32, int32_t, s32, int32_t)
 
-/* v / scale to the nearest whole number, ties away from zero, plus the zero point, within
+/* v / scale to the nearest integer, ties away from zero, plus the zero point, within
  * the range; what is not a number is the zero point. */
 static int32_t quantise(const k_quantise *p, float v) {
   const float q = v / p->scale;

@@ -240,7 +240,7 @@ reason.`,
 	c.Flags().StringVar(&o.Name, "name", "", "`NAME` of the comparison (default: that of plan or file)")
 	c.Flags().Var(&wholes{&o.Threads, 1, 1024}, "threads", "`N,…`: threads that compute")
 	c.Flags().Var(&wholes{&o.Batches, 1, 1 << 20}, "batch", "`N,…`: first dimensions of every input")
-	spanVar(c, &o.Time, "time", 0, 0, "time of each comparison (default: 1.6s, 2s for engines of others)", "a time of zero or more, such as 2s")
+	spanVar(c, &o.Time, "time", 0, 0, "time of each comparison (default: 1.6s, 2s for external engines)", "a time of zero or more, such as 2s")
 	e.addEngines(c)
 	x.addOut(c)
 	return c

@@ -210,7 +210,7 @@ func TestDoctor(t *testing.T) {
 		{"no inference", "/dev/ttyACM0", silent, fine + " problem skipped", "/dev/ttyACM0: no more data within 10 s"},
 		{"several", "", nil, "problem skipped skipped skipped skipped skipped skipped skipped", "8 ports are connected"},
 		{"name", "udp:1", nil, "problem skipped skipped skipped skipped skipped skipped skipped", ""},
-		{"absent", "/dev/ttyACM7", nil, "problem skipped skipped skipped skipped skipped skipped skipped", "/dev/ttyACM7 is not there"},
+		{"absent", "/dev/ttyACM7", nil, "problem skipped skipped skipped skipped skipped skipped skipped", "/dev/ttyACM7 is absent"},
 		{"no node", "/dev/ttyUSB2", nil, "problem skipped skipped skipped skipped skipped skipped skipped", "the system has it, but there is no file /dev/ttyUSB2"},
 		{"permission", "/dev/ttyACM2", nil, "ok problem skipped skipped skipped skipped skipped skipped", "you may not open it"},
 		{"busy", "/dev/ttyACM1", nil, "ok ok problem skipped skipped skipped skipped skipped", "in use by minicom (process 12)"},
@@ -283,7 +283,7 @@ func TestDoctorRuns(t *testing.T) {
 		want   string
 	}{
 		{"device doctor --port file:nowhere.rec --format json", statusGate, `"file:nowhere.rec: no such file;`},
-		{"device doctor --port /dev/ttyNOSUCH", statusGate, "problem  port       /dev/ttyNOSUCH is not there"},
+		{"device doctor --port /dev/ttyNOSUCH", statusGate, "problem  port       /dev/ttyNOSUCH is absent"},
 		{"device doctor --format xml", statusUse, "use table or json"},
 		{"devices --format xml", statusUse, "use table or json"},
 	} {

@@ -176,7 +176,7 @@ func (d *doctor) port(context.Context) bool {
 		if info := noNode(d.s, a.Name); info != nil {
 			return d.problem("port", "the system has it, but there is no file "+a.Name, nodeAdvice(a.Name, d.s.around()))
 		}
-		return d.problem("port", a.Name+" is not there", d.others())
+		return d.problem("port", a.Name+" is absent", d.others())
 	case i.Kind == "a file":
 		return d.problem("port", a.Name+" is a file", "a recording is file:"+a.Name)
 	case i.Kind != "":
@@ -331,7 +331,7 @@ func (d *doctor) inference(ctx context.Context) bool {
 	d.ok("inference", "%s with %s", told1(p), plural(len(p.Layers), "layer"))
 	for _, f := range p.Findings {
 		if f.ID == "device.instructions" {
-			return d.ok("clock", "an emulator counts instructions, which are no time")
+			return d.ok("clock", "an emulator counts instructions, which are not time")
 		}
 		if f.ID == "device.no_clock" {
 			return d.problem("clock", "the device counts cycles and does not tell their frequency", "name it when you measure, such as --clock 64MHz")

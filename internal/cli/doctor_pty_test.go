@@ -14,7 +14,7 @@ import (
 
 // A board that profiles again and again at an unusual speed of the list is found ready, by
 // the program as it is, over a pseudo-terminal; one that is silent is not, nor one that
-// speaks at a speed that nobody tries.
+// speaks at a speed that no one tries.
 func TestDoctorOverTerminal(t *testing.T) {
 	t.Parallel()
 	board := mltkdevice.Board{

@@ -137,8 +137,8 @@ func (f *engineFlags) give(to []chosen) error {
 	return nil
 }
 
-// byEngines makes a runner for each engine. Several take turns; layers are checked when all are
-// measured.
+// byEngines makes a runner for each engine. Several are interleaved; layers are checked when all
+// are measured.
 func (a *app) byEngines(cs []chosen, opts opmeter.Options, measured func(*profile.Profile)) []runner {
 	if slices.ContainsFunc(cs, func(c chosen) bool { return c.engine != nil }) {
 		a.measures(guestPatience)

@@ -104,7 +104,7 @@ func (f *targetFlags) load() (set *opmeter.Targets, faults, err error) {
 	return set, err, nil
 }
 
-// leftOut tells of faulty target files that nobody asked for.
+// leftOut tells of faulty target files that no one asked for.
 func (a *app) leftOut(faults error) {
 	if faults != nil {
 		fmt.Fprintf(a.err, "opmeter: left out: %s\n", oneLine(faults.Error()))
@@ -141,7 +141,7 @@ var hostOnly = []string{"input", "seed", "zeros", "carry", "exact", "max-loop", 
 // estimateOnly are flags that say for what to estimate.
 var estimateOnly = []string{"runtime", "runtime-build", "targets"}
 
-// estimates are runners for the targets that are not there, at their places among those
+// estimates are runners for the targets that are absent, at their places among those
 // asked for, with the faults of target files that were not.
 func (a *app) estimates(f *targetFlags, m *modelFlags) (rs []runner, faults, err error) {
 	rs = make([]runner, len(f.on))

@@ -15,7 +15,7 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/material"
 )
 
-// Every verb that writes a file refuses, before its work, what is no file and what it
+// Every verb that writes a file refuses, before its work, what is not a file and what it
 // reads, and leaves it as it was.
 func TestOutputsRefused(t *testing.T) {
 	t.Parallel()

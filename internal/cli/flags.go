@@ -62,7 +62,7 @@ func (f *modelFlags) inputs() (opmeter.Inputs, error) {
 		name, v, ok := cutLast(s)
 		n, err := strconv.Atoi(v)
 		if !ok || err != nil || n < 0 {
-			return in, useError("--dim %q: write NAME=N with a whole number", s)
+			return in, useError("--dim %q: write NAME=N with an integer", s)
 		}
 		in.Dims[name] = n
 	}
@@ -187,7 +187,7 @@ func writable(file string, inputs ...string) error {
 	return withStatus(statusUse, plainPath(atomicfile.Check(file, inputs...)))
 }
 
-// inFolder refuses a file whose folder is not there.
+// inFolder refuses a file whose folder is absent.
 func inFolder(file string) error {
 	if dir := filepath.Dir(file); !isFolder(dir + "/.") {
 		return useError("%s: no such folder: %s", file, dir)

@@ -136,7 +136,7 @@ describes the protocols.`
 	},
 	{
 		"changes", "pruning and precisions that compress tries", func() string {
-			return `Structures say which weights are pruned together, levels how many of them: single weights
+			return `Structures say which weights are pruned together, levels how many of them: unstructured weights
 (unstructured), blocks of rows and columns (1x4, 4x1, block4, block16), two of four (2:4), or whole
 inputs and outputs (channel, filter). Precisions store weights as float16, or in 8 or 4 bits (w8, w4),
 or compute in int8. Defaults: unstructured, 4x1 and filter; float16, int8 and w4; for targets filter,

@@ -102,7 +102,7 @@ func TestManual(t *testing.T) {
 	}
 	groff, err := exec.LookPath("groff")
 	if err != nil {
-		t.Skip("groff is not there: the pages are not formatted")
+		t.Skip("groff is absent: the pages are not formatted")
 	}
 	for _, p := range list {
 		c := exec.CommandContext(t.Context(), groff, "-man", "-ww", "-Tutf8", "-z")

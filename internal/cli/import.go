@@ -233,14 +233,14 @@ func pathBytes(path string) int64 {
 	return 0
 }
 
-// skipped tells of files that were no records.
+// skipped tells of files that were not records.
 func (a *app) skipped(names []string) {
 	switch n := len(names); {
 	case n == 0:
 	case n <= 3:
 		fmt.Fprintf(a.err, "opmeter: no record, left out: %s\n", text.Clean(strings.Join(names, ", ")))
 	default:
-		fmt.Fprintf(a.err, "opmeter: %s are no records and were left out, %s first\n", plural(n, "file"), text.Clean(names[0]))
+		fmt.Fprintf(a.err, "opmeter: %s are not records and were left out, %s first\n", plural(n, "file"), text.Clean(names[0]))
 	}
 }
 

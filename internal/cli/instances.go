@@ -31,7 +31,7 @@ func (r *runCommand) recorded() bool {
 	return there || r.instances > 0 || len(r.profiles) > 0
 }
 
-// instancesOf reads INST_NUM: what is no number above 0 is 1, as there.
+// instancesOf reads INST_NUM: what is not a number above 0 is 1, as there.
 func instancesOf(s string) int {
 	n, err := strconv.Atoi(strings.TrimSpace(s))
 	if err != nil || n < 1 {

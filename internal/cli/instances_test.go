@@ -98,7 +98,7 @@ func cell(t *testing.T, s string) float64 {
 	t.Helper()
 	v, err := strconv.ParseFloat(s, 64)
 	if err != nil {
-		t.Errorf("%q is no number", s)
+		t.Errorf("%q is not a number", s)
 	}
 	return v
 }

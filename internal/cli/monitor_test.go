@@ -20,7 +20,7 @@ func watched(layers int) opmeter.DeviceProgress {
 	return g
 }
 
-// The bars fit the terminal, the slowest layer first, and what is not known is no zero.
+// The bars fit the terminal, the slowest layer first, and what is not known is not a zero.
 func TestBars(t *testing.T) {
 	t.Parallel()
 	for _, size := range [][2]int{{80, 24}, {40, 10}, {200, 60}, {20, 4}} {

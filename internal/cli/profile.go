@@ -164,7 +164,7 @@ type bounds struct {
 	progress func(phase string, fraction float64)
 	macs     int64
 	files    []string       // that the profile is written to
-	turns    *opmeter.Turns // of those that take turns, nil for none
+	turns    *opmeter.Turns // of those that are interleaved, nil for none
 }
 
 type profiler func(ctx context.Context, m *opmeter.Model, b bounds) (*profile.Profile, error)

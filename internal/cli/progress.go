@@ -124,8 +124,8 @@ func line(phase string, f float64, lasted, all time.Duration) string {
 	return s
 }
 
-// parts shows the progress of several works that take turns: as far as the one that has come least
-// far.
+// parts shows the progress of several works that are interleaved: as far as the one that has come
+// least far.
 type parts struct {
 	mu   sync.Mutex
 	show func(phase string, f float64)

@@ -90,7 +90,7 @@ func collectAt(percent int) {
 
 // deliver writes a profile to the files and to standard output as asked. With files and
 // no format, standard output has what the files do not say at a glance: summary, findings,
-// and which files there are. What cannot be written in one place is no reason to lose it:
+// and which files there are. What cannot be written in one place is not a reason to lose it:
 // the other files are written all the same, and the table is shown. The journal of a run
 // goes when all its files are there, and stays where one is not.
 func (a *app) deliver(p *profile.Profile, o *outputFlags) error {

@@ -23,8 +23,8 @@ import (
 type runner struct {
 	target string // its id
 	run    profiler
-	turns  bool // takes turns with the others that do
-	// after is what follows when nobody takes turns any more, nil for nothing. It gets the error
+	turns  bool // is interleaved with the others that do
+	// after is what follows when nobody is interleaved any more, nil for nothing. It gets the error
 	// of run, and returns that of both.
 	after func(ctx context.Context, m *opmeter.Model, p *profile.Profile, err error, b bounds) error
 	// row puts the profile beside what the target has.
@@ -49,7 +49,7 @@ func (r *runner) follow(ctx context.Context, m *opmeter.Model, p *profile.Profil
 	return r.after(ctx, m, p, err, b)
 }
 
-// onTarget is a runner for a target that is not there.
+// onTarget is a runner for a target that is absent.
 func onTarget(t opmeter.Target, o opmeter.EstimateOptions) runner {
 	return runner{
 		target: t.ID, run: func(_ context.Context, m *opmeter.Model, _ bounds) (*profile.Profile, error) { return t.Estimate(m, o) },
@@ -66,11 +66,11 @@ type several struct {
 	o *outputFlags
 	// models and targets say which of them a file's name has to tell apart.
 	models, targets bool
-	// engines says that all targets are engines here that took turns with one model, by these
+	// engines says that all targets are engines here that were interleaved with one model, by these
 	// names.
 	engines bool
 	called  []string
-	table   *compare.Table   // their comparison, nil before the end and where there is none
+	table   *compare.Table   // their comparison, nil before the end and if absent
 	apart   error            // why there is none
 	list    *report.List     // where lines are shown as they come, nil otherwise
 	rows    []report.ListRow // all of them where something needs that
@@ -371,7 +371,7 @@ type result struct {
 	err error
 }
 
-// inTurns profiles a model for targets that take turns, or for one.
+// inTurns profiles a model for targets that are interleaved, or for one.
 func (a *app) inTurns(ctx context.Context, m *opmeter.Model, rs []runner, files [][]string, many bool) []result {
 	out := make([]result, len(rs))
 	if len(rs) == 1 {

@@ -25,7 +25,7 @@ import (
 const (
 	patience     = 50 * time.Millisecond
 	longPatience = 350 * time.Millisecond
-	// Engines of others write what they recorded when they end.
+	// External engines write what they recorded when they end.
 	guestPatience = 15 * time.Second
 )
 

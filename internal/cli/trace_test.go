@@ -16,7 +16,7 @@ import (
 	"github.com/opmeter/opmeter/marks"
 )
 
-// TestTraceApplication is no test but the application of TestTrace, where that runs it.
+// TestTraceApplication is not a test but the application of TestTrace, where that runs it.
 func TestTraceApplication(t *testing.T) {
 	what := os.Getenv("OPMETER_TEST_APPLICATION")
 	if what == "" {

@@ -126,7 +126,7 @@ func (n *natural) Type() string { return "N" }
 func (n *natural) Set(s string) error {
 	v, err := strconv.ParseUint(s, 10, 64)
 	if err != nil {
-		return fmt.Errorf("use a whole number from 0 to 18446744073709551615, not %q", s)
+		return fmt.Errorf("use an integer from 0 to 18446744073709551615, not %q", s)
 	}
 	*n.p = v
 	return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/opmeter/opmeter/profile/compare"
 )
 
-// holds reports whether a file of -o is about all profiles: of engines that took turns their
+// holds reports whether a file of -o is about all profiles: of engines that were interleaved their
 // comparison, of others all that fit one file.
 func (s *several) holds(path string) bool {
 	if s.engines {
@@ -23,7 +23,7 @@ func (s *several) shows() bool {
 	return s.engines && (s.o.format == "" || slices.Contains(report.VersusFormats, s.o.format))
 }
 
-// compared is the comparison of the engines that were measured; nil where there is none, and then
+// compared is the comparison of the engines that were measured; nil if absent, and then
 // apart has the reason.
 func (s *several) compared() *compare.Table {
 	if s.table != nil || s.apart != nil {

@@ -30,7 +30,7 @@ func (r *Recorder) end(missing []profile.Missing) error {
 		r.Found("device.partial", profile.Warning, "Parts of %d of %d inferences were lost on the way: what came of their layers counts, their totals do not.", r.partial, r.seen)
 	}
 	for _, k := range slices.Sorted(maps.Keys(r.bad)) {
-		r.Found("device.impossible", profile.Warning, "%d figures of %s were negative, not finite or of layers that are not there, and were left out.", r.bad[k], k)
+		r.Found("device.impossible", profile.Warning, "%d figures of %s were negative, not finite or of layers that are absent, and were left out.", r.bad[k], k)
 	}
 	r.remarks()
 	return r.to.Send(profile.Event{Done: &profile.Done{Incomplete: missing}})

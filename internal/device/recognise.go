@@ -16,7 +16,7 @@ import (
 // How many bytes are examined before a stream counts as unknown, and the confidence that a
 // protocol needs.
 const (
-	lookBytes = 16 << 10 // at one speed; a protocol that is not sure by then is not there
+	lookBytes = 16 << 10 // at one speed; a protocol that is not sure by then is absent
 	pause     = time.Second
 	sure      = 80 // at once
 	likely    = 30 // when nothing more comes, or enough has come

@@ -223,7 +223,7 @@ func (r *Recorder) Clock(hz float64, unit string) {
 	before := r.clock
 	r.clock = cmp.Or(given, hz)
 	if unit == Instructions || unit == Nanoseconds {
-		r.clock = 0 // instructions are no time, and nanoseconds need no clock
+		r.clock = 0 // instructions are not time, and nanoseconds need no clock
 	}
 	// A whole hertz or a part in a million is how frequencies are written down.
 	if given > 0 && hz > 0 && math.Abs(given/hz-1) > 1e-6 {

@@ -174,7 +174,7 @@ func TestEnergyOfBodies(t *testing.T) {
 	}
 }
 
-// What runs in the first inference only is no part of an inference's time.
+// What runs in the first inference only is not a part of an inference's time.
 func TestCallOnce(t *testing.T) {
 	t.Parallel()
 	m := dense(tensor.Int8, 64, 10, graph.TFLite, "CALL_ONCE")

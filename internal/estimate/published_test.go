@@ -227,7 +227,7 @@ func average(v []float64) (s float64) {
 
 // MLPerf Tiny results of the vendor: time within 1 %, energy within 6.5 %. Energy
 // and overlap figures were adjusted to these results: this guards against changes
-// and is no independent check.
+// and is not an independent check.
 func TestMLPerfTiny(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{"ad01_int8": "mlperf_ad01_int8.tflite", "pretrainedResnet_quant": "mlperf_pretrainedResnet_quant.tflite", "kws_ref_model": "mlperf_kws_ref_model.tflite", "vww_96_int8": "mlperf_vww_96_int8.tflite"}

@@ -34,7 +34,7 @@ func TestBandsAgree(t *testing.T) {
 	}
 }
 
-// A model without operators is no error: its profile says what it is for and has no figure,
+// A model without operators is not an error: its profile says what it is for and has no figure,
 // as there is nothing that takes time.
 func TestNoLayers(t *testing.T) {
 	t.Parallel()

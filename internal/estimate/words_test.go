@@ -40,7 +40,7 @@ func TestONNXFormat(t *testing.T) {
 		}
 		return said(p)[i]
 	}
-	// 64 floats and 10, the most that are alive at one time.
+	// 64 floats and 10, the most that are live at the same time.
 	if want := "target.memory info: At least 296 B of RAM for activations; what the runtime needs beside them is not known for a file of ONNX."; memory(p) != want {
 		t.Errorf("memory: %q, want %q", memory(p), want)
 	}

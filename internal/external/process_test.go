@@ -37,7 +37,7 @@ func TestUnsignalled(t *testing.T) {
 	}
 }
 
-// Whoever ends a process for want of memory says so in words of its own.
+// Whoever ends a process for lack of memory says so in words of its own.
 func TestStarved(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{ // of a process that was limited

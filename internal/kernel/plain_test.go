@@ -341,7 +341,7 @@ func TestLong(t *testing.T) {
 	tables[0].Fill(false, 3)
 	GemmQ(pool, m, xq, tables, p, sums)
 	if !slices.Equal(sums, wantQ) {
-		t.Errorf("whole numbers %v, want %v", sums, wantQ)
+		t.Errorf("integers %v, want %v", sums, wantQ)
 	}
 	// A convolution over so many channels: a position is a GEMM row.
 	s := ConvShape{N: 1, C: k, H: 1, W: m, OC: n, OH: 1, OW: m, KH: 1, KW: 1, StrideH: 1, StrideW: 1, DilH: 1, DilW: 1}
@@ -364,7 +364,7 @@ func TestLong(t *testing.T) {
 	}
 	NewConvQ[uint8](s, w16, 0, 3, Requant{}).Sums(pool, xq, 3, yq)
 	if !slices.Equal(yq, wantQ) {
-		t.Errorf("convolution of whole numbers %v, want %v", yq, wantQ)
+		t.Errorf("convolution of integers %v, want %v", yq, wantQ)
 	}
 	// Another zero point needs no other weights.
 	for i := range wantQ {
@@ -477,7 +477,7 @@ func TestConvNames(t *testing.T) {
 			t.Errorf("%+v: %s, want %s", c.s, got, c.nhwc)
 		}
 		if got := NewConvQ[int8](c.s, make([]int16, n), 0, 0, Requant{}).Name(); got != c.q {
-			t.Errorf("%+v of whole numbers: %s, want %s", c.s, got, c.q)
+			t.Errorf("%+v of integers: %s, want %s", c.s, got, c.q)
 		}
 		if c.s.Groups > 0 {
 			if got := NewConvSums(c.s, false, false).Name(); got != c.q {

@@ -302,7 +302,7 @@ func (c *Conv) winograd4Input(room *winograd4Scratch, v, x []float32, n, g int, 
 	windows := simd.WindowKernels()
 	place := c.cg*b.all + f.Lanes
 	for ch := lo; ch < hi; ch++ {
-		// Prefetch the rows of the next channel; any rows if there is none.
+		// Prefetch the rows of the next channel; any rows if absent.
 		next := c.plane(x, n, g*c.cg+min(ch+1, c.cg-1))[min(ya, s.H-1)*s.W+min(xa, s.W-1):]
 		if ya < yb && xa < xb {
 			windows.CopyLines(&room.copies, plane[(ya-y0)*pitch+xa-x0:], pitch, c.plane(x, n, g*c.cg+ch)[ya*s.W+xa:], s.W, 1, xb-xa, yb-ya)

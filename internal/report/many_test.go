@@ -56,7 +56,7 @@ func TestSaved(t *testing.T) {
 		t.Errorf("an empty folder: %v", err)
 	}
 	if _, err := Saved(&none, filepath.Join(dir, "absent"), "", 0); err == nil {
-		t.Error("a folder that is not there")
+		t.Error("a folder that is absent")
 	}
 	saveAs(t, filepath.Join(dir, "b.opmeter"), small("net", "host", 0.002))
 	cut := small("=odd\x1b", "host", 0)

@@ -13,7 +13,7 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Lines of wrapped text are no wider than asked for, keep numbers with the words behind
+// Lines of wrapped text are not wider than asked for, keep numbers with the words behind
 // them, and hold all of the text.
 func TestWrapKeepsUnits(t *testing.T) {
 	t.Parallel()

@@ -61,7 +61,7 @@ func (v *view) facts(b *strings.Builder) {
 	}
 }
 
-// assumed tells which inputs of the shown profiles had open dimensions that nobody gave.
+// assumed tells which inputs of the shown profiles had open dimensions that no one gave.
 func (v *view) assumed() string {
 	shapes := ""
 	switch {

@@ -152,7 +152,8 @@ func (v *view) worse(p *study.LossPoint) (value, low, high float64, ok bool) {
 	return value, low, high, true
 }
 
-// shownStructure is the structure that losses are shown of: single weights where there are some.
+// shownStructure is the structure that losses are shown of: unstructured weights where there are
+// some.
 func (v *view) shownStructure() study.Structure {
 	for _, s := range study.Structures() {
 		for _, c := range v.loss.Changes {

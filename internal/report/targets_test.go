@@ -67,7 +67,7 @@ func TestTargetsNarrow(t *testing.T) {
 }
 
 // Models that are compared have a column, notes of one kind stand together, and columns
-// without any value or room are not there, the latter named.
+// without any value or room are absent, the latter named.
 func TestTargetsOfModels(t *testing.T) {
 	t.Parallel()
 	row := func(model, target string, kind profile.TargetKind) TargetRow {

@@ -26,7 +26,7 @@ func recommended(p *profile.Profile) string {
 	return s
 }
 
-// normalised is the latency at reference speed, and the speed of the machine.
+// normalised is the normalised latency, and the speed of the machine.
 func normalised(p *profile.Profile) string {
 	m := p.Totals.Figure("reference_latency_s")
 	v, ok := m.Best()

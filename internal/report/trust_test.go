@@ -25,7 +25,7 @@ func TestReconcileWords(t *testing.T) {
 		{"busy", 1.9e-3, 1.9e-3, 2.5e-3, cost(-1, 0, 1), "1.90 ms; unprofiled median 2.50 ms (the difference is other programs); profiling overhead not measurable (50.0 ns per operator)"},
 		{"busy in the instrumented pass", 2.5e-3, 2.5e-3, 1.9e-3, cost(-1, 0, 1), "2.50 ms; unprofiled median 1.90 ms (other programs disturbed the profiled runs more); profiling overhead not measurable (50.0 ns per operator)"},
 		{"instruments", 5e-6, 5e-6, 4e-6, cost(0.9e-6, 1e-6, 1.1e-6), "5.00 µs; unprofiled median 4.00 µs (without profiling overhead); profiling overhead 1.00 µs (25.0 %)"},
-		{"a cost below zero is no cost", 1.9e-3, 1.9e-3, 1.95e-3, cost(-6e-5, -5e-5, -4e-5), "1.90 ms; unprofiled median 1.95 ms"},
+		{"a cost below zero is not a cost", 1.9e-3, 1.9e-3, 1.95e-3, cost(-6e-5, -5e-5, -4e-5), "1.90 ms; unprofiled median 1.95 ms"},
 	} {
 		r := &profile.Reconcile{OperatorsS: &tt.operators, WallS: &tt.wall, GapsS: new(tt.wall - tt.operators), PlainS: &tt.plain, OverheadS: tt.cost, OverheadPerOperatorS: per}
 		if got := reconcile(r); got != tt.want {

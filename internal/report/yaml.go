@@ -186,7 +186,7 @@ func (y *yamlWriter) scalar(v reflect.Value, inList bool) {
 
 // quoted writes a JSON string, which YAML takes, with the escapes that YAML asks
 // for besides (control characters above ASCII, line separators, the byte order mark and
-// what is no character) and those that keep a reader from being deceived: what shows
+// what is not a character) and those that keep a reader from being deceived: what shows
 // nothing of its own or turns the direction of what follows.
 func (y *yamlWriter) quoted(s string) {
 	y.tmp = jsonx.AppendString(y.tmp[:0], s)

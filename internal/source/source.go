@@ -228,7 +228,7 @@ func (s *stamp) Send(e profile.Event) error {
 	}
 	err := s.to.Send(e)
 	if errors.Is(err, profile.ErrJournal) {
-		// The event was accepted. A full disk is no reason to lose the run.
+		// The event was accepted. A full disk is not a reason to lose the run.
 		err = s.to.Send(profile.Event{Found: &profile.Finding{
 			ID: profile.JournalShort, Severity: profile.Info,
 			Text: fmt.Sprintf("The journal of this run ends early (%s); the profile is complete.", strings.TrimPrefix(err.Error(), profile.ErrJournal.Error()+": "+s.o.Journal+": ")),

@@ -192,7 +192,7 @@ func (b *builder) notes() {
 func apart(a, b *int64) bool { return a != nil && b != nil && *a != *b }
 
 // sameShapes reports whether two models have inputs of the same shapes by place; what one does
-// not tell is no difference.
+// not tell is not a difference.
 func sameShapes(a, b []profile.Tensor) bool {
 	if len(a) == 0 || len(b) == 0 {
 		return true

@@ -5,8 +5,8 @@
 // they are a [Group], the smallest one that holds whole layers of all profiles, by what layers
 // say of the model's operators they do ([profile.Join]). A group has a time of each run and the
 // ratio of each to the first run, with intervals, and a [Verdict] by one rule. What an engine
-// adds that no operator of the model asks for (layouts changed, copies) is no group: it stands by
-// itself, and so does what the whole takes longer than its layers.
+// adds that no operator of the model asks for (layouts changed, copies) is not a group: it stands
+// by itself, and so does what the whole takes longer than its layers.
 package compare
 
 import (

@@ -139,7 +139,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestPartial has a layer without a time: the sum is no figure to compare.
+// TestPartial has a layer without a time: the sum is not a figure to compare.
 func TestPartial(t *testing.T) {
 	t.Parallel()
 	b := run("b", 10, .1, row("Conv", 4, .1, 0), row("Relu", 1, .1, 1))

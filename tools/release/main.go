@@ -30,7 +30,7 @@ import (
 // systems are those with an archive.
 var systems = []string{"linux/amd64", "linux/arm64", "darwin/arm64", "windows/amd64", "freebsd/amd64"}
 
-// programs are those of an archive: the second one opens engines of others for the first.
+// programs are those of an archive: the second one opens external engines for the first.
 var programs = []string{"opmeter", "opmeter-engine"}
 
 // containerFile makes an image of the program alone.

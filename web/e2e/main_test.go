@@ -51,7 +51,7 @@ var pages = map[string]func() (string, error){
 	"real": sync.OnceValues(func() (string, error) { return run("real", "--runs", "20") }),
 	// Streams and cold inferences have figures of their own beside those of one after the other.
 	"loaded": sync.OnceValues(func() (string, error) { return run("loaded", "--runs", "20", "--streams", "2", "--cold=start") }),
-	// An estimate for a chip: most of what a run on a computer has is not there.
+	// An estimate for a chip: most of what a run on a computer has is absent.
 	"chip": sync.OnceValues(func() (string, error) { return run("chip", "--on", "efr32xg24-mvp") }),
 	"sample": sync.OnceValues(func() (string, error) {
 		return write("sample", sample.New(sample.Options{Samples: true}))

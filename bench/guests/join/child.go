@@ -141,7 +141,7 @@ func value(n *int64) int64 {
 	return *n
 }
 
-// multiplies reports whether an operator is a convolution or a product of matrices.
+// multiplies reports whether an operator is a convolution or a matrix multiplication.
 func multiplies(op string) bool {
 	s := strings.ToLower(strings.ReplaceAll(op, "_", ""))
 	if strings.Contains(s, "reorder") {

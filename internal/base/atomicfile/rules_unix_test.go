@@ -65,7 +65,7 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// What is no file is never replaced by one, and the input never by the output.
+// What is not a file is never replaced by one, and the input never by the output.
 func TestTargets(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }

@@ -18,7 +18,7 @@ func Make[T any](n int) []T {
 	return v
 }
 
-// Enlarge requests huge pages for fresh memory that nobody has written to. Adjacent memory in the
+// Enlarge requests huge pages for fresh memory that no one has written to. Adjacent memory in the
 // same pages is included.
 func Enlarge[T any](v []T) {
 	var z T

@@ -33,7 +33,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// What is no file is refused by its kind, at once: nothing else ends this test.
+// What is not a file is refused by its kind, at once: nothing else ends this test.
 func TestKinds(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -22,7 +22,7 @@ type Cursor struct {
 	Depth int
 
 	i      int
-	at     bool // at a value that nobody took
+	at     bool // at a value that no one took
 	broken bool
 }
 

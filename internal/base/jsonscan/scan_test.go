@@ -69,7 +69,7 @@ func TestLarge(t *testing.T) {
 	}
 }
 
-// TestLine passes on lines that are no JSON.
+// TestLine passes on lines that are not JSON.
 func TestLine(t *testing.T) {
 	t.Parallel()
 	var lines []string

@@ -94,7 +94,7 @@ func Int(v []byte) (n int64, ok bool) {
 	if len(digits) > 0 && len(digits) <= 18 {
 		most := byte(0)
 		for _, c := range digits {
-			d := c - '0' // above 9 for what is no digit
+			d := c - '0' // above 9 for what is not a digit
 			most = max(most, d)
 			n = n*10 + int64(d)
 		}

@@ -24,7 +24,7 @@ func TestParse(t *testing.T) {
 		t.Error(s)
 	}
 	if _, ok := a[1].Ints(); ok {
-		t.Error("a number is no list")
+		t.Error("a number is not a list")
 	}
 	cut, err := jsontree.Parse([]byte(`{"a":1,"b":[1,2`))
 	if err == nil || cut.Get("a").Num != 1 {

@@ -30,6 +30,6 @@ func TestObject(t *testing.T) {
 		t.Error("a member is not found")
 	}
 	if _, ok := o.Get("b"); ok {
-		t.Error("a member is found that is not there")
+		t.Error("a member is found that is absent")
 	}
 }

@@ -110,7 +110,7 @@ func (m *File) Close() (err error) {
 func (m *File) Check() error {
 	st, err := m.f.Stat()
 	if err != nil || st.Size() == m.size && st.ModTime().Equal(m.time) {
-		return nil //nolint:nilerr // a file system that does not tell is no evidence
+		return nil //nolint:nilerr // a file system that does not tell is not evidence
 	}
 	return &ChangedError{m.name}
 }

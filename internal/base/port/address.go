@@ -101,7 +101,7 @@ func parseSerial(s string) (Address, error) {
 	if ttyName.MatchString(s) && runtime.GOOS != "windows" {
 		return Address{Serial, "/dev/" + s}, nil
 	}
-	return Address{}, fmt.Errorf("port %q is no device: %s", clip(s, 60), expected)
+	return Address{}, fmt.Errorf("port %q is not a device: %s", clip(s, 60), expected)
 }
 
 func parseTCP(s string) (Address, error) {

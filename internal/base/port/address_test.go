@@ -56,9 +56,9 @@ func TestParseErrors(t *testing.T) {
 	const tcp = ": write tcp:HOST:PORT, as in tcp:localhost:4444 or tcp:[::1]:4444"
 	for in, want := range map[string]string{
 		"":                    "a port is missing: " + use,
-		"board":               `port "board" is no device: ` + use,
-		"COM":                 `port "COM" is no device: ` + use,
-		"COM0":                `port "COM0" is no device: ` + use,
+		"board":               `port "board" is not a device: ` + use,
+		"COM":                 `port "COM" is not a device: ` + use,
+		"COM0":                `port "COM0" is not a device: ` + use,
 		"udp:host:1":          `port "udp:host:1": "udp" is not a kind of port: ` + use,
 		"http://host":         `port "http://host": "http" is not a kind of port: ` + use,
 		"serial:/dev/ttyACM0": `port "serial:/dev/ttyACM0": "serial" is not a kind of port: ` + use,

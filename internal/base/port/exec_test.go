@@ -149,7 +149,7 @@ func TestExecChildren(t *testing.T) {
 	}
 }
 
-// alive reports whether a process runs: one that has ended and that nobody has waited for
+// alive reports whether a process runs: one that has ended and that no one has waited for
 // does not.
 func alive(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {

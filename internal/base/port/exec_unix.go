@@ -29,7 +29,7 @@ func (g *group) kill() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.pid > 0 {
-		// There may be no process left.
+		// There may be not a process left.
 		_ = syscall.Kill(-g.pid, syscall.SIGKILL)
 		g.pid = 0
 	}

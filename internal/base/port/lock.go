@@ -15,8 +15,8 @@ import (
 )
 
 // A lock file says which process uses a port. The system holds a lock on the file as long as the
-// process lives, so that the file of a dead process is no obstacle. The contents are informative:
-// for people, and for the list of ports.
+// process lives, so that the file of a dead process is not an obstacle. The contents are
+// informative: for people, and for the list of ports.
 
 // lockHead is the first line of a lock file.
 const lockHead = "opmeter port lock 1"
@@ -28,7 +28,7 @@ const lockSize = 4 << 10
 var errHeld = errors.New("held")
 
 // LockDir returns the folder of the user's lock files: opmeter/ports in the cache folder, or in
-// the folder for temporary files if there is none.
+// the folder for temporary files if absent.
 func LockDir() string {
 	if dir, err := os.UserCacheDir(); err == nil {
 		return filepath.Join(dir, "opmeter", "ports")
@@ -139,7 +139,7 @@ func (l *lock) release() {
 	if l == nil || l.f == nil {
 		return
 	}
-	// Remove it while it is held, so that nobody waits for a file that disappears. A system that
+	// Remove it while it is held, so that no one waits for a file that disappears. A system that
 	// cannot remove open files keeps an empty one.
 	if os.Remove(l.path) != nil {
 		_ = l.f.Truncate(0)

@@ -43,7 +43,7 @@ func TestLock(t *testing.T) {
 	b.release()
 }
 
-// The lock file of a process that does not live any more is no obstacle, whatever it says.
+// The lock file of a process that does not live any more is not an obstacle, whatever it says.
 func TestLockOfTheDead(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -123,7 +123,7 @@ func FuzzLock(f *testing.F) {
 		}
 		for _, s := range []string{h.Program, device, h.String()} {
 			if s != oneLine(s) {
-				t.Errorf("%q is no line", s)
+				t.Errorf("%q is not a line", s)
 			}
 		}
 	})

@@ -251,7 +251,7 @@ func (b *lockedBuffer) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// A flood that nobody reads takes a bounded amount of memory, is recorded as far as it was
+// A flood that no one reads takes a bounded amount of memory, is recorded as far as it was
 // taken, and comes out in order.
 func TestFlood(t *testing.T) {
 	t.Parallel()
@@ -572,7 +572,7 @@ func TestRecordFails(t *testing.T) {
 	}
 }
 
-// Standard input that nobody writes to does not hold the end.
+// Standard input that no one writes to does not hold the end.
 func TestStdinWaits(t *testing.T) {
 	t.Parallel()
 	r, w := io.Pipe()

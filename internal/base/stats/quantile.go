@@ -69,7 +69,7 @@ func MedianInterval(sorted []float64) (lo, hi float64, ok bool) {
 	return sorted[k-1], sorted[n-k], true
 }
 
-// medianRank is the largest k for which P(Binomial(n, 1/2) < k) <= 2.5 %, 0 if there is none.
+// medianRank is the largest k for which P(Binomial(n, 1/2) < k) <= 2.5 %, 0 if absent.
 func medianRank(n int) int {
 	if n > 1000 {
 		// The normal approximation is accurate to one rank here; subtracting one keeps the

@@ -78,7 +78,7 @@ func TestQuantile(t *testing.T) {
 }
 
 // TestConformal holds the bound of one more sample against its promise: among n
-// samples it is the one of rank (n+1)*coverage, where that is a whole number close to
+// samples it is the one of rank (n+1)*coverage, where that is an integer close to
 // it, and the largest where there are too few.
 func TestConformal(t *testing.T) {
 	t.Parallel()

@@ -43,7 +43,7 @@ func network(seed uint64) *builder {
 	return b
 }
 
-// Outputs from kept values are those of running the whole changed model, to the bit, whatever is
+// Outputs from kept values are those of running the whole changed model, bit for bit, whatever is
 // kept at a time.
 func TestEndToEndIsThatOfRunningTheWhole(t *testing.T) {
 	t.Parallel()

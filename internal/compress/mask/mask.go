@@ -1,8 +1,8 @@
 // Package mask determines which weights of a layer become zero, and in which order.
 //
-// Weights become zero in units: single weights, blocks, channels or filters. The unit with the
-// smallest sum of scores is first, of equal ones that with the lowest index. So the zeros of a
-// level are included in those of the next one. A level s prunes exactly round(s*n) of n units
+// Weights become zero in units: unstructured weights, blocks, channels or filters. The unit with
+// the smallest sum of scores is first, of equal ones that with the lowest index. So the zeros of
+// a level are included in those of the next one. A level s prunes exactly round(s*n) of n units
 // (half to even). Blocks begin at multiples of their size. Where the size does not divide the
 // matrix, the last block of a row, column or kernel position is shorter and counts as a block.
 package mask

@@ -141,7 +141,7 @@ func axisLayoutOf(l *weights.Layer) axisLayout {
 	return s
 }
 
-// axisAlong returns the axis along which offsets differ and others do not, -1 if there is none.
+// axisAlong returns the axis along which offsets differ and others do not, -1 if absent.
 // Each offset has its own index; with several, each index may have the same number of offsets.
 func axisAlong(l *weights.Layer, offsets, others []int, several bool) (axis int, at []int) {
 	stride := 1

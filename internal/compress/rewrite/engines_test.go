@@ -212,10 +212,10 @@ func agree(t *testing.T, lib external.Library, m *graph.Model, in []*tensor.Tens
 		}
 		// Floats are added up in other orders: 90 dB is 15 of the 24 bits of a sum. Where that
 		// moves a code of 8 bits, and through it the codes of later layers, it does no more than
-		// rounding to codes does: the engines are no further apart than twice what rounding does
+		// rounding to codes does: the engines are not further apart than twice what rounding does
 		// to the outputs.
 		least := min(90, snr(want, exact.Output(i))-6)
-		// nothing but zeros are no dB apart
+		// nothing but zeros are not dB apart
 		if s := snr(got, want); !(s >= least) && string(got.Data) != string(want.Data) {
 			t.Errorf("output %d is %.1f dB from opmeter's, want %.1f", i, s, least)
 		}

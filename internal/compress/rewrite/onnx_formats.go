@@ -383,7 +383,7 @@ func (f *onnxFormats) bias(at int, l *weights.Layer, q *quantWeights, in activat
 	f.mutableNode(at).Inputs[2] = out.ID
 }
 
-// floatBias returns a constant bias with an element per output, nil if there is none.
+// floatBias returns a constant bias with an element per output, nil if absent.
 func (f *onnxFormats) floatBias(at int, l *weights.Layer) []float32 {
 	n := f.g.Nodes[at]
 	if n.Op == "MatMul" || len(n.Inputs) < 3 || n.Inputs[2] < 0 || l.Input != 1 || l.Groups > 1 && n.Op == "ConvTranspose" {

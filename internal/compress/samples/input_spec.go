@@ -76,7 +76,7 @@ func inputQuant(g *graph.Graph, id int) *tensor.Quant {
 	return nil
 }
 
-// declared is the declared shape, nil if there is none.
+// declared is the declared shape, nil if absent.
 func (s *inputSpec) declared() []int {
 	if !s.value.HasShape {
 		return nil

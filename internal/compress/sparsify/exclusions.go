@@ -148,7 +148,7 @@ func (d *document) pattern(x *Exclusions, n *yaml.Node, what, pattern string, pl
 	case plain && (err != nil || regexp.QuoteMeta(pattern) == pattern):
 		x.Names = append(x.Names, pattern)
 	case err != nil:
-		return d.bad(n, "%s: %q is no pattern: %v", what, pattern, err)
+		return d.bad(n, "%s: %q is not a pattern: %v", what, pattern, err)
 	default:
 		x.Patterns = append(x.Patterns, re)
 		if plain {

@@ -121,7 +121,7 @@ type Figures struct {
 }
 
 // Summarise makes figures of a layer's values by level, in rising order of levels; the value at
-// level 0 is the baseline, or the first one where there is none.
+// level 0 is the baseline, or the first one if absent.
 func Summarise(levels, values []float64) Figures {
 	var f Figures
 	if len(levels) == 0 || len(levels) != len(values) {
@@ -165,7 +165,7 @@ func Normalise(values []float64) []float64 {
 }
 
 // ShownSensitivity is the "pruning sensitivity" of Sparsify's page: the value at index round(0.95
-// * number of levels) minus the first; false if there is none.
+// * number of levels) minus the first; false if absent.
 func ShownSensitivity(values []float64) (float64, bool) {
 	i := int(math.RoundToEven(0.95 * float64(len(values))))
 	if i >= len(values) {

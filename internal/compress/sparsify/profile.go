@@ -162,14 +162,14 @@ func (s *Series) check(mayLack bool) error {
 	}
 	for _, m := range s.Measurements {
 		if _, ok := level(m.Name); !ok {
-			return fmt.Errorf("measurements: %q is no level from 0 to 1", m.Name)
+			return fmt.Errorf("measurements: %q is not a level from 0 to 1", m.Name)
 		}
 		if math.IsInf(m.Value, 0) || math.IsNaN(m.Value) {
 			return fmt.Errorf("measurements: the value at %s is not finite", m.Name)
 		}
 	}
 	if _, ok := s.baseline(); !ok {
-		return fmt.Errorf("baseline_measurement_key %q is no key of measurements", s.BaselineKey)
+		return fmt.Errorf("baseline_measurement_key %q is not a key of measurements", s.BaselineKey)
 	}
 	return nil
 }

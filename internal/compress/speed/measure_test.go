@@ -171,7 +171,7 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
-// TestCompare runs a model in turns with itself.
+// TestCompare runs a model interleaved with itself.
 func TestCompare(t *testing.T) {
 	m, _, o := open(t, filepath.Join(material.Root(), "examples", "resnet8.yaml"))
 	r, err := Compare(t.Context(), m, m, o)

@@ -389,7 +389,7 @@ func (l *listener) misuse(p Problem) {
 		problemOrder:     "opmeter_op_end names another operator than the one that runs",
 		problemOutside:   "operators begin or end outside of opmeter_inference_begin and opmeter_inference_end",
 		problemOpen:      "an inference ends while an operator runs: opmeter_op_end is missing",
-		problemInference: "opmeter_inference_begin and opmeter_inference_end do not take turns",
+		problemInference: "opmeter_inference_begin and opmeter_inference_end do not are interleaved",
 		problemBackwards: "the counter of the device went back",
 	}[p.Code]
 	if text == "" {

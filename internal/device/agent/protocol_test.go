@@ -57,7 +57,7 @@ func measure(t *testing.T, s *tape, rules device.Rules, o Options) (*profile.Pro
 	return p, err
 }
 
-// finding is the text of a finding, "" where there is none.
+// finding is the text of a finding, "" if absent.
 func finding(p *profile.Profile, id string) string {
 	for _, f := range p.Findings {
 		if f.ID == id {
@@ -323,7 +323,7 @@ func TestMarks(t *testing.T) {
 	}{
 		{"agent.model", "another model file", steady(func(b *board) { b.model = &hash }, 2), other},
 		{"agent.use", "at operator 9", bad(func(b *board) { b.opBegin(9, nil) }), nil},
-		{"agent.use", "do not take turns", bad(func(b *board) { b.inferenceEnd() }), nil},
+		{"agent.use", "do not are interleaved", bad(func(b *board) { b.inferenceEnd() }), nil},
 		{"agent.restart", "1 times", append(steady(func(*board) {}, 2)[:800], steady(func(*board) {}, 4)...), nil},
 		{"agent.other", "another model or counter", append(cutDone(steady(func(*board) {}, 3)), steady(func(b *board) { b.name = new("other") }, 4)...), nil},
 		{"agent.other", "another model or counter", append(cutDone(steady(func(*board) {}, 3)), steady(func(b *board) { b.hz = 5 }, 4)...), nil},

@@ -39,7 +39,7 @@ type Stream struct {
 	data   *Data
 	want   uint64
 	seen   time.Time // when the last frame came
-	noise  int       // bytes since then that are no text
+	noise  int       // bytes since then that are not text
 	talk   int       // and those that are
 }
 

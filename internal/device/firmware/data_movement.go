@@ -461,7 +461,7 @@ func every(v []int32, n int) []int32 {
 }
 
 // evenBlocks returns the largest n such that every block of n elements advances by the strides of
-// the first two, 1 if there is none.
+// the first two, 1 if absent.
 func evenBlocks(t, f []int32) int {
 	n := len(t)
 	for i := 1; i < len(t); i++ {

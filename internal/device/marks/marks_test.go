@@ -108,7 +108,7 @@ func TestShort(t *testing.T) {
 	w.Hello(1, 1)
 	w.End(1)
 	if _, err := talk.Bytes(t, marks.Protocol(), w.Out, device.Rules{Runs: 3}); err == nil {
-		t.Error("no frame is no error")
+		t.Error("no frame is not an error")
 	}
 }
 

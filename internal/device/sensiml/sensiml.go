@@ -19,7 +19,7 @@ import (
 // without profiling.
 const silentResults = 50
 
-// Protocol returns the protocol for a pack with a model.json, or nil if there is none: layers are
+// Protocol returns the protocol for a pack with a model.json, or nil if absent: layers are
 // then numbered slots.
 func Protocol(p *sensiml.Pack) *device.Protocol {
 	return &device.Protocol{

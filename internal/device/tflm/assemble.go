@@ -40,7 +40,7 @@ type assembler struct {
 	emit  func(inference)
 	learn func(ops []string) // called once, before the first inference
 	lost  int64              // events that are of no inference that is told
-	alien map[string]int64   // of tags that are no operators of the model
+	alien map[string]int64   // of tags that are not operators of the model
 }
 
 // Limits on what is held while the order is unknown, and on operators.
@@ -240,7 +240,7 @@ func (a *assembler) guess() []string {
 }
 
 // unit returns the longest sequence of operators that occurs twice in a row in a stream with lost
-// lines, and covers a good part of it; nil if there is none. Begin and end of the stream show
+// lines, and covers a good part of it; nil if absent. Begin and end of the stream show
 // where an inference begins in it.
 func unit(all []string) []string {
 	n := len(all)

@@ -24,7 +24,7 @@ func (a *assembler) settle() {
 }
 
 // cycle returns the shortest sequence of operators that repeats at least the given number of
-// times and ends at the end; nil if there is none, or if it is a single operator.
+// times and ends at the end; nil if absent, or if it is a single operator.
 func cycle(all []string, least int) []string {
 	// The prefix function of Knuth, Morris and Pratt: the length of the longest prefix that ends
 	// at each position.

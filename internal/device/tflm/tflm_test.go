@@ -44,7 +44,7 @@ func finding(p *profile.Profile, id string) string {
 	return ""
 }
 
-// check compares ticks with those of the board, in inferences from first on. Sums of whole numbers
+// check compares ticks with those of the board, in inferences from first on. Sums of integers
 // are exact.
 func check(t *testing.T, b *tflmdevice.Board, p *profile.Profile, first, runs int) {
 	t.Helper()
@@ -175,7 +175,7 @@ func TestSums(t *testing.T) {
 }
 
 // TestTraps: ticks of 32 bits that are printed as signed, console text within lines, things that
-// are no operators.
+// are not operators.
 func TestTraps(t *testing.T) {
 	t.Parallel()
 	text := "tflite::GetModel took 4 ticks (0 ms).\n\n" + strings.Repeat("[info] CONV_2D took -1294967296 ticks (3000 ms).\nI (123) net: SOFTMAX took 5 ticks (0 ms).\n\n", 3)

@@ -169,7 +169,7 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, key string, tag reflect.S
 	case reflect.Int64:
 		i, err := strconv.ParseInt(strings.ReplaceAll(n.Value, "_", ""), 10, 64)
 		if n.Kind != yaml.ScalarNode || err != nil || i < 0 {
-			d.fail(n, key, "expected a whole number that is not negative, found %s", kindOf(n))
+			d.fail(n, key, "expected an integer that is not negative, found %s", kindOf(n))
 			return
 		}
 		v.SetInt(i)

@@ -102,7 +102,7 @@ func (b *bases) find(id, asking string) (*Target, error) {
 	for _, ext := range []string{".yaml", ".yml"} {
 		name := id + ext
 		if name == asking || filepath.Base(name) != name {
-			continue // a path is no id
+			continue // a path is not an id
 		}
 		if _, err := os.Stat(filepath.Join(b.dir, name)); err != nil {
 			continue

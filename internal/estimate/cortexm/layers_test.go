@@ -93,8 +93,8 @@ func TestLayer(t *testing.T) {
 		{"quantised sum", graph.Microsoft, "QLinearAdd", nil, cmsis, of(i8(3, 7), f32(), i8(), i8(3, 7), f32(), i8(), f32(), i8()), of(i8(3, 7)), "element-wise", cortexm.Int8, work{cortexm.Op: 1, cortexm.Element: 21}},
 		{"a group a channel", on, "Conv", graph.Attrs{"group": int64(7), "pads": []int64{1, 0, 1, 1}}, cmsis, of(i8(1, 7, 4, 5), i8(7, 1, 3, 2)), of(i8(1, 7, 4, 5)), "depthwise", cortexm.Int8, depthwise},
 		{"a group a channel, two pictures", on, "Conv", graph.Attrs{"group": int64(7), "pads": []int64{1, 0, 1, 1}}, cmsis, of(i8(2, 7, 2, 5), i8(7, 1, 3, 2)), of(i8(2, 7, 2, 5)), "depthwise", cortexm.Int8, depthwise},
-		{"one channel in one group is no depthwise", on, "Conv", graph.Attrs{"pads": []int64{0, 0, 0, 0}}, cmsis, of(i8(1, 1, 4, 5), i8(7, 1, 1, 1)), of(i8(1, 7, 4, 5)), "pointwise", cortexm.Int8, work{cortexm.Op: 1, cortexm.PointMAC: 140, cortexm.PointGather: 20, cortexm.PointOutput: 140}},
-		{"two groups of channels are no depthwise", on, "Conv", graph.Attrs{"group": int64(2)}, cmsis, of(i8(1, 4, 4, 5), i8(6, 2, 1, 1)), of(i8(1, 6, 4, 5)), "pointwise", cortexm.Int8, work{cortexm.Op: 1, cortexm.PointMAC: 20 * 2 * 6, cortexm.PointGather: 40, cortexm.PointOutput: 120}},
+		{"one channel in one group is not a depthwise", on, "Conv", graph.Attrs{"pads": []int64{0, 0, 0, 0}}, cmsis, of(i8(1, 1, 4, 5), i8(7, 1, 1, 1)), of(i8(1, 7, 4, 5)), "pointwise", cortexm.Int8, work{cortexm.Op: 1, cortexm.PointMAC: 140, cortexm.PointGather: 20, cortexm.PointOutput: 140}},
+		{"two groups of channels are not depthwise", on, "Conv", graph.Attrs{"group": int64(2)}, cmsis, of(i8(1, 4, 4, 5), i8(6, 2, 1, 1)), of(i8(1, 6, 4, 5)), "pointwise", cortexm.Int8, work{cortexm.Op: 1, cortexm.PointMAC: 20 * 2 * 6, cortexm.PointGather: 40, cortexm.PointOutput: 120}},
 
 		{"depthwise", lite, "DEPTHWISE_CONV_2D", same, cmsis, of(i8(1, 4, 5, 7), i8(1, 3, 2, 7)), of(i8(1, 4, 5, 7)), "depthwise", cortexm.Int8, depthwise},
 		{"depthwise, two pictures", lite, "DEPTHWISE_CONV_2D", same, cmsis, of(i8(2, 2, 5, 7), i8(1, 3, 2, 7)), of(i8(2, 2, 5, 7)), "depthwise", cortexm.Int8, depthwise},

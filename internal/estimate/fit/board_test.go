@@ -137,7 +137,7 @@ func TestBoardRefusesFloat(t *testing.T) {
 	}
 }
 
-// Whatever a board is like, the calibrated target gives back its rows: within one per
+// Whatever a board is like, the calibrated target returns its rows: within one per
 // cent, which is what the pull towards the target leaves, for any number of rows, and the
 // band that is stated holds each.
 func TestBoardFollows(t *testing.T) {

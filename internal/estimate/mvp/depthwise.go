@@ -163,7 +163,7 @@ func (ws walks) fit(operand string) error {
 }
 
 // joined merges two nested walks into one dimension. After the inner walk, gap further inner
-// steps lead to the next outer step. ok is false if that is not a whole number of steps, or is
+// steps lead to the next outer step. ok is false if that is not an integer of steps, or is
 // negative.
 func joined(outer, inner walk) (w walk, gap int, ok bool) {
 	if inner.stride == 0 || outer.stride%inner.stride != 0 {
@@ -235,7 +235,7 @@ func (p *runPlanner) joinRows(strideY int) error {
 	}
 	all, _, ok := joined(p.row, p.column)
 	if !ok {
-		return limit("rows of outputs are not a whole number of columns apart on the input")
+		return limit("rows of outputs are not an integer of columns apart on the input")
 	}
 	if all.steps > maxSize {
 		rows := ceilDiv(p.y.t, strideY)
@@ -258,7 +258,7 @@ func (p *runPlanner) joinGroups() error {
 	}
 	both, gap, ok := joined(p.group, p.filterRow)
 	if !ok {
-		return limit("groups of rows are not a whole number of filter rows apart on the input")
+		return limit("groups of rows are not an integer of filter rows apart on the input")
 	}
 	p.filterRow, p.group.steps, p.filterGap = both, 1, gap
 	return nil
@@ -269,7 +269,7 @@ func (p *runPlanner) joinStores() error {
 	if (p.output().crowded() || p.outRow.stride > maxStride) && p.outRow.moves() && p.outColumn.moves() {
 		both, gap, ok := joined(p.outRow, p.outColumn)
 		if !ok {
-			return limit("rows of the output are not a whole number of columns apart")
+			return limit("rows of the output are not an integer of columns apart")
 		}
 		p.outColumn, p.outRow.steps, p.storeGap = both, 1, gap
 	}

@@ -756,7 +756,7 @@ func TestLite(t *testing.T) {
 	if in[0].Type != tensor.Float32 || in[1].Type != tensor.Int8 {
 		t.Errorf("types %s and %s", in[0].Type, in[1].Type)
 	}
-	// Weights that are only known at run time are no dense layer.
+	// Weights that are only known at run time are not dense layer.
 	if n, _, _ := lite(&graph.Node{Op: "MatMul", Domain: graph.ONNX}, []*tensor.Tensor{f(2, 8), f(8, 4)}, []*tensor.Tensor{f(2, 4)}, false); n.Op != "MatMul" {
 		t.Errorf("a product of two activations is %s", n.Op)
 	}

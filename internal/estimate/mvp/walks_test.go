@@ -19,7 +19,7 @@ func TestJoined(t *testing.T) {
 		{walk{3, 8}, walk{4, 2}, walk{12, 2}, 0, true},
 		{walk{1, 10}, walk{4, 2}, walk{5, 2}, 1, true},
 		{walk{3, 6}, walk{4, 2}, walk{9, 2}, -1, false}, // the next step lies behind
-		{walk{3, 25}, walk{4, 2}, walk{4, 2}, 0, false}, // not a whole number of steps
+		{walk{3, 25}, walk{4, 2}, walk{4, 2}, 0, false}, // not an integer of steps
 		{walk{3, 25}, walk{4, 0}, walk{4, 0}, 0, false},
 	} {
 		w, gap, ok := joined(c.outer, c.inner)
@@ -192,7 +192,7 @@ func TestJoinRows(t *testing.T) {
 		{"far", walk{5, 2048}, walk{6, 16}, walk{1, 0}, 5, 3, 1, walk{640, 16}, 122, 5, 1, true},
 		{"at the limit", walk{5, 2047}, walk{6, 16}, walk{1, 0}, 5, 3, 1, walk{6, 16}, 0, 5, 1, true},
 		{"one row", walk{1, 4000}, walk{6, 4}, walk{3, 20}, 1, 3, 1, walk{6, 4}, 0, 1, 1, true},
-		{"no whole number", walk{5, 41}, walk{6, 4}, walk{3, 20}, 5, 3, 1, walk{}, 0, 0, 0, false},
+		{"no integer", walk{5, 41}, walk{6, 4}, walk{3, 20}, 5, 3, 1, walk{}, 0, 0, 0, false},
 		// 20 rows of 100 steps are 2000, more than 1024: groups of the 3 rows of the filter,
 		// 300 steps.
 		{"groups", walk{20, 400}, walk{50, 4}, walk{3, 20}, 20, 3, 1, walk{300, 4}, 50, 3, 6, true},
@@ -226,7 +226,7 @@ func TestJoinRows(t *testing.T) {
 		{"not crowded", walk{6, 1200}, walk{3, 400}, walk{3, 400}, 0, true},
 		{"far", walk{6, 2400}, walk{3, 400}, walk{36, 400}, 3, true},
 		{"far, one filter row", walk{6, 2400}, walk{1, 400}, walk{1, 400}, 0, true},
-		{"no whole number", walk{6, 2500}, walk{3, 400}, walk{}, 0, false},
+		{"no integer", walk{6, 2500}, walk{3, 400}, walk{}, 0, false},
 	} {
 		p := &runPlanner{group: c.group, filterRow: c.filter}
 		err := p.joinGroups()

@@ -40,6 +40,6 @@ func (e *Env) Helper() (string, error) {
 			return path, nil
 		}
 	}
-	return "", external.Errorf(external.NoHelper, "%s is not there, the program that opens other engines: put it beside opmeter (%s), or name it with %s=/path/to/%s",
+	return "", external.Errorf(external.NoHelper, "%s is absent, the program that opens other engines: put it beside opmeter (%s), or name it with %s=/path/to/%s",
 		name, get, HelperVariable, name)
 }

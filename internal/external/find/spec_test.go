@@ -107,7 +107,7 @@ func TestHelper(t *testing.T) {
 		{program: "/home/u/go/bin/opmeter", path: ".:/elsewhere/bin:/srv", want: "/srv/opmeter-engine"},
 		{program: "/opt/opmeter/opmeter", variable: "/srv", want: "/srv/opmeter-engine"},
 		{variable: "srv/opmeter-engine", want: "/srv/opmeter-engine"},
-		{program: "/home/u/go/bin/opmeter", path: "/elsewhere/bin", err: "opmeter-engine is not there, the program that opens other engines: put it beside opmeter ("},
+		{program: "/home/u/go/bin/opmeter", path: "/elsewhere/bin", err: "opmeter-engine is absent, the program that opens other engines: put it beside opmeter ("},
 		{program: "/opt/opmeter/opmeter", variable: "/gone", err: "OPMETER_ENGINE=/gone: no such program"},
 		{variable: "/srv/no-program", err: "OPMETER_ENGINE=/srv/no-program is not an executable program"},
 	} {

@@ -231,7 +231,7 @@ func TestCarry(t *testing.T) {
 	}
 	k.Carry = map[int]int{0: 1}
 	if _, err := lib.Load(k); code(err) != external.Rejected {
-		t.Errorf("an input that is not there: %v", err)
+		t.Errorf("an input that is absent: %v", err)
 	}
 }
 
@@ -313,7 +313,7 @@ func TestRejected(t *testing.T) {
 	}{
 		{"absent", with(filepath.Join(t.TempDir(), "none.tflite"), "tflite", []external.Tensor{ok}), external.Rejected, "none.tflite"},
 		{"empty", with(file(t, nil), "tflite", []external.Tensor{ok}), external.Rejected, "does not read"},
-		{"no model", with(file(t, []byte("this is no model at all, but a text of some length")), "tflite", []external.Tensor{ok}), external.Rejected, "does not read"},
+		{"no model", with(file(t, []byte("this is not a model at all, but a text of some length")), "tflite", []external.Tensor{ok}), external.Rejected, "does not read"},
 		{"cut", with(file(t, whole[:len(whole)/2]), "tflite", []external.Tensor{ok}), external.Rejected, "LiteRT"},
 		{"format", with(good, "onnx", []external.Tensor{ok}), external.NoFormat, "onnx"},
 		{"custom", with(write(t, custom), "tflite", []external.Tensor{ok}), external.Rejected, "NoSuchThing"},

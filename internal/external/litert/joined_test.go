@@ -131,7 +131,7 @@ func records(lib external.Library, k *external.Task) (*runlog.Run, error) {
 	defer func() { _ = s.Close() }()
 	p, ok := s.(external.Profiled)
 	if !ok || p.Remaining() >= 0 {
-		return nil, fmt.Errorf("%T is no profiled session with room", s)
+		return nil, fmt.Errorf("%T is not a profiled session with room", s)
 	}
 	for range 3 {
 		if err := p.Run(); err != nil {

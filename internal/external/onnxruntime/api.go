@@ -114,7 +114,7 @@ func (f *functions) fill(table uintptr, version int) error {
 		}
 		addr := *(*uintptr)(at(table + uintptr(slot)*unsafe.Sizeof(table)))
 		if addr == 0 && since == 0 {
-			return fmt.Errorf("its function %s is not there", v.Type().Field(i).Name)
+			return fmt.Errorf("its function %s is absent", v.Type().Field(i).Name)
 		}
 		v.Field(i).SetUint(uint64(addr))
 	}

@@ -127,7 +127,7 @@ func (g *graphs) tensors(ops []op, does [][]int) {
 	}
 }
 
-// sink returns the operator of a set that all others in it lead to, -1 if there is none. Its
+// sink returns the operator of a set that all others in it lead to, -1 if absent. Its
 // output is the output of a layer that computes the whole set.
 func sink(ops []op, set []int) int {
 	if len(set) == 0 {

@@ -129,7 +129,7 @@ func TestAbout(t *testing.T) {
 }
 
 // TestOutputs: two outputs in the model's order, of a shape that the model leaves open. Sums and
-// products of small whole numbers are exact.
+// products of small integers are exact.
 func TestOutputs(t *testing.T) {
 	l := open(t)
 	s := load(t, l, task(t, squares(t), external.Tensor{Name: "x", DType: "float32", Shape: []int{3, 2}, Data: singles(1, -2, 3, 4, 0, 7)}))

@@ -83,7 +83,7 @@ func (l *library) known(device string) error {
 		}
 	}
 	if !ok {
-		return external.Errorf(external.NoProvider, "device %s is not there; OpenVINO %s found %s, and has %s over them", device, l.version, cmp.Or(strings.Join(l.devices, ", "), "none"), strings.Join(virtual, ", "))
+		return external.Errorf(external.NoProvider, "device %s is absent; OpenVINO %s found %s, and has %s over them", device, l.version, cmp.Or(strings.Join(l.devices, ", "), "none"), strings.Join(virtual, ", "))
 	}
 	return nil
 }

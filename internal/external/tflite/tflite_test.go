@@ -144,7 +144,7 @@ func TestRejected(t *testing.T) {
 	ok := external.Tensor{Name: "x", DType: "float32", Shape: []int{1, 3}, Data: floats(0, 0, 0)}
 	none := filepath.Join(t.TempDir(), "none.tflite")
 	text := filepath.Join(t.TempDir(), "text.tflite")
-	if err := os.WriteFile(text, []byte("this is no model at all, but a text of some length"), 0o600); err != nil {
+	if err := os.WriteFile(text, []byte("this is not a model at all, but a text of some length"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	option := task(good, ok)

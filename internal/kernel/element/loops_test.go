@@ -287,7 +287,7 @@ func TestDoubleLoops(t *testing.T) {
 			}} {
 				for i := range e.WholeDoubles(simd.Doubles(k), got[:n], a) {
 					if w := f(a[i]); !alike(got[i], w) {
-						t.Fatalf("%v: whole number %d next to %v is %v, want %v", set, k, a[i], got[i], w)
+						t.Fatalf("%v: integer %d next to %v is %v, want %v", set, k, a[i], got[i], w)
 					}
 				}
 			}

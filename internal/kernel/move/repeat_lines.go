@@ -9,7 +9,7 @@ import (
 // repeatMinLines is the minimum number of adjacent lines for a separate kernel.
 const repeatMinLines = 8
 
-// wordsOf returns the number of 32-bit words of an element type, 0 if it is not a whole number of
+// wordsOf returns the number of 32-bit words of an element type, 0 if it is not an integer of
 // words.
 func wordsOf[T any]() int {
 	var v T

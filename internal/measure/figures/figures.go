@@ -33,7 +33,7 @@ func Blocked(m *profile.Metric, series []float64) *profile.Metric {
 
 // speedDistance returns how far from reference speed the machine was in one of ten groups, as a
 // logarithm. A repeated run may have that speed all the time, and the further it is, the less
-// certain is the time of an inference at reference speed.
+// certain is the time of a normalised inference.
 func speedDistance(speeds []float64) float64 {
 	low, high := deciles(speeds)
 	return max(math.Abs(math.Log(low)), math.Abs(math.Log(high)))
@@ -65,7 +65,7 @@ func Whole(res *loop.Result) map[string]*profile.Metric {
 		put("reference_latency_s", m)
 	}
 	if calm := res.Undisturbed(); len(calm) >= minUndisturbed {
-		put("undisturbed_latency_s", Blocked(profile.Summarize(profile.Measured, calm, "plain runs of groups in which no other program had the processor"), calm))
+		put("undisturbed_latency_s", Blocked(profile.Summarize(profile.Measured, calm, "plain runs of groups in which no other program used the processor"), calm))
 	}
 	work := res.Processor()
 	put("processor_s", Blocked(profile.Summarize(profile.Measured, work, "plain pass, means over groups of runs"), work))

@@ -243,7 +243,7 @@ func TestReferenceFigure(t *testing.T) {
 		return *m.Typical, (m.CI95[1] - m.CI95[0]) / 2 / *m.Typical
 	}
 	if d := speedDistance([]float64{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}); d != 0 {
-		t.Errorf("at reference speed the distance is %v", d)
+		t.Errorf("normalised the distance is %v", d)
 	}
 	// Eleven speeds: the deciles are the second and the last but one.
 	if d := speedDistance([]float64{0.1, 0.5, 1, 1, 1, 1, 1, 1, 1, 1.1, 9}); !(math.Abs(d-math.Ln2) <= 1e-12) {
@@ -253,9 +253,9 @@ func TestReferenceFigure(t *testing.T) {
 	half, far := width(2)
 	// The series itself varies by a tenth of a per cent.
 	if !(math.Abs(one-1e-3) <= 2e-6) || !(math.Abs(half-0.5e-3) <= 1e-6) {
-		t.Errorf("%v and %v at reference speed, want 1 ms and 0.5 ms", one, half)
+		t.Errorf("%v and %v normalised, want 1 ms and 0.5 ms", one, half)
 	}
 	if !(near < 0.02) || !(far > 2*near) {
-		t.Errorf("intervals ±%v at reference speed and ±%v at half of it", near, far)
+		t.Errorf("intervals ±%v normalised and ±%v at half of it", near, far)
 	}
 }

@@ -214,7 +214,7 @@ func TestProfileLoop(t *testing.T) {
 		t.Error("no reconciliation, or no cost of the instruments in it")
 	}
 	if p.Memory.AllocatedPerRunBytes == nil {
-		t.Error("the memory that a run takes is not there")
+		t.Error("the memory that a run takes is absent")
 	}
 }
 

@@ -32,7 +32,7 @@ type Recorder struct {
 }
 
 // prepareQuantity describes the time that steps of the main graph took to be prepared.
-var prepareQuantity = profile.Quantity{Key: "prepare_s", Unit: "s", Head: "prepare", Name: "Time to prepare", Group: "Time", Adds: true, Better: -1, Doc: "Time that the layer took to be prepared, once and before the first inference: choosing a kernel and packing weights. It is no part of the layer's time."}
+var prepareQuantity = profile.Quantity{Key: "prepare_s", Unit: "s", Head: "prepare", Name: "Time to prepare", Group: "Time", Adds: true, Better: -1, Doc: "Time that the layer took to be prepared, once and before the first inference: choosing a kernel and packing weights. It is not a part of the layer's time."}
 
 // NewRecorder makes a session that records.
 func NewRecorder(m *graph.Model, identity func() (*describe.Identity, error), o Options) (*Recorder, error) {

@@ -193,7 +193,7 @@ func TestSettings(t *testing.T) {
 	}
 	o.Carry = []Carry{{"nope", "x"}}
 	if _, err := profiled(t.Context(), looped(), o); err == nil || !strings.Contains(err.Error(), `no output "nope"`) {
-		t.Errorf("an output that is not there: %v", err)
+		t.Errorf("an output that is absent: %v", err)
 	}
 }
 

@@ -77,7 +77,7 @@ func TestTwoAtOnce(t *testing.T) {
 		}
 	}
 	if changes != 1 || order[0] != 0 {
-		t.Errorf("the runs of the two take turns %d times", changes)
+		t.Errorf("the runs of the two are interleaved %d times", changes)
 	}
 	check()
 }

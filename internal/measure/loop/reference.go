@@ -28,7 +28,7 @@ type Reference struct {
 // two are not compared.
 const ReferenceName = "float, integer, memory, chain: 1"
 
-// ReferenceRound is the time of a round at reference speed, in seconds. It defines that speed,
+// ReferenceRound is the time of a round at nominal speed, in seconds. It defines that speed,
 // about that of one core of a server of 2023.
 const ReferenceRound = 100e-6
 

@@ -80,7 +80,7 @@ func TestAtReference(t *testing.T) {
 		}
 	}
 	if changed > 1 {
-		t.Errorf("%d groups are not at reference speed: %v", changed, at)
+		t.Errorf("%d groups are not at nominal speed: %v", changed, at)
 	}
 	if w := res.Waited(); !(w >= 0 && w <= 1e-6) {
 		t.Errorf("waited %v", w)
@@ -150,7 +150,7 @@ func TestUnknownProcessorTime(t *testing.T) {
 		}
 		for _, v := range at {
 			if !(math.Abs(v-0.010) <= 1e-8) {
-				t.Errorf("%s: %v at reference speed, want 10 ms", name, v)
+				t.Errorf("%s: %v normalised, want 10 ms", name, v)
 			}
 		}
 		work := res.Processor()

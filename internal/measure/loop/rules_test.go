@@ -276,7 +276,7 @@ func TestPlainGroups(t *testing.T) {
 	near("processor time of a run", r.Processor(), []float64{12.0 / 4, 6.0 / 6})
 	// Around the groups a round takes 1 and, if CPU time is not known, 6 and 7; then 4.
 	near("speeds", r.Speeds(2), []float64{2, 2.0 / 6, 2.0 / 7, 2.0 / 4})
-	near("at reference speed", r.AtReference(2), []float64{9.8 / 4 * 2, 9.7 / 6 * 2 / 6, 6 * 2.0 / 7})
+	near("normalised", r.AtReference(2), []float64{9.8 / 4 * 2, 9.7 / 6 * 2 / 6, 6 * 2.0 / 7})
 	// Two per cent of the time is the limit of waiting.
 	near("undisturbed", r.Undisturbed(), []float64{1, 2})
 	// If CPU time is unknown for one group, the total is unknown.
@@ -495,6 +495,6 @@ func TestCollections(t *testing.T) { // not parallel: others allocate too
 	}
 	keep = nil
 	if readMetric("/no/such:metric") != 0 {
-		t.Error("a metric that is not there has a value")
+		t.Error("a metric that is absent has a value")
 	}
 }

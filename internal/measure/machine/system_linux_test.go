@@ -176,7 +176,7 @@ func TestBind(t *testing.T) {
 		t.Errorf("not restored (-want +got):\n%s", d)
 	}
 	if _, err := Bind(1 << 20); err == nil {
-		t.Error("bound to a processor that is not there")
+		t.Error("bound to a processor that is absent")
 	}
 	if d := cmp.Diff(before, Affinity()); d != "" {
 		t.Errorf("changed by an attempt that failed (-want +got):\n%s", d)

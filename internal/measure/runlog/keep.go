@@ -19,7 +19,7 @@ type Quantities struct {
 // maxQuantities bounds the foreign figures of one record.
 const maxQuantities = 200
 
-// Key makes the key of a quantity of any text: lower case, what is no letter or
+// Key makes the key of a quantity of any text: lower case, what is not a letter or
 // digit becomes an underscore. It is "" where nothing is left.
 func Key(name string) string {
 	var b strings.Builder

@@ -122,7 +122,7 @@ func TestTraffic(t *testing.T) {
 	}{
 		{"weights", node("MatMul", 0, 1), list(x(2, 4), w), list(x(2, 10)), [4]any{40, 160, 32 + 160, 80}},
 		{"sparse weights", node("MatMul", 0, 3), list(x(2, 4), w), list(x(2, 10)), [4]any{40, 20, 32 + 160, 80}},
-		{"axes are no weights", node("Squeeze", 0, 2), list(x(2, 1), axes), list(x(2)), [4]any{0, 0, 8 + 8, 8}},
+		{"axes are not weights", node("Squeeze", 0, 2), list(x(2, 1), axes), list(x(2)), [4]any{0, 0, 8 + 8, 8}},
 		{"weights twice", node("MatMul", 1, 1), list(w, w), list(x(4, 4)), [4]any{40, 160, 320, 64}},
 		{"look-up", node("Gather", 1, 2), list(w, axes), list(x(1, 10)), [4]any{40, 160, 40 + 8, 40}},
 		{"shape only", node("Shape", 0), list(x(9)), list(ints(9)), [4]any{0, 0, 0, 8}},

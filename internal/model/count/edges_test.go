@@ -78,7 +78,7 @@ func TestWhichWeights(t *testing.T) {
 		{"transposed", graph.Node{Op: "Gemm", Inputs: []int{0, 1}}, []*graph.Node{{Op: "Transpose", Inputs: []int{2}, Outputs: []int{1}}}, []*graph.Value{empty(), empty(), half(8)}, 16, 0.5},
 		{"of nothing", graph.Node{Op: "CONV_2D", Domain: graph.TFLite, Inputs: []int{0, 1}}, []*graph.Node{{Op: "DEQUANTIZE", Outputs: []int{1}}, {Op: "DEQUANTIZE", Inputs: []int{2}}}, []*graph.Value{empty(), empty(), half(8)}, 16, -1},
 		{"of an absent one", graph.Node{Op: "CONV_2D", Domain: graph.TFLite, Inputs: []int{0, 1}}, []*graph.Node{unpack("DEQUANTIZE", -1, 1)}, []*graph.Value{empty(), empty()}, 16, -1},
-		{"of one that is not there", graph.Node{Op: "CONV_2D", Domain: graph.TFLite, Inputs: []int{0, 1}}, []*graph.Node{unpack("DEQUANTIZE", 2, 1)}, []*graph.Value{empty(), empty()}, 16, -1},
+		{"of one that is absent", graph.Node{Op: "CONV_2D", Domain: graph.TFLite, Inputs: []int{0, 1}}, []*graph.Node{unpack("DEQUANTIZE", 2, 1)}, []*graph.Value{empty(), empty()}, 16, -1},
 	} {
 		g := &graph.Graph{Values: c.values, Nodes: c.before}
 		before := c.budget
@@ -271,7 +271,7 @@ func TestLoopBodies(t *testing.T) {
 		{"made of nothing", body(3, node("Constant", -1, 2, nil)), -1},
 		{"of nothing", body(3), -1},
 		{"an identity of nothing", body(3, node("Identity", -1, 2, nil)), -1},
-		{"of a value that is not there", outside, -1},
+		{"of a value that is absent", outside, -1},
 		{"without outputs", noOutput, -1},
 		{"without a condition", oneInput, -1},
 		{"a ring", ring, -1},
@@ -286,7 +286,7 @@ func TestLoopBodies(t *testing.T) {
 			}
 		}
 	}
-	// A body that is not there, and a number of trips that is no number.
+	// A body that is absent, and a number of trips that is not a number.
 	trips := tensor.From(tensor.Int64, []int{1}, []int64{5})
 	two := tensor.From(tensor.Int64, []int{2}, []int64{5, 5})
 	m := &graph.Model{Graphs: []*graph.Graph{{}, same}}

@@ -284,7 +284,7 @@ func TestLargest(t *testing.T) {
 }
 
 // The counts of the MLTK profiler with its defects: the batch is ignored, softmax takes
-// the first dimension unless there are two, unknown operators are no work.
+// the first dimension unless there are two, unknown operators are not work.
 func TestMLTKByHand(t *testing.T) {
 	t.Parallel()
 	relu := graph.Attrs{"fused_activation_function": "RELU"}
@@ -372,7 +372,7 @@ func TestBodiesOdd(t *testing.T) {
 		{"a circle", "Loop", loop(5), list(ints(7), truth(1)), []any{nil}},
 		{"no condition in the body", "Loop", loop(6), list(ints(7), truth(1)), []any{nil}},
 		{"no outputs", "Loop", loop(7), list(ints(7), truth(1)), []any{nil}},
-		{"a graph that is not there", "Loop", loop(8), list(ints(7), truth(1)), []any{nil}},
+		{"a graph that is absent", "Loop", loop(8), list(ints(7), truth(1)), []any{nil}},
 		{"a negative graph", "Loop", loop(-1), list(ints(7), truth(1)), []any{nil}},
 		{"fewer than none", "Loop", loop(1), list(ints(-7), nil), []any{0}},
 		{"a condition not known", "Loop", loop(1), list(ints(7), &tensor.Tensor{Type: tensor.Bool}), []any{nil}},

@@ -49,7 +49,7 @@ func NewReader(data []byte) *Reader {
 	return &Reader{data: data, budget: int64(len(data))*budgetFactor + budgetMinimum}
 }
 
-// Err returns the first error, nil if there is none.
+// Err returns the first error, nil if absent.
 func (r *Reader) Err() error { return r.err }
 
 // Spend charges n bytes to the budget, for decoders that copy data themselves. It is false, with

@@ -141,7 +141,7 @@ func TestVectors(t *testing.T) {
 	}
 	v, _ := Parse([]byte{1, 0xff, 0, 2, at(String, 1), 1})
 	if _, ok := v.Text(); ok {
-		t.Error("bytes that are no UTF-8 are a text")
+		t.Error("bytes that are not UTF-8 are a text")
 	}
 	if b, ok := v.Bytes(); !ok || !bytes.Equal(b, []byte{0xff}) || cap(b) != 1 {
 		t.Errorf("bytes %v %v", b, ok)

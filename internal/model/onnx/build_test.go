@@ -286,7 +286,7 @@ func TestCaptures(t *testing.T) {
 	for _, name := range []string{"w", "k", "own"} {
 		for _, v := range in.Values {
 			if v.Name == name && v.Const == nil {
-				t.Errorf("%s is no constant of the body", name)
+				t.Errorf("%s is not a constant of the body", name)
 			}
 		}
 	}

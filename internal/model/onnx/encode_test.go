@@ -155,7 +155,7 @@ func TestEncodeBodies(t *testing.T) {
 		{"a body for both branches", func(_, _ *graph.Graph) {}, ""},
 		{"captures from nowhere", func(_, b *graph.Graph) { b.Parent = nil }, `graph "body" captures value 0, which the graph around it lacks`},
 		{"captures from another graph", func(_, b *graph.Graph) { b.Parent = &graph.Graph{Name: "other"} }, `graph "body" captures value 0, which the graph around it lacks`},
-		{"captures what is not there", func(_, b *graph.Graph) { b.Captures[0].Outer = 2 }, `graph "body" captures value 2, which the graph around it lacks`},
+		{"captures what is absent", func(_, b *graph.Graph) { b.Captures[0].Outer = 2 }, `graph "body" captures value 2, which the graph around it lacks`},
 		{"parents in a circle", func(_, b *graph.Graph) {
 			b.Parent = &graph.Graph{Name: "other"}
 			b.Parent.Parent = b.Parent

@@ -29,7 +29,7 @@ func Open(path string) (*graph.Model, error) {
 }
 
 // Parse reads a model from memory, which must stay unchanged while the model is used. The name is
-// for errors and Model.Path; dir is the folder of external data, "" if there is none. The model's
+// for errors and Model.Path; dir is the folder of external data, "" if absent. The model's
 // Close releases that data.
 func Parse(data []byte, name, dir string) (m *graph.Model, err error) {
 	x := &external{dir: dir}

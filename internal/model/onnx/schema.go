@@ -154,7 +154,7 @@ var elemTypes = [...]tensor.Type{
 }
 
 // ElemType returns the element type for an ONNX data type number, as in attributes of operators
-// such as Cast; Invalid if there is none.
+// such as Cast; Invalid if absent.
 func ElemType(n int64) tensor.Type {
 	if n < 0 || n >= int64(len(elemTypes)) {
 		return tensor.Invalid

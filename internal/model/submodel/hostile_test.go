@@ -103,7 +103,7 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// TestNoModel cuts what is no model.
+// TestNoModel cuts what is not a model.
 func TestNoModel(t *testing.T) {
 	t.Parallel()
 	s, err := submodel.New([]byte("no model of any kind"), "x", "")

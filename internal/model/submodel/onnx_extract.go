@@ -450,7 +450,7 @@ func (f *onnxFile) inlineExternal(b []byte, name string) ([]byte, error) {
 	}
 	data, ok := f.consts[name]
 	if !ok {
-		return nil, errorf(NoConstant, "the elements of %q are not there", name)
+		return nil, errorf(NoConstant, "the elements of %q are absent", name)
 	}
 	if len(data) > math.MaxInt32 {
 		return nil, errorf(TooLarge, "%q has more than the 2 GiB of an ONNX file", name)

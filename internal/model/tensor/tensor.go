@@ -96,7 +96,7 @@ func (e *EmptyError) Error() string {
 }
 
 // Single is the first element of x, for operands that have one. It panics with an
-// [EmptyError] where there is none, and as [Of] does.
+// [EmptyError] if absent, and as [Of] does.
 func Single[T Number | complex64 | complex128 | bool](x *Tensor) T {
 	v := Of[T](x)
 	if len(v) == 0 {

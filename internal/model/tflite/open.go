@@ -151,7 +151,7 @@ func content(f *zip.File) ([]byte, error) {
 	}
 	// for small files the reader reports more detail
 	if len(model) > 1<<20 && string(head[4:]) != "TFL3" {
-		return nil, errors.New("is no TFLite model: \"TFL3\" is expected at byte 4")
+		return nil, errors.New("is not a TFLite model: \"TFL3\" is expected at byte 4")
 	}
 	if _, err := io.ReadFull(r, model[len(head):]); err != nil {
 		return nil, err

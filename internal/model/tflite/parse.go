@@ -206,7 +206,7 @@ func (p *parser) readable(g *graph.Graph, ops flatbuffer.Tables) {
 			if id >= 0 && !exists[id] && n.Domain == graph.TFLiteCustom {
 				g.Values[id].Scratch = true
 			} else if id >= 0 && !exists[id] {
-				ops.At(i).Fail("inputs", "input %d of %s, tensor %d %q, has no data: it is no input, no operator makes it and its buffer is empty", k, n.Key(), id, g.Values[id].Name)
+				ops.At(i).Fail("inputs", "input %d of %s, tensor %d %q, has no data: it is not an input, no operator makes it and its buffer is empty", k, n.Key(), id, g.Values[id].Name)
 				return
 			}
 		}

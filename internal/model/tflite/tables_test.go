@@ -200,7 +200,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestScratch has memory among an operator's inputs that nobody writes, as compilers for
+// TestScratch has memory among an operator's inputs that no one writes, as compilers for
 // accelerators ask for it. Of a built-in operator that is an error.
 func TestScratch(t *testing.T) {
 	t.Parallel()

@@ -267,7 +267,7 @@ func TestArchivesThatLie(t *testing.T) {
 		{name: "more than it can hold", text: "is said to have 5161 bytes, which 4 cannot hold", member: member{packed: []byte{1, 2, 3, 4}, size: 1032*5 + 1, method: zip.Deflate}},
 		{name: "as much as it could hold", text: "flate", member: member{packed: []byte{0xff, 2, 3, 4}, size: 1032 * 5, method: zip.Deflate}},
 		{name: "empty", text: "m.tflite: Model", member: member{}},
-		{name: "large and no model", text: "is no TFLite model", member: member{packed: large, size: uint64(len(large)), sum: crc32.ChecksumIEEE(large)}},
+		{name: "large and no model", text: "is not a TFLite model", member: member{packed: large, size: uint64(len(large)), sum: crc32.ChecksumIEEE(large)}},
 		{name: "small and no model", text: "identifier", member: member{packed: large[:1<<20], size: 1 << 20, sum: crc32.ChecksumIEEE(large[:1<<20])}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

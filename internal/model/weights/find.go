@@ -95,7 +95,7 @@ func operandAt(ids []int, i int) int {
 	return ids[i]
 }
 
-// addOperand adds the weights at an operand. It is false where there are none.
+// addOperand adds the weights at an operand. It is false if absent.
 func (f *finder) addOperand(n *graph.Node, p operand) bool {
 	s, at := follow(f.g, f.made, n.Inputs[p.input])
 	if s == nil || at.quantised {

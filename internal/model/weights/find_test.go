@@ -257,7 +257,7 @@ func TestFind(t *testing.T) {
 			w := b.node("DENSIFY", nil, b.value(2, 3), b.count(tensor.Float16, 2, 3))
 			b.node("FULLY_CONNECTED", nil, b.value(7, 2), b.value(7, 3), b.node("DEQUANTIZE", nil, b.value(2, 3), w))
 		}, []want{{2, 2, 3, 1, 1, 3, []float32{0, 1, 2}, 1, 42, "", 1}}},
-		{"a zero point that is no code", "tflite", func(b *builder) {
+		{"a zero point that is not a code", "tflite", func(b *builder) {
 			b.node("FULLY_CONNECTED", nil, b.value(7, 2), b.value(7, 3), b.constant(tensor.New(tensor.Int8, 2, 3), &tensor.Quant{Scale: []float32{1}, Zero: []int64{200}}))
 		}, []want{{0, 2, 3, 1, 1, 3, nil, 0, 42, study.NoZero, 1}}},
 	} {

@@ -28,7 +28,7 @@ type Layer struct {
 	// Sources are the paths from the constant to each of Nodes.
 	Sources []*Source
 	// MixedLayouts says that the operators read the weights as different matrices; the fields
-	// describe the first operator's. Only single weights mean the same to all operators.
+	// describe the first operator's. Only unstructured weights mean the same to all operators.
 	MixedLayouts bool
 	// MainNodes are the operators of the main graph that run the layer: its own ones, or the
 	// control flow operators around it. GlobalNodes are its own operators, by their positions in

@@ -78,7 +78,7 @@ func Producers(g *graph.Graph) []*graph.Node {
 }
 
 // SourceOf finds the constant that holds all elements of a value: the value itself, or a constant
-// before pass-through nodes; nil if there is none. made is the result of [Producers]; with nil
+// before pass-through nodes; nil if absent. made is the result of [Producers]; with nil
 // only the value itself is checked.
 func SourceOf(g *graph.Graph, made []*graph.Node, id int) *Source {
 	s := &Source{Value: id}

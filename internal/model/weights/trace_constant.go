@@ -30,7 +30,7 @@ type follower struct {
 const maxChain = 1000
 
 // follow finds the constant that the elements of a value come from, each at most once, and their
-// positions in it; nil if there is none.
+// positions in it; nil if absent.
 func follow(g *graph.Graph, made []*graph.Node, id int) (*Source, tracedView) {
 	f := &follower{g: g, made: made, s: &Source{Value: -1}, by: map[int]tracedView{}}
 	at, ok := f.value(id)

@@ -18,7 +18,7 @@ import (
 )
 
 // TestRoundTrip writes a profile, reads it, and writes it again: the same text, but for what the
-// format does not hold. Layers that have no bar are not there, so that those that follow have
+// format does not hold. Layers that have no bar are absent, so that those that follow have
 // other numbers.
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()

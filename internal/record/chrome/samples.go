@@ -182,7 +182,7 @@ func (s *sampler) place(id string) int32 {
 	return at
 }
 
-// run makes the profile of the samples, nil where there are none.
+// run makes the profile of the samples, nil if absent.
 func (b *reader) sampled(f *record.File) *runlog.Run {
 	s := &b.samples
 	count := len(s.list)

@@ -68,7 +68,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// TestBad leaves out what is no stack.
+// TestBad leaves out what is not a stack.
 func TestBad(t *testing.T) {
 	t.Parallel()
 	p := records.Read(t, collapsed.Format(), []*record.File{record.Bytes("x", []byte("# made by hand\na;b 1\na;b;c 2.5\nd;e 3\r\n"))}, record.Options{})[0]

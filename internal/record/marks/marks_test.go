@@ -132,7 +132,7 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
-// TestParallel: stages that run at the same time are no reconciled sum, and are said to.
+// TestParallel: stages that run at the same time are not reconciled sum, and are said to.
 func TestParallel(t *testing.T) {
 	t.Parallel()
 	w := &marked.Writer{}

@@ -83,7 +83,7 @@ type formula struct {
 	i     int
 	depth int
 	level int
-	// failed says that the text is no formula: nothing more is read.
+	// failed says that the text is not a formula: nothing more is read.
 	failed bool
 }
 
@@ -114,7 +114,7 @@ func truth(b bool) float64 {
 	return 0
 }
 
-// near compares as spreadsheets do: percentages are no exact binary fractions.
+// near compares as spreadsheets do: percentages are not exact binary fractions.
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-12*math.Max(math.Abs(a), math.Abs(b)) }
 
 func (p *formula) comparison() (float64, bool) {

@@ -243,7 +243,7 @@ var (
 )
 
 // into makes layers of the operators, or adds to those of the trace. Of further instances only
-// operators that are not there yet count.
+// operators that are absent yet count.
 func (t *table) into(d *draft.Draft, at map[string]int, first bool) {
 	d.Dropped.Add("rows that could not be put into their columns", t.bad)
 	sheet := &evaluator{sheet: t.sheet}

@@ -147,7 +147,7 @@ func traces(d *draft.Draft, ts []*trace, at map[string]int) {
 	reshape := map[int]float64{}
 	runs := 0
 	for instance, t := range ts {
-		d.Dropped.Add("events that are no events of this trace", t.odd+t.res.Bad+t.res.Large)
+		d.Dropped.Add("events that are not events of this trace", t.odd+t.res.Bad+t.res.Large)
 		if t.res.Cut {
 			d.Dropped.Add("the file ends within an event", 1)
 		}

@@ -122,7 +122,7 @@ func (b *blocks) add(c *counter) {
 	}
 }
 
-// end ends a request; totals below 0 are not there.
+// end ends a request; totals below 0 are absent.
 func (b *blocks) end(real, cpu float64) {
 	if !b.open {
 		return

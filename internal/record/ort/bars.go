@@ -79,7 +79,7 @@ func (b *bars) thin() {
 // maxHosts bounds the bars of sessions and devices.
 const maxHosts = 20_000
 
-// other keeps a bar that is no node's, with the kind of lane in place of a layer.
+// other keeps a bar that is not a node's, with the kind of lane in place of a layer.
 func (b *bars) other(e *event, thread int32) {
 	if len(b.hosts) >= maxHosts {
 		return
@@ -96,7 +96,7 @@ func (b *bars) other(e *event, thread int32) {
 	b.hosts = append(b.hosts, bar{e.ts, e.ts + e.dur, at, thread})
 }
 
-// Threads of bars that are no node's.
+// Threads of bars that are not node's.
 const (
 	onHost   = -1
 	onDevice = -2

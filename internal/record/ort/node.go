@@ -93,7 +93,7 @@ var phases = [threadFigures]struct{ key, name, doc string }{
 	{"DistributionEnqueue", "Time to enqueue work", "Time in which the calling thread put work into queues of others."},
 	{"Run", "Time on the calling thread", "Time in which the calling thread did its part of the node's work."},
 	{"Wait", "Time waiting for threads", "Time in which the calling thread waited for the others."},
-	{"WaitRevoke", "Time revoking work", "Time in which the calling thread took back work that nobody had begun."},
+	{"WaitRevoke", "Time revoking work", "Time in which the calling thread took back work that no one had begun."},
 }
 
 // arguments are those of one event.

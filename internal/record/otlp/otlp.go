@@ -417,7 +417,7 @@ func (d *decoder) sample(m protoread.Reader, column int) {
 	d.frames = d.frames[:0]
 	for _, id := range d.stacks[stack] {
 		if id < 0 || id >= int64(len(d.locations)) {
-			d.record.Set.Dropped.Add("places of samples that are not there", 1)
+			d.record.Set.Dropped.Add("places of samples that are absent", 1)
 			continue
 		}
 		d.frame(&d.locations[id])

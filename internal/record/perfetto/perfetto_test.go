@@ -153,7 +153,7 @@ func TestState(t *testing.T) {
 		message(nil).num(10, 1).num(13, 1).sub(60, thread).sub(59, message(nil).sub(11, message(nil).num(11, 77))),
 		packet(100).num(13, 2).sub(12, interned).sub(11, message(nil).num(9, 1).num(10, 5).num(3, 2).sub(4, message(nil).num(1, 9).num(4, 42)).sub(4, message(nil).num(1, 8).num(17, 3))),
 		packet(150).num(13, 2).sub(11, message(nil).num(9, 2)),
-		packet(160).num(13, 1), // the state is cleared: number 5 is no name any more
+		packet(160).num(13, 1), // the state is cleared: number 5 is not a name any more
 		packet(170).num(13, 2).sub(11, event(1, 77).num(10, 5)),
 		packet(190).num(13, 2).sub(11, event(2, 77)),
 		packet(200).num(42, 1), // packets were lost
@@ -242,7 +242,7 @@ func TestRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := read(t, again.Bytes())
-		// A foreign figure that is a whole number is written as one only where the profile knows.
+		// A foreign figure that is an integer is written as one only where the profile knows.
 		if d := cmp.Diff(q.Timeline, r.Timeline); d != "" && name == "usual" {
 			t.Errorf("%s: written and read again:\n%s", name, d)
 		}

@@ -406,7 +406,7 @@ func (d *decoder) sample(m protoread.Reader) {
 		d.record.Set.Dropped.Add("samples that are malformed", 1)
 		return
 	}
-	d.record.Set.Dropped.Add("places of samples that are not there", lost)
+	d.record.Set.Dropped.Add("places of samples that are absent", lost)
 	d.record.Add(d.frames, values, labels)
 }
 

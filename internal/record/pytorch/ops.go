@@ -21,7 +21,7 @@ type op struct {
 	name   string
 	inputs []profile.Tensor
 	module string
-	values []byte // arguments that are no tensors, as long as all calls agree
+	values []byte // arguments that are not tensors, as long as all calls agree
 	varies bool
 	flops  float64 // of a call, 0 for not known
 }

@@ -324,7 +324,7 @@ func (b *reader) sampled(p *one, column, count int, ns float64, own bool) {
 		f, ok := jsonscan.Number(v)
 		if !ok || f < 0 {
 			f = 0
-			b.set.Dropped.Add("weights that are no numbers", 1)
+			b.set.Dropped.Add("weights that are not numbers", 1)
 		}
 		weights = append(weights, f)
 	})
@@ -349,7 +349,7 @@ func (b *reader) sampled(p *one, column, count int, ns float64, own bool) {
 			place = b.set.Call(place, b.frames[n])
 		})
 		if bad {
-			b.set.Dropped.Add("frames of samples that are not there", 1)
+			b.set.Dropped.Add("frames of samples that are absent", 1)
 		}
 		if place >= 0 && column >= 0 {
 			b.set.Add(column, place, weights[i])

@@ -45,7 +45,7 @@ func TestFiles(t *testing.T) {
 		lost      int64
 		bars      int
 	}{
-		// a 0-14, b 0-14, c 0-2, d 2-6, c 6-9: of a unit that nobody tells.
+		// a 0-14, b 0-14, c 0-2, d 2-6, c 6-9: of a unit that no one tells.
 		"0.0.1_simple.speedscope.json": {"weight", map[string]float64{"a": 0, "b": 5, "c": 5, "d": 4}, map[string]float64{"a": 14, "b": 14, "c": 5, "d": 4}, 0, 0},
 		// The same as samples: two of c follow each other and are one bar.
 		"0.1.2_simple-sampled.speedscope.json": {"latency_s", map[string]float64{"a": 0, "b": 5, "c": 5, "d": 4}, map[string]float64{"a": 14, "b": 14, "c": 5, "d": 4}, 0, 5},
@@ -85,7 +85,7 @@ func TestUnits(t *testing.T) {
 	if v, _ := l.Value("latency_s"); v != 2e-3 || l.Option("file") != "f.py" || l.Option("line") != "3" {
 		t.Errorf("%v s, %+v", v, l)
 	}
-	if v, _ := l.Value("recorded_bytes"); v != 64 || lost(p) != 1 { // a frame that is not there
+	if v, _ := l.Value("recorded_bytes"); v != 64 || lost(p) != 1 { // a frame that is absent
 		t.Errorf("%v bytes, %+v", v, p.Incomplete)
 	}
 }

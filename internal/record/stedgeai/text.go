@@ -105,7 +105,7 @@ func (p *page) cells(l string) []string {
 	return out
 }
 
-// line takes a line; before is the last one that is no rule.
+// line takes a line; before is the last one that is not a rule.
 func (p *page) line(l, before string) {
 	trimmed := strings.TrimSpace(l)
 	if isRule(l) {

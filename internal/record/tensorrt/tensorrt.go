@@ -201,7 +201,7 @@ func (s *set) file(f *record.File, in *record.Input) error {
 	return err
 }
 
-// line takes a layer of a profile that is no JSON: names are written without escaping, so that
+// line takes a layer of a profile that is not JSON: names are written without escaping, so that
 // one may hold quotes.
 func (s *set) line(l []byte) bool {
 	m := unescaped.FindSubmatch(l)

@@ -37,7 +37,7 @@ func TestLines(t *testing.T) {
 		t.Error("text and no text")
 	}
 	if got := lines("a\xffb"); got[0] != "a\ufffdb" {
-		t.Errorf("bytes that are no UTF-8: %q", got)
+		t.Errorf("bytes that are not UTF-8: %q", got)
 	}
 	long := strings.Repeat("x", textscan.MaxLine+100)
 	sc := textscan.NewScanner(strings.NewReader(long + "\nend\n"))
@@ -118,7 +118,7 @@ func FuzzLines(f *testing.F) {
 			textscan.Fields(l, ',')
 			n += len(l)
 		}
-		if n > 3*len(s) { // a byte that is no UTF-8 becomes three
+		if n > 3*len(s) { // a byte that is not UTF-8 becomes three
 			t.Fatalf("%d bytes of %d", n, len(s))
 		}
 	})

@@ -41,7 +41,7 @@ func (l *log) build(name string) *runlog.Run {
 	if l.graph != "" {
 		d.P.Model.Path = l.graph
 	}
-	d.Dropped.Add("rows that are no row of their table", l.broken)
+	d.Dropped.Add("rows that are not row of their table", l.broken)
 	for _, p := range l.params {
 		l.param(d, p[0], p[1])
 	}
@@ -233,7 +233,7 @@ func fill(d *draft.Draft, blocks []*block, bars *runlog.Lanes) {
 	nest(d, takers, byDelegate, "delegates")
 }
 
-// calls is how often an operator was called in a run. The tool divides whole numbers: 0
+// calls is how often an operator was called in a run. The tool divides integers: 0
 // is an operator that one of many runs left out.
 func calls(r *row) float64 { return math.Max(1, r.called) }
 

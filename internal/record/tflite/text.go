@@ -212,7 +212,7 @@ func (p *reader) add(s string) {
 	}
 }
 
-// figures takes lines that are no part of a table.
+// figures takes lines that are not a part of a table.
 func (p *reader) figures(s string) bool {
 	l := p.cur
 	switch {

@@ -166,7 +166,7 @@ func TestDelegates(t *testing.T) {
 	if *p.Layers[3].Parent != 1 || p.Layers[3].Graph != "body" || *p.Layers[4].Parent != 0 || p.Layers[2].Kernel != "3x3opt" || *p.Layers[2].Calls != 2 {
 		t.Errorf("%+v", p.Layers)
 	}
-	// its node is no node of the model
+	// its node is not a node of the model
 	if d := cmp.Diff(runlog.Hint{Outputs: []string{"a", "b"}}, r.Hints[0]); d != "" {
 		t.Error(d)
 	}

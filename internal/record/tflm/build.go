@@ -335,7 +335,7 @@ func (l *log) join(d *draft.Draft) {
 	}
 }
 
-// compare keeps a table of sums by tag beside the operators: what is no operator belongs
+// compare keeps a table of sums by tag beside the operators: what is not an operator belongs
 // to the initialisation.
 func (t *sums) compare(d *draft.Draft, clock float64) {
 	have := map[string]float64{}

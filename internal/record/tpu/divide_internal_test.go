@@ -57,7 +57,7 @@ func TestDivide(t *testing.T) {
 		busy, shared := divide(streams, func(l int32, v float64) { got[l+1] += v })
 		all := 0.0
 		for i := range want {
-			// Sums of a few dozen small whole numbers divided by at most four.
+			// Sums of a few dozen small integers divided by at most four.
 			if !(math.Abs(got[i]-want[i]) <= 1e-9) {
 				t.Fatalf("round %d: layer %d has %v, want %v", round, i-1, got[i], want[i])
 			}

@@ -42,7 +42,7 @@ type dumpLane struct {
 	bars        []bar
 }
 
-// readDumps makes a profile of the text dumps of a folder, nil where there are none.
+// readDumps makes a profile of the text dumps of a folder, nil if absent.
 func readDumps(ctx context.Context, in *record.Input) (*runlog.Run, error) {
 	d := &dump{layers: &layers{at: map[layerKey]int32{}}, b: newBuilder(maxBars)}
 	var faults []error
@@ -76,7 +76,7 @@ func (d *dump) file(f *record.File) error {
 		b, err := r.Next()
 		switch {
 		case errors.Is(err, io.EOF):
-			d.drop.Add("lines of dumps that are no entries", int64(r.Skipped()))
+			d.drop.Add("lines of dumps that are not entries", int64(r.Skipped()))
 			return nil
 		case err != nil:
 			return &record.FileError{Path: f.Path, Err: err}

@@ -194,7 +194,7 @@ func lossesOf(r *capture.Recording) []string {
 	return out
 }
 
-// aboutSteps tells of steps that are not there, and of the host.
+// aboutSteps tells of steps that are absent, and of the host.
 func aboutSteps(run *runlog.Run, r *capture.Recording, w *work) {
 	if n := len(r.Missing); n > 0 {
 		run.Found("tpu.steps", profile.Warning, "%d steps between those recorded are missing, the first one number %d: profiling was restricted to some, or files are lost. The latency is of those that are there.", n, r.Missing[0])

@@ -45,7 +45,7 @@ type layerKey struct {
 	name   string
 }
 
-// maxModelLayers bounds layers: more are no operations that a person wrote.
+// maxModelLayers bounds layers: more are not operations that a person wrote.
 const maxModelLayers = 500_000
 
 // find gives a layer its place, or makes it.

@@ -8,7 +8,7 @@ import (
 )
 
 // Each passes on the events of the lists that stream, and all other members of a document, like
-// [jsonscan.Each]; elements of lists that are no objects are events without anything. An event is
+// [jsonscan.Each]; elements of lists that are not objects are events without anything. An event is
 // valid until the function returns. It ends early with the context's error. Reading and unpacking
 // go on ahead, beside it.
 func Each(ctx context.Context, r io.Reader, o jsonscan.Options, event func(key string, e *Event), other func(key string, v []byte)) (jsonscan.Result, error) {

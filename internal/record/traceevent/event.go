@@ -125,7 +125,7 @@ func Text(v []byte) []byte {
 }
 
 // Nanos reads microseconds, whole or with a fraction, also in quotes, as nanoseconds.
-// Digits beyond are rounded. ok is false for what is no number, or none that fits.
+// Digits beyond are rounded. ok is false for what is not a number, or none that fits.
 func Nanos(v []byte) (ns int64, ok bool) {
 	v = Bare(v)
 	i, neg := 0, false

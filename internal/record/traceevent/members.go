@@ -12,7 +12,7 @@ var errMembers = errors.New("no members")
 type pair struct{ key, value []byte }
 
 // next finds the member of an object that begins at i, or behind blanks and commas; end is below
-// 0 where there is none any more (-1) or the text is no object (-2). Events are most of the text
+// 0 if absent any more (-1) or the text is not an object (-2). Events are most of the text
 // of a trace, so that this is one pass. The text was found to be one value before; what is wrong
 // within it ends the object early.
 func next(v []byte, i int) (key []byte, value, end int) {
@@ -145,7 +145,7 @@ func quoted(v []byte, i int) int {
 }
 
 // Members calls f for each member of an object, decoded keys for those with escapes.
-// What is no object has none.
+// What is not an object has none.
 func Members(v []byte, f func(key, value []byte)) {
 	if len(v) > 0 && v[0] == '{' {
 		_ = members(v, f)

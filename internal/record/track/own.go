@@ -107,7 +107,7 @@ func (b *OwnBar) stall(v float64) {
 	}
 }
 
-// index is a whole number from 0, -1 for anything else.
+// index is an integer from 0, -1 for anything else.
 func index(v float64) int64 {
 	if !(v >= 0 && v < 1<<30) {
 		return -1

@@ -296,7 +296,7 @@ func (k *Track) At(ts int64) int32 {
 			}
 		}
 	}
-	// What takes no time and is no layer is a mark in the slice around it.
+	// What takes no time and is not a layer is a mark in the slice around it.
 	for best >= 0 && k.Slices[best].Dur == 0 && k.Slices[best].Layer < 0 && k.Parents[best] >= 0 {
 		best = k.Parents[best]
 	}
@@ -317,7 +317,7 @@ func (k *Track) Next(ts int64) int32 {
 }
 
 // Places gives the place of each slice by the number that [Trace.Add] gave it, -1 for
-// those that are not there any more.
+// those that are absent any more.
 func (k *Track) Places() []int32 {
 	most := int32(-1)
 	for i := range k.Slices {

@@ -133,7 +133,7 @@ func (b *Builder) numbers(list []byte, to []int64) []int64 {
 			n, ok = int64(math.Round(f)), num && math.Abs(f) < 1e15
 		}
 		if !ok || len(to) >= maxSamples {
-			b.Set.Dropped.Add("samples that are no numbers or too many", 1)
+			b.Set.Dropped.Add("samples that are not numbers or too many", 1)
 			return
 		}
 		to = append(to, n)
@@ -206,7 +206,7 @@ func (b *Builder) Done(count int) (samples []stacks.Weighted, last int64) {
 		}
 		samples, latest = append(samples, stacks.Weighted{At: at, Place: b.place(id)}), max(latest, at)
 	}
-	b.Set.Dropped.Add("samples of nodes that are not there", lost)
+	b.Set.Dropped.Add("samples of nodes that are absent", lost)
 	for _, s := range samples {
 		if s.Place >= 0 {
 			b.Set.Add(count, s.Place, 1)

@@ -129,7 +129,7 @@ func words(key string) string {
 }
 
 // bandwidth makes bytes a second of what the column calls GB/s: compilers print units of 2^30 or
-// of 10^9 bytes. The bytes of a cycle, which are a whole number or a simple part of one, tell
+// of 10^9 bytes. The bytes of a cycle, which are an integer or a simple part of one, tell
 // which.
 func bandwidth(v, clock float64) float64 {
 	if clock <= 0 {

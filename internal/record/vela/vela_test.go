@@ -116,7 +116,7 @@ func TestTraps(t *testing.T) {
 		t.Errorf("%+v %g", p.Layers[0], total(p, "sram_bandwidth_bytes_per_s"))
 	}
 	if p.Layers[0].Figure("mac_utilisation") != nil {
-		t.Error("nan is no figure")
+		t.Error("nan is not a figure")
 	}
 	if _, err := vela.Format().Read(t.Context(), &record.Input{Files: []*record.File{record.Bytes("x_per-layer.csv", []byte(head))}}); err == nil || !strings.Contains(err.Error(), "x_per-layer.csv") {
 		t.Errorf("a table without rows: %v", err)

@@ -19,7 +19,7 @@ type Term struct {
 	// Unit is the unit of a figure, "" for terms that have none. A fraction has "1".
 	Unit string
 	// Key is the key of the figure in JSON and CSV files: that of a quantity of package
-	// profile, or a path such as "trust.verdict". "" where there is none.
+	// profile, or a path such as "trust.verdict". "" if absent.
 	Key string
 	// Doc is the page that says how it is measured or used: its file name in docs without
 	// the ending, whatever folder it is in.

@@ -44,7 +44,7 @@ var groups = []Group{
 	{"Measurement quality", []Term{
 		{Name: "measurement quality", Text: "How far a measured latency can be relied upon: good, fair or unreliable (do_not_use in files), with the reasons.", Key: "trust.verdict", Doc: "measurement-quality"},
 		{Name: "steal time", Text: "Time for which the hypervisor gave the processor to another virtual machine.", Unit: "s", Key: "host.stolen_s", Doc: "measurement-quality", Page: true},
-		{Name: "preemption", Text: "Time in which other programs had the processor although a run was in progress.", Unit: "1", Doc: "measurement-quality"},
+		{Name: "preemption", Text: "Time in which other programs used the processor although a run was in progress.", Unit: "1", Doc: "measurement-quality"},
 		{Name: "throttling", Text: "Lowering of the processor's clock by the hardware because of heat.", Key: "host.throttled", Doc: "measurement-quality", Page: true},
 		{Name: "load average", Text: "Mean number of runnable threads over the last minute, given per processor.", Doc: "measurement-quality"},
 		{Name: "frequency governor", Text: "Policy by which the operating system sets the processor's clock, such as performance or powersave.", Key: "host.governor", Doc: "measurement-quality"},

@@ -51,7 +51,7 @@ BenchmarkModel/layer=3:SUB 1 500000 ns/op
 	if got := text(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	// What is no computer has no processor; numbers of layers have as many digits as the last.
+	// What is not a computer has no processor; numbers of layers have as many digits as the last.
 	p.Target.Kind, p.Settings.Threads = profile.TargetDevice, nil
 	for len(p.Layers) < 11 {
 		p.Layers = append(p.Layers, profile.Layer{Op: "X", State: profile.Ran, Latency: s(1)})

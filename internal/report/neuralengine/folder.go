@@ -43,7 +43,7 @@ const mostFiles = 100_000
 //
 // Instances are numbered from 0. One that belongs to several processes goes on after those
 // that ended while it ran; nothing is ever written over, whatever Instances says and however
-// many processes end at the same time: a file is made only where there is none, and the
+// many processes end at the same time: a file is made only if absent, and the
 // next number is taken where there is one. What a crash leaves behind changes nothing:
 // the folder is locked by the system, for as long as files are being written.
 func Write(dir string, ps []*profile.Profile, o FolderOptions) (stem string, files []string, err error) {
@@ -58,7 +58,7 @@ func Write(dir string, ps []*profile.Profile, o FolderOptions) (stem string, fil
 	}
 	if f, err := os.Open(root); err == nil {
 		// Where it cannot be had, as on some network file systems, work goes on without: files
-		// are made only where there are none, and at worst two instances of different seconds
+		// are made only if absent, and at worst two instances of different seconds
 		// have one number.
 		_ = filelock.Wait(f)
 		defer f.Close()

@@ -39,7 +39,7 @@ func stack(s *format.Sample) (out []string) {
 }
 
 // The whole file of a profile that has every figure: those of a layer without them are
-// zero, and layers that are no work of the inference are left out.
+// zero, and layers that are not work of the inference are left out.
 func TestWhole(t *testing.T) {
 	t.Parallel()
 	p := &profile.Profile{
@@ -142,7 +142,7 @@ func TestBare(t *testing.T) {
 		t.Errorf("comments %q", f.Comments)
 	}
 	if got := stack(f.Sample[1])[0]; !strings.HasPrefix(got, "operator a\ufffd") {
-		t.Errorf("a name that is no UTF-8 is %q", got)
+		t.Errorf("a name that is not UTF-8 is %q", got)
 	}
 	// What 64 bits cannot hold stays positive.
 	p.Layers[0].Latency = profile.Value(profile.Estimated, 1e30, "")

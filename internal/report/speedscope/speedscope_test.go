@@ -134,7 +134,7 @@ func TestRandom(t *testing.T) {
 		for i := range p.Layers {
 			l := &p.Layers[i]
 			if _, ok := l.Latency.Best(); ok && l.State == profile.Ran && !has(spans.LayerName(l)) {
-				t.Fatalf("seed %d: layer %d %.60q is not there", seed, i, spans.LayerName(l))
+				t.Fatalf("seed %d: layer %d %.60q is absent", seed, i, spans.LayerName(l))
 			}
 		}
 		v, _, _ := spans.Of(p).MedianRun()

@@ -246,7 +246,7 @@ func (t *Table) Ratio(r *Row) (float64, bool) {
 }
 
 // Aim is the time of a row at its target in seconds: the time as it is where there
-// is no target or no ratio above zero; nil where it has no time.
+// is not a target or no ratio above zero; nil where it has no time.
 func (t *Table) Aim(r *Row) *float64 {
 	if r.Latency == nil {
 		return nil

@@ -177,7 +177,7 @@ func TestPercents(t *testing.T) {
 			t.Errorf("%+v: %q, want %q", c.d, got, c.want)
 		}
 	}
-	// Constants are no work of an inference: a time without them lacks nothing.
+	// Constants are not work of an inference: a time without them lacks nothing.
 	p := &profile.Profile{Layers: []profile.Layer{{State: profile.Unsupported, Constant: true}, {State: profile.Lost, Constant: true}, {State: profile.Ran}}}
 	if got := Without(p); got != "" {
 		t.Errorf("constants: %q", got)

@@ -169,7 +169,7 @@ func percent(v float64) string {
 	return strconv.FormatFloat(p, 'g', 2, 64) + " %"
 }
 
-// Quote names the recommended figure, "" where that is the latency itself and where there is none.
+// Quote names the recommended figure, "" where that is the latency itself and if absent.
 func Quote(t *profile.Trust) string {
 	if t == nil {
 		return ""

@@ -82,7 +82,7 @@ func with(what, why string) string {
 }
 
 // Placed says in a word or two whether the accelerator takes the layer: "yes", or
-// "no" with the cause; "" where there is none.
+// "no" with the cause; "" if absent.
 func Placed(l *profile.Layer) string {
 	yes, known := l.Accelerated()
 	switch {

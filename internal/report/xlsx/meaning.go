@@ -1,6 +1,6 @@
 package xlsx
 
-// Meaning says what each column of "Layers" is, by its key, that is no quantity:
+// Meaning says what each column of "Layers" is, by its key, that is not a quantity:
 // these carry their own.
 var Meaning = map[string]string{
 	"index":               "Position in the order in which layers run, from 0; layers of control-flow bodies follow their owner.",

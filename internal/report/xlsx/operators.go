@@ -7,7 +7,7 @@ import (
 )
 
 // work sums operations and times over the layers of an operator that have both:
-// operations without a time are no part of a rate. whole says that these are all.
+// operations without a time are not a part of a rate. whole says that these are all.
 func (t *table) work(op int) (ops, seconds float64, whole bool) {
 	o, s := t.get("ops").nums, t.get("latency_s").nums
 	whole = true

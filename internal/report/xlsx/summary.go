@@ -311,7 +311,7 @@ func (s *summary) rates() {
 			s.figure(name, v, over+"/"+under, format, unit, k, "")
 		}
 	}
-	// Work that took no part of the time is no part of a rate.
+	// Work that took no part of the time is not a part of a rate.
 	work := func(cell, key string) string {
 		n, _ := s.p.Select(func(l *profile.Layer) bool { return l.State.Blank() && !l.Constant }).Sum(key)
 		if cell == "" || n == 0 {

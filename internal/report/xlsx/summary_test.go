@@ -48,7 +48,7 @@ func told() *profile.Profile {
 			{Op: "Conv", State: profile.Ran, Latency: profile.Value(profile.Measured, 0.125, ""), Samples: []float64{1, 2, 3}},
 			{Op: "Add", State: profile.Ran, Latency: profile.Value(profile.Measured, 0.5, "")},
 			{Op: "Conv", State: profile.Ran, Latency: profile.Value(profile.Measured, 0.375, "")},
-			// Work of a layer whose time is lost is no part of a rate.
+			// Work of a layer whose time is lost is not a part of a rate.
 			{Op: "Relu", State: profile.Lost, Ops: new(int64(50)), BytesRead: new(int64(8)), BytesWritten: new(int64(8))},
 		},
 	}

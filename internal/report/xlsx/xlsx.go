@@ -21,7 +21,7 @@ type Column struct {
 	Text bool
 	// Cells holds one text a layer, empty where not known.
 	Cells []string
-	// Quantity is what the column shows, nil for texts and what is no quantity.
+	// Quantity is what the column shows, nil for texts and what is not a quantity.
 	Quantity *profile.Quantity
 }
 

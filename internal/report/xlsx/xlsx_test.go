@@ -11,7 +11,7 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// col makes a column as a report would: texts for what is no quantity.
+// col makes a column as a report would: texts for what is not a quantity.
 func col(key string, cells []string) Column {
 	q, ok := profile.Lookup(key)
 	if !ok {

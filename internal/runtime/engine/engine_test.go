@@ -251,7 +251,7 @@ func TestCannotRun(t *testing.T) {
 	}
 	wantOut(t, s, 1, 2, 4, 6)
 	if s.Output(0) != nil {
-		t.Error("an output that nobody computes has a value")
+		t.Error("an output that no one computes has a value")
 	}
 	wantOut(t, s, 2, 0, 0, 0) // zeros of the declared shape
 }

@@ -250,7 +250,7 @@ func TestStepsTell(t *testing.T) {
 		}
 	}
 	if s.BodySteps(0) != nil {
-		t.Error("the main graph is no body")
+		t.Error("the main graph is not a body")
 	}
 }
 

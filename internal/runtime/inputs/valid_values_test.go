@@ -43,7 +43,7 @@ func numbers(t *testing.T, x *tensor.Tensor) []int {
 	for i, v := range wide {
 		out[i] = int(v)
 		if float64(out[i]) != v {
-			t.Fatalf("%v is no whole number", v)
+			t.Fatalf("%v is not an integer", v)
 		}
 	}
 	return out

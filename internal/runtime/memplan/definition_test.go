@@ -107,7 +107,7 @@ func TestInPlace(t *testing.T) {
 		{"the other lives on", []memplan.Buffer{{Bytes: 8, First: 0, Last: 4}, {Bytes: 8, First: 3, Last: 5, InPlace: 1}}, false},
 		{"the other begins with it", []memplan.Buffer{{Bytes: 8, First: 3, Last: 3}, {Bytes: 8, First: 3, Last: 4, InPlace: 1}}, false},
 		{"itself", []memplan.Buffer{{Bytes: 8, First: 0, Last: 3}, {Bytes: 8, First: 3, Last: 3, InPlace: 2}}, false},
-		{"one that is not there", []memplan.Buffer{{Bytes: 8, First: 0, Last: 3}, {Bytes: 8, First: 3, Last: 3, InPlace: 3}}, false},
+		{"one that is absent", []memplan.Buffer{{Bytes: 8, First: 0, Last: 3}, {Bytes: 8, First: 3, Last: 3, InPlace: 3}}, false},
 		{"below the first", []memplan.Buffer{{Bytes: 8, First: 0, Last: 3}, {Bytes: 8, First: 3, Last: 3, InPlace: -1}}, false},
 	} {
 		at, total := memplan.Greedy(c.b, 1)

@@ -427,15 +427,15 @@ Forms 1: x:int16* ->
 func TestSchemaLines(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"\n\n@a = int9":                 `line 3: "int9" is no type`,
-		"# c\n[]\nA x: ->":              `line 3: "x" is no version`,
-		"A: ->":                         `line 1: "" is no version`,
+		"\n\n@a = int9":                 `line 3: "int9" is not a type`,
+		"# c\n[]\nA x: ->":              `line 3: "x" is not a version`,
+		"A: ->":                         `line 1: "" is not a version`,
 		"[d]\nA 1: x:int8":              "d A 1: no outputs in",
 		"[d]\nA 1: -> # a":              `attribute "a" has no kind`,
-		"[d]\nA 2: x:T -> ; T = int9":   `d A 2: "int9" is no type`,
+		"[d]\nA 2: x:T -> ; T = int9":   `d A 2: "int9" is not a type`,
 		"[d]\nA 1: x:int8+, y:int8 -> ": "only the last one may stand for many",
 		"[d]\nA 1: -> x:int8*, y:int8":  "only the last one may stand for many",
-		"[d]\nA 1: -> x:U":              `"U" is no type`,
+		"[d]\nA 1: -> x:U":              `"U" is not a type`,
 	} {
 		s, err := op.ParseSchemas(text, op.Malformed)
 		if err == nil {

@@ -202,7 +202,7 @@ func (l tableLine) form() (name string, f schemaLine, err error) {
 	name, since, _ := strings.Cut(head, " ")
 	v, err := strconv.Atoi(since)
 	if err != nil {
-		return "", schemaLine{}, fmt.Errorf("line %d: %q is no version", l.at, since)
+		return "", schemaLine{}, fmt.Errorf("line %d: %q is not a version", l.at, since)
 	}
 	return name, schemaLine{v, body}, nil
 }
@@ -218,7 +218,7 @@ func (s *Schemas) parseSet(text string, known int) (typeSet, error) {
 		if !found {
 			t, ok := tensor.ParseType(name)
 			if !ok {
-				return 0, fmt.Errorf("%q is no type", name)
+				return 0, fmt.Errorf("%q is not a type", name)
 			}
 			more = 1 << t
 		}

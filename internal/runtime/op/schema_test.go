@@ -72,7 +72,7 @@ func TestSchemasCheck(t *testing.T) {
 		{"surplus ones that are absent", "Join", 1, axis, of(f, f, none), of(f), ""},
 		{"output absent", "Join", 1, axis, of(f, f), of(none), "output 0 (y) is missing"},
 		{"attribute missing", "Join", 1, nil, of(f, f), of(f), `attribute "axis" is missing`},
-		{"attribute of another kind", "Join", 1, graph.Attrs{"axis": float32(1)}, of(f, f), of(f), `attribute "axis" is no integer`},
+		{"attribute of another kind", "Join", 1, graph.Attrs{"axis": float32(1)}, of(f, f), of(f), `attribute "axis" is not an integer`},
 		{"older than the first", "Join", 0, axis, of(f, f), of(f), ""},
 		{"row of one type", "Many", 1, nil, of(f, f, f), of(f, i8), ""},
 		{"row of two types", "Many", 1, nil, of(f, i8), nil, "both must have one type"},

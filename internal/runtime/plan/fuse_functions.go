@@ -208,7 +208,7 @@ func (m *matcher) gelu(i int) (*function, graph.Attrs) {
 }
 
 // otherOperand returns the operand of a binary node whose other operand is a constant near want;
-// -1 if there is none.
+// -1 if absent.
 func (m *matcher) otherOperand(n *graph.Node, want float64) int {
 	for k := range 2 {
 		if n != nil && m.constantNear(n.Inputs[k], want) {

@@ -101,7 +101,7 @@ type Task struct {
 }
 
 // New plans one graph for inputs of the given types and shapes. outer is the plan of the
-// enclosing graph, nil if there is none. It fails only when a variable cannot be created.
+// enclosing graph, nil if absent. It fails only when a variable cannot be created.
 func New(m *graph.Model, g *graph.Graph, in []*tensor.Tensor, outer *Graph, o Options, h Host) (*Graph, error) {
 	p, err := newGraph(m, g, in, outer, o, h)
 	if err != nil {

@@ -198,7 +198,7 @@ func TestDecide(t *testing.T) {
 		{"elements", i64(7, 8), []string{"Fill y n"}, "runs", "float32 7x8"},
 		{"through others", i64(7, 8), []string{"Double a n", "Fill b a", "Same y b"}, "runs runs runs", "float32 14x16"},
 		{"no elements", &tensor.Tensor{Type: tensor.Int64, Shape: []int{2}}, []string{"Fill y n"}, "runs", "?"},
-		{"no whole numbers", f32(2), []string{"Fill y n"}, "runs", "?"},
+		{"no integers", f32(2), []string{"Fill y n"}, "runs", "?"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

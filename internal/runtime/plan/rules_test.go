@@ -60,7 +60,7 @@ func TestMalformed(t *testing.T) {
 		{"type of an open shape", "onnx", []string{"Fill a n", "Same y a"}, nil, op.Malformed, ""},
 		{"wrong type of an open shape", "onnx", []string{"Fill a n", "Double y a"}, nil, op.Malformed, `node 1 (Double "y"): `},
 		{"through one that is open", "onnx", []string{"Fill a n", "Same b a", "Double y b"}, nil, op.Malformed, `node 2 (Double "y"): `},
-		{"a contradiction is no broken rule", "onnx", []string{"Wrong y x"}, nil, op.Malformed, ""},
+		{"a contradiction is not a broken rule", "onnx", []string{"Wrong y x"}, nil, op.Malformed, ""},
 	} {
 		g := build(0, nil, "x n", "y", c.lines...)
 		if c.change != nil {

@@ -229,7 +229,7 @@ func TestSVDF(t *testing.T) {
 	}
 	near(t, got, want, 1e-5)
 	if string(state.Data) != string(before.Data) {
-		t.Error("a state that is no variable was written")
+		t.Error("a state that is not a variable was written")
 	}
 }
 

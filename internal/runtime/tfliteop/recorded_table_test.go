@@ -203,7 +203,7 @@ var recorded = []recordedCase{
 		recordedOutput{t: tensor.Float32, len: 24, hash: 0x9613884d1bf8dd1d},
 	},
 	{
-		"product of matrices with int8, symmetric, transposed 0 0", "BATCH_MATMUL",
+		"matrix multiplication with int8, symmetric, transposed 0 0", "BATCH_MATMUL",
 		graph.Attrs{"asymmetric_quantize_inputs": false, "adj_x": false, "adj_y": false},
 		[]recordedTensor{
 			{t: tensor.Float32, shape: []int{2, 5, 9}, seed: 181},
@@ -212,7 +212,7 @@ var recorded = []recordedCase{
 		recordedOutput{t: tensor.Float32, len: 70, hash: 0x2016669ebb91bb8f},
 	},
 	{
-		"product of matrices with int8, symmetric, transposed 1 0", "BATCH_MATMUL",
+		"matrix multiplication with int8, symmetric, transposed 1 0", "BATCH_MATMUL",
 		graph.Attrs{"asymmetric_quantize_inputs": false, "adj_x": true, "adj_y": false},
 		[]recordedTensor{
 			{t: tensor.Float32, shape: []int{2, 9, 5}, seed: 184},
@@ -221,7 +221,7 @@ var recorded = []recordedCase{
 		recordedOutput{t: tensor.Float32, len: 70, hash: 0x9a78e56e26a02413},
 	},
 	{
-		"product of matrices with int8, symmetric, transposed 0 1", "BATCH_MATMUL",
+		"matrix multiplication with int8, symmetric, transposed 0 1", "BATCH_MATMUL",
 		graph.Attrs{"asymmetric_quantize_inputs": false, "adj_x": false, "adj_y": true},
 		[]recordedTensor{
 			{t: tensor.Float32, shape: []int{2, 5, 9}, seed: 187},
@@ -272,7 +272,7 @@ var recorded = []recordedCase{
 		recordedOutput{t: tensor.Float32, len: 24, hash: 0xbbd5fdc1e589598d},
 	},
 	{
-		"product of matrices with int8, asymmetric, transposed 0 0", "BATCH_MATMUL",
+		"matrix multiplication with int8, asymmetric, transposed 0 0", "BATCH_MATMUL",
 		graph.Attrs{"asymmetric_quantize_inputs": true, "adj_x": false, "adj_y": false},
 		[]recordedTensor{
 			{t: tensor.Float32, shape: []int{2, 5, 9}, seed: 208},
@@ -281,7 +281,7 @@ var recorded = []recordedCase{
 		recordedOutput{t: tensor.Float32, len: 70, hash: 0xe99e3f580d670de4},
 	},
 	{
-		"product of matrices with int8, asymmetric, transposed 1 0", "BATCH_MATMUL",
+		"matrix multiplication with int8, asymmetric, transposed 1 0", "BATCH_MATMUL",
 		graph.Attrs{"asymmetric_quantize_inputs": true, "adj_x": true, "adj_y": false},
 		[]recordedTensor{
 			{t: tensor.Float32, shape: []int{2, 9, 5}, seed: 211},
@@ -290,7 +290,7 @@ var recorded = []recordedCase{
 		recordedOutput{t: tensor.Float32, len: 70, hash: 0x7139e2952770bb68},
 	},
 	{
-		"product of matrices with int8, asymmetric, transposed 0 1", "BATCH_MATMUL",
+		"matrix multiplication with int8, asymmetric, transposed 0 1", "BATCH_MATMUL",
 		graph.Attrs{"asymmetric_quantize_inputs": true, "adj_x": false, "adj_y": true},
 		[]recordedTensor{
 			{t: tensor.Float32, shape: []int{2, 5, 9}, seed: 214},
@@ -449,7 +449,7 @@ var recorded = []recordedCase{
 		recordedOutput{t: tensor.Float32, len: 200, hash: 0x7af389010e4f4bdc},
 	},
 	{
-		"product of matrices, transposed 0 0", "BATCH_MATMUL",
+		"matrix multiplication, transposed 0 0", "BATCH_MATMUL",
 		graph.Attrs{"adj_x": false, "adj_y": false},
 		[]recordedTensor{
 			{t: tensor.Float32, shape: []int{2, 3, 60}, seed: 265},
@@ -458,7 +458,7 @@ var recorded = []recordedCase{
 		recordedOutput{t: tensor.Float32, len: 42, hash: 0x96c93970afa52775},
 	},
 	{
-		"product of matrices, transposed 0 1", "BATCH_MATMUL",
+		"matrix multiplication, transposed 0 1", "BATCH_MATMUL",
 		graph.Attrs{"adj_x": false, "adj_y": true},
 		[]recordedTensor{
 			{t: tensor.Float32, shape: []int{2, 3, 60}, seed: 268},
@@ -467,7 +467,7 @@ var recorded = []recordedCase{
 		recordedOutput{t: tensor.Float32, len: 42, hash: 0xd5e8aec7259d5ae1},
 	},
 	{
-		"product of matrices, transposed 1 0", "BATCH_MATMUL",
+		"matrix multiplication, transposed 1 0", "BATCH_MATMUL",
 		graph.Attrs{"adj_x": true, "adj_y": false},
 		[]recordedTensor{
 			{t: tensor.Float32, shape: []int{2, 60, 3}, seed: 271},

@@ -14,7 +14,7 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/material"
 )
 
-// unfed are tests whose inputs have to go together in a way that nobody can see from
+// unfed are tests whose inputs have to go together in a way that no one can see from
 // one operator: sizes and ends that a function takes apart, columns of padded images.
 var unfed = []string{"test_affine_grid_", "test_col2im_", "test_range_"}
 

@@ -10,7 +10,7 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// Benches run both models with an engine of others, and have an interval of pairs that were
+// Benches run both models with an external engine, and have an interval of pairs that were
 // measured at the same time.
 func TestBench(t *testing.T) {
 	t.Parallel()

@@ -25,7 +25,7 @@ const files = 64
 // scrawl writes to whatever can be written to.
 func scrawl() {
 	for fd := 1; fd < files; fd++ {
-		_, _ = syscall.Write(fd, []byte("this is no message, whatever it is read as: \x00\x01\xff\xff\xff\xff\xff\xff\xff\n"))
+		_, _ = syscall.Write(fd, []byte("this is not a message, whatever it is read as: \x00\x01\xff\xff\xff\xff\xff\xff\xff\n"))
 	}
 }
 

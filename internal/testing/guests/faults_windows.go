@@ -10,7 +10,7 @@ func end(What) { os.Exit(0xC0000005 & 0xff) }
 
 func escape(*exec.Cmd) {}
 
-func scrawl() { _, _ = os.Stdout.WriteString("this is no message\n") }
+func scrawl() { _, _ = os.Stdout.WriteString("this is not a message\n") }
 
 func shut() {
 	_ = os.Stdin.Close()

@@ -126,7 +126,7 @@ func Opener(engine string) func(library string) (external.Library, error) {
 		text, err := os.ReadFile(library)
 		l := &lib{engine: engine, passed: map[Place]int{}, opened: time.Now()}
 		if err != nil || len(text) < headerBytes || json.Unmarshal(text[headerBytes:], &l.b) != nil {
-			return nil, external.Errorf(external.NotLibrary, "%s is no library of %s", library, engine)
+			return nil, external.Errorf(external.NotLibrary, "%s is not a library of %s", library, engine)
 		}
 		return l, l.pass(Open)
 	}

@@ -97,7 +97,7 @@ func opmeter(t *testing.T, b guests.Behaviour, args ...string) (status int, out,
 }
 
 // Each fault is one clear line, with the status that says whose it is. What an engine does that
-// does not keep it from computing is no fault.
+// does not keep it from computing is not a fault.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	const engine, input = 4, 3
@@ -303,7 +303,7 @@ func gone(t *testing.T, file string) {
 	}
 }
 
-// alive reports whether a process runs; one that nobody has asked after its end does not.
+// alive reports whether a process runs; one that no one has asked after its end does not.
 func alive(pid string) bool {
 	b, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
 	if err != nil {

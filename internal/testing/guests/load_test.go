@@ -187,7 +187,7 @@ func TestNoPeaks(t *testing.T) {
 	}
 }
 
-// Engines that take turns come to an end with streams, each with its own.
+// Engines that are interleaved come to an end with streams, each with its own.
 func TestStreamsInTurns(t *testing.T) {
 	t.Parallel()
 	var libs []string
@@ -215,7 +215,7 @@ func TestStreamsInTurns(t *testing.T) {
 	}
 }
 
-// Two profiles with opmeter's own engine that take turns come to an end.
+// Two profiles with opmeter's own engine that are interleaved come to an end.
 func TestNativeTurns(t *testing.T) {
 	t.Parallel()
 	m, err := root.Open(model)

@@ -54,7 +54,7 @@ func Models(paths []string) (files []string, err error) {
 func Required() bool { return os.Getenv("OPMETER_REQUIRE") != "" }
 
 // Path returns the path of a file or folder of the material, and skips or fails
-// the test when it is not there.
+// the test when it is absent.
 func Path(t testing.TB, elem ...string) string {
 	t.Helper()
 	dir := Dir()

@@ -27,7 +27,7 @@ func Rounded(zero int, scale ...float64) *tensor.Quant {
 	return Affine(int64(zero), s...)
 }
 
-// Draw makes n whole numbers from lo to hi.
+// Draw makes n integers from lo to hi.
 func Draw(r *rand.Rand, n, lo, hi int) []float64 {
 	v := make([]float64, n)
 	for i := range v {

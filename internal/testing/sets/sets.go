@@ -50,7 +50,7 @@ func Rounds(n int) int {
 	return n
 }
 
-// Agree compares results to the bit.
+// Agree compares results bit for bit.
 func Agree(t *testing.T, what any, got, want []float32) {
 	t.Helper()
 	for i := range want {

@@ -106,7 +106,7 @@ func (l Line) TCP(t testing.TB, device Device) (address string, unplug func()) {
 }
 
 // run starts a device on the far end of a wire, which ends with the test at the latest.
-// speed tells the speed that the host has set, nil where there is none.
+// speed tells the speed that the host has set, nil if absent.
 func (l Line) run(t testing.TB, device Device, far io.ReadWriteCloser, speed func() int) (unplug func()) {
 	t.Helper()
 	unplug = l.start(device, far, speed)

@@ -36,7 +36,7 @@ extern "C" {
 /* Opens the way out: a path, at which a file is made or appended to ("%p" in it is
  * the number of the process), "fd:N" for an open descriptor such as a pipe, or
  * "tcp:ADDRESS:PORT" with an address in numbers, where somebody listens. NULL takes
- * the variable OPMETER_MARKS, whose absence is no error. Returns 0, or an errno of
+ * the variable OPMETER_MARKS, whose absence is not an error. Returns 0, or an errno of
  * why there is no way out; marks are then off. */
 int opmeter_marks_open(const char *to);
 

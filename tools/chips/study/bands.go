@@ -277,7 +277,7 @@ func band(rs []scored) Band {
 	return b
 }
 
-// few is the number of sources below which rows are no independent evidence.
+// few is the number of sources below which rows are not independent evidence.
 const few = 8
 
 // spread is the half-width that holds the share [fit.Coverage] of residuals. With few

@@ -67,7 +67,7 @@ func TestReferenceByHand(t *testing.T) {
 	}
 }
 
-// TestWriteRuntime puts a runtime where there is none, and in the place of an old one.
+// TestWriteRuntime puts a runtime if absent, and in the place of an old one.
 func TestWriteRuntime(t *testing.T) {
 	t.Parallel()
 	const before, after = "id: x\nruntimes:\n  - name: other\n    model: mvp\n", "sources:\n  - a book\n"
@@ -87,7 +87,7 @@ func TestWriteRuntime(t *testing.T) {
 }
 
 // TestAccuracy holds the fit to what is asked of it: networks left out one at a time, on
-// chips and runtimes that have others. Bands hold nine of ten and are no wider than that.
+// chips and runtimes that have others. Bands hold nine of ten and are not wider than that.
 func TestAccuracy(t *testing.T) {
 	t.Parallel()
 	s := whole(t)

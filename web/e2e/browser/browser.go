@@ -34,7 +34,7 @@ type Browser struct {
 	dir  string
 }
 
-// Path returns the program that [Start] runs, or an error where there is none.
+// Path returns the program that [Start] runs, or an error if absent.
 func Path() (string, error) { return exec.LookPath("chromium") }
 
 // Start runs Chromium without a window.
@@ -160,7 +160,7 @@ func (t *Tab) note(event any) {
 	}
 }
 
-// Problems lists the errors and warnings on the console, the exceptions that nobody
+// Problems lists the errors and warnings on the console, the exceptions that no one
 // caught and the browser's own complaints, in their order.
 func (t *Tab) Problems() []string { return t.copy(&t.problems) }
 

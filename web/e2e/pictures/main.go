@@ -144,7 +144,7 @@ func run(dir, only string, views, themes, widths []string) error {
 	return nil
 }
 
-// write makes the page of a profile, "" where the model is not there.
+// write makes the page of a profile, "" where the model is absent.
 func write(dir string, s subject) (string, error) {
 	kept, page := filepath.Join(dir, s.name+".opmeter"), filepath.Join(dir, s.name+".html")
 	if s.make != nil {

@@ -65,7 +65,7 @@ export interface Cause {
   text?: string;
 }
 
-/** Check says what came of measuring a layer's time in a second way: a short stretch of the model with the layer, and the stretch without it, take turns, and the difference is the figure checked_s. */
+/** Check says what came of measuring a layer's time in a second way: a short stretch of the model with the layer, and the stretch without it, are interleaved, and the difference is the figure checked_s. */
 export interface Check {
   /** Outcome is what came of it. */
   outcome: "agrees" | "differs" | "open" | "other_nodes" | "unjoined" | "shared" | "body" | "not_cut" | "refused" | "stopped";
@@ -305,7 +305,7 @@ export interface Layer {
   check?: Check;
   /** Computes is the element type of the operands that the implementation multiplied, where it is not that of the inputs: int8 of a float32 convolution between DequantizeLinear and QuantizeLinear that ran as one of 8-bit numbers. */
   computes?: string;
-  /** Constant marks a layer whose results follow from constants and shapes alone. An engine may compute it once; it is no work of an inference, and totals leave it out whatever the engine does. */
+  /** Constant marks a layer whose results follow from constants and shapes alone. An engine may compute it once; it is not work of an inference, and totals leave it out whatever the engine does. */
   constant?: boolean;
   /** CPUCycles is processor cycles. */
   cpu_cycles?: Metric;
@@ -361,7 +361,7 @@ export interface Layer {
     stream_fairness?: Metric;
     /** Ticks of a timer whose frequency is not known, such as microseconds or processor cycles. */
     ticks?: Metric;
-    /** Time of the plain inferences during which no other program had the processor. */
+    /** Time of the plain inferences during which no other program used the processor. */
     undisturbed_latency_s?: Metric;
     /** Number of inferences that were due but had not started when the window closed. They have no response time. */
     unstarted_inferences?: Metric;
@@ -477,7 +477,7 @@ export interface Memory {
   allocated_per_run_bytes?: number;
   /** ArenaBytes is the size of the block that holds all activations. */
   arena_bytes?: number;
-  /** PeakBytes is the largest sum of activations alive at one time: what a perfect plan would need. */
+  /** PeakBytes is the largest sum of activations live at the same time: what a perfect plan would need. */
   peak_bytes?: number;
   /** PersistentBytes is memory held between inferences: variables, packed weights. */
   persistent_bytes?: number;
@@ -669,7 +669,7 @@ export interface Quantity {
   per?: string[];
   /** Unit is "s", "B", "J", "cycles" and the like, "1" for a fraction, "/s" for a rate of counts, empty for a count. */
   unit?: string;
-  /** Whole marks figures that are whole numbers. */
+  /** Whole marks figures that are integers. */
   whole?: boolean;
 }
 
@@ -745,7 +745,7 @@ export interface Settings {
   pinned_cpus?: number[];
   /** RatePerS is the number of inferences a second that were due, of all streams together. */
   rate_per_s?: number;
-  /** ReferenceLoop names the work that took turns with the runs to tell the machine's speed; times at reference speed compare where it is the same. */
+  /** ReferenceLoop names the work interleaved with the runs to tell the machine's speed; normalised times compare where it is the same. */
   reference_loop?: string;
   /** Runs is the number of measured inferences that was asked for. */
   runs?: number;
@@ -831,7 +831,7 @@ export interface Target {
 export interface Tensor {
   /** Absent marks an optional input that was not given: a place holder. */
   absent?: boolean;
-  /** Assumed lists the positions of open dimensions that nobody gave: 1 was taken for them, or what follows from that. Only of the model's inputs. */
+  /** Assumed lists the positions of open dimensions that no one gave: 1 was taken for them, or what follows from that. Only of the model's inputs. */
   assumed?: number[];
   /** Bytes is the size of the elements. */
   bytes?: number;
@@ -913,7 +913,7 @@ export interface Totals {
   bytes_read?: number;
   /** BytesRead and BytesWritten sum what the layers read and write, each operand once a layer. */
   bytes_written?: number;
-  /** ComputedParams is the number of elements that layers read as constants and that are not in the file: they are computed of other constants once, such as weights that the file fills with one value. Params, WeightsBytes and FlashBytes leave them out. Absent where there are none. */
+  /** ComputedParams is the number of elements that layers read as constants and that are not in the file: they are computed of other constants once, such as weights that the file fills with one value. Params, WeightsBytes and FlashBytes leave them out. Absent if absent. */
   computed_params?: number;
   /** CPUCycles is processor cycles of one inference. */
   cpu_cycles?: Metric;
@@ -965,7 +965,7 @@ export interface Totals {
     stream_fairness?: Metric;
     /** Ticks of a timer whose frequency is not known, such as microseconds or processor cycles. */
     ticks?: Metric;
-    /** Time of the plain inferences during which no other program had the processor. */
+    /** Time of the plain inferences during which no other program used the processor. */
     undisturbed_latency_s?: Metric;
     /** Number of inferences that were due but had not started when the window closed. They have no response time. */
     unstarted_inferences?: Metric;

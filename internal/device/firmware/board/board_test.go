@@ -367,7 +367,7 @@ func TestMakefile(t *testing.T) {
 	}
 }
 
-// Every board's program builds, those that nobody can run here too.
+// Every board's program builds, those that no one can run here too.
 func TestAllBuild(t *testing.T) {
 	t.Parallel()
 	need(t, compilerName)

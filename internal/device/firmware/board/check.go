@@ -89,7 +89,7 @@ func (d *decoder) check(b *Board) {
 		} else if b.Counter.Hz > 0 {
 			switch num, den := b.Scale(); {
 			case num == 0 || den == 0:
-				d.fail("emulator.shift", "is %d: at %d Hz an instruction is no fraction of 32-bit numbers; choose another frequency or shift", e.Shift, b.Counter.Hz)
+				d.fail("emulator.shift", "is %d: at %d Hz an instruction is not a fraction of 32-bit numbers; choose another frequency or shift", e.Shift, b.Counter.Hz)
 			case den/2 < num:
 				d.fail("emulator.shift", "is %d: an instruction takes only %.2f ticks of the counter; expected at least 2 so that figures are exact", e.Shift, float64(den)/float64(num))
 			}

@@ -169,7 +169,7 @@ func scalar(v reflect.Value) string {
 	case Address:
 		return "a number of 32 bits such as 0x40004000"
 	case Size:
-		return "a whole number such as 262144 or 256KiB"
+		return "an integer such as 262144 or 256KiB"
 	case Hertz:
 		return "a frequency such as 25000000 or 25MHz"
 	case Ratio:

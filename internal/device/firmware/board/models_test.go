@@ -191,7 +191,7 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// What is no program of the board is not started.
+// What is not a program of the board is not started.
 func TestChecked(t *testing.T) {
 	t.Parallel()
 	b := find(t, "mps2-an505")

@@ -30,7 +30,7 @@ func Segments(name string, data []byte, p Part) ([]Segment, error) {
 		return records(data, func(l []byte) (Segment, error) { return intel(l, &high) })
 	case ".bin":
 		if len(data) == 0 || uint64(len(data)) > uint64(p.Bytes) {
-			return nil, fmt.Errorf("%d bytes are no firmware for %d bytes of flash memory", len(data), p.Bytes)
+			return nil, fmt.Errorf("%d bytes are not firmware for %d bytes of flash memory", len(data), p.Bytes)
 		}
 		return []Segment{{p.Base, uint32(len(data))}}, nil
 	}

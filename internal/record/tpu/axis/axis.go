@@ -246,7 +246,7 @@ func (s *solver) fewest(k float64) (x float64, bad int) {
 }
 
 // Median of the differences between the times of what happened at one instant on two
-// cores, in pairs; ok is false where there are none.
+// cores, in pairs; ok is false if absent.
 func Median(a, b []float64) (difference float64, ok bool) {
 	n := min(len(a), len(b))
 	if n == 0 {

@@ -90,7 +90,7 @@ func order(f *record.File) int {
 	return 1<<31 - 1
 }
 
-// gaps finds the numbers between steps that are not there.
+// gaps finds the numbers between steps that are absent.
 func (r *Recording) gaps() {
 	if len(r.Steps) == 0 {
 		return

@@ -12,7 +12,7 @@ import (
 // MaxRecords bounds the records of one engine in one step.
 const MaxRecords = 1 << 24
 
-// monitor reads the records of an engine; nil where there are none.
+// monitor reads the records of an engine; nil if absent.
 func (r *Recording) monitor(f *record.File, t block.Type, p io.Reader) (*Engine, error) {
 	kind := map[block.Type]block.Engine{block.MonitorBD: block.TIU, block.MonitorGDMA: block.GDMA, block.MonitorSDMA: block.SDMA, block.MonitorCDMA: block.CDMA}[t]
 	l := block.LayoutOf(r.Chip.Name, kind)

@@ -22,9 +22,9 @@ type Recording struct {
 	Says []string
 
 	Log       *compiler.Log       // never nil
-	Estimate  *compiler.Estimate  // nil where there is none
-	Locations *compiler.Locations // nil where there is none
-	Program   *compiler.Program   // nil where there is none
+	Estimate  *compiler.Estimate  // nil if absent
+	Locations *compiler.Locations // nil if absent
+	Program   *compiler.Program   // nil if absent
 
 	// Steps are the subnets' runs in order.
 	Steps []*Step

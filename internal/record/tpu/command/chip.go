@@ -30,7 +30,7 @@ func (e Engine) String() string {
 }
 
 // Chip is what is known of a processor without a record: its layout of memory, widths,
-// clocks and stated peaks. Figures that nobody states are zero.
+// clocks and stated peaks. Figures that no one states are zero.
 type Chip struct {
 	// Name is the product's name: BM1684, BM1684X, BM1688, CV186X, BM1690, CV184X.
 	Name string

@@ -288,7 +288,7 @@ func number(b []byte, key string) (int64, bool) {
 	return integer(v)
 }
 
-// integer reads a whole number at the beginning of b.
+// integer reads an integer at the beginning of b.
 func integer(b []byte) (n int64, ok bool) {
 	neg := false
 	i := 0

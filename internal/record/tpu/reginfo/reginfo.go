@@ -58,7 +58,7 @@ func (b *Block) Get(key string) (string, bool) {
 	return "", false
 }
 
-// Int returns the value of a key as a whole number; ok is false where it is none.
+// Int returns the value of a key as an integer; ok is false where it is none.
 func (b *Block) Int(key string) (n int64, ok bool) {
 	v, _ := b.Get(key)
 	n, err := strconv.ParseInt(strings.TrimSpace(v), 10, 64)
@@ -75,7 +75,7 @@ func (b *Block) Float(key string) (f float64, ok bool) {
 // Add appends an entry.
 func (b *Block) Add(key, value string) { b.Entries = append(b.Entries, Entry{key, value}) }
 
-// ErrFormat says that a text is no dump at all.
+// ErrFormat says that a text is not a dump at all.
 var ErrFormat = errors.New("no block of registers: want a line like __TIU_REG_INFO__")
 
 // Reader reads a dump block by block.
@@ -92,7 +92,7 @@ type Reader struct {
 // NewReader returns a reader of the dump in r.
 func NewReader(r io.Reader) *Reader { return &Reader{in: bufio.NewReaderSize(r, maxLine)} }
 
-// Skipped counts lines that belong to no block or are no entry.
+// Skipped counts lines that belong to no block or are not entry.
 func (r *Reader) Skipped() int { return r.skipped }
 
 // Next returns the next block, io.EOF behind the last one and ErrFormat where a text has

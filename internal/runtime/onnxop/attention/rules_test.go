@@ -75,7 +75,7 @@ func TestWhichKeys(t *testing.T) {
 		{"mask for all keys", 2, nil, []*tensor.Tensor{bools([]int{2, 1}, 1, 0)}, []float64{all, 0}},
 		{"nothing to see", 1, nil, []*tensor.Tensor{bools([]int{4}, 0, 0, 0, 0)}, []float64{0}},
 		{"mask of numbers", 1, nil, []*tensor.Tensor{f32([]int{4}, inf, 0, inf, float32(math.Log(3)))}, []float64{(2 + 3*8) / 4.}},
-		{"mask of whole numbers", 1, nil, []*tensor.Tensor{tensor.From(tensor.Int32, []int{4}, []int32{0, 0, 0, -1000})}, []float64{7. / 3}},
+		{"mask of integers", 1, nil, []*tensor.Tensor{tensor.From(tensor.Int32, []int{4}, []int32{0, 0, 0, -1000})}, []float64{7. / 3}},
 		{"mask and causal", 2, graph.Attrs{"is_causal": int64(1)}, []*tensor.Tensor{bools([]int{4}, 0, 1, 1, 1)}, []float64{0, 2}},
 		{"lengths", 1, nil, []*tensor.Tensor{nil, nil, nil, i64(3)}, []float64{7. / 3}},
 		{"lengths, causal", 2, graph.Attrs{"is_causal": int64(1)}, []*tensor.Tensor{nil, nil, nil, i64(3)}, []float64{1.5, 7. / 3}},

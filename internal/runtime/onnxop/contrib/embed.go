@@ -34,7 +34,7 @@ func inferEmbed(c *op.Call) error {
 	if quantEmbed(c) {
 		for i := 8; i < 18; i++ {
 			if x := c.Input(i); x == nil && (i%5 != 0 || c.Has(4)) || x != nil && x.Len() != 1 {
-				return fmt.Errorf("input %d is no scale or zero point", i)
+				return fmt.Errorf("input %d is not a scale or zero point", i)
 			}
 		}
 		kind = tensor.Float32

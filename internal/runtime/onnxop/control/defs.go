@@ -45,7 +45,7 @@ func truth(x *tensor.Tensor) (bool, error) {
 	return x.Data[0] != 0, nil
 }
 
-// give assigns a result that nobody else writes to output i, if it is requested.
+// give assigns a result that no one else writes to output i, if it is requested.
 func give(c *op.Call, i int, x *tensor.Tensor) error {
 	if !c.Wants(i) {
 		return nil

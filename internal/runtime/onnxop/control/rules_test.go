@@ -92,7 +92,7 @@ func TestBranches(t *testing.T) {
 	_, err = direct("If", graph.Attrs{"then_branch": graph.GraphRef(1)}, 1, bodies, graphs, boolean(true))
 	wants(t, "no branch", err, "attribute else_branch is not a graph")
 	_, err = direct("If", graph.Attrs{"then_branch": graph.GraphRef(3), "else_branch": graph.GraphRef(1)}, 1, bodies, graphs, boolean(true))
-	wants(t, "a graph that is not there", err, "attribute then_branch is not a graph")
+	wants(t, "a graph that is absent", err, "attribute then_branch is not a graph")
 	_, err = direct("If", both, 2, map[int]op.Body{1: result(one(1), nil), 2: bodies[2]}, graphs, boolean(true))
 	wants(t, "no second result", err, "output 1 was not computed")
 }

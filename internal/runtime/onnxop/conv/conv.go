@@ -66,7 +66,7 @@ func (v *convolution) volume() (kernel.ConvShape, kernel.ConvDepth) {
 	return s, kernel.ConvDepth{In: v.In[0], Out: v.Out[0], Kernel: v.Kernel[0], Stride: v.Stride[0], Dilation: v.Dilation[0], Pad: v.Begin[0]}
 }
 
-// prepared makes the float32 kernel of a convolution over up to three axes; nil if there is none.
+// prepared makes the float32 kernel of a convolution over up to three axes; nil if absent.
 func (v *convolution) prepared(w, bias []float32, act activation.Clamp) *kernel.Conv {
 	if len(v.In) == 3 {
 		s, d := v.volume()

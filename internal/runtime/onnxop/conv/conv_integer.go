@@ -222,7 +222,7 @@ func lastQLinearConv(c *op.Call) op.NHWCSupport {
 // requantised requantises the sums of channels with the scales of a QLinearConv call.
 type requantised struct {
 	*kernel.Rescale
-	none  []int32 // biases where there are none
+	none  []int32 // biases if absent
 	fixed bool    // scales and zero points are constant, and read
 }
 

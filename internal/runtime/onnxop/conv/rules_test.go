@@ -43,7 +43,7 @@ func run(t *testing.T, op string, attrs graph.Attrs, want []float64, shape []int
 		if err != nil {
 			t.Fatalf("%s %v, %s: %v", op, attrs, tt.name, err)
 		}
-		// small whole numbers and halves
+		// small integers and halves
 		if why := optest.Differ(out[0], want, 0, 1e-6); why != "" {
 			t.Errorf("%s %v, %s: %s", op, attrs, tt.name, why)
 		}
@@ -295,7 +295,7 @@ func TestNegativePads(t *testing.T) {
 		for i := range values {
 			values[i] = tensor.At(want[0], i)
 		}
-		// minimal filtering rounds sums of up to 144 products below 26
+		// Winograd rounds sums of up to 144 products below 26
 		if why := optest.Differ(got[0], values, 1e-2, 0); why != "" {
 			t.Errorf("%s: %s", tt.name, why)
 		}

@@ -73,7 +73,7 @@ func (r *bits) end() int {
 
 // huffman is a canonical code: for each length the last code, and the position of its symbols.
 type huffman struct {
-	last   [17]int // -1 where there is none
+	last   [17]int // -1 if absent
 	offset [17]int
 	syms   []byte
 }

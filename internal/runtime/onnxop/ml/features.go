@@ -198,7 +198,7 @@ func overSize[T tensor.Number](mode string) func(dst []float32, src []T) {
 	}
 }
 
-// rowMax is none where an element is no number.
+// rowMax is none where an element is not a number.
 func rowMax[T tensor.Number](row []T) float64 {
 	most := row[0]
 	for _, v := range row {

@@ -42,7 +42,7 @@ type vote struct {
 }
 
 // treeStep is a node of a forest whose branches all ask whether a value is at most another one,
-// and take what is missing for more: what a walk reads of it, without a jump that nobody could
+// and take what is missing for more: what a walk reads of it, without a jump that no one could
 // foretell.
 type treeStep struct {
 	value   float64

@@ -8,7 +8,7 @@ import (
 
 // maxBytesApart computes 8-bit max pooling over one or three axes with kernels for two: the
 // outermost of three axes first, with its planes as lines of an image. It returns nil if there
-// are no kernels.
+// are not kernels.
 func maxBytesApart(c *op.Call) (op.Run, error) {
 	w, err := NewPool(c)
 	if err != nil {

@@ -35,10 +35,10 @@ func readAffine(c *op.Call, i int) affine {
 
 func needAffine(c *op.Call, i int) error {
 	if s := c.Input(i); s == nil || s.Len() != 1 || s.Type != tensor.Float32 {
-		return op.Unsupported("%s with a scale at input %d that is no float32 scalar", c.Node.Op, i)
+		return op.Unsupported("%s with a scale at input %d that is not a float32 scalar", c.Node.Op, i)
 	}
 	if z := c.Input(i + 1); z != nil && z.Len() != 1 {
-		return op.Unsupported("%s with a zero point at input %d that is no scalar", c.Node.Op, i+1)
+		return op.Unsupported("%s with a zero point at input %d that is not a scalar", c.Node.Op, i+1)
 	}
 	return nil
 }

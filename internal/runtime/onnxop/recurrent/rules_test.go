@@ -37,7 +37,7 @@ func run(t *testing.T, op string, attrs graph.Attrs, want [][]float64, in ...*te
 			t.Fatalf("%s %v: %v", op, attrs, err)
 		}
 		for i, w := range want {
-			// whole numbers and quarters; some roundings for the curves
+			// integers and quarters; some roundings for the curves
 			if why := optest.Differ(out[i], w, 1e-6, 1e-6); why != "" {
 				t.Errorf("%s %v, output %d: %s", op, attrs, i, why)
 			}

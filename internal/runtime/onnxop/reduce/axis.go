@@ -66,7 +66,7 @@ func argRun[T tensor.Number](l line, least, last bool) op.Run {
 				line := src[i*l.n:][:l.n]
 				if at := placeIn(line, tops[i], last); at >= 0 {
 					dst[i] = int64(at)
-				} else { // the first that is no number
+				} else { // the first that is not a number
 					argTile(dst[i:i+1], line, l.n, 1, least, last)
 				}
 			}

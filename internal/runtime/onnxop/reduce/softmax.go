@@ -254,7 +254,7 @@ func hardmaxRows(dst, src []float32, n int) {
 		for i, top := range tops {
 			row, to := src[i*n:][:n], dst[i*n:][:n]
 			at := placeIn(row, top, false)
-			if at < 0 { // something is no number
+			if at < 0 { // something is not a number
 				hardmaxRow(to, row)
 				continue
 			}

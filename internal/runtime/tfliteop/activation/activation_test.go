@@ -464,7 +464,7 @@ func TestDefinitions(t *testing.T) {
 	}
 	for _, f := range functions {
 		if seen[f.name].Infer == nil {
-			t.Errorf("%s is not there", f.name)
+			t.Errorf("%s is absent", f.name)
 		}
 	}
 }

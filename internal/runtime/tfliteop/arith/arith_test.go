@@ -257,7 +257,7 @@ func TestRefused(t *testing.T) {
 		{"NaN", "ADD", i8, optest.Affine(0, float32(math.NaN())), nil, "scale NaN", row(i8, q), row(i8, q)},
 		{"activation", "ADD", f32, nil, graph.Attrs{"fused_activation_function": "TANH"}, "fused activation TANH", row(f32, nil), row(f32, nil)},
 		{"activation of integers", "ADD", i8, q, graph.Attrs{"fused_activation_function": "TANH"}, "fused activation TANH", row(i8, q), row(i8, q)},
-		{"activation of whole numbers", "ADD", i32, nil, graph.Attrs{"fused_activation_function": "TANH"}, "fused activation TANH", row(i32, nil), row(i32, nil)},
+		{"activation of integers", "ADD", i32, nil, graph.Attrs{"fused_activation_function": "TANH"}, "fused activation TANH", row(i32, nil), row(i32, nil)},
 		{"division by zero", "DIV", i32, nil, nil, "division by zero", row(i32, nil), optest.Row(i32, nil, 1, 0)},
 		{"division by the zero point", "DIV", i8, q, nil, "division by zero", row(i8, q), optest.Row(i8, optest.Affine(7, 1), 8, 7)},
 	} {

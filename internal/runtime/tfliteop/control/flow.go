@@ -71,7 +71,7 @@ func body(c *op.Call, attr string) (op.Body, error) {
 	return c.Env.Body(g)
 }
 
-// call runs a graph that is no turn of a loop, and hands its results out. Graphs that
+// call runs a graph that is not a turn of a loop, and hands its results out. Graphs that
 // call others twice each, some levels deep, run as often as an endless loop.
 func (h handed) call(c *op.Call, b op.Body, in []*tensor.Tensor) error {
 	if err := c.Env.Turn(time.Time{}, true); err != nil {

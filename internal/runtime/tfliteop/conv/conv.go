@@ -30,7 +30,7 @@ func convShape(c *op.Call, depthwise bool) (kernel.ConvShape, error) {
 	case depthwise:
 		s.OC = w[3]
 		if s.C < 1 || s.OC%s.C != 0 {
-			return s, c.Errorf("%d output channels are no multiple of %d input channels", s.OC, s.C)
+			return s, c.Errorf("%d output channels are not a multiple of %d input channels", s.OC, s.C)
 		}
 		s.Groups = s.C
 	case w[3] < 1 || s.C%w[3] != 0:

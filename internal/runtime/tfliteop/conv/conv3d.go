@@ -128,7 +128,7 @@ func prepareConv3D(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// lines is a convolution in vectors that gathers nothing; nil where there is none.
+// lines is a convolution in vectors that gathers nothing; nil if absent.
 func (v *conv3D) lines(c *op.Call, act activation.Clamp) (op.Run, error) {
 	w, err := layer.Floats(c.In[1])
 	if err != nil {

@@ -187,7 +187,7 @@ func check(t *testing.T, what string, n optest.Node, q *numbers, shape []int, wa
 	}
 	tol := 0.76 // integers round twice
 	if q.x == f32 {
-		tol = 0 // whole numbers
+		tol = 0 // integers
 	}
 	optest.Near(t, what, out[0], want, tol, 0)
 }
@@ -286,7 +286,7 @@ func TestEmptyResults(t *testing.T) {
 	}
 }
 
-// Floats by bytes: activations of whole numbers with a range of 127, or of 255 where
+// Floats by bytes: activations of integers with a range of 127, or of 255 where
 // there is a scale a channel, lose nothing.
 func TestHybrid(t *testing.T) {
 	t.Parallel()
@@ -469,7 +469,7 @@ func TestRefused(t *testing.T) {
 		{"no width", "CONV_2D", nil, f32, nil, "filter of 0x2", []*tensor.Tensor{x, of(f32, nil, 3, 2, 0, 2)}},
 		{"biases", "CONV_2D", nil, f32, nil, "2 biases for 3 output channels", []*tensor.Tensor{x, w, of(f32, nil, 2)}},
 		{"depthwise filter", "DEPTHWISE_CONV_2D", nil, f32, nil, "depthwise filter 3x2x2x2 does not begin with 1", []*tensor.Tensor{x, w}},
-		{"multiplier", "DEPTHWISE_CONV_2D", nil, f32, nil, "3 output channels are no multiple of 2", []*tensor.Tensor{x, of(f32, nil, 1, 2, 2, 3)}},
+		{"multiplier", "DEPTHWISE_CONV_2D", nil, f32, nil, "3 output channels are not a multiple of 2", []*tensor.Tensor{x, of(f32, nil, 1, 2, 2, 3)}},
 		{"no channels at all", "DEPTHWISE_CONV_2D", nil, f32, nil, "no multiple of 0", []*tensor.Tensor{of(f32, nil, 1, 4, 4, 0), of(f32, nil, 1, 2, 2, 3)}},
 		{"activation", "CONV_2D", tanh, f32, nil, "fused activation TANH", []*tensor.Tensor{x, w}},
 		{"activation of bytes", "CONV_2D", tanh, i8, q, "fused activation TANH", []*tensor.Tensor{qx, qw}},

@@ -15,9 +15,9 @@ import (
 // channel and then by the batch entry, before it is added.
 type hybridTConv struct {
 	tconv
-	weights []float32 // whole numbers, [C,KH,KW,OC]
+	weights []float32 // integers, [C,KH,KW,OC]
 	scales  []float32 // of the weights, a filter's row [KH,KW,OC] of them
-	q       []float32 // a batch in whole numbers
+	q       []float32 // a batch in integers
 	// for each worker: products of an input and a line of taps, and a position's numbers that are
 	// not zero
 	room   []float32

@@ -159,7 +159,7 @@ func TestSelect(t *testing.T) {
 	optest.Refused(t, "two inputs", Defs(), n, "input 2 is missing", truth([]int{1}, 1), i32([]int{1}, 1))
 }
 
-// TestCasts: between all types of numbers; fractions are cut off, whole numbers wrap.
+// TestCasts: between all types of numbers; fractions are cut off, integers wrap.
 func TestCasts(t *testing.T) {
 	t.Parallel()
 	all := lists(signed, unsigned, reals, []tensor.Type{tensor.Float16, tensor.BFloat16})

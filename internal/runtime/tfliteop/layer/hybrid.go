@@ -21,7 +21,7 @@ import (
 // Hybrid is a matrix of integer weights [n, k] that is multiplied by rows of floats.
 type Hybrid struct {
 	n, k   int
-	w      []float32 // whole numbers
+	w      []float32 // integers
 	scales []float32 // one, or one a row of weights
 	asym   bool
 	chunk  int // products whose sum float32 holds exactly

@@ -105,7 +105,7 @@ func TestFullyConnected(t *testing.T) {
 			}
 			tol := 0.76 // rounds twice
 			if typ[0] == f32 {
-				tol = 0 // whole numbers
+				tol = 0 // integers
 			}
 			what := typ[0].String() + " by " + typ[1].String() + " to " + typ[2].String()
 			optest.Near(t, what, got[0], want, tol, 0)

@@ -164,7 +164,7 @@ func TestPoolEdges(t *testing.T) {
 		{"window height", "MAX_POOL_2D", options("SAME", 0, 1, 1, 1), optest.Of(f32, nil, []int{1, 2, 2, 1}), f32, nil, "window of 1x0"},
 		{"window width", "MAX_POOL_2D", options("SAME", 1, 0, 1, 1), optest.Of(f32, nil, []int{1, 2, 2, 1}), f32, nil, "window of 0x1"},
 		{"other output", "MAX_POOL_2D", all, optest.Of(i8, q, []int{1, 2, 2, 1}), u8, q, "int8 input with uint8 output"},
-		{"whole numbers", "MAX_POOL_2D", all, optest.Of(i32, nil, []int{1, 2, 2, 1}), i32, nil, "int32 input"},
+		{"integers", "MAX_POOL_2D", all, optest.Of(i32, nil, []int{1, 2, 2, 1}), i32, nil, "int32 input"},
 		{"L2 of int8", "L2_POOL_2D", all, optest.Of(i8, q, []int{1, 2, 2, 1}), i8, q, "int8 input"},
 		{"activation", "AVERAGE_POOL_2D", graph.Attrs{"fused_activation_function": "TANH"}, optest.Of(f32, nil, []int{1, 2, 2, 1}), f32, nil, "fused activation TANH"},
 		{"activation of int8", "AVERAGE_POOL_2D", graph.Attrs{"fused_activation_function": "RELU"}, optest.Of(i8, nil, []int{1, 2, 2, 1}), i8, nil, "without quantisation"},
@@ -302,6 +302,6 @@ func TestResizeRefused(t *testing.T) {
 		optest.Refused(t, "empty width", Defs(), n, "is empty", optest.Of(f32, nil, []int{1, 2, 0, 1}), size(1, 1))
 		optest.Refused(t, "other output", Defs(), optest.Lite(name, nil, i8, nil), "float32 input with int8 output", x, size(1, 1))
 	}
-	optest.Refused(t, "whole numbers", Defs(), optest.Lite("RESIZE_BILINEAR", nil, i32, nil), "int32 input", optest.Of(i32, nil, []int{1, 2, 2, 1}), size(1, 1))
+	optest.Refused(t, "integers", Defs(), optest.Lite("RESIZE_BILINEAR", nil, i32, nil), "int32 input", optest.Of(i32, nil, []int{1, 2, 2, 1}), size(1, 1))
 	optest.Refused(t, "half bytes", Defs(), optest.Lite("RESIZE_NEAREST_NEIGHBOR", nil, tensor.Int4, nil), "int4 input", optest.Of(tensor.Int4, nil, []int{1, 2, 2, 1}), size(1, 1))
 }

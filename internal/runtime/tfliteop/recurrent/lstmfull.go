@@ -75,7 +75,7 @@ func newFullLSTM(c *op.Call, s sequence) (*fullLSTM, error) {
 	}
 	f, e := math.Frexp(float64(sc))
 	if f != 0.5 {
-		return nil, op.Unsupported("cell scale %v that is no power of two", sc)
+		return nil, op.Unsupported("cell scale %v that is not a power of two", sc)
 	}
 	l.power = e - 1
 	if err := l.gates(c, float64(sc)); err != nil {

@@ -222,7 +222,7 @@ func newLSTMInt(c *op.Call, s sequence) (*lstmInt, error) {
 	}
 	f, e := math.Frexp(float64(sc))
 	if f != 0.5 {
-		return nil, op.Unsupported("cell scale %v that is no power of two", sc)
+		return nil, op.Unsupported("cell scale %v that is not a power of two", sc)
 	}
 	l.power, l.zeroHidden = e-1, zh
 	const unit = 1.0 / 32768 // scale of gates after their activation

@@ -235,8 +235,8 @@ func TestLSTM(t *testing.T) {
 				}
 				optest.Near(t, fmt.Sprintf("%+v", o), out[0], want, 1e-5, 0)
 			}
-			optest.Near(t, "a state that is no variable", hidden, h, 0, 0)
-			optest.Near(t, "a cell that is no variable", memory, c, 0, 0)
+			optest.Near(t, "a state that is not a variable", hidden, h, 0, 0)
+			optest.Near(t, "a cell that is not a variable", memory, c, 0, 0)
 		}
 	}
 }
@@ -473,7 +473,7 @@ func TestSVDF(t *testing.T) {
 		node := optest.Lite("SVDF", graph.Attrs{"rank": int64(rank), "fused_activation_function": "RELU"}, c.x, q(c.zo, 1))
 		in := []*tensor.Tensor{optest.Of(c.x, q(c.zx, 1), []int{batch, in}, x...), optest.Of(wt, q(0, 1), []int{filters, in}, w...), optest.Of(c.time, q(0, 1), []int{filters, memory}, time...), optest.Of(bt, nil, []int{filters / rank}, bias...), memoryTensor}
 		optest.Exactly(t, c.x.String()+" with "+c.state.String(), Defs(), node, []int{batch, filters / rank}, want, in...)
-		optest.Near(t, "a state that is no variable", memoryTensor, state, 0, 0)
+		optest.Near(t, "a state that is not a variable", memoryTensor, state, 0, 0)
 	}
 	one := func(shape ...int) *tensor.Tensor { return optest.Of(f32, nil, shape) }
 	good := []*tensor.Tensor{one(1, 3), one(4, 3), one(4, 2), one(2), one(1, 8)}

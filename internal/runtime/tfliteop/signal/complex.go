@@ -165,7 +165,7 @@ func newRealFFTRow(n int) *realFFTRow {
 	for i := range f.twiddles {
 		f.twiddles[i] = cmplx.Rect(1, -2*math.Pi*float64(i)/float64(n))
 	}
-	f.twiddles[n/2] = -1 // to the bit
+	f.twiddles[n/2] = -1 // bit for bit
 	return f
 }
 

@@ -121,7 +121,7 @@ func overlapAdd[T tensor.Number](c *op.Call, add func(a, b T) T) (op.Run, error)
 	}, nil
 }
 
-// framerShape reads the options; the input's rows are a whole number of steps.
+// framerShape reads the options; the input's rows are an integer of steps.
 func framerShape(c *op.Call) (size, step, frames int, prefill bool, err error) {
 	if err := want(c, tensor.Int16); err != nil {
 		return 0, 0, 0, false, err

@@ -35,7 +35,7 @@ func refuses(t *testing.T, what, name string, attrs graph.Attrs, out *tensor.Ten
 	}
 }
 
-// TestBinaries: operations on whole numbers, on floats and on truth, equal shapes and a
+// TestBinaries: operations on integers, on floats and on truth, equal shapes and a
 // scalar beside a row.
 func TestBinaries(t *testing.T) {
 	t.Parallel()
