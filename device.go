@@ -93,7 +93,7 @@ type DeviceBenchmark struct {
 // DeviceProgress is what is known while a device is measured.
 type DeviceProgress = device.Progress
 
-// DeviceLayer is what is known of one layer meanwhile.
+// DeviceLayer is what is known about one layer meanwhile.
 type DeviceLayer = device.LayerProgress
 
 // DeviceError tells what is wrong with a device or the way to it.

@@ -337,7 +337,7 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// TestCopies: neither the caller's profile nor a profile that was handed out shares
+// TestCopies: neither the caller's profile nor a profile that was returned shares
 // anything with the builder that is changed.
 func TestCopies(t *testing.T) {
 	t.Parallel()

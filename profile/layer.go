@@ -144,7 +144,7 @@ const (
 	Failed      State = "failed"      // it contradicts its inputs, or failed while running
 	NotReached  State = "not_reached" // never called in these inferences: a branch not taken
 	Lost        State = "lost"        // it ran, and the record of it is lost
-	// it would run, and nothing is known of its time on the target
+	// it would run, and nothing is known about its time on the target
 	NoEstimate State = "no_estimate"
 )
 

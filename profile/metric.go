@@ -65,7 +65,7 @@ type Metric struct {
 }
 
 // Estimator names the part that [Metric.Best] returns: "typical", "median", "mean"
-// or "min"; "value" for a figure without spread, "" when there is none.
+// or "min"; "value" for a figure without spread, "" if absent.
 func (m *Metric) Estimator() string {
 	switch {
 	case m == nil:

@@ -12,7 +12,7 @@ type Profile struct {
 	// Created is the time of the run, RFC 3339 in UTC.
 	Created string `json:"created,omitzero"`
 	// Incomplete says what is missing and why: the run ended early, layers have no
-	// figure. What there is stands here all the same. Empty for complete profiles.
+	// figure. Everything known is here all the same. Empty for complete profiles.
 	Incomplete []Missing `json:"incomplete,omitzero"`
 	// Model is what was profiled.
 	Model Model `json:"model"`

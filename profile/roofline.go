@@ -128,7 +128,7 @@ func positive(v *float64) *float64 {
 	return v
 }
 
-// RoofOf places a layer under the target's roofline; nil where nothing is known of its
+// RoofOf places a layer under the target's roofline; nil where nothing is known about its
 // time, its work or the limits.
 func (t *Target) RoofOf(l *Layer) *Roof {
 	s, ok := l.Latency.Best()

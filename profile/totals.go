@@ -111,7 +111,7 @@ func (ls Layers) count(e *entry) (sum *int64, ok bool) {
 		s, ok = s+*v, true
 	}
 	if s == 0 && unknown && workCounts[e.Key] {
-		return nil, true // nothing of what is known says nothing of the rest
+		return nil, true // nothing of what is known says nothing about the rest
 	}
 	return &s, ok
 }

@@ -38,7 +38,7 @@ type analysis struct {
 
 	rows     []row
 	length   int
-	frozen   *ModelResult // what is known of the layout already, nil for nothing
+	frozen   *ModelResult // what is known about the layout already, nil for nothing
 	edges    int          // measurements over the end of a second
 	against  int          // counts that contradict their seconds
 	far      int          // counts far outside
@@ -153,7 +153,7 @@ func (m *ModelResult) micro() bool {
 	return m.Type == "TF Micro" || strings.HasPrefix(m.Type, "TensorFlow")
 }
 
-// model makes everything that is known of the model.
+// model makes everything that is known about the model.
 func (a *analysis) model(c *Collector) {
 	d := a.d
 	a.out = &ModelResult{Index: d.index, Name: c.names[d.index], Layout: LayoutNone, Banks: 1, Results: d.results, Outcomes: d.outcomes}

@@ -186,7 +186,7 @@ func (c *Collector) flush(d *device) {
 	d.groups[n] = append(d.groups[n], *p)
 }
 
-// End says that no more messages come: what is known of the inference under way counts.
+// End says that no more messages come: what is known about the inference under way counts.
 func (c *Collector) End() {
 	for _, i := range slices.Sorted(maps.Keys(c.devices)) {
 		c.flush(c.devices[i])

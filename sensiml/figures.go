@@ -91,7 +91,7 @@ func add(sum, each []float64) {
 	}
 }
 
-// row says what is known of a generator, without figures.
+// row says what is known about a generator, without figures.
 func (a *analysis) row(g *Generator) Row {
 	r := Row{Name: g.Name(), Function: g.Function, Columns: g.Columns, Params: g.Params, Category: g.Category(), State: Reported}
 	switch {
@@ -371,7 +371,7 @@ func (a *analysis) shares() {
 	}
 }
 
-// best is the time, or the cycles where there is no time.
+// best is the time, or the cycles where there is not a time.
 func (r *Row) best() *Stats {
 	if r.Time != nil {
 		return r.Time

@@ -33,7 +33,7 @@ type Finding struct {
 	Text    string `json:"text"`
 }
 
-// ModelResult is what is known of one model.
+// ModelResult is what is known about one model.
 type ModelResult struct {
 	Index int    `json:"index"`
 	Name  string `json:"name,omitzero"`
@@ -48,7 +48,7 @@ type ModelResult struct {
 	Banks int `json:"banks,omitzero"`
 	// Features are the generators in the order in which the device runs them.
 	Features []Row `json:"features,omitzero"`
-	// Classifier is the classifier, nil where the device said nothing of it.
+	// Classifier is the classifier, nil where the device said nothing about it.
 	Classifier *Row `json:"classifier,omitzero"`
 	// Whole is the sum over generators and classifier in each inference. Partial says that it lacks
 	// generators which were not reported, so that it is the least that it can be. Segmenter,

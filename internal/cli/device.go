@@ -91,7 +91,7 @@ func (f *deviceFlags) addReconnect(c *cobra.Command) {
 	spanVar(c, &f.reconnect, "reconnect", 0, 0, "time to wait for a disconnected device", "a time of zero or more, such as 30s")
 }
 
-// options gathers what is known of a device and how to measure it.
+// options gathers what is known about a device and how to measure it.
 func (f *deviceFlags) options(a *app, at string, r *runFlags, t *targetFlags, m *modelFlags) (o opmeter.DeviceOptions, err error) {
 	if o.Inputs, err = m.inputs(); err != nil {
 		return o, err
@@ -193,7 +193,7 @@ func heard(protocol string, speed int) string {
 	return protocol
 }
 
-// interval says what is known of the time.
+// interval says what is known about the time.
 func interval(g *opmeter.DeviceProgress) string {
 	s := plural(g.Runs, "inference")
 	if g.Warming {

@@ -219,7 +219,7 @@ func parens(s string) string {
 	return "(" + s + ")"
 }
 
-// described names a device with what is known of it.
+// described names a device with what is known about it.
 func described(i port.Inspection) string {
 	s := i.Name
 	if i.Path != i.Name {

@@ -345,7 +345,7 @@ func (a *app) engine(ctx context.Context, k catalogue, name, format string, quie
 	return nil
 }
 
-// oneEngine prints what is known of an engine.
+// oneEngine prints what is known about an engine.
 func (a *app) oneEngine(r *engineRow) {
 	fmt.Fprintln(a.out, text.Clean(strings.TrimSpace(r.Engine+"  "+r.title()+" "+r.version())))
 	add := func(name, s string) {

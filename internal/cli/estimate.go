@@ -232,7 +232,7 @@ func computes(t *opmeter.Target) string {
 	return t.Core + " with " + t.Accelerator
 }
 
-// target tells what is known of one target.
+// target tells what is known about one target.
 func (a *app) target(t *opmeter.Target) error {
 	lines := []string{t.ID + "  " + t.Name, fmt.Sprintf("core     %s, %s", computes(t), report.Quantity(t.ClockHz, "Hz"))}
 	for _, m := range t.Memories {

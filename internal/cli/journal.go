@@ -28,7 +28,7 @@ func (a *app) kept(files []string, run func(journal string) (*profile.Profile, e
 	}
 	for n := 1; ; n++ {
 		journal := journalName(files[0], n)
-		// the journal of another run is no place for this one's figures
+		// the journal of another run is not a place for this one's figures
 		if _, err := os.Lstat(journal); err != nil {
 			a.setJournal(files[0], journal)
 		}

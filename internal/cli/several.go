@@ -71,7 +71,7 @@ type several struct {
 	engines bool
 	called  []string
 	table   *compare.Table   // their comparison, nil before the end and if absent
-	apart   error            // why there is none
+	apart   error            // why it is absent
 	list    *report.List     // where lines are shown as they come, nil otherwise
 	rows    []report.ListRow // all of them where something needs that
 	used    map[string]bool  // names of files
@@ -178,7 +178,7 @@ func fileName(s string) string {
 	}, s)
 }
 
-// add shows and writes a profile, or says why there is none.
+// add shows and writes a profile, or says why it is absent.
 func (s *several) add(r report.ListRow, files []string) error {
 	defer s.a.writing()()
 	if r.Err != nil {
@@ -346,7 +346,7 @@ func (a *app) forAll(ctx context.Context, path string, s *several, rs []runner) 
 			i += from
 			p, err := got.p, got.err
 			if ctx.Err() != nil && p == nil {
-				return nil // stopped: nothing is known of this one
+				return nil // stopped: nothing is known about this one
 			}
 			if err != nil && !s.models && to == from+1 && (p == nil || !costs(p)) {
 				a.settle(p, files[i], true)
@@ -365,7 +365,7 @@ func (a *app) forAll(ctx context.Context, path string, s *several, rs []runner) 
 	return nil
 }
 
-// result is a profile, or why there is none; both where a run ended early.
+// result is a profile, or why it is absent; both where a run ended early.
 type result struct {
 	p   *profile.Profile
 	err error

@@ -52,7 +52,7 @@ func TestONNXFormat(t *testing.T) {
 	if p.Memory == nil || p.Memory.ArenaBytes != nil || p.Totals.RAMBytes != nil {
 		t.Errorf("an arena of an ONNX file: %+v", p.Memory)
 	}
-	// A file of the runtime's own format says nothing of formats.
+	// A file of the runtime's own format says nothing about formats.
 	tg = byHand()
 	tg.Runtimes[0].Arena = "reference"
 	if got := said(estimated(t, dense(tensor.Int8, 64, 10, graph.TFLite, "SOFTMAX"), tg, chip.Options{})); slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, "target.format") }) {

@@ -26,7 +26,7 @@ type ConvShape struct {
 // contiguous: between positions of a row, between rows and between images.
 type placement struct{ step, line, image int }
 
-// outputs returns the number of output values. Without any there is no work to split.
+// outputs returns the number of output values. Without any there is not a work to split.
 func (s *ConvShape) outputs() int { return s.N * s.OC * s.OH * s.OW }
 
 // columnAsRow turns a one-column image into a one-row image, which has the same memory layout:

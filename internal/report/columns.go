@@ -227,7 +227,7 @@ func (c *column) shorten(s string, width int) string {
 	return shorten(s, width)
 }
 
-// leastText is the width below which a column of text is not worth its room.
+// leastText is the width below which a column of text is not worth its width.
 const leastText = 12
 
 // cutTo is the column with texts that may be cut to a width where room is short.

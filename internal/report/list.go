@@ -230,7 +230,7 @@ func (m *List) width() int {
 	return total
 }
 
-// Add writes the line of a profile, or why there is none.
+// Add writes the line of a profile, or why it is absent.
 func (m *List) Add(r ListRow) error {
 	if m.n++; m.n == 1 {
 		if err := m.heading(); err != nil {

@@ -168,7 +168,7 @@ func TestCuts(t *testing.T) {
 	}
 }
 
-// TestFit gives columns their room: the most needed first, texts at least a part, and
+// TestFit gives columns their width: the most needed first, texts at least a part, and
 // what is left to the most needed again.
 func TestFit(t *testing.T) {
 	t.Parallel()
@@ -221,7 +221,7 @@ func sorted() *profile.Profile {
 		if x.time > 0 {
 			l.Latency, l.Share = profile.Value(profile.Measured, x.time, ""), &x.share
 		}
-		if x.state == profile.NotReached { // never called: nought, which is no time of its own
+		if x.state == profile.NotReached { // never called: nought, which is not a time of its own
 			l.Latency, l.Share = profile.Value(profile.Measured, 0, ""), new(0.0)
 		}
 		if x.macs > 0 {

@@ -146,7 +146,7 @@ type drawn struct {
 	shown int // that the column gets, 0 for none
 }
 
-// least is the width below which the column is not worth its room.
+// least is the width below which the column is not worth its width.
 func (c *drawn) least() int {
 	if c.flex > 0 {
 		return min(c.width, max(c.flex, lipgloss.Width(c.head)))
@@ -154,7 +154,7 @@ func (c *drawn) least() int {
 	return c.width
 }
 
-// fit gives the columns that matter most their room in width columns, 0 for no limit,
+// fit gives the columns that matter most their width in width columns, 0 for no limit,
 // and to texts what is left, cut shorter. Those without room are left with none.
 func fit(cols []drawn, width int) {
 	if width <= 0 {

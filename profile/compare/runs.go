@@ -9,7 +9,7 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// runs fills in what there is to say of each run as a whole, and takes inserted layers out of the
+// runs fills in the notes on each run as a whole, and takes inserted layers out of the
 // groups.
 func (b *builder) runs(named []Named) {
 	t := b.t

@@ -12,7 +12,7 @@ import (
 )
 
 // chain draws profiles of layers each of which reads what the one before makes; the first and
-// third are added up where tied, and the loss is known of both together where grouped.
+// third are added up where tied, and the loss is known about both together where grouped.
 func chain(t *rapid.T, tied, grouped bool) Options {
 	n := 4
 	o := Options{Layers: make([]study.Layer, n), Speed: &study.Speed{}, Loss: &study.Loss{LossSettings: study.LossSettings{Metric: "relative_error"}}}

@@ -62,7 +62,7 @@ func TestTrial(t *testing.T) {
 			if v := *same.Lost.Median; math.Abs(v) > 1e-12 {
 				t.Errorf("the same model loses %+v", same.Lost)
 			}
-			// Samples that all agree leave room for rare errors, as far as anything is known of
+			// Samples that all agree leave room for rare errors, as far as anything is known about
 			// them.
 			switch ci := same.Lost.CI95; {
 			case metric == Cosine:

@@ -61,7 +61,7 @@ func tables(t testing.TB) (boards []*mltkdevice.Board, models []string) {
 	return boards, models
 }
 
-// model is what is known of a reference model, nil where its file is absent.
+// model is what is known about a reference model, nil where its file is absent.
 func model(t *testing.T, sha string) *profile.Profile {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(material.Path(t, "models", "mltk"), "*__"+sha+".tflite"))

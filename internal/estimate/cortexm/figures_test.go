@@ -382,7 +382,7 @@ func TestEnergy(t *testing.T) {
 	}
 }
 
-// TestPrior has what is known of kernels before any fit, from measured layers and
+// TestPrior has what is known about kernels before any fit, from measured layers and
 // instructions: ratios between kinds of work.
 func TestPrior(t *testing.T) {
 	t.Parallel()

@@ -296,7 +296,7 @@ func TestBoardFigures(t *testing.T) {
 		t.Error("the given target was changed")
 	}
 
-	// A single model says nothing of others: the target's band stays.
+	// A single model says nothing about others: the target's band stays.
 	got, err = fit.Board(tg, "r", exact[:1], fit.Default)
 	if err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ type Run struct {
 	Lost []profile.Loss
 	// Missing goes to [profile.Done].
 	Missing []profile.Missing
-	// Attach takes what is known of a model, where the layers are not operators of one and a
+	// Attach takes what is known about a model, where the layers are not operators of one and a
 	// model is a part of one of them; nil where they are. It reports whether there is such a part.
 	Attach func(p, model *profile.Profile) bool
 }

@@ -61,7 +61,7 @@ type reader struct {
 	noBars   int64
 }
 
-// pipe is what is known of a pipeline.
+// pipe is what is known about a pipeline.
 type pipe struct {
 	frames   int64
 	parallel int64

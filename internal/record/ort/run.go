@@ -84,7 +84,7 @@ func (r *reader) order() (order []int, place []int) {
 	return order, place
 }
 
-// layer fills in a layer, and says what is known of the model's node.
+// layer fills in a layer, and says what is known about the model's node.
 func (r *reader) layer(l *profile.Layer, w *row, place []int) runlog.Hint {
 	n := r.nodes[w.node]
 	l.Name, l.Op, l.Inputs, l.Outputs, l.Options = n.name, n.op, n.in, n.out, n.options

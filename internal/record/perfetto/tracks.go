@@ -31,7 +31,7 @@ type place struct {
 	asked bool // for a counter
 }
 
-// process is what is known of a process.
+// process is what is known about a process.
 type process struct {
 	name string
 	rank int64

@@ -256,7 +256,7 @@ func whole(d *draft.Draft, g *group, clock float64) {
 	d.P.Totals.Latency = draft.Metric(m)
 }
 
-// hertz says what is known of the clock. Printed milliseconds are the ticks divided by it
+// hertz says what is known about the clock. Printed milliseconds are the ticks divided by it
 // and cut off, so that each line bounds it.
 func hertz(d *draft.Draft, es []event, gs []*group, clock float64) {
 	for _, g := range gs {

@@ -71,7 +71,7 @@ func summary(t *testing.T, dir string) (load, store, copied int64) {
 	return v[0], v[1], v[2]
 }
 
-// TestSamples compares real recordings with what is known of them: rows of the vendor's
+// TestSamples compares real recordings with what is known about them: rows of the vendor's
 // own output less what it mixes in, bytes by the compiler, times by section 2.
 func TestSamples(t *testing.T) {
 	for _, x := range []struct {

@@ -233,7 +233,7 @@ func (t *writer) bar(b spans.Bar) {
 	t.end()
 }
 
-// barArgs writes what is known of the bar itself, then of its layer.
+// barArgs writes what is known about the bar itself, then of its layer.
 func (t *writer) barArgs(l *timeline.Lane, b spans.Bar) {
 	i := b.Index
 	t.raw(`,"args":{`)

@@ -15,7 +15,7 @@ type plan struct {
 	label  func(step int64) string
 }
 
-// newPlan returns the plan of a profile, nil when there is none.
+// newPlan returns the plan of a profile, nil if absent.
 func newPlan(p *profile.Profile, ls []layer) *plan {
 	if p.Memory == nil || len(p.Memory.Plan) == 0 {
 		return nil

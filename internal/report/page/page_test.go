@@ -276,7 +276,7 @@ var hostile = []string{
 	"{{constructor}} ${x} `",
 }
 
-// Names come from files of others: they must not become markup.
+// Names come from files of other programs: they must not become markup.
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	for i, name := range hostile {

@@ -22,7 +22,7 @@ import (
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
-// FullArgs is the number of bars up to which every bar carries what is known of
+// FullArgs is the number of bars up to which every bar carries what is known about
 // its layer; in longer traces only the first bar of each layer does.
 const FullArgs = 100_000
 
@@ -298,7 +298,7 @@ func (t *writer) flow(field protowire.Number, id uint64) {
 	t.ev = protowire.AppendFixed64(t.ev, id)
 }
 
-// annotations writes what is known of the bar itself, then of its layer.
+// annotations writes what is known about the bar itself, then of its layer.
 func (t *writer) annotations(l *timeline.Lane, b spans.Bar) {
 	i := b.Index
 	if n := spans.At(l.Iterations, i); n >= 0 {

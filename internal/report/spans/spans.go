@@ -183,7 +183,7 @@ func (v *View) Type(l *timeline.Lane, bar int) string {
 	return string(l.Kind)
 }
 
-// LayerName is the layer's name, or its operator for want of one.
+// LayerName is the layer's name, or its operator if it has none.
 func LayerName(l *profile.Layer) string { return cmp.Or(l.Name, l.Op) }
 
 // At is an entry of an optional column, -1 for none.

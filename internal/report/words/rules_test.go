@@ -6,7 +6,7 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// TestStates says of every state why there is no time.
+// TestStates says of every state why there is not a time.
 func TestStates(t *testing.T) {
 	t.Parallel()
 	why := func(c profile.CauseCode, text string) *profile.Cause { return &profile.Cause{Code: c, Text: text} }

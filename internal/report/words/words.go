@@ -96,7 +96,7 @@ func Placed(l *profile.Layer) string {
 	return "no: " + string(l.Placement.Cause)
 }
 
-// Note says what there is to say of a layer: why the accelerator does not take it,
+// Note says the notes on a layer: why the accelerator does not take it,
 // and why it has no time. The brief note leaves out a refusal of which [Placed]
 // says enough.
 func Note(l *profile.Layer, brief bool) string {

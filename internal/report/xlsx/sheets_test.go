@@ -240,7 +240,7 @@ func TestNoTimes(t *testing.T) {
 			"2|B|=COUNTIFS(Layers!$F$2:$F$3,A3)|=SUMIFS(Layers!$E$2:$E$3,Layers!$F$2:$F$3,A3)",
 			"|all|=SUM(C2:C3)|=SUM(D2:D3)",
 		})
-		// Nothing is known of shares.
+		// Nothing is known about shares.
 		for _, column := range []string{"C", "D"} {
 			if v, err := f.GetColVisible("Layers", column); err != nil || v {
 				t.Errorf("time %q: column %s is shown (%v)", time, column, err)

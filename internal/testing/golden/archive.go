@@ -105,7 +105,7 @@ func Cases(file string) ([]Case, error) {
 	return out, nil
 }
 
-// values reads the file of either type; the list is nil when there is none.
+// values reads the file of either type; the list is nil if absent.
 func values(files map[string][]byte, stem string) (Values, error) {
 	for _, t := range []tensor.Type{tensor.Int16, tensor.Int32} {
 		if csv, ok := files[fmt.Sprintf("%s_%v.csv", stem, t)]; ok {

@@ -93,7 +93,7 @@ type Entry struct {
 	TFLM     *Result  `json:"tflm"`
 }
 
-// By returns the result of an engine by its short name, nil when there is none.
+// By returns the result of an engine by its short name, nil if absent.
 func (e *Entry) By(engine string) *Result {
 	switch engine {
 	case "litert":
@@ -111,7 +111,7 @@ func (e *Entry) By(engine string) *Result {
 const emptyHash = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 // Trusted returns the result of the reference engine, or of another where that
-// one has recorded nothing; nil when there is none.
+// one has recorded nothing; nil if absent.
 func (e *Entry) Trusted() (engine string, r *Result) {
 	for _, engine := range []string{e.Reference, "tflm", "litert", "tfjs"} {
 		r := e.By(engine)

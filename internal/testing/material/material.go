@@ -22,7 +22,7 @@ func Root() string {
 	return filepath.Dir(filepath.Dir(filepath.Dir(filepath.Dir(file))))
 }
 
-// Dir returns the material's folder, "" when there is none.
+// Dir returns the material's folder, "" if absent.
 func Dir() string {
 	dir := os.Getenv("OPMETER_SHARED")
 	if dir == "" {

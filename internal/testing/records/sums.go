@@ -36,7 +36,7 @@ func Bars(p *profile.Profile) map[string]Sum {
 	return out
 }
 
-// Layers sums up a figure by the names of layers, or their operators for want of one.
+// Layers sums up a figure by the names of layers, or their operators if it has none.
 func Layers(p *profile.Profile, key string) map[string]float64 {
 	out := map[string]float64{}
 	for i := range p.Layers {

@@ -4,7 +4,7 @@ import (
 	"github.com/opmeter/opmeter/internal/estimate/chip"
 )
 
-// chip is what is known of a target apart from what is fitted.
+// chip is what is known about a target apart from what is fitted.
 type chipFacts struct {
 	chip.Target
 	// core as measurements name it, and the names of measured chips for energy.

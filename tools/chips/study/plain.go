@@ -87,7 +87,7 @@ func LoadPlain(path string) (*Plain, error) {
 
 var firstSize = regexp.MustCompile(`(\d+)x(\d+)x(\d+)|h: (\d+), w: (\d+)|(\d+)`)
 
-// plainRow sorts a row of the table; units is 0 for rows that say nothing of
+// plainRow sorts a row of the table; units is 0 for rows that say nothing about
 // kernels in plain C.
 func plainRow(r map[string]string) (c plainCost, units float64) {
 	if !strings.HasPrefix(r["evidence"], "measured") {

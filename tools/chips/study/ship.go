@@ -162,7 +162,7 @@ func (s *Study) code(g fit.Group) *[2]chip.Bytes {
 }
 
 // tells reports whether a kind of work is a good part of a network of the group, so that
-// its cost is that of the group and not that of others.
+// its cost is that of the group and not that of the others.
 func (s *Study) tells(g fit.Group, term int) bool {
 	v := s.Fit.Groups[g]
 	for _, m := range s.Measurements {
@@ -374,7 +374,7 @@ func energyHalf(bySource map[string][]float64, all []float64) float64 {
 	}
 	h := fit.Quantile(half)
 	if len(bySource) < 2 {
-		h = math.Max(2*h, math.Log(1.3)) // one source says nothing of others
+		h = math.Max(2*h, math.Log(1.3)) // one source says nothing about others
 	}
 	return h
 }

@@ -13,7 +13,7 @@ export interface Profile {
   findings?: Finding[];
   /** Host is the machine that ran or estimated it. */
   host?: Host;
-  /** Incomplete says what is missing and why: the run ended early, layers have no figure. What there is stands here all the same. Empty for complete profiles. */
+  /** Incomplete says what is missing and why: the run ended early, layers have no figure. Everything known is here all the same. Empty for complete profiles. */
   incomplete?: Missing[];
   /** Layers lists the operators in the order in which they run, those of control-flow bodies after their owner. */
   layers: Layer[];

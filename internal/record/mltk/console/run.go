@@ -134,7 +134,7 @@ func count(f *Figure) *int64 {
 	return new(int64(math.Round(f.Value)))
 }
 
-// layer sets what is known of an operator and returns what was measured.
+// layer sets what is known about an operator and returns what was measured.
 func (o *Op) layer(d *draft.Draft, i int) map[string]Value {
 	y := d.Layer(i)
 	out := map[string]Value{}

@@ -29,7 +29,7 @@ func (e Engine) String() string {
 	return [...]string{"tiu", "gdma", "sdma", "cdma"}[min(e, CDMA)]
 }
 
-// Chip is what is known of a processor without a record: its layout of memory, widths,
+// Chip is what is known about a processor without a record: its layout of memory, widths,
 // clocks and stated peaks. Figures that no one states are zero.
 type Chip struct {
 	// Name is the product's name: BM1684, BM1684X, BM1688, CV186X, BM1690, CV184X.
@@ -136,7 +136,7 @@ func ByName(name string) *Chip {
 	return nil
 }
 
-// ByArch returns the chip that records call by a number, nil when there is none. CV186X
+// ByArch returns the chip that records call by a number, nil if absent. CV186X
 // has the number of BM1688.
 func ByArch(arch int) *Chip {
 	for _, c := range Chips {

@@ -265,7 +265,7 @@ func (c *classic) readFirmware(data []byte) {
 	le := binary.LittleEndian
 	tick := le.Uint64(data[24:])
 	if tick == 0 || tick > 1000 {
-		tick = 20 // what a chip has: the header says nothing of use
+		tick = 20 // what a chip has: the header says nothing about use
 	}
 	base := le.Uint64(data[size+16:])
 	for data = data[size:]; len(data) >= size; data = data[size:] {

@@ -84,7 +84,7 @@ func (h handed) call(c *op.Call, b op.Body, in []*tensor.Tensor) error {
 	return h.put(c, out)
 }
 
-// handed is memory of results that a node hands out: that of the last run, where it suffices.
+// handed is memory of results that a node returns: that of the last run, where it suffices.
 type handed []struct {
 	data  []byte
 	shape []int
