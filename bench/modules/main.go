@@ -1,6 +1,6 @@
 // Command modules lists what each module adds to a first build of the program, and to
 // each of its starts: the processor time of compilers and linkers in an empty build
-// cache, and the time and memory of initialisation. docs/modules.md has its table.
+// cache, and the time and memory of initialisation. docs/reference/modules.md has its table.
 //
 //	go run ./bench/modules
 package main
@@ -206,7 +206,7 @@ func table(w io.Writer, costs map[string]*cost, wall time.Duration, starts int) 
 	})
 	var b strings.Builder
 	fmt.Fprintf(&b, "First build %.0f s by the clock; starts are medians of %d.\n\n", wall.Seconds(), starts)
-	b.WriteString("| module | version | packages | first build, s of processor | start, ms | memory at start, KiB |\n| --- | --- | ---: | ---: | ---: | ---: |\n")
+	b.WriteString("| module | version | packages | first build, processor s | start, ms | memory at start, KiB |\n| --- | --- | ---: | ---: | ---: | ---: |\n")
 	for _, c := range append(list, &sum) {
 		fmt.Fprintf(&b, "| %s | %s | %d | %.2f | %.3f | %.1f |\n", c.name, c.version, c.packages, c.compile.Seconds(), float64(c.start)/1e6, float64(c.bytes)/1024)
 	}

@@ -1,6 +1,6 @@
 // Command release makes the files of a release: an archive for each system with the
 // programs, their manual and its completions, a container file, and checksums of all. The
-// same commit gives the same bytes on every machine with the same Go. docs/release.md
+// same commit gives the same bytes on every machine with the same Go. docs/howto/release.md
 // explains it.
 //
 //	go run ./tools/release -o dist
