@@ -115,8 +115,8 @@ func TestBadFiles(t *testing.T) {
 	for _, tt := range []struct{ name, text, want string }{
 		{"not JSON", "{", "f: "},
 		{"nothing", "{}", "neither baseline nor pruning"},
-		{"level", `{"pruning": {"model": {"baseline_measurement_key": "x", "measurements": {"x": 1}}, "ops": []}}`, "no level"},
-		{"beyond one", `{"pruning": {"model": {"baseline_measurement_key": "1.5", "measurements": {"1.5": 1}}, "ops": []}}`, "no level"},
+		{"level", `{"pruning": {"model": {"baseline_measurement_key": "x", "measurements": {"x": 1}}, "ops": []}}`, "not a level"},
+		{"beyond one", `{"pruning": {"model": {"baseline_measurement_key": "1.5", "measurements": {"1.5": 1}}, "ops": []}}`, "not a level"},
 		{"no baseline", `{"pruning": {"model": {}, "ops": [{"id": "a", "baseline_measurement_key": "0.1", "measurements": {"0.2": 1}}]}}`, "ops[0] (a)"},
 		{"negative", `{"baseline": {"model": {"measurement": -1}, "ops": []}}`, "below 0"},
 	} {
