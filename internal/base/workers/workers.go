@@ -98,7 +98,7 @@ func (p *part) claim() (lo, hi int, ok bool) {
 func Taper(i, of, n int) int { return (2*of + 1 - i) * i / 2 * n / (of * (of + 1) / 2) }
 
 // How long a thread watches before it sleeps. Waking it takes some 5 µs of the waker's time, and on virtual processors 50 to
-// several hundred µs pass until it runs, many times what most layers take (docs/performance.md "Two threads"): it watches longer
+// several hundred µs pass until it runs, many times what most layers take (docs/internals/kernel-experiments.md): it watches longer
 // than nearly all stretches of a model that one thread computes, unless others wait for the processor.
 const (
 	watchTime = time.Millisecond
