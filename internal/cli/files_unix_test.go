@@ -49,7 +49,7 @@ func TestOutputsRefused(t *testing.T) {
 		"calibrate": {[]string{"calibrate", in("net.yaml"), "--target", "stm32l4r5"}, ".yaml", true},
 	}
 	for verb, v := range verbs {
-		for name, want := range map[string]string{"link": "is a link", "pipe": "is a pipe", "folder": "is a folder", "same": "is what is read", "none/x": "no "} {
+		for name, want := range map[string]string{"link": "is a link", "pipe": "is a pipe", "folder": "is a folder", "same": "is also an input", "none/x": "no "} {
 			if name == "same" && !v.own || name == "folder" && v.ext == ".json" || name == "folder" && verb == "several" {
 				continue // these write their files into a folder
 			}

@@ -108,7 +108,7 @@ func Taper(i, of, n int) int { return (2*of + 1 - i) * i / 2 * n / (of * (of + 1
 
 // How long a thread spins before it sleeps. Waking it takes about 5 µs of the waker's time, and
 // on virtual processors 50 to several hundred µs pass until it runs, many times the duration of
-// most layers (docs/performance.md "Two threads"). So it spins longer than nearly all
+// most layers (docs/internals/kernel-experiments.md). So it spins longer than nearly all
 // single-threaded stretches of a model, unless other threads wait for the processor.
 const (
 	watchTime = time.Millisecond
