@@ -75,8 +75,8 @@ func TestSetRefuses(t *testing.T) {
 		key, want string
 		m         *Metric
 	}{
-		{"ops", "whole", Value(Counted, 1.5, "")},
-		{"ops", "whole", Value(Counted, 1<<54, "")},
+		{"ops", "an integer", Value(Counted, 1.5, "")},
+		{"ops", "an integer", Value(Counted, 1<<54, "")},
 		{"ops", "no value", &Metric{Kind: Counted}},
 		{"ops_per_s", "follows from ops, latency_s", Value(Counted, 1, "")},
 		{"Ops", "lower-case", Value(Counted, 1, "")},

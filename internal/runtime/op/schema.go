@@ -443,7 +443,7 @@ func (s *Schemas) checkAttributes(x *schema, n *graph.Node) error {
 		case !ok && rule.required:
 			return s.refuse("attribute %q is missing", name)
 		case ok && !rule.fits(a):
-			return s.refuse("attribute %q is no %s", name, attrKinds[rule.kind])
+			return s.refuse("attribute %q is not %s", name, attrKinds[rule.kind])
 		}
 	}
 	return nil
@@ -482,8 +482,8 @@ func (s *Schemas) Unknown(n *graph.Node) []string {
 }
 
 var attrKinds = map[byte]string{
-	'f': "number", 'i': "integer", 's': "string", 't': "tensor", 'g': "graph", 'p': "type",
-	'F': "list of numbers", 'I': "list of integers", 'S': "list of strings", 'T': "list of tensors", 'G': "list of graphs", 'P': "list of types",
+	'f': "a number", 'i': "an integer", 's': "a string", 't': "a tensor", 'g': "a graph", 'p': "a type",
+	'F': "a list of numbers", 'I': "a list of integers", 'S': "a list of strings", 'T': "a list of tensors", 'G': "a list of graphs", 'P': "a list of types",
 }
 
 func (r attrRule) fits(a any) bool {

@@ -470,7 +470,7 @@ func TestRefused(t *testing.T) {
 		{"biases", "CONV_2D", nil, f32, nil, "2 biases for 3 output channels", []*tensor.Tensor{x, w, of(f32, nil, 2)}},
 		{"depthwise filter", "DEPTHWISE_CONV_2D", nil, f32, nil, "depthwise filter 3x2x2x2 does not begin with 1", []*tensor.Tensor{x, w}},
 		{"multiplier", "DEPTHWISE_CONV_2D", nil, f32, nil, "3 output channels are not a multiple of 2", []*tensor.Tensor{x, of(f32, nil, 1, 2, 2, 3)}},
-		{"no channels at all", "DEPTHWISE_CONV_2D", nil, f32, nil, "no multiple of 0", []*tensor.Tensor{of(f32, nil, 1, 4, 4, 0), of(f32, nil, 1, 2, 2, 3)}},
+		{"no channels at all", "DEPTHWISE_CONV_2D", nil, f32, nil, "not a multiple of 0", []*tensor.Tensor{of(f32, nil, 1, 4, 4, 0), of(f32, nil, 1, 2, 2, 3)}},
 		{"activation", "CONV_2D", tanh, f32, nil, "fused activation TANH", []*tensor.Tensor{x, w}},
 		{"activation of bytes", "CONV_2D", tanh, i8, q, "fused activation TANH", []*tensor.Tensor{qx, qw}},
 		{"activation of words", "CONV_2D", tanh, i16, q, "fused activation TANH", []*tensor.Tensor{of(i16, q, 1, 4, 4, 2), qw}},
