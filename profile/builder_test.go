@@ -135,7 +135,7 @@ var refusals = []struct {
 	{Event{Measured: &Samples{Layer: new(int64(0)), Quantity: "share", Values: []float64{1}}}, "follows from latency_s"},
 	{Event{Measured: &Samples{Layer: new(int64(0)), Quantity: "sparsity_weights", Values: []float64{1.5}}}, "want 0 to 1"},
 	{Event{Counted: &Figure{Layer: new(int64(3)), Quantity: "ops"}}, "counted: layer"},
-	{Event{Counted: &Figure{Layer: new(int64(0)), Quantity: "ops", Metric: Value(Counted, 0.5, "")}}, "whole"},
+	{Event{Counted: &Figure{Layer: new(int64(0)), Quantity: "ops", Metric: Value(Counted, 0.5, "")}}, "an integer"},
 	{Event{Counted: &Figure{Layer: new(int64(0)), Quantity: "ops", Metric: Value(Counted, -1, "")}}, "layers[0].ops is -1"},
 	{Event{Counted: &Figure{Quantity: "ops", Metric: Value(Counted, -1, "")}}, "totals.ops is -1"},
 	{Event{Counted: &Figure{Layer: new(int64(0)), Quantity: "latency_s", Metric: &Metric{Kind: "x", Median: new(1.0)}}}, "kind"},

@@ -82,7 +82,8 @@ func answer(t *compare.Table, d tells, r *compare.Run) string {
 		}
 	}
 	known := low != nil && high != nil
-	s, differs := "", false
+	var s string
+	differs := false
 	switch {
 	case r.Ratio.Verdict == compare.Alike:
 		s = fmt.Sprintf("%s is as fast as %s within 5 %%", a, b)

@@ -57,7 +57,7 @@ func TestComparedInFiles(t *testing.T) {
 			t.Errorf("c%s: %v, want no such file", end, err)
 		}
 	}
-	for end, want := range map[string]string{".txt": "time of one inference, 2 runs", ".csv": "kind,group,op,", ".md": "Time of one inference", ".html": "<!doctype html>"} {
+	for end, want := range map[string]string{".txt": "latency of one inference, 2 runs", ".csv": "kind,group,op,", ".md": "Latency of one inference", ".html": "<!doctype html>"} {
 		b, err := os.ReadFile(filepath.Join(dir, "c"+end))
 		if err != nil || !strings.Contains(string(b), want) || !strings.Contains(string(b), "onnxruntime") {
 			t.Errorf("c%s: %v, %.200s", end, err, b)
@@ -91,7 +91,7 @@ func TestNotCompared(t *testing.T) {
 	t.Parallel()
 	b := guests.Behaviour{Run: run, Faults: []guests.Fault{{At: guests.Load, What: guests.Reject}}}
 	dir, status, out, errs := compared(t, b, []string{".json", ".csv"})
-	if status != 3 || !strings.Contains(errs, "1 of 2 profiles refused; the engines are not compared: only opmeter was measured\n") {
+	if status != 3 || !strings.Contains(errs, "1 of 2 profiles refused; no comparison of engines: only opmeter was measured\n") {
 		t.Errorf("status %d: %s", status, errs)
 	}
 	if !strings.Contains(out, "refused") {

@@ -36,7 +36,7 @@ func TestNative(t *testing.T) {
 		{"crashes", external.Crashed, "SIGSEGV"},
 		{"aborts", external.Crashed, "SIGABRT"},
 		{"exits", external.Crashed, "exit status 0"},
-		{"hangs", external.Silent, "has not come back"},
+		{"hangs", external.Silent, "did not respond for"},
 		{"gives nothing", external.NotLibrary, ""},
 		{"has no version", external.NotLibrary, ""},
 		{"has garbage for a version", external.NotLibrary, ""},
