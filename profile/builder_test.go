@@ -357,7 +357,7 @@ func TestCopies(t *testing.T) {
 	_ = b.Measure(1, "latency_s", 1)
 	_ = b.Count(0, "heat_c", Value(Counted, 1, ""))
 	if now, _ := jsonx.Marshal(one); !bytes.Equal(text, now) {
-		t.Errorf("a profile changed after it was handed out:\n%s\n%s", text, now)
+		t.Errorf("a profile changed after it was returned:\n%s\n%s", text, now)
 	}
 	*one.Layers[1].Ops, one.Layers[0].State = -1, "x"
 	if err := b.Profile().Validate(); err != nil {

@@ -56,8 +56,8 @@ type Difference struct {
 	// NotFinite is the number of elements that are infinite or no number in one engine and
 	// something else in the other.
 	NotFinite *int64 `json:"not_finite,omitzero"`
-	// Limit is what State was judged by: the least SNR in decibels of [Rounding], or of whole
-	// numbers the most steps.
+	// Limit is what State was judged by: the least SNR in decibels of [Rounding], or of
+	// integers the most steps.
 	Limit *float64 `json:"limit,omitzero"`
 }
 

@@ -163,7 +163,7 @@ func (s State) Blank() bool { return s.Idle() || s == Lost || s == NoEstimate }
 type Cause struct {
 	// Code names the cause.
 	Code CauseCode `json:"code"`
-	// Text is what there is to say beside, for people: a limit, a type, an error.
+	// Text is the detail for readers: a limit, a type, an error.
 	Text string `json:"text,omitzero"`
 }
 

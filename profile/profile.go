@@ -359,7 +359,7 @@ type Buffer struct {
 }
 
 // LayerAt returns the index of the layer that runs at a step of the memory plan.
-// There is none before the first layer and after the last one.
+// It is absent before the first layer and after the last one.
 func (p *Profile) LayerAt(step int64) (layer int64, ok bool) {
 	if p.Memory == nil || step < 0 {
 		return 0, false

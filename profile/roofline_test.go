@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// rooms is a target with two peaks and three levels of memory: round figures.
-func rooms() *Target {
+// threeLevels is a target with two peaks and three levels of memory: round figures.
+func threeLevels() *Target {
 	return &Target{
 		Peaks:  []Peak{{DType: "float32", OpsPerSecond: 100}, {DType: "int8", OpsPerSecond: 400}},
 		Levels: []Level{{Name: "L1", Bytes: new(int64(1000)), BytesPerSecond: 50}, {Name: "L2", Bytes: new(int64(10_000)), BytesPerSecond: 20}, {Name: "memory", BytesPerSecond: 5}},
@@ -40,7 +40,7 @@ func TestRoof(t *testing.T) {
 			State: Ran, Computes: tt.computes, Inputs: []Tensor{{DType: tt.dtype, Constant: false}, {DType: "int32", Constant: true}}, Calls: &tt.calls,
 			Ops: &tt.ops, BytesRead: &tt.read, BytesWritten: &tt.written, Latency: Value(Measured, tt.seconds, ""),
 		}
-		r := rooms().RoofOf(l)
+		r := threeLevels().RoofOf(l)
 		if r == nil {
 			t.Errorf("%s: no roof", tt.name)
 			continue
@@ -160,7 +160,7 @@ func TestNoRoof(t *testing.T) {
 		"no ops":    func(l *Layer, _ *Target) { l.Ops = nil },
 		"no limits": func(_ *Layer, t *Target) { *t = Target{} },
 	} {
-		l, g := whole, rooms()
+		l, g := whole, threeLevels()
 		spoil(&l, g)
 		if r := g.RoofOf(&l); r != nil {
 			t.Errorf("%s: %+v", name, r)
@@ -169,7 +169,7 @@ func TestNoRoof(t *testing.T) {
 	// No kernel of this type was measured: bytes alone.
 	l := whole
 	l.Inputs = []Tensor{{DType: "float64"}}
-	if r := rooms().RoofOf(&l); r == nil || r.Bound != "" || r.OpsPerSecond != nil || r.BytesPerSecond == nil {
+	if r := threeLevels().RoofOf(&l); r == nil || r.Bound != "" || r.OpsPerSecond != nil || r.BytesPerSecond == nil {
 		t.Errorf("a type without a peak: %+v", r)
 	}
 }

@@ -360,7 +360,7 @@ func (b *schemaBuilder) parse(of reflect.Type, dir string) {
 }
 
 // comments keeps the comments of a type and of its fields. A comment holds for the
-// fields that follow without one of their own.
+// fields that follow without a comment.
 func (b *schemaBuilder) comments(key string, g *ast.GenDecl, s *ast.TypeSpec) {
 	b.docs[key] = oneLine(g.Doc.Text())
 	st, ok := s.Type.(*ast.StructType)

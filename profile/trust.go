@@ -48,7 +48,7 @@ const (
 	DoubtBattery     DoubtCode = "battery"     // runs from its battery
 	DoubtThreads     DoubtCode = "threads"     // threads for each processor
 	DoubtCollector   DoubtCode = "collector"   // garbage collections during the runs
-	DoubtInstruments DoubtCode = "instruments" // what the instruments add, as a part of the time
+	DoubtInstruments DoubtCode = "instruments" // profiling overhead as a fraction of the time
 	// what sum of the layers and plain runs differ by, as a part
 	DoubtReconcile  DoubtCode = "reconcile"
 	DoubtIncomplete DoubtCode = "incomplete" // layers that did not run
@@ -95,8 +95,8 @@ type Doubt struct {
 	Code DoubtCode `json:"code"`
 	// Verdict is the best one that it leaves.
 	Verdict Verdict `json:"verdict"`
-	// Value is the figure that gave rise to it, in the unit of its code, absent where
-	// there is none. Limit is what it was judged by.
+	// Value is the figure that gave rise to it, in the unit of its code, absent
+	// if unknown. Limit is what it was judged by.
 	Value *float64 `json:"value,omitzero"`
 	Limit *float64 `json:"limit,omitzero"`
 }

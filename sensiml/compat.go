@@ -25,7 +25,7 @@ func (c *cell) value() any {
 }
 
 // original does what the vendor's parser does with a stream, mistakes included: distinct generator
-// names take the first slots of the array, lines with times are dropped where they are no JSON and
+// names take the first slots of the array, lines with times are dropped where they are not JSON and
 // doubled where they are, whatever is JSON counts as a run.
 type original struct {
 	models []*originalModel

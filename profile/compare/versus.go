@@ -31,7 +31,7 @@ const (
 	Slower Verdict = "slower" // more than the first run
 	Faster Verdict = "faster" // less
 	Alike  Verdict = "alike"  // does not differ by more than 5 %
-	// not known: the intervals are too wide, there is none, or a latency must not be used
+	// not known: the intervals are too wide, one is absent, or a latency must not be used
 	Open Verdict = "open"
 )
 

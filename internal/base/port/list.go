@@ -53,7 +53,7 @@ func (i Info) Title() string {
 	return cmp.Or(i.Board, i.Product)
 }
 
-// Numbers returns the USB ids in the usual format, "" if there are none.
+// Numbers returns the USB ids in the usual format, "" if absent.
 func (i Info) Numbers() string {
 	if !i.USB {
 		return ""

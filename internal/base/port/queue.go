@@ -103,7 +103,7 @@ func (q *queue) clear() {
 	wake(q.room)
 }
 
-// take reads the available bytes; done is false if there are none.
+// take reads the available bytes; done is false if none are available.
 func (q *queue) take(p []byte) (n int, err error, done bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Two threads wake each other in turns, whichever way they sleep.
+// Two threads wake each other alternately, whichever way they sleep.
 func TestRest(t *testing.T) {
 	t.Parallel()
 	for _, crowded := range []bool{false, true} {

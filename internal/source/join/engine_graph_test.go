@@ -73,7 +73,7 @@ func TestExecuted(t *testing.T) {
 			[]string{":FusedConv(x,w1)->_token_1", ":MaxPool(_token_1)->_token_2", ":FusedConv(_token_2,w2)->y"},
 			"0 by tensor + 1 by tensor; 2 by tensor; 3 by tensor + 4 by tensor",
 		},
-		"branches that look alike go by their weights": {
+		"equal branches are told apart by their weights": {
 			[]string{":Conv(x,w1)->a", ":Conv(x,w2)->b", "j:Concat(a,b)->y"},
 			[]string{":Conv(x,w2)->_token_1", ":Conv(x,w1)->_token_2", "j:Concat(_token_2,_token_1)->y"},
 			"1 by tensor; 0 by tensor; 2 exact",

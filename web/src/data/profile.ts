@@ -61,7 +61,7 @@ export interface Buffer {
 export interface Cause {
   /** Code names the cause. */
   code: "operator" | "type" | "limit" | "use" | "input" | "shape" | "data" | "memory" | "bodies" | "error" | "canceled" | "deadline" | "end" | "record" | "figures" | "loop" | "work";
-  /** Text is what there is to say beside, for people: a limit, a type, an error. */
+  /** Text is the detail for readers: a limit, a type, an error. */
   text?: string;
 }
 
@@ -111,7 +111,7 @@ export interface Difference {
   dtype?: string;
   /** Elements is their number. */
   elements?: number;
-  /** Limit is what State was judged by: the least SNR in decibels of [Rounding], or of whole numbers the most steps. */
+  /** Limit is what State was judged by: the least SNR in decibels of [Rounding], or of integers the most steps. */
   limit?: number;
   /** MaxAbsolute is the largest difference, in units of the elements, over those that are finite in both. */
   max_absolute?: number;
@@ -141,9 +141,9 @@ export interface Difference {
 export interface Doubt {
   /** Code names it. */
   code: "few_runs" | "interval" | "spread" | "step" | "drift" | "two_modes" | "speed" | "waiting" | "stolen" | "throttled" | "quota" | "busy" | "governor" | "battery" | "threads" | "collector" | "instruments" | "reconcile" | "incomplete" | "not_pinned" | "lost";
-  /** Value is the figure that gave rise to it, in the unit of its code, absent where there is none. Limit is what it was judged by. */
+  /** Value is the figure that gave rise to it, in the unit of its code, absent if unknown. Limit is what it was judged by. */
   limit?: number;
-  /** Value is the figure that gave rise to it, in the unit of its code, absent where there is none. Limit is what it was judged by. */
+  /** Value is the figure that gave rise to it, in the unit of its code, absent if unknown. Limit is what it was judged by. */
   value?: number;
   /** Verdict is the best one that it leaves. */
   verdict: "good" | "fair" | "unreliable";
