@@ -359,12 +359,12 @@ Two 1: x:int16 -> y:int16
 func TestSchemaKinds(t *testing.T) {
 	t.Parallel()
 	values := map[string]any{
-		"number": float32(1), "integer": int64(1), "string": "s", "tensor": &tensor.Tensor{}, "graph": graph.GraphRef(1),
-		"list of numbers": []float32{1}, "list of integers": []int64{1}, "list of strings": []string{"s"}, "list of tensors": []*tensor.Tensor{}, "list of graphs": []graph.GraphRef{},
+		"a number": float32(1), "an integer": int64(1), "a string": "s", "a tensor": &tensor.Tensor{}, "a graph": graph.GraphRef(1),
+		"a list of numbers": []float32{1}, "a list of integers": []int64{1}, "a list of strings": []string{"s"}, "a list of tensors": []*tensor.Tensor{}, "a list of graphs": []graph.GraphRef{},
 	}
-	also := map[string]any{"integer": true, "string": []byte("s")}
+	also := map[string]any{"an integer": true, "a string": []byte("s")}
 	for letter, kind := range map[string]string{
-		"f": "number", "i": "integer", "s": "string", "t": "tensor", "g": "graph", "F": "list of numbers", "I": "list of integers", "S": "list of strings", "T": "list of tensors", "G": "list of graphs",
+		"f": "a number", "i": "an integer", "s": "a string", "t": "a tensor", "g": "a graph", "F": "a list of numbers", "I": "a list of integers", "S": "a list of strings", "T": "a list of tensors", "G": "a list of graphs",
 	} {
 		s, err := op.ParseSchemas("[]\nA 1: -> # a:"+letter, op.Malformed)
 		if err != nil {
@@ -372,7 +372,7 @@ func TestSchemaKinds(t *testing.T) {
 		}
 		for name, v := range values {
 			err := s.Check(&graph.Node{Op: "A", Version: 1, Attrs: graph.Attrs{"a": v}}, nil, nil)
-			if (err == nil) != (name == kind) || err != nil && err.Error() != `attribute "a" is no `+kind {
+			if (err == nil) != (name == kind) || err != nil && err.Error() != `attribute "a" is not `+kind {
 				t.Errorf("%s for %s: %v", name, letter, err)
 			}
 		}
