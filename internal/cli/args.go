@@ -131,8 +131,10 @@ func readProfile(path string) (*profile.Profile, error) {
 	if err == nil {
 		return p, nil
 	}
-	if what := modelfile.Describe(path); errors.Is(err, profile.ErrNotProfile) && what != "" {
-		err = fmt.Errorf("%s: is %s", path, what)
+	if errors.Is(err, profile.ErrNotProfile) {
+		if what := modelfile.Describe(path); what != "" {
+			err = fmt.Errorf("%s: is %s", path, what)
+		}
 	}
 	return nil, withStatus(statusInput, plainPath(err))
 }

@@ -112,3 +112,21 @@ func TestLongErrors(t *testing.T) {
 		t.Errorf("status %d: %d characters: %.100q", status, len(errs), errs)
 	}
 }
+
+// TestPipeIsReadOnce gives a named pipe whose content is not a profile. Opening it again to say what
+// it is would block, because the writer is gone.
+func TestPipeIsReadOnce(t *testing.T) {
+	t.Parallel()
+	pipe := filepath.Join(t.TempDir(), "pipe.opmeter")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	written := make(chan error, 1)
+	go func() { written <- os.WriteFile(pipe, []byte("not a profile"), 0o600) }()
+	if status, _, errs := here(t, "report", pipe); status != statusInput || !strings.Contains(errs, pipe) {
+		t.Errorf("status %d, %q", status, errs)
+	}
+	if err := <-written; err != nil {
+		t.Error(err)
+	}
+}

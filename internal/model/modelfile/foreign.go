@@ -3,11 +3,11 @@ package modelfile
 import (
 	"bytes"
 	"encoding/binary"
-	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/opmeter/opmeter/internal/base/infile"
 )
 
 // kind is a kind of file that people take for a model that opmeter reads, with what to do about it.
@@ -56,15 +56,16 @@ func foreign(name string, head []byte) string {
 // Describe says what a file is and what to do with it, where it is a model or a kind of file that
 // is taken for one or for a profile; "" for all others.
 func Describe(path string) string {
-	f, err := os.Open(path)
+	f, _, err := infile.Open(path)
 	if err != nil {
 		return ""
 	}
 	defer f.Close()
-	head := make([]byte, headBytes)
-	n, _ := io.ReadFull(f, head)
-	head = head[:n]
-	if hasTFLiteMark(head) || strings.EqualFold(filepath.Ext(path), ".onnx") && n > 0 && !isText(head) {
+	head, err := readHead(f)
+	if err != nil {
+		return ""
+	}
+	if hasTFLiteMark(head) || strings.EqualFold(filepath.Ext(path), ".onnx") && len(head) > 0 && !isText(head) {
 		return "a model: measure it with opmeter profile"
 	}
 	return foreign(path, head)

@@ -38,12 +38,10 @@ func Open(path string) (*graph.Model, error) {
 	if IsDescription(path) {
 		return described(path)
 	}
-	head := make([]byte, headBytes)
-	n, err := io.ReadFull(f, head)
-	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+	head, err := readHead(f)
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	head = head[:n]
 	switch {
 	case hasTFLiteMark(head):
 		return tflite.Open(path)
@@ -70,6 +68,16 @@ func orForeign(err error, name string, head []byte) error {
 
 // headBytes is the number of bytes needed to identify a file.
 const headBytes = 512
+
+// readHead returns the first bytes of a file, fewer than headBytes if it is shorter.
+func readHead(r io.Reader) ([]byte, error) {
+	head := make([]byte, headBytes)
+	n, err := io.ReadFull(r, head)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil
+	}
+	return head[:n], err
+}
 
 // hasTFLiteMark reports whether a file has the identifier of TFLite.
 func hasTFLiteMark(head []byte) bool { return len(head) >= 8 && string(head[4:8]) == "TFL3" }
