@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/opmeter/opmeter/internal/base/buildinfo"
+	"github.com/opmeter/opmeter/internal/base/editdistance"
 	"github.com/opmeter/opmeter/internal/model/modelfile"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -148,7 +149,7 @@ func unknownFlag(c *cobra.Command, e *pflag.NotExistError) error {
 			if f.Hidden {
 				return
 			}
-			d := distance(name, f.Name)
+			d := editdistance.Of(name, f.Name)
 			if len(name) > 2 && (strings.HasPrefix(f.Name, name) || strings.HasPrefix(name, f.Name)) {
 				d = min(d, 1)
 			}
@@ -161,32 +162,6 @@ func unknownFlag(c *cobra.Command, e *pflag.NotExistError) error {
 		return useError("%w: did you mean --%s?", e, best)
 	}
 	return useError("%w: see %s --help", e, strings.TrimSpace(c.CommandPath()))
-}
-
-// distance is the number of letters to insert, delete, replace or swap between two names.
-func distance(a, b string) int {
-	rows := make([][]int, len(a)+1)
-	for i := range rows {
-		rows[i] = make([]int, len(b)+1)
-		rows[i][0] = i
-	}
-	for j := range rows[0] {
-		rows[0][j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			d := min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				d = min(d, rows[i-2][j-2]+1)
-			}
-			rows[i][j] = d
-		}
-	}
-	return rows[len(a)][len(b)]
 }
 
 func newVersion(a *app) *cobra.Command {

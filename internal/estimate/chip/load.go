@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/editdistance"
+
 	"github.com/opmeter/opmeter/internal/base/infile"
 )
 
@@ -179,7 +181,7 @@ func (s *Set) Find(id string) (*Target, error) {
 		if id == "" {
 			break // looks like everything
 		}
-		c := distance(id, other)
+		c := editdistance.Of(id, other)
 		if strings.HasPrefix(other, id) || strings.Contains(other, id) && len(id) >= 3 {
 			c = 0
 		}
@@ -199,34 +201,9 @@ func (s *Set) Find(id string) (*Target, error) {
 func nearest(s string, list []string) string {
 	best, cost := "", max(1, len(s)/2)+1
 	for _, w := range list {
-		if c := distance(s, w); c < cost {
+		if c := editdistance.Of(s, w); c < cost {
 			best, cost = w, c
 		}
 	}
 	return best
-}
-
-// distance returns the edit distance of a and b: insertions, deletions, replacements and swaps of
-// adjacent characters.
-func distance(a, b string) int {
-	prev2, prev := make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range prev {
-		prev[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		cur := make([]int, len(b)+1)
-		cur[0] = i
-		for j := 1; j <= len(b); j++ {
-			c := 1
-			if a[i-1] == b[j-1] {
-				c = 0
-			}
-			cur[j] = min(prev[j]+1, cur[j-1]+1, prev[j-1]+c)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				cur[j] = min(cur[j], prev2[j-2]+1)
-			}
-		}
-		prev2, prev = prev, cur
-	}
-	return prev[len(b)]
 }
