@@ -11,6 +11,7 @@ import (
 	stdbytes "bytes"
 	"flag"
 	"fmt"
+	"go/types"
 	"maps"
 	"os"
 	"path/filepath"
@@ -77,11 +78,23 @@ func (a *asm) function(name, sig string) {
 	a.stubs.add(name, sig)
 	a.Function(name)
 	a.Attributes(attrs)
-	a.SignatureExpr(simdPointer.ReplaceAllString(sig, "*byte"))
+	a.SignatureExpr(plainPointers(sig))
 }
 
-// simdPointer matches pointers that avo does not know: those to types of package simd and to arrays.
-var simdPointer = regexp.MustCompile(`\*(?:[A-Z]\w*|partProgram|partSums|splitArgs|tileProgram|(?:\[\d+\])+\w+)`)
+// pointer matches a pointer type: its array dimensions and the name of its element type.
+var pointer = regexp.MustCompile(`\*((?:\[\d+\])*)(\w+)`)
+
+// plainPointers replaces the pointers that avo does not know, to arrays and to types of package
+// simd, by pointers to bytes.
+func plainPointers(sig string) string {
+	return pointer.ReplaceAllStringFunc(sig, func(p string) string {
+		m := pointer.FindStringSubmatch(p)
+		if m[1] == "" && types.Universe.Lookup(m[2]) != nil {
+			return p
+		}
+		return "*byte"
+	})
+}
 
 // stubs are the Go signatures of one architecture's kernels, by name.
 type stubs map[string]string
