@@ -9,10 +9,10 @@ import (
 	"github.com/opmeter/opmeter/profile/compare"
 )
 
-// tells says in which of their properties the runs of a comparison differ.
-type tells struct{ engines, targets, dtypes, threads, models bool }
+// differences says in which of their properties the runs of a comparison differ.
+type differences struct{ engines, targets, dtypes, threads, models bool }
 
-func differing(t *compare.Table) (d tells) {
+func differing(t *compare.Table) (d differences) {
 	first := &t.Runs[0]
 	for i := range t.Runs {
 		r := &t.Runs[i]
@@ -25,10 +25,14 @@ func differing(t *compare.Table) (d tells) {
 	return d
 }
 
-func (d tells) engine(r *compare.Run) string { return only(d.engines && r.Engine != r.Name, r.Engine) }
+func (d differences) engine(r *compare.Run) string {
+	return only(d.engines && r.Engine != r.Name, r.Engine)
+}
 
-func (d tells) target(r *compare.Run) string { return only(d.targets && r.Target != r.Name, r.Target) }
-func (d tells) dtype(r *compare.Run) string  { return only(d.dtypes, r.DType) }
+func (d differences) target(r *compare.Run) string {
+	return only(d.targets && r.Target != r.Name, r.Target)
+}
+func (d differences) dtype(r *compare.Run) string { return only(d.dtypes, r.DType) }
 
 func only(yes bool, s string) string {
 	if yes {
@@ -37,8 +41,8 @@ func only(yes bool, s string) string {
 	return ""
 }
 
-// called is a run with what tells it from the others: "two [2 threads]".
-func (d tells) called(r *compare.Run) string {
+// label names a run with the properties in which it differs from others: "two [2 threads]".
+func (d differences) label(r *compare.Run) string {
 	var parts []string
 	for _, s := range []string{only(d.models && r.Model != r.Name, r.Model), d.dtype(r), d.target(r), d.engine(r)} {
 		if s != "" {
@@ -64,14 +68,14 @@ func answers(t *compare.Table) []string {
 	return out
 }
 
-func answer(t *compare.Table, d tells, r *compare.Run) string {
+func answer(t *compare.Table, d differences, r *compare.Run) string {
 	first := &t.Runs[0]
-	a, b := d.called(r), d.called(first)
+	a, b := d.label(r), d.label(first)
 	if r.Ratio.Value == nil || r.Total.Value == nil || first.Total.Value == nil {
 		return fmt.Sprintf("%s and %s: no ratio, since the total of one is missing or incomplete", a, b)
 	}
 	show := func(v float64) string { return versusFigure(t, &v) }
-	figures := strings.Replace(Range(*r.Total.Value, *first.Total.Value, show), " to ", " vs ", 1)
+	figures := pairOf(*r.Total.Value, " vs ", *first.Total.Value, show)
 	ratio := *r.Ratio.Value
 	// A ratio below 1 is told as speed, one above 1 as time.
 	phrase, low, high := "takes %sx as long as", r.Ratio.Low, r.Ratio.High

@@ -147,42 +147,26 @@ func latencyLine(p *profile.Profile) fact {
 
 // fitsLine says whether the target's memories hold the model, "" where that is not known.
 func fitsLine(p *profile.Profile) string {
-	worst, found := profile.Info, false
-	var what []string
+	memories := map[string]string{"target.ram": "RAM", "target.flash": "flash"}
+	by := map[profile.Severity][]string{}
 	for _, f := range p.Findings {
-		switch f.ID {
-		case "target.refused":
+		if f.ID == "target.refused" {
 			return "the runtime does not load this model"
-		case "target.ram", "target.flash":
-			found = true
-			if f.Severity == worst {
-				what = append(what, f.ID)
-			} else if rank(f.Severity) > rank(worst) {
-				worst, what = f.Severity, []string{f.ID}
-			}
+		}
+		if name := memories[f.ID]; name != "" {
+			by[f.Severity] = append(by[f.Severity], name)
 		}
 	}
-	if !found {
-		return ""
+	list := func(s profile.Severity) string { return strings.Join(by[s], " and ") }
+	switch {
+	case len(by[profile.Problem]) > 0:
+		return "does not fit: too little " + list(profile.Problem)
+	case len(by[profile.Warning]) > 0:
+		return list(profile.Warning) + " may not suffice"
+	case len(by[profile.Info]) > 0:
+		return "fits in " + list(profile.Info)
 	}
-	names := strings.NewReplacer("target.ram", "RAM", "target.flash", "flash").Replace(strings.Join(what, " and "))
-	switch worst {
-	case profile.Problem:
-		return "does not fit: too little " + names
-	case profile.Warning:
-		return names + " may not suffice"
-	}
-	return "fits in " + names
-}
-
-func rank(s profile.Severity) int {
-	switch s {
-	case profile.Problem:
-		return 2
-	case profile.Warning:
-		return 1
-	}
-	return 0
+	return ""
 }
 
 // memoryLine is the memory that the model needs: of a chip its RAM and flash, of this computer the

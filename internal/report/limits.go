@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -36,15 +37,7 @@ func percents(parts []part) []string {
 		order[i] = i
 		left -= whole[i]
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch x, y := rest(a), rest(b); {
-		case x > y:
-			return -1
-		case x < y:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rest(b), rest(a)) })
 	for _, i := range order[:min(left, len(order))] {
 		whole[i]++
 	}
@@ -67,7 +60,7 @@ func memoryLevel(p *profile.Profile, level string) string {
 
 // bottleneck says what bounds the layers, by time. The parts add up to 100 %.
 func bottleneck(p *profile.Profile) string {
-	var sum, known, slow float64
+	var sum, known float64
 	by := map[profile.Bound]float64{}
 	levels := map[string]float64{}
 	for i := range p.Layers {
@@ -99,7 +92,6 @@ func bottleneck(p *profile.Profile) string {
 		}
 		return ""
 	}
-	slow = by[profile.BoundNeither]
 	parts := []part{{"%d %% compute-bound", by[profile.BoundCompute]}}
 	names := []string{"L1", "L2", "L3", "memory"}
 	for _, l := range slices.Sorted(maps.Keys(levels)) {
@@ -110,7 +102,7 @@ func bottleneck(p *profile.Profile) string {
 	for _, l := range names {
 		parts = append(parts, part{"%d %% " + strings.ReplaceAll(memoryLevel(p, l), "%", "%%") + "-bound", levels[l]})
 	}
-	parts = append(parts, part{"%d %% below 10 %% of peak (overhead)", slow}, part{"%d %% unknown", max(0, sum-known)})
+	parts = append(parts, part{"%d %% below 10 %% of peak (overhead)", by[profile.BoundNeither]}, part{"%d %% unknown", max(0, sum-known)})
 	return strings.Join(percents(parts), ", ")
 }
 
@@ -147,15 +139,7 @@ func operators(p *profile.Profile) string {
 			parts = append(parts, part{g.Name, v})
 		}
 	}
-	slices.SortStableFunc(parts, func(a, b part) int {
-		switch {
-		case a.value > b.value:
-			return -1
-		case a.value < b.value:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(parts, func(a, b part) int { return cmp.Compare(b.value, a.value) })
 	var sum, rest float64
 	for _, x := range parts {
 		sum += x.value

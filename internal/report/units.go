@@ -69,11 +69,16 @@ func Percent(f float64) string { return fmt.Sprintf("%.1f %%", 100*f) }
 
 // Range writes an interval with its unit once where both ends have the same: "231 to 245 µs".
 func Range(low, high float64, show func(float64) string) string {
-	a, b := show(low), show(high)
-	if _, unit, ok := strings.Cut(b, " "); ok {
-		a = strings.TrimSuffix(a, " "+unit)
+	return pairOf(low, " to ", high, show)
+}
+
+// pairOf writes two figures with their unit once where both have the same.
+func pairOf(a float64, between string, b float64, show func(float64) string) string {
+	first, second := show(a), show(b)
+	if _, unit, ok := strings.Cut(second, " "); ok {
+		first = strings.TrimSuffix(first, " "+unit)
 	}
-	return a + " to " + b
+	return first + between + second
 }
 
 func inSeconds(iv *[2]float64) string { return Range(iv[0], iv[1], Duration) }

@@ -167,14 +167,14 @@ func groupOp(g *compare.Group) string {
 // versusRuns are the rows about runs: a heading, and a row a run.
 func versusRuns(t *compare.Table) [][]string {
 	rows := [][]string{{"run", "total", "95 % CI", "ratio", "ratio CI", "load", "first run", "memory", "outputs", "quality", "threads", "engine", "target", "type", "version"}}
-	tells := differing(t)
+	d := differing(t)
 	for i := range t.Runs {
 		r := &t.Runs[i]
 		between := ""
 		if r.Ratio.Low != nil && r.Ratio.High != nil {
 			between = ratioDigits(*r.Ratio.Low) + "–" + ratioDigits(*r.Ratio.High)
 		}
-		row := []string{r.Name, versusFigure(t, r.Total.Value), plusMinus(r.Total), versusRatio(r.Ratio), between, "", "", "", words.Outputs(r.Outputs), words.Verdict(r.Trust), "", tells.engine(r), tells.target(r), tells.dtype(r), r.Version}
+		row := []string{r.Name, versusFigure(t, r.Total.Value), plusMinus(r.Total), versusRatio(r.Ratio), between, "", "", "", words.Outputs(r.Outputs), words.Verdict(r.Trust), "", d.engine(r), d.target(r), d.dtype(r), r.Version}
 		if r.LoadS != nil {
 			row[5] = Duration(*r.LoadS)
 		}

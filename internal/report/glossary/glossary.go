@@ -61,9 +61,10 @@ func Find(query string) []Term {
 		func(t *Term) bool { return strings.Contains(strings.ToLower(t.Name), query) },
 		func(t *Term) bool { return strings.Contains(strings.ToLower(t.Text), query) },
 	}
+	all := Terms()
 	for _, test := range tests {
 		var found []Term
-		for _, t := range Terms() {
+		for _, t := range all {
 			if test(&t) {
 				found = append(found, t)
 			}
