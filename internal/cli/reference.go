@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/opmeter/opmeter/internal/report/text"
 )
 
 // Reference writes all commands with their flags, and the topics of help, as Markdown
@@ -26,14 +28,14 @@ func Reference(w io.Writer) error {
 		}
 	}
 	for _, c := range list {
-		fmt.Fprintf(&b, "| [%s](#%s) | %s |\n", c.CommandPath(), anchor(c.CommandPath()), tableCell(c.Short))
+		fmt.Fprintf(&b, "| [%s](#%s) | %s |\n", c.CommandPath(), anchor(c.CommandPath()), text.TableCell(c.Short))
 	}
 	for _, c := range list {
 		verb(&b, c)
 	}
 	b.WriteString("\n## Help topics\n\n`opmeter help TOPIC` explains flags that belong together.\n\n| topic | explains |\n| --- | --- |\n")
 	for i := range topics {
-		fmt.Fprintf(&b, "| `%s` | %s |\n", topics[i].name, tableCell(topics[i].short))
+		fmt.Fprintf(&b, "| `%s` | %s |\n", topics[i].name, text.TableCell(topics[i].short))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -84,12 +86,12 @@ func verb(b *strings.Builder, c *cobra.Command) {
 		if f.Hidden || f.Name == "help" {
 			return
 		}
-		takes, text := flagText(f)
+		takes, meaning := flagText(f)
 		name := "--" + f.Name
 		if f.Shorthand != "" {
 			name = "-" + f.Shorthand + ", " + name
 		}
-		rows = append(rows, fmt.Sprintf("| `%s` | %s |\n", tableCell(strings.TrimSpace(name+" "+takes)), tableCell(text)))
+		rows = append(rows, fmt.Sprintf("| `%s` | %s |\n", text.TableCell(strings.TrimSpace(name+" "+takes)), text.TableCell(meaning)))
 	})
 	if len(rows) > 0 {
 		b.WriteString("\n| flag | meaning |\n| --- | --- |\n" + strings.Join(rows, ""))
@@ -106,9 +108,4 @@ func verb(b *strings.Builder, c *cobra.Command) {
 	if len(names) > 0 {
 		fmt.Fprintf(b, "\nSee also: %s.\n", strings.Join(names, ", "))
 	}
-}
-
-// tableCell is text within a table.
-func tableCell(s string) string {
-	return strings.ReplaceAll(strings.Join(strings.Fields(s), " "), "|", `\|`)
 }

@@ -17,6 +17,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/opmeter/opmeter/internal/report/text"
 )
 
 //go:generate go run . -root ../..
@@ -54,15 +56,15 @@ func generate(root string) error {
 	if err != nil {
 		return err
 	}
-	for path, text := range all {
+	for path, content := range all {
 		path = filepath.Join(root, filepath.FromSlash(path))
-		if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, text) {
+		if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, content) {
 			continue
 		}
 		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 			return err
 		}
-		if err := os.WriteFile(path, text, 0o666); err != nil {
+		if err := os.WriteFile(path, content, 0o666); err != nil {
 			return err
 		}
 	}
@@ -131,10 +133,10 @@ func (d *docs) link(name string) (string, error) {
 }
 
 // links replaces [text](page:NAME) in a text by links to the pages.
-func (d *docs) links(text string) (string, error) {
+func (d *docs) links(markdown string) (string, error) {
 	var b strings.Builder
 	for {
-		before, after, ok := strings.Cut(text, "](page:")
+		before, after, ok := strings.Cut(markdown, "](page:")
 		b.WriteString(before)
 		if !ok {
 			return b.String(), nil
@@ -148,7 +150,7 @@ func (d *docs) links(text string) (string, error) {
 			return "", err
 		}
 		b.WriteString("](" + to + ")")
-		text = rest
+		markdown = rest
 	}
 }
 
@@ -162,15 +164,10 @@ func (d *docs) head(b *bytes.Buffer, title, intro string) error {
 	return nil
 }
 
-// cell is text within a table.
-func cell(s string) string {
-	return strings.ReplaceAll(strings.Join(strings.Fields(s), " "), "|", `\|`)
-}
-
 // code is text within a table in the type of code, "" for none.
 func code(s string) string {
 	if s == "" {
 		return ""
 	}
-	return "`" + cell(s) + "`"
+	return "`" + text.TableCell(s) + "`"
 }

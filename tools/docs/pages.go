@@ -11,6 +11,7 @@ import (
 	"github.com/opmeter/opmeter/internal/cli"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/glossary"
+	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -34,7 +35,7 @@ one of them.`)
 					keys = append(keys, code(key))
 				}
 			}
-			fmt.Fprintf(b, "| %s | %s | %s | %s | [%s](%s) |\n", cell(t.Name), cell(t.Text), unit(t.Unit), strings.Join(keys, ", "), t.Doc, to)
+			fmt.Fprintf(b, "| %s | %s | %s | %s | [%s](%s) |\n", text.TableCell(t.Name), text.TableCell(t.Text), unit(t.Unit), strings.Join(keys, ", "), t.Doc, to)
 		}
 	}
 	return nil
@@ -72,7 +73,7 @@ func outputPage(b *bytes.Buffer, d *docs) error {
 		for i, e := range f.Endings {
 			ends[i] = code(e)
 		}
-		fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", code(f.Name), strings.Join(ends, " "), cell(f.What), yes[f.Terminal], yes[f.Runs])
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", code(f.Name), strings.Join(ends, " "), text.TableCell(f.What), yes[f.Terminal], yes[f.Runs])
 	}
 	b.WriteString("\n## Other results\n\n| result | commands | formats |\n| --- | --- | --- |\n")
 	for _, r := range []struct {
@@ -107,7 +108,7 @@ func importPage(b *bytes.Buffer, d *docs) error {
 				gives[i] = code(g)
 			}
 		}
-		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", code(f.Name), cell(f.Title), cell(f.Files), strings.Join(gives, ", "))
+		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", code(f.Name), text.TableCell(f.Title), text.TableCell(f.Files), strings.Join(gives, ", "))
 	}
 	b.WriteString("\nNames in the last column that look like code are keys of quantities.\n")
 	return nil
@@ -135,7 +136,7 @@ files use. The [profile format](page:profile) describes where they are; the [glo
 		fmt.Fprintf(b, "\n## %s\n\n| key | name | unit | meaning | properties |\n| --- | --- | --- | --- | --- |\n", g)
 		for i := range list {
 			if q := &list[i]; q.Group == g {
-				fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", code(q.Key), cell(q.Name), unit(q.Unit), cell(q.Doc), strings.Join(properties(q), ", "))
+				fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", code(q.Key), text.TableCell(q.Name), unit(q.Unit), text.TableCell(q.Doc), strings.Join(properties(q), ", "))
 			}
 		}
 	}
@@ -180,7 +181,7 @@ func unit(u string) string {
 	if u == "1" {
 		return "fraction"
 	}
-	return cell(u)
+	return text.TableCell(u)
 }
 
 func targetsPage(b *bytes.Buffer, d *docs) error {
@@ -194,7 +195,7 @@ func targetsPage(b *bytes.Buffer, d *docs) error {
 	}
 	b.WriteString("\n## Hardware\n\n| id | name | core | accelerator | default clock | RAM | flash | external flash |\n| --- | --- | --- | --- | ---: | ---: | ---: | ---: |\n")
 	for _, t := range set.List() {
-		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", code(t.ID), cell(t.Name), cell(t.Core), cell(t.Accelerator), report.Quantity(t.ClockHz, "Hz"), size(t.RAMBytes), size(t.FlashBytes), size(t.ExternalFlashBytes))
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", code(t.ID), text.TableCell(t.Name), text.TableCell(t.Core), text.TableCell(t.Accelerator), report.Quantity(t.ClockHz, "Hz"), size(t.RAMBytes), size(t.FlashBytes), size(t.ExternalFlashBytes))
 	}
 	b.WriteString("\n## Runtimes\n\nThe first runtime of a target is its default; `--runtime NAME` selects another.\n\n| target | runtime | software | types | measurements | sources | median error | 90 % error | figures from |\n| --- | --- | --- | --- | ---: | ---: | ---: | ---: | --- |\n")
 	for _, t := range set.List() {
@@ -204,7 +205,7 @@ func targetsPage(b *bytes.Buffer, d *docs) error {
 			if f.Versions != "" {
 				title += ", " + f.Versions
 			}
-			fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", code(t.ID), code(f.Runtime), cell(title), strings.Join(f.Types, " "), number(f.Rows), number(f.Sources), percent(f.MedianError), percent(f.P90Error), cell(f.From))
+			fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", code(t.ID), code(f.Runtime), text.TableCell(title), strings.Join(f.Types, " "), number(f.Rows), number(f.Sources), percent(f.MedianError), percent(f.P90Error), text.TableCell(f.From))
 		}
 	}
 	return nil

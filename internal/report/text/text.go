@@ -75,3 +75,8 @@ var markdown = strings.NewReplacer(
 // Markdown is [Clean] for a line of Markdown: nothing in it is markup, and bare
 // addresses do not become links.
 func Markdown(s string) string { return markdown.Replace(Clean(s)) }
+
+// TableCell is Markdown on one line, for a cell of a table. Markup in it stays.
+func TableCell(s string) string {
+	return strings.ReplaceAll(strings.Join(strings.Fields(s), " "), "|", `\|`)
+}
