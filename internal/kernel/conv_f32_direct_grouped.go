@@ -84,7 +84,7 @@ func (a groupedDirectArgs) pieces(lo, hi int) {
 	// Tiles read whole panel rows at the end of the copy.
 	sc, frame := borrow(c.cg*q.plane.size + c.f.Cols)
 	width := padStride(roundUp(q.lines*q.plane.w, c.f.Cols))
-	sr, room := borrow(min(c.og, roundUp(minPartChannels, c.f.Rows)) * width)
+	sr, workspace := borrow(min(c.og, roundUp(minPartChannels, c.f.Rows)) * width)
 	t, r := tiles.Get().(*simd.Tile), windowPool.Get().(*windowScratch)
 	clean, made := -1, -1
 	for i := lo; i < hi; i++ {
@@ -98,7 +98,7 @@ func (a groupedDirectArgs) pieces(lo, hi int) {
 		}
 		clean, made = band, group
 		o0, o1 := portion(part, a.parts, (c.og+c.f.Rows-1)/c.f.Rows)
-		c.groupedDirectLines(t, frame, room, width, c.results(a.y, n, g*c.og), &r.copies, g, y0, y1, o0*c.f.Rows, min(c.og, o1*c.f.Rows))
+		c.groupedDirectLines(t, frame, workspace, width, c.results(a.y, n, g*c.og), &r.copies, g, y0, y1, o0*c.f.Rows, min(c.og, o1*c.f.Rows))
 	}
 	r.give()
 	releaseTile(t)
@@ -107,25 +107,25 @@ func (a groupedDirectArgs) pieces(lo, hi int) {
 }
 
 // groupedDirectLines computes output channels o0 to o1 of group g in rows y0 to y1 from their
-// padded input. room is scratch memory with rows of width values.
-func (c *Conv) groupedDirectLines(t *simd.Tile, frame, room []float32, width int, y []float32, copies *simd.Window, g, y0, y1, o0, o1 int) {
+// padded input. workspace is scratch memory with rows of width values.
+func (c *Conv) groupedDirectLines(t *simd.Tile, frame, workspace []float32, width int, y []float32, copies *simd.Window, g, y0, y1, o0, o1 int) {
 	s, q, f := &c.s, c.groupedDirect, c.f
 	step, windows := c.step(), simd.WindowKernels()
 	n := (y1-y0-1)*q.plane.w + s.OW
 	t.RowC = 4 * width
-	for ; o0 < o1; o0 += len(room) / width {
-		here := min(o1, o0+len(room)/width)
+	for ; o0 < o1; o0 += len(workspace) / width {
+		here := min(o1, o0+len(workspace)/width)
 		for k0 := 0; k0 < c.k; k0 += c.pass {
 			t.Offs = &q.plane.offs[k0]
 			c.rows(t, g, k0, o0, here, func(o, rows int) {
 				for p := 0; p < n; {
-					t.B, t.C = &frame[p], &room[(o-o0)*width+p]
+					t.B, t.C = &frame[p], &workspace[(o-o0)*width+p]
 					p += f.Placed(t, rows, n-p, false)
 				}
 			})
 		}
 		for o := o0; o < here; o++ {
-			windows.CopyLines(copies, y[o*step+y0*s.OW:], s.OW, room[(o-o0)*width:], q.plane.w, 1, s.OW, y1-y0)
+			windows.CopyLines(copies, y[o*step+y0*s.OW:], s.OW, workspace[(o-o0)*width:], q.plane.w, 1, s.OW, y1-y0)
 		}
 	}
 }

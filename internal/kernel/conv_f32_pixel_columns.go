@@ -136,7 +136,7 @@ func (a pixelColumnArgs) pieces(lo, hi int) {
 	// Tiles read whole panel rows at the end of the copy.
 	sc, frame := borrow(q.depth*q.plane.size + f.Cols)
 	width := padStride(roundUp(q.lines*w, f.Cols))
-	sr, room := borrow(s.OC * width)
+	sr, workspace := borrow(s.OC * width)
 	t := tiles.Get().(*simd.Tile)
 	t.A, t.StepA, t.RowA, t.Segs, t.K, t.Offs, t.RowC = &c.weights[0], 4, 4*c.k, 1, c.k, &q.offs[0], 4*width
 	setStart(t, true, false, true)
@@ -150,16 +150,16 @@ func (a pixelColumnArgs) pieces(lo, hi int) {
 		c.transposeFrame(frame, a.x[n*s.H*s.W*s.C:][:s.H*s.W*s.C], y0, y1)
 		all := (y1-y0-1)*w + s.OW
 		for p := 0; p < all; {
-			t.B, t.C = &frame[p], &room[p]
+			t.B, t.C = &frame[p], &workspace[p]
 			p += f.Placed(t, s.OC, all-p, true)
 		}
 		y := a.y[(n*s.OH+y0)*s.OW*s.OC:][:(y1-y0)*s.OW*s.OC]
 		if w == s.OW {
-			transposeBack(y, room, width, s.OC, len(y)/s.OC)
+			transposeBack(y, workspace, width, s.OC, len(y)/s.OC)
 			continue
 		}
 		for line := range y1 - y0 {
-			transposeBack(y[line*s.OW*s.OC:], room[line*w:], width, s.OC, s.OW)
+			transposeBack(y[line*s.OW*s.OC:], workspace[line*w:], width, s.OC, s.OW)
 		}
 	}
 	releaseTile(t)

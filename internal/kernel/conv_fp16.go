@@ -43,14 +43,14 @@ func (c *Conv) RunFloat16(p *workers.Pool, x, y []uint16) {
 				s, q, in := &a.c.s, a.c.planes, a.c.s.H*a.c.s.W
 				e := simd.ElementKernels()
 				r, f := windowPool.Get().(*windowScratch), simd.WindowKernels()
-				room, plane := borrow(in)
+				workspace, plane := borrow(in)
 				for ch := lo; ch < hi; ch++ {
 					frame := a.frame[ch*q.size:][:q.size]
 					s.frameBorders(q, func(at, n int) { clear(frame[at : at+n]) })
 					e.FromHalves(plane, a.img[ch*in:][:in])
 					frameFloats(s, q, f, &r.copies, frame, plane)
 				}
-				scratch.Put(room)
+				scratch.Put(workspace)
 				r.give()
 			})
 		}
@@ -103,7 +103,7 @@ func (a *float16Args) part(t *simd.Tile, r *panelScratch, i int) {
 	area := s.OH * s.OW
 	g, n0, n1, o0, o1 := a.cut.at(i)
 	np, width := min(area-n0*cols, (n1-n0)*cols), (n1-n0)*cols
-	room, sums := borrow((o1 - o0) * width)
+	workspace, sums := borrow((o1 - o0) * width)
 	spread := func(buf []float32, k0, steps int) {
 		for k := range steps {
 			from := a.img[(g*c.cg+k0+k)*area+n0*cols:][:np]
@@ -123,7 +123,7 @@ func (a *float16Args) part(t *simd.Tile, r *panelScratch, i int) {
 	for o := range o1 - o0 {
 		e.ToHalves(a.out[(g*c.og+o0+o)*area+n0*cols:][:np], sums[o*width:][:np])
 	}
-	scratch.Put(room)
+	scratch.Put(workspace)
 }
 
 // float16Strips is RunFloat16 for a depthwise convolution in strips, one plane at a time.
@@ -134,11 +134,11 @@ func (c *Conv) float16Strips(p *workers.Pool, x, y []uint16) {
 		in, out := s.H*s.W, a.c.og*s.OH*s.OW
 		t := stripPool.Get().(*simd.Strip)
 		sp, plane := borrow(in)
-		sr, room := borrow(out)
+		sr, workspace := borrow(out)
 		for i := lo; i < hi; i++ {
 			e.FromHalves(plane, a.img[i*in:][:in])
-			a.c.stripsOfPlanes(t, plane, room, i%s.C, 1)
-			e.ToHalves(a.out[i*out:][:out], room)
+			a.c.stripsOfPlanes(t, plane, workspace, i%s.C, 1)
+			e.ToHalves(a.out[i*out:][:out], workspace)
 		}
 		scratch.Put(sr)
 		scratch.Put(sp)
@@ -172,7 +172,7 @@ func (a float16WindowArgs) planes(lo, hi int) {
 	}
 	sf, frame := borrow(q.size + 16)
 	sp, plane := borrow(in)
-	sr, room := borrow(max(n, area))
+	sr, workspace := borrow(max(n, area))
 	sd, dense := borrow(area)
 	if q.frame {
 		s.frameBorders(q, func(at, n int) { clear(frame[at : at+n]) })
@@ -187,7 +187,7 @@ func (a float16WindowArgs) planes(lo, hi int) {
 			frameFloats(s, q, c.windows, &r.copies, frame[:q.size], plane)
 			src = frame
 		}
-		t.Src, t.Dst = &src[0], &room[0]
+		t.Src, t.Dst = &src[0], &workspace[0]
 		for o := i * c.og; o < (i+1)*c.og; o++ {
 			ch := o % s.OC
 			t.W, t.Bias = &c.weights[ch*c.k], &zeroBias
@@ -196,16 +196,16 @@ func (a float16WindowArgs) planes(lo, hi int) {
 			}
 			t.SetClamp(c.act.On, c.act.Min, c.act.Max)
 			c.windows.Spread(t, places, n)
-			res := room[:area]
+			res := workspace[:area]
 			if together {
-				c.windows.CopyLines(&r.copies, dense, s.OW, room, q.w, 1, s.OW, s.OH)
+				c.windows.CopyLines(&r.copies, dense, s.OW, workspace, q.w, 1, s.OW, s.OH)
 				res = dense
 			}
 			e.ToHalves(a.y[o*area:][:area], res)
 		}
 	}
-	for _, room := range []*[]float32{sf, sp, sr, sd} {
-		scratch.Put(room)
+	for _, workspace := range []*[]float32{sf, sp, sr, sd} {
+		scratch.Put(workspace)
 	}
 	r.give()
 }

@@ -109,7 +109,7 @@ func (c *ConvInt16) ScratchSize() int {
 }
 
 // Run convolves x.
-func (c *ConvInt16) Run(p *workers.Pool, x, y, room []int16) {
+func (c *ConvInt16) Run(p *workers.Pool, x, y, workspace []int16) {
 	s, w := &c.s, c.parts[0].w.p
 	f := w.panels.f
 	height := 4 * f.Rows
@@ -117,21 +117,21 @@ func (c *ConvInt16) Run(p *workers.Pool, x, y, room []int16) {
 	for n := range s.N {
 		picture := x[n*s.H*s.W*s.C:][:s.H*s.W*s.C]
 		if c.padded {
-			c.frame(room[:c.ScratchSize()], picture)
-			picture = room
+			c.frame(workspace[:c.ScratchSize()], picture)
+			picture = workspace
 		}
 		workers.Do(p, s.OH*blocks, max(1, workers.Grain(f.Rate()/4)/cost), convInt16Args{c, picture, y[n*s.OH*s.OW*s.OC:], height, blocks}, convInt16Args.rows)
 	}
 }
 
 // frame copies an image with padding.
-func (c *ConvInt16) frame(room, x []int16) {
+func (c *ConvInt16) frame(workspace, x []int16) {
 	s := &c.s
-	room[len(room)-1] = 0
+	workspace[len(workspace)-1] = 0
 	left := min(s.PadL*s.C, c.line)
 	wide := min(s.W*s.C, c.line-left)
 	for i := range c.lines {
-		to, y := room[i*c.line:][:c.line], i-s.PadT
+		to, y := workspace[i*c.line:][:c.line], i-s.PadT
 		if uint(y) >= uint(s.H) {
 			clear(to)
 			continue
@@ -154,8 +154,8 @@ func (a convInt16Args) rows(lo, hi int) {
 	c, s := a.c, &a.c.s
 	f := c.parts[0].w.p.panels.f
 	t := intTiles.Get().(*simd.IntTile)
-	sc, room := borrow(f.Rows * f.Cols)
-	buf := asInt32(room)
+	sc, workspace := borrow(f.Rows * f.Cols)
+	buf := asInt32(workspace)
 	t.Segs, t.SegA, t.K = c.segs, 2*c.seg, c.k/2
 	t.RowA, t.C, t.RowC = 2*s.StrideW*s.C, &buf[0], 4*f.Cols
 	for i := lo; i < hi; i++ {

@@ -77,12 +77,12 @@ func TestConvInt16(t *testing.T) {
 				return
 			}
 			taken[set]++
-			got, room := make([]int16, s.outputs()+1), make([]int16, c.ScratchSize())
+			got, workspace := make([]int16, s.outputs()+1), make([]int16, c.ScratchSize())
 			got[s.outputs()] = 77
-			for j := range room {
-				room[j] = int16(r.Uint32())
+			for j := range workspace {
+				workspace[j] = int16(r.Uint32())
 			}
-			if c.Run(pool, x, got, room); !slices.Equal(got, want) {
+			if c.Run(pool, x, got, workspace); !slices.Equal(got, want) {
 				t.Fatalf("%+v differs", s)
 			}
 		})

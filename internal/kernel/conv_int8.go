@@ -375,8 +375,8 @@ func SetSumWeights[W SumWeight](c *ConvSums, w []W, zero int32) {
 		}
 		c.windows.setLanes(&c.s, c.lanes)
 	case c.depthwise:
-		sc, room := borrow(len(w))
-		wide := asInt32(room)
+		sc, workspace := borrow(len(w))
+		wide := asInt32(workspace)
 		for i, v := range w {
 			wide[i] = int32(v) - zero
 		}
@@ -389,8 +389,8 @@ func SetSumWeights[W SumWeight](c *ConvSums, w []W, zero int32) {
 	case c.lines == nil || taps == 1:
 		setWeights(nil, &c.convQ, w, zero)
 	default:
-		sc, room := borrow((len(w)*int(unsafe.Sizeof(w[0])) + 3) / 4)
-		last := unsafe.Slice((*W)(unsafe.Pointer(unsafe.SliceData(room))), len(w))
+		sc, workspace := borrow((len(w)*int(unsafe.Sizeof(w[0])) + 3) / 4)
+		last := unsafe.Slice((*W)(unsafe.Pointer(unsafe.SliceData(workspace))), len(w))
 		for o := range c.s.OC {
 			transposeWeights(last[o*c.k:], w[o*c.k:], taps, c.cg)
 		}

@@ -91,8 +91,8 @@ func (q *convInt8NHWCArgs) bandLines(dst []uint8, n, y, rows, x, cols int) {
 // fillBands packs weights [OC,KH,KW,C] in band order.
 func fillBands[W Weight](p *workers.Pool, c *convInt8NHWC, s *ConvShape, w []W, zero int32) {
 	k := c.plan.passes[0].k
-	sc, room := borrow((s.OC*k*int(unsafe.Sizeof(w[0])) + 3) / 4)
-	rows := unsafe.Slice((*W)(unsafe.Pointer(unsafe.SliceData(room))), s.OC*k)
+	sc, workspace := borrow((s.OC*k*int(unsafe.Sizeof(w[0])) + 3) / 4)
+	rows := unsafe.Slice((*W)(unsafe.Pointer(unsafe.SliceData(workspace))), s.OC*k)
 	fill(rows, W(zero))
 	for o := range s.OC {
 		for y := range s.KH {

@@ -95,12 +95,12 @@ func (c *convInt8NHWC) run(p *workers.Pool, s *ConvShape, og int, x []uint8, sig
 	// after its end.
 	q.inPlace = !l.frame && !c.planes && !c.compacted && q.bytes == 1 && q.signed == w.f.Signed && (w.seg%4 == 0 || c.sparse != nil)
 	q.cut = c.cut(p, s, sink.area > 0, !q.inPlace && !q.across)
-	var room *[]float32
+	var workspace *[]float32
 	if c.fusesRequant(&sink) {
 		if sink.r == nil {
 			q.codes = *c.fusedRequantOf(sink.q, og)
 		} else {
-			q.codes.start, room = c.startsOf(sink.r, og)
+			q.codes.start, workspace = c.startsOf(sink.r, og)
 		}
 	}
 	workers.Do(p, q.cut.jobs, 1, q, func(q convInt8NHWCArgs, lo, hi int) {
@@ -108,8 +108,8 @@ func (c *convInt8NHWC) run(p *workers.Pool, s *ConvShape, og int, x []uint8, sig
 			q.block(q.cut.at(i))
 		}
 	})
-	if room != nil {
-		scratch.Put(room)
+	if workspace != nil {
+		scratch.Put(workspace)
 	}
 }
 
@@ -242,9 +242,9 @@ func (q *convInt8NHWCArgs) transposed(dst, src []uint8, area, n int) {
 		move.TransposeBytes(dst, c, src, area, n, c)
 		return
 	}
-	sc, room := borrow8(n * c)
-	move.TransposeBytes(room, c, src, area, n, c)
-	q.convert(dst, room)
+	sc, workspace := borrow8(n * c)
+	move.TransposeBytes(workspace, c, src, area, n, c)
+	q.convert(dst, workspace)
 	scratch.Put(sc)
 }
 
@@ -360,7 +360,7 @@ func (q *convInt8NHWCArgs) block(n int, part linePart) {
 		across = q.wide
 	}
 	lines := max(1, near/across)
-	room, fs := borrow(lines * across * columns)
+	workspace, fs := borrow(lines * across * columns)
 	// Rows whose copies fit, or positions if they share no input.
 	held, width := lines, count
 	if flat := l.n == 1 && s.KH == 1 && !l.turned && !c.compacted; flat {
@@ -394,7 +394,7 @@ func (q *convInt8NHWCArgs) block(n int, part linePart) {
 			}
 		}
 	}
-	scratch.Put(room)
+	scratch.Put(workspace)
 	if codes != nil {
 		releaseCodeTile(codes)
 	} else {

@@ -191,12 +191,12 @@ func (t *TransposedSums) ScratchSize() int { return t.s.W * t.packed.n }
 func (t *TransposedSums) Name() string { return "direct/" + t.packed.panels.f.Set.String() }
 
 // Run sums the products of the bytes x into y.
-func (t *TransposedSums) Run(p *workers.Pool, x []uint8, y, room []int32) {
+func (t *TransposedSums) Run(p *workers.Pool, x []uint8, y, workspace []int32) {
 	s := &t.s
 	clear(y)
 	for line := range s.N * s.H {
 		n, iy := line/s.H, line%s.H
-		GemmQ(p, s.W, x[line*s.W*s.C:][:s.W*s.C], t.table, t.packed, room)
+		GemmQ(p, s.W, x[line*s.W*s.C:][:s.W*s.C], t.table, t.packed, workspace)
 		for ky := range s.KH {
 			oy := iy*s.StrideH - s.PadT + ky
 			if uint(oy) >= uint(s.OH) {
@@ -211,7 +211,7 @@ func (t *TransposedSums) Run(p *workers.Pool, x []uint8, y, room []int32) {
 					continue
 				}
 				dst := y[(row+left+k0)*s.OC:][:(k1-k0)*s.OC]
-				element.AddTo(dst, dst, room[at*t.packed.n+(ky*s.KW+k0)*s.OC:])
+				element.AddTo(dst, dst, workspace[at*t.packed.n+(ky*s.KW+k0)*s.OC:])
 			}
 		}
 	}

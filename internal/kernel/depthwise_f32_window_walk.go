@@ -247,10 +247,10 @@ func (a *windowArgs) planes(lo, hi int) {
 	t.StepSrc, t.StepDst = 4*q.w, 4*s.OW
 	t.SetTaps(r.offs)
 	var sc *[]float32
-	var buf, room []float32
+	var buf, workspace []float32
 	if copied || together {
 		sc, buf = borrow(q.size + n)
-		buf, room = buf[:q.size], buf[q.size:]
+		buf, workspace = buf[:q.size], buf[q.size:]
 		if copied {
 			s.frameBorders(q, func(at, n int) { fill(buf[at:at+n], a.edge) })
 		}
@@ -269,9 +269,9 @@ func (a *windowArgs) planes(lo, hi int) {
 				a.w.plane(t, o, places, n)
 				continue
 			}
-			t.Dst = &room[0]
+			t.Dst = &workspace[0]
 			a.w.plane(t, o, places, n)
-			f.CopyLines(&r.copies, out, s.OW, room, q.w, 1, s.OW, s.OH)
+			f.CopyLines(&r.copies, out, s.OW, workspace, q.w, 1, s.OW, s.OH)
 		}
 	}
 	if sc != nil {

@@ -196,8 +196,8 @@ func (b *byteStrips) pack(c int, codes bool, q *Requant, signed bool, zero int32
 	}
 	if codes {
 		l.fusing = q.fusing
-		sc, room := borrow(c * l.cols)
-		begin, z := asInt32(room), q.Zero
+		sc, workspace := borrow(c * l.cols)
+		begin, z := asInt32(workspace), q.Zero
 		zeroPointSums(begin, b.sums[:len(begin)], unsignedZero(signed, zero))
 		if q.Max > math.MaxInt8 {
 			z -= 128
@@ -227,8 +227,8 @@ func (b *byteStrips) packRescaled(c int, q *Rescale, signed bool, zero int32) *b
 		return l
 	}
 	l.rescaled.set(q, z)
-	sc, room := borrow(c * l.cols)
-	begin, to := asInt32(room), q.Zero
+	sc, workspace := borrow(c * l.cols)
+	begin, to := asInt32(workspace), q.Zero
 	zeroPointSums(begin, b.sums[:len(begin)], z)
 	for i := range begin {
 		begin[i] += q.Bias[i%c]
@@ -251,14 +251,14 @@ func (b *byteStrips) lines(p *workers.Pool, s *ConvShape, x []uint8, signed bool
 	default:
 		args.l = b.pack(s.C, true, sink.q, signed, zero)
 	}
-	var room *[]float32
+	var workspace *[]float32
 	if args.codes = args.l != nil; args.codes {
 		args.start = args.l.start
 	} else {
 		args.l = b.pack(s.C, false, nil, signed, zero)
 		all, last := b.channels(s.C), args.l.blocks[len(args.l.blocks)-1]
 		var fs []float32
-		room, fs = borrow(last.Start + last.Size + all)
+		workspace, fs = borrow(last.Start + last.Size + all)
 		begin := asInt32(fs)[last.Start+last.Size:]
 		args.start = asInt32(fs)[:last.Start+last.Size]
 		zeroPointSums(begin, b.sums, unsignedZero(signed, zero))
@@ -268,8 +268,8 @@ func (b *byteStrips) lines(p *workers.Pool, s *ConvShape, x []uint8, signed bool
 	jobs, args.pieces, args.parts = b.cut(p, s, args.l.lines())
 	all := s.N * args.parts * args.pieces
 	workers.Do(p, all, (all+jobs-1)/jobs, args, byteArgs.lines)
-	if room != nil {
-		scratch.Put(room)
+	if workspace != nil {
+		scratch.Put(workspace)
 	}
 }
 
@@ -405,8 +405,8 @@ func (a *byteArgs) strips(t *simd.ByteStrip, block *simd.LaneBlock, n, cols, col
 // planes convolves x over [N,C,H,W]; put receives the sums of whole planes.
 func (b *byteStrips) planes(p *workers.Pool, s *ConvShape, x []uint8, signed bool, zero int32, put putPlanes) {
 	out := s.OH * s.OW
-	sc, room := borrow(s.C)
-	start := asInt32(room)
+	sc, workspace := borrow(s.C)
+	start := asInt32(workspace)
 	zeroPointSums(start, b.sums, unsignedZero(signed, zero))
 	jobs := min(jobCount(p, s.N*s.C*out*b.k*b.k, byteRate), 2*p.Threads())
 	workers.Do(p, s.N*s.C, (s.N*s.C+jobs-1)/jobs, byteArgs{b: b, s: s, x: x, signed: signed, zero: zero, start: start, put: put}, func(a byteArgs, lo, hi int) {

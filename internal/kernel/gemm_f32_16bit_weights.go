@@ -43,16 +43,16 @@ func (p *PackedB) fillCodes(b []float32, ldb int, trans bool) {
 	cols, e := p.cols(), simd.ElementKernels()
 	panel := cols * p.k
 	p.codes = hugepages.Make[uint16](roundUp(p.n, cols) * p.k)
-	sc, room := borrow(panel)
+	sc, workspace := borrow(panel)
 	vec, elem := strideOf(p.k, p.n, ldb, trans)
 	for j := 0; j < p.n; j += cols {
-		pack(room, b[j*vec:], min(cols, p.n-j), p.k, cols, vec, elem)
+		pack(workspace, b[j*vec:], min(cols, p.n-j), p.k, cols, vec, elem)
 		codes := p.codes[j*p.k:][:panel]
 		if p.narrow == simd.WideFloat16 {
-			e.ToHalves(codes, room[:panel])
+			e.ToHalves(codes, workspace[:panel])
 			continue
 		}
-		for i, v := range room[:panel] {
+		for i, v := range workspace[:panel] {
 			codes[i] = uint16(math.Float32bits(v) >> 16)
 		}
 	}

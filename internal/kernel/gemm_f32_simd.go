@@ -256,15 +256,15 @@ func gemmBlock(f *simd.Floats, g *GemmParams, t *simd.Tile, a []float32, b panel
 	}
 	var copies []float32
 	if elem == 1 && 4*vec%sameLines == 0 && n1-n0 >= apartPanels && m1-m0 > f.Rows/2 {
-		sc, room := borrow(roundUp(min(rowBlock, m1-m0), f.Rows) * (block + apart))
+		sc, workspace := borrow(roundUp(min(rowBlock, m1-m0), f.Rows) * (block + apart))
 		defer scratch.Put(sc)
-		copies = room
+		copies = workspace
 	}
 	var wide []float32
 	if b.widens() && n0 < n1 {
-		sc, room := borrow(roundUp(min(block, g.K), LowBitBlock) * f.Cols)
+		sc, workspace := borrow(roundUp(min(block, g.K), LowBitBlock) * f.Cols)
 		defer scratch.Put(sc)
-		wide = room
+		wide = workspace
 	}
 	for r0 := m0; r0 < m1; {
 		r1 := r0 + roundUp(simd.Evenly(m1-r0, rowBlock), f.Rows)

@@ -107,17 +107,17 @@ func (c *Conv) imageSplitBF16(p *workers.Pool, x, y []float32, n int) {
 	f, area := c.f, c.s.OH*c.s.OW
 	g := GemmParams{M: c.og, N: area, K: c.k, LDA: c.k + c.rowGap, LDC: c.step(), BiasM: c.bias, Act: c.act}
 	b := panels{data: x, conv: c}
-	var room *[]float32
+	var workspace *[]float32
 	if !c.planes.frame {
 		b = panels{data: x, step: area, next: f.Cols}
 		if rest := area % f.Cols; rest > 0 {
-			room, b.tail = borrow(f.Cols * c.k)
+			workspace, b.tail = borrow(f.Cols * c.k)
 			pack(b.tail, x[area-rest:], rest, c.k, f.Cols, 1, area)
 		}
 	}
 	gemmSplitBF16(p, c.splitBF16, f, &g, c.weights, b, c.results(y, n, 0))
-	if room != nil {
-		scratch.Put(room)
+	if workspace != nil {
+		scratch.Put(workspace)
 	}
 }
 
@@ -163,7 +163,7 @@ type splitArgs struct {
 }
 
 // run computes rows m0 to m1 of panels n0 to n1.
-func (q *splitArgs) run(room *splitScratch, m0, m1, n0, n1 int) {
+func (q *splitArgs) run(workspace *splitScratch, m0, m1, n0, n1 int) {
 	if m0 >= m1 || n0 >= n1 {
 		return
 	}
@@ -185,14 +185,14 @@ func (q *splitArgs) run(room *splitScratch, m0, m1, n0, n1 int) {
 		defer scratch.Put(sw)
 		wide = r
 	}
-	t, to := &room.tile, &room.to
+	t, to := &workspace.tile, &workspace.to
 	t.Segs, t.StepA, t.RowC = 1, 4, 4*q.ldc
 	for r0 := m0; r0 < m1; r0 += high {
 		r1 := min(r0+high, m1)
 		for k0 := 0; k0 < g.K; k0 += steps {
 			n, first, last := min(steps, g.K-k0), k0 == 0, k0+steps >= g.K
 			rows := q.a[r0*q.vec+k0:]
-			q.k.Rows(&room.blocks, pa, rows, r1-r0, q.vec, n)
+			q.k.Rows(&workspace.blocks, pa, rows, r1-r0, q.vec, n)
 			*to = simd.PartSums{RowC: q.ldc, Add: !first || g.Accumulate, Clamp: g.Act.On && last, Min: g.Act.Min, Max: g.Act.Max}
 			if last && g.BiasM != nil {
 				to.BiasM = g.BiasM[r0:]
@@ -205,21 +205,21 @@ func (q *splitArgs) run(room *splitScratch, m0, m1, n0, n1 int) {
 					data, step = b.panel(j, f.Cols, g.N)
 					data = data[k0*step:]
 				}
-				q.k.Panel(&room.panel, pb, data, step, n)
+				q.k.Panel(&workspace.panel, pb, data, step, n)
 				to.C, to.Width = q.c[r0*q.ldc+j*f.Cols:], min(f.Cols, g.N-j*f.Cols)
 				to.BiasN = nil
 				if last && g.BiasN != nil {
 					to.BiasN = g.BiasN[j*f.Cols:]
 				}
-				if room.panel.Usual() {
+				if workspace.panel.Usual() {
 					var next prefetch
 					if j+1 < n1 {
 						next = b.prefetch(j+1, f.Cols, g.N, k0, k0+n, 1)
 					}
-					q.k.Products(&room.blocks, pa, pb, &room.panel, sums, r1-r0, n, next.data, to)
+					q.k.Products(&workspace.blocks, pa, pb, &workspace.panel, sums, r1-r0, n, next.data, to)
 				}
 				for i := range (r1 - r0 + simd.PartRows - 1) / simd.PartRows {
-					if room.panel.Usual() && room.blocks.Usual(i) {
+					if workspace.panel.Usual() && workspace.blocks.Usual(i) {
 						continue
 					}
 					t.K, t.B, t.StepB = n, &data[0], 4*step

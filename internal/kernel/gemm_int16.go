@@ -221,8 +221,8 @@ func (a gemmInt16Args) blocksOf(lo, hi int) {
 	p, w, f := a.p, a.p.panels, a.p.panels.f
 	t := intTiles.Get().(*simd.IntTile)
 	size := f.Rows * f.Cols
-	sc, room := borrow(len(a.cuts) * size)
-	buf := asInt32(room)
+	sc, workspace := borrow(len(a.cuts) * size)
+	buf := asInt32(workspace)
 	t.Segs, t.RowA, t.RowC = 1, 2*a.line, 4*f.Cols
 	for i := lo; i < hi; i++ {
 		n, end := i/a.blocks, min(a.m, (i%a.blocks+1)*a.height)

@@ -25,10 +25,10 @@ type SplitInt16 struct {
 const SplitSteps = 514
 
 // NewSplitInt16 takes run, which multiplies in values and writes out sums in total, n channels
-// per row. room allocates float32 memory.
-func NewSplitInt16(q *Requant16, n, in, out int, room func(n int) []float32, run func(p *workers.Pool, x, y []float32)) *SplitInt16 {
+// per row. workspace allocates float32 memory.
+func NewSplitInt16(q *Requant16, n, in, out int, workspace func(n int) []float32, run func(p *workers.Pool, x, y []float32)) *SplitInt16 {
 	q.prepare(n)
-	s := &SplitInt16{n: n, q: q, run: run, size: out, x: [2][]float32{room(in), room(in)}, y: room(2*out + simd.Spare)}
+	s := &SplitInt16{n: n, q: q, run: run, size: out, x: [2][]float32{workspace(in), workspace(in)}, y: workspace(2*out + simd.Spare)}
 	s.split, s.finish = s.splitBytes, s.rows
 	return s
 }

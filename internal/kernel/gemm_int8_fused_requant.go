@@ -45,13 +45,13 @@ func (c *convInt8NHWC) fusesRequant(sink *epilogue) bool {
 }
 
 // startsOf returns the initial accumulators of all panels for requantisation by r. It uses a
-// scratch buffer (room) if they may differ in the next run.
-func (c *convInt8NHWC) startsOf(r *Rescale, og int) (start []int32, room *[]float32) {
+// scratch buffer (workspace) if they may differ in the next run.
+func (c *convInt8NHWC) startsOf(r *Rescale, og int) (start []int32, workspace *[]float32) {
 	if !r.Fixed {
-		room, fs := borrow(len(c.start))
+		workspace, fs := borrow(len(c.start))
 		start = asInt32(fs)
 		c.biased(start, r.Bias, og)
-		return start, room
+		return start, workspace
 	}
 	if len(c.codes.start) == 0 || c.codes.fixed != r {
 		c.codes.start = append(c.codes.start[:0], c.start...)
@@ -223,10 +223,10 @@ type gemmEpilogue struct {
 }
 
 // columns writes the initial accumulators of n columns, including their biases, to the front of
-// room. If all columns have one scale it writes that scale for the cols columns of a panel after
-// them.
-func (k *gemmEpilogue) columns(n, cols int, start []int32, room []float32) {
-	to := asInt32(room[:len(start)])
+// workspace. If all columns have one scale it writes that scale for the cols columns of a panel
+// after them.
+func (k *gemmEpilogue) columns(n, cols int, start []int32, workspace []float32) {
+	to := asInt32(workspace[:len(start)])
 	copy(to, start)
 	if len(k.r.Scales) > 1 || n == 1 {
 		for i, b := range k.r.Bias[:n] {
@@ -238,7 +238,7 @@ func (k *gemmEpilogue) columns(n, cols int, start []int32, room []float32) {
 	for i := range to[:n] {
 		to[i] += k.r.Bias[0]
 	}
-	k.scales = room[len(start):][:cols]
+	k.scales = workspace[len(start):][:cols]
 	fill(k.scales, k.r.Scales[0])
 }
 
@@ -255,7 +255,7 @@ func (q *intArgs) fusedPieces(lo, hi int) {
 	t := codeTiles.Get().(*simd.CodeTile)
 	t.SetRescaling(&q.to.r.q)
 	t.K, t.Segs, t.RowA, t.RowC, t.RowOut = w.pairs(), 1, q.line, 4*f.Cols, n
-	room, fs := borrow(f.Rows * f.Cols)
+	workspace, fs := borrow(f.Rows * f.Cols)
 	t.C = &asInt32(fs)[0]
 	for i := lo; i < hi; i++ {
 		m0, m1 := portion(i/q.parts, q.blocks, q.m)
@@ -275,6 +275,6 @@ func (q *intArgs) fusedPieces(lo, hi int) {
 			}
 		}
 	}
-	scratch.Put(room)
+	scratch.Put(workspace)
 	releaseCodeTile(t)
 }

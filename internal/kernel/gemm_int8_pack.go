@@ -92,9 +92,9 @@ func packAny[T int8 | int16, W Weight](w *intPanels, dst []T, src source[W], j0 
 func packLines[T int8 | int16, W Weight](w *intPanels, dst []T, src source[W], j0 int) {
 	cols, each, pairs := w.f.Cols, w.groupSize(), w.pairs()
 	width, step := min(cols, src.n-j0), min(pairs, transposeBlock)
-	sc, room := borrow(cols * step)
-	clear(room)
-	rows, turned := unsafe.Slice((*T)(unsafe.Pointer(&room[0])), each*len(room)), move.Words(room)
+	sc, workspace := borrow(cols * step)
+	clear(workspace)
+	rows, turned := unsafe.Slice((*T)(unsafe.Pointer(&workspace[0])), each*len(workspace)), move.Words(workspace)
 	words := move.Words(dst)
 	e := simd.ElementKernels()
 	for s := range w.segs {
@@ -126,8 +126,8 @@ const transposeBlock = 136
 // sum computes the weight sums of the panel from channel j0, packed in 4-way groups, as dot
 // products with ones.
 func (w *intPanels) sum(dst []int8, j0 int) {
-	sc, room := borrow(w.pairs() + w.f.Cols)
-	ones, start := asBytes(room[:w.pairs()]), asInt32(room[w.pairs():])
+	sc, workspace := borrow(w.pairs() + w.f.Cols)
+	ones, start := asBytes(workspace[:w.pairs()]), asInt32(workspace[w.pairs():])
 	fill(ones, 1)
 	clear(start)
 	t := intTiles.Get().(*simd.IntTile)

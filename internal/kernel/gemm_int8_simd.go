@@ -184,18 +184,18 @@ func gemmFours(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedQ
 	line, signed := 4*w.panels.pairs(), tables[0].signed
 	start := w.start
 	if zero := f.FoursZero(signed, tables[0].zero); start == nil || len(tables) > 1 || zero != w.zero {
-		sc, room := borrow(len(sums))
+		sc, workspace := borrow(len(sums))
 		defer scratch.Put(sc)
-		if start = asInt32(room); len(tables) > 1 {
+		if start = asInt32(workspace); len(tables) > 1 {
 			zero = 0 // the zero point of each row is applied below
 		}
 		zeroPointSums(start, sums, zero)
 	}
 	if to.r != nil {
-		sc, room := borrow(len(sums) + f.Cols)
+		sc, workspace := borrow(len(sums) + f.Cols)
 		defer scratch.Put(sc)
-		to.columns(w.n, f.Cols, start, room)
-		start = asInt32(room[:len(sums)])
+		to.columns(w.n, f.Cols, start, workspace)
+		start = asInt32(workspace[:len(sums)])
 	}
 	a := x
 	if signed != f.Signed || line != k {
@@ -289,11 +289,11 @@ func (q *intArgs) part(lo, hi int) {
 	p, a, y, start, m, line := q.p, q.a, q.to.sums, q.start, q.m, q.line
 	f, panels := p.panels.f, (p.n+p.panels.f.Cols-1)/p.panels.f.Cols
 	t := intTiles.Get().(*simd.IntTile)
-	var room *[]float32
+	var workspace *[]float32
 	var buf []int32 // for a partial last panel
 	if p.n%f.Cols != 0 {
 		var fs []float32
-		room, fs = borrow(f.Rows * f.Cols)
+		workspace, fs = borrow(f.Rows * f.Cols)
 		buf = asInt32(fs)
 	}
 	t.K, t.Segs, t.RowA = p.panels.pairs(), 1, line
@@ -332,8 +332,8 @@ func (q *intArgs) part(lo, hi int) {
 			}
 		}
 	}
-	if room != nil {
-		scratch.Put(room)
+	if workspace != nil {
+		scratch.Put(workspace)
 	}
 	releaseIntTile(t)
 }
@@ -514,12 +514,12 @@ func (c *convInt8NCHW) frames(s *ConvShape, frame, in []uint8, lo, hi int, signe
 		}
 		return
 	}
-	room, plane := borrow16(area)
+	workspace, plane := borrow16(area)
 	for ch := lo; ch < hi; ch++ {
 		c.f.Widen(plane, in[ch*area:][:area], signed, int16(zero))
 		framePlane(s, q, int16sOf(frame[bytes*ch*q.size:][:bytes*q.size]), plane)
 	}
-	scratch.Put(room)
+	scratch.Put(workspace)
 }
 
 // block computes output channels o0 to o1 of group g in panels n0 to n1.
@@ -543,7 +543,7 @@ func (a *convInt8NCHWArgs) block(buf []uint8, runs []simd.Run, g, n0, n1, o0, o1
 	if c.line > most || together {
 		height = o1 - o0
 	}
-	room, fs := borrow(height * width)
+	workspace, fs := borrow(height * width)
 	sums := asInt32(fs)
 	t.Segs, t.RowA, t.RowC = 1, bytes*c.line, 4*width
 	for k0 := 0; k0 < c.line; k0 += most {
@@ -601,7 +601,7 @@ func (a *convInt8NCHWArgs) block(buf []uint8, runs []simd.Run, g, n0, n1, o0, o1
 	if together {
 		a.put(a.first+g*og+o0, o1-o0, n0*f.Cols, min(width, area-n0*f.Cols), sums, width)
 	}
-	scratch.Put(room)
+	scratch.Put(workspace)
 	if codes != nil {
 		releaseCodeTile(codes)
 	} else {
@@ -614,13 +614,13 @@ func (a *convInt8NCHWArgs) block(buf []uint8, runs []simd.Run, g, n0, n1, o0, o1
 // channel could leave the input.
 func (a *convInt8NCHWArgs) gatherRest(panel, in []uint8, runs []simd.Run, k0, steps, p0 int) []simd.Run {
 	c, area, cols := a.c, a.c.plan.size, a.c.f.Cols
-	room, rest := borrow8(steps * cols)
+	workspace, rest := borrow8(steps * cols)
 	for i := range min(steps, a.s.C/a.s.Groups-k0) {
 		copy(rest[i*cols:][:cols], in[(k0+i)*area+p0:(k0+i+1)*area])
 	}
 	runs = append(runs[:0], simd.Run{})
 	c.gather(panel, rest, c.rest[:steps], runs)
-	scratch.Put(room)
+	scratch.Put(workspace)
 	return runs
 }
 

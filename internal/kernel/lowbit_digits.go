@@ -32,9 +32,9 @@ func (m *LowBitMatrix) runDigits(p *workers.Pool, digits, rows int, x, y, bias [
 	}
 	q := digitArgs{m: m, digits: digits, rows: rows, most: most, x: x, y: y, bias: bias, act: act}
 	line, records := q.line(), m.blocks*simd.BitRecord
-	sc, room := borrow(rows * (line/4 + records + 1))
+	sc, workspace := borrow(rows * (line/4 + records + 1))
 	defer scratch.Put(sc)
-	q.codes, q.records, q.fit = room[:rows*line/4], room[rows*line/4:][:rows*records], room[rows*(line/4+records):]
+	q.codes, q.records, q.fit = workspace[:rows*line/4], workspace[rows*line/4:][:rows*records], workspace[rows*(line/4+records):]
 	workers.Do(p, rows, max(1, copyGrain/line), q, digitArgs.arrange)
 	for _, fit := range q.fit {
 		if fit == 0 {
@@ -69,14 +69,14 @@ func (q digitArgs) arrange(lo, hi int) {
 	m, line, size := q.m, q.line(), q.m.blocks*simd.BitRecord
 	codes := asBytes(q.codes)
 	t := digitRows.Get().(*simd.BitDigits)
-	sc, room := borrow(m.Block)
+	sc, workspace := borrow(m.Block)
 	whole := m.K / m.Block
 	for r := lo; r < hi; r++ {
 		row, digits, records := q.x[r*m.K:][:m.K], codes[r*line:][:line], q.records[r*size:][:size]
 		fit := whole == 0 || m.f.ArrangeDigits(t, digits, records[:whole*simd.BitRecord], row[:whole*m.Block], m.Bits, q.digits)
 		if whole < m.blocks {
-			clear(room[copy(room, row[whole*m.Block:]):])
-			fit = m.f.ArrangeDigits(t, digits[whole*m.Block*q.digits:], records[whole*simd.BitRecord:], room, m.Bits, q.digits) && fit
+			clear(workspace[copy(workspace, row[whole*m.Block:]):])
+			fit = m.f.ArrangeDigits(t, digits[whole*m.Block*q.digits:], records[whole*simd.BitRecord:], workspace, m.Bits, q.digits) && fit
 		}
 		if q.fit[r] = 0; fit {
 			q.fit[r] = 1
@@ -95,7 +95,7 @@ func (q digitArgs) multiply(lo, hi int) {
 		span = m.f.Cols
 	}
 	t := bitTiles.Get().(*simd.BitTile)
-	sc, room := borrow(q.most * span)
+	sc, workspace := borrow(q.most * span)
 	for i := lo; i < hi; i++ {
 		r0, r1 := portion(i/q.panels, q.cut, q.rows)
 		for h := range m.f.Cols / span {
@@ -113,13 +113,13 @@ func (q digitArgs) multiply(lo, hi int) {
 				t.Sums, t.RowSums = &q.records[r*size], 4*size
 				t.Y, t.RowY = &q.y[r*m.N+col], 4*m.N
 				if width < span {
-					t.Y, t.RowY = &room[0], 4*span
+					t.Y, t.RowY = &workspace[0], 4*span
 				}
 				m.f.Digits(t, m.Bits, q.digits, n, m.Block)
 				for k := range n {
 					out := q.y[(r+k)*m.N+col:][:width]
 					if width < span {
-						copy(out, room[k*span:])
+						copy(out, workspace[k*span:])
 					}
 					if q.bias != nil {
 						e.Add(out, out, q.bias[col:][:width])

@@ -191,7 +191,7 @@ type lowBitArgs struct {
 func (q lowBitArgs) panels(lo, hi int) {
 	m, e, cols := q.m, simd.ElementKernels(), q.m.f.Cols
 	line := m.blocks * m.Block
-	sc, room := borrow(cols)
+	sc, workspace := borrow(cols)
 	t := bitTiles.Get().(*simd.BitTile)
 	t.Groups, t.Blocks = m.Block/simd.BitSteps(m.Bits), m.blocks
 	for i := lo; i < hi; i++ {
@@ -199,13 +199,13 @@ func (q lowBitArgs) panels(lo, hi int) {
 		m.tile(t, i, 0, 0, 0)
 		for r := range q.rows {
 			out := q.y[r*m.N+i*cols:][:width]
-			if t.Y = &room[0]; width == cols {
+			if t.Y = &workspace[0]; width == cols {
 				t.Y = &out[0]
 			}
 			t.X, t.Sums = &q.x[r*line], &q.sums[r*m.blocks]
 			m.f.Row(t, m.Bits)
 			if width < cols {
-				copy(out, room)
+				copy(out, workspace)
 			}
 			if q.bias != nil {
 				e.Add(out, out, q.bias[i*cols:][:width])

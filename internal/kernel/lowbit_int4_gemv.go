@@ -56,13 +56,13 @@ func (m *Int4Matrix) Run(p *workers.Pool, x, y, bias []float32, act activation.C
 	workers.Do(p, (m.n+cols-1)/cols, max(1, workers.Grain(8)/(cols*m.k)), int4Args{m, x, y, bias, act}, func(q int4Args, lo, hi int) {
 		m, e := q.m, simd.ElementKernels()
 		words, scales := len(m.words)/roundUp(m.n, cols)*cols, len(m.scales)/roundUp(m.n, cols)*cols
-		sc, room := borrow(cols)
+		sc, workspace := borrow(cols)
 		for i := lo; i < hi; i++ {
 			width := min(cols, m.n-i*cols)
 			out := q.y[i*cols:][:width]
 			sums := out
 			if width < cols {
-				sums = room
+				sums = workspace
 			}
 			m.f.Row(sums, q.x, m.words[i*words:][:words], m.scales[i*scales:][:scales])
 			if width < cols {

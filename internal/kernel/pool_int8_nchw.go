@@ -61,8 +61,8 @@ func (q maxPoolInt8Args) lines(first, end int) {
 	in, out := s.H*s.W, s.OH*s.OW
 	lo := min(max(0, s.PadL), m.line)
 	hi := max(lo, min(m.line, s.PadL+s.W))
-	sc, room := borrow8(m.line + (s.OW-1)*s.StrideW + 1)
-	line, along := room[:m.line], room[m.line:]
+	sc, workspace := borrow8(m.line + (s.OW-1)*s.StrideW + 1)
+	line, along := workspace[:m.line], workspace[m.line:]
 	fill(line, q.least)
 	for i := first; i < end; i++ {
 		plane := q.x[i*in:][:in]
@@ -91,8 +91,8 @@ func (q maxPoolInt8Args) planes(first, end int) {
 	m, s := q.m, &q.m.Shape
 	in, out := s.H*s.W, s.OH*s.OW
 	together := min(end-first, max(1, near/in))
-	sc, room := borrow8(2 * together * in)
-	along, down := room[:together*in], room[together*in:]
+	sc, workspace := borrow8(2 * together * in)
+	along, down := workspace[:together*in], workspace[together*in:]
 	for ; first < end; first += together {
 		together = min(together, end-first)
 		n := together * in

@@ -71,8 +71,8 @@ func (b *PoolInt8) Run(p *workers.Pool, x, y []uint8) {
 			scratch.Put(sc)
 			return
 		}
-		sc, room := borrow(b.line)
-		sums := asInt32(room)
+		sc, workspace := borrow(b.line)
+		sums := asInt32(workspace)
 		clear(sums)
 		for r := lo; r < hi; r++ {
 			b.average(sums, q.x[r/s.OH*s.H*s.W*s.C:], q.y[r*s.OW*s.C:][:s.OW*s.C], r%s.OH)

@@ -69,11 +69,11 @@ func TestGemmRescaled(t *testing.T) {
 			for i, v := range sums {
 				want[i] = q.quantise(v, i%n%len(q.Scales))
 			}
-			for _, room := range []int{n, min(m, 48) * n, GemmScratch(pool, m, n)} {
+			for _, workspace := range []int{n, min(m, 48) * n, GemmScratch(pool, m, n)} {
 				got := make([]uint8, m*n)
-				GemmRescaled(pool, m, x, tables, w, make([]int32, room), q, got)
+				GemmRescaled(pool, m, x, tables, w, make([]int32, workspace), q, got)
 				if !slices.Equal(got, want) {
-					t.Fatalf("%d×%d×%d with room for %d sums differs", m, n, k, room)
+					t.Fatalf("%d×%d×%d with room for %d sums differs", m, n, k, workspace)
 				}
 			}
 		}

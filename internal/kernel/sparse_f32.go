@@ -288,7 +288,7 @@ func (s *sparse) run(p *workers.Pool, l sparseLines, a, c []float32) {
 		s, l, all, cols := q.s, &q.l, q.l.lines*q.l.count, q.s.f.Cols
 		t := sparseTiles.Get().(*simd.SparseTile)
 		sc, buf := borrow(q.block * min(kBlock, s.k) * cols)
-		rc, room := borrow(q.cut * q.block * cols)
+		rc, workspace := borrow(q.cut * q.block * cols)
 		for i := lo; i < hi; i++ {
 			p0 := i / q.parts * q.block * cols
 			np := min(q.block*cols, all-p0)
@@ -301,10 +301,10 @@ func (s *sparse) run(p *workers.Pool, l sparseLines, a, c []float32) {
 				k0 := b * kBlock
 				steps := min(kBlock, s.k-k0)
 				l.panels(buf, cols, q.a, p0, np, k0, steps)
-				s.block(t, buf, steps, b, room, width, np, r0, r1, l.bias, l.act, l.exact)
+				s.block(t, buf, steps, b, workspace, width, np, r0, r1, l.bias, l.act, l.exact)
 			}
 			l.each(p0, np, func(from, line, at, n int) {
-				move.Transpose(q.c[line*l.lineC+at*l.stepC+r0:], l.stepC, room[from:], width, n, r1-r0)
+				move.Transpose(q.c[line*l.lineC+at*l.stepC+r0:], l.stepC, workspace[from:], width, n, r1-r0)
 			})
 		}
 		scratch.Put(rc)

@@ -96,13 +96,13 @@ type expandArgs struct {
 func (q expandArgs) panels(lo, hi int) {
 	g, e, cols := &q.g, simd.ElementKernels(), q.m.f.Columns
 	t := expandTiles.Get().(*simd.ExpandTile)
-	sc, room := borrow(cols)
+	sc, workspace := borrow(cols)
 	for i := lo; i < hi; i++ {
 		t.Masks, t.Values, t.Steps = &q.m.masks[i*g.K*cols/8], &q.m.values[q.m.starts[i]], g.K
-		t.X, t.Y = &q.a[0], &room[0]
+		t.X, t.Y = &q.a[0], &workspace[0]
 		q.m.f.Row(t, g.Exact)
 		out := q.c[i*cols : min((i+1)*cols, g.N)]
-		sums := room[:len(out)]
+		sums := workspace[:len(out)]
 		if g.Accumulate {
 			e.Add(sums, sums, out)
 		}

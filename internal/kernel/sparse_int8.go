@@ -336,8 +336,8 @@ func (s *sparseInts) gemm(p *workers.Pool, m int, x []uint8, tables []ByteTable,
 	if len(tables) == 1 {
 		zero = f.FoursZero(signed, tables[0].zero) // the zero point of each row is applied below
 	}
-	sc, room := borrow(s.rows)
-	start := asInt32(room)
+	sc, workspace := borrow(s.rows)
+	start := asInt32(workspace)
 	zeroPointSums(start, s.sums, zero)
 	s.product(p, m, x, signed, start, y)
 	scratch.Put(sc)
@@ -360,13 +360,13 @@ func (s *sparseInts) product(p *workers.Pool, m int, x []uint8, signed bool, sta
 	}
 	cut := roundUp((s.rows+parts-1)/parts, simd.SparseRows)
 	workers.Do(p, panels*parts, 1, sparseGemm{s, x, y, start, signed, m, parts, cut}, func(q sparseGemm, lo, hi int) {
-		rooms := q.s.scratch()
+		workspaces := q.s.scratch()
 		for i := lo; i < hi; i++ {
 			if r0 := i % q.parts * q.cut; r0 < q.s.rows {
-				q.part(&rooms, i/q.parts*q.s.f.Cols, r0, min(r0+q.cut, q.s.rows))
+				q.part(&workspaces, i/q.parts*q.s.f.Cols, r0, min(r0+q.cut, q.s.rows))
 			}
 		}
-		rooms.give()
+		workspaces.give()
 	})
 }
 

@@ -83,8 +83,8 @@ type expandIntArgs struct {
 func (q expandIntArgs) panels(lo, hi int) {
 	const cols = simd.ExpandIntColumns
 	t := expandIntTiles.Get().(*simd.ExpandIntTile)
-	sc, room := borrow(cols)
-	sums := asInt32(room)
+	sc, workspace := borrow(cols)
+	sums := asInt32(workspace)
 	for i := lo; i < hi; i++ {
 		t.Masks, t.Values, t.Steps = &q.m.masks[2*i*q.m.fours], &q.m.values[q.m.starts[i]], q.m.fours
 		t.X, t.Y, t.Start = unsafe.Pointer(&q.a[0]), &sums[0], &q.start[i*cols]

@@ -143,7 +143,7 @@ func (c *Conv) setWinograd4(w []float32) {
 	const filters = 32 // filters of an output channel that are transposed together
 	lanes := q.f.Lanes
 	sc, turned := borrow(9 * filters * lanes)
-	room := winograd4Pool.Get().(*winograd4Scratch)
+	workspace := winograd4Pool.Get().(*winograd4Scratch)
 	clear(turned)
 	for g := range s.Groups {
 		for i := range q.chunks {
@@ -157,14 +157,14 @@ func (c *Conv) setWinograd4(w []float32) {
 					for k := 0; k < steps; k += filters {
 						n := min(filters, steps-k)
 						move.Transpose(turned, lanes, w[(g*c.og+o0+o)*c.k+9*(k0+k):], c.k, 9*n, high)
-						q.f.Weights(dst[k0*rows+o*steps+k*high:], place, high, turned, n, &room.tiles)
+						q.f.Weights(dst[k0*rows+o*steps+k*high:], place, high, turned, n, &workspace.tiles)
 					}
 					o += high
 				}
 			}
 		}
 	}
-	room.give()
+	workspace.give()
 	scratch.Put(sc)
 }
 
@@ -210,12 +210,12 @@ func (c *Conv) runWinograd4(p *workers.Pool, x, y []float32) {
 	a.chunks = (q.chunks + a.parts - 1) / a.parts
 	a.parts = (q.chunks + a.chunks - 1) / a.chunks
 	if s.N*s.Groups*a.all == 1 && jobs > 1 {
-		sc, v := borrow(q.inputRoom(c.cg, a.block))
+		sc, v := borrow(q.inputWorkspace(c.cg, a.block))
 		a.only, a.input = q.blockAt(0, &a), v
 		workers.Do(p, c.cg, max(1, workers.Grain(1/winograd4InTime)/a.only.all), a, func(a winograd4Args, lo, hi int) {
-			room := winograd4Pool.Get().(*winograd4Scratch)
-			a.c.winograd4Input(room, a.input, a.x, 0, 0, &a.only, lo, hi)
-			room.give()
+			workspace := winograd4Pool.Get().(*winograd4Scratch)
+			a.c.winograd4Input(workspace, a.input, a.x, 0, 0, &a.only, lo, hi)
+			workspace.give()
 		})
 		workers.Do(p, a.parts, 1, a, winograd4Args.pieces)
 		scratch.Put(sc)
@@ -224,8 +224,8 @@ func (c *Conv) runWinograd4(p *workers.Pool, x, y []float32) {
 	workers.Do(p, s.N*s.Groups*a.all*a.parts, 1, a, winograd4Args.pieces)
 }
 
-// inputRoom returns the number of values of the transformed input of a block.
-func (q *winograd4Plan) inputRoom(cg, block int) int {
+// inputWorkspace returns the number of values of the transformed input of a block.
+func (q *winograd4Plan) inputWorkspace(cg, block int) int {
 	return simd.MinimalPlaces*(cg*block+q.f.Lanes) + q.f.Lanes
 }
 
@@ -236,11 +236,11 @@ func (a winograd4Args) pieces(lo, hi int) {
 	v := a.input
 	if v == nil {
 		var sv *[]float32
-		sv, v = borrow(q.inputRoom(c.cg, a.block))
+		sv, v = borrow(q.inputWorkspace(c.cg, a.block))
 		defer scratch.Put(sv)
 	}
 	sm, m := borrow(simd.MinimalPlaces*(q.chunk*a.block+lanes) + lanes)
-	t, room := tiles.Get().(*simd.Tile), winograd4Pool.Get().(*winograd4Scratch)
+	t, workspace := tiles.Get().(*simd.Tile), winograd4Pool.Get().(*winograd4Scratch)
 	var b winograd4Block
 	made := -1
 	for i := lo; i < hi; i++ {
@@ -250,7 +250,7 @@ func (a winograd4Args) pieces(lo, hi int) {
 			made = at
 			b = q.blockAt(at%a.all, &a)
 			if a.input == nil {
-				c.winograd4Input(room, v, a.x, n, g, &b, 0, c.cg)
+				c.winograd4Input(workspace, v, a.x, n, g, &b, 0, c.cg)
 			}
 		}
 		y := c.results(a.y, n, g*c.og)
@@ -258,10 +258,10 @@ func (a winograd4Args) pieces(lo, hi int) {
 			o := chunk * q.chunk
 			rows := min(q.chunk, c.og-o)
 			c.winograd4Multiply(t, m, v, q.weights(c, g, chunk), rows, &b)
-			c.winograd4Output(room, y, m, g, o, rows, &b)
+			c.winograd4Output(workspace, y, m, g, o, rows, &b)
 		}
 	}
-	room.give()
+	workspace.give()
 	releaseTile(t)
 	scratch.Put(sm)
 }
@@ -286,7 +286,7 @@ func (q *winograd4Plan) blockAt(i int, a *winograd4Args) (b winograd4Block) {
 
 // winograd4Input transforms the tiles of a block for channels lo to hi of group g of image n: at
 // each transform position a row of b.all tiles per channel.
-func (c *Conv) winograd4Input(room *winograd4Scratch, v, x []float32, n, g int, b *winograd4Block, lo, hi int) {
+func (c *Conv) winograd4Input(workspace *winograd4Scratch, v, x []float32, n, g int, b *winograd4Block, lo, hi int) {
 	s, f := &c.s, c.winograd4.f
 	top, end := b.from/b.width, (b.from+b.n-1)/b.width+1 // rows of tiles
 	lines, whole := end-top, roundUp(b.width, f.Lanes)
@@ -305,7 +305,7 @@ func (c *Conv) winograd4Input(room *winograd4Scratch, v, x []float32, n, g int, 
 		// Prefetch the rows of the next channel; any rows if absent.
 		next := c.plane(x, n, g*c.cg+min(ch+1, c.cg-1))[min(ya, s.H-1)*s.W+min(xa, s.W-1):]
 		if ya < yb && xa < xb {
-			windows.CopyLines(&room.copies, plane[(ya-y0)*pitch+xa-x0:], pitch, c.plane(x, n, g*c.cg+ch)[ya*s.W+xa:], s.W, 1, xb-xa, yb-ya)
+			windows.CopyLines(&workspace.copies, plane[(ya-y0)*pitch+xa-x0:], pitch, c.plane(x, n, g*c.cg+ch)[ya*s.W+xa:], s.W, 1, xb-xa, yb-ya)
 		}
 		for i := range simd.MinimalTile {
 			n := lines
@@ -314,7 +314,7 @@ func (c *Conv) winograd4Input(room *winograd4Scratch, v, x []float32, n, g int, 
 			}
 			f.Split(frames[i*simd.MinimalSide*frame:], frame, b.width, plane[i*pitch:], simd.MinimalTile*pitch, b.width, n, &next[min(i*s.W, len(next)-1)], simd.MinimalTile*s.W)
 		}
-		f.Input(v[ch*b.all:], place, frames[b.from-top*b.width:], frame, b.width, b.n, &room.tiles)
+		f.Input(v[ch*b.all:], place, frames[b.from-top*b.width:], frame, b.width, b.n, &workspace.tiles)
 	}
 	scratch.Put(sc)
 }
@@ -351,7 +351,7 @@ func (c *Conv) winograd4Multiply(t *simd.Tile, m, v, w []float32, rows int, b *w
 
 // winograd4Output transforms back and writes the outputs of rows output channels from channel o
 // of group g.
-func (c *Conv) winograd4Output(room *winograd4Scratch, y, m []float32, g, o, rows int, b *winograd4Block) {
+func (c *Conv) winograd4Output(workspace *winograd4Scratch, y, m []float32, g, o, rows int, b *winograd4Block) {
 	s, q := &c.s, c.winograd4
 	low, high := -inf, inf
 	if c.act.On {
@@ -369,7 +369,7 @@ func (c *Conv) winograd4Output(room *winograd4Scratch, y, m []float32, g, o, row
 			n := min(b.width-first, b.from+b.n-at)
 			oy, ox := simd.MinimalTile*line, simd.MinimalTile*(b.left+first)
 			q.f.Output(out[oy*s.OW+ox:], s.OW, min(simd.MinimalTile, s.OH-oy), min(simd.MinimalTile*n, s.OW-ox),
-				m[r*b.all+at-b.from:], place, bias, low, high, &room.tiles)
+				m[r*b.all+at-b.from:], place, bias, low, high, &workspace.tiles)
 			at += n
 		}
 	}

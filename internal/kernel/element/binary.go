@@ -21,9 +21,9 @@ type Loops[T, R any] struct {
 // Block is the number of elements per step of kernels with intermediate buffers.
 const Block = 256
 
-// blockRoom is a block plus the overrun of rows of [simd.Spreads]: the rest of a row and of a
+// blockWorkspace is a block plus the overrun of rows of [simd.Spreads]: the rest of a row and of a
 // register.
-const blockRoom = Block + 2*simd.SpreadRow
+const blockWorkspace = Block + 2*simd.SpreadRow
 
 // Grain is the minimum number of elements per thread.
 const Grain = 8 << 10
@@ -47,7 +47,7 @@ func NewBinary[T, R any](p *workers.Pool, walk *broadcast.Walk, l Loops[T, R]) *
 		r.body = r.alike
 		return r
 	}
-	r.fill = make([]T, 2*blockRoom*p.Threads())
+	r.fill = make([]T, 2*blockWorkspace*p.Threads())
 	if r.body = r.work; walk.Inner < walk.Len && (walk.Inner < short || walk.Inner < Block/2 && walk.Repeats()) {
 		r.span, r.body = walk.Spans(Block), r.short
 	}
@@ -93,7 +93,7 @@ func (r *Binary[T, R]) work(worker, lo, hi int) {
 		case sb == 1 && r.ScalarVector != nil:
 			r.ScalarVector(dst, r.a[it.Off[0]], r.b[it.Off[1]:it.Off[1]+it.N])
 		default:
-			r.spread(dst, it.Off[0], it.Off[1], r.fill[worker*2*blockRoom:][:2*Block])
+			r.spread(dst, it.Off[0], it.Off[1], r.fill[worker*2*blockWorkspace:][:2*Block])
 		}
 	}
 }
@@ -114,16 +114,16 @@ func (r *Binary[T, R]) together(_, lo, hi int) {
 
 // short calls Vec for blocks of short runs with contiguous results.
 func (r *Binary[T, R]) short(worker, lo, hi int) {
-	fill := r.fill[worker*2*blockRoom:][:2*blockRoom]
-	a, b := r.gathering(0, r.a, fill[:blockRoom]), r.gathering(1, r.b, fill[blockRoom:])
+	fill := r.fill[worker*2*blockWorkspace:][:2*blockWorkspace]
+	a, b := r.gathering(0, r.a, fill[:blockWorkspace]), r.gathering(1, r.b, fill[blockWorkspace:])
 	for it := r.span.Pieces(lo, hi); it.Next(); {
 		r.Vec(r.out[it.Dst:it.Dst+it.N], a.piece(it.Off[0], it.Place, it.N), b.piece(it.Off[1], it.Place, it.N))
 	}
 }
 
 // gathering returns the gathering of operand k.
-func (r *Binary[T, R]) gathering(k int, src, room []T) gathering[T] {
-	g := gathering[T]{src: src, room: room, table: r.span.Table[k], run: r.walk.Inner, stands: r.walk.Step[k] == 0, step: r.span.RowStep[k]}
+func (r *Binary[T, R]) gathering(k int, src, workspace []T) gathering[T] {
+	g := gathering[T]{src: src, workspace: workspace, table: r.span.Table[k], run: r.walk.Inner, stands: r.walk.Step[k] == 0, step: r.span.RowStep[k]}
 	if r.span.Rows[k] && g.run <= simd.SpreadRow {
 		g.rows = simd.SpreadKernels()
 	}
@@ -132,9 +132,9 @@ func (r *Binary[T, R]) gathering(k int, src, room []T) gathering[T] {
 
 // gathering collects pieces of an operand in a buffer.
 type gathering[T any] struct {
-	src, room     []T
-	table         []int
-	off, place, n int // of the piece in the buffer
+	src, workspace []T
+	table          []int
+	off, place, n  int // of the piece in the buffer
 
 	rows      *simd.Spreads // nil if pieces are not rows or no kernels exist for them
 	run, step int           // row length and distance
@@ -148,16 +148,16 @@ func (g *gathering[T]) piece(off, place, n int) []T {
 		return g.src[off:][:n]
 	}
 	if g.off == off && g.place == place && n <= g.n {
-		return g.room[:n]
+		return g.workspace[:n]
 	}
 	src := g.src[off:]
 	if !g.spread(src, place, n) {
 		for i, at := range g.table[place:][:n] {
-			g.room[i] = src[at]
+			g.workspace[i] = src[at]
 		}
 	}
 	g.off, g.place, g.n = off, place, n
-	return g.room[:n]
+	return g.workspace[:n]
 }
 
 // spread collects a piece row by row, if it begins at the start of a row.
@@ -170,7 +170,7 @@ func (g *gathering[T]) spread(src []T, place, n int) bool {
 		return false
 	}
 	from = from[place/g.run*g.step:]
-	to, _ := any(g.room).([]float32)
+	to, _ := any(g.workspace).([]float32)
 	if n = (n + g.run - 1) / g.run; g.stands {
 		g.rows.Ones(to, from, n, g.run, g.step)
 	} else {

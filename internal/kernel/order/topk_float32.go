@@ -48,9 +48,9 @@ func (s search) lines(lo, hi int) {
 	if s.largest {
 		flip = math.MaxUint32
 	}
-	room := wordScratch.Get().(*[]uint64)
-	*room = slices.Grow((*room)[:0], 2*s.N)[:2*s.N]
-	words, spare := (*room)[:s.N], (*room)[s.N:]
+	workspace := wordScratch.Get().(*[]uint64)
+	*workspace = slices.Grow((*workspace)[:0], 2*s.N)[:2*s.N]
+	words, spare := (*workspace)[:s.N], (*workspace)[s.N:]
 	for line := lo; line < hi; line++ {
 		o, in := line/s.Inner, line%s.Inner
 		own := s.src[o*s.N*s.Inner+in:]
@@ -73,7 +73,7 @@ func (s search) lines(lo, hi int) {
 			s.at[(o*s.k+j)*s.Inner+in] = (o*s.N+int(uint32(w)))*s.Inner + in
 		}
 	}
-	wordScratch.Put(room)
+	wordScratch.Put(workspace)
 }
 
 // extreme returns the index of the first maximum or minimum with SIMD kernels; -1 without them or
@@ -188,9 +188,9 @@ func radix(all, spare []uint64, low int) []uint64 {
 
 // SortDescending sorts places by their values, largest first. The sort is stable; NaN comes last.
 func SortDescending(places []int, values []float32) {
-	room := wordScratch.Get().(*[]uint64)
-	*room = slices.Grow((*room)[:0], 2*len(places))[:2*len(places)]
-	words := (*room)[:len(places)]
+	workspace := wordScratch.Get().(*[]uint64)
+	*workspace = slices.Grow((*workspace)[:0], 2*len(places))[:2*len(places)]
+	words := (*workspace)[:len(places)]
 	for i, p := range places {
 		x := values[p]
 		if words[i] = word(x, math.MaxUint32, i); x != x {
@@ -200,7 +200,7 @@ func SortDescending(places []int, values []float32) {
 	if len(words) < radixFrom {
 		slices.Sort(words)
 	} else {
-		words = radix(words, (*room)[len(places):], 32)
+		words = radix(words, (*workspace)[len(places):], 32)
 	}
 	for i, w := range words {
 		words[i] = uint64(places[uint32(w)])
@@ -208,5 +208,5 @@ func SortDescending(places []int, values []float32) {
 	for i, p := range words {
 		places[i] = int(p)
 	}
-	wordScratch.Put(room)
+	wordScratch.Put(workspace)
 }

@@ -120,13 +120,13 @@ func scaledRow(acc ScaledSum, src []float32) ScaledSum {
 	if float64(most) < top-100 { // they underflow to zero
 		return acc
 	}
-	room, scale := expPool.Get().(*expScratch), math.Exp(float64(most)-top)
+	workspace, scale := expPool.Get().(*expScratch), math.Exp(float64(most)-top)
 	c, sum := simd.CurveKernels(), 0.0
 	for at := 0; at < len(src); at += element.Block {
 		x := src[at:min(at+element.Block, len(src))]
-		sum += c.ExpSum(room.part[:len(x)], x, most)
+		sum += c.ExpSum(workspace.part[:len(x)], x, most)
 	}
-	expPool.Put(room)
+	expPool.Put(workspace)
 	acc.s += sum * scale
 	return acc
 }
@@ -141,26 +141,26 @@ func scaledRows(acc []ScaledSum, src []float32, n int) {
 		}
 		return
 	}
-	room := expPool.Get().(*expScratch)
-	turned, rows := room.turned[:len(acc)*n], len(acc)
+	workspace := expPool.Get().(*expScratch)
+	turned, rows := workspace.turned[:len(acc)*n], len(acc)
 	for i := range acc {
 		for k, x := range src[i*n:][:n] {
 			turned[k*rows+i] = x
 		}
 	}
 	scaledLines(acc, turned, rows, n)
-	expPool.Put(room)
+	expPool.Put(workspace)
 }
 
 // scaledLines is scaledRow for each column of n lines.
 func scaledLines(acc []ScaledSum, src []float32, step, n int) {
 	e, c := simd.ElementKernels(), simd.CurveKernels()
-	room := expPool.Get().(*expScratch)
-	defer expPool.Put(room)
+	workspace := expPool.Get().(*expScratch)
+	defer expPool.Put(workspace)
 	inf := float32(math.Inf(1))
 	for ; len(acc) > 0; acc, src = acc[min(element.Block, len(acc)):], src[min(element.Block, len(src)):] {
 		sums := acc[:min(element.Block, len(acc))]
-		top, part := room.top[:len(sums)], room.part[:len(sums)]
+		top, part := workspace.top[:len(sums)], workspace.part[:len(sums)]
 		copy(top, src)
 		line := func(l int) []float32 { return src[l*step:][:len(sums)] }
 		for l := 1; l < n; l++ {

@@ -202,7 +202,7 @@ func (r *Run[T, A]) narrowWork(worker, lo, hi int) {
 	n, gone := p.inner, p.gone.len()
 	acc := r.acc[2*worker*narrowTile:][:2*narrowTile]
 	size := narrowTile * max(8, n)
-	room := r.apart[worker*size:][:size]
+	workspace := r.apart[worker*size:][:size]
 	for lo < hi {
 		rows, base := min(narrowTile, hi-lo), lo*n
 		if last := len(p.kept.n) - 1; len(p.gone.n) > 0 {
@@ -217,7 +217,7 @@ func (r *Run[T, A]) narrowWork(worker, lo, hi int) {
 			if k == 0 {
 				to = sums
 			}
-			if r.rowsApart(to, r.in[base+p.gone.offset(k):], room); k > 0 {
+			if r.rowsApart(to, r.in[base+p.gone.offset(k):], workspace); k > 0 {
 				r.join(sums, part)
 			}
 		}
@@ -227,11 +227,11 @@ func (r *Run[T, A]) narrowWork(worker, lo, hi int) {
 }
 
 // rowsApart reduces adjacent rows across rows.
-func (r *Run[T, A]) rowsApart(acc []A, in []T, room []uint32) {
+func (r *Run[T, A]) rowsApart(acc []A, in []T, workspace []uint32) {
 	n, rows := r.p.inner, len(acc)
-	done := move.Deinterleave(room, move.Words(in), rows, n)
+	done := move.Deinterleave(workspace, move.Words(in), rows, n)
 	if done > 0 {
-		r.Lines(acc[:done], unsafe.Slice((*T)(unsafe.Pointer(&room[0])), len(room)), rows, n)
+		r.Lines(acc[:done], unsafe.Slice((*T)(unsafe.Pointer(&workspace[0])), len(workspace)), rows, n)
 	}
 	if done < rows {
 		r.Rows(acc[done:], in[done*n:], n)
@@ -254,9 +254,9 @@ func (r *Run[T, A]) rowWork(worker, lo, hi int) {
 	}
 	if last := len(p.kept.n) - 1; r.More != nil && last >= 0 && p.kept.stride[last] == p.inner {
 		// Neighbours read neighbouring rows, so that their sums overlap.
-		room := r.acc[worker*rowTile:][:rowTile]
+		workspace := r.acc[worker*rowTile:][:rowTile]
 		for lo < hi {
-			base, acc := p.kept.offset(lo), room[:min(rowTile, hi-lo, p.kept.n[last]-lo%p.kept.n[last])]
+			base, acc := p.kept.offset(lo), workspace[:min(rowTile, hi-lo, p.kept.n[last]-lo%p.kept.n[last])]
 			element.Fill(acc, r.Start)
 			for k := range gone {
 				r.More(acc, r.in[base+p.gone.offset(k):], p.inner)
@@ -288,11 +288,11 @@ func (r *Run[T, A]) colWork(worker, lo, hi int) {
 	for u := lo; u < hi; u++ {
 		row, col := u/r.tiles, u%r.tiles*r.tile
 		n := min(r.tile, p.inner-col)
-		room := r.acc[2*worker*colTile:][:2*colTile]
-		acc := room[:n]
+		workspace := r.acc[2*worker*colTile:][:2*colTile]
+		acc := workspace[:n]
 		base := p.kept.offset(row) + col
 		if k := p.together(); r.Merge != nil && k > 1 {
-			r.short(room[:k*p.inner], r.in[base:], gone, k)
+			r.short(workspace[:k*p.inner], r.in[base:], gone, k)
 			r.finish(r.out[row*p.inner:], acc)
 			continue
 		}
@@ -300,7 +300,7 @@ func (r *Run[T, A]) colWork(worker, lo, hi int) {
 			lines := p.gone.n[last]
 			r.Lines(acc, r.in[base:], p.gone.stride[last], lines)
 			for k := lines; k < gone; k += lines {
-				part := room[colTile:][:n]
+				part := workspace[colTile:][:n]
 				r.Lines(part, r.in[base+p.gone.offset(k):], p.gone.stride[last], lines)
 				r.join(acc, part)
 			}

@@ -773,12 +773,12 @@ func TestWorkingMemory(t *testing.T) {
 		return op.Def{
 			Name: name, Infer: func(c *op.Call) error { c.SetOut(0, c.In[0].Type, c.In[0].Shape); return nil },
 			Prepare: func(c *op.Call) (op.Run, error) {
-				room := op.ScratchOf[float32](c, n)
+				workspace := op.ScratchOf[float32](c, n)
 				return func(c *op.Call) error {
-					for i := range room {
-						room[i] = 1 + tensor.Of[float32](c.In[0])[0]
+					for i := range workspace {
+						workspace[i] = 1 + tensor.Of[float32](c.In[0])[0]
 					}
-					tensor.Of[float32](c.Out[0])[0] = room[n-1]
+					tensor.Of[float32](c.Out[0])[0] = workspace[n-1]
 					return nil
 				}, nil
 			},

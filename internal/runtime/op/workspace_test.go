@@ -6,8 +6,8 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// TestRooms lets calls reserve scratch memory one after another.
-func TestRooms(t *testing.T) {
+// TestWorkspace lets calls reserve scratch memory one after another.
+func TestWorkspace(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name  string

@@ -154,7 +154,7 @@ func prepareAttention[T tensor.Real](c *op.Call) (op.Run, error) {
 	var joined [2]*tensor.Tensor
 	for i, size := range []int{t.size, t.vsize} {
 		if t.past > 0 && !c.Wants(1+i) {
-			joined[i] = CacheRoom[T](c, c.In[atPastK+i], t.batch*t.kvHeads*t.total()*size)
+			joined[i] = CacheWorkspace[T](c, c.In[atPastK+i], t.batch*t.kvHeads*t.total()*size)
 		}
 	}
 	p := &places[T]{t: t}

@@ -121,15 +121,15 @@ func (t *blockArgs) valuesOf(r *block, unit, from, n int) []float32 {
 }
 
 // rowsOf returns the elements of a unit from an offset on; 16-bit ones are widened, n of them, to
-// room.
-func rowsOf(room *[]float32, v Heads[float32], unit, heads, from, n int) []float32 {
+// workspace.
+func rowsOf(workspace *[]float32, v Heads[float32], unit, heads, from, n int) []float32 {
 	from += unit/heads*v.Batch + unit%heads*v.Head
 	if v.Halves == nil {
 		return v.Data[from:]
 	}
-	*room = elem.Grow(*room, n)
-	elem.ReadHalves(*room, v.Halves, from)
-	return *room
+	*workspace = elem.Grow(*workspace, n)
+	elem.ReadHalves(*workspace, v.Halves, from)
+	return *workspace
 }
 
 // packUnit packs the keys and values that the rows of a unit may see.

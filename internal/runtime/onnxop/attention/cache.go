@@ -19,9 +19,9 @@ type Cache[T tensor.Real] struct {
 	Make func(dst, src []T, b, h, r int)
 }
 
-// CacheRoom allocates a cache of n elements that is not an output, in the type of the past, if
+// CacheWorkspace allocates a cache of n elements that is not an output, in the type of the past, if
 // present.
-func CacheRoom[T tensor.Real](c *op.Call, past *tensor.Tensor, n int) *tensor.Tensor {
+func CacheWorkspace[T tensor.Real](c *op.Call, past *tensor.Tensor, n int) *tensor.Tensor {
 	kind := cacheType[T](past)
 	return &tensor.Tensor{Type: kind, Shape: []int{n}, Data: c.Scratch(kind.Bytes(n))}
 }

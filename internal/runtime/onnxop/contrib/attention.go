@@ -263,9 +263,9 @@ func runFusedAttention[T tensor.Real](c *op.Call, t *fusedAttention, project fun
 	n := 2*t.hidden + t.vhidden
 	qkv := op.ScratchOf[T](c, t.batch*t.rows*n)
 	keep := t.past > 0 || c.Wants(1)
-	var room *tensor.Tensor
+	var workspace *tensor.Tensor
 	if keep && !c.Wants(1) {
-		room = attention.CacheRoom[T](c, c.Input(t.pastAt), 2*t.batch*t.heads*t.total()*t.size)
+		workspace = attention.CacheWorkspace[T](c, c.Input(t.pastAt), 2*t.batch*t.heads*t.total()*t.size)
 	}
 	cache := attention.Cache[T]{Batch: t.batch, Heads: t.heads, Size: t.size, Past: t.past, Fresh: t.fresh, Total: t.total()}
 	var halves [3]halfState
@@ -281,7 +281,7 @@ func runFusedAttention[T tensor.Real](c *op.Call, t *fusedAttention, project fun
 		}
 		q, k, v := view(0, t.size), view(t.hidden, t.size), view(2*t.hidden, t.vsize)
 		if keep {
-			past, present := c.Input(t.pastAt), room
+			past, present := c.Input(t.pastAt), workspace
 			if c.Wants(1) {
 				present = c.Out[1]
 			}
@@ -384,7 +384,7 @@ func prepareMultiHead[T tensor.Real](c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	// Without bias, past and state outputs, query, key and value are read in place.
-	var room [3]*tensor.Tensor
+	var workspace [3]*tensor.Tensor
 	keep := c.Has(3) || t.past > 0
 	caches := [3]attention.Cache[T]{
 		{Heads: t.heads, Size: t.size, Fresh: t.rows, Total: t.rows},
@@ -402,7 +402,7 @@ func prepareMultiHead[T tensor.Real](c *op.Call) (op.Run, error) {
 			if i > 0 {
 				past = c.Input(t.pastAt + i - 1)
 			}
-			room[i] = attention.CacheRoom[T](c, past, q.Batch*q.Heads*q.Total*q.Size)
+			workspace[i] = attention.CacheWorkspace[T](c, past, q.Batch*q.Heads*q.Total*q.Size)
 		}
 	}
 	a := attention.Attend[T]{Batch: t.batch, Heads: t.heads, KVHeads: t.heads, Rows: t.rows, Total: t.total(), Size: t.size, VSize: t.vsize, Scale: t.scale}
@@ -415,7 +415,7 @@ func prepareMultiHead[T tensor.Real](c *op.Call) (op.Run, error) {
 		views[0], views[1], views[2] = multiHeadViews[T](c, t)
 		bias.of = elem.Elements[T](c, 3)
 		for i := range views {
-			to, past := room[i], (*tensor.Tensor)(nil)
+			to, past := workspace[i], (*tensor.Tensor)(nil)
 			if i > 0 {
 				if past = c.Input(t.pastAt + i - 1); c.Wants(i) {
 					to = c.Out[i]

@@ -124,16 +124,16 @@ func (v *nBits) parts(c *op.Call) op.Run {
 		}
 		x, y, bias := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]), elem.Elements[float32](c, 5)
 		c.Pool.ForWorker((v.n+height-1)/height, 1, func(worker, lo, hi int) {
-			room := rows[worker*height*line:][:height*line]
+			workspace := rows[worker*height*line:][:height*line]
 			for n0 := lo * height; n0 < min(v.n, hi*height); n0 += height {
 				g := kernel.GemmParams{M: v.m, N: min(height, v.n-n0), K: v.k, TransB: true, LDB: line, LDC: v.n}
 				for i := range g.N {
-					row(room[i*line:][:line], n0+i)
+					row(workspace[i*line:][:line], n0+i)
 				}
 				if bias != nil {
 					g.BiasN = bias[n0:][:g.N]
 				}
-				kernel.Gemm(nil, g, x, room, y[n0:])
+				kernel.Gemm(nil, g, x, workspace, y[n0:])
 			}
 		})
 		return nil

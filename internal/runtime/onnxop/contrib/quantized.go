@@ -156,11 +156,11 @@ func prepareQGemm(c *op.Call) (op.Run, error) {
 	// A per-column bias is added during requantisation, others to the sums before it.
 	bias, ok := elem.Elements[int32](c, 6), c.Has(7)
 	columns := ok && product.packed != nil && (!c.Has(6) || v.Cr == 0 && v.Cc == 1)
-	room := v.M * v.N
+	workspace := v.M * v.N
 	if columns {
-		room = kernel.GemmScratch(c.Pool, v.M, v.N)
+		workspace = kernel.GemmScratch(c.Pool, v.M, v.N)
 	}
-	sums := op.ScratchOf[int32](c, room)
+	sums := op.ScratchOf[int32](c, workspace)
 	return func(c *op.Call) error {
 		bias = elem.Elements[int32](c, 6)
 		tensor.Read(scales, c.In[4], 0)
@@ -346,7 +346,7 @@ func prepareMatMulIntegerToFloat(c *op.Call) (op.Run, error) {
 	}
 	s := newScaling(c, q.N)
 	return func(c *op.Call) error {
-		q.Sums(c, s.room(c))
+		q.Sums(c, s.workspace(c))
 		s.run(c, tensor.Single[float32](c.In[2]), tensor.Of[float32](c.In[3]), elem.Elements[float32](c, 6))
 		return nil
 	}, nil
@@ -370,8 +370,8 @@ func newScaling(c *op.Call, n int) *scaling {
 	return s
 }
 
-// room is for the sums that run scales.
-func (s *scaling) room(c *op.Call) []int32 {
+// workspace is for the sums that run scales.
+func (s *scaling) workspace(c *op.Call) []int32 {
 	s.sums = tensor.Of[int32](&tensor.Tensor{Data: c.Out[0].Data})
 	return s.sums
 }
@@ -451,7 +451,7 @@ func prepareDynamicQuantizeMatMul(c *op.Call) (op.Run, error) {
 		x := tensor.Of[float32](c.In[0])
 		scale, zero := quant.Dynamic(x)
 		quant.QuantizeReal(quantized, 0, x, scale, zero)
-		q.Product(c, quantized, []int32{zero}, s.room(c))
+		q.Product(c, quantized, []int32{zero}, s.workspace(c))
 		s.run(c, scale, tensor.Of[float32](c.In[2]), elem.Elements[float32](c, 4))
 		return nil
 	}, nil

@@ -186,15 +186,15 @@ func prepareQuantizedMean(c *op.Call, in, out []int, all bool, taps func(at []in
 			quant.QuantizeOne(y, i, float32(sum)*xs/float32(max(inArea, 1)), ys, yz)
 		}
 	}
-	// Several threads run the loop: each takes a room for where it is and what it adds up.
-	type room struct {
+	// Several threads run the loop: each takes a workspace for where it is and what it adds up.
+	type workspace struct {
 		at   []int
 		base int
 		sum  float32
 		add  func(pos int)
 	}
-	rooms := sync.Pool{New: func() any {
-		r := &room{at: make([]int, len(out))}
+	workspaces := sync.Pool{New: func() any {
+		r := &workspace{at: make([]int, len(out))}
 		r.add = func(pos int) {
 			p := r.base + pos
 			if last {
@@ -205,7 +205,7 @@ func prepareQuantizedMean(c *op.Call, in, out []int, all bool, taps func(at []in
 		return r
 	}}
 	windows := func(lo, hi int) {
-		r := rooms.Get().(*room)
+		r := workspaces.Get().(*workspace)
 		for i := lo; i < hi; i++ {
 			b, k := i/ch, i%ch
 			clear(r.at)
@@ -220,7 +220,7 @@ func prepareQuantizedMean(c *op.Call, in, out []int, all bool, taps func(at []in
 				tensor.Next(r.at, out)
 			}
 		}
-		rooms.Put(r)
+		workspaces.Put(r)
 	}
 	var sums []int32
 	vec := simd.PoolKernels()

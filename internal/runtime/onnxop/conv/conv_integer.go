@@ -53,7 +53,7 @@ func newIntConv(c *op.Call, xi, wi, xz, wz int, bias *tensor.Tensor, sums bool) 
 	} else if some && len(v.In) == 3 {
 		q.slabs = newSlabs(v, q.ready)
 		q.planar = q.slabs.parts[0].planar
-		q.slabs.room(c, sums || !q.planar.UsesSIMD())
+		q.slabs.workspace(c, sums || !q.planar.UsesSIMD())
 		c.Kernel = q.planar.Name()
 	} else {
 		c.Kernel = "im2col"

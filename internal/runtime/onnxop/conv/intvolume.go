@@ -58,8 +58,8 @@ func newSlabs(v *convolution, constant bool) *slabs {
 	return s
 }
 
-// room allocates memory for a position, for sums or quantised values.
-func (s *slabs) room(c *op.Call, sums bool) {
+// workspace allocates memory for a position, for sums or quantised values.
+func (s *slabs) workspace(c *op.Call, sums bool) {
 	s.x = c.Scratch(s.c * s.Kernel[0] * s.plane)
 	if sums {
 		s.sums = op.ScratchOf[int32](c, s.m*s.area)

@@ -23,9 +23,9 @@ type phases struct {
 	parts []phasePart
 	total int // the number of their results
 	// their results, one part after the other; nil where a part gives those of the node
-	room   []float32
-	y      []float32 // of the run, whose loop is made once
-	spread func(lo, hi int)
+	workspace []float32
+	y         []float32 // of the run, whose loop is made once
+	spread    func(lo, hi int)
 }
 
 // phasePart is a run of phases of each axis: the results of a channel are [phase][position].
@@ -77,7 +77,7 @@ func newPhases(c *op.Call, v *convolution) *phases {
 	}
 	p.spread = p.channels
 	if tensor.Elements(v.Stride) > 1 {
-		p.room = op.ScratchOf[float32](c, p.total)
+		p.workspace = op.ScratchOf[float32](c, p.total)
 	}
 	c.Copied(1)
 	c.Kernel = p.parts[0].conv.Name()
@@ -202,13 +202,13 @@ func (q *phasePart) prepare(c *op.Call, v *convolution) *kernel.Conv {
 }
 
 func (p *phases) run(pool *workers.Pool, x, y []float32) {
-	if p.room == nil {
+	if p.workspace == nil {
 		p.parts[0].conv.Run(pool, x, y)
 		return
 	}
 	for i := range p.parts {
 		q := &p.parts[i]
-		q.conv.Run(pool, x, p.room[q.at:][:p.v.n*p.v.m*q.phases*q.area])
+		q.conv.Run(pool, x, p.workspace[q.at:][:p.v.n*p.v.m*q.phases*q.area])
 	}
 	p.y = y
 	pool.For(p.v.n*p.v.m, max(1, workers.Grain(0.5)/tensor.Elements(p.v.In)), p.spread)
@@ -225,7 +225,7 @@ func (p *phases) channels(lo, hi int) {
 			q := &p.parts[i]
 			// Channels of a group are [phase][channel].
 			group, m := ch/mg, ch%mg
-			from := p.room[q.at+(group*q.phases*mg+m)*q.area:]
+			from := p.workspace[q.at+(group*q.phases*mg+m)*q.area:]
 			q.place(v, y, from, mg*q.area, last)
 		}
 	}

@@ -220,17 +220,17 @@ func WriteHalves(y *tensor.Tensor, at int, src []float32) {
 // blocks is a function of each element of halves, in float32: a block at a time, which stays in
 // the cache.
 type blocks struct {
-	f    func(dst, src []float32) // dst may be src
-	x, y *tensor.Tensor
-	room []float32 // a block for each thread
-	body func(worker, lo, hi int)
+	f         func(dst, src []float32) // dst may be src
+	x, y      *tensor.Tensor
+	workspace []float32 // a block for each thread
+	body      func(worker, lo, hi int)
 }
 
 const block = 1024
 
 // RunHalves applies f to the halves of input 0 as to float32, and rounds what it gives to output 0.
 func RunHalves(c *op.Call, f func(dst, src []float32)) op.Run {
-	b := &blocks{f: f, room: make([]float32, block*c.Pool.Threads())}
+	b := &blocks{f: f, workspace: make([]float32, block*c.Pool.Threads())}
 	b.body = b.work
 	return func(c *op.Call) error {
 		b.x, b.y = c.In[0], c.Out[0]
@@ -242,7 +242,7 @@ func RunHalves(c *op.Call, f func(dst, src []float32)) op.Run {
 
 func (b *blocks) work(worker, lo, hi int) {
 	for lo < hi {
-		v := b.room[worker*block:][:min(block, hi-lo)]
+		v := b.workspace[worker*block:][:min(block, hi-lo)]
 		ReadHalves(v, b.x, lo)
 		b.f(v, v)
 		WriteHalves(b.y, lo, v)

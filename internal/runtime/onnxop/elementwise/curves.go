@@ -277,16 +277,16 @@ func swishBy(a float32) curve {
 	}
 	mul := element.Mul[float32]()
 	return curve{func(dst, src []float32) {
-		room := floatRooms.Get().(*[element.Block]float32)
+		workspace := floatWorkspaces.Get().(*[element.Block]float32)
 		for len(src) > 0 {
-			n := min(len(src), len(room))
-			bell := room[:n]
+			n := min(len(src), len(workspace))
+			bell := workspace[:n]
 			mul.VectorScalar(bell, src[:n], a)
 			vecmath.SigmoidTo(bell, bell)
 			mul.Vec(dst[:n], src[:n], bell)
 			dst, src = dst[n:], src[n:]
 		}
-		floatRooms.Put(room)
+		floatWorkspaces.Put(workspace)
 	}, f64}
 }
 

@@ -10,11 +10,11 @@ import (
 // halves is a binary float16 operator, computed in float32 and rounded, one block of results at a
 // time, which stays in the cache.
 type halves struct {
-	walk    *Broadcast
-	loop    func(dst, a, b []float32)
-	a, b, y *tensor.Tensor
-	room    []float32 // two blocks a thread
-	body    func(worker, lo, hi int)
+	walk      *Broadcast
+	loop      func(dst, a, b []float32)
+	a, b, y   *tensor.Tensor
+	workspace []float32 // two blocks a thread
+	body      func(worker, lo, hi int)
 }
 
 // halfBlock is the number of results of a block.
@@ -30,7 +30,7 @@ func prepareHalves(c *op.Call, k arith) (op.Run, error) {
 	if act := c.Activation; act.On {
 		l = element.Clamped(l, act.Min, act.Max)
 	}
-	h := &halves{walk: plan, loop: l.Vec, room: make([]float32, 2*halfBlock*c.Pool.Threads())}
+	h := &halves{walk: plan, loop: l.Vec, workspace: make([]float32, 2*halfBlock*c.Pool.Threads())}
 	h.body = h.work
 	return func(c *op.Call) error {
 		h.a, h.b, h.y = c.In[0], c.In[1], c.Out[0]
@@ -41,8 +41,8 @@ func prepareHalves(c *op.Call, k arith) (op.Run, error) {
 }
 
 func (h *halves) work(worker, lo, hi int) {
-	room := h.room[worker*2*halfBlock:]
-	a, b, n := room[:halfBlock], room[halfBlock:2*halfBlock], 0
+	workspace := h.workspace[worker*2*halfBlock:]
+	a, b, n := workspace[:halfBlock], workspace[halfBlock:2*halfBlock], 0
 	flush := func() {
 		h.loop(a[:n], a[:n], b[:n])
 		elem.WriteHalves(h.y, lo, a[:n])

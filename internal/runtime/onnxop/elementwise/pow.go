@@ -109,11 +109,11 @@ func wholePowers[T int32 | int64](dst, a []T, y float64) bool {
 	if !c.HasDoubles() || len(dst) < leastRow {
 		return false
 	}
-	room, exponents := doubleRooms.Get().(*[element.Block]float64), doubleRooms.Get().(*[element.Block]float64)
+	workspace, exponents := doubleWorkspaces.Get().(*[element.Block]float64), doubleWorkspaces.Get().(*[element.Block]float64)
 	element.Fill(exponents[:], y)
 	for at := 0; at < len(dst); at += element.Block {
 		x, to := a[at:min(at+element.Block, len(a))], dst[at:]
-		p := room[:len(x)]
+		p := workspace[:len(x)]
 		for i, v := range x {
 			p[i] = float64(v)
 		}
@@ -127,8 +127,8 @@ func wholePowers[T int32 | int64](dst, a []T, y float64) bool {
 			}
 		}
 	}
-	doubleRooms.Put(room)
-	doubleRooms.Put(exponents)
+	doubleWorkspaces.Put(workspace)
+	doubleWorkspaces.Put(exponents)
 	return true
 }
 
@@ -194,7 +194,7 @@ func powScalar(dst, a []float32, y float32, times func(dst, a, b []float32)) {
 	case 0.5, -0.5:
 		powRoot(dst, a, y)
 	default:
-		powBlocks(dst, a, y, &floatRooms, vecmath.PowTo)
+		powBlocks(dst, a, y, &floatWorkspaces, vecmath.PowTo)
 	}
 }
 
@@ -217,7 +217,7 @@ func powDoubles(dst, a []float64, y float64) {
 			dst[i] = 1 / x
 		}
 	default:
-		powBlocks(dst, a, y, &doubleRooms, powersOfDoubles)
+		powBlocks(dst, a, y, &doubleWorkspaces, powersOfDoubles)
 	}
 }
 
@@ -232,22 +232,22 @@ func powersOfDoubles(dst, a, b []float64) {
 	}
 }
 
-// floatRooms and doubleRooms are pools of scratch blocks.
+// floatWorkspaces and doubleWorkspaces are pools of scratch blocks.
 var (
-	floatRooms  = sync.Pool{New: func() any { return new([element.Block]float32) }}
-	doubleRooms = sync.Pool{New: func() any { return new([element.Block]float64) }}
+	floatWorkspaces  = sync.Pool{New: func() any { return new([element.Block]float32) }}
+	doubleWorkspaces = sync.Pool{New: func() any { return new([element.Block]float64) }}
 )
 
 // powCube multiplies squares, a block at a time.
 func powCube(dst, a []float32, times func(dst, a, b []float32)) {
-	room := floatRooms.Get().(*[element.Block]float32)
+	workspace := floatWorkspaces.Get().(*[element.Block]float32)
 	for at := 0; at < len(dst); at += element.Block {
 		x := a[at:min(at+element.Block, len(a))]
-		square := room[:len(x)]
+		square := workspace[:len(x)]
 		times(square, x, x)
 		times(dst[at:][:len(x)], square, x)
 	}
-	floatRooms.Put(room)
+	floatWorkspaces.Put(workspace)
 }
 
 // powRoot computes square roots, and for the exponent -0.5 their reciprocals, for positive
@@ -276,13 +276,13 @@ func powRoot(dst, a []float32, y float32) {
 }
 
 // powBlocks handles any exponent: it passes a block of copies of it to the binary loop.
-func powBlocks[T float32 | float64](dst, a []T, y T, rooms *sync.Pool, powers func(dst, a, b []T)) {
-	room := rooms.Get().(*[element.Block]T)
-	exponents := room[:min(element.Block, len(dst))]
+func powBlocks[T float32 | float64](dst, a []T, y T, workspaces *sync.Pool, powers func(dst, a, b []T)) {
+	workspace := workspaces.Get().(*[element.Block]T)
+	exponents := workspace[:min(element.Block, len(dst))]
 	element.Fill(exponents, y)
 	for at := 0; at < len(dst); at += element.Block {
 		x := a[at:min(at+element.Block, len(a))]
 		powers(dst[at:][:len(x)], x, exponents[:len(x)])
 	}
-	rooms.Put(room)
+	workspaces.Put(workspace)
 }

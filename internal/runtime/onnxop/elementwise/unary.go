@@ -403,14 +403,14 @@ func infinite(e *simd.Elements) func(dst []uint8, src []float32) {
 	infinities, equal := make([]float32, element.Block), element.Equal[float32]().Vec
 	element.Fill(infinities, float32(math.Inf(1)))
 	return func(dst []uint8, src []float32) {
-		room := floatRooms.Get().(*[element.Block]float32)
+		workspace := floatWorkspaces.Get().(*[element.Block]float32)
 		for at := 0; at < len(dst); at += element.Block {
 			x := src[at:min(at+element.Block, len(dst))]
-			size := room[:len(x)]
+			size := workspace[:len(x)]
 			e.Abs(size, x)
 			equal(dst[at:][:len(x)], size, infinities[:len(x)])
 		}
-		floatRooms.Put(room)
+		floatWorkspaces.Put(workspace)
 	}
 }
 

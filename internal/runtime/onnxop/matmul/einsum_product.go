@@ -43,7 +43,7 @@ func prepareEinsumReal[T tensor.Real](c *op.Call) (op.Run, error) {
 		}
 		have := in
 		for _, s := range stages {
-			y := s.room
+			y := s.workspace
 			if y == nil {
 				y = tensor.Of[T](c.Out[0])
 			}
@@ -132,10 +132,10 @@ func (p *einsumProduct[T]) pack(c *op.Call) {
 		return
 	}
 	b, step := y, p.s.ldb
-	if p.b.room != nil {
+	if p.b.workspace != nil {
 		b, step = make([]float32, p.s.K*p.s.N), 0
 		gatherStrided(b, y, p.b.size, p.b.stride)
-		p.b.room = nil
+		p.b.workspace = nil
 	}
 	p.packed = kernel.PackB(p.s.K, p.s.N, b, step, p.s.TransB)
 	c.Packed(p.right)
@@ -161,7 +161,7 @@ func (p *einsumProduct[T]) run(w *workers.Pool, x, y, out []T) {
 		x, y = y, x
 	}
 	n := tensor.Elements(p.size)
-	if p.a.room == nil && p.b.room == nil && n >= 2*w.Threads() && p.s.M*p.s.N*p.s.K <= smallProduct {
+	if p.a.workspace == nil && p.b.workspace == nil && n >= 2*w.Threads() && p.s.M*p.s.N*p.s.K <= smallProduct {
 		w.For(n, 1, func(lo, hi int) { p.products(nil, x, y, out, lo, hi) })
 		return
 	}
@@ -207,7 +207,7 @@ func (p *einsumProduct[T]) column() bool {
 type einsumMatrix[T tensor.Real] struct {
 	turned       bool // columns are lines
 	step         int  // from line to line; 0 means tight
-	room         []T  // for a matrix that is gathered
+	workspace    []T  // for a matrix that is gathered
 	size, stride []int
 }
 
@@ -229,7 +229,7 @@ func newEinsumMatrix[T tensor.Real](c *op.Call, e *einsum, input int, rows, cols
 		m.size = append(m.size, e.size[r[0]:r[1]]...)
 		m.stride = append(m.stride, e.strides[input][r[0]:r[1]]...)
 	}
-	m.room = op.ScratchOf[T](c, high*wide)
+	m.workspace = op.ScratchOf[T](c, high*wide)
 	return m
 }
 
@@ -255,13 +255,13 @@ func (e *einsum) line(input int, labels [2]int) (n, step int, ok bool) {
 // matrix returns the operand that begins with x; again says that it is the same as in the last
 // call.
 func (m *einsumMatrix[T]) matrix(x []T, again bool) []T {
-	if m.room == nil {
+	if m.workspace == nil {
 		return x
 	}
 	if !again {
-		gatherStrided(m.room, x, m.size, m.stride)
+		gatherStrided(m.workspace, x, m.size, m.stride)
 	}
-	return m.room
+	return m.workspace
 }
 
 // gatherStrided writes the elements of src, whose axes have sizes and strides, contiguously.
@@ -288,10 +288,10 @@ func gatherStrided[T tensor.Number](dst, src []T, size, stride []int) {
 // einsumStage multiplies two operands of an equation: inputs, or the results of earlier stages,
 // which follow them.
 type einsumStage[T tensor.Real] struct {
-	a, b    int
-	room    []T // of the result; nil for the last stage
-	lines   *einsum
-	product *einsumProduct[T]
+	a, b      int
+	workspace []T // of the result; nil for the last stage
+	lines     *einsum
+	product   *einsumProduct[T]
 }
 
 func (s *einsumStage[T]) run(w *workers.Pool, x, y, out []T) {
@@ -336,7 +336,7 @@ func newEinsumStages[T tensor.Real](c *op.Call, e *einsum) (stages []einsumStage
 			if n > mostBetween*limit {
 				return nil
 			}
-			stage.room = op.ScratchOf[T](c, n)
+			stage.workspace = op.ScratchOf[T](c, n)
 		}
 		stages = append(stages, stage)
 		left = append(slices.Delete(slices.Delete(left, pair[1], pair[1]+1), pair[0], pair[0]+1), len(strides))

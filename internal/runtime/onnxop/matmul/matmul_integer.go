@@ -33,14 +33,14 @@ type intMatMul struct {
 
 // intRun is a run of all products: sums to y, or requantised values to out by rescale.
 type intRun struct {
-	c       *op.Call
-	x       *tensor.Tensor
-	z       []int32
-	y       []int32
-	out     []uint8
-	rescale *kernel.Rescale
-	room    []int32 // for sums that become codes
-	last    []int   // where the matrix of b lies that a thread has packed
+	c         *op.Call
+	x         *tensor.Tensor
+	z         []int32
+	y         []int32
+	out       []uint8
+	rescale   *kernel.Rescale
+	workspace []int32 // for sums that become codes
+	last      []int   // where the matrix of b lies that a thread has packed
 }
 
 // NewIntMatMul prepares a product of 8-bit matrices; ai, az, bi and bz are the inputs with the
@@ -89,8 +89,8 @@ func NewIntMatMul(c *op.Call, ai, az, bi, bz int) (*intMatMul, error) {
 	return q, nil
 }
 
-// room returns the number of sums that codes needs as a buffer.
-func (q *intMatMul) room(p *workers.Pool) int {
+// workspace returns the number of sums that codes needs as a buffer.
+func (q *intMatMul) workspace(p *workers.Pool) int {
 	if q.shared {
 		return p.Threads() * kernel.GemmScratch(nil, q.M, q.N)
 	}
@@ -165,7 +165,7 @@ func (q *intMatMul) Product(c *op.Call, x *tensor.Tensor, z []int32, y []int32) 
 }
 
 // codes computes quantised results with the prepared r; sums is a buffer for some rows, see
-// [intMatMul.room].
+// [intMatMul.workspace].
 func (q *intMatMul) codes(c *op.Call, sums []int32, r *kernel.Rescale) {
 	x, y := c.In[q.ai], c.Out[0].Data
 	if q.K == 0 {
@@ -176,7 +176,7 @@ func (q *intMatMul) codes(c *op.Call, sums []int32, r *kernel.Rescale) {
 		}
 		return
 	}
-	q.run(intRun{c: c, x: x, z: q.zeros(c), out: y, rescale: r, room: sums})
+	q.run(intRun{c: c, x: x, z: q.zeros(c), out: y, rescale: r, workspace: sums})
 }
 
 // run computes all products.
@@ -236,7 +236,7 @@ func (q *intMatMul) product(pool *workers.Pool, worker, i int) {
 		kernel.GemmQ(pool, v.M, r.x.Data[pa:], q.tables, b, r.y[pc:])
 		return
 	}
-	sums := r.room
+	sums := r.workspace
 	if q.shared {
 		each := len(sums) / len(q.packed)
 		sums = sums[worker*each:][:each]
@@ -295,7 +295,7 @@ func prepareQLinearMatMul(c *op.Call) (op.Run, error) {
 			tensor.FormatShape(c.In[4].Shape), tensor.FormatShape(c.In[6].Shape))
 	}
 	if as == 1 && (bs == 1 || bs == q.N) {
-		sums := op.ScratchOf[int32](c, q.room(c.Pool))
+		sums := op.ScratchOf[int32](c, q.workspace(c.Pool))
 		r := &kernel.Rescale{Scales: make([]float32, bs), Bias: make([]int32, bs)}
 		return func(c *op.Call) error {
 			xs, ys := float32(tensor.At(c.In[1], 0)), float32(tensor.At(c.In[6], 0))

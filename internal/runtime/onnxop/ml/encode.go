@@ -205,8 +205,8 @@ func (e *labelEncoder) places(to []int32, x *tensor.Tensor, from int) {
 			}
 		}
 	default:
-		var room [labelBlock]float64
-		nums := room[:len(to)]
+		var workspace [labelBlock]float64
+		nums := workspace[:len(to)]
 		tensor.Read(nums, x, from)
 		for i, v := range nums {
 			k := int64(v)
@@ -272,9 +272,9 @@ func prepareLabelEncoder(c *op.Call) (op.Run, error) {
 	e.fallback.write(list, n, 0)
 	var x, y *tensor.Tensor // of the run, whose loop is made once
 	work := func(lo, hi int) {
-		var room [labelBlock]int32
-		for ; lo < hi; lo += len(room) {
-			places := room[:min(len(room), hi-lo)]
+		var workspace [labelBlock]int32
+		for ; lo < hi; lo += len(workspace) {
+			places := workspace[:min(len(workspace), hi-lo)]
 			e.places(places, x, lo)
 			if y.Type == tensor.String {
 				pickPlaces(y.Strings[lo:], list.Strings, places)

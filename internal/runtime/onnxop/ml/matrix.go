@@ -55,8 +55,8 @@ func (m *matrix) addProducts(sums, x []float64) {
 
 // eachRows makes the run that calls f for some rows of input 0 at a time, in parallel: with the
 // number of the first one, their features as float64, width numbers of scratch for each of them
-// and room more for all.
-func eachRows(c *op.Call, width, room int, f func(c *op.Call, first int, x, s, room []float64)) (op.Run, error) {
+// and workspace more for all.
+func eachRows(c *op.Call, width, workspace int, f func(c *op.Call, first int, x, s, workspace []float64)) (op.Run, error) {
 	if !c.In[0].Type.IsNumber() {
 		return nil, op.Unsupported("input of %v", c.In[0].Type)
 	}
@@ -65,7 +65,7 @@ func eachRows(c *op.Call, width, room int, f func(c *op.Call, first int, x, s, r
 		return nil, err
 	}
 	some := min(max(1, 1<<13/max(features, width, 1)), 256)
-	each := some*(features+width) + room
+	each := some*(features+width) + workspace
 	scratch := op.ScratchOf[float64](c, c.Pool.Threads()*each)
 	// Made once, with the closure below: a run must not allocate.
 	var call *op.Call

@@ -229,10 +229,10 @@ func prepareSVMClassifier(c *op.Call) (op.Run, error) {
 		count = s.classes
 		s.points = newMatrix(s.coefficients, s.classes, s.features)
 	}
-	return eachRows(c, count, s.room(), func(c *op.Call, first int, x, near, room []float64) {
+	return eachRows(c, count, s.workspace(), func(c *op.Call, first int, x, near, workspace []float64) {
 		s.similarities(near, x)
 		for i := first; len(near) > 0; i, near = i+1, near[count:] {
-			k, out := s.classify(near[:count], room)
+			k, out := s.classify(near[:count], workspace)
 			s.write(c.Out[0], i, k)
 			if c.Wants(1) {
 				tensor.Convert(tensor.Of[float32](c.Out[1])[i*width:][:width], out)
@@ -241,16 +241,16 @@ func prepareSVMClassifier(c *op.Call) (op.Run, error) {
 	})
 }
 
-// room is what [svmClassifier.classify] needs: votes, pairs with two more for scores of them, and
-// what [svmClassifier.couple] takes.
-func (s *svmClassifier) room() int {
+// workspace is what [svmClassifier.classify] needs: votes, pairs with two more for scores of
+// them, and what [svmClassifier.couple] takes.
+func (s *svmClassifier) workspace() int {
 	n := s.classes
 	return n + n*(n-1)/2 + 2 + 2*n*n + 2*n
 }
 
 // classify returns the class of a row and its scores, from its similarities to the support
 // vectors, or its products with coefficients of classes.
-func (s *svmClassifier) classify(near, room []float64) (int, []float64) {
+func (s *svmClassifier) classify(near, workspace []float64) (int, []float64) {
 	if s.linear {
 		for k := range near {
 			near[k] += s.rho[0]
@@ -260,7 +260,7 @@ func (s *svmClassifier) classify(near, room []float64) (int, []float64) {
 		return k, near
 	}
 	pairs := s.classes * (s.classes - 1) / 2
-	votes, pair, rest := room[:s.classes], room[s.classes:][:0:pairs], room[s.classes+pairs:]
+	votes, pair, rest := workspace[:s.classes], workspace[s.classes:][:0:pairs], workspace[s.classes+pairs:]
 	clear(votes)
 	for i := range s.classes {
 		for j := i + 1; j < s.classes; j++ {
@@ -303,10 +303,10 @@ func (s *svmClassifier) pairScores(v float64, out []float64) []float64 {
 }
 
 // couple turns pairwise probabilities into class probabilities by the iteration
-// of Wu, Lin and Weng (2004), second approach. They lie in room.
-func (s *svmClassifier) couple(pair, room []float64) []float64 {
+// of Wu, Lin and Weng (2004), second approach. They lie in workspace.
+func (s *svmClassifier) couple(pair, workspace []float64) []float64 {
 	n := s.classes
-	r, q, p, qp := room[:n*n], room[n*n:][:n*n], room[2*n*n:][:n], room[2*n*n+n:][:n]
+	r, q, p, qp := workspace[:n*n], workspace[n*n:][:n*n], workspace[2*n*n:][:n], workspace[2*n*n+n:][:n]
 	clear(q)
 	at := 0
 	for i := range n {

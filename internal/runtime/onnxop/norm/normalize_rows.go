@@ -270,7 +270,7 @@ func lpVectors(outer, n, inner, p int) op.Run {
 	}
 	tiles := (inner + lpColumns - 1) / lpColumns
 	var x, y []float32 // of the run, whose loop is made once
-	rooms := sync.Pool{New: func() any { return new([lpColumns]float64) }}
+	workspaces := sync.Pool{New: func() any { return new([lpColumns]float64) }}
 	work := func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			if inner == 1 {
@@ -280,8 +280,8 @@ func lpVectors(outer, n, inner, p int) op.Run {
 			}
 			col := i % tiles * lpColumns
 			base := i/tiles*n*inner + col
-			room := rooms.Get().(*[lpColumns]float64)
-			by := room[:min(lpColumns, inner-col)]
+			workspace := workspaces.Get().(*[lpColumns]float64)
+			by := workspace[:min(lpColumns, inner-col)]
 			f.Lines(k, by, x[base:], inner, n)
 			for j, s := range by {
 				by[j] = factor(s, p)
@@ -292,7 +292,7 @@ func lpVectors(outer, n, inner, p int) op.Run {
 					dst[j] = float32(float64(v) * by[j])
 				}
 			}
-			rooms.Put(room)
+			workspaces.Put(workspace)
 		}
 	}
 	return func(c *op.Call) error {
@@ -316,10 +316,10 @@ func prepareLRN[T tensor.Real](c *op.Call) (op.Run, error) {
 	n, ch, area := x.Shape[0], x.Shape[1], tensor.Elements(x.Shape[2:])
 	before, after := (size-1)/2, size-1-(size-1)/2
 	if r := simd.RowKernels(); r != nil && x.Type == tensor.Float32 && beta == 0.75 {
-		room := op.ScratchOf[float32](c, c.Pool.Threads()*area)
+		workspace := op.ScratchOf[float32](c, c.Pool.Threads()*area)
 		var xs, ys []float32 // made once, as the closure below: a run must not allocate
 		work := func(worker, lo, hi int) {
-			sum := room[worker*area:][:area]
+			sum := workspace[worker*area:][:area]
 			for i := lo; i < hi; i++ {
 				k := i % ch
 				clear(sum)
@@ -335,10 +335,10 @@ func prepareLRN[T tensor.Real](c *op.Call) (op.Run, error) {
 			return nil
 		}, nil
 	}
-	room := op.ScratchOf[float64](c, c.Pool.Threads()*area)
+	workspace := op.ScratchOf[float64](c, c.Pool.Threads()*area)
 	var xs, ys []T
 	work := func(worker, lo, hi int) {
-		sum := room[worker*area:][:area]
+		sum := workspace[worker*area:][:area]
 		for i := lo; i < hi; i++ {
 			k := i % ch
 			clear(sum)

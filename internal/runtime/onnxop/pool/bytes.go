@@ -43,11 +43,11 @@ func maxBytesApart(c *op.Call) (op.Run, error) {
 	if !depth.Prepare() || !last.Prepare() {
 		return nil, nil
 	}
-	room := c.Scratch(s.N * s.C * area)
+	workspace := c.Scratch(s.N * s.C * area)
 	c.Kernel = last.Name()
 	return func(c *op.Call) error {
-		depth.Run(c.Pool, c.In[0].Data, room)
-		last.Run(c.Pool, room, c.Out[0].Data)
+		depth.Run(c.Pool, c.In[0].Data, workspace)
+		last.Run(c.Pool, workspace, c.Out[0].Data)
 		return nil
 	}, nil
 }

@@ -12,9 +12,9 @@ import (
 // floats computes float32 pooling over up to three axes with SIMD kernels for two: the outermost
 // of three axes first, with its planes as lines of an image.
 type floats struct {
-	depth *kernel.Pool // nil where windows are one plane high
-	last  *kernel.Pool
-	room  []float32 // what depth gives
+	depth     *kernel.Pool // nil where windows are one plane high
+	last      *kernel.Pool
+	workspace []float32 // what depth gives
 }
 
 // vectors returns nil if there are no SIMD kernels.
@@ -42,7 +42,7 @@ func vectors(c *op.Call, w *window.Window) *floats {
 	}
 	if v.depth != nil {
 		s := &v.last.Shape
-		v.room = op.ScratchOf[float32](c, s.N*s.C*s.H*s.W)
+		v.workspace = op.ScratchOf[float32](c, s.N*s.C*s.H*s.W)
 	}
 	c.Kernel = v.last.Name()
 	return v
@@ -59,8 +59,8 @@ func (v *floats) largest(act activation.Clamp) {
 
 func (v *floats) run(p *workers.Pool, x, y []float32) {
 	if v.depth != nil {
-		v.depth.Run(p, x, v.room)
-		x = v.room
+		v.depth.Run(p, x, v.workspace)
+		x = v.workspace
 	}
 	v.last.Run(p, x, y)
 }

@@ -165,17 +165,17 @@ func quantizeRows[T int8 | uint8 | int16 | uint16](q *quantizer, out []T, lo, hi
 		x, dst := q.x[a:b], out[a:b]
 		switch {
 		case q.halves && unsafe.Sizeof(T(0)) == 1:
-			room := halfRooms.Get().(*halfRoom)
+			workspace := halfWorkspaces.Get().(*halfWorkspace)
 			for at := 0; at < len(x); at += element.Block {
 				n := min(element.Block, len(x)-at)
-				v := room.numbers[:n]
+				v := workspace.numbers[:n]
 				copy(v, x[at:])
-				room.round(v)
+				workspace.round(v)
 				divide(v, v, q.scale[s])
-				room.round(v)
+				workspace.round(v)
 				toCodes(unsafe.Slice((*uint8)(unsafe.Pointer(unsafe.SliceData(dst[at:]))), n), v, 1, q.lo-q.zero[s], q.hi-q.zero[s], int32(q.zero[s]))
 			}
-			halfRooms.Put(room)
+			halfWorkspaces.Put(workspace)
 		case q.round != nil || q.g.vector:
 			for i, v := range x {
 				k := s
@@ -210,16 +210,16 @@ func quantizeRows[T int8 | uint8 | int16 | uint16](q *quantizer, out []T, lo, hi
 // divide divides by a scalar.
 var divide = element.Div[float32]().VectorScalar
 
-// halfRoom is scratch memory for rounding a block of numbers to float16.
-type halfRoom struct {
+// halfWorkspace is scratch memory for rounding a block of numbers to float16.
+type halfWorkspace struct {
 	numbers [element.Block]float32
 	halves  [element.Block]uint16
 }
 
-var halfRooms = sync.Pool{New: func() any { return new(halfRoom) }}
+var halfWorkspaces = sync.Pool{New: func() any { return new(halfWorkspace) }}
 
 // round rounds numbers to float16.
-func (h *halfRoom) round(v []float32) {
+func (h *halfWorkspace) round(v []float32) {
 	e, halves := simd.ElementKernels(), h.halves[:len(v)]
 	for i := e.ToHalf(halves, v); i < len(v); i++ {
 		halves[i] = tensor.F32ToF16(v[i])

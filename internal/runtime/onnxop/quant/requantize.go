@@ -140,16 +140,16 @@ func Zero(x *tensor.Tensor) int32 {
 func Zeros(x *tensor.Tensor) []int32 { return ZerosIn(nil, x) }
 
 // ZerosIn is [Zeros] in an existing buffer, if that is large enough.
-func ZerosIn(room []int32, x *tensor.Tensor) []int32 {
+func ZerosIn(workspace []int32, x *tensor.Tensor) []int32 {
 	if x == nil {
 		return nil
 	}
-	if cap(room) < x.Len() {
-		room = make([]int32, x.Len())
+	if cap(workspace) < x.Len() {
+		workspace = make([]int32, x.Len())
 	}
-	room = room[:x.Len()]
-	tensor.Read(room, x, 0)
-	return room
+	workspace = workspace[:x.Len()]
+	tensor.Read(workspace, x, 0)
+	return workspace
 }
 
 // Lift widens integers to int32 and subtracts a zero point.

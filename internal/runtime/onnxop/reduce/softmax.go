@@ -162,8 +162,8 @@ func columns(dst, src []float32, l line, width int, k Normalisation, row func(ds
 // tile normalises up to blockSize neighbouring lines of n elements, stride apart.
 func tile[T tensor.Real](dst, src []T, n, stride, width int, k Normalisation) {
 	if k == hardmax {
-		room := placeRooms.Get().(*[element.Block]int64)
-		at := room[:width]
+		workspace := placeWorkspaces.Get().(*[element.Block]int64)
+		at := workspace[:width]
 		argTile(at, src, n, stride, false, false)
 		for r := range n {
 			clear(dst[r*stride:][:width])
@@ -171,7 +171,7 @@ func tile[T tensor.Real](dst, src []T, n, stride, width int, k Normalisation) {
 		for i, r := range at {
 			dst[int(r)*stride+i] = 1
 		}
-		placeRooms.Put(room)
+		placeWorkspaces.Put(workspace)
 		return
 	}
 	var top, sum [element.Block]T
@@ -233,23 +233,23 @@ const shortRow, shortLogs, fewRows = 16, 48, 8
 // shortRows normalises rows of n values, or writes the logarithms of that: turned, so that their
 // first values lie side by side, then their second ones.
 func shortRows(dst, src []float32, n int, logs bool) {
-	room := turnedRooms.Get().(*[shortRow * 256]float32)
+	workspace := turnedWorkspaces.Get().(*[shortRow * 256]float32)
 	for len(dst) > 0 {
-		rows := min(256, len(room)/n, len(dst)/n)
-		columns := room[:rows*n]
+		rows := min(256, len(workspace)/n, len(dst)/n)
+		columns := workspace[:rows*n]
 		move.Transpose(columns, rows, src, n, n, rows)
 		softmaxColumns(columns, columns, n, rows, rows, logs)
 		move.Transpose(dst, n, columns, rows, rows, n)
 		dst, src = dst[rows*n:], src[rows*n:]
 	}
-	turnedRooms.Put(room)
+	turnedWorkspaces.Put(workspace)
 }
 
 // hardmaxRows is hardmaxRow of rows of n, whose largest values are found together.
 func hardmaxRows(dst, src []float32, n int) {
-	f, room := simd.ExtremeKernels(), expRooms.Get().(*[element.Block]float32)
+	f, workspace := simd.ExtremeKernels(), expWorkspaces.Get().(*[element.Block]float32)
 	for len(dst) > 0 {
-		tops := room[:min(element.Block, len(dst)/n)]
+		tops := workspace[:min(element.Block, len(dst)/n)]
 		simd.ExtremeRows(f, false, tops, src, n)
 		for i, top := range tops {
 			row, to := src[i*n:][:n], dst[i*n:][:n]
@@ -263,7 +263,7 @@ func hardmaxRows(dst, src []float32, n int) {
 		}
 		dst, src = dst[len(tops)*n:], src[len(tops)*n:]
 	}
-	expRooms.Put(room)
+	expWorkspaces.Put(workspace)
 }
 
 // topDouble is the greatest of a row, no number where one is none.
@@ -288,12 +288,12 @@ func softmaxDoubles(dst, src []float64) {
 // logSoftmaxDoubles is logSoftmaxRow of float64.
 func logSoftmaxDoubles(dst, src []float64) {
 	top, sum, c := topDouble(src), 0.0, simd.CurveKernels()
-	room := doubleRooms.Get().(*[element.Block]float64)
-	for at := 0; at < len(src); at += len(room) {
-		some := src[at:min(at+len(room), len(src))]
-		sum += c.ExpDoubles(room[:len(some)], some, top)
+	workspace := doubleWorkspaces.Get().(*[element.Block]float64)
+	for at := 0; at < len(src); at += len(workspace) {
+		some := src[at:min(at+len(workspace), len(src))]
+		sum += c.ExpDoubles(workspace[:len(some)], some, top)
 	}
-	doubleRooms.Put(room)
+	doubleWorkspaces.Put(workspace)
 	less := math.Log(sum)
 	for i, x := range src[:len(dst)] {
 		dst[i] = x - top - less
@@ -304,10 +304,10 @@ func logSoftmaxDoubles(dst, src []float64) {
 func hardmaxRow(dst, src []float32) {
 	at := argRow(src, false, false)
 	if at < 0 {
-		room := placeRooms.Get().(*[element.Block]int64)
-		argTile(room[:1], src, len(src), 1, false, false)
-		at = int(room[0])
-		placeRooms.Put(room)
+		workspace := placeWorkspaces.Get().(*[element.Block]int64)
+		argTile(workspace[:1], src, len(src), 1, false, false)
+		at = int(workspace[0])
+		placeWorkspaces.Put(workspace)
 	}
 	clear(dst[:len(src)])
 	dst[at] = 1
@@ -317,27 +317,28 @@ func hardmaxRow(dst, src []float32) {
 func logSoftmaxRow(dst, src []float32) {
 	dst = dst[:len(src)]
 	lessOne(dst, src, element.MaxOf(src))
-	room := expRooms.Get().(*[element.Block]float32)
+	workspace := expWorkspaces.Get().(*[element.Block]float32)
 	var sum float64
-	for at := 0; at < len(dst); at += len(room) {
-		some := dst[at:min(at+len(room), len(dst))]
-		sum += float64(vecmath.ExpSumTo(room[:len(some)], some, 0))
+	for at := 0; at < len(dst); at += len(workspace) {
+		some := dst[at:min(at+len(workspace), len(dst))]
+		sum += float64(vecmath.ExpSumTo(workspace[:len(some)], some, 0))
 	}
-	expRooms.Put(room)
+	expWorkspaces.Put(workspace)
 	lessOne(dst, dst, float32(math.Log(sum)))
 }
 
 // lessOne takes a number from each of a row.
 var lessOne = element.Sub[float32]().VectorScalar
 
-// placeRooms hold places of the largest values.
-var placeRooms = sync.Pool{New: func() any { return new([element.Block]int64) }}
+// placeWorkspaces hold places of the largest values.
+var placeWorkspaces = sync.Pool{New: func() any { return new([element.Block]int64) }}
 
-// turnedRooms hold short rows that have been turned.
-var turnedRooms = sync.Pool{New: func() any { return new([shortRow * 256]float32) }}
+// turnedWorkspaces hold short rows that have been turned.
+var turnedWorkspaces = sync.Pool{New: func() any { return new([shortRow * 256]float32) }}
 
-// expRooms hold exponentials of which the sum only is wanted, doubleRooms those of float64.
+// expWorkspaces hold exponentials of which the sum only is wanted, doubleWorkspaces those of
+// float64.
 var (
-	expRooms    = sync.Pool{New: func() any { return new([element.Block]float32) }}
-	doubleRooms = sync.Pool{New: func() any { return new([element.Block]float64) }}
+	expWorkspaces    = sync.Pool{New: func() any { return new([element.Block]float32) }}
+	doubleWorkspaces = sync.Pool{New: func() any { return new([element.Block]float64) }}
 )

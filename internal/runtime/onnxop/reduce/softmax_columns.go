@@ -20,9 +20,9 @@ const fewLogs = 1024
 // or writes the logarithms of that; dst may be src.
 func softmaxColumns(dst, src []float32, n, stride, width int, logs bool) {
 	// what goes to loops in vectors does not stay on the stack
-	room := limitRooms.Get().(*[3 * element.Block]float32)
-	defer limitRooms.Put(room)
-	e, top, sum, part := simd.ElementKernels(), room[:width], room[element.Block:][:width], room[2*element.Block:][:width]
+	workspace := limitWorkspaces.Get().(*[3 * element.Block]float32)
+	defer limitWorkspaces.Put(workspace)
+	e, top, sum, part := simd.ElementKernels(), workspace[:width], workspace[element.Block:][:width], workspace[2*element.Block:][:width]
 	copy(top, src)
 	clear(sum)
 	for r := 1; r < n; r++ {
@@ -57,25 +57,26 @@ func softmaxColumns(dst, src []float32, n, stride, width int, logs bool) {
 	}
 }
 
-// limitRooms have the largest values of columns, then their sums, then the exponentials of a line.
-var limitRooms = sync.Pool{New: func() any { return new([3 * element.Block]float32) }}
+// limitWorkspaces have the largest values of columns, then their sums, then the exponentials of a
+// line.
+var limitWorkspaces = sync.Pool{New: func() any { return new([3 * element.Block]float32) }}
 
-// columnRooms hold columns that have been turned into rows.
-var columnRooms = sync.Pool{New: func() any { return new([]float32) }}
+// columnWorkspaces hold columns that have been turned into rows.
+var columnWorkspaces = sync.Pool{New: func() any { return new([]float32) }}
 
 // turnedColumns turns width neighbouring columns of n values, stride apart, into rows, and back
 // when row has seen them; dst may be src.
 func turnedColumns(dst, src []float32, n, stride, width int, row func(dst, src []float32)) {
-	room := columnRooms.Get().(*[]float32)
-	if cap(*room) < n*width {
-		*room = make([]float32, n*width)
+	workspace := columnWorkspaces.Get().(*[]float32)
+	if cap(*workspace) < n*width {
+		*workspace = make([]float32, n*width)
 	}
-	rows := (*room)[:n*width]
+	rows := (*workspace)[:n*width]
 	move.Transpose(rows, n, src, stride, width, n)
 	for i := range width {
 		r := rows[i*n:][:n]
 		row(r, r)
 	}
 	move.Transpose(dst, stride, rows, n, n, width)
-	columnRooms.Put(room)
+	columnWorkspaces.Put(workspace)
 }

@@ -63,12 +63,12 @@ func prepareGridSample[T tensor.Real](c *op.Call) (op.Run, error) {
 		return nil, fmt.Errorf("empty input %s", tensor.FormatShape(x))
 	}
 	// The closure is allocated once, and the scratch memory of work items is pooled.
-	rooms := sync.Pool{New: func() any { return &gridRoom[T]{at: make([]float64, rank)} }}
+	workspaces := sync.Pool{New: func() any { return &gridWorkspace[T]{at: make([]float64, rank)} }}
 	var src, dst []T
 	var grid []float32 // of what has few axes
 	var given *tensor.Tensor
 	work := func(lo, hi int) {
-		r := rooms.Get().(*gridRoom[T])
+		r := workspaces.Get().(*gridWorkspace[T])
 		for lo < hi {
 			// Points of one image: the taps are the same for each channel.
 			b, p := lo/points, lo%points
@@ -98,7 +98,7 @@ func prepareGridSample[T tensor.Real](c *op.Call) (op.Run, error) {
 			}
 			lo += len(g.ends)
 		}
-		rooms.Put(r)
+		workspaces.Put(r)
 	}
 	return func(c *op.Call) error {
 		src, dst, given, grid = tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]), c.In[1], nil
@@ -110,8 +110,8 @@ func prepareGridSample[T tensor.Real](c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// gridRoom is the scratch memory of a work item.
-type gridRoom[T tensor.Real] struct {
+// gridWorkspace is the scratch memory of a work item.
+type gridWorkspace[T tensor.Real] struct {
 	at     []float64
 	taps   tapList
 	points gridPoints[T]

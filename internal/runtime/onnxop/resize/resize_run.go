@@ -161,7 +161,7 @@ func nearestCopy[E any](pool *workers.Pool, p *nearestPlan, x, y []E, outside E)
 	}
 	r, ok := p.kept.(*nearestRun[E])
 	if !ok {
-		r = &nearestRun[E]{nearestPlan: p, stride: tensor.Strides(p.in), place: make([]int, pool.Threads()*placeRoom(rank))}
+		r = &nearestRun[E]{nearestPlan: p, stride: tensor.Strides(p.in), place: make([]int, pool.Threads()*placeWorkspace(rank))}
 		r.work = r.rows
 		p.kept = r
 	}
@@ -179,14 +179,14 @@ type nearestRun[E any] struct {
 	work    func(worker, lo, hi int)
 }
 
-// placeRoom is the memory for the position of a row, with a cache line between those of two
+// placeWorkspace is the memory for the position of a row, with a cache line between those of two
 // workers.
-func placeRoom(rank int) int { return rank + 8 }
+func placeWorkspace(rank int) int { return rank + 8 }
 
 // rows fills rows lo to hi.
 func (p *nearestRun[E]) rows(worker, lo, hi int) {
 	last := len(p.out) - 1
-	cols, at := p.nearestPlan.at[last], p.place[worker*placeRoom(last+1):][:last]
+	cols, at := p.nearestPlan.at[last], p.place[worker*placeWorkspace(last+1):][:last]
 	tensor.Unravel(lo, p.out[:last], at)
 	before := -1 // where the row before came from
 	for i := lo; i < hi; i++ {
@@ -433,8 +433,8 @@ func (a applied[T]) Piece(lo, hi int) {
 		}
 		return
 	}
-	sums := sumRooms.Get().(*sumRoom)
-	defer sumRooms.Put(sums)
+	sums := sumWorkspaces.Get().(*sumWorkspace)
+	defer sumWorkspaces.Put(sums)
 	for i := lo; i < hi; i++ {
 		o, first := i%m, i/m*a.planes
 		planes := min(a.outer-first, a.planes)
@@ -452,27 +452,27 @@ func (a applied[T]) Piece(lo, hi int) {
 	}
 }
 
-// sumRoom is scratch memory for adding up rows.
-type sumRoom struct {
+// sumWorkspace is scratch memory for adding up rows.
+type sumWorkspace struct {
 	adder   vectors.Sum
 	from    []int
 	weights []float32
 }
 
-var sumRooms = sync.Pool{New: func() any { return new(sumRoom) }}
+var sumWorkspaces = sync.Pool{New: func() any { return new(sumWorkspace) }}
 
 // weightedRows writes rows of n values, stepDst values apart: each is the sum of rows of a plane
 // of src times their weights, and the next plane is step values further. Rows with zero weight
 // are not read.
-func weightedRows[T tensor.Real](room *sumRoom, dst []T, stepDst int, src []T, step, n, planes int, at []int, weights []T) {
+func weightedRows[T tensor.Real](workspace *sumWorkspace, dst []T, stepDst int, src []T, step, n, planes int, at []int, weights []T) {
 	if dst, ok := any(dst).([]float32); ok {
-		room.from, room.weights = room.from[:0], room.weights[:0]
+		workspace.from, workspace.weights = workspace.from[:0], workspace.weights[:0]
 		for k, w := range weights {
 			if w != 0 {
-				room.from, room.weights = append(room.from, at[k]*n), append(room.weights, float32(w))
+				workspace.from, workspace.weights = append(workspace.from, at[k]*n), append(workspace.weights, float32(w))
 			}
 		}
-		room.adder.Lines(dst, stepDst, any(src).([]float32), step, n, planes, room.from, room.weights)
+		workspace.adder.Lines(dst, stepDst, any(src).([]float32), step, n, planes, workspace.from, workspace.weights)
 		return
 	}
 	for p := range planes {

@@ -114,7 +114,7 @@ type roiSample struct {
 func align[T tensor.Real](v *roiAlign, picture, roi, y []T, acc []float64) {
 	g := v.grid(float64(roi[0]), float64(roi[1]), float64(roi[2]), float64(roi[3]))
 	size, results := v.h*v.w, v.ph*v.pw
-	var room [64]roiSample
+	var workspace [64]roiSample
 	for i := range results {
 		start := 0.0
 		if v.maximum {
@@ -123,15 +123,15 @@ func align[T tensor.Real](v *roiAlign, picture, roi, y []T, acc []float64) {
 		for k := range acc {
 			acc[k] = start
 		}
-		some := room[:0]
+		some := workspace[:0]
 		add := func() {
 			for k := range acc {
 				acc[k] = moreSamples(v.maximum, acc[k], some, picture[k*size:][:size])
 			}
-			some = room[:0]
+			some = workspace[:0]
 		}
 		outside := v.samples(&g, i, func(s roiSample) {
-			if some = append(some, s); len(some) == len(room) {
+			if some = append(some, s); len(some) == len(workspace) {
 				add()
 			}
 		})

@@ -21,9 +21,9 @@ func prepareRoiAlign32(c *op.Call) (op.Run, error) {
 	n, ch, size := x[0], x[1], x[2]*x[3]
 	turned := op.ScratchOf[float32](c, n*size*ch)
 	workers := make([]roiWorker, c.Pool.Threads())
-	rooms := op.ScratchOf[float32](c, len(workers)*v.ph*v.pw*ch)
+	workspaces := op.ScratchOf[float32](c, len(workers)*v.ph*v.pw*ch)
 	for i := range workers {
-		workers[i].room = rooms[i*v.ph*v.pw*ch:][:v.ph*v.pw*ch]
+		workers[i].workspace = workspaces[i*v.ph*v.pw*ch:][:v.ph*v.pw*ch]
 	}
 	var rois, y []float32
 	var batch []int
@@ -31,7 +31,7 @@ func prepareRoiAlign32(c *op.Call) (op.Run, error) {
 		for r := lo; r < hi; r++ {
 			w := &workers[worker]
 			w.align(v, turned[batch[r]*size*ch:][:size*ch], rois[r*4:][:4], ch)
-			move.Transpose(y[r*len(w.room):], v.ph*v.pw, w.room, ch, ch, v.ph*v.pw)
+			move.Transpose(y[r*len(w.workspace):], v.ph*v.pw, w.workspace, ch, ch, v.ph*v.pw)
 		}
 	}
 	var in []float32
@@ -58,7 +58,7 @@ func prepareRoiAlign32(c *op.Call) (op.Run, error) {
 
 // roiWorker is the scratch memory of a worker.
 type roiWorker struct {
-	room       []float32 // of the results of a region, the channels side by side
+	workspace  []float32 // of the results of a region, the channels side by side
 	rows, cols []roiLine
 	from       []int
 	weights    []float32
@@ -77,7 +77,7 @@ func (w *roiWorker) align(v *roiAlign, picture, roi []float32, ch int) {
 	g := v.grid(float64(roi[0]), float64(roi[1]), float64(roi[2]), float64(roi[3]))
 	for i := range v.ph * v.pw {
 		if v.maximum {
-			w.largest(v, &g, i, picture, w.room[i*ch:][:ch])
+			w.largest(v, &g, i, picture, w.workspace[i*ch:][:ch])
 			continue
 		}
 		w.rows = lines(w.rows[:0], g.y+float64(i/v.pw)*g.bh, g.bh, g.gh, v.h)
@@ -88,7 +88,7 @@ func (w *roiWorker) align(v *roiAlign, picture, roi []float32, ch int) {
 				w.from, w.weights = append(w.from, (r.at*v.w+q.at)*ch), append(w.weights, float32(r.weight*q.weight))
 			}
 		}
-		w.sum.Of(w.room[i*ch:][:ch], picture, w.from, w.weights)
+		w.sum.Of(w.workspace[i*ch:][:ch], picture, w.from, w.weights)
 	}
 }
 

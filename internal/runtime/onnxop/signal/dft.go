@@ -176,8 +176,8 @@ func (q dftArgs[T]) Piece(lo, hi int) {
 	if t.realOut {
 		outParts = 1
 	}
-	room := f.borrow()
-	in, out := room.in, room.out
+	workspace := f.borrow()
+	in, out := workspace.in, workspace.out
 	for l := lo; l < hi; l++ {
 		o, i := l/inner, l%inner
 		clear(in)
@@ -189,7 +189,7 @@ func (q dftArgs[T]) Piece(lo, hi int) {
 				in[k] = complex(float64(x[at]), 0)
 			}
 		}
-		t.line(f, in, out, room.work)
+		t.line(f, in, out, workspace.work)
 		for k, v := range out[:t.bins] {
 			at := ((o*t.bins+k)*inner + i) * outParts
 			y[at] = T(real(v))
@@ -198,7 +198,7 @@ func (q dftArgs[T]) Piece(lo, hi int) {
 			}
 		}
 	}
-	f.rooms.Put(room)
+	f.workspaces.Put(workspace)
 }
 
 // line transforms one line. The inverse is the forward transform of the
@@ -342,10 +342,10 @@ func (q stftArgs[T]) Piece(lo, hi int) {
 	if g.complexIn {
 		parts = 2
 	}
-	room := q.f.borrow()
+	workspace := q.f.borrow()
 	for l := lo; l < hi; l++ {
 		src := q.x[(l/g.count*q.shape[1]+l%g.count*g.step)*parts:]
-		for k := range room.in {
+		for k := range workspace.in {
 			v := complex(float64(src[k*parts]), 0)
 			if parts == 2 {
 				v = complex(real(v), float64(src[2*k+1]))
@@ -353,13 +353,13 @@ func (q stftArgs[T]) Piece(lo, hi int) {
 			if q.window != nil {
 				v = complex(real(v)*q.window[k], imag(v)*q.window[k])
 			}
-			room.in[k] = v
+			workspace.in[k] = v
 		}
-		q.f.forward(room.out, room.in, room.work)
+		q.f.forward(workspace.out, workspace.in, workspace.work)
 		dst := q.y[l*g.bins*2:]
-		for k, v := range room.out[:g.bins] {
+		for k, v := range workspace.out[:g.bins] {
 			dst[2*k], dst[2*k+1] = T(real(v)), T(imag(v))
 		}
 	}
-	q.f.rooms.Put(room)
+	q.f.workspaces.Put(workspace)
 }

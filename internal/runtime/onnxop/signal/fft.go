@@ -14,21 +14,21 @@ type fft struct {
 	roots   []complex128 // exp(-2πik/n)
 	// Bluestein's method writes a transform of length n as a convolution, done
 	// with transforms of a power of two.
-	inner *fft
-	chirp []complex128 // exp(-πik²/n)
-	turn  []complex128 // transform of the conjugate chirp, divided by its length
-	rooms sync.Pool    // of *fftRoom
+	inner      *fft
+	chirp      []complex128 // exp(-πik²/n)
+	turn       []complex128 // transform of the conjugate chirp, divided by its length
+	workspaces sync.Pool    // of *fftWorkspace
 }
 
-// fftRoom is what a transform reads, writes and works in.
-type fftRoom struct{ in, out, work []complex128 }
+// fftWorkspace is what a transform reads, writes and works in.
+type fftWorkspace struct{ in, out, work []complex128 }
 
-// borrow takes a room from those that were put back.
-func (f *fft) borrow() *fftRoom {
-	if r, ok := f.rooms.Get().(*fftRoom); ok {
+// borrow takes a workspace from those that were put back.
+func (f *fft) borrow() *fftWorkspace {
+	if r, ok := f.workspaces.Get().(*fftWorkspace); ok {
 		return r
 	}
-	return &fftRoom{make([]complex128, f.n), make([]complex128, f.n), make([]complex128, f.scratch())}
+	return &fftWorkspace{make([]complex128, f.n), make([]complex128, f.n), make([]complex128, f.scratch())}
 }
 
 // maxRadix is the largest prime factor that is worth a direct sum.

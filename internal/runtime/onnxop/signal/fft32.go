@@ -17,13 +17,14 @@ type fft32 struct {
 	n       int
 	sign    float32 // of the exponent: -1 forward, +1 inverse
 	factors []int
-	turns   [][]c32   // by level: roots for element i >= 1 and leg j >= 1, at (i-1)*(radix-1) + j-1
-	rooms   sync.Pool // of *[]c32, what a transform reads and works in
+	// by level: roots for element i >= 1 and leg j >= 1, at (i-1)*(radix-1) + j-1
+	turns      [][]c32
+	workspaces sync.Pool // of *[]c32, what a transform reads and works in
 }
 
-// borrow takes a room of two lines from those that were put back.
+// borrow takes a workspace of two lines from those that were put back.
 func (f *fft32) borrow() *[]c32 {
-	if r, ok := f.rooms.Get().(*[]c32); ok {
+	if r, ok := f.workspaces.Get().(*[]c32); ok {
 		return r
 	}
 	r := make([]c32, 2*f.n)
@@ -166,8 +167,8 @@ func (q dft32Args) lines(lo, hi int) {
 	if t.inverse {
 		scale = 1 / float32(t.n)
 	}
-	room := f.borrow()
-	buf := *room
+	workspace := f.borrow()
+	buf := *workspace
 	for l := lo; l < hi; l++ {
 		o, i := l/inner, l%inner
 		in := buf[:t.n]
@@ -184,5 +185,5 @@ func (q dft32Args) lines(lo, hi int) {
 			q.y[at], q.y[at+1] = v.re*scale, v.im*scale
 		}
 	}
-	f.rooms.Put(room)
+	f.workspaces.Put(workspace)
 }

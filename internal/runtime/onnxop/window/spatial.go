@@ -82,12 +82,12 @@ func New(c *op.Call, in, kernel []int, ceil bool) (*Window, error) {
 		default:
 			return nil, fmt.Errorf("auto_pad %q", auto)
 		}
-		room := in[i] + w.Begin[i] + w.End[i] - ext
-		if room < 0 {
+		workspace := in[i] + w.Begin[i] + w.End[i] - ext
+		if workspace < 0 {
 			return nil, fmt.Errorf("kernel of extent %d does not fit into axis of %d with padding %d+%d", ext, in[i], w.Begin[i], w.End[i])
 		}
-		w.Out[i] = room/w.Stride[i] + 1
-		if ceil && room%w.Stride[i] != 0 {
+		w.Out[i] = workspace/w.Stride[i] + 1
+		if ceil && workspace%w.Stride[i] != 0 {
 			// A window that would start in the end padding does not count.
 			if w.Out[i]*w.Stride[i] < in[i]+w.Begin[i] {
 				w.Out[i]++

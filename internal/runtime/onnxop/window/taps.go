@@ -40,8 +40,8 @@ func (w *Window) Cells(at []int) int {
 	n := 1
 	for i, o := range at {
 		start := o*w.Stride[i] - w.Begin[i]
-		room := w.In[i] + w.End[i] - start // from the first tap to the end of the padding
-		n *= min(w.Kernel[i], (room+w.Dilation[i]-1)/w.Dilation[i])
+		workspace := w.In[i] + w.End[i] - start // from the first tap to the end of the padding
+		n *= min(w.Kernel[i], (workspace+w.Dilation[i]-1)/w.Dilation[i])
 	}
 	return max(n, 1)
 }

@@ -401,11 +401,11 @@ func CountNonZero(x *tensor.Tensor) (n int, err error) {
 func NonZeroCoordinates(out []int64, x *tensor.Tensor, step, axis int) error {
 	k := 0
 	if last := len(x.Shape) - 1; (x.Type == tensor.Bool || x.Type.IsNumber()) && last >= 0 {
-		var room [nonZeroBlock + 1]int32
+		var workspace [nonZeroBlock + 1]int32
 		at, n := make([]int, last), x.Shape[last]
 		for line, all := 0, x.Len(); line < all; line += n {
 			for lo := 0; lo < n; lo += nonZeroBlock {
-				found := nonZeroIndices(&room, x, line+lo, line+min(lo+nonZeroBlock, n))
+				found := nonZeroIndices(&workspace, x, line+lo, line+min(lo+nonZeroBlock, n))
 				for d, q := range at {
 					for j := range found {
 						out[(k+j)*step+d*axis] = int64(q)

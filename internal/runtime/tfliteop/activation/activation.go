@@ -297,7 +297,7 @@ func prepareHardSwish(c *op.Call) (op.Run, error) {
 	})
 }
 
-var swishRooms = sync.Pool{New: func() any { return new([element.Block]float32) }}
+var swishWorkspaces = sync.Pool{New: func() any { return new([element.Block]float32) }}
 
 var swish = struct {
 	add, div func(dst, a []float32, b float32)
@@ -306,11 +306,11 @@ var swish = struct {
 
 // hardSwish writes x·min(max(x+3, 0), 6)/6, rounded after each step; dst may be src.
 func hardSwish(dst, src []float32) {
-	room := swishRooms.Get().(*[element.Block]float32)
-	defer swishRooms.Put(room)
+	workspace := swishWorkspaces.Get().(*[element.Block]float32)
+	defer swishWorkspaces.Put(workspace)
 	for len(dst) > 0 {
-		n := min(len(dst), len(room))
-		x, y := src[:n], room[:n]
+		n := min(len(dst), len(workspace))
+		x, y := src[:n], workspace[:n]
 		swish.add(y, x, 3)
 		element.Bound(y, 0, 6)
 		swish.mul(dst[:n], x, y)

@@ -44,16 +44,17 @@ func (f curve8) prepare(c *op.Call) (op.Run, error) {
 // 1/10000 of a step.
 const nearHalf = 1. / 64
 
-// curveRooms is a pool of scratch memory for the arguments and results of a floating-point table.
-var curveRooms = sync.Pool{New: func() any { return new([2][256]float32) }}
+// curveWorkspaces is a pool of scratch memory for the arguments and results of a floating-point
+// table.
+var curveWorkspaces = sync.Pool{New: func() any { return new([2][256]float32) }}
 
 // table computes the results of all 256 values. The results are those of fixed point; floating
 // point determines most of them much faster.
 func (f curve8) table(scale float32, zero int32) *[256]uint8 {
 	m := fixed.FromReal(float64(scale) * (1 << 27))
 	radius := math.Floor(math.Ldexp(15*(1<<27), -m.Shift))
-	r := curveRooms.Get().(*[2][256]float32)
-	defer curveRooms.Put(r)
+	r := curveWorkspaces.Get().(*[2][256]float32)
+	defer curveWorkspaces.Put(r)
 	x, y := &r[0], &r[1]
 	for i := range x {
 		x[i] = float32(m.Apply(int32(i)-128-zero)) / (1 << 27)

@@ -129,11 +129,11 @@ func shortSoftmax(c *op.Call, rows, depth int, beta float32) op.Run {
 
 // rows computes rows lo to hi.
 func (s *columns) rows(worker, lo, hi int) {
-	depth, room, all := s.depth, s.turned[worker*shortTile*s.depth:], s.total[worker*shortTile:]
+	depth, workspace, all := s.depth, s.turned[worker*shortTile*s.depth:], s.total[worker*shortTile:]
 	for ; lo < hi; lo += shortTile {
 		n := min(shortTile, hi-lo)
 		x, y := s.x[lo*depth:(lo+n)*depth], s.y[lo*depth:(lo+n)*depth]
-		t, total := room[:n*depth], all[:n]
+		t, total := workspace[:n*depth], all[:n]
 		move.Transpose(t, n, x, depth, depth, n)
 		copy(total, t)
 		for at := n; at < len(t); at += n {
@@ -230,12 +230,12 @@ func softmaxRow[T int8 | uint8, O int8 | uint8 | int16](out []O, in []T, exps, r
 
 // byteSoftmax is the 8-bit softmax with SIMD.
 type byteSoftmax struct {
-	f      *simd.Softmaxes
-	signed bool
-	exps   *[256]int32
-	planes [3][256]uint8 // of the rounded exponentials
-	rooms  [][256]uint8  // of each worker
-	lo, hi int32
+	f          *simd.Softmaxes
+	signed     bool
+	exps       *[256]int32
+	planes     [3][256]uint8 // of the rounded exponentials
+	workspaces [][256]uint8  // of each worker
+	lo, hi     int32
 }
 
 // newByteSoftmax returns nil if there are no kernels.
@@ -244,7 +244,7 @@ func newByteSoftmax(c *op.Call, exps *[256]int32, lo, hi int32) *byteSoftmax {
 	if f == nil || c.Out[0].Type.Bits() != 8 {
 		return nil
 	}
-	s := &byteSoftmax{f: f, signed: c.In[0].Type == tensor.Int8, exps: exps, rooms: make([][256]uint8, c.Pool.Threads()), lo: lo, hi: hi}
+	s := &byteSoftmax{f: f, signed: c.In[0].Type == tensor.Int8, exps: exps, workspaces: make([][256]uint8, c.Pool.Threads()), lo: lo, hi: hi}
 	for d, e := range exps {
 		v := fixed.RoundShift(e, 12) // 2^19 at most
 		s.planes[0][d], s.planes[1][d], s.planes[2][d] = uint8(v), uint8(v>>8), uint8(v>>16)
@@ -263,7 +263,7 @@ func (s *byteSoftmax) row(worker int, in, out []uint8) bool {
 	if down < 1 || down > 30 {
 		return false
 	}
-	s.f.Write(out, in, s.signed, top, s.exps, recip, down, s.lo, s.hi, &s.rooms[worker])
+	s.f.Write(out, in, s.signed, top, s.exps, recip, down, s.lo, s.hi, &s.workspaces[worker])
 	return true
 }
 

@@ -193,14 +193,14 @@ func sums[T int8 | uint8 | int16](c *op.Call, w *Broadcast, scaled func() *kerne
 	// Several workers run the loops: each uses its own scratch memory.
 	free := sync.Pool{New: func() any { return new([kernel.RequantBlock]int32) }}
 	return RunBinary(c, w, element.Loops[T, T]{Vec: func(dst, a, b []T) {
-		room := free.Get().(*[kernel.RequantBlock]int32)
+		workspace := free.Get().(*[kernel.RequantBlock]int32)
 		for len(dst) > 0 {
 			n := min(len(dst), kernel.RequantBlock)
-			f(room[:n], a, b)
-			kernel.UniformRow(u, dst[:n], room[:n])
+			f(workspace[:n], a, b)
+			kernel.UniformRow(u, dst[:n], workspace[:n])
 			dst, a, b = dst[n:], a[n:], b[n:]
 		}
-		free.Put(room)
+		free.Put(workspace)
 	}})
 }
 

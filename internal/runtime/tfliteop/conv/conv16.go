@@ -166,9 +166,9 @@ func windowsWide(c *op.Call, s kernel.ConvShape, q *kernel.Requant16, w []int32)
 		return nil
 	}
 	c.Kernel = conv.Name(widePatches)
-	room := op.ScratchOf[int16](c, conv.ScratchSize())
+	workspace := op.ScratchOf[int16](c, conv.ScratchSize())
 	return func(c *op.Call) error {
-		conv.Run(c.Pool, tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0]), room)
+		conv.Run(c.Pool, tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0]), workspace)
 		return nil
 	}
 }
@@ -195,13 +195,13 @@ func packedWide(c *op.Call, s kernel.ConvShape, p *kernel.PackedQ, q *kernel.Req
 		x, y := tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0])
 		all := s.N * s.OH * s.OW
 		c.Pool.ForWorker((all+widePatches-1)/widePatches, 1, func(worker, lo, hi int) {
-			room := patches[worker*widePatches*line:]
+			workspace := patches[worker*widePatches*line:]
 			for at := lo * widePatches; at < min(all, hi*widePatches); at += widePatches {
 				n := min(widePatches, all-at)
 				for i := range n {
-					widePatch(room[i*line:], x, &s, at+i)
+					widePatch(workspace[i*line:], x, &s, at+i)
 				}
-				product.RunRows(nil, n, room, y[at*s.OC:][:n*s.OC])
+				product.RunRows(nil, n, workspace, y[at*s.OC:][:n*s.OC])
 			}
 		})
 		return nil

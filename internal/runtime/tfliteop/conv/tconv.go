@@ -354,9 +354,9 @@ func tconvFast[T int8 | uint8, W kernel.Weight](c *op.Call, t tconv, w []W, zero
 		return nil
 	}
 	c.Kernel = v.Name()
-	acc, room := op.ScratchOf[int32](c, c.Out[0].Len()), op.ScratchOf[int32](c, v.ScratchSize())
+	acc, workspace := op.ScratchOf[int32](c, c.Out[0].Len()), op.ScratchOf[int32](c, v.ScratchSize())
 	return func(c *op.Call) error {
-		v.Run(c.Pool, kernel.Bits(tensor.Of[T](c.In[t.data])), acc, room)
+		v.Run(c.Pool, kernel.Bits(tensor.Of[T](c.In[t.data])), acc, workspace)
 		kernel.RequantRows(c.Pool, tensor.Of[T](c.Out[0]), acc, t.oc, q)
 		return nil
 	}

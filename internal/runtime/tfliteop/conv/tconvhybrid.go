@@ -20,11 +20,11 @@ type hybridTConv struct {
 	q       []float32 // a batch in integers
 	// for each worker: products of an input and a line of taps, and a position's numbers that are
 	// not zero
-	room   []float32
-	places []int32 // for each worker: where these are
-	all    bool    // zeros count: a scale is infinite or no number
-	mul    element.Loops[float32, float32]
-	add    element.Loops[float32, float32]
+	workspace []float32
+	places    []int32 // for each worker: where these are
+	all       bool    // zeros count: a scale is infinite or no number
+	mul       element.Loops[float32, float32]
+	add       element.Loops[float32, float32]
 }
 
 func (t tconv) hybrid(c *op.Call) (op.Run, error) {
@@ -43,7 +43,7 @@ func (t tconv) hybrid(c *op.Call) (op.Run, error) {
 	taps := t.kh * t.kw
 	h := &hybridTConv{
 		tconv: t, weights: make([]float32, len(wq)), scales: make([]float32, taps*t.oc),
-		q: op.ScratchOf[float32](c, t.h*t.w*t.c), room: op.ScratchOf[float32](c, (t.kw*t.oc+t.c+simd.Spare)*c.Pool.Threads()),
+		q: op.ScratchOf[float32](c, t.h*t.w*t.c), workspace: op.ScratchOf[float32](c, (t.kw*t.oc+t.c+simd.Spare)*c.Pool.Threads()),
 		places: op.ScratchOf[int32](c, (t.c+simd.Spare)*c.Pool.Threads()),
 		mul:    element.Mul[float32](), add: element.Add[float32](),
 	}
@@ -90,8 +90,8 @@ func (t tconv) hybrid(c *op.Call) (op.Run, error) {
 // inputs.
 func (h *hybridTConv) lines(out []float32, worker, lo, hi int, scale float32) {
 	line, each := h.kw*h.oc, h.c+simd.Spare
-	room, places := h.room[worker*(line+each):][:line+each], h.places[worker*each:][:each]
-	room, values := room[:line], room[line:]
+	workspace, places := h.workspace[worker*(line+each):][:line+each], h.places[worker*each:][:each]
+	workspace, values := workspace[:line], workspace[line:]
 	for y := range h.h {
 		top := y*h.sh - h.padT
 		first, last := max(0, lo-top), min(h.kh, hi-top)
@@ -108,7 +108,7 @@ func (h *hybridTConv) lines(out []float32, worker, lo, hi int, scale float32) {
 			for k := first; k < last; k++ {
 				at := k*line + k0*h.oc
 				dst := out[((top+k)*h.ow+left+k0)*h.oc:][:(k1-k0)*h.oc]
-				h.addScaled(dst, h.weights[at:], h.scales[at:], room, values[:n], places, scale)
+				h.addScaled(dst, h.weights[at:], h.scales[at:], workspace, values[:n], places, scale)
 			}
 		}
 	}
@@ -127,15 +127,15 @@ func (h *hybridTConv) numbers(values []float32, places []int32, q []float32) int
 }
 
 // addScaled adds the products of a position's values with one line of taps.
-func (h *hybridTConv) addScaled(dst, w, scales, room, values []float32, places []int32, scale float32) {
+func (h *hybridTConv) addScaled(dst, w, scales, workspace, values []float32, places []int32, scale float32) {
 	if simd.ElementKernels().AddScaled(dst, w, len(h.scales), values, places, scales, scale) {
 		return
 	}
-	room = room[:len(dst)]
+	workspace = workspace[:len(dst)]
 	for i, v := range values {
-		h.mul.VectorScalar(room, w[int(places[i])*len(h.scales):][:len(dst)], v)
-		h.mul.Vec(room, room, scales[:len(dst)])
-		h.mul.VectorScalar(room, room, scale)
-		h.add.Vec(dst, dst, room)
+		h.mul.VectorScalar(workspace, w[int(places[i])*len(h.scales):][:len(dst)], v)
+		h.mul.Vec(workspace, workspace, scales[:len(dst)])
+		h.mul.VectorScalar(workspace, workspace, scale)
+		h.add.Vec(dst, dst, workspace)
 	}
 }

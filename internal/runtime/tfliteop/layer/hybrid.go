@@ -109,12 +109,12 @@ func (h *Hybrid) quantiseRows(lo, hi int) {
 	}
 }
 
-// codes quantises as many rows as there are scales; room is scratch memory of the same size.
-func (h *Hybrid) codes(dst []uint8, room, x, scales []float32, zeros []int32) {
+// codes quantises as many rows as there are scales; workspace is scratch memory of the same size.
+func (h *Hybrid) codes(dst []uint8, workspace, x, scales []float32, zeros []int32) {
 	e := simd.ElementKernels()
 	for r := 0; r < len(scales); r++ {
 		if r += e.QuantiseRows(dst[r*h.k:], x[r*h.k:], h.k, !h.asym, scales[r:], zeros[r:], withoutSign); r < len(scales) {
-			scales[r], zeros[r] = QuantizeCodes(dst[r*h.k:][:h.k], room[r*h.k:][:h.k], x[r*h.k:][:h.k], h.asym, withoutSign)
+			scales[r], zeros[r] = QuantizeCodes(dst[r*h.k:][:h.k], workspace[r*h.k:][:h.k], x[r*h.k:][:h.k], h.asym, withoutSign)
 		}
 	}
 }
@@ -299,20 +299,20 @@ func QuantizeRow(q, x []float32, asym bool) (scale float32, zero int32) {
 	return s.scale, s.zero
 }
 
-// QuantizeCodes is [QuantizeRow] for 8-bit values: integers plus their zero point and plus. room
-// is scratch memory of the same size.
-func QuantizeCodes(dst []uint8, room, x []float32, asym bool, plus int32) (scale float32, zero int32) {
+// QuantizeCodes is [QuantizeRow] for 8-bit values: integers plus their zero point and plus.
+// workspace is scratch memory of the same size.
+func QuantizeCodes(dst []uint8, workspace, x []float32, asym bool, plus int32) (scale float32, zero int32) {
 	s := stepsOf(x, asym)
 	if !s.none && s.e.QuantiseRow(dst[:len(x)], x, s.inv, s.lo, s.hi, s.zero+plus) {
 		return s.scale, s.zero
 	}
-	scale, zero = QuantizeRow(room, x, asym)
+	scale, zero = QuantizeRow(workspace, x, asym)
 	n := 0
 	if e := simd.ElementKernels(); e != nil {
-		n = e.Quantise(dst, room, 1, float32(-128-zero), float32(127-zero), zero+plus)
+		n = e.Quantise(dst, workspace, 1, float32(-128-zero), float32(127-zero), zero+plus)
 	}
 	for i := n; i < len(dst); i++ {
-		dst[i] = uint8(int32(room[i]) + zero + plus)
+		dst[i] = uint8(int32(workspace[i]) + zero + plus)
 	}
 	return scale, zero
 }

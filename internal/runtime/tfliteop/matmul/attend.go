@@ -29,7 +29,7 @@ type attend struct {
 	softmax        func(y, x, sums []float32, depth int, beta float32)
 	blocks         int // of the rows of a product
 	rows           int // of a block at most
-	rooms          []attendRoom
+	workspaces     []attendWorkspace
 	x, y, v, o     []float32 // of the run
 	work           func(worker, lo, hi int)
 }
@@ -42,8 +42,8 @@ type scoreStep struct {
 	operand  []float32
 }
 
-// attendRoom is the scratch memory of a worker.
-type attendRoom struct {
+// attendWorkspace is the scratch memory of a worker.
+type attendWorkspace struct {
 	scores, sums []float32
 	y, v         kernel.RepackedB
 	packed       int // the product whose matrices are packed, and one more
@@ -137,9 +137,9 @@ func prepareAttend(c *op.Call) (op.Run, error) {
 	t.blocks = (s.m + t.rows - 1) / t.rows
 	t.softmax = activation.SoftmaxRows(s.n)
 	threads := c.Pool.Threads()
-	t.rooms = make([]attendRoom, threads)
-	for i := range t.rooms {
-		t.rooms[i].scores, t.rooms[i].sums = op.ScratchOf[float32](c, t.rows*s.n), op.ScratchOf[float32](c, activation.SoftmaxTile)
+	t.workspaces = make([]attendWorkspace, threads)
+	for i := range t.workspaces {
+		t.workspaces[i].scores, t.workspaces[i].sums = op.ScratchOf[float32](c, t.rows*s.n), op.ScratchOf[float32](c, activation.SoftmaxTile)
 	}
 	// The worker that packs the matrices of a product computes all of it, if there are enough
 	// products.
@@ -154,8 +154,8 @@ func prepareAttend(c *op.Call) (op.Run, error) {
 			t.steps[i].operand = tensor.Of[float32](c.In[3+i])
 		}
 		c.Pool.ForWorker(len(s.x)*t.blocks, grain, t.work)
-		for i := range t.rooms {
-			t.rooms[i].forget()
+		for i := range t.workspaces {
+			t.workspaces[i].forget()
 		}
 		for i := range t.steps {
 			t.steps[i].operand = nil
@@ -166,7 +166,7 @@ func prepareAttend(c *op.Call) (op.Run, error) {
 }
 
 // forget releases the matrices of a run.
-func (r *attendRoom) forget() {
+func (r *attendWorkspace) forget() {
 	r.y.Release()
 	r.v.Release()
 	r.packed = 0
@@ -174,7 +174,7 @@ func (r *attendRoom) forget() {
 
 // pieces computes blocks lo to hi.
 func (t *attend) pieces(worker, lo, hi int) {
-	r, s, v := &t.rooms[worker], t.scores, t.values
+	r, s, v := &t.workspaces[worker], t.scores, t.values
 	for i := lo; i < hi; i++ {
 		b, r0 := i/t.blocks, i%t.blocks*t.rows
 		n := min(t.rows, s.m-r0)

@@ -205,7 +205,7 @@ func (s matmulSums[X, Y]) Piece(lo, hi int) {
 		sxm, sxk = 1, t.m
 	}
 	syn, syk := t.steps()
-	var room [64]int64 // of sums of a row side by side
+	var workspace [64]int64 // of sums of a row side by side
 	for r := lo; r < hi; r++ {
 		b, m := r/t.m, r%t.m
 		if sxk == 1 && syk == 1 {
@@ -215,8 +215,8 @@ func (s matmulSums[X, Y]) Piece(lo, hi int) {
 			}
 			continue
 		}
-		for n0 := 0; n0 < t.n; n0 += len(room) {
-			acc := room[:min(len(room), t.n-n0)]
+		for n0 := 0; n0 < t.n; n0 += len(workspace) {
+			acc := workspace[:min(len(workspace), t.n-n0)]
 			clear(acc)
 			for k := range t.k {
 				v := int64(s.x[t.x[b]+m*sxm+k*sxk]) - int64(s.zx)

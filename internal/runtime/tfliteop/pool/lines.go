@@ -19,10 +19,10 @@ func floatLines(c *op.Call, r resize, f *simd.Resizes) op.Run {
 		taps[i] = simd.Tap{Lo: int32(4 * u.lo * r.c), Hi: int32(4 * u.hi * r.c), Left: math.Float32bits(1 - u.f), Right: math.Float32bits(u.f)}
 	}
 	line := r.w * r.c
-	room := op.ScratchOf[float32](c, 2*line*c.Pool.Threads())
+	workspace := op.ScratchOf[float32](c, 2*line*c.Pool.Threads())
 	var x, y []float32 // of the run, whose loop is made once
 	work := func(worker, lo, hi int) {
-		top, bottom := room[2*worker*line:][:line], room[(2*worker+1)*line:][:line]
+		top, bottom := workspace[2*worker*line:][:line], workspace[(2*worker+1)*line:][:line]
 		for i := lo; i < hi; i++ {
 			v, base := ys[i%r.oh], i/r.oh*r.h
 			mul(top, x[(base+v.lo)*line:][:line], 1-v.f)
@@ -45,10 +45,10 @@ func byteLines(c *op.Call, r resize, f *simd.Resizes, ys, xs []fixedTap) op.Run 
 		taps[i] = simd.Tap{Lo: int32(4 * int(u.lo) * r.c), Hi: int32(4 * int(u.hi) * r.c), Left: uint32(1024 - u.f), Right: uint32(u.f)}
 	}
 	line := r.w * r.c
-	room := op.ScratchOf[int32](c, line*c.Pool.Threads())
+	workspace := op.ScratchOf[int32](c, line*c.Pool.Threads())
 	var x, y []int8 // of the run, whose loop is made once
 	work := func(worker, lo, hi int) {
-		both := room[worker*line:][:line]
+		both := workspace[worker*line:][:line]
 		for i := lo; i < hi; i++ {
 			v, base := ys[i%r.oh], i/r.oh*r.h
 			f.MixBytes(both, x[(base+int(v.lo))*line:][:line], x[(base+int(v.hi))*line:][:line], int32(1024-v.f), int32(v.f))

@@ -21,7 +21,7 @@ type detection struct {
 	least, limit                           float32
 	scale                                  [4]float32 // y, x, h, w
 
-	// Rooms of a run, kept: it must not allocate.
+	// Workspace of a run, kept: it must not allocate.
 	best                    []float32
 	order, kept, classOrder []int
 	gone                    []bool
