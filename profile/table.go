@@ -61,7 +61,7 @@ func table() []entry {
 		},
 		{Quantity{Key: "instructions", Unit: "instr.", Head: "instr.", Name: "Instructions", Group: "Target", Adds: true, Better: -1, Doc: "Instructions that the processor executes for the layer in one inference, counted by an emulator or a hardware counter. They are not cycles."}, nil, nil},
 		{Quantity{Key: "ticks", Unit: "ticks", Head: "ticks", Name: "Ticks", Group: "Target", Adds: true, Better: -1, Doc: "Ticks of a timer whose frequency is not known, such as microseconds or processor cycles."}, nil, nil},
-		{Quantity{Key: "agent_s", Unit: "s", Head: "agent", Name: "Time of the instruments", Group: "Time", Better: -1, Model: true, Doc: "Profiling overhead on a device per inference, for counting and sending. It is not part of the time."}, nil, nil},
+		{Quantity{Key: "agent_s", Unit: "s", Head: "agent", Name: "Profiling overhead on the device", Group: "Time", Better: -1, Model: true, Doc: "Profiling overhead on a device per inference, for counting and sending. It is not part of the time."}, nil, nil},
 		{
 			Quantity{Key: "energy_j", Unit: "J", Head: "energy", Name: "Energy", Group: "Target", Adds: true, Better: -1, Doc: "Energy that the layer uses in one inference."},
 			metrics(func(l *Layer) **Metric { return &l.Energy }), metricsTotal(func(t *Totals) **Metric { return &t.Energy }),

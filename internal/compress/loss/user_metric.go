@@ -89,8 +89,8 @@ type limitedBuffer struct{ b bytes.Buffer }
 
 // Write accepts all data, and keeps maxPrinted bytes.
 func (s *limitedBuffer) Write(p []byte) (int, error) {
-	if room := maxPrinted - s.b.Len(); room > 0 {
-		s.b.Write(p[:min(room, len(p))])
+	if left := maxPrinted - s.b.Len(); left > 0 {
+		s.b.Write(p[:min(left, len(p))])
 	}
 	return len(p), nil
 }

@@ -33,7 +33,7 @@ type profiled struct {
 	set    *settings
 	prefix string // of the present session's files
 	perRun int    // events of a run, at least 1
-	room   int    // runs that the present session can still hold
+	left   int    // runs that the present session can still hold
 	runs   int    // of the present session
 	skip   int    // of these, runs that do not count
 	ended  bool   // the present session profiles no more
@@ -113,7 +113,7 @@ func (p *profiled) begin() error {
 		return err
 	}
 	p.session, p.runs, p.skip, p.ended = s, 0, 0, false
-	p.room = max(1, min(maxEvents, libraryEvents)/p.perRun-1)
+	p.left = max(1, min(maxEvents, libraryEvents)/p.perRun-1)
 	return nil
 }
 
@@ -138,7 +138,7 @@ func (p *profiled) Run() error {
 	err := p.session.Run()
 	if err == nil && !p.ended {
 		p.runs++
-		p.room--
+		p.left--
 	}
 	return err
 }
@@ -152,14 +152,14 @@ func (p *profiled) AfterRun(int64) error {
 }
 
 // Remaining is how many more runs the profiler can hold.
-func (p *profiled) Remaining() int { return max(0, p.room) }
+func (p *profiled) Remaining() int { return max(0, p.left) }
 
 // Reset drops what was recorded. The runs of the current session are skipped when its file is
 // read.
 func (p *profiled) Reset() error {
 	p.all = ort.NewRecording()
 	p.skip = p.runs
-	if p.ended || p.room < min(maxEvents, libraryEvents)/p.perRun/2 {
+	if p.ended || p.left < min(maxEvents, libraryEvents)/p.perRun/2 {
 		return p.renew()
 	}
 	return nil
@@ -184,7 +184,7 @@ func (p *profiled) Records() (*runlog.Run, error) {
 			return nil, err
 		}
 		p.ended = true
-		if p.room <= 0 {
+		if p.left <= 0 {
 			if err := p.again(); err != nil {
 				return nil, err
 			}

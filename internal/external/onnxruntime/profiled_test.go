@@ -81,10 +81,10 @@ func TestProfiled(t *testing.T) {
 		if err := p.Reset(); err != nil {
 			t.Fatal(err)
 		}
-		room := p.Remaining()
+		before := p.Remaining()
 		do(5)
-		if p.Remaining() != room-5 {
-			t.Errorf("room for %d after 5 of %d", p.Remaining(), room)
+		if p.Remaining() != before-5 {
+			t.Errorf("%d runs remain after 5 of %d", p.Remaining(), before)
 		}
 		r, err := p.Records()
 		if err != nil {
@@ -100,11 +100,11 @@ func TestProfiled(t *testing.T) {
 			}
 		}
 		// A session that is full gives way at once, and nothing of it is lost.
-		p.room = 0
+		p.left = 0
 		do(1) // not recorded
-		p.room = 1
+		p.left = 1
 		do(2)
-		p.room = 0
+		p.left = 0
 		if r, err = p.Records(); err != nil || runs(r) != 6 {
 			t.Fatalf("%d runs, %v", runs(r), err)
 		}
