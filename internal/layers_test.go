@@ -19,11 +19,13 @@ const module = "github.com/opmeter/opmeter"
 // layer and of layers before it. The longest matching folder counts; "." is the root package.
 var layers = [][]string{
 	{"internal/base"},                // files, JSON, locks, ports, threads: nothing about models
+	{"internal/model"},               // a model file as graphs of nodes over values
+	{"internal/kernel"},              // SIMD and plain kernels over slices
+	{"internal/runtime"},             // operators, plan, memory, engine: no result formats
 	{"profile", "marks", "firmware"}, // the result; the marker library; the device agent's source
 	{"study", "sensiml"},             // other public formats
-	{"internal/model"},               // a model file as graphs of nodes over values
-	{"internal/kernel"},              // loops over slices, SIMD
-	{"internal/runtime"},             // operators, plan, memory, engine
+	{"internal/model/weights"},       // the weight matrices of a model, as studies name them
+	{"internal/runtime/describe"},    // a planned model as a profile without timings
 	{"internal/source"},              // what every source of a profile shares
 	{"internal/measure"},             // source: this computer; statistics, machine state
 	{"internal/estimate"},            // source: hardware that is absent
@@ -161,6 +163,7 @@ func TestFault(t *testing.T) {
 		{"internal/model/graph", module + "/internal/runtime/engine", "higher layer"},
 		{"internal/kernel", module + "/internal/compress/loss", "higher layer"},
 		{"internal/report", module, "higher layer"},
+		{"internal/runtime/engine", module + "/profile", "higher layer"},
 		{"internal/cli", module, ""},
 		{"internal/cli", module + "/internal/external/litert", "shared libraries"},
 		{"internal/base/stats", "github.com/spf13/cobra", "only internal/cli"},
