@@ -45,7 +45,7 @@ func TestHeadline(t *testing.T) {
 			p.Trust = &profile.Trust{Verdict: profile.Unreliable, Quote: "undisturbed_latency_s", Doubts: []profile.Doubt{{Code: profile.DoubtWaiting, Verdict: profile.Unreliable}}}
 			p.Totals.Figures = map[string]*profile.Metric{"undisturbed_latency_s": {Kind: profile.Measured, Median: new(2e-4)}}
 			return p
-		}(), "Latency 200 µs (undisturbed runs) · quality: unreliable: machine busy\nMemory"},
+		}(), "Latency 200 µs (undisturbed runs) · quality: unreliable (machine busy)\nMemory"},
 		{"the interval is that of the median", func() *profile.Profile {
 			p := host()
 			p.Totals.Latency.Typical = new(300e-6)

@@ -109,7 +109,7 @@ var symptoms = []profile.DoubtCode{
 	profile.DoubtInterval, profile.DoubtSpread, profile.DoubtStep, profile.DoubtDrift, profile.DoubtModes, profile.DoubtReconcile,
 }
 
-// Quality is the verdict with its main reason, such as "unreliable: machine busy"; "" for none. The
+// Quality is the verdict with its main reason, such as "unreliable (machine busy)"; "" for none. The
 // verdict good has no reason.
 func Quality(t *profile.Trust) string {
 	if t == nil || t.Verdict == "" {
@@ -119,7 +119,7 @@ func Quality(t *profile.Trust) string {
 	if t.Verdict == profile.Good || why == "" {
 		return Verdict(t.Verdict)
 	}
-	return Verdict(t.Verdict) + ": " + why
+	return Verdict(t.Verdict) + " (" + why + ")"
 }
 
 // Advice says how to make a measurement more reliable, "" for one that is good.
