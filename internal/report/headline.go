@@ -29,10 +29,18 @@ func headline(p *profile.Profile) (title string, fs []fact) {
 	add("Response", response(p))
 	add("Cold", cold(p))
 	add("Operators", operators(p))
-	add("Bottleneck", bottleneck(p))
-	add("Memory", memoryLine(p))
-	add("Next step", nextStep(p))
-	return text.Clean(modelFile(p)) + text.Clean(where(p)), fs
+	return text.Clean(modelFile(p)) + text.Clean(where(p)), append(fs, answerLines(p)...)
+}
+
+// answerLines are the lines of the headline that the page shows too: what bounds the model, what
+// memory it needs, and what to do next.
+func answerLines(p *profile.Profile) (fs []fact) {
+	for _, f := range []fact{{"Bottleneck", bottleneck(p)}, {"Memory", memoryLine(p)}, {"Next step", nextStep(p)}} {
+		if f.value != "" {
+			fs = append(fs, fact{f.label, text.Clean(f.value)})
+		}
+	}
+	return fs
 }
 
 // modelFile is the name of the model with the ending of its format.
@@ -201,12 +209,12 @@ func memoryLine(p *profile.Profile) string {
 func nextStep(p *profile.Profile) string {
 	for _, f := range p.Findings {
 		if f.Severity == profile.Problem {
-			return "see the problem (✗) in the findings below"
+			return "see the problem in the findings below"
 		}
 	}
 	switch p.Target.Kind {
 	case profile.TargetHost:
-		if a := words.Advice(p.Trust); a != "" {
+		if _, a := words.Reason(p.Trust); a != "" {
 			return a
 		}
 		n, cpus := p.Settings.Threads, hostCPUs(p)

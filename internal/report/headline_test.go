@@ -70,7 +70,7 @@ func TestHeadline(t *testing.T) {
 			p := chip()
 			p.Findings = []profile.Finding{{ID: "target.refused", Severity: profile.Problem}}
 			return p
-		}(), " · the runtime does not load this model\nMemory RAM 2.00 KiB · peak activations 1.00 KiB · flash 4.00 KiB + program code\nNext step see the problem (✗) in the findings below"},
+		}(), " · the runtime does not load this model\nMemory RAM 2.00 KiB · peak activations 1.00 KiB · flash 4.00 KiB + program code\nNext step see the problem in the findings below"},
 		{"device", func() *profile.Profile {
 			p := chip()
 			p.Target.Kind, p.Target.ID, p.Target.ClockHz = profile.TargetDevice, "board", nil

@@ -144,7 +144,8 @@ func TestQuality(t *testing.T) {
 		{of(profile.DoubtThrottled), "unreliable (CPU throttled by heat)", "let the computer cool"},
 		{of(profile.DoubtIncomplete, profile.DoubtBusy), "unreliable (2 layers did not run)", ""},
 	} {
-		if got, advice := Quality(c.t), Advice(c.t); got != c.want || !strings.HasPrefix(advice, c.advice) || (advice == "") != (c.advice == "") {
+		got := Quality(c.t)
+		if _, advice := Reason(c.t); got != c.want || !strings.HasPrefix(advice, c.advice) || (advice == "") != (c.advice == "") {
 			t.Errorf("%+v: %q, %q, want %q, %q", c.t, got, advice, c.want, c.advice)
 		}
 	}
