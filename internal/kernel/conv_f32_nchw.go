@@ -284,6 +284,13 @@ func (c *Conv) gather(buf []float32, runs []simd.Run, in []float32, k0, steps, n
 	return runs
 }
 
+// gatherPanel writes K steps of one panel, for [panels.widen].
+func (c *Conv) gatherPanel(dst, data []float32, k0, steps, panel int) {
+	runs := runPool.Get().(*[]simd.Run)
+	*runs = c.gather(dst, *runs, data, k0, steps, panel, panel+1)
+	runPool.Put(runs)
+}
+
 // planeCut describes how the work on an image is split: into blocks of panels, and of output
 // channels if there are few blocks. Blocks that remain after each thread has the same number are
 // split by channels, so that each thread gets a part of them.

@@ -91,19 +91,23 @@ func (s *ConvShape) images(lo, hi int, f func(n, lo, hi int)) {
 // windowWalker computes the windows of a convolution or of pooling.
 type windowWalker struct {
 	conv *Conv // nil for pooling
-	pool *Pool
+	pool pooling
 	y    []float32
 }
 
+// pooling computes n values at each of places of a pooling operator.
+type pooling interface {
+	walk(t *simd.Window, places, n int)
+}
+
 // line computes a row of [N,H,W,C]; t is set up except for Dst.
-func (w *windowWalker) line(t *simd.Window, n, oy int) {
+func (w *windowWalker) line(s *ConvShape, t *simd.Window, n, oy int) {
 	if w.pool != nil {
-		s := &w.pool.Shape
 		t.Dst = &w.y[(n*s.OH+oy)*s.OW*s.C]
 		w.pool.walk(t, s.OW, s.C)
 		return
 	}
-	c, s := w.conv, &w.conv.s
+	c := w.conv
 	t.Dst, t.W = &w.y[(n*s.OH+oy)*s.OW*s.OC], &c.weights[0]
 	t.Bias = nil
 	if c.bias != nil {
@@ -170,7 +174,7 @@ func (a *windowArgs) lines(r *windowScratch, n, lo, hi int) {
 		t.SetTaps(r.offs)
 		for oy := lo; oy < hi; oy++ {
 			t.Src = &img[oy*s.StrideH*s.W*size]
-			a.w.line(t, n, oy)
+			a.w.line(s, t, n, oy)
 		}
 		return
 	}
@@ -194,7 +198,7 @@ func (a *windowArgs) lines(r *windowScratch, n, lo, hi int) {
 			r.offs[i] *= 4
 		}
 		t.SetTaps(r.offs)
-		a.w.line(t, n, oy)
+		a.w.line(s, t, n, oy)
 	}
 	scratch.Put(sc)
 }

@@ -45,12 +45,17 @@ type panels struct {
 	step, next int
 	tail       []float32
 	few        *LowBitMatrix // if set, it replaces all other fields
-	conv       *Conv         // if set, it gathers the panels from data, its padded input copies
+	gatherer   panelGatherer // if set, it gathers the panels from data
+}
+
+// panelGatherer writes K steps of a panel from k0: a convolution, from its padded input copies.
+type panelGatherer interface {
+	gatherPanel(dst, data []float32, k0, steps, panel int)
 }
 
 // widens reports whether panels are converted to float32 block by block.
 func (b *panels) widens() bool {
-	return b.few != nil || b.conv != nil || b.narrow != simd.WideFloat32
+	return b.few != nil || b.gatherer != nil || b.narrow != simd.WideFloat32
 }
 
 // widen writes K steps of a panel from k0 in float32. Gathering from padded copies writes up to
@@ -60,10 +65,8 @@ func (b *panels) widen(dst []float32, panel, cols, k0, steps int) {
 		b.few.widen(dst, panel, k0, steps)
 		return
 	}
-	if b.conv != nil {
-		runs := runPool.Get().(*[]simd.Run)
-		*runs = b.conv.gather(dst, *runs, b.data, k0, steps, panel, panel+1)
-		runPool.Put(runs)
+	if b.gatherer != nil {
+		b.gatherer.gatherPanel(dst, b.data, k0, steps, panel)
 		return
 	}
 	widenPanel(dst[:steps*cols], b.codes[panel*b.next+k0*cols:], b.narrow)
@@ -86,7 +89,7 @@ type prefetch struct {
 // prefetch returns the prefetch of rows k0 to k1 of a panel, spread over the given number of
 // tiles. It is empty if rows are not contiguous.
 func (b *panels) prefetch(panel, cols, n, k0, k1, tiles int) prefetch {
-	if b.few != nil || b.conv != nil {
+	if b.few != nil || b.gatherer != nil {
 		return prefetch{}
 	}
 	if b.narrow != simd.WideFloat32 {

@@ -106,7 +106,7 @@ func (c *Conv) floatsTime() float64 {
 func (c *Conv) imageSplitBF16(p *workers.Pool, x, y []float32, n int) {
 	f, area := c.f, c.s.OH*c.s.OW
 	g := GemmParams{M: c.og, N: area, K: c.k, LDA: c.k + c.rowGap, LDC: c.step(), BiasM: c.bias, Act: c.act}
-	b := panels{data: x, conv: c}
+	b := panels{data: x, gatherer: c}
 	var workspace *[]float32
 	if !c.planes.frame {
 		b = panels{data: x, step: area, next: f.Cols}
