@@ -29,7 +29,7 @@ func Check(ctx context.Context, m *Model, p *profile.Profile, o Options) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
-	if o.Engine.program() {
+	if isProgram(o.Engine) {
 		return wrong("Engine", "%s", "layers cannot be checked with tflm=PROGRAM: which model it runs is its own affair")
 	}
 	if o.Time <= 0 {
@@ -40,14 +40,14 @@ func Check(ctx context.Context, m *Model, p *profile.Profile, o Options) error {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	file, clean, err := m.file()
+	file, clean, err := m.in.File()
 	if err != nil {
 		return err
 	}
 	defer clean()
 	s, err := submodel.Open(file)
 	if err != nil {
-		return failed(m.g.Path, err)
+		return failed(m.in.Graph.Path, err)
 	}
 	defer func() { _ = s.Close() }()
 	files, err := m.saveInputs(o, folder)
@@ -56,7 +56,7 @@ func Check(ctx context.Context, m *Model, p *profile.Profile, o Options) error {
 	}
 	progress := o.Progress
 	o.Inputs, o.Progress, o.Journal, o.KeepSamples, o.Carry = Inputs{Files: files}, nil, "", true, nil
-	o.Streams, o.Rate, o.Cold, o.bare = 0, 0, "", true
+	o.Streams, o.Rate, o.Cold, o.SkipPeaks = 0, 0, "", true
 	r := recheck.Options{Source: s, File: file, Timer: &timer{o}, Folder: folder, Time: o.Time}
 	if progress != nil {
 		r.Progress = func(f float64) { progress("checking the slowest layers", f) }
@@ -111,7 +111,7 @@ func (t *timer) Time(ctx context.Context, pieces []recheck.Piece, turns int) ([]
 		defer release()
 		way = t.native
 	}
-	var order Turns
+	var order Interleaver
 	out := make([]recheck.Series, len(pieces))
 	errs := make([]error, len(pieces))
 	var wg sync.WaitGroup
@@ -149,8 +149,8 @@ func (t *timer) open(x *recheck.Piece) (*Model, Inputs, error) {
 		return nil, Inputs{}, err
 	}
 	in := Inputs{Files: map[string]string{}}
-	for _, id := range m.g.Main().Inputs {
-		name := m.g.Main().Values[id].Name
+	for _, id := range m.in.Graph.Main().Inputs {
+		name := m.in.Graph.Main().Values[id].Name
 		if f := cmp.Or(x.Inputs[name], t.o.Inputs.Files[name]); f != "" {
 			in.Files[name] = f
 		}
@@ -165,7 +165,7 @@ func (t *timer) session(m *Model, in Inputs) (*Session, error) {
 
 // native measures a sub-model with opmeter's own engine. The caller holds the lease; garbage
 // collector settings belong to the process and stay.
-func (t *timer) native(ctx context.Context, x *recheck.Piece, turns int, order *Turns, to *recheck.Series) error {
+func (t *timer) native(ctx context.Context, x *recheck.Piece, turns int, order *Interleaver, to *recheck.Series) error {
 	m, in, err := t.open(x)
 	if err != nil {
 		return err
@@ -190,7 +190,7 @@ func (t *timer) native(ctx context.Context, x *recheck.Piece, turns int, order *
 
 // guest measures a sub-model with an external engine: each slot has two groups of plain
 // inferences.
-func (t *timer) guest(ctx context.Context, x *recheck.Piece, turns int, order *Turns, to *recheck.Series) error {
+func (t *timer) guest(ctx context.Context, x *recheck.Piece, turns int, order *Interleaver, to *recheck.Series) error {
 	m, in, err := t.open(x)
 	if err != nil {
 		return err
@@ -199,7 +199,7 @@ func (t *timer) guest(ctx context.Context, x *recheck.Piece, turns int, order *T
 	o := t.o
 	runs, d := length(x, turns)
 	// Half of the runs, or of the time, are instrumented.
-	o.Inputs, o.Turns, o.Runs, o.Time, o.Warmup = in, order, 2*runs, 2*d, cmp.Or(t.o.Warmup, checkWarmup)
+	o.Inputs, o.Interleaver, o.Runs, o.Time, o.Warmup = in, order, 2*runs, 2*d, cmp.Or(t.o.Warmup, checkWarmup)
 	p, err := Profile(ctx, m, o)
 	if err != nil {
 		return err

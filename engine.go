@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
+	"github.com/opmeter/opmeter/engine"
 	"github.com/opmeter/opmeter/internal/base/buildinfo"
 	"github.com/opmeter/opmeter/internal/external"
 	"github.com/opmeter/opmeter/internal/external/find"
@@ -25,75 +23,13 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Engine is an external engine: a shared library (ONNX Runtime, LiteRT, OpenVINO) or a program
-// with an engine compiled in (TensorFlow Lite Micro).
-type Engine struct {
-	// Name is "onnxruntime", "litert", "tflite", "openvino" or "tflm".
-	Name string
-	// Want is a prefix of the version that the library must report, "" for any.
-	Want string
-	// Library is the file to load, the program for tflm. Version is the version of its package,
-	// "" if unknown.
-	Library, Version string
-	// Command is the command line of a tflm program, split into words as a shell does. Without
-	// arguments it gets the model file; otherwise {model} stands for the file.
-	Command string
-	// ClockHz is the tick rate of such a program's clock, 0 if the program reports it.
-	ClockHz float64
-	// Options are the engine's own options, applied in this order.
-	Options []EngineOption
-	// Helper is the program opmeter-engine, which loads the library.
-	Helper string
-	// Silent is how long one request, such as loading the model, may take before the engine
-	// counts as hung and is ended; 0 means five minutes.
-	Silent time.Duration
-}
-
-// EngineOption is an option of an engine: a name of the engine's own, or one that opmeter engines
-// lists.
-type EngineOption struct{ Key, Value string }
-
-// EngineError reports a fault of an external engine.
-type EngineError struct {
-	// Engine is the engine's name.
-	Engine string
-	// Code is the kind of fault, such as "not_found" or "crashed".
-	Code string
-	Err  error
-}
-
-// Error returns the cause's text.
-func (e *EngineError) Error() string { return e.Err.Error() }
-
-// Unwrap returns the cause.
-func (e *EngineError) Unwrap() error { return e.Err }
-
-// Turns interleaves profiles that are made at the same time, each in its own goroutine: a few
-// inferences of one, then a few of the next, so that slow changes of the machine affect all of
-// them equally. Profiles with opmeter's own engine still run one after the other, since only one
-// measures in a process. The zero value is ready; all options of a comparison share one.
-type Turns struct{ t external.Turns }
-
-// Join adds a measurement of the caller, such as the loop of an application.
-func (t *Turns) Join() *Turn { return &Turn{t.t.Join()} }
-
-// Turn is a measurement of the caller, interleaved with profiles. It is for one goroutine.
-type Turn struct{ t *external.Turn }
-
-// Wait ends the current time slot, if any, and returns when the next one begins. With an error,
-// which is the context's, there is no slot.
-func (t *Turn) Wait(ctx context.Context) error { return t.t.Wait(ctx) }
-
-// Leave ends the slot and takes the measurement out of the rotation.
-func (t *Turn) Leave() { t.t.Leave() }
-
 // profile measures with the engine that the options name.
 func (m *Model) profile(ctx context.Context, o Options) (*profile.Profile, error) {
 	var turn *external.Turn
-	if o.Turns != nil {
-		turn = o.Turns.t.Join()
+	if o.Interleaver != nil {
+		turn = o.Interleaver.t.Join()
 	}
-	if o.Engine.program() {
+	if isProgram(o.Engine) {
 		return m.micro(ctx, o, turn)
 	}
 	if o.Engine != nil {
@@ -128,16 +64,16 @@ func (m *Model) visit(ctx context.Context, o Options, turn *external.Turn) (*pro
 	}
 	g, clean, err := m.guest(&o, h, turn)
 	if err != nil {
-		return nil, failed(m.g.Path, err)
+		return nil, failed(m.in.Graph.Path, err)
 	}
 	defer clean()
-	p, err := source.Collect(ctx, reader{external.New(g), m}, source.Options{Version: buildinfo.Version(), Journal: o.Journal})
-	return p, engineError(m.g.Path, o.Engine.Name, err)
+	p, err := source.Collect(ctx, m.in.Source(external.New(g)), source.Options{Version: buildinfo.Version(), Journal: o.Journal})
+	return p, engineError(m.in.Graph.Path, o.Engine.Name, err)
 }
 
-// engineError returns an engine's fault as EngineError, its refusal of the model as ModelError;
+// engineError returns an engine's fault as an [engine.Error], its refusal of the model as ModelError;
 // other errors belong to the model.
-func engineError(path, engine string, err error) error {
+func engineError(path, name string, err error) error {
 	e, ok := errors.AsType[*external.Error](err)
 	switch {
 	case !ok:
@@ -145,7 +81,7 @@ func engineError(path, engine string, err error) error {
 	case e.Code == external.Rejected || e.Code == external.NoFormat:
 		return &ModelError{File: path, Offset: -1, Err: e}
 	}
-	return &EngineError{Engine: engine, Code: string(e.Code), Err: e}
+	return &engine.Error{Engine: name, Code: string(e.Code), Err: e}
 }
 
 // guest prepares a measurement with an external engine. clean removes its temporary files.
@@ -155,21 +91,21 @@ func (m *Model) guest(o *Options, h host.Options, turn *external.Turn) (g extern
 		return g, nil, err
 	}
 	var ins []*tensor.Tensor
-	if err := m.reading(func() (err error) { ins, _, err = inputs.Inputs(m.g, h.Feed); return err }); err != nil {
+	if err := m.in.Reading(func() (err error) { ins, _, err = inputs.Inputs(m.in.Graph, h.Feed); return err }); err != nil {
 		return g, nil, err
 	}
-	file, clean, err := m.file()
+	file, clean, err := m.in.File()
 	if err != nil {
 		return g, nil, err
 	}
-	task := &external.Task{Model: file, Format: m.g.Format, Threads: h.Threads}
-	for i, id := range m.g.Main().Inputs {
-		task.Inputs = append(task.Inputs, given(m.g.Main().Values[id].Name, ins[i]))
+	task := &external.Task{Model: file, Format: m.in.Graph.Format, Threads: h.Threads}
+	for i, id := range m.in.Graph.Main().Inputs {
+		task.Inputs = append(task.Inputs, given(m.in.Graph.Main().Values[id].Name, ins[i]))
 	}
 	for _, x := range o.Engine.Options {
 		task.Options = append(task.Options, external.Option(x))
 	}
-	carry, err := host.Carries(m.g.Main(), h.Carry)
+	carry, err := host.Carries(m.in.Graph.Main(), h.Carry)
 	if err != nil {
 		clean()
 		return g, nil, err
@@ -210,7 +146,7 @@ func streams(r *external.Request, n int) {
 
 // ceilings lists the kinds of models that show the peaks which matter for a model.
 func ceilings(o *Options, base *profile.Profile) []string {
-	if o.bare {
+	if o.SkipPeaks {
 		return nil
 	}
 	kinds := []string{string(peakmodels.Float32), string(peakmodels.Memory)}
@@ -272,61 +208,4 @@ func given(name string, t *tensor.Tensor) external.Tensor {
 		out.Shape = []int{}
 	}
 	return out
-}
-
-// file is the model as a file that other programs can read: its own, or one that is made of what
-// was read from an archive, a description or memory.
-func (m *Model) file() (path string, clean func(), err error) {
-	if m.g.Content == nil {
-		path, err = filepath.Abs(m.g.Path)
-		return path, func() {}, err
-	}
-	folder, err := os.MkdirTemp("", "opmeter-model-")
-	if err != nil {
-		return "", nil, err
-	}
-	clean = func() { _ = os.RemoveAll(folder) }
-	name := strings.TrimSuffix(base(m.g.Path), filepath.Ext(base(m.g.Path)))
-	path = filepath.Join(folder, name+"."+m.g.Format)
-	if err := os.WriteFile(path, m.g.Content, 0o600); err != nil {
-		clean()
-		return "", nil, err
-	}
-	return path, clean, nil
-}
-
-// FindEngines finds engines on this computer by a list such as
-// "opmeter,onnxruntime@1.20,litert=FILE": names, each with the beginning of a version behind an
-// "@" or a library behind a "=", and for "tflm=PROGRAM" a command line. It returns one for each,
-// nil for opmeter's own. Errors are an [OptionError] or an [EngineError], of one line that says
-// how to get what is missing.
-func FindEngines(list string) ([]*Engine, error) {
-	specs, err := find.Parse(list)
-	if err != nil {
-		return nil, &OptionError{Option: "Engine", Text: err.Error(), Err: err}
-	}
-	here := find.Here()
-	out := make([]*Engine, len(specs))
-	for i, s := range specs {
-		if s.Engine == find.Native {
-			continue
-		}
-		f, err := s.Pick(here)
-		if err != nil {
-			return nil, engineError("", s.Engine, err)
-		}
-		if f.Command != "" {
-			out[i] = &Engine{Name: f.Engine, Library: f.Path, Command: f.Command}
-			continue
-		}
-		helper, err := here.Helper()
-		if err != nil {
-			return nil, engineError("", s.Engine, err)
-		}
-		out[i] = &Engine{Name: f.Engine, Library: f.Path, Version: f.Version, Helper: helper}
-		if s.Library != "" {
-			out[i].Want = s.Version // only the library knows what it is
-		}
-	}
-	return out, nil
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/opmeter/opmeter/engine"
 	"github.com/opmeter/opmeter/internal/base/buildinfo"
 	"github.com/opmeter/opmeter/internal/base/port"
 	"github.com/opmeter/opmeter/internal/device"
@@ -22,12 +23,12 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// program reports whether the engine is in a program of its own.
-func (e *Engine) program() bool { return e != nil && e.Name == find.Micro }
+// isProgram reports whether an engine is compiled into a program.
+func isProgram(e *engine.Engine) bool { return e != nil && e.Name == find.Micro }
 
 // fitsProgram refuses what a program with an engine in it cannot be told.
 func (o *Options) fitsProgram() error {
-	if !o.Engine.program() {
+	if !isProgram(o.Engine) {
 		return nil
 	}
 	const who = "tflm=PROGRAM"
@@ -72,19 +73,19 @@ func (m *Model) micro(ctx context.Context, o Options, turn *external.Turn) (*pro
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	if m.g.Format != "tflite" {
-		return nil, engineError(m.g.Path, o.Engine.Name, external.Errorf(external.NoFormat, "TensorFlow Lite Micro reads .tflite models, this one is of format %s", m.g.Format))
+	if m.in.Graph.Format != "tflite" {
+		return nil, engineError(m.in.Graph.Path, o.Engine.Name, external.Errorf(external.NoFormat, "TensorFlow Lite Micro reads .tflite models, this one is of format %s", m.in.Graph.Format))
 	}
 	base, err := Count(m, o.Inputs)
 	if err != nil {
 		return nil, err
 	}
-	file, clean, err := m.file()
+	file, clean, err := m.in.File()
 	if err != nil {
 		return nil, err
 	}
 	defer clean()
-	command, err := o.Engine.command(file)
+	command, err := commandLine(o.Engine, file)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +96,7 @@ func (m *Model) micro(ctx context.Context, o Options, turn *external.Turn) (*pro
 	}
 	switch {
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, profile.ErrJournal):
-		return p, failed(m.g.Path, err)
+		return p, failed(m.in.Graph.Path, err)
 	case p == nil && err == nil || ctx.Err() != nil:
 		return p, nil
 	}
@@ -114,7 +115,7 @@ func (m *Model) micro(ctx context.Context, o Options, turn *external.Turn) (*pro
 	if p != nil && len(p.Incomplete) == 0 {
 		p.Incomplete = append(p.Incomplete, profile.Missing{Cause: profile.ByError, Text: e.Text})
 	}
-	return p, engineError(m.g.Path, o.Engine.Name, e)
+	return p, engineError(m.in.Graph.Path, o.Engine.Name, e)
 }
 
 // costs reports whether a profile says what an inference costs.
@@ -150,8 +151,8 @@ func tells(p, model *profile.Profile) (found, all int) {
 	return found, all
 }
 
-// command is the command line for a model.
-func (e *Engine) command(file string) (string, error) {
+// commandLine returns the command line of a program for a model.
+func commandLine(e *engine.Engine, file string) (string, error) {
 	name, alone, err := port.Program(e.Command)
 	if err != nil {
 		return "", &OptionError{Option: "Engine", Text: err.Error(), Err: err}
@@ -172,7 +173,7 @@ func (o *Options) micro(base *profile.Profile, command string, turn *external.Tu
 		again.Wait = turn.Wait
 		again.Part, again.PartTime = (o.Runs+parts-1)/parts, again.Time/parts
 	}
-	rules := device.Rules{Runs: o.Runs, Warmup: 1, ClockHz: o.Engine.ClockHz, Model: base, Described: o.Engine.describe(command, again.Time)}
+	rules := device.Rules{Runs: o.Runs, Warmup: 1, ClockHz: o.Engine.ClockHz, Model: base, Described: describeProgram(o.Engine, command, again.Time)}
 	if o.Warmup < 0 {
 		rules.Warmup = 0
 	}
@@ -192,8 +193,8 @@ func (o *Options) micro(base *profile.Profile, command string, turn *external.Tu
 	}
 }
 
-// describe says in a profile what ran the model.
-func (e *Engine) describe(command string, time time.Duration) func(p *profile.Profile) {
+// describeProgram returns a function that enters the program into a profile.
+func describeProgram(e *engine.Engine, command string, time time.Duration) func(p *profile.Profile) {
 	return func(p *profile.Profile) {
 		p.Target.ID, p.Target.Kind, p.Target.Engine = "host", profile.TargetHost, "TensorFlow Lite Micro"
 		p.Settings.Engine, p.Settings.EngineLibrary = p.Target.Engine, e.Library
@@ -208,7 +209,7 @@ func (e *Engine) describe(command string, time time.Duration) func(p *profile.Pr
 }
 
 // microError says what is wrong with a program, in a line.
-func microError(e *Engine, command string, err error, last string) *external.Error {
+func microError(e *engine.Engine, command string, err error, last string) *external.Error {
 	who := e.Command
 	if last != "" {
 		last = "; its last words: " + last

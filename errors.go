@@ -111,22 +111,6 @@ func (e *NodeError) place() string {
 // Unwrap returns the cause.
 func (e *NodeError) Unwrap() error { return e.Err }
 
-// TargetError is a fault in a target file.
-type TargetError struct {
-	// File is the file, Line counts from 1 and is 0 when the whole file is meant, Key
-	// is a path such as "memories[1].size".
-	File string
-	Line int
-	Key  string
-	// Text says what was expected.
-	Text string
-}
-
-// Error gives file, line, key and what was expected.
-func (e *TargetError) Error() string {
-	return (&chip.FileError{File: e.File, Line: e.Line, Key: e.Key, Text: e.Text}).Error()
-}
-
 // TooLargeError tells that one inference is more work than the options allow.
 type TooLargeError struct {
 	// File is the model's file as it was named.
@@ -153,6 +137,9 @@ func failed(file string, err error) error {
 	}
 	if e, ok := errors.AsType[*inputs.OptionError](err); ok {
 		return &OptionError{Option: inputOptions[e.Option], Text: e.Text, Err: err}
+	}
+	if _, ok := errors.AsType[*chip.UnknownError](err); ok {
+		return &OptionError{Option: "target", Text: err.Error(), Err: err}
 	}
 	if e, ok := errors.AsType[*estimate.UseError](err); ok {
 		return &OptionError{Option: map[string]string{"runtime": "Runtime", "build": "Build", "clock": "ClockHz"}[e.Option], Text: e.Text, Err: err}
@@ -209,7 +196,6 @@ func public(err error) bool {
 		func() bool { _, ok := errors.AsType[*OptionError](err); return ok },
 		func() bool { _, ok := errors.AsType[*ModelError](err); return ok },
 		func() bool { _, ok := errors.AsType[*NodeError](err); return ok },
-		func() bool { _, ok := errors.AsType[*TargetError](err); return ok },
 		func() bool { _, ok := errors.AsType[*TooLargeError](err); return ok },
 	} {
 		if is() {

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/opmeter/opmeter/engine"
 	"github.com/opmeter/opmeter/internal/base/buildinfo"
+	"github.com/opmeter/opmeter/internal/bridge"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/measure/host"
 	"github.com/opmeter/opmeter/internal/measure/loadgen"
@@ -66,7 +68,7 @@ func wrong(option, format string, args ...any) error {
 }
 
 // feed checks the options and translates them.
-func (i *Inputs) feed(m *Model) (inputs.Options, error) {
+func (i *Inputs) feed(m *bridge.Model) (inputs.Options, error) {
 	o := inputs.Options{Seed: i.Seed, Zeros: i.Zeros, Batch: i.Batch, Shapes: i.Shapes, Dims: i.Dims, Files: i.Files}
 	if err := i.Validate(); err != nil {
 		return o, err
@@ -76,7 +78,7 @@ func (i *Inputs) feed(m *Model) (inputs.Options, error) {
 		if err != nil {
 			return o, modelError(i.Overrides, err)
 		}
-		o.Overrides = all[base(m.g.Path)]
+		o.Overrides = all[m.Base()]
 	}
 	return o, nil
 }
@@ -87,7 +89,7 @@ type Options struct {
 	// Inputs says what to feed.
 	Inputs Inputs
 	// Engine runs the model in place of opmeter's own, nil for that.
-	Engine *Engine
+	Engine *engine.Engine
 	// Threads is the number of threads that compute, 0 for 1, at most 1024.
 	Threads int
 	// Pin binds every thread to a processor of its own, one a core where possible.
@@ -141,14 +143,15 @@ type Options struct {
 	// Progress is called, at most ten times a second and outside timed regions, with
 	// what is being done and how far it is, from 0 to 1. It must not measure itself.
 	Progress func(phase string, fraction float64)
-	// Turns is what profiles have that are to are interleaved, nil for none.
-	Turns *Turns
+	// Interleaver is shared by profiles that are interleaved, nil for none.
+	Interleaver *Interleaver
 	// Journal is a file that keeps what is known while the model runs, so that a killed
 	// process leaves it behind: [profile.Read] opens it. It must not exist, and is to be
 	// removed when the profile has been put elsewhere. "" keeps none.
 	Journal string
-	// bare leaves out what only a reader of the profile wants.
-	bare bool
+	// SkipPeaks leaves out the peak performance of this computer, which an external engine
+	// otherwise measures with models of its own. Without it the profile has no roofline.
+	SkipPeaks bool
 }
 
 // Validate refuses what suits no model, with an [OptionError]. [Profile] does it
@@ -198,14 +201,14 @@ func (o *Options) host(m *Model) (host.Options, error) {
 	if err := o.Validate(); err != nil {
 		return host.Options{}, err
 	}
-	f, err := o.Inputs.feed(m)
+	f, err := o.Inputs.feed(m.in)
 	if err != nil {
 		return host.Options{}, err
 	}
-	f.MaxBytes = m.memory(o.MaxMemory)
+	f.MaxBytes = m.in.MemoryLimit(o.MaxMemory)
 	h := host.Options{
 		Feed: f, Threads: max(o.Threads, 1), Pin: o.Pin, Runs: o.Runs, Time: o.Time, Exact: o.Exact, Samples: o.KeepSamples, MaxMACs: o.MaxMACs,
-		Progress: o.Progress, Version: buildinfo.Version(), LoadS: m.load.Seconds(), WarmupTime: o.Warmup,
+		Progress: o.Progress, Version: buildinfo.Version(), LoadS: m.in.Load.Seconds(), WarmupTime: o.Warmup,
 		MaxLoop: maxLoop(o.MaxLoop), Streams: o.Streams, Rate: o.Rate, Cold: o.Cold,
 	}
 	switch {

@@ -31,7 +31,7 @@ func Profile(ctx context.Context, m *Model, o Options) (*profile.Profile, error)
 // multiply-accumulates, parameters and the memory plan, for the inputs that the
 // options set. Nothing is measured. Errors are an [OptionError] or [ModelError].
 func Count(m *Model, in Inputs) (*profile.Profile, error) {
-	f, err := in.feed(m)
+	f, err := in.feed(m.in)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func Count(m *Model, in Inputs) (*profile.Profile, error) {
 }
 
 func (m *Model) collect(ctx context.Context, h host.Options, journal string) (*profile.Profile, error) {
-	m.identify() // asked for below, when the model is planned
-	p, err := source.Collect(ctx, reader{&host.Source{Model: m.g, Identity: m.identity, Options: h}, m}, source.Options{Version: buildinfo.Version(), Journal: journal})
-	return p, failed(m.g.Path, err)
+	m.in.Identify() // asked for below, when the model is planned
+	p, err := source.Collect(ctx, m.in.Source(&host.Source{Model: m.in.Graph, Identity: m.in.Identity, Options: h}), source.Options{Version: buildinfo.Version(), Journal: journal})
+	return p, failed(m.in.Graph.Path, err)
 }

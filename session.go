@@ -117,30 +117,30 @@ func NewSession(m *Model, o RunOptions) (*Session, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	f, err := o.Inputs.feed(m)
+	f, err := o.Inputs.feed(m.in)
 	if err != nil {
 		return nil, err
 	}
-	f.MaxBytes = m.memory(o.MaxMemory)
+	f.MaxBytes = m.in.MemoryLimit(o.MaxMemory)
 	if o.Record {
 		return recorded(m, f, o)
 	}
 	var ins []*tensor.Tensor
-	err = m.reading(func() (err error) { ins, _, err = inputs.Inputs(m.g, f); return err })
+	err = m.in.Reading(func() (err error) { ins, _, err = inputs.Inputs(m.in.Graph, f); return err })
 	if err != nil {
-		return nil, failed(m.g.Path, err)
+		return nil, failed(m.in.Graph.Path, err)
 	}
-	carry, err := host.Carries(m.g.Main(), carries(o.Carry))
+	carry, err := host.Carries(m.in.Graph.Main(), carries(o.Carry))
 	if err != nil {
-		return nil, failed(m.g.Path, err)
+		return nil, failed(m.in.Graph.Path, err)
 	}
 	var s *engine.Session
-	err = m.reading(func() (err error) {
-		s, err = engine.New(m.g, ins, engine.Options{Registry: operators.Registry(), Threads: o.Threads, KeepAll: o.KeepAll, Carry: carry, Exact: o.Exact, MaxBytes: f.MaxBytes, MaxLoop: maxLoop(o.MaxLoop)})
+	err = m.in.Reading(func() (err error) {
+		s, err = engine.New(m.in.Graph, ins, engine.Options{Registry: operators.Registry(), Threads: o.Threads, KeepAll: o.KeepAll, Carry: carry, Exact: o.Exact, MaxBytes: f.MaxBytes, MaxLoop: maxLoop(o.MaxLoop)})
 		return err
 	})
 	if err != nil {
-		return nil, failed(m.g.Path, err)
+		return nil, failed(m.in.Graph.Path, err)
 	}
 	return &Session{m: m, s: s, ins: ins}, nil
 }
@@ -149,12 +149,12 @@ func NewSession(m *Model, o RunOptions) (*Session, error) {
 func recorded(m *Model, f inputs.Options, o RunOptions) (*Session, error) {
 	h := host.Options{
 		Feed: f, Threads: max(o.Threads, 1), Exact: o.Exact, KeepAll: o.KeepAll, Carry: carries(o.Carry), MaxLoop: maxLoop(o.MaxLoop),
-		Version: buildinfo.Version(), LoadS: m.load.Seconds(),
+		Version: buildinfo.Version(), LoadS: m.in.Load.Seconds(),
 	}
 	s := &Session{m: m}
-	err := m.reading(func() (err error) { s.rec, err = host.NewRecorder(m.g, m.identity, h); return err })
+	err := m.in.Reading(func() (err error) { s.rec, err = host.NewRecorder(m.in.Graph, m.in.Identity, h); return err })
 	if err != nil {
-		return nil, failed(m.g.Path, err)
+		return nil, failed(m.in.Graph.Path, err)
 	}
 	s.s, s.ins = s.rec.Session(), s.rec.Inputs()
 	return s, nil
@@ -166,7 +166,7 @@ func (s *Session) Close() { s.s.Close() }
 // Run computes one inference. It returns early, between two operators, when ctx
 // ends. Errors are the context's or a [NodeError].
 func (s *Session) Run(ctx context.Context) error {
-	err := s.m.reading(func() error {
+	err := s.m.in.Reading(func() error {
 		run := s.s.Run
 		if s.rec != nil {
 			run = s.rec.Run
@@ -177,7 +177,7 @@ func (s *Session) Run(ctx context.Context) error {
 		s.detach()
 		return nil
 	})
-	return failed(s.m.g.Path, err)
+	return failed(s.m.in.Graph.Path, err)
 }
 
 // detach copies outputs that are constants of the file: their readers know nothing of
@@ -187,7 +187,7 @@ func (s *Session) detach() {
 		return
 	}
 	s.fixed = map[int]*tensor.Tensor{}
-	for i, id := range s.m.g.Main().Outputs {
+	for i, id := range s.m.in.Graph.Main().Outputs {
 		if id < 0 {
 			continue
 		}
@@ -199,7 +199,7 @@ func (s *Session) detach() {
 
 // Inputs lists what was fed in the first run, in the model's order.
 func (s *Session) Inputs() []Tensor {
-	g := s.m.g.Main()
+	g := s.m.in.Graph.Main()
 	out := make([]Tensor, len(g.Inputs))
 	for i, id := range g.Inputs {
 		out[i] = shown(g, id, s.ins[i])
@@ -211,7 +211,7 @@ func (s *Session) Inputs() []Tensor {
 // Outputs lists the model's outputs in its order. One that could not be computed
 // has no type.
 func (s *Session) Outputs() []Tensor {
-	g := s.m.g.Main()
+	g := s.m.in.Graph.Main()
 	out := make([]Tensor, 0, len(g.Outputs))
 	for i, id := range g.Outputs {
 		if id >= 0 {
@@ -229,7 +229,7 @@ func (s *Session) Outputs() []Tensor {
 
 // Operators lists the nodes of the main graph in order.
 func (s *Session) Operators() []Operator {
-	g := s.m.g.Main()
+	g := s.m.in.Graph.Main()
 	steps := s.s.Steps()
 	out := make([]Operator, len(steps))
 	for i := range steps {
@@ -281,17 +281,17 @@ func (s *Session) Profile() (*profile.Profile, error) {
 		return nil, ErrNotRecorded
 	}
 	var p *profile.Profile
-	err := s.m.reading(func() (err error) { p, err = s.rec.Profile(); return err })
+	err := s.m.in.Reading(func() (err error) { p, err = s.rec.Profile(); return err })
 	if err == nil && p == nil {
 		err = ErrNotRecorded
 	}
 	return p, err
 }
 
-// RunTogether runs several sessions of one model at the same time, each on a thread of its own and
+// RunConcurrently runs several sessions of one model at the same time, each on a thread of its own and
 // for as many inferences as runs says. They begin together. It returns when all are
 // done, with the first error, which ends the others.
-func RunTogether(ctx context.Context, sessions []*Session, runs int) error {
+func RunConcurrently(ctx context.Context, sessions []*Session, runs int) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var ready, done sync.WaitGroup
@@ -317,10 +317,10 @@ func RunTogether(ctx context.Context, sessions []*Session, runs int) error {
 	return context.Cause(ctx)
 }
 
-// Merge makes one profile of sessions of one model that ran at the same time and recorded:
+// MergeSessions makes one profile of sessions of one model that ran at the same time and recorded:
 // figures over all of them with those of each beside, and a timeline on one clock. The
 // error is that of [Session.Profile].
-func Merge(sessions []*Session) (*profile.Profile, error) {
+func MergeSessions(sessions []*Session) (*profile.Profile, error) {
 	ps, starts := make([]*profile.Profile, len(sessions)), make([]int64, len(sessions))
 	for i, s := range sessions {
 		var err error

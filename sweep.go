@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/opmeter/opmeter/engine"
 	"github.com/opmeter/opmeter/internal/external"
 	"github.com/opmeter/opmeter/internal/measure/figures"
 	"github.com/opmeter/opmeter/internal/measure/host"
@@ -25,12 +26,12 @@ const (
 // SweepOptions says what to try. The zero value tries the model as it is.
 type SweepOptions struct {
 	// Options are those of a single measurement. Inputs.Batch, Threads, Streams, Rate, Cold,
-	// KeepSamples, Turns and Journal are not used; Runs and Time are those of a point in all rounds
+	// KeepSamples, Interleaver and Journal are not used; Runs and Time are those of a point in all rounds
 	// together.
 	Options
 	// Engines are tried each with everything else, nil being opmeter's own. No engines are
 	// that of the options.
-	Engines []*Engine
+	Engines []*engine.Engine
 	// Batches, Threads and Streams are tried in all combinations. Empty ones try what the
 	// model has, one thread, one stream. A batch of 0 is that of the file.
 	Batches, Threads, Streams []int
@@ -43,7 +44,7 @@ type SweepOptions struct {
 // SweepPoint is one of the combinations that were tried.
 type SweepPoint struct {
 	// Engine is what ran the model, nil for opmeter's own.
-	Engine *Engine
+	Engine *engine.Engine
 	// Batch, Threads and Streams are the combination; a batch of 0 is that of the file.
 	Batch, Threads, Streams int
 	// Latency is the time of an inference while all streams run, in seconds.
@@ -79,7 +80,7 @@ func Sweep(ctx context.Context, m *Model, o SweepOptions) ([]SweepPoint, error) 
 	s := &sweep{m: m, o: o, rounds: rounds}
 	engines := o.Engines
 	if len(engines) == 0 {
-		engines = []*Engine{o.Engine}
+		engines = []*engine.Engine{o.Engine}
 	}
 	for _, e := range engines {
 		for _, b := range orDefault(o.Batches, o.Inputs.Batch) {
@@ -139,7 +140,7 @@ func (o *SweepOptions) validate() error {
 	if n := max(len(o.Engines), 1) * max(len(o.Batches), 1) * max(len(o.Threads), 1) * max(len(o.Streams), 1); n > mostPoints {
 		return wrong("Batches", "these are %d combinations: use up to %d", n, mostPoints)
 	}
-	if slices.ContainsFunc(o.Engines, (*Engine).program) {
+	if slices.ContainsFunc(o.Engines, isProgram) {
 		return wrong("Engine", "%s", "tflm=PROGRAM cannot be swept: it takes neither batch nor threads nor streams from outside")
 	}
 	if o.Rounds < 0 || o.Rounds > mostRounds {
@@ -225,8 +226,8 @@ func (s *sweep) group(ctx context.Context, points []int) {
 		for _, i := range points {
 			most = max(most, s.points[i].Streams)
 		}
-		err = s.m.reading(func() error {
-			f, err := host.NewFleet(ctx, s.m.g, h, most)
+		err = s.m.in.Reading(func() error {
+			f, err := host.NewFleet(ctx, s.m.in.Graph, h, most)
 			if err != nil {
 				return err
 			}
@@ -240,7 +241,7 @@ func (s *sweep) group(ctx context.Context, points []int) {
 		s.stopped(points, ctx.Err())
 	default:
 		// What stands in the way of one may not of the next: that fails by itself.
-		fail(points[:1], failed(s.m.g.Path, err))
+		fail(points[:1], failed(s.m.in.Graph.Path, err))
 		s.group(ctx, points[1:])
 	}
 }
@@ -254,7 +255,7 @@ func (m *Model) round(ctx context.Context, g external.Options) (*loadfigures.Rou
 	}
 	defer release()
 	r, err := external.Round(ctx, g)
-	return r, engineError(m.g.Path, g.Request.Engine, err)
+	return r, engineError(m.in.Graph.Path, g.Request.Engine, err)
 }
 
 // stopped notes that points were not begun.
