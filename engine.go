@@ -71,8 +71,8 @@ func (m *Model) visit(ctx context.Context, o Options, turn *external.Turn) (*pro
 	return p, engineError(m.in.Graph.Path, o.Engine.Name, err)
 }
 
-// engineError returns an engine's fault as an [engine.Error], its refusal of the model as ModelError;
-// other errors belong to the model.
+// engineError returns an engine's fault as an [engine.Error], its refusal of the model as
+// ModelError; other errors belong to the model.
 func engineError(path, name string, err error) error {
 	e, ok := errors.AsType[*external.Error](err)
 	switch {

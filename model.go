@@ -12,9 +12,8 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Model is an open model. Its weights are views into the file, so it must stay
-// open, and the file unchanged, while it is in use. Any number of goroutines may
-// use it at once.
+// Model is an open model. Its weights are views into the file: it must stay open, and the file
+// unchanged, while it is in use. It is safe for concurrent use.
 type Model struct{ in *bridge.Model }
 
 func init() {
@@ -26,10 +25,10 @@ func init() {
 	}
 }
 
-// Open reads a .tflite, .onnx or .mltk.zip file, or builds the network that a
-// .yaml description has. The content decides, not the name. Weights are mapped,
-// not copied: a file that changes while the model is in use is a [ModelError] that
-// wraps [ErrChanged], wherever that is found. The error is a [ModelError].
+// Open reads a .tflite, .onnx or .mltk.zip file, or builds the network that a .yaml file describes.
+// The content of the file decides its format, not the name. Weights are mapped, not copied: if the
+// file changes while the model is in use, the next use returns a [ModelError] that wraps
+// [ErrChanged]. The error is a [ModelError].
 func Open(path string) (*Model, error) {
 	t := time.Now()
 	g, err := modelfile.Open(path)
@@ -39,9 +38,9 @@ func Open(path string) (*Model, error) {
 	return &Model{bridge.NewModel(g, nil, time.Since(t))}, nil
 }
 
-// OpenBytes reads a model from memory; data must not change while the model is in
-// use. The name stands for that of a file: its ending tells a description from a
-// model. External data of ONNX models cannot be read. The error is a [ModelError].
+// OpenBytes reads a model from memory; data must not change while the model is in use. The name
+// stands for that of a file: its extension tells a description from a model. External data of ONNX
+// models cannot be read. The error is a [ModelError].
 func OpenBytes(name string, data []byte) (*Model, error) {
 	t := time.Now()
 	g, err := modelfile.Parse(name, data)
@@ -51,24 +50,24 @@ func OpenBytes(name string, data []byte) (*Model, error) {
 	return &Model{bridge.NewModel(g, data, time.Since(t))}, nil
 }
 
-// Close releases the file, at the latest when work that was stopped has come to its
-// end. The model must not be used afterwards.
+// Close releases the file, at the latest when work that was stopped has ended. The model must not
+// be used afterwards.
 func (m *Model) Close() error { return m.in.Close() }
 
 // Format is "tflite" or "onnx".
 func (m *Model) Format() string { return m.in.Graph.Format }
 
-// Name is the file as it was named.
+// Name is the path or name that the model was opened with.
 func (m *Model) Name() string { return m.in.Graph.Path }
 
-// Inputs lists the model's inputs: name, element type and shape, with -1 for
-// dimensions that the file leaves open.
+// Inputs lists the model's inputs: name, element type and shape, with -1 for dimensions that the
+// file leaves open.
 func (m *Model) Inputs() []profile.Tensor {
 	return declared(m.in.Graph.Main(), m.in.Graph.Main().Inputs)
 }
 
-// Outputs lists the model's outputs like [Model.Inputs]. The shape is nil where
-// the file does not declare it.
+// Outputs lists the model's outputs like [Model.Inputs]. The shape is nil if the file does not
+// declare it.
 func (m *Model) Outputs() []profile.Tensor {
 	return declared(m.in.Graph.Main(), m.in.Graph.Main().Outputs)
 }

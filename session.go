@@ -21,30 +21,29 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// RunOptions says how a [Session] computes. The zero value takes one thread and
-// random inputs of seed 0.
+// RunOptions configures a [Session]. The zero value takes one thread and random inputs of seed 0.
 type RunOptions struct {
-	// Inputs says what to feed.
+	// Inputs are the inputs of the first run, and of later ones except for Carry.
 	Inputs Inputs
 	// Threads is the number of threads that compute, 0 for 1, at most 1024.
 	Threads int
 	// Carry feeds outputs back as inputs of the next run, as in [Options].
 	Carry map[string]string
-	// Exact computes quantised patterns of ONNX in floating point and rounds halves
-	// after each operator, as in [Options].
+	// Exact computes quantised patterns of ONNX in floating point and rounds 16-bit floats after
+	// each operator, as in [Options].
 	Exact bool
 	// KeepAll computes every operator by itself, so that [Session.Operators] has the
 	// outputs of all of them.
 	KeepAll bool
 	// Record reads the clock at every operator of every run, for [Session.Profile].
 	Record bool
-	// MaxLoop bounds loops without a known end, as in [Options].
+	// MaxLoop limits loops without a known number of iterations, as in [Options].
 	MaxLoop time.Duration
-	// MaxMemory bounds the model's memory, as in [Options].
+	// MaxMemory limits the model's memory, as in [Options].
 	MaxMemory int64
 }
 
-// Validate refuses what suits no model, with an [OptionError].
+// Validate checks the options without a model. The error is an [OptionError].
 func (o *RunOptions) Validate() error {
 	if o.MaxMemory < 0 {
 		return wrong("MaxMemory", "use 0 or more, not %d", o.MaxMemory)
@@ -55,13 +54,13 @@ func (o *RunOptions) Validate() error {
 	return o.Inputs.Validate()
 }
 
-// Session is a model made ready to run. It is for one goroutine at a time.
+// Session is a model prepared to run. It is for one goroutine at a time.
 type Session struct {
 	m   *Model
 	s   *engine.Session
 	ins []*tensor.Tensor
 	rec *host.Recorder // nil for a session that does not record
-	// fixed holds by place copies of outputs that are constants of the model's file.
+	// fixed holds copies of outputs that are constants of the model's file, by position.
 	fixed map[int]*tensor.Tensor
 }
 
@@ -72,8 +71,7 @@ type Tensor struct {
 	// DType is the element type in lower case, such as "float32"; empty for a value
 	// that could not be computed.
 	DType string
-	// Place is the position among the model's inputs or outputs, or those of the
-	// operator, from 0.
+	// Place is the position among the inputs or outputs of the model or operator, from 0.
 	Place int
 	// Shape lists the dimensions, empty for a scalar.
 	Shape []int
@@ -91,8 +89,8 @@ func (t *Tensor) Array() bool {
 	return t.t != nil && t.t.Type != tensor.String && !t.t.Type.IsContainer() && t.t.Type != tensor.Resource && t.t.Type != tensor.Variant
 }
 
-// WriteNPY writes the tensor in NumPy's file format. Only for tensors for which
-// [Tensor.Array] holds.
+// WriteNPY writes the tensor in NumPy's file format. It returns an error unless [Tensor.Array] is
+// true.
 func (t *Tensor) WriteNPY(w io.Writer) error {
 	if !t.Array() {
 		return fmt.Errorf("%s is not an array of numbers", t.Name)
@@ -105,14 +103,14 @@ type Operator struct {
 	// Node is its position in the file, Op the operator with its domain.
 	Node     int
 	Op, Name string
-	// Err says why it did not run, nil where it did.
+	// Err says why it did not run, nil if it did.
 	Err error
-	// Outputs are what it made; only of sessions with KeepAll.
+	// Outputs are its results, only in sessions with KeepAll.
 	Outputs []Tensor
 }
 
-// NewSession makes a model ready to run. Operators that the engine lacks are no
-// error: see [Session.Operators]. Errors are an [OptionError] or [ModelError].
+// NewSession prepares a model to run. An operator that the engine lacks is not an error:
+// [Session.Operators] reports it. Errors are an [OptionError] or [ModelError].
 func NewSession(m *Model, o RunOptions) (*Session, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -163,8 +161,8 @@ func recorded(m *Model, f inputs.Options, o RunOptions) (*Session, error) {
 // Close ends the session's threads.
 func (s *Session) Close() { s.s.Close() }
 
-// Run computes one inference. It returns early, between two operators, when ctx
-// ends. Errors are the context's or a [NodeError].
+// Run computes one inference. When ctx ends it returns early, between two operators. Errors are the
+// context's or a [NodeError].
 func (s *Session) Run(ctx context.Context) error {
 	err := s.m.in.Reading(func() error {
 		run := s.s.Run
@@ -180,8 +178,8 @@ func (s *Session) Run(ctx context.Context) error {
 	return failed(s.m.in.Graph.Path, err)
 }
 
-// detach copies outputs that are constants of the file: their readers know nothing of
-// mapped files.
+// detach copies outputs that are constants of the file, since their readers do not guard against
+// changes of mapped files.
 func (s *Session) detach() {
 	if s.fixed != nil {
 		return
@@ -197,7 +195,7 @@ func (s *Session) detach() {
 	}
 }
 
-// Inputs lists what was fed in the first run, in the model's order.
+// Inputs lists the inputs of the first run, in the model's order.
 func (s *Session) Inputs() []Tensor {
 	g := s.m.in.Graph.Main()
 	out := make([]Tensor, len(g.Inputs))
@@ -208,8 +206,7 @@ func (s *Session) Inputs() []Tensor {
 	return out
 }
 
-// Outputs lists the model's outputs in its order. One that could not be computed
-// has no type.
+// Outputs lists the model's outputs in its order. An output that could not be computed has no type.
 func (s *Session) Outputs() []Tensor {
 	g := s.m.in.Graph.Main()
 	out := make([]Tensor, 0, len(g.Outputs))
@@ -249,7 +246,7 @@ func (s *Session) Operators() []Operator {
 	return out
 }
 
-// shown shows a value of a graph.
+// shown returns the public form of a value of a graph.
 func shown(g *graph.Graph, id int, t *tensor.Tensor) Tensor {
 	out := Tensor{Name: g.Values[id].Name, t: t}
 	if t == nil {
@@ -268,14 +265,14 @@ func shown(g *graph.Graph, id int, t *tensor.Tensor) Tensor {
 	return out
 }
 
-// ErrNotRecorded is returned where sessions are asked for what they did that were made
-// without [RunOptions].Record, or that have not run.
+// ErrNotRecorded is returned by [Session.Profile] and [MergeSessions] for sessions without
+// [RunOptions].Record, or without runs.
 var ErrNotRecorded = errors.New("the session has recorded nothing")
 
-// Profile tells of the runs of a session that was made with [RunOptions].Record: the times
-// of its operators over all runs but the first (or of the one that there was), and a
-// timeline of all. It holds no verdict: recording goes on in every run, and nothing was
-// done to keep others from the machine. The error wraps [ErrNotRecorded].
+// Profile returns the profile of a session with [RunOptions].Record: the times of its operators
+// over all runs but the first, or of a single run, and a timeline of all. It has no measurement
+// quality: every run is instrumented, and other work on the machine is not kept away. The error
+// wraps [ErrNotRecorded].
 func (s *Session) Profile() (*profile.Profile, error) {
 	if s.rec == nil {
 		return nil, ErrNotRecorded
@@ -288,9 +285,9 @@ func (s *Session) Profile() (*profile.Profile, error) {
 	return p, err
 }
 
-// RunConcurrently runs several sessions of one model at the same time, each on a thread of its own and
-// for as many inferences as runs says. They begin together. It returns when all are
-// done, with the first error, which ends the others.
+// RunConcurrently runs several sessions of one model at the same time, each on a thread of its own
+// and for a number of inferences. They begin together. It returns when all have ended; the first
+// error ends the others and is returned.
 func RunConcurrently(ctx context.Context, sessions []*Session, runs int) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -317,9 +314,9 @@ func RunConcurrently(ctx context.Context, sessions []*Session, runs int) error {
 	return context.Cause(ctx)
 }
 
-// MergeSessions makes one profile of sessions of one model that ran at the same time and recorded:
-// figures over all of them with those of each beside, and a timeline on one clock. The
-// error is that of [Session.Profile].
+// MergeSessions makes one profile of sessions of one model that recorded and ran at the same time:
+// figures over all of them and of each, and a timeline on one clock. The error is that of
+// [Session.Profile].
 func MergeSessions(sessions []*Session) (*profile.Profile, error) {
 	ps, starts := make([]*profile.Profile, len(sessions)), make([]int64, len(sessions))
 	for i, s := range sessions {

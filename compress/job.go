@@ -39,8 +39,8 @@ type Job struct {
 }
 
 // Open opens or creates the study of a model. Errors are an [opmeter.ModelError], also for models
-// without weights or with zeros only, an [opmeter.OptionError], or a [StudyError] if the study is of
-// another model or in use by another process.
+// without weights or with zeros only, an [opmeter.OptionError], or a [StudyError] if the study is
+// of another model or in use by another process.
 func Open(m *opmeter.Model, o Options) (*Job, error) {
 	if o.Study == "" {
 		return nil, wrong("Study", "give a file")

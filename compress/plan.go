@@ -42,8 +42,8 @@ type PlanOptions struct {
 	Time time.Duration
 }
 
-// SparsifyOptions are the settings of Sparsify's rules. As in that tool, the slider between loss and
-// performance is inverted.
+// SparsifyOptions are the settings of Sparsify's rules. As in that tool, the slider between loss
+// and performance is inverted.
 type SparsifyOptions struct {
 	// Sparsity of all weights, 0 for 0.85. Balance is 1 for loss alone and 0 for performance, nil
 	// for 1.
@@ -51,9 +51,9 @@ type SparsifyOptions struct {
 	Balance  *float64
 }
 
-// Plan chooses a change for each layer by the profiles of the study. It runs the resulting model and
-// chooses again with the difference. To keep a bound on the loss, it runs models of several plans
-// on the data. The study keeps the plans.
+// Plan chooses a change for each layer by the profiles of the study. It runs the resulting model
+// and chooses again with the difference. To keep a bound on the loss, it runs models of several
+// plans on the data. The study keeps the plans.
 func (c *Job) Plan(ctx context.Context, o PlanOptions) (p *study.Plan, err error) {
 	x := compress.PlanOptions{
 		Name: o.Name, Speed: o.Speed, Loss: o.Loss, Goal: o.Goal, Ends: o.Ends, WithoutStructures: o.WithoutStructures, WithoutFormats: o.WithoutFormats, SkipRun: o.Unrun, Time: o.Time,
@@ -102,7 +102,7 @@ type ApplyOptions struct {
 type AppliedPlan struct {
 	c *Job
 	a *compress.Applied
-	// Refused are layers that stayed unchanged though the plan changes them.
+	// Refused maps layers that stayed unchanged, though the plan changes them, to the reason.
 	Refused map[int]study.Cause
 	// Corrected holds by layer the relative squared error of its own outputs on the data, without
 	// and with [ApplyOptions].Correct.

@@ -125,8 +125,8 @@ func (o *LossOptions) compress(changes []study.Change) compress.LossOptions {
 	}
 }
 
-// Loss makes a loss profile, or continues the one of the same name: the loss of the outputs when one
-// layer is changed. Errors are a [DataError], [opmeter.OptionError], [opmeter.ModelError] or
+// Loss makes a loss profile, or continues the one of the same name: the loss of the outputs when
+// one layer is changed. Errors are a [DataError], [opmeter.OptionError], [opmeter.ModelError] or
 // [opmeter.NodeError].
 func (c *Job) Loss(ctx context.Context, o LossOptions) (p *study.Loss, err error) {
 	if err := (&opmeter.RunOptions{Threads: o.Threads}).Validate(); err != nil {

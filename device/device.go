@@ -194,11 +194,11 @@ func (o *Options) protocols() ([]*device.Protocol, error) {
 }
 
 // Measure measures a model that runs on a device: it listens at the port, recognises the protocol,
-// and makes a profile of the inferences that the device reports. m is the model that runs there, nil
-// if unknown: its operators are matched with the reported ones, which get shapes, work and weights
-// from it. When ctx ends, or the device disappears, the profile holds what came before and says
-// so. Errors are an [opmeter.OptionError], an [opmeter.ModelError] or an [Error]; a profile may come
-// beside one.
+// and makes a profile of the inferences that the device reports. m is the model that runs there,
+// nil if unknown: its operators are matched with the reported ones, which get shapes, work and
+// weights from it. When ctx ends, or the device disappears, the profile holds what came before and
+// says so. Errors are an [opmeter.OptionError], an [opmeter.ModelError] or an [Error]; a profile
+// may come beside one.
 func Measure(ctx context.Context, m *opmeter.Model, o Options) (*profile.Profile, error) {
 	addr, protocols, err := o.parsed()
 	if err != nil {

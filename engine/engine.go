@@ -54,11 +54,11 @@ func (e *Error) Unwrap() error { return e.Err }
 // BadList is the code for a list of engines that [Find] cannot read.
 const BadList = "bad_list"
 
-// Find finds engines on this computer by a list such as
-// "opmeter,onnxruntime@1.20,litert=FILE": names, each with a version prefix after an "@" or a
-// library after a "=", and for "tflm=PROGRAM" a command line. It returns one for each entry, nil for
-// opmeter's own engine. The error is an [Error]; its text is one line that says how to get what is
-// missing, or with code [BadList] what is wrong with the list.
+// Find finds engines on this computer by a list such as "opmeter,onnxruntime@1.20,litert=FILE":
+// names, each with a version prefix after an "@" or a library after a "=", and for "tflm=PROGRAM" a
+// command line. It returns one for each entry, nil for opmeter's own engine. The error is an
+// [Error]; its text is one line that says how to get what is missing, or with code [BadList] what
+// is wrong with the list.
 func Find(list string) ([]*Engine, error) {
 	specs, err := find.Parse(list)
 	if err != nil {
