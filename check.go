@@ -101,15 +101,15 @@ type timer struct{ o Options }
 const checkWarmup = 200 * time.Millisecond
 
 // Time implements [recheck.Timer].
-func (t *timer) Time(ctx context.Context, pieces []recheck.Piece, turns int) ([]recheck.Series, error) {
-	way := t.guest
+func (t *timer) Time(ctx context.Context, pieces []recheck.Piece, slots int) ([]recheck.Series, error) {
+	measure := t.external
 	if t.o.Engine == nil {
 		release, err := loop.Lease(ctx)
 		if err != nil {
 			return nil, err
 		}
 		defer release()
-		way = t.native
+		measure = t.native
 	}
 	var order Interleaver
 	out := make([]recheck.Series, len(pieces))
@@ -119,7 +119,7 @@ func (t *timer) Time(ctx context.Context, pieces []recheck.Piece, turns int) ([]
 	defer cancel()
 	for i, x := range pieces {
 		wg.Go(func() {
-			if errs[i] = way(ctx, &x, turns, &order, &out[i]); errs[i] != nil {
+			if errs[i] = measure(ctx, &x, slots, &order, &out[i]); errs[i] != nil {
 				cancel() // the result needs all of them
 			}
 		})
@@ -135,11 +135,11 @@ func (t *timer) Time(ctx context.Context, pieces []recheck.Piece, turns int) ([]
 
 // length returns how long to measure a sub-model for a number of slots. A model that fills a slot
 // gets that many runs. A shorter one runs many times in each slot and gets the slots' time.
-func length(x *recheck.Piece, turns int) (runs int, d time.Duration) {
+func length(x *recheck.Piece, slots int) (runs int, d time.Duration) {
 	if x.Seconds >= recheck.TurnTime {
-		return turns, 0
+		return slots, 0
 	}
-	return 0, time.Duration(float64(turns) * recheck.TurnTime * float64(time.Second))
+	return 0, time.Duration(float64(slots) * recheck.TurnTime * float64(time.Second))
 }
 
 // open opens a sub-model and returns its inputs.
@@ -165,7 +165,7 @@ func (t *timer) session(m *Model, in Inputs) (*Session, error) {
 
 // native measures a sub-model with opmeter's own engine. The caller holds the lease; garbage
 // collector settings belong to the process and stay.
-func (t *timer) native(ctx context.Context, x *recheck.Piece, turns int, order *Interleaver, to *recheck.Series) error {
+func (t *timer) native(ctx context.Context, x *recheck.Piece, slots int, order *Interleaver, to *recheck.Series) error {
 	m, in, err := t.open(x)
 	if err != nil {
 		return err
@@ -181,23 +181,23 @@ func (t *timer) native(ctx context.Context, x *recheck.Piece, turns int, order *
 	if err := turn.Wait(ctx); err != nil { // others measure while this one would warm up
 		return err
 	}
-	runs, d := length(x, turns)
+	runs, d := length(x, slots)
 	o := loop.Options{Runs: runs, Time: d, WarmupTime: cmp.Or(t.o.Warmup, checkWarmup), KeepGC: true, Leased: true, Turn: turn.Wait}
 	res, err := loop.Measure(ctx, o, func() error { return s.Run(ctx) })
 	to.Plain = res.Plain
 	return err
 }
 
-// guest measures a sub-model with an external engine: each slot has two groups of plain
+// external measures a sub-model with an external engine: each slot has two groups of plain
 // inferences.
-func (t *timer) guest(ctx context.Context, x *recheck.Piece, turns int, order *Interleaver, to *recheck.Series) error {
+func (t *timer) external(ctx context.Context, x *recheck.Piece, slots int, order *Interleaver, to *recheck.Series) error {
 	m, in, err := t.open(x)
 	if err != nil {
 		return err
 	}
 	defer m.Close()
 	o := t.o
-	runs, d := length(x, turns)
+	runs, d := length(x, slots)
 	// Half of the runs, or of the time, are instrumented.
 	o.Inputs, o.Interleaver, o.Runs, o.Time, o.Warmup = in, order, 2*runs, 2*d, cmp.Or(t.o.Warmup, checkWarmup)
 	p, err := Profile(ctx, m, o)

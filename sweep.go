@@ -214,7 +214,7 @@ func (s *sweep) group(ctx context.Context, points []int) {
 	if o.Engine != nil {
 		var g external.Options
 		var clean func()
-		if g, clean, err = s.m.guest(&o, h, nil); err == nil {
+		if g, clean, err = s.m.externalOptions(&o, h, nil); err == nil {
 			defer clean()
 			err = each(func(n int) (*loadfigures.Round, error) {
 				streams(&g.Request, n)

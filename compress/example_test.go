@@ -29,7 +29,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer job.Close()
+	defer func() { _ = job.Close() }()
 	changes := []study.Structure{study.Unstructured}
 	plan, err := job.Compress(context.Background(),
 		compress.SpeedOptions{Counted: true, Levels: []float64{.5}, Structures: changes, Formats: []study.Format{}},

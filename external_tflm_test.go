@@ -197,7 +197,7 @@ func TestMicroRefuses(t *testing.T) {
 
 // Two programs that are interleaved run one at a time, start for start, and both have all of their
 // inferences; one of opmeter's own engine may be among them.
-func TestMicroTurns(t *testing.T) {
+func TestMicroInterleaved(t *testing.T) {
 	t.Parallel()
 	m := keywords(t)
 	log := filepath.Join(t.TempDir(), "log")

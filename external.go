@@ -30,10 +30,10 @@ func (m *Model) profile(ctx context.Context, o Options) (*profile.Profile, error
 		turn = o.Interleaver.t.Join()
 	}
 	if isProgram(o.Engine) {
-		return m.micro(ctx, o, turn)
+		return m.profileTFLM(ctx, o, turn)
 	}
 	if o.Engine != nil {
-		return m.visit(ctx, o, turn)
+		return m.profileExternal(ctx, o, turn)
 	}
 	h, err := o.host(m)
 	if err != nil {
@@ -56,13 +56,13 @@ func (m *Model) profile(ctx context.Context, o Options) (*profile.Profile, error
 	return m.collect(ctx, h, o.Journal)
 }
 
-// visit measures with an external engine.
-func (m *Model) visit(ctx context.Context, o Options, turn *external.Turn) (*profile.Profile, error) {
+// profileExternal measures with an external engine.
+func (m *Model) profileExternal(ctx context.Context, o Options, turn *external.Turn) (*profile.Profile, error) {
 	h, err := o.host(m)
 	if err != nil {
 		return nil, err
 	}
-	g, clean, err := m.guest(&o, h, turn)
+	g, clean, err := m.externalOptions(&o, h, turn)
 	if err != nil {
 		return nil, failed(m.in.Graph.Path, err)
 	}
@@ -84,8 +84,9 @@ func engineError(path, name string, err error) error {
 	return &engine.Error{Engine: name, Code: string(e.Code), Err: e}
 }
 
-// guest prepares a measurement with an external engine. clean removes its temporary files.
-func (m *Model) guest(o *Options, h host.Options, turn *external.Turn) (g external.Options, clean func(), err error) {
+// externalOptions prepares a measurement with an external engine. clean removes its temporary
+// files.
+func (m *Model) externalOptions(o *Options, h host.Options, turn *external.Turn) (g external.Options, clean func(), err error) {
 	base, err := Count(m, o.Inputs)
 	if err != nil {
 		return g, nil, err
@@ -100,7 +101,7 @@ func (m *Model) guest(o *Options, h host.Options, turn *external.Turn) (g extern
 	}
 	task := &external.Task{Model: file, Format: m.in.Graph.Format, Threads: h.Threads}
 	for i, id := range m.in.Graph.Main().Inputs {
-		task.Inputs = append(task.Inputs, given(m.in.Graph.Main().Values[id].Name, ins[i]))
+		task.Inputs = append(task.Inputs, externalInput(m.in.Graph.Main().Values[id].Name, ins[i]))
 	}
 	for _, x := range o.Engine.Options {
 		task.Options = append(task.Options, external.Option(x))
@@ -196,8 +197,8 @@ func quantised(p *profile.Profile) bool {
 	})
 }
 
-// given is an input as engines take it.
-func given(name string, t *tensor.Tensor) external.Tensor {
+// externalInput returns an input in the form that external engines take.
+func externalInput(name string, t *tensor.Tensor) external.Tensor {
 	out := external.Tensor{Name: name, DType: t.Type.String(), Shape: t.Shape}
 	if t.Type == tensor.String {
 		out.Strings = t.Strings
