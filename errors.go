@@ -138,7 +138,7 @@ func failed(file string, err error) error {
 	if e, ok := errors.AsType[*inputs.OptionError](err); ok {
 		return &OptionError{Option: inputOptions[e.Option], Text: e.Text, Err: err}
 	}
-	if _, ok := errors.AsType[*chip.UnknownError](err); ok {
+	if is[*chip.UnknownError](err) {
 		return &OptionError{Option: "target", Text: err.Error(), Err: err}
 	}
 	if e, ok := errors.AsType[*estimate.UseError](err); ok {
@@ -164,10 +164,10 @@ func failed(file string, err error) error {
 	if errors.Is(err, profile.ErrJournal) {
 		return journalError(err)
 	}
-	if _, ok := errors.AsType[*op.LimitError](err); ok {
+	if is[*op.LimitError](err) {
 		return &ModelError{File: file, Offset: -1, Err: caused(trimmed{err, file + ": "})}
 	}
-	if _, ok := errors.AsType[*source.FaultError](err); ok {
+	if is[*source.FaultError](err) {
 		return err
 	}
 	return modelError(file, err)
@@ -192,18 +192,11 @@ func hinted(err error, hint string) error {
 
 // public reports whether an error is of one of the types of this package.
 func public(err error) bool {
-	for _, is := range []func() bool{
-		func() bool { _, ok := errors.AsType[*OptionError](err); return ok },
-		func() bool { _, ok := errors.AsType[*ModelError](err); return ok },
-		func() bool { _, ok := errors.AsType[*NodeError](err); return ok },
-		func() bool { _, ok := errors.AsType[*TooLargeError](err); return ok },
-	} {
-		if is() {
-			return true
-		}
-	}
-	return false
+	return is[*OptionError](err) || is[*ModelError](err) || is[*NodeError](err) || is[*TooLargeError](err)
 }
+
+// is reports whether an error, or one that it wraps, has a type.
+func is[E error](err error) bool { _, ok := errors.AsType[E](err); return ok }
 
 // modelError returns a ModelError with the place that the cause names.
 func modelError(file string, err error) error {
@@ -224,10 +217,10 @@ func modelError(file string, err error) error {
 
 // caused marks an error as a case of [ErrMemory] or [ErrChanged].
 func caused(err error) error {
-	if _, ok := errors.AsType[*op.LimitError](err); ok {
+	if is[*op.LimitError](err) {
 		return marked{err, ErrMemory}
 	}
-	if _, ok := errors.AsType[*mapped.ChangedError](err); ok {
+	if is[*mapped.ChangedError](err) {
 		return marked{err, ErrChanged}
 	}
 	return err

@@ -66,19 +66,9 @@ func (c *Job) Bench(ctx context.Context, o BenchOptions) (*study.Bench, error) {
 	} else if name == "" {
 		name = bridge.Of(changed).Base()
 	}
-	engines, threads, batches := o.Engines, o.Threads, o.Batches
-	if len(engines) == 0 {
-		engines = []*engine.Engine{nil}
-	}
-	if len(threads) == 0 {
-		threads = []int{1}
-	}
-	if len(batches) == 0 {
-		batches = []int{0}
-	}
-	for _, e := range engines {
-		for _, t := range threads {
-			for _, b := range batches {
+	for _, e := range orDefault(o.Engines, nil) {
+		for _, t := range orDefault(o.Threads, 1) {
+			for _, b := range orDefault(o.Batches, 0) {
 				if err := c.benchPoint(ctx, changed, name, e, t, b, o.Time); err != nil {
 					return c.Study().Bench(name), err
 				}
@@ -86,6 +76,14 @@ func (c *Job) Bench(ctx context.Context, o BenchOptions) (*study.Bench, error) {
 		}
 	}
 	return c.Study().Bench(name), nil
+}
+
+// orDefault returns the list, or one with a single value if it is empty.
+func orDefault[T any](list []T, v T) []T {
+	if len(list) == 0 {
+		return []T{v}
+	}
+	return list
 }
 
 // benchPoint measures one combination, unless the study has it.

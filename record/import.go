@@ -97,7 +97,7 @@ func Import(ctx context.Context, path string, o Options) (*Imported, error) {
 		return nil, err
 	}
 	out := &Imported{Skipped: found.skipped}
-	// In the model's own shapes it is the same for every run.
+	// All runs share the model in its own shapes.
 	base := sync.OnceValues(func() (*profile.Profile, error) { return opmeter.Count(o.Model, o.Inputs) })
 	for _, k := range found.order {
 		var runs []*runlog.Run
@@ -163,7 +163,8 @@ func CheckCommands(ctx context.Context, path string, o Options, w io.Writer) (fo
 	return found, err
 }
 
-// each does something with the records of each format that can.
+// each calls do with the records of each format for which can is true. cannot completes the error
+// for the other formats.
 func (o *Options) each(path, cannot string, can func(*record.Format) bool, do func(k groupKey, in *record.Input) error) error {
 	found, errs, err := o.find(path)
 	if err != nil {
@@ -180,6 +181,7 @@ func (o *Options) each(path, cannot string, can func(*record.Format) bool, do fu
 	return errors.Join(errs...)
 }
 
+// input returns the files as a reader takes them.
 func (o *Options) input(files []*record.File) *record.Input {
 	return &record.Input{Files: files, Options: record.Options{Arch: o.Arch, Clocks: o.ClocksHz}}
 }
@@ -191,7 +193,7 @@ type records struct {
 	skipped []string
 }
 
-// find lists the records at a path. errs are faults of single files.
+// find lists the records at a path. errs holds the faults of single files.
 func (o *Options) find(path string) (r *records, errs []error, err error) {
 	formats := all.Formats()
 	if o.Format != "" {
@@ -214,7 +216,7 @@ func (o *Options) find(path string) (r *records, errs []error, err error) {
 		errs = append(errs, publicError(path, f))
 	}
 	if o.Progress != nil {
-		var mu sync.Mutex // readers may tell of several files at once
+		var mu sync.Mutex // readers may read several files concurrently
 		tell := func(n int64) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -238,8 +240,8 @@ func (o *Options) find(path string) (r *records, errs []error, err error) {
 	return r, errs, nil
 }
 
-// guarded keeps a fault in a reader from ending the program: what other formats read of
-// a folder stands.
+// guarded turns a panic of a reader into an error, so that the records of other formats in a folder
+// are still read.
 func guarded(files []*record.File, do func() error) (err error) {
 	defer func() {
 		if e := recover(); e != nil {
@@ -249,13 +251,13 @@ func guarded(files []*record.File, do func() error) (err error) {
 	return do()
 }
 
-// groupKey is a format with a folder; the zero value is of files of no format.
+// groupKey is a format with a folder; the zero value stands for files of unknown format.
 type groupKey struct {
 	format *record.Format
 	dir    string
 }
 
-// group puts files together that one format reads in one folder.
+// group groups files by the format that reads them and the folder.
 func group(files []*record.File, formats []*record.Format, sure bool) (groups map[groupKey][]*record.File, order []groupKey) {
 	groups = map[groupKey][]*record.File{}
 	for _, f := range files {
@@ -274,8 +276,8 @@ func group(files []*record.File, formats []*record.Format, sure bool) (groups ma
 	return groups, order
 }
 
-// match is the format that is surest of a file. One that the user named takes what it
-// does not know, too.
+// match returns the format that is surest of a file, nil for none. A format that the user named
+// reads every file.
 func match(f *record.File, formats []*record.Format, named bool) *record.Format {
 	if named {
 		return formats[0]
@@ -283,7 +285,7 @@ func match(f *record.File, formats []*record.Format, named bool) *record.Format 
 	return record.Surest(formats, f)
 }
 
-// foreign says what is wrong with a file that no format knows.
+// foreign returns the error for a file of unknown format.
 func foreign(f *record.File) error {
 	why := errors.New("is not a record that opmeter reads")
 	head := string(f.Head[:min(len(f.Head), 16)])
@@ -298,7 +300,7 @@ func foreign(f *record.File) error {
 	return &Error{File: f.Path, Err: why}
 }
 
-// collect makes the profile of a run.
+// collect makes the profile of a run. base returns the profile of the model.
 func (o *Options) collect(ctx context.Context, r *runlog.Run, f *record.Format, base func() (*profile.Profile, error)) (*profile.Profile, error) {
 	if r.Profile.Model.Format == "" {
 		r.Profile.Model.Format = f.Name
@@ -315,7 +317,7 @@ func (o *Options) collect(ctx context.Context, r *runlog.Run, f *record.Format, 
 	return p, nil
 }
 
-// join finds the model's operators in a run. Of is the described model.
+// join matches the operators of a run with those of the model, which of describes.
 func (o *Options) join(r *runlog.Run, of func() (*profile.Profile, error)) error {
 	base, err := of()
 	if err != nil {
@@ -328,7 +330,7 @@ func (o *Options) join(r *runlog.Run, of func() (*profile.Profile, error)) error
 		return nil
 	}
 	ms := join.Find(base.Layers, r.Profile.Layers, r.Hints)
-	// Dimensions that the file leaves open are those that the record saw.
+	// The record has the dimensions that the model leaves open.
 	if shapes := join.Shapes(base, r.Profile.Layers, ms); len(shapes) > 0 && len(o.Inputs.Shapes) == 0 && len(o.Inputs.Dims) == 0 && o.Inputs.Batch == 0 {
 		in := o.Inputs
 		in.Shapes = shapes
