@@ -34,7 +34,11 @@ var layers = [][]string{
 	{"internal/device"},              // source: boards
 	{"internal/compress"},            // predictions of pruning and quantisation
 	{"internal/report", "docs"},      // output formats
-	{"."},                            // the public API
+	{"internal/bridge"},              // what the public packages share
+	{"engine"},                       // public API: engines that run models
+	{"."},                            // public API: models, measurements, estimates
+	{"target"},                       // public API: hardware to estimate for
+	{"compress", "device", "record"}, // public API by topic
 	{"internal/cli"},                 // one file a verb
 	{"cmd"},                          // main packages of the product
 	{"internal/testing"},             // what only tests use

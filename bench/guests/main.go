@@ -25,13 +25,14 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/engine"
 	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/profile"
 )
 
 // bench is what one call does.
 type bench struct {
-	engine  *opmeter.Engine
+	engine  *engine.Engine
 	script  string
 	python  string
 	rounds  int
@@ -63,7 +64,7 @@ func main() {
 
 // all compares on every model.
 func (b *bench) all(spec string, paths []string) error {
-	found, err := opmeter.FindEngines(spec)
+	found, err := engine.Find(spec)
 	switch {
 	case err != nil:
 		return err
@@ -180,12 +181,12 @@ func (b *bench) round(m *opmeter.Model, path, inputs string) (median float64, p 
 		return 0, nil, err
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	order, ended := new(opmeter.Turns), make(chan error, 1)
+	order, ended := new(opmeter.Interleaver), make(chan error, 1)
 	var once sync.Once
 	measured := false
 	begin := func() { once.Do(func() { go func() { ended <- l.turns(ctx, order) }() }) }
 	p, err = opmeter.Profile(context.Background(), m, opmeter.Options{
-		Engine: b.engine, Time: b.time, Threads: b.threads, Inputs: opmeter.Inputs{Seed: seed}, Turns: order,
+		Engine: b.engine, Time: b.time, Threads: b.threads, Inputs: opmeter.Inputs{Seed: seed}, Interleaver: order,
 		Progress: func(phase string, _ float64) {
 			if phase == "measuring" {
 				measured = true

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/engine"
 	"github.com/opmeter/opmeter/internal/external"
 	"github.com/opmeter/opmeter/internal/testing/guests"
 )
@@ -54,7 +55,7 @@ func child(rounds int, length time.Duration) error {
 		if err != nil {
 			return err
 		}
-		p, err := opmeter.Profile(context.Background(), m, opmeter.Options{Engine: &opmeter.Engine{Name: "onnxruntime", Library: library, Helper: helper}, Time: length})
+		p, err := opmeter.Profile(context.Background(), m, opmeter.Options{Engine: &engine.Engine{Name: "onnxruntime", Library: library, Helper: helper}, Time: length})
 		if err != nil {
 			return err
 		}

@@ -86,7 +86,7 @@ func (b *bench) start(model, inputs string) (*loop, error) {
 }
 
 // turns measures, a turn each time that the order allows, until the context ends.
-func (l *loop) turns(ctx context.Context, order *opmeter.Turns) error {
+func (l *loop) turns(ctx context.Context, order *opmeter.Interleaver) error {
 	t := order.Join()
 	defer t.Leave()
 	for t.Wait(ctx) == nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/opmeter/opmeter"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/target"
 )
 
 // fitFlags are the limits that a target has to keep.
@@ -130,7 +131,7 @@ func (f *fitFlags) bare() string {
 }
 
 // fit lists the targets that hold the model, and why others do not.
-func (a *app) fit(m *opmeter.Model, list []opmeter.Target, o opmeter.EstimateOptions, f *fitFlags, out *outputFlags) error {
+func (a *app) fit(m *opmeter.Model, list []target.Target, o opmeter.EstimateOptions, f *fitFlags, out *outputFlags) error {
 	var fit, open, fell []report.ListRow
 	var rs []runner
 	for _, t := range list {

@@ -223,11 +223,11 @@ func TestNativeTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	var turns root.Turns
+	var turns root.Interleaver
 	var wg sync.WaitGroup
 	for range 2 {
 		wg.Go(func() {
-			p, err := root.Profile(t.Context(), m, root.Options{Runs: 20, Warmup: 3, Turns: &turns})
+			p, err := root.Profile(t.Context(), m, root.Options{Runs: 20, Warmup: 3, Interleaver: &turns})
 			if err != nil || p.Incomplete != nil || p.Totals.Latency == nil || *p.Totals.Latency.N != 20 {
 				t.Errorf("%v", err)
 			}

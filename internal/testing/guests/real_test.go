@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	root "github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/engine"
 )
 
 // ONNX Runtime and OpenVINO themselves compute in streams and show their peaks.
@@ -24,7 +25,7 @@ func TestRealStreams(t *testing.T) {
 	}
 	defer m.Close()
 	for name, lib := range libs {
-		p, err := root.Profile(t.Context(), m, root.Options{Engine: &root.Engine{Name: name, Library: lib, Helper: helper}, Runs: 10, Warmup: -1, Streams: 2, Cold: "start"})
+		p, err := root.Profile(t.Context(), m, root.Options{Engine: &engine.Engine{Name: name, Library: lib, Helper: helper}, Runs: 10, Warmup: -1, Streams: 2, Cold: "start"})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

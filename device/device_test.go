@@ -1,4 +1,4 @@
-package opmeter_test
+package device_test
 
 import (
 	"bytes"
@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/device"
 	"github.com/opmeter/opmeter/internal/testing/mltkdevice"
 	"github.com/opmeter/opmeter/internal/testing/tflmdevice"
 	"github.com/opmeter/opmeter/internal/testing/tinydevice"
@@ -69,9 +70,9 @@ func TestMeasureDevice(t *testing.T) {
 				t.Parallel()
 				path, _ := wire.Line{Baud: speed}.Open(t, b.device)
 				var found string
-				p, err := opmeter.MeasureDevice(t.Context(), nil, opmeter.DeviceOptions{
+				p, err := device.Measure(t.Context(), nil, device.Options{
 					Port: path, Speed: speed, Runs: 6, ClockHz: 1e6, Timeout: 20 * time.Second,
-					Benchmark: opmeter.DeviceBenchmark{Window: 50 * time.Millisecond},
+					Benchmark: device.Benchmark{Window: 50 * time.Millisecond},
 					Found:     func(protocol string, at int) { found = fmt.Sprint(protocol, " at ", at) },
 				})
 				if err != nil {
@@ -118,13 +119,13 @@ func TestReplay(t *testing.T) {
 					t.Fatal(err)
 				}
 				path, _ := wire.Line{Faults: wire.Faults{Seed: seed, Corrupt: 2e-4, Cut: 2e-4, Duplicate: 1e-4, Reorder: 1e-4}}.Open(t, b.device)
-				o := opmeter.DeviceOptions{Port: path, Speed: 115200, Runs: 6, ClockHz: 1e6, Timeout: 10 * time.Second, Protocol: b.protocol, Record: rec, Created: time.Unix(1, 0)}
-				live, liveErr := opmeter.MeasureDevice(t.Context(), nil, o)
+				o := device.Options{Port: path, Speed: 115200, Runs: 6, ClockHz: 1e6, Timeout: 10 * time.Second, Protocol: b.protocol, Record: rec, Created: time.Unix(1, 0)}
+				live, liveErr := device.Measure(t.Context(), nil, o)
 				if err := rec.Close(); err != nil {
 					t.Fatal(err)
 				}
 				o.Port, o.Record = "file:"+file, nil
-				again, err := opmeter.MeasureDevice(t.Context(), nil, o)
+				again, err := device.Measure(t.Context(), nil, o)
 				if liveErr != nil || err != nil {
 					// Where the damage ended it, both end, with what each had.
 					if (liveErr == nil) != (err == nil) {
@@ -167,8 +168,8 @@ func TestDeviceEnds(t *testing.T) {
 			// Far more than the tries at all speeds take: it must end by itself.
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
-			p, err := opmeter.MeasureDevice(ctx, nil, opmeter.DeviceOptions{Port: path, Runs: 1000, Timeout: 2 * time.Second})
-			e, ok := errors.AsType[*opmeter.DeviceError](err)
+			p, err := device.Measure(ctx, nil, device.Options{Port: path, Runs: 1000, Timeout: 2 * time.Second})
+			e, ok := errors.AsType[*device.Error](err)
 			if !ok || e.Port != path || !strings.Contains(err.Error(), tt.want) {
 				t.Fatalf("%v, want %q", err, tt.want)
 			}
@@ -196,7 +197,7 @@ func TestDeviceEnds(t *testing.T) {
 // TestDeviceOptions refuses what suits no device.
 func TestDeviceOptions(t *testing.T) {
 	t.Parallel()
-	for want, o := range map[string]opmeter.DeviceOptions{
+	for want, o := range map[string]device.Options{
 		"Port":      {},
 		"Speed":     {Port: "-", Speed: -1},
 		"Until":     {Port: "-", Until: 1},
@@ -205,14 +206,14 @@ func TestDeviceOptions(t *testing.T) {
 		"Reconnect": {Port: "-", Reconnect: -1},
 		"Protocol":  {Port: "-", Protocol: "morse"},
 	} {
-		_, err := opmeter.MeasureDevice(t.Context(), nil, o)
+		_, err := device.Measure(t.Context(), nil, o)
 		if e, ok := errors.AsType[*opmeter.OptionError](err); !ok || e.Option != want {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
 	// Every protocol has a name and a title, and none comes twice.
 	names := map[string]bool{}
-	for _, p := range opmeter.DeviceProtocols() {
+	for _, p := range device.Protocols() {
 		if p.Name == "" || p.Title == "" || names[p.Name] {
 			t.Errorf("%+v", p)
 		}
@@ -221,7 +222,7 @@ func TestDeviceOptions(t *testing.T) {
 	if len(names) < 5 {
 		t.Errorf("protocols: %v", names)
 	}
-	if _, err := opmeter.MeasureDevice(t.Context(), nil, opmeter.DeviceOptions{Port: "-", Stdin: strings.NewReader("")}); err == nil || !strings.Contains(err.Error(), "ended before anything came") {
+	if _, err := device.Measure(t.Context(), nil, device.Options{Port: "-", Stdin: strings.NewReader("")}); err == nil || !strings.Contains(err.Error(), "ended before anything came") {
 		t.Errorf("nothing on standard input: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package opmeter
+package engine
 
 import (
 	"github.com/opmeter/opmeter/internal/model/graph"
@@ -6,9 +6,9 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/operators"
 )
 
-// Definition is an operator that the engine runs. Operators whose versions differ
-// in what they mean have one each.
-type Definition struct {
+// Operator is an operator that opmeter's own engine runs. Versions with different semantics have an
+// entry each.
+type Operator struct {
 	// Format is "tflite" or "onnx".
 	Format string `json:"format"`
 	// Domain is the operator's domain: empty for ONNX's default and for TFLite's
@@ -23,18 +23,18 @@ type Definition struct {
 	Types []string `json:"types,omitempty"`
 }
 
-// Definitions lists the operators that the engine runs, by format and name.
-func Definitions() []Definition {
+// Operators lists the operators that opmeter's own engine runs, by format and name.
+func Operators() []Operator {
 	all := operators.Registry().All()
-	out := make([]Definition, len(all))
+	out := make([]Operator, len(all))
 	for i, d := range all {
-		out[i] = definition(d)
+		out[i] = newOperator(d)
 	}
 	return out
 }
 
-func definition(d *op.Def) Definition {
-	e := Definition{Format: "onnx", Domain: d.Domain, Op: d.Name, Since: d.Since, Until: d.Until}
+func newOperator(d *op.Def) Operator {
+	e := Operator{Format: "onnx", Domain: d.Domain, Op: d.Name, Since: d.Since, Until: d.Until}
 	if d.Domain == graph.TFLite || d.Domain == graph.TFLiteCustom {
 		e.Format = "tflite"
 		if e.Domain == graph.TFLite {

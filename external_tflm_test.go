@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/engine"
 	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/internal/testing/tflmdevice"
 	"github.com/opmeter/opmeter/profile"
@@ -28,13 +29,13 @@ func microProgram(t *testing.T) string {
 }
 
 // micro is an engine of that program, with arguments before the model; ticks are microseconds.
-func micro(t *testing.T, path, args string) *opmeter.Engine {
+func micro(t *testing.T, path, args string) *engine.Engine {
 	t.Helper()
 	command := "'" + path + "'"
 	if args != "" {
 		command += " " + args + " {model}"
 	}
-	list, err := opmeter.FindEngines("tflm=" + command)
+	list, err := engine.Find("tflm=" + command)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +148,7 @@ func TestMicroFaults(t *testing.T) {
 				e.Silent = 2 * time.Second
 			}
 			p, err := opmeter.Profile(t.Context(), m, opmeter.Options{Engine: e, Runs: 5})
-			ee, ok := errors.AsType[*opmeter.EngineError](err)
+			ee, ok := errors.AsType[*engine.Error](err)
 			if !ok || ee.Code != c.code || !strings.Contains(err.Error(), c.text) || strings.Contains(err.Error(), "\n") {
 				t.Fatalf("%v, want %s: %q", err, c.code, c.text)
 			}
@@ -172,18 +173,18 @@ func TestMicroRefuses(t *testing.T) {
 		"MaxMemory": {MaxMemory: 1 << 30}, "Inputs.Batch": {Inputs: opmeter.Inputs{Batch: 2}}, "Inputs.Shapes": {Inputs: opmeter.Inputs{Shapes: map[string][]int{"x": {1}}}},
 		"Inputs.Dims": {Inputs: opmeter.Inputs{Dims: map[string]int{"n": 1}}},
 	} {
-		o.Engine = &opmeter.Engine{Name: "tflm", Command: "/nowhere"}
+		o.Engine = &engine.Engine{Name: "tflm", Command: "/nowhere"}
 		_, err := opmeter.Profile(t.Context(), m, o)
 		if e, ok := errors.AsType[*opmeter.OptionError](err); !ok || e.Option != option {
 			t.Errorf("%s: %v", option, err)
 		}
 	}
-	e := &opmeter.Engine{Name: "tflm", Command: "/nowhere", Options: []opmeter.EngineOption{{Key: "a", Value: "b"}}}
+	e := &engine.Engine{Name: "tflm", Command: "/nowhere", Options: []engine.Option{{Key: "a", Value: "b"}}}
 	if _, err := opmeter.Profile(t.Context(), m, opmeter.Options{Engine: e}); err == nil || !strings.Contains(err.Error(), "has none") {
 		t.Error(err)
 	}
 	e.Options = nil
-	if _, err := opmeter.Sweep(t.Context(), m, opmeter.SweepOptions{Engines: []*opmeter.Engine{e}}); err == nil || !strings.Contains(err.Error(), "cannot be swept") {
+	if _, err := opmeter.Sweep(t.Context(), m, opmeter.SweepOptions{Engines: []*engine.Engine{e}}); err == nil || !strings.Contains(err.Error(), "cannot be swept") {
 		t.Error(err)
 	}
 	if err := opmeter.Check(t.Context(), m, &profile.Profile{}, opmeter.Options{Engine: e}); err == nil || !strings.Contains(err.Error(), "cannot be checked") {
@@ -196,17 +197,17 @@ func TestMicroRefuses(t *testing.T) {
 
 // Two programs that are interleaved run one at a time, start for start, and both have all of their
 // inferences; one of opmeter's own engine may be among them.
-func TestMicroTurns(t *testing.T) {
+func TestMicroInterleaved(t *testing.T) {
 	t.Parallel()
 	m := keywords(t)
 	log := filepath.Join(t.TempDir(), "log")
 	path := microProgram(t)
 	a, b := micro(t, path, "-log '"+log+"'"), micro(t, path, "-table -log '"+log+"'")
-	var turns opmeter.Turns
+	var turns opmeter.Interleaver
 	var wait sync.WaitGroup
-	for _, e := range []*opmeter.Engine{a, b, nil} {
+	for _, e := range []*engine.Engine{a, b, nil} {
 		wait.Go(func() {
-			p, err := opmeter.Profile(t.Context(), m, opmeter.Options{Engine: e, Runs: 10, Turns: &turns, Warmup: -1})
+			p, err := opmeter.Profile(t.Context(), m, opmeter.Options{Engine: e, Runs: 10, Interleaver: &turns, Warmup: -1})
 			if err != nil {
 				t.Error(err)
 				return
@@ -252,8 +253,8 @@ func TestMicroTurns(t *testing.T) {
 func TestMicroEndless(t *testing.T) {
 	t.Parallel()
 	m, path := keywords(t), microProgram(t)
-	for _, turns := range []*opmeter.Turns{nil, {}} {
-		p, err := opmeter.Profile(t.Context(), m, opmeter.Options{Engine: micro(t, path, "-runs 0 -pause 1ms"), Time: 200 * time.Millisecond, Turns: turns})
+	for _, turns := range []*opmeter.Interleaver{nil, {}} {
+		p, err := opmeter.Profile(t.Context(), m, opmeter.Options{Engine: micro(t, path, "-runs 0 -pause 1ms"), Time: 200 * time.Millisecond, Interleaver: turns})
 		if err != nil || len(p.Incomplete) > 0 || *p.Totals.Latency.N < 3 {
 			t.Fatalf("%v, %+v", err, p)
 		}

@@ -1,4 +1,4 @@
-package opmeter_test
+package record_test
 
 import (
 	"bytes"
@@ -15,6 +15,7 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/internal/testing/tpurecords"
 	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/record"
 )
 
 // put writes files below a new folder.
@@ -54,7 +55,7 @@ func TestImport(t *testing.T) {
 	dir := put(t, map[string][]byte{"a/one.json": []byte(ortRecord), "b/two.json.gz": packed(t, ortRecord), "b/notes.txt": []byte("nothing")})
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	read := int64(0)
-	got, err := opmeter.Import(t.Context(), dir, opmeter.ImportOptions{Created: at, Progress: func(n int64) { read += n }})
+	got, err := record.Import(t.Context(), dir, record.Options{Created: at, Progress: func(n int64) { read += n }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +89,7 @@ func TestImportFolders(t *testing.T) {
 		"engine_profiling/profiling_csv/profiling_2022-12-01_10-00-00_0.csv":    []byte(table),
 		"engine_profiling/profiling_trace/profiling_2022-12-01_10-00-00_0.json": []byte(trace),
 	})
-	got, err := opmeter.Import(t.Context(), dir, opmeter.ImportOptions{})
+	got, err := record.Import(t.Context(), dir, record.Options{})
 	if err != nil || len(got.Profiles) != 1 || got.Profiles[0].Timeline == nil {
 		t.Errorf("%v, %v", got, err)
 	}
@@ -100,29 +101,29 @@ func TestImportErrors(t *testing.T) {
 	dir := put(t, map[string][]byte{"empty.json": nil, "none.txt": []byte("x"), "ort.json": []byte(ortRecord)})
 	for name, c := range map[string]struct {
 		path string
-		o    opmeter.ImportOptions
+		o    record.Options
 		want string
 	}{
-		"empty":     {"empty.json", opmeter.ImportOptions{}, "is empty"},
-		"no record": {"none.txt", opmeter.ImportOptions{}, "is not a record"},
-		"another":   {"none.txt", opmeter.ImportOptions{Format: "onnxruntime"}, "none.txt"},
+		"empty":     {"empty.json", record.Options{}, "is empty"},
+		"no record": {"none.txt", record.Options{}, "is not a record"},
+		"another":   {"none.txt", record.Options{Format: "onnxruntime"}, "none.txt"},
 	} {
-		_, err := opmeter.Import(t.Context(), filepath.Join(dir, c.path), c.o)
-		if e, ok := errors.AsType[*opmeter.RecordError](err); !ok || !strings.Contains(err.Error(), c.want) || filepath.Base(e.File) != c.path {
+		_, err := record.Import(t.Context(), filepath.Join(dir, c.path), c.o)
+		if e, ok := errors.AsType[*record.Error](err); !ok || !strings.Contains(err.Error(), c.want) || filepath.Base(e.File) != c.path {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := opmeter.Import(t.Context(), filepath.Join(dir, "absent"), opmeter.ImportOptions{}); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := record.Import(t.Context(), filepath.Join(dir, "absent"), record.Options{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("absent: %v", err)
 	}
-	for _, o := range []opmeter.ImportOptions{{Format: "nothing"}, {ClocksHz: map[string]float64{"": 0}}, {ClocksHz: map[string]float64{"tiu": -1}}} {
-		_, err := opmeter.Import(t.Context(), filepath.Join(dir, "ort.json"), o)
+	for _, o := range []record.Options{{Format: "nothing"}, {ClocksHz: map[string]float64{"": 0}}, {ClocksHz: map[string]float64{"tiu": -1}}} {
+		_, err := record.Import(t.Context(), filepath.Join(dir, "ort.json"), o)
 		if _, ok := errors.AsType[*opmeter.OptionError](err); !ok {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
-	_, err := opmeter.Original(t.Context(), filepath.Join(dir, "ort.json"), opmeter.ImportOptions{})
-	if _, ok := errors.AsType[*opmeter.RecordError](err); !ok {
+	_, err := record.VendorFiles(t.Context(), filepath.Join(dir, "ort.json"), record.Options{})
+	if _, ok := errors.AsType[*record.Error](err); !ok {
 		t.Error(err)
 	}
 }
@@ -133,7 +134,7 @@ func TestImportCommands(t *testing.T) {
 	made := tpurecords.Make(tpurecords.Options{})
 	dir := put(t, made.Files)
 	var list bytes.Buffer
-	if err := opmeter.Commands(t.Context(), dir, opmeter.ImportOptions{}, &list); err != nil {
+	if err := record.WriteCommands(t.Context(), dir, record.Options{}, &list); err != nil {
 		t.Fatal(err)
 	}
 	lines := 0
@@ -145,10 +146,10 @@ func TestImportCommands(t *testing.T) {
 	if want := len(made.Subnets[0].Commands); lines < want {
 		t.Errorf("%d lines for %d commands", lines, want)
 	}
-	if _, err := opmeter.CheckCommands(t.Context(), dir, opmeter.ImportOptions{}, &list); err != nil {
+	if _, err := record.CheckCommands(t.Context(), dir, record.Options{}, &list); err != nil {
 		t.Error(err)
 	}
-	files, err := opmeter.Original(t.Context(), dir, opmeter.ImportOptions{})
+	files, err := record.VendorFiles(t.Context(), dir, record.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +168,7 @@ func TestImportCommands(t *testing.T) {
 // 100 recorded operators by name or tensor. What is missing the engine put in by itself.
 func TestImportJoin(t *testing.T) {
 	t.Parallel()
-	for record, model := range map[string]string{
+	for file, model := range map[string]string{
 		"magika_t1_20runs.json.gz":               "magika_standard_v3_3.onnx",
 		"silero_vad_subgraphs_t1_50runs.json.gz": "silero_vad.onnx",
 	} {
@@ -175,7 +176,7 @@ func TestImportJoin(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := opmeter.Import(t.Context(), material.Path(t, "raw", "traces", "ort", record), opmeter.ImportOptions{Model: m})
+		got, err := record.Import(t.Context(), material.Path(t, "raw", "traces", "ort", file), record.Options{Model: m})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,10 +192,10 @@ func TestImportJoin(t *testing.T) {
 			}
 		}
 		if n := len(p.Layers); 100*sure < 95*n || 100*shaped < 95*n {
-			t.Errorf("%s: of %d operators %d are found for sure, %d have the model's tensors", record, n, sure, shaped)
+			t.Errorf("%s: of %d operators %d are found for sure, %d have the model's tensors", file, n, sure, shaped)
 		}
 		if p.Model.SHA256 == "" || p.Totals.MACs == nil || p.Totals.Params == nil {
-			t.Errorf("%s: lacks what the model tells: %+v", record, p.Totals)
+			t.Errorf("%s: lacks what the model tells: %+v", file, p.Totals)
 		}
 		if err := m.Close(); err != nil {
 			t.Error(err)

@@ -1,4 +1,4 @@
-package opmeter_test
+package device_test
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/device"
 	"github.com/opmeter/opmeter/internal/testing/material"
 )
 
@@ -24,8 +25,8 @@ func TestNewProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	make := func(seed uint64) *opmeter.Program {
-		p, err := opmeter.NewProgram(m, opmeter.ProgramOptions{Inputs: opmeter.Inputs{Seed: seed}})
+	make := func(seed uint64) *device.Program {
+		p, err := device.NewProgram(m, device.ProgramOptions{Inputs: opmeter.Inputs{Seed: seed}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,12 +64,12 @@ func TestNoProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	_, err = opmeter.NewProgram(m, opmeter.ProgramOptions{})
-	e, ok := errors.AsType[*opmeter.UnsupportedError](err)
+	_, err = device.NewProgram(m, device.ProgramOptions{})
+	e, ok := errors.AsType[*device.UnsupportedError](err)
 	if !ok || len(e.Layers) != 3 || e.Layers[2].Layer != 2 || e.Layers[2].Op != "FULLY_CONNECTED" || !strings.Contains(err.Error(), "float32") {
 		t.Errorf("a float model: %v", err)
 	}
-	_, err = opmeter.NewProgram(m, opmeter.ProgramOptions{MaxMemory: -1})
+	_, err = device.NewProgram(m, device.ProgramOptions{MaxMemory: -1})
 	if e, ok := errors.AsType[*opmeter.OptionError](err); !ok || e.Option != "MaxMemory" {
 		t.Errorf("a negative limit: %v", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/opmeter/opmeter/engine"
 	"github.com/opmeter/opmeter/internal/base/buildinfo"
 	"github.com/opmeter/opmeter/internal/base/port"
 	"github.com/opmeter/opmeter/internal/device"
@@ -22,12 +23,12 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// program reports whether the engine is in a program of its own.
-func (e *Engine) program() bool { return e != nil && e.Name == find.Micro }
+// isProgram reports whether an engine is compiled into a program.
+func isProgram(e *engine.Engine) bool { return e != nil && e.Name == find.Micro }
 
-// fitsProgram refuses what a program with an engine in it cannot be told.
+// fitsProgram checks the options that a program with a compiled-in engine cannot take.
 func (o *Options) fitsProgram() error {
-	if !o.Engine.program() {
+	if !isProgram(o.Engine) {
 		return nil
 	}
 	const who = "tflm=PROGRAM"
@@ -62,50 +63,50 @@ func (o *Options) fitsProgram() error {
 	return nil
 }
 
-// parts is in how many starts, at least, a program gives its inferences where other engines take
-// turns with it.
-const parts = 5
+// minStarts is the least number of starts over which the inferences of a program are spread if it
+// is interleaved with other engines.
+const minStarts = 5
 
-// micro measures with a program that has TensorFlow Lite Micro compiled in, by what its profiler
-// prints. It is a device whose port is a program, started as often as it takes.
-func (m *Model) micro(ctx context.Context, o Options, turn *external.Turn) (*profile.Profile, error) {
+// profileTFLM measures with a program that has TensorFlow Lite Micro compiled in, by the output of
+// its profiler. The program is a device whose port is a command, started as often as needed.
+func (m *Model) profileTFLM(ctx context.Context, o Options, turn *external.Turn) (*profile.Profile, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	if m.g.Format != "tflite" {
-		return nil, engineError(m.g.Path, o.Engine.Name, external.Errorf(external.NoFormat, "TensorFlow Lite Micro reads .tflite models, this one is of format %s", m.g.Format))
+	if m.in.Graph.Format != "tflite" {
+		return nil, engineError(m.in.Graph.Path, o.Engine.Name, external.Errorf(external.NoFormat, "TensorFlow Lite Micro reads .tflite models, this one is of format %s", m.in.Graph.Format))
 	}
 	base, err := Count(m, o.Inputs)
 	if err != nil {
 		return nil, err
 	}
-	file, clean, err := m.file()
+	file, clean, err := m.in.File()
 	if err != nil {
 		return nil, err
 	}
 	defer clean()
-	command, err := o.Engine.command(file)
+	command, err := commandLine(o.Engine, file)
 	if err != nil {
 		return nil, err
 	}
-	var said words
-	p, err := source.Collect(ctx, device.New(port.Address{Kind: port.Exec, Name: command}, o.micro(base, command, turn, &said)), source.Options{Version: buildinfo.Version(), Journal: o.Journal})
+	var said tail
+	p, err := source.Collect(ctx, device.New(port.Address{Kind: port.Exec, Name: command}, o.tflmOptions(base, command, turn, &said)), source.Options{Version: buildinfo.Version(), Journal: o.Journal})
 	if turn != nil {
 		turn.Leave()
 	}
 	switch {
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, profile.ErrJournal):
-		return p, failed(m.g.Path, err)
+		return p, failed(m.in.Graph.Path, err)
 	case p == nil && err == nil || ctx.Err() != nil:
 		return p, nil
 	}
 	var e *external.Error
 	if err != nil {
-		e = microError(o.Engine, command, err, said.last())
+		e = tflmError(o.Engine, command, err, said.last())
 	}
-	if found, all := tells(p, base); p != nil && 2*found < all && (e == nil || e.Code == external.Failed) {
+	if found, all := countOps(p, base); p != nil && 2*found < all && (e == nil || e.Code == external.Failed) {
 		e = external.Errorf(external.Failed, "%s prints %d of the %d operators of %s: another model is compiled in, or its output ends early", o.Engine.Command, found, all, base.Model.Name)
-	} else if p != nil && e == nil && !costs(p) {
+	} else if p != nil && e == nil && !hasCost(p) {
 		e = external.Errorf(external.Failed, "%s: the clock of its profiler did not run: compile TensorFlow Lite Micro with TF_LITE_USE_CTIME", o.Engine.Command)
 	}
 	if e == nil {
@@ -114,18 +115,18 @@ func (m *Model) micro(ctx context.Context, o Options, turn *external.Turn) (*pro
 	if p != nil && len(p.Incomplete) == 0 {
 		p.Incomplete = append(p.Incomplete, profile.Missing{Cause: profile.ByError, Text: e.Text})
 	}
-	return p, engineError(m.g.Path, o.Engine.Name, e)
+	return p, engineError(m.in.Graph.Path, o.Engine.Name, e)
 }
 
-// costs reports whether a profile says what an inference costs.
-func costs(p *profile.Profile) bool {
+// hasCost reports whether a profile has the cost of an inference.
+func hasCost(p *profile.Profile) bool {
 	_, m := p.Cost()
 	return m != nil
 }
 
-// tells counts operators of a model, and those of them that stand in a profile by their kind and
-// number. Where a program prints sums of kinds, kinds are counted.
-func tells(p, model *profile.Profile) (found, all int) {
+// countOps counts the operators of a model, and those of them that a profile has, by kind and
+// number. If a program prints sums of kinds, it counts kinds.
+func countOps(p, model *profile.Profile) (found, all int) {
 	if p == nil {
 		return 0, 0
 	}
@@ -150,8 +151,8 @@ func tells(p, model *profile.Profile) (found, all int) {
 	return found, all
 }
 
-// command is the command line for a model.
-func (e *Engine) command(file string) (string, error) {
+// commandLine returns the command line of a program for a model.
+func commandLine(e *engine.Engine, file string) (string, error) {
 	name, alone, err := port.Program(e.Command)
 	if err != nil {
 		return "", &OptionError{Option: "Engine", Text: err.Error(), Err: err}
@@ -162,17 +163,17 @@ func (e *Engine) command(file string) (string, error) {
 	return strings.ReplaceAll(e.Command, "{model}", port.Quote(file)), nil
 }
 
-// micro says how a program is measured.
-func (o *Options) micro(base *profile.Profile, command string, turn *external.Turn, said *words) device.Options {
+// tflmOptions returns how a program is measured.
+func (o *Options) tflmOptions(base *profile.Profile, command string, turn *external.Turn, said *tail) device.Options {
 	again := &device.Again{}
 	if o.Runs == 0 {
 		again.Time = cmp.Or(o.Time, loop.DefaultTime)
 	}
 	if turn != nil {
 		again.Wait = turn.Wait
-		again.Part, again.PartTime = (o.Runs+parts-1)/parts, again.Time/parts
+		again.Part, again.PartTime = (o.Runs+minStarts-1)/minStarts, again.Time/minStarts
 	}
-	rules := device.Rules{Runs: o.Runs, Warmup: 1, ClockHz: o.Engine.ClockHz, Model: base, Described: o.Engine.describe(command, again.Time)}
+	rules := device.Rules{Runs: o.Runs, Warmup: 1, ClockHz: o.Engine.ClockHz, Model: base, Described: describeProgram(o.Engine, command, again.Time)}
 	if o.Warmup < 0 {
 		rules.Warmup = 0
 	}
@@ -192,8 +193,8 @@ func (o *Options) micro(base *profile.Profile, command string, turn *external.Tu
 	}
 }
 
-// describe says in a profile what ran the model.
-func (e *Engine) describe(command string, time time.Duration) func(p *profile.Profile) {
+// describeProgram returns a function that enters the program into a profile.
+func describeProgram(e *engine.Engine, command string, time time.Duration) func(p *profile.Profile) {
 	return func(p *profile.Profile) {
 		p.Target.ID, p.Target.Kind, p.Target.Engine = "host", profile.TargetHost, "TensorFlow Lite Micro"
 		p.Settings.Engine, p.Settings.EngineLibrary = p.Target.Engine, e.Library
@@ -207,8 +208,8 @@ func (e *Engine) describe(command string, time time.Duration) func(p *profile.Pr
 	}
 }
 
-// microError says what is wrong with a program, in a line.
-func microError(e *Engine, command string, err error, last string) *external.Error {
+// tflmError returns the fault of a program as one line.
+func tflmError(e *engine.Engine, command string, err error, last string) *external.Error {
 	who := e.Command
 	if last != "" {
 		last = "; its last words: " + last
@@ -245,27 +246,27 @@ func microError(e *Engine, command string, err error, last string) *external.Err
 	return external.Errorf(external.Failed, "%s: %s", who, strings.TrimPrefix(err.Error(), "exec:"+command+": "))
 }
 
-// words keeps the end of what a program prints.
-type words struct {
+// tail keeps the end of the output of a program.
+type tail struct {
 	mu  sync.Mutex
 	end []byte
 }
 
 // Write implements [io.Writer].
-func (w *words) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	const most = 4 << 10
-	w.end = append(w.end, p[max(0, len(p)-most):]...)
-	w.end = bytes.Clone(w.end[max(0, len(w.end)-most):])
+	t.end = append(t.end, p[max(0, len(p)-most):]...)
+	t.end = bytes.Clone(t.end[max(0, len(t.end)-most):])
 	return len(p), nil
 }
 
-// last is the last line that is not blank, without signs that are none.
-func (w *words) last() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	s := bytes.TrimSpace(w.end)
+// last returns the last line that is not blank, without control characters.
+func (t *tail) last() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := bytes.TrimSpace(t.end)
 	s = bytes.TrimSpace(s[bytes.LastIndexAny(s, "\r\n")+1:])
 	const most = 300
 	s = bytes.ToValidUTF8(s[:min(len(s), most)], nil)
