@@ -8,7 +8,8 @@
 //
 // A [Float32] selects one algorithm by its shape, the instruction set and the weights:
 //
-//	f32.go                 entry point: shape, selection, splitting of work
+//	f32_algorithms.go      table of the algorithms in order of preference
+//	f32.go                 entry point: shape, splitting of work
 //	f32_nchw.go            [N,C,H,W]: gathered panels (im2col), padded input copies
 //	f32_direct.go          [N,C,H,W]: direct, reads taps in the padded copy
 //	f32_direct_grouped.go  [N,C,H,W]: direct, grouped

@@ -23,25 +23,26 @@ type directPlan struct {
 // directFrameMax bounds the padded copy of a group, in values: half of a typical L2 cache.
 const directFrameMax = 1 << 17
 
-// planDirect returns nil if the direct algorithm is not faster: if rows end within panels so that
+// planDirect returns false if the direct algorithm is not faster: if rows end within panels so that
 // more is lost there than gathering costs. The more channels use a panel, the less gathering
 // costs.
-func (c *Float32) planDirect() *directPlan {
+func (c *Float32) planDirect() bool {
 	s := &c.s
-	if !c.f.HasPlaced() || s.KH*s.KW == 1 {
-		return nil
+	if !c.usesPlanes() || c.groupedDirect != nil || !c.f.HasPlaced() || s.KH*s.KW == 1 {
+		return false
 	}
 	if columnCost(c.f, s.OW) > (1.04+4/float64(c.og))*float64(s.OW) {
-		return nil
+		return false
 	}
 	band, all := *s, c.planes
 	more := all.h - s.OH
 	band.OH = min(s.OH, max(2*more, 4, directFrameMax/(c.cg*len(all.phasesY)*len(all.phasesX)*all.w)-more))
 	q := band.planFramesApart(c.cg, true)
 	if q == nil || c.cg*q.Size > 1<<30 {
-		return nil
+		return false
 	}
-	return &directPlan{q, band.OH, c.gathersPanels(q)}
+	c.direct = &directPlan{q, band.OH, c.gathersPanels(q)}
+	return true
 }
 
 // gathersPanels reports whether panels are gathered from the padded copy q before the weights

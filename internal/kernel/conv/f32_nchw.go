@@ -88,40 +88,37 @@ func remainders(k, dil, stride, out int) (all, of []int, size int) {
 	return all, of, size
 }
 
-// runNCHW convolves x into y.
-func (c *Float32) runNCHW(p *workers.Pool, x, y []float32) {
-	s, q := &c.s, c.planes
-	switch {
-	case c.sparse != nil, c.splitBF16 != nil:
-	case c.direct != nil:
-		c.runDirect(p, x, y)
-		return
-	case c.groupedDirect != nil:
-		c.runGroupedDirect(p, x, y)
-		return
+// usesPlanes reports whether SIMD GEMM kernels read planes.
+func (c *Float32) usesPlanes() bool { return c.f != nil && c.planes != nil }
+
+// planPanels prepares a convolution over gathered panels.
+func (c *Float32) planPanels() bool {
+	if !c.usesPlanes() {
+		return false
 	}
-	if !q.frame {
-		for n := range s.N {
-			c.planeImage(p, x[n*s.C*s.H*s.W:], y, n)
-		}
-		return
-	}
-	sc, frame := scratch.Borrow(s.C*q.Size + c.f.Cols)
-	clear(frame[s.C*q.Size:]) // Tiles read columns beyond the last one, depending on the panel size
-	for n := range s.N {
-		workers.Do(p, s.C, max(1, scratch.CopyGrain/q.Size), planeFrames{c, frame, x, n}, func(a planeFrames, lo, hi int) {
-			s, q := &a.c.s, a.c.planes
-			r, f := windowPool.Get().(*windowScratch), simd.WindowKernels()
-			for ch := lo; ch < hi; ch++ {
-				frame := a.frame[ch*q.Size:][:q.Size]
-				s.frameBorders(q, func(at, n int) { clear(frame[at : at+n]) })
-				frameFloats(s, q, f, &r.copies, frame, a.c.plane(a.x, a.n, ch))
+	c.copied = c.copiesPanels()
+	return true
+}
+
+// eachImage returns a runner that calls run for each image n, with its planes given as frames or as
+// they are.
+func eachImage(run func(c *Float32, p *workers.Pool, x, y []float32, n int)) runner {
+	return func(c *Float32, p *workers.Pool, x, y []float32) {
+		s, q := &c.s, c.planes
+		if !q.frame {
+			for n := range s.N {
+				run(c, p, x[n*s.C*s.H*s.W:], y, n)
 			}
-			r.give()
-		})
-		c.planeImage(p, frame, y, n)
+			return
+		}
+		sc, frame := scratch.Borrow(s.C*q.Size + c.f.Cols)
+		clear(frame[s.C*q.Size:]) // tiles read columns beyond the last one, depending on the panel size
+		for n := range s.N {
+			workers.Do(p, s.C, max(1, scratch.CopyGrain/q.Size), planeFrames{c, frame, x, n}, planeFrames.pad)
+			run(c, p, frame, y, n)
+		}
+		scratch.Float32s.Put(sc)
 	}
-	scratch.Float32s.Put(sc)
 }
 
 // planeFrames holds the arguments of a work item that pads channels.
@@ -129,6 +126,18 @@ type planeFrames struct {
 	c        *Float32
 	frame, x []float32
 	n        int // image index
+}
+
+// pad writes the frames of channels lo to hi.
+func (a planeFrames) pad(lo, hi int) {
+	s, q := &a.c.s, a.c.planes
+	r, f := windowPool.Get().(*windowScratch), simd.WindowKernels()
+	for ch := lo; ch < hi; ch++ {
+		frame := a.frame[ch*q.Size:][:q.Size]
+		s.frameBorders(q, func(at, n int) { clear(frame[at : at+n]) })
+		frameFloats(s, q, f, &r.copies, frame, a.c.plane(a.x, a.n, ch))
+	}
+	r.give()
 }
 
 // framePlane writes the frames of one channel with zero padding.
@@ -216,10 +225,6 @@ func (s *Shape) frameBorders(q *NchwPlan, f func(at, n int)) {
 
 // planeImage convolves image n, given as frames or as it is.
 func (c *Float32) planeImage(p *workers.Pool, x, y []float32, n int) {
-	if c.splitBF16 != nil && c.sparse == nil {
-		c.imageSplitBF16(p, x, y, n)
-		return
-	}
 	cut := c.s.cutPlanes(p, c.og, c.k, c.cut(), c.f.Cols, 4, c.f.Rate())
 	workers.Do(p, cut.jobs, 1, planeArgs{c, x, y, n, cut}, func(q planeArgs, lo, hi int) {
 		r, t := q.cut.scratch(), gemm.Tiles.Get().(*simd.Tile)
@@ -447,7 +452,7 @@ const copyChannels = 64
 // padWeightRows pads given weight rows whose distance is a multiple of SameLines bytes, if many
 // positions read them.
 func (c *Float32) padWeightRows() {
-	if c.planes == nil || c.f == nil || !c.unpacked || c.splitBF16 != nil && c.sparse == nil || 4*c.k%gemm.SameLines != 0 || c.og <= c.f.Rows/2 {
+	if !c.usesPlanes() || !c.unpacked || c.splitBF16 != nil || 4*c.k%gemm.SameLines != 0 || c.og <= c.f.Rows/2 {
 		return
 	}
 	line := c.k + gemm.Apart

@@ -59,6 +59,9 @@ func NewNDHWC(s Shape, d Depth, w, bias []float32, act activation.Clamp) *NDHWC 
 	return c
 }
 
+// Name returns the kernel name.
+func (c *NDHWC) Name() string { return gemm.IsaName("direct", c.f) }
+
 // Run convolves x into y.
 func (c *NDHWC) Run(p *workers.Pool, x, y []float32) {
 	l, s := c.lines, &c.s
