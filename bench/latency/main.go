@@ -2,7 +2,7 @@
 // each engine that takes it, each of these in a process of its own, the same inputs, in turns of
 // some milliseconds, so that all meet the same machine.
 //
-//	bench/guests/install DIR
+//	bench/engines/install DIR
 //	OPMETER_TEST_ENGINES=DIR go run ./bench/latency [-threads 1,2] [-time 500ms] [-only NAME] [-processor] [-csv FILE] [FILE or FOLDER ...]
 //	OPMETER_TEST_ENGINES=DIR go run ./bench/latency -networks FOLDER
 //
@@ -173,7 +173,7 @@ func (t *tally) print(what string) {
 func others() (list []*engine.Engine, err error) {
 	dir := os.Getenv("OPMETER_TEST_ENGINES")
 	if dir == "" {
-		return nil, errors.New("set OPMETER_TEST_ENGINES to the folder that bench/guests/install made")
+		return nil, errors.New("set OPMETER_TEST_ENGINES to the folder that bench/engines/install made")
 	}
 	for _, p := range packages {
 		found, err := engine.Find(p.name + "=" + filepath.Join(dir, p.folder))

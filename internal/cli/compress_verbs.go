@@ -209,7 +209,7 @@ reason.`,
 			for _, f := range list {
 				o.Engines = append(o.Engines, f.engine)
 				if f.engine != nil {
-					a.measures(guestPatience)
+					a.measures(enginePatience)
 				}
 			}
 			return x.with(args[0], func(j *compress.Job) error {

@@ -346,6 +346,7 @@ func tile(g *Params, pa, b, c []float32, r, m, n0, n1, ldc int) {
 	}
 }
 
+// Inf is +Inf in float32.
 var Inf = float32(math.Inf(1))
 
 // gemmThin computes multiplications with up to three rows, where packing b costs more than it

@@ -20,14 +20,16 @@ const (
 	// RowBlock bounds the rows of a pass: RowBlock·KBlock values of a stay in the L2 cache while
 	// the panels pass.
 	RowBlock = 160
-	// Rows whose distance is a multiple of SameLines bytes map to one set of an L1 cache with 64
-	// sets, which holds 8 to 12 lines. If apartPanels panels or more read such rows, they are
-	// copied with a stride of their length plus apart values.
+	// SameLines is a distance in bytes: rows at multiples of it map to one set of an L1 cache
+	// with 64 sets, which holds 8 to 12 lines. If apartPanels panels or more read such rows, they
+	// are copied with a stride of their length plus Apart values.
 	SameLines   = 4096
-	Apart       = 16
 	apartPanels = 4
+	// Apart is the number of values added to the stride of such rows.
+	Apart = 16
 )
 
+// Tiles lends tiles; [ReleaseTile] returns them.
 var Tiles = sync.Pool{New: func() any { return new(simd.Tile) }}
 
 // ReleaseTile clears the pointers of a tile and returns it to the pool.
@@ -342,6 +344,7 @@ func SetStart(t *simd.Tile, exact, accumulate, first bool) {
 	}
 }
 
+// SetClamp clamps the results of a tile that has the last K steps.
 func SetClamp(t *simd.Tile, act activation.Clamp, last bool) {
 	t.SetClamp(act.On && last, act.Min, act.Max)
 }

@@ -20,7 +20,8 @@ const (
 	// splits its panels.
 	splitMinPanels = 6
 	splitMinBlocks = 8
-	SplitFrameMax  = 1 << 19 // maximum values of the padded input of a convolution
+	// SplitFrameMax is the maximum number of values of the padded input of a convolution.
+	SplitFrameMax = 1 << 19
 	// multiplications per nanosecond while others use the tile unit of the same core
 	splitRate = 75
 )

@@ -12,6 +12,7 @@ import (
 // GEMM kernels with fused requantisation: sums become quantised values while they are in
 // registers; see [simd.CodeTile].
 
+// CodeTiles lends tiles with quantised results; [ReleaseCodeTile] returns them.
 var CodeTiles = sync.Pool{New: func() any { return new(simd.CodeTile) }}
 
 // ReleaseCodeTile clears the pointers of a tile and returns it to the pool.

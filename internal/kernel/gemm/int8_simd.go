@@ -16,6 +16,7 @@ import (
 // unsigned, or to signed if the instruction set requires it. Padding is then the zero point, and
 // sums start with a correction for it.
 
+// IntTiles lends integer tiles; [ReleaseIntTile] returns them.
 var IntTiles = sync.Pool{New: func() any { return new(simd.IntTile) }}
 
 // ReleaseIntTile clears the pointers of a tile and returns it to the pool.

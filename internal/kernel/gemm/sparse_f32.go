@@ -272,16 +272,18 @@ func (s *SparseFloat32) Block(t *simd.SparseTile, buf []float32, steps, b int, y
 	}
 }
 
+// SparseTiles lends sparse tiles; [ReleaseSparseTile] returns them.
 var SparseTiles = sync.Pool{New: func() any { return new(simd.SparseTile) }}
 
+// ReleaseSparseTile returns a tile without its pointers.
 func ReleaseSparseTile(t *simd.SparseTile) {
 	*t = simd.SparseTile{}
 	SparseTiles.Put(t)
 }
 
 // SparseLines describes a multiplication whose positions are the rows of the input: count
-// positions per row of positions. Neighbours are stepA and stepC values apart in input and
-// output, rows lineA and lineC. The values of a position are those of passes.
+// positions per row of positions. Neighbours are StepA and StepC values apart in input and
+// output, rows LineA and LineC. The values of a position are those of Passes.
 type SparseLines struct {
 	Lines, Count               int
 	StepA, LineA, StepC, LineC int

@@ -254,6 +254,7 @@ func (r *SparseScratch) Panel(s *SparseInt8, b int) (panel []uint8, steps int) {
 
 var sparseIntTiles = sync.Pool{New: func() any { return new(simd.SparseIntTile) }}
 
+// Give returns the buffers.
 func (r *SparseScratch) Give() {
 	*r.t = simd.SparseIntTile{}
 	sparseIntTiles.Put(r.t)

@@ -32,6 +32,7 @@ type Requant struct {
 // it.
 type Fusing uint8
 
+// States of the search.
 const (
 	FuseNever Fusing = iota // no parameters exist, or they are not requested
 	FuseLater               // in the next run
@@ -41,6 +42,7 @@ const (
 // scaleLanes is a multiple of the lanes of every instruction set.
 const scaleLanes = 16
 
+// Multiplier returns the multiplier of a channel.
 func (q *Requant) Multiplier(ch int) fixed.Multiplier { return q.Mul[wrapIndex(ch, len(q.Mul))] }
 
 // wrapIndex returns i%n; it is fast for the usual i < n.

@@ -20,6 +20,7 @@ func AsUint8(f []float64) []uint8 {
 	return unsafe.Slice((*uint8)(unsafe.Pointer(&f[0])), 8*len(f))
 }
 
+// AsInt8 views bytes as signed values.
 func AsInt8(b []uint8) []int8 {
 	if len(b) == 0 {
 		return nil

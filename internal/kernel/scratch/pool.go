@@ -16,6 +16,7 @@ const Block = 1 << 16
 // another one grow.
 type scratchPool[T any] [bits.UintSize]sync.Pool
 
+// Buffers by element type. Put returns what [Borrow] and [Borrow64] lend.
 var (
 	Float32s scratchPool[float32]
 	Float64s scratchPool[float64]
@@ -46,6 +47,8 @@ func (r *scratchPool[T]) get(n int) (*[]T, []T) {
 	return s, (*s)[:n]
 }
 
+// Borrow lends n float32 values with undefined content.
 func Borrow(n int) (*[]float32, []float32) { return Float32s.get(n) }
 
+// Borrow64 lends n float64 values with undefined content.
 func Borrow64(n int) (*[]float64, []float64) { return Float64s.get(n) }

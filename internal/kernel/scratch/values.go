@@ -59,4 +59,5 @@ func Zeroed[T any](v []T, n int) []T {
 	return v
 }
 
+// RoundUp rounds n up to a multiple of a step.
 func RoundUp(n, to int) int { return (n + to - 1) / to * to }

@@ -1,3 +1,4 @@
+// Package kernels draws operands for tests of internal/kernel.
 package kernels
 
 import (
@@ -11,6 +12,7 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/sets"
 )
 
+// RandomBytes draws n bytes.
 func RandomBytes(r *rand.Rand, n int) []uint8 {
 	v := make([]uint8, n)
 	extreme := r.IntN(4) == 0 // all sums of one sign, as large as possible
@@ -75,6 +77,7 @@ func Prune(r *rand.Rand, w []float32, row int) {
 	}
 }
 
+// BytesOf draws n bytes, often extreme ones.
 func BytesOf(r *rand.Rand, n int) []uint8 {
 	v := make([]uint8, n)
 	for i := range v {
@@ -96,6 +99,7 @@ func WeightsOf(r *rand.Rand, n int) []int32 {
 	return v
 }
 
+// Random draws n values from -1 to 1.
 func Random(r *rand.Rand, n int) []float32 {
 	v := make([]float32, n)
 	for i := range v {
@@ -104,6 +108,7 @@ func Random(r *rand.Rand, n int) []float32 {
 	return v
 }
 
+// Near fails unless all values agree to 1e-4.
 func Near(t *testing.T, got, want []float32) {
 	t.Helper()
 	if len(got) != len(want) {
@@ -116,6 +121,7 @@ func Near(t *testing.T, got, want []float32) {
 	}
 }
 
+// ToNHWC moves the channels of [N,C,area] to the end.
 func ToNHWC(x []float32, n, c, area int) []float32 {
 	y := make([]float32, len(x))
 	for i := range x {

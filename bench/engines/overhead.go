@@ -13,7 +13,7 @@ import (
 	"github.com/opmeter/opmeter"
 	"github.com/opmeter/opmeter/engine"
 	"github.com/opmeter/opmeter/internal/external"
-	"github.com/opmeter/opmeter/internal/testing/guests"
+	"github.com/opmeter/opmeter/internal/testing/testengine"
 )
 
 // limit is what child and pipe may cost at most, as a part of the time.
@@ -25,22 +25,22 @@ const run = 100 * time.Microsecond
 // child compares inferences of fixed work that a child computes and opmeter measures with the same
 // in this process and no more around them than two readings of the clock, in turns.
 func child(rounds int, length time.Duration) error {
-	dir, err := os.MkdirTemp("", "guests")
+	dir, err := os.MkdirTemp("", "engines")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
 	helper := filepath.Join(dir, "opmeter-engine")
-	if out, err := exec.Command("go", "build", "-o", helper, "github.com/opmeter/opmeter/internal/testing/guests/engine").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", helper, "github.com/opmeter/opmeter/internal/testing/testengine/engine").CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
 	work := calibrate()
-	library, err := guests.Write(dir, guests.Behaviour{Work: work})
+	library, err := testengine.Write(dir, testengine.Behaviour{Work: work})
 	if err != nil {
 		return err
 	}
 	model := filepath.Join(dir, "relu.onnx")
-	if err := guests.Model(model); err != nil {
+	if err := testengine.Model(model); err != nil {
 		return err
 	}
 	m, err := opmeter.Open(model)
@@ -77,7 +77,7 @@ func calibrate() int {
 	const units = 100_000
 	for range 200 {
 		start := time.Now()
-		guests.Compute(units)
+		testengine.Compute(units)
 		best = min(best, time.Since(start).Seconds())
 	}
 	return int(units * run.Seconds() / best)
@@ -85,7 +85,7 @@ func calibrate() int {
 
 // loopHere is the median of runs in this process.
 func loopHere(library, model, dir string, length time.Duration) (float64, error) {
-	lib, err := guests.Opener("onnxruntime")(library)
+	lib, err := testengine.Opener("onnxruntime")(library)
 	if err != nil {
 		return 0, err
 	}

@@ -1,4 +1,4 @@
-package guests_test
+package testengine_test
 
 import (
 	"encoding/json"

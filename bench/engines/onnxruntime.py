@@ -1,6 +1,6 @@
 """The plain loop of a user of ONNX Runtime: the yardstick for the total of `opmeter profile --engine onnxruntime`.
 
-    python3 bench/guests/onnxruntime.py [--threads 1] [--seconds 1] [--optimization all] [--library FILE] [--inputs FOLDER] MODEL
+    python3 bench/engines/onnxruntime.py [--threads 1] [--seconds 1] [--optimization all] [--library FILE] [--inputs FOLDER] MODEL
 
 Inputs and outputs are bound once; what is timed is one call of the library. The package of Python holds the engine twice:
 linked into the package's own module, and as libonnxruntime.so, for C. These are two builds and differ by up to a tenth.

@@ -1,4 +1,4 @@
-package guests_test
+package testengine_test
 
 import (
 	"errors"
@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter/internal/external"
-	"github.com/opmeter/opmeter/internal/testing/guests"
 	"github.com/opmeter/opmeter/internal/testing/material"
+	"github.com/opmeter/opmeter/internal/testing/testengine"
 )
 
 // The real helper with libraries whose native code fails: an error with the right code, and in
@@ -63,7 +63,7 @@ func TestNative(t *testing.T) {
 	}
 	t.Run("is none", func(t *testing.T) {
 		t.Parallel()
-		lib, err := guests.Write(t.TempDir(), guests.Behaviour{})
+		lib, err := testengine.Write(t.TempDir(), testengine.Behaviour{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,10 +1,10 @@
-// Command guests shows that what opmeter measures of other engines is what their users have: the
+// Command engines shows that what opmeter measures of other engines is what their users have: the
 // total of each model against the engine's own plain loop, a script of the same name, in turns of
 // some milliseconds; whether the layers add up to it; how much of the time leads to the model's
 // operators.
 //
-//	go run ./bench/guests -engine onnxruntime [-rounds 3] [-time 1s] [-threads 1] [FILE or FOLDER ...]
-//	go run ./bench/guests -overhead
+//	go run ./bench/engines -engine onnxruntime [-rounds 3] [-time 1s] [-threads 1] [FILE or FOLDER ...]
+//	go run ./bench/engines -overhead
 //
 // The scripts beside this program are run with python3, or what -python names; packages are those
 // of the library's own folder. Without models it takes the real and synthetic ones of the
@@ -44,7 +44,7 @@ func main() {
 	var b bench
 	spec := flag.String("engine", "onnxruntime", "engine, as --engine takes it")
 	overhead := flag.Bool("overhead", false, "show what child and pipe cost")
-	flag.StringVar(&b.script, "script", "", "the engine's plain loop (default: bench/guests/ENGINE.py)")
+	flag.StringVar(&b.script, "script", "", "the engine's plain loop (default: bench/engines/ENGINE.py)")
 	flag.StringVar(&b.python, "python", "python3", "interpreter")
 	flag.IntVar(&b.rounds, "rounds", 3, "rounds, each with new processes")
 	flag.DurationVar(&b.time, "time", time.Second, "how long a round measures with each")
@@ -57,7 +57,7 @@ func main() {
 		return b.all(*spec, flag.Args())
 	}()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "guests:", err)
+		fmt.Fprintln(os.Stderr, "engines:", err)
 		os.Exit(1)
 	}
 }
@@ -73,7 +73,7 @@ func (b *bench) all(spec string, paths []string) error {
 	}
 	b.engine = found[0]
 	if b.script == "" {
-		b.script = filepath.Join(material.Root(), "bench", "guests", b.engine.Name+".py")
+		b.script = filepath.Join(material.Root(), "bench", "engines", b.engine.Name+".py")
 	}
 	if _, err := os.Stat(b.script); err != nil {
 		return err

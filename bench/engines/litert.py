@@ -1,6 +1,6 @@
 """The plain loop of a user of LiteRT: the yardstick for the total of `opmeter profile --engine litert`.
 
-    python3 bench/guests/litert.py [--threads 1] [--seconds 1] [--api compiled] [--library FILE] [--inputs FOLDER] MODEL
+    python3 bench/engines/litert.py [--threads 1] [--seconds 1] [--api compiled] [--library FILE] [--inputs FOLDER] MODEL
 
 Inputs are written once; what is timed is one call of the library, by the CompiledModel or by the older Interpreter. The package of
 Python holds the engine twice: in libpywrap_litert_common.so, for Python, and as libLiteRt.so, for C.

@@ -1,4 +1,4 @@
-// Command engine is opmeter-engine with the engines of internal/testing/guests under the names
+// Command engine is opmeter-engine with the engines of internal/testing/testengine under the names
 // of the real ones. Tests build it.
 package main
 
@@ -7,7 +7,7 @@ import (
 	"os"
 
 	"github.com/opmeter/opmeter/internal/external/child"
-	"github.com/opmeter/opmeter/internal/testing/guests"
+	"github.com/opmeter/opmeter/internal/testing/testengine"
 )
 
 func main() {
@@ -18,7 +18,7 @@ func main() {
 	}
 	engines := child.Engines{}
 	for _, name := range []string{"onnxruntime", "litert", "tflite", "openvino"} {
-		engines[name] = guests.Opener(name)
+		engines[name] = testengine.Opener(name)
 	}
 	child.Serve(os.Stdin, out, engines, os.Exit)
 }

@@ -1,4 +1,4 @@
-package guests_test
+package testengine_test
 
 import (
 	"bytes"
@@ -11,15 +11,15 @@ import (
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/cli"
-	"github.com/opmeter/opmeter/internal/testing/guests"
+	"github.com/opmeter/opmeter/internal/testing/testengine"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/compare"
 )
 
 // compared runs two engines with files of these endings, and returns the folder that they are in.
-func compared(t *testing.T, b guests.Behaviour, endings []string, args ...string) (dir string, status int, out, errs string) {
+func compared(t *testing.T, b testengine.Behaviour, endings []string, args ...string) (dir string, status int, out, errs string) {
 	t.Helper()
-	lib, err := guests.Write(t.TempDir(), b)
+	lib, err := testengine.Write(t.TempDir(), b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func compared(t *testing.T, b guests.Behaviour, endings []string, args ...string
 func TestComparedInFiles(t *testing.T) {
 	t.Parallel()
 	both := []string{".txt", ".csv", ".json", ".md", ".html"}
-	dir, status, out, errs := compared(t, guests.Behaviour{Run: run}, append([]string{".opmeter", ".trace.json"}, both...), "--format", "json")
+	dir, status, out, errs := compared(t, testengine.Behaviour{Run: run}, append([]string{".opmeter", ".trace.json"}, both...), "--format", "json")
 	if status != 0 {
 		t.Fatalf("status %d: %s", status, errs)
 	}
@@ -89,7 +89,7 @@ func TestComparedInFiles(t *testing.T) {
 // Where one engine fails there is nothing to compare: why is told, and what was measured is there.
 func TestNotCompared(t *testing.T) {
 	t.Parallel()
-	b := guests.Behaviour{Run: run, Faults: []guests.Fault{{At: guests.Load, What: guests.Reject}}}
+	b := testengine.Behaviour{Run: run, Faults: []testengine.Fault{{At: testengine.Load, What: testengine.Reject}}}
 	dir, status, out, errs := compared(t, b, []string{".json", ".csv"})
 	if status != 3 || !strings.Contains(errs, "1 of 2 profiles refused; no comparison of engines: only opmeter was measured\n") {
 		t.Errorf("status %d: %s", status, errs)

@@ -1,11 +1,10 @@
-// Package guests has an engine that misbehaves on demand, for tests of what opmeter does
-// then: it crashes, hangs, ends the process, writes where it must not, starts processes,
-// eats memory, at any point of its life. The program below this package opens it under the names
-// of the real ones.
+// Package testengine has an engine that misbehaves on demand: it crashes, hangs, ends the process,
+// writes where it must not, starts processes, uses up memory, at any point of its life. The program
+// below this package opens it under the names of the real engines.
 //
-// What it does stands in the file that is its library ([Write]): tests that run beside each other
-// each have their own. Only tests and benchmarks import this package.
-package guests
+// Its library is a file that says what it does ([Write]), so that parallel tests each have their
+// own. Only tests and benchmarks import this package.
+package testengine
 
 import (
 	"encoding/binary"

@@ -1,6 +1,6 @@
 """The plain loop of a user of OpenVINO: the yardstick for the total of `opmeter profile --engine openvino`.
 
-    python3 bench/guests/openvino.py [--threads 1] [--seconds 1] [--device CPU] [--property KEY=VALUE]... [--inputs FOLDER] MODEL
+    python3 bench/engines/openvino.py [--threads 1] [--seconds 1] [--device CPU] [--property KEY=VALUE]... [--inputs FOLDER] MODEL
 
 The model is compiled for latency with one stream, with the shapes of the inputs; these are set once, and what is timed
 is one call of request.infer(), or with --library FILE of ov_infer_request_infer. Packages: openvino, numpy.

@@ -34,7 +34,7 @@ func writeInputs(path string) (dir string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if dir, err = os.MkdirTemp("", "guests-inputs-"); err != nil {
+	if dir, err = os.MkdirTemp("", "engine-inputs-"); err != nil {
 		return "", err
 	}
 	for i, t := range ins {

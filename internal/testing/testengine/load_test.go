@@ -1,4 +1,4 @@
-package guests_test
+package testengine_test
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 	root "github.com/opmeter/opmeter"
 	"github.com/opmeter/opmeter/internal/cli"
 	"github.com/opmeter/opmeter/internal/external"
-	"github.com/opmeter/opmeter/internal/testing/guests"
+	"github.com/opmeter/opmeter/internal/testing/testengine"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -24,7 +24,7 @@ import (
 const run = time.Millisecond
 
 // measured profiles the model with an engine that behaves so.
-func measured(t *testing.T, b guests.Behaviour, args ...string) *profile.Profile {
+func measured(t *testing.T, b testengine.Behaviour, args ...string) *profile.Profile {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "p.opmeter")
 	status, _, errs := opmeter(t, b, append(args, "--warmup", "0", "-o", out)...)
@@ -49,7 +49,7 @@ func found(p *profile.Profile, id string) bool {
 // after the other.
 func TestStreams(t *testing.T) {
 	t.Parallel()
-	p := measured(t, guests.Behaviour{Run: run}, "--streams", "3", "--runs", "20")
+	p := measured(t, testengine.Behaviour{Run: run}, "--streams", "3", "--runs", "20")
 	if s := p.Settings; s.Scenario != profile.Throughput || s.Streams == nil || *s.Streams != 3 || s.RatePerS != nil || s.Cold != "" {
 		t.Errorf("settings %+v", s)
 	}
@@ -67,7 +67,7 @@ func TestStreams(t *testing.T) {
 		t.Errorf("fairness %v", v)
 	}
 	lanes(t, p)
-	p = measured(t, guests.Behaviour{Run: run, NoCeilings: true}, "--streams", "3", "--time", "200ms")
+	p = measured(t, testengine.Behaviour{Run: run, NoCeilings: true}, "--streams", "3", "--time", "200ms")
 	if v, ok := p.Totals.Value("stream_fairness"); !ok || !(v > 0 && v <= 1) {
 		t.Errorf("fairness %v", v)
 	}
@@ -97,7 +97,7 @@ func lanes(t *testing.T, p *profile.Profile) (names []string) {
 // At a fixed rate so many inferences are due as were asked for.
 func TestRate(t *testing.T) {
 	t.Parallel()
-	p := measured(t, guests.Behaviour{Run: run}, "--streams", "2", "--rate", "50/s", "--runs", "10")
+	p := measured(t, testengine.Behaviour{Run: run}, "--streams", "2", "--rate", "50/s", "--runs", "10")
 	if s := p.Settings; s.Scenario != profile.FixedRate || *s.Streams != 2 || *s.RatePerS != 50 {
 		t.Errorf("settings %+v", s)
 	}
@@ -113,7 +113,7 @@ func TestRate(t *testing.T) {
 func TestCold(t *testing.T) {
 	t.Parallel()
 	for cold, key := range map[string]string{"caches": "cold_latency_s", "start": "cold_start_s"} {
-		p := measured(t, guests.Behaviour{Run: run}, "--cold="+cold, "--runs", "4")
+		p := measured(t, testengine.Behaviour{Run: run}, "--cold="+cold, "--runs", "4")
 		m := p.Totals.Figure(key)
 		if string(p.Settings.Cold) != cold || m == nil || *m.N < 4 || !(*m.Min >= run.Seconds()) {
 			t.Errorf("%s: %+v, %+v", cold, m, p.Settings)
@@ -128,7 +128,7 @@ func TestCold(t *testing.T) {
 func TestNoStreams(t *testing.T) {
 	t.Parallel()
 	out := filepath.Join(t.TempDir(), "p.opmeter")
-	b := guests.Behaviour{Faults: []guests.Fault{{At: guests.Beside, What: guests.Error}}}
+	b := testengine.Behaviour{Faults: []testengine.Fault{{At: testengine.Beside, What: testengine.Error}}}
 	status, _, errs := opmeter(t, b, "--streams", "2", "--runs", "5", "--warmup", "0", "-o", out)
 	if status != 4 || !strings.Contains(errs, "making sessions for streams: the fake engine does not feel like it") || strings.Count(errs, "\n") != 1 {
 		t.Errorf("status %d: %s", status, errs)
@@ -142,7 +142,7 @@ func TestNoStreams(t *testing.T) {
 // follow from their sizes, and no cache shows.
 func TestPeaks(t *testing.T) {
 	t.Parallel()
-	p := measured(t, guests.Behaviour{Run: run}, "--runs", "5")
+	p := measured(t, testengine.Behaviour{Run: run}, "--runs", "5")
 	g := p.Target
 	// A product of 512 × 512 by 512 has 512³ multiply-accumulates, two operations each.
 	if most := 2 * 512 * 512 * 512 / run.Seconds(); g.PeakOpsPerSecond == nil || !(*g.PeakOpsPerSecond > 0 && *g.PeakOpsPerSecond <= most) {
@@ -165,17 +165,17 @@ func TestNoPeaks(t *testing.T) {
 	t.Parallel()
 	const ceilings = 2 // loads before those of ceilings
 	for _, c := range []struct {
-		what    guests.What
+		what    testengine.What
 		peaks   int
 		missing bool
 		unix    bool
-	}{{guests.Reject, 0, false, false}, {guests.Crash, 0, true, true}, {guests.Exit, 0, true, false}, {guests.Panic, 0, true, false}, {guests.Hang, 0, true, false}} {
+	}{{testengine.Reject, 0, false, false}, {testengine.Crash, 0, true, true}, {testengine.Exit, 0, true, false}, {testengine.Panic, 0, true, false}, {testengine.Hang, 0, true, false}} {
 		t.Run(string(c.what), func(t *testing.T) {
 			t.Parallel()
 			if c.unix && runtime.GOOS == "windows" {
 				t.Skip("there are no signals")
 			}
-			p := measured(t, guests.Behaviour{Faults: []guests.Fault{{At: guests.Load, What: c.what, After: ceilings}}}, "--runs", "5", "--engine-timeout", "3s")
+			p := measured(t, testengine.Behaviour{Faults: []testengine.Fault{{At: testengine.Load, What: c.what, After: ceilings}}}, "--runs", "5", "--engine-timeout", "3s")
 			if len(p.Target.Peaks) != c.peaks || (p.Target.PeakBytesPerSecond == nil) != c.missing || found(p, "engine.peaks") != c.missing {
 				t.Errorf("%+v, %+v", p.Target, p.Findings)
 			}
@@ -192,7 +192,7 @@ func TestStreamsInTurns(t *testing.T) {
 	t.Parallel()
 	var libs []string
 	for range 2 {
-		lib, err := guests.Write(t.TempDir(), guests.Behaviour{Run: run})
+		lib, err := testengine.Write(t.TempDir(), testengine.Behaviour{Run: run})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -241,7 +241,7 @@ func TestSweep(t *testing.T) {
 	t.Parallel()
 	var libs []string
 	for _, d := range []time.Duration{run, 20 * run} {
-		lib, err := guests.Write(t.TempDir(), guests.Behaviour{Run: d})
+		lib, err := testengine.Write(t.TempDir(), testengine.Behaviour{Run: d})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -289,7 +289,7 @@ func TestSweep(t *testing.T) {
 // A version beside a path is what the library has to tell, in a profile and in a sweep.
 func TestVersions(t *testing.T) {
 	t.Parallel()
-	lib, err := guests.Write(t.TempDir(), guests.Behaviour{Version: "1.20.1"})
+	lib, err := testengine.Write(t.TempDir(), testengine.Behaviour{Version: "1.20.1"})
 	if err != nil {
 		t.Fatal(err)
 	}

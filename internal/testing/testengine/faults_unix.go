@@ -1,6 +1,6 @@
 //go:build unix
 
-package guests
+package testengine
 
 import (
 	"os"

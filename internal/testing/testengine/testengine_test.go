@@ -1,4 +1,4 @@
-package guests_test
+package testengine_test
 
 import (
 	"bytes"
@@ -17,8 +17,8 @@ import (
 
 	"github.com/opmeter/opmeter/internal/cli"
 	"github.com/opmeter/opmeter/internal/external"
-	"github.com/opmeter/opmeter/internal/testing/guests"
 	"github.com/opmeter/opmeter/internal/testing/material"
+	"github.com/opmeter/opmeter/internal/testing/testengine"
 )
 
 // model is a file that all tests measure: y = relu(x).
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 }
 
 func with(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "guests")
+	dir, err := os.MkdirTemp("", "engines")
 	if err != nil {
 		panic(err)
 	}
@@ -48,7 +48,7 @@ func with(m *testing.M) int {
 		return 1
 	}
 	model = filepath.Join(dir, "relu.onnx")
-	err = guests.Model(model)
+	err = testengine.Model(model)
 	// What children leave behind is looked for where they make files.
 	temp := filepath.Join(dir, "temp")
 	if err == nil {
@@ -84,9 +84,9 @@ func running(program string) (pids []string) {
 }
 
 // opmeter runs the program with a library that behaves so.
-func opmeter(t *testing.T, b guests.Behaviour, args ...string) (status int, out, errs string) {
+func opmeter(t *testing.T, b testengine.Behaviour, args ...string) (status int, out, errs string) {
 	t.Helper()
-	lib, err := guests.Write(t.TempDir(), b)
+	lib, err := testengine.Write(t.TempDir(), b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,33 +101,33 @@ func opmeter(t *testing.T, b guests.Behaviour, args ...string) (status int, out,
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	const engine, input = 4, 3
-	anywhere := []guests.Place{guests.Open, guests.About, guests.Load, guests.First, guests.Outputs, guests.Profiled, guests.Run, guests.After, guests.Recorded}
+	anywhere := []testengine.Place{testengine.Open, testengine.About, testengine.Load, testengine.First, testengine.Outputs, testengine.Profiled, testengine.Run, testengine.After, testengine.Recorded}
 	if !material.Required() { // each takes a second or more
-		anywhere = []guests.Place{guests.Open, guests.Run, guests.Recorded}
+		anywhere = []testengine.Place{testengine.Open, testengine.Run, testengine.Recorded}
 	}
 	for _, c := range []struct {
-		what   guests.What
-		at     []guests.Place
+		what   testengine.What
+		at     []testengine.Place
 		status int
 		want   string
 		unix   bool
 	}{
-		{what: guests.Crash, at: anywhere, status: engine, want: "crashed", unix: true},
-		{what: guests.Abort, at: []guests.Place{guests.Open, guests.Run}, status: engine, want: "SIGABRT", unix: true},
-		{what: guests.Kill, at: []guests.Place{guests.Load, guests.Run}, status: engine, want: "was killed from outside", unix: true},
-		{what: guests.Exit, at: anywhere, status: engine, want: "ended the process"},
-		{what: guests.Exit3, at: []guests.Place{guests.Open, guests.Run}, status: engine, want: "exit status 3"},
-		{what: guests.Hang, at: anywhere, status: engine, want: "did not respond for 1s"},
-		{what: guests.Spin, at: []guests.Place{guests.Open, guests.Run}, status: engine, want: "did not respond for 1s"},
-		{what: guests.Error, at: []guests.Place{guests.Open, guests.Load, guests.First, guests.Outputs, guests.Profiled, guests.Run, guests.After, guests.Recorded}, status: engine, want: "does not feel like it"},
-		{what: guests.Reject, at: []guests.Place{guests.Load, guests.First}, status: input, want: "refuses the model"},
-		{what: guests.Panic, at: anywhere, status: engine, want: "internal error of opmeter-engine"},
-		{what: guests.Print, at: []guests.Place{guests.Open, guests.First, guests.Recorded}},
-		{what: guests.Flood, at: []guests.Place{guests.Run}},
-		{what: guests.Scrawl, at: []guests.Place{guests.Load, guests.Run}, status: engine, want: "Fake Engine", unix: true},
-		{what: guests.Shut, at: []guests.Place{guests.Load, guests.Run}, status: engine, want: "Fake Engine", unix: true},
-		{what: guests.Threads, at: []guests.Place{guests.Load}},
-		{what: guests.Nap, at: []guests.Place{guests.Profiled}},
+		{what: testengine.Crash, at: anywhere, status: engine, want: "crashed", unix: true},
+		{what: testengine.Abort, at: []testengine.Place{testengine.Open, testengine.Run}, status: engine, want: "SIGABRT", unix: true},
+		{what: testengine.Kill, at: []testengine.Place{testengine.Load, testengine.Run}, status: engine, want: "was killed from outside", unix: true},
+		{what: testengine.Exit, at: anywhere, status: engine, want: "ended the process"},
+		{what: testengine.Exit3, at: []testengine.Place{testengine.Open, testengine.Run}, status: engine, want: "exit status 3"},
+		{what: testengine.Hang, at: anywhere, status: engine, want: "did not respond for 1s"},
+		{what: testengine.Spin, at: []testengine.Place{testengine.Open, testengine.Run}, status: engine, want: "did not respond for 1s"},
+		{what: testengine.Error, at: []testengine.Place{testengine.Open, testengine.Load, testengine.First, testengine.Outputs, testengine.Profiled, testengine.Run, testengine.After, testengine.Recorded}, status: engine, want: "does not feel like it"},
+		{what: testengine.Reject, at: []testengine.Place{testengine.Load, testengine.First}, status: input, want: "refuses the model"},
+		{what: testengine.Panic, at: anywhere, status: engine, want: "internal error of opmeter-engine"},
+		{what: testengine.Print, at: []testengine.Place{testengine.Open, testengine.First, testengine.Recorded}},
+		{what: testengine.Flood, at: []testengine.Place{testengine.Run}},
+		{what: testengine.Scrawl, at: []testengine.Place{testengine.Load, testengine.Run}, status: engine, want: "Fake Engine", unix: true},
+		{what: testengine.Shut, at: []testengine.Place{testengine.Load, testengine.Run}, status: engine, want: "Fake Engine", unix: true},
+		{what: testengine.Threads, at: []testengine.Place{testengine.Load}},
+		{what: testengine.Nap, at: []testengine.Place{testengine.Profiled}},
 	} {
 		for _, at := range c.at {
 			t.Run(string(c.what)+" at "+string(at), func(t *testing.T) {
@@ -135,20 +135,20 @@ func TestFaults(t *testing.T) {
 				if c.unix && runtime.GOOS == "windows" {
 					t.Skip("there are no signals")
 				}
-				f := guests.Fault{At: at, What: c.what}
+				f := testengine.Fault{At: at, What: c.what}
 				patience := "2m" // whatever else the machine does
-				if c.what == guests.Hang || c.what == guests.Spin {
+				if c.what == testengine.Hang || c.what == testengine.Spin {
 					patience = "1s"
 				}
-				if at == guests.Run {
+				if at == testengine.Run {
 					f.After = 10 // after the first runs
 				}
 				out := filepath.Join(t.TempDir(), "p.opmeter")
-				status, stdout, errs := opmeter(t, guests.Behaviour{Faults: []guests.Fault{f}, NoCeilings: true}, "--runs", "20", "--warmup", "0", "--engine-timeout", patience, "-o", out)
+				status, stdout, errs := opmeter(t, testengine.Behaviour{Faults: []testengine.Fault{f}, NoCeilings: true}, "--runs", "20", "--warmup", "0", "--engine-timeout", patience, "-o", out)
 				if status != c.status || c.status != 0 && (!strings.Contains(errs, c.want) || strings.Count(errs, "\n") != 1 || !strings.HasPrefix(errs, "opmeter: ")) {
 					t.Errorf("status %d, want %d: %q\n%s", status, c.status, errs, stdout)
 				}
-				if _, err := os.Stat(out); (err == nil) != (c.status == 0) && !(at == guests.Run) {
+				if _, err := os.Stat(out); (err == nil) != (c.status == 0) && !(at == testengine.Run) {
 					t.Errorf("the file: %v", err)
 				}
 			})
@@ -162,8 +162,8 @@ func TestMemory(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the memory of a process can be limited on Linux only")
 	}
-	for _, at := range []guests.Place{guests.Open, guests.Load, guests.Run} {
-		b := guests.Behaviour{Faults: []guests.Fault{{At: at, What: guests.Eat}}, NoCeilings: true}
+	for _, at := range []testengine.Place{testengine.Open, testengine.Load, testengine.Run} {
+		b := testengine.Behaviour{Faults: []testengine.Fault{{At: at, What: testengine.Eat}}, NoCeilings: true}
 		status, _, errs := opmeter(t, b, "--runs", "20", "--warmup", "0", "--max-memory", "512MiB")
 		if status != 4 || !strings.Contains(errs, "ran out of memory") || !strings.Contains(errs, "--max-memory allows 512 MiB") || strings.Count(errs, "\n") != 1 {
 			t.Errorf("at %s: status %d: %s", at, status, errs)
@@ -174,11 +174,11 @@ func TestMemory(t *testing.T) {
 // What was measured before an engine failed is written, and says that it is not all.
 func TestLateFaults(t *testing.T) {
 	t.Parallel()
-	for _, what := range []guests.What{guests.Crash, guests.Hang, guests.Error, guests.Exit} {
+	for _, what := range []testengine.What{testengine.Crash, testengine.Hang, testengine.Error, testengine.Exit} {
 		t.Run(string(what), func(t *testing.T) {
 			t.Parallel()
 			// Figures are told after the first second, and then each second.
-			b := guests.Behaviour{Run: time.Millisecond, Faults: []guests.Fault{{At: guests.Run, What: what, Later: 4 * time.Second}}}
+			b := testengine.Behaviour{Run: time.Millisecond, Faults: []testengine.Fault{{At: testengine.Run, What: what, Later: 4 * time.Second}}}
 			out := filepath.Join(t.TempDir(), "p.opmeter")
 			status, stdout, errs := opmeter(t, b, "--time", "1m", "--warmup", "0", "--engine-timeout", "5s", "-o", out)
 			if status != 4 || !strings.Contains(stdout, "Latency") || !strings.Contains(stdout, "Incomplete: an error: ") || strings.Count(errs, "\n") != 1 {
@@ -203,18 +203,18 @@ func TestStarts(t *testing.T) {
 	if material.Required() {
 		starts = 1000
 	}
-	kinds := []guests.Behaviour{{}}
-	for _, what := range []guests.What{guests.Crash, guests.Exit, guests.Kill, guests.Error, guests.Panic, guests.Print, guests.Shut, guests.Fork, guests.Threads} {
-		at := guests.Open
-		if what == guests.Shut {
-			at = guests.About
+	kinds := []testengine.Behaviour{{}}
+	for _, what := range []testengine.What{testengine.Crash, testengine.Exit, testengine.Kill, testengine.Error, testengine.Panic, testengine.Print, testengine.Shut, testengine.Fork, testengine.Threads} {
+		at := testengine.Open
+		if what == testengine.Shut {
+			at = testengine.About
 		}
-		kinds = append(kinds, guests.Behaviour{Faults: []guests.Fault{{At: at, What: what}}})
+		kinds = append(kinds, testengine.Behaviour{Faults: []testengine.Fault{{At: at, What: what}}})
 	}
 	libs := make([]string, len(kinds))
 	for i, b := range kinds {
 		var err error
-		if libs[i], err = guests.Write(t.TempDir(), b); err != nil {
+		if libs[i], err = testengine.Write(t.TempDir(), b); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -250,13 +250,13 @@ func TestProcessesEnd(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("processes have no groups")
 	}
-	for _, then := range []guests.What{"", guests.Crash, guests.Exit, guests.Hang, guests.Kill} {
+	for _, then := range []testengine.What{"", testengine.Crash, testengine.Exit, testengine.Hang, testengine.Kill} {
 		t.Run("then "+string(then), func(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(t.TempDir(), "pid")
-			b := guests.Behaviour{Faults: []guests.Fault{{At: guests.Load, What: guests.Fork, File: file}}, NoCeilings: true}
+			b := testengine.Behaviour{Faults: []testengine.Fault{{At: testengine.Load, What: testengine.Fork, File: file}}, NoCeilings: true}
 			if then != "" {
-				b.Faults = append(b.Faults, guests.Fault{At: guests.Run, What: then, After: 5})
+				b.Faults = append(b.Faults, testengine.Fault{At: testengine.Run, What: then, After: 5})
 			}
 			opmeter(t, b, "--runs", "20", "--warmup", "0", "--engine-timeout", "1s")
 			gone(t, file)
@@ -271,11 +271,11 @@ func TestEscaped(t *testing.T) {
 		t.Skip("processes have no sessions")
 	}
 	file := filepath.Join(t.TempDir(), "pid")
-	status, _, errs := opmeter(t, guests.Behaviour{Faults: []guests.Fault{{At: guests.Load, What: guests.Escape, File: file}}, NoCeilings: true}, "--runs", "20", "--warmup", "0")
+	status, _, errs := opmeter(t, testengine.Behaviour{Faults: []testengine.Fault{{At: testengine.Load, What: testengine.Escape, File: file}}, NoCeilings: true}, "--runs", "20", "--warmup", "0")
 	if status != 0 {
 		t.Errorf("status %d: %s", status, errs)
 	}
-	for _, l := range guests.Lines(file) {
+	for _, l := range testengine.Lines(file) {
 		if pid, err := strconv.Atoi(l); err == nil {
 			p, _ := os.FindProcess(pid)
 			_ = p.Kill()
@@ -286,7 +286,7 @@ func TestEscaped(t *testing.T) {
 // gone fails where a process whose number is in a file is still there.
 func gone(t *testing.T, file string) {
 	t.Helper()
-	pids := guests.Lines(file)
+	pids := testengine.Lines(file)
 	if len(pids) == 0 {
 		t.Fatal("no process was started")
 	}
