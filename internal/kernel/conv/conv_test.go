@@ -13,7 +13,8 @@ import (
 // algorithmNamed returns the algorithm of that name.
 func algorithmNamed(t interface {
 	Fatalf(format string, args ...any)
-}, name string) *algorithm {
+}, name string,
+) *algorithm {
 	for _, a := range algorithms {
 		if a.name == name {
 			return a

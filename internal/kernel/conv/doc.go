@@ -30,6 +30,7 @@
 //
 // # Integers: int8_*, int16, transposed_*
 //
+//	int8_algorithms.go     table of the algorithms in order of preference
 //	int8.go                entry point: [Int8] over [N,H,W,C], [Sums] over [N,C,H,W]
 //	int8_nhwc.go           [N,H,W,C]: reads windows in place; transposes [N,C,H,W]
 //	int8_nchw.go           [N,C,H,W]: gathered panels
