@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/report/text"
@@ -137,6 +138,8 @@ func latencyLine(p *profile.Profile) fact {
 		note = append(note, "95 % CI "+Range(m.CI95[0], m.CI95[1], show))
 	case m.N != nil:
 		note = append(note, strings.TrimSpace(m.Estimator()+" of "+runs(*m.N)))
+	case !slices.Contains([]string{"", "value"}, m.Estimator()):
+		note = append(note, m.Estimator())
 	}
 	if len(note) > 0 {
 		s += " (" + strings.Join(note, ", ") + ")"

@@ -34,9 +34,9 @@ func BenchmarkTileVariants(b *testing.B) {
 					b.Run(fmt.Sprintf("%s/exact=%t/%s/rows=%d", set, exact, v.name, rows+1), func(b *testing.B) {
 						x, y, z := make([]float32, (rows+1)*k), make([]float32, k*f.Cols), make([]float32, (rows+1)*f.Cols)
 						run := func(tile []func(*Tile), masked bool, parts ...int) time.Duration {
-							start, at := time.Now(), 0
+							start := time.Now()
 							for range 100 {
-								at = 0
+								at := 0
 								for _, n := range parts {
 									t := Tile{A: &x[at*k], RowA: 4 * k, StepA: 4, SegA: 4 * k, K: k, Segs: 1, B: &y[0], StepB: 4 * f.Cols, C: &z[at*f.Cols], RowC: 4 * f.Cols}
 									if masked {
