@@ -28,7 +28,7 @@ type Shape struct {
 // contiguous: between positions of a row, between rows and between images.
 type placement struct{ step, line, image int }
 
-// Outputs returns the number of output values. Without any there is not a work to split.
+// Outputs returns the number of output values.
 func (s *Shape) Outputs() int { return s.N * s.OC * s.OH * s.OW }
 
 // columnAsRow turns a one-column image into a one-row image, which has the same memory layout:
@@ -62,7 +62,7 @@ type Float32 struct {
 	// Parameters of algorithms, nil unless planned.
 	f             *simd.Floats  // GEMM kernels
 	lines         *nhwcPlan     // with f and [N,H,W,C]
-	planes        *NchwPlan     // with f or windows and [N,C,H,W]
+	planes        *NCHWPlan     // with f or windows and [N,C,H,W]
 	windows       *simd.Windows // of a depthwise convolution
 	repeats       *simd.Repeats // with windows, [N,H,W,C] and a channel multiplier
 	strips        *stripPlan
@@ -279,7 +279,7 @@ func (c *Float32) Name() string {
 	case c.windows != nil:
 		return a.kernel + "/" + c.windows.Floats.String()
 	default:
-		return gemm.IsaName(a.kernel, c.f)
+		return gemm.ISAName(a.kernel, c.f)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // groupedDirectPlan holds the parameters of a grouped direct convolution.
 type groupedDirectPlan struct {
 	lines int       // output rows computed together
-	plane *NchwPlan // of the padded copy of a group for that many rows
+	plane *NCHWPlan // of the padded copy of a group for that many rows
 	cols  float64   // columns computed per output value
 }
 

@@ -13,8 +13,14 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// NchwPlan holds the parameters of a SIMD convolution over [N,C,H,W].
-type NchwPlan struct {
+// Convolutions over [N,C,H,W] with SIMD kernels. The weights are read in place, one row per
+// output channel. Panels of output positions are gathered from the input, where neighbouring
+// positions of a row are contiguous. If windows cross the border or the stride is above one, the
+// input is first copied with padding and split by stride phase, so that the values of one tap are
+// contiguous. Code calls such a padded input copy a frame.
+
+// NCHWPlan holds the parameters of a SIMD convolution over [N,C,H,W].
+type NCHWPlan struct {
 	frame bool // the input is copied into frames
 	// A frame has h rows of w values. A channel has one frame for each pair of stride phases: the
 	// remainders phasesY and phasesX of tap offsets divided by the stride.
@@ -26,22 +32,22 @@ type NchwPlan struct {
 }
 
 // PlanNCHW returns nil if offsets do not fit 32 bits.
-func (s *Shape) PlanNCHW(cg int) *NchwPlan {
+func (s *Shape) PlanNCHW(cg int) *NCHWPlan {
 	if s.KH == 1 && s.KW == 1 && s.StrideH == 1 && s.StrideW == 1 && s.PadT == 0 && s.PadL == 0 && s.OH == s.H && s.OW == s.W {
 		// the whole plane is one row
-		return &NchwPlan{w: s.H * s.W, cols: s.H * s.W, h: 1, Size: s.H * s.W}
+		return &NCHWPlan{w: s.H * s.W, cols: s.H * s.W, h: 1, Size: s.H * s.W}
 	}
 	return s.planFrames(cg)
 }
 
 // planFrames is planPlanes for padded copies.
-func (s *Shape) planFrames(cg int) *NchwPlan { return s.planFramesApart(cg, false) }
+func (s *Shape) planFrames(cg int) *NCHWPlan { return s.planFramesApart(cg, false) }
 
 // planFramesApart is planFrames with further: it pads the distance between channels if it is
 // close to a multiple of a page. Otherwise the channels would map to the same sets of the L1
 // cache.
-func (s *Shape) planFramesApart(cg int, further bool) *NchwPlan {
-	q := &NchwPlan{frame: true}
+func (s *Shape) planFramesApart(cg int, further bool) *NCHWPlan {
+	q := &NCHWPlan{frame: true}
 	var yi, xi []int // phase index of each tap
 	q.phasesY, yi, q.h = remainders(s.KH, s.DilH, s.StrideH, s.OH)
 	q.phasesX, xi, q.w = remainders(s.KW, s.DilW, s.StrideW, s.OW)
@@ -141,18 +147,18 @@ func (a planeFrames) pad(lo, hi int) {
 }
 
 // framePlane writes the frames of one channel with zero padding.
-func framePlane(s *Shape, q *NchwPlan, frame, in []int16) {
+func framePlane(s *Shape, q *NCHWPlan, frame, in []int16) {
 	s.frameBorders(q, func(at, n int) { clear(frame[at : at+n]) })
 	s.frameInside(q, func(to, from, n, lines int) { copyPiece(s, q, frame, in, to, from, n, lines) })
 }
 
 // copyPiece copies one piece of [Shape.frameInside].
-func copyPiece[T any](s *Shape, q *NchwPlan, frame, in []T, to, from, n, lines int) {
+func copyPiece[T any](s *Shape, q *NCHWPlan, frame, in []T, to, from, n, lines int) {
 	move.Lines(frame[to:], q.w, in[from:], s.StrideH*s.W, s.StrideW, n, lines)
 }
 
 // frameBytes is framePlane for bytes; signed input is converted to unsigned.
-func frameBytes(s *Shape, q *NchwPlan, f *simd.Ints, frame, in []uint8, signed bool, edge uint8) {
+func frameBytes(s *Shape, q *NCHWPlan, f *simd.Ints, frame, in []uint8, signed bool, edge uint8) {
 	s.frameBorders(q, func(at, n int) { scratch.Fill(frame[at:at+n], edge) })
 	s.frameInside(q, func(to, from, n, lines int) {
 		if f.CopyBytes(frame[to:], q.w, in[from:], s.StrideH*s.W, s.StrideW, n, lines, signed != f.Signed) {
@@ -167,7 +173,7 @@ func frameBytes(s *Shape, q *NchwPlan, f *simd.Ints, frame, in []uint8, signed b
 }
 
 // frameFloats writes the interior of the frames of a channel with SIMD kernels.
-func frameFloats(s *Shape, q *NchwPlan, f *simd.Windows, t *simd.Window, frame, in []float32) {
+func frameFloats(s *Shape, q *NCHWPlan, f *simd.Windows, t *simd.Window, frame, in []float32) {
 	s.frameInside(q, func(to, from, n, lines int) {
 		if f != nil && f.CopyLines(t, frame[to:], q.w, in[from:], s.StrideH*s.W, s.StrideW, n, lines) {
 			return
@@ -178,7 +184,7 @@ func frameFloats(s *Shape, q *NchwPlan, f *simd.Windows, t *simd.Window, frame, 
 
 // frameInside calls f for the interior of each frame of a channel: its offset in the frame and in
 // the input, and lines rows of n values.
-func (s *Shape) frameInside(q *NchwPlan, f func(to, from, n, lines int)) {
+func (s *Shape) frameInside(q *NCHWPlan, f func(to, from, n, lines int)) {
 	at := 0
 	for _, ry := range q.phasesY {
 		top, end := span(q.h, s.StrideH, ry-s.PadT, s.H)
@@ -193,7 +199,7 @@ func (s *Shape) frameInside(q *NchwPlan, f func(to, from, n, lines int)) {
 }
 
 // frameBorders calls f for the padding ranges of the frames of a channel.
-func (s *Shape) frameBorders(q *NchwPlan, f func(at, n int)) {
+func (s *Shape) frameBorders(q *NCHWPlan, f func(at, n int)) {
 	at := 0
 	for _, ry := range q.phasesY {
 		top, end := span(q.h, s.StrideH, ry-s.PadT, s.H)
@@ -282,7 +288,7 @@ func (c *Float32) gather(buf []float32, runs []simd.Run, in []float32, k0, steps
 	return runs
 }
 
-// GatherPanel writes K steps of one panel, for [gemm.Panels.widen].
+// GatherPanel writes K steps of one panel, for [gemm.Panels].
 func (c *Float32) GatherPanel(dst, data []float32, k0, steps, panel int) {
 	runs := runPool.Get().(*[]simd.Run)
 	*runs = c.gather(dst, *runs, data, k0, steps, panel, panel+1)
@@ -300,7 +306,7 @@ func (c *Float32) GatherPanel(dst, data []float32, k0, steps, panel int) {
 // cache, because each thread then needs only a part of the weights.
 type planeCut struct {
 	jobs                       int  // work items
-	groups, all, block, blocks int  // Panels in total and per block
+	groups, all, block, blocks int  // panels in total and per block
 	parts, og, rows, cols      int  // channel parts of a group; rows are computed together
 	channels                   bool // consecutive work items have the same channels
 	// blocks per thread, and remaining blocks; 0 if all blocks are split alike
@@ -541,7 +547,7 @@ func (c *Float32) cut() int {
 }
 
 // runs lists the locations of the np positions from p0 in a frame, row by row.
-func (s *Shape) runs(q *NchwPlan, runs []simd.Run, p0, np int) []simd.Run {
+func (s *Shape) runs(q *NCHWPlan, runs []simd.Run, p0, np int) []simd.Run {
 	if q.w == s.OW {
 		return append(runs, simd.Run{From: int32(p0)})
 	}

@@ -7,6 +7,10 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
+// Convolutions over [N,H,W,C] with SIMD kernels. Neighbouring output positions of a row read the
+// input at a constant stride, and a row of taps is contiguous. Tiles read the input in place, or
+// a padded copy if windows cross the border.
+
 // nhwcPlan holds the parameters of a SIMD convolution over [N,H,W,C].
 type nhwcPlan struct {
 	frame  bool // the input is copied with padding

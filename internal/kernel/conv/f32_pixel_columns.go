@@ -17,7 +17,7 @@ import (
 // pixelColumnPlan holds the parameters of such a convolution.
 type pixelColumnPlan struct {
 	lines int       // output rows computed together
-	plane *NchwPlan // of the transposed copy of that many rows
+	plane *NCHWPlan // of the transposed copy of that many rows
 	depth int       // channels written to the copy, rounded up
 	offs  []int32   // offset of each K step in the copy, the channels of a tap one after the other
 }

@@ -21,7 +21,8 @@ type smallGroupPlan struct {
 	packed []float32 // weights of each block, one register for each step of a window
 }
 
-// planSmallGroups returns false if groups fill registers by themselves or the ISA lacks the kernels.
+// planSmallGroups returns false if groups fill registers by themselves, or if the ISA lacks the
+// kernels.
 func (c *Float32) planSmallGroups() bool {
 	s := &c.s
 	if c.lines == nil || s.Groups == 1 || c.og >= simd.GroupLanes || s.PadT < 0 || s.PadL < 0 || s.place != (placement{}) {

@@ -106,8 +106,8 @@ func (c *intConv) setZero(signed bool, zero int32) {
 
 // patchPiece is a work item of an 8-bit im2col convolution in plain Go.
 type patchPiece struct {
-	buf          []float64 // Float32s for the packed patches
-	line         []uint8   // Float32s for a row of input
+	buf          []float64 // scratch for the packed patches
+	line         []uint8   // scratch for a row of input
 	n, g, p0, np int       // image, group, positions
 	o0, o1       int       // channels of the group
 }

@@ -20,11 +20,11 @@ import (
 // winograd4Plan holds the parameters of such a convolution.
 type winograd4Plan struct {
 	f      *simd.Minimal
-	tw, th int // Tiles per row, and rows of tiles
-	// Tiles per row of a strip: of columns computed together; the last strip may have fewer
+	tw, th int // tiles per row, and rows of tiles
+	// tiles per row of a strip: of columns computed together; the last strip may have fewer
 	strip  int
 	strips int
-	block  int // Tiles of a block, adjacent in a strip, row after row; fills registers
+	block  int // tiles of a block, adjacent in a strip, row after row; fills registers
 	// chunk is the number of output channels that are multiplied by a block before the output
 	// transform; chunks is the number of chunks of a group.
 	chunk, chunks int
@@ -181,7 +181,7 @@ func (r *winograd4Scratch) give() {
 type winograd4Args struct {
 	c             *Float32
 	x, y          []float32
-	block         int // Tiles of a block
+	block         int // tiles of a block
 	blocks        int // of a strip, except the last one
 	all           int // of all strips
 	parts, chunks int // channel parts of a group, chunks of a part
@@ -265,7 +265,7 @@ func (a winograd4Args) pieces(lo, hi int) {
 type winograd4Block struct {
 	left, width int // first tile of the rows, tiles per row
 	from, n     int // index of the first of n tiles, counted row after row
-	all         int // Tiles rounded up to whole registers
+	all         int // tiles rounded up to whole registers
 }
 
 // blockAt returns block i of an image.
