@@ -64,15 +64,15 @@ func compareDirect(t rapid.TB, s Shape, clamp bool, threads int, seed uint64) (d
 	}
 	x, w, bias := values(s.N*s.C*s.H*s.W), values(s.OC*s.C/s.Groups*s.KH*s.KW), values(s.OC)
 	c := NewNCHW(s, w, bias, activation.Clamp{On: clamp, Min: -3, Max: 5})
-	if c.direct == nil && c.groupedDirect == nil || c.sparse != nil || c.winograd4 != nil {
+	direct, flat = c.algorithm.name == "direct", c.algorithm.name == "grouped direct"
+	if !direct && !flat {
 		return false, false
 	}
-	direct, flat = c.direct != nil, c.groupedDirect != nil
 	n := s.Outputs()
 	got, want := values(n+2), values(n+2)
 	before, after := got[0], got[n+1]
 	c.Run(pool, x, got[1:n+1])
-	c.direct, c.groupedDirect = nil, nil
+	c.algorithm = algorithmNamed(t, "gathered panels")
 	c.Run(pool, x, want[1:n+1])
 	if got[0] != before || got[n+1] != after {
 		t.Fatal("values beside the results are written to")

@@ -12,7 +12,7 @@ import (
 // int8NCHW is a SIMD int8 convolution over [N,C,H,W].
 type int8NCHW struct {
 	f      *simd.Ints
-	plan   *NchwPlan
+	plan   *NCHWPlan
 	line   int     // length of the weights of an output channel, a multiple of 4
 	offs   []int32 // input offsets, one per K step
 	rest   []int32 // the same in the copy of a partial panel of a 1×1 convolution

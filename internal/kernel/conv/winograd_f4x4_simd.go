@@ -20,11 +20,11 @@ import (
 // winograd4Plan holds the parameters of such a convolution.
 type winograd4Plan struct {
 	f      *simd.Minimal
-	tw, th int // Tiles per row, and rows of tiles
-	// Tiles per row of a strip: of columns computed together; the last strip may have fewer
+	tw, th int // tiles per row, and rows of tiles
+	// tiles per row of a strip: of columns computed together; the last strip may have fewer
 	strip  int
 	strips int
-	block  int // Tiles of a block, adjacent in a strip, row after row; fills registers
+	block  int // tiles of a block, adjacent in a strip, row after row; fills registers
 	// chunk is the number of output channels that are multiplied by a block before the output
 	// transform; chunks is the number of chunks of a group.
 	chunk, chunks int
@@ -41,19 +41,23 @@ const (
 	winograd4StripMax = 32
 )
 
-// planWinograd4 returns nil if Winograd is not faster.
-func (c *Float32) planWinograd4() *winograd4Plan {
+// planWinograd4 returns false if Winograd is not faster.
+func (c *Float32) planWinograd4() bool {
+	if !c.usesPlanes() {
+		return false
+	}
 	q := c.newWinograd4()
 	if q == nil || winograd4Gain*q.time(c) > c.denseTime() {
-		return nil
+		return false
 	}
-	return q
+	c.winograd4 = q
+	return true
 }
 
 // newWinograd4 returns nil if no SIMD Winograd kernels apply.
 func (c *Float32) newWinograd4() *winograd4Plan {
 	s, f := &c.s, simd.MinimalKernels()
-	if f == nil || c.f == nil || s.KH != 3 || s.KW != 3 || s.StrideH != 1 || s.StrideW != 1 || s.DilH != 1 || s.DilW != 1 || s.PadT < 0 || s.PadL < 0 {
+	if f == nil || s.KH != 3 || s.KW != 3 || s.StrideH != 1 || s.StrideW != 1 || s.DilH != 1 || s.DilW != 1 || s.PadT < 0 || s.PadL < 0 {
 		return nil
 	}
 	q := &winograd4Plan{f: f, tw: (s.OW + simd.MinimalTile - 1) / simd.MinimalTile, th: (s.OH + simd.MinimalTile - 1) / simd.MinimalTile}
@@ -96,18 +100,7 @@ func (q *winograd4Plan) time(c *Float32) float64 {
 	return groups + max(weights*float64(all)/c.f.Rate(), 4*weights/winograd4ReadRate) + float64(all)*(winograd4InTime*float64(s.C)+winograd4OutTime*float64(s.OC))
 }
 
-// hasFastDense reports whether dense weights have an algorithm faster than float32 GEMM.
-func (c *Float32) hasFastDense() bool { return c.winograd4 != nil || c.splitBF16 != nil }
-
-// fastDenseTime estimates the time of an image with that algorithm, in nanoseconds.
-func (c *Float32) fastDenseTime() float64 {
-	if c.winograd4 != nil {
-		return c.winograd4.time(c)
-	}
-	return c.splitBF16Time()
-}
-
-// denseTime estimates the time of the other algorithms for dense weights.
+// denseTime estimates the time of an image with float32 GEMM and dense weights, in nanoseconds.
 func (c *Float32) denseTime() float64 {
 	s := &c.s
 	if c.groupedDirect != nil {
@@ -135,9 +128,9 @@ func (q *winograd4Plan) weights(c *Float32, g, i int) []float32 {
 	return c.weights[from:][:simd.MinimalPlaces*q.place(min(q.chunk, c.og-i*q.chunk), c.cg)]
 }
 
-// setWinograd4 transforms and packs weights: for each transform position, K pass and row tile,
+// packWinograd4 transforms and packs weights: for each transform position, K pass and row tile,
 // the rows of the tile are interleaved.
-func (c *Float32) setWinograd4(w []float32) {
+func (c *Float32) packWinograd4(w []float32) {
 	q, s := c.winograd4, &c.s
 	if n := s.Groups * q.group(c.og, c.cg); len(c.weights) != n {
 		c.weights = hugepages.Make[float32](n)
@@ -188,7 +181,7 @@ func (r *winograd4Scratch) give() {
 type winograd4Args struct {
 	c             *Float32
 	x, y          []float32
-	block         int // Tiles of a block
+	block         int // tiles of a block
 	blocks        int // of a strip, except the last one
 	all           int // of all strips
 	parts, chunks int // channel parts of a group, chunks of a part
@@ -272,7 +265,7 @@ func (a winograd4Args) pieces(lo, hi int) {
 type winograd4Block struct {
 	left, width int // first tile of the rows, tiles per row
 	from, n     int // index of the first of n tiles, counted row after row
-	all         int // Tiles rounded up to whole registers
+	all         int // tiles rounded up to whole registers
 }
 
 // blockAt returns block i of an image.

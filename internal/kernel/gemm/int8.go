@@ -28,8 +28,8 @@ type PackedInt8 struct {
 	// initial accumulators of 4-way kernels for zero; nil before [PackedInt8.PrepareZero]
 	start []int32
 	zero  int32 // unsigned zero point that start is for
-	// SparseFloat32 is the same matrix without its zeros, used for many rows; nil if skipping zeros is
-	// not faster.
+	// sparse is the same matrix without its zeros, used for many rows; nil if skipping zeros is not
+	// faster.
 	sparse *SparseInt8
 	// bitmask replaces panels for single rows if skipping zeros is faster.
 	bitmask *bitmaskMatrixInt8

@@ -30,7 +30,7 @@ type FusedRequant struct {
 	Fixed         *quantise.Rescale // or the ONNX parameters whose biases start includes
 }
 
-// RunRescaled is [IntPanels.run] with requantisation by per-column scales.
+// RunRescaled is [IntPanels.Run] with requantisation by per-column scales.
 func (w *IntPanels) RunRescaled(t *simd.CodeTile, rows int) {
 	if w.Sparse4of8 != nil {
 		w.Sparse4of8.Rescaled(t, rows)
@@ -39,7 +39,7 @@ func (w *IntPanels) RunRescaled(t *simd.CodeTile, rows int) {
 	w.F.QuadsRescaled(t, rows)
 }
 
-// RunRequant is [IntPanels.run] with requantisation in TFLite's rounding.
+// RunRequant is [IntPanels.Run] with requantisation in TFLite's rounding.
 func (w *IntPanels) RunRequant(t *simd.CodeTile, rows int) {
 	if w.Sparse4of8 != nil {
 		w.Sparse4of8.ToCodes(t, rows)

@@ -18,7 +18,7 @@ type Int8 struct {
 	Words       bool  // signed 16-bit values: max pooling only, no clamp
 	Lo, Hi      int32 // clamp of the results
 	f           *simd.Pools
-	line        int // Values that a row of windows reads
+	line        int // values that a row of windows reads
 	left, right int // of these, those inside the input
 }
 
