@@ -38,7 +38,7 @@ func CompareMany(ctx context.Context, before *graph.Model, after []*graph.Model,
 		return nil, err
 	}
 	defer release()
-	defer loop.Quiet(machine.HeapRoom())()
+	defer loop.Quiet(machine.HeapGrowth())()
 	r := &run{m: before, o: &o, ctx: ctx}
 	if o.Time == 0 {
 		o.Time = UsualTime

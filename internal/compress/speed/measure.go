@@ -61,7 +61,7 @@ func Measure(ctx context.Context, m *graph.Model, layers []*weights.Layer, o Opt
 		return err
 	}
 	defer release()
-	defer loop.Quiet(machine.HeapRoom())()
+	defer loop.Quiet(machine.HeapGrowth())()
 	r := &run{m: m, layers: layers, o: &o, ctx: ctx, yield: yield}
 	if r.o.Time == 0 {
 		r.o.Time = UsualTime

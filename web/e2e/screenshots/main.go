@@ -1,7 +1,8 @@
-// Command pictures shows the page of several kinds of profile as a person would see it: every
+// Command screenshots shows the page of several kinds of profile as a person would see it: every
 // view in both themes on a wide and on a narrow screen, one PNG each.
 //
-//	cd web/e2e && go run ./pictures -o DIR [-only deep] [-views graph,memory] [-themes dark] [-widths 390]
+//	cd web/e2e
+//	go run ./screenshots -o DIR [-only deep] [-views graph,memory] [-themes dark] [-widths 390]
 //
 // The profiles are made on the way and kept in DIR beside their pages, so that a second course
 // shows the same figures. Models that are not part of this repository are left out where the
@@ -59,8 +60,8 @@ type subject struct {
 }
 
 var subjects = []subject{
-	// The picture of the README, which is kept in docs/images/summary.png:
-	//	go run ./pictures -o DIR -only readme -views summary -themes light -widths 1080 -height 727
+	// The screenshot of the README, which is kept in docs/images/summary.png:
+	//	go run ./screenshots -o DIR -only readme -views summary -themes light -widths 1080 -height 727
 	{name: "readme", model: "examples/mobilenet_v1.yaml", args: []string{"--time", "3s"}},
 	{name: "small", model: "examples/ds_cnn.yaml", args: []string{"--time", "3s"}},
 	{name: "layers", model: "material/models/real/litert_torchaudio_conformer.tflite", args: []string{"--runs", "40"}},
@@ -81,11 +82,11 @@ var subjects = []subject{
 	{name: "disturbed", model: "examples/ds_cnn.yaml", args: []string{"--runs", "6"}, busy: true},
 }
 
-// tall is the height of pictures, 0 for that of a screen.
+// tall is the height of screenshots, 0 for that of a screen.
 var tall int
 
 func main() {
-	dir := flag.String("o", "", "folder for pages and pictures")
+	dir := flag.String("o", "", "folder for pages and screenshots")
 	only := flag.String("only", "", "names of the profiles to show, separated by commas; empty for all")
 	views := flag.String("views", "summary,layers,timeline,memory,roofline,distribution,graph,estimate", "views to show, each with parameters of the address where there are some")
 	themes := flag.String("themes", "light,dark", "themes")
@@ -260,7 +261,7 @@ func exists(file string) bool {
 	return err == nil
 }
 
-// occupy takes processor time until it is told to stop, in turns, as other programs do.
+// occupy takes processor time until it is told to stop, on and off, as other programs do.
 func occupy(ctx context.Context) {
 	for x := 1; ctx.Err() == nil; {
 		for end := time.Now().Add(30 * time.Millisecond); time.Now().Before(end); {
@@ -320,12 +321,12 @@ func look(b *browser.Browser, dir, page, name string, views []string, theme, wid
 		if _, err := browser.Eval[bool](tab, `new Promise((done) => setTimeout(() => done(true), 700))`); err != nil {
 			return err
 		}
-		picture, err := tab.Screenshot()
+		screenshot, err := tab.Screenshot()
 		if err != nil {
 			return err
 		}
 		file := strings.NewReplacer("?", "-", "&", "-", "=", "_", "/", "_").Replace(fmt.Sprintf("%s-%s-%s-%s.png", name, view, theme, width))
-		if err := os.WriteFile(filepath.Join(dir, file), picture, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, file), screenshot, 0o644); err != nil {
 			return err
 		}
 		for _, p := range tab.Problems() {
