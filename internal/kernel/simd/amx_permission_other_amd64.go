@@ -2,5 +2,5 @@
 
 package simd
 
-// tilesAllowed: how to ask other systems for tiles is not known.
+// tilesAllowed returns false: the method to request tiles on other systems is not known.
 func tilesAllowed() bool { return false }

@@ -1,18 +1,21 @@
 package simd
 
-// Places find the largest values of rows.
+// Places holds kernels that find the indices of the largest and the smallest values.
 type Places struct {
-	Set     Set
-	floats  func(dst *int, src *float32, n, rows int)
-	bytes   func(dst *int, src *byte, n, rows int, flip uint32)
-	columns [2][2]func(dst *int64, src *float32, step, lines, n int) // of the largest, of the smallest; the last ones behind the first ones
+	Set    Set
+	floats func(dst *int, src *float32, n, rows int)
+	bytes  func(dst *int, src *byte, n, rows int, flip uint32)
+	// For the largest and the smallest value; for the first and the last index.
+	columns [2][2]func(dst *int64, src *float32, step, lines, n int)
 }
 
-// PlaceKernels of the current set; nil where plain Go is all there is.
+// PlaceKernels returns the kernels of the current instruction set, or nil if only plain Go is
+// available.
 func PlaceKernels() *Places { return placeLoops.pick() }
 
-// Floats writes the place of the first of the largest values for each row of n, as comparing one after the other with the largest so far does:
-// what is no number is passed over, but for the first element, which then stays the largest.
+// Floats writes, for each row of n values, the index of the first of the largest values. It has
+// the result of a sequential comparison with the largest value so far: NaN is skipped, but a NaN
+// in the first element stays the largest.
 func (f *Places) Floats(dst []int, src []float32, n int) {
 	if len(dst) > 0 && n > 0 {
 		_ = src[len(dst)*n-1]
@@ -20,7 +23,7 @@ func (f *Places) Floats(dst []int, src []float32, n int) {
 	}
 }
 
-// Bytes is Floats for codes, signed or not.
+// Bytes is Floats for 8-bit values, signed or not.
 func (f *Places) Bytes(dst []int, src []uint8, n int, signed bool) {
 	if len(dst) > 0 && n > 0 {
 		_ = src[len(dst)*n-1]
@@ -28,8 +31,10 @@ func (f *Places) Bytes(dst []int, src []uint8, n int, signed bool) {
 	}
 }
 
-// Columns writes for each of len(dst) columns, of lines step elements apart, in which line the largest value is, or the smallest: the first of equals,
-// or the last. The first that is no number goes before all others. It returns false where there is no loop.
+// Columns writes, for each of len(dst) columns, the index of the line with the largest value or,
+// if least is set, the smallest value. Lines are step elements apart. Of equal values it takes
+// the first or, if last is set, the last. The first NaN has precedence over all numbers. It
+// returns false if no kernel is available.
 func (f *Places) Columns(dst []int64, src []float32, step, lines int, least, last bool) bool {
 	if f == nil {
 		return false

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Places of the largest values are those of comparing one after the other: equal ones, infinities, what is no number, at the beginning
-// and behind it, rows beside whole registers.
+// TestPlaces compares the index of the largest value with a sequential search. It covers equal
+// values, infinities, NaN as the first element and later, and rows that do not fill registers.
 func TestPlaces(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 15))
 	special := []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), 0, float32(math.Copysign(0, -1))}
@@ -43,15 +43,15 @@ func TestPlaces(t *testing.T) {
 			f.Floats(got, floats, n)
 			check("floats", func(a, b int) bool { return floats[a] > floats[b] })
 			f.Bytes(got, bytes, n, false)
-			check("codes without a sign", func(a, b int) bool { return bytes[a] > bytes[b] })
+			check("unsigned values", func(a, b int) bool { return bytes[a] > bytes[b] })
 			f.Bytes(got, bytes, n, true)
-			check("codes with a sign", func(a, b int) bool { return int8(bytes[a]) > int8(bytes[b]) })
+			check("signed values", func(a, b int) bool { return int8(bytes[a]) > int8(bytes[b]) })
 		}
 		undo()
 	}
 }
 
-// TestPlacesOfColumns compares with a search line by line: equal values, infinities, what is no number.
+// TestPlacesOfColumns compares with a search line by line: equal values, infinities, NaN.
 func TestPlacesOfColumns(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 16))
 	everySet(t, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestPlacesOfColumns(t *testing.T) {
 				}
 			}
 			if !f.Columns(got, src, step, lines, least, last) {
-				t.Skip("no loop in vectors")
+				t.Skip("no SIMD kernel")
 			}
 			for c, g := range got {
 				best, want := src[c], 0

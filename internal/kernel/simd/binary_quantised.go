@@ -2,28 +2,33 @@ package simd
 
 import "unsafe"
 
-// Pairs are loops over two operands of codes of 8 or 16 bits in the fixed-point arithmetic of TFLite. They take any number of
-// elements.
+// Pairs holds kernels for two 8-bit or 16-bit quantised operands in the fixed-point arithmetic of
+// TFLite. They take any number of elements.
 type Pairs struct {
 	Set   Set
 	loops [pairKinds][2]pairLoop[byte]
-	words [pairKinds]pairLoop[int16] // nil for kinds that codes of 16 bits do not have
+	words [pairKinds]pairLoop[int16] // nil for kinds without 16-bit values
 }
 
-// pairLoop writes the results of rows side by side; steps are in bytes.
+// pairLoop writes the results of rows, which are adjacent. Steps are in bytes.
 type pairLoop[T byte | int16] func(dst, a, b *T, rows, n, stepA, stepB, single int, q *Pair)
 
-// PairKernels of the current set; nil where plain Go is all there is.
+// PairKernels returns the kernels of the current instruction set, or nil if only plain Go is
+// available.
 func PairKernels() *Pairs { return pairs.pick() }
 
-// PairKind is what becomes of two operands.
+// PairKind is an operation on two quantised operands.
 type PairKind uint8
 
-// Sum and differences bring operands to a finer scale first: (a - ZeroA) << (Shift - 1) and the scaled (b - ZeroB) <<
-// Shift. Difference is that of a and b, Reverse that of b and a. Product is of the differences to the zero points. PRelu is
-// the scaled (a - ZeroA) << Shift, where it is negative the product instead. Square is of the difference, in 16 bits of that of half of a - ZeroA, rounded
-// up, and the scaled b - ZeroB. Leaky has no b: of what is negative it
-// takes (a - ZeroA) << ZeroB.
+// The operations:
+//
+//   - PairSum, PairDifference (a - b) and PairReverse (b - a) first bring the operands to a finer
+//     scale: (a - ZeroA) << (Shift - 1), and the scaled (b - ZeroB) << Shift.
+//   - PairProduct multiplies the differences to the zero points.
+//   - PairPRelu is the scaled (a - ZeroA) << Shift or, if that is negative, the product.
+//   - PairSquare is the square of the difference. For 16 bits, the operands of the difference are
+//     half of a - ZeroA, rounded up, and the scaled b - ZeroB.
+//   - PairLeaky has no b: for negative values it uses (a - ZeroA) << ZeroB.
 const (
 	PairSum PairKind = iota
 	PairDifference
@@ -36,11 +41,11 @@ const (
 	pairKinds = iota
 )
 
-// Scaling is a multiplication by a fixed-point number of 2^30 to 2^31 - 1 and a shift to the right by 0 to 30, in
-// the rounding of [Ints.Requantise], as the assembly reads it.
+// Scaling is a multiplication by a fixed-point number from 2^30 to 2^31 - 1 and a shift to the
+// right by 0 to 30, with the rounding of [Ints.Requantise]. Its layout is known to the assembly.
 type Scaling struct{ twice, down, half, negate int32 }
 
-// NewScaling returns false for what it cannot be.
+// NewScaling returns false for parameters outside these ranges.
 func NewScaling(mul int32, down int) (Scaling, bool) {
 	if mul < 1<<30 || down < 0 || down > 30 {
 		return Scaling{}, false
@@ -52,7 +57,8 @@ func NewScaling(mul int32, down int) (Scaling, bool) {
 	return s, true
 }
 
-// Pair is what a loop needs to know. Sums, differences and products must be at most 2^30 in size.
+// Pair holds the parameters of an operation. The magnitudes of sums, differences and products
+// must be at most 2^30.
 type Pair struct {
 	ZeroA, ZeroB int32
 	Shift        int32
@@ -60,13 +66,14 @@ type Pair struct {
 	Zero, Lo, Hi int32 // of the result
 }
 
-// Combine writes results of the codes a and b, signed or not: of rows of n codes, whose results lie side by side. Those of the operands lie stepA and
-// stepB codes apart, and of the operand that is single (1 for a, 2 for b, 0 for neither) they have one code.
+// Combine computes rows of n results, which are adjacent, from quantised operands a and b, signed
+// or not. Rows of the operands are stepA and stepB values apart. The operand single (1 for a, 2
+// for b, 0 for neither) has one value for each row.
 func (f *Pairs) Combine(kind PairKind, dst, a, b []uint8, n, stepA, stepB, single int, q *Pair, signed bool) {
 	combine(f.loops[kind][sign(signed)], dst, a, b, n, stepA, stepB, single, q)
 }
 
-// CombineWords is Combine for codes of 16 bits with a sign, of all kinds but PRelu.
+// CombineWords is Combine for signed 16-bit values, for all kinds but PairPRelu.
 func (f *Pairs) CombineWords(kind PairKind, dst, a, b []int16, n, stepA, stepB, single int, q *Pair) {
 	combine(f.words[kind], dst, a, b, n, stepA, stepB, single, q)
 }

@@ -1,11 +1,11 @@
 package simd
 
-// CastKind is a type of elements that conversions know.
+// CastKind is an element type of a cast.
 type CastKind uint8
 
-// The types.
+// The element types of casts.
 const (
-	CastBool CastKind = iota // anything but zero holds
+	CastBool CastKind = iota // all values other than zero are true
 	CastHalf
 	CastFloat
 	CastDouble
@@ -26,22 +26,27 @@ var castSizes = [castKinds]int{1, 2, 4, 8, 1, 1, 4, 8, 2, 2, 4, 8, 2}
 
 type castLoop func(dst, src *byte, n int)
 
-// Casts are conversions between types of elements.
+// Casts holds kernels that convert between element types.
 type Casts struct {
 	Set   Set
-	each  int // the number of elements of a call is a multiple of this
+	each  int // n of a call is a multiple of this
 	loops [castKinds][castKinds]castLoop
 }
 
-// CastKernels of the current set; nil where plain Go is all there is.
+// CastKernels returns the kernels of the current instruction set, or nil if only plain Go is
+// available.
 func CastKernels() *Casts { return castLoops.pick() }
 
-// Has tells whether there is a loop.
+// Has reports whether a kernel is available.
 func (c *Casts) Has(from, to CastKind) bool { return c != nil && c.loops[from][to] != nil }
 
-// Cast converts elements as they lie in memory; it returns for how many it did so: the caller does the rest. Floats are rounded to the nearest,
-// ties to even. Integers are truncated, those of floats towards zero: what 32 or 64 bits with a sign cannot hold becomes the smallest number, of others
-// the lower bits count, of 64, but where 64 bits without a sign hold it.
+// Cast converts elements, in their memory representation. It returns the number of elements
+// written; the caller converts the rest.
+//
+// Floats are rounded to the nearest, ties to even. Floats become integers by truncation towards
+// zero. A float that int32 or int64 cannot hold becomes the smallest integer. The other integer
+// types take the lower bits of the int64 value; uint64 also takes values that only uint64 can
+// hold. Integers become smaller integers by truncation to the lower bits.
 func (c *Casts) Cast(dst, src []byte, from, to CastKind) int {
 	n := len(dst) / castSizes[to] / c.each * c.each
 	if n > 0 {

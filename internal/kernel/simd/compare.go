@@ -2,10 +2,10 @@ package simd
 
 import "unsafe"
 
-// Relation is what two numbers are to each other, or not.
+// Relation is a comparison of two elements.
 type Relation uint8
 
-// The relations; of what is no number only the second holds.
+// The comparisons. For NaN only Unequal is true.
 const (
 	Equal Relation = iota
 	Unequal
@@ -13,20 +13,23 @@ const (
 	LessEqual
 )
 
-// relationLoop writes 1 for each of n pairs of which a relation holds, and 0 for the others.
+// relationLoop writes 1 for each of n pairs for which a comparison is true, else 0.
 type relationLoop func(dst, a, b *byte, n int)
 
-// Relations are comparisons of elements.
+// Relations holds kernels that compare elements.
 type Relations struct {
-	Set                                Set
-	each                               int             // the number of elements of a call is a multiple of this
-	floats, ints, longs, bytes, signed [4]relationLoop // by relation; bytes without and with a sign
+	Set  Set
+	each int // n of a call is a multiple of this
+	// By comparison. bytes are unsigned, signed are signed bytes.
+	floats, ints, longs, bytes, signed [4]relationLoop
 }
 
-// RelationKernels of the current set; nil where plain Go is all there is.
+// RelationKernels returns the kernels of the current instruction set, or nil if only plain Go is
+// available.
 func RelationKernels() *Relations { return relations.pick() }
 
-// comparison is the loop of a relation of elements of a type; nil for none.
+// comparison returns the kernel of a comparison for an element type, or nil if it is not
+// available.
 func comparison[T any](f *Relations, k Relation) relationLoop {
 	if f == nil {
 		return nil
@@ -46,11 +49,11 @@ func comparison[T any](f *Relations, k Relation) relationLoop {
 	return nil
 }
 
-// HasCompare tells whether [Compare] has loops for a type.
+// HasCompare reports whether [Compare] has kernels for an element type.
 func HasCompare[T any](f *Relations) bool { return comparison[T](f, Equal) != nil }
 
-// Compare writes 1 where a relation holds of two elements and 0 elsewhere; it returns for how many elements it did so: the caller does the
-// rest.
+// Compare writes 1 if a comparison of two elements is true, else 0. It returns the number of
+// elements written; the caller computes the rest.
 func Compare[T any](f *Relations, k Relation, dst []uint8, a, b []T) int {
 	loop := comparison[T](f, k)
 	if loop == nil || len(dst) < f.each {

@@ -8,7 +8,7 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// odd are elements of which many are equal or at the ends of their range.
+// odd returns elements of which many are equal or at the ends of their range.
 func odd[T tensor.Number](r *rand.Rand, n int) []T {
 	v := make([]T, n)
 	for i := range v {
@@ -50,13 +50,13 @@ func testRelations[T tensor.Number](t *testing.T) {
 				}
 			}
 			if got[n] != 7 {
-				t.Fatalf("%T: written behind the end", a[0])
+				t.Fatalf("%T: written past the end", a[0])
 			}
 		}
 	}
 }
 
-// TestRelations compares with Go's own relations.
+// TestRelations compares with Go's own comparisons.
 func TestRelations(t *testing.T) {
 	everySet(t, func(t *testing.T) {
 		testRelations[float32](t)

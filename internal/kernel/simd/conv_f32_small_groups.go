@@ -1,24 +1,26 @@
 package simd
 
-// GroupLanes is the number of results that [Groups] take together, and MostGroup the most channels that a group may have: their tables stay in registers.
+// GroupLanes is the number of results that [Groups] handles together. MostGroup is the maximum
+// number of channels of a group; up to this number, the index tables stay in registers.
 const (
 	GroupLanes = floatLanes
 	MostGroup  = 8
 )
 
-// Groups write the channels of positions as convolutions of small groups over [N,H,W,C] take them: GroupLanes results, which may be of several
-// groups, are a block, and for each channel of a group there is a register of the values that the results of a block take.
+// Groups rearranges the channels of positions in [N,H,W,C] for convolutions with small groups.
+// GroupLanes results, which may belong to several groups, are a block. For each channel of a
+// group there is one register with the values that the results of a block use.
 type Groups struct {
 	Blocks int // of results
 	put    func(dst, src *float32, step int, places *int32, positions int, mask uint32)
 	times  int // channels of a group
 	first  []int
 	masks  []uint32
-	places []int32 // for each block, and each channel of a group, where its values lie from the first one on
+	places []int32 // for each block and each channel of a group: offsets from the first channel
 }
 
-// NewGroups is for groups of in channels and out results each; nil where a block sees more channels than a register holds, or where the set has
-// no such loop.
+// NewGroups returns the rearrangement for groups of in channels and out results each. It returns
+// nil if a block uses more channels than a register holds, or if no kernel is available.
 func NewGroups(groups, in, out int) *Groups {
 	f := repeats.pick()
 	if f == nil || f.groups == nil || in > MostGroup {
@@ -35,7 +37,7 @@ func NewGroups(groups, in, out int) *Groups {
 		q.first, q.masks = append(q.first, first), append(q.masks, uint32(1)<<(last-first)-1)
 		for i := range in {
 			for lane := range GroupLanes {
-				// Lanes without a result take what the last one takes.
+				// Lanes without a result repeat the last result.
 				q.places = append(q.places, int32(min(o+lane, end-1)/out*in+i-first))
 			}
 		}
@@ -43,10 +45,11 @@ func NewGroups(groups, in, out int) *Groups {
 	return q
 }
 
-// Size is the number of values that are written for a position.
+// Size returns the number of values that are written for a position.
 func (q *Groups) Size() int { return q.times * GroupLanes }
 
-// Put writes to dst what block b takes of n positions, whose channels begin step values apart in src.
+// Put writes to dst the values that block b uses of n positions. In src, positions are step
+// values apart.
 func (q *Groups) Put(dst, src []float32, step, b, n int) {
 	if n <= 0 {
 		return

@@ -6,11 +6,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestGroups holds what is written for the results of groups against its definition, and nothing beside it may be written.
+// TestGroups compares the values that are written for the results of groups with their
+// definition. Memory next to them must stay unchanged.
 func TestGroups(t *testing.T) {
 	everySet(t, func(t *testing.T) {
 		if q := NewGroups(4, 4, 4); q == nil {
-			t.Skip("none in this set")
+			t.Skip("no kernels in this instruction set")
 		}
 		rapid.Check(t, func(t *rapid.T) {
 			draw := func(lo, hi int, name string) int { return rapid.IntRange(lo, hi).Draw(t, name) }
@@ -40,7 +41,7 @@ func TestGroups(t *testing.T) {
 					}
 				}
 				if dst[n*q.Size()] != 0 {
-					t.Fatal("a value beside the block is written to")
+					t.Fatal("a value next to the block is overwritten")
 				}
 			}
 		})

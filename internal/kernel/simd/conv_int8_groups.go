@@ -2,11 +2,12 @@ package simd
 
 import "unsafe"
 
-// GroupKind says what a tile of a convolution of groups of 8-bit numbers computes.
+// GroupKind is the kind of a tile of a grouped int8 convolution.
 type GroupKind uint8
 
-// Tiles of 16 or 32 outputs of a group, four input channels at a time; and of all outputs of small groups, as many as have 16 channels:
-// of eight, of two or four.
+// GroupOne and GroupTwo compute 16 and 32 outputs of one group, four input channels at a time.
+// GroupFours and GroupEights compute all outputs of several small groups, as many groups as fill
+// 16 channels: groups of up to four channels and groups of eight channels.
 const (
 	GroupOne GroupKind = iota
 	GroupTwo
@@ -16,10 +17,10 @@ const (
 	groupKinds = iota
 )
 
-// Small tells whether a tile computes several groups.
+// Small reports whether a tile computes several groups.
 func (k GroupKind) Small() bool { return k >= GroupFours }
 
-// Outputs is the number of sums of a position.
+// Outputs returns the number of sums of a position.
 func (k GroupKind) Outputs() int {
 	if k == GroupTwo {
 		return 32
@@ -27,10 +28,14 @@ func (k GroupKind) Outputs() int {
 	return 16
 }
 
-// GroupTile is a piece of such a convolution: some positions, all taps. Steps and offsets are in bytes. The channels that a position
-// sees in its first tap lie at A + position*RowA, its sums at C + position*RowC; there are 16 of them, of GroupTwo 32. K fours of channels are read
-// in each of the taps; those of the next one begin Offs further than these end. Small groups have 16 channels a tap, and the next one begins Offs further
-// than this one. Sums begin with Start, one for each.
+// GroupTile is a tile of a grouped int8 convolution: a few positions with all taps. Steps and
+// offsets are in bytes.
+//
+// The channels of a position for its first tap start at A + position*RowA. Its sums are at C +
+// position*RowC: 16 sums, or 32 for GroupTwo. For each tap, K groups of four channels are read,
+// and the next tap starts Offs after the end of these channels. A small group reads 16 channels
+// for each tap, and the next tap starts Offs after the start of these channels. Start holds the
+// initial value of each sum.
 type GroupTile struct {
 	A       unsafe.Pointer
 	RowA    int
@@ -42,16 +47,16 @@ type GroupTile struct {
 	Start   *int32
 }
 
-// GroupRows is the most positions of a tile.
+// GroupRows is the maximum number of positions of a tile.
 const GroupRows = 12
 
-// HasGroups tells whether the set has [Ints.Group].
+// HasGroups reports whether [Ints.Group] is available.
 func (f *Ints) HasGroups() bool { return f.groups != nil }
 
 // Group computes rows positions, at most [GroupRows].
 func (f *Ints) Group(t *GroupTile, kind GroupKind, rows int) { f.groups[kind][rows-1](t) }
 
-// GroupSize is the number of weights of a tile for each tap, of groups of cg channels.
+// GroupSize returns the number of weights of a tile for each tap, for groups of cg channels.
 func GroupSize(kind GroupKind, cg int) int {
 	switch kind {
 	case GroupOne:
@@ -64,8 +69,9 @@ func GroupSize(kind GroupKind, cg int) int {
 	return 128
 }
 
-// GroupAt is the place in a tile's weights of a tap of that of channel i for output o, both of one group of cg channels: the
-// first one for a wide group, else group g of the tile.
+// GroupAt returns the index, within the weights of one tap of a tile, of the weight of input
+// channel i for output o. Both belong to one group of cg channels: the first group for GroupOne
+// and GroupTwo, else group g of the tile.
 func GroupAt(kind GroupKind, cg, g, o, i int) int {
 	switch kind {
 	case GroupOne:
@@ -73,7 +79,7 @@ func GroupAt(kind GroupKind, cg, g, o, i int) int {
 	case GroupTwo:
 		return 128*(i/4) + 4*o + i%4
 	}
-	// Lane, word of it and byte of that.
+	// The index consists of the lane, the 32-bit word in it, and the byte in the word.
 	i += g * cg
 	lane, second := o%4, o/4
 	if cg < 4 {

@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// The assembly knows the places of the fields by number.
+// TestGroupTileLayout checks the field offsets that the assembly uses.
 func TestGroupTileLayout(t *testing.T) {
 	t.Parallel()
 	var x GroupTile
@@ -16,16 +16,17 @@ func TestGroupTileLayout(t *testing.T) {
 		unsafe.Offsetof(x.B), unsafe.Offsetof(x.C), unsafe.Offsetof(x.RowC), unsafe.Offsetof(x.Start),
 	} {
 		if unsafe.Sizeof(uintptr(0)) == 8 && got != uintptr(8*i) {
-			t.Errorf("field %d lies at %d", i, got)
+			t.Errorf("field %d is at %d", i, got)
 		}
 	}
 }
 
-// TestGroupTiles compares tiles with their definition, and looks whether anything beyond them is written.
+// TestGroupTiles compares tiles with their definition and checks that nothing is written outside
+// them.
 func TestGroupTiles(t *testing.T) {
 	everyInts(t, func(t *testing.T, ik *Ints, r *rand.Rand) {
 		if !ik.HasGroups() {
-			t.Skip("none in this set")
+			t.Skip("no kernels in this instruction set")
 		}
 		for range 2000 {
 			kind, cg, groups := GroupKind(r.IntN(groupKinds)), 4*(1+r.IntN(5)), 1

@@ -1,18 +1,20 @@
 package simd
 
-// Spreads write short rows of floats side by side.
+// Spreads holds kernels that write short rows of float32 side by side.
 type Spreads struct {
 	Set         Set
 	lines, ones func(dst, src *float32, rows, n, step int)
 }
 
-// SpreadRow is the most elements of a row, and how many behind the last row are overwritten at most.
+// SpreadRow is the maximum length of a row. At most this number of elements after the last row is
+// overwritten.
 const SpreadRow = 32
 
-// SpreadKernels of the current set; nil where plain Go is all there is.
+// SpreadKernels returns the kernels of the current instruction set, or nil if only plain Go is
+// available.
 func SpreadKernels() *Spreads { return spreadLoops.pick() }
 
-// Lines copies rows of n floats, up to [SpreadRow], that lie step apart in src.
+// Lines copies rows of n values, at most [SpreadRow], that are step apart in src.
 func (s *Spreads) Lines(dst, src []float32, rows, n, step int) {
 	if spreadable(dst, rows, n) {
 		_ = src[(rows-1)*step+n-1]
@@ -20,7 +22,8 @@ func (s *Spreads) Lines(dst, src []float32, rows, n, step int) {
 	}
 }
 
-// Ones fills rows of n floats, up to [SpreadRow], each with one of src, which lie step apart.
+// Ones fills rows of n values, at most [SpreadRow], each with one value of src. These are step
+// apart.
 func (s *Spreads) Ones(dst, src []float32, rows, n, step int) {
 	if spreadable(dst, rows, n) {
 		_ = src[(rows-1)*step]
@@ -28,7 +31,8 @@ func (s *Spreads) Ones(dst, src []float32, rows, n, step int) {
 	}
 }
 
-// spreadable tells whether there is anything to do, and checks that dst has room for whole registers.
+// spreadable reports whether the rows are not empty and not too long. It checks that dst has
+// space for full registers.
 func spreadable(dst []float32, rows, n int) bool {
 	if rows <= 0 || n <= 0 || n > SpreadRow {
 		return false

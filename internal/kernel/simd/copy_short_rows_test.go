@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestSpreads compares rows of all lengths with copies one by one.
+// TestSpreads compares rows of all lengths with element-wise copies.
 func TestSpreads(t *testing.T) {
 	everySet(t, func(t *testing.T) {
 		s, r := SpreadKernels(), rand.New(rand.NewPCG(1, 2))
@@ -35,7 +35,7 @@ func TestSpreads(t *testing.T) {
 				s.Lines(got, src, rows, n, step)
 			}
 			if !slices.Equal(got[:len(want)], want) {
-				t.Fatalf("%d rows of %d, %d apart, of one number each: %v: %v, want %v", rows, n, step, ones, got, want)
+				t.Fatalf("%d rows of %d, %d apart, of one value each: %v: %v, want %v", rows, n, step, ones, got, want)
 			}
 		}
 	})

@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// The assembly knows the places of the fields by number. What they compute is compared
-// with plain Go by the tests of convolutions.
+// TestStripLayout checks the field offsets that the assembly uses. The tests of convolutions
+// compare the results with plain Go.
 func TestStripLayout(t *testing.T) {
 	t.Parallel()
 	var x Strip
@@ -18,7 +18,7 @@ func TestStripLayout(t *testing.T) {
 		unsafe.Offsetof(x.bits), 0, 0, unsafe.Offsetof(x.flags),
 	} {
 		if i != 21 && i != 22 && unsafe.Sizeof(uintptr(0)) == 8 && got != uintptr(8*i) {
-			t.Errorf("field %d lies at %d", i, got)
+			t.Errorf("field %d is at %d", i, got)
 		}
 	}
 }
@@ -34,12 +34,12 @@ func TestByteStripLayout(t *testing.T) {
 		unsafe.Offsetof(x.write), unsafe.Offsetof(x.whole), unsafe.Offsetof(x.finish), 0, unsafe.Offsetof(x.lo), 0, 0, 0, 0, 0, 0, 0, unsafe.Offsetof(x.hi),
 	} {
 		if (got != 0 || i == 0) && unsafe.Sizeof(uintptr(0)) == 8 && got != uintptr(8*i) {
-			t.Errorf("field %d lies at %d", i, got)
+			t.Errorf("field %d is at %d", i, got)
 		}
 	}
 }
 
-// TestStripLines compares what SetLines says with windows counted one by one.
+// TestStripLines compares the counts of SetLines with windows counted one by one.
 func TestStripLines(t *testing.T) {
 	t.Parallel()
 	for _, k := range []int{3, 5, 7} {
@@ -63,11 +63,11 @@ func TestStripLines(t *testing.T) {
 							}
 						}
 						if s.lines != even || s.odd != odd || s.lead != lead || s.end != out-even+lead {
-							t.Fatalf("windows of %d with steps of %d, %d above %d lines, %d results: %+v", k, step, pad, in, out, s)
+							t.Fatalf("windows of %d with a stride of %d, %d above %d lines, %d results: %+v", k, step, pad, in, out, s)
 						}
-						// The last result sees a line.
+						// The window of the last result contains a line.
 						if first := (out-1)*step - pad; first >= in {
-							t.Fatalf("windows of %d with steps of %d, %d above %d lines: result %d sees none", k, step, pad, in, out)
+							t.Fatalf("windows of %d with a stride of %d, %d above %d lines: the window of result %d is empty", k, step, pad, in, out)
 						}
 					}
 				}

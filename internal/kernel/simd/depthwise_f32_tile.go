@@ -5,23 +5,27 @@ import (
 	"unsafe"
 )
 
-// LaneTiles compute tiles of neighbouring results of depthwise convolutions over [N,H,W,C] with windows of 3 by 3 and 5
-// by 5 and steps of one or two: a value is read once for all of them that see it. They give the bits of [Windows.Lanes].
+// LaneTiles holds kernels that compute tiles of adjacent results of depthwise convolutions over
+// [N,H,W,C]. Windows are 3×3 and 5×5 with strides of one or two, and 7×7 with a stride of one. A
+// value is read once for all results of a tile that use it. They are bit-exact to
+// [Windows.Lanes].
 type LaneTiles struct {
 	Set Set
-	// For each step and size of windows, for each number of lines and of columns, inside the picture with whole registers of channels, and of all kinds.
+	// loops is indexed by stride, window size, lines and columns of the tile. The last index is 0
+	// for tiles inside the image with full registers of channels, and 1 for all tiles.
 	loops [3][MostStrip + 1][TileLines][MostTileColumns - LeastTileColumns + 1][2]func(t *LaneTile)
 }
 
-// Sizes of tiles, and the channels that they take at a time.
+// Sizes of tiles, and the number of channels that they compute at a time.
 const (
-	TileLines        = 2 // at most
+	TileLines        = 2 // maximum
 	LeastTileColumns = 3
 	MostTileColumns  = 4
 	TileLanes        = 16
 )
 
-// LaneTileKernels of the current set for windows of k by k that go by steps; nil where there are none.
+// LaneTileKernels returns the kernels of the current instruction set for k×k windows with a
+// stride of step, or nil if they are not available.
 func LaneTileKernels(k, step int) *LaneTiles {
 	f := laneTiles.pick()
 	if f == nil || k < 0 || k > MostStrip || step < 1 || step > 2 || f.loops[step][k][0][0][0] == nil {
@@ -30,9 +34,11 @@ func LaneTileKernels(k, step int) *LaneTiles {
 	return f
 }
 
-// LaneTile are Tiles neighbouring tiles of results; steps and offsets are in bytes. Column x of line y of
-// the results of the first lies at Dst + y*LineDst + x*Step, of the window of its first result at Src + At + y*LineSrc +
-// x*Step; only lines of the window from First to End are read. W is what [LaneTiles.Pack] writes.
+// LaneTile describes Tiles adjacent tiles of results. Steps and offsets are in bytes.
+//
+// Column x of line y of the results of the first tile is at Dst + y*LineDst + x*Step. Column x of
+// line y of the window of its first result is at Src + At + y*LineSrc + x*Step. Only window lines
+// from First to End are read. [LaneTiles.Pack] writes W.
 type LaneTile struct {
 	Dst         *float32
 	LineDst     int
@@ -49,7 +55,7 @@ type LaneTile struct {
 	min, max    float32
 	seen        uint32
 	mask        uint32
-	Far         bool // nothing is fetched ahead
+	Far         bool // disables prefetch
 }
 
 // SetClamp limits the results.
@@ -59,7 +65,8 @@ func (t *LaneTile) SetClamp(on bool, lo, hi float32) {
 	}
 }
 
-// SeenColumns tells which of n columns from first on, every gap-th, are of a picture of w columns, the first one in bit 0.
+// SeenColumns returns which of n columns are inside an image of w columns, the first one in bit
+// 0. The columns are gap apart and start at first.
 func SeenColumns(first, gap, n, w int) (seen uint32) {
 	for x := range n {
 		if uint(first+gap*x) < uint(w) {
@@ -69,7 +76,8 @@ func SeenColumns(first, gap, n, w int) (seen uint32) {
 	return seen
 }
 
-// Run computes tiles of lines by cols results for n channels; the windows of a tile see columns as [SeenColumns] says.
+// Run computes tiles of lines by cols results for n channels. seen tells which columns of the
+// windows are inside the image; see [SeenColumns].
 func (f *LaneTiles) Run(t *LaneTile, k, step, lines, cols, n int, seen uint32) {
 	loops := &f.loops[step][k][lines-1][cols-LeastTileColumns]
 	whole, rest, tiles := n/TileLanes, n%TileLanes, t.Tiles
@@ -94,12 +102,12 @@ func (f *LaneTiles) Run(t *LaneTile, k, step, lines, cols, n int, seen uint32) {
 	t.Tiles = tiles
 }
 
-// Size is the number of values that [LaneTiles.Pack] writes for n channels.
+// Size returns the number of values that [LaneTiles.Pack] writes for n channels.
 func (f *LaneTiles) Size(k, n int) int {
 	return (n + TileLanes - 1) / TileLanes * TileLanes * (1 + k*k)
 }
 
-// Pack arranges weights w [k,k,n] and the bias, nil for none, so that those of some channels lie side by side.
+// Pack packs weights w [k,k,n] and the bias, which may be nil, into blocks of TileLanes channels.
 func (f *LaneTiles) Pack(dst, w, bias []float32, k, n int) {
 	clear(dst)
 	for first := 0; first < n; first += TileLanes {
@@ -107,7 +115,7 @@ func (f *LaneTiles) Pack(dst, w, bias []float32, k, n int) {
 		block := dst[first*(1+k*k):]
 		if bias != nil {
 			for i, v := range bias[first:][:lanes] {
-				block[i] = v + 0 // not -0, so that a sum of -0 is 0 afterwards, as one that began with 0
+				block[i] = v + 0 // -0 becomes 0, so that a sum of -0 becomes 0, as in a sum that starts from 0
 			}
 		}
 		for i := range k * k {
@@ -116,5 +124,5 @@ func (f *LaneTiles) Pack(dst, w, bias []float32, k, n int) {
 	}
 }
 
-// moved is the place of the value n further on.
+// moved returns the address of the value n values after p.
 func moved(p *float32, n int) *float32 { return (*float32)(unsafe.Add(unsafe.Pointer(p), 4*n)) }

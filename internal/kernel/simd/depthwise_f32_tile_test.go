@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// The assembly knows the places of the fields by number. What they compute is compared with plain Go by the tests of
-// convolutions.
+// TestLaneTileLayout checks the field offsets that the assembly uses. The tests of convolutions
+// compare the results with plain Go.
 func TestLaneTileLayout(t *testing.T) {
 	t.Parallel()
 	var x LaneTile
@@ -17,7 +17,7 @@ func TestLaneTileLayout(t *testing.T) {
 		unsafe.Offsetof(x.seen),
 	} {
 		if unsafe.Sizeof(uintptr(0)) == 8 && got != uintptr(8*i) {
-			t.Errorf("field %d lies at %d", i, got)
+			t.Errorf("field %d is at %d", i, got)
 		}
 	}
 }

@@ -2,27 +2,29 @@ package simd
 
 import "math"
 
-// MostByteStrip is the largest k that strips of bytes have.
+// MostByteStrip is the largest window size k of [ByteStrips].
 const MostByteStrip = 5
 
-// ByteStrips walk windows of depthwise convolutions over 8-bit numbers down the lines of a
-// picture, as [Strips] do: four taps of a line are multiplied and added in one step.
+// ByteStrips holds kernels of int8 depthwise convolutions. As [Strips] do, they walk down the
+// lines of an image. One step multiplies four taps of a line and adds the products.
 type ByteStrips struct {
 	Set Set
-	// For each step and size of windows: 64, 32 and 16 channels side by side, to sums and to quantised values, and
-	// positions in one, two and four registers.
+	// lanes is indexed by stride, window size and result (sums, quantised values). The last index
+	// is the number of adjacent channels: 64, 32, 16. spread is for positions in one, two and
+	// four registers.
 	lanes  [3][MostByteStrip + 1][2][3]func(t *ByteStrip)
 	spread [3][MostByteStrip + 1][3]func(t *ByteStrip)
 }
 
-// Values of a strip: channels of Lanes, and positions of Spread at most.
+// ByteLanes and ByteColumns are the values of a strip: channels for Lanes, and at most this
+// number of positions for Spread.
 const (
 	ByteLanes   = 64
 	ByteColumns = 64
 )
 
-// ByteStripKernels of the current set for windows of k by k that go by steps; nil where
-// there are none.
+// ByteStripKernels returns the kernels of the current instruction set for k×k windows with a
+// stride of step, or nil if they are not available.
 func ByteStripKernels(k, step int) *ByteStrips {
 	f := byteStrips.pick()
 	if f == nil || k < 0 || k > MostByteStrip || step < 1 || step > 2 || f.lanes[step][k][0][0] == nil {
@@ -31,13 +33,15 @@ func ByteStripKernels(k, step int) *ByteStrips {
 	return f
 }
 
-// byteGroups is the number of steps that the taps of a line take.
+// byteGroups returns the number of steps for the k taps of a line.
 func byteGroups(k int) int { return (k + 3) / 4 }
 
-// ByteStrip is a walk down N strips; steps and offsets are in bytes. Of strip s, line y of
-// the sums lies at Dst + s*NextDst + y*LineDst, and what tap x of a window's line sees of
-// line y at Src + s*NextSrc + At + x*Tap + y*LineSrc. Sums begin with Start, one for all
-// values of a strip (Spread), or others for each, packed (Lanes). Quantised values go to Out in place of Dst.
+// ByteStrip describes a walk down N strips. Steps and offsets are in bytes.
+//
+// For strip s, line y of the sums is at Dst + s*NextDst + y*LineDst. The input of tap x of a
+// window line for line y is at Src + s*NextSrc + At + x*Tap + y*LineSrc. Sums start from Start:
+// one value for all values of a strip (Spread), or packed values, one for each (Lanes). Quantised
+// values are written to Out in place of Dst.
 type ByteStrip struct {
 	Dst              *int32
 	LineDst, NextDst int
@@ -50,23 +54,24 @@ type ByteStrip struct {
 	NextStart        int
 	N                int
 	At, Tap          int
-	top, real        int // lines of the edge above the picture, lines that there are
+	top, real        int // padding lines above the image, lines of the image
 	lead, lines, odd int // see Strip
 	index            *uint8
 	masks            [MostByteStrip]uint64
 	stores           [4]uint16
 	edge, sign       uint32
-	turn, round      uint32 // of quantised numbers: added to their bits, and how sums become such
-	write            uint64 // the channels of them that are there
-	whole            uint64 // all taps of a whole register of channels are
-	finish           uint64
-	_                [8]uint8
-	lo, hi           [ByteLanes]int8 // each in one line of the cache
+	// For quantised values: the XOR mask of their bits, and the rounding.
+	turn, round uint32
+	write       uint64 // mask of the channels that are written
+	whole       uint64 // 1: all taps of a full register of channels are inside
+	finish      uint64
+	_           [8]uint8
+	lo, hi      [ByteLanes]int8 // one cache line each
 }
 
-// SetLines says how many results there are of each strip, for windows of k lines with a
-// step, the first of which begins first lines below the first line of a picture of h
-// lines, or above it where that is negative. It returns the line at which Src begins.
+// SetLines sets the number of results of each strip, for windows of k lines with a stride of
+// step. The first window starts first lines below the first line of an image of h lines; a
+// negative value means above it. SetLines returns the image line at which Src starts.
 func (t *ByteStrip) SetLines(k, step, first, h, out int) (from int) {
 	all := (out-1)*step + k
 	t.top = min(all, max(0, -first))
@@ -81,8 +86,8 @@ func (t *ByteStrip) SetLines(k, step, first, h, out int) (from int) {
 	return from
 }
 
-// SetEdge says what stands beyond the borders, as a number of the picture, and whether
-// numbers have a sign; sums are of numbers without one, larger by 128 then.
+// SetEdge sets the padding value, as an input value, and whether input values are signed. Sums
+// are computed from unsigned values; signed values are larger by 128 there.
 func (t *ByteStrip) SetEdge(edge uint8, signed bool) {
 	t.edge, t.sign = 0x01010101*uint32(edge), 0
 	if signed {
@@ -90,8 +95,7 @@ func (t *ByteStrip) SetEdge(edge uint8, signed bool) {
 	}
 }
 
-// byteIndex says for each step and group of taps which bytes from a load on 16 positions
-// see.
+// byteIndex lists, for each stride and group of taps, the bytes of a load that 16 positions use.
 var byteIndex = func() (m [3][128]uint8) {
 	for step := 1; step <= 2; step++ {
 		for i := range m[step] {
@@ -101,8 +105,8 @@ var byteIndex = func() (m [3][128]uint8) {
 	return m
 }()
 
-// Spread computes the sums of n positions, the first tap of the first of which sees column
-// first of w. A weight is one for all of them; see PackSpread.
+// Spread computes the sums of n positions. The first tap of the first position reads column first
+// of w. All positions have the same weights; see PackSpread.
 func (f *ByteStrips) Spread(t *ByteStrip, k, step, n, first, w int) {
 	t.index = &byteIndex[step][0]
 	for v := range 4 {
@@ -121,8 +125,9 @@ func (f *ByteStrips) Spread(t *ByteStrip, k, step, n, first, w int) {
 	f.spread[step][k][size](t)
 }
 
-// SetSeen says what strips of a block of Lanes have, of cols neighbouring columns of n channels: tap x of the first column sees column first + x
-// of w, if there is one, and those of the others the next ones.
+// SetSeen sets which columns the strips of a block of Lanes read, for cols adjacent columns of n
+// channels. Tap x of the first column reads column first + x of w if it exists. The other columns
+// read the following columns.
 func (t *ByteStrip) SetSeen(k int, b *LaneBlock, n, cols, first, w int) {
 	lanes := min(b.Lanes, cols*n-b.First)
 	t.write = ^uint64(0) >> (64 - lanes)
@@ -133,7 +138,7 @@ func (t *ByteStrip) SetSeen(k int, b *LaneBlock, n, cols, first, w int) {
 			t.masks[x] = 0
 		case b.Size != fewLanesOfStrip:
 			t.masks[x] = ^uint64(0) >> (64 - hi) &^ (1<<lo - 1)
-		case x < 4: // words of the register for four taps
+		case x < 4: // 32-bit words of the register for four taps
 			t.masks[x] = 0xf << (4 * x)
 		default:
 			t.masks[x] = 0xffff
@@ -141,7 +146,7 @@ func (t *ByteStrip) SetSeen(k int, b *LaneBlock, n, cols, first, w int) {
 	}
 }
 
-// SetLimits says between which quantised values results lie; see [EightBits].
+// SetLimits sets the limits of quantised results; see [EightBits].
 func (t *ByteStrip) SetLimits(lo, hi int32) {
 	turn := int32(0)
 	if t.turn = 0; hi > math.MaxInt8 {
@@ -153,19 +158,21 @@ func (t *ByteStrip) SetLimits(lo, hi int32) {
 	}
 }
 
-// LaneBlock is a block of channels that are computed together: Lanes of them from First on, of all columns that go together, with room for Size. Its
-// weights and what its sums begin with lie at W and Start of those of all.
+// LaneBlock is a block of channels that are computed together: Lanes channels from First on,
+// counted over all columns that are computed together, in registers for Size channels. Its
+// weights and its initial sums start at W and Start in those of all channels.
 type LaneBlock struct {
 	First, Lanes, Size, W, Start int
 	round                        rounding
 }
 
-// fewLanesOfStrip is the least number of channels for windows of five lines that are quantised.
+// fewLanesOfStrip is the minimum number of channels for quantised results of windows of five
+// lines.
 const fewLanesOfStrip = 16
 
-// LaneBlocks cuts n channels of cols columns into blocks for windows of k lines, of sums or of quantised values
-// (codes), and returns how many columns go together. There are no blocks of quantised values for few channels. Blocks
-// may overlap.
+// LaneBlocks splits n channels of cols columns into blocks for windows of k lines. Results are
+// sums or, if codes is set, quantised values. It also returns how many columns are computed
+// together. For quantised values of few channels it returns no blocks. Blocks may overlap.
 func (f *ByteStrips) LaneBlocks(k, n, cols int, codes bool) (all []LaneBlock, together int) {
 	size, words := ByteLanes, 1
 	if codes {
@@ -192,8 +199,9 @@ func (f *ByteStrips) LaneBlocks(k, n, cols int, codes bool) (all []LaneBlock, to
 	return all, cols
 }
 
-// Lanes computes the channels of a block, with a weight for each, see PackLanes: their sums, or (codes) quantised
-// values, for which Start has what [ByteStrips.PackScales] writes.
+// Lanes computes the channels of a block, each with its own weight; see PackLanes. Results are
+// sums or, if codes is set, quantised values. Quantised values need a Start from
+// [ByteStrips.PackScales].
 func (f *ByteStrips) Lanes(t *ByteStrip, k, step int, b *LaneBlock, codes bool) {
 	t.index, t.round, t.whole = &codeIndex[0], uint32(b.round), 1
 	for _, mask := range t.masks[:k] {
@@ -204,7 +212,7 @@ func (f *ByteStrips) Lanes(t *ByteStrip, k, step int, b *LaneBlock, codes bool) 
 	f.lanes[step][k][sign(codes)][ByteLanes/b.Size/2](t)
 }
 
-// codeIndex puts four taps of each of 16 channels side by side.
+// codeIndex places four taps of each of 16 channels side by side.
 var codeIndex = func() (m [64]uint8) {
 	for i := range m {
 		m[i] = uint8(i%4*16 + i/4)
@@ -212,7 +220,7 @@ var codeIndex = func() (m [64]uint8) {
 	return m
 }()
 
-// registers is the number of those for a block.
+// registers returns the number of registers of a block.
 func (b *LaneBlock) registers() int {
 	if b.Size == fewLanesOfStrip {
 		return 1
@@ -220,7 +228,8 @@ func (b *LaneBlock) registers() int {
 	return 4
 }
 
-// channels lists the channels of the words of all registers of a block, -1 for none. It uses room.
+// channels lists the channel of each word of all registers of a block, or -1. It returns a part
+// of room.
 func (b *LaneBlock) channels(room *[ByteLanes]int) []int {
 	i := 0
 	for v := range 4 {
@@ -234,7 +243,8 @@ func (b *LaneBlock) channels(room *[ByteLanes]int) []int {
 	return room[:i]
 }
 
-// PackLanes arranges weights w [k,k,n] of 8 bits for [ByteStrips.Lanes] of blocks of channels, which are the n ones again and again.
+// PackLanes packs int8 weights w [k,k,n] for [ByteStrips.Lanes]. Channels of the blocks beyond n
+// repeat the n channels.
 func (f *ByteStrips) PackLanes(k int, blocks []LaneBlock, w []int16, n int) []int8 {
 	groups := byteGroups(k)
 	last := blocks[len(blocks)-1]
@@ -262,7 +272,7 @@ func (f *ByteStrips) PackLanes(k int, blocks []LaneBlock, w []int16, n int) []in
 	return dst
 }
 
-// PackStart arranges what the sums of channels begin with for [ByteStrips.Lanes].
+// PackStart packs the initial sums of the channels for [ByteStrips.Lanes].
 func (f *ByteStrips) PackStart(dst, src []int32, blocks []LaneBlock) {
 	var room [ByteLanes]int
 	for j := range blocks {
@@ -275,12 +285,16 @@ func (f *ByteStrips) PackStart(dst, src []int32, blocks []LaneBlock) {
 	}
 }
 
-// scaleKinds are the numbers that a channel has for quantised results.
+// scaleKinds is the number of values of a channel for quantised results.
 const scaleKinds = 6
 
-// PackScales is PackStart, into dst if it has room, for [Scales.Small]: what sums begin with, and behind it for each register of a block twice
-// the multipliers, those of every other channel again, what is added to the products of these and those, and shifts, or the numbers of [Fused]. up
-// says that no result is below the zero point, of 8 bits with a sign. It sets how blocks round.
+// PackScales packs the parameters of quantised results, for [Scales.Small]. It writes to dst, or
+// allocates it if dst is nil. It also sets the rounding of the blocks.
+//
+// First come the initial sums. For each register of a block follow twice the multipliers, those
+// of every other channel again, the values added to the even and to the odd products, and the
+// shifts. Fused scales have the values of [Fused] instead. up reports that no result is below the
+// zero point, which is a signed 8-bit value.
 func (f *ByteStrips) PackScales(dst, start []int32, blocks []LaneBlock, s *Scales, zero int32, up bool) []int32 {
 	for j := range blocks {
 		b := &blocks[j]
@@ -292,7 +306,8 @@ func (f *ByteStrips) PackScales(dst, start []int32, blocks []LaneBlock, s *Scale
 	})
 }
 
-// packScales lets pack write the numbers of each channel, as lane x of a register; it returns what its sums begin with besides start.
+// packScales calls pack for each channel, as lane x of a register. pack writes the parameters and
+// returns the value to add to the initial sum in start.
 func packScales(dst, start []int32, blocks []LaneBlock, pack func(b *LaneBlock, at []int32, x, ch int) int32) []int32 {
 	last := blocks[len(blocks)-1]
 	if dst == nil {
@@ -314,7 +329,8 @@ func packScales(dst, start []int32, blocks []LaneBlock, pack func(b *LaneBlock, 
 	return dst
 }
 
-// PackRescaled is PackScales, into dst if it has room, for codes as [Elements.RescaleColumns] makes them, by scales of as many channels as a column has.
+// PackRescaled is PackScales for results as [Elements.RescaleColumns] computes them. scales has
+// one entry for each channel of a column.
 func (f *ByteStrips) PackRescaled(dst, start []int32, blocks []LaneBlock, scales []float32, zero int32) []int32 {
 	for j := range blocks {
 		blocks[j].round = roundScaled
@@ -325,8 +341,8 @@ func (f *ByteStrips) PackRescaled(dst, start []int32, blocks []LaneBlock, scales
 	})
 }
 
-// PackSpread arranges the weights of a plane, line by line, for [ByteStrips.Spread]; dst
-// has SpreadSize values.
+// PackSpread packs the weights of a plane, line by line, for [ByteStrips.Spread]. dst has
+// SpreadSize values.
 func (f *ByteStrips) PackSpread(dst []int8, k int, w []int32) {
 	line := 4 * byteGroups(k)
 	clear(dst)
@@ -335,5 +351,5 @@ func (f *ByteStrips) PackSpread(dst []int8, k int, w []int32) {
 	}
 }
 
-// SpreadSize is the number of weights of a plane that PackSpread writes.
+// SpreadSize returns the number of weights of a plane that PackSpread writes.
 func (f *ByteStrips) SpreadSize(k int) int { return 4 * k * byteGroups(k) }

@@ -1,13 +1,14 @@
 package simd
 
-// Of windows of 5 by 5, 64 channels take their weights from memory, a load beside each product, which processors with tiles do at once; those
-// of sets below may take longer for the load.
+// The 5×5 kernels for 64 channels read their weights from memory, with a load for each product.
+// Processors with AMX do both at the same time; other processors may take longer for the load.
 var byteStrips = family[ByteStrips]{
 	VNNI: byteStripsOf(VNNI, [3][3]func(t *ByteStrip){1: {2: byteCodes5x16by1VNNI}, 2: {2: byteCodes5x16by2VNNI}}),
 	AMX:  byteStripsOf(AMX, [3][3]func(t *ByteStrip){1: {byteCodes5x64by1VNNI, byteCodes5x32by1VNNI}, 2: {byteCodes5x64by2VNNI, byteCodes5x32by2VNNI}}),
 }
 
-// byteStripsOf are the loops of VNNI with those for quantised values of windows of 5 by 5, for each step.
+// byteStripsOf returns the VNNI kernels with the given kernels for quantised 5×5 results, by
+// stride.
 func byteStripsOf(set Set, codes [3][3]func(t *ByteStrip)) *ByteStrips {
 	return &ByteStrips{
 		Set: set,

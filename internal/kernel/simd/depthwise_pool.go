@@ -1,29 +1,31 @@
 package simd
 
-// Windows walks windows over values that lie side by side: at each place of a line it
-// takes the taps of a window, for neighbouring values at once. The values are the
-// channels of a position ([N,H,W,C]) or the positions of a line ([N,C,H,W]).
+// Windows holds kernels that move a window over adjacent values. At each position of a line they
+// process the taps of the window, for adjacent values at once. The values are the channels of a
+// position ([N,H,W,C]) or the positions of a line ([N,C,H,W]).
 type Windows struct {
-	Floats, Ints Set // the sets of the two kinds of loops
+	Floats, Ints Set // instruction sets of the float32 and integer kernels
 	// See the methods of these names.
 	lanes, spread, largest, greatest, sum, copy func(t *Window)
-	floats                                      int      // in a register
-	few                                         *Windows // for no more values than a smaller register has
-	every2                                      func(dst *float32, stepDst int, src *float32, stepSrc, n, lines int, in, out *int32)
-	copyFloats                                  [4]func(dst *float32, stepDst int, src *float32, stepSrc, n, lines int) // in place of copy and every2; nil for none
-	// Block is the number of values that IntWindow counts.
+	floats                                      int // values of a register
+	// few is for at most as many values as a smaller register has.
+	few    *Windows
+	every2 func(dst *float32, stepDst int, src *float32, stepSrc, n, lines int, in, out *int32)
+	// copyFloats replaces copy and every2; its entries are nil if absent.
+	copyFloats [4]func(dst *float32, stepDst int, src *float32, stepSrc, n, lines int)
+	// Block is the unit of the value counts of IntWindow.
 	Block               int
 	intLanes, intSpread func(t *IntWindow)
-	// lags are by their number, less one; nil for none.
+	// lags is indexed by the number of lags minus one; nil if absent.
 	lags *[MostLags]func(sums, x *float32, places *int, count int, lags *int, lanes, step int, plain int)
 }
 
-// WindowKernels of the current set; nil where plain Go is all there is: its loops stay
-// with their callers.
+// WindowKernels returns the kernels of the current instruction set, or nil if only plain Go is
+// available. Plain Go kernels are part of the callers.
 func WindowKernels() *Windows { return windows.pick() }
 
-// Window is a walk over places, each with n values; steps and offsets are in bytes. Value
-// i of tap t at place p lies at Src + p*StepSrc + offs[t] + 4*i, its result at Dst +
+// Window describes a walk over positions, each with n values. Steps and offsets are in bytes.
+// Value i of tap t at position p is at Src + p*StepSrc + offs[t] + 4*i, its result at Dst +
 // p*StepDst + 4*i.
 type Window struct {
 	Dst         *float32
@@ -35,9 +37,9 @@ type Window struct {
 	taps        int
 	W           *float32 // of the first tap
 	StepW       int      // from tap to tap
-	Bias        *float32 // one for each value, nil for none; for Spread one for all
+	Bias        *float32 // one for each value, or nil; for Spread one for all
 	mask        *int32
-	Min, Max    float32 // used by Largest and Greatest in any case, by others after SetClamp
+	Min, Max    float32 // used by Largest and Greatest always, by others after SetClamp
 	bits, flags uint32
 }
 
@@ -49,10 +51,10 @@ func (t *Window) SetClamp(on bool, lo, hi float32) {
 	}
 }
 
-// SetTaps says where the taps of a place lie.
+// SetTaps sets the offsets of the taps of a position.
 func (t *Window) SetTaps(offs []int) { t.offs, t.taps = &offs[0], len(offs) }
 
-// prepare returns the loops for n values.
+// prepare returns the kernels for n values.
 func (f *Windows) prepare(t *Window, places, n int) *Windows {
 	if f.few != nil && n <= f.few.floats {
 		f = f.few
@@ -60,42 +62,41 @@ func (f *Windows) prepare(t *Window, places, n int) *Windows {
 	if places <= 0 || n <= 0 {
 		return &noWindows
 	}
-	rest := n & (f.floats - 1) // a power of two
+	rest := n & (f.floats - 1) // a register has a power of two of values
 	t.places, t.n, t.bits, t.mask = places, n, 1<<rest-1, &masks[16-rest]
 	return f
 }
 
-// noWindows does nothing.
+// noWindows has kernels that do nothing.
 var noWindows = func() Windows {
 	no := func(*Window) {}
 	return Windows{lanes: no, spread: no, largest: no, greatest: no, sum: no, copy: no}
 }()
 
-// Lanes multiplies by a weight for each value. Products and sums are rounded apart, in
-// the order of the taps, and the bias comes last: exact.
+// Lanes multiplies each value by its own weight. Products and sums are rounded separately, in the
+// order of the taps, and the bias is added last. Exact.
 func (f *Windows) Lanes(t *Window, places, n int) { f.prepare(t, places, n).lanes(t) }
 
-// Spread multiplies by one weight for all values of a tap, begins with the bias and
-// rounds once for each tap.
+// Spread multiplies all values of a tap by the same weight. It starts from the bias and rounds
+// once for each tap.
 func (f *Windows) Spread(t *Window, places, n int) { f.prepare(t, places, n).spread(t) }
 
-// Largest takes what compares greater than all taps before, so that what is no number
-// never wins, and limits it to Min and Max: exact.
+// Largest returns the maximum of the taps, limited to Min and Max. A tap replaces the result only
+// if it compares greater, so NaN never wins. Exact.
 func (f *Windows) Largest(t *Window, places, n int) { f.prepare(t, places, n).largest(t) }
 
-// Greatest is Largest, but what is no number is the result if it is among the taps. Zeros
-// of both signs are equal.
+// Greatest is Largest, but the result is NaN if a tap is NaN. Zeros of both signs are equal.
 func (f *Windows) Greatest(t *Window, places, n int) { f.prepare(t, places, n).greatest(t) }
 
-// Sum adds the taps in order: exact.
+// Sum adds the taps in order. Exact.
 func (f *Windows) Sum(t *Window, places, n int) { f.prepare(t, places, n).sum(t) }
 
 // Copy copies the values of a single tap.
 func (f *Windows) Copy(t *Window, places, n int) { f.prepare(t, places, n).copy(t) }
 
-// CopyLines copies lines of n values; lines of dst are stepDst values apart, those of src
-// stepSrc, and neighbours of src step: 1 or 2, and up to 4 where the set has a loop for that. It returns false for other steps. t is for
-// its use.
+// CopyLines copies lines of n values. Lines of dst are stepDst values apart, lines of src stepSrc
+// values, and neighbours in a line of src step values. It supports steps 1 and 2, some
+// instruction sets also 3 and 4; it returns false for other steps. t is a workspace.
 func (f *Windows) CopyLines(t *Window, dst []float32, stepDst int, src []float32, stepSrc, step, n, lines int) bool {
 	if n <= 0 || lines <= 0 {
 		return true
@@ -119,19 +120,22 @@ func (f *Windows) CopyLines(t *Window, dst []float32, stepDst int, src []float32
 	return true
 }
 
-// CopiesLines tells whether [Windows.CopyLines] has a loop of its own for neighbours that lie side by side, and needs no Window.
+// CopiesLines reports whether [Windows.CopyLines] has a separate kernel for step 1, which needs
+// no Window.
 func (f *Windows) CopiesLines() bool { return f.copyFloats[0] != nil }
 
 var noOffset = [1]int{0}
 
-// MostLags is how many distances [Windows.Lags] takes.
+// MostLags is the maximum number of lags of [Windows.Lags].
 const MostLags = 8
 
 // LagLanes divides the number of lanes of [Windows.Lags].
 const LagLanes = 16
 
-// Lags adds for each lane i the sum of x[p+i]·x[p+d+i] over places p to sums[(k+1)*step+i], for each distance d, the k-th of
-// lags, and with plain the sum of x[p+i] to sums[i]. The caller answers for places that lie in x. It returns false where there are no such loops.
+// Lags computes autocorrelations. For each lane i and each lag d, the k-th of lags, it adds the
+// sum of x[p+i]·x[p+d+i] over all p of places to sums[(k+1)*step+i]. If plain is set, it also
+// adds the sum of x[p+i] to sums[i]. The caller must make sure that all indices are inside x. It
+// returns false if no kernel is available.
 func (f *Windows) Lags(sums []float32, step int, x []float32, places, lags []int, lanes int, plain bool) bool {
 	if f.lags == nil || len(places) == 0 || len(lags) == 0 {
 		return false
@@ -145,9 +149,9 @@ func (f *Windows) Lags(sums []float32, step int, x []float32, places, lags []int
 	return true
 }
 
-// IntWindow is a walk over places, each with blocks of Block values; steps and offsets
-// are in bytes. Taps come in pairs: value i of tap t at place p, a number of at most 9
-// bits, lies at Src + p*StepSrc + offs[t] + 2*i, its sum at Dst + p*StepDst + 4*i.
+// IntWindow describes a walk over positions, each with blocks of Block values. Steps and offsets
+// are in bytes. Taps come in pairs. Value i of tap t at position p, of at most 9 bits, is at Src
+// + p*StepSrc + offs[t] + 2*i, its sum at Dst + p*StepDst + 4*i.
 type IntWindow struct {
 	Dst            *int32
 	StepDst        int
@@ -159,13 +163,13 @@ type IntWindow struct {
 	W              *int16
 }
 
-// IntLanes multiplies by a weight for each value, packed by PackLanes. offs has an even
-// length.
+// IntLanes multiplies each value by its own weight; PackLanes packs the weights. The length of
+// offs is even.
 func (f *Windows) IntLanes(t *IntWindow, places, blocks int, offs []int) {
 	f.runInts(t, places, blocks, offs, f.intLanes)
 }
 
-// IntSpread multiplies by one weight for all values of a tap.
+// IntSpread multiplies all values of a tap by the same weight.
 func (f *Windows) IntSpread(t *IntWindow, places, blocks int, offs []int) {
 	f.runInts(t, places, blocks, offs, f.intSpread)
 }
@@ -178,14 +182,15 @@ func (f *Windows) runInts(t *IntWindow, places, blocks int, offs []int, loop fun
 	loop(t)
 }
 
-// PackLanes arranges weights w [taps,n] for [Windows.IntLanes], with a tap of zeros where taps is odd.
+// PackLanes packs weights w [taps,n] for [Windows.IntLanes]. If taps is odd, it adds a tap of
+// zeros.
 func (f *Windows) PackLanes(taps, n int, w []int16) []int16 {
 	blocks, pairs := (n+f.Block-1)/f.Block, (taps+1)/2
 	dst := make([]int16, 2*blocks*pairs*f.Block)
 	for t := range taps {
 		from := w[t*n:][:n]
 		for b := range blocks {
-			// Of each lane of eight values the lower halves, then the upper halves.
+			// From each lane of eight values: the lower halves, then the upper halves.
 			to := dst[2*(b*pairs+t/2)*f.Block+t%2:]
 			for i, v := range from[b*f.Block : min(n, (b+1)*f.Block)] {
 				to[i/8*8+i%4*2+i%8/4*f.Block] = v

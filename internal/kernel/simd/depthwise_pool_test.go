@@ -8,11 +8,11 @@ import (
 	"unsafe"
 )
 
-// The assembly knows the places of the fields by number.
+// TestWindowLayout checks the field offsets that the assembly uses.
 func TestWindowLayout(t *testing.T) {
 	t.Parallel()
 	if unsafe.Sizeof(uintptr(0)) != 8 {
-		t.Skip("no kernels in vectors")
+		t.Skip("no SIMD kernels")
 	}
 	var x Window
 	var y IntWindow
@@ -22,7 +22,7 @@ func TestWindowLayout(t *testing.T) {
 		unsafe.Offsetof(x.mask), unsafe.Offsetof(x.Min), unsafe.Offsetof(x.bits),
 	} {
 		if got != uintptr(8*i) {
-			t.Errorf("field %d lies at %d", i, got)
+			t.Errorf("field %d is at %d", i, got)
 		}
 	}
 	for i, got := range []uintptr{
@@ -30,12 +30,12 @@ func TestWindowLayout(t *testing.T) {
 		unsafe.Offsetof(y.blocks), unsafe.Offsetof(y.offs), unsafe.Offsetof(y.pairs), unsafe.Offsetof(y.W),
 	} {
 		if got != uintptr(8*i) {
-			t.Errorf("field %d lies at %d of windows of integers", i, got)
+			t.Errorf("field %d is at %d of integer windows", i, got)
 		}
 	}
 }
 
-// everyWindows runs f for each set with kernels for windows.
+// everyWindows runs f for each instruction set with window kernels.
 func everyWindows(t *testing.T, f func(t *testing.T, k *Windows, r *rand.Rand)) {
 	everySet(t, func(t *testing.T) {
 		k := WindowKernels()
@@ -56,7 +56,7 @@ func TestWindows(t *testing.T) {
 			for i := range offs {
 				offs[i] = 4 * r.IntN(300)
 			}
-			// Memory ends where the last value does.
+			// Memory ends after the last value.
 			x := make([]float32, (places-1)*srcStep+slices.Max(offs)/4+n)
 			w, bias := make([]float32, taps*n), make([]float32, n)
 			for _, v := range [][]float32{x, w, bias} {
@@ -123,7 +123,7 @@ func TestWindows(t *testing.T) {
 					// The fused sum in float64 is rounded twice: the last bit may differ.
 					near := kind == 1 && math.Abs(float64(g-v)) <= 1e-6*(1+math.Abs(float64(v)))
 					if g != v && !near && (g == g || v == v) {
-						t.Fatalf("kind %d, %d places of %d values, %d taps, clamp %v: value %d is %v, want %v", kind, places, n, taps, on, i, g, v)
+						t.Fatalf("kind %d, %d positions of %d values, %d taps, clamp %v: value %d is %v, want %v", kind, places, n, taps, on, i, g, v)
 					}
 				}
 			}
@@ -158,7 +158,7 @@ func TestIntWindows(t *testing.T) {
 						s += int32(x[p*srcStep+o/2+i]) * int32(w[q*n+i])
 					}
 					if got[p*dstStep+i] != s {
-						t.Fatalf("%d places of %d values, %d taps: place %d value %d is %d, want %d", places, n, taps, p, i, got[p*dstStep+i], s)
+						t.Fatalf("%d positions of %d values, %d taps: position %d value %d is %d, want %d", places, n, taps, p, i, got[p*dstStep+i], s)
 					}
 				}
 			}
@@ -171,7 +171,7 @@ func TestIntWindows(t *testing.T) {
 						s += int32(x[p*srcStep+o/2+i]) * int32(w[q])
 					}
 					if got[p*dstStep+i] != s {
-						t.Fatalf("spread over %d places of %d values, %d taps: place %d value %d is %d, want %d", places, n, taps, p, i, got[p*dstStep+i], s)
+						t.Fatalf("spread over %d positions of %d values, %d taps: position %d value %d is %d, want %d", places, n, taps, p, i, got[p*dstStep+i], s)
 					}
 				}
 			}
@@ -187,7 +187,7 @@ func TestCopyLines(t *testing.T) {
 				step = 1 + r.IntN(len(k.copyFloats))
 			}
 			stepSrc, stepDst := r.IntN(300), n+r.IntN(5)
-			// Memory ends where the last value does.
+			// Memory ends after the last value.
 			src, dst := make([]float32, (lines-1)*stepSrc+(n-1)*step+1), make([]float32, (lines-1)*stepDst+n)
 			for i := range src {
 				if src[i] = r.Float32(); r.IntN(5) == 0 {

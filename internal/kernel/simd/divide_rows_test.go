@@ -6,22 +6,23 @@ import (
 	"testing"
 )
 
-// TestShares compares with divisions: of all fractions by some numbers, and of any numbers by any.
+// TestShares compares with divisions: all fractions by several numbers, and arbitrary numbers by
+// each other.
 func TestShares(t *testing.T) {
 	everySet(t, func(t *testing.T) {
 		c := CurveKernels()
 		if c == nil || c.shares == nil {
 			if c.Shares(nil, nil, nil, 3) {
-				t.Error("there is no loop")
+				t.Error("the kernel is missing")
 			}
-			t.Skip("no loop in this set")
+			t.Skip("no kernel in this instruction set")
 		}
 		r := rand.New(rand.NewPCG(21, 22))
 		compare := func(x, by []float32, n int) {
 			t.Helper()
 			got := make([]float32, len(x)+1)
 			if !c.Shares(got, x, by, n) {
-				t.Fatalf("nothing is divided by %v", by)
+				t.Fatalf("no row is divided by %v", by)
 			}
 			for i, v := range x {
 				if want := v / by[i/n]; math.Float32bits(want) != math.Float32bits(got[i]) && (want == want || got[i] == got[i]) {
@@ -29,7 +30,7 @@ func TestShares(t *testing.T) {
 				}
 			}
 			if got[len(x)] != 0 {
-				t.Fatal("written behind the end")
+				t.Fatal("written past the end")
 			}
 		}
 		all := make([]float32, 1<<23)
@@ -52,7 +53,7 @@ func TestShares(t *testing.T) {
 			for i := range x {
 				switch r.IntN(12) {
 				case 0:
-					x[i] = math.Float32frombits(r.Uint32()) // any: infinite, none, too small
+					x[i] = math.Float32frombits(r.Uint32()) // any value: infinite, NaN, subnormal
 				case 1:
 					x[i] = float32(math.Copysign(0, float64(r.IntN(2))-0.5))
 				default:

@@ -2,10 +2,11 @@ package simd
 
 import "unsafe"
 
-// Quotient is what a division gives.
+// Quotient is a result of a division.
 type Quotient uint8
 
-// What it gives: the quotient truncated towards zero, what that leaves, and what the quotient of the floor leaves. Divided by zero it is zero.
+// The results: the quotient truncated towards zero, the remainder of the truncated quotient, and
+// the remainder of the floored quotient. The result of an integer division by zero is zero.
 const (
 	WholeQuotient Quotient = iota
 	RestTruncated
@@ -14,21 +15,23 @@ const (
 	quotientKinds = iota
 )
 
-// divisionLoop computes any number of elements, and returns how many it has: it ends before some with which it cannot.
+// divisionLoop computes elements and returns their number. It stops before elements that it
+// cannot compute.
 type divisionLoop func(dst, a, b *byte, n int) int
 
-// Divisions are divisions of elements.
+// Divisions holds kernels that divide elements.
 type Divisions struct {
 	Set     Set
 	ints    [quotientKinds][intKinds]divisionLoop
 	singles divisionLoop // RestTruncated of float32
-	doubles divisionLoop // of float64
+	doubles divisionLoop // RestTruncated of float64
 }
 
-// DivisionKernels of the current set; nil where plain Go is all there is.
+// DivisionKernels returns the kernels of the current instruction set, or nil if only plain Go is
+// available.
 func DivisionKernels() *Divisions { return quotients.pick() }
 
-// division is the loop of elements of a type; nil for none.
+// division returns the kernel of an element type, or nil if it is not available.
 func division[T any](f *Divisions, k Quotient) divisionLoop {
 	if f == nil {
 		return nil
@@ -49,14 +52,16 @@ func division[T any](f *Divisions, k Quotient) divisionLoop {
 	return nil
 }
 
-// HasDivisions tells whether [Divide] has a loop.
+// HasDivisions reports whether [Divide] has a kernel.
 func HasDivisions[T any](f *Divisions, k Quotient) bool { return division[T](f, k) != nil }
 
-// hardDivisions is the number of elements that plain Go computes where vectors cannot: one that is hard is seldom alone.
+// hardDivisions is the number of elements that plain Go computes after a kernel stops. An element
+// that the kernel cannot compute is seldom alone.
 const hardDivisions = 64
 
-// Divide writes what divisions give, with the bits of plain, which computes the elements that vectors cannot: dividends of more than 53 bits, and
-// floats divided by zero, by what is no number, or whose quotients have more than 52 bits. dst may be an operand.
+// Divide writes the results of divisions, bit-exact to plain. plain computes the elements that a
+// kernel cannot compute: dividends of more than 53 bits; and floats divided by zero or NaN, or
+// with quotients of more than 52 bits. dst may be an operand.
 func Divide[T any](f *Divisions, k Quotient, dst, a, b []T, plain func(dst, a, b []T)) {
 	loop := division[T](f, k)
 	for len(dst) > 0 {

@@ -6,70 +6,78 @@ import (
 	"unsafe"
 )
 
-// Elements are loops over float32 that give the bits of the same loop in Go.
+// Elements holds elementwise float32 kernels. They are bit-exact to the same operation in Go.
 type Elements struct {
 	Set                        Set
 	addVV, subVV, mulVV, divVV func(dst, a, b *float32, n int)
 	addVS, mulVS, divVS        func(dst, a *float32, b float32, n int)
-	preluVV, maxVV, minVV      func(dst, a, b *float32, n int) // nil for none
+	preluVV, maxVV, minVV      func(dst, a, b *float32, n int) // nil if absent
 	ints                       [intOps][intKinds]func(dst, a, b *float32, n int)
-	maxDD, minDD               func(dst, a, b *float32, n int)                // of float64, two of n each; nil for none
-	limitDoubles               func(dst, src *float64, n int, lo, hi float64) // nil for none
-	wholeDoubles               [4]func(dst, src *float64, n int)              // as toWhole; nil for none
-	xorAll                     func(dst, a *float32, b float32, n int)        // nil for none
-	preluVS                    func(dst, a *float32, b float32, n int)        // nil for none
-	subSV, divSV               func(dst *float32, a float32, b *float32, n int)
-	clamp                      func(dst, src *float32, n int, lo, hi, plus float32)
-	scale                      func(dst, src *float32, n int, s, t float32)
-	magnitude                  func(dst, src *float32, n int)                      // nil for none
-	softsign, signum           func(dst, src *float32, n int)                      // nil for none
-	above                      func(dst, src *float32, n int, limit float32)       // nil for none
-	shrink                     func(dst, src *float32, n int, limit, bias float32) // nil for none
-	toWhole                    [3]func(dst, src *float32, n int)                   // to the nearest even, down, up; nil for none
-	roundAway                  func(dst, src *float32, n int, mul, lo, hi float32)
-	extent                     func(src *float32, n int) (least, most float32)
-	nibbles                    func(dst *float32, src *byte, n int, zero, scale float32)
-	dot                        func(a, b *float32, n int) float32
-	dots                       func(sums, a, b *float32, offs *int, n int) // nil for none
-	dotNibbles                 func(x *float32, w *byte, groups, blocks int, scales, zeros, sums *float32) float32
-	rectifyHalf                func(dst, src *uint16, n int, inf uint16)
-	fromHalf                   func(dst *float32, src *uint16, n int)
-	fromBrain                  func(dst *float32, src *uint16, n int) // nil where the set has none
-	toHalf                     func(dst *uint16, src *float32, n int)
-	lost                       func(src *float32, n int) (half, brain uint32) // nil for none
-	toFloats                   func(dst *float32, src *int32, n int)
-	quantise, quantiseAway     func(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)
-	rescale                    func(dst *byte, src *int32, n int, scale, lo, hi float32, zero, bias int32)
-	rescaleRows                [2]rescaleLoop                                          // nil: rescale; the second for scales below a half
-	rescaleColumns             [2]rescaleLoop                                          // nil for none
-	turnBytes                  func(dst *byte, stepDst int, src *byte, stepSrc, n int) // nil for none
-	limitBytes                 [2]func(dst, src *byte, n int, lo, hi int32)
-	maxBytes                   [2]func(dst, a, b *byte, n int)
-	turn                       func(dst *uint32, stepDst int, src *uint32, stepSrc, n int)
-	turnHalves                 func(dst *uint16, stepDst int, src *uint16, stepSrc, n int) // nil for none
-	sum, product               [2]func(dst, a, b *byte, n int, q *Codes)
-	dequantise                 [2]func(dst *float32, src *byte, n int, zero int32, scale float32)                                  // nil for none
-	addScaled                  func(dst, w, scales *float32, n int, x *float32, places *int32, count, step int, scale float32)     // nil for none
-	curve16                    func(dst, src *int16, n int, table *uint32, mul, round, shift, bits, mask, above, below, out int32) // nil for none
-	quantiseRow                func(dst *byte, src *float32, n int, mul, lo, hi float32, zero int32)                               // nil for none
-	lessTimes                  func(dst, b *int32, n int, by int32)                                                                // nil for none
-	nonzeros                   func(values *float32, places *int32, x *float32, n int) int                                         // nil for none
-	dequantise16               [2]func(dst *float32, src *uint16, n int, zero int32, scale float32)                                // nil for none
-	quantise16, quantiseAway16 func(dst *uint16, src *float32, n int, scale, lo, hi float32, zero int32)                           // nil for none
-	pairs                      [rowOps][2]rowPair                                                                                  // with two rows, and with a row and a number; nil for none
-	quantiseRows               func(dst *byte, src *float32, rows, n int, scales *float32, zeros *int32, plus int32) (done int)    // nil for none
-	quantiseEvenRows           func(dst *byte, src *float32, rows, n int, scales *float32, zeros *int32, plus int32) (done int)    // nil for none
-	scaleRows                  [2]scaleLoop                                                                                        // nil for none
-	every                      bool                                                                                                // quantise, sum and product take any number of elements
+	// float64, for twice n words; nil if absent
+	maxDD, minDD func(dst, a, b *float32, n int)
+	limitDoubles func(dst, src *float64, n int, lo, hi float64) // nil if absent
+	// By [Doubles]; nil if absent.
+	wholeDoubles     [4]func(dst, src *float64, n int)
+	xorAll           func(dst, a *float32, b float32, n int) // nil if absent
+	preluVS          func(dst, a *float32, b float32, n int) // nil if absent
+	subSV, divSV     func(dst *float32, a float32, b *float32, n int)
+	clamp            func(dst, src *float32, n int, lo, hi, plus float32)
+	scale            func(dst, src *float32, n int, s, t float32)
+	magnitude        func(dst, src *float32, n int)                      // nil if absent
+	softsign, signum func(dst, src *float32, n int)                      // nil if absent
+	above            func(dst, src *float32, n int, limit float32)       // nil if absent
+	shrink           func(dst, src *float32, n int, limit, bias float32) // nil if absent
+	// To the nearest even, down, up; nil if absent.
+	toWhole                [3]func(dst, src *float32, n int)
+	roundAway              func(dst, src *float32, n int, mul, lo, hi float32)
+	extent                 func(src *float32, n int) (least, most float32)
+	nibbles                func(dst *float32, src *byte, n int, zero, scale float32)
+	dot                    func(a, b *float32, n int) float32
+	dots                   func(sums, a, b *float32, offs *int, n int) // nil if absent
+	dotNibbles             func(x *float32, w *byte, groups, blocks int, scales, zeros, sums *float32) float32
+	rectifyHalf            func(dst, src *uint16, n int, inf uint16)
+	fromHalf               func(dst *float32, src *uint16, n int)
+	fromBrain              func(dst *float32, src *uint16, n int) // nil if absent
+	toHalf                 func(dst *uint16, src *float32, n int)
+	lost                   func(src *float32, n int) (half, brain uint32) // nil if absent
+	toFloats               func(dst *float32, src *int32, n int)
+	quantise, quantiseAway func(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)
+	rescale                func(dst *byte, src *int32, n int, scale, lo, hi float32, zero, bias int32)
+	// The second kernel is for scales below 1/2. If they are nil, rescale is used.
+	rescaleRows    [2]rescaleLoop
+	rescaleColumns [2]rescaleLoop                                          // nil if absent
+	turnBytes      func(dst *byte, stepDst int, src *byte, stepSrc, n int) // nil if absent
+	limitBytes     [2]func(dst, src *byte, n int, lo, hi int32)
+	maxBytes       [2]func(dst, a, b *byte, n int)
+	turn           func(dst *uint32, stepDst int, src *uint32, stepSrc, n int)
+	// nil if absent
+	turnHalves   func(dst *uint16, stepDst int, src *uint16, stepSrc, n int)
+	sum, product [2]func(dst, a, b *byte, n int, q *Codes)
+	// The following kernels are nil if absent.
+	dequantise                 [2]func(dst *float32, src *byte, n int, zero int32, scale float32)
+	addScaled                  func(dst, w, scales *float32, n int, x *float32, places *int32, count, step int, scale float32)
+	curve16                    func(dst, src *int16, n int, table *uint32, mul, round, shift, bits, mask, above, below, out int32)
+	quantiseRow                func(dst *byte, src *float32, n int, mul, lo, hi float32, zero int32)
+	lessTimes                  func(dst, b *int32, n int, by int32)
+	nonzeros                   func(values *float32, places *int32, x *float32, n int) int
+	dequantise16               [2]func(dst *float32, src *uint16, n int, zero int32, scale float32)
+	quantise16, quantiseAway16 func(dst *uint16, src *float32, n int, scale, lo, hi float32, zero int32)
+	pairs                      [rowOps][2]rowPair // two rows, or a row and one value
+	quantiseRows               func(dst *byte, src *float32, rows, n int, scales *float32, zeros *int32, plus int32) (done int)
+	quantiseEvenRows           func(dst *byte, src *float32, rows, n int, scales *float32, zeros *int32, plus int32) (done int)
+	scaleRows                  [2]scaleLoop
+	// every reports that quantise, sum and product take any number of elements.
+	every bool
 }
 
-// ElementKernels of the current set; nil where plain Go is all there is.
+// ElementKernels returns the kernels of the current instruction set, or nil if only plain Go is
+// available.
 func ElementKernels() *Elements { return elements.pick() }
 
-// whole is the number of elements that loops take: registers of 8.
+// whole rounds n down to a multiple of 8, the number of elements of a register.
 func whole(n int) int { return n / 8 * 8 }
 
-// codes is whole for loops over codes.
+// codes returns the number of n elements that kernels of quantised values take.
 func (e *Elements) codes(n int) int {
 	if e.every {
 		return n
@@ -104,7 +112,7 @@ func scalarWith(dst []float32, a float32, b []float32, loop func(dst *float32, a
 	return n
 }
 
-// Add writes a+b; dst may be an operand here and below.
+// Add writes a+b. As in the following methods, dst may be an operand.
 func (e *Elements) Add(dst, a, b []float32) {
 	for i := both(dst, a, b, e.addVV); i < len(dst); i++ {
 		dst[i] = a[i] + b[i]
@@ -172,7 +180,7 @@ func (e *Elements) Clamp(dst, src []float32, lo, hi float32) {
 	n := whole(len(dst))
 	if n > 0 {
 		_ = src[n-1]
-		// Adding this changes no number but a negative zero that lo, a positive one, beats.
+		// Adding plus changes only a negative zero, which must become the positive zero of lo.
 		plus := float32(math.Copysign(0, -1))
 		if lo == 0 && !math.Signbit(float64(lo)) {
 			plus = 0
@@ -184,8 +192,7 @@ func (e *Elements) Clamp(dst, src []float32, lo, hi float32) {
 	}
 }
 
-// Limit writes src where it is neither less than lo nor greater than hi, else the limit:
-// what is no number stays, and so does the sign of a zero.
+// Limit limits src to lo and hi. NaN stays NaN, and a zero keeps its sign.
 func (e *Elements) Limit(dst, src []float32, lo, hi float32) {
 	n := whole(len(dst))
 	if n > 0 {
@@ -204,7 +211,7 @@ func (e *Elements) Limit(dst, src []float32, lo, hi float32) {
 	}
 }
 
-// Abs writes src without its signs.
+// Abs writes the magnitudes of src.
 func (e *Elements) Abs(dst, src []float32) {
 	n := 0
 	if e.magnitude != nil {
@@ -218,13 +225,14 @@ func (e *Elements) Abs(dst, src []float32) {
 	}
 }
 
-// ToEven writes the whole numbers that are nearest, ties to even; it returns for how many values it did so, as Floor and Ceil do.
+// ToEven rounds to the nearest integer, ties to even. As Floor and Ceil do, it returns the number
+// of values written.
 func (e *Elements) ToEven(dst, src []float32) int { return e.whole(dst, src, 0) }
 
-// Floor writes the greatest whole numbers that are not greater.
+// Floor rounds down to integers.
 func (e *Elements) Floor(dst, src []float32) int { return e.whole(dst, src, 1) }
 
-// Ceil writes the least whole numbers that are not less.
+// Ceil rounds up to integers.
 func (e *Elements) Ceil(dst, src []float32) int { return e.whole(dst, src, 2) }
 
 func (e *Elements) whole(dst, src []float32, mode int) int {
@@ -237,18 +245,18 @@ func (e *Elements) whole(dst, src []float32, mode int) int {
 	return n
 }
 
-// Doubles is a loop over float64.
+// Doubles is an operation of [Elements.WholeDoubles].
 type Doubles uint8
 
-// The loops: the whole numbers next to others, to the nearest even, down and up.
+// The operations: rounding to the nearest integer (ties to even), down and up; and the sign.
 const (
 	DoublesToEven Doubles = iota
 	DoublesFloor
 	DoublesCeil
-	DoublesSign // 1 and -1 for what is above and below zero, others as they are
+	DoublesSign // 1 above zero, -1 below zero, else the value
 )
 
-// WholeDoubles writes whole numbers; it returns for how many values it did so.
+// WholeDoubles applies an operation to float64 values. It returns the number of values written.
 func (e *Elements) WholeDoubles(k Doubles, dst, src []float64) int {
 	n := len(dst) / 4 * 4
 	if e == nil || e.wholeDoubles[k] == nil || n == 0 {
@@ -259,7 +267,7 @@ func (e *Elements) WholeDoubles(k Doubles, dst, src []float64) int {
 	return n
 }
 
-// LimitDoubles is [Elements.Limit] of float64; it returns for how many values it did so.
+// LimitDoubles is [Elements.Limit] for float64. It returns the number of values written.
 func (e *Elements) LimitDoubles(dst, src []float64, lo, hi float64) int {
 	n := len(dst) / 4 * 4
 	if e == nil || e.limitDoubles == nil || n == 0 {
@@ -270,10 +278,11 @@ func (e *Elements) LimitDoubles(dst, src []float64, lo, hi float64) int {
 	return n
 }
 
-// MaxDoubles is [Elements.Max] of float64; it returns for how many values it did so, as MinDoubles does.
+// MaxDoubles is [Elements.Max] for float64. As MinDoubles does, it returns the number of values
+// written.
 func (e *Elements) MaxDoubles(dst, a, b []float64) int { return bothDoubles(dst, a, b, e.maxDD) }
 
-// MinDoubles is [Elements.Min] of float64.
+// MinDoubles is [Elements.Min] for float64.
 func (e *Elements) MinDoubles(dst, a, b []float64) int { return bothDoubles(dst, a, b, e.minDD) }
 
 func bothDoubles(dst, a, b []float64, loop func(dst, a, b *float32, n int)) int {
@@ -298,9 +307,9 @@ func (e *Elements) Scale(dst, src []float32, s, t float32) {
 	}
 }
 
-// Quantise writes the 8-bit codes of src/scale, limited to lo and hi, rounded to the
-// nearest, ties to even, plus zero. lo and hi are whole; what is no number becomes lo. It
-// returns for how many it did so: the caller does the rest.
+// Quantise quantises src to 8 bits: src/scale, limited to the integers lo and hi, rounded to the
+// nearest, ties to even, plus zero. NaN becomes lo. It returns the number of values written; the
+// caller computes the rest.
 func (e *Elements) Quantise(dst []uint8, src []float32, scale, lo, hi float32, zero int32) int {
 	n := e.codes(len(dst))
 	if n > 0 {
@@ -310,8 +319,8 @@ func (e *Elements) Quantise(dst []uint8, src []float32, scale, lo, hi float32, z
 	return n
 }
 
-// QuantiseAway is [Elements.Quantise] with ties away from zero; what is no number becomes
-// 0, and gets the zero point.
+// QuantiseAway is [Elements.Quantise] with ties away from zero. NaN becomes 0 plus the zero
+// point.
 func (e *Elements) QuantiseAway(dst []uint8, src []float32, scale, lo, hi float32, zero int32) int {
 	n := whole(len(dst))
 	if n > 0 {
@@ -321,8 +330,9 @@ func (e *Elements) QuantiseAway(dst []uint8, src []float32, scale, lo, hi float3
 	return n
 }
 
-// RoundAway writes src·mul, rounded to float32 and then to the nearest whole number, ties
-// away from zero, limited to lo and hi. Below 2^22 only; it returns for how many it did so.
+// RoundAway writes src·mul, rounded to float32 and then to the nearest integer, ties away from
+// zero, limited to lo and hi. Magnitudes must be below 2^22. It returns the number of values
+// written.
 func (e *Elements) RoundAway(dst, src []float32, mul, lo, hi float32) int {
 	n := whole(len(dst))
 	if n > 0 {
@@ -332,8 +342,8 @@ func (e *Elements) RoundAway(dst, src []float32, mul, lo, hi float32) int {
 	return n
 }
 
-// Extent is the smallest and the largest of src, lo and hi: what is no number if one is
-// none.
+// Extent returns the smallest and the largest of src, lo and hi. Both are NaN if one value is
+// NaN.
 func (e *Elements) Extent(src []float32, lo, hi float32) (least, most float32) {
 	n := whole(len(src))
 	if n > 0 {
@@ -346,8 +356,8 @@ func (e *Elements) Extent(src []float32, lo, hi float32) (least, most float32) {
 	return lo, hi
 }
 
-// Nibbles writes (q - zero)·scale of codes of 4 bits, the lower half of each byte first;
-// it returns for how many values it did so.
+// Nibbles dequantises 4-bit values q to (q - zero)·scale, the lower half of each byte first. It
+// returns the number of values written.
 func (e *Elements) Nibbles(dst []float32, src []uint8, zero, scale float32) int {
 	n := len(dst) / 16 * 16
 	if n > 0 {
@@ -357,7 +367,7 @@ func (e *Elements) Nibbles(dst []float32, src []uint8, zero, scale float32) int 
 	return n
 }
 
-// Dot is the inner product, in 32 sums that are rounded once a product.
+// Dot returns the dot product. It uses 32 partial sums, which are rounded once for each product.
 func (e *Elements) Dot(a, b []float32) float32 {
 	n := len(a) / 32 * 32
 	var s float32
@@ -372,8 +382,8 @@ func (e *Elements) Dot(a, b []float32) float32 {
 	return s
 }
 
-// Dots writes the inner products of a, a multiple of 8 long, with as many values of b from each of the first eight places on. It
-// returns false where there is no such loop.
+// Dots writes the dot products of a with len(a) values of b from each of the first eight offsets
+// on. len(a) is a multiple of 8. It returns false if no kernel is available.
 func (e *Elements) Dots(sums, a, b []float32, from []int) bool {
 	n := len(a)
 	if e.dots == nil || n == 0 || n%8 != 0 {
@@ -387,8 +397,9 @@ func (e *Elements) Dots(sums, a, b []float32, from []int) bool {
 	return true
 }
 
-// SpreadNibbles arranges a row x for [Elements.DotNibbles], with zeros behind it: of 16 values those with even
-// places first. dst has a whole number of blocks, a multiple of 16 long, of which sums gets the sums.
+// SpreadNibbles packs a row x, padded with zeros, for [Elements.DotNibbles]: each group of 16
+// values has the values with even indices first. The length of dst is a multiple of the block
+// length, which is a multiple of 16. sums receives the sum of each block.
 func SpreadNibbles(dst, sums, x []float32) {
 	block := len(dst) / len(sums)
 	clear(dst)
@@ -404,16 +415,17 @@ func SpreadNibbles(dst, sums, x []float32) {
 	}
 }
 
-// DotNibbles is the inner product of a row that [SpreadNibbles] arranged with (q - zero)·scale of codes q of 4
-// bits, the lower half of each byte first; scale and zero are those of a block.
+// DotNibbles returns the dot product of a row that [SpreadNibbles] packed with the weights (q -
+// zero)·scale. The 4-bit values q have the lower half of each byte first. Each block has one
+// scale and one zero.
 func (e *Elements) DotNibbles(x []float32, w []uint8, scales, zeros, sums []float32) float32 {
 	n, blocks := len(x), len(sums)
 	_, _, _ = w[n/2-1], scales[blocks-1], zeros[blocks-1]
 	return e.dotNibbles(&x[0], &w[0], n/blocks/16, blocks, &scales[0], &zeros[0], &sums[0])
 }
 
-// RectifyHalf writes 0 for negative halves, zeros and what is no number excepted; inf is
-// the code of infinity in their format. It returns for how many it did so.
+// RectifyHalf is ReLU for 16-bit floats: it writes 0 for negative values, except zeros and NaN.
+// inf is the bit pattern of infinity of the format. It returns the number of values written.
 func (e *Elements) RectifyHalf(dst, src []uint16, inf uint16) int {
 	n := len(dst) / 16 * 16
 	if n > 0 {
@@ -423,8 +435,8 @@ func (e *Elements) RectifyHalf(dst, src []uint16, inf uint16) int {
 	return n
 }
 
-// FromHalf widens float16 numbers; it returns how many it did, as Quantise does, and so
-// do the next three.
+// FromHalf converts float16 to float32. As the next two methods, it returns the number of values
+// written; the caller converts the rest.
 func (e *Elements) FromHalf(dst []float32, src []uint16) int {
 	n := whole(len(dst))
 	if n > 0 {
@@ -434,7 +446,7 @@ func (e *Elements) FromHalf(dst []float32, src []uint16) int {
 	return n
 }
 
-// FromBrain widens bfloat16 numbers.
+// FromBrain converts bfloat16 to float32.
 func (e *Elements) FromBrain(dst []float32, src []uint16) int {
 	n := whole(len(dst))
 	if e.fromBrain == nil || n == 0 {
@@ -455,7 +467,7 @@ func (e *Elements) ToHalf(dst []uint16, src []float32) int {
 	return n
 }
 
-// halfRoom is what is left of a register.
+// halfRoom is a workspace for the values that do not fill a register.
 type halfRoom struct {
 	codes   [8]uint16
 	numbers [8]float32
@@ -463,7 +475,7 @@ type halfRoom struct {
 
 var halfRooms = sync.Pool{New: func() any { return new(halfRoom) }}
 
-// FromHalves widens all of src.
+// FromHalves converts all of src from float16 to float32.
 func (e *Elements) FromHalves(dst []float32, src []uint16) {
 	dst = dst[:len(src)]
 	n := e.FromHalf(dst, src)
@@ -476,7 +488,7 @@ func (e *Elements) FromHalves(dst []float32, src []uint16) {
 	}
 }
 
-// ToHalves rounds all of src, ties to even.
+// ToHalves rounds all of src to float16, ties to even.
 func (e *Elements) ToHalves(dst []uint16, src []float32) {
 	dst = dst[:len(src)]
 	n := e.ToHalf(dst, src)
@@ -489,8 +501,9 @@ func (e *Elements) ToHalves(dst []uint16, src []float32) {
 	}
 }
 
-// Lost gives the bits that differ between some number of v and that number rounded to float16, and those that bfloat16 does not have: 0 where all of v are
-// such numbers.
+// Lost returns the bits that conversions of v lose. half has each bit in which some value differs
+// from the value rounded to float16. brain has each lower bit of a value that bfloat16 cannot
+// hold. A zero means that the type holds all values exactly.
 func (e *Elements) Lost(v []float32) (half, brain uint32) {
 	if n := whole(len(v)); e.lost != nil && n > 0 {
 		half, brain = e.lost(&v[0], n)
@@ -512,7 +525,7 @@ func (e *Elements) Lost(v []float32) (half, brain uint32) {
 	return half, brain
 }
 
-// ToFloats rounds integers to float32, ties to even.
+// ToFloats rounds integers to float32, ties to even. It returns the number of values written.
 func (e *Elements) ToFloats(dst []float32, src []int32) int {
 	n := whole(len(dst))
 	if n > 0 {
@@ -532,7 +545,8 @@ func (e *Elements) Rescale(dst []uint8, src []int32, scale, lo, hi float32, zero
 	return n
 }
 
-// Dequantise writes (src - zero)·scale of codes, signed or not. It returns for how many it did so.
+// Dequantise writes (src - zero)·scale for quantised values, signed or not. It returns the number
+// of values written.
 func (e *Elements) Dequantise(dst []float32, src []uint8, zero int32, scale float32, signed bool) int {
 	n := len(dst)
 	if n == 0 || e.dequantise[0] == nil {
@@ -543,7 +557,7 @@ func (e *Elements) Dequantise(dst []float32, src []uint8, zero int32, scale floa
 	return n
 }
 
-// Dequantise16 is [Elements.Dequantise] for codes of 16 bits.
+// Dequantise16 is [Elements.Dequantise] for 16-bit quantised values.
 func (e *Elements) Dequantise16(dst []float32, src []uint16, zero int32, scale float32, signed bool) int {
 	n := len(dst)
 	if n == 0 || e.dequantise16[0] == nil {
@@ -554,7 +568,7 @@ func (e *Elements) Dequantise16(dst []float32, src []uint16, zero int32, scale f
 	return n
 }
 
-// Quantise16 is [Elements.Quantise] for codes of 16 bits.
+// Quantise16 is [Elements.Quantise] for 16-bit quantised values.
 func (e *Elements) Quantise16(dst []uint16, src []float32, scale, lo, hi float32, zero int32) int {
 	n := len(dst)
 	if n == 0 || e.quantise16 == nil {
@@ -565,7 +579,8 @@ func (e *Elements) Quantise16(dst []uint16, src []float32, scale, lo, hi float32
 	return n
 }
 
-// QuantiseAway16 is [Elements.QuantiseAway] for codes of 16 bits, lo and hi of which are below 2^17 in size.
+// QuantiseAway16 is [Elements.QuantiseAway] for 16-bit quantised values. The magnitudes of lo and
+// hi are below 2^17.
 func (e *Elements) QuantiseAway16(dst []int16, src []float32, scale, lo, hi float32, zero int32) int {
 	n := len(dst)
 	if n == 0 || e == nil || e.quantiseAway16 == nil {
@@ -576,12 +591,13 @@ func (e *Elements) QuantiseAway16(dst []int16, src []float32, scale, lo, hi floa
 	return n
 }
 
-// scaleLoop is a loop of [Elements.ScaleRows]; steps are in bytes.
+// scaleLoop is a kernel of [Elements.ScaleRows]. Steps are in bytes.
 type scaleLoop func(dst *float32, stepDst int, sums *int32, stepSums, rows, n int, weights, bias, scales *float32, scale float32)
 
-// ScaleRows writes rows of as many sums as there are weights: sum·weight·scale, rounded in this order, or (together)
-// sum·(weight·scale), plus the bias of the column if bias is not nil. Each row has its scale where scales is not nil. Rows lie step and
-// line elements apart. It returns false where the set has no loop.
+// ScaleRows converts rows of len(weights) integer sums to float32: sum·weight·scale, rounded in
+// this order or, if together is set, sum·(weight·scale). It adds the bias of the column if bias
+// is not nil. If scales is not nil, each row has its own scale. Rows are step and line elements
+// apart. It returns false if no kernel is available.
 func (e *Elements) ScaleRows(dst []float32, step int, sums []int32, line, rows int, weights, bias, scales []float32, scale float32, together bool) bool {
 	loop := e.scaleRows[0]
 	if together {
@@ -606,15 +622,16 @@ func (e *Elements) ScaleRows(dst []float32, step int, sums []int32, line, rows i
 	return true
 }
 
-// Codes says what 8-bit codes of two operands and of a result mean, as the assembly reads it.
+// Codes holds the quantisation parameters of two 8-bit operands and a result, in the layout that
+// the assembly reads.
 type Codes struct {
 	zeroA, scaleA, zeroB, scaleB, scale, lo, hi float32
 	zero                                        int32
 	guess                                       guess
 }
 
-// NewCodes takes scale and zero point of the operands, those of the result, and the limits
-// of its codes; zero points are whole. The codes are those of sums, or of products.
+// NewCodes takes scale and zero point of the operands and of the result, and the limits of the
+// result. Zero points are integers. The result is a product if product is set, else a sum.
 func NewCodes(scaleA, zeroA, scaleB, zeroB, scale, zero, lo, hi float32, product bool) Codes {
 	q := Codes{zeroA: zeroA, scaleA: scaleA, zeroB: zeroB, scaleB: scaleB, scale: scale, lo: lo - zero, hi: hi - zero, zero: int32(zero)}
 	if product {
@@ -625,12 +642,14 @@ func NewCodes(scaleA, zeroA, scaleB, zeroB, scale, zero, lo, hi float32, product
 	return q
 }
 
-// guess says about what a result is before it is rounded: a·a + b·b + c of a sum, (a - zeroA)·(b·b + c) of a product. Where it lies farther than
-// doubt from a whole number, the code may be another one.
+// guess holds the coefficients of an approximation of the result before rounding: a·a + b·b + c
+// for a sum, (a - zeroA)·(b·b + c) for a product. If the approximation is farther than doubt from
+// an integer, the exact computation may round to another value.
 type guess struct{ a, b, c, doubt float32 }
 
-// ofSum: with u = 2^-24 and m the largest size that both terms may have together, the definition is off by u·m for the terms and 2u·m for their sum
-// and its division; the guess by u·m for its factors, u·m for c, and 2u·m for its two steps.
+// ofSum sets the coefficients for a sum. With u = 2^-24 and m the largest magnitude of both terms
+// together, the definition has an error of u·m for the terms and 2u·m for their sum and its
+// division. The approximation has u·m for its factors, u·m for c, and 2u·m for its two steps.
 func (g *guess) ofSum(scaleA, zeroA, scaleB, zeroB, scale float32) {
 	g.a, g.b = scaleA/scale, scaleB/scale
 	g.c = float32(-float64(zeroA)*float64(g.a) - float64(zeroB)*float64(g.b))
@@ -640,7 +659,9 @@ func (g *guess) ofSum(scaleA, zeroA, scaleB, zeroB, scale float32) {
 	g.within(255 * (math.Abs(float64(g.a)) + math.Abs(float64(g.b))))
 }
 
-// ofProduct: the definition is off by 4u·m, the guess by u·m for its factor, u·m for c, and 2u·m for its two steps; factors of a product have two roundings.
+// ofProduct sets the coefficients for a product. The definition has an error of 4u·m. The
+// approximation has u·m for its factor, u·m for c, and 2u·m for its two steps. The factors of a
+// product have two roundings.
 func (g *guess) ofProduct(scaleA, scaleB, zeroB, scale float32) {
 	g.b = float32(float64(scaleA) * float64(scaleB) / float64(scale))
 	g.c = float32(-float64(zeroB) * float64(g.b))
@@ -650,13 +671,15 @@ func (g *guess) ofProduct(scaleA, scaleB, zeroB, scale float32) {
 	g.within(255 * 255 * math.Abs(float64(g.b)))
 }
 
-// usual tells whether products with a scale are rounded like any numbers: no step leaves those with all their bits.
+// usual reports whether products with a scale are rounded as normal numbers: no step leaves the
+// range of full precision.
 func usual(scale float32) bool {
 	size := math.Abs(float64(scale))
 	return size >= 0x1p-50 && size <= 0x1p50
 }
 
-// within sets the doubt for results of a size of m at most, with something for its own rounding. All is in doubt where a guess might not fit 32 bits.
+// within sets doubt for results of magnitude up to m, with a margin for its own rounding. All
+// results are in doubt if an approximation might not fit 32 bits.
 func (g *guess) within(m float64) {
 	if m < 1<<20 {
 		g.doubt = float32(max(0, 0.5-10*m*0x1p-24-0x1p-24))
@@ -670,8 +693,8 @@ func sign(signed bool) int {
 	return 0
 }
 
-// Combine writes the codes of the sums, or products, of what codes of 8 bits mean, rounded as
-// [Elements.Quantise] does. It returns for how many it did so.
+// Combine adds or multiplies 8-bit quantised values and quantises the results as
+// [Elements.Quantise] does. It returns the number of values written.
 func (e *Elements) Combine(dst, a, b []uint8, q *Codes, signed, product bool) int {
 	n := e.codes(len(dst))
 	if n > 0 {
@@ -685,8 +708,8 @@ func (e *Elements) Combine(dst, a, b []uint8, q *Codes, signed, product bool) in
 	return n
 }
 
-// LimitBytes writes src where it lies between lo and hi, else the limit, hi where they cross;
-// numbers are signed or not. It returns for how many it did so.
+// LimitBytes limits src, signed or not, to lo and hi; hi wins if lo is above hi. It returns the
+// number of values written.
 func (e *Elements) LimitBytes(dst, src []uint8, lo, hi uint8, signed bool) int {
 	n := len(dst) / 32 * 32
 	if n > 0 {
@@ -696,7 +719,7 @@ func (e *Elements) LimitBytes(dst, src []uint8, lo, hi uint8, signed bool) int {
 	return n
 }
 
-// MaxBytes writes the larger of a and b, numbers that are signed or not. It returns for how many it did so.
+// MaxBytes writes the larger of a and b, signed or not. It returns the number of values written.
 func (e *Elements) MaxBytes(dst, a, b []uint8, signed bool) int {
 	n := len(dst) / 32 * 32
 	if n > 0 {
@@ -706,19 +729,21 @@ func (e *Elements) MaxBytes(dst, a, b []uint8, signed bool) int {
 	return n
 }
 
-// Turn writes a matrix of words with rows and columns exchanged: word j of row i of dst is word i of row j of
-// src. Rows are stepDst and stepSrc words apart. dst is not src. It does nothing and returns false for less than 8 rows or columns.
+// Turn transposes a matrix of 32-bit words: word j of row i of dst is word i of row j of src.
+// Rows are stepDst and stepSrc words apart. dst and src must not overlap. It returns false, and
+// does nothing, for fewer than 8 rows or columns.
 func (e *Elements) Turn(dst []uint32, stepDst int, src []uint32, stepSrc, rows, cols int) bool {
 	return turn(e.turn, dst, stepDst, src, stepSrc, rows, cols)
 }
 
-// TurnHalves is [Elements.Turn] for words of 16 bits, false also where [Elements.Halves] is.
+// TurnHalves is [Elements.Turn] for 16-bit words. It also returns false if [Elements.Halves]
+// does.
 func (e *Elements) TurnHalves(dst []uint16, stepDst int, src []uint16, stepSrc, rows, cols int) bool {
 	return e.turnHalves != nil && turn(e.turnHalves, dst, stepDst, src, stepSrc, rows, cols)
 }
 
-// turn runs a loop that turns 8 rows of dst of 8 columns each, as often as it is told. The last 8 of a number that is no multiple of 8 begin
-// where others have been done.
+// turn transposes with a kernel for 8 rows of dst and a given number of 8-column blocks. If a
+// size is not a multiple of 8, the last block overlaps the one before.
 func turn[T uint16 | uint32](loop func(dst *T, stepDst int, src *T, stepSrc, n int), dst []T, stepDst int, src []T, stepSrc, rows, cols int) bool {
 	if rows < 8 || cols < 8 {
 		return false
@@ -735,5 +760,5 @@ func turn[T uint16 | uint32](loop func(dst *T, stepDst int, src *T, stepSrc, n i
 	return true
 }
 
-// Halves tells whether [Elements.TurnHalves] does anything.
+// Halves reports whether [Elements.TurnHalves] is available.
 func (e *Elements) Halves() bool { return e != nil && e.turnHalves != nil }

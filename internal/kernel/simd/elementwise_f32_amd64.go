@@ -2,7 +2,7 @@ package simd
 
 var elements = family[Elements]{AVX2: &elementsAVX2, AVX512: elementsAVX512()}
 
-// elementsAVX512 has loops of its own over codes.
+// elementsAVX512 returns the AVX2 kernels with the AVX-512 kernels in place of some of them.
 func elementsAVX512() *Elements {
 	e := elementsAVX2
 	e.Set, e.every = AVX512, true
@@ -42,7 +42,7 @@ var elementsAVX2 = Elements{
 	product:    [2]func(dst, a, b *byte, n int, q *Codes){productU8AVX2, productS8AVX2},
 }
 
-// intsAVX2 are the loops over integers by operation and kind.
+// intsAVX2 holds the integer kernels by operation and type.
 var intsAVX2 = [intOps][intKinds]func(dst, a, b *float32, n int){
 	BitAnd: {andVVAVX2, andVVAVX2, andVVAVX2, andVVAVX2, andVVAVX2, andVVAVX2, andVVAVX2, andVVAVX2},
 	BitOr:  {orVVAVX2, orVVAVX2, orVVAVX2, orVVAVX2, orVVAVX2, orVVAVX2, orVVAVX2, orVVAVX2},

@@ -1,9 +1,9 @@
 package simd
 
-// RowOp is what [Elements.Pairs] does with two operands.
+// RowOp is an operation of [Elements.Pairs].
 type RowOp uint8
 
-// Sum, difference, product, quotient, and square of the difference, rounded twice.
+// Sum, difference, product, quotient, and square of the difference (rounded twice).
 const (
 	RowAdd RowOp = iota
 	RowSub
@@ -15,14 +15,14 @@ const (
 	rowOps
 )
 
-// rowPair is a loop of [Elements.Pairs]; steps are in bytes.
+// rowPair is a kernel of [Elements.Pairs]. Steps are in bytes.
 type rowPair func(dst, a, b *float32, rows, n, stepA, stepB int)
 
-// HasPairs tells whether there is [Elements.Pairs].
+// HasPairs reports whether [Elements.Pairs] is available.
 func (e *Elements) HasPairs() bool { return e != nil && e.pairs[RowAdd][0] != nil }
 
-// Pairs writes rows of n numbers, side by side: rows of the operands lie stepA and stepB numbers apart, and the one that is single (1 for a, 2
-// for b, 0 for neither) has one number a row.
+// Pairs writes adjacent rows of n results. Rows of the operands are stepA and stepB values apart.
+// The operand single (1 for a, 2 for b, 0 for neither) has one value for each row.
 func (e *Elements) Pairs(op RowOp, dst, a, b []float32, n, stepA, stepB, single int) {
 	if n <= 0 || len(dst) < n {
 		return

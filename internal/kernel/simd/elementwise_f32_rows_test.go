@@ -22,7 +22,7 @@ func TestPairs(t *testing.T) {
 				steps[k] = lens[k]
 			}
 		}
-		// No number is written or read beyond the rows that there are.
+		// Nothing is written or read outside the rows.
 		operand := func(v []float32, k int) []float32 {
 			if rows == 0 {
 				return v

@@ -10,7 +10,8 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// Every half, and floats that round to them, against the conversions of package tensor.
+// TestElementHalves compares every float16, and floats that round to them, with the conversions
+// of package tensor.
 func TestElementHalves(t *testing.T) {
 	everySet(t, func(t *testing.T) {
 		e := ElementKernels()
@@ -26,7 +27,7 @@ func TestElementHalves(t *testing.T) {
 		}
 		for i, v := range wide {
 			if want := tensor.F16ToF32(uint16(i)); v != want && (v == v || want == want) {
-				t.Fatalf("half %#x is %v, want %v", i, v, want)
+				t.Fatalf("float16 %#x is %v, want %v", i, v, want)
 			}
 		}
 		n := e.FromBrain(wide, halves)
@@ -44,7 +45,7 @@ func TestElementHalves(t *testing.T) {
 					want = 0
 				}
 				if h != want {
-					t.Fatalf("%#x is rectified to %#x, want %#x", i, h, want)
+					t.Fatalf("ReLU of %#x is %#x, want %#x", i, h, want)
 				}
 			}
 		}
@@ -55,7 +56,7 @@ func TestElementHalves(t *testing.T) {
 					wide[i] = math.Float32frombits(uint32(r.IntN(64)+90)<<23 | r.Uint32()&0x7fffff)
 				}
 				if i%3 == 0 {
-					// Halfway between two halves.
+					// In the middle between two float16 values.
 					wide[i] = math.Float32frombits(math.Float32bits(tensor.F16ToF32(uint16(i))) + 1<<12)
 				}
 			}
@@ -63,7 +64,7 @@ func TestElementHalves(t *testing.T) {
 			for i, v := range wide {
 				want := tensor.F32ToF16(v)
 				if nan := v != v && tensor.F16ToF32(halves[i]) != tensor.F16ToF32(halves[i]); halves[i] != want && !nan {
-					t.Fatalf("%v becomes half %#x, want %#x", v, halves[i], want)
+					t.Fatalf("%v becomes float16 %#x, want %#x", v, halves[i], want)
 				}
 			}
 		}
@@ -79,13 +80,13 @@ func TestElementHalves(t *testing.T) {
 	})
 }
 
-// oddFloats are the values at which loops go wrong.
+// oddFloats are values that often reveal errors in kernels.
 var oddFloats = []float32{
 	0, float32(math.Copysign(0, -1)), float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), 1e-42, -1e-45, 3e38, -3e38, 0.5, 1.5, -2.5, 1 << 24,
 }
 
-// everyElements runs f for each set with loops over elements, with operands of random
-// lengths, one more than written.
+// everyElements runs f for each instruction set with elementwise kernels. The operands have
+// random lengths, with one element more than is written.
 func everyElements(t *testing.T, f func(t *testing.T, e *Elements, r *rand.Rand, a, b []float32, n int)) {
 	everySet(t, func(t *testing.T) {
 		e := ElementKernels()
@@ -109,8 +110,8 @@ func everyElements(t *testing.T, f func(t *testing.T, e *Elements, r *rand.Rand,
 	})
 }
 
-// sameFloats compares to the bit, but for what kind of no number there is, and sees
-// that nothing was written behind.
+// sameFloats compares bits, except those of NaN, and checks that nothing is written after the
+// end.
 func sameFloats(t *testing.T, what string, got []float32, n int, want func(i int) float32) {
 	t.Helper()
 	for i := range n {
@@ -120,7 +121,7 @@ func sameFloats(t *testing.T, what string, got []float32, n int, want func(i int
 		}
 	}
 	if got[n] != 7 {
-		t.Fatalf("%s of %d wrote %v behind the end", what, n, got[n])
+		t.Fatalf("%s of %d wrote %v past the end", what, n, got[n])
 	}
 }
 
@@ -168,7 +169,8 @@ func TestElements(t *testing.T) {
 	})
 }
 
-// Codes to real numbers, and sums of columns with their weights, against their definitions.
+// TestElementScales compares dequantised values, and column sums with weights, with their
+// definitions.
 func TestElementScales(t *testing.T) {
 	everyElements(t, func(t *testing.T, e *Elements, r *rand.Rand, a, b []float32, n int) {
 		out := make([]float32, n+1)
@@ -196,7 +198,7 @@ func TestElementScales(t *testing.T) {
 			words[i] = uint16(r.Uint32())
 		}
 		done = e.Dequantise16(out[:n], words[:n], zero, scale, signed)
-		sameFloats(t, "dequantised from 16 bits", out, n, func(i int) float32 {
+		sameFloats(t, "dequantised 16-bit value", out, n, func(i int) float32 {
 			switch v := int32(words[i]); {
 			case i >= done:
 				return out[i]
@@ -215,11 +217,11 @@ func TestElementScales(t *testing.T) {
 				v = lo
 			}
 			if want := uint16(int32(math.RoundToEven(float64(min(v, hi)))) + zero); words[i] != want {
-				t.Fatalf("%v/%v is code %d, want %d", b[i], a[n], words[i], want)
+				t.Fatalf("%v/%v is quantised to %d, want %d", b[i], a[n], words[i], want)
 			}
 		}
 		if words[n] != beyond {
-			t.Fatal("wrote beyond the end")
+			t.Fatal("wrote past the end")
 		}
 		away := unsafe.Slice((*int16)(unsafe.Pointer(&words[0])), n+1)
 		done = e.QuantiseAway16(away[:n], b[:n], a[n], lo, hi, zero)
@@ -229,11 +231,11 @@ func TestElementScales(t *testing.T) {
 				v = 0
 			}
 			if want := int16(int32(math.Round(min(max(v, float64(lo)), float64(hi)))) + zero); away[i] != want {
-				t.Fatalf("%v/%v is code %d, want %d, away from zero", b[i], a[n], away[i], want)
+				t.Fatalf("%v/%v is quantised to %d, want %d, away from zero", b[i], a[n], away[i], want)
 			}
 		}
 		if words[n] != beyond {
-			t.Fatal("wrote beyond the end")
+			t.Fatal("wrote past the end")
 		}
 		cols := 1 + r.IntN(40)
 		rows := n / cols
@@ -296,7 +298,8 @@ func TestElementCodes(t *testing.T) {
 		scale := float32(r.ExpFloat64()) + 0.01
 		out := make([]uint8, n+1)
 		out[n] = 7
-		// Divisors of all sizes, one in four, and numbers at the middle of two codes and some units beside it.
+		// Divisors of all magnitudes, one in four cases, and values in the middle between two
+		// quantised values or a few units away.
 		if r.IntN(4) == 0 {
 			scale = math.Float32frombits(r.Uint32N(255 << 23))
 		}
@@ -319,7 +322,7 @@ func TestElementCodes(t *testing.T) {
 		}
 		for i := range n {
 			if r.IntN(3) == 0 {
-				// Ties, and what lies next to them.
+				// Ties and their neighbours.
 				a[i] = (float32(r.IntN(20)-10) + []float32{0.5, 0.49999997, 0.50000006}[r.IntN(3)]) * scale
 			}
 		}
@@ -348,7 +351,7 @@ func TestElementCodes(t *testing.T) {
 		}
 		for i := range e.Nibbles(rounded, codes, add, mul) {
 			if want := (float32(codes[i/2]>>(i%2*4)&15) - add) * mul; rounded[i] != want {
-				t.Fatalf("code %d is %v, want %v", i, rounded[i], want)
+				t.Fatalf("quantised value %d is %v, want %v", i, rounded[i], want)
 			}
 		}
 		var whole, exact float64
@@ -385,12 +388,13 @@ func TestElementCodes(t *testing.T) {
 			}
 		}
 		if done < n-7 || out[n] != 7 {
-			t.Fatalf("%d of %d done, behind the end is %d", done, n, out[n])
+			t.Fatalf("%d of %d done, past the end is %d", done, n, out[n])
 		}
 	})
 }
 
-// TestRescales draws rows that lie further apart than they are long, in both matrices, with a scale for each row or each column.
+// TestRescales uses rows in both matrices that are further apart than they are long, with a scale
+// for each row or each column.
 func TestRescales(t *testing.T) {
 	for _, columns := range []bool{false, true} {
 		everyElements(t, func(t *testing.T, e *Elements, r *rand.Rand, _, _ []float32, n int) {
@@ -426,7 +430,7 @@ func TestRescales(t *testing.T) {
 			if !columns {
 				done = e.RescaleRows(out, stepDst, sums, stepSrc, rows, n, scales, bias, q)
 			} else if !e.RescaleColumns(out, stepDst, sums, stepSrc, rows, n, scales, bias, q) {
-				t.Skip("no loop")
+				t.Skip("no kernel")
 			}
 			if done < n-7 {
 				t.Fatalf("%d of %d done", done, n)
@@ -450,7 +454,8 @@ func TestRescales(t *testing.T) {
 	}
 }
 
-// Inner products with codes of 4 bits against float64: rows that end within a block.
+// TestDotNibbles compares dot products of 4-bit values with float64: rows that end within a
+// block.
 func TestDotNibbles(t *testing.T) {
 	everySet(t, func(t *testing.T) {
 		e := ElementKernels()
@@ -480,7 +485,7 @@ func TestDotNibbles(t *testing.T) {
 				want += d
 				size += math.Abs(float64(v)) * 15 * float64(scales[i/block])
 			}
-			// Each of the sums is rounded to 24 bits as often as it has terms, in 16 lanes.
+			// Each of the 16 lanes rounds its sum to 24 bits once for each term.
 			if got := float64(e.DotNibbles(room, w, scales, zeros, sums)); math.Abs(got-want) > size*float64(n)*0x1p-24 {
 				t.Fatalf("%d values in blocks of %d: %v, want %v", n, block, got, want)
 			}
@@ -488,12 +493,12 @@ func TestDotNibbles(t *testing.T) {
 	})
 }
 
-// Matrices of bytes with rows and columns exchanged, all of them or none.
+// TestTurnBytes transposes matrices of bytes, completely or not at all.
 func TestTurnBytes(t *testing.T) {
 	everySet(t, func(t *testing.T) {
 		e := ElementKernels()
 		if !e.Columns() {
-			t.Skip("no loop")
+			t.Skip("no kernel")
 		}
 		r := rand.New(rand.NewPCG(1, 8))
 		for i := range 300 {
@@ -524,7 +529,7 @@ func TestTurnBytes(t *testing.T) {
 	})
 }
 
-// Matrices of words with rows and columns exchanged, and nothing else written.
+// TestTurn transposes matrices of words and checks that nothing else is written.
 func TestTurn(t *testing.T) {
 	everySet(t, func(t *testing.T) {
 		e := ElementKernels()
@@ -561,7 +566,7 @@ func testTurn[T uint16 | uint32](t *testing.T, turn func(dst []T, stepDst int, s
 	}
 }
 
-// Bytes against their definition: all pairs of codes, random scales.
+// TestElementBytes compares with the definition: all pairs of 8-bit values, random scales.
 func TestElementBytes(t *testing.T) {
 	everySet(t, func(t *testing.T) {
 		e := ElementKernels()
@@ -591,7 +596,7 @@ func TestElementBytes(t *testing.T) {
 				sa, sb, sy = 0.25, 0.25, 0.5 // ties
 			}
 			if n%8 == 7 {
-				// Others of unlike sizes, and the limit of a ReLU.
+				// Others with different magnitudes, and the limit of a ReLU.
 				sa, sb, sy = float32(math.Ldexp(float64(sa), r.IntN(20)-10)), float32(math.Ldexp(float64(sb), r.IntN(20)-10)), sy/4
 				lo = zy
 			}
@@ -601,7 +606,7 @@ func TestElementBytes(t *testing.T) {
 				t.Fatal(n)
 			}
 			for i := range n {
-				// Rounded apart: the compiler of arm64 would join the products and the sum.
+				// Rounded separately: the compiler for arm64 would fuse the products and the sum.
 				x, y := float32((number(a[i])-za)*sa), float32((number(b[i])-zb)*sb)
 				v := x + y
 				if product {
@@ -642,7 +647,7 @@ func TestElementBytes(t *testing.T) {
 	})
 }
 
-// TestAbs takes the signs of numbers, zeros, infinities and what is no number.
+// TestAbs covers numbers, zeros, infinities and NaN of both signs.
 func TestAbs(t *testing.T) {
 	everySet(t, func(t *testing.T) {
 		e := ElementKernels()
@@ -662,13 +667,13 @@ func TestAbs(t *testing.T) {
 				}
 			}
 			if dst[n] != -7 {
-				t.Fatalf("wrote behind the end of %d", n)
+				t.Fatalf("wrote past the end of %d", n)
 			}
 		}
 	})
 }
 
-// TestThresholds compares functions that look at signs and limits with their definitions, to the bit.
+// TestThresholds compares kernels that use signs and limits with their definitions, bit by bit.
 func TestThresholds(t *testing.T) {
 	everyElements(t, func(t *testing.T, e *Elements, r *rand.Rand, a, _ []float32, n int) {
 		limit, bias := float32(r.IntN(4))/2, float32(r.IntN(4)-2)/4

@@ -1,6 +1,7 @@
 package simd
 
-// Softsign writes src/(1+|src|); it returns for how many values it did so, as the following do: the caller does the rest. e may be nil.
+// Softsign writes src/(1+|src|). As the following methods, it returns the number of values
+// written; the caller computes the rest. e may be nil.
 func (e *Elements) Softsign(dst, src []float32) int {
 	n := whole(len(dst))
 	if e == nil || e.softsign == nil || n == 0 {
@@ -11,7 +12,7 @@ func (e *Elements) Softsign(dst, src []float32) int {
 	return n
 }
 
-// Signum writes 1 for what is above zero, -1 for what is below it, and others as they are.
+// Signum writes 1 for values above zero, -1 for values below zero, and copies the others.
 func (e *Elements) Signum(dst, src []float32) int {
 	n := whole(len(dst))
 	if e == nil || e.signum == nil || n == 0 {
@@ -22,7 +23,7 @@ func (e *Elements) Signum(dst, src []float32) int {
 	return n
 }
 
-// Above writes what is above a limit, and zero for the rest.
+// Above copies values above a limit, and writes zero for the others.
 func (e *Elements) Above(dst, src []float32, limit float32) int {
 	n := whole(len(dst))
 	if e == nil || e.above == nil || n == 0 {
@@ -33,7 +34,8 @@ func (e *Elements) Above(dst, src []float32, limit float32) int {
 	return n
 }
 
-// Shrink writes src+bias of what is below -limit, src-bias of what else is above limit, and zero for the rest.
+// Shrink writes src+bias for values below -limit, src-bias for values above limit, and zero for
+// the others.
 func (e *Elements) Shrink(dst, src []float32, limit, bias float32) int {
 	n := whole(len(dst))
 	if e == nil || e.shrink == nil || n == 0 {

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// IntOp is an operation on two integers, modulo their range.
+// IntOp is an operation on two integers with wrapping arithmetic.
 type IntOp uint8
 
 // The operations.
@@ -22,10 +22,10 @@ const (
 	intOps = iota
 )
 
-// intKinds are integers of 8, 16, 32 and 64 bits, each with a sign and without.
+// intKinds is the number of integer types: 8, 16, 32 and 64 bits, each signed and unsigned.
 const intKinds = 8
 
-// intKind is the kind of a type; false for what is no integer.
+// intKind returns the index of an integer type; false for other types.
 func intKind[T any]() (int, bool) {
 	switch any(*new(T)).(type) {
 	case int8:
@@ -48,7 +48,7 @@ func intKind[T any]() (int, bool) {
 	return 0, false
 }
 
-// integers is the loop of an operation on integers of a type; nil for none.
+// integers returns the kernel of an operation for an integer type, or nil if it is not available.
 func integers[T any](e *Elements, k IntOp) func(dst, a, b *float32, n int) {
 	if kind, ok := intKind[T](); ok && e != nil {
 		return e.ints[k][kind]
@@ -56,11 +56,11 @@ func integers[T any](e *Elements, k IntOp) func(dst, a, b *float32, n int) {
 	return nil
 }
 
-// HasIntegers tells whether [Integers] has a loop.
+// HasIntegers reports whether [Integers] has a kernel.
 func HasIntegers[T any](e *Elements, k IntOp) bool { return integers[T](e, k) != nil }
 
-// Integers writes the results of an operation on pairs of integers; it returns for how many it did so: the caller does the rest. dst may be
-// an operand.
+// Integers applies an operation to pairs of integers. It returns the number of elements written;
+// the caller computes the rest. dst may be an operand.
 func Integers[T any](e *Elements, k IntOp, dst, a, b []T) int {
 	loop, each := integers[T](e, k), int(32/unsafe.Sizeof(*new(T)))
 	n := len(dst) / each * each
@@ -72,10 +72,10 @@ func Integers[T any](e *Elements, k IntOp, dst, a, b []T) int {
 	return n
 }
 
-// words are elements as loops over 32 bits take them.
+// words converts a slice to the pointer that kernels of 32-bit words take.
 func words[T any](v []T) *float32 { return (*float32)(unsafe.Pointer(unsafe.SliceData(v))) }
 
-// XorBytes writes src with the bits of by turned; it returns for how many bytes it did so. dst may be src.
+// XorBytes writes src XOR by. It returns the number of bytes written. dst may be src.
 func (e *Elements) XorBytes(dst, src []uint8, by uint8) int {
 	n := len(dst) / 32 * 32
 	if e == nil || e.xorAll == nil || n == 0 {

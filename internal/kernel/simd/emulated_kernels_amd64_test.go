@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// emulated is f with its products carried out by the emulator.
+// emulated returns f with the products executed by the emulator.
 func emulated(t *testing.T, f *Ints) *Ints {
 	t.Helper()
 	m, g := &emulator{t: t}, *f
@@ -41,7 +41,7 @@ func emulated(t *testing.T, f *Ints) *Ints {
 	return &g
 }
 
-// emulatedTiles are the loops of tiles carried out by the emulator.
+// emulatedTiles holds the AMX kernels, executed by the emulator.
 func emulatedTiles(t *testing.T, l *tileLoops) *tileLoops {
 	t.Helper()
 	m := &emulator{t: t}
@@ -73,7 +73,8 @@ func emulatedTiles(t *testing.T, l *tileLoops) *tileLoops {
 	return &tileLoops{quads: replace(l.quads, tilesCols, false), few: replace(l.few, tilesCols, false), turned: replace(l.turned, tilesCols, true), half: replace(l.half, tilesCols/2, true), near: l.near}
 }
 
-// Dot products of 256-bit registers, on any processor with AVX2, whose loops gather.
+// TestEmulatedAVXVNNI runs the 256-bit dot products on any processor with AVX2, whose kernels
+// gather.
 func TestEmulatedAVXVNNI(t *testing.T) {
 	if !slices.Contains(Available(), AVX2) {
 		t.Skip("no AVX2")
@@ -84,7 +85,7 @@ func TestEmulatedAVXVNNI(t *testing.T) {
 	gatherQuads(t, f, rand.New(rand.NewPCG(5, 6)))
 }
 
-// Tiles, on any processor.
+// TestEmulatedAMX runs the AMX kernels on any processor.
 func TestEmulatedAMX(t *testing.T) {
 	l := emulatedTiles(t, &amxLoops)
 	if !l.check(plainTile) {
@@ -95,7 +96,8 @@ func TestEmulatedAMX(t *testing.T) {
 	intQuads(t, &f, rand.New(rand.NewPCG(3, 4)), 300)
 	panelQuads(t, &f, rand.New(rand.NewPCG(5, 6)), 150)
 	lineQuads(t, &f, rand.New(rand.NewPCG(5, 6)), 60)
-	f.tiles = &tileLoops{quads: l.quads, few: l.few, turned: l.turned, half: l.half} // no panel is near
+	// With near 0, all panels are large.
+	f.tiles = &tileLoops{quads: l.quads, few: l.few, turned: l.turned, half: l.half}
 	intQuads(t, &f, rand.New(rand.NewPCG(7, 8)), 150)
 	panelQuads(t, &f, rand.New(rand.NewPCG(9, 10)), 100)
 	lineQuads(t, &f, rand.New(rand.NewPCG(9, 10)), 100)
@@ -106,7 +108,7 @@ func TestEmulatedAMX(t *testing.T) {
 	}
 }
 
-// plainTile computes what tiles do, in plain Go.
+// plainTile computes the results of the AMX kernels in plain Go.
 func plainTile(t *IntTile, rows, cols int, turned bool) {
 	byteAt := func(p unsafe.Pointer, i int) uint8 { return *(*uint8)(unsafe.Add(p, i)) }
 	for r := range rows {
@@ -134,7 +136,7 @@ func plainTile(t *IntTile, rows, cols int, turned bool) {
 	}
 }
 
-// The assembly knows the places of the fields by number.
+// TestTileProgramLayout checks the field offsets that the assembly uses.
 func TestTileProgramLayout(t *testing.T) {
 	t.Parallel()
 	var x tileProgram
@@ -148,7 +150,7 @@ func TestTileProgramLayout(t *testing.T) {
 		unsafe.Offsetof(x.ahead), unsafe.Offsetof(x.aheadLines), unsafe.Offsetof(x.doneAhead),
 	} {
 		if got != uintptr(8*i) {
-			t.Errorf("field %d lies at %d", i, got)
+			t.Errorf("field %d is at %d", i, got)
 		}
 	}
 }

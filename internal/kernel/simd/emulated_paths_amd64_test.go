@@ -13,9 +13,10 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// Sets that few processors have are driven here as on those: packing, borders and ends of products and
-// convolutions of 8-bit numbers, in the emulator and in plain Go.
-func TestEmulatedRoads(t *testing.T) {
+// TestEmulatedPaths runs GEMM and convolution of 8-bit values for instruction sets that few
+// processors have: packing, borders and remainders. The kernels run in the emulator and in plain
+// Go.
+func TestEmulatedPaths(t *testing.T) {
 	for _, c := range []struct{ set, needs simd.Set }{{simd.AVXVNNI, simd.AVX2}, {simd.AMX, simd.VNNI}} {
 		t.Run(c.set.String(), func(t *testing.T) {
 			if !slices.Contains(simd.Available(), c.needs) {
@@ -28,7 +29,8 @@ func TestEmulatedRoads(t *testing.T) {
 			for i := range 15 {
 				emulatedProduct(t, r, pool, 1+r.IntN(70))
 				if i%3 == 0 {
-					emulatedProduct(t, r, pool, 250+r.IntN(60)) // columns enough for rows in the set's order
+					// Enough columns for rows in the order of the instruction set.
+					emulatedProduct(t, r, pool, 250+r.IntN(60))
 				}
 				emulatedConv(t, r, pool)
 			}
@@ -91,13 +93,13 @@ func emulatedConv(t *testing.T, r *rand.Rand, pool *workers.Pool) {
 	}
 }
 
-// inGo is what f gives without vectors.
+// inGo returns the result of f in plain Go.
 func inGo[T any](f func() []T) []T {
 	defer simd.Use(simd.Go)()
 	return f()
 }
 
-// smallInts are n weights, at times with more than 8 bits among them.
+// smallInts returns n weights, sometimes with values that need more than 8 bits.
 func smallInts(r *rand.Rand, n int) []int32 {
 	w, most := make([]int32, n), 128
 	if r.IntN(4) == 0 {

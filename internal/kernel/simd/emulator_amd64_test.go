@@ -16,47 +16,48 @@ import (
 	"unsafe"
 )
 
-// The loops of sets that the processor lacks are carried out here as the disassembler of binutils reads their bytes:
-// encodings that Go's assembler does not know are checked by another's eyes, and what they compute by the
-// tests that run on processors that have them. Memory is what the loop may read and write, and no more.
+// The emulator executes kernels of instruction sets that the processor lacks. It executes the
+// disassembly of binutils, so a second tool checks encodings that Go's assembler does not know.
+// Tests on processors with these instruction sets check the results. Memory is limited to the
+// bytes that a kernel may read and write.
 
-// emulator carries out a few instructions of amd64.
+// emulator executes a small subset of amd64 instructions.
 type emulator struct {
 	t       *testing.T
 	gp      map[string]uint64
-	zero    bool // the last result was
+	zero    bool // the last result was 0
 	vectors [32][64]byte
 	tiles   [8]emulatedTile
-	held    bool // there are tiles
+	held    bool // tiles are configured
 	memory  []span
 }
 
-// span is memory from an address on.
+// span is a range of memory that starts at an address.
 type span struct {
 	at    uint64
 	bytes []byte
 }
 
-// emulatedTile is a register of rows.
+// emulatedTile is a tile register.
 type emulatedTile struct {
 	rows, size int
 	data       [16][64]byte
 }
 
-// instruction is a line of the disassembler, in Intel's order.
+// instruction is a line of the disassembly, in Intel syntax.
 type instruction struct {
 	name string
 	args []string
 	next uint64
 }
 
-// routine is a function, disassembled.
+// routine is a disassembled function.
 type routine struct {
 	entry uint64
 	code  map[uint64]instruction
 }
 
-// disassemble reads a function of assembly. What Go calls is a wrapper, which calls the function.
+// disassemble reads an assembly function. Go calls a wrapper, which calls the function.
 func disassemble(t *testing.T, f any) *routine {
 	t.Helper()
 	tool, err := exec.LookPath("objdump")
@@ -90,7 +91,7 @@ func disassemble(t *testing.T, f any) *routine {
 	return nil
 }
 
-// lines lets the disassembler read a function.
+// lines runs the disassembler for a function.
 func lines(t *testing.T, tool string, entry uint64, code []byte) *routine {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "code")
@@ -120,7 +121,7 @@ func lines(t *testing.T, tool string, entry uint64, code []byte) *routine {
 	return r
 }
 
-// number reads a number of the disassembler.
+// number parses a number of the disassembly.
 func (m *emulator) number(s string) uint64 {
 	v, err := strconv.ParseInt(strings.TrimPrefix(s, "+"), 0, 64)
 	if err != nil {
@@ -129,11 +130,11 @@ func (m *emulator) number(s string) uint64 {
 	return uint64(v)
 }
 
-// place is the address that [base+index*scale+disp] names, and the index times its scale.
+// place returns the address of [base+index*scale+disp], and the index times its scale.
 func (m *emulator) place(s string) (at, step uint64) {
 	inner, ok := strings.CutPrefix(strings.TrimSuffix(s, "]"), "[")
 	if !ok {
-		m.t.Fatalf("no place: %q", s)
+		m.t.Fatalf("no address: %q", s)
 	}
 	for term := range strings.SplitSeq(strings.ReplaceAll(inner, "-", "+-"), "+") {
 		name, scale, scaled := strings.Cut(term, "*")
@@ -150,18 +151,18 @@ func (m *emulator) place(s string) (at, step uint64) {
 	return at, step
 }
 
-// bytes are n bytes at an address.
+// bytes returns n bytes at an address.
 func (m *emulator) bytes(at uint64, n int) []byte {
 	for _, s := range m.memory {
 		if at >= s.at && at+uint64(n) <= s.at+uint64(len(s.bytes)) {
 			return s.bytes[at-s.at:][:n]
 		}
 	}
-	m.t.Fatalf("%d bytes at %#x are none of the loop's", n, at)
+	m.t.Fatalf("the kernel must not access %d bytes at %#x", n, at)
 	return nil
 }
 
-// source is the value of a register, a number or memory of 64 bits.
+// source returns the value of a register, a number or 64 bits of memory.
 func (m *emulator) source(args []string) uint64 {
 	if last := args[len(args)-1]; strings.HasPrefix(last, "[") {
 		at, step := m.place(last)
@@ -173,7 +174,7 @@ func (m *emulator) source(args []string) uint64 {
 	}
 }
 
-// register is the number of a register, and its size in bytes if it is one of vectors.
+// register returns the number of a register, and its size in bytes if it is a vector register.
 func (m *emulator) register(s string) (i, size int) {
 	if len(s) < 4 {
 		m.t.Fatalf("no register: %q", s)
@@ -181,7 +182,7 @@ func (m *emulator) register(s string) (i, size int) {
 	return int(m.number(s[3:])), map[byte]int{'x': 16, 'y': 32, 'z': 64}[s[0]]
 }
 
-// operand are the bytes of a register, or of memory.
+// operand returns the bytes of a register or of memory.
 func (m *emulator) operand(args []string, size int) []byte {
 	last := args[len(args)-1]
 	if strings.HasPrefix(last, "[") {
@@ -192,14 +193,14 @@ func (m *emulator) operand(args []string, size int) []byte {
 	return m.vectors[i][:size]
 }
 
-// call carries a function out with one argument and says what memory it has.
+// call executes a function with one argument. The function may access the given memory.
 func (m *emulator) call(r *routine, arg unsafe.Pointer, memory ...span) {
 	stack := make([]byte, 16)
 	binary.LittleEndian.PutUint64(stack[8:], uint64(uintptr(arg)))
 	m.memory = append(memory, over(unsafe.Pointer(&stack[0]), len(stack)))
 	m.gp = map[string]uint64{"rsp": m.memory[len(memory)].at}
 	for _, name := range []string{"rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "r8", "r9", "r10", "r11", "r12", "r13"} {
-		m.gp[name] = 1 << 63 // nowhere
+		m.gp[name] = 1 << 63 // an invalid address
 	}
 	for at := r.entry; ; {
 		x, ok := r.code[at]
@@ -210,7 +211,7 @@ func (m *emulator) call(r *routine, arg unsafe.Pointer, memory ...span) {
 		switch x.name {
 		case "ret":
 			if m.held {
-				m.t.Fatal("tiles outlive the call")
+				m.t.Fatal("tiles are configured after the call")
 			}
 			return
 		case "jmp":
@@ -230,10 +231,11 @@ func (m *emulator) call(r *routine, arg unsafe.Pointer, memory ...span) {
 	}
 }
 
-// scalar carries out an instruction of general registers.
+// scalar executes an instruction of general registers.
 func (m *emulator) scalar(x instruction) bool {
 	var v uint64
-	if (x.name == "add" || x.name == "dec" || x.name == "mov") && x.args[0] == "QWORD" { // of memory
+	if (x.name == "add" || x.name == "dec" || x.name == "mov") && x.args[0] == "QWORD" {
+		// A memory operand.
 		at, step := m.place(x.args[2])
 		b := m.bytes(at+step, 8)
 		switch x.name {
@@ -276,7 +278,7 @@ func (m *emulator) scalar(x instruction) bool {
 	return true
 }
 
-// vector carries out an instruction of vectors.
+// vector executes a vector instruction.
 func (m *emulator) vector(x instruction) bool {
 	if x.name == "vzeroupper" {
 		return true
@@ -328,7 +330,7 @@ func (m *emulator) vector(x instruction) bool {
 	return true
 }
 
-// products is the sum of the products of four 8-bit numbers with or without a sign.
+// products returns the dot product of four 8-bit values, each operand signed or unsigned.
 func products(p, q []byte, signedP, signedQ bool) (sum int32) {
 	for i := range 4 {
 		x, y := int32(p[i]), int32(q[i])
@@ -343,7 +345,7 @@ func products(p, q []byte, signedP, signedQ bool) (sum int32) {
 	return sum
 }
 
-// tile carries out an instruction of tiles.
+// tile executes an AMX instruction.
 func (m *emulator) tile(x instruction) {
 	if x.name != "ldtilecfg" && !m.held {
 		m.t.Fatalf("%s %v without tiles", x.name, x.args)
@@ -413,13 +415,13 @@ func (m *emulator) tile(x instruction) {
 	}
 }
 
-// configure takes the sizes of tiles.
+// configure sets the tile sizes.
 func (m *emulator) configure(place string) {
 	at, _ := m.place(place)
 	c := m.bytes(at, 64)
 	reserved := append(slices.Clone(c[1:16]), c[32:48]...)
 	if c[0] != 1 || slices.Max(append(reserved, c[56:]...)) != 0 {
-		m.t.Fatalf("sizes of tiles: % x", c)
+		m.t.Fatalf("tile sizes: % x", c)
 	}
 	m.tiles, m.held = [8]emulatedTile{}, true
 	for i := range m.tiles {
@@ -431,7 +433,7 @@ func (m *emulator) configure(place string) {
 	}
 }
 
-// over is memory of n bytes.
+// over returns memory of n bytes at an address.
 func over(p unsafe.Pointer, n int) span {
 	return span{uint64(uintptr(p)), unsafe.Slice((*byte)(p), n)}
 }

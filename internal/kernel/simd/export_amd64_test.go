@@ -2,8 +2,8 @@ package simd
 
 import "testing"
 
-// UseEmulated makes s, AVXVNNI or AMX, the current set until undo is called, with its products carried out by
-// the emulator.
+// UseEmulated makes s, AVXVNNI or AMX, the current instruction set until undo is called. The
+// emulator executes its products.
 func UseEmulated(t *testing.T, s Set) (undo func()) {
 	t.Helper()
 	before := *ints[s]

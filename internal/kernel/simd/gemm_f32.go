@@ -5,67 +5,68 @@ import (
 	"unsafe"
 )
 
-// Floats multiplies matrices of float32. Sums take their products in order; those of
-// the exact kind round each product and each sum apart, which gives the bits of a
-// plain loop, the fused kind rounds once.
+// Floats holds the kernels of float32 GEMM. Sums add their products in order. The exact kernels
+// round each product and each sum separately, which makes them bit-exact to a plain loop. The
+// fused kernels round once.
 type Floats struct {
 	Set Set
-	// Rows and Cols are the size of the largest tile; columns come in panels of Cols,
-	// of which a tile of at most Half columns takes half the time.
+	// Rows and Cols are the size of the largest tile. Columns come in panels of Cols. A tile of
+	// at most Half columns takes half the time.
 	Rows, Cols, Half int
-	// fused and exact are the functions for tiles of 1 to Rows rows, for up to Cols
-	// and up to Half columns, and in some sets for a quarter and three quarters of Cols.
+	// fused and exact hold the kernels for tiles of 1 to Rows rows, for up to Cols and up to Half
+	// columns. Some instruction sets also have tiles of a quarter and three quarters of Cols.
 	fused, exact tiles
-	// placed and exactPlaced are those of Placed, empty in sets without; exactPlaced has tiles of whole panels only, of which
-	// masks leave out columns.
+	// placed and exactPlaced hold the kernels of Placed; they are empty if absent. exactPlaced
+	// has only tiles of full panels, with masks for the columns.
 	placed, exactPlaced tiles
 	spread              func(dst *float32, panel int, src *float32, line, n, panels int)
 	gather              func(dst, src *float32, offs *int32, n int, runs *int32, nruns int)
-	// bounce says that tiles have all columns of a panel, or of half of one: those that
-	// lack some go through a room that has them.
+	// bounce reports that tiles have all columns of a panel or of half a panel. Tiles with fewer
+	// columns use a buffer.
 	bounce bool
 }
 
-// tiles are the functions of one kind.
+// tiles holds the kernels of one kind.
 type tiles struct {
 	whole, half []func(t *Tile)
-	tiny, short []func(t *Tile)                 // of a quarter and of three quarters of the columns; nil for none
-	double      []func(t *Tile)                 // of twice the columns, for few rows; nil for none
-	wide        [WideBFloat16 + 1]func(t *Tile) // by the numbers of b; nil where there is none
+	// Of a quarter and three quarters of the columns; nil if absent.
+	tiny, short []func(t *Tile)
+	double      []func(t *Tile)                 // of twice the columns, for few rows; nil if absent
+	wide        [WideBFloat16 + 1]func(t *Tile) // by the type of b; nil if absent
 }
 
-// Narrow says in how many bits, and which, the numbers of a panel lie in memory.
+// Narrow is the type in which the values of a panel are stored.
 type Narrow uint8
 
-// Panels are of float32 but for [Floats.Wide].
+// The types of panels. Only [Floats.Wide] accepts the 16-bit types.
 const (
 	WideFloat32 Narrow = iota
 	WideFloat16
 	WideBFloat16
 )
 
-// WidePanels is the number of panels that [Floats.Wide] takes.
+// WidePanels is the number of panels that [Floats.Wide] computes.
 const WidePanels = 4
 
-// FloatKernels of products in the current set; nil where plain Go is all there is: its
-// loops are built otherwise and stay with their callers.
+// FloatKernels returns the GEMM kernels of the current instruction set, or nil if only plain Go
+// is available. Plain Go kernels have another structure and are part of the callers.
 func FloatKernels() *Floats { return floats.pick() }
 
-// Bits of Tile.Flags.
+// Bits of Tile.flags.
 const (
-	flagContinue   = 1 << iota // sums begin with what c holds
-	flagAccumulate             // c is added to the finished sums
+	flagContinue   = 1 << iota // sums start from the values in c
+	flagAccumulate             // c is added to the complete sums
 	flagClamp
 	flagMasked
 )
 
-// Tile is a piece of a product of matrices, c = act(a·b [+ c] + bias): a few rows of a
-// by one panel of columns of b. Steps are in bytes.
+// Tile is a tile of a GEMM c = act(a·b [+ c] + bias): a few rows of a by one panel of columns of
+// b. Steps are in bytes.
 //
-// Element k of segment s of row r of a lies at A + r*RowA + s*SegA + k*StepA, so that
-// rows may lie packed, side by side or under each other, and the taps of a window need
-// no copy. Of b the rows, one for each k of each segment, lie StepB apart; a row is
-// read for all columns of a tile, the missing ones too.
+// Element k of segment s of row r of a is at A + r*RowA + s*SegA + k*StepA. So rows can be
+// packed, adjacent or one below the other, and the taps of a convolution window need no copy. The
+// rows of b, one for each k of each segment, are StepB apart. A kernel reads a full row of b,
+// including columns outside the tile.
 type Tile struct {
 	A                 *float32
 	RowA, StepA, SegA int
@@ -74,20 +75,22 @@ type Tile struct {
 	StepB             int
 	C                 *float32
 	RowC              int
-	BiasN             *float32 // one value for each column; nil for none
-	BiasM             *float32 // one value for each row; nil for none
+	BiasN             *float32 // one value for each column, or nil
+	BiasM             *float32 // one value for each row, or nil
 	mask              *int32
-	PanelB            int // from one panel to the next, for several
+	PanelB            int // bytes from one panel to the next, if there are several
 	Min, Max          float32
 	bits, flags       uint32
-	Offs              *int32 // of [Floats.Placed]: where the row of each step lies from B on, in values; StepB is not used
-	// Next is memory that later tiles read: one line of it, Fetch bytes further each step, is brought near. Nil for none;
-	// of [Floats.Wide] and Placed it is not looked at.
+	// Offs, for [Floats.Placed], is the offset of the row of each step from B, in values. It
+	// replaces StepB.
+	Offs *int32
+	// Next is memory that later tiles read, or nil. Each step prefetches one cache line, Fetch
+	// bytes after the line before. [Floats.Wide] and Placed ignore it.
 	Next  unsafe.Pointer
 	Fetch int
 }
 
-// masks begin with as many ones as there are columns, from the place 16 - columns on.
+// masks yields the mask of n columns at index 16 - n: n ones followed by zeros.
 var masks = func() (m [32]int32) {
 	for i := range 16 {
 		m[i] = -1
@@ -95,18 +98,18 @@ var masks = func() (m [32]int32) {
 	return m
 }()
 
-// Start says how sums begin and end.
+// Start is the way in which sums start and end.
 type Start uint8
 
-// Sums begin with zero; go on from what c holds, which keeps the order of one long sum;
-// or have c added at the end, which is closer to the true sum.
+// FromZero starts sums from zero. Continue starts them from the values in c, which keeps the
+// order of one long sum. Accumulate adds c at the end, which is closer to the true sum.
 const (
 	FromZero Start = iota
 	Continue
 	Accumulate
 )
 
-// SetStart says how sums begin.
+// SetStart sets the way in which sums start and end.
 func (t *Tile) SetStart(s Start) {
 	t.flags = t.flags&^(flagContinue|flagAccumulate) | uint32(s)
 }
@@ -155,7 +158,7 @@ func (of *tiles) run(f *Floats, t *Tile, rows, width int) {
 	}
 }
 
-// Taken is the number of columns that are computed for so many, a panel's at most.
+// Taken returns the number of columns that a tile of width columns computes, at most a panel.
 func (f *Floats) Taken(width int) int {
 	quarters := f.fused.short != nil
 	switch {
@@ -169,11 +172,11 @@ func (f *Floats) Taken(width int) int {
 	return f.Cols
 }
 
-// HasPlaced tells whether the set has [Floats.Placed].
+// HasPlaced reports whether [Floats.Placed] is available.
 func (f *Floats) HasPlaced() bool { return f != nil && f.placed.whole != nil }
 
-// Placed is Run of a b whose rows lie where Offs says. It computes as many of n columns as go together, up to
-// two panels of them, and returns their number.
+// Placed is Run for a b whose rows are at the offsets Offs. It computes up to two panels of n
+// columns and returns the number of columns that it computed.
 func (f *Floats) Placed(t *Tile, rows, n int, exact bool) int {
 	of := &f.placed
 	if exact {
@@ -189,12 +192,12 @@ func (f *Floats) Placed(t *Tile, rows, n int, exact bool) int {
 	return n
 }
 
-// bounceRoom holds the results of a tile of the set that needs it, and a bias.
+// bounceRoom holds the results of a tile with fewer columns than its kernel computes, and a bias.
 type bounceRoom struct{ c, bias [6 * 16]float32 }
 
 var bounceRooms = sync.Pool{New: func() any { return new(bounceRoom) }}
 
-// bounced is Run of a tile that lacks columns.
+// bounced is Run for a tile with fewer columns than its kernel computes.
 func (f *Floats) bounced(t *Tile, of *tiles, rows, width int) {
 	r := bounceRooms.Get().(*bounceRoom)
 	c, rowC, bias := t.C, t.RowC, t.BiasN
@@ -227,10 +230,10 @@ func (t *Tile) setMask(width int) {
 	t.mask = &masks[16-min(width, 16)]
 }
 
-// HasNarrow tells whether [Floats.Wide] reads 16-bit numbers.
+// HasNarrow reports whether [Floats.Wide] reads 16-bit values.
 func (f *Floats) HasNarrow() bool { return f.fused.wide[WideFloat16] != nil }
 
-// Wide computes one row of WidePanels whole panels, whose numbers b says.
+// Wide computes one row of WidePanels full panels. b is the type of their values.
 func (f *Floats) Wide(t *Tile, exact bool, b Narrow) {
 	t.flags &^= flagMasked
 	if exact {
@@ -240,13 +243,13 @@ func (f *Floats) Wide(t *Tile, exact bool, b Narrow) {
 	f.fused.wide[b](t)
 }
 
-// Run is a piece of a panel's row: the columns from To on, up to those of the next run,
-// are neighbours in memory from From on.
+// Run is a part of a row of a panel. The columns from To on, up to those of the next Run, are
+// adjacent in memory from From on.
 type Run struct{ From, To int32 }
 
-// Gather writes a panel of Cols columns, a row for each of offs: run r of row i is
-// copied from src[offs[i]+From] on. Runs are in the order of their columns. Cols values
-// are read for each run, and as many may be written behind the panel.
+// Gather writes a panel of Cols columns, with a row for each of offs: run r of row i is copied
+// from src[offs[i]+From] on. Runs are in the order of their columns. For each run Cols values are
+// read, and up to Cols values may be written past the panel.
 func (f *Floats) Gather(dst, src []float32, offs []int32, runs []Run) {
 	if len(offs) == 0 || len(runs) == 0 {
 		return
@@ -256,7 +259,7 @@ func (f *Floats) Gather(dst, src []float32, offs []int32, runs []Run) {
 	f.gather(unsafe.SliceData(dst), unsafe.SliceData(src), &offs[0], len(offs), &runs[0].From, len(runs))
 }
 
-// Spread writes panels of Cols columns, a row for each of n lines of src, which lie line
+// Spread writes panels of Cols columns, with a row for each of n lines of src. Lines are line
 // values apart.
 func (f *Floats) Spread(dst, src []float32, line, n, panels int) {
 	if n <= 0 || panels <= 0 {

@@ -5,20 +5,26 @@ import (
 	"unsafe"
 )
 
-// Parts multiply matrices of float32 as tiles of bfloat16: a number of 24 bits is the sum of three of 8 (rounded to the nearest, what is left
-// is exact), and of the nine products of parts those count that are not smaller than what float32 rounds off. Each product of two bfloat16 numbers is
-// exact in float32, and a tile sums them in float32; what is lost is about half of what a sum of fused multiplications in float32 loses. Numbers that have
-// fewer bits need fewer parts: bfloat16 one, float16 two.
+// Parts holds kernels that compute float32 GEMM with bfloat16 matrix tiles (AMX). A float32 has
+// 24 significant bits and is the sum of three bfloat16 parts of 8 bits: each part is rounded to
+// the nearest, and the difference is exact.
 //
-// Tiles take denormal numbers for zero, and write zero in place of them. Numbers up to 2^50 in size, in rows and columns whose largest is
-// 2^-40 or more, lose less by it than by rounding, measured by the largest products; others, infinities and what is no number among them, are for loops of float32.
+// Of the nine products of parts, those count that are not smaller than the rounding error of
+// float32. The product of two bfloat16 values is exact in float32, and a tile adds the products
+// in float32. The error is about half that of a sum of float32 fused multiply-adds. Values with
+// fewer significant bits need fewer parts: bfloat16 one, float16 two.
+//
+// Tiles treat subnormal inputs and results as zero. This loses less than rounding does, relative
+// to the largest products, under two conditions: magnitudes are at most 2^50, and the largest
+// magnitude of each row and column is at least 2^-40. Other values, including infinities and NaN,
+// need the float32 kernels.
 type Parts struct {
 	split    func(p *splitArgs)
-	products [3][3]func(p *partProgram) // by the parts of rows and of columns
+	products [3][3]func(p *partProgram) // by the number of parts of rows and of columns
 	sums     func(p *partSums)
 }
 
-// Sizes of what [Parts] work on.
+// Sizes of the data that [Parts] computes with.
 const (
 	PartRows  = 16 // of a block
 	PartCols  = 32 // of a panel
@@ -29,10 +35,11 @@ const (
 	partMost  = (127 + 50) << 23
 )
 
-// cacheLine is the size of a line of the cache, in bytes.
+// cacheLine is the size of a cache line in bytes.
 const cacheLine = 64
 
-// PartKernels of the current set; nil where it has none.
+// PartKernels returns the kernels of the current instruction set, or nil if they are not
+// available.
 func PartKernels() *Parts {
 	if p := partLoops.pick(); p != nil && partsWork() {
 		return p
@@ -40,12 +47,15 @@ func PartKernels() *Parts {
 	return nil
 }
 
-// PartBlock is the number of values of a block of rows, and half of that of a panel, for so many steps, see [Parts.Rows].
+// PartBlock returns the number of values of a block of rows for a number of steps; see
+// [Parts.Rows]. A panel has twice as many values.
 func PartBlock(steps int) int { return (steps + PartSteps - 1) / PartSteps * 3 * partTile }
 
-// splitArgs is what splits lines of n pairs of registers. Distances are in bytes: in dst from pair to pair, from line to line and from
-// part to part; in src from pair to pair and from line to line, and the gap between the registers of a pair. The largest sizes of line i, as bits, are
-// joined to the 16 at most + i*nextMost.
+// splitArgs holds the arguments of the kernel that splits lines of n pairs of registers.
+// Distances are in bytes: in dst from pair to pair, from line to line and from part to part; in
+// src from pair to pair and from line to line. gap is the distance between the registers of a
+// pair. The kernel updates the 16 values at most + i*nextMost with the bits of the largest
+// magnitudes of line i.
 type splitArgs struct {
 	dst                             *uint16
 	stepDst, nextDst, part          int
@@ -53,20 +63,21 @@ type splitArgs struct {
 	stepSrc, nextSrc, gap, n, lines int
 	most                            *[16]uint32
 	nextMost                        int
-	lost                            *[2]uint32 // bits are set where a second, and a third part is not zero
+	lost                            *[2]uint32 // nonzero bits of a second part, of a third part
 }
 
-// partProgram is what multiplies blocks of rows by a panel.
+// partProgram holds the arguments of the kernel that multiplies blocks of rows by a panel.
 type partProgram struct {
 	config        *[64]byte
 	a, b          *uint16
 	c             *float32
 	steps, blocks int
-	ahead         unsafe.Pointer // memory of which each step brings so many lines near
-	aheadLines    int
+	// Memory to prefetch, and cache lines that each step prefetches.
+	ahead      unsafe.Pointer
+	aheadLines int
 }
 
-// partSums is what becomes of sums, rows of 32 side by side.
+// partSums holds the arguments of the kernel that finishes sums, which are adjacent rows of 32.
 type partSums struct {
 	dst          *float32
 	row          int
@@ -80,29 +91,29 @@ type partSums struct {
 	least, most  float32
 }
 
-// PartSums says where results go: rows of Width columns, at most [PartCols], RowC values apart.
+// PartSums describes the results: rows of Width columns, at most [PartCols], RowC values apart.
 type PartSums struct {
 	C           []float32
 	RowC, Width int
-	BiasM       []float32 // one value for each row; nil for none
-	BiasN       []float32 // one value for each column; nil for none
-	Add         bool      // to what C holds
+	BiasM       []float32 // one value for each row, or nil
+	BiasN       []float32 // one value for each column, or nil
+	Add         bool      // adds to the values in C
 	Clamp       bool
 	Min, Max    float32
 }
 
-// PartPanel is a panel of columns in parts. It can be used again.
+// PartPanel describes a panel of columns in parts. It is reusable.
 type PartPanel struct {
-	parts int // 0 where numbers have sizes that tiles do not take
+	parts int // 0 for magnitudes that tiles do not support
 	most  [2 * 16]uint32
 	args  splitArgs
 	lost  [2]uint32
 	rest  [PartSteps * PartCols]float32
 }
 
-// PartBlocks are blocks of rows in parts. They can be used again.
+// PartBlocks describes blocks of rows in parts. It is reusable.
 type PartBlocks struct {
-	parts []int // of each block; 0 where numbers have sizes that tiles do not take
+	parts []int // of each block; 0 for magnitudes that tiles do not support
 	most  [PartRows][16]uint32
 	args  splitArgs
 	lost  [2]uint32
@@ -111,10 +122,11 @@ type PartBlocks struct {
 	sums  partSums
 }
 
-// fits tells whether tiles take numbers of which the largest has so many bits.
+// fits reports whether tiles support values whose largest magnitude has these bits.
 func fits(most uint32) bool { return most == 0 || most >= partLeast && most <= partMost }
 
-// partsOf is the number of parts of numbers of which second and third ones are not zero where bits are set.
+// partsOf returns the number of parts of values. lost has nonzero bits for second and third
+// parts.
 func partsOf(lost *[2]uint32) int {
 	switch {
 	case lost[1] != 0:
@@ -125,7 +137,8 @@ func partsOf(lost *[2]uint32) int {
 	return 1
 }
 
-// Panel writes steps rows of 32 columns, line values apart, in parts to dst, which has room for 2*[PartBlock].
+// Panel splits steps rows of 32 columns, line values apart, into parts. dst has at least
+// 2*[PartBlock] values.
 func (f *Parts) Panel(q *PartPanel, dst []uint16, src []float32, line, steps int) {
 	_ = dst[2*PartBlock(steps)-1]
 	q.most, q.lost = [32]uint32{}, [2]uint32{}
@@ -160,10 +173,11 @@ func (f *Parts) Panel(q *PartPanel, dst []uint16, src []float32, line, steps int
 	q.args = splitArgs{}
 }
 
-// Usual tells whether tiles take the panel.
+// Usual reports whether tiles support the values of the panel.
 func (q *PartPanel) Usual() bool { return q.parts > 0 }
 
-// Rows writes rows of steps values, line apart, in parts to dst, which has room for [PartBlock] of each block of 16 rows or fewer.
+// Rows splits rows of steps values, line values apart, into parts. dst has [PartBlock] values for
+// each block of up to 16 rows.
 func (f *Parts) Rows(q *PartBlocks, dst []uint16, src []float32, rows, line, steps int) {
 	q.parts = q.parts[:0]
 	for r := 0; r < rows; r += PartRows {
@@ -172,7 +186,7 @@ func (f *Parts) Rows(q *PartBlocks, dst []uint16, src []float32, rows, line, ste
 	q.args = splitArgs{}
 }
 
-// block writes a block of rows, and gives the number of its parts.
+// block splits a block of rows and returns the number of its parts.
 func (f *Parts) block(q *PartBlocks, dst []uint16, src []float32, rows, line, steps int) int {
 	q.most, q.lost = [PartRows][16]uint32{}, [2]uint32{}
 	split := func(at int, src []float32, line, n int) {
@@ -207,11 +221,12 @@ func (f *Parts) block(q *PartBlocks, dst []uint16, src []float32, rows, line, st
 	return partsOf(&q.lost)
 }
 
-// Usual tells whether tiles take block i.
+// Usual reports whether tiles support the values of block i.
 func (q *PartBlocks) Usual(i int) bool { return q.parts[i] > 0 }
 
-// Products writes the products of all blocks, rows rows of steps values in parts at a, by a panel at b; of blocks that are not usual they are
-// not looked at. room has 512 values for each block. What is ahead comes near.
+// Products multiplies all blocks, rows rows of steps values in parts at a, by a panel at b. It
+// skips blocks that are not usual. room has 512 values for each block. Meanwhile it prefetches
+// ahead.
 func (f *Parts) Products(q *PartBlocks, a []uint16, b []uint16, panel *PartPanel, room []float32, rows, steps int, ahead []uint8, to *PartSums) {
 	size, blocks, tiles := PartBlock(steps), len(q.parts), (steps+PartSteps-1)/PartSteps
 	_, _ = b[2*size-1], room[blocks*PartRows*PartCols-1]
@@ -236,7 +251,7 @@ func (f *Parts) Products(q *PartBlocks, a []uint16, b []uint16, panel *PartPanel
 	}
 }
 
-// finish writes the sums of n blocks from i on.
+// finish writes the results of n blocks from i on.
 func (f *Parts) finish(q *PartBlocks, room []float32, i, n, rows int, to *PartSums) {
 	r := i * PartRows
 	q.sums = partSums{
@@ -259,7 +274,7 @@ func (f *Parts) finish(q *PartBlocks, room []float32, i, n, rows int, to *PartSu
 	q.sums = partSums{}
 }
 
-// partConfig are the sizes of the tiles of products in parts: all are whole.
+// partConfig is the tile configuration: all tiles are full.
 var partConfig = func() (c [64]byte) {
 	c[0] = 1 // the palette
 	for tile := range 4 {
@@ -268,7 +283,8 @@ var partConfig = func() (c [64]byte) {
 	return c
 }()
 
-// check compares products with sums in float64: the processor says that it has the instructions, and must compute with them.
+// check compares products with sums in float64. A processor that reports the instructions must
+// also compute correctly with them.
 func (f *Parts) check() bool {
 	const rows, steps = PartRows + 1, 2*PartSteps + 5
 	a, b := make([]float32, rows*steps), make([]float32, steps*PartCols)
@@ -299,7 +315,8 @@ func (f *Parts) check() bool {
 			}
 		}
 		for j, sum := range sums {
-			// Each of some five additions in a row loses 2^-25 of what is there at most, and the products that are left out 2^-25.
+			// About five additions in a row each lose at most 2^-25 of their sum; the omitted
+			// products are 2^-25.
 			if math.Abs(float64(c[r*PartCols+j])-sum) > sizes[j]*0x1p-21 {
 				return false
 			}

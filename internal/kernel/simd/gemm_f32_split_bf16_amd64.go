@@ -16,5 +16,6 @@ var partLoops = family[Parts]{AMX: {
 	sums: partSumsAVX512,
 }}
 
-// partsWork tells whether the processor has tiles of bfloat16, whose set must be there, and they compute what they should.
+// partsWork reports whether the processor has bfloat16 tiles that compute correctly. AMX must be
+// available.
 var partsWork = sync.OnceValue(func() bool { return cpu.X86.HasAMXBF16 && partLoops[AMX].check() })

@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// plainParts are the loops in plain Go, with products as the tiles of a processor compute them.
+// plainParts holds the kernels in plain Go. The products have the rounding of AMX tiles.
 var plainParts = func() *Parts {
 	f := &Parts{split: plainSplit, sums: plainSums}
 	for i := range f.products {
@@ -19,7 +19,7 @@ var plainParts = func() *Parts {
 	return f
 }()
 
-// brain is what a number has as its nearest bfloat16 number; halves go away from zero.
+// brain returns the nearest bfloat16 of a value; ties are rounded away from zero.
 func brain(v float32) float32 {
 	return math.Float32frombits((math.Float32bits(v) + 0x8000) & 0xffff0000)
 }
@@ -87,7 +87,7 @@ func plainProducts(p *partProgram, rows, cols int) {
 		sums := (*[PartRows][PartCols]float32)(c)
 		*sums = [PartRows][PartCols]float32{}
 		for s := range p.steps {
-			// The tile of columns that was used last is the first one with the next part of rows.
+			// The column tile that was used last comes first for the next part of the rows.
 			last := -1
 			for i := rows - 1; i >= 0; i-- {
 				x, order := (*[PartRows][32]uint16)(unsafe.Add(a, (3*s+i)*2*partTile)), []int{}
@@ -110,8 +110,9 @@ func plainProducts(p *partProgram, rows, cols int) {
 	}
 }
 
-// brainDots is what TDPBF16PS adds to a sum: those of even and odd places are summed apart, each multiplication and
-// addition rounded once; denormal numbers are zeros.
+// brainDots returns the value that TDPBF16PS adds to a sum. It adds the products with even and
+// with odd indices separately, rounds each multiply-add once, and treats subnormal values as
+// zero.
 func brainDots(x []uint16, y func(k int) (even, odd uint16)) float32 {
 	flushed := func(v float32) float32 {
 		if math.Float32bits(v)&0x7f800000 == 0 {
@@ -126,7 +127,7 @@ func brainDots(x []uint16, y func(k int) (even, odd uint16)) float32 {
 		for i, v := range []uint16{even, odd} {
 			p, s := number(x[2*k+i])*number(v), float64(sums[i])
 			t := p + s
-			// What the sum in float64 loses decides where it lies between two numbers of float32.
+			// The error of the float64 sum decides in the middle between two float32 values.
 			b := t - s
 			lost := (s - (t - b)) + (p - b)
 			if bits := math.Float64bits(t); lost != 0 && bits&(1<<29-1) == 1<<28 {
@@ -143,7 +144,7 @@ func brainDots(x []uint16, y func(k int) (even, odd uint16)) float32 {
 	return flushed(sums[0] + sums[1])
 }
 
-// partValues are numbers of so many bits.
+// partValues returns values with a given number of significant bits.
 func partValues(r *rand.Rand, n, bits int) []float32 {
 	v := make([]float32, n)
 	for i := range v {
@@ -152,7 +153,8 @@ func partValues(r *rand.Rand, n, bits int) []float32 {
 	return v
 }
 
-// compareParts compares a product of random shape with sums in float64, and tells how many parts rows and columns had.
+// compareParts compares a product of random shape with sums in float64. It returns the numbers of
+// parts of rows and columns.
 func compareParts(t *testing.T, f *Parts, r *rand.Rand) [2]int {
 	t.Helper()
 	rows, steps, width := 1+r.IntN(40), 1+r.IntN(100), 1+r.IntN(PartCols)
@@ -180,7 +182,7 @@ func compareParts(t *testing.T, f *Parts, r *rand.Rand) [2]int {
 		row, col := i/rowC, i%rowC
 		if col >= width {
 			if got != before[i] {
-				t.Fatalf("a value beside the results is written to")
+				t.Fatalf("a value next to the results is overwritten")
 			}
 			continue
 		}
@@ -201,7 +203,8 @@ func compareParts(t *testing.T, f *Parts, r *rand.Rand) [2]int {
 		if to.Clamp {
 			sum = min(max(sum, float64(to.Min)), float64(to.Max))
 		}
-		// A number is added to others some 30 times at most, which loses 2^-24 each time; the products left out are 3·2^-26 of the whole.
+		// A value takes part in about 30 additions at most, each with an error of 2^-24. The
+		// omitted products are 3·2^-26 of the total.
 		if math.Abs(float64(got)-sum) > size*0x1p-20+1e-30 {
 			t.Fatalf("%d rows, %d steps, %d columns, %v bits: result %d of row %d is %v, want %v", rows, steps, width, bits, col, row, got, sum)
 		}
@@ -222,16 +225,16 @@ func TestPlainParts(t *testing.T) {
 func TestParts(t *testing.T) {
 	f := PartKernels()
 	if f == nil {
-		t.Skip("no tiles of bfloat16")
+		t.Skip("no bfloat16 tiles")
 	}
 	r, met := rand.New(rand.NewPCG(3, 4)), map[[2]int]bool{}
 	for range 2000 {
 		met[compareParts(t, f, r)] = true
 	}
 	if len(met) != 9 {
-		t.Errorf("parts of rows and columns that were met: %v", met)
+		t.Errorf("parts of rows and columns in the cases: %v", met)
 	}
-	// Products to the bit.
+	// Products, bit by bit.
 	for range 50 {
 		steps, blocks := 1+r.IntN(3), 1+r.IntN(3)
 		a, b := make([]uint16, blocks*steps*3*partTile), make([]uint16, steps*6*partTile)
@@ -239,7 +242,7 @@ func TestParts(t *testing.T) {
 			for i := range v {
 				v[i] = uint16(r.UintN(1<<15)>>1 + 1<<13 + r.UintN(2)<<15)
 				if r.IntN(50) == 0 {
-					v[i] = uint16(r.IntN(300)) // denormal, too
+					v[i] = uint16(r.IntN(300)) // including subnormal values
 				}
 			}
 		}
@@ -261,7 +264,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// The loops of tiles, on any processor.
+// TestEmulatedParts runs the AMX kernels on any processor.
 func TestEmulatedParts(t *testing.T) {
 	m, f := &emulator{t: t}, *plainParts
 	for i := range f.products {
@@ -282,7 +285,7 @@ func TestEmulatedParts(t *testing.T) {
 		met[compareParts(t, &f, r)] = true
 	}
 	if len(met) != 9 {
-		t.Errorf("parts of rows and columns that were met: %v", met)
+		t.Errorf("parts of rows and columns in the cases: %v", met)
 	}
 	wrong := f
 	wrong.products[2][2] = wrong.products[1][1]
@@ -291,7 +294,7 @@ func TestEmulatedParts(t *testing.T) {
 	}
 }
 
-// Numbers in parts, to the bit, with the largest sizes and what is lost.
+// TestSplitParts compares parts, largest magnitudes and lost bits, bit by bit.
 func TestSplitParts(t *testing.T) {
 	if !slices.Contains(Available(), AVX512) {
 		t.Skip("no AVX-512")
@@ -323,7 +326,7 @@ func TestSplitParts(t *testing.T) {
 		}
 		for i := range got {
 			for k := range got[i] {
-				// What is no number has no parts.
+				// NaN has no parts.
 				if usual := i == 0 && blocks[1].parts[k/PartBlock(steps)] > 0 || i == 1 && panels[1].parts > 0; usual && got[i][k] != want[i][k] {
 					t.Fatalf("value %d is %x, want %x", k, got[i][k], want[i][k])
 				}
@@ -332,7 +335,7 @@ func TestSplitParts(t *testing.T) {
 	}
 }
 
-// Rows of sums, to the bit.
+// TestPartSums compares rows of results, bit by bit.
 func TestPartSums(t *testing.T) {
 	if !slices.Contains(Available(), AVX512) {
 		t.Skip("no AVX-512")
@@ -364,7 +367,7 @@ func TestPartSums(t *testing.T) {
 	}
 }
 
-// The assembly knows the places of the fields by number.
+// TestPartLayouts checks the field offsets that the assembly uses.
 func TestPartLayouts(t *testing.T) {
 	t.Parallel()
 	var s splitArgs
@@ -386,11 +389,11 @@ func TestPartLayouts(t *testing.T) {
 	} {
 		for i, got := range fields {
 			if got != uintptr(8*i) {
-				t.Errorf("%s: field %d lies at %d", name, i, got)
+				t.Errorf("%s: field %d is at %d", name, i, got)
 			}
 		}
 	}
 	if unsafe.Offsetof(q.most) != unsafe.Offsetof(q.least)+4 {
-		t.Error("limits do not lie side by side")
+		t.Error("limits are not adjacent")
 	}
 }

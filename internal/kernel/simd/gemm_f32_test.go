@@ -9,7 +9,7 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// The assembly knows the places of the fields by number.
+// TestTileLayout checks the field offsets that the assembly uses.
 func TestTileLayout(t *testing.T) {
 	t.Parallel()
 	var x Tile
@@ -21,12 +21,13 @@ func TestTileLayout(t *testing.T) {
 		unsafe.Offsetof(x.Offs), unsafe.Offsetof(x.Next), unsafe.Offsetof(x.Fetch),
 	} {
 		if unsafe.Sizeof(uintptr(0)) == 8 && got != uintptr(8*i) {
-			t.Errorf("field %d lies at %d", i, got)
+			t.Errorf("field %d is at %d", i, got)
 		}
 	}
 }
 
-// plain is what a tile is: in order for the exact kind, fused steps for the other.
+// plain is the definition of a tile: in order for the exact kernels, fused multiply-adds for the
+// others.
 func plain(t *Tile, rows, width int, exact bool) {
 	f := func(p *float32, off int) *float32 { return (*float32)(unsafe.Add(unsafe.Pointer(p), off)) }
 	for r := range rows {
@@ -63,13 +64,13 @@ func plain(t *Tile, rows, width int, exact bool) {
 	}
 }
 
-// fma rounds once: the product of two float32 is exact in float64, and the sum is put
-// right where rounding to float64 went over a middle of float32.
+// fma rounds once. The product of two float32 values is exact in float64. The sum is corrected if
+// its rounding to float64 hits the middle between two float32 values.
 func fma(x, y, z float32) float32 {
 	p, q := float64(x)*float64(y), float64(z)
 	s := p + q
 	bits := math.Float64bits(s)
-	if bits&(1<<29-1) == 1<<28 { // in the middle: the rest of the sum decides
+	if bits&(1<<29-1) == 1<<28 { // in the middle: the error of the sum decides
 		t := s - p
 		rest := (p - (s - t)) + (q - t)
 		if rest != 0 {
@@ -84,7 +85,7 @@ func fma(x, y, z float32) float32 {
 	return float32(s)
 }
 
-// special are values that loops like to get wrong.
+// special holds values that often reveal errors in kernels.
 var special = []float32{0, float32(math.Copysign(0, -1)), 1, -1, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), math.MaxFloat32, math.SmallestNonzeroFloat32}
 
 func fill(r *rand.Rand, v []float32, odd bool) {
@@ -100,7 +101,7 @@ func same(a, b float32) bool {
 	return math.Float32bits(a) == math.Float32bits(b) || a != a && b != b
 }
 
-// everySet runs f for each set of this processor.
+// everySet runs f for each instruction set of this processor.
 func everySet(t *testing.T, f func(t *testing.T)) {
 	for _, s := range Available() {
 		t.Run(s.String(), func(t *testing.T) {
@@ -139,7 +140,7 @@ func TestTiles(t *testing.T) {
 			}
 			var codes [WideBFloat16 + 1][]uint16
 			if wide {
-				// Numbers that both kinds of 16 bits have.
+				// Values that both 16-bit types can hold.
 				for i, v := range b {
 					if b[i] = float32(int(v*64)) / 64; v != v || math.IsInf(float64(v), 0) {
 						b[i] = v
@@ -226,7 +227,7 @@ func TestGather(t *testing.T) {
 				}
 			}
 			if dst[len(dst)-1] != 0 {
-				t.Fatal("written behind the end")
+				t.Fatal("written past the end")
 			}
 		}
 	})
@@ -253,19 +254,19 @@ func TestSpread(t *testing.T) {
 					}
 				}
 				if dst[len(dst)-1] != 0 {
-					t.Fatal("written behind the end")
+					t.Fatal("written past the end")
 				}
 			}
 		}
 	})
 }
 
-// Rows of b that lie anywhere give what the same rows side by side give.
+// TestPlaced compares rows of b at arbitrary offsets with the same rows in adjacent memory.
 func TestPlaced(t *testing.T) {
 	everySet(t, func(t *testing.T) {
 		fk := FloatKernels()
 		if !fk.HasPlaced() {
-			t.Skip("none in this set")
+			t.Skip("no kernels in this instruction set")
 		}
 		r := rand.New(rand.NewPCG(7, 8))
 		for n := range 2000 {

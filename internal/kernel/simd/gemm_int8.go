@@ -7,63 +7,67 @@ import (
 	"unsafe"
 )
 
-// Ints multiplies matrices of 8-bit numbers with 32-bit sums, which are exact. The
-// left-hand numbers come widened to 16 bits, as differences to their zero point; two
-// neighbours along the sum are multiplied and added in one step. Some sets multiply and add four
-// neighbours of 8 bits: weights have a sign, activations have none, or one as well.
+// Ints holds the kernels of int8 GEMM. Sums are int32 and exact.
+//
+// Left-hand values are widened to 16 bits, as differences to their zero point. One step
+// multiplies two neighbours along the sum and adds the products. Some instruction sets have 4-way
+// dot products of 8-bit values: signed weights by unsigned activations, or by signed activations.
 type Ints struct {
 	Set Set
-	// Signed says that activations in fours have a sign, Eights that panels of fours have two of
-	// them side by side; see [Ints.FourAt].
+	// Signed reports that activations of 4-way dot products are signed. Eights reports that
+	// panels hold two groups of four side by side; see [Ints.FourAt].
 	Signed, Eights bool
-	// Rows and Cols are the size of the largest tile; columns come in panels of Cols.
+	// Rows and Cols are the size of the largest tile. Columns come in panels of Cols.
 	Rows, Cols int
-	// Lanes is the number of channels that Requantise takes at a time, Step that of the
-	// values of Widen.
+	// Lanes is the number of channels that Requantise processes at a time. Step is the number of
+	// values that Widen processes at a time.
 	Lanes, Step  int
 	narrow, wide []func(t *IntTile)
-	narrowHalf   []func(t *IntTile) // nil for none
+	narrowHalf   []func(t *IntTile) // nil if absent
 	widenInt8    func(dst *int16, src *byte, n int, zero int16)
 	widenUint8   func(dst *int16, src *byte, n int, zero int16)
 	gather       func(dst, src *int16, offs *int32, n int, runs *int32, nruns int)
-	// Fours of 8-bit numbers; nil where the set has no such products.
+	// Kernels of 4-way dot products; nil if the instruction set has no such instructions.
 	quads, few, turned, half []func(t *IntTile)
-	quadsWide                func(t *IntTile) // nil where the set has none
+	quadsWide                func(t *IntTile) // nil if absent
 	groups                   *[groupKinds][]func(t *GroupTile)
 	codes                    *codeSet
-	tiles                    tileSet // in place of quads and turned from fewest rows on; nil where there is none
-	fewest, block            int     // rows of two tiles, which share columns
-	gatherQuads              func(dst, src *byte, offs *int32, n int, runs *int32, nruns int)
-	interleave               func(dst, src *byte, step, n int, zero uint32)                                   // for 32 columns; nil for none
-	reach                    func(src *byte, rows, k int, turn, from uint32, mask *byte, above, below *int32) // nil for none
-	// Nil where the set has none.
-	lookup func(dst, src *byte, n int, table *byte)
-	// looksUpAll says that lookup takes any number of bytes, and not a multiple of 64 only.
+	// tiles replaces quads and turned for at least fewest rows; nil without matrix tiles (AMX).
+	tiles         tileSet
+	fewest, block int // rows of two tiles, which share columns
+	gatherQuads   func(dst, src *byte, offs *int32, n int, runs *int32, nruns int)
+	// The following kernels are nil if absent. interleave is for 32 columns.
+	interleave func(dst, src *byte, step, n int, zero uint32)
+	reach      func(src *byte, rows, k int, turn, from uint32, mask *byte, above, below *int32)
+	lookup     func(dst, src *byte, n int, table *byte)
+	// looksUpAll reports that lookup takes any number of bytes, not only multiples of 64.
 	looksUpAll bool
 	copyBytes  [2]func(dst *byte, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, turn int16)
-	// Numbers without a sign, and with one.
+	// For unsigned and for signed values.
 	widenLines [2][2]func(dst *int16, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, zero int16)
-	// For [Scales.Small], of each rounding; nil for none.
+	// For [Scales.Small], by rounding; nil if absent.
 	requantiseSmall [roundings]*smallRequantise
-	// Whole registers of channels; the second for as many as fewLanes.
-	requantise16              func(dst *int16, stepDst int, sums *int32, stepSums, rows, n, parts, low, stepParts int, scales *int64, zero, lo, hi int32) // nil for none
-	requantiseHalves          func(dst *int16, stepDst int, sums *float32, stepSums, rows, n, stepParts int, scales *int64, zero, lo, hi int32)           // nil for none
-	apart                     func(upper, lower, src *int16, n int)                                                                                       // nil for none
-	weave                     func(dst *int16, cols int, src *int16, step, n, pairs int)                                                                  // nil for none
-	lostWords                 func(src *int16, n int) uint32                                                                                              // nil for none
-	halves                    func(upper, lower *float32, src *int16, n int)                                                                              // nil for none
+	// Kernels for full registers of channels. requantiseFew is for registers of fewLanes. The
+	// other kernels of this group are nil if absent.
+	requantise16              func(dst *int16, stepDst int, sums *int32, stepSums, rows, n, parts, low, stepParts int, scales *int64, zero, lo, hi int32)
+	requantiseHalves          func(dst *int16, stepDst int, sums *float32, stepSums, rows, n, stepParts int, scales *int64, zero, lo, hi int32)
+	apart                     func(upper, lower, src *int16, n int)
+	weave                     func(dst *int16, cols int, src *int16, step, n, pairs int)
+	lostWords                 func(src *int16, n int) uint32
+	halves                    func(upper, lower *float32, src *int16, n int)
 	requantise, requantiseFew func(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, mul, up, down, bias *int32, zero, lo, hi int32)
 }
 
-// IntKernels of 8-bit products in the current set; nil where plain Go is all there is.
+// IntKernels returns the int8 kernels of the current instruction set, or nil if only plain Go is
+// available.
 func IntKernels() *Ints { return ints.pick() }
 
-// IntTile is a piece of a product of integers, c = a·b: a few rows of a by one panel of
-// b. Steps are in bytes. Pair k of segment s of row r of a lies at A + r*RowA + s*SegA +
-// 4*k. b is a panel: for each pair of each segment Cols pairs of numbers.
+// IntTile is a tile of an integer GEMM c = a·b: a few rows of a by one panel of b. Steps are in
+// bytes. Pair k of segment s of row r of a is at A + r*RowA + s*SegA + 4*k. The panel b holds
+// Cols pairs of values for each pair of each segment.
 //
-// Fours of 8-bit numbers take the place of pairs of 16-bit ones in [Ints.RunQuads] and
-// [Ints.RunTurned], and sums begin with Start.
+// [Ints.RunQuads] and [Ints.RunTurned] use groups of four 8-bit values in place of pairs of
+// 16-bit values. Their sums start from Start.
 type IntTile struct {
 	A          unsafe.Pointer
 	RowA, SegA int
@@ -71,15 +75,15 @@ type IntTile struct {
 	B          unsafe.Pointer
 	C          *int32
 	RowC       int
-	more       int    // sums go on from what c holds, with 2 and Start
-	Start      *int32 // what sums of fours begin with: of each column, or of each row
-	PanelB     int    // from one panel to the next, for several
-	// Ahead is what sets with tiles bring near meanwhile, as many bytes as a panel has: the panel that comes next, where weights come from
-	// memory or caches that are far. Nil for nothing.
+	more       int    // 1: sums continue from c; 2: from c plus Start
+	Start      *int32 // initial sums of 4-way dot products: one for each column or row
+	PanelB     int    // bytes from one panel to the next, if there are several
+	// Ahead points to the data that AMX kernels prefetch meanwhile, as many bytes as a panel has.
+	// It is the next panel if weights come from memory or from distant caches, else nil.
 	Ahead unsafe.Pointer
 }
 
-// SetContinue says whether sums go on from what c holds.
+// SetContinue sets whether sums continue from the values in c.
 func (t *IntTile) SetContinue(on bool) {
 	t.more = 0
 	if on {
@@ -87,8 +91,8 @@ func (t *IntTile) SetContinue(on bool) {
 	}
 }
 
-// Run computes rows rows of a panel, of cols columns at least; wide says that b has 16-bit numbers, and not
-// 8-bit ones.
+// Run computes rows rows of a panel, at least cols columns. If wide is set, b holds 16-bit
+// values, else 8-bit values.
 func (f *Ints) Run(t *IntTile, rows, cols int, wide bool) {
 	loops := f.narrow
 	switch {
@@ -100,13 +104,14 @@ func (f *Ints) Run(t *IntTile, rows, cols int, wide bool) {
 	t.inRows(rows, loops, 0)
 }
 
-// inRows computes any number of rows, in pieces for which there is a loop; what the sums of the next row begin with lies start bytes further.
+// inRows computes any number of rows in chunks for which a kernel exists. The initial sums of the
+// next row are start bytes further.
 func (t *IntTile) inRows(rows int, loops []func(t *IntTile), start int) {
 	if rows <= len(loops) {
 		loops[rows-1](t)
 		return
 	}
-	// The set has larger tiles of fours.
+	// The instruction set has larger tiles for 4-way dot products.
 	a, c, from := t.A, t.C, t.Start
 	for rows > 0 {
 		n := Evenly(rows, len(loops))
@@ -118,15 +123,16 @@ func (t *IntTile) inRows(rows int, loops []func(t *IntTile), start int) {
 	t.A, t.C, t.Start = a, c, from
 }
 
-// nextRows goes on to the rows behind the first n.
+// nextRows advances the tile by n rows.
 func (t *IntTile) nextRows(n, start int) {
 	t.A, t.C = unsafe.Add(t.A, n*t.RowA), (*int32)(unsafe.Add(unsafe.Pointer(t.C), n*t.RowC))
-	if start != 0 && t.Start != nil { // sums that go on have none
+	if start != 0 && t.Start != nil { // continued sums have no Start
 		t.Start = (*int32)(unsafe.Add(unsafe.Pointer(t.Start), n*start))
 	}
 }
 
-// Part is the number of rows to compute next of those that are left: equal parts of at most Rows, or as many as fill tiles.
+// Part returns the number of rows to compute next, given the remaining rows. It is an equal part
+// of at most Rows rows or, with matrix tiles, as many rows as fill the tiles.
 func (f *Ints) Part(left int) int {
 	if f.tiles != nil {
 		return min(left, f.Rows)
@@ -134,21 +140,23 @@ func (f *Ints) Part(left int) int {
 	return Evenly(left, f.Rows)
 }
 
-// CutRows is the number of rows whose multiples work is cut between: a call may compute more, but no faster.
+// CutRows returns the multiple of rows at which work is split. A call may compute more rows, but
+// not faster.
 func (f *Ints) CutRows() int { return cmp.Or(f.block, f.Rows) }
 
-// Evenly is the next of the pieces into which n is cut, of at most most each: as equal
-// as can be, because small tiles make poor use of the processor.
+// Evenly returns the size of the next chunk of n. Chunks have at most most elements and are as
+// equal as possible, because small tiles use the processor poorly.
 func Evenly(n, most int) int {
 	pieces := (n + most - 1) / most
 	return (n + pieces - 1) / pieces
 }
 
-// Quads tells whether there are products of fours of 8-bit numbers.
+// Quads reports whether 4-way dot products of 8-bit values are available.
 func (f *Ints) Quads() bool { return f.quads != nil }
 
-// FourAt is the place of step i of column j in a panel of n fours of steps. Fours of all columns follow each
-// other; with Eights two fours of a column do, and only the last one of an odd number is alone.
+// FourAt returns the index of step i of column j in a panel of n groups of four steps. The groups
+// of all columns follow each other. With Eights, two consecutive groups of a column are
+// neighbours; the last group of an odd number is separate.
 func (f *Ints) FourAt(n, i, j int) int {
 	q := i / 4
 	if f.Eights && q|1 < n {
@@ -157,8 +165,10 @@ func (f *Ints) FourAt(n, i, j int) int {
 	return 4*(q*f.Cols+j) + i%4
 }
 
-// Interleave writes n fours of all columns of a panel, without [Ints.Eights]: steps of a column less zero, of which those of all columns lie side by side
-// in src, step bytes from step to step. It returns false where the set has no loop for that.
+// Interleave writes n groups of four of all columns of a panel, in the layout without
+// [Ints.Eights]. It subtracts zero from each value. In src the values of all columns for one step
+// are neighbours, and steps are step bytes apart. It returns false if the instruction set has no
+// kernel for this.
 func (f *Ints) Interleave(dst []int8, src []uint8, step, n int, zero uint8) bool {
 	if f.interleave == nil || n == 0 {
 		return false
@@ -168,10 +178,11 @@ func (f *Ints) Interleave(dst []int8, src []uint8, step, n int, zero uint8) bool
 	return true
 }
 
-// reachBytes is how many bytes a step of reach takes.
+// reachBytes is the number of bytes that one step of the reach kernel reads.
 const reachBytes = 32
 
-// firstBytes has, from entry reachBytes-n on, n bytes of ones and as many zeros as fill a vector.
+// firstBytes holds, from entry reachBytes-n on, n bytes of ones. Zeros fill the rest of the
+// vector.
 var firstBytes = func() (m [2 * reachBytes]uint8) {
 	for i := range reachBytes {
 		m[i] = 0xFF
@@ -179,11 +190,11 @@ var firstBytes = func() (m [2 * reachBytes]uint8) {
 	return m
 }()
 
-// Reach tells by how much the k bytes of each row of v, of which the bits of turn are turned first, lie above a number, and below it: it adds that to above and
-// below. f may be nil.
+// Reach adds up how far the k bytes of each row of v are above and below from. It adds these
+// differences to above and below. Each byte is XORed with turn first. f may be nil.
 func (f *Ints) Reach(v []uint8, k int, turn, from uint8, above, below []int32) {
 	done := 0
-	// Vectors go beyond the last bytes of a row, but not of v.
+	// Vectors read past the end of a row, but not past the end of v.
 	if over := (k + reachBytes - 1) / reachBytes * reachBytes; f != nil && f.reach != nil && k > 0 && len(v) >= over {
 		done = min((len(v)-over)/k+1, len(v)/k)
 		_, _ = above[done-1], below[done-1]
@@ -198,8 +209,8 @@ func (f *Ints) Reach(v []uint8, k int, turn, from uint8, above, below []int32) {
 	}
 }
 
-// RunQuads computes rows rows of a panel, fours of 8-bit numbers at a time: those of a are activations,
-// those of b weights, which have a sign. Start has a number for each column; of these, cols at least are computed.
+// RunQuads computes rows rows of a panel with 4-way dot products: a holds activations, b signed
+// weights. Start has one value for each column. At least cols columns are computed.
 func (f *Ints) RunQuads(t *IntTile, rows, cols int) {
 	switch {
 	case f.inTiles(t, rows):
@@ -211,27 +222,30 @@ func (f *Ints) RunQuads(t *IntTile, rows, cols int) {
 	}
 }
 
-// inTiles tells whether rows of a product are worth to be computed in registers that hold pieces of matrices.
+// inTiles reports whether matrix tiles compute this number of rows faster.
 func (f *Ints) inTiles(t *IntTile, rows int) bool {
 	return rows >= f.fewest && f.Tiled(t.K, t.Segs)
 }
 
-// Lines are several rows of rows: so many, A bytes apart in a. Those of results follow one another.
+// Lines describes N groups of rows that are A bytes apart in a. Their results follow each other.
 type Lines struct{ N, A int }
 
-// RunLines is RunQuads, where [Ints.RunsPanels] says so, for several lines of rows rows.
+// RunLines is RunQuads for several lines of rows rows. It requires that [Ints.RunsPanels] returns
+// true.
 func (f *Ints) RunLines(t *IntTile, rows, cols int, l Lines) { f.tiles.lines(t, rows, cols, l) }
 
-// Tiled tells whether products of many rows with k fours of segs segments are computed so.
+// Tiled reports whether matrix tiles compute products of many rows with k groups of four in each
+// of segs segments.
 func (f *Ints) Tiled(k, segs int) bool { return f.tiles != nil && f.tiles.worth(k, segs) }
 
-// tileLines are the rows of a tile, and the fours of one.
+// tileLines is the number of rows of a matrix tile, and of the groups of four in a row.
 const tileLines = 16
 
-// TilesOfRows is how many registers hold rows rows, the last one in part.
+// TilesOfRows returns the number of matrix tiles that hold rows rows. The last one may be partly
+// filled.
 func TilesOfRows(rows int) int { return (rows + tileLines - 1) / tileLines }
 
-// tileSet are registers that hold pieces of matrices.
+// tileSet is implemented by kernels that use registers for matrix tiles.
 type tileSet interface {
 	run(t *IntTile, rows, cols int, turned bool)
 	lines(t *IntTile, rows, cols int, l Lines)
@@ -239,20 +253,22 @@ type tileSet interface {
 	worth(k, segs int) bool
 }
 
-// RunsPanels tells whether RunPanels computes so many rows.
+// RunsPanels reports whether RunPanels and RunLines accept this number of rows.
 func (f *Ints) RunsPanels(t *IntTile, rows int) bool { return f.inTiles(t, rows) }
 
-// RunPanels is RunQuads, where [Ints.RunsPanels] says so, for panels whole panels, PanelB bytes apart, whose results lie side by side, without segments.
+// RunPanels is RunQuads for panels full panels without segments. Panels are PanelB bytes apart,
+// and their results are neighbours. It requires that [Ints.RunsPanels] returns true.
 func (f *Ints) RunPanels(t *IntTile, rows, panels int) { f.tiles.panels(t, rows, panels) }
 
-// HasWideQuads tells whether there is [Ints.WideQuads].
+// HasWideQuads reports whether [Ints.WideQuads] is available.
 func (f *Ints) HasWideQuads() bool { return f.quadsWide != nil }
 
-// WideQuads computes one row of one segment of [WidePanels] whole panels, whose results lie side by side, as RunQuads does.
+// WideQuads computes one row of one segment of [WidePanels] full panels, as RunQuads does. The
+// results of the panels are neighbours.
 func (f *Ints) WideQuads(t *IntTile) { f.quadsWide(t) }
 
-// RunTurned is RunQuads with weights in a and activations in b; Start has a number for each row. Of the panel's columns, cols
-// at least are computed.
+// RunTurned is RunQuads with weights in a and activations in b. Start has one value for each row.
+// At least cols columns of the panel are computed.
 func (f *Ints) RunTurned(t *IntTile, rows, cols int) {
 	switch {
 	case f.inTiles(t, rows):
@@ -264,8 +280,8 @@ func (f *Ints) RunTurned(t *IntTile, rows, cols int) {
 	}
 }
 
-// GatherQuads is Gather for fours of 8-bit numbers, a row for each four of offs, in places of [Ints.FourAt]. It
-// may write two rows over the end.
+// GatherQuads is Gather for groups of four 8-bit values, a row for each four entries of offs, in
+// the layout of [Ints.FourAt]. It may write up to two rows past the end.
 func (f *Ints) GatherQuads(dst, src []uint8, offs []int32, runs []Run) {
 	if len(offs) == 0 || len(runs) == 0 {
 		return
@@ -278,10 +294,11 @@ func (f *Ints) GatherQuads(dst, src []uint8, offs []int32, runs []Run) {
 	f.gatherQuads(unsafe.SliceData(dst), unsafe.SliceData(src), &offs[0], len(offs)/4, &runs[0].From, len(runs))
 }
 
-// LooksUp tells whether [Ints.Lookup] has a loop in vectors.
+// LooksUp reports whether [Ints.Lookup] has a SIMD kernel.
 func (f *Ints) LooksUp() bool { return f.lookup != nil }
 
-// Lookup replaces bytes by their entries in a table. It returns for how many it did so.
+// Lookup replaces bytes by their entries in a table. It returns the number of bytes written; the
+// caller computes the rest.
 func (f *Ints) Lookup(dst, src []uint8, table *[256]uint8) int {
 	n := len(dst)
 	if !f.looksUpAll {
@@ -295,8 +312,9 @@ func (f *Ints) Lookup(dst, src []uint8, table *[256]uint8) int {
 	return n
 }
 
-// CopyBytes copies lines of n bytes, with the highest bit of each turned if turned is set; lines of dst are stepDst
-// bytes apart, those of src stepSrc, and neighbours of src each. It returns false where the set or the step is not for it.
+// CopyBytes copies lines of n bytes and, if turned is set, flips the highest bit of each byte.
+// Lines of dst are stepDst bytes apart, lines of src stepSrc bytes, and neighbours in a line of
+// src each bytes. It returns false if the instruction set or the value of each is not supported.
 func (f *Ints) CopyBytes(dst []uint8, stepDst int, src []uint8, stepSrc, each, n, lines int, turned bool) bool {
 	if f.copyBytes[0] == nil || each > 2 {
 		return false
@@ -317,7 +335,7 @@ func (f *Ints) CopyBytes(dst []uint8, stepDst int, src []uint8, stepSrc, each, n
 	return true
 }
 
-// WidenLines is Widen for lines as CopyBytes has them.
+// WidenLines is Widen for lines, with the steps of CopyBytes.
 func (f *Ints) WidenLines(dst []int16, stepDst int, src []uint8, stepSrc, each, n, lines int, signed bool, zero int16) bool {
 	if f.widenLines[0][0] == nil || each > 2 {
 		return false
@@ -331,15 +349,15 @@ func (f *Ints) WidenLines(dst []int16, stepDst int, src []uint8, stepSrc, each, 
 	return true
 }
 
-// lastMasks has a bit for each byte that the last of the registers for n values reads, and for each value that
-// it writes: as many as there are, or fewer.
+// lastMasks returns the masks of the last register for n values: a bit for each byte that it
+// reads, and a bit for each value that it writes.
 func lastMasks(n, each, values int) (in, out uint64) {
 	rest := (n-1)%values + 1
 	return 1<<(rest*each-each+1) - 1, 1<<rest - 1
 }
 
-// Fours writes the bits of 8-bit numbers, signed or not, as those of fours of activations: without a sign, those
-// with one get 128 added; where f.Signed, with one, the others get 128 taken away.
+// Fours converts 8-bit values, signed or not, to the type of activations of 4-way dot products.
+// If f.Signed is false, it adds 128 to signed values; else it subtracts 128 from unsigned values.
 func (f *Ints) Fours(dst, src []uint8, signed bool) {
 	dst = dst[:len(src)]
 	if signed == f.Signed {
@@ -359,7 +377,7 @@ func (f *Ints) Fours(dst, src []uint8, signed bool) {
 	}
 }
 
-// FoursZero is a zero point of numbers that [Ints.Fours] moved.
+// FoursZero returns the zero point of values that [Ints.Fours] converted.
 func (f *Ints) FoursZero(signed bool, zero int32) int32 {
 	switch {
 	case signed == f.Signed:
@@ -389,7 +407,7 @@ func (f *Ints) Widen(dst []int16, src []uint8, signed bool, zero int16) {
 	}
 }
 
-// Gather writes a panel of Cols columns of pairs, a row for each two of offs; see
+// Gather writes a panel of Cols columns of pairs, a row for each two entries of offs; see
 // [Floats.Gather].
 func (f *Ints) Gather(dst, src []int16, offs []int32, runs []Run) {
 	if len(offs) == 0 || len(runs) == 0 {
@@ -400,34 +418,40 @@ func (f *Ints) Gather(dst, src []int16, offs []int32, runs []Run) {
 	f.gather(unsafe.SliceData(dst), unsafe.SliceData(src), &offs[0], len(offs)/2, &runs[0].From, len(runs))
 }
 
-// Scales are the numbers of channels for Requantise, in arrays that go on to a multiple
-// of Lanes: the multiplier, its shifts to the left and to the right, and the bias.
+// Scales holds the parameters of channels for Requantise: the multiplier, its shifts to the left
+// and to the right, and the bias. The arrays are padded to a multiple of Lanes.
 type Scales struct {
 	Mul, Up, Down, Bias []int32
-	// Small says that multipliers are 2^30 and more, that all shifts go to the right, by 1 to 20, and that no sum with
-	// its bias is larger than 2^30. Twice then has the lower 32 bits of twice the multipliers, Half 2^Down / 2.
+	// Small reports that all multipliers are at least 2^30, that all shifts go to the right by 1
+	// to 20, and that the magnitude of every sum with its bias is at most 2^30. In this case
+	// Twice holds the lower 32 bits of twice the multipliers, and Half holds 2^Down / 2.
 	Small       bool
 	Twice, Half []int32
-	// Fused are the numbers of the channels that have such.
+	// Fused holds the parameters of channels that have fused scales.
 	Fused FusedScales
 }
 
-// Scales16 are the numbers of channels for Requantise16, for blocks of eight channels and a multiple of 16 of them: of each block the biases, the
-// multipliers, halves of what the shifts divide by, and the shifts to the right, 1 to 63.
+// Scales16 holds the parameters of channels for Requantise16, in blocks of eight channels, padded
+// to a multiple of 16. Each block holds the biases, the multipliers, half of the divisors
+// 2^shift, and the shifts to the right, 1 to 63.
 type Scales16 []int64
 
-// NewScales16 makes room for n channels.
+// NewScales16 allocates parameters for n channels.
 func NewScales16(n int) Scales16 { return make(Scales16, 4*((n+15)/16*16)) }
 
-// Set sets the numbers of channel i.
+// Set sets the parameters of channel i.
 func (s Scales16) Set(i int, bias, mul int64, down int) {
 	b := s[i/8*32+i%8:]
 	b[0], b[8], b[16], b[24] = bias, mul, 1<<(down-1), int64(down)
 }
 
-// Requantise16 turns rows of sums into 16-bit values: of channel i ((sum + bias)·mul + half) / 2^down, the lower 32 bits of it,
-// plus zero, between lo and hi. Sums are those of parts, stepParts apart; if the last low are fewer than all of them, and at least one, the others count 256 times. n channels are written for each row, those of a multiple of 16 read; the
-// scales begin at channel at, a multiple of 16. It does nothing and returns false where the set has no loop for it.
+// Requantise16 converts rows of sums to 16-bit values. Channel i becomes ((sum + bias)·mul +
+// half) / 2^down, of which the lower 32 bits count, plus zero, limited to lo and hi.
+//
+// A sum is the sum of its parts, which are stepParts apart. If low is at least 1 and less than
+// parts, the parts before the last low count 256 times. n channels are written for each row; n is
+// rounded up to a multiple of 16 for reading. The scales start at channel at, a multiple of 16.
+// It returns false, and does nothing, if the instruction set has no kernel for this.
 func (f *Ints) Requantise16(dst []int16, stepDst int, sums []int32, stepSums, rows, n, parts, low, stepParts int, s Scales16, at int, zero, lo, hi int32) bool {
 	if f == nil || f.requantise16 == nil {
 		return false
@@ -440,8 +464,8 @@ func (f *Ints) Requantise16(dst []int16, stepDst int, sums []int32, stepSums, ro
 	return true
 }
 
-// RequantiseHalves is Requantise16 for sums as floats that are whole numbers, rows of n: 256 times the first part and the second, of which it reads
-// up to 15 more.
+// RequantiseHalves is Requantise16 for integer sums in float32, in rows of n: 256 times the first
+// part plus the second part. It reads up to 15 more values of the second part.
 func (f *Ints) RequantiseHalves(dst []int16, sums []float32, rows, n, stepParts int, s Scales16, zero, lo, hi int32) bool {
 	if f == nil || f.requantiseHalves == nil {
 		return false
@@ -454,7 +478,8 @@ func (f *Ints) RequantiseHalves(dst []int16, sums []float32, rows, n, stepParts 
 	return true
 }
 
-// Halves takes numbers apart: their upper 8 bits, with the sign, and the lower ones. It does nothing and returns false where the set has no loop for it.
+// Halves splits values into their upper 8 bits, with the sign, and their lower 8 bits, as
+// float32. It returns false, and does nothing, if the instruction set has no kernel for this.
 func (f *Ints) Halves(upper, lower []float32, src []int16) bool {
 	if f == nil || f.halves == nil {
 		return false
@@ -466,7 +491,7 @@ func (f *Ints) Halves(upper, lower []float32, src []int16) bool {
 	return true
 }
 
-// Apart is Halves in 16 bits, for all sets.
+// Apart is Halves with int16 results. It works with every instruction set.
 func (f *Ints) Apart(upper, lower, src []int16) {
 	n := len(src)
 	if upper, lower = upper[:n], lower[:n]; n > 0 && f.apart != nil {
@@ -478,8 +503,9 @@ func (f *Ints) Apart(upper, lower, src []int16) {
 	}
 }
 
-// Weave writes pairs of lines of n words, step words apart, as pairs of words, of which a panel has a line of Cols, those from n on being 0. It does
-// nothing and returns false where the set has no loop for it.
+// Weave interleaves pairs of lines of n 16-bit values, step values apart. A panel has a line of
+// Cols such pairs; the pairs from n on are 0. It returns false, and does nothing, if the
+// instruction set has no kernel for this.
 func (f *Ints) Weave(dst, src []int16, step, n, pairs int) bool {
 	if f == nil || f.weave == nil || f.Cols%16 != 0 {
 		return false
@@ -491,7 +517,7 @@ func (f *Ints) Weave(dst, src []int16, step, n, pairs int) bool {
 	return true
 }
 
-// Fit8 tells whether all words have 8 bits with a sign.
+// Fit8 reports whether all values fit int8.
 func (f *Ints) Fit8(v []int16) bool {
 	if f != nil && f.lostWords != nil && len(v) > 0 {
 		return f.lostWords(&v[0], len(v)) == 0
@@ -503,16 +529,18 @@ func (f *Ints) Fit8(v []int16) bool {
 	return lost == 0
 }
 
-// smallRequantise are the loops for [Scales.Small]: for blocks of 64 and of 32 channels, and for as many as 64, 32 and 16.
+// smallRequantise holds the kernels for [Scales.Small]: for blocks of 64 and of 32 channels, and
+// for up to 64, 32 and 16 channels.
 type smallRequantise struct {
 	whole64, whole32, last64, last32, last16 func(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, twice, down, bias, half *int32, zero, lo, hi, sign int32)
 }
 
-// Requantise turns rows of sums into 8-bit values: of channel i round((sum + bias) <<
-// up · mul / 2^31 / 2^down) + zero, between lo and hi, in the rounding of TFLite (the
-// product to the nearest, ties up; the shift to the nearest, ties away from zero). n
-// channels are written for each row; the scales begin at channel at. It does nothing and
-// returns false for fewer channels than the smallest register takes.
+// Requantise converts rows of sums to 8-bit values. Channel i becomes round((sum + bias) << up ·
+// mul / 2^31 / 2^down) + zero, limited to lo and hi. It rounds as TFLite does: the product to the
+// nearest, ties up; the shift to the nearest, ties away from zero.
+//
+// n channels are written for each row. The scales start at channel at. It returns false, and does
+// nothing, if n is less than the number of channels of the smallest register.
 func (f *Ints) Requantise(dst []uint8, stepDst int, sums []int32, stepSums, rows, n int, s *Scales, at int, zero, lo, hi int32) bool {
 	if s.Small && f.requantiseSmall[0] != nil && rows > 0 && n > 0 && EightBits(zero, lo, hi) {
 		f.small(dst, stepDst, sums, stepSums, rows, n, s, at, zero, lo, hi)
@@ -533,14 +561,14 @@ func (f *Ints) Requantise(dst []uint8, stepDst int, sums []int32, stepSums, rows
 	whole := n / lanes * lanes
 	loop(&dst[0], stepDst, &sums[0], 4*stepSums, rows, whole, &s.Mul[at], &s.Up[at], &s.Down[at], &s.Bias[at], zero, lo, hi)
 	if n > whole {
-		// The last ones a second time together with what is left.
+		// A last full register overlaps channels that are already done.
 		i := n - lanes
 		loop(&dst[i], stepDst, &sums[i], 4*stepSums, rows, lanes, &s.Mul[at+i], &s.Up[at+i], &s.Down[at+i], &s.Bias[at+i], zero, lo, hi)
 	}
 	return true
 }
 
-// EightBits tells whether zero point and limits are numbers of 8 bits, with a sign or without.
+// EightBits reports whether the zero point and the limits fit int8, or all fit uint8.
 func EightBits(zero, lo, hi int32) bool {
 	least, most := int32(math.MinInt8), int32(math.MaxInt8)
 	if hi > math.MaxInt8 {
@@ -555,11 +583,11 @@ func (f *Ints) small(dst []uint8, stepDst int, sums []int32, stepSums, rows, n i
 	_, _ = dst[(rows-1)*stepDst+n-1], sums[(rows-1)*stepSums+n-1]
 	var sign int32
 	if hi > math.MaxInt8 {
-		// Numbers without a sign go the way of those with one.
+		// Unsigned values are computed as signed values.
 		sign = -128
 	}
 	for i := 0; i < n; {
-		// Channels behind the first block that has no fused numbers do without them, too.
+		// All channels after the first block without fused scales use the other kernels.
 		next, round := n-i, s.rounding(at+i, min(n-i, 64), lo >= zero)
 		if round == roundFused {
 			next = min(next, 64)

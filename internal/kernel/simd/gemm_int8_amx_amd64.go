@@ -6,54 +6,66 @@ import (
 	"unsafe"
 )
 
-// Products of fours of 8-bit numbers with the tiles of AMX: registers of up to 16 rows of 64 bytes. A tile of
-// activations or weights has 16 rows of 16 fours, one of a panel 16 fours of 16 columns, one of sums
-// 16 rows of 16. Panels are those of [VNNI]: a tile takes every other 64 bytes of one.
+// This file computes int8 GEMM with AMX tiles: registers of up to 16 rows of 64 bytes.
+//
+// A tile of activations, or of weights in place of activations, holds 16 rows of 16 groups of
+// four int8 values. A tile of a panel holds 16 groups of four for 16 columns. A tile of sums
+// holds 16 rows of 16 int32. Panels have the layout of [VNNI]; a tile takes every other 64 bytes
+// of a panel.
 
 const (
-	tileBytes  = 64  // of a row
-	tilesCols  = 32  // of a panel, two tiles
-	tilesRows  = 32  // of two tiles
-	mostRows   = 192 // of a call: setting tiles up takes as long as two blocks of one step
-	fewestRows = 4   // 7 of 16 rows take two thirds of the time of loops of vectors
+	tileBytes  = 64  // bytes of a tile row
+	tilesCols  = 32  // columns of a panel: two tiles
+	tilesRows  = 32  // rows of two tiles
+	mostRows   = 192 // rows of a call: a tile setup costs as much as two blocks of one step
+	fewestRows = 4   // 7 of 16 rows take two thirds of the time of the VNNI kernels
 )
 
-// tileProgram is what one call computes: all steps have as many fours. The assembly knows the places of its fields.
+// tileProgram holds the arguments of one call of an AMX kernel. All steps have the same number of
+// groups of four. The assembly accesses the fields by their offsets.
 type tileProgram struct {
-	config            *[64]byte // sizes of the tiles
-	a                 unsafe.Pointer
-	rowA, stepA, endA int // bytes to the next row, to the next step, and from the end of a segment to the next one
+	config *[64]byte // tile sizes
+	a      unsafe.Pointer
+	// Bytes to the next row, to the next step, and from the end of a segment to the next segment.
+	rowA, stepA, endA int
 	b                 unsafe.Pointer
 	stepB, endB       int
 	steps, segs       int
 	c                 *int32
 	rowC              int
-	start             *int32 // what sums begin with, of each column, or turned of each row; nil for what c has, or nothing: see fresh
-	rows              int    // of a block
-	n                 int    // blocks left; of several all have as many rows
-	// Bytes from block to block, and those that the blocks before have taken.
+	// start holds the initial sums: one for each column or, transposed, one for each row. If it
+	// is nil, sums start from the values in c or from zero; see fresh.
+	start *int32
+	rows  int // of a block
+	n     int // remaining blocks; if there are several, all have the same number of rows
+	// Bytes from block to block, and the bytes that the previous blocks advanced.
 	moveA, moveC, moveStart int
 	doneA, doneC, doneStart int
 	doneB                   int
-	panels, each            int // panels left, and blocks of each
-	// Bytes from the last block of a panel to the first one of the next.
+	panels, each            int // remaining panels, and blocks of each panel
+	// Bytes from the last block of a panel to the first block of the next panel.
 	nextA, nextB, nextC, nextStart int
-	fresh                          int // without start sums begin with nothing, not with what c has
+	fresh                          int // 1: without start, sums start from zero, not from c
 	ahead                          unsafe.Pointer
-	aheadLines, doneAhead          int // lines of the cache that each step brings near, and bytes that have come
+	// Cache lines that each step prefetches, and bytes that have been prefetched.
+	aheadLines, doneAhead int
 
 	sizes [64]byte
-	block int // rows of a whole block
-	// Bytes from the first block of a panel to that of the next, or from that of a line.
+	block int // rows of a full block
+	// Bytes from the first block of a panel, or of a line, to the first block of the next.
 	overA, overC, overStart int
 }
 
-// tileLoops are the programs for blocks of up to 16 rows and of 32.
+// tileLoops holds the AMX kernels for blocks of up to 16 rows and of up to 32 rows.
 type tileLoops struct {
 	quads, few, turned, half [2]func(p *tileProgram)
-	// Panels of at most near bytes stay in the nearest cache beside the rows and sums of a block: they are read once for each 16 rows
-	// with four tiles in use, larger ones for 32 with six. A core has some registers behind the eight names of tiles, for both of its
-	// threads: while another guest computes with tiles on the same core, too, four run 1.4 times as fast as six.
+	// near is the largest size in bytes of a panel that stays in the L1 cache next to the rows
+	// and sums of a block. Such panels are read once for each 16 rows, with four tiles in use.
+	// Larger panels are read once for each 32 rows, with six tiles in use.
+	//
+	// A core has a limited number of physical registers behind the eight tile names, shared by
+	// both of its threads. While another virtual machine runs AMX code on the same core, four
+	// tiles run 1.4 times as fast as six.
 	near int
 }
 
@@ -67,7 +79,7 @@ var amxLoops = tileLoops{
 
 var tilePrograms = sync.Pool{New: func() any { return new(tileProgram) }}
 
-// run computes what [Ints.RunQuads] does, or [Ints.RunTurned] if turned.
+// run computes what [Ints.RunQuads] computes, or [Ints.RunTurned] if turned is set.
 func (l *tileLoops) run(t *IntTile, rows, cols int, turned bool) {
 	loops := l.of(cols, turned)
 	p := tilePrograms.Get().(*tileProgram)
@@ -76,7 +88,7 @@ func (l *tileLoops) run(t *IntTile, rows, cols int, turned bool) {
 	p.give()
 }
 
-// of are the programs for so many columns.
+// of returns the kernels for a number of columns.
 func (l *tileLoops) of(cols int, turned bool) *[2]func(p *tileProgram) {
 	few := cols <= tilesCols/2
 	switch {
@@ -90,7 +102,7 @@ func (l *tileLoops) of(cols int, turned bool) *[2]func(p *tileProgram) {
 	return &l.quads
 }
 
-// lines computes what [Ints.RunLines] does.
+// lines computes what [Ints.RunLines] computes.
 func (l *tileLoops) lines(t *IntTile, rows, cols int, at Lines) {
 	p := tilePrograms.Get().(*tileProgram)
 	p.rowA, p.segs = t.RowA, t.Segs
@@ -99,7 +111,7 @@ func (l *tileLoops) lines(t *IntTile, rows, cols int, at Lines) {
 	p.give()
 }
 
-// panels computes what [Ints.RunPanels] does.
+// panels computes what [Ints.RunPanels] computes.
 func (l *tileLoops) panels(t *IntTile, rows, panels int) {
 	p := tilePrograms.Get().(*tileProgram)
 	p.rowA, p.segs = t.RowA, 1
@@ -107,7 +119,7 @@ func (l *tileLoops) panels(t *IntTile, rows, panels int) {
 		p.nextB, p.overC, p.overStart = t.PanelB, 4*tilesCols, 4*tilesCols
 		l.all(p, t, &l.quads, rows, panels, false)
 	} else {
-		// The rows of the last block would come to weights that are far once more.
+		// A panel-wise call would read distant weights once more for the rows of the last block.
 		was := *t
 		for i := range panels {
 			t.B = unsafe.Add(was.B, i*t.PanelB)
@@ -125,23 +137,23 @@ func (l *tileLoops) panels(t *IntTile, rows, panels int) {
 	p.give()
 }
 
-// give gives the program back.
+// give clears the program and returns it to the pool.
 func (p *tileProgram) give() {
 	*p = tileProgram{}
 	tilePrograms.Put(p)
 }
 
-// all lets program p compute rows rows of panels panels, or of as many lines.
+// all runs program p for all rows of panels panels, or of as many lines.
 func (l *tileLoops) all(p *tileProgram, t *IntTile, loops *[2]func(p *tileProgram), rows, panels int, turned bool) {
 	p.c, p.rowC = t.C, t.RowC
 	p.block = tilesRows
-	// Of a half of a panel two tiles of rows share each load.
+	// In half a panel, two tiles of rows share each load.
 	if loops != &l.half && loops != &l.few && 4*tilesCols*t.K*p.segs <= l.near {
 		p.block = tileLines
 	}
 	whole := rows / p.block
 	if steps, _, rest := tileSteps(t.K); t.Ahead != nil && rest == 0 {
-		const lines = 4 * tilesCols / cacheLine // of a four
+		const lines = 4 * tilesCols / cacheLine // of a group of four
 		all := (rows + p.block - 1) / p.block * steps
 		p.ahead, p.aheadLines = t.Ahead, (lines*t.K+all-1)/all
 	} else {
@@ -152,7 +164,8 @@ func (l *tileLoops) all(p *tileProgram, t *IntTile, loops *[2]func(p *tileProgra
 		return
 	}
 	p.blocks(t, loops, 0, p.block, p.block, whole, panels, turned)
-	// The rows of a block have one tile of activations, so that those of two are of one size.
+	// A block uses one tile of activations for each 16 rows, so both tiles have the same number
+	// of rows.
 	first, rest := whole*p.block, rows%p.block
 	if rest > tileLines {
 		p.blocks(t, loops, first, tileLines, 0, 1, panels, turned)
@@ -161,22 +174,24 @@ func (l *tileLoops) all(p *tileProgram, t *IntTile, loops *[2]func(p *tileProgra
 	p.blocks(t, loops, first, rest, 0, 1, panels, turned)
 }
 
-// overlapping cuts rows that do not fill whole blocks into n blocks of one size, stride rows apart, some of which are computed twice: that takes less
-// time than a call for the last ones. n is 0 where there are no such blocks, or where sums go on from others.
+// overlapping splits rows that do not fill complete blocks into n blocks of equal size, stride
+// rows apart. Some rows are computed twice, which takes less time than a separate call for the
+// last rows. n is 0 if such a split does not exist, or if sums continue from earlier values.
 func overlapping(rows, block int, t *IntTile) (n, size, stride int) {
 	if _, _, rest := tileSteps(t.K); rest > 0 || t.more != 0 || rows <= block || rows%block == 0 {
 		return 0, 0, 0
 	}
 	n = (rows + block - 1) / block
 	stride = (rows - block + n - 2) / (n - 1)
-	// Those of two tiles have all of their rows.
+	// Both tiles of a two-tile block are full.
 	if size = rows - (n-1)*stride; size < stride || size < block && block > tileLines {
 		return 0, 0, 0
 	}
 	return n, size, stride
 }
 
-// blocks computes n blocks of rows rows, at most 16 or 32, stride rows apart from row first on, for each of the panels.
+// blocks computes n blocks of rows rows (at most 16 or 32) for each panel. The first block starts
+// at row first; blocks are stride rows apart.
 func (p *tileProgram) blocks(t *IntTile, loops *[2]func(p *tileProgram), first, rows, stride, n, panels int, turned bool) {
 	if rows == 0 || n == 0 {
 		return
@@ -208,7 +223,8 @@ func (p *tileProgram) blocks(t *IntTile, loops *[2]func(p *tileProgram), first, 
 	}
 }
 
-// tileSteps cuts k fours into equal steps, or else into whole ones and one of the rest: sums of integers have no order.
+// tileSteps splits k groups of four into equal steps. If that is impossible, it returns full
+// steps and one step with the rest. The order of the terms does not change an integer sum.
 func tileSteps(k int) (steps, fours, rest int) {
 	if steps = (k + tileLines - 1) / tileLines; k%steps == 0 {
 		return steps, k / steps, 0
@@ -216,8 +232,10 @@ func tileSteps(k int) (steps, fours, rest int) {
 	return k / tileLines, tileLines, k % tileLines
 }
 
-// worth tells whether tiles take less time than products of the set below, in cycles of a processor that has both: those multiply a
-// four of 32 rows and columns in 32, tiles take 64 for a step, and some 300 for sums and calls.
+// worth reports whether tiles take less time than the kernels of the next lower instruction set.
+// It compares cycles of a processor that has both: those kernels compute one group of four for 32
+// rows and 32 columns in 32 cycles. Tiles take 64 cycles for a step, and about 300 for sums and
+// calls.
 func (*tileLoops) worth(k, segs int) bool {
 	steps, _, rest := tileSteps(k)
 	if rest > 0 {
@@ -226,7 +244,7 @@ func (*tileLoops) worth(k, segs int) bool {
 	return 32*k*segs > 64*steps*segs+300
 }
 
-// peak multiplies the same tile by the same two n times, loading them each time.
+// peak multiplies the same tile by the same two tiles n times. It loads them each time.
 func (l *tileLoops) peak(n int) {
 	if n <= 0 {
 		return
@@ -239,9 +257,10 @@ func (l *tileLoops) peak(n int) {
 	l.quads[0](p)
 }
 
-// part sets steps steps of fours fours, from four first of each segment on.
+// part sets up steps steps of fours groups of four. The steps start at group first of each
+// segment.
 func (p *tileProgram) part(t *IntTile, first, fours, steps int) {
-	const line = 4 * tilesCols // of fours of a panel
+	const line = 4 * tilesCols // bytes of a group of four of a panel
 	p.a, p.stepA, p.endA = unsafe.Add(t.A, 4*first), 4*fours, t.SegA-4*fours*steps
 	p.b, p.stepB, p.endB = unsafe.Add(t.B, line*first), line*fours, line*(t.K-fours*steps)
 	p.steps = steps
@@ -260,7 +279,7 @@ func (p *tileProgram) part(t *IntTile, first, fours, steps int) {
 	p.config = &p.sizes
 }
 
-// withTiles adds the set with tiles to a table: all but products of fours is that of VNNI.
+// withTiles adds AMX to a table. AMX uses the VNNI kernels except for the 4-way dot products.
 func withTiles(table family[Ints], l *tileLoops) family[Ints] {
 	f := *table[VNNI]
 	f.Set, f.Rows, f.tiles, f.fewest, f.block = AMX, mostRows, l, fewestRows, tilesRows
@@ -268,10 +287,12 @@ func withTiles(table family[Ints], l *tileLoops) family[Ints] {
 	return table
 }
 
-// tilesWork tells whether the processor has the tiles that the loops know, the system lets the process use them,
-// and they compute what the loops of the set below do, which must be there.
+// tilesWork reports whether the AMX kernels can run. The processor must have tiles of the
+// expected sizes, and the system must allow their use. The results must equal those of the next
+// lower instruction set, which must be available.
 var tilesWork = sync.OnceValue(func() bool {
-	// Leaf 0x1D: palettes; of the first one the bytes of all tiles, of one, of a row, the number of tiles, and of rows.
+	// CPUID leaf 0x1D lists palettes. For palette 1 it gives the bytes of all tiles, of one tile
+	// and of a row, the number of tiles, and the number of rows.
 	if most, _, _, _ := cpuid(0, 0); most < 0x1D {
 		return false
 	}
@@ -292,12 +313,14 @@ var tilesWork = sync.OnceValue(func() bool {
 	})
 })
 
-// check compares products with those of plain, which computes what run does: with numbers of all sizes, for whole tiles and for others, as panels
-// that are near and that are not. Each process waits for it at its start: loops in vectors take some 0.2 ms, plain Go 25.
+// check compares the AMX kernels with plain, which computes what run computes. It uses values of
+// the full range, full and partial tiles, and panels on both sides of near. Each process runs it
+// once at its start: it takes about 0.2 ms with SIMD kernels as the reference and 25 ms with
+// plain Go.
 func (l *tileLoops) check(plain func(t *IntTile, rows, cols int, turned bool)) bool {
 	far := *l
 	far.near = 0
-	const rows, segs, most = 128, 2, 40 // the most rows and fours of those below
+	const rows, segs, most = 128, 2, 40 // the most rows and groups of four of the cases below
 	a, b := make([]uint8, rows*segs*4*tileLines), make([]uint8, segs*4*most*tilesCols)
 	seed := uint32(1)
 	for _, v := range [][]uint8{a, b} {

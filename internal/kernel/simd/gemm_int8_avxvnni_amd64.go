@@ -1,6 +1,6 @@
 package simd
 
-// avxVNNI has the products of AVX2 with dot products.
+// avxVNNI holds the AVX2 kernels and the AVX-VNNI kernels for 4-way dot products.
 var avxVNNI = Ints{
 	Set: AVXVNNI, Rows: 6, Cols: 16, Lanes: 8, Step: 16,
 	narrow:      []func(t *IntTile){narrow1AVXVNNI, narrow2AVXVNNI, narrow3AVXVNNI, narrow4AVXVNNI, narrow5AVXVNNI, narrow6AVXVNNI},

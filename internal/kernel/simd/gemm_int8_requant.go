@@ -7,16 +7,19 @@ import (
 	"unsafe"
 )
 
-// CodeTile is an [IntTile] of fours whose sums become codes of 8 bits while they are in registers: rows of up to CodeColumns codes from Out on, RowOut bytes
-// apart. Sums begin with all that is added to them, the bias, and for [Ints.QuadsToCodes] what [Scales.PackCodes] adds, too.
+// CodeTile is an [IntTile] for 4-way dot products whose sums are requantised to 8 bits in
+// registers. It writes rows of up to CodeColumns quantised values, RowOut bytes apart, from Out
+// on. The initial sums include the bias and, for [Ints.QuadsToCodes], the values that
+// [Scales.PackCodes] adds.
 type CodeTile struct {
 	IntTile
 	Out    *uint8
 	RowOut int
 	mask   uint64 // of the columns that are written
-	Scales *int32 // see [CodeScales]; the bits of floats where sums are rescaled
-	round  uint64 // how sums become codes
-	// Tiles of a call, whose sums begin with Start or have no segments, and how far each lies from the last one, in bytes. The loops count how far they have gone.
+	Scales *int32 // see [CodeScales]; float32 bits for rescaled sums
+	round  uint64 // rounding of the sums
+	// tiles is the number of tiles of a call; their sums start from Start or have no segments.
+	// The steps are the bytes from tile to tile. The kernels keep the bytes done so far.
 	tiles          int
 	stepA, stepOut int
 	doneA, doneOut int
@@ -26,14 +29,15 @@ type CodeTile struct {
 	zero           [32]int16
 }
 
-// How codes are finished whose limits are those of 8 bits: with a sign, and without one and a zero point, where it takes less to do so. The assembly knows the numbers.
+// The last step of requantisation. If the limits are those of int8, or those of uint8 with zero
+// point 0, it takes fewer instructions. The assembly uses these values.
 const (
 	finishAll = iota
 	finishSigned
 	finishPlain
 )
 
-// finishOf is how codes between lo and hi are finished.
+// finishOf returns the last step for quantised values between lo and hi.
 func finishOf(lo, hi int32) uint64 {
 	if lo == math.MinInt8 && hi == math.MaxInt8 {
 		return finishSigned
@@ -44,13 +48,13 @@ func finishOf(lo, hi int32) uint64 {
 // CodeColumns is the number of columns of a panel of a [CodeTile].
 const CodeColumns = 32
 
-// SetColumns says how many columns are written, up to CodeColumns.
+// SetColumns sets the number of columns that are written, at most CodeColumns.
 func (t *CodeTile) SetColumns(n int) { t.mask = 1<<n - 1 }
 
-// columns is what SetColumns was given.
+// columns returns the argument of SetColumns.
 func (t *CodeTile) columns() int { return bits.Len64(t.mask) }
 
-// SetLimits says between which codes results lie; see [EightBits].
+// SetLimits sets the limits of quantised results; see [EightBits].
 func (t *CodeTile) SetLimits(lo, hi int32) {
 	less, turn := int32(0), uint8(0)
 	if hi > math.MaxInt8 {
@@ -62,7 +66,7 @@ func (t *CodeTile) SetLimits(lo, hi int32) {
 	}
 }
 
-// SetRescaling is SetLimits for sums that are rescaled, by small scales.
+// SetRescaling is SetLimits for sums that are rescaled by float32 scales.
 func (t *CodeTile) SetRescaling(q *Rescaling) {
 	less, turn := int32(0), uint8(0)
 	if !q.Signed {
@@ -79,13 +83,17 @@ func (t *CodeTile) SetRescaling(q *Rescaling) {
 	}
 }
 
-// CodeScales is the number of values for the columns of a panel that [Scales.PackCodes] writes.
+// CodeScales is the number of values that [Scales.PackCodes] writes for the columns of a panel.
 const CodeScales = 5 * CodeColumns
 
-// PackCodes writes the numbers of n channels from ch on for [Ints.QuadsToCodes], from [Scales.Small] ones: for each register of 16 twice the
-// multipliers, those of every other channel again, what is added to the products of these and those, and shifts, or the numbers of [Fused]. up says that no
-// result is below the zero point, of 8 bits with a sign. Start has what sums begin with, to which it adds the bias and more. It returns
-// what [CodeTile.SetRounding] takes.
+// PackCodes packs the parameters of n channels from ch on for [Ints.QuadsToCodes], for
+// [Scales.Small]. For each register of 16 channels it writes twice the multipliers, those of
+// every other channel again, the values added to the even and to the odd products, and the
+// shifts. Fused scales have the values of [Fused] instead.
+//
+// up reports that no result is below the zero point, which is a signed 8-bit value. PackCodes
+// adds the bias, and a value that depends on the rounding, to the initial sums in start. It
+// returns the argument for [CodeTile.SetRounding].
 func (s *Scales) PackCodes(dst, start []int32, ch, n int, zero int32, up bool) uint8 {
 	round := s.rounding(ch, n, up)
 	for i := range n {
@@ -95,16 +103,17 @@ func (s *Scales) PackCodes(dst, start []int32, ch, n int, zero int32, up bool) u
 	return uint8(round)
 }
 
-// SetRounding says how the sums of a panel become codes.
+// SetRounding sets the rounding of the sums of a panel.
 func (t *CodeTile) SetRounding(r uint8) { t.round = uint64(r) }
 
-// codeLoops are loops for each number of rows.
+// codeLoops holds a kernel for each number of rows.
 type codeLoops [12]func(t *CodeTile)
 
-// codeSet makes codes: of activations by weights, also for the first half of a panel, and the other way round.
+// codeSet holds GEMM kernels with requantisation: activations by weights, the same for the first
+// half of a panel, and weights by activations.
 type codeSet struct{ quads, few, rescaled, fewRescaled, turned codeLoops }
 
-// toCodes are the loops of [Ints.QuadsToCodes] for the columns of a tile.
+// toCodes returns the kernels of [Ints.QuadsToCodes] for the columns of a tile.
 func (s *codeSet) toCodes(t *CodeTile) *codeLoops {
 	if t.columns() <= CodeColumns/2 {
 		return &s.few
@@ -112,7 +121,7 @@ func (s *codeSet) toCodes(t *CodeTile) *codeLoops {
 	return &s.quads
 }
 
-// toRescaled are those of [Ints.QuadsRescaled].
+// toRescaled returns the kernels of [Ints.QuadsRescaled].
 func (s *codeSet) toRescaled(t *CodeTile) *codeLoops {
 	if t.columns() <= CodeColumns/2 {
 		return &s.fewRescaled
@@ -120,28 +129,32 @@ func (s *codeSet) toRescaled(t *CodeTile) *codeLoops {
 	return &s.rescaled
 }
 
-// HasCodes tells whether there are tiles whose sums become codes.
+// HasCodes reports whether GEMM kernels with requantisation are available.
 func (f *Ints) HasCodes() bool { return f != nil && f.codes != nil }
 
-// Fuses tells whether there are loops that make codes with the numbers of [Fused].
+// Fuses reports whether kernels that requantise with [Fused] scales are available.
 func (f *Ints) Fuses() bool { return f != nil && f.requantiseSmall[roundFused] != nil }
 
-// QuadsToCodes is RunQuads for [Ints.HasCodes] and any number of rows, with the rounding of [Ints.Requantise].
+// QuadsToCodes is RunQuads for any number of rows, with the rounding of [Ints.Requantise]. It
+// requires [Ints.HasCodes].
 func (f *Ints) QuadsToCodes(t *CodeTile, rows int) { f.toCodes(t, rows, f.codes.toCodes(t), false) }
 
-// QuadsRescaled is RunQuads for any number of rows, with the rounding of [Elements.RescaleColumns].
+// QuadsRescaled is RunQuads for any number of rows, with the rounding of
+// [Elements.RescaleColumns].
 func (f *Ints) QuadsRescaled(t *CodeTile, rows int) { f.toCodes(t, rows, f.codes.toRescaled(t), false) }
 
-// SumsToCodes makes the codes of [Ints.QuadsToCodes] of rows rows of sums at C.
+// SumsToCodes requantises rows rows of sums at C as [Ints.QuadsToCodes] does.
 func (f *Ints) SumsToCodes(t *CodeTile, rows int) { t.ofSums(rows, f.codes.toCodes(t), false, 1) }
 
-// SumsRescaled makes those of [Ints.QuadsRescaled].
+// SumsRescaled requantises rows rows of sums at C as [Ints.QuadsRescaled] does.
 func (f *Ints) SumsRescaled(t *CodeTile, rows int) { t.ofSums(rows, f.codes.toRescaled(t), false, 1) }
 
-// TurnedRescaled is RunTurned for any number of rows, with the rounding of [Elements.RescaleRows].
+// TurnedRescaled is RunTurned for any number of rows, with the rounding of
+// [Elements.RescaleRows].
 func (f *Ints) TurnedRescaled(t *CodeTile, rows int) { f.toCodes(t, rows, &f.codes.turned, true) }
 
-// toCodes computes codes; where registers hold pieces of matrices from the sums that these leave at C, which has room for CodeColumns of each row.
+// toCodes computes quantised values. With matrix tiles it first stores the sums at C, which has
+// CodeColumns values for each row, and requantises them afterwards.
 func (f *Ints) toCodes(t *CodeTile, rows int, loops *codeLoops, turned bool) {
 	if !f.inTiles(&t.IntTile, rows) {
 		t.inRows(rows, loops, turned)
@@ -154,7 +167,8 @@ func (f *Ints) toCodes(t *CodeTile, rows int, loops *codeLoops, turned bool) {
 	t.ofSums(rows, loops, turned, more)
 }
 
-// LinesToCodes is [Ints.QuadsToCodes] for several lines of rows rows, where [Ints.RunsPanels] says so: codes of lines lie out bytes apart.
+// LinesToCodes is [Ints.QuadsToCodes] for several lines of rows rows. It requires that
+// [Ints.RunsPanels] returns true. The results of the lines are out bytes apart.
 func (f *Ints) LinesToCodes(t *CodeTile, rows int, l Lines, out int) {
 	f.lines(t, rows, l, out, f.codes.toCodes(t))
 }
@@ -164,7 +178,7 @@ func (f *Ints) LinesRescaled(t *CodeTile, rows int, l Lines, out int) {
 	f.lines(t, rows, l, out, f.codes.toRescaled(t))
 }
 
-// lines computes lines of sums, and the codes of these.
+// lines computes lines of sums and requantises them.
 func (f *Ints) lines(t *CodeTile, rows int, l Lines, out int, loops *codeLoops) {
 	start, more := t.Start, cmp.Or(t.more, 2)
 	t.Start = nil
@@ -183,7 +197,7 @@ func (f *Ints) lines(t *CodeTile, rows int, l Lines, out int, loops *codeLoops) 
 	t.C, t.Out = sums, codes
 }
 
-// ofSums makes codes of the sums at C, to which more may add Start.
+// ofSums requantises the sums at C. Depending on more, it adds Start to them first.
 func (t *CodeTile) ofSums(rows int, loops *codeLoops, turned bool, more int) {
 	segs, was := t.Segs, t.more
 	t.Segs, t.more = 0, more
@@ -191,7 +205,8 @@ func (t *CodeTile) ofSums(rows int, loops *codeLoops, turned bool, more int) {
 	t.Segs, t.more = segs, was
 }
 
-// inRows computes any number of rows, several tiles of them in a call where sums begin with Start, or are all there is.
+// inRows computes any number of rows. A call computes several tiles if their sums start from
+// Start or are complete.
 func (t *CodeTile) inRows(rows int, loops *codeLoops, turned bool) {
 	tile, out, scales, step := t.IntTile, t.Out, t.Scales, 0
 	if turned {
@@ -203,7 +218,7 @@ func (t *CodeTile) inRows(rows int, loops *codeLoops, turned bool) {
 		if !turned && (t.more == 0 || t.Segs == 0) {
 			t.tiles = rows / n
 		}
-		if t.Segs == 0 { // there are sums alone
+		if t.Segs == 0 { // only sums, without a product
 			t.stepA = n * t.RowC
 		}
 		done := t.tiles * n

@@ -12,15 +12,16 @@ func TestCodeTileLayout(t *testing.T) {
 	const first = 8 * 12
 	for i, got := range []uintptr{unsafe.Offsetof(x.Out), unsafe.Offsetof(x.RowOut), unsafe.Offsetof(x.mask), unsafe.Offsetof(x.Scales), unsafe.Offsetof(x.round), unsafe.Offsetof(x.tiles), unsafe.Offsetof(x.stepA), unsafe.Offsetof(x.stepOut), unsafe.Offsetof(x.doneA), unsafe.Offsetof(x.doneOut), unsafe.Offsetof(x.finish), unsafe.Offsetof(x.lo)} {
 		if unsafe.Sizeof(uintptr(0)) == 8 && got != uintptr(first+8*i) {
-			t.Errorf("field %d lies at %d", i, got)
+			t.Errorf("field %d is at %d", i, got)
 		}
 	}
 	if unsafe.Offsetof(x.hi) != unsafe.Offsetof(x.lo)+64 || unsafe.Offsetof(x.turn) != unsafe.Offsetof(x.lo)+128 || unsafe.Offsetof(x.zero) != unsafe.Offsetof(x.lo)+192 {
-		t.Error("limits do not lie side by side")
+		t.Error("limits are not adjacent")
 	}
 }
 
-// TestCodeTiles compares codes with those of sums that are quantised or rescaled behind the product.
+// TestCodeTiles compares quantised values with those of sums that are requantised after the
+// product.
 func TestCodeTiles(t *testing.T) {
 	everyInts(t, func(t *testing.T, ik *Ints, r *rand.Rand) {
 		if !ik.HasCodes() {
@@ -108,7 +109,7 @@ func codeTile(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 		q := Rescaling{Lo: lo, Hi: hi, Zero: zero, Signed: signed, Small: true}
 		reals := make([]float32, scales)
 		for i := range reals {
-			// Ties are among them.
+			// The data includes ties.
 			reals[i] = []float32{1.0 / 4, 1.0 / 64, r.Float32() / 2, r.Float32() / 1000}[r.IntN(4)]
 		}
 		tile.SetRescaling(&q)
@@ -129,7 +130,7 @@ func codeTile(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 	}
 }
 
-// fuseColumns finds fused numbers for the sums of a panel of k fours.
+// fuseColumns finds fused scales for the sums of a panel with k groups of four.
 func fuseColumns(s *Scales, start []int32, b []uint8, k int, zero, lo, hi int32) {
 	n := len(s.Mul)
 	s.Fused = FusedScales{make([]int32, n), make([]int32, n), make([]int32, n)}
@@ -145,7 +146,7 @@ func fuseColumns(s *Scales, start []int32, b []uint8, k int, zero, lo, hi int32)
 	}
 }
 
-// scalesOf are small scales of n channels.
+// scalesOf returns small scales of n channels.
 func scalesOf(r *rand.Rand, n int, bias []int32) Scales {
 	part := func() []int32 { return make([]int32, n) }
 	s := Scales{Mul: part(), Up: part(), Down: part(), Bias: bias, Twice: part(), Half: part(), Small: true}
@@ -159,7 +160,7 @@ func scalesOf(r *rand.Rand, n int, bias []int32) Scales {
 	return s
 }
 
-// goOn makes sums go on from numbers that lie there half of the time, in place of beginning with them.
+// goOn makes sums continue from existing values in half of the cases.
 func goOn(r *rand.Rand, tile *CodeTile, start []int32, rows int, turned bool) {
 	if r.IntN(2) == 0 {
 		return

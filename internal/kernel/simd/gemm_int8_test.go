@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// The assembly knows the places of the fields by number.
+// TestIntTileLayout checks the field offsets that the assembly uses.
 func TestIntTileLayout(t *testing.T) {
 	t.Parallel()
 	var x IntTile
@@ -17,12 +17,12 @@ func TestIntTileLayout(t *testing.T) {
 		unsafe.Offsetof(x.B), unsafe.Offsetof(x.C), unsafe.Offsetof(x.RowC), unsafe.Offsetof(x.more), unsafe.Offsetof(x.Start), unsafe.Offsetof(x.PanelB),
 	} {
 		if unsafe.Sizeof(uintptr(0)) == 8 && got != uintptr(8*i) {
-			t.Errorf("field %d lies at %d", i, got)
+			t.Errorf("field %d is at %d", i, got)
 		}
 	}
 }
 
-// everyInts runs f for each set with kernels for integers.
+// everyInts runs f for each instruction set with int8 kernels.
 func everyInts(t *testing.T, f func(t *testing.T, ik *Ints, r *rand.Rand)) {
 	everySet(t, func(t *testing.T) {
 		ik := IntKernels()
@@ -92,7 +92,7 @@ func intTiles(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 		ik.Run(tile, rows, cols, wide)
 		for i := range c {
 			if j := (i - 1 + ldc) % ldc; j >= cols && j < ik.Cols {
-				continue // may be there or not
+				continue // may be written or not
 			}
 			if c[i] != want[i] {
 				t.Fatalf("case %d: %d rows, %d segments of %d pairs, wide %t, more %t: value %d is %d, want %d", n, rows, segs, k, wide, more, i, c[i], want[i])
@@ -121,7 +121,7 @@ func TestWiden(t *testing.T) {
 					}
 				}
 				if dst[n] != 0 {
-					t.Fatal("written behind the end")
+					t.Fatal("written past the end")
 				}
 			}
 		}
@@ -156,13 +156,14 @@ func TestGatherPairs(t *testing.T) {
 				}
 			}
 			if dst[len(dst)-1] != 0 {
-				t.Fatal("written behind the end")
+				t.Fatal("written past the end")
 			}
 		}
 	})
 }
 
-// fuseSmall makes sums, of columns from channel at on, so small that most channels have fused numbers, which it sets.
+// fuseSmall reduces sums, of columns from channel at on, until most channels have fused scales.
+// It sets these scales.
 func fuseSmall(s *Scales, r *rand.Rand, sums []int32, line, at int, zero, lo, hi int32) {
 	n, less := len(s.Mul), int32(0)
 	if hi > math.MaxInt8 {
@@ -190,7 +191,7 @@ func TestRequantise(t *testing.T) {
 		edges := []int32{0, 1, -1, math.MaxInt32, math.MinInt32, 1 << 30, -1 << 30, 1<<30 - 1}
 		for n := range 2000 {
 			rows, ch, at := 1+r.IntN(4), ik.Lanes*(1+r.IntN(3)), ik.Lanes*r.IntN(2)
-			// Half of the time what the loops for small sums take.
+			// Half of the cases are within the limits of the kernels for small scales.
 			small := r.IntN(2) == 0
 			if small && ik.requantiseSmall[0] != nil {
 				ch = 1 + r.IntN(200)
@@ -232,7 +233,7 @@ func TestRequantise(t *testing.T) {
 				zero, lo, hi = int32(r.IntN(256)), int32(r.IntN(10)), int32(200+r.IntN(56))
 			}
 			if r.IntN(3) == 0 {
-				lo = min(zero, hi) // of a rectifier
+				lo = min(zero, hi) // of a ReLU
 			}
 			if small && ik.Fuses() && lo >= zero && r.IntN(4) > 0 {
 				fuseSmall(&s, r, sums, lds, at, zero, lo, hi)
@@ -255,17 +256,17 @@ func TestRequantise(t *testing.T) {
 				}
 			}
 			if dst[len(dst)-1] != 0 {
-				t.Fatal("written behind the end")
+				t.Fatal("written past the end")
 			}
 		}
 	})
 }
 
-// Fours of 8-bit numbers, both ways, against their definition.
+// TestIntQuads compares 4-way dot products, in both operand orders, with their definition.
 func TestIntQuads(t *testing.T) {
 	everyInts(t, func(t *testing.T, ik *Ints, r *rand.Rand) {
 		if !ik.Quads() {
-			t.Skip("no products of fours")
+			t.Skip("no 4-way dot products")
 		}
 		intQuads(t, ik, r, 2000)
 		wideQuads(t, ik, r)
@@ -277,7 +278,7 @@ func TestIntQuads(t *testing.T) {
 	})
 }
 
-// intQuads compares n products of fours with their definition.
+// intQuads compares n products of groups of four with their definition.
 func intQuads(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 	t.Helper()
 	for n := range n {
@@ -343,7 +344,7 @@ func intQuads(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 		}
 		for i := range c {
 			if c[i] != want[i] {
-				t.Fatalf("case %d: %d rows, %d segments of %d fours, turned %t, more %t: value %d is %d, want %d", n, rows, segs, k, turned, more, i, c[i], want[i])
+				t.Fatalf("case %d: %d rows, %d segments of %d groups of four, turned %t, more %t: value %d is %d, want %d", n, rows, segs, k, turned, more, i, c[i], want[i])
 			}
 		}
 	}
@@ -383,7 +384,7 @@ func panelQuads(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 			tile.Ahead = unsafe.Pointer(&b[tile.PanelB])
 		}
 		if ik.RunPanels(tile, rows, panels); !slices.Equal(c, want) {
-			t.Fatalf("case %d: %d rows of %d fours, %d panels, more %t: other results", n, rows, k, panels, more)
+			t.Fatalf("case %d: %d rows of %d groups of four, %d panels, more %t: results differ", n, rows, k, panels, more)
 		}
 	}
 }
@@ -507,7 +508,7 @@ func TestFours(t *testing.T) {
 		for n := range src {
 			for _, signed := range []bool{false, true} {
 				if zero := ik.FoursZero(signed, 5); zero != 5 && (zero-5)*(zero-5) != 128*128 || (zero != 5) != (signed != ik.Signed) {
-					t.Fatalf("the zero point 5 comes to %d", zero)
+					t.Fatalf("the zero point 5 becomes %d", zero)
 				}
 				dst := make([]uint8, len(src))
 				ik.Fours(dst, src[:n], signed)
@@ -527,8 +528,8 @@ func TestFours(t *testing.T) {
 	})
 }
 
-// Lines of bytes and tables against their definition: all lengths of the last register, nothing beyond the
-// lines is written.
+// TestLines compares lines of bytes and tables with their definition, for all lengths of the last
+// register. Nothing may be written outside the lines.
 func TestLines(t *testing.T) {
 	everySet(t, func(t *testing.T) {
 		f := IntKernels()
@@ -539,7 +540,7 @@ func TestLines(t *testing.T) {
 		for i := range 600 {
 			n, lines, each, signed := 1+i%150, 1+r.IntN(4), 1+r.IntN(2), r.IntN(2) == 1
 			stepDst, stepSrc := n+r.IntN(9), n*each+r.IntN(9)
-			src := make([]uint8, (lines-1)*stepSrc+(n-1)*each+1) // not a byte more than is read
+			src := make([]uint8, (lines-1)*stepSrc+(n-1)*each+1) // no byte more than is read
 			for i := range src {
 				src[i] = uint8(r.Uint32())
 			}
@@ -592,7 +593,8 @@ func TestLines(t *testing.T) {
 	})
 }
 
-// Panels of fours from rows that lie side by side, and distances from a number, of each set that has loops for them.
+// TestInterleave compares panels from rows that lie side by side, and distances from a value, for
+// each instruction set with such kernels.
 func TestInterleave(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(31, 7))
@@ -619,7 +621,7 @@ func TestInterleave(t *testing.T) {
 				}
 			}
 			if dst[n*4*f.Cols] != 0 {
-				t.Fatalf("%v: wrote behind %d fours", s, n)
+				t.Fatalf("%v: wrote past %d groups of four", s, n)
 			}
 		}
 	}
@@ -629,10 +631,10 @@ func TestApart(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(2, 77))
 	for _, s := range Available() {
-		f := ints[s] // nil in plain Go
+		f := ints[s] // nil for plain Go
 		for k := range 150 {
 			n, more, turn, from := r.IntN(9), r.IntN(40), uint8(r.Uint32()), uint8(r.Uint32())
-			v := make([]uint8, n*k+min(more, max(0, k-1))) // some bytes are no row
+			v := make([]uint8, n*k+min(more, max(0, k-1))) // some bytes do not belong to a row
 			got, want := make([]int32, 2*n+1), make([]int32, 2*n+1)
 			for i := range got {
 				got[i] = int32(i)
@@ -655,7 +657,7 @@ func TestApart(t *testing.T) {
 	}
 }
 
-// Pairs of lines of words lie as panels have them, for as many columns as there are; what lacks is 0.
+// TestWeave checks that pairs of lines of words have the panel layout. Missing columns are 0.
 func TestWeave(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 78))
@@ -689,7 +691,7 @@ func TestWeave(t *testing.T) {
 				}
 			}
 			if dst[2*pairs*f.Cols] != 77 {
-				t.Fatalf("%v: wrote behind %d pairs", s, pairs)
+				t.Fatalf("%v: wrote past %d pairs", s, pairs)
 			}
 		}
 	}

@@ -7,30 +7,30 @@ import (
 	"strings"
 )
 
-// Set is a group of instructions that processors have together.
+// Set is an instruction set: a group of instructions that processors have together.
 type Set uint8
 
-// The sets, each after those that it falls back to; see [Set.below].
+// The instruction sets. Each one follows those that it falls back to; see [Set.below].
 const (
-	Go      Set = iota // no instructions but the compiler's
+	Go      Set = iota // plain Go
 	NEON               // arm64: NEON
-	NEONDot            // arm64: with the 8-bit dot product
-	I8MM               // arm64: with the 8-bit matrix product
+	NEONDot            // arm64: NEON with the 8-bit dot product
+	I8MM               // arm64: NEON with the 8-bit matrix product
 	AVX2               // amd64: AVX2, FMA and F16C
 	AVXVNNI            // amd64: AVX2 with the 8-bit dot product
 	AVX512             // amd64: AVX-512 F, BW, DQ and VL
 	VNNI               // amd64: AVX-512 with the 8-bit dot product
-	AMX                // amd64: VNNI with tiles of 8-bit integers
+	AMX                // amd64: VNNI with int8 matrix tiles
 
 	sets = iota
 )
 
 var setNames = [sets]string{"go", "neon", "neondot", "i8mm", "avx2", "avxvnni", "avx512", "vnni", "amx"}
 
-// String is the name that OPMETER_CPU takes and that profiles show.
+// String returns the name that OPMETER_CPU accepts and that profiles show.
 func (s Set) String() string { return setNames[s] }
 
-// below is the set that serves where s has no function of its own.
+// below returns the next lower instruction set, whose kernels replace those that s lacks.
 func (s Set) below() Set {
 	switch s {
 	case NEONDot, I8MM, AVXVNNI, VNNI, AMX:
@@ -41,11 +41,12 @@ func (s Set) below() Set {
 	return Go
 }
 
-// family is the table of a family of loops: its functions for each set that has its
-// own. Most have an entry for Go.
+// family is the table of a family of kernels: its functions for each instruction set that has its
+// own. Most families have an entry for Go.
 type family[T any] [sets]*T
 
-// pick returns the functions of the current set; nil if there are none, not even for Go.
+// pick returns the kernels of the current instruction set, or nil if there are no entries down to
+// Go.
 func (f *family[T]) pick() *T {
 	s := current
 	for f[s] == nil && s != Go {
@@ -54,30 +55,29 @@ func (f *family[T]) pick() *T {
 	return f[s]
 }
 
-// Variable is the environment variable that asks for a set.
+// Variable is the environment variable that selects an instruction set.
 const Variable = "OPMETER_CPU"
 
-// current is written before the program starts and by tests.
+// current is written before main starts, and by tests.
 var current, refused = choose(os.Getenv(Variable))
 
-// Current is the set in use.
+// Current returns the instruction set in use.
 func Current() Set { return current }
 
-// Refused tells why the set that OPMETER_CPU asks for is not in use; nil if it is, or
-// if none is asked for.
+// Refused returns an error if OPMETER_CPU names an instruction set that is not in use, else nil.
 func Refused() error { return refused }
 
-// RefusedError is a value of OPMETER_CPU that names no set of this processor.
+// RefusedError reports a value of OPMETER_CPU that is not an instruction set of this processor.
 type RefusedError struct {
 	Asked     string
-	Known     bool // it is a set, but not of this processor
+	Known     bool // an instruction set, but not one of this processor
 	Available []string
 }
 
 func (e *RefusedError) Error() string {
-	what := "no set of instructions"
+	what := "not an instruction set"
 	if e.Known {
-		what = "not what this processor has"
+		what = "not available on this processor"
 	}
 	return fmt.Sprintf("%q is %s: use one of %s", e.Asked, what, strings.Join(e.Available, ", "))
 }
@@ -99,7 +99,7 @@ func choose(asked string) (Set, error) {
 	return best, e
 }
 
-// Available lists the sets that this processor has, the best one last.
+// Available lists the instruction sets of this processor, the best one last.
 func Available() []Set {
 	all := []Set{Go}
 	for s := Go + 1; s < sets; s++ {
@@ -110,7 +110,7 @@ func Available() []Set {
 	return all
 }
 
-// Use makes s, one of [Available], the current set until undo is called. It is for
+// Use makes s, one of [Available], the current instruction set until undo is called. It is for
 // tests; no kernel may run meanwhile.
 func Use(s Set) (undo func()) {
 	before := current

@@ -2,8 +2,8 @@ package simd
 
 import "golang.org/x/sys/cpu"
 
-// detected tells whether the processor and the system have what s adds to the set
-// below it.
+// detected reports whether the processor and the system support what s adds to the next lower
+// instruction set.
 func detected(s Set) bool {
 	switch s {
 	case NEON:

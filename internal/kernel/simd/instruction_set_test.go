@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// The best set is in use unless another one of this processor is asked for.
+// TestChoose checks that the best instruction set is in use, unless another one of this processor
+// is selected.
 func TestChoose(t *testing.T) {
 	t.Parallel()
 	here := Available()
@@ -16,23 +17,23 @@ func TestChoose(t *testing.T) {
 		t.Fatalf("available are %v", here)
 	}
 	if s, err := choose(""); s != best || err != nil {
-		t.Errorf("nothing asked for: %v, %v", s, err)
+		t.Errorf("no selection: %v, %v", s, err)
 	}
 	for _, want := range here {
 		if s, err := choose(want.String()); s != want || err != nil {
-			t.Errorf("%v asked for: %v, %v", want, s, err)
+			t.Errorf("%v selected: %v, %v", want, s, err)
 		}
 	}
-	for asked, text := range map[string]string{"avx3": "no set of instructions", "AVX2": "no set of instructions", foreign(here).String(): "not what this processor has"} {
+	for asked, text := range map[string]string{"avx3": "not an instruction set", "AVX2": "not an instruction set", foreign(here).String(): "not available on this processor"} {
 		s, err := choose(asked)
 		var refused *RefusedError
 		if s != best || !errors.As(err, &refused) || !strings.Contains(err.Error(), text) || !strings.Contains(err.Error(), "go") {
-			t.Errorf("%s asked for: %v, %v", asked, s, err)
+			t.Errorf("%s selected: %v, %v", asked, s, err)
 		}
 	}
 }
 
-// foreign is a set that this processor lacks.
+// foreign returns an instruction set that this processor lacks.
 func foreign(here []Set) Set {
 	for s := Go; s < sets; s++ {
 		if !slices.Contains(here, s) {
@@ -42,7 +43,8 @@ func foreign(here []Set) Set {
 	return Go
 }
 
-// A set falls back to those of the same processors, down to plain Go.
+// TestBelow checks that an instruction set falls back to those of the same architecture, down to
+// plain Go.
 func TestBelow(t *testing.T) {
 	t.Parallel()
 	for s := Go; s < sets; s++ {
@@ -53,7 +55,7 @@ func TestBelow(t *testing.T) {
 				t.Fatalf("%v falls back to %v", at, next)
 			}
 			if at, steps = next, steps+1; steps > sets {
-				t.Fatal("no end")
+				t.Fatal("endless")
 			}
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// fastest runs loops beside each other and returns the least time that each took for a call. Some processors need a while before wide products run at full
-// speed: nothing is measured then.
+// fastest runs kernels alternately and returns the least time of each. Some processors need time
+// to reach full speed for wide multiplications, so it warms up before it measures.
 func fastest[L any](loops []L, run func(L)) []time.Duration {
 	const runs, rounds, wait = 8, 24, 2 * time.Millisecond
 	for begin := time.Now(); time.Since(begin) < wait; {
@@ -30,15 +30,16 @@ func fastest[L any](loops []L, run func(L)) []time.Duration {
 	return least
 }
 
-// denseProbe is a tile of dense products of fours of 8 bits for measurements, of all rows.
+// denseProbe returns a tile of dense 4-way dot products for measurements, with all rows.
 func denseProbe(rows, cols, fours int) *IntTile {
 	a, b := make([]uint8, rows*4*fours), make([]int8, fours*4*cols)
 	start, c := make([]int32, cols), make([]int32, rows*cols)
 	return &IntTile{A: unsafe.Pointer(&a[0]), RowA: 4 * fours, K: fours, Segs: 1, B: unsafe.Pointer(&b[0]), C: &c[0], RowC: 4 * cols, Start: &start[0]}
 }
 
-// sparseCosts measures the costs of VNNI's loops of [SparseInts], once in a process: those of its table are a Zen 4's, and processors with two units for wide
-// products, whose dense loops are the faster, have higher ones. Results do not depend on the answer.
+// sparseCosts measures the costs of the VNNI kernels of [SparseInts], once for each process. The
+// costs in the table are those of a Zen 4. Processors with two units for wide multiplications
+// have faster dense kernels, and therefore higher costs. Results do not depend on the costs.
 var sparseCosts = sync.OnceValue(func() (costs [SparseKinds]float64) {
 	const fours, units, steps, rows, dense = 24, 8, 128, 12, 64
 	d, f := ints.pick(), sparseInts.pick()
@@ -57,7 +58,7 @@ var sparseCosts = sync.OnceValue(func() (costs [SparseKinds]float64) {
 			d.quads[rows-1](probe)
 			return
 		}
-		// A tile goes along its lists.
+		// A kernel advances the pointers of its tile.
 		f.whole[kind](&SparseIntTile{
 			X: &x[0], Offs: &offs[0], Vals: unsafe.Pointer(&vals[0]), Counts: &counts[0], Units: units, Y: &y[0], RowY: 4 * f.Cols, Start: &start[0],
 		})

@@ -2,7 +2,7 @@
 
 package simd
 
-// Kernels that exist for amd64 and arm64.
+// Kernels that exist only for amd64 and arm64.
 var (
 	ints     = family[Ints]{}
 	elements = family[Elements]{}

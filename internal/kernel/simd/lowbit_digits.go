@@ -5,38 +5,42 @@ import (
 	"unsafe"
 )
 
-// Rows of floats become whole numbers of one digit or three, of 8 bits with a sign, times a scale for each block. Products of digits by weights of few bits are of four
-// at once, and exact.
+// The kernels of this file quantise rows of float32 to integers of one or three signed 8-bit
+// digits, with a scale for each block. Low-bit weights are multiplied by the digits with 4-way
+// dot products, which are exact.
 
-// digitLimit is the largest magnitude of a whole number of one digit or three.
+// digitLimit returns the largest magnitude of an integer of one or three digits.
 func digitLimit(digits int) float32 {
 	if digits == 1 {
 		return 127
 	}
-	return 0x7F7F00 // no rounding makes it more than 0x7F7F7F
+	return 0x7F7F00 // no rounding exceeds 0x7F7F7F
 }
 
-// BitRecord is how many numbers of 32 bits there are for each block of a row of digits.
+// BitRecord is the number of 32-bit values for each block of a row of digits.
 const BitRecord = 8
 
-// BitDigits is a row that becomes digits.
+// BitDigits holds the arguments for the conversion of a row to digits.
 type BitDigits struct {
-	x           *float32
-	y           *uint8
-	records     *float32
-	chunks      int // of 16 steps, of a block
-	blocks      int
-	order       *[64]uint8 // of the bytes of 16 numbers
-	powers      *[16]float32
-	store       uint64 // the words of 16 bytes' lines that are written
-	line        int    // bytes of 16 steps
-	limit       float32
-	start       int32  // what sums of digits are multiplied by
-	most, least uint32 // of the bits of the blocks' largest magnitudes, and of one less
+	x       *float32
+	y       *uint8
+	records *float32
+	chunks  int // groups of 16 steps of a block
+	blocks  int
+	order   *[64]uint8 // of the bytes of 16 integers
+	powers  *[16]float32
+	store   uint64 // mask of the 32-bit words that are written for 16 steps
+	line    int    // bytes for 16 steps
+	limit   float32
+	start   int32 // factor of the sums of digits
+	// The bits of the largest magnitude of all blocks; least is the minimum over the blocks of
+	// the bits of the block's largest magnitude, minus 1.
+	most, least uint32
 }
 
-// digitOrders are for 2, 4 and 8 bits, of one digit and three: of each digit four words of four steps, in the order in which a word of weights that is
-// shifted has them in its bytes.
+// digitOrders is indexed by bits (2, 4, 8) and digits (1, 3). For each digit there are four words
+// of four steps. They have the order in which a shifted word of weights holds these steps in its
+// bytes.
 var digitOrders = func() (orders [3][2][64]uint8) {
 	for i, bits := range []int{2, 4, 8} {
 		for kind, digits := range []int{1, 3} {
@@ -47,7 +51,7 @@ var digitOrders = func() (orders [3][2][64]uint8) {
 				if digit < digits {
 					orders[i][kind][at] = uint8(4*step + digit)
 				} else {
-					orders[i][kind][at] = 3 // there are zeros
+					orders[i][kind][at] = 3 // a zero byte
 				}
 			}
 		}
@@ -57,10 +61,11 @@ var digitOrders = func() (orders [3][2][64]uint8) {
 
 var digitPowers = [16]float32{1, 1, 1, 1, 1 << 8, 1 << 8, 1 << 8, 1 << 8, 1 << 16, 1 << 16, 1 << 16, 1 << 16}
 
-// leastDigits is the least magnitude of a block, but for zero, whose scale is a good number.
+// leastDigits is the least magnitude of a nonzero block whose scale is a normal number.
 const leastDigits = 0x1p-80
 
-// digitBytes are what loops of AVX2 need: the lowest bits of bytes, the signs of codes of 4 bits, ones of 16 bits, and the middle of the range.
+// digitBytes holds constants of the AVX2 kernels: the mask of the lower 4 bits of bytes, the sign
+// bits of 4-bit values, 16-bit ones, and the middle of the range.
 var digitBytes = func() (b [4][32]uint8) {
 	middle := math.Float32bits(8)
 	for i := range 32 {
@@ -69,7 +74,8 @@ var digitBytes = func() (b [4][32]uint8) {
 	return b
 }()
 
-// DigitRows is the most rows that [FewBits.Digits] takes, of blocks of so many steps; 0 in sets that have no such loops.
+// DigitRows returns the maximum number of rows of [FewBits.Digits] for a block size in steps. It
+// returns 0 if no kernel is available.
 func (f *FewBits) DigitRows(bits, digits, block int) int {
 	if f.steps == 0 || block%f.steps != 0 {
 		return 0
@@ -77,8 +83,10 @@ func (f *FewBits) DigitRows(bits, digits, block int) int {
 	return len(f.digits[bitsAt(bits)][digits/2])
 }
 
-// ArrangeDigits writes blocks of a row x of whole blocks as [FewBits.Digits] takes it: digits bytes for each value, and [BitRecord] numbers for each block. It tells whether
-// that represents the row: whether it is finite, and no block has but the smallest numbers.
+// ArrangeDigits converts a row x of complete blocks for [FewBits.Digits]. It writes digits bytes
+// for each value, and [BitRecord] values for each block. It reports whether the digits represent
+// the row: all values must be finite, and the largest magnitude of a nonzero block must be at
+// least leastDigits.
 func (f *FewBits) ArrangeDigits(t *BitDigits, dst []uint8, records, x []float32, bits, digits int) bool {
 	blocks := len(records) / BitRecord
 	*t = BitDigits{
@@ -93,14 +101,15 @@ func (f *FewBits) ArrangeDigits(t *BitDigits, dst []uint8, records, x []float32,
 	return t.most <= math.Float32bits(math.MaxFloat32) && t.least >= math.Float32bits(leastDigits)-1
 }
 
-// arrange is ArrangeDigits in plain Go, without what the sums of digits begin with.
+// arrange is ArrangeDigits in plain Go, without the initial sums of digits.
 func (t *BitDigits) arrange(dst []uint8, records, x []float32) {
 	block := len(x) / t.blocks
 	t.most, t.least = 0, math.MaxUint32
 	for b := range t.blocks {
 		row, top := x[b*block:][:block], uint32(0)
 		for _, v := range row {
-			top = max(top, math.Float32bits(v)&^(1<<31)) // what is no number is more than all others
+			// The bits of a NaN are larger than those of all numbers.
+			top = max(top, math.Float32bits(v)&^(1<<31))
 		}
 		t.most, t.least = max(t.most, top), min(t.least, top-1)
 		if top > math.Float32bits(math.MaxFloat32) {
@@ -111,10 +120,10 @@ func (t *BitDigits) arrange(dst []uint8, records, x []float32) {
 		for c := 0; c < block; c += 16 {
 			var bytes [64]uint8
 			for i, v := range row[c:][:16] {
-				const whole = 3 << 51 // a sum with it is rounded to a whole number
+				const whole = 3 << 51 // adding it rounds to an integer
 				n := int32(math.Float64bits(float64(v*by) + whole))
 				sum += int64(n)
-				n = (n + 0x808080) ^ 0x808080 // bytes are digits
+				n = (n + 0x808080) ^ 0x808080 // bytes are signed digits
 				bytes[4*i], bytes[4*i+1], bytes[4*i+2] = uint8(n), uint8(n>>8), uint8(n>>16)
 			}
 			for i := range dst[:t.line] {
@@ -126,10 +135,10 @@ func (t *BitDigits) arrange(dst []uint8, records, x []float32) {
 	}
 }
 
-// Digits writes to y the products of rows of digits with half of the columns of a panel, of one row with all columns. X points to the digits, Sums to
-// the records; a block has so many steps.
+// Digits writes to y the products of rows of digits with half of the columns of a panel; a single
+// row uses all columns. X points to the digits, Sums to the records. A block has block steps.
 func (f *FewBits) Digits(t *BitTile, bits, digits, rows, block int) {
-	t.Groups, t.middle = block/f.steps, 1<<8 // what a digit is worth
+	t.Groups, t.middle = block/f.steps, 1<<8 // weight of a digit
 	t.values = (*float32)(unsafe.Pointer(&digitBytes))
 	f.digits[bitsAt(bits)][digits/2][rows-1](t)
 }

@@ -1,45 +1,50 @@
 package simd
 
-// FewBits are loops over weights of 2, 4 or 8 bits, which have a scale, and may have a zero point, for each block of steps of a
-// column. Columns come in panels of Cols. A group of steps is a word of each column, its first step in the lowest bits.
+// FewBits holds GEMV kernels for weights of 2, 4 or 8 bits. The weights have a scale, and
+// optionally a zero point, for each block of steps of a column. Columns come in panels of Cols. A
+// group of steps is one 32-bit word of each column, with the first step in the lowest bits.
 type FewBits struct {
 	Set  Set
 	Cols int
-	// Raw says that codes have no sign, and are around the middle of their range; others are of two's complement.
+	// Raw reports that weights are unsigned, with an offset of half their range; else they are in
+	// two's complement.
 	Raw        bool
 	row, widen [3]func(t *BitTile) // for 2, 4 and 8 bits
-	// Of rows of digits, in sets that have such loops: what arranges them, else plain Go; how many steps of a block they take at once, and products for 2, 4 and 8 bits, of
-	// one digit and three, by rows, of one with all columns.
+	// Kernels for rows of digits, if available. arrange converts a row; if it is nil, plain Go
+	// does. steps is the number of steps of a block that a kernel takes at once. digits is
+	// indexed by bits (2, 4, 8), digits (1, 3) and rows; the kernel for one row takes all
+	// columns.
 	arrange func(t *BitDigits)
 	steps   int
 	digits  [3][2][]func(t *BitTile)
 }
 
-// FewBitKernels of the current set; nil where there are none.
+// FewBitKernels returns the kernels of the current instruction set, or nil if they are not
+// available.
 func FewBitKernels() *FewBits { return fewBits.pick() }
 
-// BitSteps is the number of steps of a group of weights.
+// BitSteps returns the number of steps of a group of weights.
 func BitSteps(bits int) int { return 32 / bits }
 
-// BitTile is a piece of work on a panel. Scales and zero points are those of the blocks, Cols of each.
+// BitTile holds the arguments for one panel. Each block has Cols scales and Cols zero points.
 type BitTile struct {
 	Y, X   *float32
 	W      *uint8
 	Scales *float32
-	Zeros  *int8    // nil for none
+	Zeros  *int8    // nil if absent
 	Sums   *float32 // of x in each block
 	Groups int      // of a block
 	Blocks int
 	values *float32
 	middle float32
-	// Of [FewBits.Digits], from row to row, in bytes: of X, of Sums and of Y.
+	// For [FewBits.Digits]: bytes from row to row of X, of Sums and of Y.
 	RowX, RowSums, RowY int
 }
 
-// bitValues are the numbers of raw codes: of 2 bits four times, and of 4 bits.
+// bitValues holds the values of raw weights: of 2 bits four times, and of 4 bits.
 var bitValues = [2][16]float32{{-2, -1, 0, 1, -2, -1, 0, 1, -2, -1, 0, 1, -2, -1, 0, 1}, {-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7}}
 
-// bitsAt is the place of loops for so many bits.
+// bitsAt returns the index of the kernels for a number of bits.
 func bitsAt(bits int) int { return bits/2 - bits/8 - 1 } // 0, 1, 2
 
 func (t *BitTile) loop(of *[3]func(t *BitTile), bits int) {
@@ -48,7 +53,8 @@ func (t *BitTile) loop(of *[3]func(t *BitTile), bits int) {
 	of[i](t)
 }
 
-// Arrange writes a row x as [FewBits.Row] takes it, to whole blocks, and its sum in each of them.
+// Arrange converts a row x for [FewBits.Row]. It pads the row to complete blocks and writes the
+// sum of each block.
 func (f *FewBits) Arrange(dst, sums, x []float32, bits int) {
 	block, steps := len(dst)/len(sums), BitSteps(bits)
 	clear(dst[copy(dst, x):])
@@ -71,9 +77,9 @@ func (f *FewBits) Arrange(dst, sums, x []float32, bits int) {
 	}
 }
 
-// Row writes to y the products of the row x, as [FewBits.Arrange] has it, with Cols columns.
+// Row writes to y the products of the row x with Cols columns. x comes from [FewBits.Arrange].
 func (f *FewBits) Row(t *BitTile, bits int) { t.loop(&f.row, bits) }
 
-// Widen writes to y groups of a block in float32, of half of the columns of a panel: a row of Cols/2 for each step. W, scales and zero points
-// begin with those columns.
+// Widen dequantises groups of a block to y in float32, for half of the columns of a panel: a row
+// of Cols/2 values for each step. W, scales and zero points start at these columns.
 func (f *FewBits) Widen(t *BitTile, bits int) { t.loop(&f.widen, bits) }

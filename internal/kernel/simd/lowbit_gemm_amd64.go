@@ -2,7 +2,7 @@ package simd
 
 var fewBits = family[FewBits]{AVX2: &fewBitsAVX2, AVX512: &fewBitsAVX512, VNNI: fewBitsVNNI()}
 
-// fewBitsVNNI has products of rows of digits, too.
+// fewBitsVNNI returns the AVX-512 kernels with the VNNI kernels for rows of digits.
 func fewBitsVNNI() *FewBits {
 	f := fewBitsAVX512
 	f.Set = VNNI

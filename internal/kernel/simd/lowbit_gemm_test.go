@@ -8,7 +8,8 @@ import (
 	"unsafe"
 )
 
-// The fields of a tile lie where the loops look for them (bitsY and the following in internal/kernel/gen).
+// TestBitTile checks the field offsets that the kernels use: bitsY and the following constants in
+// internal/kernel/gen.
 func TestBitTile(t *testing.T) {
 	t.Parallel()
 	var x BitTile
@@ -23,7 +24,7 @@ func TestBitTile(t *testing.T) {
 	}
 }
 
-// The same of rows that become digits (digitsX and the following).
+// TestBitDigits does the same for rows of digits: digitsX and the following constants.
 func TestBitDigits(t *testing.T) {
 	t.Parallel()
 	var x BitDigits
@@ -37,12 +38,13 @@ func TestBitDigits(t *testing.T) {
 	}
 }
 
-// Digits are those of plain Go in every set; the sums of a row may be rounded otherwise.
+// TestArrangeDigits checks that each instruction set has the digits of plain Go. The sums of a
+// row may be rounded differently.
 func TestArrangeDigits(t *testing.T) {
 	t.Parallel()
 	f := FewBitKernels()
 	if f == nil || f.arrange == nil {
-		t.Skip("plain Go arranges digits")
+		t.Skip("plain Go converts digits")
 	}
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range 300 {

@@ -1,26 +1,29 @@
 package simd
 
-// FourBits are loops over weights of 4 bits that keep the order of the steps.
+// FourBits holds GEMV kernels for 4-bit weights that keep the order of the steps.
 type FourBits struct {
 	Set Set
 	row func(y, x *float32, w *uint32, scales *float32, groups, blocks int, values *float32)
 }
 
-// FourBitColumns is the number of columns that [FourBits.Row] computes, FourBitSteps that of the steps in a word.
+// FourBitColumns is the number of columns that [FourBits.Row] computes. FourBitSteps is the
+// number of steps in a word.
 const (
 	FourBitColumns = 64
 	FourBitSteps   = 8
 )
 
-// FourBitKernels of the current set; nil where there are none.
+// FourBitKernels returns the kernels of the current instruction set, or nil if they are not
+// available.
 func FourBitKernels() *FourBits { return fourBitLoops.pick() }
 
-// fourBitValues are the numbers of codes of two's complement.
+// fourBitValues holds the values of 4-bit two's complement.
 var fourBitValues = [16]float32{0, 1, 2, 3, 4, 5, 6, 7, -8, -7, -6, -5, -4, -3, -2, -1}
 
-// Row multiplies a row x by [FourBitColumns] columns of codes with a sign: group i of [FourBitSteps] steps of column j is w[i*64+j], the first
-// step in its lowest bits. The steps are cut into blocks, of which block b has scales[b*64+j]; weights, products and sums are rounded, in this
-// order.
+// Row multiplies a row x by [FourBitColumns] columns of signed 4-bit weights. Group i of
+// [FourBitSteps] steps of column j is w[i*64+j], with the first step in the lowest bits. The
+// steps are split into blocks; block b has scales[b*64+j]. Weights, products and sums are
+// rounded, in this order.
 func (f *FourBits) Row(y, x []float32, w []uint32, scales []float32) {
 	groups, blocks := len(w)/FourBitColumns, len(scales)/FourBitColumns
 	if blocks == 0 || groups == 0 || groups%blocks != 0 {

@@ -5,13 +5,14 @@ import (
 	"sync"
 )
 
-// SingleTable is what functions compute with that stay in float32, in the order in which the
-// assembly knows it.
+// SingleTable holds the constants of functions in float32 arithmetic. The assembly depends on
+// their order.
 type SingleTable [54][8]float32
 
-// Coefficients fitted to erf(x)/x - 1 in x² up to 0.93, to ln(1-erf(x))/x + 1 in x from 0.9 to 4 and to
-// (tanh(x)/x - 1)/x² in x² up to 0.4, at Chebyshev's nodes: relative errors of erf 6e-10 and 4e-9, of tanh 7e-10,
-// the rounding of float32 being 6e-8.
+// singles holds coefficients that were fitted at Chebyshev nodes to three functions: erf(x)/x - 1
+// in x² up to 0.93, ln(1-erf(x))/x + 1 in x from 0.9 to 4, and (tanh(x)/x - 1)/x² in x² up to
+// 0.4. The relative errors are 6e-10 and 4e-9 for erf and 7e-10 for tanh. The rounding error of
+// float32 is 6e-8.
 var singles = func() (t SingleTable) {
 	for i, v := range []float32{
 		float32(math.Copysign(0, -1)), -104, math.Log2E, 0.693359375, -2.12194440e-4, math.Float32frombits(127), 1,
@@ -37,8 +38,8 @@ var singles = func() (t SingleTable) {
 // leastExp is the least number whose exponential ExpSum writes.
 const leastExp = -87.33
 
-// single computes all of dst: what is left of the last register takes the same way, so that
-// equal numbers have equal results.
+// single computes all of dst. The last values that do not fill a register use the same kernel, so
+// that equal inputs have equal results.
 func (c *Curves) single(dst, src []float32, loop func(dst, src *float32, n int, t *SingleTable)) {
 	n := whole(len(dst))
 	if c.every {
@@ -59,57 +60,65 @@ func (c *Curves) single(dst, src []float32, loop func(dst, src *float32, n int, 
 
 var singleRooms = sync.Pool{New: func() any { return new([8]float32) }}
 
-// Sigmoid writes 1/(1+e^-src), all of it, to within 2.5 units in the last place.
+// Sigmoid writes 1/(1+e^-src) for all elements. The error is at most 2.5 units in the last place.
 func (c *Curves) Sigmoid(dst, src []float32) { c.single(dst, src, c.sigmoid) }
 
-// Erf writes the error function, all of it, to within 2.5 units in the last place.
+// Erf writes the error function for all elements. The error is at most 2.5 units in the last
+// place.
 func (c *Curves) Erf(dst, src []float32) { c.single(dst, src, c.erf) }
 
-// Tanh writes the hyperbolic tangent, all of it, to within 2.5 units in the last place.
+// Tanh writes the hyperbolic tangent for all elements. The error is at most 2.5 units in the last
+// place.
 func (c *Curves) Tanh(dst, src []float32) { c.single(dst, src, c.tanh) }
 
-// Silu writes src/(1+e^-src), all of it, to within 3 units in the last place of normal numbers.
+// Silu writes src/(1+e^-src) for all elements. The error is at most 3 units in the last place of
+// normal numbers.
 func (c *Curves) Silu(dst, src []float32) { c.single(dst, src, c.silu) }
 
-// Gelu writes src/2·(1+erf(src/√2)), all of it, to within 3 units in the last place of what is above -1; below,
-// to within 1e-7.
+// Gelu writes src/2·(1+erf(src/√2)) for all elements. The error is at most 3 units in the last
+// place above -1, and 1e-7 below.
 func (c *Curves) Gelu(dst, src []float32) { c.single(dst, src, c.gelu) }
 
-// GeluTanh writes the approximation src/2·(1+tanh(√(2/π)(src+0.044715·src³))), as exact as Gelu.
+// GeluTanh writes the approximation src/2·(1+tanh(√(2/π)(src+0.044715·src³))), with the accuracy
+// of Gelu.
 func (c *Curves) GeluTanh(dst, src []float32) { c.single(dst, src, c.geluTanh) }
 
-// HardSwish writes src·min(max(src/6 + 1/2, 0), 1), all of it, to within 2.5 units in the last place above -1, and
-// 1e-6 below.
+// HardSwish writes src·min(max(src/6 + 1/2, 0), 1) for all elements. The error is at most 2.5
+// units in the last place above -1, and 1e-6 below.
 func (c *Curves) HardSwish(dst, src []float32) { c.single(dst, src, c.hardSwish) }
 
-// Exp writes e^src, all of it, to within 2 units in the last place.
+// Exp writes e^src for all elements. The error is at most 2 units in the last place.
 func (c *Curves) Exp(dst, src []float32) { c.single(dst, src, c.exponential) }
 
-// Log writes natural logarithms, all of them, to within 3 units in the last place.
+// Log writes natural logarithms of all elements. The error is at most 3 units in the last place.
 func (c *Curves) Log(dst, src []float32) { c.single(dst, src, c.logarithm) }
 
-// Softplus writes ln(1+e^src), all of it, to within 4 units in the last place of normal numbers.
+// Softplus writes ln(1+e^src) for all elements. The error is at most 4 units in the last place of
+// normal numbers.
 func (c *Curves) Softplus(dst, src []float32) { c.single(dst, src, c.softplus) }
 
-// Mish writes src·tanh(ln(1+e^src)), all of it, to within 5 units in the last place of normal numbers.
+// Mish writes src·tanh(ln(1+e^src)) for all elements. The error is at most 5 units in the last
+// place of normal numbers.
 func (c *Curves) Mish(dst, src []float32) { c.single(dst, src, c.mish) }
 
-// Sin writes sines of numbers up to 2^30 in size, all of it, to within a unit in the last place.
+// Sin writes sines of all elements, whose magnitudes are up to 2^30. The error is at most one
+// unit in the last place.
 func (c *Curves) Sin(dst, src []float32) { c.single(dst, src, c.sin) }
 
-// Cos writes cosines, as exact as Sin.
+// Cos writes cosines, with the accuracy of Sin.
 func (c *Curves) Cos(dst, src []float32) { c.single(dst, src, c.cos) }
 
-// Tan writes tangents of numbers up to 2^30 in size, all of it, to within a unit in the last place, as the following do.
+// Tan writes tangents of all elements, whose magnitudes are up to 2^30. As for the following
+// functions, the error is at most one unit in the last place.
 func (c *Curves) Tan(dst, src []float32) { c.single(dst, src, c.tan) }
 
-// Asin writes the angles whose sines are src.
+// Asin writes arc sines.
 func (c *Curves) Asin(dst, src []float32) { c.single(dst, src, c.asin) }
 
-// Acos writes the angles whose cosines are src.
+// Acos writes arc cosines.
 func (c *Curves) Acos(dst, src []float32) { c.single(dst, src, c.acos) }
 
-// Atan writes the angles whose tangents are src.
+// Atan writes arc tangents.
 func (c *Curves) Atan(dst, src []float32) { c.single(dst, src, c.atan) }
 
 // Sinh writes hyperbolic sines.
@@ -118,16 +127,17 @@ func (c *Curves) Sinh(dst, src []float32) { c.single(dst, src, c.sinh) }
 // Cosh writes hyperbolic cosines.
 func (c *Curves) Cosh(dst, src []float32) { c.single(dst, src, c.cosh) }
 
-// Asinh writes the numbers whose hyperbolic sines are src.
+// Asinh writes inverse hyperbolic sines.
 func (c *Curves) Asinh(dst, src []float32) { c.single(dst, src, c.asinh) }
 
-// Acosh writes the numbers whose hyperbolic cosines are src.
+// Acosh writes inverse hyperbolic cosines.
 func (c *Curves) Acosh(dst, src []float32) { c.single(dst, src, c.acosh) }
 
-// Atanh writes the numbers whose hyperbolic tangents are src.
+// Atanh writes inverse hyperbolic tangents.
 func (c *Curves) Atanh(dst, src []float32) { c.single(dst, src, c.atanh) }
 
-// Pow writes a^b, as exact as Tan, with the special cases of C; it returns for how many numbers it did so: the caller does the rest.
+// Pow writes a^b with the accuracy of Tan and the special cases of C. It returns the number of
+// values written; the caller computes the rest.
 func (c *Curves) Pow(dst, a, b []float32) int {
 	n := whole(len(dst))
 	if c.every {
@@ -140,20 +150,21 @@ func (c *Curves) Pow(dst, a, b []float32) int {
 	return n
 }
 
-// LeastOfRow is the shortest row of SoftmaxRows, a register.
+// LeastOfRow is the minimum row length of SoftmaxRows: a register.
 const LeastOfRow = 16
 
-// MostOfRow is the longest row of SoftmaxRows: each of 16 sums in float32 is one of 16 sums of 16 terms.
+// MostOfRow is the maximum row length of SoftmaxRows: 16 float32 sums, each of 16 sums of 16
+// terms.
 const MostOfRow = 4096
 
-// HasSoftmaxRows tells whether SoftmaxRows takes rows of n.
+// HasSoftmaxRows reports whether SoftmaxRows takes rows of n values.
 func (c *Curves) HasSoftmaxRows(n int) bool {
 	return c != nil && c.softmaxRows != nil && n >= LeastOfRow && n <= MostOfRow
 }
 
-// SoftmaxRows writes the softmax of rows of n, from [LeastOfRow] to [MostOfRow], with exponentials as those of ExpSum and zero for what is less
-// than the least normal number; dst may be src. It returns false where
-// there is no loop for that.
+// SoftmaxRows writes the softmax of rows of n values, from [LeastOfRow] to [MostOfRow].
+// Exponentials are those of ExpSum; results below the least normal number are zero. dst may be
+// src. It returns false if no kernel is available for such rows.
 func (c *Curves) SoftmaxRows(dst, src []float32, n int) bool {
 	if !c.HasSoftmaxRows(n) {
 		return false
@@ -165,8 +176,9 @@ func (c *Curves) SoftmaxRows(dst, src []float32, n int) bool {
 	return true
 }
 
-// ExpSum writes e^(src-shift), all of it, and returns the sum of the results; shift is not below any of src. What is less
-// than e^-87.33, a little above the least normal number, is zero.
+// ExpSum writes e^(src-shift) for all elements and returns the sum of the results. shift is at
+// least the maximum of src. Results below e^-87.33, a little above the least normal number, are
+// zero.
 func (c *Curves) ExpSum(dst, src []float32, shift float32) (sum float64) {
 	n := whole(len(dst))
 	if c.every {

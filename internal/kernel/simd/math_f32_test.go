@@ -9,7 +9,8 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/vecmath"
 )
 
-// TestSingles holds what stays in float32 against float64, and each place of a slice against the first.
+// TestSingles compares functions in float32 arithmetic with float64, and each index of a slice
+// with the first one.
 func TestSingles(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	odd := []float32{0, float32(math.Copysign(0, -1)), float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), 1e-42, -1e-45, 3e38, -3e38, 103.97, -103.97, 104, -104, 105, -105, 87.4, -87.4, 0.921875, -0.921875, 0.9218749, 4, 3.9999, -4, 3.83}
@@ -20,15 +21,16 @@ func TestSingles(t *testing.T) {
 				name string
 				to   func(dst, src []float32)
 				one  func(float64) float64
-				most float64 // units in the last place
-				near float64 // or this far
+				most float64 // in units in the last place
+				near float64 // or this absolute error
 			}{
 				{"sigmoid", vecmath.SigmoidTo, func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }, 2.5, 0},
 				{"erf", vecmath.ErfTo, math.Erf, 2.5, 0},
 				{"tanh", vecmath.TanhTo, math.Tanh, 2.5, 0},
-				// Below the normal numbers the sigmoid has few digits.
+				// Subnormal results of the sigmoid have few digits.
 				{"silu", vecmath.SiluTo, func(x float64) float64 { return math.Max(x, -200) / (1 + math.Exp(-x)) }, 3, 1e-38},
-				// Far below zero the exponent's rounding counts, and in the end nothing is left.
+				// Far below zero, the rounding of the exponent counts; finally the result is
+				// zero.
 				{"hardswish", func(dst, src []float32) { simd.CurveKernels().HardSwish(dst, src) }, func(x float64) float64 {
 					return x * math.Min(math.Max(float64(float32(1)/6)*x+0.5, 0), 1)
 				}, 2.5, 1e-6},
@@ -50,7 +52,7 @@ func TestSingles(t *testing.T) {
 				{"cosine", vecmath.CosTo, math.Cos, 1, 0},
 			} {
 				if f.name == "hardswish" && simd.CurveKernels() == nil {
-					continue // has no function that takes plain Go in their place
+					continue // this instruction set has no such function; callers use plain Go
 				}
 				worst := 0.0
 				for range 5000 {
@@ -89,7 +91,7 @@ func TestSingles(t *testing.T) {
 						}
 					}
 					if dst[len(src)] != 7 {
-						t.Fatalf("%s wrote behind the end", f.name)
+						t.Fatalf("%s wrote past the end", f.name)
 					}
 				}
 				t.Logf("%s: %.2f units", f.name, worst)
@@ -98,7 +100,8 @@ func TestSingles(t *testing.T) {
 	}
 }
 
-// TestSinglesOfSets: what stays in float32 has the same bits in every set with loops in vectors.
+// TestSinglesOfSets checks that functions in float32 arithmetic have equal bits in every
+// instruction set with SIMD kernels.
 func TestSinglesOfSets(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	src := make([]float32, 1<<16+5)
@@ -133,7 +136,8 @@ func TestSinglesOfSets(t *testing.T) {
 	}
 }
 
-// TestSoftmaxRows compares rows of all lengths, of numbers near and far from each other, with float64.
+// TestSoftmaxRows compares rows of all lengths, with values near to and far from each other, with
+// float64.
 func TestSoftmaxRows(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 8))
 	for _, s := range simd.Available() {
@@ -148,7 +152,7 @@ func TestSoftmaxRows(t *testing.T) {
 						src[i] = float32(math.Inf(-1))
 					}
 				}
-				nan := r.IntN(rows) // of this row nothing is a number
+				nan := r.IntN(rows) // all values of this row are NaN
 				src[nan*n+r.IntN(n)] = float32([]float64{math.NaN(), math.Inf(1)}[r.IntN(2)])
 				dst := make([]float32, rows*n+1)
 				dst[rows*n] = 7
@@ -158,7 +162,7 @@ func TestSoftmaxRows(t *testing.T) {
 					copy(in, src)
 				}
 				if !simd.CurveKernels().SoftmaxRows(dst[:rows*n], in, n) {
-					t.Skip("no loop")
+					t.Skip("no kernel")
 				}
 				for i := range rows {
 					top, sum := float32(math.Inf(-1)), 0.0
@@ -174,8 +178,9 @@ func TestSoftmaxRows(t *testing.T) {
 						if i == nan && got == got {
 							t.Fatalf("row %d of %d is %v at %d", i, n, got, k)
 						}
-						// As for ExpSum, zero where less than the least normal number; 16 sums of 16 sums of 16 terms, each rounded, and the quotient add
-						// six units.
+						// As for ExpSum, results below the least normal number are zero. The
+						// rounding of 16 sums of 16 sums of 16 terms, and that of the quotient,
+						// add six units.
 						if i == nan || got == 0 && want < 1.1756e-38 || math.Abs(float64(got)-want) <= (8.5-y/2)*1.2e-7*want {
 							continue
 						}
@@ -183,14 +188,15 @@ func TestSoftmaxRows(t *testing.T) {
 					}
 				}
 				if dst[rows*n] != 7 {
-					t.Fatalf("behind the end of rows of %d is %v", n, dst[rows*n])
+					t.Fatalf("past the end of rows of %d is %v", n, dst[rows*n])
 				}
 			}
 		})
 	}
 }
 
-// TestExpSum compares the exponentials of rows less their largest value, and their sums, with float64.
+// TestExpSum compares the exponentials of rows minus their largest value, and their sums, with
+// float64.
 func TestExpSum(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	for _, s := range simd.Available() {
@@ -215,17 +221,18 @@ func TestExpSum(t *testing.T) {
 					y := float64(x) - float64(top)
 					e := math.Exp(y)
 					want += e
-					// Below a little more than the least normal number nothing is written, with vectors.
+					// SIMD kernels write zero below a limit slightly above the least normal
+					// number.
 					if dst[i] == 0 && y < -87.32 {
 						continue
 					}
-					// The rounding of y counts as much as y is large.
+					// The rounding of y counts in proportion to y.
 					if d := math.Abs(float64(dst[i]) - e); d > (2.5-y/2)*1.2e-7*e && d > 1e-44 {
 						t.Fatalf("e^%v is %v, want %v", y, dst[i], e)
 					}
 				}
 				if math.Abs(float64(got)-want) > 5e-7*want || dst[n] != 7 {
-					t.Fatalf("the sum of %d is %v, want %v, behind the end is %v", n, got, want, dst[n])
+					t.Fatalf("the sum of %d is %v, want %v, past the end is %v", n, got, want, dst[n])
 				}
 			}
 		})

@@ -38,7 +38,7 @@ func TestExpDoubles(t *testing.T) {
 				t.Fatalf("the sum is %v, want %v", sum, total)
 			}
 			if got[n] != 0 {
-				t.Fatal("written behind the end")
+				t.Fatal("written past the end")
 			}
 		}
 	})

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// log is math.Log, but for numbers below the least normal one, which that of amd64 takes for larger ones.
+// log is math.Log, corrected for subnormal numbers: math.Log on amd64 treats them as larger
+// numbers.
 func log(x float64) float64 {
 	if x > 0 && x < 0x1p-1022 {
 		return math.Log(x*0x1p60) - 60*math.Ln2
@@ -58,7 +59,7 @@ func TestDoubleCurves(t *testing.T) {
 				loop  func(dst, src []float64) int
 				of    func(float64) float64
 				units float64
-				slack float64 // of the size of x: remainders of package math are less exact
+				slack float64 // relative to x: remainders of package math are less accurate
 			}{
 				{"sigmoid", func(dst, src []float64) int { c.SigmoidDoubles(dst, src); return n }, func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }, 3, 0},
 				{"tanh", func(dst, src []float64) int { c.TanhDoubles(dst, src); return n }, math.Tanh, 5, 0},
@@ -82,14 +83,15 @@ func TestDoubleCurves(t *testing.T) {
 			}
 			c.PowDoubles(got[:n], a, b)
 			for i, x := range a {
-				// That of package math rounds the logarithm to float64, and is the less exact one; it takes such logarithms, too.
+				// math.Pow rounds the logarithm to float64, so it is the less accurate one. For
+				// subnormal numbers it has the error that log corrects.
 				if size := math.Abs(x); size > 0 && size < 0x1p-1022 {
 					continue
 				}
 				near("power", x, got[i], math.Pow(x, b[i]), 8+math.Abs(b[i])*(1+math.Abs(math.Log(math.Abs(x)))), 0)
 			}
 			if got[n] != 0 {
-				t.Fatal("written behind the end")
+				t.Fatal("written past the end")
 			}
 		}
 	})

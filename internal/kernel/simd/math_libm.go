@@ -5,20 +5,22 @@ import (
 	"unsafe"
 )
 
-// Curves are elementary functions. Those that take the table of package libm go
-// through its arithmetic, operation by operation, and give its bits.
+// Curves holds kernels of elementary functions. The functions with a table of package libm follow
+// its arithmetic step by step and are bit-exact.
 type Curves struct {
 	Set         Set
-	wide        int // the number of values that libmExp and libmSigmoid take is a multiple of this
+	wide        int // n of libmExp and libmSigmoid is a multiple of this
 	libmExp     func(dst, src *float32, n int, top, beta float32, t *LibmTable)
 	libmSigmoid func(dst, src *float32, n int, t *LibmTable)
-	libmTanh    func(dst, src *float32, n int)                                    // nil for none
-	libmElu     func(dst, src *float32, n int)                                    // nil for none
-	libmLog     func(dst, src *float32, n int, t *float64)                        // nil for none
-	libmWave    func(dst, src *float32, n int, turn int32, t *float64) (done int) // nil for none
-	shares      func(dst, src *float32, n int, by *float32, rows int)             // nil for none
+	// The following kernels are nil if absent.
+	libmTanh func(dst, src *float32, n int)
+	libmElu  func(dst, src *float32, n int)
+	libmLog  func(dst, src *float32, n int, t *float64)
+	libmWave func(dst, src *float32, n int, turn int32, t *float64) (done int)
+	shares   func(dst, src *float32, n int, by *float32, rows int)
 
-	// Those that stay in float32; with every they take any number of values, else a multiple of 8.
+	// Functions in float32 arithmetic. With every they take any number of values, else a multiple
+	// of 8.
 	every                                    bool
 	hardSwish                                func(dst, src *float32, n int, t *SingleTable)
 	sigmoid, erf, tanh, silu, gelu, geluTanh func(dst, src *float32, n int, t *SingleTable)
@@ -30,21 +32,23 @@ type Curves struct {
 	expSum                                   func(dst, src *float32, n int, shift float32, t *SingleTable) float64
 	softmaxRows                              func(dst, src *float32, rows, n int, t *SingleTable)
 
-	// Those of float64; nil for none.
+	// Functions of float64; nil if absent.
 	expDoubles                              func(dst, src *float64, n int, shift float64) float64
 	sigmoidDoubles, tanhDoubles, logDoubles func(dst, src *float64, n int)
 	sinDoubles, cosDoubles                  func(dst, src *float64, n int) (done int)
 	powDoubles                              func(dst, a, b *float64, n int)
 }
 
-// CurveKernels of the current set; nil where plain Go is all there is.
+// CurveKernels returns the kernels of the current instruction set, or nil if only plain Go is
+// available.
 func CurveKernels() *Curves { return curves.pick() }
 
-// HasDoubles tells whether there are loops over float64.
+// HasDoubles reports whether float64 kernels are available.
 func (c *Curves) HasDoubles() bool { return c != nil && c.expDoubles != nil }
 
-// ExpDoubles writes the exponentials of float64 less shift, at most one unit in the last place off, and returns their sum; only where
-// [Curves.HasDoubles] holds. dst may be src.
+// ExpDoubles writes e^(src-shift) and returns the sum of the results. The error is at most one
+// unit in the last place. As all float64 functions, it requires [Curves.HasDoubles]. dst may be
+// src.
 func (c *Curves) ExpDoubles(dst, src []float64, shift float64) float64 {
 	n := len(dst)
 	if n == 0 {
@@ -54,7 +58,7 @@ func (c *Curves) ExpDoubles(dst, src []float64, shift float64) float64 {
 	return c.expDoubles(&dst[0], &src[0], n, shift)
 }
 
-// SigmoidDoubles writes 1/(1+e^-src); only where [Curves.HasDoubles] holds, as all of float64. dst may be src.
+// SigmoidDoubles writes 1/(1+e^-src). dst may be src.
 func (c *Curves) SigmoidDoubles(dst, src []float64) { onDoubles(dst, src, c.sigmoidDoubles) }
 
 // TanhDoubles writes hyperbolic tangents.
@@ -70,7 +74,8 @@ func onDoubles(dst, src []float64, f func(dst, src *float64, n int)) {
 	}
 }
 
-// SinDoubles writes sines; it returns for how many values it did so: it stops at 8 of which one is more than 2^30 in size.
+// SinDoubles writes sines. It returns the number of values written: it stops at a group of 8
+// values of which one has a magnitude above 2^30.
 func (c *Curves) SinDoubles(dst, src []float64) int { return waveDoubles(dst, src, c.sinDoubles) }
 
 // CosDoubles is [Curves.SinDoubles] for cosines.
@@ -93,23 +98,25 @@ func (c *Curves) PowDoubles(dst, a, b []float64) {
 	}
 }
 
-// LibmTable is what the exponential of package libm computes with.
+// LibmTable holds the constants of the exponential of package libm.
 type LibmTable struct {
 	numbers [7][4]float64
 	singles [9][8]float32
 	table   [32]uint64
-	halves  [2][32]uint32 // of the table: the lower ones, then the upper
+	halves  [2][32]uint32 // of table: the lower halves, then the upper halves
 }
 
-// NewLibmTable takes the scale that makes whole numbers of x, the number whose addition rounds, the coefficients of the
-// polynomial, the limits above which the result is infinite and below which it is zero,
-// those of the sigmoid (1 above top, e^x below bottom) and the powers of two.
+// NewLibmTable takes the constants of the exponential: the scale that maps x to integers, the
+// number whose addition rounds, the coefficients of the polynomial, and the powers of two. The
+// result is infinite above above, and zero below below. The sigmoid is 1 above top and e^x below
+// bottom.
 func NewLibmTable(scale, shift float64, c [3]float64, above, below, top, bottom float32, table [32]uint64) *LibmTable {
 	t := &LibmTable{table: table}
 	for i, v := range []float64{scale, shift, c[0], c[1], c[2], 1, math.Float64frombits(31)} {
 		t.numbers[i] = [4]float64{v, v, v, v}
 	}
-	// The exponentials of the last two are infinite and zero: limiting x to between them changes no result.
+	// e^89 is infinite and e^-104 is zero in float32, so clamping x to these limits changes no
+	// result.
 	for i, v := range []float32{above, below, float32(math.Inf(1)), float32(math.Copysign(0, -1)), 1, top, bottom, 89, -104} {
 		for k := range t.singles[i] {
 			t.singles[i][k] = v
@@ -121,8 +128,8 @@ func NewLibmTable(scale, shift float64, c [3]float64, above, below, top, bottom 
 	return t
 }
 
-// LibmExp writes the exponential of (src-top)·beta with the bits of package libm. It returns for how many it did so, as all of libm do here:
-// the caller does the rest.
+// LibmExp writes e^((src-top)·beta), bit-exact to package libm. As all Libm methods, it returns
+// the number of values written; the caller computes the rest.
 func (c *Curves) LibmExp(dst, src []float32, top, beta float32, t *LibmTable) int {
 	n := len(dst) / c.wide * c.wide
 	if n > 0 {
@@ -132,8 +139,9 @@ func (c *Curves) LibmExp(dst, src []float32, top, beta float32, t *LibmTable) in
 	return n
 }
 
-// Shares divides rows of n values, which lie side by side, by a number each, with the bits of division; it does nothing and returns false where there is no
-// loop, or a number is not from 2^-60 to 2^60. dst may be src.
+// Shares divides each of the adjacent rows of n values by its value in by, bit-exact to division.
+// It returns false, and does nothing, if no kernel is available or a divisor is outside 2^-60 to
+// 2^60. dst may be src.
 func (c *Curves) Shares(dst, src, by []float32, n int) bool {
 	const most = 1 << 60
 	if c == nil || c.shares == nil {
@@ -151,7 +159,7 @@ func (c *Curves) Shares(dst, src, by []float32, n int) bool {
 	return true
 }
 
-// LibmSigmoid writes 1/(1+e^-src) with the bits of package libm.
+// LibmSigmoid writes 1/(1+e^-src), bit-exact to package libm.
 func (c *Curves) LibmSigmoid(dst, src []float32, t *LibmTable) int {
 	n := len(dst) / c.wide * c.wide
 	if n > 0 {
@@ -161,10 +169,10 @@ func (c *Curves) LibmSigmoid(dst, src []float32, t *LibmTable) int {
 	return n
 }
 
-// The assembly knows the places of the tables by number.
+// The assembly accesses the tables at fixed offsets.
 var _ = [1]struct{}{}[unsafe.Offsetof(LibmTable{}.table)-16*32+unsafe.Offsetof(LibmTable{}.halves)-24*32]
 
-// LibmTanh writes Tanh of package libm; it returns for how many values it did so.
+// LibmTanh writes Tanh of package libm. It returns the number of values written.
 func (c *Curves) LibmTanh(dst, src []float32) int {
 	n := len(dst)
 	if n == 0 || c.libmTanh == nil {
@@ -175,11 +183,11 @@ func (c *Curves) LibmTanh(dst, src []float32) int {
 	return n
 }
 
-// LogTable is what the logarithm of package libm computes with: for 16 intervals factors and logarithms, the logarithm of 2, the coefficients of its
-// polynomial, that of the highest power first, and 1.
+// LogTable holds the constants of the logarithm of package libm: factors and logarithms of 16
+// intervals, ln 2, the coefficients of the polynomial with the highest power first, and 1.
 type LogTable [16 + 16 + 5]float64
 
-// LibmLog writes Log of package libm; it returns for how many values it did so.
+// LibmLog writes Log of package libm. It returns the number of values written.
 func (c *Curves) LibmLog(dst, src []float32, t *LogTable) int {
 	n := len(dst)
 	if n == 0 || c.libmLog == nil {
@@ -190,11 +198,13 @@ func (c *Curves) LibmLog(dst, src []float32, t *LogTable) int {
 	return n
 }
 
-// WaveTable is what the sine and the cosine of package libm compute with: 2/π times 2^24, π/2, the terms of the sine, then those of the cosine.
+// WaveTable holds the constants of the sine and the cosine of package libm: 2/π times 2^24, π/2,
+// the terms of the sine, and the terms of the cosine.
 type WaveTable [2 + 3 + 5]float64
 
-// LibmWave writes Sin of package libm, or Cos where turn is 1; it returns for how many values it did so: it stops at 16 of which one is 120 or more
-// in size, or no number.
+// LibmWave writes Sin of package libm, or Cos if turn is 1. It returns the number of values
+// written: it stops at a group of 16 values of which one is NaN or has a magnitude of 120 or
+// more.
 func (c *Curves) LibmWave(dst, src []float32, turn int32, t *WaveTable) int {
 	n := len(dst)
 	if n == 0 || c.libmWave == nil {
@@ -204,7 +214,8 @@ func (c *Curves) LibmWave(dst, src []float32, turn int32, t *WaveTable) int {
 	return c.libmWave(&dst[0], &src[0], n, turn, &t[0])
 }
 
-// LibmElu writes Expm1 of package libm of negative values, and others as they are; it returns for how many values it did so.
+// LibmElu writes Expm1 of package libm for negative values, and copies the other values. It
+// returns the number of values written.
 func (c *Curves) LibmElu(dst, src []float32) int {
 	n := len(dst)
 	if n == 0 || c.libmElu == nil {

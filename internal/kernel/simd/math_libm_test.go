@@ -9,7 +9,8 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// TestCurves compares whole slices with single values, which plain Go computes, of functions that have its bits. TestSingles has the others.
+// TestCurves compares complete slices with single values, which plain Go computes, for bit-exact
+// functions. TestSingles covers the others.
 func TestCurves(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	odd := []float32{
@@ -44,7 +45,7 @@ func TestCurves(t *testing.T) {
 						}
 					}
 					if dst[len(src)] != 7 {
-						t.Fatalf("%s wrote behind the end", f.name)
+						t.Fatalf("%s wrote past the end", f.name)
 					}
 				}
 			}

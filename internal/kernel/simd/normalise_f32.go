@@ -2,7 +2,7 @@ package simd
 
 import "math"
 
-// Rows are loops over a row of float32 that add up in float64, and what normalisations do with the sums.
+// Rows holds kernels over rows of float32 that add in float64, and kernels of normalisations.
 type Rows struct {
 	Set        Set
 	sum        func(src *float32, n int) float64
@@ -12,14 +12,15 @@ type Rows struct {
 	quarters   func(dst, x, sum *float32, n int, bias, scale float32)
 	roots      func(dst, src *float32, n int)
 	ordered    func(sums, src *float32, step, n int)
-	layers     func(dst, src, gamma, beta *float32, rows, n int, per, eps float64) // nil where there is none
-	squared    func(dst, src, gamma *float32, rows, n int, per, eps float64)       // nil where there is none
+	layers     func(dst, src, gamma, beta *float32, rows, n int, per, eps float64) // nil if absent
+	squared    func(dst, src, gamma *float32, rows, n int, per, eps float64)       // nil if absent
 }
 
-// RowKernels of the current set; nil where plain Go is all there is.
+// RowKernels returns the kernels of the current instruction set, or nil if only plain Go is
+// available.
 func RowKernels() *Rows { return rowLoops.pick() }
 
-// Sum adds up src.
+// Sum returns the sum of src.
 func (r *Rows) Sum(src []float32) (sum float64) {
 	n := whole(len(src))
 	if n > 0 {
@@ -31,8 +32,8 @@ func (r *Rows) Sum(src []float32) (sum float64) {
 	return sum
 }
 
-// OrderedSums writes the sums, in float32 and in the order of the elements, of as many rows as there are sums, n
-// elements each, side by side. Exact.
+// OrderedSums writes the sums of len(sums) adjacent rows of n elements, in float32 and in the
+// order of the elements. Exact.
 func (r *Rows) OrderedSums(sums, src []float32, n int) {
 	src = src[:len(sums)*n]
 	fours := n / 4 * 4
@@ -52,7 +53,7 @@ func (r *Rows) OrderedSums(sums, src []float32, n int) {
 	}
 }
 
-// Squares adds up (src - mean)².
+// Squares returns the sum of (src - mean)².
 func (r *Rows) Squares(src []float32, mean float64) (sum float64) {
 	n := whole(len(src))
 	if n > 0 {
@@ -65,9 +66,10 @@ func (r *Rows) Squares(src []float32, mean float64) (sum float64) {
 	return sum
 }
 
-// LayerRows writes rows of src, each as long as gamma and beta, to dst: what they are above their mean, divided by their standard deviation,
-// times gamma, plus beta; eps is added to the variance. What comes before gamma is float64, rounded once. It returns false
-// where there is no loop for rows of this length.
+// LayerRows normalises rows of src, each as long as gamma and beta: (src - mean) / standard
+// deviation, times gamma, plus beta. eps is added to the variance. The value before gamma is
+// computed in float64 and rounded once. It returns false if no kernel is available for rows of
+// this length.
 func (r *Rows) LayerRows(dst, src, gamma, beta []float32, eps float64) bool {
 	n := len(gamma)
 	if r.layers == nil || n == 0 || n%16 != 0 || len(beta) != n || len(dst)%n != 0 || len(src) < len(dst) {
@@ -79,7 +81,8 @@ func (r *Rows) LayerRows(dst, src, gamma, beta []float32, eps float64) bool {
 	return true
 }
 
-// MeanSquareRows is LayerRows without a mean and beta: rows divided by the root of their mean square and eps, times gamma.
+// MeanSquareRows is LayerRows without mean and beta: rows are divided by the root of their mean
+// square plus eps, and multiplied by gamma.
 func (r *Rows) MeanSquareRows(dst, src, gamma []float32, eps float64) bool {
 	n := len(gamma)
 	if r.squared == nil || n == 0 || n%16 != 0 || len(dst)%n != 0 || len(src) < len(dst) {
@@ -91,7 +94,7 @@ func (r *Rows) MeanSquareRows(dst, src, gamma []float32, eps float64) bool {
 	return true
 }
 
-// Normalise writes (src - mean)·inv, computed in float64 and rounded once; dst may be src.
+// Normalise writes (src - mean)·inv, computed in float64 and rounded once. dst may be src.
 func (r *Rows) Normalise(dst, src []float32, mean, inv float64) {
 	n := whole(len(dst))
 	if n > 0 {
@@ -115,7 +118,8 @@ func (r *Rows) AddSquares(dst, src []float32) {
 	}
 }
 
-// ThreeQuarters writes x / (bias + scale·sum)^(3/4), to within 3 units in the last place.
+// ThreeQuarters writes x / (bias + scale·sum)^(3/4). The error is at most 3 units in the last
+// place.
 func (r *Rows) ThreeQuarters(dst, x, sum []float32, bias, scale float32) {
 	n := whole(len(dst))
 	if n > 0 {

@@ -8,14 +8,14 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// TestRows compares loops over rows of all lengths with their definitions.
+// TestRows compares kernels over rows of all lengths with their definitions.
 func TestRows(t *testing.T) {
 	for _, s := range simd.Available()[1:] {
 		t.Run(s.String(), func(t *testing.T) {
 			defer simd.Use(s)()
 			r := simd.RowKernels()
 			if r == nil {
-				t.Skip("no loops in vectors")
+				t.Skip("no SIMD kernels")
 			}
 			rnd := rand.New(rand.NewPCG(11, 12))
 			near := func(what string, n int, got, want, tolerance float64) {
@@ -61,14 +61,14 @@ func TestRows(t *testing.T) {
 					near("a root", n, float64(dst[i]), float64(float32(math.Sqrt(float64(x)))), 0)
 				}
 				if dst[n] != 7 {
-					t.Fatal("something was written behind the end")
+					t.Fatal("something was written past the end")
 				}
 			}
 		})
 	}
 }
 
-// TestOrderedSums wants the bits of sums in order.
+// TestOrderedSums requires the bits of sums in order.
 func TestOrderedSums(t *testing.T) {
 	for _, set := range simd.Available() {
 		undo := simd.Use(set)
@@ -102,7 +102,8 @@ func TestOrderedSums(t *testing.T) {
 	}
 }
 
-// compareLayerRows compares three rows of n values, and nothing beside them is written to.
+// compareLayerRows compares three rows of n values and checks that memory next to them is
+// unchanged.
 func compareLayerRows(t *testing.T, rnd *rand.Rand, r *simd.Rows, n int, near func(what string, n int, got, want, tolerance float64)) {
 	t.Helper()
 	const rows, eps = 3, 1e-5
@@ -128,13 +129,13 @@ func compareLayerRows(t *testing.T, rnd *rand.Rand, r *simd.Rows, n int, near fu
 		}
 		for j, x := range row {
 			normal := (float64(x) - mean) / math.Sqrt(variance+eps)
-			// The product and the sum are rounded once each, after the normalised value is.
+			// The product and the sum are rounded once each, after the normalised value.
 			if got, want := float64(dst[i*n+j]), normal*float64(gamma[j])+float64(beta[j]); math.Abs(got-want) > 2e-7*(math.Abs(normal*float64(gamma[j]))+math.Abs(float64(beta[j]))) {
 				near("a value of a row", n, got, want, 0)
 			}
 		}
 	}
 	if dst[rows*n] != 7 {
-		t.Fatalf("what is beside rows of %d is written to", n)
+		t.Fatalf("memory next to rows of %d is overwritten", n)
 	}
 }

@@ -2,7 +2,7 @@
 
 package simd
 
-// Kernels that exist for amd64 only.
+// Kernels that exist only for amd64.
 var (
 	byteStrips   = family[ByteStrips]{}
 	castLoops    = family[Casts]{}

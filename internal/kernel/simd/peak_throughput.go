@@ -1,15 +1,16 @@
 package simd
 
-// Peak is what a thread of this processor can do with a set's instructions, when nothing
-// but they has to be done.
+// Peak holds kernels that measure the peak throughput of a thread with an instruction set: they
+// execute only arithmetic instructions.
 type Peak struct {
 	Set Set
-	// Floats, Exact and Ints do n rounds of multiplying and adding: of float32 in one go, of float32
-	// with products and sums rounded apart, and of integers as the set's products of 8-bit numbers do
-	// it. A round is FloatOps operations, for both of float32, and IntOps, a multiplication and an addition being two.
+	// Each function runs n rounds of multiply-add. Floats uses fused float32 operations. Exact
+	// rounds float32 products and sums separately. Ints uses the 8-bit dot products of the
+	// instruction set. A round of Floats or Exact has FloatOps operations, a round of Ints has
+	// IntOps; a multiply-add counts as two.
 	Floats, Exact, Ints func(n int)
 	FloatOps, IntOps    int
 }
 
-// PeakLoops of the current set; nil where there are none.
+// PeakLoops returns the kernels of the current instruction set, or nil if they are not available.
 func PeakLoops() *Peak { return peaks.pick() }

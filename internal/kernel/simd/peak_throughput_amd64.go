@@ -1,6 +1,6 @@
 package simd
 
-// Sums that a loop keeps: all registers but four.
+// The number of accumulators: all registers but four.
 const (
 	peakSums   = 12
 	peakSums32 = 28

@@ -1,7 +1,7 @@
 package simd
 
-// Pools are loops of pooling windows over 8-bit numbers that lie side by side: the channels of a position, or
-// all values of a line. All take any number of them. Numbers are signed or not; steps are in elements.
+// Pools holds pooling kernels over adjacent 8-bit values: the channels of a position, or all
+// values of a line. They take any number of values, signed or not. Steps are in elements.
 type Pools struct {
 	Set          Set
 	addBytes     [2]func(dst *int32, src *byte, step, lines, n int)
@@ -11,20 +11,22 @@ type Pools struct {
 	addFloats    func(dst, src *float32, step, lines, n int)
 }
 
-// CodeKind is what codes the bytes hold whose largest is wanted.
+// CodeKind is the type of the values of a maximum.
 type CodeKind uint8
 
-// Kinds of codes.
+// Types of quantised values.
 const (
 	UnsignedBytes CodeKind = iota
 	SignedBytes
 	SignedWords
 )
 
-// PoolKernels of the current set; nil where plain Go is all there is.
+// PoolKernels returns the kernels of the current instruction set, or nil if only plain Go is
+// available.
 func PoolKernels() *Pools { return pools.pick() }
 
-// AddBytes writes the sums of lines, at least one, of len(dst) numbers, which lie step apart.
+// AddBytes writes the sums of lines, at least one, of len(dst) values. Lines are step values
+// apart.
 func (f *Pools) AddBytes(dst []int32, src []uint8, step, lines int, signed bool) {
 	if n := len(dst); n > 0 {
 		_ = src[(lines-1)*step+n-1]
@@ -32,7 +34,7 @@ func (f *Pools) AddBytes(dst []int32, src []uint8, step, lines int, signed bool)
 	}
 }
 
-// AddFloats is AddBytes for float32: sums begin with zero and take the lines in order.
+// AddFloats is AddBytes for float32. Sums start from zero and add the lines in order.
 func (f *Pools) AddFloats(dst, src []float32, step, lines int) {
 	if n := len(dst); n > 0 {
 		_ = src[(lines-1)*step+n-1]
@@ -40,7 +42,8 @@ func (f *Pools) AddFloats(dst, src []float32, step, lines int) {
 	}
 }
 
-// LargestBytes writes the largest codes of lines, at least one, of len(dst) bytes, which lie step apart.
+// LargestBytes writes the maxima of lines, at least one, of len(dst) bytes. Lines are step bytes
+// apart.
 func (f *Pools) LargestBytes(dst, src []uint8, step, lines int, kind CodeKind) {
 	if n := len(dst); n > 0 {
 		_ = src[(lines-1)*step+n-1]
@@ -48,8 +51,8 @@ func (f *Pools) LargestBytes(dst, src []uint8, step, lines int, kind CodeKind) {
 	}
 }
 
-// LargestTaps writes at places codes of n bytes each, stepDst apart: the largest of taps, at least one, that lie tap
-// apart. Those of places lie stepSrc apart.
+// LargestTaps writes, at places positions of n bytes each, stepDst apart, the maximum of taps
+// taps. There is at least one tap. Taps are tap apart, positions stepSrc.
 func (f *Pools) LargestTaps(dst []uint8, stepDst int, src []uint8, stepSrc, tap, taps, places, n int, kind CodeKind) {
 	if places <= 0 || n <= 0 {
 		return
@@ -58,8 +61,9 @@ func (f *Pools) LargestTaps(dst []uint8, stepDst int, src []uint8, stepSrc, tap,
 	f.largestTaps[kind](&dst[0], stepDst, &src[0], stepSrc, tap, taps, places, n)
 }
 
-// AverageTaps is LargestTaps for sums of taps, at most 2^23 in size, divided by by, at least 1 and at most 2^16; halves are rounded
-// away from zero. Results are limited to lo and hi.
+// AverageTaps is LargestTaps for the average: the sum of the taps divided by by, with halves
+// rounded away from zero, limited to lo and hi. The magnitude of a sum is at most 2^23; by is 1
+// to 2^16.
 func (f *Pools) AverageTaps(dst []uint8, stepDst int, src []int32, stepSrc, tap, taps, places, n int, by, lo, hi int32) {
 	if places <= 0 || n <= 0 {
 		return

@@ -5,12 +5,13 @@ import (
 	"testing"
 )
 
-// Sums of lines, of numbers that go wrong too, and of bytes of both kinds, against their definitions.
+// TestPoolSums compares sums of lines, of special values, and of signed and unsigned bytes with
+// their definitions.
 func TestPoolSums(t *testing.T) {
 	everyElements(t, func(t *testing.T, _ *Elements, r *rand.Rand, a, _ []float32, n int) {
 		f := PoolKernels()
 		if f == nil {
-			t.Skip("no loops")
+			t.Skip("no kernels")
 		}
 		lines := 1 + r.IntN(5)
 		cols := n / lines

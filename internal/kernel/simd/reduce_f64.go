@@ -5,10 +5,10 @@ import (
 	"unsafe"
 )
 
-// Fold is what float32 become in float64.
+// Fold is a reduction in float64.
 type Fold uint8
 
-// The folds: sums of numbers, of their squares and of their magnitudes, and products.
+// The reductions: sums of values, of squares and of magnitudes, and products.
 const (
 	FoldSum Fold = iota
 	FoldSquares
@@ -18,31 +18,35 @@ const (
 	folds = iota
 )
 
-// Folds fold float32 in float64, and float64, in an order of their own.
+// Folds holds reduction kernels that compute in float64, for float32 and float64 inputs. The
+// order of the operations is that of the kernel.
 type Folds struct {
 	Set                 Set
 	each                int // columns of [Folds.Lines] are a multiple of this
-	row                 int // numbers of rows are a multiple of this
+	row                 int // values of [Folds.Row] are a multiple of this
 	lines               [folds]func(dst *float64, src *float32, step, lines, n int)
 	sum, sizes, product func(src *float32, n int) float64
 	squares             func(src *float32, n int, mean float64) float64
-	doubleLines         [folds]func(dst, src *float64, step, lines, n int) // nil for none, as doubleRows
-	doubleRows          [folds]func(src *float64, n int) float64
-	addDoubles          func(dst, x *float64, stepX int, lines *float64, step, k, n int) // nil for none
-	addWords            func(dst, x *int32, stepX int, lines *int32, step, k, n int)     // nil for none
-	addLongs            func(dst, x *int64, stepX int, lines *int64, step, k, n int)     // nil for none
-	dotDoubles          func(a, b *float64, n int) float64                               // nil for none
-	dotWords            func(a, b *int32, n int) int32                                   // nil for none
-	dotLongs            func(a, b *int64, n int) int64                                   // nil for none
+	// The kernels for float64 inputs are nil if absent.
+	doubleLines [folds]func(dst, src *float64, step, lines, n int)
+	doubleRows  [folds]func(src *float64, n int) float64
+	// The following kernels are nil if absent.
+	addDoubles func(dst, x *float64, stepX int, lines *float64, step, k, n int)
+	addWords   func(dst, x *int32, stepX int, lines *int32, step, k, n int)
+	addLongs   func(dst, x *int64, stepX int, lines *int64, step, k, n int)
+	dotDoubles func(a, b *float64, n int) float64
+	dotWords   func(a, b *int32, n int) int32
+	dotLongs   func(a, b *int64, n int) int64
 }
 
-// FoldKernels of the current set; nil where plain Go is all there is.
+// FoldKernels returns the kernels of the current instruction set, or nil if only plain Go is
+// available.
 func FoldKernels() *Folds { return foldLoops.pick() }
 
-// HasDoubles tells whether there are loops over float64.
+// HasDoubles reports whether kernels for float64 inputs are available.
 func (f *Folds) HasDoubles() bool { return f != nil && f.doubleRows[0] != nil }
 
-// DoubleLines is [Folds.Lines] of float64.
+// DoubleLines is [Folds.Lines] for float64.
 func (f *Folds) DoubleLines(k Fold, dst, src []float64, step, lines int) {
 	if n := len(dst); n > 0 {
 		_ = src[(lines-1)*step+n-1]
@@ -50,7 +54,7 @@ func (f *Folds) DoubleLines(k Fold, dst, src []float64, step, lines int) {
 	}
 }
 
-// DoubleRow is [Folds.Row] of float64.
+// DoubleRow is [Folds.Row] for float64.
 func (f *Folds) DoubleRow(k Fold, src []float64) float64 {
 	if len(src) == 0 {
 		return k.Start()
@@ -58,8 +62,9 @@ func (f *Folds) DoubleRow(k Fold, src []float64) float64 {
 	return f.doubleRows[k](&src[0], len(src))
 }
 
-// AddProducts adds to dst the products of k numbers, stepX elements apart, with as many lines of a matrix, step apart, in their order, of float64
-// or of integers of 32 or 64 bits, modulo their range. It returns false where there is no such loop.
+// AddProducts adds to dst, in order, the products of k values of x with k lines of a matrix.
+// Values of x are stepX elements apart, lines step elements. The elements are float64, or
+// integers of 32 or 64 bits with wrapping arithmetic. It returns false if no kernel is available.
 func AddProducts[T any](f *Folds, dst, x []T, stepX int, lines []T, step, k int) bool {
 	if f == nil {
 		return false
@@ -86,8 +91,8 @@ func addProducts[T, N any](loop func(dst, x *N, stepX int, lines *N, step, k, n 
 	return true
 }
 
-// Dot is the sum of the products of float64, in an order of its own, or of integers of 32 or 64 bits, modulo their range. It returns false where there is
-// no such loop.
+// Dot returns the dot product of float64 values, in the order of the kernel, or of integers of 32
+// or 64 bits with wrapping arithmetic. It returns false if no kernel is available.
 func Dot[T any](f *Folds, a, b []T) (sum T, ok bool) {
 	if f == nil || len(a) == 0 {
 		return sum, false
@@ -119,13 +124,14 @@ func Dot[T any](f *Folds, a, b []T) (sum T, ok bool) {
 	return sum, ok
 }
 
-// numbers are elements as a loop takes them, of their size or as bytes.
+// numbers converts a slice to a pointer of the type that a kernel takes: elements of the same
+// size, or bytes.
 func numbers[N, T any](v []T) *N { return (*N)(unsafe.Pointer(unsafe.SliceData(v))) }
 
-// One folds a number into acc.
+// One folds a value into acc.
 func (k Fold) One(acc float64, x float32) float64 { return k.OneDouble(acc, float64(x)) }
 
-// OneDouble is One of a float64.
+// OneDouble is One for a float64.
 func (k Fold) OneDouble(acc, v float64) float64 {
 	switch k {
 	case FoldSquares:
@@ -139,7 +145,7 @@ func (k Fold) OneDouble(acc, v float64) float64 {
 	}
 }
 
-// Start is what nothing folds to.
+// Start returns the result of an empty reduction.
 func (k Fold) Start() float64 {
 	if k == FoldProduct {
 		return 1
@@ -147,7 +153,8 @@ func (k Fold) Start() float64 {
 	return 0
 }
 
-// Lines writes the folds of len(dst) columns of lines, at least one, that lie step elements apart.
+// Lines writes the reductions of len(dst) columns of lines. There is at least one line; lines are
+// step elements apart.
 func (f *Folds) Lines(k Fold, dst []float64, src []float32, step, lines int) {
 	n := len(dst) / f.each * f.each
 	if n > 0 {
@@ -163,7 +170,7 @@ func (f *Folds) Lines(k Fold, dst []float64, src []float32, step, lines int) {
 	}
 }
 
-// Row is the fold of a row.
+// Row returns the reduction of a row.
 func (f *Folds) Row(k Fold, src []float32) float64 {
 	n, acc := len(src)/f.row*f.row, k.Start()
 	if n > 0 {

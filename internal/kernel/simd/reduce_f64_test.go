@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// number makes a number of a type, a small one where reals shall be exact in any order.
+// number returns a random value of a type. Floats are small integers, so that any order of
+// operations is exact.
 func number[T float64 | int32 | uint32 | int64 | uint64](r *rand.Rand) T {
 	if any(T(0)) == any(0.0) {
 		return T(r.IntN(41)) - 20
@@ -56,7 +57,8 @@ func testProducts[T float64 | int32 | uint32 | int64 | uint64](t *testing.T) {
 	}
 }
 
-// TestDoubleFolds compares folds of float64 with those of plain Go: of small whole numbers, and powers of two, which are exact in any order.
+// TestDoubleFolds compares float64 reductions with those of plain Go. The inputs are small
+// integers and powers of two, which are exact in any order.
 func TestDoubleFolds(t *testing.T) {
 	everySet(t, func(t *testing.T) {
 		f, r := FoldKernels(), rand.New(rand.NewPCG(8, 2))
@@ -89,12 +91,12 @@ func TestDoubleFolds(t *testing.T) {
 					t.Fatalf("fold %d of a row of %d is %v, want %v", k, n, got, row)
 				}
 				if got[n] != 0 {
-					t.Fatal("written behind the end")
+					t.Fatal("written past the end")
 				}
 			}
 		}
 		if got := f.DoubleRow(FoldSum, []float64{1, math.NaN(), 2}); !math.IsNaN(got) {
-			t.Fatalf("the sum of what is no number is %v", got)
+			t.Fatalf("the sum of a NaN is %v", got)
 		}
 	})
 }

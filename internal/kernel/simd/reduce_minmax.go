@@ -2,16 +2,18 @@ package simd
 
 import "unsafe"
 
-// Extremes find the greatest and the smallest numbers. What is no number wins over numbers; the sign of a zero may be that of any of them.
+// Extremes holds kernels for maxima and minima of all element types. NaN wins over numbers. If
+// zeros of both signs are equal, the result may have the sign of either.
 type Extremes struct {
 	Set         Set
-	lines, rows [2][extremeKinds]extremeLoop // of the greatest, of the smallest; nil for none
+	lines, rows [2][extremeKinds]extremeLoop // of maxima, of minima; nil if absent
 }
 
-// extremeLoop writes n extremes of columns of lines, step bytes apart, or those of as many rows as there are lines, n numbers each, side by side.
+// extremeLoop writes the extremes of n columns of lines that are step bytes apart, or the
+// extremes of lines rows of n adjacent values.
 type extremeLoop func(dst, src *byte, lines, n, step int)
 
-// The kinds of numbers: those of integers, and of floating-point numbers.
+// The element types: integers as in intKind, then floats.
 const (
 	floatKind = intKinds + iota
 	doubleKind
@@ -19,7 +21,7 @@ const (
 	extremeKinds
 )
 
-// extremeKind is the kind of a type; false for others.
+// extremeKind returns the index of an element type; false for other types.
 func extremeKind[T any]() (int, bool) {
 	switch any(*new(T)).(type) {
 	case float32:
@@ -30,17 +32,19 @@ func extremeKind[T any]() (int, bool) {
 	return intKind[T]()
 }
 
-// ExtremeKernels of the current set; nil where plain Go is all there is.
+// ExtremeKernels returns the kernels of the current instruction set, or nil if only plain Go is
+// available.
 func ExtremeKernels() *Extremes { return extremeLoops.pick() }
 
-// HasExtremes tells whether there are loops for a type.
+// HasExtremes reports whether kernels for the element type are available.
 func HasExtremes[T any](f *Extremes) bool {
 	kind, ok := extremeKind[T]()
 	return ok && f != nil && f.rows[0][kind] != nil
 }
 
-// ExtremeLines writes the greatest number of each of len(dst) columns of lines, at least one, that lie step elements apart, or the smallest; only where
-// [HasExtremes] holds, as ExtremeRows.
+// ExtremeLines writes the maximum, or the minimum if least is set, of each of len(dst) columns of
+// lines. There is at least one line; lines are step elements apart. As ExtremeRows, it requires
+// [HasExtremes].
 func ExtremeLines[T any](f *Extremes, least bool, dst, src []T, step, lines int) {
 	kind, _ := extremeKind[T]()
 	if n := len(dst); n > 0 {
@@ -49,7 +53,8 @@ func ExtremeLines[T any](f *Extremes, least bool, dst, src []T, step, lines int)
 	}
 }
 
-// ExtremeRows writes the greatest number of each of len(dst) rows of n, at least one, side by side, or the smallest.
+// ExtremeRows writes the maximum, or the minimum if least is set, of each of len(dst) adjacent
+// rows of n values, n at least 1.
 func ExtremeRows[T any](f *Extremes, least bool, dst, src []T, n int) {
 	kind, _ := extremeKind[T]()
 	if len(dst) > 0 {

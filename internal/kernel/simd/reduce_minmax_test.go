@@ -10,7 +10,7 @@ type extremeNumber interface {
 	int8 | uint8 | int16 | uint16 | int32 | uint32 | int64 | uint64 | float32 | float64
 }
 
-// TestExtremes compares the greatest and the smallest numbers of rows and columns with those of plain Go.
+// TestExtremes compares maxima and minima of rows and columns with those of plain Go.
 func TestExtremes(t *testing.T) {
 	everySet(t, func(t *testing.T) {
 		testExtremes[int8](t)
@@ -61,7 +61,7 @@ func testExtremes[T extremeNumber](t *testing.T) {
 			check("column", got[k], lines, func(l int) T { return src[l*step+k] })
 		}
 		if got[n] != 0 {
-			t.Fatal("written behind the end")
+			t.Fatal("written past the end")
 		}
 		clear(got)
 		ExtremeRows(f, least, got[:lines], src, n)
@@ -69,7 +69,7 @@ func testExtremes[T extremeNumber](t *testing.T) {
 			check("row", got[l], n, func(k int) T { return src[l*n+k] })
 		}
 		if got[lines] != 0 {
-			t.Fatal("written behind the end")
+			t.Fatal("written past the end")
 		}
 	}
 }

@@ -1,23 +1,25 @@
 package simd
 
-// Repeats write each of neighbouring values several times, as depthwise convolutions with several results a channel want their channels.
+// Repeats writes each value several times in a row, as depthwise convolutions with a channel
+// multiplier need their input channels.
 type Repeats struct {
 	times  int
 	f      *repeatLoops
-	floats []int32 // for each register of what is written the places of its values in that which is read
+	floats []int32 // for each output register: the indices of its values in the input register
 	words  []int16
 }
 
-// repeatLoops take whole registers of 16 float32, and of 32 words of 16 bits. Those of groups may be missing.
+// repeatLoops holds kernels for full registers of 16 float32 and of 32 int16. groups may be nil.
 type repeatLoops struct {
-	groups *[MostGroup]func(dst, src *float32, step int, places *int32, positions int, mask uint32) // by the channels of a group, less one
+	// Indexed by the channels of a group, minus one.
+	groups *[MostGroup]func(dst, src *float32, step int, places *int32, positions int, mask uint32)
 	floats func(dst, src *float32, places *int32, registers, times int)
 	words  func(dst, src *int16, places *int16, registers, times int)
 }
 
 const floatLanes, wordLanes = 16, 32
 
-// NewRepeats writes values so many times each.
+// NewRepeats returns Repeats that writes each value times times.
 func NewRepeats(times int) *Repeats {
 	r := &Repeats{times: times, f: repeats.pick()}
 	if r.f == nil {
@@ -32,7 +34,7 @@ func NewRepeats(times int) *Repeats {
 	return r
 }
 
-// Floats writes the values of src to dst, which has room for all of them.
+// Floats writes the repeated values of src to dst, which has at least len(src)·times elements.
 func (r *Repeats) Floats(dst, src []float32) {
 	if n := len(src) / floatLanes; r.f != nil && n > 0 {
 		_ = dst[:n*floatLanes*r.times]
@@ -42,7 +44,7 @@ func (r *Repeats) Floats(dst, src []float32) {
 	repeat(dst, src, r.times)
 }
 
-// Words is Floats for words of 16 bits.
+// Words is Floats for int16.
 func (r *Repeats) Words(dst, src []int16) {
 	if n := len(src) / wordLanes; r.f != nil && n > 0 {
 		_ = dst[:n*wordLanes*r.times]

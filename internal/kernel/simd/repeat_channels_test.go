@@ -21,7 +21,7 @@ func TestRepeats(t *testing.T) {
 			}
 		}
 		r := NewRepeats(times)
-		// What lies beyond stays as it is.
+		// Memory after the end stays unchanged.
 		gotFloats, gotWords := make([]float32, n*times+1), make([]int16, n*times+1)
 		gotFloats[n*times], gotWords[n*times] = -1, -1
 		r.Floats(gotFloats[:n*times], floats)

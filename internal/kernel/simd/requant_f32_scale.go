@@ -1,17 +1,18 @@
 package simd
 
-// rescaleLoop is a loop of [Elements.RescaleRows] or [Elements.RescaleColumns]: limits and zero point are those of codes with a sign, which
-// sign takes away.
+// rescaleLoop is a kernel of [Elements.RescaleRows] or [Elements.RescaleColumns]. Limits and zero
+// point are those of signed values. sign is the XOR mask that converts the results to unsigned
+// values.
 type rescaleLoop func(dst *byte, stepDst int, src *int32, stepSrc, rows, n int, scales *float32, bias *int32, most float32, zero, lo, hi, sign int32)
 
-// Rescaling says what rescaled sums become: codes between lo and hi, signed or not, with a zero point. Small says that
-// all scales lie between -1/2 and 1/2.
+// Rescaling holds the parameters of quantised results: limits, zero point and signedness. Small
+// reports that all scales are between -1/2 and 1/2.
 type Rescaling struct {
 	Lo, Hi, Zero  int32
 	Signed, Small bool
 }
 
-// run calls the loop for such scales.
+// run calls the kernel for these parameters.
 func (q *Rescaling) run(loops *[2]rescaleLoop, dst []uint8, stepDst int, src []int32, stepSrc, rows, n int, scales []float32, bias []int32) {
 	_, _ = dst[(rows-1)*stepDst+n-1], src[(rows-1)*stepSrc+n-1]
 	loop, less, turn := loops[sign(q.Small)], int32(0), int32(0)
@@ -21,8 +22,8 @@ func (q *Rescaling) run(loops *[2]rescaleLoop, dst []uint8, stepDst int, src []i
 	loop(&dst[0], stepDst, &src[0], 4*stepSrc, rows, n, &scales[0], &bias[0], 1<<30, q.Zero-less, q.Lo-less, q.Hi-less, turn)
 }
 
-// RescaleRows is Rescale for rows of n sums, each with its scale and bias; rows are stepDst and stepSrc elements
-// apart. It returns for how many of each row it did so.
+// RescaleRows is Rescale for rows of n sums, each with its own scale and bias. Rows are stepDst
+// and stepSrc elements apart. It returns the number of elements written in each row.
 func (e *Elements) RescaleRows(dst []uint8, stepDst int, src []int32, stepSrc, rows, n int, scales []float32, bias []int32, q Rescaling) int {
 	if rows <= 0 || n <= 0 {
 		return n
@@ -38,7 +39,8 @@ func (e *Elements) RescaleRows(dst []uint8, stepDst int, src []int32, stepSrc, r
 	return n
 }
 
-// RescaleColumns is RescaleRows for rows whose columns have a scale and a bias each. It does nothing and returns false where the set has no such loop.
+// RescaleColumns is RescaleRows with a scale and a bias for each column. It returns false, and
+// does nothing, if no kernel is available.
 func (e *Elements) RescaleColumns(dst []uint8, stepDst int, src []int32, stepSrc, rows, n int, scales []float32, bias []int32, q Rescaling) bool {
 	if e == nil || e.rescaleColumns[0] == nil {
 		return false
@@ -51,19 +53,21 @@ func (e *Elements) RescaleColumns(dst []uint8, stepDst int, src []int32, stepSrc
 	return true
 }
 
-// Columns tells whether there are [Elements.RescaleColumns] and [Elements.TurnBytes].
+// Columns reports whether [Elements.RescaleColumns] and [Elements.TurnBytes] are available.
 func (e *Elements) Columns() bool {
 	return e != nil && e.rescaleColumns[0] != nil && e.turnBytes != nil
 }
 
-// turnNear is the number of bytes that [Elements.TurnBytes] writes to before it goes on: they stay in the first-level cache.
+// turnNear is the number of bytes of a block of rows of [Elements.TurnBytes]: the block stays in
+// the L1 cache.
 const turnNear = 1 << 14
 
-// TurnLeast is the least number of columns for [Elements.TurnBytes].
+// TurnLeast is the minimum number of columns of [Elements.TurnBytes].
 const TurnLeast = 16
 
-// TurnBytes is [Elements.Turn] for bytes and all rows and columns. It does nothing and returns false for fewer than
-// TurnLeast columns, and where the set has no such loop. With as many, rows of dst may begin before the last ones end: they are written in order.
+// TurnBytes is [Elements.Turn] for bytes, for any number of rows. It returns false, and does
+// nothing, for fewer than TurnLeast columns or if no kernel is available. Rows of dst are written
+// in order, so with exactly TurnLeast columns a row may start before the end of the previous row.
 func (e *Elements) TurnBytes(dst []uint8, stepDst int, src []uint8, stepSrc, rows, cols int) bool {
 	if e == nil || e.turnBytes == nil || cols < TurnLeast {
 		return false
@@ -75,7 +79,7 @@ func (e *Elements) TurnBytes(dst []uint8, stepDst int, src []uint8, stepSrc, row
 	near := max(64, turnNear/cols/64*64)
 	for i := 0; i < rows; i += near {
 		for j := 0; j < cols; j += 16 {
-			// The last columns are turned once more where there are fewer than 16.
+			// If fewer than 16 columns remain, the last block overlaps the one before.
 			c := min(j, cols-16)
 			e.turnBytes(&dst[i*stepDst+c], stepDst, &src[c*stepSrc+i], stepSrc, min(near, rows-i))
 		}

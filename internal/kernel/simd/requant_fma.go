@@ -2,48 +2,57 @@ package simd
 
 import "math"
 
-// Sums that become codes by one multiplication and addition of floats.
+// This file finds parameters to requantise sums with one fused multiply-add in float32.
 //
-// TFLite multiplies a sum by a number of 31 bits, rounds, and shifts and rounds again. Where no result lies below the zero point, that is a stair: code by
-// code the least sum is known from which on it is reached. A sum that begins with the bits of a float between 2^23 and 2^24 in place of zero, and
-// stays there, is the bits of a float that is larger than the first one by the sum. Times a scale and plus a whole number so large that only whole numbers are
-// near, with the single rounding of a fused multiplication and addition, that is another stair. Scale and first float are chosen so that both
-// stairs are the same for every sum that there can be; where no such numbers are found, sums are computed as they are defined.
+// TFLite multiplies a sum by a 31-bit multiplier, rounds, shifts, and rounds again. If no result
+// is below the zero point, this is a step function: for each quantised value, the least sum that
+// reaches it is known.
+//
+// A sum can start from the bits of a float between 2^23 and 2^24 in place of zero. If the sum
+// stays in this range, its bits are a float that is larger than the first float by the sum. The
+// fused multiply-add multiplies it by a scale and adds an integer so large that only integers are
+// near. With its single rounding, this is another step function.
+//
+// [Scales.Fuse] selects the scale and the first float so that both step functions are equal for
+// every possible sum. If such values are not found, sums are requantised by the definition.
 
-// Fused are the numbers of a channel for that: what sums begin with, the bias included, the scale, and what is added: the results are the bits of FusedZero
-// plus the codes, with a sign, of which those below the lower limit may be any smaller ones. What is added is positive.
+// Fused holds these parameters for one channel: the initial value of the sums, which includes the
+// bias; the scale; and the positive addend. A result has the bits of fusedZero plus the signed
+// quantised value. Values below the lower limit may be any smaller ones.
 type Fused struct {
 	Start      int32
 	Scale, Add float32
 }
 
-// FusedScales are those of channels, floats by their bits; nil for none.
+// FusedScales holds the parameters of channels, with floats as their bits; nil if absent.
 type FusedScales struct{ Start, Scale, Add []int32 }
 
-// Set sets those of channel i.
+// Set sets the parameters of channel i.
 func (s *FusedScales) Set(i int, f Fused) {
 	s.Start[i], s.Scale[i], s.Add[i] = f.Start, int32(math.Float32bits(f.Scale)), int32(math.Float32bits(f.Add))
 }
 
 const (
 	fusedLeast = 0x4b000000 // the bits of 2^23
-	fusedZero  = 0x4b400000 // those of fusedWhole
+	fusedZero  = 0x4b400000 // the bits of fusedWhole
 	fusedWhole = 3 << 22
-	// fusedRange is the most by which the sums of a channel may differ, so that there are places for the first float to choose from.
+	// fusedRange is the maximum range of the sums of a channel. It leaves a choice for the first
+	// float.
 	fusedRange = 1 << 22
-	// fusedTries are scales to try beside the nearest ones.
+	// fusedTries is the number of scales to try on each side of the nearest one.
 	fusedTries = 2
 )
 
-// Fuse finds such numbers for channel ch, whose sums without the bias lie between least and most, and a zero point and limits of 8 bits with a sign. It returns
-// false where there are none.
+// Fuse finds the parameters for channel ch. Its sums without the bias are between least and most.
+// The zero point and the limits are signed 8-bit values. Fuse returns false if such parameters do
+// not exist or are not found.
 func (s *Scales) Fuse(ch int, least, most, zero, lo, hi int32) (Fused, bool) {
 	x0, x1 := int64(least)+int64(s.Bias[ch]), int64(most)+int64(s.Bias[ch])
 	mul, down := int64(s.Mul[ch]), int(s.Down[ch])
 	if lo < zero || x0 > x1 || x1-x0 >= fusedRange || s.Up[ch] != 0 {
 		return Fused{}, false
 	}
-	// Places of sums among the whole numbers from 2^23 to 2^24.
+	// Positions of the sums among the integers from 2^23 to 2^24.
 	first, last := int64(1<<23)-x0, int64(1<<24)-1-x1
 	first, span := (first+last)/2, (last-first)/2
 	top := s.code(ch, x1) // above the zero point
@@ -53,14 +62,14 @@ func (s *Scales) Fuse(ch int, least, most, zero, lo, hi int32) (Fused, bool) {
 	if mul < 1<<30 || down < 1 || down > 20 {
 		return Fused{}, false
 	}
-	q := 24 + down // scales are whole numbers of 24 bits over 2^q
+	q := 24 + down // scales are 24-bit integers over 2^q
 	nearest := (mul + 1<<6) >> 7
 	up := int64(1)
 	if nearest<<7 > mul {
 		up = -1
 	}
 	for try := range 2 * (1 + fusedTries) {
-		// The nearest one, the next on the other side of the exact scale, and so on.
+		// The nearest scale, the next one on the other side of the exact scale, and so on.
 		scale := nearest + up*int64((try+1)/2)
 		if try%2 == 0 {
 			scale = nearest - up*int64(try/2)
@@ -80,18 +89,19 @@ func (s *Scales) Fuse(ch int, least, most, zero, lo, hi int32) (Fused, bool) {
 	return Fused{}, false
 }
 
-// rounding is how sums become codes.
+// rounding is the way in which sums are requantised.
 type rounding uint8
 
 const (
 	roundAll   rounding = iota
 	roundUp             // no result is below the zero point
-	roundFused          // with the numbers of Fused
+	roundFused          // with the parameters of Fused
 	roundings
-	roundScaled = roundings // by real scales
+	roundScaled = roundings // by float32 scales
 )
 
-// rounding is how the sums of n channels from ch on become codes; up says that no result is below the zero point.
+// rounding returns the rounding for the sums of n channels from ch on. up reports that no result
+// is below the zero point.
 func (s *Scales) rounding(ch, n int, up bool) rounding {
 	if !up {
 		return roundAll
@@ -107,7 +117,7 @@ func (s *Scales) rounding(ch, n int, up bool) rounding {
 	return roundFused
 }
 
-// start is what is added to the sum of a channel before it becomes a code.
+// start returns the value to add to the sum of a channel before requantisation.
 func (s *Scales) start(ch int, r rounding) int32 {
 	if r == roundFused {
 		return s.Fused.Start[ch]
@@ -115,7 +125,8 @@ func (s *Scales) start(ch int, r rounding) int32 {
 	return s.Bias[ch] + math.MinInt32
 }
 
-// pack writes the numbers of a channel as lane x of a register, of each of the kinds: those of quantiseSums in the generator, or of fuseSums.
+// pack writes the parameters of a channel as lane x of the registers. Their order is that of
+// quantiseSums in the generator or, for Fused, of fuseSums.
 func (s *Scales) pack(at []int32, x, ch int, zero int32, r rounding) {
 	words := len(at) / 5
 	if r == roundFused {
@@ -135,12 +146,12 @@ func (s *Scales) pack(at []int32, x, ch int, zero int32, r rounding) {
 	at[3*words+x-1], at[3*words+x] = math.MinInt32, half
 }
 
-// placed is what sums begin with whose place among the whole numbers is at.
+// placed returns the initial value of the sums for position at among the integers.
 func (s *Scales) placed(ch int, at int64) int32 {
 	return int32(fusedLeast - 1<<23 + at + int64(s.Bias[ch]))
 }
 
-// code is what a sum with its bias becomes, less the zero point and without limits.
+// code returns the quantised value of a sum with its bias, before the zero point and the limits.
 func (s *Scales) code(ch int, sum int64) int64 {
 	t := (sum*int64(s.Mul[ch]) + 1<<30) >> 31
 	half := int64(s.Half[ch])
@@ -150,22 +161,25 @@ func (s *Scales) code(ch int, sum int64) int64 {
 	return (t + half) >> (s.Down[ch] & 63)
 }
 
-// stairs returns between which numbers, over 2^(24+down), what is added to sums times a scale has to lie for all sums from x0 to x1 to be rounded to codes from
-// k0 - 1 to k1 as they are defined.
+// stairs returns the range of the addend, over 2^(24+down), for which sum·scale + addend rounds
+// to the defined quantised value. The range is valid for all sums from x0 to x1 and quantised
+// values from k0 - 1 to k1.
 func stairs(mul, scale int64, down int, x0, x1, k0, k1 int64) (from, to int64) {
 	from, to = math.MinInt64, math.MaxInt64
-	// The least sum of a code has a product of that much or, by less than a multiplier, more: both shifts have halves added.
+	// The product of the least sum of a quantised value is at least this, and exceeds it by less
+	// than a multiplier. Both shifts round to the nearest.
 	product := func(k int64) int64 { return (2*k-1)<<(30+down) - 1<<30 }
 	code := func(x int64) int64 { return ((x*mul+1<<30)>>(30+down) + 1) >> 1 }
-	// What lies in the middle between two codes might be rounded to either.
+	// A value in the middle between two quantised values might round to either.
 	middle := func(k int64) int64 { return (2*k - 1) << (23 + down) }
-	// The codes that the least sum has reached, those that others reach, and those that none does.
+	// Quantised values that the least sum has reached, that other sums reach, and that no sum
+	// reaches.
 	reached, top := code(x0), code(x1)
 	if reached >= k0 {
 		from = middle(min(reached, k1)) - x0*scale + 1
 	}
 	if first, last := max(k0, reached+1), min(k1, top); first <= last {
-		// Middles less products of the least sum of each code with the scale.
+		// The middles less the product of the least sum of each quantised value with the scale.
 		least, most := extremes(last-first+1, 1<<(24+down), -scale, 1<<(31+down), product(first)+mul-1, mul)
 		from, to = max(from, middle(first)+most+1), middle(first)+least+scale-1
 	}
@@ -181,12 +195,15 @@ func stairs(mul, scale int64, down int, x0, x1, k0, k1 int64) (from, to int64) {
 	return from, to
 }
 
-// extremes returns the least and the largest of a·x + b·⌊(c·x+d)/m⌋ for x from 0 to n-1. In a plane with x and y = ⌊(c·x+d)/m⌋ these lie at an end or, where the
-// signs of a and b differ, where y is about to become larger or just has: over all such places that is the same question with x and y
-// exchanged, which Euclid's algorithm makes smaller step by step. c and d are not negative, m and n are positive.
+// extremes returns the least and the largest of a·x + b·⌊(c·x+d)/m⌋ for x from 0 to n-1. c and d
+// are not negative, m and n are positive.
+//
+// Consider x and y = ⌊(c·x+d)/m⌋ as coordinates of a plane. The extremes are at an end or, if a
+// and b have different signs, just before or after an increase of y. Over these points, it is the
+// same problem with x and y exchanged. Euclid's algorithm makes it smaller step by step.
 func extremes(n, a, b, c, d, m int64) (least, most int64) {
 	least, most = math.MaxInt64, math.MinInt64
-	low, high := int64(0), int64(0) // what comes to the least and to the largest
+	low, high := int64(0), int64(0) // sums of the terms removed so far
 	for {
 		a, c = a+b*(c/m), c%m
 		low, high, d = low+b*(d/m), high+b*(d/m), d%m
@@ -205,8 +222,8 @@ func extremes(n, a, b, c, d, m int64) (least, most int64) {
 	}
 }
 
-// place finds a number not further than span from first which, times scale and plus whole numbers of 2^q, lies between from and to. It comes nearer by ever
-// smaller steps, those of Euclid's algorithm.
+// place finds an integer at most span from first whose product with scale, plus a multiple of
+// 2^q, is between from and to. It approaches in decreasing steps, those of Euclid's algorithm.
 func place(scale int64, q int, from, to, first, span int64) (at, whole int64, ok bool) {
 	middle, half := from+(to-from)/2, (to-from)/2
 	one := int64(1) << q
@@ -232,7 +249,7 @@ func place(scale int64, q int, from, to, first, span int64) (at, whole int64, ok
 	return at, (middle - away - at*scale) >> q, true
 }
 
-// nearestQuotient is a/b, rounded to the nearest.
+// nearestQuotient returns a/b, rounded to the nearest.
 func nearestQuotient(a, b int64) int64 {
 	if b < 0 {
 		a, b = -a, -b

@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// fusedCode is the code of a sum by the definition of fused numbers, in exact arithmetic.
+// fusedCode returns the quantised value of a sum by the definition of Fused, in exact arithmetic.
 func fusedCode(f Fused, sum int32) int64 {
 	float := func(v float32) *big.Rat { return new(big.Rat).SetFloat64(float64(v)) }
 	bits := uint32(f.Start + sum)
 	v := new(big.Rat).Mul(float(math.Float32frombits(bits)), float(f.Scale))
 	v.Add(v, float(f.Add))
-	// The nearest whole number, ties to even.
+	// The nearest integer, ties to even.
 	v.Mul(v, big.NewRat(2, 1))
 	twice := new(big.Int).Div(v.Num(), v.Denom())
 	exact := v.IsInt()
@@ -71,7 +71,7 @@ func TestFuse(t *testing.T) {
 				t.Fatalf("%+v, sums %d to %d, zero %d, limits %d and %d: %+v makes %d of %d, want %d", s, least, most, zero, lo, hi, f, got, sum, want)
 			}
 			if bits := f.Start + sum; bits < fusedLeast || bits >= fusedLeast+1<<23 {
-				t.Fatalf("%+v, sums %d to %d: %+v lets %d leave its floats", s, least, most, f, sum)
+				t.Fatalf("%+v, sums %d to %d: %+v %d leaves the range of its floats", s, least, most, f, sum)
 			}
 		}
 		check(least)
@@ -82,7 +82,7 @@ func TestFuse(t *testing.T) {
 		if s.Mul[0] == 0 || down > 22 {
 			continue
 		}
-		// Around each place where a code begins.
+		// Around each sum at which a quantised value starts.
 		for k := int64(-2); k <= 256; k++ {
 			at := ((2*k-1)<<(30+down)-1<<30)/int64(s.Mul[0]) - int64(s.Bias[0])
 			if at < math.MinInt32/2 || at > math.MaxInt32/2 {
@@ -94,15 +94,15 @@ func TestFuse(t *testing.T) {
 		}
 	}
 	for down, n := range all {
-		// Few scales that layers have are left out.
+		// Few scales of typical layers fail.
 		if down <= 7 && 100*found[down] < 90*n {
-			t.Errorf("shifts by %d: numbers for %d of %d channels", down, found[down], n)
+			t.Errorf("shifts by %d: fused scales for %d of %d channels", down, found[down], n)
 		}
 	}
 	t.Log(found, all)
 }
 
-// The extremes of a line with steps are those of all its places.
+// TestLineExtremes compares the extremes of a line with steps with those over all its points.
 func TestLineExtremes(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 9))
@@ -111,7 +111,7 @@ func TestLineExtremes(t *testing.T) {
 		n, m := 1+r.Int64N(60), 1+r.Int64N(1<<bits)
 		c, d := r.Int64N(3<<bits), r.Int64N(3<<bits)
 		a, b := r.Int64N(1<<bits)-r.Int64N(1<<bits), r.Int64N(1<<bits)-r.Int64N(1<<bits)
-		if r.IntN(2) == 0 { // the line is nearly level
+		if r.IntN(2) == 0 { // the line is nearly horizontal
 			a = -b*c/m + r.Int64N(5) - 2
 		}
 		least, most := int64(math.MaxInt64), int64(math.MinInt64)
@@ -125,7 +125,7 @@ func TestLineExtremes(t *testing.T) {
 	}
 }
 
-// Stairs are those found step by step.
+// TestStairs compares step functions with a step-by-step search.
 func TestStairs(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(8, 3))

@@ -2,7 +2,7 @@ package simd
 
 import "unsafe"
 
-// Resizes are loops of bilinear interpolation: of TFLite, and along lines.
+// Resizes holds kernels of bilinear interpolation: that of TFLite, and along lines.
 type Resizes struct {
 	Set          Set
 	acrossFloats func(dst, top, bottom *float32, taps *Tap, count, channels int)
@@ -11,8 +11,9 @@ type Resizes struct {
 	between      func(dst *float32, stepDst int, src *float32, stepSrc, lines int, blocks *Between, count int)
 }
 
-// Between says what 16 neighbouring values of a line lie between: places in 32 values from Base on, with their weights. Bits of In
-// are the values of these that are read, those of Out the values that are written.
+// Between describes the interpolation of 16 adjacent values of a line: the indices of their
+// neighbours within 32 values from Base on, and the weights. Bits of In mark the values that are
+// read, bits of Out the values that are written.
 type Between struct {
 	Base        int64 // in bytes
 	In, Out     uint32
@@ -22,26 +23,30 @@ type Between struct {
 
 var _ = [1]struct{}{}[unsafe.Sizeof(Between{})-272]
 
-// Between writes lines, stepDst values apart, whose values are left·lo + right·hi of those of src, stepSrc apart: products and sums are
-// rounded apart. Blocks follow each other; the caller answers for what they read and write.
+// Between writes lines whose values are left·lo + right·hi of the values of src. Lines are
+// stepDst and stepSrc values apart. Products and sums are rounded separately. Blocks follow each
+// other. The caller must make sure that they read and write within the slices.
 func (r *Resizes) Between(dst []float32, stepDst int, src []float32, stepSrc, lines int, blocks []Between) {
 	if lines > 0 && len(blocks) > 0 {
 		r.between(&dst[0], 4*stepDst, &src[0], 4*stepSrc, lines, &blocks[0], len(blocks))
 	}
 }
 
-// ResizeKernels of the current set; nil where plain Go is all there is.
+// ResizeKernels returns the kernels of the current instruction set, or nil if only plain Go is
+// available.
 func ResizeKernels() *Resizes { return resizeLoops.pick() }
 
-// Tap says what a position lies between: the first channel of either, times four, and their weights, float32 or whole.
+// Tap describes the neighbours of a position: the index of the first channel of each, times four,
+// and their weights, as float32 or integers.
 type Tap struct {
 	Lo, Hi      int32
-	Left, Right uint32 // bits
+	Left, Right uint32 // bits of the weights
 }
 
 var _ = [1]struct{}{}[unsafe.Sizeof(Tap{})-16]
 
-// AcrossFloats writes, for each tap and channel, ((top·left + bottom·left) + top'·right) + bottom'·right, each step rounded.
+// AcrossFloats writes, for each tap and channel, ((top·left + bottom·left) + top'·right) +
+// bottom'·right, with each step rounded.
 func (r *Resizes) AcrossFloats(dst, top, bottom []float32, taps []Tap, channels int) {
 	if len(taps) == 0 || channels == 0 {
 		return
@@ -54,7 +59,7 @@ func (r *Resizes) AcrossFloats(dst, top, bottom []float32, taps []Tap, channels 
 	r.acrossFloats(&dst[0], &top[0], &bottom[0], &taps[0], len(taps), channels)
 }
 
-// MixBytes writes top·left + bottom·right, of codes with a sign.
+// MixBytes writes top·left + bottom·right of signed quantised values.
 func (r *Resizes) MixBytes(dst []int32, top, bottom []int8, left, right int32) {
 	if n := len(dst); n > 0 {
 		_, _ = top[n-1], bottom[n-1]
@@ -62,7 +67,8 @@ func (r *Resizes) MixBytes(dst []int32, top, bottom []int8, left, right int32) {
 	}
 }
 
-// AcrossBytes writes, for each tap and channel, src·left + src'·right, divided by 2^20, to the nearest, ties away from zero.
+// AcrossBytes writes, for each tap and channel, (src·left + src'·right) / 2^20, rounded to the
+// nearest, ties away from zero.
 func (r *Resizes) AcrossBytes(dst []int8, src []int32, taps []Tap, channels int) {
 	if len(taps) == 0 || channels == 0 {
 		return

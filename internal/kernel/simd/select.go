@@ -1,16 +1,18 @@
 package simd
 
-// Picks choose between elements of two tensors.
+// Picks holds kernels that select between the elements of two tensors.
 type Picks struct {
 	Set   Set
-	loops [9]func(dst, x, y, cond *byte, n, stepX, stepY int) // by width
+	loops [9]func(dst, x, y, cond *byte, n, stepX, stepY int) // by element size in bytes
 }
 
-// PickKernels of the current set; nil where plain Go is all there is.
+// PickKernels returns the kernels of the current instruction set, or nil if only plain Go is
+// available.
 func PickKernels() *Picks { return pickLoops.pick() }
 
-// Pick sets each element of dst, width bytes, to the one of x where cond is not zero and to that of y elsewhere. Steps say how far x and y
-// advance an element: 1, or 0 for one that stands for all. It returns false where there is no loop for the width.
+// Pick sets each element of dst, width bytes wide, to the element of x if cond is nonzero, else
+// to that of y. stepX and stepY are 1, or 0 for an operand with a single element. Pick returns
+// false if no kernel is available for the width.
 func (p *Picks) Pick(dst, x, y, cond []byte, width, stepX, stepY int) bool {
 	if p == nil || width >= len(p.loops) || p.loops[width] == nil {
 		return false

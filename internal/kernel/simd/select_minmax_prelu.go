@@ -1,6 +1,7 @@
 package simd
 
-// PRelu writes a, times b where a is negative. It returns for how many it did so, as Max and Min do: the caller does the rest.
+// PRelu writes a, or a·b if a is negative. As Max and Min do, it returns the number of elements
+// written; the caller computes the rest.
 func (e *Elements) PRelu(dst, a, b []float32) int {
 	if e.preluVV == nil {
 		return 0
@@ -8,7 +9,7 @@ func (e *Elements) PRelu(dst, a, b []float32) int {
 	return both(dst, a, b, e.preluVV)
 }
 
-// PReluScalar writes a, times b where a is negative.
+// PReluScalar writes a, or a·b if a is negative.
 func (e *Elements) PReluScalar(dst, a []float32, b float32) int {
 	if e.preluVS == nil {
 		return 0
@@ -16,7 +17,7 @@ func (e *Elements) PReluScalar(dst, a []float32, b float32) int {
 	return withScalar(dst, a, b, e.preluVS)
 }
 
-// Max writes a where it is greater than b or no number, and b elsewhere.
+// Max writes a if it is greater than b or NaN, else b.
 func (e *Elements) Max(dst, a, b []float32) int {
 	if e.maxVV == nil {
 		return 0
@@ -24,7 +25,7 @@ func (e *Elements) Max(dst, a, b []float32) int {
 	return both(dst, a, b, e.maxVV)
 }
 
-// Min writes a where it is less than b or no number, and b elsewhere.
+// Min writes a if it is less than b or NaN, else b.
 func (e *Elements) Min(dst, a, b []float32) int {
 	if e.minVV == nil {
 		return 0
@@ -32,8 +33,9 @@ func (e *Elements) Min(dst, a, b []float32) int {
 	return both(dst, a, b, e.minVV)
 }
 
-// AddScaled adds ((w·x)·scales)·scale, rounded after each step, to dst for each value of x in order; the weights of x[i] begin at w[places[i]*step].
-// It does nothing and returns false where there is no such loop.
+// AddScaled adds ((w·x)·scales)·scale to dst, for each value of x in order. Each step is rounded.
+// The weights of x[i] start at w[places[i]*step]. It returns false, and does nothing, if no
+// kernel is available.
 func (e *Elements) AddScaled(dst, w []float32, step int, x []float32, places []int32, scales []float32, scale float32) bool {
 	if e == nil || e.addScaled == nil {
 		return false
@@ -45,11 +47,11 @@ func (e *Elements) AddScaled(dst, w []float32, step int, x []float32, places []i
 	return true
 }
 
-// Spare is how many elements more than it writes [Nonzeros] needs room for.
+// Spare is the number of elements that [Nonzeros] may write past its results.
 const Spare = 16
 
-// Nonzeros writes the values that are not zero, and their places in rising order, and returns how many there are. values and places have room for
-// [Spare] more than x has.
+// Nonzeros writes the nonzero values and their indices, in ascending order, and returns their
+// number. values and places have at least len(x) + [Spare] elements.
 func (e *Elements) Nonzeros(values []float32, places []int32, x []float32) (count int) {
 	if e != nil && e.nonzeros != nil && len(x) > 0 {
 		_, _ = values[len(x)+Spare-1], places[len(x)+Spare-1]
@@ -64,15 +66,19 @@ func (e *Elements) Nonzeros(values []float32, places []int32, x []float32) (coun
 	return count
 }
 
-// Curve16 is a function of 16-bit numbers by 256 lines: of v = (x·Mul + Round) >> Shift the size's bits from Bits on choose the line, at most the last,
-// those below, which Mask takes out, say how far along. A line's value is in the lower 16 bits, its rise in the upper ones. The result is
-// (value << Bits + rise·rest + Above) >> Out, or (Below - that sum) >> Out where v is negative, in 32 bits that wrap.
+// Curve16 is a function of int16 values in 256 linear segments. For v = (x·Mul + Round) >> Shift,
+// the bits of |v| from Bits on select the segment, at most the last one. The bits below, selected
+// by Mask, are the position in the segment.
+//
+// An entry of Table holds the value in its lower 16 bits and the slope in its upper 16 bits. The
+// result is (value << Bits + slope·position + Above) >> Out, or (Below - that sum) >> Out if v is
+// negative, in 32-bit arithmetic that wraps.
 type Curve16 struct {
 	Table                                            [256]uint32
 	Mul, Round, Shift, Bits, Mask, Above, Below, Out int32
 }
 
-// Curve16 returns for how many numbers it wrote results.
+// Curve16 writes the results of c. It returns the number of values written.
 func (e *Elements) Curve16(dst, src []int16, c *Curve16) int {
 	n := len(dst)
 	if n == 0 || e == nil || e.curve16 == nil {
@@ -83,8 +89,9 @@ func (e *Elements) Curve16(dst, src []int16, c *Curve16) int {
 	return n
 }
 
-// QuantiseRow writes the 8-bit codes of src·mul, rounded to float32, limited to the whole numbers lo and hi and rounded to the nearest, ties away from
-// zero, plus zero. It returns false where there is no such loop.
+// QuantiseRow quantises src·mul to 8 bits: rounded to float32, limited to the integers lo and hi,
+// rounded to the nearest, ties away from zero, plus zero. It returns false if no kernel is
+// available.
 func (e *Elements) QuantiseRow(dst []uint8, src []float32, mul, lo, hi float32, zero int32) bool {
 	if e == nil || e.quantiseRow == nil {
 		return false
@@ -96,10 +103,13 @@ func (e *Elements) QuantiseRow(dst []uint8, src []float32, mul, lo, hi float32, 
 	return true
 }
 
-// QuantiseRows writes the 8-bit codes of rows, as many as there are scales, n numbers each: a row's range, with zero in it, over 255 steps, or that
-// of even rows, from -m to m, over 254, whose scale and zero point, for codes from -128 on, it writes too. To codes it adds plus. It returns for
-// how many rows it did so: it stops at one whose range is nothing, or not finite, or whose scale has no inverse, and does none where the set has
-// no loop.
+// QuantiseRows quantises rows of n values to 8 bits, one row for each element of scales. It
+// writes the scale and the zero point of each row, for quantised values from -128 on, and adds
+// plus to the quantised values. The scale is the range of a row, extended to include zero,
+// divided by 255. If even is set, it is the symmetric range from -m to m divided by 254.
+//
+// QuantiseRows returns the number of rows written. It stops at a row whose range is zero or not
+// finite, or whose scale has no finite inverse. It returns 0 if no kernel is available.
 func (e *Elements) QuantiseRows(dst []uint8, src []float32, n int, even bool, scales []float32, zeros []int32, plus int32) int {
 	rows := len(scales)
 	if e == nil || e.quantiseRows == nil || rows == 0 || n == 0 {
@@ -113,7 +123,7 @@ func (e *Elements) QuantiseRows(dst []uint8, src []float32, n int, even bool, sc
 	return loop(&dst[0], &src[0], rows, n, &scales[0], &zeros[0], plus)
 }
 
-// LessTimes takes b times by from dst. It returns for how many numbers it did so.
+// LessTimes subtracts b·by from dst. It returns the number of values written.
 func (e *Elements) LessTimes(dst, b []int32, by int32) int {
 	n := len(dst)
 	if n == 0 || e == nil || e.lessTimes == nil {

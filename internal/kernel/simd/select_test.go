@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestPicks compares with a choice one by one, for elements of each width, that advance or stand.
+// TestPicks compares with an element-wise selection, for each element size, with and without
+// steps.
 func TestPicks(t *testing.T) {
 	everySet(t, func(t *testing.T) {
 		p, r := PickKernels(), rand.New(rand.NewPCG(2, 1))

@@ -1,42 +1,43 @@
 package simd
 
-// Sparse multiplies matrices of float32 of which the left one has many zeros: what is
-// not zero is listed, and the right one lies in panels of Cols columns, a row for each
-// step. Sums take their products in order, of the exact kind with products and sums
-// rounded apart; see [Floats].
+// Sparse holds kernels of float32 GEMM with a sparse left matrix. Its nonzero values are listed.
+// The right matrix is in panels of Cols columns, with a row for each step. Sums add their
+// products in order. The exact kernels round products and sums separately; see [Floats].
 type Sparse struct {
 	Set  Set
 	Cols int
-	// Panels are those that a tile of one row and one of SparseRows rows takes at once.
+	// Panels and PanelsOfRows are the numbers of panels that a tile of one row and a tile of
+	// SparseRows rows compute at once.
 	Panels, PanelsOfRows int
-	// For one row and for SparseRows rows, a function for each number of panels.
+	// For one row and for SparseRows rows: a kernel for each number of panels.
 	fused, exact [2][]func(t *SparseTile)
 }
 
-// SparseRows is the number of rows of a tile whose rows have their values at the same
+// SparseRows is the number of rows of a tile whose rows have their nonzero values at the same
 // steps.
 const SparseRows = 4
 
-// SparseKernels of the current set; nil where there are none.
+// SparseKernels returns the kernels of the current instruction set, or nil if they are not
+// available.
 func SparseKernels() *Sparse { return sparse.pick() }
 
-// SparseTile is a piece of a product, y = act(values·x + bias), of one row or of
-// SparseRows rows. Steps are in bytes.
+// SparseTile is a tile of a product y = act(values·x + bias), with one row or SparseRows rows.
+// Steps are in bytes.
 type SparseTile struct {
 	X           *float32
-	Panel       int    // from one panel of x to the next; those of y are neighbours
-	Offs        *int32 // for each value, where its row of a panel begins, in bytes
+	Panel       int    // from one panel of x to the next; panels of y are adjacent
+	Offs        *int32 // for each value, the byte offset of its row of a panel
 	Vals        *float32
-	Count       int // may be none
+	Count       int // may be 0
 	Y           *float32
 	RowY        int
-	Bias        *float32 // one value for each row; nil for none
+	Bias        *float32 // one value for each row, or nil
 	mask        *int32
 	Min, Max    float32
 	bits, flags uint32
 }
 
-// SetStart says whether sums begin with what y holds.
+// SetStart sets whether sums start from the values in y.
 func (t *SparseTile) SetStart(goOn bool) {
 	t.flags &^= flagContinue
 	if goOn {
@@ -53,8 +54,8 @@ func (t *SparseTile) SetClamp(on bool, lo, hi float32) {
 	}
 }
 
-// Run computes a row, or SparseRows rows, by width columns, at most as many panels as a
-// tile takes.
+// Run computes one row, or SparseRows rows if rows is set, of width columns: at most the number
+// of panels of a tile.
 func (f *Sparse) Run(t *SparseTile, rows bool, width int, exact bool) {
 	panels := (width + f.Cols - 1) / f.Cols
 	t.flags &^= flagMasked

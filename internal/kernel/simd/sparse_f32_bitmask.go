@@ -2,31 +2,33 @@ package simd
 
 import "unsafe"
 
-// Expand are loops over panels of float32 in which zeros are left out: a bit for each column of each step tells which columns have a value, and the
-// values lie one behind the other.
+// Expand holds float32 GEMV kernels for panels without zeros. One bit for each column of each
+// step marks the columns that have a value; the values follow each other.
 type Expand struct {
 	Set Set
-	// Columns is the number of columns of a panel, that of [Floats]; a multiple of 8.
+	// Columns is the number of columns of a panel, as in [Floats]; a multiple of 8.
 	Columns int
-	// Zeros is the share of zeros from which on a row that waits for its weights in memory gains, as measured by bench/sparse; Narrow that for numbers
-	// that fit 16 bits.
+	// Zeros is the minimum share of zeros at which these kernels are faster, for a row that waits
+	// for its weights from memory. Narrow is the same for values that fit 16 bits. Both were
+	// measured with bench/sparse.
 	Zeros, Narrow float64
 	fused, exact  func(t *ExpandTile)
 }
 
-// ExpandKernels of the current set; nil where there are none.
+// ExpandKernels returns the kernels of the current instruction set, or nil if they are not
+// available.
 func ExpandKernels() *Expand { return expand.pick() }
 
-// ExpandTile is a piece of work on a panel.
+// ExpandTile holds the arguments for one panel.
 type ExpandTile struct {
 	Y, X   *float32
-	Masks  *uint8   // a bit for each column of each step, the first one in the lowest bit
-	Values *float32 // as many as there are bits, and 15 more
-	Steps  int      // at least one
+	Masks  *uint8   // a bit for each column of each step, the first column in the lowest bit
+	Values *float32 // one for each set bit, and 15 more
+	Steps  int      // at least 1
 }
 
-// Row writes to y the products of the row x with the columns of a panel: sums in order, of the exact kind with products and sums rounded apart; see
-// [Floats].
+// Row writes to y the products of the row x with the columns of a panel. The terms are added in
+// order. If exact is set, products and sums are rounded separately; see [Floats].
 func (f *Expand) Row(t *ExpandTile, exact bool) {
 	if exact {
 		f.exact(t)
@@ -35,29 +37,34 @@ func (f *Expand) Row(t *ExpandTile, exact bool) {
 	f.fused(t)
 }
 
-// ExpandInts are loops over panels of fours of 8-bit weights, those of [Ints] without [Ints.Eights], in which zeros are left out: a bit for each weight
-// of a panel tells which of them are not zero, and these lie one behind the other.
+// ExpandInts holds int8 GEMV kernels for panels without zeros. Weights are in groups of four, in
+// the layout of [Ints] without [Ints.Eights]. One bit for each weight of a panel marks the
+// nonzero weights; these follow each other.
 type ExpandInts struct {
 	Set   Set
-	Zeros float64 // as that of [Expand]
+	Zeros float64 // as in [Expand]
 	row   func(t *ExpandIntTile)
 }
 
 // ExpandIntColumns is the number of columns of a panel.
 const ExpandIntColumns = 32
 
-// ExpandIntKernels of the current set; nil where there are none.
+// ExpandIntKernels returns the kernels of the current instruction set, or nil if they are not
+// available.
 func ExpandIntKernels() *ExpandInts { return expandInts.pick() }
 
-// ExpandIntTile is a piece of work on a panel.
+// ExpandIntTile holds the arguments for one panel.
 type ExpandIntTile struct {
-	Y      *int32
-	X      unsafe.Pointer // fours of codes, as [Ints.Fours] writes them
-	Masks  *uint64        // two for each four of steps: of the weights of half of the columns each, the first one in the lowest bit
-	Values *int8          // as many as there are bits, and 63 more
-	Steps  int            // fours; at least one
-	Start  *int32         // what sums begin with
+	Y *int32
+	X unsafe.Pointer // groups of four values, as [Ints.Fours] writes them
+	// Two masks for each group of four steps, each for half of the columns. The first weight is
+	// in the lowest bit.
+	Masks  *uint64
+	Values *int8  // one for each set bit, and 63 more
+	Steps  int    // groups of four steps; at least 1
+	Start  *int32 // initial sums
 }
 
-// Row writes to y the sums of the products of a row with the columns of a panel, as [Ints.RunQuads] does.
+// Row writes to y the sums of the products of a row with the columns of a panel, as
+// [Ints.RunQuads] does.
 func (f *ExpandInts) Row(t *ExpandIntTile) { f.row(t) }

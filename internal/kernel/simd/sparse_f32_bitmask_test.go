@@ -5,7 +5,8 @@ import (
 	"unsafe"
 )
 
-// The fields of a tile lie where the loops look for them (expandY and the following in internal/kernel/gen).
+// TestExpandTile checks the field offsets that the kernels use: expandY and the following
+// constants in internal/kernel/gen.
 func TestExpandTile(t *testing.T) {
 	t.Parallel()
 	var x ExpandTile

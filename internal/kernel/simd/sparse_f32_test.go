@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// The assembly knows the places of the fields by number.
+// TestSparseLayout checks the field offsets that the assembly uses.
 func TestSparseLayout(t *testing.T) {
 	t.Parallel()
 	var x SparseTile
@@ -16,13 +16,13 @@ func TestSparseLayout(t *testing.T) {
 		unsafe.Offsetof(x.bits),
 	} {
 		if unsafe.Sizeof(uintptr(0)) == 8 && got != uintptr(8*i) {
-			t.Errorf("field %d lies at %d", i, got)
+			t.Errorf("field %d is at %d", i, got)
 		}
 	}
 }
 
-// TestSparseTiles compares tiles with their definition, special values among what they
-// multiply; and looks whether anything beyond the columns was written.
+// TestSparseTiles compares tiles with their definition; factors include special values. It checks
+// that nothing is written outside the columns.
 func TestSparseTiles(t *testing.T) {
 	everySet(t, func(t *testing.T) {
 		f := SparseKernels()
@@ -94,7 +94,7 @@ func TestSparseTiles(t *testing.T) {
 	})
 }
 
-// TestPeakLoops only runs them: they compute nothing.
+// TestPeakLoops only runs the kernels: they have no results.
 func TestPeakLoops(t *testing.T) {
 	everySet(t, func(t *testing.T) {
 		p := PeakLoops()
@@ -105,7 +105,7 @@ func TestPeakLoops(t *testing.T) {
 		p.Exact(3)
 		p.Ints(3)
 		if p.FloatOps <= 0 || p.IntOps <= 0 {
-			t.Error("rounds of no operations")
+			t.Error("rounds without operations")
 		}
 	})
 }

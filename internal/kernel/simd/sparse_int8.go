@@ -5,25 +5,29 @@ import (
 	"unsafe"
 )
 
-// SparseInts multiplies matrices of 8-bit numbers of which the left one, of weights with a sign, has many zeros: fours of weights are
-// listed, the right one lies in panels of Cols codes without a sign. Sums are exact.
+// SparseInts holds kernels of int8 GEMM with a sparse left matrix of signed weights. Groups of
+// four weights are listed. The right matrix is in panels of Cols columns of unsigned values. Sums
+// are exact.
 type SparseInts struct {
 	Set  Set
 	Cols int
-	// Pairs says that a four of weights is listed as two pairs of 16-bit numbers, the first and the third, and the others.
+	// Pairs reports that a group of four weights is listed as two pairs of 16-bit values: weights
+	// 0 and 2, then weights 1 and 3.
 	Pairs bool
-	// Costs of a product of a listed four against one of the dense kernels of the set, by [SparseKind].
+	// Costs holds the cost of a product with a listed group of four, relative to a dense kernel
+	// of the instruction set, by [SparseKind].
 	Costs [SparseKinds]float64
-	// For a whole panel, and for the first half of its columns; nil where the set has none.
+	// For a full panel, and for the first half of its columns; nil if absent.
 	whole, half [SparseKinds]func(t *SparseIntTile)
-	split       func(x *byte, rows int) // nil where bytes are turned as fast as words
+	split       func(x *byte, rows int) // nil where transposing bytes is as fast as transposing words
 }
 
-// SparseKind tells which zeros are left out.
+// SparseKind is the kind of sparsity: which groups of four weights are listed.
 type SparseKind int
 
-// Of a row any four weights are put together; of SparseRows rows those of any four steps; or of a row the four of neighbouring
-// steps, of which panels have the codes side by side.
+// SparseRow groups any four nonzero weights of a row. SparseRowsTogether groups the weights of
+// any four steps for SparseRows rows. SparseFours groups the weights of four adjacent steps of a
+// row; panels have the values of these steps side by side.
 const (
 	SparseRow SparseKind = iota
 	SparseRowsTogether
@@ -31,7 +35,7 @@ const (
 	SparseKinds
 )
 
-// Rows is the number of rows of a tile.
+// Rows returns the number of rows of a tile.
 func (k SparseKind) Rows() int {
 	if k == SparseRowsTogether {
 		return SparseRows
@@ -39,7 +43,8 @@ func (k SparseKind) Rows() int {
 	return 1
 }
 
-// SparseIntKernels of the current set; nil where there are none, or where the dense ones are too fast to be beaten: in tiles.
+// SparseIntKernels returns the kernels of the current instruction set. It returns nil if they are
+// not available, or if the dense kernels are faster in any case, as with AMX.
 func SparseIntKernels() *SparseInts {
 	if current == AMX {
 		return nil
@@ -47,7 +52,8 @@ func SparseIntKernels() *SparseInts {
 	return sparseInts.pick()
 }
 
-// MeasuredCosts are Costs as far as this processor has no higher ones.
+// MeasuredCosts returns Costs, raised to the measured costs of this processor where these are
+// higher.
 func (f *SparseInts) MeasuredCosts() [SparseKinds]float64 {
 	costs := f.Costs
 	if f.Set == VNNI && siftedForced == 0 {
@@ -58,7 +64,7 @@ func (f *SparseInts) MeasuredCosts() [SparseKinds]float64 {
 	return costs
 }
 
-// Size is the number of bytes of a listed four of a row.
+// Size returns the number of bytes of a listed group of four weights of a row.
 func (f *SparseInts) Size() int {
 	if f.Pairs {
 		return 8
@@ -66,7 +72,7 @@ func (f *SparseInts) Size() int {
 	return 4
 }
 
-// Put lists a four of weights of a row.
+// Put writes a group of four weights of a row.
 func (f *SparseInts) Put(dst []uint8, w [4]int8) {
 	if !f.Pairs {
 		binary.LittleEndian.PutUint32(dst, uint32(uint8(w[0]))|uint32(uint8(w[1]))<<8|uint32(uint8(w[2]))<<16|uint32(uint8(w[3]))<<24)
@@ -77,10 +83,12 @@ func (f *SparseInts) Put(dst []uint8, w [4]int8) {
 	}
 }
 
-// Splits tells whether lines of a panel are made of fours of steps by [SparseInts.Split].
+// Splits reports whether [SparseInts.Split] creates the lines of a panel from groups of four
+// steps.
 func (f *SparseInts) Splits() bool { return f.split != nil }
 
-// Split makes lines of codes of each of n lines of fours of steps in panel.
+// Split converts each of n lines of groups of four steps in panel to four lines of values, in
+// place.
 func (f *SparseInts) Split(panel []uint8, n int) {
 	if n > 0 {
 		_ = panel[4*f.Cols*n-1]
@@ -88,21 +96,24 @@ func (f *SparseInts) Split(panel []uint8, n int) {
 	}
 }
 
-// SparseIntTile is a piece of a product, y = weights·x + start, of units that follow each other by a panel: of rows, or of SparseRows rows
-// that are listed together. A product writes to it.
+// SparseIntTile is a tile of a product y = weights·x + start. It has several units that follow
+// each other in the lists: rows, or groups of SparseRows rows that are listed together. The
+// kernels modify it.
 type SparseIntTile struct {
-	X      *uint8
-	Offs   *uint16 // where the lines of the panel for each four begin, in bytes: four lines, or one that has fours
+	X *uint8
+	// For each group of four, the byte offsets of its lines of the panel: four lines, or one line
+	// of groups of four.
+	Offs   *uint16
 	Vals   unsafe.Pointer
-	Counts *uint32 // of fours of each unit; may be none
+	Counts *uint32 // groups of four of each unit; may be 0
 	Units  int     // at least 1
-	Y      *int32  // Cols sums of each row, half of them for half a panel
+	Y      *int32  // Cols sums for each row, or half of them for half a panel
 	RowY   int     // in bytes
-	Start  *int32  // a number for each row
-	more   int     // sums go on from what y holds, in place of Start
+	Start  *int32  // a value for each row
+	more   int     // 1: sums continue from y and ignore Start
 }
 
-// SetContinue says whether sums go on from what y holds.
+// SetContinue sets whether sums continue from the values in y.
 func (t *SparseIntTile) SetContinue(on bool) {
 	t.more = 0
 	if on {
@@ -110,10 +121,10 @@ func (t *SparseIntTile) SetContinue(on bool) {
 	}
 }
 
-// Half tells whether width columns are computed as half a panel.
+// Half reports whether width columns are computed as half a panel.
 func (f *SparseInts) Half(width int) bool { return 2*width <= f.Cols && f.half[SparseRow] != nil }
 
-// Run computes width columns at least, as many as a panel has at most.
+// Run computes at least width columns, at most a panel.
 func (f *SparseInts) Run(t *SparseIntTile, kind SparseKind, width int) {
 	if f.Half(width) {
 		f.half[kind](t)

@@ -2,20 +2,28 @@ package simd
 
 import "sync"
 
-// Sifted multiplies as [Ints.RunQuads] does, by panels of weights of which at most four of eight neighbouring steps are not zero, as where two of each four
-// are (2:4): only these four are multiplied, and each column takes its codes out of the eight. Panels, those of [Ints] of 32 columns, keep their size: of two
-// fours of steps the first row has the weights that are left, the second from where in the eight steps each of them is.
+// Sifted holds GEMM kernels like [Ints.RunQuads] for weights of which at most four of eight
+// adjacent steps are nonzero. Weights with two of four nonzero (2:4) are a special case. The
+// kernels multiply only these four weights. Each column selects its activations from the eight
+// steps.
+//
+// Panels have the size of those of [Ints] with 32 columns. Of two rows of groups of four steps,
+// the first row holds the remaining weights. The second row holds the position of each of them
+// within the eight steps.
 type Sifted struct {
 	Set             Set
 	sums            [12]func(t *IntTile)
 	codes, rescaled codeLoops
 }
 
-// siftedLeast is how many times as fast as dense loops those of [Sifted] must be: where they are about as fast, what else runs on the core decides which are faster.
+// siftedLeast is the minimum speed-up over the dense kernels. If both are about as fast, other
+// work on the core determines which kernels are faster.
 const siftedLeast = 1.2
 
-// siftedGain measures it, once in a process: some processors take codes out of eight beside the products (1.4 times as fast on a Zen 4), on others both want
-// the same units (0.9 times on a Xeon with two of them for 512 bits, 1.1 while something else has the other half of the core). Results do not depend on it.
+// siftedGain measures the speed-up once for each process. Some processors select activations in
+// parallel with the products (1.4 times as fast on a Zen 4). On others both need the same units:
+// 0.9 times on a Xeon with two 512-bit units, 1.1 times while another program uses the other
+// thread of the core. Results do not depend on it.
 var siftedGain = sync.OnceValue(func() float64 {
 	f, s := ints.pick(), sifted.pick()
 	probe := denseProbe(len(s.sums), f.Cols, 64)
@@ -23,20 +31,21 @@ var siftedGain = sync.OnceValue(func() float64 {
 	return float64(times[0]) / float64(times[1])
 })
 
-// siftedForced is what tests say in place of the measurement; 0 for nothing.
+// siftedForced replaces the measurement in tests; 0 means that it is not set.
 var siftedForced float64
 
-// Sift makes [SiftedKernels] answer as if they were so many times as fast as dense ones, until undo is called; nothing else is measured meanwhile, either. It
-// is for tests.
+// Sift makes [SiftedKernels] return gain as the measured speed-up until undo is called. It also
+// disables the other measurements. It is for tests.
 func Sift(gain float64) (undo func()) {
 	before := siftedForced
 	siftedForced = gain
 	return func() { siftedForced = before }
 }
 
-// SiftedKernels of the current set, and how many times as fast as the dense ones they are; nil and 1 where there are none, or where they are not faster.
+// SiftedKernels returns the kernels of the current instruction set and their speed-up over the
+// dense kernels. It returns nil and 1 if they are not available or not faster.
 func SiftedKernels() (f *Sifted, gain float64) {
-	if current == AMX { // dense products in tiles are many times as fast
+	if current == AMX { // dense AMX kernels are many times as fast
 		return nil, 1
 	}
 	if f = sifted.pick(); f == nil {
@@ -51,7 +60,8 @@ func SiftedKernels() (f *Sifted, gain float64) {
 	return f, gain
 }
 
-// Pack makes panels of fours of weights those of f, in their place. Rows come in twos, and at most four of the eight weights of a column are not zero.
+// Pack converts panels of groups of four weights in place. Rows come in pairs; at most four of
+// the eight weights of a column are nonzero.
 func (f *Sifted) Pack(panels []int8) {
 	const row = 4 * 32
 	for ; len(panels) >= 2*row; panels = panels[2*row:] {
@@ -71,7 +81,8 @@ func (f *Sifted) Pack(panels []int8) {
 	}
 }
 
-// Run is [Ints.RunQuads] for all columns of a panel; pieces of rows have an even number of fours.
+// Run is [Ints.RunQuads] for all columns of a panel. Segments have an even number of groups of
+// four.
 func (f *Sifted) Run(t *IntTile, rows int) { t.inRows(rows, f.sums[:], 0) }
 
 // ToCodes is [Ints.QuadsToCodes].

@@ -7,7 +7,8 @@ import (
 	"unsafe"
 )
 
-// TestSifted compares tiles of sifted panels, and what becomes of their sums, with those of all weights.
+// TestSifted compares tiles of 4-of-8 panels, and their requantised sums, with those of all
+// weights.
 func TestSifted(t *testing.T) {
 	everyInts(t, func(t *testing.T, ik *Ints, r *rand.Rand) {
 		f := sifted.pick()
@@ -65,7 +66,7 @@ func siftedTile(t *testing.T, ik *Ints, f *Sifted, r *rand.Rand, n int) {
 	x = tile(sieved, got)
 	f.Run(&x, rows)
 	if !slices.Equal(got, want) {
-		t.Fatalf("%d rows of %d segments of %d fours: %v, not %v", rows, segs, k, got, want)
+		t.Fatalf("%d rows of %d segments of %d groups of four: %v, not %v", rows, segs, k, got, want)
 	}
 	cols, s := 1+r.IntN(CodeColumns), Rescaling{Zero: r.Int32N(256) - 128, Lo: -128, Hi: 127, Signed: true}
 	var round uint8
@@ -88,7 +89,7 @@ func siftedTile(t *testing.T, ik *Ints, f *Sifted, r *rand.Rand, n int) {
 		numbers := scalesOf(r, CodeColumns, make([]int32, CodeColumns))
 		round = numbers.PackCodes(packed, start, 0, CodeColumns, s.Zero, false)
 		if got, want := codes(sieved, packed, f.ToCodes), codes(b, packed, ik.QuadsToCodes); !slices.Equal(got, want) {
-			t.Fatalf("codes are %v, not %v", got, want)
+			t.Fatalf("quantised values are %v, not %v", got, want)
 		}
 		return
 	}
@@ -98,24 +99,25 @@ func siftedTile(t *testing.T, ik *Ints, f *Sifted, r *rand.Rand, n int) {
 	}
 	packed := unsafe.Slice((*int32)(unsafe.Pointer(&scales[0])), len(scales))
 	if got, want := codes(sieved, packed, f.Rescaled), codes(b, packed, ik.QuadsRescaled); !slices.Equal(got, want) {
-		t.Fatalf("rescaled codes are %v, not %v", got, want)
+		t.Fatalf("rescaled values are %v, not %v", got, want)
 	}
 }
 
-// A set has sifted loops where they are measured to be faster, or where a test says so.
+// TestSiftedKernels checks that an instruction set has these kernels if they are measured to be
+// faster, or if a test says so.
 func TestSiftedKernels(t *testing.T) {
 	for _, s := range Available() {
 		undo := Use(s)
 		if f, gain := SiftedKernels(); f == nil && gain != 1 || f != nil && gain < siftedLeast {
-			t.Errorf("%v: loops %v, gain %v", s, f, gain)
+			t.Errorf("%v: kernels %v, gain %v", s, f, gain)
 		}
 		back := Sift(1.5)
 		if f, gain := SiftedKernels(); (f != nil) != (s == VNNI) || f != nil && gain != 1.5 {
-			t.Errorf("%v, forced: loops %v, gain %v", s, f, gain)
+			t.Errorf("%v, forced: kernels %v, gain %v", s, f, gain)
 		}
 		Sift(1)
 		if f, _ := SiftedKernels(); f != nil {
-			t.Errorf("%v, forced to be slow: loops %v", s, f)
+			t.Errorf("%v, forced to be slow: kernels %v", s, f)
 		}
 		back()
 		undo()

@@ -5,7 +5,7 @@ var sparseInts = family[SparseInts]{
 		Set: AVX2, Cols: 32, Pairs: true, Costs: [SparseKinds]float64{1.8, 1.25, 1.25}, split: splitWordsAVX2,
 		whole: [SparseKinds]func(t *SparseIntTile){sparseLines1AVX2, sparseLines4AVX2, sparseFours1AVX2},
 	},
-	// The dense loops multiply twice as much at once, by what the instructions promise.
+	// According to their instructions, the dense kernels multiply twice as much at once.
 	AVXVNNI: {
 		Set: AVX2, Cols: 32, Pairs: true, Costs: [SparseKinds]float64{3.6, 2.5, 2.5}, split: splitWordsAVX2,
 		whole: [SparseKinds]func(t *SparseIntTile){sparseLines1AVX2, sparseLines4AVX2, sparseFours1AVX2},

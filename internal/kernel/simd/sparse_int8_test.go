@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// The assembly knows the places of the fields by number.
+// TestSparseIntLayout checks the field offsets that the assembly uses.
 func TestSparseIntLayout(t *testing.T) {
 	t.Parallel()
 	var x SparseIntTile
@@ -16,13 +16,13 @@ func TestSparseIntLayout(t *testing.T) {
 		unsafe.Offsetof(x.RowY), unsafe.Offsetof(x.Start), unsafe.Offsetof(x.more),
 	} {
 		if unsafe.Sizeof(uintptr(0)) == 8 && got != uintptr(8*i) {
-			t.Errorf("field %d lies at %d", i, got)
+			t.Errorf("field %d is at %d", i, got)
 		}
 	}
 }
 
-// TestSparseIntTiles compares tiles with their definition, the largest numbers among them, and looks whether anything beyond
-// the columns was written.
+// TestSparseIntTiles compares tiles with their definition, including the largest values. It
+// checks that nothing is written outside the columns.
 func TestSparseIntTiles(t *testing.T) {
 	everySet(t, func(t *testing.T) {
 		f := SparseIntKernels()
@@ -45,7 +45,7 @@ func TestSparseIntTiles(t *testing.T) {
 			for u := range units {
 				counts[u] = uint32(r.IntN(12))
 				for range counts[u] {
-					var places [4]int // of the codes of column 0
+					var places [4]int // of the values of column 0
 					step := 1
 					if kind == SparseFours {
 						at := r.IntN(steps/4) * 4 * f.Cols
@@ -104,7 +104,7 @@ func TestSparseIntTiles(t *testing.T) {
 			}
 		}
 	})
-	// Fours by pairs are listed as they are multiplied.
+	// Groups of four as pairs are listed in the order in which they are multiplied.
 	pairs := SparseInts{Pairs: true}
 	var v [8]uint8
 	pairs.Put(v[:], [4]int8{1, -2, 3, 4})
@@ -113,7 +113,8 @@ func TestSparseIntTiles(t *testing.T) {
 	}
 }
 
-// Measured costs are no less than those of the table, and those of the table where a test says that nothing is measured.
+// TestSparseIntCosts checks that measured costs are at least those of the table, and equal to
+// them if a test disables the measurement.
 func TestSparseIntCosts(t *testing.T) {
 	everySet(t, func(t *testing.T) {
 		f := SparseIntKernels()

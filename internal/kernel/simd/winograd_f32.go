@@ -1,18 +1,24 @@
 package simd
 
-// Minimal has the transforms of Winograd's minimal filtering F(4×4, 3×3) in float32, after S. Winograd, Arithmetic Complexity of
-// Computations, 1980, and A. Lavin and S. Gray, Fast Algorithms for Convolutional Neural Networks, 2016: a tile of 4×4 results of a
-// 3×3 window over the 6×6 values d is Aᵀ·[(G·g·Gᵀ) ⊙ (Bᵀ·d·B)]·A, which takes 36 products a channel instead of 144. A's rows are the
-// powers of the points, G's the same over the products of a point's distances to the others, Bᵀ's the polynomials that are zero at the others.
+// Minimal holds the transforms of Winograd convolution F(4×4, 3×3) in float32.
 //
-// The points are 0, ±3/4, ±3/2 and infinity: their powers are exact, and the errors of random sums over 16 to 512 channels 1.6 to 2.3
-// times those of a direct float32 sum in one go, where 0, ±1, ±2 and infinity make them 2 to 5 times as large.
+// Sources: S. Winograd, Arithmetic Complexity of Computations, 1980, and A. Lavin and S. Gray,
+// Fast Algorithms for Convolutional Neural Networks, 2016. A tile of 4×4 results of a 3×3 window
+// over the 6×6 values d is Aᵀ·[(G·g·Gᵀ) ⊙ (Bᵀ·d·B)]·A. This takes 36 multiplications for each
+// channel instead of 144. The rows of A are the powers of the points. G has the same powers,
+// divided by the product of the distances from a point to the other points. Bᵀ has the
+// polynomials that are zero at the other points.
 //
-// Transforms are done for Lanes tiles at once, whose values at a place of the tile lie side by side.
+// The points are 0, ±3/4, ±3/2 and infinity; their powers are exact. For random sums over 16 to
+// 512 channels, the errors are 1.6 to 2.3 times those of a direct float32 sum. With 0, ±1, ±2 and
+// infinity they are 2 to 5 times as large.
+//
+// The transforms process Lanes tiles at once. The values of these tiles at one position are
+// adjacent.
 type Minimal struct {
 	Set   Set
 	Lanes int
-	order [2][16]int32 // of numbers, for splitting and for putting together
+	order [2][16]int32 // permutations for Split and for Output
 	// See the methods of these names.
 	split   func(dst *float32, frame, stepDst int, src *float32, stepSrc, n, lines int, order *int32, next *float32, stepNext int)
 	input   func(dst *float32, place int, src *float32, frame, line, n int, room, constants *float32)
@@ -20,21 +26,22 @@ type Minimal struct {
 	weights func(dst *float32, place, step int, src *float32, n int, room, constants *float32)
 }
 
-// MinimalKernels of the current set, nil where there are none.
+// MinimalKernels returns the kernels of the current instruction set, or nil if they are not
+// available.
 func MinimalKernels() *Minimal { return minimal.pick() }
 
-// Sizes of the minimal filtering.
+// Sizes of the Winograd tiles.
 const (
 	MinimalTile   = 4                         // side of a tile of results
-	MinimalSide   = MinimalTile + 2           // of the values that they see
-	MinimalPlaces = MinimalSide * MinimalSide // products a channel
-	MinimalFrames = MinimalTile * MinimalSide // frames that a picture is taken apart into
+	MinimalSide   = MinimalTile + 2           // side of their input tile
+	MinimalPlaces = MinimalSide * MinimalSide // multiplications for each channel
+	MinimalFrames = MinimalTile * MinimalSide // planes that Split writes
 )
 
-// MinimalRoom is room for the use of the transforms; each goroutine needs its own.
+// MinimalRoom is a workspace for the transforms. Each goroutine needs its own.
 type MinimalRoom [40 * 16]float32
 
-// minimalConstants are what the transforms multiply by; see internal/kernel/gen.
+// minimalConstants holds the factors of the transforms; see internal/kernel/gen.
 var minimalConstants = func() (t [16]float32) {
 	const a, b = 0.75, 1.5
 	for i, v := range []float64{
@@ -48,9 +55,11 @@ var minimalConstants = func() (t [16]float32) {
 	return t
 }()
 
-// Split takes lines lines apart, which lie stepSrc values from each other: value 4·t+j of a line goes to place t of frame j, j from 0
-// to 5, whose lines are stepDst values apart, and frames frame values. tiles is rounded up to Lanes: as many places are written, and
-// four times as many values and four more read. Meanwhile the lines that begin with next, stepNext values apart, are brought near.
+// Split splits lines lines of src, stepSrc values apart, into frames. Value 4·t+j of a line goes
+// to position t of frame j, for j from 0 to 5. Lines of a frame are stepDst values apart, frames
+// frame values. tiles is rounded up to Lanes: as many positions are written, and four times as
+// many values plus four are read. Meanwhile Split prefetches the lines that start at next,
+// stepNext values apart.
 func (f *Minimal) Split(dst []float32, frame, stepDst int, src []float32, stepSrc, tiles, lines int, next *float32, stepNext int) {
 	if tiles <= 0 || lines <= 0 {
 		return
@@ -60,8 +69,9 @@ func (f *Minimal) Split(dst []float32, frame, stepDst int, src []float32, stepSr
 	f.split(&dst[0], 4*frame, 4*stepDst, &src[0], 4*stepSrc, n, lines, &f.order[0][0], next, 4*stepNext)
 }
 
-// Input writes Bᵀ·d·B of tiles tiles, rounded up to Lanes: place i of tile t to dst[i*place+t]. Value (y, x) of what tile t sees is
-// place t of frame 6·(y mod 4)+x, or line values later where y is 4 or more.
+// Input writes Bᵀ·d·B of tiles tiles, rounded up to Lanes: position i of tile t to
+// dst[i*place+t]. Value (y, x) of the input of tile t is at position t of frame 6·(y mod 4)+x,
+// plus line values if y is 4 or more.
 func (f *Minimal) Input(dst []float32, place int, src []float32, frame, line, tiles int, room *MinimalRoom) {
 	if tiles <= 0 {
 		return
@@ -72,8 +82,9 @@ func (f *Minimal) Input(dst []float32, place int, src []float32, frame, line, ti
 	f.input(&dst[0], 4*place, &src[0], 4*frame, 4*line, n, &room[0], &minimalConstants[0])
 }
 
-// Output writes Aᵀ·m·A, with a bias and within limits, of neighbouring tiles: place i of tile t is src[i*place+t]. Of the results it
-// writes lines lines, 4 at most, of columns columns, step values apart. Places of as many tiles as fill registers of Lanes are read.
+// Output writes Aᵀ·m·A, with a bias and limits, of adjacent tiles. Position i of tile t is
+// src[i*place+t]. It writes lines result lines, at most 4, of columns columns, step values apart.
+// It reads the positions of as many tiles as fill registers of Lanes.
 func (f *Minimal) Output(dst []float32, step, lines, columns int, src []float32, place int, bias, low, high float32, room *MinimalRoom) {
 	if lines <= 0 || columns <= 0 {
 		return
@@ -83,8 +94,8 @@ func (f *Minimal) Output(dst []float32, step, lines, columns int, src []float32,
 	f.output(&dst[0], 4*step, lines, columns, &src[0], 4*place, &room[0], &minimalConstants[0], &f.order[1][0], &masks[0], bias, low, high)
 }
 
-// Weights writes G·g·Gᵀ of n filters for each of Lanes output channels: value i of filter j is src[(9*j+i)*Lanes:], place i of it
-// dst[i*place+j*step:].
+// Weights writes G·g·Gᵀ of n filters for each of Lanes output channels. Value i of filter j is
+// src[(9*j+i)*Lanes:], position i of the result is dst[i*place+j*step:].
 func (f *Minimal) Weights(dst []float32, place, step int, src []float32, n int, room *MinimalRoom) {
 	if n <= 0 {
 		return

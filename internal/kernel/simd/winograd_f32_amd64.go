@@ -11,7 +11,7 @@ var minimal = family[Minimal]{
 	},
 }
 
-// orderOf takes numbers by columns from rows of cols.
+// orderOf returns the permutation that transposes a matrix of cols lines with rows values each.
 func orderOf(cols, rows int) (order [16]int32) {
 	for i := range rows * cols {
 		order[i] = int32(rows*(i%cols) + i/cols)

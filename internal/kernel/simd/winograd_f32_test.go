@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// minimalMatrices are Aᵀ, G and Bᵀ of the points; see [Minimal].
+// minimalMatrices returns Aᵀ, G and Bᵀ of the points; see [Minimal].
 func minimalMatrices() (at, g, bt [][]float64) {
 	points := []float64{0, 0.75, -0.75, 1.5, -1.5}
-	// zeros is the polynomial that is zero at some points, its constant first.
+	// zeros returns the polynomial that is zero at some points, with its constant first.
 	zeros := func(at []float64) []float64 {
 		p := []float64{1}
 		for _, x := range at {
@@ -42,7 +42,7 @@ func minimalMatrices() (at, g, bt [][]float64) {
 	return at, append(g, []float64{0, 0, 1}), append(bt, zeros(points))
 }
 
-// bothSides is m·x·mᵀ.
+// bothSides returns m·x·mᵀ.
 func bothSides(m, x [][]float64) [][]float64 {
 	out := make([][]float64, len(m))
 	for i := range m {
@@ -58,7 +58,8 @@ func bothSides(m, x [][]float64) [][]float64 {
 	return out
 }
 
-// TestMinimal compares the transforms with their definition: what lies beside the results stays as it is.
+// TestMinimal compares the transforms with their definition. Memory next to the results stays
+// unchanged.
 func TestMinimal(t *testing.T) {
 	at, g, bt := minimalMatrices()
 	for _, set := range Available() {
@@ -66,7 +67,7 @@ func TestMinimal(t *testing.T) {
 			defer Use(set)()
 			f := MinimalKernels()
 			if f == nil {
-				t.Skip("none in this set")
+				t.Skip("no kernels in this instruction set")
 			}
 			r := rand.New(rand.NewPCG(1, 2))
 			values := func(n int) []float32 {
@@ -78,7 +79,7 @@ func TestMinimal(t *testing.T) {
 			}
 			near := func(what string, got float32, want float64) {
 				t.Helper()
-				if !(math.Abs(float64(got)-want) <= 1e-4) { // of sums of 36 values of some units
+				if !(math.Abs(float64(got)-want) <= 1e-4) { // of sums of 36 values of a few units
 					t.Fatalf("%s: got %v, want %v", what, got, want)
 				}
 			}
@@ -87,7 +88,7 @@ func TestMinimal(t *testing.T) {
 				tiles := 1 + r.IntN(50)
 				all := (tiles + f.Lanes - 1) / f.Lanes * f.Lanes
 
-				// Lines are taken apart and frames transformed.
+				// Lines are split and frames transformed.
 				lines, pitch, width := 1+r.IntN(9), 4*all+4+r.IntN(9), tiles+r.IntN(3)
 				src := values(lines * pitch)
 				frame := lines*width + all
@@ -109,7 +110,7 @@ func TestMinimal(t *testing.T) {
 				for x := range place {
 					if x >= all {
 						if dst[x] != before[x] {
-							t.Fatalf("place %d beside the results is written", x)
+							t.Fatalf("position %d next to the results is overwritten", x)
 						}
 						continue
 					}
@@ -125,7 +126,7 @@ func TestMinimal(t *testing.T) {
 					}
 				}
 
-				// Sums become results.
+				// Sums are transformed to results.
 				columns, high := 1+r.IntN(4*tiles), 1+r.IntN(4)
 				step, bias := columns+r.IntN(9), float32(r.NormFloat64())
 				got := values(high * step)
@@ -135,7 +136,7 @@ func TestMinimal(t *testing.T) {
 					y, x := i/step, i%step
 					if x >= columns {
 						if v != before[i] {
-							t.Fatalf("result %d beside the %d columns of a line is written", x, columns)
+							t.Fatalf("result %d next to the %d columns of a line is overwritten", x, columns)
 						}
 						continue
 					}
@@ -146,7 +147,7 @@ func TestMinimal(t *testing.T) {
 					near("output", v, min(max(bothSides(at, m)[y%4][x%4]+float64(bias), -40), 50))
 				}
 
-				// Filters become weights.
+				// Filters are transformed to weights.
 				n := 1 + r.IntN(5)
 				w := values(9 * n * f.Lanes)
 				place = n*f.Lanes + r.IntN(5)
@@ -168,20 +169,21 @@ func TestMinimal(t *testing.T) {
 	}
 }
 
-// A result of which a sum is no number, or infinite, is none or infinite, too, whatever the limits.
+// TestMinimalLimits checks that a result with an infinite or NaN term is infinite or NaN, for any
+// limits.
 func TestMinimalLimits(t *testing.T) {
 	for _, set := range Available() {
 		t.Run(set.String(), func(t *testing.T) {
 			defer Use(set)()
 			f := MinimalKernels()
 			if f == nil {
-				t.Skip("none in this set")
+				t.Skip("no kernels in this instruction set")
 			}
 			src, dst := make([]float32, MinimalPlaces*f.Lanes), make([]float32, 4)
 			src[0], src[1] = float32(math.NaN()), float32(math.Inf(1))
 			f.Output(dst, 4, 1, 4, src, f.Lanes, 0, 0, 6, new(MinimalRoom))
 			if dst[0] == dst[0] {
-				t.Errorf("got %v, want a result that is no number", dst[0])
+				t.Errorf("got %v, want NaN", dst[0])
 			}
 			f.Output(dst, 4, 1, 4, src[1:], f.Lanes-1, 0, 0, 6, new(MinimalRoom))
 		})
