@@ -5,10 +5,10 @@ import (
 	"unsafe"
 )
 
-// tilesAllowed requests permission from Linux (5.16 or later) to use AMX tiles, and reports
+// amxAllowed requests permission from Linux (5.16 or later) to use AMX tiles, and reports
 // whether it was granted. From then on, the system saves the tiles of a thread when it interrupts
 // the thread, also for signals. This takes 8 KiB of the 32 KiB stack of Go's signal handlers.
-func tilesAllowed() bool {
+func amxAllowed() bool {
 	const (
 		getPermission = 0x1022 // ARCH_GET_XCOMP_PERM of asm/prctl.h
 		askPermission = 0x1023 // ARCH_REQ_XCOMP_PERM

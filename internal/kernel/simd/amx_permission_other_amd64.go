@@ -2,5 +2,5 @@
 
 package simd
 
-// tilesAllowed returns false: the method to request tiles on other systems is not known.
-func tilesAllowed() bool { return false }
+// amxAllowed returns false: the method to request tiles on other systems is not known.
+func amxAllowed() bool { return false }

@@ -11,7 +11,7 @@ type Places struct {
 
 // PlaceKernels returns the kernels of the current instruction set, or nil if only plain Go is
 // available.
-func PlaceKernels() *Places { return placeLoops.pick() }
+func PlaceKernels() *Places { return placeKernels.pick() }
 
 // Floats writes, for each row of n values, the index of the first of the largest values. It has
 // the result of a sequential comparison with the largest value so far: NaN is skipped, but a NaN
@@ -27,7 +27,7 @@ func (f *Places) Floats(dst []int, src []float32, n int) {
 func (f *Places) Bytes(dst []int, src []uint8, n int, signed bool) {
 	if len(dst) > 0 && n > 0 {
 		_ = src[len(dst)*n-1]
-		f.bytes(&dst[0], &src[0], n, len(dst), flip(signed))
+		f.bytes(&dst[0], &src[0], n, len(dst), signFlip(signed))
 	}
 }
 
@@ -41,7 +41,7 @@ func (f *Places) Columns(dst []int64, src []float32, step, lines int, least, las
 	}
 	if n := len(dst); n > 0 {
 		_ = src[(lines-1)*step+n-1]
-		f.columns[sign(least)][sign(last)](&dst[0], &src[0], 4*step, lines, n)
+		f.columns[boolIndex(least)][boolIndex(last)](&dst[0], &src[0], 4*step, lines, n)
 	}
 	return true
 }

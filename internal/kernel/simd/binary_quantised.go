@@ -5,17 +5,17 @@ import "unsafe"
 // Pairs holds kernels for two 8-bit or 16-bit quantised operands in the fixed-point arithmetic of
 // TFLite. They take any number of elements.
 type Pairs struct {
-	Set   Set
-	loops [pairKinds][2]pairLoop[byte]
-	words [pairKinds]pairLoop[int16] // nil for kinds without 16-bit values
+	Set       Set
+	kernels   [pairKinds][2]pairKernel[byte]
+	kernels16 [pairKinds]pairKernel[int16] // nil for kinds without 16-bit values
 }
 
-// pairLoop writes the results of rows, which are adjacent. Steps are in bytes.
-type pairLoop[T byte | int16] func(dst, a, b *T, rows, n, stepA, stepB, single int, q *Pair)
+// pairKernel writes the results of rows, which are adjacent. Steps are in bytes.
+type pairKernel[T byte | int16] func(dst, a, b *T, rows, n, stepA, stepB, single int, q *Pair)
 
 // PairKernels returns the kernels of the current instruction set, or nil if only plain Go is
 // available.
-func PairKernels() *Pairs { return pairs.pick() }
+func PairKernels() *Pairs { return pairKernels.pick() }
 
 // PairKind is an operation on two quantised operands.
 type PairKind uint8
@@ -70,15 +70,15 @@ type Pair struct {
 // or not. Rows of the operands are stepA and stepB values apart. The operand single (1 for a, 2
 // for b, 0 for neither) has one value for each row.
 func (f *Pairs) Combine(kind PairKind, dst, a, b []uint8, n, stepA, stepB, single int, q *Pair, signed bool) {
-	combine(f.loops[kind][sign(signed)], dst, a, b, n, stepA, stepB, single, q)
+	combine(f.kernels[kind][boolIndex(signed)], dst, a, b, n, stepA, stepB, single, q)
 }
 
 // CombineWords is Combine for signed 16-bit values, for all kinds but PairPRelu.
 func (f *Pairs) CombineWords(kind PairKind, dst, a, b []int16, n, stepA, stepB, single int, q *Pair) {
-	combine(f.words[kind], dst, a, b, n, stepA, stepB, single, q)
+	combine(f.kernels16[kind], dst, a, b, n, stepA, stepB, single, q)
 }
 
-func combine[T byte | int16](loop pairLoop[T], dst, a, b []T, n, stepA, stepB, single int, q *Pair) {
+func combine[T byte | int16](kernel pairKernel[T], dst, a, b []T, n, stepA, stepB, single int, q *Pair) {
 	if len(dst) == 0 {
 		return
 	}
@@ -90,5 +90,5 @@ func combine[T byte | int16](loop pairLoop[T], dst, a, b []T, n, stepA, stepB, s
 		lastB = 0
 	}
 	_, _ = a[(rows-1)*stepA+lastA], b[(rows-1)*stepB+lastB]
-	loop(&dst[0], &a[0], &b[0], rows, n, size*stepA, size*stepB, single, q)
+	kernel(&dst[0], &a[0], &b[0], rows, n, size*stepA, size*stepB, single, q)
 }

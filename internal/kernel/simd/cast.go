@@ -24,21 +24,21 @@ const (
 
 var castSizes = [castKinds]int{1, 2, 4, 8, 1, 1, 4, 8, 2, 2, 4, 8, 2}
 
-type castLoop func(dst, src *byte, n int)
+type castKernel func(dst, src *byte, n int)
 
 // Casts holds kernels that convert between element types.
 type Casts struct {
-	Set   Set
-	each  int // n of a call is a multiple of this
-	loops [castKinds][castKinds]castLoop
+	Set      Set
+	multiple int // n of a call is a multiple of this
+	kernels  [castKinds][castKinds]castKernel
 }
 
 // CastKernels returns the kernels of the current instruction set, or nil if only plain Go is
 // available.
-func CastKernels() *Casts { return castLoops.pick() }
+func CastKernels() *Casts { return castKernels.pick() }
 
 // Has reports whether a kernel is available.
-func (c *Casts) Has(from, to CastKind) bool { return c != nil && c.loops[from][to] != nil }
+func (c *Casts) Has(from, to CastKind) bool { return c != nil && c.kernels[from][to] != nil }
 
 // Cast converts elements, in their memory representation. It returns the number of elements
 // written; the caller converts the rest.
@@ -48,10 +48,10 @@ func (c *Casts) Has(from, to CastKind) bool { return c != nil && c.loops[from][t
 // types take the lower bits of the int64 value; uint64 also takes values that only uint64 can
 // hold. Integers become smaller integers by truncation to the lower bits.
 func (c *Casts) Cast(dst, src []byte, from, to CastKind) int {
-	n := len(dst) / castSizes[to] / c.each * c.each
+	n := len(dst) / castSizes[to] / c.multiple * c.multiple
 	if n > 0 {
 		_ = src[n*castSizes[from]-1]
-		c.loops[from][to](&dst[0], &src[0], n)
+		c.kernels[from][to](&dst[0], &src[0], n)
 	}
 	return n
 }

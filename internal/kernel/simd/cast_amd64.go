@@ -1,13 +1,13 @@
 package simd
 
-var castLoops = family[Casts]{
-	AVX2: {Set: AVX2, each: 8, loops: [castKinds][castKinds]castLoop{
+var castKernels = family[Casts]{
+	AVX2: {Set: AVX2, multiple: 8, kernels: [castKinds][castKinds]castKernel{
 		CastFloat: {CastInt32: castF32I32AVX2},
 		CastBool:  {CastFloat: castBF32AVX2},
 		CastUint8: {CastFloat: castU8F32AVX2, CastInt32: castU8I32AVX2},
 		CastInt8:  {CastFloat: castI8F32AVX2},
 	}},
-	AVX512: {Set: AVX512, each: 1, loops: [castKinds][castKinds]castLoop{
+	AVX512: {Set: AVX512, multiple: 1, kernels: [castKinds][castKinds]castKernel{
 		CastBool:   {CastHalf: castBF16AVX512, CastFloat: castBF32AVX512},
 		CastHalf:   {CastBrain: castF16BF16AVX512, CastDouble: castF16F64AVX512, CastInt8: castF16I8AVX512, CastUint8: castF16I8AVX512, CastInt16: castF16I16AVX512, CastUint16: castF16I16AVX512, CastInt32: castF16I32AVX512, CastUint32: castF16U32AVX512, CastInt64: castF16I64AVX512, CastUint64: castF16U64AVX512},
 		CastBrain:  {CastHalf: castBF16F16AVX512, CastFloat: castBF16F32AVX512, CastDouble: castBF16F64AVX512, CastInt32: castBF16I32AVX512, CastInt64: castBF16I64AVX512},

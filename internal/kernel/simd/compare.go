@@ -13,24 +13,24 @@ const (
 	LessEqual
 )
 
-// relationLoop writes 1 for each of n pairs for which a comparison is true, else 0.
-type relationLoop func(dst, a, b *byte, n int)
+// relationKernel writes 1 for each of n pairs for which a comparison is true, else 0.
+type relationKernel func(dst, a, b *byte, n int)
 
 // Relations holds kernels that compare elements.
 type Relations struct {
-	Set  Set
-	each int // n of a call is a multiple of this
+	Set      Set
+	multiple int // n of a call is a multiple of this
 	// By comparison. bytes are unsigned, signed are signed bytes.
-	floats, ints, longs, bytes, signed [4]relationLoop
+	floats, ints, longs, bytes, signed [4]relationKernel
 }
 
 // RelationKernels returns the kernels of the current instruction set, or nil if only plain Go is
 // available.
-func RelationKernels() *Relations { return relations.pick() }
+func RelationKernels() *Relations { return relationKernels.pick() }
 
 // comparison returns the kernel of a comparison for an element type, or nil if it is not
 // available.
-func comparison[T any](f *Relations, k Relation) relationLoop {
+func comparison[T any](f *Relations, k Relation) relationKernel {
 	if f == nil {
 		return nil
 	}
@@ -55,12 +55,12 @@ func HasCompare[T any](f *Relations) bool { return comparison[T](f, Equal) != ni
 // Compare writes 1 if a comparison of two elements is true, else 0. It returns the number of
 // elements written; the caller computes the rest.
 func Compare[T any](f *Relations, k Relation, dst []uint8, a, b []T) int {
-	loop := comparison[T](f, k)
-	if loop == nil || len(dst) < f.each {
+	kernel := comparison[T](f, k)
+	if kernel == nil || len(dst) < f.multiple {
 		return 0
 	}
-	n := len(dst) / f.each * f.each
+	n := len(dst) / f.multiple * f.multiple
 	_, _ = a[n-1], b[n-1]
-	loop(&dst[0], (*byte)(unsafe.Pointer(&a[0])), (*byte)(unsafe.Pointer(&b[0])), n)
+	kernel(&dst[0], (*byte)(unsafe.Pointer(&a[0])), (*byte)(unsafe.Pointer(&b[0])), n)
 	return n
 }

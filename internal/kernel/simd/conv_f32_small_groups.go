@@ -22,7 +22,7 @@ type Groups struct {
 // NewGroups returns the rearrangement for groups of in channels and out results each. It returns
 // nil if a block uses more channels than a register holds, or if no kernel is available.
 func NewGroups(groups, in, out int) *Groups {
-	f := repeats.pick()
+	f := repeatKernels.pick()
 	if f == nil || f.groups == nil || in > MostGroup {
 		return nil
 	}

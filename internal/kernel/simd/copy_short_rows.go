@@ -12,7 +12,7 @@ const SpreadRow = 32
 
 // SpreadKernels returns the kernels of the current instruction set, or nil if only plain Go is
 // available.
-func SpreadKernels() *Spreads { return spreadLoops.pick() }
+func SpreadKernels() *Spreads { return spreadKernels.pick() }
 
 // Lines copies rows of n values, at most [SpreadRow], that are step apart in src.
 func (s *Spreads) Lines(dst, src []float32, rows, n, step int) {

@@ -1,3 +1,3 @@
 package simd
 
-var spreadLoops = family[Spreads]{AVX512: {Set: AVX512, lines: spreadLinesAVX512, ones: spreadOnesAVX512}}
+var spreadKernels = family[Spreads]{AVX512: {Set: AVX512, lines: spreadLinesAVX512, ones: spreadOnesAVX512}}

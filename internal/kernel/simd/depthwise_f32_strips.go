@@ -11,9 +11,9 @@ import (
 type Strips struct {
 	Set Set
 	// Width is the number of values of a register.
-	Width int
-	few   *Strips // for lines of at most one register of it; nil if absent
-	masks bool    // the instruction set has mask registers
+	Width  int
+	narrow *Strips // for lines of at most one register of it; nil if absent
+	masks  bool    // the instruction set has mask registers
 	// Indexed by stride and window size, for strips of one and of two registers.
 	lanes, spread [3][MostStrip + 1][2]func(t *Strip)
 	// Indexed by stride, window size and number of columns.
@@ -34,15 +34,15 @@ func SpreadStrips(k, step, n int) *Strips {
 	return pickStrips(k, step, n, func(f *Strips) *[2]func(t *Strip) { return &f.spread[step][k] })
 }
 
-func pickStrips(k, step, n int, loops func(f *Strips) *[2]func(t *Strip)) *Strips {
-	f := strips.pick()
+func pickStrips(k, step, n int, kernels func(f *Strips) *[2]func(t *Strip)) *Strips {
+	f := stripKernels.pick()
 	if f == nil || k < 0 || k > MostStrip || step < 1 || step > 2 {
 		return nil
 	}
-	if f.few != nil && n <= f.few.Width && loops(f.few)[0] != nil {
-		f = f.few
+	if f.narrow != nil && n <= f.narrow.Width && kernels(f.narrow)[0] != nil {
+		f = f.narrow
 	}
-	if loops(f)[0] == nil {
+	if kernels(f)[0] == nil {
 		return nil
 	}
 	return f
@@ -125,9 +125,9 @@ func (t *Strip) SetLines(k, step, pad, in, out int) bool {
 	return t.lead >= 0 && t.lines > t.lead && t.end >= 0 && t.end <= (k-1)/step
 }
 
-// inOrder restores the order of the pairs of results, for registers of 16 and of 8 values. The
+// pairOrder restores the order of the pairs of results, for registers of 16 and of 8 values. The
 // selection of every other value from the quarters of two registers changes this order.
-var inOrder = [12]int64{0, 2, 4, 6, 1, 3, 5, 7, 0, 2, 1, 3} // the second case from index 8 on
+var pairOrder = [12]int64{0, 2, 4, 6, 1, 3, 5, 7, 0, 2, 1, 3} // the second case from index 8 on
 
 // everyOther holds the indices of every other value of two registers of 16 values, then those of
 // the values between. Registers of 8 values use the first half of each.
@@ -137,10 +137,10 @@ var everyOther = [32]int32{
 }
 
 // Fit returns the kernels with the fewest registers that take n values, for k×k windows with a
-// stride of step: f, or f.few.
+// stride of step: f, or f.narrow.
 func (f *Strips) Fit(k, step, n int) *Strips {
-	if f.few != nil && n <= f.few.Width && f.few.spread[step][k][0] != nil {
-		return f.few
+	if f.narrow != nil && n <= f.narrow.Width && f.narrow.spread[step][k][0] != nil {
+		return f.narrow
 	}
 	return f
 }
@@ -172,7 +172,7 @@ func (f *Strips) SetColumns(t *Strip, k, step, n, first, gap, w int) {
 			t.bits[m], t.bits[m+1] = uint16(bits&(1<<f.Width-1)), uint16(bits>>f.Width)
 		}
 		t.bits[k+1] = uint16(1<<n - 1)
-		t.masks = (*int32)(unsafe.Pointer(&inOrder[16-f.Width]))
+		t.masks = (*int32)(unsafe.Pointer(&pairOrder[16-f.Width]))
 		return
 	}
 	for x := range k {

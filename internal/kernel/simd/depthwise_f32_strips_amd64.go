@@ -1,6 +1,6 @@
 package simd
 
-var strips = family[Strips]{
+var stripKernels = family[Strips]{
 	AVX2: {
 		Set: AVX2, Width: 8,
 		lanes:  [3][MostStrip + 1][2]func(t *Strip){1: {3: {stripLanes3x1by1AVX2}}, 2: {3: {stripLanes3x1by2AVX2}}},
@@ -8,7 +8,7 @@ var strips = family[Strips]{
 	},
 	AVX512: {
 		Set: AVX512, Width: 16, masks: true,
-		few: &Strips{
+		narrow: &Strips{
 			Set: AVX512, Width: 8, masks: true,
 			spread: [3][MostStrip + 1][2]func(t *Strip){
 				1: {3: {stripSpread3x1by1HalfAVX512}, 5: {stripSpread5x1by1HalfAVX512}, 7: {stripSpread7x1by1HalfAVX512}},

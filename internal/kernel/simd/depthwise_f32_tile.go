@@ -11,9 +11,9 @@ import (
 // [Windows.Lanes].
 type LaneTiles struct {
 	Set Set
-	// loops is indexed by stride, window size, lines and columns of the tile. The last index is 0
+	// kernels is indexed by stride, window size, lines and columns of the tile. The last index is 0
 	// for tiles inside the image with full registers of channels, and 1 for all tiles.
-	loops [3][MostStrip + 1][TileLines][MostTileColumns - LeastTileColumns + 1][2]func(t *LaneTile)
+	kernels [3][MostStrip + 1][TileLines][MostTileColumns - LeastTileColumns + 1][2]func(t *LaneTile)
 }
 
 // Sizes of tiles, and the number of channels that they compute at a time.
@@ -27,8 +27,8 @@ const (
 // LaneTileKernels returns the kernels of the current instruction set for k×k windows with a
 // stride of step, or nil if they are not available.
 func LaneTileKernels(k, step int) *LaneTiles {
-	f := laneTiles.pick()
-	if f == nil || k < 0 || k > MostStrip || step < 1 || step > 2 || f.loops[step][k][0][0][0] == nil {
+	f := laneTileKernels.pick()
+	if f == nil || k < 0 || k > MostStrip || step < 1 || step > 2 || f.kernels[step][k][0][0][0] == nil {
 		return nil
 	}
 	return f
@@ -79,7 +79,7 @@ func SeenColumns(first, gap, n, w int) (seen uint32) {
 // Run computes tiles of lines by cols results for n channels. seen tells which columns of the
 // windows are inside the image; see [SeenColumns].
 func (f *LaneTiles) Run(t *LaneTile, k, step, lines, cols, n int, seen uint32) {
-	loops := &f.loops[step][k][lines-1][cols-LeastTileColumns]
+	kernels := &f.kernels[step][k][lines-1][cols-LeastTileColumns]
 	whole, rest, tiles := n/TileLanes, n%TileLanes, t.Tiles
 	columns, seenLines := (cols-1)*step+k, (lines-1)*step+k
 	t.seen, t.ahead = seen, (cols*step+k-step)*t.Step
@@ -89,14 +89,14 @@ func (f *LaneTiles) Run(t *LaneTile, k, step, lines, cols, n int, seen uint32) {
 	if whole > 0 {
 		t.n, t.mask = whole, 1<<TileLanes-1
 		t.nextSrc, t.nextDst = cols*step*t.Step-64*whole, cols*t.Step-64*whole
-		loops[sign(seen != 1<<columns-1 || t.First > 0 || t.End < seenLines)](t)
+		kernels[boolIndex(seen != 1<<columns-1 || t.First > 0 || t.End < seenLines)](t)
 	}
 	if rest > 0 {
 		dst, at, w := t.Dst, t.At, t.W
-		t.Dst, t.W = moved(dst, n-rest), moved(w, (n-rest)*(1+k*k))
+		t.Dst, t.W = advance(dst, n-rest), advance(w, (n-rest)*(1+k*k))
 		t.At, t.n, t.mask, t.Tiles = at+4*(n-rest), 1, 1<<rest-1, tiles
 		t.nextSrc, t.nextDst = cols*step*t.Step-64, cols*t.Step-64
-		loops[1](t)
+		kernels[1](t)
 		t.Dst, t.At, t.W = dst, at, w
 	}
 	t.Tiles = tiles
@@ -124,5 +124,5 @@ func (f *LaneTiles) Pack(dst, w, bias []float32, k, n int) {
 	}
 }
 
-// moved returns the address of the value n values after p.
-func moved(p *float32, n int) *float32 { return (*float32)(unsafe.Add(unsafe.Pointer(p), 4*n)) }
+// advance returns the address of the value n values after p.
+func advance(p *float32, n int) *float32 { return (*float32)(unsafe.Add(unsafe.Pointer(p), 4*n)) }

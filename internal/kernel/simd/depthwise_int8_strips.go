@@ -26,15 +26,15 @@ const (
 // ByteStripKernels returns the kernels of the current instruction set for k×k windows with a
 // stride of step, or nil if they are not available.
 func ByteStripKernels(k, step int) *ByteStrips {
-	f := byteStrips.pick()
+	f := byteStripKernels.pick()
 	if f == nil || k < 0 || k > MostByteStrip || step < 1 || step > 2 || f.lanes[step][k][0][0] == nil {
 		return nil
 	}
 	return f
 }
 
-// byteGroups returns the number of steps for the k taps of a line.
-func byteGroups(k int) int { return (k + 3) / 4 }
+// tapGroups returns the number of steps for the k taps of a line.
+func tapGroups(k int) int { return (k + 3) / 4 }
 
 // ByteStrip describes a walk down N strips. Steps and offsets are in bytes.
 //
@@ -95,8 +95,9 @@ func (t *ByteStrip) SetEdge(edge uint8, signed bool) {
 	}
 }
 
-// byteIndex lists, for each stride and group of taps, the bytes of a load that 16 positions use.
-var byteIndex = func() (m [3][128]uint8) {
+// spreadTapOrder lists, for each stride and group of taps, the bytes of a load that 16 positions
+// use.
+var spreadTapOrder = func() (m [3][128]uint8) {
 	for step := 1; step <= 2; step++ {
 		for i := range m[step] {
 			m[step][i] = uint8(i%64/4*step + i/64*4 + i%4)
@@ -108,7 +109,7 @@ var byteIndex = func() (m [3][128]uint8) {
 // Spread computes the sums of n positions. The first tap of the first position reads column first
 // of w. All positions have the same weights; see PackSpread.
 func (f *ByteStrips) Spread(t *ByteStrip, k, step, n, first, w int) {
-	t.index = &byteIndex[step][0]
+	t.index = &spreadTapOrder[step][0]
 	for v := range 4 {
 		from := first + 16*step*v
 		lo, hi := max(0, -from), min(64, w-from)
@@ -136,7 +137,7 @@ func (t *ByteStrip) SetSeen(k int, b *LaneBlock, n, cols, first, w int) {
 		switch {
 		case lo >= hi:
 			t.masks[x] = 0
-		case b.Size != fewLanesOfStrip:
+		case b.Size != minStripLanes:
 			t.masks[x] = ^uint64(0) >> (64 - hi) &^ (1<<lo - 1)
 		case x < 4: // 32-bit words of the register for four taps
 			t.masks[x] = 0xf << (4 * x)
@@ -166,9 +167,9 @@ type LaneBlock struct {
 	round                        rounding
 }
 
-// fewLanesOfStrip is the minimum number of channels for quantised results of windows of five
+// minStripLanes is the minimum number of channels for quantised results of windows of five
 // lines.
-const fewLanesOfStrip = 16
+const minStripLanes = 16
 
 // LaneBlocks splits n channels of cols columns into blocks for windows of k lines. Results are
 // sums or, if codes is set, quantised values. It also returns how many columns are computed
@@ -176,24 +177,24 @@ const fewLanesOfStrip = 16
 func (f *ByteStrips) LaneBlocks(k, n, cols int, codes bool) (all []LaneBlock, together int) {
 	size, words := ByteLanes, 1
 	if codes {
-		words = scaleKinds
+		words = scaleValues
 		if f.lanes[1][k][1][0] == nil {
-			size, cols = fewLanesOfStrip, 1
+			size, cols = minStripLanes, 1
 		}
 	}
-	if n *= cols; size == fewLanesOfStrip && n < size {
+	if n *= cols; size == minStripLanes && n < size {
 		return nil, cols
 	}
 	w, start := 0, 0
 	for first := 0; first < n; first += size {
 		b := LaneBlock{First: first, Lanes: min(n-first, size), Size: size, W: w, Start: start}
 		switch {
-		case size == fewLanesOfStrip:
+		case size == minStripLanes:
 			b.First, b.Lanes = min(first, n-size), size
 		case b.Lanes <= ByteLanes/2:
 			b.Size = ByteLanes / 2
 		}
-		w, start = w+4*k*byteGroups(k)*b.Size, start+words*b.Size
+		w, start = w+4*k*tapGroups(k)*b.Size, start+words*b.Size
 		all = append(all, b)
 	}
 	return all, cols
@@ -203,17 +204,17 @@ func (f *ByteStrips) LaneBlocks(k, n, cols int, codes bool) (all []LaneBlock, to
 // sums or, if codes is set, quantised values. Quantised values need a Start from
 // [ByteStrips.PackScales].
 func (f *ByteStrips) Lanes(t *ByteStrip, k, step int, b *LaneBlock, codes bool) {
-	t.index, t.round, t.whole = &codeIndex[0], uint32(b.round), 1
+	t.index, t.round, t.whole = &laneTapOrder[0], uint32(b.round), 1
 	for _, mask := range t.masks[:k] {
 		if mask != ^uint64(0)>>(64-b.Size) {
 			t.whole = 0
 		}
 	}
-	f.lanes[step][k][sign(codes)][ByteLanes/b.Size/2](t)
+	f.lanes[step][k][boolIndex(codes)][ByteLanes/b.Size/2](t)
 }
 
-// codeIndex places four taps of each of 16 channels side by side.
-var codeIndex = func() (m [64]uint8) {
+// laneTapOrder places four taps of each of 16 channels side by side.
+var laneTapOrder = func() (m [64]uint8) {
 	for i := range m {
 		m[i] = uint8(i%4*16 + i/4)
 	}
@@ -222,37 +223,37 @@ var codeIndex = func() (m [64]uint8) {
 
 // registers returns the number of registers of a block.
 func (b *LaneBlock) registers() int {
-	if b.Size == fewLanesOfStrip {
+	if b.Size == minStripLanes {
 		return 1
 	}
 	return 4
 }
 
 // channels lists the channel of each word of all registers of a block, or -1. It returns a part
-// of room.
-func (b *LaneBlock) channels(room *[ByteLanes]int) []int {
+// of buf.
+func (b *LaneBlock) channels(buf *[ByteLanes]int) []int {
 	i := 0
 	for v := range 4 {
 		for at := range b.Size / 4 {
-			if room[i] = b.First + 16*(at/4) + 4*v + at%4; room[i] >= b.First+b.Lanes {
-				room[i] = -1
+			if buf[i] = b.First + 16*(at/4) + 4*v + at%4; buf[i] >= b.First+b.Lanes {
+				buf[i] = -1
 			}
 			i++
 		}
 	}
-	return room[:i]
+	return buf[:i]
 }
 
 // PackLanes packs int8 weights w [k,k,n] for [ByteStrips.Lanes]. Channels of the blocks beyond n
 // repeat the n channels.
 func (f *ByteStrips) PackLanes(k int, blocks []LaneBlock, w []int16, n int) []int8 {
-	groups := byteGroups(k)
+	groups := tapGroups(k)
 	last := blocks[len(blocks)-1]
 	dst := make([]int8, last.W+4*k*groups*last.Size)
-	var room [ByteLanes]int
+	var buf [ByteLanes]int
 	for j := range blocks {
 		b := &blocks[j]
-		channels := b.channels(&room)
+		channels := b.channels(&buf)
 		for i, ch := range channels {
 			if ch >= n {
 				channels[i] = ch % n
@@ -274,10 +275,10 @@ func (f *ByteStrips) PackLanes(k int, blocks []LaneBlock, w []int16, n int) []in
 
 // PackStart packs the initial sums of the channels for [ByteStrips.Lanes].
 func (f *ByteStrips) PackStart(dst, src []int32, blocks []LaneBlock) {
-	var room [ByteLanes]int
+	var buf [ByteLanes]int
 	for j := range blocks {
 		b := &blocks[j]
-		for word, ch := range b.channels(&room) {
+		for word, ch := range b.channels(&buf) {
 			if dst[b.Start+word] = 0; ch >= 0 {
 				dst[b.Start+word] = src[ch]
 			}
@@ -285,8 +286,8 @@ func (f *ByteStrips) PackStart(dst, src []int32, blocks []LaneBlock) {
 	}
 }
 
-// scaleKinds is the number of values of a channel for quantised results.
-const scaleKinds = 6
+// scaleValues is the number of values of a channel for quantised results.
+const scaleValues = 6
 
 // PackScales packs the parameters of quantised results, for [Scales.Small]. It writes to dst, or
 // allocates it if dst is nil. It also sets the rounding of the blocks.
@@ -311,12 +312,12 @@ func (f *ByteStrips) PackScales(dst, start []int32, blocks []LaneBlock, s *Scale
 func packScales(dst, start []int32, blocks []LaneBlock, pack func(b *LaneBlock, at []int32, x, ch int) int32) []int32 {
 	last := blocks[len(blocks)-1]
 	if dst == nil {
-		dst = make([]int32, last.Start+scaleKinds*last.Size)
+		dst = make([]int32, last.Start+scaleValues*last.Size)
 	}
-	var room [ByteLanes]int
+	var buf [ByteLanes]int
 	for j := range blocks {
 		b := &blocks[j]
-		to, words, channels := dst[b.Start:], b.Size/b.registers(), b.channels(&room)
+		to, words, channels := dst[b.Start:], b.Size/b.registers(), b.channels(&buf)
 		for r := range b.registers() {
 			at := to[b.Size+r*5*words:][:5*words]
 			for x, ch := range channels[r*words:][:words] {
@@ -344,7 +345,7 @@ func (f *ByteStrips) PackRescaled(dst, start []int32, blocks []LaneBlock, scales
 // PackSpread packs the weights of a plane, line by line, for [ByteStrips.Spread]. dst has
 // SpreadSize values.
 func (f *ByteStrips) PackSpread(dst []int8, k int, w []int32) {
-	line := 4 * byteGroups(k)
+	line := 4 * tapGroups(k)
 	clear(dst)
 	for i, v := range w[:k*k] {
 		dst[i/k*line+i%k] = int8(v)
@@ -352,4 +353,4 @@ func (f *ByteStrips) PackSpread(dst []int8, k int, w []int32) {
 }
 
 // SpreadSize returns the number of weights of a plane that PackSpread writes.
-func (f *ByteStrips) SpreadSize(k int) int { return 4 * k * byteGroups(k) }
+func (f *ByteStrips) SpreadSize(k int) int { return 4 * k * tapGroups(k) }

@@ -2,7 +2,7 @@ package simd
 
 // The 5×5 kernels for 64 channels read their weights from memory, with a load for each product.
 // Processors with AMX do both at the same time; other processors may take longer for the load.
-var byteStrips = family[ByteStrips]{
+var byteStripKernels = family[ByteStrips]{
 	VNNI: byteStripsOf(VNNI, [3][3]func(t *ByteStrip){1: {2: byteCodes5x16by1VNNI}, 2: {2: byteCodes5x16by2VNNI}}),
 	AMX:  byteStripsOf(AMX, [3][3]func(t *ByteStrip){1: {byteCodes5x64by1VNNI, byteCodes5x32by1VNNI}, 2: {byteCodes5x64by2VNNI, byteCodes5x32by2VNNI}}),
 }

@@ -8,8 +8,8 @@ type Windows struct {
 	// See the methods of these names.
 	lanes, spread, largest, greatest, sum, copy func(t *Window)
 	floats                                      int // values of a register
-	// few is for at most as many values as a smaller register has.
-	few    *Windows
+	// narrow is for at most as many values as a smaller register has.
+	narrow *Windows
 	every2 func(dst *float32, stepDst int, src *float32, stepSrc, n, lines int, in, out *int32)
 	// copyFloats replaces copy and every2; its entries are nil if absent.
 	copyFloats [4]func(dst *float32, stepDst int, src *float32, stepSrc, n, lines int)
@@ -22,7 +22,7 @@ type Windows struct {
 
 // WindowKernels returns the kernels of the current instruction set, or nil if only plain Go is
 // available. Plain Go kernels are part of the callers.
-func WindowKernels() *Windows { return windows.pick() }
+func WindowKernels() *Windows { return windowKernels.pick() }
 
 // Window describes a walk over positions, each with n values. Steps and offsets are in bytes.
 // Value i of tap t at position p is at Src + p*StepSrc + offs[t] + 4*i, its result at Dst +
@@ -56,19 +56,19 @@ func (t *Window) SetTaps(offs []int) { t.offs, t.taps = &offs[0], len(offs) }
 
 // prepare returns the kernels for n values.
 func (f *Windows) prepare(t *Window, places, n int) *Windows {
-	if f.few != nil && n <= f.few.floats {
-		f = f.few
+	if f.narrow != nil && n <= f.narrow.floats {
+		f = f.narrow
 	}
 	if places <= 0 || n <= 0 {
-		return &noWindows
+		return &emptyWindows
 	}
 	rest := n & (f.floats - 1) // a register has a power of two of values
-	t.places, t.n, t.bits, t.mask = places, n, 1<<rest-1, &masks[16-rest]
+	t.places, t.n, t.bits, t.mask = places, n, 1<<rest-1, &columnMasks[16-rest]
 	return f
 }
 
-// noWindows has kernels that do nothing.
-var noWindows = func() Windows {
+// emptyWindows has kernels that do nothing.
+var emptyWindows = func() Windows {
 	no := func(*Window) {}
 	return Windows{lanes: no, spread: no, largest: no, greatest: no, sum: no, copy: no}
 }()
@@ -113,7 +113,7 @@ func (f *Windows) CopyLines(t *Window, dst []float32, stepDst int, src []float32
 		f.Copy(t, lines, n)
 	case 2:
 		rest := (n-1)%8 + 1
-		f.every2(&dst[0], 4*stepDst, &src[0], 4*stepSrc, n, lines, &masks[16-(2*rest-1)], &masks[16-rest])
+		f.every2(&dst[0], 4*stepDst, &src[0], 4*stepSrc, n, lines, &columnMasks[16-(2*rest-1)], &columnMasks[16-rest])
 	default:
 		return false
 	}
@@ -174,12 +174,12 @@ func (f *Windows) IntSpread(t *IntWindow, places, blocks int, offs []int) {
 	f.runInts(t, places, blocks, offs, f.intSpread)
 }
 
-func (f *Windows) runInts(t *IntWindow, places, blocks int, offs []int, loop func(t *IntWindow)) {
+func (f *Windows) runInts(t *IntWindow, places, blocks int, offs []int, kernel func(t *IntWindow)) {
 	if places <= 0 || blocks <= 0 {
 		return
 	}
 	t.places, t.blocks, t.offs, t.pairs = places, blocks, &offs[0], len(offs)/2
-	loop(t)
+	kernel(t)
 }
 
 // PackLanes packs weights w [taps,n] for [Windows.IntLanes]. If taps is odd, it adds a tap of

@@ -6,15 +6,15 @@ var windowsAVX2 = Windows{
 	Block: 16, intLanes: intLanesAVX2, intSpread: intSpreadAVX2, lags: &lagsAVX2,
 }
 
-var windows = family[Windows]{
+var windowKernels = family[Windows]{
 	AVX2: &windowsAVX2,
 	AVX512: {
-		Floats: AVX512, Ints: AVX512, floats: 16, few: &windowsAVX2, copyFloats: copyFloatsAVX512,
+		Floats: AVX512, Ints: AVX512, floats: 16, narrow: &windowsAVX2, copyFloats: copyFloatsAVX512,
 		lanes: windowLanesAVX512, spread: windowSpreadAVX512, largest: windowLargestAVX512, greatest: windowGreatestAVX512, sum: windowSumAVX512, copy: windowCopyAVX512,
 		Block: 32, intLanes: intLanesAVX512, intSpread: intSpreadAVX512, lags: &lagsAVX512,
 	},
 	VNNI: {
-		Floats: AVX512, Ints: VNNI, floats: 16, few: &windowsAVX2, copyFloats: copyFloatsAVX512,
+		Floats: AVX512, Ints: VNNI, floats: 16, narrow: &windowsAVX2, copyFloats: copyFloatsAVX512,
 		lanes: windowLanesAVX512, spread: windowSpreadAVX512, largest: windowLargestAVX512, greatest: windowGreatestAVX512, sum: windowSumAVX512, copy: windowCopyAVX512,
 		Block: 32, intLanes: intLanesVNNI, intSpread: intSpreadVNNI, lags: &lagsAVX512,
 	},

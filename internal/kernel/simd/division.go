@@ -15,24 +15,24 @@ const (
 	quotientKinds = iota
 )
 
-// divisionLoop computes elements and returns their number. It stops before elements that it
+// divisionKernel computes elements and returns their number. It stops before elements that it
 // cannot compute.
-type divisionLoop func(dst, a, b *byte, n int) int
+type divisionKernel func(dst, a, b *byte, n int) int
 
 // Divisions holds kernels that divide elements.
 type Divisions struct {
 	Set     Set
-	ints    [quotientKinds][intKinds]divisionLoop
-	singles divisionLoop // RestTruncated of float32
-	doubles divisionLoop // RestTruncated of float64
+	ints    [quotientKinds][intKinds]divisionKernel
+	singles divisionKernel // RestTruncated of float32
+	doubles divisionKernel // RestTruncated of float64
 }
 
 // DivisionKernels returns the kernels of the current instruction set, or nil if only plain Go is
 // available.
-func DivisionKernels() *Divisions { return quotients.pick() }
+func DivisionKernels() *Divisions { return divisionKernels.pick() }
 
 // division returns the kernel of an element type, or nil if it is not available.
-func division[T any](f *Divisions, k Quotient) divisionLoop {
+func division[T any](f *Divisions, k Quotient) divisionKernel {
 	if f == nil {
 		return nil
 	}
@@ -55,20 +55,20 @@ func division[T any](f *Divisions, k Quotient) divisionLoop {
 // HasDivisions reports whether [Divide] has a kernel.
 func HasDivisions[T any](f *Divisions, k Quotient) bool { return division[T](f, k) != nil }
 
-// hardDivisions is the number of elements that plain Go computes after a kernel stops. An element
+// plainDivisions is the number of elements that plain Go computes after a kernel stops. An element
 // that the kernel cannot compute is seldom alone.
-const hardDivisions = 64
+const plainDivisions = 64
 
 // Divide writes the results of divisions, bit-exact to plain. plain computes the elements that a
 // kernel cannot compute: dividends of more than 53 bits; and floats divided by zero or NaN, or
 // with quotients of more than 52 bits. dst may be an operand.
 func Divide[T any](f *Divisions, k Quotient, dst, a, b []T, plain func(dst, a, b []T)) {
-	loop := division[T](f, k)
+	kernel := division[T](f, k)
 	for len(dst) > 0 {
 		a, b = a[:len(dst)], b[:len(dst)]
-		n := loop((*byte)(unsafe.Pointer(&dst[0])), (*byte)(unsafe.Pointer(&a[0])), (*byte)(unsafe.Pointer(&b[0])), len(dst))
+		n := kernel((*byte)(unsafe.Pointer(&dst[0])), (*byte)(unsafe.Pointer(&a[0])), (*byte)(unsafe.Pointer(&b[0])), len(dst))
 		dst, a, b = dst[n:], a[n:], b[n:]
-		n = min(hardDivisions, len(dst))
+		n = min(plainDivisions, len(dst))
 		plain(dst[:n], a[:n], b[:n])
 		dst, a, b = dst[n:], a[n:], b[n:]
 	}

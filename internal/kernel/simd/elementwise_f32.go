@@ -28,7 +28,7 @@ type Elements struct {
 	above            func(dst, src *float32, n int, limit float32)       // nil if absent
 	shrink           func(dst, src *float32, n int, limit, bias float32) // nil if absent
 	// To the nearest even, down, up; nil if absent.
-	toWhole                [3]func(dst, src *float32, n int)
+	rounding               [3]func(dst, src *float32, n int)
 	roundAway              func(dst, src *float32, n int, mul, lo, hi float32)
 	extent                 func(src *float32, n int) (least, most float32)
 	nibbles                func(dst *float32, src *byte, n int, zero, scale float32)
@@ -39,19 +39,19 @@ type Elements struct {
 	fromHalf               func(dst *float32, src *uint16, n int)
 	fromBrain              func(dst *float32, src *uint16, n int) // nil if absent
 	toHalf                 func(dst *uint16, src *float32, n int)
-	lost                   func(src *float32, n int) (half, brain uint32) // nil if absent
+	lostBits               func(src *float32, n int) (half, brain uint32) // nil if absent
 	toFloats               func(dst *float32, src *int32, n int)
 	quantise, quantiseAway func(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)
 	rescale                func(dst *byte, src *int32, n int, scale, lo, hi float32, zero, bias int32)
 	// The second kernel is for scales below 1/2. If they are nil, rescale is used.
-	rescaleRows    [2]rescaleLoop
-	rescaleColumns [2]rescaleLoop                                          // nil if absent
-	turnBytes      func(dst *byte, stepDst int, src *byte, stepSrc, n int) // nil if absent
+	rescaleRows    [2]rescaleKernel
+	rescaleColumns [2]rescaleKernel                                        // nil if absent
+	transpose8     func(dst *byte, stepDst int, src *byte, stepSrc, n int) // nil if absent
 	limitBytes     [2]func(dst, src *byte, n int, lo, hi int32)
 	maxBytes       [2]func(dst, a, b *byte, n int)
-	turn           func(dst *uint32, stepDst int, src *uint32, stepSrc, n int)
+	transpose      func(dst *uint32, stepDst int, src *uint32, stepSrc, n int)
 	// nil if absent
-	turnHalves   func(dst *uint16, stepDst int, src *uint16, stepSrc, n int)
+	transpose16  func(dst *uint16, stepDst int, src *uint16, stepSrc, n int)
 	sum, product [2]func(dst, a, b *byte, n int, q *Codes)
 	// The following kernels are nil if absent.
 	dequantise                 [2]func(dst *float32, src *byte, n int, zero int32, scale float32)
@@ -62,122 +62,122 @@ type Elements struct {
 	nonzeros                   func(values *float32, places *int32, x *float32, n int) int
 	dequantise16               [2]func(dst *float32, src *uint16, n int, zero int32, scale float32)
 	quantise16, quantiseAway16 func(dst *uint16, src *float32, n int, scale, lo, hi float32, zero int32)
-	pairs                      [rowOps][2]rowPair // two rows, or a row and one value
+	pairs                      [rowOps][2]rowPairKernel // two rows, or a row and one value
 	quantiseRows               func(dst *byte, src *float32, rows, n int, scales *float32, zeros *int32, plus int32) (done int)
 	quantiseEvenRows           func(dst *byte, src *float32, rows, n int, scales *float32, zeros *int32, plus int32) (done int)
-	scaleRows                  [2]scaleLoop
-	// every reports that quantise, sum and product take any number of elements.
-	every bool
+	scaleRows                  [2]scaleKernel
+	// anyLength reports that quantise, sum and product take any number of elements.
+	anyLength bool
 }
 
 // ElementKernels returns the kernels of the current instruction set, or nil if only plain Go is
 // available.
-func ElementKernels() *Elements { return elements.pick() }
+func ElementKernels() *Elements { return elementKernels.pick() }
 
-// whole rounds n down to a multiple of 8, the number of elements of a register.
-func whole(n int) int { return n / 8 * 8 }
+// wholeRegisters rounds n down to a multiple of 8, the number of elements of a register.
+func wholeRegisters(n int) int { return n / 8 * 8 }
 
-// codes returns the number of n elements that kernels of quantised values take.
-func (e *Elements) codes(n int) int {
-	if e.every {
+// wholeQuantised returns the number of n elements that kernels of quantised values take.
+func (e *Elements) wholeQuantised(n int) int {
+	if e.anyLength {
 		return n
 	}
-	return whole(n)
+	return wholeRegisters(n)
 }
 
-func both(dst, a, b []float32, loop func(dst, a, b *float32, n int)) int {
-	n := whole(len(dst))
+func vectorVector(dst, a, b []float32, kernel func(dst, a, b *float32, n int)) int {
+	n := wholeRegisters(len(dst))
 	if n > 0 {
 		_, _ = a[n-1], b[n-1]
-		loop(&dst[0], &a[0], &b[0], n)
+		kernel(&dst[0], &a[0], &b[0], n)
 	}
 	return n
 }
 
-func withScalar(dst, a []float32, b float32, loop func(dst, a *float32, b float32, n int)) int {
-	n := whole(len(dst))
+func vectorScalar(dst, a []float32, b float32, kernel func(dst, a *float32, b float32, n int)) int {
+	n := wholeRegisters(len(dst))
 	if n > 0 {
 		_ = a[n-1]
-		loop(&dst[0], &a[0], b, n)
+		kernel(&dst[0], &a[0], b, n)
 	}
 	return n
 }
 
-func scalarWith(dst []float32, a float32, b []float32, loop func(dst *float32, a float32, b *float32, n int)) int {
-	n := whole(len(dst))
+func scalarVector(dst []float32, a float32, b []float32, kernel func(dst *float32, a float32, b *float32, n int)) int {
+	n := wholeRegisters(len(dst))
 	if n > 0 {
 		_ = b[n-1]
-		loop(&dst[0], a, &b[0], n)
+		kernel(&dst[0], a, &b[0], n)
 	}
 	return n
 }
 
 // Add writes a+b. As in the following methods, dst may be an operand.
 func (e *Elements) Add(dst, a, b []float32) {
-	for i := both(dst, a, b, e.addVV); i < len(dst); i++ {
+	for i := vectorVector(dst, a, b, e.addVV); i < len(dst); i++ {
 		dst[i] = a[i] + b[i]
 	}
 }
 
 // AddScalar writes a+b.
 func (e *Elements) AddScalar(dst, a []float32, b float32) {
-	for i := withScalar(dst, a, b, e.addVS); i < len(dst); i++ {
+	for i := vectorScalar(dst, a, b, e.addVS); i < len(dst); i++ {
 		dst[i] = a[i] + b
 	}
 }
 
 // Sub writes a-b.
 func (e *Elements) Sub(dst, a, b []float32) {
-	for i := both(dst, a, b, e.subVV); i < len(dst); i++ {
+	for i := vectorVector(dst, a, b, e.subVV); i < len(dst); i++ {
 		dst[i] = a[i] - b[i]
 	}
 }
 
 // ScalarSub writes a-b.
 func (e *Elements) ScalarSub(dst []float32, a float32, b []float32) {
-	for i := scalarWith(dst, a, b, e.subSV); i < len(dst); i++ {
+	for i := scalarVector(dst, a, b, e.subSV); i < len(dst); i++ {
 		dst[i] = a - b[i]
 	}
 }
 
 // Mul writes a·b.
 func (e *Elements) Mul(dst, a, b []float32) {
-	for i := both(dst, a, b, e.mulVV); i < len(dst); i++ {
+	for i := vectorVector(dst, a, b, e.mulVV); i < len(dst); i++ {
 		dst[i] = a[i] * b[i]
 	}
 }
 
 // MulScalar writes a·b.
 func (e *Elements) MulScalar(dst, a []float32, b float32) {
-	for i := withScalar(dst, a, b, e.mulVS); i < len(dst); i++ {
+	for i := vectorScalar(dst, a, b, e.mulVS); i < len(dst); i++ {
 		dst[i] = a[i] * b
 	}
 }
 
 // Div writes a/b.
 func (e *Elements) Div(dst, a, b []float32) {
-	for i := both(dst, a, b, e.divVV); i < len(dst); i++ {
+	for i := vectorVector(dst, a, b, e.divVV); i < len(dst); i++ {
 		dst[i] = a[i] / b[i]
 	}
 }
 
 // DivScalar writes a/b.
 func (e *Elements) DivScalar(dst, a []float32, b float32) {
-	for i := withScalar(dst, a, b, e.divVS); i < len(dst); i++ {
+	for i := vectorScalar(dst, a, b, e.divVS); i < len(dst); i++ {
 		dst[i] = a[i] / b
 	}
 }
 
 // ScalarDiv writes a/b.
 func (e *Elements) ScalarDiv(dst []float32, a float32, b []float32) {
-	for i := scalarWith(dst, a, b, e.divSV); i < len(dst); i++ {
+	for i := scalarVector(dst, a, b, e.divSV); i < len(dst); i++ {
 		dst[i] = a / b[i]
 	}
 }
 
 // Clamp writes min(max(src, lo), hi).
 func (e *Elements) Clamp(dst, src []float32, lo, hi float32) {
-	n := whole(len(dst))
+	n := wholeRegisters(len(dst))
 	if n > 0 {
 		_ = src[n-1]
 		// Adding plus changes only a negative zero, which must become the positive zero of lo.
@@ -194,7 +194,7 @@ func (e *Elements) Clamp(dst, src []float32, lo, hi float32) {
 
 // Limit limits src to lo and hi. NaN stays NaN, and a zero keeps its sign.
 func (e *Elements) Limit(dst, src []float32, lo, hi float32) {
-	n := whole(len(dst))
+	n := wholeRegisters(len(dst))
 	if n > 0 {
 		_ = src[n-1]
 		e.clamp(&dst[0], &src[0], n, lo, hi, float32(math.Copysign(0, -1)))
@@ -215,7 +215,7 @@ func (e *Elements) Limit(dst, src []float32, lo, hi float32) {
 func (e *Elements) Abs(dst, src []float32) {
 	n := 0
 	if e.magnitude != nil {
-		if n = whole(len(dst)); n > 0 {
+		if n = wholeRegisters(len(dst)); n > 0 {
 			_ = src[n-1]
 			e.magnitude(&dst[0], &src[0], n)
 		}
@@ -227,21 +227,21 @@ func (e *Elements) Abs(dst, src []float32) {
 
 // ToEven rounds to the nearest integer, ties to even. As Floor and Ceil do, it returns the number
 // of values written.
-func (e *Elements) ToEven(dst, src []float32) int { return e.whole(dst, src, 0) }
+func (e *Elements) ToEven(dst, src []float32) int { return e.round(dst, src, 0) }
 
 // Floor rounds down to integers.
-func (e *Elements) Floor(dst, src []float32) int { return e.whole(dst, src, 1) }
+func (e *Elements) Floor(dst, src []float32) int { return e.round(dst, src, 1) }
 
 // Ceil rounds up to integers.
-func (e *Elements) Ceil(dst, src []float32) int { return e.whole(dst, src, 2) }
+func (e *Elements) Ceil(dst, src []float32) int { return e.round(dst, src, 2) }
 
-func (e *Elements) whole(dst, src []float32, mode int) int {
-	n := whole(len(dst))
-	if n == 0 || e.toWhole[mode] == nil {
+func (e *Elements) round(dst, src []float32, mode int) int {
+	n := wholeRegisters(len(dst))
+	if n == 0 || e.rounding[mode] == nil {
 		return 0
 	}
 	_ = src[n-1]
-	e.toWhole[mode](&dst[0], &src[0], n)
+	e.rounding[mode](&dst[0], &src[0], n)
 	return n
 }
 
@@ -280,24 +280,24 @@ func (e *Elements) LimitDoubles(dst, src []float64, lo, hi float64) int {
 
 // MaxDoubles is [Elements.Max] for float64. As MinDoubles does, it returns the number of values
 // written.
-func (e *Elements) MaxDoubles(dst, a, b []float64) int { return bothDoubles(dst, a, b, e.maxDD) }
+func (e *Elements) MaxDoubles(dst, a, b []float64) int { return vectorVectorF64(dst, a, b, e.maxDD) }
 
 // MinDoubles is [Elements.Min] for float64.
-func (e *Elements) MinDoubles(dst, a, b []float64) int { return bothDoubles(dst, a, b, e.minDD) }
+func (e *Elements) MinDoubles(dst, a, b []float64) int { return vectorVectorF64(dst, a, b, e.minDD) }
 
-func bothDoubles(dst, a, b []float64, loop func(dst, a, b *float32, n int)) int {
+func vectorVectorF64(dst, a, b []float64, kernel func(dst, a, b *float32, n int)) int {
 	n := len(dst) / 4 * 4
-	if loop == nil || n == 0 {
+	if kernel == nil || n == 0 {
 		return 0
 	}
 	_, _ = a[n-1], b[n-1]
-	loop(words(dst), words(a), words(b), 2*n)
+	kernel(words(dst), words(a), words(b), 2*n)
 	return n
 }
 
 // Scale writes src·s + t, rounded twice.
 func (e *Elements) Scale(dst, src []float32, s, t float32) {
-	n := whole(len(dst))
+	n := wholeRegisters(len(dst))
 	if n > 0 {
 		_ = src[n-1]
 		e.scale(&dst[0], &src[0], n, s, t)
@@ -311,7 +311,7 @@ func (e *Elements) Scale(dst, src []float32, s, t float32) {
 // nearest, ties to even, plus zero. NaN becomes lo. It returns the number of values written; the
 // caller computes the rest.
 func (e *Elements) Quantise(dst []uint8, src []float32, scale, lo, hi float32, zero int32) int {
-	n := e.codes(len(dst))
+	n := e.wholeQuantised(len(dst))
 	if n > 0 {
 		_ = src[n-1]
 		e.quantise(&dst[0], &src[0], n, scale, lo, hi, zero)
@@ -322,7 +322,7 @@ func (e *Elements) Quantise(dst []uint8, src []float32, scale, lo, hi float32, z
 // QuantiseAway is [Elements.Quantise] with ties away from zero. NaN becomes 0 plus the zero
 // point.
 func (e *Elements) QuantiseAway(dst []uint8, src []float32, scale, lo, hi float32, zero int32) int {
-	n := whole(len(dst))
+	n := wholeRegisters(len(dst))
 	if n > 0 {
 		_ = src[n-1]
 		e.quantiseAway(&dst[0], &src[0], n, scale, lo, hi, zero)
@@ -334,7 +334,7 @@ func (e *Elements) QuantiseAway(dst []uint8, src []float32, scale, lo, hi float3
 // zero, limited to lo and hi. Magnitudes must be below 2^22. It returns the number of values
 // written.
 func (e *Elements) RoundAway(dst, src []float32, mul, lo, hi float32) int {
-	n := whole(len(dst))
+	n := wholeRegisters(len(dst))
 	if n > 0 {
 		_ = src[n-1]
 		e.roundAway(&dst[0], &src[0], n, mul, lo, hi)
@@ -345,7 +345,7 @@ func (e *Elements) RoundAway(dst, src []float32, mul, lo, hi float32) int {
 // Extent returns the smallest and the largest of src, lo and hi. Both are NaN if one value is
 // NaN.
 func (e *Elements) Extent(src []float32, lo, hi float32) (least, most float32) {
-	n := whole(len(src))
+	n := wholeRegisters(len(src))
 	if n > 0 {
 		least, most = e.extent(&src[0], n)
 		lo, hi = min(lo, least), max(hi, most)
@@ -438,7 +438,7 @@ func (e *Elements) RectifyHalf(dst, src []uint16, inf uint16) int {
 // FromHalf converts float16 to float32. As the next two methods, it returns the number of values
 // written; the caller converts the rest.
 func (e *Elements) FromHalf(dst []float32, src []uint16) int {
-	n := whole(len(dst))
+	n := wholeRegisters(len(dst))
 	if n > 0 {
 		_ = src[n-1]
 		e.fromHalf(&dst[0], &src[0], n)
@@ -448,7 +448,7 @@ func (e *Elements) FromHalf(dst []float32, src []uint16) int {
 
 // FromBrain converts bfloat16 to float32.
 func (e *Elements) FromBrain(dst []float32, src []uint16) int {
-	n := whole(len(dst))
+	n := wholeRegisters(len(dst))
 	if e.fromBrain == nil || n == 0 {
 		return 0
 	}
@@ -459,7 +459,7 @@ func (e *Elements) FromBrain(dst []float32, src []uint16) int {
 
 // ToHalf rounds to float16, ties to even.
 func (e *Elements) ToHalf(dst []uint16, src []float32) int {
-	n := whole(len(dst))
+	n := wholeRegisters(len(dst))
 	if n > 0 {
 		_ = src[n-1]
 		e.toHalf(&dst[0], &src[0], n)
@@ -467,24 +467,24 @@ func (e *Elements) ToHalf(dst []uint16, src []float32) int {
 	return n
 }
 
-// halfRoom is a workspace for the values that do not fill a register.
-type halfRoom struct {
+// halfBuffer is a workspace for the values that do not fill a register.
+type halfBuffer struct {
 	codes   [8]uint16
 	numbers [8]float32
 }
 
-var halfRooms = sync.Pool{New: func() any { return new(halfRoom) }}
+var halfBuffers = sync.Pool{New: func() any { return new(halfBuffer) }}
 
 // FromHalves converts all of src from float16 to float32.
 func (e *Elements) FromHalves(dst []float32, src []uint16) {
 	dst = dst[:len(src)]
 	n := e.FromHalf(dst, src)
 	if n < len(src) {
-		r := halfRooms.Get().(*halfRoom)
+		r := halfBuffers.Get().(*halfBuffer)
 		copy(r.codes[:], src[n:])
 		e.FromHalf(r.numbers[:], r.codes[:])
 		copy(dst[n:], r.numbers[:])
-		halfRooms.Put(r)
+		halfBuffers.Put(r)
 	}
 }
 
@@ -493,11 +493,11 @@ func (e *Elements) ToHalves(dst []uint16, src []float32) {
 	dst = dst[:len(src)]
 	n := e.ToHalf(dst, src)
 	if n < len(src) {
-		r := halfRooms.Get().(*halfRoom)
+		r := halfBuffers.Get().(*halfBuffer)
 		copy(r.numbers[:], src[n:])
 		e.ToHalf(r.codes[:], r.numbers[:])
 		copy(dst[n:], r.codes[:])
-		halfRooms.Put(r)
+		halfBuffers.Put(r)
 	}
 }
 
@@ -505,8 +505,8 @@ func (e *Elements) ToHalves(dst []uint16, src []float32) {
 // from the value rounded to float16. brain has each lower bit of a value that bfloat16 cannot
 // hold. A zero means that the type holds all values exactly.
 func (e *Elements) Lost(v []float32) (half, brain uint32) {
-	if n := whole(len(v)); e.lost != nil && n > 0 {
-		half, brain = e.lost(&v[0], n)
+	if n := wholeRegisters(len(v)); e.lostBits != nil && n > 0 {
+		half, brain = e.lostBits(&v[0], n)
 		v = v[n:]
 	}
 	var codes [256]uint16
@@ -527,7 +527,7 @@ func (e *Elements) Lost(v []float32) (half, brain uint32) {
 
 // ToFloats rounds integers to float32, ties to even. It returns the number of values written.
 func (e *Elements) ToFloats(dst []float32, src []int32) int {
-	n := whole(len(dst))
+	n := wholeRegisters(len(dst))
 	if n > 0 {
 		_ = src[n-1]
 		e.toFloats(&dst[0], &src[0], n)
@@ -537,7 +537,7 @@ func (e *Elements) ToFloats(dst []float32, src []int32) int {
 
 // Rescale is [Elements.Quantise] for (src + bias)·scale.
 func (e *Elements) Rescale(dst []uint8, src []int32, scale, lo, hi float32, zero, bias int32) int {
-	n := whole(len(dst))
+	n := wholeRegisters(len(dst))
 	if n > 0 {
 		_ = src[n-1]
 		e.rescale(&dst[0], &src[0], n, scale, lo, hi, zero, bias)
@@ -553,7 +553,7 @@ func (e *Elements) Dequantise(dst []float32, src []uint8, zero int32, scale floa
 		return 0
 	}
 	_ = src[n-1]
-	e.dequantise[sign(signed)](&dst[0], &src[0], n, zero, scale)
+	e.dequantise[boolIndex(signed)](&dst[0], &src[0], n, zero, scale)
 	return n
 }
 
@@ -564,7 +564,7 @@ func (e *Elements) Dequantise16(dst []float32, src []uint16, zero int32, scale f
 		return 0
 	}
 	_ = src[n-1]
-	e.dequantise16[sign(signed)](&dst[0], &src[0], n, zero, scale)
+	e.dequantise16[boolIndex(signed)](&dst[0], &src[0], n, zero, scale)
 	return n
 }
 
@@ -591,19 +591,19 @@ func (e *Elements) QuantiseAway16(dst []int16, src []float32, scale, lo, hi floa
 	return n
 }
 
-// scaleLoop is a kernel of [Elements.ScaleRows]. Steps are in bytes.
-type scaleLoop func(dst *float32, stepDst int, sums *int32, stepSums, rows, n int, weights, bias, scales *float32, scale float32)
+// scaleKernel is a kernel of [Elements.ScaleRows]. Steps are in bytes.
+type scaleKernel func(dst *float32, stepDst int, sums *int32, stepSums, rows, n int, weights, bias, scales *float32, scale float32)
 
 // ScaleRows converts rows of len(weights) integer sums to float32: sum·weight·scale, rounded in
 // this order or, if together is set, sum·(weight·scale). It adds the bias of the column if bias
 // is not nil. If scales is not nil, each row has its own scale. Rows are step and line elements
 // apart. It returns false if no kernel is available.
 func (e *Elements) ScaleRows(dst []float32, step int, sums []int32, line, rows int, weights, bias, scales []float32, scale float32, together bool) bool {
-	loop := e.scaleRows[0]
+	kernel := e.scaleRows[0]
 	if together {
-		loop = e.scaleRows[1]
+		kernel = e.scaleRows[1]
 	}
-	if loop == nil {
+	if kernel == nil {
 		return false
 	}
 	n := len(weights)
@@ -618,7 +618,7 @@ func (e *Elements) ScaleRows(dst []float32, step int, sums []int32, line, rows i
 	if scales != nil {
 		s = &scales[:rows][0]
 	}
-	loop(&dst[0], 4*step, &sums[0], 4*line, rows, n, &weights[0], b, s, scale)
+	kernel(&dst[0], 4*step, &sums[0], 4*line, rows, n, &weights[0], b, s, scale)
 	return true
 }
 
@@ -653,10 +653,10 @@ type guess struct{ a, b, c, doubt float32 }
 func (g *guess) ofSum(scaleA, zeroA, scaleB, zeroB, scale float32) {
 	g.a, g.b = scaleA/scale, scaleB/scale
 	g.c = float32(-float64(zeroA)*float64(g.a) - float64(zeroB)*float64(g.b))
-	if !usual(scaleA) || !usual(scaleB) || !usual(scale) {
+	if !normalScale(scaleA) || !normalScale(scaleB) || !normalScale(scale) {
 		return
 	}
-	g.within(255 * (math.Abs(float64(g.a)) + math.Abs(float64(g.b))))
+	g.setDoubt(255 * (math.Abs(float64(g.a)) + math.Abs(float64(g.b))))
 }
 
 // ofProduct sets the coefficients for a product. The definition has an error of 4u·m. The
@@ -665,28 +665,28 @@ func (g *guess) ofSum(scaleA, zeroA, scaleB, zeroB, scale float32) {
 func (g *guess) ofProduct(scaleA, scaleB, zeroB, scale float32) {
 	g.b = float32(float64(scaleA) * float64(scaleB) / float64(scale))
 	g.c = float32(-float64(zeroB) * float64(g.b))
-	if !usual(scaleA) || !usual(scaleB) || !usual(scale) {
+	if !normalScale(scaleA) || !normalScale(scaleB) || !normalScale(scale) {
 		return
 	}
-	g.within(255 * 255 * math.Abs(float64(g.b)))
+	g.setDoubt(255 * 255 * math.Abs(float64(g.b)))
 }
 
-// usual reports whether products with a scale are rounded as normal numbers: no step leaves the
-// range of full precision.
-func usual(scale float32) bool {
+// normalScale reports whether products with a scale are rounded as normal numbers: no step leaves
+// the range of full precision.
+func normalScale(scale float32) bool {
 	size := math.Abs(float64(scale))
 	return size >= 0x1p-50 && size <= 0x1p50
 }
 
-// within sets doubt for results of magnitude up to m, with a margin for its own rounding. All
+// setDoubt sets doubt for results of magnitude up to m, with a margin for its own rounding. All
 // results are in doubt if an approximation might not fit 32 bits.
-func (g *guess) within(m float64) {
+func (g *guess) setDoubt(m float64) {
 	if m < 1<<20 {
 		g.doubt = float32(max(0, 0.5-10*m*0x1p-24-0x1p-24))
 	}
 }
 
-func sign(signed bool) int {
+func boolIndex(signed bool) int {
 	if signed {
 		return 1
 	}
@@ -696,14 +696,14 @@ func sign(signed bool) int {
 // Combine adds or multiplies 8-bit quantised values and quantises the results as
 // [Elements.Quantise] does. It returns the number of values written.
 func (e *Elements) Combine(dst, a, b []uint8, q *Codes, signed, product bool) int {
-	n := e.codes(len(dst))
+	n := e.wholeQuantised(len(dst))
 	if n > 0 {
 		_, _ = a[n-1], b[n-1]
-		loop := &e.sum
+		kernel := &e.sum
 		if product {
-			loop = &e.product
+			kernel = &e.product
 		}
-		loop[sign(signed)](&dst[0], &a[0], &b[0], n, q)
+		kernel[boolIndex(signed)](&dst[0], &a[0], &b[0], n, q)
 	}
 	return n
 }
@@ -714,7 +714,7 @@ func (e *Elements) LimitBytes(dst, src []uint8, lo, hi uint8, signed bool) int {
 	n := len(dst) / 32 * 32
 	if n > 0 {
 		_ = src[n-1]
-		e.limitBytes[sign(signed)](&dst[0], &src[0], n, int32(lo), int32(hi))
+		e.limitBytes[boolIndex(signed)](&dst[0], &src[0], n, int32(lo), int32(hi))
 	}
 	return n
 }
@@ -724,7 +724,7 @@ func (e *Elements) MaxBytes(dst, a, b []uint8, signed bool) int {
 	n := len(dst) / 32 * 32
 	if n > 0 {
 		_, _ = a[n-1], b[n-1]
-		e.maxBytes[sign(signed)](&dst[0], &a[0], &b[0], n)
+		e.maxBytes[boolIndex(signed)](&dst[0], &a[0], &b[0], n)
 	}
 	return n
 }
@@ -733,18 +733,18 @@ func (e *Elements) MaxBytes(dst, a, b []uint8, signed bool) int {
 // Rows are stepDst and stepSrc words apart. dst and src must not overlap. It returns false, and
 // does nothing, for fewer than 8 rows or columns.
 func (e *Elements) Turn(dst []uint32, stepDst int, src []uint32, stepSrc, rows, cols int) bool {
-	return turn(e.turn, dst, stepDst, src, stepSrc, rows, cols)
+	return transpose(e.transpose, dst, stepDst, src, stepSrc, rows, cols)
 }
 
 // TurnHalves is [Elements.Turn] for 16-bit words. It also returns false if [Elements.Halves]
 // does.
 func (e *Elements) TurnHalves(dst []uint16, stepDst int, src []uint16, stepSrc, rows, cols int) bool {
-	return e.turnHalves != nil && turn(e.turnHalves, dst, stepDst, src, stepSrc, rows, cols)
+	return e.transpose16 != nil && transpose(e.transpose16, dst, stepDst, src, stepSrc, rows, cols)
 }
 
-// turn transposes with a kernel for 8 rows of dst and a given number of 8-column blocks. If a
+// transpose transposes with a kernel for 8 rows of dst and a given number of 8-column blocks. If a
 // size is not a multiple of 8, the last block overlaps the one before.
-func turn[T uint16 | uint32](loop func(dst *T, stepDst int, src *T, stepSrc, n int), dst []T, stepDst int, src []T, stepSrc, rows, cols int) bool {
+func transpose[T uint16 | uint32](kernel func(dst *T, stepDst int, src *T, stepSrc, n int), dst []T, stepDst int, src []T, stepSrc, rows, cols int) bool {
 	if rows < 8 || cols < 8 {
 		return false
 	}
@@ -752,13 +752,13 @@ func turn[T uint16 | uint32](loop func(dst *T, stepDst int, src *T, stepSrc, n i
 	size := int(unsafe.Sizeof(T(0)))
 	for i := 0; i < rows; i += 8 {
 		i := min(i, rows-8)
-		loop(&dst[i*stepDst], size*stepDst, &src[i], size*stepSrc, cols/8)
+		kernel(&dst[i*stepDst], size*stepDst, &src[i], size*stepSrc, cols/8)
 		if cols%8 > 0 {
-			loop(&dst[i*stepDst+cols-8], size*stepDst, &src[(cols-8)*stepSrc+i], size*stepSrc, 1)
+			kernel(&dst[i*stepDst+cols-8], size*stepDst, &src[(cols-8)*stepSrc+i], size*stepSrc, 1)
 		}
 	}
 	return true
 }
 
 // Halves reports whether [Elements.TurnHalves] is available.
-func (e *Elements) Halves() bool { return e != nil && e.turnHalves != nil }
+func (e *Elements) Halves() bool { return e != nil && e.transpose16 != nil }

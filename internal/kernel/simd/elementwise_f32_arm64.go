@@ -1,6 +1,6 @@
 package simd
 
-var elements = family[Elements]{NEON: &elementsNEON}
+var elementKernels = family[Elements]{NEON: &elementsNEON}
 
 var elementsNEON = Elements{
 	Set:   NEON,
@@ -11,7 +11,7 @@ var elementsNEON = Elements{
 	fromHalf: fromHalfNEON, toHalf: toHalfNEON, toFloats: toFloatsNEON, rescale: rescaleNEON,
 	limitBytes: [2]func(dst, src *byte, n int, lo, hi int32){limitU8NEON, limitS8NEON},
 	maxBytes:   [2]func(dst, a, b *byte, n int){maxU8NEON, maxS8NEON},
-	turn:       turnNEON,
+	transpose:  turnNEON,
 	sum:        [2]func(dst, a, b *byte, n int, q *Codes){sumU8NEON, sumS8NEON},
 	product:    [2]func(dst, a, b *byte, n int, q *Codes){productU8NEON, productS8NEON},
 }

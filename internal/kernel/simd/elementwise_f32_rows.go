@@ -15,8 +15,8 @@ const (
 	rowOps
 )
 
-// rowPair is a kernel of [Elements.Pairs]. Steps are in bytes.
-type rowPair func(dst, a, b *float32, rows, n, stepA, stepB int)
+// rowPairKernel is a kernel of [Elements.Pairs]. Steps are in bytes.
+type rowPairKernel func(dst, a, b *float32, rows, n, stepA, stepB int)
 
 // HasPairs reports whether [Elements.Pairs] is available.
 func (e *Elements) HasPairs() bool { return e != nil && e.pairs[RowAdd][0] != nil }
@@ -36,15 +36,15 @@ func (e *Elements) Pairs(op RowOp, dst, a, b []float32, n, stepA, stepB, single 
 		lenB = 1
 	}
 	_, _ = a[(rows-1)*stepA+lenA-1], b[(rows-1)*stepB+lenB-1]
-	loop := e.pairs[op][min(single, 1)]
+	kernel := e.pairs[op][min(single, 1)]
 	if single == 1 {
 		a, b, stepA, stepB = b, a, stepB, stepA
 		switch op {
 		case RowSub:
-			loop = e.pairs[rowSubFrom][1]
+			kernel = e.pairs[rowSubFrom][1]
 		case RowDiv:
-			loop = e.pairs[rowDivFrom][1]
+			kernel = e.pairs[rowDivFrom][1]
 		}
 	}
-	loop(&dst[0], &a[0], &b[0], rows, n, 4*stepA, 4*stepB)
+	kernel(&dst[0], &a[0], &b[0], rows, n, 4*stepA, 4*stepB)
 }

@@ -467,7 +467,7 @@ func TestDotNibbles(t *testing.T) {
 			blocks, block := 1+r.IntN(6), 16*(1+r.IntN(8))
 			n := blocks*block - r.IntN(block)
 			x, w := make([]float32, n), make([]uint8, blocks*block/2)
-			room, sums, scales, zeros := make([]float32, blocks*block), make([]float32, blocks), make([]float32, blocks), make([]float32, blocks)
+			buf, sums, scales, zeros := make([]float32, blocks*block), make([]float32, blocks), make([]float32, blocks), make([]float32, blocks)
 			for i := range x {
 				x[i] = r.Float32() - 0.5
 			}
@@ -477,7 +477,7 @@ func TestDotNibbles(t *testing.T) {
 			for i := range scales {
 				scales[i], zeros[i] = r.Float32(), float32(r.IntN(16))
 			}
-			SpreadNibbles(room, sums, x)
+			SpreadNibbles(buf, sums, x)
 			want, size := 0.0, 1.0
 			for i, v := range x {
 				q := w[i/2] >> (i % 2 * 4) & 15
@@ -486,7 +486,7 @@ func TestDotNibbles(t *testing.T) {
 				size += math.Abs(float64(v)) * 15 * float64(scales[i/block])
 			}
 			// Each of the 16 lanes rounds its sum to 24 bits once for each term.
-			if got := float64(e.DotNibbles(room, w, scales, zeros, sums)); math.Abs(got-want) > size*float64(n)*0x1p-24 {
+			if got := float64(e.DotNibbles(buf, w, scales, zeros, sums)); math.Abs(got-want) > size*float64(n)*0x1p-24 {
 				t.Fatalf("%d values in blocks of %d: %v, want %v", n, block, got, want)
 			}
 		}

@@ -3,7 +3,7 @@ package simd
 // Softsign writes src/(1+|src|). As the following methods, it returns the number of values
 // written; the caller computes the rest. e may be nil.
 func (e *Elements) Softsign(dst, src []float32) int {
-	n := whole(len(dst))
+	n := wholeRegisters(len(dst))
 	if e == nil || e.softsign == nil || n == 0 {
 		return 0
 	}
@@ -14,7 +14,7 @@ func (e *Elements) Softsign(dst, src []float32) int {
 
 // Signum writes 1 for values above zero, -1 for values below zero, and copies the others.
 func (e *Elements) Signum(dst, src []float32) int {
-	n := whole(len(dst))
+	n := wholeRegisters(len(dst))
 	if e == nil || e.signum == nil || n == 0 {
 		return 0
 	}
@@ -25,7 +25,7 @@ func (e *Elements) Signum(dst, src []float32) int {
 
 // Above copies values above a limit, and writes zero for the others.
 func (e *Elements) Above(dst, src []float32, limit float32) int {
-	n := whole(len(dst))
+	n := wholeRegisters(len(dst))
 	if e == nil || e.above == nil || n == 0 {
 		return 0
 	}
@@ -37,7 +37,7 @@ func (e *Elements) Above(dst, src []float32, limit float32) int {
 // Shrink writes src+bias for values below -limit, src-bias for values above limit, and zero for
 // the others.
 func (e *Elements) Shrink(dst, src []float32, limit, bias float32) int {
-	n := whole(len(dst))
+	n := wholeRegisters(len(dst))
 	if e == nil || e.shrink == nil || n == 0 {
 		return 0
 	}

@@ -48,8 +48,8 @@ func intKind[T any]() (int, bool) {
 	return 0, false
 }
 
-// integers returns the kernel of an operation for an integer type, or nil if it is not available.
-func integers[T any](e *Elements, k IntOp) func(dst, a, b *float32, n int) {
+// intKernel returns the kernel of an operation for an integer type, or nil if it is not available.
+func intKernel[T any](e *Elements, k IntOp) func(dst, a, b *float32, n int) {
 	if kind, ok := intKind[T](); ok && e != nil {
 		return e.ints[k][kind]
 	}
@@ -57,18 +57,18 @@ func integers[T any](e *Elements, k IntOp) func(dst, a, b *float32, n int) {
 }
 
 // HasIntegers reports whether [Integers] has a kernel.
-func HasIntegers[T any](e *Elements, k IntOp) bool { return integers[T](e, k) != nil }
+func HasIntegers[T any](e *Elements, k IntOp) bool { return intKernel[T](e, k) != nil }
 
 // Integers applies an operation to pairs of integers. It returns the number of elements written;
 // the caller computes the rest. dst may be an operand.
 func Integers[T any](e *Elements, k IntOp, dst, a, b []T) int {
-	loop, each := integers[T](e, k), int(32/unsafe.Sizeof(*new(T)))
+	kernel, each := intKernel[T](e, k), int(32/unsafe.Sizeof(*new(T)))
 	n := len(dst) / each * each
-	if loop == nil || n == 0 {
+	if kernel == nil || n == 0 {
 		return 0
 	}
 	_, _ = a[n-1], b[n-1]
-	loop(words(dst), words(a), words(b), n/each*8)
+	kernel(words(dst), words(a), words(b), n/each*8)
 	return n
 }
 

@@ -42,7 +42,7 @@ func emulated(t *testing.T, f *Ints) *Ints {
 }
 
 // emulatedTiles holds the AMX kernels, executed by the emulator.
-func emulatedTiles(t *testing.T, l *tileLoops) *tileLoops {
+func emulatedTiles(t *testing.T, l *amxKernelSet) *amxKernelSet {
 	t.Helper()
 	m := &emulator{t: t}
 	replace := func(loops [2]func(p *tileProgram), width int, turned bool) (all [2]func(p *tileProgram)) {
@@ -70,7 +70,7 @@ func emulatedTiles(t *testing.T, l *tileLoops) *tileLoops {
 		}
 		return all
 	}
-	return &tileLoops{quads: replace(l.quads, tilesCols, false), few: replace(l.few, tilesCols, false), turned: replace(l.turned, tilesCols, true), half: replace(l.half, tilesCols/2, true), near: l.near}
+	return &amxKernelSet{quads: replace(l.quads, amxPanelCols, false), few: replace(l.few, amxPanelCols, false), turned: replace(l.turned, amxPanelCols, true), half: replace(l.half, amxPanelCols/2, true), near: l.near}
 }
 
 // TestEmulatedAVXVNNI runs the 256-bit dot products on any processor with AVX2, whose kernels
@@ -87,17 +87,17 @@ func TestEmulatedAVXVNNI(t *testing.T) {
 
 // TestEmulatedAMX runs the AMX kernels on any processor.
 func TestEmulatedAMX(t *testing.T) {
-	l := emulatedTiles(t, &amxLoops)
+	l := emulatedTiles(t, &amxKernels)
 	if !l.check(plainTile) {
 		t.Error("the check at start fails")
 	}
-	f := *ints[AMX]
-	f.tiles, f.fewest = l, 1
+	f := *intKernels[AMX]
+	f.matrixTiles, f.minTileRows = l, 1
 	intQuads(t, &f, rand.New(rand.NewPCG(3, 4)), 300)
 	panelQuads(t, &f, rand.New(rand.NewPCG(5, 6)), 150)
 	lineQuads(t, &f, rand.New(rand.NewPCG(5, 6)), 60)
 	// With near 0, all panels are large.
-	f.tiles = &tileLoops{quads: l.quads, few: l.few, turned: l.turned, half: l.half}
+	f.matrixTiles = &amxKernelSet{quads: l.quads, few: l.few, turned: l.turned, half: l.half}
 	intQuads(t, &f, rand.New(rand.NewPCG(7, 8)), 150)
 	panelQuads(t, &f, rand.New(rand.NewPCG(9, 10)), 100)
 	lineQuads(t, &f, rand.New(rand.NewPCG(9, 10)), 100)
@@ -124,7 +124,7 @@ func plainTile(t *IntTile, rows, cols int, turned bool) {
 			}
 			for s := range t.Segs {
 				for i := range 4 * t.K {
-					x, y := byteAt(t.A, r*t.RowA+s*t.SegA+i), byteAt(t.B, ((s*t.K+i/4)*tilesCols+j)*4+i%4)
+					x, y := byteAt(t.A, r*t.RowA+s*t.SegA+i), byteAt(t.B, ((s*t.K+i/4)*amxPanelCols+j)*4+i%4)
 					if turned {
 						*c += int32(int8(x)) * int32(y)
 					} else {

@@ -6,15 +6,15 @@ import "testing"
 // emulator executes its products.
 func UseEmulated(t *testing.T, s Set) (undo func()) {
 	t.Helper()
-	before := *ints[s]
+	before := *intKernels[s]
 	if s == AMX {
-		ints[s].tiles = emulatedTiles(t, &amxLoops)
+		intKernels[s].matrixTiles = emulatedTiles(t, &amxKernels)
 	} else {
-		ints[s] = emulated(t, ints[s])
+		intKernels[s] = emulated(t, intKernels[s])
 	}
 	put := Use(s)
 	return func() {
 		put()
-		ints[s] = &before
+		intKernels[s] = &before
 	}
 }

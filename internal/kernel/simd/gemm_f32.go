@@ -15,19 +15,19 @@ type Floats struct {
 	Rows, Cols, Half int
 	// fused and exact hold the kernels for tiles of 1 to Rows rows, for up to Cols and up to Half
 	// columns. Some instruction sets also have tiles of a quarter and three quarters of Cols.
-	fused, exact tiles
+	fused, exact tileKernels
 	// placed and exactPlaced hold the kernels of Placed; they are empty if absent. exactPlaced
 	// has only tiles of full panels, with masks for the columns.
-	placed, exactPlaced tiles
+	placed, exactPlaced tileKernels
 	spread              func(dst *float32, panel int, src *float32, line, n, panels int)
 	gather              func(dst, src *float32, offs *int32, n int, runs *int32, nruns int)
-	// bounce reports that tiles have all columns of a panel or of half a panel. Tiles with fewer
+	// fullTiles reports that tiles have all columns of a panel or of half a panel. Tiles with fewer
 	// columns use a buffer.
-	bounce bool
+	fullTiles bool
 }
 
-// tiles holds the kernels of one kind.
-type tiles struct {
+// tileKernels holds the kernels of one kind.
+type tileKernels struct {
 	whole, half []func(t *Tile)
 	// Of a quarter and three quarters of the columns; nil if absent.
 	tiny, short []func(t *Tile)
@@ -50,7 +50,7 @@ const WidePanels = 4
 
 // FloatKernels returns the GEMM kernels of the current instruction set, or nil if only plain Go
 // is available. Plain Go kernels have another structure and are part of the callers.
-func FloatKernels() *Floats { return floats.pick() }
+func FloatKernels() *Floats { return floatKernels.pick() }
 
 // Bits of Tile.flags.
 const (
@@ -90,8 +90,8 @@ type Tile struct {
 	Fetch int
 }
 
-// masks yields the mask of n columns at index 16 - n: n ones followed by zeros.
-var masks = func() (m [32]int32) {
+// columnMasks yields the mask of n columns at index 16 - n: n ones followed by zeros.
+var columnMasks = func() (m [32]int32) {
 	for i := range 16 {
 		m[i] = -1
 	}
@@ -130,15 +130,15 @@ func (f *Floats) Run(t *Tile, rows, width int, exact bool) {
 		of = &f.exact
 	}
 	t.flags &^= flagMasked
-	if f.bounce && width != f.Cols && width != f.Half {
-		f.bounced(t, of, rows, width)
+	if f.fullTiles && width != f.Cols && width != f.Half {
+		f.runBuffered(t, of, rows, width)
 		return
 	}
 	of.run(f, t, rows, width)
 }
 
 // run computes a tile.
-func (of *tiles) run(f *Floats, t *Tile, rows, width int) {
+func (of *tileKernels) run(f *Floats, t *Tile, rows, width int) {
 	all := f.Taken(width)
 	if of.half == nil {
 		all = f.Cols
@@ -192,14 +192,14 @@ func (f *Floats) Placed(t *Tile, rows, n int, exact bool) int {
 	return n
 }
 
-// bounceRoom holds the results of a tile with fewer columns than its kernel computes, and a bias.
-type bounceRoom struct{ c, bias [6 * 16]float32 }
+// tileBuffer holds the results of a tile with fewer columns than its kernel computes, and a bias.
+type tileBuffer struct{ c, bias [6 * 16]float32 }
 
-var bounceRooms = sync.Pool{New: func() any { return new(bounceRoom) }}
+var tileBuffers = sync.Pool{New: func() any { return new(tileBuffer) }}
 
-// bounced is Run for a tile with fewer columns than its kernel computes.
-func (f *Floats) bounced(t *Tile, of *tiles, rows, width int) {
-	r := bounceRooms.Get().(*bounceRoom)
+// runBuffered is Run for a tile with fewer columns than its kernel computes.
+func (f *Floats) runBuffered(t *Tile, of *tileKernels, rows, width int) {
+	r := tileBuffers.Get().(*tileBuffer)
 	c, rowC, bias := t.C, t.RowC, t.BiasN
 	line := func(i int) []float32 { return unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(c), i*rowC)), width) }
 	if t.flags&(flagContinue|flagAccumulate) != 0 {
@@ -221,13 +221,13 @@ func (f *Floats) bounced(t *Tile, of *tiles, rows, width int) {
 		copy(line(i), r.c[i*f.Cols:])
 	}
 	t.C, t.RowC, t.BiasN = c, rowC, bias
-	bounceRooms.Put(r)
+	tileBuffers.Put(r)
 }
 
 func (t *Tile) setMask(width int) {
 	t.flags |= flagMasked
 	t.bits = 1<<width - 1
-	t.mask = &masks[16-min(width, 16)]
+	t.mask = &columnMasks[16-min(width, 16)]
 }
 
 // HasNarrow reports whether [Floats.Wide] reads 16-bit values.

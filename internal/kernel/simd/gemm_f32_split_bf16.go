@@ -31,8 +31,8 @@ const (
 	PartSteps = 32 // of a tile
 	partTile  = PartRows * PartSteps
 
-	partLeast = (127 - 40) << 23 // the bits of 2^-40
-	partMost  = (127 + 50) << 23
+	minPartBits = (127 - 40) << 23 // the bits of 2^-40
+	maxPartBits = (127 + 50) << 23
 )
 
 // cacheLine is the size of a cache line in bytes.
@@ -41,7 +41,7 @@ const cacheLine = 64
 // PartKernels returns the kernels of the current instruction set, or nil if they are not
 // available.
 func PartKernels() *Parts {
-	if p := partLoops.pick(); p != nil && partsWork() {
+	if p := partKernels.pick(); p != nil && partsAvailable() {
 		return p
 	}
 	return nil
@@ -122,12 +122,12 @@ type PartBlocks struct {
 	sums  partSums
 }
 
-// fits reports whether tiles support values whose largest magnitude has these bits.
-func fits(most uint32) bool { return most == 0 || most >= partLeast && most <= partMost }
+// inPartRange reports whether tiles support values whose largest magnitude has these bits.
+func inPartRange(most uint32) bool { return most == 0 || most >= minPartBits && most <= maxPartBits }
 
-// partsOf returns the number of parts of values. lost has nonzero bits for second and third
+// partCount returns the number of parts of values. lost has nonzero bits for second and third
 // parts.
-func partsOf(lost *[2]uint32) int {
+func partCount(lost *[2]uint32) int {
 	switch {
 	case lost[1] != 0:
 		return 3
@@ -164,9 +164,9 @@ func (f *Parts) Panel(q *PartPanel, dst []uint16, src []float32, line, steps int
 		}
 		split(whole, q.rest[:], PartCols, 1)
 	}
-	q.parts = partsOf(&q.lost)
+	q.parts = partCount(&q.lost)
 	for _, m := range q.most {
-		if !fits(m) {
+		if !inPartRange(m) {
 			q.parts = 0
 		}
 	}
@@ -214,22 +214,22 @@ func (f *Parts) block(q *PartBlocks, dst []uint16, src []float32, rows, line, st
 		for _, m := range q.most[i] {
 			most = max(most, m)
 		}
-		if !fits(most) {
+		if !inPartRange(most) {
 			return 0
 		}
 	}
-	return partsOf(&q.lost)
+	return partCount(&q.lost)
 }
 
 // Usual reports whether tiles support the values of block i.
 func (q *PartBlocks) Usual(i int) bool { return q.parts[i] > 0 }
 
 // Products multiplies all blocks, rows rows of steps values in parts at a, by a panel at b. It
-// skips blocks that are not usual. room has 512 values for each block. Meanwhile it prefetches
+// skips blocks that are not usual. buf has 512 values for each block. Meanwhile it prefetches
 // ahead.
-func (f *Parts) Products(q *PartBlocks, a []uint16, b []uint16, panel *PartPanel, room []float32, rows, steps int, ahead []uint8, to *PartSums) {
+func (f *Parts) Products(q *PartBlocks, a []uint16, b []uint16, panel *PartPanel, buf []float32, rows, steps int, ahead []uint8, to *PartSums) {
 	size, blocks, tiles := PartBlock(steps), len(q.parts), (steps+PartSteps-1)/PartSteps
-	_, _ = b[2*size-1], room[blocks*PartRows*PartCols-1]
+	_, _ = b[2*size-1], buf[blocks*PartRows*PartCols-1]
 	_ = to.C[(rows-1)*to.RowC+to.Width-1]
 	for i := 0; i < blocks; {
 		n, parts := 1, q.parts[i]
@@ -238,13 +238,13 @@ func (f *Parts) Products(q *PartBlocks, a []uint16, b []uint16, panel *PartPanel
 		}
 		if parts > 0 {
 			p := &q.prog
-			*p = partProgram{config: &partConfig, a: &a[i*size], b: &b[0], c: &room[i*PartRows*PartCols], steps: tiles, blocks: n}
+			*p = partProgram{config: &partConfig, a: &a[i*size], b: &b[0], c: &buf[i*PartRows*PartCols], steps: tiles, blocks: n}
 			if len(ahead) > 0 {
 				p.ahead, p.aheadLines = unsafe.Pointer(&ahead[0]), (len(ahead)/cacheLine+tiles*n-1)/(tiles*n)
 				ahead = nil
 			}
 			f.products[parts-1][panel.parts-1](p)
-			f.finish(q, room, i, n, rows, to)
+			f.finish(q, buf, i, n, rows, to)
 			*p = partProgram{}
 		}
 		i += n
@@ -252,10 +252,10 @@ func (f *Parts) Products(q *PartBlocks, a []uint16, b []uint16, panel *PartPanel
 }
 
 // finish writes the results of n blocks from i on.
-func (f *Parts) finish(q *PartBlocks, room []float32, i, n, rows int, to *PartSums) {
+func (f *Parts) finish(q *PartBlocks, buf []float32, i, n, rows int, to *PartSums) {
 	r := i * PartRows
 	q.sums = partSums{
-		dst: &to.C[r*to.RowC], row: 4 * to.RowC, src: &room[r*PartCols], rows: min(n*PartRows, rows-r),
+		dst: &to.C[r*to.RowC], row: 4 * to.RowC, src: &buf[r*PartCols], rows: min(n*PartRows, rows-r),
 		mask: uint32(1<<to.Width - 1), least: to.Min, most: to.Max,
 	}
 	if to.BiasM != nil {
@@ -297,13 +297,13 @@ func (f *Parts) check() bool {
 	}
 	var panel PartPanel
 	var blocks PartBlocks
-	pa, pb, room, c := make([]uint16, 2*PartBlock(steps)), make([]uint16, 2*PartBlock(steps)), make([]float32, 2*PartRows*PartCols), make([]float32, rows*PartCols)
+	pa, pb, buf, c := make([]uint16, 2*PartBlock(steps)), make([]uint16, 2*PartBlock(steps)), make([]float32, 2*PartRows*PartCols), make([]float32, rows*PartCols)
 	f.Panel(&panel, pb, b, PartCols, steps)
 	f.Rows(&blocks, pa, a, rows, steps, steps)
 	if !panel.Usual() || !blocks.Usual(0) || !blocks.Usual(1) {
 		return false
 	}
-	f.Products(&blocks, pa, pb, &panel, room, rows, steps, nil, &PartSums{C: c, RowC: PartCols, Width: PartCols})
+	f.Products(&blocks, pa, pb, &panel, buf, rows, steps, nil, &PartSums{C: c, RowC: PartCols, Width: PartCols})
 	for r := range rows {
 		var sums, sizes [PartCols]float64
 		for i := range steps {

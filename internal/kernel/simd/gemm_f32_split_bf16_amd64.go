@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-var partLoops = family[Parts]{AMX: {
+var partKernels = family[Parts]{AMX: {
 	split: splitPartsAVX512,
 	products: [3][3]func(p *partProgram){
 		{parts11AMX, parts12AMX, parts13AMX},
@@ -16,6 +16,6 @@ var partLoops = family[Parts]{AMX: {
 	sums: partSumsAVX512,
 }}
 
-// partsWork reports whether the processor has bfloat16 tiles that compute correctly. AMX must be
-// available.
-var partsWork = sync.OnceValue(func() bool { return cpu.X86.HasAMXBF16 && partLoops[AMX].check() })
+// partsAvailable reports whether the processor has bfloat16 tiles that compute correctly. AMX
+// must be available.
+var partsAvailable = sync.OnceValue(func() bool { return cpu.X86.HasAMXBF16 && partKernels[AMX].check() })

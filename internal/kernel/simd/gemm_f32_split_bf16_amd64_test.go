@@ -176,8 +176,8 @@ func compareParts(t *testing.T, f *Parts, r *rand.Rand) [2]int {
 	if r.IntN(2) == 0 {
 		to.BiasN = partValues(r, width, 24)
 	}
-	before, room := slices.Clone(to.C), make([]float32, blocks*PartRows*PartCols)
-	f.Products(&q, pa, pb, &panel, room, rows, steps, unsafe.Slice((*uint8)(unsafe.Pointer(&b[0])), 4*len(b)), &to)
+	before, buf := slices.Clone(to.C), make([]float32, blocks*PartRows*PartCols)
+	f.Products(&q, pa, pb, &panel, buf, rows, steps, unsafe.Slice((*uint8)(unsafe.Pointer(&b[0])), 4*len(b)), &to)
 	for i, got := range to.C {
 		row, col := i/rowC, i%rowC
 		if col >= width {
@@ -269,7 +269,7 @@ func TestEmulatedParts(t *testing.T) {
 	m, f := &emulator{t: t}, *plainParts
 	for i := range f.products {
 		for j := range f.products[i] {
-			code := disassemble(t, partLoops[AMX].products[i][j])
+			code := disassemble(t, partKernels[AMX].products[i][j])
 			f.products[i][j] = func(p *partProgram) {
 				m.call(code, unsafe.Pointer(p), over(unsafe.Pointer(p), int(unsafe.Sizeof(*p))), over(unsafe.Pointer(p.config), 64),
 					over(unsafe.Pointer(p.a), p.blocks*p.steps*6*partTile), over(unsafe.Pointer(p.b), p.steps*12*partTile),

@@ -31,36 +31,36 @@ type Ints struct {
 	quads, few, turned, half []func(t *IntTile)
 	quadsWide                func(t *IntTile) // nil if absent
 	groups                   *[groupKinds][]func(t *GroupTile)
-	codes                    *codeSet
-	// tiles replaces quads and turned for at least fewest rows; nil without matrix tiles (AMX).
-	tiles         tileSet
-	fewest, block int // rows of two tiles, which share columns
-	gatherQuads   func(dst, src *byte, offs *int32, n int, runs *int32, nruns int)
+	requant                  *requantKernelSet
+	// matrixTiles replaces quads and turned for at least fewest rows; nil without matrix tiles (AMX).
+	matrixTiles                matrixTiles
+	minTileRows, tileBlockRows int // rows of two tiles, which share columns
+	gatherQuads                func(dst, src *byte, offs *int32, n int, runs *int32, nruns int)
 	// The following kernels are nil if absent. interleave is for 32 columns.
 	interleave func(dst, src *byte, step, n int, zero uint32)
 	reach      func(src *byte, rows, k int, turn, from uint32, mask *byte, above, below *int32)
 	lookup     func(dst, src *byte, n int, table *byte)
-	// looksUpAll reports that lookup takes any number of bytes, not only multiples of 64.
-	looksUpAll bool
-	copyBytes  [2]func(dst *byte, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, turn int16)
+	// lookupAnyLength reports that lookup takes any number of bytes, not only multiples of 64.
+	lookupAnyLength bool
+	copyBytes       [2]func(dst *byte, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, turn int16)
 	// For unsigned and for signed values.
 	widenLines [2][2]func(dst *int16, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, zero int16)
 	// For [Scales.Small], by rounding; nil if absent.
-	requantiseSmall [roundings]*smallRequantise
-	// Kernels for full registers of channels. requantiseFew is for registers of fewLanes. The
+	requantiseSmall [roundings]*smallRequantKernels
+	// Kernels for full registers of channels. requantiseFew is for registers of minLanes. The
 	// other kernels of this group are nil if absent.
 	requantise16              func(dst *int16, stepDst int, sums *int32, stepSums, rows, n, parts, low, stepParts int, scales *int64, zero, lo, hi int32)
 	requantiseHalves          func(dst *int16, stepDst int, sums *float32, stepSums, rows, n, stepParts int, scales *int64, zero, lo, hi int32)
-	apart                     func(upper, lower, src *int16, n int)
+	splitBytes                func(upper, lower, src *int16, n int)
 	weave                     func(dst *int16, cols int, src *int16, step, n, pairs int)
-	lostWords                 func(src *int16, n int) uint32
-	halves                    func(upper, lower *float32, src *int16, n int)
+	lostBits                  func(src *int16, n int) uint32
+	splitFloats               func(upper, lower *float32, src *int16, n int)
 	requantise, requantiseFew func(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, mul, up, down, bias *int32, zero, lo, hi int32)
 }
 
 // IntKernels returns the int8 kernels of the current instruction set, or nil if only plain Go is
 // available.
-func IntKernels() *Ints { return ints.pick() }
+func IntKernels() *Ints { return intKernels.pick() }
 
 // IntTile is a tile of an integer GEMM c = a·b: a few rows of a by one panel of b. Steps are in
 // bytes. Pair k of segment s of row r of a is at A + r*RowA + s*SegA + 4*k. The panel b holds
@@ -94,28 +94,28 @@ func (t *IntTile) SetContinue(on bool) {
 // Run computes rows rows of a panel, at least cols columns. If wide is set, b holds 16-bit
 // values, else 8-bit values.
 func (f *Ints) Run(t *IntTile, rows, cols int, wide bool) {
-	loops := f.narrow
+	kernels := f.narrow
 	switch {
 	case wide:
-		loops = f.wide
+		kernels = f.wide
 	case 2*cols <= f.Cols && f.narrowHalf != nil:
-		loops = f.narrowHalf
+		kernels = f.narrowHalf
 	}
-	t.inRows(rows, loops, 0)
+	t.inRows(rows, kernels, 0)
 }
 
 // inRows computes any number of rows in chunks for which a kernel exists. The initial sums of the
 // next row are start bytes further.
-func (t *IntTile) inRows(rows int, loops []func(t *IntTile), start int) {
-	if rows <= len(loops) {
-		loops[rows-1](t)
+func (t *IntTile) inRows(rows int, kernels []func(t *IntTile), start int) {
+	if rows <= len(kernels) {
+		kernels[rows-1](t)
 		return
 	}
 	// The instruction set has larger tiles for 4-way dot products.
 	a, c, from := t.A, t.C, t.Start
 	for rows > 0 {
-		n := Evenly(rows, len(loops))
-		loops[n-1](t)
+		n := Evenly(rows, len(kernels))
+		kernels[n-1](t)
 		if rows -= n; rows > 0 {
 			t.nextRows(n, start)
 		}
@@ -134,7 +134,7 @@ func (t *IntTile) nextRows(n, start int) {
 // Part returns the number of rows to compute next, given the remaining rows. It is an equal part
 // of at most Rows rows or, with matrix tiles, as many rows as fill the tiles.
 func (f *Ints) Part(left int) int {
-	if f.tiles != nil {
+	if f.matrixTiles != nil {
 		return min(left, f.Rows)
 	}
 	return Evenly(left, f.Rows)
@@ -142,7 +142,7 @@ func (f *Ints) Part(left int) int {
 
 // CutRows returns the multiple of rows at which work is split. A call may compute more rows, but
 // not faster.
-func (f *Ints) CutRows() int { return cmp.Or(f.block, f.Rows) }
+func (f *Ints) CutRows() int { return cmp.Or(f.tileBlockRows, f.Rows) }
 
 // Evenly returns the size of the next chunk of n. Chunks have at most most elements and are as
 // equal as possible, because small tiles use the processor poorly.
@@ -181,9 +181,9 @@ func (f *Ints) Interleave(dst []int8, src []uint8, step, n int, zero uint8) bool
 // reachBytes is the number of bytes that one step of the reach kernel reads.
 const reachBytes = 32
 
-// firstBytes holds, from entry reachBytes-n on, n bytes of ones. Zeros fill the rest of the
+// tailMasks holds, from entry reachBytes-n on, n bytes of ones. Zeros fill the rest of the
 // vector.
-var firstBytes = func() (m [2 * reachBytes]uint8) {
+var tailMasks = func() (m [2 * reachBytes]uint8) {
 	for i := range reachBytes {
 		m[i] = 0xFF
 	}
@@ -198,7 +198,7 @@ func (f *Ints) Reach(v []uint8, k int, turn, from uint8, above, below []int32) {
 	if over := (k + reachBytes - 1) / reachBytes * reachBytes; f != nil && f.reach != nil && k > 0 && len(v) >= over {
 		done = min((len(v)-over)/k+1, len(v)/k)
 		_, _ = above[done-1], below[done-1]
-		f.reach(&v[0], done, k, uint32(turn), uint32(from), &firstBytes[reachBytes-k%reachBytes], &above[0], &below[0])
+		f.reach(&v[0], done, k, uint32(turn), uint32(from), &tailMasks[reachBytes-k%reachBytes], &above[0], &below[0])
 	}
 	for r := done; (r+1)*k <= len(v) && k > 0; r++ {
 		for _, x := range v[r*k:][:k] {
@@ -213,8 +213,8 @@ func (f *Ints) Reach(v []uint8, k int, turn, from uint8, above, below []int32) {
 // weights. Start has one value for each column. At least cols columns are computed.
 func (f *Ints) RunQuads(t *IntTile, rows, cols int) {
 	switch {
-	case f.inTiles(t, rows):
-		f.tiles.run(t, rows, cols, false)
+	case f.usesTiles(t, rows):
+		f.matrixTiles.run(t, rows, cols, false)
 	case 2*cols <= f.Cols && f.few != nil:
 		t.inRows(rows, f.few, 0)
 	default:
@@ -222,9 +222,9 @@ func (f *Ints) RunQuads(t *IntTile, rows, cols int) {
 	}
 }
 
-// inTiles reports whether matrix tiles compute this number of rows faster.
-func (f *Ints) inTiles(t *IntTile, rows int) bool {
-	return rows >= f.fewest && f.Tiled(t.K, t.Segs)
+// usesTiles reports whether matrix tiles compute this number of rows faster.
+func (f *Ints) usesTiles(t *IntTile, rows int) bool {
+	return rows >= f.minTileRows && f.Tiled(t.K, t.Segs)
 }
 
 // Lines describes N groups of rows that are A bytes apart in a. Their results follow each other.
@@ -232,33 +232,33 @@ type Lines struct{ N, A int }
 
 // RunLines is RunQuads for several lines of rows rows. It requires that [Ints.RunsPanels] returns
 // true.
-func (f *Ints) RunLines(t *IntTile, rows, cols int, l Lines) { f.tiles.lines(t, rows, cols, l) }
+func (f *Ints) RunLines(t *IntTile, rows, cols int, l Lines) { f.matrixTiles.lines(t, rows, cols, l) }
 
 // Tiled reports whether matrix tiles compute products of many rows with k groups of four in each
 // of segs segments.
-func (f *Ints) Tiled(k, segs int) bool { return f.tiles != nil && f.tiles.worth(k, segs) }
+func (f *Ints) Tiled(k, segs int) bool { return f.matrixTiles != nil && f.matrixTiles.faster(k, segs) }
 
-// tileLines is the number of rows of a matrix tile, and of the groups of four in a row.
-const tileLines = 16
+// tileRows is the number of rows of a matrix tile, and of the groups of four in a row.
+const tileRows = 16
 
 // TilesOfRows returns the number of matrix tiles that hold rows rows. The last one may be partly
 // filled.
-func TilesOfRows(rows int) int { return (rows + tileLines - 1) / tileLines }
+func TilesOfRows(rows int) int { return (rows + tileRows - 1) / tileRows }
 
-// tileSet is implemented by kernels that use registers for matrix tiles.
-type tileSet interface {
+// matrixTiles is implemented by kernels that use registers for matrix tiles.
+type matrixTiles interface {
 	run(t *IntTile, rows, cols int, turned bool)
 	lines(t *IntTile, rows, cols int, l Lines)
 	panels(t *IntTile, rows, panels int)
-	worth(k, segs int) bool
+	faster(k, segs int) bool
 }
 
 // RunsPanels reports whether RunPanels and RunLines accept this number of rows.
-func (f *Ints) RunsPanels(t *IntTile, rows int) bool { return f.inTiles(t, rows) }
+func (f *Ints) RunsPanels(t *IntTile, rows int) bool { return f.usesTiles(t, rows) }
 
 // RunPanels is RunQuads for panels full panels without segments. Panels are PanelB bytes apart,
 // and their results are neighbours. It requires that [Ints.RunsPanels] returns true.
-func (f *Ints) RunPanels(t *IntTile, rows, panels int) { f.tiles.panels(t, rows, panels) }
+func (f *Ints) RunPanels(t *IntTile, rows, panels int) { f.matrixTiles.panels(t, rows, panels) }
 
 // HasWideQuads reports whether [Ints.WideQuads] is available.
 func (f *Ints) HasWideQuads() bool { return f.quadsWide != nil }
@@ -271,8 +271,8 @@ func (f *Ints) WideQuads(t *IntTile) { f.quadsWide(t) }
 // At least cols columns of the panel are computed.
 func (f *Ints) RunTurned(t *IntTile, rows, cols int) {
 	switch {
-	case f.inTiles(t, rows):
-		f.tiles.run(t, rows, cols, true)
+	case f.usesTiles(t, rows):
+		f.matrixTiles.run(t, rows, cols, true)
 	case 2*cols <= f.Cols:
 		t.inRows(rows, f.half, 4)
 	default:
@@ -301,7 +301,7 @@ func (f *Ints) LooksUp() bool { return f.lookup != nil }
 // caller computes the rest.
 func (f *Ints) Lookup(dst, src []uint8, table *[256]uint8) int {
 	n := len(dst)
-	if !f.looksUpAll {
+	if !f.lookupAnyLength {
 		n = n / 64 * 64
 	}
 	if f.lookup == nil || n == 0 {
@@ -345,7 +345,7 @@ func (f *Ints) WidenLines(dst []int16, stepDst int, src []uint8, stepSrc, each, 
 	}
 	_, _ = dst[(lines-1)*stepDst+n-1], src[(lines-1)*stepSrc+(n-1)*each]
 	in, out := lastMasks(n, each, 32)
-	f.widenLines[sign(signed)][each-1](&dst[0], 2*stepDst, &src[0], stepSrc, n, lines, in, out, zero)
+	f.widenLines[boolIndex(signed)][each-1](&dst[0], 2*stepDst, &src[0], stepSrc, n, lines, in, out, zero)
 	return true
 }
 
@@ -481,12 +481,12 @@ func (f *Ints) RequantiseHalves(dst []int16, sums []float32, rows, n, stepParts 
 // Halves splits values into their upper 8 bits, with the sign, and their lower 8 bits, as
 // float32. It returns false, and does nothing, if the instruction set has no kernel for this.
 func (f *Ints) Halves(upper, lower []float32, src []int16) bool {
-	if f == nil || f.halves == nil {
+	if f == nil || f.splitFloats == nil {
 		return false
 	}
 	if n := len(src); n > 0 {
 		_, _ = upper[n-1], lower[n-1]
-		f.halves(&upper[0], &lower[0], &src[0], n)
+		f.splitFloats(&upper[0], &lower[0], &src[0], n)
 	}
 	return true
 }
@@ -494,8 +494,8 @@ func (f *Ints) Halves(upper, lower []float32, src []int16) bool {
 // Apart is Halves with int16 results. It works with every instruction set.
 func (f *Ints) Apart(upper, lower, src []int16) {
 	n := len(src)
-	if upper, lower = upper[:n], lower[:n]; n > 0 && f.apart != nil {
-		f.apart(&upper[0], &lower[0], &src[0], n)
+	if upper, lower = upper[:n], lower[:n]; n > 0 && f.splitBytes != nil {
+		f.splitBytes(&upper[0], &lower[0], &src[0], n)
 		return
 	}
 	for i, v := range src {
@@ -519,8 +519,8 @@ func (f *Ints) Weave(dst, src []int16, step, n, pairs int) bool {
 
 // Fit8 reports whether all values fit int8.
 func (f *Ints) Fit8(v []int16) bool {
-	if f != nil && f.lostWords != nil && len(v) > 0 {
-		return f.lostWords(&v[0], len(v)) == 0
+	if f != nil && f.lostBits != nil && len(v) > 0 {
+		return f.lostBits(&v[0], len(v)) == 0
 	}
 	lost := int16(0)
 	for _, x := range v {
@@ -529,9 +529,9 @@ func (f *Ints) Fit8(v []int16) bool {
 	return lost == 0
 }
 
-// smallRequantise holds the kernels for [Scales.Small]: for blocks of 64 and of 32 channels, and
-// for up to 64, 32 and 16 channels.
-type smallRequantise struct {
+// smallRequantKernels holds the kernels for [Scales.Small]: for blocks of 64 and of 32 channels,
+// and for up to 64, 32 and 16 channels.
+type smallRequantKernels struct {
 	whole64, whole32, last64, last32, last16 func(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, twice, down, bias, half *int32, zero, lo, hi, sign int32)
 }
 
@@ -543,12 +543,12 @@ type smallRequantise struct {
 // nothing, if n is less than the number of channels of the smallest register.
 func (f *Ints) Requantise(dst []uint8, stepDst int, sums []int32, stepSums, rows, n int, s *Scales, at int, zero, lo, hi int32) bool {
 	if s.Small && f.requantiseSmall[0] != nil && rows > 0 && n > 0 && EightBits(zero, lo, hi) {
-		f.small(dst, stepDst, sums, stepSums, rows, n, s, at, zero, lo, hi)
+		f.requantiseScaled(dst, stepDst, sums, stepSums, rows, n, s, at, zero, lo, hi)
 		return true
 	}
-	lanes, loop := f.Lanes, f.requantise
+	lanes, kernel := f.Lanes, f.requantise
 	if n < lanes {
-		lanes, loop = fewLanes, f.requantiseFew
+		lanes, kernel = minLanes, f.requantiseFew
 	}
 	if n < lanes {
 		return false
@@ -559,11 +559,11 @@ func (f *Ints) Requantise(dst []uint8, stepDst int, sums []int32, stepSums, rows
 	_, _, _, _ = s.Mul[at+n-1], s.Up[at+n-1], s.Down[at+n-1], s.Bias[at+n-1]
 	_, _ = dst[(rows-1)*stepDst+n-1], sums[(rows-1)*stepSums+n-1]
 	whole := n / lanes * lanes
-	loop(&dst[0], stepDst, &sums[0], 4*stepSums, rows, whole, &s.Mul[at], &s.Up[at], &s.Down[at], &s.Bias[at], zero, lo, hi)
+	kernel(&dst[0], stepDst, &sums[0], 4*stepSums, rows, whole, &s.Mul[at], &s.Up[at], &s.Down[at], &s.Bias[at], zero, lo, hi)
 	if n > whole {
 		// A last full register overlaps channels that are already done.
 		i := n - lanes
-		loop(&dst[i], stepDst, &sums[i], 4*stepSums, rows, lanes, &s.Mul[at+i], &s.Up[at+i], &s.Down[at+i], &s.Bias[at+i], zero, lo, hi)
+		kernel(&dst[i], stepDst, &sums[i], 4*stepSums, rows, lanes, &s.Mul[at+i], &s.Up[at+i], &s.Down[at+i], &s.Bias[at+i], zero, lo, hi)
 	}
 	return true
 }
@@ -577,8 +577,8 @@ func EightBits(zero, lo, hi int32) bool {
 	return least <= zero && zero <= most && least <= lo && lo <= most && least <= hi && hi <= most
 }
 
-// small is Requantise for [Scales.Small].
-func (f *Ints) small(dst []uint8, stepDst int, sums []int32, stepSums, rows, n int, s *Scales, at int, zero, lo, hi int32) {
+// requantiseScaled is Requantise for [Scales.Small].
+func (f *Ints) requantiseScaled(dst []uint8, stepDst int, sums []int32, stepSums, rows, n int, s *Scales, at int, zero, lo, hi int32) {
 	_, _, _, _ = s.Twice[at+n-1], s.Down[at+n-1], s.Bias[at+n-1], s.Half[at+n-1]
 	_, _ = dst[(rows-1)*stepDst+n-1], sums[(rows-1)*stepSums+n-1]
 	var sign int32
@@ -592,26 +592,26 @@ func (f *Ints) small(dst []uint8, stepDst int, sums []int32, stepSums, rows, n i
 		if round == roundFused {
 			next = min(next, 64)
 		}
-		loops := f.requantiseSmall[round]
-		loop, take := loops.last16, next
+		kernels := f.requantiseSmall[round]
+		kernel, take := kernels.last16, next
 		switch {
 		case take >= 64:
-			loop, take = loops.whole64, take/64*64
+			kernel, take = kernels.whole64, take/64*64
 		case take > 32:
-			loop = loops.last64
+			kernel = kernels.last64
 		case take == 32:
-			loop = loops.whole32
+			kernel = kernels.whole32
 		case take > 16:
-			loop = loops.last32
+			kernel = kernels.last32
 		}
 		twice, down, bias := &s.Twice[at+i], &s.Down[at+i], &s.Bias[at+i]
 		if round == roundFused {
 			twice, down, bias = &s.Fused.Scale[at+i], &s.Fused.Add[at+i], &s.Fused.Start[at+i]
 		}
-		loop(&dst[i], stepDst, &sums[i], 4*stepSums, rows, take, twice, down, bias, &s.Half[at+i], zero+sign, lo+sign, hi+sign, sign)
+		kernel(&dst[i], stepDst, &sums[i], 4*stepSums, rows, take, twice, down, bias, &s.Half[at+i], zero+sign, lo+sign, hi+sign, sign)
 		i += take
 	}
 }
 
-// fewLanes is the number of channels of the smallest register.
-const fewLanes = 8
+// minLanes is the number of channels of the smallest register.
+const minLanes = 8

@@ -1,6 +1,6 @@
 package simd
 
-var ints = withTiles(family[Ints]{
+var intKernels = withAMX(family[Ints]{
 	AVX2: {
 		Set: AVX2, Rows: 6, Cols: 16, Lanes: 8, Step: 16,
 		narrow:    []func(t *IntTile){narrow1AVX2, narrow2AVX2, narrow3AVX2, narrow4AVX2, narrow5AVX2, narrow6AVX2},
@@ -19,7 +19,7 @@ var ints = withTiles(family[Ints]{
 			{widenLinesS1AVX512, widenLinesS2AVX512},
 		},
 		widenInt8: widenInt8AVX512, widenUint8: widenUint8AVX512, reach: reachAVX2,
-		gather: gatherPairsAVX512, requantise: requantiseAVX512, requantiseSmall: smallAVX512, requantiseFew: requantiseAVX2, requantise16: requantise16AVX512, requantiseHalves: requantiseHalvesAVX512, halves: halvesAVX512, apart: apartAVX512, weave: weaveAVX512, lostWords: lostWordsAVX512,
+		gather: gatherPairsAVX512, requantise: requantiseAVX512, requantiseSmall: smallRequantAVX512, requantiseFew: requantiseAVX2, requantise16: requantise16AVX512, requantiseHalves: requantiseHalvesAVX512, splitFloats: halvesAVX512, splitBytes: apartAVX512, weave: weaveAVX512, lostBits: lostWordsAVX512,
 	},
 	VNNI: {
 		Set: VNNI, Rows: 12, Cols: 32, Lanes: 16, Step: 32,
@@ -31,9 +31,9 @@ var ints = withTiles(family[Ints]{
 			{widenLinesU1AVX512, widenLinesU2AVX512},
 			{widenLinesS1AVX512, widenLinesS2AVX512},
 		},
-		lookup:     lookupVNNI,
-		looksUpAll: true,
-		widenInt8:  widenInt8AVX512, widenUint8: widenUint8AVX512,
+		lookup:          lookupVNNI,
+		lookupAnyLength: true,
+		widenInt8:       widenInt8AVX512, widenUint8: widenUint8AVX512,
 		reach:       reachAVX2,
 		interleave:  interleaveAVX2,
 		quads:       []func(t *IntTile){quads1VNNI, quads2VNNI, quads3VNNI, quads4VNNI, quads5VNNI, quads6VNNI, quads7VNNI, quads8VNNI, quads9VNNI, quads10VNNI, quads11VNNI, quads12VNNI},
@@ -41,14 +41,14 @@ var ints = withTiles(family[Ints]{
 		turned:      []func(t *IntTile){turned1VNNI, turned2VNNI, turned3VNNI, turned4VNNI, turned5VNNI, turned6VNNI, turned7VNNI, turned8VNNI, turned9VNNI, turned10VNNI, turned11VNNI, turned12VNNI},
 		half:        []func(t *IntTile){half1VNNI, half2VNNI, half3VNNI, half4VNNI, half5VNNI, half6VNNI, half7VNNI, half8VNNI, half9VNNI, half10VNNI, half11VNNI, half12VNNI},
 		quadsWide:   quadsWideVNNI,
-		groups:      &byteGroupsVNNI,
-		codes:       &codesVNNI,
+		groups:      &groupKernelsVNNI,
+		requant:     &requantVNNI,
 		gatherQuads: gatherQuadsAVX512,
-		gather:      gatherPairsAVX512, requantise: requantiseAVX512, requantiseSmall: smallAVX512, requantiseFew: requantiseAVX2, requantise16: requantise16AVX512, requantiseHalves: requantiseHalvesAVX512, halves: halvesAVX512, apart: apartAVX512, weave: weaveAVX512, lostWords: lostWordsAVX512,
+		gather:      gatherPairsAVX512, requantise: requantiseAVX512, requantiseSmall: smallRequantAVX512, requantiseFew: requantiseAVX2, requantise16: requantise16AVX512, requantiseHalves: requantiseHalvesAVX512, splitFloats: halvesAVX512, splitBytes: apartAVX512, weave: weaveAVX512, lostBits: lostWordsAVX512,
 	},
-}, &amxLoops)
+}, &amxKernels)
 
-var smallAVX512 = [roundings]*smallRequantise{
+var smallRequantAVX512 = [roundings]*smallRequantKernels{
 	{requantise64AVX512, requantise32AVX512, requantiseLast64AVX512, requantiseLast32AVX512, requantiseLast16AVX512},
 	{requantise64UpAVX512, requantise32UpAVX512, requantiseLast64UpAVX512, requantiseLast32UpAVX512, requantiseLast16UpAVX512},
 	{requantise64FusedAVX512, requantise32FusedAVX512, requantiseLast64FusedAVX512, requantiseLast32FusedAVX512, requantiseLast16FusedAVX512},

@@ -1,6 +1,6 @@
 package simd
 
-var ints = family[Ints]{
+var intKernels = family[Ints]{
 	NEON: {
 		Set: NEON, Rows: 6, Cols: 16, Lanes: 8, Step: 16,
 		narrow:    []func(t *IntTile){narrow1NEON, narrow2NEON, narrow3NEON, narrow4NEON, narrow5NEON, narrow6NEON},

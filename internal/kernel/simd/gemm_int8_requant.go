@@ -106,15 +106,15 @@ func (s *Scales) PackCodes(dst, start []int32, ch, n int, zero int32, up bool) u
 // SetRounding sets the rounding of the sums of a panel.
 func (t *CodeTile) SetRounding(r uint8) { t.round = uint64(r) }
 
-// codeLoops holds a kernel for each number of rows.
-type codeLoops [12]func(t *CodeTile)
+// requantKernels holds a kernel for each number of rows.
+type requantKernels [12]func(t *CodeTile)
 
-// codeSet holds GEMM kernels with requantisation: activations by weights, the same for the first
-// half of a panel, and weights by activations.
-type codeSet struct{ quads, few, rescaled, fewRescaled, turned codeLoops }
+// requantKernelSet holds GEMM kernels with requantisation: activations by weights, the same for
+// the first half of a panel, and weights by activations.
+type requantKernelSet struct{ quads, few, rescaled, fewRescaled, turned requantKernels }
 
 // toCodes returns the kernels of [Ints.QuadsToCodes] for the columns of a tile.
-func (s *codeSet) toCodes(t *CodeTile) *codeLoops {
+func (s *requantKernelSet) toCodes(t *CodeTile) *requantKernels {
 	if t.columns() <= CodeColumns/2 {
 		return &s.few
 	}
@@ -122,7 +122,7 @@ func (s *codeSet) toCodes(t *CodeTile) *codeLoops {
 }
 
 // toRescaled returns the kernels of [Ints.QuadsRescaled].
-func (s *codeSet) toRescaled(t *CodeTile) *codeLoops {
+func (s *requantKernelSet) toRescaled(t *CodeTile) *requantKernels {
 	if t.columns() <= CodeColumns/2 {
 		return &s.fewRescaled
 	}
@@ -130,90 +130,94 @@ func (s *codeSet) toRescaled(t *CodeTile) *codeLoops {
 }
 
 // HasCodes reports whether GEMM kernels with requantisation are available.
-func (f *Ints) HasCodes() bool { return f != nil && f.codes != nil }
+func (f *Ints) HasCodes() bool { return f != nil && f.requant != nil }
 
 // Fuses reports whether kernels that requantise with [Fused] scales are available.
 func (f *Ints) Fuses() bool { return f != nil && f.requantiseSmall[roundFused] != nil }
 
 // QuadsToCodes is RunQuads for any number of rows, with the rounding of [Ints.Requantise]. It
 // requires [Ints.HasCodes].
-func (f *Ints) QuadsToCodes(t *CodeTile, rows int) { f.toCodes(t, rows, f.codes.toCodes(t), false) }
+func (f *Ints) QuadsToCodes(t *CodeTile, rows int) { f.toCodes(t, rows, f.requant.toCodes(t), false) }
 
 // QuadsRescaled is RunQuads for any number of rows, with the rounding of
 // [Elements.RescaleColumns].
-func (f *Ints) QuadsRescaled(t *CodeTile, rows int) { f.toCodes(t, rows, f.codes.toRescaled(t), false) }
+func (f *Ints) QuadsRescaled(t *CodeTile, rows int) {
+	f.toCodes(t, rows, f.requant.toRescaled(t), false)
+}
 
 // SumsToCodes requantises rows rows of sums at C as [Ints.QuadsToCodes] does.
-func (f *Ints) SumsToCodes(t *CodeTile, rows int) { t.ofSums(rows, f.codes.toCodes(t), false, 1) }
+func (f *Ints) SumsToCodes(t *CodeTile, rows int) { t.requantise(rows, f.requant.toCodes(t), false, 1) }
 
 // SumsRescaled requantises rows rows of sums at C as [Ints.QuadsRescaled] does.
-func (f *Ints) SumsRescaled(t *CodeTile, rows int) { t.ofSums(rows, f.codes.toRescaled(t), false, 1) }
+func (f *Ints) SumsRescaled(t *CodeTile, rows int) {
+	t.requantise(rows, f.requant.toRescaled(t), false, 1)
+}
 
 // TurnedRescaled is RunTurned for any number of rows, with the rounding of
 // [Elements.RescaleRows].
-func (f *Ints) TurnedRescaled(t *CodeTile, rows int) { f.toCodes(t, rows, &f.codes.turned, true) }
+func (f *Ints) TurnedRescaled(t *CodeTile, rows int) { f.toCodes(t, rows, &f.requant.turned, true) }
 
 // toCodes computes quantised values. With matrix tiles it first stores the sums at C, which has
 // CodeColumns values for each row, and requantises them afterwards.
-func (f *Ints) toCodes(t *CodeTile, rows int, loops *codeLoops, turned bool) {
-	if !f.inTiles(&t.IntTile, rows) {
-		t.inRows(rows, loops, turned)
+func (f *Ints) toCodes(t *CodeTile, rows int, kernels *requantKernels, turned bool) {
+	if !f.usesTiles(&t.IntTile, rows) {
+		t.inRows(rows, kernels, turned)
 		return
 	}
 	start, more := t.Start, cmp.Or(t.more, 2)
 	t.Start = nil
-	f.tiles.run(&t.IntTile, rows, t.columns(), turned)
+	f.matrixTiles.run(&t.IntTile, rows, t.columns(), turned)
 	t.Start = start
-	t.ofSums(rows, loops, turned, more)
+	t.requantise(rows, kernels, turned, more)
 }
 
 // LinesToCodes is [Ints.QuadsToCodes] for several lines of rows rows. It requires that
 // [Ints.RunsPanels] returns true. The results of the lines are out bytes apart.
 func (f *Ints) LinesToCodes(t *CodeTile, rows int, l Lines, out int) {
-	f.lines(t, rows, l, out, f.codes.toCodes(t))
+	f.lines(t, rows, l, out, f.requant.toCodes(t))
 }
 
 // LinesRescaled is LinesToCodes for [Ints.QuadsRescaled].
 func (f *Ints) LinesRescaled(t *CodeTile, rows int, l Lines, out int) {
-	f.lines(t, rows, l, out, f.codes.toRescaled(t))
+	f.lines(t, rows, l, out, f.requant.toRescaled(t))
 }
 
 // lines computes lines of sums and requantises them.
-func (f *Ints) lines(t *CodeTile, rows int, l Lines, out int, loops *codeLoops) {
+func (f *Ints) lines(t *CodeTile, rows int, l Lines, out int, kernels *requantKernels) {
 	start, more := t.Start, cmp.Or(t.more, 2)
 	t.Start = nil
-	f.tiles.lines(&t.IntTile, rows, t.columns(), l)
+	f.matrixTiles.lines(&t.IntTile, rows, t.columns(), l)
 	t.Start = start
 	if out == rows*t.RowOut {
-		t.ofSums(l.N*rows, loops, false, more)
+		t.requantise(l.N*rows, kernels, false, more)
 		return
 	}
 	sums, codes := t.C, t.Out
 	for i := range l.N {
 		t.C = (*int32)(unsafe.Add(unsafe.Pointer(sums), i*rows*t.RowC))
 		t.Out = (*uint8)(unsafe.Add(unsafe.Pointer(codes), i*out))
-		t.ofSums(rows, loops, false, more)
+		t.requantise(rows, kernels, false, more)
 	}
 	t.C, t.Out = sums, codes
 }
 
-// ofSums requantises the sums at C. Depending on more, it adds Start to them first.
-func (t *CodeTile) ofSums(rows int, loops *codeLoops, turned bool, more int) {
+// requantise requantises the sums at C. Depending on more, it adds Start to them first.
+func (t *CodeTile) requantise(rows int, kernels *requantKernels, turned bool, more int) {
 	segs, was := t.Segs, t.more
 	t.Segs, t.more = 0, more
-	t.inRows(rows, loops, turned)
+	t.inRows(rows, kernels, turned)
 	t.Segs, t.more = segs, was
 }
 
 // inRows computes any number of rows. A call computes several tiles if their sums start from
 // Start or are complete.
-func (t *CodeTile) inRows(rows int, loops *codeLoops, turned bool) {
+func (t *CodeTile) inRows(rows int, kernels *requantKernels, turned bool) {
 	tile, out, scales, step := t.IntTile, t.Out, t.Scales, 0
 	if turned {
 		step = 4
 	}
 	for rows > 0 {
-		n := Evenly(rows, len(loops))
+		n := Evenly(rows, len(kernels))
 		t.tiles, t.stepA, t.stepOut, t.doneA, t.doneOut = 1, n*t.RowA, n*t.RowOut, 0, 0
 		if !turned && (t.more == 0 || t.Segs == 0) {
 			t.tiles = rows / n
@@ -222,7 +226,7 @@ func (t *CodeTile) inRows(rows int, loops *codeLoops, turned bool) {
 			t.stepA = n * t.RowC
 		}
 		done := t.tiles * n
-		loops[n-1](t)
+		kernels[n-1](t)
 		if rows -= done; rows > 0 {
 			t.nextRows(done, step)
 			t.Out = (*uint8)(unsafe.Add(unsafe.Pointer(t.Out), done*t.RowOut))

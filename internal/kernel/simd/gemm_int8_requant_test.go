@@ -36,8 +36,8 @@ func TestCodeTiles(t *testing.T) {
 // codeTile is a case of TestCodeTiles.
 func codeTile(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 	t.Helper()
-	rows, k, cols := 1+r.IntN(3*len(ik.codes.quads)), 1+r.IntN(6), 1+r.IntN(CodeColumns)
-	if ik.tiles != nil {
+	rows, k, cols := 1+r.IntN(3*len(ik.requant.quads)), 1+r.IntN(6), 1+r.IntN(CodeColumns)
+	if ik.matrixTiles != nil {
 		rows, k = 1+r.IntN(ik.Rows), 1+r.IntN(40)
 	}
 	if r.IntN(2) == 0 {

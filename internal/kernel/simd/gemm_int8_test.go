@@ -270,7 +270,7 @@ func TestIntQuads(t *testing.T) {
 		}
 		intQuads(t, ik, r, 2000)
 		wideQuads(t, ik, r)
-		if ik.tiles != nil {
+		if ik.matrixTiles != nil {
 			panelQuads(t, ik, r, 300)
 			lineQuads(t, ik, r, 300)
 		}
@@ -582,7 +582,7 @@ func TestLines(t *testing.T) {
 			src[i] = uint8(i)
 		}
 		n := f.Lookup(dst, src, &table)
-		if n != 0 && n != 960 && (n != len(dst) || !f.looksUpAll) {
+		if n != 0 && n != 960 && (n != len(dst) || !f.lookupAnyLength) {
 			t.Fatal(n)
 		}
 		for i, v := range src {
@@ -599,7 +599,7 @@ func TestInterleave(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(31, 7))
 	for _, s := range Available() {
-		f := ints[s]
+		f := intKernels[s]
 		if f == nil {
 			continue
 		}
@@ -631,7 +631,7 @@ func TestApart(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(2, 77))
 	for _, s := range Available() {
-		f := ints[s] // nil for plain Go
+		f := intKernels[s] // nil for plain Go
 		for k := range 150 {
 			n, more, turn, from := r.IntN(9), r.IntN(40), uint8(r.Uint32()), uint8(r.Uint32())
 			v := make([]uint8, n*k+min(more, max(0, k-1))) // some bytes do not belong to a row
@@ -662,7 +662,7 @@ func TestWeave(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 78))
 	for _, s := range Available() {
-		f := ints[s]
+		f := intKernels[s]
 		for i := range 100 {
 			n, pairs := 1+i%40, 1+r.IntN(5)
 			if f == nil || n > f.Cols {

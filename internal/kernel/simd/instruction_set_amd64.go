@@ -16,7 +16,7 @@ func detected(s Set) bool {
 	case VNNI:
 		return x.HasAVX512VNNI && x.HasAVX512VBMI && x.HasAVX512VBMI2
 	case AMX:
-		return x.HasAMXTile && x.HasAMXInt8 && tilesWork()
+		return x.HasAMXTile && x.HasAMXInt8 && amxAvailable()
 	}
 	return false
 }

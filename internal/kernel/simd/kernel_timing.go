@@ -6,18 +6,18 @@ import (
 	"unsafe"
 )
 
-// fastest runs kernels alternately and returns the least time of each. Some processors need time
+// leastTimes runs kernels alternately and returns the least time of each. Some processors need time
 // to reach full speed for wide multiplications, so it warms up before it measures.
-func fastest[L any](loops []L, run func(L)) []time.Duration {
+func leastTimes[L any](kernels []L, run func(L)) []time.Duration {
 	const runs, rounds, wait = 8, 24, 2 * time.Millisecond
 	for begin := time.Now(); time.Since(begin) < wait; {
-		for _, l := range loops {
+		for _, l := range kernels {
 			run(l)
 		}
 	}
-	least := make([]time.Duration, len(loops))
+	least := make([]time.Duration, len(kernels))
 	for n := range rounds {
-		for i, l := range loops {
+		for i, l := range kernels {
 			begin := time.Now()
 			for range runs {
 				run(l)
@@ -42,7 +42,7 @@ func denseProbe(rows, cols, fours int) *IntTile {
 // have faster dense kernels, and therefore higher costs. Results do not depend on the costs.
 var sparseCosts = sync.OnceValue(func() (costs [SparseKinds]float64) {
 	const fours, units, steps, rows, dense = 24, 8, 128, 12, 64
-	d, f := ints.pick(), sparseInts.pick()
+	d, f := intKernels.pick(), sparseIntKernels.pick()
 	x, offs, vals := make([]uint8, steps*f.Cols), make([]uint16, units*fours*4), make([]uint8, units*fours*f.Size()*SparseRows)
 	for i := range offs {
 		offs[i] = uint16(i * 37 % (steps / 4) * 4 * f.Cols)
@@ -53,7 +53,7 @@ var sparseCosts = sync.OnceValue(func() (costs [SparseKinds]float64) {
 	}
 	probe := denseProbe(rows, d.Cols, dense)
 	kinds := []SparseKind{SparseRow, SparseRowsTogether, SparseFours, SparseKinds}
-	times := fastest(kinds, func(kind SparseKind) {
+	times := leastTimes(kinds, func(kind SparseKind) {
 		if kind == SparseKinds {
 			d.quads[rows-1](probe)
 			return

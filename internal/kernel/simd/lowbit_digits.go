@@ -61,12 +61,12 @@ var digitOrders = func() (orders [3][2][64]uint8) {
 
 var digitPowers = [16]float32{1, 1, 1, 1, 1 << 8, 1 << 8, 1 << 8, 1 << 8, 1 << 16, 1 << 16, 1 << 16, 1 << 16}
 
-// leastDigits is the least magnitude of a nonzero block whose scale is a normal number.
-const leastDigits = 0x1p-80
+// minDigitMagnitude is the least magnitude of a nonzero block whose scale is a normal number.
+const minDigitMagnitude = 0x1p-80
 
-// digitBytes holds constants of the AVX2 kernels: the mask of the lower 4 bits of bytes, the sign
-// bits of 4-bit values, 16-bit ones, and the middle of the range.
-var digitBytes = func() (b [4][32]uint8) {
+// digitConstants holds constants of the AVX2 kernels: the mask of the lower 4 bits of bytes, the
+// sign bits of 4-bit values, 16-bit ones, and the middle of the range.
+var digitConstants = func() (b [4][32]uint8) {
 	middle := math.Float32bits(8)
 	for i := range 32 {
 		b[0][i], b[1][i], b[2][i], b[3][i] = 15, 0x88, uint8(1-i%2), uint8(middle>>(i%4*8))
@@ -80,25 +80,25 @@ func (f *FewBits) DigitRows(bits, digits, block int) int {
 	if f.steps == 0 || block%f.steps != 0 {
 		return 0
 	}
-	return len(f.digits[bitsAt(bits)][digits/2])
+	return len(f.digits[bitsIndex(bits)][digits/2])
 }
 
 // ArrangeDigits converts a row x of complete blocks for [FewBits.Digits]. It writes digits bytes
 // for each value, and [BitRecord] values for each block. It reports whether the digits represent
 // the row: all values must be finite, and the largest magnitude of a nonzero block must be at
-// least leastDigits.
+// least minDigitMagnitude.
 func (f *FewBits) ArrangeDigits(t *BitDigits, dst []uint8, records, x []float32, bits, digits int) bool {
 	blocks := len(records) / BitRecord
 	*t = BitDigits{
 		x: &x[0], y: &dst[0], records: &records[0], chunks: len(x) / blocks / 16, blocks: blocks,
-		order: &digitOrders[bitsAt(bits)][digits/2], powers: &digitPowers, store: 1<<(4*digits) - 1, line: 16 * digits, limit: digitLimit(digits), start: -1 << (bits - 1),
+		order: &digitOrders[bitsIndex(bits)][digits/2], powers: &digitPowers, store: 1<<(4*digits) - 1, line: 16 * digits, limit: digitLimit(digits), start: -1 << (bits - 1),
 	}
 	if f.arrange != nil {
 		f.arrange(t)
 	} else {
 		t.arrange(dst, records, x)
 	}
-	return t.most <= math.Float32bits(math.MaxFloat32) && t.least >= math.Float32bits(leastDigits)-1
+	return t.most <= math.Float32bits(math.MaxFloat32) && t.least >= math.Float32bits(minDigitMagnitude)-1
 }
 
 // arrange is ArrangeDigits in plain Go, without the initial sums of digits.
@@ -115,7 +115,7 @@ func (t *BitDigits) arrange(dst []uint8, records, x []float32) {
 		if top > math.Float32bits(math.MaxFloat32) {
 			return
 		}
-		most := max(math.Float32frombits(top), leastDigits)
+		most := max(math.Float32frombits(top), minDigitMagnitude)
 		by, sum := t.limit/most, int64(0)
 		for c := 0; c < block; c += 16 {
 			var bytes [64]uint8
@@ -139,6 +139,6 @@ func (t *BitDigits) arrange(dst []uint8, records, x []float32) {
 // row uses all columns. X points to the digits, Sums to the records. A block has block steps.
 func (f *FewBits) Digits(t *BitTile, bits, digits, rows, block int) {
 	t.Groups, t.middle = block/f.steps, 1<<8 // weight of a digit
-	t.values = (*float32)(unsafe.Pointer(&digitBytes))
-	f.digits[bitsAt(bits)][digits/2][rows-1](t)
+	t.values = (*float32)(unsafe.Pointer(&digitConstants))
+	f.digits[bitsIndex(bits)][digits/2][rows-1](t)
 }

@@ -21,7 +21,7 @@ type FewBits struct {
 
 // FewBitKernels returns the kernels of the current instruction set, or nil if they are not
 // available.
-func FewBitKernels() *FewBits { return fewBits.pick() }
+func FewBitKernels() *FewBits { return lowBitKernels.pick() }
 
 // BitSteps returns the number of steps of a group of weights.
 func BitSteps(bits int) int { return 32 / bits }
@@ -44,11 +44,11 @@ type BitTile struct {
 // bitValues holds the values of raw weights: of 2 bits four times, and of 4 bits.
 var bitValues = [2][16]float32{{-2, -1, 0, 1, -2, -1, 0, 1, -2, -1, 0, 1, -2, -1, 0, 1}, {-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7}}
 
-// bitsAt returns the index of the kernels for a number of bits.
-func bitsAt(bits int) int { return bits/2 - bits/8 - 1 } // 0, 1, 2
+// bitsIndex returns the index of the kernels for a number of bits.
+func bitsIndex(bits int) int { return bits/2 - bits/8 - 1 } // 0, 1, 2
 
-func (t *BitTile) loop(of *[3]func(t *BitTile), bits int) {
-	i := bitsAt(bits)
+func (t *BitTile) run(of *[3]func(t *BitTile), bits int) {
+	i := bitsIndex(bits)
 	t.values, t.middle = &bitValues[min(i, 1)][0], float32(int(1)<<(bits-1))
 	of[i](t)
 }
@@ -78,8 +78,8 @@ func (f *FewBits) Arrange(dst, sums, x []float32, bits int) {
 }
 
 // Row writes to y the products of the row x with Cols columns. x comes from [FewBits.Arrange].
-func (f *FewBits) Row(t *BitTile, bits int) { t.loop(&f.row, bits) }
+func (f *FewBits) Row(t *BitTile, bits int) { t.run(&f.row, bits) }
 
 // Widen dequantises groups of a block to y in float32, for half of the columns of a panel: a row
 // of Cols/2 values for each step. W, scales and zero points start at these columns.
-func (f *FewBits) Widen(t *BitTile, bits int) { t.loop(&f.widen, bits) }
+func (f *FewBits) Widen(t *BitTile, bits int) { t.run(&f.widen, bits) }

@@ -1,10 +1,10 @@
 package simd
 
-var fewBits = family[FewBits]{AVX2: &fewBitsAVX2, AVX512: &fewBitsAVX512, VNNI: fewBitsVNNI()}
+var lowBitKernels = family[FewBits]{AVX2: &lowBitAVX2, AVX512: &lowBitAVX512, VNNI: lowBitVNNI()}
 
-// fewBitsVNNI returns the AVX-512 kernels with the VNNI kernels for rows of digits.
-func fewBitsVNNI() *FewBits {
-	f := fewBitsAVX512
+// lowBitVNNI returns the AVX-512 kernels with the VNNI kernels for rows of digits.
+func lowBitVNNI() *FewBits {
+	f := lowBitAVX512
 	f.Set = VNNI
 	f.arrange, f.steps = bitDigitsVNNI, 16
 	f.digits = [3][2][]func(t *BitTile){
@@ -25,13 +25,13 @@ func fewBitsVNNI() *FewBits {
 }
 
 var (
-	fewBitsAVX2 = FewBits{
+	lowBitAVX2 = FewBits{
 		Set: AVX2, Cols: 32,
 		row:   [3]func(t *BitTile){bitRow2AVX2, bitRow4AVX2, bitRow8AVX2},
 		widen: [3]func(t *BitTile){bitWiden2AVX2, bitWiden4AVX2, bitWiden8AVX2},
 		steps: 32, digits: [3][2][]func(t *BitTile){1: {{bitDigits4x1Row1AVX2}, {bitDigits4x3Row1AVX2}}},
 	}
-	fewBitsAVX512 = FewBits{
+	lowBitAVX512 = FewBits{
 		Set: AVX512, Cols: 64, Raw: true,
 		row:   [3]func(t *BitTile){bitRow2AVX512, bitRow4AVX512, bitRow8AVX512},
 		widen: [3]func(t *BitTile){bitWiden2AVX512, bitWiden4AVX512, bitWiden8AVX512},

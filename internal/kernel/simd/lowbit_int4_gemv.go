@@ -15,10 +15,10 @@ const (
 
 // FourBitKernels returns the kernels of the current instruction set, or nil if they are not
 // available.
-func FourBitKernels() *FourBits { return fourBitLoops.pick() }
+func FourBitKernels() *FourBits { return fourBitKernels.pick() }
 
-// fourBitValues holds the values of 4-bit two's complement.
-var fourBitValues = [16]float32{0, 1, 2, 3, 4, 5, 6, 7, -8, -7, -6, -5, -4, -3, -2, -1}
+// int4Values holds the values of 4-bit two's complement.
+var int4Values = [16]float32{0, 1, 2, 3, 4, 5, 6, 7, -8, -7, -6, -5, -4, -3, -2, -1}
 
 // Row multiplies a row x by [FourBitColumns] columns of signed 4-bit weights. Group i of
 // [FourBitSteps] steps of column j is w[i*64+j], with the first step in the lowest bits. The
@@ -30,5 +30,5 @@ func (f *FourBits) Row(y, x []float32, w []uint32, scales []float32) {
 		panic("simd: groups of weights do not divide into blocks")
 	}
 	_, _ = y[FourBitColumns-1], x[groups*FourBitSteps-1]
-	f.row(&y[0], &x[0], &w[0], &scales[0], groups/blocks, blocks, &fourBitValues[0])
+	f.row(&y[0], &x[0], &w[0], &scales[0], groups/blocks, blocks, &int4Values[0])
 }

@@ -1,5 +1,5 @@
 package simd
 
-var fourBitLoops = family[FourBits]{
+var fourBitKernels = family[FourBits]{
 	AVX512: {Set: AVX512, row: fourBitsAVX512},
 }

@@ -55,11 +55,11 @@ func TestDoubleCurves(t *testing.T) {
 			fill(a)
 			fill(b)
 			for _, f := range []struct {
-				name  string
-				loop  func(dst, src []float64) int
-				of    func(float64) float64
-				units float64
-				slack float64 // relative to x: remainders of package math are less accurate
+				name   string
+				kernel func(dst, src []float64) int
+				of     func(float64) float64
+				units  float64
+				slack  float64 // relative to x: remainders of package math are less accurate
 			}{
 				{"sigmoid", func(dst, src []float64) int { c.SigmoidDoubles(dst, src); return n }, func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }, 3, 0},
 				{"tanh", func(dst, src []float64) int { c.TanhDoubles(dst, src); return n }, math.Tanh, 5, 0},
@@ -67,7 +67,7 @@ func TestDoubleCurves(t *testing.T) {
 				{"sine", c.SinDoubles, math.Sin, 2, 0x1p-82},
 				{"cosine", c.CosDoubles, math.Cos, 2, 0x1p-82},
 			} {
-				done := f.loop(got[:n], a)
+				done := f.kernel(got[:n], a)
 				if done < n {
 					far := false
 					for _, x := range a[done:min(done+8, n)] {

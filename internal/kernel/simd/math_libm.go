@@ -8,10 +8,10 @@ import (
 // Curves holds kernels of elementary functions. The functions with a table of package libm follow
 // its arithmetic step by step and are bit-exact.
 type Curves struct {
-	Set         Set
-	wide        int // n of libmExp and libmSigmoid is a multiple of this
-	libmExp     func(dst, src *float32, n int, top, beta float32, t *LibmTable)
-	libmSigmoid func(dst, src *float32, n int, t *LibmTable)
+	Set          Set
+	libmMultiple int // n of libmExp and libmSigmoid is a multiple of this
+	libmExp      func(dst, src *float32, n int, top, beta float32, t *LibmTable)
+	libmSigmoid  func(dst, src *float32, n int, t *LibmTable)
 	// The following kernels are nil if absent.
 	libmTanh func(dst, src *float32, n int)
 	libmElu  func(dst, src *float32, n int)
@@ -19,9 +19,9 @@ type Curves struct {
 	libmWave func(dst, src *float32, n int, turn int32, t *float64) (done int)
 	shares   func(dst, src *float32, n int, by *float32, rows int)
 
-	// Functions in float32 arithmetic. With every they take any number of values, else a multiple
+	// Functions in float32 arithmetic. With anyLength they take any number of values, else a multiple
 	// of 8.
-	every                                    bool
+	anyLength                                bool
 	hardSwish                                func(dst, src *float32, n int, t *SingleTable)
 	sigmoid, erf, tanh, silu, gelu, geluTanh func(dst, src *float32, n int, t *SingleTable)
 	exponential, logarithm                   func(dst, src *float32, n int, t *SingleTable)
@@ -41,7 +41,7 @@ type Curves struct {
 
 // CurveKernels returns the kernels of the current instruction set, or nil if only plain Go is
 // available.
-func CurveKernels() *Curves { return curves.pick() }
+func CurveKernels() *Curves { return curveKernels.pick() }
 
 // HasDoubles reports whether float64 kernels are available.
 func (c *Curves) HasDoubles() bool { return c != nil && c.expDoubles != nil }
@@ -59,15 +59,15 @@ func (c *Curves) ExpDoubles(dst, src []float64, shift float64) float64 {
 }
 
 // SigmoidDoubles writes 1/(1+e^-src). dst may be src.
-func (c *Curves) SigmoidDoubles(dst, src []float64) { onDoubles(dst, src, c.sigmoidDoubles) }
+func (c *Curves) SigmoidDoubles(dst, src []float64) { unaryF64(dst, src, c.sigmoidDoubles) }
 
 // TanhDoubles writes hyperbolic tangents.
-func (c *Curves) TanhDoubles(dst, src []float64) { onDoubles(dst, src, c.tanhDoubles) }
+func (c *Curves) TanhDoubles(dst, src []float64) { unaryF64(dst, src, c.tanhDoubles) }
 
 // LogDoubles writes natural logarithms.
-func (c *Curves) LogDoubles(dst, src []float64) { onDoubles(dst, src, c.logDoubles) }
+func (c *Curves) LogDoubles(dst, src []float64) { unaryF64(dst, src, c.logDoubles) }
 
-func onDoubles(dst, src []float64, f func(dst, src *float64, n int)) {
+func unaryF64(dst, src []float64, f func(dst, src *float64, n int)) {
 	if n := len(dst); n > 0 {
 		_ = src[n-1]
 		f(&dst[0], &src[0], n)
@@ -76,12 +76,12 @@ func onDoubles(dst, src []float64, f func(dst, src *float64, n int)) {
 
 // SinDoubles writes sines. It returns the number of values written: it stops at a group of 8
 // values of which one has a magnitude above 2^30.
-func (c *Curves) SinDoubles(dst, src []float64) int { return waveDoubles(dst, src, c.sinDoubles) }
+func (c *Curves) SinDoubles(dst, src []float64) int { return sinCosF64(dst, src, c.sinDoubles) }
 
 // CosDoubles is [Curves.SinDoubles] for cosines.
-func (c *Curves) CosDoubles(dst, src []float64) int { return waveDoubles(dst, src, c.cosDoubles) }
+func (c *Curves) CosDoubles(dst, src []float64) int { return sinCosF64(dst, src, c.cosDoubles) }
 
-func waveDoubles(dst, src []float64, f func(dst, src *float64, n int) int) int {
+func sinCosF64(dst, src []float64, f func(dst, src *float64, n int) int) int {
 	n := len(dst)
 	if n == 0 {
 		return 0
@@ -131,7 +131,7 @@ func NewLibmTable(scale, shift float64, c [3]float64, above, below, top, bottom 
 // LibmExp writes e^((src-top)·beta), bit-exact to package libm. As all Libm methods, it returns
 // the number of values written; the caller computes the rest.
 func (c *Curves) LibmExp(dst, src []float32, top, beta float32, t *LibmTable) int {
-	n := len(dst) / c.wide * c.wide
+	n := len(dst) / c.libmMultiple * c.libmMultiple
 	if n > 0 {
 		_ = src[n-1]
 		c.libmExp(&dst[0], &src[0], n, top, beta, t)
@@ -161,7 +161,7 @@ func (c *Curves) Shares(dst, src, by []float32, n int) bool {
 
 // LibmSigmoid writes 1/(1+e^-src), bit-exact to package libm.
 func (c *Curves) LibmSigmoid(dst, src []float32, t *LibmTable) int {
-	n := len(dst) / c.wide * c.wide
+	n := len(dst) / c.libmMultiple * c.libmMultiple
 	if n > 0 {
 		_ = src[n-1]
 		c.libmSigmoid(&dst[0], &src[0], n, t)

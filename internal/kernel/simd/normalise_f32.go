@@ -18,11 +18,11 @@ type Rows struct {
 
 // RowKernels returns the kernels of the current instruction set, or nil if only plain Go is
 // available.
-func RowKernels() *Rows { return rowLoops.pick() }
+func RowKernels() *Rows { return rowKernels.pick() }
 
 // Sum returns the sum of src.
 func (r *Rows) Sum(src []float32) (sum float64) {
-	n := whole(len(src))
+	n := wholeRegisters(len(src))
 	if n > 0 {
 		sum = r.sum(&src[0], n)
 	}
@@ -55,7 +55,7 @@ func (r *Rows) OrderedSums(sums, src []float32, n int) {
 
 // Squares returns the sum of (src - mean)².
 func (r *Rows) Squares(src []float32, mean float64) (sum float64) {
-	n := whole(len(src))
+	n := wholeRegisters(len(src))
 	if n > 0 {
 		sum = r.squares(&src[0], n, mean)
 	}
@@ -96,7 +96,7 @@ func (r *Rows) MeanSquareRows(dst, src, gamma []float32, eps float64) bool {
 
 // Normalise writes (src - mean)·inv, computed in float64 and rounded once. dst may be src.
 func (r *Rows) Normalise(dst, src []float32, mean, inv float64) {
-	n := whole(len(dst))
+	n := wholeRegisters(len(dst))
 	if n > 0 {
 		_ = src[n-1]
 		r.normalise(&dst[0], &src[0], n, mean, inv)
@@ -108,7 +108,7 @@ func (r *Rows) Normalise(dst, src []float32, mean, inv float64) {
 
 // AddSquares adds src² to dst, rounded once or twice.
 func (r *Rows) AddSquares(dst, src []float32) {
-	n := whole(len(dst))
+	n := wholeRegisters(len(dst))
 	if n > 0 {
 		_ = src[n-1]
 		r.addSquares(&dst[0], &src[0], n)
@@ -121,7 +121,7 @@ func (r *Rows) AddSquares(dst, src []float32) {
 // ThreeQuarters writes x / (bias + scale·sum)^(3/4). The error is at most 3 units in the last
 // place.
 func (r *Rows) ThreeQuarters(dst, x, sum []float32, bias, scale float32) {
-	n := whole(len(dst))
+	n := wholeRegisters(len(dst))
 	if n > 0 {
 		_, _ = x[n-1], sum[n-1]
 		r.quarters(&dst[0], &x[0], &sum[0], n, bias, scale)
@@ -134,7 +134,7 @@ func (r *Rows) ThreeQuarters(dst, x, sum []float32, bias, scale float32) {
 
 // Roots writes square roots.
 func (r *Rows) Roots(dst, src []float32) {
-	n := whole(len(dst))
+	n := wholeRegisters(len(dst))
 	if n > 0 {
 		_ = src[n-1]
 		r.roots(&dst[0], &src[0], n)

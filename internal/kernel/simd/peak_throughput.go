@@ -13,4 +13,4 @@ type Peak struct {
 }
 
 // PeakLoops returns the kernels of the current instruction set, or nil if they are not available.
-func PeakLoops() *Peak { return peaks.pick() }
+func PeakLoops() *Peak { return peakKernels.pick() }

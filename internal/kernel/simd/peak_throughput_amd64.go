@@ -6,7 +6,7 @@ const (
 	peakSums32 = 28
 )
 
-var peaks = family[Peak]{
+var peakKernels = family[Peak]{
 	AVX2: {
 		Set: AVX2, Floats: peakFloatsAVX2, Exact: peakExactAVX2, FloatOps: peakSums * 8 * 2,
 		Ints: peakPairsAVX2, IntOps: peakSums * 16 * 2,
@@ -25,6 +25,6 @@ var peaks = family[Peak]{
 	},
 	AMX: {
 		Set: AMX, Floats: peakFloatsAVX512, Exact: peakExactAVX512, FloatOps: peakSums32 * 16 * 2,
-		Ints: amxLoops.peak, IntOps: tileLines * tilesCols * tileBytes * 2,
+		Ints: amxKernels.peak, IntOps: tileRows * amxPanelCols * tileBytes * 2,
 	},
 }

@@ -23,14 +23,14 @@ const (
 
 // PoolKernels returns the kernels of the current instruction set, or nil if only plain Go is
 // available.
-func PoolKernels() *Pools { return pools.pick() }
+func PoolKernels() *Pools { return poolKernels.pick() }
 
 // AddBytes writes the sums of lines, at least one, of len(dst) values. Lines are step values
 // apart.
 func (f *Pools) AddBytes(dst []int32, src []uint8, step, lines int, signed bool) {
 	if n := len(dst); n > 0 {
 		_ = src[(lines-1)*step+n-1]
-		f.addBytes[sign(signed)](&dst[0], &src[0], step, lines, n)
+		f.addBytes[boolIndex(signed)](&dst[0], &src[0], step, lines, n)
 	}
 }
 

@@ -1,6 +1,6 @@
 package simd
 
-var pools = family[Pools]{AVX512: {
+var poolKernels = family[Pools]{AVX512: {
 	Set:          AVX512,
 	addBytes:     [2]func(dst *int32, src *byte, step, lines, n int){addBytesU8AVX512, addBytesS8AVX512},
 	largestBytes: [3]func(dst, src *byte, step, lines, n int){largestBytesU8AVX512, largestBytesS8AVX512, largestBytesS16AVX512},

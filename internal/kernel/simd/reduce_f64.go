@@ -15,21 +15,21 @@ const (
 	FoldSizes
 	FoldProduct
 
-	folds = iota
+	foldKinds = iota
 )
 
 // Folds holds reduction kernels that compute in float64, for float32 and float64 inputs. The
 // order of the operations is that of the kernel.
 type Folds struct {
 	Set                 Set
-	each                int // columns of [Folds.Lines] are a multiple of this
-	row                 int // values of [Folds.Row] are a multiple of this
-	lines               [folds]func(dst *float64, src *float32, step, lines, n int)
+	lineMultiple        int // columns of [Folds.Lines] are a multiple of this
+	rowMultiple         int // values of [Folds.Row] are a multiple of this
+	lines               [foldKinds]func(dst *float64, src *float32, step, lines, n int)
 	sum, sizes, product func(src *float32, n int) float64
 	squares             func(src *float32, n int, mean float64) float64
 	// The kernels for float64 inputs are nil if absent.
-	doubleLines [folds]func(dst, src *float64, step, lines, n int)
-	doubleRows  [folds]func(src *float64, n int) float64
+	doubleLines [foldKinds]func(dst, src *float64, step, lines, n int)
+	doubleRows  [foldKinds]func(src *float64, n int) float64
 	// The following kernels are nil if absent.
 	addDoubles func(dst, x *float64, stepX int, lines *float64, step, k, n int)
 	addWords   func(dst, x *int32, stepX int, lines *int32, step, k, n int)
@@ -41,7 +41,7 @@ type Folds struct {
 
 // FoldKernels returns the kernels of the current instruction set, or nil if only plain Go is
 // available.
-func FoldKernels() *Folds { return foldLoops.pick() }
+func FoldKernels() *Folds { return foldKernels.pick() }
 
 // HasDoubles reports whether kernels for float64 inputs are available.
 func (f *Folds) HasDoubles() bool { return f != nil && f.doubleRows[0] != nil }
@@ -80,13 +80,13 @@ func AddProducts[T any](f *Folds, dst, x []T, stepX int, lines []T, step, k int)
 	return false
 }
 
-func addProducts[T, N any](loop func(dst, x *N, stepX int, lines *N, step, k, n int), dst, x []T, stepX int, lines []T, step, k int) bool {
-	if loop == nil {
+func addProducts[T, N any](kernel func(dst, x *N, stepX int, lines *N, step, k, n int), dst, x []T, stepX int, lines []T, step, k int) bool {
+	if kernel == nil {
 		return false
 	}
 	if n, size := len(dst), int(unsafe.Sizeof(*new(N))); n > 0 && k > 0 {
 		_, _ = x[(k-1)*stepX], lines[(k-1)*step+n-1]
-		loop(numbers[N](dst), numbers[N](x), size*stepX, numbers[N](lines), size*step, k, n)
+		kernel(dataPointer[N](dst), dataPointer[N](x), size*stepX, dataPointer[N](lines), size*step, k, n)
 	}
 	return true
 }
@@ -102,31 +102,31 @@ func Dot[T any](f *Folds, a, b []T) (sum T, ok bool) {
 	switch to := any(&sum).(type) {
 	case *float64:
 		if f.dotDoubles != nil {
-			*to, ok = f.dotDoubles(numbers[float64](a), numbers[float64](b), n), true
+			*to, ok = f.dotDoubles(dataPointer[float64](a), dataPointer[float64](b), n), true
 		}
 	case *int32:
 		if f.dotWords != nil {
-			*to, ok = f.dotWords(numbers[int32](a), numbers[int32](b), n), true
+			*to, ok = f.dotWords(dataPointer[int32](a), dataPointer[int32](b), n), true
 		}
 	case *uint32:
 		if f.dotWords != nil {
-			*to, ok = uint32(f.dotWords(numbers[int32](a), numbers[int32](b), n)), true
+			*to, ok = uint32(f.dotWords(dataPointer[int32](a), dataPointer[int32](b), n)), true
 		}
 	case *int64:
 		if f.dotLongs != nil {
-			*to, ok = f.dotLongs(numbers[int64](a), numbers[int64](b), n), true
+			*to, ok = f.dotLongs(dataPointer[int64](a), dataPointer[int64](b), n), true
 		}
 	case *uint64:
 		if f.dotLongs != nil {
-			*to, ok = uint64(f.dotLongs(numbers[int64](a), numbers[int64](b), n)), true
+			*to, ok = uint64(f.dotLongs(dataPointer[int64](a), dataPointer[int64](b), n)), true
 		}
 	}
 	return sum, ok
 }
 
-// numbers converts a slice to a pointer of the type that a kernel takes: elements of the same
+// dataPointer converts a slice to a pointer of the type that a kernel takes: elements of the same
 // size, or bytes.
-func numbers[N, T any](v []T) *N { return (*N)(unsafe.Pointer(unsafe.SliceData(v))) }
+func dataPointer[N, T any](v []T) *N { return (*N)(unsafe.Pointer(unsafe.SliceData(v))) }
 
 // One folds a value into acc.
 func (k Fold) One(acc float64, x float32) float64 { return k.OneDouble(acc, float64(x)) }
@@ -156,7 +156,7 @@ func (k Fold) Start() float64 {
 // Lines writes the reductions of len(dst) columns of lines. There is at least one line; lines are
 // step elements apart.
 func (f *Folds) Lines(k Fold, dst []float64, src []float32, step, lines int) {
-	n := len(dst) / f.each * f.each
+	n := len(dst) / f.lineMultiple * f.lineMultiple
 	if n > 0 {
 		_ = src[(lines-1)*step+n-1]
 		f.lines[k](&dst[0], &src[0], 4*step, lines, n)
@@ -172,7 +172,7 @@ func (f *Folds) Lines(k Fold, dst []float64, src []float32, step, lines int) {
 
 // Row returns the reduction of a row.
 func (f *Folds) Row(k Fold, src []float32) float64 {
-	n, acc := len(src)/f.row*f.row, k.Start()
+	n, acc := len(src)/f.rowMultiple*f.rowMultiple, k.Start()
 	if n > 0 {
 		switch k {
 		case FoldSquares:

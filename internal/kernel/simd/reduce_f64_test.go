@@ -66,7 +66,7 @@ func TestDoubleFolds(t *testing.T) {
 			return
 		}
 		for range 300 {
-			for k := range Fold(folds) {
+			for k := range Fold(foldKinds) {
 				lines, n := 1+r.IntN(6), r.IntN(100)
 				step := n + r.IntN(3)
 				src, got := make([]float64, lines*step+n), make([]float64, n+1)

@@ -6,12 +6,12 @@ import "unsafe"
 // zeros of both signs are equal, the result may have the sign of either.
 type Extremes struct {
 	Set         Set
-	lines, rows [2][extremeKinds]extremeLoop // of maxima, of minima; nil if absent
+	lines, rows [2][extremeKinds]extremeKernel // of maxima, of minima; nil if absent
 }
 
-// extremeLoop writes the extremes of n columns of lines that are step bytes apart, or the
+// extremeKernel writes the extremes of n columns of lines that are step bytes apart, or the
 // extremes of lines rows of n adjacent values.
-type extremeLoop func(dst, src *byte, lines, n, step int)
+type extremeKernel func(dst, src *byte, lines, n, step int)
 
 // The element types: integers as in intKind, then floats.
 const (
@@ -34,7 +34,7 @@ func extremeKind[T any]() (int, bool) {
 
 // ExtremeKernels returns the kernels of the current instruction set, or nil if only plain Go is
 // available.
-func ExtremeKernels() *Extremes { return extremeLoops.pick() }
+func ExtremeKernels() *Extremes { return extremeKernels.pick() }
 
 // HasExtremes reports whether kernels for the element type are available.
 func HasExtremes[T any](f *Extremes) bool {
@@ -49,7 +49,7 @@ func ExtremeLines[T any](f *Extremes, least bool, dst, src []T, step, lines int)
 	kind, _ := extremeKind[T]()
 	if n := len(dst); n > 0 {
 		_ = src[(lines-1)*step+n-1]
-		f.lines[sign(least)][kind](numbers[byte](dst), numbers[byte](src), lines, n, step*int(unsafe.Sizeof(*new(T))))
+		f.lines[boolIndex(least)][kind](dataPointer[byte](dst), dataPointer[byte](src), lines, n, step*int(unsafe.Sizeof(*new(T))))
 	}
 }
 
@@ -59,6 +59,6 @@ func ExtremeRows[T any](f *Extremes, least bool, dst, src []T, n int) {
 	kind, _ := extremeKind[T]()
 	if len(dst) > 0 {
 		_ = src[len(dst)*n-1]
-		f.rows[sign(least)][kind](numbers[byte](dst), numbers[byte](src), len(dst), n, 0)
+		f.rows[boolIndex(least)][kind](dataPointer[byte](dst), dataPointer[byte](src), len(dst), n, 0)
 	}
 }

@@ -4,13 +4,14 @@ package simd
 // multiplier need their input channels.
 type Repeats struct {
 	times  int
-	f      *repeatLoops
+	f      *repeatKernelSet
 	floats []int32 // for each output register: the indices of its values in the input register
 	words  []int16
 }
 
-// repeatLoops holds kernels for full registers of 16 float32 and of 32 int16. groups may be nil.
-type repeatLoops struct {
+// repeatKernelSet holds kernels for full registers of 16 float32 and of 32 int16. groups may be
+// nil.
+type repeatKernelSet struct {
 	// Indexed by the channels of a group, minus one.
 	groups *[MostGroup]func(dst, src *float32, step int, places *int32, positions int, mask uint32)
 	floats func(dst, src *float32, places *int32, registers, times int)
@@ -21,7 +22,7 @@ const floatLanes, wordLanes = 16, 32
 
 // NewRepeats returns Repeats that writes each value times times.
 func NewRepeats(times int) *Repeats {
-	r := &Repeats{times: times, f: repeats.pick()}
+	r := &Repeats{times: times, f: repeatKernels.pick()}
 	if r.f == nil {
 		return r
 	}

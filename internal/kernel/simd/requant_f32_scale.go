@@ -1,9 +1,9 @@
 package simd
 
-// rescaleLoop is a kernel of [Elements.RescaleRows] or [Elements.RescaleColumns]. Limits and zero
+// rescaleKernel is a kernel of [Elements.RescaleRows] or [Elements.RescaleColumns]. Limits and zero
 // point are those of signed values. sign is the XOR mask that converts the results to unsigned
 // values.
-type rescaleLoop func(dst *byte, stepDst int, src *int32, stepSrc, rows, n int, scales *float32, bias *int32, most float32, zero, lo, hi, sign int32)
+type rescaleKernel func(dst *byte, stepDst int, src *int32, stepSrc, rows, n int, scales *float32, bias *int32, most float32, zero, lo, hi, sign int32)
 
 // Rescaling holds the parameters of quantised results: limits, zero point and signedness. Small
 // reports that all scales are between -1/2 and 1/2.
@@ -13,13 +13,13 @@ type Rescaling struct {
 }
 
 // run calls the kernel for these parameters.
-func (q *Rescaling) run(loops *[2]rescaleLoop, dst []uint8, stepDst int, src []int32, stepSrc, rows, n int, scales []float32, bias []int32) {
+func (q *Rescaling) run(kernels *[2]rescaleKernel, dst []uint8, stepDst int, src []int32, stepSrc, rows, n int, scales []float32, bias []int32) {
 	_, _ = dst[(rows-1)*stepDst+n-1], src[(rows-1)*stepSrc+n-1]
-	loop, less, turn := loops[sign(q.Small)], int32(0), int32(0)
+	kernel, less, turn := kernels[boolIndex(q.Small)], int32(0), int32(0)
 	if !q.Signed {
 		less, turn = 128, 0x80
 	}
-	loop(&dst[0], stepDst, &src[0], 4*stepSrc, rows, n, &scales[0], &bias[0], 1<<30, q.Zero-less, q.Lo-less, q.Hi-less, turn)
+	kernel(&dst[0], stepDst, &src[0], 4*stepSrc, rows, n, &scales[0], &bias[0], 1<<30, q.Zero-less, q.Lo-less, q.Hi-less, turn)
 }
 
 // RescaleRows is Rescale for rows of n sums, each with its own scale and bias. Rows are stepDst
@@ -33,7 +33,7 @@ func (e *Elements) RescaleRows(dst []uint8, stepDst int, src []int32, stepSrc, r
 		for r := range rows {
 			e.Rescale(dst[r*stepDst:][:n], src[r*stepSrc:], scales[r], float32(q.Lo-q.Zero), float32(q.Hi-q.Zero), q.Zero, bias[r])
 		}
-		return whole(n)
+		return wholeRegisters(n)
 	}
 	q.run(&e.rescaleRows, dst, stepDst, src, stepSrc, rows, n, scales, bias)
 	return n
@@ -55,12 +55,12 @@ func (e *Elements) RescaleColumns(dst []uint8, stepDst int, src []int32, stepSrc
 
 // Columns reports whether [Elements.RescaleColumns] and [Elements.TurnBytes] are available.
 func (e *Elements) Columns() bool {
-	return e != nil && e.rescaleColumns[0] != nil && e.turnBytes != nil
+	return e != nil && e.rescaleColumns[0] != nil && e.transpose8 != nil
 }
 
-// turnNear is the number of bytes of a block of rows of [Elements.TurnBytes]: the block stays in
-// the L1 cache.
-const turnNear = 1 << 14
+// transposeBlock is the number of bytes of a block of rows of [Elements.TurnBytes]: the block
+// stays in the L1 cache.
+const transposeBlock = 1 << 14
 
 // TurnLeast is the minimum number of columns of [Elements.TurnBytes].
 const TurnLeast = 16
@@ -69,19 +69,19 @@ const TurnLeast = 16
 // nothing, for fewer than TurnLeast columns or if no kernel is available. Rows of dst are written
 // in order, so with exactly TurnLeast columns a row may start before the end of the previous row.
 func (e *Elements) TurnBytes(dst []uint8, stepDst int, src []uint8, stepSrc, rows, cols int) bool {
-	if e == nil || e.turnBytes == nil || cols < TurnLeast {
+	if e == nil || e.transpose8 == nil || cols < TurnLeast {
 		return false
 	}
 	if rows <= 0 {
 		return true
 	}
 	_, _ = dst[(rows-1)*stepDst+cols-1], src[(cols-1)*stepSrc+rows-1]
-	near := max(64, turnNear/cols/64*64)
+	near := max(64, transposeBlock/cols/64*64)
 	for i := 0; i < rows; i += near {
 		for j := 0; j < cols; j += 16 {
 			// If fewer than 16 columns remain, the last block overlaps the one before.
 			c := min(j, cols-16)
-			e.turnBytes(&dst[i*stepDst+c], stepDst, &src[c*stepSrc+i], stepSrc, min(near, rows-i))
+			e.transpose8(&dst[i*stepDst+c], stepDst, &src[c*stepSrc+i], stepSrc, min(near, rows-i))
 		}
 	}
 	return true

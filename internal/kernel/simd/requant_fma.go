@@ -33,14 +33,14 @@ func (s *FusedScales) Set(i int, f Fused) {
 }
 
 const (
-	fusedLeast = 0x4b000000 // the bits of 2^23
+	fusedMin   = 0x4b000000 // the bits of 2^23
 	fusedZero  = 0x4b400000 // the bits of fusedWhole
 	fusedWhole = 3 << 22
 	// fusedRange is the maximum range of the sums of a channel. It leaves a choice for the first
 	// float.
 	fusedRange = 1 << 22
-	// fusedTries is the number of scales to try on each side of the nearest one.
-	fusedTries = 2
+	// scaleTries is the number of scales to try on each side of the nearest one.
+	scaleTries = 2
 )
 
 // Fuse finds the parameters for channel ch. Its sums without the bias are between least and most.
@@ -55,9 +55,9 @@ func (s *Scales) Fuse(ch int, least, most, zero, lo, hi int32) (Fused, bool) {
 	// Positions of the sums among the integers from 2^23 to 2^24.
 	first, last := int64(1<<23)-x0, int64(1<<24)-1-x1
 	first, span := (first+last)/2, (last-first)/2
-	top := s.code(ch, x1) // above the zero point
+	top := s.quantised(ch, x1) // above the zero point
 	if top+int64(zero) <= int64(lo) {
-		return Fused{s.placed(ch, first), 0, float32(fusedWhole + int64(lo))}, true
+		return Fused{s.initialSum(ch, first), 0, float32(fusedWhole + int64(lo))}, true
 	}
 	if mul < 1<<30 || down < 1 || down > 20 {
 		return Fused{}, false
@@ -68,7 +68,7 @@ func (s *Scales) Fuse(ch int, least, most, zero, lo, hi int32) (Fused, bool) {
 	if nearest<<7 > mul {
 		up = -1
 	}
-	for try := range 2 * (1 + fusedTries) {
+	for try := range 2 * (1 + scaleTries) {
 		// The nearest scale, the next one on the other side of the exact scale, and so on.
 		scale := nearest + up*int64((try+1)/2)
 		if try%2 == 0 {
@@ -77,13 +77,13 @@ func (s *Scales) Fuse(ch int, least, most, zero, lo, hi int32) (Fused, bool) {
 		if scale < 1<<23 || scale > 1<<24 {
 			continue
 		}
-		from, to := stairs(mul, scale, down, x0, x1, int64(lo-zero)+1, min(top+1, int64(hi-zero)))
+		from, to := addendRange(mul, scale, down, x0, x1, int64(lo-zero)+1, min(top+1, int64(hi-zero)))
 		if from > to {
 			continue
 		}
-		at, whole, ok := place(scale, q, from, to, first, span)
+		at, whole, ok := findPosition(scale, q, from, to, first, span)
 		if add := whole + int64(zero) + fusedWhole; ok && 0 < add && add <= 1<<24 {
-			return Fused{s.placed(ch, at), float32(math.Ldexp(float64(scale), -q)), float32(add)}, true
+			return Fused{s.initialSum(ch, at), float32(math.Ldexp(float64(scale), -q)), float32(add)}, true
 		}
 	}
 	return Fused{}, false
@@ -146,13 +146,14 @@ func (s *Scales) pack(at []int32, x, ch int, zero int32, r rounding) {
 	at[3*words+x-1], at[3*words+x] = math.MinInt32, half
 }
 
-// placed returns the initial value of the sums for position at among the integers.
-func (s *Scales) placed(ch int, at int64) int32 {
-	return int32(fusedLeast - 1<<23 + at + int64(s.Bias[ch]))
+// initialSum returns the initial value of the sums for position at among the integers.
+func (s *Scales) initialSum(ch int, at int64) int32 {
+	return int32(fusedMin - 1<<23 + at + int64(s.Bias[ch]))
 }
 
-// code returns the quantised value of a sum with its bias, before the zero point and the limits.
-func (s *Scales) code(ch int, sum int64) int64 {
+// quantised returns the quantised value of a sum with its bias, before the zero point and the
+// limits.
+func (s *Scales) quantised(ch int, sum int64) int64 {
 	t := (sum*int64(s.Mul[ch]) + 1<<30) >> 31
 	half := int64(s.Half[ch])
 	if t < 0 && half > 0 {
@@ -161,10 +162,10 @@ func (s *Scales) code(ch int, sum int64) int64 {
 	return (t + half) >> (s.Down[ch] & 63)
 }
 
-// stairs returns the range of the addend, over 2^(24+down), for which sum·scale + addend rounds
-// to the defined quantised value. The range is valid for all sums from x0 to x1 and quantised
-// values from k0 - 1 to k1.
-func stairs(mul, scale int64, down int, x0, x1, k0, k1 int64) (from, to int64) {
+// addendRange returns the range of the addend, over 2^(24+down), for which sum·scale + addend
+// rounds to the defined quantised value. The range is valid for all sums from x0 to x1 and
+// quantised values from k0 - 1 to k1.
+func addendRange(mul, scale int64, down int, x0, x1, k0, k1 int64) (from, to int64) {
 	from, to = math.MinInt64, math.MaxInt64
 	// The product of the least sum of a quantised value is at least this, and exceeds it by less
 	// than a multiplier. Both shifts round to the nearest.
@@ -180,7 +181,7 @@ func stairs(mul, scale int64, down int, x0, x1, k0, k1 int64) (from, to int64) {
 	}
 	if first, last := max(k0, reached+1), min(k1, top); first <= last {
 		// The middles less the product of the least sum of each quantised value with the scale.
-		least, most := extremes(last-first+1, 1<<(24+down), -scale, 1<<(31+down), product(first)+mul-1, mul)
+		least, most := lineExtremes(last-first+1, 1<<(24+down), -scale, 1<<(31+down), product(first)+mul-1, mul)
 		from, to = max(from, middle(first)+most+1), middle(first)+least+scale-1
 	}
 	if top < k1 {
@@ -195,13 +196,13 @@ func stairs(mul, scale int64, down int, x0, x1, k0, k1 int64) (from, to int64) {
 	return from, to
 }
 
-// extremes returns the least and the largest of a·x + b·⌊(c·x+d)/m⌋ for x from 0 to n-1. c and d
-// are not negative, m and n are positive.
+// lineExtremes returns the least and the largest of a·x + b·⌊(c·x+d)/m⌋ for x from 0 to n-1. c
+// and d are not negative, m and n are positive.
 //
 // Consider x and y = ⌊(c·x+d)/m⌋ as coordinates of a plane. The extremes are at an end or, if a
 // and b have different signs, just before or after an increase of y. Over these points, it is the
 // same problem with x and y exchanged. Euclid's algorithm makes it smaller step by step.
-func extremes(n, a, b, c, d, m int64) (least, most int64) {
+func lineExtremes(n, a, b, c, d, m int64) (least, most int64) {
 	least, most = math.MaxInt64, math.MinInt64
 	low, high := int64(0), int64(0) // sums of the terms removed so far
 	for {
@@ -222,9 +223,9 @@ func extremes(n, a, b, c, d, m int64) (least, most int64) {
 	}
 }
 
-// place finds an integer at most span from first whose product with scale, plus a multiple of
-// 2^q, is between from and to. It approaches in decreasing steps, those of Euclid's algorithm.
-func place(scale int64, q int, from, to, first, span int64) (at, whole int64, ok bool) {
+// findPosition finds an integer at most span from first whose product with scale, plus a multiple
+// of 2^q, is between from and to. It approaches in decreasing steps, those of Euclid's algorithm.
+func findPosition(scale int64, q int, from, to, first, span int64) (at, whole int64, ok bool) {
 	middle, half := from+(to-from)/2, (to-from)/2
 	one := int64(1) << q
 	at = first

@@ -66,11 +66,11 @@ func TestFuse(t *testing.T) {
 				return
 			}
 			x := int64(sum) + int64(s.Bias[0])
-			want := min(max(s.code(0, x)+int64(zero), int64(lo)), int64(hi))
+			want := min(max(s.quantised(0, x)+int64(zero), int64(lo)), int64(hi))
 			if got := min(max(fusedCode(f, sum), int64(lo)), int64(hi)); got != want {
 				t.Fatalf("%+v, sums %d to %d, zero %d, limits %d and %d: %+v makes %d of %d, want %d", s, least, most, zero, lo, hi, f, got, sum, want)
 			}
-			if bits := f.Start + sum; bits < fusedLeast || bits >= fusedLeast+1<<23 {
+			if bits := f.Start + sum; bits < fusedMin || bits >= fusedMin+1<<23 {
 				t.Fatalf("%+v, sums %d to %d: %+v %d leaves the range of its floats", s, least, most, f, sum)
 			}
 		}
@@ -119,7 +119,7 @@ func TestLineExtremes(t *testing.T) {
 			v := a*x + b*((c*x+d)/m)
 			least, most = min(least, v), max(most, v)
 		}
-		if l, h := extremes(n, a, b, c, d, m); l != least || h != most {
+		if l, h := lineExtremes(n, a, b, c, d, m); l != least || h != most {
 			t.Fatalf("n %d, a %d, b %d, c %d, d %d, m %d: %d and %d, want %d and %d", n, a, b, c, d, m, l, h, least, most)
 		}
 	}
@@ -139,7 +139,7 @@ func TestStairs(t *testing.T) {
 		x1 := x0 + r.Int64N(fusedRange)
 		k0 := 1 + r.Int64N(256)
 		s := Scales{Mul: []int32{int32(mul)}, Down: []int32{int32(down)}, Half: []int32{1 << (down - 1)}}
-		k1 := min(s.code(0, x1)+1, k0+r.Int64N(256))
+		k1 := min(s.quantised(0, x1)+1, k0+r.Int64N(256))
 		if k1 < k0 {
 			continue
 		}
@@ -160,7 +160,7 @@ func TestStairs(t *testing.T) {
 		if to == math.MaxInt64 {
 			to = from + 1<<(23+down)
 		}
-		if f, l := stairs(mul, scale, down, x0, x1, k0, k1); f != from || l != to {
+		if f, l := addendRange(mul, scale, down, x0, x1, k0, k1); f != from || l != to {
 			t.Fatalf("mul %d, scale %d, down %d, sums %d to %d, codes %d to %d: %d to %d, want %d to %d", mul, scale, down, x0, x1, k0, k1, f, l, from, to)
 		}
 	}

@@ -34,7 +34,7 @@ func (r *Resizes) Between(dst []float32, stepDst int, src []float32, stepSrc, li
 
 // ResizeKernels returns the kernels of the current instruction set, or nil if only plain Go is
 // available.
-func ResizeKernels() *Resizes { return resizeLoops.pick() }
+func ResizeKernels() *Resizes { return resizeKernels.pick() }
 
 // Tap describes the neighbours of a position: the index of the first channel of each, times four,
 // and their weights, as float32 or integers.

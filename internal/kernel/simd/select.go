@@ -2,19 +2,19 @@ package simd
 
 // Picks holds kernels that select between the elements of two tensors.
 type Picks struct {
-	Set   Set
-	loops [9]func(dst, x, y, cond *byte, n, stepX, stepY int) // by element size in bytes
+	Set     Set
+	kernels [9]func(dst, x, y, cond *byte, n, stepX, stepY int) // by element size in bytes
 }
 
 // PickKernels returns the kernels of the current instruction set, or nil if only plain Go is
 // available.
-func PickKernels() *Picks { return pickLoops.pick() }
+func PickKernels() *Picks { return pickKernels.pick() }
 
 // Pick sets each element of dst, width bytes wide, to the element of x if cond is nonzero, else
 // to that of y. stepX and stepY are 1, or 0 for an operand with a single element. Pick returns
 // false if no kernel is available for the width.
 func (p *Picks) Pick(dst, x, y, cond []byte, width, stepX, stepY int) bool {
-	if p == nil || width >= len(p.loops) || p.loops[width] == nil {
+	if p == nil || width >= len(p.kernels) || p.kernels[width] == nil {
 		return false
 	}
 	n := len(dst) / width
@@ -22,6 +22,6 @@ func (p *Picks) Pick(dst, x, y, cond []byte, width, stepX, stepY int) bool {
 		return true
 	}
 	_, _, _ = x[(1+(n-1)*stepX)*width-1], y[(1+(n-1)*stepY)*width-1], cond[n-1]
-	p.loops[width](&dst[0], &x[0], &y[0], &cond[0], n, 64*stepX, 64*stepY)
+	p.kernels[width](&dst[0], &x[0], &y[0], &cond[0], n, 64*stepX, 64*stepY)
 	return true
 }

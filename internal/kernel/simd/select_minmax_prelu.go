@@ -6,7 +6,7 @@ func (e *Elements) PRelu(dst, a, b []float32) int {
 	if e.preluVV == nil {
 		return 0
 	}
-	return both(dst, a, b, e.preluVV)
+	return vectorVector(dst, a, b, e.preluVV)
 }
 
 // PReluScalar writes a, or a·b if a is negative.
@@ -14,7 +14,7 @@ func (e *Elements) PReluScalar(dst, a []float32, b float32) int {
 	if e.preluVS == nil {
 		return 0
 	}
-	return withScalar(dst, a, b, e.preluVS)
+	return vectorScalar(dst, a, b, e.preluVS)
 }
 
 // Max writes a if it is greater than b or NaN, else b.
@@ -22,7 +22,7 @@ func (e *Elements) Max(dst, a, b []float32) int {
 	if e.maxVV == nil {
 		return 0
 	}
-	return both(dst, a, b, e.maxVV)
+	return vectorVector(dst, a, b, e.maxVV)
 }
 
 // Min writes a if it is less than b or NaN, else b.
@@ -30,7 +30,7 @@ func (e *Elements) Min(dst, a, b []float32) int {
 	if e.minVV == nil {
 		return 0
 	}
-	return both(dst, a, b, e.minVV)
+	return vectorVector(dst, a, b, e.minVV)
 }
 
 // AddScaled adds ((w·x)·scales)·scale to dst, for each value of x in order. Each step is rounded.
@@ -116,11 +116,11 @@ func (e *Elements) QuantiseRows(dst []uint8, src []float32, n int, even bool, sc
 		return 0
 	}
 	_, _, _ = dst[rows*n-1], src[rows*n-1], zeros[rows-1]
-	loop := e.quantiseRows
+	kernel := e.quantiseRows
 	if even {
-		loop = e.quantiseEvenRows
+		kernel = e.quantiseEvenRows
 	}
-	return loop(&dst[0], &src[0], rows, n, &scales[0], &zeros[0], plus)
+	return kernel(&dst[0], &src[0], rows, n, &scales[0], &zeros[0], plus)
 }
 
 // LessTimes subtracts b·by from dst. It returns the number of values written.

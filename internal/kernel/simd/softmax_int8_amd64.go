@@ -1,5 +1,5 @@
 package simd
 
-var softmaxLoops = family[Softmaxes]{VNNI: {
+var softmaxKernels = family[Softmaxes]{VNNI: {
 	Set: VNNI, largest: largestByteVNNI, sumBelow: sumBelowVNNI, table: softmaxTableVNNI, tableBelow: tableBelowVNNI,
 }}

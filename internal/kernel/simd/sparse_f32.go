@@ -19,7 +19,7 @@ const SparseRows = 4
 
 // SparseKernels returns the kernels of the current instruction set, or nil if they are not
 // available.
-func SparseKernels() *Sparse { return sparse.pick() }
+func SparseKernels() *Sparse { return sparseKernels.pick() }
 
 // SparseTile is a tile of a product y = act(values·x + bias), with one row or SparseRows rows.
 // Steps are in bytes.
@@ -62,7 +62,7 @@ func (f *Sparse) Run(t *SparseTile, rows bool, width int, exact bool) {
 	if left := width - (panels-1)*f.Cols; left < f.Cols {
 		t.flags |= flagMasked
 		t.bits = 1<<left - 1
-		t.mask = &masks[16-min(left, 16)]
+		t.mask = &columnMasks[16-min(left, 16)]
 	}
 	of := &f.fused
 	if exact {

@@ -1,6 +1,6 @@
 package simd
 
-var sparse = family[Sparse]{
+var sparseKernels = family[Sparse]{
 	AVX2: {
 		Set: AVX2, Cols: 16, Panels: 4, PanelsOfRows: 1,
 		fused: [2][]func(t *SparseTile){

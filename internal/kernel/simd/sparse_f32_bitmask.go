@@ -17,7 +17,7 @@ type Expand struct {
 
 // ExpandKernels returns the kernels of the current instruction set, or nil if they are not
 // available.
-func ExpandKernels() *Expand { return expand.pick() }
+func ExpandKernels() *Expand { return expandKernels.pick() }
 
 // ExpandTile holds the arguments for one panel.
 type ExpandTile struct {
@@ -51,7 +51,7 @@ const ExpandIntColumns = 32
 
 // ExpandIntKernels returns the kernels of the current instruction set, or nil if they are not
 // available.
-func ExpandIntKernels() *ExpandInts { return expandInts.pick() }
+func ExpandIntKernels() *ExpandInts { return expandIntKernels.pick() }
 
 // ExpandIntTile holds the arguments for one panel.
 type ExpandIntTile struct {

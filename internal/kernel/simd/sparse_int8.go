@@ -49,7 +49,7 @@ func SparseIntKernels() *SparseInts {
 	if current == AMX {
 		return nil
 	}
-	return sparseInts.pick()
+	return sparseIntKernels.pick()
 }
 
 // MeasuredCosts returns Costs, raised to the measured costs of this processor where these are

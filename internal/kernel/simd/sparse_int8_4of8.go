@@ -13,21 +13,21 @@ import "sync"
 type Sifted struct {
 	Set             Set
 	sums            [12]func(t *IntTile)
-	codes, rescaled codeLoops
+	codes, rescaled requantKernels
 }
 
-// siftedLeast is the minimum speed-up over the dense kernels. If both are about as fast, other
+// minSiftedGain is the minimum speed-up over the dense kernels. If both are about as fast, other
 // work on the core determines which kernels are faster.
-const siftedLeast = 1.2
+const minSiftedGain = 1.2
 
 // siftedGain measures the speed-up once for each process. Some processors select activations in
 // parallel with the products (1.4 times as fast on a Zen 4). On others both need the same units:
 // 0.9 times on a Xeon with two 512-bit units, 1.1 times while another program uses the other
 // thread of the core. Results do not depend on it.
 var siftedGain = sync.OnceValue(func() float64 {
-	f, s := ints.pick(), sifted.pick()
+	f, s := intKernels.pick(), siftedKernels.pick()
 	probe := denseProbe(len(s.sums), f.Cols, 64)
-	times := fastest([]func(t *IntTile){f.quads[len(s.sums)-1], s.sums[len(s.sums)-1]}, func(loop func(t *IntTile)) { loop(probe) })
+	times := leastTimes([]func(t *IntTile){f.quads[len(s.sums)-1], s.sums[len(s.sums)-1]}, func(kernel func(t *IntTile)) { kernel(probe) })
 	return float64(times[0]) / float64(times[1])
 })
 
@@ -48,13 +48,13 @@ func SiftedKernels() (f *Sifted, gain float64) {
 	if current == AMX { // dense AMX kernels are many times as fast
 		return nil, 1
 	}
-	if f = sifted.pick(); f == nil {
+	if f = siftedKernels.pick(); f == nil {
 		return nil, 1
 	}
 	if gain = siftedForced; gain == 0 {
 		gain = siftedGain()
 	}
-	if gain < siftedLeast {
+	if gain < minSiftedGain {
 		return nil, 1
 	}
 	return f, gain

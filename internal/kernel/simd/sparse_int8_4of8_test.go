@@ -11,7 +11,7 @@ import (
 // weights.
 func TestSifted(t *testing.T) {
 	everyInts(t, func(t *testing.T, ik *Ints, r *rand.Rand) {
-		f := sifted.pick()
+		f := siftedKernels.pick()
 		if f == nil || !ik.HasCodes() {
 			t.Skip("no such tiles")
 		}
@@ -108,7 +108,7 @@ func siftedTile(t *testing.T, ik *Ints, f *Sifted, r *rand.Rand, n int) {
 func TestSiftedKernels(t *testing.T) {
 	for _, s := range Available() {
 		undo := Use(s)
-		if f, gain := SiftedKernels(); f == nil && gain != 1 || f != nil && gain < siftedLeast {
+		if f, gain := SiftedKernels(); f == nil && gain != 1 || f != nil && gain < minSiftedGain {
 			t.Errorf("%v: kernels %v, gain %v", s, f, gain)
 		}
 		back := Sift(1.5)

@@ -1,6 +1,6 @@
 package simd
 
-var sparseInts = family[SparseInts]{
+var sparseIntKernels = family[SparseInts]{
 	AVX2: {
 		Set: AVX2, Cols: 32, Pairs: true, Costs: [SparseKinds]float64{1.8, 1.25, 1.25}, split: splitWordsAVX2,
 		whole: [SparseKinds]func(t *SparseIntTile){sparseLines1AVX2, sparseLines4AVX2, sparseFours1AVX2},

@@ -11,7 +11,7 @@ type Tables16 struct {
 
 // TableKernels16 returns the kernels of the current instruction set, or nil if only plain Go is
 // available.
-func TableKernels16() *Tables16 { return tables16.pick() }
+func TableKernels16() *Tables16 { return tableKernels16.pick() }
 
 // Table interpolates between point 256 + x>>7 and the next point, by the lower seven bits of x.
 // Ties are rounded up.
@@ -31,7 +31,7 @@ type Scale16 struct{ Left, Mul, Down int32 }
 func (f *Tables16) Exps(dst, src []int16, t *[513]int16, top int16, s *Scale16) (sum int32) {
 	if n := len(dst); n > 0 {
 		_ = src[n-1]
-		return f.exps(&dst[0], &src[0], n, &t[0], int32(top), s.Left, s.Mul, halfOf(s.Down)-min(s.Down, 1), s.Down)
+		return f.exps(&dst[0], &src[0], n, &t[0], int32(top), s.Left, s.Mul, halfPower(s.Down)-min(s.Down, 1), s.Down)
 	}
 	return 0
 }
@@ -40,9 +40,9 @@ func (f *Tables16) Exps(dst, src []int16, t *[513]int16, top int16, s *Scale16) 
 // of v are not negative; shift is at most 31.
 func (f *Tables16) Quotients(v []int16, recip int16, shift uint) {
 	if len(v) > 0 {
-		f.quotients(&v[0], len(v), int32(recip), halfOf(int32(shift)), int32(shift))
+		f.quotients(&v[0], len(v), int32(recip), halfPower(int32(shift)), int32(shift))
 	}
 }
 
-// halfOf returns 2^n/2, rounded down; n is at most 31.
-func halfOf(n int32) int32 { return int32(uint32(1) << n >> 1) }
+// halfPower returns 2^n/2, rounded down; n is at most 31.
+func halfPower(n int32) int32 { return int32(uint32(1) << n >> 1) }

@@ -21,14 +21,14 @@ type Minimal struct {
 	order [2][16]int32 // permutations for Split and for Output
 	// See the methods of these names.
 	split   func(dst *float32, frame, stepDst int, src *float32, stepSrc, n, lines int, order *int32, next *float32, stepNext int)
-	input   func(dst *float32, place int, src *float32, frame, line, n int, room, constants *float32)
-	output  func(dst *float32, step, lines, columns int, src *float32, place int, room, constants *float32, order, mask *int32, bias, low, high float32)
-	weights func(dst *float32, place, step int, src *float32, n int, room, constants *float32)
+	input   func(dst *float32, place int, src *float32, frame, line, n int, buf, constants *float32)
+	output  func(dst *float32, step, lines, columns int, src *float32, place int, buf, constants *float32, order, mask *int32, bias, low, high float32)
+	weights func(dst *float32, place, step int, src *float32, n int, buf, constants *float32)
 }
 
 // MinimalKernels returns the kernels of the current instruction set, or nil if they are not
 // available.
-func MinimalKernels() *Minimal { return minimal.pick() }
+func MinimalKernels() *Minimal { return winogradKernels.pick() }
 
 // Sizes of the Winograd tiles.
 const (
@@ -41,8 +41,8 @@ const (
 // MinimalRoom is a workspace for the transforms. Each goroutine needs its own.
 type MinimalRoom [40 * 16]float32
 
-// minimalConstants holds the factors of the transforms; see internal/kernel/gen.
-var minimalConstants = func() (t [16]float32) {
+// winogradConstants holds the factors of the transforms; see internal/kernel/gen.
+var winogradConstants = func() (t [16]float32) {
 	const a, b = 0.75, 1.5
 	for i, v := range []float64{
 		a, b, a * a, b * b, a * a * a, b * b * b, a * a * b * b, a*a + b*b,
@@ -72,34 +72,34 @@ func (f *Minimal) Split(dst []float32, frame, stepDst int, src []float32, stepSr
 // Input writes Bᵀ·d·B of tiles tiles, rounded up to Lanes: position i of tile t to
 // dst[i*place+t]. Value (y, x) of the input of tile t is at position t of frame 6·(y mod 4)+x,
 // plus line values if y is 4 or more.
-func (f *Minimal) Input(dst []float32, place int, src []float32, frame, line, tiles int, room *MinimalRoom) {
+func (f *Minimal) Input(dst []float32, place int, src []float32, frame, line, tiles int, buf *MinimalRoom) {
 	if tiles <= 0 {
 		return
 	}
 	n := (tiles + f.Lanes - 1) / f.Lanes
 	all := n * f.Lanes
 	_, _, _ = dst[(MinimalPlaces-1)*place+all-1], src[(MinimalFrames-1)*frame+all-1], src[(2*MinimalSide-1)*frame+line+all-1]
-	f.input(&dst[0], 4*place, &src[0], 4*frame, 4*line, n, &room[0], &minimalConstants[0])
+	f.input(&dst[0], 4*place, &src[0], 4*frame, 4*line, n, &buf[0], &winogradConstants[0])
 }
 
 // Output writes Aᵀ·m·A, with a bias and limits, of adjacent tiles. Position i of tile t is
 // src[i*place+t]. It writes lines result lines, at most 4, of columns columns, step values apart.
 // It reads the positions of as many tiles as fill registers of Lanes.
-func (f *Minimal) Output(dst []float32, step, lines, columns int, src []float32, place int, bias, low, high float32, room *MinimalRoom) {
+func (f *Minimal) Output(dst []float32, step, lines, columns int, src []float32, place int, bias, low, high float32, buf *MinimalRoom) {
 	if lines <= 0 || columns <= 0 {
 		return
 	}
 	all := (columns + 4*f.Lanes - 1) / (4 * f.Lanes) * f.Lanes
 	_, _ = dst[(lines-1)*step+columns-1], src[(MinimalPlaces-1)*place+all-1]
-	f.output(&dst[0], 4*step, lines, columns, &src[0], 4*place, &room[0], &minimalConstants[0], &f.order[1][0], &masks[0], bias, low, high)
+	f.output(&dst[0], 4*step, lines, columns, &src[0], 4*place, &buf[0], &winogradConstants[0], &f.order[1][0], &columnMasks[0], bias, low, high)
 }
 
 // Weights writes G·g·Gᵀ of n filters for each of Lanes output channels. Value i of filter j is
 // src[(9*j+i)*Lanes:], position i of the result is dst[i*place+j*step:].
-func (f *Minimal) Weights(dst []float32, place, step int, src []float32, n int, room *MinimalRoom) {
+func (f *Minimal) Weights(dst []float32, place, step int, src []float32, n int, buf *MinimalRoom) {
 	if n <= 0 {
 		return
 	}
 	_, _ = dst[(MinimalPlaces-1)*place+(n-1)*step+f.Lanes-1], src[9*n*f.Lanes-1]
-	f.weights(&dst[0], 4*place, 4*step, &src[0], n, &room[0], &minimalConstants[0])
+	f.weights(&dst[0], 4*place, 4*step, &src[0], n, &buf[0], &winogradConstants[0])
 }

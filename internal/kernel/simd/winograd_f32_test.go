@@ -83,7 +83,7 @@ func TestMinimal(t *testing.T) {
 					t.Fatalf("%s: got %v, want %v", what, got, want)
 				}
 			}
-			room := new(MinimalRoom)
+			buf := new(MinimalRoom)
 			for range 200 {
 				tiles := 1 + r.IntN(50)
 				all := (tiles + f.Lanes - 1) / f.Lanes * f.Lanes
@@ -106,7 +106,7 @@ func TestMinimal(t *testing.T) {
 				place := all + r.IntN(9)
 				dst := values(MinimalPlaces * place)
 				before := slices.Clone(dst)
-				f.Input(dst, place, frames, frame, line, tiles, room)
+				f.Input(dst, place, frames, frame, line, tiles, buf)
 				for x := range place {
 					if x >= all {
 						if dst[x] != before[x] {
@@ -131,7 +131,7 @@ func TestMinimal(t *testing.T) {
 				step, bias := columns+r.IntN(9), float32(r.NormFloat64())
 				got := values(high * step)
 				before = slices.Clone(got)
-				f.Output(got[:(high-1)*step+columns], step, high, columns, dst, place, bias, -40, 50, room)
+				f.Output(got[:(high-1)*step+columns], step, high, columns, dst, place, bias, -40, 50, buf)
 				for i, v := range got {
 					y, x := i/step, i%step
 					if x >= columns {
@@ -152,7 +152,7 @@ func TestMinimal(t *testing.T) {
 				w := values(9 * n * f.Lanes)
 				place = n*f.Lanes + r.IntN(5)
 				dst = values(MinimalPlaces * place)
-				f.Weights(dst, place, f.Lanes, w, n, room)
+				f.Weights(dst, place, f.Lanes, w, n, buf)
 				for i := range n * f.Lanes {
 					k := make([][]float64, 3)
 					for j := range 9 {
