@@ -29,9 +29,9 @@ func ReleaseIntTile(t *simd.IntTile) {
 // group of K steps, the weights of all columns.
 type IntPanels struct {
 	F          *simd.Ints
-	Segs, Seg  int          // segments of the sum and their length
-	Fours      bool         // use 4-way kernels if possible
-	Sparse4of8 *simd.Sifted // nil for dense weights
+	Segs, Seg  int              // segments of the sum and their length
+	Fours      bool             // use 4-way kernels if possible
+	Sparse4of8 *simd.Sparse4of8 // nil for dense weights
 	Narrow     []int8
 	Wide       []int16 // replaces narrow if a weight needs more than 8 bits
 	Sums       []int32 // of the weights of each column, for 4-way kernels

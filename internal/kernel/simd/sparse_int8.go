@@ -56,7 +56,7 @@ func SparseIntKernels() *SparseInts {
 // higher.
 func (f *SparseInts) MeasuredCosts() [SparseKinds]float64 {
 	costs := f.Costs
-	if f.Set == VNNI && siftedForced == 0 {
+	if f.Set == VNNI && forcedSparse4of8Gain == 0 {
 		for kind, c := range sparseCosts() {
 			costs[kind] = max(costs[kind], c)
 		}

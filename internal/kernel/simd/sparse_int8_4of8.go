@@ -2,7 +2,7 @@ package simd
 
 import "sync"
 
-// Sifted holds GEMM kernels like [Ints.RunQuads] for weights of which at most four of eight
+// Sparse4of8 holds GEMM kernels like [Ints.RunQuads] for weights of which at most four of eight
 // adjacent steps are nonzero. Weights with two of four nonzero (2:4) are a special case. The
 // kernels multiply only these four weights. Each column selects its activations from the eight
 // steps.
@@ -10,51 +10,51 @@ import "sync"
 // Panels have the size of those of [Ints] with 32 columns. Of two rows of groups of four steps,
 // the first row holds the remaining weights. The second row holds the position of each of them
 // within the eight steps.
-type Sifted struct {
+type Sparse4of8 struct {
 	Set             Set
 	sums            [12]func(t *IntTile)
 	codes, rescaled requantKernels
 }
 
-// minSiftedGain is the minimum speed-up over the dense kernels. If both are about as fast, other
-// work on the core determines which kernels are faster.
-const minSiftedGain = 1.2
+// minSparse4of8Gain is the minimum speed-up over the dense kernels. If both are about as fast,
+// other work on the core determines which kernels are faster.
+const minSparse4of8Gain = 1.2
 
-// siftedGain measures the speed-up once for each process. Some processors select activations in
+// sparse4of8Gain measures the speed-up once for each process. Some processors select activations in
 // parallel with the products (1.4 times as fast on a Zen 4). On others both need the same units:
 // 0.9 times on a Xeon with two 512-bit units, 1.1 times while another program uses the other
 // thread of the core. Results do not depend on it.
-var siftedGain = sync.OnceValue(func() float64 {
-	f, s := intKernels.pick(), siftedKernels.pick()
+var sparse4of8Gain = sync.OnceValue(func() float64 {
+	f, s := intKernels.pick(), sparse4of8Kernels.pick()
 	probe := denseProbe(len(s.sums), f.Cols, 64)
 	times := leastTimes([]func(t *IntTile){f.quads[len(s.sums)-1], s.sums[len(s.sums)-1]}, func(kernel func(t *IntTile)) { kernel(probe) })
 	return float64(times[0]) / float64(times[1])
 })
 
-// siftedForced replaces the measurement in tests; 0 means that it is not set.
-var siftedForced float64
+// forcedSparse4of8Gain replaces the measurement in tests; 0 means that it is not set.
+var forcedSparse4of8Gain float64
 
-// Sift makes [SiftedKernels] return gain as the measured speed-up until undo is called. It also
-// disables the other measurements. It is for tests.
-func Sift(gain float64) (undo func()) {
-	before := siftedForced
-	siftedForced = gain
-	return func() { siftedForced = before }
+// ForceSparse4of8 makes [Sparse4of8Kernels] return gain as the measured speed-up until undo is
+// called. It also disables the other measurements. It is for tests.
+func ForceSparse4of8(gain float64) (undo func()) {
+	before := forcedSparse4of8Gain
+	forcedSparse4of8Gain = gain
+	return func() { forcedSparse4of8Gain = before }
 }
 
-// SiftedKernels returns the kernels of the current instruction set and their speed-up over the
+// Sparse4of8Kernels returns the kernels of the current instruction set and their speed-up over the
 // dense kernels. It returns nil and 1 if they are not available or not faster.
-func SiftedKernels() (f *Sifted, gain float64) {
+func Sparse4of8Kernels() (f *Sparse4of8, gain float64) {
 	if current == AMX { // dense AMX kernels are many times as fast
 		return nil, 1
 	}
-	if f = siftedKernels.pick(); f == nil {
+	if f = sparse4of8Kernels.pick(); f == nil {
 		return nil, 1
 	}
-	if gain = siftedForced; gain == 0 {
-		gain = siftedGain()
+	if gain = forcedSparse4of8Gain; gain == 0 {
+		gain = sparse4of8Gain()
 	}
-	if gain < minSiftedGain {
+	if gain < minSparse4of8Gain {
 		return nil, 1
 	}
 	return f, gain
@@ -62,7 +62,7 @@ func SiftedKernels() (f *Sifted, gain float64) {
 
 // Pack converts panels of groups of four weights in place. Rows come in pairs; at most four of
 // the eight weights of a column are nonzero.
-func (f *Sifted) Pack(panels []int8) {
+func (f *Sparse4of8) Pack(panels []int8) {
 	const row = 4 * 32
 	for ; len(panels) >= 2*row; panels = panels[2*row:] {
 		first, second := (*[row]int8)(panels), (*[row]int8)(panels[row:])
@@ -83,10 +83,10 @@ func (f *Sifted) Pack(panels []int8) {
 
 // Run is [Ints.RunQuads] for all columns of a panel. Segments have an even number of groups of
 // four.
-func (f *Sifted) Run(t *IntTile, rows int) { t.inRows(rows, f.sums[:], 0) }
+func (f *Sparse4of8) Run(t *IntTile, rows int) { t.inRows(rows, f.sums[:], 0) }
 
 // ToCodes is [Ints.QuadsToCodes].
-func (f *Sifted) ToCodes(t *CodeTile, rows int) { t.inRows(rows, &f.codes, false) }
+func (f *Sparse4of8) ToCodes(t *CodeTile, rows int) { t.inRows(rows, &f.codes, false) }
 
 // Rescaled is [Ints.QuadsRescaled].
-func (f *Sifted) Rescaled(t *CodeTile, rows int) { t.inRows(rows, &f.rescaled, false) }
+func (f *Sparse4of8) Rescaled(t *CodeTile, rows int) { t.inRows(rows, &f.rescaled, false) }

@@ -1,6 +1,6 @@
 package simd
 
-var siftedKernels = family[Sifted]{
+var sparse4of8Kernels = family[Sparse4of8]{
 	VNNI: {
 		Set:      VNNI,
 		sums:     [12]func(t *IntTile){sifted1VNNI, sifted2VNNI, sifted3VNNI, sifted4VNNI, sifted5VNNI, sifted6VNNI, sifted7VNNI, sifted8VNNI, sifted9VNNI, sifted10VNNI, sifted11VNNI, sifted12VNNI},

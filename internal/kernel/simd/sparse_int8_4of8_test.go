@@ -7,22 +7,22 @@ import (
 	"unsafe"
 )
 
-// TestSifted compares tiles of 4-of-8 panels, and their requantised sums, with those of all
+// TestSparse4of8 compares tiles of 4-of-8 panels, and their requantised sums, with those of all
 // weights.
-func TestSifted(t *testing.T) {
+func TestSparse4of8(t *testing.T) {
 	everyInts(t, func(t *testing.T, ik *Ints, r *rand.Rand) {
-		f := siftedKernels.pick()
+		f := sparse4of8Kernels.pick()
 		if f == nil || !ik.HasCodes() {
 			t.Skip("no such tiles")
 		}
 		for n := range 2000 {
-			siftedTile(t, ik, f, r, n)
+			sparse4of8Tile(t, ik, f, r, n)
 		}
 	})
 }
 
-// siftedTile is a case of TestSifted.
-func siftedTile(t *testing.T, ik *Ints, f *Sifted, r *rand.Rand, n int) {
+// sparse4of8Tile is a case of TestSparse4of8.
+func sparse4of8Tile(t *testing.T, ik *Ints, f *Sparse4of8, r *rand.Rand, n int) {
 	t.Helper()
 	rows, k, segs := 1+r.IntN(3*len(f.sums)), 2*(1+r.IntN(4)), 1+r.IntN(3)
 	segA := 4*k + 4*r.IntN(3)
@@ -103,20 +103,20 @@ func siftedTile(t *testing.T, ik *Ints, f *Sifted, r *rand.Rand, n int) {
 	}
 }
 
-// TestSiftedKernels checks that an instruction set has these kernels if they are measured to be
+// TestSparse4of8Kernels checks that an instruction set has these kernels if they are measured to be
 // faster, or if a test says so.
-func TestSiftedKernels(t *testing.T) {
+func TestSparse4of8Kernels(t *testing.T) {
 	for _, s := range Available() {
 		undo := Use(s)
-		if f, gain := SiftedKernels(); f == nil && gain != 1 || f != nil && gain < minSiftedGain {
+		if f, gain := Sparse4of8Kernels(); f == nil && gain != 1 || f != nil && gain < minSparse4of8Gain {
 			t.Errorf("%v: kernels %v, gain %v", s, f, gain)
 		}
-		back := Sift(1.5)
-		if f, gain := SiftedKernels(); (f != nil) != (s == VNNI) || f != nil && gain != 1.5 {
+		back := ForceSparse4of8(1.5)
+		if f, gain := Sparse4of8Kernels(); (f != nil) != (s == VNNI) || f != nil && gain != 1.5 {
 			t.Errorf("%v, forced: kernels %v, gain %v", s, f, gain)
 		}
-		Sift(1)
-		if f, _ := SiftedKernels(); f != nil {
+		ForceSparse4of8(1)
+		if f, _ := Sparse4of8Kernels(); f != nil {
 			t.Errorf("%v, forced to be slow: kernels %v", s, f)
 		}
 		back()

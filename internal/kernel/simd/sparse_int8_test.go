@@ -126,7 +126,7 @@ func TestSparseIntCosts(t *testing.T) {
 				t.Errorf("kind %d costs %v, in the table %v", kind, c, f.Costs[kind])
 			}
 		}
-		defer Sift(1)()
+		defer ForceSparse4of8(1)()
 		if f.MeasuredCosts() != f.Costs {
 			t.Errorf("forced costs are %v, not %v", f.MeasuredCosts(), f.Costs)
 		}

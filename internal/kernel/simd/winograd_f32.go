@@ -1,6 +1,6 @@
 package simd
 
-// Minimal holds the transforms of Winograd convolution F(4×4, 3×3) in float32.
+// Winograd holds the transforms of Winograd convolution F(4×4, 3×3) in float32.
 //
 // Sources: S. Winograd, Arithmetic Complexity of Computations, 1980, and A. Lavin and S. Gray,
 // Fast Algorithms for Convolutional Neural Networks, 2016. A tile of 4×4 results of a 3×3 window
@@ -15,7 +15,7 @@ package simd
 //
 // The transforms process Lanes tiles at once. The values of these tiles at one position are
 // adjacent.
-type Minimal struct {
+type Winograd struct {
 	Set   Set
 	Lanes int
 	order [2][16]int32 // permutations for Split and for Output
@@ -26,20 +26,20 @@ type Minimal struct {
 	weights func(dst *float32, place, step int, src *float32, n int, buf, constants *float32)
 }
 
-// MinimalKernels returns the kernels of the current instruction set, or nil if they are not
+// WinogradKernels returns the kernels of the current instruction set, or nil if they are not
 // available.
-func MinimalKernels() *Minimal { return winogradKernels.pick() }
+func WinogradKernels() *Winograd { return winogradKernels.pick() }
 
 // Sizes of the Winograd tiles.
 const (
-	MinimalTile   = 4                         // side of a tile of results
-	MinimalSide   = MinimalTile + 2           // side of their input tile
-	MinimalPlaces = MinimalSide * MinimalSide // multiplications for each channel
-	MinimalFrames = MinimalTile * MinimalSide // planes that Split writes
+	WinogradTile      = 4                                     // side of a tile of results
+	WinogradInputTile = WinogradTile + 2                      // side of their input tile
+	WinogradPositions = WinogradInputTile * WinogradInputTile // multiplications for each channel
+	WinogradFrames    = WinogradTile * WinogradInputTile      // planes that Split writes
 )
 
-// MinimalRoom is a workspace for the transforms. Each goroutine needs its own.
-type MinimalRoom [40 * 16]float32
+// WinogradWorkspace is a workspace for the transforms. Each goroutine needs its own.
+type WinogradWorkspace [40 * 16]float32
 
 // winogradConstants holds the factors of the transforms; see internal/kernel/gen.
 var winogradConstants = func() (t [16]float32) {
@@ -60,46 +60,46 @@ var winogradConstants = func() (t [16]float32) {
 // frame values. tiles is rounded up to Lanes: as many positions are written, and four times as
 // many values plus four are read. Meanwhile Split prefetches the lines that start at next,
 // stepNext values apart.
-func (f *Minimal) Split(dst []float32, frame, stepDst int, src []float32, stepSrc, tiles, lines int, next *float32, stepNext int) {
+func (f *Winograd) Split(dst []float32, frame, stepDst int, src []float32, stepSrc, tiles, lines int, next *float32, stepNext int) {
 	if tiles <= 0 || lines <= 0 {
 		return
 	}
 	n := (tiles + f.Lanes - 1) / f.Lanes
-	_, _ = dst[(MinimalSide-1)*frame+(lines-1)*stepDst+n*f.Lanes-1], src[(lines-1)*stepSrc+4*n*f.Lanes+3]
+	_, _ = dst[(WinogradInputTile-1)*frame+(lines-1)*stepDst+n*f.Lanes-1], src[(lines-1)*stepSrc+4*n*f.Lanes+3]
 	f.split(&dst[0], 4*frame, 4*stepDst, &src[0], 4*stepSrc, n, lines, &f.order[0][0], next, 4*stepNext)
 }
 
 // Input writes Bᵀ·d·B of tiles tiles, rounded up to Lanes: position i of tile t to
 // dst[i*place+t]. Value (y, x) of the input of tile t is at position t of frame 6·(y mod 4)+x,
 // plus line values if y is 4 or more.
-func (f *Minimal) Input(dst []float32, place int, src []float32, frame, line, tiles int, buf *MinimalRoom) {
+func (f *Winograd) Input(dst []float32, place int, src []float32, frame, line, tiles int, buf *WinogradWorkspace) {
 	if tiles <= 0 {
 		return
 	}
 	n := (tiles + f.Lanes - 1) / f.Lanes
 	all := n * f.Lanes
-	_, _, _ = dst[(MinimalPlaces-1)*place+all-1], src[(MinimalFrames-1)*frame+all-1], src[(2*MinimalSide-1)*frame+line+all-1]
+	_, _, _ = dst[(WinogradPositions-1)*place+all-1], src[(WinogradFrames-1)*frame+all-1], src[(2*WinogradInputTile-1)*frame+line+all-1]
 	f.input(&dst[0], 4*place, &src[0], 4*frame, 4*line, n, &buf[0], &winogradConstants[0])
 }
 
 // Output writes Aᵀ·m·A, with a bias and limits, of adjacent tiles. Position i of tile t is
 // src[i*place+t]. It writes lines result lines, at most 4, of columns columns, step values apart.
 // It reads the positions of as many tiles as fill registers of Lanes.
-func (f *Minimal) Output(dst []float32, step, lines, columns int, src []float32, place int, bias, low, high float32, buf *MinimalRoom) {
+func (f *Winograd) Output(dst []float32, step, lines, columns int, src []float32, place int, bias, low, high float32, buf *WinogradWorkspace) {
 	if lines <= 0 || columns <= 0 {
 		return
 	}
 	all := (columns + 4*f.Lanes - 1) / (4 * f.Lanes) * f.Lanes
-	_, _ = dst[(lines-1)*step+columns-1], src[(MinimalPlaces-1)*place+all-1]
+	_, _ = dst[(lines-1)*step+columns-1], src[(WinogradPositions-1)*place+all-1]
 	f.output(&dst[0], 4*step, lines, columns, &src[0], 4*place, &buf[0], &winogradConstants[0], &f.order[1][0], &columnMasks[0], bias, low, high)
 }
 
 // Weights writes G·g·Gᵀ of n filters for each of Lanes output channels. Value i of filter j is
 // src[(9*j+i)*Lanes:], position i of the result is dst[i*place+j*step:].
-func (f *Minimal) Weights(dst []float32, place, step int, src []float32, n int, buf *MinimalRoom) {
+func (f *Winograd) Weights(dst []float32, place, step int, src []float32, n int, buf *WinogradWorkspace) {
 	if n <= 0 {
 		return
 	}
-	_, _ = dst[(MinimalPlaces-1)*place+(n-1)*step+f.Lanes-1], src[9*n*f.Lanes-1]
+	_, _ = dst[(WinogradPositions-1)*place+(n-1)*step+f.Lanes-1], src[9*n*f.Lanes-1]
 	f.weights(&dst[0], 4*place, 4*step, &src[0], n, &buf[0], &winogradConstants[0])
 }

@@ -1,6 +1,6 @@
 package simd
 
-var winogradKernels = family[Minimal]{
+var winogradKernels = family[Winograd]{
 	AVX2: {
 		Set: AVX2, Lanes: 8, order: [2][16]int32{transposeOrder(2, 4), transposeOrder(4, 2)},
 		split: minimalSplitAVX2, input: minimalInputAVX2, output: minimalOutputAVX2, weights: minimalWeightsAVX2,

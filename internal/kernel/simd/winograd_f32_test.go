@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// minimalMatrices returns Aᵀ, G and Bᵀ of the points; see [Minimal].
-func minimalMatrices() (at, g, bt [][]float64) {
+// winogradMatrices returns Aᵀ, G and Bᵀ of the points; see [Winograd].
+func winogradMatrices() (at, g, bt [][]float64) {
 	points := []float64{0, 0.75, -0.75, 1.5, -1.5}
 	// zeros returns the polynomial that is zero at some points, with its constant first.
 	zeros := func(at []float64) []float64 {
@@ -23,7 +23,7 @@ func minimalMatrices() (at, g, bt [][]float64) {
 		}
 		return p
 	}
-	at = make([][]float64, MinimalTile)
+	at = make([][]float64, WinogradTile)
 	for i, x := range points {
 		others := slices.Delete(slices.Clone(points), i, i+1)
 		distances := 1.0
@@ -37,7 +37,7 @@ func minimalMatrices() (at, g, bt [][]float64) {
 		bt = append(bt, append(zeros(others), 0))
 	}
 	for k := range at {
-		at[k] = append(at[k], float64(k/(MinimalTile-1)))
+		at[k] = append(at[k], float64(k/(WinogradTile-1)))
 	}
 	return at, append(g, []float64{0, 0, 1}), append(bt, zeros(points))
 }
@@ -58,14 +58,14 @@ func bothSides(m, x [][]float64) [][]float64 {
 	return out
 }
 
-// TestMinimal compares the transforms with their definition. Memory next to the results stays
+// TestWinograd compares the transforms with their definition. Memory next to the results stays
 // unchanged.
-func TestMinimal(t *testing.T) {
-	at, g, bt := minimalMatrices()
+func TestWinograd(t *testing.T) {
+	at, g, bt := winogradMatrices()
 	for _, set := range Available() {
 		t.Run(set.String(), func(t *testing.T) {
 			defer Use(set)()
-			f := MinimalKernels()
+			f := WinogradKernels()
 			if f == nil {
 				t.Skip("no kernels in this instruction set")
 			}
@@ -83,7 +83,7 @@ func TestMinimal(t *testing.T) {
 					t.Fatalf("%s: got %v, want %v", what, got, want)
 				}
 			}
-			buf := new(MinimalRoom)
+			buf := new(WinogradWorkspace)
 			for range 200 {
 				tiles := 1 + r.IntN(50)
 				all := (tiles + f.Lanes - 1) / f.Lanes * f.Lanes
@@ -92,9 +92,9 @@ func TestMinimal(t *testing.T) {
 				lines, pitch, width := 1+r.IntN(9), 4*all+4+r.IntN(9), tiles+r.IntN(3)
 				src := values(lines * pitch)
 				frame := lines*width + all
-				frames := make([]float32, MinimalSide*frame)
+				frames := make([]float32, WinogradInputTile*frame)
 				f.Split(frames, frame, width, src, pitch, tiles, lines, &src[0], pitch)
-				for i := range MinimalSide * lines * tiles {
+				for i := range WinogradInputTile * lines * tiles {
 					j, y, x := i/tiles/lines, i/tiles%lines, i%tiles
 					if got, want := frames[j*frame+y*width+x], src[y*pitch+4*x+j]; got != want {
 						t.Fatalf("frame %d, line %d, place %d: got %v, want %v", j, y, x, got, want)
@@ -102,9 +102,9 @@ func TestMinimal(t *testing.T) {
 				}
 				line := r.IntN(20)
 				frame = line + all + r.IntN(9)
-				frames = values(MinimalFrames * frame)
+				frames = values(WinogradFrames * frame)
 				place := all + r.IntN(9)
-				dst := values(MinimalPlaces * place)
+				dst := values(WinogradPositions * place)
 				before := slices.Clone(dst)
 				f.Input(dst, place, frames, frame, line, tiles, buf)
 				for x := range place {
@@ -114,14 +114,14 @@ func TestMinimal(t *testing.T) {
 						}
 						continue
 					}
-					d := make([][]float64, MinimalSide)
-					for i := range MinimalPlaces {
-						y, j := i/MinimalSide, i%MinimalSide
-						d[y] = append(d[y], float64(frames[(y%4*MinimalSide+j)*frame+y/4*line+x]))
+					d := make([][]float64, WinogradInputTile)
+					for i := range WinogradPositions {
+						y, j := i/WinogradInputTile, i%WinogradInputTile
+						d[y] = append(d[y], float64(frames[(y%4*WinogradInputTile+j)*frame+y/4*line+x]))
 					}
 					for i, row := range bothSides(bt, d) {
 						for j, want := range row {
-							near("input", dst[(MinimalSide*i+j)*place+x], want)
+							near("input", dst[(WinogradInputTile*i+j)*place+x], want)
 						}
 					}
 				}
@@ -140,9 +140,9 @@ func TestMinimal(t *testing.T) {
 						}
 						continue
 					}
-					m := make([][]float64, MinimalSide)
-					for i := range MinimalPlaces {
-						m[i/MinimalSide] = append(m[i/MinimalSide], float64(dst[i*place+x/4]))
+					m := make([][]float64, WinogradInputTile)
+					for i := range WinogradPositions {
+						m[i/WinogradInputTile] = append(m[i/WinogradInputTile], float64(dst[i*place+x/4]))
 					}
 					near("output", v, min(max(bothSides(at, m)[y%4][x%4]+float64(bias), -40), 50))
 				}
@@ -151,7 +151,7 @@ func TestMinimal(t *testing.T) {
 				n := 1 + r.IntN(5)
 				w := values(9 * n * f.Lanes)
 				place = n*f.Lanes + r.IntN(5)
-				dst = values(MinimalPlaces * place)
+				dst = values(WinogradPositions * place)
 				f.Weights(dst, place, f.Lanes, w, n, buf)
 				for i := range n * f.Lanes {
 					k := make([][]float64, 3)
@@ -160,7 +160,7 @@ func TestMinimal(t *testing.T) {
 					}
 					for y, row := range bothSides(g, k) {
 						for x, want := range row {
-							near("weights", dst[(MinimalSide*y+x)*place+i], want)
+							near("weights", dst[(WinogradInputTile*y+x)*place+i], want)
 						}
 					}
 				}
@@ -169,23 +169,23 @@ func TestMinimal(t *testing.T) {
 	}
 }
 
-// TestMinimalLimits checks that a result with an infinite or NaN term is infinite or NaN, for any
+// TestWinogradLimits checks that a result with an infinite or NaN term is infinite or NaN, for any
 // limits.
-func TestMinimalLimits(t *testing.T) {
+func TestWinogradLimits(t *testing.T) {
 	for _, set := range Available() {
 		t.Run(set.String(), func(t *testing.T) {
 			defer Use(set)()
-			f := MinimalKernels()
+			f := WinogradKernels()
 			if f == nil {
 				t.Skip("no kernels in this instruction set")
 			}
-			src, dst := make([]float32, MinimalPlaces*f.Lanes), make([]float32, 4)
+			src, dst := make([]float32, WinogradPositions*f.Lanes), make([]float32, 4)
 			src[0], src[1] = float32(math.NaN()), float32(math.Inf(1))
-			f.Output(dst, 4, 1, 4, src, f.Lanes, 0, 0, 6, new(MinimalRoom))
+			f.Output(dst, 4, 1, 4, src, f.Lanes, 0, 0, 6, new(WinogradWorkspace))
 			if dst[0] == dst[0] {
 				t.Errorf("got %v, want NaN", dst[0])
 			}
-			f.Output(dst, 4, 1, 4, src[1:], f.Lanes-1, 0, 0, 6, new(MinimalRoom))
+			f.Output(dst, 4, 1, 4, src[1:], f.Lanes-1, 0, 0, 6, new(WinogradWorkspace))
 		})
 	}
 }

@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// BenchmarkTileVariants shows what each variant of the float32 GEMM tile gains. The metric "rows" is
-// the time of the two smaller tiles that replace it in the best way, divided by its own; "columns"
-// that of the next wider tile with a mask. Rounds are interleaved and the quickest of each counts.
+// BenchmarkTileVariants shows what each variant of the float32 GEMM tile gains. The metric "rows"
+// is the time of the two smaller tiles that replace it in the best way, divided by its own;
+// "columns" that of the next wider tile with a mask. Rounds are interleaved and the quickest of
+// each counts.
 //
 //	go test ./internal/kernel/simd -run '^$' -bench TileVariants -benchtime 1x
 func BenchmarkTileVariants(b *testing.B) {
