@@ -48,7 +48,7 @@ func Gain4of8[W quantise.Weight](src Source[W], k, seg int) float64 {
 // Pack4of8 converts packed panels, for which Gain4of8 found a gain, to the layout of
 // [simd.Sparse4of8].
 func (w *IntPanels) Pack4of8() {
-	if w.Sums == nil || w.F.Cols != 32 || w.F.Eights {
+	if w.Sums == nil || w.F.Cols != 32 || w.F.QuadPairs {
 		return
 	}
 	if w.Sparse4of8, _ = simd.Sparse4of8Kernels(); w.Sparse4of8 != nil {

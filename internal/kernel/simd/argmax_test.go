@@ -13,7 +13,7 @@ func TestPlaces(t *testing.T) {
 	special := []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), 0, float32(math.Copysign(0, -1))}
 	for _, set := range Available() {
 		undo := Use(set)
-		f := PlaceKernels()
+		f := ArgMaxKernels()
 		for range 2000 {
 			if f == nil {
 				break
@@ -55,7 +55,7 @@ func TestPlaces(t *testing.T) {
 func TestPlacesOfColumns(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 16))
 	everySet(t, func(t *testing.T) {
-		f := PlaceKernels()
+		f := ArgMaxKernels()
 		for range 1000 {
 			n, lines, least, last := 1+r.IntN(40), 1+r.IntN(9), r.IntN(2) == 0, r.IntN(2) == 0
 			step := n + r.IntN(3)

@@ -6,7 +6,7 @@ type CastKind uint8
 // The element types of casts.
 const (
 	CastBool CastKind = iota // all values other than zero are true
-	CastHalf
+	CastFloat16
 	CastFloat
 	CastDouble
 	CastInt8
@@ -17,7 +17,7 @@ const (
 	CastUint16
 	CastUint32
 	CastUint64
-	CastBrain // bfloat16
+	CastBFloat16 // bfloat16
 
 	castKinds = iota
 )

@@ -118,10 +118,10 @@ func TestIntegers(t *testing.T) {
 // TestCasts compares with the conversions of package tensor.
 func TestCasts(t *testing.T) {
 	types := map[CastKind]tensor.Type{
-		CastBool: tensor.Bool, CastHalf: tensor.Float16, CastFloat: tensor.Float32, CastDouble: tensor.Float64,
+		CastBool: tensor.Bool, CastFloat16: tensor.Float16, CastFloat: tensor.Float32, CastDouble: tensor.Float64,
 		CastInt8: tensor.Int8, CastUint8: tensor.Uint8, CastInt32: tensor.Int32, CastInt64: tensor.Int64,
 		CastInt16: tensor.Int16, CastUint16: tensor.Uint16, CastUint32: tensor.Uint32,
-		CastUint64: tensor.Uint64, CastBrain: tensor.BFloat16,
+		CastUint64: tensor.Uint64, CastBFloat16: tensor.BFloat16,
 	}
 	everySet(t, func(t *testing.T) {
 		c, r := CastKernels(), rand.New(rand.NewPCG(3, 3))

@@ -1,10 +1,10 @@
 package simd
 
-// GroupLanes is the number of results that [Groups] handles together. MostGroup is the maximum
+// GroupLanes is the number of results that [Groups] handles together. MaxGroup is the maximum
 // number of channels of a group; up to this number, the index tables stay in registers.
 const (
 	GroupLanes = floatLanes
-	MostGroup  = 8
+	MaxGroup   = 8
 )
 
 // Groups rearranges the channels of positions in [N,H,W,C] for convolutions with small groups.
@@ -23,7 +23,7 @@ type Groups struct {
 // nil if a block uses more channels than a register holds, or if no kernel is available.
 func NewGroups(groups, in, out int) *Groups {
 	f := repeatKernels.pick()
-	if f == nil || f.groups == nil || in > MostGroup {
+	if f == nil || f.groups == nil || in > MaxGroup {
 		return nil
 	}
 	all := groups * out

@@ -15,7 +15,7 @@ func TestGroups(t *testing.T) {
 		}
 		rapid.Check(t, func(t *rapid.T) {
 			draw := func(lo, hi int, name string) int { return rapid.IntRange(lo, hi).Draw(t, name) }
-			groups, in, out := draw(1, 40, "groups"), draw(1, MostGroup+1, "in"), draw(1, 20, "out")
+			groups, in, out := draw(1, 40, "groups"), draw(1, MaxGroup+1, "in"), draw(1, 20, "out")
 			q := NewGroups(groups, in, out)
 			if q == nil {
 				return

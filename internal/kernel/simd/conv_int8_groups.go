@@ -6,19 +6,19 @@ import "unsafe"
 type GroupKind uint8
 
 // GroupOne and GroupTwo compute 16 and 32 outputs of one group, four input channels at a time.
-// GroupFours and GroupEights compute all outputs of several small groups, as many groups as fill
+// GroupSmall4 and GroupSmall8 compute all outputs of several small groups, as many groups as fill
 // 16 channels: groups of up to four channels and groups of eight channels.
 const (
 	GroupOne GroupKind = iota
 	GroupTwo
-	GroupFours
-	GroupEights
+	GroupSmall4
+	GroupSmall8
 
 	groupKinds = iota
 )
 
 // Small reports whether a tile computes several groups.
-func (k GroupKind) Small() bool { return k >= GroupFours }
+func (k GroupKind) Small() bool { return k >= GroupSmall4 }
 
 // Outputs returns the number of sums of a position.
 func (k GroupKind) Outputs() int {
@@ -63,16 +63,16 @@ func GroupSize(kind GroupKind, cg int) int {
 		return (cg + 3) / 4 * 64
 	case GroupTwo:
 		return (cg + 3) / 4 * 128
-	case GroupFours:
+	case GroupSmall4:
 		return 64
 	}
 	return 128
 }
 
-// GroupAt returns the index, within the weights of one tap of a tile, of the weight of input
+// GroupIndex returns the index, within the weights of one tap of a tile, of the weight of input
 // channel i for output o. Both belong to one group of cg channels: the first group for GroupOne
 // and GroupTwo, else group g of the tile.
-func GroupAt(kind GroupKind, cg, g, o, i int) int {
+func GroupIndex(kind GroupKind, cg, g, o, i int) int {
 	switch kind {
 	case GroupOne:
 		return 64*(i/4) + 4*o + i%4

@@ -34,7 +34,7 @@ func TestGroupTiles(t *testing.T) {
 			channels, read := cg, cg
 			if kind.Small() {
 				cg = 8
-				if kind == GroupFours {
+				if kind == GroupSmall4 {
 					cg = 2 << r.IntN(2)
 				}
 				og, groups, channels, read = cg, 16/cg, 16, 0
@@ -67,7 +67,7 @@ func TestGroupTiles(t *testing.T) {
 					for o := range og {
 						for i := range cg {
 							w := int8(r.Uint32())
-							b[tap*size+GroupAt(kind, cg, g, o, i)] = w
+							b[tap*size+GroupIndex(kind, cg, g, o, i)] = w
 							for x := range rows {
 								want[x*ldc+g*og+o] += int32(w) * int32(a[place+x*rowA+g*cg+i])
 							}

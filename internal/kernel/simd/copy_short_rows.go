@@ -1,30 +1,30 @@
 package simd
 
-// Spreads holds kernels that write short rows of float32 side by side.
-type Spreads struct {
+// ShortRows holds kernels that write short rows of float32 side by side.
+type ShortRows struct {
 	Set         Set
 	lines, ones func(dst, src *float32, rows, n, step int)
 }
 
-// SpreadRow is the maximum length of a row. At most this number of elements after the last row is
+// MaxShortRow is the maximum length of a row. At most this number of elements after the last row is
 // overwritten.
-const SpreadRow = 32
+const MaxShortRow = 32
 
-// SpreadKernels returns the kernels of the current instruction set, or nil if only plain Go is
+// ShortRowKernels returns the kernels of the current instruction set, or nil if only plain Go is
 // available.
-func SpreadKernels() *Spreads { return spreadKernels.pick() }
+func ShortRowKernels() *ShortRows { return shortRowKernels.pick() }
 
-// Lines copies rows of n values, at most [SpreadRow], that are step apart in src.
-func (s *Spreads) Lines(dst, src []float32, rows, n, step int) {
+// Copy copies rows of n values, at most [MaxShortRow], that are step apart in src.
+func (s *ShortRows) Copy(dst, src []float32, rows, n, step int) {
 	if spreadable(dst, rows, n) {
 		_ = src[(rows-1)*step+n-1]
 		s.lines(&dst[0], &src[0], rows, n, step)
 	}
 }
 
-// Ones fills rows of n values, at most [SpreadRow], each with one value of src. These are step
+// Fill fills rows of n values, at most [MaxShortRow], each with one value of src. These are step
 // apart.
-func (s *Spreads) Ones(dst, src []float32, rows, n, step int) {
+func (s *ShortRows) Fill(dst, src []float32, rows, n, step int) {
 	if spreadable(dst, rows, n) {
 		_ = src[(rows-1)*step]
 		s.ones(&dst[0], &src[0], rows, n, step)
@@ -34,9 +34,9 @@ func (s *Spreads) Ones(dst, src []float32, rows, n, step int) {
 // spreadable reports whether the rows are not empty and not too long. It checks that dst has
 // space for full registers.
 func spreadable(dst []float32, rows, n int) bool {
-	if rows <= 0 || n <= 0 || n > SpreadRow {
+	if rows <= 0 || n <= 0 || n > MaxShortRow {
 		return false
 	}
-	_ = dst[(rows-1)*n+SpreadRow-1]
+	_ = dst[(rows-1)*n+MaxShortRow-1]
 	return true
 }

@@ -1,3 +1,3 @@
 package simd
 
-var spreadKernels = family[Spreads]{AVX512: {Set: AVX512, lines: spreadLinesAVX512, ones: spreadOnesAVX512}}
+var shortRowKernels = family[ShortRows]{AVX512: {Set: AVX512, lines: spreadLinesAVX512, ones: spreadOnesAVX512}}

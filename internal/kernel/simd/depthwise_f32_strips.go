@@ -15,13 +15,13 @@ type Strips struct {
 	narrow *Strips // for lines of at most one register of it; nil if absent
 	masks  bool    // the instruction set has mask registers
 	// Indexed by stride and window size, for strips of one and of two registers.
-	lanes, spread [3][MostStrip + 1][2]func(t *Strip)
+	lanes, spread [3][MaxStrip + 1][2]func(t *Strip)
 	// Indexed by stride, window size and number of columns.
-	columns [3][MostStrip + 1][MostTileColumns - LeastTileColumns + 1]func(t *Strip)
+	columns [3][MaxStrip + 1][MaxTileColumns - MinTileColumns + 1]func(t *Strip)
 }
 
-// MostStrip is the largest window size k of [Strips].
-const MostStrip = 7
+// MaxStrip is the largest window size k of [Strips].
+const MaxStrip = 7
 
 // LaneStrips returns the kernels of the current instruction set for [Strips.Lanes] with k×k
 // windows, a stride of step, and lines of n values. It returns nil if they are not available.
@@ -36,7 +36,7 @@ func SpreadStrips(k, step, n int) *Strips {
 
 func pickStrips(k, step, n int, kernels func(f *Strips) *[2]func(t *Strip)) *Strips {
 	f := stripKernels.pick()
-	if f == nil || k < 0 || k > MostStrip || step < 1 || step > 2 {
+	if f == nil || k < 0 || k > MaxStrip || step < 1 || step > 2 {
 		return nil
 	}
 	if f.narrow != nil && n <= f.narrow.Width && kernels(f.narrow)[0] != nil {
@@ -211,7 +211,7 @@ func (f *Strips) SetSeenColumns(t *Strip, k, step, cols, n int, see uint32) {
 
 // Columns computes cols adjacent results of each line of a strip, of at most a register of
 // channels. Input and output columns are Tap apart. The weights are those of Lanes.
-func (f *Strips) Columns(t *Strip, k, step, cols int) { f.columns[step][k][cols-LeastTileColumns](t) }
+func (f *Strips) Columns(t *Strip, k, step, cols int) { f.columns[step][k][cols-MinTileColumns](t) }
 
 // setMask sets mask i of a strip of n values.
 func (f *Strips) setMask(t *Strip, n, i int, bits uint32) {

@@ -13,22 +13,22 @@ type LaneTiles struct {
 	Set Set
 	// kernels is indexed by stride, window size, lines and columns of the tile. The last index is 0
 	// for tiles inside the image with full registers of channels, and 1 for all tiles.
-	kernels [3][MostStrip + 1][TileLines][MostTileColumns - LeastTileColumns + 1][2]func(t *LaneTile)
+	kernels [3][MaxStrip + 1][TileLines][MaxTileColumns - MinTileColumns + 1][2]func(t *LaneTile)
 }
 
 // Sizes of tiles, and the number of channels that they compute at a time.
 const (
-	TileLines        = 2 // maximum
-	LeastTileColumns = 3
-	MostTileColumns  = 4
-	TileLanes        = 16
+	TileLines      = 2 // maximum
+	MinTileColumns = 3
+	MaxTileColumns = 4
+	TileLanes      = 16
 )
 
 // LaneTileKernels returns the kernels of the current instruction set for k×k windows with a
 // stride of step, or nil if they are not available.
 func LaneTileKernels(k, step int) *LaneTiles {
 	f := laneTileKernels.pick()
-	if f == nil || k < 0 || k > MostStrip || step < 1 || step > 2 || f.kernels[step][k][0][0][0] == nil {
+	if f == nil || k < 0 || k > MaxStrip || step < 1 || step > 2 || f.kernels[step][k][0][0][0] == nil {
 		return nil
 	}
 	return f
@@ -79,7 +79,7 @@ func SeenColumns(first, gap, n, w int) (seen uint32) {
 // Run computes tiles of lines by cols results for n channels. seen tells which columns of the
 // windows are inside the image; see [SeenColumns].
 func (f *LaneTiles) Run(t *LaneTile, k, step, lines, cols, n int, seen uint32) {
-	kernels := &f.kernels[step][k][lines-1][cols-LeastTileColumns]
+	kernels := &f.kernels[step][k][lines-1][cols-MinTileColumns]
 	whole, rest, tiles := n/TileLanes, n%TileLanes, t.Tiles
 	columns, seenLines := (cols-1)*step+k, (lines-1)*step+k
 	t.seen, t.ahead = seen, (cols*step+k-step)*t.Step

@@ -3,7 +3,7 @@ package simd
 var laneTileKernels = family[LaneTiles]{
 	AVX512: {
 		Set: AVX512,
-		kernels: [3][MostStrip + 1][TileLines][MostTileColumns - LeastTileColumns + 1][2]func(t *LaneTile){
+		kernels: [3][MaxStrip + 1][TileLines][MaxTileColumns - MinTileColumns + 1][2]func(t *LaneTile){
 			1: {
 				3: {
 					{{laneTile3x1x3by1AVX512, laneTile3x1x3by1EdgeAVX512}, {laneTile3x1x4by1AVX512, laneTile3x1x4by1EdgeAVX512}},

@@ -2,8 +2,8 @@ package simd
 
 import "math"
 
-// MostByteStrip is the largest window size k of [ByteStrips].
-const MostByteStrip = 5
+// MaxByteStrip is the largest window size k of [ByteStrips].
+const MaxByteStrip = 5
 
 // ByteStrips holds kernels of int8 depthwise convolutions. As [Strips] do, they walk down the
 // lines of an image. One step multiplies four taps of a line and adds the products.
@@ -12,8 +12,8 @@ type ByteStrips struct {
 	// lanes is indexed by stride, window size and result (sums, quantised values). The last index
 	// is the number of adjacent channels: 64, 32, 16. spread is for positions in one, two and
 	// four registers.
-	lanes  [3][MostByteStrip + 1][2][3]func(t *ByteStrip)
-	spread [3][MostByteStrip + 1][3]func(t *ByteStrip)
+	lanes  [3][MaxByteStrip + 1][2][3]func(t *ByteStrip)
+	spread [3][MaxByteStrip + 1][3]func(t *ByteStrip)
 }
 
 // ByteLanes and ByteColumns are the values of a strip: channels for Lanes, and at most this
@@ -27,7 +27,7 @@ const (
 // stride of step, or nil if they are not available.
 func ByteStripKernels(k, step int) *ByteStrips {
 	f := byteStripKernels.pick()
-	if f == nil || k < 0 || k > MostByteStrip || step < 1 || step > 2 || f.lanes[step][k][0][0] == nil {
+	if f == nil || k < 0 || k > MaxByteStrip || step < 1 || step > 2 || f.lanes[step][k][0][0] == nil {
 		return nil
 	}
 	return f
@@ -57,7 +57,7 @@ type ByteStrip struct {
 	top, real        int // padding lines above the image, lines of the image
 	lead, lines, odd int // see Strip
 	index            *uint8
-	masks            [MostByteStrip]uint64
+	masks            [MaxByteStrip]uint64
 	stores           [4]uint16
 	edge, sign       uint32
 	// For quantised values: the XOR mask of their bits, and the rounding.

@@ -12,7 +12,7 @@ var byteStripKernels = family[ByteStrips]{
 func byteStripsOf(set Set, codes [3][3]func(t *ByteStrip)) *ByteStrips {
 	return &ByteStrips{
 		Set: set,
-		lanes: [3][MostByteStrip + 1][2][3]func(t *ByteStrip){
+		lanes: [3][MaxByteStrip + 1][2][3]func(t *ByteStrip){
 			1: {
 				3: {{byteLanes3x64by1VNNI, byteLanes3x32by1VNNI}, {byteCodes3x64by1VNNI, byteCodes3x32by1VNNI}},
 				5: {{byteLanes5x64by1VNNI, byteLanes5x32by1VNNI}, codes[1]},
@@ -22,7 +22,7 @@ func byteStripsOf(set Set, codes [3][3]func(t *ByteStrip)) *ByteStrips {
 				5: {{byteLanes5x64by2VNNI, byteLanes5x32by2VNNI}, codes[2]},
 			},
 		},
-		spread: [3][MostByteStrip + 1][3]func(t *ByteStrip){
+		spread: [3][MaxByteStrip + 1][3]func(t *ByteStrip){
 			1: {
 				3: {byteSpread3x1by1VNNI, byteSpread3x2by1VNNI, byteSpread3x4by1VNNI},
 				5: {byteSpread5x1by1VNNI, byteSpread5x2by1VNNI, byteSpread5x4by1VNNI},

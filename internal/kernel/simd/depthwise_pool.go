@@ -17,7 +17,7 @@ type Windows struct {
 	Block               int
 	intLanes, intSpread func(t *IntWindow)
 	// lags is indexed by the number of lags minus one; nil if absent.
-	lags *[MostLags]func(sums, x *float32, places *int, count int, lags *int, lanes, step int, plain int)
+	lags *[MaxLags]func(sums, x *float32, places *int, count int, lags *int, lanes, step int, plain int)
 }
 
 // WindowKernels returns the kernels of the current instruction set, or nil if only plain Go is
@@ -126,8 +126,8 @@ func (f *Windows) CopiesLines() bool { return f.copyFloats[0] != nil }
 
 var noOffset = [1]int{0}
 
-// MostLags is the maximum number of lags of [Windows.Lags].
-const MostLags = 8
+// MaxLags is the maximum number of lags of [Windows.Lags].
+const MaxLags = 8
 
 // LagLanes divides the number of lanes of [Windows.Lags].
 const LagLanes = 16

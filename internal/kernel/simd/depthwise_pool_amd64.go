@@ -22,10 +22,10 @@ var windowKernels = family[Windows]{
 
 var copyFloatsAVX512 = [...]func(dst *float32, stepDst int, src *float32, stepSrc, n, lines int){copyFloats1AVX512, copyFloats2AVX512, copyFloats3AVX512, copyFloats4AVX512}
 
-var lagsAVX2 = [MostLags]func(sums, x *float32, places *int, count int, lags *int, lanes, step int, plain int){
+var lagsAVX2 = [MaxLags]func(sums, x *float32, places *int, count int, lags *int, lanes, step int, plain int){
 	lags1AVX2, lags2AVX2, lags3AVX2, lags4AVX2, lags5AVX2, lags6AVX2, lags7AVX2, lags8AVX2,
 }
 
-var lagsAVX512 = [MostLags]func(sums, x *float32, places *int, count int, lags *int, lanes, step int, plain int){
+var lagsAVX512 = [MaxLags]func(sums, x *float32, places *int, count int, lags *int, lanes, step int, plain int){
 	lags1AVX512, lags2AVX512, lags3AVX512, lags4AVX512, lags5AVX512, lags6AVX512, lags7AVX512, lags8AVX512,
 }

@@ -8,9 +8,9 @@ type Quotient uint8
 // The results: the quotient truncated towards zero, the remainder of the truncated quotient, and
 // the remainder of the floored quotient. The result of an integer division by zero is zero.
 const (
-	WholeQuotient Quotient = iota
-	RestTruncated
-	RestFloored
+	TruncatedQuotient Quotient = iota
+	TruncatedRemainder
+	FlooredRemainder
 
 	quotientKinds = iota
 )
@@ -23,8 +23,8 @@ type divisionKernel func(dst, a, b *byte, n int) int
 type Divisions struct {
 	Set     Set
 	ints    [quotientKinds][intKinds]divisionKernel
-	singles divisionKernel // RestTruncated of float32
-	doubles divisionKernel // RestTruncated of float64
+	singles divisionKernel // TruncatedRemainder of float32
+	doubles divisionKernel // TruncatedRemainder of float64
 }
 
 // DivisionKernels returns the kernels of the current instruction set, or nil if only plain Go is
@@ -41,11 +41,11 @@ func division[T any](f *Divisions, k Quotient) divisionKernel {
 	}
 	switch any(*new(T)).(type) {
 	case float32:
-		if k == RestTruncated {
+		if k == TruncatedRemainder {
 			return f.singles
 		}
 	case float64:
-		if k == RestTruncated {
+		if k == TruncatedRemainder {
 			return f.doubles
 		}
 	}

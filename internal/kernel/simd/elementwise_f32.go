@@ -424,9 +424,9 @@ func (e *Elements) DotNibbles(x []float32, w []uint8, scales, zeros, sums []floa
 	return e.dotNibbles(&x[0], &w[0], n/blocks/16, blocks, &scales[0], &zeros[0], &sums[0])
 }
 
-// RectifyHalf is ReLU for 16-bit floats: it writes 0 for negative values, except zeros and NaN.
+// ReluHalf is ReLU for 16-bit floats: it writes 0 for negative values, except zeros and NaN.
 // inf is the bit pattern of infinity of the format. It returns the number of values written.
-func (e *Elements) RectifyHalf(dst, src []uint16, inf uint16) int {
+func (e *Elements) ReluHalf(dst, src []uint16, inf uint16) int {
 	n := len(dst) / 16 * 16
 	if n > 0 {
 		_ = src[n-1]
@@ -446,8 +446,8 @@ func (e *Elements) FromHalf(dst []float32, src []uint16) int {
 	return n
 }
 
-// FromBrain converts bfloat16 to float32.
-func (e *Elements) FromBrain(dst []float32, src []uint16) int {
+// FromBFloat16 converts bfloat16 to float32.
+func (e *Elements) FromBFloat16(dst []float32, src []uint16) int {
 	n := wholeRegisters(len(dst))
 	if e.fromBrain == nil || n == 0 {
 		return 0
@@ -501,10 +501,10 @@ func (e *Elements) ToHalves(dst []uint16, src []float32) {
 	}
 }
 
-// Lost returns the bits that conversions of v lose. half has each bit in which some value differs
-// from the value rounded to float16. brain has each lower bit of a value that bfloat16 cannot
-// hold. A zero means that the type holds all values exactly.
-func (e *Elements) Lost(v []float32) (half, brain uint32) {
+// LostBits returns the bits that conversions of v lose. half has each bit in which some value
+// differs from the value rounded to float16. brain has each lower bit of a value that bfloat16
+// cannot hold. A zero means that the type holds all values exactly.
+func (e *Elements) LostBits(v []float32) (half, brain uint32) {
 	if n := wholeRegisters(len(v)); e.lostBits != nil && n > 0 {
 		half, brain = e.lostBits(&v[0], n)
 		v = v[n:]
@@ -729,16 +729,16 @@ func (e *Elements) MaxBytes(dst, a, b []uint8, signed bool) int {
 	return n
 }
 
-// Turn transposes a matrix of 32-bit words: word j of row i of dst is word i of row j of src.
+// Transpose transposes a matrix of 32-bit words: word j of row i of dst is word i of row j of src.
 // Rows are stepDst and stepSrc words apart. dst and src must not overlap. It returns false, and
 // does nothing, for fewer than 8 rows or columns.
-func (e *Elements) Turn(dst []uint32, stepDst int, src []uint32, stepSrc, rows, cols int) bool {
+func (e *Elements) Transpose(dst []uint32, stepDst int, src []uint32, stepSrc, rows, cols int) bool {
 	return transpose(e.transpose, dst, stepDst, src, stepSrc, rows, cols)
 }
 
-// TurnHalves is [Elements.Turn] for 16-bit words. It also returns false if [Elements.Halves]
-// does.
-func (e *Elements) TurnHalves(dst []uint16, stepDst int, src []uint16, stepSrc, rows, cols int) bool {
+// Transpose16 is [Elements.Transpose] for 16-bit words. It also returns false if
+// [Elements.HasTranspose16] does.
+func (e *Elements) Transpose16(dst []uint16, stepDst int, src []uint16, stepSrc, rows, cols int) bool {
 	return e.transpose16 != nil && transpose(e.transpose16, dst, stepDst, src, stepSrc, rows, cols)
 }
 
@@ -760,5 +760,5 @@ func transpose[T uint16 | uint32](kernel func(dst *T, stepDst int, src *T, stepS
 	return true
 }
 
-// Halves reports whether [Elements.TurnHalves] is available.
-func (e *Elements) Halves() bool { return e != nil && e.transpose16 != nil }
+// HasTranspose16 reports whether [Elements.Transpose16] is available.
+func (e *Elements) HasTranspose16() bool { return e != nil && e.transpose16 != nil }

@@ -30,7 +30,7 @@ func TestElementHalves(t *testing.T) {
 				t.Fatalf("float16 %#x is %v, want %v", i, v, want)
 			}
 		}
-		n := e.FromBrain(wide, halves)
+		n := e.FromBFloat16(wide, halves)
 		for i, v := range wide[:n] {
 			if want := uint32(i) << 16; math.Float32bits(v) != want {
 				t.Fatalf("bfloat16 %#x is %#x", i, math.Float32bits(v))
@@ -38,7 +38,7 @@ func TestElementHalves(t *testing.T) {
 		}
 		for _, inf := range []uint16{0x7c00, 0x7f80} {
 			out := make([]uint16, 1<<16)
-			e.RectifyHalf(out, halves, inf)
+			e.ReluHalf(out, halves, inf)
 			for i, h := range out {
 				want := uint16(i)
 				if want > 0x8000 && want <= 0x8000|inf {
@@ -497,7 +497,7 @@ func TestDotNibbles(t *testing.T) {
 func TestTurnBytes(t *testing.T) {
 	everySet(t, func(t *testing.T) {
 		e := ElementKernels()
-		if !e.Columns() {
+		if !e.HasRescaleColumns() {
 			t.Skip("no kernel")
 		}
 		r := rand.New(rand.NewPCG(1, 8))
@@ -511,7 +511,7 @@ func TestTurnBytes(t *testing.T) {
 			for i := range src {
 				src[i] = uint8(r.IntN(255) + 1)
 			}
-			if done := e.TurnBytes(dst, stepDst, src, stepSrc, rows, cols); done != (cols >= 16) {
+			if done := e.Transpose8(dst, stepDst, src, stepSrc, rows, cols); done != (cols >= 16) {
 				t.Fatalf("%d by %d: done %v", rows, cols, done)
 			} else if !done {
 				cols = 0
@@ -536,8 +536,8 @@ func TestTurn(t *testing.T) {
 		if e == nil {
 			t.Skip("plain Go")
 		}
-		testTurn(t, e.Turn, true)
-		testTurn(t, e.TurnHalves, e.Halves())
+		testTurn(t, e.Transpose, true)
+		testTurn(t, e.Transpose16, e.HasTranspose16())
 	})
 }
 

@@ -16,11 +16,11 @@ type Floats struct {
 	// fused and exact hold the kernels for tiles of 1 to Rows rows, for up to Cols and up to Half
 	// columns. Some instruction sets also have tiles of a quarter and three quarters of Cols.
 	fused, exact tileKernels
-	// placed and exactPlaced hold the kernels of Placed; they are empty if absent. exactPlaced
-	// has only tiles of full panels, with masks for the columns.
-	placed, exactPlaced tileKernels
-	spread              func(dst *float32, panel int, src *float32, line, n, panels int)
-	gather              func(dst, src *float32, offs *int32, n int, runs *int32, nruns int)
+	// indirect and exactIndirect hold the kernels of RunIndirect; they are empty if absent.
+	// exactIndirect has only tiles of full panels, with masks for the columns.
+	indirect, exactIndirect tileKernels
+	spread                  func(dst *float32, panel int, src *float32, line, n, panels int)
+	gather                  func(dst, src *float32, offs *int32, n int, runs *int32, nruns int)
 	// fullTiles reports that tiles have all columns of a panel or of half a panel. Tiles with fewer
 	// columns use a buffer.
 	fullTiles bool
@@ -35,12 +35,12 @@ type tileKernels struct {
 	wide        [WideBFloat16 + 1]func(t *Tile) // by the type of b; nil if absent
 }
 
-// Narrow is the type in which the values of a panel are stored.
-type Narrow uint8
+// PanelType is the type in which the values of a panel are stored.
+type PanelType uint8
 
 // The types of panels. Only [Floats.Wide] accepts the 16-bit types.
 const (
-	WideFloat32 Narrow = iota
+	WideFloat32 PanelType = iota
 	WideFloat16
 	WideBFloat16
 )
@@ -81,11 +81,11 @@ type Tile struct {
 	PanelB            int // bytes from one panel to the next, if there are several
 	Min, Max          float32
 	bits, flags       uint32
-	// Offs, for [Floats.Placed], is the offset of the row of each step from B, in values. It
+	// Offs, for [Floats.RunIndirect], is the offset of the row of each step from B, in values. It
 	// replaces StepB.
 	Offs *int32
 	// Next is memory that later tiles read, or nil. Each step prefetches one cache line, Fetch
-	// bytes after the line before. [Floats.Wide] and Placed ignore it.
+	// bytes after the line before. [Floats.Wide] and RunIndirect ignore it.
 	Next  unsafe.Pointer
 	Fetch int
 }
@@ -172,15 +172,15 @@ func (f *Floats) Taken(width int) int {
 	return f.Cols
 }
 
-// HasPlaced reports whether [Floats.Placed] is available.
-func (f *Floats) HasPlaced() bool { return f != nil && f.placed.whole != nil }
+// HasIndirect reports whether [Floats.RunIndirect] is available.
+func (f *Floats) HasIndirect() bool { return f != nil && f.indirect.whole != nil }
 
-// Placed is Run for a b whose rows are at the offsets Offs. It computes up to two panels of n
+// RunIndirect is Run for a b whose rows are at the offsets Offs. It computes up to two panels of n
 // columns and returns the number of columns that it computed.
-func (f *Floats) Placed(t *Tile, rows, n int, exact bool) int {
-	of := &f.placed
+func (f *Floats) RunIndirect(t *Tile, rows, n int, exact bool) int {
+	of := &f.indirect
 	if exact {
-		of = &f.exactPlaced
+		of = &f.exactIndirect
 	}
 	t.flags &^= flagMasked
 	if n >= 2*f.Cols && rows <= len(of.double) {
@@ -234,7 +234,7 @@ func (t *Tile) setMask(width int) {
 func (f *Floats) HasNarrow() bool { return f.fused.wide[WideFloat16] != nil }
 
 // Wide computes one row of WidePanels full panels. b is the type of their values.
-func (f *Floats) Wide(t *Tile, exact bool, b Narrow) {
+func (f *Floats) Wide(t *Tile, exact bool, b PanelType) {
 	t.flags &^= flagMasked
 	if exact {
 		f.exact.wide[b](t)

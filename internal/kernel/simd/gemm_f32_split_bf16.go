@@ -173,8 +173,8 @@ func (f *Parts) Panel(q *PartPanel, dst []uint16, src []float32, line, steps int
 	q.args = splitArgs{}
 }
 
-// Usual reports whether tiles support the values of the panel.
-func (q *PartPanel) Usual() bool { return q.parts > 0 }
+// Supported reports whether tiles support the values of the panel.
+func (q *PartPanel) Supported() bool { return q.parts > 0 }
 
 // Rows splits rows of steps values, line values apart, into parts. dst has [PartBlock] values for
 // each block of up to 16 rows.
@@ -221,11 +221,11 @@ func (f *Parts) block(q *PartBlocks, dst []uint16, src []float32, rows, line, st
 	return partCount(&q.lost)
 }
 
-// Usual reports whether tiles support the values of block i.
-func (q *PartBlocks) Usual(i int) bool { return q.parts[i] > 0 }
+// Supported reports whether tiles support the values of block i.
+func (q *PartBlocks) Supported(i int) bool { return q.parts[i] > 0 }
 
 // Products multiplies all blocks, rows rows of steps values in parts at a, by a panel at b. It
-// skips blocks that are not usual. buf has 512 values for each block. Meanwhile it prefetches
+// skips blocks that are not supported. buf has 512 values for each block. Meanwhile it prefetches
 // ahead.
 func (f *Parts) Products(q *PartBlocks, a []uint16, b []uint16, panel *PartPanel, buf []float32, rows, steps int, ahead []uint8, to *PartSums) {
 	size, blocks, tiles := PartBlock(steps), len(q.parts), (steps+PartSteps-1)/PartSteps
@@ -300,7 +300,7 @@ func (f *Parts) check() bool {
 	pa, pb, buf, c := make([]uint16, 2*PartBlock(steps)), make([]uint16, 2*PartBlock(steps)), make([]float32, 2*PartRows*PartCols), make([]float32, rows*PartCols)
 	f.Panel(&panel, pb, b, PartCols, steps)
 	f.Rows(&blocks, pa, a, rows, steps, steps)
-	if !panel.Usual() || !blocks.Usual(0) || !blocks.Usual(1) {
+	if !panel.Supported() || !blocks.Supported(0) || !blocks.Supported(1) {
 		return false
 	}
 	f.Products(&blocks, pa, pb, &panel, buf, rows, steps, nil, &PartSums{C: c, RowC: PartCols, Width: PartCols})

@@ -177,7 +177,7 @@ func TestTiles(t *testing.T) {
 				}
 				narrow := WideFloat32
 				if fk.HasNarrow() {
-					narrow = Narrow(r.IntN(int(WideBFloat16) + 1))
+					narrow = PanelType(r.IntN(int(WideBFloat16) + 1))
 				}
 				if narrow != WideFloat32 {
 					tile.B, tile.StepB, tile.PanelB = (*float32)(unsafe.Pointer(&codes[narrow][0])), tile.StepB/2, tile.PanelB/2
@@ -265,7 +265,7 @@ func TestSpread(t *testing.T) {
 func TestPlaced(t *testing.T) {
 	everySet(t, func(t *testing.T) {
 		fk := FloatKernels()
-		if !fk.HasPlaced() {
+		if !fk.HasIndirect() {
 			t.Skip("no kernels in this instruction set")
 		}
 		r := rand.New(rand.NewPCG(7, 8))
@@ -297,7 +297,7 @@ func TestPlaced(t *testing.T) {
 			tile.Offs = &offs[0]
 			for p := 0; p < width; {
 				tile.B, tile.C = &from[p], &c[1+p]
-				p += fk.Placed(tile, rows, width-p, exact)
+				p += fk.RunIndirect(tile, rows, width-p, exact)
 			}
 			for i := range c {
 				if !same(c[i], want[i]) {

@@ -14,9 +14,9 @@ import (
 // dot products of 8-bit values: signed weights by unsigned activations, or by signed activations.
 type Ints struct {
 	Set Set
-	// Signed reports that activations of 4-way dot products are signed. Eights reports that
-	// panels hold two groups of four side by side; see [Ints.FourAt].
-	Signed, Eights bool
+	// Signed reports that activations of 4-way dot products are signed. QuadPairs reports that
+	// panels hold two groups of four side by side; see [Ints.QuadIndex].
+	Signed, QuadPairs bool
 	// Rows and Cols are the size of the largest tile. Columns come in panels of Cols.
 	Rows, Cols int
 	// Lanes is the number of channels that Requantise processes at a time. Step is the number of
@@ -66,7 +66,7 @@ func IntKernels() *Ints { return intKernels.pick() }
 // bytes. Pair k of segment s of row r of a is at A + r*RowA + s*SegA + 4*k. The panel b holds
 // Cols pairs of values for each pair of each segment.
 //
-// [Ints.RunQuads] and [Ints.RunTurned] use groups of four 8-bit values in place of pairs of
+// [Ints.RunQuads] and [Ints.RunTransposed] use groups of four 8-bit values in place of pairs of
 // 16-bit values. Their sums start from Start.
 type IntTile struct {
 	A          unsafe.Pointer
@@ -154,21 +154,21 @@ func Evenly(n, most int) int {
 // Quads reports whether 4-way dot products of 8-bit values are available.
 func (f *Ints) Quads() bool { return f.quads != nil }
 
-// FourAt returns the index of step i of column j in a panel of n groups of four steps. The groups
-// of all columns follow each other. With Eights, two consecutive groups of a column are
+// QuadIndex returns the index of step i of column j in a panel of n groups of four steps. The
+// groups of all columns follow each other. With QuadPairs, two consecutive groups of a column are
 // neighbours; the last group of an odd number is separate.
-func (f *Ints) FourAt(n, i, j int) int {
+func (f *Ints) QuadIndex(n, i, j int) int {
 	q := i / 4
-	if f.Eights && q|1 < n {
+	if f.QuadPairs && q|1 < n {
 		return 4*(q&^1)*f.Cols + 8*j + i%8
 	}
 	return 4*(q*f.Cols+j) + i%4
 }
 
 // Interleave writes n groups of four of all columns of a panel, in the layout without
-// [Ints.Eights]. It subtracts zero from each value. In src the values of all columns for one step
-// are neighbours, and steps are step bytes apart. It returns false if the instruction set has no
-// kernel for this.
+// [Ints.QuadPairs]. It subtracts zero from each value. In src the values of all columns for one
+// step are neighbours, and steps are step bytes apart. It returns false if the instruction set
+// has no kernel for this.
 func (f *Ints) Interleave(dst []int8, src []uint8, step, n int, zero uint8) bool {
 	if f.interleave == nil || n == 0 {
 		return false
@@ -190,9 +190,9 @@ var tailMasks = func() (m [2 * reachBytes]uint8) {
 	return m
 }()
 
-// Reach adds up how far the k bytes of each row of v are above and below from. It adds these
-// differences to above and below. Each byte is XORed with turn first. f may be nil.
-func (f *Ints) Reach(v []uint8, k int, turn, from uint8, above, below []int32) {
+// AddDeviations adds up how far the k bytes of each row of v are above and below from. It adds
+// these differences to above and below. Each byte is XORed with turn first. f may be nil.
+func (f *Ints) AddDeviations(v []uint8, k int, turn, from uint8, above, below []int32) {
 	done := 0
 	// Vectors read past the end of a row, but not past the end of v.
 	if over := (k + reachBytes - 1) / reachBytes * reachBytes; f != nil && f.reach != nil && k > 0 && len(v) >= over {
@@ -267,9 +267,9 @@ func (f *Ints) HasWideQuads() bool { return f.quadsWide != nil }
 // results of the panels are neighbours.
 func (f *Ints) WideQuads(t *IntTile) { f.quadsWide(t) }
 
-// RunTurned is RunQuads with weights in a and activations in b. Start has one value for each row.
-// At least cols columns of the panel are computed.
-func (f *Ints) RunTurned(t *IntTile, rows, cols int) {
+// RunTransposed is RunQuads with weights in a and activations in b. Start has one value for each
+// row. At least cols columns of the panel are computed.
+func (f *Ints) RunTransposed(t *IntTile, rows, cols int) {
 	switch {
 	case f.usesTiles(t, rows):
 		f.matrixTiles.run(t, rows, cols, true)
@@ -281,13 +281,13 @@ func (f *Ints) RunTurned(t *IntTile, rows, cols int) {
 }
 
 // GatherQuads is Gather for groups of four 8-bit values, a row for each four entries of offs, in
-// the layout of [Ints.FourAt]. It may write up to two rows past the end.
+// the layout of [Ints.QuadIndex]. It may write up to two rows past the end.
 func (f *Ints) GatherQuads(dst, src []uint8, offs []int32, runs []Run) {
 	if len(offs) == 0 || len(runs) == 0 {
 		return
 	}
 	last := int(runs[len(runs)-1].To)
-	if f.Eights {
+	if f.QuadPairs {
 		last *= 2
 	}
 	_ = dst[(len(offs)/4*f.Cols+last)*4-1]
@@ -356,9 +356,9 @@ func lastMasks(n, each, values int) (in, out uint64) {
 	return 1<<(rest*each-each+1) - 1, 1<<rest - 1
 }
 
-// Fours converts 8-bit values, signed or not, to the type of activations of 4-way dot products.
+// QuadInput converts 8-bit values, signed or not, to the type of activations of 4-way dot products.
 // If f.Signed is false, it adds 128 to signed values; else it subtracts 128 from unsigned values.
-func (f *Ints) Fours(dst, src []uint8, signed bool) {
+func (f *Ints) QuadInput(dst, src []uint8, signed bool) {
 	dst = dst[:len(src)]
 	if signed == f.Signed {
 		copy(dst, src)
@@ -377,8 +377,8 @@ func (f *Ints) Fours(dst, src []uint8, signed bool) {
 	}
 }
 
-// FoursZero returns the zero point of values that [Ints.Fours] converted.
-func (f *Ints) FoursZero(signed bool, zero int32) int32 {
+// QuadInputZero returns the zero point of values that [Ints.QuadInput] converted.
+func (f *Ints) QuadInputZero(signed bool, zero int32) int32 {
 	switch {
 	case signed == f.Signed:
 		return zero
@@ -464,9 +464,9 @@ func (f *Ints) Requantise16(dst []int16, stepDst int, sums []int32, stepSums, ro
 	return true
 }
 
-// RequantiseHalves is Requantise16 for integer sums in float32, in rows of n: 256 times the first
+// RequantiseFloats is Requantise16 for integer sums in float32, in rows of n: 256 times the first
 // part plus the second part. It reads up to 15 more values of the second part.
-func (f *Ints) RequantiseHalves(dst []int16, sums []float32, rows, n, stepParts int, s Scales16, zero, lo, hi int32) bool {
+func (f *Ints) RequantiseFloats(dst []int16, sums []float32, rows, n, stepParts int, s Scales16, zero, lo, hi int32) bool {
 	if f == nil || f.requantiseHalves == nil {
 		return false
 	}
@@ -478,9 +478,9 @@ func (f *Ints) RequantiseHalves(dst []int16, sums []float32, rows, n, stepParts 
 	return true
 }
 
-// Halves splits values into their upper 8 bits, with the sign, and their lower 8 bits, as
+// SplitFloats splits values into their upper 8 bits, with the sign, and their lower 8 bits, as
 // float32. It returns false, and does nothing, if the instruction set has no kernel for this.
-func (f *Ints) Halves(upper, lower []float32, src []int16) bool {
+func (f *Ints) SplitFloats(upper, lower []float32, src []int16) bool {
 	if f == nil || f.splitFloats == nil {
 		return false
 	}
@@ -491,8 +491,8 @@ func (f *Ints) Halves(upper, lower []float32, src []int16) bool {
 	return true
 }
 
-// Apart is Halves with int16 results. It works with every instruction set.
-func (f *Ints) Apart(upper, lower, src []int16) {
+// SplitBytes is SplitFloats with int16 results. It works with every instruction set.
+func (f *Ints) SplitBytes(upper, lower, src []int16) {
 	n := len(src)
 	if upper, lower = upper[:n], lower[:n]; n > 0 && f.splitBytes != nil {
 		f.splitBytes(&upper[0], &lower[0], &src[0], n)
@@ -503,10 +503,10 @@ func (f *Ints) Apart(upper, lower, src []int16) {
 	}
 }
 
-// Weave interleaves pairs of lines of n 16-bit values, step values apart. A panel has a line of
-// Cols such pairs; the pairs from n on are 0. It returns false, and does nothing, if the
+// InterleavePairs interleaves pairs of lines of n 16-bit values, step values apart. A panel has a
+// line of Cols such pairs; the pairs from n on are 0. It returns false, and does nothing, if the
 // instruction set has no kernel for this.
-func (f *Ints) Weave(dst, src []int16, step, n, pairs int) bool {
+func (f *Ints) InterleavePairs(dst, src []int16, step, n, pairs int) bool {
 	if f == nil || f.weave == nil || f.Cols%16 != 0 {
 		return false
 	}

@@ -79,7 +79,7 @@ var amxKernels = amxKernelSet{
 
 var tileProgramPool = sync.Pool{New: func() any { return new(tileProgram) }}
 
-// run computes what [Ints.RunQuads] computes, or [Ints.RunTurned] if turned is set.
+// run computes what [Ints.RunQuads] computes, or [Ints.RunTransposed] if turned is set.
 func (l *amxKernelSet) run(t *IntTile, rows, cols int, turned bool) {
 	kernels := l.kernelsFor(cols, turned)
 	p := tileProgramPool.Get().(*tileProgram)
@@ -306,7 +306,7 @@ var amxAvailable = sync.OnceValue(func() bool {
 	below := intKernels[AMX.below()]
 	return amxAllowed() && amxKernels.check(func(t *IntTile, rows, cols int, turned bool) {
 		if turned {
-			below.RunTurned(t, rows, cols)
+			below.RunTransposed(t, rows, cols)
 		} else {
 			below.RunQuads(t, rows, cols)
 		}

@@ -20,7 +20,7 @@ var intKernels = family[Ints]{
 		gather: gatherPairsNEON, requantise: requantiseNEON, requantiseFew: requantiseNEON, lookup: lookupNEON,
 	},
 	I8MM: {
-		Set: I8MM, Rows: 6, Cols: 16, Lanes: 8, Step: 16, Signed: true, Eights: true,
+		Set: I8MM, Rows: 6, Cols: 16, Lanes: 8, Step: 16, Signed: true, QuadPairs: true,
 		narrow:      []func(t *IntTile){narrow1NEON, narrow2NEON, narrow3NEON, narrow4NEON, narrow5NEON, narrow6NEON},
 		wide:        []func(t *IntTile){wide1NEON, wide2NEON, wide3NEON, wide4NEON, wide5NEON, wide6NEON},
 		quads:       []func(t *IntTile){quads1I8MM, quads2I8MM, quads3I8MM, quads4I8MM, quads5I8MM, quads6I8MM},

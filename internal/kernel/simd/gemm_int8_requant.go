@@ -8,15 +8,15 @@ import (
 )
 
 // CodeTile is an [IntTile] for 4-way dot products whose sums are requantised to 8 bits in
-// registers. It writes rows of up to CodeColumns quantised values, RowOut bytes apart, from Out
-// on. The initial sums include the bias and, for [Ints.QuadsToCodes], the values that
-// [Scales.PackCodes] adds.
+// registers. It writes rows of up to RequantColumns quantised values, RowOut bytes apart, from Out
+// on. The initial sums include the bias and, for [Ints.QuadsRequantised], the values that
+// [Scales.PackRequant] adds.
 type CodeTile struct {
 	IntTile
 	Out    *uint8
 	RowOut int
 	mask   uint64 // of the columns that are written
-	Scales *int32 // see [CodeScales]; float32 bits for rescaled sums
+	Scales *int32 // see [RequantScales]; float32 bits for rescaled sums
 	round  uint64 // rounding of the sums
 	// tiles is the number of tiles of a call; their sums start from Start or have no segments.
 	// The steps are the bytes from tile to tile. The kernels keep the bytes done so far.
@@ -45,10 +45,10 @@ func finishOf(lo, hi int32) uint64 {
 	return finishAll
 }
 
-// CodeColumns is the number of columns of a panel of a [CodeTile].
-const CodeColumns = 32
+// RequantColumns is the number of columns of a panel of a [CodeTile].
+const RequantColumns = 32
 
-// SetColumns sets the number of columns that are written, at most CodeColumns.
+// SetColumns sets the number of columns that are written, at most RequantColumns.
 func (t *CodeTile) SetColumns(n int) { t.mask = 1<<n - 1 }
 
 // columns returns the argument of SetColumns.
@@ -83,18 +83,19 @@ func (t *CodeTile) SetRescaling(q *Rescaling) {
 	}
 }
 
-// CodeScales is the number of values that [Scales.PackCodes] writes for the columns of a panel.
-const CodeScales = 5 * CodeColumns
+// RequantScales is the number of values that [Scales.PackRequant] writes for the columns of a
+// panel.
+const RequantScales = 5 * RequantColumns
 
-// PackCodes packs the parameters of n channels from ch on for [Ints.QuadsToCodes], for
+// PackRequant packs the parameters of n channels from ch on for [Ints.QuadsRequantised], for
 // [Scales.Small]. For each register of 16 channels it writes twice the multipliers, those of
 // every other channel again, the values added to the even and to the odd products, and the
 // shifts. Fused scales have the values of [Fused] instead.
 //
-// up reports that no result is below the zero point, which is a signed 8-bit value. PackCodes
+// up reports that no result is below the zero point, which is a signed 8-bit value. PackRequant
 // adds the bias, and a value that depends on the rounding, to the initial sums in start. It
 // returns the argument for [CodeTile.SetRounding].
-func (s *Scales) PackCodes(dst, start []int32, ch, n int, zero int32, up bool) uint8 {
+func (s *Scales) PackRequant(dst, start []int32, ch, n int, zero int32, up bool) uint8 {
 	round := s.rounding(ch, n, up)
 	for i := range n {
 		start[i] += s.start(ch+i, round)
@@ -113,9 +114,9 @@ type requantKernels [12]func(t *CodeTile)
 // the first half of a panel, and weights by activations.
 type requantKernelSet struct{ quads, few, rescaled, fewRescaled, turned requantKernels }
 
-// toCodes returns the kernels of [Ints.QuadsToCodes] for the columns of a tile.
+// toCodes returns the kernels of [Ints.QuadsRequantised] for the columns of a tile.
 func (s *requantKernelSet) toCodes(t *CodeTile) *requantKernels {
-	if t.columns() <= CodeColumns/2 {
+	if t.columns() <= RequantColumns/2 {
 		return &s.few
 	}
 	return &s.quads
@@ -123,21 +124,23 @@ func (s *requantKernelSet) toCodes(t *CodeTile) *requantKernels {
 
 // toRescaled returns the kernels of [Ints.QuadsRescaled].
 func (s *requantKernelSet) toRescaled(t *CodeTile) *requantKernels {
-	if t.columns() <= CodeColumns/2 {
+	if t.columns() <= RequantColumns/2 {
 		return &s.fewRescaled
 	}
 	return &s.rescaled
 }
 
-// HasCodes reports whether GEMM kernels with requantisation are available.
-func (f *Ints) HasCodes() bool { return f != nil && f.requant != nil }
+// HasRequantised reports whether GEMM kernels with requantisation are available.
+func (f *Ints) HasRequantised() bool { return f != nil && f.requant != nil }
 
 // Fuses reports whether kernels that requantise with [Fused] scales are available.
 func (f *Ints) Fuses() bool { return f != nil && f.requantiseSmall[roundFused] != nil }
 
-// QuadsToCodes is RunQuads for any number of rows, with the rounding of [Ints.Requantise]. It
-// requires [Ints.HasCodes].
-func (f *Ints) QuadsToCodes(t *CodeTile, rows int) { f.toCodes(t, rows, f.requant.toCodes(t), false) }
+// QuadsRequantised is RunQuads for any number of rows, with the rounding of [Ints.Requantise]. It
+// requires [Ints.HasRequantised].
+func (f *Ints) QuadsRequantised(t *CodeTile, rows int) {
+	f.toCodes(t, rows, f.requant.toCodes(t), false)
+}
 
 // QuadsRescaled is RunQuads for any number of rows, with the rounding of
 // [Elements.RescaleColumns].
@@ -145,20 +148,22 @@ func (f *Ints) QuadsRescaled(t *CodeTile, rows int) {
 	f.toCodes(t, rows, f.requant.toRescaled(t), false)
 }
 
-// SumsToCodes requantises rows rows of sums at C as [Ints.QuadsToCodes] does.
-func (f *Ints) SumsToCodes(t *CodeTile, rows int) { t.requantise(rows, f.requant.toCodes(t), false, 1) }
+// SumsRequantised requantises rows rows of sums at C as [Ints.QuadsRequantised] does.
+func (f *Ints) SumsRequantised(t *CodeTile, rows int) {
+	t.requantise(rows, f.requant.toCodes(t), false, 1)
+}
 
 // SumsRescaled requantises rows rows of sums at C as [Ints.QuadsRescaled] does.
 func (f *Ints) SumsRescaled(t *CodeTile, rows int) {
 	t.requantise(rows, f.requant.toRescaled(t), false, 1)
 }
 
-// TurnedRescaled is RunTurned for any number of rows, with the rounding of
+// TransposedRescaled is RunTransposed for any number of rows, with the rounding of
 // [Elements.RescaleRows].
-func (f *Ints) TurnedRescaled(t *CodeTile, rows int) { f.toCodes(t, rows, &f.requant.turned, true) }
+func (f *Ints) TransposedRescaled(t *CodeTile, rows int) { f.toCodes(t, rows, &f.requant.turned, true) }
 
 // toCodes computes quantised values. With matrix tiles it first stores the sums at C, which has
-// CodeColumns values for each row, and requantises them afterwards.
+// RequantColumns values for each row, and requantises them afterwards.
 func (f *Ints) toCodes(t *CodeTile, rows int, kernels *requantKernels, turned bool) {
 	if !f.usesTiles(&t.IntTile, rows) {
 		t.inRows(rows, kernels, turned)
@@ -171,13 +176,13 @@ func (f *Ints) toCodes(t *CodeTile, rows int, kernels *requantKernels, turned bo
 	t.requantise(rows, kernels, turned, more)
 }
 
-// LinesToCodes is [Ints.QuadsToCodes] for several lines of rows rows. It requires that
+// LinesRequantised is [Ints.QuadsRequantised] for several lines of rows rows. It requires that
 // [Ints.RunsPanels] returns true. The results of the lines are out bytes apart.
-func (f *Ints) LinesToCodes(t *CodeTile, rows int, l Lines, out int) {
+func (f *Ints) LinesRequantised(t *CodeTile, rows int, l Lines, out int) {
 	f.lines(t, rows, l, out, f.requant.toCodes(t))
 }
 
-// LinesRescaled is LinesToCodes for [Ints.QuadsRescaled].
+// LinesRescaled is LinesRequantised for [Ints.QuadsRescaled].
 func (f *Ints) LinesRescaled(t *CodeTile, rows int, l Lines, out int) {
 	f.lines(t, rows, l, out, f.requant.toRescaled(t))
 }

@@ -24,7 +24,7 @@ func TestCodeTileLayout(t *testing.T) {
 // product.
 func TestCodeTiles(t *testing.T) {
 	everyInts(t, func(t *testing.T, ik *Ints, r *rand.Rand) {
-		if !ik.HasCodes() {
+		if !ik.HasRequantised() {
 			t.Skip("no such tiles")
 		}
 		for n := range 3000 {
@@ -36,15 +36,15 @@ func TestCodeTiles(t *testing.T) {
 // codeTile is a case of TestCodeTiles.
 func codeTile(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 	t.Helper()
-	rows, k, cols := 1+r.IntN(3*len(ik.requant.quads)), 1+r.IntN(6), 1+r.IntN(CodeColumns)
+	rows, k, cols := 1+r.IntN(3*len(ik.requant.quads)), 1+r.IntN(6), 1+r.IntN(RequantColumns)
 	if ik.matrixTiles != nil {
 		rows, k = 1+r.IntN(ik.Rows), 1+r.IntN(40)
 	}
 	if r.IntN(2) == 0 {
-		cols = CodeColumns
+		cols = RequantColumns
 	}
 	kind := []string{"quads", "rescaled", "turned"}[n%3]
-	a, b := make([]uint8, rows*4*k), make([]uint8, 4*k*CodeColumns)
+	a, b := make([]uint8, rows*4*k), make([]uint8, 4*k*RequantColumns)
 	for i := range a {
 		a[i] = uint8(r.Uint32())
 	}
@@ -53,14 +53,14 @@ func codeTile(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 	}
 	scales := rows
 	if kind != "turned" {
-		scales = CodeColumns
+		scales = RequantColumns
 	}
-	start, bias := make([]int32, max(rows, CodeColumns)), make([]int32, max(rows, CodeColumns))
+	start, bias := make([]int32, max(rows, RequantColumns)), make([]int32, max(rows, RequantColumns))
 	for i := range start {
 		start[i], bias[i] = r.Int32()>>(8+r.IntN(20)), r.Int32()>>(8+r.IntN(20))
 	}
-	sums := make([]int32, rows*CodeColumns)
-	tile := &CodeTile{IntTile: IntTile{A: unsafe.Pointer(&a[0]), RowA: 4 * k, K: k, Segs: 1, B: unsafe.Pointer(&b[0]), C: &sums[0], RowC: 4 * CodeColumns, Start: &start[0]}}
+	sums := make([]int32, rows*RequantColumns)
+	tile := &CodeTile{IntTile: IntTile{A: unsafe.Pointer(&a[0]), RowA: 4 * k, K: k, Segs: 1, B: unsafe.Pointer(&b[0]), C: &sums[0], RowC: 4 * RequantColumns, Start: &start[0]}}
 	if kind == "turned" {
 		tile.IntTile.inRows(rows, ik.turned, 4)
 	} else {
@@ -74,7 +74,7 @@ func codeTile(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 	}
 	tile.Start, tile.Out, tile.RowOut = &with[0], &got[0], line
 	tile.SetColumns(cols)
-	tile.C = &make([]int32, rows*CodeColumns)[0]
+	tile.C = &make([]int32, rows*RequantColumns)[0]
 	signed := r.IntN(2) == 0
 	least, most := int32(0), int32(255)
 	if signed {
@@ -90,7 +90,7 @@ func codeTile(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 	}
 	if kind == "quads" {
 		s := scalesOf(r, scales, bias)
-		packed := make([]int32, CodeScales)
+		packed := make([]int32, RequantScales)
 		less := int32(0)
 		if !signed {
 			less = 128
@@ -99,12 +99,12 @@ func codeTile(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 		if r.IntN(4) > 0 {
 			fuseColumns(&s, start, b, k, zero-less, lo-less, hi-less)
 		}
-		tile.SetRounding(s.PackCodes(packed, with[:cols], 0, cols, zero-less, lo >= zero))
+		tile.SetRounding(s.PackRequant(packed, with[:cols], 0, cols, zero-less, lo >= zero))
 		tile.SetLimits(lo, hi)
 		tile.Scales = &packed[0]
 		goOn(r, tile, with, rows, false)
-		ik.QuadsToCodes(tile, rows)
-		ik.Requantise(want, line, sums, CodeColumns, rows, cols, &s, 0, zero, lo, hi)
+		ik.QuadsRequantised(tile, rows)
+		ik.Requantise(want, line, sums, RequantColumns, rows, cols, &s, 0, zero, lo, hi)
 	} else {
 		q := Rescaling{Lo: lo, Hi: hi, Zero: zero, Signed: signed, Small: true}
 		reals := make([]float32, scales)
@@ -116,11 +116,11 @@ func codeTile(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 		tile.Scales = (*int32)(unsafe.Pointer(&reals[0]))
 		goOn(r, tile, with, rows, kind == "turned")
 		if kind == "turned" {
-			ik.TurnedRescaled(tile, rows)
-			ElementKernels().RescaleRows(want, line, sums, CodeColumns, rows, cols, reals, bias, q)
+			ik.TransposedRescaled(tile, rows)
+			ElementKernels().RescaleRows(want, line, sums, RequantColumns, rows, cols, reals, bias, q)
 		} else {
 			ik.QuadsRescaled(tile, rows)
-			ElementKernels().RescaleColumns(want, line, sums, CodeColumns, rows, cols, reals, bias, q)
+			ElementKernels().RescaleColumns(want, line, sums, RequantColumns, rows, cols, reals, bias, q)
 		}
 	}
 	for i := range got {
@@ -137,7 +137,7 @@ func fuseColumns(s *Scales, start []int32, b []uint8, k int, zero, lo, hi int32)
 	for j := range n {
 		least, most := start[j], start[j]
 		for i := range 4 * k {
-			w := int32(int8(b[i/4*4*CodeColumns+4*j+i%4]))
+			w := int32(int8(b[i/4*4*RequantColumns+4*j+i%4]))
 			least, most = least+255*min(w, 0), most+255*max(w, 0)
 		}
 		if f, ok := s.Fuse(j, least, most, zero, lo, hi); ok {
@@ -165,10 +165,10 @@ func goOn(r *rand.Rand, tile *CodeTile, start []int32, rows int, turned bool) {
 	if r.IntN(2) == 0 {
 		return
 	}
-	c := make([]int32, rows*CodeColumns)
+	c := make([]int32, rows*RequantColumns)
 	for i := range c {
-		if c[i] = start[i%CodeColumns]; turned {
-			c[i] = start[i/CodeColumns]
+		if c[i] = start[i%RequantColumns]; turned {
+			c[i] = start[i/RequantColumns]
 		}
 	}
 	tile.C, tile.Start = &c[0], nil

@@ -321,7 +321,7 @@ func intQuads(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 				}
 				for g := range segs {
 					for i := range 4 * k {
-						p, q := a[x*rowA+g*segA+i], b[g*k*ik.Cols*4+ik.FourAt(k, i, j)]
+						p, q := a[x*rowA+g*segA+i], b[g*k*ik.Cols*4+ik.QuadIndex(k, i, j)]
 						weight, act := q, int32(p)
 						if turned {
 							weight, act = p, int32(q)
@@ -338,7 +338,7 @@ func intQuads(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 		tile := &IntTile{A: unsafe.Pointer(&a[0]), RowA: rowA, SegA: segA, K: k, Segs: segs, B: unsafe.Pointer(&b[0]), C: &c[1], RowC: 4 * ldc, Start: &start[0]}
 		tile.SetContinue(more)
 		if turned {
-			ik.RunTurned(tile, rows, cols)
+			ik.RunTransposed(tile, rows, cols)
 		} else {
 			ik.RunQuads(tile, rows, cols)
 		}
@@ -490,7 +490,7 @@ func gatherQuads(t *testing.T, ik *Ints, r *rand.Rand) {
 					from = int(runs[1].From) + j - int(split)
 				}
 				for i := range 4 {
-					if got, want := dst[ik.FourAt(quads, 4*q+i, j)], src[int(offs[4*q+i])+from]; got != want {
+					if got, want := dst[ik.QuadIndex(quads, 4*q+i, j)], src[int(offs[4*q+i])+from]; got != want {
 						t.Fatalf("four %d, column %d, tap %d is %d, want %d", q, j, i, got, want)
 					}
 				}
@@ -507,11 +507,11 @@ func TestFours(t *testing.T) {
 		}
 		for n := range src {
 			for _, signed := range []bool{false, true} {
-				if zero := ik.FoursZero(signed, 5); zero != 5 && (zero-5)*(zero-5) != 128*128 || (zero != 5) != (signed != ik.Signed) {
+				if zero := ik.QuadInputZero(signed, 5); zero != 5 && (zero-5)*(zero-5) != 128*128 || (zero != 5) != (signed != ik.Signed) {
 					t.Fatalf("the zero point 5 becomes %d", zero)
 				}
 				dst := make([]uint8, len(src))
-				ik.Fours(dst, src[:n], signed)
+				ik.QuadInput(dst, src[:n], signed)
 				for i, v := range dst {
 					want := uint8(0)
 					if i < n {
@@ -615,7 +615,7 @@ func TestInterleave(t *testing.T) {
 			}
 			for i := range 4 * n {
 				for j := range f.Cols {
-					if got, want := dst[f.FourAt(n, i, j)], int8(src[i*step+j]-zero); got != want {
+					if got, want := dst[f.QuadIndex(n, i, j)], int8(src[i*step+j]-zero); got != want {
 						t.Fatalf("%v, %d fours, %d apart, less %d: step %d of column %d is %d, want %d", s, n, step, zero, i, j, got, want)
 					}
 				}
@@ -649,7 +649,7 @@ func TestApart(t *testing.T) {
 					want[n+i/k] += int32(max(0, int(from)-int(v[i]^turn)))
 				}
 			}
-			f.Reach(v, k, turn, from, got[:n], got[n:2*n])
+			f.AddDeviations(v, k, turn, from, got[:n], got[n:2*n])
 			if !slices.Equal(got, want) {
 				t.Fatalf("%v, %d rows of %d bytes from %d: %d, want %d", s, n, k, from, got, want)
 			}
@@ -677,7 +677,7 @@ func TestWeave(t *testing.T) {
 			for k := range dst {
 				dst[k] = 77
 			}
-			if !f.Weave(dst, src, step, n, pairs) {
+			if !f.InterleavePairs(dst, src, step, n, pairs) {
 				break
 			}
 			for k, got := range dst[:2*pairs*f.Cols] {

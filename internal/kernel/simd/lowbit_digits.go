@@ -74,20 +74,20 @@ var digitConstants = func() (b [4][32]uint8) {
 	return b
 }()
 
-// DigitRows returns the maximum number of rows of [FewBits.Digits] for a block size in steps. It
+// DigitRows returns the maximum number of rows of [LowBit.Digits] for a block size in steps. It
 // returns 0 if no kernel is available.
-func (f *FewBits) DigitRows(bits, digits, block int) int {
+func (f *LowBit) DigitRows(bits, digits, block int) int {
 	if f.steps == 0 || block%f.steps != 0 {
 		return 0
 	}
 	return len(f.digits[bitsIndex(bits)][digits/2])
 }
 
-// ArrangeDigits converts a row x of complete blocks for [FewBits.Digits]. It writes digits bytes
+// ArrangeDigits converts a row x of complete blocks for [LowBit.Digits]. It writes digits bytes
 // for each value, and [BitRecord] values for each block. It reports whether the digits represent
 // the row: all values must be finite, and the largest magnitude of a nonzero block must be at
 // least minDigitMagnitude.
-func (f *FewBits) ArrangeDigits(t *BitDigits, dst []uint8, records, x []float32, bits, digits int) bool {
+func (f *LowBit) ArrangeDigits(t *BitDigits, dst []uint8, records, x []float32, bits, digits int) bool {
 	blocks := len(records) / BitRecord
 	*t = BitDigits{
 		x: &x[0], y: &dst[0], records: &records[0], chunks: len(x) / blocks / 16, blocks: blocks,
@@ -137,7 +137,7 @@ func (t *BitDigits) arrange(dst []uint8, records, x []float32) {
 
 // Digits writes to y the products of rows of digits with half of the columns of a panel; a single
 // row uses all columns. X points to the digits, Sums to the records. A block has block steps.
-func (f *FewBits) Digits(t *BitTile, bits, digits, rows, block int) {
+func (f *LowBit) Digits(t *BitTile, bits, digits, rows, block int) {
 	t.Groups, t.middle = block/f.steps, 1<<8 // weight of a digit
 	t.values = (*float32)(unsafe.Pointer(&digitConstants))
 	f.digits[bitsIndex(bits)][digits/2][rows-1](t)

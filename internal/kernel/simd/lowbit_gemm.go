@@ -1,9 +1,9 @@
 package simd
 
-// FewBits holds GEMV kernels for weights of 2, 4 or 8 bits. The weights have a scale, and
+// LowBit holds GEMV kernels for weights of 2, 4 or 8 bits. The weights have a scale, and
 // optionally a zero point, for each block of steps of a column. Columns come in panels of Cols. A
 // group of steps is one 32-bit word of each column, with the first step in the lowest bits.
-type FewBits struct {
+type LowBit struct {
 	Set  Set
 	Cols int
 	// Raw reports that weights are unsigned, with an offset of half their range; else they are in
@@ -19,9 +19,9 @@ type FewBits struct {
 	digits  [3][2][]func(t *BitTile)
 }
 
-// FewBitKernels returns the kernels of the current instruction set, or nil if they are not
+// LowBitKernels returns the kernels of the current instruction set, or nil if they are not
 // available.
-func FewBitKernels() *FewBits { return lowBitKernels.pick() }
+func LowBitKernels() *LowBit { return lowBitKernels.pick() }
 
 // BitSteps returns the number of steps of a group of weights.
 func BitSteps(bits int) int { return 32 / bits }
@@ -37,7 +37,7 @@ type BitTile struct {
 	Blocks int
 	values *float32
 	middle float32
-	// For [FewBits.Digits]: bytes from row to row of X, of Sums and of Y.
+	// For [LowBit.Digits]: bytes from row to row of X, of Sums and of Y.
 	RowX, RowSums, RowY int
 }
 
@@ -53,9 +53,9 @@ func (t *BitTile) run(of *[3]func(t *BitTile), bits int) {
 	of[i](t)
 }
 
-// Arrange converts a row x for [FewBits.Row]. It pads the row to complete blocks and writes the
+// Arrange converts a row x for [LowBit.Row]. It pads the row to complete blocks and writes the
 // sum of each block.
-func (f *FewBits) Arrange(dst, sums, x []float32, bits int) {
+func (f *LowBit) Arrange(dst, sums, x []float32, bits int) {
 	block, steps := len(dst)/len(sums), BitSteps(bits)
 	clear(dst[copy(dst, x):])
 	for b := range sums {
@@ -77,9 +77,9 @@ func (f *FewBits) Arrange(dst, sums, x []float32, bits int) {
 	}
 }
 
-// Row writes to y the products of the row x with Cols columns. x comes from [FewBits.Arrange].
-func (f *FewBits) Row(t *BitTile, bits int) { t.run(&f.row, bits) }
+// Row writes to y the products of the row x with Cols columns. x comes from [LowBit.Arrange].
+func (f *LowBit) Row(t *BitTile, bits int) { t.run(&f.row, bits) }
 
 // Widen dequantises groups of a block to y in float32, for half of the columns of a panel: a row
 // of Cols/2 values for each step. W, scales and zero points start at these columns.
-func (f *FewBits) Widen(t *BitTile, bits int) { t.run(&f.widen, bits) }
+func (f *LowBit) Widen(t *BitTile, bits int) { t.run(&f.widen, bits) }

@@ -42,7 +42,7 @@ func TestBitDigits(t *testing.T) {
 // row may be rounded differently.
 func TestArrangeDigits(t *testing.T) {
 	t.Parallel()
-	f := FewBitKernels()
+	f := LowBitKernels()
 	if f == nil || f.arrange == nil {
 		t.Skip("plain Go converts digits")
 	}
@@ -60,7 +60,7 @@ func TestArrangeDigits(t *testing.T) {
 		}
 		got, want := make([]uint8, len(x)*digits), make([]uint8, len(x)*digits)
 		records, others := make([]float32, blocks*BitRecord), make([]float32, blocks*BitRecord)
-		plain := FewBits{}
+		plain := LowBit{}
 		fits := plain.ArrangeDigits(&BitDigits{}, want, others, x, bits, digits)
 		if f.ArrangeDigits(&BitDigits{}, got, records, x, bits, digits) != fits {
 			t.Fatalf("row %d fits: not %v", i, fits)

@@ -1,5 +1,5 @@
 package simd
 
-var fourBitKernels = family[FourBits]{
+var int4GemvKernels = family[Int4Gemv]{
 	AVX512: {Set: AVX512, row: fourBitsAVX512},
 }

@@ -150,19 +150,19 @@ func (c *Curves) Pow(dst, a, b []float32) int {
 	return n
 }
 
-// LeastOfRow is the minimum row length of SoftmaxRows: a register.
-const LeastOfRow = 16
+// MinSoftmaxRow is the minimum row length of SoftmaxRows: a register.
+const MinSoftmaxRow = 16
 
-// MostOfRow is the maximum row length of SoftmaxRows: 16 float32 sums, each of 16 sums of 16
+// MaxSoftmaxRow is the maximum row length of SoftmaxRows: 16 float32 sums, each of 16 sums of 16
 // terms.
-const MostOfRow = 4096
+const MaxSoftmaxRow = 4096
 
 // HasSoftmaxRows reports whether SoftmaxRows takes rows of n values.
 func (c *Curves) HasSoftmaxRows(n int) bool {
-	return c != nil && c.softmaxRows != nil && n >= LeastOfRow && n <= MostOfRow
+	return c != nil && c.softmaxRows != nil && n >= MinSoftmaxRow && n <= MaxSoftmaxRow
 }
 
-// SoftmaxRows writes the softmax of rows of n values, from [LeastOfRow] to [MostOfRow].
+// SoftmaxRows writes the softmax of rows of n values, from [MinSoftmaxRow] to [MaxSoftmaxRow].
 // Exponentials are those of ExpSum; results below the least normal number are zero. dst may be
 // src. It returns false if no kernel is available for such rows.
 func (c *Curves) SoftmaxRows(dst, src []float32, n int) bool {

@@ -143,7 +143,7 @@ func TestSoftmaxRows(t *testing.T) {
 	for _, s := range simd.Available() {
 		t.Run(s.String(), func(t *testing.T) {
 			defer simd.Use(s)()
-			for n := simd.LeastOfRow; n <= simd.MostOfRow; n += 1 + n/300*17 {
+			for n := simd.MinSoftmaxRow; n <= simd.MaxSoftmaxRow; n += 1 + n/300*17 {
 				rows := 1 + r.IntN(5)
 				src, spread := make([]float32, rows*n), math.Exp(r.NormFloat64()*3)
 				for i := range src {

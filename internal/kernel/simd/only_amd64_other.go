@@ -10,16 +10,16 @@ var (
 	expandKernels     = family[Expand]{}
 	expandIntKernels  = family[ExpandInts]{}
 	extremeKernels    = family[Extremes]{}
-	lowBitKernels     = family[FewBits]{}
+	lowBitKernels     = family[LowBit]{}
 	foldKernels       = family[Folds]{}
-	fourBitKernels    = family[FourBits]{}
+	int4GemvKernels   = family[Int4Gemv]{}
 	laneTileKernels   = family[LaneTiles]{}
 	winogradKernels   = family[Winograd]{}
 	pairKernels       = family[Pairs]{}
 	partKernels       = family[Parts]{}
 	peakKernels       = family[Peak]{}
-	pickKernels       = family[Picks]{}
-	placeKernels      = family[Places]{}
+	selectKernels     = family[Select]{}
+	argMaxKernels     = family[ArgMax]{}
 	poolKernels       = family[Pools]{}
 	divisionKernels   = family[Divisions]{}
 	relationKernels   = family[Relations]{}
@@ -30,7 +30,7 @@ var (
 	softmaxKernels    = family[Softmaxes]{}
 	sparseKernels     = family[Sparse]{}
 	sparseIntKernels  = family[SparseInts]{}
-	spreadKernels     = family[Spreads]{}
+	shortRowKernels   = family[ShortRows]{}
 	stripKernels      = family[Strips]{}
 	tableKernels16    = family[Tables16]{}
 )

@@ -11,12 +11,12 @@ type Pools struct {
 	addFloats    func(dst, src *float32, step, lines, n int)
 }
 
-// CodeKind is the type of the values of a maximum.
-type CodeKind uint8
+// PoolKind is the type of the values of a maximum.
+type PoolKind uint8
 
 // Types of quantised values.
 const (
-	UnsignedBytes CodeKind = iota
+	UnsignedBytes PoolKind = iota
 	SignedBytes
 	SignedWords
 )
@@ -44,7 +44,7 @@ func (f *Pools) AddFloats(dst, src []float32, step, lines int) {
 
 // LargestBytes writes the maxima of lines, at least one, of len(dst) bytes. Lines are step bytes
 // apart.
-func (f *Pools) LargestBytes(dst, src []uint8, step, lines int, kind CodeKind) {
+func (f *Pools) LargestBytes(dst, src []uint8, step, lines int, kind PoolKind) {
 	if n := len(dst); n > 0 {
 		_ = src[(lines-1)*step+n-1]
 		f.largestBytes[kind](&dst[0], &src[0], step, lines, n)
@@ -53,7 +53,7 @@ func (f *Pools) LargestBytes(dst, src []uint8, step, lines int, kind CodeKind) {
 
 // LargestTaps writes, at places positions of n bytes each, stepDst apart, the maximum of taps
 // taps. There is at least one tap. Taps are tap apart, positions stepSrc.
-func (f *Pools) LargestTaps(dst []uint8, stepDst int, src []uint8, stepSrc, tap, taps, places, n int, kind CodeKind) {
+func (f *Pools) LargestTaps(dst []uint8, stepDst int, src []uint8, stepSrc, tap, taps, places, n int, kind PoolKind) {
 	if places <= 0 || n <= 0 {
 		return
 	}

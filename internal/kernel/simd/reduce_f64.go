@@ -12,7 +12,7 @@ type Fold uint8
 const (
 	FoldSum Fold = iota
 	FoldSquares
-	FoldSizes
+	FoldMagnitudes
 	FoldProduct
 
 	foldKinds = iota
@@ -136,7 +136,7 @@ func (k Fold) OneDouble(acc, v float64) float64 {
 	switch k {
 	case FoldSquares:
 		return acc + v*v
-	case FoldSizes:
+	case FoldMagnitudes:
 		return acc + math.Abs(v)
 	case FoldProduct:
 		return acc * v
@@ -177,7 +177,7 @@ func (f *Folds) Row(k Fold, src []float32) float64 {
 		switch k {
 		case FoldSquares:
 			acc = f.squares(&src[0], n, 0)
-		case FoldSizes:
+		case FoldMagnitudes:
 			acc = f.sizes(&src[0], n)
 		case FoldProduct:
 			acc = f.product(&src[0], n)

@@ -13,7 +13,7 @@ type Repeats struct {
 // nil.
 type repeatKernelSet struct {
 	// Indexed by the channels of a group, minus one.
-	groups *[MostGroup]func(dst, src *float32, step int, places *int32, positions int, mask uint32)
+	groups *[MaxGroup]func(dst, src *float32, step int, places *int32, positions int, mask uint32)
 	floats func(dst, src *float32, places *int32, registers, times int)
 	words  func(dst, src *int16, places *int16, registers, times int)
 }

@@ -53,23 +53,25 @@ func (e *Elements) RescaleColumns(dst []uint8, stepDst int, src []int32, stepSrc
 	return true
 }
 
-// Columns reports whether [Elements.RescaleColumns] and [Elements.TurnBytes] are available.
-func (e *Elements) Columns() bool {
+// HasRescaleColumns reports whether [Elements.RescaleColumns] and [Elements.Transpose8] are
+// available.
+func (e *Elements) HasRescaleColumns() bool {
 	return e != nil && e.rescaleColumns[0] != nil && e.transpose8 != nil
 }
 
-// transposeBlock is the number of bytes of a block of rows of [Elements.TurnBytes]: the block
+// transposeBlock is the number of bytes of a block of rows of [Elements.Transpose8]: the block
 // stays in the L1 cache.
 const transposeBlock = 1 << 14
 
-// TurnLeast is the minimum number of columns of [Elements.TurnBytes].
-const TurnLeast = 16
+// MinTransposeColumns is the minimum number of columns of [Elements.Transpose8].
+const MinTransposeColumns = 16
 
-// TurnBytes is [Elements.Turn] for bytes, for any number of rows. It returns false, and does
-// nothing, for fewer than TurnLeast columns or if no kernel is available. Rows of dst are written
-// in order, so with exactly TurnLeast columns a row may start before the end of the previous row.
-func (e *Elements) TurnBytes(dst []uint8, stepDst int, src []uint8, stepSrc, rows, cols int) bool {
-	if e == nil || e.transpose8 == nil || cols < TurnLeast {
+// Transpose8 is [Elements.Transpose] for bytes, for any number of rows. It returns false, and
+// does nothing, for fewer than MinTransposeColumns columns or if no kernel is available. Rows of
+// dst are written in order, so with exactly MinTransposeColumns columns a row may start before
+// the end of the previous row.
+func (e *Elements) Transpose8(dst []uint8, stepDst int, src []uint8, stepSrc, rows, cols int) bool {
+	if e == nil || e.transpose8 == nil || cols < MinTransposeColumns {
 		return false
 	}
 	if rows <= 0 {

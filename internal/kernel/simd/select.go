@@ -1,19 +1,19 @@
 package simd
 
-// Picks holds kernels that select between the elements of two tensors.
-type Picks struct {
+// Select holds kernels that select between the elements of two tensors.
+type Select struct {
 	Set     Set
 	kernels [9]func(dst, x, y, cond *byte, n, stepX, stepY int) // by element size in bytes
 }
 
-// PickKernels returns the kernels of the current instruction set, or nil if only plain Go is
+// SelectKernels returns the kernels of the current instruction set, or nil if only plain Go is
 // available.
-func PickKernels() *Picks { return pickKernels.pick() }
+func SelectKernels() *Select { return selectKernels.pick() }
 
-// Pick sets each element of dst, width bytes wide, to the element of x if cond is nonzero, else
+// Run sets each element of dst, width bytes wide, to the element of x if cond is nonzero, else
 // to that of y. stepX and stepY are 1, or 0 for an operand with a single element. Pick returns
 // false if no kernel is available for the width.
-func (p *Picks) Pick(dst, x, y, cond []byte, width, stepX, stepY int) bool {
+func (p *Select) Run(dst, x, y, cond []byte, width, stepX, stepY int) bool {
 	if p == nil || width >= len(p.kernels) || p.kernels[width] == nil {
 		return false
 	}

@@ -47,14 +47,14 @@ func (e *Elements) AddScaled(dst, w []float32, step int, x []float32, places []i
 	return true
 }
 
-// Spare is the number of elements that [Nonzeros] may write past its results.
-const Spare = 16
+// NonzerosPadding is the number of elements that [Nonzeros] may write past its results.
+const NonzerosPadding = 16
 
 // Nonzeros writes the nonzero values and their indices, in ascending order, and returns their
-// number. values and places have at least len(x) + [Spare] elements.
+// number. values and places have at least len(x) + [NonzerosPadding] elements.
 func (e *Elements) Nonzeros(values []float32, places []int32, x []float32) (count int) {
 	if e != nil && e.nonzeros != nil && len(x) > 0 {
-		_, _ = values[len(x)+Spare-1], places[len(x)+Spare-1]
+		_, _ = values[len(x)+NonzerosPadding-1], places[len(x)+NonzerosPadding-1]
 		return e.nonzeros(&values[0], &places[0], &x[0], len(x))
 	}
 	for i, v := range x {
@@ -123,8 +123,8 @@ func (e *Elements) QuantiseRows(dst []uint8, src []float32, n int, even bool, sc
 	return kernel(&dst[0], &src[0], rows, n, &scales[0], &zeros[0], plus)
 }
 
-// LessTimes subtracts b·by from dst. It returns the number of values written.
-func (e *Elements) LessTimes(dst, b []int32, by int32) int {
+// SubScaled subtracts b·by from dst. It returns the number of values written.
+func (e *Elements) SubScaled(dst, b []int32, by int32) int {
 	n := len(dst)
 	if n == 0 || e == nil || e.lessTimes == nil {
 		return 0

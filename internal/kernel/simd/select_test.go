@@ -10,7 +10,7 @@ import (
 // steps.
 func TestPicks(t *testing.T) {
 	everySet(t, func(t *testing.T) {
-		p, r := PickKernels(), rand.New(rand.NewPCG(2, 1))
+		p, r := SelectKernels(), rand.New(rand.NewPCG(2, 1))
 		for range 1000 {
 			n, width, steps := r.IntN(150), []int{1, 2, 4, 8}[r.IntN(4)], [2]int{r.IntN(2), r.IntN(2)}
 			random := func(n int) []byte {
@@ -32,7 +32,7 @@ func TestPicks(t *testing.T) {
 					copy(want[i*width:][:width], from[0][i*steps[0]*width:])
 				}
 			}
-			if !p.Pick(got[:n*width], from[0], from[1], cond, width, steps[0], steps[1]) {
+			if !p.Run(got[:n*width], from[0], from[1], cond, width, steps[0], steps[1]) {
 				t.Skip("plain Go")
 			}
 			if !bytes.Equal(got, want) {

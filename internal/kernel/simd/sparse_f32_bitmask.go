@@ -38,7 +38,7 @@ func (f *Expand) Row(t *ExpandTile, exact bool) {
 }
 
 // ExpandInts holds int8 GEMV kernels for panels without zeros. Weights are in groups of four, in
-// the layout of [Ints] without [Ints.Eights]. One bit for each weight of a panel marks the
+// the layout of [Ints] without [Ints.QuadPairs]. One bit for each weight of a panel marks the
 // nonzero weights; these follow each other.
 type ExpandInts struct {
 	Set   Set
@@ -56,7 +56,7 @@ func ExpandIntKernels() *ExpandInts { return expandIntKernels.pick() }
 // ExpandIntTile holds the arguments for one panel.
 type ExpandIntTile struct {
 	Y *int32
-	X unsafe.Pointer // groups of four values, as [Ints.Fours] writes them
+	X unsafe.Pointer // groups of four values, as [Ints.QuadInput] writes them
 	// Two masks for each group of four steps, each for half of the columns. The first weight is
 	// in the lowest bit.
 	Masks  *uint64

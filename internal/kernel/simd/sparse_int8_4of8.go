@@ -85,8 +85,8 @@ func (f *Sparse4of8) Pack(panels []int8) {
 // four.
 func (f *Sparse4of8) Run(t *IntTile, rows int) { t.inRows(rows, f.sums[:], 0) }
 
-// ToCodes is [Ints.QuadsToCodes].
-func (f *Sparse4of8) ToCodes(t *CodeTile, rows int) { t.inRows(rows, &f.codes, false) }
+// Requantised is [Ints.QuadsRequantised].
+func (f *Sparse4of8) Requantised(t *CodeTile, rows int) { t.inRows(rows, &f.codes, false) }
 
 // Rescaled is [Ints.QuadsRescaled].
 func (f *Sparse4of8) Rescaled(t *CodeTile, rows int) { t.inRows(rows, &f.rescaled, false) }

@@ -12,7 +12,7 @@ import (
 func TestSparse4of8(t *testing.T) {
 	everyInts(t, func(t *testing.T, ik *Ints, r *rand.Rand) {
 		f := sparse4of8Kernels.pick()
-		if f == nil || !ik.HasCodes() {
+		if f == nil || !ik.HasRequantised() {
 			t.Skip("no such tiles")
 		}
 		for n := range 2000 {
@@ -27,37 +27,37 @@ func sparse4of8Tile(t *testing.T, ik *Ints, f *Sparse4of8, r *rand.Rand, n int) 
 	rows, k, segs := 1+r.IntN(3*len(f.sums)), 2*(1+r.IntN(4)), 1+r.IntN(3)
 	segA := 4*k + 4*r.IntN(3)
 	rowA := segs*segA + r.IntN(5)
-	a, b := make([]uint8, rows*rowA), make([]int8, segs*k*4*CodeColumns)
+	a, b := make([]uint8, rows*rowA), make([]int8, segs*k*4*RequantColumns)
 	for i := range a {
 		if a[i] = uint8(r.Uint32()); r.IntN(4) == 0 {
 			a[i] = 255
 		}
 	}
 	for q := 0; q < segs*k; q += 2 {
-		for c := range CodeColumns {
+		for c := range RequantColumns {
 			for _, i := range r.Perm(8)[:r.IntN(5)] {
 				w := int8(r.Uint32())
 				if r.IntN(4) == 0 {
 					w = -128
 				}
-				b[((q+i/4)*CodeColumns+c)*4+i%4] = w
+				b[((q+i/4)*RequantColumns+c)*4+i%4] = w
 			}
 		}
 	}
 	sieved := slices.Clone(b)
 	f.Pack(sieved)
-	start := make([]int32, CodeColumns)
+	start := make([]int32, RequantColumns)
 	for i := range start {
 		start[i] = r.Int32() >> (8 + r.IntN(20))
 	}
-	before := make([]int32, rows*CodeColumns)
+	before := make([]int32, rows*RequantColumns)
 	for i := range before {
 		before[i] = r.Int32() >> 12
 	}
 	goOn := r.IntN(2) == 0
 	got, want := slices.Clone(before), slices.Clone(before)
 	tile := func(b []int8, c []int32) IntTile {
-		x := IntTile{A: unsafe.Pointer(&a[0]), RowA: rowA, SegA: segA, K: k, Segs: segs, B: unsafe.Pointer(&b[0]), C: &c[0], RowC: 4 * CodeColumns, Start: &start[0]}
+		x := IntTile{A: unsafe.Pointer(&a[0]), RowA: rowA, SegA: segA, K: k, Segs: segs, B: unsafe.Pointer(&b[0]), C: &c[0], RowC: 4 * RequantColumns, Start: &start[0]}
 		x.SetContinue(goOn)
 		return x
 	}
@@ -68,7 +68,7 @@ func sparse4of8Tile(t *testing.T, ik *Ints, f *Sparse4of8, r *rand.Rand, n int) 
 	if !slices.Equal(got, want) {
 		t.Fatalf("%d rows of %d segments of %d groups of four: %v, not %v", rows, segs, k, got, want)
 	}
-	cols, s := 1+r.IntN(CodeColumns), Rescaling{Zero: r.Int32N(256) - 128, Lo: -128, Hi: 127, Signed: true}
+	cols, s := 1+r.IntN(RequantColumns), Rescaling{Zero: r.Int32N(256) - 128, Lo: -128, Hi: 127, Signed: true}
 	var round uint8
 	codes := func(b []int8, packed []int32, run func(t *CodeTile, rows int)) []uint8 {
 		line := cols + 3
@@ -85,15 +85,15 @@ func sparse4of8Tile(t *testing.T, ik *Ints, f *Sparse4of8, r *rand.Rand, n int) 
 		return out
 	}
 	if n%2 == 0 {
-		packed := make([]int32, CodeScales)
-		numbers := scalesOf(r, CodeColumns, make([]int32, CodeColumns))
-		round = numbers.PackCodes(packed, start, 0, CodeColumns, s.Zero, false)
-		if got, want := codes(sieved, packed, f.ToCodes), codes(b, packed, ik.QuadsToCodes); !slices.Equal(got, want) {
+		packed := make([]int32, RequantScales)
+		numbers := scalesOf(r, RequantColumns, make([]int32, RequantColumns))
+		round = numbers.PackRequant(packed, start, 0, RequantColumns, s.Zero, false)
+		if got, want := codes(sieved, packed, f.Requantised), codes(b, packed, ik.QuadsRequantised); !slices.Equal(got, want) {
 			t.Fatalf("quantised values are %v, not %v", got, want)
 		}
 		return
 	}
-	scales := make([]float32, CodeColumns)
+	scales := make([]float32, RequantColumns)
 	for i := range scales {
 		scales[i] = r.Float32() * 1e-3
 	}
