@@ -61,7 +61,7 @@ type ByteStrip struct {
 	stores           [4]uint16
 	edge, sign       uint32
 	// For quantised values: the XOR mask of their bits, and the rounding.
-	turn, round uint32
+	flip, round uint32
 	write       uint64 // mask of the channels that are written
 	whole       uint64 // 1: all taps of a full register of channels are inside
 	finish      uint64
@@ -149,13 +149,13 @@ func (t *ByteStrip) SetSeen(k int, b *LaneBlock, n, cols, first, w int) {
 
 // SetLimits sets the limits of quantised results; see [EightBits].
 func (t *ByteStrip) SetLimits(lo, hi int32) {
-	turn := int32(0)
-	if t.turn = 0; hi > math.MaxInt8 {
-		turn, t.turn = -128, 0x80808080
+	flip := int32(0)
+	if t.flip = 0; hi > math.MaxInt8 {
+		flip, t.flip = -128, 0x80808080
 	}
 	t.finish = finishOf(lo, hi)
 	for i := range t.lo {
-		t.lo[i], t.hi[i] = int8(lo+turn), int8(hi+turn)
+		t.lo[i], t.hi[i] = int8(lo+flip), int8(hi+flip)
 	}
 }
 

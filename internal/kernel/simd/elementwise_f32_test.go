@@ -493,8 +493,8 @@ func TestDotNibbles(t *testing.T) {
 	})
 }
 
-// TestTurnBytes transposes matrices of bytes, completely or not at all.
-func TestTurnBytes(t *testing.T) {
+// TestTranspose8 transposes matrices of bytes, completely or not at all.
+func TestTranspose8(t *testing.T) {
 	everySet(t, func(t *testing.T) {
 		e := ElementKernels()
 		if !e.HasRescaleColumns() {
@@ -529,19 +529,19 @@ func TestTurnBytes(t *testing.T) {
 	})
 }
 
-// TestTurn transposes matrices of words and checks that nothing else is written.
-func TestTurn(t *testing.T) {
+// TestTranspose transposes matrices of words and checks that nothing else is written.
+func TestTranspose(t *testing.T) {
 	everySet(t, func(t *testing.T) {
 		e := ElementKernels()
 		if e == nil {
 			t.Skip("plain Go")
 		}
-		testTurn(t, e.Transpose, true)
-		testTurn(t, e.Transpose16, e.HasTranspose16())
+		testTranspose(t, e.Transpose, true)
+		testTranspose(t, e.Transpose16, e.HasTranspose16())
 	})
 }
 
-func testTurn[T uint16 | uint32](t *testing.T, turn func(dst []T, stepDst int, src []T, stepSrc, rows, cols int) bool, all bool) {
+func testTranspose[T uint16 | uint32](t *testing.T, transpose func(dst []T, stepDst int, src []T, stepSrc, rows, cols int) bool, all bool) {
 	r := rand.New(rand.NewPCG(1, 7))
 	for range 300 {
 		rows, cols := r.IntN(40), r.IntN(40)
@@ -550,7 +550,7 @@ func testTurn[T uint16 | uint32](t *testing.T, turn func(dst []T, stepDst int, s
 		for i := range src {
 			src[i] = T(i + 1)
 		}
-		done := turn(dst, stepDst, src, stepSrc, rows, cols)
+		done := transpose(dst, stepDst, src, stepSrc, rows, cols)
 		if done != (all && rows >= 8 && cols >= 8) {
 			t.Fatalf("%d by %d: %v", rows, cols, done)
 		}

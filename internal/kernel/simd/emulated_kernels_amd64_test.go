@@ -28,7 +28,7 @@ func emulated(t *testing.T, f *Ints) *Ints {
 				switch kind {
 				case "quads":
 					memory = append(memory, over(unsafe.Pointer(x.Start), 4*g.Cols))
-				case "turned":
+				case "transposed":
 					memory = append(memory, over(unsafe.Pointer(x.Start), 4*rows))
 				}
 				m.call(code, unsafe.Pointer(x), memory...)
@@ -37,7 +37,7 @@ func emulated(t *testing.T, f *Ints) *Ints {
 		return all
 	}
 	g.narrow, g.wide, g.quads = replace(f.narrow, "narrow"), replace(f.wide, "wide"), replace(f.quads, "quads")
-	g.turned, g.half = replace(f.turned, "turned"), replace(f.half, "turned")
+	g.transposed, g.half = replace(f.transposed, "transposed"), replace(f.half, "transposed")
 	return &g
 }
 
@@ -45,7 +45,7 @@ func emulated(t *testing.T, f *Ints) *Ints {
 func emulatedTiles(t *testing.T, l *amxKernelSet) *amxKernelSet {
 	t.Helper()
 	m := &emulator{t: t}
-	replace := func(loops [2]func(p *tileProgram), width int, turned bool) (all [2]func(p *tileProgram)) {
+	replace := func(loops [2]func(p *tileProgram), width int, transposed bool) (all [2]func(p *tileProgram)) {
 		for i, loop := range loops {
 			code := disassemble(t, loop)
 			all[i] = func(p *tileProgram) {
@@ -60,7 +60,7 @@ func emulatedTiles(t *testing.T, l *amxKernelSet) *amxKernelSet {
 				}
 				switch {
 				case p.start == nil:
-				case turned:
+				case transposed:
 					memory = append(memory, over(unsafe.Add(unsafe.Pointer(p.start), p.doneStart), 4*all))
 				default:
 					memory = append(memory, over(unsafe.Pointer(p.start), 4*width+more*p.overStart))
@@ -70,7 +70,7 @@ func emulatedTiles(t *testing.T, l *amxKernelSet) *amxKernelSet {
 		}
 		return all
 	}
-	return &amxKernelSet{quads: replace(l.quads, amxPanelCols, false), few: replace(l.few, amxPanelCols, false), turned: replace(l.turned, amxPanelCols, true), half: replace(l.half, amxPanelCols/2, true), near: l.near}
+	return &amxKernelSet{quads: replace(l.quads, amxPanelCols, false), few: replace(l.few, amxPanelCols, false), transposed: replace(l.transposed, amxPanelCols, true), half: replace(l.half, amxPanelCols/2, true), near: l.near}
 }
 
 // TestEmulatedAVXVNNI runs the 256-bit dot products on any processor with AVX2, whose kernels
@@ -97,26 +97,26 @@ func TestEmulatedAMX(t *testing.T) {
 	panelQuads(t, &f, rand.New(rand.NewPCG(5, 6)), 150)
 	lineQuads(t, &f, rand.New(rand.NewPCG(5, 6)), 60)
 	// With near 0, all panels are large.
-	f.matrixTiles = &amxKernelSet{quads: l.quads, few: l.few, turned: l.turned, half: l.half}
+	f.matrixTiles = &amxKernelSet{quads: l.quads, few: l.few, transposed: l.transposed, half: l.half}
 	intQuads(t, &f, rand.New(rand.NewPCG(7, 8)), 150)
 	panelQuads(t, &f, rand.New(rand.NewPCG(9, 10)), 100)
 	lineQuads(t, &f, rand.New(rand.NewPCG(9, 10)), 100)
 	wrong := *l
-	wrong.turned[1] = wrong.quads[1]
+	wrong.transposed[1] = wrong.quads[1]
 	if wrong.check(plainTile) {
 		t.Error("the check at start accepts other signs")
 	}
 }
 
 // plainTile computes the results of the AMX kernels in plain Go.
-func plainTile(t *IntTile, rows, cols int, turned bool) {
+func plainTile(t *IntTile, rows, cols int, transposed bool) {
 	byteAt := func(p unsafe.Pointer, i int) uint8 { return *(*uint8)(unsafe.Add(p, i)) }
 	for r := range rows {
 		for j := range cols {
 			c := (*int32)(unsafe.Add(unsafe.Pointer(t.C), r*t.RowC+4*j))
 			switch at := 4 * j; {
 			case t.more != 0:
-			case turned:
+			case transposed:
 				at = 4 * r
 				fallthrough
 			default:
@@ -125,7 +125,7 @@ func plainTile(t *IntTile, rows, cols int, turned bool) {
 			for s := range t.Segs {
 				for i := range 4 * t.K {
 					x, y := byteAt(t.A, r*t.RowA+s*t.SegA+i), byteAt(t.B, ((s*t.K+i/4)*amxPanelCols+j)*4+i%4)
-					if turned {
+					if transposed {
 						*c += int32(int8(x)) * int32(y)
 					} else {
 						*c += int32(x) * int32(int8(y))

@@ -28,21 +28,22 @@ type Ints struct {
 	widenUint8   func(dst *int16, src *byte, n int, zero int16)
 	gather       func(dst, src *int16, offs *int32, n int, runs *int32, nruns int)
 	// Kernels of 4-way dot products; nil if the instruction set has no such instructions.
-	quads, few, turned, half []func(t *IntTile)
-	quadsWide                func(t *IntTile) // nil if absent
-	groups                   *[groupKinds][]func(t *GroupTile)
-	requant                  *requantKernelSet
-	// matrixTiles replaces quads and turned for at least fewest rows; nil without matrix tiles (AMX).
+	quads, few, transposed, half []func(t *IntTile)
+	quadsWide                    func(t *IntTile) // nil if absent
+	groups                       *[groupKinds][]func(t *GroupTile)
+	requant                      *requantKernelSet
+	// matrixTiles replaces quads and transposed for at least minTileRows rows; nil without matrix
+	// tiles (AMX).
 	matrixTiles                matrixTiles
 	minTileRows, tileBlockRows int // rows of two tiles, which share columns
 	gatherQuads                func(dst, src *byte, offs *int32, n int, runs *int32, nruns int)
 	// The following kernels are nil if absent. interleave is for 32 columns.
 	interleave func(dst, src *byte, step, n int, zero uint32)
-	reach      func(src *byte, rows, k int, turn, from uint32, mask *byte, above, below *int32)
+	reach      func(src *byte, rows, k int, flip, from uint32, mask *byte, above, below *int32)
 	lookup     func(dst, src *byte, n int, table *byte)
 	// lookupAnyLength reports that lookup takes any number of bytes, not only multiples of 64.
 	lookupAnyLength bool
-	copyBytes       [2]func(dst *byte, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, turn int16)
+	copyBytes       [2]func(dst *byte, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, flip int16)
 	// For unsigned and for signed values.
 	widenLines [2][2]func(dst *int16, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, zero int16)
 	// For [Scales.Small], by rounding; nil if absent.
@@ -191,18 +192,18 @@ var tailMasks = func() (m [2 * reachBytes]uint8) {
 }()
 
 // AddDeviations adds up how far the k bytes of each row of v are above and below from. It adds
-// these differences to above and below. Each byte is XORed with turn first. f may be nil.
-func (f *Ints) AddDeviations(v []uint8, k int, turn, from uint8, above, below []int32) {
+// these differences to above and below. Each byte is XORed with flip first. f may be nil.
+func (f *Ints) AddDeviations(v []uint8, k int, flip, from uint8, above, below []int32) {
 	done := 0
 	// Vectors read past the end of a row, but not past the end of v.
 	if over := (k + reachBytes - 1) / reachBytes * reachBytes; f != nil && f.reach != nil && k > 0 && len(v) >= over {
 		done = min((len(v)-over)/k+1, len(v)/k)
 		_, _ = above[done-1], below[done-1]
-		f.reach(&v[0], done, k, uint32(turn), uint32(from), &tailMasks[reachBytes-k%reachBytes], &above[0], &below[0])
+		f.reach(&v[0], done, k, uint32(flip), uint32(from), &tailMasks[reachBytes-k%reachBytes], &above[0], &below[0])
 	}
 	for r := done; (r+1)*k <= len(v) && k > 0; r++ {
 		for _, x := range v[r*k:][:k] {
-			d := int32(x^turn) - int32(from)
+			d := int32(x^flip) - int32(from)
 			above[r] += max(d, 0)
 			below[r] += max(-d, 0)
 		}
@@ -247,7 +248,7 @@ func TilesOfRows(rows int) int { return (rows + tileRows - 1) / tileRows }
 
 // matrixTiles is implemented by kernels that use registers for matrix tiles.
 type matrixTiles interface {
-	run(t *IntTile, rows, cols int, turned bool)
+	run(t *IntTile, rows, cols int, transposed bool)
 	lines(t *IntTile, rows, cols int, l Lines)
 	panels(t *IntTile, rows, panels int)
 	faster(k, segs int) bool
@@ -276,7 +277,7 @@ func (f *Ints) RunTransposed(t *IntTile, rows, cols int) {
 	case 2*cols <= f.Cols:
 		t.inRows(rows, f.half, 4)
 	default:
-		t.inRows(rows, f.turned, 4)
+		t.inRows(rows, f.transposed, 4)
 	}
 }
 
@@ -312,10 +313,10 @@ func (f *Ints) Lookup(dst, src []uint8, table *[256]uint8) int {
 	return n
 }
 
-// CopyBytes copies lines of n bytes and, if turned is set, flips the highest bit of each byte.
+// CopyBytes copies lines of n bytes and, if flipHigh is set, flips the highest bit of each byte.
 // Lines of dst are stepDst bytes apart, lines of src stepSrc bytes, and neighbours in a line of
 // src each bytes. It returns false if the instruction set or the value of each is not supported.
-func (f *Ints) CopyBytes(dst []uint8, stepDst int, src []uint8, stepSrc, each, n, lines int, turned bool) bool {
+func (f *Ints) CopyBytes(dst []uint8, stepDst int, src []uint8, stepSrc, each, n, lines int, flipHigh bool) bool {
 	if f.copyBytes[0] == nil || each > 2 {
 		return false
 	}
@@ -323,15 +324,15 @@ func (f *Ints) CopyBytes(dst []uint8, stepDst int, src []uint8, stepSrc, each, n
 		return true
 	}
 	_, _ = dst[(lines-1)*stepDst+n-1], src[(lines-1)*stepSrc+(n-1)*each]
-	turn := int16(0)
-	if turned {
-		turn = 0x80
+	flip := int16(0)
+	if flipHigh {
+		flip = 0x80
 		if each == 1 {
-			turn = -0x7f80 // both bytes
+			flip = -0x7f80 // both bytes
 		}
 	}
 	in, out := lastMasks(n, each, 64/each)
-	f.copyBytes[each-1](&dst[0], stepDst, &src[0], stepSrc, n, lines, in, out, turn)
+	f.copyBytes[each-1](&dst[0], stepDst, &src[0], stepSrc, n, lines, in, out, flip)
 	return true
 }
 

@@ -13,7 +13,7 @@ var intKernels = withAMX(family[Ints]{
 		Set: AVX512, Rows: 12, Cols: 32, Lanes: 16, Step: 32,
 		narrow:    []func(t *IntTile){narrow1AVX512, narrow2AVX512, narrow3AVX512, narrow4AVX512, narrow5AVX512, narrow6AVX512, narrow7AVX512, narrow8AVX512, narrow9AVX512, narrow10AVX512, narrow11AVX512, narrow12AVX512},
 		wide:      []func(t *IntTile){wide1AVX512, wide2AVX512, wide3AVX512, wide4AVX512, wide5AVX512, wide6AVX512, wide7AVX512, wide8AVX512, wide9AVX512, wide10AVX512, wide11AVX512, wide12AVX512},
-		copyBytes: [2]func(dst *byte, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, turn int16){copyBytes1AVX512, copyBytes2AVX512},
+		copyBytes: [2]func(dst *byte, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, flip int16){copyBytes1AVX512, copyBytes2AVX512},
 		widenLines: [2][2]func(dst *int16, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, zero int16){
 			{widenLinesU1AVX512, widenLinesU2AVX512},
 			{widenLinesS1AVX512, widenLinesS2AVX512},
@@ -26,7 +26,7 @@ var intKernels = withAMX(family[Ints]{
 		narrow:     []func(t *IntTile){narrow1VNNI, narrow2VNNI, narrow3VNNI, narrow4VNNI, narrow5VNNI, narrow6VNNI, narrow7VNNI, narrow8VNNI, narrow9VNNI, narrow10VNNI, narrow11VNNI, narrow12VNNI},
 		narrowHalf: []func(t *IntTile){narrowHalf1VNNI, narrowHalf2VNNI, narrowHalf3VNNI, narrowHalf4VNNI, narrowHalf5VNNI, narrowHalf6VNNI, narrowHalf7VNNI, narrowHalf8VNNI, narrowHalf9VNNI, narrowHalf10VNNI, narrowHalf11VNNI, narrowHalf12VNNI},
 		wide:       []func(t *IntTile){wide1VNNI, wide2VNNI, wide3VNNI, wide4VNNI, wide5VNNI, wide6VNNI, wide7VNNI, wide8VNNI, wide9VNNI, wide10VNNI, wide11VNNI, wide12VNNI},
-		copyBytes:  [2]func(dst *byte, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, turn int16){copyBytes1AVX512, copyBytes2AVX512},
+		copyBytes:  [2]func(dst *byte, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, flip int16){copyBytes1AVX512, copyBytes2AVX512},
 		widenLines: [2][2]func(dst *int16, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, zero int16){
 			{widenLinesU1AVX512, widenLinesU2AVX512},
 			{widenLinesS1AVX512, widenLinesS2AVX512},
@@ -38,7 +38,7 @@ var intKernels = withAMX(family[Ints]{
 		interleave:  interleaveAVX2,
 		quads:       []func(t *IntTile){quads1VNNI, quads2VNNI, quads3VNNI, quads4VNNI, quads5VNNI, quads6VNNI, quads7VNNI, quads8VNNI, quads9VNNI, quads10VNNI, quads11VNNI, quads12VNNI},
 		few:         []func(t *IntTile){few1VNNI, few2VNNI, few3VNNI, few4VNNI, few5VNNI, few6VNNI, few7VNNI, few8VNNI, few9VNNI, few10VNNI, few11VNNI, few12VNNI},
-		turned:      []func(t *IntTile){turned1VNNI, turned2VNNI, turned3VNNI, turned4VNNI, turned5VNNI, turned6VNNI, turned7VNNI, turned8VNNI, turned9VNNI, turned10VNNI, turned11VNNI, turned12VNNI},
+		transposed:  []func(t *IntTile){turned1VNNI, turned2VNNI, turned3VNNI, turned4VNNI, turned5VNNI, turned6VNNI, turned7VNNI, turned8VNNI, turned9VNNI, turned10VNNI, turned11VNNI, turned12VNNI},
 		half:        []func(t *IntTile){half1VNNI, half2VNNI, half3VNNI, half4VNNI, half5VNNI, half6VNNI, half7VNNI, half8VNNI, half9VNNI, half10VNNI, half11VNNI, half12VNNI},
 		quadsWide:   quadsWideVNNI,
 		groups:      &groupKernelsVNNI,

@@ -58,7 +58,7 @@ type tileProgram struct {
 
 // amxKernelSet holds the AMX kernels for blocks of up to 16 rows and of up to 32 rows.
 type amxKernelSet struct {
-	quads, few, turned, half [2]func(p *tileProgram)
+	quads, few, transposed, half [2]func(p *tileProgram)
 	// near is the largest size in bytes of a panel that stays in the L1 cache next to the rows
 	// and sums of a block. Such panels are read once for each 16 rows, with four tiles in use.
 	// Larger panels are read once for each 32 rows, with six tiles in use.
@@ -70,32 +70,32 @@ type amxKernelSet struct {
 }
 
 var amxKernels = amxKernelSet{
-	quads:  [2]func(p *tileProgram){quads16AMX, quads32AMX},
-	few:    [2]func(p *tileProgram){few16AMX, few32AMX},
-	turned: [2]func(p *tileProgram){turned16AMX, turned32AMX},
-	half:   [2]func(p *tileProgram){half16AMX, half32AMX},
-	near:   24 << 10,
+	quads:      [2]func(p *tileProgram){quads16AMX, quads32AMX},
+	few:        [2]func(p *tileProgram){few16AMX, few32AMX},
+	transposed: [2]func(p *tileProgram){turned16AMX, turned32AMX},
+	half:       [2]func(p *tileProgram){half16AMX, half32AMX},
+	near:       24 << 10,
 }
 
 var tileProgramPool = sync.Pool{New: func() any { return new(tileProgram) }}
 
-// run computes what [Ints.RunQuads] computes, or [Ints.RunTransposed] if turned is set.
-func (l *amxKernelSet) run(t *IntTile, rows, cols int, turned bool) {
-	kernels := l.kernelsFor(cols, turned)
+// run computes what [Ints.RunQuads] computes, or [Ints.RunTransposed] if transposed is set.
+func (l *amxKernelSet) run(t *IntTile, rows, cols int, transposed bool) {
+	kernels := l.kernelsFor(cols, transposed)
 	p := tileProgramPool.Get().(*tileProgram)
 	p.rowA, p.segs = t.RowA, t.Segs
-	l.runRows(p, t, kernels, rows, 1, turned)
+	l.runRows(p, t, kernels, rows, 1, transposed)
 	p.release()
 }
 
 // kernelsFor returns the kernels for a number of columns.
-func (l *amxKernelSet) kernelsFor(cols int, turned bool) *[2]func(p *tileProgram) {
+func (l *amxKernelSet) kernelsFor(cols int, transposed bool) *[2]func(p *tileProgram) {
 	few := cols <= amxPanelCols/2
 	switch {
-	case turned && few:
+	case transposed && few:
 		return &l.half
-	case turned:
-		return &l.turned
+	case transposed:
+		return &l.transposed
 	case few:
 		return &l.few
 	}
@@ -144,7 +144,7 @@ func (p *tileProgram) release() {
 }
 
 // runRows runs program p for all rows of panels panels, or of as many lines.
-func (l *amxKernelSet) runRows(p *tileProgram, t *IntTile, kernels *[2]func(p *tileProgram), rows, panels int, turned bool) {
+func (l *amxKernelSet) runRows(p *tileProgram, t *IntTile, kernels *[2]func(p *tileProgram), rows, panels int, transposed bool) {
 	p.c, p.rowC = t.C, t.RowC
 	p.block = amxBlockRows
 	// In half a panel, two tiles of rows share each load.
@@ -160,18 +160,18 @@ func (l *amxKernelSet) runRows(p *tileProgram, t *IntTile, kernels *[2]func(p *t
 		p.ahead, p.aheadLines = nil, 0
 	}
 	if n, size, stride := overlappingBlocks(rows, p.block, t); n > 0 {
-		p.runBlocks(t, kernels, 0, size, stride, n, panels, turned)
+		p.runBlocks(t, kernels, 0, size, stride, n, panels, transposed)
 		return
 	}
-	p.runBlocks(t, kernels, 0, p.block, p.block, whole, panels, turned)
+	p.runBlocks(t, kernels, 0, p.block, p.block, whole, panels, transposed)
 	// A block uses one tile of activations for each 16 rows, so both tiles have the same number
 	// of rows.
 	first, rest := whole*p.block, rows%p.block
 	if rest > tileRows {
-		p.runBlocks(t, kernels, first, tileRows, 0, 1, panels, turned)
+		p.runBlocks(t, kernels, first, tileRows, 0, 1, panels, transposed)
 		first, rest = first+tileRows, rest-tileRows
 	}
-	p.runBlocks(t, kernels, first, rest, 0, 1, panels, turned)
+	p.runBlocks(t, kernels, first, rest, 0, 1, panels, transposed)
 }
 
 // overlappingBlocks splits rows that do not fill complete blocks into n blocks of equal size,
@@ -192,7 +192,7 @@ func overlappingBlocks(rows, block int, t *IntTile) (n, size, stride int) {
 
 // runBlocks computes n blocks of rows rows (at most 16 or 32) for each panel. The first block
 // starts at row first; blocks are stride rows apart.
-func (p *tileProgram) runBlocks(t *IntTile, kernels *[2]func(p *tileProgram), first, rows, stride, n, panels int, turned bool) {
+func (p *tileProgram) runBlocks(t *IntTile, kernels *[2]func(p *tileProgram), first, rows, stride, n, panels int, transposed bool) {
 	if rows == 0 || n == 0 {
 		return
 	}
@@ -209,7 +209,7 @@ func (p *tileProgram) runBlocks(t *IntTile, kernels *[2]func(p *tileProgram), fi
 		p.setSteps(t, four, fours, steps)
 		p.doneA, p.doneB, p.doneC, p.doneStart = start, 0, first*t.RowC, 0
 		p.n, p.each, p.panels = n, n, panels
-		if turned {
+		if transposed {
 			p.moveStart, p.doneStart = 4*stride, 4*first
 		}
 		kernel(p)
@@ -304,8 +304,8 @@ var amxAvailable = sync.OnceValue(func() bool {
 		return false
 	}
 	below := intKernels[AMX.below()]
-	return amxAllowed() && amxKernels.check(func(t *IntTile, rows, cols int, turned bool) {
-		if turned {
+	return amxAllowed() && amxKernels.check(func(t *IntTile, rows, cols int, transposed bool) {
+		if transposed {
 			below.RunTransposed(t, rows, cols)
 		} else {
 			below.RunQuads(t, rows, cols)
@@ -317,7 +317,7 @@ var amxAvailable = sync.OnceValue(func() bool {
 // the full range, full and partial tiles, and panels on both sides of near. Each process runs it
 // once at its start: it takes about 0.2 ms with SIMD kernels as the reference and 25 ms with
 // plain Go.
-func (l *amxKernelSet) check(plain func(t *IntTile, rows, cols int, turned bool)) bool {
+func (l *amxKernelSet) check(plain func(t *IntTile, rows, cols int, transposed bool)) bool {
 	far := *l
 	far.near = 0
 	const rows, segs, most = 128, 2, 40 // the most rows and groups of four of the cases below
@@ -345,18 +345,18 @@ func (l *amxKernelSet) check(plain func(t *IntTile, rows, cols int, turned bool)
 	for _, s := range [][3]int{{32, 40, 32}, {128, 16, 16}, {83, 17, 32}, {19, 21, 32}, {16, 32, 32}, {40, 21, 12}, {9, 5, 9}, {1, 1, 1}} {
 		rows, k, cols := s[0], s[1], s[2]
 		t := IntTile{A: unsafe.Pointer(&a[0]), RowA: segs * 4 * k, SegA: 4 * k, K: k, Segs: segs, B: unsafe.Pointer(&b[0]), RowC: 4 * amxPanelCols, Start: &start[0]}
-		both := func(t IntTile, cols int, turned bool) bool {
+		both := func(t IntTile, cols int, transposed bool) bool {
 			for _, kernels := range []*amxKernelSet{l, &far} {
 				for i := range rows * amxPanelCols {
 					got[i], want[i] = int32(i), int32(i)
 				}
 				x := t
 				x.C = &got[0]
-				kernels.run(&x, rows, cols, turned)
+				kernels.run(&x, rows, cols, transposed)
 				if x.C = &want[0]; x.Start == nil {
 					x.Start = &none[0]
 				}
-				plain(&x, rows, cols, turned)
+				plain(&x, rows, cols, transposed)
 				if !equal(rows, cols) {
 					return false
 				}

@@ -25,7 +25,7 @@ type CodeTile struct {
 	doneA, doneOut int
 	finish         uint64
 	lo, hi         [64]int8
-	turn           [64]uint8
+	flip           [64]uint8
 	zero           [32]int16
 }
 
@@ -56,27 +56,27 @@ func (t *CodeTile) columns() int { return bits.Len64(t.mask) }
 
 // SetLimits sets the limits of quantised results; see [EightBits].
 func (t *CodeTile) SetLimits(lo, hi int32) {
-	less, turn := int32(0), uint8(0)
+	less, flip := int32(0), uint8(0)
 	if hi > math.MaxInt8 {
-		less, turn = 128, 0x80
+		less, flip = 128, 0x80
 	}
 	t.finish = finishOf(lo, hi)
 	for i := range t.lo {
-		t.lo[i], t.hi[i], t.turn[i] = int8(lo-less), int8(hi-less), turn
+		t.lo[i], t.hi[i], t.flip[i] = int8(lo-less), int8(hi-less), flip
 	}
 }
 
 // SetRescaling is SetLimits for sums that are rescaled by float32 scales.
 func (t *CodeTile) SetRescaling(q *Rescaling) {
-	less, turn := int32(0), uint8(0)
+	less, flip := int32(0), uint8(0)
 	if !q.Signed {
-		less, turn = 128, 0x80
+		less, flip = 128, 0x80
 	}
 	if t.finish = finishOf(q.Lo, q.Hi); !q.Signed && q.Zero == 0 && q.Lo == 0 && q.Hi == math.MaxUint8 {
 		t.finish = finishPlain
 	}
 	for i := range t.lo {
-		t.lo[i], t.hi[i], t.turn[i] = int8(q.Lo-less), int8(q.Hi-less), turn
+		t.lo[i], t.hi[i], t.flip[i] = int8(q.Lo-less), int8(q.Hi-less), flip
 	}
 	for i := range t.zero {
 		t.zero[i] = int16(q.Zero - less)
@@ -112,7 +112,7 @@ type requantKernels [12]func(t *CodeTile)
 
 // requantKernelSet holds GEMM kernels with requantisation: activations by weights, the same for
 // the first half of a panel, and weights by activations.
-type requantKernelSet struct{ quads, few, rescaled, fewRescaled, turned requantKernels }
+type requantKernelSet struct{ quads, few, rescaled, fewRescaled, transposed requantKernels }
 
 // toCodes returns the kernels of [Ints.QuadsRequantised] for the columns of a tile.
 func (s *requantKernelSet) toCodes(t *CodeTile) *requantKernels {
@@ -160,20 +160,22 @@ func (f *Ints) SumsRescaled(t *CodeTile, rows int) {
 
 // TransposedRescaled is RunTransposed for any number of rows, with the rounding of
 // [Elements.RescaleRows].
-func (f *Ints) TransposedRescaled(t *CodeTile, rows int) { f.toCodes(t, rows, &f.requant.turned, true) }
+func (f *Ints) TransposedRescaled(t *CodeTile, rows int) {
+	f.toCodes(t, rows, &f.requant.transposed, true)
+}
 
 // toCodes computes quantised values. With matrix tiles it first stores the sums at C, which has
 // RequantColumns values for each row, and requantises them afterwards.
-func (f *Ints) toCodes(t *CodeTile, rows int, kernels *requantKernels, turned bool) {
+func (f *Ints) toCodes(t *CodeTile, rows int, kernels *requantKernels, transposed bool) {
 	if !f.usesTiles(&t.IntTile, rows) {
-		t.inRows(rows, kernels, turned)
+		t.inRows(rows, kernels, transposed)
 		return
 	}
 	start, more := t.Start, cmp.Or(t.more, 2)
 	t.Start = nil
-	f.matrixTiles.run(&t.IntTile, rows, t.columns(), turned)
+	f.matrixTiles.run(&t.IntTile, rows, t.columns(), transposed)
 	t.Start = start
-	t.requantise(rows, kernels, turned, more)
+	t.requantise(rows, kernels, transposed, more)
 }
 
 // LinesRequantised is [Ints.QuadsRequantised] for several lines of rows rows. It requires that
@@ -207,24 +209,24 @@ func (f *Ints) lines(t *CodeTile, rows int, l Lines, out int, kernels *requantKe
 }
 
 // requantise requantises the sums at C. Depending on more, it adds Start to them first.
-func (t *CodeTile) requantise(rows int, kernels *requantKernels, turned bool, more int) {
+func (t *CodeTile) requantise(rows int, kernels *requantKernels, transposed bool, more int) {
 	segs, was := t.Segs, t.more
 	t.Segs, t.more = 0, more
-	t.inRows(rows, kernels, turned)
+	t.inRows(rows, kernels, transposed)
 	t.Segs, t.more = segs, was
 }
 
 // inRows computes any number of rows. A call computes several tiles if their sums start from
 // Start or are complete.
-func (t *CodeTile) inRows(rows int, kernels *requantKernels, turned bool) {
+func (t *CodeTile) inRows(rows int, kernels *requantKernels, transposed bool) {
 	tile, out, scales, step := t.IntTile, t.Out, t.Scales, 0
-	if turned {
+	if transposed {
 		step = 4
 	}
 	for rows > 0 {
 		n := Evenly(rows, len(kernels))
 		t.tiles, t.stepA, t.stepOut, t.doneA, t.doneOut = 1, n*t.RowA, n*t.RowOut, 0, 0
-		if !turned && (t.more == 0 || t.Segs == 0) {
+		if !transposed && (t.more == 0 || t.Segs == 0) {
 			t.tiles = rows / n
 		}
 		if t.Segs == 0 { // only sums, without a product

@@ -15,7 +15,7 @@ func TestCodeTileLayout(t *testing.T) {
 			t.Errorf("field %d is at %d", i, got)
 		}
 	}
-	if unsafe.Offsetof(x.hi) != unsafe.Offsetof(x.lo)+64 || unsafe.Offsetof(x.turn) != unsafe.Offsetof(x.lo)+128 || unsafe.Offsetof(x.zero) != unsafe.Offsetof(x.lo)+192 {
+	if unsafe.Offsetof(x.hi) != unsafe.Offsetof(x.lo)+64 || unsafe.Offsetof(x.flip) != unsafe.Offsetof(x.lo)+128 || unsafe.Offsetof(x.zero) != unsafe.Offsetof(x.lo)+192 {
 		t.Error("limits are not adjacent")
 	}
 }
@@ -43,7 +43,7 @@ func codeTile(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 	if r.IntN(2) == 0 {
 		cols = RequantColumns
 	}
-	kind := []string{"quads", "rescaled", "turned"}[n%3]
+	kind := []string{"quads", "rescaled", "transposed"}[n%3]
 	a, b := make([]uint8, rows*4*k), make([]uint8, 4*k*RequantColumns)
 	for i := range a {
 		a[i] = uint8(r.Uint32())
@@ -52,7 +52,7 @@ func codeTile(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 		b[i] = uint8(r.Uint32())
 	}
 	scales := rows
-	if kind != "turned" {
+	if kind != "transposed" {
 		scales = RequantColumns
 	}
 	start, bias := make([]int32, max(rows, RequantColumns)), make([]int32, max(rows, RequantColumns))
@@ -61,8 +61,8 @@ func codeTile(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 	}
 	sums := make([]int32, rows*RequantColumns)
 	tile := &CodeTile{IntTile: IntTile{A: unsafe.Pointer(&a[0]), RowA: 4 * k, K: k, Segs: 1, B: unsafe.Pointer(&b[0]), C: &sums[0], RowC: 4 * RequantColumns, Start: &start[0]}}
-	if kind == "turned" {
-		tile.IntTile.inRows(rows, ik.turned, 4)
+	if kind == "transposed" {
+		tile.IntTile.inRows(rows, ik.transposed, 4)
 	} else {
 		tile.IntTile.inRows(rows, ik.quads, 0)
 	}
@@ -114,8 +114,8 @@ func codeTile(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 		}
 		tile.SetRescaling(&q)
 		tile.Scales = (*int32)(unsafe.Pointer(&reals[0]))
-		goOn(r, tile, with, rows, kind == "turned")
-		if kind == "turned" {
+		goOn(r, tile, with, rows, kind == "transposed")
+		if kind == "transposed" {
 			ik.TransposedRescaled(tile, rows)
 			ElementKernels().RescaleRows(want, line, sums, RequantColumns, rows, cols, reals, bias, q)
 		} else {
@@ -161,13 +161,13 @@ func scalesOf(r *rand.Rand, n int, bias []int32) Scales {
 }
 
 // goOn makes sums continue from existing values in half of the cases.
-func goOn(r *rand.Rand, tile *CodeTile, start []int32, rows int, turned bool) {
+func goOn(r *rand.Rand, tile *CodeTile, start []int32, rows int, transposed bool) {
 	if r.IntN(2) == 0 {
 		return
 	}
 	c := make([]int32, rows*RequantColumns)
 	for i := range c {
-		if c[i] = start[i%RequantColumns]; turned {
+		if c[i] = start[i%RequantColumns]; transposed {
 			c[i] = start[i/RequantColumns]
 		}
 	}

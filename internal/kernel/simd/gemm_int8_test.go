@@ -282,7 +282,7 @@ func TestIntQuads(t *testing.T) {
 func intQuads(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 	t.Helper()
 	for n := range n {
-		turned, more := r.IntN(2) == 0, r.IntN(2) == 0
+		transposed, more := r.IntN(2) == 0, r.IntN(2) == 0
 		rows, k, segs := 1+r.IntN(ik.Rows), 1+r.IntN(9), 1+r.IntN(3)
 		if n%4 == 0 {
 			k = 1 + r.IntN(50)
@@ -307,13 +307,13 @@ func intQuads(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 		}
 		want := append([]int32(nil), c...)
 		cols, done := 1+r.IntN(ik.Cols), ik.Cols
-		if (turned || ik.few != nil) && 2*cols <= ik.Cols {
+		if (transposed || ik.few != nil) && 2*cols <= ik.Cols {
 			done = ik.Cols / 2
 		}
 		for x := range rows {
 			for j := range done {
 				s := start[j]
-				if turned {
+				if transposed {
 					s = start[x]
 				}
 				if more {
@@ -323,7 +323,7 @@ func intQuads(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 					for i := range 4 * k {
 						p, q := a[x*rowA+g*segA+i], b[g*k*ik.Cols*4+ik.QuadIndex(k, i, j)]
 						weight, act := q, int32(p)
-						if turned {
+						if transposed {
 							weight, act = p, int32(q)
 						}
 						if ik.Signed {
@@ -337,14 +337,14 @@ func intQuads(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 		}
 		tile := &IntTile{A: unsafe.Pointer(&a[0]), RowA: rowA, SegA: segA, K: k, Segs: segs, B: unsafe.Pointer(&b[0]), C: &c[1], RowC: 4 * ldc, Start: &start[0]}
 		tile.SetContinue(more)
-		if turned {
+		if transposed {
 			ik.RunTransposed(tile, rows, cols)
 		} else {
 			ik.RunQuads(tile, rows, cols)
 		}
 		for i := range c {
 			if c[i] != want[i] {
-				t.Fatalf("case %d: %d rows, %d segments of %d groups of four, turned %t, more %t: value %d is %d, want %d", n, rows, segs, k, turned, more, i, c[i], want[i])
+				t.Fatalf("case %d: %d rows, %d segments of %d groups of four, transposed %t, more %t: value %d is %d, want %d", n, rows, segs, k, transposed, more, i, c[i], want[i])
 			}
 		}
 	}
@@ -633,7 +633,7 @@ func TestApart(t *testing.T) {
 	for _, s := range Available() {
 		f := intKernels[s] // nil for plain Go
 		for k := range 150 {
-			n, more, turn, from := r.IntN(9), r.IntN(40), uint8(r.Uint32()), uint8(r.Uint32())
+			n, more, flip, from := r.IntN(9), r.IntN(40), uint8(r.Uint32()), uint8(r.Uint32())
 			v := make([]uint8, n*k+min(more, max(0, k-1))) // some bytes do not belong to a row
 			got, want := make([]int32, 2*n+1), make([]int32, 2*n+1)
 			for i := range got {
@@ -642,14 +642,14 @@ func TestApart(t *testing.T) {
 			}
 			for i := range v {
 				if v[i] = uint8(r.Uint32()); k%3 == 0 {
-					v[i] = turn ^ []uint8{0, 127, 128, 255}[r.IntN(4)]
+					v[i] = flip ^ []uint8{0, 127, 128, 255}[r.IntN(4)]
 				}
 				if i < n*k {
-					want[i/k] += int32(max(0, int(v[i]^turn)-int(from)))
-					want[n+i/k] += int32(max(0, int(from)-int(v[i]^turn)))
+					want[i/k] += int32(max(0, int(v[i]^flip)-int(from)))
+					want[n+i/k] += int32(max(0, int(from)-int(v[i]^flip)))
 				}
 			}
-			f.AddDeviations(v, k, turn, from, got[:n], got[n:2*n])
+			f.AddDeviations(v, k, flip, from, got[:n], got[n:2*n])
 			if !slices.Equal(got, want) {
 				t.Fatalf("%v, %d rows of %d bytes from %d: %d, want %d", s, n, k, from, got, want)
 			}

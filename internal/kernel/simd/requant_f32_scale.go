@@ -15,11 +15,11 @@ type Rescaling struct {
 // run calls the kernel for these parameters.
 func (q *Rescaling) run(kernels *[2]rescaleKernel, dst []uint8, stepDst int, src []int32, stepSrc, rows, n int, scales []float32, bias []int32) {
 	_, _ = dst[(rows-1)*stepDst+n-1], src[(rows-1)*stepSrc+n-1]
-	kernel, less, turn := kernels[boolIndex(q.Small)], int32(0), int32(0)
+	kernel, less, flip := kernels[boolIndex(q.Small)], int32(0), int32(0)
 	if !q.Signed {
-		less, turn = 128, 0x80
+		less, flip = 128, 0x80
 	}
-	kernel(&dst[0], stepDst, &src[0], 4*stepSrc, rows, n, &scales[0], &bias[0], 1<<30, q.Zero-less, q.Lo-less, q.Hi-less, turn)
+	kernel(&dst[0], stepDst, &src[0], 4*stepSrc, rows, n, &scales[0], &bias[0], 1<<30, q.Zero-less, q.Lo-less, q.Hi-less, flip)
 }
 
 // RescaleRows is Rescale for rows of n sums, each with its own scale and bias. Rows are stepDst
