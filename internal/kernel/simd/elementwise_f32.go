@@ -112,6 +112,16 @@ func scalarVector(dst []float32, a float32, b []float32, kernel func(dst *float3
 	return n
 }
 
+// apply runs a kernel for the first n elements. It returns n, or 0 if the kernel is absent.
+func apply[D, S any](dst []D, src []S, n int, kernel func(dst *D, src *S, n int)) int {
+	if kernel == nil || n == 0 {
+		return 0
+	}
+	_ = src[n-1]
+	kernel(&dst[0], &src[0], n)
+	return n
+}
+
 // Add writes a+b. As in the following methods, dst may be an operand.
 func (e *Elements) Add(dst, a, b []float32) {
 	for i := vectorVector(dst, a, b, e.addVV); i < len(dst); i++ {
@@ -236,13 +246,7 @@ func (e *Elements) Floor(dst, src []float32) int { return e.round(dst, src, 1) }
 func (e *Elements) Ceil(dst, src []float32) int { return e.round(dst, src, 2) }
 
 func (e *Elements) round(dst, src []float32, mode int) int {
-	n := wholeRegisters(len(dst))
-	if n == 0 || e.rounding[mode] == nil {
-		return 0
-	}
-	_ = src[n-1]
-	e.rounding[mode](&dst[0], &src[0], n)
-	return n
+	return apply(dst, src, wholeRegisters(len(dst)), e.rounding[mode])
 }
 
 // Doubles is an operation of [Elements.WholeDoubles].
@@ -438,33 +442,17 @@ func (e *Elements) ReluHalf(dst, src []uint16, inf uint16) int {
 // FromHalf converts float16 to float32. As the next two methods, it returns the number of values
 // written; the caller converts the rest.
 func (e *Elements) FromHalf(dst []float32, src []uint16) int {
-	n := wholeRegisters(len(dst))
-	if n > 0 {
-		_ = src[n-1]
-		e.fromHalf(&dst[0], &src[0], n)
-	}
-	return n
+	return apply(dst, src, wholeRegisters(len(dst)), e.fromHalf)
 }
 
 // FromBFloat16 converts bfloat16 to float32.
 func (e *Elements) FromBFloat16(dst []float32, src []uint16) int {
-	n := wholeRegisters(len(dst))
-	if e.fromBrain == nil || n == 0 {
-		return 0
-	}
-	_ = src[n-1]
-	e.fromBrain(&dst[0], &src[0], n)
-	return n
+	return apply(dst, src, wholeRegisters(len(dst)), e.fromBrain)
 }
 
 // ToHalf rounds to float16, ties to even.
 func (e *Elements) ToHalf(dst []uint16, src []float32) int {
-	n := wholeRegisters(len(dst))
-	if n > 0 {
-		_ = src[n-1]
-		e.toHalf(&dst[0], &src[0], n)
-	}
-	return n
+	return apply(dst, src, wholeRegisters(len(dst)), e.toHalf)
 }
 
 // halfBuffer is a workspace for the values that do not fill a register.
@@ -527,12 +515,7 @@ func (e *Elements) LostBits(v []float32) (half, brain uint32) {
 
 // ToFloats rounds integers to float32, ties to even. It returns the number of values written.
 func (e *Elements) ToFloats(dst []float32, src []int32) int {
-	n := wholeRegisters(len(dst))
-	if n > 0 {
-		_ = src[n-1]
-		e.toFloats(&dst[0], &src[0], n)
-	}
-	return n
+	return apply(dst, src, wholeRegisters(len(dst)), e.toFloats)
 }
 
 // Rescale is [Elements.Quantise] for (src + bias)·scale.

@@ -3,24 +3,18 @@ package simd
 // Softsign writes src/(1+|src|). As the following methods, it returns the number of values
 // written; the caller computes the rest. e may be nil.
 func (e *Elements) Softsign(dst, src []float32) int {
-	n := wholeRegisters(len(dst))
-	if e == nil || e.softsign == nil || n == 0 {
+	if e == nil {
 		return 0
 	}
-	_ = src[n-1]
-	e.softsign(&dst[0], &src[0], n)
-	return n
+	return apply(dst, src, wholeRegisters(len(dst)), e.softsign)
 }
 
 // Signum writes 1 for values above zero, -1 for values below zero, and copies the others.
 func (e *Elements) Signum(dst, src []float32) int {
-	n := wholeRegisters(len(dst))
-	if e == nil || e.signum == nil || n == 0 {
+	if e == nil {
 		return 0
 	}
-	_ = src[n-1]
-	e.signum(&dst[0], &src[0], n)
-	return n
+	return apply(dst, src, wholeRegisters(len(dst)), e.signum)
 }
 
 // Above copies values above a limit, and writes zero for the others.

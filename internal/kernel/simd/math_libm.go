@@ -59,20 +59,13 @@ func (c *Curves) ExpDoubles(dst, src []float64, shift float64) float64 {
 }
 
 // SigmoidDoubles writes 1/(1+e^-src). dst may be src.
-func (c *Curves) SigmoidDoubles(dst, src []float64) { unaryF64(dst, src, c.sigmoidDoubles) }
+func (c *Curves) SigmoidDoubles(dst, src []float64) { apply(dst, src, len(dst), c.sigmoidDoubles) }
 
 // TanhDoubles writes hyperbolic tangents.
-func (c *Curves) TanhDoubles(dst, src []float64) { unaryF64(dst, src, c.tanhDoubles) }
+func (c *Curves) TanhDoubles(dst, src []float64) { apply(dst, src, len(dst), c.tanhDoubles) }
 
 // LogDoubles writes natural logarithms.
-func (c *Curves) LogDoubles(dst, src []float64) { unaryF64(dst, src, c.logDoubles) }
-
-func unaryF64(dst, src []float64, f func(dst, src *float64, n int)) {
-	if n := len(dst); n > 0 {
-		_ = src[n-1]
-		f(&dst[0], &src[0], n)
-	}
-}
+func (c *Curves) LogDoubles(dst, src []float64) { apply(dst, src, len(dst), c.logDoubles) }
 
 // SinDoubles writes sines. It returns the number of values written: it stops at a group of 8
 // values of which one has a magnitude above 2^30.
@@ -173,15 +166,7 @@ func (c *Curves) LibmSigmoid(dst, src []float32, t *LibmTable) int {
 var _ = [1]struct{}{}[unsafe.Offsetof(LibmTable{}.table)-16*32+unsafe.Offsetof(LibmTable{}.halves)-24*32]
 
 // LibmTanh writes Tanh of package libm. It returns the number of values written.
-func (c *Curves) LibmTanh(dst, src []float32) int {
-	n := len(dst)
-	if n == 0 || c.libmTanh == nil {
-		return 0
-	}
-	_ = src[n-1]
-	c.libmTanh(&dst[0], &src[0], n)
-	return n
-}
+func (c *Curves) LibmTanh(dst, src []float32) int { return apply(dst, src, len(dst), c.libmTanh) }
 
 // LogTable holds the constants of the logarithm of package libm: factors and logarithms of 16
 // intervals, ln 2, the coefficients of the polynomial with the highest power first, and 1.
@@ -216,12 +201,4 @@ func (c *Curves) LibmWave(dst, src []float32, turn int32, t *WaveTable) int {
 
 // LibmElu writes Expm1 of package libm for negative values, and copies the other values. It
 // returns the number of values written.
-func (c *Curves) LibmElu(dst, src []float32) int {
-	n := len(dst)
-	if n == 0 || c.libmElu == nil {
-		return 0
-	}
-	_ = src[n-1]
-	c.libmElu(&dst[0], &src[0], n)
-	return n
-}
+func (c *Curves) LibmElu(dst, src []float32) int { return apply(dst, src, len(dst), c.libmElu) }
