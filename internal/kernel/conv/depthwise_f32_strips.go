@@ -30,22 +30,22 @@ type columnCut struct{ wide, all int }
 
 // cutColumns splits n columns.
 func cutColumns(n int) (c columnCut) {
-	if n < simd.LeastTileColumns {
+	if n < simd.MinTileColumns {
 		return columnCut{}
 	}
-	for c.wide = n / simd.MostTileColumns; c.wide > 0 && (n-c.wide*simd.MostTileColumns)%simd.LeastTileColumns > 0; {
+	for c.wide = n / simd.MaxTileColumns; c.wide > 0 && (n-c.wide*simd.MaxTileColumns)%simd.MinTileColumns > 0; {
 		c.wide--
 	}
-	c.all = c.wide + (n-c.wide*simd.MostTileColumns+simd.LeastTileColumns-1)/simd.LeastTileColumns
+	c.all = c.wide + (n-c.wide*simd.MaxTileColumns+simd.MinTileColumns-1)/simd.MinTileColumns
 	return c
 }
 
 // columns returns the number of columns of piece i.
 func (c *columnCut) columns(i int) int {
 	if i < c.wide {
-		return simd.MostTileColumns
+		return simd.MaxTileColumns
 	}
-	return simd.LeastTileColumns
+	return simd.MinTileColumns
 }
 
 // Numbers of values that are kept in the cache.

@@ -38,7 +38,7 @@ func (c *Float32) planTiles() bool {
 		return false
 	}
 	s := &c.s
-	if c.og != 1 || s.KH != s.KW || s.StrideH != s.StrideW || s.DilH != s.DilW || s.StrideH > 1 && s.DilH > 1 || s.OW/s.DilW < simd.LeastTileColumns {
+	if c.og != 1 || s.KH != s.KW || s.StrideH != s.StrideW || s.DilH != s.DilW || s.StrideH > 1 && s.DilH > 1 || s.OW/s.DilW < simd.MinTileColumns {
 		return false
 	}
 	f := simd.LaneTileKernels(s.KH, s.StrideH)
@@ -46,7 +46,7 @@ func (c *Float32) planTiles() bool {
 		return false
 	}
 	size := func(results int) int { return (results-1)*s.StrideH + s.KH }
-	all := size(simd.TileLines)*size(simd.MostTileColumns) + s.KH*s.KW
+	all := size(simd.TileLines)*size(simd.MaxTileColumns) + s.KH*s.KW
 	l := &tilePlan{f: f, k: s.KH, step: s.StrideH, gap: s.DilH, near: max(1, laneCacheMax/(simd.TileLanes*all)) * simd.TileLanes}
 	if s.C > l.near {
 		parts := (s.C + laneLongMax - 1) / laneLongMax

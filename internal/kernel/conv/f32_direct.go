@@ -28,7 +28,7 @@ const directFrameMax = 1 << 17
 // costs.
 func (c *Float32) planDirect() bool {
 	s := &c.s
-	if !c.usesPlanes() || c.groupedDirect != nil || !c.f.HasPlaced() || s.KH*s.KW == 1 {
+	if !c.usesPlanes() || c.groupedDirect != nil || !c.f.HasIndirect() || s.KH*s.KW == 1 {
 		return false
 	}
 	if columnCost(c.f, s.OW) > (1.04+4/float64(c.og))*float64(s.OW) {
@@ -187,7 +187,7 @@ func (c *Float32) directLines(t *simd.Tile, frame, y []float32, g, y0, y1, colum
 			c.rows(t, g, k0, o0, o1, func(o, rows int) {
 				for p := 0; p < columns; {
 					t.B, t.C = &frame[(line-y0)*q.w+p], &y[o*step+line*s.OW+p]
-					p += f.Placed(t, rows, columns-p, false)
+					p += f.RunIndirect(t, rows, columns-p, false)
 				}
 			})
 		}

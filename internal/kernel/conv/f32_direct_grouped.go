@@ -25,7 +25,7 @@ const groupedFrameMax = 1 << 16
 // planGroupedDirect returns false if this algorithm is not faster.
 func (c *Float32) planGroupedDirect() bool {
 	s := c.s
-	if !c.usesPlanes() || !c.f.HasPlaced() || s.Groups == 1 || !c.planes.frame {
+	if !c.usesPlanes() || !c.f.HasIndirect() || s.Groups == 1 || !c.planes.frame {
 		return false
 	}
 	q := &groupedDirectPlan{}
@@ -123,7 +123,7 @@ func (c *Float32) groupedDirectLines(t *simd.Tile, frame, workspace []float32, w
 			c.rows(t, g, k0, o0, here, func(o, rows int) {
 				for p := 0; p < n; {
 					t.B, t.C = &frame[p], &workspace[(o-o0)*width+p]
-					p += f.Placed(t, rows, n-p, false)
+					p += f.RunIndirect(t, rows, n-p, false)
 				}
 			})
 		}

@@ -167,7 +167,7 @@ func frameBytes(s *Shape, q *NCHWPlan, f *simd.Ints, frame, in []uint8, signed b
 		copyPiece(s, q, frame, in, to, from, n, lines)
 		for l := 0; signed != f.Signed && l < lines; l++ {
 			line := frame[to+l*q.w:][:n]
-			f.Fours(line, line, signed)
+			f.QuadInput(line, line, signed)
 		}
 	})
 }

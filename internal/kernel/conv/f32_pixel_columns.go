@@ -39,7 +39,7 @@ const (
 // planPixelColumns returns false if output channels fill registers well enough.
 func (c *Float32) planPixelColumns() bool {
 	s := c.s
-	if c.lines == nil || !c.f.HasPlaced() || s.Groups > 1 || s.OC > c.f.Rows || s.place != (placement{}) {
+	if c.lines == nil || !c.f.HasIndirect() || s.Groups > 1 || s.OC > c.f.Rows || s.place != (placement{}) {
 		return false
 	}
 	all := s.planFrames(c.cg)
@@ -154,7 +154,7 @@ func (a pixelColumnArgs) pieces(lo, hi int) {
 		all := (y1-y0-1)*w + s.OW
 		for p := 0; p < all; {
 			t.B, t.C = &frame[p], &workspace[p]
-			p += f.Placed(t, s.OC, all-p, true)
+			p += f.RunIndirect(t, s.OC, all-p, true)
 		}
 		y := a.y[(n*s.OH+y0)*s.OW*s.OC:][:(y1-y0)*s.OW*s.OC]
 		if w == s.OW {

@@ -61,13 +61,13 @@ func (s *Shape) SupportsNHWC() bool {
 
 // SupportsNHWCOutput reports whether it can at least write channels-last output.
 func (s *Shape) SupportsNHWCOutput() bool {
-	return simd.IntKernels() != nil && simd.ElementKernels().Columns() && s.Outputs() > 0 && (s.Groups <= 1 || s.tilesGroups()) && s.OC >= 16
+	return simd.IntKernels() != nil && simd.ElementKernels().HasRescaleColumns() && s.Outputs() > 0 && (s.Groups <= 1 || s.tilesGroups()) && s.OC >= 16
 }
 
 // SupportsDepthwiseNHWC reports whether a depthwise byte convolution over [N,C,H,W] can use
 // channels-last input and output.
 func (s *Shape) SupportsDepthwiseNHWC() bool {
-	return s.Groups > 1 && s.Groups == s.C && s.OC == s.C && s.C >= 16 && s.Outputs() > 0 && simd.IntKernels() != nil && simd.ElementKernels().Columns() && s.planByteStrips(1, true) != nil
+	return s.Groups > 1 && s.Groups == s.C && s.OC == s.C && s.C >= 16 && s.Outputs() > 0 && simd.IntKernels() != nil && simd.ElementKernels().HasRescaleColumns() && s.planByteStrips(1, true) != nil
 }
 
 // PrefersNHWC reports whether a convolution over [N,C,H,W] is faster with an internal transpose

@@ -85,7 +85,7 @@ func (c *int8NHWC) run(p *workers.Pool, s *Shape, og int, x []uint8, signed bool
 	// A value has 4/each bytes.
 	q := int8NHWCArgs{c: c, s: s, og: og, x: x, bytes: 4 / w.GroupSize(), signed: signed, zero: zero, sink: sink}
 	if w.Sums != nil {
-		z := w.F.FoursZero(signed, zero)
+		z := w.F.QuadInputZero(signed, zero)
 		q.edge = uint8(z)
 		c.begin(z)
 	}
@@ -254,7 +254,7 @@ func (q *int8NHWCArgs) transposed(dst, src []uint8, area, n int) {
 func (q *int8NHWCArgs) convert(dst, src []uint8) {
 	f := q.c.panels[0].F
 	if q.bytes == 1 {
-		f.Fours(dst, src, q.signed)
+		f.QuadInput(dst, src, q.signed)
 		return
 	}
 	f.Widen(scratch.Int16sOf(dst), src, q.signed, int16(q.zero))

@@ -16,7 +16,7 @@ func TestWinograd4(t *testing.T) {
 	for _, set := range simd.Available() {
 		t.Run(set.String(), func(t *testing.T) {
 			defer simd.Use(set)()
-			if simd.MinimalKernels() == nil {
+			if simd.WinogradKernels() == nil {
 				t.Skip("none in this set")
 			}
 			rapid.Check(t, func(t *rapid.T) {

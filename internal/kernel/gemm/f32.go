@@ -33,7 +33,7 @@ type PackedB struct {
 	data []float32
 	// codes replaces data when all values are exact in a 16-bit float format.
 	codes  []uint16
-	narrow simd.Narrow
+	narrow simd.PanelType
 	// sparse is the same matrix without its zeros, used for many left-hand rows; nil if skipping
 	// zeros is not faster.
 	sparse *SparseFloat32
@@ -64,7 +64,7 @@ func (p *PackedB) Name(g Params) string {
 }
 
 // gemmWayName returns the kernel name of a multiplication; name says how the matrix is packed.
-func gemmWayName(name string, f *simd.Floats, g *Params, narrow simd.Narrow) string {
+func gemmWayName(name string, f *simd.Floats, g *Params, narrow simd.PanelType) string {
 	if chooseSplitBF16(f, g, narrow) != nil {
 		return SplitBF16Name()
 	}

@@ -44,7 +44,7 @@ func ReleaseTile(t *simd.Tile) {
 type Panels struct {
 	Data       []float32
 	codes      []uint16
-	narrow     simd.Narrow
+	narrow     simd.PanelType
 	Step, Next int
 	Tail       []float32
 	few        *LowBitMatrix // if set, it replaces all other fields

@@ -51,7 +51,7 @@ func (p *PackedInt8) PrepareZero(t *ByteTable) *PackedInt8 {
 		return p
 	}
 	e := *p
-	e.zero, e.start = p.Panels.F.FoursZero(t.signed, t.zero), make([]int32, len(p.Panels.Sums))
+	e.zero, e.start = p.Panels.F.QuadInputZero(t.signed, t.zero), make([]int32, len(p.Panels.Sums))
 	ZeroPointSums(e.start, p.Panels.Sums, e.zero)
 	return &e
 }

@@ -98,7 +98,7 @@ func (b *Int8) fill(line []uint8) {
 }
 
 // kind returns the element type of the kernels.
-func (b *Int8) kind() simd.CodeKind {
+func (b *Int8) kind() simd.PoolKind {
 	switch {
 	case b.Words:
 		return simd.SignedWords

@@ -107,7 +107,7 @@ func runArg[T tensor.Number](axis int, least bool) op.Run {
 		}
 	}
 	var from *tensor.Tensor
-	vectors := largestOfRows[T](simd.PlaceKernels(), &from, &best, &n)
+	vectors := largestOfRows[T](simd.ArgMaxKernels(), &from, &best, &n)
 	if least {
 		vectors = nil
 	}
@@ -127,7 +127,7 @@ func runArg[T tensor.Number](axis int, least bool) op.Run {
 
 // largestOfRows finds the largest elements of rows lo to hi; nil if SIMD has no loop for the
 // type.
-func largestOfRows[T tensor.Number](f *simd.Places, from **tensor.Tensor, best *[]int, n *int) func(lo, hi int) {
+func largestOfRows[T tensor.Number](f *simd.ArgMax, from **tensor.Tensor, best *[]int, n *int) func(lo, hi int) {
 	if f == nil {
 		return nil
 	}

@@ -43,8 +43,8 @@ func (t tconv) hybrid(c *op.Call) (op.Run, error) {
 	taps := t.kh * t.kw
 	h := &hybridTConv{
 		tconv: t, weights: make([]float32, len(wq)), scales: make([]float32, taps*t.oc),
-		q: op.ScratchOf[float32](c, t.h*t.w*t.c), workspace: op.ScratchOf[float32](c, (t.kw*t.oc+t.c+simd.Spare)*c.Pool.Threads()),
-		places: op.ScratchOf[int32](c, (t.c+simd.Spare)*c.Pool.Threads()),
+		q: op.ScratchOf[float32](c, t.h*t.w*t.c), workspace: op.ScratchOf[float32](c, (t.kw*t.oc+t.c+simd.NonzerosPadding)*c.Pool.Threads()),
+		places: op.ScratchOf[int32](c, (t.c+simd.NonzerosPadding)*c.Pool.Threads()),
 		mul:    element.Mul[float32](), add: element.Add[float32](),
 	}
 	for o := range t.oc {
@@ -89,7 +89,7 @@ func (t tconv) hybrid(c *op.Call) (op.Run, error) {
 // lines adds the contributions of all inputs to lines lo to hi of the output, in the order of the
 // inputs.
 func (h *hybridTConv) lines(out []float32, worker, lo, hi int, scale float32) {
-	line, each := h.kw*h.oc, h.c+simd.Spare
+	line, each := h.kw*h.oc, h.c+simd.NonzerosPadding
 	workspace, places := h.workspace[worker*(line+each):][:line+each], h.places[worker*each:][:each]
 	workspace, values := workspace[:line], workspace[line:]
 	for y := range h.h {
