@@ -8,7 +8,6 @@
 package chrome
 
 import (
-	"bytes"
 	"context"
 	"errors"
 
@@ -27,29 +26,21 @@ func Format() *record.Format {
 		Files: "JSON of chrome://tracing, Perfetto's and DevTools' exports, TensorFlow's timelines and many others: a list of events, or an object with traceEvents",
 		Gives: []string{"latency_s", "calls", "timeline", "options", "samples", "with_callees_s"},
 		Match: Match,
-		Read:  read,
+		Read:  record.RunsPerFile(read),
 	}
 }
 
 // Match recognises trace events by their keys. What other readers know better gets Maybe.
 func Match(f *record.File) record.Sure {
-	head := bytes.TrimSpace(bytes.TrimPrefix(f.Head, []byte("\xef\xbb\xbf")))
-	if len(head) == 0 || head[0] != '{' && head[0] != '[' {
-		return record.No
-	}
-	has := func(s string) bool { return bytes.Contains(head, []byte(s)) }
-	events := has(`"ph"`) && (has(`"ts"`) || has(`"pid"`))
-	if head[0] == '{' && !has(`"traceEvents"`) {
-		return record.No
-	}
+	head := f.JSONHead("{[")
+	events := head.Has(`"ph"`) && head.HasAny(`"ts"`, `"pid"`)
+	object := f.JSONHead("{")
 	switch {
-	case head[0] == '{' && has(`"writer":"opmeter`):
+	case object.Has(`"traceEvents"`, `"writer":"opmeter`):
 		return record.Certain
-	case !events && head[0] == '[':
+	case !events && !object.Has(`"traceEvents"`), object != nil && !object.Has(`"traceEvents"`):
 		return record.No
-	case has(`"Session"`) || has(`"reshape_time"`) || has(`_kernel_time`):
-		return record.Maybe
-	case !events:
+	case !events || head.HasAny(`"Session"`, `"reshape_time"`, `_kernel_time`):
 		return record.Maybe
 	}
 	return record.Likely
@@ -58,21 +49,10 @@ func Match(f *record.File) record.Sure {
 // maxEvent bounds one event, and one other member of the file.
 const maxEvent = 64 << 20
 
-func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
-	return record.EachFile(ctx, in, func(f *record.File) ([]*runlog.Run, error) { return readFile(ctx, f) })
-}
-
-func readFile(ctx context.Context, f *record.File) ([]*runlog.Run, error) {
-	r, err := f.Open()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = r.Close() }()
+func read(ctx context.Context, _ *record.Input, f *record.File) ([]*runlog.Run, error) {
 	b := newReader()
-	res, err := traceevent.Each(ctx, r, jsonscan.Options{
-		Stream:   func(key string) bool { return key == "traceEvents" || key == "samples" },
-		MaxValue: maxEvent,
-	}, func(key string, e *traceevent.Event) {
+	o := jsonscan.Options{Stream: jsonscan.Keys("traceEvents", "samples"), MaxValue: maxEvent}
+	res, err := traceevent.Read(ctx, f, o, func(key string, e *traceevent.Event) {
 		if b.e = e; key == "samples" {
 			b.sample()
 		} else {

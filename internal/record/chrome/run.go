@@ -27,7 +27,7 @@ func (b *reader) runs(f *record.File, res jsonscan.Result, err error) []*runlog.
 	for _, r := range out {
 		// A list of events may lack its end.
 		if res.Cut && !(res.Unclosed && f.Head[begin(f.Head)] == '[') || err != nil {
-			r.Lost = append(r.Lost, profile.Loss{Cause: profile.Cause{Code: profile.ByRecord, Text: "the file is cut"}})
+			r.Lose("the file is cut")
 		}
 	}
 	return out

@@ -16,7 +16,6 @@ import (
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/stacks"
 	"github.com/opmeter/opmeter/internal/record/track"
-	"github.com/opmeter/opmeter/profile"
 )
 
 // Format reads folded stacks.
@@ -27,7 +26,7 @@ func Format() *record.Format {
 		Files: "text of stackcollapse-*.pl, async-profiler, py-spy and others: one stack a line",
 		Gives: []string{"samples"},
 		Match: Match,
-		Read:  read,
+		Read:  record.RunPerFile(read),
 	}
 }
 
@@ -78,28 +77,19 @@ func split(line []byte) (stack []byte, n float64, ok bool) {
 	return line[:i], n, err == nil
 }
 
-func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
-	return record.EachRun(ctx, in, func(f *record.File) (*runlog.Run, error) { return readFile(ctx, f) })
-}
-
-func readFile(ctx context.Context, f *record.File) (*runlog.Run, error) {
-	file, err := f.Open()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }()
+func read(ctx context.Context, f *record.File) (*runlog.Run, error) {
 	var set stacks.Set
 	samples, _ := set.Count(stacks.Samples, 1)
 	read := 0
-	end := stacks.Lines(file, func(line []byte) error {
+	end := stacks.Lines(ctx, f, func(line []byte) {
 		line = bytes.TrimSpace(line)
 		if len(line) == 0 || line[0] == '#' {
-			return ctx.Err()
+			return
 		}
 		stack, n, ok := split(line)
 		if !ok {
 			set.Dropped.Add("lines that are not a stack with a number", 1)
-			return ctx.Err()
+			return
 		}
 		place := stacks.Root
 		for name := range bytes.SplitSeq(stack, []byte(";")) {
@@ -109,16 +99,15 @@ func readFile(ctx context.Context, f *record.File) (*runlog.Run, error) {
 		}
 		set.Add(samples, place, n)
 		read++
-		return ctx.Err()
 	})
 	if read == 0 {
 		return nil, cmp.Or(end, errors.New("no stacks: want lines such as main;work;sum 12"))
 	}
-	run := &runlog.Run{Profile: &profile.Profile{Model: profile.Model{Name: track.Stem(f.Name), Path: f.Path, Format: "collapsed"}}}
+	run := track.NewRun(f, "collapsed")
 	var none track.Trace
 	stacks.Finish(run, &set, &none, "")
 	if end != nil {
-		run.Lost = append(run.Lost, profile.Loss{Cause: profile.Cause{Code: profile.ByRecord, Text: end.Error()}})
+		run.Lose(end.Error())
 	}
 	return run, nil
 }

@@ -6,7 +6,6 @@
 package firefox
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -30,35 +29,25 @@ func Format() *record.Format {
 		Files: "JSON of profiler.firefox.com, of Firefox and of samply, also compressed",
 		Gives: []string{"latency_s", "with_callees_s", "samples", "timeline"},
 		Match: Match,
-		Read:  read,
+		Read:  record.RunPerFile(read),
 	}
 }
 
 // Match recognises profiles by their version, or by the tables of a thread.
 func Match(f *record.File) record.Sure {
-	head := bytes.TrimSpace(f.Head)
-	if len(head) == 0 || head[0] != '{' {
-		return record.No
-	}
-	has := func(s string) bool { return bytes.Contains(head, []byte(s)) }
-	switch {
-	case has(`"preprocessedProfileVersion"`), has(`"Recorded Performance Data"`), has(`"stackTable"`) && (has(`"frameTable"`) || has(`"threads"`)):
+	h := f.JSONHead("{")
+	if h.HasAny(`"preprocessedProfileVersion"`, `"Recorded Performance Data"`) ||
+		h.Has(`"stackTable"`) && h.HasAny(`"frameTable"`, `"threads"`) ||
+		h.Has(`"meta"`) && h.HasAny(`"stackwalk"`, `"gcpoison"`) && h.HasAny(`"libs"`, `"threads"`) {
 		return record.Certain
-	case has(`"meta"`) && (has(`"stackwalk"`) || has(`"gcpoison"`)) && (has(`"libs"`) || has(`"threads"`)):
-		return record.Certain
-	case has(`"breakpadId"`) && has(`"libs"`), has(`"isOffMainThread"`) && has(`"processType"`), has(`"allocations"`) && has(`"ticks"`) && has(`"frames"`):
-		// the developer tools' own panel: its profile stands behind other lists
-		return record.Likely
 	}
-	return record.No
+	// In files of the developer tools' own panel, other lists precede the profile.
+	return record.Likely.If(h.Has(`"breakpadId"`, `"libs"`) || h.Has(`"isOffMainThread"`, `"processType"`) ||
+		h.Has(`"allocations"`, `"ticks"`, `"frames"`))
 }
 
 // maxThread bounds one thread of a profile, and the tables that all share.
 const maxThread = 512 << 20
-
-func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
-	return record.EachRun(ctx, in, func(f *record.File) (*runlog.Run, error) { return readFile(ctx, f) })
-}
 
 // reader takes a file twice: what threads share may stand behind them.
 type reader struct {
@@ -76,20 +65,12 @@ type reader struct {
 	order      int64
 }
 
-func readFile(ctx context.Context, f *record.File) (*runlog.Run, error) {
+func read(ctx context.Context, f *record.File) (*runlog.Run, error) {
 	b := &reader{interval: 1}
 	var cut bool
 	pass := func(first bool, take func(key string, v []byte)) error {
-		r, err := f.Open()
-		if err != nil {
-			return err
-		}
-		defer func() { _ = r.Close() }()
-		o := jsonscan.Options{Stream: func(key string) bool { return key == "threads" || key == "processes" || key == "counters" }, MaxValue: maxThread}
-		res, err := jsonscan.Each(r, o, func(key string, v []byte) error {
-			take(key, v)
-			return ctx.Err()
-		})
+		o := jsonscan.Options{Stream: jsonscan.Keys("threads", "processes", "counters"), MaxValue: maxThread}
+		res, err := f.ScanJSON(ctx, o, take)
 		if cut = res.Cut; first {
 			b.set.Dropped.Add("values that are not valid JSON, or too large", res.Bad+res.Large)
 		}
@@ -120,9 +101,9 @@ func readFile(ctx context.Context, f *record.File) (*runlog.Run, error) {
 	if b.threads == 0 {
 		return nil, errors.New("no threads: want a profile of the Firefox Profiler")
 	}
-	run := &runlog.Run{Profile: &profile.Profile{Model: profile.Model{Name: track.Stem(f.Name), Path: f.Path, Format: "firefox"}}}
+	run := track.NewRun(f, "firefox")
 	if cut {
-		run.Lost = append(run.Lost, profile.Loss{Cause: profile.Cause{Code: profile.ByRecord, Text: "the file is cut"}})
+		run.Lose("the file is cut")
 	}
 	if b.own != nil {
 		b.ours(run)

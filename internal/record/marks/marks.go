@@ -27,17 +27,10 @@ func Format() *record.Format {
 		Files: "what opmeter trace --keep writes, or an application with OPMETER_MARKS=FILE",
 		Gives: []string{"latency_s", "unmarked_s", "frames_per_s", "samples", "timeline"},
 		Match: func(f *record.File) record.Sure {
-			switch n := stages.Sure(f.Head); {
-			case n > 90:
-				return record.Certain
-			case n > 0:
-				return record.Likely
-			}
-			return record.No
+			n := stages.Sure(f.Head)
+			return max(record.Certain.If(n > 90), record.Likely.If(n > 0))
 		},
-		Read: func(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
-			return record.EachFile(ctx, in, func(f *record.File) ([]*runlog.Run, error) { return read(ctx, f) })
-		},
+		Read: record.RunsPerFile(read),
 	}
 }
 
@@ -81,25 +74,22 @@ type account struct {
 	level bool
 }
 
-func read(ctx context.Context, f *record.File) ([]*runlog.Run, error) {
-	in, err := f.Open()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = in.Close() }()
+func read(ctx context.Context, _ *record.Input, f *record.File) ([]*runlog.Run, error) {
 	r := &reader{pipes: map[int]*pipe{}}
 	r.c.Frame, r.c.Bar, r.c.Level = r.frame, r.bar, r.level
 	buf := make([]byte, 64<<10)
-	var stop error
-	for stop == nil {
-		n, err := in.Read(buf)
-		r.d.Feed(buf[:n], r.c.Block)
-		switch {
-		case ctx.Err() != nil:
-			return nil, ctx.Err()
-		case err != nil:
-			stop = err
+	stop := f.With(func(in io.Reader) error {
+		for ctx.Err() == nil {
+			n, err := in.Read(buf)
+			r.d.Feed(buf[:n], r.c.Block)
+			if err != nil {
+				return err
+			}
 		}
+		return nil
+	})
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
 	}
 	r.cut = r.d.End(r.c.Block)
 	r.c.End()

@@ -31,7 +31,7 @@ func Format() *record.Format {
 		Files: "ProfilesData messages of protocol v1development",
 		Gives: []string{"latency_s", "with_callees_s", "samples", "shapes"},
 		Match: Match,
-		Read:  read,
+		Read:  record.RunPerFile(read),
 	}
 }
 
@@ -110,14 +110,12 @@ func isProfile(m protoread.Reader) bool {
 	return m.Err() == nil && kind && samples > 0
 }
 
-func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
-	return record.EachRun(ctx, in, func(f *record.File) (*runlog.Run, error) {
-		data, err := f.Read(maxFile)
-		if err != nil {
-			return nil, err
-		}
-		return decode(f, data)
-	})
+func read(_ context.Context, f *record.File) (*runlog.Run, error) {
+	data, err := f.Read(maxFile)
+	if err != nil {
+		return nil, err
+	}
+	return decode(f, data)
 }
 
 // decoder walks a file twice: its dictionary stands at the end.
@@ -167,7 +165,7 @@ func decode(f *record.File, data []byte) (*runlog.Run, error) {
 	run := &runlog.Run{Profile: p}
 	d.record.Run(run)
 	if end != nil {
-		run.Lost = append(run.Lost, profile.Loss{Cause: profile.Cause{Code: profile.ByRecord, Text: "the file ends early: " + end.Error()}})
+		run.Lose("the file ends early: " + end.Error())
 	}
 	return run, nil
 }

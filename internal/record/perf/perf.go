@@ -31,7 +31,7 @@ func Format() *record.Format {
 		Files: "text of perf script, with call graphs",
 		Gives: []string{"latency_s", "with_callees_s", "cpu_cycles", "samples", "timeline"},
 		Match: Match,
-		Read:  read,
+		Read:  record.RunPerFile(read),
 	}
 }
 
@@ -85,10 +85,6 @@ func frame(line []byte) (f stacks.Function, ok bool) {
 	return f, true
 }
 
-func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
-	return record.EachRun(ctx, in, func(f *record.File) (*runlog.Run, error) { return readFile(ctx, f) })
-}
-
 // reader takes line by line.
 type reader struct {
 	set     stacks.Set
@@ -116,18 +112,10 @@ type sample struct {
 // maxThreads bounds the threads that have rows.
 const maxThreads = 5000
 
-func readFile(ctx context.Context, f *record.File) (*runlog.Run, error) {
-	file, err := f.Open()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }()
+func read(ctx context.Context, f *record.File) (*runlog.Run, error) {
 	b := &reader{threads: map[string]*thread{}}
 	b.count, _ = b.set.Count(stacks.Samples, 1)
-	end := stacks.Lines(file, func(line []byte) error {
-		b.line(bytes.TrimRight(line, "\r"))
-		return ctx.Err()
-	})
+	end := stacks.Lines(ctx, f, func(line []byte) { b.line(bytes.TrimRight(line, "\r")) })
 	b.done()
 	if b.samples == 0 {
 		return nil, cmp.Or(end, errors.New("no samples: want the text of perf script"))
@@ -135,10 +123,10 @@ func readFile(ctx context.Context, f *record.File) (*runlog.Run, error) {
 	for _, t := range b.threads {
 		t.chart.End(t.until)
 	}
-	run := &runlog.Run{Profile: &profile.Profile{Model: profile.Model{Name: track.Stem(f.Name), Path: f.Path, Format: "perf"}}}
+	run := track.NewRun(f, "perf")
 	stacks.Finish(run, &b.set, &b.trace, "samples of the stack: each lasts for its period, or until the next one of its thread")
 	if end != nil {
-		run.Lost = append(run.Lost, profile.Loss{Cause: profile.Cause{Code: profile.ByRecord, Text: end.Error()}})
+		run.Lose(end.Error())
 	}
 	return run, nil
 }

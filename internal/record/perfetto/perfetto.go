@@ -20,7 +20,6 @@ import (
 	"github.com/opmeter/opmeter/internal/model/protoread"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/track"
-	"github.com/opmeter/opmeter/profile"
 )
 
 // Format reads Perfetto's traces.
@@ -31,7 +30,7 @@ func Format() *record.Format {
 		Files: ".pftrace and .perfetto-trace files: track events of any program",
 		Gives: []string{"latency_s", "calls", "timeline", "options"},
 		Match: Match,
-		Read:  read,
+		Read:  record.RunPerFile(read),
 	}
 }
 
@@ -78,25 +77,23 @@ func Match(f *record.File) record.Sure {
 	return record.No
 }
 
-func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
-	return record.EachRun(ctx, in, func(f *record.File) (*runlog.Run, error) { return readFile(ctx, f) })
-}
-
-func readFile(ctx context.Context, f *record.File) (*runlog.Run, error) {
-	file, err := f.Open()
+func read(ctx context.Context, f *record.File) (*runlog.Run, error) {
+	b := newReader()
+	var cut error
+	err := f.With(func(r io.Reader) error {
+		cut = b.packets(ctx, r)
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = file.Close() }()
-	b := newReader()
-	cut := b.packets(ctx, file)
 	if b.read == 0 {
 		return nil, errors.New("no packets: want a sequence of trace packets")
 	}
-	run := &runlog.Run{Profile: &profile.Profile{Model: profile.Model{Name: track.Stem(f.Name), Path: f.Path, Format: "perfetto"}}}
+	run := track.NewRun(f, "perfetto")
 	b.finish(run)
 	if cut != nil {
-		run.Lost = append(run.Lost, profile.Loss{Cause: profile.Cause{Code: profile.ByRecord, Text: cut.Error()}})
+		run.Lose(cut.Error())
 	}
 	return run, nil
 }

@@ -34,7 +34,7 @@ func Format() *record.Format {
 		Files: "profile.proto of go test -cpuprofile, of gperftools and of many others, and the older binary and text forms",
 		Gives: []string{"latency_s", "with_callees_s", "samples", "macs", "energy_j", "cpu_cycles", "accelerator_cycles", "weights_bytes", "shapes"},
 		Match: Match,
-		Read:  read,
+		Read:  record.RunPerFile(read),
 	}
 }
 
@@ -134,11 +134,7 @@ func isLegacy(head []byte) bool {
 	return false
 }
 
-func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
-	return record.EachRun(ctx, in, readFile)
-}
-
-func readFile(f *record.File) (*runlog.Run, error) {
+func read(_ context.Context, f *record.File) (*runlog.Run, error) {
 	data, err := f.Read(maxFile)
 	var cut error
 	if err != nil {
@@ -157,15 +153,15 @@ func readFile(f *record.File) (*runlog.Run, error) {
 	if d.record.Len() == 0 {
 		return nil, cmp.Or(cut, errors.New("no samples: want a profile of pprof"))
 	}
-	p := &profile.Profile{Model: profile.Model{Name: track.Stem(f.Name), Path: f.Path, Format: "pprof"}}
-	run := &runlog.Run{Profile: p}
+	run := track.NewRun(f, "pprof")
+	p := run.Profile
 	d.record.Run(run)
 	if d.nanos > 0 {
 		p.Created = time.Unix(0, d.nanos).UTC().Format(time.RFC3339)
 	}
 	d.comments(p)
 	if cut != nil {
-		run.Lost = append(run.Lost, profile.Loss{Cause: profile.Cause{Code: profile.ByRecord, Text: "the profile ends early: " + cut.Error()}})
+		run.Lose("the profile ends early: " + cut.Error())
 	}
 	return run, nil
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/traceevent"
 	"github.com/opmeter/opmeter/internal/record/track"
-	"github.com/opmeter/opmeter/profile"
 )
 
 // Format reads Kineto's traces.
@@ -37,17 +36,9 @@ func Format() *record.Format {
 
 // Match recognises Kineto's traces by what it alone writes.
 func Match(f *record.File) record.Sure {
-	head := bytes.TrimSpace(f.Head)
-	if len(head) == 0 || head[0] != '{' {
-		return record.No
-	}
-	has := func(s string) bool { return bytes.Contains(head, []byte(s)) }
-	switch {
-	case has(`"schemaVersion"`) && (has(`"deviceProperties"`) || has(`"distributedInfo"`)), has(`"traceEvents"`) && has(`"baseTimeNanoseconds"`),
-		has(`"traceEvents"`) && (has(`"cpu_op"`) || has(`"cuda_runtime"`) || has(`"Ev Idx"`)):
-		return record.Certain
-	}
-	return record.No
+	h := f.JSONHead("{")
+	return record.Certain.If(h.Has(`"schemaVersion"`) && h.HasAny(`"deviceProperties"`, `"distributedInfo"`) ||
+		h.Has(`"traceEvents"`) && h.HasAny(`"baseTimeNanoseconds"`, `"cpu_op"`, `"cuda_runtime"`, `"Ev Idx"`))
 }
 
 // maxEvent bounds one event, and one other member of the file.
@@ -85,9 +76,8 @@ func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
 // peek takes what the beginning of a file says of its rank.
 func peek(f *record.File) *part {
 	p := &part{file: f}
-	_, _ = jsonscan.Each(bytes.NewReader(f.Head), jsonscan.Options{
-		Stream: func(key string) bool { return key == "traceEvents" },
-	}, func(key string, v []byte) error {
+	o := jsonscan.Options{Stream: jsonscan.Keys("traceEvents")}
+	_, _ = jsonscan.Each(bytes.NewReader(f.Head), o, func(key string, v []byte) error {
 		if key == "distributedInfo" {
 			p.distributed(v)
 		}
@@ -122,16 +112,10 @@ func ranks(all []*part) (groups [][]*part) {
 
 // read reads the file of one rank.
 func (r *run) read(ctx context.Context, in *record.Input, p *part) error {
-	f, err := p.file.Open()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = f.Close() }()
 	p.begin(r)
-	p.res, err = traceevent.Each(ctx, f, jsonscan.Options{
-		Stream:   func(key string) bool { return key == "traceEvents" },
-		MaxValue: maxEvent,
-	}, func(_ string, e *traceevent.Event) { p.event(e) }, p.member)
+	var err error
+	o := jsonscan.Options{Stream: jsonscan.Keys("traceEvents"), MaxValue: maxEvent}
+	p.res, err = traceevent.Read(ctx, p.file, o, func(_ string, e *traceevent.Event) { p.event(e) }, p.member)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -148,9 +132,9 @@ func (r *run) read(ctx context.Context, in *record.Input, p *part) error {
 // done makes the profile of a run.
 func (r *run) done(parts []*part) *runlog.Run {
 	first := parts[0]
-	p := &profile.Profile{Model: profile.Model{Name: track.Stem(first.file.Name), Path: first.file.Path, Format: "pytorch"}}
+	out := track.NewRun(first.file, "pytorch")
+	p := out.Profile
 	p.Target.Engine, p.Settings.Engine = "PyTorch", "PyTorch"
-	out := &runlog.Run{Profile: p}
 	first.machine(p)
 	r.parts = parts
 	r.fill(out)
@@ -160,7 +144,7 @@ func (r *run) done(parts []*part) *runlog.Run {
 			if len(parts) > 1 {
 				text = fmt.Sprintf("the file of rank %d is cut", x.rank)
 			}
-			out.Lost = append(out.Lost, profile.Loss{Cause: profile.Cause{Code: profile.ByRecord, Text: text}})
+			out.Lose(text)
 		}
 	}
 	r.trace.Dropped.To(out)

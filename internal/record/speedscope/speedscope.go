@@ -5,7 +5,6 @@
 package speedscope
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -31,28 +30,16 @@ func Format() *record.Format {
 		Files: ".speedscope.json files of py-spy, rbspy, dotnet-trace and others",
 		Gives: []string{"latency_s", "with_callees_s", "samples", "timeline"},
 		Match: func(f *record.File) record.Sure {
-			head := bytes.TrimSpace(f.Head)
-			has := func(s string) bool { return bytes.Contains(head, []byte(s)) }
-			switch {
-			case len(head) == 0 || head[0] != '{':
-				return record.No
-			case has(`www.speedscope.app/file-format-schema.json`):
-				return record.Certain
-			case has(`"profiles"`) && has(`"startValue"`):
-				return record.Likely
-			}
-			return record.No
+			h := f.JSONHead("{")
+			return max(record.Certain.If(h.Has(`www.speedscope.app/file-format-schema.json`)),
+				record.Likely.If(h.Has(`"profiles"`, `"startValue"`)))
 		},
-		Read: read,
+		Read: record.RunPerFile(read),
 	}
 }
 
 // maxProfile bounds one profile of a file.
 const maxProfile = 256 << 20
-
-func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
-	return record.EachRun(ctx, in, func(f *record.File) (*runlog.Run, error) { return readFile(ctx, f) })
-}
 
 // reader takes a file twice: names stand behind the profiles that use them.
 type reader struct {
@@ -65,21 +52,12 @@ type reader struct {
 	cut      bool
 }
 
-func readFile(ctx context.Context, f *record.File) (*runlog.Run, error) {
+func read(ctx context.Context, f *record.File) (*runlog.Run, error) {
 	b := &reader{}
 	found := false
 	pass := func(take func(key string, v []byte)) error {
-		r, err := f.Open()
-		if err != nil {
-			return err
-		}
-		defer func() { _ = r.Close() }()
-		res, err := jsonscan.Each(r, jsonscan.Options{
-			Stream: func(key string) bool { return key == "profiles" }, MaxValue: maxProfile,
-		}, func(key string, v []byte) error {
-			take(key, v)
-			return ctx.Err()
-		})
+		o := jsonscan.Options{Stream: jsonscan.Keys("profiles"), MaxValue: maxProfile}
+		res, err := f.ScanJSON(ctx, o, take)
 		b.cut = res.Cut
 		b.set.Dropped.Add("values that are not valid JSON, or too large", res.Bad+res.Large)
 		return err
@@ -115,9 +93,10 @@ func readFile(ctx context.Context, f *record.File) (*runlog.Run, error) {
 	}); err != nil {
 		return nil, err
 	}
-	run := &runlog.Run{Profile: &profile.Profile{Model: profile.Model{Name: cmp.Or(b.name, track.Stem(f.Name)), Path: f.Path, Format: "speedscope"}}}
+	run := track.NewRun(f, "speedscope")
+	run.Profile.Model.Name = cmp.Or(b.name, run.Profile.Model.Name)
 	if b.cut {
-		run.Lost = append(run.Lost, profile.Loss{Cause: profile.Cause{Code: profile.ByRecord, Text: "the file is cut"}})
+		run.Lose("the file is cut")
 	}
 	if own {
 		b.ours(run)

@@ -5,12 +5,22 @@ import (
 	"io"
 
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
+	"github.com/opmeter/opmeter/internal/record"
 )
 
-// Each passes on the events of the lists that stream, and all other members of a document, like
+// Read passes on the events of the lists that stream, and all other members of a file, like
 // [jsonscan.Each]; elements of lists that are not objects are events without anything. An event is
 // valid until the function returns. It ends early with the context's error. Reading and unpacking
 // go on ahead, beside it.
+func Read(ctx context.Context, f *record.File, o jsonscan.Options, event func(key string, e *Event), other func(key string, v []byte)) (res jsonscan.Result, err error) {
+	err = f.With(func(r io.Reader) error {
+		res, err = Each(ctx, r, o, event, other)
+		return err
+	})
+	return res, err
+}
+
+// Each is [Read] for a document from r.
 func Each(ctx context.Context, r io.Reader, o jsonscan.Options, event func(key string, e *Event), other func(key string, v []byte)) (jsonscan.Result, error) {
 	a := newAhead(r)
 	defer a.stop()

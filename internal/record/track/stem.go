@@ -3,6 +3,10 @@ package track
 import (
 	"cmp"
 	"strings"
+
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/profile"
 )
 
 // Stem makes the name of a model or program of a file's: without the endings of traces.
@@ -22,4 +26,11 @@ func Stem(name string) string {
 		}
 		s = s[:cut]
 	}
+}
+
+// NewRun returns a run whose model has the name of a file, see [Stem].
+func NewRun(f *record.File, format string) *runlog.Run {
+	return &runlog.Run{Profile: &profile.Profile{
+		Model: profile.Model{Name: Stem(f.Name), Path: f.Path, Format: format},
+	}}
 }

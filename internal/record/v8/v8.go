@@ -5,7 +5,6 @@
 package v8
 
 import (
-	"bytes"
 	"context"
 	"errors"
 
@@ -16,7 +15,6 @@ import (
 	"github.com/opmeter/opmeter/internal/record/stacks"
 	"github.com/opmeter/opmeter/internal/record/traceevent"
 	"github.com/opmeter/opmeter/internal/record/track"
-	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
@@ -28,36 +26,21 @@ func Format() *record.Format {
 		Files: ".cpuprofile files of node --cpu-prof and of Chrome's developer tools",
 		Gives: []string{"latency_s", "with_callees_s", "samples", "timeline"},
 		Match: func(f *record.File) record.Sure {
-			head := bytes.TrimSpace(f.Head)
-			has := func(s string) bool { return bytes.Contains(head, []byte(s)) }
-			switch {
-			case len(head) == 0 || head[0] != '{' || has(`"traceEvents"`):
-				return record.No
-			case has(`"callFrame"`) && has(`"nodes"`), has(`"functionName"`) && has(`"head"`) && has(`"hitCount"`):
-				return record.Certain
-			}
-			return record.No
+			h := f.JSONHead("{")
+			return record.Certain.If(!h.Has(`"traceEvents"`) &&
+				(h.Has(`"callFrame"`, `"nodes"`) || h.Has(`"functionName"`, `"head"`, `"hitCount"`)))
 		},
-		Read: read,
+		Read: record.RunPerFile(read),
 	}
 }
 
 // maxValue bounds one member of the file.
 const maxValue = 256 << 20
 
-func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
-	return record.EachRun(ctx, in, func(f *record.File) (*runlog.Run, error) { return readFile(ctx, f) })
-}
-
-func readFile(ctx context.Context, f *record.File) (*runlog.Run, error) {
-	r, err := f.Open()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = r.Close() }()
+func read(ctx context.Context, f *record.File) (*runlog.Run, error) {
 	set := &stacks.Set{}
 	b := &Builder{Set: set}
-	res, err := jsonscan.Each(r, jsonscan.Options{MaxValue: maxValue}, func(key string, v []byte) error {
+	res, err := f.ScanJSON(ctx, jsonscan.Options{MaxValue: maxValue}, func(key string, v []byte) {
 		switch key {
 		case "nodes":
 			b.Nodes(v)
@@ -74,7 +57,6 @@ func readFile(ctx context.Context, f *record.File) (*runlog.Run, error) {
 		case "endTime":
 			b.End, _ = traceevent.Nanos(v)
 		}
-		return ctx.Err()
 	})
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -85,10 +67,10 @@ func readFile(ctx context.Context, f *record.File) (*runlog.Run, error) {
 		}
 		return nil, err
 	}
-	run := &runlog.Run{Profile: &profile.Profile{Model: profile.Model{Name: track.Stem(f.Name), Path: f.Path, Format: "cpuprofile"}}}
+	run := track.NewRun(f, "cpuprofile")
 	Fill(run, []*Part{{Builder: b, Group: "", Name: "samples"}}, "V8")
 	if res.Cut || err != nil {
-		run.Lost = append(run.Lost, profile.Loss{Cause: profile.Cause{Code: profile.ByRecord, Text: "the file is cut"}})
+		run.Lose("the file is cut")
 	}
 	return run, nil
 }
