@@ -153,6 +153,34 @@ func (r *Reader) Message() Reader {
 	return Reader{buf: r.b, base: r.base + int64(r.val), depth: r.depth + 1}
 }
 
+// Scan reads the remaining fields of the message and returns [Reader.Err]. fields alternates field
+// numbers (int) and pointers that receive the values: *int64, *uint64 or *bool for an integer,
+// *[]byte or *string for bytes. Other fields are skipped; the last of equal numbers counts.
+func (r *Reader) Scan(fields ...any) error {
+	for r.Next() {
+		for i := 0; i+1 < len(fields); i += 2 {
+			if fields[i].(int) != r.Num() {
+				continue
+			}
+			switch to := fields[i+1].(type) {
+			case *int64:
+				*to = r.Int()
+			case *uint64:
+				*to = uint64(r.Int())
+			case *bool:
+				*to = r.Int() != 0
+			case *[]byte:
+				*to = r.Bytes()
+			case *string:
+				*to = r.Str()
+			default:
+				panic("protoread: Scan into a type that it does not support") // naming it would move variables to the heap
+			}
+		}
+	}
+	return r.err
+}
+
 // Ints appends the current field's integers, packed or single, to dst.
 func (r *Reader) Ints(dst []int64) []int64 {
 	if r.typ == protowire.VarintType {

@@ -62,6 +62,15 @@ func (e *Event) Each(f func(key, value []byte)) {
 	}
 }
 
+// Fields reads arguments into variables. fields alternates keys and pointers: *[]byte receives the
+// text of the value, *string the decoded text of at most some thousand bytes, *int64 and *float64
+// numbers. Absent arguments and values of another type leave a variable unchanged.
+func (e *Event) Fields(fields ...any) {
+	for i := range e.pairs {
+		store(fields, e.pairs[i].key, e.pairs[i].value)
+	}
+}
+
 func (e *Event) member(key, v []byte) {
 	switch string(key) {
 	case "name":

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
+	"github.com/opmeter/opmeter/internal/record/track"
 )
 
 var errMembers = errors.New("no members")
@@ -149,6 +150,36 @@ func quoted(v []byte, i int) int {
 func Members(v []byte, f func(key, value []byte)) {
 	if len(v) > 0 && v[0] == '{' {
 		_ = members(v, f)
+	}
+}
+
+// Fields reads members of an object into variables, see [Event.Fields].
+func Fields(v []byte, fields ...any) {
+	Members(v, func(k, v []byte) { store(fields, k, v) })
+}
+
+// store sets the variables for one member.
+func store(fields []any, k, v []byte) {
+	for i := 0; i+1 < len(fields); i += 2 {
+		if fields[i].(string) != string(k) {
+			continue
+		}
+		switch to := fields[i+1].(type) {
+		case *[]byte:
+			*to = v
+		case *string:
+			*to = track.Clip(Text(v))
+		case *int64:
+			if n, ok := jsonscan.Int(v); ok {
+				*to = n
+			}
+		case *float64:
+			if f, ok := jsonscan.Number(v); ok {
+				*to = f
+			}
+		default:
+			panic("traceevent: field of a type that is not supported") // naming it would move variables to the heap
+		}
 	}
 }
 
