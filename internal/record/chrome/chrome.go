@@ -16,6 +16,7 @@ import (
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/traceevent"
+	"github.com/opmeter/opmeter/internal/record/track"
 )
 
 // Format reads trace events.
@@ -84,7 +85,7 @@ func (b *reader) member(key string, v []byte) {
 				b.head[string(k)] = string(traceevent.Text(v))
 			}
 		})
-		if w, ok := b.head["writer"]; ok && b.own == nil && b.events == 0 && isOwn(w) {
+		if w, ok := b.head["writer"]; ok && b.own == nil && b.events == 0 && track.IsOwn(w) {
 			b.own = newOwn()
 		}
 	}

@@ -2,7 +2,6 @@ package chrome
 
 import (
 	"strconv"
-	"strings"
 
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
 	"github.com/opmeter/opmeter/internal/record/traceevent"
@@ -16,12 +15,6 @@ type own struct {
 }
 
 func newOwn() *own { return &own{} }
-
-// isOwn tells opmeter's traces by their writer.
-func isOwn(writer string) bool {
-	first, _, _ := strings.Cut(writer, " ")
-	return first == "opmeter"
-}
 
 // bar takes a slice with its arguments. The one around the whole run says nothing that
 // others do not.

@@ -76,20 +76,8 @@ func (s *sampler) frames(v []byte) {
 	}
 	traceevent.Members(v, func(id, v []byte) {
 		var f frame
-		traceevent.Members(v, func(k, v []byte) {
-			switch string(k) {
-			case "name":
-				f.f.Name = string(traceevent.Text(v))
-			case "category":
-				f.f.Category = string(traceevent.Text(v))
-			case "file", "funcVirtAddr":
-				f.f.File = string(traceevent.Text(v))
-			case "line":
-				f.f.Line, _ = jsonscan.Int(v)
-			case "parent":
-				f.parent = string(traceevent.Text(v))
-			}
-		})
+		traceevent.Fields(v, "name", &f.f.Name, "category", &f.f.Category, "file", &f.f.File, "funcVirtAddr", &f.f.File,
+			"line", &f.f.Line, "parent", &f.parent)
 		if len(s.byID) < stacks.MaxNodes {
 			s.byID[string(id)] = f
 		}
@@ -122,32 +110,11 @@ func (s *sampler) event(b *reader, e *traceevent.Event) {
 	if string(traceevent.Bare(e.Name)) == "Profile" {
 		p.thread = t // later parts come from the thread that writes them
 	}
-	e.Each(func(k, v []byte) {
-		if string(k) != "data" {
-			return
-		}
-		traceevent.Members(v, func(k, v []byte) {
-			switch string(k) {
-			case "startTime":
-				p.Start, _ = traceevent.Nanos(v)
-			case "endTime":
-				p.End, _ = traceevent.Nanos(v)
-			case "timeDeltas":
-				p.Deltas(v)
-			case "cpuProfile":
-				traceevent.Members(v, func(k, v []byte) {
-					switch string(k) {
-					case "nodes":
-						p.Nodes(v)
-					case "samples":
-						p.Samples(v)
-					case "timeDeltas":
-						p.Deltas(v)
-					}
-				})
-			}
-		})
-	})
+	var data, cpu []byte
+	e.Fields("data", &data)
+	traceevent.Fields(data, "cpuProfile", &cpu)
+	traceevent.Members(data, p.Member)
+	traceevent.Members(cpu, p.Member)
 }
 
 // place finds the place of a frame, from its outermost one on.
@@ -225,6 +192,6 @@ func (b *reader) sampled(f *record.File) *runlog.Run {
 		c := stacks.Chart{Set: &s.set, Trace: &t, Track: lane(p.thread)}
 		c.Spread(time, samples, last)
 	}
-	stacks.Finish(run, &s.set, &t, "samples of the stack: a function lasts from the first sample that has it to the next one that has not")
+	stacks.Finish(run, &s.set, &t, stacks.Sampled)
 	return run
 }

@@ -9,7 +9,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"strings"
+	"math"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 
@@ -83,16 +83,14 @@ func read(ctx context.Context, f *record.File) (*runlog.Run, error) {
 		case "shared":
 			b.shared = readTables(v)
 		case "profile": // as the developer tools save it
-			traceevent.Members(v, func(k, v []byte) {
-				if string(k) == "meta" {
-					b.meta(v)
-				}
-			})
+			var meta []byte
+			traceevent.Fields(v, "meta", &meta)
+			b.meta(meta)
 		}
 	}); err != nil {
 		return nil, err
 	}
-	if isOwn(b.imported) {
+	if track.IsOwn(b.imported) {
 		b.own = &track.Own{}
 	}
 	if err := pass(false, func(key string, v []byte) { b.part(key, v, 0, 0) }); err != nil {
@@ -113,7 +111,7 @@ func read(ctx context.Context, f *record.File) (*runlog.Run, error) {
 	if b.host.OS != "" || b.host.CPUModel != "" {
 		run.Profile.Host = &b.host
 	}
-	stacks.Finish(run, &b.set, &b.trace, "samples of the stack: a function lasts from the first sample that has it to the next one that has not")
+	stacks.Finish(run, &b.set, &b.trace, stacks.Sampled)
 	return run, nil
 }
 
@@ -141,15 +139,13 @@ func (b *reader) part(key string, v []byte, shift float64, depth int) {
 			return
 		}
 		if key == "processes" {
-			traceevent.Members(v, func(k, v []byte) {
-				if string(k) == "meta" {
-					traceevent.Members(v, func(k, v []byte) {
-						if f, ok := jsonscan.Number(v); ok && string(k) == "startTime" {
-							shift = f - b.start // times are since the start of each process
-						}
-					})
-				}
-			})
+			var meta []byte
+			start := math.NaN()
+			traceevent.Fields(v, "meta", &meta)
+			traceevent.Fields(meta, "startTime", &start)
+			if !math.IsNaN(start) {
+				shift = start - b.start // times are since the start of each process
+			}
 		}
 		traceevent.Members(v, func(k, v []byte) {
 			switch string(k) {
@@ -162,41 +158,20 @@ func (b *reader) part(key string, v []byte, shift float64, depth int) {
 
 // meta takes what holds for all threads.
 func (b *reader) meta(v []byte) {
-	traceevent.Members(v, func(k, v []byte) {
-		switch string(k) {
-		case "interval":
-			if f, ok := jsonscan.Number(v); ok && f > 0 && f < 1e6 {
-				b.interval = f
-			}
-		case "startTime":
-			b.start, _ = jsonscan.Number(v)
-		case "product":
-			b.product = track.Clip(traceevent.Text(v))
-		case "importedFrom":
-			b.imported = track.Clip(traceevent.Text(v))
-		case "oscpu":
-			b.host.OS = track.Clip(traceevent.Text(v))
-		case "CPUName":
-			b.host.CPUModel = track.Clip(traceevent.Text(v))
-		case "categories":
-			b.categories = nil
-			traceevent.Elements(v, func(v []byte) {
-				name := ""
-				traceevent.Members(v, func(k, v []byte) {
-					if string(k) == "name" {
-						name = track.Clip(traceevent.Text(v))
-					}
-				})
-				if len(b.categories) < 10_000 {
-					b.categories = append(b.categories, name)
-				}
-			})
+	var interval float64
+	var categories []byte
+	traceevent.Fields(v, "interval", &interval, "startTime", &b.start, "product", &b.product, "importedFrom", &b.imported,
+		"oscpu", &b.host.OS, "CPUName", &b.host.CPUModel, "categories", &categories)
+	if interval > 0 && interval < 1e6 {
+		b.interval = interval
+	}
+	if categories != nil {
+		b.categories = nil
+	}
+	traceevent.Elements(categories, func(v []byte) {
+		name := ""
+		if traceevent.Fields(v, "name", &name); len(b.categories) < 10_000 {
+			b.categories = append(b.categories, name)
 		}
 	})
-}
-
-// isOwn tells profiles that opmeter wrote by what they were imported from.
-func isOwn(from string) bool {
-	first, _, _ := strings.Cut(from, " ")
-	return first == "opmeter"
 }

@@ -48,13 +48,7 @@ func (b *reader) ownThread(t *tables, group, name string, markers []byte) {
 // ours makes the profile. Times of layers are those of the lane with most of them.
 func (b *reader) ours(run *runlog.Run) {
 	p := run.Profile
-	name := b.product
-	for i := len(name) - 4; i > 0; i-- {
-		if name[i:i+4] == " on " {
-			p.Model.Name, p.Target.ID = name[:i], name[i+4:]
-			break
-		}
-	}
+	track.NameOwn(p, b.product)
 	p.Layers = b.own.Done(&b.trace)
 	b.trace.Nest()
 	var best *track.Track

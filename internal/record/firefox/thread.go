@@ -31,22 +31,7 @@ func (b *reader) thread(v []byte, shift float64) {
 	}
 	var name, process, pid, tid string
 	var samples, markers []byte
-	traceevent.Members(v, func(k, v []byte) {
-		switch string(k) {
-		case "name":
-			name = track.Clip(traceevent.Text(v))
-		case "processName":
-			process = track.Clip(traceevent.Text(v))
-		case "pid":
-			pid = track.Clip(traceevent.Text(v))
-		case "tid":
-			tid = track.Clip(traceevent.Text(v))
-		case "samples":
-			samples = v
-		case "markers":
-			markers = v
-		}
-	})
+	traceevent.Fields(v, "name", &name, "processName", &process, "pid", &pid, "tid", &tid, "samples", &samples, "markers", &markers)
 	group := process
 	if b.own == nil && pid != "" {
 		group = strings.TrimSpace(process + " " + pid)
@@ -185,16 +170,7 @@ func (b *reader) oldMarker(m table, i int, at float64) (start, end, phase float6
 		return at, end, phase
 	}
 	interval := ""
-	traceevent.Members(column[i], func(k, v []byte) {
-		switch string(k) {
-		case "startTime":
-			start = number(v)
-		case "endTime":
-			end = number(v)
-		case "interval":
-			interval = string(traceevent.Text(v))
-		}
-	})
+	traceevent.Fields(column[i], "startTime", &start, "endTime", &end, "interval", &interval)
 	switch {
 	case interval == "start":
 		return at, end, 2
@@ -209,30 +185,24 @@ func (b *reader) oldMarker(m table, i int, at float64) (start, end, phase float6
 // counter takes a figure over time, such as allocated memory: its values are changes.
 func (b *reader) counter(v []byte, shift float64) {
 	var name string
-	var list [][]byte
-	traceevent.Members(v, func(k, v []byte) {
-		switch string(k) {
-		case "name":
-			name = track.Clip(traceevent.Text(v))
-		case "samples":
-			list = append(list, v)
-		case "sampleGroups", "sample_groups":
-			take := func(v []byte) {
-				traceevent.Members(v, func(k, v []byte) {
-					if string(k) == "samples" {
-						list = append(list, v)
-					}
-				})
-			}
-			take(v)
-			traceevent.Elements(v, take)
-		}
-	})
+	var samples, groups []byte
+	traceevent.Fields(v, "name", &name, "samples", &samples, "sampleGroups", &groups, "sample_groups", &groups)
+	list := [][]byte{samples}
+	add := func(v []byte) {
+		var samples []byte
+		traceevent.Fields(v, "samples", &samples)
+		list = append(list, samples)
+	}
+	add(groups)
+	traceevent.Elements(groups, add)
 	unit := ""
 	if name == "malloc" {
 		unit = "B"
 	}
 	for _, v := range list {
+		if v == nil {
+			continue
+		}
 		s := readTable(v)
 		c := b.trace.Counter("", cmp.Or(name, "counter"), unit)
 		at, sum := shift, 0.0

@@ -71,9 +71,7 @@ var (
 
 func (b *reader) ours(run *runlog.Run) {
 	p := run.Profile
-	if i := strings.LastIndex(b.process(1).name, " on "); i > 0 {
-		p.Model.Name, p.Target.ID = b.process(1).name[:i], b.process(1).name[i+4:]
-	}
+	track.NameOwn(p, b.process(1).name)
 	for _, k := range b.trace.Tracks {
 		k.DropStalls(&b.trace)
 	}

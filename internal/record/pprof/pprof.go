@@ -194,9 +194,7 @@ func (d *decoder) comments(p *profile.Profile) {
 		if !ok {
 			continue
 		}
-		if i := strings.LastIndex(rest, " on "); i > 0 {
-			p.Model.Name, p.Target.ID = track.Clip([]byte(rest[:i])), track.Clip([]byte(rest[i+4:]))
-		}
+		track.NameOwn(p, track.Clip([]byte(rest)))
 		if d.duration > 0 {
 			p.Totals.Latency = profile.Value(profile.Imported, float64(d.duration)/1e9, "")
 		}

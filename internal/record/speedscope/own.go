@@ -1,26 +1,17 @@
 package speedscope
 
 import (
-	"strings"
-
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 
+	"github.com/opmeter/opmeter/internal/record/track"
 	"github.com/opmeter/opmeter/profile"
 )
-
-// isOwn tells files that opmeter wrote by their exporter.
-func isOwn(exporter string) bool {
-	first, _, _ := strings.Cut(exporter, " ")
-	return first == "opmeter"
-}
 
 // ours makes layers of a file that opmeter wrote: its samples are the times of layers below their
 // scopes. Functions between them do not become layers.
 func (b *reader) ours(run *runlog.Run) {
 	p := run.Profile
-	if i := strings.LastIndex(p.Model.Name, " on "); i > 0 {
-		p.Model.Name, p.Target.ID = p.Model.Name[:i], p.Model.Name[i+4:]
-	}
+	track.NameOwn(p, p.Model.Name)
 	number := map[int32]int32{}
 	b.set.Each(func(path []int32, values []float64) {
 		if len(path) < 2 || len(values) == 0 {

@@ -65,11 +65,11 @@ func read(ctx context.Context, f *record.File) (*runlog.Run, error) {
 	err := pass(func(key string, v []byte) {
 		switch key {
 		case "shared":
-			traceevent.Members(v, func(k, v []byte) {
-				if string(k) == "frames" {
-					b.shared(v)
-				}
-			})
+			var frames []byte
+			traceevent.Fields(v, "frames", &frames)
+			if frames != nil {
+				b.shared(frames)
+			}
 		case "name":
 			b.name = track.Clip(traceevent.Text(v))
 		case "exporter":
@@ -85,7 +85,7 @@ func read(ctx context.Context, f *record.File) (*runlog.Run, error) {
 		return nil, errors.New("no profiles with shared frames")
 	}
 	b.set.Dropped = runlog.Dropped{} // counted again
-	own := isOwn(b.exporter)
+	own := track.IsOwn(b.exporter)
 	if err := pass(func(key string, v []byte) {
 		if key == "profiles" {
 			b.profile(v, own)
@@ -114,16 +114,7 @@ func (b *reader) shared(v []byte) {
 	b.frames = []int32{}
 	traceevent.Elements(v, func(v []byte) {
 		var f stacks.Function
-		traceevent.Members(v, func(k, v []byte) {
-			switch string(k) {
-			case "name":
-				f.Name = string(traceevent.Text(v))
-			case "file":
-				f.File = string(traceevent.Text(v))
-			case "line":
-				f.Line, _ = jsonscan.Int(v)
-			}
-		})
+		traceevent.Fields(v, "name", &f.Name, "file", &f.File, "line", &f.Line)
 		f.Name = cmp.Or(f.Name, "(anonymous)")
 		if len(b.frames) < stacks.MaxNodes {
 			b.frames = append(b.frames, b.set.Function(f))
@@ -135,32 +126,17 @@ func (b *reader) shared(v []byte) {
 type one struct {
 	kind, name, unit         string
 	start, end               float64
-	hasStart                 bool
+	first                    float64 // start, minus infinity if it is not known
 	events, samples, weights []byte
 }
 
 func (b *reader) profile(v []byte, own bool) {
-	var p one
-	traceevent.Members(v, func(k, v []byte) {
-		switch string(k) {
-		case "type":
-			p.kind = string(traceevent.Text(v))
-		case "name":
-			p.name = track.Clip(traceevent.Text(v))
-		case "unit":
-			p.unit = string(traceevent.Text(v))
-		case "startValue":
-			p.start, p.hasStart = jsonscan.Number(v)
-		case "endValue":
-			p.end, _ = jsonscan.Number(v)
-		case "events":
-			p.events = v
-		case "samples":
-			p.samples = v
-		case "weights":
-			p.weights = v
-		}
-	})
+	p := one{first: math.NaN()}
+	traceevent.Fields(v, "type", &p.kind, "name", &p.name, "unit", &p.unit, "startValue", &p.first, "endValue", &p.end,
+		"events", &p.events, "samples", &p.samples, "weights", &p.weights)
+	if p.start = p.first; math.IsNaN(p.first) {
+		p.start, p.first = 0, math.Inf(-1)
+	}
 	b.profiles++
 	p.name = cmp.Or(p.name, fmt.Sprintf("profile %d", b.profiles))
 	q, scale, ns := unitOf(p.unit)
@@ -229,10 +205,7 @@ func (b *reader) evented(p *one, column int, ns float64) {
 		n = b.trace.Track(timeline.Thread, "", p.name)
 	}
 	var way []open
-	last := math.Inf(-1)
-	if p.hasStart {
-		last = p.start
-	}
+	last := p.first
 	spend := func(v float64) {
 		if len(way) > 0 && column >= 0 && v > last {
 			b.set.Add(column, way[len(way)-1].place, v-last)
@@ -249,29 +222,16 @@ func (b *reader) evented(p *one, column int, ns float64) {
 		}
 	}
 	traceevent.Elements(p.events, func(v []byte) {
-		kind, frame, when := byte(0), int64(-1), math.NaN()
-		traceevent.Members(v, func(k, v []byte) {
-			switch string(k) {
-			case "type":
-				if s := traceevent.Bare(v); len(s) == 1 {
-					kind = s[0]
-				}
-			case "frame":
-				if i, ok := jsonscan.Int(v); ok {
-					frame = i
-				}
-			case "at":
-				if f, ok := jsonscan.Number(v); ok {
-					when = f
-				}
-			}
-		})
+		var kind []byte
+		frame, when := int64(-1), math.NaN()
+		traceevent.Fields(v, "type", &kind, "frame", &frame, "at", &when)
+		opens := string(kind) == `"O"`
 		switch {
-		case frame < 0 || frame >= int64(len(b.frames)) || math.IsNaN(when) || kind != 'O' && kind != 'C':
+		case frame < 0 || frame >= int64(len(b.frames)) || math.IsNaN(when) || !opens && string(kind) != `"C"`:
 			b.set.Dropped.Add("events without a frame, time or kind", 1)
 		case when < last:
 			b.set.Dropped.Add("events that go back in time", 1)
-		case kind == 'O':
+		case opens:
 			spend(when)
 			place := stacks.Root
 			if len(way) > 0 {

@@ -280,6 +280,9 @@ func (s *Set) outermost(f func(place int32)) {
 	}
 }
 
+// Sampled is the method of timelines that [Chart] makes of samples.
+const Sampled = "samples of the stack: a function lasts from the first sample that has it to the next one that has not"
+
 // Finish makes the layers of a run, and the timeline of a trace whose slices are of
 // functions. A timeline of nothing is left out.
 func Finish(r *runlog.Run, s *Set, t *track.Trace, method string) {

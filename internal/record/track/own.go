@@ -27,6 +27,19 @@ type ownLayer struct {
 	profile.Layer
 }
 
+// IsOwn reports whether opmeter wrote a trace, by the name of the program that wrote it.
+func IsOwn(writer string) bool {
+	first, _, _ := strings.Cut(writer, " ")
+	return first == "opmeter"
+}
+
+// NameOwn sets model and target from a title of a trace, such as "mobilenet on stm32h7".
+func NameOwn(p *profile.Profile, title string) {
+	if i := strings.LastIndex(title, " on "); i > 0 {
+		p.Model.Name, p.Target.ID = title[:i], title[i+4:]
+	}
+}
+
 // OwnBar is what the arguments of one bar say.
 type OwnBar struct {
 	// Layer is the index of the bar's layer in the profile that was written, Iteration its

@@ -36,13 +36,29 @@ type node struct {
 // maxSamples bounds the samples of a profile.
 const maxSamples = 5_000_000
 
-// Nodes takes a list of nodes.
-func (b *Builder) Nodes(list []byte) {
-	traceevent.Elements(list, func(v []byte) { b.node(v, 0, false, 0) })
+// Member reads a member of a profile, or of a part of one in a trace.
+func (b *Builder) Member(key, v []byte) {
+	switch string(key) {
+	case "nodes":
+		traceevent.Elements(v, func(v []byte) { b.node(v, 0, false, 0) })
+	case "head": // the tree of an old file, whose nodes contain one another
+		b.node(v, 0, false, 0)
+	case "samples": // the nodes
+		b.samples = b.numbers(v, b.samples)
+	case "timeDeltas": // microseconds from the sample before
+		b.deltas = b.numbers(v, b.deltas)
+	case "timestamps": // microseconds, in old files
+		traceevent.Elements(v, func(v []byte) {
+			if ns, ok := traceevent.Nanos(v); ok && len(b.times) < maxSamples {
+				b.times = append(b.times, ns)
+			}
+		})
+	case "startTime":
+		b.Start, _ = traceevent.Nanos(v)
+	case "endTime":
+		b.End, _ = traceevent.Nanos(v)
+	}
 }
-
-// Head takes the tree of an old file, whose nodes hold one another.
-func (b *Builder) Head(v []byte) { b.node(v, 0, false, 0) }
 
 func (b *Builder) node(v []byte, parent int64, rooted bool, depth int) {
 	if len(b.order) >= stacks.MaxNodes || depth > jsonscan.MaxDepth {
@@ -50,29 +66,19 @@ func (b *Builder) node(v []byte, parent int64, rooted bool, depth int) {
 		return
 	}
 	n := &node{parent: parent, rooted: rooted, place: stacks.Root}
-	id := int64(math.MinInt64)
-	var children []byte
-	traceevent.Members(v, func(k, v []byte) {
-		switch string(k) {
-		case "id":
-			if i, ok := jsonscan.Int(v); ok {
-				id = i
-			}
-		case "parent":
-			if i, ok := jsonscan.Int(v); ok {
-				n.parent, n.rooted = i, true
-			}
-		case "hitCount":
-			n.hits, _ = jsonscan.Int(v)
-		case "callFrame":
-			traceevent.Members(v, func(k, v []byte) { frame(&n.f, k, v) })
-		case "children":
-			children = v
-		default:
-			frame(&n.f, k, v)
-		}
-	})
-	if id == math.MinInt64 {
+	const none = math.MinInt64
+	id, own, line := int64(none), int64(none), int64(none)
+	var children, call []byte
+	traceevent.Fields(v, "id", &id, "parent", &own, "hitCount", &n.hits, "callFrame", &call, "children", &children,
+		"functionName", &n.f.Name, "url", &n.f.File, "lineNumber", &line, "codeType", &n.f.Category)
+	traceevent.Fields(call, "functionName", &n.f.Name, "url", &n.f.File, "lineNumber", &line, "codeType", &n.f.Category)
+	if own != none {
+		n.parent, n.rooted = own, true
+	}
+	if line >= 0 && line < 1<<31 {
+		n.f.Line = line + 1 // lines count from 0, -1 stands for none
+	}
+	if id == none {
 		b.Set.Dropped.Add("nodes without an identifier", 1)
 		return
 	}
@@ -90,37 +96,6 @@ func (b *Builder) node(v []byte, parent int64, rooted bool, depth int) {
 		}
 		if i, ok := jsonscan.Int(c); ok && len(b.children) < stacks.MaxNodes {
 			b.children = append(b.children, [2]int64{i, id})
-		}
-	})
-}
-
-func frame(f *stacks.Function, k, v []byte) {
-	switch string(k) {
-	case "functionName":
-		f.Name = string(traceevent.Text(v))
-	case "url":
-		f.File = string(traceevent.Text(v))
-	case "lineNumber":
-		// Lines count from 0, -1 is for none.
-		if n, ok := jsonscan.Int(v); ok && n >= 0 && n < 1<<31 {
-			f.Line = n + 1
-		}
-	case "codeType":
-		f.Category = string(traceevent.Text(v))
-	}
-}
-
-// Samples takes a list of the nodes that samples found.
-func (b *Builder) Samples(list []byte) { b.samples = b.numbers(list, b.samples) }
-
-// Deltas takes a list of microseconds, each from the sample before to the next one.
-func (b *Builder) Deltas(list []byte) { b.deltas = b.numbers(list, b.deltas) }
-
-// Times takes a list of points in time, microseconds, as old files have them.
-func (b *Builder) Times(list []byte) {
-	traceevent.Elements(list, func(v []byte) {
-		if ns, ok := traceevent.Nanos(v); ok && len(b.times) < maxSamples {
-			b.times = append(b.times, ns)
 		}
 	})
 }

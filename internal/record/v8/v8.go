@@ -13,7 +13,6 @@ import (
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/stacks"
-	"github.com/opmeter/opmeter/internal/record/traceevent"
 	"github.com/opmeter/opmeter/internal/record/track"
 	"github.com/opmeter/opmeter/profile/timeline"
 )
@@ -40,24 +39,7 @@ const maxValue = 256 << 20
 func read(ctx context.Context, f *record.File) (*runlog.Run, error) {
 	set := &stacks.Set{}
 	b := &Builder{Set: set}
-	res, err := f.ScanJSON(ctx, jsonscan.Options{MaxValue: maxValue}, func(key string, v []byte) {
-		switch key {
-		case "nodes":
-			b.Nodes(v)
-		case "head":
-			b.Head(v)
-		case "samples":
-			b.Samples(v)
-		case "timeDeltas":
-			b.Deltas(v)
-		case "timestamps":
-			b.Times(v)
-		case "startTime":
-			b.Start, _ = traceevent.Nanos(v)
-		case "endTime":
-			b.End, _ = traceevent.Nanos(v)
-		}
-	})
+	res, err := f.ScanJSON(ctx, jsonscan.Options{MaxValue: maxValue}, func(key string, v []byte) { b.Member([]byte(key), v) })
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -68,31 +50,16 @@ func read(ctx context.Context, f *record.File) (*runlog.Run, error) {
 		return nil, err
 	}
 	run := track.NewRun(f, "cpuprofile")
-	Fill(run, []*Part{{Builder: b, Group: "", Name: "samples"}}, "V8")
+	run.Profile.Target.Engine = "V8"
+	var t track.Trace
+	time, _ := set.Count(stacks.Time, 1e-9)
+	count, _ := set.Count(stacks.Samples, 1)
+	samples, last := b.Done(count)
+	c := stacks.Chart{Set: set, Trace: &t, Track: t.Track(timeline.Thread, "", "samples")}
+	c.Spread(time, samples, last)
+	stacks.Finish(run, set, &t, stacks.Sampled)
 	if res.Cut || err != nil {
 		run.Lose("the file is cut")
 	}
 	return run, nil
-}
-
-// Part is the profile of one thread.
-type Part struct {
-	*Builder
-	Group, Name string
-}
-
-// Fill makes layers and lanes of the profiles of several threads, which share one set.
-func Fill(run *runlog.Run, parts []*Part, engine string) {
-	var t track.Trace
-	run.Profile.Target.Engine = engine
-	for _, p := range parts {
-		column, _ := p.Set.Count(stacks.Time, 1e-9)
-		count, _ := p.Set.Count(stacks.Samples, 1)
-		samples, last := p.Done(count)
-		c := stacks.Chart{Set: p.Set, Trace: &t, Track: t.Track(timeline.Thread, p.Group, p.Name)}
-		c.Spread(column, samples, last)
-	}
-	if len(parts) > 0 {
-		stacks.Finish(run, parts[0].Set, &t, "samples of the stack: a function lasts from the first sample that has it to the next one that has not")
-	}
 }
