@@ -53,22 +53,15 @@ func (b *reader) asynchronous() {
 	if p == nil {
 		return
 	}
-	id := e.ID
-	global := false
+	id, pid := e.ID, ""
 	if e.ID2 != nil {
 		traceevent.Members(e.ID2, func(k, v []byte) {
-			id, global = v, string(k) == "global"
+			if id, pid = v, p.pid; string(k) == "global" {
+				pid = ""
+			}
 		})
 	}
-	// The identifier is the process's own only where it says so.
-	b.key = append(b.key[:0], e.Cat...)
-	parts := [][]byte{traceevent.Bare(id), e.Scope}
-	if e.ID2 != nil && !global {
-		parts = append(parts, []byte(p.pid))
-	}
-	for _, part := range parts {
-		b.key = append(append(b.key, 0), part...)
-	}
+	b.key = traceevent.Key(b.key, e.Cat, traceevent.Bare(id), e.Scope, []byte(pid))
 	w := b.async[string(b.key)]
 	if w == nil {
 		if len(b.async) >= maxAsync {

@@ -45,10 +45,10 @@ func newReader() *reader {
 }
 
 type process struct {
-	pid, name, labels string
-	rank              int64
-	track             int32 // of its operations
-	asked             bool
+	pid, name string
+	rank      int64
+	track     int32 // of its operations
+	asked     bool
 }
 
 type thread struct {
@@ -68,7 +68,7 @@ const (
 // thread finds the thread of the event under way, nil when there are too many.
 func (b *reader) thread() *thread {
 	pid, tid := traceevent.Bare(b.e.PID), traceevent.Bare(b.e.TID)
-	b.key = append(append(append(b.key[:0], pid...), 0), tid...)
+	b.key = traceevent.Key(b.key, pid, tid)
 	if b.last != nil && bytes.Equal(b.key, b.lastKey) {
 		return b.last
 	}
@@ -181,14 +181,14 @@ func (b *reader) layer() int32 {
 		op = op[:i]
 	}
 	if string(op) == "Op" && b.e.Args != nil {
-		b.e.Each(func(k, v []byte) {
-			switch string(k) {
-			case "op":
-				op = traceevent.Text(v)
-			case "name":
-				name = traceevent.Text(v)
-			}
-		})
+		var o, n []byte
+		b.e.Fields("op", &o, "name", &n)
+		if o != nil {
+			op = traceevent.Text(o)
+		}
+		if n != nil {
+			name = traceevent.Text(n)
+		}
 	}
 	if len(name) == 0 {
 		name = []byte("(unnamed)")
@@ -233,10 +233,7 @@ func (b *reader) counter() {
 			b.trace.Dropped.Add("series of a counter beyond the first 100", 1)
 			return
 		}
-		b.key = append(b.key[:0], p.pid...)
-		for _, part := range [][]byte{name, id, k} {
-			b.key = append(append(b.key, 0), part...)
-		}
+		b.key = traceevent.Key(b.key, []byte(p.pid), name, id, k)
 		c, ok := b.counters[string(b.key)]
 		if !ok {
 			c = b.trace.Counter("", track.Clip(name), "")
@@ -254,40 +251,14 @@ func (b *reader) counter() {
 
 // metadata takes names and orders.
 func (b *reader) metadata() {
-	e := b.e
-	value := func(key string) (out []byte) {
-		e.Each(func(k, v []byte) {
-			if string(k) == key {
-				out = v
-			}
-		})
-		return out
-	}
-	text := func(key string) string { return track.Clip(traceevent.Text(value(key))) }
-	switch string(traceevent.Bare(e.Name)) {
-	case "process_name", "process_labels", "process_sort_index":
-		p := b.process(traceevent.Bare(e.PID))
-		if p == nil {
-			return
+	switch string(traceevent.Bare(b.e.Name)) {
+	case "process_name", "process_sort_index":
+		if p := b.process(traceevent.Bare(b.e.PID)); p != nil {
+			b.e.Fields("name", &p.name, "sort_index", &p.rank)
 		}
-		switch string(traceevent.Bare(e.Name)) {
-		case "process_name":
-			p.name = text("name")
-		case "process_labels":
-			p.labels = text("labels")
-		default:
-			if n, ok := jsonscan.Int(value("sort_index")); ok {
-				p.rank = n
-			}
-		}
-	case "thread_name":
+	case "thread_name", "thread_sort_index":
 		if t := b.thread(); t != nil {
-			t.name = text("name")
-			b.trace.Tracks[t.track].Name = t.name
-		}
-	case "thread_sort_index":
-		if t := b.thread(); t != nil {
-			t.rank, _ = jsonscan.Int(value("sort_index"))
+			b.e.Fields("name", &t.name, "sort_index", &t.rank)
 		}
 	}
 }

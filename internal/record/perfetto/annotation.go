@@ -24,105 +24,102 @@ const (
 	maxNesting     = 10
 )
 
-// flatten lists arguments with those in dictionaries and lists: "a.b", "a[0]".
-func flatten(data []byte, names, values map[uint64]string, within string, depth int, to []annotation) []annotation {
+// role is what a field of an argument contains.
+type role uint8
+
+const (
+	unused role = iota
+	keyID       // number of an interned key
+	key
+	boolean
+	unsigned
+	integer
+	double
+	str
+	strID  // number of an interned text
+	nested // a value of the old form
+	dict
+	list
+	entryKey // key of an entry of dict, in the same order
+)
+
+// form holds the roles of fields by their numbers.
+type form [18]role
+
+// Arguments in the current form, and the values of the old form of dictionaries and lists.
+var (
+	current  = form{1: keyID, 2: boolean, 3: unsigned, 4: integer, 5: double, 6: str, 7: unsigned, 8: nested, 9: str, 10: key, 11: dict, 12: list, 17: strID}
+	oldValue = form{2: entryKey, 3: dict, 4: list, 5: integer, 6: double, 7: boolean, 8: str}
+)
+
+// flatten lists arguments, with those in dictionaries and lists as "a.b" and "a[0]".
+func (e *event) flatten(data []byte, f *form, within string, depth int, to []annotation) []annotation {
 	if len(to) >= maxAnnotations || depth > maxNesting {
 		return to
 	}
-	key, set := within, false
-	var a annotation
-	var dict, list [][]byte
-	var nestedValue []byte
-	r := protoread.NewReader(data)
-	for r.Next() {
-		switch r.Num() {
-		case 1:
-			key = join(within, names[uint64(r.Int())])
-		case 10:
-			key = join(within, text(r.Bytes()))
-		case 2:
-			a.text, a.isText, set = strconv.FormatBool(r.Int() != 0), true, true
-		case 3, 7:
-			a.number, set = float64(uint64(r.Int())), true
-		case 4:
-			a.number, set = float64(r.Int()), true
-		case 5:
-			for _, f := range r.Doubles(nil) {
-				a.number, set = f, true
+	a := annotation{key: within}
+	set := false
+	var keys, entries, elements [][]byte
+	var old []byte
+	add := func(to [][]byte, b []byte) [][]byte {
+		if len(to) < maxAnnotations {
+			to = append(to, b)
+		}
+		return to
+	}
+	for r := protoread.NewReader(data); r.Next(); {
+		if r.Num() >= len(f) {
+			continue
+		}
+		is := f[r.Num()]
+		set = set || is >= boolean && is <= strID
+		switch is {
+		case keyID:
+			a.key = join(within, e.naming[uint64(r.Int())])
+		case key:
+			a.key = join(within, text(r.Bytes()))
+		case boolean:
+			a.text, a.isText = strconv.FormatBool(r.Int() != 0), true
+		case unsigned:
+			a.number = float64(uint64(r.Int()))
+		case integer:
+			a.number = float64(r.Int())
+		case double:
+			for _, v := range r.Doubles(nil) {
+				a.number = v
 			}
-		case 6, 9:
-			a.text, a.isText, set = text(r.Bytes()), true, true
-		case 17:
-			a.text, a.isText, set = values[uint64(r.Int())], true, true
-		case 8:
-			nestedValue = r.Bytes()
-		case 11:
-			if len(dict) < maxAnnotations {
-				dict = append(dict, r.Bytes())
-			}
-		case 12:
-			if len(list) < maxAnnotations {
-				list = append(list, r.Bytes())
-			}
+		case str:
+			a.text, a.isText = text(r.Bytes()), true
+		case strID:
+			a.text, a.isText = e.values[uint64(r.Int())], true
+		case nested:
+			old = r.Bytes()
+		case dict:
+			entries = add(entries, r.Bytes())
+		case list:
+			elements = add(elements, r.Bytes())
+		case entryKey:
+			keys = add(keys, r.Bytes())
 		}
 	}
-	if set && len(dict)+len(list) == 0 {
-		a.key = key
+	if set && len(entries)+len(elements) == 0 {
 		to = append(to, a)
 	}
-	if nestedValue != nil {
-		to = nested(nestedValue, key, depth+1, to)
+	if old != nil {
+		to = e.flatten(old, &oldValue, a.key, depth+1, to)
 	}
-	for _, d := range dict {
-		to = flatten(d, names, values, key, depth+1, to)
-	}
-	for i, d := range list {
-		to = flatten(d, names, values, fmt.Sprintf("%s[%d]", key, i), depth+1, to)
-	}
-	return to
-}
-
-// nested lists the values of the old form of dictionaries and lists.
-func nested(data []byte, key string, depth int, to []annotation) []annotation {
-	if len(to) >= maxAnnotations || depth > maxNesting {
-		return to
-	}
-	var keys []string
-	var dict, list [][]byte
-	r := protoread.NewReader(data)
-	for r.Next() && len(to) < maxAnnotations {
-		switch r.Num() {
-		case 2:
-			if len(keys) < maxAnnotations {
-				keys = append(keys, text(r.Bytes()))
+	for i, d := range entries {
+		inner := a.key
+		if f == &oldValue {
+			if i >= len(keys) {
+				break
 			}
-		case 3:
-			if len(dict) < maxAnnotations {
-				dict = append(dict, r.Bytes())
-			}
-		case 4:
-			if len(list) < maxAnnotations {
-				list = append(list, r.Bytes())
-			}
-		case 5:
-			to = append(to, annotation{key: key, number: float64(r.Int())})
-		case 6:
-			for _, f := range r.Doubles(nil) {
-				to = append(to, annotation{key: key, number: f})
-			}
-		case 7:
-			to = append(to, annotation{key: key, text: strconv.FormatBool(r.Int() != 0), isText: true})
-		case 8:
-			to = append(to, annotation{key: key, text: text(r.Bytes()), isText: true})
+			inner = join(inner, text(keys[i]))
 		}
+		to = e.flatten(d, f, inner, depth+1, to)
 	}
-	for i, d := range dict {
-		if i < len(keys) {
-			to = nested(d, join(key, keys[i]), depth+1, to)
-		}
-	}
-	for i, d := range list {
-		to = nested(d, fmt.Sprintf("%s[%d]", key, i), depth+1, to)
+	for i, d := range elements {
+		to = e.flatten(d, f, fmt.Sprintf("%s[%d]", a.key, i), depth+1, to)
 	}
 	return to
 }
@@ -137,7 +134,7 @@ func join(within, name string) string {
 // all lists the arguments of an event.
 func (e *event) all() (out []annotation) {
 	for _, a := range e.annotations {
-		out = flatten(a, e.naming, e.values, "", 0, out)
+		out = e.flatten(a, &current, "", 0, out)
 	}
 	return out
 }

@@ -66,18 +66,7 @@ func (c *clocks) snapshot(data []byte, id uint32, s *sequence) {
 		var clock, ts, unit uint64
 		incremental := false
 		m := r.Message()
-		for m.Next() {
-			switch m.Num() {
-			case 1:
-				clock = uint64(m.Int())
-			case 2:
-				ts = uint64(m.Int())
-			case 3:
-				incremental = m.Int() != 0
-			case 4:
-				unit = uint64(m.Int())
-			}
-		}
+		_ = m.Scan(1, &clock, 2, &ts, 3, &incremental, 4, &unit)
 		ns := scaled(ts, unit)
 		if k := keyOf(clock, id); k.sequence == id && clock >= 64 && clock < 128 {
 			if s.clocks == nil {

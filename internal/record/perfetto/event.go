@@ -77,11 +77,7 @@ func (s *sequence) parse(data []byte) (e event, ok bool) {
 				e.value, e.hasValue = f, true
 			}
 		case 46:
-			for _, f := range r.Doubles(nil) {
-				if len(e.extraDouble) < 256 {
-					e.extraDouble = append(e.extraDouble, math.Float64bits(f))
-				}
-			}
+			e.extraDouble = fixed(&r, e.extraDouble)
 		case 31:
 			of = numbers(&r, of)
 		case 45:
@@ -276,20 +272,16 @@ func (b *reader) count(p *place, e *event, at int64, s *sequence) {
 
 // extras takes values of counters that come with other events.
 func (b *reader) extras(e *event, at int64, s *sequence) {
-	for i, v := range e.extra {
-		if i < len(e.of) {
-			if p := b.at(e.of[i]); p != nil {
-				b.count(p, &event{integer: int64(v), whole: true}, at, s)
+	each := func(values, of []uint64, value func(v uint64) event) {
+		for i := range min(len(values), len(of)) {
+			if p := b.at(of[i]); p != nil {
+				x := value(values[i])
+				b.count(p, &x, at, s)
 			}
 		}
 	}
-	for i, v := range e.extraDouble {
-		if i < len(e.ofDouble) {
-			if p := b.at(e.ofDouble[i]); p != nil {
-				b.count(p, &event{value: math.Float64frombits(v)}, at, s)
-			}
-		}
-	}
+	each(e.extra, e.of, func(v uint64) event { return event{integer: int64(v), whole: true} })
+	each(e.extraDouble, e.ofDouble, func(v uint64) event { return event{value: math.Float64frombits(v)} })
 }
 
 // pairs makes slices of beginnings and ends: an end closes the innermost slice under
@@ -345,27 +337,16 @@ type legacy struct {
 }
 
 func parseLegacy(data []byte, s *sequence) legacy {
-	l := legacy{duration: -1}
+	var l legacy
+	var name, phase uint64
+	duration := int64(math.MinInt64)
 	r := protoread.NewReader(data)
-	for r.Next() {
-		switch r.Num() {
-		case 1:
-			l.name = s.names[uint64(r.Int())]
-		case 2:
-			l.phase = byte(r.Int())
-		case 3:
-			l.duration = scaled(uint64(max(0, r.Int())), 1000)
-		case 6, 10, 11:
-			l.id = uint64(r.Int())
-		case 14:
-			l.scope = r.Int()
-		case 18:
-			l.pid = r.Int()
-		case 19:
-			l.tid = r.Int()
-		}
+	_ = r.Scan(1, &name, 2, &phase, 3, &duration, 6, &l.id, 10, &l.id, 11, &l.id, 14, &l.scope, 18, &l.pid, 19, &l.tid)
+	l.phase, l.name, l.duration = byte(phase), s.names[name], -1
+	if duration != math.MinInt64 {
+		l.duration = scaled(uint64(max(0, duration)), 1000)
 	}
-	l.async = strings.IndexByte("beSF", l.phase) >= 0 && l.phase != 0
+	l.async = strings.IndexByte("beSF", l.phase) >= 0
 	return l
 }
 

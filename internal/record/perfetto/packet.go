@@ -219,21 +219,14 @@ func (s *sequence) intern(data []byte) {
 			continue
 		}
 		var id uint64
-		var name string
+		var name []byte
 		m := r.Message()
-		for m.Next() {
-			switch m.Num() {
-			case 1:
-				id = uint64(m.Int())
-			case 2:
-				name = text(m.Bytes())
-			}
-		}
+		_ = m.Scan(1, &id, 2, &name)
 		if *to == nil {
 			*to = map[uint64]string{}
 		}
 		if len(*to) < maxInterned {
-			(*to)[id] = name
+			(*to)[id] = text(name)
 		}
 	}
 }

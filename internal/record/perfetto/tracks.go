@@ -71,13 +71,12 @@ func (b *reader) ofThread(pid, tid int64) *place {
 
 // descriptor takes the description of a track. Later ones add to earlier ones.
 func (b *reader) descriptor(data []byte) {
-	var p *place
 	var about string
 	ranked := false
-	scan := protoread.NewReader(data)
-	for scan.Next() {
-		if scan.Num() == 1 {
-			p = b.at(uint64(scan.Int()))
+	var p *place
+	for r := protoread.NewReader(data); r.Next(); {
+		if r.Num() == 1 {
+			p = b.at(uint64(r.Int()))
 		}
 	}
 	if p == nil {
@@ -92,30 +91,16 @@ func (b *reader) descriptor(data []byte) {
 		case 3:
 			p.process = true
 			m := r.Message()
-			for m.Next() {
-				switch m.Num() {
-				case 1:
-					p.pid = m.Int()
-				case 6:
-					p.processName = text(m.Bytes())
-				}
-			}
+			_ = m.Scan(1, &p.pid, 6, &p.processName)
+			p.processName = text([]byte(p.processName))
 			if o := b.process(p.pid); o.name == "" { // numbers are used again
 				o.name = p.processName
 			}
 		case 4:
-			m := r.Message()
 			p.thread = true
-			for m.Next() {
-				switch m.Num() {
-				case 1:
-					p.pid = m.Int()
-				case 2:
-					p.tid = m.Int()
-				case 5:
-					p.threadName = text(m.Bytes())
-				}
-			}
+			m := r.Message()
+			_ = m.Scan(1, &p.pid, 2, &p.tid, 5, &p.threadName)
+			p.threadName = text([]byte(p.threadName))
 			if k := [2]int64{p.pid, p.tid}; b.threads[k] == nil {
 				b.threads[k] = p
 			}
@@ -151,25 +136,11 @@ func (b *reader) process(pid int64) *process {
 // countOf takes what a counter counts.
 func (p *place) countOf(m protoread.Reader) {
 	p.counter, p.scale = true, 1
-	multiplier, unit := int64(1), int64(0)
-	for m.Next() {
-		switch m.Num() {
-		case 1:
-			switch m.Int() {
-			case 1:
-				unit, p.timed = 1, true
-			case 2:
-				p.unitName = ""
-			}
-		case 3:
-			unit = m.Int()
-		case 4:
-			multiplier = m.Int()
-		case 5:
-			p.incremental = m.Int() != 0
-		case 6:
-			p.unitName = text(m.Bytes())
-		}
+	var built, multiplier, unit int64
+	_ = m.Scan(1, &built, 3, &unit, 4, &multiplier, 5, &p.incremental, 6, &p.unitName)
+	p.unitName = text([]byte(p.unitName))
+	if built == 1 { // time of the thread
+		unit, p.timed = 1, true
 	}
 	if multiplier != 0 {
 		p.scale = float64(multiplier)

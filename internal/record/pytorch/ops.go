@@ -29,26 +29,11 @@ type op struct {
 // operator gives the number of the operator under way.
 func (p *part) operator(name []byte, a *aux) int32 {
 	var shapes, types, values, module, flops []byte
-	p.e.Each(func(k, v []byte) {
-		switch string(k) {
-		case "External id", "external id":
-			if n, ok := jsonscan.Int(v); ok {
-				a.external = n
-			}
-		case "Input Dims", "Input dims":
-			shapes = v
-		case "Input type", "Input Types":
-			types = v
-		case "Concrete Inputs":
-			values = v
-		case "Module Hierarchy":
-			module = v
-		case "flops", "FLOPs":
-			flops = v
-		}
-	})
+	p.e.Fields("External id", &a.external, "external id", &a.external, "Input Dims", &shapes, "Input dims", &shapes,
+		"Input type", &types, "Input Types", &types, "Concrete Inputs", &values, "Module Hierarchy", &module,
+		"flops", &flops, "FLOPs", &flops)
 	o := &p.run.ops
-	o.key = append(append(append(append(append(o.key[:0], name...), 0), shapes...), 0), types...)
+	o.key = traceevent.Key(o.key, name, shapes, types)
 	n, ok := o.at[string(o.key)]
 	if !ok {
 		if o.at == nil {
@@ -123,31 +108,18 @@ func inputs(shapes, types []byte) (out []profile.Tensor) {
 	return out
 }
 
-// dtype is the name of an element type of C++ in opmeter's words; others stand as they are.
+// dtypes holds element types of C++ and their names in profiles.
+var dtypes = map[string]string{
+	"float": "float32", "double": "float64", "c10::Half": "float16", "c10::BFloat16": "bfloat16",
+	"long int": "int64", "long": "int64", "long long": "int64", "int": "int32",
+	"short": "int16", "short int": "int16", "signed char": "int8", "char": "int8", "unsigned char": "uint8",
+	"c10::complex<float>": "complex64", "c10::complex<double>": "complex128",
+}
+
+// dtype returns the name of an element type. Types that are not in the table keep their name.
 func dtype(s string) string {
-	switch s {
-	case "float":
-		return "float32"
-	case "double":
-		return "float64"
-	case "c10::Half":
-		return "float16"
-	case "c10::BFloat16":
-		return "bfloat16"
-	case "long int", "long", "long long":
-		return "int64"
-	case "int":
-		return "int32"
-	case "short", "short int":
-		return "int16"
-	case "signed char", "char":
-		return "int8"
-	case "unsigned char":
-		return "uint8"
-	case "c10::complex<float>":
-		return "complex64"
-	case "c10::complex<double>":
-		return "complex128"
+	if t, ok := dtypes[s]; ok {
+		return t
 	}
 	return track.Clip([]byte(strings.TrimPrefix(s, "c10::")))
 }

@@ -105,16 +105,7 @@ func (p *part) begin(r *run) {
 
 // distributed takes the place of the file among those of other ranks.
 func (p *part) distributed(v []byte) {
-	traceevent.Members(v, func(k, v []byte) {
-		switch string(k) {
-		case "rank":
-			p.rank, _ = jsonscan.Int(v)
-		case "world_size":
-			p.world, _ = jsonscan.Int(v)
-		case "backend":
-			p.backend = string(traceevent.Text(v))
-		}
-	})
+	traceevent.Fields(v, "rank", &p.rank, "world_size", &p.world, "backend", &p.backend)
 }
 
 // member takes a member of the file beside its events. Names of users and computers, and
@@ -130,14 +121,7 @@ func (p *part) member(key string, v []byte) {
 	case "deviceProperties":
 		traceevent.Elements(v, func(v []byte) {
 			var d device
-			traceevent.Members(v, func(k, v []byte) {
-				switch string(k) {
-				case "name":
-					d.name = track.Clip(traceevent.Text(v))
-				case "totalGlobalMem":
-					d.memory, _ = jsonscan.Number(v)
-				}
-			})
+			traceevent.Fields(v, "name", &d.name, "totalGlobalMem", &d.memory)
 			if len(p.devices) < 1000 {
 				p.devices = append(p.devices, d)
 			}
@@ -179,7 +163,7 @@ func (p *part) machine(to *profile.Profile) {
 // the same thread have a row beside it, which what names.
 func (p *part) row(what string, stream bool) *row {
 	pid, tid := traceevent.Bare(p.e.PID), traceevent.Bare(p.e.TID)
-	p.key = append(append(append(append(append(p.key[:0], pid...), 0), tid...), 0), what...)
+	p.key = traceevent.Key(p.key, pid, tid, []byte(what))
 	if p.last != nil && bytes.Equal(p.key, p.lastKey) {
 		return p.last
 	}
@@ -229,53 +213,47 @@ func (p *part) event(e *traceevent.Event) {
 	}
 }
 
-// classify says what a category holds, in both generations of names.
-func classify(cat, name []byte) (c class, skip bool) {
-	switch string(cat) {
-	case "cpu_op", "Operator":
+// classes holds the classes of categories, in both generations of names.
+var classes = map[string]class{
+	"cpu_op": operator, "Operator": operator, "user_annotation": annotation, "Runtime": launch,
+	"kernel": work, "Kernel": work, "concurrent_kernel": work,
+	"gpu_memcpy": work, "Memcpy": work, "gpu_memset": work, "Memset": work,
+	"gpu_user_annotation": other, "cuda_sync": other, "python_function": other, "overhead": other,
+}
+
+// classify returns the class of a slice with a category and name.
+func classify(cat, name []byte) class {
+	if c, ok := classes[string(cat)]; ok {
 		// The old generation has annotations among its operators.
-		if bytes.IndexByte(name, '#') > 0 && !bytes.Contains(name, []byte("::")) {
-			return annotation, false
+		if c == operator && bytes.IndexByte(name, '#') > 0 && !bytes.Contains(name, []byte("::")) {
+			c = annotation
 		}
-		return operator, false
-	case "user_annotation":
-		return annotation, false
-	case "kernel", "Kernel", "gpu_memcpy", "Memcpy", "gpu_memset", "Memset", "concurrent_kernel":
-		return work, false
-	case "Runtime":
-		return launch, false
-	case "Trace":
-		return other, true
-	case "gpu_user_annotation", "cuda_sync", "python_function", "overhead":
-		return other, false
+		return c
 	}
 	switch {
 	case bytes.HasSuffix(cat, []byte("_runtime")), bytes.HasSuffix(cat, []byte("_driver")):
-		return launch, false
+		return launch
 	case bytes.HasSuffix(cat, []byte("_ccp_events")), bytes.HasSuffix(cat, []byte("_kernel")), bytes.Contains(cat, []byte("memcpy")), bytes.Contains(cat, []byte("memset")):
-		return work, false
+		return work
 	}
-	return other, false
+	return other
 }
 
 // slice takes something that took time.
 func (p *part) slice() {
 	e, t := p.e, &p.run.trace
 	name, cat := traceevent.Text(e.Name), traceevent.Bare(e.Cat)
-	c, skip := classify(cat, name)
-	if skip {
+	if string(cat) == "Trace" {
 		return
 	}
+	c := classify(cat, name)
 	if !e.HasTS || !e.HasDur || e.Dur < 0 {
 		t.Dropped.Add("slices without a time or length", 1)
 		return
 	}
 	what := ""
-	if c == other {
-		switch string(cat) {
-		case "gpu_user_annotation", "cuda_sync":
-			what = string(cat)
-		}
+	if s := string(cat); s == "gpu_user_annotation" || s == "cuda_sync" {
+		what = s
 	}
 	r := p.row(what, c == work || what != "")
 	if r == nil {
@@ -308,26 +286,15 @@ func (p *part) slice() {
 
 // ids takes what leads launches to operators and kernels.
 func (p *part) ids(a *aux, s *track.Slice) {
-	p.e.Each(func(k, v []byte) {
-		switch string(k) {
-		case "correlation":
-			if n, ok := jsonscan.Int(v); ok {
-				a.correlation = n
-			}
-		case "External id", "external id":
-			if n, ok := jsonscan.Int(v); ok {
-				a.external = n
-			}
-		case "bytes":
-			if n, ok := jsonscan.Int(v); ok && n >= 0 && a.class == work {
-				s.Bytes = n
-			}
-		case "est. achieved occupancy %":
-			if f, ok := jsonscan.Number(v); ok && f >= 0 && f <= 1000 {
-				a.occupancy = float32(f)
-			}
-		}
-	})
+	bytes, occupancy := int64(-1), -1.0
+	p.e.Fields("correlation", &a.correlation, "External id", &a.external, "external id", &a.external,
+		"bytes", &bytes, "est. achieved occupancy %", &occupancy)
+	if bytes >= 0 && a.class == work {
+		s.Bytes = bytes
+	}
+	if occupancy >= 0 && occupancy <= 1000 {
+		a.occupancy = float32(occupancy)
+	}
 }
 
 // maxSteps bounds the steps of a file.
@@ -362,26 +329,8 @@ func (p *part) instant() {
 		t.Add(r.track, track.Slice{Start: e.TS + p.base, Bytes: -1, Layer: -1, Iteration: -1, Label: t.Name(name), Type: t.Name([]byte("instant"))})
 		return
 	}
-	var kind, id, bytes, allocated, reserved int64
-	kind, id, allocated, reserved = -1, -1, -1, -1
-	e.Each(func(k, v []byte) {
-		n, ok := jsonscan.Int(v)
-		if !ok {
-			return
-		}
-		switch string(k) {
-		case "Bytes":
-			bytes = n
-		case "Total Allocated":
-			allocated = n
-		case "Total Reserved":
-			reserved = n
-		case "Device Type":
-			kind = n
-		case "Device Id":
-			id = n
-		}
-	})
+	bytes, kind, id, allocated, reserved := int64(0), int64(-1), int64(-1), int64(-1), int64(-1)
+	e.Fields("Bytes", &bytes, "Total Allocated", &allocated, "Total Reserved", &reserved, "Device Type", &kind, "Device Id", &id)
 	m := mark{e.TS + p.base, bytes, r.track, kind > 0}
 	if len(p.memory) < track.MaxPoints {
 		p.memory = append(p.memory, m)
@@ -421,37 +370,33 @@ func (p *part) group(name string) string {
 	return name
 }
 
+// nameArguments holds the argument of each event that names or orders threads and processes.
+var nameArguments = map[string]string{
+	"thread_name": "name", "process_name": "name", "process_labels": "labels",
+	"process_sort_index": "sort_index", "thread_sort_index": "sort_index",
+}
+
 // metadata takes the names and order of threads and processes. Some writers name every
 // thread a thousand times.
 func (p *part) metadata() {
 	e := p.e
-	what := traceevent.Bare(e.Name)
-	want := "name"
-	tid := traceevent.Bare(e.TID)
-	switch string(what) {
-	case "thread_name":
-	case "process_name", "process_labels":
-		tid = nil
-		if string(what) == "process_labels" {
-			want = "labels"
-		}
-	case "process_sort_index":
-		tid, want = nil, "sort_index"
-	case "thread_sort_index":
-		want = "sort_index"
-	default:
+	what, tid := traceevent.Bare(e.Name), traceevent.Bare(e.TID)
+	want, ok := nameArguments[string(what)]
+	if !ok {
 		return
 	}
-	p.key = append(append(append(append(append(p.key[:0], what...), 0), traceevent.Bare(e.PID)...), 0), tid...)
+	if bytes.HasPrefix(what, []byte("process")) {
+		tid = nil
+	}
+	p.key = traceevent.Key(p.key, what, traceevent.Bare(e.PID), tid)
 	_, named := p.names[string(p.key)]
 	if named || len(p.names) >= 50_000 {
 		return
 	}
-	e.Each(func(k, v []byte) {
-		if string(k) == want {
-			p.names[string(p.key)] = track.Clip(traceevent.Text(v))
-		}
-	})
+	var v []byte
+	if e.Fields(want, &v); v != nil {
+		p.names[string(p.key)] = track.Clip(traceevent.Text(v))
+	}
 }
 
 func (p *part) name(what, pid, tid string) string { return p.names[what+"\x00"+pid+"\x00"+tid] }

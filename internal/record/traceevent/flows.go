@@ -39,7 +39,7 @@ func (f *Flows) add(e *Event, id []byte, track int32, next, leaves bool) {
 		f.Lost++
 		return
 	}
-	f.key = append(append(append(f.key[:0], Bare(id)...), 0), Bare(e.Cat)...)
+	f.key = Key(f.key, Bare(id), Bare(e.Cat))
 	n, ok := f.at[string(f.key)]
 	if !ok {
 		if f.at == nil {

@@ -153,6 +153,18 @@ func Members(v []byte, f func(key, value []byte)) {
 	}
 }
 
+// Key joins the parts of a key of a map with zero bytes, in the memory of to.
+func Key(to []byte, parts ...[]byte) []byte {
+	to = to[:0]
+	for i, p := range parts {
+		if i > 0 {
+			to = append(to, 0)
+		}
+		to = append(to, p...)
+	}
+	return to
+}
+
 // Fields reads members of an object into variables, see [Event.Fields].
 func Fields(v []byte, fields ...any) {
 	Members(v, func(k, v []byte) { store(fields, k, v) })
