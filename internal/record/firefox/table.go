@@ -2,6 +2,8 @@ package firefox
 
 import (
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
 	"github.com/opmeter/opmeter/internal/record/stacks"
@@ -20,14 +22,6 @@ type table struct {
 // readTable takes columns; those in raw stand as they are.
 func readTable(v []byte, raw ...string) table {
 	t := table{numbers: map[string][]float64{}, raw: map[string][][]byte{}}
-	isRaw := func(name string) bool {
-		for _, r := range raw {
-			if r == name {
-				return true
-			}
-		}
-		return false
-	}
 	var schema map[string]int
 	var rows []byte
 	traceevent.Members(v, func(k, v []byte) {
@@ -43,7 +37,7 @@ func readTable(v []byte, raw ...string) table {
 			t.unit = string(traceevent.Text(v))
 		case string(k) == "data" && schema != nil:
 			rows = v
-		case len(v) > 0 && v[0] == '[' && isRaw(string(k)):
+		case len(v) > 0 && v[0] == '[' && slices.Contains(raw, string(k)):
 			var column [][]byte
 			traceevent.Elements(v, func(v []byte) { column = append(column, v) })
 			t.raw[string(k)] = column
@@ -64,21 +58,14 @@ func readTable(v []byte, raw ...string) table {
 	traceevent.Elements(rows, func(row []byte) {
 		i := 0
 		traceevent.Elements(row, func(v []byte) {
-			if i < len(names) && names[i] != "" {
-				name := names[i]
-				if isRaw(name) {
-					c := t.raw[name]
-					for len(c) < t.n {
-						c = append(c, nil)
-					}
-					t.raw[name] = append(c, v)
-				} else {
-					c := t.numbers[name]
-					for len(c) < t.n {
-						c = append(c, math.NaN())
-					}
-					t.numbers[name] = append(c, number(v))
-				}
+			switch {
+			case i >= len(names) || names[i] == "":
+			case slices.Contains(raw, names[i]):
+				c := t.raw[names[i]]
+				t.raw[names[i]] = append(append(c, make([][]byte, t.n-len(c))...), v)
+			default:
+				c := t.numbers[names[i]]
+				t.numbers[names[i]] = append(append(c, slices.Repeat([]float64{math.NaN()}, t.n-len(c))...), number(v))
 			}
 			i++
 		})
@@ -160,10 +147,7 @@ func (t *tables) resolve(b *reader) {
 		return
 	}
 	t.places = make([]int32, t.stack.n)
-	functions := make([]int32, t.frame.n)
-	for i := range functions {
-		functions[i] = -1
-	}
+	functions := slices.Repeat([]int32{-1}, t.frame.n)
 	lost := int64(0)
 	for i := range t.places {
 		t.places[i] = stacks.Root
@@ -231,17 +215,11 @@ func location(s string) (name, file string, line int64) {
 	if len(s) == 0 || s[len(s)-1] != ')' {
 		return s, "", 0
 	}
-	open := -1
-	for i := len(s) - 2; i > 0; i-- {
-		if s[i] == '(' && s[i-1] == ' ' {
-			open = i
-			break
-		}
-	}
+	open := strings.LastIndex(s, " (")
 	if open < 0 {
 		return s, "", 0
 	}
-	name, file = s[:open-1], s[open+1:len(s)-1]
+	name, file = s[:open], s[open+2:len(s)-1]
 	// One or two numbers stand behind the file: the first one is the line.
 	var found []int64
 	for range 2 {

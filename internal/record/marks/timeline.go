@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/source/stages"
 	"github.com/opmeter/opmeter/profile/timeline"
 )

@@ -196,7 +196,11 @@ func (b *reader) begin(p *place, e *event, at, duration int64, point bool) {
 		return
 	}
 	if p.track < 0 {
-		p.track = b.trace.Track(kindOf(b.written), "", "")
+		kind := timeline.Thread
+		if b.written {
+			kind = ""
+		}
+		p.track = b.trace.Track(kind, "", "")
 	}
 	x := track.Slice{Start: at, Bytes: -1, Layer: -1, Iteration: -1, Label: -1, Type: -1}
 	switch {
@@ -216,13 +220,6 @@ func (b *reader) begin(p *place, e *event, at, duration int64, point bool) {
 	if point || duration >= 0 {
 		b.mark(p, mark{clamp(at, max(0, duration)), -1, e.name})
 	}
-}
-
-func kindOf(written bool) timeline.LaneKind {
-	if written {
-		return ""
-	}
-	return timeline.Thread
 }
 
 func (b *reader) mark(p *place, m mark) {

@@ -1,12 +1,12 @@
 package perfetto
 
 import (
+	"cmp"
 	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/record/track"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/timeline"
@@ -36,17 +36,10 @@ func (b *reader) finish(run *runlog.Run) {
 
 func (b *reader) foreign(run *runlog.Run) {
 	p := run.Profile
-	for _, k := range b.trace.Tracks {
-		if k.Kind == "" {
-			k.Kind = timeline.Thread
-		}
-		if !b.written {
-			continue
-		}
-		for i := range k.Slices {
-			if s := &k.Slices[i]; s.Layer < 0 && s.Label >= 0 {
-				s.Layer = b.layers.Of([]byte(b.trace.Text(s.Label)), []byte("slice"))
-			}
+	for k, s := range b.trace.All() {
+		k.Kind = cmp.Or(k.Kind, timeline.Thread)
+		if b.written && s.Layer < 0 && s.Label >= 0 {
+			s.Layer = b.layers.Of([]byte(b.trace.Text(s.Label)), []byte("slice"))
 		}
 	}
 	for i := range b.options {

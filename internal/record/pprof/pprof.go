@@ -16,10 +16,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	legacy "github.com/google/pprof/profile"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/model/protoread"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/stacks"

@@ -3,11 +3,11 @@ package pytorch
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/record/track"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/timeline"
@@ -235,13 +235,7 @@ func (r *run) order(p *profile.Profile, dev []deviceCall) {
 		}
 	}
 	r.layers = sorted
-	for _, k := range r.trace.Tracks {
-		for i := range k.Slices {
-			if s := &k.Slices[i]; s.Layer >= 0 {
-				s.Layer = to[s.Layer]
-			}
-		}
-	}
+	r.trace.Relabel(to)
 	for i := range dev {
 		dev[i].layer = to[dev[i].layer]
 	}
@@ -342,13 +336,7 @@ func (r *run) peaks(p *profile.Profile, qs *runlog.Quantities) {
 			}
 		}
 	}
-	for _, where := range slices.Sorted(func(yield func(string) bool) {
-		for k := range most {
-			if !yield(k) {
-				return
-			}
-		}
-	}) {
+	for _, where := range slices.Sorted(maps.Keys(most)) {
 		qs.SetTotal(&p.Totals, profile.Quantity{
 			Key: where + "_peak_bytes", Unit: "B", Name: fmt.Sprintf("Most memory allocated, %s", where), Group: "Record", Better: -1, Model: true,
 			Doc: "The largest amount of memory that the record saw allocated at a time, on the device that had most.",
@@ -377,11 +365,10 @@ func (p *part) lanes() {
 		for i := range k.Slices {
 			s := &k.Slices[i]
 			s.Extra = 0
-			switch n := s.Iteration - base; {
-			case s.Iteration < 0 || p.whole:
+			if s.Iteration < 0 || p.whole {
 				s.Iteration = -1
-			default:
-				s.Iteration = number[n]
+			} else {
+				s.Iteration = number[s.Iteration-base]
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
@@ -43,7 +44,6 @@ type part struct {
 	rows         map[string]*row
 	list         []*row
 	names        map[string]string // of threads and processes that have no row yet
-	ranks        map[string]int64
 	aux          []aux
 	steps        []step
 	whole        bool  // no step holds operators: everything is one iteration
@@ -95,12 +95,6 @@ type mark struct {
 	ts, bytes int64
 	track     int32
 	device    bool
-}
-
-func (p *part) begin(r *run) {
-	p.run = r
-	p.rows, p.names, p.ranks = map[string]*row{}, map[string]string{}, map[string]int64{}
-	p.counters, p.sums, p.libraries = map[string]*track.Counter{}, map[string]float64{}, map[string]string{}
 }
 
 // distributed takes the place of the file among those of other ranks.
@@ -302,10 +296,8 @@ const maxSteps = 100_000
 
 // step takes an annotation around one step. Threads that repeat it are left out.
 func (p *part) step(number string, s track.Slice) {
-	for i := max(0, len(p.steps)-100); i < len(p.steps); i++ {
-		if o := &p.steps[i]; o.name == number {
-			return
-		}
+	if slices.ContainsFunc(p.steps[max(0, len(p.steps)-100):], func(o step) bool { return o.name == number }) {
+		return
 	}
 	if len(p.steps) >= maxSteps {
 		p.run.trace.Dropped.Add("steps beyond the first 100,000", 1)

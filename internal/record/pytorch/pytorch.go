@@ -14,9 +14,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/traceevent"
 	"github.com/opmeter/opmeter/internal/record/track"
@@ -48,16 +47,14 @@ func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
 	var errs []error
 	var all []*part
 	for _, f := range in.Files {
-		if p := peek(f); p != nil {
-			all = append(all, p)
-		}
+		all = append(all, peek(f))
 	}
 	var runs []*runlog.Run
 	for _, group := range ranks(all) {
 		r := &run{several: len(group) > 1}
 		var good []*part
 		for _, p := range group {
-			if err := r.read(ctx, in, p); err != nil {
+			if err := r.read(ctx, p); err != nil {
 				errs = append(errs, &record.FileError{Path: p.file.Path, Err: err})
 				continue
 			}
@@ -75,7 +72,10 @@ func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
 
 // peek takes what the beginning of a file says of its rank.
 func peek(f *record.File) *part {
-	p := &part{file: f}
+	p := &part{
+		file: f, rows: map[string]*row{}, names: map[string]string{}, libraries: map[string]string{},
+		counters: map[string]*track.Counter{}, sums: map[string]float64{},
+	}
 	o := jsonscan.Options{Stream: jsonscan.Keys("traceEvents")}
 	_, _ = jsonscan.Each(bytes.NewReader(f.Head), o, func(key string, v []byte) error {
 		if key == "distributedInfo" {
@@ -111,8 +111,8 @@ func ranks(all []*part) (groups [][]*part) {
 }
 
 // read reads the file of one rank.
-func (r *run) read(ctx context.Context, in *record.Input, p *part) error {
-	p.begin(r)
+func (r *run) read(ctx context.Context, p *part) error {
+	p.run = r
 	var err error
 	o := jsonscan.Options{Stream: jsonscan.Keys("traceEvents"), MaxValue: maxEvent}
 	p.res, err = traceevent.Read(ctx, p.file, o, func(_ string, e *traceevent.Event) { p.event(e) }, p.member)

@@ -2,7 +2,6 @@ package speedscope
 
 import (
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/record/track"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -28,15 +27,12 @@ func (b *reader) ours(run *runlog.Run) {
 		}
 		p.Layers = append(p.Layers, l)
 	})
-	for _, k := range b.trace.Tracks {
-		for i := range k.Slices {
-			s := &k.Slices[i]
-			n, ok := number[s.Layer]
-			if !ok {
-				s.Label, n = b.trace.Name([]byte(b.set.Name(s.Layer))), -1
-			}
-			s.Layer = n
+	for _, s := range b.trace.All() {
+		n, ok := number[s.Layer]
+		if !ok {
+			s.Label, n = b.trace.Name([]byte(b.set.Name(s.Layer))), -1
 		}
+		s.Layer = n
 	}
 	b.trace.Nest()
 	p.Timeline = b.trace.Timeline("start of the run that is shown", "one run, as the file lays it out")

@@ -1,6 +1,7 @@
 package stacks
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/record/track"
@@ -60,20 +61,6 @@ func (c *Chart) close(to int, ts int64) {
 	c.open = c.open[:to]
 }
 
-// Relabel gives bars of functions the numbers of layers that [Set.Fill] gave.
-func Relabel(t *track.Trace, number []int32, only func(*track.Track) bool) {
-	for _, k := range t.Tracks {
-		if !only(k) {
-			continue
-		}
-		for i := range k.Slices {
-			if f := k.Slices[i].Layer; f >= 0 && int(f) < len(number) {
-				k.Slices[i].Layer = number[f]
-			}
-		}
-	}
-}
-
 // Weighted is a sample whose time is known.
 type Weighted struct {
 	At    int64
@@ -84,15 +71,7 @@ type Weighted struct {
 // the next one, the last one for last nanoseconds. A column below 0 only makes bars. Samples may
 // come in any order.
 func (c *Chart) Spread(column int, samples []Weighted, last int64) {
-	slices.SortStableFunc(samples, func(a, b Weighted) int {
-		switch {
-		case a.At < b.At:
-			return -1
-		case a.At > b.At:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(samples, func(a, b Weighted) int { return cmp.Compare(a.At, b.At) })
 	for i, w := range samples {
 		c.Sample(w.At, w.Place)
 		d := last

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/record/track"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -59,31 +58,30 @@ type operator struct {
 	values []float64
 }
 
-// Scale gives the base unit of a unit and what its values are multiplied by.
+var units = []struct {
+	names []string
+	base  string
+	by    float64
+}{
+	{[]string{"nanoseconds", "nanosecond", "ns"}, "s", 1e-9},
+	{[]string{"microseconds", "microsecond", "us", "µs"}, "s", 1e-6},
+	{[]string{"milliseconds", "millisecond", "ms"}, "s", 1e-3},
+	{[]string{"seconds", "second", "s"}, "s", 1},
+	{[]string{"bytes", "byte", "b", "by"}, "B", 1},
+	{[]string{"kilobytes", "kb", "kib"}, "B", 1 << 10},
+	{[]string{"megabytes", "mb", "mib"}, "B", 1 << 20},
+	{[]string{"nanojoules"}, "J", 1e-9},
+	{[]string{"microjoules"}, "J", 1e-6},
+	{[]string{"joules"}, "J", 1},
+	{[]string{"count", "1", ""}, "", 1},
+}
+
+// Scale returns the base unit of a unit and the factor for its values.
 func Scale(unit string) (base string, by float64) {
-	switch strings.ToLower(unit) {
-	case "nanoseconds", "nanosecond", "ns":
-		return "s", 1e-9
-	case "microseconds", "microsecond", "us", "µs":
-		return "s", 1e-6
-	case "milliseconds", "millisecond", "ms":
-		return "s", 1e-3
-	case "seconds", "second", "s":
-		return "s", 1
-	case "bytes", "byte", "b", "by":
-		return "B", 1
-	case "kilobytes", "kb", "kib":
-		return "B", 1 << 10
-	case "megabytes", "mb", "mib":
-		return "B", 1 << 20
-	case "nanojoules":
-		return "J", 1e-9
-	case "microjoules":
-		return "J", 1e-6
-	case "joules":
-		return "J", 1
-	case "count", "1", "":
-		return "", 1
+	for _, u := range units {
+		if slices.Contains(u.names, strings.ToLower(unit)) {
+			return u.base, u.by
+		}
 	}
 	return unit, 1
 }

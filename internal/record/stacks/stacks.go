@@ -3,9 +3,9 @@ package stacks
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/record/track"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -126,9 +126,7 @@ func (s *Set) Add(column int, place int32, v float64) {
 		return
 	}
 	c := &s.columns[column]
-	for len(c.values) < len(s.tree) {
-		c.values = append(c.values, make([]float64, len(s.tree)-len(c.values))...)
-	}
+	c.values = append(c.values, make([]float64, len(s.tree)-len(c.values))...)
 	c.values[place] += v
 }
 
@@ -139,9 +137,7 @@ func (s *Set) Path(place int32, to []int32) []int32 {
 	}
 	n := int(s.tree[place].depth) + 1
 	at := len(to)
-	for range n {
-		to = append(to, 0)
-	}
+	to = append(to, make([]int32, n)...)
 	for i := at + n - 1; place >= 0; i, place = i-1, s.tree[place].parent {
 		to[i] = s.tree[place].function
 	}
@@ -170,10 +166,7 @@ func callees(q *profile.Quantity) profile.Quantity {
 // Fill makes the layers of a profile: the functions of all stacks in which something was counted,
 // in order of first appearance. number holds the layer of each function, -1 without one.
 func (s *Set) Fill(r *runlog.Run, qs *runlog.Quantities) (number []int32) {
-	number = make([]int32, len(s.functions))
-	for i := range number {
-		number[i] = -1
-	}
+	number = slices.Repeat([]int32{-1}, len(s.functions))
 	p := r.Profile
 	order, self, total := s.sums()
 	for _, f := range order {
@@ -211,10 +204,8 @@ func (s *Set) sums() (order []int32, self, total [][]float64) {
 	seen := make([]bool, len(s.functions))
 	under := make([][]float64, len(s.columns)) // of each node with all that is below it
 	for c := range s.columns {
-		v := append(make([]float64, 0, n), s.columns[c].values...)
-		for len(v) < n {
-			v = append(v, 0)
-		}
+		v := make([]float64, n)
+		copy(v, s.columns[c].values)
 		under[c] = v
 		self, total = append(self, make([]float64, len(s.functions))), append(total, make([]float64, len(s.functions)))
 		for i := range s.columns[c].values {
@@ -247,10 +238,7 @@ func (s *Set) sums() (order []int32, self, total [][]float64) {
 func (s *Set) outermost(f func(place int32)) {
 	n := len(s.tree)
 	// children by place; those of none are the last
-	first, next := make([]int32, n+1), make([]int32, n)
-	for i := range first {
-		first[i] = -1
-	}
+	first, next := slices.Repeat([]int32{-1}, n+1), make([]int32, n)
 	for i := n - 1; i >= 0; i-- {
 		p := s.tree[i].parent
 		if p < 0 {
@@ -288,7 +276,7 @@ const Sampled = "samples of the stack: a function lasts from the first sample th
 func Finish(r *runlog.Run, s *Set, t *track.Trace, method string) {
 	var qs runlog.Quantities
 	number := s.Fill(r, &qs)
-	Relabel(t, number, func(*track.Track) bool { return true })
+	t.Relabel(number)
 	t.Nest()
 	r.Profile.Timeline = t.Timeline("first sample", method)
 	t.Dropped.To(r)

@@ -3,10 +3,10 @@ package track
 import (
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -24,12 +24,7 @@ func (k *Track) Assign(steps []Step) {
 
 // InStep is the step in which a point in time lies, -1 for none.
 func InStep(steps []Step, ts int64) int32 {
-	n, _ := slices.BinarySearchFunc(steps, ts, func(s Step, ts int64) int {
-		if s.Start <= ts {
-			return -1
-		}
-		return 1
-	})
+	n := sort.Search(len(steps), func(i int) bool { return steps[i].Start > ts })
 	if n == 0 || ts >= steps[n-1].End && ts != steps[n-1].Start {
 		return -1
 	}
@@ -137,12 +132,10 @@ func (t *Trace) Settle(l *Layers) []profile.Layer {
 	for {
 		used, ended = make([]bool, len(l.List)), make([]bool, len(l.List))
 		some := false
-		for _, k := range t.Tracks {
-			for i := range k.Slices {
-				if s := &k.Slices[i]; !k.Aside && s.Layer >= 0 {
-					used[s.Layer], some = true, true
-					ended[s.Layer] = ended[s.Layer] || !s.Open
-				}
+		for k, s := range t.All() {
+			if !k.Aside && s.Layer >= 0 {
+				used[s.Layer], some = true, true
+				ended[s.Layer] = ended[s.Layer] || !s.Open
 			}
 		}
 		if some || !t.inside() {
@@ -165,25 +158,17 @@ func (t *Trace) Settle(l *Layers) []profile.Layer {
 		}
 		out = append(out, y)
 	}
-	for _, k := range t.Tracks {
-		for i := range k.Slices {
-			s := &k.Slices[i]
-			if s.Layer < 0 {
-				continue
-			}
-			if n := to[s.Layer]; n >= 0 {
-				s.Layer = n
-				continue
-			}
+	for _, s := range t.All() {
+		if s.Layer >= 0 && to[s.Layer] < 0 {
 			if s.Label < 0 {
 				s.Label = names[s.Layer][0]
 			}
 			if s.Type < 0 {
 				s.Type = names[s.Layer][1]
 			}
-			s.Layer = -1
 		}
 	}
+	t.Relabel(to)
 	return out
 }
 

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/timeline"
 )
@@ -354,12 +353,8 @@ func (o *Own) Done(t *Trace) []profile.Layer {
 		if k.Kind == "" {
 			k.Kind = timeline.Thread
 		}
-		for i := range k.Slices {
-			if n := k.Slices[i].Layer; n >= 0 {
-				k.Slices[i].Layer = to[n]
-			}
-		}
 	}
+	t.Relabel(to)
 	return out
 }
 

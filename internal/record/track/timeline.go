@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
@@ -22,14 +21,7 @@ func seconds(ns int64) float64 { return float64(ns) / 1e9 }
 
 // Origin is the first point in time of all that was added.
 func (t *Trace) Origin() int64 {
-	origin, ok := int64(0), false
-	for _, k := range t.Tracks {
-		for i := range k.Slices {
-			if s := k.Slices[i].Start; !ok || s < origin {
-				origin, ok = s, true
-			}
-		}
-	}
+	origin, _, ok := t.Span(func(*Track) bool { return true })
 	for _, c := range t.Counters {
 		for _, p := range c.points {
 			if !ok || p.ts < origin {
@@ -109,13 +101,10 @@ func (t *Trace) groups() map[string]int {
 // remain.
 func (t *Trace) until(zero int64, limit int) (until, dropped int64) {
 	var starts []int64
-	for _, k := range t.Tracks {
-		for i := range k.Slices {
-			s := &k.Slices[i]
-			if s.Start-zero > maxSpan-s.Dur {
-				dropped++
-				continue
-			}
+	for _, s := range t.All() {
+		if s.Start-zero > maxSpan-s.Dur {
+			dropped++
+		} else {
 			starts = append(starts, s.Start-zero)
 		}
 	}
@@ -233,7 +222,7 @@ func within(l *timeline.Lane) {
 
 // extra sets what few bars have, of the last bar of a lane.
 func (b *lanes) extra(l *timeline.Lane, x *Extra) {
-	n := len(l.Starts)
+	n := len(l.Starts) - 1
 	if x.Subnet != "" {
 		i, ok := b.subnets[x.Subnet]
 		if !ok {
@@ -241,28 +230,22 @@ func (b *lanes) extra(l *timeline.Lane, x *Extra) {
 			b.subnets[x.Subnet] = i
 			b.out.Subnets = append(b.out.Subnets, x.Subnet)
 		}
-		l.Subnets = fill(l.Subnets, n, -1)
-		l.Subnets[n-1] = i
+		l.Subnets = append(fill(l.Subnets, n, -1), i)
 	}
 	if x.Direction != "" {
-		l.Directions = fill(l.Directions, n, -1)
-		l.Directions[n-1] = b.t.Name([]byte(x.Direction))
+		l.Directions = append(fill(l.Directions, n, -1), b.t.Name([]byte(x.Direction)))
 	}
 	if x.Stall > 0 {
-		l.Stalls = fill(l.Stalls, n, 0)
-		l.Stalls[n-1] = x.Stall
+		l.Stalls = append(fill(l.Stalls, n, 0), x.Stall)
 	}
 	if x.Utilisation >= 0 {
-		l.Utilisation = fill(l.Utilisation, n, -1)
-		l.Utilisation[n-1] = x.Utilisation
+		l.Utilisation = append(fill(l.Utilisation, n, -1), x.Utilisation)
 	}
 	for key, v := range x.Figures {
 		if l.Figures == nil {
 			l.Figures = map[string][]float64{}
 		}
-		f := fill(l.Figures[key], n, -1)
-		f[n-1] = v
-		l.Figures[key] = f
+		l.Figures[key] = append(fill(l.Figures[key], n, -1), v)
 	}
 }
 

@@ -2,11 +2,12 @@ package track
 
 import (
 	"cmp"
+	"iter"
 	"math"
 	"slices"
+	"sort"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
@@ -198,13 +199,7 @@ func (t *Trace) NestOne(track int32) {
 
 // order is by start, the longer one first, and as they came.
 func order(a, b Slice) int {
-	if a.Start != b.Start {
-		return cmp.Compare(a.Start, b.Start)
-	}
-	if a.Dur != b.Dur {
-		return cmp.Compare(b.Dur, a.Dur)
-	}
-	return cmp.Compare(a.seq, b.seq)
+	return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.Dur, a.Dur), cmp.Compare(a.seq, b.seq))
 }
 
 // close ends what the record has no end of where its track ends.
@@ -280,12 +275,7 @@ func (k *Track) nest() (cut int64) {
 // At finds the innermost slice of a track that a point in time lies in, ends included; -1
 // for none.
 func (k *Track) At(ts int64) int32 {
-	n, _ := slices.BinarySearchFunc(k.Slices, ts, func(s Slice, ts int64) int {
-		if s.Start <= ts {
-			return -1
-		}
-		return 1
-	})
+	n := sort.Search(len(k.Slices), func(i int) bool { return k.Slices[i].Start > ts })
 	best := int32(-1)
 	// Other rows are looked for some way back: each has its own nest.
 	for i, looks := n-1, 1+8*(k.rows-1); i >= 0 && looks > 0; i, looks = i-1, looks-1 {
@@ -306,10 +296,7 @@ func (k *Track) At(ts int64) int32 {
 // Next finds the first slice of a track that starts at a point in time or later, -1 for
 // none.
 func (k *Track) Next(ts int64) int32 {
-	n, _ := slices.BinarySearchFunc(k.Slices, ts, func(s Slice, ts int64) int { return cmp.Compare(s.Start, ts) })
-	for n > 0 && k.Slices[n-1].Start == ts {
-		n--
-	}
+	n := sort.Search(len(k.Slices), func(i int) bool { return k.Slices[i].Start >= ts })
 	if n >= len(k.Slices) {
 		return -1
 	}
@@ -323,10 +310,7 @@ func (k *Track) Places() []int32 {
 	for i := range k.Slices {
 		most = max(most, k.Slices[i].seq)
 	}
-	out := make([]int32, most+1)
-	for i := range out {
-		out[i] = -1
-	}
+	out := slices.Repeat([]int32{-1}, int(most)+1)
 	for i := range k.Slices {
 		out[k.Slices[i].seq] = int32(i)
 	}
@@ -336,17 +320,40 @@ func (k *Track) Places() []int32 {
 // Span is when the first slice starts and the last one ends, over all tracks for which
 // take says so.
 func (t *Trace) Span(take func(*Track) bool) (start, end int64, ok bool) {
+	start, end = math.MaxInt64, math.MinInt64
 	for _, k := range t.Tracks {
 		if len(k.Slices) == 0 || !take(k) {
 			continue
 		}
+		ok = true
 		for i := range k.Slices {
-			s := &k.Slices[i]
-			if !ok {
-				start, end, ok = s.Start, s.End(), true
-			}
-			start, end = min(start, s.Start), max(end, s.End())
+			start, end = min(start, k.Slices[i].Start), max(end, k.Slices[i].End())
 		}
 	}
-	return start, end, ok
+	if !ok {
+		return 0, 0, false
+	}
+	return start, end, true
+}
+
+// All iterates over the slices of all tracks.
+func (t *Trace) All() iter.Seq2[*Track, *Slice] {
+	return func(yield func(*Track, *Slice) bool) {
+		for _, k := range t.Tracks {
+			for i := range k.Slices {
+				if !yield(k, &k.Slices[i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Relabel replaces the layers of all slices by those that to has at their index.
+func (t *Trace) Relabel(to []int32) {
+	for _, s := range t.All() {
+		if s.Layer >= 0 && int(s.Layer) < len(to) {
+			s.Layer = to[s.Layer]
+		}
+	}
 }
