@@ -40,8 +40,8 @@ func (o *own) bar(b *reader, t *thread, s track.Slice) {
 			}
 		}
 	})
-	o.Apply(&b.trace, t.track, &s, x, name, kind)
-	b.trace.Add(t.track, s)
+	o.Apply(&b.trace, t.Track, &s, x, name, kind)
+	b.trace.Add(t.Track, s)
 }
 
 // count reads a text of the head that is a number, nil for none.

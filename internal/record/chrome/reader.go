@@ -29,9 +29,8 @@ type reader struct {
 	lastKey   []byte
 	async     map[string]*pending
 	waiting   []*pending
-	marks     int
 	counters  map[string]*track.Counter
-	flows     traceevent.Flows
+	flows     track.Flows
 	samples   sampler
 	e         *traceevent.Event // under way
 	key       []byte
@@ -61,7 +60,6 @@ type thread struct {
 // Bounds of what is kept beside slices.
 const (
 	maxThreads = 10_000
-	maxMarks   = 4_000_000
 	maxAsync   = 1_000_000
 )
 
@@ -83,7 +81,7 @@ func (b *reader) thread() *thread {
 		if b.own != nil {
 			kind = ""
 		}
-		t = &thread{tid: track.Clip(tid), pending: pending{p: p, track: b.trace.Track(kind, "", "")}}
+		t = &thread{tid: track.Clip(tid), pending: pending{p: p, Pending: track.Pending{Track: b.trace.Track(kind, "", "")}}}
 		b.threads[string(b.key)] = t
 		b.list = append(b.list, t)
 	}
@@ -138,7 +136,7 @@ func (b *reader) event() {
 		b.asynchronous()
 	case 's', 't', 'f':
 		if t := b.thread(); t != nil {
-			b.flows.Point(e, t.track)
+			e.Arrow(&b.flows, t.Track)
 		}
 	case 'P':
 		b.samples.event(b, e)
@@ -168,8 +166,8 @@ func (b *reader) complete() {
 		return
 	}
 	s.Layer = b.layer()
-	if seq := b.trace.Add(t.track, s); seq >= 0 && e.BindID != nil && (e.FlowIn || e.FlowOut) {
-		b.flows.Bound(e, t.track)
+	if seq := b.trace.Add(t.Track, s); seq >= 0 && e.BindID != nil && (e.FlowIn || e.FlowOut) {
+		e.Bound(&b.flows, t.Track)
 	}
 }
 
@@ -207,7 +205,7 @@ func (b *reader) layer() int32 {
 // instant takes something that took no time.
 func (b *reader) instant() {
 	if t := b.thread(); t != nil {
-		b.trace.Add(t.track, track.Slice{
+		b.trace.Add(t.Track, track.Slice{
 			Start: b.e.TS, Bytes: -1, Layer: -1, Iteration: -1,
 			Label: b.trace.Name(traceevent.Text(b.e.Name)), Type: b.trace.Name([]byte("instant")),
 		})
@@ -270,11 +268,11 @@ func (b *reader) places() {
 		count[p.name]++
 	}
 	for _, t := range b.list {
-		k := b.trace.Tracks[t.track]
+		k := b.trace.Tracks[t.Track]
 		k.Group, k.Name, k.GroupRank, k.Rank = b.group(t.p, count), cmp.Or(t.name, "thread "+t.tid), t.p.rank, t.rank
 	}
 	for _, w := range b.waiting {
-		k := b.trace.Tracks[w.track]
+		k := b.trace.Tracks[w.Track]
 		k.Group, k.GroupRank, k.Rank = b.group(w.p, count), w.p.rank, 1<<40
 	}
 	names := map[[2]string]int{}

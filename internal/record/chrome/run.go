@@ -36,7 +36,7 @@ func (b *reader) runs(f *record.File, res jsonscan.Result, err error) []*runlog.
 func (b *reader) sliced(f *record.File) *runlog.Run {
 	p := &profile.Profile{Model: profile.Model{Name: track.Stem(f.Name), Path: f.Path, Format: "chrome"}}
 	run := &runlog.Run{Profile: p}
-	b.match()
+	b.pair()
 	b.places()
 	if b.own != nil {
 		b.ownRun(run)
@@ -60,16 +60,7 @@ func (b *reader) foreignRun(run *runlog.Run) {
 			b.layers.List[i].Options = b.constant[i].options
 		}
 	}
-	p.Layers = b.trace.Settle(&b.layers)
-	b.trace.Nest()
-	b.flows.Links(&b.trace)
-	var tally runlog.Tally
-	start, end, ok := b.trace.Span(func(k *track.Track) bool { return !k.Aside })
-	if ok && len(p.Layers) > 0 {
-		b.trace.Tally(&tally, nil, end-start)
-		tally.Fill(p)
-	}
-	p.Timeline = b.trace.Timeline("first event of the trace", "recorded by the traced program")
+	b.trace.Fill(p, &b.layers, &b.flows)
 	if p.Host == nil && b.head["os-name"] != "" {
 		p.Host = &profile.Host{OS: b.head["os-name"], Arch: b.head["os-arch"], CPUModel: b.head["cpu-brand"]}
 	}
@@ -85,17 +76,10 @@ func (b *reader) ownRun(run *runlog.Run) {
 	if _, err := time.Parse(time.RFC3339, h["created"]); err == nil {
 		p.Created = h["created"]
 	}
-	for _, k := range b.trace.Tracks {
-		k.DropStalls(&b.trace)
-	}
-	p.Layers = b.own.Done(&b.trace)
-	b.trace.Nest()
-	b.flows.Links(&b.trace)
-	p.Timeline = b.trace.Timeline(h["origin"], h["times"])
+	b.own.Fill(p, &b.trace, &b.flows, h["origin"], h["times"])
 	if t := p.Timeline; t != nil {
 		t.Iterations, t.Dropped = count(h["iterations_run"]), count(h["records_dropped"])
 	}
-	p.Quantities = b.own.Quantities.List
 	if b.own.latency > 0 {
 		p.Totals.Latency = profile.Value(profile.Imported, b.own.latency, "")
 	}

@@ -4,6 +4,7 @@
 package draft
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"strings"
@@ -121,11 +122,7 @@ func (d *Draft) Set(i int, q profile.Quantity, v float64) {
 
 // typed reports whether a quantity is defined by opmeter; such quantities are never negative.
 func typed(q profile.Quantity) bool {
-	key := q.Key
-	if key == "" {
-		key = runlog.Key(q.Name)
-	}
-	_, ok := profile.Lookup(key)
+	_, ok := profile.Lookup(cmp.Or(q.Key, runlog.Key(q.Name)))
 	return ok
 }
 
@@ -144,25 +141,21 @@ func (d *Draft) TotalMetric(q profile.Quantity, m *profile.Metric) {
 		return
 	}
 	if d.Q.SetTotal(&d.P.Totals, q, v) {
-		key := q.Key
-		if key == "" {
-			key = runlog.Key(q.Name)
-		}
-		_ = d.P.Totals.Set(key, m)
+		_ = d.P.Totals.Set(cmp.Or(q.Key, runlog.Key(q.Name)), m)
 	}
 }
 
 // Option adds an option to a layer; an empty value is ignored.
 func (d *Draft) Option(i int, key, value string) {
 	l := d.Layer(i)
-	if key = snake(key); l == nil || key == "" || value == "" || len(l.Options) >= maxOptions {
+	if key = Key(key); l == nil || key == "" || value == "" || len(l.Options) >= maxOptions {
 		return
 	}
 	l.Options = append(l.Options, profile.Option{Key: key, Value: Text(value)})
 }
 
-// snake converts a key to lower case with underscores, as in options: HasBias becomes has_bias.
-func snake(s string) string {
+// Key returns the key of an option with a name: HasBias becomes has_bias.
+func Key(s string) string {
 	var b strings.Builder
 	small := false
 	for _, r := range s {
@@ -178,9 +171,6 @@ func snake(s string) string {
 	}
 	return runlog.Key(b.String())
 }
-
-// Key is the key that an option of this name has.
-func Key(name string) string { return snake(name) }
 
 // Note keeps a text about the whole run that no part of a profile is for. They become
 // one finding.

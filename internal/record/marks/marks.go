@@ -297,16 +297,13 @@ func (r *reader) rate(p *pipe) (float64, bool) {
 // remarks turns what was wrong into findings and losses.
 func (r *reader) remarks(d *draft.Draft, p *pipe) {
 	n := &r.c.Problems
-	if v := n[stages.DroppedMarks]; v > 0 {
-		d.Dropped.Add("marks that the application left out: its reader was too slow, or the disk full", v)
+	d.Dropped.Add("marks that the application left out: its reader was too slow, or the disk full", n[stages.DroppedMarks])
+	d.Dropped.Add("blocks that did not arrive", n[stages.LostBlocks])
+	d.Dropped.Add("marks beyond what is held, or without sense", n[stages.TooMany]+n[stages.Malformed])
+	if n[stages.LostFrames] > 0 {
+		d.Found("marks.lost", profile.Warning, "%d frames lack something that was lost, and do not count.", n[stages.LostFrames])
 	}
-	if v := n[stages.LostBlocks]; v > 0 {
-		d.Dropped.Add("blocks that did not arrive", v)
-	}
-	if v := n[stages.LostFrames]; v > 0 {
-		d.Found("marks.lost", profile.Warning, "%d frames lack something that was lost, and do not count.", v)
-	}
-	if v := n[stages.EndWithoutBegin] + n[stages.LeftOpen] + n[stages.FrameWithoutBegin] + n[stages.TooDeep]; v > 0 {
+	if n[stages.EndWithoutBegin]+n[stages.LeftOpen]+n[stages.FrameWithoutBegin]+n[stages.TooDeep] > 0 {
 		d.Found("marks.nesting", profile.Warning, "Marks that do not fit: %d stages ended that had not begun in their thread, %d were ended by an outer one or by their frame, %d frames ended that had not begun, %d stages stood too deep in others.",
 			n[stages.EndWithoutBegin], n[stages.LeftOpen], n[stages.FrameWithoutBegin], n[stages.TooDeep])
 	}
@@ -315,9 +312,6 @@ func (r *reader) remarks(d *draft.Draft, p *pipe) {
 	}
 	if v := n[stages.FrameLate]; v > 0 {
 		d.Found("marks.late", profile.Warning, "%d stages ended long after the frame that they belong to, and are not in its time.", v)
-	}
-	if v := n[stages.TooMany] + n[stages.Malformed]; v > 0 {
-		d.Dropped.Add("marks beyond what is held, or without sense", v)
 	}
 	if r.d.Foreign > 0 {
 		d.Found("marks.foreign", profile.Info, "%d bytes of the record are not marks and were skipped.", r.d.Foreign)

@@ -183,5 +183,5 @@ func (b *reader) bar(p *place, s *track.Slice, e *event) {
 	if x.Layer >= 0 {
 		b.owned++
 	}
-	b.own.Apply(&b.trace, p.track, s, x, []byte(e.name), []byte(e.category))
+	b.own.Apply(&b.trace, p.Track, s, x, []byte(e.name), []byte(e.category))
 }

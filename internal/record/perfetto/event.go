@@ -2,8 +2,8 @@ package perfetto
 
 import (
 	"cmp"
+	"encoding/binary"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/model/protoread"
@@ -111,15 +111,6 @@ func fixed(r *protoread.Reader, to []uint64) []uint64 {
 	return to
 }
 
-// mark is the beginning or the end of a slice.
-type mark struct {
-	ts    int64
-	begin int32 // in reader.begins, -1 for an end
-	name  string
-}
-
-const maxMarks = 4_000_000
-
 // event takes a track event.
 func (b *reader) event(data []byte, at int64, timed bool, s *sequence) {
 	e, ok := s.parse(data)
@@ -154,7 +145,11 @@ func (b *reader) event(data []byte, at int64, timed bool, s *sequence) {
 	case sliceBegin, instant:
 		b.begin(p, &e, at, l.duration, e.kind == instant)
 	case sliceEnd:
-		b.mark(p, mark{at, -1, e.name})
+		name := int32(-1)
+		if e.name != "" {
+			name = b.number(e.name)
+		}
+		b.trace.End(&p.Pending, name, at)
 	case counter:
 		if e.hasValue {
 			b.count(p, &e, at, s)
@@ -189,18 +184,14 @@ func (b *reader) home(e *event, l *legacy, s *sequence) *place {
 	return b.ofThread(pid, tid)
 }
 
-// begin takes the beginning of a slice, or one that is whole.
+// begin adds the beginning of a slice, and its end if the event has a duration or is a point.
 func (b *reader) begin(p *place, e *event, at, duration int64, point bool) {
-	if b.marks >= maxMarks {
-		b.trace.Dropped.Add("beginnings and ends beyond the first 4,000,000", 1)
-		return
-	}
-	if p.track < 0 {
+	if p.Track < 0 {
 		kind := timeline.Thread
 		if b.written {
 			kind = ""
 		}
-		p.track = b.trace.Track(kind, "", "")
+		p.Track = b.trace.Track(kind, "", "")
 	}
 	x := track.Slice{Start: at, Bytes: -1, Layer: -1, Iteration: -1, Label: -1, Type: -1}
 	switch {
@@ -211,24 +202,29 @@ func (b *reader) begin(p *place, e *event, at, duration int64, point bool) {
 	default:
 		x.Layer = b.layer(e)
 	}
-	b.begins = append(b.begins, x)
-	n := int32(len(b.begins) - 1)
-	for _, f := range e.flows {
-		b.flows.add(f, p.track, n, at)
+	name := b.number(e.name)
+	n := b.trace.Begin(&p.Pending, name, x)
+	if n < 0 {
+		return
 	}
-	b.mark(p, mark{at, n, e.name})
+	for _, f := range e.flows {
+		var key [8]byte
+		binary.LittleEndian.PutUint64(key[:], f)
+		b.flows.Add(key[:], track.ArrowEnd{Track: p.Track, TS: at, Slice: n})
+	}
 	if point || duration >= 0 {
-		b.mark(p, mark{clamp(at, max(0, duration)), -1, e.name})
+		b.trace.End(&p.Pending, name, clamp(at, max(0, duration)))
 	}
 }
 
-func (b *reader) mark(p *place, m mark) {
-	if b.marks >= maxMarks {
-		b.trace.Dropped.Add("beginnings and ends beyond the first 4,000,000", 1)
-		return
+// number returns the number of the name of a slice.
+func (b *reader) number(name string) int32 {
+	n, ok := b.names[name]
+	if !ok {
+		n = int32(len(b.names))
+		b.names[name] = n
 	}
-	b.marks++
-	p.marks = append(p.marks, m)
+	return n
 }
 
 // layer gives the number of the layer of a slice: its name and category.
@@ -281,47 +277,6 @@ func (b *reader) extras(e *event, at int64, s *sequence) {
 	each(e.extraDouble, e.ofDouble, func(v uint64) event { return event{value: math.Float64frombits(v)} })
 }
 
-// pairs makes slices of beginnings and ends: an end closes the innermost slice under
-// way, or the innermost of its name where it has one.
-func (b *reader) pairs() {
-	const unmarked = -2
-	lengths, tracks := make([]int64, len(b.begins)), make([]int32, len(b.begins))
-	for i := range lengths {
-		lengths[i] = unmarked
-	}
-	for _, p := range b.order {
-		slices.SortStableFunc(p.marks, func(x, y mark) int { return cmp.Compare(x.ts, y.ts) })
-		var open []mark
-		for _, m := range p.marks {
-			if m.begin >= 0 {
-				lengths[m.begin], tracks[m.begin] = -1, p.track
-				open = append(open, m)
-				continue
-			}
-			i := len(open) - 1
-			for m.name != "" && i >= 0 && i > len(open)-1000 && open[i].name != m.name {
-				i--
-			}
-			if i < 0 || m.name != "" && open[i].name != m.name {
-				b.trace.Dropped.Add("ends without a beginning", 1)
-				continue
-			}
-			lengths[open[i].begin] = m.ts - open[i].ts
-			open = append(open[:i], open[i+1:]...)
-		}
-		p.marks = nil
-	}
-	// What begins at the same time lies in what began before.
-	for i, x := range b.begins {
-		seq := int32(-1)
-		if x.Dur = lengths[i]; x.Dur != unmarked {
-			seq = b.trace.Add(tracks[i], x)
-		}
-		b.flows.seqs = append(b.flows.seqs, seq)
-	}
-	b.begins = nil
-}
-
 // legacy is what stands in the old form of an event.
 type legacy struct {
 	phase    byte
@@ -358,52 +313,4 @@ func (l *legacy) kind() uint64 {
 		return instant
 	}
 	return 0
-}
-
-// flows are arrows between slices, by their numbers.
-type flows struct {
-	ends []flowEnd
-	seqs []int32 // of each beginning on its track, -1 for dropped
-}
-
-type flowEnd struct {
-	flow  uint64
-	track int32
-	begin int32
-	ts    int64
-}
-
-func (f *flows) add(flow uint64, track, begin int32, ts int64) {
-	if len(f.ends) < 1_000_000 {
-		f.ends = append(f.ends, flowEnd{flow, track, begin, ts})
-	}
-}
-
-// links sets the arrows of a trace whose slices are in order.
-func (f *flows) links(t *track.Trace) {
-	slices.SortStableFunc(f.ends, func(a, b flowEnd) int { return cmp.Or(cmp.Compare(a.flow, b.flow), cmp.Compare(a.ts, b.ts)) })
-	places := map[int32][]int32{}
-	place := func(e flowEnd) int32 {
-		if f.seqs[e.begin] < 0 {
-			return -1
-		}
-		p := places[e.track]
-		if p == nil {
-			p = t.Tracks[e.track].Places()
-			places[e.track] = p
-		}
-		if n := f.seqs[e.begin]; int(n) < len(p) {
-			return p[n]
-		}
-		return -1
-	}
-	for i := 1; i < len(f.ends); i++ {
-		a, b := f.ends[i-1], f.ends[i]
-		if a.flow != b.flow {
-			continue
-		}
-		if from, to := place(a), place(b); from >= 0 && to >= 0 {
-			t.Links = append(t.Links, track.Link{FromTrack: a.track, From: from, ToTrack: b.track, To: to})
-		}
-	}
 }

@@ -15,7 +15,9 @@ import (
 // finish makes the profile.
 func (b *reader) finish(run *runlog.Run) {
 	p := run.Profile
-	b.pairs()
+	for _, p := range b.order {
+		b.trace.Pair(&p.Pending)
+	}
 	b.name()
 	if b.written && b.owned > 0 {
 		b.ours(run)
@@ -35,7 +37,6 @@ func (b *reader) finish(run *runlog.Run) {
 }
 
 func (b *reader) foreign(run *runlog.Run) {
-	p := run.Profile
 	for k, s := range b.trace.All() {
 		k.Kind = cmp.Or(k.Kind, timeline.Thread)
 		if b.written && s.Layer < 0 && s.Label >= 0 {
@@ -45,15 +46,7 @@ func (b *reader) foreign(run *runlog.Run) {
 	for i := range b.options {
 		b.layers.List[i].Options = b.options[i].list
 	}
-	p.Layers = b.trace.Settle(&b.layers)
-	b.trace.Nest()
-	b.flows.links(&b.trace)
-	var tally runlog.Tally
-	if start, end, ok := b.trace.Span(func(*track.Track) bool { return true }); ok && len(p.Layers) > 0 {
-		b.trace.Tally(&tally, nil, end-start)
-		tally.Fill(p)
-	}
-	p.Timeline = b.trace.Timeline("first event of the trace", "recorded by the traced program")
+	b.trace.Fill(run.Profile, &b.layers, &b.flows)
 }
 
 // parts of the description that opmeter writes of its first track.
@@ -65,22 +58,15 @@ var (
 func (b *reader) ours(run *runlog.Run) {
 	p := run.Profile
 	track.NameOwn(p, b.process(1).name)
-	for _, k := range b.trace.Tracks {
-		k.DropStalls(&b.trace)
-	}
-	p.Layers = b.own.Done(&b.trace)
-	b.trace.Nest()
-	b.flows.links(&b.trace)
 	method, rest, _ := strings.Cut(b.about, "; time 0 is the ")
 	origin, _, _ := strings.Cut(rest, "; ")
 	if rest == "" {
 		method, _, _ = strings.Cut(b.about, "; ")
 	}
-	p.Timeline = b.trace.Timeline(origin, method)
+	b.own.Fill(p, &b.trace, &b.flows, origin, method)
 	if t := p.Timeline; t != nil {
 		t.Iterations, t.Dropped = number(ran, b.about), number(dropped, b.about)
 	}
-	p.Quantities = b.own.Quantities.List
 }
 
 func number(in *regexp.Regexp, s string) *int64 {

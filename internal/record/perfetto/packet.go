@@ -46,19 +46,19 @@ type reader struct {
 	tracks    map[uint64]*place
 	order     []*place
 	clocks    clocks
-	flows     flows
+	flows     track.Flows
 	processes map[int64]*process
 	threads   map[[2]int64]*place
-	begins    []track.Slice
-	marks     int
-	options   []options // of layers
-	written   bool      // opmeter wrote it, by the look of its first track
+	names     map[string]int32 // of slices
+	options   []options        // of layers
+	written   bool             // opmeter wrote it, by the look of its first track
 	about     string
 }
 
 func newReader() *reader {
 	return &reader{
 		sequences: map[uint32]*sequence{}, tracks: map[uint64]*place{}, processes: map[int64]*process{}, threads: map[[2]int64]*place{},
+		names: map[string]int32{},
 	}
 }
 

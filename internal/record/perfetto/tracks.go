@@ -25,8 +25,8 @@ type place struct {
 	scale              float64
 	incremental, timed bool
 
-	track int32 // of slices, -1 for none yet
-	marks []mark
+	track.Pending // the track is -1 before the first slice
+
 	c     *track.Counter
 	asked bool // for a counter
 }
@@ -47,7 +47,7 @@ func (b *reader) at(uuid uint64) *place {
 		if len(b.order) >= maxPlaces {
 			return nil
 		}
-		p = &place{uuid: uuid, track: -1, order: len(b.order), scale: 1}
+		p = &place{uuid: uuid, Pending: track.Pending{Track: -1}, order: len(b.order), scale: 1}
 		b.tracks[uuid] = p
 		b.order = append(b.order, p)
 	}
@@ -63,7 +63,7 @@ func (b *reader) ofThread(pid, tid int64) *place {
 	if len(b.order) >= maxPlaces {
 		return nil
 	}
-	p := &place{track: -1, order: len(b.order), scale: 1, thread: true, pid: pid, tid: tid}
+	p := &place{Pending: track.Pending{Track: -1}, order: len(b.order), scale: 1, thread: true, pid: pid, tid: tid}
 	b.threads[k] = p
 	b.order = append(b.order, p)
 	return p
@@ -220,8 +220,8 @@ func (b *reader) name() {
 		if p.process && title == "" {
 			title = "process"
 		}
-		if p.track >= 0 {
-			k := b.trace.Tracks[p.track]
+		if p.Track >= 0 {
+			k := b.trace.Tracks[p.Track]
 			k.Group, k.GroupRank, k.Name, k.Rank = group, rank, cmp.Or(title, fmt.Sprintf("track %d", p.order)), p.rank
 			if k.Kind == "" && !b.written {
 				k.Kind = timeline.Thread

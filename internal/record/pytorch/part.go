@@ -21,7 +21,7 @@ type run struct {
 	several bool
 	parts   []*part
 	ops     ops
-	flows   traceevent.Flows
+	flows   track.Flows
 	layers  []layer
 	at      map[layerKey]int32
 }
@@ -200,7 +200,7 @@ func (p *part) event(e *traceevent.Event) {
 		}
 		if t := p.row("", false); t != nil && e.HasTS {
 			e.TS += p.base
-			p.run.flows.Point(e, t.track)
+			e.Arrow(&p.run.flows, t.track)
 		}
 	case 'B', 'E', 'b', 'e', 'n', 'C':
 		p.run.trace.Dropped.Add("events of phases that Kineto does not write", 1)

@@ -3,8 +3,8 @@ package stacks
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
@@ -213,7 +213,10 @@ func (r *Record) operator(frames []Frame, values []int64, labels []Label) bool {
 	return true
 }
 
-// output takes the type or shape of the first result.
+// ortShape matches a shape as ONNX Runtime writes it, such as {"float":[1,16,64,64]}.
+var ortShape = regexp.MustCompile(`(?:\{"([^"]*)"[^\[]*)?\[([^\[\]]*)\]`)
+
+// output reads the type or the shape ("1x16x64x64") of the first output.
 func (o *operator) output(key, s string) {
 	if len(o.Outputs) == 0 {
 		o.Outputs = []profile.Tensor{{}}
@@ -222,33 +225,13 @@ func (o *operator) output(key, s string) {
 		o.Outputs[0].DType = track.Clip([]byte(s))
 		return
 	}
-	// "1x16x64x64", or as ONNX Runtime writes it: {"float":[1,16,64,64]}.
-	if i, j := strings.IndexByte(s, '['), strings.LastIndexByte(s, ']'); i >= 0 && j > i {
-		if k := strings.Index(s, `{"`); k >= 0 {
-			name, _, _ := strings.Cut(s[k+2:], `"`)
-			o.Outputs[0].DType = track.Clip([]byte(name))
-			i = k + strings.IndexByte(s[k:], '[')
-			if rest := strings.IndexByte(s[max(i, 0):], ']'); i >= k && rest > 0 {
-				j = i + rest
-			}
-		}
-		if i < 0 || j <= i {
-			return
-		}
-		s = strings.ReplaceAll(strings.ReplaceAll(s[i+1:j], " ", ""), ",", "x")
+	if m := ortShape.FindStringSubmatch(s); m != nil {
+		o.Outputs[0].DType = cmp.Or(track.Clip([]byte(m[1])), o.Outputs[0].DType)
+		s = strings.NewReplacer(" ", "", ",", "x").Replace(m[2])
 	}
-	var shape []int64
-	for part := range strings.SplitSeq(s, "x") {
-		d, err := strconv.ParseInt(part, 10, 64)
-		switch {
-		case part == "?":
-			d = -1
-		case err != nil || d < 0 || len(shape) >= 64:
-			return
-		}
-		shape = append(shape, d)
+	if shape, ok := track.Dims(s, "x"); ok && len(shape) <= 64 {
+		o.Outputs[0].Shape = shape
 	}
-	o.Outputs[0].Shape = shape
 }
 
 // Run makes the run of the samples. Samples of operators become the layers of a model, those of

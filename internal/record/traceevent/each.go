@@ -43,7 +43,7 @@ func Each(ctx context.Context, r io.Reader, o jsonscan.Options, event func(key s
 		case e.Parse(v) > 0:
 			event(key, &e)
 		default:
-			e = Event{pairs: e.pairs[:0]}
+			e = Event{pairs: e.pairs[:0], key: e.key}
 			event(key, &e)
 		}
 		return ctx.Err()

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
+	"github.com/opmeter/opmeter/internal/record/track"
 )
 
 // Event is one event. Fields are raw text: strings keep their quotes, absent fields are nil.
@@ -27,12 +28,13 @@ type Event struct {
 	ThreadDur     []byte // tdur, if dur is absent
 
 	pairs []pair // members of the arguments
+	key   []byte // memory for keys of arrows
 }
 
 // Parse parses the event object at the start of v and returns its length in bytes, or 0 if v does
 // not start with a complete object. The result is valid until the next call and refers to v.
 func (e *Event) Parse(v []byte) (n int) {
-	*e = Event{pairs: e.pairs[:0]}
+	*e = Event{pairs: e.pairs[:0], key: e.key}
 	if len(v) < 2 || v[0] != '{' {
 		return 0
 	}
@@ -69,6 +71,20 @@ func (e *Event) Fields(fields ...any) {
 	for i := range e.pairs {
 		store(fields, e.pairs[i].key, e.pairs[i].value)
 	}
+}
+
+// Arrow adds the end of an arrow that an event of phase s, t or f is, on a track.
+func (e *Event) Arrow(f *track.Flows, on int32) {
+	e.key = Key(e.key, Bare(e.ID), Bare(e.Cat))
+	f.Add(e.key, track.ArrowEnd{
+		Track: on, TS: e.TS, Slice: -1, Next: e.Phase == 'f' && string(Bare(e.BindPoint)) != "e", Leaves: e.Phase == 's',
+	})
+}
+
+// Bound adds the end of the arrow that leaves or reaches a slice.
+func (e *Event) Bound(f *track.Flows, on int32) {
+	e.key = Key(e.key, Bare(e.BindID), Bare(e.Cat))
+	f.Add(e.key, track.ArrowEnd{Track: on, TS: e.TS, Slice: -1, Leaves: !e.FlowIn})
 }
 
 func (e *Event) member(key, v []byte) {

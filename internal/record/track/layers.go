@@ -82,6 +82,20 @@ func (t *Trace) Tally(to *runlog.Tally, walls []int64, whole int64) {
 	}
 }
 
+// Fill makes the profile of a trace of any program: layers, their times and the timeline.
+func (t *Trace) Fill(p *profile.Profile, l *Layers, f *Flows) {
+	p.Layers = t.Settle(l)
+	t.Nest()
+	f.Links(t)
+	start, end, ok := t.Span(func(k *Track) bool { return !k.Aside })
+	if ok && len(p.Layers) > 0 {
+		var tally runlog.Tally
+		t.Tally(&tally, nil, end-start)
+		tally.Fill(p)
+	}
+	p.Timeline = t.Timeline("first event of the trace", "recorded by the traced program")
+}
+
 // Layers numbers layers by what they are called.
 type Layers struct {
 	List []profile.Layer

@@ -275,7 +275,7 @@ func tensors(s string) (out []profile.Tensor) {
 		var t profile.Tensor
 		words := strings.Fields(part)
 		if n := len(words); n > 0 {
-			if d, ok := dims(words[n-1], "x"); ok {
+			if d, ok := Dims(words[n-1], "x"); ok {
 				t.Shape, words = d, words[:n-1]
 			}
 		}
@@ -309,7 +309,7 @@ func columns(all [3]string) (out []profile.Tensor) {
 	}
 	for i := range names {
 		t := profile.Tensor{Name: names[i], DType: types[i]}
-		if d, ok := dims(shapes[i], "*"); ok {
+		if d, ok := Dims(shapes[i], "*"); ok {
 			t.Shape = d
 		}
 		out = append(out, t)
@@ -317,8 +317,8 @@ func columns(all [3]string) (out []profile.Tensor) {
 	return out
 }
 
-// dims reads "1x32x32x3"; "?" is a dimension that is not known.
-func dims(s, sep string) (out []int64, ok bool) {
+// Dims reads a shape such as "1x32x32x3"; "?" is a dimension that is not known.
+func Dims(s, sep string) (out []int64, ok bool) {
 	if s == "" {
 		return nil, false
 	}
@@ -358,17 +358,24 @@ func (o *Own) Done(t *Trace) []profile.Layer {
 	return out
 }
 
-// DropStalls takes away the bars that only show how long the one around them waited.
-func (k *Track) DropStalls(t *Trace) {
+// Fill makes the profile of a trace: layers, quantities and the timeline.
+func (o *Own) Fill(p *profile.Profile, t *Trace, f *Flows, origin, method string) {
+	t.dropStalls()
+	p.Layers, p.Quantities = o.Done(t), o.Quantities.List
+	t.Nest()
+	f.Links(t)
+	p.Timeline = t.Timeline(origin, method)
+}
+
+// dropStalls removes bars that only show how long the bar around them waited.
+func (t *Trace) dropStalls() {
 	stall, ok := t.names["stall"]
 	if !ok {
 		return
 	}
-	k.Slices = slices.DeleteFunc(k.Slices, func(s Slice) bool {
-		drop := s.Label == stall && s.Type == stall && s.Layer < 0
-		if drop {
-			t.count--
-		}
-		return drop
-	})
+	for _, k := range t.Tracks {
+		n := len(k.Slices)
+		k.Slices = slices.DeleteFunc(k.Slices, func(s Slice) bool { return s.Label == stall && s.Type == stall && s.Layer < 0 })
+		t.count -= n - len(k.Slices)
+	}
 }

@@ -103,6 +103,7 @@ type Trace struct {
 	list   []string
 	count  int
 	points int
+	marks  int
 	open   int64
 }
 
