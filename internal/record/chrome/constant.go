@@ -2,60 +2,55 @@ package chrome
 
 import (
 	"bytes"
-	"slices"
 
 	"github.com/opmeter/opmeter/internal/record/traceevent"
 	"github.com/opmeter/opmeter/internal/record/track"
 	"github.com/opmeter/opmeter/profile"
 )
 
-// constant is the arguments that all slices of a layer agree about: they become its
-// options.
+// constant holds the arguments that all slices of a layer have in common: they become its options.
 type constant struct {
-	first   []byte
 	options []profile.Option
+	raw     [][]byte // values as the first slice has them
 	seen    bool
 }
 
-// Bounds of what is kept of arguments.
+// Limits of what is kept of arguments.
 const (
 	maxOptions = 16
 	maxOption  = 300
-	maxArgs    = 4 << 10
 )
 
-// see takes the arguments of one slice.
-func (c *constant) see(args []byte) {
+// see adds the arguments of one slice.
+func (c *constant) see(e *traceevent.Event) {
 	if !c.seen {
 		c.seen = true
-		if len(args) > maxArgs {
-			return
-		}
-		c.first = bytes.Clone(args)
-		traceevent.Members(args, func(k, v []byte) {
+		e.Each(func(k, v []byte) {
 			if o, ok := option(k, v); ok && len(c.options) < maxOptions {
-				c.options = append(c.options, o)
+				c.options, c.raw = append(c.options, o), append(c.raw, bytes.Clone(v))
 			}
 		})
 		return
 	}
-	if len(c.options) == 0 || bytes.Equal(args, c.first) {
-		return
-	}
 	var have [maxOptions]bool
-	traceevent.Members(args, func(k, v []byte) {
+	e.Each(func(k, v []byte) {
 		for i := range c.options {
 			if c.options[i].Key == string(k) {
-				o, ok := option(k, v)
-				have[i] = ok && o.Value == c.options[i].Value
+				have[i] = bytes.Equal(v, c.raw[i]) || string(traceevent.Text(v)) == c.options[i].Value
 			}
 		}
 	})
-	i := -1
-	c.options = slices.DeleteFunc(c.options, func(profile.Option) bool { i++; return !have[i] })
+	n := 0
+	for i, o := range c.options {
+		if have[i] {
+			c.options[n], c.raw[n] = o, c.raw[i]
+			n++
+		}
+	}
+	c.options, c.raw = c.options[:n], c.raw[:n]
 }
 
-// option takes texts and numbers that are short.
+// option returns an argument that is a short text or number.
 func option(k, v []byte) (profile.Option, bool) {
 	if len(k) == 0 || len(k) > maxOption || len(v) == 0 || len(v) > maxOption || v[0] == '{' || v[0] == '[' {
 		return profile.Option{}, false

@@ -178,7 +178,7 @@ func (b *reader) layer() int32 {
 	if i := bytes.IndexByte(op, ','); i > 0 {
 		op = op[:i]
 	}
-	if string(op) == "Op" && b.e.Args != nil {
+	if string(op) == "Op" {
 		var o, n []byte
 		b.e.Fields("op", &o, "name", &n)
 		if o != nil {
@@ -198,7 +198,7 @@ func (b *reader) layer() int32 {
 	for len(b.constant) <= int(n) {
 		b.constant = append(b.constant, constant{})
 	}
-	b.constant[n].see(b.e.Args)
+	b.constant[n].see(b.e)
 	return n
 }
 

@@ -20,14 +20,13 @@ type Event struct {
 	ID, ID2       []byte
 	BindID        []byte
 	BindPoint     []byte
-	Args          []byte // all arguments, an object; see [Event.Each]
 	Frame, Weight []byte // of samples
 	FlowIn        bool
 	FlowOut       bool
 	Scope         []byte
 	ThreadDur     []byte // tdur, if dur is absent
 
-	pairs []pair // members of the arguments
+	pairs []pair // arguments
 	key   []byte // memory for keys of arrows
 }
 
@@ -35,26 +34,22 @@ type Event struct {
 // not start with a complete object. The result is valid until the next call and refers to v.
 func (e *Event) Parse(v []byte) (n int) {
 	*e = Event{pairs: e.pairs[:0], key: e.key}
-	if len(v) < 2 || v[0] != '{' {
-		return 0
-	}
-	for i := 1; ; {
-		key, at, end := next(v, i)
-		if end == -1 && key == nil {
-			return at
+	c := jsonscan.Cursor{Text: v}
+	for c.Next() {
+		if c.Depth == 1 && string(c.Key) == "args" && c.Enter() {
+			continue
 		}
-		if string(key) == "args" && at < len(v) && v[at] == '{' {
-			if e.pairs, end = nested(v, at, e.pairs[:0]); end >= 0 {
-				e.Args = v[at:end]
-			}
-		} else if end >= 0 {
-			e.member(key, v[at:end])
-		}
-		if end < 0 {
+		value := c.Value()
+		switch {
+		case value == nil:
 			return 0
+		case c.Depth > 1:
+			e.pairs = append(e.pairs, pair{c.Key, value})
+		default:
+			e.member(c.Key, value)
 		}
-		i = end
 	}
+	return c.Len()
 }
 
 // Each calls f for each argument.
@@ -86,6 +81,9 @@ func (e *Event) Bound(f *track.Flows, on int32) {
 	e.key = Key(e.key, Bare(e.BindID), Bare(e.Cat))
 	f.Add(e.key, track.ArrowEnd{Track: on, TS: e.TS, Slice: -1, Leaves: !e.FlowIn})
 }
+
+// pair is a member of an object.
+type pair struct{ key, value []byte }
 
 func (e *Event) member(key, v []byte) {
 	switch string(key) {
