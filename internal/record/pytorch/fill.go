@@ -3,6 +3,7 @@ package pytorch
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -41,11 +42,9 @@ func (r *run) fill(out *runlog.Run) {
 		p.place()
 		dev = append(dev, p.link()...)
 		p.memories()
-		for _, x := range p.list {
-			for i := range t.Tracks[x.track].Slices {
-				if s := &t.Tracks[x.track].Slices[i]; s.Layer >= 0 && s.Iteration < 0 {
-					outside++
-				}
+		for _, s := range p.slices() {
+			if s.Layer >= 0 && s.Iteration < 0 {
+				outside++
 			}
 		}
 	}
@@ -91,12 +90,22 @@ func (p *part) iterations(base int32, walls *[]int64) {
 		*walls = append(*walls, end-start)
 	}
 	p.counted = int32(len(steps))
-	for _, x := range p.list {
-		k := t.Tracks[x.track]
-		k.Assign(steps)
-		for i := range k.Slices {
-			if s := &k.Slices[i]; s.Iteration >= 0 {
-				s.Iteration += base
+	for _, s := range p.slices() {
+		if s.Iteration = track.InStep(steps, s.Start); s.Iteration >= 0 {
+			s.Iteration += base
+		}
+	}
+}
+
+// slices iterates over the slices of a part and their places.
+func (p *part) slices() iter.Seq2[at, *track.Slice] {
+	return func(yield func(at, *track.Slice) bool) {
+		for _, x := range p.list {
+			k := p.run.trace.Tracks[x.track]
+			for i := range k.Slices {
+				if !yield(at{x.track, int32(i)}, &k.Slices[i]) {
+					return
+				}
 			}
 		}
 	}
@@ -105,14 +114,9 @@ func (p *part) iterations(base int32, walls *[]int64) {
 // operators counts the calls of operators in each step.
 func (p *part) operators(steps []track.Step) []int {
 	out := make([]int, len(steps))
-	for _, x := range p.list {
-		k := p.run.trace.Tracks[x.track]
-		for i := range k.Slices {
-			if s := &k.Slices[i]; len(steps) > 0 && p.class(s) == operator {
-				if n := track.InStep(steps, s.Start); n >= 0 {
-					out[n]++
-				}
-			}
+	for _, s := range p.slices() {
+		if n := track.InStep(steps, s.Start); n >= 0 && p.class(s) == operator {
+			out[n]++
 		}
 	}
 	return out
@@ -360,16 +364,12 @@ func (p *part) lanes() {
 			number = append(number, int32(i))
 		}
 	}
-	for _, x := range p.list {
-		k := t.Tracks[x.track]
-		for i := range k.Slices {
-			s := &k.Slices[i]
-			s.Extra = 0
-			if s.Iteration < 0 || p.whole {
-				s.Iteration = -1
-			} else {
-				s.Iteration = number[s.Iteration-base]
-			}
+	for _, s := range p.slices() {
+		s.Extra = 0
+		if s.Iteration < 0 || p.whole {
+			s.Iteration = -1
+		} else {
+			s.Iteration = number[s.Iteration-base]
 		}
 	}
 	if len(p.steps) == 0 {
@@ -388,4 +388,105 @@ func (p *part) lanes() {
 		t.Add(n, track.Slice{Start: s.Start, Dur: s.End - s.Start, Bytes: -1, Layer: -1, Iteration: int32(i), Label: t.Name([]byte("step " + s.name)), Type: -1})
 	}
 	t.NestOne(n)
+}
+
+// deviceCall is work of a device for a layer in an iteration.
+type deviceCall struct {
+	iteration, layer int32
+	dur              int64
+}
+
+// at is the place of a slice.
+type at struct{ track, slice int32 }
+
+// link leads the work of devices to the operators that launched it: the launch has the same
+// correlation, and lies within the operator. Where it does not, the operator's
+// external identifier is the same.
+func (p *part) link() (calls []deviceCall) {
+	r, t := p.run, &p.run.trace
+	launches := map[int64]at{}
+	some := false
+	for x, s := range p.slices() {
+		switch p.class(s) {
+		case launch:
+			if c := p.aux[s.Extra-1].correlation; c >= 0 {
+				launches[c] = x
+			}
+		case operator:
+			some = true
+		}
+	}
+	var external map[int64]at
+	for x, s := range p.slices() {
+		if p.class(s) != work {
+			continue
+		}
+		a := p.aux[s.Extra-1]
+		owner := at{-1, -1}
+		if l, ok := launches[a.correlation]; ok && a.correlation >= 0 {
+			t.Links = append(t.Links, track.Link{FromTrack: l.track, From: l.slice, ToTrack: x.track, To: x.slice})
+			owner = inOperator(t, l)
+			if b := p.aux[t.Tracks[l.track].Slices[l.slice].Extra-1]; a.external < 0 && b.external != b.correlation {
+				a.external = b.external
+			}
+		}
+		if owner.slice < 0 && a.external >= 0 && a.external != a.correlation && some {
+			if external == nil {
+				external = p.externals()
+			}
+			if o, ok := external[a.external]; ok {
+				owner = o
+			}
+		}
+		c := deviceCall{iteration: s.Iteration, dur: s.Dur}
+		if owner.slice >= 0 {
+			o := &t.Tracks[owner.track].Slices[owner.slice]
+			c.iteration, c.layer = o.Iteration, o.Layer
+		} else {
+			c.layer = r.layer(layerKey{-1, -2 - s.Label, -1}, s.Start)
+			r.layers[c.layer].kernel = true
+			if !some {
+				s.Layer, t.Tracks[x.track].Self[x.slice] = c.layer, s.Dur
+			}
+		}
+		r.layers[c.layer].work(s, &a)
+		calls = append(calls, c)
+	}
+	return calls
+}
+
+// work adds work of a device to a layer.
+func (l *layer) work(s *track.Slice, a *aux) {
+	if l.kernels == nil {
+		l.kernels = map[int32]int64{}
+	}
+	if len(l.kernels) < 1000 {
+		l.kernels[s.Label] += s.Dur
+	}
+	if a.occupancy >= 0 {
+		l.busy += float64(a.occupancy) * float64(s.Dur)
+		l.known += s.Dur
+	}
+}
+
+// inOperator finds the innermost operator around a slice.
+func inOperator(t *track.Trace, l at) at {
+	k := t.Tracks[l.track]
+	for i := k.Parents[l.slice]; i >= 0; i = k.Parents[i] {
+		if k.Slices[i].Layer >= 0 {
+			return at{l.track, i}
+		}
+	}
+	return at{-1, -1}
+}
+
+// externals finds operators by their external identifiers.
+func (p *part) externals() map[int64]at {
+	out := map[int64]at{}
+	for x, s := range p.slices() {
+		if p.class(s) == operator && p.aux[s.Extra-1].external >= 0 {
+			out[p.aux[s.Extra-1].external] = x
+		}
+	}
+	return out
 }

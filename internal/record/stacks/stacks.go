@@ -1,11 +1,22 @@
+// Package stacks holds what formats of sampling profilers have in common: stacks of
+// functions with what was counted while they were there. It makes layers of the functions,
+// each with its own share and that with what it called, and bars of samples that
+// follow one another in time.
+//
+// It knows no format. A stack is a path in a tree from its outermost function on, so that
+// memory goes with the different stacks and not with the samples.
 package stacks
 
 import (
+	"bufio"
 	"cmp"
+	"context"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
+	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/track"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -301,4 +312,27 @@ func (s *Set) Each(f func(path []int32, values []float64)) {
 			f(path, values)
 		}
 	}
+}
+
+// maxLine bounds a line of a text.
+const maxLine = 4 << 20
+
+// Lines calls use for each line of a file, without its line ending. It stops with an error that
+// names the line if a line is too long, and when the context ends.
+func Lines(ctx context.Context, f *record.File, use func(line []byte)) error {
+	return f.With(func(r io.Reader) error {
+		s := bufio.NewScanner(r)
+		s.Buffer(make([]byte, 0, 64<<10), maxLine)
+		n := 0
+		for ; s.Scan(); n++ {
+			use(s.Bytes())
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+		}
+		if err := s.Err(); err != nil {
+			return fmt.Errorf("line %d: %w", n+1, err)
+		}
+		return nil
+	})
 }

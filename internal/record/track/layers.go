@@ -1,26 +1,19 @@
 package track
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sort"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
+	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/profile"
 )
 
 // Step is an iteration: an inference or a step of training.
 type Step struct{ Start, End int64 }
-
-// Assign gives the slices of a track the number of the step in which they start, -1
-// for those that start in none. Steps are in the order of their starts, and a slice
-// belongs to the latest one that has begun.
-func (k *Track) Assign(steps []Step) {
-	for i := range k.Slices {
-		k.Slices[i].Iteration = InStep(steps, k.Slices[i].Start)
-	}
-}
 
 // InStep is the step in which a point in time lies, -1 for none.
 func InStep(steps []Step, ts int64) int32 {
@@ -204,4 +197,30 @@ func Set(qs *runlog.Quantities, l *profile.Layer, q profile.Quantity, v float64)
 	if _, known := profile.Lookup(q.Key); !known || v >= 0 {
 		qs.Set(l, q, v)
 	}
+}
+
+// Stem makes the name of a model or program of a file's: without the endings of traces.
+func Stem(name string) string {
+	s := name
+	for {
+		low := strings.ToLower(s)
+		cut := len(s)
+		for _, end := range []string{".json", ".trace", ".pt", ".pftrace", ".perfetto-trace", ".pb", ".prof", ".pprof", ".cpuprofile", ".txt", ".folded", ".speedscope", ".gz"} {
+			if strings.HasSuffix(low, end) && len(end) < len(s) {
+				cut = len(s) - len(end)
+				break
+			}
+		}
+		if cut == len(s) {
+			return cmp.Or(s, "unnamed")
+		}
+		s = s[:cut]
+	}
+}
+
+// NewRun returns a run whose model has the name of a file, see [Stem].
+func NewRun(f *record.File, format string) *runlog.Run {
+	return &runlog.Run{Profile: &profile.Profile{
+		Model: profile.Model{Name: Stem(f.Name), Path: f.Path, Format: format},
+	}}
 }

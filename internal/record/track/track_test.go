@@ -77,7 +77,10 @@ func TestTally(t *testing.T) {
 		tr.Add(aside, slice(100*i, 7, 1))
 	}
 	tr.Nest()
-	tr.Tracks[n].Assign([]track.Step{{Start: 0, End: 60}, {Start: 100, End: 160}, {Start: 200, End: 205}})
+	steps := []track.Step{{Start: 0, End: 60}, {Start: 100, End: 160}, {Start: 200, End: 205}}
+	for _, s := range tr.All() {
+		s.Iteration = track.InStep(steps, s.Start)
+	}
 	var tally runlog.Tally
 	tr.Tally(&tally, []int64{60, 60, 60}, -1)
 	p := &profile.Profile{Layers: make([]profile.Layer, 2)}

@@ -7,11 +7,13 @@ package v8
 import (
 	"context"
 	"errors"
+	"math"
 
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/stacks"
+	"github.com/opmeter/opmeter/internal/record/traceevent"
 	"github.com/opmeter/opmeter/internal/record/track"
 	"github.com/opmeter/opmeter/profile/timeline"
 )
@@ -61,4 +63,196 @@ func read(ctx context.Context, f *record.File) (*runlog.Run, error) {
 		run.Lose("the file is cut")
 	}
 	return run, nil
+}
+
+// Builder takes the parts of a profile as they come: nodes of its tree of calls, samples
+// that name them, and the time from each sample to the next.
+type Builder struct {
+	Set *stacks.Set
+	// Start and End are nanoseconds, 0 for not known.
+	Start, End int64
+
+	nodes    map[int64]*node
+	order    []int64
+	samples  []int64
+	deltas   []int64 // microseconds
+	times    []int64 // of old files, nanoseconds
+	children [][2]int64
+}
+
+type node struct {
+	parent  int64
+	rooted  bool // has a parent
+	f       stacks.Function
+	hits    int64
+	place   int32
+	placed  bool
+	visited bool
+}
+
+// maxSamples bounds the samples of a profile.
+const maxSamples = 5_000_000
+
+// Member reads a member of a profile, or of a part of one in a trace.
+func (b *Builder) Member(key, v []byte) {
+	switch string(key) {
+	case "nodes":
+		traceevent.Elements(v, func(v []byte) { b.node(v, 0, false, 0) })
+	case "head": // the tree of an old file, whose nodes contain one another
+		b.node(v, 0, false, 0)
+	case "samples": // the nodes
+		b.samples = b.numbers(v, b.samples)
+	case "timeDeltas": // microseconds from the sample before
+		b.deltas = b.numbers(v, b.deltas)
+	case "timestamps": // microseconds, in old files
+		traceevent.Elements(v, func(v []byte) {
+			if ns, ok := traceevent.Nanos(v); ok && len(b.times) < maxSamples {
+				b.times = append(b.times, ns)
+			}
+		})
+	case "startTime":
+		b.Start, _ = traceevent.Nanos(v)
+	case "endTime":
+		b.End, _ = traceevent.Nanos(v)
+	}
+}
+
+func (b *Builder) node(v []byte, parent int64, rooted bool, depth int) {
+	if len(b.order) >= stacks.MaxNodes || depth > jsonscan.MaxDepth {
+		b.Set.Dropped.Add("nodes beyond the first 2,000,000", 1)
+		return
+	}
+	n := &node{parent: parent, rooted: rooted, place: stacks.Root}
+	const none = math.MinInt64
+	id, own, line := int64(none), int64(none), int64(none)
+	var children, call []byte
+	traceevent.Fields(v, "id", &id, "parent", &own, "hitCount", &n.hits, "callFrame", &call, "children", &children,
+		"functionName", &n.f.Name, "url", &n.f.File, "lineNumber", &line, "codeType", &n.f.Category)
+	traceevent.Fields(call, "functionName", &n.f.Name, "url", &n.f.File, "lineNumber", &line, "codeType", &n.f.Category)
+	if own != none {
+		n.parent, n.rooted = own, true
+	}
+	if line >= 0 && line < 1<<31 {
+		n.f.Line = line + 1 // lines count from 0, -1 stands for none
+	}
+	if id == none {
+		b.Set.Dropped.Add("nodes without an identifier", 1)
+		return
+	}
+	if b.nodes == nil {
+		b.nodes = map[int64]*node{}
+	}
+	if _, ok := b.nodes[id]; !ok {
+		b.order = append(b.order, id)
+	}
+	b.nodes[id] = n
+	traceevent.Elements(children, func(c []byte) {
+		if len(c) > 0 && c[0] == '{' {
+			b.node(c, id, true, depth+1)
+			return
+		}
+		if i, ok := jsonscan.Int(c); ok && len(b.children) < stacks.MaxNodes {
+			b.children = append(b.children, [2]int64{i, id})
+		}
+	})
+}
+
+func (b *Builder) numbers(list []byte, to []int64) []int64 {
+	traceevent.Elements(list, func(v []byte) {
+		n, ok := jsonscan.Int(v)
+		if !ok {
+			f, num := jsonscan.Number(v)
+			n, ok = int64(math.Round(f)), num && math.Abs(f) < 1e15
+		}
+		if !ok || len(to) >= maxSamples {
+			b.Set.Dropped.Add("samples that are not numbers or too many", 1)
+			return
+		}
+		to = append(to, n)
+	})
+	return to
+}
+
+// Len is the number of samples.
+func (b *Builder) Len() int { return len(b.samples) }
+
+// place finds the place of a node in the tree, without the root that holds everything.
+func (b *Builder) place(id int64) int32 {
+	var way []*node
+	n := b.nodes[id]
+	for n != nil && !n.placed && !n.visited {
+		n.visited = true // a ring of parents ends here
+		way = append(way, n)
+		if !n.rooted {
+			break
+		}
+		n = b.nodes[n.parent]
+	}
+	at := stacks.Root
+	if n != nil && n.placed {
+		at = n.place
+	}
+	for i := len(way) - 1; i >= 0; i-- {
+		n := way[i]
+		n.placed, n.place = true, at
+		if n.rooted || n.f.Name != "(root)" {
+			f := n.f
+			if f.Name == "" {
+				f.Name = "(anonymous)"
+			}
+			at = b.Set.Call(at, b.Set.Function(f))
+			n.place = at
+		}
+	}
+	if n := b.nodes[id]; n != nil {
+		return n.place
+	}
+	return stacks.Root
+}
+
+// Done counts the samples in a column, and gives them with their times and how long the
+// last one lasted, nanoseconds.
+func (b *Builder) Done(count int) (samples []stacks.Weighted, last int64) {
+	for _, c := range b.children {
+		if n := b.nodes[c[0]]; n != nil && !n.rooted && c[0] != c[1] {
+			n.parent, n.rooted = c[1], true
+		}
+	}
+	for _, id := range b.order {
+		b.place(id)
+	}
+	at, latest := b.Start, int64(math.MinInt64)
+	lost := int64(0)
+	for i, id := range b.samples {
+		switch {
+		case i < len(b.times):
+			at = b.times[i]
+		case i < len(b.deltas):
+			const most = int64(1e15) // a month of microseconds, and more
+			at += min(max(b.deltas[i], -most), most) * 1000
+			at = min(max(at, -most*1000), most*1000)
+		}
+		if b.nodes[id] == nil {
+			lost++
+			continue
+		}
+		samples, latest = append(samples, stacks.Weighted{At: at, Place: b.place(id)}), max(latest, at)
+	}
+	b.Set.Dropped.Add("samples of nodes that are absent", lost)
+	for _, s := range samples {
+		if s.Place >= 0 {
+			b.Set.Add(count, s.Place, 1)
+		}
+	}
+	if len(samples) == 0 { // only how often each was hit
+		for _, id := range b.order {
+			if n := b.nodes[id]; n.hits > 0 && n.place >= 0 {
+				b.Set.Add(count, n.place, float64(n.hits))
+			}
+		}
+	}
+	if len(samples) > 0 && b.End > latest && b.End-latest < 1e15 {
+		last = b.End - latest
+	}
+	return samples, last
 }
