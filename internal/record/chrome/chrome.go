@@ -52,8 +52,15 @@ func Match(f *record.File) record.Sure {
 	return record.Likely
 }
 
-// maxEvent bounds one event, and one other member of the file.
-const maxEvent = 64 << 20
+// Limits of what is kept.
+const (
+	maxEvent   = 64 << 20 // bytes of an event, and of another member of the file
+	maxThreads = 10_000
+	maxAsync   = 1_000_000 // identifiers of asynchronous operations
+	maxSamples = 2_000_000
+	maxOptions = 16  // options of a layer
+	maxOption  = 300 // bytes of the key and of the value of an option
+)
 
 func read(ctx context.Context, _ *record.Input, f *record.File) ([]*runlog.Run, error) {
 	b := newReader()

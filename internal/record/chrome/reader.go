@@ -41,6 +41,7 @@ func newReader() *reader {
 	return &reader{
 		head: map[string]string{}, processes: map[string]*process{}, threads: map[string]*thread{},
 		async: map[string]*pending{}, counters: map[string]*track.Counter{},
+		samples: sampler{byID: map[string]frame{}, v8: map[string]*v8Part{}, places: map[string]int32{}},
 	}
 }
 
@@ -57,12 +58,6 @@ type thread struct {
 	rank int64
 	pending
 }
-
-// Bounds of what is kept beside slices.
-const (
-	maxThreads = 10_000
-	maxAsync   = 1_000_000
-)
 
 // thread finds the thread of the event under way, nil when there are too many.
 func (b *reader) thread() *thread {
@@ -382,12 +377,6 @@ type constant struct {
 	raw     [][]byte // values as the first slice has them
 	seen    bool
 }
-
-// Limits of what is kept of arguments.
-const (
-	maxOptions = 16
-	maxOption  = 300
-)
 
 // see adds the arguments of one slice.
 func (c *constant) see(e *traceevent.Event) {

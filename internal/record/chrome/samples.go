@@ -42,9 +42,6 @@ type v8Part struct {
 	thread *thread
 }
 
-// maxSamples bounds the samples of a trace.
-const maxSamples = 2_000_000
-
 // sample takes an element of the list of samples.
 func (b *reader) sample() {
 	e := b.e
@@ -70,9 +67,6 @@ func (b *reader) keep(e *traceevent.Event) {
 
 // frames takes the functions that samples name.
 func (s *sampler) frames(v []byte) {
-	if s.byID == nil {
-		s.byID = map[string]frame{}
-	}
 	traceevent.Members(v, func(id, v []byte) {
 		var f frame
 		traceevent.Fields(v, "name", &f.f.Name, "category", &f.f.Category, "file", &f.f.File, "funcVirtAddr", &f.f.File,
@@ -100,9 +94,6 @@ func (s *sampler) event(b *reader, e *traceevent.Event) {
 			return
 		}
 		p = &v8Part{Builder: v8.Builder{Set: &s.set}, thread: t}
-		if s.v8 == nil {
-			s.v8 = map[string]*v8Part{}
-		}
 		s.v8[key] = p
 		s.order = append(s.order, p)
 	}
@@ -120,9 +111,6 @@ func (s *sampler) event(b *reader, e *traceevent.Event) {
 func (s *sampler) place(id string) int32 {
 	if p, ok := s.places[id]; ok {
 		return p
-	}
-	if s.places == nil {
-		s.places = map[string]int32{}
 	}
 	var way []string
 	at, seen := stacks.Root, map[string]bool{}

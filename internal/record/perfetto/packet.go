@@ -60,7 +60,7 @@ type reader struct {
 func newReader() *reader {
 	return &reader{
 		sequences: map[uint32]*sequence{}, tracks: map[uint64]*place{}, processes: map[int64]*process{}, threads: map[[2]int64]*place{},
-		names: map[string]int32{},
+		names: map[string]int32{}, clocks: clocks{offsets: map[clockKey]int64{}},
 	}
 }
 
@@ -84,6 +84,10 @@ const (
 	maxSequences = 10_000
 	maxText      = 64 << 10
 )
+
+func newSequence(valid bool) *sequence {
+	return &sequence{counters: map[uint64]int64{}, clocks: map[uint64]*ownClock{}, valid: valid}
+}
 
 func (s *sequence) clear() {
 	s.categories, s.names, s.annotations, s.values = nil, nil, nil, nil
@@ -145,7 +149,7 @@ func (b *reader) sequence(p *parts) *sequence {
 			b.trace.Dropped.Add("packets of more than 10,000 writers", 1)
 			return nil
 		}
-		s = &sequence{counters: map[uint64]int64{}, valid: p.flags&needsState == 0}
+		s = newSequence(p.flags&needsState == 0)
 		b.sequences[p.id] = s
 	}
 	if p.lost {
@@ -333,9 +337,6 @@ func (c *clocks) snapshot(data []byte, id uint32, s *sequence) {
 		_ = m.Scan(1, &clock, 2, &ts, 3, &incremental, 4, &unit)
 		ns := scaled(ts, unit)
 		if k := keyOf(clock, id); k.sequence == id && clock >= 64 && clock < 128 {
-			if s.clocks == nil {
-				s.clocks = map[uint64]*ownClock{}
-			}
 			s.clocks[clock] = &ownClock{unit, incremental, ns}
 		}
 		all = append(all, reading{clock, ns})
@@ -359,9 +360,6 @@ func (c *clocks) set(all []reading, id uint32) {
 	}
 	if !known {
 		return
-	}
-	if c.offsets == nil {
-		c.offsets = map[clockKey]int64{}
 	}
 	for _, x := range all {
 		if len(c.offsets) < 100_000 {

@@ -160,7 +160,7 @@ func (b *reader) oldDescriptor(id uint64, thread bool, data []byte) {
 		if len(b.sequences) >= maxSequences {
 			return
 		}
-		s = &sequence{counters: map[uint64]int64{}, valid: true}
+		s = newSequence(true)
 		b.sequences[uint32(id)] = s
 	}
 	r := protoread.NewReader(data)

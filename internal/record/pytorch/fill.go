@@ -135,9 +135,6 @@ func (p *part) class(s *track.Slice) class {
 // that makes them.
 func (p *part) place() {
 	r := p.run
-	if r.at == nil {
-		r.at = map[layerKey]int32{}
-	}
 	for _, x := range p.list {
 		k := r.trace.Tracks[x.track]
 		scopes := make([]int32, len(k.Slices)) // of what a slice holds

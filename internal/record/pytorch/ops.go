@@ -36,9 +36,6 @@ func (p *part) operator(name []byte, a *aux) int32 {
 	o.key = traceevent.Key(o.key, name, shapes, types)
 	n, ok := o.at[string(o.key)]
 	if !ok {
-		if o.at == nil {
-			o.at = map[string]int32{}
-		}
 		if len(o.list) >= track.MaxLayers {
 			o.key = append(o.key[:0], "operators beyond the first 50,000"...)
 			name, shapes, types, values, module = o.key, nil, nil, nil, nil

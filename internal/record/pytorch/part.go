@@ -291,9 +291,6 @@ func (p *part) ids(a *aux, s *track.Slice) {
 	}
 }
 
-// maxSteps bounds the steps of a file.
-const maxSteps = 100_000
-
 // step takes an annotation around one step. Threads that repeat it are left out.
 func (p *part) step(number string, s track.Slice) {
 	if slices.ContainsFunc(p.steps[max(0, len(p.steps)-100):], func(o step) bool { return o.name == number }) {

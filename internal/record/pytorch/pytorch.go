@@ -40,8 +40,11 @@ func Match(f *record.File) record.Sure {
 		h.Has(`"traceEvents"`) && h.HasAny(`"baseTimeNanoseconds"`, `"cpu_op"`, `"cuda_runtime"`, `"Ev Idx"`))
 }
 
-// maxEvent bounds one event, and one other member of the file.
-const maxEvent = 64 << 20
+// Limits of what is kept of a file.
+const (
+	maxEvent = 64 << 20 // bytes of an event, and of another member of the file
+	maxSteps = 100_000
+)
 
 func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
 	var errs []error
@@ -51,7 +54,7 @@ func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
 	}
 	var runs []*runlog.Run
 	for _, group := range ranks(all) {
-		r := &run{several: len(group) > 1}
+		r := &run{several: len(group) > 1, at: map[layerKey]int32{}, ops: ops{at: map[string]int32{}}}
 		var good []*part
 		for _, p := range group {
 			if err := r.read(ctx, p); err != nil {

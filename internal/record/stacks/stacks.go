@@ -21,14 +21,13 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Bounds of what is kept.
+// Limits of what is kept.
 const (
-	// MaxNodes bounds the tree of stacks.
-	MaxNodes = 2_000_000
-	// MaxDepth bounds a stack: functions further in are left out.
-	MaxDepth = 2000
-	// maxColumns bounds what is counted of each sample.
-	maxColumns = 32
+	MaxNodes   = 2_000_000 // of the tree of stacks
+	MaxDepth   = 2000      // functions of a stack; deeper ones are left out
+	maxColumns = 32        // counts of each sample
+	maxEntries = 4_000_000 // of each of [Tables]
+	maxLine    = 4 << 20   // bytes of a line of text
 )
 
 // Function is what samples are of.
@@ -313,9 +312,6 @@ func (s *Set) Each(f func(path []int32, values []float64)) {
 		}
 	}
 }
-
-// maxLine bounds a line of a text.
-const maxLine = 4 << 20
 
 // Lines calls use for each line of a file, without its line ending. It stops with an error that
 // names the line if a line is too long, and when the context ends.

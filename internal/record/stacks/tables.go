@@ -8,9 +8,6 @@ import (
 	"github.com/opmeter/opmeter/internal/model/protoread"
 )
 
-// maxEntries limits each of the tables of a file.
-const maxEntries = 4_000_000
-
 // Tables resolves the numbers by which samples of pprof and OpenTelemetry refer to locations,
 // functions and strings.
 //

@@ -5,9 +5,6 @@ import (
 	"slices"
 )
 
-// maxArrowEnds limits the ends of arrows of a trace.
-const maxArrowEnds = 1_000_000
-
 // Flows collects the ends of arrows until the slices that they are bound to are known.
 type Flows struct {
 	at   map[string]int32

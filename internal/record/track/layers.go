@@ -24,9 +24,6 @@ func InStep(steps []Step, ts int64) int32 {
 	return int32(n - 1)
 }
 
-// maxIterations bounds the iterations whose times are added up one by one.
-const maxIterations = 1_000_000
-
 // Tally adds up the own times of slices by layer. Walls holds the length of each
 // iteration, nanoseconds, below 0 for the sum of its calls; without any, everything is
 // one iteration of the given length. Slices of no iteration are not counted then.
@@ -95,9 +92,6 @@ type Layers struct {
 	at   map[string]int32
 	key  []byte
 }
-
-// MaxLayers bounds the layers of a record.
-const MaxLayers = 50_000
 
 // Of gives the number of the layer with a name and operator; what is beyond
 // [MaxLayers] is one layer for all.

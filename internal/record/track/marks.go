@@ -5,9 +5,6 @@ import (
 	"slices"
 )
 
-// maxMarks limits the beginnings and ends of a trace.
-const maxMarks = 4_000_000
-
 // Pending holds beginnings and ends of slices on one track until all are known: they come in any
 // order.
 type Pending struct {

@@ -283,9 +283,6 @@ func trim(l *timeline.Lane) {
 	}
 }
 
-// maxLinks bounds the arrows of a timeline.
-const maxLinks = 250_000
-
 // links sets the arrows whose two ends were kept.
 func (b *lanes) links() {
 	for _, l := range b.t.Links {
@@ -299,12 +296,6 @@ func (b *lanes) links() {
 		}
 	}
 }
-
-// MaxPoints bounds the values of all counters of a record, maxCounters their number.
-const (
-	MaxPoints   = 500_000
-	maxCounters = 10_000
-)
 
 // Counter is a figure over time.
 type Counter struct {

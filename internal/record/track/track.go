@@ -18,14 +18,22 @@ import (
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
-// MaxSlices bounds the slices of a record: beyond, memory would grow with the file.
-const MaxSlices = 3_000_000
-
-// maxTracks bounds the tracks of a record.
-const maxTracks = 20_000
-
-// most bounds points in time, nanoseconds: differences of two still fit.
-const most = int64(4e18)
+// Limits of a trace: without them, memory would grow with the file.
+const (
+	MaxSlices     = 3_000_000
+	MaxPoints     = 500_000 // values of all counters
+	MaxLayers     = 50_000
+	maxTracks     = 20_000
+	maxCounters   = 10_000
+	maxNames      = 100_000   // different texts
+	maxName       = 16 << 10  // bytes of a text
+	maxRows       = 64        // rows of a track whose slices overlap in part
+	maxMarks      = 4_000_000 // beginnings and ends of slices
+	maxArrowEnds  = 1_000_000
+	maxLinks      = 250_000     // arrows of the timeline
+	maxIterations = 1_000_000   // iterations with separate times
+	most          = int64(4e18) // nanoseconds; the difference of two times fits into 64 bits
+)
 
 // Slice is something that took time on a track.
 type Slice struct {
@@ -123,12 +131,6 @@ func (t *Trace) Track(kind timeline.LaneKind, group, name string) int32 {
 	return int32(len(t.Tracks) - 1)
 }
 
-// maxNames bounds the different texts of a timeline, maxName the length of one.
-const (
-	maxNames = 100_000
-	maxName  = 16 << 10
-)
-
 // Name gives the number of a text, -1 for "" and for texts that are too many.
 func (t *Trace) Name(s []byte) int32 {
 	if i, ok := t.names[string(s)]; ok {
@@ -184,9 +186,6 @@ func (t *Trace) Extra(x Extra) int32 {
 	t.Extras = append(t.Extras, x)
 	return int32(len(t.Extras))
 }
-
-// maxRows bounds the rows that one track becomes where slices overlap in part.
-const maxRows = 64
 
 // Nest brings the slices of all tracks into order and finds what lies in what.
 func (t *Trace) Nest() {
