@@ -103,17 +103,16 @@ func (l *Layers) Of(name, op []byte) int32 {
 	if l.at == nil {
 		l.at = map[string]int32{}
 	}
+	y := profile.Layer{Name: Clip(name), Op: Clip(op)}
 	if len(l.List) >= MaxLayers {
 		if i, ok := l.at[""]; ok {
 			return i
 		}
-		l.at[""] = int32(len(l.List))
-		l.List = append(l.List, profile.Layer{Name: fmt.Sprintf("all beyond %d names", MaxLayers), Op: "other"})
-		return int32(len(l.List) - 1)
+		l.key, y = l.key[:0], profile.Layer{Name: fmt.Sprintf("all beyond %d names", MaxLayers), Op: "other"}
 	}
 	i := int32(len(l.List))
 	l.at[string(l.key)] = i
-	l.List = append(l.List, profile.Layer{Name: Clip(name), Op: Clip(op)})
+	l.List = append(l.List, y)
 	return i
 }
 

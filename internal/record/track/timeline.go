@@ -42,18 +42,26 @@ func (t *Trace) Timeline(origin, method string) *timeline.Timeline {
 	if until < maxSpan {
 		out.Method = fmt.Sprintf("%s; the %d bars that begin in the first %.6g s are kept", method, t.count-int(dropped), seconds(until))
 	}
-	tracks := make([]int, len(t.Tracks))
-	for i := range tracks {
-		tracks[i] = i
+	type place struct {
+		rank  int64
+		first int
 	}
-	first := t.groups()
-	slices.SortStableFunc(tracks, func(a, b int) int {
-		x, y := t.Tracks[a], t.Tracks[b]
-		return cmp.Or(cmp.Compare(first[x.Group], first[y.Group]), cmp.Compare(x.Rank, y.Rank))
+	groups := map[string]place{}
+	for i, k := range t.Tracks {
+		g, ok := groups[k.Group]
+		if !ok {
+			g = place{k.GroupRank, i}
+		}
+		groups[k.Group] = place{min(g.rank, k.GroupRank), g.first}
+	}
+	tracks := slices.Clone(t.Tracks)
+	slices.SortStableFunc(tracks, func(a, b *Track) int {
+		x, y := groups[a.Group], groups[b.Group]
+		return cmp.Or(cmp.Compare(x.rank, y.rank), cmp.Compare(x.first, y.first), cmp.Compare(a.Rank, b.Rank))
 	})
 	b := lanes{t: t, out: out, zero: zero, until: until, subnets: map[string]int32{}}
-	for _, i := range tracks {
-		b.track(t.Tracks[i])
+	for _, k := range tracks {
+		b.track(k)
 	}
 	b.links()
 	for _, c := range t.Counters {
@@ -71,30 +79,6 @@ func (t *Trace) Timeline(origin, method string) *timeline.Timeline {
 		out.Dropped = &n
 	}
 	return out
-}
-
-// groups orders the groups.
-func (t *Trace) groups() map[string]int {
-	type group struct {
-		name string
-		rank int64
-	}
-	var all []group
-	at := map[string]int{}
-	for _, k := range t.Tracks {
-		i, ok := at[k.Group]
-		if !ok {
-			i = len(all)
-			at[k.Group] = i
-			all = append(all, group{k.Group, k.GroupRank})
-		}
-		all[i].rank = min(all[i].rank, k.GroupRank)
-	}
-	slices.SortStableFunc(all, func(a, b group) int { return cmp.Compare(a.rank, b.rank) })
-	for i, g := range all {
-		at[g.name] = i
-	}
-	return at
 }
 
 // until is the time from which on slices are left out, so that no more than limit
@@ -256,6 +240,13 @@ func fill[T any](v []T, n int, with T) []T {
 	return v
 }
 
+// pad fills a column that is in use.
+func pad[T any](v *[]T, n int, with T) {
+	if *v != nil {
+		*v = fill(*v, n, with)
+	}
+}
+
 // trim gives all columns one length and leaves out those that no bar has anything for.
 func trim(l *timeline.Lane) {
 	n := len(l.Starts)
@@ -267,17 +258,10 @@ func trim(l *timeline.Lane) {
 	if !slices.ContainsFunc(l.Bytes, func(v int64) bool { return v >= 0 }) {
 		l.Bytes = nil
 	}
-	for _, c := range []*[]int32{&l.Subnets, &l.Directions} {
-		if *c != nil {
-			*c = fill(*c, n, -1)
-		}
-	}
-	if l.Stalls != nil {
-		l.Stalls = fill(l.Stalls, n, 0)
-	}
-	if l.Utilisation != nil {
-		l.Utilisation = fill(l.Utilisation, n, -1)
-	}
+	pad(&l.Subnets, n, -1)
+	pad(&l.Directions, n, -1)
+	pad(&l.Stalls, n, 0)
+	pad(&l.Utilisation, n, -1)
 	for key, f := range l.Figures {
 		l.Figures[key] = fill(f, n, -1)
 	}
