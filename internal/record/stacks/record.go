@@ -12,30 +12,28 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Frame is a function on a stack. Kind is the kind that opmeter's own profiles record:
-// "operator", "scope", "kind" or "model".
+// Frame is a function on a stack. Kind is set in profiles that opmeter writes: "operator",
+// "scope", "kind" or "model".
 type Frame struct {
 	Function
 	Kind string
 }
 
-// Label is what a sample says beside its stack.
+// Label is a label of a sample.
 type Label struct {
 	Key, Text, Unit string
 	Number          int64
 	IsNumber        bool
 }
 
-// Column is what is counted of each sample: its name and unit, such as "cpu" and
-// "nanoseconds".
+// Column is the name and unit of a value that samples have, such as "cpu" and "nanoseconds".
 type Column struct{ Name, Unit string }
 
-// Record collects samples of formats in which each has several values: of programs, whose
-// functions become layers, or of models, in which each sample is of an operator
-// and says so by its labels.
+// Record collects samples with several values. In profiles of programs the functions become
+// layers. In profiles of models each sample belongs to an operator, which its labels name.
 type Record struct {
 	Set Set
-	// Columns are what is counted, Default names the one that counts most, "" for none.
+	// Columns are the values of each sample. Default names the most important one, "" if unknown.
 	Columns []Column
 	Default string
 
@@ -46,7 +44,7 @@ type Record struct {
 	foreign bool // a sample does not belong to an operator
 }
 
-// operator is an operator of a model with its values over all samples.
+// operator is an operator of a model with the sums of its values.
 type operator struct {
 	profile.Layer
 	key    string // of the operator
@@ -86,7 +84,7 @@ func Scale(unit string) (base string, by float64) {
 	return unit, 1
 }
 
-// columns finds the quantities of what is counted: one time is the layers' own.
+// columns chooses the quantities of columns. One time column becomes the latency of the layers.
 func (r *Record) columns() {
 	main := -1
 	for i, c := range r.Columns {
@@ -118,8 +116,8 @@ func (r *Record) columns() {
 	}
 }
 
-// Add adds a sample: its stack with the innermost function first, a value for each
-// column, its labels.
+// Add adds a sample: its stack, the innermost function first, one value per column, and its
+// labels.
 func (r *Record) Add(frames []Frame, values []int64, labels []Label) {
 	if r.in == nil {
 		r.columns()
@@ -144,10 +142,10 @@ func (r *Record) Add(frames []Frame, values []int64, labels []Label) {
 	}
 }
 
-// Len is the number of samples.
+// Len returns the number of samples.
 func (r *Record) Len() int64 { return r.samples }
 
-// operator takes a sample of an operator.
+// operator adds a sample of an operator and reports whether it is one.
 func (r *Record) operator(frames []Frame, values []int64, labels []Label) bool {
 	o := operator{index: -1, node: -1}
 	for _, l := range labels {
@@ -234,8 +232,7 @@ func (o *operator) output(key, s string) {
 	}
 }
 
-// Run makes the run of the samples. Samples of operators become the layers of a model, those of
-// programs their functions.
+// Run fills a run. The layers are the operators of a model, or the functions of a program.
 func (r *Record) Run(run *runlog.Run) {
 	if r.in == nil {
 		r.columns()
@@ -248,8 +245,8 @@ func (r *Record) Run(run *runlog.Run) {
 	r.model(run)
 }
 
-// model makes layers of operators. Values are over all inferences, whose number is a value
-// too.
+// model makes layers of operators. Values are sums over all inferences; one of the columns is the
+// number of inferences.
 func (r *Record) model(run *runlog.Run) {
 	p := run.Profile
 	times := slices.IndexFunc(r.Columns, func(c Column) bool { return c.Name == "inferences" })
@@ -272,7 +269,7 @@ func (r *Record) model(run *runlog.Run) {
 			runs = o.values[times]
 		}
 		for c, v := range o.values {
-			// The format has 0 for what is not known too.
+			// In this format, 0 also stands for an unknown value.
 			if c != times && v != 0 {
 				base, by := Scale(r.Columns[c].Unit)
 				track.Set(&qs, &l, figure(r.Columns[c].Name, base), v*by/runs)
@@ -296,7 +293,7 @@ func (r *Record) model(run *runlog.Run) {
 	r.Set.Dropped.To(run)
 }
 
-// figure is the quantity of a column of a model's profile.
+// figure returns the quantity of a column in the profile of a model.
 func figure(name, base string) profile.Quantity {
 	key := runlog.Key(name)
 	switch {

@@ -1,10 +1,9 @@
-// Package stacks holds what formats of sampling profilers have in common: stacks of
-// functions with what was counted while they were there. It makes layers of the functions,
-// each with its own share and that with what it called, and bars of samples that
-// follow one another in time.
+// Package stacks is shared by importers of sampling profiles. It collects stacks of functions
+// with their counts. Functions become layers with their own time and the time with callees.
+// Consecutive samples become bars of a timeline.
 //
-// It knows no format. A stack is a path in a tree from its outermost function on, so that
-// memory goes with the different stacks and not with the samples.
+// It is independent of any format. A stack is a path in a tree that begins at the outermost
+// function, so memory depends on the number of different stacks, not of samples.
 package stacks
 
 import (
@@ -30,17 +29,17 @@ const (
 	maxLine    = 4 << 20   // bytes of a line of text
 )
 
-// Function is what samples are of.
+// Function is a function of a program.
 type Function struct {
-	// Name of the function; File, Line and Library say where it is, Category what it is
-	// for; "" and 0 where that is not known.
+	// File, Line and Library are the place of the function, Category is its purpose. Unknown
+	// fields are "" or 0.
 	Name, File, Library, Category string
 	Line                          int64
 }
 
 // Set collects samples. The zero value is ready.
 type Set struct {
-	// Dropped counts what was left out.
+	// Dropped counts skipped data.
 	Dropped runlog.Dropped
 
 	functions []Function
@@ -50,21 +49,21 @@ type Set struct {
 	columns   []column
 }
 
-// node is a place in the tree.
+// node is a function in the tree of stacks.
 type node struct{ parent, function, depth int32 }
 
-// column is one thing that is counted.
+// column holds one count of each node.
 type column struct {
 	what   profile.Quantity
 	scale  float64
 	values []float64 // by node
 }
 
-// Root is the place in the tree outside of all functions.
+// Root is the empty stack.
 const Root = int32(-1)
 
-// Function gives the number of a function. What is beyond [track.MaxLayers] is one
-// function for all.
+// Function returns the number of a function. All functions beyond [track.MaxLayers] share one
+// number.
 func (s *Set) Function(f Function) int32 {
 	f.Name, f.File, f.Library, f.Category = clip(f.Name), clip(f.File), clip(f.Library), clip(f.Category)
 	if i, ok := s.at[f]; ok {
@@ -87,11 +86,11 @@ func (s *Set) Function(f Function) int32 {
 
 func clip(s string) string { return track.Clip([]byte(s)) }
 
-// Name is the name of a function.
+// Name returns the name of a function.
 func (s *Set) Name(function int32) string { return s.functions[function].Name }
 
-// Call gives the place of a function that is called at a place. Beyond the bounds it
-// is the caller's.
+// Call returns the stack of a function that is called from the stack caller. Beyond the limits it
+// returns caller.
 func (s *Set) Call(caller, function int32) int32 {
 	if i, ok := s.children[[2]int32{caller, function}]; ok {
 		return i
@@ -113,8 +112,8 @@ func (s *Set) Call(caller, function int32) int32 {
 	return i
 }
 
-// Count gives the number of what is counted, in the unit of the
-// quantity once it is multiplied by scale; ok is false where there are too many.
+// Count returns the number of the column of a quantity. Values of the column times scale are in
+// the unit of the quantity. ok is false if there are too many columns.
 func (s *Set) Count(q profile.Quantity, scale float64) (n int, ok bool) {
 	for i := range s.columns {
 		if s.columns[i].what.Key == q.Key {
@@ -128,8 +127,7 @@ func (s *Set) Count(q profile.Quantity, scale float64) (n int, ok bool) {
 	return len(s.columns) - 1, true
 }
 
-// Add adds to what was counted while a stack was there. Samples outside of all functions
-// are counted as of none.
+// Add adds a value to a column of a stack. A sample with an empty stack is dropped.
 func (s *Set) Add(column int, place int32, v float64) {
 	if place < 0 {
 		s.Dropped.Add("samples without a stack", 1)
@@ -140,7 +138,7 @@ func (s *Set) Add(column int, place int32, v float64) {
 	c.values[place] += v
 }
 
-// Path appends the functions of a place, the outermost first.
+// Path appends the functions of a stack, the outermost first.
 func (s *Set) Path(place int32, to []int32) []int32 {
 	if place < 0 {
 		return to
@@ -154,14 +152,14 @@ func (s *Set) Path(place int32, to []int32) []int32 {
 	return to
 }
 
-// Time, Samples and Cycles are what most profilers count.
+// Time, Samples and Cycles are the counts of most profilers.
 var (
 	Time    = profile.Quantity{Key: "latency_s"}
 	Samples = profile.Quantity{Key: "samples", Name: "Samples", Head: "samples", Group: "Record", Doc: "Samples in which the function itself ran.", Adds: true, Whole: true}
 	Cycles  = profile.Quantity{Key: "cpu_cycles"}
 )
 
-// callees is the quantity of a figure with what is called.
+// callees returns the quantity of a count that includes callees.
 func callees(q *profile.Quantity) profile.Quantity {
 	if q.Key == "latency_s" {
 		return profile.Quantity{Key: "with_callees_s"}
@@ -173,8 +171,8 @@ func callees(q *profile.Quantity) profile.Quantity {
 	}
 }
 
-// Fill makes the layers of a profile: the functions of all stacks in which something was counted,
-// in order of first appearance. number holds the layer of each function, -1 without one.
+// Fill makes the layers of a profile: all functions on stacks with a count, in the order of first
+// appearance. number holds the layer of each function, -1 without one.
 func (s *Set) Fill(r *runlog.Run, qs *runlog.Quantities) (number []int32) {
 	number = slices.Repeat([]int32{-1}, len(s.functions))
 	p := r.Profile
@@ -207,8 +205,8 @@ func (s *Set) Fill(r *runlog.Run, qs *runlog.Quantities) (number []int32) {
 	return number
 }
 
-// sums adds up by function: what was counted in it, and with what it calls, a sample once
-// however often the function is on its stack. order lists the functions with any.
+// sums adds the counts of each function: its own, and those with callees. Recursion counts a
+// sample once. order lists the functions with a count.
 func (s *Set) sums() (order []int32, self, total [][]float64) {
 	n := len(s.tree)
 	seen := make([]bool, len(s.functions))
@@ -244,10 +242,10 @@ func (s *Set) sums() (order []int32, self, total [][]float64) {
 	return order, self, total
 }
 
-// outermost calls f for the places at which a function is not within itself.
+// outermost calls f for each stack whose last function does not occur before on the stack.
 func (s *Set) outermost(f func(place int32)) {
 	n := len(s.tree)
-	// children by place; those of none are the last
+	// Children are lists by parent; the last list is that of the root.
 	first, next := slices.Repeat([]int32{-1}, n+1), make([]int32, n)
 	for i := n - 1; i >= 0; i-- {
 		p := s.tree[i].parent
@@ -281,8 +279,7 @@ func (s *Set) outermost(f func(place int32)) {
 // Sampled is the method of timelines that [Chart] makes of samples.
 const Sampled = "samples of the stack: a function lasts from the first sample that has it to the next one that has not"
 
-// Finish makes the layers of a run, and the timeline of a trace whose slices are of
-// functions. A timeline of nothing is left out.
+// Finish makes the layers of a run, and the timeline of a trace whose slices are functions.
 func Finish(r *runlog.Run, s *Set, t *track.Trace, method string) {
 	var qs runlog.Quantities
 	number := s.Fill(r, &qs)
@@ -292,8 +289,8 @@ func Finish(r *runlog.Run, s *Set, t *track.Trace, method string) {
 	t.Dropped.To(r)
 }
 
-// Each calls f for every place in which something was counted itself, with its
-// functions, the outermost first, and what was counted, in the units of the quantities.
+// Each calls f for each stack with an own count. Functions are the outermost first, values are in
+// the units of the quantities.
 func (s *Set) Each(f func(path []int32, values []float64)) {
 	var path []int32
 	values := make([]float64, len(s.columns))

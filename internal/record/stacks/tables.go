@@ -18,8 +18,7 @@ type Tables struct {
 	// Strings are in the order of the file.
 	Strings [][]byte
 
-	// hasID is 1 if messages begin with an identifier, 0 otherwise. It is added to the numbers of
-	// all other fields.
+	// hasID is 1 if messages begin with an identifier, 0 otherwise. It is added to field numbers.
 	hasID     int
 	libraries map[int64]int64 // string number of each mapping
 	locations map[int64]location
@@ -52,8 +51,7 @@ func (t *Tables) Text(n int64) string {
 	return string(t.Strings[n])
 }
 
-// Full reports whether a table of n entries has no space for another one, which it then counts as
-// skipped.
+// Full reports whether a table of n entries is full, and counts the entry that does not fit.
 func (t *Tables) Full(n int) bool {
 	if n >= maxEntries {
 		t.skipped++

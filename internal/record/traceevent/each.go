@@ -8,10 +8,10 @@ import (
 	"github.com/opmeter/opmeter/internal/record"
 )
 
-// Read passes on the events of the lists that stream, and all other members of a file, like
-// [jsonscan.Each]; elements of lists that are not objects are events without anything. An event is
-// valid until the function returns. It ends early with the context's error. Reading and unpacking
-// go on ahead, beside it.
+// Read calls event for events of the lists that o streams, and other for all other members of a
+// file, see [jsonscan.Each]. An element that is not an object is an empty event. An event is
+// valid until the function returns. Read stops with the error of the context. It reads and
+// decompresses ahead in a goroutine.
 func Read(ctx context.Context, f *record.File, o jsonscan.Options, event func(key string, e *Event), other func(key string, v []byte)) (res jsonscan.Result, err error) {
 	err = f.With(func(r io.Reader) error {
 		res, err = Each(ctx, r, o, event, other)
@@ -54,7 +54,7 @@ func Each(ctx context.Context, r io.Reader, o jsonscan.Options, event func(key s
 	return res, err
 }
 
-// ahead reads in a goroutine of its own, some pieces before they are asked for.
+// ahead reads ahead in a goroutine.
 type ahead struct {
 	full, free chan []byte
 	quit       chan struct{}
@@ -63,7 +63,7 @@ type ahead struct {
 	err        error  // set before full is closed
 }
 
-// pieceBytes is how much is read at a time.
+// pieceBytes is the size of one read.
 const pieceBytes = 256 << 10
 
 func newAhead(r io.Reader) *ahead {
@@ -91,7 +91,7 @@ func newAhead(r io.Reader) *ahead {
 	return a
 }
 
-// Read gives what was read ahead.
+// Read implements io.Reader.
 func (a *ahead) Read(b []byte) (int, error) {
 	for len(a.now) == 0 {
 		if a.whole != nil {
@@ -109,7 +109,7 @@ func (a *ahead) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// stop ends the goroutine, after the piece that it is reading.
+// stop ends the goroutine after its current read.
 func (a *ahead) stop() {
 	close(a.quit)
 	for range a.full {

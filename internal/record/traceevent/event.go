@@ -1,8 +1,8 @@
-// Package traceevent reads the events of the trace-event format of the Chromium project,
-// which many tools write: a list of JSON objects, or an object with that list. It knows
-// members of events and units of their times, and not what they mean.
+// Package traceevent reads events in the trace-event format of the Chromium project, which many
+// tools write: a list of JSON objects, or an object with such a list. It knows the members of
+// events and the units of times, but not their meaning.
 //
-// Source of the format: "Trace Event Format", the document of the Chromium project.
+// Source of the format: "Trace Event Format", a document of the Chromium project.
 package traceevent
 
 import (
@@ -64,8 +64,8 @@ func (e *Event) Each(f func(key, value []byte)) {
 	}
 }
 
-// Fields reads arguments into variables. fields alternates keys and pointers: *[]byte receives the
-// text of the value, *string the decoded text of at most some thousand bytes, *int64 and *float64
+// Fields reads arguments into variables. fields alternates keys and pointers: *[]byte receives
+// the raw value, *string the decoded text (clipped, see [track.Clip]), *int64 and *float64
 // numbers. Absent arguments and values of another type leave a variable unchanged.
 func (e *Event) Fields(fields ...any) {
 	for i := range e.pairs {
@@ -73,7 +73,7 @@ func (e *Event) Fields(fields ...any) {
 	}
 }
 
-// Arrow adds the end of an arrow that an event of phase s, t or f is, on a track.
+// Arrow adds an event of phase s, t or f as the end of an arrow on a track.
 func (e *Event) Arrow(f *track.Flows, on int32) {
 	e.key = Key(e.key, Bare(e.ID), Bare(e.Cat))
 	f.Add(e.key, track.ArrowEnd{
@@ -81,7 +81,7 @@ func (e *Event) Arrow(f *track.Flows, on int32) {
 	})
 }
 
-// Bound adds the end of the arrow that leaves or reaches a slice.
+// Bound adds the end of an arrow that leaves or reaches a slice.
 func (e *Event) Bound(f *track.Flows, on int32) {
 	e.key = Key(e.key, Bare(e.BindID), Bare(e.Cat))
 	f.Add(e.key, track.ArrowEnd{Track: on, TS: e.TS, Slice: -1, Leaves: !e.FlowIn})
@@ -131,7 +131,7 @@ func (e *Event) member(key, v []byte) {
 	}
 }
 
-// Bare takes the quotes of a string away, so that "7" and 7 are the same; escapes stay.
+// Bare removes the quotes of a string, so that "7" and 7 are equal. Escapes remain.
 func Bare(v []byte) []byte {
 	if len(v) >= 2 && v[0] == '"' {
 		return v[1 : len(v)-1]
@@ -139,8 +139,8 @@ func Bare(v []byte) []byte {
 	return v
 }
 
-// Text decodes a string; other values stand as they are, null and absent ones are empty. The
-// result is valid as long as v is.
+// Text decodes a string. Other values are unchanged, null and absent values are empty. The result
+// is valid as long as v is.
 func Text(v []byte) []byte {
 	b := Bare(v)
 	switch {
@@ -152,8 +152,8 @@ func Text(v []byte) []byte {
 	return b
 }
 
-// Nanos reads microseconds, whole or with a fraction, also in quotes, as nanoseconds.
-// Digits beyond are rounded. ok is false for what is not a number, or none that fits.
+// Nanos converts microseconds (a number, also in quotes) to nanoseconds and rounds the rest. ok
+// is false if v is not a number or does not fit.
 func Nanos(v []byte) (ns int64, ok bool) {
 	v = Bare(v)
 	i, neg := 0, false
@@ -191,8 +191,7 @@ func Nanos(v []byte) (ns int64, ok bool) {
 	return ns, true
 }
 
-// slow reads what is not plain: exponents, many digits. Whole microseconds are
-// exact all the same.
+// slow parses numbers with exponents or many digits. Whole microseconds stay exact.
 func slow(v []byte) (ns int64, ok bool) {
 	if us, err := strconv.ParseInt(string(v), 10, 64); err == nil {
 		if us > math.MaxInt64/1000 || us < math.MinInt64/1000 {
@@ -236,7 +235,7 @@ func Members(v []byte, f func(key, value []byte)) {
 	}
 }
 
-// Key joins the parts of a key of a map with zero bytes, in the memory of to.
+// Key joins the parts of a map key with zero bytes. It uses the memory of to.
 func Key(to []byte, parts ...[]byte) []byte {
 	to = to[:0]
 	for i, p := range parts {

@@ -15,7 +15,7 @@ import (
 // Step is an iteration: an inference or a step of training.
 type Step struct{ Start, End int64 }
 
-// InStep is the step in which a point in time lies, -1 for none.
+// InStep returns the latest step that has begun at a time, -1 if that step has ended.
 func InStep(steps []Step, ts int64) int32 {
 	n := sort.Search(len(steps), func(i int) bool { return steps[i].Start > ts })
 	if n == 0 || ts >= steps[n-1].End && ts != steps[n-1].Start {
@@ -24,10 +24,10 @@ func InStep(steps []Step, ts int64) int32 {
 	return int32(n - 1)
 }
 
-// Tally adds up the own times of slices by layer. Walls holds the length of each
-// iteration, nanoseconds, below 0 for the sum of its calls; without any, everything is
-// one iteration of the given length. Slices of no iteration are not counted then.
-// Slices of tracks aside, and those whose end the record lacks, are left out.
+// Tally adds the own times of slices by layer. walls holds the length of each iteration in
+// nanoseconds; a negative length stands for the sum of its calls. Without walls, everything is
+// one iteration of length whole. With walls, slices outside of iterations do not count. Slices
+// without an end, and those on tracks that are aside, never count.
 func (t *Trace) Tally(to *runlog.Tally, walls []int64, whole int64) {
 	counts := func(k *Track, i int) bool {
 		return k.Slices[i].Layer >= 0 && !k.Slices[i].Open
@@ -86,15 +86,14 @@ func (t *Trace) Fill(p *profile.Profile, l *Layers, f *Flows) {
 	p.Timeline = t.Timeline("first event of the trace", "recorded by the traced program")
 }
 
-// Layers numbers layers by what they are called.
+// Layers numbers layers by name and operator.
 type Layers struct {
 	List []profile.Layer
 	at   map[string]int32
 	key  []byte
 }
 
-// Of gives the number of the layer with a name and operator; what is beyond
-// [MaxLayers] is one layer for all.
+// Of returns the number of a layer. All layers beyond [MaxLayers] share one number.
 func (l *Layers) Of(name, op []byte) int32 {
 	l.key = append(append(append(l.key[:0], name...), 0), op...)
 	if i, ok := l.at[string(l.key)]; ok {
@@ -116,7 +115,7 @@ func (l *Layers) Of(name, op []byte) int32 {
 	return i
 }
 
-// Clip makes a text of at most some thousand bytes, which is UTF-8.
+// Clip makes a text valid UTF-8 and limits it to 16 KiB.
 func Clip(s []byte) string {
 	if len(s) > maxName {
 		s = s[:maxName]
@@ -124,9 +123,8 @@ func Clip(s []byte) string {
 	return strings.ToValidUTF8(string(s), "\ufffd")
 }
 
-// Settle makes the layers of a profile of those that slices outside of tracks aside are
-// of, in their order, and gives the slices their numbers. Where everything is aside,
-// nothing is. Slices of layers that are left out keep the layer's name.
+// Settle returns the layers that have slices on tracks that are not aside, and renumbers the
+// slices. If all tracks are aside, none is. Other slices keep the name of their layer as a label.
 func (t *Trace) Settle(l *Layers) []profile.Layer {
 	var used, ended []bool
 	for {
@@ -172,8 +170,7 @@ func (t *Trace) Settle(l *Layers) []profile.Layer {
 	return out
 }
 
-// inside takes the mark of tracks aside away and reports whether there were any with
-// slices.
+// inside puts no track aside, and reports whether a track with slices was.
 func (t *Trace) inside() (some bool) {
 	for _, k := range t.Tracks {
 		if k.Aside && len(k.Slices) > 0 {
@@ -184,15 +181,14 @@ func (t *Trace) inside() (some bool) {
 	return some
 }
 
-// Set sets a figure of a layer. Those of opmeter's own quantities are not negative: one
-// that is makes no sense and is left out.
+// Set sets a quantity of a layer. Negative values of opmeter's own quantities are ignored.
 func Set(qs *runlog.Quantities, l *profile.Layer, q profile.Quantity, v float64) {
 	if _, known := profile.Lookup(q.Key); !known || v >= 0 {
 		qs.Set(l, q, v)
 	}
 }
 
-// Stem makes the name of a model or program of a file's: without the endings of traces.
+// Stem returns the name of a file without the suffixes of traces.
 func Stem(name string) string {
 	s := name
 	for {

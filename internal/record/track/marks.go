@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// Pending holds beginnings and ends of slices on one track until all are known: they come in any
-// order.
+// Pending holds beginnings and ends of slices of a track, in any order, until all are known.
 type Pending struct {
 	// Track is the number of the track.
 	Track int32
@@ -21,8 +20,8 @@ type mark struct {
 	end   bool
 }
 
-// Begin adds a slice without an end and returns its number, see [Trace.Add]. name is any number
-// of a name that ends refer to, -1 if every end closes the slice.
+// Begin adds a slice whose end follows, and returns the result of [Trace.Add]. Ends with the same
+// name, a number of the caller, close the slice; -1 allows any end.
 func (t *Trace) Begin(w *Pending, name int32, s Slice) int32 {
 	if t.tooMany() {
 		return -1
@@ -35,7 +34,7 @@ func (t *Trace) Begin(w *Pending, name int32, s Slice) int32 {
 	return n
 }
 
-// End adds the end of a slice, of any name if name is -1.
+// End adds the end of a slice with a name, -1 for any name.
 func (t *Trace) End(w *Pending, name int32, ts int64) {
 	if !t.tooMany() {
 		w.marks = append(w.marks, mark{ts: ts, name: name, end: true})
@@ -50,8 +49,8 @@ func (t *Trace) tooMany() bool {
 	return true
 }
 
-// Pair sets the ends of slices. An end closes the innermost open slice that has its name; at the
-// time of a beginning it may come before it. Ends without a beginning are dropped. A slice without
+// Pair sets the ends of slices. An end closes the innermost open slice with its name. At equal
+// times, an end may precede its beginning. Ends without a beginning are dropped. A slice without
 // an end stays open.
 func (t *Trace) Pair(w *Pending) {
 	ms := w.marks

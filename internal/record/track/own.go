@@ -12,8 +12,8 @@ import (
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
-// Own puts together the layers of a trace that opmeter wrote: what formats of traces
-// say of bars and their layers stands in arguments whose keys are the same in all of them.
+// Own rebuilds the layers of a trace that opmeter wrote. All trace formats describe bars and
+// layers with the same arguments.
 type Own struct {
 	Quantities runlog.Quantities
 	layers     []ownLayer
@@ -39,12 +39,12 @@ func NameOwn(p *profile.Profile, title string) {
 	}
 }
 
-// OwnBar is what the arguments of one bar say.
+// OwnBar holds the arguments of one bar.
 type OwnBar struct {
-	// Layer is the index of the bar's layer in the profile that was written, Iteration its
-	// number; -1 for none.
+	// Layer is the index of the layer in the profile, Iteration the number of the iteration; -1
+	// if unknown.
 	Layer, Iteration int64
-	// InLayers says that the bar is of a lane of layers.
+	// InLayers says that the lane of the bar is one of layers.
 	InLayers bool
 
 	extra   Extra
@@ -59,12 +59,12 @@ type ownNumber struct {
 	v   float64
 }
 
-// NewOwnBar makes an empty one.
+// NewOwnBar returns a bar without arguments.
 func NewOwnBar() *OwnBar {
 	return &OwnBar{Layer: -1, Iteration: -1, bytes: -1, extra: Extra{Utilisation: -1}}
 }
 
-// Text takes an argument that is a text.
+// Text adds a text argument.
 func (b *OwnBar) Text(key, v string) {
 	switch key {
 	case "subnet":
@@ -78,7 +78,7 @@ func (b *OwnBar) Text(key, v string) {
 	}
 }
 
-// Number takes an argument that is a number. One that is not finite says nothing.
+// Number adds a numeric argument; infinities and NaN are ignored.
 func (b *OwnBar) Number(key string, v float64) {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return
@@ -112,14 +112,14 @@ func (b *OwnBar) Number(key string, v float64) {
 	}
 }
 
-// stall takes seconds; what no bar can have waited is left out.
+// stall sets the waiting time in seconds; impossible values are ignored.
 func (b *OwnBar) stall(v float64) {
 	if v > 0 && v < timeline.MaxSeconds {
 		b.extra.Stall, b.has = v, true
 	}
 }
 
-// index is an integer from 0, -1 for anything else.
+// index converts a number to an index, -1 if it is not one.
 func index(v float64) int64 {
 	if !(v >= 0 && v < 1<<30) {
 		return -1
@@ -127,7 +127,7 @@ func index(v float64) int64 {
 	return int64(v)
 }
 
-// Apply gives a slice what its arguments say. name and kind are the texts on the bar.
+// Apply applies the arguments to a slice. name and kind are the texts of the bar.
 func (o *Own) Apply(t *Trace, track int32, s *Slice, b *OwnBar, name, kind []byte) {
 	k := t.Tracks[track]
 	s.Bytes, s.Iteration = b.bytes, int32(b.Iteration)
@@ -171,7 +171,7 @@ func (o *Own) Apply(t *Trace, track int32, s *Slice, b *OwnBar, name, kind []byt
 	if l.Op == "" {
 		l.Op = string(kind)
 	}
-	// Text that differs from the layer's is the bar's own.
+	// A text that differs from that of the layer belongs to the bar.
 	if s := string(name); s != cmp.Or(l.Name, l.Op) && l.Name == "" {
 		l.Name = s
 	}
@@ -199,7 +199,7 @@ func (o *Own) layer(i int64) int32 {
 	return n
 }
 
-// describe takes what stands at a bar of the layer.
+// describe applies the arguments to the layer of the bar.
 func (o *Own) describe(l *ownLayer, b *OwnBar) {
 	sides := map[string]*[]profile.Tensor{"input": &l.Inputs, "output": &l.Outputs}
 	lists := map[string][3]string{}
@@ -244,7 +244,7 @@ func (o *Own) describe(l *ownLayer, b *OwnBar) {
 	}
 }
 
-// unit is the base unit in which the key of a quantity ends.
+// unit returns the base unit of a quantity by the suffix of its key.
 func unit(key string) string {
 	for _, u := range [][2]string{{"_s", "s"}, {"_bytes", "B"}, {"_hz", "Hz"}, {"_j", "J"}, {"_cycles", "cycles"}} {
 		if strings.HasSuffix(key, u[0]) {
@@ -254,7 +254,7 @@ func unit(key string) string {
 	return ""
 }
 
-// options reads "padding:same stride:2x2".
+// options parses "padding:same stride:2x2".
 func options(s, sep string) (out []profile.Option) {
 	for part := range strings.SplitSeq(s, sep) {
 		key, v, ok := strings.Cut(part, ":")
@@ -268,8 +268,7 @@ func options(s, sep string) (out []profile.Option) {
 	return out
 }
 
-// tensors reads "image int8 1x32x32x3, …": names may have blanks, types and shapes have
-// none.
+// tensors parses "image int8 1x32x32x3, …". Names may contain blanks, types and shapes do not.
 func tensors(s string) (out []profile.Tensor) {
 	for part := range strings.SplitSeq(s, ", ") {
 		var t profile.Tensor
@@ -288,7 +287,7 @@ func tensors(s string) (out []profile.Tensor) {
 	return out
 }
 
-// isType tells types of elements from names of tensors by their look.
+// isType distinguishes element types from names of tensors.
 func isType(s string) bool {
 	for _, p := range []string{"float", "int", "uint", "bool", "string", "complex", "bfloat"} {
 		if rest, ok := strings.CutPrefix(s, p); ok && strings.Trim(rest, "0123456789") == "" {
@@ -298,7 +297,7 @@ func isType(s string) bool {
 	return false
 }
 
-// columns reads lists of names, types and shapes, as long as they agree.
+// columns combines lists of names, types and shapes of equal length.
 func columns(all [3]string) (out []profile.Tensor) {
 	if all == [3]string{} {
 		return nil
@@ -317,7 +316,7 @@ func columns(all [3]string) (out []profile.Tensor) {
 	return out
 }
 
-// Dims reads a shape such as "1x32x32x3"; "?" is a dimension that is not known.
+// Dims parses a shape such as "1x32x32x3"; "?" is an unknown dimension.
 func Dims(s, sep string) (out []int64, ok bool) {
 	if s == "" {
 		return nil, false
@@ -336,7 +335,7 @@ func Dims(s, sep string) (out []int64, ok bool) {
 	return out, true
 }
 
-// Done gives the layers in the order that they had, and the slices their numbers.
+// Done returns the layers in their original order and renumbers the slices.
 func (o *Own) Done(t *Trace) []profile.Layer {
 	order := make([]int, len(o.layers))
 	for i := range order {

@@ -10,16 +10,16 @@ import (
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
-// maxSpan is the longest timeline, nanoseconds: beyond 30 years a profile takes none.
+// maxSpan is the maximum length of a timeline in nanoseconds, about 30 years, as in profiles.
 const maxSpan = int64(999_999_999) * 1e9
 
-// exactSpan is how long a timeline may be for sums of starts and durations to be right to
-// half a nanosecond, which is what a check of lanes allows.
+// exactSpan is the length up to which start + duration is exact to 0.5 ns, as the check of lanes
+// requires.
 const exactSpan = int64(1_000_000) * 1e9
 
 func seconds(ns int64) float64 { return float64(ns) / 1e9 }
 
-// Origin is the first point in time of all that was added.
+// Origin returns the first time of all slices and counters.
 func (t *Trace) Origin() int64 {
 	origin, _, ok := t.Span(func(*Track) bool { return true })
 	for _, c := range t.Counters {
@@ -32,8 +32,8 @@ func (t *Trace) Origin() int64 {
 	return origin
 }
 
-// Timeline makes the timeline after [Trace.Nest], nil when there is nothing in it. Groups
-// stand together in the order of their ranks, and so do the tracks of each.
+// Timeline returns the timeline, nil if it would be empty. Call it after [Trace.Nest]. Groups and
+// the tracks of a group are ordered by rank.
 func (t *Trace) Timeline(origin, method string) *timeline.Timeline {
 	zero := t.Origin()
 	limit := cmp.Or(t.Limit, runlog.MaxBars)
@@ -81,8 +81,7 @@ func (t *Trace) Timeline(origin, method string) *timeline.Timeline {
 	return out
 }
 
-// until is the time from which on slices are left out, so that no more than limit
-// remain.
+// until returns the time from which slices are dropped, so that at most limit remain.
 func (t *Trace) until(zero int64, limit int) (until, dropped int64) {
 	var starts []int64
 	for _, s := range t.All() {
@@ -101,7 +100,7 @@ func (t *Trace) until(zero int64, limit int) (until, dropped int64) {
 	return until, dropped + int64(len(starts)-n)
 }
 
-// lanes makes lanes of tracks.
+// lanes converts tracks to lanes.
 type lanes struct {
 	t           *Trace
 	out         *timeline.Timeline
@@ -109,7 +108,7 @@ type lanes struct {
 	subnets     map[string]int32
 }
 
-// track makes the lanes of a track, one for each row.
+// track makes one lane for each row of a track.
 func (b *lanes) track(k *Track) {
 	k.lane, k.bar = make([]int32, len(k.Slices)), make([]int32, len(k.Slices))
 	rows := make([]timeline.Lane, k.rows)
@@ -161,8 +160,8 @@ func (b *lanes) track(k *Track) {
 	}
 }
 
-// length is a duration such that start and it add up to end, or to a little less: bars
-// that touch or nest by the nanosecond do so in floating point too.
+// length returns the largest duration with start + duration ≤ end in floating point, so that bars
+// that touch or nest still do.
 func length(start, end float64) float64 {
 	d := end - start
 	for range 4 {
@@ -182,8 +181,8 @@ func length(start, end float64) float64 {
 	return d
 }
 
-// within ends bars of a very long lane with those around them: there a time in seconds does not
-// tell nanoseconds apart, and sums may end behind one another.
+// within ends bars of a very long lane with the bar around them: seconds do not resolve
+// nanoseconds there, so sums may differ.
 func within(l *timeline.Lane) {
 	long := false
 	for i, s := range l.Starts {
@@ -204,7 +203,7 @@ func within(l *timeline.Lane) {
 	}
 }
 
-// extra sets what few bars have, of the last bar of a lane.
+// extra sets the rare columns for the last bar of a lane.
 func (b *lanes) extra(l *timeline.Lane, x *Extra) {
 	n := len(l.Starts) - 1
 	if x.Subnet != "" {
@@ -247,7 +246,7 @@ func pad[T any](v *[]T, n int, with T) {
 	}
 }
 
-// trim gives all columns one length and leaves out those that no bar has anything for.
+// trim gives all columns the same length and removes those without values.
 func trim(l *timeline.Lane) {
 	n := len(l.Starts)
 	for _, c := range []*[]int32{&l.Layers, &l.Labels, &l.Types, &l.Iterations} {
@@ -267,7 +266,7 @@ func trim(l *timeline.Lane) {
 	}
 }
 
-// links sets the arrows whose two ends were kept.
+// links sets the arrows whose two slices are in the timeline.
 func (b *lanes) links() {
 	for _, l := range b.t.Links {
 		from, to := b.t.Tracks[l.FromTrack], b.t.Tracks[l.ToTrack]
@@ -281,10 +280,10 @@ func (b *lanes) links() {
 	}
 }
 
-// Counter is a figure over time.
+// Counter is a value over time.
 type Counter struct {
 	Group, Name, Unit string
-	// Series and Key are the reader's.
+	// Series and Key are for the importer.
 	Series, Key string
 	points      []point
 }
@@ -294,8 +293,7 @@ type point struct {
 	v  float64
 }
 
-// Counter makes a counter. Beyond a bound it gives nil, for which [Trace.Value] counts what
-// is left out.
+// Counter adds a counter. Beyond the limit it returns nil, which [Trace.Value] accepts.
 func (t *Trace) Counter(group, name, unit string) *Counter {
 	if len(t.Counters) >= maxCounters {
 		return nil
@@ -305,7 +303,7 @@ func (t *Trace) Counter(group, name, unit string) *Counter {
 	return c
 }
 
-// Value adds a value that holds from a point in time, nanoseconds.
+// Value sets the value of a counter from a time (nanoseconds) on.
 func (t *Trace) Value(c *Counter, ts int64, v float64) {
 	switch {
 	case c == nil || t.points >= MaxPoints:
@@ -318,7 +316,7 @@ func (t *Trace) Value(c *Counter, ts int64, v float64) {
 	}
 }
 
-// Most is the largest value, ok is false for none.
+// Most returns the largest value; ok is false without values.
 func (c *Counter) Most() (v float64, ok bool) {
 	for i, p := range c.points {
 		if i == 0 || p.v > v {
@@ -329,7 +327,8 @@ func (c *Counter) Most() (v float64, ok bool) {
 	return v, ok
 }
 
-// counter makes the counter of a timeline that begins at origin.
+// counter returns the counter of a timeline that begins at origin, and the number of values
+// beyond its end.
 func (c *Counter) counter(origin int64) (k timeline.Counter, late int64) {
 	k = timeline.Counter{Name: cmp.Or(c.Name, "counter"), Unit: c.Unit, Group: c.Group, Times: []float64{}, Values: []float64{}}
 	slices.SortStableFunc(c.points, func(a, b point) int { return cmp.Compare(a.ts, b.ts) })
