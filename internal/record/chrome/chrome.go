@@ -1,10 +1,10 @@
-// Package chrome reads traces in the trace-event format of the Chromium project, which
-// many tools write: slices of threads, counters, arrows and samples. Those that opmeter
-// wrote come back with their layers.
+// Package chrome reads traces in the trace-event format of the Chromium project, which many tools
+// write: slices of threads, counters, arrows and samples. Traces that opmeter wrote keep their
+// layers.
 //
-// Source of the format: "Trace Event Format", the document of the Chromium project. How
-// beginnings and ends find each other is that of Perfetto's importer: an end closes the innermost
-// slice under way that has its name.
+// Source of the format: "Trace Event Format", a document of the Chromium project. Beginnings and
+// ends are paired as in Perfetto's importer: an end closes the innermost open slice with its
+// name.
 package chrome
 
 import (
@@ -36,7 +36,7 @@ func Format() *record.Format {
 	}
 }
 
-// Match recognises trace events by their keys. What other readers know better gets Maybe.
+// Match recognises trace events by their keys. Traces that other importers read better are Maybe.
 func Match(f *record.File) record.Sure {
 	head := f.JSONHead("{[")
 	events := head.Has(`"ph"`) && head.HasAny(`"ts"`, `"pid"`)
@@ -86,7 +86,7 @@ func read(ctx context.Context, _ *record.Input, f *record.File) ([]*runlog.Run, 
 	return b.runs(f, res, err), nil
 }
 
-// member takes a member of the outermost object.
+// member reads a member of the outermost object.
 func (b *reader) member(key string, v []byte) {
 	switch key {
 	case "stackFrames":
@@ -103,7 +103,7 @@ func (b *reader) member(key string, v []byte) {
 	}
 }
 
-// own reads traces that opmeter wrote.
+// own holds the layers of a trace that opmeter wrote.
 type own struct {
 	track.Own
 	latency float64 // seconds, 0 for not known
@@ -111,8 +111,7 @@ type own struct {
 
 func newOwn() *own { return &own{} }
 
-// bar takes a slice with its arguments. The one around the whole run says nothing that
-// others do not.
+// bar adds a slice with its arguments. The slice of the whole run only gives the latency.
 func (o *own) bar(b *reader, t *thread, s track.Slice) {
 	name, kind := traceevent.Text(b.e.Name), traceevent.Text(b.e.Cat)
 	if t.p.pid == "1" && t.tid == "1" {
@@ -139,7 +138,7 @@ func (o *own) bar(b *reader, t *thread, s track.Slice) {
 	b.trace.Add(t.Track, s)
 }
 
-// count reads a text of the head that is a number, nil for none.
+// count parses a count, nil if it is not one.
 func count(s string) *int64 {
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil && n >= 0 {
 		return &n
@@ -147,7 +146,7 @@ func count(s string) *int64 {
 	return nil
 }
 
-// runs makes the profiles of a trace: that of its slices, and that of its samples.
+// runs returns the run of the slices, and that of the samples.
 func (b *reader) runs(f *record.File, res jsonscan.Result, err error) []*runlog.Run {
 	var out []*runlog.Run
 	samples := b.sampled(f)
@@ -158,7 +157,7 @@ func (b *reader) runs(f *record.File, res jsonscan.Result, err error) []*runlog.
 		out = append(out, samples)
 	}
 	for _, r := range out {
-		// A list of events may lack its end.
+		// The end of a list of events is optional.
 		if res.Cut && !(res.Unclosed && f.Head[begin(f.Head)] == '[') || err != nil {
 			r.Lose("the file is cut")
 		}
@@ -166,7 +165,7 @@ func (b *reader) runs(f *record.File, res jsonscan.Result, err error) []*runlog.
 	return out
 }
 
-// sliced makes the profile of the slices.
+// sliced returns the run of the slices.
 func (b *reader) sliced(f *record.File) *runlog.Run {
 	p := &profile.Profile{Model: profile.Model{Name: track.Stem(f.Name), Path: f.Path, Format: "chrome"}}
 	run := &runlog.Run{Profile: p}
@@ -222,7 +221,7 @@ func (b *reader) ownRun(run *runlog.Run) {
 	}
 }
 
-// begin is where the first value of a text begins.
+// begin returns the offset of the first value.
 func begin(head []byte) int {
 	return max(0, bytes.IndexAny(head, "[{"))
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
-// reader takes events as they come.
+// reader collects events in the order of the file.
 type reader struct {
 	trace    track.Trace
 	layers   track.Layers
@@ -59,7 +59,7 @@ type thread struct {
 	pending
 }
 
-// thread finds the thread of the event under way, nil when there are too many.
+// thread returns the thread of the current event, nil beyond the limit.
 func (b *reader) thread() *thread {
 	pid, tid := traceevent.Bare(b.e.PID), traceevent.Bare(b.e.TID)
 	b.key = traceevent.Key(b.key, pid, tid)
@@ -94,7 +94,7 @@ func (b *reader) process(pid []byte) *process {
 	return p
 }
 
-// event takes one event.
+// event reads one event.
 func (b *reader) event() {
 	e := b.e
 	if e.Phase == 0 || e.Phase >= 128 {
@@ -139,7 +139,7 @@ func (b *reader) event() {
 	}
 }
 
-// complete takes a slice that is whole.
+// complete adds a slice that has a duration.
 func (b *reader) complete() {
 	e := b.e
 	t := b.thread()
@@ -167,8 +167,8 @@ func (b *reader) complete() {
 	}
 }
 
-// layer gives the number of the layer of the event under way: its name and category.
-// TensorFlow's timelines name the operator and its node in the arguments.
+// layer returns the layer of the current event, by name and category. In timelines of TensorFlow,
+// arguments name operator and node.
 func (b *reader) layer() int32 {
 	name, op := traceevent.Text(b.e.Name), traceevent.Text(b.e.Cat)
 	if i := bytes.IndexByte(op, ','); i > 0 {
@@ -198,7 +198,7 @@ func (b *reader) layer() int32 {
 	return n
 }
 
-// instant takes something that took no time.
+// instant adds an event without a duration.
 func (b *reader) instant() {
 	if t := b.thread(); t != nil {
 		b.trace.Add(t.Track, track.Slice{
@@ -208,7 +208,7 @@ func (b *reader) instant() {
 	}
 }
 
-// counter takes the values of a counter: a series for each argument.
+// counter adds values of a counter: one series per argument.
 func (b *reader) counter() {
 	e := b.e
 	p := b.process(traceevent.Bare(e.PID))
@@ -243,7 +243,7 @@ func (b *reader) counter() {
 	})
 }
 
-// metadata takes names and orders.
+// metadata reads names and ranks.
 func (b *reader) metadata() {
 	switch string(traceevent.Bare(b.e.Name)) {
 	case "process_name", "process_sort_index":
@@ -257,7 +257,7 @@ func (b *reader) metadata() {
 	}
 }
 
-// places names and orders the tracks once all is known.
+// places names and orders the tracks after the last event.
 func (b *reader) places() {
 	count := map[string]int{}
 	for _, p := range b.processes {
@@ -290,7 +290,7 @@ func (b *reader) places() {
 	}
 }
 
-// group names a process.
+// group returns the name of a process in the timeline.
 func (b *reader) group(p *process, count map[string]int) string {
 	switch {
 	case b.own != nil && p.pid == "1":
@@ -309,7 +309,7 @@ type pending struct {
 	p *process
 }
 
-// mark adds the event under way, a beginning or an end.
+// mark adds the current event, a beginning or an end.
 func (b *reader) mark(w *pending, end bool) {
 	name := b.trace.Name(traceevent.Text(b.e.Name))
 	if end {
@@ -319,8 +319,8 @@ func (b *reader) mark(w *pending, end bool) {
 	b.trace.Begin(&w.Pending, name, track.Slice{Start: b.e.TS, Bytes: -1, Layer: b.layer(), Iteration: -1, Label: -1, Type: -1})
 }
 
-// asynchronous takes what begins and ends on no thread: operations of one
-// identifier are on a row of their own, those of a process stand together.
+// asynchronous adds beginnings and ends that belong to no thread. They are paired by identifier;
+// all operations of a process are on one track.
 func (b *reader) asynchronous() {
 	e := b.e
 	if e.Phase == 'n' || e.Phase == 'T' || e.Phase == 'p' {
@@ -352,7 +352,7 @@ func (b *reader) asynchronous() {
 	b.mark(w, e.Phase == 'e' || e.Phase == 'F')
 }
 
-// operations is the track of what goes on in a process beside its threads.
+// operations returns the track of asynchronous operations of a process.
 func (b *reader) operations(p *process) int32 {
 	if !p.asked {
 		p.asked, p.track = true, b.trace.Track(timeline.Host, "", "operations")

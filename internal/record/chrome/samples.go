@@ -14,8 +14,8 @@ import (
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
-// sampler collects the samples of a trace, which become a profile of their own: they tell
-// of the same time as the slices.
+// sampler collects the samples of a trace. They become a separate run, since they cover the same
+// time as the slices.
 type sampler struct {
 	set    stacks.Set
 	list   []sample
@@ -42,7 +42,7 @@ type v8Part struct {
 	thread *thread
 }
 
-// sample takes an element of the list of samples.
+// sample reads an element of the list of samples.
 func (b *reader) sample() {
 	e := b.e
 	if !e.HasTS || e.Frame == nil {
@@ -65,7 +65,7 @@ func (b *reader) keep(e *traceevent.Event) {
 	b.samples.list = append(b.samples.list, sample{e.TS, t, string(traceevent.Bare(e.Frame)), w})
 }
 
-// frames takes the functions that samples name.
+// frames reads the functions that samples refer to.
 func (s *sampler) frames(v []byte) {
 	traceevent.Members(v, func(id, v []byte) {
 		var f frame
@@ -77,7 +77,7 @@ func (s *sampler) frames(v []byte) {
 	})
 }
 
-// event takes a sample or a part of a profile of V8.
+// event reads a sample, or a part of a profile of V8.
 func (s *sampler) event(b *reader, e *traceevent.Event) {
 	if e.Frame != nil {
 		b.keep(e)
@@ -107,7 +107,7 @@ func (s *sampler) event(b *reader, e *traceevent.Event) {
 	traceevent.Members(cpu, p.Member)
 }
 
-// place finds the place of a frame, from its outermost one on.
+// place returns the stack that ends with a frame.
 func (s *sampler) place(id string) int32 {
 	if p, ok := s.places[id]; ok {
 		return p
@@ -136,7 +136,7 @@ func (s *sampler) place(id string) int32 {
 	return at
 }
 
-// run makes the profile of the samples, nil if absent.
+// sampled returns the run of the samples, nil without any.
 func (b *reader) sampled(f *record.File) *runlog.Run {
 	s := &b.samples
 	count := len(s.list)

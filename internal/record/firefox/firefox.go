@@ -1,6 +1,6 @@
-// Package firefox reads profiles of the Firefox Profiler: as Firefox itself writes them,
-// and processed ones of all versions until 70, those of samply and other programs among
-// them. Those that opmeter wrote come back with their layers.
+// Package firefox reads profiles of the Firefox Profiler: those of Firefox itself, and processed
+// profiles up to version 70, which samply and other programs write too. Profiles that opmeter
+// wrote keep their layers.
 //
 // Source of the format: docs-developer and src/types of the Firefox Profiler.
 package firefox
@@ -46,10 +46,10 @@ func Match(f *record.File) record.Sure {
 		h.Has(`"allocations"`, `"ticks"`, `"frames"`))
 }
 
-// maxThread bounds one thread of a profile, and the tables that all share.
+// maxThread limits the bytes of one thread, and of the tables that threads share.
 const maxThread = 512 << 20
 
-// reader takes a file twice: what threads share may stand behind them.
+// reader reads a file twice, since tables that threads share may follow them.
 type reader struct {
 	set        stacks.Set
 	trace      track.Trace
@@ -115,7 +115,7 @@ func read(ctx context.Context, f *record.File) (*runlog.Run, error) {
 	return run, nil
 }
 
-// part takes a member of a profile. Profiles of other processes lie within one another.
+// part reads a member of a profile. Profiles of other processes are nested.
 func (b *reader) part(key string, v []byte, shift float64, depth int) {
 	switch key {
 	case "threads":
@@ -156,7 +156,7 @@ func (b *reader) part(key string, v []byte, shift float64, depth int) {
 	}
 }
 
-// meta takes what holds for all threads.
+// meta reads properties of all threads.
 func (b *reader) meta(v []byte) {
 	var interval float64
 	var categories []byte
@@ -176,7 +176,7 @@ func (b *reader) meta(v []byte) {
 	})
 }
 
-// ownThread takes a thread of a profile that opmeter wrote: its markers are the bars.
+// ownThread reads a thread of a profile that opmeter wrote: its markers are the bars.
 func (b *reader) ownThread(t *tables, group, name string, markers []byte) {
 	m := readTable(markers, "data")
 	n := b.trace.Track("", group, name)
@@ -210,7 +210,7 @@ func (b *reader) ownThread(t *tables, group, name string, markers []byte) {
 	}
 }
 
-// ours makes the profile. Times of layers are those of the lane with most of them.
+// ours makes the profile. The track with most layers gives the times of layers.
 func (b *reader) ours(run *runlog.Run) {
 	p := run.Profile
 	track.NameOwn(p, b.product)
@@ -240,7 +240,7 @@ func (b *reader) ours(run *runlog.Run) {
 	}
 	if best != nil {
 		best.Kind = timeline.Layer
-		// Only iterations that were recorded whole count.
+		// Iterations with a gap do not count.
 		kept := make([]int32, len(walls))
 		var lengths []int64
 		for i, w := range walls {

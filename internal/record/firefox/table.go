@@ -10,7 +10,7 @@ import (
 	"github.com/opmeter/opmeter/internal/record/traceevent"
 )
 
-// table is the columns of a table: processed profiles hold columns, those of Firefox rows
+// table holds a table by columns. Processed profiles have columns, those of Firefox have rows
 // with a schema.
 type table struct {
 	numbers map[string][]float64 // NaN for null
@@ -19,7 +19,7 @@ type table struct {
 	unit    string // what weights are
 }
 
-// readTable takes columns; those in raw stand as they are.
+// readTable reads a table. Columns named in raw are not decoded.
 func readTable(v []byte, raw ...string) table {
 	t := table{numbers: map[string][]float64{}, raw: map[string][][]byte{}}
 	var schema map[string]int
@@ -86,7 +86,7 @@ func number(v []byte) float64 {
 	return math.NaN()
 }
 
-// at is a number of a column, NaN for none.
+// at returns a number of a column, NaN without one.
 func (t *table) at(column string, i int) float64 {
 	if c := t.numbers[column]; i >= 0 && i < len(c) {
 		return c[i]
@@ -94,7 +94,7 @@ func (t *table) at(column string, i int) float64 {
 	return math.NaN()
 }
 
-// index is a place in another table, -1 for none.
+// index returns an index of another table, -1 without one.
 func (t *table) index(column string, i int) int {
 	f := t.at(column, i)
 	if !(f >= 0 && f < math.MaxInt32) {
@@ -103,7 +103,7 @@ func (t *table) index(column string, i int) int {
 	return int(f)
 }
 
-// tables are those that functions are found through.
+// tables holds the tables that describe functions.
 type tables struct {
 	stack, frame, function, resource, source table
 	strings                                  []string
@@ -112,7 +112,7 @@ type tables struct {
 	places []int32 // in the tree, of each stack
 }
 
-// readTables takes the tables of a thread, or those that threads share.
+// readTables reads the tables of a thread, or those that threads share.
 func readTables(v []byte) *tables {
 	t := &tables{}
 	traceevent.Members(v, func(k, v []byte) {
@@ -141,7 +141,7 @@ func (t *tables) text(i int) string {
 	return t.strings[i]
 }
 
-// resolve puts all stacks into the tree. A stack stands behind the one that it continues.
+// resolve adds all stacks. The prefix of a stack precedes it.
 func (t *tables) resolve(b *reader) {
 	if t.places != nil {
 		return
@@ -152,7 +152,7 @@ func (t *tables) resolve(b *reader) {
 	for i := range t.places {
 		t.places[i] = stacks.Root
 		prefix := t.stack.index("prefix", i)
-		// Newer versions say how far back the prefix stands, 0 for none.
+		// Newer versions have the distance to the prefix, 0 without one.
 		if back := t.stack.index("prefixOffset", i); back > 0 {
 			prefix = i - back
 		}
@@ -176,7 +176,7 @@ func (t *tables) resolve(b *reader) {
 	b.set.Dropped.Add("stacks that refer to a missing entry", lost)
 }
 
-// functionOf is the function of a frame.
+// functionOf returns the function of a frame.
 func (t *tables) functionOf(b *reader, frame int) (f stacks.Function) {
 	if c := t.frame.index("category", frame); c >= 0 && c < len(b.categories) {
 		f.Category = b.categories[c]
@@ -209,8 +209,7 @@ func (t *tables) functionOf(b *reader, frame int) (f stacks.Function) {
 	return f
 }
 
-// location reads what Firefox writes of a frame: "name (file:line:column)", or a name
-// alone.
+// location parses a frame of Firefox: "name (file:line:column)", or a name alone.
 func location(s string) (name, file string, line int64) {
 	if len(s) == 0 || s[len(s)-1] != ')' {
 		return s, "", 0
@@ -220,7 +219,7 @@ func location(s string) (name, file string, line int64) {
 		return s, "", 0
 	}
 	name, file = s[:open], s[open+2:len(s)-1]
-	// One or two numbers stand behind the file: the first one is the line.
+	// One or two numbers follow the file: the first one is the line.
 	var found []int64
 	for range 2 {
 		i := len(file) - 1

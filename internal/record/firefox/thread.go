@@ -12,10 +12,10 @@ import (
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
-// maxThreads bounds the threads of a profile.
+// maxThreads limits the threads of a profile.
 const maxThreads = 5000
 
-// nanos leads milliseconds to nanoseconds; ok is false where they are none that fit.
+// nanos converts milliseconds to nanoseconds; ok is false if they do not fit.
 func nanos(ms float64) (int64, bool) {
 	if !(math.Abs(ms) < 4e12) {
 		return 0, false
@@ -23,7 +23,7 @@ func nanos(ms float64) (int64, bool) {
 	return int64(math.Round(ms * 1e6)), true
 }
 
-// thread takes one thread.
+// thread reads one thread.
 func (b *reader) thread(v []byte, shift float64) {
 	if b.threads++; b.threads > maxThreads {
 		b.set.Dropped.Add("threads beyond the first 5,000", 1)
@@ -42,7 +42,7 @@ func (b *reader) thread(v []byte, shift float64) {
 	name = cmp.Or(name, "thread "+tid)
 	t := readTables(v)
 	if !t.any && b.shared != nil {
-		// Everything but samples is shared by all threads.
+		// Threads share everything but samples.
 		own := t.strings
 		t = b.shared
 		if len(own) > 0 && len(t.strings) == 0 {
@@ -61,8 +61,8 @@ func (b *reader) thread(v []byte, shift float64) {
 	b.markers(t, readTable(markers, "data"), group, name, from, to, shift)
 }
 
-// samples adds up the samples of a thread and makes its bars. Each lasts until the next
-// one where the profile has no weights that are times.
+// samples adds the samples of a thread and makes its bars. Unless weights are times, a sample
+// lasts until the next one.
 func (b *reader) samples(t *tables, s table, n int32, shift float64) (from, to int64) {
 	var all []stacks.Weighted
 	hits, _ := b.set.Count(stacks.Samples, 1)
@@ -111,8 +111,8 @@ func (b *reader) samples(t *tables, s table, n int32, shift float64) (from, to i
 	return all[0].At, all[len(all)-1].At + last
 }
 
-// markers makes bars of the markers that take time, on a row beside the thread. Those by
-// another clock than the samples, as old versions have them, are left out.
+// markers makes bars of markers with a duration, on a track beside the thread. In old versions
+// markers may use another clock than samples; those are skipped.
 func (b *reader) markers(t *tables, m table, group, thread string, from, to int64, shift float64) {
 	n := int32(-1)
 	far := int64(0)
@@ -161,8 +161,8 @@ func (b *reader) markers(t *tables, m table, group, thread string, from, to int6
 	b.set.Dropped.Add("markers by another clock than the samples", far)
 }
 
-// oldMarker reads what a marker of an old version says in its data: whether it begins, ends
-// or is whole.
+// oldMarker reads the data of a marker of an old version: phase 1 is an interval, 2 a start, 3 an
+// end.
 func (b *reader) oldMarker(m table, i int, at float64) (start, end, phase float64) {
 	start, end, phase = math.NaN(), math.NaN(), 0
 	column := m.raw["data"]
@@ -182,7 +182,7 @@ func (b *reader) oldMarker(m table, i int, at float64) (start, end, phase float6
 	return at, end, 0
 }
 
-// counter takes a figure over time, such as allocated memory: its values are changes.
+// counter reads a counter, such as allocated memory. Its values are differences.
 func (b *reader) counter(v []byte, shift float64) {
 	var name string
 	var samples, groups []byte

@@ -23,7 +23,7 @@ const (
 	counter    = 4
 )
 
-// event is a track event as it stands.
+// event is a track event.
 type event struct {
 	kind               uint64
 	track              uint64
@@ -105,7 +105,7 @@ func (s *sequence) parse(data []byte) (e event, ok bool) {
 	return e, r.Err() == nil
 }
 
-// fixed takes identifiers of eight bytes, packed or single.
+// fixed appends 8-byte identifiers, packed or single.
 func fixed(r *protoread.Reader, to []uint64) []uint64 {
 	for _, f := range r.Doubles(nil) {
 		if len(to) < 256 {
@@ -115,7 +115,7 @@ func fixed(r *protoread.Reader, to []uint64) []uint64 {
 	return to
 }
 
-// event takes a track event.
+// event reads a track event.
 func (b *reader) event(data []byte, at int64, timed bool, s *sequence) {
 	e, ok := s.parse(data)
 	if !ok {
@@ -163,8 +163,8 @@ func (b *reader) event(data []byte, at int64, timed bool, s *sequence) {
 	}
 }
 
-// home finds the track of an event. Number 0 stands for the thread of the writer, or for the
-// one that the old form names.
+// home returns the track of an event. Number 0 is the thread of the writer, or the one that the
+// legacy form names.
 func (b *reader) home(e *event, l *legacy, s *sequence) *place {
 	if l.async {
 		return b.at(l.id ^ 0x9e3779b97f4a7c15)
@@ -231,7 +231,7 @@ func (b *reader) number(name string) int32 {
 	return n
 }
 
-// layer gives the number of the layer of a slice: its name and category.
+// layer returns the layer of a slice, by name and category.
 func (b *reader) layer(e *event) int32 {
 	n := b.layers.Of([]byte(cmp.Or(e.name, "(unnamed)")), []byte(cmp.Or(e.category, "slice")))
 	for len(b.options) <= int(n) {
@@ -241,7 +241,7 @@ func (b *reader) layer(e *event) int32 {
 	return n
 }
 
-// count takes the value of a counter.
+// count adds a value of a counter.
 func (b *reader) count(p *place, e *event, at int64, s *sequence) {
 	v := e.value * p.scale
 	if e.whole {
@@ -267,7 +267,7 @@ func (b *reader) count(p *place, e *event, at int64, s *sequence) {
 	b.trace.Value(p.c, at, v)
 }
 
-// extras takes values of counters that come with other events.
+// extras adds values of counters that are part of other events.
 func (b *reader) extras(e *event, at int64, s *sequence) {
 	each := func(values, of []uint64, value func(v uint64) event) {
 		for i := range min(len(values), len(of)) {
@@ -281,7 +281,7 @@ func (b *reader) extras(e *event, at int64, s *sequence) {
 	each(e.extraDouble, e.ofDouble, func(v uint64) event { return event{value: math.Float64frombits(v)} })
 }
 
-// legacy is what stands in the old form of an event.
+// legacy holds the legacy form of an event.
 type legacy struct {
 	phase    byte
 	name     string
@@ -306,7 +306,7 @@ func parseLegacy(data []byte, s *sequence) legacy {
 	return l
 }
 
-// kind is the kind of event that a phase stands for.
+// kind returns the kind of event of a phase.
 func (l *legacy) kind() uint64 {
 	switch l.phase {
 	case 'B', 'X', 'b', 'S':
@@ -319,7 +319,7 @@ func (l *legacy) kind() uint64 {
 	return 0
 }
 
-// annotation is one argument of an event, or a part of one.
+// annotation is an argument of an event, or a part of one.
 type annotation struct {
 	key    string
 	text   string
@@ -327,13 +327,13 @@ type annotation struct {
 	isText bool
 }
 
-// Bounds of the arguments of one event.
+// Limits of the arguments of one event.
 const (
 	maxAnnotations = 100
 	maxNesting     = 10
 )
 
-// role is what a field of an argument contains.
+// role is the meaning of a field of an argument.
 type role uint8
 
 const (
@@ -352,10 +352,10 @@ const (
 	entryKey // key of an entry of dict, in the same order
 )
 
-// form holds the roles of fields by their numbers.
+// form holds the roles of fields by number.
 type form [18]role
 
-// Arguments in the current form, and the values of the old form of dictionaries and lists.
+// Arguments in the current form, and values in the old form of dictionaries and lists.
 var (
 	current  = form{1: keyID, 2: boolean, 3: unsigned, 4: integer, 5: double, 6: str, 7: unsigned, 8: nested, 9: str, 10: key, 11: dict, 12: list, 17: strID}
 	oldValue = form{2: entryKey, 3: dict, 4: list, 5: integer, 6: double, 7: boolean, 8: str}
@@ -440,7 +440,7 @@ func join(within, name string) string {
 	return within + "." + name
 }
 
-// all lists the arguments of an event.
+// all returns the arguments of an event.
 func (e *event) all() (out []annotation) {
 	for _, a := range e.annotations {
 		out = e.flatten(a, &current, "", 0, out)
@@ -448,7 +448,7 @@ func (e *event) all() (out []annotation) {
 	return out
 }
 
-// options are the arguments that all slices of a layer agree about.
+// options holds the arguments that all slices of a layer have in common.
 type options struct {
 	list []profile.Option
 	seen bool
@@ -479,7 +479,7 @@ func (o *options) see(e *event) {
 	})
 }
 
-// bar takes a slice of a trace that opmeter wrote.
+// bar reads a slice of a trace that opmeter wrote.
 func (b *reader) bar(p *place, s *track.Slice, e *event) {
 	x := track.NewOwnBar()
 	for _, a := range e.all() {

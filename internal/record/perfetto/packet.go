@@ -7,7 +7,7 @@ import (
 	"github.com/opmeter/opmeter/internal/record/track"
 )
 
-// packetTag begins a packet: field 1 of a trace, with its length.
+// packetTag begins a packet: field 1 of a trace, with a length.
 const packetTag = 1<<3 | 2
 
 // Numbers of fields, by message.
@@ -24,7 +24,7 @@ const (
 	packetDefaults   = 59
 	packetDescriptor = 60
 
-	// Descriptions of processes and threads in their old form, and what is of no use here.
+	// Legacy descriptions of processes and threads, and fields that are not used.
 	packetProcess = 43
 	packetThread  = 44
 	packetUser    = 3
@@ -36,7 +36,7 @@ const (
 	needsState   = 2
 )
 
-// reader puts a trace together.
+// reader builds a trace from packets.
 type reader struct {
 	trace     track.Trace
 	layers    track.Layers
@@ -64,7 +64,7 @@ func newReader() *reader {
 	}
 }
 
-// sequence is what a writer of packets has said before.
+// sequence holds the state of a writer of packets.
 type sequence struct {
 	categories, names, annotations map[uint64]string
 	values                         map[uint64]string // texts of annotations
@@ -78,7 +78,7 @@ type sequence struct {
 	time                           int64                // old form: what deltas add to, nanoseconds
 }
 
-// Bounds of what is kept of a writer, and of writers.
+// Limits of writers and their state.
 const (
 	maxInterned  = 200_000
 	maxSequences = 10_000
@@ -95,7 +95,7 @@ func (s *sequence) clear() {
 	s.counters, s.valid = map[uint64]int64{}, true
 }
 
-// parts is what a packet holds.
+// parts holds the fields of a packet.
 type parts struct {
 	event, interned, descriptor, defaults, clock []byte
 	ts, flags, clockID                           uint64
@@ -103,7 +103,7 @@ type parts struct {
 	hasTS, lost, cleared                         bool
 }
 
-// split takes the fields of a packet; ok is false where it is malformed.
+// split reads the fields of a packet; ok is false if it is malformed.
 func (b *reader) split(data []byte) (p parts, ok bool) {
 	r := protoread.NewReader(data)
 	for r.Next() {
@@ -141,7 +141,7 @@ func (b *reader) split(data []byte) (p parts, ok bool) {
 	return p, r.Err() == nil
 }
 
-// sequence finds what a writer has said, nil for more writers than are kept.
+// sequence returns the state of the writer of a packet, nil beyond the limit.
 func (b *reader) sequence(p *parts) *sequence {
 	s := b.sequences[p.id]
 	if s == nil {
@@ -161,7 +161,7 @@ func (b *reader) sequence(p *parts) *sequence {
 	return s
 }
 
-// packet takes one packet.
+// packet reads one packet.
 func (b *reader) packet(data []byte) {
 	b.read++
 	p, ok := b.split(data)
@@ -207,7 +207,7 @@ func (b *reader) packet(data []byte) {
 	b.event(p.event, at, p.hasTS, s)
 }
 
-// intern takes texts that later packets name by number.
+// intern reads texts that later packets refer to by number.
 func (s *sequence) intern(data []byte) {
 	r := protoread.NewReader(data)
 	for r.Next() {
@@ -237,10 +237,10 @@ func (s *sequence) intern(data []byte) {
 	}
 }
 
-// text is at most some thousand bytes of UTF-8.
+// text decodes a text and limits its length.
 func text(b []byte) string { return track.Clip(b) }
 
-// defaults takes what events leave out.
+// defaults reads the defaults of later events.
 func (s *sequence) defaults(data []byte) {
 	r := protoread.NewReader(data)
 	for r.Next() {
@@ -264,7 +264,7 @@ func (s *sequence) defaults(data []byte) {
 	}
 }
 
-// numbers takes a list of numbers, some hundred at most.
+// numbers appends at most 256 numbers.
 func numbers(r *protoread.Reader, to []uint64) []uint64 {
 	for _, n := range r.Ints(nil) {
 		if len(to) < 256 {
@@ -274,27 +274,26 @@ func numbers(r *protoread.Reader, to []uint64) []uint64 {
 	return to
 }
 
-// clocks leads points in time to one clock, by what snapshots say of several at a
-// time.
+// clocks converts times to one clock, with snapshots of several clocks.
 type clocks struct {
 	main    uint64 // the clock that others are led to, 0 for the usual one
 	offsets map[clockKey]int64
 }
 
-// clockKey names a clock; those from 64 to 127 are a writer's own.
+// clockKey identifies a clock; clocks 64 to 127 belong to one writer.
 type clockKey struct {
 	sequence uint32
 	clock    uint64
 }
 
-// ownClock is a clock by the rules of a writer.
+// ownClock is a clock that a writer defines.
 type ownClock struct {
 	unit        uint64
 	incremental bool
 	last        int64
 }
 
-// bootTime is the clock of times that name none.
+// bootTime is the default clock.
 const bootTime = 6
 
 func keyOf(clock uint64, sequence uint32) clockKey {
@@ -311,13 +310,13 @@ func (c *clocks) mainClock() uint64 {
 	return bootTime
 }
 
-// reading is what a clock shows at a snapshot.
+// reading is the time of a clock in a snapshot.
 type reading struct {
 	clock uint64
 	ns    int64
 }
 
-// snapshot takes the readings of several clocks at a time.
+// snapshot reads the times of several clocks at one moment.
 func (c *clocks) snapshot(data []byte, id uint32, s *sequence) {
 	var all []reading
 	r := protoread.NewReader(data)
@@ -344,8 +343,8 @@ func (c *clocks) snapshot(data []byte, id uint32, s *sequence) {
 	c.set(all, id)
 }
 
-// set finds how far clocks are from the main one: a snapshot shows it, or a clock of
-// which it is known.
+// set computes the offsets of clocks from the main clock, which is in the snapshot itself or
+// known through another clock.
 func (c *clocks) set(all []reading, id uint32) {
 	base, known := int64(0), false
 	for _, x := range all {
@@ -368,7 +367,7 @@ func (c *clocks) set(all []reading, id uint32) {
 	}
 }
 
-// clamp adds without overflow.
+// clamp adds and saturates.
 func clamp(a, b int64) int64 {
 	s := a + b
 	if (s > a) != (b > 0) && b != 0 {
@@ -380,7 +379,7 @@ func clamp(a, b int64) int64 {
 	return s
 }
 
-// time leads a packet's time to the main clock, nanoseconds.
+// time converts the time of a packet to nanoseconds of the main clock.
 func (c *clocks) time(ts, clock uint64, id uint32, s *sequence) int64 {
 	if clock == 0 {
 		clock = c.mainClock()
@@ -396,7 +395,7 @@ func (c *clocks) time(ts, clock uint64, id uint32, s *sequence) int64 {
 	return clamp(ns, c.offsets[keyOf(clock, id)])
 }
 
-// scaled multiplies by a unit; what does not fit is as large as fits.
+// scaled multiplies by a unit and saturates.
 func scaled(v, unit uint64) int64 {
 	if unit == 0 {
 		unit = 1

@@ -1,10 +1,8 @@
 // Package perfetto reads traces of Perfetto (.pftrace, .perfetto-trace): track events with
-// what is interned, tracks, counters and arrows. Those that opmeter wrote come back with
-// their layers.
+// interned data, tracks, counters and arrows. Traces that opmeter wrote keep their layers.
 //
 // Source of the format: the protobuf definitions in protos/perfetto/trace of the Perfetto
-// project. Other data sources of a trace, such as the scheduler's, are counted and left
-// out.
+// project. Packets of other data sources, such as the scheduler, are counted and skipped.
 package perfetto
 
 import (
@@ -39,11 +37,10 @@ func Format() *record.Format {
 	}
 }
 
-// MaxPacket bounds one packet: Perfetto's own are far smaller.
+// MaxPacket limits the bytes of a packet; those of Perfetto are far smaller.
 const MaxPacket = 64 << 20
 
-// Match recognises a sequence of packets: the first ones are messages with fields that
-// packets have.
+// Match recognises packets by the fields of their messages.
 func Match(f *record.File) record.Sure {
 	rest, packets, known := f.Head, 0, 0
 	for len(rest) > 2 && rest[0] == packetTag && packets < 20 {
@@ -103,8 +100,7 @@ func read(ctx context.Context, f *record.File) (*runlog.Run, error) {
 	return run, nil
 }
 
-// packets reads one packet after the other. The error says where and why the trace ends
-// early.
+// packets reads all packets. The error says where and why the trace ends early.
 func (b *reader) packets(ctx context.Context, from io.Reader) error {
 	r := bufio.NewReaderSize(from, 256<<10)
 	var buf []byte
@@ -131,7 +127,7 @@ func (b *reader) packets(ctx context.Context, from io.Reader) error {
 		if size > MaxPacket {
 			return fmt.Errorf("byte %d: a packet says it has %d bytes, more than %d", at, size, MaxPacket)
 		}
-		// What is announced is taken as it comes: a file may lie about it.
+		// The announced size may be wrong: memory grows with the data.
 		if uint64(cap(buf)) < size {
 			buf = make([]byte, 0, min(size, 1<<20))
 		}
@@ -153,7 +149,7 @@ func (b *reader) packets(ctx context.Context, from io.Reader) error {
 	}
 }
 
-// uvarint reads a number and says how many bytes it took.
+// uvarint reads a number and returns its size in bytes.
 func uvarint(r io.ByteReader) (v uint64, n int, err error) {
 	for shift := 0; shift < 64; shift += 7 {
 		c, err := r.ReadByte()
@@ -206,7 +202,7 @@ func (b *reader) foreign(run *runlog.Run) {
 	b.trace.Fill(run.Profile, &b.layers, &b.flows)
 }
 
-// parts of the description that opmeter writes of its first track.
+// Parts of the description that opmeter writes for its first track.
 var (
 	ran     = regexp.MustCompile(`; (\d+) iterations ran`)
 	dropped = regexp.MustCompile(`; (\d+) records were dropped`)

@@ -10,7 +10,7 @@ import (
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
-// place is a track as the trace describes it.
+// place is a track of the trace.
 type place struct {
 	uuid, parent       uint64
 	name               string
@@ -31,16 +31,17 @@ type place struct {
 	asked bool // for a counter
 }
 
-// process is what is known about a process.
+// process is a process of the trace.
 type process struct {
 	name string
 	rank int64
 }
 
-// maxPlaces bounds the tracks of a trace.
+// maxPlaces limits the tracks of a trace.
 const maxPlaces = 50_000
 
-// at finds a track by its number, which may be described later.
+// at returns the track with an identifier; its description may follow. It returns nil beyond the
+// limit.
 func (b *reader) at(uuid uint64) *place {
 	p := b.tracks[uuid]
 	if p == nil {
@@ -54,7 +55,7 @@ func (b *reader) at(uuid uint64) *place {
 	return p
 }
 
-// ofThread finds the track of a thread that has no number.
+// ofThread returns the track of a thread without an identifier, nil beyond the limit.
 func (b *reader) ofThread(pid, tid int64) *place {
 	k := [2]int64{pid, tid}
 	if p := b.threads[k]; p != nil {
@@ -69,7 +70,7 @@ func (b *reader) ofThread(pid, tid int64) *place {
 	return p
 }
 
-// descriptor takes the description of a track. Later ones add to earlier ones.
+// descriptor reads a description of a track and adds it to earlier ones.
 func (b *reader) descriptor(data []byte) {
 	var about string
 	ranked := false
@@ -133,7 +134,7 @@ func (b *reader) process(pid int64) *process {
 	return p
 }
 
-// countOf takes what a counter counts.
+// countOf reads the description of a counter.
 func (p *place) countOf(m protoread.Reader) {
 	p.counter, p.scale = true, 1
 	var built, multiplier, unit int64
@@ -153,7 +154,7 @@ func (p *place) countOf(m protoread.Reader) {
 	}
 }
 
-// oldDescriptor takes the description of a sequence's process or thread.
+// oldDescriptor reads the legacy description of a process or thread.
 func (b *reader) oldDescriptor(id uint64, thread bool, data []byte) {
 	s := b.sequences[uint32(id)]
 	if s == nil {
@@ -186,7 +187,7 @@ func (b *reader) oldDescriptor(id uint64, thread bool, data []byte) {
 	}
 }
 
-// around finds the process or thread that a track belongs to.
+// around returns the process or thread of a track.
 func (b *reader) around(p *place) *place {
 	for range 32 {
 		if p.process || p.thread || p.parent == 0 || p.parent == p.uuid {

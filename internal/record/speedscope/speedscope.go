@@ -1,5 +1,5 @@
-// Package speedscope reads files of www.speedscope.app, evented and sampled. Those that
-// opmeter wrote come back as layers.
+// Package speedscope reads evented and sampled profiles of www.speedscope.app. Profiles that
+// opmeter wrote keep their layers.
 //
 // Source of the format: the file-format schema of the speedscope project.
 package speedscope
@@ -21,7 +21,7 @@ import (
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
-// Format reads speedscope's files.
+// Format reads profiles of speedscope.
 func Format() *record.Format {
 	return &record.Format{
 		Name:  "speedscope",
@@ -37,10 +37,10 @@ func Format() *record.Format {
 	}
 }
 
-// maxProfile bounds one profile of a file.
+// maxProfile limits the bytes of one profile of a file.
 const maxProfile = 256 << 20
 
-// reader takes a file twice: names stand behind the profiles that use them.
+// reader reads a file twice, since names may follow the profiles that use them.
 type reader struct {
 	set      stacks.Set
 	trace    track.Trace
@@ -108,7 +108,7 @@ func read(ctx context.Context, f *record.File) (*runlog.Run, error) {
 	return run, nil
 }
 
-// shared takes the functions.
+// shared reads the functions.
 func (b *reader) shared(v []byte) {
 	b.frames = []int32{}
 	traceevent.Elements(v, func(v []byte) {
@@ -140,7 +140,7 @@ func (b *reader) profile(v []byte, own bool) {
 	p.name = cmp.Or(p.name, fmt.Sprintf("profile %d", b.profiles))
 	q, scale, ns := unitOf(p.unit)
 	if own && p.kind == "evented" {
-		// Another view of what the samples of the file add up.
+		// The samples of the file contain the same times.
 		q = profile.Quantity{}
 	}
 	column, count := -1, -1
@@ -178,8 +178,7 @@ func unitOf(unit string) (q profile.Quantity, scale, ns float64) {
 	return profile.Quantity{Key: "weight", Name: "Weight", Head: "weight", Group: "Record", Adds: true, Doc: "What the record gives to the function itself, in a unit that it does not tell."}, 1, 0
 }
 
-// at is a place in time of a timeline, for values in nanoseconds; those of other units
-// have none.
+// at converts a value to nanoseconds; ok is false if it does not fit or is not a time.
 func at(v, ns float64) (int64, bool) {
 	v *= ns
 	if !(math.Abs(v) < 4e18) || ns == 0 {
@@ -188,16 +187,16 @@ func at(v, ns float64) (int64, bool) {
 	return int64(math.Round(v)), true
 }
 
-// open is a function under way.
+// open is a function that has begun.
 type open struct {
 	frame int32
 	since float64
 	place int32
 }
 
-// evented takes a profile of openings and closings. Each closes the innermost function
-// under way; where that is another one, as in files whose events are out of order, the record
-// is at fault: the closing is dropped. What is never closed lasts until the end of the profile.
+// evented reads a profile of begin and end events. An end closes the innermost function; if it
+// names another function, the events are out of order and it is dropped. A function without an
+// end lasts until the end of the profile.
 func (b *reader) evented(p *one, column int, ns float64) {
 	n := int32(-1)
 	if ns > 0 {
@@ -255,7 +254,7 @@ func (b *reader) evented(p *one, column int, ns float64) {
 	}
 }
 
-// sampled takes a profile of stacks, the outermost function first.
+// sampled reads a profile of stacks, the outermost function first.
 func (b *reader) sampled(p *one, column, count int, ns float64, own bool) {
 	var weights []float64
 	traceevent.Elements(p.weights, func(v []byte) {
@@ -305,8 +304,8 @@ func (b *reader) sampled(p *one, column, count int, ns float64, own bool) {
 	}
 }
 
-// ours makes layers of a file that opmeter wrote: its samples are the times of layers below their
-// scopes. Functions between them do not become layers.
+// ours makes the layers of a file that opmeter wrote. Its samples are layers within their scopes;
+// other functions do not become layers.
 func (b *reader) ours(run *runlog.Run) {
 	p := run.Profile
 	track.NameOwn(p, p.Model.Name)

@@ -1,5 +1,5 @@
-// Package v8 reads processor profiles of V8, as Node.js and Chrome's developer tools save
-// them (.cpuprofile), and the same profiles in parts, as traces hold them.
+// Package v8 reads CPU profiles of V8: .cpuprofile files of Node.js and of Chrome's developer
+// tools, and the parts of such profiles in traces.
 //
 // Source of the format: the Profiler domain of the Chrome DevTools Protocol.
 package v8
@@ -34,7 +34,7 @@ func Format() *record.Format {
 	}
 }
 
-// maxValue bounds one member of the file.
+// maxValue limits the bytes of one member of the file.
 const maxValue = 256 << 20
 
 func read(ctx context.Context, f *record.File) (*runlog.Run, error) {
@@ -65,11 +65,11 @@ func read(ctx context.Context, f *record.File) (*runlog.Run, error) {
 	return run, nil
 }
 
-// Builder takes the parts of a profile as they come: nodes of its tree of calls, samples
-// that name them, and the time from each sample to the next.
+// Builder collects the parts of a profile: nodes of the call tree, samples that refer to them,
+// and the times between samples.
 type Builder struct {
 	Set *stacks.Set
-	// Start and End are nanoseconds, 0 for not known.
+	// Start and End are in nanoseconds, 0 if unknown.
 	Start, End int64
 
 	nodes    map[int64]*node
@@ -90,7 +90,7 @@ type node struct {
 	visited bool
 }
 
-// maxSamples bounds the samples of a profile.
+// maxSamples limits the samples of a profile.
 const maxSamples = 5_000_000
 
 // Member reads a member of a profile, or of a part of one in a trace.
@@ -173,10 +173,10 @@ func (b *Builder) numbers(list []byte, to []int64) []int64 {
 	return to
 }
 
-// Len is the number of samples.
+// Len returns the number of samples.
 func (b *Builder) Len() int { return len(b.samples) }
 
-// place finds the place of a node in the tree, without the root that holds everything.
+// place returns the stack of a node, without the common root.
 func (b *Builder) place(id int64) int32 {
 	var way []*node
 	n := b.nodes[id]
@@ -210,8 +210,8 @@ func (b *Builder) place(id int64) int32 {
 	return stacks.Root
 }
 
-// Done counts the samples in a column, and gives them with their times and how long the
-// last one lasted, nanoseconds.
+// Done counts the samples in a column. It returns them with their times, and the duration of the
+// last one in nanoseconds.
 func (b *Builder) Done(count int) (samples []stacks.Weighted, last int64) {
 	for _, c := range b.children {
 		if n := b.nodes[c[0]]; n != nil && !n.rooted && c[0] != c[1] {
