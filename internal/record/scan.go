@@ -47,8 +47,8 @@ func (f *File) ScanJSON(ctx context.Context, o jsonscan.Options, use func(key st
 	return res, err
 }
 
-// ParseJSON reads a JSON file of at most most bytes. The value holds what precedes an error in
-// the text, which is fault; err is an error of reading.
+// ParseJSON reads a JSON file of at most the given bytes. err is an error of reading. fault is an
+// error in the text; v then holds the values before it.
 func (f *File) ParseJSON(most int64) (v *jsontree.Value, fault, err error) {
 	text, err := f.Read(most)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package collapsed reads stacks on one line each, as flame-graph tools fold them: the
-// functions from the outermost one on, separated by ";", then a blank and a number.
+// Package collapsed reads folded stacks, as tools for flame graphs write them. Each line has the
+// functions of a stack, the outermost first and separated by ";", a blank and a number.
 //
 // Source of the format: the scripts of the FlameGraph project.
 package collapsed
@@ -29,7 +29,7 @@ func Format() *record.Format {
 	}
 }
 
-// Match recognises lines that are stacks with a number. There is nothing else to go by.
+// Match recognises lines with a stack and a number; the format has no other mark.
 func Match(f *record.File) record.Sure {
 	lines, stacked := 0, 0
 	rest := f.Head
@@ -61,7 +61,7 @@ func Match(f *record.File) record.Sure {
 	return record.No
 }
 
-// split takes the number from the end of a line.
+// split splits a line into its stack and the number.
 func split(line []byte) (stack []byte, n float64, ok bool) {
 	i := bytes.LastIndexByte(line, ' ')
 	if i <= 0 || i == len(line)-1 {

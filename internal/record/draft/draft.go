@@ -173,8 +173,8 @@ func Key(s string) string {
 	return runlog.Key(b.String())
 }
 
-// Note keeps a text about the whole run that no part of a profile is for. They become
-// one finding.
+// Note adds a text about the whole run that fits no field of a profile. All notes become one
+// finding.
 func (d *Draft) Note(key, value string) {
 	value = strings.TrimSpace(value)
 	if value == "" || len(d.notes) >= maxNotes {
@@ -199,14 +199,13 @@ func (d *Draft) Found(id string, s profile.Severity, format string, args ...any)
 	d.found = append(d.found, profile.Finding{ID: id, Severity: s, Text: Text(fmt.Sprintf(format, args...))})
 }
 
-// Empty reports whether nothing of use was found: no layer, no time, no figure of the whole.
+// Empty reports whether the draft has no layer, no timeline and no quantity of the model.
 func (d *Draft) Empty() bool {
 	t := &d.P.Totals
 	return len(d.P.Layers) == 0 && t.Latency == nil && len(t.Figures) == 0 && t.MACs == nil && t.RAMBytes == nil && t.FlashBytes == nil && t.CPUCycles == nil && d.P.Timeline == nil
 }
 
-// Run ends the draft. The profile is valid whatever the record said: parts that
-// contradict the rules are taken away.
+// Run ends the draft. It removes what is not valid in a profile.
 func (d *Draft) Run() *runlog.Run {
 	p := d.P
 	for i := range p.Layers {
@@ -232,7 +231,7 @@ func (d *Draft) Run() *runlog.Run {
 	return r
 }
 
-// tidy takes away what no profile may hold.
+// tidy removes invalid fields of a layer.
 func (d *Draft) tidy(l *profile.Layer, i int) {
 	l.Latency, l.Total = Metric(l.Latency), Metric(l.Total)
 	for _, n := range []**int64{&l.Ops, &l.MACs, &l.MLTKOps, &l.MLTKMACs, &l.Params, &l.WeightsBytes, &l.BytesRead, &l.BytesWritten} {
@@ -273,8 +272,8 @@ func NotEmpty(runs []*runlog.Run, err error) ([]*runlog.Run, error) {
 	return runs, err
 }
 
-// Runs returns the run of a file whose text is damaged where fault says, or undamaged if fault is
-// nil. An empty draft is an error.
+// Runs returns the run of a file, or [ErrNothing] if the draft is empty. fault is an error in the
+// text of the file, nil if it is intact.
 func (d *Draft) Runs(fault error) ([]*runlog.Run, error) {
 	if d.Empty() {
 		return NotEmpty(nil, fault)

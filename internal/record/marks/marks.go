@@ -1,5 +1,5 @@
-// Package marks reads files in which applications told of their stages (docs/reference/marks.md).
-// internal/source/stages has the format.
+// Package marks reads files in which applications mark their stages (docs/reference/marks.md).
+// Package internal/source/stages defines the format.
 package marks
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Format is the reader.
+// Format reads marks of applications.
 func Format() *record.Format {
 	return &record.Format{
 		Name:  "marks",
@@ -40,7 +40,7 @@ const (
 	maxReadings = 100_000 // of levels, for the timeline
 )
 
-// reader is what a file says until now.
+// reader collects the content of a file.
 type reader struct {
 	c        stages.Collector
 	d        stages.Decoder
@@ -53,7 +53,7 @@ type reader struct {
 	noBars   int64
 }
 
-// pipe is what is known about a pipeline.
+// pipe holds the frames and figures of a pipeline.
 type pipe struct {
 	frames   int64
 	parallel int64
@@ -99,7 +99,7 @@ func read(ctx context.Context, _ *record.Input, f *record.File) ([]*runlog.Run, 
 	return runs, nil
 }
 
-// none says why a file makes no profile.
+// none returns the reason why a file has no profile.
 func (r *reader) none(f *record.File, stop error) error {
 	switch {
 	case stop != nil && !errors.Is(stop, io.EOF):
@@ -124,7 +124,7 @@ func (r *reader) pipe(i int) *pipe {
 	return p
 }
 
-// row is the number of a node in the tally.
+// row returns the number of a node in the tally.
 func (p *pipe) row(node int) int {
 	n, ok := p.number[node]
 	if !ok {
@@ -164,7 +164,7 @@ func (r *reader) frame(f *stages.Frame) {
 	}
 }
 
-// account keeps a value of a figure.
+// account adds a value of a figure.
 func (r *reader) account(p *pipe, k account, v float64) {
 	m := p.figures[k]
 	if m == nil {
@@ -199,7 +199,7 @@ func (r *reader) level(l stages.Level) {
 	r.readings = append(r.readings, l)
 }
 
-// runs makes a run of each pipeline.
+// runs returns one run per pipeline.
 func (r *reader) runs(f *record.File, stop error) (out []*runlog.Run) {
 	for i := range r.c.Pipelines {
 		p := r.pipes[i]
@@ -216,7 +216,7 @@ func (r *reader) runs(f *record.File, stop error) (out []*runlog.Run) {
 	return out
 }
 
-// run makes the run of a pipeline.
+// run returns the run of a pipeline.
 func (r *reader) run(i int, p *pipe) *runlog.Run {
 	name := r.c.Pipelines[i].Name
 	if name == "" {
@@ -258,7 +258,7 @@ func (r *reader) run(i int, p *pipe) *runlog.Run {
 	return run
 }
 
-// figures puts what was counted in stages, and its levels, into their layers.
+// figures sets the counters and levels of stages.
 func (r *reader) figures(d *draft.Draft, p *pipe, l *stages.Layout) {
 	for _, k := range p.order {
 		q, ok := stages.Quantity(k.name, !k.level)
@@ -278,7 +278,7 @@ func (r *reader) figures(d *draft.Draft, p *pipe, l *stages.Layout) {
 	}
 }
 
-// rate is how many frames a second there were, over the time in which any process worked.
+// rate returns the frames per second over the time in which any process worked.
 func (r *reader) rate(p *pipe) (float64, bool) {
 	var list []interval
 	alone := 0.0
@@ -294,7 +294,7 @@ func (r *reader) rate(p *pipe) (float64, bool) {
 	return float64(p.frames) / t, t > 0 && p.frames > 1
 }
 
-// remarks turns what was wrong into findings and losses.
+// remarks reports problems as findings and losses.
 func (r *reader) remarks(d *draft.Draft, p *pipe) {
 	n := &r.c.Problems
 	d.Dropped.Add("marks that the application left out: its reader was too slow, or the disk full", n[stages.DroppedMarks])
@@ -333,7 +333,7 @@ func (r *reader) remarks(d *draft.Draft, p *pipe) {
 	}
 }
 
-// outside counts passes of stages outside of frames, where there are frames.
+// outside counts stages outside of frames, if there are frames.
 func (r *reader) outside() (n int64) {
 	for i, p := range r.pipes {
 		if r.c.Explicit && r.c.Pipelines[i].Implied {

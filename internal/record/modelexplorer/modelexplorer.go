@@ -1,5 +1,5 @@
-// Package modelexplorer reads node data of Model Explorer: a value for each node of a
-// graph, without a unit.
+// Package modelexplorer reads node data of Model Explorer: a value without a unit for each node
+// of a graph.
 //
 // Source of the format: the custom node data of the model-explorer project.
 package modelexplorer
@@ -15,7 +15,7 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Format is the reader.
+// Format reads node data of Model Explorer.
 func Format() *record.Format {
 	return &record.Format{
 		Name:  "model-explorer",
@@ -35,7 +35,7 @@ func match(f *record.File) record.Sure {
 	return max(record.Maybe, record.Certain.If(h.HasAny(`"bgColor"`, `"thresholds"`, `"gradient"`)))
 }
 
-// maxBytes bounds a file.
+// maxBytes limits the size of a file.
 const maxBytes = 64 << 20
 
 var nodeValue = profile.Quantity{Key: "node_value", Head: "value", Name: "Value of the node", Group: "Record", Doc: "The value that the file has for the node. The format has no unit."}
@@ -57,7 +57,7 @@ func read(_ context.Context, _ *record.Input, f *record.File) ([]*runlog.Run, er
 	return d.Runs(fault)
 }
 
-// graph makes layers of the nodes of a graph.
+// graph adds the nodes of a graph as layers.
 func graph(d *draft.Draft, name string, at int, v *jsontree.Value) {
 	results := v.Get("results")
 	if results == nil {

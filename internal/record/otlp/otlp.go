@@ -1,9 +1,8 @@
 // Package otlp reads profiles of OpenTelemetry, protocol opentelemetry.proto.profiles
-// v1development: tables in one dictionary, one thing that is counted for each
-// profile.
+// v1development. A dictionary holds the tables of all profiles; each profile counts one quantity.
 //
 // Source of the format: opentelemetry/proto/profiles/v1development/profiles.proto of the
-// OpenTelemetry project, which says that it may change.
+// OpenTelemetry project, which may change.
 package otlp
 
 import (
@@ -32,12 +31,12 @@ func Format() *record.Format {
 	}
 }
 
-// Bounds of what is read.
+// Limits of a file.
 const (
 	maxFile = 512 << 20
 )
 
-// Match recognises resources with scopes that have profiles.
+// Match recognises resources with scopes that contain profiles.
 func Match(f *record.File) record.Sure {
 	profiles, dictionary := 0, false
 	r := protoread.NewReader(f.Head)
@@ -85,7 +84,7 @@ func Match(f *record.File) record.Sure {
 	return record.No
 }
 
-// isProfile looks for the kind of samples, and for samples.
+// isProfile reports whether a message has a sample type and samples.
 func isProfile(m protoread.Reader) bool {
 	kind, samples := false, 0
 	for m.Next() {
@@ -152,7 +151,7 @@ func decode(f *record.File, data []byte) (*runlog.Run, error) {
 	return run, nil
 }
 
-// profiles walks the profiles of all resources.
+// profiles calls take with the profiles of all resources.
 func (d *decoder) profiles(data []byte, take func(protoread.Reader)) {
 	for r := protoread.NewReader(data); r.Next(); {
 		if r.Num() != 1 {
@@ -239,14 +238,14 @@ func readAttribute(m protoread.Reader) (l attribute) {
 	return l
 }
 
-// valueType reads what a profile counts.
+// valueType reads the name and unit of the counts of a profile.
 func (d *decoder) valueType(m protoread.Reader) stacks.Column {
 	var name, unit int64
 	_ = m.Scan(1, &name, 2, &unit)
 	return stacks.Column{Name: track.Clip([]byte(d.Text(name))), Unit: track.Clip([]byte(d.Text(unit)))}
 }
 
-// kind adds what a profile counts as a column.
+// kind adds a column for the counts of a profile.
 func (d *decoder) kind(m protoread.Reader) {
 	for m.Next() {
 		if m.Num() != 1 {

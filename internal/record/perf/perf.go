@@ -1,5 +1,4 @@
-// Package perf reads the text that Linux's perf script prints of samples with their
-// stacks.
+// Package perf reads the text of Linux's perf script: samples with their stacks.
 //
 // Source of the format: the manual page of perf-script and its output.
 package perf
@@ -34,10 +33,10 @@ func Format() *record.Format {
 	}
 }
 
-// header is the line before a stack: program, thread, processor, time, period, event.
+// header matches the line before a stack: program, thread, CPU, time, period, event.
 var header = regexp.MustCompile(`^(\S.*?)\s+(\d+)(?:/(\d+))?\s+(?:\[(\d+)\]\s+)?(\d+\.\d+):\s+(?:(\d+)\s+)?([^\s:]\S*?):?\s*$`)
 
-// Match recognises a sample's first line with frames behind it.
+// Match recognises the first line of a sample that is followed by a frame.
 func Match(f *record.File) record.Sure {
 	lines := bytes.Split(f.Head, []byte("\n"))
 	for i, line := range lines {
@@ -53,7 +52,7 @@ func Match(f *record.File) record.Sure {
 	return record.No
 }
 
-// frame reads a line of a stack: an address, a function, its library.
+// frame parses a line of a stack: address, function, library.
 func frame(line []byte) (f stacks.Function, ok bool) {
 	if len(line) == 0 || line[0] != ' ' && line[0] != '\t' {
 		return f, false
@@ -84,7 +83,7 @@ func frame(line []byte) (f stacks.Function, ok bool) {
 	return f, true
 }
 
-// reader takes line by line.
+// reader reads line by line.
 type reader struct {
 	set     stacks.Set
 	trace   track.Trace
@@ -100,7 +99,7 @@ type thread struct {
 	until int64 // when the last sample is over
 }
 
-// sample is the one whose stack is being read.
+// sample is the current sample.
 type sample struct {
 	t      *thread
 	ts     int64
@@ -108,7 +107,7 @@ type sample struct {
 	event  string
 }
 
-// maxThreads bounds the threads that have rows.
+// maxThreads limits the tracks of threads.
 const maxThreads = 5000
 
 func read(ctx context.Context, f *record.File) (*runlog.Run, error) {
@@ -138,7 +137,7 @@ func (b *reader) line(line []byte) {
 	case line[0] == ' ' || line[0] == '\t':
 		f, ok := frame(line)
 		if !ok || b.now == nil {
-			// Some programs' names begin with blanks.
+			// Names of some programs begin with blanks.
 			if b.now != nil || !b.head(bytes.TrimSpace(line)) {
 				b.set.Dropped.Add("lines that do not belong to a sample", 1)
 			}
@@ -155,7 +154,7 @@ func (b *reader) line(line []byte) {
 	}
 }
 
-// head takes the first line of a sample.
+// head reads the first line of a sample.
 func (b *reader) head(line []byte) bool {
 	if len(line) > 2000 {
 		return false
@@ -194,7 +193,7 @@ func (b *reader) head(line []byte) bool {
 	return true
 }
 
-// done takes the sample whose stack is whole.
+// done adds the current sample after its last frame.
 func (b *reader) done() {
 	s := b.now
 	if s == nil {
@@ -230,7 +229,7 @@ func (b *reader) done() {
 	s.t.until = max(s.t.until, s.ts+last)
 }
 
-// quantity is what the period of an event counts.
+// quantity returns the quantity that the period of an event counts.
 func quantity(event string) (q profile.Quantity, scale float64, time bool) {
 	name, _, _ := strings.Cut(event, ":")
 	switch name {

@@ -1,8 +1,8 @@
-// Package pprof reads profiles of pprof: those of programs, and those of models that opmeter
-// and others write, whose samples are operators.
+// Package pprof reads profiles of pprof: those of programs, and those of models that opmeter and
+// others write, whose samples are operators.
 //
-// Source of the format: proto/profile.proto of github.com/google/pprof. Files older than
-// it, binary and text, go through that project's library.
+// Source of the format: proto/profile.proto of github.com/google/pprof. That project's library
+// reads the older binary and text formats.
 package pprof
 
 import (
@@ -38,13 +38,13 @@ func Format() *record.Format {
 	}
 }
 
-// Bounds of what is read.
+// Limits of a file.
 const (
 	maxFile   = 512 << 20
 	maxLegacy = 32 << 20
 )
 
-// Match recognises the first fields of a profile, and the heads of older forms.
+// Match recognises the first fields of a profile, and the beginning of older formats.
 func Match(f *record.File) record.Sure {
 	if isLegacy(f.Head) {
 		return record.Likely
@@ -90,7 +90,7 @@ func Match(f *record.File) record.Sure {
 	return record.No
 }
 
-// fields reports whether a message has numbers alone, in the given fields.
+// fields reports whether a message has only numbers, in the allowed fields.
 func fields(m protoread.Reader, _ int, allowed ...int) bool {
 	some := false
 	for m.Next() {
@@ -106,7 +106,7 @@ func fields(m protoread.Reader, _ int, allowed ...int) bool {
 	return some && m.Err() == nil
 }
 
-// isLegacy tells the older forms: words of a binary profile, or titles of text.
+// isLegacy recognises the older formats by a title or the first words of a binary profile.
 func isLegacy(head []byte) bool {
 	for _, s := range []string{"heap profile:", "--- heapz", "--- contention", "--- threadz", "--- growthz", "goroutine profile: total", "threadcreate profile: total"} {
 		if bytes.HasPrefix(head, []byte(s)) {
@@ -165,7 +165,7 @@ func read(_ context.Context, f *record.File) (*runlog.Run, error) {
 	return run, nil
 }
 
-// modern turns the older forms into the current one.
+// modern converts an older format.
 func modern(data []byte) (out []byte, err error) {
 	if len(data) > maxLegacy {
 		return nil, fmt.Errorf("a profile of an old form may have %d bytes, this one has %d", maxLegacy, len(data))
@@ -186,7 +186,7 @@ func modern(data []byte) (out []byte, err error) {
 	return b.Bytes(), nil
 }
 
-// comments takes what profiles of models say of themselves.
+// comments reads the description that profiles of models have.
 func (d *decoder) comments(p *profile.Profile) {
 	for _, n := range d.comment {
 		rest, ok := strings.CutPrefix(d.Text(n), "per-operator profile of one inference of ")

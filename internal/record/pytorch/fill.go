@@ -14,8 +14,7 @@ import (
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
-// layer is an operator at the place where it is called: within the same operators and
-// annotations.
+// layer is an operator at a call site: within the same operators and annotations.
 type layer struct {
 	layerKey
 	first   int64 // start of its first call
@@ -28,7 +27,7 @@ type layer struct {
 
 type layerKey struct{ parent, op, scope int32 }
 
-// fill makes layers, figures and the timeline.
+// fill sets layers, figures and the timeline.
 func (r *run) fill(out *runlog.Run) {
 	t := &r.trace
 	t.Nest()
@@ -63,8 +62,8 @@ func (r *run) fill(out *runlog.Run) {
 	}
 }
 
-// iterations gives slices the number of their step. Steps that hold no operators, such as
-// one that was cut short, are none of figures; without any step all is one.
+// iterations assigns slices to steps. A step without operators, such as one that was cut short,
+// does not count. Without steps, the whole trace is one iteration.
 func (p *part) iterations(base int32, walls *[]int64) {
 	t := &p.run.trace
 	var steps []track.Step
@@ -122,7 +121,7 @@ func (p *part) operators(steps []track.Step) []int {
 	return out
 }
 
-// class is what a slice is.
+// class returns the class of a slice.
 func (p *part) class(s *track.Slice) class {
 	if s.Extra == 0 {
 		return other
@@ -130,9 +129,8 @@ func (p *part) class(s *track.Slice) class {
 	return p.aux[s.Extra-1].class
 }
 
-// place makes layers of operators by where they are called, and gives them their own
-// time without the operators that they call. Calls of the runtime count to the operator
-// that makes them.
+// place makes layers of operators by call site, and computes their own time without the operators
+// that they call. Calls of the runtime count for the operator that makes them.
 func (p *part) place() {
 	r := p.run
 	for _, x := range p.list {
@@ -161,14 +159,14 @@ func (p *part) place() {
 				s.Layer = r.layer(layerKey{parent, s.Layer, scopes[i]}, s.Start)
 			}
 		}
-		// Own times held what else lies in an operator.
+		// Operators may exceed the operator around them.
 		for i := range k.Slices {
 			k.Self[i] = max(0, k.Self[i])
 		}
 	}
 }
 
-// scope is an annotation within another one.
+// scope returns the path of an annotation within another one.
 func (r *run) scope(outer, label int32) int32 {
 	name := r.trace.Text(label)
 	if outer >= 0 {
@@ -183,7 +181,7 @@ func (r *run) layer(k layerKey, start int64) int32 {
 		return n
 	}
 	if len(r.layers) >= track.MaxLayers {
-		// Where it is called is given up; operators are bounded in number themselves.
+		// Without call sites, the number of layers is that of operators, which has a limit.
 		flat := layerKey{-1, k.op, -1}
 		if n, ok := r.at[flat]; ok || k == flat {
 			if ok {
@@ -199,7 +197,7 @@ func (r *run) layer(k layerKey, start int64) int32 {
 	return n
 }
 
-// memories gives what was allocated to the operators that did it.
+// memories adds allocations to the operators that made them.
 func (p *part) memories() {
 	t := &p.run.trace
 	for _, m := range p.memory {
@@ -218,7 +216,7 @@ func (p *part) memories() {
 	p.memory = nil
 }
 
-// order puts layers in the order of their first calls and gives slices their numbers.
+// order sorts layers by their first call and renumbers the slices.
 func (r *run) order(p *profile.Profile, dev []deviceCall) {
 	order := make([]int, len(r.layers))
 	for i := range order {
@@ -245,7 +243,7 @@ func (r *run) order(p *profile.Profile, dev []deviceCall) {
 	}
 }
 
-// describe makes the layer of a profile.
+// describe returns the layer of the profile.
 func (r *run) describe(l *layer) profile.Layer {
 	var out profile.Layer
 	if l.kernel {
@@ -277,7 +275,7 @@ var (
 	taken     = profile.Quantity{Key: "allocated_bytes", Unit: "B", Head: "allocated", Name: "Memory allocated", Group: "Record", Adds: true, Better: -1, Doc: "Memory that the operator itself allocated in one step, on all devices; what it gave back is not subtracted."}
 )
 
-// figures adds up times over the steps.
+// figures computes the times of layers over the steps.
 func (r *run) figures(out *runlog.Run, walls []int64, dev []deviceCall) {
 	p, t := out.Profile, &r.trace
 	var tally, device runlog.Tally
@@ -322,7 +320,7 @@ func (r *run) figures(out *runlog.Run, walls []int64, dev []deviceCall) {
 	p.Quantities = qs.List
 }
 
-// peaks sets the most memory that was allocated at a time.
+// peaks sets the peak memory of each kind of device.
 func (r *run) peaks(p *profile.Profile, qs *runlog.Quantities) {
 	most := map[string]float64{}
 	for _, x := range r.parts {
@@ -345,7 +343,7 @@ func (r *run) peaks(p *profile.Profile, qs *runlog.Quantities) {
 	}
 }
 
-// lanes adds the lane of steps and gives slices the numbers of steps within their rank.
+// lanes adds the lane of steps and numbers the steps within their rank.
 func (p *part) lanes() {
 	t := &p.run.trace
 	base := int32(0)
@@ -387,18 +385,18 @@ func (p *part) lanes() {
 	t.NestOne(n)
 }
 
-// deviceCall is work of a device for a layer in an iteration.
+// deviceCall is work on a device for a layer in an iteration.
 type deviceCall struct {
 	iteration, layer int32
 	dur              int64
 }
 
-// at is the place of a slice.
+// at identifies a slice.
 type at struct{ track, slice int32 }
 
-// link leads the work of devices to the operators that launched it: the launch has the same
-// correlation, and lies within the operator. Where it does not, the operator's
-// external identifier is the same.
+// link assigns work on devices to the operator that launched it. The launch has the same
+// correlation and lies within the operator. Otherwise the external identifier of the operator is
+// the same.
 func (p *part) link() (calls []deviceCall) {
 	r, t := p.run, &p.run.trace
 	launches := map[int64]at{}
@@ -452,7 +450,7 @@ func (p *part) link() (calls []deviceCall) {
 	return calls
 }
 
-// work adds work of a device to a layer.
+// work adds work on a device to a layer.
 func (l *layer) work(s *track.Slice, a *aux) {
 	if l.kernels == nil {
 		l.kernels = map[int32]int64{}
@@ -466,7 +464,7 @@ func (l *layer) work(s *track.Slice, a *aux) {
 	}
 }
 
-// inOperator finds the innermost operator around a slice.
+// inOperator returns the innermost operator around a slice.
 func inOperator(t *track.Trace, l at) at {
 	k := t.Tracks[l.track]
 	for i := k.Parents[l.slice]; i >= 0; i = k.Parents[i] {
@@ -477,7 +475,7 @@ func inOperator(t *track.Trace, l at) at {
 	return at{-1, -1}
 }
 
-// externals finds operators by their external identifiers.
+// externals returns operators by external identifier.
 func (p *part) externals() map[int64]at {
 	out := map[int64]at{}
 	for x, s := range p.slices() {

@@ -10,7 +10,7 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// ops numbers the different operators: names with the shapes and types of their inputs.
+// ops numbers operators by name, shapes and types of inputs.
 type ops struct {
 	list []op
 	at   map[string]int32
@@ -26,7 +26,7 @@ type op struct {
 	flops  float64 // of a call, 0 for not known
 }
 
-// operator gives the number of the operator under way.
+// operator returns the number of the current operator.
 func (p *part) operator(name []byte, a *aux) int32 {
 	var shapes, types, values, module, flops []byte
 	p.e.Fields("External id", &a.external, "external id", &a.external, "Input Dims", &shapes, "Input dims", &shapes,
@@ -62,7 +62,7 @@ func (p *part) operator(name []byte, a *aux) int32 {
 	return n
 }
 
-// inputs makes tensors of the lists of shapes and types.
+// inputs returns tensors with these shapes and types.
 func inputs(shapes, types []byte) (out []profile.Tensor) {
 	const most = 200
 	traceevent.Elements(shapes, func(v []byte) {
@@ -82,7 +82,7 @@ func inputs(shapes, types []byte) (out []profile.Tensor) {
 	})
 	for i := range out {
 		if types == nil && out[i].Shape != nil && len(out[i].Shape) == 0 {
-			// old records do not tell numbers from tensors without dimensions
+			// Old traces do not distinguish numbers from tensors without dimensions.
 			out[i] = profile.Tensor{Absent: true}
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
-// run is what one profile is made of: the files of its ranks.
+// run holds the files of the ranks of one profile.
 type run struct {
 	trace   track.Trace
 	several bool
@@ -58,7 +58,7 @@ type device struct {
 	memory float64
 }
 
-// row is a thread or a stream.
+// row is the track of a thread or stream.
 type row struct {
 	track    int32
 	pid, tid string
@@ -66,7 +66,7 @@ type row struct {
 	what     string // what the row holds beside others of the thread
 }
 
-// class says what a slice is.
+// class is the kind of a slice.
 type class uint8
 
 const (
@@ -77,7 +77,7 @@ const (
 	work // of a device
 )
 
-// aux is what slices have beside their times.
+// aux holds properties of slices.
 type aux struct {
 	correlation, external int64 // -1 for none
 	class                 class
@@ -90,20 +90,20 @@ type step struct {
 	counted bool // it holds operators
 }
 
-// mark is memory that was taken or given back.
+// mark is an allocation or, with negative bytes, a release of memory.
 type mark struct {
 	ts, bytes int64
 	track     int32
 	device    bool
 }
 
-// distributed takes the place of the file among those of other ranks.
+// distributed reads the rank of the file.
 func (p *part) distributed(v []byte) {
 	traceevent.Fields(v, "rank", &p.rank, "world_size", &p.world, "backend", &p.backend)
 }
 
-// member takes a member of the file beside its events. Names of users and computers, and
-// paths, are not taken over.
+// member reads members of the file other than events. Names of users and computers, and paths,
+// are not imported.
 func (p *part) member(key string, v []byte) {
 	switch key {
 	case "distributedInfo":
@@ -125,7 +125,7 @@ func (p *part) member(key string, v []byte) {
 	}
 }
 
-// machine says what the run ran on.
+// machine describes the devices.
 func (p *part) machine(to *profile.Profile) {
 	if len(p.libraries) > 0 {
 		to.Settings.Libraries = p.libraries
@@ -153,8 +153,8 @@ func (p *part) machine(to *profile.Profile) {
 	}
 }
 
-// row finds the row of the event under way. Slices that would overlap with those of
-// the same thread have a row beside it, which what names.
+// row returns the track of the current event, nil beyond the limit. Slices that overlap others of
+// their thread have a separate track, named by what.
 func (p *part) row(what string, stream bool) *row {
 	pid, tid := traceevent.Bare(p.e.PID), traceevent.Bare(p.e.TID)
 	p.key = traceevent.Key(p.key, pid, tid, []byte(what))
@@ -179,7 +179,7 @@ func (p *part) row(what string, stream bool) *row {
 	return t
 }
 
-// event takes one event.
+// event reads one event.
 func (p *part) event(e *traceevent.Event) {
 	p.e = e
 	p.events++
@@ -193,7 +193,7 @@ func (p *part) event(e *traceevent.Event) {
 	case 'i', 'I':
 		p.instant()
 	case 's', 't', 'f':
-		// Launches are led to kernels by their correlation, which more of them have.
+		// The correlation links launches and kernels; more traces have it.
 		switch string(traceevent.Bare(e.Cat)) {
 		case "ac2g", "async_cpu_to_gpu", "async", "async_gpu":
 			return
@@ -207,7 +207,7 @@ func (p *part) event(e *traceevent.Event) {
 	}
 }
 
-// classes holds the classes of categories, in both generations of names.
+// classes holds the classes of categories of both generations.
 var classes = map[string]class{
 	"cpu_op": operator, "Operator": operator, "user_annotation": annotation, "Runtime": launch,
 	"kernel": work, "Kernel": work, "concurrent_kernel": work,
@@ -233,7 +233,7 @@ func classify(cat, name []byte) class {
 	return other
 }
 
-// slice takes something that took time.
+// slice reads an event with a duration.
 func (p *part) slice() {
 	e, t := p.e, &p.run.trace
 	name, cat := traceevent.Text(e.Name), traceevent.Bare(e.Cat)
@@ -278,7 +278,7 @@ func (p *part) slice() {
 	t.Add(r.track, s)
 }
 
-// ids takes what leads launches to operators and kernels.
+// ids reads the identifiers that link launches to operators and kernels.
 func (p *part) ids(a *aux, s *track.Slice) {
 	bytes, occupancy := int64(-1), -1.0
 	p.e.Fields("correlation", &a.correlation, "External id", &a.external, "external id", &a.external,
@@ -291,7 +291,7 @@ func (p *part) ids(a *aux, s *track.Slice) {
 	}
 }
 
-// step takes an annotation around one step. Threads that repeat it are left out.
+// step adds a step, once for all threads.
 func (p *part) step(number string, s track.Slice) {
 	if slices.ContainsFunc(p.steps[max(0, len(p.steps)-100):], func(o step) bool { return o.name == number }) {
 		return
@@ -303,7 +303,7 @@ func (p *part) step(number string, s track.Slice) {
 	p.steps = append(p.steps, step{Step: track.Step{Start: s.Start, End: s.End()}, name: track.Clip([]byte(number))})
 }
 
-// instant takes marks of memory and others.
+// instant reads an event without a duration, such as an allocation.
 func (p *part) instant() {
 	e, t := p.e, &p.run.trace
 	name := traceevent.Text(e.Name)
@@ -351,7 +351,7 @@ func (p *part) count(where, what string, ts int64, v float64) {
 	p.run.trace.Value(c, ts, v)
 }
 
-// group names a process or device, with the rank where there are several.
+// group returns the name of a process or device, with the rank if there are several.
 func (p *part) group(name string) string {
 	if p.run.several {
 		return fmt.Sprintf("rank %d: %s", p.rank, name)
@@ -365,8 +365,8 @@ var nameArguments = map[string]string{
 	"process_sort_index": "sort_index", "thread_sort_index": "sort_index",
 }
 
-// metadata takes the names and order of threads and processes. Some writers name every
-// thread a thousand times.
+// metadata reads names and ranks of threads and processes. Some writers repeat them a thousand
+// times.
 func (p *part) metadata() {
 	e := p.e
 	what, tid := traceevent.Bare(e.Name), traceevent.Bare(e.TID)
@@ -390,7 +390,7 @@ func (p *part) metadata() {
 
 func (p *part) name(what, pid, tid string) string { return p.names[what+"\x00"+pid+"\x00"+tid] }
 
-// end names and orders the rows.
+// end names and orders the tracks.
 func (p *part) end() {
 	for _, r := range p.list {
 		k := p.run.trace.Tracks[r.track]

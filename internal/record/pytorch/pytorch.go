@@ -1,8 +1,8 @@
-// Package pytorch reads the traces of PyTorch's profiler, which its library Kineto writes:
-// operators as they nest, the kernels that they launch, steps, memory.
+// Package pytorch reads traces of PyTorch's profiler, which its library Kineto writes: nested
+// operators, the kernels that they launch, steps and memory.
 //
-// Source of the format: what Kineto writes (output_json.cpp) in two generations of
-// categories, and the files of its users.
+// Source of the format: output_json.cpp of Kineto, in two generations of categories, and traces
+// of users.
 package pytorch
 
 import (
@@ -33,7 +33,7 @@ func Format() *record.Format {
 	}
 }
 
-// Match recognises Kineto's traces by what it alone writes.
+// Match recognises Kineto's traces by keys that only Kineto writes.
 func Match(f *record.File) record.Sure {
 	h := f.JSONHead("{")
 	return record.Certain.If(h.Has(`"schemaVersion"`) && h.HasAny(`"deviceProperties"`, `"distributedInfo"`) ||
@@ -73,7 +73,7 @@ func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
 	return runs, errors.Join(errs...)
 }
 
-// peek takes what the beginning of a file says of its rank.
+// peek reads the rank from the beginning of a file.
 func peek(f *record.File) *part {
 	p := &part{
 		file: f, rows: map[string]*row{}, names: map[string]string{}, libraries: map[string]string{},
@@ -89,7 +89,7 @@ func peek(f *record.File) *part {
 	return p
 }
 
-// ranks puts the files of one run together: ranks of one world that have names alike.
+// ranks groups the files of one run: ranks of one world whose file names differ only in digits.
 func ranks(all []*part) (groups [][]*part) {
 	at := map[string]int{}
 	for _, p := range all {
@@ -132,7 +132,7 @@ func (r *run) read(ctx context.Context, p *part) error {
 	return nil
 }
 
-// done makes the profile of a run.
+// done returns the run.
 func (r *run) done(parts []*part) *runlog.Run {
 	first := parts[0]
 	out := track.NewRun(first.file, "pytorch")
