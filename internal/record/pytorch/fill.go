@@ -272,7 +272,7 @@ func (r *run) describe(l *layer) profile.Layer {
 
 var (
 	occupancy = profile.Quantity{Key: "occupancy", Unit: "1", Head: "occupancy", Name: "Estimated occupancy", Group: "Record", Better: 1, Doc: "Kineto's estimate of the achieved occupancy of the device by the layer's kernels, weighted with their times."}
-	taken     = profile.Quantity{Key: "allocated_bytes", Unit: "B", Head: "allocated", Name: "Memory allocated", Group: "Record", Adds: true, Better: -1, Doc: "Memory that the operator itself allocated in one step, on all devices; what it gave back is not subtracted."}
+	taken     = profile.Quantity{Key: "allocated_bytes", Unit: "B", Head: "allocated", Name: "Memory allocated", Group: "Record", Adds: true, Better: -1, Doc: "Memory that the operator itself allocated in one step, on all devices; what it released is not subtracted."}
 )
 
 // figures computes the times of layers over the steps.

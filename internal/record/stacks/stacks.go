@@ -289,8 +289,8 @@ func Finish(r *runlog.Run, s *Set, t *track.Trace, method string) {
 	t.Dropped.To(r)
 }
 
-// Each calls f for each stack with an own count. Functions are the outermost first, values are in
-// the units of the quantities.
+// Each calls f for each stack whose innermost function has a count. The outermost function is the
+// first of path, values are in the units of the quantities.
 func (s *Set) Each(f func(path []int32, values []float64)) {
 	var path []int32
 	values := make([]float64, len(s.columns))

@@ -272,7 +272,8 @@ func store(fields []any, k, v []byte) {
 				*to = f
 			}
 		default:
-			panic("traceevent: field of a type that is not supported") // naming it would move variables to the heap
+			// Printing the type would move the variables of callers to the heap.
+			panic("traceevent: field of a type that is not supported")
 		}
 	}
 }

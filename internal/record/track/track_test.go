@@ -85,7 +85,7 @@ func TestTally(t *testing.T) {
 	tr.Tally(&tally, []int64{60, 60, 60}, -1)
 	p := &profile.Profile{Layers: make([]profile.Layer, 2)}
 	tally.Fill(p)
-	// The first iteration counts for itself; of the third only the outer slice began in time.
+	// The first iteration counts separately; of the third only the outer slice began in time.
 	if d := cmp.Diff([]float64{39e-9, 11e-9, 38e-9, 0}, append(append([]float64{}, p.Layers[0].Samples[0], p.Layers[1].Samples[0]), p.Layers[0].Samples[1], p.Layers[1].Samples[1])); d != "" {
 		t.Error(d)
 	}
