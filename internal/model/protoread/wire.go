@@ -2,6 +2,7 @@ package protoread
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 
@@ -180,6 +181,17 @@ func (r *Reader) Scan(fields ...any) error {
 		}
 	}
 	return r.err
+}
+
+// Messages iterates over the remaining fields with a number, as messages.
+func (r Reader) Messages(num int) iter.Seq[Reader] {
+	return func(yield func(Reader) bool) {
+		for r.Next() {
+			if r.Num() == num && !yield(r.Message()) {
+				return
+			}
+		}
+	}
 }
 
 // Ints appends the current field's integers, packed or single, to dst.

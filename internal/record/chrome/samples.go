@@ -109,31 +109,10 @@ func (s *sampler) event(b *reader, e *traceevent.Event) {
 
 // place returns the stack that ends with a frame.
 func (s *sampler) place(id string) int32 {
-	if p, ok := s.places[id]; ok {
-		return p
-	}
-	var way []string
-	at, seen := stacks.Root, map[string]bool{}
-	for id != "" && !seen[id] {
-		if p, ok := s.places[id]; ok {
-			at = p
-			break
-		}
+	return stacks.Chain(&s.set, s.places, id, func(id string) (stacks.Function, string, bool) {
 		f, ok := s.byID[id]
-		if !ok {
-			break
-		}
-		seen[id] = true
-		way = append(way, id)
-		id = f.parent
-	}
-	for i := len(way) - 1; i >= 0; i-- {
-		f := s.byID[way[i]].f
-		f.Name = cmp.Or(f.Name, "(anonymous)")
-		at = s.set.Call(at, s.set.Function(f))
-		s.places[way[i]] = at
-	}
-	return at
+		return f.f, f.parent, ok && id != ""
+	})
 }
 
 // sampled returns the run of the samples, nil without any.

@@ -226,7 +226,7 @@ func (b *reader) ours(run *runlog.Run) {
 				seen[s.Layer] = true
 			} else if n := int(s.Iteration); k.Kind == timeline.Iteration && n >= 0 && n < 100_000 {
 				for len(walls) <= n {
-					walls = append(walls, math.MinInt64)
+					walls = append(walls, track.NoWall)
 				}
 				walls[n] = max(walls[n], s.Dur)
 			}
@@ -240,29 +240,9 @@ func (b *reader) ours(run *runlog.Run) {
 	}
 	if best != nil {
 		best.Kind = timeline.Layer
-		// Iterations with a gap do not count.
-		kept := make([]int32, len(walls))
-		var lengths []int64
-		for i, w := range walls {
-			kept[i] = -1
-			if w >= 0 {
-				kept[i] = int32(len(lengths))
-				lengths = append(lengths, w)
-			}
-		}
-		before := make([]int32, len(best.Slices))
-		for i := range best.Slices {
-			s := &best.Slices[i]
-			if before[i] = s.Iteration; s.Iteration >= 0 && int(s.Iteration) < len(kept) {
-				s.Iteration = kept[s.Iteration]
-			}
-		}
 		var tally runlog.Tally
-		b.trace.Tally(&tally, lengths, -1)
+		b.trace.Tally(&tally, walls, -1)
 		tally.Fill(p)
-		for i := range best.Slices {
-			best.Slices[i].Iteration = before[i]
-		}
 	}
 	p.Timeline = b.trace.Timeline("", "as the profile of an earlier run shows it")
 	b.set.Dropped.To(run)

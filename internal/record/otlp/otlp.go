@@ -126,12 +126,10 @@ type decoder struct {
 func decode(f *record.File, data []byte) (*runlog.Run, error) {
 	d := &decoder{Tables: stacks.NewTables(false), columns: map[stacks.Column]int{}}
 	r := protoread.NewReader(data)
-	for r.Next() {
-		if r.Num() == 2 {
-			d.dictionary(r.Message())
-		}
+	for m := range r.Messages(2) {
+		d.dictionary(m)
 	}
-	end := r.Err()
+	end := r.Scan() // the error at which the file ends early
 	d.profiles(data, d.kind)
 	d.profiles(data, d.profile)
 	if d.Len() == 0 {
@@ -153,20 +151,13 @@ func decode(f *record.File, data []byte) (*runlog.Run, error) {
 
 // profiles calls take with the profiles of all resources.
 func (d *decoder) profiles(data []byte, take func(protoread.Reader)) {
-	for r := protoread.NewReader(data); r.Next(); {
-		if r.Num() != 1 {
-			continue
+	for m := range protoread.NewReader(data).Messages(1) {
+		for resource := range m.Messages(1) {
+			d.resource(resource)
 		}
-		for m := r.Message(); m.Next(); {
-			switch m.Num() {
-			case 1:
-				d.resource(m.Message())
-			case 2:
-				for s := m.Message(); s.Next(); {
-					if s.Num() == 2 {
-						take(s.Message())
-					}
-				}
+		for scope := range m.Messages(2) {
+			for p := range scope.Messages(2) {
+				take(p)
 			}
 		}
 	}
@@ -174,13 +165,9 @@ func (d *decoder) profiles(data []byte, take func(protoread.Reader)) {
 
 // resource reads the name of the service.
 func (d *decoder) resource(m protoread.Reader) {
-	for m.Next() {
-		if m.Num() != 1 {
-			continue
-		}
+	for kv := range m.Messages(1) {
 		var key string
 		var value, text []byte
-		kv := m.Message()
 		_ = kv.Scan(1, &key, 2, &value)
 		v := protoread.NewReader(value)
 		if _ = v.Scan(1, &text); key == "service.name" {
@@ -247,11 +234,8 @@ func (d *decoder) valueType(m protoread.Reader) stacks.Column {
 
 // kind adds a column for the counts of a profile.
 func (d *decoder) kind(m protoread.Reader) {
-	for m.Next() {
-		if m.Num() != 1 {
-			continue
-		}
-		c := d.valueType(m.Message())
+	for t := range m.Messages(1) {
+		c := d.valueType(t)
 		if _, ok := d.columns[c]; !ok && len(d.columns) < 32 {
 			d.columns[c] = len(d.Columns)
 			d.Columns = append(d.Columns, c)
@@ -279,10 +263,8 @@ func (d *decoder) profile(m protoread.Reader) {
 		d.Set.Dropped.Add("profiles that do not say what they count", 1)
 		return
 	}
-	for again.Next() {
-		if again.Num() == 2 {
-			d.sample(again.Message(), column)
-		}
+	for s := range again.Messages(2) {
+		d.sample(s, column)
 	}
 }
 

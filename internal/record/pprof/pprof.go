@@ -254,10 +254,8 @@ func (d *decoder) read(data []byte) error {
 	}
 	d.Default = d.Text(byDefault)
 	d.Skipped()
-	for r = protoread.NewReader(data); r.Next(); {
-		if r.Num() == 2 {
-			d.sample(r.Message())
-		}
+	for s := range protoread.NewReader(data).Messages(2) {
+		d.sample(s)
 	}
 	return end
 }

@@ -156,19 +156,8 @@ func (r *Record) operator(frames []Frame, values []int64, labels []Label) bool {
 			o.node = l.Number
 		case l.IsNumber && l.Key == "parameter_size" && l.Number > 0:
 			o.WeightsBytes = new(l.Number)
-		case l.IsNumber:
-		case l.Key == "op_type":
-			o.Op = track.Clip([]byte(l.Text))
-		case l.Key == "provider":
-			o.engine = track.Clip([]byte(l.Text))
-		case l.Key == "device":
-			o.device = track.Clip([]byte(l.Text))
-		case l.Key == "kernel":
-			o.Kernel = track.Clip([]byte(l.Text))
-		case l.Key == "graph":
-			o.Graph = track.Clip([]byte(l.Text))
-		case l.Key == "dtype", l.Key == "output_shape":
-			o.output(l.Key, l.Text)
+		case !l.IsNumber:
+			o.text(l.Key, clip(l.Text))
 		}
 	}
 	if o.Op == "" || len(frames) == 0 {
@@ -211,6 +200,24 @@ func (r *Record) operator(frames []Frame, values []int64, labels []Label) bool {
 	return true
 }
 
+// text sets a field from a label.
+func (o *operator) text(key, s string) {
+	switch key {
+	case "op_type":
+		o.Op = s
+	case "provider":
+		o.engine = s
+	case "device":
+		o.device = s
+	case "kernel":
+		o.Kernel = s
+	case "graph":
+		o.Graph = s
+	case "dtype", "output_shape":
+		o.output(key, s)
+	}
+}
+
 // ortShape matches a shape as ONNX Runtime writes it, such as {"float":[1,16,64,64]}.
 var ortShape = regexp.MustCompile(`(?:\{"([^"]*)"[^\[]*)?\[([^\[\]]*)\]`)
 
@@ -220,11 +227,11 @@ func (o *operator) output(key, s string) {
 		o.Outputs = []profile.Tensor{{}}
 	}
 	if key == "dtype" {
-		o.Outputs[0].DType = track.Clip([]byte(s))
+		o.Outputs[0].DType = s
 		return
 	}
 	if m := ortShape.FindStringSubmatch(s); m != nil {
-		o.Outputs[0].DType = cmp.Or(track.Clip([]byte(m[1])), o.Outputs[0].DType)
+		o.Outputs[0].DType = cmp.Or(m[1], o.Outputs[0].DType)
 		s = strings.NewReplacer(" ", "", ",", "x").Replace(m[2])
 	}
 	if shape, ok := track.Dims(s, "x"); ok && len(shape) <= 64 {

@@ -112,6 +112,33 @@ func (s *Set) Call(caller, function int32) int32 {
 	return i
 }
 
+// Chain returns the stack of a frame in a format whose frames name their callers. frame returns the
+// function of a frame and its caller; ok is false for the caller of outermost frames. known holds
+// the stacks of earlier calls.
+func Chain[K comparable](s *Set, known map[K]int32, id K, frame func(K) (f Function, caller K, ok bool)) int32 {
+	var way []K
+	place := Root
+	for {
+		if p, ok := known[id]; ok {
+			place = p
+			break
+		}
+		_, caller, ok := frame(id)
+		if !ok {
+			break
+		}
+		known[id] = Root // a cycle of callers ends here
+		way, id = append(way, id), caller
+	}
+	for _, id := range slices.Backward(way) {
+		f, _, _ := frame(id)
+		f.Name = cmp.Or(f.Name, "(anonymous)")
+		place = s.Call(place, s.Function(f))
+		known[id] = place
+	}
+	return place
+}
+
 // Count returns the number of the column of a quantity. Values of the column times scale are in
 // the unit of the quantity. ok is false if there are too many columns.
 func (s *Set) Count(q profile.Quantity, scale float64) (n int, ok bool) {

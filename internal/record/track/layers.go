@@ -3,6 +3,7 @@ package track
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"sort"
 	"strings"
@@ -24,39 +25,35 @@ func InStep(steps []Step, ts int64) int32 {
 	return int32(n - 1)
 }
 
+// NoWall is the length of an iteration that does not count.
+const NoWall = math.MinInt64
+
 // Tally adds the own times of slices by layer. walls holds the length of each iteration in
-// nanoseconds; a negative length stands for the sum of its calls. Without walls, everything is
-// one iteration of length whole. With walls, slices outside of iterations do not count. Slices
-// without an end, and those on tracks that are aside, never count.
+// nanoseconds; a negative length other than [NoWall] stands for the sum of its calls. Without
+// walls, everything is one iteration of length whole. With walls, slices outside of iterations do
+// not count. Slices without an end, and those on tracks that are aside, never count.
 func (t *Trace) Tally(to *runlog.Tally, walls []int64, whole int64) {
-	counts := func(k *Track, i int) bool {
-		return k.Slices[i].Layer >= 0 && !k.Slices[i].Open
-	}
-	if len(walls) == 0 || len(walls) > maxIterations {
-		for _, k := range t.Tracks {
-			for i := range k.Slices {
-				if !k.Aside && counts(k, i) {
-					to.Call(int(k.Slices[i].Layer), k.Self[i])
-				}
-			}
-		}
-		to.End(whole)
-		return
-	}
+	one := len(walls) == 0 || len(walls) > maxIterations
 	type call struct {
 		layer int32
 		self  int64
 	}
-	begin := make([]int, len(walls)+1)
 	each := func(f func(n int32, c call)) {
 		for _, k := range t.Tracks {
 			for i := range k.Slices {
-				if n := k.Slices[i].Iteration; !k.Aside && counts(k, i) && n >= 0 && int(n) < len(walls) {
-					f(n, call{k.Slices[i].Layer, k.Self[i]})
+				s := &k.Slices[i]
+				if n := s.Iteration; !k.Aside && s.Layer >= 0 && !s.Open && (one || n >= 0 && int(n) < len(walls)) {
+					f(n, call{s.Layer, k.Self[i]})
 				}
 			}
 		}
 	}
+	if one {
+		each(func(_ int32, c call) { to.Call(int(c.layer), c.self) })
+		to.End(whole)
+		return
+	}
+	begin := make([]int, len(walls)+1)
 	each(func(n int32, _ call) { begin[n+1]++ })
 	for i := range walls {
 		begin[i+1] += begin[i]
@@ -65,6 +62,9 @@ func (t *Trace) Tally(to *runlog.Tally, walls []int64, whole int64) {
 	next := slices.Clone(begin)
 	each(func(n int32, c call) { calls[next[n]] = c; next[n]++ })
 	for i, wall := range walls {
+		if wall == NoWall {
+			continue
+		}
 		for _, c := range calls[begin[i]:begin[i+1]] {
 			to.Call(int(c.layer), c.self)
 		}

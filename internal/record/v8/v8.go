@@ -73,6 +73,7 @@ type Builder struct {
 	Start, End int64
 
 	nodes    map[int64]*node
+	places   map[int64]int32 // stacks of nodes
 	order    []int64
 	samples  []int64
 	deltas   []int64 // microseconds
@@ -81,13 +82,10 @@ type Builder struct {
 }
 
 type node struct {
-	parent  int64
-	rooted  bool // has a parent
-	f       stacks.Function
-	hits    int64
-	place   int32
-	placed  bool
-	visited bool
+	parent int64
+	rooted bool // has a parent
+	f      stacks.Function
+	hits   int64
 }
 
 // maxSamples limits the samples of a profile.
@@ -122,7 +120,7 @@ func (b *Builder) node(v []byte, parent int64, rooted bool, depth int) {
 		b.Set.Dropped.Add("nodes beyond the first 2,000,000", 1)
 		return
 	}
-	n := &node{parent: parent, rooted: rooted, place: stacks.Root}
+	n := &node{parent: parent, rooted: rooted}
 	const none = math.MinInt64
 	id, own, line := int64(none), int64(none), int64(none)
 	var children, call []byte
@@ -140,7 +138,7 @@ func (b *Builder) node(v []byte, parent int64, rooted bool, depth int) {
 		return
 	}
 	if b.nodes == nil {
-		b.nodes = map[int64]*node{}
+		b.nodes, b.places = map[int64]*node{}, map[int64]int32{}
 	}
 	if _, ok := b.nodes[id]; !ok {
 		b.order = append(b.order, id)
@@ -178,36 +176,16 @@ func (b *Builder) Len() int { return len(b.samples) }
 
 // place returns the stack of a node, without the common root.
 func (b *Builder) place(id int64) int32 {
-	var way []*node
-	n := b.nodes[id]
-	for n != nil && !n.placed && !n.visited {
-		n.visited = true // a ring of parents ends here
-		way = append(way, n)
+	return stacks.Chain(b.Set, b.places, id, func(id int64) (stacks.Function, int64, bool) {
+		n := b.nodes[id]
+		if n == nil || !n.rooted && n.f.Name == "(root)" {
+			return stacks.Function{}, 0, false
+		}
 		if !n.rooted {
-			break
+			return n.f, math.MinInt64, true // no node has this identifier
 		}
-		n = b.nodes[n.parent]
-	}
-	at := stacks.Root
-	if n != nil && n.placed {
-		at = n.place
-	}
-	for i := len(way) - 1; i >= 0; i-- {
-		n := way[i]
-		n.placed, n.place = true, at
-		if n.rooted || n.f.Name != "(root)" {
-			f := n.f
-			if f.Name == "" {
-				f.Name = "(anonymous)"
-			}
-			at = b.Set.Call(at, b.Set.Function(f))
-			n.place = at
-		}
-	}
-	if n := b.nodes[id]; n != nil {
-		return n.place
-	}
-	return stacks.Root
+		return n.f, n.parent, true
+	})
 }
 
 // Done counts the samples in a column. It returns them with their times, and the duration of the
@@ -246,8 +224,8 @@ func (b *Builder) Done(count int) (samples []stacks.Weighted, last int64) {
 	}
 	if len(samples) == 0 { // only how often each was hit
 		for _, id := range b.order {
-			if n := b.nodes[id]; n.hits > 0 && n.place >= 0 {
-				b.Set.Add(count, n.place, float64(n.hits))
+			if n, place := b.nodes[id], b.place(id); n.hits > 0 && place >= 0 {
+				b.Set.Add(count, place, float64(n.hits))
 			}
 		}
 	}
