@@ -149,9 +149,9 @@ func count(s string) *int64 {
 // runs returns the run of the slices, and that of the samples.
 func (b *reader) runs(f *record.File, res jsonscan.Result, err error) []*runlog.Run {
 	var out []*runlog.Run
-	samples := b.sampled(f)
+	samples := b.sampleRun(f)
 	if samples == nil || b.phases['X']+b.phases['B']+b.phases['b']+b.phases['S'] > 0 {
-		out = append(out, b.sliced(f))
+		out = append(out, b.sliceRun(f))
 	}
 	if samples != nil {
 		out = append(out, samples)
@@ -165,16 +165,16 @@ func (b *reader) runs(f *record.File, res jsonscan.Result, err error) []*runlog.
 	return out
 }
 
-// sliced returns the run of the slices.
-func (b *reader) sliced(f *record.File) *runlog.Run {
+// sliceRun returns the run of the slices.
+func (b *reader) sliceRun(f *record.File) *runlog.Run {
 	p := &profile.Profile{Model: profile.Model{Name: track.Stem(f.Name), Path: f.Path, Format: "chrome"}}
 	run := &runlog.Run{Profile: p}
 	b.pair()
-	b.places()
+	b.nameTracks()
 	if b.own != nil {
 		b.ownRun(run)
 	} else {
-		b.foreignRun(run)
+		b.otherRun(run)
 	}
 	if n := b.trace.Opened(); n > 0 {
 		run.Found("import.open", profile.Warning, "%d slices have a beginning and no end: they are shown until the end of their thread, and count in no figure.", n)
@@ -186,7 +186,7 @@ func (b *reader) sliced(f *record.File) *runlog.Run {
 	return run
 }
 
-func (b *reader) foreignRun(run *runlog.Run) {
+func (b *reader) otherRun(run *runlog.Run) {
 	p := run.Profile
 	for i := range b.layers.List {
 		if i < len(b.constant) {

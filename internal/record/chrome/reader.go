@@ -257,8 +257,8 @@ func (b *reader) metadata() {
 	}
 }
 
-// places names and orders the tracks after the last event.
-func (b *reader) places() {
+// nameTracks names and orders the tracks after the last event.
+func (b *reader) nameTracks() {
 	count := map[string]int{}
 	for _, p := range b.processes {
 		count[p.name]++

@@ -115,8 +115,8 @@ func (s *sampler) place(id string) int32 {
 	})
 }
 
-// sampled returns the run of the samples, nil without any.
-func (b *reader) sampled(f *record.File) *runlog.Run {
+// sampleRun returns the run of the samples, nil without any.
+func (b *reader) sampleRun(f *record.File) *runlog.Run {
 	s := &b.samples
 	count := len(s.list)
 	for _, p := range s.order {

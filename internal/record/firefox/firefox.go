@@ -104,7 +104,7 @@ func read(ctx context.Context, f *record.File) (*runlog.Run, error) {
 		run.Lose("the file is cut")
 	}
 	if b.own != nil {
-		b.ours(run)
+		b.ownProfile(run)
 		return run, nil
 	}
 	run.Profile.Target.Engine = cmp.Or(b.imported, b.product)
@@ -210,8 +210,8 @@ func (b *reader) ownThread(t *tables, group, name string, markers []byte) {
 	}
 }
 
-// ours makes the profile. The track with most layers gives the times of layers.
-func (b *reader) ours(run *runlog.Run) {
+// ownProfile makes the profile. The track with most layers gives the times of layers.
+func (b *reader) ownProfile(run *runlog.Run) {
 	p := run.Profile
 	track.NameOwn(p, b.product)
 	p.Layers = b.own.Done(&b.trace)

@@ -45,7 +45,7 @@ type reader struct {
 	c        stages.Collector
 	d        stages.Decoder
 	cut      int
-	pipes    map[int]*pipe
+	pipes    map[int]*pipeline
 	accounts int
 	bars     []stages.Bar
 	readings []stages.Level
@@ -53,8 +53,8 @@ type reader struct {
 	noBars   int64
 }
 
-// pipe holds the frames and figures of a pipeline.
-type pipe struct {
+// pipeline holds the frames and figures of a pipeline.
+type pipeline struct {
 	frames   int64
 	parallel int64
 	own      int64 // frames in which marks were written
@@ -62,19 +62,19 @@ type pipe struct {
 	tally    runlog.Tally
 	number   map[int]int // in the tally, by node
 	unmarked *stats.Reservoir
-	figures  map[account]*stats.Reservoir
-	order    []account
+	figures  map[figureKey]*stats.Reservoir
+	order    []figureKey
 	spans    map[int]*[2]int64 // of each process: begin of the first frame, end of the last
 }
 
-type account struct {
+type figureKey struct {
 	node  int
 	name  string
 	level bool
 }
 
 func read(ctx context.Context, _ *record.Input, f *record.File) ([]*runlog.Run, error) {
-	r := &reader{pipes: map[int]*pipe{}}
+	r := &reader{pipes: map[int]*pipeline{}}
 	r.c.Frame, r.c.Bar, r.c.Level = r.frame, r.bar, r.level
 	buf := make([]byte, 64<<10)
 	stop := f.With(func(in io.Reader) error {
@@ -94,13 +94,13 @@ func read(ctx context.Context, _ *record.Input, f *record.File) ([]*runlog.Run, 
 	r.c.End()
 	runs := r.runs(f, stop)
 	if len(runs) == 0 {
-		return nil, r.none(f, stop)
+		return nil, r.reason(f, stop)
 	}
 	return runs, nil
 }
 
-// none returns the reason why a file has no profile.
-func (r *reader) none(f *record.File, stop error) error {
+// reason returns the reason why a file has no profile.
+func (r *reader) reason(f *record.File, stop error) error {
 	switch {
 	case stop != nil && !errors.Is(stop, io.EOF):
 		return record.Fault(f, stop)
@@ -112,12 +112,12 @@ func (r *reader) none(f *record.File, stop error) error {
 	return record.Fault(f, errors.New("holds no frame and no stage: put marks around them (opmeter help trace)"))
 }
 
-func (r *reader) pipe(i int) *pipe {
+func (r *reader) pipe(i int) *pipeline {
 	p := r.pipes[i]
 	if p == nil {
-		p = &pipe{
+		p = &pipeline{
 			number: map[int]int{}, unmarked: stats.NewReservoir(kept),
-			figures: map[account]*stats.Reservoir{}, spans: map[int]*[2]int64{},
+			figures: map[figureKey]*stats.Reservoir{}, spans: map[int]*[2]int64{},
 		}
 		r.pipes[i] = p
 	}
@@ -125,7 +125,7 @@ func (r *reader) pipe(i int) *pipe {
 }
 
 // row returns the number of a node in the tally.
-func (p *pipe) row(node int) int {
+func (p *pipeline) row(node int) int {
 	n, ok := p.number[node]
 	if !ok {
 		n = len(p.number)
@@ -155,7 +155,7 @@ func (r *reader) frame(f *stages.Frame) {
 	p.frames++
 	p.unmarked.Add(float64(f.Unmarked) / 1e9)
 	for _, x := range f.Figures {
-		r.account(p, account{x.Node, x.Name, false}, x.Value)
+		r.account(p, figureKey{x.Node, x.Name, false}, x.Value)
 	}
 	if s := p.spans[f.Process.Index]; s == nil {
 		p.spans[f.Process.Index] = &[2]int64{f.Begin, f.End}
@@ -165,7 +165,7 @@ func (r *reader) frame(f *stages.Frame) {
 }
 
 // account adds a value of a figure.
-func (r *reader) account(p *pipe, k account, v float64) {
+func (r *reader) account(p *pipeline, k figureKey, v float64) {
 	m := p.figures[k]
 	if m == nil {
 		if r.accounts >= maxAccounts {
@@ -190,7 +190,7 @@ func (r *reader) bar(b stages.Bar) {
 
 func (r *reader) level(l stages.Level) {
 	if l.Node >= 0 {
-		r.account(r.pipe(r.c.Nodes[l.Node].Pipeline), account{l.Node, l.Name, true}, l.Value)
+		r.account(r.pipe(r.c.Nodes[l.Node].Pipeline), figureKey{l.Node, l.Name, true}, l.Value)
 	}
 	if len(r.readings) >= maxReadings {
 		r.dropped.Add("readings of levels in the timeline", 1)
@@ -217,7 +217,7 @@ func (r *reader) runs(f *record.File, stop error) (out []*runlog.Run) {
 }
 
 // run returns the run of a pipeline.
-func (r *reader) run(i int, p *pipe) *runlog.Run {
+func (r *reader) run(i int, p *pipeline) *runlog.Run {
 	name := r.c.Pipelines[i].Name
 	if name == "" {
 		name = "frame"
@@ -259,7 +259,7 @@ func (r *reader) run(i int, p *pipe) *runlog.Run {
 }
 
 // figures sets the counters and levels of stages.
-func (r *reader) figures(d *draft.Draft, p *pipe, l *stages.Layout) {
+func (r *reader) figures(d *draft.Draft, p *pipeline, l *stages.Layout) {
 	for _, k := range p.order {
 		q, ok := stages.Quantity(k.name, !k.level)
 		m := profile.FromSummary(profile.Imported, p.figures[k].Summary(), "")
@@ -279,7 +279,7 @@ func (r *reader) figures(d *draft.Draft, p *pipe, l *stages.Layout) {
 }
 
 // rate returns the frames per second over the time in which any process worked.
-func (r *reader) rate(p *pipe) (float64, bool) {
+func (r *reader) rate(p *pipeline) (float64, bool) {
 	var list []interval
 	alone := 0.0
 	for i, s := range p.spans {
@@ -295,7 +295,7 @@ func (r *reader) rate(p *pipe) (float64, bool) {
 }
 
 // remarks reports problems as findings and losses.
-func (r *reader) remarks(d *draft.Draft, p *pipe) {
+func (r *reader) remarks(d *draft.Draft, p *pipeline) {
 	n := &r.c.Problems
 	d.Dropped.Add("marks that the application left out: its reader was too slow, or the disk full", n[stages.DroppedMarks])
 	d.Dropped.Add("blocks that did not arrive", n[stages.LostBlocks])

@@ -139,7 +139,7 @@ func (b *reader) event(data []byte, at int64, timed bool, s *sequence) {
 		e.kind = cmp.Or(e.kind, l.kind())
 		e.name = cmp.Or(e.name, l.name)
 	}
-	p := b.home(&e, &l, s)
+	p := b.trackOf(&e, &l, s)
 	if p == nil {
 		b.trace.Dropped.Add("events of more than 50,000 tracks", 1)
 		return
@@ -163,9 +163,9 @@ func (b *reader) event(data []byte, at int64, timed bool, s *sequence) {
 	}
 }
 
-// home returns the track of an event. Number 0 is the thread of the writer, or the one that the
+// trackOf returns the track of an event. Number 0 is the thread of the writer, or the one that the
 // legacy form names.
-func (b *reader) home(e *event, l *legacy, s *sequence) *place {
+func (b *reader) trackOf(e *event, l *legacy, s *sequence) *trackInfo {
 	if l.async {
 		return b.at(l.id ^ 0x9e3779b97f4a7c15)
 	}
@@ -189,7 +189,7 @@ func (b *reader) home(e *event, l *legacy, s *sequence) *place {
 }
 
 // begin adds the beginning of a slice, and its end if the event has a duration or is a point.
-func (b *reader) begin(p *place, e *event, at, duration int64, point bool) {
+func (b *reader) begin(p *trackInfo, e *event, at, duration int64, point bool) {
 	if p.Track < 0 {
 		kind := timeline.Thread
 		if b.written {
@@ -242,7 +242,7 @@ func (b *reader) layer(e *event) int32 {
 }
 
 // count adds a value of a counter.
-func (b *reader) count(p *place, e *event, at int64, s *sequence) {
+func (b *reader) count(p *trackInfo, e *event, at int64, s *sequence) {
 	v := e.value * p.scale
 	if e.whole {
 		n := e.integer
@@ -480,7 +480,7 @@ func (o *options) see(e *event) {
 }
 
 // bar reads a slice of a trace that opmeter wrote.
-func (b *reader) bar(p *place, s *track.Slice, e *event) {
+func (b *reader) bar(p *trackInfo, s *track.Slice, e *event) {
 	x := track.NewOwnBar()
 	for _, a := range e.all() {
 		if a.isText {

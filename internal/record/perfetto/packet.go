@@ -45,12 +45,12 @@ type reader struct {
 	read      int64 // packets
 	others    int64 // packets of other data sources
 	sequences map[uint32]*sequence
-	tracks    map[uint64]*place
-	order     []*place
+	tracks    map[uint64]*trackInfo
+	order     []*trackInfo
 	clocks    clocks
 	flows     track.Flows
 	processes map[int64]*process
-	threads   map[[2]int64]*place
+	threads   map[[2]int64]*trackInfo
 	names     map[string]int32 // of slices
 	options   []options        // of layers
 	written   bool             // opmeter wrote it, by the look of its first track
@@ -59,7 +59,7 @@ type reader struct {
 
 func newReader() *reader {
 	return &reader{
-		sequences: map[uint32]*sequence{}, tracks: map[uint64]*place{}, processes: map[int64]*process{}, threads: map[[2]int64]*place{},
+		sequences: map[uint32]*sequence{}, tracks: map[uint64]*trackInfo{}, processes: map[int64]*process{}, threads: map[[2]int64]*trackInfo{},
 		names: map[string]int32{}, clocks: clocks{offsets: map[clockKey]int64{}},
 	}
 }

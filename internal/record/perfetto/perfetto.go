@@ -171,11 +171,11 @@ func (b *reader) finish(run *runlog.Run) {
 	for _, p := range b.order {
 		b.trace.Pair(&p.Pending)
 	}
-	b.name()
+	b.nameTracks()
 	if b.written && b.owned > 0 {
-		b.ours(run)
+		b.ownProfile(run)
 	} else {
-		b.foreign(run)
+		b.otherProfile(run)
 	}
 	if n := b.trace.Opened(); n > 0 {
 		run.Found("import.open", profile.Warning, "%d slices have a beginning and no end: they are shown until the end of their track, and count in no figure.", n)
@@ -189,7 +189,7 @@ func (b *reader) finish(run *runlog.Run) {
 	b.trace.Dropped.To(run)
 }
 
-func (b *reader) foreign(run *runlog.Run) {
+func (b *reader) otherProfile(run *runlog.Run) {
 	for k, s := range b.trace.All() {
 		k.Kind = cmp.Or(k.Kind, timeline.Thread)
 		if b.written && s.Layer < 0 && s.Label >= 0 {
@@ -208,7 +208,7 @@ var (
 	dropped = regexp.MustCompile(`; (\d+) records were dropped`)
 )
 
-func (b *reader) ours(run *runlog.Run) {
+func (b *reader) ownProfile(run *runlog.Run) {
 	p := run.Profile
 	track.NameOwn(p, b.process(1).name)
 	method, rest, _ := strings.Cut(b.about, "; time 0 is the ")

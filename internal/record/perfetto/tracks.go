@@ -10,8 +10,8 @@ import (
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
-// place is a track of the trace.
-type place struct {
+// trackInfo is a track of the trace.
+type trackInfo struct {
 	uuid, parent       uint64
 	name               string
 	process, thread    bool
@@ -42,13 +42,13 @@ const maxPlaces = 50_000
 
 // at returns the track with an identifier; its description may follow. It returns nil beyond the
 // limit.
-func (b *reader) at(uuid uint64) *place {
+func (b *reader) at(uuid uint64) *trackInfo {
 	p := b.tracks[uuid]
 	if p == nil {
 		if len(b.order) >= maxPlaces {
 			return nil
 		}
-		p = &place{uuid: uuid, Pending: track.Pending{Track: -1}, order: len(b.order), scale: 1}
+		p = &trackInfo{uuid: uuid, Pending: track.Pending{Track: -1}, order: len(b.order), scale: 1}
 		b.tracks[uuid] = p
 		b.order = append(b.order, p)
 	}
@@ -56,7 +56,7 @@ func (b *reader) at(uuid uint64) *place {
 }
 
 // ofThread returns the track of a thread without an identifier, nil beyond the limit.
-func (b *reader) ofThread(pid, tid int64) *place {
+func (b *reader) ofThread(pid, tid int64) *trackInfo {
 	k := [2]int64{pid, tid}
 	if p := b.threads[k]; p != nil {
 		return p
@@ -64,7 +64,7 @@ func (b *reader) ofThread(pid, tid int64) *place {
 	if len(b.order) >= maxPlaces {
 		return nil
 	}
-	p := &place{Pending: track.Pending{Track: -1}, order: len(b.order), scale: 1, thread: true, pid: pid, tid: tid}
+	p := &trackInfo{Pending: track.Pending{Track: -1}, order: len(b.order), scale: 1, thread: true, pid: pid, tid: tid}
 	b.threads[k] = p
 	b.order = append(b.order, p)
 	return p
@@ -74,7 +74,7 @@ func (b *reader) ofThread(pid, tid int64) *place {
 func (b *reader) descriptor(data []byte) {
 	var about string
 	ranked := false
-	var p *place
+	var p *trackInfo
 	for r := protoread.NewReader(data); r.Next(); {
 		if r.Num() == 1 {
 			p = b.at(uint64(r.Int()))
@@ -108,7 +108,7 @@ func (b *reader) descriptor(data []byte) {
 		case 5:
 			p.parent = uint64(r.Int())
 		case 8:
-			p.countOf(r.Message())
+			p.counterUnit(r.Message())
 		case 12:
 			p.rank, ranked = r.Int(), true
 		case 14:
@@ -134,8 +134,8 @@ func (b *reader) process(pid int64) *process {
 	return p
 }
 
-// countOf reads the description of a counter.
-func (p *place) countOf(m protoread.Reader) {
+// counterUnit reads the description of a counter.
+func (p *trackInfo) counterUnit(m protoread.Reader) {
 	p.counter, p.scale = true, 1
 	var built, multiplier, unit int64
 	_ = m.Scan(1, &built, 3, &unit, 4, &multiplier, 5, &p.incremental, 6, &p.unitName)
@@ -187,8 +187,8 @@ func (b *reader) oldDescriptor(id uint64, thread bool, data []byte) {
 	}
 }
 
-// around returns the process or thread of a track.
-func (b *reader) around(p *place) *place {
+// owner returns the process or thread of a track.
+func (b *reader) owner(p *trackInfo) *trackInfo {
 	for range 32 {
 		if p.process || p.thread || p.parent == 0 || p.parent == p.uuid {
 			return p
@@ -202,15 +202,15 @@ func (b *reader) around(p *place) *place {
 	return p
 }
 
-// name names and orders the tracks of slices and counters.
-func (b *reader) name() {
+// nameTracks names and orders the tracks of slices and counters.
+func (b *reader) nameTracks() {
 	for _, p := range b.order {
-		home := b.around(p)
+		owner := b.owner(p)
 		group, rank := "", int64(-1)
-		if home.process || home.thread {
-			group = cmp.Or(home.processName, b.process(home.pid).name, fmt.Sprintf("process %d", home.pid))
-			rank = b.process(home.pid).rank
-			if b.written && home.pid == 1 {
+		if owner.process || owner.thread {
+			group = cmp.Or(owner.processName, b.process(owner.pid).name, fmt.Sprintf("process %d", owner.pid))
+			rank = b.process(owner.pid).rank
+			if b.written && owner.pid == 1 {
 				group = ""
 			}
 		}
@@ -233,8 +233,8 @@ func (b *reader) name() {
 				title = cmp.Or(title, "thread time")
 			}
 			p.c.Group, p.c.Name, p.c.Unit = group, cmp.Or(title, "counter"), cmp.Or(p.unitName, p.unit)
-			if home.thread && home != p {
-				p.c.Name += " of " + cmp.Or(home.threadName, fmt.Sprintf("thread %d", home.tid))
+			if owner.thread && owner != p {
+				p.c.Name += " of " + cmp.Or(owner.threadName, fmt.Sprintf("thread %d", owner.tid))
 			}
 		}
 	}

@@ -38,7 +38,7 @@ func (r *run) fill(out *runlog.Run) {
 		slices.SortStableFunc(p.steps, func(a, b step) int { return cmp.Compare(a.Start, b.Start) })
 		base := int32(len(walls))
 		p.iterations(base, &walls)
-		p.place()
+		p.placeOperators()
 		dev = append(dev, p.link()...)
 		p.memories()
 		for _, s := range p.slices() {
@@ -50,7 +50,7 @@ func (r *run) fill(out *runlog.Run) {
 	r.order(out.Profile, dev)
 	r.figures(out, walls, dev)
 	for _, p := range r.parts {
-		p.lanes()
+		p.addSteps()
 	}
 	r.flows.Links(t)
 	out.Profile.Timeline = t.Timeline("first event of the trace", "recorded by PyTorch's profiler")
@@ -129,9 +129,9 @@ func (p *part) class(s *track.Slice) class {
 	return p.aux[s.Extra-1].class
 }
 
-// place makes layers of operators by call site, and computes their own time without the operators
-// that they call. Calls of the runtime count for the operator that makes them.
-func (p *part) place() {
+// placeOperators makes layers of operators by call site, and computes their own time without the
+// operators that they call. Calls of the runtime count for the operator that makes them.
+func (p *part) placeOperators() {
 	r := p.run
 	for _, x := range p.list {
 		k := r.trace.Tracks[x.track]
@@ -343,8 +343,8 @@ func (r *run) peaks(p *profile.Profile, qs *runlog.Quantities) {
 	}
 }
 
-// lanes adds the lane of steps and numbers the steps within their rank.
-func (p *part) lanes() {
+// addSteps adds the lane of steps and numbers the steps within their rank.
+func (p *part) addSteps() {
 	t := &p.run.trace
 	base := int32(0)
 	for _, o := range p.run.parts {

@@ -390,8 +390,8 @@ func (p *part) metadata() {
 
 func (p *part) name(what, pid, tid string) string { return p.names[what+"\x00"+pid+"\x00"+tid] }
 
-// end names and orders the tracks.
-func (p *part) end() {
+// nameTracks names and orders the tracks.
+func (p *part) nameTracks() {
 	for _, r := range p.list {
 		k := p.run.trace.Tracks[r.track]
 		group := cmp.Or(p.name("process_labels", r.pid, ""), p.name("process_name", r.pid, ""), "process "+r.pid)

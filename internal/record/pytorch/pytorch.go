@@ -128,7 +128,7 @@ func (r *run) read(ctx context.Context, p *part) error {
 	p.cut = p.res.Cut || err != nil
 	r.trace.Dropped.Add("values that are not valid JSON", p.res.Bad)
 	r.trace.Dropped.Add("values that are too large", p.res.Large)
-	p.end()
+	p.nameTracks()
 	return nil
 }
 

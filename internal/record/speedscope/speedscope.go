@@ -98,7 +98,7 @@ func read(ctx context.Context, f *record.File) (*runlog.Run, error) {
 		run.Lose("the file is cut")
 	}
 	if own {
-		b.ours(run)
+		b.ownProfile(run)
 		return run, nil
 	}
 	if b.exporter != "" {
@@ -121,8 +121,8 @@ func (b *reader) shared(v []byte) {
 	})
 }
 
-// one is a profile of the file.
-type one struct {
+// profileData is a profile of the file.
+type profileData struct {
 	kind, name, unit         string
 	start, end               float64
 	first                    float64 // start, minus infinity if it is not known
@@ -130,7 +130,7 @@ type one struct {
 }
 
 func (b *reader) profile(v []byte, own bool) {
-	p := one{first: math.NaN()}
+	p := profileData{first: math.NaN()}
 	traceevent.Fields(v, "type", &p.kind, "name", &p.name, "unit", &p.unit, "startValue", &p.first, "endValue", &p.end,
 		"events", &p.events, "samples", &p.samples, "weights", &p.weights)
 	if p.start = p.first; math.IsNaN(p.first) {
@@ -197,7 +197,7 @@ type open struct {
 // evented reads a profile of begin and end events. An end closes the innermost function; if it
 // names another function, the events are out of order and it is dropped. A function without an
 // end lasts until the end of the profile.
-func (b *reader) evented(p *one, column int, ns float64) {
+func (b *reader) evented(p *profileData, column int, ns float64) {
 	n := int32(-1)
 	if ns > 0 {
 		n = b.trace.Track(timeline.Thread, "", p.name)
@@ -255,7 +255,7 @@ func (b *reader) evented(p *one, column int, ns float64) {
 }
 
 // sampled reads a profile of stacks, the outermost function first.
-func (b *reader) sampled(p *one, column, count int, ns float64, own bool) {
+func (b *reader) sampled(p *profileData, column, count int, ns float64, own bool) {
 	var weights []float64
 	traceevent.Elements(p.weights, func(v []byte) {
 		f, ok := jsonscan.Number(v)
@@ -304,9 +304,9 @@ func (b *reader) sampled(p *one, column, count int, ns float64, own bool) {
 	}
 }
 
-// ours makes the layers of a file that opmeter wrote. Its samples are layers within their scopes;
-// other functions do not become layers.
-func (b *reader) ours(run *runlog.Run) {
+// ownProfile makes the layers of a file that opmeter wrote. Its samples are layers within their
+// scopes; other functions do not become layers.
+func (b *reader) ownProfile(run *runlog.Run) {
 	p := run.Profile
 	track.NameOwn(p, p.Model.Name)
 	number := map[int32]int32{}

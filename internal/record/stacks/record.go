@@ -249,12 +249,12 @@ func (r *Record) Run(run *runlog.Run) {
 		Finish(run, &r.Set, &none, "")
 		return
 	}
-	r.model(run)
+	r.modelRun(run)
 }
 
-// model makes layers of operators. Values are sums over all inferences; one of the columns is the
-// number of inferences.
-func (r *Record) model(run *runlog.Run) {
+// modelRun makes layers of operators. Values are sums over all inferences; one of the columns is
+// the number of inferences.
+func (r *Record) modelRun(run *runlog.Run) {
 	p := run.Profile
 	times := slices.IndexFunc(r.Columns, func(c Column) bool { return c.Name == "inferences" })
 	slices.SortStableFunc(r.ops, func(a, b operator) int { return cmp.Compare(a.index, b.index) })

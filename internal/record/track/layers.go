@@ -136,7 +136,7 @@ func (t *Trace) Settle(l *Layers) []profile.Layer {
 				ended[s.Layer] = ended[s.Layer] || !s.Open
 			}
 		}
-		if some || !t.inside() {
+		if some || !t.clearAside() {
 			break
 		}
 	}
@@ -170,8 +170,8 @@ func (t *Trace) Settle(l *Layers) []profile.Layer {
 	return out
 }
 
-// inside puts no track aside, and reports whether a track with slices was.
-func (t *Trace) inside() (some bool) {
+// clearAside puts no track aside, and reports whether a track with slices was.
+func (t *Trace) clearAside() (some bool) {
 	for _, k := range t.Tracks {
 		if k.Aside && len(k.Slices) > 0 {
 			some = true

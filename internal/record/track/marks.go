@@ -23,7 +23,7 @@ type mark struct {
 // Begin adds a slice whose end follows, and returns the result of [Trace.Add]. Ends with the same
 // name, a number of the caller, close the slice; -1 allows any end.
 func (t *Trace) Begin(w *Pending, name int32, s Slice) int32 {
-	if t.tooMany() {
+	if t.marksFull() {
 		return -1
 	}
 	s.Dur = -1
@@ -36,12 +36,12 @@ func (t *Trace) Begin(w *Pending, name int32, s Slice) int32 {
 
 // End adds the end of a slice with a name, -1 for any name.
 func (t *Trace) End(w *Pending, name int32, ts int64) {
-	if !t.tooMany() {
+	if !t.marksFull() {
 		w.marks = append(w.marks, mark{ts: ts, name: name, end: true})
 	}
 }
 
-func (t *Trace) tooMany() bool {
+func (t *Trace) marksFull() bool {
 	if t.marks++; t.marks <= maxMarks {
 		return false
 	}

@@ -84,11 +84,11 @@ type Track struct {
 
 	row  []uint8 // which of the rows of the track a slice is in, where they overlap
 	rows int
-	where
+	positions
 }
 
-// where holds the positions of slices in the timeline.
-type where struct {
+// positions holds the positions of slices in the timeline.
+type positions struct {
 	lane []int32 // of each slice, -1 for not kept
 	bar  []int32
 }
