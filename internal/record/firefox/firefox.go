@@ -117,27 +117,19 @@ func read(ctx context.Context, f *record.File) (*runlog.Run, error) {
 
 // part reads a member of a profile. Profiles of other processes are nested.
 func (b *reader) part(key string, v []byte, shift float64, depth int) {
+	if depth > 20 {
+		return
+	}
+	if len(v) > 0 && v[0] == '[' {
+		traceevent.Elements(v, func(v []byte) { b.part(key, v, shift, depth+1) })
+		return
+	}
 	switch key {
 	case "threads":
-		if len(v) > 0 && v[0] == '[' {
-			traceevent.Elements(v, func(v []byte) { b.thread(v, shift) })
-			return
-		}
 		b.thread(v, shift)
 	case "counters":
-		if len(v) > 0 && v[0] == '[' {
-			traceevent.Elements(v, func(v []byte) { b.counter(v, shift) })
-			return
-		}
 		b.counter(v, shift)
 	case "profile", "processes":
-		if depth > 20 {
-			return
-		}
-		if len(v) > 0 && v[0] == '[' {
-			traceevent.Elements(v, func(v []byte) { b.part(key, v, shift, depth+1) })
-			return
-		}
 		if key == "processes" {
 			var meta []byte
 			start := math.NaN()

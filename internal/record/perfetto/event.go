@@ -36,15 +36,14 @@ type event struct {
 	of, ofDouble       []uint64 // the tracks of these
 	flows              []uint64
 	legacy             []byte
-	naming, values     map[uint64]string // of annotations, and their texts
+	keys, texts        map[uint64]string // of annotations
 	delta, absolute    int64
 	hasDelta, hasAbs   bool
 }
 
 func (s *sequence) parse(data []byte) (e event, ok bool) {
-	e.track, e.naming, e.values = s.track, s.annotations, s.values
+	e.track, e.keys, e.texts = s.track, s.texts[keyField], s.texts[textField]
 	var categories []string
-	var of, ofDouble []uint64
 	r := protoread.NewReader(data)
 	for r.Next() {
 		switch r.Num() {
@@ -52,7 +51,7 @@ func (s *sequence) parse(data []byte) (e event, ok bool) {
 			e.delta, e.hasDelta = r.Int(), true
 		case 3:
 			for _, n := range r.Ints(nil) {
-				categories = append(categories, s.categories[uint64(n)])
+				categories = append(categories, s.texts[categoryField][uint64(n)])
 			}
 		case 4:
 			if len(e.annotations) < 200 {
@@ -63,7 +62,7 @@ func (s *sequence) parse(data []byte) (e event, ok bool) {
 		case 9:
 			e.kind = uint64(r.Int())
 		case 10:
-			e.name = s.names[uint64(r.Int())]
+			e.name = s.texts[nameField][uint64(r.Int())]
 		case 11:
 			e.track = uint64(r.Int())
 		case 12:
@@ -83,9 +82,9 @@ func (s *sequence) parse(data []byte) (e event, ok bool) {
 		case 46:
 			e.extraDouble = fixed(&r, e.extraDouble)
 		case 31:
-			of = numbers(&r, of)
+			e.of = numbers(&r, e.of)
 		case 45:
-			ofDouble = numbers(&r, ofDouble)
+			e.ofDouble = numbers(&r, e.ofDouble)
 		case 36, 42:
 			e.flows = numbers(&r, e.flows)
 		case 47, 48:
@@ -95,12 +94,11 @@ func (s *sequence) parse(data []byte) (e event, ok bool) {
 	if len(categories) > 0 {
 		e.category = categories[0]
 	}
-	e.of, e.ofDouble = s.extra, s.extraDouble
-	if of != nil {
-		e.of = of
+	if e.of == nil {
+		e.of = s.extra
 	}
-	if ofDouble != nil {
-		e.ofDouble = ofDouble
+	if e.ofDouble == nil {
+		e.ofDouble = s.extraDouble
 	}
 	return e, r.Err() == nil
 }
@@ -176,12 +174,7 @@ func (b *reader) trackOf(e *event, l *legacy, s *sequence) *trackInfo {
 	if d := b.tracks[s.track]; s.track != 0 && d != nil && d.thread {
 		pid, tid = d.pid, d.tid
 	}
-	if l.pid != 0 {
-		pid = l.pid
-	}
-	if l.tid != 0 {
-		tid = l.tid
-	}
+	pid, tid = cmp.Or(l.pid, pid), cmp.Or(l.tid, tid)
 	if l.scope == 2 {
 		tid = 0
 	}
@@ -298,7 +291,7 @@ func parseLegacy(data []byte, s *sequence) legacy {
 	duration := int64(math.MinInt64)
 	r := protoread.NewReader(data)
 	_ = r.Scan(1, &name, 2, &phase, 3, &duration, 6, &l.id, 10, &l.id, 11, &l.id, 14, &l.scope, 18, &l.pid, 19, &l.tid)
-	l.phase, l.name, l.duration = byte(phase), s.names[name], -1
+	l.phase, l.name, l.duration = byte(phase), s.texts[nameField][name], -1
 	if duration != math.MinInt64 {
 		l.duration = scaled(uint64(max(0, duration)), 1000)
 	}
@@ -384,7 +377,7 @@ func (e *event) flatten(data []byte, f *form, within string, depth int, to []ann
 		set = set || is >= boolean && is <= strID
 		switch is {
 		case keyID:
-			a.key = join(within, e.naming[uint64(r.Int())])
+			a.key = join(within, e.keys[uint64(r.Int())])
 		case key:
 			a.key = join(within, text(r.Bytes()))
 		case boolean:
@@ -400,7 +393,7 @@ func (e *event) flatten(data []byte, f *form, within string, depth int, to []ann
 		case str:
 			a.text, a.isText = text(r.Bytes()), true
 		case strID:
-			a.text, a.isText = e.values[uint64(r.Int())], true
+			a.text, a.isText = e.texts[uint64(r.Int())], true
 		case nested:
 			old = r.Bytes()
 		case dict:

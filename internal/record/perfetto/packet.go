@@ -66,23 +66,30 @@ func newReader() *reader {
 
 // sequence holds the state of a writer of packets.
 type sequence struct {
-	categories, names, annotations map[uint64]string
-	values                         map[uint64]string // texts of annotations
-	valid                          bool
-	clock                          uint64 // default of timestamps
-	track                          uint64 // default of events
-	extra, extraDouble             []uint64
-	clocks                         map[uint64]*ownClock // that count by rules of the writer
-	counters                       map[uint64]int64     // of incremental counters
-	pid, tid                       int64                // of the old form of threads
-	time                           int64                // old form: what deltas add to, nanoseconds
+	texts              [maxTextField + 1]map[uint64]string // by field of interned data
+	valid              bool
+	clock              uint64 // default of timestamps
+	track              uint64 // default of events
+	extra, extraDouble []uint64
+	clocks             map[uint64]*ownClock // that count by rules of the writer
+	counters           map[uint64]int64     // of incremental counters
+	pid, tid           int64                // of the old form of threads
+	time               int64                // old form: what deltas add to, nanoseconds
 }
 
 // Limits of writers and their state.
 const (
 	maxInterned  = 200_000
 	maxSequences = 10_000
-	maxText      = 64 << 10
+)
+
+// Fields of interned data.
+const (
+	categoryField = 1
+	nameField     = 2
+	keyField      = 3 // of annotations
+	maxTextField  = 29
+	textField     = maxTextField // of annotations
 )
 
 func newSequence(valid bool) *sequence {
@@ -90,7 +97,7 @@ func newSequence(valid bool) *sequence {
 }
 
 func (s *sequence) clear() {
-	s.categories, s.names, s.annotations, s.values = nil, nil, nil, nil
+	clear(s.texts[:])
 	s.track, s.extra, s.extraDouble, s.clock = 0, nil, nil, 0
 	s.counters, s.valid = map[uint64]int64{}, true
 }
@@ -173,9 +180,7 @@ func (b *reader) packet(data []byte) {
 	if s == nil {
 		return
 	}
-	if p.clock != nil {
-		b.clocks.snapshot(p.clock, p.id, s)
-	}
+	b.clocks.snapshot(p.clock, p.id, s)
 	if p.flags&needsState != 0 && !s.valid {
 		if p.event != nil {
 			b.trace.Dropped.Add("events whose names were lost before", 1)
@@ -185,12 +190,8 @@ func (b *reader) packet(data []byte) {
 		}
 		p.event = nil
 	}
-	if p.interned != nil {
-		s.intern(p.interned)
-	}
-	if p.defaults != nil {
-		s.defaults(p.defaults)
-	}
+	s.intern(p.interned)
+	s.defaults(p.defaults)
 	if p.descriptor != nil {
 		b.descriptor(p.descriptor)
 	}
@@ -209,30 +210,17 @@ func (b *reader) packet(data []byte) {
 
 // intern reads texts that later packets refer to by number.
 func (s *sequence) intern(data []byte) {
-	r := protoread.NewReader(data)
-	for r.Next() {
-		var to *map[uint64]string
-		switch r.Num() {
-		case 1:
-			to = &s.categories
-		case 2:
-			to = &s.names
-		case 3:
-			to = &s.annotations
-		case 29:
-			to = &s.values
-		default:
-			continue
-		}
-		var id uint64
-		var name []byte
-		m := r.Message()
-		_ = m.Scan(1, &id, 2, &name)
-		if *to == nil {
-			*to = map[uint64]string{}
-		}
-		if len(*to) < maxInterned {
-			(*to)[id] = text(name)
+	for _, field := range []int{categoryField, nameField, keyField, textField} {
+		for m := range protoread.NewReader(data).Messages(field) {
+			var id uint64
+			var name []byte
+			_ = m.Scan(1, &id, 2, &name)
+			if s.texts[field] == nil {
+				s.texts[field] = map[uint64]string{}
+			}
+			if len(s.texts[field]) < maxInterned {
+				s.texts[field][id] = text(name)
+			}
 		}
 	}
 }

@@ -40,17 +40,23 @@ type process struct {
 // maxPlaces limits the tracks of a trace.
 const maxPlaces = 50_000
 
-// at returns the track with an identifier; its description may follow. It returns nil beyond the
-// limit.
+// add adds a track; it returns nil beyond the limit.
+func (b *reader) add() *trackInfo {
+	if len(b.order) >= maxPlaces {
+		return nil
+	}
+	p := &trackInfo{Pending: track.Pending{Track: -1}, order: len(b.order), scale: 1}
+	b.order = append(b.order, p)
+	return p
+}
+
+// at returns the track with an identifier, nil beyond the limit. Its description may follow.
 func (b *reader) at(uuid uint64) *trackInfo {
 	p := b.tracks[uuid]
 	if p == nil {
-		if len(b.order) >= maxPlaces {
-			return nil
+		if p = b.add(); p != nil {
+			p.uuid, b.tracks[uuid] = uuid, p
 		}
-		p = &trackInfo{uuid: uuid, Pending: track.Pending{Track: -1}, order: len(b.order), scale: 1}
-		b.tracks[uuid] = p
-		b.order = append(b.order, p)
 	}
 	return p
 }
@@ -58,15 +64,12 @@ func (b *reader) at(uuid uint64) *trackInfo {
 // ofThread returns the track of a thread without an identifier, nil beyond the limit.
 func (b *reader) ofThread(pid, tid int64) *trackInfo {
 	k := [2]int64{pid, tid}
-	if p := b.threads[k]; p != nil {
-		return p
+	p := b.threads[k]
+	if p == nil {
+		if p = b.add(); p != nil {
+			p.thread, p.pid, p.tid, b.threads[k] = true, pid, tid, p
+		}
 	}
-	if len(b.order) >= maxPlaces {
-		return nil
-	}
-	p := &trackInfo{Pending: track.Pending{Track: -1}, order: len(b.order), scale: 1, thread: true, pid: pid, tid: tid}
-	b.threads[k] = p
-	b.order = append(b.order, p)
 	return p
 }
 
