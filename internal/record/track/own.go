@@ -3,6 +3,7 @@ package track
 import (
 	"cmp"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -94,10 +95,13 @@ func (b *OwnBar) Number(key string, v float64) {
 		}
 	case "utilisation":
 		b.extra.Utilisation, b.has = v, true
-	case "stall_s":
-		b.stall(v)
-	case "stall_us":
-		b.stall(v / 1e6)
+	case "stall_s", "stall_us":
+		if key == "stall_us" {
+			v /= 1e6
+		}
+		if v > 0 && v < timeline.MaxSeconds {
+			b.extra.Stall, b.has = v, true
+		}
 	default:
 		if f, ok := strings.CutPrefix(key, "bar_"); ok && runlog.Key(f) == f {
 			if b.extra.Figures == nil {
@@ -109,13 +113,6 @@ func (b *OwnBar) Number(key string, v float64) {
 			return
 		}
 		b.numbers = append(b.numbers, ownNumber{key, v})
-	}
-}
-
-// stall sets the waiting time in seconds; impossible values are ignored.
-func (b *OwnBar) stall(v float64) {
-	if v > 0 && v < timeline.MaxSeconds {
-		b.extra.Stall, b.has = v, true
 	}
 }
 
@@ -143,10 +140,7 @@ func (o *Own) Apply(t *Trace, track int32, s *Slice, b *OwnBar, name, kind []byt
 				s.Type = t.Name(kind)
 			}
 		}
-		if k.Kind == "" || string(k.Kind) != string(kind) {
-			return
-		}
-		if string(name) == k.Name {
+		if k.Kind != "" && string(k.Kind) == string(kind) && string(name) == k.Name {
 			s.Label = -1
 		}
 		return
@@ -201,8 +195,7 @@ func (o *Own) layer(i int64) int32 {
 
 // describe applies the arguments to the layer of the bar.
 func (o *Own) describe(l *ownLayer, b *OwnBar) {
-	sides := map[string]*[]profile.Tensor{"input": &l.Inputs, "output": &l.Outputs}
-	lists := map[string][3]string{}
+	var lists map[string]string
 	for _, t := range b.texts {
 		key, v := t[0], t[1]
 		switch key {
@@ -220,20 +213,19 @@ func (o *Own) describe(l *ownLayer, b *OwnBar) {
 			l.Options = options(v, " ")
 		case "attributes":
 			l.Options = options(v, ";")
-		case "inputs", "outputs":
-			*sides[strings.TrimSuffix(key, "s")] = tensors(v)
+		case "inputs":
+			l.Inputs = tensors(v)
+		case "outputs":
+			l.Outputs = tensors(v)
 		default:
-			side, part, ok := strings.Cut(key, "_")
-			if i := slices.Index([]string{"tensor_name", "type", "shape"}, part); ok && i >= 0 && sides[side] != nil {
-				all := lists[side]
-				all[i] = v
-				lists[side] = all
+			if lists == nil {
+				lists = map[string]string{}
 			}
+			lists[key] = v
 		}
 	}
-	for side, all := range lists {
-		*sides[side] = columns(all)
-	}
+	columns(&l.Inputs, lists, "input")
+	columns(&l.Outputs, lists, "output")
 	for _, n := range b.numbers {
 		if runlog.Key(n.key) == n.key {
 			Set(&o.Quantities, &l.Layer, profile.Quantity{Key: n.key, Unit: unit(n.key)}, n.v)
@@ -288,32 +280,24 @@ func tensors(s string) (out []profile.Tensor) {
 }
 
 // isType distinguishes element types from names of tensors.
-func isType(s string) bool {
-	for _, p := range []string{"float", "int", "uint", "bool", "string", "complex", "bfloat"} {
-		if rest, ok := strings.CutPrefix(s, p); ok && strings.Trim(rest, "0123456789") == "" {
-			return true
-		}
-	}
-	return false
-}
+var isType = regexp.MustCompile(`^(float|int|uint|bool|string|complex|bfloat)\d*$`).MatchString
 
-// columns combines lists of names, types and shapes of equal length.
-func columns(all [3]string) (out []profile.Tensor) {
-	if all == [3]string{} {
-		return nil
+// columns combines lists of names, types and shapes of the tensors on a side ("input" or "output").
+// Names with commas make lists of different lengths, which are ignored.
+func columns(to *[]profile.Tensor, lists map[string]string, side string) {
+	name, typ, shape := lists[side+"_tensor_name"], lists[side+"_type"], lists[side+"_shape"]
+	if name+typ+shape == "" {
+		return
 	}
-	names, types, shapes := strings.Split(all[0], ","), strings.Split(all[1], ","), strings.Split(all[2], ",")
+	*to = nil
+	names, types, shapes := strings.Split(name, ","), strings.Split(typ, ","), strings.Split(shape, ",")
 	if len(types) != len(names) || len(shapes) != len(names) {
-		return nil // names with commas: nobody can tell
+		return
 	}
 	for i := range names {
-		t := profile.Tensor{Name: names[i], DType: types[i]}
-		if d, ok := Dims(shapes[i], "*"); ok {
-			t.Shape = d
-		}
-		out = append(out, t)
+		d, _ := Dims(shapes[i], "*")
+		*to = append(*to, profile.Tensor{Name: names[i], DType: types[i], Shape: d})
 	}
-	return out
 }
 
 // Dims parses a shape such as "1x32x32x3"; "?" is an unknown dimension.
