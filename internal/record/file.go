@@ -12,7 +12,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -58,9 +57,6 @@ func (f *File) Open() (io.ReadCloser, error) {
 		return nil, err
 	}
 	l := &limited{r: r, left: MaxFileBytes}
-	if f.Progress == nil {
-		return &readCloser{Reader: l, close: r.Close}, nil
-	}
 	return &readCloser{Reader: &progressReader{r: l, f: f}, close: r.Close}, nil
 }
 
@@ -253,20 +249,11 @@ func begin(open func() (io.ReadCloser, error)) (head []byte, whole bool, err err
 		return nil, false, err
 	}
 	defer r.Close()
-	buf := make([]byte, HeadBytes+1)
-	n := 0
-	for n < len(buf) && err == nil {
-		var k int
-		k, err = r.Read(buf[n:])
-		n += k
+	b, err := io.ReadAll(io.LimitReader(r, HeadBytes+1))
+	if len(b) > HeadBytes {
+		return bytes.Clone(b[:HeadBytes]), false, nil
 	}
-	if n == len(buf) {
-		return slices.Clip(buf[:HeadBytes]), false, nil
-	}
-	if errors.Is(err, io.EOF) {
-		return bytes.Clone(buf[:n]), true, nil
-	}
-	return bytes.Clone(buf[:n]), false, err
+	return bytes.Clone(b), err == nil, err
 }
 
 // decompressor returns the decompressor for a file that begins with head, nil if there is no

@@ -408,12 +408,8 @@ func (p *part) nameTracks() {
 			k.Name += " " + strings.ReplaceAll(strings.TrimPrefix(r.what, "gpu_user_"), "_", " ")
 			k.Aside = true
 		}
-		if n, ok := jsonscan.Int([]byte(p.name("process_sort_index", r.pid, ""))); ok {
-			k.GroupRank = n
-		}
-		if n, ok := jsonscan.Int([]byte(p.name("thread_sort_index", r.pid, r.tid))); ok {
-			k.Rank = n
-		}
+		k.GroupRank, _ = jsonscan.Int([]byte(p.name("process_sort_index", r.pid, "")))
+		k.Rank, _ = jsonscan.Int([]byte(p.name("thread_sort_index", r.pid, r.tid)))
 		if p.run.several {
 			k.GroupRank = p.rank<<32 + min(max(k.GroupRank, 0), 1<<31)
 		}
