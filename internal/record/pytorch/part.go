@@ -246,8 +246,9 @@ func (p *part) slice() {
 		return
 	}
 	what := ""
-	if s := string(cat); s == "gpu_user_annotation" || s == "cuda_sync" {
-		what = s
+	switch string(cat) {
+	case "gpu_user_annotation", "cuda_sync":
+		what = string(cat)
 	}
 	r := p.row(what, c == work || what != "")
 	if r == nil {
