@@ -36,8 +36,7 @@ func (r *run) fill(out *runlog.Run) {
 	outside := 0
 	for _, p := range r.parts {
 		slices.SortStableFunc(p.steps, func(a, b step) int { return cmp.Compare(a.Start, b.Start) })
-		base := int32(len(walls))
-		p.iterations(base, &walls)
+		walls = p.iterations(walls)
 		p.placeOperators()
 		dev = append(dev, p.link()...)
 		p.memories()
@@ -63,9 +62,11 @@ func (r *run) fill(out *runlog.Run) {
 }
 
 // iterations assigns slices to steps. A step without operators, such as one that was cut short,
-// does not count. Without steps, the whole trace is one iteration.
-func (p *part) iterations(base int32, walls *[]int64) {
+// does not count. Without steps, the whole trace is one iteration. It returns walls with the lengths
+// of the iterations appended.
+func (p *part) iterations(walls []int64) []int64 {
 	t := &p.run.trace
+	p.first = int32(len(walls))
 	var steps []track.Step
 	all := make([]track.Step, len(p.steps))
 	for i, s := range p.steps {
@@ -73,9 +74,9 @@ func (p *part) iterations(base int32, walls *[]int64) {
 	}
 	for i, n := range p.operators(all) {
 		if n > 0 {
-			p.steps[i].counted = true
+			p.number = append(p.number, int32(i))
 			steps = append(steps, all[i])
-			*walls = append(*walls, all[i].End-all[i].Start)
+			walls = append(walls, all[i].End-all[i].Start)
 		}
 	}
 	if len(steps) == 0 {
@@ -86,14 +87,14 @@ func (p *part) iterations(base int32, walls *[]int64) {
 		}
 		start, end, _ := t.Span(func(k *track.Track) bool { return mine[k] && !k.Aside })
 		steps = []track.Step{{Start: start, End: end + 1}}
-		*walls = append(*walls, end-start)
+		walls = append(walls, end-start)
 	}
-	p.counted = int32(len(steps))
 	for _, s := range p.slices() {
 		if s.Iteration = track.InStep(steps, s.Start); s.Iteration >= 0 {
-			s.Iteration += base
+			s.Iteration += p.first
 		}
 	}
+	return walls
 }
 
 // slices iterates over the slices of a part and their places.
@@ -218,28 +219,18 @@ func (p *part) memories() {
 
 // order sorts layers by their first call and renumbers the slices.
 func (r *run) order(p *profile.Profile, dev []deviceCall) {
-	order := make([]int, len(r.layers))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(r.layers[a].first, r.layers[b].first) })
-	to := make([]int32, len(order))
-	sorted := make([]layer, len(order))
-	for i, from := range order {
-		to[from], sorted[i] = int32(i), r.layers[from]
-	}
-	for i := range sorted {
-		if o := sorted[i].parent; o >= 0 {
-			sorted[i].parent = to[o]
-		}
-	}
-	r.layers = sorted
+	var to []int32
+	r.layers, to = track.Sorted(r.layers, func(a, b *layer) int { return cmp.Compare(a.first, b.first) })
 	r.trace.Relabel(to)
 	for i := range dev {
 		dev[i].layer = to[dev[i].layer]
 	}
 	for i := range r.layers {
-		p.Layers = append(p.Layers, r.describe(&r.layers[i]))
+		l := &r.layers[i]
+		if l.parent >= 0 {
+			l.parent = to[l.parent]
+		}
+		p.Layers = append(p.Layers, r.describe(l))
 	}
 }
 
@@ -346,25 +337,12 @@ func (r *run) peaks(p *profile.Profile, qs *runlog.Quantities) {
 // addSteps adds the lane of steps and numbers the steps within their rank.
 func (p *part) addSteps() {
 	t := &p.run.trace
-	base := int32(0)
-	for _, o := range p.run.parts {
-		if o == p {
-			break
-		}
-		base += o.counted
-	}
-	var number []int32 // of the step of each one that is counted
-	for i := range p.steps {
-		if p.steps[i].counted {
-			number = append(number, int32(i))
-		}
-	}
 	for _, s := range p.slices() {
 		s.Extra = 0
 		if s.Iteration < 0 || p.whole {
 			s.Iteration = -1
 		} else {
-			s.Iteration = number[s.Iteration-base]
+			s.Iteration = p.number[s.Iteration-p.first]
 		}
 	}
 	if len(p.steps) == 0 {

@@ -46,8 +46,9 @@ type part struct {
 	names        map[string]string // of threads and processes that have no row yet
 	aux          []aux
 	steps        []step
-	whole        bool  // no step holds operators: everything is one iteration
-	counted      int32 // iterations that figures are of
+	whole        bool    // no step holds operators: everything is one iteration
+	first        int32   // iteration of the run in which the file begins
+	number       []int32 // step of each iteration
 	memory       []mark
 	counters     map[string]*track.Counter
 	sums         map[string]float64
@@ -86,8 +87,7 @@ type aux struct {
 
 type step struct {
 	track.Step
-	name    string
-	counted bool // it holds operators
+	name string
 }
 
 // mark is an allocation or, with negative bytes, a release of memory.

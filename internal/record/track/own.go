@@ -321,16 +321,10 @@ func Dims(s, sep string) (out []int64, ok bool) {
 
 // Done returns the layers in their original order and renumbers the slices.
 func (o *Own) Done(t *Trace) []profile.Layer {
-	order := make([]int, len(o.layers))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(o.layers[a].index, o.layers[b].index) })
-	to := make([]int32, len(o.layers))
-	out := make([]profile.Layer, len(order))
-	for i, from := range order {
-		to[from] = int32(i)
-		out[i] = o.layers[from].Layer
+	sorted, to := Sorted(o.layers, func(a, b *ownLayer) int { return cmp.Compare(a.index, b.index) })
+	out := make([]profile.Layer, len(sorted))
+	for i := range sorted {
+		out[i] = sorted[i].Layer
 	}
 	for _, k := range t.Tracks {
 		if k.Kind == "" {

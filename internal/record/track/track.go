@@ -349,6 +349,20 @@ func (t *Trace) All() iter.Seq2[*Track, *Slice] {
 	}
 }
 
+// Sorted returns a list in stable order, and the new index of each element.
+func Sorted[T any](list []T, compare func(a, b *T) int) (sorted []T, to []int32) {
+	order := make([]int, len(list))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return compare(&list[a], &list[b]) })
+	sorted, to = make([]T, len(list)), make([]int32, len(list))
+	for i, from := range order {
+		sorted[i], to[from] = list[from], int32(i)
+	}
+	return sorted, to
+}
+
 // Relabel replaces the layer of each slice by the element of to at that index.
 func (t *Trace) Relabel(to []int32) {
 	for _, s := range t.All() {
