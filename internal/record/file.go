@@ -27,8 +27,8 @@ const (
 	HeadBytes = 64 << 10
 	// MaxFileBytes limits the size of a file after decompression.
 	MaxFileBytes = 64 << 30
-	maxFiles     = 20_000 // in a folder or archive, with what is below
-	maxFolders   = 16     // folders within one another
+	maxFiles     = 20_000 // in a folder or archive, including subfolders
+	maxFolders   = 16     // nested folders
 	maxPackings  = 4      // such as a .json.gz within a .tar.gz
 )
 

@@ -106,7 +106,7 @@ func (b *reader) member(key string, v []byte) {
 // own holds the layers of a trace that opmeter wrote.
 type own struct {
 	track.Own
-	latency float64 // seconds, 0 for not known
+	latency float64 // seconds, 0 if unknown
 }
 
 func newOwn() *own { return &own{} }

@@ -33,7 +33,7 @@ type reader struct {
 	counters  map[string]*track.Counter
 	flows     track.Flows
 	samples   sampler
-	e         *traceevent.Event // under way
+	e         *traceevent.Event // the current event
 	key       []byte
 }
 
@@ -324,7 +324,7 @@ func (b *reader) mark(w *pending, end bool) {
 func (b *reader) asynchronous() {
 	e := b.e
 	if e.Phase == 'n' || e.Phase == 'T' || e.Phase == 'p' {
-		return // a step on the way
+		return // an intermediate step
 	}
 	p := b.process(traceevent.Bare(e.PID))
 	if p == nil {
@@ -374,7 +374,7 @@ func (b *reader) pair() {
 // constant holds the arguments that all slices of a layer have in common: they become its options.
 type constant struct {
 	options []profile.Option
-	raw     [][]byte // values as the first slice has them
+	raw     [][]byte // values of the first slice
 	seen    bool
 }
 

@@ -98,7 +98,7 @@ func (s *sampler) event(b *reader, e *traceevent.Event) {
 		s.order = append(s.order, p)
 	}
 	if string(traceevent.Bare(e.Name)) == "Profile" {
-		p.thread = t // later parts come from the thread that writes them
+		p.thread = t // another thread may write later parts
 	}
 	var data, cpu []byte
 	e.Fields("data", &data)

@@ -82,7 +82,7 @@ func read(ctx context.Context, f *record.File) (*runlog.Run, error) {
 			b.meta(v)
 		case "shared":
 			b.shared = readTables(v)
-		case "profile": // as the developer tools save it
+		case "profile": // a file that the developer tools saved
 			var meta []byte
 			traceevent.Fields(v, "meta", &meta)
 			b.meta(meta)
@@ -136,7 +136,7 @@ func (b *reader) part(key string, v []byte, shift float64, depth int) {
 			traceevent.Fields(v, "meta", &meta)
 			traceevent.Fields(meta, "startTime", &start)
 			if !math.IsNaN(start) {
-				shift = start - b.start // times are since the start of each process
+				shift = start - b.start // times count from the start of the process
 			}
 		}
 		traceevent.Members(v, func(k, v []byte) {
@@ -178,7 +178,7 @@ func (b *reader) ownThread(t *tables, group, name string, markers []byte) {
 		start, ok := nanos(m.at("startTime", i))
 		end, ok2 := nanos(m.at("endTime", i))
 		if !ok || !ok2 || end < start || i >= len(data) || string(data[i]) == "null" {
-			continue // a wait, which stands at its bar too
+			continue // a wait, which its bar has, too
 		}
 		x := track.NewOwnBar()
 		var kind []byte

@@ -16,7 +16,7 @@ type table struct {
 	numbers map[string][]float64 // NaN for null
 	raw     map[string][][]byte
 	n       int
-	unit    string // what weights are
+	unit    string // type of weights
 }
 
 // readTable reads a table. Columns named in raw are not decoded.
@@ -109,7 +109,7 @@ type tables struct {
 	strings                                  []string
 	any                                      bool
 
-	places []int32 // in the tree, of each stack
+	places []int32 // of stacks in the set
 }
 
 // readTables reads the tables of a thread, or those that threads share.

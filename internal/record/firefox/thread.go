@@ -67,7 +67,7 @@ func (b *reader) samples(t *tables, s table, n int32, shift float64) (from, to i
 	var all []stacks.Weighted
 	hits, _ := b.set.Count(stacks.Samples, 1)
 	time, _ := b.set.Count(stacks.Time, 1e-9)
-	timed := s.unit == "tracing-ms" // weights are milliseconds; others count samples
+	timed := s.unit == "tracing-ms" // weights in milliseconds; otherwise numbers of samples
 	at := shift
 	for i := range s.n {
 		if _, ok := s.numbers["timeDeltas"]; ok {
@@ -102,7 +102,7 @@ func (b *reader) samples(t *tables, s table, n int32, shift float64) (from, to i
 	c := stacks.Chart{Set: &b.set, Trace: &b.trace, Track: n}
 	last, _ := nanos(b.interval)
 	if timed {
-		time = -1 // counted already
+		time = -1 // the weights are in the column
 	}
 	c.Spread(time, all, last)
 	if len(all) == 0 {

@@ -34,7 +34,7 @@ func Format() *record.Format {
 }
 
 const (
-	maxAccounts = 1000                // figures of stages that are held
+	maxAccounts = 1000                // figures of stages
 	kept        = profile.KeptSamples // values of each
 	maxBars     = runlog.MaxBars
 	maxReadings = 100_000 // of levels, for the timeline
@@ -60,11 +60,11 @@ type pipeline struct {
 	own      int64 // frames in which marks were written
 	ownNS    int64
 	tally    runlog.Tally
-	number   map[int]int // in the tally, by node
+	number   map[int]int // row in the tally, by node
 	unmarked *stats.Reservoir
 	figures  map[figureKey]*stats.Reservoir
 	order    []figureKey
-	spans    map[int]*[2]int64 // of each process: begin of the first frame, end of the last
+	spans    map[int]*[2]int64 // start of the first and end of the last frame, by process
 }
 
 type figureKey struct {
@@ -233,7 +233,7 @@ func (r *reader) run(i int, p *pipeline) *runlog.Run {
 	p.tally.Reorder(order)
 	p.tally.Fill(d.P)
 	if p.parallel > 0 {
-		d.P.Reconcile = nil // stages that run at the same time do not add up to the frame
+		d.P.Reconcile = nil // times of parallel stages exceed the frame
 		d.Found("marks.parallel", profile.Info, "In %d of %d frames stages ran at the same time on several threads: their times add up to more than the frame's.", p.parallel, p.frames)
 	}
 	if m := profile.FromSummary(profile.Imported, p.unmarked.Summary(), ""); m != nil {
@@ -273,7 +273,7 @@ func (r *reader) figures(d *draft.Draft, p *pipeline, l *stages.Layout) {
 			d.TotalMetric(q, m)
 		case found:
 			d.Set(at, q, v)
-			_ = d.Layer(at).Set(q.Key, m) // the same figure with its spread
+			_ = d.Layer(at).Set(q.Key, m) // with the spread
 		}
 	}
 }

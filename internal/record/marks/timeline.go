@@ -72,7 +72,7 @@ func (r *reader) timeline(pipeline int, l *stages.Layout) *timeline.Timeline {
 			first = min(first, float64(begin(b.Process, origin)+b.Begin)/1e9)
 		}
 	}
-	number := map[[2]uint64]int32{} // of frames, in the order in which they ended
+	number := map[[2]uint64]int32{} // of frames, by their end
 	// Frames are above threads.
 	for _, frames := range []bool{true, false} {
 		for i := range r.bars {
@@ -120,7 +120,7 @@ func (r *reader) timeline(pipeline int, l *stages.Layout) *timeline.Timeline {
 
 // counters adds levels as counters.
 func (r *reader) counters(t *timeline.Timeline, origin int64, first float64) {
-	const most = 100 // of them
+	const most = 100 // counters
 	at := map[string]int{}
 	for i := range r.readings {
 		x := &r.readings[i]

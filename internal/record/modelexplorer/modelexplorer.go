@@ -47,7 +47,7 @@ func read(_ context.Context, _ *record.Input, f *record.File) ([]*runlog.Run, er
 	}
 	d := draft.New("model-explorer", draft.Stem(f), "")
 	if v.Has("results") && v.Get("results").Kind == jsontree.Object {
-		graph(d, "", 0, v) // a graph without a name
+		graph(d, "", 0, v) // an unnamed graph
 	} else {
 		for i, name := range v.Keys {
 			graph(d, name, i, v.Items[i])
@@ -69,7 +69,7 @@ func graph(d *draft.Draft, name string, at int, v *jsontree.Value) {
 		if at > 0 {
 			l.Graph = draft.Text(name)
 		} else if n, err := strconv.ParseInt(id, 10, 64); err == nil && n >= 0 {
-			h = runlog.Hint{Index: &n} // positions, as those of .tflite models
+			h = runlog.Hint{Index: &n} // an index, as in .tflite models
 		}
 		k := d.Add(l, h)
 		value := e

@@ -76,7 +76,7 @@ func frame(line []byte) (f stacks.Function, ok bool) {
 	}
 	if i := strings.LastIndex(rest, "+0x"); i > 0 {
 		if _, err := strconv.ParseUint(rest[i+3:], 16, 64); err == nil {
-			rest = rest[:i] // the place in the function
+			rest = rest[:i] // the offset in the function
 		}
 	}
 	f.Name = cmp.Or(rest, "[unknown]")
@@ -96,14 +96,14 @@ type reader struct {
 
 type thread struct {
 	chart stacks.Chart
-	until int64 // when the last sample is over
+	until int64 // end of the last sample
 }
 
 // sample is the current sample.
 type sample struct {
 	t      *thread
 	ts     int64
-	period float64 // of the event, 1 where the text does not tell
+	period float64 // of the event, 1 if unknown
 	event  string
 }
 
@@ -223,7 +223,7 @@ func (b *reader) done() {
 	}
 	c := &s.t.chart
 	if last > 0 && s.t.until > 0 && s.ts > s.t.until+last/2 {
-		c.Sample(s.t.until, stacks.Root) // the thread did not run in between
+		c.Sample(s.t.until, stacks.Root) // the thread did not run between the samples
 	}
 	c.Sample(s.ts, place)
 	s.t.until = max(s.t.until, s.ts+last)

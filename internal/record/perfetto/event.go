@@ -33,7 +33,7 @@ type event struct {
 	hasValue, whole    bool
 	integer            int64
 	extra, extraDouble []uint64 // values of other counters
-	of, ofDouble       []uint64 // the tracks of these
+	of, ofDouble       []uint64 // tracks of these counters
 	flows              []uint64
 	legacy             []byte
 	keys, texts        map[uint64]string // of annotations
@@ -278,7 +278,7 @@ func (b *reader) extras(e *event, at int64, s *sequence) {
 type legacy struct {
 	phase    byte
 	name     string
-	duration int64 // nanoseconds, -1 for none
+	duration int64 // nanoseconds, -1 if unknown
 	pid, tid int64
 	id       uint64
 	async    bool

@@ -18,7 +18,7 @@ const (
 	packetEvent      = 11
 	packetInterned   = 12
 	packetFlags      = 13
-	packetCleared    = 41 // old form of the flag
+	packetCleared    = 41 // legacy form of the flag
 	packetLost       = 42
 	packetClock      = 58
 	packetDefaults   = 59
@@ -53,7 +53,7 @@ type reader struct {
 	threads   map[[2]int64]*trackInfo
 	names     map[string]int32 // of slices
 	options   []options        // of layers
-	written   bool             // opmeter wrote it, by the look of its first track
+	written   bool             // by opmeter, as its first track shows
 	about     string
 }
 
@@ -71,10 +71,10 @@ type sequence struct {
 	clock              uint64 // default of timestamps
 	track              uint64 // default of events
 	extra, extraDouble []uint64
-	clocks             map[uint64]*ownClock // that count by rules of the writer
+	clocks             map[uint64]*ownClock // that the writer defines
 	counters           map[uint64]int64     // of incremental counters
-	pid, tid           int64                // of the old form of threads
-	time               int64                // old form: what deltas add to, nanoseconds
+	pid, tid           int64                // legacy description of threads
+	time               int64                // legacy: sum of deltas, nanoseconds
 }
 
 // Limits of writers and their state.
@@ -264,7 +264,7 @@ func numbers(r *protoread.Reader, to []uint64) []uint64 {
 
 // clocks converts times to one clock, with snapshots of several clocks.
 type clocks struct {
-	main    uint64 // the clock that others are led to, 0 for the usual one
+	main    uint64 // the main clock, 0 for the default
 	offsets map[clockKey]int64
 }
 

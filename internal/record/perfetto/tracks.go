@@ -28,7 +28,7 @@ type trackInfo struct {
 	track.Pending // the track is -1 before the first slice
 
 	c     *track.Counter
-	asked bool // for a counter
+	asked bool // c was created, or does not fit
 }
 
 // process is a process of the trace.
@@ -97,7 +97,7 @@ func (b *reader) descriptor(data []byte) {
 			m := r.Message()
 			_ = m.Scan(1, &p.pid, 6, &p.processName)
 			p.processName = text([]byte(p.processName))
-			if o := b.process(p.pid); o.name == "" { // numbers are used again
+			if o := b.process(p.pid); o.name == "" { // identifiers may be reused
 				o.name = p.processName
 			}
 		case 4:

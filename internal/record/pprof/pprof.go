@@ -294,7 +294,7 @@ func (d *decoder) label(m protoread.Reader) (l stacks.Label) {
 	if l.Text != "" {
 		l.IsNumber = false
 	} else if l.Unit != "" {
-		l.IsNumber = true // a number that is 0 is left out
+		l.IsNumber = true // the format omits zeros
 	}
 	return l
 }

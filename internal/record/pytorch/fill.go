@@ -19,10 +19,10 @@ type layer struct {
 	layerKey
 	first   int64 // start of its first call
 	kernels map[int32]int64
-	taken   int64   // bytes that it took itself
+	taken   int64   // bytes that it allocated
 	busy    float64 // occupancy times nanoseconds
 	known   int64   // nanoseconds with an occupancy
-	kernel  bool    // work of a device that no operator launched
+	kernel  bool    // a kernel without an operator
 }
 
 type layerKey struct{ parent, op, scope int32 }
@@ -62,8 +62,8 @@ func (r *run) fill(out *runlog.Run) {
 }
 
 // iterations assigns slices to steps. A step without operators, such as one that was cut short,
-// does not count. Without steps, the whole trace is one iteration. It returns walls with the lengths
-// of the iterations appended.
+// does not count. Without steps, the whole trace is one iteration. It appends the lengths of
+// iterations to walls.
 func (p *part) iterations(walls []int64) []int64 {
 	t := &p.run.trace
 	p.first = int32(len(walls))
@@ -136,8 +136,8 @@ func (p *part) placeOperators() {
 	r := p.run
 	for _, x := range p.list {
 		k := r.trace.Tracks[x.track]
-		scopes := make([]int32, len(k.Slices)) // of what a slice holds
-		around := make([]int32, len(k.Slices)) // the operator that a slice is in
+		scopes := make([]int32, len(k.Slices)) // annotations, by slice
+		around := make([]int32, len(k.Slices)) // operator around each slice
 		for i := range k.Slices {
 			s := &k.Slices[i]
 			scopes[i], around[i] = -1, -1
@@ -293,7 +293,7 @@ func (r *run) figures(out *runlog.Run, walls []int64, dev []deviceCall) {
 		if m := side.Layers[i].Latency; m != nil {
 			_ = l.Set("device_s", m)
 			if x.kernel && l.State == profile.NotReached {
-				l.State = profile.Ran // on the device, and no operator is known
+				l.State = profile.Ran // on the device, without an operator
 			}
 		}
 		if x.known > 0 {

@@ -21,9 +21,9 @@ type op struct {
 	name   string
 	inputs []profile.Tensor
 	module string
-	values []byte // arguments that are not tensors, as long as all calls agree
+	values []byte // other arguments, if equal in all calls
 	varies bool
-	flops  float64 // of a call, 0 for not known
+	flops  float64 // per call, 0 if unknown
 }
 
 // operator returns the number of the current operator.
@@ -96,7 +96,7 @@ func inputs(shapes, types []byte) (out []profile.Tensor) {
 		}
 		switch s := string(traceevent.Text(v)); s {
 		case "", "Scalar", "ScalarList":
-			out[i] = profile.Tensor{Absent: true} // no tensors: see the values
+			out[i] = profile.Tensor{Absent: true} // not a tensor
 		default:
 			out[i].DType = dtype(s)
 		}

@@ -38,15 +38,15 @@ type part struct {
 	libraries    map[string]string
 	run          *run
 	events       int64
-	e            *traceevent.Event // under way
+	e            *traceevent.Event // the current event
 	key, lastKey []byte
 	last         *row
 	rows         map[string]*row
 	list         []*row
-	names        map[string]string // of threads and processes that have no row yet
+	names        map[string]string // of threads and processes
 	aux          []aux
 	steps        []step
-	whole        bool    // no step holds operators: everything is one iteration
+	whole        bool    // there are no steps: the file is one iteration
 	first        int32   // iteration of the run in which the file begins
 	number       []int32 // step of each iteration
 	memory       []mark
@@ -64,7 +64,7 @@ type row struct {
 	track    int32
 	pid, tid string
 	stream   bool
-	what     string // what the row holds beside others of the thread
+	what     string // kind of slices, if the thread has several tracks
 }
 
 // class is the kind of a slice.
@@ -75,14 +75,14 @@ const (
 	operator
 	annotation
 	launch
-	work // of a device
+	work // on a device
 )
 
 // aux holds properties of slices.
 type aux struct {
-	correlation, external int64 // -1 for none
+	correlation, external int64 // -1 without one
 	class                 class
-	occupancy             float32 // -1 for not known
+	occupancy             float32 // -1 if unknown
 }
 
 type step struct {

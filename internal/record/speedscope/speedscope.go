@@ -83,7 +83,7 @@ func read(ctx context.Context, f *record.File) (*runlog.Run, error) {
 	if !found || b.frames == nil {
 		return nil, errors.New("no profiles with shared frames")
 	}
-	b.set.Dropped = runlog.Dropped{} // counted again
+	b.set.Dropped = runlog.Dropped{} // the second pass counts again
 	own := track.IsOwn(b.exporter)
 	if err := pass(func(key string, v []byte) {
 		if key == "profiles" {
@@ -125,7 +125,7 @@ func (b *reader) shared(v []byte) {
 type profileData struct {
 	kind, name, unit         string
 	start, end               float64
-	first                    float64 // start, minus infinity if it is not known
+	first                    float64 // start, minus infinity if unknown
 	events, samples, weights []byte
 }
 

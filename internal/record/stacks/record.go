@@ -37,7 +37,7 @@ type Record struct {
 	Columns []Column
 	Default string
 
-	in      []int // column of the set for each one, -1 for none
+	in      []int // columns of the set, -1 without one
 	samples int64
 	ops     []operator
 	at      map[string]int32
@@ -48,9 +48,9 @@ type Record struct {
 type operator struct {
 	profile.Layer
 	key    string // of the operator
-	owner  string // name of the operator around it
-	index  int64  // in the profile that was written, -1 for not known
-	node   int64  // in the model, -1 for not known
+	owner  string // name of the outer operator
+	index  int64  // in the profile, -1 if unknown
+	node   int64  // in the model, -1 if unknown
 	device string
 	engine string
 	values []float64

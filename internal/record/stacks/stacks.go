@@ -237,7 +237,7 @@ func (s *Set) Fill(r *runlog.Run, qs *runlog.Quantities) (number []int32) {
 func (s *Set) sums() (order []int32, self, total [][]float64) {
 	n := len(s.tree)
 	seen := make([]bool, len(s.functions))
-	under := make([][]float64, len(s.columns)) // of each node with all that is below it
+	under := make([][]float64, len(s.columns)) // counts of nodes including children
 	for c := range s.columns {
 		v := make([]float64, n)
 		copy(v, s.columns[c].values)
@@ -281,7 +281,7 @@ func (s *Set) outermost(f func(place int32)) {
 		}
 		next[i], first[p] = first[p], int32(i)
 	}
-	on := make([]int32, len(s.functions)) // how often a function is on the way
+	on := make([]int32, len(s.functions)) // occurrences of each function on the path
 	var way []int32
 	for at := first[n]; ; {
 		if at >= 0 {

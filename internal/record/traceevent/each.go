@@ -28,7 +28,7 @@ func Each(ctx context.Context, r io.Reader, o jsonscan.Options, event func(key s
 	n := 0
 	o.Object = func(key string, text []byte) int {
 		if n++; n&0xfff == 0 && ctx.Err() != nil {
-			return 0 // the usual way ends it
+			return 0 // the callback then stops
 		}
 		size := e.Parse(text)
 		if size > 0 {
@@ -59,7 +59,7 @@ type ahead struct {
 	full, free chan []byte
 	quit       chan struct{}
 	now        []byte
-	whole      []byte // the piece that now is a part of
+	whole      []byte // the buffer that contains now
 	err        error  // set before full is closed
 }
 
@@ -81,7 +81,7 @@ func newAhead(r io.Reader) *ahead {
 				return
 			}
 			n, err := r.Read(b[:pieceBytes])
-			a.full <- b[:n] // there is room for all but one
+			a.full <- b[:n] // does not block: full holds all but one
 			if err != nil {
 				a.err = err
 				return

@@ -82,14 +82,14 @@ type Track struct {
 	Parents []int32
 	Self    []int64
 
-	row  []uint8 // which of the rows of the track a slice is in, where they overlap
+	row  []uint8 // row of each slice, nil without overlap
 	rows int
 	positions
 }
 
 // positions holds the positions of slices in the timeline.
 type positions struct {
-	lane []int32 // of each slice, -1 for not kept
+	lane []int32 // of each slice, -1 if dropped
 	bar  []int32
 }
 
@@ -230,7 +230,7 @@ func (k *Track) nest() (cut int64) {
 	n := len(k.Slices)
 	k.Parents, k.Self = make([]int32, n), make([]int64, n)
 	k.row, k.rows = nil, 0
-	var under [][]int32 // slices under way in each row, the innermost last
+	var under [][]int32 // open slices of each row, the innermost last
 	for i := range k.Slices {
 		s := &k.Slices[i]
 		row := -1

@@ -77,7 +77,7 @@ type Builder struct {
 	order    []int64
 	samples  []int64
 	deltas   []int64 // microseconds
-	times    []int64 // of old files, nanoseconds
+	times    []int64 // in old files, nanoseconds
 	children [][2]int64
 }
 
@@ -222,7 +222,7 @@ func (b *Builder) Done(count int) (samples []stacks.Weighted, last int64) {
 			b.Set.Add(count, s.Place, 1)
 		}
 	}
-	if len(samples) == 0 { // only how often each was hit
+	if len(samples) == 0 { // there are only hit counts
 		for _, id := range b.order {
 			if n, place := b.nodes[id], b.place(id); n.hits > 0 && place >= 0 {
 				b.Set.Add(count, place, float64(n.hits))
