@@ -58,8 +58,6 @@ const (
 	maxThreads = 10_000
 	maxAsync   = 1_000_000 // identifiers of asynchronous operations
 	maxSamples = 2_000_000
-	maxOptions = 16  // options of a layer
-	maxOption  = 300 // bytes of the key and of the value of an option
 )
 
 func read(ctx context.Context, _ *record.Input, f *record.File) ([]*runlog.Run, error) {
@@ -188,11 +186,6 @@ func (b *reader) sliceRun(f *record.File) *runlog.Run {
 
 func (b *reader) otherRun(run *runlog.Run) {
 	p := run.Profile
-	for i := range b.layers.List {
-		if i < len(b.constant) {
-			b.layers.List[i].Options = b.constant[i].options
-		}
-	}
 	b.trace.Fill(p, &b.layers, &b.flows)
 	if p.Host == nil && b.head["os-name"] != "" {
 		p.Host = &profile.Host{OS: b.head["os-name"], Arch: b.head["os-arch"], CPUModel: b.head["cpu-brand"]}

@@ -15,13 +15,12 @@ import (
 
 // reader collects events in the order of the file.
 type reader struct {
-	trace    track.Trace
-	layers   track.Layers
-	constant []constant // of layers
-	own      *own
-	head     map[string]string
-	events   int64
-	phases   [128]int64
+	trace  track.Trace
+	layers track.Layers
+	own    *own
+	head   map[string]string
+	events int64
+	phases [128]int64
 
 	processes map[string]*process
 	threads   map[string]*thread
@@ -191,10 +190,17 @@ func (b *reader) layer() int32 {
 		op = []byte("slice")
 	}
 	n := b.layers.Of(name, op)
-	for len(b.constant) <= int(n) {
-		b.constant = append(b.constant, constant{})
-	}
-	b.constant[n].see(b.e)
+	b.layers.Arguments(n, func(add func(key, value string)) {
+		b.e.Each(func(k, v []byte) {
+			if len(v) > 0 && v[0] != '{' && v[0] != '[' {
+				add(track.Clip(k), track.Clip(traceevent.Text(v)))
+			}
+		})
+	}, func(o *profile.Option) bool {
+		var v []byte
+		b.e.Fields(o.Key, &v)
+		return string(traceevent.Text(v)) == o.Value || track.Clip(traceevent.Text(v)) == o.Value
+	})
 	return n
 }
 
@@ -369,49 +375,4 @@ func (b *reader) pair() {
 	for _, w := range b.waiting {
 		b.trace.Pair(&w.Pending)
 	}
-}
-
-// constant holds the arguments that all slices of a layer have in common: they become its options.
-type constant struct {
-	options []profile.Option
-	raw     [][]byte // values of the first slice
-	seen    bool
-}
-
-// see adds the arguments of one slice.
-func (c *constant) see(e *traceevent.Event) {
-	if !c.seen {
-		c.seen = true
-		e.Each(func(k, v []byte) {
-			if o, ok := option(k, v); ok && len(c.options) < maxOptions {
-				c.options, c.raw = append(c.options, o), append(c.raw, bytes.Clone(v))
-			}
-		})
-		return
-	}
-	var have [maxOptions]bool
-	e.Each(func(k, v []byte) {
-		for i := range c.options {
-			if c.options[i].Key == string(k) {
-				have[i] = bytes.Equal(v, c.raw[i]) || string(traceevent.Text(v)) == c.options[i].Value
-			}
-		}
-	})
-	n := 0
-	for i, o := range c.options {
-		if have[i] {
-			c.options[n], c.raw[n] = o, c.raw[i]
-			n++
-		}
-	}
-	c.options, c.raw = c.options[:n], c.raw[:n]
-}
-
-// option returns an argument that is a short text or number.
-func option(k, v []byte) (profile.Option, bool) {
-	if len(k) == 0 || len(k) > maxOption || len(v) == 0 || len(v) > maxOption || v[0] == '{' || v[0] == '[' {
-		return profile.Option{}, false
-	}
-	s := track.Clip(traceevent.Text(v))
-	return profile.Option{Key: track.Clip(k), Value: s}, s != ""
 }

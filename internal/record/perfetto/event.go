@@ -227,10 +227,17 @@ func (b *reader) number(name string) int32 {
 // layer returns the layer of a slice, by name and category.
 func (b *reader) layer(e *event) int32 {
 	n := b.layers.Of([]byte(cmp.Or(e.name, "(unnamed)")), []byte(cmp.Or(e.category, "slice")))
-	for len(b.options) <= int(n) {
-		b.options = append(b.options, options{})
-	}
-	b.options[n].see(e)
+	var all []annotation
+	b.layers.Arguments(n, func(add func(key, value string)) {
+		for _, a := range e.all() {
+			add(a.key, a.value())
+		}
+	}, func(o *profile.Option) bool {
+		if all == nil {
+			all = e.all()
+		}
+		return slices.ContainsFunc(all, func(a annotation) bool { return a.key == o.Key && a.value() == o.Value })
+	})
 	return n
 }
 
@@ -441,35 +448,12 @@ func (e *event) all() (out []annotation) {
 	return out
 }
 
-// options holds the arguments that all slices of a layer have in common.
-type options struct {
-	list []profile.Option
-	seen bool
-}
-
-func (o *options) see(e *event) {
-	if o.seen && len(o.list) == 0 {
-		return
+// value returns the text of an argument.
+func (a *annotation) value() string {
+	if a.isText {
+		return a.text
 	}
-	all := e.all()
-	value := func(a annotation) string {
-		if a.isText {
-			return a.text
-		}
-		return strconv.FormatFloat(a.number, 'g', -1, 64)
-	}
-	if !o.seen {
-		o.seen = true
-		for _, a := range all {
-			if v := value(a); a.key != "" && v != "" && len(v) <= 300 && len(a.key) <= 300 && len(o.list) < 16 {
-				o.list = append(o.list, profile.Option{Key: a.key, Value: v})
-			}
-		}
-		return
-	}
-	o.list = slices.DeleteFunc(o.list, func(x profile.Option) bool {
-		return !slices.ContainsFunc(all, func(a annotation) bool { return a.key == x.Key && value(a) == x.Value })
-	})
+	return strconv.FormatFloat(a.number, 'g', -1, 64)
 }
 
 // bar reads a slice of a trace that opmeter wrote.

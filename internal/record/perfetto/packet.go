@@ -52,7 +52,6 @@ type reader struct {
 	processes map[int64]*process
 	threads   map[[2]int64]*trackInfo
 	names     map[string]int32 // of slices
-	options   []options        // of layers
 	written   bool             // by opmeter, as its first track shows
 	about     string
 }

@@ -196,9 +196,6 @@ func (b *reader) otherProfile(run *runlog.Run) {
 			s.Layer = b.layers.Of([]byte(b.trace.Text(s.Label)), []byte("slice"))
 		}
 	}
-	for i := range b.options {
-		b.layers.List[i].Options = b.options[i].list
-	}
 	b.trace.Fill(run.Profile, &b.layers, &b.flows)
 }
 

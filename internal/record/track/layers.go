@@ -91,6 +91,7 @@ type Layers struct {
 	List []profile.Layer
 	at   map[string]int32
 	key  []byte
+	seen []bool // layers whose arguments were read
 }
 
 // Of returns the number of a layer. All layers beyond [MaxLayers] share one number.
@@ -113,6 +114,25 @@ func (l *Layers) Of(name, op []byte) int32 {
 	l.at[string(l.key)] = i
 	l.List = append(l.List, y)
 	return i
+}
+
+// Arguments keeps the arguments that all slices of a layer have in common as its options: at most 16
+// of at most 300 bytes each. Call it for each slice. all adds the arguments of the slice; has reports
+// whether it has an argument.
+func (l *Layers) Arguments(n int32, all func(add func(key, value string)), has func(o *profile.Option) bool) {
+	const most, bytes = 16, 300
+	y := &l.List[n]
+	l.seen = append(l.seen, make([]bool, len(l.List)-len(l.seen))...)
+	if l.seen[n] {
+		y.Options = slices.DeleteFunc(y.Options, func(o profile.Option) bool { return !has(&o) })
+		return
+	}
+	l.seen[n] = true
+	all(func(key, value string) {
+		if key != "" && value != "" && len(key) <= bytes && len(value) <= bytes && len(y.Options) < most {
+			y.Options = append(y.Options, profile.Option{Key: key, Value: value})
+		}
+	})
 }
 
 // Clip makes a text valid UTF-8 and limits it to 16 KiB.
