@@ -103,6 +103,22 @@ func (t *table) index(column string, i int) int {
 	return int(f)
 }
 
+// times returns the times of rows in milliseconds, NaN for those without one.
+func (t *table) times(shift float64) []float64 {
+	out := make([]float64, t.n)
+	_, deltas := t.numbers["timeDeltas"]
+	at := shift
+	for i := range out {
+		if d := t.at("timeDeltas", i); !math.IsNaN(d) {
+			at += d
+		} else if !deltas {
+			at = t.at("time", i) + shift
+		}
+		out[i] = at
+	}
+	return out
+}
+
 // tables holds the tables that describe functions.
 type tables struct {
 	stack, frame, function, resource, source table

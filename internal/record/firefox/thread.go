@@ -16,12 +16,7 @@ import (
 const maxThreads = 5000
 
 // nanos converts milliseconds to nanoseconds; ok is false if they do not fit.
-func nanos(ms float64) (int64, bool) {
-	if !(math.Abs(ms) < 4e12) {
-		return 0, false
-	}
-	return int64(math.Round(ms * 1e6)), true
-}
+func nanos(ms float64) (ns int64, ok bool) { return track.Nanos(ms, 1e6) }
 
 // thread reads one thread.
 func (b *reader) thread(v []byte, shift float64) {
@@ -68,15 +63,7 @@ func (b *reader) samples(t *tables, s table, n int32, shift float64) (from, to i
 	hits, _ := b.set.Count(stacks.Samples, 1)
 	time, _ := b.set.Count(stacks.Time, 1e-9)
 	timed := s.unit == "tracing-ms" // weights in milliseconds; otherwise numbers of samples
-	at := shift
-	for i := range s.n {
-		if _, ok := s.numbers["timeDeltas"]; ok {
-			if d := s.at("timeDeltas", i); !math.IsNaN(d) {
-				at += d
-			}
-		} else {
-			at = s.at("time", i) + shift
-		}
+	for i, at := range s.times(shift) {
 		ts, ok := nanos(at)
 		if !ok {
 			b.set.Dropped.Add("samples without a time", 1)
@@ -205,13 +192,8 @@ func (b *reader) counter(v []byte, shift float64) {
 		}
 		s := readTable(v)
 		c := b.trace.Counter("", cmp.Or(name, "counter"), unit)
-		at, sum := shift, 0.0
-		for i := range s.n {
-			if d := s.at("timeDeltas", i); !math.IsNaN(d) {
-				at += d
-			} else {
-				at = s.at("time", i) + shift
-			}
+		sum := 0.0
+		for i, at := range s.times(shift) {
 			ts, ok := nanos(at)
 			if d := s.at("count", i); ok && !math.IsNaN(d) {
 				sum += d

@@ -178,15 +178,6 @@ func unitOf(unit string) (q profile.Quantity, scale, ns float64) {
 	return profile.Quantity{Key: "weight", Name: "Weight", Head: "weight", Group: "Record", Adds: true, Doc: "What the record gives to the function itself, in a unit that it does not tell."}, 1, 0
 }
 
-// at converts a value to nanoseconds; ok is false if it does not fit or is not a time.
-func at(v, ns float64) (int64, bool) {
-	v *= ns
-	if !(math.Abs(v) < 4e18) || ns == 0 {
-		return 0, false
-	}
-	return int64(math.Round(v)), true
-}
-
 // open is a function that has begun.
 type open struct {
 	frame int32
@@ -213,8 +204,8 @@ func (b *reader) evented(p *profileData, column int, ns float64) {
 	close := func(v float64) {
 		o := way[len(way)-1]
 		way = way[:len(way)-1]
-		from, ok := at(o.since, ns)
-		to, ok2 := at(v, ns)
+		from, ok := track.Nanos(o.since, ns)
+		to, ok2 := track.Nanos(v, ns)
 		if n >= 0 && ok && ok2 && o.frame >= 0 {
 			b.trace.Add(n, track.Slice{Start: from, Dur: to - from, Bytes: -1, Layer: o.frame, Iteration: -1, Label: -1, Type: -1})
 		}
@@ -294,12 +285,12 @@ func (b *reader) sampled(p *profileData, column, count int, ns float64, own bool
 		if place >= 0 && count >= 0 {
 			b.set.Add(count, place, 1)
 		}
-		if ts, ok := at(when, ns); ok && c != nil {
+		if ts, ok := track.Nanos(when, ns); ok && c != nil {
 			c.Sample(ts, place)
 		}
 		when += weights[i]
 	})
-	if ts, ok := at(when, ns); ok && c != nil {
+	if ts, ok := track.Nanos(when, ns); ok && c != nil {
 		c.End(ts)
 	}
 }

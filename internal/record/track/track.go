@@ -119,6 +119,16 @@ type Trace struct {
 	open   int64
 }
 
+// Nanos converts a time in a unit of unit nanoseconds. ok is false if it does not fit, or if unit is
+// 0 because the value is not a time.
+func Nanos(v, unit float64) (ns int64, ok bool) {
+	v *= unit
+	if !(math.Abs(v) < float64(most)) || unit == 0 {
+		return 0, false
+	}
+	return int64(math.Round(v)), true
+}
+
 // Track adds a track and returns its number, beyond the limit that of the last track.
 func (t *Trace) Track(kind timeline.LaneKind, group, name string) int32 {
 	if len(t.Tracks) >= maxTracks {
