@@ -5,7 +5,6 @@ package draft
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"path"
 	"strings"
@@ -149,14 +148,14 @@ func (d *Draft) TotalMetric(q profile.Quantity, m *profile.Metric) {
 // Option adds an option to a layer; an empty value is ignored.
 func (d *Draft) Option(i int, key, value string) {
 	l := d.Layer(i)
-	if key = Key(key); l == nil || key == "" || value == "" || len(l.Options) >= maxOptions {
+	if key = snake(key); l == nil || key == "" || value == "" || len(l.Options) >= maxOptions {
 		return
 	}
 	l.Options = append(l.Options, profile.Option{Key: key, Value: Text(value)})
 }
 
-// Key returns the key of an option with a name: HasBias becomes has_bias.
-func Key(s string) string {
+// snake converts a key to lower case with underscores, as in options: HasBias becomes has_bias.
+func snake(s string) string {
 	var b strings.Builder
 	small := false
 	for _, r := range s {
@@ -173,8 +172,11 @@ func Key(s string) string {
 	return runlog.Key(b.String())
 }
 
-// Note adds a text about the whole run that fits no field of a profile. All notes become one
-// finding.
+// Key is the key that an option of this name has.
+func Key(name string) string { return snake(name) }
+
+// Note keeps a text about the whole run that no part of a profile is for. They become
+// one finding.
 func (d *Draft) Note(key, value string) {
 	value = strings.TrimSpace(value)
 	if value == "" || len(d.notes) >= maxNotes {
@@ -199,13 +201,14 @@ func (d *Draft) Found(id string, s profile.Severity, format string, args ...any)
 	d.found = append(d.found, profile.Finding{ID: id, Severity: s, Text: Text(fmt.Sprintf(format, args...))})
 }
 
-// Empty reports whether the draft has no layer, no timeline and no quantity of the model.
+// Empty reports whether nothing of use was found: no layer, no time, no figure of the whole.
 func (d *Draft) Empty() bool {
 	t := &d.P.Totals
 	return len(d.P.Layers) == 0 && t.Latency == nil && len(t.Figures) == 0 && t.MACs == nil && t.RAMBytes == nil && t.FlashBytes == nil && t.CPUCycles == nil && d.P.Timeline == nil
 }
 
-// Run ends the draft. It removes what is not valid in a profile.
+// Run ends the draft. The profile is valid whatever the record said: parts that
+// contradict the rules are taken away.
 func (d *Draft) Run() *runlog.Run {
 	p := d.P
 	for i := range p.Layers {
@@ -231,7 +234,7 @@ func (d *Draft) Run() *runlog.Run {
 	return r
 }
 
-// tidy removes invalid fields of a layer.
+// tidy takes away what no profile may hold.
 func (d *Draft) tidy(l *profile.Layer, i int) {
 	l.Latency, l.Total = Metric(l.Latency), Metric(l.Total)
 	for _, n := range []**int64{&l.Ops, &l.MACs, &l.MLTKOps, &l.MLTKMACs, &l.Params, &l.WeightsBytes, &l.BytesRead, &l.BytesWritten} {
@@ -254,32 +257,4 @@ func (d *Draft) tidy(l *profile.Layer, i int) {
 	if l.Calls != nil && !(*l.Calls >= 0) {
 		l.Calls = nil
 	}
-}
-
-// At returns err as an error of a line of a file.
-func At(f *record.File, line int, err error) error {
-	return &record.FileError{Path: f.Path, Place: fmt.Sprintf("line %d", line), Err: err}
-}
-
-// ErrNothing is the error for a file that was recognised but has no usable content.
-var ErrNothing = errors.New("is recognised, and holds no operator, time or size of a run")
-
-// NotEmpty returns runs and err, or [ErrNothing] if both are empty.
-func NotEmpty(runs []*runlog.Run, err error) ([]*runlog.Run, error) {
-	if len(runs) == 0 && err == nil {
-		err = ErrNothing
-	}
-	return runs, err
-}
-
-// Runs returns the run of a file, or [ErrNothing] if the draft is empty. fault is an error in the
-// text of the file, nil if it is intact.
-func (d *Draft) Runs(fault error) ([]*runlog.Run, error) {
-	if d.Empty() {
-		return NotEmpty(nil, fault)
-	}
-	if fault != nil {
-		d.Dropped.Add(fmt.Sprintf("the text is damaged: %v", fault), 1)
-	}
-	return []*runlog.Run{d.Run()}, nil
 }

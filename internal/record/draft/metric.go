@@ -7,9 +7,10 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Metric returns a metric of kind [profile.Imported] with consistent values. It removes values
-// that are negative or not finite, and a minimum or maximum that other values exceed, as rounded
-// values may. The result is nil if no value remains.
+// Metric makes parts of a figure that a record has agree with each other: those that are
+// not finite or negative are taken away, and so are extremes that others lie
+// outside of, as rounded ones may. Nil stays nil, and so becomes a figure of which nothing
+// is left. The kind is [profile.Imported].
 func Metric(m *profile.Metric) *profile.Metric {
 	if m == nil {
 		return nil
@@ -44,11 +45,10 @@ func Metric(m *profile.Metric) *profile.Metric {
 	return &out
 }
 
-// Value returns a metric without a spread.
+// Value is a figure without a spread.
 func Value(v float64) *profile.Metric { return Metric(profile.Value(profile.Imported, v, "")) }
 
-// Samples returns a metric of values, nil without any. kept holds at most [profile.KeptSamples]
-// of them.
+// Samples makes a figure of values, nil for none; kept are at most some thousand of them.
 func Samples(values []float64, method string) (m *profile.Metric, kept []float64) {
 	r := stats.NewReservoir(min(len(values), profile.KeptSamples))
 	for _, v := range values {
