@@ -3,6 +3,7 @@ package perfetto
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/model/protoread"
@@ -75,8 +76,6 @@ func (b *reader) ofThread(pid, tid int64) *trackInfo {
 
 // descriptor reads a description of a track and adds it to earlier ones.
 func (b *reader) descriptor(data []byte) {
-	var about string
-	ranked := false
 	var p *trackInfo
 	for r := protoread.NewReader(data); r.Next(); {
 		if r.Num() == 1 {
@@ -87,42 +86,34 @@ func (b *reader) descriptor(data []byte) {
 		b.trace.Dropped.Add("descriptions of tracks without a number, or too many", 1)
 		return
 	}
+	var about []byte
+	rank := int64(math.MinInt64)
 	r := protoread.NewReader(data)
-	for r.Next() {
-		switch r.Num() {
-		case 2, 10, 13:
-			p.name = text(r.Bytes())
-		case 3:
-			p.process = true
-			m := r.Message()
-			_ = m.Scan(1, &p.pid, 6, &p.processName)
-			p.processName = text([]byte(p.processName))
-			if o := b.process(p.pid); o.name == "" { // identifiers may be reused
-				o.name = p.processName
-			}
-		case 4:
-			p.thread = true
-			m := r.Message()
-			_ = m.Scan(1, &p.pid, 2, &p.tid, 5, &p.threadName)
-			p.threadName = text([]byte(p.threadName))
-			if k := [2]int64{p.pid, p.tid}; b.threads[k] == nil {
-				b.threads[k] = p
-			}
-		case 5:
-			p.parent = uint64(r.Int())
-		case 8:
-			p.counterUnit(r.Message())
-		case 12:
-			p.rank, ranked = r.Int(), true
-		case 14:
-			about = text(r.Bytes())
+	_ = r.Scan(2, &p.name, 10, &p.name, 13, &p.name, 5, &p.parent, 8, p.counterUnit, 12, &rank, 14, &about, 3, func(m protoread.Reader) {
+		p.process = true
+		_ = m.Scan(1, &p.pid, 6, &p.processName)
+		p.processName = text([]byte(p.processName))
+		if o := b.process(p.pid); o.name == "" { // identifiers may be reused
+			o.name = p.processName
 		}
+	}, 4, func(m protoread.Reader) {
+		p.thread = true
+		_ = m.Scan(1, &p.pid, 2, &p.tid, 5, &p.threadName)
+		p.threadName = text([]byte(p.threadName))
+		if k := [2]int64{p.pid, p.tid}; b.threads[k] == nil {
+			b.threads[k] = p
+		}
+	})
+	p.name = text([]byte(p.name))
+	if rank == math.MinInt64 {
+		return
 	}
-	if p.process && ranked {
-		b.process(p.pid).rank = p.rank
+	p.rank = rank
+	if p.process {
+		b.process(p.pid).rank = rank
 	}
-	if p.uuid == 1 && p.process && p.pid == 1 && ranked && about != "" && strings.Contains(b.process(1).name, " on ") {
-		b.written, b.about = true, about
+	if p.uuid == 1 && p.process && p.pid == 1 && len(about) > 0 && strings.Contains(b.process(1).name, " on ") {
+		b.written, b.about = true, text(about)
 	}
 }
 
@@ -167,26 +158,21 @@ func (b *reader) oldDescriptor(id uint64, thread bool, data []byte) {
 		s = newSequence(true)
 		b.sequences[uint32(id)] = s
 	}
+	var name []byte
 	r := protoread.NewReader(data)
-	name := ""
-	for r.Next() {
-		switch {
-		case r.Num() == 1:
-			s.pid = r.Int()
-		case thread && r.Num() == 2:
-			s.tid = r.Int()
-		case thread && r.Num() == 5, !thread && r.Num() == 6:
-			name = text(r.Bytes())
-		case thread && r.Num() == 6: // reference of deltas, microseconds
-			s.time = scaled(uint64(r.Int()), 1000)
-		}
-	}
 	if !thread {
-		b.process(s.pid).name = cmp.Or(name, b.process(s.pid).name)
+		_ = r.Scan(1, &s.pid, 6, &name)
+		p := b.process(s.pid)
+		p.name = cmp.Or(text(name), p.name)
 		return
 	}
+	reference := int64(math.MinInt64) // of deltas, microseconds
+	_ = r.Scan(1, &s.pid, 2, &s.tid, 5, &name, 6, &reference)
+	if reference != math.MinInt64 {
+		s.time = scaled(uint64(reference), 1000)
+	}
 	if p := b.ofThread(s.pid, s.tid); p != nil {
-		p.threadName = cmp.Or(name, p.threadName)
+		p.threadName = cmp.Or(text(name), p.threadName)
 	}
 }
 

@@ -264,19 +264,12 @@ func (d *decoder) read(data []byte) error {
 func (d *decoder) sample(m protoread.Reader) {
 	var stack, values []int64
 	var labels []stacks.Label
-	for m.Next() {
-		switch m.Num() {
-		case 1:
-			stack = m.Ints(stack)
-		case 2:
-			values = m.Ints(values)
-		case 3:
-			if len(labels) < 100 {
-				labels = append(labels, d.label(m.Message()))
-			}
+	err := m.Scan(1, &stack, 2, &values, 3, func(l protoread.Reader) {
+		if len(labels) < 100 {
+			labels = append(labels, d.label(l))
 		}
-	}
-	if m.Err() != nil {
+	})
+	if err != nil {
 		d.Set.Dropped.Add("samples that are malformed", 1)
 		return
 	}

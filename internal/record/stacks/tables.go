@@ -80,22 +80,12 @@ func (t *Tables) AddMapping(m protoread.Reader) (file int64) {
 func (t *Tables) AddLocation(m protoread.Reader) {
 	id := int64(len(t.locations))
 	var l location
-	for m.Next() {
-		switch m.Num() - t.hasID {
-		case 0:
-			id = m.Int()
-		case 1:
-			l.mapping = m.Int()
-		case 2:
-			l.address = m.Int()
-		case 3:
-			line := m.Message()
-			var f int64
-			if _ = line.Scan(1, &f); len(l.lines) < 1000 {
-				l.lines = append(l.lines, f)
-			}
+	_ = m.Scan(t.hasID, &id, 1+t.hasID, &l.mapping, 2+t.hasID, &l.address, 3+t.hasID, func(line protoread.Reader) {
+		var f int64
+		if _ = line.Scan(1, &f); len(l.lines) < 1000 {
+			l.lines = append(l.lines, f)
 		}
-	}
+	})
 	if !t.Full(len(t.locations)) {
 		t.locations[id] = l
 	}
