@@ -178,32 +178,21 @@ func (d *decoder) resource(m protoread.Reader) {
 
 // dictionary reads the tables that all profiles share.
 func (d *decoder) dictionary(m protoread.Reader) {
-	for m.Next() {
-		switch m.Num() {
-		case 1:
-			d.AddMapping(m.Message())
-		case 2:
-			d.AddLocation(m.Message())
-		case 3:
-			d.AddFunction(m.Message())
-		case 5:
-			d.AddString(m.Bytes())
-		case 6:
-			if !d.Full(len(d.attributes)) {
-				d.attributes = append(d.attributes, readAttribute(m.Message()))
-			}
-		case 7:
-			var ids []int64
-			for x := m.Message(); x.Next(); {
-				if x.Num() == 1 {
-					ids = x.Ints(ids)
-				}
-			}
-			if !d.Full(len(d.stacks)) {
-				d.stacks = append(d.stacks, ids)
-			}
+	for s := m; s.Next(); {
+		if s.Num() == 5 {
+			d.AddString(s.Bytes())
 		}
 	}
+	_ = m.Scan(1, d.AddMapping, 2, d.AddLocation, 3, d.AddFunction, 6, func(m protoread.Reader) {
+		if !d.Full(len(d.attributes)) {
+			d.attributes = append(d.attributes, readAttribute(m))
+		}
+	}, 7, func(m protoread.Reader) {
+		var ids []int64
+		if _ = m.Scan(1, &ids); !d.Full(len(d.stacks)) {
+			d.stacks = append(d.stacks, ids)
+		}
+	})
 }
 
 // attribute is a label whose key is the number of a string.

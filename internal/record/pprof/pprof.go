@@ -198,7 +198,7 @@ func (d *decoder) comments(p *profile.Profile) {
 			p.Totals.Latency = profile.Value(profile.Imported, float64(d.duration)/1e9, "")
 		}
 	}
-	if file := d.Text(d.main); p.Settings.Runs != nil && strings.HasSuffix(file, ".onnx") {
+	if file := d.Main(); p.Settings.Runs != nil && strings.HasSuffix(file, ".onnx") {
 		p.Model.Path = track.Clip([]byte(file))
 	}
 }
@@ -206,8 +206,6 @@ func (d *decoder) comments(p *profile.Profile) {
 // decoder reads the tables of a profile first, then its samples.
 type decoder struct {
 	*stacks.Tables
-	main     int64 // file name of the first mapping
-	mappings int
 	comment  []int64
 	nanos    int64
 	duration int64
@@ -227,10 +225,7 @@ func (d *decoder) read(data []byte) error {
 				columns = append(columns, c)
 			}
 		case 3:
-			if file := d.AddMapping(r.Message()); d.mappings == 0 {
-				d.main = file
-			}
-			d.mappings++
+			d.AddMapping(r.Message())
 		case 4:
 			d.AddLocation(r.Message())
 		case 5:

@@ -21,6 +21,7 @@ type Tables struct {
 	// hasID is 1 if messages begin with an identifier, 0 otherwise. It is added to field numbers.
 	hasID     int
 	libraries map[int64]int64 // string number of each mapping
+	main      int64           // that of the first mapping
 	locations map[int64]location
 	functions map[int64]function
 	skipped   int64
@@ -66,15 +67,20 @@ func (t *Tables) AddString(s []byte) {
 	}
 }
 
-// AddMapping adds a mapping of a library and returns the number of its file name.
-func (t *Tables) AddMapping(m protoread.Reader) (file int64) {
-	id := int64(len(t.libraries))
+// AddMapping adds a mapping of a library.
+func (t *Tables) AddMapping(m protoread.Reader) {
+	id, file := int64(len(t.libraries)), int64(0)
 	_ = m.Scan(t.hasID, &id, 4+t.hasID, &file)
+	if len(t.libraries) == 0 {
+		t.main = file
+	}
 	if !t.Full(len(t.libraries)) {
 		t.libraries[id] = file
 	}
-	return file
 }
+
+// Main returns the file name of the first mapping.
+func (t *Tables) Main() string { return t.Text(t.main) }
 
 // AddLocation adds a location: a place in a library with the functions that are inlined there.
 func (t *Tables) AddLocation(m protoread.Reader) {
