@@ -57,7 +57,7 @@ func Match(f *record.File) record.Sure {
 		}
 		switch r.Num() {
 		case 1, 11:
-			if !fields(r.Message(), 0, 1, 2) {
+			if !isValueType(r.Message()) {
 				return record.No
 			}
 			types++
@@ -90,15 +90,11 @@ func Match(f *record.File) record.Sure {
 	return record.No
 }
 
-// fields reports whether a message has only numbers, in the allowed fields.
-func fields(m protoread.Reader, _ int, allowed ...int) bool {
+// isValueType reports whether a message has only numbers, in the fields for name and unit.
+func isValueType(m protoread.Reader) bool {
 	some := false
 	for m.Next() {
-		ok := false
-		for _, n := range allowed {
-			ok = ok || m.Num() == n
-		}
-		if _ = m.Int(); !ok || m.Err() != nil {
+		if _ = m.Int(); m.Num() > 2 || m.Err() != nil {
 			return false
 		}
 		some = true
@@ -213,37 +209,22 @@ type decoder struct {
 
 // read reads a profile. The error says where it ends early; what came before is kept.
 func (d *decoder) read(data []byte) error {
+	texts := protoread.NewReader(data)
+	for texts.Next() {
+		if texts.Num() == 6 {
+			d.AddString(texts.Bytes())
+		}
+	}
 	var columns [][2]int64 // strings: name and unit
 	byDefault := int64(0)
 	r := protoread.NewReader(data)
-	for r.Next() {
-		switch r.Num() {
-		case 1:
-			var c [2]int64
-			m := r.Message()
-			if _ = m.Scan(1, &c[0], 2, &c[1]); len(columns) < 32 {
-				columns = append(columns, c)
-			}
-		case 3:
-			d.AddMapping(r.Message())
-		case 4:
-			d.AddLocation(r.Message())
-		case 5:
-			d.AddFunction(r.Message())
-		case 6:
-			d.AddString(r.Bytes())
-		case 9:
-			d.nanos = r.Int()
-		case 10:
-			d.duration = r.Int()
-		case 13:
-			d.comment = r.Ints(d.comment)
-			d.comment = d.comment[:min(len(d.comment), 100)]
-		case 14:
-			byDefault = r.Int()
+	end := r.Scan(1, func(m protoread.Reader) {
+		var c [2]int64
+		if _ = m.Scan(1, &c[0], 2, &c[1]); len(columns) < 32 {
+			columns = append(columns, c)
 		}
-	}
-	end := r.Err()
+	}, 3, d.AddMapping, 4, d.AddLocation, 5, d.AddFunction, 9, &d.nanos, 10, &d.duration, 13, &d.comment, 14, &byDefault)
+	d.comment = d.comment[:min(len(d.comment), 100)]
 	for _, c := range columns {
 		d.Columns = append(d.Columns, stacks.Column{Name: track.Clip([]byte(d.Text(c[0]))), Unit: d.Text(c[1])})
 	}
@@ -252,7 +233,7 @@ func (d *decoder) read(data []byte) error {
 	for s := range protoread.NewReader(data).Messages(2) {
 		d.sample(s)
 	}
-	return end
+	return cmp.Or(texts.Err(), end)
 }
 
 // sample reads one sample.
