@@ -116,9 +116,9 @@ func (l *Layers) Of(name, op []byte) int32 {
 	return i
 }
 
-// Arguments keeps the arguments that all slices of a layer have in common as its options: at most 16
-// of at most 300 bytes each. Call it for each slice. all adds the arguments of the slice; has reports
-// whether it has an argument.
+// Arguments keeps the arguments that all slices of a layer have in common as its options: at most
+// 16 of at most 300 bytes each. Call it for each slice. all adds the arguments of the slice; has
+// reports whether it has an argument.
 func (l *Layers) Arguments(n int32, all func(add func(key, value string)), has func(o *profile.Option) bool) {
 	const most, bytes = 16, 300
 	y := &l.List[n]

@@ -119,8 +119,8 @@ type Trace struct {
 	open   int64
 }
 
-// Nanos converts a time in a unit of unit nanoseconds. ok is false if it does not fit, or if unit is
-// 0 because the value is not a time.
+// Nanos converts a time in units of unit nanoseconds. ok is false if it does not fit, or if unit
+// is 0 because the value is not a time.
 func Nanos(v, unit float64) (ns int64, ok bool) {
 	v *= unit
 	if !(math.Abs(v) < float64(most)) || unit == 0 {
