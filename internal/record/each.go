@@ -25,10 +25,17 @@ func EachFile(ctx context.Context, in *Input, read func(f *File) ([]*runlog.Run,
 	return runs, errors.Join(errs...)
 }
 
-// EachRun is [EachFile] for formats with one run per file.
-func EachRun(ctx context.Context, in *Input, read func(f *File) (*runlog.Run, error)) ([]*runlog.Run, error) {
-	return EachFile(ctx, in, func(f *File) ([]*runlog.Run, error) {
-		r, err := read(f)
+// RunsPerFile returns a [Format].Read that reads files separately, see [EachFile].
+func RunsPerFile(read func(ctx context.Context, in *Input, f *File) ([]*runlog.Run, error)) func(context.Context, *Input) ([]*runlog.Run, error) {
+	return func(ctx context.Context, in *Input) ([]*runlog.Run, error) {
+		return EachFile(ctx, in, func(f *File) ([]*runlog.Run, error) { return read(ctx, in, f) })
+	}
+}
+
+// RunPerFile is [RunsPerFile] for formats with one run per file.
+func RunPerFile(read func(ctx context.Context, f *File) (*runlog.Run, error)) func(context.Context, *Input) ([]*runlog.Run, error) {
+	return RunsPerFile(func(ctx context.Context, _ *Input, f *File) ([]*runlog.Run, error) {
+		r, err := read(ctx, f)
 		if r == nil {
 			return nil, err
 		}

@@ -4,12 +4,12 @@
 package draft
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -122,11 +122,7 @@ func (d *Draft) Set(i int, q profile.Quantity, v float64) {
 
 // typed reports whether a quantity is defined by opmeter; such quantities are never negative.
 func typed(q profile.Quantity) bool {
-	key := q.Key
-	if key == "" {
-		key = runlog.Key(q.Name)
-	}
-	_, ok := profile.Lookup(key)
+	_, ok := profile.Lookup(cmp.Or(q.Key, runlog.Key(q.Name)))
 	return ok
 }
 
@@ -145,11 +141,7 @@ func (d *Draft) TotalMetric(q profile.Quantity, m *profile.Metric) {
 		return
 	}
 	if d.Q.SetTotal(&d.P.Totals, q, v) {
-		key := q.Key
-		if key == "" {
-			key = runlog.Key(q.Name)
-		}
-		_ = d.P.Totals.Set(key, m)
+		_ = d.P.Totals.Set(cmp.Or(q.Key, runlog.Key(q.Name)), m)
 	}
 }
 

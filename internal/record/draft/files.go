@@ -4,13 +4,34 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
 )
 
-// At says which line of a file an error is of.
+// At returns err as an error of a line of a file.
 func At(f *record.File, line int, err error) error {
 	return &record.FileError{Path: f.Path, Place: fmt.Sprintf("line %d", line), Err: err}
 }
 
-// ErrNothing is wrapped where a file was recognised and holds nothing that could be read.
+// ErrNothing is the error for a file that was recognised but has no usable content.
 var ErrNothing = errors.New("is recognised, and holds no operator, time or size of a run")
+
+// NotEmpty returns runs and err, or [ErrNothing] if both are empty.
+func NotEmpty(runs []*runlog.Run, err error) ([]*runlog.Run, error) {
+	if len(runs) == 0 && err == nil {
+		err = ErrNothing
+	}
+	return runs, err
+}
+
+// Runs returns the run of a file whose text is damaged where fault says, or undamaged if fault is
+// nil. An empty draft is an error.
+func (d *Draft) Runs(fault error) ([]*runlog.Run, error) {
+	if d.Empty() {
+		return NotEmpty(nil, fault)
+	}
+	if fault != nil {
+		d.Dropped.Add(fmt.Sprintf("the text is damaged: %v", fault), 1)
+	}
+	return []*runlog.Run{d.Run()}, nil
+}

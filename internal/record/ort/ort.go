@@ -29,7 +29,7 @@ func Format() *record.Format {
 		Name: Name, Title: "ONNX Runtime profile",
 		Files: "*.json, written when a session ends whose options have enable_profiling",
 		Gives: []string{"latency_s", "total_s", "calls", "bytes_read", "bytes_written", "weights_bytes", "timeline", "samples", "shapes", "memory", "phases"},
-		Match: match, Read: read,
+		Match: match, Read: record.RunPerFile(read),
 	}
 }
 
@@ -50,12 +50,7 @@ func match(f *record.File) record.Sure {
 	return record.No
 }
 
-// read makes a run of every file.
-func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
-	return record.EachRun(ctx, in, func(f *record.File) (*runlog.Run, error) { return readFile(ctx, f) })
-}
-
-func readFile(ctx context.Context, f *record.File) (*runlog.Run, error) {
+func read(ctx context.Context, f *record.File) (*runlog.Run, error) {
 	in, err := f.Open()
 	if err != nil {
 		return nil, &record.FileError{Path: f.Path, Err: err}
