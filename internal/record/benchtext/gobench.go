@@ -252,7 +252,7 @@ func mean(vs []float64) float64 {
 var goUnits = draft.Fields{
 	"B/op":                  {Q: profile.Quantity{Key: "allocated_bytes", Unit: "B", Name: "Memory allocated", Group: "Memory", Adds: true, Better: -1}},
 	"allocs/op":             {Q: profile.Quantity{Key: "allocations", Name: "Allocations", Group: "Memory", Adds: true, Better: -1}},
-	"MB/s":                  {Q: profile.Quantity{Key: "recorded_bytes_per_s", Unit: "B/s", Name: "Bytes per second as recorded", Group: "Rates", Better: 1}, Times: 1e6},
+	"MB/s":                  {Q: profile.Quantity{Key: "recorded_bytes_per_s", Unit: "B/s", Name: "Bytes per second as recorded", Group: "Rates", Better: 1}, Scale: 1e6},
 	"cycles/op":             {Q: profile.Quantity{Key: "cpu_cycles"}},
 	"accelerator-cycles/op": {Q: profile.Quantity{Key: "accelerator_cycles"}},
 	"simulator-cycles/op":   {Q: profile.Quantity{Key: "simulator_cycles"}},
