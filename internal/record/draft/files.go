@@ -35,3 +35,17 @@ func (d *Draft) Runs(fault error) ([]*runlog.Run, error) {
 	}
 	return []*runlog.Run{d.Run()}, nil
 }
+
+// RunsOf returns the runs of drafts that are not empty, and the errors of reading them. If all
+// drafts are empty without an error, the error says so for the first file.
+func RunsOf(files []*record.File, drafts []*Draft, errs []error) (runs []*runlog.Run, err error) {
+	for _, d := range drafts {
+		if !d.Empty() {
+			runs = append(runs, d.Run())
+		}
+	}
+	if len(runs) == 0 && len(errs) == 0 && len(files) > 0 {
+		errs = append(errs, record.Fault(files[0], ErrNothing))
+	}
+	return runs, errors.Join(errs...)
+}

@@ -6,9 +6,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
 )
 
 // Bounds of what is kept.

@@ -9,9 +9,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
 )
 
 // Recording puts together what several files tell of one model: profiles of sessions of one

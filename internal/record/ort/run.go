@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/profile"
 )
 
