@@ -190,16 +190,8 @@ func (b *measured) seconds() []float64 {
 	return out
 }
 
-// metric makes a figure from the values of lines; a single one has no spread.
-func metric(vs []float64) (*profile.Metric, []float64) {
-	if len(vs) == 1 {
-		return draft.Value(vs[0]), nil
-	}
-	return draft.Samples(vs, "")
-}
-
 func (b *measured) total(d *draft.Draft) {
-	d.P.Totals.Latency, d.P.Totals.LatencySamples = metric(b.seconds())
+	d.P.Totals.Latency, d.P.Totals.LatencySamples = draft.Figure(b.seconds(), "")
 	n := 0.0
 	for _, c := range b.counts {
 		n += c
@@ -208,7 +200,7 @@ func (b *measured) total(d *draft.Draft) {
 		d.P.Settings.Runs = new(int64(n))
 	}
 	for _, u := range b.units {
-		if m, _ := metric(b.values[u]); m != nil && u != "ns/op" {
+		if m, _ := draft.Figure(b.values[u], ""); m != nil && u != "ns/op" {
 			v, _ := m.Best()
 			fieldOf(u).Total(d, u, v)
 		}
@@ -219,7 +211,7 @@ func (b *measured) total(d *draft.Draft) {
 func (b *measured) figures(d *draft.Draft, i int) {
 	y := d.Layer(i)
 	s := b.seconds()
-	y.Latency, y.Samples = metric(s)
+	y.Latency, y.Samples = draft.Figure(s, "")
 	d.Set(i, profile.Quantity{Key: "iterations", Name: "Iterations of a line", Group: "Record", Whole: true}, math.Round(mean(b.counts)))
 	for _, u := range b.units {
 		vs := b.values[u]

@@ -62,3 +62,15 @@ func Samples(values []float64, method string) (m *profile.Metric, kept []float64
 	kept, _ = r.Kept()
 	return Metric(profile.FromSummary(profile.Imported, r.Summary(), method)), kept
 }
+
+// Figure is [Samples] for values of which a single one has no spread.
+func Figure(values []float64, method string) (*profile.Metric, []float64) {
+	if len(values) != 1 {
+		return Samples(values, method)
+	}
+	m := Value(values[0])
+	if m != nil {
+		m.Method = method
+	}
+	return m, nil
+}

@@ -278,11 +278,11 @@ func latencies(d *draft.Draft, ts []*table, at map[string]int, times bool) {
 		}
 	}
 	for _, i := range slices.Sorted(maps.Keys(values)) {
-		vs := values[i]
-		m, kept := draft.Samples(vs, "one figure of each instance")
-		if len(vs) == 1 {
-			m, kept = draft.Value(vs[0]), nil
+		method := ""
+		if len(values[i]) > 1 {
+			method = "one figure of each instance"
 		}
+		m, kept := draft.Figure(values[i], method)
 		if times || d.Layer(i).Latency == nil {
 			d.Layer(i).Latency, d.Layer(i).Samples = m, kept
 		} else if v, ok := m.Best(); ok {

@@ -150,37 +150,29 @@ func (b *blocks) end(real, cpu *float64) {
 	clear(b.seen)
 }
 
-// figure makes a metric of one or several values.
-func figure(vs []float64) (*profile.Metric, []float64) {
-	if len(vs) == 1 {
-		return draft.Value(vs[0]), nil
-	}
-	return draft.Samples(vs, "")
-}
-
 // finish puts the figures of all requests into the layers.
 func (b *blocks) finish() *draft.Draft {
 	b.end(nil, nil)
 	d := b.d
 	for _, n := range b.order {
 		l := d.Layer(n.layer)
-		l.Latency, l.Samples = figure(n.real)
-		if m, _ := figure(n.cpu); m != nil {
+		l.Latency, l.Samples = draft.Figure(n.real, "")
+		if m, _ := draft.Figure(n.cpu, ""); m != nil {
 			v, _ := m.Best()
 			d.Set(n.layer, CPUTime, v)
 			_ = l.Set(CPUTime.Key, m)
 		}
-		if m, _ := figure(n.percent); m != nil {
+		if m, _ := draft.Figure(n.percent, ""); m != nil {
 			v, _ := m.Best()
 			d.Set(n.layer, share, v)
 		}
 	}
 	if b.requests > 0 {
-		d.P.Totals.Latency, d.P.Totals.LatencySamples = figure(b.real)
+		d.P.Totals.Latency, d.P.Totals.LatencySamples = draft.Figure(b.real, "")
 		if m := d.P.Totals.Latency; m != nil {
 			m.Method = "sum of the counters, as the record has it: with several streams it is not the latency"
 		}
-		m, _ := figure(b.cpu)
+		m, _ := draft.Figure(b.cpu, "")
 		d.TotalMetric(CPUTime, m)
 		if b.requests > 1 {
 			d.P.Settings.Runs = new(int64(b.requests))

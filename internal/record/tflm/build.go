@@ -205,10 +205,7 @@ func set(d *draft.Draft, k int, ts, ms []float64, clock float64) {
 		for i := range ts {
 			ts[i] /= clock
 		}
-		if y.Latency, y.Samples = draft.Samples(ts, byClock); len(ts) == 1 {
-			y.Latency, y.Samples = draft.Value(ts[0]), nil
-			y.Latency.Method = byClock
-		}
+		y.Latency, y.Samples = draft.Figure(ts, byClock)
 	} else if len(ms) == len(ts) {
 		y.Latency, _ = draft.Samples(ms, byPrinted)
 	}
