@@ -18,7 +18,7 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Benchmark is what deepsparse.benchmark exports.
+// Benchmark is the export of deepsparse.benchmark.
 type Benchmark struct {
 	Engine     string  `json:"engine"`
 	Version    string  `json:"version"`
@@ -56,8 +56,8 @@ type Result struct {
 }
 
 // Summarise makes the statistics of the times of inferences in seconds. batch is the size of the
-// batches, ran the time from the start of the first to the end of the last inference. Percentiles are linear between
-// samples.
+// batches, ran the time from the start of the first to the end of the last inference. Percentiles
+// are linear between samples.
 func Summarise(scenario string, samples []float64, batch int64, ran float64) Result {
 	r := Result{Scenario: scenario, SecondsRan: ran, Iterations: len(samples)}
 	if ran > 0 {
@@ -124,7 +124,7 @@ func times(v *float64, by float64) *float64 {
 // JSON writes it as deepsparse.benchmark does.
 func (b *Benchmark) JSON() ([]byte, error) { return jsonx.MarshalIndent(b) }
 
-// Layer is a layer as deepsparse.analyze exports it. Figures that are not known are nil.
+// Layer is a layer as deepsparse.analyze exports it. Unknown figures are nil.
 type Layer struct {
 	Name          string   `json:"name"`
 	CanonicalName string   `json:"canonical_name"`
@@ -141,7 +141,7 @@ type Layer struct {
 // Sizes are dimensions by their letters, in order.
 type Sizes = jsonx.Object[int64]
 
-// Analysis is what deepsparse.analyze exports.
+// Analysis is the export of deepsparse.analyze.
 type Analysis struct {
 	BatchSize      int64     `json:"batch_size"`
 	Threads        *int64    `json:"num_threads"`
@@ -263,7 +263,7 @@ func figure(f *float64, digits int) string {
 }
 
 // Table writes the layers as deepsparse's debug analysis prints them, then sums by type of layer
-// with their share of the time, and of those by size of the kernel where there are several.
+// with their share of the time, and by size of the kernel if a type has several.
 func (a *Analysis) Table() []byte {
 	var b bytes.Buffer
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)

@@ -24,8 +24,8 @@ func NotEmpty(runs []*runlog.Run, err error) ([]*runlog.Run, error) {
 	return runs, err
 }
 
-// Runs returns the run of a file whose text is damaged where fault says, or undamaged if fault is
-// nil. An empty draft is an error.
+// Runs returns the run of a file. fault is the damage of its text, nil for an undamaged text. An
+// empty draft is an error.
 func (d *Draft) Runs(fault error) ([]*runlog.Run, error) {
 	if d.Empty() {
 		return NotEmpty(nil, fault)

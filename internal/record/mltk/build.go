@@ -72,7 +72,8 @@ func (r *report) total(d *draft.Draft, key string, simulated bool) {
 	}
 	switch key {
 	case "name", "accelerator", "input_shape", "input_dtype", "output_shape", "output_dtype", "tflite_size", "runtime_memory_size", "ops", "macs", "n_layers", "cpu_clock_rate",
-		"j_per_op", "j_per_mac", "op_per_s", "mac_per_s": // in other places of the profile, or quotients of such figures
+		"j_per_op", "j_per_mac", "op_per_s", "mac_per_s":
+		// They have other places in the profile, or are quotients of such figures.
 	case "accelerator_cycles":
 		d.Total(acceleratorCycles(simulated), v)
 	case "time":

@@ -3,7 +3,7 @@
 // what-if model, and the trace of all iterations.
 //
 // Both have quirks that its source explains: names have no quotes, a scalar prints nothing
-// and not even its separator, times of the trace follow each other without gaps and have six digits.
+// and not even its separator, times of the trace have no gaps between them and six digits.
 package neuralengine
 
 import (

@@ -102,7 +102,7 @@ const (
 	onDevice = -2
 )
 
-// timeline makes the timeline; its time 0 is when profiling began.
+// timeline makes the timeline; its time 0 is the begin of profiling.
 func (r *reader) timeline() *timeline.Timeline {
 	b := &r.bars
 	l := runlog.Lanes{Limit: 2*maxBars + maxHosts + len(b.runs)}

@@ -103,7 +103,7 @@ func bare(v []byte) []byte {
 	return v
 }
 
-// broken matches an event whose name contains unescaped quotes: the runtime writes the same keys
+// broken matches an event with unescaped quotes in its name: the runtime writes the same keys
 // in the same order on every line.
 var broken = regexp.MustCompile(`^\{"cat" : "(\w+)","pid" :(-?\d+),"tid" :(-?\d+),"dur" :(\d+),"ts" :(\d+),"ph" : "X","name" :"(.*)","args" : (\{.*\})\},?$`)
 

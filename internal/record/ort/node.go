@@ -159,7 +159,7 @@ func newNode(name string, a *arguments) *node {
 // maxMore limits the numbers of unknown keys of a node.
 const maxMore = 50
 
-// take adds the arguments of one call.
+// take adds the arguments of one call to a node.
 func (n *node) take(r *reader, a *arguments) {
 	for i := range a.numbers {
 		if a.has[i] {

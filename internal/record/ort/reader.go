@@ -275,7 +275,7 @@ func (r *reader) finish() {
 		r.dropped.Add("nodes of an inference whose end is not recorded", int64(len(all)))
 		return
 	}
-	// No inference has an own event: one ends where its first node repeats.
+	// Inferences have no events: one ends at the repetition of its first node.
 	first := int32(-1)
 	from := 0
 	for i := range all {

@@ -265,8 +265,7 @@ func (n *network) infoNode(e *jsontree.Value, buffers map[string]profile.Tensor)
 	}
 }
 
-// report reads a report: layers of the model. If the graph was read before, the report adds only
-// what the graph lacks.
+// report reads a report: layers of the model. It adds only facts that an earlier graph lacks.
 func (n *network) report(v *jsontree.Value) {
 	d := n.d
 	if fs := v.Get("model_files").List(); len(fs) > 0 {

@@ -1,4 +1,4 @@
-// Package stedgeai reads what ST's tools for neural networks on microcontrollers report
+// Package stedgeai reads reports of ST's tools for neural networks on microcontrollers
 // (ST Edge AI, before X-CUBE-AI): the text of analyze, generate and validate with its
 // tables, the report, graph and information files in JSON.
 //

@@ -25,7 +25,7 @@ var (
 	dashes     = regexp.MustCompile(`-+`)
 )
 
-// section is a table of the text.
+// section is a kind of table.
 type section int
 
 const (
@@ -36,7 +36,7 @@ const (
 	timeTable
 )
 
-// page reads a text.
+// page is a reader of a text.
 type page struct {
 	n      *network
 	at     section
@@ -81,7 +81,7 @@ func (p *page) cells(l string) []string {
 	return out
 }
 
-// line takes a line; before is the last one that is not a rule.
+// line reads a line; before is the last one that is not a rule.
 func (p *page) line(l, before string) {
 	trimmed := strings.TrimSpace(l)
 	if isRule(l) {
@@ -119,7 +119,7 @@ func (p *page) line(l, before string) {
 	}
 }
 
-// begin says which table follows its header.
+// begin selects the table by its header.
 func (p *page) begin(head string) {
 	switch {
 	case strings.HasPrefix(head, "m_id") && strings.Contains(head, "layer ("):
@@ -136,7 +136,7 @@ func (p *page) begin(head string) {
 	p.head = head
 }
 
-// model takes a row of the model's layers.
+// model reads a row of the model's layers.
 func (p *page) model(l, trimmed string) {
 	if trimmed == "" || strings.HasPrefix(trimmed, "model/c-model") {
 		p.at = nothing
@@ -157,7 +157,7 @@ func (p *page) model(l, trimmed string) {
 	}
 }
 
-// code takes a row of the layers of the generated code: tensors stand in rows of their own.
+// code reads a row of the layers of the generated code: tensors have separate rows.
 func (p *page) code(l, trimmed string) {
 	if trimmed == "" {
 		p.at = nothing
@@ -198,7 +198,7 @@ func (p *page) code(l, trimmed string) {
 	}
 }
 
-// tensor makes a tensor of int8(1x28x1x40).
+// tensor makes a tensor such as int8(1x28x1x40).
 func tensor(name, kind, dims string) profile.Tensor {
 	t := profile.Tensor{Name: draft.Text(name), DType: dtype(kind), Shape: []int64{}}
 	for _, f := range strings.Split(dims, "x") {
@@ -211,7 +211,7 @@ func tensor(name, kind, dims string) profile.Tensor {
 	return t
 }
 
-// work takes a row of operations by layer.
+// work reads a row of operations by layer.
 func (p *page) work(l, trimmed string) {
 	if trimmed == "" || strings.HasPrefix(trimmed, "total") {
 		p.at = nothing
@@ -226,7 +226,7 @@ func (p *page) work(l, trimmed string) {
 	}
 }
 
-// time takes a row of what each layer took.
+// time reads a row of the times of layers.
 func (p *page) time(trimmed string) {
 	row := wide.Split(trimmed, -1)
 	cols := textscan.NewColumns(p.names)
@@ -336,7 +336,7 @@ func (p *page) pair(key, value string) {
 	}
 }
 
-// spread reads a duration: mean, and of samples least, most and deviation.
+// spread parses a duration: mean, and minimum, maximum and standard deviation of samples.
 func (p *page) spread(m []string) *profile.Metric {
 	out := &profile.Metric{}
 	for i, to := range []**float64{&out.Mean, &out.Min, &out.Max, &out.StdDev} {
@@ -346,7 +346,7 @@ func (p *page) spread(m []string) *profile.Metric {
 	return draft.Metric(out)
 }
 
-// finish adds which layers of the model each layer of the code is of.
+// finish adds the layers of the model to each layer of the code.
 func (p *page) finish() {
 	d := p.n.d
 	for i := range d.P.Layers {

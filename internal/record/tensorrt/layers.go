@@ -31,7 +31,7 @@ var (
 	share   = profile.Quantity{Key: "recorded_share", Unit: "1", Head: "rec. share", Name: "Share as recorded", Group: "Record", Doc: "Part of the time by the record's own table."}
 )
 
-// runs makes a run of each profile of the engine; what else there is goes to all of them.
+// runs makes a run of each profile of the engine; other contents are added to all of them.
 func (s *set) runs() []*runlog.Run {
 	ps := s.profiles
 	if len(ps) == 0 {
@@ -112,7 +112,7 @@ func (s *set) layers(d *draft.Draft, p *profiled) {
 			d.Option(i, "shape_profile", m[1])
 		}
 	}
-	// Layers without an own time copy nothing or are parts of others.
+	// Layers without a time copy nothing or are parts of others.
 	for _, v := range s.infos {
 		if !used[v] {
 			add(infoName(v), profile.NotReached, v)

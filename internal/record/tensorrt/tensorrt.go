@@ -1,6 +1,6 @@
 // Package tensorrt reads what trtexec and the engine inspector of TensorRT export: times
-// of layers (exportProfile), of inferences (exportTimes), what the layers are
-// (exportLayerInfo), and the files that the engine explorer puts beside them.
+// of layers (exportProfile), of inferences (exportTimes), descriptions of layers
+// (exportLayerInfo), and the metadata files of the engine explorer.
 //
 // Source of the formats: samples/common (sampleReporting) and
 // tools/experimental/trt-engine-explorer of the TensorRT project.

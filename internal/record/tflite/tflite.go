@@ -1,5 +1,5 @@
-// Package tflite reads what the benchmark tool of TensorFlow Lite and LiteRT writes with
-// operator profiling on: the text of its log, the same blocks as CSV, and protocol
+// Package tflite reads the output of the benchmark tool of TensorFlow Lite and LiteRT with
+// operator profiling: the text of its log, the same blocks as CSV, and protocol
 // buffers.
 //
 // Source of the formats: tensorflow/lite/tools/benchmark and

@@ -55,7 +55,7 @@ func (c *Console) Describe(name string, tags []string) *runlog.Run {
 	return d.Run()
 }
 
-// Known reports whether a line is one of the profiler's.
+// Known reports whether the profiler prints such a line.
 func Known(line string) bool {
 	line = strings.TrimSpace(textscan.Strip(line))
 	return strings.HasSuffix(line, eventHead) || strings.HasSuffix(line, tagHead) || tookLine.MatchString(line)

@@ -1,4 +1,4 @@
-// Package tflm reads what TensorFlow Lite Micro prints: lines of its profiler, its two
+// Package tflm reads the output of TensorFlow Lite Micro: lines of its profiler, its two
 // tables of ticks, the log of its benchmarks with the arena's recording and the
 // model's analysis, and the table of sizes that its continuous builds keep.
 //

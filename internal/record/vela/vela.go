@@ -1,4 +1,4 @@
-// Package vela reads what the Vela compiler for Arm Ethos-U estimates: the summary of a
+// Package vela reads the estimates of the Vela compiler for Arm Ethos-U: the summary of a
 // network and the table of its layers as CSV, and the summary as it is printed.
 //
 // Source of the formats: ethosu/vela (stats_writer.py, npu_performance.py) of the
@@ -188,7 +188,7 @@ type column struct {
 	nth   int // occurrences of the name before it
 	q     profile.Quantity
 	scale float64
-	bound string // what limits an operator if this is the largest number of cycles
+	bound string // the bottleneck of an operator if this is the largest number of cycles
 }
 
 var columns = []column{

@@ -109,7 +109,7 @@ func (l *Log) columns() {
 		}
 		for _, f := range group {
 			wider := unit == "ms" && f.digits > 7 && f.column-want == f.digits-7 // a second or more
-			// The firmware takes the next prefix above a thousand only.
+			// The firmware uses the next prefix above a thousand only.
 			wider = wider || f.prefix != "" && f.column-want == 1 && f.text == "1000."+strings.Repeat("0", max(f.decimals, 0))+f.prefix
 			if f.column != want && !wider {
 				l.spoil(f)
@@ -176,7 +176,7 @@ func (l *Log) sums() (out []string) {
 					continue
 				}
 				if f.bad {
-					n = -len(ops) // one that is known to be damaged explains a difference
+					n = -len(ops) // a damaged figure explains a difference
 				}
 				low, high = low+f.Value, high+f.High
 				n++

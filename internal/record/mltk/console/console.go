@@ -57,7 +57,7 @@ type Figure struct {
 	Value, High float64
 
 	text     string
-	decimals int // -1 for none
+	decimals int // -1 without decimal point
 	prefix   string
 	column   int // of the end of the number
 	digits   int // characters of the number with its prefix
@@ -69,7 +69,7 @@ type Op struct {
 	Index   int64
 	Name    string
 	Figures []*Figure
-	Refused string // why the accelerator does not take it
+	Refused string // why the accelerator does not support it
 }
 
 // get returns the figure with this unit, nil if absent. Of several with the same unit it returns
