@@ -101,12 +101,6 @@ func (a *arguments) begin() { a.again[0].at, a.again[1].at = 0, 0 }
 
 // add adds one argument.
 func (a *arguments) add(k, v []byte) {
-	if i := figure(k); i >= 0 {
-		if n, ok := jsonscan.Int(v); ok {
-			a.numbers[i], a.has[i] = float64(n), true
-		}
-		return
-	}
 	number := func(to *int64) {
 		if n, ok := jsonscan.Int(v); ok {
 			*to = n
@@ -129,7 +123,11 @@ func (a *arguments) add(k, v []byte) {
 	case "thread_scheduling_stats":
 		a.threads = v
 	default:
-		if len(a.rest) < 64 {
+		if i := figure(k); i >= 0 {
+			if n, ok := jsonscan.Int(v); ok {
+				a.numbers[i], a.has[i] = float64(n), true
+			}
+		} else if len(a.rest) < 64 {
 			a.rest = append(a.rest, [2][]byte{k, v})
 		}
 	}
