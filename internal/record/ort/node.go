@@ -208,8 +208,10 @@ func (n *node) pool(r *reader, v []byte) {
 					n.blocks = strings.Trim(string(v), "[] ")
 				}
 				for i := range phases {
-					if us, ok := jsonscan.Number(v); string(k) == phases[i].key && ok && us >= 0 {
-						n.threadsOf[i].add(us / 1e6)
+					if string(k) == phases[i].key {
+						if us, ok := jsonscan.Number(v); ok && us >= 0 {
+							n.threadsOf[i].add(us / 1e6)
+						}
 					}
 				}
 				return true
