@@ -11,6 +11,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/record/textscan"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -69,6 +70,20 @@ func Text(s string) string {
 		s = strings.ToValidUTF8(s[:maxText], "") + "…"
 	}
 	return s
+}
+
+// Shape parses dimensions such as "1x28x28" with a separator. Text that is not an integer from 0
+// becomes -1, unknown.
+func Shape(s, sep string) []int64 {
+	out := []int64{}
+	for _, f := range strings.Split(s, sep) {
+		n, ok := textscan.Whole(f)
+		if !ok || n < 0 {
+			n = -1
+		}
+		out = append(out, n)
+	}
+	return out
 }
 
 // Add appends a layer and returns its index. Beyond [MaxLayers] it counts the layer as skipped

@@ -161,13 +161,7 @@ func tensors(shapes, types string) (out []profile.Tensor) {
 		}
 		t := profile.Tensor{Shape: []int64{}}
 		if s != "0" && s != "" {
-			for _, f := range strings.Split(s, "x") {
-				n, ok := textscan.Whole(f)
-				if !ok || n < 0 {
-					n = -1
-				}
-				t.Shape = append(t.Shape, n)
-			}
+			t.Shape = draft.Shape(s, "x")
 		}
 		if k < len(ts) {
 			t.DType = draft.Text(strings.TrimSpace(ts[k]))

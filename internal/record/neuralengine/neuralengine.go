@@ -130,19 +130,11 @@ func (r *runFiles) byModel() []*runFiles {
 		return o
 	}
 	for _, t := range r.traces {
-		var keys strings.Builder
-		for _, o := range t.ops {
-			keys.WriteString(o.key + "\x00")
-		}
-		o := find(keys.String())
+		o := find(t.signature.String())
 		o.traces = append(o.traces, t)
 	}
 	// A table belongs to the trace of its instance, others to tables with equal operators.
 	for _, t := range r.tables {
-		var keys strings.Builder
-		for _, o := range t.ops {
-			keys.WriteString(o.key + "\x00")
-		}
 		var o *runFiles
 		for _, x := range out {
 			if slices.ContainsFunc(x.traces, func(y *trace) bool { return y.instance == t.instance }) {
@@ -150,7 +142,7 @@ func (r *runFiles) byModel() []*runFiles {
 			}
 		}
 		if o == nil {
-			o = find(keys.String())
+			o = find(t.signature.String())
 		}
 		o.tables = append(o.tables, t)
 	}
@@ -159,16 +151,16 @@ func (r *runFiles) byModel() []*runFiles {
 
 func (r *runFiles) read(ctx context.Context, f *record.File) error {
 	_, n := instance(f)
-	if isTrace(f) {
-		t, err := readTrace(ctx, f, n)
+	if !isTrace(f) {
+		t, err := readTable(f, n)
 		if t != nil {
-			r.traces = append(r.traces, t)
+			r.tables = append(r.tables, t)
 		}
 		return err
 	}
-	t, err := readTable(f, n)
+	t, err := readTrace(ctx, f, n)
 	if t != nil {
-		r.tables = append(r.tables, t)
+		r.traces = append(r.traces, t)
 	}
 	return err
 }

@@ -43,13 +43,14 @@ type op struct {
 
 // table is one file.
 type table struct {
-	instance string
-	sheet    [][]string // cells in their columns, as a spreadsheet would have them
-	ops      []op
-	ratios   [][]string
-	totals   map[string]int // row by label in column L
-	shifted  int64
-	bad      int64
+	instance  string
+	sheet     [][]string // cells in their columns, as a spreadsheet would have them
+	ops       []op
+	signature strings.Builder // keys of all operators
+	ratios    [][]string
+	totals    map[string]int // row by label in column L
+	shifted   int64
+	bad       int64
 }
 
 func readTable(f *record.File, n string) (*table, error) {
@@ -98,6 +99,7 @@ func (t *table) operator(cells []string, seen map[string]int) []string {
 		o.latency = new(v / 1e3)
 	}
 	t.ops = append(t.ops, o)
+	t.signature.WriteString(o.key + "\x00")
 	return row
 }
 

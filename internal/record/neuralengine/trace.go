@@ -33,6 +33,7 @@ type operator struct {
 type trace struct {
 	instance   string
 	ops        []operator
+	signature  strings.Builder // keys of all operators
 	at         map[string]int
 	iterations [][]call
 	res        jsonscan.Result
@@ -104,6 +105,7 @@ func (t *trace) op(v *jsontree.Value, seen map[string]int) {
 		}
 		i = len(t.ops)
 		t.at[k] = i
+		t.signature.WriteString(k + "\x00")
 		t.ops = append(t.ops, operator{key: k, name: name, kind: v.Get("cat").Str(), args: args})
 	}
 	last := len(t.iterations) - 1

@@ -181,17 +181,24 @@ func (b *blocks) finish() *draft.Draft {
 	return d
 }
 
-// readText reads counters as CSV or as the tools print them.
-func (b *blocks) readText(f *record.File, printed bool) error {
+// readCounters reads counters as CSV, as JSON, or as the tools print them.
+func readCounters(f *record.File) (*draft.Draft, error) {
+	b := newBlocks(f)
+	k := kindOf(f)
+	if k == countersJSON {
+		err := b.readJSON(f)
+		return b.finish(), err
+	}
 	var cols textscan.Columns
-	return f.Lines(func(l string) {
+	err := f.Lines(func(l string) {
 		l = textscan.Strip(l)
-		if printed {
+		if k == console {
 			b.printed(l)
 		} else {
 			b.csv(strings.TrimSpace(l), &cols)
 		}
 	})
+	return b.finish(), err
 }
 
 func milli(s string) (float64, bool) {

@@ -39,9 +39,9 @@ const (
 	none kind = iota
 	counters
 	countersJSON
+	console
 	report
 	reportJSON
-	console
 )
 
 func kindOf(f *record.File) kind {
@@ -92,49 +92,37 @@ func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
 	}
 	var parts []part
 	var errs []error
-	each := func(ofReports bool, use func(f *record.File, k kind) error) {
+	// Reports come last: they are added to runs of counters.
+	for _, reports := range []bool{false, true} {
 		for _, f := range in.Files {
-			k := kindOf(f)
-			if ofReports == (k == counters || k == console || k == countersJSON) {
+			if (kindOf(f) >= report) != reports {
 				continue
 			}
-			err := ctx.Err()
-			if err == nil {
-				err = record.Fault(f, use(f, k))
+			if err := ctx.Err(); err != nil {
+				return nil, errors.Join(append(errs, err)...)
+			}
+			var err error
+			if reports {
+				var r *runReport
+				if r, err = readReport(f); r != nil {
+					to := slices.IndexFunc(parts, func(p part) bool { return stem(p.file) == stem(f) && kindOf(p.file) != console })
+					if to < 0 {
+						to = len(parts)
+						parts = append(parts, part{f, newDraft(f)})
+					}
+					r.into(parts[to].d)
+				}
+			} else {
+				var d *draft.Draft
+				if d, err = readCounters(f); err == nil || !d.Empty() {
+					parts = append(parts, part{f, d})
+				}
 			}
 			if err != nil {
-				errs = append(errs, err)
-			}
-			if ctx.Err() != nil {
-				return
+				errs = append(errs, record.Fault(f, err))
 			}
 		}
 	}
-	each(false, func(f *record.File, k kind) (err error) {
-		b := newBlocks(f)
-		if k == countersJSON {
-			err = b.readJSON(f)
-		} else {
-			err = b.readText(f, k == console)
-		}
-		if d := b.finish(); err == nil || !d.Empty() {
-			parts = append(parts, part{f, d})
-		}
-		return err
-	})
-	each(true, func(f *record.File, _ kind) error {
-		r, err := readReport(f)
-		if r == nil {
-			return err
-		}
-		to := slices.IndexFunc(parts, func(p part) bool { return stem(p.file) == stem(f) && kindOf(p.file) != console })
-		if to < 0 {
-			to = len(parts)
-			parts = append(parts, part{f, newDraft(f)})
-		}
-		r.into(parts[to].d)
-		return err
-	})
 	var runs []*runlog.Run
 	for _, p := range parts {
 		if p.d.Empty() {

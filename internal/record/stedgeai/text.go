@@ -200,15 +200,7 @@ func (p *page) code(l, trimmed string) {
 
 // tensor makes a tensor such as int8(1x28x1x40).
 func tensor(name, kind, dims string) profile.Tensor {
-	t := profile.Tensor{Name: draft.Text(name), DType: dtype(kind), Shape: []int64{}}
-	for _, f := range strings.Split(dims, "x") {
-		v, ok := textscan.Whole(f)
-		if !ok || v < 0 {
-			v = -1
-		}
-		t.Shape = append(t.Shape, v)
-	}
-	return t
+	return profile.Tensor{Name: draft.Text(name), DType: dtype(kind), Shape: draft.Shape(dims, "x")}
 }
 
 // work reads a row of operations by layer.
