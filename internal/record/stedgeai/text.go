@@ -104,15 +104,19 @@ func (p *page) line(l, before string) {
 		}
 		return
 	}
-	switch p.at {
-	case modelTable:
-		p.model(l, trimmed)
-	case codeTable:
-		p.code(l, trimmed)
-	case workTable:
-		p.work(l, trimmed)
-	case timeTable:
-		p.time(trimmed)
+	switch c := p.cells(l); {
+	case trimmed == "", p.at == modelTable && strings.HasPrefix(trimmed, "model/c-model"), p.at == workTable && strings.HasPrefix(trimmed, "total"):
+		p.at = nothing
+	case p.at == modelTable && len(c) >= 2:
+		p.model(c)
+	case p.at == codeTable && len(c) >= 8:
+		p.code(c)
+	case p.at == workTable && len(c) >= 5:
+		if i, ok := p.n.byID[c[0]]; ok {
+			p.n.d.Option(i, "operations", c[4])
+		}
+	case p.at == timeTable:
+		p.time(wide.Split(trimmed, -1))
 	}
 	if m := keyLine.FindStringSubmatch(trimmed); m != nil && (p.at == nothing || p.at == timeTable) {
 		p.pair(m[1], m[2])
@@ -137,15 +141,7 @@ func (p *page) begin(head string) {
 }
 
 // model reads a row of the model's layers.
-func (p *page) model(l, trimmed string) {
-	if trimmed == "" || strings.HasPrefix(trimmed, "model/c-model") {
-		p.at = nothing
-		return
-	}
-	c := p.cells(l)
-	if len(c) < 2 {
-		return
-	}
+func (p *page) model(c []string) {
 	if c[0] != "" {
 		p.id = c[0]
 	}
@@ -158,15 +154,7 @@ func (p *page) model(l, trimmed string) {
 }
 
 // code reads a row of the layers of the generated code: tensors have separate rows.
-func (p *page) code(l, trimmed string) {
-	if trimmed == "" {
-		p.at = nothing
-		return
-	}
-	c := p.cells(l)
-	if len(c) < 8 {
-		return
-	}
+func (p *page) code(c []string) {
 	d := p.n.d
 	if _, ok := textscan.Whole(c[0]); ok {
 		p.last = p.n.layer(c[0], c[1], c[3])
@@ -203,29 +191,10 @@ func tensor(name, kind, dims string) profile.Tensor {
 	return profile.Tensor{Name: draft.Text(name), DType: dtype(kind), Shape: draft.Shape(dims, "x")}
 }
 
-// work reads a row of operations by layer.
-func (p *page) work(l, trimmed string) {
-	if trimmed == "" || strings.HasPrefix(trimmed, "total") {
-		p.at = nothing
-		return
-	}
-	c := p.cells(l)
-	if len(c) < 5 {
-		return
-	}
-	if i, ok := p.n.byID[c[0]]; ok {
-		p.n.d.Option(i, "operations", c[4])
-	}
-}
-
 // time reads a row of the times of layers.
-func (p *page) time(trimmed string) {
-	row := wide.Split(trimmed, -1)
+func (p *page) time(row []string) {
 	cols := textscan.NewColumns(p.names)
 	if len(row) < 4 || len(row) < len(p.names)-1 {
-		if trimmed == "" {
-			p.at = nothing
-		}
 		return
 	}
 	_, ok := textscan.Whole(row[0])
