@@ -40,7 +40,7 @@ var summaryFields = draft.Fields{
 }
 
 // readSummary reads a summary. Columns are found by name: older versions lack some.
-func (ns *networks) readSummary(f *record.File, get func(*record.File) *network) error {
+func (ns *networks) readSummary(f *record.File) error {
 	var cols textscan.Columns
 	return f.Lines(func(l string) {
 		row := textscan.Fields(strings.TrimSpace(l), ',')
@@ -48,10 +48,10 @@ func (ns *networks) readSummary(f *record.File, get func(*record.File) *network)
 			cols = textscan.NewColumns(row)
 			return
 		}
-		if cols.Names() == nil || len(row) < 3 || len(*ns) > maxSummaries {
+		if cols.Names() == nil || len(row) < 3 || len(ns.list) > maxSummaries {
 			return
 		}
-		n := get(f)
+		n := ns.list[0]
 		if n.n > 0 { // a further row is a further run
 			n = ns.add(stem(f), n.clock)
 		}
@@ -170,7 +170,7 @@ func (ns *networks) readPrinted(f *record.File) error {
 	seen := map[string]bool{}
 	return f.Lines(func(l string) {
 		l = strings.TrimSpace(textscan.Strip(l))
-		if len(*ns) > maxSummaries && strings.HasPrefix(l, "Network summary for ") {
+		if len(ns.list) > maxSummaries && strings.HasPrefix(l, "Network summary for ") {
 			n = nil
 			return
 		}

@@ -7,7 +7,6 @@ package vela
 
 import (
 	"context"
-	"errors"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
@@ -34,8 +33,8 @@ type kind int
 const (
 	none kind = iota
 	summaryFile
-	layerFile
 	printed
+	layerFile
 )
 
 func kindOf(f *record.File) kind {
@@ -71,60 +70,53 @@ func stem(f *record.File) string {
 	return s
 }
 
-// network holds the files of one network.
+// network is one estimate of a network.
 type network struct {
 	d     *draft.Draft
 	clock float64
 	n     int // summaries
 }
 
-// networks are those of the files, in their order.
-type networks []*network
+// networks are the estimates in files with one name. The first one has the table of layers.
+type networks struct{ list []*network }
 
 func (ns *networks) add(name string, clock float64) *network {
 	n := &network{d: draft.New("vela", name, "Ethos-U estimate"), clock: clock}
 	n.d.P.Target.Accelerator = "Ethos-U"
-	*ns = append(*ns, n)
+	ns.list = append(ns.list, n)
 	return n
 }
 
+func (ns *networks) read(f *record.File) error {
+	switch kindOf(f) {
+	case summaryFile:
+		return ns.readSummary(f)
+	case printed:
+		return ns.readPrinted(f)
+	}
+	return ns.list[0].readLayers(f)
+}
+
 func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
-	var all networks
-	by := map[string]*network{}
-	get := func(f *record.File) *network {
-		name := stem(f)
-		if by[name] == nil {
-			by[name] = all.add(name, in.Clocks[""])
-		}
-		return by[name]
-	}
-	var errs []error
 	// Summaries come first: the table of layers needs their clock.
-	for _, layers := range []bool{false, true} {
-		for _, f := range in.Files {
-			if err := ctx.Err(); err != nil {
-				return nil, errors.Join(append(errs, err)...)
-			}
-			k := kindOf(f)
-			var err error
-			switch {
-			case layers != (k == layerFile):
-				continue
-			case k == layerFile:
-				err = get(f).readLayers(f)
-			case k == summaryFile:
-				err = all.readSummary(f, get)
-			case k == printed:
-				err = all.readPrinted(f)
-			}
-			if err != nil {
-				errs = append(errs, record.Fault(f, err))
-			}
+	var files, layers []*record.File
+	for _, f := range in.Files {
+		if kindOf(f) == layerFile {
+			layers = append(layers, f)
+		} else {
+			files = append(files, f)
 		}
 	}
-	drafts := make([]*draft.Draft, len(all))
-	for i, n := range all {
-		drafts[i] = n.d
+	groups, errs := record.Groups(ctx, append(files, layers...), stem, func(f *record.File) *networks {
+		ns := &networks{}
+		ns.add(stem(f), in.Clocks[""])
+		return ns
+	}, (*networks).read)
+	var drafts []*draft.Draft
+	for _, ns := range groups {
+		for _, n := range ns.list {
+			drafts = append(drafts, n.d)
+		}
 	}
 	return draft.RunsOf(in.Files, drafts, errs)
 }
