@@ -97,15 +97,9 @@ func mnnRun(name string, rows [2][][]string, ms, mflops float64) *runlog.Run {
 		} else {
 			d.Dropped.Add("rows without a time", 1)
 		}
-		if p, ok := number(t.percent); ok {
-			d.Set(i, recorded, p/100)
-		}
-		if p, ok := number(4); ok {
-			d.Set(i, flopShare, p/100)
-		}
-		if c, ok := number(t.called); ok {
-			d.Set(i, called, c)
-		}
+		d.SetKnown(i, recorded, draft.Known(number(t.percent)), 1e-2)
+		d.SetKnown(i, flopShare, draft.Known(number(4)), 1e-2)
+		d.SetKnown(i, called, draft.Known(number(t.called)), 1)
 	}
 	if ms >= 0 {
 		d.P.Totals.Latency = draft.Metric(&profile.Metric{Mean: new(ms / 1e3), Method: "sum of the operators"})

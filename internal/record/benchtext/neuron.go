@@ -107,12 +107,8 @@ func neuronRun(name string, all []*scenario) *draft.Draft {
 				continue
 			}
 			i := d.Add(profile.Layer{Name: what, Op: "step", Latency: draft.Metric(&profile.Metric{Mean: new(per / 1e3)})}, runlog.Hint{})
-			if v, ok := c.cell(row, "Ratio"); ok {
-				d.Set(i, recorded, v/100)
-			}
-			if v, ok := c.cell(row, "ExeTimes"); ok {
-				d.Set(i, executions, v)
-			}
+			d.SetKnown(i, recorded, draft.Known(c.cell(row, "Ratio")), 1e-2)
+			d.SetKnown(i, executions, draft.Known(c.cell(row, "ExeTimes")), 1)
 		}
 		d.Note("table", c.title)
 	}
