@@ -212,6 +212,7 @@ func (n *node) pool(r *reader, v []byte) {
 						if us, ok := jsonscan.Number(v); ok && us >= 0 {
 							n.threadsOf[i].add(us / 1e6)
 						}
+						return true
 					}
 				}
 				return true
