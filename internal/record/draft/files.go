@@ -8,11 +8,6 @@ import (
 	"github.com/opmeter/opmeter/internal/record"
 )
 
-// At returns err as an error of a line of a file.
-func At(f *record.File, line int, err error) error {
-	return &record.FileError{Path: f.Path, Place: fmt.Sprintf("line %d", line), Err: err}
-}
-
 // ErrNothing is the error for a file that was recognised but has no usable content.
 var ErrNothing = errors.New("is recognised, and holds no operator, time or size of a run")
 
