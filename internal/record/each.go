@@ -43,6 +43,27 @@ func RunPerFile(read func(ctx context.Context, f *File) (*runlog.Run, error)) fu
 	})
 }
 
+// Groups collects files that belong to one run. name returns the name of a file's group, create
+// makes a group for its first file, and read adds a file. Groups are in the order of their first
+// files. After an error the other files are still read.
+func Groups[T any](ctx context.Context, files []*File, name func(f *File) string, create func(f *File) *T, read func(to *T, f *File) error) (groups []*T, errs []error) {
+	by := map[string]*T{}
+	for _, f := range files {
+		if err := ctx.Err(); err != nil {
+			return groups, append(errs, err)
+		}
+		key := name(f)
+		if by[key] == nil {
+			by[key] = create(f)
+			groups = append(groups, by[key])
+		}
+		if err := read(by[key], f); err != nil {
+			errs = append(errs, Fault(f, err))
+		}
+	}
+	return groups, errs
+}
+
 // Fault wraps err in a [FileError] for f, unless it already is one.
 func Fault(f *File, err error) error {
 	if _, ok := errors.AsType[*FileError](err); ok || err == nil {

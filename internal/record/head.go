@@ -1,6 +1,10 @@
 package record
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/opmeter/opmeter/internal/record/textscan"
+)
 
 // If returns s if ok, and [No] otherwise.
 func (s Sure) If(ok bool) Sure {
@@ -41,4 +45,19 @@ func (h Head) HasAny(texts ...string) bool {
 		}
 	}
 	return false
+}
+
+// FindLine returns the first result of find, other than the zero value, for the lines at the
+// beginning of a text file. A file without any of parts is not split into lines.
+func FindLine[T comparable](f *File, find func(line string) T, parts ...string) (found T) {
+	var zero T
+	if !textscan.Any(f.Head, parts...) {
+		return zero
+	}
+	for _, l := range textscan.Head(f.Head, f.Whole) {
+		if found = find(l); found != zero {
+			return found
+		}
+	}
+	return zero
 }

@@ -57,3 +57,36 @@ func TestLines(t *testing.T) {
 		t.Error("a fault does not name its file")
 	}
 }
+
+// TestFindLine checks the first result for a line, and that files without the parts have none.
+func TestFindLine(t *testing.T) {
+	t.Parallel()
+	find := func(l string) int { return len(l) / 3 }
+	for text, want := range map[string]int{"a\nbcd\nefghij": 1, "a\nefghijd": 2, "a\nb": 0, "abc": 0} {
+		if got := record.FindLine(record.Bytes("f", []byte(text)), find, "d", "\nb"); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
+}
+
+// TestGroups checks that files with one name become one group, and that reading continues after an
+// error.
+func TestGroups(t *testing.T) {
+	t.Parallel()
+	type group struct{ name, text string }
+	var files []*record.File
+	for _, name := range []string{"a.1", "b.1", "a.2", "bad", "b.2"} {
+		files = append(files, record.Bytes(name, []byte(name)))
+	}
+	name := func(f *record.File) string { return f.Name[:1] }
+	groups, errs := record.Groups(t.Context(), files, name, func(f *record.File) *group { return &group{name: name(f)} }, func(g *group, f *record.File) error {
+		if f.Name == "bad" {
+			return errors.New("bad")
+		}
+		g.text += string(f.Head) + " "
+		return nil
+	})
+	if len(groups) != 2 || *groups[0] != (group{"a", "a.1 a.2 "}) || *groups[1] != (group{"b", "b.1 b.2 "}) || len(errs) != 1 || errs[0].Error() != "bad: bad" {
+		t.Errorf("%+v, %v", groups, errs)
+	}
+}
