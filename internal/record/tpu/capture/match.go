@@ -120,7 +120,7 @@ func (r *Recording) matchProgram(e *Engine, recs []section, taken []bool) {
 		}
 		return unlike(max(want(cs)-rs.len(), 0) + r.contradictions(e, rs, cs))
 	}
-	pairs := align(len(recs), len(cmds), cost, func(a int) int { return 2*recs[a].len() + 2 }, func(b int) int { return 2 * want(cmds[b]) })
+	pairs := Align(len(recs), len(cmds), cost, func(a int) int { return 2*recs[a].len() + 2 }, func(b int) int { return 2 * want(cmds[b]) })
 	for a, b := range pairs {
 		if b < 0 {
 			continue
@@ -217,10 +217,10 @@ func (e *Engine) Ports(i int) (from, to command.Space) {
 // maxPairs bounds the table of the alignment.
 const maxPairs = 4 << 20
 
-// align pairs two lists in their order at the least cost: cost is below 0 where a pair
+// Align pairs two lists in their order at the least cost: cost is below 0 where a pair
 // cannot be, skipA and skipB are what it costs to leave an entry out. The result is the
 // partner of each entry of the first list, -1 for none.
-func align(na, nb int, cost func(a, b int) int, skipA, skipB func(int) int) []int {
+func Align(na, nb int, cost func(a, b int) int, skipA, skipB func(int) int) []int {
 	out := make([]int, na)
 	for i := range out {
 		out[i] = -1
@@ -304,7 +304,7 @@ func (e *Engine) matchIssued(recs []section, took func(int)) {
 		}
 		return unlike(cmds[b].len() - recs[a].len())
 	}
-	pairs := align(len(recs), len(cmds), cost, func(a int) int { return 2*recs[a].len() + 2 }, func(b int) int { return 2 * cmds[b].len() })
+	pairs := Align(len(recs), len(cmds), cost, func(a int) int { return 2*recs[a].len() + 2 }, func(b int) int { return 2 * cmds[b].len() })
 	for a, b := range pairs {
 		if b < 0 {
 			continue

@@ -88,9 +88,9 @@ func (r *Recording) stream(c *Core, e *Engine) (Program, bool) {
 	case command.CDMA:
 		return Program{}, false
 	}
-	f := r.streams[streamKey{from, c.Index, code}]
+	f := r.streams[StreamKey{from, c.Index, code}]
 	if f == nil {
-		f = r.streams[streamKey{from, -1, code}]
+		f = r.streams[StreamKey{from, -1, code}]
 	}
 	if f == nil {
 		return Program{}, false

@@ -40,14 +40,8 @@ type Recording struct {
 	Dropped runlog.Dropped
 	Guesses []string
 
-	streams  map[streamKey]*record.File
+	streams  map[StreamKey]*record.File
 	byEngine map[logKey][]int32
-}
-
-type streamKey struct {
-	base   uint64
-	core   int // -1 where the name has none
-	engine int
 }
 
 // Clock says how the counters became seconds.

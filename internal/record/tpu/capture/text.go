@@ -77,11 +77,30 @@ func numbers(re *regexp.Regexp, name string) []int {
 	return out
 }
 
+// StreamKey identifies a command stream by its address in memory, its core (-1 if the name has
+// none) and the number of its engine.
+type StreamKey struct {
+	Base         uint64
+	Core, Engine int
+}
+
+// StreamName parses the name cmd_ADDRESS_CORE_ENGINE.dat, or cmd_ADDRESS_ENGINE.dat of older
+// runtimes.
+func StreamName(name string) (k StreamKey, ok bool) {
+	m := streamName.FindStringSubmatch(name)
+	if m == nil {
+		return k, false
+	}
+	n := numbers(streamName, name)
+	base, err := strconv.ParseUint(m[1], 16, 64)
+	return StreamKey{base, n[1], n[2]}, err == nil
+}
+
 // texts reads the files of the compiler, several at a time. A file that fails is a
 // fault.
 func (r *Recording) texts(files []*record.File) (faults []error) {
 	r.Log = &compiler.Log{}
-	r.streams = map[streamKey]*record.File{}
+	r.streams = map[StreamKey]*record.File{}
 	var log, estimate, places, program *record.File
 	for _, f := range files {
 		switch KindOf(f) {
@@ -95,10 +114,8 @@ func (r *Recording) texts(files []*record.File) (faults []error) {
 		case Mlir:
 			program = f
 		case Stream:
-			m := streamName.FindStringSubmatch(f.Name)
-			if base, err := strconv.ParseUint(m[1], 16, 64); err == nil {
-				n := numbers(streamName, f.Name)
-				r.streams[streamKey{base, n[1], n[2]}] = f
+			if k, ok := StreamName(f.Name); ok {
+				r.streams[k] = f
 			}
 		}
 	}

@@ -159,6 +159,14 @@ var roleNames = map[string]Role{
 	"index_csize": IndexCSize, "index_hsize": IndexHSize, "index_cstride": IndexCStr, "index_hstride": IndexHStr,
 }
 
+// RoleOf returns the role of the field with a name, [NoRole] for other names.
+func RoleOf(name string) Role {
+	if r, ok := roleNames[name]; ok {
+		return r
+	}
+	return NoRole
+}
+
 // roleOf finds the role of a field: names differ by a prefix, by a second name after a
 // slash and by remarks in brackets.
 func roleOf(e Engine, name string) (Role, bool) {

@@ -1,148 +1,151 @@
 package compat
 
 import (
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-var summaryHead = []string{
-	"CoreId", "Parallelism(%)", "totalTime(us)", "TiuWorkingRatio", "totalTiuCycle", "uArchURate", "totalGdmaCycle",
-	"GdmaDdrAvgBandwidth(GB/s)", "GdmaL2AvgBandwidth(GB/s)", "GdmaAvgDdrBurstLength", "totalSdmaCycle", "SdmaDdrAvgBandwidth(GB/s)", "SdmaAvgDdrBurstLength",
-}
-
-// coreSum are the sums of one core, or of all.
+// coreSum contains the sums of one core, or of all cores.
 type coreSum struct {
-	tiu, gdma, sdma     int64 // cycles without those of waiting
-	alg, arch           uint64
-	ddr, l2, sddr       flow
-	haveGDMA, haveSDMA  bool
-	ratio, tiuUs, dmaUs float64
-	sdmaUs              float64
+	tiu, gdma, sdma      int64 // cycles without waiting
+	alg, arch, algCycles uint64
+	ddr, l2, sddr        flow
+	haveGDMA, haveSDMA   bool
+	tiuUs, dmaUs, sdmaUs float64
 }
 
 // flow is bytes over cycles.
 type flow struct{ bytes, cycles uint64 }
 
-func (f flow) rate(mhz int) string {
+// rate returns the bandwidth in GB/s.
+func (f flow) rate(mhz int) float64 { return ratio(f.bytes, f.cycles) * float64(mhz) / 1000 }
+
+// page returns the rate as the page shows it.
+func (f flow) page(mhz int) any {
+	if f.cycles == 0 {
+		return 0
+	}
+	return fixed(f.rate(mhz), 2)
+}
+
+// cell returns the rate as the workbook shows it.
+func (f flow) cell(mhz int) string {
 	if f.cycles == 0 {
 		return "0"
 	}
-	return pyText(fixed(ratio(f.bytes, f.cycles)*float64(mhz)/1000, 2))
+	return repr(round(f.rate(mhz), 2))
 }
 
-type sums struct {
-	p     *perfAI
-	total float64
-	cores []coreSum
+func (f *flow) add(g flow) {
+	f.bytes += g.bytes
+	f.cycles += g.cycles
 }
 
-// summary adds up each core's commands.
-func (p *perfAI) summary() *sums {
-	s := &sums{p: p, total: p.totalTime()}
-	for k := range p.cores {
-		c := &p.cores[k]
+// summary adds up the commands of each core. The times of all cores are the largest ones.
+func (p *perfAI) summary() (cores []coreSum, all coreSum) {
+	for _, c := range p.cores {
 		var q coreSum
-		for i := range c.tiu {
-			x := &c.tiu[i]
+		for _, x := range c.tiu {
 			if x.name != "system.wait_msg" {
 				q.tiu += x.cycles
 			}
 			q.alg += x.work.Alg
 			q.arch += x.work.Arch
+			q.algCycles += x.work.Cycles
 		}
-		q.gdma, q.haveGDMA = copySum(c.gdma, &q.ddr, &q.l2)
-		q.sdma, q.haveSDMA = copySum(c.sdma, &q.sddr, &flow{})
+		q.gdma, q.ddr, q.l2 = copySum(c.gdma)
+		q.sdma, q.sddr, _ = copySum(c.sdma)
+		q.haveGDMA, q.haveSDMA = len(c.gdma) > 0, len(c.sdma) > 0
 		q.tiuUs = float64(q.tiu) / float64(p.in.TIUMHz)
 		q.dmaUs = float64(q.gdma) / float64(p.in.DMAMHz)
 		q.sdmaUs = float64(q.sdma) / float64(p.in.DMAMHz)
-		q.ratio = q.tiuUs / s.total
-		s.cores = append(s.cores, q)
+		cores = append(cores, q)
+		all.tiuUs, all.dmaUs, all.sdmaUs = max(all.tiuUs, q.tiuUs), max(all.dmaUs, q.dmaUs), max(all.sdmaUs, q.sdmaUs)
+		all.alg += q.alg
+		all.arch += q.arch
+		all.algCycles = max(all.algCycles, q.algCycles)
+		all.ddr.add(q.ddr)
+		all.l2.add(q.l2)
+		all.sddr.add(q.sddr)
+		all.haveSDMA = all.haveSDMA || q.haveSDMA
 	}
-	return s
+	return cores, all
 }
 
-func copySum(list []instr, ddr, l2 *flow) (cycles int64, some bool) {
-	for i := range list {
-		x := &list[i]
+// copySum adds up the cycles of copies without waiting, and what moved from or to DDR and L2.
+func copySum(list []*instr) (cycles int64, ddr, l2 flow) {
+	for _, x := range list {
 		if x.name == "sys_wait" {
 			continue
 		}
 		cycles += x.cycles
-		f := ddr
+		f := flow{x.copy.size, uint64(x.cycles)}
 		switch {
 		case strings.Contains(x.direction(), "DDR"):
+			ddr.add(f)
 		case strings.Contains(x.direction(), "L2M"):
-			f = l2
-		default:
-			continue
+			l2.add(f)
 		}
-		f.bytes += x.copy.size
-		f.cycles += uint64(x.cycles)
 	}
-	return cycles, len(list) > 0
+	return cycles, ddr, l2
 }
 
-// totalTime is from the earliest start to the latest end in microseconds; of copies it
-// takes the end of the last record that was written.
-func (p *perfAI) totalTime() float64 {
-	first, last := 0.0, 0.0
-	have := false
-	see := func(start, end float64) {
-		if !have || start < first {
-			first = start
-		}
-		if !have || end > last {
-			last = end
-		}
-		have = true
-	}
-	for k := range p.cores {
-		c := &p.cores[k]
-		tiu, dma := float64(p.in.TIUMHz)/1000, float64(p.in.DMAMHz)/1000
-		for i := range c.tiu {
-			see(float64(c.tiu[i].start)/tiu, float64(c.tiu[i].end)/tiu)
-		}
-		copies := append(append([]instr(nil), c.gdma...), c.sdma...)
-		for i := range copies {
-			end := float64(copies[len(copies)-1].end) / dma
-			see(float64(copies[i].start)/dma, end)
-		}
-	}
-	return round((last-first)/1000, 3)
-}
-
-// rows are the rows of the summary table.
-func (s *sums) rows() string {
-	var rows []string
-	p := s.p
-	var all coreSum
-	for k, q := range s.cores {
-		burst, sddr, sburst := "0", "0", "0"
-		if q.haveGDMA {
-			burst = "'0.00'"
-		}
-		if q.haveSDMA {
-			sddr = "'0.00'"
-			if q.sddr.bytes > 0 {
-				sddr = q.sddr.rate(p.in.DMAMHz)
+// total returns the time from the earliest start to the latest end in microseconds. The page
+// takes the last record of the copies of a core for the end of each of them.
+func (p *perfAI) total(page bool) float64 {
+	first, last := math.Inf(1), 0.0
+	for _, c := range p.cores {
+		copies := slices.Concat(c.gdma, c.sdma)
+		for x, mhz := range p.clocked(c) {
+			end := x.end
+			if page {
+				mhz /= 1000
+				if x.engine != engineTIU {
+					end = copies[len(copies)-1].end
+				}
 			}
-		}
-		rows = append(rows, "['"+strconv.Itoa(k)+"', "+pyText(percent((q.tiuUs+q.dmaUs+q.sdmaUs)/s.total, 2))+", "+repr(s.total)+", "+
-			pyText(percent(q.ratio, 2))+", "+itoa(q.tiu)+", "+pyText(percent(ratio(q.alg, q.arch), 2))+", "+itoa(q.gdma)+", "+
-			q.ddr.rate(p.in.DMAMHz)+", "+q.l2.rate(p.in.DMAMHz)+", "+burst+", "+itoa(q.sdma)+", "+sddr+", "+sburst+"]")
-		all.sum(&q)
-	}
-	all.ratio /= float64(max(1, len(s.cores)))
-	sddr := "0"
-	if all.haveSDMA {
-		sddr = "'0.00'"
-		if all.sddr.bytes > 0 {
-			sddr = all.sddr.rate(p.in.DMAMHz)
+			first, last = min(first, float64(x.start)/mhz), max(last, float64(end)/mhz)
 		}
 	}
-	us := func(v float64) string { return pyText(fixed(v, 2) + "us") }
-	rows = append(rows, "['Overall', "+pyText(percent((all.tiuUs+all.dmaUs)/s.total, 2))+", "+repr(s.total)+", "+pyText(percent(all.ratio, 2))+", "+
-		us(all.tiuUs)+", "+pyText(percent(ratio(all.alg, all.arch), 2))+", "+us(all.dmaUs)+", "+all.ddr.rate(p.in.DMAMHz)+", "+all.l2.rate(p.in.DMAMHz)+
-		", '0.00', "+us(all.sdmaUs)+", "+sddr+", '0.00']")
+	if math.IsInf(first, 1) {
+		return 0
+	}
+	if page {
+		return round((last-first)/1000, 3)
+	}
+	return round(last-first, 3)
+}
+
+// rows returns the rows of the page's summary table.
+func (p *perfAI) rows() string {
+	var rows []string
+	total := p.total(true)
+	cores, all := p.summary()
+	mhz := p.in.DMAMHz
+	sdma := func(have bool, f flow) any {
+		switch {
+		case !have:
+			return 0
+		case f.bytes > 0:
+			return f.page(mhz)
+		}
+		return "0.00"
+	}
+	ratios := 0.0
+	for k, q := range cores {
+		burst := any(0)
+		if q.haveGDMA {
+			burst = "0.00"
+		}
+		ratios += q.tiuUs / total
+		rows = append(rows, pyList(strconv.Itoa(k), percent((q.tiuUs+q.dmaUs+q.sdmaUs)/total, 2), total, percent(q.tiuUs/total, 2), q.tiu,
+			share2(q.alg, q.arch), q.gdma, q.ddr.page(mhz), q.l2.page(mhz), burst, q.sdma, sdma(q.haveSDMA, q.sddr), 0))
+	}
+	us := func(v float64) string { return fixed(v, 2) + "us" }
+	rows = append(rows, pyList("Overall", percent((all.tiuUs+all.dmaUs)/total, 2), total, percent(ratios/float64(max(1, len(cores))), 2),
+		us(all.tiuUs), share2(all.alg, all.arch), us(all.dmaUs), all.ddr.page(mhz), all.l2.page(mhz), "0.00", us(all.sdmaUs),
+		sdma(all.haveSDMA, all.sddr), "0.00"))
 	return "[" + strings.Join(rows, ", ") + "]"
 }

@@ -1,0 +1,215 @@
+package compat
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/record/tpu/command"
+)
+
+// dims4 returns the four dimensions that the converter shows.
+func dims4(shape []int) [4]int {
+	d := [4]int{1, 1, 1, 1}
+	copy(d[:], shape)
+	return d
+}
+
+// bytes returns the size of the tensor by the width in the name of its type.
+func (t *Tensor) bytes() int {
+	bits, _ := strconv.Atoi(firstNumber.FindString(t.Type))
+	return product(t.Shape) * bits / 8
+}
+
+func product(shape []int) int {
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	return n
+}
+
+var dataTypes = map[string]string{
+	"f32": "FP32", "f16": "FP16", "i8": "INT8", "si8": "INT8", "ui8": "UINT8", "i16": "INT16", "si16": "INT16", "ui16": "UINT16",
+	"i32": "INT32", "si32": "INT32", "ui32": "UINT32",
+}
+
+// dataType returns the name of the type in the converter's enumeration.
+func (t *Tensor) dataType() string {
+	return "DataType." + cmp.Or(dataTypes[t.Type], strings.ToUpper(t.Type))
+}
+
+// modelLayer is a row of the layers' sheet: the work of the tensor engine for an object.
+type modelLayer struct {
+	place                *Place
+	alg, arch, algCycles uint64
+	cycles               int64
+	kh, kw               uint64
+}
+
+// modelLayers adds up the tensor commands of each object. Of records with the same number the
+// last one counts.
+func (p *perfAI) modelLayers() []*modelLayer {
+	at := map[*Place]*modelLayer{}
+	var list []*modelLayer
+	for _, c := range p.cores {
+		last := map[int]*instr{}
+		for _, x := range c.tiu {
+			last[x.id] = x
+		}
+		for _, x := range c.tiu {
+			if x.layer == nil || last[x.id] != x {
+				continue
+			}
+			l := at[x.layer]
+			if l == nil {
+				l = &modelLayer{place: x.layer}
+				at[x.layer] = l
+				list = append(list, l)
+			}
+			l.alg += x.work.Alg
+			l.arch += x.work.Arch
+			l.algCycles += x.work.Cycles
+			l.cycles += x.cycles
+			if x.c != nil && isConv(x.c) {
+				l.kh, l.kw = max(l.kh, x.c.Get(command.Opd1H)), max(l.kw, x.c.Get(command.Opd1W))
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *modelLayer) int { return cmp.Compare(a.place.Ordinal, b.place.Ordinal) })
+	return list
+}
+
+// isConv reports whether a command has a kernel and strides.
+func isConv(c *command.Command) bool { return c.Op.Has(command.StrideY) && c.Op.Has(command.Opd1H) }
+
+// sizes returns the bytes of a layer's operands, of its weights (the last of three) and of its
+// results.
+func (l *modelLayer) sizes() (in, weights, out int) {
+	for i := range l.place.In {
+		in += l.place.In[i].bytes()
+		if i >= 2 {
+			weights = l.place.In[i].bytes()
+		}
+	}
+	for i := range l.place.Out {
+		out += l.place.Out[i].bytes()
+	}
+	return in, weights, out
+}
+
+// stated returns the peaks of the layers' sheet in TOPS: for int8, fp16, bf16 and fp32.
+func stated(c *command.Chip) []any {
+	switch c {
+	case command.CV184X:
+		return []any{0.75, 0, 0.1875, 0}
+	case command.BM1690:
+		return []any{256, 128, 128, 16}
+	}
+	return []any{14.4, 7.2, 7.2, 0.45}
+}
+
+// module is the content of final.mlir that the converter uses.
+type module struct {
+	name, mode string
+	flops      float64
+}
+
+func (p *perfAI) module() module {
+	m := module{name: p.in.Net}
+	for _, line := range p.in.MLIR {
+		if !strings.HasPrefix(line, "module") {
+			continue
+		}
+		if _, rest, ok := strings.Cut(line, "module @"); ok {
+			m.name = strings.Trim(strings.Fields(rest + " ")[0], `"`)
+		}
+		if _, rest, ok := strings.Cut(line, "module.FLOPs = "); ok {
+			end := strings.IndexFunc(rest, func(r rune) bool { return r < '0' || r > '9' })
+			m.flops, _ = strconv.ParseFloat(rest[:max(0, end)], 64)
+		}
+		if _, rest, ok := strings.Cut(line, `module.mode = "`); ok {
+			mode, _, _ := strings.Cut(rest, `"`)
+			m.mode = strings.ToLower(mode)
+		}
+		break
+	}
+	return m
+}
+
+// layerSheet returns the sheet with a row for each object that has tensor commands.
+func (p *perfAI) layerSheet(layers []*modelLayer) *table {
+	t := &table{}
+	c := p.in.Chip
+	m := p.module()
+	t.set(1, 1, p.label("Condition"), "Network", "platform", "TPU INT8 TOPS", "TPU FP16 TOPS", "TPU BF16 TOPS", "TPU FP32 TOPS", "DDR BW(GB/s/Core)",
+		"TPU Frequency(GHz)", "DMA Frequency(GHz)")
+	t.set(2, 2, append(append([]any{m.name, c.Report}, stated(c)...), p.ddrPeak(), float64(p.in.TIUMHz)/1000, float64(p.in.DMAMHz)/1000)...)
+	conv, vector := p.rates()
+	whole := int(conv / 1024)
+	p.detailSpec(t, whole, round(vector/1000, 2), float64(whole)/4)
+	if c != command.BM1690 {
+		t.set(8, 16, "Algorithm Parameter")
+		t.set(8, 34, "uArch Performance")
+		t.set(8, 46, "Simulator Performance")
+	}
+	t.set(9, 1, anys(columns["layer sheet"])...)
+	alg, sim := uint64(0), uint64(0)
+	for _, l := range layers {
+		alg += l.algCycles
+		sim += uint64(l.cycles)
+	}
+	for i, l := range layers {
+		in, weights, out := l.sizes()
+		line := []any{l.place.Ordinal, l.place.Op, nil, "local", "TPU", 0, 0, l.kh, l.kw, 0, 0}
+		if len(l.place.In) > 0 {
+			line[2] = l.place.In[0].dataType()
+		}
+		for _, list := range [...][]Tensor{l.place.In, l.place.Out} {
+			var shape []int
+			if len(list) > 0 {
+				shape = list[0].Shape
+			}
+			for _, d := range dims4(shape) {
+				line = append(line, d)
+			}
+		}
+		var other any
+		if len(l.place.In) > 1 {
+			text := ""
+			for j, x := range l.place.In {
+				d := dims4(x.Shape)
+				text += "tensor_" + strconv.Itoa(j) + ": " + pyList(d[0], d[1], d[2], d[3])
+			}
+			other = text
+		}
+		line = append(line, in, out, 0, 0, 0, weights, in-weights, l.alg, other, share2(l.alg, l.arch), l.arch, l.algCycles, share2(l.algCycles, alg))
+		for range 14 {
+			line = append(line, "-")
+		}
+		t.set(10+i, 1, append(line, 0, 0, l.cycles, share2(uint64(l.cycles), sim))...)
+	}
+	return t
+}
+
+// detailSpec writes the rows with the widths of the chip and its rates.
+func (p *perfAI) detailSpec(t *table, conv, vector, pool any) {
+	c := p.in.Chip
+	t.set(4, 1, p.label("Detail Spec"), "NPU NUM (lane)", "IC Alignment (8bits)", "Conv OHOW Align", "Vector OHOW Align(8bits)", "Conv Ops/s", "Vect Ops/s",
+		"Pool OPs/s")
+	t.set(5, 2, c.Lanes, c.Cube8, c.CubeOut, c.EU8, conv, vector, pool)
+}
+
+// ddrPeak returns the bandwidth of all cores in GB/s.
+func (p *perfAI) ddrPeak() float64 {
+	return round(p.in.Chip.DDRPeak/1e9*float64(p.fullCores()), 2)
+}
+
+// rates returns the peaks of a core for convolution and vector commands in 10⁹ operations per
+// second.
+func (p *perfAI) rates() (conv, vector float64) {
+	c := p.in.Chip
+	ghz := float64(p.in.TIUMHz) / 1000
+	return float64(c.Lanes*c.Cube8*4*2) * ghz, float64(c.Lanes*c.EU8) * ghz
+}
