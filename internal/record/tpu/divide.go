@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// stream is what one engine did: intervals in the order of their starts, of a layer
-// each (-1 for none). Intervals that overlap are taken to follow one another.
+// stream contains the intervals of one engine in the order of their starts, each with a layer (-1
+// for none). Intervals that overlap count as consecutive.
 type stream struct {
 	begin, finish []float64
 	layer         []int32
@@ -27,10 +27,9 @@ func (s *stream) at(i int) (begin, finish float64, layer int32) {
 	return s.begin[i], s.finish[i], s.layer[i]
 }
 
-// divide gives each instant in which anything ran to the layers that ran then, in equal
-// parts, whatever the number of their engines: the parts add up to the time in which
-// anything ran, which is returned, with the time in which two engines or more did.
-// Layer -1 has its part like others.
+// divide assigns each instant in which anything ran to the layers that ran then, in equal parts,
+// whatever the number of their engines. It returns the time in which anything ran, which is the
+// sum of the parts, and the time in which two engines or more ran. Layer -1 gets a part, too.
 func divide(streams []stream, add func(layer int32, seconds float64)) (busy, shared float64) {
 	pos := make([]int, len(streams))
 	active := make([]int32, 0, len(streams))
@@ -58,11 +57,7 @@ func divide(streams []stream, add func(layer int32, seconds float64)) (busy, sha
 			if !first && b <= now {
 				edge = f
 				running++
-				have := false
-				for _, a := range active {
-					have = have || a == layer
-				}
-				if !have {
+				if !slices.Contains(active, layer) {
 					active = append(active, layer)
 				}
 			}
@@ -86,13 +81,16 @@ func divide(streams []stream, add func(layer int32, seconds float64)) (busy, sha
 	}
 }
 
-// sortByBegin puts the intervals that count in the order of their starts.
+// sortByBegin sorts the intervals that count by their starts.
 func sortByBegin(s *stream) {
-	sorted := true
-	for i := 1; i < len(s.keep) && sorted; i++ {
-		sorted = s.begin[s.keep[i-1]] <= s.begin[s.keep[i]]
+	byBegin := func(a, b int32) int { return cmp.Compare(s.begin[a], s.begin[b]) }
+	if !slices.IsSortedFunc(s.keep, byBegin) {
+		slices.SortStableFunc(s.keep, byBegin)
 	}
-	if !sorted {
-		slices.SortStableFunc(s.keep, func(a, b int32) int { return cmp.Compare(s.begin[a], s.begin[b]) })
-	}
+}
+
+// add appends an interval that counts.
+func (s *stream) add(begin, finish float64, layer int32) {
+	s.keep = append(s.keep, int32(len(s.begin)))
+	s.begin, s.finish, s.layer = append(s.begin, begin), append(s.finish, finish), append(s.layer, layer)
 }

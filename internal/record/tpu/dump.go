@@ -20,7 +20,7 @@ import (
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
-// dump is what the text dumps of a folder tell: commands with times and work, and no
+// dump is the content of the text dumps of a folder: commands with times and work, without
 // layers.
 type dump struct {
 	chip     *command.Chip
@@ -42,9 +42,9 @@ type dumpLane struct {
 	bars        []bar
 }
 
-// readDumps makes a profile of the text dumps of a folder, nil if absent.
+// readDumps returns a profile of the text dumps of a folder, nil without dumps.
 func readDumps(ctx context.Context, in *record.Input) (*runlog.Run, error) {
-	d := &dump{layers: &layers{at: map[layerKey]int32{}}, b: newBuilder(maxBars)}
+	d := &dump{layers: &layers{at: map[layerKey]int32{}}, b: newBuilder()}
 	var faults []error
 	dir := ""
 	for _, f := range in.Files {
@@ -89,41 +89,36 @@ func (d *dump) file(f *record.File) error {
 	}
 }
 
-// constants takes the table of the chip. Nominal clocks stand in for those that it
-// lacks.
+// constants reads the table of the chip. Nominal clocks replace missing ones.
 func (d *dump) constants(b *reginfo.Block) {
 	if d.tiu > 0 {
 		return
 	}
 	d.name, _ = b.Get("Chip Arch")
 	d.chip = command.ByName(d.name)
-	if v, ok := b.Float("TIU Frequency(MHz)"); ok && v > 0 && v < 1e6 {
-		d.tiu = v * 1e6
-	}
-	if v, ok := b.Float("DMA Frequency(MHz)"); ok && v > 0 && v < 1e6 {
-		d.dma = v * 1e6
-	}
-}
-
-// clock is the frequency of an engine's cycles, 1 GHz where nothing states it.
-func (d *dump) clock(tensor bool) float64 {
-	v := d.dma
-	if tensor {
-		v = d.tiu
-	}
-	if v == 0 && d.chip != nil {
-		v = d.chip.DMAClock
-		if tensor {
-			v = d.chip.TIUClock
+	for key, to := range map[string]*float64{"TIU Frequency(MHz)": &d.tiu, "DMA Frequency(MHz)": &d.dma} {
+		if v, ok := b.Float(key); ok && v > 0 && v < 1e6 {
+			*to = v * 1e6
 		}
 	}
-	if v == 0 {
-		v = 1e9
-	}
-	return v
 }
 
-// command takes a command.
+// clock returns the frequency of an engine's cycles, 1 GHz if nothing states it.
+func (d *dump) clock(tensor bool) float64 {
+	stated, nominal := d.dma, 0.0
+	if d.chip != nil {
+		nominal = d.chip.DMAClock
+	}
+	if tensor {
+		stated = d.tiu
+		if d.chip != nil {
+			nominal = d.chip.TIUClock
+		}
+	}
+	return cmp.Or(stated, nominal, 1e9)
+}
+
+// command adds a command.
 func (d *dump) command(b *reginfo.Block) {
 	start, ok1 := b.Float("Start Cycle")
 	end, ok2 := b.Float("End Cycle")
@@ -165,80 +160,73 @@ func (d *dump) command(b *reginfo.Block) {
 	if s, ok := b.Get("Data Type"); ok {
 		x.kind = d.b.name(clean(s))
 	}
-	one := sums{commands: 1, hasTIU: tensor, hasDMA: !tensor}
+	var one sums
+	one.add(sCommands, 1)
 	if tensor {
-		one.tiuBusy = x.duration
+		one.add(sTIU, x.duration)
 		alg, has := b.Float("Alg Ops")
 		spent, _ := b.Float("uArch Ops")
 		if has && alg >= 0 && spent >= 0 && alg < 1e18 && spent < 1e18 {
-			one.hasOps, one.ops, one.spent = true, alg, spent
+			one.add(sOps, alg)
+			one.add(sSpent, spent)
 		}
 	} else {
-		one.dmaBusy = x.duration
+		one.add(sDMA, x.duration)
 		d.moved(b, &one, &x)
 	}
 	lane.bars = append(lane.bars, x)
 	if system {
 		return
 	}
-	lane.s.begin, lane.s.finish, lane.s.layer = append(lane.s.begin, x.start), append(lane.s.finish, x.start+x.duration), append(lane.s.layer, layer)
-	lane.s.keep = append(lane.s.keep, int32(len(lane.s.keep)))
-	for len(d.sums) < len(d.layers.list) {
-		d.sums = append(d.sums, sums{})
+	lane.s.add(x.start, x.start+x.duration, layer)
+	if more := len(d.layers.list) - len(d.sums); more > 0 {
+		d.sums = append(d.sums, make([]sums, more)...)
 	}
-	d.total.add(&one)
+	d.total.addAll(&one)
 	if layer >= 0 {
-		d.sums[layer].add(&one)
+		d.sums[layer].addAll(&one)
 	}
 }
 
 // isSystem reports whether a kind of commands orders engines.
 func isSystem(kind string) bool {
-	switch strings.ToLower(strings.TrimSpace(kind)) {
-	case "sys", "chain end", "nop", "sys_tr_wr", "sys_send", "sys_wait":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"sys", "chain end", "nop", "sys_tr_wr", "sys_send", "sys_wait"}, strings.ToLower(strings.TrimSpace(kind)))
 }
 
-// moved takes bytes and direction of a copy.
+// spaces are the memories by their names in dumps.
+var spaces = map[string]command.Space{"DDR": command.DDR, "LMEM": command.Local, "L2M": command.L2}
+
+// moved adds the stall, the bytes and the direction of a copy.
 func (d *dump) moved(b *reginfo.Block, one *sums, x *bar) {
 	if v, ok := b.Float("Stall Cycle"); ok && v >= 0 {
 		x.stall = v / d.clock(false)
-		one.dmaStall = x.stall
 	}
 	way, _ := b.Get("Direction")
 	n, ok := b.Int("DMA data size(B)")
-	if !ok || n < 0 || !strings.Contains(way, "->") {
+	from, to, named := strings.Cut(way, "->")
+	if !ok || n < 0 || !named {
+		one.addCopy(command.Local, command.Local, 0)
 		return
 	}
 	x.direction, x.bytes = d.b.name(strings.ReplaceAll(clean(way), "->", " to ")), n
-	switch {
-	case strings.Contains(way, "L2M"):
-		one.l2 = n
-	case way == "DDR->LMEM":
-		one.load = n
-	case way == "LMEM->DDR":
-		one.store = n
-	case way == "DDR->DDR":
-		one.copied = n
-	default:
-		one.move = n
+	src, dst := spaces[from], spaces[to]
+	if min(src, dst) == command.NoSpace && max(src, dst) != command.L2 {
+		src, dst = command.Local, command.Local // other names count as moves in the chip
 	}
+	one.addCopy(src, dst, n)
 }
 
+// lane returns the lane with a name, which it creates if it is missing.
 func (d *dump) lane(group, name string) *dumpLane {
-	for _, l := range d.lanes {
-		if l.group == group && l.name == name {
-			return l
-		}
+	if i := slices.IndexFunc(d.lanes, func(l *dumpLane) bool { return l.group == group && l.name == name }); i >= 0 {
+		return d.lanes[i]
 	}
 	l := &dumpLane{group: group, name: name}
 	d.lanes = append(d.lanes, l)
 	return l
 }
 
-// run makes the profile.
+// run returns the profile.
 func (d *dump) run(dir string, in *record.Input) *runlog.Run {
 	p := &profile.Profile{Layers: d.layers.list}
 	run := &runlog.Run{Profile: p}
@@ -290,6 +278,6 @@ func (d *dump) run(dir string, in *record.Input) *runlog.Run {
 	if in.Arch != "" && d.chip != nil && !strings.EqualFold(in.Arch, d.chip.Name) {
 		run.Found("tpu.chip", profile.Problem, "The dump is of %s, and %s was asked for: the dump was followed.", d.chip.Name, in.Arch)
 	}
-	run.Found("tpu.dump", profile.Info, "The record is a dump of %s as simulators and converters print it: times, operations and bytes stand as it says them, and it does not tell of layers. Commands are gathered by function.", fmt.Sprintf("%d commands", d.total.commands))
+	run.Found("tpu.dump", profile.Info, "The record is a dump of %s as simulators and converters print it: times, operations and bytes stand as it says them, and it does not tell of layers. Commands are gathered by function.", fmt.Sprintf("%.0f commands", d.total.v[sCommands]))
 	return run
 }

@@ -1,6 +1,7 @@
 package tpu
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
@@ -11,58 +12,104 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// sums are the figures of a layer or of the whole, over all inferences.
+// figure is an index of [sums].
+type figure int
+
+// The figures that are added up. Times are seconds of all engines and cores together.
+const (
+	sCommands figure = iota
+	sTIU
+	sTStall
+	sUseful // the tensor engine's own count of useful cycles
+	sConflicts
+	sOps
+	sSpent
+	sPossible // operations that the engine could have done while it was busy
+	sDMA
+	sDStall
+	sLoad // bytes, as the next five
+	sStore
+	sCopied
+	sMoved
+	sFilled
+	sL2
+	sBursts
+	sBurstBytes
+	figureCount
+)
+
+// sums contains the figures of a layer or of the model, over all inferences.
 type sums struct {
-	tiuBusy, dmaBusy   float64 // seconds, all cores
-	tiuStall, dmaStall float64 // seconds
-	// seconds of the tensor engine's own count of useful cycles
-	useful                            float64
-	commands                          int64
-	load, store, copied, move, filled int64 // bytes
-	l2                                int64
-	bursts, burstBytes                int64
-	conflicts                         int64
-	ops, spent                        float64
-	// operations that the engine could have done while busy
-	possible                float64
-	hasOps, hasUseful       bool
-	hasConflicts, hasBursts bool
-	hasDMA, hasTIU          bool
-	hasTStall, hasDStall    bool
+	v     [figureCount]float64
+	known [figureCount]bool
 }
 
-// work adds up what engines did.
+// add adds a value, which makes the figure known.
+func (s *sums) add(f figure, v float64) {
+	s.v[f] += v
+	s.known[f] = true
+}
+
+// addAll adds the figures of other sums.
+func (s *sums) addAll(o *sums) {
+	for f := range s.v {
+		s.v[f] += o.v[f]
+		s.known[f] = s.known[f] || o.known[f]
+	}
+}
+
+// addCopy adds a copy of n bytes between two memories.
+func (s *sums) addCopy(from, to command.Space, n int64) {
+	for _, f := range []figure{sLoad, sStore, sCopied} {
+		s.known[f] = true
+	}
+	f := sMoved
+	switch {
+	case from == command.L2 || to == command.L2:
+		f = sL2
+	case from == command.NoSpace:
+		f = sFilled
+	case from == command.DDR && to == command.Local:
+		f = sLoad
+	case from == command.Local && to == command.DDR:
+		f = sStore
+	case to == command.DDR:
+		f = sCopied
+	}
+	if n > 0 {
+		s.add(f, float64(n))
+	}
+}
+
+// work adds up the work of engines.
 type work struct {
 	r     *capture.Recording
 	layer []sums
 	total sums
 	// Time by layer and inference.
-	now             []float64    // of the inference under way
-	latency         [][3]float64 // sum, least, most over inferences
-	seen            []int64      // inferences in which the layer ran
-	busy, shared    float64      // of the inference under way
-	walls           []float64
-	busyAll, inBoth float64
-	wall            float64
-	under           bool
+	now          []float64    // of the current inference
+	latency      [][3]float64 // sum, least, most over inferences
+	seen         []int64      // inferences in which the layer ran
+	walls        []float64
+	inBoth       float64
+	wall, shared float64 // of the current inference
+	open         bool    // an inference has begun
 }
 
 func (w *work) grow(n int) {
-	for len(w.layer) < n {
-		w.layer = append(w.layer, sums{})
-	}
-	for len(w.now) < n {
-		w.now = append(w.now, 0)
+	if more := n - len(w.layer); more > 0 {
+		w.layer = append(w.layer, make([]sums, more)...)
+		w.now = append(w.now, make([]float64, more)...)
 	}
 }
 
-// close ends the inference under way.
+// close ends the current inference.
 func (w *work) close() {
-	if !w.under {
+	if !w.open {
 		return
 	}
 	for i, v := range w.now {
-		for len(w.latency) <= i {
+		if len(w.latency) <= i {
 			w.latency, w.seen = append(w.latency, [3]float64{0, math.Inf(1), 0}), append(w.seen, 0)
 		}
 		l := &w.latency[i]
@@ -74,89 +121,70 @@ func (w *work) close() {
 		w.now[i] = 0
 	}
 	w.walls = append(w.walls, w.wall)
-	w.busyAll, w.inBoth = w.busyAll+w.busy, w.inBoth+w.shared
-	w.busy, w.shared, w.wall, w.under = 0, 0, 0, false
+	w.inBoth += w.shared
+	w.shared, w.wall, w.open = 0, 0, false
 }
 
 // engine adds the records of an engine.
 func (w *work) engine(e *capture.Engine, m member) {
 	k := w.r.Clock
-	chip := w.r.Chip
 	for i := range e.Len() {
 		if e.Class[i] != capture.Work {
 			continue
 		}
 		var s sums
-		s.commands = 1
+		s.add(sCommands, 1)
 		d := e.Finish[i] - e.Begin[i]
 		if e.Kind == command.TIU {
 			w.tensor(&s, e, i, d)
 		} else {
-			s.hasDMA, s.dmaBusy = true, d
+			s.add(sDMA, d)
 			if e.Stall != nil {
-				s.hasDStall = true
-				s.dmaStall = float64(e.Stall[i]) / k.DMA
+				s.add(sDStall, float64(e.Stall[i])/k.DMA)
 			}
-			from, to := direction(e, i, chip)
-			n := payload(e, i, from, to)
-			switch {
-			case from == command.L2 || to == command.L2:
-				s.l2 = n
-			case from == command.NoSpace:
-				s.filled = n
-			case from == command.DDR && to == command.Local:
-				s.load = n
-			case from == command.Local && to == command.DDR:
-				s.store = n
-			case to == command.DDR:
-				s.copied = n
-			default:
-				s.move = n
-			}
+			from, to := direction(e, i, w.r.Chip)
+			n := payload(e, i, to)
+			s.addCopy(from, to, n)
 			if e.ReadBursts != nil {
-				s.hasBursts = true
-				s.bursts = e.ReadBursts[i] + e.WriteBursts[i]
-				s.burstBytes = n
+				s.add(sBursts, float64(e.ReadBursts[i]+e.WriteBursts[i]))
 				if from == command.DDR && to == command.DDR {
-					s.burstBytes = 2 * n // read and written
+					n *= 2 // read and written
 				}
+				s.add(sBurstBytes, float64(n))
 			}
 		}
-		w.total.add(&s)
+		w.total.addAll(&s)
 		if l := m.layer[i]; l >= 0 {
-			w.layer[l].add(&s)
+			w.layer[l].addAll(&s)
 		}
 	}
 }
 
-// tensor takes a record of the tensor engine.
+// tensor adds a record of the tensor engine.
 func (w *work) tensor(s *sums, e *capture.Engine, i int, d float64) {
 	k := w.r.Clock
-	s.hasTIU, s.tiuBusy = true, d
+	s.add(sTIU, d)
 	if e.Stall != nil {
-		s.hasTStall = true
-		s.tiuStall = float64(e.Stall[i]) / k.TIU
+		s.add(sTStall, float64(e.Stall[i])/k.TIU)
 	}
 	if e.Useful != nil {
-		s.hasUseful = true
-		s.useful = float64(e.Useful[i]) / k.TIU
+		s.add(sUseful, float64(e.Useful[i])/k.TIU)
 	}
 	if e.Conflicts != nil {
-		s.hasConflicts = true
-		s.conflicts = e.Conflicts[i]
+		s.add(sConflicts, float64(e.Conflicts[i]))
 	}
 	c := commandOf(e, i)
-	if c == nil {
+	if c == nil || c.Op.System() {
 		return
 	}
-	if x, ok := c.Work(w.r.Chip); ok && !c.Op.System() {
-		s.hasOps = true
-		s.ops, s.spent = float64(x.Alg), float64(x.Arch)
-		s.possible = d * peakOf(w.r.Chip, k.TIU, c.DType())
+	if x, ok := c.Work(w.r.Chip); ok {
+		s.add(sOps, float64(x.Alg))
+		s.add(sSpent, float64(x.Arch))
+		s.add(sPossible, d*peakOf(w.r.Chip, k.TIU, c.DType()))
 	}
 }
 
-// commandOf is the decoded command of a record, nil where it is not known.
+// commandOf returns the decoded command of a record, nil if it is unknown.
 func commandOf(e *capture.Engine, i int) *command.Command {
 	if c := e.Program.Command(int(e.Command[i])); c != nil {
 		return c
@@ -167,11 +195,11 @@ func commandOf(e *capture.Engine, i int) *command.Command {
 	return nil
 }
 
-// direction is where a copy went from and to: by its command, else by the counters.
+// direction returns the memories of a copy by its command, else by the counters.
 func direction(e *capture.Engine, i int, chip *command.Chip) (from, to command.Space) {
 	if e.Class[i] == capture.Runtime {
-		// The runtime's own commands may have addresses as the memory's controller sees them,
-		// without the bits that tell memories apart.
+		// The runtime's own commands may contain addresses of the memory controller, without the
+		// bits of the memory.
 		return e.Ports(i)
 	}
 	if c := commandOf(e, i); c != nil {
@@ -179,11 +207,8 @@ func direction(e *capture.Engine, i int, chip *command.Chip) (from, to command.S
 		if c.Get(command.FillConst) == 1 {
 			from = command.NoSpace // a constant of the command itself
 		}
-		if from != command.NoSpace || to != command.NoSpace {
+		if from != command.NoSpace || to != command.NoSpace || c.Op.System() {
 			return from, to
-		}
-		if c.Op.System() {
-			return command.NoSpace, command.NoSpace
 		}
 	}
 	if k := int(e.Command[i]); k >= 0 && e.Program.System[k] {
@@ -192,10 +217,10 @@ func direction(e *capture.Engine, i int, chip *command.Chip) (from, to command.S
 	return e.Ports(i)
 }
 
-// payload is what a copy moved: what was written at the local port for copies into
-// local memory, and what was written to DDR for the others. Without fills, sums of all
-// samples agree with the compiler's to the byte.
-func payload(e *capture.Engine, i int, from, to command.Space) int64 {
+// payload returns the bytes that a copy moved: the bytes written at the local port for copies
+// into local memory, and the bytes written to DDR for others. Without fills, the sums of all
+// samples agree with the compiler's sums.
+func payload(e *capture.Engine, i int, to command.Space) int64 {
 	at := func(v []int64) int64 {
 		if v == nil {
 			return 0
@@ -209,32 +234,16 @@ func payload(e *capture.Engine, i int, from, to command.Space) int64 {
 	case command.Local, command.Static:
 		return at(e.LocalWrite)
 	case command.L2:
-		if v := at(e.L2Write); v > 0 {
-			return v
-		}
-		return at(e.DDRWrite)
+		return cmp.Or(at(e.L2Write), at(e.DDRWrite))
 	case command.DDR:
 		return at(e.DDRWrite)
 	}
-	_ = from
 	return max(at(e.LocalWrite), at(e.DDRWrite))
 }
 
-func (s *sums) add(o *sums) {
-	s.tiuBusy, s.dmaBusy = s.tiuBusy+o.tiuBusy, s.dmaBusy+o.dmaBusy
-	s.tiuStall, s.dmaStall, s.useful = s.tiuStall+o.tiuStall, s.dmaStall+o.dmaStall, s.useful+o.useful
-	s.commands += o.commands
-	s.load, s.store, s.copied, s.move, s.filled, s.l2 = s.load+o.load, s.store+o.store, s.copied+o.copied, s.move+o.move, s.filled+o.filled, s.l2+o.l2
-	s.bursts, s.burstBytes, s.conflicts = s.bursts+o.bursts, s.burstBytes+o.burstBytes, s.conflicts+o.conflicts
-	s.ops, s.spent, s.possible = s.ops+o.ops, s.spent+o.spent, s.possible+o.possible
-	s.hasOps, s.hasUseful, s.hasConflicts = s.hasOps || o.hasOps, s.hasUseful || o.hasUseful, s.hasConflicts || o.hasConflicts
-	s.hasBursts, s.hasDMA, s.hasTIU = s.hasBursts || o.hasBursts, s.hasDMA || o.hasDMA, s.hasTIU || o.hasTIU
-	s.hasTStall, s.hasDStall = s.hasTStall || o.hasTStall, s.hasDStall || o.hasDStall
-}
-
-// peakOf is the most operations a second that a core's tensor engine can do with
-// elements of a type: lanes x input channels x 4 outputs x 2 x clock; without the cube for
-// 32-bit types, lanes x units x 2 x clock. 0 where the chip's widths are not known.
+// peakOf returns the most operations per second of a core's tensor engine for an element type:
+// lanes × input channels × 4 outputs × 2 × clock, and for 32-bit types, which do not use the
+// cube, lanes × units × 2 × clock. It is 0 if the chip's widths are unknown.
 func peakOf(c *command.Chip, hz float64, t command.DType) float64 {
 	cube := c.Cube(t)
 	switch {
@@ -251,8 +260,7 @@ func peakOf(c *command.Chip, hz float64, t command.DType) float64 {
 	return 0
 }
 
-// The figures that opmeter's table lacks. Busy times add up those of all engines and
-// cores.
+// The quantities that opmeter's table lacks. Busy times are sums over all engines and cores.
 var (
 	qTIU      = profile.Quantity{Key: "tiu_busy_s", Unit: "s", Head: "TIU busy", Name: "Tensor engine busy", Group: "Engines", Adds: true, Better: -1, Doc: "Time in which tensor engines ran commands of the layer, all cores together."}
 	qDMA      = profile.Quantity{Key: "dma_busy_s", Unit: "s", Head: "DMA busy", Name: "Copy engines busy", Group: "Engines", Adds: true, Better: -1, Doc: "Time in which copy engines ran commands of the layer, all engines and cores together."}
@@ -282,82 +290,82 @@ var (
 	qCommand  = profile.Quantity{Key: "command_number", Head: "number", Name: "Number of the command", Group: "Engines", Doc: "Place of a command in its engine's stream, from 1."}
 )
 
-// ordered lists the figures, those that say most first.
+// ordered lists the quantities, the most informative first.
 var ordered = []profile.Quantity{
 	qTIU, qDMA, qLoad, qStore, qCopy, qFilled, qL2, qMove, qRate, qOps, qUse, qFill, qSpent, qCommands, qLostCmds, qBurst, qConflict, qDStall,
 	qTStall, qUseful, qBursts, qShared, qMAC, qFLOPs, qHost, qCommand,
 }
 
-// set puts the sums of a layer or of the whole into figures, as means over inferences.
+// means are the quantities that are means over inferences. Optional ones are left out if the sum
+// is 0.
+var means = []struct {
+	q        profile.Quantity
+	of       figure
+	optional bool
+}{
+	{qCommands, sCommands, true},
+	{qTIU, sTIU, false},
+	{qTStall, sTStall, false},
+	{qUseful, sUseful, false},
+	{qConflict, sConflicts, false},
+	{qOps, sOps, false},
+	{qSpent, sSpent, false},
+	{qDMA, sDMA, false},
+	{qDStall, sDStall, false},
+	{qLoad, sLoad, false},
+	{qStore, sStore, false},
+	{qCopy, sCopied, false},
+	{qMove, sMoved, true},
+	{qFilled, sFilled, true},
+	{qL2, sL2, true},
+	{qBursts, sBursts, false},
+}
+
+// ratios are the quantities that divide one sum by another.
+var ratios = []struct {
+	q         profile.Quantity
+	of, until figure // the sum of these figures and those between them
+	by        figure
+}{
+	{qFill, sOps, sOps, sSpent},
+	{qUse, sOps, sOps, sPossible},
+	{qRate, sLoad, sL2, sDMA},
+	{qBurst, sBurstBytes, sBurstBytes, sBursts},
+}
+
+// set calls put with the figures of a layer or of the model, as means over n inferences.
 func (s *sums) set(n float64, put func(q profile.Quantity, v float64)) {
-	if s.commands > 0 {
-		put(qCommands, float64(s.commands)/n)
-	}
-	if s.hasTIU {
-		put(qTIU, s.tiuBusy/n)
-	}
-	if s.hasTStall {
-		put(qTStall, s.tiuStall/n)
-	}
-	if s.hasUseful {
-		put(qUseful, s.useful/n)
-	}
-	if s.hasConflicts {
-		put(qConflict, float64(s.conflicts)/n)
-	}
-	if s.hasOps {
-		put(qOps, s.ops/n)
-		put(qSpent, s.spent/n)
-		if s.spent > 0 {
-			put(qFill, s.ops/s.spent)
-		}
-		if s.possible > 0 {
-			put(qUse, s.ops/s.possible)
+	for _, x := range means {
+		if v := s.v[x.of]; s.known[x.of] && (v > 0 || !x.optional) {
+			put(x.q, v/n)
 		}
 	}
-	if !s.hasDMA {
-		return
-	}
-	put(qDMA, s.dmaBusy/n)
-	if s.hasDStall {
-		put(qDStall, s.dmaStall/n)
-	}
-	put(qLoad, float64(s.load)/n)
-	put(qStore, float64(s.store)/n)
-	put(qCopy, float64(s.copied)/n)
-	if s.move > 0 {
-		put(qMove, float64(s.move)/n)
-	}
-	if s.filled > 0 {
-		put(qFilled, float64(s.filled)/n)
-	}
-	if s.l2 > 0 {
-		put(qL2, float64(s.l2)/n)
-	}
-	if all := s.load + s.store + s.copied + s.move + s.filled + s.l2; s.dmaBusy > 0 {
-		put(qRate, float64(all)/s.dmaBusy)
-	}
-	if s.hasBursts {
-		put(qBursts, float64(s.bursts)/n)
-		if s.bursts > 0 {
-			put(qBurst, float64(s.burstBytes)/float64(s.bursts))
+	for _, x := range ratios {
+		total := 0.0
+		for _, v := range s.v[x.of : x.until+1] {
+			total += v
+		}
+		if by := s.v[x.by]; by > 0 {
+			put(x.q, total/by)
 		}
 	}
 }
 
-// fill puts figures into layers and totals.
+// fill sets the figures of layers and totals.
 func (w *work) fill(p *profile.Profile, qs *runlog.Quantities) {
 	w.close()
 	n := max(1, float64(len(w.walls)))
 	slab := slab{}
+	have := map[string]bool{}
 	for i := range p.Layers {
 		l := &p.Layers[i]
-		if i < len(w.layer) && w.layer[i].commands > 0 {
+		if i < len(w.layer) && w.layer[i].v[sCommands] > 0 {
 			l.Figures = make(map[string]*profile.Metric, 12)
 			w.layer[i].set(n, func(q profile.Quantity, v float64) {
-				// Layers are many: what most of them have nothing of is left out.
+				// Figures that are 0 for most layers are left out: profiles may have many layers.
 				if v != 0 || q.Key == qTIU.Key || q.Key == qDMA.Key {
 					l.Figures[q.Key] = slab.metric(v)
+					have[q.Key] = true
 				}
 			})
 		}
@@ -369,7 +377,11 @@ func (w *work) fill(p *profile.Profile, qs *runlog.Quantities) {
 		}
 	}
 	w.total.set(n, func(q profile.Quantity, v float64) { qs.SetTotal(&p.Totals, q, v) })
-	describe(p, qs)
+	for _, q := range ordered {
+		if have[q.Key] {
+			qs.SetTotal(&profile.Totals{}, q, 0) // adds its description
+		}
+	}
 	if len(w.walls) == 0 {
 		return
 	}
@@ -393,7 +405,7 @@ func (w *work) fill(p *profile.Profile, qs *runlog.Quantities) {
 	p.Reconcile = &profile.Reconcile{WallS: new(all), OperatorsS: new(operators), GapsS: new(all - operators)}
 }
 
-// slab makes metrics many at a time.
+// slab allocates metrics many at a time.
 type slab struct {
 	metrics []profile.Metric
 	values  []float64
@@ -411,24 +423,7 @@ func (s *slab) metric(v float64) *profile.Metric {
 	return m
 }
 
-// describe adds the descriptions of the figures that layers have.
-func describe(p *profile.Profile, qs *runlog.Quantities) {
-	have := map[string]bool{}
-	for i := range p.Layers {
-		for k := range p.Layers[i].Figures {
-			have[k] = true
-		}
-	}
-	var scratch profile.Totals
-	for _, q := range ordered {
-		if have[q.Key] {
-			qs.SetTotal(&scratch, q, 0)
-		}
-	}
-}
-
-// overRuns is a time over several inferences: the value of one, else the mean with the
-// extremes.
+// overRuns returns a time over n inferences: the value of one, else the mean with the extremes.
 func overRuns(v [3]float64, n float64) *profile.Metric {
 	if n == 1 {
 		return profile.Value(profile.Imported, v[0], "")
@@ -437,13 +432,12 @@ func overRuns(v [3]float64, n float64) *profile.Metric {
 	return &profile.Metric{Kind: profile.Imported, N: new(int64(n)), Mean: new(mean), Min: new(min(v[1], mean)), Max: new(max(v[2], mean)), Method: "mean over the inferences recorded"}
 }
 
-// step adds a step: what ran on the chip, or on the computer.
+// step adds a step that ran on the chip, or on the host as a layer.
 func (w *work) step(s *capture.Step, members map[*capture.Engine]member, host int32) {
-	w.under = true
+	w.open = true
 	if host >= 0 {
 		w.now[host] += s.Length
 		w.wall += s.Length
-		w.busy += s.Length
 		return
 	}
 	var streams []stream
@@ -455,12 +449,10 @@ func (w *work) step(s *capture.Step, members map[*capture.Engine]member, host in
 			for i := range e.Len() {
 				if e.Class[i] == capture.Work {
 					x.keep = append(x.keep, int32(i))
-				}
-				// Messages before the first command order the launch; those after it, and the
-				// ends, are part of the program's time.
-				if e.Class[i] == capture.Work {
 					begin = min(begin, e.Begin[i])
 				}
+				// Messages before the first command belong to the launch. Those after it, and the
+				// ends, belong to the program.
 				if e.Class[i] == capture.Work || e.Class[i] == capture.Sync && e.Command[i] >= 0 {
 					end = max(end, e.Finish[i])
 				}
@@ -474,16 +466,16 @@ func (w *work) step(s *capture.Step, members map[*capture.Engine]member, host in
 	if len(streams) == 0 {
 		return
 	}
-	busy, shared := divide(streams, func(l int32, d float64) {
+	_, shared := divide(streams, func(l int32, d float64) {
 		if l >= 0 {
 			w.now[l] += d
 		}
 	})
-	w.busy, w.shared = w.busy+busy, w.shared+shared
+	w.shared += shared
 	w.wall += end - begin
 }
 
-// hostTimed reports whether a step's time is the host's.
+// hostTimed reports whether the time of a step comes from the host.
 func hostTimed(s *capture.Step) bool {
 	return s.HasInfo && s.Info.Kind != block.OnTPU
 }

@@ -9,14 +9,12 @@ import (
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 
-	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/tpu/capture"
 	"github.com/opmeter/opmeter/internal/record/tpu/command"
 	"github.com/opmeter/opmeter/profile"
 )
 
-// whatIf says what part of the peak the model reaches, and how fast it would be if
-// something else held.
+// whatIf sets the host's interval, the operations of the model and its share of the peak.
 func whatIf(r *capture.Recording, w *work, p *profile.Profile, qs *runlog.Quantities) {
 	n := float64(len(w.walls))
 	wall, ok := p.Totals.Latency.Best()
@@ -33,30 +31,25 @@ func whatIf(r *capture.Recording, w *work, p *profile.Profile, qs *runlog.Quanti
 	}
 	if peak := p.Target.PeakOpsPerSecond; ok && peak != nil && wall > 0 {
 		at := *peak
-		if v := mainPeak(r, p); v > 0 {
+		if v := mainPeak(r); v > 0 {
 			at = v
 		}
 		qs.SetTotal(&p.Totals, qMAC, flops/(at*wall))
 	}
 }
 
-// mainPeak is the peak for the element type of most operations, 0 where no operation
-// is known.
-func mainPeak(r *capture.Recording, p *profile.Profile) float64 {
+// mainPeak returns the peak for the element type of most operations, 0 if no operation is known.
+func mainPeak(r *capture.Recording) float64 {
 	ops := map[command.DType]float64{}
-	cores := 1
-	for _, s := range r.Steps {
-		cores = max(cores, len(s.Cores))
-		for _, c := range s.Cores {
-			e := c.Engine(command.TIU)
-			if e == nil {
-				continue
-			}
-			for i := range e.Len() {
-				if cmd := commandOf(e, i); cmd != nil && e.Class[i] == capture.Work {
-					if x, ok := cmd.Work(r.Chip); ok {
-						ops[cmd.DType()] += float64(x.Alg)
-					}
+	for _, c := range r.Cores() {
+		e := c.Engine(command.TIU)
+		if e == nil {
+			continue
+		}
+		for i := range e.Len() {
+			if cmd := commandOf(e, i); cmd != nil && e.Class[i] == capture.Work {
+				if x, ok := cmd.Work(r.Chip); ok {
+					ops[cmd.DType()] += float64(x.Alg)
 				}
 			}
 		}
@@ -71,11 +64,11 @@ func mainPeak(r *capture.Recording, p *profile.Profile) float64 {
 	if most == 0 {
 		return 0
 	}
-	return peakOf(r.Chip, r.Clock.TIU, best) * float64(cores)
+	return peakOf(r.Chip, r.Clock.TIU, best) * float64(mostCores(r))
 }
 
-// findings says what a reader should know first.
-func findings(run *runlog.Run, r *capture.Recording, ls *layers, w *work, x *expected, in *record.Input) {
+// findings adds all findings, the most important first.
+func findings(run *runlog.Run, r *capture.Recording, ls *layers, w *work, x *expected) {
 	aboutChip(run, r)
 	if len(r.Steps) > 0 {
 		aboutClocks(run, r)
@@ -103,15 +96,13 @@ func aboutClocks(run *runlog.Run, r *capture.Recording) {
 	waits, bad := 0, 0
 	narrow := math.Inf(1)
 	unbound := false
-	for _, s := range r.Steps {
-		for _, c := range s.Cores {
-			waits, bad = waits+c.Offset.Waits, bad+c.Offset.Violated
-			if c.Offset.Waits > 0 {
-				narrow = min(narrow, c.Offset.High-c.Offset.Low)
-			}
-			t, g := c.Engine(command.TIU), c.Engine(command.GDMA)
-			unbound = unbound || !c.Aligned && t != nil && g != nil && t.Len() > 0 && g.Len() > 0
+	for _, c := range r.Cores() {
+		waits, bad = waits+c.Offset.Waits, bad+c.Offset.Violated
+		if c.Offset.Waits > 0 {
+			narrow = min(narrow, c.Offset.High-c.Offset.Low)
 		}
+		t, g := c.Engine(command.TIU), c.Engine(command.GDMA)
+		unbound = unbound || !c.Aligned && t != nil && g != nil && t.Len() > 0 && g.Len() > 0
 	}
 	switch {
 	case bad > 0:
@@ -150,32 +141,29 @@ func aboutCores(run *runlog.Run, r *capture.Recording) {
 	}
 }
 
-// aboutLoss tells of records that are missing.
+// aboutLoss adds findings on missing records.
 func aboutLoss(run *runlog.Run, r *capture.Recording) {
-	for _, s := range r.Steps {
-		for _, c := range s.Cores {
-			for _, e := range c.Engines {
-				name := fmt.Sprintf("%s of core %d", engineName(e), c.Number)
-				if len(r.Steps) > 1 {
-					name += fmt.Sprintf(" in step %d", s.Number)
-				}
-				if e.Lost > 0 {
-					run.Found("tpu.lost", profile.Warning, "%d of %d commands of the %s have no record: the hardware lost them. Their time and work are missing.", e.Lost, e.Program.Len(), name)
-					run.Lost = append(run.Lost, profile.Loss{Records: new(int64(e.Lost)), Cause: profile.Cause{Code: profile.ByRecord, Text: "commands of the " + name + " without a record"}})
-				}
-				if stop := e.Program.Stop; stop != nil {
-					run.Found("tpu.commands", profile.Warning, "The command stream of the %s was decoded as far as %v. Records of later commands are shown without their work.", name, stop)
-				}
-				if e.Len() == 0 && e.Program.Len() > 0 && !s.Dynamic() {
-					run.Found("tpu.monitor", profile.Warning, "There are no records of the %s: its monitor was off, or nothing was written. Times of its commands are missing.", name)
-				}
-				if e.Repeats {
-					run.Found("tpu.counters", profile.Info, "The counters of useful cycles and stalls repeat the length of each command in all records of the %s: the chip does not count them, and they were left out.", name)
-				}
-				if p := &e.Program; p.Disagree > 0 {
-					run.Found("tpu.log", profile.Warning, "%d of %d commands of the %s have another function in the compiler's log than in the stream.", p.Disagree, p.Agree+p.Disagree, name)
-				}
-			}
+	for e := range r.Units() {
+		s, c := e.Step, e.Core
+		name := fmt.Sprintf("%s of core %d", engineName(e.Engine), c.Number)
+		if len(r.Steps) > 1 {
+			name += fmt.Sprintf(" in step %d", s.Number)
+		}
+		if e.Lost > 0 {
+			run.Found("tpu.lost", profile.Warning, "%d of %d commands of the %s have no record: the hardware lost them. Their time and work are missing.", e.Lost, e.Program.Len(), name)
+			run.Lost = append(run.Lost, profile.Loss{Records: new(int64(e.Lost)), Cause: profile.Cause{Code: profile.ByRecord, Text: "commands of the " + name + " without a record"}})
+		}
+		if stop := e.Program.Stop; stop != nil {
+			run.Found("tpu.commands", profile.Warning, "The command stream of the %s was decoded as far as %v. Records of later commands are shown without their work.", name, stop)
+		}
+		if e.Len() == 0 && e.Program.Len() > 0 && !s.Dynamic() {
+			run.Found("tpu.monitor", profile.Warning, "There are no records of the %s: its monitor was off, or nothing was written. Times of its commands are missing.", name)
+		}
+		if e.Repeats {
+			run.Found("tpu.counters", profile.Info, "The counters of useful cycles and stalls repeat the length of each command in all records of the %s: the chip does not count them, and they were left out.", name)
+		}
+		if p := &e.Program; p.Disagree > 0 {
+			run.Found("tpu.log", profile.Warning, "%d of %d commands of the %s have another function in the compiler's log than in the stream.", p.Disagree, p.Agree+p.Disagree, name)
 		}
 	}
 	if n := r.Dropped.Total(); n > 0 {
@@ -183,7 +171,7 @@ func aboutLoss(run *runlog.Run, r *capture.Recording) {
 	}
 }
 
-// lossesOf lists what was left out, in words.
+// lossesOf describes the dropped parts of a recording.
 func lossesOf(r *capture.Recording) []string {
 	var tmp runlog.Run
 	r.Dropped.To(&tmp)
@@ -194,7 +182,7 @@ func lossesOf(r *capture.Recording) []string {
 	return out
 }
 
-// aboutSteps tells of steps that are absent, and of the host.
+// aboutSteps adds findings on missing steps and on the host.
 func aboutSteps(run *runlog.Run, r *capture.Recording, w *work) {
 	if n := len(r.Missing); n > 0 {
 		run.Found("tpu.steps", profile.Warning, "%d steps between those recorded are missing, the first one number %d: profiling was restricted to some, or files are lost. The latency is of those that are there.", n, r.Missing[0])
@@ -245,25 +233,22 @@ func aboutExpected(run *runlog.Run, r *capture.Recording, x *expected) {
 	}
 }
 
-// aboutTime tells what bounds the time.
+// aboutTime adds findings on the limits of the time.
 func aboutTime(run *runlog.Run, r *capture.Recording, w *work) {
 	n := float64(len(w.walls))
 	wall, ok := run.Profile.Totals.Latency.Best()
-	if !ok || n == 0 || !(wall > 0) || !w.total.hasTIU || !w.total.hasDMA {
+	if !ok || n == 0 || !(wall > 0) || !w.total.known[sTIU] || !w.total.known[sDMA] {
 		return
 	}
-	// The busiest core bounds what overlap can do.
+	// The busiest core limits the gain of overlap.
 	tiu, dma := 0.0, 0.0
 	for _, s := range r.Steps {
-		if hostTimed(s) {
-			continue
-		}
 		var st, sd float64
 		for _, c := range s.Cores {
 			for _, e := range c.Engines {
 				b := 0.0
 				for i := range e.Len() {
-					if e.Class[i] == capture.Work {
+					if e.Class[i] == capture.Work && !hostTimed(s) {
 						b += e.Finish[i] - e.Begin[i]
 					}
 				}
@@ -280,7 +265,7 @@ func aboutTime(run *runlog.Run, r *capture.Recording, w *work) {
 	text := fmt.Sprintf("Of %s the busiest tensor engine worked %s (%.1f %%) and the busiest copy engine %s (%.1f %%), %s of it at the same time as another engine. If copies and computing overlapped fully, the time would be %s; with computing alone %s",
 		seconds(wall), seconds(tiu), 100*tiu/wall, seconds(dma), 100*dma/wall, seconds(w.inBoth/n), seconds(max(tiu, dma)), seconds(tiu))
 	flops, have := run.Profile.Totals.Value(qFLOPs.Key)
-	if peak := mainPeak(r, run.Profile); have && peak > 0 && tiu > 0 {
+	if peak := mainPeak(r); have && peak > 0 && tiu > 0 {
 		text += fmt.Sprintf("; at the tensor engines' peak for the model's main type %s. The model reaches %.3g %% of that peak, with computing alone it would reach %.3g %%",
 			seconds(flops/peak), 100*flops/(peak*wall), 100*flops/(peak*tiu))
 	}
@@ -288,22 +273,21 @@ func aboutTime(run *runlog.Run, r *capture.Recording, w *work) {
 	aboutKinds(run, w, n)
 }
 
-// aboutKinds tells which kinds of layers would gain most from better use of the tensor
-// engine.
+// aboutKinds lists the kinds of layers that would gain most from better use of the tensor engine.
 func aboutKinds(run *runlog.Run, w *work, n float64) {
 	busy, ideal := map[string]float64{}, map[string]float64{}
 	var kinds []string
 	for i := range min(len(w.layer), len(run.Profile.Layers)) {
 		s := &w.layer[i]
-		if !s.hasOps || !(s.possible > 0) {
+		if !(s.v[sPossible] > 0) {
 			continue
 		}
 		op := run.Profile.Layers[i].Op
 		if _, ok := busy[op]; !ok {
 			kinds = append(kinds, op)
 		}
-		busy[op] += s.tiuBusy / n
-		ideal[op] += s.tiuBusy / n * min(1, s.ops/s.possible)
+		busy[op] += s.v[sTIU] / n
+		ideal[op] += s.v[sTIU] / n * min(1, s.v[sOps]/s.v[sPossible])
 	}
 	slices.SortStableFunc(kinds, func(a, b string) int { return cmp.Compare(busy[b]-ideal[b], busy[a]-ideal[a]) })
 	var parts []string
@@ -315,7 +299,7 @@ func aboutKinds(run *runlog.Run, w *work, n float64) {
 	}
 }
 
-// seconds is a time for people.
+// seconds formats a time.
 func seconds(v float64) string {
 	switch {
 	case v >= 1:

@@ -2,8 +2,10 @@ package tpu
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strconv"
+	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 
@@ -72,7 +74,7 @@ func newLayers(r *capture.Recording) *layers {
 	case r.Locations != nil && r.Locations.Len() > 0:
 		ls.fromPlaces = true
 		ls.ofPlaces()
-	case r.Estimate != nil && r.Estimate.Len() > 0 && ls.estimateNamed():
+	case r.Estimate != nil && slices.ContainsFunc(r.Estimate.Layer, func(l int64) bool { return l >= 0 }):
 		ls.ofEstimate()
 	}
 	ls.byFunction = len(ls.list) == 0
@@ -91,10 +93,8 @@ func (ls *layers) ofLog() {
 				p.Op = names.Of(names.Layer, n)
 			}
 			ls.named(p, h, line.ID, line.Name)
-			if line.Scope == compiler.Local {
-				p.Options = append(p.Options, profile.Option{Key: "memory", Value: "local"})
-			} else if line.Scope == compiler.Global {
-				p.Options = append(p.Options, profile.Option{Key: "memory", Value: "global"})
+			if scope := [...]string{compiler.Local: "local", compiler.Global: "global", compiler.Move: ""}[line.Scope]; scope != "" {
+				p.Options = append(p.Options, profile.Option{Key: "memory", Value: scope})
 			}
 			ls.tensors(p, l.Tensors[line.FirstTensor:line.EndTensor])
 		})
@@ -114,7 +114,10 @@ func (ls *layers) ofPlaces() {
 	l := ls.r.Locations
 	for i := range l.Len() {
 		ls.find(layerKey{subnet: l.Subnet[i], id: l.Line[i]}, func(p *profile.Layer, h *runlog.Hint) {
-			p.Op = plain(l.Op[i])
+			p.Op = l.Op[i]
+			if _, op, ok := strings.Cut(p.Op, "."); ok && op != "" { // without the dialect
+				p.Op = op
+			}
 			name := ""
 			if len(l.Results[i]) > 0 {
 				name = l.Results[i][0].Name
@@ -123,16 +126,6 @@ func (ls *layers) ofPlaces() {
 			p.Inputs, p.Outputs = placed(l.Operands[i]), placed(l.Results[i])
 		})
 	}
-}
-
-// plain is an operation without its dialect.
-func plain(op string) string {
-	for i := range len(op) {
-		if op[i] == '.' && i+1 < len(op) {
-			return op[i+1:]
-		}
-	}
-	return op
 }
 
 func placed(list []compiler.Place) []profile.Tensor {
@@ -145,16 +138,6 @@ func placed(list []compiler.Place) []profile.Tensor {
 		out = append(out, profile.Tensor{Name: p.Name, DType: elementType(p.Type), Shape: p.Shape})
 	}
 	return out
-}
-
-// estimateNamed reports whether the estimate tells of layers.
-func (ls *layers) estimateNamed() bool {
-	for _, v := range ls.r.Estimate.Layer {
-		if v >= 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // ofEstimate makes the layers of the estimate.
@@ -176,8 +159,8 @@ func (ls *layers) ofEstimate() {
 func (ls *layers) subnetOfTable(table int32) int32 {
 	n := int32(-1)
 	last := int32(-1)
-	for i := range ls.r.Log.Layers {
-		if s := ls.r.Log.Layers[i].Subnet; s != last {
+	for _, l := range ls.r.Log.Layers {
+		if s := l.Subnet; s != last {
 			last = s
 			if n++; n == table {
 				return s
@@ -257,39 +240,38 @@ type member struct {
 	layer, visit []int32
 }
 
-// assign finds the layers of an engine's records.
-func (ls *layers) assign(s *capture.Step, c *capture.Core, e *capture.Engine) member {
-	m := member{make([]int32, e.Len()), make([]int32, e.Len())}
-	subnet := int32(0)
-	if s.HasInfo {
-		subnet = int32(s.Info.Subnet)
-	}
-	places := ls.places(subnet, c, e)
+// assign returns the layers of an engine's records.
+func (ls *layers) assign(u capture.Unit) member {
+	e, locations := u.Engine, ls.r.Locations
+	m := member{slices.Repeat([]int32{-1}, e.Len()), slices.Repeat([]int32{-1}, e.Len())}
+	subnet := u.Step.Subnet()
+	places := ls.places(u)
 	for i := range m.layer {
-		m.layer[i], m.visit[i] = -1, -1
 		if e.Class[i] != capture.Work {
 			continue
 		}
 		k := int(e.Command[i])
+		at := int32(-1)
+		if places != nil && k >= 0 {
+			at = places[k]
+		}
 		if k >= 0 && k < len(e.Program.Lines) && !ls.byFunction {
-			line := ls.r.Log.Commands.Line[e.Program.Lines[k]]
-			if line >= 0 {
+			if line := ls.r.Log.Commands.Line[e.Program.Lines[k]]; line >= 0 {
 				m.layer[i], m.visit[i] = ls.line[line], line
-			}
-			if places != nil && line >= 0 && places[k] >= 0 {
-				ls.checked++
-				if ls.r.Locations.Line[places[k]] != ls.r.Log.Layers[line].ID {
-					ls.apart++
+				if at >= 0 {
+					ls.checked++
+					if locations.Line[at] != ls.r.Log.Layers[line].ID {
+						ls.apart++
+					}
 				}
 			}
-		} else if k >= 0 && places != nil && places[k] >= 0 {
-			at := places[k]
-			if x, ok := ls.at[layerKey{subnet: ls.r.Locations.Subnet[at], id: ls.r.Locations.Line[at]}]; ok {
+		} else if at >= 0 {
+			if x, ok := ls.at[layerKey{subnet: locations.Subnet[at], id: locations.Line[at]}]; ok {
 				m.layer[i], m.visit[i] = x, at
 			}
 		}
 		if m.layer[i] < 0 && places == nil {
-			m.layer[i] = ls.estimated(subnet, c, e, k)
+			m.layer[i] = ls.estimated(u, k)
 		}
 		if m.layer[i] < 0 {
 			m.layer[i] = ls.issued(subnet, e, i)
@@ -301,23 +283,20 @@ func (ls *layers) assign(s *capture.Step, c *capture.Core, e *capture.Engine) me
 	return m
 }
 
-// places is the entry of tensor_location.json that each command of a program is of, -1
-// for none; nil without the file.
-func (ls *layers) places(subnet int32, c *capture.Core, e *capture.Engine) []int32 {
+// places returns the entry of tensor_location.json of each command of a program, -1 for none. It
+// returns nil without the file.
+func (ls *layers) places(u capture.Unit) []int32 {
 	l := ls.r.Locations
-	if l == nil || e.Program.Len() == 0 || e.Kind != command.TIU && e.Kind != command.GDMA {
+	if l == nil || u.Program.Len() == 0 || u.Kind != command.TIU && u.Kind != command.GDMA {
 		return nil
 	}
 	side := 0
-	if e.Kind != command.TIU {
+	if u.Kind != command.TIU {
 		side = 1
 	}
-	out := make([]int32, e.Program.Len())
-	for i := range out {
-		out[i] = -1
-	}
+	out := slices.Repeat([]int32{-1}, u.Program.Len())
 	for i := range l.Len() {
-		if l.Subnet[i] != subnet || int(l.Core[i]) != c.Index {
+		if l.Subnet[i] != u.Step.Subnet() || int(l.Core[i]) != u.Core.Index {
 			continue
 		}
 		for k := l.Before[i][side]; k < min(l.After[i][side], int64(len(out))); k++ {
@@ -331,11 +310,11 @@ func (ls *layers) places(subnet int32, c *capture.Core, e *capture.Engine) []int
 	return out
 }
 
-// estimated is the layer that the compiler's estimate names for a command, where
-// neither log nor places do: items have the commands' numbers. It is of the first core.
-func (ls *layers) estimated(subnet int32, c *capture.Core, e *capture.Engine, k int) int32 {
+// estimated returns the layer of a command in the compiler's estimate, if neither log nor places
+// name layers. The numbers of items are those of the commands of the first core.
+func (ls *layers) estimated(u capture.Unit, k int) int32 {
 	x := ls.r.Estimate
-	if x == nil || len(ls.r.Log.Layers) > 0 || k < 0 || c.Index > 0 || e.Kind != command.TIU && e.Kind != command.GDMA {
+	if x == nil || len(ls.r.Log.Layers) > 0 || k < 0 || u.Core.Index > 0 || u.Kind != command.TIU && u.Kind != command.GDMA {
 		return -1
 	}
 	if ls.items == nil {
@@ -353,7 +332,7 @@ func (ls *layers) estimated(subnet int32, c *capture.Core, e *capture.Engine, k 
 			}
 		}
 	}
-	if l, ok := ls.items[itemKey{subnet, e.Kind == command.GDMA, uint32(k + 1)}]; ok {
+	if l, ok := ls.items[itemKey{u.Step.Subnet(), u.Kind == command.GDMA, uint32(k + 1)}]; ok {
 		return l
 	}
 	return -1
@@ -378,10 +357,7 @@ func (ls *layers) issued(subnet int32, e *capture.Engine, i int) int32 {
 		return x
 	}
 	return ls.find(layerKey{subnet: subnet, id: int64(f.Group), name: "firmware"}, func(p *profile.Layer, _ *runlog.Hint) {
-		p.Op = names.Of(names.Firmware, uint64(f.Layer))
-		if f.Kind == 2 {
-			p.Op = names.Of(names.Copy, uint64(f.Layer))
-		}
+		p.Op = firmwareLayer(*f)
 		p.Name = fmt.Sprintf("%s_%d", p.Op, f.Group)
 	})
 }
@@ -428,17 +404,12 @@ func functionName(e *capture.Engine, i int) string {
 	return from.String() + " to " + to.String()
 }
 
-// engineName is the engine's name for people.
+// engineName returns the engine's name for reports.
 func engineName(e *capture.Engine) string {
-	switch e.Kind {
-	case command.TIU:
-		return "TIU"
-	case command.GDMA:
-		return "GDMA"
-	case command.SDMA:
-		return "SDMA"
+	if e.Kind == command.CDMA {
+		return fmt.Sprintf("CDMA port %d", e.Port)
 	}
-	return fmt.Sprintf("CDMA port %d", e.Port)
+	return strings.ToUpper(e.Kind.String())
 }
 
 // hostLayer is the layer of a subnet that the computer runs.

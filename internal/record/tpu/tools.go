@@ -13,7 +13,7 @@ import (
 	"github.com/opmeter/opmeter/internal/record/tpu/compat"
 )
 
-// original makes the files of the vendor's converter.
+// original returns the files of the vendor's converter.
 func original(ctx context.Context, in *record.Input) ([]record.Output, error) {
 	c, err := compat.Read(ctx, in)
 	if err != nil {
@@ -30,7 +30,7 @@ func original(ctx context.Context, in *record.Input) ([]record.Output, error) {
 	return out, nil
 }
 
-// at gives an error the folder that it is about, where it has no place of its own.
+// at adds the folder to an error without a place of its own.
 func at(in *record.Input, err error) error {
 	if _, ok := errors.AsType[*record.FileError](err); ok || len(in.Files) == 0 {
 		return err
@@ -40,12 +40,8 @@ func at(in *record.Input, err error) error {
 
 // commands lists the commands of every stream.
 func commands(ctx context.Context, in *record.Input, w io.Writer) error {
-	out := bufio.NewWriter(w)
-	n := 0
-	err := streams(ctx, in, func(name string, _ *command.Chip, engines []*capture.Engine) error {
+	return streams(ctx, in, w, func(out io.Writer, name string, _ *command.Chip, engines []*capture.Engine) error {
 		for _, e := range engines {
-			n += len(e.Program.Commands)
-			// Flush tells the error
 			fmt.Fprintf(out, "# %s, %s: %d commands\n", name, e.Kind, len(e.Program.Commands))
 			if err := command.List(out, e.Program.Commands); err != nil {
 				return err
@@ -56,35 +52,21 @@ func commands(ctx context.Context, in *record.Input, w io.Writer) error {
 		}
 		return nil
 	})
-	if err == nil && n == 0 {
-		err = at(in, errors.New("holds no command streams (cmd_ADDRESS_CORE_ENGINE.dat)"))
-	}
-	return errors.Join(err, out.Flush())
 }
 
-// check looks for places of memory that engines write and read with nothing in between that
-// orders it.
+// check looks for memory that one engine writes and another reads without a defined order.
 func check(ctx context.Context, in *record.Input, w io.Writer) (found int, err error) {
-	out := bufio.NewWriter(w)
-	n := 0
-	err = streams(ctx, in, func(name string, chip *command.Chip, engines []*capture.Engine) error {
-		var tiu, dma []command.Command
+	err = streams(ctx, in, w, func(out io.Writer, name string, chip *command.Chip, engines []*capture.Engine) error {
+		lists := map[command.Engine][]command.Command{}
 		for _, e := range engines {
-			switch e.Kind {
-			case command.TIU:
-				tiu = e.Program.Commands
-			case command.GDMA:
-				dma = e.Program.Commands
-			}
+			lists[e.Kind] = e.Program.Commands
 		}
-		n += len(tiu) + len(dma)
-		r := command.Check(chip, tiu, dma)
+		r := command.Check(chip, lists[command.TIU], lists[command.GDMA])
 		for i := range r.Hazards {
-			if r.Hazards[i].Equal {
-				continue // the same bytes: worked on in place
+			if !r.Hazards[i].Equal { // commands may work in place on the same bytes
+				found++
+				fmt.Fprintf(out, "%s: %s\n", name, r.Hazards[i].String())
 			}
-			found++
-			fmt.Fprintf(out, "%s: %s\n", name, r.Hazards[i].String()) // Flush tells the error
 		}
 		more := ""
 		if r.Cut {
@@ -93,14 +75,12 @@ func check(ctx context.Context, in *record.Input, w io.Writer) (found int, err e
 		fmt.Fprintf(out, "# %s: %d commands, %d pairs compared%s\n", name, r.Commands, r.Pairs, more)
 		return nil
 	})
-	if err == nil && n == 0 {
-		err = at(in, errors.New("holds no command streams (cmd_ADDRESS_CORE_ENGINE.dat)"))
-	}
-	return found, errors.Join(err, out.Flush())
+	return found, err
 }
 
-// streams calls do for each core of each subnet's first run.
-func streams(ctx context.Context, in *record.Input, do func(name string, chip *command.Chip, engines []*capture.Engine) error) error {
+// streams calls do for each core of each subnet's first run. Errors of the writer come from its
+// Flush at the end.
+func streams(ctx context.Context, in *record.Input, w io.Writer, do func(out io.Writer, name string, chip *command.Chip, engines []*capture.Engine) error) error {
 	r, faults, err := capture.Read(ctx, in)
 	if err != nil {
 		return at(in, err)
@@ -108,6 +88,8 @@ func streams(ctx context.Context, in *record.Input, do func(name string, chip *c
 	if r == nil || r.Chip == nil {
 		return errors.Join(append(faults, at(in, errors.New("holds nothing that a tensor processor recorded")))...)
 	}
+	out := bufio.NewWriter(w)
+	n := 0
 	seen := map[uint32]bool{}
 	for _, s := range r.Steps {
 		if s.HasInfo && seen[s.Info.Subnet] {
@@ -115,10 +97,17 @@ func streams(ctx context.Context, in *record.Input, do func(name string, chip *c
 		}
 		seen[s.Info.Subnet] = true
 		for _, c := range s.Cores {
-			if err := do(fmt.Sprintf("subnet %d, core %d", s.Info.Subnet, c.Number), r.Chip, c.Engines); err != nil {
-				return err
+			for _, e := range c.Engines {
+				n += len(e.Program.Commands)
+			}
+			if err := do(out, fmt.Sprintf("subnet %d, core %d", s.Info.Subnet, c.Number), r.Chip, c.Engines); err != nil {
+				return errors.Join(err, out.Flush())
 			}
 		}
 	}
-	return errors.Join(faults...)
+	err = errors.Join(faults...)
+	if err == nil && n == 0 {
+		err = at(in, errors.New("holds no command streams (cmd_ADDRESS_CORE_ENGINE.dat)"))
+	}
+	return errors.Join(err, out.Flush())
 }

@@ -4,6 +4,8 @@
 package capture
 
 import (
+	"iter"
+
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/tpu/axis"
@@ -80,6 +82,14 @@ func (s *Step) Dynamic() bool {
 	return s.HasInfo && s.Info.Kind == block.OnTPU && s.Info.Extra == 1
 }
 
+// Subnet returns the number of the subnet, 0 if it is unknown.
+func (s *Step) Subnet() int32 {
+	if !s.HasInfo {
+		return 0
+	}
+	return int32(s.Info.Subnet)
+}
+
 // Core is what one core recorded.
 type Core struct {
 	// Index is its place among the step's cores, Number the core's own.
@@ -106,6 +116,39 @@ func (c *Core) Engine(k command.Engine) *Engine {
 		}
 	}
 	return nil
+}
+
+// Unit is an engine of a recording with the step and the core that it belongs to.
+type Unit struct {
+	Step *Step
+	Core *Core
+	*Engine
+}
+
+// Cores yields the cores of all steps.
+func (r *Recording) Cores() iter.Seq2[*Step, *Core] {
+	return func(yield func(*Step, *Core) bool) {
+		for _, s := range r.Steps {
+			for _, c := range s.Cores {
+				if !yield(s, c) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Units yields the engines of all steps and cores.
+func (r *Recording) Units() iter.Seq[Unit] {
+	return func(yield func(Unit) bool) {
+		for s, c := range r.Cores() {
+			for _, e := range c.Engines {
+				if !yield(Unit{s, c, e}) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Firmware is what the firmware of a core recorded.
