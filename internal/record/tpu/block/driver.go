@@ -42,79 +42,42 @@ type MemoryOp struct {
 	Begin, End uint64
 }
 
-// ParseDriver decodes a BMLIB block. ok is false where it ends within a list: what came
-// before is kept.
+// ParseDriver decodes a BMLIB block. ok is false if it ends within a list. The elements before
+// are kept.
 func ParseDriver(data []byte) (d Driver, ok bool) {
-	f := fields{b: data}
-	d.Begin, d.End = f.u64(), f.u64()
-	if f.short {
+	if len(data) < 16 {
 		return d, false
 	}
-	lists := []struct {
-		size int
-		read func()
-	}{
-		{12, func() { d.Sends = append(d.Sends, Send{f.u32(), f.u64()}) }},
-		{16, func() { d.Syncs = append(d.Syncs, Span{f.u64(), f.u64()}) }},
-		{24, func() { d.Marks = append(d.Marks, Mark{f.u64(), f.u64(), f.u64()}) }},
-		{40, func() {
-			d.Copies = append(d.Copies, Copy{f.u64(), f.u64(), f.u32(), f.u32(), f.u64(), f.u64()})
-		}},
-		{32, func() {
-			d.Memory = append(d.Memory, MemoryOp{f.u64(), f.u32(), f.u32(), f.u64(), f.u64()})
-		}},
-	}
-	for _, l := range lists {
-		if len(f.b) == 0 {
-			return d, true
-		}
-		n := int(f.u32())
-		if f.short {
-			return d, false
+	d.Begin, d.End, data = le.Uint64(data), le.Uint64(data[8:]), data[16:]
+	for _, read := range []func([]byte, int) (int, []byte){reader(&d.Sends), reader(&d.Syncs), reader(&d.Marks), reader(&d.Copies), reader(&d.Memory)} {
+		if len(data) < 4 {
+			break
 		}
 		d.Lists++
-		have := len(f.b) / l.size
-		for range min(n, have) {
-			l.read()
-		}
-		if n > have {
+		n := int(le.Uint32(data))
+		have, rest := read(data[4:], n)
+		if have < n {
 			return d, false
 		}
+		data = rest
 	}
-	return d, len(f.b) == 0
+	return d, len(data) == 0
+}
+
+// reader returns a function that decodes at most n elements of a list.
+func reader[T any](to *[]T) func(data []byte, n int) (have int, rest []byte) {
+	return func(data []byte, n int) (int, []byte) {
+		*to, data = list[T](data, n)
+		return len(*to), data
+	}
 }
 
 // Append encodes the block with its first Lists lists.
 func (d *Driver) Append(dst []byte) []byte {
-	dst = u64(dst, d.Begin, d.End)
-	for i := range d.Lists {
-		switch i {
-		case 0:
-			dst = u32(dst, uint32(len(d.Sends)))
-			for _, s := range d.Sends {
-				dst = u64(u32(dst, s.API), s.Time)
-			}
-		case 1:
-			dst = u32(dst, uint32(len(d.Syncs)))
-			for _, s := range d.Syncs {
-				dst = u64(dst, s.Begin, s.End)
-			}
-		case 2:
-			dst = u32(dst, uint32(len(d.Marks)))
-			for _, m := range d.Marks {
-				dst = u64(dst, m.ID, m.Begin, m.End)
-			}
-		case 3:
-			dst = u32(dst, uint32(len(d.Copies)))
-			for _, c := range d.Copies {
-				dst = u64(u32(u64(dst, c.Src, c.Dst), c.Direction, c.Size), c.Begin, c.End)
-			}
-		case 4:
-			dst = u32(dst, uint32(len(d.Memory)))
-			for _, m := range d.Memory {
-				dst = u64(u32(u64(dst, m.Address), m.Size, m.Kind), m.Begin, m.End)
-			}
-		}
+	dst = appendValues(dst, d.Begin, d.End)
+	counts := [...]int{len(d.Sends), len(d.Syncs), len(d.Marks), len(d.Copies), len(d.Memory)}
+	for i, l := range []any{d.Sends, d.Syncs, d.Marks, d.Copies, d.Memory}[:d.Lists] {
+		dst = appendValues(dst, uint32(counts[i]), l)
 	}
 	return dst
 }

@@ -1,5 +1,7 @@
 package block
 
+import "encoding/binary"
+
 // Step is a SUMMARY: one run of a subnet.
 type Step struct {
 	// Iteration is the number of the step in its launch.
@@ -26,17 +28,14 @@ const (
 
 const stepBytes = 36
 
-// ParseStep decodes a SUMMARY; ok is false where it is cut.
+// ParseStep decodes a SUMMARY. ok is false if it is cut.
 func ParseStep(data []byte) (s Step, ok bool) {
-	f := fields{b: data}
-	s = Step{f.u32(), f.u32(), SubnetKind(f.u32()), f.u64(), f.u64(), f.u64()}
-	return s, !f.short
+	_, err := binary.Decode(data, le, &s)
+	return s, err == nil
 }
 
 // Append encodes the step.
-func (s *Step) Append(dst []byte) []byte {
-	return u64(u32(dst, s.Iteration, s.Subnet, uint32(s.Kind)), s.Begin, s.End, s.Extra)
-}
+func (s *Step) Append(dst []byte) []byte { return appendValues(dst, s) }
 
 // Streams says where the command streams of a core are.
 type Streams struct {
@@ -49,35 +48,32 @@ type Streams struct {
 	Groups [][2]uint32
 }
 
-// ParseStreams decodes a COMMAND block; wide is the form of BM1690. Groups that are
-// not there are left out; ok is false where the head is cut.
+// ParseStreams decodes a COMMAND block. wide is the form of BM1690. Missing groups are left out.
+// ok is false if the head is cut.
 func ParseStreams(data []byte, wide bool) (s Streams, ok bool) {
-	f := fields{b: data}
-	s.GDMABase, s.GDMAOffset, s.TIUBase, s.TIUOffset = f.u64(), f.u64(), f.u64(), f.u64()
+	n := 4
 	if wide {
-		s.SDMABase, s.SDMAOffset = f.u64(), f.u64()
+		n = 6
 	}
-	s.Count = f.u32()
-	if f.short {
+	if len(data) < 8*n+4 {
 		return s, false
 	}
-	for range min(int(s.Count), len(f.b)/8) {
-		s.Groups = append(s.Groups, [2]uint32{f.u32(), f.u32()})
+	head, rest := list[uint64](data, n)
+	for i, to := range []*uint64{&s.GDMABase, &s.GDMAOffset, &s.TIUBase, &s.TIUOffset, &s.SDMABase, &s.SDMAOffset}[:n] {
+		*to = head[i]
 	}
+	s.Count = le.Uint32(rest)
+	s.Groups, _ = list[[2]uint32](rest[4:], int(s.Count))
 	return s, true
 }
 
 // Append encodes the block.
 func (s *Streams) Append(dst []byte, wide bool) []byte {
-	dst = u64(dst, s.GDMABase, s.GDMAOffset, s.TIUBase, s.TIUOffset)
+	dst = appendValues(dst, s.GDMABase, s.GDMAOffset, s.TIUBase, s.TIUOffset)
 	if wide {
-		dst = u64(dst, s.SDMABase, s.SDMAOffset)
+		dst = appendValues(dst, s.SDMABase, s.SDMAOffset)
 	}
-	dst = u32(dst, s.Count)
-	for _, g := range s.Groups {
-		dst = u32(dst, g[0], g[1])
-	}
-	return dst
+	return appendValues(dst, s.Count, s.Groups)
 }
 
 // Dyn is a record of the firmware.
@@ -103,26 +99,15 @@ const (
 	DynHead = 0xFFFFFFFF
 )
 
-const dynBytes = 32
-
-// ParseDyn decodes DYN_DATA of all chips but BM1690's new form. rest is the number of
-// bytes after the last whole record.
-func ParseDyn(data []byte) (list []Dyn, rest int) {
-	list = make([]Dyn, 0, len(data)/dynBytes)
-	f := fields{b: data}
-	for len(f.b) >= dynBytes {
-		list = append(list, Dyn{f.u32(), f.u32(), f.u64(), f.u64(), f.u64()})
-	}
-	return list, len(f.b)
+// ParseDyn decodes DYN_DATA of all chips except BM1690's new form. rest is the number of bytes
+// after the last whole record.
+func ParseDyn(data []byte) (records []Dyn, rest int) {
+	records, data = list[Dyn](data, len(data))
+	return records, len(data)
 }
 
 // AppendDyn encodes firmware records.
-func AppendDyn(dst []byte, list []Dyn) []byte {
-	for _, d := range list {
-		dst = u64(u32(dst, d.Profile, d.Type), d.ID, d.Begin, d.End)
-	}
-	return dst
-}
+func AppendDyn(dst []byte, records []Dyn) []byte { return appendValues(dst, records) }
 
 // Issue is a record of BM1690's new form: a command that the firmware gave to an
 // engine.
@@ -144,16 +129,10 @@ func (i Issue) Sub() uint32 { return i.Word >> 16 & 31 }
 // port.
 func (i Issue) Extra() uint32 { return i.Word >> 21 }
 
-const issueBytes = 8
-
 // ParseIssues decodes the new form.
-func ParseIssues(data []byte) (list []Issue, rest int) {
-	list = make([]Issue, 0, len(data)/issueBytes)
-	f := fields{b: data}
-	for len(f.b) >= issueBytes {
-		list = append(list, Issue{f.u32(), f.u32()})
-	}
-	return list, len(f.b)
+func ParseIssues(data []byte) (records []Issue, rest int) {
+	records, data = list[Issue](data, len(data))
+	return records, len(data)
 }
 
 // Node is what a NODE_SET or NODE_WAIT says of the engines.
@@ -172,29 +151,27 @@ type Node struct {
 // Node decodes the id of a NODE_SET or NODE_WAIT of a chip.
 func (d *Dyn) Node(chip string) Node {
 	bits := func(first, width int) uint32 { return uint32(d.ID >> first & (1<<width - 1)) }
-	var n Node
-	var engine uint32
+	n := Node{BD: bits(0, 20), GDMA: bits(20, 20), Function: bits(43, 4), Op: bits(47, 5), Parallel: bits(52, 1) == 1, Version: bits(60, 4)}
+	engine, engines := bits(40, 3), []Engine{TIU, GDMA, none, none, none, CDMA}
 	switch chip {
 	case "BM1684":
 		n = Node{BD: bits(0, 16), GDMA: bits(16, 16), Parallel: bits(32, 1) == 1, Function: bits(36, 4), Op: bits(40, 5), Version: bits(60, 4)}
-		engine = bits(48, 4)
-		n.Engine, n.OK = [4]Engine{TIU, GDMA, CDMA, CDMA}[engine&3], engine < 3
-		if engine == 1 {
+		if engine, engines = bits(48, 4), []Engine{TIU, GDMA, CDMA}; engine == 1 {
 			n.Direction, n.Function = bits(36, 2), bits(40, 3)
 		}
-		return n
 	case "BM1690":
 		t := d.Type
 		n = Node{BD: bits(0, 16), GDMA: bits(16, 16), SDMA: bits(32, 16), VSDMA: bits(48, 16), Op: t >> 11 & 15, Function: t >> 15 & 31, Parallel: t>>20&1 == 1, Version: t >> 28}
-		engine = t >> 8 & 7
-		n.Engine, n.OK = [8]Engine{TIU, GDMA, TIU, SDMA, CDMA, SDMA, TIU, TIU}[engine], engine < 6 && engine != 2
-		return n
+		engine, engines = t>>8&7, []Engine{TIU, GDMA, none, SDMA, CDMA, SDMA}
 	}
-	n = Node{BD: bits(0, 20), GDMA: bits(20, 20), Function: bits(43, 4), Op: bits(47, 5), Parallel: bits(52, 1) == 1, Version: bits(60, 4)}
-	engine = bits(40, 3)
-	n.Engine, n.OK = [8]Engine{TIU, GDMA, TIU, TIU, TIU, CDMA, TIU, TIU}[engine], engine < 2 || engine == 5
+	if int(engine) < len(engines) && engines[engine] != none {
+		n.Engine, n.OK = engines[engine], true
+	}
 	return n
 }
+
+// none is a unit without commands.
+const none = Engine(255)
 
 // Func is what a FUNC record says.
 type Func struct {
@@ -228,27 +205,24 @@ const (
 	ExtraCustom = 100
 )
 
-// ParseExtras decodes DYN_EXTRA and BMLIB_EXTRA. A part that is longer than what is
-// left is cut; rest is the number of bytes that make no whole part.
-func ParseExtras(data []byte) (list []Extra, rest int) {
+// ParseExtras decodes DYN_EXTRA and BMLIB_EXTRA. Decoding ends at a part that is longer than the
+// rest. rest is the number of bytes that make no whole part.
+func ParseExtras(data []byte) (extras []Extra, rest int) {
 	for len(data) >= 12 {
-		f := fields{b: data}
-		e := Extra{Owner: f.u32(), Kind: f.u32()}
-		n := int(f.u32())
-		if n > len(f.b) {
-			return list, len(data)
+		n := int(le.Uint32(data[8:]))
+		if n > len(data)-12 {
+			break
 		}
-		e.Data = f.b[:n:n]
-		list = append(list, e)
-		data = f.b[n:]
+		extras = append(extras, Extra{Owner: le.Uint32(data), Kind: le.Uint32(data[4:]), Data: data[12 : 12+n : 12+n]})
+		data = data[12+n:]
 	}
-	return list, len(data)
+	return extras, len(data)
 }
 
 // AppendExtras encodes such data.
-func AppendExtras(dst []byte, list []Extra) []byte {
-	for _, e := range list {
-		dst = append(u32(dst, e.Owner, e.Kind, uint32(len(e.Data))), e.Data...)
+func AppendExtras(dst []byte, extras []Extra) []byte {
+	for _, e := range extras {
+		dst = append(appendValues(dst, e.Owner, e.Kind, uint32(len(e.Data))), e.Data...)
 	}
 	return dst
 }

@@ -58,7 +58,7 @@ func (r *Recording) issued(c *Core, e *Engine) []Issued {
 			layer, until = &x, d.End
 		case block.DynNodeSet:
 			n := d.Node(r.Chip.Name)
-			if !n.OK || kindOf(n.Engine) != e.Kind {
+			if !n.OK || n.Engine != e.Kind {
 				continue
 			}
 			s := Issued{Number: n.BD, Dep: n.GDMA, Func: -1, Sub: -1, At: i}
@@ -116,10 +116,6 @@ func (f *Firmware) Texts(profile uint32) []string {
 		}
 	}
 	return out
-}
-
-func kindOf(e block.Engine) command.Engine {
-	return [...]command.Engine{command.TIU, command.GDMA, command.SDMA, command.CDMA}[e]
 }
 
 // funcOf is the code of a command's function.

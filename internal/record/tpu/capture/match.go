@@ -51,8 +51,7 @@ func sections(ids []uint32, bits, expect int) []section {
 
 // idWidth is the width of the counter of commands in an engine's records.
 func (r *Recording) idWidth(e *Engine) int {
-	kind := [...]block.Engine{block.TIU, block.GDMA, block.SDMA, block.CDMA}[e.Kind]
-	if l := block.LayoutOf(r.Chip.Name, kind); l != nil {
+	if l := block.LayoutOf(r.Chip.Name, e.Kind); l != nil {
 		return l.IDBits
 	}
 	return 0

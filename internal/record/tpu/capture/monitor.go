@@ -14,13 +14,13 @@ const MaxRecords = 1 << 24
 
 // monitor reads the records of an engine; nil if absent.
 func (r *Recording) monitor(f *record.File, t block.Type, p io.Reader) (*Engine, error) {
-	kind := map[block.Type]block.Engine{block.MonitorBD: block.TIU, block.MonitorGDMA: block.GDMA, block.MonitorSDMA: block.SDMA, block.MonitorCDMA: block.CDMA}[t]
+	kind := map[block.Type]command.Engine{block.MonitorBD: command.TIU, block.MonitorGDMA: command.GDMA, block.MonitorSDMA: command.SDMA, block.MonitorCDMA: command.CDMA}[t]
 	l := block.LayoutOf(r.Chip.Name, kind)
 	if l == nil {
 		r.Dropped.Add(fmt.Sprintf("blocks of type %d, which %s does not have", t, r.Chip.Name), 1)
 		return nil, nil
 	}
-	e := &Engine{Kind: kindOf(kind)}
+	e := &Engine{Kind: kind}
 	a := adder{e: e, l: l, chip: r.Chip}
 	rest, err := l.Each(p, a.add, a.columns()...)
 	r.Dropped.Add(fmt.Sprintf("%s: bytes after the last whole record of the %s", base(f.Path), e.Kind), int64(rest))
