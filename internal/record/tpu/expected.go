@@ -28,10 +28,10 @@ var estimateWays = [...][2]command.Space{
 // The estimate counts cycles of the tensor engine.
 func expect(r *capture.Recording, ls *layers, p *profile.Profile, qs *runlog.Quantities, measured bool) *expected {
 	e := r.Estimate
-	if e == nil || e.Len() == 0 {
+	if e == nil || len(e.Items) == 0 {
 		return nil
 	}
-	x := &expected{hz: r.Clock.TIU, layer: make([]int32, e.Len())}
+	x := &expected{hz: r.Clock.TIU, layer: make([]int32, len(e.Items))}
 	if !measured && e.RuntimeS > 0 && e.Total > 0 && !r.Clock.Given {
 		// Without a run, the clock of the file counts: it states its total in both units.
 		if hz := float64(e.Total) / e.RuntimeS; hz > 1e7 && hz < 1e10 && math.Abs(hz/r.Clock.TIU-1) > 0.01 {
@@ -42,24 +42,24 @@ func expect(r *capture.Recording, ls *layers, p *profile.Profile, qs *runlog.Qua
 	var all sums
 	all.addCopy(command.DDR, command.Local, 0)
 	streams := make([]stream, 2)
-	for i := range e.Len() {
+	for i, y := range e.Items {
 		x.layer[i] = -1
-		if l, ok := ls.at[layerKey{subnet: ls.subnetOfTable(e.Table[i]), id: e.Layer[i]}]; ok && e.Layer[i] >= 0 && int(l) < len(p.Layers) {
+		if l, ok := ls.at[layerKey{subnet: ls.subnetOfTable(y.Table), id: y.Layer}]; ok && y.Layer >= 0 && int(l) < len(p.Layers) {
 			x.layer[i] = l
 		}
 		s := &streams[0]
-		if e.DMA[i] {
+		if y.DMA {
 			s = &streams[1]
 			way := estimateWays[3]
-			if d := e.Dir[i]; d >= 0 && d < 3 {
-				way = estimateWays[d]
+			if y.Dir >= 0 && y.Dir < 3 {
+				way = estimateWays[y.Dir]
 			}
-			all.addCopy(way[0], way[1], e.Bytes[i])
+			all.addCopy(way[0], way[1], y.Bytes)
 			if l := x.layer[i]; l >= 0 {
-				copies[l].addCopy(way[0], way[1], e.Bytes[i])
+				copies[l].addCopy(way[0], way[1], y.Bytes)
 			}
 		}
-		s.add(float64(e.Start[i])/x.hz, float64(e.Start[i]+e.Cycles[i])/x.hz, x.layer[i])
+		s.add(float64(y.Start)/x.hz, float64(y.Start+y.Cycles)/x.hz, x.layer[i])
 	}
 	x.total = float64(e.Total) / x.hz
 	for i := range streams {
@@ -107,17 +107,18 @@ func drawEstimate(r *capture.Recording, x *expected) *timeline.Timeline {
 	b := newBuilder()
 	e := r.Estimate
 	var tiu, dma []bar
-	for i := range e.Len() {
-		y := empty(float64(e.Start[i])/x.hz, float64(e.Start[i]+e.Cycles[i])/x.hz)
-		y.layer, y.label = x.layer[i], b.name(e.Names[e.Func[i]])
-		if !e.DMA[i] {
-			y.number = float64(e.BD[i])
+	for i, z := range e.Items {
+		y := empty(float64(z.Start)/x.hz, float64(z.Start+z.Cycles)/x.hz)
+		y.layer, y.label = x.layer[i], b.name(e.Names[z.Func])
+		if !z.DMA {
+			y.number = float64(z.BD)
 			tiu = append(tiu, y)
 			continue
 		}
-		y.number, y.bytes = float64(e.GDMA[i]), e.Bytes[i]
-		if d := int(e.Dir[i]); d >= 0 && d < len(estimateWays) {
-			y.direction = b.name(estimateWays[d][0].String() + " to " + estimateWays[d][1].String())
+		y.number, y.bytes = float64(z.GDMA), z.Bytes
+		if z.Dir >= 0 && int(z.Dir) < len(estimateWays) {
+			way := estimateWays[z.Dir]
+			y.direction = b.name(way[0].String() + " to " + way[1].String())
 		}
 		dma = append(dma, y)
 	}

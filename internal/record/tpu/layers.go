@@ -71,10 +71,10 @@ func newLayers(r *capture.Recording) *layers {
 	switch {
 	case len(r.Log.Layers) > 0:
 		ls.ofLog()
-	case r.Locations != nil && r.Locations.Len() > 0:
+	case r.Locations != nil && len(r.Locations.List) > 0:
 		ls.fromPlaces = true
 		ls.ofPlaces()
-	case r.Estimate != nil && slices.ContainsFunc(r.Estimate.Layer, func(l int64) bool { return l >= 0 }):
+	case r.Estimate != nil && slices.ContainsFunc(r.Estimate.Items, func(x compiler.Item) bool { return x.Layer >= 0 }):
 		ls.ofEstimate()
 	}
 	ls.byFunction = len(ls.list) == 0
@@ -111,19 +111,18 @@ func unnumbered(line *compiler.LayerLine) string {
 
 // ofPlaces makes the layers of tensor_location.json.
 func (ls *layers) ofPlaces() {
-	l := ls.r.Locations
-	for i := range l.Len() {
-		ls.find(layerKey{subnet: l.Subnet[i], id: l.Line[i]}, func(p *profile.Layer, h *runlog.Hint) {
-			p.Op = l.Op[i]
+	for _, x := range ls.r.Locations.List {
+		ls.find(layerKey{subnet: x.Subnet, id: x.Line}, func(p *profile.Layer, h *runlog.Hint) {
+			p.Op = x.Op
 			if _, op, ok := strings.Cut(p.Op, "."); ok && op != "" { // without the dialect
 				p.Op = op
 			}
 			name := ""
-			if len(l.Results[i]) > 0 {
-				name = l.Results[i][0].Name
+			if len(x.Results) > 0 {
+				name = x.Results[0].Name
 			}
-			ls.named(p, h, l.Line[i], name)
-			p.Inputs, p.Outputs = placed(l.Operands[i]), placed(l.Results[i])
+			ls.named(p, h, x.Line, name)
+			p.Inputs, p.Outputs = placed(x.Operands), placed(x.Results)
 		})
 	}
 }
@@ -143,13 +142,13 @@ func placed(list []compiler.Place) []profile.Tensor {
 // ofEstimate makes the layers of the estimate.
 func (ls *layers) ofEstimate() {
 	e := ls.r.Estimate
-	for i := range e.Len() {
-		if e.Layer[i] < 0 {
+	for _, x := range e.Items {
+		if x.Layer < 0 {
 			continue
 		}
-		ls.find(layerKey{subnet: ls.subnetOfTable(e.Table[i]), id: e.Layer[i]}, func(p *profile.Layer, h *runlog.Hint) {
-			p.Op = e.Names[e.Op[i]]
-			ls.named(p, h, e.Layer[i], "")
+		ls.find(layerKey{subnet: ls.subnetOfTable(x.Table), id: x.Layer}, func(p *profile.Layer, h *runlog.Hint) {
+			p.Op = e.Names[x.Op]
+			ls.named(p, h, x.Layer, "")
 		})
 	}
 }
@@ -260,13 +259,13 @@ func (ls *layers) assign(u capture.Unit) member {
 				m.layer[i], m.visit[i] = ls.line[line], line
 				if at >= 0 {
 					ls.checked++
-					if locations.Line[at] != ls.r.Log.Layers[line].ID {
+					if locations.List[at].Line != ls.r.Log.Layers[line].ID {
 						ls.apart++
 					}
 				}
 			}
 		} else if at >= 0 {
-			if x, ok := ls.at[layerKey{subnet: locations.Subnet[at], id: locations.Line[at]}]; ok {
+			if x, ok := ls.at[layerKey{subnet: locations.List[at].Subnet, id: locations.List[at].Line}]; ok {
 				m.layer[i], m.visit[i] = x, at
 			}
 		}
@@ -295,11 +294,11 @@ func (ls *layers) places(u capture.Unit) []int32 {
 		side = 1
 	}
 	out := slices.Repeat([]int32{-1}, u.Program.Len())
-	for i := range l.Len() {
-		if l.Subnet[i] != u.Step.Subnet() || int(l.Core[i]) != u.Core.Index {
+	for i, x := range l.List {
+		if x.Subnet != u.Step.Subnet() || int(x.Core) != u.Core.Index {
 			continue
 		}
-		for k := l.Before[i][side]; k < min(l.After[i][side], int64(len(out))); k++ {
+		for k := x.Before[side]; k < min(x.After[side], int64(len(out))); k++ {
 			if out[k] >= 0 {
 				ls.twice++
 				continue
@@ -313,19 +312,17 @@ func (ls *layers) places(u capture.Unit) []int32 {
 // estimated returns the layer of a command in the compiler's estimate, if neither log nor places
 // name layers. The numbers of items are those of the commands of the first core.
 func (ls *layers) estimated(u capture.Unit, k int) int32 {
-	x := ls.r.Estimate
-	if x == nil || len(ls.r.Log.Layers) > 0 || k < 0 || u.Core.Index > 0 || u.Kind != command.TIU && u.Kind != command.GDMA {
+	if ls.r.Estimate == nil || len(ls.r.Log.Layers) > 0 || k < 0 || u.Core.Index > 0 || u.Kind != command.TIU && u.Kind != command.GDMA {
 		return -1
 	}
 	if ls.items == nil {
-		ls.items = make(map[itemKey]int32, x.Len())
-		for i := range x.Len() {
-			own := x.BD[i]
-			if x.DMA[i] {
-				own = x.GDMA[i]
+		ls.items = map[itemKey]int32{}
+		for _, x := range ls.r.Estimate.Items {
+			at := itemKey{ls.subnetOfTable(x.Table), x.DMA, x.BD}
+			if x.DMA {
+				at.own = x.GDMA
 			}
-			at := itemKey{ls.subnetOfTable(x.Table[i]), x.DMA[i], own}
-			if l, ok := ls.at[layerKey{subnet: at.subnet, id: x.Layer[i]}]; ok {
+			if l, ok := ls.at[layerKey{subnet: at.subnet, id: x.Layer}]; ok {
 				if _, twice := ls.items[at]; !twice {
 					ls.items[at] = l
 				}

@@ -7,23 +7,24 @@ import (
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
 )
 
-// Locations is tensor_location.json: which commands belong to an operation, as columns.
+// Locations is tensor_location.json: the commands of operations.
 type Locations struct {
-	// Line is the operation's line in final.mlir, counted from 1.
-	Line         []int64
-	Subnet, Core []int32
-	Op           []string
-	// Before and After are the numbers of TIU and DMA commands before and after the
-	// operation: it has those from before + 1 to after, counted from 1.
-	Before, After [][2]int64
-	// Results are names of tensors that the operation makes, of its first entry.
-	Results [][]Place
-	// Operands are what it takes, of its first entry.
-	Operands [][]Place
-	// Bad counts entries that could not be read, Dropped those beyond the bound.
+	List []Location
+	// Bad counts unreadable entries, Dropped those beyond the bound.
 	Bad, Dropped int64
 
 	names texts
+}
+
+// Location is an entry.
+type Location struct {
+	Line         int64 // the operation's line in final.mlir, counted from 1
+	Subnet, Core int32
+	Op           string
+	// The entry owns the commands from Before + 1 to After, of TIU and DMA, counted from 1.
+	Before, After [2]int64
+	// Operands and Results are tensors of the operation's first entry.
+	Operands, Results []Place
 }
 
 // Place is an operand or result.
@@ -34,22 +35,19 @@ type Place struct {
 	Shape []int64
 }
 
-// Len is the number of entries.
-func (l *Locations) Len() int { return len(l.Line) }
-
-// IsLocations reports whether a text that begins so is such a file.
+// IsLocations reports whether the beginning of a text is that of such a file.
 func IsLocations(head []byte) bool {
 	return bytes.Contains(head, []byte("tiu_dma_id(before)")) && bytes.Contains(head, []byte("file-line"))
 }
 
 const maxPlaces = 64
 
-// ReadLocations reads the file. The error is the reader's; what came before is kept.
+// ReadLocations reads the file. The error is the reader's. The entries before are kept.
 func ReadLocations(r io.Reader) (*Locations, error) {
 	l := &Locations{}
 	seen := map[int64]bool{}
 	_, err := jsonscan.Each(r, jsonscan.Options{}, func(_ string, v []byte) error {
-		if len(l.Line) >= maxLayers {
+		if len(l.List) >= maxLayers {
 			l.Dropped++
 			return nil
 		}
@@ -60,17 +58,15 @@ func ReadLocations(r io.Reader) (*Locations, error) {
 }
 
 func (l *Locations) entry(v []byte, seen map[int64]bool) {
-	line := int64(-1)
+	x := Location{Line: -1}
 	var subnet, core int64
-	var op string
-	var before, after [2]int64
 	var have [2]bool
 	var operands, results []byte
 	err := jsonscan.Walk(v, func(key, value []byte) bool {
 		switch string(key) {
 		case "file-line":
 			if n, ok := jsonscan.Int(value); ok {
-				line = n
+				x.Line = n
 			}
 		case "subnet_id":
 			subnet, _ = jsonscan.Int(value)
@@ -78,12 +74,12 @@ func (l *Locations) entry(v []byte, seen map[int64]bool) {
 			core, _ = jsonscan.Int(value)
 		case "opcode":
 			if s, ok := jsonscan.Unquote(value); ok {
-				op = l.names.of([]byte(s))
+				x.Op = l.names.of([]byte(s))
 			}
 		case "tiu_dma_id(before)":
-			before, have[0] = pair(value)
+			x.Before, have[0] = pair(value)
 		case "tiu_dma_id(after)":
-			after, have[1] = pair(value)
+			x.After, have[1] = pair(value)
 		case "operands":
 			operands = value
 		case "results":
@@ -91,35 +87,31 @@ func (l *Locations) entry(v []byte, seen map[int64]bool) {
 		}
 		return true
 	})
-	if err != nil || line < 0 || !have[0] || !have[1] || subnet < 0 || core < 0 || core > 255 || subnet > 1<<30 {
+	if err != nil || x.Line < 0 || !have[0] || !have[1] || subnet < 0 || core < 0 || core > 255 || subnet > 1<<30 {
 		l.Bad++
 		return
 	}
-	l.Line = append(l.Line, line)
-	l.Subnet, l.Core = append(l.Subnet, int32(subnet)), append(l.Core, int32(core))
-	l.Op = append(l.Op, op)
-	l.Before, l.After = append(l.Before, before), append(l.After, after)
-	var in, out []Place
-	if !seen[line] {
-		seen[line] = true
-		in, out = l.places(operands), l.places(results)
+	x.Subnet, x.Core = int32(subnet), int32(core)
+	if !seen[x.Line] {
+		seen[x.Line] = true
+		x.Operands, x.Results = l.places(operands), l.places(results)
 	}
-	l.Operands, l.Results = append(l.Operands, in), append(l.Results, out)
+	l.List = append(l.List, x)
 }
 
+// pair parses a list of two numbers from 0 on.
 func pair(v []byte) (p [2]int64, ok bool) {
 	n := 0
+	ok = true
 	_ = jsonscan.Walk(v, func(_, value []byte) bool {
 		x, fine := jsonscan.Int(value)
-		if !fine || x < 0 || n >= 2 {
-			n = 3
-			return false
+		if ok = fine && x >= 0 && n < 2; ok {
+			p[n] = x
+			n++
 		}
-		p[n] = x
-		n++
-		return true
+		return ok
 	})
-	return p, n == 2
+	return p, ok && n == 2
 }
 
 func (l *Locations) places(v []byte) []Place {
@@ -127,15 +119,12 @@ func (l *Locations) places(v []byte) []Place {
 	_ = jsonscan.Walk(v, func(_, value []byte) bool {
 		var p Place
 		_ = jsonscan.Walk(value, func(key, x []byte) bool {
-			switch string(key) {
-			case "name":
-				if s, ok := jsonscan.Unquote(x); ok {
-					p.Name = s
-				}
-			case "memory_type":
-				if s, ok := jsonscan.Unquote(x); ok {
-					p.Shape, p.Type = l.memory(s)
-				}
+			s, ok := jsonscan.Unquote(x)
+			switch {
+			case ok && string(key) == "name":
+				p.Name = s
+			case ok && string(key) == "memory_type":
+				p.Shape, p.Type = l.memory(s)
 			}
 			return true
 		})
@@ -145,7 +134,7 @@ func (l *Locations) places(v []byte) []Place {
 	return out
 }
 
-// memory reads a type such as <1x3x128x128xf32>.
+// memory parses a type such as <1x3x128x128xf32>.
 func (l *Locations) memory(s string) ([]int64, string) {
 	b := bytes.Trim([]byte(s), "<>")
 	shape := []int64{}
