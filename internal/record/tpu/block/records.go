@@ -116,8 +116,8 @@ type Issue struct{ Word, ID uint32 }
 // Type is the kind of record, one of those of the other form.
 func (i Issue) Type() uint32 { return i.Word & 0xFF }
 
-// Engine is 0 tensor, 1 GDMA, 2 HAU, 3 SDMA, 4 CDMA, 5 VSDMA.
-func (i Issue) Engine() uint32 { return i.Word >> 8 & 7 }
+// Unit returns the engine, SDMA for VSDMA. ok is false for units without commands.
+func (i Issue) Unit() (e Engine, ok bool) { return unitOf(i.Word>>8&7, newUnits[:]) }
 
 // Task is the command's type.
 func (i Issue) Task() uint32 { return i.Word >> 11 & 31 }
@@ -152,26 +152,34 @@ type Node struct {
 func (d *Dyn) Node(chip string) Node {
 	bits := func(first, width int) uint32 { return uint32(d.ID >> first & (1<<width - 1)) }
 	n := Node{BD: bits(0, 20), GDMA: bits(20, 20), Function: bits(43, 4), Op: bits(47, 5), Parallel: bits(52, 1) == 1, Version: bits(60, 4)}
-	engine, engines := bits(40, 3), []Engine{TIU, GDMA, none, none, none, CDMA}
+	unit, units := bits(40, 3), []Engine{TIU, GDMA, none, none, none, CDMA}
 	switch chip {
 	case "BM1684":
 		n = Node{BD: bits(0, 16), GDMA: bits(16, 16), Parallel: bits(32, 1) == 1, Function: bits(36, 4), Op: bits(40, 5), Version: bits(60, 4)}
-		if engine, engines = bits(48, 4), []Engine{TIU, GDMA, CDMA}; engine == 1 {
+		if unit, units = bits(48, 4), []Engine{TIU, GDMA, CDMA}; unit == 1 {
 			n.Direction, n.Function = bits(36, 2), bits(40, 3)
 		}
 	case "BM1690":
 		t := d.Type
 		n = Node{BD: bits(0, 16), GDMA: bits(16, 16), SDMA: bits(32, 16), VSDMA: bits(48, 16), Op: t >> 11 & 15, Function: t >> 15 & 31, Parallel: t>>20&1 == 1, Version: t >> 28}
-		engine, engines = t>>8&7, []Engine{TIU, GDMA, none, SDMA, CDMA, SDMA}
+		unit, units = t>>8&7, newUnits[:]
 	}
-	if int(engine) < len(engines) && engines[engine] != none {
-		n.Engine, n.OK = engines[engine], true
-	}
+	n.Engine, n.OK = unitOf(unit, units)
 	return n
 }
 
 // none is a unit without commands.
 const none = Engine(255)
+
+// newUnits are the units of BM1690: TIU, GDMA, HAU, SDMA, CDMA and VSDMA.
+var newUnits = [...]Engine{TIU, GDMA, none, SDMA, CDMA, SDMA}
+
+func unitOf(unit uint32, units []Engine) (e Engine, ok bool) {
+	if int(unit) >= len(units) || units[unit] == none {
+		return TIU, false
+	}
+	return units[unit], true
+}
 
 // Func is what a FUNC record says.
 type Func struct {

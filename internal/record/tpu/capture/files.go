@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path"
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/record"
@@ -11,9 +12,7 @@ import (
 	"github.com/opmeter/opmeter/internal/record/tpu/command"
 )
 
-type reader = io.Reader
-
-// counted tells how many bytes were read.
+// counted counts the bytes read.
 type counted struct {
 	r io.Reader
 	n int64
@@ -25,8 +24,8 @@ func (c *counted) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Read reads the files of a directory. Faults are files that could not be read, or
-// only in part; the recording holds what is right, nil where that is nothing.
+// Read reads the files of a directory. Faults are files that could not be read, or only in part.
+// The recording contains the rest. It is nil without a chip.
 func Read(ctx context.Context, in *record.Input) (r *Recording, faults []error, err error) {
 	r = &Recording{}
 	faults = r.texts(in.Files)
@@ -78,7 +77,7 @@ func Read(ctx context.Context, in *record.Input) (r *Recording, faults []error, 
 	return r, faults, nil
 }
 
-// order sorts binary files: steps by number, then what belongs to them.
+// order returns the position of a binary file: steps by number, then the others.
 func order(f *record.File) int {
 	switch KindOf(f) {
 	case StepFile:
@@ -90,11 +89,8 @@ func order(f *record.File) int {
 	return 1<<31 - 1
 }
 
-// gaps finds the numbers between steps that are absent.
+// gaps lists the missing numbers between steps, at most 1000.
 func (r *Recording) gaps() {
-	if len(r.Steps) == 0 {
-		return
-	}
 	have := map[int]bool{}
 	last := 0
 	for _, s := range r.Steps {
@@ -118,8 +114,8 @@ type part struct {
 // maxPayload bounds blocks that are read whole.
 const maxPayload = 1 << 30
 
-// parts reads the blocks of a file: records of monitors become engines, the rest is
-// read whole.
+// parts reads the blocks of a file. Records of monitors become engines. Other blocks are read
+// whole.
 func (r *Recording) parts(f *record.File) (list []part, fault error) {
 	in, err := f.Open()
 	if err != nil {
@@ -157,9 +153,9 @@ func (r *Recording) parts(f *record.File) (list []part, fault error) {
 	case err != nil:
 		return list, &record.FileError{Path: f.Path, Place: fmt.Sprintf("byte %d", c.n), Err: err}
 	case cut != nil && cut.Type != 0:
-		r.Dropped.Add(fmt.Sprintf("%s ends within a block of type %d: bytes missing", base(f.Path), cut.Type), cut.Want-cut.Have)
+		r.Dropped.Add(fmt.Sprintf("%s ends within a block of type %d: bytes missing", path.Base(f.Path), cut.Type), cut.Want-cut.Have)
 	case cut != nil:
-		r.Dropped.Add(fmt.Sprintf("%s ends within the head of a block: bytes left over", base(f.Path)), cut.Have)
+		r.Dropped.Add(fmt.Sprintf("%s ends within the head of a block: bytes left over", path.Base(f.Path)), cut.Have)
 	}
 	return list, nil
 }
@@ -181,8 +177,8 @@ func (r *Recording) step(f *record.File, number int) error {
 	return fault
 }
 
-// share gives blocks to cores. Nothing in them names the core: the k-th block of a
-// monitor is the k-th core's, unless monitors are missing.
+// share assigns blocks to cores. Blocks do not name the core: the k-th block of a monitor belongs to
+// the k-th core, unless monitors are missing.
 func (r *Recording) share(s *Step, list []part) {
 	count := map[block.Type]int{}
 	for _, p := range list {
@@ -218,24 +214,24 @@ func (r *Recording) share(s *Step, list []part) {
 		case block.Summary, block.BMLib, block.BMLibExtra:
 			continue
 		}
-		kind := p.kind
-		if kind == block.MonitorSDMA || kind >= block.DesBD {
+		kind, follows := p.kind, p.kind == block.MonitorSDMA || p.kind >= block.DesBD
+		if follows {
 			kind = block.MonitorGDMA
 		}
 		switch {
 		case s.CoresFound && (p.kind == block.MonitorBD || p.kind == block.MonitorGDMA):
 			at = seen[p.kind]
 			seen[p.kind]++
-		case !s.CoresFound && last != 0 && kind <= last && !(p.kind == block.MonitorSDMA || p.kind >= block.DesBD):
+		case !s.CoresFound && last != 0 && kind <= last && !follows:
 			at++
 		}
 		last = kind
-		r.give(core(at), p)
+		r.addPart(core(at), p)
 	}
 }
 
-// give adds a block to a core.
-func (r *Recording) give(c *Core, p part) {
+// addPart adds a block to a core.
+func (r *Recording) addPart(c *Core, p part) {
 	switch p.kind {
 	case block.MonitorBD, block.MonitorGDMA, block.MonitorSDMA, block.MonitorCDMA:
 		c.Engines = append(c.Engines, p.engine)
@@ -252,12 +248,7 @@ func (r *Recording) give(c *Core, p part) {
 		}
 	case block.DesBD, block.DesGDMA, block.DesSDMA, block.DesCDMA:
 		kind := [...]command.Engine{command.TIU, command.GDMA, command.SDMA, command.CDMA}[p.kind-block.DesBD]
-		e := c.Engine(kind)
-		if e == nil {
-			e = &Engine{Kind: kind}
-			c.Engines = append(c.Engines, e)
-		}
-		if e.Program.Len() == 0 {
+		if e := c.engine(kind); e.Program.Len() == 0 {
 			list, stop := command.Decode(r.Chip, kind, p.data, 0)
 			e.Program = programOf(r.Chip, list, stop)
 		}
@@ -270,16 +261,12 @@ func (r *Recording) coreFile(f *record.File, core, number int) error {
 	if len(list) == 0 && fault != nil {
 		return fault
 	}
-	var s *Step
-	for _, x := range r.Steps {
-		if x.Number == number {
-			s = x
-		}
+	at := slices.IndexFunc(r.Steps, func(s *Step) bool { return s.Number == number })
+	if at < 0 {
+		at = len(r.Steps)
+		r.Steps = append(r.Steps, &Step{Number: number, CoresFound: true})
 	}
-	if s == nil {
-		s = &Step{Number: number, CoresFound: true}
-		r.Steps = append(r.Steps, s)
-	}
+	s := r.Steps[at]
 	c := &Core{Index: len(s.Cores), Number: core}
 	for _, p := range list {
 		switch p.kind {
@@ -288,7 +275,7 @@ func (r *Recording) coreFile(f *record.File, core, number int) error {
 		case block.Commands:
 			c.Streams, c.HasStreams = block.ParseStreams(p.data, true)
 		default:
-			r.give(c, p)
+			r.addPart(c, p)
 		}
 	}
 	s.Cores = append(s.Cores, c)
@@ -307,7 +294,7 @@ func (r *Recording) port(f *record.File, port int) error {
 	}
 	c := s.Cores[len(s.Cores)-1]
 	at := -1
-	var own *Core // descriptions belong to this port's engine, not to another one's
+	var own *Core // has the command stream of this port's engine
 	for _, p := range list {
 		if p.kind == block.MonitorCDMA {
 			p.engine.Port = port
@@ -318,7 +305,7 @@ func (r *Recording) port(f *record.File, port int) error {
 		}
 		if p.kind == block.DesCDMA {
 			own = &Core{}
-			r.give(own, p)
+			r.addPart(own, p)
 		}
 	}
 	if at >= 0 && own != nil {
@@ -330,7 +317,7 @@ func (r *Recording) port(f *record.File, port int) error {
 // driver reads bmlib<n>.profile.
 func (r *Recording) driver(f *record.File) error {
 	list, fault := r.parts(f)
-	d := &Driver{File: base(f.Path)}
+	d := &Driver{File: path.Base(f.Path)}
 	var rest []part
 	for _, p := range list {
 		switch p.kind {

@@ -8,27 +8,27 @@ import (
 // Ticks of the firmware's counter.
 const (
 	assumedTick = 20e-9
-	maxTickNs   = 1000 // beyond, the field holds something else
+	maxTickNs   = 1000 // larger values are no ticks
 )
 
-// firmware takes DYN_DATA.
+// firmware adds DYN_DATA.
 func (r *Recording) firmware(c *Core, data []byte) {
+	const what = "bytes of the firmware's records that make no record"
 	f := &c.Firmware
-	if r.Chip == command.BM1690 && !looksLikeDyn(data) {
-		list, rest := block.ParseIssues(data)
-		r.Dropped.Add("bytes of the firmware's records that make no record", int64(rest))
-		if len(list) > 0 {
-			f.Issues = append(f.Issues, list[1:]...)
-		}
+	list, rest := block.ParseDyn(data)
+	hasHead := len(list) > 0 && list[0].Type == block.DynHead
+	if r.Chip == command.BM1690 && !hasHead { // the new form
+		issues, rest := block.ParseIssues(data)
+		r.Dropped.Add(what, int64(rest))
+		f.Issues = append(f.Issues, issues[min(1, len(issues)):]...)
 		return
 	}
-	list, rest := block.ParseDyn(data)
-	r.Dropped.Add("bytes of the firmware's records that make no record", int64(rest))
+	r.Dropped.Add(what, int64(rest))
 	if len(list) == 0 {
 		return
 	}
 	f.TickS = assumedTick
-	if list[0].Type == block.DynHead {
+	if hasHead {
 		if ns := list[0].End; ns > 0 && ns <= maxTickNs {
 			f.TickS, f.Valid = float64(ns)*1e-9, true
 		}
@@ -37,14 +37,7 @@ func (r *Recording) firmware(c *Core, data []byte) {
 	f.Records = append(f.Records, list...)
 }
 
-// looksLikeDyn reports whether data are 32-byte records: they begin with the head that
-// those have.
-func looksLikeDyn(data []byte) bool {
-	list, rest := block.ParseDyn(data[:min(len(data), 32)])
-	return len(list) == 1 && rest == 0 && list[0].Type == block.DynHead
-}
-
-// issued finds the commands that the firmware gave to an engine of a core.
+// issued returns the commands that the firmware issued to an engine of a core.
 func (r *Recording) issued(c *Core, e *Engine) []Issued {
 	var out []Issued
 	f := &c.Firmware
@@ -76,17 +69,14 @@ func (r *Recording) issued(c *Core, e *Engine) []Issued {
 			}
 			s.Cmd = r.noted(f, d.Profile, e.Kind)
 			if s.Cmd != nil {
-				s.Func, s.Sub = int(funcOf(s.Cmd)), int(s.Cmd.Sub)
+				s.Func, s.Sub = s.Cmd.Func(), int(s.Cmd.Sub)
 			}
 			out = append(out, s)
 		}
 	}
 	for i, x := range f.Issues {
-		kind := [8]command.Engine{command.TIU, command.GDMA, command.TIU, command.SDMA, command.CDMA, command.SDMA}[x.Engine()]
-		if x.Type() != block.DynNodeSet || x.Engine() == 2 || x.Engine() > 5 || kind != e.Kind {
-			continue
-		}
-		if kind == command.CDMA && int(x.Extra()>>7) != e.Port {
+		kind, ok := x.Unit()
+		if x.Type() != block.DynNodeSet || !ok || kind != e.Kind || kind == command.CDMA && int(x.Extra()>>7) != e.Port {
 			continue
 		}
 		out = append(out, Issued{Number: x.ID, Func: int(x.Task()), Sub: int(x.Sub()), At: i})
@@ -94,7 +84,7 @@ func (r *Recording) issued(c *Core, e *Engine) []Issued {
 	return out
 }
 
-// noted is the command that the firmware wrote down with a record.
+// noted returns the command that the firmware added to a record, nil without one.
 func (r *Recording) noted(f *Firmware, profile uint32, kind command.Engine) *command.Command {
 	for _, x := range f.Extras[profile] {
 		if x.Kind != block.ExtraBinary || len(x.Data) < 16 {
@@ -107,7 +97,7 @@ func (r *Recording) noted(f *Firmware, profile uint32, kind command.Engine) *com
 	return nil
 }
 
-// Texts are the texts that the firmware wrote down with a record.
+// Texts returns the texts that the firmware added to a record.
 func (f *Firmware) Texts(profile uint32) []string {
 	var out []string
 	for _, x := range f.Extras[profile] {
@@ -117,6 +107,3 @@ func (f *Firmware) Texts(profile uint32) []string {
 	}
 	return out
 }
-
-// funcOf is the code of a command's function.
-func funcOf(c *command.Command) uint8 { return uint8(c.Func()) }

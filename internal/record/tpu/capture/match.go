@@ -1,19 +1,20 @@
 package capture
 
 import (
+	"slices"
+
 	"github.com/opmeter/opmeter/internal/record/tpu/block"
 	"github.com/opmeter/opmeter/internal/record/tpu/command"
 )
 
-// section is a run of records or commands whose numbers rise.
+// section is a run of records or commands with rising numbers.
 type section struct{ lo, hi int }
 
 func (s section) len() int { return s.hi - s.lo }
 
-// sections cuts records where the id does not rise. Ids are unwrapped on the way: a
-// counter of so many bits begins at 0 again. expect is the number of commands that
-// there should be, 0 where it is not known. Neighbours whose ids are the wrong way round
-// are left as they are.
+// sections divides records where the id does not rise, and undoes the wraps of ids with a number
+// of bits. expect is the expected number of commands, 0 if unknown. Exchanged neighbours stay in
+// one section.
 func sections(ids []uint32, bits, expect int) []section {
 	if len(ids) == 0 {
 		return nil
@@ -36,7 +37,7 @@ func sections(ids []uint32, bits, expect int) []section {
 			id += int64(wrap)
 			below, high = high, id
 		case id > below && id != high && high-id <= 2 && i > lo:
-			// It fits into the hole that the one before it left.
+			// It fits into the gap before the last record.
 			below = id
 		default:
 			out = append(out, section{lo, i})
@@ -49,7 +50,7 @@ func sections(ids []uint32, bits, expect int) []section {
 	return append(out, section{lo, len(ids)})
 }
 
-// idWidth is the width of the counter of commands in an engine's records.
+// idWidth returns the width of the counter of commands in an engine's records.
 func (r *Recording) idWidth(e *Engine) int {
 	if l := block.LayoutOf(r.Chip.Name, e.Kind); l != nil {
 		return l.IDBits
@@ -60,15 +61,22 @@ func (r *Recording) idWidth(e *Engine) int {
 // match finds the command of each record.
 func (r *Recording) match(s *Step, c *Core, e *Engine) {
 	n := e.Len()
-	e.Command, e.Issue, e.Class = fill(n), fill(n), make([]Class, n)
-	e.Record = fill(e.Program.Len())
+	none := []int32{-1}
+	e.Command, e.Issue, e.Class = slices.Repeat(none, n), slices.Repeat(none, n), make([]Class, n)
+	e.Record = slices.Repeat(none, e.Program.Len())
 	recs := sections(e.ID, r.idWidth(e), max(e.Program.Len(), len(e.Issued)))
 	taken := make([]bool, len(recs))
 	if e.Program.Len() > 0 && n > 0 {
 		r.matchProgram(e, recs, taken)
 	}
-	left, at := rest(recs, taken)
-	if len(e.Issued) > 0 && len(left) > 0 {
+	if len(e.Issued) > 0 {
+		var left []section
+		var at []int
+		for i, rec := range recs {
+			if !taken[i] {
+				left, at = append(left, rec), append(at, i)
+			}
+		}
 		e.matchIssued(left, func(k int) {
 			if s.Dynamic() || e.Program.Len() == 0 {
 				taken[at[k]] = true
@@ -76,23 +84,6 @@ func (r *Recording) match(s *Step, c *Core, e *Engine) {
 		})
 	}
 	r.classify(e, recs, taken)
-}
-
-func fill(n int) []int32 {
-	out := make([]int32, n)
-	for i := range out {
-		out[i] = -1
-	}
-	return out
-}
-
-func rest(recs []section, taken []bool) (left []section, at []int) {
-	for i, s := range recs {
-		if !taken[i] {
-			left, at = append(left, s), append(at, i)
-		}
-	}
-	return left, at
 }
 
 // matchProgram pairs sections of records with those of the program.
@@ -103,7 +94,7 @@ func (r *Recording) matchProgram(e *Engine, recs []section, taken []bool) {
 		lo, hi := p.bounds(s)
 		cmds = append(cmds, section{lo, hi})
 	}
-	leave := make([]int, p.Len()+1) // commands before that should leave a record
+	leave := make([]int, p.Len()+1) // number of earlier commands that should have a record
 	for i := range p.Len() {
 		leave[i+1] = leave[i]
 		if !p.System[i] {
@@ -113,7 +104,7 @@ func (r *Recording) matchProgram(e *Engine, recs []section, taken []bool) {
 	want := func(s section) int { return leave[s.hi] - leave[s.lo] }
 	cost := func(a, b int) int {
 		rs, cs := recs[a], cmds[b]
-		first, top := bounds(e.ID[rs.lo:rs.hi])
+		first, top := slices.Min(e.ID[rs.lo:rs.hi]), slices.Max(e.ID[rs.lo:rs.hi])
 		if int(top) >= cs.len() && int(top-first) >= cs.len() {
 			return -1
 		}
@@ -143,26 +134,16 @@ func (r *Recording) matchProgram(e *Engine, recs []section, taken []bool) {
 	}
 }
 
-func bounds(ids []uint32) (least, most uint32) {
-	least, most = ids[0], ids[0]
-	for _, v := range ids {
-		least, most = min(least, v), max(most, v)
-	}
-	return least, most
-}
-
-// shiftOf is the id of the first command: 0, unless the counter of the section's ids
-// did not begin there.
+// shiftOf returns the id of the first command: 0, unless the ids of the section began later.
 func shiftOf(ids []uint32, commands int) uint32 {
-	first, top := bounds(ids)
-	if int(top) < commands {
+	if int(slices.Max(ids)) < commands {
 		return 0
 	}
-	return first
+	return slices.Min(ids)
 }
 
-// contradictions counts copies whose counters show another direction than the
-// command that they would be matched with, of some hundred.
+// contradictions estimates from a sample the number of copies whose counters contradict the
+// direction of their command.
 func (r *Recording) contradictions(e *Engine, rs, cs section) (n int) {
 	if e.Kind == command.TIU || e.Program.Commands == nil || e.Kind == command.CDMA {
 		return 0
@@ -190,42 +171,32 @@ func (r *Recording) contradictions(e *Engine, rs, cs section) (n int) {
 	return n * step
 }
 
-// Ports tells by its counters from where to where a copy went; NoSpace where they do
-// not tell.
+// Ports returns by the counters of a copy from where to where it went, [command.NoSpace] if they
+// do not tell.
 func (e *Engine) Ports(i int) (from, to command.Space) {
-	at := func(v []int64) bool { return v != nil && v[i] > 0 }
-	switch {
-	case at(e.LocalWrite):
-		to = command.Local
-	case at(e.L2Write):
-		to = command.L2
-	case at(e.DDRWrite):
-		to = command.DDR
+	first := func(columns [3][]int64, spaces [3]command.Space) command.Space {
+		for k, v := range columns {
+			if v != nil && v[i] > 0 {
+				return spaces[k]
+			}
+		}
+		return command.NoSpace
 	}
-	switch {
-	case at(e.DDRRead):
-		from = command.DDR
-	case at(e.LocalRead):
-		from = command.Local
-	case at(e.L2Read):
-		from = command.L2
-	}
+	from = first([3][]int64{e.DDRRead, e.LocalRead, e.L2Read}, [3]command.Space{command.DDR, command.Local, command.L2})
+	to = first([3][]int64{e.LocalWrite, e.L2Write, e.DDRWrite}, [3]command.Space{command.Local, command.L2, command.DDR})
 	return from, to
 }
 
 // maxPairs bounds the table of the alignment.
 const maxPairs = 4 << 20
 
-// Align pairs two lists in their order at the least cost: cost is below 0 where a pair
-// cannot be, skipA and skipB are what it costs to leave an entry out. The result is the
-// partner of each entry of the first list, -1 for none.
+// Align pairs two lists in their order at the least cost. cost is below 0 for impossible pairs.
+// skipA and skipB are the costs of an element without a partner. The result has the partner of
+// each element of the first list, -1 for none.
 func Align(na, nb int, cost func(a, b int) int, skipA, skipB func(int) int) []int {
-	out := make([]int, na)
-	for i := range out {
-		out[i] = -1
-	}
+	out := slices.Repeat([]int{-1}, na)
 	if na*nb > maxPairs || na == 0 || nb == 0 {
-		// Far more sections than any record has: in order as far as they fit.
+		// No valid record has so many sections: pair equal ones in order.
 		b := 0
 		for a := 0; a < na && b < nb; a++ {
 			if c := cost(a, b); c == 0 {
@@ -235,10 +206,15 @@ func Align(na, nb int, cost func(a, b int) int, skipA, skipB func(int) int) []in
 		}
 		return out
 	}
-	const far = 1 << 60
-	best := make([]int, (na+1)*(nb+1))
-	how := make([]uint8, len(best)) // 1 skip a, 2 skip b, 3 pair
+	const (
+		far  = 1 << 60
+		skA  = 1
+		skB  = 2
+		pair = 3
+	)
 	w := nb + 1
+	best := make([]int, (na+1)*w)
+	how := make([]uint8, len(best))
 	for a := na; a >= 0; a-- {
 		for b := nb; b >= 0; b-- {
 			i := a*w + b
@@ -246,32 +222,31 @@ func Align(na, nb int, cost func(a, b int) int, skipA, skipB func(int) int) []in
 				continue
 			}
 			best[i] = far
-			if a < na {
-				if v := best[i+w] + skipA(a); v < best[i] {
-					best[i], how[i] = v, 1
+			take := func(v int, step uint8) {
+				if v < best[i] || v == best[i] && step == pair {
+					best[i], how[i] = v, step
 				}
 			}
+			if a < na {
+				take(best[i+w]+skipA(a), skA)
+			}
 			if b < nb {
-				if v := best[i+1] + skipB(b); v < best[i] {
-					best[i], how[i] = v, 2
-				}
+				take(best[i+1]+skipB(b), skB)
 			}
 			if a < na && b < nb {
 				if c := cost(a, b); c >= 0 {
-					if v := best[i+w+1] + c; v <= best[i] {
-						best[i], how[i] = v, 3
-					}
+					take(best[i+w+1]+c, pair)
 				}
 			}
 		}
 	}
 	for a, b := 0, 0; a < na && b <= nb; {
 		switch how[a*w+b] {
-		case 1:
+		case skA:
 			a++
-		case 2:
+		case skB:
 			b++
-		case 3:
+		case pair:
 			out[a] = b
 			a, b = a+1, b+1
 		default:
@@ -281,8 +256,8 @@ func Align(na, nb int, cost func(a, b int) int, skipA, skipB func(int) int) []in
 	return out
 }
 
-// unlike is the cost of a pair that lacks n records: lists that fit exactly come before
-// those that fit in part and leave as many out.
+// unlike returns the cost of a pair that lacks n records. Exact matches cost less than partial
+// matches that leave as many out.
 func unlike(n int) int {
 	if n == 0 {
 		return 0
@@ -290,7 +265,7 @@ func unlike(n int) int {
 	return 2*n + 1
 }
 
-// matchIssued pairs what is left with the commands that the firmware issued.
+// matchIssued pairs the remaining sections with the commands that the firmware issued.
 func (e *Engine) matchIssued(recs []section, took func(int)) {
 	numbers := make([]uint32, len(e.Issued))
 	for i := range e.Issued {
@@ -309,8 +284,8 @@ func (e *Engine) matchIssued(recs []section, took func(int)) {
 			continue
 		}
 		took(a)
-		// Numbers count from 1, those of BM1690's new form from 0 like ids; where they do
-		// not fit, by order.
+		// Numbers count from 1, those of BM1690's new form from 0 like ids. Records with other
+		// numbers are paired in order.
 		at, first := map[uint32]int{}, uint32(1)
 		for k := cmds[b].lo; k < cmds[b].hi; k++ {
 			at[numbers[k]] = k
@@ -326,7 +301,7 @@ func (e *Engine) matchIssued(recs []section, took func(int)) {
 	}
 }
 
-// classify says what each record is of.
+// classify sets the class of each record.
 func (r *Recording) classify(e *Engine, recs []section, taken []bool) {
 	longest := 0
 	for _, s := range recs {
@@ -361,11 +336,5 @@ func (s *Issued) system(kind command.Engine) bool {
 	if s.Cmd != nil {
 		return s.Cmd.Op.System()
 	}
-	switch kind {
-	case command.TIU:
-		return s.Func == 15
-	case command.CDMA:
-		return s.Func == 7
-	}
-	return s.Func == 6
+	return s.Func == command.SystemType(kind)
 }

@@ -54,13 +54,12 @@ func (o *Op) Function(sub int) string { return o.funcs[sub] }
 // System reports whether the command orders the engine itself and computes or moves
 // nothing.
 func (o *Op) System() bool {
-	switch o.Engine {
-	case TIU:
-		return o.Type == typeSys || o.Type == typeTable
-	case CDMA:
-		return o.Type == cdmaSys
-	}
-	return o.Type == dmaSys
+	return o.Type == SystemType(o.Engine) || o.Engine == TIU && o.Type == typeTable
+}
+
+// SystemType returns the type of an engine's system commands.
+func SystemType(e Engine) int {
+	return [...]int{TIU: typeSys, GDMA: dmaSys, SDMA: dmaSys, CDMA: cdmaSys}[e]
 }
 
 // The types of commands that the decoder or the arithmetic treat apart.
