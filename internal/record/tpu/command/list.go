@@ -2,12 +2,12 @@ package command
 
 import (
 	"bufio"
+	"fmt"
 	"io"
-	"strconv"
 )
 
-// List writes a stream's commands, a line each: its number, place, id, the id waited
-// for, layout, sub-function and all fields that are not zero.
+// List writes a line for each command of a stream: number, place, id, the id that it waits for,
+// layout, sub-function and all fields that are not zero.
 func List(w io.Writer, list []Command) error {
 	out := bufio.NewWriterSize(w, 1<<16)
 	var line []byte
@@ -20,25 +20,12 @@ func List(w io.Writer, list []Command) error {
 	return out.Flush()
 }
 
-// AppendText appends the line that List has for the command with an index.
+// AppendText appends the line of [List] for the command with an index.
 func (c *Command) AppendText(line []byte, index int) []byte {
-	line = strconv.AppendInt(line, int64(index+1), 10)
-	line = append(line, " @0x"...)
-	line = strconv.AppendInt(line, int64(c.Offset), 16)
-	line = append(line, " id="...)
-	line = strconv.AppendUint(line, uint64(c.ID), 10)
-	line = append(line, " dep="...)
-	line = strconv.AppendUint(line, uint64(c.Dep), 10)
-	line = append(line, ' ')
-	line = append(line, c.Op.Name...)
-	line = append(line, ' ')
-	line = append(line, c.Name()...)
+	line = fmt.Appendf(line, "%d @0x%x id=%d dep=%d %s %s", index+1, c.Offset, c.ID, c.Dep, c.Op.Name, c.Name())
 	for i := range c.Op.Fields {
 		if v := c.Field(i); v != 0 {
-			line = append(line, ' ')
-			line = append(line, c.Op.Fields[i].Name...)
-			line = append(line, '=')
-			line = strconv.AppendUint(line, v, 10)
+			line = fmt.Appendf(line, " %s=%d", c.Op.Fields[i].Name, v)
 		}
 	}
 	return line

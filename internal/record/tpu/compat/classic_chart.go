@@ -236,8 +236,6 @@ func (c *classic) placeText(n *node, a *command.Access) (text string, size uint6
 		layout = "alignEU"
 	case command.Compact:
 		layout = "compact"
-	case command.Lines:
-		layout = "alignLine"
 	case command.Blocks:
 		block := uint64(c.in.Chip.Cube(a.Type))
 		row := a.Shape[2] * a.Shape[3] * block
