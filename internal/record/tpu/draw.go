@@ -25,8 +25,7 @@ type drawing struct {
 	// iterations means that there is more than one inference.
 	iterations bool
 	subnets    map[uint32]int32
-	// bars has the place of each record of an engine.
-	bars map[*capture.Engine][]place
+	bars       map[*capture.Engine][]place // bars has the place of each record of an engine
 }
 
 // maxBars bounds the bars of the timeline.

@@ -20,8 +20,7 @@ import (
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
-// dump is the content of the text dumps of a folder: commands with times and work, without
-// layers.
+// dump is the content of the text dumps of a folder: commands with times and work, without layers.
 type dump struct {
 	chip     *command.Chip
 	name     string
@@ -161,17 +160,17 @@ func (d *dump) command(b *reginfo.Block) {
 		x.kind = d.b.name(clean(s))
 	}
 	var one sums
-	one.add(sCommands, 1)
+	one.add(qCommands, 1)
 	if tensor {
-		one.add(sTIU, x.duration)
+		one.add(qTIU, x.duration)
 		alg, has := b.Float("Alg Ops")
 		spent, _ := b.Float("uArch Ops")
 		if has && alg >= 0 && spent >= 0 && alg < 1e18 && spent < 1e18 {
-			one.add(sOps, alg)
-			one.add(sSpent, spent)
+			one.add(qOps, alg)
+			one.add(qSpent, spent)
 		}
 	} else {
-		one.add(sDMA, x.duration)
+		one.add(qDMA, x.duration)
 		d.moved(b, &one, &x)
 	}
 	lane.bars = append(lane.bars, x)
@@ -261,16 +260,16 @@ func (d *dump) run(dir string, in *record.Input) *runlog.Run {
 		l := &p.Layers[i]
 		l.State, l.Latency = profile.Ran, profile.Value(profile.Imported, times[i], "")
 		operators += times[i]
-		d.sums[i].set(1, func(q profile.Quantity, v float64) { d.quantity.Set(l, q, v) })
+		d.sums[i].set(1, func(f figure, v float64) { d.quantity.Set(l, quantities[f], v) })
 	}
-	d.total.set(1, func(q profile.Quantity, v float64) { d.quantity.SetTotal(&p.Totals, q, v) })
-	d.quantity.SetTotal(&p.Totals, qShared, shared)
+	d.total.set(1, func(f figure, v float64) { d.quantity.SetTotal(&p.Totals, quantities[f], v) })
+	d.quantity.SetTotal(&p.Totals, quantities[qShared], shared)
 	wall := max(end-begin, operators)
 	p.Totals.Latency = profile.Value(profile.Imported, wall, "from the first command to the end of the last one")
 	p.Reconcile = &profile.Reconcile{WallS: new(wall), OperatorsS: new(operators), GapsS: new(wall - operators)}
 	if d.b.bars > 0 {
 		d.b.t.Origin, d.b.t.Method, d.b.t.Dropped = "cycle 0 of the dump", "cycles of the dump at the clocks that it states", new(d.b.dropped)
-		d.quantity.SetTotal(&profile.Totals{}, qCommand, 0)
+		d.quantity.SetTotal(&profile.Totals{}, quantities[qCommand], 0)
 		p.Timeline = d.b.t
 	}
 	p.Quantities = inOrder(d.quantity.List)
@@ -278,6 +277,6 @@ func (d *dump) run(dir string, in *record.Input) *runlog.Run {
 	if in.Arch != "" && d.chip != nil && !strings.EqualFold(in.Arch, d.chip.Name) {
 		run.Found("tpu.chip", profile.Problem, "The dump is of %s, and %s was asked for: the dump was followed.", d.chip.Name, in.Arch)
 	}
-	run.Found("tpu.dump", profile.Info, "The record is a dump of %s as simulators and converters print it: times, operations and bytes stand as it says them, and it does not tell of layers. Commands are gathered by function.", fmt.Sprintf("%.0f commands", d.total.v[sCommands]))
+	run.Found("tpu.dump", profile.Info, "The record is a dump of %s as simulators and converters print it: times, operations and bytes stand as it says them, and it does not tell of layers. Commands are gathered by function.", fmt.Sprintf("%.0f commands", d.total.v[qCommands]))
 	return run
 }

@@ -79,23 +79,23 @@ func expect(r *capture.Recording, ls *layers, p *profile.Profile, qs *runlog.Qua
 	}
 	_ = p.Totals.Set("expected_s", profile.Value(profile.Imported, x.total, "compiler's estimate"))
 	if e.FLOPs > 0 {
-		qs.SetTotal(&p.Totals, qFLOPs, float64(e.FLOPs))
+		qs.SetTotal(&p.Totals, quantities[qFLOPs], float64(e.FLOPs))
 	}
 	if !measured {
 		for i := range copies {
-			copies[i].setCopies(func(q profile.Quantity, v float64) { qs.Set(&p.Layers[i], q, v) })
+			copies[i].setCopies(func(f figure, v float64) { qs.Set(&p.Layers[i], quantities[f], v) })
 		}
-		all.setCopies(func(q profile.Quantity, v float64) { qs.SetTotal(&p.Totals, q, v) })
+		all.setCopies(func(f figure, v float64) { qs.SetTotal(&p.Totals, quantities[f], v) })
 	}
 	return x
 }
 
 // setCopies calls put with the bytes that copies loaded, stored and copied.
-func (s *sums) setCopies(put func(profile.Quantity, float64)) {
-	if s.known[sLoad] {
-		put(qLoad, s.v[sLoad])
-		put(qStore, s.v[sStore])
-		put(qCopy, s.v[sCopied])
+func (s *sums) setCopies(put func(figure, float64)) {
+	for _, f := range []figure{qLoad, qStore, qCopy} {
+		if s.known[f] {
+			put(f, s.v[f])
+		}
 	}
 }
 
@@ -166,7 +166,7 @@ func lostLayers(r *capture.Recording, ls *layers, p *profile.Profile, qs *runlog
 	for i := range p.Layers {
 		l := &p.Layers[i]
 		if lost[i] > 0 {
-			qs.Set(l, qLostCmds, float64(lost[i]))
+			qs.Set(l, quantities[qLostCmds], float64(lost[i]))
 		}
 		switch {
 		case l.Latency != nil:
@@ -179,7 +179,7 @@ func lostLayers(r *capture.Recording, ls *layers, p *profile.Profile, qs *runlog
 		}
 	}
 	if total > 0 {
-		qs.SetTotal(&p.Totals, qLostCmds, float64(total))
+		qs.SetTotal(&p.Totals, quantities[qLostCmds], float64(total))
 	}
 }
 

@@ -12,30 +12,21 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// figure is an index of [sums].
+// figure is an index of [quantities] and of [sums].
 type figure int
 
-// The figures that are added up. Times are seconds of all engines and cores together.
+// The figures, the most informative first. The last two have no quantity: operations that the tensor
+// engine could have done while it was busy, and bytes of bursts.
 const (
-	sCommands figure = iota
-	sTIU
-	sTStall
-	sUseful // the tensor engine's own count of useful cycles
-	sConflicts
-	sOps
-	sSpent
-	sPossible // operations that the engine could have done while it was busy
-	sDMA
-	sDStall
-	sLoad // bytes, as the next five
-	sStore
-	sCopied
-	sMoved
-	sFilled
-	sL2
-	sBursts
-	sBurstBytes
-	figureCount
+	qTIU, qDMA, qLoad, qStore figure = 4 * iota, 4*iota + 1, 4*iota + 2, 4*iota + 3
+	qCopy, qFilled, qL2, qMove
+	qRate, qOps, qUse, qFill
+	qSpent, qCommands, qLostCmds, qBurst
+	qConflict, qDStall, qTStall, qUseful
+	qBursts, qShared, qMAC, qFLOPs
+	qHost, qCommand, sPossible, sBurstBytes
+
+	figureCount = 4 * iota
 )
 
 // sums contains the figures of a layer or of the model, over all inferences.
@@ -60,21 +51,21 @@ func (s *sums) addAll(o *sums) {
 
 // addCopy adds a copy of n bytes between two memories.
 func (s *sums) addCopy(from, to command.Space, n int64) {
-	for _, f := range []figure{sLoad, sStore, sCopied} {
+	for _, f := range []figure{qLoad, qStore, qCopy} {
 		s.known[f] = true
 	}
-	f := sMoved
+	f := qMove
 	switch {
 	case from == command.L2 || to == command.L2:
-		f = sL2
+		f = qL2
 	case from == command.NoSpace:
-		f = sFilled
+		f = qFilled
 	case from == command.DDR && to == command.Local:
-		f = sLoad
+		f = qLoad
 	case from == command.Local && to == command.DDR:
-		f = sStore
+		f = qStore
 	case to == command.DDR:
-		f = sCopied
+		f = qCopy
 	}
 	if n > 0 {
 		s.add(f, float64(n))
@@ -133,20 +124,20 @@ func (w *work) engine(e *capture.Engine, m member) {
 			continue
 		}
 		var s sums
-		s.add(sCommands, 1)
+		s.add(qCommands, 1)
 		d := e.Finish[i] - e.Begin[i]
 		if e.Kind == command.TIU {
 			w.tensor(&s, e, i, d)
 		} else {
-			s.add(sDMA, d)
+			s.add(qDMA, d)
 			if e.Stall != nil {
-				s.add(sDStall, float64(e.Stall[i])/k.DMA)
+				s.add(qDStall, float64(e.Stall[i])/k.DMA)
 			}
 			from, to := direction(e, i, w.r.Chip)
 			n := payload(e, i, to)
 			s.addCopy(from, to, n)
 			if e.ReadBursts != nil {
-				s.add(sBursts, float64(e.ReadBursts[i]+e.WriteBursts[i]))
+				s.add(qBursts, float64(e.ReadBursts[i]+e.WriteBursts[i]))
 				if from == command.DDR && to == command.DDR {
 					n *= 2 // read and written
 				}
@@ -163,23 +154,23 @@ func (w *work) engine(e *capture.Engine, m member) {
 // tensor adds a record of the tensor engine.
 func (w *work) tensor(s *sums, e *capture.Engine, i int, d float64) {
 	k := w.r.Clock
-	s.add(sTIU, d)
+	s.add(qTIU, d)
 	if e.Stall != nil {
-		s.add(sTStall, float64(e.Stall[i])/k.TIU)
+		s.add(qTStall, float64(e.Stall[i])/k.TIU)
 	}
 	if e.Useful != nil {
-		s.add(sUseful, float64(e.Useful[i])/k.TIU)
+		s.add(qUseful, float64(e.Useful[i])/k.TIU)
 	}
 	if e.Conflicts != nil {
-		s.add(sConflicts, float64(e.Conflicts[i]))
+		s.add(qConflict, float64(e.Conflicts[i]))
 	}
 	c := commandOf(e, i)
 	if c == nil || c.Op.System() {
 		return
 	}
 	if x, ok := c.Work(w.r.Chip); ok {
-		s.add(sOps, float64(x.Alg))
-		s.add(sSpent, float64(x.Arch))
+		s.add(qOps, float64(x.Alg))
+		s.add(qSpent, float64(x.Arch))
 		s.add(sPossible, d*peakOf(w.r.Chip, k.TIU, c.DType()))
 	}
 }
@@ -260,90 +251,60 @@ func peakOf(c *command.Chip, hz float64, t command.DType) float64 {
 	return 0
 }
 
-// The quantities that opmeter's table lacks. Busy times are sums over all engines and cores.
-var (
-	qTIU      = profile.Quantity{Key: "tiu_busy_s", Unit: "s", Head: "TIU busy", Name: "Tensor engine busy", Group: "Engines", Adds: true, Better: -1, Doc: "Time in which tensor engines ran commands of the layer, all cores together."}
-	qDMA      = profile.Quantity{Key: "dma_busy_s", Unit: "s", Head: "DMA busy", Name: "Copy engines busy", Group: "Engines", Adds: true, Better: -1, Doc: "Time in which copy engines ran commands of the layer, all engines and cores together."}
-	qCommands = profile.Quantity{Key: "commands", Head: "commands", Name: "Commands", Group: "Engines", Adds: true, Whole: true, Doc: "Commands of the layer that were recorded, without those that only order engines."}
-	qLostCmds = profile.Quantity{Key: "commands_lost", Head: "lost", Name: "Commands without a record", Group: "Engines", Adds: true, Whole: true, Better: -1, Doc: "Commands of the layer whose records are missing: their time and work are in no figure."}
-	qLoad     = profile.Quantity{Key: "load_bytes", Unit: "B", Head: "load", Name: "Loaded from DDR", Group: "Engines", Adds: true, Whole: true, Better: -1, Doc: "Bytes copied from DDR into local memory: what was written at the local port."}
-	qStore    = profile.Quantity{Key: "store_bytes", Unit: "B", Head: "store", Name: "Stored to DDR", Group: "Engines", Adds: true, Whole: true, Better: -1, Doc: "Bytes copied from local memory to DDR: what was written to DDR. Constants that copy engines fill in are counted apart."}
-	qCopy     = profile.Quantity{Key: "copy_bytes", Unit: "B", Head: "DDR to DDR", Name: "Copied within DDR", Group: "Engines", Adds: true, Whole: true, Better: -1, Doc: "Bytes copied from DDR to DDR, each counted once."}
-	qMove     = profile.Quantity{Key: "local_move_bytes", Unit: "B", Head: "local moves", Name: "Moved within local memory", Group: "Engines", Adds: true, Whole: true, Doc: "Bytes that copy engines moved within local memory."}
-	qFilled   = profile.Quantity{Key: "fill_bytes", Unit: "B", Head: "filled", Name: "Filled with a constant", Group: "Engines", Adds: true, Whole: true, Better: -1, Doc: "Bytes that copy engines wrote of one constant, such as padding."}
-	qL2       = profile.Quantity{Key: "l2_bytes", Unit: "B", Head: "L2", Name: "Copied from or to L2 memory", Group: "Engines", Adds: true, Whole: true, Doc: "Bytes copied from or to the memory that cores share."}
-	qRate     = profile.Quantity{Key: "dma_bytes_per_s", Unit: "B/s", Head: "DMA B/s", Name: "Rate of copies", Group: "Engines", Better: 1, Doc: "Bytes copied divided by the time in which copy engines were busy."}
-	qOps      = profile.Quantity{Key: "useful_ops", Head: "useful ops", Name: "Useful operations", Group: "Engines", Adds: true, Doc: "Operations that the layer's tensor commands ask for, by the vendor's arithmetic; a multiply-accumulate is two."}
-	qSpent    = profile.Quantity{Key: "spent_ops", Head: "spent ops", Name: "Spent operations", Group: "Engines", Adds: true, Better: -1, Doc: "Operations that the tensor engine spends on them, those on padded lanes, channels and areas included."}
-	qFill     = profile.Quantity{Key: "ops_fill", Unit: "1", Head: "fill", Name: "Useful part of spent operations", Group: "Engines", Better: 1, Doc: "Useful operations divided by those that the tensor engine spends, 0 to 1."}
-	qUse      = profile.Quantity{Key: "tiu_utilisation", Unit: "1", Head: "TIU util.", Name: "Tensor engine's utilisation", Group: "Engines", Better: 1, Doc: "Useful operations divided by what the tensor engine could do at its peak for the element type while it was busy."}
-	qUseful   = profile.Quantity{Key: "tiu_useful_s", Unit: "s", Head: "TIU useful", Name: "Tensor engine's useful time", Group: "Engines", Adds: true, Doc: "The tensor engine's own count of cycles with useful work."}
-	qTStall   = profile.Quantity{Key: "tiu_stall_s", Unit: "s", Head: "TIU stall", Name: "Tensor engine's stalls", Group: "Engines", Adds: true, Better: -1, Doc: "Time in which the tensor engine waited to read local memory."}
-	qDStall   = profile.Quantity{Key: "dma_stall_s", Unit: "s", Head: "DMA stall", Name: "Copy engines' stalls", Group: "Engines", Adds: true, Better: -1, Doc: "Time in which copies waited at the local memory's port, reading and writing added up: it may be more than the engine's time."}
-	qConflict = profile.Quantity{Key: "bank_conflicts", Unit: "cycles", Head: "conflicts", Name: "Bank conflicts", Group: "Engines", Adds: true, Whole: true, Better: -1, Doc: "The tensor engine's own count of conflicts between banks of local memory."}
-	qBursts   = profile.Quantity{Key: "bursts", Head: "bursts", Name: "Bursts", Group: "Engines", Adds: true, Whole: true, Better: -1, Doc: "Requests to DDR of copy engines."}
-	qBurst    = profile.Quantity{Key: "bytes_per_burst", Unit: "B", Head: "B/burst", Name: "Bytes of a burst", Group: "Engines", Better: 1, Doc: "Bytes copied divided by the number of bursts."}
-	qShared   = profile.Quantity{Key: "parallel_s", Unit: "s", Head: "parallel", Name: "Engines in parallel", Group: "Engines", Model: true, Better: 1, Doc: "Time in which two engines or more were busy at once."}
-	qFLOPs    = profile.Quantity{Key: "model_flops", Head: "FLOPs", Name: "Operations of the model", Group: "Engines", Model: true, Whole: true, Doc: "Arithmetic operations of the model as its compiler counts them in the source model."}
-	qMAC      = profile.Quantity{Key: "peak_utilisation", Unit: "1", Head: "of peak", Name: "Part of the peak", Group: "Engines", Model: true, Better: 1, Doc: "The model's operations divided by what the tensor engines could do at their peak in the time of one inference."}
-	qHost     = profile.Quantity{Key: "host_interval_s", Unit: "s", Head: "host", Name: "Interval on the host", Group: "Engines", Model: true, Doc: "Time between the runtime's marks around the subnets on the host, the cost of profiling included. It is not the model's latency."}
-	qCommand  = profile.Quantity{Key: "command_number", Head: "number", Name: "Number of the command", Group: "Engines", Doc: "Place of a command in its engine's stream, from 1."}
-)
-
-// ordered lists the quantities, the most informative first.
-var ordered = []profile.Quantity{
-	qTIU, qDMA, qLoad, qStore, qCopy, qFilled, qL2, qMove, qRate, qOps, qUse, qFill, qSpent, qCommands, qLostCmds, qBurst, qConflict, qDStall,
-	qTStall, qUseful, qBursts, qShared, qMAC, qFLOPs, qHost, qCommand,
+// quantities are the quantities that opmeter's table lacks. Busy times are sums over all engines and cores.
+var quantities = [...]profile.Quantity{
+	qTIU:      {Key: "tiu_busy_s", Unit: "s", Head: "TIU busy", Name: "Tensor engine busy", Group: "Engines", Adds: true, Better: -1, Doc: "Time in which tensor engines ran commands of the layer, all cores together."},
+	qDMA:      {Key: "dma_busy_s", Unit: "s", Head: "DMA busy", Name: "Copy engines busy", Group: "Engines", Adds: true, Better: -1, Doc: "Time in which copy engines ran commands of the layer, all engines and cores together."},
+	qLoad:     {Key: "load_bytes", Unit: "B", Head: "load", Name: "Loaded from DDR", Group: "Engines", Adds: true, Whole: true, Better: -1, Doc: "Bytes copied from DDR into local memory: what was written at the local port."},
+	qStore:    {Key: "store_bytes", Unit: "B", Head: "store", Name: "Stored to DDR", Group: "Engines", Adds: true, Whole: true, Better: -1, Doc: "Bytes copied from local memory to DDR: what was written to DDR. Constants that copy engines fill in are counted apart."},
+	qCopy:     {Key: "copy_bytes", Unit: "B", Head: "DDR to DDR", Name: "Copied within DDR", Group: "Engines", Adds: true, Whole: true, Better: -1, Doc: "Bytes copied from DDR to DDR, each counted once."},
+	qFilled:   {Key: "fill_bytes", Unit: "B", Head: "filled", Name: "Filled with a constant", Group: "Engines", Adds: true, Whole: true, Better: -1, Doc: "Bytes that copy engines wrote of one constant, such as padding."},
+	qL2:       {Key: "l2_bytes", Unit: "B", Head: "L2", Name: "Copied from or to L2 memory", Group: "Engines", Adds: true, Whole: true, Doc: "Bytes copied from or to the memory that cores share."},
+	qMove:     {Key: "local_move_bytes", Unit: "B", Head: "local moves", Name: "Moved within local memory", Group: "Engines", Adds: true, Whole: true, Doc: "Bytes that copy engines moved within local memory."},
+	qRate:     {Key: "dma_bytes_per_s", Unit: "B/s", Head: "DMA B/s", Name: "Rate of copies", Group: "Engines", Better: 1, Doc: "Bytes copied divided by the time in which copy engines were busy."},
+	qOps:      {Key: "useful_ops", Head: "useful ops", Name: "Useful operations", Group: "Engines", Adds: true, Doc: "Operations that the layer's tensor commands ask for, by the vendor's arithmetic; a multiply-accumulate is two."},
+	qUse:      {Key: "tiu_utilisation", Unit: "1", Head: "TIU util.", Name: "Tensor engine's utilisation", Group: "Engines", Better: 1, Doc: "Useful operations divided by what the tensor engine could do at its peak for the element type while it was busy."},
+	qFill:     {Key: "ops_fill", Unit: "1", Head: "fill", Name: "Useful part of spent operations", Group: "Engines", Better: 1, Doc: "Useful operations divided by those that the tensor engine spends, 0 to 1."},
+	qSpent:    {Key: "spent_ops", Head: "spent ops", Name: "Spent operations", Group: "Engines", Adds: true, Better: -1, Doc: "Operations that the tensor engine spends on them, those on padded lanes, channels and areas included."},
+	qCommands: {Key: "commands", Head: "commands", Name: "Commands", Group: "Engines", Adds: true, Whole: true, Doc: "Commands of the layer that were recorded, without those that only order engines."},
+	qLostCmds: {Key: "commands_lost", Head: "lost", Name: "Commands without a record", Group: "Engines", Adds: true, Whole: true, Better: -1, Doc: "Commands of the layer whose records are missing: their time and work are in no figure."},
+	qBurst:    {Key: "bytes_per_burst", Unit: "B", Head: "B/burst", Name: "Bytes of a burst", Group: "Engines", Better: 1, Doc: "Bytes copied divided by the number of bursts."},
+	qConflict: {Key: "bank_conflicts", Unit: "cycles", Head: "conflicts", Name: "Bank conflicts", Group: "Engines", Adds: true, Whole: true, Better: -1, Doc: "The tensor engine's own count of conflicts between banks of local memory."},
+	qDStall:   {Key: "dma_stall_s", Unit: "s", Head: "DMA stall", Name: "Copy engines' stalls", Group: "Engines", Adds: true, Better: -1, Doc: "Time in which copies waited at the local memory's port, reading and writing added up: it may be more than the engine's time."},
+	qTStall:   {Key: "tiu_stall_s", Unit: "s", Head: "TIU stall", Name: "Tensor engine's stalls", Group: "Engines", Adds: true, Better: -1, Doc: "Time in which the tensor engine waited to read local memory."},
+	qUseful:   {Key: "tiu_useful_s", Unit: "s", Head: "TIU useful", Name: "Tensor engine's useful time", Group: "Engines", Adds: true, Doc: "The tensor engine's own count of cycles with useful work."},
+	qBursts:   {Key: "bursts", Head: "bursts", Name: "Bursts", Group: "Engines", Adds: true, Whole: true, Better: -1, Doc: "Requests to DDR of copy engines."},
+	qShared:   {Key: "parallel_s", Unit: "s", Head: "parallel", Name: "Engines in parallel", Group: "Engines", Model: true, Better: 1, Doc: "Time in which two engines or more were busy at once."},
+	qMAC:      {Key: "peak_utilisation", Unit: "1", Head: "of peak", Name: "Part of the peak", Group: "Engines", Model: true, Better: 1, Doc: "The model's operations divided by what the tensor engines could do at their peak in the time of one inference."},
+	qFLOPs:    {Key: "model_flops", Head: "FLOPs", Name: "Operations of the model", Group: "Engines", Model: true, Whole: true, Doc: "Arithmetic operations of the model as its compiler counts them in the source model."},
+	qHost:     {Key: "host_interval_s", Unit: "s", Head: "host", Name: "Interval on the host", Group: "Engines", Model: true, Doc: "Time between the runtime's marks around the subnets on the host, the cost of profiling included. It is not the model's latency."},
+	qCommand:  {Key: "command_number", Head: "number", Name: "Number of the command", Group: "Engines", Doc: "Place of a command in its engine's stream, from 1."},
 }
 
-// means are the quantities that are means over inferences. Optional ones are left out if the sum
-// is 0.
-var means = []struct {
-	q        profile.Quantity
-	of       figure
-	optional bool
-}{
-	{qCommands, sCommands, true},
-	{qTIU, sTIU, false},
-	{qTStall, sTStall, false},
-	{qUseful, sUseful, false},
-	{qConflict, sConflicts, false},
-	{qOps, sOps, false},
-	{qSpent, sSpent, false},
-	{qDMA, sDMA, false},
-	{qDStall, sDStall, false},
-	{qLoad, sLoad, false},
-	{qStore, sStore, false},
-	{qCopy, sCopied, false},
-	{qMove, sMoved, true},
-	{qFilled, sFilled, true},
-	{qL2, sL2, true},
-	{qBursts, sBursts, false},
-}
-
-// ratios are the quantities that divide one sum by another.
+// ratios are the figures that divide sums by another sum.
 var ratios = []struct {
-	q         profile.Quantity
-	of, until figure // the sum of these figures and those between them
-	by        figure
+	q, by figure
+	of    []figure
 }{
-	{qFill, sOps, sOps, sSpent},
-	{qUse, sOps, sOps, sPossible},
-	{qRate, sLoad, sL2, sDMA},
-	{qBurst, sBurstBytes, sBurstBytes, sBursts},
+	{qFill, qSpent, []figure{qOps}},
+	{qUse, sPossible, []figure{qOps}},
+	{qRate, qDMA, []figure{qLoad, qStore, qCopy, qMove, qFilled, qL2}},
+	{qBurst, qBursts, []figure{sBurstBytes}},
 }
 
 // set calls put with the figures of a layer or of the model, as means over n inferences.
-func (s *sums) set(n float64, put func(q profile.Quantity, v float64)) {
-	for _, x := range means {
-		if v := s.v[x.of]; s.known[x.of] && (v > 0 || !x.optional) {
-			put(x.q, v/n)
+func (s *sums) set(n float64, put func(f figure, v float64)) {
+	for i := range quantities {
+		f := figure(i)
+		optional := f == qCommands || f == qMove || f == qFilled || f == qL2
+		if s.known[f] && (s.v[f] > 0 || !optional) {
+			put(f, s.v[f]/n)
 		}
 	}
 	for _, x := range ratios {
 		total := 0.0
-		for _, v := range s.v[x.of : x.until+1] {
-			total += v
+		for _, f := range x.of {
+			total += s.v[f]
 		}
 		if by := s.v[x.by]; by > 0 {
 			put(x.q, total/by)
@@ -356,16 +317,16 @@ func (w *work) fill(p *profile.Profile, qs *runlog.Quantities) {
 	w.close()
 	n := max(1, float64(len(w.walls)))
 	slab := slab{}
-	have := map[string]bool{}
+	var have [figureCount]bool
 	for i := range p.Layers {
 		l := &p.Layers[i]
-		if i < len(w.layer) && w.layer[i].v[sCommands] > 0 {
+		if i < len(w.layer) && w.layer[i].v[qCommands] > 0 {
 			l.Figures = make(map[string]*profile.Metric, 12)
-			w.layer[i].set(n, func(q profile.Quantity, v float64) {
+			w.layer[i].set(n, func(f figure, v float64) {
 				// Figures that are 0 for most layers are left out: profiles may have many layers.
-				if v != 0 || q.Key == qTIU.Key || q.Key == qDMA.Key {
-					l.Figures[q.Key] = slab.metric(v)
-					have[q.Key] = true
+				if v != 0 || f == qTIU || f == qDMA {
+					l.Figures[quantities[f].Key] = slab.metric(v)
+					have[f] = true
 				}
 			})
 		}
@@ -376,9 +337,9 @@ func (w *work) fill(p *profile.Profile, qs *runlog.Quantities) {
 			}
 		}
 	}
-	w.total.set(n, func(q profile.Quantity, v float64) { qs.SetTotal(&p.Totals, q, v) })
-	for _, q := range ordered {
-		if have[q.Key] {
+	w.total.set(n, func(f figure, v float64) { qs.SetTotal(&p.Totals, quantities[f], v) })
+	for f, q := range quantities {
+		if have[f] {
 			qs.SetTotal(&profile.Totals{}, q, 0) // adds its description
 		}
 	}
@@ -393,7 +354,7 @@ func (w *work) fill(p *profile.Profile, qs *runlog.Quantities) {
 	if n > 1 && n <= profile.KeptSamples {
 		p.Totals.LatencySamples = w.walls
 	}
-	qs.SetTotal(&p.Totals, qShared, w.inBoth/n)
+	qs.SetTotal(&p.Totals, quantities[qShared], w.inBoth/n)
 	operators := 0.0
 	for i := range p.Layers {
 		if v, ok := p.Layers[i].Latency.Best(); ok {
@@ -476,6 +437,4 @@ func (w *work) step(s *capture.Step, members map[*capture.Engine]member, host in
 }
 
 // hostTimed reports whether the time of a step comes from the host.
-func hostTimed(s *capture.Step) bool {
-	return s.HasInfo && s.Info.Kind != block.OnTPU
-}
+func hostTimed(s *capture.Step) bool { return s.HasInfo && s.Info.Kind != block.OnTPU }

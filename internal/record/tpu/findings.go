@@ -22,19 +22,19 @@ func whatIf(r *capture.Recording, w *work, p *profile.Profile, qs *runlog.Quanti
 		return
 	}
 	if v, ok := hostInterval(r); ok {
-		qs.SetTotal(&p.Totals, qHost, v/n)
+		qs.SetTotal(&p.Totals, quantities[qHost], v/n)
 	}
-	flops, ok := p.Totals.Value(qFLOPs.Key)
+	flops, ok := p.Totals.Value(quantities[qFLOPs].Key)
 	if !ok && r.Program != nil && r.Program.FLOPs > 0 {
 		flops, ok = float64(r.Program.FLOPs), true
-		qs.SetTotal(&p.Totals, qFLOPs, flops)
+		qs.SetTotal(&p.Totals, quantities[qFLOPs], flops)
 	}
 	if peak := p.Target.PeakOpsPerSecond; ok && peak != nil && wall > 0 {
 		at := *peak
 		if v := mainPeak(r); v > 0 {
 			at = v
 		}
-		qs.SetTotal(&p.Totals, qMAC, flops/(at*wall))
+		qs.SetTotal(&p.Totals, quantities[qMAC], flops/(at*wall))
 	}
 }
 
@@ -237,7 +237,7 @@ func aboutExpected(run *runlog.Run, r *capture.Recording, x *expected) {
 func aboutTime(run *runlog.Run, r *capture.Recording, w *work) {
 	n := float64(len(w.walls))
 	wall, ok := run.Profile.Totals.Latency.Best()
-	if !ok || n == 0 || !(wall > 0) || !w.total.known[sTIU] || !w.total.known[sDMA] {
+	if !ok || n == 0 || !(wall > 0) || !w.total.known[qTIU] || !w.total.known[qDMA] {
 		return
 	}
 	// The busiest core limits the gain of overlap.
@@ -264,7 +264,7 @@ func aboutTime(run *runlog.Run, r *capture.Recording, w *work) {
 	tiu, dma = tiu/n, dma/n
 	text := fmt.Sprintf("Of %s the busiest tensor engine worked %s (%.1f %%) and the busiest copy engine %s (%.1f %%), %s of it at the same time as another engine. If copies and computing overlapped fully, the time would be %s; with computing alone %s",
 		seconds(wall), seconds(tiu), 100*tiu/wall, seconds(dma), 100*dma/wall, seconds(w.inBoth/n), seconds(max(tiu, dma)), seconds(tiu))
-	flops, have := run.Profile.Totals.Value(qFLOPs.Key)
+	flops, have := run.Profile.Totals.Value(quantities[qFLOPs].Key)
 	if peak := mainPeak(r); have && peak > 0 && tiu > 0 {
 		text += fmt.Sprintf("; at the tensor engines' peak for the model's main type %s. The model reaches %.3g %% of that peak, with computing alone it would reach %.3g %%",
 			seconds(flops/peak), 100*flops/(peak*wall), 100*flops/(peak*tiu))
@@ -286,8 +286,8 @@ func aboutKinds(run *runlog.Run, w *work, n float64) {
 		if _, ok := busy[op]; !ok {
 			kinds = append(kinds, op)
 		}
-		busy[op] += s.v[sTIU] / n
-		ideal[op] += s.v[sTIU] / n * min(1, s.v[sOps]/s.v[sPossible])
+		busy[op] += s.v[qTIU] / n
+		ideal[op] += s.v[qTIU] / n * min(1, s.v[qOps]/s.v[sPossible])
 	}
 	slices.SortStableFunc(kinds, func(a, b string) int { return cmp.Compare(busy[b]-ideal[b], busy[a]-ideal[a]) })
 	var parts []string

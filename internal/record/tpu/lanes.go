@@ -11,11 +11,10 @@ import (
 
 // builder builds a timeline.
 type builder struct {
-	t     *timeline.Timeline
-	names map[string]int32
-	bars  int
-	// dropped counts bars beyond the limit and bars without a usable time.
-	dropped int64
+	t       *timeline.Timeline
+	names   map[string]int32
+	bars    int
+	dropped int64 // dropped counts bars beyond the limit and bars without a usable time
 }
 
 type laneKey struct {
@@ -23,9 +22,7 @@ type laneKey struct {
 	group, name, clock string
 }
 
-func newBuilder() *builder {
-	return &builder{t: &timeline.Timeline{}, names: map[string]int32{}}
-}
+func newBuilder() *builder { return &builder{t: &timeline.Timeline{}, names: map[string]int32{}} }
 
 const maxNames = 100_000
 
@@ -137,9 +134,9 @@ func columns(k laneKey, bars []bar, list []int32) timeline.Lane {
 	l.Utilisation = floats(-1, func(x *bar) float64 { return x.use })
 	l.Bytes = column(bars, list, -1, func(x *bar) int64 { return x.bytes })
 	figures := map[string][]float64{
-		qCommand.Key:  floats(-1, func(x *bar) float64 { return x.number }),
-		qConflict.Key: floats(-1, func(x *bar) float64 { return x.conflicts }),
-		qCommands.Key: floats(-1, func(x *bar) float64 { return x.commands }),
+		quantities[qCommand].Key:  floats(-1, func(x *bar) float64 { return x.number }),
+		quantities[qConflict].Key: floats(-1, func(x *bar) float64 { return x.conflicts }),
+		quantities[qCommands].Key: floats(-1, func(x *bar) float64 { return x.commands }),
 	}
 	for key, v := range figures {
 		if v == nil {

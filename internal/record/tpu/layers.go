@@ -19,25 +19,21 @@ import (
 
 // layers are the model's operations, one layer each, in the order of the program.
 type layers struct {
-	r     *capture.Recording
-	list  []profile.Layer
-	hints []runlog.Hint
-	at    map[layerKey]int32
-	// line is the layer of each line of the log that begins one.
-	line []int32
-	// subnet is that of each layer.
-	subnet []int32
+	r      *capture.Recording
+	list   []profile.Layer
+	hints  []runlog.Hint
+	at     map[layerKey]int32
+	line   []int32 // the layer of each line of the log that begins one
+	subnet []int32 // that of each layer
 	// byFunction says that nothing tells of layers: commands are gathered by function.
 	byFunction bool
-	// fromPlaces says that tensor_location.json told them.
-	fromPlaces bool
+	fromPlaces bool // fromPlaces says that tensor_location.json told them
 	// Checked counts commands whose layer both the log and tensor_location.json tell,
 	// apart those on which they disagree, twice those that it gives to two operations.
 	checked, apart, twice int
 	// lineOf is the line of each layer in the program, -1 for none, made when it is needed.
 	lineOf []int64
-	// items are the estimate's items, made when they are needed.
-	items map[itemKey]int32
+	items  map[itemKey]int32 // the estimate's items, made when they are needed
 }
 
 // layerKey is a layer: the operation's line in a subnet, or a kind of command.
@@ -169,8 +165,7 @@ func (ls *layers) subnetOfTable(table int32) int32 {
 	return table
 }
 
-// named gives a layer its name: that of the original operation where the program has
-// it.
+// named gives a layer its name: that of the original operation where the program has it.
 func (ls *layers) named(p *profile.Layer, h *runlog.Hint, id int64, name string) {
 	if prog := ls.r.Program; prog != nil && id >= 0 {
 		if op, ok := prog.Ops[id]; ok && op.Location != "" && (op.Name == p.Op || !ls.r.Log.Named) {
@@ -359,8 +354,7 @@ func (ls *layers) issued(subnet int32, e *capture.Engine, i int) int32 {
 	})
 }
 
-// function is the layer of all commands with one function, where nothing tells of
-// layers.
+// function is the layer of all commands with one function, where nothing tells of layers.
 func (ls *layers) function(e *capture.Engine, i int) int32 {
 	name := functionName(e, i)
 	return ls.find(layerKey{id: int64(e.Kind), name: name}, func(p *profile.Layer, _ *runlog.Hint) {

@@ -41,7 +41,7 @@ const Name = "sophgo-tpu"
 // Format recognises the files of profile directories.
 func Format() *record.Format {
 	gives := []string{"latency_s", "expected_s", "timeline", "memory", "shapes"}
-	for _, q := range ordered {
+	for _, q := range quantities {
 		gives = append(gives, q.Key)
 	}
 	return &record.Format{
@@ -154,7 +154,7 @@ func profileOf(in *record.Input, r *capture.Recording) *runlog.Run {
 	}
 	whatIf(r, w, p, qs)
 	if p.Timeline != nil {
-		qs.SetTotal(&profile.Totals{}, qCommand, 0) // bars have it
+		qs.SetTotal(&profile.Totals{}, quantities[qCommand], 0) // bars have it
 	}
 	p.Quantities = inOrder(qs.List)
 	r.Dropped.To(run)
@@ -162,10 +162,10 @@ func profileOf(in *record.Input, r *capture.Recording) *runlog.Run {
 	return run
 }
 
-// inOrder sorts figures by [ordered]: tables show as many as fit.
+// inOrder sorts figures by [quantities]: tables show as many as fit.
 func inOrder(list []profile.Quantity) []profile.Quantity {
 	at := map[string]int{}
-	for i, q := range ordered {
+	for i, q := range quantities {
 		at[q.Key] = i
 	}
 	slices.SortFunc(list, func(a, b profile.Quantity) int { return at[a.Key] - at[b.Key] })

@@ -1,13 +1,12 @@
 // Package axis finds out how the counters of a chip's engines stand to one another,
 // from what commands waited for.
 //
-// Let Ts and Te be start and end of a command of the tensor engine (TIU) in cycles of
-// its counter, Gs and Ge those of a copy in cycles of the copy engine's. With the ratio k
-// of the two clocks (TIU over DMA) and an offset x, a time of the copy engine is k*G and
-// one of the tensor engine T + x on the same axis. A tensor command that waits for a
-// copy cannot start before it ended, Ts + x >= k*Ge, and a copy that waits for a tensor
-// command k*Gs >= Te + x. So x lies between max(k*Ge - Ts) and min(k*Gs - Te): an
-// interval that is narrow, and empty for a wrong k.
+// Let Ts and Te be start and end of a command of the tensor engine (TIU) in cycles of its counter,
+// Gs and Ge those of a copy in cycles of the copy engine's. With the ratio k of the two clocks (TIU
+// over DMA) and an offset x, a time of the copy engine is k*G and one of the tensor engine T + x on
+// the same axis. A tensor command that waits for a copy cannot start before it ended, Ts + x >=
+// k*Ge, and a copy that waits for a tensor command k*Gs >= Te + x. So x lies between max(k*Ge - Ts)
+// and min(k*Gs - Te): an interval that is narrow, and empty for a wrong k.
 package axis
 
 import (
@@ -16,8 +15,7 @@ import (
 	"sort"
 )
 
-// Waits are the dependencies between two engines that were recorded with both
-// commands' times.
+// Waits are the dependencies between two engines that were recorded with both commands' times.
 type Waits struct {
 	// TIUStart holds starts of tensor commands, CopyEnd the ends of the copies that
 	// they waited for.
@@ -35,21 +33,18 @@ type Offset struct {
 	// Low and High bound x for the ratio, TIU cycles; infinite where nothing bounds
 	// them. Low is above High where no offset agrees with all dependencies.
 	Low, High float64
-	// X is what was chosen.
-	X float64
+	X         float64 // what was chosen
 	// Violated counts dependencies that X contradicts, Waits all of them.
 	Violated, Waits int
 }
 
 // Ratio says how the ratio of the clocks was found.
 type Ratio struct {
-	// K is TIU clock over copy clock.
-	K float64
+	K float64 // TIU clock over copy clock
 	// Solved says that it follows from dependencies: with it they agree, and there are
 	// enough of them for that to mean something.
-	Solved bool
-	// Nominal says that it is the first of those that were to be expected.
-	Nominal bool
+	Solved  bool
+	Nominal bool // Nominal says that it is the first of those that were to be expected
 	// Best is the ratio for which the interval is widest; 0 where there are too few
 	// dependencies, and where one of those that were expected agrees.
 	Best float64
@@ -165,8 +160,7 @@ func widest(s []solver) float64 {
 	return (a + b) / 2
 }
 
-// choose takes the first ratio with which all dependencies agree, else the one with
-// which most do.
+// choose takes the first ratio with which all dependencies agree, else the one with which most do.
 func choose(s []solver, expected []float64, fixed bool) (k, best float64, agrees bool) {
 	for i, k := range expected {
 		if width(s, k) >= -slack {
@@ -199,8 +193,7 @@ func violated(s []solver, k float64) (n int) {
 	return n
 }
 
-// offset chooses x: just above the lower bound, or where the fewest dependencies are
-// contradicted.
+// offset chooses x: just above the lower bound, or where the fewest dependencies are contradicted.
 func (s *solver) offset(k float64) Offset {
 	low, high := s.interval(k)
 	shift := k*float64(s.dma0) - float64(s.tiu0)

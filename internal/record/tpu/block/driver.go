@@ -9,8 +9,7 @@ type Driver struct {
 	Marks      []Mark
 	Copies     []Copy
 	Memory     []MemoryOp
-	// Lists is how many of the five lists are there: older files end earlier.
-	Lists int
+	Lists      int // how many of the five lists are there: older files end earlier
 }
 
 // Send is a function of the chip that was called.

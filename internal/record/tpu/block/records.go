@@ -42,10 +42,8 @@ type Streams struct {
 	// Base and offset of each engine's stream; that of SDMA is there in the wide form
 	// of BM1690 alone.
 	GDMABase, GDMAOffset, TIUBase, TIUOffset, SDMABase, SDMAOffset uint64
-	// Count is the number of groups that the record states.
-	Count uint32
-	// Groups holds the numbers of commands of each group, GDMA and TIU.
-	Groups [][2]uint32
+	Count                                                          uint32      // the number of groups that the record states
+	Groups                                                         [][2]uint32 // Groups holds the numbers of commands of each group, GDMA and TIU
 }
 
 // ParseStreams decodes a COMMAND block. wide is the form of BM1690. Missing groups are left out.
@@ -95,8 +93,7 @@ const (
 	DynSend     = 8
 	DynWait     = 9
 	DynCustom   = 100
-	// DynHead is the whole type of the first record.
-	DynHead = 0xFFFFFFFF
+	DynHead     = 0xFFFFFFFF // the whole type of the first record
 )
 
 // ParseDyn decodes DYN_DATA of all chips except BM1690's new form. rest is the number of bytes
@@ -109,8 +106,7 @@ func ParseDyn(data []byte) (records []Dyn, rest int) {
 // AppendDyn encodes firmware records.
 func AppendDyn(dst []byte, records []Dyn) []byte { return appendValues(dst, records) }
 
-// Issue is a record of BM1690's new form: a command that the firmware gave to an
-// engine.
+// Issue is a record of BM1690's new form: a command that the firmware gave to an engine.
 type Issue struct{ Word, ID uint32 }
 
 // Type is the kind of record, one of those of the other form.
@@ -125,8 +121,7 @@ func (i Issue) Task() uint32 { return i.Word >> 11 & 31 }
 // Sub is the command's sub-function.
 func (i Issue) Sub() uint32 { return i.Word >> 16 & 31 }
 
-// Extra is the element type, of copies also the direction; of chip-to-chip copies the
-// port.
+// Extra is the element type, of copies also the direction; of chip-to-chip copies the port.
 func (i Issue) Extra() uint32 { return i.Word >> 21 }
 
 // ParseIssues decodes the new form.
@@ -183,12 +178,9 @@ func unitOf(unit uint32, units []Engine) (e Engine, ok bool) {
 
 // Func is what a FUNC record says.
 type Func struct {
-	// Layer is a type of the firmware's layers, or of its copies where Kind is 2.
-	Layer uint32
-	// Kind is 0 for layers on global memory, 1 on local memory, 2 for copies.
-	Kind uint32
-	// Group is taken for the layer's id.
-	Group uint32
+	Layer uint32 // a type of the firmware's layers, or of its copies where Kind is 2
+	Kind  uint32 // 0 for layers on global memory, 1 on local memory, 2 for copies
+	Group uint32 // taken for the layer's id
 }
 
 // Func decodes the id of a FUNC record.
@@ -198,8 +190,7 @@ func (d *Dyn) Func() Func {
 
 // Extra is data that belongs to a record.
 type Extra struct {
-	// Owner is the record: its profile_id; of drivers' texts the kind of event.
-	Owner uint32
+	Owner uint32 // the record: its profile_id; of drivers' texts the kind of event
 	// Kind is what the data are ([ExtraText], [ExtraBinary], [ExtraCustom]); of drivers'
 	// texts the position of the event.
 	Kind uint32

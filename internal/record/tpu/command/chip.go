@@ -24,9 +24,7 @@ const (
 )
 
 // String returns the engine's name in lower case.
-func (e Engine) String() string {
-	return [...]string{"tiu", "gdma", "sdma", "cdma"}[min(e, CDMA)]
-}
+func (e Engine) String() string { return [...]string{"tiu", "gdma", "sdma", "cdma"}[min(e, CDMA)] }
 
 // Chip describes a processor: its layout of memory, widths, clocks and stated peaks. Unknown figures
 // are zero.

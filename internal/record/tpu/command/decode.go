@@ -271,9 +271,7 @@ func (c *Command) lookup(r Role, other uint64) uint64 {
 func (o *Op) Has(r Role) bool { return o.roles[r].width > 0 }
 
 // address joins the halves of an address.
-func (c *Command) address(low, high Role) uint64 {
-	return c.Get(high)<<32 | c.Get(low)
-}
+func (c *Command) address(low, high Role) uint64 { return c.Get(high)<<32 | c.Get(low) }
 
 func ceilDiv(a, b uint64) uint64 {
 	if b == 0 {

@@ -12,8 +12,7 @@ func (o *Op) Encode(values []uint64) []byte {
 	return raw
 }
 
-// Set writes the field with a role into a raw command; ok is false where the layout has
-// none.
+// Set writes the field with a role into a raw command; ok is false where the layout has none.
 func (o *Op) Set(raw []byte, r Role, v uint64) (ok bool) {
 	p := o.roles[r]
 	deposit(raw, int(p.first), int(p.width), v)

@@ -33,12 +33,9 @@ type Op struct {
 	Name   string
 	Engine Engine
 	Form   Form
-	// Type is the command's type, -1 where all commands of the engine share one layout.
-	Type int
-	// Bits is the command's length.
-	Bits int
-	// Fields are in order of their first bit.
-	Fields []Field
+	Type   int     // the command's type, -1 where all commands of the engine share one layout
+	Bits   int     // the command's length
+	Fields []Field // in order of their first bit
 	// funcs are names of sub-functions; nil where any sub-function has this layout.
 	funcs map[int]string
 	// subs has a bit for each of them, all where any sub-function has this layout.
@@ -51,8 +48,7 @@ type place struct{ first, width uint16 }
 // Function is the name of a sub-function, "" where it has none.
 func (o *Op) Function(sub int) string { return o.funcs[sub] }
 
-// System reports whether the command orders the engine itself and computes or moves
-// nothing.
+// System reports whether the command orders the engine itself and computes or moves nothing.
 func (o *Op) System() bool {
 	return o.Type == SystemType(o.Engine) || o.Engine == TIU && o.Type == typeTable
 }
@@ -84,11 +80,10 @@ const (
 
 // table is what a chip's file says.
 type table struct {
-	file string
-	once sync.Once
-	ops  [3][]*Op // tiu, dma, cdma
-	// byType leads from a type and form to the layouts that may hold.
-	byType [3][2][32][]*Op
+	file   string
+	once   sync.Once
+	ops    [3][]*Op        // tiu, dma, cdma
+	byType [3][2][32][]*Op // byType leads from a type and form to the layouts that may hold
 }
 
 func side(e Engine) int {

@@ -93,9 +93,7 @@ func (c *classic) instruction(l *layer, n *node) []any {
 }
 
 // moved returns the bytes that the converter states for a copy.
-func moved(r words) uint64 {
-	return uint64(r[4]) + uint64(r[7]) + uint64(r[10])
-}
+func moved(r words) uint64 { return uint64(r[4]) + uint64(r[7]) + uint64(r[10]) }
 
 var classicSpaces = map[command.Space]string{command.DDR: "ddr", command.Local: "lmem", command.L2: "l2m", command.Static: "smem", command.NoSpace: "-"}
 

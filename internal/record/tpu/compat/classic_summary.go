@@ -47,8 +47,7 @@ func (s *stat) add(o *stat) {
 	s.alg, s.arch = s.alg+o.alg, s.arch+o.arch
 }
 
-// overall returns the sum of all groups with the time, the peak and the concurrency of the
-// model.
+// overall returns the sum of all groups with the time, the peak and the concurrency of the model.
 func (c *classic) overall(list []*stat, groups []*groupStat) (all stat) {
 	for _, s := range list {
 		all.add(s)

@@ -19,8 +19,7 @@ type Input struct {
 	Chip *command.Chip
 	// TIUMHz and DMAMHz are the clocks that the converter uses.
 	TIUMHz, DMAMHz int
-	// Net is the name of the model.
-	Net string
+	Net            string // the name of the model
 	// Subnet is the number of the recorded subnet.
 	Subnet int
 	Cores  []Core
@@ -29,10 +28,9 @@ type Input struct {
 	Embedded bool
 	// Places are the objects of tensor_location.json, nil without the file. MLIR contains the
 	// lines of final.mlir.
-	Places []Place
-	MLIR   []string
-	// Classic is the input of the converter for BM1684 and BM1684X only.
-	Classic *Classic
+	Places  []Place
+	MLIR    []string
+	Classic *Classic // the input of the converter for BM1684 and BM1684X only
 }
 
 // Core contains the monitor's records as they were stored and the decoded streams.
@@ -47,10 +45,8 @@ type Core struct {
 type Classic struct {
 	// Log is the text of global.profile, Estimate that of net_stat.sim.
 	Log, Estimate []byte
-	// Firmware is the payload of the block of firmware records.
-	Firmware []byte
-	// Dynamic means that the firmware created the commands.
-	Dynamic bool
+	Firmware      []byte // the payload of the block of firmware records
+	Dynamic       bool   // Dynamic means that the firmware created the commands
 }
 
 // Place is one object of tensor_location.json.
@@ -74,9 +70,8 @@ type Place struct {
 
 // Tensor is an operand or result of an object of tensor_location.json.
 type Tensor struct {
-	Shape []int `json:"-"`
-	// Type is the compiler's name of the element type: f16, si8.
-	Type string `json:"memory_type"`
+	Shape []int  `json:"-"`
+	Type  string `json:"memory_type"` // the compiler's name of the element type: f16, si8
 }
 
 // File is an output file.
@@ -110,8 +105,7 @@ func Texts(in *Input) []File {
 //go:embed columns.txt
 var columnText string
 
-// columns contains the lists of columns.txt by name. A comma or an end of line separates
-// elements.
+// columns contains the lists of columns.txt by name. A comma or an end of line separates elements.
 var columns = func() map[string][]string {
 	lists := map[string][]string{}
 	for section := range strings.SplitSeq(columnText, "[") {

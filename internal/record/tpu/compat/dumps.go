@@ -170,8 +170,7 @@ func (x *instr) rate() string {
 	return percent(ratio(x.work.Alg, x.work.Arch), 1)
 }
 
-// share formats a number of cycles as a share of the command's cycles. It is constant for
-// BM1690.
+// share formats a number of cycles as a share of the command's cycles. It is constant for BM1690.
 func (x *instr) share(p *perfAI, cycles uint64) string {
 	if p.in.Chip == command.BM1690 {
 		return "0.0%"

@@ -202,9 +202,7 @@ func (p *perfAI) detailSpec(t *table, conv, vector, pool any) {
 }
 
 // ddrPeak returns the bandwidth of all cores in GB/s.
-func (p *perfAI) ddrPeak() float64 {
-	return round(p.in.Chip.DDRPeak/1e9*float64(p.fullCores()), 2)
-}
+func (p *perfAI) ddrPeak() float64 { return round(p.in.Chip.DDRPeak/1e9*float64(p.fullCores()), 2) }
 
 // rates returns the peaks of a core for convolution and vector commands in 10⁹ operations per
 // second.

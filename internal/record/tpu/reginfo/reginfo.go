@@ -1,6 +1,5 @@
-// Package reginfo reads and writes the text dumps of executed commands that Sophgo's
-// simulators and converters print: tiuRegInfo_N.txt, tdmaRegInfo_N.txt,
-// cdmaRegInfo_P.txt and cpuInfo_N.txt.
+// Package reginfo reads and writes the text dumps of executed commands that Sophgo's simulators and
+// converters print: tiuRegInfo_N.txt, tdmaRegInfo_N.txt, cdmaRegInfo_P.txt and cpuInfo_N.txt.
 //
 // A dump is a list of blocks. A line __NAME__ begins one; lines with a tab and
 // "key: value" are its entries; a line "name:" without a tab names the part of the block
@@ -37,15 +36,12 @@ type Entry struct{ Key, Value string }
 
 // Block is what is said of the chip or of one command.
 type Block struct {
-	// Kind is the name between the underscores.
-	Kind string
-	// Entries are in the order of the file.
-	Entries []Entry
+	Kind    string  // the name between the underscores
+	Entries []Entry // in the order of the file
 	// Part names the entries from PartAt on, "" where the block has no such line.
 	Part   string
 	PartAt int
-	// Line is where the block begins, counted from 1.
-	Line int
+	Line   int // where the block begins, counted from 1
 }
 
 // Get returns the value of the first entry with a key.
@@ -95,8 +91,7 @@ func NewReader(r io.Reader) *Reader { return &Reader{in: bufio.NewReaderSize(r, 
 // Skipped counts lines that belong to no block or are not entry.
 func (r *Reader) Skipped() int { return r.skipped }
 
-// Next returns the next block, io.EOF behind the last one and ErrFormat where a text has
-// none.
+// Next returns the next block, io.EOF behind the last one and ErrFormat where a text has none.
 func (r *Reader) Next() (*Block, error) {
 	var b *Block
 	if r.next != "" {
