@@ -67,6 +67,13 @@ func mainPeak(r *capture.Recording) float64 {
 	return peakOf(r.Chip, r.Clock.TIU, best) * float64(mostCores(r))
 }
 
+// foundIf adds a finding under a condition.
+func foundIf(run *runlog.Run, cond bool, id string, s profile.Severity, format string, args ...any) {
+	if cond {
+		run.Found(id, s, format, args...)
+	}
+}
+
 // findings adds all findings, the most important first.
 func findings(run *runlog.Run, r *capture.Recording, ls *layers, w *work, x *expected) {
 	aboutChip(run, r)
@@ -110,9 +117,7 @@ func aboutClocks(run *runlog.Run, r *capture.Recording) {
 	case waits > 0 && !math.IsInf(narrow, 0):
 		run.Found("tpu.axis", profile.Info, "The engines' counters stand on one axis by %d dependencies, none of them contradicted; they leave %.4g cycles of the tensor engine's clock open.", waits, narrow)
 	}
-	if unbound {
-		run.Found("tpu.axis.unknown", profile.Warning, "Nothing recorded tells how the counters of the tensor engine and of the copies stand to each other: what ran at the same time, and so the layers' part of it, is assumed.")
-	}
+	foundIf(run, unbound, "tpu.axis.unknown", profile.Warning, "Nothing recorded tells how the counters of the tensor engine and of the copies stand to each other: what ran at the same time, and so the layers' part of it, is assumed.")
 	nominal := k.NominalTIU / k.NominalDMA
 	switch {
 	case k.Given && !k.Ratio.Solved && k.Ratio.Best > 0:
@@ -130,13 +135,9 @@ func aboutClocks(run *runlog.Run, r *capture.Recording) {
 
 func aboutCores(run *runlog.Run, r *capture.Recording) {
 	for _, s := range r.Steps {
-		if !s.CoresFound {
-			run.Found("tpu.cores", profile.Warning, "Step %d has other numbers of monitors than of cores: which core a monitor's records are of was taken from their order.", s.Number)
-		}
+		foundIf(run, !s.CoresFound, "tpu.cores", profile.Warning, "Step %d has other numbers of monitors than of cores: which core a monitor's records are of was taken from their order.", s.Number)
 		for i, c := range s.Cores {
-			if i > 0 && c.ShiftMethod == "" && len(c.Engines) > 0 {
-				run.Found("tpu.cores.axis", profile.Warning, "Step %d: no message tells how the counters of core %d stand to those of core %d; both begin at the same instant here.", s.Number, c.Number, s.Cores[0].Number)
-			}
+			foundIf(run, i > 0 && c.ShiftMethod == "" && len(c.Engines) > 0, "tpu.cores.axis", profile.Warning, "Step %d: no message tells how the counters of core %d stand to those of core %d; both begin at the same instant here.", s.Number, c.Number, s.Cores[0].Number)
 		}
 	}
 }
@@ -156,15 +157,10 @@ func aboutLoss(run *runlog.Run, r *capture.Recording) {
 		if stop := e.Program.Stop; stop != nil {
 			run.Found("tpu.commands", profile.Warning, "The command stream of the %s was decoded as far as %v. Records of later commands are shown without their work.", name, stop)
 		}
-		if e.Len() == 0 && e.Program.Len() > 0 && !s.Dynamic() {
-			run.Found("tpu.monitor", profile.Warning, "There are no records of the %s: its monitor was off, or nothing was written. Times of its commands are missing.", name)
-		}
-		if e.Repeats {
-			run.Found("tpu.counters", profile.Info, "The counters of useful cycles and stalls repeat the length of each command in all records of the %s: the chip does not count them, and they were left out.", name)
-		}
-		if p := &e.Program; p.Disagree > 0 {
-			run.Found("tpu.log", profile.Warning, "%d of %d commands of the %s have another function in the compiler's log than in the stream.", p.Disagree, p.Agree+p.Disagree, name)
-		}
+		foundIf(run, e.Len() == 0 && e.Program.Len() > 0 && !s.Dynamic(), "tpu.monitor", profile.Warning, "There are no records of the %s: its monitor was off, or nothing was written. Times of its commands are missing.", name)
+		foundIf(run, e.Repeats, "tpu.counters", profile.Info, "The counters of useful cycles and stalls repeat the length of each command in all records of the %s: the chip does not count them, and they were left out.", name)
+		p := &e.Program
+		foundIf(run, p.Disagree > 0, "tpu.log", profile.Warning, "%d of %d commands of the %s have another function in the compiler's log than in the stream.", p.Disagree, p.Agree+p.Disagree, name)
 	}
 	if n := r.Dropped.Total(); n > 0 {
 		run.Found("tpu.dropped", profile.Warning, "Left out: %s.", strings.Join(lossesOf(r), "; "))
@@ -198,9 +194,7 @@ func aboutSteps(run *runlog.Run, r *capture.Recording, w *work) {
 			}
 		}
 	}
-	if onHost > 0 {
-		run.Found("tpu.host.subnets", profile.Info, "%d subnets ran on the host. Their time is the host's interval, the cost of profiling included.", onHost)
-	}
+	foundIf(run, onHost > 0, "tpu.host.subnets", profile.Info, "%d subnets ran on the host. Their time is the host's interval, the cost of profiling included.", onHost)
 	v, ok := hostInterval(r)
 	if t, has := run.Profile.Totals.Latency.Best(); ok && has && len(w.walls) > 0 {
 		run.Found("tpu.host", profile.Info, "The host's marks around the subnets are %s apart, the chip worked for %s: the former includes the cost of profiling and is not the model's latency.", seconds(v/float64(len(w.walls))), seconds(t))
@@ -208,15 +202,9 @@ func aboutSteps(run *runlog.Run, r *capture.Recording, w *work) {
 }
 
 func aboutLayers(run *runlog.Run, r *capture.Recording, ls *layers) {
-	if ls.byFunction && len(ls.list) > 0 {
-		run.Found("tpu.layers", profile.Warning, "Nothing recorded tells which layer a command is of: commands are gathered by function. The model has to be compiled with debug information, and tensor_location.json or the log to stand beside the records.")
-	}
-	if ls.apart > 0 {
-		run.Found("tpu.layers.disagree", profile.Warning, "%d of %d commands belong to another operation by tensor_location.json than by the compiler's log, which was followed.", ls.apart, ls.checked)
-	}
-	if ls.twice > 0 {
-		run.Found("tpu.layers.twice", profile.Warning, "tensor_location.json gives %d commands to two operations; the first one has them.", ls.twice)
-	}
+	foundIf(run, ls.byFunction && len(ls.list) > 0, "tpu.layers", profile.Warning, "Nothing recorded tells which layer a command is of: commands are gathered by function. The model has to be compiled with debug information, and tensor_location.json or the log to stand beside the records.")
+	foundIf(run, ls.apart > 0, "tpu.layers.disagree", profile.Warning, "%d of %d commands belong to another operation by tensor_location.json than by the compiler's log, which was followed.", ls.apart, ls.checked)
+	foundIf(run, ls.twice > 0, "tpu.layers.twice", profile.Warning, "tensor_location.json gives %d commands to two operations; the first one has them.", ls.twice)
 }
 
 func aboutExpected(run *runlog.Run, r *capture.Recording, x *expected) {
@@ -228,9 +216,7 @@ func aboutExpected(run *runlog.Run, r *capture.Recording, x *expected) {
 		run.Found("tpu.estimate", profile.Info, "Nothing was run: times are the compiler's estimate, %s at %.4g MHz. Its authors state that it is within about 20 %% of silicon.", seconds(x.total), x.hz/1e6)
 		return
 	}
-	if t > 0 {
-		run.Found("tpu.estimate", profile.Info, "The compiler expected %s, %.0f %% of the time recorded (%s).", seconds(x.total), 100*x.total/t, seconds(t))
-	}
+	foundIf(run, t > 0, "tpu.estimate", profile.Info, "The compiler expected %s, %.0f %% of the time recorded (%s).", seconds(x.total), 100*x.total/t, seconds(t))
 }
 
 // aboutTime adds findings on the limits of the time.
@@ -294,9 +280,7 @@ func aboutKinds(run *runlog.Run, w *work, n float64) {
 	for _, k := range kinds[:min(len(kinds), 3)] {
 		parts = append(parts, fmt.Sprintf("%s from %s to %s", k, seconds(busy[k]), seconds(ideal[k])))
 	}
-	if len(parts) > 0 {
-		run.Found("tpu.what_if.kinds", profile.Info, "At the tensor engine's peak for their element types these layers would need less of its time: %s.", strings.Join(parts, ", "))
-	}
+	foundIf(run, len(parts) > 0, "tpu.what_if.kinds", profile.Info, "At the tensor engine's peak for their element types these layers would need less of its time: %s.", strings.Join(parts, ", "))
 }
 
 // seconds formats a time.
