@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/record/tpu/block"
 	"github.com/opmeter/opmeter/internal/record/tpu/capture"
 	"github.com/opmeter/opmeter/internal/record/tpu/command"

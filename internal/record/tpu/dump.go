@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/tpu/command"
 	"github.com/opmeter/opmeter/internal/record/tpu/reginfo"

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/record/tpu/capture"
 	"github.com/opmeter/opmeter/internal/record/tpu/command"
 	"github.com/opmeter/opmeter/profile"
