@@ -14,8 +14,8 @@ import (
 // figure is an index of [quantities] and of [sums].
 type figure int
 
-// The figures, the most informative first. The last two have no quantity: operations that the tensor
-// engine could have done while it was busy, and bytes of bursts.
+// The figures, the most informative first. The last two have no quantity: operations that the
+// tensor engine could have done while it was busy, and bytes of bursts.
 const (
 	qTIU, qDMA, qLoad, qStore figure = 4 * iota, 4*iota + 1, 4*iota + 2, 4*iota + 3
 	qCopy, qFilled, qL2, qMove
@@ -250,7 +250,8 @@ func peakOf(c *command.Chip, hz float64, t command.DType) float64 {
 	return 0
 }
 
-// quantities are the quantities that opmeter's table lacks. Busy times are sums over all engines and cores.
+// quantities are the quantities that opmeter's table lacks. Busy times are sums over all engines
+// and cores.
 var quantities = [...]profile.Quantity{
 	qTIU:      {Key: "tiu_busy_s", Unit: "s", Head: "TIU busy", Name: "Tensor engine busy", Group: "Engines", Adds: true, Better: -1, Doc: "Time in which tensor engines ran commands of the layer, all cores together."},
 	qDMA:      {Key: "dma_busy_s", Unit: "s", Head: "DMA busy", Name: "Copy engines busy", Group: "Engines", Adds: true, Better: -1, Doc: "Time in which copy engines ran commands of the layer, all engines and cores together."},

@@ -69,7 +69,7 @@ const (
 	rounding = 0.25e-9 // error of sums in seconds, far below a cycle
 )
 
-// lane adds bars to a lane, unless there are none. Bars that overlap in part go to further
+// lane adds bars to a lane. Without bars it adds no lane. Bars that overlap in part go to further
 // lanes. The result has the place of each bar, lane -1 for dropped bars.
 func (b *builder) lane(k laneKey, bars []bar) []place {
 	where := make([]place, len(bars))
@@ -149,7 +149,7 @@ func columns(k laneKey, bars []bar, list []int32) timeline.Lane {
 	return l
 }
 
-// column returns a property of the listed bars, nil if it is none for all of them.
+// column returns a property of the listed bars, nil if all of them have the value none.
 func column[T int32 | int64 | float64](bars []bar, list []int32, none T, of func(*bar) T) []T {
 	out, have := make([]T, len(list)), false
 	for i, j := range list {

@@ -18,21 +18,19 @@ import (
 
 // layers are the model's operations, one layer each, in the order of the program.
 type layers struct {
-	r      *capture.Recording
-	list   []profile.Layer
-	hints  []runlog.Hint
-	at     map[layerKey]int32
-	line   []int32 // the layer of each line of the log that begins one
-	subnet []int32 // that of each layer
-	// byFunction says that nothing tells of layers: commands are gathered by function.
-	byFunction bool
-	fromPlaces bool // fromPlaces says that tensor_location.json told them
-	// Checked counts commands whose layer both the log and tensor_location.json tell,
-	// apart those on which they disagree, twice those that it gives to two operations.
+	r          *capture.Recording
+	list       []profile.Layer
+	hints      []runlog.Hint
+	at         map[layerKey]int32
+	line       []int32 // the layer of each line of the log that begins a layer
+	subnet     []int32 // the subnet of each layer
+	byFunction bool    // no file names layers: layers are the functions of commands
+	fromPlaces bool    // the layers come from tensor_location.json
+	// checked counts commands with a layer in both the log and tensor_location.json, apart those on
+	// which the files disagree, twice those that tensor_location.json assigns to two operations.
 	checked, apart, twice int
-	// lineOf is the line of each layer in the program, -1 for none, made when it is needed.
-	lineOf []int64
-	items  map[itemKey]int32 // the estimate's items, made when they are needed
+	lineOf                []int64           // line of each layer in the program, -1 for none, computed on demand
+	items                 map[itemKey]int32 // the estimate's items, computed on demand
 }
 
 // layerKey is a layer: the operation's line in a subnet, or a kind of command.
@@ -42,10 +40,10 @@ type layerKey struct {
 	name   string
 }
 
-// maxModelLayers bounds layers: more are not operations that a person wrote.
+// maxModelLayers bounds layers.
 const maxModelLayers = 500_000
 
-// find gives a layer its place, or makes it.
+// find returns the index of a layer. It creates the layer if it is missing.
 func (ls *layers) find(k layerKey, begin func(*profile.Layer, *runlog.Hint)) int32 {
 	if i, ok := ls.at[k]; ok {
 		return i
@@ -60,7 +58,7 @@ func (ls *layers) find(k layerKey, begin func(*profile.Layer, *runlog.Hint)) int
 	return i
 }
 
-// newLayers makes the layers that the compiler tells of.
+// newLayers returns the layers in the files of the compiler.
 func newLayers(r *capture.Recording) *layers {
 	ls := &layers{r: r, at: map[layerKey]int32{}}
 	switch {
@@ -76,7 +74,7 @@ func newLayers(r *capture.Recording) *layers {
 	return ls
 }
 
-// ofLog makes the layers of the log.
+// ofLog adds the layers of the log.
 func (ls *layers) ofLog() {
 	l := ls.r.Log
 	ls.line = make([]int32, len(l.Layers))
@@ -96,7 +94,7 @@ func (ls *layers) ofLog() {
 	}
 }
 
-// unnumbered tells apart layers without a number.
+// unnumbered distinguishes layers without a number by their type.
 func unnumbered(line *compiler.LayerLine) string {
 	if line.ID >= 0 {
 		return ""
@@ -104,7 +102,7 @@ func unnumbered(line *compiler.LayerLine) string {
 	return line.Type
 }
 
-// ofPlaces makes the layers of tensor_location.json.
+// ofPlaces adds the layers of tensor_location.json.
 func (ls *layers) ofPlaces() {
 	for _, x := range ls.r.Locations.List {
 		ls.find(layerKey{subnet: x.Subnet, id: x.Line}, func(p *profile.Layer, h *runlog.Hint) {
@@ -134,7 +132,7 @@ func placed(list []compiler.Place) []profile.Tensor {
 	return out
 }
 
-// ofEstimate makes the layers of the estimate.
+// ofEstimate adds the layers of the estimate.
 func (ls *layers) ofEstimate() {
 	e := ls.r.Estimate
 	for _, x := range e.Items {
@@ -148,8 +146,8 @@ func (ls *layers) ofEstimate() {
 	}
 }
 
-// subnetOfTable is the subnet that a table of the estimate is of: tables follow the
-// order of the log's subnets.
+// subnetOfTable returns the subnet of a table of the estimate. Tables follow the order of the log's
+// subnets.
 func (ls *layers) subnetOfTable(table int32) int32 {
 	n := int32(-1)
 	last := int32(-1)
@@ -164,7 +162,7 @@ func (ls *layers) subnetOfTable(table int32) int32 {
 	return table
 }
 
-// named gives a layer its name: that of the original operation where the program has it.
+// named sets the name of a layer: that of the original operation if the program has it.
 func (ls *layers) named(p *profile.Layer, h *runlog.Hint, id int64, name string) {
 	if prog := ls.r.Program; prog != nil && id >= 0 {
 		if op, ok := prog.Ops[id]; ok && op.Location != "" && (op.Name == p.Op || !ls.r.Log.Named) {
@@ -176,7 +174,7 @@ func (ls *layers) named(p *profile.Layer, h *runlog.Hint, id int64, name string)
 	}
 	if name != "" {
 		if p.Op != "Load" && p.Op != "Store" {
-			// Copies have the names of the tensors that they move: those are others' outputs.
+			// Copies have the names of the tensors that they move, which are outputs of other layers.
 			h.Nodes, h.Outputs = []string{name}, []string{name}
 		}
 	} else if id >= 0 {
@@ -207,7 +205,7 @@ func (ls *layers) tensors(p *profile.Layer, list []compiler.TensorLine) {
 	}
 }
 
-// codeType is the element type of a code of the log, "" for codes that are not known.
+// codeType returns the element type of a number in the log, "" for unknown numbers.
 func codeType(code int) string {
 	list := [...]string{"float32", "float16", "int8", "uint8", "int16", "uint16", "int32", "uint32", "bfloat16"}
 	if code >= 0 && code < len(list) {
@@ -216,7 +214,7 @@ func codeType(code int) string {
 	return ""
 }
 
-// elementType is the element type as the compiler writes it.
+// elementType converts the compiler's name of an element type.
 func elementType(s string) string {
 	if t, ok := map[string]string{
 		"f32": "float32", "f16": "float16", "bf16": "bfloat16", "f64": "float64", "i8": "int8", "si8": "int8", "ui8": "uint8", "i16": "int16", "si16": "int16",
@@ -228,7 +226,7 @@ func elementType(s string) string {
 	return s
 }
 
-// member says which layer each record of an engine is of, and which of its visits.
+// member contains the layer of each record of an engine, and the visit of the layer.
 type member struct {
 	layer, visit []int32
 }
@@ -329,21 +327,21 @@ func (ls *layers) estimated(u capture.Unit, k int) int32 {
 	return -1
 }
 
-// itemKey names an item of the estimate: its engine and its number.
+// itemKey identifies an item of the estimate by its engine and its number.
 type itemKey struct {
 	subnet int32
 	dma    bool
 	own    uint32
 }
 
-// issued is the layer of a command that the firmware issued.
+// issued returns the layer of a command that the firmware issued, -1 if unknown.
 func (ls *layers) issued(subnet int32, e *capture.Engine, i int) int32 {
 	k := e.Issue[i]
 	if k < 0 || e.Issued[k].Layer == nil {
 		return -1
 	}
 	f := e.Issued[k].Layer
-	// An id of the compiler's own where there is one: else the firmware's group.
+	// The compiler's own id, else the firmware's group.
 	if x, ok := ls.at[layerKey{subnet: subnet, id: int64(f.Group)}]; ok {
 		return x
 	}
@@ -353,7 +351,7 @@ func (ls *layers) issued(subnet int32, e *capture.Engine, i int) int32 {
 	})
 }
 
-// function is the layer of all commands with one function, where nothing tells of layers.
+// function returns the layer of all commands with one function.
 func (ls *layers) function(e *capture.Engine, i int) int32 {
 	name := functionName(e, i)
 	return ls.find(layerKey{id: int64(e.Kind), name: name}, func(p *profile.Layer, _ *runlog.Hint) {
@@ -362,7 +360,7 @@ func (ls *layers) function(e *capture.Engine, i int) int32 {
 	})
 }
 
-// functionName is what the command of a record does.
+// functionName names the function of the command of a record.
 func functionName(e *capture.Engine, i int) string {
 	if k := int(e.Command[i]); k >= 0 {
 		if c := e.Program.Command(k); c != nil {
@@ -402,7 +400,7 @@ func engineName(e *capture.Engine) string {
 	return strings.ToUpper(e.Kind.String())
 }
 
-// hostLayer is the layer of a subnet that the computer runs.
+// hostLayer returns the layer of a subnet on the host.
 func (ls *layers) hostLayer(s *capture.Step) int32 {
 	return ls.find(layerKey{subnet: int32(s.Info.Subnet), id: -2, name: "host"}, func(p *profile.Layer, _ *runlog.Hint) {
 		switch s.Info.Kind {
@@ -421,12 +419,12 @@ func (ls *layers) hostLayer(s *capture.Step) int32 {
 	})
 }
 
-// groups are the ends of the layer groups' lines, for the group of a line.
+// groups finds the layer group of a line.
 type groups struct {
 	list []compiler.Group
 }
 
-// of is the group that a line is in, -1 for none.
+// of returns the group of a line, -1 for none.
 func (g groups) of(line int64) int {
 	i := sort.Search(len(g.list), func(i int) bool { return g.list[i].End > line })
 	if i < len(g.list) && g.list[i].Begin < line {

@@ -3,10 +3,10 @@
 //
 // Let Ts and Te be start and end of a command of the tensor engine (TIU) in cycles of its counter,
 // Gs and Ge those of a copy in cycles of the copy engine's. With the ratio k of the two clocks (TIU
-// over DMA) and an offset x, the times k*G and T + x are on the same axis. A tensor command that waits
-// for a copy cannot start before its end, Ts + x >= k*Ge. For a copy that waits for a tensor command,
-// k*Gs >= Te + x. So x is between max(k*Ge - Ts) and min(k*Gs - Te): a narrow interval, which is empty
-// for a wrong k.
+// over DMA) and an offset x, the times k*G and T + x are on the same axis. A tensor command that
+// waits for a copy cannot start before its end, Ts + x >= k*Ge. For a copy that waits for a tensor
+// command, k*Gs >= Te + x. So x is between max(k*Ge - Ts) and min(k*Gs - Te): a narrow interval,
+// which is empty for a wrong k.
 package axis
 
 import (
@@ -51,8 +51,8 @@ const (
 )
 
 // Solve finds one ratio for all groups of dependencies, which have counters of their own, and an
-// offset for each group. expected are ratios in the order of preference, at least one. fixed uses the
-// first of them in any case.
+// offset for each group. expected are ratios in the order of preference, at least one. fixed uses
+// the first of them in any case.
 func Solve(groups []Waits, expected []float64, fixed bool) (Ratio, []Offset) {
 	s := make([]solver, len(groups))
 	can := false
@@ -98,7 +98,7 @@ func (s *solver) take(w *Waits) {
 	s.low, s.high = pairs(w.TIUStart, w.CopyEnd), pairs(w.TIUEnd, w.CopyStart)
 }
 
-// bounds returns the offsets that pairs give.
+// bounds returns the offset of each pair.
 func bounds(pairs [][2]float64, k float64) []float64 {
 	out := make([]float64, len(pairs))
 	for i, p := range pairs {
@@ -129,8 +129,8 @@ func width(s []solver, k float64) float64 {
 	return w
 }
 
-// widest finds the ratio with the widest interval by golden-section search. The width is the minimum
-// of linear functions of k, so that it has one maximum.
+// widest finds the ratio with the widest interval by golden-section search. The width is the
+// minimum of linear functions of k, so that it has one maximum.
 func widest(s []solver) float64 {
 	a, b := leastRatio, mostRatio
 	const golden = 0.6180339887498949
@@ -223,8 +223,8 @@ func (s *solver) fewest(k float64) (x float64, bad int) {
 	return x, bad
 }
 
-// Median returns the median of the differences between the times of simultaneous events on two cores.
-// ok is false without pairs.
+// Median returns the median of the differences between the times of simultaneous events on two
+// cores. ok is false without pairs.
 func Median(a, b []float64) (difference float64, ok bool) {
 	n := min(len(a), len(b))
 	if n == 0 {

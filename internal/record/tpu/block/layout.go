@@ -157,7 +157,7 @@ func (t *Table) Column(name string) []uint32 {
 	return nil
 }
 
-// Clear empties the columns and keeps their memory.
+// Clear empties the columns but not their capacity.
 func (t *Table) Clear() {
 	t.N = 0
 	for i, c := range t.Columns {

@@ -15,7 +15,7 @@ type Step struct {
 	Extra uint64
 }
 
-// SubnetKind says what runs a subnet.
+// SubnetKind is the processor of a subnet, or its control flow.
 type SubnetKind uint32
 
 // Kinds of subnets.
@@ -37,13 +37,13 @@ func ParseStep(data []byte) (s Step, ok bool) {
 // Append encodes the step.
 func (s *Step) Append(dst []byte) []byte { return appendValues(dst, s) }
 
-// Streams says where the command streams of a core are.
+// Streams contains the places of the command streams of a core.
 type Streams struct {
-	// Base and offset of each engine's stream; that of SDMA is there in the wide form
-	// of BM1690 alone.
+	// Base and offset of each engine's stream. Only the wide form of BM1690 has those of SDMA.
 	GDMABase, GDMAOffset, TIUBase, TIUOffset, SDMABase, SDMAOffset uint64
-	Count                                                          uint32      // the number of groups that the record states
-	Groups                                                         [][2]uint32 // Groups holds the numbers of commands of each group, GDMA and TIU
+
+	Count  uint32      // stated number of groups
+	Groups [][2]uint32 // numbers of commands of each group, GDMA and TIU
 }
 
 // ParseStreams decodes a COMMAND block. wide is the form of BM1690. Missing groups are left out.
@@ -106,7 +106,7 @@ func ParseDyn(data []byte) (records []Dyn, rest int) {
 // AppendDyn encodes firmware records.
 func AppendDyn(dst []byte, records []Dyn) []byte { return appendValues(dst, records) }
 
-// Issue is a record of BM1690's new form: a command that the firmware gave to an engine.
+// Issue is a record of BM1690's new form: a command that the firmware issued to an engine.
 type Issue struct{ Word, ID uint32 }
 
 // Type is the kind of record, one of those of the other form.
@@ -121,7 +121,7 @@ func (i Issue) Task() uint32 { return i.Word >> 11 & 31 }
 // Sub is the command's sub-function.
 func (i Issue) Sub() uint32 { return i.Word >> 16 & 31 }
 
-// Extra is the element type, of copies also the direction; of chip-to-chip copies the port.
+// Extra is the element type, for copies also the direction, for chip-to-chip copies the port.
 func (i Issue) Extra() uint32 { return i.Word >> 21 }
 
 // ParseIssues decodes the new form.
@@ -130,14 +130,13 @@ func ParseIssues(data []byte) (records []Issue, rest int) {
 	return records, len(data)
 }
 
-// Node is what a NODE_SET or NODE_WAIT says of the engines.
+// Node is the content of a NODE_SET or NODE_WAIT.
 type Node struct {
 	// BD, GDMA, SDMA and VSDMA are the numbers of the last commands, counted from 1.
 	BD, GDMA, SDMA, VSDMA uint32
-	// Engine is [TIU], [GDMA], [SDMA] or [CDMA]; ok is false for units without commands.
-	Engine Engine
-	OK     bool
-	// Function and Op are the command's type and sub-function where Version is above 0.
+	Engine                Engine
+	OK                    bool // false for units without commands
+	// Function and Op are the command's type and sub-function if Version is above 0.
 	Function, Op, Direction uint32
 	Parallel                bool
 	Version                 uint32
@@ -176,11 +175,11 @@ func unitOf(unit uint32, units []Engine) (e Engine, ok bool) {
 	return units[unit], true
 }
 
-// Func is what a FUNC record says.
+// Func is the content of a FUNC record.
 type Func struct {
-	Layer uint32 // a type of the firmware's layers, or of its copies where Kind is 2
+	Layer uint32 // a type of the firmware's layers, or of its copies if Kind is 2
 	Kind  uint32 // 0 for layers on global memory, 1 on local memory, 2 for copies
-	Group uint32 // taken for the layer's id
+	Group uint32 // serves as the layer's id
 }
 
 // Func decodes the id of a FUNC record.
@@ -188,11 +187,11 @@ func (d *Dyn) Func() Func {
 	return Func{uint32(d.ID & 0xFFFF), uint32(d.ID >> 32 & 0xFFFF), uint32(d.ID >> 48)}
 }
 
-// Extra is data that belongs to a record.
+// Extra contains data for a record.
 type Extra struct {
-	Owner uint32 // the record: its profile_id; of drivers' texts the kind of event
-	// Kind is what the data are ([ExtraText], [ExtraBinary], [ExtraCustom]); of drivers'
-	// texts the position of the event.
+	Owner uint32 // profile_id of the record, for drivers' texts the kind of event
+	// Kind is [ExtraText], [ExtraBinary] or [ExtraCustom], for drivers' texts the position of the
+	// event.
 	Kind uint32
 	Data []byte
 }
@@ -226,8 +225,8 @@ func AppendExtras(dst []byte, extras []Extra) []byte {
 	return dst
 }
 
-// Driver is a BMLIB block: what a program asked of the driver. Times are microseconds
-// of the host's clock.
+// Driver is a BMLIB block: the calls of a program to the driver. Times are microseconds of the
+// host's clock.
 type Driver struct {
 	Begin, End uint64
 	Sends      []Send
@@ -235,10 +234,10 @@ type Driver struct {
 	Marks      []Mark
 	Copies     []Copy
 	Memory     []MemoryOp
-	Lists      int // how many of the five lists are there: older files end earlier
+	Lists      int // number of present lists: older files end earlier
 }
 
-// Send is a function of the chip that was called.
+// Send is a call of a function of the chip.
 type Send struct {
 	API  uint32
 	Time uint64

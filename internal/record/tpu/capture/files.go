@@ -177,8 +177,8 @@ func (r *Recording) step(f *record.File, number int) error {
 	return fault
 }
 
-// share assigns blocks to cores. Blocks do not name the core: the k-th block of a monitor belongs to
-// the k-th core, unless monitors are missing.
+// share assigns blocks to cores. Blocks do not name the core: the k-th block of a monitor belongs
+// to the k-th core, unless monitors are missing.
 func (r *Recording) share(s *Step, list []part) {
 	count := map[block.Type]int{}
 	for _, p := range list {

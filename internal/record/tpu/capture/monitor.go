@@ -183,7 +183,7 @@ func unwrapTimes(e *Engine) {
 // Ticks of the firmware's counter.
 const (
 	assumedTick = 20e-9
-	maxTickNs   = 1000 // larger values are no ticks
+	maxTickNs   = 1000 // larger values are invalid
 )
 
 // firmware adds DYN_DATA.

@@ -331,7 +331,7 @@ func (p *placer) transpose(res [4]uint64) {
 	}
 }
 
-// The types of copies whose operands are placed apart.
+// The types of copies with special operands.
 const (
 	dmaTensor     = 0
 	dmaMatrix     = 1
@@ -356,7 +356,7 @@ func (p *placer) sideOf(name string) (addr uint64, shape, stride [4]uint64) {
 		[4]uint64{c.Get(SrcNStr), c.Get(SrcCStr), c.Get(SrcHStr), c.Get(SrcWStr)}
 }
 
-// copy places both sides of a copy. A constant that is copied is read from nowhere.
+// copy adds both sides of a copy. The source of a constant is the command itself.
 func (p *placer) copy() {
 	c := p.c
 	t := DType(c.Get(SrcFormat))
@@ -371,7 +371,7 @@ func (p *placer) copy() {
 		p.matrix("dst", to, dst, dstStr, t)
 		return
 	case dmaGeneral:
-		n, ok := c.Lookup(SrcCStr) // the number of elements, where strides are
+		n, ok := c.Lookup(SrcCStr) // the number of elements
 		if !ok {
 			return
 		}
@@ -386,7 +386,7 @@ func (p *placer) copy() {
 	case dmaMask:
 		p.add(p.side("mask", c.address(MaskLow, MaskHigh), src, srcStr, DType(c.Get(MaskFormat))))
 	case dmaCompress, dmaDecompress:
-		dst, dstStr = src, srcStr // the packed side has no fixed size: at most that of the other
+		dst, dstStr = src, srcStr // the packed side is at most as large as the other
 	}
 	if c.Get(NCHWCopy) == 1 || dst[0]*dst[1]*dst[2]*dst[3] == 0 {
 		dst = src
@@ -401,7 +401,7 @@ func (p *placer) copy() {
 	p.add(p.side("dst", to, dst, dstStr, t))
 }
 
-// side is one side of a copy where its address leads.
+// side returns one side of a copy in the memory of its address.
 func (p *placer) side(name string, addr uint64, shape, stride [4]uint64, t DType) Access {
 	a := Access{Operand: name, Write: name == "dst", Shape: shape, Stride: stride, Type: t, Space: p.chip.spaceOf(addr), Addr: addr}
 	if a.Space != Local {
@@ -418,7 +418,7 @@ func (p *placer) side(name string, addr uint64, shape, stride [4]uint64, t DType
 	return a
 }
 
-// localOffset is the place in local memory that a copy's address means.
+// localOffset returns the place in local memory of a copy's address.
 func (c *Chip) localOffset(addr uint64) uint64 {
 	if c.Tagged || c.GlobalBit {
 		return addr & (1<<39 - 1)
@@ -441,7 +441,7 @@ func (p *placer) matrix(name string, addr uint64, shape, stride [4]uint64, t DTy
 	p.add(a)
 }
 
-// remote places the sides of a copy between chips.
+// remote adds the sides of a copy between chips.
 func (p *placer) remote() {
 	c := p.c
 	t := DType(c.Get(SrcFormat))

@@ -35,8 +35,8 @@ type CheckResult struct {
 
 // Check looks for places that a core's engines write and read without a defined order. Each engine
 // executes its commands in order. A command begins when the command of the other engine that it
-// waits for has ended. A command may write to its own operand if both begin at the same byte and the
-// result is not larger. Otherwise that is a hazard, too.
+// waits for has ended. A command may write to its own operand if both begin at the same byte and
+// the result is not larger. Otherwise that is a hazard, too.
 func Check(chip *Chip, tiu, dma []Command) CheckResult {
 	k := checker{chip: chip}
 	for _, group := range pairGroups(tiu, dma) {
@@ -146,8 +146,8 @@ func same(a, b *Access) bool {
 	return a.Space == b.Space && a.Addr == b.Addr && a.Size == b.Size && (a.Space != Local || a.Lane == b.Lane && a.Lanes == b.Lanes)
 }
 
-// inPlace reports whether a result overwrites its operand element by element. The lanes may differ in
-// number, and the elements of the result may be smaller.
+// inPlace reports whether a result overwrites its operand element by element. The lanes may differ
+// in number, and the elements of the result may be smaller.
 func inPlace(w, r *Access) bool {
 	return w.Space == r.Space && w.Addr == r.Addr && w.Lane == r.Lane && w.Size <= r.Size
 }

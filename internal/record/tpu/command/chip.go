@@ -1,6 +1,6 @@
 // Package command decodes the command streams of Sophgo's tensor processors for the tensor engine
-// (TIU) and the copy engines (GDMA, SDMA, CDMA). It computes the properties of single commands: work,
-// direction, data type, message, and the memory that a command reads and writes.
+// (TIU) and the copy engines (GDMA, SDMA, CDMA). It computes the properties of single commands:
+// work, direction, data type, message, and the memory that a command reads and writes.
 //
 // The layouts are tables in isa/*.isa, one for each chip, written by tools/tpuisa. Fields are read
 // from the command on request, so that decoding only finds the ends of commands.
@@ -26,8 +26,8 @@ const (
 // String returns the engine's name in lower case.
 func (e Engine) String() string { return [...]string{"tiu", "gdma", "sdma", "cdma"}[min(e, CDMA)] }
 
-// Chip describes a processor: its layout of memory, widths, clocks and stated peaks. Unknown figures
-// are zero.
+// Chip describes a processor: its layout of memory, widths, clocks and stated peaks. Unknown
+// figures are zero.
 type Chip struct {
 	Name   string // product: BM1684, BM1684X, BM1688, CV186X, BM1690, CV184X
 	Report string // name in the vendor's reports
@@ -118,8 +118,8 @@ func ByName(name string) *Chip {
 	return nil
 }
 
-// ByArch returns the chip by its number in records, nil for unknown numbers. CV186X has the number of
-// BM1688.
+// ByArch returns the chip by its number in records, nil for unknown numbers. CV186X has the number
+// of BM1688.
 func ByArch(arch int) *Chip {
 	for _, c := range Chips {
 		if slices.Contains(c.Arch, arch) {
@@ -142,8 +142,8 @@ func (c *Chip) EU(t DType) int {
 	}
 }
 
-// Cube returns the number of input channels of a type that the convolution takes in one cycle, 1 for
-// types of more than 16 bits.
+// Cube returns the number of input channels of a type that the convolution takes in one cycle, 1
+// for types of more than 16 bits.
 func (c *Chip) Cube(t DType) int {
 	if bits := t.bits(); bits > 0 && bits <= 16 {
 		return c.Cube8 * 8 / bits

@@ -151,7 +151,7 @@ func (d *decoder) next(index int) (Command, *Stop) {
 	}
 	c.Dep = uint32(c.Get(CmdDep))
 	if d.chip.Tagged {
-		c.Dep &= 0xFFFFF // a flag lies above the id
+		c.Dep &= 0xFFFFF // the next bit is a flag
 	}
 	d.at += size
 	return c, nil
@@ -313,14 +313,14 @@ func (o *Op) Encode(values []uint64) []byte {
 	return raw
 }
 
-// Set writes the field with a role into a raw command; ok is false where the layout has none.
+// Set writes the field with a role into a raw command. ok is false if the layout has none.
 func (o *Op) Set(raw []byte, r Role, v uint64) (ok bool) {
 	p := o.roles[r]
 	deposit(raw, int(p.first), int(p.width), v)
 	return p.width > 0
 }
 
-// Layout returns the layout of a kind of command, nil where the chip's tables have none.
+// Layout returns the layout of a kind of command, nil if the chip's tables have none.
 func (c *Chip) Layout(e Engine, kind int, short bool, sub int) *Op {
 	return c.isa.load().find(e, kind, short, sub)
 }

@@ -76,8 +76,8 @@ func (c *Command) Spaces(chip *Chip) (from, to Space) {
 	return chip.spaceOf(c.address(SrcLow, SrcHigh)), chip.spaceOf(c.address(DstLow, DstHigh))
 }
 
-// DType returns the element type of a copy, or of a tensor command's first operand (of its result if
-// the command has no such field).
+// DType returns the element type of a copy, or of a tensor command's first operand (of its result
+// if the command has no such field).
 func (c *Command) DType() DType {
 	if c.Op.Engine == TIU {
 		return DType(c.lookup(Opd0Prec, c.Get(Res0Prec)))

@@ -17,10 +17,10 @@ type Field struct {
 	First, Width int
 }
 
-// Form says whether a layout is the long or the short one of its command.
+// Form is the form of a layout.
 type Form uint8
 
-// The forms. Any holds where a command has one layout only.
+// The forms. Any is the form of commands with one layout.
 const (
 	Long Form = iota
 	Short
@@ -33,19 +33,19 @@ type Op struct {
 	Name   string
 	Engine Engine
 	Form   Form
-	Type   int     // the command's type, -1 where all commands of the engine share one layout
+	Type   int     // the command's type, -1 if all commands of the engine have one layout
 	Bits   int     // the command's length
 	Fields []Field // in order of their first bit
-	// funcs are names of sub-functions; nil where any sub-function has this layout.
+	// funcs are names of sub-functions, nil if any sub-function has this layout.
 	funcs map[int]string
-	// subs has a bit for each of them, all where any sub-function has this layout.
+	// subs has a bit for each of them, all bits if any sub-function has this layout.
 	subs  uint32
 	roles [NoRole + 1]place
 }
 
 type place struct{ first, width uint16 }
 
-// Function is the name of a sub-function, "" where it has none.
+// Function returns the name of a sub-function, "" without a name.
 func (o *Op) Function(sub int) string { return o.funcs[sub] }
 
 // System reports whether the command orders the engine itself and computes or moves nothing.
@@ -58,7 +58,7 @@ func SystemType(e Engine) int {
 	return [...]int{TIU: typeSys, GDMA: dmaSys, SDMA: dmaSys, CDMA: cdmaSys}[e]
 }
 
-// The types of commands that the decoder or the arithmetic treat apart.
+// The types of commands with special rules in the decoder or the arithmetic.
 const (
 	typeConv  = 0
 	typePool  = 1
@@ -78,12 +78,12 @@ const (
 	cdmaSys   = 7
 )
 
-// table is what a chip's file says.
+// table is the content of a chip's file.
 type table struct {
 	file   string
 	once   sync.Once
 	ops    [3][]*Op        // tiu, dma, cdma
-	byType [3][2][32][]*Op // byType leads from a type and form to the layouts that may hold
+	byType [3][2][32][]*Op // possible layouts by engine, form and type
 }
 
 func side(e Engine) int {
@@ -112,7 +112,7 @@ func (t *table) load() *table {
 // Ops returns the layouts of an engine's commands in the order of the chip's tables.
 func (c *Chip) Ops(e Engine) []*Op { return c.isa.load().ops[side(e)] }
 
-// find returns the layout of a command, nil where the tables have none.
+// find returns the layout of a command, nil if the tables have none.
 func (t *table) find(e Engine, kind int, short bool, sub int) *Op {
 	s := side(e)
 	if len(t.ops[s]) > 0 && t.ops[s][0].Type < 0 {
@@ -166,7 +166,7 @@ func (t *table) add(o *Op) {
 		o.subs = 1<<32 - 1
 	}
 	if !o.Has(CmdShort) {
-		o.Form = Any // the bit of the form means something else in this layout
+		o.Form = Any // the bit of the form has another meaning in this layout
 	}
 	if o.Type < 0 {
 		return

@@ -33,14 +33,14 @@ type stat struct {
 
 const gib = 1 << 30
 
-// The bandwidths in GiB/s at 1 GHz that the converter takes for loads, stores and copies.
+// The converter's bandwidths of loads, stores and copies in GiB/s at 1 GHz.
 const (
 	loadPeak  = 58
 	storePeak = 44
 	movePeak  = 28
 )
 
-// peakTops is the peak of a kind of layer for element types.
+// peakTops returns the peak of a kind of layer for element types.
 func (c *classic) peakTops(kind string, dtypes map[int]bool) float64 {
 	table := [3]float64{4, 2, 1}
 	switch strings.ToLower(kind) {
@@ -187,7 +187,7 @@ func (c *classic) addLayer(s *stat, l *layer) {
 	}
 }
 
-// finish computes what follows from the sums.
+// finish computes the figures that depend on the sums.
 func (c *classic) finish(s *stat) {
 	ghz := c.mhz / 1000
 	s.gdmaTime, s.tiuTime = float64(s.gdma)*c.period(true), float64(s.tiu)*c.period(false)

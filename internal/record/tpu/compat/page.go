@@ -330,7 +330,7 @@ func (p *perfAI) summary() (cores []coreSum, all coreSum) {
 	return cores, all
 }
 
-// copySum adds up the cycles of copies without waiting, and what moved from or to DDR and L2.
+// copySum adds up the cycles of copies without waiting, and the bytes from or to DDR and L2.
 func copySum(list []*instr) (cycles int64, ddr, l2 flow) {
 	for _, x := range list {
 		if x.name == "sys_wait" {
@@ -348,8 +348,8 @@ func copySum(list []*instr) (cycles int64, ddr, l2 flow) {
 	return cycles, ddr, l2
 }
 
-// total returns the time from the earliest start to the latest end in microseconds. The page
-// takes the last record of the copies of a core for the end of each of them.
+// total returns the time from the earliest start to the latest end in microseconds. On the page,
+// each copy of a core has the end of its last copy.
 func (p *perfAI) total(page bool) float64 {
 	first, last := math.Inf(1), 0.0
 	for _, c := range p.cores {

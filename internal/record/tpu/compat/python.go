@@ -122,8 +122,8 @@ func digits6(f float64) float64 {
 	return v
 }
 
-// sortDescending is the order of texts from the last to the first as the converter's
-// library makes it: a quicksort that is not stable, over the reversed list.
+// sortDescending returns the descending order of texts by the algorithm of the converter's library:
+// an unstable quicksort of the reversed list.
 func sortDescending(keys []string) []int {
 	n := len(keys)
 	q := quicksort{v: make([]string, n), at: make([]int, n)}
@@ -139,8 +139,8 @@ func sortDescending(keys []string) []int {
 	return out
 }
 
-// quicksort orders positions by their texts: median of three, the larger part later,
-// short parts by insertion, parts that lie too deep by a heap.
+// quicksort orders positions by their texts: median of three, the larger part later, short parts by
+// insertion sort, parts beyond a depth by heapsort.
 type quicksort struct {
 	v  []string
 	at []int
@@ -180,7 +180,7 @@ func (q *quicksort) sort() {
 	}
 }
 
-// partition splits a part at its middle one of three and returns where that lies.
+// partition splits a part at its median of three and returns the position of the median.
 func (q *quicksort) partition(lo, hi int) int {
 	at := q.at
 	mid := lo + (hi-lo)>>1

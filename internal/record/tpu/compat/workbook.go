@@ -261,7 +261,7 @@ func (p *perfAI) engineSheet() *table {
 	t.set(5, 1, anys(columns["engine sheet"])...)
 	row := 6
 	for k, q := range cores {
-		// The converter takes the clock of a core's copies for 1000 MHz here.
+		// The converter uses 1000 MHz for a core's copies here.
 		dma := float64(q.gdma) / 1000
 		t.set(row, 1, strconv.Itoa(k), percent(q.tiuUs/total, 2), percent((q.tiuUs+dma)/total, 2), percent(overlap(q.tiuUs, dma, total), 2), fixed(total, 3),
 			itoa(q.tiu), utoa(q.algCycles), utoa(q.alg), utoa(q.arch), share2(q.alg, q.arch), itoa(q.gdma), utoa(q.ddr.bytes), utoa(q.l2.bytes),

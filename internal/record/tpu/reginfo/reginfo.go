@@ -1,10 +1,10 @@
 // Package reginfo reads and writes the text dumps of executed commands of Sophgo's simulators and
 // converters: tiuRegInfo_N.txt, tdmaRegInfo_N.txt, cdmaRegInfo_P.txt and cpuInfo_N.txt.
 //
-// A dump is a list of blocks. A line __NAME__ begins a block. Lines with a tab and "key: value" are its
-// entries. A line "name:" without a tab names the following part of the block, the registers of the
-// command. The first block is usually __CHIP_ARCH_ARGS__, the constants of the chip. Each other block
-// is a command.
+// A dump is a list of blocks. A line __NAME__ begins a block. Lines with a tab and "key: value" are
+// its entries. A line "name:" without a tab names the following part of the block, the registers of
+// the command. The first block is usually __CHIP_ARCH_ARGS__, the constants of the chip. Each other
+// block is a command.
 package reginfo
 
 import (
