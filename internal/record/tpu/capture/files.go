@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -27,7 +28,15 @@ func (c *counted) Read(b []byte) (int, error) {
 // Read reads the files of a directory. Faults are files that could not be read, or only in part.
 // The recording contains the rest. It is nil without a chip.
 func Read(ctx context.Context, in *record.Input) (r *Recording, faults []error, err error) {
-	r = &Recording{}
+	return read(ctx, in, &Recording{})
+}
+
+// ReadRaw is [Read] with the payloads of blocks.
+func ReadRaw(ctx context.Context, in *record.Input) (r *Recording, faults []error, err error) {
+	return read(ctx, in, &Recording{raw: true})
+}
+
+func read(ctx context.Context, in *record.Input, r *Recording) (_ *Recording, faults []error, err error) {
 	faults = r.texts(in.Files)
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
@@ -127,8 +136,16 @@ func (r *Recording) parts(f *record.File) (list []part, fault error) {
 	cut, err := block.Scan(c, func(t block.Type, length int64, p io.Reader) error {
 		switch t {
 		case block.MonitorBD, block.MonitorGDMA, block.MonitorSDMA, block.MonitorCDMA:
+			var raw []byte
+			if r.raw {
+				if raw, err = io.ReadAll(io.LimitReader(p, min(length, maxPayload))); err != nil {
+					return err
+				}
+				p = bytes.NewReader(raw)
+			}
 			e, err := r.monitor(f, t, p)
 			if e != nil {
+				e.Raw = raw
 				list = append(list, part{kind: t, engine: e})
 			}
 			return err
@@ -251,6 +268,7 @@ func (r *Recording) addPart(c *Core, p part) {
 		if e := c.engine(kind); e.Program.Len() == 0 {
 			list, stop := command.Decode(r.Chip, kind, p.data, 0)
 			e.Program = programOf(r.Chip, list, stop)
+			e.Program.Embedded = true
 		}
 	}
 }

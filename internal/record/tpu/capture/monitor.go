@@ -190,6 +190,9 @@ const (
 func (r *Recording) firmware(c *Core, data []byte) {
 	const what = "bytes of the firmware's records that make no record"
 	f := &c.Firmware
+	if r.raw {
+		f.Raw = data
+	}
 	list, rest := block.ParseDyn(data)
 	hasHead := len(list) > 0 && list[0].Type == block.DynHead
 	if r.Chip == command.BM1690 && !hasHead { // the new form

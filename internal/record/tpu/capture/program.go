@@ -149,7 +149,7 @@ func (r *Recording) logLines() map[logKey][]int32 {
 // programs finds the programs of the engines of a core and their lines of the log. The k-th line
 // of an engine is its k-th command.
 func (r *Recording) programs(s *Step, c *Core) {
-	if !s.HasInfo || !s.Dynamic() {
+	if r.raw || !s.Dynamic() {
 		for _, kind := range []command.Engine{command.TIU, command.GDMA, command.SDMA} {
 			e := c.Engine(kind)
 			if e == nil {

@@ -35,6 +35,7 @@ type Recording struct {
 	Dropped runlog.Dropped
 	Guesses []string
 
+	raw      bool // keep the payloads of blocks
 	streams  map[StreamKey]*record.File
 	byEngine map[logKey][]int32
 }
@@ -141,6 +142,7 @@ type Firmware struct {
 	Records []block.Dyn
 	Issues  []block.Issue
 	Extras  map[uint32][]block.Extra
+	Raw     []byte  // payload of DYN_DATA, only from [ReadRaw]
 	TickS   float64 // length of a tick in seconds
 	Valid   bool    // the record states the tick
 }
@@ -160,6 +162,7 @@ const (
 type Engine struct {
 	Kind       command.Engine
 	Port       int      // of a chip-to-chip engine
+	Raw        []byte   // payload of the block, only from [ReadRaw]
 	ID         []uint32 // number of the command from 0, without wraps
 	Start, End []int64  // cycles, without wraps
 	// Useful are the cycles of useful work of tensor commands, Conflicts those of bank conflicts,
@@ -199,6 +202,7 @@ type Program struct {
 	// Agree and Disagree count commands by the agreement of log and stream on the function.
 	Agree, Disagree int
 	Stop            *command.Stop // where decoding ended early
+	Embedded        bool          // the file of records contains the stream
 }
 
 // Len returns the number of commands.

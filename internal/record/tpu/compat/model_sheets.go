@@ -2,6 +2,7 @@ package compat
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +16,8 @@ func dims4(shape []int) [4]int {
 	copy(d[:], shape)
 	return d
 }
+
+var firstNumber = regexp.MustCompile(`\d+`)
 
 // bytes returns the size of the tensor by the width in the name of its type.
 func (t *Tensor) bytes() int {
