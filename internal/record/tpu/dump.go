@@ -143,7 +143,7 @@ func (d *dump) command(b *reginfo.Block) {
 		name = "unknown"
 	}
 	kind, _ := b.Get("Function Type")
-	system := isSystem(kind)
+	system := slices.Contains([]string{"sys", "chain end", "nop", "sys_tr_wr", "sys_send", "sys_wait"}, strings.ToLower(strings.TrimSpace(kind)))
 	layer := int32(-1)
 	if !system {
 		layer = d.layers.find(layerKey{name: engine + " " + name}, func(p *profile.Layer, _ *runlog.Hint) {
@@ -184,11 +184,6 @@ func (d *dump) command(b *reginfo.Block) {
 	if layer >= 0 {
 		d.sums[layer].addAll(&one)
 	}
-}
-
-// isSystem reports whether a kind of commands orders engines.
-func isSystem(kind string) bool {
-	return slices.Contains([]string{"sys", "chain end", "nop", "sys_tr_wr", "sys_send", "sys_wait"}, strings.ToLower(strings.TrimSpace(kind)))
 }
 
 // spaces are the memories by their names in dumps.

@@ -82,18 +82,9 @@ type Dyn struct {
 
 // Types of firmware records: the lowest byte of [Dyn].Type.
 const (
-	DynFunc     = 0
-	DynNodeSet  = 1
-	DynNodeWait = 2
-	DynCDMA     = 3
-	DynGDE      = 4
-	DynSort     = 5
-	DynNMS      = 6
-	DynVSDMA    = 7
-	DynSend     = 8
-	DynWait     = 9
-	DynCustom   = 100
-	DynHead     = 0xFFFFFFFF // the whole type of the first record
+	DynFunc, DynNodeSet, DynNodeWait, DynCDMA, DynGDE, DynSort = 0, 1, 2, 3, 4, 5
+	DynNMS, DynVSDMA, DynSend, DynWait, DynCustom              = 6, 7, 8, 9, 100
+	DynHead                                                    = 0xFFFFFFFF // the whole type of the first record
 )
 
 // ParseDyn decodes DYN_DATA of all chips except BM1690's new form. rest is the number of bytes
@@ -197,11 +188,7 @@ type Extra struct {
 }
 
 // Kinds of data that belong to firmware records.
-const (
-	ExtraText   = 0
-	ExtraBinary = 1
-	ExtraCustom = 100
-)
+const ExtraText, ExtraBinary, ExtraCustom = 0, 1, 100
 
 // ParseExtras decodes DYN_EXTRA and BMLIB_EXTRA. Decoding ends at a part that is longer than the
 // rest. rest is the number of bytes that make no whole part.

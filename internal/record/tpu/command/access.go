@@ -90,19 +90,12 @@ func span(shape, stride [4]uint64, t DType) uint64 {
 	return uint64(float64(n)*t.Bytes() + 0.5)
 }
 
-// local adds a tensor of local memory.
-func (p *placer) local(a Access, addr uint64) {
-	if a, ok := p.inLanes(a, addr); ok {
-		p.add(a)
-	}
-}
-
-// inLanes places a tensor in local memory. ok is false for empty tensors.
-func (p *placer) inLanes(a Access, addr uint64) (placed Access, ok bool) {
+// local places a tensor in local memory. The size of empty tensors is 0.
+func (p *placer) local(a Access, addr uint64) Access {
 	lane, lanes := uint64(p.chip.LaneBytes), uint64(p.chip.Lanes)
 	n, c, h, w := a.Shape[0], a.Shape[1], a.Shape[2], a.Shape[3]
 	if min(n, c, h, w) == 0 {
-		return a, false
+		return a
 	}
 	first, across := addr/lane%lanes, c
 	if a.Layout == Blocks {
@@ -126,10 +119,10 @@ func (p *placer) inLanes(a Access, addr uint64) (placed Access, ok bool) {
 		row, blocks := mul(h, w, block), ceilDiv(c, block)
 		a.Stride = [4]uint64{row, mul(blocks, row), mul(w, block), 1}
 		a.Size = span([4]uint64{1, fold, blocks, row}, [4]uint64{0, a.Stride[1], row, 1}, a.Type)
-		return a, true
+		return a
 	}
 	a.Size = span(folded, a.Stride, a.Type)
-	return a, true
+	return a
 }
 
 // add appends an access that has a size.
@@ -164,7 +157,7 @@ func (p *placer) place(a Access, addr uint64) {
 		addr -= localBase
 	}
 	if addr < localTensor && addr < uint64(p.chip.Lanes*p.chip.LaneBytes) {
-		p.local(a, addr)
+		p.add(p.local(a, addr))
 		return
 	}
 	a.Space = Static
@@ -333,16 +326,8 @@ func (p *placer) transpose(res [4]uint64) {
 
 // The types of copies with special operands.
 const (
-	dmaTensor     = 0
-	dmaMatrix     = 1
-	dmaMask       = 2
-	dmaGeneral    = 3
-	dmaNonzero    = 5
-	dmaGather     = 7
-	dmaScatter    = 8
-	dmaReverse    = 9
-	dmaCompress   = 10
-	dmaDecompress = 11
+	dmaMatrix, dmaMask, dmaGeneral, dmaNonzero        = 1, 2, 3, 5
+	dmaGather, dmaScatter, dmaCompress, dmaDecompress = 7, 8, 10, 11
 )
 
 // sideOf reads one side of a copy: address, shape and strides.
@@ -393,7 +378,7 @@ func (p *placer) copy() {
 	}
 	if c.Op.Type == dmaNonzero {
 		dst = src
-		dstStr = [4]uint64{mul(src[1], src[2], src[3]), mul(src[2], src[3]), src[3], 1}
+		dstStr = compact(src)
 	}
 	if !fill {
 		p.add(p.side("src", from, src, srcStr, t))
@@ -408,14 +393,7 @@ func (p *placer) side(name string, addr uint64, shape, stride [4]uint64, t DType
 		a.Size = span(shape, stride, t)
 		return a
 	}
-	before := len(p.list)
-	p.local(a, p.chip.localOffset(addr))
-	if len(p.list) == before {
-		return Access{}
-	}
-	a = p.list[before]
-	p.list = p.list[:before]
-	return a
+	return p.local(a, p.chip.localOffset(addr))
 }
 
 // localOffset returns the place in local memory of a copy's address.

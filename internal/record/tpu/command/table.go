@@ -60,22 +60,10 @@ func SystemType(e Engine) int {
 
 // The types of commands with special rules in the decoder or the arithmetic.
 const (
-	typeConv  = 0
-	typePool  = 1
-	typeMM    = 2
-	typeAR    = 3
-	typeRQDQ  = 4
-	typeTrans = 5
-	typeSG    = 6
-	typeLAR   = 7
-	typeSFU   = 9
-	typeLin   = 10
-	typeTable = 12
-	typeCmp   = 13
-	typeVC    = 14
-	typeSys   = 15
-	dmaSys    = 6
-	cdmaSys   = 7
+	typeConv, typePool, typeMM, typeAR, typeRQDQ, typeTrans = 0, 1, 2, 3, 4, 5
+	typeSG, typeLAR, typeSFU, typeLin                       = 6, 7, 9, 10
+	typeTable, typeCmp, typeVC, typeSys                     = 12, 13, 14, 15
+	dmaSys, cdmaSys                                         = 6, 7
 )
 
 // table is the content of a chip's file.
@@ -86,15 +74,8 @@ type table struct {
 	byType [3][2][32][]*Op // possible layouts by engine, form and type
 }
 
-func side(e Engine) int {
-	switch e {
-	case TIU:
-		return 0
-	case CDMA:
-		return 2
-	}
-	return 1
-}
+// side returns the index of an engine's commands: tiu, dma, cdma.
+func side(e Engine) int { return [...]int{TIU: 0, GDMA: 1, SDMA: 1, CDMA: 2}[e] }
 
 func (t *table) load() *table {
 	t.once.Do(func() {
@@ -118,9 +99,9 @@ func (t *table) find(e Engine, kind int, short bool, sub int) *Op {
 	if len(t.ops[s]) > 0 && t.ops[s][0].Type < 0 {
 		return t.ops[s][0]
 	}
-	form := 0
+	form := Long
 	if short {
-		form = 1
+		form = Short
 	}
 	for _, o := range t.byType[s][form][kind&31] {
 		if o.subs>>(sub&31)&1 == 1 {
@@ -172,7 +153,7 @@ func (t *table) add(o *Op) {
 		return
 	}
 	for form := range t.byType[s] {
-		if o.Form == Any || (o.Form == Short) == (form == 1) {
+		if o.Form == Any || o.Form == Form(form) {
 			t.byType[s][form][o.Type] = append(t.byType[s][form][o.Type], o)
 		}
 	}
@@ -188,18 +169,8 @@ func newOp(line string) (*Op, error) {
 	if o.Name, err = strconv.Unquote(w[4]); err != nil {
 		return nil, err
 	}
-	switch w[0] {
-	case "dma":
-		o.Engine = GDMA
-	case "cdma":
-		o.Engine = CDMA
-	}
-	switch w[1] {
-	case "short":
-		o.Form = Short
-	case "any":
-		o.Form = Any
-	}
+	o.Engine = map[string]Engine{"dma": GDMA, "cdma": CDMA}[w[0]]
+	o.Form = map[string]Form{"short": Short, "any": Any}[w[1]]
 	if w[2] != "-" {
 		if o.Type, err = strconv.Atoi(w[2]); err != nil || o.Type < 0 || o.Type > 31 {
 			return nil, fmt.Errorf("bad type %q", w[2])

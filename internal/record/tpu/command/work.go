@@ -12,24 +12,12 @@ type Work struct {
 
 // Sub-functions with arithmetic of their own.
 const (
-	poolDepthwise     = 0
-	poolAverage       = 1
-	poolDepthwiseRelu = 2
-	poolMax           = 4
-	mmNN              = 4
-	mmNT              = 5
-	mmTT              = 6
-	arDiv             = 12
-	transLaneCopy     = 2
-	transBroadcast    = 3
-	transStaticBC     = 4
-	transDistribute   = 5
-	sgRect            = 2
-	sgLine            = 17
-	sfuTaylor4        = 12
-	sfuTaylor         = 13
-	sfuNormalize      = 15
-	sfuRsqrt          = 17
+	poolDepthwise, poolAverage, poolDepthwiseRelu, poolMax        = 0, 1, 2, 4
+	mmNN, mmNT, mmTT                                              = 4, 5, 6
+	arDiv                                                         = 12
+	transLaneCopy, transBroadcast, transStaticBC, transDistribute = 2, 3, 4, 5
+	sgRect, sgLine                                                = 2, 17
+	sfuTaylor4, sfuTaylor, sfuRsqrt                               = 12, 13, 17
 )
 
 // Work computes the work of a tensor command. ok is false for copies and for chips and commands

@@ -1,7 +1,9 @@
 package compat
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"sort"
 
 	"github.com/opmeter/opmeter/internal/record/tpu/capture"
@@ -254,25 +256,21 @@ func cutWhere(n int, begins func(i int) bool) []int {
 // subnet.
 func (p *perfAI) joinLayers() {
 	for k, c := range p.cores {
-		for e, list := range c.lists() {
-			own(list, p.in.Places, k, p.in.Subnet, min(e, 1))
-		}
-	}
-}
-
-// own looks up the objects of commands by their number. e is the element of the pairs.
-func own(list []*instr, places []Place, core, subnet, e int) {
-	var kept []*Place
-	for i := range places {
-		if p := &places[i]; p.Core == core && p.Subnet == subnet && p.Before[e] < p.After[e] {
-			kept = append(kept, p)
-		}
-	}
-	sort.SliceStable(kept, func(i, j int) bool { return kept[i].Before[e] < kept[j].Before[e] })
-	for _, x := range list {
-		at := sort.Search(len(kept), func(i int) bool { return kept[i].Before[e] >= x.id }) - 1
-		if at >= 0 && kept[at].After[e] >= x.id {
-			x.layer = kept[at]
+		for i, list := range c.lists() {
+			e := min(i, 1) // element of the pairs
+			var kept []*Place
+			for i := range p.in.Places {
+				if x := &p.in.Places[i]; x.Core == k && x.Subnet == p.in.Subnet && x.Before[e] < x.After[e] {
+					kept = append(kept, x)
+				}
+			}
+			slices.SortStableFunc(kept, func(a, b *Place) int { return cmp.Compare(a.Before[e], b.Before[e]) })
+			for _, x := range list {
+				at := sort.Search(len(kept), func(i int) bool { return kept[i].Before[e] >= x.id }) - 1
+				if at >= 0 && kept[at].After[e] >= x.id {
+					x.layer = kept[at]
+				}
+			}
 		}
 	}
 }

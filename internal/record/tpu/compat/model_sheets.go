@@ -45,10 +45,9 @@ func (t *Tensor) dataType() string {
 
 // modelLayer is a row of the layers' sheet: the work of the tensor engine for an object.
 type modelLayer struct {
-	place                *Place
-	alg, arch, algCycles uint64
-	cycles               int64
-	kh, kw               uint64
+	place *Place
+	workSum
+	kh, kw uint64
 }
 
 // modelLayers adds up the tensor commands of each object. Of records with the same number the
@@ -71,10 +70,7 @@ func (p *perfAI) modelLayers() []*modelLayer {
 				at[x.layer] = l
 				list = append(list, l)
 			}
-			l.alg += x.work.Alg
-			l.arch += x.work.Arch
-			l.algCycles += x.work.Cycles
-			l.cycles += x.cycles
+			l.add(x)
 			if x.c != nil && isConv(x.c) {
 				l.kh, l.kw = max(l.kh, x.c.Get(command.Opd1H)), max(l.kw, x.c.Get(command.Opd1W))
 			}

@@ -265,8 +265,8 @@ func (p *perfAI) groups() []group {
 
 // coreSum contains the sums of one core, or of all cores.
 type coreSum struct {
-	tiu, gdma, sdma      int64 // cycles without waiting
-	alg, arch, algCycles uint64
+	tiu, gdma, sdma int64 // cycles without waiting
+	workSum
 	ddr, l2, sddr        flow
 	haveGDMA, haveSDMA   bool
 	tiuUs, dmaUs, sdmaUs float64
@@ -304,12 +304,9 @@ func (p *perfAI) summary() (cores []coreSum, all coreSum) {
 	for _, c := range p.cores {
 		var q coreSum
 		for _, x := range c.tiu {
-			if x.name != "system.wait_msg" {
+			if q.add(x); x.name != "system.wait_msg" {
 				q.tiu += x.cycles
 			}
-			q.alg += x.work.Alg
-			q.arch += x.work.Arch
-			q.algCycles += x.work.Cycles
 		}
 		q.gdma, q.ddr, q.l2 = copySum(c.gdma)
 		q.sdma, q.sddr, _ = copySum(c.sdma)

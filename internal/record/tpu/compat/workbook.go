@@ -127,12 +127,25 @@ func (p *perfAI) label(s string) any {
 	return s
 }
 
-// kindSum contains the sums of one function type of tensor commands.
-type kindSum struct {
-	name                 string
+// workSum contains sums of tensor commands.
+type workSum struct {
 	n                    int
 	alg, arch, algCycles uint64
 	cycles               int64
+}
+
+func (s *workSum) add(x *instr) {
+	s.n++
+	s.alg += x.work.Alg
+	s.arch += x.work.Arch
+	s.algCycles += x.work.Cycles
+	s.cycles += x.cycles
+}
+
+// kindSum contains the sums of one function type.
+type kindSum struct {
+	name string
+	workSum
 }
 
 // tiuSheet returns the sheet of the tensor commands of a core.
@@ -149,13 +162,8 @@ func (p *perfAI) tiuSheet(k int) *table {
 			at[x.kind] = s
 			kinds = append(kinds, s)
 		}
-		for _, q := range [...]*kindSum{s, &all} {
-			q.n++
-			q.alg += x.work.Alg
-			q.arch += x.work.Arch
-			q.algCycles += x.work.Cycles
-			q.cycles += x.cycles
-		}
+		s.add(x)
+		all.add(x)
 		if x.name == "system.wait_msg" {
 			wait += x.cycles
 		}
