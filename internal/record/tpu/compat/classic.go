@@ -2,11 +2,13 @@ package compat
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/record/tpu/block"
 	"github.com/opmeter/opmeter/internal/record/tpu/command"
+	"github.com/opmeter/opmeter/internal/record/tpu/compiler"
 )
 
 // classic is the output of the converter for BM1684 and BM1684X before formatting.
@@ -84,7 +86,7 @@ func newClassic(in *Input) *classic {
 		attach(c.gdma, in.Cores[0].GDMACommands)
 		c.match()
 	}
-	c.readEstimate(string(in.Classic.Estimate))
+	c.setEstimate(in.Classic.Estimate)
 	for _, l := range c.layers {
 		c.interval(l)
 	}
@@ -381,45 +383,26 @@ func (c *classic) commandLine(l *layer, line string, m map[string]string) {
 	}
 }
 
-// readEstimate sets the estimated cycles of commands. The converter assigns items without a
-// direction to the tensor engine. Its pointer stops for good at an item without a command.
-func (c *classic) readEstimate(text string) {
-	var items [2][][3]int // numbers of both engines and cycles, of the tensor engine and of copies
-	inside := false
-	for line := range strings.SplitSeq(text, "\n") {
-		switch {
-		case strings.Contains(line, "ENGINE_BD") && strings.Contains(line, "ENGINE_GDMA"):
-			inside = true
-		case strings.HasPrefix(strings.TrimSpace(line), "---"):
-			inside = false
-		case inside:
-			for item := range strings.FieldsSeq(line) {
-				m := map[string]string{}
-				for p := range strings.SplitSeq(item, "|") {
-					if k, v, ok := strings.Cut(p, ":"); ok {
-						m[k] = v
-					}
-				}
-				engine := 0
-				if _, ok := m["dr"]; ok {
-					engine = 1
-				}
-				items[engine] = append(items[engine], [3]int{num(m, "b"), num(m, "g"), num(m, "t")})
-			}
-		default:
-			if _, rest, ok := strings.Cut(line, "flops:"); ok {
-				v, _, _ := strings.Cut(rest, ",")
-				f, _ := strconv.ParseFloat(strings.TrimSpace(v), 64)
-				c.flops += f
-			}
-		}
+// setEstimate sets the estimated cycles of commands. The converter assigns items without a direction
+// to the tensor engine. Its pointer stops for good at an item without a command.
+func (c *classic) setEstimate(e *compiler.Estimate) {
+	if e == nil {
+		return
 	}
+	c.flops = float64(e.FLOPs)
 	for engine, nodes := range [...][]*node{c.bd, c.gdma} {
-		list := items[engine]
+		items := slices.DeleteFunc(slices.Clone(e.Items), func(x compiler.Item) bool { return (x.Dir >= 0) != (engine == 1) })
 		for _, n := range nodes {
-			if len(list) > 0 && list[0][engine] == n.own && list[0][1-engine] == n.dep {
-				n.estimate = list[0][2]
-				list = list[1:]
+			if len(items) == 0 {
+				break
+			}
+			own, dep := int(items[0].BD), int(items[0].GDMA)
+			if engine == 1 {
+				own, dep = dep, own
+			}
+			if own == n.own && dep == n.dep {
+				n.estimate = int(items[0].Cycles)
+				items = items[1:]
 			}
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/record/tpu/command"
+	"github.com/opmeter/opmeter/internal/record/tpu/compiler"
 )
 
 // Input is the content of a directory before conversion.
@@ -20,6 +21,8 @@ type Input struct {
 	// TIUMHz and DMAMHz are the clocks that the converter uses.
 	TIUMHz, DMAMHz int
 	Net            string // the name of the model
+	Mode           string // quantisation of the model in lower case
+	FLOPs          float64
 	// Subnet is the number of the recorded subnet.
 	Subnet int
 	Cores  []Core
@@ -43,10 +46,10 @@ type Core struct {
 
 // Classic is the input of the converter for BM1684 and BM1684X.
 type Classic struct {
-	// Log is the text of global.profile, Estimate that of net_stat.sim.
-	Log, Estimate []byte
-	Firmware      []byte // the payload of the block of firmware records
-	Dynamic       bool   // Dynamic means that the firmware created the commands
+	Log      []byte             // text of global.profile
+	Estimate *compiler.Estimate // nil if absent
+	Firmware []byte             // the payload of the block of firmware records
+	Dynamic  bool               // Dynamic means that the firmware created the commands
 }
 
 // Place is one object of tensor_location.json.

@@ -109,42 +109,13 @@ func stated(c *command.Chip) []any {
 	return []any{14.4, 7.2, 7.2, 0.45}
 }
 
-// module is the content of final.mlir that the converter uses.
-type module struct {
-	name, mode string
-	flops      float64
-}
-
-func (p *perfAI) module() module {
-	m := module{name: p.in.Net}
-	for _, line := range p.in.MLIR {
-		if !strings.HasPrefix(line, "module") {
-			continue
-		}
-		if _, rest, ok := strings.Cut(line, "module @"); ok {
-			m.name = strings.Trim(strings.Fields(rest + " ")[0], `"`)
-		}
-		if _, rest, ok := strings.Cut(line, "module.FLOPs = "); ok {
-			end := strings.IndexFunc(rest, func(r rune) bool { return r < '0' || r > '9' })
-			m.flops, _ = strconv.ParseFloat(rest[:max(0, end)], 64)
-		}
-		if _, rest, ok := strings.Cut(line, `module.mode = "`); ok {
-			mode, _, _ := strings.Cut(rest, `"`)
-			m.mode = strings.ToLower(mode)
-		}
-		break
-	}
-	return m
-}
-
 // layerSheet returns the sheet with a row for each object that has tensor commands.
 func (p *perfAI) layerSheet(layers []*modelLayer) *table {
 	t := &table{}
 	c := p.in.Chip
-	m := p.module()
 	t.set(1, 1, p.label("Condition"), "Network", "platform", "TPU INT8 TOPS", "TPU FP16 TOPS", "TPU BF16 TOPS", "TPU FP32 TOPS", "DDR BW(GB/s/Core)",
 		"TPU Frequency(GHz)", "DMA Frequency(GHz)")
-	t.set(2, 2, append(append([]any{m.name, c.Report}, stated(c)...), p.ddrPeak(), float64(p.in.TIUMHz)/1000, float64(p.in.DMAMHz)/1000)...)
+	t.set(2, 2, append(append([]any{p.in.Net, c.Report}, stated(c)...), p.ddrPeak(), float64(p.in.TIUMHz)/1000, float64(p.in.DMAMHz)/1000)...)
 	conv, vector := p.rates()
 	whole := int(conv / 1024)
 	p.detailSpec(t, whole, round(vector/1000, 2), float64(whole)/4)
@@ -314,11 +285,11 @@ func appendNew(list []string, s string) []string {
 // summarySheet returns the sheet Summary.
 func (p *perfAI) summarySheet(layers []*modelLayer) *table {
 	groups, all := p.modelGroups(layers)
-	c, m := p.in.Chip, p.module()
+	c := p.in.Chip
 	t := &table{}
 	t.set(1, 1, p.label("Condition"), "Network", "Model GFLOPs", "Quant Type", "platform", "TPU INT8 TOPS", "TPU FP16 TOPS", "TPU BF16 TOPS", "TPU FP32 TOPS",
 		"DDR BW(GB/s)", "TPU Frequency(MHz)", "DMA Frequency(MHz)")
-	t.set(2, 2, m.name, digits6(m.flops/1e9), m.mode, c.Report, p.cubeTops("int8"), p.cubeTops("f16"), p.cubeTops("bf16"), p.cubeTops("f32"), p.ddrPeak(),
+	t.set(2, 2, p.in.Net, digits6(p.in.FLOPs/1e9), p.in.Mode, c.Report, p.cubeTops("int8"), p.cubeTops("f16"), p.cubeTops("bf16"), p.cubeTops("f32"), p.ddrPeak(),
 		p.in.TIUMHz, p.in.DMAMHz)
 	conv, vector := p.rates()
 	p.detailSpec(t, int(conv), vector, int(conv/4))
@@ -341,16 +312,16 @@ func (p *perfAI) summarySheet(layers []*modelLayer) *table {
 	}
 	t.set(row, 2, "Overall", all.alg, "100%", all.weights, all.arch, share(all.alg, all.arch), "100%", all.cycles, fixed(all.us, 3), "100%",
 		fixed(fps, 2), "-")
-	p.whatIf(t, row+3, m, groups, all)
+	p.whatIf(t, row+3, groups, all)
 	return t
 }
 
 // whatIf writes the rows on the share of the peak.
-func (p *perfAI) whatIf(t *table, row int, m module, groups []*modelGroup, all *modelGroup) {
+func (p *perfAI) whatIf(t *table, row int, groups []*modelGroup, all *modelGroup) {
 	_, sum := p.summary()
 	total := p.total(false)
-	peak := p.cubeTops(m.mode)
-	theory := m.flops / (peak * 1e6)
+	peak := p.cubeTops(p.in.Mode)
+	theory := p.in.FLOPs / (peak * 1e6)
 	use := func(us float64) float64 {
 		if us == 0 {
 			return 0
@@ -366,7 +337,7 @@ func (p *perfAI) whatIf(t *table, row int, m module, groups []*modelGroup, all *
 		for _, g := range groups {
 			tops := peak
 			if by == "LayerPeakTops" {
-				tops = p.groupTops(g.name, m.mode)
+				tops = p.groupTops(g.name, p.in.Mode)
 			}
 			best := float64(g.alg) / (tops * 1e6)
 			now -= g.us - best

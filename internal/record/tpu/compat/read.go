@@ -1,6 +1,7 @@
 package compat
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -40,7 +41,10 @@ func Read(ctx context.Context, files *record.Input) (*Input, error) {
 		TIUMHz: megahertz(files.Clocks["tiu"], chip.TIUClock), DMAMHz: megahertz(files.Clocks["dma"], chip.DMAClock),
 	}
 	if chip == command.BM1684 || chip == command.BM1684X {
-		in.Classic = &Classic{}
+		in.Classic = &Classic{Estimate: rec.Estimate}
+	}
+	if p := rec.Program; p != nil {
+		in.Net, in.Mode, in.FLOPs = cmp.Or(p.Name, in.Net), strings.ToLower(p.Mode), float64(p.FLOPs)
 	}
 	if mhz := int(rec.Log.FreqMHz); chip == command.BM1684X && mhz >= 1 && len(files.Clocks) == 0 {
 		in.TIUMHz, in.DMAMHz = mhz, mhz
@@ -98,9 +102,8 @@ func megahertz(requested, nominal float64) int {
 // text reads a file of the compiler.
 func (in *Input) text(f *record.File) error {
 	kind := capture.KindOf(f)
-	classic := in.Classic
 	switch kind {
-	case capture.LogFile, capture.Estimates, capture.Places, capture.Mlir:
+	case capture.LogFile, capture.Places, capture.Mlir:
 	default:
 		return nil
 	}
@@ -115,10 +118,8 @@ func (in *Input) text(f *record.File) error {
 		}
 	case kind == capture.Mlir:
 		in.MLIR = strings.Split(string(data), "\n")
-	case classic != nil && kind == capture.LogFile:
-		classic.Log = data
-	case classic != nil:
-		classic.Estimate = data
+	case in.Classic != nil:
+		in.Classic.Log = data
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
+	"github.com/opmeter/opmeter/internal/base/jsonx"
 )
 
 // Locations is tensor_location.json: the commands of operations.
@@ -18,21 +19,24 @@ type Locations struct {
 
 // Location is an entry.
 type Location struct {
-	Line         int64 // the operation's line in final.mlir, counted from 1
-	Subnet, Core int32
-	Op           string
+	Line   int64  `json:"file-line"` // the operation's line in final.mlir, counted from 1
+	Subnet int32  `json:"subnet_id"`
+	Core   int32  `json:"core_id"`
+	Op     string `json:"opcode"`
 	// The entry owns the commands from Before + 1 to After, of TIU and DMA, counted from 1.
-	Before, After [2]int64
+	Before [2]int64 `json:"tiu_dma_id(before)"`
+	After  [2]int64 `json:"tiu_dma_id(after)"`
 	// Operands and Results are tensors of the operation's first entry.
-	Operands, Results []Place
+	Operands []Place `json:"operands"`
+	Results  []Place `json:"results"`
 }
 
 // Place is an operand or result.
 type Place struct {
-	Name string
-	// Type is the element type as the compiler writes it, such as "f16".
-	Type  string
-	Shape []int64
+	Name string `json:"name"`
+	// Type is the compiler's name of the element type, such as "f16".
+	Type  string  `json:"memory_type"`
+	Shape []int64 `json:"-"`
 }
 
 // IsLocations reports whether the beginning of a text is that of such a file.
@@ -57,81 +61,29 @@ func ReadLocations(r io.Reader) (*Locations, error) {
 	return l, err
 }
 
+// entry adds an entry. The operands of later entries of an operation are dropped.
 func (l *Locations) entry(v []byte, seen map[int64]bool) {
-	x := Location{Line: -1}
-	var subnet, core int64
-	var have [2]bool
-	var operands, results []byte
-	err := jsonscan.Walk(v, func(key, value []byte) bool {
-		switch string(key) {
-		case "file-line":
-			if n, ok := jsonscan.Int(value); ok {
-				x.Line = n
-			}
-		case "subnet_id":
-			subnet, _ = jsonscan.Int(value)
-		case "core_id":
-			core, _ = jsonscan.Int(value)
-		case "opcode":
-			if s, ok := jsonscan.Unquote(value); ok {
-				x.Op = l.names.of([]byte(s))
-			}
-		case "tiu_dma_id(before)":
-			x.Before, have[0] = pair(value)
-		case "tiu_dma_id(after)":
-			x.After, have[1] = pair(value)
-		case "operands":
-			operands = value
-		case "results":
-			results = value
-		}
-		return true
-	})
-	if err != nil || x.Line < 0 || !have[0] || !have[1] || subnet < 0 || core < 0 || core > 255 || subnet > 1<<30 {
+	unknown := [2]int64{-1, -1}
+	x := Location{Line: -1, Before: unknown, After: unknown}
+	err := jsonx.Unmarshal(v, &x)
+	if err != nil || min(x.Line, int64(x.Subnet), int64(x.Core), x.Before[0], x.Before[1], x.After[0], x.After[1]) < 0 || x.Core > 255 {
 		l.Bad++
 		return
 	}
-	x.Subnet, x.Core = int32(subnet), int32(core)
-	if !seen[x.Line] {
-		seen[x.Line] = true
-		x.Operands, x.Results = l.places(operands), l.places(results)
+	if seen[x.Line] {
+		x.Operands, x.Results = nil, nil
+	}
+	seen[x.Line] = true
+	x.Op = l.names.of([]byte(x.Op))
+	for _, list := range []*[]Place{&x.Operands, &x.Results} {
+		*list = (*list)[:min(len(*list), maxPlaces)]
+		for i := range *list {
+			if p := &(*list)[i]; p.Type != "" {
+				p.Shape, p.Type = l.memory(p.Type)
+			}
+		}
 	}
 	l.List = append(l.List, x)
-}
-
-// pair parses a list of two numbers from 0 on.
-func pair(v []byte) (p [2]int64, ok bool) {
-	n := 0
-	ok = true
-	_ = jsonscan.Walk(v, func(_, value []byte) bool {
-		x, fine := jsonscan.Int(value)
-		if ok = fine && x >= 0 && n < 2; ok {
-			p[n] = x
-			n++
-		}
-		return ok
-	})
-	return p, ok && n == 2
-}
-
-func (l *Locations) places(v []byte) []Place {
-	var out []Place
-	_ = jsonscan.Walk(v, func(_, value []byte) bool {
-		var p Place
-		_ = jsonscan.Walk(value, func(key, x []byte) bool {
-			s, ok := jsonscan.Unquote(x)
-			switch {
-			case ok && string(key) == "name":
-				p.Name = s
-			case ok && string(key) == "memory_type":
-				p.Shape, p.Type = l.memory(s)
-			}
-			return true
-		})
-		out = append(out, p)
-		return len(out) < maxPlaces
-	})
-	return out
 }
 
 // memory parses a type such as <1x3x128x128xf32>.
