@@ -51,23 +51,17 @@ func read(ctx context.Context, in *record.Input, r *Recording) (_ *Recording, fa
 		if err := ctx.Err(); err != nil {
 			return nil, nil, err
 		}
-		var fault error
-		switch KindOf(f) {
-		case StepFile:
-			fault = r.step(f, numbers(stepName, f.Name)[0])
-		case CoreFile:
-			n := numbers(coreName, f.Name)
-			fault = r.coreFile(f, n[0], n[1])
-		case PortFile:
-			fault = r.port(f, numbers(portName, f.Name)[1])
-		case DriverLog:
-			fault = r.driver(f)
-		default:
+		take := takers[KindOf(f)]
+		if take == nil {
 			continue
 		}
 		r.Files++
+		list, fault := r.parts(f)
 		if fault != nil {
 			faults = append(faults, fault)
+		}
+		if len(list) > 0 || fault == nil {
+			take(r, f, list)
 		}
 	}
 	r.gaps()
@@ -84,6 +78,11 @@ func read(ctx context.Context, in *record.Input, r *Recording) (_ *Recording, fa
 	}
 	r.place(in)
 	return r, faults, nil
+}
+
+// takers add the blocks of a file by its kind.
+var takers = map[Kind]func(r *Recording, f *record.File, list []part){
+	StepFile: (*Recording).step, CoreFile: (*Recording).coreFile, PortFile: (*Recording).port, DriverLog: (*Recording).driver,
 }
 
 // order returns the position of a binary file: steps by number, then the others.
@@ -178,12 +177,8 @@ func (r *Recording) parts(f *record.File) (list []part, fault error) {
 }
 
 // step reads iter<N>.profile.
-func (r *Recording) step(f *record.File, number int) error {
-	list, fault := r.parts(f)
-	if len(list) == 0 && fault != nil {
-		return fault
-	}
-	s := &Step{Number: number, CoresFound: true}
+func (r *Recording) step(f *record.File, list []part) {
+	s := &Step{Number: numbers(stepName, f.Name)[0], CoresFound: true}
 	for _, p := range list {
 		if p.kind == block.Summary && !s.HasInfo {
 			s.Info, s.HasInfo = block.ParseStep(p.data)
@@ -191,7 +186,6 @@ func (r *Recording) step(f *record.File, number int) error {
 	}
 	r.share(s, list)
 	r.Steps = append(r.Steps, s)
-	return fault
 }
 
 // share assigns blocks to cores. Blocks do not name the core: the k-th block of a monitor belongs
@@ -274,11 +268,9 @@ func (r *Recording) addPart(c *Core, p part) {
 }
 
 // coreFile reads cdmlib<core>_<n>.profile: the records of one core.
-func (r *Recording) coreFile(f *record.File, core, number int) error {
-	list, fault := r.parts(f)
-	if len(list) == 0 && fault != nil {
-		return fault
-	}
+func (r *Recording) coreFile(f *record.File, list []part) {
+	n := numbers(coreName, f.Name)
+	core, number := n[0], n[1]
 	at := slices.IndexFunc(r.Steps, func(s *Step) bool { return s.Number == number })
 	if at < 0 {
 		at = len(r.Steps)
@@ -297,12 +289,10 @@ func (r *Recording) coreFile(f *record.File, core, number int) error {
 		}
 	}
 	s.Cores = append(s.Cores, c)
-	return fault
 }
 
 // port reads cdma<dev>_<port>.profile. Its clock is that of the last core.
-func (r *Recording) port(f *record.File, port int) error {
-	list, fault := r.parts(f)
+func (r *Recording) port(f *record.File, list []part) {
 	if len(r.Steps) == 0 {
 		r.Steps = append(r.Steps, &Step{CoresFound: true})
 	}
@@ -315,7 +305,7 @@ func (r *Recording) port(f *record.File, port int) error {
 	var own *Core // has the command stream of this port's engine
 	for _, p := range list {
 		if p.kind == block.MonitorCDMA {
-			p.engine.Port = port
+			p.engine.Port = numbers(portName, f.Name)[1]
 			if at < 0 {
 				at = len(c.Engines)
 			}
@@ -329,12 +319,10 @@ func (r *Recording) port(f *record.File, port int) error {
 	if at >= 0 && own != nil {
 		c.Engines[at].Program = own.Engines[0].Program
 	}
-	return fault
 }
 
 // driver reads bmlib<n>.profile.
-func (r *Recording) driver(f *record.File) error {
-	list, fault := r.parts(f)
+func (r *Recording) driver(f *record.File, list []part) {
 	d := &Driver{File: path.Base(f.Path)}
 	var rest []part
 	for _, p := range list {
@@ -354,13 +342,9 @@ func (r *Recording) driver(f *record.File) error {
 		}
 	}
 	r.Drivers = append(r.Drivers, d)
-	for _, p := range rest {
-		if p.engine != nil && p.engine.Len() > 0 {
-			s := &Step{Number: len(r.Steps), CoresFound: true}
-			r.share(s, rest)
-			r.Steps = append(r.Steps, s)
-			break
-		}
+	if slices.ContainsFunc(rest, func(p part) bool { return p.engine != nil && p.engine.Len() > 0 }) {
+		s := &Step{Number: len(r.Steps), CoresFound: true}
+		r.share(s, rest)
+		r.Steps = append(r.Steps, s)
 	}
-	return fault
 }

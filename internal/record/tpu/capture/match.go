@@ -159,12 +159,8 @@ func (r *Recording) contradictions(e *Engine, rs, cs section) (n int) {
 		from, to := c.Spaces(r.Chip)
 		seenFrom, seenTo := e.Ports(i)
 		switch {
-		case from == command.NoSpace:
-			if seenTo != command.NoSpace {
-				n++
-			}
 		case seenTo == command.NoSpace:
-		case (to == command.Local) != (seenTo == command.Local), (from == command.Local) != (seenFrom == command.Local) && seenFrom != command.NoSpace:
+		case from == command.NoSpace, (to == command.Local) != (seenTo == command.Local), (from == command.Local) != (seenFrom == command.Local) && seenFrom != command.NoSpace:
 			n++
 		}
 	}
@@ -206,51 +202,36 @@ func Align(na, nb int, cost func(a, b int) int, skipA, skipB func(int) int) []in
 		}
 		return out
 	}
-	const (
-		far  = 1 << 60
-		skA  = 1
-		skB  = 2
-		pair = 3
-	)
+	const far, skippedA, skippedB, paired = 1 << 60, 1, 2, 3
 	w := nb + 1
 	best := make([]int, (na+1)*w)
 	how := make([]uint8, len(best))
-	for a := na; a >= 0; a-- {
-		for b := nb; b >= 0; b-- {
-			i := a*w + b
-			if a == na && b == nb {
-				continue
+	for i := len(best) - 2; i >= 0; i-- {
+		a, b := i/w, i%w
+		best[i] = far
+		if a < na {
+			best[i], how[i] = best[i+w]+skipA(a), skippedA
+		}
+		if b < nb {
+			if v := best[i+1] + skipB(b); v < best[i] {
+				best[i], how[i] = v, skippedB
 			}
-			best[i] = far
-			take := func(v int, step uint8) {
-				if v < best[i] || v == best[i] && step == pair {
-					best[i], how[i] = v, step
-				}
-			}
-			if a < na {
-				take(best[i+w]+skipA(a), skA)
-			}
-			if b < nb {
-				take(best[i+1]+skipB(b), skB)
-			}
-			if a < na && b < nb {
-				if c := cost(a, b); c >= 0 {
-					take(best[i+w+1]+c, pair)
-				}
+		}
+		if a < na && b < nb {
+			if c := cost(a, b); c >= 0 && best[i+w+1]+c <= best[i] {
+				best[i], how[i] = best[i+w+1]+c, paired
 			}
 		}
 	}
-	for a, b := 0, 0; a < na && b <= nb; {
+	for a, b := 0, 0; a < na; {
 		switch how[a*w+b] {
-		case skA:
+		case skippedA:
 			a++
-		case skB:
+		case skippedB:
 			b++
-		case pair:
+		default:
 			out[a] = b
 			a, b = a+1, b+1
-		default:
-			return out
 		}
 	}
 	return out
