@@ -271,6 +271,6 @@ func (d *dump) run(dir string, in *record.Input) *runlog.Run {
 	if in.Arch != "" && d.chip != nil && !strings.EqualFold(in.Arch, d.chip.Name) {
 		run.Found("tpu.chip", profile.Problem, "The dump is of %s, and %s was asked for: the dump was followed.", d.chip.Name, in.Arch)
 	}
-	run.Found("tpu.dump", profile.Info, "The record is a dump of %s as simulators and converters print it: times, operations and bytes stand as it says them, and it does not tell of layers. Commands are gathered by function.", fmt.Sprintf("%.0f commands", d.total.v[qCommands]))
+	run.Found("tpu.dump", profile.Info, "The record is a dump of %s by a simulator or converter. Times, operations and bytes are those of the dump. It has no layers: commands are grouped by function.", fmt.Sprintf("%.0f commands", d.total.v[qCommands]))
 	return run
 }

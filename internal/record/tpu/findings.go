@@ -89,7 +89,7 @@ func findings(run *runlog.Run, r *capture.Recording, ls *layers, w *work, x *exp
 
 func aboutChip(run *runlog.Run, r *capture.Recording) {
 	if len(r.Says) > 0 {
-		run.Found("tpu.chip", profile.Problem, "The record was read as one of %s (by %s), and %s: with another chip the figures would be others.",
+		run.Found("tpu.chip", profile.Problem, "The record was read as one of %s (by %s), but %s. Another chip gives other figures.",
 			r.Chip.Name, r.ChipFrom, strings.Join(r.Says, ", "))
 	}
 	for _, g := range r.Guesses {
@@ -112,20 +112,20 @@ func aboutClocks(run *runlog.Run, r *capture.Recording) {
 	}
 	switch {
 	case bad > 0:
-		run.Found("tpu.waits", profile.Warning, "%d of %d recorded dependencies between the tensor engine and copies are contradicted: a command seems to start before what it waited for had ended. Records may be matched with the wrong commands, or a clock is wrong.", bad, waits)
+		run.Found("tpu.waits", profile.Warning, "%d of %d recorded dependencies between the tensor engine and copies are contradicted: commands seem to start before their dependencies ended. Records may be matched with the wrong commands, or a clock is wrong.", bad, waits)
 	case waits > 0 && !math.IsInf(narrow, 0):
-		run.Found("tpu.axis", profile.Info, "The engines' counters stand on one axis by %d dependencies, none of them contradicted; they leave %.4g cycles of the tensor engine's clock open.", waits, narrow)
+		run.Found("tpu.axis", profile.Info, "The engines' counters are aligned by %d dependencies, none of them contradicted. They leave an interval of %.4g cycles of the tensor engine's clock.", waits, narrow)
 	}
-	foundIf(run, unbound, "tpu.axis.unknown", profile.Warning, "Nothing recorded tells how the counters of the tensor engine and of the copies stand to each other: what ran at the same time, and so the layers' part of it, is assumed.")
+	foundIf(run, unbound, "tpu.axis.unknown", profile.Warning, "No dependency aligns the counters of the tensor engine and of the copies. The overlap of engines, and so the layers' share of it, is assumed.")
 	nominal := k.NominalTIU / k.NominalDMA
 	switch {
 	case k.Given && !k.Ratio.Solved && k.Ratio.Best > 0:
-		run.Found("tpu.clock", profile.Warning, "The clocks that were given have the ratio %.6g; what commands waited for agrees best with %.6g.", k.Ratio.K, k.Ratio.Best)
+		run.Found("tpu.clock", profile.Warning, "The given clocks have the ratio %.6g. The dependencies of commands agree best with %.6g.", k.Ratio.K, k.Ratio.Best)
 	case !k.Given && k.Ratio.Solved && !k.Ratio.Nominal:
-		run.Found("tpu.clock", profile.Warning, "The clocks' ratio of TIU to DMA is %.6g by what commands waited for, and not the nominal %.6g (%.4g and %.4g MHz). Times are at %.4g and %.4g MHz.",
+		run.Found("tpu.clock", profile.Warning, "By the dependencies of commands, the ratio of the TIU clock to the DMA clock is %.6g instead of the nominal %.6g (%.4g and %.4g MHz). Times are at %.4g and %.4g MHz.",
 			k.Ratio.K, nominal, k.NominalTIU/1e6, k.NominalDMA/1e6, k.TIU/1e6, k.DMA/1e6)
 	case !k.Ratio.Solved && !k.Given:
-		run.Found("tpu.clock", profile.Info, "Times are at the clocks %.4g MHz (TIU, %s) and %.4g MHz (copies, %s); nothing recorded confirms them.", k.TIU/1e6, k.TIUMethod, k.DMA/1e6, k.DMAMethod)
+		run.Found("tpu.clock", profile.Info, "Times are at the clocks %.4g MHz (TIU, %s) and %.4g MHz (copies, %s). No record confirms them.", k.TIU/1e6, k.TIUMethod, k.DMA/1e6, k.DMAMethod)
 	}
 	if f := r.Log.FreqMHz * 1e6; f > 0 && !k.Given && math.Abs(f/k.TIU-1) > 0.01 {
 		run.Found("tpu.clock.file", profile.Info, "global.profile states a clock of %.4g MHz; times are at %.4g MHz (%s).", f/1e6, k.TIU/1e6, k.TIUMethod)
@@ -134,9 +134,9 @@ func aboutClocks(run *runlog.Run, r *capture.Recording) {
 
 func aboutCores(run *runlog.Run, r *capture.Recording) {
 	for _, s := range r.Steps {
-		foundIf(run, !s.CoresFound, "tpu.cores", profile.Warning, "Step %d has other numbers of monitors than of cores: which core a monitor's records are of was taken from their order.", s.Number)
+		foundIf(run, !s.CoresFound, "tpu.cores", profile.Warning, "Step %d has different numbers of monitors and cores. The core of each monitor was taken from the order of the records.", s.Number)
 		for i, c := range s.Cores {
-			foundIf(run, i > 0 && c.ShiftMethod == "" && len(c.Engines) > 0, "tpu.cores.axis", profile.Warning, "Step %d: no message tells how the counters of core %d stand to those of core %d; both begin at the same instant here.", s.Number, c.Number, s.Cores[0].Number)
+			foundIf(run, i > 0 && c.ShiftMethod == "" && len(c.Engines) > 0, "tpu.cores.axis", profile.Warning, "Step %d: no message aligns the counters of core %d with those of core %d. Both are assumed to begin at the same instant.", s.Number, c.Number, s.Cores[0].Number)
 		}
 	}
 }
@@ -156,8 +156,8 @@ func aboutLoss(run *runlog.Run, r *capture.Recording) {
 		if stop := e.Program.Stop; stop != nil {
 			run.Found("tpu.commands", profile.Warning, "The command stream of the %s was decoded as far as %v. Records of later commands are shown without their work.", name, stop)
 		}
-		foundIf(run, e.Len() == 0 && e.Program.Len() > 0 && !s.Dynamic(), "tpu.monitor", profile.Warning, "There are no records of the %s: its monitor was off, or nothing was written. Times of its commands are missing.", name)
-		foundIf(run, e.Repeats, "tpu.counters", profile.Info, "The counters of useful cycles and stalls repeat the length of each command in all records of the %s: the chip does not count them, and they were left out.", name)
+		foundIf(run, e.Len() == 0 && e.Program.Len() > 0 && !s.Dynamic(), "tpu.monitor", profile.Warning, "Records of the %s are missing: its monitor was off, or nothing was written. Times of its commands are missing.", name)
+		foundIf(run, e.Repeats, "tpu.counters", profile.Info, "The counters of useful cycles and stalls repeat the length of each command in all records of the %s: the chip does not count them. They are left out.", name)
 		p := &e.Program
 		foundIf(run, p.Disagree > 0, "tpu.log", profile.Warning, "%d of %d commands of the %s have another function in the compiler's log than in the stream.", p.Disagree, p.Agree+p.Disagree, name)
 	}
@@ -180,7 +180,7 @@ func lossesOf(r *capture.Recording) []string {
 // aboutSteps adds findings on missing steps and on the host.
 func aboutSteps(run *runlog.Run, r *capture.Recording, w *work) {
 	if n := len(r.Missing); n > 0 {
-		run.Found("tpu.steps", profile.Warning, "%d steps between those recorded are missing, the first one number %d: profiling was restricted to some, or files are lost. The latency is of those that are there.", n, r.Missing[0])
+		run.Found("tpu.steps", profile.Warning, "%d steps between the recorded ones are missing, the first one is number %d: profiling was restricted to some steps, or files are lost. The latency covers the recorded steps.", n, r.Missing[0])
 	}
 	onHost := 0
 	for _, s := range r.Steps {
@@ -189,21 +189,21 @@ func aboutSteps(run *runlog.Run, r *capture.Recording, w *work) {
 		}
 		for _, c := range s.Cores {
 			if f := &c.Firmware; len(f.Records) > 0 && !f.Valid {
-				run.Found("tpu.firmware.clock", profile.Warning, "The firmware of core %d does not state the length of its ticks; %g ns are assumed, so that the scale of its lane is not known.", c.Number, f.TickS*1e9)
+				run.Found("tpu.firmware.clock", profile.Warning, "The firmware of core %d does not state the length of its ticks. %g ns are assumed, so the scale of its lane is uncertain.", c.Number, f.TickS*1e9)
 			}
 		}
 	}
 	foundIf(run, onHost > 0, "tpu.host.subnets", profile.Info, "%d subnets ran on the host. Their time is the host's interval, the cost of profiling included.", onHost)
 	v, ok := hostInterval(r)
 	if t, has := run.Profile.Totals.Latency.Best(); ok && has && len(w.walls) > 0 {
-		run.Found("tpu.host", profile.Info, "The host's marks around the subnets are %s apart, the chip worked for %s: the former includes the cost of profiling and is not the model's latency.", seconds(v/float64(len(w.walls))), seconds(t))
+		run.Found("tpu.host", profile.Info, "The host's marks around the subnets are %s apart, and the chip worked for %s. The first time includes the cost of profiling and is not the model's latency.", seconds(v/float64(len(w.walls))), seconds(t))
 	}
 }
 
 func aboutLayers(run *runlog.Run, r *capture.Recording, ls *layers) {
-	foundIf(run, ls.byFunction && len(ls.list) > 0, "tpu.layers", profile.Warning, "Nothing recorded tells which layer a command is of: commands are gathered by function. The model has to be compiled with debug information, and tensor_location.json or the log to stand beside the records.")
-	foundIf(run, ls.apart > 0, "tpu.layers.disagree", profile.Warning, "%d of %d commands belong to another operation by tensor_location.json than by the compiler's log, which was followed.", ls.apart, ls.checked)
-	foundIf(run, ls.twice > 0, "tpu.layers.twice", profile.Warning, "tensor_location.json gives %d commands to two operations; the first one has them.", ls.twice)
+	foundIf(run, ls.byFunction && len(ls.list) > 0, "tpu.layers", profile.Warning, "No file names the layers of commands. Commands are grouped by function. To see layers, compile the model with debug information and keep tensor_location.json or the log in the folder of the records.")
+	foundIf(run, ls.apart > 0, "tpu.layers.disagree", profile.Warning, "%d of %d commands belong to another operation in tensor_location.json than in the compiler's log. The log was used.", ls.apart, ls.checked)
+	foundIf(run, ls.twice > 0, "tpu.layers.twice", profile.Warning, "tensor_location.json assigns %d commands to two operations. The first one was used.", ls.twice)
 }
 
 func aboutExpected(run *runlog.Run, r *capture.Recording, x *expected) {

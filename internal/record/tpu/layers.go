@@ -29,8 +29,9 @@ type layers struct {
 	// checked counts commands with a layer in both the log and tensor_location.json, apart those on
 	// which the files disagree, twice those that tensor_location.json assigns to two operations.
 	checked, apart, twice int
-	lineOf                []int64           // line of each layer in the program, -1 for none, computed on demand
-	items                 map[itemKey]int32 // the estimate's items, computed on demand
+	// lineOf is the line of each layer in the program, -1 for none. Both are computed on demand.
+	lineOf []int64
+	items  map[itemKey]int32 // the estimate's items
 }
 
 // layerKey is a layer: the operation's line in a subnet, or a kind of command.

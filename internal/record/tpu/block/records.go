@@ -84,7 +84,7 @@ type Dyn struct {
 const (
 	DynFunc, DynNodeSet, DynNodeWait, DynCDMA, DynGDE, DynSort = 0, 1, 2, 3, 4, 5
 	DynNMS, DynVSDMA, DynSend, DynWait, DynCustom              = 6, 7, 8, 9, 100
-	DynHead                                                    = 0xFFFFFFFF // the whole type of the first record
+	DynHead                                                    = 0xFFFFFFFF // type of the first record
 )
 
 // ParseDyn decodes DYN_DATA of all chips except BM1690's new form. rest is the number of bytes

@@ -27,7 +27,7 @@ func (r *Recording) detect(in *record.Input) {
 	if in.Arch != "" {
 		c := command.ByName(in.Arch)
 		if c == nil {
-			r.Guesses = append(r.Guesses, fmt.Sprintf("%q is not a chip that is known here; the record was asked instead", in.Arch))
+			r.Guesses = append(r.Guesses, fmt.Sprintf("%q is an unknown chip; the chip was detected from the record", in.Arch))
 		}
 		add("option", c)
 	}

@@ -194,11 +194,12 @@ type Program struct {
 	// Commands are the decoded commands: fewer than the program has if decoding ended early, none
 	// for a program from the log.
 	Commands []command.Command
-	Dep      []uint32 // number of the other engine's command to wait for, from 1, without wraps; 0 for none
-	Func     []uint8  // number of the function
-	System   []bool   // a command that orders engines
-	Sections []int    // places where the numbers restart, the first one 0
-	Lines    []int32  // lines of the log by command, nil without a log
+	// Dep is the number of the other engine's command to wait for, from 1, without wraps, 0 for none.
+	Dep      []uint32
+	Func     []uint8 // number of the function
+	System   []bool  // a command that orders engines
+	Sections []int   // places where the numbers restart, the first one 0
+	Lines    []int32 // lines of the log by command, nil without a log
 	// Agree and Disagree count commands by the agreement of log and stream on the function.
 	Agree, Disagree int
 	Stop            *command.Stop // where decoding ended early

@@ -383,8 +383,8 @@ func (c *classic) commandLine(l *layer, line string, m map[string]string) {
 	}
 }
 
-// setEstimate sets the estimated cycles of commands. The converter assigns items without a direction
-// to the tensor engine. Its pointer stops for good at an item without a command.
+// setEstimate sets the estimated cycles of commands. The converter assigns items without a
+// direction to the tensor engine. Its pointer stops for good at an item without a command.
 func (c *classic) setEstimate(e *compiler.Estimate) {
 	if e == nil {
 		return
