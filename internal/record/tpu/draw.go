@@ -13,7 +13,6 @@ import (
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
-// drawing builds the timeline of a recording.
 type drawing struct {
 	*builder
 	r       *capture.Recording
@@ -27,7 +26,6 @@ type drawing struct {
 	bars       map[*capture.Engine][]place // bars has the place of each record of an engine
 }
 
-// maxBars bounds the bars of the timeline.
 const maxBars = runlog.MaxBars
 
 func draw(r *capture.Recording, ls *layers, members map[*capture.Engine]member) *timeline.Timeline {
@@ -91,7 +89,6 @@ func (d *drawing) subnet(s *capture.Step) int32 {
 	return i
 }
 
-// subnetName describes a subnet.
 func subnetName(s *capture.Step) string {
 	kind := fmt.Sprintf("kind %d", s.Info.Kind)
 	switch s.Info.Kind {
@@ -117,7 +114,6 @@ func (d *drawing) iteration(s *capture.Step) int32 {
 	return int32(s.Iteration)
 }
 
-// steps draws inferences and subnets.
 func (d *drawing) steps() {
 	var inferences, subnets []bar
 	begin, now := 0.0, -1
@@ -216,7 +212,6 @@ func (d *drawing) engine(s *capture.Step, e *capture.Engine) (work, runtime, syn
 	return work, runtime, sync, at
 }
 
-// join extends a bar by the next record.
 func (d *drawing) join(last *bar, s *capture.Step, e *capture.Engine, i int) {
 	last.duration = max(last.duration, s.Base+e.Finish[i]-last.start)
 	last.commands = max(last.commands, 1) + 1
@@ -235,7 +230,6 @@ func (d *drawing) join(last *bar, s *capture.Step, e *capture.Engine, i int) {
 	}
 }
 
-// bar returns the bar of a record.
 func (d *drawing) bar(s *capture.Step, e *capture.Engine, m member, i int) bar {
 	x := empty(s.Base+e.Begin[i], s.Base+e.Finish[i])
 	x.layer, x.iteration, x.subnet = m.layer[i], d.iteration(s), d.subnet(s)
@@ -278,7 +272,6 @@ func (d *drawing) bar(s *capture.Step, e *capture.Engine, m member, i int) bar {
 	return x
 }
 
-// layerLanes draws the visits of layers, and layer groups.
 func (d *drawing) layerLanes(number int, group string) {
 	var bars, groupBars []bar
 	var gs groups
@@ -366,7 +359,6 @@ func (d *drawing) line(layer int32) int64 {
 	return d.ls.lineOf[layer]
 }
 
-// maxLinks bounds the links between bars.
 const maxLinks = 20_000
 
 // links draws the dependencies of commands, each once.

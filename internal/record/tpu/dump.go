@@ -33,7 +33,6 @@ type dump struct {
 	b        *builder
 }
 
-// dumpLane is one engine of one core.
 type dumpLane struct {
 	group, name string
 	s           stream
@@ -116,7 +115,6 @@ func (d *dump) clock(tensor bool) float64 {
 	return cmp.Or(stated, nominal, 1e9)
 }
 
-// command adds a command.
 func (d *dump) command(b *reginfo.Block) {
 	start, ok1 := b.Float("Start Cycle")
 	end, ok2 := b.Float("End Cycle")
@@ -219,7 +217,6 @@ func (d *dump) lane(group, name string) *dumpLane {
 	return l
 }
 
-// run returns the profile.
 func (d *dump) run(dir string, in *record.Input) *runlog.Run {
 	p := &profile.Profile{Layers: d.layers.list}
 	run := &runlog.Run{Profile: p}

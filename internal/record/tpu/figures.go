@@ -40,7 +40,6 @@ func (s *sums) add(f figure, v float64) {
 	s.known[f] = true
 }
 
-// addAll adds the figures of other sums.
 func (s *sums) addAll(o *sums) {
 	for f := range s.v {
 		s.v[f] += o.v[f]
@@ -71,7 +70,6 @@ func (s *sums) addCopy(from, to command.Space, n int64) {
 	}
 }
 
-// work adds up the work of engines.
 type work struct {
 	r     *capture.Recording
 	layer []sums
@@ -93,7 +91,6 @@ func (w *work) grow(n int) {
 	}
 }
 
-// close ends the current inference.
 func (w *work) close() {
 	if !w.open {
 		return
@@ -115,7 +112,6 @@ func (w *work) close() {
 	w.shared, w.wall, w.open = 0, 0, false
 }
 
-// engine adds the records of an engine.
 func (w *work) engine(e *capture.Engine, m member) {
 	k := w.r.Clock
 	for i := range e.Len() {
@@ -150,7 +146,6 @@ func (w *work) engine(e *capture.Engine, m member) {
 	}
 }
 
-// tensor adds a record of the tensor engine.
 func (w *work) tensor(s *sums, e *capture.Engine, i int, d float64) {
 	k := w.r.Clock
 	s.add(qTIU, d)
@@ -312,7 +307,6 @@ func (s *sums) set(n float64, put func(f figure, v float64)) {
 	}
 }
 
-// fill sets the figures of layers and totals.
 func (w *work) fill(p *profile.Profile, qs *runlog.Quantities) {
 	w.close()
 	n := max(1, float64(len(w.walls)))

@@ -66,7 +66,6 @@ func mainPeak(r *capture.Recording) float64 {
 	return peakOf(r.Chip, r.Clock.TIU, best) * float64(mostCores(r))
 }
 
-// foundIf adds a finding under a condition.
 func foundIf(run *runlog.Run, cond bool, id string, s profile.Severity, format string, args ...any) {
 	if cond {
 		run.Found(id, s, format, args...)
@@ -141,7 +140,6 @@ func aboutCores(run *runlog.Run, r *capture.Recording) {
 	}
 }
 
-// aboutLoss adds findings on missing records.
 func aboutLoss(run *runlog.Run, r *capture.Recording) {
 	for e := range r.Units() {
 		s, c := e.Step, e.Core
@@ -166,7 +164,6 @@ func aboutLoss(run *runlog.Run, r *capture.Recording) {
 	}
 }
 
-// lossesOf describes the dropped parts of a recording.
 func lossesOf(r *capture.Recording) []string {
 	var tmp runlog.Run
 	r.Dropped.To(&tmp)
@@ -177,7 +174,6 @@ func lossesOf(r *capture.Recording) []string {
 	return out
 }
 
-// aboutSteps adds findings on missing steps and on the host.
 func aboutSteps(run *runlog.Run, r *capture.Recording, w *work) {
 	if n := len(r.Missing); n > 0 {
 		run.Found("tpu.steps", profile.Warning, "%d steps between the recorded ones are missing, the first one is number %d: profiling was restricted to some steps, or files are lost. The latency covers the recorded steps.", n, r.Missing[0])
@@ -218,7 +214,6 @@ func aboutExpected(run *runlog.Run, r *capture.Recording, x *expected) {
 	foundIf(run, t > 0, "tpu.estimate", profile.Info, "The compiler expected %s, %.0f %% of the time recorded (%s).", seconds(x.total), 100*x.total/t, seconds(t))
 }
 
-// aboutTime adds findings on the limits of the time.
 func aboutTime(run *runlog.Run, r *capture.Recording, w *work) {
 	n := float64(len(w.walls))
 	wall, ok := run.Profile.Totals.Latency.Best()
@@ -282,7 +277,6 @@ func aboutKinds(run *runlog.Run, w *work, n float64) {
 	foundIf(run, len(parts) > 0, "tpu.what_if.kinds", profile.Info, "At the tensor engine's peak for their element types these layers would need less of its time: %s.", strings.Join(parts, ", "))
 }
 
-// seconds formats a time.
 func seconds(v float64) string {
 	switch {
 	case v >= 1:

@@ -68,13 +68,11 @@ func (d *drawing) issueOffset(s *capture.Step, c *capture.Core, at func(uint64) 
 	return 0, false
 }
 
-// dynNames are the names of firmware records by type.
 var dynNames = map[uint32]string{
 	block.DynCDMA: "CDMA", block.DynGDE: "GDE", block.DynSort: "sort", block.DynNMS: "NMS", block.DynVSDMA: "VSDMA",
 	block.DynSend: "send message", block.DynWait: "wait for message",
 }
 
-// firmwareLabel returns the label of a firmware record.
 func (d *drawing) firmwareLabel(c *capture.Core, r *block.Dyn) string {
 	t := r.Type & 0xFF
 	what := cmp.Or(dynNames[t], fmt.Sprintf("type %d", t))
@@ -96,7 +94,6 @@ func (d *drawing) firmwareLabel(c *capture.Core, r *block.Dyn) string {
 	return what
 }
 
-// firmwareLayer names the layer or the copy of the firmware.
 func firmwareLayer(f block.Func) string {
 	if f.Kind == 2 {
 		return names.Of(names.Copy, uint64(f.Layer))
@@ -170,7 +167,6 @@ func (d *drawing) host() {
 	}
 }
 
-// driverEvent is an event of a driver's recording.
 type driverEvent struct {
 	kind, position uint32 // of its text
 	begin, end     uint64
@@ -220,7 +216,6 @@ func pick(other string, n uint32, names ...string) string {
 	return other
 }
 
-// drivers draws recordings of the driver.
 func (d *drawing) drivers(at func(uint64) float64) {
 	for n, x := range d.r.Drivers {
 		group := "driver"
@@ -251,7 +246,6 @@ func (d *drawing) drivers(at func(uint64) float64) {
 	}
 }
 
-// allocated draws the allocated bytes of the chip's memory.
 func (d *drawing) allocated(at func(uint64) float64) {
 	var edges []edge
 	for _, a := range d.r.Log.Memory {

@@ -9,7 +9,6 @@ import (
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
-// builder builds a timeline.
 type builder struct {
 	t       *timeline.Timeline
 	names   map[string]int32
@@ -43,7 +42,6 @@ func (b *builder) name(s string) int32 {
 	return i
 }
 
-// bar is one interval of a lane.
 type bar struct {
 	start, duration             float64
 	layer, label, kind          int32
@@ -60,7 +58,6 @@ func empty(start, finish float64) bar {
 	return bar{start: start, duration: max(0, finish-start), layer: -1, label: -1, kind: -1, iteration: -1, subnet: -1, direction: -1, bytes: -1, use: -1, number: -1, conflicts: -1, commands: -1}
 }
 
-// place is the position of a bar.
 type place struct{ lane, bar int32 }
 
 const (

@@ -41,7 +41,6 @@ type layerKey struct {
 	name   string
 }
 
-// maxModelLayers bounds layers.
 const maxModelLayers = 500_000
 
 // find returns the index of a layer. It creates the layer if it is missing.
@@ -75,7 +74,6 @@ func newLayers(r *capture.Recording) *layers {
 	return ls
 }
 
-// ofLog adds the layers of the log.
 func (ls *layers) ofLog() {
 	l := ls.r.Log
 	ls.line = make([]int32, len(l.Layers))
@@ -103,7 +101,6 @@ func unnumbered(line *compiler.LayerLine) string {
 	return line.Type
 }
 
-// ofPlaces adds the layers of tensor_location.json.
 func (ls *layers) ofPlaces() {
 	for _, x := range ls.r.Locations.List {
 		ls.find(layerKey{subnet: x.Subnet, id: x.Line}, func(p *profile.Layer, h *runlog.Hint) {
@@ -133,7 +130,6 @@ func placed(list []compiler.Place) []profile.Tensor {
 	return out
 }
 
-// ofEstimate adds the layers of the estimate.
 func (ls *layers) ofEstimate() {
 	e := ls.r.Estimate
 	for _, x := range e.Items {
@@ -187,7 +183,6 @@ func (ls *layers) named(p *profile.Layer, h *runlog.Hint, id int64, name string)
 	}
 }
 
-// tensors adds the tensors of the log.
 func (ls *layers) tensors(p *profile.Layer, list []compiler.TensorLine) {
 	for _, t := range list {
 		x := profile.Tensor{DType: codeType(t.DType), Shape: t.Shape, Constant: t.Const}
@@ -215,7 +210,6 @@ func codeType(code int) string {
 	return ""
 }
 
-// elementType converts the compiler's name of an element type.
 func elementType(s string) string {
 	if t, ok := map[string]string{
 		"f32": "float32", "f16": "float16", "bf16": "bfloat16", "f64": "float64", "i8": "int8", "si8": "int8", "ui8": "uint8", "i16": "int16", "si16": "int16",
@@ -232,7 +226,6 @@ type member struct {
 	layer, visit []int32
 }
 
-// assign returns the layers of an engine's records.
 func (ls *layers) assign(u capture.Unit) member {
 	e, locations := u.Engine, ls.r.Locations
 	m := member{slices.Repeat([]int32{-1}, e.Len()), slices.Repeat([]int32{-1}, e.Len())}
@@ -352,7 +345,6 @@ func (ls *layers) issued(subnet int32, e *capture.Engine, i int) int32 {
 	})
 }
 
-// function returns the layer of all commands with one function.
 func (ls *layers) function(e *capture.Engine, i int) int32 {
 	name := functionName(e, i)
 	return ls.find(layerKey{id: int64(e.Kind), name: name}, func(p *profile.Layer, _ *runlog.Hint) {
@@ -361,7 +353,6 @@ func (ls *layers) function(e *capture.Engine, i int) int32 {
 	})
 }
 
-// functionName names the function of the command of a record.
 func functionName(e *capture.Engine, i int) string {
 	if k := int(e.Command[i]); k >= 0 {
 		if c := e.Program.Command(k); c != nil {
@@ -393,7 +384,6 @@ func functionName(e *capture.Engine, i int) string {
 	return from.String() + " to " + to.String()
 }
 
-// engineName returns the engine's name for reports.
 func engineName(e *capture.Engine) string {
 	if e.Kind == command.CDMA {
 		return fmt.Sprintf("CDMA port %d", e.Port)
@@ -401,7 +391,6 @@ func engineName(e *capture.Engine) string {
 	return strings.ToUpper(e.Kind.String())
 }
 
-// hostLayer returns the layer of a subnet on the host.
 func (ls *layers) hostLayer(s *capture.Step) int32 {
 	return ls.find(layerKey{subnet: int32(s.Info.Subnet), id: -2, name: "host"}, func(p *profile.Layer, _ *runlog.Hint) {
 		switch s.Info.Kind {

@@ -14,7 +14,6 @@ import (
 // command are kept, so that they cover the whole time.
 const maxAccesses = 200_000
 
-// touch is an access to a memory.
 type touch struct {
 	begin, end  float64
 	addr, bytes int64
@@ -22,14 +21,12 @@ type touch struct {
 	layer       int32
 }
 
-// pool contains the accesses to a memory.
 type pool struct {
 	name, group string
 	space       command.Space
 	list        []touch
 }
 
-// poolNames are the names of memories by space.
 var poolNames = map[command.Space]string{
 	command.Local: "local memory (a lane)", command.DDR: "global memory", command.L2: "L2 memory", command.Static: "static memory",
 }
@@ -90,7 +87,6 @@ func (d *drawing) memories() {
 	}
 }
 
-// memory returns the chart of a memory.
 func (d *drawing) memory(p *pool) timeline.Memory {
 	slices.SortStableFunc(p.list, func(a, b touch) int { return cmp.Compare(a.begin, b.begin) })
 	m := timeline.Memory{Name: p.name, Group: p.group}
@@ -198,13 +194,11 @@ func (d *drawing) bandwidth() {
 	}
 }
 
-// edge is the begin or end of a copy.
 type edge struct {
 	at, rate float64
 	count    int
 }
 
-// counter adds up rates over time.
 func counter(name string, edges []edge) timeline.Counter {
 	edges = slices.DeleteFunc(edges, func(e edge) bool { return !(e.at > -mostTime && e.at < mostTime) })
 	slices.SortStableFunc(edges, func(a, b edge) int { return cmp.Compare(a.at, b.at) })

@@ -74,7 +74,6 @@ func match(f *record.File) record.Sure {
 	return record.Certain
 }
 
-// isDump reports whether a file is a dump of registers.
 func isDump(f *record.File) bool {
 	head := f.Head[:min(len(f.Head), 4096)]
 	return slices.ContainsFunc([]string{reginfo.TIU, reginfo.TDMA, reginfo.CDMA, reginfo.Chip}, func(kind string) bool {
@@ -85,7 +84,6 @@ func isDump(f *record.File) bool {
 // errNothing is the error for folders with parts of a recording that tell of no command.
 var errNothing = errors.New("no commands: want global.profile with iter*.profile, a compiler's log or an estimate beside it")
 
-// read reads a folder.
 func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
 	r, faults, err := capture.Read(ctx, in)
 	if err != nil {
@@ -175,7 +173,6 @@ func inOrder(list []profile.Quantity) []profile.Quantity {
 	return list
 }
 
-// identify sets the description of the model.
 func identify(p *profile.Profile, in *record.Input, r *capture.Recording) {
 	p.Model.Format = Name
 	p.Model.Name = r.Log.NetName
@@ -230,7 +227,6 @@ func mostCores(r *capture.Recording) int {
 	return n
 }
 
-// target describes the chip.
 func target(r *capture.Recording) profile.Target {
 	c := r.Chip
 	t := profile.Target{ID: strings.ToLower(c.Name), Kind: profile.TargetImport, ClockHz: new(r.Clock.TIU), Accelerator: "TPU", Description: "Sophgo " + c.Name}

@@ -119,7 +119,6 @@ func (s *solver) interval(k float64) (low, high float64) {
 	return low, high
 }
 
-// width returns the width of the narrowest interval of all groups.
 func width(s []solver, k float64) float64 {
 	w := math.Inf(1)
 	for i := range s {

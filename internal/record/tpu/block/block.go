@@ -80,7 +80,6 @@ func Scan(r io.Reader, f func(t Type, length int64, payload io.Reader) error) (c
 	}
 }
 
-// payload reads the content of a block.
 type payload struct {
 	r    io.Reader
 	left int64
@@ -137,7 +136,6 @@ func list[T any](data []byte, n int) (out []T, rest []byte) {
 	return out, data[n*size:]
 }
 
-// appendValues encodes values of fixed size.
 func appendValues(dst []byte, values ...any) []byte {
 	for _, v := range values {
 		dst, _ = binary.Append(dst, le, v)

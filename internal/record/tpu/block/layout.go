@@ -79,7 +79,6 @@ func pairs(channels string) string {
 	return b.String()
 }
 
-// each lists names with a prefix and a suffix.
 func each(prefix, suffix, names string) string {
 	var b strings.Builder
 	for c := range strings.FieldsSeq(names) {
@@ -112,7 +111,6 @@ var (
 		" ar_start ar_end aw_start aw_end rd_start rd_end wr_start wr_end ati_start ati_end ari_start ari_end")
 )
 
-// layouts are the records by the chip's name and the engine.
 var layouts = map[string][4]*Layout{
 	"BM1684":  {tiuWide, gdmaBM1684, gdmaBM1684},
 	"BM1684X": {tiuWide, gdmaBM1684X, gdmaBM1684X},

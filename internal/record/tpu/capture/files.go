@@ -13,7 +13,6 @@ import (
 	"github.com/opmeter/opmeter/internal/record/tpu/command"
 )
 
-// counted counts the bytes read.
 type counted struct {
 	r io.Reader
 	n int64
@@ -119,7 +118,6 @@ type part struct {
 	data   []byte
 }
 
-// maxPayload bounds blocks that are read whole.
 const maxPayload = 1 << 30
 
 // parts reads the blocks of a file. Records of monitors become engines. Other blocks are read
@@ -241,7 +239,6 @@ func (r *Recording) share(s *Step, list []part) {
 	}
 }
 
-// addPart adds a block to a core.
 func (r *Recording) addPart(c *Core, p part) {
 	switch p.kind {
 	case block.MonitorBD, block.MonitorGDMA, block.MonitorSDMA, block.MonitorCDMA:

@@ -58,7 +58,6 @@ func (r *Recording) idWidth(e *Engine) int {
 	return 0
 }
 
-// match finds the command of each record.
 func (r *Recording) match(s *Step, c *Core, e *Engine) {
 	n := e.Len()
 	none := []int32{-1}
@@ -282,7 +281,6 @@ func (e *Engine) matchIssued(recs []section, took func(int)) {
 	}
 }
 
-// classify sets the class of each record.
 func (r *Recording) classify(e *Engine, recs []section, taken []bool) {
 	longest := 0
 	for _, s := range recs {

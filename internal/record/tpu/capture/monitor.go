@@ -49,7 +49,6 @@ func (e *Engine) repeats() bool {
 	return true
 }
 
-// adder adds decoded records to an engine.
 type adder struct {
 	e           *Engine
 	l           *block.Layout
@@ -69,7 +68,6 @@ var stalls = [...][]string{
 
 var copyStalls = []string{"local_stall", "local_wr_stall", "local_rd_stall"}
 
-// columns lists the fields to decode.
 func (a *adder) columns() []string {
 	out := []string{block.Start, block.End, block.ID, block.Thread, block.LoadLow, block.LoadHigh, block.Conflicts, "axi_aw"}
 	return append(append(out, slices.Concat(ports[:]...)...), stalls[a.e.Kind]...)
@@ -78,7 +76,6 @@ func (a *adder) columns() []string {
 // unwritten marks records that the hardware did not write.
 const unwritten = 0xFFFFFFFF
 
-// add adds the records of a table.
 func (a *adder) add(t *block.Table) {
 	e := a.e
 	start, end, id := t.Column(block.Start), t.Column(block.End), t.Column(block.ID)
@@ -186,7 +183,6 @@ const (
 	maxTickNs   = 1000 // larger values are invalid
 )
 
-// firmware adds DYN_DATA.
 func (r *Recording) firmware(c *Core, data []byte) {
 	const what = "bytes of the firmware's records that make no record"
 	f := &c.Firmware

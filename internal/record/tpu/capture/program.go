@@ -10,7 +10,6 @@ import (
 
 const maxStream = 1 << 31 // bytes
 
-// programOf returns the program of a stream.
 func programOf(chip *command.Chip, list []command.Command, stop *command.Stop) Program {
 	p := Program{Commands: list, Stop: stop, Dep: make([]uint32, len(list)), Func: make([]uint8, len(list)), System: make([]bool, len(list))}
 	for i := range list {
@@ -42,7 +41,6 @@ func sectionsOfCommands(chip *command.Chip, list []command.Command) []int {
 	return cuts
 }
 
-// idBits returns the width of ids in commands.
 func idBits(chip *command.Chip) int {
 	if chip == command.BM1684 {
 		return 16
@@ -209,7 +207,6 @@ func (r *Recording) attachLog(s *Step, c *Core, e *Engine) {
 	}
 }
 
-// extend adds commands of the log to a program.
 func (r *Recording) extend(e *Engine, lines []int32) {
 	l, p := &r.Log.Commands, &e.Program
 	system := uint8(command.SystemType(e.Kind))

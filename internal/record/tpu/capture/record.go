@@ -209,7 +209,6 @@ type Program struct {
 // Len returns the number of commands.
 func (p *Program) Len() int { return len(p.Dep) }
 
-// section returns the section of a command.
 func (p *Program) section(i int) int {
 	s, found := slices.BinarySearch(p.Sections, i)
 	if !found {

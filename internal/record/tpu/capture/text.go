@@ -161,7 +161,6 @@ func (r *Recording) choose(have **record.File, f *record.File, name, more string
 	}
 }
 
-// with reads a file as a stream.
 func with[T any](f *record.File, read func(r io.Reader) (T, error)) (T, error) {
 	in, err := f.Open()
 	if err != nil {

@@ -207,7 +207,6 @@ func (p *placer) coded(a Access, addr uint64, short Role, strides [4]Role) {
 	p.place(a, addr)
 }
 
-// result adds the result of a tensor command.
 func (p *placer) result(shape [4]uint64) {
 	p.coded(Access{Operand: "res0", Write: true, Shape: shape, Type: DType(p.c.Get(Res0Prec))}, p.c.Get(Res0Addr), ShortRes0,
 		[4]Role{Res0NStr, Res0CStr, Res0HStr, Res0WStr})
@@ -218,7 +217,6 @@ func (p *placer) dims(n, c, h, w Role) [4]uint64 {
 	return [4]uint64{p.c.lookup(n, 1), p.c.lookup(c, 1), p.c.lookup(h, 1), p.c.lookup(w, 1)}
 }
 
-// tensor adds the operands and results of a tensor command.
 func (p *placer) tensor() {
 	c := p.c
 	res := p.dims(Res0N, Res0C, Res0H, Res0W)
@@ -419,7 +417,6 @@ func (p *placer) matrix(name string, addr uint64, shape, stride [4]uint64, t DTy
 	p.add(a)
 }
 
-// remote adds the sides of a copy between chips.
 func (p *placer) remote() {
 	c := p.c
 	t := DType(c.Get(SrcFormat))

@@ -166,7 +166,6 @@ func (c *Command) Ends() bool {
 	return c.Op.Type == SystemType(c.Op.Engine) && c.Sub == last
 }
 
-// afterEnd moves to the next group.
 func (d *decoder) afterEnd() {
 	next := (d.at + groupAlign - 1) / groupAlign * groupAlign
 	if d.chip == BM1684X || next <= len(d.data) && zero(d.data[d.at:next]) {
@@ -270,7 +269,6 @@ func (c *Command) lookup(r Role, other uint64) uint64 {
 // Has reports whether the layout has a field with a role.
 func (o *Op) Has(r Role) bool { return o.roles[r].width > 0 }
 
-// address joins the halves of an address.
 func (c *Command) address(low, high Role) uint64 { return c.Get(high)<<32 | c.Get(low) }
 
 func ceilDiv(a, b uint64) uint64 {

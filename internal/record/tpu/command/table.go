@@ -66,7 +66,6 @@ const (
 	dmaSys, cdmaSys                                         = 6, 7
 )
 
-// table is the content of a chip's file.
 type table struct {
 	file   string
 	once   sync.Once

@@ -123,7 +123,6 @@ func (k *worker) vector(t DType) uint64 {
 	return uint64(k.chip.VectorBytes * 8 / t.bits())
 }
 
-// less1 subtracts 1 from values above 0.
 func less1(v uint64) uint64 { return v - min(1, v) }
 
 func (k *worker) conv() Work {

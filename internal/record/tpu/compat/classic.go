@@ -109,7 +109,6 @@ func (c *classic) texts() []File {
 	}
 }
 
-// attach sets the commands of the lines of the log.
 func attach(nodes []*node, list []command.Command) {
 	for i := range min(len(nodes), len(list)) {
 		nodes[i].c = &list[i]

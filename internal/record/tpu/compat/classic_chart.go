@@ -10,7 +10,6 @@ import (
 	"github.com/opmeter/opmeter/internal/record/tpu/command"
 )
 
-// classicLanes are the lanes of the chart.
 var classicLanes = [...]string{"TPU_BD", "TPU_GDMA", "NODE_OP", "TPU_LAYER", "HOST_CPU", "SUBNET"}
 
 // chartRow is one bar: times, height and identifiers in their printed form.

@@ -127,7 +127,6 @@ func newStat(l *layer) *stat {
 	return s
 }
 
-// addLayer adds a slice of a layer.
 func (c *classic) addLayer(s *stat, l *layer) {
 	period := c.period(true)
 	for _, t := range l.ins {
@@ -187,7 +186,6 @@ func (c *classic) addLayer(s *stat, l *layer) {
 	}
 }
 
-// finish computes the figures that depend on the sums.
 func (c *classic) finish(s *stat) {
 	ghz := c.mhz / 1000
 	s.gdmaTime, s.tiuTime = float64(s.gdma)*c.period(true), float64(s.tiu)*c.period(false)
@@ -216,13 +214,11 @@ func typeSet(dtypes map[int]bool) []string {
 	return names
 }
 
-// pySet formats a set as Python does.
 func pySet(names []string) string {
 	list := pyList(anys(names)...)
 	return "{" + list[1:len(list)-1] + "}"
 }
 
-// layersCSV returns layer.csv.
 func (c *classic) layersCSV(list []*stat) []byte {
 	out := appendLine(nil, columns["layer.csv"])
 	gdma, tiu, model := 0.0, 0.0, 0.0
@@ -257,7 +253,6 @@ func bandwidth(bytes uint64, us float64) float64 {
 	return float64(bytes) / gib / (us * 1e-6)
 }
 
-// groupStat is a row of summary.csv.
 type groupStat struct {
 	name string
 	stat
@@ -336,7 +331,6 @@ func (c *classic) overall(list []*stat, groups []*groupStat) (all stat) {
 // concurrency formats the overlap of both engines, 0 if one of them did nothing.
 func (s *stat) concurrency() string { return percent(overlap(s.tiuTime, s.gdmaTime, s.total), 3) }
 
-// groupsCSV returns summary.csv.
 func (c *classic) groupsCSV(groups []*groupStat, all stat) []byte {
 	name := strings.ToLower(strings.TrimPrefix(c.in.Chip.Name, "BM"))
 	out := appendLine(nil, slices.Concat(columns["summary.csv"], []string{name + " FPS or Token/s"}))

@@ -40,36 +40,25 @@ func (p *perfAI) dump(lists ...[]*instr) []byte {
 	return text
 }
 
-// constants lists the chip's constants.
 func (p *perfAI) constants() []reginfo.Entry {
 	c := p.in.Chip
-	n := func(key string, v int) reginfo.Entry { return reginfo.Entry{Key: key, Value: strconv.Itoa(v)} }
 	cubeOut16 := c.CubeOut
 	if c == command.CV184X {
 		cubeOut16 /= 2
 	}
-	return []reginfo.Entry{
-		{Key: "Chip Arch", Value: c.Report},
-		{Key: "Platform", Value: "ASIC"},
-		n("Core Num", p.fullCores()),
-		n("NPU Num", c.Lanes),
-		n("TPU Lmem Size(Bytes)", c.Lanes*c.LaneBytes),
-		n("Tpu Lmem Addr Width(bits)", log2(c.LaneBytes)),
-		n("Tpu Bank Addr Width(bits)", log2(c.BankBytes)),
-		n("Execution Unit Number(int8)", c.EU8),
-		n("Bus Max Burst", c.MaxBurst),
-		n("L2 Max Burst", c.L2Burst),
-		n("Bus Bandwidth", c.BusWidth),
-		n("DDR Frequency(MHz)", c.DDRRate),
-		{Key: "DDR Max BW(GB/s/Core)", Value: string(giga(c.DDRPeak))},
-		{Key: "L2 Max BW(GB/s)", Value: string(giga(c.L2Peak))},
-		n("Cube IC Align(8bits)", c.Cube8),
-		n("Cube OHOW Align(8bits)", c.CubeOut),
-		n("Cube OHOW Align(16bits)", cubeOut16),
-		n("Vector OHOW Align(8bits)", c.EU8),
-		n("TIU Frequency(MHz)", p.in.TIUMHz),
-		n("DMA Frequency(MHz)", p.in.DMAMHz),
+	var b reginfo.Block
+	pairs := []any{
+		"Chip Arch", c.Report, "Platform", "ASIC", "Core Num", p.fullCores(), "NPU Num", c.Lanes, "TPU Lmem Size(Bytes)", c.Lanes * c.LaneBytes,
+		"Tpu Lmem Addr Width(bits)", log2(c.LaneBytes), "Tpu Bank Addr Width(bits)", log2(c.BankBytes), "Execution Unit Number(int8)", c.EU8,
+		"Bus Max Burst", c.MaxBurst, "L2 Max Burst", c.L2Burst, "Bus Bandwidth", c.BusWidth, "DDR Frequency(MHz)", c.DDRRate,
+		"DDR Max BW(GB/s/Core)", giga(c.DDRPeak), "L2 Max BW(GB/s)", giga(c.L2Peak), "Cube IC Align(8bits)", c.Cube8,
+		"Cube OHOW Align(8bits)", c.CubeOut, "Cube OHOW Align(16bits)", cubeOut16, "Vector OHOW Align(8bits)", c.EU8,
+		"TIU Frequency(MHz)", p.in.TIUMHz, "DMA Frequency(MHz)", p.in.DMAMHz,
 	}
+	for i := 0; i < len(pairs); i += 2 {
+		b.Add(pairs[i].(string), show(pairs[i+1]))
+	}
+	return b.Entries
 }
 
 // fullCores returns the number of cores that the converter states: that of the family.
@@ -88,7 +77,6 @@ type dict struct {
 	at map[string]int
 }
 
-// reset empties the map for another block.
 func (d *dict) reset(kind string) *dict {
 	if d.at == nil {
 		d.at = make(map[string]int, 128)
@@ -296,7 +284,6 @@ func (p *perfAI) registers(k int) []string {
 	return slices.DeleteFunc(slices.Clone(columns["registers"]), func(r string) bool { return !used[r] })
 }
 
-// appendLine appends a line of CSV.
 func appendLine(out []byte, cells []string) []byte {
 	for i, c := range cells {
 		if i > 0 {
@@ -310,7 +297,6 @@ func appendLine(out []byte, cells []string) []byte {
 	return append(out, '\n')
 }
 
-// appendRow appends a line of CSV with values of any type.
 func appendRow(out []byte, values ...any) []byte {
 	cells := make([]string, len(values))
 	for i, v := range values {
@@ -361,7 +347,6 @@ func (p *perfAI) tableRow(line []string, x *instr, registers []string) []string 
 	return line
 }
 
-// system reports whether a command is a system command.
 func (x *instr) system() bool { return x.c != nil && x.c.Op.System() }
 
 // direction returns the direction of a copy in tables, "-" for system commands.

@@ -226,7 +226,6 @@ func (p *perfAI) groupTops(group, mode string) float64 {
 	return units * float64(p.in.TIUMHz) / 1e6
 }
 
-// modelGroup contains the sums of a group of layers.
 type modelGroup struct {
 	name      string
 	alg, arch uint64
@@ -274,7 +273,6 @@ func (p *perfAI) modelGroups(layers []*modelLayer) (list []*modelGroup, all *mod
 	return list, all
 }
 
-// appendNew appends a text unless the list contains it.
 func appendNew(list []string, s string) []string {
 	if slices.Contains(list, s) {
 		return list
@@ -282,7 +280,6 @@ func appendNew(list []string, s string) []string {
 	return append(list, s)
 }
 
-// summarySheet returns the sheet Summary.
 func (p *perfAI) summarySheet(layers []*modelLayer) *table {
 	groups, all := p.modelGroups(layers)
 	c := p.in.Chip
@@ -316,7 +313,6 @@ func (p *perfAI) summarySheet(layers []*modelLayer) *table {
 	return t
 }
 
-// whatIf writes the rows on the share of the peak.
 func (p *perfAI) whatIf(t *table, row int, groups []*modelGroup, all *modelGroup) {
 	_, sum := p.summary()
 	total := p.total(false)

@@ -133,7 +133,6 @@ func volume(c *command.Command, prec command.Role, dims ...command.Role) (size f
 // the number that it prints.
 const someMore = 1e6
 
-// bars returns the bars of a core's time chart.
 func (p *perfAI) bars(k int, layers bool, first int, groups []group) string {
 	c := p.cores[k]
 	var b strings.Builder

@@ -15,7 +15,6 @@ type perfAI struct {
 	d     dict // entries of the current command
 }
 
-// coreRun contains the executed commands of a core.
 type coreRun struct{ tiu, gdma, sdma []*instr }
 
 func (c *coreRun) lists() [3][]*instr { return [...][]*instr{c.tiu, c.gdma, c.sdma} }
@@ -27,39 +26,29 @@ const (
 	engineSDMA = 3
 )
 
-// instr is one executed command.
 type instr struct {
-	engine int
-	core   int
-	id     int // number of the command, from 1
-	global int
+	engine, core, global int
+	id                   int // number of the command, from 1
 	// start and end in cycles of the engine's clock
-	start, end int64
-	cycles     int64
-	c          *command.Command // nil if the converter does not know it
-	work       command.Work
-	copy       transfer
-	name, kind string
-	msg, count int
-	layer      *Place
-	raw        words
-	average    int64
+	start, end, cycles, average int64
+	c                           *command.Command // nil if the converter does not know it
+	work                        command.Work
+	copy                        transfer
+	name, kind                  string
+	msg, count                  int
+	layer                       *Place
+	raw                         words
 }
 
 // transfer is what the converter derives from the counters of a copy.
 type transfer struct {
-	direction, from, to string
-	dtype               string
-	ddrBytes, lmemBytes uint64
-	ddrBW, lmemBW       float64
-	ddrCount, lmemCount uint64
-	size                uint64
-	stall               uint64
-	bandwidth           float64
-	l2                  bool
+	direction, from, to, dtype               string
+	ddrBytes, lmemBytes, ddrCount, lmemCount uint64
+	size, stall                              uint64
+	ddrBW, lmemBW, bandwidth                 float64
+	l2                                       bool
 }
 
-// rates returns the bandwidths of DDR and L2.
 func (t *transfer) rates() (ddr, l2 float64) {
 	if t.l2 {
 		return 0, t.bandwidth
@@ -130,7 +119,6 @@ func averages(list []*instr) {
 	}
 }
 
-// derive computes the figures of a command.
 func (p *perfAI) derive(x *instr) {
 	x.cycles = x.end - x.start + 1
 	x.name, x.kind = "unknown", "unknown"
@@ -149,7 +137,6 @@ func (p *perfAI) derive(x *instr) {
 	}
 }
 
-// deriveCopy reads the counters of a copy.
 func (p *perfAI) deriveCopy(x *instr) {
 	t, w := &x.copy, x.raw
 	sum := func(at ...int) (n uint64) {

@@ -127,7 +127,6 @@ func (p *perfAI) label(s string) any {
 	return s
 }
 
-// workSum contains sums of tensor commands.
 type workSum struct {
 	n                    int
 	alg, arch, algCycles uint64
@@ -142,13 +141,11 @@ func (s *workSum) add(x *instr) {
 	s.cycles += x.cycles
 }
 
-// kindSum contains the sums of one function type.
 type kindSum struct {
 	name string
 	workSum
 }
 
-// tiuSheet returns the sheet of the tensor commands of a core.
 func (p *perfAI) tiuSheet(k int) *table {
 	list := p.cores[k].tiu
 	all := kindSum{name: "Overall"}
@@ -209,7 +206,6 @@ func (p *perfAI) tiuSheet(k int) *table {
 	return t
 }
 
-// copySheet returns the sheet of the copies of an engine.
 func (p *perfAI) copySheet(list []*instr) *table {
 	cycles, ddr, l2 := copySum(list)
 	stall, wait := uint64(0), int64(0)

@@ -186,7 +186,6 @@ var kinds = []struct {
 	{"layer_id=", nil},
 }
 
-// line parses a line.
 func (p *logParser) line(b []byte) {
 	p.log.Lines++
 	b = bytes.TrimSpace(bytes.TrimPrefix(bytes.TrimSpace(b), []byte("[bmprofile]")))
@@ -204,7 +203,6 @@ func (p *logParser) line(b []byte) {
 	}
 }
 
-// start begins a subnet, or the log.
 func (p *logParser) start(b []byte) {
 	if v, ok := fieldOf(b, "subnet_id"); ok {
 		if n, ok := integer(v); ok {
@@ -270,7 +268,6 @@ func fieldOf(b []byte, key string) (v []byte, ok bool) {
 	}
 }
 
-// integer parses an integer at the beginning of b.
 func integer(b []byte) (n int64, ok bool) {
 	end := 0
 	if len(b) > 0 && b[0] == '-' {
@@ -281,7 +278,6 @@ func integer(b []byte) (n int64, ok bool) {
 	return n, err == nil
 }
 
-// digits returns the number of digits at the beginning of b.
 func digits(b []byte) int {
 	n := 0
 	for n < len(b) && b[n] >= '0' && b[n] <= '9' {
@@ -363,7 +359,6 @@ func (p *logParser) layer(b []byte, s Scope) {
 	l.Layers = append(l.Layers, line)
 }
 
-// moves names the copies of old compilers.
 func moves(v []byte) string {
 	n, _ := integer(v)
 	if n >= 0 && n < 4 {

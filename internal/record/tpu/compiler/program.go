@@ -55,7 +55,6 @@ type programParser struct {
 	loc   map[int64]string    // "#locN" of each operation
 }
 
-// line parses a line.
 func (p *programParser) line(b []byte) {
 	p.n++
 	b = bytes.TrimSpace(b)
