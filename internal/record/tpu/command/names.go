@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"strconv"
 )
 
 // The names of BM1684's commands. The chip has one layout for each engine, and a field tells the
@@ -70,7 +71,8 @@ func (c *Command) AppendText(line []byte, index int) []byte {
 	line = fmt.Appendf(line, "%d @0x%x id=%d dep=%d %s %s", index+1, c.Offset, c.ID, c.Dep, c.Op.Name, c.Name())
 	for i := range c.Op.Fields {
 		if v := c.Field(i); v != 0 {
-			line = fmt.Appendf(line, " %s=%d", c.Op.Fields[i].Name, v)
+			line = append(append(append(line, ' '), c.Op.Fields[i].Name...), '=')
+			line = strconv.AppendUint(line, v, 10)
 		}
 	}
 	return line

@@ -269,13 +269,21 @@ func fieldOf(b []byte, key string) (v []byte, ok bool) {
 }
 
 func integer(b []byte) (n int64, ok bool) {
-	end := 0
+	begin := 0
 	if len(b) > 0 && b[0] == '-' {
-		end = 1
+		begin = 1
 	}
-	count := digits(b[end:])
-	n, err := strconv.ParseInt(string(b[:end+count]), 10, 64)
-	return n, err == nil
+	count := digits(b[begin:])
+	if count == 0 || count > 18 { // more digits may overflow
+		return 0, false
+	}
+	for _, c := range b[begin : begin+count] {
+		n = n*10 + int64(c-'0')
+	}
+	if begin == 1 {
+		n = -n
+	}
+	return n, true
 }
 
 func digits(b []byte) int {
@@ -290,8 +298,12 @@ func digits(b []byte) int {
 // the order of the keys and keeps its content for missing keys. have has a bit for each key found.
 func values(b []byte, between, equal byte, keys []string, v []int64) (have uint) {
 	for len(b) > 0 {
-		word, rest, _ := bytes.Cut(b, []byte{between})
-		b = rest
+		word := b
+		if end := bytes.IndexByte(b, between); end >= 0 {
+			word, b = b[:end], b[end+1:]
+		} else {
+			b = nil
+		}
 		at := bytes.IndexByte(word, equal)
 		if at <= 0 {
 			continue
