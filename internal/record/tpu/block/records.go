@@ -81,6 +81,8 @@ type Dyn struct {
 }
 
 // Types of firmware records: the lowest byte of [Dyn].Type.
+//
+//nolint:revive // each row lists several types
 const (
 	DynFunc, DynNodeSet, DynNodeWait, DynCDMA, DynGDE, DynSort = 0, 1, 2, 3, 4, 5
 	DynNMS, DynVSDMA, DynSend, DynWait, DynCustom              = 6, 7, 8, 9, 100
@@ -188,7 +190,11 @@ type Extra struct {
 }
 
 // Kinds of data that belong to firmware records.
-const ExtraText, ExtraBinary, ExtraCustom = 0, 1, 100
+const (
+	ExtraText   = 0
+	ExtraBinary = 1
+	ExtraCustom = 100
+)
 
 // ParseExtras decodes DYN_EXTRA and BMLIB_EXTRA. Decoding ends at a part that is longer than the
 // rest. rest is the number of bytes that make no whole part.

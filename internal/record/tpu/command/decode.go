@@ -49,6 +49,7 @@ func (s *Stop) Error() string {
 	return fmt.Sprintf("the stream ends at byte %d in command %d", s.Offset, s.Index+1)
 }
 
+// Bounds and sizes of streams.
 const (
 	MaxCommands = 1 << 24 // limits the commands of one stream
 	headBytes   = 8       // length of the shortest command, which contains type and form

@@ -6,6 +6,8 @@ import "strings"
 type Role uint8
 
 // Roles of the fields of tensor commands and copies.
+//
+//nolint:revive // each row lists four roles
 const (
 	CmdShort, CmdID, CmdDep, TaskType Role = 4 * iota, 4*iota + 1, 4*iota + 2, 4*iota + 3
 	TaskSub, OpdNum, Imm, Index

@@ -186,7 +186,7 @@ func (p *programParser) resolve() {
 
 const maxFused = 8 // depth of nested locations
 
-// named is the name of a location; of fused ones the last part's, which is that of the result.
+// named returns the name of a location, for fused locations that of the last part, the result.
 func (p *programParser) named(ref string, depth int) string {
 	if s, ok := p.names[ref]; ok {
 		return s
