@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/compress/rewrite"
 	"github.com/opmeter/opmeter/internal/compress/samples"
 	"github.com/opmeter/opmeter/internal/model/weights"
 	"github.com/opmeter/opmeter/profile"
@@ -214,7 +215,7 @@ func (c *calibration) point(layer int, x study.Change) error {
 	c.done[layerChange{all[0], x}] = true
 	value, why := c.loss(all, x)
 	for _, l := range all {
-		p := study.LossPoint{Layer: l, Change: x, Value: value, Cause: why, With: otherMembers(all, l)}
+		p := study.LossPoint{Layer: l, Change: x, Value: value, Cause: why, With: rewrite.OtherMembers(all, l)}
 		if v, ok := c.own[layerChange{l, x}].Value.Best(); ok && why == "" {
 			p.More = map[string]float64{OwnError: v}
 		}

@@ -1,6 +1,7 @@
 package loss
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -9,26 +10,18 @@ import (
 	"github.com/opmeter/opmeter/internal/compress/samples"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/model/weights"
 	"github.com/opmeter/opmeter/internal/runtime/engine"
 	"github.com/opmeter/opmeter/internal/runtime/operators"
 )
 
 // withOutputs returns a model with other values as outputs.
 func withOutputs(m *graph.Model, ids []int) *graph.Model {
-	out := *m
-	out.Content, out.Close, out.Signatures = nil, nil, nil
 	g := *m.Main()
 	g.Outputs = ids
-	out.Graphs = slices.Clone(m.Graphs)
-	out.Graphs[0] = &g
-	for i, b := range out.Graphs {
-		if i > 0 && b.Parent == m.Main() {
-			body := *b
-			body.Parent = &g
-			out.Graphs[i] = &body
-		}
-	}
-	return &out
+	out := weights.WithMain(m, &g)
+	out.Signatures = nil
+	return out
 }
 
 // runPass runs a model over samples and passes the values of ids to f after each run. f must copy
@@ -63,7 +56,6 @@ func runPassBySet(ctx context.Context, m *graph.Model, data *samples.Set, sets [
 	}
 	var s *engine.Session
 	run := 0
-	var ins []*tensor.Tensor
 	var failed error
 	seen := func(set int) error {
 		failed = f(run, set, func(id int) *tensor.Tensor {
@@ -74,7 +66,7 @@ func runPassBySet(ctx context.Context, m *graph.Model, data *samples.Set, sets [
 				return c
 			}
 			if k := slices.Index(g.Inputs, id); k >= 0 {
-				return ins[k]
+				return data.Inputs(run)[k]
 			}
 			if !made[id] {
 				return nil
@@ -88,22 +80,11 @@ func runPassBySet(ctx context.Context, m *graph.Model, data *samples.Set, sets [
 		return err
 	}
 	defer s.Close()
-	keeps := stateful(m)
-	for run = range data.Runs() {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		ins = data.Inputs(run)
-		if err := setInputs(s, ins, keeps && run > 0); err != nil {
-			return err
-		}
-		if err := s.Run(ctx); failed != nil {
-			return failed
-		} else if err != nil {
-			return fmt.Errorf("sample %d: %w", run*data.Batch+1, err)
-		}
-	}
-	return nil
+	err = runEach(ctx, s, m, data, func(done int) error {
+		run = done + 1
+		return nil
+	})
+	return cmp.Or(failed, err)
 }
 
 // stateful reports whether a run may depend on the previous one: by variables, resources or
@@ -124,6 +105,27 @@ func stateful(m *graph.Model) bool {
 		}
 	}
 	return false
+}
+
+// runEach runs a session of a model on all samples and calls f after each run. State does not pass
+// from one run to the next.
+func runEach(ctx context.Context, s *engine.Session, m *graph.Model, data *samples.Set, f func(run int) error) error {
+	keeps := stateful(m)
+	for run := range data.Runs() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := setInputs(s, data.Inputs(run), keeps && run > 0); err != nil {
+			return err
+		}
+		if err := s.Run(ctx); err != nil {
+			return fmt.Errorf("sample %d: %w", run*data.Batch+1, err)
+		}
+		if err := f(run); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // setInputs sets the inputs of a run; reset discards the state of the previous one.

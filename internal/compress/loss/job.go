@@ -215,6 +215,35 @@ func metricValue(kind profile.Kind, v float64, n int, lo, hi float64, method str
 	return m
 }
 
+// withoutData finds points that follow from sizes and weights alone. values returns the losses of
+// a layer by level, or why there are none.
+func (j *Job) withoutData(ctx context.Context, method string, values func(l *weights.Layer) (func(level float64) float64, study.Cause)) error {
+	for i, l := range j.Layers {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		cs := j.missingChanges(i)
+		if len(cs) == 0 {
+			continue
+		}
+		value, why := values(l)
+		for _, c := range cs {
+			p := study.LossPoint{Layer: i, Change: c, Cause: why}
+			if why == "" && c.Format != study.OriginalFormat {
+				p.Cause = study.NoFormat
+			}
+			if p.Cause == "" {
+				p.Value = metricValue(profile.Counted, value(c.Level), 0, math.NaN(), math.NaN(), method)
+			}
+			if err := j.Point(p); err != nil {
+				return err
+			}
+		}
+		j.progress(float64(i+1)/float64(len(j.Layers)), "%s", l.Name)
+	}
+	return nil
+}
+
 // approximated computes a loss from sizes alone: linear from 0 to the sensitivity at level 1.
 func (j *Job) approximated(ctx context.Context) error {
 	shapes := func(at int, ids []int) (s sparsify.Shapes) {
@@ -230,84 +259,35 @@ func (j *Job) approximated(ctx context.Context) error {
 			if shape == nil && g.Values[id].HasShape {
 				shape = g.Values[id].Shape
 			}
-			s = append(s, toDims(shape))
+			s = append(s, sparsify.DimsOf(shape))
 		}
 		return s
 	}
-	for i, l := range j.Layers {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
+	return j.withoutData(ctx, "sizes of inputs, outputs and weights", func(l *weights.Layer) (func(float64) float64, study.Cause) {
 		n := j.Model.Graphs[l.Graph].Nodes[l.Node]
 		v := sparsify.Sensitivity(shapes(l.Graph, n.Inputs), shapes(l.Graph, n.Outputs[:min(1, len(n.Outputs))]), l.Params)
-		for _, c := range j.missingChanges(i) {
-			p := study.LossPoint{Layer: i, Change: c}
-			if c.Format != study.OriginalFormat {
-				p.Cause = study.NoFormat
-			} else {
-				p.Value = metricValue(profile.Counted, c.Level*v, 0, math.NaN(), math.NaN(), "sizes of inputs, outputs and weights")
-			}
-			if err := j.Point(p); err != nil {
-				return err
-			}
-		}
-		j.progress(float64(i+1)/float64(len(j.Layers)), "%s", l.Name)
-	}
-	return nil
-}
-
-// toDims converts a shape for the sensitivity formula.
-func toDims(shape []int) sparsify.Dims {
-	if shape == nil {
-		return nil
-	}
-	out := make(sparsify.Dims, len(shape))
-	for i, d := range shape {
-		if n := int64(d); d >= 0 {
-			out[i] = &n
-		}
-	}
-	return out
+		return func(level float64) float64 { return level * v }, ""
+	})
 }
 
 // magnitude computes the mean magnitudes of the slices of weights that consecutive levels prune.
 func (j *Job) magnitude(ctx context.Context) error {
-	for i, l := range j.Layers {
-		if err := ctx.Err(); err != nil {
-			return err
+	var levels []float64 // all, including those with existing points
+	for _, c := range j.Settings.Changes {
+		if c.Format == study.OriginalFormat {
+			levels = append(levels, c.Level)
 		}
-		cs := j.missingChanges(i)
-		if len(cs) == 0 {
-			continue
-		}
-		if l.Fixed == study.NoZero {
-			if err := j.reportCause(i, cs, l.Fixed); err != nil {
-				return err
-			}
-			continue
-		}
-		// Slices depend on all levels, including those with existing points.
-		var levels []float64
-		for _, c := range j.Settings.Changes {
-			if c.Format == study.OriginalFormat {
-				levels = append(levels, c.Level)
-			}
-		}
-		slices.Sort(levels)
-		levels = slices.Compact(levels)
-		values := sparsify.Magnitude(l.Read(nil), levels)
-		for _, c := range cs {
-			p := study.LossPoint{Layer: i, Change: c}
-			if c.Format != study.OriginalFormat {
-				p.Cause = study.NoFormat
-			} else if k, ok := slices.BinarySearch(levels, c.Level); ok {
-				p.Value = metricValue(profile.Counted, values[k], 0, math.NaN(), math.NaN(), "mean weight magnitude of the level")
-			}
-			if err := j.Point(p); err != nil {
-				return err
-			}
-		}
-		j.progress(float64(i+1)/float64(len(j.Layers)), "%s", l.Name)
 	}
-	return nil
+	slices.Sort(levels)
+	levels = slices.Compact(levels)
+	return j.withoutData(ctx, "mean weight magnitude of the level", func(l *weights.Layer) (func(float64) float64, study.Cause) {
+		if l.Fixed == study.NoZero {
+			return nil, l.Fixed
+		}
+		values := sparsify.Magnitude(l.Read(nil), levels)
+		return func(level float64) float64 {
+			k, _ := slices.BinarySearch(levels, level)
+			return values[k]
+		}, ""
+	})
 }

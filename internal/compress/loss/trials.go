@@ -52,14 +52,6 @@ func (t coupledLayers) members(layer int, c study.Change) []int {
 	return []int{layer}
 }
 
-// otherMembers returns the members except one, nil for none.
-func otherMembers(members []int, layer int) []int {
-	if len(members) < 2 {
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(members), func(k int) bool { return k == layer })
-}
-
 // wantedTrials lists the missing changes, by the layers that have them together: changes of
 // single layers first.
 func (j *Job) wantedTrials() (out []*trial) {

@@ -8,6 +8,7 @@
 package mask
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -66,6 +67,24 @@ func New(l *weights.Layer, scores []float32, s study.Structure) (*Order, study.C
 		o.order[i] = uint32(k)
 	}
 	return o, ""
+}
+
+// Magnitudes returns the absolute values of weights: the scores of pruning by magnitude.
+func Magnitudes(mat []float32) []float32 {
+	out := make([]float32, len(mat))
+	for i, v := range mat {
+		out[i] = max(v, -v)
+	}
+	return out
+}
+
+// Prune makes the units of a change zero in the weights of a layer, by scores as in [New].
+func Prune(l *weights.Layer, mat, scores []float32, c study.Change) study.Cause {
+	o, cause := New(l, scores, c.Structure)
+	if cause == "" {
+		o.Zero(mat, c.Level)
+	}
+	return cause
 }
 
 // sortKeys sorts keys whose lower halves ascend: a radix sort by the bytes of the upper halves.
@@ -205,40 +224,31 @@ func (u *units) first(r int) int {
 
 // elements appends the elements of a unit by its number.
 func (u *units) elements(i int, dst []int) []int {
+	r, c := i/u.cols, i%u.cols // first row and column, ends, and step of columns
+	rows, cols, step := r+1, c+1, 1
 	switch u.structure {
-	case study.Unstructured:
-		return append(dst, i)
 	case study.TwoOfFour, study.Block4:
 		parts := (u.channels + 3) / 4
-		r, part, t := i/(parts*u.taps), i/u.taps%parts, i%u.taps
-		for c := 4 * part; c < min(4*part+4, u.channels); c++ {
-			dst = append(dst, r*u.cols+c*u.taps+t)
-		}
+		part := i / u.taps % parts
+		r, c, step = i/(parts*u.taps), 4*part*u.taps+i%u.taps, u.taps
+		rows, cols = r+1, min(4*part+4, u.channels)*u.taps
 	case study.Block1x4:
 		parts := (u.cols + 3) / 4
-		r, part := i/parts, i%parts
-		for c := 4 * part; c < min(4*part+4, u.cols); c++ {
-			dst = append(dst, r*u.cols+c)
-		}
-	case study.Block4x1, study.Block16:
-		size := 4
-		if u.structure == study.Block16 {
-			size = 16
-		}
-		part, c := i/u.cols, i%u.cols
-		for r := size * part; r < min(size*(part+1), u.rows); r++ {
-			dst = append(dst, r*u.cols+c)
-		}
+		r, c = i/parts, 4*(i%parts)
+		rows, cols = r+1, min(c+4, u.cols)
+	case study.Block4x1:
+		r, rows = 4*r, min(4*r+4, u.rows)
+	case study.Block16:
+		r, rows = 16*r, min(16*r+16, u.rows)
 	case study.Channel:
-		g, c := i/u.channels, i%u.channels
-		for r := g * u.outs; r < (g+1)*u.outs; r++ {
-			for t := range u.taps {
-				dst = append(dst, r*u.cols+c*u.taps+t)
-			}
-		}
+		r, c = i/u.channels*u.outs, i%u.channels*u.taps
+		rows, cols = r+u.outs, c+u.taps
 	case study.Filter:
-		for c := range u.cols {
-			dst = append(dst, i*u.cols+c)
+		r, c, rows, cols = i, 0, i+1, u.cols
+	}
+	for ; r < rows; r++ {
+		for k := c; k < cols; k += step {
+			dst = append(dst, r*u.cols+k)
 		}
 	}
 	return dst
@@ -254,14 +264,7 @@ func (o *Order) pruneTwoOfFour(scores []float32) {
 		o.order[i] = uint32(i)
 		unit = o.elements(i, unit[:0])
 		slices.SortStableFunc(unit, func(a, b int) int {
-			x, y := sortKey(float64(scores[a])), sortKey(float64(scores[b]))
-			switch {
-			case x < y:
-				return -1
-			case x > y:
-				return 1
-			}
-			return 0
+			return cmp.Compare(sortKey(float64(scores[a])), sortKey(float64(scores[b])))
 		})
 		for _, e := range unit[:max(len(unit)-2, 0)] {
 			o.pairs = append(o.pairs, uint32(e))
@@ -288,6 +291,9 @@ func (o *Order) Count(level float64) int {
 // Number returns the number of the i-th unit in pruning order; for channels and filters it is the
 // number of the channel or row.
 func (o *Order) Number(i int) int { return int(o.order[i]) }
+
+// Elements appends to dst the elements of a unit by its number, without regard to 2:4.
+func (o *Order) Elements(number int, dst []int) []int { return o.elements(number, dst) }
 
 // Unit appends to dst the elements of the matrix, row*cols+col, that become zero with the i-th
 // unit.

@@ -446,14 +446,8 @@ func (c *Change) weights() ([]float32, study.Cause) {
 	if c.Structure == study.Dense || c.Structure.Removes() {
 		return mat, ""
 	}
-	scores := make([]float32, len(mat))
-	for i, x := range mat {
-		scores[i] = float32(math.Abs(float64(x)))
-	}
-	order, cause := mask.New(l, scores, c.Structure)
-	if cause != "" {
+	if cause := mask.Prune(l, mat, mask.Magnitudes(mat), c.Change); cause != "" {
 		return nil, cause
 	}
-	order.Zero(mat, c.Level)
 	return mat, ""
 }

@@ -57,11 +57,9 @@ func (b *dependencyFinder) onnxWeights(x, y int) {
 		b.tieBroadcast(y, b.in(3))
 	case "ConvTranspose":
 		b.tieConvTranspose(x, b.in(1), y, groups, b.in(2))
-	case "MatMul", "FusedMatMul":
+	case "MatMul", "FusedMatMul", "Gemm", "FusedGemm":
 		b.tieMatMul(x, b.in(1), y, n.Attrs.Bool("transA", false), n.Attrs.Bool("transB", false))
-	case "Gemm", "FusedGemm":
-		b.tieMatMul(x, b.in(1), y, n.Attrs.Bool("transA", false), n.Attrs.Bool("transB", false))
-		b.tieBroadcast(y, b.in(2))
+		b.tieBroadcast(y, b.in(2)) // bias of Gemm
 	case "BatchNormalization":
 		if len(n.Outputs) == 1 {
 			b.tieAllAxes(x, y)
@@ -116,12 +114,10 @@ func (b *dependencyFinder) onnxQuantised(x, y int) {
 		b.tieAllAxes(x, y)
 		b.tieVector(b.in(1), y, a)
 		b.tieVector(b.in(2), y, a)
-	case "DynamicQuantizeLinear":
+	case "DynamicQuantizeLinear", "QLinearLeakyRelu", "QLinearSigmoid":
 		b.tieAllAxes(x, y)
 	case "QLinearAdd", "QLinearMul":
 		b.tieBroadcast(y, x, b.in(3))
-	case "QLinearLeakyRelu", "QLinearSigmoid":
-		b.tieAllAxes(x, y)
 	case "QLinearConcat":
 		var ids []int
 		for i := 2; i < len(n.Inputs); i += 3 {
@@ -248,27 +244,18 @@ func (b *dependencyFinder) tieSlice(x, y, strides int, axes []int) {
 	for i := range steps {
 		steps[i] = 1
 	}
-	if strides >= 0 {
-		c := b.g.Values[strides].Const
-		if !c.Known() || !c.Type.IsInteger() {
-			return
-		}
-		list, err := tensor.All[int64](c)
-		if err != nil {
-			return
-		}
-		for i, s := range list {
-			a := i
-			if i < len(axes) {
-				a = (axes[i] + len(steps)) % max(len(steps), 1)
-			}
-			if a < len(steps) {
-				steps[a] = int(s)
-			}
-		}
-	}
-	if b.rank(x) != b.rank(y) {
+	list := constInts(b.g, strides)
+	if strides >= 0 && list == nil || b.rank(x) != b.rank(y) {
 		return
+	}
+	for i, s := range list {
+		a := i
+		if i < len(axes) {
+			a = (axes[i] + len(steps)) % max(len(steps), 1)
+		}
+		if a < len(steps) {
+			steps[a] = s
+		}
 	}
 	for a, s := range steps {
 		if s == 1 && b.dim(x, a) == b.dim(y, a) {
@@ -373,16 +360,8 @@ func (b *dependencyFinder) tieFullyConnected(x, y int) {
 		if b.rank(y) == b.rank(x) {
 			b.tieAllAxes(x, y, last)
 		}
-	case b.dim(x, 0)*in == elements(b.shape(x)): // flattened, channels last
+	case b.dim(x, 0)*in == tensor.Elements(b.shape(x)): // flattened, channels last
 		b.tie(x, last, w, 1, 0, in, 1, b.dim(x, last))
 		b.tieSame(x, 0, y, 0)
 	}
-}
-
-func elements(s []int) int {
-	n := 1
-	for _, d := range s {
-		n *= d
-	}
-	return n
 }

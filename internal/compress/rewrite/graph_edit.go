@@ -38,14 +38,11 @@ type activationQuant struct {
 }
 
 func newEdit(m *graph.Model) *edit {
-	out := *m
-	out.Content, out.Close, out.Opsets = nil, nil, maps.Clone(m.Opsets)
-	out.Graphs = slices.Clone(m.Graphs)
 	g := *m.Main()
 	g.Values, g.Nodes, g.Inputs, g.Outputs = slices.Clone(g.Values), slices.Clone(g.Nodes), slices.Clone(g.Inputs), slices.Clone(g.Outputs)
-	out.Graphs[0] = &g
-	weights.Reparent(out.Graphs, m.Main(), &g)
-	e := &edit{m: &out, g: &g, names: map[string]bool{}, after: map[*graph.Node][]*graph.Node{}, copies: map[*graph.Node]bool{}, removed: map[*graph.Node]bool{}}
+	out := weights.WithMain(m, &g)
+	out.Opsets = maps.Clone(m.Opsets)
+	e := &edit{m: out, g: &g, names: map[string]bool{}, after: map[*graph.Node][]*graph.Node{}, copies: map[*graph.Node]bool{}, removed: map[*graph.Node]bool{}}
 	e.made = weights.Producers(&g)
 	for _, v := range g.Values {
 		e.names[v.Name] = true

@@ -158,25 +158,25 @@ func (f *onnxFormats) gatherBlockQuantized(l *weights.Layer, mat []float32) bool
 			scales[r*per+b] = packBlock(packed.Data[lo/2:hi/2], table[lo:hi], l.Const.Type)
 		}
 	}
-	name := f.g.Values[l.Value].Name
-	st := tensor.New(l.Const.Type, rows, per)
-	tensor.WriteFloat32(st, 0, scales)
-	id, sid := f.addConst(f.freshName(name, "_quantized"), packed), f.addConst(f.freshName(name, "_scales"), st)
+	id, sid := f.addBlocks(l, packed, scales, rows, per)
 	for _, at := range l.Nodes {
 		n := f.mutableNode(at)
 		n.Op, n.Domain, n.Version = "GatherBlockQuantized", graph.Microsoft, 1
 		n.Inputs = []int{id, n.Inputs[1], sid}
 		n.Attrs = graph.Attrs{"bits": int64(4), "block_size": int64(blockSize), "gather_axis": int64(0), "quantize_axis": int64(1)}
 	}
-	f.requireContribOps()
 	return true
 }
 
-// requireContribOps adds the operator domain of ONNX Runtime to the model.
-func (f *onnxFormats) requireContribOps() {
+// addBlocks adds the packed weights and the scales of a layer, for an operator of ONNX Runtime,
+// whose operator domain it adds to the model.
+func (f *onnxFormats) addBlocks(l *weights.Layer, packed *tensor.Tensor, scales []float32, shape ...int) (id, sid int) {
 	if f.m.Opsets[graph.Microsoft] == 0 {
 		f.m.Opsets[graph.Microsoft] = 1
 	}
+	name, st := f.g.Values[l.Value].Name, tensor.New(l.Const.Type, shape...)
+	tensor.WriteFloat32(st, 0, scales)
+	return f.addConst(f.freshName(name, "_quantized"), packed), f.addConst(f.freshName(name, "_scales"), st)
 }
 
 // matMulNBits converts matrix multiplications to MatMulNBits, with 4-bit values in blocks of
@@ -203,10 +203,7 @@ func (f *onnxFormats) matMulNBits(l *weights.Layer, mat []float32) bool {
 			scales[r*per+b] = packBlock(packed.Data[(r*per+b)*blockSize/2:][:blockSize/2], part, l.Const.Type)
 		}
 	}
-	name := f.g.Values[l.Value].Name
-	st := tensor.New(l.Const.Type, l.Rows*per)
-	tensor.WriteFloat32(st, 0, scales)
-	id, sid := f.addConst(f.freshName(name, "_quantized"), packed), f.addConst(f.freshName(name, "_scales"), st)
+	id, sid := f.addBlocks(l, packed, scales, l.Rows*per)
 	for _, at := range l.Nodes {
 		n := f.mutableNode(at)
 		bias := -1
@@ -226,7 +223,6 @@ func (f *onnxFormats) matMulNBits(l *weights.Layer, mat []float32) bool {
 			f.insertAfter(f.make("Add", nil, []int{sum.ID, bias}, out), sum.ID)
 		}
 	}
-	f.requireContribOps()
 	return true
 }
 
@@ -248,12 +244,8 @@ func (f *onnxFormats) int8(l *weights.Layer, mat []float32) study.Cause {
 		}
 	}
 	for _, at := range l.Nodes { // check ranges first, so that a failure changes nothing
-		for _, id := range []int{f.dataInput(at, l), f.activationOutput(at)} {
-			if _, ok := f.activations[id]; !ok {
-				if _, ok := f.ranges.rangeOf(id); !ok {
-					return study.NotRun
-				}
-			}
+		if !f.rangesKnown(f.dataInput(at, l), f.activationOutput(at)) {
+			return study.NotRun
 		}
 	}
 	least := make([]float32, l.Rows)
@@ -312,7 +304,7 @@ func (f *onnxFormats) quantiseActivation(id, reader int) activationQuant {
 	}
 	r, _ := f.ranges.rangeOf(id)
 	var c activationQuant
-	c.scale, c.zero = affineParams(r)
+	c.scale, c.zero = AffineParams(r)
 	v := f.g.Values[id]
 	scale := f.addConst(f.freshName(v.Name, "_scale"), tensor.From(tensor.Float32, []int{}, []float32{c.scale}))
 	zero := f.addConst(f.freshName(v.Name, "_zero"), tensor.From(tensor.Int8, []int{}, []int8{int8(c.zero)}))

@@ -9,34 +9,20 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// movedAttributes lists attributes that became inputs: operator, operator set, input.
+// movedAttributes lists attributes that became inputs, from the given one on: operators, operator
+// set, input.
 var movedAttributes = []struct {
-	op, attr     string
+	ops, attrs   []string
 	since, input int
 }{
-	{"Squeeze", "axes", 13, 1},
-	{"Unsqueeze", "axes", 13, 1},
-	{"ReduceSum", "axes", 13, 1},
-	{"Split", "split", 13, 1},
-	{"ReduceMean", "axes", 18, 1},
-	{"ReduceMax", "axes", 18, 1},
-	{"ReduceMin", "axes", 18, 1},
-	{"ReduceProd", "axes", 18, 1},
-	{"ReduceL1", "axes", 18, 1},
-	{"ReduceL2", "axes", 18, 1},
-	{"ReduceLogSum", "axes", 18, 1},
-	{"ReduceLogSumExp", "axes", 18, 1},
-	{"ReduceSumSquare", "axes", 18, 1},
-	{"Clip", "min", 11, 1},
-	{"Clip", "max", 11, 2},
-	{"Dropout", "ratio", 12, 1},
-	{"Pad", "pads", 11, 1},
-	{"Pad", "value", 11, 2},
-	{"Slice", "starts", 10, 1},
-	{"Slice", "ends", 10, 2},
-	{"Slice", "axes", 10, 3},
-	{"TopK", "k", 10, 1},
-	{"Upsample", "scales", 9, 1},
+	{[]string{"Squeeze", "Unsqueeze", "ReduceSum"}, []string{"axes"}, 13, 1},
+	{[]string{"Split"}, []string{"split"}, 13, 1},
+	{[]string{"ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"}, []string{"axes"}, 18, 1},
+	{[]string{"Clip"}, []string{"min", "max"}, 11, 1},
+	{[]string{"Dropout"}, []string{"ratio"}, 12, 1},
+	{[]string{"Pad"}, []string{"pads", "value"}, 11, 1},
+	{[]string{"Slice"}, []string{"starts", "ends", "axes"}, 10, 1},
+	{[]string{"TopK"}, []string{"k"}, 10, 1},
 }
 
 // incompatibleSince lists operators whose semantics changed at an operator set in ways that are
@@ -197,8 +183,10 @@ func (r *opsetRaiser) node(n *graph.Node) bool {
 		return false
 	}
 	for _, a := range movedAttributes {
-		if a.op == n.Op && passes(a.since) && n.Op != "Upsample" {
-			attrToOperand(g, n, a.attr, a.input)
+		for i, attr := range a.attrs {
+			if slices.Contains(a.ops, n.Op) && passes(a.since) {
+				attrToOperand(g, n, attr, a.input+i)
+			}
 		}
 	}
 	return true

@@ -143,9 +143,9 @@ func toFloat16(l *weights.Layer, mat []float32) *tensor.Tensor {
 	return out
 }
 
-// affineParams returns the scale and zero point of an int8 activation. The range is extended to
+// AffineParams returns the scale and zero point of an int8 activation. The range is extended to
 // include zero, which is then exactly representable.
-func affineParams(r Range) (scale float32, zero int64) {
+func AffineParams(r Range) (scale float32, zero int64) {
 	lo, hi := min(float64(r.Lo), 0), max(float64(r.Hi), 0)
 	scale = float32((hi - lo) / 255)
 	if !(scale >= math.SmallestNonzeroFloat32*(1<<24)) {

@@ -51,12 +51,9 @@ func Suffix(m *graph.Model, nodes []int) (s *graph.Model, inputs []int, err erro
 			part.Nodes = append(part.Nodes, &c)
 		}
 	}
-	out := *m
-	out.Content, out.Close, out.Signatures = nil, nil, nil
-	out.Graphs = slices.Clone(m.Graphs)
-	out.Graphs[0] = &part
-	weights.Reparent(out.Graphs, g, &part)
-	return &out, slices.Clone(inputs), nil
+	out := weights.WithMain(m, &part)
+	out.Signatures = nil
+	return out, slices.Clone(inputs), nil
 }
 
 type suffix struct {
@@ -75,22 +72,10 @@ func (x *suffix) readsOf(n *graph.Node) []int {
 			out = append(out, id)
 		}
 	}
-	body := func(r graph.GraphRef) {
-		b := x.m.Graphs[r]
-		if b.Parent != x.g {
-			return
-		}
-		for _, c := range b.Captures {
-			out = append(out, c.Outer)
-		}
-	}
-	for _, a := range n.Attrs {
-		switch a := a.(type) {
-		case graph.GraphRef:
-			body(a)
-		case []graph.GraphRef:
-			for _, r := range a {
-				body(r)
+	for _, r := range weights.Subgraphs(n) {
+		if b := x.m.Graphs[r]; b.Parent == x.g {
+			for _, c := range b.Captures {
+				out = append(out, c.Outer)
 			}
 		}
 	}

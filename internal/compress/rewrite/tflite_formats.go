@@ -184,13 +184,8 @@ func (f *liteFormats) int8(l *weights.Layer, mat []float32) study.Cause {
 			p.b = make([]float32, l.Rows)
 			tensor.Read(p.b, f.g.Values[s.Value].Const, 0)
 		}
-		for _, id := range []int{n.Inputs[p.data], n.Outputs[0]} {
-			if _, ok := f.activations[id]; ok {
-				continue
-			}
-			if _, ok := f.ranges.rangeOf(id); !ok {
-				return study.NotRun
-			}
+		if !f.rangesKnown(n.Inputs[p.data], n.Outputs[0]) {
+			return study.NotRun
 		}
 		places[i] = p
 	}
@@ -259,6 +254,17 @@ func (f *liteFormats) bias(b []float32, q *quantWeights, in activationQuant) *te
 	return c
 }
 
+// rangesKnown reports whether values are quantised already, or have known ranges.
+func (e *edit) rangesKnown(ids ...int) bool {
+	return !slices.ContainsFunc(ids, func(id int) bool {
+		if _, ok := e.activations[id]; ok {
+			return false
+		}
+		_, ok := e.ranges.rangeOf(id)
+		return !ok
+	})
+}
+
 // scale returns the scale of a value's quantisation, existing or planned.
 func (e *edit) scale(id int) float32 {
 	if c, ok := e.activations[id]; ok {
@@ -275,7 +281,7 @@ func (e *edit) affine(id int) (scale float32, zero int64) {
 		most := max(-r.Lo, r.Hi)
 		r = Range{-most * 128 / 127, most}
 	}
-	return affineParams(r)
+	return AffineParams(r)
 }
 
 // quantiseInput returns a value's quantised form, adding QUANTIZE unless it exists.

@@ -43,13 +43,8 @@ func (f *liteFormats) storeJointPart(l *weights.Layer, mat []float32) study.Caus
 				return study.NoFormat
 			}
 		}
-		for _, id := range []int{n.Inputs[0], n.Outputs[0]} {
-			if _, ok := f.activations[id]; ok {
-				continue
-			}
-			if _, ok := f.ranges.rangeOf(id); !ok {
-				return study.NotRun
-			}
+		if !f.rangesKnown(n.Inputs[0], n.Outputs[0]) {
+			return study.NotRun
 		}
 		if n.Op != "SVDF" {
 			// TFLite and TFLite Micro use different signs for the zero point of an LSTM's output,

@@ -77,7 +77,8 @@ func (s Shapes) MarshalJSON() ([]byte, error) {
 	return jsonx.Marshal([]Dims(s))
 }
 
-func dims(shape []int) Dims {
+// DimsOf returns a shape in which negative dimensions are unknown.
+func DimsOf(shape []int) Dims {
 	d := make(Dims, len(shape))
 	for i, n := range shape {
 		if n >= 0 {
@@ -175,7 +176,7 @@ func (b *analyser) node(n *graph.Node) *Node {
 		}
 		x.InputNames = append(x.InputNames, b.g.Values[id].Name)
 		if s := b.shapes(id); s != nil {
-			in = append(in, dims(s))
+			in = append(in, DimsOf(s))
 		}
 	}
 	x.InputShapes = in
@@ -189,7 +190,7 @@ func (b *analyser) node(n *graph.Node) *Node {
 		}
 		x.OutputNames = append(x.OutputNames, v.Name)
 		if s := b.shapes(id); s != nil && i == 0 {
-			x.OutputShapes = Shapes{dims(s)}
+			x.OutputShapes = Shapes{DimsOf(s)}
 		}
 	}
 	return x
@@ -246,7 +247,7 @@ func (b *analyser) weights(n *graph.Node, x *Node) {
 	if w == nil || !w.Const.Known() || !w.Const.Type.IsNumber() {
 		return
 	}
-	x.WeightName, x.WeightShape = &w.Name, dims(w.Const.Shape)
+	x.WeightName, x.WeightShape = &w.Name, DimsOf(w.Const.Shape)
 	x.Prunable, x.PrunableParams, x.PrunableParamsZeroed = true, int64(w.Const.Len()), zeros(w.Const)
 	x.Params = x.PrunableParams
 	if !strings.EqualFold(n.Op, "MatMul") {
@@ -260,7 +261,7 @@ func (b *analyser) bias(n *graph.Node, i int, x *Node) {
 		return
 	}
 	if v := b.g.Values[n.Inputs[i]]; v.Const != nil {
-		x.BiasName, x.BiasShape = &v.Name, dims(v.Const.Shape)
+		x.BiasName, x.BiasShape = &v.Name, DimsOf(v.Const.Shape)
 		x.Params += int64(v.Const.Len())
 	}
 }
@@ -311,7 +312,7 @@ func (b *analyser) layers(x *Node, n *graph.Node, ls []*study.Layer) {
 		}
 		if !x.Prunable {
 			x.Prunable, x.PrunableParams = true, 0
-			x.WeightName, x.WeightShape = &l.Weight, dims(l.Shape)
+			x.WeightName, x.WeightShape = &l.Weight, DimsOf(l.Shape)
 		}
 		x.PrunableParams += l.Weights()
 		x.PrunableParamsZeroed += l.Zeros

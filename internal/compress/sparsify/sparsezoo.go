@@ -103,7 +103,7 @@ func (b *zoo) value(id int) ZooValue {
 		s = v.Const.Shape
 	}
 	if s != nil || v.Const != nil {
-		x.Shape = dims(s)
+		x.Shape = DimsOf(s)
 	}
 	return x
 }

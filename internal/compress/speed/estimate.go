@@ -223,7 +223,7 @@ func (o *TargetOptions) estimateGroups(ctx context.Context, m *graph.Model, laye
 				}
 				switch {
 				case member:
-					x.With = otherMembers(g.Layers, i)
+					x.With = rewrite.OtherMembers(g.Layers, i)
 					points[i] = x
 				case x.Ratio != nil:
 					others = append(others, study.AffectedLayer{Layer: i, Ratio: x.Ratio, Energy: x.Energy})
