@@ -83,8 +83,7 @@ func (j *Job) applyErrorMasks(p *study.Plan, changes []rewrite.Change, at []int)
 			continue
 		}
 		mat := x.Layer.Read(nil)
-		if order, cause := mask.New(x.Layer, loss.ErrorScores(mat, x.Layer.Rows, x.Layer.Cols, means), x.Structure); cause == "" {
-			order.Zero(mat, x.Level)
+		if mask.Prune(x.Layer, mat, loss.ErrorScores(mat, x.Layer.Rows, x.Layer.Cols, means), x.Change) == "" {
 			x.Matrix = mat
 		}
 	}
@@ -104,12 +103,7 @@ func (j *Job) compensate(ctx context.Context, changes []rewrite.Change, at []int
 			continue
 		}
 		mat := x.Layer.Read(nil)
-		scores := make([]float32, len(mat))
-		for k, v := range mat {
-			scores[k] = max(v, -v)
-		}
-		if order, cause := mask.New(x.Layer, scores, x.Structure); cause == "" {
-			order.Zero(mat, x.Level)
+		if mask.Prune(x.Layer, mat, mask.Magnitudes(mat), x.Change) == "" {
 			mats[at[i]] = mat
 		}
 	}

@@ -1,6 +1,7 @@
 package compress
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -32,9 +33,11 @@ func (j *Job) BenchHere(ctx context.Context, changed *graph.Model, threads, batc
 // the benchmark anew. A point without a speed-up gets the cause, as far as it is known.
 func (j *Job) Bench(name, sha256 string, p study.BenchPoint) error {
 	if p.Cause == "" && p.Speedup != nil {
-		if high, ok := upper(p.Speedup); ok && high <= 1 {
+		switch ends := cmp.Or(p.Speedup.CI95, p.Speedup.Band); {
+		case ends == nil:
+		case ends[1] <= 1:
 			p.Cause = study.NoGain
-		} else if low, ok := lower(p.Speedup); ok && low <= 1 {
+		case ends[0] <= 1:
 			p.Cause = study.Unsettled
 		}
 	}
@@ -44,26 +47,6 @@ func (j *Job) Bench(name, sha256 string, p study.BenchPoint) error {
 		}
 	}
 	return j.File.Append(study.Record{BenchPoints: &study.BenchPoints{Name: name, Points: []study.BenchPoint{p}}})
-}
-
-func upper(m *profile.Metric) (float64, bool) {
-	switch {
-	case m.CI95 != nil:
-		return m.CI95[1], true
-	case m.Band != nil:
-		return m.Band[1], true
-	}
-	return 0, false
-}
-
-func lower(m *profile.Metric) (float64, bool) {
-	switch {
-	case m.CI95 != nil:
-		return m.CI95[0], true
-	case m.Band != nil:
-		return m.Band[0], true
-	}
-	return 0, false
 }
 
 // PlanName resolves a plan name; "" stands for the last plan.

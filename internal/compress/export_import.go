@@ -2,6 +2,7 @@ package compress
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -121,10 +122,7 @@ func (j *Job) Import(data []byte, file, name string) (*Imported, error) {
 		if err != nil {
 			return nil, err
 		}
-		if p.Name = name; name == "" {
-			p.Name = "recipe"
-		}
-		p.Created = now()
+		p.Name, p.Created = cmp.Or(name, "recipe"), now()
 		return &Imported{Kind: "plan", Name: p.Name, Unmatched: append(unmatched, r.Ignored...)}, j.File.Append(study.Record{Plan: p})
 	}
 	x, err2 := sparsify.ParseExclusions(data, file)
@@ -150,16 +148,10 @@ func (j *Job) importProfile(p *sparsify.Profile, name string) (*Imported, error)
 	layers := j.Study().Layers
 	if p.PruningEstimationType != "" {
 		s, unmatched := sparsify.ToLoss(p, layers)
-		if s.Name = name; name == "" {
-			s.Name = "sparsify-loss"
-		}
-		s.Created, s.Done = now(), true
+		s.Name, s.Created, s.Done = cmp.Or(name, "sparsify-loss"), now(), true
 		return &Imported{Kind: "loss", Name: s.Name, Unmatched: unmatched}, j.File.Append(study.Record{Loss: s})
 	}
 	s, unmatched := sparsify.ToSpeed(p, layers)
-	if s.Name = name; name == "" {
-		s.Name = "sparsify-perf"
-	}
-	s.Created, s.Done = now(), true
+	s.Name, s.Created, s.Done = cmp.Or(name, "sparsify-perf"), now(), true
 	return &Imported{Kind: "speed", Name: s.Name, Unmatched: unmatched}, j.File.Append(study.Record{Speed: s})
 }

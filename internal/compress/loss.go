@@ -196,10 +196,7 @@ func union(a, b []study.Change) []study.Change {
 
 // checkLossSettings refuses to resume a profile that was made with other settings.
 func checkLossSettings(p *study.Loss, s *study.LossSettings) error {
-	for _, x := range []struct {
-		what      string
-		have, now any
-	}{
+	err := checkSettings("loss", p.Name, []setting{
 		{"method", p.Method, s.Method},
 		{"metric", p.Metric, s.Metric},
 		{"data", p.Data, s.Data},
@@ -210,15 +207,11 @@ func checkLossSettings(p *study.Loss, s *study.LossSettings) error {
 		{"standard deviation", fmt.Sprint(p.Std), fmt.Sprint(s.Std)},
 		{"seed", p.Seed, s.Seed},
 		{"inputs", cmp.Or(p.Shapes, s.Shapes), s.Shapes},
-	} {
-		if x.have != x.now {
-			return optionError("Name", "the loss profile %q was made with %s %v, not %v: give this one another name", p.Name, x.what, x.have, x.now)
-		}
-	}
-	if p.DataSHA256 != "" && p.DataSHA256 != s.DataSHA256 {
+	})
+	if err == nil && p.DataSHA256 != "" && p.DataSHA256 != s.DataSHA256 {
 		return optionError("Name", "the loss profile %q was made with a different version of %s: give this one another name", p.Name, p.Data)
 	}
-	return nil
+	return err
 }
 
 // batch is how many points are written to the study together; after pause all pending points are

@@ -106,10 +106,7 @@ func solve(items [][]option, bound float64) (s solution, ok bool) {
 // multiplier.
 func greedy(items [][]option, bound float64) (s solution, r *relaxed, ok bool) {
 	s.pick = make([]int, len(items))
-	weight := 0.0
-	for _, os := range items {
-		weight += os[0].weight
-	}
+	weight := totalWeight(items, s.pick)
 	if !withinBound(weight, bound) {
 		return s, nil, false
 	}

@@ -114,10 +114,7 @@ func newProblem(o Options) (*problem, error) {
 			return nil, fmt.Errorf("the performance profile %q has no energy figures", o.Speed.Name)
 		}
 	}
-	p.timeModel = timeModel{gain: 1}
-	if p.measured() {
-		p.timeModel = p.fitTimeModel()
-	}
+	p.timeModel = p.fitTimeModel()
 	p.curves = make([]Curve, len(o.Layers))
 	if p.fromProfile() {
 		p.fixed = p.findBases()

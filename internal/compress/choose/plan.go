@@ -149,25 +149,20 @@ func (p *problem) weights() float64 {
 	return n
 }
 
-// unreachable reports the nearest value that can be reached.
-func (p *problem) unreachable(items [][]option) error {
-	least := 0.0
-	for _, os := range items {
-		least += os[0].weight
-	}
+// unreachable reports the nearest value that can be reached, given the least loss and the least
+// cost.
+func (p *problem) unreachable(loss, cost float64) error {
 	g := p.Goal
 	switch {
 	case g.MaxLoss != nil:
-		shown, _ := p.metric.UserLoss(least)
+		shown, _ := p.metric.UserLoss(loss)
 		return &UnreachableError{"loss", *g.MaxLoss, shown}
 	case g.Speedup != nil:
-		return &UnreachableError{"speedup", *g.Speedup, p.unchanged() / (least + p.fixed)}
+		return &UnreachableError{"speedup", *g.Speedup, p.unchanged() / cost}
 	case g.Sparsity != nil:
-		return &UnreachableError{"sparsity", *g.Sparsity, 1 - least/max(1, p.weights())}
-	case g.Size != nil:
-		return &UnreachableError{Size, float64(*g.Size), least}
+		return &UnreachableError{"sparsity", *g.Sparsity, 1 - cost/max(1, p.weights())}
 	}
-	return &UnreachableError{p.kind, p.Limit, least + p.fixed}
+	return &UnreachableError{p.kind, p.budget(), cost}
 }
 
 // writeChoices stores the choices.

@@ -259,7 +259,7 @@ func (j *Job) approximated(ctx context.Context) error {
 			if shape == nil && g.Values[id].HasShape {
 				shape = g.Values[id].Shape
 			}
-			s = append(s, sparsify.DimsOf(shape))
+			s = s.With(shape)
 		}
 		return s
 	}

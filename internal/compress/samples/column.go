@@ -2,6 +2,7 @@ package samples
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
@@ -78,17 +79,7 @@ func (c *column) at(sample, element int) string {
 
 // place formats the indices of an element like NumPy.
 func place(shape []int, e int) string {
-	if len(shape) == 0 {
-		return "[]"
-	}
 	at := make([]int, len(shape))
 	tensor.Unravel(e, shape, at)
-	s := "["
-	for i, x := range at {
-		if i > 0 {
-			s += ", "
-		}
-		s += fmt.Sprint(x)
-	}
-	return s + "]"
+	return strings.ReplaceAll(fmt.Sprint(at), " ", ", ")
 }

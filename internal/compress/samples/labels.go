@@ -56,18 +56,15 @@ func (l *labels) open(r *reader) error {
 			return err
 		}
 		return l.array(t, path, "")
-	case ".csv", ".tsv":
+	case ".csv", ".tsv", ".txt":
 		text, err := infile.Read(path, maxText)
 		if err != nil {
 			return err
+		}
+		if ext == ".txt" {
+			return l.text(path, text)
 		}
 		return l.table(path, text, r.o.Column)
-	case ".txt":
-		text, err := infile.Read(path, maxText)
-		if err != nil {
-			return err
-		}
-		return l.text(path, text)
 	}
 	return dataError(path, "", "is not a label file: .npy, .csv or .txt was expected")
 }

@@ -76,41 +76,26 @@ func (a *npz) read(r *reader, name string) (*tensor.Tensor, error) {
 	return t, r.reserve(a.file, len(t.Data))
 }
 
-// archive finds the data of all inputs, and labels, in one .npz file.
-func (r *reader) archive(path string) error {
+// openArchive opens an archive and reads labels from it.
+func (r *reader) openArchive(path string) (*npz, error) {
 	a, err := openArchive(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer a.f.Close()
-	names := r.names()
 	if err := r.arrayLabels(a); err != nil {
-		return err
+		a.f.Close()
+		return nil, err
 	}
-	for k, n := range names {
-		s, err := newSpec(r.model, k)
-		if err != nil {
-			return err
-		}
-		c, err := r.pickArray(a, s, n, len(names) == 1)
-		if err != nil {
-			return err
-		}
-		r.columnsOf = append(r.columnsOf, c)
-	}
-	return nil
+	return a, nil
 }
 
 // member finds the data of one input in its own .npz file.
 func (r *reader) member(s *inputSpec, path string) (column, error) {
-	a, err := openArchive(path)
+	a, err := r.openArchive(path)
 	if err != nil {
 		return column{}, err
 	}
 	defer a.f.Close()
-	if err := r.arrayLabels(a); err != nil {
-		return column{}, err
-	}
 	return r.pickArray(a, s, s.value.Name, true)
 }
 

@@ -77,8 +77,10 @@ func (s Shapes) MarshalJSON() ([]byte, error) {
 	return jsonx.Marshal([]Dims(s))
 }
 
-// DimsOf returns a shape in which negative dimensions are unknown.
-func DimsOf(shape []int) Dims {
+// With appends a shape in which negative dimensions are unknown.
+func (s Shapes) With(shape []int) Shapes { return append(s, dims(shape)) }
+
+func dims(shape []int) Dims {
 	d := make(Dims, len(shape))
 	for i, n := range shape {
 		if n >= 0 {
@@ -176,7 +178,7 @@ func (b *analyser) node(n *graph.Node) *Node {
 		}
 		x.InputNames = append(x.InputNames, b.g.Values[id].Name)
 		if s := b.shapes(id); s != nil {
-			in = append(in, DimsOf(s))
+			in = in.With(s)
 		}
 	}
 	x.InputShapes = in
@@ -190,7 +192,7 @@ func (b *analyser) node(n *graph.Node) *Node {
 		}
 		x.OutputNames = append(x.OutputNames, v.Name)
 		if s := b.shapes(id); s != nil && i == 0 {
-			x.OutputShapes = Shapes{DimsOf(s)}
+			x.OutputShapes = Shapes{dims(s)}
 		}
 	}
 	return x
@@ -247,7 +249,7 @@ func (b *analyser) weights(n *graph.Node, x *Node) {
 	if w == nil || !w.Const.Known() || !w.Const.Type.IsNumber() {
 		return
 	}
-	x.WeightName, x.WeightShape = &w.Name, DimsOf(w.Const.Shape)
+	x.WeightName, x.WeightShape = &w.Name, dims(w.Const.Shape)
 	x.Prunable, x.PrunableParams, x.PrunableParamsZeroed = true, int64(w.Const.Len()), zeros(w.Const)
 	x.Params = x.PrunableParams
 	if !strings.EqualFold(n.Op, "MatMul") {
@@ -261,7 +263,7 @@ func (b *analyser) bias(n *graph.Node, i int, x *Node) {
 		return
 	}
 	if v := b.g.Values[n.Inputs[i]]; v.Const != nil {
-		x.BiasName, x.BiasShape = &v.Name, DimsOf(v.Const.Shape)
+		x.BiasName, x.BiasShape = &v.Name, dims(v.Const.Shape)
 		x.Params += int64(v.Const.Len())
 	}
 }
@@ -312,7 +314,7 @@ func (b *analyser) layers(x *Node, n *graph.Node, ls []*study.Layer) {
 		}
 		if !x.Prunable {
 			x.Prunable, x.PrunableParams = true, 0
-			x.WeightName, x.WeightShape = &l.Weight, DimsOf(l.Shape)
+			x.WeightName, x.WeightShape = &l.Weight, dims(l.Shape)
 		}
 		x.PrunableParams += l.Weights()
 		x.PrunableParamsZeroed += l.Zeros

@@ -14,16 +14,6 @@ func MagnitudeLevels() []float64 {
 	return out
 }
 
-// OneShotLevels are those of its one-shot profile.
-func OneShotLevels() []float64 {
-	return []float64{0, 0.2, 0.4, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.99}
-}
-
-// PerformanceLevels are those of its performance profile.
-func PerformanceLevels() []float64 {
-	return []float64{0, 0.4, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.975, 0.99}
-}
-
 // Magnitude is Sparsify's "loss" by weight magnitudes: for each level the mean magnitude of the
 // weights that the level prunes beyond the previous level. It is a local quantile, not a loss: it
 // does not add up, and depends on the scale of the weights.

@@ -67,24 +67,21 @@ func newCount() ZooCount {
 
 func (p *ZooParams) add(q ZooParams) {
 	p.Total, p.Pruned = p.Total+q.Total, p.Pruned+q.Pruned
-	for _, to := range []struct{ to, from map[string]ZooZeros }{{p.BlockStructure, q.BlockStructure}, {p.Precision, q.Precision}} {
-		for k, v := range to.from {
-			sum := to.to[k]
-			sum.add(v)
-			to.to[k] = sum
-		}
+	addAll(p.BlockStructure, q.BlockStructure)
+	addAll(p.Precision, q.Precision)
+}
+
+// addAll adds entries to sums by name.
+func addAll[T interface{ plus(other T) T }](sums, more map[string]T) {
+	for k, v := range more {
+		sums[k] = sums[k].plus(v)
 	}
 }
 
 func (c *ZooCount) add(q ZooCount) {
 	c.Total, c.Pruned = c.Total+q.Total, c.Pruned+q.Pruned
-	for _, to := range []struct{ to, from map[string]ZooSkips }{{c.BlockStructure, q.BlockStructure}, {c.Precision, q.Precision}} {
-		for k, v := range to.from {
-			sum := to.to[k]
-			sum.add(v)
-			to.to[k] = sum
-		}
-	}
+	addAll(c.BlockStructure, q.BlockStructure)
+	addAll(c.Precision, q.Precision)
 }
 
 var products = map[string]bool{"Gemm": true, "MatMul": true, "MatMulInteger": true, "QLinearMatMul": true}
@@ -103,7 +100,7 @@ func (b *zoo) value(id int) ZooValue {
 		s = v.Const.Shape
 	}
 	if s != nil || v.Const != nil {
-		x.Shape = DimsOf(s)
+		x.Shape = dims(s)
 	}
 	return x
 }
@@ -144,11 +141,7 @@ func (b *zoo) node(n *graph.Node) ZooNode {
 	if p, ok := b.bias(n); ok && x.Prunable {
 		x.Parameters = append(x.Parameters, p)
 		x.Summary.Total += p.Summary.Total
-		for k, v := range p.Summary.Precision {
-			sum := x.Summary.Precision[k]
-			sum.add(v)
-			x.Summary.Precision[k] = sum
-		}
+		addAll(x.Summary.Precision, p.Summary.Precision)
 		d := ZooSkips{Dense: b.size(n.Outputs)}
 		add(&ops, nil, p.Type, d, d, false)
 	}
@@ -176,13 +169,9 @@ func add(ops, macs *ZooCount, kind string, one, four ZooSkips, blocks bool) {
 }
 
 func summary(kind string, zero, n int64, blocks ZooZeros) ZooParams {
-	p := newParams()
-	z := ZooZeros{}
-	z.add(ZooZeros{Zero: zero, NonZero: n - zero})
-	b := ZooZeros{}
-	b.add(blocks)
+	p, z := newParams(), ZooZeros{}.plus(ZooZeros{Zero: zero, NonZero: n - zero})
 	p.Total, p.Pruned = n, zero
-	p.BlockStructure[single], p.BlockStructure[block4] = z, b
+	p.BlockStructure[single], p.BlockStructure[block4] = z, ZooZeros{}.plus(blocks)
 	p.Precision[kind] = z
 	return p
 }
@@ -200,22 +189,29 @@ func zeroPoint(q *tensor.Quant) any {
 // inBlocks counts zeros, and zero blocks of four neighbouring input channels at one kernel
 // position. Elements missing in an incomplete block count as non-zero.
 func inBlocks(mat []float32, l *weights.Layer) (zero int64, blocks ZooZeros) {
+	for tap := range l.Taps {
+		n, b := inTapBlocks(mat, l, tap)
+		zero, blocks = zero+n, blocks.plus(b)
+	}
+	return zero, blocks
+}
+
+// inTapBlocks does so for one kernel position.
+func inTapBlocks(mat []float32, l *weights.Layer, tap int) (zero int64, blocks ZooZeros) {
 	for r := range l.Rows {
 		row := mat[r*l.Cols:][:l.Cols]
-		for tap := range l.Taps {
-			for c := 0; c < l.Channels; c += 4 {
-				n := int64(0)
-				for k := c; k < min(c+4, l.Channels); k++ {
-					if row[k*l.Taps+tap] == 0 {
-						n++
-					}
+		for c := 0; c < l.Channels; c += 4 {
+			n := int64(0)
+			for k := c; k < min(c+4, l.Channels); k++ {
+				if row[k*l.Taps+tap] == 0 {
+					n++
 				}
-				zero += n
-				if n == 4 {
-					blocks.Zero++
-				} else {
-					blocks.NonZero++
-				}
+			}
+			zero += n
+			if n == 4 {
+				blocks.Zero++
+			} else {
+				blocks.NonZero++
 			}
 		}
 	}
@@ -255,31 +251,14 @@ func (b *zoo) weightOps(n *graph.Node, l *weights.Layer, mat []float32) (one, fo
 		return one, four
 	}
 	for tap := range l.Taps {
-		var zero, zeroBlocks, blocks int64
-		for r := range l.Rows {
-			row := mat[r*l.Cols:][:l.Cols]
-			for c := 0; c < l.Channels; c += 4 {
-				k := int64(0)
-				for i := c; i < min(c+4, l.Channels); i++ {
-					if row[i*l.Taps+tap] == 0 {
-						k++
-					}
-				}
-				zero += k
-				blocks++
-				if k == 4 {
-					zeroBlocks++
-				}
-			}
-		}
+		zero, blocks := inTapBlocks(mat, l, tap)
 		at := 2 * positions(tap)
 		one.Sparse += at * zero
 		one.Dense += at * (int64(l.Rows*l.Channels) - zero)
-		four.Sparse += at * 4 * zeroBlocks
-		four.Dense += at * 4 * (blocks - zeroBlocks)
+		four.Sparse += at * 4 * blocks.Zero
+		four.Dense += at * 4 * blocks.NonZero
 	}
-	one, four = ZooSkips{Dense: one.Dense / group, Sparse: one.Sparse / group}, ZooSkips{Dense: four.Dense / group, Sparse: four.Sparse / group}
-	return one, four
+	return ZooSkips{Dense: one.Dense / group, Sparse: one.Sparse / group}, ZooSkips{Dense: four.Dense / group, Sparse: four.Sparse / group}
 }
 
 // positions counts, for a kernel position of a convolution, the outputs for which it is not on

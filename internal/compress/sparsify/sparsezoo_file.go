@@ -38,10 +38,9 @@ type ZooZeros struct {
 	Total    int64   `json:"total" yaml:"total"`
 }
 
-func (z *ZooZeros) add(w ZooZeros) {
-	z.Zero, z.NonZero = z.Zero+w.Zero, z.NonZero+w.NonZero
-	z.Total = z.Zero + z.NonZero
-	z.Sparsity = float64(z.Zero) / float64(max(1, z.Total))
+func (z ZooZeros) plus(w ZooZeros) ZooZeros {
+	zero, non := z.Zero+w.Zero, z.NonZero+w.NonZero
+	return ZooZeros{zero, non, float64(zero) / float64(max(1, zero+non)), zero + non}
 }
 
 // ZooSkips counts executed operations and those avoided by zeros.
@@ -51,9 +50,9 @@ type ZooSkips struct {
 	Sparsity float64 `json:"sparsity" yaml:"sparsity"`
 }
 
-func (s *ZooSkips) add(w ZooSkips) {
-	s.Dense, s.Sparse = s.Dense+w.Dense, s.Sparse+w.Sparse
-	s.Sparsity = float64(s.Sparse) / float64(max(1, s.Dense+s.Sparse))
+func (s ZooSkips) plus(w ZooSkips) ZooSkips {
+	dense, sparse := s.Dense+w.Dense, s.Sparse+w.Sparse
+	return ZooSkips{dense, sparse, float64(sparse) / float64(max(1, dense+sparse))}
 }
 
 // ZooParams sums parameters up.

@@ -312,7 +312,7 @@ func Count(m *graph.Model, layers []*weights.Layer, changes []study.Change, have
 		if c.IsZero() || have != nil && have(c) {
 			continue
 		}
-		_, effects, err := zeroAll(m, layers, c)
+		_, effects, err := applyToAll(m, layers, study.Change{Structure: c.Structure, Level: c.Level}, false)
 		if err != nil {
 			return err
 		}
@@ -329,13 +329,4 @@ func Count(m *graph.Model, layers []*weights.Layer, changes []study.Change, have
 		}
 	}
 	return yield(&study.SpeedPoints{Done: true})
-}
-
-// zeroAll is [ApplyToAll] without removal, so that zeros can be counted.
-func zeroAll(m *graph.Model, layers []*weights.Layer, c study.Change) (*graph.Model, []rewrite.Effect, error) {
-	changes := make([]rewrite.Change, len(layers))
-	for i, l := range layers {
-		changes[i] = rewrite.Change{Layer: l, Change: study.Change{Structure: c.Structure, Level: c.Level}}
-	}
-	return rewrite.Apply(m, changes, rewrite.Options{})
 }

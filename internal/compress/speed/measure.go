@@ -429,9 +429,13 @@ func ratios(before, after []groupTimes, part int) []float64 {
 
 // ApplyToAll makes the model with a change of all layers that support it. Effects are by layer.
 func ApplyToAll(m *graph.Model, layers []*weights.Layer, c study.Change) (*graph.Model, []rewrite.Effect, error) {
+	return applyToAll(m, layers, c, c.Structure.Removes())
+}
+
+func applyToAll(m *graph.Model, layers []*weights.Layer, c study.Change, remove bool) (*graph.Model, []rewrite.Effect, error) {
 	changes := make([]rewrite.Change, len(layers))
 	for i, l := range layers {
 		changes[i] = rewrite.Change{Layer: l, Change: c}
 	}
-	return rewrite.Apply(m, changes, rewrite.Options{Remove: c.Structure.Removes()})
+	return rewrite.Apply(m, changes, rewrite.Options{Remove: remove})
 }
