@@ -3,6 +3,7 @@ package compress
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/opmeter/opmeter/internal/base/stats"
@@ -62,15 +63,9 @@ func (j *Job) PlanName(name string) (string, error) {
 // point.
 func (j *Job) HasBenchPoint(name, sha256, engine string, threads, batch int) bool {
 	b := j.Study().Bench(name)
-	if b == nil || b.SHA256 != sha256 {
-		return false
-	}
-	for _, p := range b.Points {
-		if p.Engine == engine && p.Threads == threads && p.Batch == batch && p.Error == "" {
-			return true
-		}
-	}
-	return false
+	return b != nil && b.SHA256 == sha256 && slices.ContainsFunc(b.Points, func(p study.BenchPoint) bool {
+		return p.Engine == engine && p.Threads == threads && p.Batch == batch && p.Error == ""
+	})
 }
 
 // pairs is the number of slices that interleaved runs are divided into: enough for a narrow

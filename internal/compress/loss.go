@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -242,7 +243,8 @@ func (j *Job) loss(ctx context.Context, o *LossOptions, p *study.Loss) error {
 		return err
 	}
 	keep := func(list *[]study.LossPoint, x study.LossPoint) error {
-		dropNonFinite(&x)
+		// JSON cannot represent NaN and infinite figures.
+		maps.DeleteFunc(x.More, func(_ string, v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
 		*list = append(*list, x)
 		if len(*list) >= batch || time.Since(last) > pause {
 			return flush()
@@ -270,15 +272,6 @@ func (j *Job) loss(ctx context.Context, o *LossOptions, p *study.Loss) error {
 		return err
 	}
 	return j.File.Append(study.Record{LossPoints: &study.LossPoints{Name: p.Name, Base: base, Done: true}})
-}
-
-// dropNonFinite removes NaN and infinite figures, which JSON cannot represent.
-func dropNonFinite(x *study.LossPoint) {
-	for k, v := range x.More {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			delete(x.More, k)
-		}
-	}
 }
 
 // shape returns the shape of a value where it is completely known. Changed models have additional

@@ -108,11 +108,6 @@ func (j *Job) mixedModel(mix []study.Change) (*graph.Model, error) {
 	return m, err
 }
 
-// measureMixes measures the mixed models that the profile still lacks.
-func (j *Job) measureMixes(ctx context.Context, o *SpeedOptions, p *study.Speed) error {
-	return j.MeasureMixes(ctx, RandomMixes(p, len(j.Layers), mixedModels, 0), o, j.File, p)
-}
-
 // MeasureMixes measures the models of [RandomMixes] that a profile in a file still lacks, and
 // appends them. Each is measured interleaved with the unchanged model, and both are prepared
 // anew, as for a plan: memory placement is part of the error to be estimated.

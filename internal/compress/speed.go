@@ -142,7 +142,7 @@ func (j *Job) speed(ctx context.Context, o *SpeedOptions, p *study.Speed) error 
 	if err != nil {
 		return err
 	}
-	if err := j.measureMixes(ctx, o, p); err != nil {
+	if err := j.MeasureMixes(ctx, RandomMixes(p, len(j.Layers), mixedModels, 0), o, j.File, p); err != nil {
 		return err
 	}
 	return yield(&study.SpeedPoints{Done: true})

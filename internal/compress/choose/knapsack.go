@@ -138,6 +138,15 @@ func previousOnHull(os []option, to int) int {
 	return h[slices.Index(h, to)-1]
 }
 
+// pointsOf returns the points of picked options.
+func pointsOf(items [][]option, pick []int) []int {
+	out := make([]int, len(pick))
+	for i, k := range pick {
+		out[i] = items[i][k].index
+	}
+	return out
+}
+
 func totalValue(items [][]option, pick []int) (value float64) {
 	for i, os := range items {
 		value += os[pick[i]].value

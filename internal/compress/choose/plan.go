@@ -318,11 +318,7 @@ func (p *problem) writeFront(out *study.Plan, items [][]option, pick []int) {
 		placed = true
 	}
 	for _, s := range p.frontPoints(items) {
-		points := make([]int, len(s.pick))
-		for i, k := range s.pick {
-			points[i] = items[i][k].index
-		}
-		f := study.FrontPoint{Cost: s.cost, Loss: s.loss + p.lossConstant(), Changes: p.changes(points)}
+		f := study.FrontPoint{Cost: s.cost, Loss: s.loss + p.lossConstant(), Changes: p.changes(pointsOf(items, s.pick))}
 		if !placed && chosen.cost <= f.Cost*(1+rounding) {
 			place()
 		}
@@ -345,11 +341,7 @@ func (p *problem) frontPoints(items [][]option) []frontPoint {
 		if s.cost += p.fixed; !p.coupled {
 			continue
 		}
-		points := make([]int, len(s.pick))
-		for k, at := range s.pick {
-			points[k] = items[k][at].index
-		}
-		s.cost = p.modelCost(points).mid
+		s.cost = p.modelCost(pointsOf(items, s.pick)).mid
 	}
 	if p.coupled {
 		out = paretoSort(out)
@@ -359,15 +351,15 @@ func (p *problem) frontPoints(items [][]option) []frontPoint {
 
 // writeNextSteps stores for each layer the cheaper point that saves most per additional loss.
 func (p *problem) writeNextSteps(out *study.Plan, items [][]option, pick []int) {
+	rate := func(m *study.NextStep) float64 {
+		if m.Rate == nil {
+			return math.Inf(1)
+		}
+		return *m.Rate
+	}
 	for i, c := range p.curves {
 		now := &c.Points[pick[i]]
 		var best *study.NextStep
-		rate := func(m *study.NextStep) float64 {
-			if m.Rate == nil {
-				return math.Inf(1)
-			}
-			return *m.Rate
-		}
 		for _, o := range items[i] {
 			m := study.NextStep{Layer: i, Change: c.Points[o.index].Change, Gain: now.Cost - o.value, Loss: o.weight - p.lossOf(now)}
 			if m.Gain <= 0 {
@@ -384,15 +376,5 @@ func (p *problem) writeNextSteps(out *study.Plan, items [][]option, pick []int) 
 			out.NextSteps = append(out.NextSteps, *best)
 		}
 	}
-	slices.SortStableFunc(out.NextSteps, func(a, b study.NextStep) int {
-		switch {
-		case a.Rate == nil && b.Rate == nil:
-			return 0
-		case a.Rate == nil:
-			return -1
-		case b.Rate == nil:
-			return 1
-		}
-		return cmp.Compare(*b.Rate, *a.Rate)
-	})
+	slices.SortStableFunc(out.NextSteps, func(a, b study.NextStep) int { return cmp.Compare(rate(&b), rate(&a)) })
 }

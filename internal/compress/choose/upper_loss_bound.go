@@ -149,10 +149,7 @@ func (p *problem) solveAtWidth(well bool) (c choice, lightest float64, ok bool) 
 	if !ok {
 		return c, lightest, false
 	}
-	c = choice{pick: make([]int, len(items)), value: s.value, lower: s.lower, exact: s.exact && !p.upperDrops()}
-	for i, k := range s.pick {
-		c.pick[i] = items[i][k].index
-	}
+	c = choice{pick: pointsOf(items, s.pick), value: s.value, lower: s.lower, exact: s.exact && !p.upperDrops()}
 	c.value, c.lower = c.value+p.constantPart(lossBound), c.lower+p.constantPart(lossBound)
 	return c, lightest, true
 }

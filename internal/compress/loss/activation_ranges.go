@@ -7,6 +7,7 @@ import (
 	"github.com/opmeter/opmeter/internal/compress/rewrite"
 	"github.com/opmeter/opmeter/internal/compress/samples"
 	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/model/weights"
 )
 
@@ -229,7 +230,7 @@ func histograms(ctx context.Context, m *graph.Model, data *samples.Set, ids []in
 				out[id] = &histogram{}
 			}
 			x = grow(&x, t.Len())
-			readFloats(x, t)
+			tensor.Read(x, t, 0)
 			out[id].add(x)
 		}
 		if told != nil {

@@ -198,41 +198,35 @@ func (j *Job) runTrials(ctx context.Context, trials []*trial, runs int, c *compa
 	// With one group a change is finished after the samples; with several its results wait for
 	// the next group.
 	var waiting []*attempt
+	for _, t := range trials {
+		for _, change := range t.changes {
+			waiting = append(waiting, &attempt{trial: t, change: change, result: c.newResult()})
+		}
+	}
 	for p := range parts {
 		lo, hi := p*runs, min((p+1)*runs, all)
 		kept, err := j.keepValues(ctx, trials, lo, hi)
 		if err != nil {
 			return err
 		}
-		at := 0
-		for _, t := range trials {
-			for _, change := range t.changes {
-				if err := ctx.Err(); err != nil {
-					return err
-				}
-				var a *attempt
-				if p == 0 {
-					a = &attempt{trial: t, change: change, result: c.newResult()}
-					waiting = append(waiting, a)
-				} else {
-					a = waiting[at]
-				}
-				at++
-				err := j.try(ctx, a, kept, lo, hi, energy)
-				if ctx.Err() != nil {
-					return ctx.Err()
-				}
-				if err != nil { // concerns this change only
-					a.cause, a.model, a.whole = study.NotRun, nil, nil
-				}
-				if p < parts-1 {
-					continue
-				}
-				if err := j.finish(ctx, a); err != nil {
-					return err
-				}
-				done(j.Layers[t.layers[0]].Name)
+		for _, a := range waiting {
+			if err := ctx.Err(); err != nil {
+				return err
 			}
+			err := j.try(ctx, a, kept, lo, hi, energy)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil { // concerns this change only
+				a.cause, a.model, a.whole = study.NotRun, nil, nil
+			}
+			if p < parts-1 {
+				continue
+			}
+			if err := j.finish(ctx, a); err != nil {
+				return err
+			}
+			done(j.Layers[a.trial.layers[0]].Name)
 		}
 	}
 	return nil

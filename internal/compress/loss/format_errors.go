@@ -14,8 +14,6 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-func readFloats(dst []float32, t *tensor.Tensor) { tensor.Read(dst, t, 0) }
-
 // QuantiseWeights quantises weights to a format with one scale for all, or one per row. It is
 // symmetric: the largest magnitude becomes the largest integer, rounding is half to even. Zeros
 // stay zero.

@@ -182,13 +182,7 @@ func (j *Job) progress(share float64, format string, args ...any) {
 
 // missingChanges lists the changes of a layer that have no points yet.
 func (j *Job) missingChanges(layer int) []study.Change {
-	var out []study.Change
-	for _, c := range j.Settings.Changes {
-		if !j.skips(layer, c) {
-			out = append(out, c)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(j.Settings.Changes), func(c study.Change) bool { return j.skips(layer, c) })
 }
 
 // reportCause reports the same cause for several changes of a layer.

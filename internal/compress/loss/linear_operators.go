@@ -169,11 +169,5 @@ func windowOf(g *graph.Graph, p *linearOp) []int {
 
 // neededValues lists the values that the second moments need.
 func (p *linearOp) neededValues() []int {
-	var ids []int
-	for _, id := range []int{p.data, p.scale, p.zero, p.bias} {
-		if id >= 0 {
-			ids = append(ids, id)
-		}
-	}
-	return ids
+	return slices.DeleteFunc([]int{p.data, p.scale, p.zero, p.bias}, func(id int) bool { return id < 0 })
 }

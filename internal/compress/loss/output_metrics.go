@@ -228,10 +228,7 @@ func (c *comparison) logProbabilities(v []float64) []float64 {
 		}
 		v = []float64{x, 0}
 	}
-	most := math.Inf(-1)
-	for _, x := range v {
-		most = max(most, x)
-	}
+	most := slices.Max(v)
 	total := 0.0
 	for _, x := range v {
 		total += math.Exp(x - most)

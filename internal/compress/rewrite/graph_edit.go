@@ -148,6 +148,18 @@ func (e *edit) readers(id int) (out []int) {
 	return out
 }
 
+// redirect makes the nodes that read a value read another one.
+func (e *edit) redirect(from, to int) {
+	for _, at := range e.readers(from) {
+		n := e.mutableNode(at)
+		for k, id := range n.Inputs {
+			if id == from {
+				n.Inputs[k] = to
+			}
+		}
+	}
+}
+
 // visibleOutside reports whether a value is used outside of the main graph's nodes: as an output,
 // or captured by a subgraph.
 func (e *edit) visibleOutside(id int) bool {

@@ -325,14 +325,7 @@ func (f *onnxFormats) quantiseActivation(id, reader int) activationQuant {
 		f.insertAfter(f.make("QuantizeLinear", nil, []int{from, scale, zero}, q.ID), from)
 		f.insertAfter(f.make("DequantizeLinear", nil, []int{q.ID, scale, zero}, id), q.ID)
 	} else {
-		for _, at := range f.readers(id) {
-			n := f.mutableNode(at)
-			for k, in := range n.Inputs {
-				if in == id {
-					n.Inputs[k] = next.ID
-				}
-			}
-		}
+		f.redirect(id, next.ID)
 		f.insertAfter(f.make("QuantizeLinear", nil, []int{id, scale, zero}, q.ID), -1)
 		f.insertAfter(f.make("DequantizeLinear", nil, []int{q.ID, scale, zero}, next.ID), q.ID)
 		f.activations[next.ID] = c

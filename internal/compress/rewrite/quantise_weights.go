@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"math"
+	"slices"
 
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
@@ -21,12 +22,7 @@ func outputAxis(l *weights.Layer) (axis int, at []int) {
 			continue
 		}
 		in := func(list []int) bool {
-			for _, e := range list {
-				if e/strides[a]%d != 0 {
-					return true
-				}
-			}
-			return false
+			return slices.ContainsFunc(list, func(e int) bool { return e/strides[a]%d != 0 })
 		}
 		if in(l.Row) && !in(l.Col) {
 			axis = a
@@ -112,12 +108,10 @@ func (q *quantWeights) quant() *tensor.Quant {
 
 // isLookup reports whether all operators of a layer look up rows of its constant directly.
 func isLookup(e *edit, l *weights.Layer, op string) bool {
-	for _, at := range l.Nodes {
-		if n := e.g.Nodes[at]; n.Op != op || n.Inputs[0] != l.Value {
-			return false
-		}
-	}
-	return l.Const.Type == tensor.Float32
+	return l.Const.Type == tensor.Float32 && !slices.ContainsFunc(l.Nodes, func(at int) bool {
+		n := e.g.Nodes[at]
+		return n.Op != op || n.Inputs[0] != l.Value
+	})
 }
 
 // addQuantisedOutput adds an int8 value before the dequantised output of a lookup.

@@ -151,19 +151,15 @@ func (l *labels) number() error {
 		l.values = values
 		return nil
 	}
-	l.classes = slices.Clone(l.all)
-	if l.classes == nil {
-		l.classes = slices.Clone(l.names)
+	classes := l.all
+	if classes == nil {
+		classes = l.names
 	}
-	slices.Sort(l.classes)
-	l.classes = slices.Compact(l.classes)
-	at := map[string]int{}
-	for i, c := range l.classes {
-		at[c] = i
-	}
-	l.values = make([]float64, len(l.names))
+	l.classes = slices.Compact(slices.Sorted(slices.Values(classes)))
+	l.values = values
 	for i, s := range l.names {
-		l.values[i] = float64(at[s])
+		at, _ := slices.BinarySearch(l.classes, s)
+		l.values[i] = float64(at)
 	}
 	return nil
 }

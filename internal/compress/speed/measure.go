@@ -1,6 +1,7 @@
 package speed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -120,16 +121,10 @@ func Describe(c study.Change) string {
 	if c.Structure != study.Dense {
 		s += fmt.Sprintf(" %g %%", 100*c.Level)
 	}
-	if c.Format != study.OriginalFormat {
-		if s != "" {
-			s += ", "
-		}
-		s += string(c.Format)
+	if s != "" && c.Format != study.OriginalFormat {
+		s += ", "
 	}
-	if s == "" {
-		return "unchanged"
-	}
-	return s
+	return cmp.Or(s+string(c.Format), "unchanged")
 }
 
 // run is one measurement.
@@ -196,18 +191,17 @@ func (x *model) assign(ps []timedPart) {
 
 // kernel returns the kernel of a part: that of the first step that belongs to the layer itself.
 func (x *model) kernel(p *timedPart, i int) string {
-	all := allSteps(x.s)
+	all, other := allSteps(x.s), ""
 	for _, s := range x.steps[i] {
-		if x.originals[s] == p.step && all[s].Kernel != "" && all[s].State == engine.Runs && !onlyConverts(all[s].Node) {
+		if all[s].State != engine.Runs {
+			continue
+		}
+		if x.originals[s] == p.step && all[s].Kernel != "" && !onlyConverts(all[s].Node) {
 			return all[s].Kernel
 		}
+		other = cmp.Or(other, all[s].Kernel)
 	}
-	for _, s := range x.steps[i] {
-		if all[s].State == engine.Runs && all[s].Kernel != "" {
-			return all[s].Kernel
-		}
-	}
-	return ""
+	return other
 }
 
 // onlyConverts reports whether an operator only converts number formats.
