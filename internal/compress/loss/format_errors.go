@@ -52,16 +52,13 @@ func QuantiseWeights(mat []float32, rows, cols int, f study.Format, perTensor bo
 
 // storedWeights returns the weights of the changed model.
 func (j *Job) storedWeights(l *weights.Layer, mat []float32, f study.Format) ([]float32, study.Cause, error) {
-	perTensor := j.PerTensor
-	if f == study.Int8 { // the same weights, except for one operator
-		f = study.Weight8
-		perTensor = perTensor || j.Model.Main().Nodes[l.Node].Op == "ConvTranspose"
-	}
-	if f == study.OriginalFormat {
+	switch {
+	case f == study.OriginalFormat:
 		return mat, "", nil
-	}
-	if perTensor && l.Quant == nil {
-		return QuantiseWeights(mat, l.Rows, l.Cols, f, true), "", nil
+	case f == study.Int8 && l.Quant == nil && j.Model.Main().Nodes[l.Node].Op == "ConvTranspose":
+		return QuantiseWeights(mat, l.Rows, l.Cols, study.Weight8, true), "", nil
+	case f == study.Int8: // the same weights
+		f = study.Weight8
 	}
 	m, effects, err := rewrite.Apply(j.Model, []rewrite.Change{{Layer: l, Change: study.Change{Format: f}, Matrix: mat}}, rewrite.Options{})
 	if err != nil {

@@ -40,9 +40,6 @@ type Job struct {
 	Seed uint64
 	// Ranges says how activation ranges are derived from the data, for [study.Int8].
 	Ranges RangeRule
-	// PerTensor uses one scale for all rows when output errors of quantised weights are computed.
-	// Without it the scales are those of the changed model.
-	PerTensor bool
 	// Command is a program with arguments that computes the metric "command". It runs at most
 	// CommandTime, 0 for a minute. Its last argument is a folder with out_0.npy and so on, and
 	// labels.npy if there are labels.

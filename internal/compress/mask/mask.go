@@ -26,13 +26,20 @@ type Order struct {
 	pairStart []uint32
 }
 
-// units maps unit numbers of a structure to elements of a matrix.
+// units maps unit numbers of a structure to elements of a matrix: blocks of height rows and width
+// columns, line blocks side by side, n in all.
 type units struct {
-	structure            study.Structure
-	rows, cols           int
-	taps, channels, outs int // outs: rows of a group
-	groups               int
-	n                    int
+	structure      study.Structure
+	rows, cols     int
+	taps, channels int
+	height, width  int
+	line, n        int
+}
+
+// channelBlocks reports whether units are blocks of four channels at one kernel position, whose
+// columns are taps apart.
+func (u *units) channelBlocks() bool {
+	return u.structure == study.TwoOfFour || u.structure == study.Block4
 }
 
 // MaxWeights bounds the weights of a layer.
@@ -134,41 +141,42 @@ func sortKey(x float64) uint64 {
 }
 
 func unitsOf(l *weights.Layer, s study.Structure) (units, study.Cause) {
-	u := units{structure: s, rows: l.Rows, cols: l.Cols, taps: l.Taps, channels: l.Channels, groups: l.Groups}
+	u := units{structure: s, rows: l.Rows, cols: l.Cols, taps: l.Taps, channels: l.Channels, height: 1, width: 1}
 	if l.Fixed != "" {
 		return u, l.Fixed
 	}
 	if l.MixedLayouts && s != study.Unstructured {
 		return u, study.Shared
 	}
-	if l.Weights() >= MaxWeights || u.groups < 1 || u.rows%u.groups != 0 {
+	if l.Weights() >= MaxWeights || l.Groups < 1 || u.rows%l.Groups != 0 {
 		return u, study.ShapeMismatch
 	}
-	u.outs = u.rows / u.groups
-	parts := func(n, size int) int { return (n + size - 1) / size }
 	fits := true
 	switch s {
 	case study.Unstructured:
-		u.n = u.rows * u.cols
 	case study.TwoOfFour, study.Block4:
-		u.n, fits = u.rows*u.taps*parts(u.channels, 4), u.channels >= 4
+		fits = u.channels >= 4
 	case study.Block1x4:
-		u.n, fits = u.rows*parts(u.cols, 4), u.cols >= 4
+		u.width, fits = 4, u.cols >= 4
 	case study.Block4x1:
-		u.n, fits = parts(u.rows, 4)*u.cols, u.rows >= 4
+		u.height, fits = 4, u.rows >= 4
 	case study.Block16:
-		u.n, fits = parts(u.rows, 16)*u.cols, u.rows >= 16
+		u.height, fits = 16, u.rows >= 16
 	case study.Channel:
-		u.n = u.groups * u.channels
-		fits = u.n >= 2
+		u.height, u.width, fits = u.rows/l.Groups, u.taps, l.Groups*u.channels >= 2
 	case study.Filter:
-		u.n, fits = u.rows, u.rows >= 2
+		u.width, fits = u.cols, u.rows >= 2
 	default:
 		fits = false
 	}
-	if !fits {
+	if !fits || u.height < 1 || u.width < 1 {
 		return u, study.ShapeMismatch
 	}
+	u.line = (u.cols + u.width - 1) / u.width
+	if u.channelBlocks() {
+		u.line = u.taps * ((u.channels + 3) / 4)
+	}
+	u.n = (u.rows + u.height - 1) / u.height * u.line
 	return u, ""
 }
 
@@ -189,65 +197,27 @@ func (u *units) sums(scores []float32) []float64 {
 func (u *units) columns() []int {
 	columns := make([]int, u.cols)
 	for c := range columns {
-		switch u.structure {
-		case study.Unstructured, study.Block4x1, study.Block16:
-			columns[c] = c
-		case study.TwoOfFour, study.Block4:
+		if columns[c] = c / u.width; u.channelBlocks() {
 			columns[c] = c/u.taps/4*u.taps + c%u.taps
-		case study.Block1x4:
-			columns[c] = c / 4
-		case study.Channel:
-			columns[c] = c / u.taps
-		case study.Filter: // one
 		}
 	}
 	return columns
 }
 
-func (u *units) first(r int) int {
-	switch u.structure {
-	case study.TwoOfFour, study.Block4:
-		return r * u.taps * ((u.channels + 3) / 4)
-	case study.Block1x4:
-		return r * ((u.cols + 3) / 4)
-	case study.Block4x1:
-		return r / 4 * u.cols
-	case study.Block16:
-		return r / 16 * u.cols
-	case study.Channel:
-		return r / u.outs * u.channels
-	case study.Filter:
-		return r
-	}
-	return r * u.cols
-}
+func (u *units) first(r int) int { return r / u.height * u.line }
 
 // elements appends the elements of a unit by its number.
 func (u *units) elements(i int, dst []int) []int {
-	r, c := i/u.cols, i%u.cols // first row and column, ends, and step of columns
-	rows, cols, step := r+1, c+1, 1
-	switch u.structure {
-	case study.TwoOfFour, study.Block4:
-		parts := (u.channels + 3) / 4
-		part := i / u.taps % parts
-		r, c, step = i/(parts*u.taps), 4*part*u.taps+i%u.taps, u.taps
-		rows, cols = r+1, min(4*part+4, u.channels)*u.taps
-	case study.Block1x4:
-		parts := (u.cols + 3) / 4
-		r, c = i/parts, 4*(i%parts)
-		rows, cols = r+1, min(c+4, u.cols)
-	case study.Block4x1:
-		r, rows = 4*r, min(4*r+4, u.rows)
-	case study.Block16:
-		r, rows = 16*r, min(16*r+16, u.rows)
-	case study.Channel:
-		r, c = i/u.channels*u.outs, i%u.channels*u.taps
-		rows, cols = r+u.outs, c+u.taps
-	case study.Filter:
-		r, c, rows, cols = i, 0, i+1, u.cols
+	c, step := i%u.line*u.width, 1
+	end := min(c+u.width, u.cols)
+	if u.channelBlocks() {
+		part := i % u.line / u.taps
+		c, step = 4*part*u.taps+i%u.taps, u.taps
+		end = min(4*part+4, u.channels) * u.taps
 	}
-	for ; r < rows; r++ {
-		for k := c; k < cols; k += step {
+	top := i / u.line * u.height
+	for r := top; r < min(top+u.height, u.rows); r++ {
+		for k := c; k < end; k += step {
 			dst = append(dst, r*u.cols+k)
 		}
 	}

@@ -48,7 +48,6 @@ func raiseOpset(m *graph.Model, to int, shape func(id int) []int) *graph.Model {
 	out.Content, out.Close = nil, nil
 	out.Opsets = maps.Clone(m.Opsets)
 	out.Opsets[graph.ONNX] = to
-	// The lowest IR version that supports the operator set.
 	out.IRVersion = max(m.IRVersion, irVersion(to))
 	out.Graphs = slices.Clone(m.Graphs)
 	single := onlyFloat32(m)
@@ -88,16 +87,12 @@ func raiseOpset(m *graph.Model, to int, shape func(id int) []int) *graph.Model {
 	return &out
 }
 
+// irVersion returns the lowest IR version that supports an operator set.
 func irVersion(opset int) int {
-	switch {
-	case opset >= 21:
-		return 10
-	case opset >= 19:
-		return 9
-	case opset >= 15:
-		return 8
-	case opset >= 12:
-		return 7
+	for _, v := range []struct{ opset, ir int }{{21, 10}, {19, 9}, {15, 8}, {12, 7}} {
+		if opset >= v.opset {
+			return v.ir
+		}
 	}
 	return 4
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/opmeter/opmeter/internal/model/count"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/model/weights"
 	"github.com/opmeter/opmeter/study"
 )
 
@@ -123,12 +124,7 @@ func (d Dims) elements() float64 {
 func Analyse(m *graph.Model, shapes func(id int) []int, layers []study.Layer, compat bool) *Analysis {
 	g := m.Main()
 	a := &Analysis{Nodes: []*Node{}}
-	b := &analyser{m: m, g: g, shapes: shapes, made: map[int]*graph.Node{}}
-	for _, n := range g.Nodes {
-		for _, id := range n.Outputs {
-			b.made[id] = n
-		}
-	}
+	b := &analyser{m: m, g: g, shapes: shapes, made: weights.Producers(g)}
 	of := map[int][]*study.Layer{}
 	for i := range layers {
 		if layers[i].Graph > 0 {
@@ -162,7 +158,7 @@ type analyser struct {
 	m      *graph.Model
 	g      *graph.Graph
 	shapes func(id int) []int
-	made   map[int]*graph.Node
+	made   []*graph.Node
 }
 
 // node fills in everything independent of weights.

@@ -14,7 +14,7 @@ import (
 // normalisations count nothing, since they are assumed to be folded. Rows of a matrix
 // multiplication are those of all outer dimensions.
 func AnalyseZoo(m *graph.Model, shapes func(id int) []int, layers []*weights.Layer) *Zoo {
-	z := &Zoo{ModelName: m.Path, NodeCounts: map[string]int{}, Nodes: []ZooNode{}, Parameters: newParams(), Operations: ZooOps{newCount(), newCount()}}
+	z := &Zoo{ModelName: m.Path, NodeCounts: map[string]int{}, Nodes: []ZooNode{}, Parameters: newSum[ZooZeros](), Operations: ZooOps{newSum[ZooSkips](), newSum[ZooSkips]()}}
 	b := &zoo{g: m.Main(), shapes: shapes, of: map[int][]*weights.Layer{}}
 	for _, l := range layers {
 		if l.Graph > 0 {
@@ -57,31 +57,22 @@ const (
 	block4 = "block4"
 )
 
-func newParams() ZooParams {
-	return ZooParams{BlockStructure: map[string]ZooZeros{single: {}, block4: {}}, Precision: map[string]ZooZeros{}}
+func newSum[T zooCounts[T]]() ZooSum[T] {
+	var none T
+	return ZooSum[T]{BlockStructure: map[string]T{single: none, block4: none}, Precision: map[string]T{}}
 }
 
-func newCount() ZooCount {
-	return ZooCount{BlockStructure: map[string]ZooSkips{single: {}, block4: {}}, Precision: map[string]ZooSkips{}}
-}
-
-func (p *ZooParams) add(q ZooParams) {
-	p.Total, p.Pruned = p.Total+q.Total, p.Pruned+q.Pruned
-	addAll(p.BlockStructure, q.BlockStructure)
-	addAll(p.Precision, q.Precision)
+func (s *ZooSum[T]) add(more ZooSum[T]) {
+	s.Total, s.Pruned = s.Total+more.Total, s.Pruned+more.Pruned
+	addAll(s.BlockStructure, more.BlockStructure)
+	addAll(s.Precision, more.Precision)
 }
 
 // addAll adds entries to sums by name.
-func addAll[T interface{ plus(other T) T }](sums, more map[string]T) {
+func addAll[T zooCounts[T]](sums, more map[string]T) {
 	for k, v := range more {
 		sums[k] = sums[k].plus(v)
 	}
-}
-
-func (c *ZooCount) add(q ZooCount) {
-	c.Total, c.Pruned = c.Total+q.Total, c.Pruned+q.Pruned
-	addAll(c.BlockStructure, q.BlockStructure)
-	addAll(c.Precision, q.Precision)
 }
 
 var products = map[string]bool{"Gemm": true, "MatMul": true, "MatMulInteger": true, "QLinearMatMul": true}
@@ -106,7 +97,7 @@ func (b *zoo) value(id int) ZooValue {
 }
 
 func (b *zoo) node(n *graph.Node) ZooNode {
-	x := ZooNode{Name: n.Name, OpType: n.Op, Inputs: []ZooValue{}, Outputs: []ZooValue{}, Parameters: []ZooParameter{}, Summary: newParams(), ZeroPoint: 0}
+	x := ZooNode{Name: n.Name, OpType: n.Op, Inputs: []ZooValue{}, Outputs: []ZooValue{}, Parameters: []ZooParameter{}, Summary: newSum[ZooZeros](), ZeroPoint: 0}
 	for _, id := range n.Inputs {
 		if id >= 0 {
 			x.Inputs = append(x.Inputs, b.value(id))
@@ -120,8 +111,8 @@ func (b *zoo) node(n *graph.Node) ZooNode {
 	if len(x.Outputs) > 0 {
 		x.NodeID = x.Outputs[0].Name
 	}
-	ops := newCount()
-	macs := newCount()
+	ops := newSum[ZooSkips]()
+	macs := newSum[ZooSkips]()
 	for _, l := range b.of[n.Index] {
 		mat := l.Read(nil)
 		zero, blocks := inBlocks(mat, l)
@@ -169,7 +160,7 @@ func add(ops, macs *ZooCount, kind string, one, four ZooSkips, blocks bool) {
 }
 
 func summary(kind string, zero, n int64, blocks ZooZeros) ZooParams {
-	p, z := newParams(), ZooZeros{}.plus(ZooZeros{Zero: zero, NonZero: n - zero})
+	p, z := newSum[ZooZeros](), ZooZeros{}.plus(ZooZeros{Zero: zero, NonZero: n - zero})
 	p.Total, p.Pruned = n, zero
 	p.BlockStructure[single], p.BlockStructure[block4] = z, ZooZeros{}.plus(blocks)
 	p.Precision[kind] = z

@@ -43,6 +43,8 @@ func (z ZooZeros) plus(w ZooZeros) ZooZeros {
 	return ZooZeros{zero, non, float64(zero) / float64(max(1, zero+non)), zero + non}
 }
 
+func (z ZooZeros) all() int64 { return z.Total }
+
 // ZooSkips counts executed operations and those avoided by zeros.
 type ZooSkips struct {
 	Dense    int64   `json:"dense" yaml:"dense"`
@@ -55,20 +57,26 @@ func (s ZooSkips) plus(w ZooSkips) ZooSkips {
 	return ZooSkips{dense, sparse, float64(sparse) / float64(max(1, dense+sparse))}
 }
 
-// ZooParams sums parameters up.
-type ZooParams struct {
-	Total          int64               `json:"total" yaml:"total"`
-	Pruned         int64               `json:"pruned" yaml:"pruned"`
-	BlockStructure map[string]ZooZeros `json:"block_structure" yaml:"block_structure"`
-	Precision      map[string]ZooZeros `json:"precision" yaml:"precision"`
+func (s ZooSkips) all() int64 { return s.Dense + s.Sparse }
+
+// ZooSum sums parameters or operations up, by structure of zeros and by element type.
+type ZooSum[T zooCounts[T]] struct {
+	Total          int64        `json:"total" yaml:"total"`
+	Pruned         int64        `json:"pruned" yaml:"pruned"`
+	BlockStructure map[string]T `json:"block_structure" yaml:"block_structure"`
+	Precision      map[string]T `json:"precision" yaml:"precision"`
 }
 
-// ZooCount sums operations of a kind up.
-type ZooCount struct {
-	Total          int64               `json:"total" yaml:"total"`
-	Pruned         int64               `json:"pruned" yaml:"pruned"`
-	BlockStructure map[string]ZooSkips `json:"block_structure" yaml:"block_structure"`
-	Precision      map[string]ZooSkips `json:"precision" yaml:"precision"`
+// ZooParams sums parameters up, ZooCount operations.
+type (
+	ZooParams = ZooSum[ZooZeros]
+	ZooCount  = ZooSum[ZooSkips]
+)
+
+// zooCounts are counts that can be added, and their total.
+type zooCounts[T any] interface {
+	plus(other T) T
+	all() int64
 }
 
 // ZooOps are operations and multiply-accumulates.
