@@ -20,10 +20,7 @@ func (j *Job) BenchHere(ctx context.Context, changed *graph.Model, threads, batc
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if t == 0 {
-		t = 4 * speed.UsualTime
-	}
-	r, err := speed.Compare(ctx, j.m, changed, speed.Options{Engine: j.engineOptions(threads), Inputs: ins, Time: t, Progress: j.o.Progress})
+	r, err := speed.Compare(ctx, j.m, changed, speed.Options{Engine: j.engineOptions(threads), Inputs: ins, Time: cmp.Or(t, 4*speed.UsualTime), Progress: j.o.Progress})
 	if err != nil {
 		return nil, nil, nil, contextError(ctx, err)
 	}

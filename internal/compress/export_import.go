@@ -39,10 +39,7 @@ func (j *Job) Export(o ExportOptions) (data []byte, lost []string, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	structure := o.Structure
-	if structure == study.Dense {
-		structure = study.Unstructured
-	}
+	structure := cmp.Or(o.Structure, study.Unstructured)
 	switch o.Kind {
 	case "sparsify-analysis":
 		data, err = sparsify.Analyse(j.m, j.dims, s.Layers, o.Compat).JSON()
@@ -134,9 +131,7 @@ func (j *Job) Import(data []byte, file, name string) (*Imported, error) {
 	if bytes.HasPrefix(text, []byte("{")) {
 		_, err = sparsify.ParseProfile(data, file)
 	}
-	if err == nil {
-		err = err2
-	}
+	err = cmp.Or(err, err2)
 	if _, ok := errors.AsType[*sparsify.FileError](err); !ok {
 		err = fmt.Errorf("%s: %w", file, err)
 	}

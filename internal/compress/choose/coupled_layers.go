@@ -62,7 +62,7 @@ func (c *effectCurves) add(x *study.SpeedPoint, own interval, by Correction) {
 		}
 	}
 	if r, ok := readInterval(x.RestS); ok {
-		c.rest.add(x.Change.Level, r.scale(defaultOne(by.Gain)))
+		c.rest.add(x.Change.Level, r.scale(cmp.Or(by.Gain, 1)))
 	}
 }
 

@@ -405,7 +405,7 @@ func (p *problem) effectCurves(layer int) map[changeKind]*effectCurves {
 // correction by earlier plans.
 func (p *problem) correction() Correction {
 	c := p.Correct
-	c.Gain = defaultOne(c.Gain) * p.timeModel.gain
+	c.Gain = cmp.Or(c.Gain, 1) * p.timeModel.gain
 	return c
 }
 

@@ -1,6 +1,7 @@
 package choose
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -110,10 +111,7 @@ func readInterval(m *profile.Metric) (interval, bool) {
 	if !ok || math.IsNaN(v) || math.IsInf(v, 0) {
 		return interval{}, false
 	}
-	ends := m.CI95
-	if ends == nil {
-		ends = m.Band
-	}
+	ends := cmp.Or(m.CI95, m.Band)
 	if ends == nil {
 		return interval{v, v, v}, true
 	}

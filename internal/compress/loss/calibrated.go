@@ -87,9 +87,7 @@ func (j *Job) calibrated(ctx context.Context) error {
 	var extra []study.Change
 	for _, x := range j.Settings.Changes {
 		for _, a := range anchorsOf(x) {
-			if !slices.Contains(extra, a) {
-				extra = append(extra, a)
-			}
+			indexOrAppend(&extra, a)
 		}
 	}
 	c.t = j.coupledLayers(j.Settings.Changes)
@@ -106,9 +104,7 @@ func (j *Job) calibrated(ctx context.Context) error {
 	own.Settings.Method, own.Settings.Metric = study.OutputError, RelativeError
 	own.Settings.Changes = slices.Clone(j.Settings.Changes)
 	for _, a := range extra {
-		if !slices.Contains(own.Settings.Changes, a) {
-			own.Settings.Changes = append(own.Settings.Changes, a)
-		}
+		indexOrAppend(&own.Settings.Changes, a)
 	}
 	own.Skip = func(layer int, x study.Change) bool { return !c.needs(layer, x) }
 	own.Point = c.add

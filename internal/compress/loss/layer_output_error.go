@@ -454,9 +454,7 @@ func (j *Job) layerPoints(ctx context.Context, u *momentGroup, l *groupLayer) er
 func structures(cs []study.Change) []study.Structure {
 	var out []study.Structure
 	for _, c := range cs {
-		if !slices.Contains(out, c.Structure) {
-			out = append(out, c.Structure)
-		}
+		indexOrAppend(&out, c.Structure)
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package loss
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -89,9 +90,7 @@ func (j *Job) trials(sizes []int) (out []*trial, total int, err error) {
 		why := study.Cause("")
 		for _, i := range t.layers {
 			l := j.Layers[i]
-			if why == "" {
-				why = unchangeable(l, t.changes)
-			}
+			why = cmp.Or(why, unchangeable(l, t.changes))
 			// outputs on these data do not depend on it
 			if why == "" && (err != nil || !j.ranOnData(l)) {
 				why = study.NotRun

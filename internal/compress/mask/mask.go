@@ -208,6 +208,9 @@ func (u *units) first(r int) int { return r / u.height * u.line }
 
 // elements appends the elements of a unit by its number.
 func (u *units) elements(i int, dst []int) []int {
+	if u.structure == study.Unstructured {
+		return append(dst, i)
+	}
 	c, step := i%u.line*u.width, 1
 	end := min(c+u.width, u.cols)
 	if u.channelBlocks() {

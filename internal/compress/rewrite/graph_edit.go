@@ -43,6 +43,7 @@ func newEdit(m *graph.Model) *edit {
 	out := weights.WithMain(m, &g)
 	out.Opsets = maps.Clone(m.Opsets)
 	e := &edit{m: out, g: &g, names: map[string]bool{}, after: map[*graph.Node][]*graph.Node{}, copies: map[*graph.Node]bool{}, removed: map[*graph.Node]bool{}}
+	e.activations, e.parts, e.symmetric = map[int]activationQuant{}, map[*tensor.Tensor]jointPart{}, map[int]bool{}
 	e.made = weights.Producers(&g)
 	for _, v := range g.Values {
 		e.names[v.Name] = true
@@ -160,18 +161,15 @@ func (e *edit) redirect(from, to int) {
 	}
 }
 
-// visibleOutside reports whether a value is used outside of the main graph's nodes: as an output,
-// or captured by a subgraph.
-func (e *edit) visibleOutside(id int) bool {
-	if slices.Contains(e.g.Outputs, id) {
-		return true
-	}
-	for _, b := range e.m.Graphs[1:] {
-		if b.Parent == e.g && slices.ContainsFunc(b.Captures, func(c graph.Capture) bool { return c.Outer == id }) {
-			return true
-		}
-	}
-	return false
+// visibleOutside reports whether a value is used outside of the main graph's nodes.
+func (e *edit) visibleOutside(id int) bool { return usedOutside(e.m, e.g, id) }
+
+// usedOutside reports whether a value is used outside of its graph's nodes: as an output, or
+// captured by a subgraph.
+func usedOutside(m *graph.Model, g *graph.Graph, id int) bool {
+	return slices.Contains(g.Outputs, id) || slices.ContainsFunc(m.Graphs, func(b *graph.Graph) bool {
+		return b.Parent == g && slices.ContainsFunc(b.Captures, func(c graph.Capture) bool { return c.Outer == id })
+	})
 }
 
 // finish puts the nodes in order, drops unused nodes behind constants, and returns the model.

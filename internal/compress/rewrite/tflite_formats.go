@@ -163,6 +163,7 @@ func (f *liteFormats) int8(l *weights.Layer, mat []float32) study.Cause {
 	type place struct {
 		data, bias int
 		b          []float32
+		quantised  *tensor.Tensor // bias
 	}
 	places := make([]place, len(l.Nodes))
 	for i, at := range l.Nodes {
@@ -197,15 +198,12 @@ func (f *liteFormats) int8(l *weights.Layer, mat []float32) study.Cause {
 	one := slices.ContainsFunc(l.Nodes, func(at int) bool { return f.g.Nodes[at].Op == "BATCH_MATMUL" })
 	q := quantiseSymmetric(l, mat, tensor.Int8, !one, least)
 	q.c.Quant = q.quant()
-	var biases []*tensor.Tensor
 	for i, at := range l.Nodes {
-		var b *tensor.Tensor
-		if places[i].b != nil {
-			if b = f.bias(places[i].b, q, f.quantiseInput(f.g.Nodes[at].Inputs[places[i].data])); b == nil {
+		if p := &places[i]; p.b != nil {
+			if p.quantised = f.bias(p.b, q, f.quantiseInput(f.g.Nodes[at].Inputs[p.data])); p.quantised == nil {
 				return study.NoFormat
 			}
 		}
-		biases = append(biases, b)
 	}
 	id := f.addConst(f.freshName(f.g.Values[l.Value].Name, "_quantized"), q.c)
 	for i, at := range l.Nodes {
@@ -213,8 +211,8 @@ func (f *liteFormats) int8(l *weights.Layer, mat []float32) study.Cause {
 		p := places[i]
 		n.Inputs[1] = id
 		n.Inputs[p.data] = f.quantiseInput(n.Inputs[p.data]).id
-		if biases[i] != nil {
-			n.Inputs[p.bias] = f.addConst(f.freshName(f.g.Values[n.Inputs[p.bias]].Name, "_quantized"), biases[i])
+		if p.quantised != nil {
+			n.Inputs[p.bias] = f.addConst(f.freshName(f.g.Values[n.Inputs[p.bias]].Name, "_quantized"), p.quantised)
 		}
 		n.Version = versions[n.Op].whole
 		f.quantiseOutput(n)
@@ -298,9 +296,7 @@ func (f *liteFormats) quantiseInput(id int) activationQuant {
 func (f *liteFormats) addQuantisedValue(id int) (activationQuant, *graph.Value) {
 	var c activationQuant
 	c.scale, c.zero = f.affine(id)
-	from := f.g.Values[id]
-	v := f.addValue(f.freshName(from.Name, "_quantized"), tensor.Int8, from.Shape)
-	v.HasShape, v.Placeholder, v.DimNames = from.HasShape, from.Placeholder, from.DimNames
+	v := addQuantisedOutput(f.edit, id)
 	v.Quant = &tensor.Quant{Scale: []float32{c.scale}, Zero: []int64{c.zero}}
 	c.id = v.ID
 	f.activations[id] = c

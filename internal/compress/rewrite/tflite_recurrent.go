@@ -52,18 +52,12 @@ func (f *liteFormats) storeJointPart(l *weights.Layer, mat []float32) study.Caus
 			if c, ok := f.activations[n.Outputs[0]]; ok && c.zero != 0 {
 				return study.NoFormat
 			}
-			if f.symmetric == nil {
-				f.symmetric = map[int]bool{}
-			}
 			f.symmetric[n.Outputs[0]] = true
 		}
 	}
 	q := quantiseSymmetric(l, mat, tensor.Int8, false, nil)
 	q.c.Quant = q.quant()
 	f.storeBehindDequantize(l, q.c, 5)
-	if f.parts == nil {
-		f.parts = map[*tensor.Tensor]jointPart{}
-	}
 	f.parts[q.c] = jointPart{l, mat}
 	return ""
 }

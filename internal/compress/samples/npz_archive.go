@@ -118,12 +118,7 @@ func (r *reader) arrayLabels(a *npz) error {
 func (r *reader) pickArray(a *npz, s *inputSpec, name string, only bool) (column, error) {
 	pick := name
 	if a.members[name] == nil {
-		var others []string
-		for _, n := range a.names {
-			if n != r.o.Column {
-				others = append(others, n)
-			}
-		}
+		others := slices.DeleteFunc(slices.Clone(a.names), func(n string) bool { return n == r.o.Column })
 		if !only || len(others) != 1 {
 			return column{}, dataError(a.file, "", "has no array %q, as the model's input is called; its arrays are %s", name, quoted(a.names))
 		}

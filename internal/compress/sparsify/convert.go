@@ -134,12 +134,7 @@ var structures = map[study.Structure]string{
 	study.Unstructured: "unstructured", study.Block4: "block_4", study.Block1x4: "block_4", study.Channel: "channel", study.Filter: "filter",
 }
 
-func structureName(s study.Structure) string {
-	if n := structures[s]; n != "" {
-		return n
-	}
-	return string(s)
-}
+func structureName(s study.Structure) string { return cmp.Or(structures[s], string(s)) }
 
 func structureNamed(name string) study.Structure {
 	switch name {

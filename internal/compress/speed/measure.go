@@ -64,9 +64,7 @@ func Measure(ctx context.Context, m *graph.Model, layers []*weights.Layer, o Opt
 	defer release()
 	defer loop.Quiet(machine.HeapRoom())()
 	r := &run{m: m, layers: layers, o: &o, ctx: ctx, yield: yield}
-	if r.o.Time == 0 {
-		r.o.Time = UsualTime
-	}
+	r.o.Time = cmp.Or(r.o.Time, UsualTime)
 	if r.dense, err = r.session(m, nil); err != nil {
 		return err
 	}
