@@ -29,14 +29,13 @@ type changedModel struct {
 // ones.
 func (j *Job) applied(ctx context.Context, p *study.Plan, o *LossOptions, correct bool) (c changedModel, err error) {
 	var changes []rewrite.Change
-	remove, integers := false, []*weights.Layer(nil)
+	var integers []*weights.Layer
 	for _, x := range p.Choices {
 		if x.Change.IsZero() {
 			continue
 		}
 		changes = append(changes, rewrite.Change{Layer: j.Layers[x.Layer], Change: x.Change})
 		c.layers = append(c.layers, x.Layer)
-		remove = remove || x.Change.Structure.Removes()
 		if x.Change.Format == study.Int8 {
 			integers = append(integers, j.Layers[x.Layer])
 		}
@@ -64,7 +63,7 @@ func (j *Job) applied(ctx context.Context, p *study.Plan, o *LossOptions, correc
 			}
 		}
 	}
-	c.m, c.effects, err = rewrite.Apply(j.m, changes, rewrite.Options{Remove: remove, Ranges: ranges})
+	c.m, c.effects, err = rewrite.Apply(j.m, changes, rewrite.Options{Remove: true, Ranges: ranges})
 	return c, err
 }
 

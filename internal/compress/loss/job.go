@@ -78,22 +78,15 @@ const (
 )
 
 // Metrics lists the metrics of a method, the default first.
-func Metrics(m study.Method) []string {
-	switch m {
-	case study.Approximated:
-		return []string{Sensitivity}
-	case study.Magnitude:
-		return []string{MagnitudeMean}
-	case study.OutputError:
-		return []string{RelativeError}
-	case study.Calibrated:
-		return []string{RelativeError, KL}
-	case study.OneShot:
-		return []string{KL}
-	case study.EndToEnd:
-		return []string{RelativeError, SNR, Cosine, KL, Top1, Accuracy, Command}
-	}
-	return nil
+func Metrics(m study.Method) []string { return slices.Clone(metrics[m]) }
+
+var metrics = map[study.Method][]string{
+	study.Approximated: {Sensitivity},
+	study.Magnitude:    {MagnitudeMean},
+	study.OutputError:  {RelativeError},
+	study.Calibrated:   {RelativeError, KL},
+	study.OneShot:      {KL},
+	study.EndToEnd:     {RelativeError, SNR, Cosine, KL, Top1, Accuracy, Command},
 }
 
 // HigherIsBetter reports whether a higher value of a metric is better.
@@ -134,8 +127,8 @@ func (j *Job) Run(ctx context.Context) (base *profile.Metric, err error) {
 
 func (j *Job) check() error {
 	s := &j.Settings
-	if s.Metric == "" && len(Metrics(s.Method)) > 0 {
-		s.Metric = Metrics(s.Method)[0]
+	if all := Metrics(s.Method); s.Metric == "" && len(all) > 0 {
+		s.Metric = all[0]
 	}
 	switch {
 	case !slices.Contains(Metrics(s.Method), s.Metric):

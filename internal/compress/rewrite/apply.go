@@ -135,10 +135,8 @@ type graphChange struct {
 func byGraph(changes []Change) (by map[int][]graphChange, graphs []int) {
 	by = map[int][]graphChange{}
 	for i := range changes {
-		l := changes[i].Layer
-		by[l.Graph] = append(by[l.Graph], graphChange{i, l})
-		for _, t := range l.Twins {
-			by[t.Graph] = append(by[t.Graph], graphChange{i, t})
+		for _, l := range changes[i].Layer.Readings() {
+			by[l.Graph] = append(by[l.Graph], graphChange{i, l})
 		}
 	}
 	return by, slices.Sorted(maps.Keys(by))

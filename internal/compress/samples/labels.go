@@ -95,13 +95,8 @@ func (l *labels) table(path string, text []byte, column string) error {
 			titles := false
 			switch {
 			case column != "":
-				for _, c := range cells {
-					_, ok := number(c)
-					titles = titles || !ok
-				}
-				if !slices.ContainsFunc(cells, func(c string) bool { return strings.TrimSpace(c) == column }) {
-					titles = false
-				}
+				titles = slices.ContainsFunc(cells, func(c string) bool { _, ok := number(c); return !ok }) &&
+					slices.ContainsFunc(cells, func(c string) bool { return strings.TrimSpace(c) == column })
 				var err error
 				if at, err = findColumn(path, cells, column, titles); err != nil {
 					return err

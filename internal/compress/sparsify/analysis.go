@@ -104,15 +104,7 @@ func (d Dims) ints() []int64 {
 }
 
 // elements is the product of the known dimensions.
-func (d Dims) elements() float64 {
-	p := 1.0
-	for _, n := range d {
-		if n != nil {
-			p *= float64(*n)
-		}
-	}
-	return p
-}
+func (d Dims) elements() float64 { return product(d.ints()) }
 
 // Analyse describes the operators of the main graph. Shapes returns the shape of a value by its
 // id: nil if unknown, -1 for an unknown dimension.

@@ -25,16 +25,6 @@ type TargetOptions struct {
 	Progress func(phase string, fraction float64)
 }
 
-// supported reports whether the cycle models of targets cover a change: they have no sparse
-// kernels.
-func supported(c study.Change) bool {
-	switch c.Structure {
-	case study.Dense, study.Channel, study.Filter:
-		return true
-	}
-	return false
-}
-
 // Estimate estimates the times of layers on a target, like [Measure]. Ratios are of two
 // estimates, with the band of the changed one.
 func Estimate(ctx context.Context, m *graph.Model, layers []*weights.Layer, o TargetOptions, yield func(*study.SpeedPoints) error) error {
@@ -67,7 +57,7 @@ func Estimate(ctx context.Context, m *graph.Model, layers []*weights.Layer, o Ta
 			o.Progress("estimating "+Describe(c), float64(i)/float64(len(o.Changes)))
 		}
 		out := &study.SpeedPoints{}
-		if !supported(c) {
+		if c.Structure != study.Dense && !c.Structure.Removes() { // the cycle models have no sparse kernels
 			for k := range layers {
 				out.Points = append(out.Points, study.SpeedPoint{Layer: k, Change: c, Cause: study.NoKernel})
 			}

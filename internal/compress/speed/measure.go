@@ -204,11 +204,7 @@ func (x *model) kernel(p *timedPart, i int) string {
 
 // onlyConverts reports whether an operator only converts number formats.
 func onlyConverts(n *graph.Node) bool {
-	switch n.Op {
-	case "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "Cast", "QUANTIZE", "DEQUANTIZE", "CAST":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "Cast", "QUANTIZE", "DEQUANTIZE", "CAST"}, n.Op)
 }
 
 // groupTimes are medians over a group of runs, in seconds: of an inference, and of each part.
@@ -421,7 +417,7 @@ func ratios(before, after []groupTimes, part int) []float64 {
 
 // ApplyToAll makes the model with a change of all layers that support it. Effects are by layer.
 func ApplyToAll(m *graph.Model, layers []*weights.Layer, c study.Change) (*graph.Model, []rewrite.Effect, error) {
-	return applyToAll(m, layers, c, c.Structure.Removes())
+	return applyToAll(m, layers, c, true)
 }
 
 func applyToAll(m *graph.Model, layers []*weights.Layer, c study.Change, remove bool) (*graph.Model, []rewrite.Effect, error) {
