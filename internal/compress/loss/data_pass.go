@@ -87,24 +87,17 @@ func runPassBySet(ctx context.Context, m *graph.Model, data *samples.Set, sets [
 	return cmp.Or(failed, err)
 }
 
-// stateful reports whether a run may depend on the previous one: by variables, resources or
-// random numbers.
+// statefulOps are parts of the names of operators with variables, resources or random numbers.
+var statefulOps = []string{"Random", "RANDOM", "Bernoulli", "Multinomial", "MULTINOMIAL", "Dropout", "VAR_HANDLE", "SVDF"}
+
+// stateful reports whether a run may depend on the previous one.
 func stateful(m *graph.Model) bool {
-	for _, g := range m.Graphs {
-		for _, v := range g.Values {
-			if v.Variable || v.Type == tensor.Resource {
-				return true
-			}
-		}
-		for _, n := range g.Nodes {
-			for _, word := range []string{"Random", "RANDOM", "Bernoulli", "Multinomial", "MULTINOMIAL", "Dropout", "VAR_HANDLE", "SVDF"} {
-				if strings.Contains(n.Op, word) {
-					return true
-				}
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.Graphs, func(g *graph.Graph) bool {
+		return slices.ContainsFunc(g.Values, func(v *graph.Value) bool { return v.Variable || v.Type == tensor.Resource }) ||
+			slices.ContainsFunc(g.Nodes, func(n *graph.Node) bool {
+				return slices.ContainsFunc(statefulOps, func(word string) bool { return strings.Contains(n.Op, word) })
+			})
+	})
 }
 
 // runEach runs a session of a model on all samples and calls f after each run. State does not pass

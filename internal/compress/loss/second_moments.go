@@ -113,7 +113,11 @@ func (m *moments) planes(group int, x []float32, stride, n int) {
 	switch {
 	case m.squaresOnly:
 	case m.keepInputs:
-		m.keepColumns(group, x, stride, n)
+		t := make([]float32, n*m.cols)
+		for c := range m.cols {
+			copy(t[c*n:(c+1)*n], x[c*stride:])
+		}
+		m.chunks = append(m.chunks, chunk{group, n, t})
 	case m.cols <= smallCols:
 		m.addDots(group, x, stride, n)
 	case n < 32 || n <= gatherSize/4 && n < m.cols/4:
@@ -241,15 +245,6 @@ func (m *moments) flushColumns() {
 	m.pendingColumnCount = 0
 	m.addTriangle(m.pendingColumns, gatherSize, n, false)
 	m.countPending(m.pendingGroup, n)
-}
-
-// keepColumns stores inputs.
-func (m *moments) keepColumns(group int, x []float32, stride, n int) {
-	t := make([]float32, n*m.cols)
-	for c := range m.cols {
-		copy(t[c*n:(c+1)*n], x[c*stride:])
-	}
-	m.chunks = append(m.chunks, chunk{group, n, t})
 }
 
 // addDots adds the products of few columns.

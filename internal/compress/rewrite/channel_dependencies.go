@@ -133,9 +133,7 @@ func (b *dependencyFinder) tieConvolution(x, w, y, ch, o, i, groups int, vectors
 	b.tieSame(x, 0, y, 0)
 	in, outs := b.dim(w, i), b.dim(w, o)
 	b.tieSame(w, o, y, ch)
-	for _, v := range vectors {
-		b.tieVector(v, w, o)
-	}
+	b.tieVectors(w, o, vectors...)
 	switch {
 	case groups <= 1:
 		b.tieSame(x, ch, w, i)
@@ -148,11 +146,13 @@ func (b *dependencyFinder) tieConvolution(x, w, y, ch, o, i, groups int, vectors
 	}
 }
 
-// tieVector ties the elements of a vector to an axis of the same length. A vector with one
+// tieVectors ties the elements of vectors to an axis of the same length. A vector with one
 // element applies to all indices.
-func (b *dependencyFinder) tieVector(v, w, axis int) {
-	if v >= 0 && b.rank(v) == 1 && b.dim(v, 0) == b.dim(w, axis) {
-		b.tieSame(v, 0, w, axis)
+func (b *dependencyFinder) tieVectors(w, axis int, vectors ...int) {
+	for _, v := range vectors {
+		if v >= 0 && b.rank(v) == 1 && b.dim(v, 0) == b.dim(w, axis) {
+			b.tieSame(v, 0, w, axis)
+		}
 	}
 }
 

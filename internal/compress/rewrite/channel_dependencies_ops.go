@@ -63,15 +63,12 @@ func (b *dependencyFinder) onnxWeights(x, y int) {
 	case "BatchNormalization":
 		if len(n.Outputs) == 1 {
 			b.tieAllAxes(x, y)
-			for i := 1; i < 5; i++ {
-				b.tieVector(b.in(i), y, 1)
-			}
+			b.tieVectors(y, 1, b.in(1), b.in(2), b.in(3), b.in(4))
 		}
 	case "InstanceNormalization":
 		b.tieSame(x, 0, y, 0)
 		b.tieSame(x, 1, y, 1)
-		b.tieVector(b.in(1), y, 1)
-		b.tieVector(b.in(2), y, 1)
+		b.tieVectors(y, 1, b.in(1), b.in(2))
 	case "LSTM", "GRU", "RNN", "DynamicQuantizeLSTM":
 		b.tieRecurrent(x)
 	case "Attention", "QAttention", "MultiHeadAttention":
@@ -91,16 +88,14 @@ func (b *dependencyFinder) onnxQuantised(x, y int) {
 		b.tieConvolution(x, b.in(3), y, 1, 0, 1, n.Attrs.Int("group", 1), b.in(4), b.in(5), b.in(8))
 	case "MatMulInteger":
 		b.tieMatMul(x, b.in(1), y, false, false)
-		b.tieVector(b.in(3), b.in(1), b.rank(b.in(1))-1)
+		b.tieVectors(b.in(1), b.rank(b.in(1))-1, b.in(3))
 	case "QLinearMatMul":
 		b.tieMatMul(x, b.in(3), y, false, false)
-		b.tieVector(b.in(4), b.in(3), b.rank(b.in(3))-1)
-		b.tieVector(b.in(5), b.in(3), b.rank(b.in(3))-1)
+		b.tieVectors(b.in(3), b.rank(b.in(3))-1, b.in(4), b.in(5))
 	case "QGemm":
 		b.tieMatMul(x, b.in(3), y, n.Attrs.Bool("transA", false), n.Attrs.Bool("transB", false))
 		b.tieBroadcast(y, b.in(6))
-		b.tieVector(b.in(4), y, 1)
-		b.tieVector(b.in(5), y, 1)
+		b.tieVectors(y, 1, b.in(4), b.in(5))
 	case "QuantizeLinear", "DequantizeLinear":
 		a := b.axis("axis", 1, b.rank(x))
 		if n.Attrs.Int("block_size", 0) > 0 { // blocks along the axis must stay complete
@@ -112,8 +107,7 @@ func (b *dependencyFinder) onnxQuantised(x, y int) {
 			break
 		}
 		b.tieAllAxes(x, y)
-		b.tieVector(b.in(1), y, a)
-		b.tieVector(b.in(2), y, a)
+		b.tieVectors(y, a, b.in(1), b.in(2))
 	case "DynamicQuantizeLinear", "QLinearLeakyRelu", "QLinearSigmoid":
 		b.tieAllAxes(x, y)
 	case "QLinearAdd", "QLinearMul":
@@ -225,7 +219,7 @@ func (b *dependencyFinder) tieConvTranspose(x, w, y, groups, bias int) {
 	default:
 		return
 	}
-	b.tieVector(bias, y, 1)
+	b.tieVectors(y, 1, bias)
 }
 
 // tieResize ties the axes that keep their size.
@@ -289,7 +283,7 @@ func (b *dependencyFinder) tflite(x, y int) {
 		w, outs := b.in(1), b.dim(y, 3)
 		b.tieSame(x, 0, y, 0)
 		b.tieSame(w, 3, y, 3)
-		b.tieVector(b.in(2), y, 3)
+		b.tieVectors(y, 3, b.in(2))
 		if in := b.dim(x, 3); in > 0 && outs%in == 0 {
 			b.tie(x, 3, w, 3, 0, outs, outs/in, in)
 		}
@@ -298,7 +292,7 @@ func (b *dependencyFinder) tflite(x, y int) {
 		b.tieSame(x, 0, y, 0)
 		b.tieSame(x, 3, w, 3)
 		b.tieSame(w, 0, y, 3)
-		b.tieVector(b.in(3), y, 3)
+		b.tieVectors(y, 3, b.in(3))
 	case "FULLY_CONNECTED":
 		b.tieFullyConnected(x, y)
 	case "UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_LSTM":
@@ -352,7 +346,7 @@ func (b *dependencyFinder) tieFullyConnected(x, y int) {
 	in := b.dim(w, 1)
 	last := b.rank(x) - 1
 	b.tieSame(w, 0, y, b.rank(y)-1)
-	b.tieVector(b.in(2), w, 0)
+	b.tieVectors(w, 0, b.in(2))
 	switch {
 	case in == 0 || last < 0:
 	case b.dim(x, last) == in:
