@@ -190,8 +190,7 @@ func (j *Job) reportCause(layer int, cs []study.Change, why study.Cause) error {
 func metricValue(kind profile.Kind, v float64, n int, lo, hi float64, method string) *profile.Metric {
 	m := profile.Value(kind, v, method)
 	if n > 0 {
-		c := int64(n)
-		m.N = &c
+		m.N = new(int64(n))
 	}
 	if !math.IsNaN(lo) && !math.IsNaN(hi) && (lo != 0 || hi != 0) {
 		m.CI95 = &[2]float64{min(lo, v), max(hi, v)}
@@ -200,7 +199,7 @@ func metricValue(kind profile.Kind, v float64, n int, lo, hi float64, method str
 }
 
 // withoutData finds points that follow from sizes and weights alone. values returns the losses of
-// a layer by level, or why there are none.
+// a layer by level, or the cause why the layer has no losses.
 func (j *Job) withoutData(ctx context.Context, method string, values func(l *weights.Layer) (func(level float64) float64, study.Cause)) error {
 	for i, l := range j.Layers {
 		if err := ctx.Err(); err != nil {

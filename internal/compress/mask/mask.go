@@ -295,11 +295,8 @@ func (o *Order) PruningLevels(levels []float64) []uint16 {
 	if o.structure == study.Unstructured {
 		return unit
 	}
-	falls := make([]uint16, o.rows*o.cols)
 	if o.structure == study.TwoOfFour {
-		for i := range falls {
-			falls[i] = none
-		}
+		falls := slices.Repeat([]uint16{none}, o.rows*o.cols)
 		for i, k := range unit {
 			for _, e := range o.pairs[o.pairStart[i]:o.pairStart[i+1]] {
 				falls[e] = k
@@ -307,7 +304,7 @@ func (o *Order) PruningLevels(levels []float64) []uint16 {
 		}
 		return falls
 	}
-	columns := o.columns()
+	falls, columns := make([]uint16, o.rows*o.cols), o.columns()
 	for r := range o.rows {
 		row, of := falls[r*o.cols:][:len(columns)], unit[o.first(r):]
 		for c, at := range columns {

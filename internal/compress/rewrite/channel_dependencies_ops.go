@@ -1,6 +1,8 @@
 package rewrite
 
 import (
+	"slices"
+
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
@@ -234,10 +236,7 @@ func (b *dependencyFinder) tieResize(x, y int) {
 // tieSlice ties the axes that are copied completely and in order. The strides are a constant
 // operand, for the listed axes or for all.
 func (b *dependencyFinder) tieSlice(x, y, strides int, axes []int) {
-	steps := make([]int, b.rank(x))
-	for i := range steps {
-		steps[i] = 1
-	}
+	steps := slices.Repeat([]int{1}, b.rank(x))
 	list := constInts(b.g, strides)
 	if strides >= 0 && list == nil || b.rank(x) != b.rank(y) {
 		return

@@ -347,12 +347,7 @@ func (f *onnxFormats) bias(at int, l *weights.Layer, q *quantWeights, in activat
 	for i, s := range q.scale {
 		scales[i] = s * in.scale
 	}
-	b := quantiseBias(values, func(i int) float64 {
-		if len(scales) == 1 {
-			return float64(scales[0])
-		}
-		return float64(scales[q.at[i]])
-	})
+	b := quantiseBias(values, func(i int) float64 { return float64(scales[q.at[i]]) })
 	if b == nil {
 		return
 	}

@@ -108,19 +108,11 @@ type opsetRaiser struct {
 // onlyFloat32 reports whether float32 is the only floating-point type of a model.
 func onlyFloat32(m *graph.Model) bool {
 	other := func(t tensor.Type) bool { return t.IsFloat() && t != tensor.Float32 }
-	for _, g := range m.Graphs {
-		for _, v := range g.Values {
-			if other(v.Type) || v.Const != nil && other(v.Const.Type) {
-				return false
-			}
-		}
-		for _, n := range g.Nodes {
-			if to := int64(n.Attrs.Int("to", 1)); n.Op == "Cast" && (to == dataTypes[tensor.Float16] || to == dataTypes[tensor.Float64] || to == dataTypes[tensor.BFloat16]) {
-				return false
-			}
-		}
-	}
-	return true
+	casts := []int64{dataTypes[tensor.Float16], dataTypes[tensor.Float64], dataTypes[tensor.BFloat16]}
+	return !slices.ContainsFunc(m.Graphs, func(g *graph.Graph) bool {
+		return slices.ContainsFunc(g.Values, func(v *graph.Value) bool { return other(v.Type) || v.Const != nil && other(v.Const.Type) }) ||
+			slices.ContainsFunc(g.Nodes, func(n *graph.Node) bool { return n.Op == "Cast" && slices.Contains(casts, int64(n.Attrs.Int("to", 1))) })
+	})
 }
 
 // node converts a mutable node; false where that is not possible.

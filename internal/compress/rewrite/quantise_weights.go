@@ -43,15 +43,7 @@ type quantWeights struct {
 	c     *tensor.Tensor // of the shape of the layer's constant
 	scale []float32      // one, or one per index along axis
 	axis  int
-	at    []int // index of each row
-}
-
-// scaleOf returns the scale of a row.
-func (q *quantWeights) scaleOf(r int) float32 {
-	if len(q.scale) == 1 {
-		return q.scale[0]
-	}
-	return q.scale[q.at[r]]
+	at    []int // index of each row, 0 for one scale
 }
 
 // quantiseSymmetric quantises weights so that the largest magnitude becomes the largest integer,
@@ -66,10 +58,7 @@ func quantiseSymmetric(l *weights.Layer, mat []float32, t tensor.Type, perChanne
 	}
 	limit := maxCode(t.Bits())
 	for r := range l.Rows {
-		k := 0
-		if len(q.scale) > 1 {
-			k = q.at[r]
-		}
+		k := q.at[r]
 		for _, x := range mat[r*l.Cols:][:l.Cols] {
 			q.scale[k] = max(q.scale[k], float32(math.Abs(float64(x))))
 		}
@@ -86,7 +75,7 @@ func quantiseSymmetric(l *weights.Layer, mat []float32, t tensor.Type, perChanne
 	}
 	all := make([]uint8, l.Const.Len())
 	for r := range l.Rows {
-		s := float64(q.scaleOf(r))
+		s := float64(q.scale[q.at[r]])
 		for c, x := range mat[r*l.Cols:][:l.Cols] {
 			code := min(max(math.RoundToEven(float64(x)/s), -limit), limit)
 			all[l.Row[r]+l.Col[c]] = uint8(int8(code))

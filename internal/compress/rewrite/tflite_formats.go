@@ -91,12 +91,9 @@ func (e *edit) inputOf(l *weights.Layer, k int) int {
 
 // readDirectly reports whether all operators read the layer's constant in its stored layout.
 func readDirectly(l *weights.Layer) bool {
-	for _, s := range l.Sources {
-		if slices.ContainsFunc(s.Chain, func(n *graph.Node) bool { return n.Op != "DEQUANTIZE" && n.Op != "DENSIFY" }) {
-			return false
-		}
-	}
-	return !l.MixedLayouts
+	return !l.MixedLayouts && !slices.ContainsFunc(l.Sources, func(s *weights.Source) bool {
+		return slices.ContainsFunc(s.Chain, func(n *graph.Node) bool { return n.Op != "DEQUANTIZE" && n.Op != "DENSIFY" })
+	})
 }
 
 // hybrid gives operators integer weights with float activations, which they quantise themselves.
