@@ -98,10 +98,7 @@ func (p *problem) items(lossBound bool) [][]option {
 	items := make([][]option, len(p.curves))
 	for i, c := range p.curves {
 		for k, x := range c.Points {
-			if x.tied != nil && p.held[i] != k {
-				continue
-			}
-			if at, ok := p.held[i]; ok && at != k {
+			if at, held := p.held[i]; held && at != k || !held && x.tied != nil {
 				continue
 			}
 			o := option{value: x.Cost, weight: p.lossOf(&x), index: k}
@@ -258,8 +255,7 @@ const methodMixed = "sum of layer times; interval from models with mixed changes
 // setTimes stores the time of the model and its speed-up.
 func (p *problem) setTimes(o *study.Outcome, cost interval, method string) {
 	whole := p.fixed
-	for i := range p.Layers {
-		v, _ := p.base(i)
+	for _, v := range p.bases {
 		whole += v
 	}
 	band := func(lo, hi float64) *[2]float64 {

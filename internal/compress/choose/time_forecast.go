@@ -256,8 +256,7 @@ func AdditiveSpeedup(o Options, changes []study.Change) (speedup float64, ok boo
 	if !ok || f.time <= 0 {
 		return 0, false
 	}
-	for i := range p.Layers {
-		v, _ := p.base(i)
+	for _, v := range p.bases {
 		whole += v
 	}
 	return whole / f.time, true

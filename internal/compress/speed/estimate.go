@@ -57,7 +57,8 @@ func Estimate(ctx context.Context, m *graph.Model, layers []*weights.Layer, o Ta
 			o.Progress("estimating "+Describe(c), float64(i)/float64(len(o.Changes)))
 		}
 		out := &study.SpeedPoints{}
-		if c.Structure != study.Dense && !c.Structure.Removes() { // the cycle models have no sparse kernels
+		// The cycle models have no sparse kernels.
+		if c.Structure != study.Dense && !c.Structure.Removes() {
 			for k := range layers {
 				out.Points = append(out.Points, study.SpeedPoint{Layer: k, Change: c, Cause: study.NoKernel})
 			}
