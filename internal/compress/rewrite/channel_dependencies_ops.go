@@ -103,9 +103,7 @@ func (b *dependencyFinder) onnxQuantised(x, y int) {
 		if n.Attrs.Int("block_size", 0) > 0 { // blocks along the axis must stay complete
 			b.tieAllAxes(x, y, a)
 			b.tieAllAxes(b.in(1), y, a)
-			if z := b.in(2); z >= 0 {
-				b.tieAllAxes(z, y, a)
-			}
+			b.tieAllAxes(b.in(2), y, a)
 			break
 		}
 		b.tieAllAxes(x, y)
