@@ -3,6 +3,8 @@ package sparsify
 import (
 	"math"
 	"slices"
+
+	"github.com/opmeter/opmeter/internal/compress/mask"
 )
 
 // MagnitudeLevels are the levels of Sparsify's loss profile: 0 to 0.99 in steps of a hundredth.
@@ -42,10 +44,7 @@ func Magnitude(weights []float32, levels []float64) []float64 {
 }
 
 func magnitudes(weights []float32) []float32 {
-	a := make([]float32, len(weights))
-	for i, w := range weights {
-		a[i] = float32(math.Abs(float64(w)))
-	}
+	a := mask.Magnitudes(weights)
 	slices.Sort(a)
 	return a
 }
