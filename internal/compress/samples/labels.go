@@ -92,7 +92,7 @@ func (l *labels) table(path string, text []byte, column string) error {
 	return lines(path, text, func(line int, cells []string) error {
 		if first {
 			first = false
-			titles := false
+			var titles bool
 			switch {
 			case column != "":
 				titles = slices.ContainsFunc(cells, func(c string) bool { _, ok := number(c); return !ok }) &&

@@ -67,11 +67,11 @@ type ZooSum[T zooCounts[T]] struct {
 	Precision      map[string]T `json:"precision" yaml:"precision"`
 }
 
-// ZooParams sums parameters up, ZooCount operations.
-type (
-	ZooParams = ZooSum[ZooZeros]
-	ZooCount  = ZooSum[ZooSkips]
-)
+// ZooParams sums parameters up.
+type ZooParams = ZooSum[ZooZeros]
+
+// ZooCount sums operations of a kind up.
+type ZooCount = ZooSum[ZooSkips]
 
 // zooCounts are counts that can be added, and their total.
 type zooCounts[T any] interface {
