@@ -105,8 +105,12 @@ func (j *Job) trials(sizes []int) (out []*trial, total int, err error) {
 			continue
 		}
 		for _, c := range farthestChanges(t.changes) {
+			changes := make([]rewrite.Change, len(t.layers))
+			for k, i := range t.layers {
+				changes[k] = rewrite.Change{Layer: j.Layers[i], Change: c}
+			}
 			// otherwise the trial fails and reports its cause
-			if more, err := j.neededInputs(t.layers, c); err == nil {
+			if _, _, more, _, err := j.applyChanges(t.layers, changes); err == nil {
 				ids = append(ids, more...)
 			}
 		}
@@ -155,19 +159,6 @@ func farthestChanges(cs []study.Change) []study.Change {
 		}
 	}
 	return out
-}
-
-// neededInputs returns the values that the model reads from a change on.
-func (j *Job) neededInputs(layers []int, c study.Change) ([]int, error) {
-	changes := make([]rewrite.Change, len(layers))
-	for k, i := range layers {
-		changes[k] = rewrite.Change{Layer: j.Layers[i], Change: c}
-	}
-	_, _, ids, why, err := j.applyChanges(layers, changes)
-	if why != "" {
-		return nil, err
-	}
-	return ids, err
 }
 
 // applyChanges makes a model with changes: the complete model, the part that depends on the

@@ -115,7 +115,7 @@ func packBlock(dst []byte, part []float32, t tensor.Type) (scale float32) {
 	for i := range line {
 		line[i] = 8
 		if i < len(part) {
-			line[i] = quantise4(part[i], s)
+			line[i] += uint8(min(max(int(math.RoundToEven(float64(part[i])/float64(s))), -7), 7))
 		}
 	}
 	tensor.Pack(&tensor.Tensor{Type: tensor.Uint4, Shape: []int{len(line)}, Data: dst}, line)
@@ -377,8 +377,3 @@ func (f *onnxFormats) floatBias(at int, l *weights.Layer) []float32 {
 }
 
 func abs(x float32) float64 { return float64(max(x, -x)) }
-
-// quantise4 quantises to 4 bits with a zero point of 8.
-func quantise4(x, scale float32) uint8 {
-	return uint8(min(max(int(math.RoundToEven(float64(x)/float64(scale))), -7), 7) + 8)
-}

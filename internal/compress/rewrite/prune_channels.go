@@ -266,7 +266,8 @@ func (p *pruner) takeGroup(it pruneGroup, target []int) {
 		}
 	}
 	for _, u := range it.units {
-		if c := &p.changes[u.change]; c.Matrix != nil && !p.isZero(u) {
+		m := p.mat(p.changes[u.change].Layer)
+		if p.changes[u.change].Matrix != nil && slices.ContainsFunc(p.elements(u), func(e int) bool { return m[e] != 0 }) {
 			return
 		}
 	}
@@ -336,11 +337,6 @@ func (p *pruner) clear(l *weights.Layer, x axisIndex) {
 
 // elements lists the weights of a unit.
 func (p *pruner) elements(u pruneUnit) []int { return p.orders[u.change].Elements(u.number, nil) }
-
-func (p *pruner) isZero(u pruneUnit) bool {
-	m := p.mat(p.changes[u.change].Layer)
-	return !slices.ContainsFunc(p.elements(u), func(e int) bool { return m[e] != 0 })
-}
 
 // zeroSingle makes one unit zero without removing it, unless it is removed already.
 func (p *pruner) zeroSingle(i, number int, target []int) {

@@ -115,7 +115,11 @@ func (b *zoo) node(n *graph.Node) ZooNode {
 	macs := newSum[ZooSkips]()
 	for _, l := range b.of[n.Index] {
 		mat := l.Read(nil)
-		zero, blocks := inBlocks(mat, l)
+		zero, blocks := int64(0), ZooZeros{}
+		for tap := range l.Taps {
+			n, b := inTapBlocks(mat, l, tap)
+			zero, blocks = zero+n, blocks.plus(b)
+		}
 		p := ZooParameter{Alias: "weight", Name: l.Weight, Type: l.Type, Summary: summary(l.Type, zero, l.Weights(), blocks)}
 		for _, d := range l.Shape {
 			p.Shape = append(p.Shape, int64(d))
@@ -177,17 +181,8 @@ func zeroPoint(q *tensor.Quant) any {
 	return q.Zero[0]
 }
 
-// inBlocks counts zeros, and zero blocks of four neighbouring input channels at one kernel
+// inTapBlocks counts zeros, and zero blocks of four neighbouring input channels, at one kernel
 // position. Elements missing in an incomplete block count as non-zero.
-func inBlocks(mat []float32, l *weights.Layer) (zero int64, blocks ZooZeros) {
-	for tap := range l.Taps {
-		n, b := inTapBlocks(mat, l, tap)
-		zero, blocks = zero+n, blocks.plus(b)
-	}
-	return zero, blocks
-}
-
-// inTapBlocks does so for one kernel position.
 func inTapBlocks(mat []float32, l *weights.Layer, tap int) (zero int64, blocks ZooZeros) {
 	for r := range l.Rows {
 		row := mat[r*l.Cols:][:l.Cols]
