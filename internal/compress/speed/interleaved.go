@@ -40,9 +40,7 @@ func CompareMany(ctx context.Context, before *graph.Model, after []*graph.Model,
 	defer release()
 	defer loop.Quiet(machine.HeapGrowth())()
 	r := &run{m: before, o: &o, ctx: ctx}
-	if o.Time == 0 {
-		o.Time = UsualTime
-	}
+	o.Time = cmp.Or(o.Time, UsualTime)
 	if r.dense, err = r.session(before, nil); err != nil {
 		return nil, err
 	}
