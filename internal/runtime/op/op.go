@@ -126,6 +126,16 @@ func Simple(run Run) func(*Call) (Run, error) {
 	return func(*Call) (Run, error) { return run, nil }
 }
 
+// Needs wraps infer with a check that inputs 0 to n-1 are present.
+func Needs(n int, infer func(c *Call) error) func(c *Call) error {
+	return func(c *Call) error {
+		if err := c.NeedInputs(n); err != nil {
+			return err
+		}
+		return infer(c)
+	}
+}
+
 // Call is the argument of a definition's functions. In and Out follow the node's inputs and
 // outputs. Absent optional ones are nil; trailing ones may be missing altogether: use
 // [Call.Input] and [Call.Has].

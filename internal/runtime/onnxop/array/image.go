@@ -9,15 +9,14 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
-	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 )
 
 // imageDefs lists operators over whole matrices and images.
 func imageDefs() []op.Def {
 	return slices.Concat(
-		op.Versions(op.Def{Name: "Col2Im", Infer: inferCol2Im, Prepare: prepareCol2Im}, 18),
+		op.Versions(op.Def{Name: "Col2Im", Infer: op.Needs(3, inferCol2Im), Prepare: prepareCol2Im}, 18),
 		op.Versions(op.Def{
-			Name: "Det", Infer: layout.Needs(1, inferDet), Prepare: op.Simple(runDet),
+			Name: "Det", Infer: op.Needs(1, inferDet), Prepare: op.Simple(runDet),
 			Types: []tensor.Type{tensor.Float32, tensor.Float64, tensor.Float16, tensor.BFloat16},
 		}, 11, 22),
 	)
@@ -31,9 +30,6 @@ type columns struct {
 }
 
 func columnsOf(c *op.Call) (*columns, error) {
-	if err := c.NeedInputs(3); err != nil {
-		return nil, err
-	}
 	image, err := op.Ints(c.In[1])
 	if err != nil {
 		return nil, err

@@ -21,7 +21,7 @@ func moveDefs() []op.Def {
 		def("Tile", 2, tile, 6, 13),
 		def("DepthToSpace", 1, depthToSpace, 1, 11, 13, 28),
 		def("SpaceToDepth", 1, spaceToDepth, 1, 13, 28),
-		op.Versions(op.Def{Name: "ReverseSequence", Infer: layout.Needs(2, inferReverse), Prepare: layout.WithUnpacked(prepareReverse)}, 10, 28),
+		op.Versions(op.Def{Name: "ReverseSequence", Infer: op.Needs(2, inferReverse), Prepare: layout.WithUnpacked(prepareReverse)}, 10, 28),
 	)
 }
 

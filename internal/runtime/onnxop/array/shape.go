@@ -16,14 +16,14 @@ func shapeDefs() []op.Def {
 		return op.Def{Name: name, Infer: infer, Prepare: prepareKeep, InPlace: true}
 	}
 	return slices.Concat(
-		op.Versions(keep("Identity", layout.Needs(1, inferIdentity)), 1, 13, 14, 16, 19, 21, 23, 24, 25),
-		op.Versions(keep("Reshape", layout.Needs(1, inferReshape1)), 1),
-		op.Versions(keep("Reshape", layout.Needs(2, inferReshape)), 5, 13, 14, 19, 21, 23, 24, 25),
-		op.Versions(keep("Flatten", layout.Needs(1, inferFlatten)), 1, 9, 11, 13, 21, 23, 24, 25),
-		op.Versions(keep("Squeeze", layout.Needs(1, inferSqueeze)), 1, 11, 13, 21, 23, 24, 25),
-		op.Versions(keep("Unsqueeze", layout.Needs(1, inferUnsqueeze)), 1, 11, 13, 21, 23, 24, 25),
-		op.Versions(op.Def{Name: "Shape", Infer: layout.Needs(1, inferShape), Prepare: op.Simple(runShape), ShapeOnly: true}, 1, 13, 15, 19, 21, 23, 24, 25),
-		op.Versions(op.Def{Name: "Size", Infer: layout.Needs(1, inferSize), Prepare: op.Simple(runSize), ShapeOnly: true}, 1, 13, 19, 21, 23, 24, 25),
+		op.Versions(keep("Identity", op.Needs(1, inferIdentity)), 1, 13, 14, 16, 19, 21, 23, 24, 25),
+		op.Versions(keep("Reshape", op.Needs(1, inferReshape1)), 1),
+		op.Versions(keep("Reshape", op.Needs(2, inferReshape)), 5, 13, 14, 19, 21, 23, 24, 25),
+		op.Versions(keep("Flatten", op.Needs(1, inferFlatten)), 1, 9, 11, 13, 21, 23, 24, 25),
+		op.Versions(keep("Squeeze", op.Needs(1, inferSqueeze)), 1, 11, 13, 21, 23, 24, 25),
+		op.Versions(keep("Unsqueeze", op.Needs(1, inferUnsqueeze)), 1, 11, 13, 21, 23, 24, 25),
+		op.Versions(op.Def{Name: "Shape", Infer: op.Needs(1, inferShape), Prepare: op.Simple(runShape), ShapeOnly: true}, 1, 13, 15, 19, 21, 23, 24, 25),
+		op.Versions(op.Def{Name: "Size", Infer: op.Needs(1, inferSize), Prepare: op.Simple(runSize), ShapeOnly: true}, 1, 13, 19, 21, 23, 24, 25),
 	)
 }
 

@@ -36,9 +36,6 @@ type attention struct {
 }
 
 func newAttention(c *op.Call) (*attention, error) {
-	if err := c.NeedInputs(3); err != nil {
-		return nil, err
-	}
 	q, k, v, a := c.In[atQ].Shape, c.In[atK].Shape, c.In[atV].Shape, c.Node.Attrs
 	bad := fmt.Errorf("query %s, key %s, value %s", tensor.FormatShape(q), tensor.FormatShape(k), tensor.FormatShape(v))
 	t := &attention{

@@ -130,9 +130,6 @@ type linearAttention struct {
 }
 
 func newLinearAttention(c *op.Call) (*linearAttention, error) {
-	if err := c.NeedInputs(3); err != nil {
-		return nil, err
-	}
 	q, k, v, a := c.In[0].Shape, c.In[1].Shape, c.In[2].Shape, c.Node.Attrs
 	t := &linearAttention{heads: a.Int("q_num_heads", 0), kvHeads: a.Int("kv_num_heads", 0)}
 	bad := fmt.Errorf("query %s, key %s, value %s with %d and %d heads", tensor.FormatShape(q), tensor.FormatShape(k), tensor.FormatShape(v), t.heads, t.kvHeads)

@@ -44,9 +44,6 @@ type RotaryEmbedding struct {
 }
 
 func newRotary(c *op.Call) (*RotaryEmbedding, error) {
-	if err := c.NeedInputs(3); err != nil {
-		return nil, err
-	}
 	x, a := c.In[0].Shape, c.Node.Attrs
 	r := &RotaryEmbedding{}
 	r.Interleaved = a.Bool("interleaved", false)
@@ -131,9 +128,6 @@ func prepareRotary[T tensor.Real](c *op.Call) (op.Run, error) {
 // TensorScatter writes updates into a copy of a cache along a sequence axis.
 
 func inferTensorScatter(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	x, u := c.In[0].Shape, c.In[1].Shape
 	axis, err := op.Axis(c.Node.Attrs.Int("axis", -2), len(x))
 	if err != nil {
@@ -203,9 +197,6 @@ func scatterRows[E any](dst, cache, update []E, outer, m, inner int, place func(
 
 // InferCausalConv sets the shapes of the result and of the state.
 func InferCausalConv(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	x, w := c.In[0].Shape, c.In[1].Shape
 	if len(x) != 3 || len(w) != 3 || w[0] != x[1] || w[1] != 1 || w[2] < 1 {
 		return fmt.Errorf("input %s with weights %s", tensor.FormatShape(x), tensor.FormatShape(w))

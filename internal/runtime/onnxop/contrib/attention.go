@@ -187,9 +187,6 @@ func (q maskArgs[T]) Piece(lo, hi int) {
 // [2,B,N,P,D], attention_bias.
 
 func newFusedAttention(c *op.Call) (*fusedAttention, error) {
-	if err := c.NeedInputs(2); err != nil {
-		return nil, err
-	}
 	x, w := c.In[0].Shape, c.In[1].Shape
 	t := &fusedAttention{maskAt: 3, pastAt: 4, addAt: 5}
 	if c.Node.Op == "QAttention" {
@@ -311,9 +308,6 @@ func (h *halfState) set(x *tensor.Tensor, i int) *tensor.Tensor {
 // key and value as [B,L,N,2,D]; key and value may be [B,N,L,D].
 
 func newMultiHead(c *op.Call) (*fusedAttention, error) {
-	if err := c.NeedInputs(1); err != nil {
-		return nil, err
-	}
 	t := &fusedAttention{maskAt: 4, pastAt: 6, addAt: 5}
 	if err := t.options(c); err != nil {
 		return nil, err

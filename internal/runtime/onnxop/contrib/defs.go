@@ -20,35 +20,35 @@ func Defs() []op.Def {
 		return op.Def{Name: name, Since: 1, Types: elem.Bytes, Infer: infer, Prepare: p}
 	}
 	globalPool := quantized("QLinearGlobalAveragePool", inferQLinearGlobalPool, prepareQLinearGlobalPool)
-	averagePool := quantized("QLinearAveragePool", inferQLinearAveragePool, prepareQLinearAveragePool)
+	averagePool := quantized("QLinearAveragePool", op.Needs(1, inferQLinearAveragePool), prepareQLinearAveragePool)
 	globalPool.NHWC, averagePool.NHWC = lastGlobalPool, lastAveragePool
 	return elem.InDomain(graph.Microsoft,
-		elem.RealDef("SkipLayerNormalization", inferSkipNorm, prepareSkipNorm[float32], prepareSkipNorm[float64]),
-		elem.RealDef("SkipSimplifiedLayerNormalization", inferSkipNorm, prepareSkipNorm[float32], prepareSkipNorm[float64]),
-		elem.RealDef("SimplifiedLayerNormalization", norm.InferLayerNormalization, norm.PrepareRMSNormalization[float32], norm.PrepareRMSNormalization[float64]),
+		elem.RealDef("SkipLayerNormalization", op.Needs(3, inferSkipNorm), prepareSkipNorm[float32], prepareSkipNorm[float64]),
+		elem.RealDef("SkipSimplifiedLayerNormalization", op.Needs(3, inferSkipNorm), prepareSkipNorm[float32], prepareSkipNorm[float64]),
+		elem.RealDef("SimplifiedLayerNormalization", op.Needs(2, norm.InferLayerNormalization), norm.PrepareRMSNormalization[float32], norm.PrepareRMSNormalization[float64]),
 		elem.RealDef("EmbedLayerNormalization", inferEmbed, prepareEmbed[float32], prepareEmbed[float64]),
 		elem.RealDef("QEmbedLayerNormalization", inferEmbed, prepareQuantEmbed, nil),
-		elem.RealDef("BiasAdd", inferBiasAdd, prepareBiasAdd[float32], prepareBiasAdd[float64]),
-		elem.WithCaches(elem.RealDef("Attention", inferFusedAttention, prepareFusedAttention[float32], prepareFusedAttention[float64]), prepareFusedAttention[float32], [2]int{4, 1}),
-		elem.RealDef("QAttention", inferQuantAttention, prepareQuantAttention, nil),
-		elem.WithCaches(elem.RealDef("MultiHeadAttention", inferMultiHead, prepareMultiHead[float32], prepareMultiHead[float64]), prepareMultiHead[float32], [2]int{6, 1}, [2]int{7, 2}),
+		elem.RealDef("BiasAdd", op.Needs(3, inferBiasAdd), prepareBiasAdd[float32], prepareBiasAdd[float64]),
+		elem.WithCaches(elem.RealDef("Attention", op.Needs(2, inferFusedAttention), prepareFusedAttention[float32], prepareFusedAttention[float64]), prepareFusedAttention[float32], [2]int{4, 1}),
+		elem.RealDef("QAttention", op.Needs(5, inferQuantAttention), prepareQuantAttention, nil),
+		elem.WithCaches(elem.RealDef("MultiHeadAttention", op.Needs(1, inferMultiHead), prepareMultiHead[float32], prepareMultiHead[float64]), prepareMultiHead[float32], [2]int{6, 1}, [2]int{7, 2}),
 		elem.WithCaches(elem.RealDef("GroupQueryAttention", inferGroupQuery, prepareGroupQuery[float32], nil), prepareGroupQuery[float32], [2]int{gqPastK, 1}, [2]int{gqPastV, 2}),
-		elem.RealDef("RotaryEmbedding", inferOffsetRotary, prepareOffsetRotary[float32], nil),
-		elem.RealDef("GatherBlockQuantized", inferGatherBlock, prepareGatherBlock, nil),
-		elem.RealDef("MatMulNBits", inferNBits, prepareNBits, nil),
-		elem.RealDef("FusedConv", inferFusedConv, prepareFusedConv[float32](conv.PrepareConv32), prepareFusedConv[float64](conv.PrepareConvAny[float64])),
-		elem.RealDef("FusedGemm", matmul.InferGemm, prepareFusedGemm[float32](matmul.PrepareGemm32), prepareFusedGemm[float64](matmul.PrepareGemm[float64])),
-		elem.Fusing(elem.RealDef("FusedMatMul", inferFusedMatMul, prepareFusedMatMul[float32], prepareFusedMatMul[float64])),
-		elem.RealDef("CausalConvWithState", attention.InferCausalConv, attention.PrepareCausalConv[float32], nil),
-		elem.RealDef("LinearAttention", attention.InferLinearAttention, attention.PrepareLinearAttention, nil),
-		elem.RealDef("CDist", inferDistances, prepareDistances[float32], prepareDistances[float64]),
+		elem.RealDef("RotaryEmbedding", op.Needs(4, inferOffsetRotary), prepareOffsetRotary[float32], nil),
+		elem.RealDef("GatherBlockQuantized", op.Needs(3, inferGatherBlock), prepareGatherBlock, nil),
+		elem.RealDef("MatMulNBits", op.Needs(3, inferNBits), prepareNBits, nil),
+		elem.RealDef("FusedConv", op.Needs(2, inferFusedConv), prepareFusedConv[float32](conv.PrepareConv32), prepareFusedConv[float64](conv.PrepareConvAny[float64])),
+		elem.RealDef("FusedGemm", op.Needs(2, matmul.InferGemm), prepareFusedGemm[float32](matmul.PrepareGemm32), prepareFusedGemm[float64](matmul.PrepareGemm[float64])),
+		elem.Fusing(elem.RealDef("FusedMatMul", op.Needs(2, inferFusedMatMul), prepareFusedMatMul[float32], prepareFusedMatMul[float64])),
+		elem.RealDef("CausalConvWithState", op.Needs(2, attention.InferCausalConv), attention.PrepareCausalConv[float32], nil),
+		elem.RealDef("LinearAttention", op.Needs(3, attention.InferLinearAttention), attention.PrepareLinearAttention, nil),
+		elem.RealDef("CDist", op.Needs(2, inferDistances), prepareDistances[float32], prepareDistances[float64]),
 		averagePool,
 		globalPool,
 		quantized("QLinearConcat", inferQLinearConcat, prepareQLinearConcat),
-		quantized("QLinearConv", conv.InferQLinearConv, conv.PrepareQLinearConv),
-		quantized("QGemm", inferQGemm, prepareQGemm),
-		elem.RealDef("MatMulIntegerToFloat", inferMatMulIntegerToFloat, prepareMatMulIntegerToFloat, nil),
-		elem.RealDef("DynamicQuantizeMatMul", inferDynamicQuantizeMatMul, prepareDynamicQuantizeMatMul, nil),
+		quantized("QLinearConv", op.Needs(8, conv.InferQLinearConv), conv.PrepareQLinearConv),
+		quantized("QGemm", op.Needs(6, inferQGemm), prepareQGemm),
+		elem.RealDef("MatMulIntegerToFloat", op.Needs(4, inferMatMulIntegerToFloat), prepareMatMulIntegerToFloat, nil),
+		elem.RealDef("DynamicQuantizeMatMul", op.Needs(3, inferDynamicQuantizeMatMul), prepareDynamicQuantizeMatMul, nil),
 	)
 }
 
@@ -56,9 +56,6 @@ func Defs() []op.Def {
 // [B,S]), cos_cache, sin_cache.
 
 func newOffsetRotary(c *op.Call) (*attention.RotaryEmbedding, error) {
-	if err := c.NeedInputs(4); err != nil {
-		return nil, err
-	}
 	x, cos, a := c.In[0].Shape, c.In[2].Shape, c.Node.Attrs
 	if len(cos) != 2 || !slices.Equal(cos, c.In[3].Shape) {
 		return nil, fmt.Errorf("caches %s and %s", tensor.FormatShape(cos), tensor.FormatShape(c.In[3].Shape))

@@ -14,9 +14,6 @@ import (
 // and of B, or their squares.
 
 func inferDistances(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	a, b := c.In[0].Shape, c.In[1].Shape
 	if len(a) != 2 || len(b) != 2 || a[1] != b[1] {
 		return fmt.Errorf("rows of %s and %s are not points of one space", tensor.FormatShape(a), tensor.FormatShape(b))

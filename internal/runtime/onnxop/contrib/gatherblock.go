@@ -26,9 +26,6 @@ type gatherBlock struct {
 }
 
 func newGatherBlock(c *op.Call) (*gatherBlock, error) {
-	if err := c.NeedInputs(3); err != nil {
-		return nil, err
-	}
 	data, scales, a := c.In[0], c.In[2], c.Node.Attrs
 	g := &gatherBlock{shape: slices.Clone(data.Shape), codes: data.Type, block: a.Int("block_size", 128)}
 	if g.block < 1 || len(g.shape) == 0 {

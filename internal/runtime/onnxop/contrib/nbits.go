@@ -21,9 +21,6 @@ type nBits struct {
 }
 
 func newNBits(c *op.Call) (*nBits, error) {
-	if err := c.NeedInputs(3); err != nil {
-		return nil, err
-	}
 	x, a := c.In[0].Shape, c.Node.Attrs
 	v := &nBits{n: a.Int("N", 0), k: a.Int("K", 0), bits: a.Int("bits", 4), block: a.Int("block_size", 0)}
 	if v.bits != 2 && v.bits != 4 && v.bits != 8 {

@@ -23,9 +23,6 @@ func skipInputs(c *op.Call) (beta, bias int) {
 }
 
 func inferSkipNorm(c *op.Call) error {
-	if err := c.NeedInputs(3); err != nil {
-		return err
-	}
 	x, skip := c.In[0].Shape, c.In[1].Shape
 	if len(x) < 2 || len(x) > 3 {
 		return fmt.Errorf("input %s", tensor.FormatShape(x))
@@ -104,9 +101,6 @@ func normalizeRow[T tensor.Real](c *op.Call, row int, dst, src, gamma, beta []T,
 // BiasAdd adds a bias per channel and a residual: x [N,S,C], bias [C], skip [N,S,C].
 
 func inferBiasAdd(c *op.Call) error {
-	if err := c.NeedInputs(3); err != nil {
-		return err
-	}
 	x := c.In[0].Shape
 	if len(x) < 1 || c.In[1].Len() != x[len(x)-1] || !slices.Equal(c.In[2].Shape, x) {
 		return fmt.Errorf("input %s, bias %s, skip %s", tensor.FormatShape(x), tensor.FormatShape(c.In[1].Shape), tensor.FormatShape(c.In[2].Shape))

@@ -163,9 +163,6 @@ func fusedOperand(c *op.Call, i int, letter string) (shape []int, trans, batch b
 }
 
 func newFusedMatMul(c *op.Call) (*matmul.Batched, bool, bool, error) {
-	if err := c.NeedInputs(2); err != nil {
-		return nil, false, false, err
-	}
 	a, ta, ba := fusedOperand(c, 0, "A")
 	b, tb, bb := fusedOperand(c, 1, "B")
 	if ba || bb {

@@ -13,9 +13,6 @@ import (
 // mask_index, x_zero, weight_zero, past. Query, key and value are floats.
 
 func newQuantAttention(c *op.Call) (*fusedAttention, error) {
-	if err := c.NeedInputs(5); err != nil {
-		return nil, err
-	}
 	t, err := newFusedAttention(c)
 	if err != nil {
 		return nil, err

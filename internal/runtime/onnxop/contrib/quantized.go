@@ -113,9 +113,6 @@ func prepareQLinearConcat(c *op.Call) (op.Run, error) {
 type qgemm struct{ *matmul.GemmShape }
 
 func newQGemm(c *op.Call) (*qgemm, error) {
-	if err := c.NeedInputs(6); err != nil {
-		return nil, err
-	}
 	if !quant.IsByte(c.In[0]) || !quant.IsByte(c.In[3]) {
 		return nil, op.Unsupported("QGemm of %v and %v", c.In[0].Type, c.In[3].Type)
 	}
@@ -322,9 +319,6 @@ func dotInts(a, b []int32) int32 {
 // the integer product times the scales.
 
 func inferMatMulIntegerToFloat(c *op.Call) error {
-	if err := c.NeedInputs(4); err != nil {
-		return err
-	}
 	v, err := matmul.NewBatched(c.In[0].Shape, c.In[1].Shape)
 	if err != nil {
 		return err
@@ -413,9 +407,6 @@ func (s *scaling) rows(_, lo, hi int) {
 // quantised to uint8 over their range at each run.
 
 func inferDynamicQuantizeMatMul(c *op.Call) error {
-	if err := c.NeedInputs(3); err != nil {
-		return err
-	}
 	v, err := matmul.NewBatched(c.In[0].Shape, c.In[1].Shape)
 	if err != nil {
 		return err

@@ -9,12 +9,11 @@ import (
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
-	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 )
 
 func flowDefs() []op.Def {
 	return slices.Concat(
-		op.Versions(op.Def{Name: "If", Infer: layout.Needs(1, inferIf), Prepare: prepareIf}, 1, 11, 13, 16, 19, 21, 23, 24, 25),
+		op.Versions(op.Def{Name: "If", Infer: op.Needs(1, inferIf), Prepare: prepareIf}, 1, 11, 13, 16, 19, 21, 23, 24, 25),
 		op.Versions(op.Def{Name: "Loop", Infer: inferLoop, Prepare: prepareLoop}, 1, 11, 13, 16, 19, 21, 23, 24, 25),
 		op.Versions(op.Def{Name: "Scan", Infer: inferScan, Prepare: prepareScan8}, 8),
 		op.Versions(op.Def{Name: "Scan", Infer: inferScan, Prepare: prepareScan}, 9, 11, 16, 19, 21, 23, 24, 25),

@@ -13,7 +13,7 @@ import (
 func optionalDefs() []op.Def {
 	return slices.Concat(
 		op.Versions(op.Def{Name: "Optional", Infer: inferOptional, Prepare: op.Simple(runOptional)}, 15, 28),
-		op.Versions(op.Def{Name: "OptionalGetElement", Infer: layout.Needs(1, inferGet), Prepare: op.Simple(runGet)}, 15, 18, 28),
+		op.Versions(op.Def{Name: "OptionalGetElement", Infer: op.Needs(1, inferGet), Prepare: op.Simple(runGet)}, 15, 18, 28),
 		op.Versions(op.Def{Name: "OptionalHasElement", Infer: inferHas, Prepare: op.Simple(runHas)}, 15, 18, 28),
 	)
 }

@@ -18,10 +18,10 @@ func sequenceDefs() []op.Def {
 	return slices.Concat(
 		def("SequenceEmpty", inferEmpty, runEmpty),
 		def("SequenceConstruct", inferConstruct, runConstruct),
-		def("SequenceInsert", inferInsert, runInsert),
-		def("SequenceErase", inferErase, runErase),
-		def("SequenceAt", inferAt, runAt),
-		def("SequenceLength", inferLength, runLength),
+		def("SequenceInsert", op.Needs(2, inferInsert), runInsert),
+		def("SequenceErase", op.Needs(1, inferErase), runErase),
+		def("SequenceAt", op.Needs(2, inferAt), runAt),
+		def("SequenceLength", op.Needs(1, inferLength), runLength),
 	)
 }
 
@@ -47,9 +47,6 @@ func elemType(x *tensor.Tensor) tensor.Type {
 }
 
 func needSequence(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	if c.In[0].Type != tensor.Sequence {
 		return fmt.Errorf("input 0 is %v, not a sequence", c.In[0].Type)
 	}
@@ -125,9 +122,6 @@ func inferInsert(c *op.Call) error {
 	if err := needSequence(c); err != nil {
 		return err
 	}
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	if c.In[1].Type.IsContainer() {
 		return fmt.Errorf("cannot insert a %v: sequences hold tensors", c.In[1].Type)
 	}
@@ -187,9 +181,6 @@ func element(c *op.Call) (*tensor.Tensor, error) {
 
 func inferAt(c *op.Call) error {
 	if err := needSequence(c); err != nil {
-		return err
-	}
-	if err := c.NeedInputs(2); err != nil {
 		return err
 	}
 	x, err := element(c)

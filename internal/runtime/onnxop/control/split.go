@@ -12,8 +12,8 @@ import (
 
 func splitDefs() []op.Def {
 	return slices.Concat(
-		op.Versions(op.Def{Name: "SplitToSequence", Infer: layout.Needs(1, inferSplit), Prepare: op.Simple(runSplit)}, 11, 24),
-		op.Versions(op.Def{Name: "ConcatFromSequence", Infer: inferConcat, Prepare: op.Simple(runConcat)}, 11),
+		op.Versions(op.Def{Name: "SplitToSequence", Infer: op.Needs(1, inferSplit), Prepare: op.Simple(runSplit)}, 11, 24),
+		op.Versions(op.Def{Name: "ConcatFromSequence", Infer: op.Needs(1, inferConcat), Prepare: op.Simple(runConcat)}, 11),
 	)
 }
 

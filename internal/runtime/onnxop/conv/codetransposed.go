@@ -22,9 +22,6 @@ type phase struct {
 }
 
 func newCodesTransposed(c *op.Call) (*convolution, error) {
-	if err := c.NeedInputs(8); err != nil {
-		return nil, err
-	}
 	v, err := newTransposed(&op.Call{Node: c.Node, In: []*tensor.Tensor{c.In[0], c.In[3], c.Input(8)}})
 	if err != nil {
 		return nil, err

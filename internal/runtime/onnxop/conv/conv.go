@@ -46,9 +46,6 @@ func (v *convolution) shape() []int { return append([]int{v.n, v.m}, v.Out...) }
 
 // InferConv checks the shapes of a convolution and sets the shape of output 0.
 func InferConv(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	v, err := newConvolution(c, c.In[0], c.In[1], c.Input(2))
 	if err != nil {
 		return err

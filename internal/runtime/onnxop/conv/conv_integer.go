@@ -188,9 +188,6 @@ func prepareConvInteger(c *op.Call) (op.Run, error) {
 
 // InferQLinearConv checks the shapes of a quantised convolution and sets output 0.
 func InferQLinearConv(c *op.Call) error {
-	if err := c.NeedInputs(8); err != nil {
-		return err
-	}
 	v, err := newConvolution(c, c.In[0], c.In[3], c.Input(8))
 	if err != nil {
 		return err

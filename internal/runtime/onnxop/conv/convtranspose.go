@@ -98,9 +98,6 @@ func (v *convolution) transposedSizes(c *op.Call) error {
 }
 
 func inferConvTranspose(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	v, err := newTransposed(c)
 	if err != nil {
 		return err

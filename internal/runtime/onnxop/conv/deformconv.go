@@ -14,9 +14,6 @@ import (
 
 // newDeform checks a DeformConv: x, w, offset, bias, mask.
 func newDeform(c *op.Call) (*convolution, int, error) {
-	if err := c.NeedInputs(3); err != nil {
-		return nil, 0, err
-	}
 	v, err := newConvolution(c, c.In[0], c.In[1], c.Input(3))
 	if err != nil {
 		return nil, 0, err

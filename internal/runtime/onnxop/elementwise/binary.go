@@ -121,9 +121,6 @@ func prepareMod(c *op.Call) (op.Run, error) {
 // inferPRelu: the slope broadcasts to the input, never the other way round. Before operator set
 // 7, and in many later files, a slope of C elements belongs to dimension 1.
 func inferPRelu(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	if _, err := slopeShape(c); err != nil {
 		return err
 	}

@@ -34,9 +34,6 @@ func operands(c *op.Call) (*Broadcast, error) {
 // Before operator set 7 the attributes broadcast and axis aligned the second operand with the
 // first.
 func operandShapes(c *op.Call) (a, b, out []int, err error) {
-	if err := c.NeedInputs(2); err != nil {
-		return nil, nil, nil, err
-	}
 	a, b = c.In[0].Shape, c.In[1].Shape
 	if c.Node.Version < 7 && c.Node.Domain == "" && c.Node.Attrs.Bool("broadcast", false) {
 		if tensor.Elements(b) == 1 {
@@ -63,7 +60,7 @@ func operandShapes(c *op.Call) (a, b, out []int, err error) {
 // inferBinary sets the type of a binary operator's result to t, or to the operands' own for
 // Invalid.
 func inferBinary(t tensor.Type) func(c *op.Call) error {
-	return func(c *op.Call) error {
+	return op.Needs(2, func(c *op.Call) error {
 		_, _, out, err := operandShapes(c)
 		if err != nil {
 			return err
@@ -74,5 +71,5 @@ func inferBinary(t tensor.Type) func(c *op.Call) error {
 		}
 		c.SetOut(0, ty, out)
 		return nil
-	}
+	})
 }

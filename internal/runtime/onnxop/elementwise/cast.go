@@ -39,9 +39,6 @@ var dataTypeNames = map[string]tensor.Type{
 }
 
 func inferCast(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	t, err := castTarget(c)
 	if err != nil {
 		return err
@@ -51,9 +48,6 @@ func inferCast(c *op.Call) error {
 }
 
 func inferCastLike(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	c.SetOut(0, c.In[1].Type, c.In[0].Shape)
 	return nil
 }
@@ -221,9 +215,9 @@ var truths = func() (t [256]float32) {
 func castDefs() []op.Def {
 	all := slices.Concat(elem.Numbers, elem.Bools, []tensor.Type{tensor.String}, elem.Float8s, []tensor.Type{tensor.Float8E8M0}, elem.Packed)
 	return []op.Def{
-		{Domain: graph.ONNX, Name: "Cast", Since: 1, Types: all, Infer: inferCast, Prepare: prepareCast},
-		{Domain: graph.ONNX, Name: "CastLike", Since: 15, Types: all, Infer: inferCastLike, Prepare: prepareCast},
-		{Domain: graph.ONNX, Name: "BitCast", Since: 26, Infer: inferBitCast, InPlace: true, Prepare: op.Simple(func(c *op.Call) error {
+		{Domain: graph.ONNX, Name: "Cast", Since: 1, Types: all, Infer: op.Needs(1, inferCast), Prepare: prepareCast},
+		{Domain: graph.ONNX, Name: "CastLike", Since: 15, Types: all, Infer: op.Needs(2, inferCastLike), Prepare: prepareCast},
+		{Domain: graph.ONNX, Name: "BitCast", Since: 26, Infer: op.Needs(1, inferBitCast), InPlace: true, Prepare: op.Simple(func(c *op.Call) error {
 			copy(c.Out[0].Data, c.In[0].Data)
 			return nil
 		})},

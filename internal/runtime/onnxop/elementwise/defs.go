@@ -30,14 +30,14 @@ func arithDefs() []op.Def {
 		fuses(def("Add", add, elem.Numbers)), fuses(def("Sub", sub, elem.Numbers)), fuses(def("Mul", mul, elem.Numbers)), def("Div", div, elem.Numbers),
 		{Domain: graph.ONNX, Name: "Mod", Since: 10, Types: elem.Numbers, Infer: own, InPlace: true, Prepare: elem.Widen(prepareMod)},
 		{
-			Domain: graph.ONNX, Name: "PRelu", Since: 1, Types: slices.Concat(elem.Floats, elem.Signed[2:], elem.Unsigned[2:]), Infer: inferPRelu, InPlace: true,
+			Domain: graph.ONNX, Name: "PRelu", Since: 1, Types: slices.Concat(elem.Floats, elem.Signed[2:], elem.Unsigned[2:]), Infer: op.Needs(2, inferPRelu), InPlace: true,
 			Prepare: elem.Widen(preparePRelu),
 		},
 		{Domain: graph.ONNX, Name: "Pow", Since: 1, Types: slices.Concat(elem.Floats, elem.Signed[2:]), Infer: own, InPlace: true, Prepare: elem.Widen(preparePow)},
 		many("Max", 1, elem.Numbers, maximum, false), many("Min", 1, elem.Numbers, minimum, false),
 		many("Sum", 1, elem.Floats, add, false), many("Mean", 1, elem.Floats, add, true),
-		{Domain: graph.ONNX, Name: "SwiGLU", Since: 28, Types: elem.Floats, Infer: inferSwiGLU, InPlace: true, Prepare: elem.Widen(prepareSwiGLU)},
-		{Domain: graph.ONNX, Name: "Where", Since: 9, Infer: inferWhere, Prepare: layout.WithUnpacked(prepareWhere)},
+		{Domain: graph.ONNX, Name: "SwiGLU", Since: 28, Types: elem.Floats, Infer: op.Needs(2, inferSwiGLU), InPlace: true, Prepare: elem.Widen(prepareSwiGLU)},
+		{Domain: graph.ONNX, Name: "Where", Since: 9, Infer: op.Needs(3, inferWhere), Prepare: layout.WithUnpacked(prepareWhere)},
 	}
 }
 

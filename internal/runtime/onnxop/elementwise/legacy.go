@@ -41,9 +41,6 @@ func imageScaler[T tensor.Real](c *op.Call) (op.Run, error) {
 // cropWindow returns the part of an NCHW image that Crop keeps: without the border (left, top,
 // right, bottom), or of the size "scale" (height, width) starting at the left and top border.
 func cropWindow(c *op.Call) (top, left, height, width int, err error) {
-	if err := c.NeedInputs(1); err != nil {
-		return 0, 0, 0, 0, err
-	}
 	shape, border, size := c.In[0].Shape, c.Node.Attrs.Ints("border"), c.Node.Attrs.Ints("scale")
 	if len(shape) != 4 || len(border) != 4 {
 		return 0, 0, 0, 0, c.Errorf("shape %s with %d borders", tensor.FormatShape(shape), len(border))
@@ -95,6 +92,6 @@ func prepareCrop(c *op.Call) (op.Run, error) {
 func legacyDefs() []op.Def {
 	return []op.Def{
 		{Domain: graph.ONNX, Name: "ImageScaler", Since: 1, Types: elem.Floats, Infer: elem.Same, InPlace: true, Prepare: elem.Widen(prepareImageScaler)},
-		{Domain: graph.ONNX, Name: "Crop", Since: 1, Types: elem.Floats, Infer: inferCrop, Prepare: prepareCrop},
+		{Domain: graph.ONNX, Name: "Crop", Since: 1, Types: elem.Floats, Infer: op.Needs(1, inferCrop), Prepare: prepareCrop},
 	}
 }

@@ -88,9 +88,6 @@ func foldMany[T tensor.Number](c *op.Call, l element.Loops[T, T], after func([]T
 
 // inferSwiGLU requires equal shapes: the operator does not broadcast.
 func inferSwiGLU(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	a, b := c.In[0].Shape, c.In[1].Shape
 	if tensor.FormatShape(a) != tensor.FormatShape(b) {
 		return c.Errorf("shapes %s and %s differ", tensor.FormatShape(a), tensor.FormatShape(b))

@@ -9,9 +9,6 @@ import (
 )
 
 func inferWhere(c *op.Call) error {
-	if err := c.NeedInputs(3); err != nil {
-		return err
-	}
 	if err := elem.SameTypes(c, 1); err != nil {
 		return err
 	}

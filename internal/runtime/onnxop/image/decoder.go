@@ -15,7 +15,7 @@ import (
 func Defs() []op.Def {
 	return []op.Def{{
 		Name: "ImageDecoder", Since: 20, Types: []tensor.Type{tensor.Uint8},
-		Infer: inferDecoder, Prepare: op.Simple(runDecoder),
+		Infer: op.Needs(1, inferDecoder), Prepare: op.Simple(runDecoder),
 	}}
 }
 
@@ -38,9 +38,6 @@ func newPicture(w, h int) (*picture, error) {
 }
 
 func inferDecoder(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	if c.In[0].Type != tensor.Uint8 || c.In[0].Rank() != 1 {
 		return fmt.Errorf("stream is %v of rank %d", c.In[0].Type, c.In[0].Rank())
 	}

@@ -14,7 +14,7 @@ import (
 func gatherDefs() []op.Def {
 	return slices.Concat(
 		op.Versions(layout.Def("", "Gather", 2, gather, layout.None), 1, 11, 13),
-		op.Versions(op.Def{Name: "GatherElements", Infer: layout.Needs(2, inferGatherElements), Prepare: layout.WithUnpacked(prepareGatherElements)}, 11, 13),
+		op.Versions(op.Def{Name: "GatherElements", Infer: op.Needs(2, inferGatherElements), Prepare: layout.WithUnpacked(prepareGatherElements)}, 11, 13),
 		op.Versions(layout.Def("", "GatherND", 2, gatherND, layout.None), 11, 12, 13),
 	)
 }

@@ -10,13 +10,13 @@ import (
 )
 
 func scatterDefs() []op.Def {
-	el := op.Def{Infer: layout.Needs(3, inferScatterElements), Prepare: layout.WithUnpacked(prepareScatterElements), InPlace: true}
+	el := op.Def{Infer: op.Needs(3, inferScatterElements), Prepare: layout.WithUnpacked(prepareScatterElements), InPlace: true}
 	old := el
 	old.Name, el.Name = "Scatter", "ScatterElements"
 	return slices.Concat(
 		op.Versions(old, 9, 11),
 		op.Versions(el, 11, 13, 16, 18),
-		op.Versions(op.Def{Name: "ScatterND", Infer: layout.Needs(3, inferScatterND), Prepare: layout.WithUnpacked(prepareScatterND), InPlace: true}, 11, 13, 16, 18),
+		op.Versions(op.Def{Name: "ScatterND", Infer: op.Needs(3, inferScatterND), Prepare: layout.WithUnpacked(prepareScatterND), InPlace: true}, 11, 13, 16, 18),
 	)
 }
 

@@ -13,9 +13,9 @@ import (
 
 func selectDefs() []op.Def {
 	return slices.Concat(
-		op.Versions(op.Def{Name: "OneHot", Infer: layout.Needs(3, inferOneHot), Prepare: layout.WithUnpacked(prepareOneHot)}, 9, 11, 28),
-		op.Versions(op.Def{Name: "NonZero", Infer: layout.Needs(1, inferNonZero), Prepare: op.Simple(runNonZero)}, 9, 13),
-		op.Versions(op.Def{Name: "Compress", Infer: layout.Needs(2, inferCompress), Prepare: layout.WithUnpacked(prepareCompress)}, 9, 11, 28),
+		op.Versions(op.Def{Name: "OneHot", Infer: op.Needs(3, inferOneHot), Prepare: layout.WithUnpacked(prepareOneHot)}, 9, 11, 28),
+		op.Versions(op.Def{Name: "NonZero", Infer: op.Needs(1, inferNonZero), Prepare: op.Simple(runNonZero)}, 9, 13),
+		op.Versions(op.Def{Name: "Compress", Infer: op.Needs(2, inferCompress), Prepare: layout.WithUnpacked(prepareCompress)}, 9, 11, 28),
 	)
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 func topKDefs() []op.Def {
-	return op.Versions(op.Def{Name: "TopK", Infer: layout.Needs(1, inferTopK), Prepare: prepareTopK}, 1, 10, 11, 24)
+	return op.Versions(op.Def{Name: "TopK", Infer: op.Needs(1, inferTopK), Prepare: prepareTopK}, 1, 10, 11, 24)
 }
 
 func inferTopK(c *op.Call) error {

@@ -11,7 +11,7 @@ import (
 )
 
 func uniqueDefs() []op.Def {
-	return op.Versions(op.Def{Name: "Unique", Infer: layout.Needs(1, inferUnique), Prepare: op.Simple(runUnique)}, 11, 28)
+	return op.Versions(op.Def{Name: "Unique", Infer: op.Needs(1, inferUnique), Prepare: op.Simple(runUnique)}, 11, 28)
 }
 
 // inferUnique never knows the count: finding it is the whole work.

@@ -22,9 +22,6 @@ type classLoss struct {
 }
 
 func newClassLoss(c *op.Call) (*classLoss, error) {
-	if err := c.NeedInputs(2); err != nil {
-		return nil, err
-	}
 	x, t := c.In[0].Shape, c.In[1].Shape
 	if len(x) < 2 || !slices.Equal(t, append([]int{x[0]}, x[2:]...)) {
 		return nil, fmt.Errorf("scores %s with targets %s", tensor.FormatShape(x), tensor.FormatShape(t))

@@ -22,9 +22,6 @@ type codesProduct struct {
 }
 
 func newCodesProduct(c *op.Call) (*codesProduct, error) {
-	if err := c.NeedInputs(3); err != nil {
-		return nil, err
-	}
 	x, w, s := c.In[0].Shape, c.In[1].Shape, c.In[2]
 	v := &codesProduct{block: c.Node.Attrs.Int("block_size", 0)}
 	switch c.In[1].Type {

@@ -11,14 +11,14 @@ var matrixInts = []tensor.Type{tensor.Int32, tensor.Int64, tensor.Uint32, tensor
 
 // Defs lists the operators of this package.
 func Defs() []op.Def {
-	codes := elem.Fusing(elem.RealDef("CodesMatMul", inferCodesMatMul, prepareCodesMatMul, nil))
+	codes := elem.Fusing(elem.RealDef("CodesMatMul", op.Needs(3, inferCodesMatMul), prepareCodesMatMul, nil))
 	codes.Domain = graph.Own
 	return []op.Def{
 		codes,
-		{Name: "MatMul", Since: 1, Types: elem.FloatsAnd(matrixInts...), Infer: inferMatMul, Prepare: prepareMatMul, Fuses: true},
-		{Name: "Gemm", Since: 1, Types: elem.FloatsAnd(matrixInts...), Infer: InferGemm, Prepare: prepareGemmAny, Fuses: true, AcceptsUniform: takesSame},
+		{Name: "MatMul", Since: 1, Types: elem.FloatsAnd(matrixInts...), Infer: op.Needs(2, inferMatMul), Prepare: prepareMatMul, Fuses: true},
+		{Name: "Gemm", Since: 1, Types: elem.FloatsAnd(matrixInts...), Infer: op.Needs(2, InferGemm), Prepare: prepareGemmAny, Fuses: true, AcceptsUniform: takesSame},
 		{Name: "Einsum", Since: 12, Infer: inferEinsum, Prepare: prepareEinsum},
-		{Name: "MatMulInteger", Since: 10, Types: elem.Bytes, Infer: inferMatMulInteger, Prepare: prepareMatMulInteger},
-		{Name: "QLinearMatMul", Since: 10, Types: elem.Bytes, Infer: inferQLinearMatMul, Prepare: prepareQLinearMatMul},
+		{Name: "MatMulInteger", Since: 10, Types: elem.Bytes, Infer: op.Needs(2, inferMatMulInteger), Prepare: prepareMatMulInteger},
+		{Name: "QLinearMatMul", Since: 10, Types: elem.Bytes, Infer: op.Needs(8, inferQLinearMatMul), Prepare: prepareQLinearMatMul},
 	}
 }

@@ -19,9 +19,6 @@ type GemmShape struct {
 
 // NewGemm checks the shapes of a Gemm.
 func NewGemm(c *op.Call) (*GemmShape, error) {
-	if err := c.NeedInputs(2); err != nil {
-		return nil, err
-	}
 	a, b, at := c.In[0].Shape, c.In[1].Shape, c.Node.Attrs
 	if len(a) != 2 || len(b) != 2 {
 		return nil, fmt.Errorf("%s times %s", tensor.FormatShape(a), tensor.FormatShape(b))

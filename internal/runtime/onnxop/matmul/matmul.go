@@ -125,9 +125,6 @@ func (v *Batched) apart(threads int) bool {
 func (v *Batched) together(rate float64) int { return max(1, workers.Grain(rate)/max(1, v.M*v.N*v.K)) }
 
 func inferMatMul(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	if c.In[0].Type != c.In[1].Type {
 		return fmt.Errorf("%v times %v", c.In[0].Type, c.In[1].Type)
 	}

@@ -245,9 +245,6 @@ func (q *intMatMul) product(pool *workers.Pool, worker, i int) {
 }
 
 func inferMatMulInteger(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	v, err := NewBatched(c.In[0].Shape, c.In[1].Shape)
 	if err != nil {
 		return err
@@ -270,9 +267,6 @@ func prepareMatMulInteger(c *op.Call) (op.Run, error) {
 // Inputs of QLinearMatMul: a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero.
 
 func inferQLinearMatMul(c *op.Call) error {
-	if err := c.NeedInputs(8); err != nil {
-		return err
-	}
 	v, err := NewBatched(c.In[0].Shape, c.In[3].Shape)
 	if err != nil {
 		return err

@@ -9,12 +9,9 @@ import (
 // Defs lists the operators of the ai.onnx.ml domain.
 func Defs() []op.Def {
 	def := func(name string, infer func(*op.Call) error, p func(*op.Call) (op.Run, error)) op.Def {
-		return op.Def{Domain: graph.ONNXML, Name: name, Since: 1, Types: numeric, Infer: infer, Prepare: p}
+		return op.Def{Domain: graph.ONNXML, Name: name, Since: 1, Types: numeric, Infer: op.Needs(1, infer), Prepare: p}
 	}
 	of := func(d op.Def, types ...tensor.Type) op.Def { d.Types = types; return d }
-	simple := func(run op.Run) func(*op.Call) (op.Run, error) {
-		return func(*op.Call) (op.Run, error) { return run, nil }
-	}
 	return []op.Def{
 		def("TreeEnsembleClassifier", inferClassifier, prepareTreeClassifier),
 		def("TreeEnsembleRegressor", inferTreeRegressor, prepareTreeRegressor),
@@ -27,13 +24,13 @@ func Defs() []op.Def {
 		def("Scaler", inferFloat, prepareScaler),
 		def("Binarizer", inferSame, prepareBinarizer),
 		def("Imputer", inferSame, prepareImputer),
-		def("FeatureVectorizer", inferVectorizer, simple(runVectorizer)),
-		of(def("ArrayFeatureExtractor", inferExtractor, prepareExtractor), append(numeric, tensor.String)...),
+		{Domain: graph.ONNXML, Name: "FeatureVectorizer", Since: 1, Types: numeric, Infer: inferVectorizer, Prepare: op.Simple(runVectorizer)},
+		of(def("ArrayFeatureExtractor", op.Needs(2, inferExtractor), prepareExtractor), append(numeric, tensor.String)...),
 		of(def("LabelEncoder", inferLabelEncoder, prepareLabelEncoder)),
 		of(def("CategoryMapper", inferCategoryMapper, prepareCategoryMapper), tensor.String, tensor.Int64),
 		of(def("OneHotEncoder", inferOneHot, prepareOneHot), append(numeric, tensor.String)...),
 		of(def("ZipMap", inferZipMap, prepareZipMap), tensor.Float32),
-		of(def("DictVectorizer", inferDict, simple(runDictVectorizer)), tensor.Map),
-		of(def("CastMap", inferDict, simple(runCastMap)), tensor.Map),
+		of(def("DictVectorizer", inferDict, op.Simple(runDictVectorizer)), tensor.Map),
+		of(def("CastMap", inferDict, op.Simple(runCastMap)), tensor.Map),
 	}
 }

@@ -79,9 +79,6 @@ type labelEncoder struct {
 }
 
 func newLabelEncoder(c *op.Call) (*labelEncoder, error) {
-	if err := c.NeedInputs(1); err != nil {
-		return nil, err
-	}
 	a := c.Node.Attrs
 	e := &labelEncoder{nan: -1}
 	var err error
@@ -310,9 +307,6 @@ func pickPlaces[E any](to, list []E, places []int32) {
 // CategoryMapper maps names to numbers or numbers to names, by the input's type.
 
 func inferCategoryMapper(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	a := c.Node.Attrs
 	if len(a.Strs("cats_strings")) != len(a.Ints("cats_int64s")) {
 		return fmt.Errorf("%d names and %d numbers", len(a.Strs("cats_strings")), len(a.Ints("cats_int64s")))
@@ -363,9 +357,6 @@ func prepareCategoryMapper(c *op.Call) (op.Run, error) {
 // OneHotEncoder adds an axis of the categories.
 
 func inferOneHot(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	n := max(len(c.Node.Attrs.Ints("cats_int64s")), len(c.Node.Attrs.Strs("cats_strings")))
 	if n == 0 || (c.In[0].Type == tensor.String) != (len(c.Node.Attrs.Strs("cats_strings")) > 0) {
 		return fmt.Errorf("%d categories for input of %v", n, c.In[0].Type)

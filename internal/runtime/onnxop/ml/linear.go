@@ -40,9 +40,6 @@ func (l *linear) scores(x, s []float64) {
 }
 
 func inferLinearRegressor(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	n, _, err := rows(c.In[0])
 	if err != nil {
 		return err

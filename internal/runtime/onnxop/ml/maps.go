@@ -14,9 +14,6 @@ import (
 // maps.
 
 func inferZipMap(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	_, width, err := rows(c.In[0])
 	if err != nil {
 		return err
@@ -71,9 +68,6 @@ func entries(c *op.Call) (keys, values *tensor.Tensor, err error) {
 // DictVectorizer puts a map's values at the places of their keys in a vocabulary.
 
 func inferDict(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	return op.ErrDynamic
 }
 

@@ -99,9 +99,6 @@ func (m *machine) similarities(near, x []float64) {
 }
 
 func inferSVMRegressor(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	n, _, err := rows(c.In[0])
 	if err != nil {
 		return err

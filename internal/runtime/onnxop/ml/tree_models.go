@@ -9,9 +9,6 @@ import (
 )
 
 func inferClassifier(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	n, _, err := rows(c.In[0])
 	if err != nil {
 		return err
@@ -142,9 +139,6 @@ func binaryScores(post transform, score float64, probability bool, n int) []floa
 }
 
 func inferTreeRegressor(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	n, _, err := rows(c.In[0])
 	if err != nil {
 		return err

@@ -78,9 +78,6 @@ func perChannel(c *op.Call, i, n int) error {
 // inferBatchNormalization handles the outputs of all versions: before 14 four more in training,
 // since 14 the running mean and variance.
 func inferBatchNormalization(c *op.Call) error {
-	if err := c.NeedInputs(5); err != nil {
-		return err
-	}
 	x := c.In[0]
 	n := 1
 	if x.Rank() > 1 {

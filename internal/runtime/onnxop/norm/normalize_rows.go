@@ -88,9 +88,6 @@ func newRowNorm(c *op.Call, axis int, scale, bias *tensor.Tensor) (*rowNorm, err
 // InferLayerNormalization serves both LayerNormalization and
 // SimplifiedLayerNormalization: statistics have the stash type, float32.
 func InferLayerNormalization(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	x := c.In[0]
 	axis, err := op.Axis(c.Node.Attrs.Int("axis", -1), x.Rank())
 	if err != nil {

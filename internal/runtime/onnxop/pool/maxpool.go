@@ -369,9 +369,6 @@ func placeLine[T tensor.Number](l *placedLines, plane []T, base int) {
 
 // inferMaxUnpool inverts a pooling: inputs are values, indices and an optional output shape.
 func inferMaxUnpool(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	x := c.In[0]
 	n := x.Rank() - 2
 	if n < 1 || !slices.Equal(x.Shape, c.In[1].Shape) {

@@ -16,9 +16,6 @@ import (
 
 // NewPool checks a pooling node over [N,C,...].
 func NewPool(c *op.Call) (*window.Window, error) {
-	if err := c.NeedInputs(1); err != nil {
-		return nil, err
-	}
 	x := c.In[0]
 	if x.Rank() < 3 {
 		return nil, fmt.Errorf("input %s", tensor.FormatShape(x.Shape))
@@ -197,9 +194,6 @@ func Power(v, order float64) float64 {
 }
 
 func inferGlobalPool(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	x := c.In[0]
 	if x.Rank() < 2 {
 		return fmt.Errorf("input %s", tensor.FormatShape(x.Shape))

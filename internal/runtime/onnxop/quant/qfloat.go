@@ -65,9 +65,6 @@ func qSoftmaxCall(c *op.Call) *op.Call {
 }
 
 func inferQReduce(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	return reduce.InferReduce(qReduceCall(c))
 }
 
@@ -140,11 +137,11 @@ func qfloatDefs() []op.Def {
 	bytes := []tensor.Type{tensor.Uint8, tensor.Int8}
 	return []op.Def{
 		{
-			Domain: graph.Microsoft, Name: "QLinearSoftmax", Since: 1, Types: bytes, Infer: func(c *op.Call) error { return reduce.InferSoftmax(qSoftmaxCall(c)) },
+			Domain: graph.Microsoft, Name: "QLinearSoftmax", Since: 1, Types: bytes, Infer: op.Needs(1, func(c *op.Call) error { return reduce.InferSoftmax(qSoftmaxCall(c)) }),
 			Prepare: AroundFloat(func(c *op.Call) (op.Run, error) { return reduce.PrepareSoftmax(qSoftmaxCall(c), reduce.Softmax) }),
 		},
 		{
-			Domain: graph.Microsoft, Name: "QLinearReduceMean", Since: 1, Types: bytes, Infer: inferQReduce,
+			Domain: graph.Microsoft, Name: "QLinearReduceMean", Since: 1, Types: bytes, Infer: op.Needs(1, inferQReduce),
 			Prepare: AroundFloat(func(c *op.Call) (op.Run, error) { return reduce.PrepareReduce(qReduceCall(c), reduce.RedMean) }),
 		},
 		{Domain: graph.Microsoft, Name: "QLinearWhere", Since: 1, Types: bytes, Infer: inferQWhere, Prepare: prepareQWhere},

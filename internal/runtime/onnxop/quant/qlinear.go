@@ -69,9 +69,6 @@ func eightBits(c *op.Call, i int) error {
 
 // inferQLinear broadcasts inputs 0 and 3.
 func inferQLinear(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	if !c.Has(3) || !c.Has(6) {
 		return c.Errorf("inputs 3 and 6 are needed")
 	}
@@ -173,9 +170,6 @@ func prepareQTable(mk func(c *op.Call) func(float32) float32) elem.Prepare {
 // [C, 256] with one table for each channel of [N, C, ...].
 
 func inferLookUp(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	x, t := c.In[0], c.In[1]
 	if !IsByte(x) || !IsByte(t) || t.Len() != lookUps && (len(t.Shape) != 2 || t.Shape[1] != lookUps || len(x.Shape) < 2 || x.Shape[1] != t.Shape[0]) {
 		return op.Unsupported("looking %v %s up in %v %s", x.Type, tensor.FormatShape(x.Shape), t.Type, tensor.FormatShape(t.Shape))
@@ -248,7 +242,7 @@ func qlinearDefs() []op.Def {
 	bytes := []tensor.Type{tensor.Uint8, tensor.Int8}
 	two := func(name string, product bool) op.Def {
 		return op.Def{
-			Domain: graph.Microsoft, Name: name, Since: 1, Types: bytes, Infer: inferQLinear, Fuses: true, NHWC: lastOfTwo,
+			Domain: graph.Microsoft, Name: name, Since: 1, Types: bytes, Infer: op.Needs(2, inferQLinear), Fuses: true, NHWC: lastOfTwo,
 			Prepare: func(c *op.Call) (op.Run, error) { return prepareQLinear(c, product) },
 		}
 	}
@@ -256,7 +250,7 @@ func qlinearDefs() []op.Def {
 		return op.Def{Domain: graph.Microsoft, Name: name, Since: 1, Types: bytes, Infer: elem.Same, InPlace: true, Prepare: prepareQTable(mk), NHWC: elem.AllLast}
 	}
 	return []op.Def{
-		{Domain: graph.Own, Name: "LookUp", Since: 1, Types: bytes, Infer: inferLookUp, InPlace: true, Prepare: prepareLookUp, NHWC: lastOfLookUp},
+		{Domain: graph.Own, Name: "LookUp", Since: 1, Types: bytes, Infer: op.Needs(2, inferLookUp), InPlace: true, Prepare: prepareLookUp, NHWC: lastOfLookUp},
 		two("QLinearAdd", false), two("QLinearMul", true),
 		one("QLinearSigmoid", func(*op.Call) func(float32) float32 { return vecmath.Sigmoid }),
 		one("QLinearLeakyRelu", func(c *op.Call) func(float32) float32 {
@@ -339,17 +333,14 @@ func qonnxDefs() []op.Def {
 	for _, domain := range []string{graph.ONNX, "qonnx.custom_op.general", "onnx.brevitas", "finn.custom_op.general"} {
 		out = append(out, op.Def{
 			Domain: domain, Name: "Quant", Since: 0, Types: elem.Floats[:1],
-			Infer: func(c *op.Call) error {
-				if err := c.NeedInputs(4); err != nil {
-					return err
-				}
+			Infer: op.Needs(4, func(c *op.Call) error {
 				out, err := tensor.Broadcast(c.In[0].Shape, c.In[1].Shape, c.In[2].Shape)
 				if err != nil {
 					return err
 				}
 				c.SetOut(0, c.In[0].Type, out)
 				return nil
-			}, Prepare: prepareQuant,
+			}), Prepare: prepareQuant,
 		})
 	}
 	return out

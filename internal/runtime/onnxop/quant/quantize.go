@@ -28,9 +28,6 @@ func intRange(t tensor.Type) (lo, hi float32) {
 // inferQuantize takes the type of the result from output_dtype, else from the zero point, else
 // uint8.
 func inferQuantize(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	t := tensor.Uint8
 	if z := c.Input(2); z != nil {
 		t = z.Type
@@ -258,9 +255,6 @@ func (q *quantizer) float8(t tensor.Type, out []uint8, saturate bool, lo, hi int
 }
 
 func inferDequantize(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	t := c.In[1].Type
 	if n := c.Node.Attrs.Int("output_dtype", 0); n != 0 {
 		o, err := elem.FromCode(n)
@@ -460,15 +454,12 @@ func Defs() []op.Def {
 	quantized := slices.Concat([]tensor.Type{tensor.Uint8, tensor.Int8, tensor.Uint16, tensor.Int16, tensor.Int32}, elem.Packed, elem.Float8s)
 	defs := []op.Def{{
 		Domain: graph.ONNX, Name: "DynamicQuantizeLinear", Since: 11, Types: elem.Floats[:1],
-		Infer: func(c *op.Call) error {
-			if err := c.NeedInputs(1); err != nil {
-				return err
-			}
+		Infer: op.Needs(1, func(c *op.Call) error {
 			c.SetOut(0, tensor.Uint8, c.In[0].Shape)
 			c.SetOut(1, tensor.Float32, nil)
 			c.SetOut(2, tensor.Uint8, nil)
 			return nil
-		},
+		}),
 		Prepare: func(c *op.Call) (op.Run, error) {
 			if c.In[0].Type != tensor.Float32 {
 				return nil, elem.BadType(c, 0)
@@ -484,9 +475,9 @@ func Defs() []op.Def {
 		defs = append(defs,
 			op.Def{
 				Domain: domain, Name: "QuantizeLinear", Since: since, Types: append(append([]tensor.Type{}, elem.Floats...), tensor.Int32),
-				Infer: inferQuantize, Prepare: prepareQuantize,
+				Infer: op.Needs(2, inferQuantize), Prepare: prepareQuantize,
 			},
-			op.Def{Domain: domain, Name: "DequantizeLinear", Since: since, Types: quantized, Infer: inferDequantize, Prepare: elem.Widen(prepareDequantize)})
+			op.Def{Domain: domain, Name: "DequantizeLinear", Since: since, Types: quantized, Infer: op.Needs(2, inferDequantize), Prepare: elem.Widen(prepareDequantize)})
 	}
 	return slices.Concat(defs, qlinearDefs(), qfloatDefs(), qonnxDefs())
 }

@@ -22,11 +22,11 @@ func Defs() []op.Def {
 	}
 	return slices.Concat(
 		def("RandomNormal", inferShape, normal, 1, 22),
-		def("RandomNormalLike", inferLike, normal, 1, 22),
+		def("RandomNormalLike", op.Needs(1, inferLike), normal, 1, 22),
 		def("RandomUniform", inferShape, uniform, 1, 22),
-		def("RandomUniformLike", inferLike, uniform, 1, 22),
-		def("Bernoulli", inferLike, bernoulli, 15, 22),
-		def("Multinomial", inferMultinomial, multinomial, 7, 22),
+		def("RandomUniformLike", op.Needs(1, inferLike), uniform, 1, 22),
+		def("Bernoulli", op.Needs(1, inferLike), bernoulli, 15, 22),
+		def("Multinomial", op.Needs(1, inferMultinomial), multinomial, 7, 22),
 	)
 }
 
@@ -80,9 +80,6 @@ func inferShape(c *op.Call) error {
 }
 
 func inferLike(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	t, err := dtype(c, c.In[0].Type)
 	if err != nil {
 		return err
@@ -118,9 +115,6 @@ func bernoulli(c *op.Call, r *rand.Rand) error {
 }
 
 func inferMultinomial(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	t, err := dtype(c, tensor.Int32)
 	if err != nil {
 		return err

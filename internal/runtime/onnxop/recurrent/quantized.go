@@ -130,9 +130,6 @@ func (g *byteGates) run(c *op.Call, pool *workers.Pool, dir int, x, y []float32)
 }
 
 func prepareDynamicQuantizeLSTM(c *op.Call) (op.Run, error) {
-	if err := c.NeedInputs(3); err != nil {
-		return nil, err
-	}
 	v, err := newRecurrent(c, 4, "Sigmoid", "Tanh", "Tanh")
 	if err != nil {
 		return nil, err

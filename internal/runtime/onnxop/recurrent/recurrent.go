@@ -41,9 +41,6 @@ type recurrentShape struct {
 // newRecurrent checks shapes and attributes for a cell with gates gates and
 // nacts activation functions with the given defaults.
 func newRecurrent(c *op.Call, gates int, defaults ...string) (*recurrentShape, error) {
-	if err := c.NeedInputs(3); err != nil {
-		return nil, err
-	}
 	x, w, r, a := c.In[inX], c.In[inW], c.In[inR], c.Node.Attrs
 	if x.Rank() != 3 || w.Rank() != 3 || r.Rank() != 3 {
 		return nil, fmt.Errorf("input %s, W %s, R %s", tensor.FormatShape(x.Shape), tensor.FormatShape(w.Shape), tensor.FormatShape(r.Shape))

@@ -148,14 +148,14 @@ func tanhs[T tensor.Real](v []T) {
 }
 
 func inferCell(gates int, defaults ...string) func(*op.Call) error {
-	return func(c *op.Call) error {
+	return op.Needs(3, func(c *op.Call) error {
 		v, err := newRecurrent(c, gates, defaults...)
 		if err != nil {
 			return err
 		}
 		v.infer(c)
 		return nil
-	}
+	})
 }
 
 // RNN: h = f(x·Wᵀ + h·Rᵀ + b).

@@ -20,9 +20,6 @@ func lineAt(shape []int, axis int) line {
 }
 
 func inferArg(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	shape := c.In[0].Shape
 	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), len(shape))
 	if err != nil {
@@ -155,9 +152,6 @@ func argTile[T tensor.Number](dst []int64, src []T, n, stride int, least, last b
 }
 
 func inferCumulative(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	if c.In[0].Rank() == 0 {
 		return c.Errorf("a scalar has no axis")
 	}
@@ -196,19 +190,19 @@ func cumulative[T tensor.Number](c *op.Call, product bool) op.Run {
 func axisDefs() []op.Def {
 	norm := func(name string, k Normalisation) op.Def {
 		return op.Def{
-			Domain: graph.ONNX, Name: name, Since: 1, Types: elem.Floats, Infer: InferSoftmax, InPlace: true,
+			Domain: graph.ONNX, Name: name, Since: 1, Types: elem.Floats, Infer: op.Needs(1, InferSoftmax), InPlace: true,
 			Prepare: elem.Widen(func(c *op.Call) (op.Run, error) { return PrepareSoftmax(c, k) }),
 		}
 	}
 	arg := func(name string, least bool) op.Def {
 		return op.Def{
-			Domain: graph.ONNX, Name: name, Since: 1, Types: elem.Numbers, Infer: inferArg,
+			Domain: graph.ONNX, Name: name, Since: 1, Types: elem.Numbers, Infer: op.Needs(1, inferArg),
 			Prepare: elem.Widen(func(c *op.Call) (op.Run, error) { return prepareArg(c, least) }),
 		}
 	}
 	cum := func(name string, since int, product bool) op.Def {
 		return op.Def{
-			Domain: graph.ONNX, Name: name, Since: since, Types: elem.Numbers, Infer: inferCumulative,
+			Domain: graph.ONNX, Name: name, Since: since, Types: elem.Numbers, Infer: op.Needs(2, inferCumulative),
 			Prepare: elem.Widen(func(c *op.Call) (op.Run, error) { return prepareCumulative(c, product) }),
 		}
 	}

@@ -31,9 +31,6 @@ const (
 // sets and an input in newer ones. Without axes all dimensions are reduced, or with
 // noop_with_empty_axes none.
 func reduceMask(c *op.Call) ([]bool, error) {
-	if err := c.NeedInputs(1); err != nil {
-		return nil, err
-	}
 	axes := c.Node.Attrs.Ints("axes")
 	if x := c.Input(1); x != nil && x.Len() > 0 {
 		var err error
@@ -148,7 +145,7 @@ func reduceDefs() []op.Def {
 			types = slices.Concat(elem.Numbers, elem.Bools)
 		}
 		out = append(out, op.Def{
-			Domain: graph.ONNX, Name: e.name, Since: 1, Types: types, Infer: InferReduce,
+			Domain: graph.ONNX, Name: e.name, Since: 1, Types: types, Infer: op.Needs(1, InferReduce),
 			Prepare: elem.Widen(func(c *op.Call) (op.Run, error) { return PrepareReduce(c, e.kind) }),
 		})
 	}

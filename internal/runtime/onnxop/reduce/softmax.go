@@ -51,9 +51,6 @@ func softmaxLine(c *op.Call) (line, error) {
 
 // InferSoftmax checks the axis and gives output 0 the shape of input 0.
 func InferSoftmax(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	if _, err := softmaxLine(c); err != nil {
 		return err
 	}

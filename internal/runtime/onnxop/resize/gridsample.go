@@ -39,9 +39,6 @@ func newSampler(c *op.Call, dims []int) (*sampler, error) {
 
 // inferGridSample: x [N,C,...], grid [N,...,rank].
 func inferGridSample(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	x, g := c.In[0].Shape, c.In[1].Shape
 	if len(x) < 3 || len(g) != len(x) || g[0] != x[0] || g[len(g)-1] != len(x)-2 || len(x)-2 > window.MaxSpatial {
 		return fmt.Errorf("input %s with grid %s", tensor.FormatShape(x), tensor.FormatShape(g))
@@ -335,9 +332,6 @@ func reflect(p, lo, hi float64) float64 {
 
 // inferAffineGrid: theta [N,2,3] or [N,3,4], size [N,C,H,W] or [N,C,D,H,W].
 func inferAffineGrid(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	size, err := op.Ints(c.In[1])
 	if err != nil {
 		return err

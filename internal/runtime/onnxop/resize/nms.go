@@ -11,9 +11,6 @@ import (
 // inferNMS checks boxes [N,B,4] and scores [N,C,B]; the number of remaining boxes is known only
 // after the run.
 func inferNMS(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	b, s := c.In[0].Shape, c.In[1].Shape
 	if len(b) != 3 || len(s) != 3 || b[2] != 4 || b[0] != s[0] || b[1] != s[2] {
 		return fmt.Errorf("boxes %s with scores %s", tensor.FormatShape(b), tensor.FormatShape(s))

@@ -24,9 +24,6 @@ type resize struct {
 // newResize reads attributes and the inputs that hold scales, sizes and the region. It returns
 // op.ErrDynamic when they are not known.
 func newResize(c *op.Call) (*resize, error) {
-	if err := c.NeedInputs(1); err != nil {
-		return nil, err
-	}
 	a, x := c.Node.Attrs, c.In[0]
 	r := &resize{
 		in: x.Shape, mode: a.Str("mode", "nearest"), nearest: a.Str("nearest_mode", "round_prefer_floor"),

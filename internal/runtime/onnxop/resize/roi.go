@@ -10,9 +10,6 @@ import (
 
 // inferRoiAlign: x [N,C,H,W], rois [R,4], batch_indices [R].
 func inferRoiAlign(c *op.Call) error {
-	if err := c.NeedInputs(3); err != nil {
-		return err
-	}
 	x, r, b, a := c.In[0].Shape, c.In[1].Shape, c.In[2].Shape, c.Node.Attrs
 	if len(x) != 4 || len(r) != 2 || r[1] != 4 || len(b) != 1 || b[0] != r[0] {
 		return fmt.Errorf("input %s, rois %s, batch_indices %s", tensor.FormatShape(x), tensor.FormatShape(r), tensor.FormatShape(b))
@@ -193,9 +190,6 @@ func (v *roiAlign) sample(y, x float64) (s roiSample, ok bool) {
 
 // inferMaxRoiPool: x [N,C,H,W], rois [R,5] with the batch index first.
 func inferMaxRoiPool(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	x, r, p := c.In[0].Shape, c.In[1].Shape, c.Node.Attrs.Ints("pooled_shape")
 	if len(x) != 4 || len(r) != 2 || r[1] != 5 || len(p) != 2 || p[0] < 1 || p[1] < 1 {
 		return fmt.Errorf("input %s, rois %s, pooled_shape %v", tensor.FormatShape(x), tensor.FormatShape(r), p)

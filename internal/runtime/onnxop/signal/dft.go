@@ -15,9 +15,9 @@ var floats = []tensor.Type{tensor.Float32, tensor.Float64, tensor.Float16, tenso
 // Defs lists the operators of this package.
 func Defs() []op.Def {
 	return slices.Concat([]op.Def{
-		{Name: "DFT", Since: 17, Types: floats, Infer: inferDFT, Prepare: prepareDFT},
-		{Name: "DFT", Since: 20, Types: floats, Infer: inferDFT, Prepare: prepareDFT},
-		{Name: "STFT", Since: 17, Types: floats, Infer: inferSTFT, Prepare: prepareSTFT},
+		{Name: "DFT", Since: 17, Types: floats, Infer: op.Needs(1, inferDFT), Prepare: prepareDFT},
+		{Name: "DFT", Since: 20, Types: floats, Infer: op.Needs(1, inferDFT), Prepare: prepareDFT},
+		{Name: "STFT", Since: 17, Types: floats, Infer: op.Needs(2, inferSTFT), Prepare: prepareSTFT},
 	}, windowDefs())
 }
 
@@ -44,9 +44,6 @@ func number(x *tensor.Tensor) (int, error) {
 const maxLength = 1 << 27
 
 func transformOf(c *op.Call) (*transform, error) {
-	if err := c.NeedInputs(1); err != nil {
-		return nil, err
-	}
 	a, x := c.Node.Attrs, c.In[0]
 	r := x.Rank()
 	if r < 2 || x.Shape[r-1] != 1 && x.Shape[r-1] != 2 {
@@ -231,9 +228,6 @@ type frames struct {
 }
 
 func framesOf(c *op.Call) (*frames, error) {
-	if err := c.NeedInputs(2); err != nil {
-		return nil, err
-	}
 	x := c.In[0]
 	if !slices.Contains(floats, x.Type) {
 		return nil, op.Unsupported("STFT of %v", x.Type)

@@ -11,7 +11,7 @@ import (
 
 func windowDefs() []op.Def {
 	window := func(name string, f func(turn float64) float64) op.Def {
-		return op.Def{Name: name, Since: 17, Infer: inferWindow, Prepare: op.Simple(func(c *op.Call) error {
+		return op.Def{Name: name, Since: 17, Infer: op.Needs(1, inferWindow), Prepare: op.Simple(func(c *op.Call) error {
 			n := c.Out[0].Len()
 			period := n
 			if !c.Node.Attrs.Bool("periodic", true) {
@@ -30,7 +30,7 @@ func windowDefs() []op.Def {
 		window("HannWindow", func(t float64) float64 { return 0.5 - 0.5*math.Cos(t) }),
 		window("HammingWindow", func(t float64) float64 { return 25./46 - 21./46*math.Cos(t) }),
 		window("BlackmanWindow", func(t float64) float64 { return 0.42 - 0.5*math.Cos(t) + 0.08*math.Cos(2*t) }),
-		{Name: "MelWeightMatrix", Since: 17, Infer: inferMel, Prepare: op.Simple(runMel)},
+		{Name: "MelWeightMatrix", Since: 17, Infer: op.Needs(5, inferMel), Prepare: op.Simple(runMel)},
 	}
 }
 
@@ -43,9 +43,6 @@ func outType(c *op.Call) (tensor.Type, error) {
 }
 
 func inferWindow(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	t, err := outType(c)
 	if err != nil {
 		return err
@@ -62,9 +59,6 @@ func inferWindow(c *op.Call) error {
 }
 
 func inferMel(c *op.Call) error {
-	if err := c.NeedInputs(5); err != nil {
-		return err
-	}
 	t, err := outType(c)
 	if err != nil {
 		return err

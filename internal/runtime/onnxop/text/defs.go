@@ -23,7 +23,7 @@ func Defs() []op.Def {
 		{Name: "RegexFullMatch", Since: 20, Types: onlyStrings, Infer: inferMatch, Prepare: prepareMatch},
 		{
 			Name: "TfIdfVectorizer", Since: 9, Types: []tensor.Type{tensor.String, tensor.Int32, tensor.Int64},
-			Infer: inferTfIdf, Prepare: prepareTfIdf,
+			Infer: op.Needs(1, inferTfIdf), Prepare: prepareTfIdf,
 		},
 		{Domain: graph.Microsoft, Name: "Tokenizer", Since: 1, Types: onlyStrings, Infer: inferTokenizer, Prepare: prepareTokenizer},
 	}
