@@ -136,6 +136,45 @@ func Needs(n int, infer func(c *Call) error) func(c *Call) error {
 	}
 }
 
+// Infer makes the Infer function of an operator from read, which checks the node and sets its
+// outputs. Prepare obtains the same geometry with [Must].
+func Infer[G any](read func(c *Call) (G, error)) func(c *Call) error {
+	return func(c *Call) error {
+		_, err := read(c)
+		return err
+	}
+}
+
+// Must returns v. It is for a Prepare that repeats what Infer has checked: an error is impossible
+// then, and Must panics with it.
+func Must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// Parallel makes a run that calls f for ranges of n work items in parallel, each at least grain
+// long as for [workers.Pool.For]. The run does not allocate.
+func Parallel(n, grain int, f func(c *Call, lo, hi int)) Run {
+	return func(c *Call) error {
+		workers.Do(c.Pool, n, grain, c, f)
+		return nil
+	}
+}
+
+// ParallelWorkers is [Parallel] with the number of the worker, for its scratch memory.
+func ParallelWorkers(n, grain int, f func(c *Call, worker, lo, hi int)) Run {
+	var call *Call
+	work := func(worker, lo, hi int) { f(call, worker, lo, hi) }
+	return func(c *Call) error {
+		call = c
+		c.Pool.ForWorker(n, grain, work)
+		call = nil
+		return nil
+	}
+}
+
 // Call is the argument of a definition's functions. In and Out follow the node's inputs and
 // outputs. Absent optional ones are nil; trailing ones may be missing altogether: use
 // [Call.Input] and [Call.Has].

@@ -144,10 +144,7 @@ func inferAttention(c *op.Call) error {
 }
 
 func prepareAttention[T tensor.Real](c *op.Call) (op.Run, error) {
-	t, err := newAttention(c)
-	if err != nil {
-		return nil, err
-	}
+	t := op.Must(newAttention(c))
 	var joined [2]*tensor.Tensor
 	for i, size := range []int{t.size, t.vsize} {
 		if t.past > 0 && !c.Wants(1+i) {

@@ -74,21 +74,11 @@ func newRotary(c *op.Call) (*RotaryEmbedding, error) {
 		want == 3 && (cos[0] != r.Batch || cos[1] != r.Rows) {
 		return nil, fmt.Errorf("caches %s and %s for %d rotated elements", tensor.FormatShape(cos), tensor.FormatShape(sin), r.Dim)
 	}
-	return r, nil
-}
-
-func inferRotary(c *op.Call) error {
-	if _, err := newRotary(c); err != nil {
-		return err
-	}
-	return elem.Same(c)
+	return r, elem.Same(c)
 }
 
 func prepareRotary[T tensor.Real](c *op.Call) (op.Run, error) {
-	r, err := newRotary(c)
-	if err != nil {
-		return nil, err
-	}
+	r := op.Must(newRotary(c))
 	var ids []int64
 	if c.Has(3) {
 		ids = op.ScratchOf[int64](c, r.Batch*r.Rows)
@@ -224,8 +214,12 @@ func PrepareCausalConv[T tensor.Real](c *op.Call) (op.Run, error) {
 	k := c.In[1].Shape[2]
 	silu := c.Node.Attrs.Str("activation", "none") != "none"
 	line := op.ScratchOf[T](c, batch*ch*(n+k-1))
-	var x, w, y, bias, past, state []T // of the run, whose loop is made once
-	lines := func(lo, hi int) {
+	return op.Parallel(batch*ch, max(1, 1<<12/max(n*k, 1)), func(c *op.Call, lo, hi int) {
+		x, w, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[T](c.Out[0])
+		bias, past, state := elem.Elements[T](c, 2), elem.Elements[T](c, 3), []T(nil)
+		if c.Wants(1) {
+			state = tensor.Of[T](c.Out[1])
+		}
 		for i := lo; i < hi; i++ {
 			l := line[i*(n+k-1):][:n+k-1]
 			clear(l[:k-1])
@@ -251,14 +245,5 @@ func PrepareCausalConv[T tensor.Real](c *op.Call) (op.Run, error) {
 				copy(state[i*(k-1):][:k-1], l[n:])
 			}
 		}
-	}
-	return func(c *op.Call) error {
-		x, w, y = tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[T](c.Out[0])
-		bias, past, state = elem.Elements[T](c, 2), elem.Elements[T](c, 3), nil
-		if c.Wants(1) {
-			state = tensor.Of[T](c.Out[1])
-		}
-		c.Pool.For(batch*ch, max(1, 1<<12/max(n*k, 1)), lines)
-		return nil
-	}, nil
+	}), nil
 }

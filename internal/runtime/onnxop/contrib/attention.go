@@ -244,10 +244,7 @@ func (t *fusedAttention) outputs(c *op.Call, kind tensor.Type) {
 }
 
 func prepareFusedAttention[T tensor.Real](c *op.Call) (op.Run, error) {
-	t, err := newFusedAttention(c)
-	if err != nil {
-		return nil, err
-	}
+	t := op.Must(newFusedAttention(c))
 	n := 2*t.hidden + t.vhidden
 	project := newProjection[T](c, t.batch*t.rows, n, t.in, 1)
 	return runFusedAttention(c, t, func(c *op.Call, qkv []T) {
@@ -373,10 +370,7 @@ func inferMultiHead(c *op.Call) error {
 }
 
 func prepareMultiHead[T tensor.Real](c *op.Call) (op.Run, error) {
-	t, err := newMultiHead(c)
-	if err != nil {
-		return nil, err
-	}
+	t := op.Must(newMultiHead(c))
 	// Without bias, past and state outputs, query, key and value are read in place.
 	var workspace [3]*tensor.Tensor
 	keep := c.Has(3) || t.past > 0

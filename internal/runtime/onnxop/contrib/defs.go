@@ -30,14 +30,14 @@ func Defs() []op.Def {
 		elem.RealDef("QEmbedLayerNormalization", inferEmbed, prepareQuantEmbed, nil),
 		elem.RealDef("BiasAdd", op.Needs(3, inferBiasAdd), prepareBiasAdd[float32], prepareBiasAdd[float64]),
 		elem.WithCaches(elem.RealDef("Attention", op.Needs(2, inferFusedAttention), prepareFusedAttention[float32], prepareFusedAttention[float64]), prepareFusedAttention[float32], [2]int{4, 1}),
-		elem.RealDef("QAttention", op.Needs(5, inferQuantAttention), prepareQuantAttention, nil),
+		elem.RealDef("QAttention", op.Needs(5, op.Infer(newQuantAttention)), prepareQuantAttention, nil),
 		elem.WithCaches(elem.RealDef("MultiHeadAttention", op.Needs(1, inferMultiHead), prepareMultiHead[float32], prepareMultiHead[float64]), prepareMultiHead[float32], [2]int{6, 1}, [2]int{7, 2}),
 		elem.WithCaches(elem.RealDef("GroupQueryAttention", inferGroupQuery, prepareGroupQuery[float32], nil), prepareGroupQuery[float32], [2]int{gqPastK, 1}, [2]int{gqPastV, 2}),
-		elem.RealDef("RotaryEmbedding", op.Needs(4, inferOffsetRotary), prepareOffsetRotary[float32], nil),
-		elem.RealDef("GatherBlockQuantized", op.Needs(3, inferGatherBlock), prepareGatherBlock, nil),
-		elem.RealDef("MatMulNBits", op.Needs(3, inferNBits), prepareNBits, nil),
+		elem.RealDef("RotaryEmbedding", op.Needs(4, op.Infer(newOffsetRotary)), prepareOffsetRotary[float32], nil),
+		elem.RealDef("GatherBlockQuantized", op.Needs(3, op.Infer(newGatherBlock)), prepareGatherBlock, nil),
+		elem.RealDef("MatMulNBits", op.Needs(3, op.Infer(newNBits)), prepareNBits, nil),
 		elem.RealDef("FusedConv", op.Needs(2, inferFusedConv), prepareFusedConv[float32](conv.PrepareConv32), prepareFusedConv[float64](conv.PrepareConvAny[float64])),
-		elem.RealDef("FusedGemm", op.Needs(2, matmul.InferGemm), prepareFusedGemm[float32](matmul.PrepareGemm32), prepareFusedGemm[float64](matmul.PrepareGemm[float64])),
+		elem.RealDef("FusedGemm", op.Needs(2, op.Infer(matmul.NewGemm)), prepareFusedGemm[float32](matmul.PrepareGemm32), prepareFusedGemm[float64](matmul.PrepareGemm[float64])),
 		elem.Fusing(elem.RealDef("FusedMatMul", op.Needs(2, inferFusedMatMul), prepareFusedMatMul[float32], prepareFusedMatMul[float64])),
 		elem.RealDef("CausalConvWithState", op.Needs(2, attention.InferCausalConv), attention.PrepareCausalConv[float32], nil),
 		elem.RealDef("LinearAttention", op.Needs(3, attention.InferLinearAttention), attention.PrepareLinearAttention, nil),
@@ -46,7 +46,7 @@ func Defs() []op.Def {
 		globalPool,
 		quantized("QLinearConcat", inferQLinearConcat, prepareQLinearConcat),
 		quantized("QLinearConv", op.Needs(8, conv.InferQLinearConv), conv.PrepareQLinearConv),
-		quantized("QGemm", op.Needs(6, inferQGemm), prepareQGemm),
+		quantized("QGemm", op.Needs(6, op.Infer(newQGemm)), prepareQGemm),
 		elem.RealDef("MatMulIntegerToFloat", op.Needs(4, inferMatMulIntegerToFloat), prepareMatMulIntegerToFloat, nil),
 		elem.RealDef("DynamicQuantizeMatMul", op.Needs(3, inferDynamicQuantizeMatMul), prepareDynamicQuantizeMatMul, nil),
 	)
@@ -78,21 +78,11 @@ func newOffsetRotary(c *op.Call) (*attention.RotaryEmbedding, error) {
 	if n := c.In[1].Len(); r.Dim > r.Size || n != 1 && n != r.Batch*r.Rows {
 		return nil, fmt.Errorf("input %s, caches %s, position_ids %s", tensor.FormatShape(x), tensor.FormatShape(cos), tensor.FormatShape(c.In[1].Shape))
 	}
-	return r, nil
-}
-
-func inferOffsetRotary(c *op.Call) error {
-	if _, err := newOffsetRotary(c); err != nil {
-		return err
-	}
-	return elem.Same(c)
+	return r, elem.Same(c)
 }
 
 func prepareOffsetRotary[T tensor.Real](c *op.Call) (op.Run, error) {
-	r, err := newOffsetRotary(c)
-	if err != nil {
-		return nil, err
-	}
+	r := op.Must(newOffsetRotary(c))
 	offset := c.In[1].Rank() < 2 && c.In[1].Len() == 1
 	scale := T(c.Node.Attrs.Float("scale", 1))
 	return func(c *op.Call) error {

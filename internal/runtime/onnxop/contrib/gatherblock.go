@@ -70,16 +70,8 @@ func newGatherBlock(c *op.Call) (*gatherBlock, error) {
 		}
 	}
 	g.pre, g.ids, g.inner = tensor.Elements(g.shape[:g.axis]), c.In[1].Len(), tensor.Elements(g.shape[g.axis+1:])
-	return g, nil
-}
-
-func inferGatherBlock(c *op.Call) error {
-	g, err := newGatherBlock(c)
-	if err != nil {
-		return err
-	}
 	c.SetOut(0, c.In[2].Type, slices.Concat(g.shape[:g.axis], c.In[1].Shape, g.shape[g.axis+1:]))
-	return nil
+	return g, nil
 }
 
 // code reads element i of packed values, whose rows begin on a byte boundary.
@@ -99,10 +91,7 @@ func code(x *tensor.Tensor, kind tensor.Type, i, row int) float32 {
 }
 
 func prepareGatherBlock(c *op.Call) (op.Run, error) {
-	g, err := newGatherBlock(c)
-	if err != nil {
-		return nil, err
-	}
+	g := op.Must(newGatherBlock(c))
 	return func(c *op.Call) error {
 		n := g.shape[g.axis]
 		for i := range g.ids {

@@ -114,10 +114,7 @@ func inferGroupQuery(c *op.Call) error {
 }
 
 func prepareGroupQuery[T tensor.Real](c *op.Call) (op.Run, error) {
-	t, err := newGroupQuery(c)
-	if err != nil {
-		return nil, err
-	}
+	t := op.Must(newGroupQuery(c))
 	var turned []T
 	if t.rotary != nil {
 		turned = op.ScratchOf[T](c, t.batch*t.rows*t.heads*t.size)

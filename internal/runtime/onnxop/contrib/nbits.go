@@ -53,22 +53,12 @@ func newNBits(c *op.Call) (*nBits, error) {
 	if b := c.Input(5); b != nil && b.Len() != v.n {
 		return nil, fmt.Errorf("bias %s for N=%d", tensor.FormatShape(b.Shape), v.n)
 	}
+	c.SetOut(0, c.In[0].Type, append(slices.Clone(x[:len(x)-1]), v.n))
 	return v, nil
 }
 
 // zeroBytes is the size of one row of packed zero points.
 func (v *nBits) zeroBytes() int { return (v.blocks*v.bits + 7) / 8 }
-
-func inferNBits(c *op.Call) error {
-	v, err := newNBits(c)
-	if err != nil {
-		return err
-	}
-	shape := slices.Clone(c.In[0].Shape)
-	shape[len(shape)-1] = v.n
-	c.SetOut(0, c.In[0].Type, shape)
-	return nil
-}
 
 const (
 	nBitsRows   = 64 // of weights are widened together
@@ -84,10 +74,7 @@ func (v *nBits) shape() kernel.LowBitShape {
 
 // prepareNBits keeps the weights quantised and dequantises some rows at a time.
 func prepareNBits(c *op.Call) (op.Run, error) {
-	v, err := newNBits(c)
-	if err != nil {
-		return nil, err
-	}
+	v := op.Must(newNBits(c))
 	if v.n*v.k <= nBitsKept && (!v.shape().KeepsLowBit(v.m) || c.Has(4)) && c.Known(1, 2, 3, 4) {
 		return v.packed(c)
 	}

@@ -53,14 +53,16 @@ func prepareSkipNorm[T tensor.Real](c *op.Call) (op.Run, error) {
 	simple := c.Node.Op == "SkipSimplifiedLayerNormalization"
 	eps := float64(c.Node.Attrs.Float("epsilon", 1e-12))
 	betaAt, biasAt := skipInputs(c)
-	var sums []T
+	var workspace []T
 	if !c.Wants(3) {
-		sums = op.ScratchOf[T](c, rows*cols)
+		workspace = op.ScratchOf[T](c, rows*cols)
 	}
-	// State of a run, whose closure is allocated once.
-	var of *op.Call
-	var in, skip, gamma, beta, bias, y []T
-	work := func(lo, hi int) {
+	return op.Parallel(rows, max(1, 1<<12/max(cols, 1)), func(c *op.Call, lo, hi int) {
+		in, skip, gamma := tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[T](c.In[2])
+		beta, bias, y, sums := elem.Elements[T](c, betaAt), elem.Elements[T](c, biasAt), tensor.Of[T](c.Out[0]), workspace
+		if c.Wants(3) {
+			sums = tensor.Of[T](c.Out[3])
+		}
 		for i := lo; i < hi; i++ {
 			src, sum, dst := in[i*cols:][:cols], sums[i*cols:][:cols], y[i*cols:][:cols]
 			for j, v := range skip[i*cols%skipLen:][:cols] {
@@ -69,18 +71,9 @@ func prepareSkipNorm[T tensor.Real](c *op.Call) (op.Run, error) {
 			for j, v := range bias {
 				sum[j] += v
 			}
-			normalizeRow(of, i, dst, sum, gamma, beta, eps, simple)
+			normalizeRow(c, i, dst, sum, gamma, beta, eps, simple)
 		}
-	}
-	return func(c *op.Call) error {
-		of, in, skip, gamma = c, tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[T](c.In[2])
-		beta, bias, y = elem.Elements[T](c, betaAt), elem.Elements[T](c, biasAt), tensor.Of[T](c.Out[0])
-		if c.Wants(3) {
-			sums = tensor.Of[T](c.Out[3])
-		}
-		c.Pool.For(rows, max(1, 1<<12/max(cols, 1)), work)
-		return nil
-	}, nil
+	}), nil
 }
 
 // normalizeRow writes one normalised row and, if requested, its statistics to outputs 1 and 2.
@@ -110,13 +103,10 @@ func inferBiasAdd(c *op.Call) error {
 
 func prepareBiasAdd[T tensor.Real](c *op.Call) (op.Run, error) {
 	cols := max(c.In[1].Len(), 1)
-	return func(c *op.Call) error {
+	return op.Parallel(c.Out[0].Len(), 1<<13, func(c *op.Call, lo, hi int) {
 		x, b, s, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[T](c.In[2]), tensor.Of[T](c.Out[0])
-		c.Pool.For(len(y), 1<<13, func(lo, hi int) {
-			for i := lo; i < hi; i++ {
-				y[i] = x[i] + b[i%cols] + s[i]
-			}
-		})
-		return nil
-	}, nil
+		for i := lo; i < hi; i++ {
+			y[i] = x[i] + b[i%cols] + s[i]
+		}
+	}), nil
 }

@@ -23,23 +23,12 @@ func newQuantAttention(c *op.Call) (*fusedAttention, error) {
 	if n := c.In[4].Len(); n != 1 && n != c.In[1].Shape[1] || c.In[3].Len() != 1 {
 		return nil, fmt.Errorf("scales %s and %s", tensor.FormatShape(c.In[3].Shape), tensor.FormatShape(c.In[4].Shape))
 	}
+	t.outputs(c, c.In[2].Type)
 	return t, nil
 }
 
-func inferQuantAttention(c *op.Call) error {
-	t, err := newQuantAttention(c)
-	if err != nil {
-		return err
-	}
-	t.outputs(c, c.In[2].Type)
-	return nil
-}
-
 func prepareQuantAttention(c *op.Call) (op.Run, error) {
-	t, err := newQuantAttention(c)
-	if err != nil {
-		return nil, err
-	}
+	t := op.Must(newQuantAttention(c))
 	product, err := matmul.NewIntMatMul(c, 0, 6, 1, 7)
 	if err != nil {
 		return nil, err

@@ -117,13 +117,8 @@ func newQGemm(c *op.Call) (*qgemm, error) {
 		return nil, op.Unsupported("QGemm of %v and %v", c.In[0].Type, c.In[3].Type)
 	}
 	v, err := matmul.NewGemm(&op.Call{Node: c.Node, In: []*tensor.Tensor{c.In[0], c.In[3], c.Input(6)}})
-	return &qgemm{v}, err
-}
-
-func inferQGemm(c *op.Call) error {
-	v, err := newQGemm(c)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	kind := tensor.Float32
 	if c.Has(7) {
@@ -132,14 +127,11 @@ func inferQGemm(c *op.Call) error {
 		}
 	}
 	c.SetOut(0, kind, []int{v.M, v.N})
-	return nil
+	return &qgemm{v}, nil
 }
 
 func prepareQGemm(c *op.Call) (op.Run, error) {
-	v, err := newQGemm(c)
-	if err != nil {
-		return nil, err
-	}
+	v := op.Must(newQGemm(c))
 	if n := c.In[4].Len(); n != 1 && n != v.N || c.In[1].Len() != 1 {
 		return nil, fmt.Errorf("scales %s and %s", tensor.FormatShape(c.In[1].Shape), tensor.FormatShape(c.In[4].Shape))
 	}
@@ -319,12 +311,7 @@ func dotInts(a, b []int32) int32 {
 // the integer product times the scales.
 
 func inferMatMulIntegerToFloat(c *op.Call) error {
-	v, err := matmul.NewBatched(c.In[0].Shape, c.In[1].Shape)
-	if err != nil {
-		return err
-	}
-	c.SetOut(0, c.In[2].Type, v.Out)
-	return nil
+	return matmul.InferProduct(c, 0, 1, c.In[2].Type)
 }
 
 func prepareMatMulIntegerToFloat(c *op.Call) (op.Run, error) {
@@ -407,22 +394,17 @@ func (s *scaling) rows(_, lo, hi int) {
 // quantised to uint8 over their range at each run.
 
 func inferDynamicQuantizeMatMul(c *op.Call) error {
-	v, err := matmul.NewBatched(c.In[0].Shape, c.In[1].Shape)
-	if err != nil {
+	if err := matmul.InferProduct(c, 0, 1, tensor.Float32); err != nil {
 		return err
 	}
 	if c.In[0].Type != tensor.Float32 || !quant.IsByte(c.In[1]) {
 		return op.Unsupported("%v times %v", c.In[0].Type, c.In[1].Type)
 	}
-	c.SetOut(0, tensor.Float32, v.Out)
 	return nil
 }
 
 func prepareDynamicQuantizeMatMul(c *op.Call) (op.Run, error) {
-	v, err := matmul.NewBatched(c.In[0].Shape, c.In[1].Shape)
-	if err != nil {
-		return nil, err
-	}
+	v := op.Must(matmul.NewBatched(c.In[0].Shape, c.In[1].Shape))
 	if n := c.In[2].Len(); n != 1 && n != v.N {
 		return nil, fmt.Errorf("scales %s", tensor.FormatShape(c.In[2].Shape))
 	}

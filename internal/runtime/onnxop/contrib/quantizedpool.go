@@ -85,10 +85,7 @@ func lastAveragePool(c *op.Call) op.NHWCSupport {
 var averageOfFloats = quant.AroundFloat(pool.PrepareAveragePool[float32])
 
 func prepareQLinearAveragePool(c *op.Call) (op.Run, error) {
-	w, err := pool.NewPool(channelsFirst(c))
-	if err != nil {
-		return nil, err
-	}
+	w := op.Must(pool.NewPool(channelsFirst(c)))
 	if !channelsLast(c) && !w.Whole() {
 		return averageOfFloats(c)
 	}

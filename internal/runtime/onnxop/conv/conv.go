@@ -135,10 +135,7 @@ func prepareHalves(c *op.Call) (op.Run, error) {
 // PrepareConv32 handles up to three dimensions with the shared kernel; three with constant
 // weights only.
 func PrepareConv32(c *op.Call) (op.Run, error) {
-	v, err := newConvolution(c, c.In[0], c.In[1], c.Input(2))
-	if err != nil {
-		return nil, err
-	}
+	v := op.Must(newConvolution(c, c.In[0], c.In[1], c.Input(2)))
 	if len(v.In) > 3 || tensor.Elements(c.Out[0].Shape) == 0 || v.c == 0 {
 		return PrepareConvAny[float32](c)
 	}
@@ -187,10 +184,7 @@ const colBytes = 1 << 20
 
 // PrepareConvAny computes a convolution by im2col and GEMM: any rank, either float type.
 func PrepareConvAny[T tensor.Real](c *op.Call) (op.Run, error) {
-	v, err := newConvolution(c, c.In[0], c.In[1], c.Input(2))
-	if err != nil {
-		return nil, err
-	}
+	v := op.Must(newConvolution(c, c.In[0], c.In[1], c.Input(2)))
 	taps, area := tensor.Elements(v.Kernel), tensor.Elements(v.Out)
 	cg, mg := v.c/v.groups, v.m/v.groups
 	k := cg * taps

@@ -30,6 +30,20 @@ func SameTruth(c *op.Call) error {
 	return nil
 }
 
+// InferBroadcast gives output 0 type t and the shape to which the given inputs broadcast.
+func InferBroadcast(c *op.Call, t tensor.Type, inputs ...int) error {
+	shapes := make([][]int, len(inputs))
+	for i, k := range inputs {
+		shapes[i] = c.In[k].Shape
+	}
+	out, err := tensor.Broadcast(shapes...)
+	if err != nil {
+		return err
+	}
+	c.SetOut(0, t, out)
+	return nil
+}
+
 // SameTypes fails unless the present inputs from first on agree in type.
 func SameTypes(c *op.Call, first int) error {
 	for i := first + 1; i < len(c.In); i++ {

@@ -147,10 +147,7 @@ func slopeShape(c *op.Call) ([]int, error) {
 }
 
 func preparePRelu(c *op.Call) (op.Run, error) {
-	s, err := slopeShape(c)
-	if err != nil {
-		return nil, err
-	}
+	s := op.Must(slopeShape(c))
 	// prepareArith reads the shapes from the inputs: pass it the reshaped slope.
 	v := *c
 	slope := *c.In[1]

@@ -23,19 +23,16 @@ func imageScaler[T tensor.Real](c *op.Call) (op.Run, error) {
 		return nil, c.Errorf("%d biases for shape %s", len(bias), tensor.FormatShape(shape))
 	}
 	plane := shape[2] * shape[3]
-	return func(c *op.Call) error {
+	return op.Parallel(shape[0]*shape[1], max(1, element.Grain/max(1, plane)), func(c *op.Call, lo, hi int) {
 		src, dst := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
-		c.Pool.For(shape[0]*shape[1], max(1, element.Grain/max(1, plane)), func(lo, hi int) {
-			for p := lo; p < hi; p++ {
-				b := T(bias[p%shape[1]])
-				out := dst[p*plane : (p+1)*plane]
-				for i, x := range src[p*plane : (p+1)*plane] {
-					out[i] = x*scale + b
-				}
+		for p := lo; p < hi; p++ {
+			b := T(bias[p%shape[1]])
+			out := dst[p*plane : (p+1)*plane]
+			for i, x := range src[p*plane : (p+1)*plane] {
+				out[i] = x*scale + b
 			}
-		})
-		return nil
-	}, nil
+		}
+	}), nil
 }
 
 // cropWindow returns the part of an NCHW image that Crop keeps: without the border (left, top,

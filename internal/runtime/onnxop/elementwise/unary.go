@@ -322,20 +322,17 @@ func classify(mk func(c *op.Call) (func(float64) bool, func(dst []uint8, src []f
 		case tensor.BFloat16:
 			return runUnary(classLoop[uint16](bits, 0x7f80), tensor.Words[uint16], tensor.Of[uint8], element.Grain/2), nil
 		}
-		return func(c *op.Call) error {
+		return op.Parallel(c.Out[0].Len(), element.Grain/2, func(c *op.Call, lo, hi int) {
 			x, y := c.In[0], tensor.Of[uint8](c.Out[0])
-			c.Pool.For(len(y), element.Grain/2, func(lo, hi int) {
-				var block [element.Block]float64
-				for ; lo < hi; lo += element.Block {
-					b := block[:min(element.Block, hi-lo)]
-					tensor.Read(b, x, lo)
-					for i, v := range b {
-						y[lo+i] = tensor.Truth(f(v))
-					}
+			var block [element.Block]float64
+			for ; lo < hi; lo += element.Block {
+				b := block[:min(element.Block, hi-lo)]
+				tensor.Read(b, x, lo)
+				for i, v := range b {
+					y[lo+i] = tensor.Truth(f(v))
 				}
-			})
-			return nil
-		}, nil
+			}
+		}), nil
 	}
 }
 

@@ -15,12 +15,7 @@ func inferWhere(c *op.Call) error {
 	if c.In[0].Type != tensor.Bool {
 		return c.Errorf("condition is %v", c.In[0].Type)
 	}
-	out, err := tensor.Broadcast(c.In[0].Shape, c.In[1].Shape, c.In[2].Shape)
-	if err != nil {
-		return err
-	}
-	c.SetOut(0, c.In[1].Type, out)
-	return nil
+	return elem.InferBroadcast(c, c.In[1].Type, 0, 1, 2)
 }
 
 // prepareWhere copies elements by their width: their type does not matter.

@@ -76,10 +76,7 @@ type elements struct {
 }
 
 func elementsOf(c *op.Call) (*elements, error) {
-	a, err := axisOf(c, 0)
-	if err != nil {
-		return nil, err
-	}
+	a := op.Must(axisOf(c, 0))
 	return &elements{axis: a, dims: slices.Clone(c.In[1].Shape), strides: tensor.Strides(c.In[0].Shape), n: c.In[0].Shape[a]}, nil
 }
 
@@ -119,10 +116,7 @@ func (e *elements) rows(lo, hi int) {
 }
 
 func prepareGatherElements(c *op.Call) (op.Run, error) {
-	e, err := elementsOf(c)
-	if err != nil {
-		return nil, err
-	}
+	e := op.Must(elementsOf(c))
 	offsets := layout.Once(c, 1, func(c *op.Call) ([]int, error) { return e.offsets(c.Pool, c.In[1]) })
 	b := &move.Blocks{Rows: 1, Len: 1} // made once: a run must not allocate
 	return func(c *op.Call) error {

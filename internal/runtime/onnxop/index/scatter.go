@@ -67,10 +67,7 @@ func scatter(c *op.Call, block int, offsets func(c *op.Call) ([]int, error)) (op
 }
 
 func prepareScatterElements(c *op.Call) (op.Run, error) {
-	e, err := elementsOf(c)
-	if err != nil {
-		return nil, err
-	}
+	e := op.Must(elementsOf(c))
 	return scatter(c, 1, func(c *op.Call) ([]int, error) { return e.offsets(c.Pool, c.In[1]) })
 }
 

@@ -153,10 +153,7 @@ func inferCompress(c *op.Call) error {
 func prepareCompress(c *op.Call) (op.Run, error) {
 	n, inner, outer := c.In[0].Len(), 1, 1
 	if c.Node.Attrs.Has("axis") {
-		a, err := axisOf(c, 0)
-		if err != nil {
-			return nil, err
-		}
+		a := op.Must(axisOf(c, 0))
 		s := c.In[0].Shape
 		n, inner, outer = s[a], tensor.Elements(s[a+1:]), tensor.Elements(s[:a])
 	}

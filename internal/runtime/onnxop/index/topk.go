@@ -45,9 +45,6 @@ func inferTopK(c *op.Call) error {
 }
 
 func prepareTopK(c *op.Call) (op.Run, error) {
-	a, err := axisOf(c, -1)
-	if err != nil {
-		return nil, err
-	}
+	a := op.Must(axisOf(c, -1))
 	return layout.TopK(c.In[0].Shape, a, c.Node.Attrs.Bool("largest", true))
 }

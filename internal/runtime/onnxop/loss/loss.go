@@ -31,31 +31,20 @@ func newClassLoss(c *op.Call) (*classLoss, error) {
 	}
 	l := &classLoss{n: x[0], classes: x[1], area: tensor.Elements(x[2:]), reduction: c.Node.Attrs.Str("reduction", "mean")}
 	l.hasIgnore, l.ignore = c.Node.Attrs.Has("ignore_index"), c.Node.Attrs.Int("ignore_index", 0)
-	return l, nil
-}
-
-func inferClassLoss(c *op.Call) error {
-	l, err := newClassLoss(c)
-	if err != nil {
-		return err
-	}
 	shape := []int{}
 	if l.reduction == "none" {
-		shape = slices.Clone(c.In[1].Shape)
+		shape = slices.Clone(t)
 	}
 	c.SetOut(0, c.In[0].Type, shape)
-	c.SetOut(1, c.In[0].Type, slices.Clone(c.In[0].Shape)) // log probabilities
-	return nil
+	c.SetOut(1, c.In[0].Type, slices.Clone(x)) // log probabilities
+	return l, nil
 }
 
 // prepareClassLoss serves both; softmax says that the scores are not yet log
 // probabilities.
 func prepareClassLoss[T tensor.Real](softmax bool) elem.Prepare {
 	return func(c *op.Call) (op.Run, error) {
-		l, err := newClassLoss(c)
-		if err != nil {
-			return nil, err
-		}
+		l := op.Must(newClassLoss(c))
 		if !softmax {
 			return func(c *op.Call) error { return lossOf(c, l, tensor.Of[T](c.In[0])) }, nil
 		}

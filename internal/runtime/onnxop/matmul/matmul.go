@@ -124,16 +124,21 @@ func (v *Batched) apart(threads int) bool {
 // multiply-accumulates per nanosecond.
 func (v *Batched) together(rate float64) int { return max(1, workers.Grain(rate)/max(1, v.M*v.N*v.K)) }
 
+// InferProduct gives output 0 type t and the shape of the product of inputs a and b.
+func InferProduct(c *op.Call, a, b int, t tensor.Type) error {
+	v, err := NewBatched(c.In[a].Shape, c.In[b].Shape)
+	if err != nil {
+		return err
+	}
+	c.SetOut(0, t, v.Out)
+	return nil
+}
+
 func inferMatMul(c *op.Call) error {
 	if c.In[0].Type != c.In[1].Type {
 		return fmt.Errorf("%v times %v", c.In[0].Type, c.In[1].Type)
 	}
-	v, err := NewBatched(c.In[0].Shape, c.In[1].Shape)
-	if err != nil {
-		return err
-	}
-	c.SetOut(0, c.In[0].Type, v.Out)
-	return nil
+	return InferProduct(c, 0, 1, c.In[0].Type)
 }
 
 func prepareMatMul(c *op.Call) (op.Run, error) {
@@ -144,10 +149,7 @@ func prepareMatMul(c *op.Call) (op.Run, error) {
 }
 
 func prepareIntegerMatMul[T int32 | int64 | uint32 | uint64](c *op.Call) (op.Run, error) {
-	v, err := NewBatched(c.In[0].Shape, c.In[1].Shape)
-	if err != nil {
-		return nil, err
-	}
+	v := op.Must(NewBatched(c.In[0].Shape, c.In[1].Shape))
 	v.fold()
 	act := c.Activation
 	return func(c *op.Call) error {
@@ -176,10 +178,7 @@ func clampInts[T tensor.Number](act activation.Clamp, y []T) {
 }
 
 func prepareMatMul64(c *op.Call) (op.Run, error) {
-	v, err := NewBatched(c.In[0].Shape, c.In[1].Shape)
-	if err != nil {
-		return nil, err
-	}
+	v := op.Must(NewBatched(c.In[0].Shape, c.In[1].Shape))
 	v.fold()
 	act := c.Activation
 	return func(c *op.Call) error {
@@ -193,10 +192,7 @@ func prepareMatMul64(c *op.Call) (op.Run, error) {
 }
 
 func prepareMatMul32(c *op.Call) (op.Run, error) {
-	v, err := NewBatched(c.In[0].Shape, c.In[1].Shape)
-	if err != nil {
-		return nil, err
-	}
+	v := op.Must(NewBatched(c.In[0].Shape, c.In[1].Shape))
 	v.fold()
 	g := kernel.GemmParams{M: v.M, N: v.N, K: v.K, Act: c.Activation}
 	if c.Has(2) { // a plan has joined an addition

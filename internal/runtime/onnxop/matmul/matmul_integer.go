@@ -244,14 +244,7 @@ func (q *intMatMul) product(pool *workers.Pool, worker, i int) {
 	kernel.GemmRescaled(pool, v.M, r.x.Data[pa:], q.tables, b, sums, r.rescale, r.out[pc:])
 }
 
-func inferMatMulInteger(c *op.Call) error {
-	v, err := NewBatched(c.In[0].Shape, c.In[1].Shape)
-	if err != nil {
-		return err
-	}
-	c.SetOut(0, tensor.Int32, v.Out)
-	return nil
-}
+func inferMatMulInteger(c *op.Call) error { return InferProduct(c, 0, 1, tensor.Int32) }
 
 func prepareMatMulInteger(c *op.Call) (op.Run, error) {
 	q, err := NewIntMatMul(c, 0, 2, 1, 3)
@@ -266,14 +259,7 @@ func prepareMatMulInteger(c *op.Call) (op.Run, error) {
 
 // Inputs of QLinearMatMul: a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero.
 
-func inferQLinearMatMul(c *op.Call) error {
-	v, err := NewBatched(c.In[0].Shape, c.In[3].Shape)
-	if err != nil {
-		return err
-	}
-	c.SetOut(0, c.In[7].Type, v.Out)
-	return nil
-}
+func inferQLinearMatMul(c *op.Call) error { return InferProduct(c, 0, 3, c.In[7].Type) }
 
 func prepareQLinearMatMul(c *op.Call) (op.Run, error) {
 	q, err := NewIntMatMul(c, 0, 2, 3, 5)

@@ -3,6 +3,7 @@ package ml
 import (
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
@@ -22,11 +23,11 @@ func Defs() []op.Def {
 		def("SVMRegressor", inferSVMRegressor, prepareSVMRegressor),
 		def("Normalizer", inferFloat, prepareNormalizer),
 		def("Scaler", inferFloat, prepareScaler),
-		def("Binarizer", inferSame, prepareBinarizer),
-		def("Imputer", inferSame, prepareImputer),
+		def("Binarizer", elem.Same, prepareBinarizer),
+		def("Imputer", elem.Same, prepareImputer),
 		{Domain: graph.ONNXML, Name: "FeatureVectorizer", Since: 1, Types: numeric, Infer: inferVectorizer, Prepare: op.Simple(runVectorizer)},
 		of(def("ArrayFeatureExtractor", op.Needs(2, inferExtractor), prepareExtractor), append(numeric, tensor.String)...),
-		of(def("LabelEncoder", inferLabelEncoder, prepareLabelEncoder)),
+		of(def("LabelEncoder", op.Infer(newLabelEncoder), prepareLabelEncoder)),
 		of(def("CategoryMapper", inferCategoryMapper, prepareCategoryMapper), tensor.String, tensor.Int64),
 		of(def("OneHotEncoder", inferOneHot, prepareOneHot), append(numeric, tensor.String)...),
 		of(def("ZipMap", inferZipMap, prepareZipMap), tensor.Float32),

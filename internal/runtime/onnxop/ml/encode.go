@@ -106,6 +106,7 @@ func newLabelEncoder(c *op.Call) (*labelEncoder, error) {
 		return nil, err
 	}
 	e.index()
+	c.SetOut(0, e.values.kind, slices.Clone(c.In[0].Shape))
 	return e, nil
 }
 
@@ -239,20 +240,8 @@ func (k *column) write(y *tensor.Tensor, i, p int) {
 	}
 }
 
-func inferLabelEncoder(c *op.Call) error {
-	e, err := newLabelEncoder(c)
-	if err != nil {
-		return err
-	}
-	c.SetOut(0, e.values.kind, slices.Clone(c.In[0].Shape))
-	return nil
-}
-
 func prepareLabelEncoder(c *op.Call) (op.Run, error) {
-	e, err := newLabelEncoder(c)
-	if err != nil {
-		return nil, err
-	}
+	e := op.Must(newLabelEncoder(c))
 	if (e.values.kind == tensor.String) != (len(e.fallback.names) == 1) {
 		return nil, fmt.Errorf("default does not have the type of the values, %v", e.values.kind)
 	}
@@ -267,8 +256,8 @@ func prepareLabelEncoder(c *op.Call) (op.Run, error) {
 		e.values.write(list, p, p)
 	}
 	e.fallback.write(list, n, 0)
-	var x, y *tensor.Tensor // of the run, whose loop is made once
-	work := func(lo, hi int) {
+	return op.Parallel(c.In[0].Len(), 1<<12, func(c *op.Call, lo, hi int) {
+		x, y := c.In[0], c.Out[0]
 		var workspace [labelBlock]int32
 		for ; lo < hi; lo += len(workspace) {
 			places := workspace[:min(len(workspace), hi-lo)]
@@ -288,12 +277,7 @@ func prepareLabelEncoder(c *op.Call) (op.Run, error) {
 				}
 			}
 		}
-	}
-	return func(c *op.Call) error {
-		x, y = c.In[0], c.Out[0]
-		c.Pool.For(x.Len(), 1<<12, work)
-		return nil
-	}, nil
+	}), nil
 }
 
 // pickPlaces writes what lies at places.

@@ -15,11 +15,6 @@ func inferFloat(c *op.Call) error {
 	return nil
 }
 
-func inferSame(c *op.Call) error {
-	c.SetOut(0, c.In[0].Type, slices.Clone(c.In[0].Shape))
-	return nil
-}
-
 // byType is the run of the type of input 0, of those that the domain allows.
 func byType(c *op.Call, float32s, float64s, int32s, int64s op.Run) (op.Run, error) {
 	switch c.In[0].Type {

@@ -40,12 +40,7 @@ func (l *linear) scores(x, s []float64) {
 }
 
 func inferLinearRegressor(c *op.Call) error {
-	n, _, err := rows(c.In[0])
-	if err != nil {
-		return err
-	}
-	c.SetOut(0, tensor.Float32, []int{n, max(c.Node.Attrs.Int("targets", 1), 1)})
-	return nil
+	return setRows(c, tensor.Float32, max(c.Node.Attrs.Int("targets", 1), 1))
 }
 
 func prepareLinearRegressor(c *op.Call) (op.Run, error) {

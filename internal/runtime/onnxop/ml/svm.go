@@ -99,12 +99,7 @@ func (m *machine) similarities(near, x []float64) {
 }
 
 func inferSVMRegressor(c *op.Call) error {
-	n, _, err := rows(c.In[0])
-	if err != nil {
-		return err
-	}
-	c.SetOut(0, tensor.Float32, []int{n, 1})
-	return nil
+	return setRows(c, tensor.Float32, 1)
 }
 
 func prepareSVMRegressor(c *op.Call) (op.Run, error) {

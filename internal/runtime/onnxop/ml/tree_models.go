@@ -139,10 +139,6 @@ func binaryScores(post transform, score float64, probability bool, n int) []floa
 }
 
 func inferTreeRegressor(c *op.Call) error {
-	n, _, err := rows(c.In[0])
-	if err != nil {
-		return err
-	}
 	targets := c.Node.Attrs.Int("n_targets", 1)
 	if targets < 1 {
 		return fmt.Errorf("n_targets %d", targets)
@@ -151,8 +147,7 @@ func inferTreeRegressor(c *op.Call) error {
 	if c.Node.Op == "TreeEnsemble" {
 		kind = c.In[0].Type
 	}
-	c.SetOut(0, kind, []int{n, targets})
-	return nil
+	return setRows(c, kind, targets)
 }
 
 func prepareTreeRegressor(c *op.Call) (op.Run, error) {

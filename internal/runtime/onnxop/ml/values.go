@@ -38,6 +38,16 @@ func rows(x *tensor.Tensor) (n, features int, err error) {
 	return 0, 0, fmt.Errorf("input %s, want rank 1 or 2", tensor.FormatShape(x.Shape))
 }
 
+// setRows gives output 0 a row of width elements of type t for each row of input 0.
+func setRows(c *op.Call, t tensor.Type, width int) error {
+	n, _, err := rows(c.In[0])
+	if err != nil {
+		return err
+	}
+	c.SetOut(0, t, []int{n, width})
+	return nil
+}
+
 // float64s widens an attribute list, or reads the tensor attribute that later
 // versions have instead.
 func float64s(c *op.Call, name string) []float64 {

@@ -230,8 +230,9 @@ func prepareInstanceNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 	ch, area := c.In[0].Shape[1], tensor.Elements(c.In[0].Shape[2:])
 	eps := float64(c.Node.Attrs.Float("epsilon", 1e-5))
 	act := c.Activation
-	var x, y, gamma, beta []T // of the run, whose loop is made once
-	work := func(lo, hi int) {
+	return op.Parallel(c.In[0].Shape[0]*ch, max(1, 1<<13/max(area, 1)), func(c *op.Call, lo, hi int) {
+		x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
+		gamma, beta := tensor.Of[T](c.In[1]), tensor.Of[T](c.In[2])
 		for i := lo; i < hi; i++ {
 			src, dst := x[i*area:][:area], y[i*area:][:area]
 			mean, inv := Moments(src, eps)
@@ -239,13 +240,7 @@ func prepareInstanceNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 			elem.Scale(dst, dst, 1, beta[i%ch])
 			elem.Clamp(act, dst)
 		}
-	}
-	return func(c *op.Call) error {
-		x, y = tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
-		gamma, beta = tensor.Of[T](c.In[1]), tensor.Of[T](c.In[2])
-		c.Pool.For(c.In[0].Shape[0]*ch, max(1, 1<<13/max(area, 1)), work)
-		return nil
-	}, nil
+	}), nil
 }
 
 // inferGroupNormalization: scale and bias are per group at version 18 and per channel since 21.
@@ -276,8 +271,9 @@ func prepareGroupNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 	eps := float64(c.Node.Attrs.Float("epsilon", 1e-5))
 	perGroup := c.Node.Version < 21
 	act := c.Activation
-	var src, dst, gamma, beta []T // of the run, whose loop is made once
-	groups := func(lo, hi int) {
+	return op.Parallel(c.In[0].Shape[0]*g, 1, func(c *op.Call, lo, hi int) {
+		src, dst := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
+		gamma, beta := tensor.Of[T](c.In[1]), tensor.Of[T](c.In[2])
 		for i := lo; i < hi; i++ {
 			src, dst := src[i*cg*area:][:cg*area], dst[i*cg*area:][:cg*area]
 			mean, inv := Moments(src, eps)
@@ -292,11 +288,5 @@ func prepareGroupNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 			}
 			elem.Clamp(act, dst)
 		}
-	}
-	return func(c *op.Call) error {
-		src, dst = tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
-		gamma, beta = tensor.Of[T](c.In[1]), tensor.Of[T](c.In[2])
-		c.Pool.For(c.In[0].Shape[0]*g, 1, groups)
-		return nil
-	}, nil
+	}), nil
 }

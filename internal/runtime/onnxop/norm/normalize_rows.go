@@ -8,6 +8,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/matmul"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/pool"
 	"github.com/opmeter/opmeter/internal/runtime/op"
@@ -114,10 +115,9 @@ func prepareLayerNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 	}
 	v.eps = float64(c.Node.Attrs.Float("epsilon", 1e-5))
 	buf := op.ScratchOf[T](c, 2*v.cols*c.Pool.Threads())
-	var x, y, gamma, beta []T // of a run, whose loop is made once
-	var to *op.Call
-	work := func(worker, lo, hi int) {
-		if beta != nil && v.scale.direct && v.bias.direct && !to.Wants(1) && !to.Wants(2) &&
+	return op.ParallelWorkers(v.rows, max(1, 1<<12/max(v.cols, 1)), func(c *op.Call, worker, lo, hi int) {
+		x, y, gamma, beta := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[1]), elem.Elements[T](c, 2)
+		if beta != nil && v.scale.direct && v.bias.direct && !c.Wants(1) && !c.Wants(2) &&
 			layerRows(y[lo*v.cols:hi*v.cols], x[lo*v.cols:], gamma[:v.cols], beta[:v.cols], v.eps) {
 			return
 		}
@@ -125,8 +125,8 @@ func prepareLayerNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 		for i := lo; i < hi; i++ {
 			src, dst := x[i*v.cols:][:v.cols], y[i*v.cols:][:v.cols]
 			mean, inv := Moments(src, v.eps)
-			Store(to, 1, i, mean)
-			Store(to, 2, i, inv)
+			Store(c, 1, i, mean)
+			Store(c, 2, i, inv)
 			g := spreadRow(v.scale, gamma, i, b)
 			var o []T
 			if beta != nil {
@@ -135,15 +135,7 @@ func prepareLayerNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 			Standardise(dst, src, mean, inv)
 			Affine(dst, g, o)
 		}
-	}
-	return func(c *op.Call) error {
-		x, y, gamma, beta, to = tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[1]), nil, c
-		if c.Has(2) {
-			beta = tensor.Of[T](c.In[2])
-		}
-		c.Pool.ForWorker(v.rows, max(1, 1<<12/max(v.cols, 1)), work)
-		return nil
-	}, nil
+	}), nil
 }
 
 // layerRows normalises whole rows in vectors; false where nothing does.
@@ -174,25 +166,19 @@ func PrepareRMSNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 	}
 	v.eps = float64(c.Node.Attrs.Float("epsilon", 1e-5))
 	buf := op.ScratchOf[T](c, v.cols*c.Pool.Threads())
-	var x, y, gamma []T // of a run, whose loop is made once
-	var to *op.Call
-	work := func(worker, lo, hi int) {
-		if v.scale.direct && !to.Wants(1) && meanSquareRows(y[lo*v.cols:hi*v.cols], x[lo*v.cols:], gamma[:v.cols], v.eps) {
+	return op.ParallelWorkers(v.rows, max(1, 1<<12/max(v.cols, 1)), func(c *op.Call, worker, lo, hi int) {
+		x, y, gamma := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[1])
+		if v.scale.direct && !c.Wants(1) && meanSquareRows(y[lo*v.cols:hi*v.cols], x[lo*v.cols:], gamma[:v.cols], v.eps) {
 			return
 		}
 		for i := lo; i < hi; i++ {
 			src, dst := x[i*v.cols:][:v.cols], y[i*v.cols:][:v.cols]
 			inv := InverseRMS(src, v.eps)
-			Store(to, 1, i, inv)
+			Store(c, 1, i, inv)
 			Standardise(dst, src, 0, inv)
 			Affine(dst, spreadRow(v.scale, gamma, i, buf[v.cols*worker:][:v.cols]), nil)
 		}
-	}
-	return func(c *op.Call) error {
-		x, y, gamma, to = tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[1]), c
-		c.Pool.ForWorker(v.rows, max(1, 1<<12/max(v.cols, 1)), work)
-		return nil
-	}, nil
+	}), nil
 }
 
 // InverseRMS is one over the root mean square, with eps added to the mean.
@@ -226,23 +212,20 @@ func prepareLpNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 	if x.Type == tensor.Float32 && simd.FoldKernels() != nil && n > 0 {
 		return lpVectors(outer, n, inner, p), nil
 	}
-	return func(c *op.Call) error {
+	return op.Parallel(outer*inner, max(1, 1<<12/max(n, 1)), func(c *op.Call, lo, hi int) {
 		x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
-		c.Pool.For(outer*inner, max(1, 1<<12/max(n, 1)), func(lo, hi int) {
-			for i := lo; i < hi; i++ {
-				base := i/inner*n*inner + i%inner
-				var s float64
-				for j := range n {
-					s += pool.Power(float64(x[base+j*inner]), float64(p))
-				}
-				by := factor(s, p)
-				for j := range n {
-					y[base+j*inner] = T(float64(x[base+j*inner]) * by)
-				}
+		for i := lo; i < hi; i++ {
+			base := i/inner*n*inner + i%inner
+			var s float64
+			for j := range n {
+				s += pool.Power(float64(x[base+j*inner]), float64(p))
 			}
-		})
-		return nil
-	}, nil
+			by := factor(s, p)
+			for j := range n {
+				y[base+j*inner] = T(float64(x[base+j*inner]) * by)
+			}
+		}
+	}), nil
 }
 
 // factor is what a line is multiplied by, of its sum: zero where all are zero.
@@ -266,9 +249,9 @@ func lpVectors(outer, n, inner, p int) op.Run {
 		k = simd.FoldSizes
 	}
 	tiles := (inner + lpColumns - 1) / lpColumns
-	var x, y []float32 // of the run, whose loop is made once
 	workspaces := sync.Pool{New: func() any { return new([lpColumns]float64) }}
-	work := func(lo, hi int) {
+	return op.Parallel(outer*tiles, max(1, 1<<13/(n*min(inner, lpColumns))), func(c *op.Call, lo, hi int) {
+		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
 		for i := lo; i < hi; i++ {
 			if inner == 1 {
 				row := x[i*n:][:n]
@@ -291,12 +274,7 @@ func lpVectors(outer, n, inner, p int) op.Run {
 			}
 			workspaces.Put(workspace)
 		}
-	}
-	return func(c *op.Call) error {
-		x, y = tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
-		c.Pool.For(outer*tiles, max(1, 1<<13/(n*min(inner, lpColumns))), work)
-		return nil
-	}
+	})
 }
 
 // prepareLRN normalises over neighbouring channels.
@@ -314,8 +292,8 @@ func prepareLRN[T tensor.Real](c *op.Call) (op.Run, error) {
 	before, after := (size-1)/2, size-1-(size-1)/2
 	if r := simd.RowKernels(); r != nil && x.Type == tensor.Float32 && beta == 0.75 {
 		workspace := op.ScratchOf[float32](c, c.Pool.Threads()*area)
-		var xs, ys []float32 // made once, as the closure below: a run must not allocate
-		work := func(worker, lo, hi int) {
+		return op.ParallelWorkers(n*ch, max(1, 1<<13/max(size*area, 1)), func(c *op.Call, worker, lo, hi int) {
+			xs, ys := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
 			sum := workspace[worker*area:][:area]
 			for i := lo; i < hi; i++ {
 				k := i % ch
@@ -325,12 +303,7 @@ func prepareLRN[T tensor.Real](c *op.Call) (op.Run, error) {
 				}
 				r.ThreeQuarters(ys[i*area:][:area], xs[i*area:], sum, float32(bias), float32(alpha/float64(size)))
 			}
-		}
-		return func(c *op.Call) error {
-			xs, ys = tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
-			c.Pool.ForWorker(n*ch, max(1, 1<<13/max(size*area, 1)), work)
-			return nil
-		}, nil
+		}), nil
 	}
 	workspace := op.ScratchOf[float64](c, c.Pool.Threads()*area)
 	var xs, ys []T
@@ -489,8 +462,8 @@ func mvnVectors(shape, stride []int, groups, run int) op.Run {
 		runs[g] = append(runs[g], begin)
 	}
 	r := simd.RowKernels()
-	var x, y []float32 // of the run, whose loop is made once
-	work := func(lo, hi int) {
+	return op.Parallel(groups, max(1, 1<<13/(tensor.Elements(shape)/groups)), func(c *op.Call, lo, hi int) {
+		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
 		for _, begins := range runs[lo:hi] {
 			var sum, squares float64
 			for _, b := range begins {
@@ -507,10 +480,5 @@ func mvnVectors(shape, stride []int, groups, run int) op.Run {
 				r.Normalise(y[b:][:run], x[b:][:run], mean, inv)
 			}
 		}
-	}
-	return func(c *op.Call) error {
-		x, y = tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
-		c.Pool.For(groups, max(1, 1<<13/(len(x)/groups)), work)
-		return nil
-	}
+	})
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/move"
@@ -27,10 +26,7 @@ func lastMaxPool(c *op.Call) op.NHWCSupport {
 // lastBytes returns the pooling kernel for channels-last 8-bit feature maps; nil if there is
 // none.
 func lastBytes(c *op.Call) (*kernel.PoolInt8, error) {
-	w, err := NewPool(c)
-	if err != nil {
-		return nil, err
-	}
+	w := op.Must(NewPool(c))
 	t := c.In[0].Type
 	if c.Wants(1) || len(w.Out) != 2 || w.Dilation[0] != 1 || w.Dilation[1] != 1 || t != tensor.Int8 && t != tensor.Uint8 {
 		return nil, nil
@@ -97,10 +93,7 @@ func prepareMaxPool(c *op.Call) (op.Run, error) {
 
 func prepareMaxPoolOf[T tensor.Number](lowest T) elem.Prepare {
 	return func(c *op.Call) (op.Run, error) {
-		w, err := NewPool(c)
-		if err != nil {
-			return nil, err
-		}
+		w := op.Must(NewPool(c))
 		column := c.Node.Attrs.Int("storage_order", 0) == 1
 		act := c.Activation
 		c.Kernel = w.Way()
@@ -138,12 +131,12 @@ func prepareMaxPoolOf[T tensor.Number](lowest T) elem.Prepare {
 			x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
 			switch {
 			case c.Wants(1):
-				places[T]{w, lowest, column, x, y, tensor.Of[int64](c.Out[1]), lines}.run(c.Pool)
+				eachPlane(c.Pool, w, len(y), places[T]{w, lowest, column, x, y, tensor.Of[int64](c.Out[1]), lines})
 			case len(w.Out) == 2:
 				planes.x, planes.y = x, y
-				planes.run(c.Pool)
+				eachPlane(c.Pool, w, len(y), planes)
 			default:
-				pooled[T, T]{w, most, x, y}.run(c.Pool)
+				eachPlane(c.Pool, w, len(y), pooled[T, T]{w, most, x, y})
 			}
 			switch y := any(y).(type) {
 			case []float32:
@@ -173,12 +166,6 @@ func newLargest[T tensor.Number](w *window.Window, lowest T) largest[T] {
 		q.end[k] = min(w.Out[1], (w.In[1]-off+s-1)/s)
 	}
 	return q
-}
-
-func (q *largest[T]) run(p *workers.Pool) {
-	if out := tensor.Elements(q.w.Out); out > 0 {
-		workers.Each(p, len(q.y)/out, 1, *q)
-	}
 }
 
 // Piece computes planes lo to hi.
@@ -227,12 +214,6 @@ type places[T tensor.Number] struct {
 	x, y   []T
 	index  []int64
 	lines  *sync.Pool // of what newPlacedLines makes
-}
-
-func (q places[T]) run(p *workers.Pool) {
-	if out := tensor.Elements(q.w.Out); out > 0 {
-		workers.Each(p, len(q.y)/out, 1, q)
-	}
 }
 
 // Piece computes planes lo to hi.
@@ -417,10 +398,7 @@ func prepareMaxUnpool[T tensor.Real](c *op.Call) (op.Run, error) {
 	if c.In[1].Type != tensor.Int64 {
 		return nil, op.Unsupported("indices of %v", c.In[1].Type)
 	}
-	from, err := unpooledShape(c)
-	if err != nil {
-		return nil, err
-	}
+	from := op.Must(unpooledShape(c))
 	at := make([]int, len(from))
 	total := tensor.Elements(from)
 	return func(c *op.Call) error {

@@ -14,7 +14,7 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// NewPool checks a pooling node over [N,C,...].
+// NewPool checks a pooling node over [N,C,...] and sets its outputs.
 func NewPool(c *op.Call) (*window.Window, error) {
 	x := c.In[0]
 	if x.Rank() < 3 {
@@ -24,18 +24,20 @@ func NewPool(c *op.Call) (*window.Window, error) {
 	if k == nil {
 		return nil, fmt.Errorf("kernel_shape is missing")
 	}
-	return window.New(c, x.Shape[2:], k, c.Node.Attrs.Bool("ceil_mode", false))
+	w, err := window.New(c, x.Shape[2:], k, c.Node.Attrs.Bool("ceil_mode", false))
+	if err != nil {
+		return nil, err
+	}
+	c.SetOut(0, x.Type, slices.Concat(x.Shape[:2], w.Out))
+	c.SetOut(1, tensor.Int64, slices.Concat(x.Shape[:2], w.Out))
+	return w, nil
 }
 
-func inferPool(c *op.Call) error {
-	w, err := NewPool(c)
-	if err != nil {
-		return err
+// eachPlane computes all planes of n elements of results.
+func eachPlane[A workers.Piecewise](p *workers.Pool, w *window.Window, n int, q A) {
+	if out := tensor.Elements(w.Out); out > 0 {
+		workers.Each(p, n/out, 1, q)
 	}
-	shape := append(slices.Clone(c.In[0].Shape[:2]), w.Out...)
-	c.SetOut(0, c.In[0].Type, shape)
-	c.SetOut(1, tensor.Int64, slices.Clone(shape))
-	return nil
 }
 
 // pooled holds the arguments of a work item of planes where each output element is f of its plane
@@ -45,12 +47,6 @@ type pooled[T, U tensor.Number] struct {
 	f func(plane []T, at [window.MaxSpatial]int) U
 	x []T
 	y []U
-}
-
-func (q pooled[T, U]) run(p *workers.Pool) {
-	if out := tensor.Elements(q.w.Out); out > 0 {
-		workers.Each(p, len(q.y)/out, 1, q)
-	}
 }
 
 // Piece computes planes lo to hi.
@@ -68,10 +64,7 @@ func (q pooled[T, U]) Piece(lo, hi int) {
 
 // PrepareAveragePool computes means of windows over [N,C,...].
 func PrepareAveragePool[T tensor.Real](c *op.Call) (op.Run, error) {
-	w, err := NewPool(c)
-	if err != nil {
-		return nil, err
-	}
+	w := op.Must(NewPool(c))
 	include := c.Node.Attrs.Bool("count_include_pad", false)
 	if w.Whole() {
 		return globalPool(globalAverage[T])(c)
@@ -102,9 +95,9 @@ func PrepareAveragePool[T tensor.Real](c *op.Call) (op.Run, error) {
 			vec.run(c.Pool, tensor.Of[float32](c.In[0]), y)
 			vec.last.Divide(c.Pool, y, counts)
 		} else if x := tensor.Of[T](c.In[0]); len(w.Out) == 2 {
-			averages[T]{w, include, x, y}.run(c.Pool)
+			eachPlane(c.Pool, w, len(y), averages[T]{w, include, x, y})
 		} else {
-			pooled[T, T]{w, mean, x, y}.run(c.Pool)
+			eachPlane(c.Pool, w, len(y), pooled[T, T]{w, mean, x, y})
 		}
 		elem.Clamp(act, y)
 		return nil
@@ -116,12 +109,6 @@ type averages[T tensor.Real] struct {
 	w       *window.Window
 	include bool // padding
 	x, y    []T
-}
-
-func (q averages[T]) run(p *workers.Pool) {
-	if out := tensor.Elements(q.w.Out); out > 0 {
-		workers.Each(p, len(q.y)/out, 1, q)
-	}
 }
 
 // Piece computes planes lo to hi.
@@ -153,10 +140,7 @@ func (q averages[T]) Piece(lo, hi int) {
 }
 
 func prepareLpPool[T tensor.Real](c *op.Call) (op.Run, error) {
-	w, err := NewPool(c)
-	if err != nil {
-		return nil, err
-	}
+	w := op.Must(NewPool(c))
 	order := normOrder(c)
 	norm := func(x []T, at [window.MaxSpatial]int) T {
 		var sum float64
@@ -164,7 +148,7 @@ func prepareLpPool[T tensor.Real](c *op.Call) (op.Run, error) {
 		return T(math.Pow(sum, 1/order))
 	}
 	return func(c *op.Call) error {
-		pooled[T, T]{w, norm, tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])}.run(c.Pool)
+		eachPlane(c.Pool, w, c.Out[0].Len(), pooled[T, T]{w, norm, tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])})
 		return nil
 	}, nil
 }

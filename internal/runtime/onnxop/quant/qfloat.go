@@ -84,12 +84,7 @@ func inferQWhere(c *op.Call) error {
 	if c.In[1].Type != c.In[4].Type {
 		return c.Errorf("operands are %v and %v", c.In[1].Type, c.In[4].Type)
 	}
-	out, err := tensor.Broadcast(c.In[0].Shape, c.In[1].Shape, c.In[4].Shape)
-	if err != nil {
-		return err
-	}
-	c.SetOut(0, c.In[1].Type, out)
-	return nil
+	return elem.InferBroadcast(c, c.In[1].Type, 0, 1, 4)
 }
 
 func prepareQWhere(c *op.Call) (op.Run, error) {

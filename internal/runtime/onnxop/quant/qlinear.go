@@ -75,12 +75,7 @@ func inferQLinear(c *op.Call) error {
 	if c.In[0].Type != c.In[3].Type {
 		return c.Errorf("input 0 is %v, input 3 is %v", c.In[0].Type, c.In[3].Type)
 	}
-	out, err := tensor.Broadcast(c.In[0].Shape, c.In[3].Shape)
-	if err != nil {
-		return err
-	}
-	c.SetOut(0, c.In[0].Type, out)
-	return nil
+	return elem.InferBroadcast(c, c.In[0].Type, 0, 3)
 }
 
 // prepareQLinear makes QLinearAdd and QLinearMul: both operands are dequantised by table,
@@ -333,14 +328,7 @@ func qonnxDefs() []op.Def {
 	for _, domain := range []string{graph.ONNX, "qonnx.custom_op.general", "onnx.brevitas", "finn.custom_op.general"} {
 		out = append(out, op.Def{
 			Domain: domain, Name: "Quant", Since: 0, Types: elem.Floats[:1],
-			Infer: op.Needs(4, func(c *op.Call) error {
-				out, err := tensor.Broadcast(c.In[0].Shape, c.In[1].Shape, c.In[2].Shape)
-				if err != nil {
-					return err
-				}
-				c.SetOut(0, c.In[0].Type, out)
-				return nil
-			}), Prepare: prepareQuant,
+			Infer: op.Needs(4, func(c *op.Call) error { return elem.InferBroadcast(c, c.In[0].Type, 0, 1, 2) }), Prepare: prepareQuant,
 		})
 	}
 	return out

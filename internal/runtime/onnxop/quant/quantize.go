@@ -83,10 +83,7 @@ type quantizer struct {
 }
 
 func prepareQuantizeRows(c *op.Call, round func(float32) float32, half bool) (op.Run, error) {
-	g, err := callGranularity(c)
-	if err != nil {
-		return nil, err
-	}
+	g := op.Must(callGranularity(c))
 	for i := range c.In {
 		if c.In[i] != nil {
 			if _, err := elementwise.Numeric(c, i); err != nil {
@@ -273,10 +270,7 @@ func inferDequantize(c *op.Call) error {
 
 // prepareDequantize computes (x - zero point)·scale.
 func prepareDequantize(c *op.Call) (op.Run, error) {
-	g, err := callGranularity(c)
-	if err != nil {
-		return nil, err
-	}
+	g := op.Must(callGranularity(c))
 	if c.Out[0].Type != tensor.Float32 {
 		return nil, op.Unsupported("dequantisation to %v", c.Out[0].Type)
 	}

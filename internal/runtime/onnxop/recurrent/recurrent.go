@@ -94,10 +94,11 @@ func newRecurrent(c *op.Call, gates int, defaults ...string) (*recurrentShape, e
 	for i, n := range a.Strs("activations") {
 		v.usual = v.usual && strings.EqualFold(n, defaults[i%len(defaults)])
 	}
+	v.setOutputs(c)
 	return v, err
 }
 
-func (v *recurrentShape) infer(c *op.Call) {
+func (v *recurrentShape) setOutputs(c *op.Call) {
 	y, s := []int{v.seq, v.dirs, v.batch, v.hidden}, []int{v.dirs, v.batch, v.hidden}
 	if v.batchFirst {
 		y, s = []int{v.batch, v.seq, v.dirs, v.hidden}, []int{v.batch, v.dirs, v.hidden}

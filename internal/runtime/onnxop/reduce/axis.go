@@ -49,14 +49,13 @@ func prepareArg(c *op.Call, least bool) (op.Run, error) {
 
 func argRun[T tensor.Number](l line, least, last bool) op.Run {
 	tiles := (l.inner + element.Block - 1) / element.Block
-	var src []T // made once, as the closure below: a run must not allocate
-	var dst []int64
 	var tops []T // the extremes of lines, where these are rows of memory
 	extremes := simd.ExtremeKernels()
 	if l.inner == 1 && simd.HasExtremes[T](extremes) {
 		tops = make([]T, l.outer)
 	}
-	work := func(lo, hi int) {
+	return op.Parallel(l.outer*tiles, max(1, element.Grain/(l.n*min(element.Block, max(1, l.inner)))), func(c *op.Call, lo, hi int) {
+		src, dst := tensor.Of[T](c.In[0]), tensor.Of[int64](c.Out[0])
 		if tops != nil {
 			simd.ExtremeRows(extremes, least, tops[lo:hi], src[lo*l.n:], l.n)
 			for i := lo; i < hi; i++ {
@@ -85,12 +84,7 @@ func argRun[T tensor.Number](l line, least, last bool) op.Run {
 			n := min(element.Block, l.inner-col)
 			argTile(dst[row*l.inner+col:][:n], src[row*l.n*l.inner+col:], l.n, l.inner, least, last)
 		}
-	}
-	return func(c *op.Call) error {
-		src, dst = tensor.Of[T](c.In[0]), tensor.Of[int64](c.Out[0])
-		c.Pool.For(l.outer*tiles, max(1, element.Grain/(l.n*min(element.Block, max(1, l.inner)))), work)
-		return nil
-	}
+	})
 }
 
 // argRow finds the position of the extreme of a line with SIMD; -1 if that is not possible, or

@@ -26,7 +26,7 @@ const (
 // line is a tensor viewed as [outer, n, inner] around an axis.
 type line struct{ outer, n, inner int }
 
-// softmaxLine finds the axis. Before operator set 13 all dimensions from the axis on are
+// softmaxLine finds the axis and sets output 0. Before operator set 13 all dimensions from the axis on are
 // normalised together.
 func softmaxLine(c *op.Call) (line, error) {
 	shape := c.In[0].Shape
@@ -36,7 +36,7 @@ func softmaxLine(c *op.Call) (line, error) {
 		axis = c.Node.Attrs.Int("axis", 1)
 	}
 	if len(shape) == 0 || flat && axis == len(shape) {
-		return line{c.In[0].Len(), 1, 1}, nil
+		return line{c.In[0].Len(), 1, 1}, elem.Same(c)
 	}
 	axis, err := op.Axis(axis, len(shape))
 	if err != nil {
@@ -46,23 +46,15 @@ func softmaxLine(c *op.Call) (line, error) {
 	if flat {
 		l.n, l.inner = l.n*l.inner, 1
 	}
-	return l, nil
+	return l, elem.Same(c)
 }
 
 // InferSoftmax checks the axis and gives output 0 the shape of input 0.
-func InferSoftmax(c *op.Call) error {
-	if _, err := softmaxLine(c); err != nil {
-		return err
-	}
-	return elem.Same(c)
-}
+var InferSoftmax = op.Infer(softmaxLine)
 
 // PrepareSoftmax makes an operator that normalises along an axis.
 func PrepareSoftmax(c *op.Call, k Normalisation) (op.Run, error) {
-	l, err := softmaxLine(c)
-	if err != nil {
-		return nil, err
-	}
+	l := op.Must(softmaxLine(c))
 	switch c.In[0].Type {
 	case tensor.Float32:
 		var row func(dst, src []float32)

@@ -9,6 +9,7 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/broadcast"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
@@ -45,12 +46,7 @@ func inferConcat(c *op.Call) error {
 	if err := needStrings(c, 2); err != nil {
 		return err
 	}
-	out, err := tensor.Broadcast(c.In[0].Shape, c.In[1].Shape)
-	if err != nil {
-		return err
-	}
-	c.SetOut(0, tensor.String, out)
-	return nil
+	return elem.InferBroadcast(c, tensor.String, 0, 1)
 }
 
 func runConcat(c *op.Call) error {
