@@ -302,6 +302,13 @@ func (c *Call) SetOut(i int, t tensor.Type, shape []int) {
 	}
 }
 
+// Result sets type and shape of output 0, see [Call.SetOut]. It returns nil, the result of an Infer
+// that ends with it.
+func (c *Call) Result(t tensor.Type, shape []int) error {
+	c.SetOut(0, t, shape)
+	return nil
+}
+
 // Make gives output i a type, a shape and fresh elements from within Run, for operators whose
 // shapes are known only at run time.
 func (c *Call) Make(i int, t tensor.Type, shape []int) (*tensor.Tensor, error) {

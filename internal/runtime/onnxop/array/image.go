@@ -87,8 +87,7 @@ func inferCol2Im(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	c.SetOut(0, c.In[0].Type, append([]int{c.In[0].Shape[0], g.channels}, g.image...))
-	return nil
+	return c.Result(c.In[0].Type, append([]int{c.In[0].Shape[0], g.channels}, g.image...))
 }
 
 func prepareCol2Im(c *op.Call) (op.Run, error) {
@@ -203,8 +202,7 @@ func inferDet(c *op.Call) error {
 	if !c.In[0].Type.IsFloat() || !c.In[0].Type.IsNumber() {
 		return op.Unsupported("Det of %v", c.In[0].Type)
 	}
-	c.SetOut(0, c.In[0].Type, slices.Clone(s[:r-2]))
-	return nil
+	return c.Result(c.In[0].Type, slices.Clone(s[:r-2]))
 }
 
 func runDet(c *op.Call) error {

@@ -104,8 +104,7 @@ func inferConstant(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	c.SetOut(0, v.Type, slices.Clone(v.Shape))
-	return nil
+	return c.Result(v.Type, slices.Clone(v.Shape))
 }
 
 func runConstant(c *op.Call) error {
@@ -132,8 +131,7 @@ func inferConstantOfShape(c *op.Call) error {
 	if _, err := tensor.CheckShape(t, shape); err != nil {
 		return err
 	}
-	c.SetOut(0, t, shape)
-	return nil
+	return c.Result(t, shape)
 }
 
 // everywhere returns the value of all elements of ConstantOfShape.
@@ -166,8 +164,7 @@ func inferEyeLike(c *op.Call) error {
 	if !t.IsNumber() {
 		return op.Unsupported("EyeLike of %v", t)
 	}
-	c.SetOut(0, t, slices.Clone(c.In[0].Shape))
-	return nil
+	return c.Result(t, slices.Clone(c.In[0].Shape))
 }
 
 func runEyeLike(c *op.Call) error {
@@ -237,8 +234,7 @@ func inferRange(c *op.Call) error {
 	if _, err := tensor.CheckShape(t, []int{count}); err != nil {
 		return err
 	}
-	c.SetOut(0, t, []int{count})
-	return nil
+	return c.Result(t, []int{count})
 }
 
 func runRange(c *op.Call) error {

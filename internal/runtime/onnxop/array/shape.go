@@ -99,8 +99,7 @@ func reshape(c *op.Call, want []int, allowZero bool) error {
 	} else if rest != n {
 		return fmt.Errorf("cannot reshape %s to %v", tensor.FormatShape(in), want)
 	}
-	c.SetOut(0, c.In[0].Type, out)
-	return nil
+	return c.Result(c.In[0].Type, out)
 }
 
 func inferFlatten(c *op.Call) error {
@@ -115,8 +114,7 @@ func inferFlatten(c *op.Call) error {
 	if axis < 0 || axis > len(in) {
 		return fmt.Errorf("axis %d is outside rank %d", c.Node.Attrs.Int("axis", 1), len(in))
 	}
-	c.SetOut(0, c.In[0].Type, []int{tensor.Elements(in[:axis]), tensor.Elements(in[axis:])})
-	return nil
+	return c.Result(c.In[0].Type, []int{tensor.Elements(in[:axis]), tensor.Elements(in[axis:])})
 }
 
 // axesOf reads the axes of Squeeze and Unsqueeze, which moved from an attribute to an input with
@@ -158,8 +156,7 @@ func inferSqueeze(c *op.Call) error {
 			out = append(out, d)
 		}
 	}
-	c.SetOut(0, c.In[0].Type, out)
-	return nil
+	return c.Result(c.In[0].Type, out)
 }
 
 func inferUnsqueeze(c *op.Call) error {
@@ -190,19 +187,16 @@ func inferUnsqueeze(c *op.Call) error {
 			k++
 		}
 	}
-	c.SetOut(0, c.In[0].Type, out)
-	return nil
+	return c.Result(c.In[0].Type, out)
 }
 
 func inferShape(c *op.Call) error {
 	lo, hi := shapeRange(c)
-	c.SetOut(0, tensor.Int64, []int{hi - lo})
-	return nil
+	return c.Result(tensor.Int64, []int{hi - lo})
 }
 
 func inferSize(c *op.Call) error {
-	c.SetOut(0, tensor.Int64, nil)
-	return nil
+	return c.Result(tensor.Int64, nil)
 }
 
 // shapeRange resolves start and end (version 15) against the rank.

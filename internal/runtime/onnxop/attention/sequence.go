@@ -136,8 +136,7 @@ func inferTensorScatter(c *op.Call) error {
 	if b := c.In[0].Type.Bits(); b < 8 && c.In[0].Type != tensor.String {
 		return op.Unsupported("TensorScatter of %v", c.In[0].Type)
 	}
-	c.SetOut(0, c.In[0].Type, slices.Clone(x))
-	return nil
+	return c.Result(c.In[0].Type, slices.Clone(x))
 }
 
 func prepareTensorScatter(c *op.Call) (op.Run, error) {

@@ -23,8 +23,7 @@ func inferDistances(c *op.Call) error {
 	default:
 		return op.Unsupported("metric %q", m)
 	}
-	c.SetOut(0, c.In[0].Type, []int{a[0], b[0]})
-	return nil
+	return c.Result(c.In[0].Type, []int{a[0], b[0]})
 }
 
 // prepareDistances computes |a|² + |b|² - 2·a·b, as ONNX Runtime does: small distances are less

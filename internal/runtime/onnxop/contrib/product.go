@@ -177,8 +177,7 @@ func inferFusedMatMul(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	c.SetOut(0, c.In[0].Type, v.Out)
-	return nil
+	return c.Result(c.In[0].Type, v.Out)
 }
 
 func prepareFusedMatMul[T tensor.Real](c *op.Call) (op.Run, error) {

@@ -43,8 +43,7 @@ func inferQLinearConcat(c *op.Call) error {
 		}
 		shape[axis] += n
 	}
-	c.SetOut(0, c.In[1].Type, shape)
-	return nil
+	return c.Result(c.In[1].Type, shape)
 }
 
 func prepareQLinearConcat(c *op.Call) (op.Run, error) {

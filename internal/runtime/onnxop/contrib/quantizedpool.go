@@ -55,8 +55,7 @@ func inferQLinearAveragePool(c *op.Call) error {
 	if channelsLast(c) {
 		shape = append(append([]int{s[0]}, w.Out...), s[len(s)-1])
 	}
-	c.SetOut(0, c.In[0].Type, shape)
-	return nil
+	return c.Result(c.In[0].Type, shape)
 }
 
 func inferQLinearGlobalPool(c *op.Call) error {
@@ -69,8 +68,7 @@ func inferQLinearGlobalPool(c *op.Call) error {
 			shape[i] = 1
 		}
 	}
-	c.SetOut(0, c.In[0].Type, shape)
-	return nil
+	return c.Result(c.In[0].Type, shape)
 }
 
 // lastAveragePool is lastGlobalPool for windows that see all of a picture.

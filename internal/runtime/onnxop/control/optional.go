@@ -91,8 +91,7 @@ func runGet(c *op.Call) error {
 }
 
 func inferHas(c *op.Call) error {
-	c.SetOut(0, tensor.Bool, nil)
-	return nil
+	return c.Result(tensor.Bool, nil)
 }
 
 func runHas(c *op.Call) error {

@@ -187,8 +187,7 @@ func inferAt(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	c.SetOut(0, x.Type, slices.Clone(x.Shape))
-	return nil
+	return c.Result(x.Type, slices.Clone(x.Shape))
 }
 
 func runAt(c *op.Call) error {
@@ -204,8 +203,7 @@ func inferLength(c *op.Call) error {
 	if err := needSequence(c); err != nil {
 		return err
 	}
-	c.SetOut(0, tensor.Int64, nil)
-	return nil
+	return c.Result(tensor.Int64, nil)
 }
 
 func runLength(c *op.Call) error {

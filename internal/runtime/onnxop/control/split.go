@@ -100,8 +100,7 @@ func inferConcat(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	c.SetOut(0, items[0].Type, g.Shape)
-	return nil
+	return c.Result(items[0].Type, g.Shape)
 }
 
 // joined stacks or concatenates the items.

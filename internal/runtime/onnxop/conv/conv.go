@@ -50,8 +50,7 @@ func InferConv(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	c.SetOut(0, c.In[0].Type, v.shape())
-	return nil
+	return c.Result(c.In[0].Type, v.shape())
 }
 
 // volume returns the float32 kernel's shape of a three-dimensional convolution.

@@ -192,8 +192,7 @@ func InferQLinearConv(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	c.SetOut(0, c.In[7].Type, v.shape())
-	return nil
+	return c.Result(c.In[7].Type, v.shape())
 }
 
 // lastQLinearConv returns the support of a quantised convolution for channels-last order.

@@ -94,8 +94,7 @@ func (v *convolution) transposedSizes(c *op.Call) error {
 			return fmt.Errorf("output size %d", v.In[i])
 		}
 	}
-	c.SetOut(0, c.In[0].Type, append([]int{v.n, v.m}, v.In...))
-	return nil
+	return c.Result(c.In[0].Type, append([]int{v.n, v.m}, v.In...))
 }
 
 func prepareConvTranspose[T tensor.Real](c *op.Call) (op.Run, error) {

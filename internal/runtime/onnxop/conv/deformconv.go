@@ -42,8 +42,7 @@ func inferDeformConv(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	c.SetOut(0, c.In[0].Type, v.shape())
-	return nil
+	return c.Result(c.In[0].Type, v.shape())
 }
 
 // prepareDeformConv samples the patches bilinearly at the given offsets and multiplies them by

@@ -17,8 +17,7 @@ func Same(c *op.Call) error {
 	if err := c.NeedInputs(1); err != nil {
 		return err
 	}
-	c.SetOut(0, c.In[0].Type, c.In[0].Shape)
-	return nil
+	return c.Result(c.In[0].Type, c.In[0].Shape)
 }
 
 // SameTruth is sameAs with a truth value for each element.
@@ -26,8 +25,7 @@ func SameTruth(c *op.Call) error {
 	if err := c.NeedInputs(1); err != nil {
 		return err
 	}
-	c.SetOut(0, tensor.Bool, c.In[0].Shape)
-	return nil
+	return c.Result(tensor.Bool, c.In[0].Shape)
 }
 
 // InferBroadcast gives output 0 type t and the shape to which the given inputs broadcast.
@@ -40,8 +38,7 @@ func InferBroadcast(c *op.Call, t tensor.Type, inputs ...int) error {
 	if err != nil {
 		return err
 	}
-	c.SetOut(0, t, out)
-	return nil
+	return c.Result(t, out)
 }
 
 // SameTypes fails unless the present inputs from first on agree in type.

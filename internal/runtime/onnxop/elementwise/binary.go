@@ -124,8 +124,7 @@ func inferPRelu(c *op.Call) error {
 	if _, err := slopeShape(c); err != nil {
 		return err
 	}
-	c.SetOut(0, c.In[0].Type, c.In[0].Shape)
-	return nil
+	return c.Result(c.In[0].Type, c.In[0].Shape)
 }
 
 func slopeShape(c *op.Call) ([]int, error) {

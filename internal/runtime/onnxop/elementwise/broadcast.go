@@ -69,7 +69,6 @@ func inferBinary(t tensor.Type) func(c *op.Call) error {
 		if ty == tensor.Invalid {
 			ty = c.In[0].Type
 		}
-		c.SetOut(0, ty, out)
-		return nil
+		return c.Result(ty, out)
 	})
 }

@@ -43,13 +43,11 @@ func inferCast(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	c.SetOut(0, t, c.In[0].Shape)
-	return nil
+	return c.Result(t, c.In[0].Shape)
 }
 
 func inferCastLike(c *op.Call) error {
-	c.SetOut(0, c.In[1].Type, c.In[0].Shape)
-	return nil
+	return c.Result(c.In[1].Type, c.In[0].Shape)
 }
 
 func inferBitCast(c *op.Call) error {

@@ -58,8 +58,7 @@ func inferCrop(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	c.SetOut(0, c.In[0].Type, []int{c.In[0].Shape[0], c.In[0].Shape[1], h, w})
-	return nil
+	return c.Result(c.In[0].Type, []int{c.In[0].Shape[0], c.In[0].Shape[1], h, w})
 }
 
 func prepareCrop(c *op.Call) (op.Run, error) {

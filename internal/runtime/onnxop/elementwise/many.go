@@ -21,8 +21,7 @@ func inferMany(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	c.SetOut(0, c.In[0].Type, out)
-	return nil
+	return c.Result(c.In[0].Type, out)
 }
 
 // prepareMany folds the inputs into the output, two at a time: Max, Min, Sum and Mean.
@@ -92,8 +91,7 @@ func inferSwiGLU(c *op.Call) error {
 	if tensor.FormatShape(a) != tensor.FormatShape(b) {
 		return c.Errorf("shapes %s and %s differ", tensor.FormatShape(a), tensor.FormatShape(b))
 	}
-	c.SetOut(0, c.In[0].Type, a)
-	return nil
+	return c.Result(c.In[0].Type, a)
 }
 
 // prepareSwiGLU computes a·sigmoid(alpha·a)·b.

@@ -39,8 +39,7 @@ func inferGatherElements(c *op.Call) error {
 	if err := sameRank(c); err != nil {
 		return err
 	}
-	c.SetOut(0, c.In[0].Type, slices.Clone(c.In[1].Shape))
-	return nil
+	return c.Result(c.In[0].Type, slices.Clone(c.In[1].Shape))
 }
 
 // sameRank checks that indices have the rank of the data and, but for the

@@ -43,8 +43,7 @@ func inferOneHot(c *op.Call) error {
 	if !(d[0] >= 0 && d[0] <= tensor.MaxBytes) {
 		return fmt.Errorf("depth is %g", d[0])
 	}
-	c.SetOut(0, c.In[2].Type, slices.Insert(slices.Clone(c.In[0].Shape), a, int(d[0])))
-	return nil
+	return c.Result(c.In[2].Type, slices.Insert(slices.Clone(c.In[0].Shape), a, int(d[0])))
 }
 
 func prepareOneHot(c *op.Call) (op.Run, error) {
@@ -92,8 +91,7 @@ func inferNonZero(c *op.Call) error {
 		return err
 	}
 	// A scalar has no coordinates, but its count is still visible in the shape.
-	c.SetOut(0, tensor.Int64, []int{c.In[0].Rank(), n})
-	return nil
+	return c.Result(tensor.Int64, []int{c.In[0].Rank(), n})
 }
 
 func runNonZero(c *op.Call) error {
@@ -146,8 +144,7 @@ func inferCompress(c *op.Call) error {
 		return err
 	}
 	out[a] = len(at)
-	c.SetOut(0, c.In[0].Type, out)
-	return nil
+	return c.Result(c.In[0].Type, out)
 }
 
 func prepareCompress(c *op.Call) (op.Run, error) {

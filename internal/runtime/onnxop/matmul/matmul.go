@@ -130,8 +130,7 @@ func InferProduct(c *op.Call, a, b int, t tensor.Type) error {
 	if err != nil {
 		return err
 	}
-	c.SetOut(0, t, v.Out)
-	return nil
+	return c.Result(t, v.Out)
 }
 
 func inferMatMul(c *op.Call) error {

@@ -345,8 +345,7 @@ func inferOneHot(c *op.Call) error {
 	if n == 0 || (c.In[0].Type == tensor.String) != (len(c.Node.Attrs.Strs("cats_strings")) > 0) {
 		return fmt.Errorf("%d categories for input of %v", n, c.In[0].Type)
 	}
-	c.SetOut(0, tensor.Float32, append(slices.Clone(c.In[0].Shape), n))
-	return nil
+	return c.Result(tensor.Float32, append(slices.Clone(c.In[0].Shape), n))
 }
 
 func prepareOneHot(c *op.Call) (op.Run, error) {

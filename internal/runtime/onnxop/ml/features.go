@@ -11,8 +11,7 @@ import (
 )
 
 func inferFloat(c *op.Call) error {
-	c.SetOut(0, tensor.Float32, slices.Clone(c.In[0].Shape))
-	return nil
+	return c.Result(tensor.Float32, slices.Clone(c.In[0].Shape))
 }
 
 // byType is the run of the type of input 0, of those that the domain allows.
@@ -273,8 +272,7 @@ func inferVectorizer(c *op.Call) error {
 		n = r
 		width += f
 	}
-	c.SetOut(0, tensor.Float32, []int{n, width})
-	return nil
+	return c.Result(tensor.Float32, []int{n, width})
 }
 
 func runVectorizer(c *op.Call) error {
@@ -310,8 +308,7 @@ func inferExtractor(c *op.Call) error {
 	if len(x) == 1 {
 		shape = []int{1, c.In[1].Len()}
 	}
-	c.SetOut(0, c.In[0].Type, shape)
-	return nil
+	return c.Result(c.In[0].Type, shape)
 }
 
 func prepareExtractor(*op.Call) (op.Run, error) {

@@ -44,8 +44,7 @@ func setRows(c *op.Call, t tensor.Type, width int) error {
 	if err != nil {
 		return err
 	}
-	c.SetOut(0, t, []int{n, width})
-	return nil
+	return c.Result(t, []int{n, width})
 }
 
 // float64s widens an attribute list, or reads the tensor attribute that later

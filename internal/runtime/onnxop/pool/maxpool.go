@@ -367,8 +367,7 @@ func inferMaxUnpool(c *op.Call) error {
 			return fmt.Errorf("output_shape %v for rank %d", shape, x.Rank())
 		}
 	}
-	c.SetOut(0, x.Type, shape)
-	return nil
+	return c.Result(x.Type, shape)
 }
 
 // unpooledShape returns the shape that the indices of MaxUnpool refer to.

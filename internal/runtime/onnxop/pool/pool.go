@@ -186,8 +186,7 @@ func inferGlobalPool(c *op.Call) error {
 	for i := 2; i < len(shape); i++ {
 		shape[i] = 1
 	}
-	c.SetOut(0, x.Type, shape)
-	return nil
+	return c.Result(x.Type, shape)
 }
 
 // globalPool reduces each plane with f.

@@ -169,8 +169,7 @@ func inferLookUp(c *op.Call) error {
 	if !IsByte(x) || !IsByte(t) || t.Len() != lookUps && (len(t.Shape) != 2 || t.Shape[1] != lookUps || len(x.Shape) < 2 || x.Shape[1] != t.Shape[0]) {
 		return op.Unsupported("looking %v %s up in %v %s", x.Type, tensor.FormatShape(x.Shape), t.Type, tensor.FormatShape(t.Shape))
 	}
-	c.SetOut(0, t.Type, x.Shape)
-	return nil
+	return c.Result(t.Type, x.Shape)
 }
 
 // lookUps is the number of entries of a table.

@@ -75,8 +75,7 @@ func inferShape(c *op.Call) error {
 	if !c.Node.Attrs.Has("shape") {
 		return fmt.Errorf("shape is missing")
 	}
-	c.SetOut(0, t, shape)
-	return nil
+	return c.Result(t, shape)
 }
 
 func inferLike(c *op.Call) error {
@@ -84,8 +83,7 @@ func inferLike(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	c.SetOut(0, t, slices.Clone(c.In[0].Shape))
-	return nil
+	return c.Result(t, slices.Clone(c.In[0].Shape))
 }
 
 func normal(c *op.Call, r *rand.Rand) error {
@@ -122,8 +120,7 @@ func inferMultinomial(c *op.Call) error {
 	if c.In[0].Rank() != 2 || c.In[0].Shape[1] == 0 {
 		return fmt.Errorf("input is %s, not batch x classes", tensor.FormatShape(c.In[0].Shape))
 	}
-	c.SetOut(0, t, []int{c.In[0].Shape[0], c.Node.Attrs.Int("sample_size", 1)})
-	return nil
+	return c.Result(t, []int{c.In[0].Shape[0], c.Node.Attrs.Int("sample_size", 1)})
 }
 
 // multinomial draws from unnormalised log-probabilities by inverting the

@@ -30,8 +30,7 @@ func inferArg(c *op.Call) error {
 	}
 	mask := make([]bool, len(shape))
 	mask[axis] = true
-	c.SetOut(0, tensor.Int64, ReducedShape(shape, mask, c.Node.Attrs.Bool("keepdims", true)))
-	return nil
+	return c.Result(tensor.Int64, ReducedShape(shape, mask, c.Node.Attrs.Bool("keepdims", true)))
 }
 
 // prepareArg makes ArgMax and ArgMin.

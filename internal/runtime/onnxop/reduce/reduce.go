@@ -61,8 +61,7 @@ func InferReduce(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	c.SetOut(0, c.In[0].Type, ReducedShape(c.In[0].Shape, mask, c.Node.Attrs.Bool("keepdims", true)))
-	return nil
+	return c.Result(c.In[0].Type, ReducedShape(c.In[0].Shape, mask, c.Node.Attrs.Bool("keepdims", true)))
 }
 
 // ReducedShape returns the shape without the marked dimensions, or with ones in their place if

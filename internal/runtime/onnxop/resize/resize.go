@@ -204,8 +204,7 @@ func inferResize(c *op.Call) error {
 	if slices.Contains(r.in, 0) && !slices.Contains(r.out, 0) {
 		return fmt.Errorf("cannot make %s of the empty %s", tensor.FormatShape(r.out), tensor.FormatShape(r.in))
 	}
-	c.SetOut(0, c.In[0].Type, r.out)
-	return nil
+	return c.Result(c.In[0].Type, r.out)
 }
 
 // source maps output position x along an axis to a position in the input. The arithmetic is

@@ -22,8 +22,7 @@ func inferRoiAlign(c *op.Call) error {
 	if s := a.Int("sampling_ratio", 0); s < 0 || s > 1024 {
 		return fmt.Errorf("sampling_ratio %d", s)
 	}
-	c.SetOut(0, c.In[0].Type, []int{r[0], x[1], h, w})
-	return nil
+	return c.Result(c.In[0].Type, []int{r[0], x[1], h, w})
 }
 
 // roiAlign holds RoiAlign's options.
@@ -194,8 +193,7 @@ func inferMaxRoiPool(c *op.Call) error {
 	if len(x) != 4 || len(r) != 2 || r[1] != 5 || len(p) != 2 || p[0] < 1 || p[1] < 1 {
 		return fmt.Errorf("input %s, rois %s, pooled_shape %v", tensor.FormatShape(x), tensor.FormatShape(r), p)
 	}
-	c.SetOut(0, c.In[0].Type, []int{r[0], x[1], p[0], p[1]})
-	return nil
+	return c.Result(c.In[0].Type, []int{r[0], x[1], p[0], p[1]})
 }
 
 func prepareMaxRoiPool[T tensor.Real](c *op.Call) (op.Run, error) {

@@ -103,8 +103,7 @@ func inferDFT(c *op.Call) error {
 	if t.realOut {
 		out[len(out)-1] = 1
 	}
-	c.SetOut(0, c.In[0].Type, out)
-	return nil
+	return c.Result(c.In[0].Type, out)
 }
 
 func prepareDFT(c *op.Call) (op.Run, error) {
@@ -274,8 +273,7 @@ func inferSTFT(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	c.SetOut(0, c.In[0].Type, []int{c.In[0].Shape[0], g.count, g.bins, 2})
-	return nil
+	return c.Result(c.In[0].Type, []int{c.In[0].Shape[0], g.count, g.bins, 2})
 }
 
 func prepareSTFT(c *op.Call) (op.Run, error) {

@@ -54,8 +54,7 @@ func inferWindow(c *op.Call) error {
 	if n < 0 {
 		return fmt.Errorf("size is %d", n)
 	}
-	c.SetOut(0, t, []int{n})
-	return nil
+	return c.Result(t, []int{n})
 }
 
 func inferMel(c *op.Call) error {
@@ -79,8 +78,7 @@ func inferMel(c *op.Call) error {
 			return fmt.Errorf("%d elements where one is expected", x.Len())
 		}
 	}
-	c.SetOut(0, t, []int{length/2 + 1, bins})
-	return nil
+	return c.Result(t, []int{length/2 + 1, bins})
 }
 
 // runMel draws one triangle a column: it rises from the edge of the previous

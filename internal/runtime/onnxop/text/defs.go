@@ -207,8 +207,7 @@ func inferMatch(c *op.Call) error {
 	if err := needStrings(c, 1); err != nil {
 		return err
 	}
-	c.SetOut(0, tensor.Bool, slices.Clone(c.In[0].Shape))
-	return nil
+	return c.Result(tensor.Bool, slices.Clone(c.In[0].Shape))
 }
 
 // prepareMatch compiles the pattern: Go's syntax is RE2's.
