@@ -1,0 +1,341 @@
+// Package elementwise implements ONNX's element-wise operators: arithmetic, comparisons, logic,
+// functions of one variable, selection and casts, of all operator-set versions.
+//
+// Kernels have three layers. A walk of internal/kernel/broadcast splits any shapes into
+// contiguous runs; the loops of internal/kernel/element work on runs; a definition selects the
+// loops for its element type. float16 and bfloat16 are computed in float32 and rounded once at
+// the end. Types of eight bits and fewer occur only where the standard has them: casts and
+// classification.
+package elementwise
+
+import (
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/kernel/broadcast"
+	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+	"github.com/opmeter/opmeter/internal/runtime/op/layout"
+)
+
+// Defs lists the operators of this package.
+func Defs() []op.Def {
+	return slices.Concat(arithDefs(), compareDefs(), unaryDefs(), castDefs(), legacyDefs())
+}
+
+func arithDefs() []op.Def {
+	own := inferBinary(tensor.Invalid)
+	def := func(name string, k arith, types []tensor.Type) op.Def {
+		return op.Def{Domain: graph.ONNX, Name: name, Since: 1, Types: types, Infer: own, InPlace: true, Prepare: arithPrepare(k)}
+	}
+	many := func(name string, since int, types []tensor.Type, k arith, mean bool) op.Def {
+		return op.Def{
+			Domain: graph.ONNX, Name: name, Since: since, Types: types, Infer: inferMany,
+			Prepare: elem.Widen(func(c *op.Call) (op.Run, error) { return prepareMany(c, k, mean) }),
+		}
+	}
+	return []op.Def{
+		fuses(def("Add", add, elem.Numbers)), fuses(def("Sub", sub, elem.Numbers)), fuses(def("Mul", mul, elem.Numbers)), def("Div", div, elem.Numbers),
+		{Domain: graph.ONNX, Name: "Mod", Since: 10, Types: elem.Numbers, Infer: own, InPlace: true, Prepare: elem.Widen(prepareMod)},
+		{
+			Domain: graph.ONNX, Name: "PRelu", Since: 1, Types: slices.Concat(elem.Floats, elem.Signed[2:], elem.Unsigned[2:]), Infer: op.Needs(2, inferPRelu), InPlace: true,
+			Prepare: elem.Widen(preparePRelu),
+		},
+		{Domain: graph.ONNX, Name: "Pow", Since: 1, Types: slices.Concat(elem.Floats, elem.Signed[2:]), Infer: own, InPlace: true, Prepare: elem.Widen(preparePow)},
+		many("Max", 1, elem.Numbers, maximum, false), many("Min", 1, elem.Numbers, minimum, false),
+		many("Sum", 1, elem.Floats, add, false), many("Mean", 1, elem.Floats, add, true),
+		{Domain: graph.ONNX, Name: "SwiGLU", Since: 28, Types: elem.Floats, Infer: op.Needs(2, inferSwiGLU), InPlace: true, Prepare: elem.Widen(prepareSwiGLU)},
+		{Domain: graph.ONNX, Name: "Where", Since: 9, Infer: op.Needs(3, inferWhere), Prepare: layout.WithUnpacked(prepareWhere)},
+	}
+}
+
+// fuses marks a definition whose float32 loops clamp their results.
+func fuses(d op.Def) op.Def {
+	d.Fuses = true
+	return d
+}
+
+// Broadcast is the walk over operands and a result.
+type Broadcast = broadcast.Walk
+
+// NewBroadcast plans the walk over operands of the given shapes; it returns an unsupported error
+// if the walk cannot handle them.
+func NewBroadcast(out []int, operands ...[]int) (*Broadcast, error) {
+	b, err := broadcast.New(out, operands...)
+	if err != nil {
+		return nil, op.Unsupported("%v", err)
+	}
+	return b, nil
+}
+
+// operands plans the walk over inputs 0 and 1.
+func operands(c *op.Call) (*Broadcast, error) {
+	a, b, out, err := operandShapes(c)
+	if err != nil {
+		return nil, err
+	}
+	return NewBroadcast(out, a, b)
+}
+
+// operandShapes returns the shapes of inputs 0 and 1 for broadcasting and the result's shape.
+// Before operator set 7 the attributes broadcast and axis aligned the second operand with the
+// first.
+func operandShapes(c *op.Call) (a, b, out []int, err error) {
+	a, b = c.In[0].Shape, c.In[1].Shape
+	if c.Node.Version < 7 && c.Node.Domain == "" && c.Node.Attrs.Bool("broadcast", false) {
+		if tensor.Elements(b) == 1 {
+			return a, nil, a, nil
+		}
+		if c.Node.Attrs.Has("axis") {
+			axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), len(a))
+			if err != nil {
+				return nil, nil, nil, err
+			}
+			if axis+len(b) > len(a) {
+				return nil, nil, nil, c.Errorf("shape %s at axis %d does not fit %s", tensor.FormatShape(b), axis, tensor.FormatShape(a))
+			}
+			b = slices.Clone(b)
+			for len(b) < len(a)-axis {
+				b = append(b, 1)
+			}
+		}
+	}
+	out, err = tensor.Broadcast(a, b)
+	return a, b, out, err
+}
+
+// inferBinary sets the type of a binary operator's result to t, or to the operands' own for
+// Invalid.
+func inferBinary(t tensor.Type) func(c *op.Call) error {
+	return op.Needs(2, func(c *op.Call) error {
+		_, _, out, err := operandShapes(c)
+		if err != nil {
+			return err
+		}
+		ty := t
+		if ty == tensor.Invalid {
+			ty = c.In[0].Type
+		}
+		return c.Result(ty, out)
+	})
+}
+
+// prepareLoops plans the broadcast of the two inputs and runs the loops over it.
+func prepareLoops[T, R tensor.Number](c *op.Call, l element.Loops[T, R]) (op.Run, error) {
+	plan, err := operands(c)
+	if err != nil {
+		return nil, err
+	}
+	r := element.NewBinary(c.Pool, plan, l)
+	return func(c *op.Call) error {
+		r.Run(c.Pool, tensor.Of[R](c.Out[0]), tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]))
+		return nil
+	}, nil
+}
+
+// arith identifies a binary operator whose result has the type of its operands.
+type arith uint8
+
+const (
+	add arith = iota
+	sub
+	mul
+	div
+	modFloor
+	modTrunc
+	maximum
+	minimum
+	prelu
+)
+
+// prepareArith selects the loops for the type of input 0.
+func prepareArith(c *op.Call, k arith) (op.Run, error) {
+	if err := elem.SameTypes(c, 0); err != nil {
+		return nil, err
+	}
+	if act := c.Activation; act.On && c.In[0].Type == tensor.Float32 {
+		return prepareLoops(c, element.Clamped(realLoops[float32](k), act.Min, act.Max))
+	} else if act.On {
+		return nil, op.Unsupported("clamped %s of %v", c.Node.Op, c.In[0].Type)
+	}
+	if f := tensor.PickNumber(c.In[0].Type, realArith[float32], realArith[float64], intArith[int8], intArith[int16], intArith[int32], intArith[int64], intArith[uint8], intArith[uint16], intArith[uint32], intArith[uint64]); f != nil {
+		return f(c, k)
+	}
+	return nil, elem.BadType(c, 0)
+}
+
+func realArith[T tensor.Real](c *op.Call, k arith) (op.Run, error) {
+	return prepareLoops(c, realLoops[T](k))
+}
+
+func intArith[T tensor.Integer](c *op.Call, k arith) (op.Run, error) {
+	return prepareLoops(c, intLoops[T](k))
+}
+
+// commonLoops covers the operators with the same loops for all numeric types.
+func commonLoops[T tensor.Number](k arith) element.Loops[T, T] {
+	switch k {
+	case add:
+		return element.Add[T]()
+	case sub:
+		return element.Sub[T]()
+	case mul:
+		return element.Mul[T]()
+	case maximum:
+		return element.Max[T]()
+	case minimum:
+		return element.Min[T]()
+	}
+	return element.PRelu[T]()
+}
+
+func realLoops[T tensor.Real](k arith) element.Loops[T, T] {
+	switch k {
+	case div:
+		return element.Div[T]()
+	case modFloor:
+		return element.ModFloor[T]()
+	case modTrunc:
+		return element.ModTrunc[T]()
+	}
+	return commonLoops[T](k)
+}
+
+func intLoops[T tensor.Integer](k arith) element.Loops[T, T] {
+	switch k {
+	case div:
+		return element.IntDiv[T]()
+	case modFloor:
+		return element.IntModFloor[T]()
+	case modTrunc:
+		return element.IntModTrunc[T]()
+	}
+	return commonLoops[T](k)
+}
+
+func arithPrepare(k arith) elem.Prepare {
+	wide := elem.Widen(func(c *op.Call) (op.Run, error) { return prepareArith(c, k) })
+	return func(c *op.Call) (op.Run, error) {
+		if t := c.In[0].Type; t.IsHalf() && len(c.In) == 2 && c.In[1].Type == t && c.Out[0].Type == t {
+			return prepareHalves(c, k)
+		}
+		return wide(c)
+	}
+}
+
+// prepareMod reads the rounding of the quotient from the attribute.
+func prepareMod(c *op.Call) (op.Run, error) {
+	if c.Node.Attrs.Bool("fmod", false) {
+		return prepareArith(c, modTrunc)
+	}
+	return prepareArith(c, modFloor)
+}
+
+// inferPRelu: the slope broadcasts to the input, never the other way round. Before operator set
+// 7, and in many later files, a slope of C elements belongs to dimension 1.
+func inferPRelu(c *op.Call) error {
+	if _, err := slopeShape(c); err != nil {
+		return err
+	}
+	return c.Result(c.In[0].Type, c.In[0].Shape)
+}
+
+func slopeShape(c *op.Call) ([]int, error) {
+	x, s := c.In[0].Shape, c.In[1].Shape
+	if tensor.Elements(s) == 1 {
+		return nil, nil
+	}
+	if b, err := tensor.Broadcast(x, s); err == nil && tensor.Elements(b) == tensor.Elements(x) && len(b) == len(x) && (c.Node.Version >= 7 || len(s) != 1) {
+		return s, nil
+	}
+	if len(s) == 1 && len(x) >= 2 && s[0] == x[1] {
+		v := []int{s[0]}
+		for range len(x) - 2 {
+			v = append(v, 1)
+		}
+		return v, nil
+	}
+	return nil, c.Errorf("slope of shape %s does not fit input of shape %s", tensor.FormatShape(s), tensor.FormatShape(x))
+}
+
+func preparePRelu(c *op.Call) (op.Run, error) {
+	s := op.Must(slopeShape(c))
+	// prepareArith reads the shapes from the inputs: pass it the reshaped slope.
+	v := *c
+	slope := *c.In[1]
+	slope.Shape = s
+	v.In = []*tensor.Tensor{c.In[0], &slope}
+	run, err := prepareArith(&v, prelu)
+	if err != nil {
+		return nil, err
+	}
+	return func(c *op.Call) error { return run(c) }, nil
+}
+
+// halves is a binary float16 operator, computed in float32 and rounded, one block of results at a
+// time, which stays in the cache.
+type halves struct {
+	walk      *Broadcast
+	loop      func(dst, a, b []float32)
+	a, b, y   *tensor.Tensor
+	workspace []float32 // two blocks a thread
+	body      func(worker, lo, hi int)
+}
+
+// halfBlock is the number of results of a block.
+const halfBlock = 1024
+
+// prepareHalves runs the float32 loops on 16-bit operands.
+func prepareHalves(c *op.Call, k arith) (op.Run, error) {
+	plan, err := operands(c)
+	if err != nil {
+		return nil, err
+	}
+	l := realLoops[float32](k)
+	if act := c.Activation; act.On {
+		l = element.Clamped(l, act.Min, act.Max)
+	}
+	h := &halves{walk: plan, loop: l.Vec, workspace: make([]float32, 2*halfBlock*c.Pool.Threads())}
+	h.body = h.work
+	return func(c *op.Call) error {
+		h.a, h.b, h.y = c.In[0], c.In[1], c.Out[0]
+		c.Pool.ForWorker(h.walk.Len, element.Grain, h.body)
+		h.a, h.b, h.y = nil, nil, nil
+		return nil
+	}, nil
+}
+
+func (h *halves) work(worker, lo, hi int) {
+	workspace := h.workspace[worker*2*halfBlock:]
+	a, b, n := workspace[:halfBlock], workspace[halfBlock:2*halfBlock], 0
+	flush := func() {
+		h.loop(a[:n], a[:n], b[:n])
+		elem.WriteHalves(h.y, lo, a[:n])
+		lo, n = lo+n, 0
+	}
+	for it := h.walk.Runs(lo, hi); it.Next(); {
+		for at := 0; at < it.N; {
+			m := min(it.N-at, halfBlock-n)
+			h.take(a[n:n+m], h.a, it.Off[0], at, h.walk.Step[0])
+			h.take(b[n:n+m], h.b, it.Off[1], at, h.walk.Step[1])
+			if at, n = at+m, n+m; n == halfBlock {
+				flush()
+			}
+		}
+	}
+	if n > 0 {
+		flush()
+	}
+}
+
+// take widens a part of a run of an operand, or repeats a broadcast one.
+func (h *halves) take(dst []float32, x *tensor.Tensor, off, at, step int) {
+	if step == 1 {
+		elem.ReadHalves(dst, x, off+at)
+		return
+	}
+	elem.ReadHalves(dst[:1], x, off)
+	element.Fill(dst, dst[0])
+}

@@ -1,0 +1,359 @@
+// Package signal holds ONNX's Fourier transforms, window functions and the
+// mel filter bank. All of it is computed in double precision.
+package signal
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/base/workers"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/op"
+)
+
+var floats = []tensor.Type{tensor.Float32, tensor.Float64, tensor.Float16, tensor.BFloat16}
+
+// Defs lists the operators of this package.
+func Defs() []op.Def {
+	return slices.Concat([]op.Def{
+		{Name: "DFT", Since: 17, Types: floats, Infer: op.Needs(1, inferDFT), Prepare: prepareDFT},
+		{Name: "DFT", Since: 20, Types: floats, Infer: op.Needs(1, inferDFT), Prepare: prepareDFT},
+		{Name: "STFT", Since: 17, Types: floats, Infer: op.Needs(2, inferSTFT), Prepare: prepareSTFT},
+	}, windowDefs())
+}
+
+// transform is what a DFT node does.
+type transform struct {
+	axis, n            int
+	inverse, oneSided  bool
+	bins               int // outputs along the axis
+	complexIn, realOut bool
+}
+
+func number(x *tensor.Tensor) (int, error) {
+	v, err := op.Ints(x)
+	if err != nil {
+		return 0, err
+	}
+	if len(v) != 1 {
+		return 0, fmt.Errorf("%d elements where one is expected", len(v))
+	}
+	return v[0], nil
+}
+
+// maxLength bounds a transform: its tables take memory from one number.
+const maxLength = 1 << 27
+
+func transformOf(c *op.Call) (*transform, error) {
+	a, x := c.Node.Attrs, c.In[0]
+	r := x.Rank()
+	if r < 2 || x.Shape[r-1] != 1 && x.Shape[r-1] != 2 {
+		return nil, fmt.Errorf("input is %s: the last dimension holds real or complex numbers", tensor.FormatShape(x.Shape))
+	}
+	if !slices.Contains(floats, x.Type) {
+		return nil, op.Unsupported("DFT of %v", x.Type)
+	}
+	t := &transform{inverse: a.Bool("inverse", false), oneSided: a.Bool("onesided", false), complexIn: x.Shape[r-1] == 2}
+	axis := a.Int("axis", 1)
+	if c.Node.Version >= 20 {
+		axis = -2
+		if c.Has(2) {
+			var err error
+			if axis, err = number(c.In[2]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	var err error
+	if t.axis, err = op.Axis(axis, r); err != nil {
+		return nil, err
+	}
+	if t.axis == r-1 {
+		return nil, errors.New("axis is the one of real and imaginary parts")
+	}
+	t.n = x.Shape[t.axis]
+	t.realOut = t.inverse && t.oneSided
+	if t.realOut {
+		t.n = 2 * (t.n - 1)
+	}
+	if c.Has(1) {
+		if t.n, err = number(c.In[1]); err != nil {
+			return nil, err
+		}
+	}
+	if t.n < 1 || t.n > maxLength {
+		return nil, fmt.Errorf("length of the transform is %d", t.n)
+	}
+	t.bins = t.n
+	if t.oneSided && !t.inverse {
+		if t.complexIn {
+			return nil, errors.New("one-sided transform of complex input")
+		}
+		t.bins = t.n/2 + 1
+	}
+	return t, nil
+}
+
+func inferDFT(c *op.Call) error {
+	t, err := transformOf(c)
+	if err != nil {
+		return err
+	}
+	out := slices.Clone(c.In[0].Shape)
+	out[t.axis], out[len(out)-1] = t.bins, 2
+	if t.realOut {
+		out[len(out)-1] = 1
+	}
+	return c.Result(c.In[0].Type, out)
+}
+
+func prepareDFT(c *op.Call) (op.Run, error) {
+	var f *fft
+	var single *fft32
+	var t *transform
+	fixed := (!c.Has(1) || c.Const(1)) && (!c.Has(2) || c.Const(2))
+	return func(c *op.Call) (err error) {
+		if t == nil || !fixed {
+			if t, err = transformOf(c); err != nil {
+				return err
+			}
+		}
+		// The standard's expected values have the rounding of a float32 transform for
+		// the inverse, up to 2e-7 where zero is exact and 1e-7 is allowed, and that of
+		// a float64 transform for the rest.
+		if c.In[0].Type == tensor.Float32 && t.inverse && t.complexIn && !t.oneSided {
+			if single == nil || single.n != t.n {
+				single = newFFT32(t.n, t.inverse)
+			}
+			if single != nil {
+				dft32(c.Pool, t, single, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]), c.In[0].Shape)
+				return nil
+			}
+		}
+		if f == nil || f.n != t.n {
+			f = newFFT(t.n)
+		}
+		switch c.In[0].Type {
+		case tensor.Float32:
+			dft(c.Pool, t, f, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]), c.In[0].Shape)
+		case tensor.Float64:
+			dft(c.Pool, t, f, tensor.Of[float64](c.In[0]), tensor.Of[float64](c.Out[0]), c.In[0].Shape)
+		default:
+			x, err := tensor.All[float64](c.In[0])
+			if err != nil {
+				return err
+			}
+			y := make([]float64, c.Out[0].Len())
+			dft(c.Pool, t, f, x, y, c.In[0].Shape)
+			tensor.Fill(c.Out[0], func(i int) float64 { return y[i] })
+		}
+		return nil
+	}, nil
+}
+
+// dft transforms every line along the axis.
+func dft[T float32 | float64](pool *workers.Pool, t *transform, f *fft, x, y []T, shape []int) {
+	lines := tensor.Elements(shape[:t.axis]) * tensor.Elements(shape[t.axis+1:len(shape)-1])
+	workers.Each(pool, lines, max(1, 1<<12/t.n), dftArgs[T]{t, f, x, y, shape})
+}
+
+// dftArgs is what a piece of [dft] needs.
+type dftArgs[T float32 | float64] struct {
+	t     *transform
+	f     *fft
+	x, y  []T
+	shape []int
+}
+
+// Piece transforms lines lo to hi.
+func (q dftArgs[T]) Piece(lo, hi int) {
+	t, f, x, y, r := q.t, q.f, q.x, q.y, len(q.shape)
+	n, inner := q.shape[t.axis], tensor.Elements(q.shape[t.axis+1:r-1])
+	parts, outParts := q.shape[r-1], 2
+	if t.realOut {
+		outParts = 1
+	}
+	workspace := f.borrow()
+	in, out := workspace.in, workspace.out
+	for l := lo; l < hi; l++ {
+		o, i := l/inner, l%inner
+		clear(in)
+		for k := range min(n, t.n) {
+			at := ((o*n+k)*inner + i) * parts
+			if parts == 2 {
+				in[k] = complex(float64(x[at]), float64(x[at+1]))
+			} else {
+				in[k] = complex(float64(x[at]), 0)
+			}
+		}
+		t.line(f, in, out, workspace.work)
+		for k, v := range out[:t.bins] {
+			at := ((o*t.bins+k)*inner + i) * outParts
+			y[at] = T(real(v))
+			if outParts == 2 {
+				y[at+1] = T(imag(v))
+			}
+		}
+	}
+	f.workspaces.Put(workspace)
+}
+
+// line transforms one line. The inverse is the forward transform of the
+// conjugate, conjugated and divided by the length.
+func (t *transform) line(f *fft, in, out, w []complex128) {
+	if !t.inverse {
+		f.forward(out, in, w)
+		return
+	}
+	if t.realOut {
+		// The missing half of a real signal's spectrum is the conjugate of the other.
+		for k := t.n/2 + 1; k < t.n; k++ {
+			in[k] = complex(real(in[t.n-k]), -imag(in[t.n-k]))
+		}
+	}
+	for k, v := range in {
+		in[k] = complex(real(v), -imag(v))
+	}
+	f.forward(out, in, w)
+	s := 1 / float64(t.n)
+	for k, v := range out {
+		out[k] = complex(real(v)*s, -imag(v)*s)
+	}
+}
+
+// frames is the geometry of an STFT node.
+type frames struct {
+	step, length, count, bins int
+	complexIn                 bool
+}
+
+func framesOf(c *op.Call) (*frames, error) {
+	x := c.In[0]
+	if !slices.Contains(floats, x.Type) {
+		return nil, op.Unsupported("STFT of %v", x.Type)
+	}
+	if x.Rank() != 2 && (x.Rank() != 3 || x.Shape[2] != 1 && x.Shape[2] != 2) {
+		return nil, fmt.Errorf("signal is %s, not batch x length x 1 or 2", tensor.FormatShape(x.Shape))
+	}
+	g := &frames{length: x.Shape[1], complexIn: x.Rank() == 3 && x.Shape[2] == 2}
+	var err error
+	if g.step, err = number(c.In[1]); err != nil {
+		return nil, err
+	}
+	if c.Has(3) {
+		if g.length, err = number(c.In[3]); err != nil {
+			return nil, err
+		}
+	}
+	if c.Has(2) {
+		w := c.In[2]
+		if !slices.Contains(floats, w.Type) || w.Rank() != 1 {
+			return nil, fmt.Errorf("window is %v %s", w.Type, tensor.FormatShape(w.Shape))
+		}
+		if c.Has(3) && w.Len() != g.length {
+			return nil, fmt.Errorf("window has %d elements for frames of %d", w.Len(), g.length)
+		}
+		g.length = w.Len()
+	}
+	if g.step < 1 || g.length < 1 || g.length > x.Shape[1] {
+		return nil, fmt.Errorf("frames of %d every %d samples of %d", g.length, g.step, x.Shape[1])
+	}
+	g.count = (x.Shape[1]-g.length)/g.step + 1
+	g.bins = g.length
+	if c.Node.Attrs.Bool("onesided", true) {
+		if g.complexIn {
+			return nil, errors.New("one-sided transform of complex input")
+		}
+		g.bins = g.length/2 + 1
+	}
+	return g, nil
+}
+
+func inferSTFT(c *op.Call) error {
+	g, err := framesOf(c)
+	if err != nil {
+		return err
+	}
+	return c.Result(c.In[0].Type, []int{c.In[0].Shape[0], g.count, g.bins, 2})
+}
+
+func prepareSTFT(c *op.Call) (op.Run, error) {
+	var f *fft
+	var g *frames
+	var window []float64
+	fixed := c.Const(1) && (!c.Has(2) || c.Const(2)) && (!c.Has(3) || c.Const(3))
+	return func(c *op.Call) (err error) {
+		if g == nil || !fixed {
+			if g, err = framesOf(c); err != nil {
+				return err
+			}
+			if f == nil || f.n != g.length {
+				f = newFFT(g.length)
+			}
+			if window = nil; c.Has(2) {
+				if window, err = tensor.All[float64](c.In[2]); err != nil {
+					return err
+				}
+			}
+		}
+		switch c.In[0].Type {
+		case tensor.Float32:
+			stft(c.Pool, g, f, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]), window, c.In[0].Shape)
+		case tensor.Float64:
+			stft(c.Pool, g, f, tensor.Of[float64](c.In[0]), tensor.Of[float64](c.Out[0]), window, c.In[0].Shape)
+		default:
+			x, err := tensor.All[float64](c.In[0])
+			if err != nil {
+				return err
+			}
+			y := make([]float64, c.Out[0].Len())
+			stft(c.Pool, g, f, x, y, window, c.In[0].Shape)
+			tensor.Fill(c.Out[0], func(i int) float64 { return y[i] })
+		}
+		return nil
+	}, nil
+}
+
+// stft windows and transforms every frame.
+func stft[T float32 | float64](pool *workers.Pool, g *frames, f *fft, x, y []T, window []float64, shape []int) {
+	workers.Each(pool, shape[0]*g.count, max(1, 1<<12/g.length), stftArgs[T]{g, f, x, y, window, shape})
+}
+
+// stftArgs is what a piece of [stft] needs.
+type stftArgs[T float32 | float64] struct {
+	g      *frames
+	f      *fft
+	x, y   []T
+	window []float64
+	shape  []int
+}
+
+// Piece transforms frames lo to hi.
+func (q stftArgs[T]) Piece(lo, hi int) {
+	g := q.g
+	parts := 1
+	if g.complexIn {
+		parts = 2
+	}
+	workspace := q.f.borrow()
+	for l := lo; l < hi; l++ {
+		src := q.x[(l/g.count*q.shape[1]+l%g.count*g.step)*parts:]
+		for k := range workspace.in {
+			v := complex(float64(src[k*parts]), 0)
+			if parts == 2 {
+				v = complex(real(v), float64(src[2*k+1]))
+			}
+			if q.window != nil {
+				v = complex(real(v)*q.window[k], imag(v)*q.window[k])
+			}
+			workspace.in[k] = v
+		}
+		q.f.forward(workspace.out, workspace.in, workspace.work)
+		dst := q.y[l*g.bins*2:]
+		for k, v := range workspace.out[:g.bins] {
+			dst[2*k], dst[2*k+1] = T(real(v)), T(imag(v))
+		}
+	}
+	q.f.workspaces.Put(workspace)
+}
