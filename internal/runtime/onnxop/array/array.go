@@ -15,13 +15,11 @@ import (
 
 // Defs lists the operators of this package.
 func Defs() []op.Def {
-	return slices.Concat(shapeDefs(), makeDefs(), moveDefs(), cutDefs(), padDefs(), imageDefs())
-}
-
-// shapeDefs lists the operators that read or change only shapes.
-func shapeDefs() []op.Def {
 	keep := func(name string, infer func(c *op.Call) error) op.Def {
 		return op.Def{Name: name, Infer: infer, Prepare: prepareKeep, InPlace: true}
+	}
+	def := func(name string, needs int, of func(c *op.Call) (layout.Geometry, error), since ...int) []op.Def {
+		return op.Versions(layout.Def("", name, needs, of), since...)
 	}
 	return slices.Concat(
 		op.Versions(keep("Identity", op.Needs(1, inferIdentity)), 1, 13, 14, 16, 19, 21, 23, 24, 25),
@@ -32,6 +30,30 @@ func shapeDefs() []op.Def {
 		op.Versions(keep("Unsqueeze", op.Needs(1, inferUnsqueeze)), 1, 11, 13, 21, 23, 24, 25),
 		op.Versions(op.Def{Name: "Shape", Infer: op.Needs(1, inferShape), Prepare: op.Simple(runShape), ShapeOnly: true}, 1, 13, 15, 19, 21, 23, 24, 25),
 		op.Versions(op.Def{Name: "Size", Infer: op.Needs(1, inferSize), Prepare: op.Simple(runSize), ShapeOnly: true}, 1, 13, 19, 21, 23, 24, 25),
+		op.Versions(op.Def{Name: "Constant", Infer: inferConstant, Prepare: op.Simple(runConstant)}, 1, 9, 11, 12, 13, 19, 21, 23, 24, 25),
+		op.Versions(op.Def{Name: "ConstantOfShape", Infer: op.Needs(1, inferConstantOfShape), Prepare: layout.WithUnpacked(prepareConstantOfShape), Uniform: everywhere}, 9, 20, 21, 23, 24, 25),
+		op.Versions(op.Def{Name: "EyeLike", Infer: op.Needs(1, inferEyeLike), Prepare: op.Simple(runEyeLike), ShapeOnly: true}, 9, 22),
+		op.Versions(op.Def{Name: "Range", Infer: op.Needs(3, inferRange), Prepare: op.Simple(runRange)}, 11, 27),
+		def("Transpose", 1, transpose, 1, 13, 21, 23, 24, 25),
+		def("Expand", 2, expand, 8, 13),
+		def("Tile", 3, tile1, 1),
+		def("Tile", 2, tile, 6, 13),
+		def("DepthToSpace", 1, depthToSpace, 1, 11, 13, 28),
+		def("SpaceToDepth", 1, spaceToDepth, 1, 13, 28),
+		op.Versions(op.Def{Name: "ReverseSequence", Infer: op.Needs(2, inferReverse), Prepare: layout.WithUnpacked(prepareReverse)}, 10, 28),
+		op.Versions(layout.Def("", "Concat", 1, concat, layout.None), 1, 4, 11, 13),
+		op.Versions(op.Def{Name: "Split", Infer: op.Needs(1, inferSplit), Prepare: layout.WithUnpacked(layout.PrepareOnce(prepareSplit))}, 1, 2, 11, 13, 18),
+		op.Versions(layout.Def("", "Slice", 1, slice), 1, 10, 11, 13),
+		// Experimental in early operator sets, before Slice took these values as inputs.
+		op.Versions(layout.Def("", "DynamicSlice", 1, slice), 1),
+		op.Versions(op.Def{Name: "Trilu", Infer: op.Needs(1, inferTrilu), Prepare: layout.WithUnpacked(prepareTrilu)}, 14),
+		op.Versions(layout.Def("", "Pad", 1, pad, 1, 3), 1, 2, 11, 13, 18, 19, 21, 23, 24, 25),
+		op.Versions(layout.Def("", "CenterCropPad", 2, center), 18),
+		op.Versions(op.Def{Name: "Col2Im", Infer: op.Needs(3, inferCol2Im), Prepare: prepareCol2Im}, 18),
+		op.Versions(op.Def{
+			Name: "Det", Infer: op.Needs(1, inferDet), Prepare: op.Simple(runDet),
+			Types: []tensor.Type{tensor.Float32, tensor.Float64, tensor.Float16, tensor.BFloat16},
+		}, 11, 22),
 	)
 }
 

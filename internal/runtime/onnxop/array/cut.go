@@ -10,18 +10,6 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 )
 
-// cutDefs lists the operators that join and split tensors.
-func cutDefs() []op.Def {
-	return slices.Concat(
-		op.Versions(layout.Def("", "Concat", 1, concat, layout.None), 1, 4, 11, 13),
-		op.Versions(op.Def{Name: "Split", Infer: op.Needs(1, inferSplit), Prepare: layout.WithUnpacked(layout.PrepareOnce(prepareSplit))}, 1, 2, 11, 13, 18),
-		op.Versions(layout.Def("", "Slice", 1, slice), 1, 10, 11, 13),
-		// Experimental in early operator sets, before Slice took these values as inputs.
-		op.Versions(layout.Def("", "DynamicSlice", 1, slice), 1),
-		op.Versions(op.Def{Name: "Trilu", Infer: op.Needs(1, inferTrilu), Prepare: layout.WithUnpacked(prepareTrilu)}, 14),
-	)
-}
-
 // scalar reads a known number that must be the only element.
 func scalar(x *tensor.Tensor) (int, error) {
 	if x.Len() != 1 {

@@ -11,17 +11,6 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// imageDefs lists operators over whole matrices and images.
-func imageDefs() []op.Def {
-	return slices.Concat(
-		op.Versions(op.Def{Name: "Col2Im", Infer: op.Needs(3, inferCol2Im), Prepare: prepareCol2Im}, 18),
-		op.Versions(op.Def{
-			Name: "Det", Infer: op.Needs(1, inferDet), Prepare: op.Simple(runDet),
-			Types: []tensor.Type{tensor.Float32, tensor.Float64, tensor.Float16, tensor.BFloat16},
-		}, 11, 22),
-	)
-}
-
 // columns is the geometry of Col2Im: the image, the block and, per axis, the number of blocks and
 // their positions.
 type columns struct {

@@ -13,16 +13,6 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 )
 
-// makeDefs lists the operators that create tensors from few or no inputs.
-func makeDefs() []op.Def {
-	return slices.Concat(
-		op.Versions(op.Def{Name: "Constant", Infer: inferConstant, Prepare: op.Simple(runConstant)}, 1, 9, 11, 12, 13, 19, 21, 23, 24, 25),
-		op.Versions(op.Def{Name: "ConstantOfShape", Infer: op.Needs(1, inferConstantOfShape), Prepare: layout.WithUnpacked(prepareConstantOfShape), Uniform: everywhere}, 9, 20, 21, 23, 24, 25),
-		op.Versions(op.Def{Name: "EyeLike", Infer: op.Needs(1, inferEyeLike), Prepare: op.Simple(runEyeLike), ShapeOnly: true}, 9, 22),
-		op.Versions(op.Def{Name: "Range", Infer: op.Needs(3, inferRange), Prepare: op.Simple(runRange)}, 11, 27),
-	)
-}
-
 // constantOf builds the value of a Constant node from whichever attribute holds it. A sparse
 // value is either expanded by the reader or a list of values, indices and dimensions.
 func constantOf(c *op.Call) (*tensor.Tensor, error) {

@@ -9,22 +9,6 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 )
 
-// moveDefs lists the operators that permute or repeat elements.
-func moveDefs() []op.Def {
-	def := func(name string, needs int, of func(c *op.Call) (layout.Geometry, error), since ...int) []op.Def {
-		return op.Versions(layout.Def("", name, needs, of), since...)
-	}
-	return slices.Concat(
-		def("Transpose", 1, transpose, 1, 13, 21, 23, 24, 25),
-		def("Expand", 2, expand, 8, 13),
-		def("Tile", 3, tile1, 1),
-		def("Tile", 2, tile, 6, 13),
-		def("DepthToSpace", 1, depthToSpace, 1, 11, 13, 28),
-		def("SpaceToDepth", 1, spaceToDepth, 1, 13, 28),
-		op.Versions(op.Def{Name: "ReverseSequence", Infer: op.Needs(2, inferReverse), Prepare: layout.WithUnpacked(prepareReverse)}, 10, 28),
-	)
-}
-
 func transpose(c *op.Call) (layout.Geometry, error) {
 	perm := c.Node.Attrs.Ints("perm")
 	if !c.Node.Attrs.Has("perm") {
@@ -152,14 +136,6 @@ func inferReverse(c *op.Call) error {
 func prepareReverse(c *op.Call) (op.Run, error) {
 	t := c.Node.Attrs.Int("time_axis", 0)
 	return layout.ReversedSequences(c.In[0].Shape, t, 1-t)
-}
-
-// padDefs lists the operators that add or remove padding.
-func padDefs() []op.Def {
-	return slices.Concat(
-		op.Versions(layout.Def("", "Pad", 1, pad, 1, 3), 1, 2, 11, 13, 18, 19, 21, 23, 24, 25),
-		op.Versions(layout.Def("", "CenterCropPad", 2, center), 18),
-	)
 }
 
 // borders reads the padding before and after each axis.

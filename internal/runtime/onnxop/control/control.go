@@ -17,7 +17,27 @@ import (
 
 // Defs lists the operators of this package.
 func Defs() []op.Def {
-	return slices.Concat(flowDefs(), sequenceDefs(), splitDefs(), optionalDefs())
+	def := func(name string, infer func(*op.Call) error, run op.Run) []op.Def {
+		return op.Versions(op.Def{Name: name, Infer: infer, Prepare: op.Simple(run)}, 11)
+	}
+	return slices.Concat(
+		op.Versions(op.Def{Name: "If", Infer: op.Needs(1, inferIf), Prepare: prepareIf}, 1, 11, 13, 16, 19, 21, 23, 24, 25),
+		op.Versions(op.Def{Name: "Loop", Infer: inferLoop, Prepare: prepareLoop}, 1, 11, 13, 16, 19, 21, 23, 24, 25),
+		op.Versions(op.Def{Name: "Scan", Infer: inferScan, Prepare: prepareScan8}, 8),
+		op.Versions(op.Def{Name: "Scan", Infer: inferScan, Prepare: prepareScan}, 9, 11, 16, 19, 21, 23, 24, 25),
+		op.Versions(op.Def{Name: "SequenceMap", Infer: inferMap, Prepare: prepareMap}, 17),
+		def("SequenceEmpty", inferEmpty, runEmpty),
+		def("SequenceConstruct", inferConstruct, runConstruct),
+		def("SequenceInsert", op.Needs(2, inferInsert), runInsert),
+		def("SequenceErase", op.Needs(1, inferErase), runErase),
+		def("SequenceAt", op.Needs(2, inferAt), runAt),
+		def("SequenceLength", op.Needs(1, inferLength), runLength),
+		op.Versions(op.Def{Name: "SplitToSequence", Infer: op.Needs(1, inferSplit), Prepare: op.Simple(runSplit)}, 11, 24),
+		op.Versions(op.Def{Name: "ConcatFromSequence", Infer: op.Needs(1, inferConcat), Prepare: op.Simple(runConcat)}, 11),
+		op.Versions(op.Def{Name: "Optional", Infer: inferOptional, Prepare: op.Simple(runOptional)}, 15, 28),
+		op.Versions(op.Def{Name: "OptionalGetElement", Infer: op.Needs(1, inferGet), Prepare: op.Simple(runGet)}, 15, 18, 28),
+		op.Versions(op.Def{Name: "OptionalHasElement", Infer: inferHas, Prepare: op.Simple(runHas)}, 15, 18, 28),
+	)
 }
 
 // body finds the nested graph of an attribute and its runner.
@@ -74,16 +94,6 @@ func own(x *tensor.Tensor) *tensor.Tensor {
 		return &y
 	}
 	return x.Clone()
-}
-
-func flowDefs() []op.Def {
-	return slices.Concat(
-		op.Versions(op.Def{Name: "If", Infer: op.Needs(1, inferIf), Prepare: prepareIf}, 1, 11, 13, 16, 19, 21, 23, 24, 25),
-		op.Versions(op.Def{Name: "Loop", Infer: inferLoop, Prepare: prepareLoop}, 1, 11, 13, 16, 19, 21, 23, 24, 25),
-		op.Versions(op.Def{Name: "Scan", Infer: inferScan, Prepare: prepareScan8}, 8),
-		op.Versions(op.Def{Name: "Scan", Infer: inferScan, Prepare: prepareScan}, 9, 11, 16, 19, 21, 23, 24, 25),
-		op.Versions(op.Def{Name: "SequenceMap", Infer: inferMap, Prepare: prepareMap}, 17),
-	)
 }
 
 // inferIf checks the branches; their results are known only after a run.

@@ -12,20 +12,6 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 )
 
-func sequenceDefs() []op.Def {
-	def := func(name string, infer func(*op.Call) error, run op.Run) []op.Def {
-		return op.Versions(op.Def{Name: name, Infer: infer, Prepare: op.Simple(run)}, 11)
-	}
-	return slices.Concat(
-		def("SequenceEmpty", inferEmpty, runEmpty),
-		def("SequenceConstruct", inferConstruct, runConstruct),
-		def("SequenceInsert", op.Needs(2, inferInsert), runInsert),
-		def("SequenceErase", op.Needs(1, inferErase), runErase),
-		def("SequenceAt", op.Needs(2, inferAt), runAt),
-		def("SequenceLength", op.Needs(1, inferLength), runLength),
-	)
-}
-
 // sequence makes a sequence value of elements that are never written again.
 func sequence(t tensor.Type, elems []*tensor.Tensor) *tensor.Tensor {
 	return &tensor.Tensor{Type: tensor.Sequence, Elem: t, Elems: elems, Data: []byte{}}
@@ -212,14 +198,6 @@ func runLength(c *op.Call) error {
 	return nil
 }
 
-func optionalDefs() []op.Def {
-	return slices.Concat(
-		op.Versions(op.Def{Name: "Optional", Infer: inferOptional, Prepare: op.Simple(runOptional)}, 15, 28),
-		op.Versions(op.Def{Name: "OptionalGetElement", Infer: op.Needs(1, inferGet), Prepare: op.Simple(runGet)}, 15, 18, 28),
-		op.Versions(op.Def{Name: "OptionalHasElement", Infer: inferHas, Prepare: op.Simple(runHas)}, 15, 18, 28),
-	)
-}
-
 // declared parses the type attribute of an empty Optional, such as "seq(tensor(float32))".
 func declared(s string) tensor.Type {
 	switch {
@@ -302,13 +280,6 @@ func runHas(c *op.Call) error {
 		c.Out[0].Data[0] = 1
 	}
 	return nil
-}
-
-func splitDefs() []op.Def {
-	return slices.Concat(
-		op.Versions(op.Def{Name: "SplitToSequence", Infer: op.Needs(1, inferSplit), Prepare: op.Simple(runSplit)}, 11, 24),
-		op.Versions(op.Def{Name: "ConcatFromSequence", Infer: op.Needs(1, inferConcat), Prepare: op.Simple(runConcat)}, 11),
-	)
 }
 
 func inferSplit(c *op.Call) error {

@@ -15,7 +15,22 @@ import (
 
 // Defs lists the operators of this package.
 func Defs() []op.Def {
-	return slices.Concat(gatherDefs(), scatterDefs(), selectDefs(), topKDefs(), uniqueDefs())
+	el := op.Def{Infer: op.Needs(3, inferScatterElements), Prepare: layout.WithUnpacked(prepareScatterElements), InPlace: true}
+	old := el
+	old.Name, el.Name = "Scatter", "ScatterElements"
+	return slices.Concat(
+		op.Versions(layout.Def("", "Gather", 2, gather, layout.None), 1, 11, 13),
+		op.Versions(op.Def{Name: "GatherElements", Infer: op.Needs(2, inferGatherElements), Prepare: layout.WithUnpacked(prepareGatherElements)}, 11, 13),
+		op.Versions(layout.Def("", "GatherND", 2, gatherND, layout.None), 11, 12, 13),
+		op.Versions(old, 9, 11),
+		op.Versions(el, 11, 13, 16, 18),
+		op.Versions(op.Def{Name: "ScatterND", Infer: op.Needs(3, inferScatterND), Prepare: layout.WithUnpacked(prepareScatterND), InPlace: true}, 11, 13, 16, 18),
+		op.Versions(op.Def{Name: "OneHot", Infer: op.Needs(3, inferOneHot), Prepare: layout.WithUnpacked(prepareOneHot)}, 9, 11, 28),
+		op.Versions(op.Def{Name: "NonZero", Infer: op.Needs(1, inferNonZero), Prepare: op.Simple(runNonZero)}, 9, 13),
+		op.Versions(op.Def{Name: "Compress", Infer: op.Needs(2, inferCompress), Prepare: layout.WithUnpacked(prepareCompress)}, 9, 11, 28),
+		op.Versions(op.Def{Name: "TopK", Infer: op.Needs(1, inferTopK), Prepare: prepareTopK}, 1, 10, 11, 24),
+		op.Versions(op.Def{Name: "Unique", Infer: op.Needs(1, inferUnique), Prepare: op.Simple(runUnique)}, 11, 28),
+	)
 }
 
 // indexType rejects index tensors that are not integers.
@@ -24,14 +39,6 @@ func indexType(x *tensor.Tensor) error {
 		return op.Unsupported("indices of type %v", x.Type)
 	}
 	return nil
-}
-
-func gatherDefs() []op.Def {
-	return slices.Concat(
-		op.Versions(layout.Def("", "Gather", 2, gather, layout.None), 1, 11, 13),
-		op.Versions(op.Def{Name: "GatherElements", Infer: op.Needs(2, inferGatherElements), Prepare: layout.WithUnpacked(prepareGatherElements)}, 11, 13),
-		op.Versions(layout.Def("", "GatherND", 2, gatherND, layout.None), 11, 12, 13),
-	)
 }
 
 // axisOf resolves the axis attribute against input 0.
@@ -149,17 +156,6 @@ func gatherND(c *op.Call) (layout.Geometry, error) {
 		return layout.Geometry{}, err
 	}
 	return layout.GatherND(c.In[0].Shape, c.In[1].Shape, c.Node.Attrs.Int("batch_dims", 0), true)
-}
-
-func scatterDefs() []op.Def {
-	el := op.Def{Infer: op.Needs(3, inferScatterElements), Prepare: layout.WithUnpacked(prepareScatterElements), InPlace: true}
-	old := el
-	old.Name, el.Name = "Scatter", "ScatterElements"
-	return slices.Concat(
-		op.Versions(old, 9, 11),
-		op.Versions(el, 11, 13, 16, 18),
-		op.Versions(op.Def{Name: "ScatterND", Infer: op.Needs(3, inferScatterND), Prepare: layout.WithUnpacked(prepareScatterND), InPlace: true}, 11, 13, 16, 18),
-	)
 }
 
 // checkUpdates checks what all scatters share and sets the output.

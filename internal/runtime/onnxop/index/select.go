@@ -12,14 +12,6 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 )
 
-func selectDefs() []op.Def {
-	return slices.Concat(
-		op.Versions(op.Def{Name: "OneHot", Infer: op.Needs(3, inferOneHot), Prepare: layout.WithUnpacked(prepareOneHot)}, 9, 11, 28),
-		op.Versions(op.Def{Name: "NonZero", Infer: op.Needs(1, inferNonZero), Prepare: op.Simple(runNonZero)}, 9, 13),
-		op.Versions(op.Def{Name: "Compress", Infer: op.Needs(2, inferCompress), Prepare: layout.WithUnpacked(prepareCompress)}, 9, 11, 28),
-	)
-}
-
 func inferOneHot(c *op.Call) error {
 	if c.In[2].Len() != 2 {
 		return fmt.Errorf("values have %d elements, not 2", c.In[2].Len())
@@ -166,10 +158,6 @@ func prepareCompress(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-func topKDefs() []op.Def {
-	return op.Versions(op.Def{Name: "TopK", Infer: op.Needs(1, inferTopK), Prepare: prepareTopK}, 1, 10, 11, 24)
-}
-
 func inferTopK(c *op.Call) error {
 	x := c.In[0]
 	if !layout.Sortable(x.Type) {
@@ -204,10 +192,6 @@ func inferTopK(c *op.Call) error {
 func prepareTopK(c *op.Call) (op.Run, error) {
 	a := op.Must(axisOf(c, -1))
 	return layout.TopK(c.In[0].Shape, a, c.Node.Attrs.Bool("largest", true))
-}
-
-func uniqueDefs() []op.Def {
-	return op.Versions(op.Def{Name: "Unique", Infer: op.Needs(1, inferUnique), Prepare: op.Simple(runUnique)}, 11, 28)
 }
 
 // inferUnique never knows the count: finding it is the whole work.
