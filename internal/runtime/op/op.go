@@ -588,3 +588,12 @@ func Axis(axis, rank int) (int, error) {
 	}
 	return a, nil
 }
+
+// AllAxes lists the axes of a rank.
+func AllAxes(rank int) []int {
+	axes := make([]int, rank)
+	for i := range axes {
+		axes[i] = i
+	}
+	return axes
+}

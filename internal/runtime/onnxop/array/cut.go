@@ -132,9 +132,7 @@ func slice(c *op.Call) (w layout.Geometry, err error) {
 		}
 	}
 	if axes == nil {
-		for i := range starts {
-			axes = append(axes, i)
-		}
+		axes = op.AllAxes(len(starts))
 	}
 	if len(starts) != len(ends) || len(axes) != len(starts) || steps != nil && len(steps) != len(starts) {
 		return w, fmt.Errorf("%d starts, %d ends, %d axes and %d steps", len(starts), len(ends), len(axes), len(steps))

@@ -161,9 +161,7 @@ func borders(c *op.Call) (before, after []int, err error) {
 		}
 	}
 	if !c.Has(3) {
-		for i := range r {
-			axes = append(axes, i)
-		}
+		axes = op.AllAxes(r)
 	}
 	if len(pads) != 2*len(axes) {
 		return nil, nil, fmt.Errorf("%d pads for %d axes", len(pads), len(axes))
@@ -254,9 +252,7 @@ func center(c *op.Call) (g layout.Geometry, err error) {
 	out := slices.Clone(x.Shape)
 	axes := c.Node.Attrs.Ints("axes")
 	if !c.Node.Attrs.Has("axes") {
-		for i := range out {
-			axes = append(axes, i)
-		}
+		axes = op.AllAxes(len(out))
 	}
 	if len(axes) != len(want) {
 		return g, fmt.Errorf("%d sizes for %d axes", len(want), len(axes))

@@ -15,6 +15,11 @@ type Prepare = func(c *op.Call) (op.Run, error)
 // grain is the number of elements worth giving to another thread.
 const grain = 8 << 10
 
+// With fixes the second argument of a prepare function.
+func With[K any](prepare func(c *op.Call, k K) (op.Run, error), k K) Prepare {
+	return func(c *op.Call) (op.Run, error) { return prepare(c, k) }
+}
+
 // ByReal makes the second stage of an operator over floating-point tensors. The
 // first floating-point input chooses: float32 and float64 have a kernel each (nil:
 // not supported); halves go through float32 as in [Widen].

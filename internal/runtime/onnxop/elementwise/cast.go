@@ -4,14 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/runtime/op"
@@ -213,18 +211,6 @@ var truths = func() (t [256]float32) {
 	}
 	return t
 }()
-
-func castDefs() []op.Def {
-	all := slices.Concat(elem.Numbers, elem.Bools, []tensor.Type{tensor.String}, elem.Float8s, []tensor.Type{tensor.Float8E8M0}, elem.Packed)
-	return []op.Def{
-		{Domain: graph.ONNX, Name: "Cast", Since: 1, Types: all, Infer: op.Needs(1, inferCast), Prepare: prepareCast},
-		{Domain: graph.ONNX, Name: "CastLike", Since: 15, Types: all, Infer: op.Needs(2, inferCastLike), Prepare: prepareCast},
-		{Domain: graph.ONNX, Name: "BitCast", Since: 26, Infer: op.Needs(1, inferBitCast), InPlace: true, Prepare: op.Simple(func(c *op.Call) error {
-			copy(c.Out[0].Data, c.In[0].Data)
-			return nil
-		})},
-	}
-}
 
 // castStrings casts to or from strings.
 func castStrings(out, in *tensor.Tensor, cv tensor.Conversion) error {

@@ -2,10 +2,8 @@ package elementwise
 
 import (
 	"cmp"
-	"slices"
 
 	"github.com/opmeter/opmeter/internal/kernel/element"
-	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/runtime/op"
@@ -127,35 +125,5 @@ func prepareShift(c *op.Call) (op.Run, error) {
 		return prepareBits(c, shiftRight)
 	default:
 		return nil, c.Errorf("direction %q is neither LEFT nor RIGHT", d)
-	}
-}
-
-func compareDefs() []op.Def {
-	infer, own := inferBinary(tensor.Bool), inferBinary(tensor.Invalid)
-	rel := func(name string, since int, k relation, types []tensor.Type) op.Def {
-		return op.Def{
-			Domain: graph.ONNX, Name: name, Since: since, Types: types, Infer: infer,
-			Prepare: elem.Widen(func(c *op.Call) (op.Run, error) { return prepareCompare(c, k) }),
-		}
-	}
-	logic := func(name string, k bitop) op.Def {
-		return op.Def{
-			Domain: graph.ONNX, Name: name, Since: 1, Types: elem.Bools, Infer: infer, InPlace: true,
-			Prepare: func(c *op.Call) (op.Run, error) { return prepareLogic(c, k) },
-		}
-	}
-	bits := func(name string, k bitop) op.Def {
-		return op.Def{
-			Domain: graph.ONNX, Name: name, Since: 18, Types: elem.Integers, Infer: own, InPlace: true,
-			Prepare: func(c *op.Call) (op.Run, error) { return prepareBits(c, k) },
-		}
-	}
-	return []op.Def{
-		rel("Equal", 1, equal, slices.Concat(elem.Numbers, elem.Bools, []tensor.Type{tensor.String})),
-		rel("Less", 1, less, elem.Numbers), rel("Greater", 1, greater, elem.Numbers),
-		rel("LessOrEqual", 12, lessEqual, elem.Numbers), rel("GreaterOrEqual", 12, greaterEqual, elem.Numbers),
-		logic("And", bitAnd), logic("Or", bitOr), logic("Xor", bitXor),
-		bits("BitwiseAnd", bitAnd), bits("BitwiseOr", bitOr), bits("BitwiseXor", bitXor),
-		{Domain: graph.ONNX, Name: "BitShift", Since: 11, Types: elem.Integers, Infer: own, InPlace: true, Prepare: prepareShift},
 	}
 }

@@ -22,39 +22,76 @@ import (
 
 // Defs lists the operators of this package.
 func Defs() []op.Def {
-	return slices.Concat(arithDefs(), compareDefs(), unaryDefs(), castDefs(), legacyDefs())
-}
-
-func arithDefs() []op.Def {
-	own := inferBinary(tensor.Invalid)
-	def := func(name string, k arith, types []tensor.Type) op.Def {
-		return op.Def{Domain: graph.ONNX, Name: name, Since: 1, Types: types, Infer: own, InPlace: true, Prepare: arithPrepare(k)}
+	own, truth := inferBinary(tensor.Invalid), inferBinary(tensor.Bool)
+	def := func(name string, since int, types []tensor.Type, infer func(*op.Call) error, p elem.Prepare) op.Def {
+		return op.Def{Name: name, Since: since, Types: types, Infer: infer, Prepare: p}
 	}
-	many := func(name string, since int, types []tensor.Type, k arith, mean bool) op.Def {
-		return op.Def{
-			Domain: graph.ONNX, Name: name, Since: since, Types: types, Infer: inferMany,
-			Prepare: elem.Widen(func(c *op.Call) (op.Run, error) { return prepareMany(c, k, mean) }),
+	inPlace := func(name string, since int, types []tensor.Type, infer func(*op.Call) error, p elem.Prepare) op.Def {
+		d := def(name, since, types, infer, p)
+		d.InPlace = true
+		return d
+	}
+	binary := func(name string, k arith) op.Def { return inPlace(name, 1, elem.Numbers, own, arithPrepare(k)) }
+	many := func(name string, types []tensor.Type, k arith, mean bool) op.Def {
+		return def(name, 1, types, inferMany, elem.Widen(func(c *op.Call) (op.Run, error) { return prepareMany(c, k, mean) }))
+	}
+	relate := func(name string, since int, types []tensor.Type, k relation) op.Def {
+		return def(name, since, types, truth, elem.Widen(elem.With(prepareCompare, k)))
+	}
+	logic := func(name string, k bitop) op.Def {
+		return inPlace(name, 1, elem.Bools, truth, elem.With(prepareLogic, k))
+	}
+	bits := func(name string, k bitop) op.Def {
+		return inPlace(name, 18, elem.Integers, own, elem.With(prepareBits, k))
+	}
+	integral := func(name string, since int, types []tensor.Type, k exact) op.Def {
+		return inPlace(name, since, types, elem.Same, prepareHalfExact(k))
+	}
+	signed, text := slices.Concat(elem.Floats, elem.Signed), []tensor.Type{tensor.String}
+	allFloats := slices.Concat(elem.Floats, elem.Float8s)
+	castable := slices.Concat(elem.Numbers, elem.Bools, text, elem.Float8s, []tensor.Type{tensor.Float8E8M0}, elem.Packed)
+	defs := []op.Def{
+		elem.Fusing(binary("Add", add)), elem.Fusing(binary("Sub", sub)), elem.Fusing(binary("Mul", mul)), binary("Div", div),
+		inPlace("Mod", 10, elem.Numbers, own, elem.Widen(prepareMod)),
+		inPlace("PRelu", 1, slices.Concat(elem.Floats, elem.Signed[2:], elem.Unsigned[2:]), op.Needs(2, inferPRelu), elem.Widen(preparePRelu)),
+		inPlace("Pow", 1, slices.Concat(elem.Floats, elem.Signed[2:]), own, elem.Widen(preparePow)),
+		many("Max", elem.Numbers, maximum, false), many("Min", elem.Numbers, minimum, false),
+		many("Sum", elem.Floats, add, false), many("Mean", elem.Floats, add, true),
+		inPlace("SwiGLU", 28, elem.Floats, op.Needs(2, inferSwiGLU), elem.Widen(prepareSwiGLU)),
+		def("Where", 9, nil, op.Needs(3, inferWhere), layout.WithUnpacked(prepareWhere)),
+		relate("Equal", 1, slices.Concat(elem.Numbers, elem.Bools, text), equal),
+		relate("Less", 1, elem.Numbers, less), relate("Greater", 1, elem.Numbers, greater),
+		relate("LessOrEqual", 12, elem.Numbers, lessEqual), relate("GreaterOrEqual", 12, elem.Numbers, greaterEqual),
+		logic("And", bitAnd), logic("Or", bitOr), logic("Xor", bitXor),
+		bits("BitwiseAnd", bitAnd), bits("BitwiseOr", bitOr), bits("BitwiseXor", bitXor),
+		inPlace("BitShift", 11, elem.Integers, own, prepareShift),
+		integral("Abs", 1, elem.Numbers, absolute), integral("Neg", 1, signed, negative), integral("Sign", 9, elem.Numbers, signum),
+		integral("Relu", 1, signed, rectify), integral("BitwiseNot", 18, elem.Integers, complement),
+		inPlace("Not", 1, elem.Bools, elem.Same, prepareNot),
+		def("IsNaN", 9, allFloats, elem.SameTruth, classify(isNaN)), def("IsInf", 10, allFloats, elem.SameTruth, classify(isInf)),
+		{Name: "Clip", Since: 1, Types: elem.Numbers, Infer: elem.Same, InPlace: true, Prepare: prepareClip, NHWC: elem.AllLast},
+		{Domain: graph.Microsoft, Name: "FastGelu", Since: 1, Types: elem.Floats, Infer: elem.Same, Prepare: elem.Widen(prepareFastGelu)},
+		{Domain: graph.Microsoft, Name: "BiasGelu", Since: 1, Types: elem.Floats, Infer: own, Prepare: elem.Widen(prepareBiasGelu)},
+		def("Cast", 1, castable, op.Needs(1, inferCast), prepareCast), def("CastLike", 15, castable, op.Needs(2, inferCastLike), prepareCast),
+		inPlace("BitCast", 26, nil, op.Needs(1, inferBitCast), op.Simple(func(c *op.Call) error {
+			copy(c.Out[0].Data, c.In[0].Data)
+			return nil
+		})),
+		// Experimental in early operator sets, and then dropped, like Affine and Scale among the curves.
+		inPlace("ImageScaler", 1, elem.Floats, elem.Same, elem.Widen(prepareImageScaler)),
+		def("Crop", 1, elem.Floats, op.Needs(1, inferCrop), prepareCrop),
+	}
+	for _, e := range curves() {
+		types := elem.Floats
+		if e.ints {
+			types = elem.Numbers
 		}
+		defs = append(defs, op.Def{
+			Domain: e.domain, Name: e.name, Since: e.since, Types: types, Infer: elem.Same, InPlace: true,
+			Prepare: prepareCurve(e.make, e.ints, e.doubles),
+		})
 	}
-	return []op.Def{
-		fuses(def("Add", add, elem.Numbers)), fuses(def("Sub", sub, elem.Numbers)), fuses(def("Mul", mul, elem.Numbers)), def("Div", div, elem.Numbers),
-		{Domain: graph.ONNX, Name: "Mod", Since: 10, Types: elem.Numbers, Infer: own, InPlace: true, Prepare: elem.Widen(prepareMod)},
-		{
-			Domain: graph.ONNX, Name: "PRelu", Since: 1, Types: slices.Concat(elem.Floats, elem.Signed[2:], elem.Unsigned[2:]), Infer: op.Needs(2, inferPRelu), InPlace: true,
-			Prepare: elem.Widen(preparePRelu),
-		},
-		{Domain: graph.ONNX, Name: "Pow", Since: 1, Types: slices.Concat(elem.Floats, elem.Signed[2:]), Infer: own, InPlace: true, Prepare: elem.Widen(preparePow)},
-		many("Max", 1, elem.Numbers, maximum, false), many("Min", 1, elem.Numbers, minimum, false),
-		many("Sum", 1, elem.Floats, add, false), many("Mean", 1, elem.Floats, add, true),
-		{Domain: graph.ONNX, Name: "SwiGLU", Since: 28, Types: elem.Floats, Infer: op.Needs(2, inferSwiGLU), InPlace: true, Prepare: elem.Widen(prepareSwiGLU)},
-		{Domain: graph.ONNX, Name: "Where", Since: 9, Infer: op.Needs(3, inferWhere), Prepare: layout.WithUnpacked(prepareWhere)},
-	}
-}
-
-// fuses marks a definition whose float32 loops clamp their results.
-func fuses(d op.Def) op.Def {
-	d.Fuses = true
-	return d
+	return defs
 }
 
 // Broadcast is the walk over operands and a result.

@@ -2,7 +2,6 @@ package elementwise
 
 import (
 	"github.com/opmeter/opmeter/internal/kernel/element"
-	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/runtime/op"
@@ -81,13 +80,4 @@ func prepareCrop(c *op.Call) (op.Run, error) {
 		}
 		return nil
 	}, nil
-}
-
-// legacyDefs are operators that were experimental in early operator sets and then dropped;
-// Affine, Scale and others are among the curves.
-func legacyDefs() []op.Def {
-	return []op.Def{
-		{Domain: graph.ONNX, Name: "ImageScaler", Since: 1, Types: elem.Floats, Infer: elem.Same, InPlace: true, Prepare: elem.Widen(prepareImageScaler)},
-		{Domain: graph.ONNX, Name: "Crop", Since: 1, Types: elem.Floats, Infer: op.Needs(1, inferCrop), Prepare: prepareCrop},
-	}
 }

@@ -114,11 +114,12 @@ func prepareLayerNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	v.eps = float64(c.Node.Attrs.Float("epsilon", 1e-5))
-	buf := op.ScratchOf[T](c, 2*v.cols*c.Pool.Threads())
+	buf, r := op.ScratchOf[T](c, 2*v.cols*c.Pool.Threads()), simd.RowKernels()
 	return op.ParallelWorkers(v.rows, max(1, 1<<12/max(v.cols, 1)), func(c *op.Call, worker, lo, hi int) {
 		x, y, gamma, beta := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[1]), elem.Elements[T](c, 2)
-		if beta != nil && v.scale.direct && v.bias.direct && !c.Wants(1) && !c.Wants(2) &&
-			layerRows(y[lo*v.cols:hi*v.cols], x[lo*v.cols:], gamma[:v.cols], beta[:v.cols], v.eps) {
+		// Whole rows with SIMD.
+		if f, ok := any(y[lo*v.cols : hi*v.cols]).([]float32); ok && r != nil && beta != nil && v.scale.direct && v.bias.direct && !c.Wants(1) && !c.Wants(2) &&
+			r.LayerRows(f, any(x[lo*v.cols:]).([]float32), any(gamma[:v.cols]).([]float32), any(beta[:v.cols]).([]float32), v.eps) {
 			return
 		}
 		b := buf[2*v.cols*worker:][:2*v.cols]
@@ -138,26 +139,6 @@ func prepareLayerNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 	}), nil
 }
 
-// layerRows normalises whole rows in vectors; false where nothing does.
-func layerRows[T tensor.Real](y, x, gamma, beta []T, eps float64) bool {
-	d, ok := any(y).([]float32)
-	if !ok {
-		return false
-	}
-	r := simd.RowKernels()
-	return r != nil && r.LayerRows(d, any(x).([]float32), any(gamma).([]float32), any(beta).([]float32), eps)
-}
-
-// meanSquareRows divides whole rows by their root mean square in vectors; false where nothing does.
-func meanSquareRows[T tensor.Real](y, x, gamma []T, eps float64) bool {
-	d, ok := any(y).([]float32)
-	if !ok {
-		return false
-	}
-	r := simd.RowKernels()
-	return r != nil && r.MeanSquareRows(d, any(x).([]float32), any(gamma).([]float32), eps)
-}
-
 // PrepareRMSNormalization divides rows by their root mean square.
 func PrepareRMSNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 	v, err := newRowNorm(c, c.Node.Attrs.Int("axis", -1), c.In[1], nil)
@@ -165,10 +146,12 @@ func PrepareRMSNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	v.eps = float64(c.Node.Attrs.Float("epsilon", 1e-5))
-	buf := op.ScratchOf[T](c, v.cols*c.Pool.Threads())
+	buf, r := op.ScratchOf[T](c, v.cols*c.Pool.Threads()), simd.RowKernels()
 	return op.ParallelWorkers(v.rows, max(1, 1<<12/max(v.cols, 1)), func(c *op.Call, worker, lo, hi int) {
 		x, y, gamma := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[1])
-		if v.scale.direct && !c.Wants(1) && meanSquareRows(y[lo*v.cols:hi*v.cols], x[lo*v.cols:], gamma[:v.cols], v.eps) {
+		// Whole rows with SIMD.
+		if f, ok := any(y[lo*v.cols : hi*v.cols]).([]float32); ok && r != nil && v.scale.direct && !c.Wants(1) &&
+			r.MeanSquareRows(f, any(x[lo*v.cols:]).([]float32), any(gamma[:v.cols]).([]float32), v.eps) {
 			return
 		}
 		for i := lo; i < hi; i++ {

@@ -7,12 +7,9 @@ import (
 	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/kernel/vecmath"
-	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/elementwise"
-	"github.com/opmeter/opmeter/internal/runtime/onnxop/reduce"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
@@ -34,12 +31,19 @@ func readAffine(c *op.Call, i int) affine {
 	return a
 }
 
-func needAffine(c *op.Call, i int) error {
-	if s := c.Input(i); s == nil || s.Len() != 1 || s.Type != tensor.Float32 {
-		return op.Unsupported("%s with a scale at input %d that is not a float32 scalar", c.Node.Op, i)
+// checkQuantised fails unless input x has 8 bits, and each of the given inputs is a scalar scale
+// that a scalar zero point may follow.
+func checkQuantised(c *op.Call, x int, scales ...int) error {
+	if !IsByte(c.In[x]) {
+		return elem.BadType(c, x)
 	}
-	if z := c.Input(i + 1); z != nil && z.Len() != 1 {
-		return op.Unsupported("%s with a zero point at input %d that is not a scalar", c.Node.Op, i+1)
+	for _, i := range scales {
+		if s := c.Input(i); s == nil || s.Len() != 1 || s.Type != tensor.Float32 {
+			return op.Unsupported("%s with a scale at input %d that is not a float32 scalar", c.Node.Op, i)
+		}
+		if z := c.Input(i + 1); z != nil && z.Len() != 1 {
+			return op.Unsupported("%s with a zero point at input %d that is not a scalar", c.Node.Op, i+1)
+		}
 	}
 	return nil
 }
@@ -61,13 +65,6 @@ func (a affine) code(v float32, t tensor.Type) uint8 {
 	return uint8(int32(quantizeOne(v/a.scale, lo-a.zero, hi-a.zero)) + int32(a.zero))
 }
 
-func eightBits(c *op.Call, i int) error {
-	if t := c.In[i].Type; t != tensor.Int8 && t != tensor.Uint8 {
-		return elem.BadType(c, i)
-	}
-	return nil
-}
-
 // inferQLinear broadcasts inputs 0 and 3.
 func inferQLinear(c *op.Call) error {
 	if !c.Has(3) || !c.Has(6) {
@@ -82,13 +79,8 @@ func inferQLinear(c *op.Call) error {
 // prepareQLinear makes QLinearAdd and QLinearMul: both operands are dequantised by table,
 // combined and quantised again.
 func prepareQLinear(c *op.Call, product bool) (op.Run, error) {
-	if err := eightBits(c, 0); err != nil {
+	if err := checkQuantised(c, 0, 1, 4, 6); err != nil {
 		return nil, err
-	}
-	for _, i := range []int{1, 4, 6} {
-		if err := needAffine(c, i); err != nil {
-			return nil, err
-		}
 	}
 	shapes := [][]int{c.Out[0].Shape, c.In[0].Shape, c.In[3].Shape}
 	if c.NHWCIn {
@@ -135,13 +127,8 @@ func prepareQLinear(c *op.Call, product bool) (op.Run, error) {
 // recomputed for each run because its scales are inputs.
 func prepareQTable(mk func(c *op.Call) func(float32) float32) elem.Prepare {
 	return func(c *op.Call) (op.Run, error) {
-		if err := eightBits(c, 0); err != nil {
+		if err := checkQuantised(c, 0, 1, 3); err != nil {
 			return nil, err
-		}
-		for _, i := range []int{1, 3} {
-			if err := needAffine(c, i); err != nil {
-				return nil, err
-			}
 		}
 		f, t := mk(c), c.In[0].Type
 		var table [256]uint8
@@ -233,32 +220,18 @@ func lastOfTwo(c *op.Call) op.NHWCSupport {
 // eachChannel reports whether b has one number for each channel of a.
 func eachChannel(a, b []int) bool { return a[0] == b[0] && a[1] == b[1] && b[2] == 1 && b[3] == 1 }
 
-func qlinearDefs() []op.Def {
-	bytes := []tensor.Type{tensor.Uint8, tensor.Int8}
-	two := func(name string, product bool) op.Def {
-		return op.Def{
-			Domain: graph.Microsoft, Name: name, Since: 1, Types: bytes, Infer: op.Needs(2, inferQLinear), Fuses: true, NHWC: lastOfTwo,
-			Prepare: func(c *op.Call) (op.Run, error) { return prepareQLinear(c, product) },
+// leaky is LeakyRelu.
+func leaky(c *op.Call) func(float32) float32 {
+	a := c.Node.Attrs.Float("alpha", 0.01)
+	return func(x float32) float32 {
+		if x < 0 {
+			return a * x
 		}
-	}
-	one := func(name string, mk func(c *op.Call) func(float32) float32) op.Def {
-		return op.Def{Domain: graph.Microsoft, Name: name, Since: 1, Types: bytes, Infer: elem.Same, InPlace: true, Prepare: prepareQTable(mk), NHWC: elem.AllLast}
-	}
-	return []op.Def{
-		{Domain: graph.Own, Name: "LookUp", Since: 1, Types: bytes, Infer: op.Needs(2, inferLookUp), InPlace: true, Prepare: prepareLookUp, NHWC: lastOfLookUp},
-		two("QLinearAdd", false), two("QLinearMul", true),
-		one("QLinearSigmoid", func(*op.Call) func(float32) float32 { return vecmath.Sigmoid }),
-		one("QLinearLeakyRelu", func(c *op.Call) func(float32) float32 {
-			a := c.Node.Attrs.Float("alpha", 0.01)
-			return func(x float32) float32 {
-				if x < 0 {
-					return a * x
-				}
-				return x
-			}
-		}),
+		return x
 	}
 }
+
+func inferQuant(c *op.Call) error { return elem.InferBroadcast(c, c.In[0].Type, 0, 1, 2) }
 
 // roundings are the rounding modes of QONNX's Quant.
 var roundings = map[string]func(float64) float64{
@@ -323,17 +296,6 @@ func bitRange(bits float64, signed, narrow bool) (lo, hi float64) {
 	return 0, hi
 }
 
-func qonnxDefs() []op.Def {
-	var out []op.Def
-	for _, domain := range []string{graph.ONNX, "qonnx.custom_op.general", "onnx.brevitas", "finn.custom_op.general"} {
-		out = append(out, op.Def{
-			Domain: domain, Name: "Quant", Since: 0, Types: elem.Floats[:1],
-			Infer: op.Needs(4, func(c *op.Call) error { return elem.InferBroadcast(c, c.In[0].Type, 0, 1, 2) }), Prepare: prepareQuant,
-		})
-	}
-	return out
-}
-
 // Some 8-bit operators of the Microsoft domain have no useful integer form: they are their
 // float32 counterparts between a table look-up and a quantisation.
 
@@ -342,13 +304,8 @@ func qonnxDefs() []op.Def {
 // output 3 and 4.
 func AroundFloat(mk elem.Prepare) elem.Prepare {
 	return func(c *op.Call) (op.Run, error) {
-		if err := eightBits(c, 0); err != nil {
+		if err := checkQuantised(c, 0, 1, 3); err != nil {
 			return nil, err
-		}
-		for _, i := range []int{1, 3} {
-			if err := needAffine(c, i); err != nil {
-				return nil, err
-			}
 		}
 		w := *c
 		w.In = []*tensor.Tensor{{Type: tensor.Float32, Shape: c.In[0].Shape, Data: c.Scratch(4 * c.In[0].Len())}}
@@ -388,10 +345,6 @@ func qSoftmaxCall(c *op.Call) *op.Call {
 	return &w
 }
 
-func inferQReduce(c *op.Call) error {
-	return reduce.InferReduce(qReduceCall(c))
-}
-
 // qReduceCall hides the inputs after the first: input 1 is a scale, not the axes.
 func qReduceCall(c *op.Call) *op.Call {
 	w := *c
@@ -415,13 +368,8 @@ func prepareQWhere(c *op.Call) (op.Run, error) {
 	if c.In[0].Type != tensor.Bool {
 		return nil, elem.BadType(c, 0)
 	}
-	if err := eightBits(c, 1); err != nil {
+	if err := checkQuantised(c, 1, 2, 5, 7); err != nil {
 		return nil, err
-	}
-	for _, i := range []int{2, 5, 7} {
-		if err := needAffine(c, i); err != nil {
-			return nil, err
-		}
 	}
 	plan, err := elementwise.NewBroadcast(c.Out[0].Shape, c.In[0].Shape, c.In[1].Shape, c.In[4].Shape)
 	if err != nil {
@@ -450,19 +398,4 @@ func prepareQWhere(c *op.Call) (op.Run, error) {
 		}
 		return nil
 	}, nil
-}
-
-func qfloatDefs() []op.Def {
-	bytes := []tensor.Type{tensor.Uint8, tensor.Int8}
-	return []op.Def{
-		{
-			Domain: graph.Microsoft, Name: "QLinearSoftmax", Since: 1, Types: bytes, Infer: op.Needs(1, func(c *op.Call) error { return reduce.InferSoftmax(qSoftmaxCall(c)) }),
-			Prepare: AroundFloat(func(c *op.Call) (op.Run, error) { return reduce.PrepareSoftmax(qSoftmaxCall(c), reduce.Softmax) }),
-		},
-		{
-			Domain: graph.Microsoft, Name: "QLinearReduceMean", Since: 1, Types: bytes, Infer: op.Needs(1, inferQReduce),
-			Prepare: AroundFloat(func(c *op.Call) (op.Run, error) { return reduce.PrepareReduce(qReduceCall(c), reduce.RedMean) }),
-		},
-		{Domain: graph.Microsoft, Name: "QLinearWhere", Since: 1, Types: bytes, Infer: inferQWhere, Prepare: prepareQWhere},
-	}
 }

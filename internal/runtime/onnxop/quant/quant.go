@@ -13,10 +13,12 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/reduce"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/kernel/vecmath"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/elementwise"
+	onnxreduce "github.com/opmeter/opmeter/internal/runtime/onnxop/reduce"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
@@ -383,6 +385,19 @@ type extent struct {
 	_      [56]byte // each in a cache line of its own
 }
 
+func inferDynamic(c *op.Call) error {
+	c.SetOut(1, tensor.Float32, nil)
+	c.SetOut(2, tensor.Uint8, nil)
+	return c.Result(tensor.Uint8, c.In[0].Shape)
+}
+
+func prepareDynamic(c *op.Call) (op.Run, error) {
+	if c.In[0].Type != tensor.Float32 {
+		return nil, elem.BadType(c, 0)
+	}
+	return newDynamicQuantizer(c).run, nil
+}
+
 func newDynamicQuantizer(c *op.Call) *dynamicQuantizer {
 	q := &dynamicQuantizer{extents: make([]extent, c.Pool.Threads())}
 	q.hi, q.scale, q.zero = 255, make([]float32, 1), make([]float32, 1)
@@ -450,32 +465,39 @@ func Dynamic(x []float32) (scale float32, zero int32) {
 // Defs lists the operators of this package.
 func Defs() []op.Def {
 	quantized := slices.Concat([]tensor.Type{tensor.Uint8, tensor.Int8, tensor.Uint16, tensor.Int16, tensor.Int32}, elem.Packed, elem.Float8s)
-	defs := []op.Def{{
-		Domain: graph.ONNX, Name: "DynamicQuantizeLinear", Since: 11, Types: elem.Floats[:1],
-		Infer: op.Needs(1, func(c *op.Call) error {
-			c.SetOut(0, tensor.Uint8, c.In[0].Shape)
-			c.SetOut(1, tensor.Float32, nil)
-			c.SetOut(2, tensor.Uint8, nil)
-			return nil
-		}),
-		Prepare: func(c *op.Call) (op.Run, error) {
-			if c.In[0].Type != tensor.Float32 {
-				return nil, elem.BadType(c, 0)
-			}
-			return newDynamicQuantizer(c).run, nil
-		},
-	}}
-	for _, domain := range []string{graph.ONNX, graph.Microsoft} {
-		since := 10
-		if domain != graph.ONNX {
-			since = 1
-		}
-		defs = append(defs,
-			op.Def{
-				Domain: domain, Name: "QuantizeLinear", Since: since, Types: append(append([]tensor.Type{}, elem.Floats...), tensor.Int32),
-				Infer: op.Needs(2, inferQuantize), Prepare: prepareQuantize,
-			},
-			op.Def{Domain: domain, Name: "DequantizeLinear", Since: since, Types: quantized, Infer: op.Needs(2, inferDequantize), Prepare: elem.Widen(prepareDequantize)})
+	def := func(name string, infer func(*op.Call) error, p elem.Prepare) op.Def {
+		return op.Def{Domain: graph.Microsoft, Name: name, Since: 1, Types: elem.Bytes, Infer: infer, Prepare: p}
 	}
-	return slices.Concat(defs, qlinearDefs(), qfloatDefs(), qonnxDefs())
+	two := func(name string, product bool) op.Def {
+		d := elem.Fusing(def(name, op.Needs(2, inferQLinear), elem.With(prepareQLinear, product)))
+		d.NHWC = lastOfTwo
+		return d
+	}
+	one := func(name string, mk func(c *op.Call) func(float32) float32) op.Def {
+		d := def(name, elem.Same, prepareQTable(mk))
+		d.InPlace, d.NHWC = true, elem.AllLast
+		return d
+	}
+	defs := []op.Def{
+		{Name: "DynamicQuantizeLinear", Since: 11, Types: elem.Floats[:1], Infer: op.Needs(1, inferDynamic), Prepare: prepareDynamic},
+		{Domain: graph.Own, Name: "LookUp", Since: 1, Types: elem.Bytes, Infer: op.Needs(2, inferLookUp), InPlace: true, Prepare: prepareLookUp, NHWC: lastOfLookUp},
+		two("QLinearAdd", false), two("QLinearMul", true),
+		one("QLinearSigmoid", func(*op.Call) func(float32) float32 { return vecmath.Sigmoid }), one("QLinearLeakyRelu", leaky),
+		def("QLinearSoftmax", op.Needs(1, func(c *op.Call) error { return onnxreduce.InferSoftmax(qSoftmaxCall(c)) }),
+			AroundFloat(func(c *op.Call) (op.Run, error) {
+				return onnxreduce.PrepareSoftmax(qSoftmaxCall(c), onnxreduce.Softmax)
+			})),
+		def("QLinearReduceMean", op.Needs(1, func(c *op.Call) error { return onnxreduce.InferReduce(qReduceCall(c)) }),
+			AroundFloat(func(c *op.Call) (op.Run, error) { return onnxreduce.PrepareReduce(qReduceCall(c), onnxreduce.RedMean) })),
+		def("QLinearWhere", inferQWhere, prepareQWhere),
+	}
+	for _, d := range []op.Def{{Domain: graph.ONNX, Since: 10}, {Domain: graph.Microsoft, Since: 1}} {
+		defs = append(defs,
+			op.Def{Domain: d.Domain, Name: "QuantizeLinear", Since: d.Since, Types: elem.FloatsAnd(tensor.Int32), Infer: op.Needs(2, inferQuantize), Prepare: prepareQuantize},
+			op.Def{Domain: d.Domain, Name: "DequantizeLinear", Since: d.Since, Types: quantized, Infer: op.Needs(2, inferDequantize), Prepare: elem.Widen(prepareDequantize)})
+	}
+	for _, domain := range []string{graph.ONNX, "qonnx.custom_op.general", "onnx.brevitas", "finn.custom_op.general"} {
+		defs = append(defs, op.Def{Domain: domain, Name: "Quant", Types: elem.Floats[:1], Infer: op.Needs(4, inferQuant), Prepare: prepareQuant})
+	}
+	return defs
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/reduce"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/runtime/op"
@@ -177,30 +176,5 @@ func cumulative[T tensor.Number](c *op.Call, product bool) op.Run {
 		l := lineAt(c.In[0].Shape, axis)
 		run(tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[0]), l.outer, l.n, l.inner)
 		return nil
-	}
-}
-
-func axisDefs() []op.Def {
-	norm := func(name string, k Normalisation) op.Def {
-		return op.Def{
-			Domain: graph.ONNX, Name: name, Since: 1, Types: elem.Floats, Infer: op.Needs(1, InferSoftmax), InPlace: true,
-			Prepare: elem.Widen(func(c *op.Call) (op.Run, error) { return PrepareSoftmax(c, k) }),
-		}
-	}
-	arg := func(name string, least bool) op.Def {
-		return op.Def{
-			Domain: graph.ONNX, Name: name, Since: 1, Types: elem.Numbers, Infer: op.Needs(1, inferArg),
-			Prepare: elem.Widen(func(c *op.Call) (op.Run, error) { return prepareArg(c, least) }),
-		}
-	}
-	cum := func(name string, since int, product bool) op.Def {
-		return op.Def{
-			Domain: graph.ONNX, Name: name, Since: since, Types: elem.Numbers, Infer: op.Needs(2, inferCumulative),
-			Prepare: elem.Widen(func(c *op.Call) (op.Run, error) { return prepareCumulative(c, product) }),
-		}
-	}
-	return []op.Def{
-		norm("Softmax", Softmax), norm("LogSoftmax", LogSoftmax), norm("Hardmax", hardmax),
-		arg("ArgMax", false), arg("ArgMin", true), cum("CumSum", 11, false), cum("CumProd", 26, true),
 	}
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/opmeter/opmeter/internal/kernel/reduce"
 	"github.com/opmeter/opmeter/internal/kernel/vecmath"
-	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/runtime/op"
@@ -127,33 +126,30 @@ func PrepareReduce(c *op.Call, k Reduction) (op.Run, error) {
 }
 
 // Defs lists the operators of this package.
-func Defs() []op.Def { return slices.Concat(reduceDefs(), axisDefs()) }
-
-func reduceDefs() []op.Def {
-	var out []op.Def
-	for _, e := range []struct {
-		name string
-		kind Reduction
-	}{
-		{"ReduceSum", redSum},
-		{"ReduceMean", RedMean},
-		{"ReduceProd", redProd},
-		{"ReduceMax", redMax},
-		{"ReduceMin", redMin},
-		{"ReduceL1", redL1},
-		{"ReduceL2", redL2},
-		{"ReduceSumSquare", redSumSquare},
-		{"ReduceLogSum", redLogSum},
-		{"ReduceLogSumExp", redLogSumExp},
+func Defs() []op.Def {
+	def := func(name string, since int, types []tensor.Type, infer func(*op.Call) error, p elem.Prepare) op.Def {
+		return op.Def{Name: name, Since: since, Types: types, Infer: infer, Prepare: elem.Widen(p)}
+	}
+	out := []op.Def{
+		def("ArgMax", 1, elem.Numbers, op.Needs(1, inferArg), elem.With(prepareArg, false)),
+		def("ArgMin", 1, elem.Numbers, op.Needs(1, inferArg), elem.With(prepareArg, true)),
+		def("CumSum", 11, elem.Numbers, op.Needs(2, inferCumulative), elem.With(prepareCumulative, false)),
+		def("CumProd", 26, elem.Numbers, op.Needs(2, inferCumulative), elem.With(prepareCumulative, true)),
+	}
+	for k, name := range []string{Softmax: "Softmax", LogSoftmax: "LogSoftmax", hardmax: "Hardmax"} {
+		d := def(name, 1, elem.Floats, op.Needs(1, InferSoftmax), elem.With(PrepareSoftmax, Normalisation(k)))
+		d.InPlace = true
+		out = append(out, d)
+	}
+	for k, name := range []string{
+		redSum: "ReduceSum", RedMean: "ReduceMean", redProd: "ReduceProd", redMax: "ReduceMax", redMin: "ReduceMin",
+		redL1: "ReduceL1", redL2: "ReduceL2", redSumSquare: "ReduceSumSquare", redLogSum: "ReduceLogSum", redLogSumExp: "ReduceLogSumExp",
 	} {
 		types := elem.Numbers
-		if e.kind == redMax || e.kind == redMin {
+		if k := Reduction(k); k == redMax || k == redMin {
 			types = slices.Concat(elem.Numbers, elem.Bools)
 		}
-		out = append(out, op.Def{
-			Domain: graph.ONNX, Name: e.name, Since: 1, Types: types, Infer: op.Needs(1, InferReduce),
-			Prepare: elem.Widen(func(c *op.Call) (op.Run, error) { return PrepareReduce(c, e.kind) }),
-		})
+		out = append(out, def(name, 1, types, op.Needs(1, InferReduce), elem.With(PrepareReduce, Reduction(k))))
 	}
 	return out
 }

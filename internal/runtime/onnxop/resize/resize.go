@@ -60,7 +60,7 @@ func newResize(c *op.Call) (*resize, error) {
 		if err != nil {
 			return nil, err
 		}
-		return r, r.fromScales(scales, nil)
+		return r, r.fromScales(scales, op.AllAxes(len(r.in)))
 	}
 	return r, r.read(c)
 }
@@ -97,9 +97,7 @@ func (r *resize) read(c *op.Call) error {
 	rank := len(r.in)
 	axes := c.Node.Attrs.Ints("axes")
 	if axes == nil {
-		for i := range rank {
-			axes = append(axes, i)
-		}
+		axes = op.AllAxes(rank)
 	}
 	for i := range axes {
 		var err error
@@ -148,11 +146,6 @@ func (r *resize) fromScales(scales []float64, axes []int) error {
 	r.scale, r.out = make([]float64, rank), slices.Clone(r.in)
 	for i := range r.scale {
 		r.scale[i] = 1
-	}
-	if axes == nil {
-		for i := range rank {
-			axes = append(axes, i)
-		}
 	}
 	if len(scales) != len(axes) {
 		return fmt.Errorf("%d scales for %d axes", len(scales), len(axes))

@@ -10,6 +10,7 @@ import (
 	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
+	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 )
 
 var floats = []tensor.Type{tensor.Float32, tensor.Float64, tensor.Float16, tensor.BFloat16}
@@ -31,17 +32,6 @@ type transform struct {
 	complexIn, realOut bool
 }
 
-func number(x *tensor.Tensor) (int, error) {
-	v, err := op.Ints(x)
-	if err != nil {
-		return 0, err
-	}
-	if len(v) != 1 {
-		return 0, fmt.Errorf("%d elements where one is expected", len(v))
-	}
-	return v[0], nil
-}
-
 // maxLength bounds a transform: its tables take memory from one number.
 const maxLength = 1 << 27
 
@@ -60,7 +50,7 @@ func transformOf(c *op.Call) (*transform, error) {
 		axis = -2
 		if c.Has(2) {
 			var err error
-			if axis, err = number(c.In[2]); err != nil {
+			if axis, err = layout.Scalar(c.In[2]); err != nil {
 				return nil, err
 			}
 		}
@@ -78,7 +68,7 @@ func transformOf(c *op.Call) (*transform, error) {
 		t.n = 2 * (t.n - 1)
 	}
 	if c.Has(1) {
-		if t.n, err = number(c.In[1]); err != nil {
+		if t.n, err = layout.Scalar(c.In[1]); err != nil {
 			return nil, err
 		}
 	}
@@ -238,11 +228,11 @@ func framesOf(c *op.Call) (*frames, error) {
 	}
 	g := &frames{length: x.Shape[1], complexIn: x.Rank() == 3 && x.Shape[2] == 2}
 	var err error
-	if g.step, err = number(c.In[1]); err != nil {
+	if g.step, err = layout.Scalar(c.In[1]); err != nil {
 		return nil, err
 	}
 	if c.Has(3) {
-		if g.length, err = number(c.In[3]); err != nil {
+		if g.length, err = layout.Scalar(c.In[3]); err != nil {
 			return nil, err
 		}
 	}

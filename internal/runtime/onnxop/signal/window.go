@@ -7,6 +7,7 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/runtime/op"
+	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 )
 
 func windowDefs() []op.Def {
@@ -47,7 +48,7 @@ func inferWindow(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	n, err := number(c.In[0])
+	n, err := layout.Scalar(c.In[0])
 	if err != nil {
 		return err
 	}
@@ -62,11 +63,11 @@ func inferMel(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	bins, err := number(c.In[0])
+	bins, err := layout.Scalar(c.In[0])
 	if err != nil {
 		return err
 	}
-	length, err := number(c.In[1])
+	length, err := layout.Scalar(c.In[1])
 	if err != nil {
 		return err
 	}
@@ -93,7 +94,7 @@ func runMel(c *op.Call) error {
 		}
 		p[i] = v[0]
 	}
-	length, err := number(c.In[1])
+	length, err := layout.Scalar(c.In[1])
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func prepareTfIdf(c *op.Call) (op.Run, error) {
 			return nil, err
 		}
 		return func(c *op.Call) error { g.run(c, c.In[0].Strings); return nil }, nil
-	case tensor.Int32:
+	case tensor.Int32, tensor.Int64:
 		pool, _ := a["pool_int64s"].([]int64)
 		g, err := treeOf(c, pool)
 		if err != nil {
@@ -66,19 +66,10 @@ func prepareTfIdf(c *op.Call) (op.Run, error) {
 		}
 		return func(c *op.Call) error {
 			v := make([]int64, c.In[0].Len())
-			for i, x := range tensor.Of[int32](c.In[0]) {
-				v[i] = int64(x)
-			}
+			tensor.Read(v, c.In[0], 0)
 			g.run(c, v)
 			return nil
 		}, nil
-	case tensor.Int64:
-		pool, _ := a["pool_int64s"].([]int64)
-		g, err := treeOf(c, pool)
-		if err != nil {
-			return nil, err
-		}
-		return func(c *op.Call) error { g.run(c, tensor.Of[int64](c.In[0])); return nil }, nil
 	}
 	return nil, op.Unsupported("TfIdfVectorizer of %v", c.In[0].Type)
 }
