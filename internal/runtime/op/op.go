@@ -589,11 +589,11 @@ func Axis(axis, rank int) (int, error) {
 	return a, nil
 }
 
-// AllAxes lists the axes of a rank.
-func AllAxes(rank int) []int {
-	axes := make([]int, rank)
-	for i := range axes {
-		axes[i] = i
+// Iota lists the integers below n, such as the axes of rank n.
+func Iota(n int) []int {
+	v := make([]int, n)
+	for i := range v {
+		v[i] = i
 	}
-	return axes
+	return v
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 	"github.com/opmeter/opmeter/internal/runtime/op/layout"
@@ -132,7 +133,7 @@ func slice(c *op.Call) (w layout.Geometry, err error) {
 		}
 	}
 	if axes == nil {
-		axes = op.AllAxes(len(starts))
+		axes = op.Iota(len(starts))
 	}
 	if len(starts) != len(ends) || len(axes) != len(starts) || steps != nil && len(steps) != len(starts) {
 		return w, fmt.Errorf("%d starts, %d ends, %d axes and %d steps", len(starts), len(ends), len(axes), len(steps))
@@ -197,8 +198,7 @@ func prepareTrilu(c *op.Call) (op.Run, error) {
 	if c.In[0].Type != tensor.String {
 		w = c.In[0].Type.Bits() / 8
 	}
-	var from, to []byte // of the run, whose loop is made once
-	rows := func(lo, hi int) { keepRows(&t, from, to, w, lo, hi) }
+	rows := func(c *op.Call, lo, hi int) { keepRows(&t, c.In[0].Data, c.Out[0].Data, w, lo, hi) }
 	return func(c *op.Call) error {
 		if t.k = 0; c.Has(1) {
 			var k [1]int64
@@ -215,8 +215,7 @@ func prepareTrilu(c *op.Call) (op.Run, error) {
 			keepRows(&t, x.Strings, y.Strings, 1, 0, len(x.Strings)/t.cols)
 			return nil
 		}
-		from, to = x.Data, y.Data
-		c.Pool.For(x.Len()/t.cols, max(1, 1<<15/t.cols), rows)
+		workers.Do(c.Pool, x.Len()/t.cols, max(1, 1<<15/t.cols), c, rows)
 		return nil
 	}, nil
 }

@@ -161,7 +161,7 @@ func borders(c *op.Call) (before, after []int, err error) {
 		}
 	}
 	if !c.Has(3) {
-		axes = op.AllAxes(r)
+		axes = op.Iota(r)
 	}
 	if len(pads) != 2*len(axes) {
 		return nil, nil, fmt.Errorf("%d pads for %d axes", len(pads), len(axes))
@@ -252,7 +252,7 @@ func center(c *op.Call) (g layout.Geometry, err error) {
 	out := slices.Clone(x.Shape)
 	axes := c.Node.Attrs.Ints("axes")
 	if !c.Node.Attrs.Has("axes") {
-		axes = op.AllAxes(len(out))
+		axes = op.Iota(len(out))
 	}
 	if len(axes) != len(want) {
 		return g, fmt.Errorf("%d sizes for %d axes", len(want), len(axes))

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/runtime/op"
@@ -83,10 +84,10 @@ func prepareRotary[T tensor.Real](c *op.Call) (op.Run, error) {
 	if c.Has(3) {
 		ids = op.ScratchOf[int64](c, r.Batch*r.Rows)
 	}
-	var from, to Heads[T] // of the run, whose loop is made once
-	var cos, sin []T
 	n := r.Dim / 2
-	turn := func(lo, hi int) {
+	turn := func(c *op.Call, lo, hi int) {
+		cos, sin := tensor.Of[T](c.In[1]), tensor.Of[T](c.In[2])
+		from, to := ViewOf(tensor.Of[T](c.In[0]), r.Packed, r.Rows, r.Heads, r.Size), ViewOf(tensor.Of[T](c.Out[0]), r.Packed, r.Rows, r.Heads, r.Size)
 		for i := lo; i < hi; i++ {
 			p := i
 			if ids != nil {
@@ -98,7 +99,6 @@ func prepareRotary[T tensor.Real](c *op.Call) (op.Run, error) {
 		}
 	}
 	return func(c *op.Call) error {
-		cos, sin = tensor.Of[T](c.In[1]), tensor.Of[T](c.In[2])
 		if ids != nil {
 			if err := op.ReadInts(ids, c.In[3]); err != nil {
 				return err
@@ -109,8 +109,7 @@ func prepareRotary[T tensor.Real](c *op.Call) (op.Run, error) {
 				}
 			}
 		}
-		from, to = ViewOf(tensor.Of[T](c.In[0]), r.Packed, r.Rows, r.Heads, r.Size), ViewOf(tensor.Of[T](c.Out[0]), r.Packed, r.Rows, r.Heads, r.Size)
-		c.Pool.For(r.Batch*r.Rows, max(1, 1<<12/max(r.Heads*r.Size, 1)), turn)
+		workers.Do(c.Pool, r.Batch*r.Rows, max(1, 1<<12/max(r.Heads*r.Size, 1)), c, turn)
 		return nil
 	}, nil
 }
@@ -141,10 +140,7 @@ func inferTensorScatter(c *op.Call) error {
 
 func prepareTensorScatter(c *op.Call) (op.Run, error) {
 	x, u := c.In[0].Shape, c.In[1].Shape
-	axis, err := op.Axis(c.Node.Attrs.Int("axis", -2), len(x))
-	if err != nil {
-		return nil, err
-	}
+	axis := op.Must(op.Axis(c.Node.Attrs.Int("axis", -2), len(x)))
 	circular := c.Node.Attrs.Str("mode", "linear") == "circular"
 	outer, inner, n, m := tensor.Elements(x[:axis]), tensor.Elements(x[axis+1:]), x[axis], u[axis]
 	perBatch := outer / max(x[0], 1)

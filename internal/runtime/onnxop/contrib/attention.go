@@ -121,11 +121,13 @@ type fusedBias[T tensor.Real] struct {
 	mask    []T   // what the mask adds; nil for none
 	strides []int // of the additive input
 	side    int   // of a square mask
+	fill    func(c *op.Call, lo, hi int)
 }
 
 // newFusedBias returns nil if nothing is added. It sets which keys an attention sees.
 func newFusedBias[T tensor.Real](c *op.Call, t *fusedAttention, a *attention.Attend[T]) (*fusedBias[T], error) {
 	f := &fusedBias[T]{t: t}
+	f.fill = f.maskRows
 	a.Outside = T(-math.MaxFloat32)
 	if t.causal {
 		a.Span = func(_, i int) (from, to int) { return 0, t.past + i + 1 }
@@ -157,7 +159,7 @@ func (f *fusedBias[T]) bind(c *op.Call, a *attention.Attend[T]) {
 	t := f.t
 	if f.mask != nil {
 		rows := t.maskRows()
-		workers.Each(c.Pool, t.batch*rows, max(1, 1<<13/max(1, t.total())), maskArgs[T]{f, elem.Elements[int32](c, t.maskAt)})
+		workers.Do(c.Pool, t.batch*rows, max(1, 1<<13/max(1, t.total())), c, f.fill)
 		a.Added[0] = attention.Added[T]{Data: f.mask, Batch: rows * t.total(), Key: 1}
 		if rows > 1 {
 			a.Added[0].Row = t.total()
@@ -168,18 +170,12 @@ func (f *fusedBias[T]) bind(c *op.Call, a *attention.Attend[T]) {
 	}
 }
 
-// maskArgs holds the arguments of a work item of a mask.
-type maskArgs[T tensor.Real] struct {
-	f    *fusedBias[T]
-	mask []int32
-}
-
-// Piece makes rows lo to hi.
-func (q maskArgs[T]) Piece(lo, hi int) {
-	t := q.f.t
+// maskRows makes rows lo to hi of the mask.
+func (f *fusedBias[T]) maskRows(c *op.Call, lo, hi int) {
+	t, mask := f.t, elem.Elements[int32](c, f.t.maskAt)
 	rows, total, least := t.maskRows(), t.total(), max(T(t.filter), T(-math.MaxFloat32))
 	for n := lo; n < hi; n++ {
-		fillMask(t, q.mask, q.f.side, n/rows, n%rows, q.f.mask[n*total:][:total], least)
+		fillMask(t, mask, f.side, n/rows, n%rows, f.mask[n*total:][:total], least)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
@@ -47,10 +48,7 @@ func inferQLinearConcat(c *op.Call) error {
 }
 
 func prepareQLinearConcat(c *op.Call) (op.Run, error) {
-	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), c.In[2].Rank())
-	if err != nil {
-		return nil, err
-	}
+	axis := op.Must(op.Axis(c.Node.Attrs.Int("axis", 0), c.In[2].Rank()))
 	outer, inner := tensor.Elements(c.Out[0].Shape[:axis]), tensor.Elements(c.Out[0].Shape[axis:])
 	parts := (len(c.In) - 2) / 3
 	tables, same, starts := make([][256]uint8, parts), make([]bool, parts), make([]int, parts)
@@ -79,14 +77,13 @@ func prepareQLinearConcat(c *op.Call) (op.Run, error) {
 			}
 		}
 	}
-	// Work items of parts, those of a row one after the other; the closure is allocated once.
-	var of *op.Call
-	pieces := func(lo, hi int) {
+	// Work items of parts, those of a row one after the other.
+	pieces := func(c *op.Call, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			o, p := i/parts, i%parts
-			x := of.In[2+3*p]
+			x := c.In[2+3*p]
 			n := tensor.Elements(x.Shape[axis:])
-			src, dst := x.Data[o*n:][:n], of.Out[0].Data[o*inner+starts[p]:][:n]
+			src, dst := x.Data[o*n:][:n], c.Out[0].Data[o*inner+starts[p]:][:n]
 			if same[p] {
 				if n > 0 && &dst[0] != &src[0] {
 					copy(dst, src)
@@ -97,10 +94,10 @@ func prepareQLinearConcat(c *op.Call) (op.Run, error) {
 		}
 	}
 	return func(c *op.Call) error {
-		if of = c; !known {
+		if !known {
 			scales(c)
 		}
-		c.Pool.For(outer*parts, max(1, element.Grain*parts/max(1, inner)), pieces)
+		workers.Do(c.Pool, outer*parts, max(1, element.Grain*parts/max(1, inner)), c, pieces)
 		return nil
 	}, nil
 }

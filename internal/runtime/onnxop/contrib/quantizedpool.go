@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/pool"
@@ -109,9 +110,7 @@ func lastGlobalPool(c *op.Call) op.NHWCSupport {
 func prepareQLinearGlobalPool(c *op.Call) (op.Run, error) {
 	s := channelsFirst(c).In[0].Shape[2:]
 	area, one := tensor.Elements(s), make([]int, len(s))
-	for i := range one {
-		one[i] = 1
-	}
+	element.Fill(one, 1)
 	return prepareQuantizedMean(c, s, one, true, func(_ []int, f func(pos int)) int {
 		for i := range area {
 			f(i)

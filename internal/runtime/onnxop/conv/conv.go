@@ -9,6 +9,7 @@ import (
 	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
@@ -235,9 +236,7 @@ func fillBias[T tensor.Real](c *op.Call, y []T, m0, area int) {
 	b := tensor.Of[T](c.In[2])[m0:]
 	for m := 0; m*area < len(y); m++ {
 		row := y[m*area : (m+1)*area]
-		for i := range row {
-			row[i] = b[m]
-		}
+		element.Fill(row, b[m])
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/model/tensor"
@@ -88,7 +87,7 @@ func prepareCast(c *op.Call) (op.Run, error) {
 		}
 	}
 	if v, ok := vectorCast(from, to); ok {
-		return v.run(cv), nil
+		return v.run(c, cv), nil
 	}
 	if e := simd.ElementKernels(); e != nil && from == tensor.Int32 && to == tensor.Float32 {
 		return RunUnary(func(dst []float32, src []int32) {
@@ -117,18 +116,11 @@ func prepareCast(c *op.Call) (op.Run, error) {
 			}
 		}), nil
 	}
-	type args struct {
-		out, in *tensor.Tensor
-		cv      tensor.Conversion
-	}
-	return func(c *op.Call) error {
-		// Whole blocks keep packed elements of one byte on one thread.
-		blocks := (c.Out[0].Len() + element.Block - 1) / element.Block
-		workers.Do(c.Pool, blocks, element.Grain/element.Block, args{c.Out[0], c.In[0], cv}, func(a args, lo, hi int) {
-			tensor.Cast(a.out, a.in, lo*element.Block, min(hi*element.Block, a.out.Len()), a.cv)
-		})
-		return nil
-	}, nil
+	// Whole blocks keep packed elements of one byte on one thread.
+	blocks := (c.Out[0].Len() + element.Block - 1) / element.Block
+	return op.Parallel(blocks, element.Grain/element.Block, func(c *op.Call, lo, hi int) {
+		tensor.Cast(c.Out[0], c.In[0], lo*element.Block, min(hi*element.Block, c.Out[0].Len()), cv)
+	}), nil
 }
 
 // castTruth returns the conversion to booleans; nil for types without a loop.
@@ -192,16 +184,11 @@ func vectorCast(from, to tensor.Type) (inVectors, bool) {
 }
 
 // run converts with SIMD, and the rest in plain Go.
-func (v inVectors) run(cv tensor.Conversion) op.Run {
-	type args struct{ out, in *tensor.Tensor }
-	each := func(a args, lo, hi int) {
-		done := v.kernels.Cast(a.out.Data[lo*v.sizes[1]:hi*v.sizes[1]], a.in.Data[lo*v.sizes[0]:hi*v.sizes[0]], v.from, v.to)
-		tensor.Cast(a.out, a.in, lo+done, hi, cv)
-	}
-	return func(c *op.Call) error {
-		workers.Do(c.Pool, c.Out[0].Len(), element.Grain, args{c.Out[0], c.In[0]}, each)
-		return nil
-	}
+func (v inVectors) run(c *op.Call, cv tensor.Conversion) op.Run {
+	return op.Parallel(c.Out[0].Len(), element.Grain, func(c *op.Call, lo, hi int) {
+		done := v.kernels.Cast(c.Out[0].Data[lo*v.sizes[1]:hi*v.sizes[1]], c.In[0].Data[lo*v.sizes[0]:hi*v.sizes[0]], v.from, v.to)
+		tensor.Cast(c.Out[0], c.In[0], lo+done, hi, cv)
+	})
 }
 
 // truths maps booleans to numbers: anything but zero is true.

@@ -40,10 +40,7 @@ func inferOneHot(c *op.Call) error {
 }
 
 func prepareOneHot(c *op.Call) (op.Run, error) {
-	a, err := op.Axis(c.Node.Attrs.Int("axis", -1), c.In[0].Rank()+1)
-	if err != nil {
-		return nil, err
-	}
+	a := op.Must(op.Axis(c.Node.Attrs.Int("axis", -1), c.In[0].Rank()+1))
 	version := c.Node.Version
 	var numbers []float64 // kept: a run must not allocate
 	var at []int

@@ -187,9 +187,7 @@ func fillMask(c *op.Call, keep func(i int) bool) {
 		if c.Node.Version >= 12 {
 			v = 1
 		}
-		for i := range m.Data {
-			m.Data[i] = v
-		}
+		element.Fill(m.Data, v)
 		return
 	}
 	for i := range m.Len() {

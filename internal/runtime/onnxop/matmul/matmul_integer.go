@@ -6,6 +6,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/quant"
 	"github.com/opmeter/opmeter/internal/runtime/op"
@@ -185,9 +186,7 @@ func (q *intMatMul) run(r intRun) {
 		q.liftB(r.c)
 	}
 	r.last = q.now.last
-	for i := range r.last {
-		r.last[i] = -1
-	}
+	element.Fill(r.last, -1)
 	q.now = r
 	n, pool := tensor.Elements(q.flat.batch), r.c.Pool
 	if q.shared {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
@@ -168,9 +169,7 @@ func (e *labelEncoder) lay() {
 	first := slices.Min(keys)
 	if size := uint64(slices.Max(keys)) - uint64(first); size < uint64(8*n+256) {
 		e.near, e.first = make([]int32, size+1), first
-		for i := range e.near {
-			e.near[i] = -1
-		}
+		element.Fill(e.near, -1)
 		for i := n - 1; i >= 0; i-- {
 			e.near[keys[i]-first] = int32(i)
 		}

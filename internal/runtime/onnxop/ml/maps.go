@@ -122,10 +122,7 @@ func runCastMap(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	order := make([]int, len(at))
-	for i := range order {
-		order[i] = i
-	}
+	order := op.Iota(len(at))
 	slices.SortFunc(order, func(p, q int) int { return at[p] - at[q] })
 	n, sparse := len(at), a.Str("map_form", "DENSE") == "SPARSE"
 	if sparse {

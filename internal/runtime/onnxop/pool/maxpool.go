@@ -176,9 +176,7 @@ func (q largest[T]) Piece(lo, hi int) {
 		plane := q.x[i*in:][:in]
 		for oy := range w.Out[0] {
 			row := q.y[i*out+oy*w.Out[1]:][:w.Out[1]]
-			for j := range row {
-				row[j] = q.lowest
-			}
+			element.Fill(row, q.lowest)
 			sy, y0, y1 := w.Span(0, oy)
 			for ky := y0; ky < y1; ky++ {
 				line := plane[(sy+ky*w.Dilation[0])*w.In[1]:][:w.In[1]]

@@ -175,25 +175,17 @@ func prepareLookUp(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// lookingUp holds the arguments of a work item of lookUpEach.
-type lookingUp struct {
-	y, x, tables []uint8
-	channels     int
-	size         int // of a plane
-}
-
 // lookUpEach looks up each channel in its table.
 func lookUpEach(c *op.Call) error {
-	q := lookingUp{c.Out[0].Data, c.In[0].Data, c.In[1].Data, c.In[1].Shape[0], 0}
-	planes := c.In[0].Shape[0] * q.channels
-	if planes == 0 || len(q.x) == 0 {
+	planes := c.In[0].Shape[0] * c.In[1].Shape[0]
+	if planes == 0 || len(c.In[0].Data) == 0 {
 		return nil
 	}
-	q.size = len(q.x) / planes
-	workers.Do(c.Pool, planes, max(1, element.LookupGrain()/q.size), q, func(q lookingUp, lo, hi int) {
-		n := q.size
+	workers.Do(c.Pool, planes, max(1, element.LookupGrain()*planes/len(c.In[0].Data)), c, func(c *op.Call, lo, hi int) {
+		y, x, tables, channels := c.Out[0].Data, c.In[0].Data, c.In[1].Data, c.In[1].Shape[0]
+		n := len(x) / (c.In[0].Shape[0] * channels)
 		for i := lo; i < hi; i++ {
-			element.Lookup(q.y[i*n:(i+1)*n], q.x[i*n:(i+1)*n], (*[lookUps]uint8)(q.tables[i%q.channels*lookUps:]))
+			element.Lookup(y[i*n:(i+1)*n], x[i*n:(i+1)*n], (*[lookUps]uint8)(tables[i%channels*lookUps:]))
 		}
 	})
 	return nil
@@ -262,9 +254,9 @@ func prepareQuant(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	var lo, hi float64 // made once, as the closure below: a run must not allocate
-	var x, scale, zero, dst []float32
-	work := func(a, b int) {
+	var lo, hi float64
+	work := func(c *op.Call, a, b int) {
+		x, scale, zero, dst := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.In[1]), tensor.Of[float32](c.In[2]), tensor.Of[float32](c.Out[0])
 		for it := plan.Runs(a, b); it.Next(); {
 			for i := range it.N {
 				s, z := scale[it.Off[1]+i*plan.Step[1]], zero[it.Off[2]+i*plan.Step[2]]
@@ -275,8 +267,7 @@ func prepareQuant(c *op.Call) (op.Run, error) {
 	}
 	return func(c *op.Call) error {
 		lo, hi = bitRange(float64(tensor.Single[float32](c.In[3])), signed, narrow)
-		x, scale, zero, dst = tensor.Of[float32](c.In[0]), tensor.Of[float32](c.In[1]), tensor.Of[float32](c.In[2]), tensor.Of[float32](c.Out[0])
-		c.Pool.For(plan.Len, element.Grain, work)
+		workers.Do(c.Pool, plan.Len, element.Grain, c, work)
 		return nil
 	}, nil
 }

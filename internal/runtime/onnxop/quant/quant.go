@@ -10,6 +10,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/reduce"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
@@ -127,10 +128,7 @@ func prepareQuantizeRows(c *op.Call, round func(float32) float32, half bool) (op
 	if c.In[0].Type != tensor.Float32 {
 		wide = make([]float32, g.total)
 	}
-	var of *op.Call // of the run, whose loop is made once
-	rows := func(lo, hi int) { work(of, lo, hi) }
 	return func(c *op.Call) error {
-		of = c
 		tensor.Read(q.scale, c.In[1], 0)
 		if c.Has(2) {
 			tensor.Read(q.zero, c.In[2], 0)
@@ -140,7 +138,7 @@ func prepareQuantizeRows(c *op.Call, round func(float32) float32, half bool) (op
 		} else {
 			tensor.Read(wide, c.In[0], 0)
 		}
-		c.Pool.For(g.rows, g.grain(), rows)
+		workers.Do(c.Pool, g.rows, g.grain(), c, work)
 		if codes != nil {
 			tensor.Pack(c.Out[0], codes)
 		}
@@ -302,16 +300,13 @@ func prepareDequantize(c *op.Call) (op.Run, error) {
 		}
 		work = func(c *op.Call, lo, hi int) { d.small(c.In[0], lo, hi) }
 	}
-	var of *op.Call // of the run, whose loop is made once
-	rows := func(lo, hi int) { work(of, lo, hi) }
 	return func(c *op.Call) error {
-		of = c
 		tensor.Read(d.scale, c.In[1], 0)
 		if c.Has(2) {
 			tensor.Read(d.zero, c.In[2], 0)
 		}
 		d.out = tensor.Of[float32](c.Out[0])
-		c.Pool.For(g.rows, g.grain(), rows)
+		workers.Do(c.Pool, g.rows, g.grain(), c, work)
 		return nil
 	}, nil
 }

@@ -34,10 +34,7 @@ func inferArg(c *op.Call) error {
 
 // prepareArg makes ArgMax and ArgMin.
 func prepareArg(c *op.Call, least bool) (op.Run, error) {
-	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), c.In[0].Rank())
-	if err != nil {
-		return nil, err
-	}
+	axis := op.Must(op.Axis(c.Node.Attrs.Int("axis", 0), c.In[0].Rank()))
 	l, last := lineAt(c.In[0].Shape, axis), c.Node.Attrs.Bool("select_last_index", false)
 	if f := tensor.PickNumber(c.In[0].Type, argRun[float32], argRun[float64], argRun[int8], argRun[int16], argRun[int32], argRun[int64], argRun[uint8], argRun[uint16], argRun[uint32], argRun[uint64]); f != nil {
 		return f(l, least, last), nil

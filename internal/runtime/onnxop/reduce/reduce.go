@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/reduce"
 	"github.com/opmeter/opmeter/internal/kernel/vecmath"
 	"github.com/opmeter/opmeter/internal/model/tensor"
@@ -54,9 +55,7 @@ func reduceMask(c *op.Call) ([]bool, error) {
 		mask[a] = true
 	}
 	if len(axes) == 0 && !c.Node.Attrs.Bool("noop_with_empty_axes", false) {
-		for i := range mask {
-			mask[i] = true
-		}
+		element.Fill(mask, true)
 	}
 	return mask, nil
 }

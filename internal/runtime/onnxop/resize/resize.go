@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/order"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
@@ -60,7 +61,7 @@ func newResize(c *op.Call) (*resize, error) {
 		if err != nil {
 			return nil, err
 		}
-		return r, r.fromScales(scales, op.AllAxes(len(r.in)))
+		return r, r.fromScales(scales, op.Iota(len(r.in)))
 	}
 	return r, r.read(c)
 }
@@ -97,7 +98,7 @@ func (r *resize) read(c *op.Call) error {
 	rank := len(r.in)
 	axes := c.Node.Attrs.Ints("axes")
 	if axes == nil {
-		axes = op.AllAxes(rank)
+		axes = op.Iota(rank)
 	}
 	for i := range axes {
 		var err error
@@ -144,9 +145,7 @@ func (r *resize) read(c *op.Call) error {
 func (r *resize) fromScales(scales []float64, axes []int) error {
 	rank := len(r.in)
 	r.scale, r.out = make([]float64, rank), slices.Clone(r.in)
-	for i := range r.scale {
-		r.scale[i] = 1
-	}
+	element.Fill(r.scale, 1)
 	if len(scales) != len(axes) {
 		return fmt.Errorf("%d scales for %d axes", len(scales), len(axes))
 	}
@@ -173,9 +172,7 @@ func (r *resize) fromSizes(sizes, axes []int, policy string) error {
 		return fmt.Errorf("%d sizes for %d axes", len(sizes), len(axes))
 	}
 	r.scale, r.out = make([]float64, len(r.in)), slices.Clone(r.in)
-	for i := range r.scale {
-		r.scale[i] = 1
-	}
+	element.Fill(r.scale, 1)
 	common := math.NaN()
 	for i, a := range axes {
 		if sizes[i] < 0 {

@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/base/workers"
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/vectors"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
@@ -442,9 +443,7 @@ func (a applied[T]) Piece(lo, hi int) {
 		if t.outside[o] {
 			for p := range planes {
 				row := dst[p*m*inner:][:inner]
-				for j := range row {
-					row[j] = a.extrapolation
-				}
+				element.Fill(row, a.extrapolation)
 			}
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/kernel/vectors"
 	"github.com/opmeter/opmeter/internal/model/tensor"
@@ -118,9 +119,7 @@ func align[T tensor.Real](v *roiAlign, picture, roi, y []T, acc []float64) {
 		if v.maximum {
 			start = math.Inf(-1)
 		}
-		for k := range acc {
-			acc[k] = start
-		}
+		element.Fill(acc, start)
 		some := workspace[:0]
 		add := func() {
 			for k := range acc {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
@@ -103,9 +104,7 @@ func New(c *op.Call, in, kernel []int, ceil bool) (*Window, error) {
 func PerAxis(v []int, n int, name string) ([]int, error) {
 	if v == nil {
 		v = make([]int, n)
-		for i := range v {
-			v[i] = 1
-		}
+		element.Fill(v, 1)
 	}
 	if len(v) != n {
 		return nil, fmt.Errorf("%d %s for %d spatial axes", len(v), name, n)
