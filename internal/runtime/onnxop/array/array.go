@@ -78,9 +78,7 @@ func inferIdentity(c *op.Call) error {
 	return nil
 }
 
-func inferReshape1(c *op.Call) error {
-	return reshape(c, c.Node.Attrs.Ints("shape"), false)
-}
+func inferReshape1(c *op.Call) error { return reshape(c, c.Node.Attrs.Ints("shape"), false) }
 
 func inferReshape(c *op.Call) error {
 	shape, err := op.Ints(c.In[1])
@@ -225,9 +223,7 @@ func inferShape(c *op.Call) error {
 	return c.Result(tensor.Int64, []int{hi - lo})
 }
 
-func inferSize(c *op.Call) error {
-	return c.Result(tensor.Int64, nil)
-}
+func inferSize(c *op.Call) error { return c.Result(tensor.Int64, nil) }
 
 // shapeRange resolves start and end (version 15) against the rank.
 func shapeRange(c *op.Call) (lo, hi int) {

@@ -306,9 +306,7 @@ func dotInts(a, b []int32) int32 {
 // MatMulIntegerToFloat: a, b, a_scale, b_scale, a_zero, b_zero, bias. The result is
 // the integer product times the scales.
 
-func inferMatMulIntegerToFloat(c *op.Call) error {
-	return matmul.InferProduct(c, 0, 1, c.In[2].Type)
-}
+func inferMatMulIntegerToFloat(c *op.Call) error { return matmul.InferProduct(c, 0, 1, c.In[2].Type) }
 
 func prepareMatMulIntegerToFloat(c *op.Call) (op.Run, error) {
 	q, err := matmul.NewIntMatMul(c, 0, 4, 1, 5)

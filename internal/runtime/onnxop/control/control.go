@@ -23,8 +23,8 @@ func Defs() []op.Def {
 	return slices.Concat(
 		op.Versions(op.Def{Name: "If", Infer: op.Needs(1, inferIf), Prepare: prepareIf}, 1, 11, 13, 16, 19, 21, 23, 24, 25),
 		op.Versions(op.Def{Name: "Loop", Infer: inferLoop, Prepare: prepareLoop}, 1, 11, 13, 16, 19, 21, 23, 24, 25),
-		op.Versions(op.Def{Name: "Scan", Infer: inferScan, Prepare: prepareScan8}, 8),
-		op.Versions(op.Def{Name: "Scan", Infer: inferScan, Prepare: prepareScan}, 9, 11, 16, 19, 21, 23, 24, 25),
+		op.Versions(op.Def{Name: "Scan", Infer: inferScan, Prepare: scanBy(runScan8)}, 8),
+		op.Versions(op.Def{Name: "Scan", Infer: inferScan, Prepare: scanBy(runScan)}, 9, 11, 16, 19, 21, 23, 24, 25),
 		op.Versions(op.Def{Name: "SequenceMap", Infer: inferMap, Prepare: prepareMap}, 17),
 		def("SequenceEmpty", inferEmpty, runEmpty),
 		def("SequenceConstruct", inferConstruct, runConstruct),

@@ -270,9 +270,7 @@ func runGet(c *op.Call) error {
 	return nil
 }
 
-func inferHas(c *op.Call) error {
-	return c.Result(tensor.Bool, nil)
-}
+func inferHas(c *op.Call) error { return c.Result(tensor.Bool, nil) }
 
 func runHas(c *op.Call) error {
 	c.Out[0].Data[0] = 0

@@ -46,9 +46,7 @@ var (
 )
 
 // BadType says that an operator does not take the type of input i.
-func BadType(c *op.Call, i int) error {
-	return op.Unsupported("%s of %v", c.Node.Op, c.In[i].Type)
-}
+func BadType(c *op.Call, i int) error { return op.Unsupported("%s of %v", c.Node.Op, c.In[i].Type) }
 
 // Same is the Infer of operators whose outputs look like input 0.
 func Same(c *op.Call) error {

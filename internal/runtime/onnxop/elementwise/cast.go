@@ -47,9 +47,7 @@ func inferCast(c *op.Call) error {
 	return c.Result(t, c.In[0].Shape)
 }
 
-func inferCastLike(c *op.Call) error {
-	return c.Result(c.In[1].Type, c.In[0].Shape)
-}
+func inferCastLike(c *op.Call) error { return c.Result(c.In[1].Type, c.In[0].Shape) }
 
 func inferBitCast(c *op.Call) error {
 	if err := inferCast(c); err != nil {

@@ -257,9 +257,7 @@ func (d *jpegFile) scan(s []byte) error {
 	return nil
 }
 
-func (c *component) block(x, y int) []int16 {
-	return c.coef[(y*c.wide+x)*64:][:64]
-}
+func (c *component) block(x, y int) []int16 { return c.coef[(y*c.wide+x)*64:][:64] }
 
 func (d *jpegFile) startScan(comps []*component) {
 	d.bits = bits{b: d.b, at: d.at}

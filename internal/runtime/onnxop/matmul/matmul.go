@@ -160,24 +160,26 @@ func inferMatMul(c *op.Call) error {
 }
 
 func prepareMatMul(c *op.Call) (op.Run, error) {
-	if f := tensor.PickInteger(c.In[0].Type, nil, nil, prepareIntegerMatMul[int32], prepareIntegerMatMul[int64], nil, nil, prepareIntegerMatMul[uint32], prepareIntegerMatMul[uint64]); f != nil {
+	if f := tensor.PickInteger(c.In[0].Type, nil, nil, prepareProduct(clampInts[int32]), prepareProduct(clampInts[int64]), nil, nil, prepareProduct(clampInts[uint32]), prepareProduct(clampInts[uint64])); f != nil {
 		return f(c)
 	}
-	return elem.PrepareReal(c, prepareMatMul32, prepareMatMul64)
+	return elem.PrepareReal(c, prepareMatMul32, prepareProduct(elem.Clamp[float64]))
 }
 
-func prepareIntegerMatMul[T int32 | int64 | uint32 | uint64](c *op.Call) (op.Run, error) {
-	v := op.Must(NewBatched(c.In[0].Shape, c.In[1].Shape))
-	v.fold()
-	act := c.Activation
-	return func(c *op.Call) error {
-		a, b, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[T](c.Out[0])
-		v.Each(func(pa, pb, pc int) {
-			PlainGemm(c.Pool, Matrices{M: v.M, N: v.N, K: v.K}, a[pa:], b[pb:], y[pc:])
-		})
-		clampInts(act, y)
-		return nil
-	}, nil
+// prepareProduct makes a MatMul of types without a packed kernel; clamp applies the activation.
+func prepareProduct[T float64 | int32 | int64 | uint32 | uint64](clamp func(act activation.Clamp, y []T)) elem.Prepare {
+	return func(c *op.Call) (op.Run, error) {
+		v, act := op.Must(NewBatched(c.In[0].Shape, c.In[1].Shape)), c.Activation
+		v.fold()
+		return func(c *op.Call) error {
+			a, b, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[T](c.Out[0])
+			v.Each(func(pa, pb, pc int) {
+				PlainGemm(c.Pool, Matrices{M: v.M, N: v.N, K: v.K}, a[pa:], b[pb:], y[pc:])
+			})
+			clamp(act, y)
+			return nil
+		}, nil
+	}
 }
 
 // clampInts is clamp for integers; values within the bounds keep all their bits.
@@ -193,20 +195,6 @@ func clampInts[T tensor.Number](act activation.Clamp, y []T) {
 			y[i] = T(act.Max)
 		}
 	}
-}
-
-func prepareMatMul64(c *op.Call) (op.Run, error) {
-	v := op.Must(NewBatched(c.In[0].Shape, c.In[1].Shape))
-	v.fold()
-	act := c.Activation
-	return func(c *op.Call) error {
-		a, b, y := tensor.Of[float64](c.In[0]), tensor.Of[float64](c.In[1]), tensor.Of[float64](c.Out[0])
-		v.Each(func(pa, pb, pc int) {
-			PlainGemm(c.Pool, Matrices{M: v.M, N: v.N, K: v.K}, a[pa:], b[pb:], y[pc:])
-		})
-		elem.Clamp(act, y)
-		return nil
-	}, nil
 }
 
 func prepareMatMul32(c *op.Call) (op.Run, error) {

@@ -143,9 +143,7 @@ func (q *intMatMul) liftB(c *op.Call) {
 }
 
 // Sums computes the product into y.
-func (q *intMatMul) Sums(c *op.Call, y []int32) {
-	q.Product(c, c.In[q.ai], q.zeros(c), y)
-}
+func (q *intMatMul) Sums(c *op.Call, y []int32) { q.Product(c, c.In[q.ai], q.zeros(c), y) }
 
 // zeros returns the zero points of a in a run.
 func (q *intMatMul) zeros(c *op.Call) []int32 {

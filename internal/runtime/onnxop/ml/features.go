@@ -10,9 +10,7 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-func inferFloat(c *op.Call) error {
-	return c.Result(tensor.Float32, slices.Clone(c.In[0].Shape))
-}
+func inferFloat(c *op.Call) error { return c.Result(tensor.Float32, slices.Clone(c.In[0].Shape)) }
 
 // byType is the run of the type of input 0, of those that the domain allows.
 func byType(c *op.Call, float32s, float64s, int32s, int64s op.Run) (op.Run, error) {

@@ -11,6 +11,7 @@ import (
 type linear struct {
 	*matrix
 	bias []float64
+	post transform
 }
 
 func newLinear(c *op.Call, targets int) (*linear, error) {
@@ -28,7 +29,8 @@ func newLinear(c *op.Call, targets int) (*linear, error) {
 	if bias == nil {
 		bias = make([]float64, targets)
 	}
-	return &linear{newMatrix(weights, targets, f), bias}, nil
+	post, err := postTransform(c)
+	return &linear{newMatrix(weights, targets, f), bias, post}, err
 }
 
 // scores are those of some rows, one row's behind the other's.
@@ -48,13 +50,9 @@ func prepareLinearRegressor(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	post, err := postTransform(c)
-	if err != nil {
-		return nil, err
-	}
 	return eachRows(c, l.lines, 0, func(c *op.Call, first int, x, s, _ []float64) {
 		l.scores(x, s)
-		post.rows(s, l.lines)
+		l.post.rows(s, l.lines)
 		tensor.Convert(tensor.Of[float32](c.Out[0])[first*l.lines:][:len(s)], s)
 	})
 }
@@ -85,10 +83,6 @@ func prepareLinearClassifier(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	post, err := postTransform(c)
-	if err != nil {
-		return nil, err
-	}
 	names := classLabels(c)
 	return eachRows(c, targets, 0, func(c *op.Call, first int, x, s, _ []float64) {
 		l.scores(x, s)
@@ -111,12 +105,12 @@ func prepareLinearClassifier(c *op.Call) (op.Run, error) {
 		}
 		y := tensor.Of[float32](c.Out[1])[first*width:][:n*width]
 		if width == targets {
-			post.rows(s, targets)
+			l.post.rows(s, targets)
 			tensor.Convert(y, s)
 			return
 		}
 		// One score decides between two classes.
-		if post == logistic {
+		if l.post == logistic {
 			sigmoids(s)
 		}
 		for i, v := range s {

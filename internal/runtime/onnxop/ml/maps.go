@@ -67,9 +67,7 @@ func entries(c *op.Call) (keys, values *tensor.Tensor, err error) {
 
 // DictVectorizer puts a map's values at the places of their keys in a vocabulary.
 
-func inferDict(c *op.Call) error {
-	return op.ErrDynamic
-}
+func inferDict(c *op.Call) error { return op.ErrDynamic }
 
 func runDictVectorizer(c *op.Call) error {
 	keys, values, err := entries(c)

@@ -98,9 +98,7 @@ func (m *machine) similarities(near, x []float64) {
 	}
 }
 
-func inferSVMRegressor(c *op.Call) error {
-	return setRows(c, tensor.Float32, 1)
-}
+func inferSVMRegressor(c *op.Call) error { return setRows(c, tensor.Float32, 1) }
 
 func prepareSVMRegressor(c *op.Call) (op.Run, error) {
 	m, err := newMachine(c)

@@ -131,9 +131,7 @@ func (p *nearestPlan) look() {
 }
 
 // words views the elements as unsigned integers of their width.
-func words[T tensor.Number](x *tensor.Tensor) []T {
-	return tensor.Of[T](&tensor.Tensor{Data: x.Data})
-}
+func words[T tensor.Number](x *tensor.Tensor) []T { return tensor.Of[T](&tensor.Tensor{Data: x.Data}) }
 
 // bits returns the representation of v in an element type.
 func bits[T uint8 | uint16 | uint32 | uint64](t tensor.Type, v float64) T {
