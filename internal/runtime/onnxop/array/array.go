@@ -146,7 +146,7 @@ func inferFlatten(c *op.Call) error {
 }
 
 // axesOf reads the axes of Squeeze and Unsqueeze, which moved from an attribute to an input with
-// version 13. given is false if there are none.
+// version 13. given is false if they are absent.
 func axesOf(c *op.Call) (axes []int, given bool, err error) {
 	if c.Node.Version < 13 {
 		return c.Node.Attrs.Ints("axes"), c.Node.Attrs.Has("axes"), nil

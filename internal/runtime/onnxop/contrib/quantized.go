@@ -204,8 +204,7 @@ func (v *qgemm) lift(c *op.Call, b []int32) {
 	}
 }
 
-// qgemmProduct makes the sums of products: with weights packed once where they are
-// constant.
+// qgemmProduct makes the sums of products: with weights packed once where they are constant.
 type qgemmProduct struct {
 	sums   func(c *op.Call, sums []int32)
 	packed *kernel.PackedQ // nil where weights are not
@@ -327,8 +326,7 @@ func prepareMatMulIntegerToFloat(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// scaling turns integer sums into floats: times a, times b of the column, plus the
-// column's bias.
+// scaling turns integer sums into floats: times a, times b of the column, plus the column's bias.
 type scaling struct {
 	n          int // columns
 	factors    []float32

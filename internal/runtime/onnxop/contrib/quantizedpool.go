@@ -72,7 +72,7 @@ func inferQLinearGlobalPool(c *op.Call) error {
 	return c.Result(c.In[0].Type, shape)
 }
 
-// lastAveragePool is lastGlobalPool for windows that see all of a picture.
+// lastAveragePool is lastGlobalPool for windows that cover a whole image.
 func lastAveragePool(c *op.Call) op.NHWCSupport {
 	if w, err := pool.NewPool(channelsFirst(c)); err != nil || !w.Whole() || tensor.Elements(w.Out) != 1 {
 		return op.NHWCNever

@@ -335,7 +335,7 @@ func (t *turns) hold(n int) error {
 	return t.env.Hold(n, t.bounded)
 }
 
-func (t *turns) end() { _ = t.hold(-t.held) } // giving back cannot fail
+func (t *turns) end() { _ = t.hold(-t.held) } // a release cannot fail
 
 // collect keeps a copy of a value of an iteration.
 func (t *turns) collect(s *stack, x *tensor.Tensor) error {

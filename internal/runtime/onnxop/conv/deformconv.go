@@ -54,7 +54,7 @@ func prepareDeformConv[T tensor.Real](c *op.Call) (op.Run, error) {
 	}
 	taps, area, inArea := tensor.Elements(v.Kernel), tensor.Elements(v.Out), tensor.Elements(v.In)
 	if inArea > math.MaxInt32 {
-		return nil, op.Unsupported("pictures of %d pixels", inArea)
+		return nil, op.Unsupported("images of %d pixels", inArea)
 	}
 	cg, mg := v.c/v.groups, v.m/v.groups
 	perOffset := v.c / og
@@ -63,7 +63,7 @@ func prepareDeformConv[T tensor.Real](c *op.Call) (op.Run, error) {
 	for i := range points {
 		points[i] = window.NewPoints[T](deformBlock)
 	}
-	var n int // the picture, of the run, whose loop is made once
+	var n int // the image of the run: the closure is allocated once
 	var x, off, mask []T
 	work := func(worker, lo, hi int) {
 		q := points[worker]

@@ -207,8 +207,7 @@ func ReadHalves(dst []float32, x *tensor.Tensor, at int) {
 	tensor.Read(dst, x, at)
 }
 
-// NarrowTo rounds float32 elements into a floating-point tensor of whole bytes in
-// parallel.
+// NarrowTo rounds float32 elements into a floating-point tensor of whole bytes in parallel.
 func NarrowTo(p *workers.Pool, y *tensor.Tensor, src []float32) {
 	workers.Do(p, len(src), grain, conversion{y, src}, func(a conversion, lo, hi int) { WriteHalves(a.x, lo, a.wide[lo:hi]) })
 }

@@ -23,8 +23,8 @@ func Defs() []op.Def {
 	}}
 }
 
-// picture is a decoded image: eight bits per channel, red, green, blue.
-type picture struct {
+// rgbImage is a decoded image: eight bits per channel, red, green, blue.
+type rgbImage struct {
 	w, h int
 	rgb  []byte
 }
@@ -34,11 +34,11 @@ const maxPixels = 1 << 26
 
 var errTooLarge = errors.New("image is too large")
 
-func newPicture(w, h int) (*picture, error) {
+func newImage(w, h int) (*rgbImage, error) {
 	if w <= 0 || h <= 0 || w > maxPixels/h {
 		return nil, errTooLarge
 	}
-	return &picture{w, h, make([]byte, 3*w*h)}, nil
+	return &rgbImage{w, h, make([]byte, 3*w*h)}, nil
 }
 
 func inferDecoder(c *op.Call) error {
@@ -66,7 +66,7 @@ func runDecoder(c *op.Call) error {
 		return err
 	}
 	if err != nil {
-		p = &picture{}
+		p = &rgbImage{}
 	}
 	y, err := c.Make(0, tensor.Uint8, []int{p.h, p.w, channels})
 	if err != nil {
@@ -91,7 +91,7 @@ func luma(r, g, b byte) byte {
 	return byte((19595*uint32(r) + 38470*uint32(g) + 7471*uint32(b) + 1<<15) >> 16)
 }
 
-func decode(b []byte) (*picture, error) {
+func decode(b []byte) (*rgbImage, error) {
 	has := func(prefix string) bool { return bytes.HasPrefix(b, []byte(prefix)) }
 	switch {
 	case has("\x89PNG"):
@@ -112,12 +112,12 @@ func decode(b []byte) (*picture, error) {
 	return nil, errors.New("unknown image format")
 }
 
-func decodePNG(b []byte) (*picture, error) {
+func decodePNG(b []byte) (*rgbImage, error) {
 	cfg, err := png.DecodeConfig(bytes.NewReader(b))
 	if err != nil {
 		return nil, err
 	}
-	p, err := newPicture(cfg.Width, cfg.Height)
+	p, err := newImage(cfg.Width, cfg.Height)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +147,7 @@ func decodePNG(b []byte) (*picture, error) {
 var errShort = errors.New("image data ends early")
 
 // decodeBMP reads uncompressed Windows bitmaps of 8, 24 and 32 bits a pixel.
-func decodeBMP(b []byte) (*picture, error) {
+func decodeBMP(b []byte) (*rgbImage, error) {
 	if len(b) < 54 {
 		return nil, errShort
 	}
@@ -162,7 +162,7 @@ func decodeBMP(b []byte) (*picture, error) {
 	if header < 40 || packing != 0 && packing != 3 || bits != 8 && bits != 24 && bits != 32 {
 		return nil, op.Unsupported("BMP with %d bits a pixel and compression %d", bits, packing)
 	}
-	p, err := newPicture(w, h)
+	p, err := newImage(w, h)
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +202,7 @@ func decodeBMP(b []byte) (*picture, error) {
 }
 
 // decodePNM reads the portable formats, as text (P1 to P3) and binary (P4 to P6).
-func decodePNM(b []byte) (*picture, error) {
+func decodePNM(b []byte) (*rgbImage, error) {
 	kind, at := b[1]-'0', 2
 	// Pixels of P1 are single digits that need no space between them.
 	next := func(single bool) (int, error) {
@@ -245,7 +245,7 @@ func decodePNM(b []byte) (*picture, error) {
 	if top < 1 || top > 65535 {
 		return nil, errors.New("largest value is out of range")
 	}
-	p, err := newPicture(w, h)
+	p, err := newImage(w, h)
 	if err != nil {
 		return nil, err
 	}
@@ -254,7 +254,7 @@ func decodePNM(b []byte) (*picture, error) {
 }
 
 // samples reads the pixels of a portable image.
-func samples(p *picture, b []byte, at int, kind byte, top int, next func(single bool) (int, error)) error {
+func samples(p *rgbImage, b []byte, at int, kind byte, top int, next func(single bool) (int, error)) error {
 	channels, wide := 1, 1
 	if kind == 3 || kind == 6 {
 		channels = 3

@@ -51,7 +51,7 @@ var zigzag = [64]int{
 	35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
 }
 
-func decodeJPEG(b []byte) (*picture, error) {
+func decodeJPEG(b []byte) (*rgbImage, error) {
 	d := &jpegFile{b: b, at: 2}
 	if err := d.segments(); err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func decodeJPEG(b []byte) (*picture, error) {
 	if len(d.comps) == 0 {
 		return nil, errJPEG
 	}
-	p, err := newPicture(d.w, d.h)
+	p, err := newImage(d.w, d.h)
 	if err != nil {
 		return nil, err
 	}
@@ -277,7 +277,7 @@ func (d *jpegFile) resync(comps []*component) {
 }
 
 // paint upsamples the chroma planes to full size and converts to RGB.
-func (d *jpegFile) paint(p *picture) {
+func (d *jpegFile) paint(p *rgbImage) {
 	lines := make([][]byte, len(d.comps))
 	for i := range lines {
 		lines[i] = make([]byte, p.w)
@@ -301,9 +301,8 @@ func (d *jpegFile) paint(p *picture) {
 	}
 }
 
-// The inverse cosine transform of Loeffler, Ligtenberg and Moschytz in 13-bit
-// fixed point, with the roundings of libjpeg's accurate integer method: two
-// extra bits between the passes.
+// The inverse cosine transform of Loeffler, Ligtenberg and Moschytz in 13-bit fixed point, with
+// the roundings of libjpeg's accurate integer method: two extra bits between the passes.
 const (
 	fix    = 13
 	extra  = 2

@@ -1,4 +1,4 @@
-// Package loss holds ONNX's losses and Dropout.
+// Package loss implements ONNX's losses and Dropout.
 package loss
 
 import (
@@ -25,8 +25,8 @@ func Defs() []op.Def {
 	}
 }
 
-// classLoss is the geometry of NegativeLogLikelihoodLoss and
-// SoftmaxCrossEntropyLoss: scores [N,C,...], targets [N,...], weights [C].
+// classLoss is the geometry of NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss: scores
+// [N,C,...], targets [N,...], weights [C].
 type classLoss struct {
 	n, classes, area int
 	reduction        string
@@ -53,8 +53,7 @@ func newClassLoss(c *op.Call) (*classLoss, error) {
 	return l, nil
 }
 
-// prepareClassLoss serves both; softmax says that the scores are not yet log
-// probabilities.
+// prepareClassLoss serves both; softmax says that the scores are not yet log probabilities.
 func prepareClassLoss[T tensor.Real](softmax bool) elem.Prepare {
 	return func(c *op.Call) (op.Run, error) {
 		l := op.Must(newClassLoss(c))
@@ -85,7 +84,7 @@ func prepareClassLoss[T tensor.Real](softmax bool) elem.Prepare {
 	}
 }
 
-// lossOf picks the targets' log probabilities, weighs and reduces them.
+// lossOf selects the targets' log probabilities, weighs and reduces them.
 func lossOf[T tensor.Real](c *op.Call, l *classLoss, x []T) error {
 	y, weights := tensor.Of[T](c.Out[0]), elem.Elements[T](c, 2)
 	var sum, total float64
@@ -116,7 +115,7 @@ func lossOf[T tensor.Real](c *op.Call, l *classLoss, x []T) error {
 	case "none":
 	case "mean":
 		y[0] = T(sum / total)
-	default: // by ONNX's definition anything else is a sum, an empty text too
+	default: // ONNX defines everything else, even an empty text, as a sum
 		y[0] = T(sum)
 	}
 	return nil
@@ -135,8 +134,8 @@ func inferDropout(c *op.Call) error {
 	return nil
 }
 
-// prepareDropout passes its input through unless training: with an input since
-// version 12, an attribute before 7.
+// prepareDropout copies its input unless training: training is an input since version 12, an
+// attribute before 7.
 func prepareDropout[T tensor.Real](c *op.Call) (op.Run, error) {
 	a := c.Node.Attrs
 	seed, seeded := uint32(a.Int("seed", 0)), a.Has("seed")
@@ -152,13 +151,13 @@ func prepareDropout[T tensor.Real](c *op.Call) (op.Run, error) {
 		}
 		if !train || ratio == 0 {
 			copy(y, x)
-			// What versions before 12 mean by the mask outside training is open.
+			// Versions before 12 do not define the mask outside training.
 			fillMask(c, nil)
 			return nil
 		}
 		s := seed
 		if !seeded {
-			calls++ // without a seed every run differs, but runs of a program repeat
+			calls++ // without a seed every run differs, but each session has the same sequence
 			s = calls
 		}
 		r := newTwister(s)
@@ -176,7 +175,8 @@ func prepareDropout[T tensor.Real](c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// fillMask writes which elements were kept; without keep all, since version 12, or none.
+// fillMask writes which elements are kept. Without keep, all are kept since version 12, and none
+// before.
 func fillMask(c *op.Call, keep func(i int) bool) {
 	if !c.Wants(1) {
 		return
@@ -203,8 +203,7 @@ func fillMask(c *op.Call, keep func(i int) bool) {
 	}
 }
 
-// twister is the 32-bit Mersenne twister, the generator with which the
-// operator's definition makes its masks.
+// twister is the 32-bit Mersenne twister, which the operator's definition uses for its masks.
 type twister struct {
 	state [624]uint32
 	at    int
@@ -241,7 +240,7 @@ func (t *twister) next() uint32 {
 	return y ^ y>>18
 }
 
-// float is uniform on [0,1) with 53 bits.
+// float returns a number that is uniform on [0,1) with 53 bits.
 func (t *twister) float() float64 {
 	a, b := t.next()>>5, t.next()>>6
 	return (float64(a)*67108864 + float64(b)) / 9007199254740992

@@ -71,10 +71,10 @@ type labelEncoder struct {
 	byName       map[string]int
 	byNumber     map[float64]int
 	byInt        map[int64]int
-	nan          int // key that is not a number, -1 for none
+	nan          int // position of the key NaN, -1 if absent
 
-	// Of whole keys that lie near each other, first and the next ones, the positions; nil for
-	// others.
+	// near holds, for integer keys that are close to each other, their positions by distance from
+	// first; -1 for other integers. Otherwise it is nil.
 	near  []int32
 	first int64
 }
@@ -133,7 +133,7 @@ func (e *labelEncoder) setFallback(c *op.Call) error {
 	return nil
 }
 
-// index makes the look-up tables; of equal keys the first one counts.
+// index makes the look-up tables; the first of equal keys counts.
 func (e *labelEncoder) index() {
 	e.byName, e.byNumber, e.byInt = map[string]int{}, map[float64]int{}, map[int64]int{}
 	for i := e.keys.len() - 1; i >= 0; i-- {
@@ -150,15 +150,15 @@ func (e *labelEncoder) index() {
 	}
 }
 
-// lay makes the table of keys that lie near each other.
-func (e *labelEncoder) lay() {
+// indexNear makes the table of integer keys that are close to each other.
+func (e *labelEncoder) indexNear() {
 	n := e.keys.len()
 	keys := e.keys.ints
 	if keys == nil {
 		for _, v := range e.keys.nums {
 			k := int64(v)
 			if float64(k) != v || k == math.MaxInt64 || k == math.MinInt64 {
-				return // no number, or none of the whole ones
+				return // NaN or not an integer
 			}
 			keys = append(keys, k)
 		}
@@ -176,8 +176,8 @@ func (e *labelEncoder) lay() {
 	}
 }
 
-// places writes the positions of elements of x among the keys, from a place on; that of what is
-// none of them is past the last key.
+// places writes the key positions of elements of x, beginning with element from; the number of
+// keys for an element that is not a key.
 func (e *labelEncoder) places(to []int32, x *tensor.Tensor, from int) {
 	none := int32(e.keys.len())
 	at := func(p int, ok bool) int32 {
@@ -247,8 +247,8 @@ func prepareLabelEncoder(c *op.Call) (op.Run, error) {
 	if x := c.In[0]; x.Type != tensor.String && !x.Type.IsNumber() {
 		return nil, op.Unsupported("input of %v", x.Type)
 	}
-	e.lay()
-	// The values as the output has them, the default behind the last one.
+	e.indexNear()
+	// The values in the output's type, then the default.
 	n := e.values.len()
 	list := tensor.New(c.Out[0].Type, n+1)
 	for p := range n {
@@ -279,7 +279,7 @@ func prepareLabelEncoder(c *op.Call) (op.Run, error) {
 	}), nil
 }
 
-// pickPlaces writes what lies at places.
+// pickPlaces writes the elements of list at the given positions.
 func pickPlaces[E any](to, list []E, places []int32) {
 	to = to[:len(places)]
 	for i, p := range places {
@@ -373,7 +373,7 @@ func prepareOneHot(c *op.Call) (op.Run, error) {
 			case k >= 0:
 				y[i*n+k] = 1
 			case !zeros:
-				return fmt.Errorf("element %d is of no category", i)
+				return fmt.Errorf("element %d has no category", i)
 			}
 		}
 		return nil

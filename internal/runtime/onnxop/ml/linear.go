@@ -33,7 +33,7 @@ func newLinear(c *op.Call, targets int) (*linear, error) {
 	return &linear{newMatrix(weights, targets, f), bias, post}, err
 }
 
-// scores are those of some rows, one row's behind the other's.
+// scores computes the scores of some rows, one row after the other.
 func (l *linear) scores(x, s []float64) {
 	for at := 0; at < len(s); at += l.lines {
 		copy(s[at:], l.bias)
@@ -57,8 +57,8 @@ func prepareLinearRegressor(c *op.Call) (op.Run, error) {
 	})
 }
 
-// classes is the width of a linear classifier's scores: with one row of
-// coefficients and two labels both classes are written.
+// linearClasses returns the number of targets and the width of a linear classifier's scores. With
+// one row of coefficients and two labels both classes are written.
 func linearClasses(c *op.Call) (targets, width int) {
 	targets = max(len(float64s(c, "intercepts")), 1)
 	if targets == 1 && classLabels(c).len() == 2 {

@@ -1,5 +1,5 @@
-// Package ml holds the classical models of the ai.onnx.ml domain: tree
-// ensembles, linear models, support vector machines, encoders and scalers.
+// Package ml implements the classical models of the ai.onnx.ml domain: tree ensembles, linear
+// models, support vector machines, encoders and scalers.
 package ml
 
 import (
@@ -57,7 +57,7 @@ func numbers(dst []float64, x *tensor.Tensor) ([]float64, error) {
 	return dst, nil
 }
 
-// numeric are the element types that [numbers] reads and the domain allows.
+// numeric lists the element types that [numbers] reads and the domain allows.
 var numeric = []tensor.Type{tensor.Float32, tensor.Float64, tensor.Int64, tensor.Int32}
 
 // rows splits a shape into rows and features: a vector is one row.
@@ -80,8 +80,8 @@ func setRows(c *op.Call, t tensor.Type, width int) error {
 	return c.Result(t, []int{n, width})
 }
 
-// float64s widens an attribute list, or reads the tensor attribute that later
-// versions have instead.
+// float64s widens an attribute list, or reads the tensor attribute that replaces it in later
+// versions.
 func float64s(c *op.Call, name string) []float64 {
 	if t := c.Node.Attrs.Tensor(name + "_as_tensor"); t != nil {
 		v, _ := numbers(nil, t)
@@ -100,7 +100,7 @@ func float64s(c *op.Call, name string) []float64 {
 	return out
 }
 
-// labels are the classes of a classifier, by number or by name.
+// labels holds the classes of a classifier, by number or by name.
 type labels struct {
 	ints  []int
 	names []string
@@ -124,8 +124,7 @@ func (l labels) kind() tensor.Type {
 	return tensor.Int64
 }
 
-// write stores label k as element i. Where a model names fewer labels than it
-// has classes, the number of the class stands for itself.
+// write stores label k as element i. A class without a label has its number as the label.
 func (l labels) write(y *tensor.Tensor, i, k int) {
 	switch {
 	case len(l.names) > 0:
@@ -164,7 +163,7 @@ func postTransform(c *op.Call) (transform, error) {
 
 func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
-// sigmoids writes the logistic function of s over it.
+// sigmoids replaces s by its logistic function.
 func sigmoids(s []float64) {
 	if vectors := simd.CurveKernels(); vectors.HasDoubles() {
 		vectors.SigmoidDoubles(s, s)
@@ -175,7 +174,7 @@ func sigmoids(s []float64) {
 	}
 }
 
-// exponentials writes e to the power of s over it.
+// exponentials replaces s by e to the power of s.
 func exponentials(s []float64) {
 	if vectors := simd.CurveKernels(); vectors.HasDoubles() {
 		vectors.ExpDoubles(s, s, 0)
@@ -189,8 +188,8 @@ func exponentials(s []float64) {
 // apply transforms a row of scores.
 func (t transform) apply(s []float64) { t.rows(s, len(s)) }
 
-// rows transforms rows of width scores. A row of one score is left alone except by
-// probit, as in ONNX Runtime.
+// rows transforms rows of width scores. A row of one score is unchanged except by probit, as in
+// ONNX Runtime.
 func (t transform) rows(s []float64, width int) {
 	if width == 1 && t != probit {
 		return
@@ -243,16 +242,16 @@ func share(row []float64) {
 	}
 }
 
-// matrix is lines × features of float64, whose products with rows of features are wanted.
+// matrix is a float64 matrix, lines × features, that is multiplied by rows of features.
 type matrix struct {
 	lines, features int
 	values          []float64
-	turned          []float64 // features × lines, where there is a loop over them
+	turned          []float64 // transposed for SIMD kernels; nil without them
 }
 
 func newMatrix(values []float64, lines, features int) *matrix {
 	m := &matrix{lines: lines, features: features, values: values}
-	// Fewer lines than three leave most of a vector empty.
+	// Fewer than three lines leave most of a vector empty.
 	if lines >= 3 && simd.FoldKernels().HasDoubles() {
 		m.turned = make([]float64, len(values))
 		for i := range lines {
@@ -264,7 +263,8 @@ func newMatrix(values []float64, lines, features int) *matrix {
 	return m
 }
 
-// addProducts adds to rows of sums, a sum a line, the products with as many rows of features.
+// addProducts adds the products of the matrix and rows of features x to rows of sums, which hold
+// one sum per line of the matrix.
 func (m *matrix) addProducts(sums, x []float64) {
 	f := m.features
 	for ; len(sums) > 0; sums, x = sums[m.lines:], x[f:] {
@@ -290,9 +290,9 @@ func (m *matrix) addProducts(sums, x []float64) {
 	}
 }
 
-// eachRows makes the run that calls f for some rows of input 0 at a time, in parallel: with the
-// number of the first one, their features as float64, width numbers of scratch for each of them
-// and workspace more for all.
+// eachRows makes a run that calls f for blocks of rows of input 0 in parallel. f gets the number
+// of the first row, the features as float64, width numbers of scratch memory per row, and
+// workspace more numbers.
 func eachRows(c *op.Call, width, workspace int, f func(c *op.Call, first int, x, s, workspace []float64)) (op.Run, error) {
 	if !c.In[0].Type.IsNumber() {
 		return nil, op.Unsupported("input of %v", c.In[0].Type)

@@ -8,7 +8,7 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// Modes of a tree's nodes, numbered as TreeEnsemble does.
+// Modes of a tree's nodes, with the numbers of TreeEnsemble.
 const (
 	branchLEQ = iota
 	branchLT
@@ -25,7 +25,7 @@ var modeNames = map[string]uint8{
 	"BRANCH_EQ": branchEQ, "BRANCH_NEQ": branchNEQ, "BRANCH_MEMBER": branchMember, "LEAF": leafNode,
 }
 
-// treeNode is a branch or a leaf. Children are positions in the forest.
+// treeNode is a branch or a leaf. yes and no are positions in the forest.
 type treeNode struct {
 	mode      uint8
 	missing   bool // a missing value goes to the true branch
@@ -41,16 +41,15 @@ type vote struct {
 	weight float64
 }
 
-// treeStep is a node of a forest whose branches all ask whether a value is at most another one,
-// and take what is missing for more: what a walk reads of it, without a jump that no one could
-// foretell.
+// treeStep is a node of a forest in which all branches are BRANCH_LEQ and missing values go to
+// the false branch. A walk selects the next node without an unpredictable CPU branch.
 type treeStep struct {
 	value   float64
 	feature int32    // -1 for a leaf
-	next    [2]int32 // for more, and for at most; of a leaf itself
+	next    [2]int32 // false and true branch; the leaf itself for a leaf
 }
 
-// makeSteps lays branches out for walks, if all are such.
+// makeSteps makes the steps, if all branches are of the kind that they need.
 func (f *forest) makeSteps() {
 	if len(f.nodes) > math.MaxInt32 || f.features > math.MaxInt32 {
 		return
@@ -69,7 +68,7 @@ func (f *forest) makeSteps() {
 	f.steps = steps
 }
 
-// forest is a tree ensemble of any version, laid out in one way.
+// forest is a tree ensemble of any version in a common layout.
 type forest struct {
 	nodes     []treeNode
 	votes     []vote
@@ -78,14 +77,14 @@ type forest struct {
 	base      []float64
 	aggregate string
 	post      transform
-	features  int // number of features that the branches ask for
+	features  int // number of features that the branches need
 	steps     []treeStep
 	adds      bool // votes are added
-	reached   int  // nodes that check came to
+	reached   int  // nodes that check has visited
 }
 
-// fourLeaves walks from four roots at once, of a forest with steps, so that one walk need not
-// wait for another.
+// fourLeaves walks from four roots at once in a forest with steps, so that memory accesses
+// overlap.
 func (f *forest) fourLeaves(roots []int, x []float64) [4]int32 {
 	steps := f.steps
 	a, b, c, d := int32(roots[0]), int32(roots[1]), int32(roots[2]), int32(roots[3])
@@ -98,7 +97,8 @@ func (f *forest) fourLeaves(roots []int, x []float64) [4]int32 {
 	}
 }
 
-// beyond is the node behind this one; that of a leaf is the leaf, whose feature may be any.
+// beyond returns the next node, for a leaf the leaf itself. The feature of a leaf is negative and
+// reads x[0].
 func (s *treeStep) beyond(x []float64) int32 {
 	return s.next[tensor.Truth(x[s.feature&^(s.feature>>31)] <= s.value)&1]
 }
@@ -169,8 +169,7 @@ func (f *forest) count(leaf *treeNode, s []float64, seen []bool) {
 	}
 }
 
-// scores aggregates the votes of all trees for one row; seen tells which
-// targets had any.
+// scores aggregates the votes of all trees for one row; seen marks the targets with votes.
 func (f *forest) scores(x, s []float64, seen []bool) {
 	clear(s)
 	clear(seen)
@@ -190,8 +189,7 @@ func (f *forest) scores(x, s []float64, seen []bool) {
 	}
 }
 
-// check makes sure that walking a tree ends at a leaf: children exist, and no
-// node is reached twice.
+// check ensures that walking a tree ends at a leaf: children exist, and no node is reached twice.
 func (f *forest) check() error {
 	reached := make([]bool, len(f.nodes))
 	var open []int
@@ -232,8 +230,8 @@ func (f *forest) check() error {
 	return nil
 }
 
-// readForest reads the attributes of TreeEnsembleClassifier and
-// TreeEnsembleRegressor; prefix is "class" or "target".
+// readForest reads the attributes of TreeEnsembleClassifier and TreeEnsembleRegressor; prefix is
+// "class" or "target".
 func readForest(c *op.Call, prefix string, targets int) (*forest, error) {
 	a := c.Node.Attrs
 	f := &forest{targets: targets, base: float64s(c, "base_values"), aggregate: a.Str("aggregate_function", "SUM")}
@@ -296,7 +294,7 @@ func readForest(c *op.Call, prefix string, targets int) (*forest, error) {
 	return f, nil
 }
 
-// readVotes gives each leaf its weights.
+// readVotes assigns the weights to the leaves.
 func (f *forest) readVotes(c *op.Call, prefix string, at map[[2]int]int) error {
 	a := c.Node.Attrs
 	tree, id, target := a.Ints(prefix+"_treeids"), a.Ints(prefix+"_nodeids"), a.Ints(prefix+"_ids")

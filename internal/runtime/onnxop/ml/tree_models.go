@@ -19,8 +19,8 @@ func inferClassifier(c *op.Call) error {
 	return nil
 }
 
-// treeClassifier adds the special case of two classes of which only one has
-// weights: its score decides alone.
+// treeClassifier handles the special case of two classes of which only one has weights: its score
+// decides alone.
 type treeClassifier struct {
 	*forest
 	labels
@@ -73,7 +73,7 @@ func prepareTreeClassifier(c *op.Call) (op.Run, error) {
 	}), nil
 }
 
-// best is the class with the highest score among those that had votes.
+// best returns the class with the highest score among those with votes.
 func best(s []float64, seen []bool) int {
 	k := -1
 	for j, v := range s {
@@ -84,8 +84,8 @@ func best(s []float64, seen []bool) int {
 	return max(k, 0)
 }
 
-// two finishes the scores of at most two classes, with ONNX Runtime's rules: the
-// standard leaves them open.
+// two computes the scores of at most two classes by ONNX Runtime's rules: the standard does not
+// define them.
 func (t *treeClassifier) two(s []float64, seen []bool) (int, []float64) {
 	both := len(s) == 2 && seen[1]
 	switch {
@@ -119,7 +119,7 @@ func (t *treeClassifier) two(s []float64, seen []bool) (int, []float64) {
 	return k, binaryScores(t.post, score, t.positive, len(s))
 }
 
-// binaryScores makes the scores of both classes from that of the second.
+// binaryScores computes the scores of both classes from that of the second.
 func binaryScores(post transform, score float64, probability bool, n int) []float64 {
 	var s []float64
 	switch {
@@ -180,8 +180,8 @@ func (f *forest) regress(c *op.Call) (op.Run, error) {
 	}), nil
 }
 
-// prepareTreeEnsemble reads version 5's layout: branches and leaves are listed
-// apart, and each child says which of the two it is.
+// prepareTreeEnsemble reads version 5's layout: branches and leaves have lists of their own, and
+// each child says which of the two it is.
 func prepareTreeEnsemble(c *op.Call) (op.Run, error) {
 	a := c.Node.Attrs
 	names := []string{"AVERAGE", "SUM", "MIN", "MAX"}
@@ -239,7 +239,7 @@ func prepareTreeEnsemble(c *op.Call) (op.Run, error) {
 		if t.yes, err = child(yes[i], yesLeaf[i]); err != nil {
 			return nil, err
 		}
-		// A root that is a leaf is written as a branch whose two ways are one leaf.
+		// A root that is a leaf is stored as a branch whose two children are the same leaf.
 		if t.no, err = child(no[i], noLeaf[i]); err != nil {
 			return nil, err
 		}

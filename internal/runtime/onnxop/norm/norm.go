@@ -141,7 +141,7 @@ func prepareBatchNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 	factors := op.ScratchOf[T](c, 2*ch)
 	scale, shift := factors[:ch], factors[ch:]
 	act := c.Activation
-	var in, y []T // of the run, whose loop is made once
+	var in, y []T // of the run: the closure is allocated once
 	work := func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			k := i % ch
@@ -151,7 +151,7 @@ func prepareBatchNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 		}
 	}
 	count := n * ch
-	if area == 1 && ch > 1 { // channels lie side by side
+	if area == 1 && ch > 1 { // channels are contiguous
 		work, count = func(lo, hi int) {
 			for i := lo; i < hi; i++ {
 				src, dst := in[i*ch:][:ch], y[i*ch:][:ch]

@@ -14,8 +14,7 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// rowNorm is a normalisation over the axes from axis on; scale and bias
-// broadcast to the input.
+// rowNorm is a normalisation over the axes from axis on; scale and bias broadcast to the input.
 type rowNorm struct {
 	rows, cols  int
 	eps         float64
@@ -24,7 +23,7 @@ type rowNorm struct {
 
 // spread maps positions of the input to those of a broadcast operand.
 type spread struct {
-	direct bool // one value a column
+	direct bool // one value per column
 	at     []int32
 	cols   int
 }
@@ -55,7 +54,8 @@ func NewSpread(x, s []int, axis int) (*spread, error) {
 	return m, nil
 }
 
-// row returns the operand's values of one row, gathered into buf if need be.
+// spreadRow returns the operand's values of one row, gathered into buf if they are not
+// contiguous.
 func spreadRow[T tensor.Real](m *spread, v []T, row int, buf []T) []T {
 	if m.direct {
 		return v[:m.cols]
@@ -86,8 +86,8 @@ func newRowNorm(c *op.Call, axis int, scale, bias *tensor.Tensor) (*rowNorm, err
 	return v, nil
 }
 
-// InferLayerNormalization serves both LayerNormalization and
-// SimplifiedLayerNormalization: statistics have the stash type, float32.
+// InferLayerNormalization serves LayerNormalization and SimplifiedLayerNormalization: statistics
+// have the stash type, float32.
 func InferLayerNormalization(c *op.Call) error {
 	x := c.In[0]
 	axis, err := op.Axis(c.Node.Attrs.Int("axis", -1), x.Rank())
@@ -164,7 +164,7 @@ func PrepareRMSNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 	}), nil
 }
 
-// InverseRMS is one over the root mean square, with eps added to the mean.
+// InverseRMS returns one over the root mean square, with eps added to the mean.
 func InverseRMS[T tensor.Real](v []T, eps float64) float64 {
 	n := float64(max(len(v), 1))
 	if f, ok := any(v).([]float32); ok {
@@ -211,7 +211,7 @@ func prepareLpNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 	}), nil
 }
 
-// factor is what a line is multiplied by, of its sum: zero where all are zero.
+// factor returns the factor of a line from its sum of powers: zero if all elements are zero.
 func factor(s float64, p int) float64 {
 	if p == 2 {
 		s = math.Sqrt(s)
@@ -222,10 +222,10 @@ func factor(s float64, p int) float64 {
 	return 1 / s
 }
 
-// lpColumns is the number of columns that [lpVectors] takes together.
+// lpColumns is the number of columns that [lpVectors] processes together.
 const lpColumns = 128
 
-// lpVectors is LpNormalization of float32 in vectors.
+// lpVectors is LpNormalization of float32 with SIMD.
 func lpVectors(outer, n, inner, p int) op.Run {
 	f, r, k := simd.FoldKernels(), simd.RowKernels(), simd.FoldSquares
 	if p == 1 {
@@ -313,7 +313,7 @@ func prepareLRN[T tensor.Real](c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// falloff is x to the power of -beta; nearly all models have beta = 3/4.
+// falloff returns x to the power of -beta; nearly all models have beta = 3/4.
 func falloff(x, beta float64) float64 {
 	if beta == 0.75 {
 		r := math.Sqrt(x)
@@ -352,7 +352,8 @@ func prepareMVN[T tensor.Real](c *op.Call) (op.Run, error) {
 	}
 	count := float64(x.Len() / groups)
 	mean, scale := op.ScratchOf[float64](c, groups), op.ScratchOf[float64](c, groups)
-	// In pieces of one group, or of one element each of groups that follow each other.
+	// The tensor is processed in pieces: of one group, or of one element of each of consecutive
+	// groups.
 	together := x.Rank() > 0 && reduced[x.Rank()-1]
 	piece := tensor.Elements(trailing(x.Shape, reduced, together))
 	first := make([]int32, x.Len()/piece)
@@ -423,7 +424,7 @@ func prepareMVN[T tensor.Real](c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// trailing are the dimensions at the end that are all reduced, or all kept.
+// trailing returns the last dimensions that are all reduced, or all kept.
 func trailing(shape []int, reduced []bool, wanted bool) []int {
 	i := len(shape)
 	for i > 0 && reduced[i-1] == wanted {
@@ -432,8 +433,7 @@ func trailing(shape []int, reduced []bool, wanted bool) []int {
 	return shape[i:]
 }
 
-// mvnVectors is MeanVarianceNormalization of float32 in vectors: of groups of runs that lie side
-// by side.
+// mvnVectors is MeanVarianceNormalization of float32 with SIMD, for groups of contiguous runs.
 func mvnVectors(shape, stride []int, groups, run int) op.Run {
 	runs, at := make([][]int, groups), make([]int, len(shape))
 	for begin := 0; begin < tensor.Elements(shape); begin += run {

@@ -23,8 +23,7 @@ func lastMaxPool(c *op.Call) op.NHWCSupport {
 	return op.NHWCAny
 }
 
-// lastBytes returns the pooling kernel for channels-last 8-bit feature maps; nil if there is
-// none.
+// lastBytes returns the pooling kernel for channels-last 8-bit feature maps; nil if it is missing.
 func lastBytes(c *op.Call) (*kernel.PoolInt8, error) {
 	w := op.Must(NewPool(c))
 	t := c.In[0].Type

@@ -1,6 +1,6 @@
-// Package random holds ONNX's random operators. Every node has its own
-// generator, which lives as long as the session and starts from the node's
-// seed, or from a fixed one if absent: runs are reproducible.
+// Package random implements ONNX's random operators. Every node has its own generator, which
+// lives as long as the session and starts from the node's seed, or from a fixed one if absent:
+// runs are reproducible.
 package random
 
 import (
@@ -33,7 +33,7 @@ func Defs() []op.Def {
 	)
 }
 
-// filler writes one run's numbers.
+// filler writes the numbers of one run.
 type filler func(c *op.Call, r *rand.Rand) error
 
 func prepare(fill filler) func(c *op.Call) (op.Run, error) {
@@ -45,7 +45,7 @@ func prepare(fill filler) func(c *op.Call) (op.Run, error) {
 				seed := uint64(math.Float32bits(c.Node.Attrs.Float("seed", 0)))
 				place := uint64(c.Node.Index)
 				if c.Node.Attrs.Has("seed") {
-					place = 1 << 32 // equal seeds give equal numbers wherever they are
+					place = 1 << 32 // nodes with equal seeds have equal numbers
 				}
 				r = rand.New(rand.NewPCG(seed, place))
 				c.Env.SetState(key, r)
@@ -126,8 +126,8 @@ func inferMultinomial(c *op.Call) error {
 	return c.Result(t, []int{c.In[0].Shape[0], c.Node.Attrs.Int("sample_size", 1)})
 }
 
-// multinomial draws from unnormalised log-probabilities by inverting the
-// cumulative sum of each row.
+// multinomial samples from unnormalised log probabilities by inverting the cumulative sum of each
+// row.
 func multinomial(c *op.Call, r *rand.Rand) error {
 	v, err := tensor.All[float64](c.In[0])
 	if err != nil {

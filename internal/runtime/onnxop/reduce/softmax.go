@@ -26,8 +26,8 @@ const (
 // line is a tensor viewed as [outer, n, inner] around an axis.
 type line struct{ outer, n, inner int }
 
-// softmaxLine finds the axis and sets output 0. Before operator set 13 all dimensions from the axis on are
-// normalised together.
+// softmaxLine finds the axis and sets output 0. Before operator set 13 all dimensions from the
+// axis on are normalised together.
 func softmaxLine(c *op.Call) (line, error) {
 	shape := c.In[0].Shape
 	flat := c.Node.Version < 13
@@ -342,7 +342,7 @@ const fewLogs = 1024
 // softmaxColumns normalises up to [element.Block] neighbouring columns of n values, stride apart,
 // or writes the logarithms of that; dst may be src.
 func softmaxColumns(dst, src []float32, n, stride, width int, logs bool) {
-	// what goes to loops in vectors does not stay on the stack
+	// Arguments of SIMD kernels escape from the stack, so the block comes from a pool.
 	workspace := limitWorkspaces.Get().(*[3 * element.Block]float32)
 	defer limitWorkspaces.Put(workspace)
 	e, top, sum, part := simd.ElementKernels(), workspace[:width], workspace[element.Block:][:width], workspace[2*element.Block:][:width]

@@ -228,7 +228,7 @@ func pairs[E any](dst, src []E) {
 		return
 	}
 	switch v := any(src).(type) {
-	case []uint32: // two in one go
+	case []uint32: // both copies with one store
 		both := unsafe.Slice((*uint64)(unsafe.Pointer(&dst[0])), len(v))
 		for j, x := range v {
 			both[j] = uint64(x) * (1<<32 + 1)

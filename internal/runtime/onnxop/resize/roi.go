@@ -110,7 +110,7 @@ type roiSample struct {
 }
 
 // align pools one region of all channels of an image; acc has one sum or maximum per channel.
-func align[T tensor.Real](v *roiAlign, picture, roi, y []T, acc []float64) {
+func align[T tensor.Real](v *roiAlign, image, roi, y []T, acc []float64) {
 	g := v.grid(float64(roi[0]), float64(roi[1]), float64(roi[2]), float64(roi[3]))
 	size, results := v.h*v.w, v.ph*v.pw
 	var workspace [64]roiSample
@@ -123,7 +123,7 @@ func align[T tensor.Real](v *roiAlign, picture, roi, y []T, acc []float64) {
 		some := workspace[:0]
 		add := func() {
 			for k := range acc {
-				acc[k] = moreSamples(v.maximum, acc[k], some, picture[k*size:][:size])
+				acc[k] = moreSamples(v.maximum, acc[k], some, image[k*size:][:size])
 			}
 			some = workspace[:0]
 		}
@@ -323,11 +323,11 @@ type roiLine struct {
 }
 
 // align writes the means or maxima of a region of a channels-last image.
-func (w *roiWorker) align(v *roiAlign, picture, roi []float32, ch int) {
+func (w *roiWorker) align(v *roiAlign, image, roi []float32, ch int) {
 	g := v.grid(float64(roi[0]), float64(roi[1]), float64(roi[2]), float64(roi[3]))
 	for i := range v.ph * v.pw {
 		if v.maximum {
-			w.largest(v, &g, i, picture, w.workspace[i*ch:][:ch])
+			w.largest(v, &g, i, image, w.workspace[i*ch:][:ch])
 			continue
 		}
 		w.rows = lines(w.rows[:0], g.y+float64(i/v.pw)*g.bh, g.bh, g.gh, v.h)
@@ -338,18 +338,18 @@ func (w *roiWorker) align(v *roiAlign, picture, roi []float32, ch int) {
 				w.from, w.weights = append(w.from, (r.at*v.w+q.at)*ch), append(w.weights, float32(r.weight*q.weight))
 			}
 		}
-		w.sum.Of(w.workspace[i*ch:][:ch], picture, w.from, w.weights)
+		w.sum.Of(w.workspace[i*ch:][:ch], image, w.from, w.weights)
 	}
 }
 
 // largest writes the largest weighted parts of pixels of the samples of result i, for each
 // channel.
-func (w *roiWorker) largest(v *roiAlign, g *roiGrid, i int, picture, dst []float32) {
+func (w *roiWorker) largest(v *roiAlign, g *roiGrid, i int, image, dst []float32) {
 	ch := len(dst)
 	w.most.Start(ch)
 	outside := v.samples(g, i, func(s roiSample) {
 		for k, at := range s.at {
-			w.most.Add(picture[at*ch:], float32(s.weight[k]))
+			w.most.Add(image[at*ch:], float32(s.weight[k]))
 		}
 	})
 	if !w.most.Done(dst) {

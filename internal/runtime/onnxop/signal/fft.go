@@ -9,24 +9,24 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// fft is a discrete Fourier transform of one length, of any length. It is not
-// safe for concurrent use of one scratch; tables are shared.
+// fft is a discrete Fourier transform of any fixed length. Tables are shared; each concurrent
+// transform needs its own scratch memory.
 type fft struct {
 	n       int
 	factors []int        // of n, none above maxRadix; nil for Bluestein's method
 	roots   []complex128 // exp(-2πik/n)
-	// Bluestein's method writes a transform of length n as a convolution, done
-	// with transforms of a power of two.
+	// Bluestein's method computes a transform of length n as a convolution, with transforms of a
+	// power of two.
 	inner      *fft
 	chirp      []complex128 // exp(-πik²/n)
 	turn       []complex128 // transform of the conjugate chirp, divided by its length
 	workspaces sync.Pool    // of *fftWorkspace
 }
 
-// fftWorkspace is what a transform reads, writes and works in.
+// fftWorkspace is the scratch memory of a transform: input, output and intermediate values.
 type fftWorkspace struct{ in, out, work []complex128 }
 
-// borrow takes a workspace from those that were put back.
+// borrow returns a workspace of the pool, or a new one.
 func (f *fft) borrow() *fftWorkspace {
 	if r, ok := f.workspaces.Get().(*fftWorkspace); ok {
 		return r
@@ -34,7 +34,7 @@ func (f *fft) borrow() *fftWorkspace {
 	return &fftWorkspace{make([]complex128, f.n), make([]complex128, f.n), make([]complex128, f.scratch())}
 }
 
-// maxRadix is the largest prime factor that is worth a direct sum.
+// maxRadix is the largest prime factor for which a direct sum pays off.
 const maxRadix = 31
 
 func newFFT(n int) *fft {
@@ -72,13 +72,13 @@ func newFFT(n int) *fft {
 	return f
 }
 
-// unit is exp(-2πik/n).
+// unit returns exp(-2πik/n).
 func unit(k, n int) complex128 {
 	s, c := math.Sincos(-2 * math.Pi * float64(k) / float64(n))
 	return complex(c, s)
 }
 
-// scratch is the length of the scratch that forward needs.
+// scratch returns the length of the scratch memory that forward needs.
 func (f *fft) scratch() int {
 	if f.inner == nil {
 		return maxRadix
@@ -109,8 +109,8 @@ func (f *fft) forward(dst, src, scratch []complex128) {
 	}
 }
 
-// split transforms len(dst) elements of src that lie step apart, by decimation
-// in time along the factors from level on.
+// split transforms len(dst) elements of src, step apart, by decimation in time along the factors
+// from level on.
 func (f *fft) split(dst, src []complex128, step, level int, w []complex128) {
 	n := len(dst)
 	if n == 1 {
@@ -152,21 +152,20 @@ func (f *fft) split(dst, src []complex128, step, level int, w []complex128) {
 	}
 }
 
-// fft32 transforms float32 numbers in float32, for lengths whose prime factors
-// are 2, 3 and 5: half the memory traffic of the general transform, at the
-// accuracy of the data. It is self-sorting (Stockham), by decimation in
-// frequency. Products are rounded before they are added, so that results are the
-// same on processors with fused multiply-add.
+// fft32 transforms float32 numbers in float32, for lengths with the prime factors 2, 3 and 5:
+// half the memory traffic of the general transform, at the accuracy of the data. It is
+// self-sorting (Stockham), by decimation in frequency. Products are rounded before they are
+// added, so that results are the same on processors with fused multiply-add.
 type fft32 struct {
 	n       int
 	sign    float32 // of the exponent: -1 forward, +1 inverse
 	factors []int
 	// by level: roots for element i >= 1 and leg j >= 1, at (i-1)*(radix-1) + j-1
 	turns      [][]c32
-	workspaces sync.Pool // of *[]c32, what a transform reads and works in
+	workspaces sync.Pool // of *[]c32, input and scratch memory of a transform
 }
 
-// borrow takes a workspace of two lines from those that were put back.
+// borrow returns a workspace of two lines of the pool, or a new one.
 func (f *fft32) borrow() *[]c32 {
 	if r, ok := f.workspaces.Get().(*[]c32); ok {
 		return r
@@ -184,7 +183,7 @@ func (a c32) mul(b c32) c32 {
 	return c32{float32(a.re*b.re) - float32(a.im*b.im), float32(a.re*b.im) + float32(a.im*b.re)}
 }
 
-// newFFT32 returns nil for lengths that it does not do.
+// newFFT32 returns nil for lengths that it does not support.
 func newFFT32(n int, inverse bool) *fft32 {
 	f := &fft32{n: n, sign: -1}
 	if inverse {
@@ -223,8 +222,8 @@ func newFFT32(n int, inverse bool) *fft32 {
 	return f
 }
 
-// transform works on a with b as scratch and returns the one that holds the
-// result, not scaled.
+// transform transforms a with b as scratch memory. It returns the one that holds the result, not
+// scaled.
 func (f *fft32) transform(a, b []c32) []c32 {
 	done := 1
 	var in, out [5]c32
@@ -253,7 +252,7 @@ func (f *fft32) transform(a, b []c32) []c32 {
 	return a
 }
 
-// butterfly is the transform of length p.
+// butterfly computes a transform of length p.
 func (f *fft32) butterfly(p int, in, out *[5]c32) {
 	switch p {
 	case 2:
@@ -294,7 +293,7 @@ func dft32(pool *workers.Pool, t *transform, f *fft32, x, y []float32, shape []i
 	workers.Do(pool, lines, max(1, 1<<13/t.n), dft32Args{t, f, x, y, shape}, dft32Args.lines)
 }
 
-// dft32Args is what a piece of [dft32] needs.
+// dft32Args holds the arguments of a work item of [dft32].
 type dft32Args struct {
 	t     *transform
 	f     *fft32

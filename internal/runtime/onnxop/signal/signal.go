@@ -1,5 +1,5 @@
-// Package signal holds ONNX's Fourier transforms, window functions and the
-// mel filter bank. All of it is computed in double precision.
+// Package signal implements ONNX's Fourier transforms, window functions and the mel filter bank.
+// It computes in float64, except for a float32 inverse transform.
 package signal
 
 import (
@@ -26,7 +26,7 @@ func Defs() []op.Def {
 	}, windowDefs())
 }
 
-// transform is what a DFT node does.
+// transform is the geometry of a DFT node.
 type transform struct {
 	axis, n            int
 	inverse, oneSided  bool
@@ -34,7 +34,7 @@ type transform struct {
 	complexIn, realOut bool
 }
 
-// maxLength bounds a transform: its tables take memory from one number.
+// maxLength bounds a transform: a single number of the model determines the size of its tables.
 const maxLength = 1 << 27
 
 func transformOf(c *op.Call) (*transform, error) {
@@ -111,9 +111,9 @@ func prepareDFT(c *op.Call) (op.Run, error) {
 				return err
 			}
 		}
-		// The standard's expected values have the rounding of a float32 transform for
-		// the inverse, up to 2e-7 where zero is exact and 1e-7 is allowed, and that of
-		// a float64 transform for the rest.
+		// The expected values of the standard have the rounding of a float32 transform for the
+		// inverse (up to 2e-7 where zero is exact and 1e-7 is allowed), and of a float64
+		// transform otherwise.
 		if c.In[0].Type == tensor.Float32 && t.inverse && t.complexIn && !t.oneSided {
 			if single == nil || single.n != t.n {
 				single = newFFT32(t.n, t.inverse)
@@ -150,7 +150,7 @@ func dft[T float32 | float64](pool *workers.Pool, t *transform, f *fft, x, y []T
 	workers.Each(pool, lines, max(1, 1<<12/t.n), dftArgs[T]{t, f, x, y, shape})
 }
 
-// dftArgs is what a piece of [dft] needs.
+// dftArgs holds the arguments of a work item of [dft].
 type dftArgs[T float32 | float64] struct {
 	t     *transform
 	f     *fft
@@ -191,8 +191,8 @@ func (q dftArgs[T]) Piece(lo, hi int) {
 	f.workspaces.Put(workspace)
 }
 
-// line transforms one line. The inverse is the forward transform of the
-// conjugate, conjugated and divided by the length.
+// line transforms one line. The inverse is the forward transform of the conjugate, conjugated and
+// divided by the length.
 func (t *transform) line(f *fft, in, out, w []complex128) {
 	if !t.inverse {
 		f.forward(out, in, w)
@@ -312,7 +312,7 @@ func stft[T float32 | float64](pool *workers.Pool, g *frames, f *fft, x, y []T, 
 	workers.Each(pool, shape[0]*g.count, max(1, 1<<12/g.length), stftArgs[T]{g, f, x, y, window, shape})
 }
 
-// stftArgs is what a piece of [stft] needs.
+// stftArgs holds the arguments of a work item of [stft].
 type stftArgs[T float32 | float64] struct {
 	g      *frames
 	f      *fft
@@ -422,9 +422,9 @@ func inferMel(c *op.Call) error {
 	return c.Result(t, []int{length/2 + 1, bins})
 }
 
-// runMel draws one triangle a column: it rises from the edge of the previous
-// band to one at its own and falls to the next. Edges are equally spaced on the
-// mel scale and rounded down to spectrogram bins.
+// runMel computes one triangle per column: it rises from the edge of the previous band to one at
+// its own edge and falls to the next. Edges are equally spaced on the mel scale and rounded down
+// to spectrogram bins.
 func runMel(c *op.Call) error {
 	var p [3]float64 // sample rate, lowest and highest frequency
 	for i := range p {

@@ -1,4 +1,4 @@
-// Package text holds ONNX's operators on strings.
+// Package text implements ONNX's operators on strings.
 package text
 
 import (
@@ -121,7 +121,7 @@ func runSplit(c *op.Call) error {
 	return nil
 }
 
-// count is the number of parts that split makes at most.
+// count returns the maximum number of parts that split makes.
 func count(s, by string) int {
 	if by != "" {
 		return strings.Count(s, by) + 1
@@ -133,8 +133,8 @@ func count(s, by string) int {
 	return n
 }
 
-// split cuts at most limit times (negative: always). An empty delimiter stands
-// for runs of white space, of which none is left at the beginning.
+// split cuts at most limit times (negative: always). An empty delimiter stands for runs of white
+// space; leading white space is dropped.
 func split(s, by string, limit int) []string {
 	if by != "" {
 		if limit < 0 {
@@ -215,7 +215,7 @@ func inferMatch(c *op.Call) error {
 	return c.Result(tensor.Bool, slices.Clone(c.In[0].Shape))
 }
 
-// prepareMatch compiles the pattern: Go's syntax is RE2's.
+// prepareMatch compiles the pattern: Go has the syntax of RE2.
 func prepareMatch(c *op.Call) (op.Run, error) {
 	re, err := pattern(c.Node.Attrs.Str("pattern", ""))
 	if err != nil {
@@ -232,9 +232,9 @@ func prepareMatch(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// Bounds of patterns. A matcher keeps something for each instruction of a pattern's
-// program, and its time is their number times the length of the text. RE2, whose syntax
-// this is, bounds the program too.
+// Bounds of patterns. A matcher keeps state for each instruction of a pattern's program, and its
+// time is the number of instructions times the length of the text. RE2, which has the same
+// syntax, bounds the program too.
 const (
 	maxPattern = 64 << 10 // bytes
 	maxProgram = 50_000   // instructions
@@ -249,8 +249,8 @@ func pattern(p string) (*regexp.Regexp, error) {
 	return regexp.Compile(`\A(?:` + tree + `)\z`)
 }
 
-// parsed checks a pattern and takes its groups out: nobody asks what they matched, and a matcher
-// would keep that for every group and instruction.
+// parsed checks a pattern and removes its groups: their matches are not needed, and a matcher
+// would store them for every group and instruction.
 func parsed(p string) (string, error) {
 	if len(p) > maxPattern {
 		return "", fmt.Errorf("has %d bytes, at most %d are taken", len(p), maxPattern)
@@ -270,7 +270,7 @@ func parsed(p string) (string, error) {
 	return tree.String(), nil
 }
 
-// short is a fault in a pattern with as much of it as people read.
+// short shortens the expression in the error of a pattern.
 func short(err error) error {
 	var e *syntax.Error
 	if errors.As(err, &e) && len(e.Expr) > 60 {
@@ -279,7 +279,7 @@ func short(err error) error {
 	return err
 }
 
-// ungrouped takes the groups out of a pattern; what they hold stays.
+// ungrouped removes the groups of a pattern and keeps their content.
 func ungrouped(re *syntax.Regexp) *syntax.Regexp {
 	for re.Op == syntax.OpCapture {
 		re = re.Sub[0]
@@ -290,11 +290,10 @@ func ungrouped(re *syntax.Regexp) *syntax.Regexp {
 	return re
 }
 
-// Tokenizer: texts [C] or [N,C], each of which becomes a row of its tokens, filled up with
-// pad_value to the longest. Tokens are what tokenexp matches, or what separators, patterns too,
-// leave between them, one after the other; an empty separator cuts between all characters. Those
-// of fewer than mincharnum characters are left out. With mark, rows begin with STX and end with
-// ETX.
+// Tokenizer: texts [C] or [N,C], each of which becomes a row of its tokens, padded with pad_value
+// to the longest. Tokens are the matches of tokenexp, or the parts between separators. Separators
+// are patterns and apply one after the other; an empty separator splits all characters. Tokens of
+// fewer than mincharnum characters are dropped. With mark, rows begin with STX and end with ETX.
 
 func inferTokenizer(c *op.Call) error {
 	if err := needStrings(c, 1); err != nil {
@@ -306,9 +305,9 @@ func inferTokenizer(c *op.Call) error {
 	return op.ErrDynamic
 }
 
-// tokenizer cuts texts into tokens.
+// tokenizer splits texts into tokens.
 type tokenizer struct {
-	token      *regexp.Regexp // nil where separators count
+	token      *regexp.Regexp // nil if there are separators
 	separators []*regexp.Regexp
 	least      int // characters of a token
 }
@@ -372,7 +371,7 @@ func (t *tokenizer) run(c *op.Call, pad string, mark bool) error {
 	return nil
 }
 
-// cut gives the tokens of a text.
+// cut returns the tokens of a text.
 func (t *tokenizer) cut(s string) []string {
 	parts := []string{s}
 	if t.token != nil {

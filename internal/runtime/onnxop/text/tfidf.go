@@ -9,14 +9,14 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// edge leads from a node of the n-gram tree to the next by one token.
+// edge leads from a node of the n-gram tree to the next one by a token.
 type edge[T comparable] struct {
 	node int
 	tok  T
 }
 
-// grams is the tree of the n-grams of a TfIdfVectorizer. Node 0 is its root;
-// gram holds for each node one plus the number of the n-gram that ends there.
+// grams is the tree of the n-grams of a TfIdfVectorizer. Node 0 is its root; gram holds, by node,
+// one plus the number of the n-gram that ends there.
 type grams[T comparable] struct {
 	next           map[edge[T]]int
 	gram           []int
@@ -152,8 +152,8 @@ func (g *grams[T]) run(c *op.Call, tokens []T) {
 	}
 }
 
-// count walks the tree from every token, at every distance between tokens.
-// Distances make no difference to single tokens, which count once.
+// count walks the tree from every token, at every distance between tokens. Single tokens have no
+// distance and count once.
 func (g *grams[T]) count(counts []int, tokens []T) {
 	for dist := 1; dist <= g.skips+1; dist++ {
 		for start := range tokens {

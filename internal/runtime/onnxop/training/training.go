@@ -1,5 +1,5 @@
-// Package training holds the operators of ONNX's training domain: one step of
-// an optimiser each, and derivatives through arithmetic.
+// Package training implements the operators of ONNX's training domain: one step of an optimiser,
+// and derivatives of arithmetic.
 package training
 
 import (
@@ -25,14 +25,12 @@ func Defs() []op.Def {
 	}
 }
 
-// step updates one element. s holds its value, its gradient and what has been
-// accumulated; the new value and accumulations are written back to s[0] and
-// s[2:].
+// step updates one element. s holds its value, its gradient and the accumulated values; the new
+// value and accumulations are written to s[0] and s[2:].
 type step func(s *[4]float64)
 
-// optimiser makes a definition with lists of the given number of parts as
-// inputs, after the learning rate and the count of updates. Outputs are the same
-// lists without the gradients.
+// optimiser makes a definition whose inputs are the learning rate, the count of updates and lists
+// of the given number of parts. Outputs are the same lists without the gradients.
 func optimiser(name string, parts int, prepare func(c *op.Call, rate float64, updates int64) (step, error)) op.Def {
 	return op.Def{
 		Domain: graph.ONNXTraining, Name: name, Since: 1, Types: floats,
@@ -87,7 +85,7 @@ func infer(c *op.Call, parts int) error {
 	return nil
 }
 
-// apply steps every element of the i-th of n tensors.
+// apply updates every element of the i-th of n tensors.
 func apply[T float32 | float64](c *op.Call, i, n, parts int, f step) {
 	var in, out [4][]T
 	for k := range parts {
@@ -95,7 +93,7 @@ func apply[T float32 | float64](c *op.Call, i, n, parts int, f step) {
 	}
 	for k, to := 0, 0; k < parts; k++ {
 		if k == 1 {
-			continue // the gradient is not handed on
+			continue // the gradient is not an output
 		}
 		if c.Wants(to*n + i) {
 			out[k] = tensor.Of[T](c.Out[to*n+i])
@@ -172,7 +170,7 @@ func adam(c *op.Call, rate float64, updates int64) (step, error) {
 	}, nil
 }
 
-// array is a value while it is differentiated.
+// array is a value of the differentiated graph.
 type array struct {
 	shape []int
 	v     []float64
@@ -183,15 +181,15 @@ func arrayOf(x *tensor.Tensor) (*array, error) {
 	return &array{x.Shape, v}, err
 }
 
-// rule gives an element of an operator's result and its derivatives by the
-// operands. Operands that the operator does not have are zero.
+// rule computes an element of an operator's result and its derivatives by the operands. Operands
+// that the operator does not have are zero.
 type rule struct {
 	operands int
 	f        func(a, b float64) (y, da, db float64)
 }
 
-// rules lists the operators that Gradient goes through: arithmetic, with
-// broadcasting. Others are refused by name.
+// rules lists the operators that Gradient supports: arithmetic, with broadcasting. Others are
+// refused by name.
 var rules = map[string]rule{
 	"Identity": {1, func(a, _ float64) (y, da, db float64) { return a, 1, 0 }},
 	"Neg":      {1, func(a, _ float64) (y, da, db float64) { return -a, -1, 0 }},
@@ -201,8 +199,8 @@ var rules = map[string]rule{
 	"Div":      {2, func(a, b float64) (y, da, db float64) { return a / b, 1 / b, -a / (b * b) }},
 }
 
-// path is what a Gradient node differentiates: the nodes between xs, zs and y, in
-// the order in which they run, and the values that stand for its inputs.
+// path is the part of a graph that Gradient differentiates: the nodes between xs, zs and y in
+// execution order, and the values that its inputs replace.
 type path struct {
 	g     *graph.Graph
 	nodes []*graph.Node
@@ -230,7 +228,7 @@ func pathOf(c *op.Call) (*path, error) {
 	if len(c.In) != len(p.given) || len(c.Out) > len(xs) {
 		return nil, fmt.Errorf("%d inputs and %d outputs for %d differentiated and %d other values", len(c.In), len(c.Out), len(xs), len(zs))
 	}
-	// Walking backward, a node matters when a later one that matters reads it.
+	// Backward: a node is needed if a later needed node reads it.
 	need := map[int]bool{p.y: !slices.Contains(p.given, p.y)}
 	for i := min(c.Node.Index, len(c.Graph.Nodes)) - 1; i >= 0; i-- {
 		n := c.Graph.Nodes[i]
@@ -356,7 +354,7 @@ func (p *path) run(c *op.Call) error {
 	return nil
 }
 
-// at is the element that is broadcast to element i of a shape.
+// at returns the element that is broadcast to element i of a shape.
 func (a *array) at(i int, shape []int) int {
 	o, stride := 0, 1
 	for k := len(shape) - 1; k >= len(shape)-len(a.shape); k-- {
