@@ -193,9 +193,7 @@ func InferCausalConv(c *op.Call) error {
 	if p := c.Input(3); p != nil && !slices.Equal(p.Shape, state) {
 		return fmt.Errorf("past_state %s, want %s", tensor.FormatShape(p.Shape), tensor.FormatShape(state))
 	}
-	switch a := c.Node.Attrs.Str("activation", "none"); a {
-	case "none", "silu", "swish":
-	default:
+	if a := c.Node.Attrs.Str("activation", "none"); !slices.Contains([]string{"none", "silu", "swish"}, a) {
 		return fmt.Errorf("activation %q", a)
 	}
 	c.SetOut(0, c.In[0].Type, slices.Clone(x))

@@ -124,9 +124,7 @@ func inferDistances(c *op.Call) error {
 	if len(a) != 2 || len(b) != 2 || a[1] != b[1] {
 		return fmt.Errorf("rows of %s and %s are not points of one space", tensor.FormatShape(a), tensor.FormatShape(b))
 	}
-	switch m := c.Node.Attrs.Str("metric", "sqeuclidean"); m {
-	case "sqeuclidean", "euclidean":
-	default:
+	if m := c.Node.Attrs.Str("metric", "sqeuclidean"); !slices.Contains([]string{"sqeuclidean", "euclidean"}, m) {
 		return op.Unsupported("metric %q", m)
 	}
 	return c.Result(c.In[0].Type, []int{a[0], b[0]})

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	stdimage "image"
 	"image/png"
+	"slices"
 
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
@@ -45,9 +46,7 @@ func inferDecoder(c *op.Call) error {
 	if c.In[0].Type != tensor.Uint8 || c.In[0].Rank() != 1 {
 		return fmt.Errorf("stream is %v of rank %d", c.In[0].Type, c.In[0].Rank())
 	}
-	switch f := c.Node.Attrs.Str("pixel_format", "RGB"); f {
-	case "RGB", "BGR", "Grayscale":
-	default:
+	if f := c.Node.Attrs.Str("pixel_format", "RGB"); !slices.Contains([]string{"RGB", "BGR", "Grayscale"}, f) {
 		return fmt.Errorf("pixel_format is %q", f)
 	}
 	return op.ErrDynamic

@@ -29,9 +29,7 @@ func newMachine(c *op.Call) (*machine, error) {
 		kernel: a.Str("kernel_type", "LINEAR"), vectors: float64s(c, "support_vectors"),
 		coefficients: float64s(c, "coefficients"), rho: float64s(c, "rho"), probA: float64s(c, "prob_a"), probB: float64s(c, "prob_b"),
 	}
-	switch m.kernel {
-	case "LINEAR", "POLY", "RBF", "SIGMOID":
-	default:
+	if !slices.Contains([]string{"LINEAR", "POLY", "RBF", "SIGMOID"}, m.kernel) {
 		return nil, fmt.Errorf("kernel_type %q", m.kernel)
 	}
 	p := float64s(c, "kernel_params")

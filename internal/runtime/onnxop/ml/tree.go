@@ -3,6 +3,7 @@ package ml
 import (
 	"fmt"
 	"math"
+	"sync"
 
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
@@ -318,38 +319,21 @@ func (f *forest) readVotes(c *op.Call, prefix string, at map[[2]int]int) error {
 	return nil
 }
 
-// eachRow makes the run that calls f for the rows of input 0 in parallel, with scratch scores.
-func eachRow(c *op.Call, targets int, f func(c *op.Call, i int, x, s []float64, seen []bool)) op.Run {
-	// Made once, as the closure below: a run must not allocate.
-	var call *op.Call
-	var x []float64
-	var features int
-	var scores []float64
-	var voted []bool
-	work := func(worker, lo, hi int) {
-		s, seen := scores[worker*(targets+1):][:targets:targets+1], voted[worker*targets:][:targets]
-		for i := lo; i < hi; i++ {
-			f(call, i, x[i*features:][:features], s, seen)
+// eachRow makes a run that calls f for the rows of input 0 in parallel. s and seen are scratch
+// memory for a score and a mark per target.
+func eachRow(c *op.Call, targets int, f func(c *op.Call, i int, x, s []float64, seen []bool)) (op.Run, error) {
+	marks := sync.Pool{New: func() any { return &marked{make([]bool, targets)} }}
+	return eachRows(c, targets, 0, func(c *op.Call, first int, x, s, _ []float64) {
+		m, n := marks.Get().(*marked), len(s)/targets
+		for k := range n {
+			f(c, first+k, x[k*len(x)/n:][:len(x)/n], s[k*targets:][:targets], m.seen)
 		}
-	}
-	return func(c *op.Call) error {
-		n, width, err := rows(c.In[0])
-		if err != nil {
-			return err
-		}
-		features = width
-		if x, err = numbers(x, c.In[0]); err != nil {
-			return err
-		}
-		if n > 0 && scores == nil {
-			threads := c.Pool.Threads()
-			scores, voted = make([]float64, threads*(targets+1)), make([]bool, threads*targets)
-		}
-		call = c
-		c.Pool.ForWorker(n, 16, work)
-		return nil
-	}
+		marks.Put(m)
+	})
 }
+
+// marked is scratch memory of [eachRow].
+type marked struct{ seen []bool }
 
 func checkFeatures(c *op.Call, need int) error {
 	_, features, err := rows(c.In[0])

@@ -3,6 +3,7 @@ package ml
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
@@ -70,7 +71,7 @@ func prepareTreeClassifier(c *op.Call) (op.Run, error) {
 				}
 			}
 		}
-	}), nil
+	})
 }
 
 // best returns the class with the highest score among those with votes.
@@ -165,9 +166,7 @@ func (f *forest) regress(c *op.Call) (op.Run, error) {
 	if len(f.base) != 0 && len(f.base) != f.targets {
 		return nil, fmt.Errorf("%d base values for %d targets", len(f.base), f.targets)
 	}
-	switch f.aggregate {
-	case "SUM", "AVERAGE", "MIN", "MAX":
-	default:
+	if !slices.Contains([]string{"SUM", "AVERAGE", "MIN", "MAX"}, f.aggregate) {
 		return nil, fmt.Errorf("aggregate_function %q", f.aggregate)
 	}
 	return eachRow(c, f.targets, func(c *op.Call, i int, x, s []float64, seen []bool) {
@@ -177,7 +176,7 @@ func (f *forest) regress(c *op.Call) (op.Run, error) {
 		}
 		f.post.apply(s)
 		tensor.WriteFloat64(c.Out[0], i*f.targets, s, tensor.Conversion{Saturate: true})
-	}), nil
+	})
 }
 
 // prepareTreeEnsemble reads version 5's layout: branches and leaves have lists of their own, and

@@ -165,9 +165,7 @@ func inferNormalizer(c *op.Call) error {
 	if len(s) != 1 && (len(s) != 2 || s[0] != 1) {
 		return fmt.Errorf("input is %s, not C or 1xC", tensor.FormatShape(s))
 	}
-	switch a := c.Node.Attrs.Str("case_change_action", "NONE"); a {
-	case "NONE", "LOWER", "UPPER":
-	default:
+	if a := c.Node.Attrs.Str("case_change_action", "NONE"); !slices.Contains([]string{"NONE", "LOWER", "UPPER"}, a) {
 		return fmt.Errorf("case_change_action is %q", a)
 	}
 	return op.ErrDynamic
