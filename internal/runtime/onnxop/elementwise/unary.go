@@ -20,14 +20,6 @@ type curve struct {
 	f64 func(float64) float64
 }
 
-// unary is a prepared unary element-wise operator.
-type unary[T, R any] struct {
-	f    func(dst []R, src []T)
-	in   []T
-	out  []R
-	body func(worker, lo, hi int)
-}
-
 // RunUnary applies f to ranges of input 0 in parallel.
 func RunUnary[T, R tensor.Number](f func(dst []R, src []T)) op.Run {
 	return runUnary(f, tensor.Of[T], tensor.Of[R], element.Grain/2)
@@ -40,12 +32,9 @@ func RunLookup(f func(dst, src []uint8)) op.Run {
 }
 
 func runUnary[T, R any](f func(dst []R, src []T), in func(*tensor.Tensor) []T, out func(*tensor.Tensor) []R, grain int) op.Run {
-	r := &unary[T, R]{f: f}
-	r.body = func(_, lo, hi int) { r.f(r.out[lo:hi], r.in[lo:hi]) }
+	work := func(c *op.Call, lo, hi int) { f(out(c.Out[0])[lo:hi], in(c.In[0])[lo:hi]) }
 	return func(c *op.Call) error {
-		r.in, r.out = in(c.In[0]), out(c.Out[0])
-		c.Pool.ForWorker(len(r.out), grain, r.body)
-		r.in, r.out = nil, nil
+		workers.Do(c.Pool, c.Out[0].Len(), grain, c, work)
 		return nil
 	}
 }

@@ -208,16 +208,15 @@ func globalPool[T tensor.Real](f func(c *op.Call) func(plane []T) T) elem.Prepar
 	return func(c *op.Call) (op.Run, error) {
 		reduce, act := f(c), c.Activation
 		area := tensor.Elements(c.In[0].Shape[2:])
-		var x, y []T // of the run, whose loop is made once
-		work := func(lo, hi int) {
+		work := func(c *op.Call, lo, hi int) {
+			x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
 			for i := lo; i < hi; i++ {
 				y[i] = reduce(x[i*area:][:area])
 			}
 		}
 		return func(c *op.Call) error {
-			x, y = tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
-			c.Pool.For(len(y), max(1, 1<<14/max(area, 1)), work)
-			elem.Clamp(act, y)
+			workers.Do(c.Pool, c.Out[0].Len(), max(1, 1<<14/max(area, 1)), c, work)
+			elem.Clamp(act, tensor.Of[T](c.Out[0]))
 			return nil
 		}, nil
 	}

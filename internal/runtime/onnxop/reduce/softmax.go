@@ -84,9 +84,12 @@ func PrepareSoftmax(c *op.Call, k Normalisation) (op.Run, error) {
 
 // normalise runs over the lines. row, if not nil, handles a contiguous line.
 func normalise[T tensor.Real](l line, k Normalisation, row func(dst, src []T)) op.Run {
-	var dst, src []T // of the run, whose loop is made once
+	if l.n == 0 {
+		return func(*op.Call) error { return nil }
+	}
 	if l.inner == 1 && row != nil {
-		rows := func(lo, hi int) {
+		return op.Parallel(l.outer, max(1, element.Grain/4/l.n), func(c *op.Call, lo, hi int) {
+			dst, src := tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[0])
 			if f, ok := any(dst).([]float32); ok && k == Softmax {
 				if simd.CurveKernels().SoftmaxRows(f[lo*l.n:hi*l.n], any(src).([]float32)[lo*l.n:], l.n) {
 					return
@@ -106,17 +109,11 @@ func normalise[T tensor.Real](l line, k Normalisation, row func(dst, src []T)) o
 			for i := lo; i < hi; i++ {
 				row(dst[i*l.n:(i+1)*l.n], src[i*l.n:(i+1)*l.n])
 			}
-		}
-		return func(c *op.Call) error {
-			if l.n > 0 {
-				dst, src = tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[0])
-				c.Pool.For(l.outer, max(1, element.Grain/4/l.n), rows)
-			}
-			return nil
-		}
+		})
 	}
 	tiles := (l.inner + element.Block - 1) / element.Block
-	work := func(lo, hi int) {
+	return op.Parallel(l.outer*tiles, max(1, element.Grain/4/(l.n*min(element.Block, max(1, l.inner)))), func(c *op.Call, lo, hi int) {
+		dst, src := tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[0])
 		for u := lo; u < hi; u++ {
 			col := u % tiles * element.Block
 			at := u/tiles*l.n*l.inner + col
@@ -126,14 +123,7 @@ func normalise[T tensor.Real](l line, k Normalisation, row func(dst, src []T)) o
 			}
 			tile(dst[at:], src[at:], l.n, l.inner, min(element.Block, l.inner-col), k)
 		}
-	}
-	return func(c *op.Call) error {
-		if l.n > 0 {
-			dst, src = tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[0])
-			c.Pool.For(l.outer*tiles, max(1, element.Grain/4/(l.n*min(element.Block, max(1, l.inner)))), work)
-		}
-		return nil
-	}
+	})
 }
 
 // columns normalises adjacent float32 columns with SIMD.
