@@ -29,7 +29,7 @@ func Check(ctx context.Context, m *Model, p *profile.Profile, o Options) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
-	if o.Engine.program() {
+	if isProgram(o.Engine) {
 		return wrong("Engine", "%s", "layers cannot be checked with tflm=PROGRAM: which model it runs is its own affair")
 	}
 	if o.Time <= 0 {
@@ -40,14 +40,14 @@ func Check(ctx context.Context, m *Model, p *profile.Profile, o Options) error {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	file, clean, err := m.file()
+	file, clean, err := m.in.File()
 	if err != nil {
 		return err
 	}
 	defer clean()
 	s, err := submodel.Open(file)
 	if err != nil {
-		return failed(m.g.Path, err)
+		return failed(m.in.Graph.Path, err)
 	}
 	defer func() { _ = s.Close() }()
 	files, err := m.saveInputs(o, folder)
@@ -56,7 +56,7 @@ func Check(ctx context.Context, m *Model, p *profile.Profile, o Options) error {
 	}
 	progress := o.Progress
 	o.Inputs, o.Progress, o.Journal, o.KeepSamples, o.Carry = Inputs{Files: files}, nil, "", true, nil
-	o.Streams, o.Rate, o.Cold, o.bare = 0, 0, "", true
+	o.Streams, o.Rate, o.Cold, o.SkipPeaks = 0, 0, "", true
 	r := recheck.Options{Source: s, File: file, Timer: &timer{o}, Folder: folder, Time: o.Time}
 	if progress != nil {
 		r.Progress = func(f float64) { progress("checking the slowest layers", f) }
@@ -101,17 +101,17 @@ type timer struct{ o Options }
 const checkWarmup = 200 * time.Millisecond
 
 // Time implements [recheck.Timer].
-func (t *timer) Time(ctx context.Context, pieces []recheck.Piece, turns int) ([]recheck.Series, error) {
-	way := t.guest
+func (t *timer) Time(ctx context.Context, pieces []recheck.Piece, slots int) ([]recheck.Series, error) {
+	measure := t.external
 	if t.o.Engine == nil {
 		release, err := loop.Lease(ctx)
 		if err != nil {
 			return nil, err
 		}
 		defer release()
-		way = t.native
+		measure = t.native
 	}
-	var order Turns
+	var order Interleaver
 	out := make([]recheck.Series, len(pieces))
 	errs := make([]error, len(pieces))
 	var wg sync.WaitGroup
@@ -119,7 +119,7 @@ func (t *timer) Time(ctx context.Context, pieces []recheck.Piece, turns int) ([]
 	defer cancel()
 	for i, x := range pieces {
 		wg.Go(func() {
-			if errs[i] = way(ctx, &x, turns, &order, &out[i]); errs[i] != nil {
+			if errs[i] = measure(ctx, &x, slots, &order, &out[i]); errs[i] != nil {
 				cancel() // the result needs all of them
 			}
 		})
@@ -135,11 +135,11 @@ func (t *timer) Time(ctx context.Context, pieces []recheck.Piece, turns int) ([]
 
 // length returns how long to measure a sub-model for a number of slots. A model that fills a slot
 // gets that many runs. A shorter one runs many times in each slot and gets the slots' time.
-func length(x *recheck.Piece, turns int) (runs int, d time.Duration) {
+func length(x *recheck.Piece, slots int) (runs int, d time.Duration) {
 	if x.Seconds >= recheck.TurnTime {
-		return turns, 0
+		return slots, 0
 	}
-	return 0, time.Duration(float64(turns) * recheck.TurnTime * float64(time.Second))
+	return 0, time.Duration(float64(slots) * recheck.TurnTime * float64(time.Second))
 }
 
 // open opens a sub-model and returns its inputs.
@@ -149,8 +149,8 @@ func (t *timer) open(x *recheck.Piece) (*Model, Inputs, error) {
 		return nil, Inputs{}, err
 	}
 	in := Inputs{Files: map[string]string{}}
-	for _, id := range m.g.Main().Inputs {
-		name := m.g.Main().Values[id].Name
+	for _, id := range m.in.Graph.Main().Inputs {
+		name := m.in.Graph.Main().Values[id].Name
 		if f := cmp.Or(x.Inputs[name], t.o.Inputs.Files[name]); f != "" {
 			in.Files[name] = f
 		}
@@ -165,7 +165,7 @@ func (t *timer) session(m *Model, in Inputs) (*Session, error) {
 
 // native measures a sub-model with opmeter's own engine. The caller holds the lease; garbage
 // collector settings belong to the process and stay.
-func (t *timer) native(ctx context.Context, x *recheck.Piece, turns int, order *Turns, to *recheck.Series) error {
+func (t *timer) native(ctx context.Context, x *recheck.Piece, slots int, order *Interleaver, to *recheck.Series) error {
 	m, in, err := t.open(x)
 	if err != nil {
 		return err
@@ -181,25 +181,25 @@ func (t *timer) native(ctx context.Context, x *recheck.Piece, turns int, order *
 	if err := turn.Wait(ctx); err != nil { // others measure while this one would warm up
 		return err
 	}
-	runs, d := length(x, turns)
+	runs, d := length(x, slots)
 	o := loop.Options{Runs: runs, Time: d, WarmupTime: cmp.Or(t.o.Warmup, checkWarmup), KeepGC: true, Leased: true, Turn: turn.Wait}
 	res, err := loop.Measure(ctx, o, func() error { return s.Run(ctx) })
 	to.Plain = res.Plain
 	return err
 }
 
-// guest measures a sub-model with an external engine: each slot has two groups of plain
+// external measures a sub-model with an external engine: each slot has two groups of plain
 // inferences.
-func (t *timer) guest(ctx context.Context, x *recheck.Piece, turns int, order *Turns, to *recheck.Series) error {
+func (t *timer) external(ctx context.Context, x *recheck.Piece, slots int, order *Interleaver, to *recheck.Series) error {
 	m, in, err := t.open(x)
 	if err != nil {
 		return err
 	}
 	defer m.Close()
 	o := t.o
-	runs, d := length(x, turns)
+	runs, d := length(x, slots)
 	// Half of the runs, or of the time, are instrumented.
-	o.Inputs, o.Turns, o.Runs, o.Time, o.Warmup = in, order, 2*runs, 2*d, cmp.Or(t.o.Warmup, checkWarmup)
+	o.Inputs, o.Interleaver, o.Runs, o.Time, o.Warmup = in, order, 2*runs, 2*d, cmp.Or(t.o.Warmup, checkWarmup)
 	p, err := Profile(ctx, m, o)
 	if err != nil {
 		return err

@@ -8,4 +8,7 @@
 // as JSON and read again.
 //
 // The engine is part of the package: plain Go, no cgo, nothing to install.
+//
+// Packages beside it have a topic each: engine (external engines), target (chips), device (boards),
+// record (profiles of other tools), compress (pruning and quantisation).
 package opmeter

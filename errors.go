@@ -22,40 +22,40 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// ErrMemory is wrapped by a [ModelError] when the model, in the shapes that were asked
-// for, takes more memory than this computer may give.
+// ErrMemory is wrapped by a [ModelError] if the model, in the requested shapes, takes more memory
+// than the limit.
 var ErrMemory = errors.New("not enough memory")
 
-// ErrChanged is wrapped by a [ModelError] when the model's file, or one with its
-// weights, changed while the model was in use.
+// ErrChanged is wrapped by a [ModelError] if the model's file, or one with its weights, changed
+// while the model was in use.
 var ErrChanged = errors.New("the file changed while it was in use")
 
-// OptionError tells that an option has a value that nothing can be done with, or
-// one that does not fit the model or target, which themselves may be sound.
+// OptionError reports an option with an invalid value, or with one that does not fit the model or
+// target.
 type OptionError struct {
-	// Option is the field of the options, such as "Threads" or "Inputs.Shapes"; of
-	// arguments it is their name: "target".
+	// Option is the field of the options, such as "Threads" or "Inputs.Shapes", or the name of an
+	// argument, such as "target".
 	Option string
-	// Text says what is wrong with it and what would fit.
+	// Text says what is wrong with the value and which values are valid.
 	Text string
 	// Err is the cause, nil for none.
 	Err error
 }
 
-// Error gives the option and what is wrong.
+// Error gives the option and the text.
 func (e *OptionError) Error() string { return e.Option + ": " + e.Text }
 
 // Unwrap returns the cause.
 func (e *OptionError) Unwrap() error { return e.Err }
 
-// ModelError tells what is wrong with a model, or why this computer cannot take it.
+// ModelError reports a fault of a model, or why this computer cannot run it.
 type ModelError struct {
 	// File is the model's file as it was named.
 	File string
 	// Place is the place in the model, such as "graph.node[12]" or
 	// "Model.subgraphs[0].tensors[3]"; empty for the model as a whole.
 	Place string
-	// Offset is the byte in the file, -1 where there is no single place.
+	// Offset is the byte in the file, -1 if the fault has no single place.
 	Offset int64
 	// Err says what is wrong.
 	Err error
@@ -79,13 +79,13 @@ func (e *ModelError) Error() string {
 // Unwrap returns the cause.
 func (e *ModelError) Unwrap() error { return e.Err }
 
-// NodeError tells which node of a model failed while it ran.
+// NodeError reports a node of a model that failed in a run.
 type NodeError struct {
 	// File is the model's file as it was named.
 	File string
 	// Graph and Node are positions in the file, from 0.
 	Graph, Node int
-	// Op is the operator with its domain, Name the node's name, as far as it has one.
+	// Op is the operator with its domain, Name the node's name, "" if it has none.
 	Op, Name string
 	// Err says what went wrong.
 	Err error
@@ -111,23 +111,7 @@ func (e *NodeError) place() string {
 // Unwrap returns the cause.
 func (e *NodeError) Unwrap() error { return e.Err }
 
-// TargetError is a fault in a target file.
-type TargetError struct {
-	// File is the file, Line counts from 1 and is 0 when the whole file is meant, Key
-	// is a path such as "memories[1].size".
-	File string
-	Line int
-	Key  string
-	// Text says what was expected.
-	Text string
-}
-
-// Error gives file, line, key and what was expected.
-func (e *TargetError) Error() string {
-	return (&chip.FileError{File: e.File, Line: e.Line, Key: e.Key, Text: e.Text}).Error()
-}
-
-// TooLargeError tells that one inference is more work than the options allow.
+// TooLargeError reports a model whose inference takes more work than the options allow.
 type TooLargeError struct {
 	// File is the model's file as it was named.
 	File string
@@ -140,10 +124,10 @@ func (e *TooLargeError) Error() string {
 	return e.File + ": " + (&host.TooLargeError{Limit: e.MaxMACs}).Error()
 }
 
-// inputOptions are the fields of the options by what feeding calls them.
+// inputOptions holds the fields of the options by the names in errors of package inputs.
 var inputOptions = map[string]string{"shape": "Inputs.Shapes", "dim": "Inputs.Dims", "input": "Inputs.Files", "batch": "Inputs.Batch", "carry": "Carry"}
 
-// failed gives an error its public type. Errors that have one stay as they are.
+// failed gives an error its public type. Errors of a public type stay unchanged.
 func failed(file string, err error) error {
 	if err == nil {
 		return nil
@@ -153,6 +137,9 @@ func failed(file string, err error) error {
 	}
 	if e, ok := errors.AsType[*inputs.OptionError](err); ok {
 		return &OptionError{Option: inputOptions[e.Option], Text: e.Text, Err: err}
+	}
+	if is[*chip.UnknownError](err) {
+		return &OptionError{Option: "target", Text: err.Error(), Err: err}
 	}
 	if e, ok := errors.AsType[*estimate.UseError](err); ok {
 		return &OptionError{Option: map[string]string{"runtime": "Runtime", "build": "Build", "clock": "ClockHz"}[e.Option], Text: e.Text, Err: err}
@@ -177,16 +164,16 @@ func failed(file string, err error) error {
 	if errors.Is(err, profile.ErrJournal) {
 		return journalError(err)
 	}
-	if _, ok := errors.AsType[*op.LimitError](err); ok {
+	if is[*op.LimitError](err) {
 		return &ModelError{File: file, Offset: -1, Err: caused(trimmed{err, file + ": "})}
 	}
-	if _, ok := errors.AsType[*source.FaultError](err); ok {
+	if is[*source.FaultError](err) {
 		return err
 	}
 	return modelError(file, err)
 }
 
-// journalError is the public error of a journal that cannot be made.
+// journalError is the public error for a journal that cannot be created.
 func journalError(err error) error {
 	return &OptionError{Option: "Journal", Text: strings.TrimPrefix(err.Error(), profile.ErrJournal.Error()+": "), Err: err}
 }
@@ -205,21 +192,13 @@ func hinted(err error, hint string) error {
 
 // public reports whether an error is of one of the types of this package.
 func public(err error) bool {
-	for _, is := range []func() bool{
-		func() bool { _, ok := errors.AsType[*OptionError](err); return ok },
-		func() bool { _, ok := errors.AsType[*ModelError](err); return ok },
-		func() bool { _, ok := errors.AsType[*NodeError](err); return ok },
-		func() bool { _, ok := errors.AsType[*TargetError](err); return ok },
-		func() bool { _, ok := errors.AsType[*TooLargeError](err); return ok },
-	} {
-		if is() {
-			return true
-		}
-	}
-	return false
+	return is[*OptionError](err) || is[*ModelError](err) || is[*NodeError](err) || is[*TooLargeError](err)
 }
 
-// modelError gives what is wrong with a file its place.
+// is reports whether an error, or one that it wraps, has a type.
+func is[E error](err error) bool { _, ok := errors.AsType[E](err); return ok }
+
+// modelError returns a ModelError with the place that the cause names.
 func modelError(file string, err error) error {
 	if e, ok := errors.AsType[*mapped.ChangedError](err); ok {
 		return &ModelError{File: e.File, Offset: -1, Err: caused(e)}
@@ -236,12 +215,12 @@ func modelError(file string, err error) error {
 	return &ModelError{File: file, Offset: -1, Err: trimmed{err, file + ": "}}
 }
 
-// caused marks an error as what it is a case of: [ErrMemory], [ErrChanged].
+// caused marks an error as a case of [ErrMemory] or [ErrChanged].
 func caused(err error) error {
-	if _, ok := errors.AsType[*op.LimitError](err); ok {
+	if is[*op.LimitError](err) {
 		return marked{err, ErrMemory}
 	}
-	if _, ok := errors.AsType[*mapped.ChangedError](err); ok {
+	if is[*mapped.ChangedError](err) {
 		return marked{err, ErrChanged}
 	}
 	return err

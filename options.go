@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/opmeter/opmeter/engine"
 	"github.com/opmeter/opmeter/internal/base/buildinfo"
+	"github.com/opmeter/opmeter/internal/bridge"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/measure/host"
 	"github.com/opmeter/opmeter/internal/measure/loadgen"
@@ -14,34 +16,33 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Inputs says what to feed a model, and with that in which shapes it runs. The zero
-// value makes random inputs of seed 0 in the model's own shapes, 1 for dimensions
-// that the file leaves open; [profile.Tensor] says which these are, and a finding
-// warns. Whole numbers that the model uses as a shape, a length, indices and the like
-// are made so that they suit it ([profile.Made]).
+// Inputs configures the inputs of a model and with them the shapes in which it runs. The zero value
+// makes random inputs of seed 0 in the model's own shapes, with 1 for dimensions that the file
+// leaves open; [profile.Tensor] marks these, and a finding warns of them. Integers that the model
+// uses as a shape, a length, indices and the like get suitable values ([profile.Made]).
 type Inputs struct {
-	// Seed of random inputs. The same seed gives the same inputs in every release
-	// and on every machine.
+	// Seed of random inputs. The same seed gives the same inputs in every release and on every
+	// machine.
 	Seed uint64
-	// Zeros feeds zeros instead of random inputs.
+	// Zeros feeds zeros in place of random inputs.
 	Zeros bool
-	// Batch replaces the first dimension of every input, 0 leaves it. An input in which
-	// the dimension of that name stands at another place is set there.
+	// Batch replaces the first dimension of every input, 0 leaves it. An input with a named batch
+	// dimension at another position is set there.
 	Batch int
-	// Shapes sets shapes by the input's name, for dimensions that the model leaves
-	// open or to try other sizes.
+	// Shapes sets shapes by the input's name, for dimensions that the model leaves open or to try
+	// other sizes.
 	Shapes map[string][]int
-	// Dims sets dimensions by the names that ONNX files give them, in all inputs that
-	// have the name. Shapes and Files go before them.
+	// Dims sets dimensions by the names that ONNX files give them, in all inputs that have the
+	// name. Shapes and Files have precedence.
 	Dims map[string]int
-	// Files feeds .npy files by the input's name; their shapes count.
+	// Files feeds .npy files by the input's name; they set its shape.
 	Files map[string]string
-	// Overrides is a JSON file that sets shapes and fills of generated inputs by the
-	// model file's base name, "" for none.
+	// Overrides is a JSON file that sets shapes and fills of generated inputs by the model file's
+	// base name, "" for none.
 	Overrides string
 }
 
-// Validate refuses what suits no model, with an [OptionError].
+// Validate checks the inputs without a model. The error is an [OptionError].
 func (i *Inputs) Validate() error {
 	if i.Batch < 0 {
 		return wrong("Inputs.Batch", "use 1 or more, not %d", i.Batch)
@@ -61,12 +62,13 @@ func (i *Inputs) Validate() error {
 	return nil
 }
 
+// wrong returns the error for an option.
 func wrong(option, format string, args ...any) error {
 	return &OptionError{Option: option, Text: fmt.Sprintf(format, args...)}
 }
 
-// feed checks the options and translates them.
-func (i *Inputs) feed(m *Model) (inputs.Options, error) {
+// feed checks the inputs and translates them for a model.
+func (i *Inputs) feed(m *bridge.Model) (inputs.Options, error) {
 	o := inputs.Options{Seed: i.Seed, Zeros: i.Zeros, Batch: i.Batch, Shapes: i.Shapes, Dims: i.Dims, Files: i.Files}
 	if err := i.Validate(); err != nil {
 		return o, err
@@ -76,83 +78,79 @@ func (i *Inputs) feed(m *Model) (inputs.Options, error) {
 		if err != nil {
 			return o, modelError(i.Overrides, err)
 		}
-		o.Overrides = all[base(m.g.Path)]
+		o.Overrides = all[m.Base()]
 	}
 	return o, nil
 }
 
-// Options says how to measure. The zero value takes one thread, random inputs of
-// seed 0, and as many runs as fit into two seconds after half a second of warm-up.
+// Options configures [Profile]. The zero value takes one thread, random inputs of seed 0, and as
+// many runs as fit into two seconds after half a second of warm-up.
 type Options struct {
-	// Inputs says what to feed.
+	// Inputs are the inputs of every inference.
 	Inputs Inputs
-	// Engine runs the model in place of opmeter's own, nil for that.
-	Engine *Engine
+	// Engine runs the model, nil for opmeter's own engine.
+	Engine *engine.Engine
 	// Threads is the number of threads that compute, 0 for 1, at most 1024.
 	Threads int
-	// Pin binds every thread to a processor of its own, one a core where possible.
+	// Pin binds every thread to a processor of its own, one per core if possible.
 	Pin bool
 	// Runs is the number of measured inferences of each pass, under load of each stream, and
-	// more until every stream has had one; 0 takes as many as fit into Time, at least 3.
+	// more until every stream has had one. 0 takes as many as fit into Time, at least 3.
 	Runs int
-	// Time is the time for all measured inferences where Runs is 0; 0 means 2 s.
+	// Time is the time for all measured inferences if Runs is 0; 0 means 2 s.
 	Time time.Duration
-	// Warmup is the least time to warm up, 0 for half a second; negative for none.
-	// Warming up goes on for at most three times as long while runs are not steady.
+	// Warmup is the least time to warm up, 0 for half a second, negative for none. Warm-up lasts
+	// at most three times as long while run times are not steady.
 	Warmup time.Duration
-	// Streams measures besides what so many sessions do that run at the same time, each
-	// with Threads threads: throughput, and the time of an inference meanwhile. 0 and 1
-	// leave that out; at most 1024. Latency and the layers' shares are of one inference
-	// after the other in any case.
+	// Streams also measures so many sessions that run at the same time, each with Threads threads:
+	// throughput, and the latency under that load. 0 and 1 leave that out; at most 1024. The
+	// unloaded latency and the layers' shares come from one inference after the other in any case.
 	Streams int
-	// Rate measures besides how the streams, or one, keep up with so many inferences a
-	// second that are due at fixed times; times count from when one was due. 0 lets
-	// streams run as fast as they can.
+	// Rate also measures how the streams keep up with so many inferences a second, due at fixed
+	// times. Latencies then count from the due time. 0 lets streams run as fast as they can.
 	Rate float64
-	// Cold measures besides inferences after the caches of the processor were emptied, or
-	// of a model that has just been opened; "" leaves that out.
+	// Cold also measures inferences after the processor's caches were flushed, or with a model that
+	// was just opened; "" leaves that out.
 	Cold profile.Cold
-	// Carry feeds outputs back: after each inference the output named by a key becomes
-	// the input named by its value, as the state of a streaming model does.
+	// Carry feeds outputs back: after each inference the output named by a key becomes the input
+	// named by its value, as the state of a streaming model does.
 	Carry map[string]string
-	// Exact computes operators between DequantizeLinear and QuantizeLinear in floating
-	// point, as the file says, and not in integers, and rounds halves after each
-	// operator: engines do neither.
+	// Exact computes operators between DequantizeLinear and QuantizeLinear in floating point, as
+	// the file says, and rounds 16-bit floats after each operator. Other engines do neither.
 	Exact bool
-	// KeepSamples keeps every measured time, not a choice of a thousand a layer, and a
-	// timeline of the instrumented inferences: of all of them, or of as many, evenly
-	// spread, as have a million operators.
+	// KeepSamples keeps every measured time in place of a thousand per layer. It also keeps a
+	// timeline of the instrumented inferences: all of them, or an evenly spread selection with a
+	// million operators.
 	KeepSamples bool
-	// MaxMACs refuses models that need more multiply-accumulates for one inference, with
-	// a [TooLargeError]; 0 refuses none.
+	// MaxMACs is the largest number of multiply-accumulates of one inference; a model with more
+	// gives a [TooLargeError]. 0 means no limit.
 	MaxMACs int64
-	// MaxLoop is how long a loop of the model may run in an inference where nothing says
-	// how often it turns (WHILE, Loop without a trip count of up to a million), and any
-	// loop of an inference with more than a million turns. One that has not ended by
-	// then is taken for endless: it fails, and the rest of the model is measured. 0 means
-	// 3 s, negative no limit.
+	// MaxLoop limits the time that a loop of the model takes in an inference, if the loop has no
+	// known number of iterations (WHILE, Loop without a trip count of up to a million) or the
+	// inference has more than a million iterations. A loop that takes longer counts as endless: it
+	// fails, and the rest of the model is measured. 0 means 3 s, negative no limit.
 	MaxLoop time.Duration
-	// MaxMemory bounds what inputs, results and working memory of the model may take, in
-	// bytes: a model beyond it is refused, and an operator that asks for more in a run
-	// fails alone. 0 means half of what this computer and the limits of the process leave,
-	// and at most 128 times the size of the model or 512 MiB: what is more than that
-	// comes from a faulty file rather than from a network.
+	// MaxMemory limits the bytes of inputs, results and working memory of the model. A model above
+	// the limit is refused; an operator that needs more in a run fails alone. 0 means half of the
+	// memory that this computer and the limits of the process leave, and at most 128 times the size
+	// of the model or 512 MiB, since more comes from a faulty file rather than from a network.
 	MaxMemory int64
-	// Progress is called, at most ten times a second and outside timed regions, with
-	// what is being done and how far it is, from 0 to 1. It must not measure itself.
+	// Progress is called with the current phase and its progress from 0 to 1, at most ten times a
+	// second and outside timed regions. It must not measure itself. May be nil.
 	Progress func(phase string, fraction float64)
-	// Turns is what profiles have that are to are interleaved, nil for none.
-	Turns *Turns
-	// Journal is a file that keeps what is known while the model runs, so that a killed
-	// process leaves it behind: [profile.Read] opens it. It must not exist, and is to be
-	// removed when the profile has been put elsewhere. "" keeps none.
+	// Interleaver is shared by profiles that are interleaved, nil for none.
+	Interleaver *Interleaver
+	// Journal is a file that keeps results while the model runs, so that a killed process leaves
+	// them behind: [profile.Read] opens it. The file must not exist; the caller removes it once the
+	// profile is saved elsewhere. "" keeps none.
 	Journal string
-	// bare leaves out what only a reader of the profile wants.
-	bare bool
+	// SkipPeaks leaves out the peak performance of this computer, which an external engine
+	// otherwise measures with models of its own. Without it the profile has no roofline.
+	SkipPeaks bool
 }
 
-// Validate refuses what suits no model, with an [OptionError]. [Profile] does it
-// itself: this is for those who want to know before.
+// Validate checks the options without a model, as [Profile] does first. The error is an
+// [OptionError].
 func (o *Options) Validate() error {
 	switch {
 	case o.Runs < 0:
@@ -181,8 +179,7 @@ func (o *Options) Validate() error {
 	return o.Inputs.Validate()
 }
 
-// validThreads checks what all that compute have in common: the number of threads, and
-// the instructions that the environment asks for.
+// validThreads checks the number of threads, and the instruction set that the environment selects.
 func validThreads(n int) error {
 	if n < 0 || n > 1024 {
 		return wrong("Threads", "use 1 to 1024, not %d", n)
@@ -193,19 +190,19 @@ func validThreads(n int) error {
 	return nil
 }
 
-// host checks the options and translates them.
+// host checks the options and translates them for a model.
 func (o *Options) host(m *Model) (host.Options, error) {
 	if err := o.Validate(); err != nil {
 		return host.Options{}, err
 	}
-	f, err := o.Inputs.feed(m)
+	f, err := o.Inputs.feed(m.in)
 	if err != nil {
 		return host.Options{}, err
 	}
-	f.MaxBytes = m.memory(o.MaxMemory)
+	f.MaxBytes = m.in.MemoryLimit(o.MaxMemory)
 	h := host.Options{
 		Feed: f, Threads: max(o.Threads, 1), Pin: o.Pin, Runs: o.Runs, Time: o.Time, Exact: o.Exact, Samples: o.KeepSamples, MaxMACs: o.MaxMACs,
-		Progress: o.Progress, Version: buildinfo.Version(), LoadS: m.load.Seconds(), WarmupTime: o.Warmup,
+		Progress: o.Progress, Version: buildinfo.Version(), LoadS: m.in.Load.Seconds(), WarmupTime: o.Warmup,
 		MaxLoop: maxLoop(o.MaxLoop), Streams: o.Streams, Rate: o.Rate, Cold: o.Cold,
 	}
 	switch {
@@ -221,7 +218,7 @@ func (o *Options) host(m *Model) (host.Options, error) {
 	return h, nil
 }
 
-// maxLoop is a limit of the options as the engine takes it.
+// maxLoop returns the loop limit of the options with its default; 0 means no limit.
 func maxLoop(d time.Duration) time.Duration {
 	switch {
 	case d == 0:

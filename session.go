@@ -21,30 +21,29 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// RunOptions says how a [Session] computes. The zero value takes one thread and
-// random inputs of seed 0.
+// RunOptions configures a [Session]. The zero value takes one thread and random inputs of seed 0.
 type RunOptions struct {
-	// Inputs says what to feed.
+	// Inputs are the inputs of the first run, and of later ones except for Carry.
 	Inputs Inputs
 	// Threads is the number of threads that compute, 0 for 1, at most 1024.
 	Threads int
 	// Carry feeds outputs back as inputs of the next run, as in [Options].
 	Carry map[string]string
-	// Exact computes quantised patterns of ONNX in floating point and rounds halves
-	// after each operator, as in [Options].
+	// Exact computes quantised patterns of ONNX in floating point and rounds 16-bit floats after
+	// each operator, as in [Options].
 	Exact bool
 	// KeepAll computes every operator by itself, so that [Session.Operators] has the
 	// outputs of all of them.
 	KeepAll bool
 	// Record reads the clock at every operator of every run, for [Session.Profile].
 	Record bool
-	// MaxLoop bounds loops without a known end, as in [Options].
+	// MaxLoop limits loops without a known number of iterations, as in [Options].
 	MaxLoop time.Duration
-	// MaxMemory bounds the model's memory, as in [Options].
+	// MaxMemory limits the model's memory, as in [Options].
 	MaxMemory int64
 }
 
-// Validate refuses what suits no model, with an [OptionError].
+// Validate checks the options without a model. The error is an [OptionError].
 func (o *RunOptions) Validate() error {
 	if o.MaxMemory < 0 {
 		return wrong("MaxMemory", "use 0 or more, not %d", o.MaxMemory)
@@ -55,13 +54,13 @@ func (o *RunOptions) Validate() error {
 	return o.Inputs.Validate()
 }
 
-// Session is a model made ready to run. It is for one goroutine at a time.
+// Session is a model prepared to run. It is for one goroutine at a time.
 type Session struct {
 	m   *Model
 	s   *engine.Session
 	ins []*tensor.Tensor
 	rec *host.Recorder // nil for a session that does not record
-	// fixed holds by place copies of outputs that are constants of the model's file.
+	// fixed holds copies of outputs that are constants of the model's file, by position.
 	fixed map[int]*tensor.Tensor
 }
 
@@ -72,8 +71,7 @@ type Tensor struct {
 	// DType is the element type in lower case, such as "float32"; empty for a value
 	// that could not be computed.
 	DType string
-	// Place is the position among the model's inputs or outputs, or those of the
-	// operator, from 0.
+	// Place is the position among the inputs or outputs of the model or operator, from 0.
 	Place int
 	// Shape lists the dimensions, empty for a scalar.
 	Shape []int
@@ -91,8 +89,8 @@ func (t *Tensor) Array() bool {
 	return t.t != nil && t.t.Type != tensor.String && !t.t.Type.IsContainer() && t.t.Type != tensor.Resource && t.t.Type != tensor.Variant
 }
 
-// WriteNPY writes the tensor in NumPy's file format. Only for tensors for which
-// [Tensor.Array] holds.
+// WriteNPY writes the tensor in NumPy's file format. It returns an error unless [Tensor.Array] is
+// true.
 func (t *Tensor) WriteNPY(w io.Writer) error {
 	if !t.Array() {
 		return fmt.Errorf("%s is not an array of numbers", t.Name)
@@ -105,42 +103,42 @@ type Operator struct {
 	// Node is its position in the file, Op the operator with its domain.
 	Node     int
 	Op, Name string
-	// Err says why it did not run, nil where it did.
+	// Err says why it did not run, nil if it did.
 	Err error
-	// Outputs are what it made; only of sessions with KeepAll.
+	// Outputs are its results, only in sessions with KeepAll.
 	Outputs []Tensor
 }
 
-// NewSession makes a model ready to run. Operators that the engine lacks are no
-// error: see [Session.Operators]. Errors are an [OptionError] or [ModelError].
+// NewSession prepares a model to run. An operator that the engine lacks is not an error:
+// [Session.Operators] reports it. Errors are an [OptionError] or [ModelError].
 func NewSession(m *Model, o RunOptions) (*Session, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	f, err := o.Inputs.feed(m)
+	f, err := o.Inputs.feed(m.in)
 	if err != nil {
 		return nil, err
 	}
-	f.MaxBytes = m.memory(o.MaxMemory)
+	f.MaxBytes = m.in.MemoryLimit(o.MaxMemory)
 	if o.Record {
 		return recorded(m, f, o)
 	}
 	var ins []*tensor.Tensor
-	err = m.reading(func() (err error) { ins, _, err = inputs.Inputs(m.g, f); return err })
+	err = m.in.Reading(func() (err error) { ins, _, err = inputs.Inputs(m.in.Graph, f); return err })
 	if err != nil {
-		return nil, failed(m.g.Path, err)
+		return nil, failed(m.in.Graph.Path, err)
 	}
-	carry, err := host.Carries(m.g.Main(), carries(o.Carry))
+	carry, err := host.Carries(m.in.Graph.Main(), carries(o.Carry))
 	if err != nil {
-		return nil, failed(m.g.Path, err)
+		return nil, failed(m.in.Graph.Path, err)
 	}
 	var s *engine.Session
-	err = m.reading(func() (err error) {
-		s, err = engine.New(m.g, ins, engine.Options{Registry: operators.Registry(), Threads: o.Threads, KeepAll: o.KeepAll, Carry: carry, Exact: o.Exact, MaxBytes: f.MaxBytes, MaxLoop: maxLoop(o.MaxLoop)})
+	err = m.in.Reading(func() (err error) {
+		s, err = engine.New(m.in.Graph, ins, engine.Options{Registry: operators.Registry(), Threads: o.Threads, KeepAll: o.KeepAll, Carry: carry, Exact: o.Exact, MaxBytes: f.MaxBytes, MaxLoop: maxLoop(o.MaxLoop)})
 		return err
 	})
 	if err != nil {
-		return nil, failed(m.g.Path, err)
+		return nil, failed(m.in.Graph.Path, err)
 	}
 	return &Session{m: m, s: s, ins: ins}, nil
 }
@@ -149,12 +147,12 @@ func NewSession(m *Model, o RunOptions) (*Session, error) {
 func recorded(m *Model, f inputs.Options, o RunOptions) (*Session, error) {
 	h := host.Options{
 		Feed: f, Threads: max(o.Threads, 1), Exact: o.Exact, KeepAll: o.KeepAll, Carry: carries(o.Carry), MaxLoop: maxLoop(o.MaxLoop),
-		Version: buildinfo.Version(), LoadS: m.load.Seconds(),
+		Version: buildinfo.Version(), LoadS: m.in.Load.Seconds(),
 	}
 	s := &Session{m: m}
-	err := m.reading(func() (err error) { s.rec, err = host.NewRecorder(m.g, m.identity, h); return err })
+	err := m.in.Reading(func() (err error) { s.rec, err = host.NewRecorder(m.in.Graph, m.in.Identity, h); return err })
 	if err != nil {
-		return nil, failed(m.g.Path, err)
+		return nil, failed(m.in.Graph.Path, err)
 	}
 	s.s, s.ins = s.rec.Session(), s.rec.Inputs()
 	return s, nil
@@ -163,10 +161,10 @@ func recorded(m *Model, f inputs.Options, o RunOptions) (*Session, error) {
 // Close ends the session's threads.
 func (s *Session) Close() { s.s.Close() }
 
-// Run computes one inference. It returns early, between two operators, when ctx
-// ends. Errors are the context's or a [NodeError].
+// Run computes one inference. When ctx ends it returns early, between two operators. Errors are the
+// context's or a [NodeError].
 func (s *Session) Run(ctx context.Context) error {
-	err := s.m.reading(func() error {
+	err := s.m.in.Reading(func() error {
 		run := s.s.Run
 		if s.rec != nil {
 			run = s.rec.Run
@@ -177,17 +175,17 @@ func (s *Session) Run(ctx context.Context) error {
 		s.detach()
 		return nil
 	})
-	return failed(s.m.g.Path, err)
+	return failed(s.m.in.Graph.Path, err)
 }
 
-// detach copies outputs that are constants of the file: their readers know nothing of
-// mapped files.
+// detach copies outputs that are constants of the file, since their readers do not guard against
+// changes of mapped files.
 func (s *Session) detach() {
 	if s.fixed != nil {
 		return
 	}
 	s.fixed = map[int]*tensor.Tensor{}
-	for i, id := range s.m.g.Main().Outputs {
+	for i, id := range s.m.in.Graph.Main().Outputs {
 		if id < 0 {
 			continue
 		}
@@ -197,9 +195,9 @@ func (s *Session) detach() {
 	}
 }
 
-// Inputs lists what was fed in the first run, in the model's order.
+// Inputs lists the inputs of the first run, in the model's order.
 func (s *Session) Inputs() []Tensor {
-	g := s.m.g.Main()
+	g := s.m.in.Graph.Main()
 	out := make([]Tensor, len(g.Inputs))
 	for i, id := range g.Inputs {
 		out[i] = shown(g, id, s.ins[i])
@@ -208,10 +206,9 @@ func (s *Session) Inputs() []Tensor {
 	return out
 }
 
-// Outputs lists the model's outputs in its order. One that could not be computed
-// has no type.
+// Outputs lists the model's outputs in its order. An output that could not be computed has no type.
 func (s *Session) Outputs() []Tensor {
-	g := s.m.g.Main()
+	g := s.m.in.Graph.Main()
 	out := make([]Tensor, 0, len(g.Outputs))
 	for i, id := range g.Outputs {
 		if id >= 0 {
@@ -229,7 +226,7 @@ func (s *Session) Outputs() []Tensor {
 
 // Operators lists the nodes of the main graph in order.
 func (s *Session) Operators() []Operator {
-	g := s.m.g.Main()
+	g := s.m.in.Graph.Main()
 	steps := s.s.Steps()
 	out := make([]Operator, len(steps))
 	for i := range steps {
@@ -249,7 +246,7 @@ func (s *Session) Operators() []Operator {
 	return out
 }
 
-// shown shows a value of a graph.
+// shown returns the public form of a value of a graph.
 func shown(g *graph.Graph, id int, t *tensor.Tensor) Tensor {
 	out := Tensor{Name: g.Values[id].Name, t: t}
 	if t == nil {
@@ -268,30 +265,30 @@ func shown(g *graph.Graph, id int, t *tensor.Tensor) Tensor {
 	return out
 }
 
-// ErrNotRecorded is returned where sessions are asked for what they did that were made
-// without [RunOptions].Record, or that have not run.
+// ErrNotRecorded is returned by [Session.Profile] and [MergeSessions] for sessions without
+// [RunOptions].Record, or without runs.
 var ErrNotRecorded = errors.New("the session has recorded nothing")
 
-// Profile tells of the runs of a session that was made with [RunOptions].Record: the times
-// of its operators over all runs but the first (or of the one that there was), and a
-// timeline of all. It holds no verdict: recording goes on in every run, and nothing was
-// done to keep others from the machine. The error wraps [ErrNotRecorded].
+// Profile returns the profile of a session with [RunOptions].Record: the times of its operators
+// over all runs but the first, or of a single run, and a timeline of all. It has no measurement
+// quality: every run is instrumented, and other work on the machine is not kept away. The error
+// wraps [ErrNotRecorded].
 func (s *Session) Profile() (*profile.Profile, error) {
 	if s.rec == nil {
 		return nil, ErrNotRecorded
 	}
 	var p *profile.Profile
-	err := s.m.reading(func() (err error) { p, err = s.rec.Profile(); return err })
+	err := s.m.in.Reading(func() (err error) { p, err = s.rec.Profile(); return err })
 	if err == nil && p == nil {
 		err = ErrNotRecorded
 	}
 	return p, err
 }
 
-// RunTogether runs several sessions of one model at the same time, each on a thread of its own and
-// for as many inferences as runs says. They begin together. It returns when all are
-// done, with the first error, which ends the others.
-func RunTogether(ctx context.Context, sessions []*Session, runs int) error {
+// RunConcurrently runs several sessions of one model at the same time, each on a thread of its own
+// and for a number of inferences. They begin together. It returns when all have ended; the first
+// error ends the others and is returned.
+func RunConcurrently(ctx context.Context, sessions []*Session, runs int) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var ready, done sync.WaitGroup
@@ -317,10 +314,10 @@ func RunTogether(ctx context.Context, sessions []*Session, runs int) error {
 	return context.Cause(ctx)
 }
 
-// Merge makes one profile of sessions of one model that ran at the same time and recorded:
-// figures over all of them with those of each beside, and a timeline on one clock. The
-// error is that of [Session.Profile].
-func Merge(sessions []*Session) (*profile.Profile, error) {
+// MergeSessions makes one profile of sessions of one model that recorded and ran at the same time:
+// figures over all of them and of each, and a timeline on one clock. The error is that of
+// [Session.Profile].
+func MergeSessions(sessions []*Session) (*profile.Profile, error) {
 	ps, starts := make([]*profile.Profile, len(sessions)), make([]int64, len(sessions))
 	for i, s := range sessions {
 		var err error

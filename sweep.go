@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/opmeter/opmeter/engine"
 	"github.com/opmeter/opmeter/internal/external"
 	"github.com/opmeter/opmeter/internal/measure/figures"
 	"github.com/opmeter/opmeter/internal/measure/host"
@@ -22,51 +23,51 @@ const (
 	mostRounds = 100
 )
 
-// SweepOptions says what to try. The zero value tries the model as it is.
+// SweepOptions configures [Sweep]. The zero value measures one point, the model as it is.
 type SweepOptions struct {
 	// Options are those of a single measurement. Inputs.Batch, Threads, Streams, Rate, Cold,
-	// KeepSamples, Turns and Journal are not used; Runs and Time are those of a point in all rounds
-	// together.
+	// KeepSamples, Interleaver and Journal are not used. Runs and Time are those of a point over
+	// all rounds.
 	Options
-	// Engines are tried each with everything else, nil being opmeter's own. No engines are
-	// that of the options.
-	Engines []*Engine
-	// Batches, Threads and Streams are tried in all combinations. Empty ones try what the
-	// model has, one thread, one stream. A batch of 0 is that of the file.
+	// Engines are combined with everything else; nil is opmeter's own engine. An empty list takes
+	// the engine of the options.
+	Engines []*engine.Engine
+	// Batches, Threads and Streams are measured in all combinations. Empty lists mean the batch of
+	// the options, one thread, one stream. A batch of 0 is that of the file.
 	Batches, Threads, Streams []int
-	// Rounds is how often each point is measured, 0 for 3.
+	// Rounds is the number of measurements of each point, 0 for 3.
 	Rounds int
-	// Each is called after each measurement with how many of all there are now. May be nil.
+	// Each is called after each measurement with the number done and the total. May be nil.
 	Each func(done, of int)
 }
 
-// SweepPoint is one of the combinations that were tried.
+// SweepPoint is one measured combination.
 type SweepPoint struct {
-	// Engine is what ran the model, nil for opmeter's own.
-	Engine *Engine
+	// Engine ran the model, nil for opmeter's own.
+	Engine *engine.Engine
 	// Batch, Threads and Streams are the combination; a batch of 0 is that of the file.
 	Batch, Threads, Streams int
-	// Latency is the time of an inference while all streams run, in seconds.
+	// Latency of an inference while all streams run, in seconds.
 	Latency *profile.Metric
-	// Throughput is items a second: inferences times the batch, or inferences where the file's
-	// batch counts. Its samples are rounds.
+	// Throughput in items a second: inferences times the batch, or inferences if the batch is that
+	// of the file. Its samples are rounds.
 	Throughput *profile.Metric
-	// RAMBytes is the memory that all streams hold beside the model, by the plan of the engine; nil
-	// for external engines, which have none.
+	// RAMBytes is the memory of all streams beside the model, by the plan of the engine; nil for
+	// external engines, whose plan is unknown.
 	RAMBytes *int64
 	// Best says that no other point has less latency and no less throughput, or more
 	// throughput and no more latency: the Pareto front of both.
 	Best bool
-	// Err says why the point has no figures, or why it has those of some rounds only.
+	// Err says why the point has no figures, or figures of some rounds only.
 	Err error
 }
 
-// Sweep measures a model in all combinations of engine, batch, threads and streams. Points take
-// turns: a round measures each for a part of its time, the next round in the opposite order, so
-// that what slows the machine down for a while meets many points a little and none alone.
+// Sweep measures a model in all combinations of engine, batch, threads and streams. Points are
+// interleaved: a round measures each for a part of its time, the next round in the opposite order,
+// so that a temporary slowdown of the machine affects many points a little.
 //
-// When ctx ends early, points hold what was measured until then, without an error; those that
-// were not begun have the context's. A point that fails has its own error. Errors of Sweep are an
+// When ctx ends early, points hold what was measured until then, without an error; points that were
+// not begun have the context's. A point that fails has its own error. Errors of Sweep are an
 // [OptionError].
 func Sweep(ctx context.Context, m *Model, o SweepOptions) ([]SweepPoint, error) {
 	if err := o.validate(); err != nil {
@@ -79,7 +80,7 @@ func Sweep(ctx context.Context, m *Model, o SweepOptions) ([]SweepPoint, error) 
 	s := &sweep{m: m, o: o, rounds: rounds}
 	engines := o.Engines
 	if len(engines) == 0 {
-		engines = []*Engine{o.Engine}
+		engines = []*engine.Engine{o.Engine}
 	}
 	for _, e := range engines {
 		for _, b := range orDefault(o.Batches, o.Inputs.Batch) {
@@ -139,7 +140,7 @@ func (o *SweepOptions) validate() error {
 	if n := max(len(o.Engines), 1) * max(len(o.Batches), 1) * max(len(o.Threads), 1) * max(len(o.Streams), 1); n > mostPoints {
 		return wrong("Batches", "these are %d combinations: use up to %d", n, mostPoints)
 	}
-	if slices.ContainsFunc(o.Engines, (*Engine).program) {
+	if slices.ContainsFunc(o.Engines, isProgram) {
 		return wrong("Engine", "%s", "tflm=PROGRAM cannot be swept: it takes neither batch nor threads nor streams from outside")
 	}
 	if o.Rounds < 0 || o.Rounds > mostRounds {
@@ -148,7 +149,7 @@ func (o *SweepOptions) validate() error {
 	return o.Options.Validate()
 }
 
-// sweep is one while it goes on.
+// sweep is the state of [Sweep].
 type sweep struct {
 	m       *Model
 	o       SweepOptions
@@ -213,7 +214,7 @@ func (s *sweep) group(ctx context.Context, points []int) {
 	if o.Engine != nil {
 		var g external.Options
 		var clean func()
-		if g, clean, err = s.m.guest(&o, h, nil); err == nil {
+		if g, clean, err = s.m.externalOptions(&o, h, nil); err == nil {
 			defer clean()
 			err = each(func(n int) (*loadfigures.Round, error) {
 				streams(&g.Request, n)
@@ -225,8 +226,8 @@ func (s *sweep) group(ctx context.Context, points []int) {
 		for _, i := range points {
 			most = max(most, s.points[i].Streams)
 		}
-		err = s.m.reading(func() error {
-			f, err := host.NewFleet(ctx, s.m.g, h, most)
+		err = s.m.in.Reading(func() error {
+			f, err := host.NewFleet(ctx, s.m.in.Graph, h, most)
 			if err != nil {
 				return err
 			}
@@ -239,14 +240,14 @@ func (s *sweep) group(ctx context.Context, points []int) {
 	case ctx.Err() != nil:
 		s.stopped(points, ctx.Err())
 	default:
-		// What stands in the way of one may not of the next: that fails by itself.
-		fail(points[:1], failed(s.m.g.Path, err))
+		// The next points may still work; each fails by itself.
+		fail(points[:1], failed(s.m.in.Graph.Path, err))
 		s.group(ctx, points[1:])
 	}
 }
 
-// round lets streams of an external engine run once. Each has a process of its own: engines set up
-// sessions for as many streams as there are.
+// round runs the streams of an external engine once, in a process of its own, since engines prepare
+// sessions for a fixed number of streams.
 func (m *Model) round(ctx context.Context, g external.Options) (*loadfigures.Round, error) {
 	release, err := loop.Lease(ctx)
 	if err != nil {
@@ -254,7 +255,7 @@ func (m *Model) round(ctx context.Context, g external.Options) (*loadfigures.Rou
 	}
 	defer release()
 	r, err := external.Round(ctx, g)
-	return r, engineError(m.g.Path, g.Request.Engine, err)
+	return r, engineError(m.in.Graph.Path, g.Request.Engine, err)
 }
 
 // stopped notes that points were not begun.
@@ -273,7 +274,7 @@ func (s *sweep) count() {
 	}
 }
 
-// of gathers the rounds of a point.
+// of merges the rounds of a point.
 func (p *SweepPoint) of(rounds []*loadfigures.Round) {
 	p.Latency, p.Throughput, p.RAMBytes = loadfigures.Rounds(rounds, max(p.Batch, 1))
 	if p.Latency == nil && p.Err == nil {

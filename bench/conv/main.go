@@ -17,9 +17,10 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter/bench/rates"
-	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/conv"
 	"github.com/opmeter/opmeter/internal/kernel/fixed"
+	"github.com/opmeter/opmeter/internal/kernel/quantise"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
@@ -184,8 +185,8 @@ func main() {
 
 func (l layer) depthwise() bool { return len(l.kind) > 9 && l.kind[:9] == "depthwise" }
 
-func (l layer) shape() kernel.ConvShape {
-	s := kernel.ConvShape{
+func (l layer) shape() conv.Shape {
+	s := conv.Shape{
 		N: 1, C: l.in, H: l.size * l.stride, W: l.size * l.stride, OC: l.out, OH: l.size, OW: l.size, KH: l.kn, KW: l.kn,
 		StrideH: l.stride, StrideW: l.stride, DilH: 1, DilW: 1, PadT: l.kn / 2, PadL: l.kn / 2, Groups: max(1, l.groups),
 	}
@@ -215,11 +216,11 @@ func move(out, in []byte) {
 	}
 }
 
-func (l layer) planes() func() { return l.floats(kernel.NewConvNCHW) }
+func (l layer) planes() func() { return l.floats(conv.NewNCHW) }
 
-func (l layer) lines() func() { return l.floats(kernel.NewConvNHWC) }
+func (l layer) lines() func() { return l.floats(conv.NewNHWC) }
 
-func (l layer) floats(build func(s kernel.ConvShape, w, bias []float32, act activation.Clamp) *kernel.Conv) func() {
+func (l layer) floats(build func(s conv.Shape, w, bias []float32, act activation.Clamp) *conv.Float32) func() {
 	s := l.shape()
 	x, y := numbers(s.C*s.H*s.W), make([]float32, s.OC*s.OH*s.OW)
 	c := build(s, numbers(s.OC*s.C/s.Groups*s.KH*s.KW), numbers(s.OC), activation.Clamp{On: true, Min: 0, Max: 6})
@@ -238,16 +239,16 @@ func (l layer) codes() func() {
 	}
 	q := scales(s.OC)
 	if l.depthwise() {
-		c := kernel.NewDepthwiseQ[int8](s, w, -3, q)
+		c := conv.NewDepthwiseInt8[int8](s, w, -3, q)
 		return func() { c.Run(nil, x, y) }
 	}
-	c := kernel.NewConvQ[int8](s, w, 0, -3, q)
+	c := conv.NewInt8[int8](s, w, 0, -3, q)
 	return func() { c.Run(nil, x, y) }
 }
 
 // scales are of channels with a ReLU6, as TFLite has it: the zero point is the least number.
-func scales(n int) kernel.Requant {
-	q := kernel.Requant{Zero: -128, Min: -128, Max: 127}
+func scales(n int) quantise.Requant {
+	q := quantise.Requant{Zero: -128, Min: -128, Max: 127}
 	for range n {
 		q.Mul = append(q.Mul, fixed.Multiplier{M: 1<<30 + 12345, Shift: -8})
 		q.Bias = append(q.Bias, 100)
@@ -263,7 +264,7 @@ func quantising(n int) func() {
 	sums, y := make([]int32, near), make([]int8, near)
 	return func() {
 		for left := n; left > 0; left -= near {
-			kernel.RequantRows(nil, y[:min(left, near)], sums, channels, &q)
+			quantise.RequantRows(nil, y[:min(left, near)], sums, channels, &q)
 		}
 	}
 }

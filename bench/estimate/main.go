@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/target"
 )
 
 func main() {
@@ -105,7 +106,7 @@ func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
 
 // many estimates pairs of models and targets in turn, opening of files included.
 func many(files []string, pairs int) error {
-	targets, err := opmeter.LoadTargets("")
+	targets, err := target.Load("")
 	if err != nil {
 		return err
 	}

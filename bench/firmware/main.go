@@ -24,6 +24,7 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/device"
 )
 
 // host runs a program with its embedded inputs and writes all outputs.
@@ -52,7 +53,7 @@ func main() {
 	for _, file := range flag.Args() {
 		p, same, err := compare(file, *seeds, *cc, strings.Fields(*flags))
 		name := strings.TrimSuffix(filepath.Base(file), ".tflite")
-		switch e, refused := errors.AsType[*opmeter.UnsupportedError](err); {
+		switch e, refused := errors.AsType[*device.UnsupportedError](err); {
 		case refused:
 			fmt.Printf("%-48s refused    %d operators, first: layer %d, %s: %s\n", name, len(e.Layers), e.Layers[0].Layer, e.Layers[0].Op, e.Layers[0].Text)
 		case err != nil:
@@ -69,7 +70,7 @@ func main() {
 }
 
 // compare makes a program for each seed, and the outputs of a session beside it.
-func compare(file string, seeds int, cc string, flags []string) (p *opmeter.Program, same bool, err error) {
+func compare(file string, seeds int, cc string, flags []string) (p *device.Program, same bool, err error) {
 	m, err := opmeter.Open(file)
 	if err != nil {
 		return nil, false, err
@@ -77,7 +78,7 @@ func compare(file string, seeds int, cc string, flags []string) (p *opmeter.Prog
 	defer m.Close()
 	for seed := range seeds {
 		in := opmeter.Inputs{Seed: uint64(seed)}
-		if p, err = opmeter.NewProgram(m, opmeter.ProgramOptions{Inputs: in}); err != nil {
+		if p, err = device.NewProgram(m, device.ProgramOptions{Inputs: in}); err != nil {
 			return nil, false, err
 		}
 		got, err := run(p, cc, flags)
@@ -96,7 +97,7 @@ func compare(file string, seeds int, cc string, flags []string) (p *opmeter.Prog
 }
 
 // run compiles a program in a folder of its own and returns what it writes.
-func run(p *opmeter.Program, cc string, flags []string) ([]byte, error) {
+func run(p *device.Program, cc string, flags []string) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "opmeter-firmware-")
 	if err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter/bench/rates"
-	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/gemm"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
@@ -87,8 +87,8 @@ func floats(m, n, k, bits int) func() {
 			v[i] = float32(int32(state)>>(32-bits)) / float32(int(1)<<(bits-1))
 		}
 	}
-	p := kernel.PackB(k, n, b, 0, false)
-	return func() { kernel.GemmPacked(nil, kernel.GemmParams{M: m, N: n, K: k}, a, p, c) }
+	p := gemm.PackB(k, n, b, 0, false)
+	return func() { gemm.MultiplyPacked(nil, gemm.Params{M: m, N: n, K: k}, a, p, c) }
 }
 
 // bytes gives sums of 32 bits, as ONNX's MatMulInteger does.
@@ -100,8 +100,8 @@ func bytes(m, n, k int) func() {
 	for i := range w {
 		w[i] = int32(i*37%255) - 127
 	}
-	p, tables := kernel.NewPackedQ(n, k), make([]kernel.ByteTable, 1)
+	p, tables := gemm.NewPackedInt8(n, k), make([]gemm.ByteTable, 1)
 	p.Fill(w, k, 1)
 	tables[0].Fill(false, 128)
-	return func() { kernel.GemmQ(nil, m, x, tables, p, y) }
+	return func() { gemm.MultiplyInt8(nil, m, x, tables, p, y) }
 }

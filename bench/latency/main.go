@@ -2,7 +2,7 @@
 // each engine that takes it, each of these in a process of its own, the same inputs, in turns of
 // some milliseconds, so that all meet the same machine.
 //
-//	bench/guests/install DIR
+//	bench/engines/install DIR
 //	OPMETER_TEST_ENGINES=DIR go run ./bench/latency [-threads 1,2] [-time 500ms] [-only NAME] [-processor] [-csv FILE] [FILE or FOLDER ...]
 //	OPMETER_TEST_ENGINES=DIR go run ./bench/latency -networks FOLDER
 //
@@ -36,6 +36,7 @@ import (
 
 	"github.com/opmeter/opmeter"
 	"github.com/opmeter/opmeter/bench/networks"
+	"github.com/opmeter/opmeter/engine"
 	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -43,11 +44,11 @@ import (
 // packages are the folders of the engines in OPMETER_TEST_ENGINES, and what they are asked for.
 var packages = []struct {
 	name, folder, format string
-	options              []opmeter.EngineOption
+	options              []engine.Option
 }{
 	{"onnxruntime", "onnxruntime-1.32.0", ".onnx", nil},
 	// Single precision, as everybody else: on some processors the default is half of it.
-	{"openvino", "openvino-2026.4.1", "", []opmeter.EngineOption{{Key: "INFERENCE_PRECISION_HINT", Value: "f32"}}},
+	{"openvino", "openvino-2026.4.1", "", []engine.Option{{Key: "INFERENCE_PRECISION_HINT", Value: "f32"}}},
 	{"litert", "ai_edge_litert-2.3.0", ".tflite", nil},
 }
 
@@ -169,13 +170,13 @@ func (t *tally) print(what string) {
 }
 
 // others finds the engines to compare with; nil if it is absent.
-func others() (list []*opmeter.Engine, err error) {
+func others() (list []*engine.Engine, err error) {
 	dir := os.Getenv("OPMETER_TEST_ENGINES")
 	if dir == "" {
-		return nil, errors.New("set OPMETER_TEST_ENGINES to the folder that bench/guests/install made")
+		return nil, errors.New("set OPMETER_TEST_ENGINES to the folder that bench/engines/install made")
 	}
 	for _, p := range packages {
-		found, err := opmeter.FindEngines(p.name + "=" + filepath.Join(dir, p.folder))
+		found, err := engine.Find(p.name + "=" + filepath.Join(dir, p.folder))
 		if err != nil {
 			return nil, err
 		}
@@ -233,7 +234,7 @@ func (t *times) fastest() (best float64) {
 }
 
 // compare measures a model with all engines, which are interleaved.
-func compare(engines []*opmeter.Engine, path string, threads int, each time.Duration, processor bool) (*times, error) {
+func compare(engines []*engine.Engine, path string, threads int, each time.Duration, processor bool) (*times, error) {
 	defer debug.FreeOSMemory()
 	m, err := opmeter.Open(path)
 	if err != nil {
@@ -241,14 +242,14 @@ func compare(engines []*opmeter.Engine, path string, threads int, each time.Dura
 	}
 	defer func() { _ = m.Close() }()
 	var t times
-	var turns opmeter.Turns
+	var turns opmeter.Interleaver
 	var wait sync.WaitGroup
 	var mine error
-	measure := func(e *opmeter.Engine, into *float64, fault *error) {
+	measure := func(e *engine.Engine, into *float64, fault *error) {
 		wait.Go(func() {
 			ctx, stop := context.WithTimeout(context.Background(), 2*time.Minute)
 			defer stop()
-			p, err := opmeter.Profile(ctx, m, opmeter.Options{Engine: e, Threads: threads, Time: each, Warmup: each / 4, Turns: &turns, Inputs: inputs(), MaxMemory: 4 << 30})
+			p, err := opmeter.Profile(ctx, m, opmeter.Options{Engine: e, Threads: threads, Time: each, Warmup: each / 4, Interleaver: &turns, Inputs: inputs(), MaxMemory: 4 << 30})
 			if err == nil {
 				err = failed(p)
 			}

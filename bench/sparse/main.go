@@ -24,9 +24,11 @@ import (
 
 	"github.com/opmeter/opmeter/bench/rates"
 	"github.com/opmeter/opmeter/internal/base/workers"
-	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/conv"
 	"github.com/opmeter/opmeter/internal/kernel/fixed"
+	"github.com/opmeter/opmeter/internal/kernel/gemm"
+	"github.com/opmeter/opmeter/internal/kernel/quantise"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
@@ -195,18 +197,18 @@ func (l layer) make(pool *workers.Pool, number, layout string, share float64, s 
 	if l.size == 0 {
 		rows := l.stride
 		x, y := values(r, rows*l.in), make([]float32, rows*l.out)
-		copies := copiesOf(rows, 4*len(w), func() *kernel.PackedB { return kernel.PackForRows(rows, true, l.in, l.out, w, 0, true) })
+		copies := copiesOf(rows, 4*len(w), func() *gemm.PackedB { return gemm.PackForRows(rows, true, l.in, l.out, w, 0, true) })
 		at := 0
 		return func() {
-			kernel.GemmPacked(pool, kernel.GemmParams{M: rows, N: l.out, K: l.in}, x, copies[at%len(copies)], y)
+			gemm.MultiplyPacked(pool, gemm.Params{M: rows, N: l.out, K: l.in}, x, copies[at%len(copies)], y)
 			at++
 		}
 	}
 	shape := l.shape()
 	x, y := values(r, shape.C*shape.H*shape.W), make([]float32, shape.OC*shape.OH*shape.OW)
-	build := kernel.NewConvNCHW
+	build := conv.NewNCHW
 	if layout == "NHWC" {
-		build = kernel.NewConvNHWC
+		build = conv.NewNHWC
 	}
 	c := build(shape, w, nil, activation.Clamp{})
 	return func() { c.Run(pool, x, y) }
@@ -242,24 +244,24 @@ func (l layer) codes(pool *workers.Pool, r *rand.Rand, layout string, zero []boo
 	if l.size == 0 {
 		rows := l.stride
 		x, y := random(rows*l.in), make([]int32, rows*l.out)
-		tables := make([]kernel.ByteTable, 1)
+		tables := make([]gemm.ByteTable, 1)
 		tables[0].Fill(true, 3)
-		packed := func() *kernel.PackedQ {
-			p := kernel.NewPackedQ(l.out, l.in).SetRows(rows, true)
+		packed := func() *gemm.PackedInt8 {
+			p := gemm.NewPackedInt8(l.out, l.in).SetRows(rows, true)
 			p.Fill(w, l.in, 1)
 			return p.PrepareZero(&tables[0])
 		}
 		copies := copiesOf(rows, len(w), packed)
 		at := 0
 		return func() {
-			kernel.GemmQ(pool, rows, x, tables, copies[at%len(copies)], y)
+			gemm.MultiplyInt8(pool, rows, x, tables, copies[at%len(copies)], y)
 			at++
 		}
 	}
 	s := l.shape()
 	x, y := random(s.C*s.H*s.W), make([]uint8, s.OC*s.OH*s.OW)
 	if layout == "NHWC" {
-		q := kernel.Requant{Bias: make([]int32, l.out), Zero: -3, Min: -128, Max: 127}
+		q := quantise.Requant{Bias: make([]int32, l.out), Zero: -3, Min: -128, Max: 127}
 		for range l.out {
 			q.Mul = append(q.Mul, fixed.Multiplier{M: 1<<30 + r.Int32N(1<<30), Shift: -9})
 		}
@@ -271,13 +273,13 @@ func (l layer) codes(pool *workers.Pool, r *rand.Rand, layout string, zero []boo
 		for i, v := range x {
 			in[i] = int8(v)
 		}
-		c := kernel.NewConvQ[int8](s, narrow, 0, 3, q)
+		c := conv.NewInt8[int8](s, narrow, 0, 3, q)
 		return func() { c.Run(pool, in, out) }
 	}
-	c := kernel.NewConvSums(s, layout == "last", layout == "last")
-	kernel.SetSumWeights(c, w, 0)
+	c := conv.NewSums(s, layout == "last", layout == "last")
+	conv.SetSumWeights(c, w, 0)
 	c.SetZero(true, 3)
-	q := &kernel.Rescale{Bias: make([]int32, l.out), Zero: -3, Lo: -128, Hi: 127, Signed: true}
+	q := &quantise.Rescale{Bias: make([]int32, l.out), Zero: -3, Lo: -128, Hi: 127, Signed: true}
 	for range l.out {
 		q.Scales = append(q.Scales, 0.0005+0.001*r.Float32())
 	}
@@ -285,8 +287,8 @@ func (l layer) codes(pool *workers.Pool, r *rand.Rand, layout string, zero []boo
 	return func() { c.RunRescaled(pool, x, y, q) }
 }
 
-func (l layer) shape() kernel.ConvShape {
-	return kernel.ConvShape{
+func (l layer) shape() conv.Shape {
+	return conv.Shape{
 		N: 1, C: l.in, H: l.size * l.stride, W: l.size * l.stride, OC: l.out, OH: l.size, OW: l.size, KH: l.kn, KW: l.kn,
 		StrideH: l.stride, StrideW: l.stride, DilH: 1, DilW: 1, PadT: l.kn / 2, PadL: l.kn / 2,
 	}

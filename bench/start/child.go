@@ -37,7 +37,7 @@ func start(name, library, path string, threads int) error {
 	if name == ours {
 		took, err = own(path, threads)
 	} else {
-		took, err = guests(name, library, path, threads)
+		took, err = startEngine(name, library, path, threads)
 	}
 	if err != nil {
 		return err
@@ -94,8 +94,8 @@ func own(path string, threads int) (time.Duration, error) {
 	return took, nil
 }
 
-// guests starts another engine.
-func guests(name, library, path string, threads int) (time.Duration, error) {
+// startEngine starts another engine.
+func startEngine(name, library, path string, threads int) (time.Duration, error) {
 	task, err := task(path, threads)
 	if err != nil {
 		return 0, err

@@ -2,7 +2,7 @@
 // memory that they have then: opmeter's own, ONNX Runtime, OpenVINO and LiteRT, each in a fresh
 // process, in turns.
 //
-//	bench/guests/install DIR
+//	bench/engines/install DIR
 //	OPMETER_TEST_ENGINES=DIR go run ./bench/start [-n 5] [-threads 1] [-only NAME] [-against onnxruntime,litert] [FILE or FOLDER ...]
 //	OPMETER_TEST_ENGINES=DIR go run ./bench/start -networks FOLDER
 //
@@ -120,7 +120,7 @@ func bench(against []string, rounds, threads int, only, into string, paths []str
 func found(names []string) ([]rival, error) {
 	dir := os.Getenv("OPMETER_TEST_ENGINES")
 	if dir == "" {
-		return nil, errors.New("set OPMETER_TEST_ENGINES to the folder that bench/guests/install made")
+		return nil, errors.New("set OPMETER_TEST_ENGINES to the folder that bench/engines/install made")
 	}
 	list := slices.DeleteFunc(rivals(), func(e rival) bool { return e.name != ours && !slices.Contains(names, e.name) })
 	here := find.Here()

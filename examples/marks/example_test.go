@@ -12,12 +12,13 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/marks"
 	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/record"
 )
 
 // imported is the profile of a file of marks.
 func imported(t *testing.T, path string, m *opmeter.Model) *profile.Profile {
 	t.Helper()
-	got, err := opmeter.Import(t.Context(), path, opmeter.ImportOptions{Model: m})
+	got, err := record.Import(t.Context(), path, record.Options{Model: m})
 	if err != nil || len(got.Profiles) != 1 {
 		t.Fatal(got, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"strconv"
 	"strings"
 
 	"github.com/charmbracelet/x/term"
@@ -52,6 +53,9 @@ func newApp(in io.Reader, out, errw io.Writer) *app {
 			a.width = w
 		}
 		a.color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	}
+	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
+		a.width = n // also where the output is a pipe or a file
 	}
 	if f, ok := errw.(*os.File); ok {
 		a.tty = term.IsTerminal(f.Fd())

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/compress"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/study"
@@ -27,7 +27,7 @@ Without --data, losses only rank the layers.`,
 			if err := x.check(); err != nil {
 				return err
 			}
-			return x.with(args[0], func(j *opmeter.Compression) error {
+			return x.with(args[0], func(j *compress.Job) error {
 				if err := x.whole(c.Context(), j); err != nil {
 					return err
 				}
@@ -68,7 +68,7 @@ Each gain has a confidence interval. Ctrl-C keeps what was measured; the same co
 			if err := x.check(); err != nil {
 				return err
 			}
-			return x.with(args[0], func(j *opmeter.Compression) error {
+			return x.with(args[0], func(j *compress.Job) error {
 				o, err := x.speedOptions()
 				if err != nil {
 					return err
@@ -89,8 +89,8 @@ Each gain has a confidence interval. Ctrl-C keeps what was measured; the same co
 }
 
 // speedOptions gathers the flags of a performance profile.
-func (x *compressCommand) speedOptions() (o opmeter.SpeedOptions, err error) {
-	o = opmeter.SpeedOptions{Name: x.name, Counted: x.flops, Batch: x.m.batch, Threads: x.threads, Levels: x.levels, Structures: x.shapes, Formats: x.numbers, Time: x.time}
+func (x *compressCommand) speedOptions() (o compress.SpeedOptions, err error) {
+	o = compress.SpeedOptions{Name: x.name, Counted: x.flops, Batch: x.m.batch, Threads: x.threads, Levels: x.levels, Structures: x.shapes, Formats: x.numbers, Time: x.time}
 	if len(x.target.on) > 1 {
 		return o, useError("--on: one target per command")
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/compress"
 	"github.com/opmeter/opmeter/study"
 )
 
@@ -50,11 +50,11 @@ var methods = map[string]study.Method{
 	"output": study.OutputError, "calibrated": study.Calibrated, "end-to-end": study.EndToEnd, "magnitude": study.Magnitude, "approximated": study.Approximated, "one-shot": study.OneShot,
 }
 
-func (x *compressCommand) lossOptions() (o opmeter.LossOptions, err error) {
+func (x *compressCommand) lossOptions() (o compress.LossOptions, err error) {
 	f := &x.loss
-	o = opmeter.LossOptions{
+	o = compress.LossOptions{
 		Metric: f.metric, Choice: f.choice, Levels: x.levels, Structures: x.shapes, Formats: x.numbers, Threads: x.threads,
-		Data: opmeter.DataOptions{Labels: f.labels, Column: f.column, Mean: f.mean, Std: f.std, Samples: f.samples, Seed: x.m.seed},
+		Data: compress.DataOptions{Labels: f.labels, Column: f.column, Mean: f.mean, Std: f.std, Samples: f.samples, Seed: x.m.seed},
 	}
 	if f.method != "" {
 		m, ok := methods[strings.ReplaceAll(f.method, "_", "-")]
@@ -115,7 +115,7 @@ func (f *planFlags) add(c *cobra.Command) {
 }
 
 // planOptions gathers the flags of a plan.
-func (x *compressCommand) planOptions(j *opmeter.Compression) (o opmeter.PlanOptions, err error) {
+func (x *compressCommand) planOptions(j *compress.Job) (o compress.PlanOptions, err error) {
 	f := &x.plan
 	o.Ends = f.ends
 	g := &o.Goal
@@ -196,7 +196,7 @@ func (x *compressCommand) planOptions(j *opmeter.Compression) (o opmeter.PlanOpt
 		if !(f.balance >= 0 && f.balance <= 1) {
 			return o, useError("--balance: use 0 to 1, not %v", f.balance)
 		}
-		o.Sparsify = &opmeter.SparsifyOptions{Sparsity: f.sparsity, Balance: &f.balance}
+		o.Sparsify = &compress.SparsifyOptions{Sparsity: f.sparsity, Balance: &f.balance}
 	default:
 		return o, useError("--compat %q: use sparsify", f.compat)
 	}
@@ -226,7 +226,7 @@ func share(s string) (float64, error) {
 }
 
 // whole does everything.
-func (x *compressCommand) whole(ctx context.Context, j *opmeter.Compression) error {
+func (x *compressCommand) whole(ctx context.Context, j *compress.Job) error {
 	s, err := x.speedOptions()
 	if err != nil {
 		return err

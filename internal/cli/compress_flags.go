@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/compress"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/study"
@@ -204,7 +205,7 @@ func (x *compressCommand) file(model string) string {
 }
 
 // with opens model and study for work.
-func (x *compressCommand) with(model string, do func(c *opmeter.Compression) error) error {
+func (x *compressCommand) with(model string, do func(c *compress.Job) error) error {
 	path, err := findModel(model)
 	if err != nil {
 		return err
@@ -229,7 +230,7 @@ func (x *compressCommand) with(model string, do func(c *opmeter.Compression) err
 	return x.a.withModel(path, func(m *opmeter.Model) error {
 		show, stop := x.a.progress()
 		defer stop()
-		c, err := opmeter.OpenCompression(m, opmeter.CompressionOptions{Study: name, Inputs: in, MaxMemory: memory, Progress: show})
+		c, err := compress.Open(m, compress.Options{Study: name, Inputs: in, MaxMemory: memory, Progress: show})
 		if err != nil {
 			return told(err)
 		}

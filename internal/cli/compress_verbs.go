@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/compress"
 	"github.com/opmeter/opmeter/internal/base/atomicfile"
 	"github.com/opmeter/opmeter/internal/base/infile"
 	"github.com/opmeter/opmeter/internal/report"
@@ -47,7 +48,7 @@ Each figure has a confidence interval from resampling the samples.`,
 				return err
 			}
 			o.Name = x.name
-			return x.with(args[0], func(j *opmeter.Compression) error {
+			return x.with(args[0], func(j *compress.Job) error {
 				p, err := j.Loss(c.Context(), o)
 				if err != nil {
 					return err
@@ -67,7 +68,7 @@ Each figure has a confidence interval from resampling the samples.`,
 
 func newCompressPlan(a *app) *cobra.Command {
 	x := &compressCommand{a: a}
-	var o opmeter.PlanOptions
+	var o compress.PlanOptions
 	c := &cobra.Command{
 		Use:   "plan MODEL",
 		Short: "Choose a change for every layer, and benchmark the result",
@@ -87,7 +88,7 @@ held-out samples.`,
 			if err != nil {
 				return err
 			}
-			return x.with(args[0], func(j *opmeter.Compression) error {
+			return x.with(args[0], func(j *compress.Job) error {
 				p, err := x.planOptions(j)
 				if err != nil {
 					return err
@@ -119,7 +120,7 @@ held-out samples.`,
 
 func newCompressApply(a *app) *cobra.Command {
 	x := &compressCommand{a: a}
-	var o opmeter.ApplyOptions
+	var o compress.ApplyOptions
 	var out string
 	c := &cobra.Command{
 		Use:   "apply MODEL -o FILE",
@@ -143,7 +144,7 @@ error of each layer's output on the data.`,
 			if len(x.loss.data) > 0 {
 				o.Data = &l.Data
 			}
-			return x.with(args[0], func(j *opmeter.Compression) error {
+			return x.with(args[0], func(j *compress.Job) error {
 				if end := "." + j.Study().Model.Format; !strings.EqualFold(filepath.Ext(out), end) {
 					return useError("%s: the compressed model has the format of the original: use the ending %s", out, end)
 				}
@@ -181,7 +182,7 @@ error of each layer's output on the data.`,
 
 func newCompressBench(a *app) *cobra.Command {
 	x := &compressCommand{a: a}
-	var o opmeter.BenchOptions
+	var o compress.BenchOptions
 	var e engineFlags
 	c := &cobra.Command{
 		Use:   "bench MODEL [COMPRESSED]",
@@ -208,10 +209,10 @@ reason.`,
 			for _, f := range list {
 				o.Engines = append(o.Engines, f.engine)
 				if f.engine != nil {
-					a.measures(guestPatience)
+					a.measures(enginePatience)
 				}
 			}
-			return x.with(args[0], func(j *opmeter.Compression) error {
+			return x.with(args[0], func(j *compress.Job) error {
 				if len(args) > 1 {
 					m, err := opmeter.Open(args[1])
 					if err != nil {
@@ -247,7 +248,7 @@ reason.`,
 }
 
 // exported adds the flags of what is written for other tools.
-func (x *compressCommand) exported(c *cobra.Command, o *opmeter.ExportOptions) {
+func (x *compressCommand) exported(c *cobra.Command, o *compress.ExportOptions) {
 	x.addStudy(c)
 	c.Flags().StringVar(&o.Plan, "plan", "", "`NAME` of the plan (default: the last)")
 	wholeVar(c, &o.Epochs, "epochs", 0, 1, 1_000_000, "epochs of the training (default: 100)", "")
@@ -255,7 +256,7 @@ func (x *compressCommand) exported(c *cobra.Command, o *opmeter.ExportOptions) {
 
 func newCompressRecipe(a *app) *cobra.Command {
 	x := &compressCommand{a: a}
-	o := opmeter.ExportOptions{Kind: "recipe"}
+	o := compress.ExportOptions{Kind: "recipe"}
 	var out string
 	var asJSON bool
 	var first, last float64
@@ -290,7 +291,7 @@ level, and learning rates if given. Parts that a recipe cannot express are named
 
 func newCompressExport(a *app) *cobra.Command {
 	x := &compressCommand{a: a}
-	o := opmeter.ExportOptions{Kind: "sparsify-perf"}
+	o := compress.ExportOptions{Kind: "sparsify-perf"}
 	var out string
 	var structures []study.Structure
 	c := &cobra.Command{
@@ -303,8 +304,8 @@ Compressor.`,
   opmeter compress export model.onnx --kind nncf`,
 		Args: needOneModel,
 		RunE: func(_ *cobra.Command, args []string) error {
-			if !slices.Contains(opmeter.Exports(), o.Kind) {
-				return useError("--kind %q: use one of %s", o.Kind, strings.Join(opmeter.Exports(), ", "))
+			if !slices.Contains(compress.ExportKinds(), o.Kind) {
+				return useError("--kind %q: use one of %s", o.Kind, strings.Join(compress.ExportKinds(), ", "))
 			}
 			if len(structures) > 0 {
 				o.Structure = structures[0]
@@ -313,7 +314,7 @@ Compressor.`,
 		},
 	}
 	x.exported(c, &o)
-	c.Flags().StringVar(&o.Kind, "kind", o.Kind, "`NAME`: "+strings.Join(opmeter.Exports(), ", "))
+	c.Flags().StringVar(&o.Kind, "kind", o.Kind, "`NAME`: "+strings.Join(compress.ExportKinds(), ", "))
 	c.Flags().StringVar(&o.Speed, "speed", "", "`NAME` of the performance profile (default: the last)")
 	c.Flags().StringVar(&o.Loss, "loss", "", "`NAME` of the loss profile (default: the last)")
 	c.Flags().Var(&listed[study.Structure]{&structures, study.Structures()}, "structure", "`NAME` of the structure that profiles are of")
@@ -323,8 +324,8 @@ Compressor.`,
 }
 
 // export writes a part of a study for another tool.
-func (x *compressCommand) export(model string, o opmeter.ExportOptions, out string) error {
-	return x.with(model, func(j *opmeter.Compression) error {
+func (x *compressCommand) export(model string, o compress.ExportOptions, out string) error {
+	return x.with(model, func(j *compress.Job) error {
 		if out != "" {
 			if err := writable(out, model, j.Study().Model.Path); err != nil {
 				return err
@@ -372,7 +373,7 @@ study of a model. For exclusion lists of NNCF or Neural Compressor, print the la
 			if err != nil {
 				return withStatus(statusInput, plainPath(err))
 			}
-			return x.with(args[0], func(j *opmeter.Compression) error {
+			return x.with(args[0], func(j *compress.Job) error {
 				i, err := j.Import(data, args[1], x.name)
 				if err != nil {
 					return err

@@ -13,7 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter"
-	"github.com/opmeter/opmeter/internal/device"
+	"github.com/opmeter/opmeter/device"
+	internaldevice "github.com/opmeter/opmeter/internal/device"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/profile"
@@ -55,7 +56,7 @@ func (f *deviceFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.until, "until", "", "`PART`: measure until the 95 % CI is ± this, such as 1%")
 	f.addProtocol(c)
 	f.addRecord(c)
-	f.addTimeout(c, device.DefaultTimeout)
+	f.addTimeout(c, internaldevice.DefaultTimeout)
 	f.addReconnect(c)
 }
 
@@ -92,7 +93,7 @@ func (f *deviceFlags) addReconnect(c *cobra.Command) {
 }
 
 // options gathers what is known about a device and how to measure it.
-func (f *deviceFlags) options(a *app, at string, r *runFlags, t *targetFlags, m *modelFlags) (o opmeter.DeviceOptions, err error) {
+func (f *deviceFlags) options(a *app, at string, r *runFlags, t *targetFlags, m *modelFlags) (o device.Options, err error) {
 	if o.Inputs, err = m.inputs(); err != nil {
 		return o, err
 	}
@@ -126,7 +127,7 @@ func part(flag, s string) (float64, error) {
 }
 
 // onDevice is a runner for a device.
-func (a *app) onDevice(id string, o opmeter.DeviceOptions, f *deviceFlags, done func(*profile.Profile)) runner {
+func (a *app) onDevice(id string, o device.Options, f *deviceFlags, done func(*profile.Profile)) runner {
 	return runner{
 		target: id, run: func(ctx context.Context, m *opmeter.Model, b bounds) (*profile.Profile, error) {
 			p, err := a.measured(ctx, m, o, f.record, b.files)
@@ -141,7 +142,7 @@ func (a *app) onDevice(id string, o opmeter.DeviceOptions, f *deviceFlags, done 
 
 // measured measures a device, with a line of progress, a journal where files are to be
 // written, and the recording. m is nil where no model was named.
-func (a *app) measured(ctx context.Context, m *opmeter.Model, o opmeter.DeviceOptions, record string, files []string) (p *profile.Profile, err error) {
+func (a *app) measured(ctx context.Context, m *opmeter.Model, o device.Options, record string, files []string) (p *profile.Profile, err error) {
 	if record != "" {
 		f, err := newRecording("--record", record)
 		if err != nil {
@@ -159,7 +160,7 @@ func (a *app) measured(ctx context.Context, m *opmeter.Model, o opmeter.DeviceOp
 		defer l.stop()
 		l.show("listening", 0)
 		o.Found = func(protocol string, speed int) { l.remark(heard(protocol, speed)) }
-		o.Progress = func(g opmeter.DeviceProgress) {
+		o.Progress = func(g device.Progress) {
 			l.remark(interval(&g))
 			l.show("measuring", fraction(&g, o.Until))
 		}
@@ -167,7 +168,7 @@ func (a *app) measured(ctx context.Context, m *opmeter.Model, o opmeter.DeviceOp
 	p, err = a.kept(files, func(journal string) (*profile.Profile, error) {
 		o := o
 		o.Journal = journal
-		return opmeter.MeasureDevice(ctx, m, o)
+		return device.Measure(ctx, m, o)
 	})
 	return p, told(err)
 }
@@ -194,7 +195,7 @@ func heard(protocol string, speed int) string {
 }
 
 // interval says what is known about the time.
-func interval(g *opmeter.DeviceProgress) string {
+func interval(g *device.Progress) string {
 	s := plural(g.Runs, "inference")
 	if g.Warming {
 		return "warming up"
@@ -210,7 +211,7 @@ func interval(g *opmeter.DeviceProgress) string {
 
 // fraction is how far a measurement is: by the runs, or by the interval, which narrows with the
 // root of their number.
-func fraction(g *opmeter.DeviceProgress, until float64) float64 {
+func fraction(g *device.Progress, until float64) float64 {
 	f := 0.0
 	if g.Want > 0 {
 		f = float64(g.Runs) / float64(g.Want)

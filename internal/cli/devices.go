@@ -14,7 +14,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/base/jsonx"
 	"github.com/opmeter/opmeter/internal/base/port"
-	"github.com/opmeter/opmeter/internal/device"
+	internaldevice "github.com/opmeter/opmeter/internal/device"
 	"github.com/opmeter/opmeter/internal/device/all"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/text"
@@ -26,7 +26,7 @@ type socket struct {
 	inspect func(name string) port.Inspection
 	around  func() []string
 	// probe listens to a port; speed 0 finds it, ask lets it send what protocols begin with.
-	probe func(ctx context.Context, a port.Address, o listening) (*device.Seen, error)
+	probe func(ctx context.Context, a port.Address, o listening) (*internaldevice.Seen, error)
 }
 
 // listening says how a port is listened to.
@@ -39,7 +39,7 @@ type listening struct {
 
 // sockets are those of this computer.
 func sockets() socket {
-	return socket{port.List, port.Inspect, port.Around, func(ctx context.Context, a port.Address, o listening) (*device.Seen, error) {
+	return socket{port.List, port.Inspect, port.Around, func(ctx context.Context, a port.Address, o listening) (*internaldevice.Seen, error) {
 		list := all.Protocols(all.Options{})
 		if !o.ask {
 			for i, p := range list {
@@ -48,7 +48,7 @@ func sockets() socket {
 				list[i] = &q
 			}
 		}
-		return device.Probe(ctx, a, device.ProbeOptions{Protocols: list, Port: port.Options{Speed: o.speed, Stdin: o.app.in}, Timeout: o.timeout})
+		return internaldevice.Probe(ctx, a, internaldevice.ProbeOptions{Protocols: list, Port: port.Options{Speed: o.speed, Stdin: o.app.in}, Timeout: o.timeout})
 	}}
 }
 
@@ -85,7 +85,7 @@ speed and protocol of what arrives. Nothing is sent. Opening a port resets some 
 type found struct {
 	port.Info
 	// Seen is what was heard, nil where nobody listened.
-	Seen *device.Seen `json:"heard,omitzero"`
+	Seen *internaldevice.Seen `json:"heard,omitzero"`
 	// State is a word for what is wrong, "" for nothing: permission, no-node, busy, silent,
 	// or that of an error.
 	State string `json:"state,omitzero"`
@@ -142,7 +142,7 @@ func (f *found) hear(ctx context.Context, s socket, o listening, quiet bool) {
 	seen, err := s.probe(limited, port.Address{Kind: port.Serial, Name: f.Name}, o)
 	f.Seen = seen
 	switch {
-	case errors.Is(err, device.ErrSilent):
+	case errors.Is(err, internaldevice.ErrSilent):
 		f.State = "silent"
 	case err != nil && errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
 		// What was heard until then stands.
@@ -235,7 +235,7 @@ func (a *app) devicesTable(ports []found, s socket) {
 }
 
 // sample is the beginning of the first whole line that was heard.
-func sample(s *device.Seen) string {
+func sample(s *internaldevice.Seen) string {
 	lines := strings.FieldsFunc(strings.ToValidUTF8(string(s.Sample), "?"), func(r rune) bool { return r == '\r' || r == '\n' })
 	switch len(lines) {
 	case 0:

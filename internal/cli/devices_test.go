@@ -14,8 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/device"
 	"github.com/opmeter/opmeter/internal/base/port"
-	"github.com/opmeter/opmeter/internal/device"
+	internaldevice "github.com/opmeter/opmeter/internal/device"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -42,16 +43,16 @@ func bench() socket {
 			return i
 		},
 		around: func() []string { return []string{"container"} },
-		probe: func(_ context.Context, a port.Address, _ listening) (*device.Seen, error) {
+		probe: func(_ context.Context, a port.Address, _ listening) (*internaldevice.Seen, error) {
 			switch a.Name {
 			case "/dev/ttyACM0":
-				return &device.Seen{Protocol: "mltk", Speed: 921600, Bytes: 900, Text: true, Names: names, Tried: []device.Tried{{Speed: 921600, Bytes: 900}}}, nil
+				return &internaldevice.Seen{Protocol: "mltk", Speed: 921600, Bytes: 900, Text: true, Names: names, Tried: []internaldevice.Tried{{Speed: 921600, Bytes: 900}}}, nil
 			case "/dev/ttyUSB0":
-				return &device.Seen{Speed: 115200, Bytes: 70, Text: true, Sample: []byte("p 12\r\ntemp 22\r\nte"), Names: names}, nil
+				return &internaldevice.Seen{Speed: 115200, Bytes: 70, Text: true, Sample: []byte("p 12\r\ntemp 22\r\nte"), Names: names}, nil
 			case "/dev/ttyUSB1":
-				return &device.Seen{Names: names}, &device.SilentError{Port: a, Waited: time.Second}
+				return &internaldevice.Seen{Names: names}, &internaldevice.SilentError{Port: a, Waited: time.Second}
 			case "/dev/ttyUSB3":
-				return &device.Seen{Speed: 9600, Bytes: 70, Sample: []byte{1, 2, 0xff}, Names: names, Tried: []device.Tried{{Speed: 115200, Bytes: 60}, {Speed: 9600, Bytes: 70}}}, nil
+				return &internaldevice.Seen{Speed: 9600, Bytes: 70, Sample: []byte{1, 2, 0xff}, Names: names, Tried: []internaldevice.Tried{{Speed: 115200, Bytes: 60}, {Speed: 9600, Bytes: 70}}}, nil
 			}
 			return nil, &port.OpenError{Address: a, Cause: port.Missing, Advice: "connected: none"}
 		},
@@ -113,7 +114,7 @@ func TestDevicesTable(t *testing.T) {
 func TestDevicesOpensNothing(t *testing.T) {
 	t.Parallel()
 	s := bench()
-	s.probe = func(_ context.Context, a port.Address, _ listening) (*device.Seen, error) {
+	s.probe = func(_ context.Context, a port.Address, _ listening) (*internaldevice.Seen, error) {
 		t.Errorf("%s is opened", a)
 		return nil, errors.New("no")
 	}
@@ -181,8 +182,8 @@ func TestNothingConnected(t *testing.T) {
 }
 
 // measured returns a measurement with findings.
-func measured(clock *float64, ids ...string) func(context.Context, *opmeter.Model, opmeter.DeviceOptions) (*profile.Profile, error) {
-	return func(context.Context, *opmeter.Model, opmeter.DeviceOptions) (*profile.Profile, error) {
+func measured(clock *float64, ids ...string) func(context.Context, *opmeter.Model, device.Options) (*profile.Profile, error) {
+	return func(context.Context, *opmeter.Model, device.Options) (*profile.Profile, error) {
 		p := &profile.Profile{Layers: make([]profile.Layer, 3), Totals: profile.Totals{Latency: &profile.Metric{Median: new(0.0125)}}}
 		p.Target.ClockHz = clock
 		for _, id := range ids {
@@ -194,13 +195,13 @@ func measured(clock *float64, ids ...string) func(context.Context, *opmeter.Mode
 
 func TestDoctor(t *testing.T) {
 	t.Parallel()
-	silent := func(context.Context, *opmeter.Model, opmeter.DeviceOptions) (*profile.Profile, error) {
-		return nil, &opmeter.DeviceError{Port: "/dev/ttyACM0", Err: errors.New("no more data within 10 s")}
+	silent := func(context.Context, *opmeter.Model, device.Options) (*profile.Profile, error) {
+		return nil, &device.Error{Port: "/dev/ttyACM0", Err: errors.New("no more data within 10 s")}
 	}
 	fine := "ok ok ok ok ok ok"
 	for _, c := range []struct {
 		name, port string
-		measure    func(context.Context, *opmeter.Model, opmeter.DeviceOptions) (*profile.Profile, error)
+		measure    func(context.Context, *opmeter.Model, device.Options) (*profile.Profile, error)
 		want       string // of the steps
 		last       string // of the last that was reached
 	}{
@@ -220,7 +221,7 @@ func TestDoctor(t *testing.T) {
 	} {
 		var d doctor
 		got, err := try(t, func(a *app) error {
-			d = doctor{app: a, s: bench(), measure: c.measure, o: opmeter.DeviceOptions{Port: c.port, Timeout: 10 * time.Second}}
+			d = doctor{app: a, s: bench(), measure: c.measure, o: device.Options{Port: c.port, Timeout: 10 * time.Second}}
 			return d.run(t.Context(), "table")
 		})
 		var states []string
@@ -255,7 +256,7 @@ func TestDoctor(t *testing.T) {
 func TestDoctorJSON(t *testing.T) {
 	t.Parallel()
 	got, err := try(t, func(a *app) error {
-		d := doctor{app: a, s: bench(), quiet: true, o: opmeter.DeviceOptions{Port: "/dev/ttyACM1"}}
+		d := doctor{app: a, s: bench(), quiet: true, o: device.Options{Port: "/dev/ttyACM1"}}
 		return d.run(t.Context(), "json")
 	})
 	if err == nil {

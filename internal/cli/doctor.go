@@ -10,9 +10,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/device"
 	"github.com/opmeter/opmeter/internal/base/jsonx"
 	"github.com/opmeter/opmeter/internal/base/port"
-	"github.com/opmeter/opmeter/internal/device"
+	internaldevice "github.com/opmeter/opmeter/internal/device"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -37,7 +38,7 @@ is sent the start commands of the known protocols.`,
 			if format != "table" && format != "json" {
 				return useError("--format %q: use table or json", format)
 			}
-			d := doctor{app: a, s: sockets(), measure: opmeter.MeasureDevice, o: opmeter.DeviceOptions{Port: name, Speed: f.speed, Protocol: f.protocol, Timeout: f.timeout, Stdin: a.in}}
+			d := doctor{app: a, s: sockets(), measure: device.Measure, o: device.Options{Port: name, Speed: f.speed, Protocol: f.protocol, Timeout: f.timeout, Stdin: a.in}}
 			if format == "json" {
 				d.quiet = true
 			}
@@ -48,7 +49,7 @@ is sent the start commands of the known protocols.`,
 	c.Flags().StringVar(&format, "format", "table", "`NAME`: table or json")
 	f.addProtocol(c)
 	f.addSpeed(c)
-	f.addTimeout(c, device.DefaultTimeout)
+	f.addTimeout(c, internaldevice.DefaultTimeout)
 	return c
 }
 
@@ -75,12 +76,12 @@ var doctorSteps = []string{"port", "permission", "free", "answer", "speed", "pro
 type doctor struct {
 	app     *app
 	s       socket
-	measure func(context.Context, *opmeter.Model, opmeter.DeviceOptions) (*profile.Profile, error)
-	o       opmeter.DeviceOptions
+	measure func(context.Context, *opmeter.Model, device.Options) (*profile.Profile, error)
+	o       device.Options
 	quiet   bool // print nothing before the end
 	addr    port.Address
 	steps   []step
-	seen    *device.Seen
+	seen    *internaldevice.Seen
 }
 
 // run does the steps and prints them. A step that fails leaves the others out.
@@ -104,10 +105,10 @@ func (d *doctor) run(ctx context.Context, format string) error {
 	}
 	if format == "json" {
 		err := jsonx.MarshalWrite(d.app.out, struct {
-			Port  string       `json:"port,omitzero"`
-			Ready bool         `json:"ready"`
-			Steps []step       `json:"steps"`
-			Seen  *device.Seen `json:"heard,omitzero"`
+			Port  string               `json:"port,omitzero"`
+			Ready bool                 `json:"ready"`
+			Steps []step               `json:"steps"`
+			Seen  *internaldevice.Seen `json:"heard,omitzero"`
 		}{d.addr.String(), bad == "", d.steps, d.seen})
 		if err != nil {
 			return err
@@ -271,7 +272,7 @@ func (d *doctor) hear(ctx context.Context) bool {
 	}
 	heardNothing := seen == nil || seen.Bytes == 0
 	switch {
-	case errors.Is(err, device.ErrSilent) && heardNothing:
+	case errors.Is(err, internaldevice.ErrSilent) && heardNothing:
 		return d.problem("answer", fmt.Sprintf("nothing came within %v", d.o.Timeout), silentAdvice(d.addr))
 	case err != nil:
 		return d.problem("answer", err.Error(), "")

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/engine"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -41,13 +42,13 @@ func (f *engineFlags) addEngines(c *cobra.Command) {
 // chosen is an engine with the name that it was asked for.
 type chosen struct {
 	name   string
-	engine *opmeter.Engine // nil for opmeter's own
-	check  bool            // measure the slowest layers in a second way
+	engine *engine.Engine // nil for opmeter's own
+	check  bool           // measure the slowest layers in a second way
 }
 
 // find finds the engines that were asked for.
 func (f *engineFlags) find() ([]chosen, error) {
-	found, err := opmeter.FindEngines(f.list)
+	found, err := engine.Find(f.list)
 	if err != nil {
 		return nil, told(err)
 	}
@@ -74,7 +75,7 @@ func (f *engineFlags) find() ([]chosen, error) {
 
 // numbered names an engine of which there is another: by its version, or the file of its library
 // or program, and by a number where that is the same.
-func numbered(others []chosen, e *opmeter.Engine) string {
+func numbered(others []chosen, e *engine.Engine) string {
 	base := e.Name + "-" + cmp.Or(e.Version, baseName(filepath.Base(e.Library)))
 	name := base
 	for n := 2; slices.ContainsFunc(others, func(c chosen) bool { return c.name == name }); n++ {
@@ -127,7 +128,7 @@ func (f *engineFlags) give(to []chosen) error {
 				}
 				k = rest
 			}
-			c.engine.Options = append(c.engine.Options, opmeter.EngineOption{Key: k, Value: value})
+			c.engine.Options = append(c.engine.Options, engine.Option{Key: k, Value: value})
 			taken = true
 		}
 		if !taken {
@@ -141,7 +142,7 @@ func (f *engineFlags) give(to []chosen) error {
 // are measured.
 func (a *app) byEngines(cs []chosen, opts opmeter.Options, measured func(*profile.Profile)) []runner {
 	if slices.ContainsFunc(cs, func(c chosen) bool { return c.engine != nil }) {
-		a.measures(guestPatience)
+		a.measures(enginePatience)
 	}
 	rs := make([]runner, len(cs))
 	for i, c := range cs {
@@ -149,7 +150,7 @@ func (a *app) byEngines(cs []chosen, opts opmeter.Options, measured func(*profil
 		opts.Engine = c.engine
 		rs[i] = onHost(func(ctx context.Context, m *opmeter.Model, b bounds) (*profile.Profile, error) {
 			opts := opts
-			opts.Progress, opts.MaxMACs, opts.Turns = b.progress, b.macs, b.turns
+			opts.Progress, opts.MaxMACs, opts.Interleaver = b.progress, b.macs, b.turns
 			return a.kept(b.files, func(journal string) (*profile.Profile, error) {
 				opts.Journal = journal
 				return opmeter.Profile(ctx, m, opts)

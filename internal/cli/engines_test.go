@@ -13,7 +13,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/external"
 	"github.com/opmeter/opmeter/internal/external/find"
-	"github.com/opmeter/opmeter/internal/testing/guests"
+	"github.com/opmeter/opmeter/internal/testing/testengine"
 )
 
 // shelf is a computer with three libraries of ONNX Runtime: one that opens, one that crashes, and
@@ -33,7 +33,7 @@ func shelf(t *testing.T) (k catalogue, paths [3]string) {
 		if err := os.MkdirAll(capi, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		from, err := guests.Write(dir, guests.Behaviour{})
+		from, err := testengine.Write(dir, testengine.Behaviour{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,7 +7,11 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/compress"
+	"github.com/opmeter/opmeter/engine"
+	"github.com/opmeter/opmeter/record"
 	"github.com/opmeter/opmeter/study"
+	"github.com/opmeter/opmeter/target"
 )
 
 // Exit statuses.
@@ -108,16 +112,19 @@ func told(err error) error {
 	if errors.Is(err, opmeter.ErrMemory) {
 		err = fmt.Errorf("%w: use smaller inputs (--shape, --batch) or a higher limit (--max-memory)", err)
 	}
-	if e, ok := errors.AsType[*opmeter.EngineError](err); ok {
-		if e.Code == "no_option" {
+	if e, ok := errors.AsType[*engine.Error](err); ok {
+		switch e.Code {
+		case engine.BadList:
+			return option(&opmeter.OptionError{Option: "Engine", Text: e.Error(), Err: err}, "--engine")
+		case "no_option":
 			return useError("--engine-option: %w; opmeter engines %s lists them", err, e.Engine)
 		}
 		return withStatus(statusSource, err)
 	}
-	if _, ok := errors.AsType[*opmeter.DataError](err); ok {
+	if _, ok := errors.AsType[*compress.DataError](err); ok {
 		return withStatus(statusInput, err)
 	}
-	if e, ok := errors.AsType[*opmeter.StudyError](err); ok {
+	if e, ok := errors.AsType[*compress.StudyError](err); ok {
 		if e.Busy {
 			return withStatus(statusSource, err)
 		}
@@ -132,10 +139,10 @@ func told(err error) error {
 	if _, ok := errors.AsType[*opmeter.ModelError](err); ok {
 		return withStatus(statusInput, err)
 	}
-	if _, ok := errors.AsType[*opmeter.TargetError](err); ok {
+	if _, ok := errors.AsType[*target.Error](err); ok {
 		return withStatus(statusInput, err)
 	}
-	if _, ok := errors.AsType[*opmeter.RecordError](err); ok {
+	if _, ok := errors.AsType[*record.Error](err); ok {
 		return withStatus(statusInput, err)
 	}
 	return withStatus(statusSource, err)

@@ -7,6 +7,11 @@ import (
 	"testing"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/compress"
+	"github.com/opmeter/opmeter/device"
+	"github.com/opmeter/opmeter/engine"
+	"github.com/opmeter/opmeter/record"
+	"github.com/opmeter/opmeter/target"
 )
 
 func TestTold(t *testing.T) {
@@ -24,11 +29,11 @@ func TestTold(t *testing.T) {
 		{&opmeter.ModelError{File: "m", Offset: 3, Err: boom}, statusInput, "m at byte 3: boom"},
 		{&opmeter.ModelError{File: "m", Offset: -1, Err: opmeter.ErrMemory}, statusInput, "m: not enough memory: use smaller inputs (--shape, --batch) or a higher limit (--max-memory)"},
 		{&opmeter.NodeError{File: "m", Node: 1, Op: "Conv", Err: opmeter.ErrMemory}, statusSource, "m: node 1 (Conv): not enough memory: use smaller inputs (--shape, --batch) or a higher limit (--max-memory)"},
-		{&opmeter.TargetError{File: "t", Line: 2, Key: "k", Text: "bad"}, statusInput, "t:2: k: bad"},
+		{&target.Error{File: "t", Line: 2, Key: "k", Text: "bad"}, statusInput, "t:2: k: bad"},
 		{&opmeter.TooLargeError{File: "m", MaxMACs: 5e9}, statusInput, "m: one inference takes more than 5 G multiply-accumulates: profile this model alone"},
 		{&opmeter.NodeError{File: "m", Node: 1, Op: "Conv", Err: boom}, statusSource, "m: node 1 (Conv): boom"},
 		{fmt.Errorf("wrapped: %w", &opmeter.NodeError{File: "m", Op: "Conv", Err: boom}), statusSource, "wrapped: m: node 0 (Conv): boom"},
-		{&opmeter.RecordError{File: "r.json", Place: "byte 3", Err: boom}, statusInput, "r.json: byte 3: boom"},
+		{&record.Error{File: "r.json", Place: "byte 3", Err: boom}, statusInput, "r.json: byte 3: boom"},
 		{boom, statusSource, "boom"},
 		{withStatus(statusGate, boom), statusGate, "boom"},
 	} {
@@ -50,15 +55,15 @@ func TestFlagsOfOptions(t *testing.T) {
 	// arguments of functions
 	fields := map[string]bool{"target": true, "Exclude": true, "Kind": true}
 	for _, typ := range []reflect.Type{
-		reflect.TypeFor[opmeter.Options](), reflect.TypeFor[opmeter.EstimateOptions](), reflect.TypeFor[opmeter.ImportOptions](), reflect.TypeFor[opmeter.DeviceOptions](),
-		reflect.TypeFor[opmeter.CompressionOptions](), reflect.TypeFor[opmeter.SpeedOptions](), reflect.TypeFor[opmeter.BenchOptions](), reflect.TypeFor[opmeter.DataOptions](),
-		reflect.TypeFor[opmeter.LossOptions](), reflect.TypeFor[opmeter.PlanOptions](), reflect.TypeFor[opmeter.ApplyOptions](),
+		reflect.TypeFor[opmeter.Options](), reflect.TypeFor[opmeter.EstimateOptions](), reflect.TypeFor[record.Options](), reflect.TypeFor[device.Options](),
+		reflect.TypeFor[compress.Options](), reflect.TypeFor[compress.SpeedOptions](), reflect.TypeFor[compress.BenchOptions](), reflect.TypeFor[compress.DataOptions](),
+		reflect.TypeFor[compress.LossOptions](), reflect.TypeFor[compress.PlanOptions](), reflect.TypeFor[compress.ApplyOptions](),
 	} {
 		for f := range typ.NumField() {
 			fields[typ.Field(f).Name] = true
 		}
 	}
-	for name, in := range map[string]reflect.Type{"Inputs.": reflect.TypeFor[opmeter.Inputs](), "Engine.": reflect.TypeFor[opmeter.Engine]()} {
+	for name, in := range map[string]reflect.Type{"Inputs.": reflect.TypeFor[opmeter.Inputs](), "Engine.": reflect.TypeFor[engine.Engine]()} {
 		for f := range in.NumField() {
 			fields[name+in.Field(f).Name] = true
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/opmeter/opmeter"
 	"github.com/opmeter/opmeter/internal/base/units"
 	"github.com/opmeter/opmeter/internal/report"
+	"github.com/opmeter/opmeter/target"
 )
 
 // targetFlags say for which hardware to estimate.
@@ -93,11 +94,11 @@ func (f *targetFlags) fits(c *cobra.Command) error {
 
 // load reads the targets. Faulty files of the user are left out and told: what was asked
 // for may be among the others.
-func (f *targetFlags) load() (set *opmeter.Targets, faults, err error) {
+func (f *targetFlags) load() (set *target.Set, faults, err error) {
 	// What follows lasts some milliseconds and leaves some megabytes: the collector
 	// would take a quarter of the time.
 	collectAt(400)
-	set, err = opmeter.LoadTargets(f.dir)
+	set, err = target.Load(f.dir)
 	if set == nil {
 		return nil, nil, withStatus(statusInput, err)
 	}
@@ -225,7 +226,7 @@ each runtime, and the errors of its estimates. docs/reference/target-files.md ex
 }
 
 // computes names a target's core, and its accelerator where it has one.
-func computes(t *opmeter.Target) string {
+func computes(t *target.Target) string {
 	if t.Accelerator == "" {
 		return t.Core
 	}
@@ -233,7 +234,7 @@ func computes(t *opmeter.Target) string {
 }
 
 // target tells what is known about one target.
-func (a *app) target(t *opmeter.Target) error {
+func (a *app) target(t *target.Target) error {
 	lines := []string{t.ID + "  " + t.Name, fmt.Sprintf("core     %s, %s", computes(t), report.Quantity(t.ClockHz, "Hz"))}
 	for _, m := range t.Memories {
 		l := fmt.Sprintf("memory   %s (%s), %s", m.Name, m.Role, report.Bytes(m.Bytes))
@@ -253,7 +254,7 @@ func (a *app) target(t *opmeter.Target) error {
 }
 
 // figures are the lines of one runtime.
-func figures(f *opmeter.TargetFigures) []string {
+func figures(f *target.Figures) []string {
 	lines := []string{"", "runtime  " + f.Runtime, "  of     " + strings.TrimSuffix(f.Title+", "+f.Versions, ", ")}
 	add := func(name, text string) {
 		if text != "" {

@@ -14,8 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/device"
 	"github.com/opmeter/opmeter/internal/base/atomicfile"
-	"github.com/opmeter/opmeter/internal/device"
+	internaldevice "github.com/opmeter/opmeter/internal/device"
 	"github.com/opmeter/opmeter/internal/device/agent"
 	"github.com/opmeter/opmeter/internal/device/firmware/board"
 	"github.com/opmeter/opmeter/internal/report"
@@ -57,8 +58,8 @@ func (f *boardFlags) find() (*board.Board, error) {
 }
 
 // program makes the files of a model's program for a board.
-func (f *boardFlags) program(m *opmeter.Model, b *board.Board) (*opmeter.Program, map[string][]byte, error) {
-	var o opmeter.ProgramOptions
+func (f *boardFlags) program(m *opmeter.Model, b *board.Board) (*device.Program, map[string][]byte, error) {
+	var o device.ProgramOptions
 	var err error
 	if o.MaxMemory, err = f.m.memory(); err != nil {
 		return nil, nil, err
@@ -66,8 +67,8 @@ func (f *boardFlags) program(m *opmeter.Model, b *board.Board) (*opmeter.Program
 	if o.Inputs, err = f.m.inputs(); err != nil {
 		return nil, nil, err
 	}
-	p, err := opmeter.NewProgram(m, o)
-	if e, ok := errors.AsType[*opmeter.UnsupportedError](err); ok {
+	p, err := device.NewProgram(m, o)
+	if e, ok := errors.AsType[*device.UnsupportedError](err); ok {
 		return nil, nil, withStatus(statusInput, e)
 	}
 	if err != nil {
@@ -266,7 +267,7 @@ cycles. An ELF file of opmeter device firmware runs as it is.`,
 	wholeVar(c, &r.runs, "runs", 10, 1, most, "inferences", "")
 	d.addDiscard(c)
 	d.addRecord(c)
-	d.addTimeout(c, device.DefaultTimeout)
+	d.addTimeout(c, internaldevice.DefaultTimeout)
 	o.add(c)
 	return c
 }

@@ -54,7 +54,8 @@ var topics = []topic{
 			return `time is the mean over the typical profiled runs: those whose duration lies between the quartiles.
 ± is half of the 95 % confidence interval of the median. share is the part of one inference, cum.
 the sum of the shares so far. A narrow terminal leaves columns out and names them below the table;
--o layers.csv has all. --details adds all figures of the model. NO_COLOR=1 turns colours off.`
+-o layers.csv has all. --details adds all figures of the model. NO_COLOR=1 turns colours off.
+COLUMNS=120 sets the width, also for a pipe.`
 		},
 		`  opmeter profile model.tflite --by op
   opmeter profile model.tflite --top 10

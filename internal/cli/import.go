@@ -18,6 +18,7 @@ import (
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/record"
 )
 
 // importFlags say what the user knows about a record.
@@ -115,18 +116,18 @@ func (f *importFlags) alone(c *cobra.Command) (bool, error) {
 }
 
 // recordTool does what is about a record itself and makes no profile.
-func (a *app) recordTool(ctx context.Context, path string, opts opmeter.ImportOptions, f *importFlags) error {
+func (a *app) recordTool(ctx context.Context, path string, opts record.Options, f *importFlags) error {
 	switch {
 	case f.commands:
-		return told(opmeter.Commands(ctx, path, opts, a.out))
+		return told(record.WriteCommands(ctx, path, opts, a.out))
 	case f.check:
-		n, err := opmeter.CheckCommands(ctx, path, opts, a.out)
+		n, err := record.CheckCommands(ctx, path, opts, a.out)
 		if err == nil && n > 0 {
 			return withStatus(statusGate, fmt.Errorf("%s", plural(n, "overlapping access")))
 		}
 		return told(err)
 	}
-	files, err := opmeter.Original(ctx, path, opts)
+	files, err := record.VendorFiles(ctx, path, opts)
 	if len(files) == 0 && err != nil {
 		return told(err)
 	}
@@ -160,7 +161,7 @@ func (a *app) recordTool(ctx context.Context, path string, opts opmeter.ImportOp
 }
 
 // options turns the flags into options of the library.
-func (f *importFlags) options() (o opmeter.ImportOptions, err error) {
+func (f *importFlags) options() (o record.Options, err error) {
 	o.Format, o.Arch = f.from, f.arch
 	for _, s := range f.clocks {
 		for _, part := range strings.Split(s, ",") {
@@ -182,7 +183,7 @@ func (f *importFlags) options() (o opmeter.ImportOptions, err error) {
 }
 
 // imports shows and writes what is found at a path.
-func (a *app) imports(ctx context.Context, path string, opts opmeter.ImportOptions, o *outputFlags) error {
+func (a *app) imports(ctx context.Context, path string, opts record.Options, o *outputFlags) error {
 	// Records are large and short-lived: collecting early keeps them so.
 	collectAt(50)
 	show, stop := a.progress()
@@ -194,7 +195,7 @@ func (a *app) imports(ctx context.Context, path string, opts opmeter.ImportOptio
 			show("reading", min(0.99, float64(read)/float64(max(total, 1))))
 		}
 	}
-	got, err := opmeter.Import(ctx, path, opts)
+	got, err := record.Import(ctx, path, opts)
 	stop()
 	if errors.Is(err, context.Canceled) && (got == nil || len(got.Profiles) == 0) {
 		return errStopped
@@ -246,7 +247,7 @@ func (a *app) skipped(names []string) {
 
 // recordFormats lists what import reads.
 func (a *app) recordFormats(format string) error {
-	list := opmeter.RecordFormats()
+	list := record.Formats()
 	if format != "" && format != "table" && format != "json" {
 		return useError("--list --format %q: use table or json", format)
 	}

@@ -55,7 +55,7 @@ func (r *runCommand) record(ctx context.Context, m *opmeter.Model, o opmeter.Run
 		}
 		sessions = append(sessions, s)
 	}
-	if err := opmeter.RunTogether(ctx, sessions, r.runs); err != nil {
+	if err := opmeter.RunConcurrently(ctx, sessions, r.runs); err != nil {
 		return told(err)
 	}
 	ps := make([]*profile.Profile, len(sessions))
@@ -68,7 +68,7 @@ func (r *runCommand) record(ctx context.Context, m *opmeter.Model, o opmeter.Run
 	whole := ps[0]
 	if len(sessions) > 1 {
 		var err error
-		if whole, err = opmeter.Merge(sessions); err != nil {
+		if whole, err = opmeter.MergeSessions(sessions); err != nil {
 			return told(err)
 		}
 	}

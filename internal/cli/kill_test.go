@@ -27,6 +27,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(program) != "" {
 		os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
+	_ = os.Unsetenv("COLUMNS") // the width of whoever runs the tests
 	done := engines()
 	status := m.Run()
 	done()

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/device"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/text"
 )
@@ -73,7 +74,7 @@ have shapes and work, too.`,
 }
 
 // monitor shows bars while a device is measured, and what came of it.
-func (a *app) monitor(ctx context.Context, m *opmeter.Model, opts opmeter.DeviceOptions, d *deviceFlags, o *outputFlags) error {
+func (a *app) monitor(ctx context.Context, m *opmeter.Model, opts device.Options, d *deviceFlags, o *outputFlags) error {
 	gone := func() {}
 	if a.tty {
 		b := newBars(a.err)
@@ -115,7 +116,7 @@ func newBars(w io.Writer) *bars {
 }
 
 // show draws what is known, unless it has just done so.
-func (b *bars) show(g opmeter.DeviceProgress) {
+func (b *bars) show(g device.Progress) {
 	at := b.now()
 	if at.Sub(b.last) < often && g.Runs != g.Want {
 		return
@@ -149,7 +150,7 @@ func (b *bars) clear() {
 }
 
 // draw makes the lines: what is measured, and a bar for each of the slowest layers.
-func (b *bars) draw(g *opmeter.DeviceProgress) []string {
+func (b *bars) draw(g *device.Progress) []string {
 	b.width, b.height = b.size()
 	width := max(40, min(b.width-1, 100))
 	head := fmt.Sprintf("%s  %s", b.title, interval(g))
@@ -158,7 +159,7 @@ func (b *bars) draw(g *opmeter.DeviceProgress) []string {
 	}
 	lines := []string{strings.TrimRight(report.Column(head, width), " ")}
 	rows := slices.Clone(g.Layers)
-	value := func(y opmeter.DeviceLayer) float64 {
+	value := func(y device.LayerProgress) float64 {
 		if math.IsNaN(y.Mean) {
 			return y.Last
 		}
@@ -172,7 +173,7 @@ func (b *bars) draw(g *opmeter.DeviceProgress) []string {
 		}
 		name = max(name, report.Columns(text.Clean(y.Name)))
 	}
-	slices.SortStableFunc(rows, func(x, y opmeter.DeviceLayer) int {
+	slices.SortStableFunc(rows, func(x, y device.LayerProgress) int {
 		a, b := value(x), value(y)
 		if math.IsNaN(a) || math.IsNaN(b) {
 			return cmp.Compare(b2i(math.IsNaN(a)), b2i(math.IsNaN(b)))

@@ -8,14 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/device"
 	"github.com/opmeter/opmeter/internal/report"
 )
 
-func watched(layers int) opmeter.DeviceProgress {
-	g := opmeter.DeviceProgress{Runs: 12, Want: 100, Quantity: "latency_s", Median: 6.62e-3, Half: 0.004}
+func watched(layers int) device.Progress {
+	g := device.Progress{Runs: 12, Want: 100, Quantity: "latency_s", Median: 6.62e-3, Half: 0.004}
 	for i := range layers {
-		g.Layers = append(g.Layers, opmeter.DeviceLayer{Name: fmt.Sprint("layer ", i), Last: 1e-3, Mean: float64(i) * 1e-3})
+		g.Layers = append(g.Layers, device.LayerProgress{Name: fmt.Sprint("layer ", i), Last: 1e-3, Mean: float64(i) * 1e-3})
 	}
 	return g
 }
@@ -88,14 +88,14 @@ func TestBarsRedraw(t *testing.T) {
 func TestFraction(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		g     opmeter.DeviceProgress
+		g     device.Progress
 		until float64
 		want  float64
 	}{
-		{opmeter.DeviceProgress{Runs: 25, Want: 100, Half: math.NaN()}, 0, 0.25},
-		{opmeter.DeviceProgress{Runs: 25, Want: 10000, Half: 0.02}, 0.01, 0.25},
-		{opmeter.DeviceProgress{Runs: 25, Half: 0.005}, 0.01, 1},
-		{opmeter.DeviceProgress{Runs: 25, Half: math.NaN()}, 0.01, 0},
+		{device.Progress{Runs: 25, Want: 100, Half: math.NaN()}, 0, 0.25},
+		{device.Progress{Runs: 25, Want: 10000, Half: 0.02}, 0.01, 0.25},
+		{device.Progress{Runs: 25, Half: 0.005}, 0.01, 1},
+		{device.Progress{Runs: 25, Half: math.NaN()}, 0.01, 0},
 	} {
 		if got := fraction(&tt.g, tt.until); got != tt.want {
 			t.Errorf("%+v until %v: %v, want %v", tt.g, tt.until, got, tt.want)

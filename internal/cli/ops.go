@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/engine"
 	"github.com/opmeter/opmeter/internal/base/jsonx"
 )
 
@@ -28,14 +28,14 @@ func newOps(a *app) *cobra.Command {
 			if format != "" && format != "tflite" && format != "onnx" {
 				return useError("--model %q: use tflite or onnx", format)
 			}
-			all := opmeter.Definitions()
+			all := engine.Operators()
 			if known := types(all); typ != "" && !slices.Contains(known, typ) {
 				return useError("--type %q: no such type; use one of %s", typ, strings.Join(known, ", "))
 			}
 			if out != "table" && out != "json" {
 				return useError("--format %q: use table or json", out)
 			}
-			var list []opmeter.Definition
+			var list []engine.Operator
 			for _, e := range all {
 				if format != "" && e.Format != format || typ != "" && len(e.Types) > 0 && !slices.Contains(e.Types, typ) || !strings.Contains(strings.ToLower(e.Op), name) {
 					continue
@@ -73,7 +73,7 @@ func which(args []string, format, typ string) string {
 }
 
 // types lists the element types that operators compute in, sorted.
-func types(all []opmeter.Definition) []string {
+func types(all []engine.Operator) []string {
 	var out []string
 	for _, d := range all {
 		out = append(out, d.Types...)
@@ -83,7 +83,7 @@ func types(all []opmeter.Definition) []string {
 }
 
 // printOps writes one line an operator; the versions of an operator share it.
-func (a *app) printOps(list []opmeter.Definition) error {
+func (a *app) printOps(list []engine.Operator) error {
 	last, n := "", map[string]int{}
 	for i, e := range list {
 		name := e.Op

@@ -163,8 +163,8 @@ func needModel(_ *cobra.Command, args []string) error {
 type bounds struct {
 	progress func(phase string, fraction float64)
 	macs     int64
-	files    []string       // that the profile is written to
-	turns    *opmeter.Turns // of those that are interleaved, nil for none
+	files    []string             // that the profile is written to
+	turns    *opmeter.Interleaver // of those that are interleaved, nil for none
 }
 
 type profiler func(ctx context.Context, m *opmeter.Model, b bounds) (*profile.Profile, error)

@@ -17,6 +17,7 @@ import (
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/compare"
+	"github.com/opmeter/opmeter/target"
 )
 
 // runner makes the profile of a model for one target.
@@ -50,7 +51,7 @@ func (r *runner) follow(ctx context.Context, m *opmeter.Model, p *profile.Profil
 }
 
 // onTarget is a runner for a target that is absent.
-func onTarget(t opmeter.Target, o opmeter.EstimateOptions) runner {
+func onTarget(t target.Target, o opmeter.EstimateOptions) runner {
 	return runner{
 		target: t.ID, run: func(_ context.Context, m *opmeter.Model, _ bounds) (*profile.Profile, error) { return t.Estimate(m, o) },
 		row: func(p *profile.Profile) report.TargetRow {
@@ -378,7 +379,7 @@ func (a *app) inTurns(ctx context.Context, m *opmeter.Model, rs []runner, files 
 		out[0].p, out[0].err = a.bounded(ctx, m, rs[0].whole, bounds{files: files[0]}, many)
 		return out
 	}
-	var turns opmeter.Turns
+	var turns opmeter.Interleaver
 	var wait sync.WaitGroup
 	show, stop := a.progress()
 	defer stop()

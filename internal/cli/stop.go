@@ -26,7 +26,7 @@ const (
 	patience     = 50 * time.Millisecond
 	longPatience = 350 * time.Millisecond
 	// External engines write what they recorded when they end.
-	guestPatience = 15 * time.Second
+	enginePatience = 15 * time.Second
 )
 
 // errStopped is the end of a command that Ctrl-C stopped before it had a result.

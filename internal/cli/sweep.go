@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/engine"
 	"github.com/opmeter/opmeter/internal/report"
 )
 
@@ -60,7 +61,7 @@ type sweepCommand struct {
 	format string
 	files  []string
 	e      engineFlags
-	names  map[*opmeter.Engine]string // of several engines, nil for one
+	names  map[*engine.Engine]string // of several engines, nil for one
 }
 
 func newSweep(a *app) *cobra.Command {
@@ -129,7 +130,7 @@ func (s *sweepCommand) engines(o *opmeter.SweepOptions) error {
 	if err != nil {
 		return err
 	}
-	names := map[*opmeter.Engine]string{}
+	names := map[*engine.Engine]string{}
 	for _, c := range list {
 		o.Engines = append(o.Engines, c.engine)
 		names[c.engine] = c.name
@@ -152,8 +153,8 @@ func (s *sweepCommand) run(ctx context.Context, path string) error {
 		return err
 	}
 	s.a.measures(longPatience)
-	if slices.ContainsFunc(o.Engines, func(e *opmeter.Engine) bool { return e != nil }) {
-		s.a.measures(guestPatience)
+	if slices.ContainsFunc(o.Engines, func(e *engine.Engine) bool { return e != nil }) {
+		s.a.measures(enginePatience)
 	}
 	var points []opmeter.SweepPoint
 	err = s.a.withModel(path, func(m *opmeter.Model) error {
@@ -188,7 +189,7 @@ func (s *sweepCommand) run(ctx context.Context, path string) error {
 }
 
 // sweepRows makes lines of points and counts those with figures and those that failed.
-func sweepRows(points []opmeter.SweepPoint, names map[*opmeter.Engine]string) (rows []report.SweepRow, measured, refused int) {
+func sweepRows(points []opmeter.SweepPoint, names map[*engine.Engine]string) (rows []report.SweepRow, measured, refused int) {
 	for i := range points {
 		p := &points[i]
 		r := report.SweepRow{Engine: names[p.Engine], Batch: p.Batch, Threads: p.Threads, Streams: p.Streams, Latency: p.Latency, Throughput: p.Throughput, RAMBytes: p.RAMBytes, Best: p.Best}

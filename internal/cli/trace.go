@@ -19,6 +19,7 @@ import (
 	"github.com/opmeter/opmeter/internal/base/atomicfile"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/marks/native"
+	"github.com/opmeter/opmeter/record"
 )
 
 // traceFlags say what becomes of a program's marks.
@@ -70,7 +71,7 @@ that ended it.`,
 			if err := ready(o.files, f.keep); err != nil {
 				return err
 			}
-			var opts opmeter.ImportOptions
+			var opts record.Options
 			opts.Format = "marks"
 			if f.model == "" {
 				return a.trace(c.Context(), args, opts, &f, &o)
@@ -109,7 +110,7 @@ func (a *app) writeNative(dir string) error {
 }
 
 // trace runs a program and shows what it marked.
-func (a *app) trace(ctx context.Context, args []string, opts opmeter.ImportOptions, f *traceFlags, o *outputFlags) error {
+func (a *app) trace(ctx context.Context, args []string, opts record.Options, f *traceFlags, o *outputFlags) error {
 	dir, err := os.MkdirTemp("", "opmeter-trace-")
 	if err != nil {
 		return withStatus(statusUse, plainPath(err))

@@ -100,11 +100,11 @@ func answer(t *compare.Table, d differences, r *compare.Run) string {
 	s += " (" + figures
 	switch {
 	case !known:
-		s += "; confidence interval unknown"
+		s += "; interval unknown"
 	case !differs:
-		s += fmt.Sprintf("; ratio %s, 95 %% CI %s to %s", ratioDigits(*r.Ratio.Value), ratioDigits(*r.Ratio.Low), ratioDigits(*r.Ratio.High))
+		s += fmt.Sprintf("; ratio %s, %s %s to %s", ratioDigits(*r.Ratio.Value), words.VersusInterval(r.Ratio.Interval), ratioDigits(*r.Ratio.Low), ratioDigits(*r.Ratio.High))
 	default:
-		s += fmt.Sprintf("; 95 %% CI %s to %s", ratioDigits(*low), ratioDigits(*high))
+		s += fmt.Sprintf("; %s %s to %s", words.VersusInterval(r.Ratio.Interval), ratioDigits(*low), ratioDigits(*high))
 	}
 	s += ")"
 	if r.Trust == profile.Unreliable || first.Trust == profile.Unreliable {

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/report/text"
@@ -29,10 +30,18 @@ func headline(p *profile.Profile) (title string, fs []fact) {
 	add("Response", response(p))
 	add("Cold", cold(p))
 	add("Operators", operators(p))
-	add("Bottleneck", bottleneck(p))
-	add("Memory", memoryLine(p))
-	add("Next step", nextStep(p))
-	return text.Clean(modelFile(p)) + text.Clean(where(p)), fs
+	return text.Clean(modelFile(p)) + text.Clean(where(p)), append(fs, answerLines(p)...)
+}
+
+// answerLines are the lines of the headline that the page shows too: what bounds the model, what
+// memory it needs, and what to do next.
+func answerLines(p *profile.Profile) (fs []fact) {
+	for _, f := range []fact{{"Bottleneck", bottleneck(p)}, {"Memory", memoryLine(p)}, {"Next step", nextStep(p)}} {
+		if f.value != "" {
+			fs = append(fs, fact{f.label, text.Clean(f.value)})
+		}
+	}
+	return fs
 }
 
 // modelFile is the name of the model with the ending of its format.
@@ -125,10 +134,13 @@ func latencyLine(p *profile.Profile) fact {
 	switch {
 	case m.Band != nil:
 		note = append(note, "90 % band "+Range(m.Band[0], m.Band[1], show))
+	case m.CI95 != nil && show(m.CI95[0]) == show(m.CI95[1]): // to the digits that are shown
 	case m.CI95 != nil:
 		note = append(note, "95 % CI "+Range(m.CI95[0], m.CI95[1], show))
 	case m.N != nil:
 		note = append(note, strings.TrimSpace(m.Estimator()+" of "+runs(*m.N)))
+	case !slices.Contains([]string{"", "value"}, m.Estimator()):
+		note = append(note, m.Estimator())
 	}
 	if len(note) > 0 {
 		s += " (" + strings.Join(note, ", ") + ")"
@@ -201,12 +213,12 @@ func memoryLine(p *profile.Profile) string {
 func nextStep(p *profile.Profile) string {
 	for _, f := range p.Findings {
 		if f.Severity == profile.Problem {
-			return "see the problem (✗) in the findings below"
+			return "see the problem in the findings below"
 		}
 	}
 	switch p.Target.Kind {
 	case profile.TargetHost:
-		if a := words.Advice(p.Trust); a != "" {
+		if _, a := words.Reason(p.Trust); a != "" {
 			return a
 		}
 		n, cpus := p.Settings.Threads, hostCPUs(p)

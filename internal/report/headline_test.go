@@ -45,12 +45,17 @@ func TestHeadline(t *testing.T) {
 			p.Trust = &profile.Trust{Verdict: profile.Unreliable, Quote: "undisturbed_latency_s", Doubts: []profile.Doubt{{Code: profile.DoubtWaiting, Verdict: profile.Unreliable}}}
 			p.Totals.Figures = map[string]*profile.Metric{"undisturbed_latency_s": {Kind: profile.Measured, Median: new(2e-4)}}
 			return p
-		}(), "Latency 200 µs (undisturbed runs) · quality: unreliable: machine busy\nMemory"},
+		}(), "Latency 200 µs (undisturbed runs) · quality: unreliable (machine busy)\nMemory"},
 		{"the interval is that of the median", func() *profile.Profile {
 			p := host()
 			p.Totals.Latency.Typical = new(300e-6)
 			return p
 		}(), "Latency 238 µs (95 % CI 231 to 245 µs)"},
+		{"a mean of unknown runs", func() *profile.Profile {
+			p := host()
+			p.Totals.Latency = &profile.Metric{Kind: profile.Imported, Mean: new(200e-6)}
+			return p
+		}(), "Latency 200 µs (mean)"},
 		{"one thread", func() *profile.Profile {
 			p := host()
 			p.Settings.Threads = n(1)
@@ -70,7 +75,7 @@ func TestHeadline(t *testing.T) {
 			p := chip()
 			p.Findings = []profile.Finding{{ID: "target.refused", Severity: profile.Problem}}
 			return p
-		}(), " · the runtime does not load this model\nMemory RAM 2.00 KiB · peak activations 1.00 KiB · flash 4.00 KiB + program code\nNext step see the problem (✗) in the findings below"},
+		}(), " · the runtime does not load this model\nMemory RAM 2.00 KiB · peak activations 1.00 KiB · flash 4.00 KiB + program code\nNext step see the problem in the findings below"},
 		{"device", func() *profile.Profile {
 			p := chip()
 			p.Target.Kind, p.Target.ID, p.Target.ClockHz = profile.TargetDevice, "board", nil

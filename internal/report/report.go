@@ -22,6 +22,7 @@ import (
 	"github.com/opmeter/opmeter/internal/report/perfetto"
 	"github.com/opmeter/opmeter/internal/report/pprof"
 	"github.com/opmeter/opmeter/internal/report/speedscope"
+	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -96,7 +97,14 @@ func zipped(write func(io.Writer, *profile.Profile) error) func(io.Writer, *prof
 }
 
 func writePage(w io.Writer, p *profile.Profile, _ Options) error {
-	return page.Write(w, p, buildinfo.Version())
+	a := page.Answers{Fits: fitsLine(p)}
+	a.Reason, _ = words.Reason(p.Trust)
+	for _, f := range answerLines(p) {
+		if f.label != "Next step" || p.Target.Kind != profile.TargetImport { // that is the page
+			a.Lines = append(a.Lines, page.Line{Label: f.label, Text: f.value})
+		}
+	}
+	return page.Write(w, p, buildinfo.Version(), a)
 }
 
 // Formats are the names that [Write] takes, those for a terminal only or all.

@@ -125,12 +125,32 @@ func versusFigure(t *compare.Table, v *float64) string {
 	return Quantity(*v, t.Unit)
 }
 
-// plusMinus is half of an interval as a part of the figure: "± 2.1 %".
-func plusMinus(f compare.Figure) string {
+// plusMinus is half of an interval as a part of the figure: "± 2.1 %". The kind of the interval
+// follows where the heading does not say it.
+func plusMinus(f compare.Figure, heading string) string {
 	if f.Value == nil || f.Low == nil || f.High == nil || !(*f.Value > 0) {
 		return ""
 	}
-	return "± " + Percent((*f.High-*f.Low)/2 / *f.Value)
+	s := "± " + Percent((*f.High-*f.Low)/2 / *f.Value)
+	if kind := words.VersusInterval(f.Interval); kind != heading {
+		s += " (" + kind + ")"
+	}
+	return s
+}
+
+// intervalHeading is the kind of all runs' intervals, "interval" where they differ.
+func intervalHeading(t *compare.Table) string {
+	heading := ""
+	for i := range t.Runs {
+		if f := &t.Runs[i].Total; f.Low != nil {
+			if kind := words.VersusInterval(f.Interval); kind != cmp.Or(heading, kind) {
+				return "interval"
+			} else {
+				heading = kind
+			}
+		}
+	}
+	return cmp.Or(heading, "95 % CI")
 }
 
 // versusRatio is a ratio with the sign of its verdict: "0.812 ▼".
@@ -166,7 +186,8 @@ func groupOp(g *compare.Group) string {
 
 // versusRuns are the rows about runs: a heading, and a row a run.
 func versusRuns(t *compare.Table) [][]string {
-	rows := [][]string{{"run", "total", "95 % CI", "ratio", "ratio CI", "load", "first run", "memory", "outputs", "quality", "threads", "engine", "target", "type", "version"}}
+	heading := intervalHeading(t)
+	rows := [][]string{{"run", "total", heading, "ratio", "ratio interval", "load", "first run", "memory", "outputs", "quality", "threads", "engine", "target", "type", "version"}}
 	d := differing(t)
 	for i := range t.Runs {
 		r := &t.Runs[i]
@@ -174,7 +195,7 @@ func versusRuns(t *compare.Table) [][]string {
 		if r.Ratio.Low != nil && r.Ratio.High != nil {
 			between = ratioDigits(*r.Ratio.Low) + "–" + ratioDigits(*r.Ratio.High)
 		}
-		row := []string{r.Name, versusFigure(t, r.Total.Value), plusMinus(r.Total), versusRatio(r.Ratio), between, "", "", "", words.Outputs(r.Outputs), words.Verdict(r.Trust), "", d.engine(r), d.target(r), d.dtype(r), r.Version}
+		row := []string{r.Name, versusFigure(t, r.Total.Value), plusMinus(r.Total, heading), versusRatio(r.Ratio), between, "", "", "", words.Outputs(r.Outputs), words.Verdict(r.Trust), "", d.engine(r), d.target(r), d.dtype(r), r.Version}
 		if r.LoadS != nil {
 			row[5] = Duration(*r.LoadS)
 		}
@@ -403,7 +424,7 @@ func markColour(s string) string {
 // versusCSV writes a row a figure: base units, unknown ones empty.
 func versusCSV(w io.Writer, t *compare.Table) error {
 	c := csv.NewWriter(w)
-	_ = c.Write([]string{"kind", "group", "op", "name", "operators", "confidence", "run", t.Quantity, "low", "high", "partial", "ratio", "ratio_low", "ratio_high", "verdict"})
+	_ = c.Write([]string{"kind", "group", "op", "name", "operators", "confidence", "run", t.Quantity, "low", "high", "partial", "ratio", "ratio_low", "ratio_high", "verdict", "interval"})
 	number := func(v *float64) string {
 		if v == nil {
 			return ""
@@ -411,7 +432,7 @@ func versusCSV(w io.Writer, t *compare.Table) error {
 		return plainNumber(*v)
 	}
 	row := func(kind, group string, g *compare.Group, k int, f compare.Figure, r *compare.Ratio) {
-		cells := []string{kind, group, "", "", "", "", text.Cell(t.Runs[k].Name), number(f.Value), number(f.Low), number(f.High), strconv.FormatBool(f.Partial), "", "", "", ""}
+		cells := []string{kind, group, "", "", "", "", text.Cell(t.Runs[k].Name), number(f.Value), number(f.Low), number(f.High), strconv.FormatBool(f.Partial), "", "", "", "", string(f.Interval)}
 		if g != nil {
 			cells[2], cells[3], cells[4], cells[5] = text.Cell(g.Op), text.Cell(g.Name), strconv.FormatInt(g.Operators, 10), string(g.Confidence)
 		}

@@ -172,6 +172,7 @@ func (b *builder) groups() {
 // speed, so that the intervals are added, too.
 func sum(p *profile.Profile, layers []int64, key string) Figure {
 	var v, low, high float64
+	kind := CI95
 	known, bounded, partial := false, true, false
 	for _, i := range layers {
 		l := &p.Layers[i]
@@ -186,6 +187,7 @@ func sum(p *profile.Profile, layers []int64, key string) Figure {
 			bounded = false
 			continue
 		}
+		kind = widest(kind, f.Interval)
 		low += *f.Value - *f.Low
 		high += *f.High - *f.Value
 	}
@@ -194,7 +196,7 @@ func sum(p *profile.Profile, layers []int64, key string) Figure {
 	}
 	out := Figure{Value: &v, Partial: partial}
 	if bounded {
-		out.Low, out.High = new(max(0, v-low)), new(v+high)
+		out.Low, out.High, out.Interval = new(max(0, v-low)), new(v+high), kind
 	}
 	return out
 }

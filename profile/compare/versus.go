@@ -35,12 +35,22 @@ const (
 	Open Verdict = "open"
 )
 
-// Figure is a figure of a run with its 95 % interval, in the unit of [Table.Quantity]. What is
-// not known is absent.
+// Interval is the kind of an interval.
+type Interval string
+
+// Intervals.
+const (
+	CI95   Interval = "ci95"   // the 95 % confidence interval of a measurement
+	Band90 Interval = "band90" // the 90 % band of an estimate, or one combined with measurements
+)
+
+// Figure is a figure of a run with its interval, in the unit of [Table.Quantity]. Unknown values
+// are absent.
 type Figure struct {
-	Value *float64 `json:"value,omitzero"`
-	Low   *float64 `json:"low,omitzero"`
-	High  *float64 `json:"high,omitzero"`
+	Value    *float64 `json:"value,omitzero"`
+	Low      *float64 `json:"low,omitzero"`
+	High     *float64 `json:"high,omitzero"`
+	Interval Interval `json:"interval,omitzero"`
 	// Partial says that some of the layers have no figure, so that the value is too small.
 	Partial bool `json:"partial,omitzero"`
 }
@@ -55,10 +65,11 @@ type Figure struct {
 // whatever has a latency that must not be used. Of twenty ratios of equal figures about one is
 // called different: of many small groups some are by chance.
 type Ratio struct {
-	Value   *float64 `json:"value,omitzero"`
-	Low     *float64 `json:"low,omitzero"`
-	High    *float64 `json:"high,omitzero"`
-	Verdict Verdict  `json:"verdict"`
+	Value    *float64 `json:"value,omitzero"`
+	Low      *float64 `json:"low,omitzero"`
+	High     *float64 `json:"high,omitzero"`
+	Interval Interval `json:"interval,omitzero"`
+	Verdict  Verdict  `json:"verdict"`
 }
 
 // Constants of the rule of [Ratio].
@@ -211,13 +222,13 @@ func of(m *profile.Metric) Figure {
 	f := Figure{Value: &v}
 	switch {
 	case m.Band != nil:
-		f.Low, f.High = new(m.Band[0]), new(m.Band[1])
+		f.Low, f.High, f.Interval = new(m.Band[0]), new(m.Band[1]), Band90
 	case m.CI95 != nil:
 		shift := 0.0
 		if m.Median != nil {
 			shift = v - *m.Median
 		}
-		f.Low, f.High = new(m.CI95[0]+shift), new(m.CI95[1]+shift)
+		f.Low, f.High, f.Interval = new(m.CI95[0]+shift), new(m.CI95[1]+shift), CI95
 	}
 	return f
 }
@@ -243,7 +254,7 @@ func ratio(a, first Figure, usable bool) Ratio {
 	if math.IsInf(high, 0) || math.IsNaN(by) {
 		return r
 	}
-	r.Low, r.High = &low, &high
+	r.Low, r.High, r.Interval = &low, &high, widest(a.Interval, first.Interval)
 	switch {
 	case !usable:
 	case low > 1:
@@ -254,6 +265,14 @@ func ratio(a, first Figure, usable bool) Ratio {
 		r.Verdict = Alike
 	}
 	return r
+}
+
+// widest is the kind of an interval that combines two.
+func widest(a, b Interval) Interval {
+	if a == Band90 || b == Band90 {
+		return Band90
+	}
+	return CI95
 }
 
 // half is half of an interval as a part of the figure.

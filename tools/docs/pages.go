@@ -7,12 +7,14 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/engine"
 	"github.com/opmeter/opmeter/internal/cli"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/glossary"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/record"
+	"github.com/opmeter/opmeter/target"
 )
 
 func glossaryPage(b *bytes.Buffer, d *docs) error {
@@ -100,7 +102,7 @@ func importPage(b *bytes.Buffer, d *docs) error {
 		return err
 	}
 	b.WriteString("\n| name | tool and record | files | gives |\n| --- | --- | --- | --- |\n")
-	for _, f := range opmeter.RecordFormats() {
+	for _, f := range record.Formats() {
 		gives := make([]string, len(f.Gives))
 		for i, g := range f.Gives {
 			gives[i] = g
@@ -189,7 +191,7 @@ func targetsPage(b *bytes.Buffer, d *docs) error {
 	if err != nil {
 		return err
 	}
-	set, err := opmeter.LoadTargets("")
+	set, err := target.Load("")
 	if err != nil {
 		return err
 	}
@@ -237,7 +239,7 @@ func operatorsPage(b *bytes.Buffer, d *docs) error {
 	if err != nil {
 		return err
 	}
-	all := opmeter.Definitions()
+	all := engine.Operators()
 	for _, format := range []struct{ name, title string }{{"onnx", "ONNX"}, {"tflite", "TFLite"}} {
 		var domains []string
 		for i := range all {
@@ -268,7 +270,7 @@ type operatorLine struct {
 
 // operatorLines lists the operators of a domain. Versions that follow each other and
 // compute in the same types share a line.
-func operatorLines(all []opmeter.Definition, format, domain string) (lines []operatorLine) {
+func operatorLines(all []engine.Operator, format, domain string) (lines []operatorLine) {
 	for i := range all {
 		e := &all[i]
 		if e.Format != format || e.Domain != domain {

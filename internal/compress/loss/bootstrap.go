@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/gemm"
 )
 
 // bootstrapDraws is the number of bootstrap resamples. The interval ends are then uncertain by
@@ -105,14 +105,14 @@ func (x *matrix) errorIntervals(fall []uint16, at []float64, seed uint64) (lo, h
 		x.flat = slices.Concat(x.energy...)
 	}
 	share := make([]float32, slots*(levels+1))
-	kernel.Gemm(x.pool, kernel.GemmParams{M: slots, N: levels + 1, K: d, TransB: true}, x.flat, gone, share)
+	gemm.Multiply(x.pool, gemm.Params{M: slots, N: levels + 1, K: d, TransB: true}, x.flat, gone, share)
 	return intervalFactors(x, share, slots, levels, seed)
 }
 
 func intervalFactors(x *matrix, share []float32, slots, levels int, seed uint64) (lo, hi []float64) {
 	lo, hi = make([]float64, levels), make([]float64, levels)
 	sums := make([]float32, bootstrapDraws*(levels+1))
-	kernel.Gemm(x.pool, kernel.GemmParams{M: bootstrapDraws, N: levels + 1, K: slots}, bootstrapCounts(slots, seed), share, sums)
+	gemm.Multiply(x.pool, gemm.Params{M: bootstrapDraws, N: levels + 1, K: slots}, bootstrapCounts(slots, seed), share, sums)
 	whole := make([]float64, levels+1)
 	for i := range slots {
 		for k, v := range share[i*(levels+1):][:levels+1] {

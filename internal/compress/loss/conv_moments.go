@@ -3,7 +3,7 @@ package loss
 import (
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/gemm"
 	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/kernel/vectors"
 )
@@ -61,7 +61,7 @@ func (s *lineShifts) span(i, j int) (key lineKey, y0, y1 int) {
 func newLineShifts(g *geometry, channels int) *lineShifts {
 	y, x := &g.axes[1], &g.axes[2]
 	s := &lineShifts{g: g, channels: channels, vectors: channels * x.window}
-	s.pitch = (s.vectors + kernel.SyrkStride - 1) / kernel.SyrkStride * kernel.SyrkStride
+	s.pitch = (s.vectors + gemm.SyrkStride - 1) / gemm.SyrkStride * gemm.SyrkStride
 	s.full = (gatherSize + g.outputs - 1) / g.outputs
 	s.line = s.full * x.out
 	for t := range y.window {
@@ -139,11 +139,11 @@ func (s *lineShifts) multiply(m *moments) {
 		a, b := &s.phases[p.p], &s.phases[p.q]
 		n := (p.y1 - p.y0) * s.line
 		if p.plain == nil {
-			g := kernel.GemmParams{M: s.vectors, N: s.vectors, K: n, TransB: true, LDA: a.h * s.line, LDB: b.h * s.line, LDC: s.pitch, Accumulate: true}
-			kernel.Gemm(m.pool, g, a.buf[p.y0*s.line:], b.buf[(p.y0+p.dy)*s.line:], p.sum)
+			g := gemm.Params{M: s.vectors, N: s.vectors, K: n, TransB: true, LDA: a.h * s.line, LDB: b.h * s.line, LDC: s.pitch, Accumulate: true}
+			gemm.Multiply(m.pool, g, a.buf[p.y0*s.line:], b.buf[(p.y0+p.dy)*s.line:], p.sum)
 			continue
 		}
-		kernel.Syrk(m.pool, s.vectors, n, a.buf[p.y0*s.line:], a.h*s.line, false, p.sum, s.pitch)
+		gemm.Syrk(m.pool, s.vectors, n, a.buf[p.y0*s.line:], a.h*s.line, false, p.sum, s.pitch)
 		one := ones(n)
 		m.pool.For(s.vectors, max(1, 1<<14/n), func(lo, hi int) {
 			for v := lo; v < hi; v++ {

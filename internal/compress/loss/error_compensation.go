@@ -9,7 +9,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/compress/samples"
-	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/gemm"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/weights"
 	"github.com/opmeter/opmeter/study"
@@ -242,5 +242,5 @@ func (s *solver) run() {
 
 // times multiplies rows with the moment matrix.
 func (s *solver) times(v, out []float32) {
-	kernel.Gemm(s.pool, kernel.GemmParams{M: s.n, N: s.cols, K: s.cols}, v, s.sq, out)
+	gemm.Multiply(s.pool, gemm.Params{M: s.n, N: s.cols, K: s.cols}, v, s.sq, out)
 }

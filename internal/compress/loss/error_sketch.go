@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/compress/mask"
-	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/gemm"
 	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/kernel/vectors"
 	"github.com/opmeter/opmeter/internal/model/weights"
@@ -107,7 +107,7 @@ func (s *sketch) add(group int, x []float32, stride, n int, share float64) {
 	all := (len(sketchLevels) + 1) * sketchCopies
 	y := grow(&s.y, all*n)
 	s.y = y
-	kernel.Gemm(nil, kernel.GemmParams{M: all, N: n, K: s.cols, LDB: stride}, s.z[group], x, y)
+	gemm.Multiply(nil, gemm.Params{M: all, N: n, K: s.cols, LDB: stride}, s.z[group], x, y)
 	for i := range all {
 		row := y[i*n:][:n]
 		e := float64(vectors.Dot(row, row))

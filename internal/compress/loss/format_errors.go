@@ -7,7 +7,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/compress/mask"
 	"github.com/opmeter/opmeter/internal/compress/rewrite"
-	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/gemm"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/model/weights"
 	"github.com/opmeter/opmeter/profile"
@@ -252,8 +252,8 @@ func (o *outputComparer) rows(group int, x []float32, stride, n int) {
 func (o *outputComparer) multiply(group int, x []float32, stride, n int, byRow bool) {
 	outs := o.layer.Rows / o.layer.Groups
 	y := make([]float32, outs*n)
-	p := kernel.GemmParams{M: outs, N: n, K: o.layer.Cols, LDB: stride, TransB: byRow}
-	kernel.Gemm(o.job.pool, p, o.w[group*outs*o.layer.Cols:], x, y)
+	p := gemm.Params{M: outs, N: n, K: o.layer.Cols, LDB: stride, TransB: byRow}
+	gemm.Multiply(o.job.pool, p, o.w[group*outs*o.layer.Cols:], x, y)
 	if o.other == nil {
 		o.all = append(o.all, y)
 		return

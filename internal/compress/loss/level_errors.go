@@ -1,7 +1,7 @@
 package loss
 
 import (
-	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/gemm"
 	"github.com/opmeter/opmeter/internal/kernel/vectors"
 )
 
@@ -54,14 +54,14 @@ func (x *matrix) squaredOutputs(d []float32) []float64 {
 		case x.keepInputs:
 			in, n := x.inputs(g)
 			v = grow(&v, outs*n)
-			kernel.Gemm(x.pool, kernel.GemmParams{M: outs, N: n, K: x.cols}, part, in, v)
+			gemm.Multiply(x.pool, gemm.Params{M: outs, N: n, K: x.cols}, part, in, v)
 			for r := range outs {
 				out[g*outs+r] = dot64(v[r*n:][:n], v[r*n:][:n])
 			}
 		default:
 			sq := x.groupMatrix(g)
 			v = grow(&v, outs*x.cols)
-			kernel.Gemm(x.pool, kernel.GemmParams{M: outs, N: x.cols, K: x.cols}, part, sq, v)
+			gemm.Multiply(x.pool, gemm.Params{M: outs, N: x.cols, K: x.cols}, part, sq, v)
 			for r := range outs {
 				out[g*outs+r] = max(0, dot64(v[r*x.cols:][:x.cols], part[r*x.cols:]))
 			}
@@ -191,7 +191,7 @@ func (x *matrix) errorsByColumn(out []float64, sq []float32, f []uint16, lo, out
 	d := x.cols
 	w := x.w[lo*d:][:outs*d]
 	h := make([]float32, d*d)
-	kernel.Gemm(x.pool, kernel.GemmParams{M: d, N: d, K: outs, TransA: true}, w, w, h)
+	gemm.Multiply(x.pool, gemm.Params{M: d, N: d, K: outs, TransA: true}, w, w, h)
 	step := make([]float64, len(out)+1)
 	for i := range d {
 		fi := f[i]
@@ -235,7 +235,7 @@ func (x *matrix) errorsByColumnFromInputs(out []float64, in []float32, n int, f 
 					to[i] = from[c]
 				}
 			}
-			kernel.Gemm(x.pool, kernel.GemmParams{M: outs, N: n, K: m, Accumulate: true}, w, some, y)
+			gemm.Multiply(x.pool, gemm.Params{M: outs, N: n, K: m, Accumulate: true}, w, some, y)
 			x.pool.For(outs, max(1, 1<<14/n), func(from, to int) {
 				for o := from; o < to; o++ {
 					each[o] = float64(vectors.Dot(y[o*n:][:n], y[o*n:][:n]))

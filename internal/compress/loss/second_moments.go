@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/base/workers"
-	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/gemm"
 	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/kernel/vectors"
 )
@@ -328,12 +328,12 @@ func (m *moments) addTriangle(x []float32, stride, n int, byRow bool) {
 	if m.part == nil {
 		m.part = make([]float32, m.cols*m.pitch())
 	}
-	kernel.Syrk(m.pool, m.cols, n, x, stride, byRow, m.part, m.pitch())
+	gemm.Syrk(m.pool, m.cols, n, x, stride, byRow, m.part, m.pitch())
 }
 
 // pitch is the length of a row of part.
 func (m *moments) pitch() int {
-	return (m.cols + kernel.SyrkStride - 1) / kernel.SyrkStride * kernel.SyrkStride
+	return (m.cols + gemm.SyrkStride - 1) / gemm.SyrkStride * gemm.SyrkStride
 }
 
 // finish completes the sums.
@@ -362,7 +362,7 @@ func (m *moments) momentMatrix(group int, dst []float32) []float32 {
 	dst = dst[:d*d]
 	if m.keepInputs {
 		x, n := m.inputs(group)
-		kernel.Gemm(m.pool, kernel.GemmParams{M: d, N: d, K: n, TransB: true}, x, x, dst)
+		gemm.Multiply(m.pool, gemm.Params{M: d, N: d, K: n, TransB: true}, x, x, dst)
 		return dst
 	}
 	sum := m.sum[group]

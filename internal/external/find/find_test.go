@@ -235,7 +235,7 @@ func TestPackages(t *testing.T) {
 	t.Parallel()
 	dir := os.Getenv("OPMETER_TEST_ENGINES")
 	if dir == "" {
-		material.Skip(t, "no packages of engines: bench/guests/install DIR fetches them, OPMETER_TEST_ENGINES=DIR names them")
+		material.Skip(t, "no packages of engines: bench/engines/install DIR fetches them, OPMETER_TEST_ENGINES=DIR names them")
 	}
 	list, err := os.ReadDir(dir)
 	if err != nil {

@@ -6,8 +6,10 @@ import (
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/base/workers"
-	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/conv"
 	"github.com/opmeter/opmeter/internal/kernel/fixed"
+	"github.com/opmeter/opmeter/internal/kernel/gemm"
+	"github.com/opmeter/opmeter/internal/kernel/quantise"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
@@ -43,10 +45,10 @@ func emulatedProduct(t *testing.T, r *rand.Rand, pool *workers.Pool, n int) {
 	}
 	signed, zero := r.IntN(2) == 0, int32(r.IntN(256)-128)
 	run := func() []int32 {
-		p, table, y := kernel.NewPackedQ(n, k), make([]kernel.ByteTable, 1), make([]int32, m*n)
+		p, table, y := gemm.NewPackedInt8(n, k), make([]gemm.ByteTable, 1), make([]int32, m*n)
 		table[0].Fill(signed, zero)
 		p.Fill(w, k, 1)
-		kernel.GemmQ(pool, m, x, table, p, y)
+		gemm.MultiplyInt8(pool, m, x, table, p, y)
 		return y
 	}
 	if got, want := run(), inGo(run); !slices.Equal(got, want) {
@@ -56,7 +58,7 @@ func emulatedProduct(t *testing.T, r *rand.Rand, pool *workers.Pool, n int) {
 
 func emulatedConv(t *testing.T, r *rand.Rand, pool *workers.Pool) {
 	t.Helper()
-	s := kernel.ConvShape{N: 1, H: 3 + r.IntN(8), W: 3 + r.IntN(12), C: 2 + r.IntN(20), KH: 1 + r.IntN(3), KW: 1 + r.IntN(3), StrideH: 1 + r.IntN(2), StrideW: 1 + r.IntN(2), DilH: 1, DilW: 1, OC: 1 + r.IntN(50), Groups: 1}
+	s := conv.Shape{N: 1, H: 3 + r.IntN(8), W: 3 + r.IntN(12), C: 2 + r.IntN(20), KH: 1 + r.IntN(3), KW: 1 + r.IntN(3), StrideH: 1 + r.IntN(2), StrideW: 1 + r.IntN(2), DilH: 1, DilW: 1, OC: 1 + r.IntN(50), Groups: 1}
 	s.PadT, s.PadL = r.IntN(s.KH), r.IntN(s.KW)
 	s.OH, s.OW = (s.H+2*s.PadT-s.KH)/s.StrideH+1, (s.W+2*s.PadL-s.KW)/s.StrideW+1
 	x, w := make([]int8, s.H*s.W*s.C), smallInts(r, s.OC*s.C*s.KH*s.KW)
@@ -68,20 +70,20 @@ func emulatedConv(t *testing.T, r *rand.Rand, pool *workers.Pool) {
 		narrow[i] = int16(v)
 	}
 	zero := int32(r.IntN(256) - 128)
-	q := kernel.Requant{Mul: []fixed.Multiplier{{M: 1<<30 + r.Int32N(1<<30), Shift: -10}}, Zero: 3, Min: -128, Max: 127}
+	q := quantise.Requant{Mul: []fixed.Multiplier{{M: 1<<30 + r.Int32N(1<<30), Shift: -10}}, Zero: 3, Min: -128, Max: 127}
 	lines := func() []int8 {
 		y, q := make([]int8, s.OH*s.OW*s.OC), q
-		kernel.NewConvQ[int8](s, narrow, 0, zero, q).Run(pool, x, y)
+		conv.NewInt8[int8](s, narrow, 0, zero, q).Run(pool, x, y)
 		return y
 	}
 	if got, want := lines(), inGo(lines); !slices.Equal(got, want) {
 		t.Fatalf("%+v differs from plain Go", s)
 	}
 	planes := func() []int32 {
-		c, y := kernel.NewConvSums(s, false, false), make([]int32, s.OH*s.OW*s.OC)
-		kernel.SetSumWeights(c, w, 0)
+		c, y := conv.NewSums(s, false, false), make([]int32, s.OH*s.OW*s.OC)
+		conv.SetSumWeights(c, w, 0)
 		c.SetZero(true, zero)
-		c.Run(pool, kernel.Bits(x), y)
+		c.Run(pool, quantise.Bits(x), y)
 		return y
 	}
 	if got, want := planes(), inGo(planes); !slices.Equal(got, want) {

@@ -56,7 +56,7 @@ func TestTrustAtRest(t *testing.T) {
 	// run only.
 	p.Host.Virtual = "KVM"
 	if got := judged(p, res, false); got.Verdict != profile.Good || got.Interval != profile.OfThisRun {
-		t.Errorf("on a guest: %+v", got)
+		t.Errorf("on a virtual machine: %+v", got)
 	}
 	if Trust(p, &loop.Result{}, false) != nil {
 		t.Error("a verdict on nothing")

@@ -9,6 +9,7 @@ import (
 	"github.com/opmeter/opmeter/internal/model/count"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/describe"
 	"github.com/opmeter/opmeter/internal/runtime/operators"
 	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/profile"
@@ -203,7 +204,7 @@ func TestOptions(t *testing.T) {
 		{graph.Node{Op: "Relu"}, ""},
 	}
 	for _, tt := range tests {
-		if got := words(count.Options(&tt.n)); got != tt.want {
+		if got := words(describe.Options(&tt.n)); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.n.Op, got, tt.want)
 		}
 	}

@@ -5,7 +5,7 @@
 // docs/reference/counting.md, which go generate makes from the rules of this package. An
 // operator without a rule is unknown, never zero.
 //
-// The package imports internal/model/graph, internal/model/tensor and the types of profile only.
+// The package imports internal/model/graph and internal/model/tensor only.
 package count
 
 //go:generate go run ./gen

@@ -11,6 +11,7 @@ import (
 	"github.com/opmeter/opmeter/internal/model/count"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tflite"
+	"github.com/opmeter/opmeter/internal/runtime/describe"
 	"github.com/opmeter/opmeter/internal/testing/material"
 )
 
@@ -96,7 +97,7 @@ func TestMLTKLayers(t *testing.T) {
 		// Some tables print no options but the number of their type.
 		if o := r["options"]; strings.Contains(o, "ctivation:") && strings.Contains(o, ":") && !strings.HasPrefix(o, "Time") {
 			options++
-			if got := words(count.Options(n)); !strings.EqualFold(got, strings.Replace(o, "Multipler", "Multiplier", 1)) {
+			if got := words(describe.Options(n)); !strings.EqualFold(got, strings.Replace(o, "Multipler", "Multiplier", 1)) {
 				t.Errorf("%s %s layer %d: options %q, published %q", r["table_id"], file, i, got, o)
 			}
 		}
@@ -187,7 +188,7 @@ func TestEveryModelCounts(t *testing.T) {
 			for _, n := range g.Nodes {
 				nodes++
 				w := declared(m, g, n)
-				count.Options(n)
+				describe.Options(n)
 				count.Bodies(m, n, count.Declared(g, n.Inputs), nil)
 				switch {
 				case !count.Has(n):

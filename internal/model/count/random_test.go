@@ -7,6 +7,7 @@ import (
 	"github.com/opmeter/opmeter/internal/model/count"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/describe"
 )
 
 // TestHostileNodes gives every rule random inputs, shapes and attributes: no
@@ -79,7 +80,7 @@ func TestHostileNodes(t *testing.T) {
 					out = append(out, random())
 				}
 				w := count.Count(m, g, n, in, out)
-				count.Options(n)
+				describe.Options(n)
 				count.Bodies(m, n, in, out)
 				for _, v := range []*int64{w.Ops, w.MACs, w.MACsExecuted, w.MLTKOps, w.MLTKMACs, w.Params, w.WeightBytes, w.BytesRead, w.BytesWritten} {
 					if v != nil && *v < 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/opmeter/opmeter/internal/model/count"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/describe"
 )
 
 // Operations per element of the output, as in docs/reference/counting.md.
@@ -422,7 +423,7 @@ func TestOptionsByHand(t *testing.T) {
 		{graph.Node{Op: "Transpose", Attrs: graph.Attrs{"perm": long}}, ""},
 		{graph.Node{Op: "Resize", Attrs: graph.Attrs{"mode": "LINEAR"}}, "mode:linear"},
 	} {
-		if got := words(count.Options(&tt.n)); got != tt.want {
+		if got := words(describe.Options(&tt.n)); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.n.Op, got, tt.want)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/internal/testing/records"
 	"github.com/opmeter/opmeter/profile"
+	publicrecord "github.com/opmeter/opmeter/record"
 )
 
 // of is the format that is surest of a file, and whether another is as sure.
@@ -73,7 +74,7 @@ func TestModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	got, err := opmeter.Import(t.Context(), material.Path(t, "raw", "traces", "tflm", "tflm_benchmark_readme_log.md"), opmeter.ImportOptions{Model: m, ClocksHz: map[string]float64{"": 25e6}})
+	got, err := publicrecord.Import(t.Context(), material.Path(t, "raw", "traces", "tflm", "tflm_benchmark_readme_log.md"), publicrecord.Options{Model: m, ClocksHz: map[string]float64{"": 25e6}})
 	if err != nil || len(got.Profiles) != 1 {
 		t.Fatal(err)
 	}

@@ -7,12 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/opmeter/opmeter"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/marks"
 	"github.com/opmeter/opmeter/internal/testing/marked"
 	"github.com/opmeter/opmeter/internal/testing/records"
 	"github.com/opmeter/opmeter/profile"
+	publicrecord "github.com/opmeter/opmeter/record"
 )
 
 const (
@@ -194,7 +194,7 @@ func TestImport(t *testing.T) {
 	if err := os.WriteFile(path, w.Out, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	got, err := opmeter.Import(t.Context(), path, opmeter.ImportOptions{})
+	got, err := publicrecord.Import(t.Context(), path, publicrecord.Options{})
 	if err != nil || len(got.Profiles) != 1 || got.Profiles[0].Model.Format != "marks" || len(got.Profiles[0].Layers) != 3 {
 		t.Fatal(got, err)
 	}

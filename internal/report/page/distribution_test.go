@@ -135,7 +135,7 @@ func BenchmarkWriteSamples(b *testing.B) {
 	p := many(1000, 10_000)
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := Write(io.Discard, p, ""); err != nil {
+		if err := Write(io.Discard, p, "", Answers{}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -166,7 +166,7 @@ func BenchmarkWriteBars(b *testing.B) {
 	n := &counter{}
 	for b.Loop() {
 		n.n = 0
-		if err := Write(n, p, ""); err != nil {
+		if err := Write(n, p, "", Answers{}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -40,16 +40,32 @@ type document struct {
 	Quantities    []profile.Quantity `json:"quantities"`
 	Columns       []columnar.Ref     `json:"columns"`
 	Version       string             `json:"version,omitzero"`
+	Answers       Answers            `json:"answers"`
 	Sampled       *sampled           `json:"sampled,omitzero"`
 	Distributions []distribution     `json:"distributions,omitzero"`
 }
 
+// Answers are short texts of the summary, the same as in other reports.
+type Answers struct {
+	// Fits says whether the memories of a target hold the model, "" where that is unknown.
+	Fits string `json:"fits,omitzero"`
+	// Reason is the main reason of a quality that is less than good.
+	Reason string `json:"reason,omitzero"`
+	Lines  []Line `json:"lines,omitempty"`
+}
+
+// Line is a labelled answer, such as the bottleneck.
+type Line struct {
+	Label string `json:"label"`
+	Text  string `json:"text"`
+}
+
 // Write writes the page. version is that of the program.
-func Write(w io.Writer, p *profile.Profile, version string) error {
+func Write(w io.Writer, p *profile.Profile, version string, a Answers) error {
 	if err := p.Validate(); err != nil {
 		return err
 	}
-	d := &document{Version: version, Quantities: p.AllQuantities()}
+	d := &document{Version: version, Answers: a, Quantities: p.AllQuantities()}
 	c := split(d, p, maxSamples)
 	return write(w, p.Model.Name, d, func(w io.Writer) error { _, err := c.WriteTo(w); return err })
 }

@@ -193,7 +193,7 @@ func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	p := small()
 	var page bytes.Buffer
-	if err := Write(&page, p, "v1"); err != nil {
+	if err := Write(&page, p, "v1", Answers{}); err != nil {
 		t.Fatal(err)
 	}
 	doc := decode(t, page.Bytes()).join(t)
@@ -230,7 +230,7 @@ func TestRoundTrip(t *testing.T) {
 
 func TestWriteInvalid(t *testing.T) {
 	t.Parallel()
-	if err := Write(io.Discard, &profile.Profile{}, ""); err == nil {
+	if err := Write(io.Discard, &profile.Profile{}, "", Answers{}); err == nil {
 		t.Error("a profile that is not valid was written")
 	}
 }
@@ -247,7 +247,7 @@ func TestElements(t *testing.T) {
 	p.Timeline.Lanes = []timeline.Lane{{Name: "l", Kind: timeline.Layer, Starts: starts, Durations: make([]float64, len(starts))}}
 	p.Timeline.Memories, p.Timeline.Counters = nil, nil
 	var page bytes.Buffer
-	if err := Write(&page, p, ""); err != nil {
+	if err := Write(&page, p, "", Answers{}); err != nil {
 		t.Fatal(err)
 	}
 	d := decode(t, page.Bytes())
@@ -287,7 +287,7 @@ func TestHostileNames(t *testing.T) {
 			p.Layers[0].Name, p.Layers[0].Op, p.Timeline.Names[0] = name, name, name
 			p.Findings = []profile.Finding{{ID: "x", Severity: profile.Info, Text: name}}
 			var page bytes.Buffer
-			if err := Write(&page, p, name); err != nil {
+			if err := Write(&page, p, name, Answers{}); err != nil {
 				t.Fatal(err)
 			}
 			frame := strings.Replace(element.ReplaceAllString(page.String(), ""), starter, "", 1)
@@ -330,7 +330,7 @@ func TestTitle(t *testing.T) {
 func TestPolicy(t *testing.T) {
 	t.Parallel()
 	var page bytes.Buffer
-	if err := Write(&page, small(), ""); err != nil {
+	if err := Write(&page, small(), "", Answers{}); err != nil {
 		t.Fatal(err)
 	}
 	s := page.String()

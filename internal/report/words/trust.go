@@ -109,32 +109,22 @@ var symptoms = []profile.DoubtCode{
 	profile.DoubtInterval, profile.DoubtSpread, profile.DoubtStep, profile.DoubtDrift, profile.DoubtModes, profile.DoubtReconcile,
 }
 
-// Quality is the verdict with its main reason, such as "unreliable: machine busy"; "" for none. The
+// Quality is the verdict with its main reason, such as "unreliable (machine busy)"; "" for none. The
 // verdict good has no reason.
 func Quality(t *profile.Trust) string {
 	if t == nil || t.Verdict == "" {
 		return ""
 	}
-	why, _ := reason(t)
-	if t.Verdict == profile.Good || why == "" {
-		return Verdict(t.Verdict)
+	if why, _ := Reason(t); why != "" {
+		return Verdict(t.Verdict) + " (" + why + ")"
 	}
-	return Verdict(t.Verdict) + ": " + why
+	return Verdict(t.Verdict)
 }
 
-// Advice says how to make a measurement more reliable, "" for one that is good.
-func Advice(t *profile.Trust) string {
-	if t == nil || t.Verdict == profile.Good {
-		return ""
-	}
-	_, advice := reason(t)
-	return advice
-}
-
-// reason is the main reason of a verdict in short words, and what to do about it. Where the gravest
-// reason is a symptom, its cause is named.
-func reason(t *profile.Trust) (why, advice string) {
-	if len(t.Doubts) == 0 {
+// Reason is the main reason of a verdict other than good in short words, and how to make the
+// measurement more reliable. Where the gravest reason is a symptom, its cause is named.
+func Reason(t *profile.Trust) (why, advice string) {
+	if t == nil || t.Verdict == profile.Good || len(t.Doubts) == 0 {
 		return "", ""
 	}
 	d := &t.Doubts[0]

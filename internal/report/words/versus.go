@@ -59,6 +59,15 @@ func Outputs(s profile.DifferenceState) string {
 	return ""
 }
 
+// VersusInterval names an interval of a comparison. What does not say its kind is a confidence
+// interval.
+func VersusInterval(i compare.Interval) string {
+	if i == compare.Band90 {
+		return "90 % band"
+	}
+	return "95 % CI"
+}
+
 // VersusMark is the sign of a verdict in a table; [VersusLegend] explains it.
 func VersusMark(v compare.Verdict) string {
 	switch v {

@@ -137,14 +137,15 @@ func TestQuality(t *testing.T) {
 		{&profile.Trust{}, "", ""},
 		{&profile.Trust{Verdict: profile.Good, Doubts: of(profile.DoubtBusy).Doubts}, "good", ""},
 		{&profile.Trust{Verdict: profile.Fair}, "fair", ""},
-		{of(profile.DoubtSpread, profile.DoubtBusy), "unreliable: machine busy", "close other programs"},
-		{of(profile.DoubtSpread, profile.DoubtBusy, profile.DoubtThreads), "unreliable: more threads than CPUs", "use fewer --threads"},
-		{of(profile.DoubtSpread), "unreliable: latency varies by 200 % (CV)", "measure longer"},
-		{of(profile.DoubtFewRuns, profile.DoubtBusy), "unreliable: only 2 runs", "measure longer"},
-		{of(profile.DoubtThrottled), "unreliable: CPU throttled by heat", "let the computer cool"},
-		{of(profile.DoubtIncomplete, profile.DoubtBusy), "unreliable: 2 layers did not run", ""},
+		{of(profile.DoubtSpread, profile.DoubtBusy), "unreliable (machine busy)", "close other programs"},
+		{of(profile.DoubtSpread, profile.DoubtBusy, profile.DoubtThreads), "unreliable (more threads than CPUs)", "use fewer --threads"},
+		{of(profile.DoubtSpread), "unreliable (latency varies by 200 % (CV))", "measure longer"},
+		{of(profile.DoubtFewRuns, profile.DoubtBusy), "unreliable (only 2 runs)", "measure longer"},
+		{of(profile.DoubtThrottled), "unreliable (CPU throttled by heat)", "let the computer cool"},
+		{of(profile.DoubtIncomplete, profile.DoubtBusy), "unreliable (2 layers did not run)", ""},
 	} {
-		if got, advice := Quality(c.t), Advice(c.t); got != c.want || !strings.HasPrefix(advice, c.advice) || (advice == "") != (c.advice == "") {
+		got := Quality(c.t)
+		if _, advice := Reason(c.t); got != c.want || !strings.HasPrefix(advice, c.advice) || (advice == "") != (c.advice == "") {
 			t.Errorf("%+v: %q, %q, want %q, %q", c.t, got, advice, c.want, c.advice)
 		}
 	}

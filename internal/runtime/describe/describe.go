@@ -24,7 +24,7 @@ import (
 // requested last, so that it can be computed concurrently until then.
 func Model(p *plan.Plan, slots []plan.Slot, identity func() (*Identity, error)) (*profile.Profile, error) {
 	m := p.Model
-	d := &describer{m: m, slots: slots, zeros: count.ZerosBudget}
+	d := &describer{m: m, slots: slots, zeros: ZerosBudget}
 	out := &profile.Profile{
 		Schema: profile.SchemaV1, Model: file(m, p.Remarks()),
 		Target: profile.Target{ID: "none", Kind: profile.TargetSimulator},
@@ -92,7 +92,7 @@ func file(m *graph.Model, remarks []string) profile.Model {
 func (d *describer) layer(i int) profile.Layer {
 	s := &d.slots[i]
 	n, g := s.Node, d.m.Graphs[s.Graph]
-	l := profile.Layer{Index: int64(i), Op: n.Op, Version: new(int64(n.Version)), Options: count.Options(n), State: profile.Ran, Constant: s.State == plan.Folded}
+	l := profile.Layer{Index: int64(i), Op: n.Op, Version: new(int64(n.Version)), Options: Options(n), State: profile.Ran, Constant: s.State == plan.Folded}
 	switch n.Domain {
 	case graph.ONNX, graph.TFLite:
 	case graph.TFLiteCustom:
@@ -112,7 +112,7 @@ func (d *describer) layer(i int) profile.Layer {
 	l.MLTKOps, l.MLTKMACs = w.MLTKOps, w.MLTKMACs
 	l.Params, l.WeightsBytes = w.Params, w.WeightBytes
 	l.BytesRead, l.BytesWritten = w.BytesRead, w.BytesWritten
-	l.Sparsity = count.WeightZeros(g, n, &d.zeros)
+	l.Sparsity = WeightZeros(g, n, &d.zeros)
 	return l
 }
 

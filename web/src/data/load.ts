@@ -49,6 +49,15 @@ export interface Distribution {
   maxs_s: Column;
 }
 
+/** Short texts of the summary, the same as in other reports. */
+export interface Answers {
+  /** Whether the memories of a target hold the model; absent where that is unknown. */
+  fits?: string;
+  /** Main reason of a quality that is less than good. */
+  reason?: string;
+  lines?: { label: string; text: string }[];
+}
+
 /** A page shows a profile, or a study of a model's compression. */
 export interface StudyDocument {
   study: Study;
@@ -63,6 +72,7 @@ export interface Document {
   columns: ColumnRef[];
   /** Version of opmeter that wrote the page. */
   version?: string;
+  answers: Answers;
   /** Present when distributions are. */
   sampled?: Sampled;
   distributions?: Distribution[];

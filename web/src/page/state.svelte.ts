@@ -4,7 +4,7 @@
 // The address is #/VIEW?name=value&… . Views read and write their parameters by get and
 // set. A change of the view adds an entry to the browser's history, a change of a
 // parameter does not.
-import type { Distribution, Document, Sampled } from "../data/load";
+import type { Answers, Distribution, Document, Sampled } from "../data/load";
 import type { Column, Layer, Profile } from "../data/profile";
 import { columnsOf, type LayerColumn } from "../figures/columns";
 import { Figures } from "../figures/quantities";
@@ -18,6 +18,7 @@ export let profile: Profile;
 
 /** Parts of the document besides the profile: see data/load.ts. */
 export let version = "";
+export let answers: Answers = {};
 export let sampled: Sampled | undefined;
 
 /** Access to figures by the table of quantities, and the columns made of them. */
@@ -32,6 +33,7 @@ export function setDocument(d: Document) {
   const brought = (d.profile.quantities ?? []).map((q) => q.key);
   columns = columnsOf(d.quantities, brought.filter((key) => d.profile.layers.some((l) => l.figures?.[key] !== undefined)));
   version = d.version ?? "";
+  answers = d.answers;
   sampled = d.sampled;
   distributions = new Map(d.distributions?.map((s) => [s.layer, s]));
 }

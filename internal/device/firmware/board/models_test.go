@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/device"
 	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -59,10 +60,10 @@ func openModel(t *testing.T, name string) *opmeter.Model {
 }
 
 // made is the program of a model, and what the engine here makes of the same inputs.
-func made(t *testing.T, m *opmeter.Model) (*opmeter.Program, [][]byte) {
+func made(t *testing.T, m *opmeter.Model) (*device.Program, [][]byte) {
 	t.Helper()
 	in := opmeter.Inputs{Seed: 7}
-	p, err := opmeter.NewProgram(m, opmeter.ProgramOptions{Inputs: in})
+	p, err := device.NewProgram(m, device.ProgramOptions{Inputs: in})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +90,7 @@ func measure(t *testing.T, m *opmeter.Model, b *Board, elf string) (*profile.Pro
 		t.Fatal(err)
 	}
 	out := map[int][]byte{}
-	p, err := opmeter.MeasureDevice(t.Context(), m, opmeter.DeviceOptions{
+	p, err := device.Measure(t.Context(), m, device.Options{
 		// the computer may have much else to do
 		Port: "exec:" + Command(args), Runs: 2, Discard: -1, Timeout: time.Minute,
 		Output: func(_ string, index int, data []byte) { out[index] = bytes.Clone(data) },

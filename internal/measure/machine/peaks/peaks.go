@@ -10,7 +10,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/base/stats"
 	"github.com/opmeter/opmeter/internal/base/workers"
-	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/gemm"
 	"github.com/opmeter/opmeter/internal/measure/loop"
 	"github.com/opmeter/opmeter/internal/measure/machine"
 )
@@ -246,9 +246,9 @@ func floatProduct(s product) func() {
 	for i := range b {
 		b[i] = float32(i%4+1) / 5
 	}
-	packed := kernel.PackB(s.depth, s.cols, b, 0, false)
-	g := kernel.GemmParams{M: s.rows, N: s.cols, K: s.depth}
-	return func() { kernel.GemmPacked(nil, g, a, packed, c) }
+	packed := gemm.PackB(s.depth, s.cols, b, 0, false)
+	g := gemm.Params{M: s.rows, N: s.cols, K: s.depth}
+	return func() { gemm.MultiplyPacked(nil, g, a, packed, c) }
 }
 
 // integerProduct is floatProduct for 8-bit integers.
@@ -261,11 +261,11 @@ func integerProduct(s product) func() {
 	for i := range w {
 		w[i] = int32(i*37%255) - 127
 	}
-	packed := kernel.NewPackedQ(s.cols, s.depth)
+	packed := gemm.NewPackedInt8(s.cols, s.depth)
 	packed.Fill(w, s.depth, 1)
-	tables := make([]kernel.ByteTable, 1)
+	tables := make([]gemm.ByteTable, 1)
 	tables[0].Fill(false, 128)
-	return func() { kernel.GemmQ(nil, s.rows, x, tables, packed, y) }
+	return func() { gemm.MultiplyInt8(nil, s.rows, x, tables, packed, y) }
 }
 
 // kernelRates returns the multiply-accumulates per second of all threads together, each on its

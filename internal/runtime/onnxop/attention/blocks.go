@@ -5,8 +5,8 @@ import (
 	"sync"
 
 	"github.com/opmeter/opmeter/internal/base/workers"
-	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/gemm"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/kernel/vectors"
 	"github.com/opmeter/opmeter/internal/model/tensor"
@@ -55,7 +55,7 @@ type block struct {
 	scores, query, scales []float32
 	wide                  [2][]float32 // keys and values of halves
 	from                  []int
-	keys, values          kernel.RepackedB
+	keys, values          gemm.RepackedB
 	packed                int // the unit whose keys are packed, and one more
 }
 
@@ -178,7 +178,7 @@ func (t *blockArgs) piece(r *block, unit, head, l0 int) {
 		element.Scale(r.query[l*a.Size:][:a.Size], q[l*t.lineQ:][:a.Size], float32(a.Scale))
 	}
 	if t.pack {
-		r.keys.Multiply(kernel.GemmParams{M: n, N: width, K: a.Size}, r.query, from, 0, r.scores)
+		r.keys.Multiply(gemm.Params{M: n, N: width, K: a.Size}, r.query, from, 0, r.scores)
 	} else {
 		t.fewScores(r, unit, n, from, width)
 	}
@@ -195,7 +195,7 @@ func (t *blockArgs) piece(r *block, unit, head, l0 int) {
 		}
 		r.scales[l] = a.finish(b, h0+l*stepH, i0+l*stepI, from+lo, s[lo:hi])
 	}
-	g := kernel.GemmParams{M: n, N: a.VSize, K: width, LDC: t.lineY}
+	g := gemm.Params{M: n, N: a.VSize, K: width, LDC: t.lineY}
 	if t.pack {
 		r.values.Multiply(g, r.scores, 0, from, y)
 	} else {
@@ -228,7 +228,7 @@ func (t *blockArgs) normalise(r *block, b, h0, i0, n, width, stepH, stepI int) b
 func (t *blockArgs) fewScores(r *block, unit, n, from, width int) {
 	size := t.a.Size
 	if t.a.Products {
-		kernel.Gemm(nil, kernel.GemmParams{M: n, N: width, K: size, LDB: t.k.Row}, r.query, t.keysOf(r, unit, from, width), r.scores)
+		gemm.Multiply(nil, gemm.Params{M: n, N: width, K: size, LDB: t.k.Row}, r.query, t.keysOf(r, unit, from, width), r.scores)
 		return
 	}
 	r.from = elem.Grow(r.from, min(fewKeys, width))
@@ -246,7 +246,7 @@ func (t *blockArgs) fewScores(r *block, unit, n, from, width int) {
 
 // fewResults multiplies few lines of scores by the values in place: 16-bit ones are widened some
 // at a time.
-func (t *blockArgs) fewResults(r *block, g kernel.GemmParams, unit, from int, y []float32) {
+func (t *blockArgs) fewResults(r *block, g gemm.Params, unit, from int, y []float32) {
 	g.LDB, g.LDA = t.v.Row, g.K
 	step := g.K
 	if t.v.Halves != nil {
@@ -254,7 +254,7 @@ func (t *blockArgs) fewResults(r *block, g kernel.GemmParams, unit, from int, y 
 	}
 	for k0 := 0; k0 < g.LDA; k0 += step {
 		g.K = min(step, g.LDA-k0)
-		kernel.Gemm(nil, g, r.scores[k0:], t.valuesOf(r, unit, from+k0, g.K), y)
+		gemm.Multiply(nil, g, r.scores[k0:], t.valuesOf(r, unit, from+k0, g.K), y)
 		g.Accumulate = true
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/base/workers"
-	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/gemm"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
@@ -69,8 +69,8 @@ const (
 	nBitsKept = 1 << 17
 )
 
-func (v *nBits) shape() kernel.LowBitShape {
-	return kernel.LowBitShape{Bits: v.bits, K: v.k, N: v.n, Block: v.block}
+func (v *nBits) shape() gemm.LowBitShape {
+	return gemm.LowBitShape{Bits: v.bits, K: v.k, N: v.n, Block: v.block}
 }
 
 // prepareNBits keeps the weights quantised and dequantises some rows at a time.
@@ -100,7 +100,7 @@ func prepareNBits(c *op.Call) (op.Run, error) {
 // parts dequantises some rows of the weights at a time.
 func (v *nBits) parts(c *op.Call) op.Run {
 	height, line := min(nBitsRows, v.n), v.blocks*v.block
-	c.Kernel = kernel.GemmName(kernel.GemmParams{M: v.m, N: height, K: v.k, TransB: true})
+	c.Kernel = gemm.Name(gemm.Params{M: v.m, N: height, K: v.k, TransB: true})
 	rows := op.ScratchOf[float32](c, c.Pool.Threads()*height*line)
 	return func(c *op.Call) error {
 		row, err := v.rows(c)
@@ -111,14 +111,14 @@ func (v *nBits) parts(c *op.Call) op.Run {
 		c.Pool.ForWorker((v.n+height-1)/height, 1, func(worker, lo, hi int) {
 			workspace := rows[worker*height*line:][:height*line]
 			for n0 := lo * height; n0 < min(v.n, hi*height); n0 += height {
-				g := kernel.GemmParams{M: v.m, N: min(height, v.n-n0), K: v.k, TransB: true, LDB: line, LDC: v.n}
+				g := gemm.Params{M: v.m, N: min(height, v.n-n0), K: v.k, TransB: true, LDB: line, LDC: v.n}
 				for i := range g.N {
 					row(workspace[i*line:][:line], n0+i)
 				}
 				if bias != nil {
 					g.BiasN = bias[n0:][:g.N]
 				}
-				kernel.Gemm(nil, g, x, workspace, y[n0:])
+				gemm.Multiply(nil, g, x, workspace, y[n0:])
 			}
 		})
 		return nil
@@ -154,7 +154,7 @@ func (v *nBits) rows(c *op.Call) (func(dst []float32, n int), error) {
 
 // fewBits packs constant weights in their quantised form; nil if they are not constant, have zero
 // points that are not quantised values, or the instruction set has no kernels.
-func (v *nBits) fewBits(c *op.Call) *kernel.LowBitMatrix {
+func (v *nBits) fewBits(c *op.Call) *gemm.LowBitMatrix {
 	if !c.Known(1, 2, 3) || c.Has(4) {
 		return nil
 	}
@@ -169,7 +169,7 @@ func (v *nBits) fewBits(c *op.Call) *kernel.LowBitMatrix {
 			}
 		}
 	}
-	w := kernel.NewLowBitMatrix(v.shape(), tensor.Of[uint8](c.In[1]), false, tensor.Of[float32](c.In[2]), zeros)
+	w := gemm.NewLowBitMatrix(v.shape(), tensor.Of[uint8](c.In[1]), false, tensor.Of[float32](c.In[2]), zeros)
 	for i := 1; w != nil && i <= 3; i++ {
 		if c.Has(i) {
 			c.Copied(i)
@@ -189,11 +189,11 @@ func (v *nBits) packed(c *op.Call) (op.Run, error) {
 	for n := range v.n {
 		row(wide[n*line:][:line], n)
 	}
-	g, b := kernel.GemmParams{M: v.m, N: v.n, K: v.k}, kernel.PackB(v.k, v.n, wide, line, true)
+	g, b := gemm.Params{M: v.m, N: v.n, K: v.k}, gemm.PackB(v.k, v.n, wide, line, true)
 	c.Kernel = b.Name(g)
 	return func(c *op.Call) error {
 		g.BiasN = elem.Elements[float32](c, 5)
-		kernel.GemmPacked(c.Pool, g, tensor.Of[float32](c.In[0]), b, tensor.Of[float32](c.Out[0]))
+		gemm.MultiplyPacked(c.Pool, g, tensor.Of[float32](c.In[0]), b, tensor.Of[float32](c.Out[0]))
 		return nil
 	}, nil
 }

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/base/workers"
-	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/gemm"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/conv"
@@ -21,10 +21,10 @@ import (
 // are constant float32.
 func newProjection[T tensor.Real](c *op.Call, m, n, k, wi int) func(c *op.Call, x, bias, y []T) {
 	if w, ok := any(elem.Elements[T](c, wi)).([]float32); ok && c.Const(wi) && n*k > 0 {
-		p := kernel.PackForRows(m, c.ConstantsExceedCache(), k, n, w, 0, false)
+		p := gemm.PackForRows(m, c.ConstantsExceedCache(), k, n, w, 0, false)
 		return func(c *op.Call, x, bias, y []T) {
-			g := kernel.GemmParams{M: m, N: n, K: k, BiasN: any(bias).([]float32)}
-			kernel.GemmPacked(c.Pool, g, any(x).([]float32), p, any(y).([]float32))
+			g := gemm.Params{M: m, N: n, K: k, BiasN: any(bias).([]float32)}
+			gemm.MultiplyPacked(c.Pool, g, any(x).([]float32), p, any(y).([]float32))
 		}
 	}
 	return func(c *op.Call, x, bias, y []T) {

@@ -5,8 +5,9 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/base/workers"
-	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/gemm"
+	"github.com/opmeter/opmeter/internal/kernel/quantise"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
@@ -136,14 +137,14 @@ func prepareQGemm(c *op.Call) (op.Run, error) {
 	}
 	product := newQGemmProduct(c, v)
 	scales := make([]float32, c.In[4].Len())
-	r := &kernel.Rescale{Scales: make([]float32, v.N), Bias: make([]int32, v.N)}
+	r := &quantise.Rescale{Scales: make([]float32, v.N), Bias: make([]int32, v.N)}
 	zeros := r.Bias
 	// A per-column bias is added during requantisation, others to the sums before it.
 	bias, ok := elem.Elements[int32](c, 6), c.Has(7)
 	columns := ok && product.packed != nil && (!c.Has(6) || v.Cr == 0 && v.Cc == 1)
 	workspace := v.M * v.N
 	if columns {
-		workspace = kernel.GemmScratch(c.Pool, v.M, v.N)
+		workspace = gemm.RescaledScratch(c.Pool, v.M, v.N)
 	}
 	sums := op.ScratchOf[int32](c, workspace)
 	return func(c *op.Call) error {
@@ -162,7 +163,7 @@ func prepareQGemm(c *op.Call) (op.Run, error) {
 		}
 		if columns {
 			product.fill(c)
-			kernel.GemmRescaled(c.Pool, v.M, c.In[0].Data, product.tables, product.packed, sums, r, c.Out[0].Data)
+			gemm.MultiplyRescaled(c.Pool, v.M, c.In[0].Data, product.tables, product.packed, sums, r, c.Out[0].Data)
 			return nil
 		}
 		product.sums(c, sums)
@@ -170,7 +171,7 @@ func prepareQGemm(c *op.Call) (op.Run, error) {
 			v.addBias(sums, bias)
 		}
 		if ok {
-			kernel.RescaleMatrix(c.Pool, c.Out[0].Data, sums, r)
+			quantise.RescaleMatrix(c.Pool, c.Out[0].Data, sums, r)
 			return nil
 		}
 		y := tensor.Of[float32](c.Out[0])
@@ -207,14 +208,14 @@ func (v *qgemm) lift(c *op.Call, b []int32) {
 // qgemmProduct makes the sums of products: with weights packed once where they are constant.
 type qgemmProduct struct {
 	sums   func(c *op.Call, sums []int32)
-	packed *kernel.PackedQ // nil where weights are not
-	tables []kernel.ByteTable
+	packed *gemm.PackedInt8 // nil where weights are not
+	tables []gemm.ByteTable
 }
 
 func newQGemmProduct(c *op.Call, v *qgemm) *qgemmProduct {
-	p := &qgemmProduct{tables: make([]kernel.ByteTable, 1)}
+	p := &qgemmProduct{tables: make([]gemm.ByteTable, 1)}
 	if c.Const(3) && c.Const(5) && !v.TransA && v.K > 0 {
-		w := kernel.NewPackedQ(v.N, v.K).SetRows(v.M, c.ConstantsExceedCache())
+		w := gemm.NewPackedInt8(v.N, v.K).SetRows(v.M, c.ConstantsExceedCache())
 		if v.M < 4 && !w.UsesSIMD() {
 			b := make([]int32, v.K*v.N)
 			v.lift(c, b)
@@ -236,7 +237,7 @@ func newQGemmProduct(c *op.Call, v *qgemm) *qgemmProduct {
 		p.packed = w
 		p.sums = func(c *op.Call, sums []int32) {
 			p.fill(c)
-			kernel.GemmQ(c.Pool, v.M, c.In[0].Data, p.tables, w, sums)
+			gemm.MultiplyInt8(c.Pool, v.M, c.In[0].Data, p.tables, w, sums)
 		}
 		return p
 	}

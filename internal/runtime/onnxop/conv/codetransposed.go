@@ -4,7 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/conv"
+	"github.com/opmeter/opmeter/internal/kernel/quantise"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/quant"
 	"github.com/opmeter/opmeter/internal/runtime/op"
@@ -16,8 +17,8 @@ import (
 
 // phase is the convolution of one phase of both axes.
 type phase struct {
-	planar *kernel.ConvSums
-	h, l   kernel.PhaseRun
+	planar *conv.Sums
+	h, l   conv.PhaseRun
 	codes  []uint8 // [N,M,h,l]
 }
 
@@ -64,11 +65,11 @@ func prepareCodesTransposed(c *op.Call) (op.Run, error) {
 	}
 	w := t.lifted(c)
 	c.Kernel = "unused"
-	axes := make([][]kernel.PhaseRun, len(v.In))
+	axes := make([][]conv.PhaseRun, len(v.In))
 	for i := range axes {
-		axes[i] = kernel.SinglePhases(v.phasesOf(i), v.In[i], v.Stride[i])
+		axes[i] = conv.SinglePhases(v.phasesOf(i), v.In[i], v.Stride[i])
 	}
-	high := []kernel.PhaseRun{{N: 1, Out: 1}}
+	high := []conv.PhaseRun{{N: 1, Out: 1}}
 	if last == 1 {
 		high = axes[0]
 	}
@@ -108,13 +109,13 @@ func (t *codesTransposed) lifted(c *op.Call) []int32 {
 }
 
 // phase prepares the convolution of phases of both axes.
-func (t *codesTransposed) phase(c *op.Call, w []int32, h, l kernel.PhaseRun) *phase {
-	part := phasePart{phases: 1, runs: []kernel.PhaseRun{h, l}, out: []int{h.Out, l.Out}}
+func (t *codesTransposed) phase(c *op.Call, w []int32, h, l conv.PhaseRun) *phase {
+	part := phasePart{phases: 1, runs: []conv.PhaseRun{h, l}, out: []int{h.Out, l.Out}}
 	if len(t.In) == 1 {
 		part.runs, part.out = part.runs[1:], part.out[1:]
 	}
-	p := &phase{planar: kernel.NewConvSums(part.shape(t.convolution).planar2D(), false, false), h: h, l: l}
-	kernel.SetSumWeights(p.planar, phaseWeights(&part, t.convolution, w), 0)
+	p := &phase{planar: conv.NewSums(part.shape(t.convolution).planar2D(), false, false), h: h, l: l}
+	conv.SetSumWeights(p.planar, phaseWeights(&part, t.convolution, w), 0)
 	n := t.n * t.m * h.Out * l.Out
 	p.codes = c.Scratch(n)
 	if !p.planar.UsesSIMD() && n > len(t.sums) {
@@ -124,7 +125,7 @@ func (t *codesTransposed) phase(c *op.Call, w []int32, h, l kernel.PhaseRun) *ph
 }
 
 // run computes the quantised output of a phase.
-func (t *codesTransposed) run(c *op.Call, p *phase, r *kernel.Rescale) {
+func (t *codesTransposed) run(c *op.Call, p *phase, r *quantise.Rescale) {
 	if p.planar.UsesSIMD() {
 		p.planar.RunRescaled(c.Pool, c.In[0].Data, p.codes, r)
 		return

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/base/workers"
-	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/conv"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
@@ -70,28 +70,28 @@ func InferConv(c *op.Call) error {
 }
 
 // volume returns the float32 kernel's shape of a three-dimensional convolution.
-func (v *convolution) volume() (kernel.ConvShape, kernel.ConvDepth) {
-	s := kernel.ConvShape{
+func (v *convolution) volume() (conv.Shape, conv.Depth) {
+	s := conv.Shape{
 		N: v.n, C: v.c, OC: v.m, Groups: v.groups, H: v.In[1], W: v.In[2], OH: v.Out[1], OW: v.Out[2], KH: v.Kernel[1], KW: v.Kernel[2],
 		StrideH: v.Stride[1], StrideW: v.Stride[2], DilH: v.Dilation[1], DilW: v.Dilation[2], PadT: v.Begin[1], PadL: v.Begin[2],
 	}
-	return s, kernel.ConvDepth{In: v.In[0], Out: v.Out[0], Kernel: v.Kernel[0], Stride: v.Stride[0], Dilation: v.Dilation[0], Pad: v.Begin[0]}
+	return s, conv.Depth{In: v.In[0], Out: v.Out[0], Kernel: v.Kernel[0], Stride: v.Stride[0], Dilation: v.Dilation[0], Pad: v.Begin[0]}
 }
 
 // prepared makes the float32 kernel of a convolution over up to three axes; nil if absent.
-func (v *convolution) prepared(w, bias []float32, act activation.Clamp) *kernel.Conv {
+func (v *convolution) prepared(w, bias []float32, act activation.Clamp) *conv.Float32 {
 	if len(v.In) == 3 {
 		s, d := v.volume()
-		return kernel.NewConv3DNCDHW(s, d, w, bias, act)
+		return conv.NewNCDHW(s, d, w, bias, act)
 	}
-	return kernel.NewConvNCHW(v.planar2D(), w, bias, act)
+	return conv.NewNCHW(v.planar2D(), w, bias, act)
 }
 
 // planar2D returns the float32 kernel's shape of a one- or two-dimensional convolution. One
 // dimension, and an image of one column, become an image of height one, because kernels work
 // along lines.
-func (v *convolution) planar2D() kernel.ConvShape {
-	s := kernel.ConvShape{
+func (v *convolution) planar2D() conv.Shape {
+	s := conv.Shape{
 		N: v.n, C: v.c, OC: v.m, Groups: v.groups,
 		H: 1, OH: 1, KH: 1, StrideH: 1, DilH: 1,
 	}
@@ -136,7 +136,7 @@ func prepareHalves(c *op.Call) (op.Run, error) {
 	if c.Has(2) {
 		bias = wide(c.In[2])
 	}
-	k := kernel.NewConvNCHW(v.planar2D(), wide(c.In[1]), bias, c.Activation)
+	k := conv.NewNCHW(v.planar2D(), wide(c.In[1]), bias, c.Activation)
 	if !k.SupportsFloat16() {
 		return nil, nil
 	}
@@ -181,11 +181,11 @@ func PrepareConv32(c *op.Call) (op.Run, error) {
 		return PrepareConvAny[float32](c)
 	}
 	s := v.planar2D()
-	var k *kernel.Conv
+	var k *conv.Float32
 	c.Kernel = "unpacked"
 	return func(c *op.Call) error {
 		if w := tensor.Of[float32](c.In[1]); k == nil {
-			k = kernel.NewConvNCHW(s, w, bias(c), act)
+			k = conv.NewNCHW(s, w, bias(c), act)
 		} else {
 			k.SetWeights(w, bias(c))
 		}

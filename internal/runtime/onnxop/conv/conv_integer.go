@@ -5,7 +5,8 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/base/hugepages"
-	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/conv"
+	"github.com/opmeter/opmeter/internal/kernel/quantise"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/matmul"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/quant"
@@ -16,7 +17,7 @@ import (
 type intConv struct {
 	*convolution
 	// Up to three dimensions use the kernel; others unfold x into col.
-	planar *kernel.ConvSums
+	planar *conv.Sums
 	slabs  *slabs // of three
 	x, col []int32
 	block  int // output positions that col holds
@@ -48,7 +49,7 @@ func newIntConv(c *op.Call, xi, wi, xz, wz int, bias *tensor.Tensor, sums bool) 
 	q := &intConv{convolution: v, wi: wi, xz: xz, wz: wz}
 	q.ready = c.Const(wi) && (!c.Has(wz) || c.Const(wz))
 	if some := k > 0 && v.n*v.m*tensor.Elements(v.Out) > 0; some && len(v.In) <= 2 {
-		q.planar = kernel.NewConvSums(v.planar2D(), c.NHWCIn, c.NHWCOut)
+		q.planar = conv.NewSums(v.planar2D(), c.NHWCIn, c.NHWCOut)
 		c.Kernel = q.planar.Name()
 	} else if some && len(v.In) == 3 {
 		q.slabs = newSlabs(v, q.ready)
@@ -119,12 +120,12 @@ func (q *intConv) liftWeights(c *op.Call) {
 }
 
 // setSumWeights passes the weights to the kernel.
-func setSumWeights[W kernel.SumWeight](q *intConv, w []W, zero int32) {
+func setSumWeights[W conv.SumWeight](q *intConv, w []W, zero int32) {
 	if q.slabs != nil {
 		setSlabs(q.slabs, w, zero)
 		return
 	}
-	kernel.SetSumWeights(q.planar, w, zero)
+	conv.SetSumWeights(q.planar, w, zero)
 }
 
 // lift reads the inputs that are not constant, and returns the zero point of x.
@@ -217,7 +218,7 @@ func lastQLinearConv(c *op.Call) op.NHWCSupport {
 
 // requantised requantises the sums of channels with the scales of a QLinearConv call.
 type requantised struct {
-	*kernel.Rescale
+	*quantise.Rescale
 	none  []int32 // biases if absent
 	fixed bool    // scales and zero points are constant, and read
 }
@@ -234,7 +235,7 @@ func newRequantised(c *op.Call, m int) (*requantised, error) {
 	if !quant.IsByte(c.In[7]) {
 		return nil, op.Unsupported("output of %v", c.In[7].Type)
 	}
-	r := &requantised{Rescale: &kernel.Rescale{Scales: make([]float32, m), Signed: c.In[7].Type == tensor.Int8}}
+	r := &requantised{Rescale: &quantise.Rescale{Scales: make([]float32, m), Signed: c.In[7].Type == tensor.Int8}}
 	r.Lo, r.Hi = quant.Limits(c.In[7].Type, c.Activation)
 	if !c.Has(8) {
 		r.none = make([]int32, m)

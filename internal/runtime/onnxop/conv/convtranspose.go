@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/gemm"
 	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
@@ -144,8 +144,8 @@ const fewPositions = 32
 // transposedRows holds the constant weights of a transposed convolution over few positions, group
 // by group, as the right-hand side of a GEMM.
 type transposedRows struct {
-	weights []*kernel.PackedB
-	params  kernel.GemmParams
+	weights []*gemm.PackedB
+	params  gemm.Params
 	turned  []float32
 }
 
@@ -155,9 +155,9 @@ func packTransposed[T tensor.Real](c *op.Call, v *convolution, positions, rows i
 		return nil
 	}
 	w, cg := tensor.Of[float32](c.In[1]), v.c/v.groups
-	t := &transposedRows{params: kernel.GemmParams{M: positions, N: rows, K: cg, LDA: positions, TransA: true}}
+	t := &transposedRows{params: gemm.Params{M: positions, N: rows, K: cg, LDA: positions, TransA: true}}
 	for g := range v.groups {
-		t.weights = append(t.weights, kernel.PackB(cg, rows, w[g*cg*rows:][:cg*rows], 0, false))
+		t.weights = append(t.weights, gemm.PackB(cg, rows, w[g*cg*rows:][:cg*rows], 0, false))
 	}
 	c.Copied(1)
 	c.Kernel = t.weights[0].Name(t.params)
@@ -172,10 +172,10 @@ func packTransposed[T tensor.Real](c *op.Call, v *convolution, positions, rows i
 // run multiplies the channels x of group g; col has a line of positions for each row.
 func (t *transposedRows) run(c *op.Call, g int, x, col []float32) {
 	if t.turned == nil {
-		kernel.GemmPacked(c.Pool, t.params, x, t.weights[g], col)
+		gemm.MultiplyPacked(c.Pool, t.params, x, t.weights[g], col)
 		return
 	}
-	kernel.GemmPacked(c.Pool, t.params, x, t.weights[g], t.turned)
+	gemm.MultiplyPacked(c.Pool, t.params, x, t.weights[g], t.turned)
 	move.Transpose(col, t.params.M, t.turned, t.params.N, t.params.N, t.params.M)
 }
 

@@ -4,8 +4,9 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/base/workers"
-	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/conv"
 	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/quantise"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/window"
 	"github.com/opmeter/opmeter/internal/runtime/op"
@@ -25,7 +26,7 @@ type slabs struct {
 
 // slab is the convolution of positions that see planes lo to hi of the window.
 type slab struct {
-	planar *kernel.ConvSums
+	planar *conv.Sums
 	lo, hi int
 }
 
@@ -34,7 +35,7 @@ type slab struct {
 func newSlabs(v *convolution, constant bool) *slabs {
 	s := &slabs{convolution: v, plane: v.In[1] * v.In[2], area: v.Out[1] * v.Out[2], at: make([]int, v.Out[0])}
 	k := v.Kernel[0]
-	s.parts = []slab{{kernel.NewConvSums(s.shape(k), false, false), 0, k}}
+	s.parts = []slab{{conv.NewSums(s.shape(k), false, false), 0, k}}
 	if !constant {
 		return s
 	}
@@ -52,7 +53,7 @@ func newSlabs(v *convolution, constant bool) *slabs {
 		i := slices.IndexFunc(s.parts, func(p slab) bool { return p.lo == lo && p.hi == hi })
 		if i < 0 {
 			i = len(s.parts)
-			s.parts = append(s.parts, slab{kernel.NewConvSums(s.shape(hi-lo), false, false), lo, hi})
+			s.parts = append(s.parts, slab{conv.NewSums(s.shape(hi-lo), false, false), lo, hi})
 		}
 		s.at[d] = i
 	}
@@ -70,25 +71,25 @@ func (s *slabs) workspace(c *op.Call, sums bool) {
 }
 
 // shape returns the shape of the 2D convolution for a number of planes.
-func (s *slabs) shape(planes int) kernel.ConvShape {
+func (s *slabs) shape(planes int) conv.Shape {
 	w := window.Window{In: s.In[1:], Out: s.Out[1:], Kernel: s.Kernel[1:], Stride: s.Stride[1:], Dilation: s.Dilation[1:], Begin: s.Begin[1:]}
 	v := convolution{Window: &w, n: 1, c: s.c * planes, m: s.m, groups: s.groups}
 	return v.planar2D()
 }
 
 // setSlabs passes the weights to all parts.
-func setSlabs[W kernel.SumWeight](s *slabs, w []W, zero int32) {
+func setSlabs[W conv.SumWeight](s *slabs, w []W, zero int32) {
 	k, taps := s.Kernel[0], s.Kernel[1]*s.Kernel[2]
 	for i, p := range s.parts {
 		if i == 0 {
-			kernel.SetSumWeights(p.planar, w, zero)
+			conv.SetSumWeights(p.planar, w, zero)
 			continue
 		}
 		cut := make([]W, 0, len(w)/k*(p.hi-p.lo))
 		for at := 0; at < len(w); at += k * taps {
 			cut = append(cut, w[at+p.lo*taps:at+p.hi*taps]...)
 		}
-		kernel.SetSumWeights(p.planar, cut, zero)
+		conv.SetSumWeights(p.planar, cut, zero)
 	}
 }
 
@@ -101,7 +102,7 @@ func (s *slabs) setZero(signed bool, zero int32) {
 
 // gather concatenates the planes of image n that position d sees; planes outside are filled with
 // the zero point. It returns the convolution of the position, and its input.
-func (s *slabs) gather(pool *workers.Pool, x []uint8, n, d int, zero uint8) (*kernel.ConvSums, []uint8) {
+func (s *slabs) gather(pool *workers.Pool, x []uint8, n, d int, zero uint8) (*conv.Sums, []uint8) {
 	p := s.parts[s.at[d]]
 	k := p.hi - p.lo
 	workers.Do(pool, s.c*k, max(1, planeGrain/max(1, s.plane)), gathering{s, p, x, n, d, zero}, func(q gathering, lo, hi int) {
@@ -149,7 +150,7 @@ type scattering[T uint8 | int32] struct {
 }
 
 // runCodes computes a convolution with a quantised result.
-func (q *intConv) runCodes(c *op.Call, xi int, y []uint8, r *kernel.Rescale) {
+func (q *intConv) runCodes(c *op.Call, xi int, y []uint8, r *quantise.Rescale) {
 	zero, x, s := q.lift(c, xi), c.In[xi].Data, q.slabs
 	if s == nil {
 		q.planar.RunRescaled(c.Pool, x, y, r)

@@ -2,7 +2,7 @@ package conv
 
 import (
 	"github.com/opmeter/opmeter/internal/base/workers"
-	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/conv"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/model/tensor"
@@ -14,8 +14,8 @@ import (
 // the results are interleaved.
 
 // phasesOf returns the phase runs of axis i.
-func (v *convolution) phasesOf(i int) []kernel.PhaseRun {
-	return kernel.PhaseRuns(v.In[i], v.Kernel[i], v.Stride[i], v.Dilation[i], v.Begin[i])
+func (v *convolution) phasesOf(i int) []conv.PhaseRun {
+	return conv.PhaseRuns(v.In[i], v.Kernel[i], v.Stride[i], v.Dilation[i], v.Begin[i])
 }
 
 // phases is a transposed convolution with constant weights over up to three axes.
@@ -31,8 +31,8 @@ type phases struct {
 
 // phasePart is a run of phases of each axis: the results of a channel are [phase][position].
 type phasePart struct {
-	conv   *kernel.Conv
-	runs   []kernel.PhaseRun
+	conv   *conv.Float32
+	runs   []conv.PhaseRun
 	phases int // in all
 	out    []int
 	area   int
@@ -52,7 +52,7 @@ func newPhases(c *op.Call, v *convolution) *phases {
 	if tensor.Elements(c.Out[0].Shape) == 0 || tensor.Elements(c.In[0].Shape) == 0 || v.c/v.groups < 2 {
 		return nil
 	}
-	axes, together, count, work := make([][]kernel.PhaseRun, len(v.In)), make([][]kernel.PhaseRun, len(v.In)), 1, 1.0
+	axes, together, count, work := make([][]conv.PhaseRun, len(v.In)), make([][]conv.PhaseRun, len(v.In)), 1, 1.0
 	for i := range axes {
 		if v.Stride[i] > maxParts {
 			return nil
@@ -62,7 +62,7 @@ func newPhases(c *op.Call, v *convolution) *phases {
 		for _, r := range axes[i] {
 			products += r.N * r.Kernel * r.Out
 		}
-		together[i] = []kernel.PhaseRun{joined(axes[i])}
+		together[i] = []conv.PhaseRun{joined(axes[i])}
 		count *= len(axes[i])
 		work *= float64(products) / float64(v.Out[i]*v.Kernel[i])
 	}
@@ -87,8 +87,8 @@ func newPhases(c *op.Call, v *convolution) *phases {
 
 // joined merges the runs of an axis into one, whose windows see everything that theirs see.
 // Winograd needs fewer multiplications for such windows than all phases together.
-func joined(runs []kernel.PhaseRun) kernel.PhaseRun {
-	all := kernel.PhaseRun{Dilation: runs[0].Dilation, Out: runs[0].Out, Pad: runs[0].Pad}
+func joined(runs []conv.PhaseRun) conv.PhaseRun {
+	all := conv.PhaseRun{Dilation: runs[0].Dilation, Out: runs[0].Out, Pad: runs[0].Pad}
 	last := -all.Pad
 	for _, r := range runs {
 		all.Pad = max(all.Pad, r.Pad)
@@ -108,7 +108,7 @@ func joined(runs []kernel.PhaseRun) kernel.PhaseRun {
 }
 
 // divide makes the parts for the runs of each axis; false if one has no kernel.
-func (p *phases) divide(c *op.Call, axes [][]kernel.PhaseRun) bool {
+func (p *phases) divide(c *op.Call, axes [][]conv.PhaseRun) bool {
 	v, count := p.v, make([]int, len(axes))
 	for i := range axes {
 		count[i] = len(axes[i])
@@ -187,7 +187,7 @@ func phaseWeights[T tensor.Number](q *phasePart, v *convolution, from []T) []T {
 }
 
 // prepare makes the convolution of a part.
-func (q *phasePart) prepare(c *op.Call, v *convolution) *kernel.Conv {
+func (q *phasePart) prepare(c *op.Call, v *convolution) *conv.Float32 {
 	var bias []float32
 	if c.Has(2) {
 		mg := v.m / v.groups

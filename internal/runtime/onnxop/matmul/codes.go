@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/gemm"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/runtime/op"
@@ -70,12 +70,12 @@ func prepareCodesMatMul(c *op.Call) (op.Run, error) {
 			return nil
 		}, nil
 	}
-	g := kernel.GemmParams{M: v.m, N: v.n, K: v.k, Act: act}
-	kept := kernel.PackB(v.k, v.n, v.wide(c), 0, false)
+	g := gemm.Params{M: v.m, N: v.n, K: v.k, Act: act}
+	kept := gemm.PackB(v.k, v.n, v.wide(c), 0, false)
 	c.Kernel = kept.Name(g)
 	return func(c *op.Call) error {
 		g.BiasN = elem.Elements[float32](c, 4)
-		kernel.GemmPacked(c.Pool, g, tensor.Of[float32](c.In[0]), kept, tensor.Of[float32](c.Out[0]))
+		gemm.MultiplyPacked(c.Pool, g, tensor.Of[float32](c.In[0]), kept, tensor.Of[float32](c.Out[0]))
 		return nil
 	}, nil
 }
@@ -107,10 +107,10 @@ func (v *codesProduct) wide(c *op.Call) []float32 {
 
 // packed keeps the weights quantised; nil if they are few, or the instruction set has no kernels
 // for them.
-func (v *codesProduct) packed(c *op.Call) *kernel.LowBitMatrix {
-	shape := kernel.LowBitShape{Bits: v.bits, K: v.k, N: v.n, Block: v.block}
+func (v *codesProduct) packed(c *op.Call) *gemm.LowBitMatrix {
+	shape := gemm.LowBitShape{Bits: v.bits, K: v.k, N: v.n, Block: v.block}
 	if v.block == 0 {
-		shape.Block = (v.k + kernel.LowBitBlock - 1) / kernel.LowBitBlock * kernel.LowBitBlock
+		shape.Block = (v.k + gemm.LowBitBlock - 1) / gemm.LowBitBlock * gemm.LowBitBlock
 	}
 	if !shape.KeepsLowBit(v.m) {
 		return nil
@@ -136,7 +136,7 @@ func (v *codesProduct) packed(c *op.Call) *kernel.LowBitMatrix {
 			zeros[i] = int8(zero - middle)
 		}
 	}
-	return kernel.NewLowBitMatrix(shape, v.turned(c.In[1].Data, v.blocks*shape.Block), v.signed, scales, zeros)
+	return gemm.NewLowBitMatrix(shape, v.turned(c.In[1].Data, v.blocks*shape.Block), v.signed, scales, zeros)
 }
 
 // turned returns the transposed matrix with a row of line quantised values for each column.

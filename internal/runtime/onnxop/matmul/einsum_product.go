@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/base/workers"
-	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/gemm"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
@@ -61,7 +61,7 @@ type einsumProduct[T tensor.Real] struct {
 	at          [3][]int // their steps in the left operand, the right one and the result
 	a, b        einsumMatrix[T]
 	// the right operand, where it is a constant and the same in all products; else nil
-	packed *kernel.PackedB
+	packed *gemm.PackedB
 }
 
 // newEinsumProduct finds the matrices of an equation of two inputs; nil if nothing is summed, or
@@ -134,9 +134,9 @@ func (p *einsumProduct[T]) pack(c *op.Call) {
 		gatherStrided(b, y, p.b.size, p.b.stride)
 		p.b.workspace = nil
 	}
-	p.packed = kernel.PackB(p.s.K, p.s.N, b, step, p.s.TransB)
+	p.packed = gemm.PackB(p.s.K, p.s.N, b, step, p.s.TransB)
 	c.Packed(p.right)
-	c.Kernel = p.packed.Name(kernel.GemmParams{M: p.s.M, N: p.s.N, K: p.s.K})
+	c.Kernel = p.packed.Name(gemm.Params{M: p.s.M, N: p.s.N, K: p.s.K})
 }
 
 // together reports whether the summed labels of both inputs are contiguous in memory.
@@ -180,7 +180,7 @@ func (p *einsumProduct[T]) products(w *workers.Pool, x, y, out []T, lo, hi int) 
 		a, b := p.a.matrix(x[from[0]:], i > lo && from[0] == last[0]), p.b.matrix(y[from[1]:], i > lo && from[1] == last[1])
 		y := out[from[2]:][:(p.s.M-1)*p.s.Ldc+p.s.N]
 		if p.packed != nil {
-			kernel.GemmPacked(w, kernel.GemmParams{M: p.s.M, N: p.s.N, K: p.s.K, TransA: p.s.TransA, LDA: p.s.lda, LDC: p.s.Ldc}, any(a).([]float32), p.packed, any(y).([]float32))
+			gemm.MultiplyPacked(w, gemm.Params{M: p.s.M, N: p.s.N, K: p.s.K, TransA: p.s.TransA, LDA: p.s.lda, LDC: p.s.Ldc}, any(a).([]float32), p.packed, any(y).([]float32))
 		} else if p.column() {
 			for i := range p.s.M {
 				y[i*p.s.Ldc] = productOf(a[i*max(p.s.lda, p.s.K):][:p.s.K], b[:p.s.K])

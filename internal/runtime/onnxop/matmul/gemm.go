@@ -3,7 +3,7 @@ package matmul
 import (
 	"fmt"
 
-	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/gemm"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/runtime/op"
@@ -92,26 +92,26 @@ func PrepareGemm32(c *op.Call) (op.Run, error) {
 	}
 	b := packed(c, v.M, v.K, v.N, v.TransB)
 	c.Copied(1)
-	g := kernel.GemmParams{M: v.M, N: v.N, K: v.K, TransA: v.TransA, Act: c.Activation}
+	g := gemm.Params{M: v.M, N: v.N, K: v.K, TransA: v.TransA, Act: c.Activation}
 	c.Kernel = b.Name(g)
 	return func(c *op.Call) error {
 		p := g
 		if c.Has(2) {
 			p.BiasN = tensor.Of[float32](c.In[2])
 		}
-		kernel.GemmPacked(c.Pool, p, tensor.Of[float32](c.In[0]), b, tensor.Of[float32](c.Out[0]))
+		gemm.MultiplyPacked(c.Pool, p, tensor.Of[float32](c.In[0]), b, tensor.Of[float32](c.Out[0]))
 		return nil
 	}, nil
 }
 
 // packed packs input 1, a constant of k by n values or its transpose, for products of m rows.
-func packed(c *op.Call, m, k, n int, turned bool) *kernel.PackedB {
+func packed(c *op.Call, m, k, n int, turned bool) *gemm.PackedB {
 	if len(c.Uniform) > 1 && c.Uniform[1] != nil {
-		return kernel.PackConstant(k, n, tensor.Single[float32](c.Uniform[1]))
+		return gemm.PackConstant(k, n, tensor.Single[float32](c.Uniform[1]))
 	}
 	far := c.ConstantsExceedCache()
-	return op.Share(c, 1, fmt.Sprintf("product %d %d %t %t", k, n, turned, far && m == 1), func() *kernel.PackedB {
-		return kernel.PackForRows(m, far, k, n, tensor.Of[float32](c.In[1]), 0, turned)
+	return op.Share(c, 1, fmt.Sprintf("product %d %d %t %t", k, n, turned, far && m == 1), func() *gemm.PackedB {
+		return gemm.PackForRows(m, far, k, n, tensor.Of[float32](c.In[1]), 0, turned)
 	})
 }
 

@@ -7,9 +7,9 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/base/workers"
-	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/gemm"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
@@ -200,7 +200,7 @@ func clampInts[T tensor.Number](act activation.Clamp, y []T) {
 func prepareMatMul32(c *op.Call) (op.Run, error) {
 	v := op.Must(NewBatched(c.In[0].Shape, c.In[1].Shape))
 	v.fold()
-	g := kernel.GemmParams{M: v.M, N: v.N, K: v.K, Act: c.Activation}
+	g := gemm.Params{M: v.M, N: v.N, K: v.K, Act: c.Activation}
 	if c.Has(2) { // a plan has joined an addition
 		if b := c.In[2]; !c.Const(2) || b.Type != tensor.Float32 || b.Len() != v.N || !b.Known() {
 			return nil, op.Unsupported("a term %v for %d columns", b.Type, v.N)
@@ -208,7 +208,7 @@ func prepareMatMul32(c *op.Call) (op.Run, error) {
 		g.BiasN = tensor.Of[float32](c.In[2])
 	}
 	if v.N == 1 {
-		c.Kernel = kernel.GemvName()
+		c.Kernel = gemm.GemvName()
 		add := element.Add[float32]().VectorScalar
 		return func(c *op.Call) error {
 			y := tensor.Of[float32](c.Out[0])
@@ -225,11 +225,11 @@ func prepareMatMul32(c *op.Call) (op.Run, error) {
 		c.Copied(1)
 		c.Kernel = b.Name(g)
 		return func(c *op.Call) error {
-			kernel.GemmPacked(c.Pool, g, tensor.Of[float32](c.In[0]), b, tensor.Of[float32](c.Out[0]))
+			gemm.MultiplyPacked(c.Pool, g, tensor.Of[float32](c.In[0]), b, tensor.Of[float32](c.Out[0]))
 			return nil
 		}, nil
 	}
-	c.Kernel = kernel.GemmName(g)
+	c.Kernel = gemm.Name(g)
 	return func(c *op.Call) error {
 		v.multiply(c.Pool, g, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.In[1]), tensor.Of[float32](c.Out[0]))
 		return nil
@@ -238,13 +238,13 @@ func prepareMatMul32(c *op.Call) (op.Run, error) {
 
 // multiply runs the batch: many small products in parallel, or few large ones each on all
 // workers.
-func (v *Batched) multiply(p *workers.Pool, g kernel.GemmParams, a, b, y []float32) {
+func (v *Batched) multiply(p *workers.Pool, g gemm.Params, a, b, y []float32) {
 	n := tensor.Elements(v.batch)
 	if v.M*v.N*n == 0 {
 		return
 	}
 	if !v.apart(p.Threads()) || v.M*v.N*v.K > 1<<22 {
-		v.Each(func(pa, pb, pc int) { kernel.Gemm(p, g, a[pa:], b[pb:], y[pc:]) })
+		v.Each(func(pa, pb, pc int) { gemm.Multiply(p, g, a[pa:], b[pb:], y[pc:]) })
 		return
 	}
 	workers.Do(p, n, v.together(floatRate), batch{v, g, a, b, y}, batch.products)
@@ -258,11 +258,11 @@ const floatRate = 10
 func (v *Batched) columns(p *workers.Pool, a, b, y []float32) {
 	n := tensor.Elements(v.batch)
 	if n == 1 {
-		kernel.Gemv(p, y[:v.M], a, b[:v.K])
+		gemm.Gemv(p, y[:v.M], a, b[:v.K])
 		return
 	}
 	workers.Do(p, n, max(1, columnGrain/max(1, v.M*v.K)), batch{v: v, a: a, b: b, y: y}, func(q batch, lo, hi int) {
-		q.v.each(lo, hi, func(pa, pb, pc int) { kernel.Gemv(nil, q.y[pc:][:q.v.M], q.a[pa:], q.b[pb:][:q.v.K]) })
+		q.v.each(lo, hi, func(pa, pb, pc int) { gemm.Gemv(nil, q.y[pc:][:q.v.M], q.a[pa:], q.b[pb:][:q.v.K]) })
 	})
 }
 
@@ -272,13 +272,13 @@ const columnGrain = 1 << 15
 // batch holds the arguments of a work item of batched products.
 type batch struct {
 	v       *Batched
-	g       kernel.GemmParams
+	g       gemm.Params
 	a, b, y []float32
 }
 
 func (q batch) products(lo, hi int) {
 	for i := lo; i < hi; i++ {
 		pa, pb, pc := q.v.place(i)
-		kernel.Gemm(nil, q.g, q.a[pa:], q.b[pb:], q.y[pc:])
+		gemm.Multiply(nil, q.g, q.a[pa:], q.b[pb:], q.y[pc:])
 	}
 }

@@ -5,8 +5,9 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/base/workers"
-	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/gemm"
+	"github.com/opmeter/opmeter/internal/kernel/quantise"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/quant"
 	"github.com/opmeter/opmeter/internal/runtime/op"
@@ -20,9 +21,9 @@ type intMatMul struct {
 	b      []int32
 	ai, bi int
 	az, bz int
-	tables []kernel.ByteTable // values of a less their zero point: one, or one a row
+	tables []gemm.ByteTable // values of a less their zero point: one, or one a row
 	// packed holds every matrix of a constant b, or the current one of each thread.
-	packed []*kernel.PackedQ
+	packed []*gemm.PackedInt8
 	ready  bool
 	// shared says that each thread computes some products of the batch with piece; now is the
 	// current run.
@@ -39,7 +40,7 @@ type intRun struct {
 	z         []int32
 	y         []int32
 	out       []uint8
-	rescale   *kernel.Rescale
+	rescale   *quantise.Rescale
 	workspace []int32 // for sums that become codes
 	last      []int   // where the matrix of b lies that a thread has packed
 }
@@ -54,7 +55,7 @@ func NewIntMatMul(c *op.Call, ai, az, bi, bz int) (*intMatMul, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &intMatMul{Batched: v, flat: *v, ai: ai, bi: bi, az: az, bz: bz, tables: make([]kernel.ByteTable, 1)}
+	q := &intMatMul{Batched: v, flat: *v, ai: ai, bi: bi, az: az, bz: bz, tables: make([]gemm.ByteTable, 1)}
 	if z := c.Input(az); z != nil && z.Len() != 1 && z.Len() != v.M && z.Len()*v.K != c.In[ai].Len() {
 		return nil, fmt.Errorf("zero point %s for %s", tensor.FormatShape(z.Shape), tensor.FormatShape(c.In[ai].Shape))
 	}
@@ -62,7 +63,7 @@ func NewIntMatMul(c *op.Call, ai, az, bi, bz int) (*intMatMul, error) {
 		return nil, fmt.Errorf("zero point %s for %s", tensor.FormatShape(z.Shape), tensor.FormatShape(c.In[bi].Shape))
 	}
 	if z := c.Input(az); z != nil && z.Len() > 1 {
-		q.tables = make([]kernel.ByteTable, v.M)
+		q.tables = make([]gemm.ByteTable, v.M)
 	} else {
 		q.flat.fold()
 	}
@@ -83,7 +84,7 @@ func NewIntMatMul(c *op.Call, ai, az, bi, bz int) (*intMatMul, error) {
 		q.shared, n = true, t
 	}
 	for range n {
-		q.packed = append(q.packed, kernel.NewPackedQ(v.N, v.K))
+		q.packed = append(q.packed, gemm.NewPackedInt8(v.N, v.K))
 	}
 	q.now.last = make([]int, n)
 	q.piece = q.products
@@ -93,9 +94,9 @@ func NewIntMatMul(c *op.Call, ai, az, bi, bz int) (*intMatMul, error) {
 // workspace returns the number of sums that codes needs as a buffer.
 func (q *intMatMul) workspace(p *workers.Pool) int {
 	if q.shared {
-		return p.Threads() * kernel.GemmScratch(nil, q.M, q.N)
+		return p.Threads() * gemm.RescaledScratch(nil, q.M, q.N)
 	}
-	return kernel.GemmScratch(p, q.flat.M, q.N)
+	return gemm.RescaledScratch(p, q.flat.M, q.N)
 }
 
 // packConst packs a constant b, directly from the file if it has one zero point.
@@ -109,9 +110,9 @@ func (q *intMatMul) packConst(c *op.Call) {
 		q.liftB(c)
 	}
 	for at := 0; at < c.In[q.bi].Len(); at += q.K * q.N {
-		p := kernel.NewPackedQ(q.N, q.K).SetRows(q.flat.M, c.ConstantsExceedCache())
+		p := gemm.NewPackedInt8(q.N, q.K).SetRows(q.flat.M, c.ConstantsExceedCache())
 		if len(z) > 1 {
-			kernel.FillQ(c.Pool, p, q.b[at:], 0, 1, q.N)
+			gemm.FillInt8(c.Pool, p, q.b[at:], 0, 1, q.N)
 		} else {
 			quant.Pack(c.Pool, p, c.In[q.bi], at, quant.First(z), 1, q.N)
 		}
@@ -121,7 +122,7 @@ func (q *intMatMul) packConst(c *op.Call) {
 }
 
 // pack packs a matrix of a b that is not constant, from its first element on.
-func (q *intMatMul) pack(c *op.Call, pool *workers.Pool, to *kernel.PackedQ, at int) {
+func (q *intMatMul) pack(c *op.Call, pool *workers.Pool, to *gemm.PackedInt8, at int) {
 	if q.b != nil {
 		to.Fill(q.b[at:], 1, q.N)
 		return
@@ -165,13 +166,13 @@ func (q *intMatMul) Product(c *op.Call, x *tensor.Tensor, z []int32, y []int32) 
 
 // codes computes quantised results with the prepared r; sums is a buffer for some rows, see
 // [intMatMul.workspace].
-func (q *intMatMul) codes(c *op.Call, sums []int32, r *kernel.Rescale) {
+func (q *intMatMul) codes(c *op.Call, sums []int32, r *quantise.Rescale) {
 	x, y := c.In[q.ai], c.Out[0].Data
 	if q.K == 0 {
 		clear(sums)
 		for at := 0; at < len(y); at += len(sums) {
 			part := y[at:min(at+len(sums), len(y))]
-			kernel.RescaleMatrix(c.Pool, part, sums[:len(part)], r)
+			quantise.RescaleMatrix(c.Pool, part, sums[:len(part)], r)
 		}
 		return
 	}
@@ -230,7 +231,7 @@ func (q *intMatMul) product(pool *workers.Pool, worker, i int) {
 		q.pack(r.c, pool, b, pb)
 	}
 	if r.out == nil {
-		kernel.GemmQ(pool, v.M, r.x.Data[pa:], q.tables, b, r.y[pc:])
+		gemm.MultiplyInt8(pool, v.M, r.x.Data[pa:], q.tables, b, r.y[pc:])
 		return
 	}
 	sums := r.workspace
@@ -238,7 +239,7 @@ func (q *intMatMul) product(pool *workers.Pool, worker, i int) {
 		each := len(sums) / len(q.packed)
 		sums = sums[worker*each:][:each]
 	}
-	kernel.GemmRescaled(pool, v.M, r.x.Data[pa:], q.tables, b, sums, r.rescale, r.out[pc:])
+	gemm.MultiplyRescaled(pool, v.M, r.x.Data[pa:], q.tables, b, sums, r.rescale, r.out[pc:])
 }
 
 func inferMatMulInteger(c *op.Call) error { return InferProduct(c, 0, 1, tensor.Int32) }
@@ -273,7 +274,7 @@ func prepareQLinearMatMul(c *op.Call) (op.Run, error) {
 	}
 	if as == 1 && (bs == 1 || bs == q.N) {
 		sums := op.ScratchOf[int32](c, q.workspace(c.Pool))
-		r := &kernel.Rescale{Scales: make([]float32, bs), Bias: make([]int32, bs)}
+		r := &quantise.Rescale{Scales: make([]float32, bs), Bias: make([]int32, bs)}
 		return func(c *op.Call) error {
 			xs, ys := float32(tensor.At(c.In[1], 0)), float32(tensor.At(c.In[6], 0))
 			tensor.Read(r.Scales, c.In[4], 0)

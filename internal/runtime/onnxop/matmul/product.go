@@ -2,7 +2,7 @@ package matmul
 
 import (
 	"github.com/opmeter/opmeter/internal/base/workers"
-	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/gemm"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
@@ -19,7 +19,7 @@ type Matrices struct {
 // directly.
 func Gemm[T tensor.Real](p *workers.Pool, g Matrices, a, b, c []T) {
 	if a32, ok := any(a).([]float32); ok {
-		kernel.Gemm(p, kernel.GemmParams{
+		gemm.Multiply(p, gemm.Params{
 			M: g.M, N: g.N, K: g.K, TransA: g.TransA, TransB: g.TransB,
 			LDA: g.lda, LDB: g.ldb, LDC: g.Ldc, Accumulate: g.Accumulate,
 		}, a32, any(b).([]float32), any(c).([]float32))

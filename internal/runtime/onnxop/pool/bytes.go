@@ -1,7 +1,8 @@
 package pool
 
 import (
-	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/conv"
+	"github.com/opmeter/opmeter/internal/kernel/pooling"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
@@ -16,7 +17,7 @@ func maxBytesApart(c *op.Call) (op.Run, error) {
 		return nil, nil
 	}
 	// Windows of the last two axes over planes, or of one in lines.
-	last := &kernel.MaxPoolInt8{Signed: signed, Shape: kernel.ConvShape{
+	last := &pooling.MaxInt8{Signed: signed, Shape: conv.Shape{
 		N: c.In[0].Shape[0], C: c.In[0].Shape[1], H: 1, OH: 1, KH: 1, StrideH: 1, DilH: 1,
 		W: w.In[i], OW: w.Out[i], KW: w.Kernel[i], StrideW: w.Stride[i], DilW: w.Dilation[i], PadL: w.Begin[i],
 	}}
@@ -31,7 +32,7 @@ func maxBytesApart(c *op.Call) (op.Run, error) {
 		}, nil
 	}
 	s, area := &last.Shape, w.In[1]*w.In[2]
-	depth := &kernel.MaxPoolInt8{Signed: signed, Shape: kernel.ConvShape{
+	depth := &pooling.MaxInt8{Signed: signed, Shape: conv.Shape{
 		N: s.N, C: s.C, H: w.In[0], OH: w.Out[0], KH: w.Kernel[0], StrideH: w.Stride[0], DilH: w.Dilation[0], PadT: w.Begin[0],
 		W: area, OW: area, KW: 1, StrideW: 1, DilW: 1,
 	}}

@@ -2,8 +2,9 @@ package pool
 
 import (
 	"github.com/opmeter/opmeter/internal/base/workers"
-	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/conv"
+	"github.com/opmeter/opmeter/internal/kernel/pooling"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/window"
 	"github.com/opmeter/opmeter/internal/runtime/op"
@@ -12,8 +13,8 @@ import (
 // floats computes float32 pooling over up to three axes with SIMD kernels for two: the outermost
 // of three axes first, with its planes as lines of an image.
 type floats struct {
-	depth     *kernel.Pool // nil where windows are one plane high
-	last      *kernel.Pool
+	depth     *pooling.Float32 // nil where windows are one plane high
+	last      *pooling.Float32
 	workspace []float32 // what depth gives
 }
 
@@ -22,12 +23,12 @@ func vectors(c *op.Call, w *window.Window) *floats {
 	if len(w.Out) > 3 || c.In[0].Type != tensor.Float32 {
 		return nil
 	}
-	v := &floats{last: &kernel.Pool{Shape: shape(c.In[0], w)}}
+	v := &floats{last: &pooling.Float32{Shape: shape(c.In[0], w)}}
 	if len(w.Out) == 3 {
 		s := &v.last.Shape
 		if w.Kernel[0] > 1 || w.Stride[0] > 1 || w.Begin[0] != 0 || w.Out[0] != w.In[0] {
 			area := s.H * s.W
-			v.depth = &kernel.Pool{Shape: kernel.ConvShape{
+			v.depth = &pooling.Float32{Shape: conv.Shape{
 				N: s.N, C: s.C, H: w.In[0], W: area, OH: w.Out[0], OW: area, KH: w.Kernel[0], KW: 1,
 				StrideH: w.Stride[0], StrideW: 1, DilH: w.Dilation[0], DilW: 1, PadT: w.Begin[0],
 			}}
@@ -67,9 +68,9 @@ func (v *floats) run(p *workers.Pool, x, y []float32) {
 
 // shape returns the shape of a convolution with the windows w over x: of their last two axes, or
 // of one axis in an image of one line.
-func shape(x *tensor.Tensor, w *window.Window) kernel.ConvShape {
+func shape(x *tensor.Tensor, w *window.Window) conv.Shape {
 	i := len(w.In) - 1
-	s := kernel.ConvShape{
+	s := conv.Shape{
 		N: x.Shape[0], C: x.Shape[1], H: 1, W: w.In[i], OH: 1, OW: w.Out[i], KH: 1, KW: w.Kernel[i],
 		StrideH: 1, StrideW: w.Stride[i], DilH: 1, DilW: w.Dilation[i], PadL: w.Begin[i],
 	}

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/move"
+	"github.com/opmeter/opmeter/internal/kernel/pooling"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/window"
@@ -24,13 +24,13 @@ func lastMaxPool(c *op.Call) op.NHWCSupport {
 }
 
 // lastBytes returns the pooling kernel for channels-last 8-bit feature maps; nil if it is missing.
-func lastBytes(c *op.Call) (*kernel.PoolInt8, error) {
+func lastBytes(c *op.Call) (*pooling.Int8, error) {
 	w := op.Must(NewPool(c))
 	t := c.In[0].Type
 	if c.Wants(1) || len(w.Out) != 2 || w.Dilation[0] != 1 || w.Dilation[1] != 1 || t != tensor.Int8 && t != tensor.Uint8 {
 		return nil, nil
 	}
-	b := &kernel.PoolInt8{Shape: shape(c.In[0], w), Max: true, Signed: t == tensor.Int8, Hi: math.MaxUint8}
+	b := &pooling.Int8{Shape: shape(c.In[0], w), Max: true, Signed: t == tensor.Int8, Hi: math.MaxUint8}
 	if b.Signed {
 		b.Lo, b.Hi = math.MinInt8, math.MaxInt8
 	}
@@ -42,7 +42,7 @@ func lastBytes(c *op.Call) (*kernel.PoolInt8, error) {
 
 // prepareLast makes a pool that computes in channels-last order, and transposes inputs or outputs
 // in other order.
-func prepareLast(c *op.Call, b *kernel.PoolInt8) op.Run {
+func prepareLast(c *op.Call, b *pooling.Int8) op.Run {
 	c.Kernel = b.Name()
 	s := &b.Shape
 	from, to := move.LayoutConverter{N: s.N, C: s.C, Area: s.H * s.W}, move.LayoutConverter{N: s.N, C: s.C, Area: s.OH * s.OW}
@@ -98,7 +98,7 @@ func prepareMaxPoolOf[T tensor.Number](lowest T) elem.Prepare {
 		c.Kernel = w.Way()
 		var vec *floats
 		if t := c.In[0].Type; !c.Wants(1) && len(w.Out) == 2 && (t == tensor.Int8 || t == tensor.Uint8) {
-			bytes := &kernel.MaxPoolInt8{Shape: shape(c.In[0], w), Signed: t == tensor.Int8}
+			bytes := &pooling.MaxInt8{Shape: shape(c.In[0], w), Signed: t == tensor.Int8}
 			if bytes.Prepare() {
 				c.Kernel = bytes.Name()
 				return func(c *op.Call) error {

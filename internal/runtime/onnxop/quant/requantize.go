@@ -6,9 +6,10 @@ import (
 	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/base/workers"
-	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/gemm"
+	"github.com/opmeter/opmeter/internal/kernel/quantise"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
@@ -38,19 +39,19 @@ func requantizeTo[T int8 | uint8](y []T, sums []int32, bias int32, scale float32
 }
 
 // PrepareRescale prepares r for an 8-bit type, with the whole type as limits.
-func PrepareRescale(t tensor.Type, r *kernel.Rescale, zero int32) {
+func PrepareRescale(t tensor.Type, r *quantise.Rescale, zero int32) {
 	r.Signed, r.Zero = t == tensor.Int8, zero
 	r.Lo, r.Hi = Limits(t, activation.Clamp{})
 	r.Prepare()
 }
 
 // Pack packs 8-bit weights from position at on, minus their zero point: see [kernel.FillQ].
-func Pack(p *workers.Pool, w *kernel.PackedQ, x *tensor.Tensor, at int, zero int32, vec, elem int) {
+func Pack(p *workers.Pool, w *gemm.PackedInt8, x *tensor.Tensor, at int, zero int32, vec, elem int) {
 	if x.Type == tensor.Int8 {
-		kernel.FillQ(p, w, tensor.Of[int8](x)[at:], zero, vec, elem)
+		gemm.FillInt8(p, w, tensor.Of[int8](x)[at:], zero, vec, elem)
 		return
 	}
-	kernel.FillQ(p, w, tensor.Of[uint8](x)[at:], zero, vec, elem)
+	gemm.FillInt8(p, w, tensor.Of[uint8](x)[at:], zero, vec, elem)
 }
 
 // Translate fills a table that requantises from one 8-bit type, scale and zero point to another.

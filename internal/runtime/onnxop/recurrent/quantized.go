@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/opmeter/opmeter/internal/base/workers"
-	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/gemm"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/quant"
@@ -33,14 +33,14 @@ type byteGates struct {
 	rows       *tensor.Tensor
 	sums, wide []int32
 	factors    []float32 // scale of each output, by direction
-	table      []kernel.ByteTable
-	packed     []*kernel.PackedQ // by direction
+	table      []gemm.ByteTable
+	packed     []*gemm.PackedInt8 // by direction
 	ready      bool
 }
 
 // newByteGates prepares products of at most rows rows.
 func newByteGates(c *op.Call, v *recurrentShape, rows, w, scale, off int) (*byteGates, error) {
-	g := &byteGates{n: v.gates * v.hidden, k: c.In[w].Shape[1], w: w, scale: scale, off: off, table: make([]kernel.ByteTable, 1)}
+	g := &byteGates{n: v.gates * v.hidden, k: c.In[w].Shape[1], w: w, scale: scale, off: off, table: make([]gemm.ByteTable, 1)}
 	if !quant.IsByte(c.In[w]) {
 		return nil, op.Unsupported("weights of %v", c.In[w].Type)
 	}
@@ -52,7 +52,7 @@ func newByteGates(c *op.Call, v *recurrentShape, rows, w, scale, off int) (*byte
 	g.rows = &tensor.Tensor{Type: tensor.Uint8, Shape: []int{rows * g.k}, Data: c.Scratch(rows * g.k)}
 	g.sums, g.factors = op.ScratchOf[int32](c, rows*g.n), make([]float32, v.dirs*g.n)
 	for range v.dirs {
-		g.packed = append(g.packed, kernel.NewPackedQ(g.n, g.k))
+		g.packed = append(g.packed, gemm.NewPackedInt8(g.n, g.k))
 	}
 	if g.k == 0 || g.n == 0 {
 		return g, nil
@@ -94,7 +94,7 @@ func (g *byteGates) fill(c *op.Call, dir int) {
 func (g *byteGates) twin(c *op.Call) *byteGates {
 	t := *g
 	t.rows = &tensor.Tensor{Type: tensor.Uint8, Shape: g.rows.Shape, Data: c.Scratch(len(g.rows.Data))}
-	t.sums, t.table = op.ScratchOf[int32](c, len(g.sums)), make([]kernel.ByteTable, 1)
+	t.sums, t.table = op.ScratchOf[int32](c, len(g.sums)), make([]gemm.ByteTable, 1)
 	if g.wide != nil {
 		t.wide = op.ScratchOf[int32](c, len(g.wide))
 	}
@@ -115,7 +115,7 @@ func (g *byteGates) run(c *op.Call, pool *workers.Pool, dir int, x, y []float32)
 	quant.QuantizeReal(g.rows, 0, x, scale, zero)
 	g.table[0].Fill(false, zero)
 	sums := g.sums[:m*g.n]
-	kernel.GemmQ(pool, m, g.rows.Data, g.table, g.packed[dir], sums)
+	gemm.MultiplyInt8(pool, m, g.rows.Data, g.table, g.packed[dir], sums)
 	factors := g.factors[dir*g.n:][:g.n]
 	y = y[:len(sums)]
 	if e := simd.ElementKernels(); e != nil && e.ScaleRows(y, g.n, sums, g.n, m, factors, nil, nil, scale, true) {

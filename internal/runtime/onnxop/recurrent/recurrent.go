@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/base/workers"
-	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/gemm"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
@@ -156,7 +156,7 @@ type recurrent[T tensor.Real] struct {
 	live []int
 	// Constant weights, float32 only, by direction: W, and R split into the gates that a step
 	// multiplies at a time.
-	packW []*kernel.PackedB
+	packW []*gemm.PackedB
 	packR [][]packedGates
 	// 8-bit weights, nil for others.
 	bytesW, bytesR *byteGates
@@ -176,7 +176,7 @@ type recurrent[T tensor.Real] struct {
 // packedGates holds the rows of R from gate first to end.
 type packedGates struct {
 	first, end int
-	b          *kernel.PackedB
+	b          *gemm.PackedB
 }
 
 // pack packs constant weights; cuts are the gates between which R is split.
@@ -187,7 +187,7 @@ func (q *recurrent[T]) pack(c *op.Call, cuts []int) {
 	}
 	if w, ok := any(elem.Elements[T](c, inW)).([]float32); ok && c.Const(inW) {
 		for d := range q.dirs {
-			q.packW = append(q.packW, kernel.PackB(q.in, g, w[d*g*q.in:][:g*q.in], 0, true))
+			q.packW = append(q.packW, gemm.PackB(q.in, g, w[d*g*q.in:][:g*q.in], 0, true))
 		}
 		c.Copied(inW)
 	}
@@ -196,7 +196,7 @@ func (q *recurrent[T]) pack(c *op.Call, cuts []int) {
 			var parts []packedGates
 			for k, first := range cuts[:len(cuts)-1] {
 				end := cuts[k+1]
-				parts = append(parts, packedGates{first, end, kernel.PackForRows(q.batch, c.ConstantsExceedCache(), h, (end-first)*h, r[(d*q.gates+first)*h*h:][:(end-first)*h*h], 0, true)})
+				parts = append(parts, packedGates{first, end, gemm.PackForRows(q.batch, c.ConstantsExceedCache(), h, (end-first)*h, r[(d*q.gates+first)*h*h:][:(end-first)*h*h], 0, true)})
 			}
 			q.packR = append(q.packR, parts)
 		}
@@ -205,7 +205,7 @@ func (q *recurrent[T]) pack(c *op.Call, cuts []int) {
 }
 
 // packed finds the gates from first to end, nil if they are not packed.
-func (q *recurrent[T]) packed(dir, first, end int) *kernel.PackedB {
+func (q *recurrent[T]) packed(dir, first, end int) *gemm.PackedB {
 	if q.packR != nil {
 		for _, p := range q.packR[dir] {
 			if p.first == first && p.end == end {
@@ -297,7 +297,7 @@ func (q *recurrent[T]) inputs(c *op.Call, dir int) {
 	case q.bytesW != nil:
 		q.bytesW.run(c, q.pool, dir, any(x).([]float32), any(q.xw).([]float32))
 	case q.packW != nil:
-		kernel.GemmPacked(q.pool, kernel.GemmParams{M: rows, N: g, K: q.in}, any(x).([]float32), q.packW[dir], any(q.xw).([]float32))
+		gemm.MultiplyPacked(q.pool, gemm.Params{M: rows, N: g, K: q.in}, any(x).([]float32), q.packW[dir], any(q.xw).([]float32))
 	default:
 		matmul.Gemm(q.pool, matmul.Matrices{M: rows, N: g, K: q.in, TransB: true}, x, elem.Elements[T](c, inW)[dir*g*q.in:][:g*q.in], q.xw)
 	}
@@ -383,7 +383,7 @@ func (q *recurrent[T]) project(c *op.Call, dir int, state []T, g0, g1 int) {
 	case q.bytesR != nil:
 		q.bytesR.run(c, q.pool, dir, any(state).([]float32), any(q.rec).([]float32))
 	case pack != nil:
-		kernel.GemmPacked(q.pool, kernel.GemmParams{M: q.batch, N: (g1 - g0) * h, K: h, LDC: g}, any(state).([]float32), pack, any(q.rec).([]float32)[g0*h:])
+		gemm.MultiplyPacked(q.pool, gemm.Params{M: q.batch, N: (g1 - g0) * h, K: h, LDC: g}, any(state).([]float32), pack, any(q.rec).([]float32)[g0*h:])
 	case q.batch <= 2:
 		// Too few rows for packing to pay off: dot products with the rows of R.
 		if q.inner == nil { // made once: a step must not allocate

@@ -4,10 +4,10 @@ import (
 	"math"
 	"sync"
 
-	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/fixed"
 	"github.com/opmeter/opmeter/internal/kernel/libm"
+	"github.com/opmeter/opmeter/internal/kernel/quantise"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/kernel/vecmath"
 	"github.com/opmeter/opmeter/internal/model/tensor"
@@ -143,7 +143,7 @@ func prepareLeaky(c *op.Call) (op.Run, error) {
 	up, down := fixed.FromReal(float64(si/so)), fixed.FromReal(float64(si*alpha/so))
 	if c.In[0].Type == tensor.Int16 && c.Out[0].Type == tensor.Int16 {
 		c.Recipe = recipe.Leaky{ZeroIn: zi, Up: up, Down: down, Zero: zo}
-		if loop, ok := kernel.NewLeakyQ(zi, up, down, zo, math.MinInt16, math.MaxInt16); ok {
+		if loop, ok := quantise.NewLeaky(zi, up, down, zo, math.MinInt16, math.MaxInt16); ok {
 			return layer.MapRows(loop.RunUnary), nil
 		}
 	}
@@ -203,7 +203,7 @@ func quantPrelu[T int8 | uint8](c *op.Call, w *arith.Broadcast) (op.Run, error) 
 		}
 		return T(q.Clamp(down.Apply(x * (int32(aq) - q.Z2))))
 	}
-	if pair, ok := kernel.NewPReluQ[T](q.Z1, q.Z2, up, down, zero, lo, hi); ok {
+	if pair, ok := quantise.NewPRelu[T](q.Z1, q.Z2, up, down, zero, lo, hi); ok {
 		return arith.RunPair(c, w, pair), nil
 	}
 	if channels := slopeChannels(c); channels > 0 {

@@ -4,11 +4,11 @@ import (
 	"math"
 	"math/bits"
 
-	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/fixed"
 	"github.com/opmeter/opmeter/internal/kernel/libm"
 	"github.com/opmeter/opmeter/internal/kernel/move"
+	"github.com/opmeter/opmeter/internal/kernel/quantise"
 	"github.com/opmeter/opmeter/internal/kernel/reduce"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/model/tensor"
@@ -183,7 +183,7 @@ func intSoftmax[T int8 | uint8, O int8 | uint8 | int16](c *op.Call, rows, depth 
 	work := func(worker, r0, r1 int) {
 		for r := r0; r < r1; r++ {
 			in, out := x[r*depth:(r+1)*depth], y[r*depth:(r+1)*depth]
-			if vectors != nil && depth > fewCodes && vectors.row(worker, kernel.Bits(in), data[r*depth:(r+1)*depth]) {
+			if vectors != nil && depth > fewCodes && vectors.row(worker, quantise.Bits(in), data[r*depth:(r+1)*depth]) {
 				continue
 			}
 			softmaxRow(out, in, &exps, &rounded, width, lo, hi)

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/fixed"
+	"github.com/opmeter/opmeter/internal/kernel/quantise"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
@@ -63,7 +63,7 @@ func quantArith[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast) (op.R
 		m := fixed.FromReal(float64(q.S1) * float64(q.S2) / float64(q.So))
 		c.Recipe = recipe.Product{A: c.In[0].Shape, B: c.In[1].Shape, ZeroA: q.Z1, ZeroB: q.Z2, Mul: m, Zero: q.zo, Min: q.lo, Max: q.hi}
 		z1, z2 := q.Z1, q.Z2
-		pair, ok := kernel.NewMulQ[T](z1, z2, m, q.zo, q.lo, q.hi)
+		pair, ok := quantise.NewMul[T](z1, z2, m, q.zo, q.lo, q.hi)
 		if !ok {
 			pair = nil
 		}
@@ -113,12 +113,12 @@ func sumQuant[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast, q binar
 		d := a - b
 		return T(q.Clamp(mo.Apply(d * d)))
 	}
-	var pair *kernel.BinaryQ[T]
+	var pair *quantise.Binary[T]
 	var ok bool
 	if k == sqdiffOp {
-		pair, ok = kernel.NewSquaredDifferenceQ[T](shift, q.Z1, q.Z2, m1, m2, mo, q.zo, q.lo, q.hi)
+		pair, ok = quantise.NewSquaredDifference[T](shift, q.Z1, q.Z2, m1, m2, mo, q.zo, q.lo, q.hi)
 	} else {
-		pair, ok = kernel.NewAddQ[T](k == subOp, shift, q.Z1, q.Z2, m1, m2, mo, q.zo, q.lo, q.hi)
+		pair, ok = quantise.NewAdd[T](k == subOp, shift, q.Z1, q.Z2, m1, m2, mo, q.zo, q.lo, q.hi)
 	}
 	switch {
 	case ok && wide:
@@ -163,9 +163,9 @@ func sumQuant[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast, q binar
 
 // scaled returns a function that makes the requantisation by a multiplier, for loops over pairs
 // that do not include it.
-func (q *binaryQuant) scaled(m fixed.Multiplier) func() *kernel.Uniform {
+func (q *binaryQuant) scaled(m fixed.Multiplier) func() *quantise.Uniform {
 	zero, lo, hi := q.Range()
-	return func() *kernel.Uniform { return kernel.NewUniform(m, zero, lo, hi) }
+	return func() *quantise.Uniform { return quantise.NewUniform(m, zero, lo, hi) }
 }
 
 func sumKind(k arith) recipe.SumKind {
@@ -180,7 +180,7 @@ func sumKind(k arith) recipe.SumKind {
 
 // sums runs f, which combines two inputs, and quantises its results, block by block. pair, if not
 // nil, does both with SIMD. For 8-bit values with a single constant a table holds the results.
-func sums[T int8 | uint8 | int16](c *op.Call, w *Broadcast, scaled func() *kernel.Uniform, pair *kernel.BinaryQ[T], f func(dst []int32, a, b []T)) op.Run {
+func sums[T int8 | uint8 | int16](c *op.Call, w *Broadcast, scaled func() *quantise.Uniform, pair *quantise.Binary[T], f func(dst []int32, a, b []T)) op.Run {
 	for i := range 2 {
 		if x := c.In[i]; c.Const(i) && x.Len() == 1 && x.Type != tensor.Int16 && c.Out[0].Len() == c.In[1-i].Len() {
 			return layer.Lookup(1-i, tabulate(scaled(), tensor.Of[T](x)[0], i == 0, f))
@@ -191,13 +191,13 @@ func sums[T int8 | uint8 | int16](c *op.Call, w *Broadcast, scaled func() *kerne
 	}
 	u := scaled()
 	// Several workers run the loops: each uses its own scratch memory.
-	free := sync.Pool{New: func() any { return new([kernel.RequantBlock]int32) }}
+	free := sync.Pool{New: func() any { return new([quantise.RequantBlock]int32) }}
 	return RunBinary(c, w, element.Loops[T, T]{Vec: func(dst, a, b []T) {
-		workspace := free.Get().(*[kernel.RequantBlock]int32)
+		workspace := free.Get().(*[quantise.RequantBlock]int32)
 		for len(dst) > 0 {
-			n := min(len(dst), kernel.RequantBlock)
+			n := min(len(dst), quantise.RequantBlock)
 			f(workspace[:n], a, b)
-			kernel.UniformRow(u, dst[:n], workspace[:n])
+			quantise.UniformRow(u, dst[:n], workspace[:n])
 			dst, a, b = dst[n:], a[n:], b[n:]
 		}
 		free.Put(workspace)
@@ -205,13 +205,13 @@ func sums[T int8 | uint8 | int16](c *op.Call, w *Broadcast, scaled func() *kerne
 }
 
 // RunPair applies loops over quantised values to two inputs and an output of one type.
-func RunPair[T kernel.QuantInt](c *op.Call, w *Broadcast, pair *kernel.BinaryQ[T]) op.Run {
+func RunPair[T quantise.Integer](c *op.Call, w *Broadcast, pair *quantise.Binary[T]) op.Run {
 	return RunBinary(c, w, element.Loops[T, T]{Vec: pair.Run, Rows: pair.Rows})
 }
 
 // tabulate computes the results for all quantised values with a constant, which is the first or
 // second operand.
-func tabulate[T int8 | uint8 | int16](u *kernel.Uniform, v T, first bool, f func(dst []int32, a, b []T)) *[256]uint8 {
+func tabulate[T int8 | uint8 | int16](u *quantise.Uniform, v T, first bool, f func(dst []int32, a, b []T)) *[256]uint8 {
 	a, b := make([]T, 256), slices.Repeat([]T{v}, 256)
 	for i := range a {
 		a[i] = T(i)
@@ -221,7 +221,7 @@ func tabulate[T int8 | uint8 | int16](u *kernel.Uniform, v T, first bool, f func
 	}
 	sums, out := make([]int32, 256), make([]T, 256)
 	f(sums, a, b)
-	kernel.UniformRow(u, out, sums)
+	quantise.UniformRow(u, out, sums)
 	var table [256]uint8
 	for i, v := range out {
 		table[i] = uint8(v)

@@ -1,7 +1,8 @@
 package conv
 
 import (
-	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/conv"
+	"github.com/opmeter/opmeter/internal/kernel/quantise"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
@@ -10,8 +11,8 @@ import (
 
 // convShape reads the geometry of CONV_2D and DEPTHWISE_CONV_2D. The filter is
 // [OC,KH,KW,C/groups], or [1,KH,KW,OC] when depthwise.
-func convShape(c *op.Call, depthwise bool) (kernel.ConvShape, error) {
-	var s kernel.ConvShape
+func convShape(c *op.Call, depthwise bool) (conv.Shape, error) {
+	var s conv.Shape
 	for i := range 2 {
 		if err := layer.NeedRank(c, i, 4); err != nil {
 			return s, err
@@ -23,7 +24,7 @@ func convShape(c *op.Call, depthwise bool) (kernel.ConvShape, error) {
 		return s, err
 	}
 	dh, dw := layer.Dilations(c)
-	s = kernel.ConvShape{N: x[0], H: x[1], W: x[2], C: x[3], OC: w[0], KH: w[1], KW: w[2], StrideH: sh, StrideW: sw, DilH: dh, DilW: dw, Groups: 1}
+	s = conv.Shape{N: x[0], H: x[1], W: x[2], C: x[3], OC: w[0], KH: w[1], KW: w[2], StrideH: sh, StrideW: sw, DilH: dh, DilW: dw, Groups: 1}
 	switch {
 	case depthwise && w[0] != 1:
 		return s, c.Errorf("depthwise filter %s does not begin with 1", tensor.FormatShape(w))
@@ -93,14 +94,14 @@ func prepareConv(depthwise bool) func(c *op.Call) (op.Run, error) {
 }
 
 // floatConv runs in float32; weights of other types are converted once.
-func floatConv(c *op.Call, s kernel.ConvShape, depthwise bool) (op.Run, error) {
+func floatConv(c *op.Call, s conv.Shape, depthwise bool) (op.Run, error) {
 	act, err := layer.Activation(c)
 	if err != nil {
 		return nil, err
 	}
-	make := kernel.NewConvNHWC
+	make := conv.NewNHWC
 	if depthwise {
-		make = kernel.NewDepthwiseNHWC
+		make = conv.NewDepthwiseNHWC
 	}
 	load := func(c *op.Call) (w, b []float32, err error) {
 		if w, err = layer.Floats(c.In[1]); err == nil && c.Has(2) && c.In[2].Len() > 0 {
@@ -109,7 +110,7 @@ func floatConv(c *op.Call, s kernel.ConvShape, depthwise bool) (op.Run, error) {
 		return w, b, err
 	}
 	fixed := c.Const(1) && (!c.Has(2) || c.Const(2))
-	var conv *kernel.Conv
+	var conv *conv.Float32
 	if fixed {
 		w, b, err := load(c)
 		if err != nil {
@@ -141,20 +142,20 @@ func floatConv(c *op.Call, s kernel.ConvShape, depthwise bool) (op.Run, error) {
 }
 
 // requant returns the requantisation of 32-bit sums to the output's type.
-func requant(c *op.Call, channels int) (kernel.Requant, error) {
+func requant(c *op.Call, channels int) (quantise.Requant, error) {
 	ms, err := layer.ChannelMultipliers(c.In[0], c.In[1], c.Out[0], channels)
 	if err != nil {
-		return kernel.Requant{}, err
+		return quantise.Requant{}, err
 	}
 	_, zero, err := layer.ScaleOf(c.Out[0])
 	if err != nil {
-		return kernel.Requant{}, err
+		return quantise.Requant{}, err
 	}
 	lo, hi, err := layer.ClampOf(c.Node.Attrs.Str("fused_activation_function", "NONE"), c.Out[0])
 	if err != nil {
-		return kernel.Requant{}, err
+		return quantise.Requant{}, err
 	}
-	q := kernel.Requant{Mul: ms, Zero: zero, Min: lo, Max: hi}
+	q := quantise.Requant{Mul: ms, Zero: zero, Min: lo, Max: hi}
 	if c.Has(2) && c.In[2].Len() > 0 {
 		if c.In[2].Type != tensor.Int32 {
 			return q, op.Unsupported("%v biases", c.In[2].Type)
@@ -164,7 +165,7 @@ func requant(c *op.Call, channels int) (kernel.Requant, error) {
 	return q, nil
 }
 
-func intConv[T int8 | uint8](c *op.Call, s kernel.ConvShape, depthwise bool) (op.Run, error) {
+func intConv[T int8 | uint8](c *op.Call, s conv.Shape, depthwise bool) (op.Run, error) {
 	if c.Out[0].Type != c.In[0].Type {
 		return nil, op.Unsupported("%v input with %v output", c.In[0].Type, c.Out[0].Type)
 	}
@@ -190,27 +191,27 @@ func intConv[T int8 | uint8](c *op.Call, s kernel.ConvShape, depthwise bool) (op
 
 // packConv packs an 8-bit filter in place if all zero points are equal, others as differences to
 // their zero points.
-func packConv[T int8 | uint8](filter *tensor.Tensor, s kernel.ConvShape, depthwise bool, zero int32, q kernel.Requant) (*kernel.ConvQ[T], error) {
+func packConv[T int8 | uint8](filter *tensor.Tensor, s conv.Shape, depthwise bool, zero int32, q quantise.Requant) (*conv.Int8[T], error) {
 	zeroW, one := layer.WeightZero(filter)
 	switch {
 	case depthwise || !one:
 	case filter.Type == tensor.Int8:
-		return kernel.NewConvQ[T](s, tensor.Of[int8](filter), zeroW, zero, q), nil
+		return conv.NewInt8[T](s, tensor.Of[int8](filter), zeroW, zero, q), nil
 	case filter.Type == tensor.Uint8:
-		return kernel.NewConvQ[T](s, tensor.Of[uint8](filter), zeroW, zero, q), nil
+		return conv.NewInt8[T](s, tensor.Of[uint8](filter), zeroW, zero, q), nil
 	case filter.Type == tensor.Int4 || filter.Type == tensor.Int2:
 		w, err := tensor.All[int8](filter)
 		if err != nil {
 			return nil, err
 		}
-		return kernel.NewConvQ[T](s, w, zeroW, zero, q), nil
+		return conv.NewInt8[T](s, w, zeroW, zero, q), nil
 	}
 	w, err := layer.Weights(filter)
 	if err != nil {
 		return nil, err
 	}
 	if depthwise {
-		return kernel.NewDepthwiseQ[T](s, w, zero, q), nil
+		return conv.NewDepthwiseInt8[T](s, w, zero, q), nil
 	}
-	return kernel.NewConvQ[T](s, w, 0, zero, q), nil
+	return conv.NewInt8[T](s, w, 0, zero, q), nil
 }

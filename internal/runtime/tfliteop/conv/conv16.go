@@ -4,8 +4,9 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/base/workers"
-	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/conv"
+	"github.com/opmeter/opmeter/internal/kernel/gemm"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
@@ -13,11 +14,11 @@ import (
 )
 
 // WideSums converts q to a recipe.
-func WideSums(q *kernel.Requant16) recipe.Sums {
+func WideSums(q *gemm.Requant16) recipe.Sums {
 	return recipe.Sums{Bias: q.Bias, Mul: q.Mul, Min: q.Min, Max: q.Max, Wide: !q.Narrow}
 }
 
-func newWide(c *op.Call, channels int) (*kernel.Requant16, error) {
+func newWide(c *op.Call, channels int) (*gemm.Requant16, error) {
 	ms, err := layer.ChannelMultipliers(c.In[0], c.In[1], c.Out[0], channels)
 	if err != nil {
 		return nil, err
@@ -26,7 +27,7 @@ func newWide(c *op.Call, channels int) (*kernel.Requant16, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &kernel.Requant16{Mul: ms, Min: lo, Max: hi}
+	q := &gemm.Requant16{Mul: ms, Min: lo, Max: hi}
 	if c.Has(2) && c.In[2].Len() > 0 {
 		if q.Bias, q.Narrow, err = WideBias(c.In[2]); err != nil {
 			return nil, err
@@ -50,7 +51,7 @@ func WideBias(t *tensor.Tensor) (b []int64, narrow bool, err error) {
 }
 
 // wideConv is a convolution of int16 activations with weights of 8 or fewer bits.
-func wideConv(c *op.Call, s kernel.ConvShape, depthwise bool) (op.Run, error) {
+func wideConv(c *op.Call, s conv.Shape, depthwise bool) (op.Run, error) {
 	if c.Out[0].Type != tensor.Int16 {
 		return nil, op.Unsupported("int16 input with %v output", c.Out[0].Type)
 	}
@@ -69,12 +70,12 @@ func wideConv(c *op.Call, s kernel.ConvShape, depthwise bool) (op.Run, error) {
 		}
 	}
 	if k := s.KH * s.KW * s.C; !depthwise && s.Groups == 1 && k > 0 && s.OC > 0 {
-		if p := kernel.NewPackedInt16(s.OC, k); p.UsesSIMD() {
+		if p := gemm.NewPackedInt16(s.OC, k); p.UsesSIMD() {
 			p.Fill(wv, k, 1)
 			return packedWide(c, s, p, q), nil
 		}
 	}
-	if steps := s.KH * s.KW * s.C / s.Groups; s.Groups > 0 && steps > 0 && steps <= kernel.SplitSteps && s.OC > 0 && bytes(wv) {
+	if steps := s.KH * s.KW * s.C / s.Groups; s.Groups > 0 && steps > 0 && steps <= gemm.SplitSteps && s.OC > 0 && bytes(wv) {
 		return splitConv(c, s, q, wv, depthwise), nil
 	}
 	cg, og := s.C/s.Groups, s.OC/s.Groups
@@ -128,10 +129,10 @@ func bytes(w []int32) bool {
 }
 
 // splitConv convolves the high and low bytes of 16-bit numbers in float32.
-func splitConv(c *op.Call, s kernel.ConvShape, q *kernel.Requant16, w []int32, depthwise bool) op.Run {
-	prepare := kernel.NewConvNHWC
+func splitConv(c *op.Call, s conv.Shape, q *gemm.Requant16, w []int32, depthwise bool) op.Run {
+	prepare := conv.NewNHWC
 	if depthwise {
-		prepare = kernel.NewDepthwiseNHWC
+		prepare = conv.NewDepthwiseNHWC
 	}
 	conv := prepare(s, reals(w), nil, activation.Clamp{})
 	c.Kernel = conv.Name()
@@ -148,8 +149,8 @@ func reals(w []int32) []float32 {
 }
 
 // halved computes with the high and low bytes of the 16-bit input in, with run in float32.
-func halved(c *op.Call, in int, q *kernel.Requant16, channels int, run func(p *workers.Pool, x, y []float32)) op.Run {
-	split := kernel.NewSplitInt16(q, channels, c.In[in].Len(), c.Out[0].Len(), func(n int) []float32 { return op.ScratchOf[float32](c, n) }, run)
+func halved(c *op.Call, in int, q *gemm.Requant16, channels int, run func(p *workers.Pool, x, y []float32)) op.Run {
+	split := gemm.NewSplitInt16(q, channels, c.In[in].Len(), c.Out[0].Len(), func(n int) []float32 { return op.ScratchOf[float32](c, n) }, run)
 	return func(c *op.Call) error {
 		split.Run(c.Pool, tensor.Of[int16](c.In[in]), tensor.Of[int16](c.Out[0]))
 		return nil
@@ -160,8 +161,8 @@ func halved(c *op.Call, in int, q *kernel.Requant16, channels int, run func(p *w
 const widePatches = 48
 
 // windowsWide reads windows where they lie; nil where it cannot.
-func windowsWide(c *op.Call, s kernel.ConvShape, q *kernel.Requant16, w []int32) op.Run {
-	conv := kernel.NewConvInt16(w, q, s)
+func windowsWide(c *op.Call, s conv.Shape, q *gemm.Requant16, w []int32) op.Run {
+	conv := conv.NewInt16(w, q, s)
 	if conv == nil {
 		return nil
 	}
@@ -174,14 +175,14 @@ func windowsWide(c *op.Call, s kernel.ConvShape, q *kernel.Requant16, w []int32)
 }
 
 // plainProduct tells whether each position makes one of the results.
-func plainProduct(s *kernel.ConvShape) bool {
+func plainProduct(s *conv.Shape) bool {
 	return s.Groups == 1 && s.KH*s.KW*s.StrideH*s.StrideW == 1 && s.PadT|s.PadL == 0 && s.OH == s.H && s.OW == s.W
 }
 
 // packedWide multiplies patches by packed weights.
-func packedWide(c *op.Call, s kernel.ConvShape, p *kernel.PackedQ, q *kernel.Requant16) op.Run {
+func packedWide(c *op.Call, s conv.Shape, p *gemm.PackedInt8, q *gemm.Requant16) op.Run {
 	c.Kernel = "im2col/" + strings.TrimPrefix(p.Name(widePatches), "packed/")
-	product := kernel.NewGemmInt16(p, q)
+	product := gemm.NewInt16(p, q)
 	if plainProduct(&s) {
 		c.Kernel = p.Name(widePatches)
 		return func(c *op.Call) error {
@@ -209,7 +210,7 @@ func packedWide(c *op.Call, s kernel.ConvShape, p *kernel.PackedQ, q *kernel.Req
 }
 
 // widePatch writes what output position at sees; beyond the borders is zero.
-func widePatch(dst, x []int16, s *kernel.ConvShape, at int) {
+func widePatch(dst, x []int16, s *conv.Shape, at int) {
 	n, oy, ox := at/s.OW/s.OH, at/s.OW%s.OH, at%s.OW
 	// how often values are copied for a line of taps, and how many taps at a time
 	taps, each := s.KW, 1

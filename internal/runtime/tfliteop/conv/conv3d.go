@@ -2,9 +2,10 @@ package conv
 
 import (
 	"github.com/opmeter/opmeter/internal/base/workers"
-	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/conv"
 	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/gemm"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
@@ -82,17 +83,17 @@ func prepareConv3D(c *op.Call) (op.Run, error) {
 			return run, err
 		}
 	}
-	g := kernel.GemmParams{N: v.oc, K: v.k[0] * v.k[1] * v.k[2] * v.c, Act: act, Exact: true}
+	g := gemm.Params{N: v.oc, K: v.k[0] * v.k[1] * v.k[2] * v.c, Act: act, Exact: true}
 	positions := v.n * v.out[0] * v.out[1] * v.out[2]
 	chunk := min(positions, max(gathered/max(1, g.K), 64))
 	rows := op.ScratchOf[float32](c, chunk*g.K)
-	var packed *kernel.PackedB
+	var packed *gemm.PackedB
 	if c.Const(1) {
 		w, err := layer.Floats(c.In[1])
 		if err != nil {
 			return nil, err
 		}
-		packed = kernel.PackB(g.K, g.N, w, 0, false)
+		packed = gemm.PackB(g.K, g.N, w, 0, false)
 		c.Copied(1)
 		c.Kernel = packed.Name(g)
 	}
@@ -115,14 +116,14 @@ func prepareConv3D(c *op.Call) (op.Run, error) {
 			first, g.M = p, min(chunk, positions-p)
 			c.Pool.For(g.M, max(1, layer.Grain/max(1, g.K)), gather)
 			if packed != nil {
-				kernel.GemmPacked(c.Pool, g, rows, packed, y[p*v.oc:])
+				gemm.MultiplyPacked(c.Pool, g, rows, packed, y[p*v.oc:])
 				continue
 			}
 			w, err := layer.Floats(c.In[1])
 			if err != nil {
 				return err
 			}
-			kernel.Gemm(c.Pool, g, rows, w, y[p*v.oc:])
+			gemm.Multiply(c.Pool, g, rows, w, y[p*v.oc:])
 		}
 		return nil
 	}, nil
@@ -138,10 +139,10 @@ func (v *conv3D) lines(c *op.Call, act activation.Clamp) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	volume := kernel.NewConv3DNDHWC(kernel.ConvShape{
+	volume := conv.NewNDHWC(conv.Shape{
 		N: v.n, C: v.c, H: v.in[1], W: v.in[2], OC: v.oc, OH: v.out[1], OW: v.out[2], KH: v.k[1], KW: v.k[2],
 		StrideH: v.s[1], StrideW: v.s[2], DilH: v.d[1], DilW: v.d[2], PadT: v.p[1], PadL: v.p[2],
-	}, kernel.ConvDepth{In: v.in[0], Out: v.out[0], Kernel: v.k[0], Stride: v.s[0], Dilation: v.d[0], Pad: v.p[0]}, w, bias, act)
+	}, conv.Depth{In: v.in[0], Out: v.out[0], Kernel: v.k[0], Stride: v.s[0], Dilation: v.d[0], Pad: v.p[0]}, w, bias, act)
 	if volume == nil {
 		return nil, nil
 	}

@@ -3,9 +3,10 @@ package conv
 import (
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/conv"
 	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/quantise"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
@@ -15,7 +16,7 @@ import (
 // are integers, the result is dequantised. As in the reference kernels the weights determine the
 // quantisation: with per-channel scales, and in depthwise convolutions, the activations have a
 // zero point; with one scale for all they have none.
-func hybridConv(c *op.Call, s kernel.ConvShape, depthwise bool) (op.Run, error) {
+func hybridConv(c *op.Call, s conv.Shape, depthwise bool) (op.Run, error) {
 	act, err := layer.Activation(c)
 	if err != nil {
 		return nil, err
@@ -88,7 +89,7 @@ func eachRow(l *element.Loops[float32, float32], rows, v []float32) {
 
 // hybridDepthwise convolves one batch entry of integers, minus their zero point, into sums that
 // are integers as well: float32 represents the sums of few taps exactly.
-func hybridDepthwise(c *op.Call, s kernel.ConvShape) (*kernel.Conv, error) {
+func hybridDepthwise(c *op.Call, s conv.Shape) (*conv.Float32, error) {
 	wq, err := layer.HybridWeights(c.In[1])
 	if err != nil {
 		return nil, err
@@ -98,23 +99,23 @@ func hybridDepthwise(c *op.Call, s kernel.ConvShape) (*kernel.Conv, error) {
 	for i, v := range wq {
 		w[i] = float32(v)
 	}
-	return kernel.NewDepthwiseNHWC(s, w, nil, activation.Clamp{}), nil
+	return conv.NewDepthwiseNHWC(s, w, nil, activation.Clamp{}), nil
 }
 
 // hybridDense is a convolution that is not depthwise; q is scratch memory for a batch entry of
 // integers.
-func hybridDense(c *op.Call, s kernel.ConvShape, q []float32, asym bool, bias []float32, act activation.Clamp) (op.Run, error) {
+func hybridDense(c *op.Call, s conv.Shape, q []float32, asym bool, bias []float32, act activation.Clamp) (op.Run, error) {
 	wq, err := layer.HybridWeights(c.In[1])
 	if err != nil {
 		return nil, err
 	}
 	batches := s.N
 	s.N = 1
-	conv := kernel.NewConvQ[int8](s, wq, 0, 0, kernel.Requant{})
+	conv := conv.NewInt8[int8](s, wq, 0, 0, quantise.Requant{})
 	stored := op.ScratchOf[int8](c, s.H*s.W*s.C)
 	// With a zero point the reference multiplies by the channel's scale first, then by that of
 	// the activations.
-	scales := &kernel.FloatScale{Weights: c.In[1].Quant.Scale, Bias: bias, Act: act, Together: !asym}
+	scales := &quantise.FloatScale{Weights: c.In[1].Quant.Scale, Bias: bias, Act: act, Together: !asym}
 	if len(scales.Weights) == 1 {
 		scales.Weights = slices.Repeat(scales.Weights, s.OC)
 	}
@@ -122,7 +123,7 @@ func hybridDense(c *op.Call, s kernel.ConvShape, q []float32, asym bool, bias []
 	return func(c *op.Call) error {
 		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
 		for b := range batches {
-			scale, zero := layer.QuantizeCodes(kernel.Bits(stored), q, x[b*len(q):][:len(q)], asym, 0)
+			scale, zero := layer.QuantizeCodes(quantise.Bits(stored), q, x[b*len(q):][:len(q)], asym, 0)
 			conv.Floats(c.Pool, stored, zero, y[b*size:][:size], scales, scale)
 		}
 		return nil

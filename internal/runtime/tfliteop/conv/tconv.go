@@ -2,10 +2,12 @@ package conv
 
 import (
 	"github.com/opmeter/opmeter/internal/base/workers"
-	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/broadcast"
+	"github.com/opmeter/opmeter/internal/kernel/conv"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/fixed"
+	"github.com/opmeter/opmeter/internal/kernel/gemm"
+	"github.com/opmeter/opmeter/internal/kernel/quantise"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
@@ -211,13 +213,13 @@ func (t tconv) float(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	var vec *kernel.TransposedConv
+	var vec *conv.Transposed
 	if c.Const(t.filt) {
 		w, err := layer.Floats(c.In[t.filt])
 		if err != nil {
 			return nil, err
 		}
-		if vec = kernel.NewTransposedConv(t.shape(), w); vec != nil {
+		if vec = conv.NewTransposed(t.shape(), w); vec != nil {
 			c.Kernel = vec.Name()
 		}
 	}
@@ -249,8 +251,8 @@ func (t tconv) float(c *op.Call) (op.Run, error) {
 }
 
 // shape returns the layer's shape for kernels.
-func (t tconv) shape() kernel.TransposedShape {
-	return kernel.TransposedShape{
+func (t tconv) shape() conv.TransposedShape {
+	return conv.TransposedShape{
 		N: t.n, H: t.h, W: t.w, C: t.c, OC: t.oc, OH: t.oh, OW: t.ow, KH: t.kh, KW: t.kw,
 		StrideH: t.sh, StrideW: t.sw, PadT: t.padT, PadL: t.padL,
 	}
@@ -286,7 +288,7 @@ func tconvInt[T int8 | uint8](c *op.Call, t tconv) (op.Run, error) {
 		return nil, err
 	}
 	if b := c.Input(t.bi); b == nil || c.Const(t.bi) {
-		q := kernel.Requant{Mul: ms, Zero: zo, Min: lo, Max: hi}
+		q := quantise.Requant{Mul: ms, Zero: zo, Min: lo, Max: hi}
 		if b != nil && b.Type == tensor.Int32 {
 			q.Bias = tensor.Of[int32](b)
 		}
@@ -322,7 +324,7 @@ func tconvInt[T int8 | uint8](c *op.Call, t tconv) (op.Run, error) {
 
 // tconvVectors reads an 8-bit filter in place, others as differences to their zero points; it
 // returns nil without SIMD.
-func tconvVectors[T int8 | uint8](c *op.Call, t tconv, zero int32, q *kernel.Requant) (op.Run, error) {
+func tconvVectors[T int8 | uint8](c *op.Call, t tconv, zero int32, q *quantise.Requant) (op.Run, error) {
 	filter := c.In[t.filt]
 	zeroW, one := layer.WeightZero(filter)
 	switch {
@@ -340,8 +342,8 @@ func tconvVectors[T int8 | uint8](c *op.Call, t tconv, zero int32, q *kernel.Req
 }
 
 // tconvFast returns nil without SIMD.
-func tconvFast[T int8 | uint8, W kernel.Weight](c *op.Call, t tconv, w []W, zeroW, zero int32, q *kernel.Requant) op.Run {
-	if v := kernel.NewTransposedQ[T](t.shape(), w, zeroW, zero, *q); v != nil {
+func tconvFast[T int8 | uint8, W quantise.Weight](c *op.Call, t tconv, w []W, zeroW, zero int32, q *quantise.Requant) op.Run {
+	if v := conv.NewTransposedInt8[T](t.shape(), w, zeroW, zero, *q); v != nil {
 		c.Kernel = v.Name()
 		return func(c *op.Call) error {
 			v.Run(c.Pool, tensor.Of[T](c.In[t.data]), tensor.Of[T](c.Out[0]))
@@ -349,15 +351,15 @@ func tconvFast[T int8 | uint8, W kernel.Weight](c *op.Call, t tconv, w []W, zero
 		}
 	}
 	var z T
-	v := kernel.NewTransposedSums(t.shape(), w, zeroW, z-1 < z, zero)
+	v := conv.NewTransposedSums(t.shape(), w, zeroW, z-1 < z, zero)
 	if v == nil {
 		return nil
 	}
 	c.Kernel = v.Name()
 	acc, workspace := op.ScratchOf[int32](c, c.Out[0].Len()), op.ScratchOf[int32](c, v.ScratchSize())
 	return func(c *op.Call) error {
-		v.Run(c.Pool, kernel.Bits(tensor.Of[T](c.In[t.data])), acc, workspace)
-		kernel.RequantRows(c.Pool, tensor.Of[T](c.Out[0]), acc, t.oc, q)
+		v.Run(c.Pool, quantise.Bits(tensor.Of[T](c.In[t.data])), acc, workspace)
+		quantise.RequantRows(c.Pool, tensor.Of[T](c.Out[0]), acc, t.oc, q)
 		return nil
 	}
 }
@@ -374,7 +376,7 @@ func (t tconv) wide(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &kernel.Requant16{Mul: ms, Min: lo, Max: hi}
+	q := &gemm.Requant16{Mul: ms, Min: lo, Max: hi}
 	if b := c.Input(t.bi); b != nil && b.Len() > 0 {
 		if !c.Const(t.bi) {
 			return nil, op.Unsupported("biases that are not constant")
@@ -414,12 +416,12 @@ func newBiasAdd(c *op.Call, positions, channels int) (*element.Binary[float32, f
 
 // split adds up the high and low bytes of 16-bit numbers in float32; nil if sums may be too long
 // for that, and without SIMD.
-func (t tconv) split(c *op.Call, w []int32, q *kernel.Requant16) op.Run {
+func (t tconv) split(c *op.Call, w []int32, q *gemm.Requant16) op.Run {
 	reach := func(k, stride int) int { return (k + stride - 1) / stride }
-	if reach(t.kh, t.sh)*reach(t.kw, t.sw)*t.c > kernel.SplitSteps || !bytes(w) {
+	if reach(t.kh, t.sh)*reach(t.kw, t.sw)*t.c > gemm.SplitSteps || !bytes(w) {
 		return nil
 	}
-	vec := kernel.NewTransposedConv(t.shape(), reals(w))
+	vec := conv.NewTransposed(t.shape(), reals(w))
 	if vec == nil {
 		return nil
 	}

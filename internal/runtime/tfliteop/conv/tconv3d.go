@@ -1,8 +1,8 @@
 package conv
 
 import (
-	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/conv"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
@@ -23,18 +23,18 @@ func (v *conv3D) transposedPictures(c *op.Call, act activation.Clamp) (op.Run, e
 	if err != nil {
 		return nil, err
 	}
-	taps, s := v.k[1]*v.k[2], kernel.TransposedShape{
+	taps, s := v.k[1]*v.k[2], conv.TransposedShape{
 		N: 1, H: v.in[1], W: v.in[2], C: v.c, OC: v.oc, OH: v.out[1], OW: v.out[2], KH: v.k[1], KW: v.k[2],
 		StrideH: v.s[1], StrideW: v.s[2], PadT: v.p[1], PadL: v.p[2],
 	}
 	// The filter has the output channels after the taps.
 	turned := make([]float32, taps*v.oc*v.c)
-	pictures := make([]*kernel.TransposedConv, v.k[0])
+	pictures := make([]*conv.Transposed, v.k[0])
 	for kd := range pictures {
 		for i := range taps * v.oc {
 			copy(turned[(i%v.oc*taps+i/v.oc)*v.c:][:v.c], w[(kd*taps*v.oc+i)*v.c:])
 		}
-		if pictures[kd] = kernel.NewTransposedConv(s, turned); pictures[kd] == nil {
+		if pictures[kd] = conv.NewTransposed(s, turned); pictures[kd] == nil {
 			return nil, nil
 		}
 	}

@@ -6,9 +6,10 @@ import (
 	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/base/workers"
-	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/gemm"
+	"github.com/opmeter/opmeter/internal/kernel/quantise"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
@@ -29,13 +30,13 @@ type Hybrid struct {
 	whole  []int32
 	// With SIMD, replaces w and chunk: the row's quantised values, with their scale and zero
 	// point.
-	packed *kernel.PackedQ
+	packed *gemm.PackedInt8
 	stored []uint8
-	table  [1]kernel.ByteTable
+	table  [1]gemm.ByteTable
 	scale  [1]float32
 	zero   [1]int32
-	back   kernel.FloatScale // with the bias and the limits of the run
-	many   *hybridRows       // nil where rows are done one by one
+	back   quantise.FloatScale // with the bias and the limits of the run
+	many   *hybridRows         // nil where rows are done one by one
 }
 
 // hybridRows is scratch memory for rows that are multiplied together.
@@ -43,7 +44,7 @@ type hybridRows struct {
 	q, scales []float32
 	zeros     []int32
 	stored    []uint8
-	tables    []kernel.ByteTable
+	tables    []gemm.ByteTable
 	whole     []int32
 
 	// Of a block, whose closures are allocated once.
@@ -62,7 +63,7 @@ const together = 32
 func (h *Hybrid) Together(rows int) {
 	if n := min(rows, together); n > 1 && h.packed != nil {
 		h.many = &hybridRows{
-			q: make([]float32, n*h.k), scales: make([]float32, n), zeros: make([]int32, n), stored: make([]uint8, n*h.k), tables: make([]kernel.ByteTable, n), whole: make([]int32, n*h.n),
+			q: make([]float32, n*h.k), scales: make([]float32, n), zeros: make([]int32, n), stored: make([]uint8, n*h.k), tables: make([]gemm.ByteTable, n), whole: make([]int32, n*h.n),
 			quantise: h.quantiseRows, scale: h.scaleRows,
 		}
 	}
@@ -95,7 +96,7 @@ func (h *Hybrid) block(p *workers.Pool, rows int, y, x, bias []float32, act acti
 	if h.asym {
 		tables = m.tables[:rows]
 	}
-	kernel.GemmQ(p, rows, m.stored, tables, h.packed, m.whole)
+	gemm.MultiplyInt8(p, rows, m.stored, tables, h.packed, m.whole)
 	p.For(rows, max(1, Grain/(1+h.n)), m.scale)
 	m.x, m.y, h.back.Bias = nil, nil, nil
 }
@@ -165,9 +166,9 @@ func NewHybrid(t *tensor.Tensor, n, k int, alone, asym bool) (*Hybrid, error) {
 // all or one per channel.
 func HybridOf(w []int8, n, k, vec, elem int, scales []float32, alone, asym bool) *Hybrid {
 	h := &Hybrid{n: n, k: k, asym: asym, scales: scales, q: make([]float32, k), sum: make([]float32, n)}
-	if packed := kernel.NewPackedQ(n, k).SetRows(1, alone); packed.UsesSIMD() {
-		kernel.FillQ(nil, packed, w, 0, vec, elem)
-		if h.back = (kernel.FloatScale{Weights: scales, Together: true}); len(scales) == 1 {
+	if packed := gemm.NewPackedInt8(n, k).SetRows(1, alone); packed.UsesSIMD() {
+		gemm.FillInt8(nil, packed, w, 0, vec, elem)
+		if h.back = (quantise.FloatScale{Weights: scales, Together: true}); len(scales) == 1 {
 			h.back.Weights = slices.Repeat(scales, n)
 		}
 		if h.table[0].Fill(false, withoutSign); !asym {
@@ -204,13 +205,13 @@ func (h *Hybrid) Row(p *workers.Pool, x []float32) (sums []float32, scale float3
 	}
 	scale, _ = QuantizeRow(h.q, x[:h.k], h.asym)
 	if h.whole == nil {
-		kernel.Gemm(p, kernel.GemmParams{M: 1, N: h.n, K: h.k, TransB: true, Exact: true}, h.q, h.w, h.sum)
+		gemm.Multiply(p, gemm.Params{M: 1, N: h.n, K: h.k, TransB: true, Exact: true}, h.q, h.w, h.sum)
 		return h.sum, scale
 	}
 	clear(h.whole)
 	for at := 0; at < h.k; at += h.chunk {
 		n := min(h.chunk, h.k-at)
-		kernel.Gemm(p, kernel.GemmParams{M: 1, N: h.n, K: n, LDB: h.k, TransB: true, Exact: true}, h.q[at:][:n], h.w[at:], h.sum)
+		gemm.Multiply(p, gemm.Params{M: 1, N: h.n, K: n, LDB: h.k, TransB: true, Exact: true}, h.q[at:][:n], h.w[at:], h.sum)
 		for i, v := range h.sum {
 			h.whole[i] += int32(v)
 		}
@@ -227,7 +228,7 @@ func (h *Hybrid) wholeRow(p *workers.Pool, x []float32) (scale float32) {
 	if h.asym {
 		h.table[0].Fill(false, h.zero[0]+withoutSign)
 	}
-	kernel.GemmQ(p, 1, h.stored, h.table[:], h.packed, h.whole)
+	gemm.MultiplyInt8(p, 1, h.stored, h.table[:], h.packed, h.whole)
 	return h.scale[0]
 }
 

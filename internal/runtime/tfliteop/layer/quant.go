@@ -4,10 +4,10 @@ import (
 	"math"
 
 	"github.com/opmeter/opmeter/internal/base/workers"
-	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/fixed"
+	"github.com/opmeter/opmeter/internal/kernel/quantise"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
@@ -126,7 +126,7 @@ func ChannelMultipliers(in, w, out *tensor.Tensor, channels int) ([]fixed.Multip
 }
 
 // SumsOf converts a requantisation to a recipe.
-func SumsOf(q kernel.Requant) recipe.Sums {
+func SumsOf(q quantise.Requant) recipe.Sums {
 	s := recipe.Sums{Mul: q.Mul, Zero: q.Zero, Min: q.Min, Max: q.Max}
 	if len(q.Bias) > 0 {
 		s.Bias = make([]int64, len(q.Bias))

@@ -1,8 +1,8 @@
 package matmul
 
 import (
-	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/gemm"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/activation"
@@ -45,7 +45,7 @@ type scoreStep struct {
 // attendWorkspace is the scratch memory of a worker.
 type attendWorkspace struct {
 	scores, sums []float32
-	y, v         kernel.RepackedB
+	y, v         gemm.RepackedB
 	packed       int // the product whose matrices are packed, and one more
 }
 
@@ -128,7 +128,7 @@ func prepareAttend(c *op.Call) (op.Run, error) {
 		}
 	}
 	s := t.scores
-	c.Kernel = kernel.GemmName(s.params())
+	c.Kernel = gemm.Name(s.params())
 	// Equal numbers of rows in each block: whole tiles of softmax and GEMM in all but the last.
 	const lines = 3 * activation.SoftmaxTile
 	most := max(lines, blockScores/max(1, s.n)/lines*lines)

@@ -5,8 +5,9 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/base/workers"
-	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/fixed"
+	"github.com/opmeter/opmeter/internal/kernel/gemm"
+	"github.com/opmeter/opmeter/internal/kernel/quantise"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
@@ -81,7 +82,7 @@ func floatFC(c *op.Call, s fcShape) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := kernel.GemmParams{M: s.rows, N: s.out, K: s.in, TransB: true, Act: act, Exact: true}
+	g := gemm.Params{M: s.rows, N: s.out, K: s.in, TransB: true, Act: act, Exact: true}
 	if m := fourBits(c, s); m != nil {
 		c.Copied(1)
 		c.Kernel = m.Name()
@@ -93,7 +94,7 @@ func floatFC(c *op.Call, s fcShape) (op.Run, error) {
 			return err
 		}, nil
 	}
-	var packed *kernel.PackedB
+	var packed *gemm.PackedB
 	// Packed even for one row: adjacent columns are then faster than rows of weights, with each
 	// sum in order.
 	if c.Const(1) {
@@ -102,7 +103,7 @@ func floatFC(c *op.Call, s fcShape) (op.Run, error) {
 			return nil, err
 		}
 		far := c.ConstantsExceedCache()
-		packed = op.Share(c, 1, fmt.Sprintf("rows %t", far && g.M == 1), func() *kernel.PackedB { return kernel.PackForRows(g.M, far, s.in, s.out, w, 0, true) })
+		packed = op.Share(c, 1, fmt.Sprintf("rows %t", far && g.M == 1), func() *gemm.PackedB { return gemm.PackForRows(g.M, far, s.in, s.out, w, 0, true) })
 		c.Copied(1)
 		c.Kernel = packed.Name(g)
 	}
@@ -113,27 +114,27 @@ func floatFC(c *op.Call, s fcShape) (op.Run, error) {
 		}
 		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
 		if packed != nil {
-			kernel.GemmPacked(c.Pool, g, x, packed, y)
+			gemm.MultiplyPacked(c.Pool, g, x, packed, y)
 			return nil
 		}
 		w, err := layer.Floats(c.In[1])
 		if err != nil {
 			return err
 		}
-		kernel.Gemm(c.Pool, g, x, w, y)
+		gemm.Multiply(c.Pool, g, x, w, y)
 		return nil
 	}, nil
 }
 
 // fourBits reads constant block-quantised 4-bit weights in place for a single row; nil for
 // others.
-func fourBits(c *op.Call, s fcShape) *kernel.Int4Matrix {
+func fourBits(c *op.Call, s fcShape) *gemm.Int4Matrix {
 	w := c.In[1]
 	q := w.Quant
 	if !c.Const(1) || s.rows != 1 || w.Type != tensor.Int4 || q == nil || q.Block <= 0 || q.Axis != 1 || slices.ContainsFunc(q.Zero, func(z int64) bool { return z != 0 }) {
 		return nil
 	}
-	return kernel.NewInt4Matrix(s.in, s.out, q.Block, w.Data, q.Scale)
+	return gemm.NewInt4Matrix(s.in, s.out, q.Block, w.Data, q.Scale)
 }
 
 func fcBias(c *op.Call) ([]float32, error) {
@@ -187,7 +188,7 @@ func intFC[T int8 | uint8](c *op.Call, s fcShape) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := kernel.Requant{Mul: ms, Zero: zo, Min: lo, Max: hi}
+	q := quantise.Requant{Mul: ms, Zero: zo, Min: lo, Max: hi}
 	q.SetSteps(s.in, zx)
 	if c.Has(2) && c.In[2].Len() > 0 {
 		if c.In[2].Type != tensor.Int32 || !c.Const(2) {
@@ -234,34 +235,34 @@ func intFC[T int8 | uint8](c *op.Call, s fcShape) (op.Run, error) {
 }
 
 // packFC packs weights, once for all layers that read them.
-func packFC(c *op.Call, s fcShape) (*kernel.PackedQ, error) {
+func packFC(c *op.Call, s fcShape) (*gemm.PackedInt8, error) {
 	type packing struct {
-		q   *kernel.PackedQ
+		q   *gemm.PackedInt8
 		err error
 	}
 	far := c.ConstantsExceedCache()
 	p := op.Share(c, 1, fmt.Sprintf("rows of codes %t", far && s.rows == 1), func() packing {
-		q := kernel.NewPackedQ(s.out, s.in).SetRows(s.rows, far)
+		q := gemm.NewPackedInt8(s.out, s.in).SetRows(s.rows, far)
 		return packing{q, fillFC(c, s, q)}
 	})
 	return p.q, p.err
 }
 
 // fillFC packs 8-bit weights in place, others as differences to their zero points.
-func fillFC(c *op.Call, s fcShape, packed *kernel.PackedQ) error {
+func fillFC(c *op.Call, s fcShape, packed *gemm.PackedInt8) error {
 	zero, one := layer.WeightZero(c.In[1])
 	switch {
 	case !one:
 	case c.In[1].Type == tensor.Int8:
-		kernel.FillQ(c.Pool, packed, tensor.Of[int8](c.In[1]), zero, s.in, 1)
+		gemm.FillInt8(c.Pool, packed, tensor.Of[int8](c.In[1]), zero, s.in, 1)
 		return nil
 	case c.In[1].Type == tensor.Uint8:
-		kernel.FillQ(c.Pool, packed, tensor.Of[uint8](c.In[1]), zero, s.in, 1)
+		gemm.FillInt8(c.Pool, packed, tensor.Of[uint8](c.In[1]), zero, s.in, 1)
 		return nil
 	case c.In[1].Type == tensor.Int4 || c.In[1].Type == tensor.Int2:
 		w, err := tensor.All[int8](c.In[1])
 		if err == nil {
-			kernel.FillQ(c.Pool, packed, w, zero, s.in, 1)
+			gemm.FillInt8(c.Pool, packed, w, zero, s.in, 1)
 		}
 		return err
 	}
@@ -269,30 +270,30 @@ func fillFC(c *op.Call, s fcShape, packed *kernel.PackedQ) error {
 	if err != nil {
 		return err
 	}
-	kernel.FillQ(c.Pool, packed, w, 0, s.in, 1)
+	gemm.FillInt8(c.Pool, packed, w, 0, s.in, 1)
 	return nil
 }
 
 // packedFC multiplies by the packed weights.
-func packedFC[T int8 | uint8](c *op.Call, s fcShape, packed *kernel.PackedQ, zero int32, q *kernel.Requant) op.Run {
+func packedFC[T int8 | uint8](c *op.Call, s fcShape, packed *gemm.PackedInt8, zero int32, q *quantise.Requant) op.Run {
 	c.Kernel = packed.Name(s.rows)
-	table := make([]kernel.ByteTable, 1)
+	table := make([]gemm.ByteTable, 1)
 	table[0].Fill(c.In[0].Type == tensor.Int8, zero)
 	packed = packed.PrepareZero(&table[0])
 	sums := op.ScratchOf[int32](c, s.rows*s.out)
 	return func(c *op.Call) error {
-		kernel.GemmQ(c.Pool, s.rows, c.In[0].Data, table, packed, sums)
+		gemm.MultiplyInt8(c.Pool, s.rows, c.In[0].Data, table, packed, sums)
 		if c.Out[0].Type == tensor.Int16 {
-			kernel.RequantRows(c.Pool, tensor.Of[int16](c.Out[0]), sums, s.out, q)
+			quantise.RequantRows(c.Pool, tensor.Of[int16](c.Out[0]), sums, s.out, q)
 			return nil
 		}
-		kernel.RequantRows(c.Pool, tensor.Of[T](c.Out[0]), sums, s.out, q)
+		quantise.RequantRows(c.Pool, tensor.Of[T](c.Out[0]), sums, s.out, q)
 		return nil
 	}
 }
 
 // rowFC computes one row of outputs.
-func rowFC(c *op.Call, s fcShape, r int, x []int32, w []int16, q *kernel.Requant) {
+func rowFC(c *op.Call, s fcShape, r int, x []int32, w []int16, q *quantise.Requant) {
 	workers.Do(c.Pool, s.out, max(1, 16384/max(1, s.in)), rowArgs{c.Out[0], r * s.out, s.in, x, w, q}, rowArgs.outputs)
 }
 
@@ -302,7 +303,7 @@ type rowArgs struct {
 	at, in int
 	x      []int32
 	w      []int16
-	q      *kernel.Requant
+	q      *quantise.Requant
 }
 
 // outputs computes outputs lo to hi.
@@ -352,7 +353,7 @@ func wideFC(c *op.Call, s fcShape) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &kernel.Requant16{Mul: ms, Min: lo, Max: hi}
+	q := &gemm.Requant16{Mul: ms, Min: lo, Max: hi}
 	if c.Has(2) && c.In[2].Len() > 0 {
 		if q.Bias, q.Narrow, err = conv.WideBias(c.In[2]); err != nil {
 			return nil, err
@@ -363,7 +364,7 @@ func wideFC(c *op.Call, s fcShape) (op.Run, error) {
 		return nil, err
 	}
 	c.Recipe = recipe.Dense{Rows: s.rows, In: s.in, Out: s.out, Sums: conv.WideSums(q)}
-	if p := kernel.NewPackedInt16(s.out, s.in); s.in > 0 && p.UsesSIMD() {
+	if p := gemm.NewPackedInt16(s.out, s.in); s.in > 0 && p.UsesSIMD() {
 		return packedWideFC(c, s, p, w, q), nil
 	}
 	var x, y []int16 // of the run, whose loop is made once
@@ -386,10 +387,10 @@ func wideFC(c *op.Call, s fcShape) (op.Run, error) {
 }
 
 // packedWideFC multiplies by the packed weights.
-func packedWideFC(c *op.Call, s fcShape, p *kernel.PackedQ, w []int32, q *kernel.Requant16) op.Run {
+func packedWideFC(c *op.Call, s fcShape, p *gemm.PackedInt8, w []int32, q *gemm.Requant16) op.Run {
 	p.Fill(w, s.in, 1)
 	c.Kernel = p.Name(s.rows)
-	product := kernel.NewGemmInt16(p, q)
+	product := gemm.NewInt16(p, q)
 	return func(c *op.Call) error {
 		product.Run(c.Pool, s.rows, tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0]))
 		return nil

@@ -4,10 +4,11 @@ import (
 	"math"
 
 	"github.com/opmeter/opmeter/internal/base/workers"
-	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/fixed"
+	"github.com/opmeter/opmeter/internal/kernel/gemm"
 	"github.com/opmeter/opmeter/internal/kernel/move"
+	"github.com/opmeter/opmeter/internal/kernel/quantise"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/arith"
@@ -95,7 +96,7 @@ func prepareMatmul(c *op.Call) (op.Run, error) {
 	x, y, o := c.In[0].Type, c.In[1].Type, c.Out[0].Type
 	switch {
 	case x == tensor.Float32 && y == tensor.Float32:
-		c.Kernel = kernel.GemmName(t.params())
+		c.Kernel = gemm.Name(t.params())
 		return t.float, nil
 	case x == tensor.Float32 && y == tensor.Int8 && layer.Quantised(c.In[1]):
 		c.Kernel = "hybrid"
@@ -112,8 +113,8 @@ func prepareMatmul(c *op.Call) (op.Run, error) {
 	return nil, op.Unsupported("%v times %v to %v", x, y, o)
 }
 
-func (t *matmul) params() kernel.GemmParams {
-	return kernel.GemmParams{M: t.m, N: t.n, K: t.k, TransA: t.adjX, TransB: t.adjY, Exact: true}
+func (t *matmul) params() gemm.Params {
+	return gemm.Params{M: t.m, N: t.n, K: t.k, TransA: t.adjX, TransB: t.adjY, Exact: true}
 }
 
 func (t *matmul) float(c *op.Call) error {
@@ -139,7 +140,7 @@ type batchArgs struct {
 func (a batchArgs) products(lo, hi int) {
 	t := a.matmul
 	for b := lo; b < hi; b++ {
-		kernel.Gemm(a.pool, t.params(), a.x[t.x[b]:][:t.m*t.k], a.y[t.y[b]:][:t.k*t.n], a.o[b*t.m*t.n:][:t.m*t.n])
+		gemm.Multiply(a.pool, t.params(), a.x[t.x[b]:][:t.m*t.k], a.y[t.y[b]:][:t.k*t.n], a.o[b*t.m*t.n:][:t.m*t.n])
 	}
 }
 
@@ -285,13 +286,13 @@ func matmulQuant[X, Y int8 | int16](c *op.Call, t *matmul) (op.Run, error) {
 		}
 		out[i] = X(min(max(v+zo, lo), hi))
 	}
-	if w := newWide[Y](c, t, zx, zy, &kernel.Requant16{Mul: ms, Zero: zo, Min: lo, Max: hi}); w != nil {
+	if w := newWide[Y](c, t, zx, zy, &gemm.Requant16{Mul: ms, Zero: zo, Min: lo, Max: hi}); w != nil {
 		return w.run, nil
 	}
-	if w := t.narrow(c, zx, zy, kernel.Requant{Mul: ms, Zero: zo, Min: lo, Max: hi}); w != nil {
+	if w := t.narrow(c, zx, zy, quantise.Requant{Mul: ms, Zero: zo, Min: lo, Max: hi}); w != nil {
 		return w.run, nil
 	}
-	if w := t.few(c, zx, zy, kernel.Requant{Mul: ms, Zero: zo, Min: lo, Max: hi}); w != nil {
+	if w := t.few(c, zx, zy, quantise.Requant{Mul: ms, Zero: zo, Min: lo, Max: hi}); w != nil {
 		return w.run, nil
 	}
 	return func(c *op.Call) error {
@@ -306,7 +307,7 @@ func matmulQuant[X, Y int8 | int16](c *op.Call, t *matmul) (op.Run, error) {
 type vectors struct {
 	*matmul
 	zero   int32 // of the right-hand operand
-	packed *kernel.PackedQ
+	packed *gemm.PackedInt8
 	at     int // of what is packed; negative for nothing
 	always bool
 }
@@ -337,21 +338,21 @@ func (v *vectors) other(b int) (at int, other bool) {
 type wide[Y int8 | int16] struct {
 	vectors
 	turned []int16 // the left-hand operand of a product in rows, where its columns come
-	times  *kernel.GemmInt16
+	times  *gemm.Int16
 }
 
 // newWide returns nil for other types, and where it is not faster.
-func newWide[Y int8 | int16](c *op.Call, t *matmul, zx, zy int32, q *kernel.Requant16) *wide[Y] {
+func newWide[Y int8 | int16](c *op.Call, t *matmul, zx, zy int32, q *gemm.Requant16) *wide[Y] {
 	halves := c.In[1].Type == tensor.Int16
 	if c.In[0].Type != tensor.Int16 || zx != 0 || halves && zy != 0 || !t.suits(c) {
 		return nil
 	}
-	w := &wide[Y]{vectors: vectors{t, zy, kernel.NewPackedInt16(t.n, t.k), -1, c.Const(1)}}
+	w := &wide[Y]{vectors: vectors{t, zy, gemm.NewPackedInt16(t.n, t.k), -1, c.Const(1)}}
 	if !w.packed.UsesSIMD() {
 		return nil
 	}
-	if w.times = kernel.NewGemmInt16(w.packed, q); halves {
-		w.times = kernel.NewGemmInt16Dynamic(w.packed, q)
+	if w.times = gemm.NewInt16(w.packed, q); halves {
+		w.times = gemm.NewInt16Dynamic(w.packed, q)
 	}
 	if t.adjX {
 		w.turned = op.ScratchOf[int16](c, t.m*t.k)
@@ -367,7 +368,7 @@ func (w *wide[Y]) run(c *op.Call) error {
 	for b := range w.x {
 		if at, other := w.other(b); other {
 			vec, elem := w.steps()
-			kernel.FillQ(c.Pool, w.packed, y[at:][:w.k*w.n], w.zero, vec, elem)
+			gemm.FillInt8(c.Pool, w.packed, y[at:][:w.k*w.n], w.zero, vec, elem)
 		}
 		from := x[w.x[b]:][:w.m*w.k]
 		if w.adjX {
@@ -382,19 +383,19 @@ func (w *wide[Y]) run(c *op.Call) error {
 // narrow is a product of 8-bit numbers.
 type narrow struct {
 	vectors
-	fixed  map[int]*kernel.PackedQ // constant operands by their places
-	table  [1]kernel.ByteTable
+	fixed  map[int]*gemm.PackedInt8 // constant operands by their places
+	table  [1]gemm.ByteTable
 	turned []uint8 // the left-hand operand of a product in rows, where its columns come
 	sums   []int32
-	q      kernel.Requant
+	q      quantise.Requant
 }
 
 // narrow returns nil for other types, and where it is not faster.
-func (t *matmul) narrow(c *op.Call, zx, zy int32, q kernel.Requant) *narrow {
+func (t *matmul) narrow(c *op.Call, zx, zy int32, q quantise.Requant) *narrow {
 	if c.In[0].Type != tensor.Int8 || !t.suits(c) {
 		return nil
 	}
-	w := &narrow{vectors: vectors{t, zy, kernel.NewPackedQ(t.n, t.k), -1, c.Const(1)}, q: q}
+	w := &narrow{vectors: vectors{t, zy, gemm.NewPackedInt8(t.n, t.k), -1, c.Const(1)}, q: q}
 	if !w.packed.UsesSIMD() {
 		return nil
 	}
@@ -406,10 +407,10 @@ func (t *matmul) narrow(c *op.Call, zx, zy int32, q kernel.Requant) *narrow {
 	}
 	c.Kernel = w.packed.Name(t.m)
 	if c.Const(1) {
-		w.fixed = map[int]*kernel.PackedQ{}
+		w.fixed = map[int]*gemm.PackedInt8{}
 		for b := range t.y {
 			if at, other := w.other(b); other && w.fixed[at] == nil {
-				w.fixed[at] = kernel.NewPackedQ(t.n, t.k)
+				w.fixed[at] = gemm.NewPackedInt8(t.n, t.k)
 				w.fill(nil, w.fixed[at], tensor.Of[int8](c.In[1])[at:])
 			}
 		}
@@ -418,9 +419,9 @@ func (t *matmul) narrow(c *op.Call, zx, zy int32, q kernel.Requant) *narrow {
 }
 
 // fill packs an operand.
-func (w *narrow) fill(p *workers.Pool, packed *kernel.PackedQ, y []int8) {
+func (w *narrow) fill(p *workers.Pool, packed *gemm.PackedInt8, y []int8) {
 	vec, elem := w.steps()
-	kernel.FillQ(p, packed, y[:w.k*w.n], w.zero, vec, elem)
+	gemm.FillInt8(p, packed, y[:w.k*w.n], w.zero, vec, elem)
 }
 
 // run computes all products.
@@ -435,13 +436,13 @@ func (w *narrow) run(c *op.Call) error {
 				w.fill(c.Pool, packed, y[at:])
 			}
 		}
-		from := kernel.Bits(x[w.x[b]:][:w.m*w.k])
+		from := quantise.Bits(x[w.x[b]:][:w.m*w.k])
 		if w.adjX {
 			move.LayoutConverter{N: 1, C: w.k, Area: w.m}.ToNHWC(c.Pool, w.turned, from)
 			from = w.turned
 		}
-		kernel.GemmQ(c.Pool, w.m, from, w.table[:], packed, w.sums)
-		kernel.RequantRows(c.Pool, out[b*size:][:size], w.sums, w.n, &w.q)
+		gemm.MultiplyInt8(c.Pool, w.m, from, w.table[:], packed, w.sums)
+		quantise.RequantRows(c.Pool, out[b*size:][:size], w.sums, w.n, &w.q)
 	}
 	return nil
 }
@@ -452,11 +453,11 @@ type few struct {
 	*matmul
 	zx, zy int32
 	sums   []int32
-	q      kernel.Requant
+	q      quantise.Requant
 }
 
 // few returns nil for other types, and if a sum may exceed 32 bits.
-func (t *matmul) few(c *op.Call, zx, zy int32, q kernel.Requant) *few {
+func (t *matmul) few(c *op.Call, zx, zy int32, q quantise.Requant) *few {
 	if c.In[0].Type != tensor.Int8 || t.adjX || t.k > math.MaxInt32/(255*255) {
 		return nil
 	}
@@ -475,7 +476,7 @@ func (w *few) run(c *op.Call) error {
 			q.row(q.sums[r*q.n:][:q.n], q.a[q.x[i]+r%q.m*q.k:][:q.k], q.b[q.y[i]:][:q.k*q.n])
 		}
 	})
-	kernel.RequantRows(c.Pool, tensor.Of[int8](c.Out[0]), w.sums, w.n, &w.q)
+	quantise.RequantRows(c.Pool, tensor.Of[int8](c.Out[0]), w.sums, w.n, &w.q)
 	return nil
 }
 

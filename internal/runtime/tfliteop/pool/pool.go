@@ -4,7 +4,8 @@ import (
 	"math"
 
 	"github.com/opmeter/opmeter/internal/base/workers"
-	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/conv"
+	"github.com/opmeter/opmeter/internal/kernel/pooling"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
@@ -114,8 +115,8 @@ func preparePool(kind kindOfPool) func(c *op.Call) (op.Run, error) {
 	}
 }
 
-func (p pool) window() kernel.ConvShape {
-	return kernel.ConvShape{
+func (p pool) window() conv.Shape {
+	return conv.Shape{
 		N: p.n, C: p.c, H: p.h, W: p.w, OH: p.oh, OW: p.ow, KH: p.kh, KW: p.kw, StrideH: p.sh, StrideW: p.sw,
 		DilH: 1, DilW: 1, PadT: p.padT, PadL: p.padL,
 	}
@@ -126,7 +127,7 @@ func (p pool) float(c *op.Call, kind kindOfPool) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	vec := &kernel.Pool{NHWC: true, Max: kind == maxPool, Clamp: act, Shape: p.window()}
+	vec := &pooling.Float32{NHWC: true, Max: kind == maxPool, Clamp: act, Shape: p.window()}
 	if kind != l2Pool && vec.Prepare() {
 		c.Kernel = vec.Name()
 		if kind == maxPool {
@@ -212,7 +213,7 @@ func intPool[T int8 | uint8 | int16](c *op.Call, p pool, kind kindOfPool) (op.Ru
 		N: p.n, H: p.h, W: p.w, C: p.c, OH: p.oh, OW: p.ow, KH: p.kh, KW: p.kw, StrideH: p.sh, StrideW: p.sw,
 		PadT: p.padT, PadL: p.padL, Max: kind == maxPool, Lo: lo, Hi: hi,
 	}
-	bytes := &kernel.PoolInt8{Shape: p.window(), Max: kind == maxPool, Signed: c.In[0].Type == tensor.Int8, Lo: lo, Hi: hi}
+	bytes := &pooling.Int8{Shape: p.window(), Max: kind == maxPool, Signed: c.In[0].Type == tensor.Int8, Lo: lo, Hi: hi}
 	if bytes.Words = c.In[0].Type == tensor.Int16; bytes.Prepare() {
 		c.Kernel = bytes.Name()
 		return func(c *op.Call) error {

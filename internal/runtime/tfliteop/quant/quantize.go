@@ -5,8 +5,8 @@ import (
 	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/base/workers"
-	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/fixed"
+	"github.com/opmeter/opmeter/internal/kernel/quantise"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
@@ -114,7 +114,7 @@ func requantize[X, Y int8 | uint8 | int16 | int32](c *op.Call) (op.Run, error) {
 	if c.In[0].Type.Bits() > 8 {
 		c.Recipe = recipe.Rescale{ZeroIn: zi, Mul: m, Zero: zo, Min: lo, Max: hi}
 		if c.In[0].Type == tensor.Int16 && c.Out[0].Type == tensor.Int16 {
-			if loop, ok := kernel.NewLeakyQ(zi, m, m, zo, lo, hi); ok {
+			if loop, ok := quantise.NewLeaky(zi, m, m, zo, lo, hi); ok {
 				return layer.MapRows(loop.RunUnary), nil
 			}
 		}

@@ -7,7 +7,7 @@
 package recipe
 
 import (
-	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/conv"
 	"github.com/opmeter/opmeter/internal/kernel/fixed"
 )
 
@@ -26,7 +26,7 @@ type Sums struct {
 
 // Conv is CONV_2D or DEPTHWISE_CONV_2D over [N,H,W,C].
 type Conv struct {
-	Shape     kernel.ConvShape
+	Shape     conv.Shape
 	Depthwise bool
 	Zero      int32 // zero point of the input
 	Sums      Sums

@@ -3,7 +3,7 @@ package recurrent
 import (
 	"math"
 
-	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/gemm"
 	"github.com/opmeter/opmeter/internal/kernel/libm"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
@@ -395,7 +395,7 @@ func prepareBasicLSTM(c *op.Call) (op.Run, error) {
 			copy(joined[r*(in+n):], x[r*in:(r+1)*in])
 			copy(joined[r*(in+n)+in:], h[r*n:(r+1)*n])
 		}
-		kernel.Gemm(c.Pool, kernel.GemmParams{M: b, N: 4 * n, K: in + n, TransB: true, BiasN: tensor.Of[float32](c.In[3]), Exact: true}, joined, tensor.Of[float32](c.In[2]), gates)
+		gemm.Multiply(c.Pool, gemm.Params{M: b, N: 4 * n, K: in + n, TransB: true, BiasN: tensor.Of[float32](c.In[3]), Exact: true}, joined, tensor.Of[float32](c.In[2]), gates)
 		out, next := make([]float32, b*n), make([]float32, b*n)
 		for r := range b {
 			g := gates[r*4*n:][:4*n]

@@ -4,8 +4,9 @@ import (
 	"math"
 
 	"github.com/opmeter/opmeter/internal/base/workers"
-	"github.com/opmeter/opmeter/internal/kernel"
 	"github.com/opmeter/opmeter/internal/kernel/fixed"
+	"github.com/opmeter/opmeter/internal/kernel/gemm"
+	"github.com/opmeter/opmeter/internal/kernel/quantise"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
@@ -42,8 +43,8 @@ func begin[T int8 | int16](pool *workers.Pool, p *gateProduct, x []T) {
 type stacked struct {
 	gates  []*gateProduct
 	n, k   int // of all gates
-	packed *kernel.PackedQ
-	table  []kernel.ByteTable // of zero point 0: that of the input is in fold
+	packed *gemm.PackedInt8
+	table  []gemm.ByteTable // of zero point 0: that of the input is in fold
 	sums   []int32
 }
 
@@ -54,7 +55,7 @@ func stack(c *op.Call, rows int, gates ...*gateProduct) *stacked {
 	for _, p := range gates {
 		s.n += p.n
 	}
-	if s.packed = kernel.NewPackedQ(s.n, s.k); gates[0].wide || !s.packed.UsesSIMD() {
+	if s.packed = gemm.NewPackedInt8(s.n, s.k); gates[0].wide || !s.packed.UsesSIMD() {
 		return nil
 	}
 	w := make([]int32, 0, s.n*s.k)
@@ -64,7 +65,7 @@ func stack(c *op.Call, rows int, gates ...*gateProduct) *stacked {
 		}
 	}
 	s.packed.Fill(w, s.k, 1)
-	s.sums, s.table = op.ScratchOf[int32](c, rows*s.n), make([]kernel.ByteTable, 1)
+	s.sums, s.table = op.ScratchOf[int32](c, rows*s.n), make([]gemm.ByteTable, 1)
 	s.table[0].Fill(true, 0)
 	return s
 }
@@ -72,7 +73,7 @@ func stack(c *op.Call, rows int, gates ...*gateProduct) *stacked {
 // run computes the products of rows x.
 func (s *stacked) run(pool *workers.Pool, x []int8) {
 	if m := len(x) / max(1, s.k); m > 0 {
-		kernel.GemmQ(pool, m, kernel.Bits(x), s.table, s.packed, s.sums[:m*s.n])
+		gemm.MultiplyInt8(pool, m, quantise.Bits(x), s.table, s.packed, s.sums[:m*s.n])
 	}
 }
 

@@ -3,7 +3,7 @@ package recurrent
 import (
 	"math"
 
-	"github.com/opmeter/opmeter/internal/kernel"
+	"github.com/opmeter/opmeter/internal/kernel/gemm"
 	"github.com/opmeter/opmeter/internal/kernel/libm"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
@@ -39,8 +39,8 @@ func nonlinear(name string) (func(float32) float32, error) {
 type projection struct {
 	input  int // number of the weights among the inputs
 	n, k   int
-	packed *kernel.PackedB // constant weights
-	hybrid *layer.Hybrid   // nil for float weights
+	packed *gemm.PackedB // constant weights
+	hybrid *layer.Hybrid // nil for float weights
 }
 
 // newProjection returns nil when the weights are absent.
@@ -69,7 +69,7 @@ func newProjection(c *op.Call, input int, asym bool) (*projection, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.packed = kernel.PackB(p.k, p.n, w, 0, true)
+		p.packed = gemm.PackB(p.k, p.n, w, 0, true)
 	}
 	return p, nil
 }
@@ -93,15 +93,15 @@ func (p *projection) add(c *op.Call, dst, x []float32, rows int) error {
 		}
 		return nil
 	}
-	g := kernel.GemmParams{M: rows, N: p.n, K: p.k, TransB: true, Accumulate: true, Exact: true}
+	g := gemm.Params{M: rows, N: p.n, K: p.k, TransB: true, Accumulate: true, Exact: true}
 	if p.packed != nil {
-		kernel.GemmPacked(c.Pool, g, x, p.packed, dst)
+		gemm.MultiplyPacked(c.Pool, g, x, p.packed, dst)
 		return nil
 	}
 	w, err := layer.Floats(c.In[p.input])
 	if err != nil {
 		return err
 	}
-	kernel.Gemm(c.Pool, g, x, w, dst)
+	gemm.Multiply(c.Pool, g, x, w, dst)
 	return nil
 }
