@@ -18,7 +18,6 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/model/weights"
 	"github.com/opmeter/opmeter/internal/runtime/engine"
-	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/study"
 )
 
@@ -349,18 +348,6 @@ func TestCorrect(t *testing.T) {
 			}
 			t.Logf("%.4f to %.4f", c.Before, c.After)
 		})
-	}
-}
-
-func TestTies(t *testing.T) {
-	t.Parallel()
-	f := func(v, half float64) *profile.Metric {
-		return metricValue(profile.Measured, v, 3, v-half, v+half, "")
-	}
-	got := TiedGroups([]*profile.Metric{f(5, 1), nil, f(1, 0.1), f(5.5, 1), f(1.05, 0.1), f(9, 0.1), metricValue(profile.Counted, 9.01, 0, math.NaN(), math.NaN(), "")})
-	want := [][]int{{2, 4}, {0, 3}, {5, 6}}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("groups %v, want %v", got, want)
 	}
 }
 

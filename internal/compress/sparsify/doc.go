@@ -1,10 +1,9 @@
 // Package sparsify implements the arithmetic and file formats of Neural Magic's tools: Sparsify's
 // analysis of a model, its profiles, its allocation of sparsities to layers and its estimates;
-// recipes of SparseML; SparseZoo's analysis of weights; and exclusion lists of NNCF and Neural
-// Compressor.
+// recipes of SparseML; and exclusion lists of NNCF and Neural Compressor.
 //
 // Defects of Sparsify are reproduced, so that figures can be compared, and documented where they
 // occur. Nothing here decides opmeter's own plans; package choose does.
 //
-// Formulas and field names follow Sparsify 0.12, SparseML 0.12 and SparseZoo 1.5.
+// Formulas and field names follow Sparsify 0.12 and SparseML 0.12.
 package sparsify

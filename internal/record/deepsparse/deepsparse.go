@@ -1,4 +1,4 @@
-// Package deepsparse reads and writes the exports of DeepSparse's tools: results of
+// Package deepsparse reads the exports of DeepSparse's tools: results of
 // deepsparse.benchmark as JSON, and layers of deepsparse.analyze as JSON, CSV or a table.
 //
 // Source of the formats: benchmark_model.py, analyze.py and debug_analysis.py of the
