@@ -35,7 +35,7 @@ func NewBinaryQuant(c *op.Call) (q binaryQuant, err error) {
 		}
 	}
 	q.S1, q.S2, q.So = s[0], s[1], s[2]
-	q.lo, q.hi, err = layer.ClampOf(c.Node.Attrs.Str("fused_activation_function", "NONE"), c.Out[0])
+	q.lo, q.hi, err = layer.ClampOf(c)
 	return q, err
 }
 

@@ -37,21 +37,21 @@ func (t tconv) hybrid(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n := len(filter.Quant.Scale); n != 1 && n != t.oc {
-		return nil, op.Unsupported("%d scales for %d channels", n, t.oc)
+	if n := len(filter.Quant.Scale); n != 1 && n != t.OC {
+		return nil, op.Unsupported("%d scales for %d channels", n, t.OC)
 	}
-	taps := t.kh * t.kw
+	taps := t.KH * t.KW
 	h := &hybridTConv{
-		tconv: t, weights: make([]float32, len(wq)), scales: make([]float32, taps*t.oc),
-		q: op.ScratchOf[float32](c, t.h*t.w*t.c), workspace: op.ScratchOf[float32](c, (t.kw*t.oc+t.c+simd.Spare)*c.Pool.Threads()),
-		places: op.ScratchOf[int32](c, (t.c+simd.Spare)*c.Pool.Threads()),
+		tconv: t, weights: make([]float32, len(wq)), scales: make([]float32, taps*t.OC),
+		q: op.ScratchOf[float32](c, t.H*t.W*t.C), workspace: op.ScratchOf[float32](c, (t.KW*t.OC+t.C+simd.Spare)*c.Pool.Threads()),
+		places: op.ScratchOf[int32](c, (t.C+simd.Spare)*c.Pool.Threads()),
 		mul:    element.Mul[float32](), add: element.Add[float32](),
 	}
-	for o := range t.oc {
+	for o := range t.OC {
 		for k := range taps {
-			h.scales[k*t.oc+o] = filter.Quant.Scale[min(o, len(filter.Quant.Scale)-1)]
-			for i := range t.c {
-				h.weights[(i*taps+k)*t.oc+o] = float32(wq[(o*taps+k)*t.c+i])
+			h.scales[k*t.OC+o] = filter.Quant.Scale[min(o, len(filter.Quant.Scale)-1)]
+			for i := range t.C {
+				h.weights[(i*taps+k)*t.OC+o] = float32(wq[(o*taps+k)*t.C+i])
 			}
 		}
 	}
@@ -60,11 +60,11 @@ func (t tconv) hybrid(c *op.Call) (op.Run, error) {
 	var out, bias []float32 // of a batch of the run, whose loop is made once
 	var scale float32
 	work := func(worker, lo, hi int) {
-		rows := out[lo*t.ow*t.oc : hi*t.ow*t.oc]
+		rows := out[lo*t.OW*t.OC : hi*t.OW*t.OC]
 		clear(rows)
 		h.lines(out, worker, lo, hi, scale)
-		for at := 0; bias != nil && at < len(rows); at += t.oc {
-			h.add.Vec(rows[at:][:t.oc], rows[at:][:t.oc], bias)
+		for at := 0; bias != nil && at < len(rows); at += t.OC {
+			h.add.Vec(rows[at:][:t.OC], rows[at:][:t.OC], bias)
 		}
 		if act.On {
 			element.Bound(rows, act.Min, act.Max)
@@ -75,12 +75,12 @@ func (t tconv) hybrid(c *op.Call) (op.Run, error) {
 			return err
 		}
 		x, y := tensor.Of[float32](c.In[t.data]), tensor.Of[float32](c.Out[0])
-		size := t.oh * t.ow * t.oc
-		for b := range t.n {
+		size := t.OH * t.OW * t.OC
+		for b := range t.N {
 			scale, _ = layer.QuantizeRow(h.q, x[b*len(h.q):][:len(h.q)], true)
 			h.all = infinite || scale-scale != 0
 			out = y[b*size:][:size]
-			c.Pool.ForWorker(t.oh, 1+t.oh*(1<<14)/max(1, len(h.q)*len(h.scales)), work)
+			c.Pool.ForWorker(t.OH, 1+t.OH*(1<<14)/max(1, len(h.q)*len(h.scales)), work)
 		}
 		return nil
 	}, nil
@@ -89,25 +89,25 @@ func (t tconv) hybrid(c *op.Call) (op.Run, error) {
 // lines adds the contributions of all inputs to lines lo to hi of the output, in the order of the
 // inputs.
 func (h *hybridTConv) lines(out []float32, worker, lo, hi int, scale float32) {
-	line, each := h.kw*h.oc, h.c+simd.Spare
+	line, each := h.KW*h.OC, h.C+simd.Spare
 	workspace, places := h.workspace[worker*(line+each):][:line+each], h.places[worker*each:][:each]
 	workspace, values := workspace[:line], workspace[line:]
-	for y := range h.h {
-		top := y*h.sh - h.padT
-		first, last := max(0, lo-top), min(h.kh, hi-top)
+	for y := range h.H {
+		top := y*h.StrideH - h.PadT
+		first, last := max(0, lo-top), min(h.KH, hi-top)
 		if first >= last {
 			continue
 		}
-		for x := range h.w {
-			left := x*h.sw - h.padL
-			k0, k1 := max(0, -left), min(h.kw, h.ow-left)
+		for x := range h.W {
+			left := x*h.StrideW - h.PadL
+			k0, k1 := max(0, -left), min(h.KW, h.OW-left)
 			if k0 >= k1 {
 				continue
 			}
-			n := h.numbers(values, places, h.q[(y*h.w+x)*h.c:][:h.c])
+			n := h.numbers(values, places, h.q[(y*h.W+x)*h.C:][:h.C])
 			for k := first; k < last; k++ {
-				at := k*line + k0*h.oc
-				dst := out[((top+k)*h.ow+left+k0)*h.oc:][:(k1-k0)*h.oc]
+				at := k*line + k0*h.OC
+				dst := out[((top+k)*h.OW+left+k0)*h.OC:][:(k1-k0)*h.OC]
 				h.addScaled(dst, h.weights[at:], h.scales[at:], workspace, values[:n], places, scale)
 			}
 		}

@@ -91,7 +91,9 @@ func TestClampOf(t *testing.T) {
 		{"RELU", tensor.Int8, nil, 0, 0, "without quantisation"},
 		{"TANH", tensor.Int8, quant(0, 0, nil, 1), 0, 0, "fused activation TANH of integers"},
 	} {
-		lo, hi, err := ClampOf(c.act, &tensor.Tensor{Type: c.typ, Quant: c.q})
+		n := call(graph.Attrs{"fused_activation_function": c.act})
+		n.Out[0].Type, n.Out[0].Quant = c.typ, c.q
+		lo, hi, err := ClampOf(n)
 		says(t, c.act, err, c.text)
 		if lo != c.lo || hi != c.hi {
 			t.Errorf("%s of %v: %d to %d, want %d to %d", c.act, c.typ, lo, hi, c.lo, c.hi)

@@ -9,7 +9,7 @@ import (
 // Defs lists the operators of this package.
 func Defs() []op.Def {
 	defs := []op.Def{
-		{Name: "FULLY_CONNECTED", Types: layer.ConvTypes, Infer: inferFC, Prepare: prepareFC, Fuses: true},
+		layer.Shaped(op.Def{Name: "FULLY_CONNECTED", Types: layer.ConvTypes, Fuses: true}, shapeFC, inferFC, prepareFC),
 		{Name: "BATCH_MATMUL", Types: []tensor.Type{tensor.Float32, tensor.Int8, tensor.Int16}, Infer: inferMatmul, Prepare: prepareMatmul},
 	}
 	return layer.InTFLite(defs)

@@ -240,18 +240,12 @@ func (s matmulSums[X, Y]) Piece(lo, hi int) {
 }
 
 func matmulQuant[X, Y int8 | int16](c *op.Call, t *matmul) (op.Run, error) {
-	sx, zx, err := layer.ScaleOf(c.In[0])
+	scales, zeros, err := layer.ScalesOf(c.In[0], c.In[1], c.Out[0])
 	if err != nil {
 		return nil, err
 	}
-	sy, zy, err := layer.ScaleOf(c.In[1])
-	if err != nil {
-		return nil, err
-	}
-	so, zo, err := layer.ScaleOf(c.Out[0])
-	if err != nil {
-		return nil, err
-	}
+	sx, sy, so := scales[0], scales[1], scales[2]
+	zx, zy, zo := zeros[0], zeros[1], zeros[2]
 	ms := []fixed.Multiplier{fixed.FromReal(float64(sx*sy) / float64(so))}
 	if q := c.In[1].Quant; len(q.Scale) > 1 {
 		columns := c.In[1].Rank() - 1

@@ -1,18 +1,21 @@
 package pool
 
 import (
+	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
 )
 
 // Defs lists the operators of this package.
 func Defs() []op.Def {
-	defs := []op.Def{
-		{Name: "AVERAGE_POOL_2D", Types: layer.ConvTypes, Infer: inferPool, Prepare: preparePool(averagePool), Fuses: true},
-		{Name: "MAX_POOL_2D", Types: layer.ConvTypes, Infer: inferPool, Prepare: preparePool(maxPool), Fuses: true},
-		{Name: "L2_POOL_2D", Types: layer.FloatOnly, Infer: inferPool, Prepare: preparePool(l2Pool), Fuses: true},
-		{Name: "RESIZE_BILINEAR", Types: layer.ConvTypes, Infer: inferResize, Prepare: prepareBilinear},
-		{Name: "RESIZE_NEAREST_NEIGHBOR", Infer: inferResize, Prepare: prepareNearest},
+	pool := func(name string, types []tensor.Type, kind kindOfPool) op.Def {
+		return layer.Shaped(op.Def{Name: name, Types: types, Fuses: true}, shapePool, inferPool, preparePool(kind))
 	}
-	return layer.InTFLite(defs)
+	return layer.InTFLite([]op.Def{
+		pool("AVERAGE_POOL_2D", layer.ConvTypes, averagePool),
+		pool("MAX_POOL_2D", layer.ConvTypes, maxPool),
+		pool("L2_POOL_2D", layer.FloatOnly, l2Pool),
+		layer.Shaped(op.Def{Name: "RESIZE_BILINEAR", Types: layer.ConvTypes}, shapeResize, inferResize, prepareBilinear),
+		layer.Shaped(op.Def{Name: "RESIZE_NEAREST_NEIGHBOR"}, shapeResize, inferResize, prepareNearest),
+	})
 }
