@@ -6,22 +6,9 @@ import (
 	"math/cmplx"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
-
-func complexDefs() []op.Def {
-	lite := func(name string, infer func(c *op.Call) error, prepare func(c *op.Call) (op.Run, error)) op.Def {
-		return op.Def{Domain: graph.TFLite, Name: name, Infer: infer, Prepare: prepare}
-	}
-	return []op.Def{
-		lite("RFFT2D", inferRfft2D, prepareRfft2D),
-		lite("COMPLEX_ABS", inferPart, preparePart(size)),
-		lite("REAL", inferPart, preparePart(func(z complex128) float64 { return real(z) })),
-		lite("IMAG", inferPart, preparePart(func(z complex128) float64 { return imag(z) })),
-	}
-}
 
 func inferPart(c *op.Call) error {
 	if err := c.NeedInputs(1); err != nil {
@@ -48,22 +35,20 @@ func size(z complex128) float64 {
 	return math.Hypot(real(z), imag(z))
 }
 
-func preparePart(f func(z complex128) float64) func(c *op.Call) (op.Run, error) {
-	return func(c *op.Call) (op.Run, error) {
-		return func(c *op.Call) error {
-			if c.In[0].Type == tensor.Complex128 {
-				y := tensor.Of[float64](c.Out[0])
-				for i, z := range tensor.Of[complex128](c.In[0]) {
-					y[i] = f(z)
-				}
-				return nil
-			}
-			y := tensor.Of[float32](c.Out[0])
-			for i, z := range tensor.Of[complex64](c.In[0]) {
-				y[i] = float32(f(complex128(z)))
+func runPart(f func(z complex128) float64) op.Run {
+	return func(c *op.Call) error {
+		if c.In[0].Type == tensor.Complex128 {
+			y := tensor.Of[float64](c.Out[0])
+			for i, z := range tensor.Of[complex128](c.In[0]) {
+				y[i] = f(z)
 			}
 			return nil
-		}, nil
+		}
+		y := tensor.Of[float32](c.Out[0])
+		for i, z := range tensor.Of[complex64](c.In[0]) {
+			y[i] = float32(f(complex128(z)))
+		}
+		return nil
 	}
 }
 
