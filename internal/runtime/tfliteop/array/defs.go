@@ -59,3 +59,23 @@ func declared(c *op.Call, i int) tensor.Type {
 	}
 	return c.Out[i].Type
 }
+
+// axisOf resolves the axis in input i, a scalar, against a rank.
+func axisOf(c *op.Call, i, rank int) (int, error) {
+	a, err := layout.Scalar(c.In[i])
+	if err != nil {
+		return 0, err
+	}
+	return op.Axis(a, rank)
+}
+
+// byInts makes the geometry of an operator from the shape of input 0 and the list in input 1.
+func byInts(of func(shape, list []int) (layout.Geometry, error)) func(c *op.Call) (layout.Geometry, error) {
+	return func(c *op.Call) (layout.Geometry, error) {
+		list, err := op.Ints(c.In[1])
+		if err != nil {
+			return layout.Geometry{}, err
+		}
+		return of(c.In[0].Shape, list)
+	}
+}

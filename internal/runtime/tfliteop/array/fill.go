@@ -50,16 +50,15 @@ func inferRange(c *op.Call) error {
 			return fmt.Errorf("parameter %v %s beside %v", x.Type, tensor.FormatShape(x.Shape), t)
 		}
 	}
-	count := map[tensor.Type]func(*op.Call) (int, error){tensor.Float32: rangeLen[float32], tensor.Int32: rangeLen[int32], tensor.Int64: rangeLen[int64]}[t]
+	count := tensor.PickNumber(t, rangeLen[float32], nil, nil, nil, rangeLen[int32], rangeLen[int64], nil, nil, nil, nil)
 	if count == nil {
 		return op.Unsupported("elements of type %v", t)
 	}
 	n, err := count(c)
-	if err != nil {
-		return err
+	if err == nil {
+		c.SetOut(0, t, []int{n})
 	}
-	c.SetOut(0, t, []int{n})
-	return nil
+	return err
 }
 
 func rangeLen[T float32 | int32 | int64](c *op.Call) (int, error) {
@@ -82,7 +81,7 @@ func rangeLen[T float32 | int32 | int64](c *op.Call) (int, error) {
 }
 
 func prepareRange(c *op.Call) (op.Run, error) {
-	return map[tensor.Type]op.Run{tensor.Float32: runRange[float32], tensor.Int32: runRange[int32], tensor.Int64: runRange[int64]}[c.In[0].Type], nil
+	return tensor.PickNumber[op.Run](c.In[0].Type, runRange[float32], nil, nil, nil, runRange[int32], runRange[int64], nil, nil, nil, nil), nil
 }
 
 func runRange[T float32 | int32 | int64](c *op.Call) error {

@@ -21,7 +21,7 @@ func orderDefs() []op.Def {
 		lite("TOPK_V2", 2, inferTopK, prepareTopK),
 		lite("UNIQUE", 1, inferUnique, op.Simple(runUnique)),
 		lite("WHERE", 1, inferWhere, op.Simple(runWhere)),
-		lite("BUCKETIZE", 1, inferBucketize, prepareBucketize),
+		lite("BUCKETIZE", 1, func(c *op.Call) error { c.SetOut(0, tensor.Int32, like(c.In[0].Shape)); return nil }, prepareBucketize),
 	}
 }
 
@@ -46,12 +46,8 @@ func inferArg(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	a, err := layout.Scalar(c.In[1])
-	if err != nil {
-		return err
-	}
 	x := c.In[0]
-	axis, err := op.Axis(a, x.Rank())
+	axis, err := axisOf(c, 1, x.Rank())
 	if err != nil {
 		return err
 	}
@@ -64,27 +60,23 @@ func inferArg(c *op.Call) error {
 
 func prepareArg(least bool) layout.Prepare {
 	return func(c *op.Call) (op.Run, error) {
-		a, err := layout.Scalar(c.In[1])
+		shape := c.In[0].Shape
+		axis, err := axisOf(c, 1, len(shape))
 		if err != nil {
 			return nil, err
 		}
-		axis, err := op.Axis(a, c.In[0].Rank())
-		if err != nil {
-			return nil, err
+		t := c.In[0].Type
+		if t == tensor.Bool {
+			t = tensor.Uint8
 		}
-		bytes := runArg[uint8](axis, least)
-		run := map[tensor.Type]op.Run{
-			tensor.Float32: runArg[float32](axis, least), tensor.Float64: runArg[float64](axis, least),
-			tensor.Int8: runArg[int8](axis, least), tensor.Int16: runArg[int16](axis, least), tensor.Int32: runArg[int32](axis, least),
-			tensor.Int64: runArg[int64](axis, least), tensor.Uint8: bytes, tensor.Bool: bytes,
-		}[c.In[0].Type]
-		if run == nil {
-			return nil, op.Unsupported("elements of type %v", c.In[0].Type)
+		make := tensor.PickNumber(t, runArg[float32], runArg[float64], runArg[int8], runArg[int16], runArg[int32], runArg[int64], runArg[uint8], nil, nil, nil)
+		if make == nil {
+			return nil, op.Unsupported("elements of type %v", t)
 		}
-		if shape := c.In[0].Shape; c.Const(1) {
+		if c.Const(1) {
 			c.Recipe = recipe.Arg{Outer: layout.Outer(shape, axis), N: shape[axis], Inner: layout.Inner(shape, axis), Least: least}
 		}
-		return run, nil
+		return make(axis, least), nil
 	}
 }
 
@@ -219,25 +211,17 @@ func runWhere(c *op.Call) error {
 	return layout.NonZeroCoordinates(tensor.Of[int64](c.Out[0]), c.In[0], c.In[0].Rank(), 1)
 }
 
-func inferBucketize(c *op.Call) error {
-	c.SetOut(0, tensor.Int32, like(c.In[0].Shape))
-	return nil
-}
-
 // prepareBucketize counts the boundaries that are not above each element.
 func prepareBucketize(c *op.Call) (op.Run, error) {
 	bounds := c.Node.Attrs.Floats("boundaries")
 	if !slices.IsSorted(bounds) {
 		return nil, fmt.Errorf("boundaries are not in order")
 	}
-	run := map[tensor.Type]op.Run{
-		tensor.Float32: runBucketize[float32](bounds), tensor.Float64: runBucketize[float64](bounds),
-		tensor.Int32: runBucketize[int32](bounds), tensor.Int64: runBucketize[int64](bounds),
-	}[c.In[0].Type]
-	if run == nil {
+	make := tensor.PickNumber(c.In[0].Type, runBucketize[float32], runBucketize[float64], nil, nil, runBucketize[int32], runBucketize[int64], nil, nil, nil, nil)
+	if make == nil {
 		return nil, op.Unsupported("elements of type %v", c.In[0].Type)
 	}
-	return run, nil
+	return make(bounds), nil
 }
 
 func runBucketize[T tensor.Number](bounds []float32) op.Run {

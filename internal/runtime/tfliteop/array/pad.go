@@ -14,9 +14,9 @@ func padDefs() []op.Def {
 		moved("PADV2", 2, pad, 1),
 		moved("MIRROR_PAD", 2, pad, 1),
 		moved("DILATE", 3, dilate, 1),
-		moved("TRANSPOSE", 2, transpose),
-		moved("TILE", 2, tile),
-		moved("BROADCAST_TO", 2, broadcastTo),
+		moved("TRANSPOSE", 2, byInts(layout.Transpose)),
+		moved("TILE", 2, byInts(layout.Tile)),
+		moved("BROADCAST_TO", 2, byInts(layout.Expand)),
 		lite("BROADCAST_ARGS", 2, inferBroadcastArgs, op.Simple(runBroadcastArgs)),
 	}
 }
@@ -103,30 +103,6 @@ func dilate(c *op.Call) (g layout.Geometry, err error) {
 		}
 	}
 	return layout.Map(x.Shape, out, func(i int) []int { return layout.SpreadAxis(x.Shape[i], out[i], 0, step[i]) }, 2, nil), nil
-}
-
-func transpose(c *op.Call) (layout.Geometry, error) {
-	perm, err := op.Ints(c.In[1])
-	if err != nil {
-		return layout.Geometry{}, err
-	}
-	return layout.Transpose(c.In[0].Shape, perm)
-}
-
-func tile(c *op.Call) (layout.Geometry, error) {
-	times, err := op.Ints(c.In[1])
-	if err != nil {
-		return layout.Geometry{}, err
-	}
-	return layout.Tile(c.In[0].Shape, times)
-}
-
-func broadcastTo(c *op.Call) (layout.Geometry, error) {
-	shape, err := op.Ints(c.In[1])
-	if err != nil {
-		return layout.Geometry{}, err
-	}
-	return layout.Expand(c.In[0].Shape, shape)
 }
 
 // inferBroadcastArgs returns the length of the longer of two shapes.

@@ -12,15 +12,15 @@ import (
 )
 
 func scatterDefs() []op.Def {
-	return []op.Def{
+	defs := []op.Def{
 		lite("SCATTER_ND", 3, inferScatterND, prepareScatterND),
 		lite("SPARSE_TO_DENSE", 4, inferSparseToDense, op.Simple(runSparseToDense)),
-		lite("SEGMENT_SUM", 2, inferSegmentSum, prepareSegments),
-		lite("UNSORTED_SEGMENT_SUM", 3, inferUnsortedSegment, prepareSegments),
-		lite("UNSORTED_SEGMENT_PROD", 3, inferUnsortedSegment, prepareSegments),
-		lite("UNSORTED_SEGMENT_MAX", 3, inferUnsortedSegment, prepareSegments),
-		lite("UNSORTED_SEGMENT_MIN", 3, inferUnsortedSegment, prepareSegments),
+		lite("SEGMENT_SUM", 2, inferSegmentSum, prepareSegments("add")),
 	}
+	for _, r := range [][2]string{{"SUM", "add"}, {"PROD", "mul"}, {"MAX", "max"}, {"MIN", "min"}} {
+		defs = append(defs, lite("UNSORTED_SEGMENT_"+r[0], 3, inferUnsortedSegment, prepareSegments(r[1])))
+	}
+	return defs
 }
 
 // inferScatterND has indices, updates and the shape.
@@ -139,38 +139,37 @@ func inferUnsortedSegment(c *op.Call) error {
 	return nil
 }
 
-func prepareSegments(c *op.Call) (op.Run, error) {
-	t := c.In[0].Type
-	kind := map[string]string{"UNSORTED_SEGMENT_PROD": "mul", "UNSORTED_SEGMENT_MAX": "max", "UNSORTED_SEGMENT_MIN": "min"}[c.Node.Op]
-	if kind == "" {
-		kind = "add"
-	}
-	fold, err := layout.Updater(t, kind)
-	if err != nil {
-		return nil, err
-	}
-	start, ok := neutral[t]
-	if !ok {
-		return nil, op.Unsupported("elements of type %v", t)
-	}
-	empty := start()[kind]
-	run := tensor.Elements(c.In[0].Shape[c.In[1].Rank():])
-	return func(c *op.Call) error {
-		ids, err := op.Ints(c.In[1])
+// prepareSegments folds rows with a reduction, see [layout.Updater].
+func prepareSegments(reduction string) layout.Prepare {
+	return func(c *op.Call) (op.Run, error) {
+		t := c.In[0].Type
+		fold, err := layout.Updater(t, reduction)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		out := c.Out[0]
-		for _, id := range ids {
-			// Unsorted segments drop entries without a segment.
-			if id >= out.Shape[0] || id < 0 && c.Node.Op == "SEGMENT_SUM" {
-				return fmt.Errorf("segment identifier %d is outside 0 to %d", id, out.Shape[0]-1)
+		start, ok := neutral[t]
+		if !ok {
+			return nil, op.Unsupported("elements of type %v", t)
+		}
+		empty := start()[reduction]
+		run := tensor.Elements(c.In[0].Shape[c.In[1].Rank():])
+		return func(c *op.Call) error {
+			ids, err := op.Ints(c.In[1])
+			if err != nil {
+				return err
 			}
-		}
-		move.Fill(c.Pool, layout.Of(out), layout.Of(empty))
-		fold(out, c.In[0], ids, run)
-		return nil
-	}, nil
+			out := c.Out[0]
+			for _, id := range ids {
+				// Unsorted segments drop entries without a segment.
+				if id >= out.Shape[0] || id < 0 && c.Node.Op == "SEGMENT_SUM" {
+					return fmt.Errorf("segment identifier %d is outside 0 to %d", id, out.Shape[0]-1)
+				}
+			}
+			move.Fill(c.Pool, layout.Of(out), layout.Of(empty))
+			fold(out, c.In[0], ids, run)
+			return nil
+		}, nil
+	}
 }
 
 // neutral returns, for each element type, the element of an empty segment, by reduction.

@@ -14,14 +14,18 @@ func shapeDefs() []op.Def {
 	view := func(name string, needs int, infer func(c *op.Call) error) op.Def {
 		return op.Def{Domain: graph.TFLite, Name: name, Infer: layout.Needs(needs, infer), Prepare: layout.CopyAll, InPlace: true}
 	}
+	ask := func(name string, infer func(c *op.Call) error, of func(x *tensor.Tensor) []int) op.Def {
+		run := func(c *op.Call) error { return layout.PutInts(c.Out[0], of(c.In[0])) }
+		return op.Def{Domain: graph.TFLite, Name: name, Infer: layout.Needs(1, infer), Prepare: op.Simple(run), ShapeOnly: true}
+	}
 	return []op.Def{
 		view("RESHAPE", 1, inferReshape),
 		view("SQUEEZE", 1, inferSqueeze),
 		view("EXPAND_DIMS", 2, inferExpandDims),
 		view("BITCAST", 1, inferBitcast),
 		view("DENSIFY", 1, layout.SameAsInput),
-		{Domain: graph.TFLite, Name: "SHAPE", Infer: layout.Needs(1, inferShape), Prepare: prepareShape, ShapeOnly: true},
-		{Domain: graph.TFLite, Name: "RANK", Infer: layout.Needs(1, inferRank), Prepare: prepareShape, ShapeOnly: true},
+		ask("SHAPE", inferShape, func(x *tensor.Tensor) []int { return x.Shape }),
+		ask("RANK", inferRank, func(x *tensor.Tensor) []int { return []int{x.Rank()} }),
 	}
 }
 
@@ -89,12 +93,8 @@ func inferSqueeze(c *op.Call) error {
 }
 
 func inferExpandDims(c *op.Call) error {
-	axis, err := layout.Scalar(c.In[1])
-	if err != nil {
-		return err
-	}
 	x := c.In[0]
-	a, err := op.Axis(axis, x.Rank()+1)
+	a, err := axisOf(c, 1, x.Rank()+1)
 	if err != nil {
 		return err
 	}
@@ -135,11 +135,4 @@ func inferShape(c *op.Call) error {
 func inferRank(c *op.Call) error {
 	c.SetOut(0, tensor.Int32, []int{})
 	return nil
-}
-
-func prepareShape(c *op.Call) (op.Run, error) {
-	if c.Node.Op == "RANK" {
-		return func(c *op.Call) error { return layout.PutInts(c.Out[0], []int{c.In[0].Rank()}) }, nil
-	}
-	return func(c *op.Call) error { return layout.PutInts(c.Out[0], c.In[0].Shape) }, nil
 }
