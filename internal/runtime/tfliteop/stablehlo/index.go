@@ -176,8 +176,7 @@ func prepareScatter(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return byType(c, name,
-		scatter[float32], scatter[float64], scatter[int8], scatter[int16], scatter[int32], scatter[int64], scatter[uint8], scatter[uint32])
+	return pick(c, byType(c.In[0], scatter[float32], scatter[float64], scatter[int8], scatter[int16], scatter[int32], scatter[int64], scatter[uint8], scatter[uint32]), name)
 }
 
 func scatter[T tensor.Number](c *op.Call, name string) (op.Run, error) {

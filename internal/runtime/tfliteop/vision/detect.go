@@ -10,10 +10,6 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-func detectDefs() []op.Def {
-	return []op.Def{custom("TFLite_Detection_PostProcess", inferDetect, prepareDetect)}
-}
-
 // detection holds the options of the post-processing of SSD models.
 type detection struct {
 	most, classesPerBox, perClass, classes int
@@ -28,12 +24,16 @@ type detection struct {
 	list                    []found
 }
 
-func detectionOf(c *op.Call) (d detection, err error) {
+// detectionOf reads the options. Inputs are encoded boxes, class scores and anchors.
+func detectionOf(c *op.Call) (*detection, error) {
+	if err := c.NeedInputs(3); err != nil {
+		return nil, err
+	}
 	o, err := optionsOf(c)
 	if err != nil {
-		return d, err
+		return nil, err
 	}
-	d = detection{
+	d := &detection{
 		most:          int(o.GetInt("max_detections", 0)),
 		classesPerBox: int(o.GetInt("max_classes_per_detection", 0)),
 		perClass:      int(o.GetInt("detections_per_class", 100)),
@@ -46,33 +46,23 @@ func detectionOf(c *op.Call) (d detection, err error) {
 		d.scale[i] = float32(o.GetFloat(k, 1))
 	}
 	if d.most < 1 || d.classesPerBox < 1 || d.classes < 1 || d.perClass < 1 || d.most > 1<<20 || d.classesPerBox > 1<<10 {
-		return d, fmt.Errorf("%d detections of %d classes, %d classes a box", d.most, d.classes, d.classesPerBox)
+		return nil, fmt.Errorf("%d detections of %d classes, %d classes a box", d.most, d.classes, d.classesPerBox)
 	}
 	if slices.Contains(d.scale[:], 0) {
-		return d, fmt.Errorf("a scale is zero")
+		return nil, fmt.Errorf("a scale is zero")
+	}
+	b, s, a := c.In[0].Shape, c.In[1].Shape, c.In[2].Shape
+	if len(b) != 3 || len(s) != 3 || len(a) != 2 || b[0] != 1 || s[0] != 1 || b[1] != s[1] || b[1] != a[0] || b[2] < 4 || a[1] != 4 || s[2] < d.classes {
+		return nil, fmt.Errorf("boxes %s, scores %s, anchors %s", tensor.FormatShape(b), tensor.FormatShape(s), tensor.FormatShape(a))
 	}
 	return d, nil
 }
 
-// inferDetect has encoded boxes, class scores and anchors.
-func inferDetect(c *op.Call) error {
-	if err := c.NeedInputs(3); err != nil {
-		return err
-	}
-	d, err := detectionOf(c)
-	if err != nil {
-		return err
-	}
-	b, s, a := c.In[0].Shape, c.In[1].Shape, c.In[2].Shape
-	if len(b) != 3 || len(s) != 3 || len(a) != 2 || b[0] != 1 || s[0] != 1 || b[1] != s[1] || b[1] != a[0] || b[2] < 4 || a[1] != 4 || s[2] < d.classes {
-		return fmt.Errorf("boxes %s, scores %s, anchors %s", tensor.FormatShape(b), tensor.FormatShape(s), tensor.FormatShape(a))
-	}
+func inferDetect(c *op.Call, d *detection) {
 	n := d.most * d.classesPerBox
-	c.SetOut(0, tensor.Float32, []int{1, n, 4})
-	c.SetOut(1, tensor.Float32, []int{1, n})
-	c.SetOut(2, tensor.Float32, []int{1, n})
-	c.SetOut(3, tensor.Float32, []int{1})
-	return nil
+	for i, shape := range [][]int{{1, n, 4}, {1, n}, {1, n}, {1}} {
+		c.SetOut(i, tensor.Float32, shape)
+	}
 }
 
 // found is a detection: a box, its class and score.
@@ -81,32 +71,24 @@ type found struct {
 	score      float32
 }
 
-func prepareDetect(c *op.Call) (op.Run, error) {
-	d, err := detectionOf(c)
-	if err != nil {
-		return nil, err
-	}
+func prepareDetect(c *op.Call, d *detection) (op.Run, error) {
 	if len(c.Out) != 4 || slices.Contains(c.Out, nil) {
 		return nil, fmt.Errorf("%d outputs where four are expected", len(c.Out))
 	}
-	var view [3]func(*tensor.Tensor) []float32
-	for i := range view {
-		if view[i], err = reals(c.In[i]); err != nil {
-			return nil, err
-		}
+	view, err := views(c.In[:3])
+	if err != nil {
+		return nil, err
 	}
 	n, columns, width := c.In[1].Shape[1], c.In[1].Shape[2], c.In[0].Shape[2]
 	boxes := make([]box, n)
 	return func(c *op.Call) error {
 		d.decode(boxes, view[0](c.In[0]), view[2](c.In[2]), width)
 		scores := view[1](c.In[1])
-		var list []found
+		list := d.byBox
 		if d.regular {
-			list = d.byClass(boxes, scores, columns)
-		} else {
-			list = d.byBox(boxes, scores, columns)
+			list = d.byClass
 		}
-		d.write(c, boxes, list)
+		d.write(c, boxes, list(boxes, scores, columns))
 		return nil
 	}, nil
 }

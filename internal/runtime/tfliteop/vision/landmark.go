@@ -8,14 +8,6 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-func landmarkDefs() []op.Def {
-	return []op.Def{
-		custom("Landmarks2TransformMatrix", inferMatrix, prepareMatrix),
-		custom("TransformTensorBilinear", inferWarp, prepareWarp),
-		custom("TransformLandmarks", inferTransform, prepareTransform),
-	}
-}
-
 // affine maps the pixels of a crop to the pixels of the image.
 type affine struct{ xx, xy, x0, yx, yy, y0 float32 }
 
@@ -67,21 +59,11 @@ func regionOf(c *op.Call) (r region, err error) {
 	return r, nil
 }
 
-func inferMatrix(c *op.Call) error {
-	if _, err := regionOf(c); err != nil {
-		return err
-	}
-	c.SetOut(0, tensor.Float32, []int{1, 4, 4})
-	return nil
-}
+func inferMatrix(c *op.Call, _ region) { c.SetOut(0, tensor.Float32, []int{1, 4, 4}) }
 
-// prepareMatrix finds the rotated rectangle around the landmarks and the map
-// from the crop to it: scale about the crop's centre, rotate, shift.
-func prepareMatrix(c *op.Call) (op.Run, error) {
-	r, err := regionOf(c)
-	if err != nil {
-		return nil, err
-	}
+// prepareMatrix finds the rotated rectangle around the landmarks and the map from the crop to it:
+// scale about the crop's centre, rotate, shift.
+func prepareMatrix(_ *op.Call, r region) (op.Run, error) {
 	return func(c *op.Call) error {
 		p := tensor.Of[float32](c.In[0])
 		at := func(i int) (x, y float64) { return float64(p[3*i]), float64(p[3*i+1]) }
@@ -122,31 +104,35 @@ func checkMatrix(c *op.Call, rank int) error {
 	return nil
 }
 
-func inferWarp(c *op.Call) error {
+// warpOf reads the height and width of the result.
+func warpOf(c *op.Call) (size [2]int, err error) {
 	if err := checkMatrix(c, 4); err != nil {
-		return err
+		return size, err
 	}
 	o, err := optionsOf(c)
 	if err != nil {
-		return err
+		return size, err
 	}
-	h, w := int(o.GetInt("output_height", 0)), int(o.GetInt("output_width", 0))
-	if h < 1 || w < 1 {
-		return fmt.Errorf("result of %d x %d", h, w)
+	size = [2]int{int(o.GetInt("output_height", 0)), int(o.GetInt("output_width", 0))}
+	if min(size[0], size[1]) < 1 {
+		return size, fmt.Errorf("result of %d x %d", size[0], size[1])
 	}
-	c.SetOut(0, tensor.Float32, []int{1, h, w, c.In[0].Shape[3]})
-	return nil
+	return size, nil
 }
 
-// prepareWarp reads the image between four pixels; outside it is zero. From
-// version 2 on coordinates are those of pixel centres.
-func prepareWarp(c *op.Call) (op.Run, error) {
+func inferWarp(c *op.Call, size [2]int) {
+	c.SetOut(0, tensor.Float32, []int{1, size[0], size[1], c.In[0].Shape[3]})
+}
+
+// prepareWarp interpolates between four pixels of the image, which is zero outside. From version 2
+// on coordinates are those of pixel centres.
+func prepareWarp(c *op.Call, size [2]int) (op.Run, error) {
 	half := float32(0)
 	if c.Node.Version >= 2 {
 		half = 0.5
 	}
 	ih, iw, ch := c.In[0].Shape[1], c.In[0].Shape[2], c.In[0].Shape[3]
-	ow := c.Out[0].Shape[2]
+	ow := size[1]
 	var m affine // made once, as the closure below: a run must not allocate
 	var x, y []float32
 	work := func(lo, hi int) {
@@ -161,7 +147,7 @@ func prepareWarp(c *op.Call) (op.Run, error) {
 	}
 	return func(c *op.Call) error {
 		x, y, m = tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]), affineOf(tensor.Of[float32](c.In[1]))
-		c.Pool.For(c.Out[0].Shape[1], 1, work)
+		c.Pool.For(size[0], 1, work)
 		return nil
 	}, nil
 }
@@ -185,22 +171,24 @@ func bilinear(out, x []float32, u, v float32, h, w int) {
 	}
 }
 
-func inferTransform(c *op.Call) error {
+// transformOf returns the number of coordinates of a landmark.
+func transformOf(c *op.Call) (n int, err error) {
 	if err := checkMatrix(c, 3); err != nil {
-		return err
+		return 0, err
 	}
-	if n := c.In[0].Shape[2]; n < 2 {
-		return fmt.Errorf("landmarks of %d coordinates", n)
+	if n = c.In[0].Shape[2]; n < 2 {
+		return n, fmt.Errorf("landmarks of %d coordinates", n)
 	}
-	c.SetOut(0, tensor.Float32, c.In[0].Shape)
-	return nil
+	return n, nil
 }
 
+func inferTransform(c *op.Call, _ int) { c.SetOut(0, tensor.Float32, c.In[0].Shape) }
+
 // prepareTransform moves the landmarks' x and y; further coordinates stay.
-func prepareTransform(*op.Call) (op.Run, error) {
+func prepareTransform(_ *op.Call, n int) (op.Run, error) {
 	return func(c *op.Call) error {
 		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
-		m, n := affineOf(tensor.Of[float32](c.In[1])), c.In[0].Shape[2]
+		m := affineOf(tensor.Of[float32](c.In[1]))
 		copy(y, x)
 		for i := 0; i < len(x); i += n {
 			y[i], y[i+1] = m.at(x[i], x[i+1])

@@ -10,15 +10,11 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-func poseDefs() []op.Def {
-	return []op.Def{custom("PosenetDecoderOp", inferPose, preparePose)}
-}
-
 const keypoints = 17
 
-// bones joins keypoints (0 nose, 1-2 eyes, 3-4 ears, 5-6 shoulders, 7-8 elbows,
-// 9-10 wrists, 11-12 hips, 13-14 knees, 15-16 ankles; left before right), in the
-// order of the model's displacement maps.
+// bones joins keypoints (0 nose, 1-2 eyes, 3-4 ears, 5-6 shoulders, 7-8 elbows, 9-10 wrists, 11-12
+// hips, 13-14 knees, 15-16 ankles; left before right), in the order of the model's displacement
+// maps.
 var bones = [16][2]int{
 	{0, 1},
 	{1, 3},
@@ -45,7 +41,12 @@ type poseOptions struct {
 	stride, radius float32 // pixels
 }
 
+// poseOptionsOf reads the options. Inputs are heat maps, offsets to the exact position,
+// displacements between keypoints and, for body parts, offsets from anywhere to the keypoints.
 func poseOptionsOf(c *op.Call) (p poseOptions, err error) {
+	if err := c.NeedInputs(3); err != nil {
+		return p, err
+	}
 	o, err := optionsOf(c)
 	if err != nil {
 		return p, err
@@ -54,19 +55,6 @@ func poseOptionsOf(c *op.Call) (p poseOptions, err error) {
 	if p.most < 1 || p.most > 1<<16 || p.stride < 1 {
 		return p, fmt.Errorf("%d poses with a stride of %v", p.most, p.stride)
 	}
-	return p, nil
-}
-
-// inferPose has heat maps, offsets to the exact place, displacements between
-// keypoints and, for body parts, offsets from anywhere to the keypoints.
-func inferPose(c *op.Call) error {
-	if err := c.NeedInputs(3); err != nil {
-		return err
-	}
-	p, err := poseOptionsOf(c)
-	if err != nil {
-		return err
-	}
 	h := c.In[0].Shape
 	for i, depth := range []int{keypoints, 2 * keypoints, 4 * len(bones), 2 * keypoints} {
 		x := c.Input(i)
@@ -74,15 +62,17 @@ func inferPose(c *op.Call) error {
 			break
 		}
 		if x.Rank() != 4 || x.Shape[0] != 1 || x.Shape[3] != depth || x.Shape[1] != h[1] || x.Shape[2] != h[2] {
-			return op.Unsupported("map %d of shape %s", i, tensor.FormatShape(x.Shape))
+			return p, op.Unsupported("map %d of shape %s", i, tensor.FormatShape(x.Shape))
 		}
 	}
-	c.SetOut(0, tensor.Float32, []int{1, p.most, keypoints, 2})
-	c.SetOut(1, tensor.Float32, []int{1, p.most, keypoints})
-	c.SetOut(2, tensor.Float32, []int{1, p.most})
-	c.SetOut(3, tensor.Float32, []int{1})
-	c.SetOut(4, tensor.Float32, []int{p.most, h[1], h[2]})
-	return nil
+	return p, nil
+}
+
+func inferPose(c *op.Call, p poseOptions) {
+	h := c.In[0].Shape
+	for i, shape := range [][]int{{1, p.most, keypoints, 2}, {1, p.most, keypoints}, {1, p.most}, {1}, {p.most, h[1], h[2]}} {
+		c.SetOut(i, tensor.Float32, shape)
+	}
 }
 
 // pose is one person, in cells of the maps.
@@ -98,19 +88,13 @@ type decoder struct {
 	heat, short, mid, broad []float32
 }
 
-func preparePose(c *op.Call) (op.Run, error) {
-	p, err := poseOptionsOf(c)
-	if err != nil {
-		return nil, err
-	}
+func preparePose(c *op.Call, p poseOptions) (op.Run, error) {
 	if len(c.Out) > 5 || len(c.Out) == 5 && !c.Has(3) {
 		return nil, op.Unsupported("%d outputs from %d maps", len(c.Out), len(c.In))
 	}
-	view := make([]func(*tensor.Tensor) []float32, len(c.In))
-	for i, x := range c.In {
-		if view[i], err = reals(x); err != nil {
-			return nil, err
-		}
+	view, err := views(c.In)
+	if err != nil {
+		return nil, err
 	}
 	return func(c *op.Call) error {
 		d := decoder{poseOptions: p, h: c.In[0].Shape[1], w: c.In[0].Shape[2]}

@@ -6,53 +6,40 @@ import (
 	"math"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-func suppressDefs() []op.Def {
-	var l []op.Def
-	for _, name := range []string{"NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5"} {
-		l = append(l, op.Def{Domain: graph.TFLite, Name: name, Infer: inferSuppress, Prepare: op.Simple(runSuppress)})
-	}
-	return l
-}
-
-// inferSuppress has boxes, scores, the largest number of results, thresholds for
-// overlap and score and, in version 5, the width of soft suppression.
-func inferSuppress(c *op.Call) error {
-	n := 5
-	if c.Node.Op == "NON_MAX_SUPPRESSION_V5" {
-		n = 6
-	}
-	if err := c.NeedInputs(n); err != nil {
-		return err
-	}
-	b, s := c.In[0], c.In[1]
-	if b.Type != tensor.Float32 || s.Type != tensor.Float32 || b.Rank() != 2 || b.Shape[1] != 4 || s.Rank() != 1 || s.Shape[0] != b.Shape[0] {
-		return fmt.Errorf("boxes %v %s with scores %v %s", b.Type, tensor.FormatShape(b.Shape), s.Type, tensor.FormatShape(s.Shape))
-	}
-	for _, x := range c.In[3:n] {
-		if x.Type != tensor.Float32 || x.Len() != 1 {
-			return fmt.Errorf("threshold %v %s", x.Type, tensor.FormatShape(x.Shape))
+// inferSuppress has boxes, scores, the largest number of results, thresholds for overlap and score
+// and, in version 5, the width of soft suppression: n inputs.
+func inferSuppress(n int) func(c *op.Call) error {
+	return func(c *op.Call) error {
+		if err := c.NeedInputs(n); err != nil {
+			return err
 		}
-	}
-	most, err := op.Ints(c.In[2])
-	if err != nil {
-		return err
-	}
-	if len(most) != 1 || most[0] < 0 {
-		return fmt.Errorf("largest number of boxes %v", most)
-	}
-	c.SetOut(0, tensor.Int32, []int{most[0]})
-	if n == 5 {
-		c.SetOut(1, tensor.Int32, []int{})
+		b, s := c.In[0], c.In[1]
+		if b.Type != tensor.Float32 || s.Type != tensor.Float32 || b.Rank() != 2 || b.Shape[1] != 4 || s.Rank() != 1 || s.Shape[0] != b.Shape[0] {
+			return fmt.Errorf("boxes %v %s with scores %v %s", b.Type, tensor.FormatShape(b.Shape), s.Type, tensor.FormatShape(s.Shape))
+		}
+		for _, x := range c.In[3:n] {
+			if x.Type != tensor.Float32 || x.Len() != 1 {
+				return fmt.Errorf("threshold %v %s", x.Type, tensor.FormatShape(x.Shape))
+			}
+		}
+		most, err := op.Ints(c.In[2])
+		if err != nil {
+			return err
+		}
+		if len(most) != 1 || most[0] < 0 {
+			return fmt.Errorf("largest number of boxes %v", most)
+		}
+		c.SetOut(0, tensor.Int32, most)
+		if n == 6 {
+			c.SetOut(1, tensor.Float32, []int{most[0]})
+		}
+		c.SetOut(n-4, tensor.Int32, []int{})
 		return nil
 	}
-	c.SetOut(1, tensor.Float32, []int{most[0]})
-	c.SetOut(2, tensor.Int32, []int{})
-	return nil
 }
 
 // candidate is a box that may still be chosen.
@@ -65,10 +52,10 @@ type candidate struct {
 func runSuppress(c *op.Call) error {
 	b, scores := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.In[1])
 	number := func(i int) float32 { return tensor.Single[float32](c.In[i]) }
-	limit, least := number(3), number(4)
-	soft := c.Node.Op == "NON_MAX_SUPPRESSION_V5"
+	count := 1 // number of the output that holds the number of chosen boxes
 	var decay float32
-	if soft {
+	if c.Node.Op == "NON_MAX_SUPPRESSION_V5" {
+		count = 2
 		if sigma := number(5); sigma > 0 {
 			decay = -0.5 / sigma
 		}
@@ -78,24 +65,18 @@ func runSuppress(c *op.Call) error {
 		p := b[4*i:][:4]
 		boxes[i] = box{min(p[0], p[2]), min(p[1], p[3]), max(p[0], p[2]), max(p[1], p[3])}
 	}
-	chosen, values := choose(boxes, scores, c.Out[0].Shape[0], limit, least, decay)
+	chosen, values := choose(boxes, scores, c.Out[0].Shape[0], number(3), number(4), decay)
 	at := tensor.Of[int32](c.Out[0])
 	clear(at)
 	for i, k := range chosen {
 		at[i] = int32(k)
 	}
-	if !soft {
-		if c.Wants(1) {
-			tensor.Of[int32](c.Out[1])[0] = int32(len(chosen))
-		}
-		return nil
-	}
-	if c.Wants(1) {
+	if count == 2 && c.Wants(1) {
 		y := tensor.Of[float32](c.Out[1])
 		clear(y[copy(y, values):])
 	}
-	if c.Wants(2) {
-		tensor.Of[int32](c.Out[2])[0] = int32(len(chosen))
+	if c.Wants(count) {
+		tensor.Of[int32](c.Out[count])[0] = int32(len(chosen))
 	}
 	return nil
 }
