@@ -2,6 +2,7 @@ package elementwise
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/opmeter/opmeter/internal/kernel/broadcast"
 	"github.com/opmeter/opmeter/internal/kernel/element"
@@ -13,30 +14,31 @@ import (
 
 // Defs lists the operators of this package.
 func Defs() []op.Def {
-	var all []op.Def
-	for _, l := range [][]op.Def{compareDefs(), mathDefs(), selectDefs(), castDefs()} {
-		all = append(all, l...)
-	}
-	for i := range all {
-		all[i].Types = types[all[i].Name]
-	}
-	return all
-}
-
-// types lists the element types of operators that do not take all numbers.
-var types = func() map[string][]tensor.Type {
 	signed := []tensor.Type{tensor.Int8, tensor.Int16, tensor.Int32, tensor.Int64}
-	divided := append([]tensor.Type{tensor.Float32, tensor.Uint8}, signed...)
-	shifted := append([]tensor.Type{tensor.Uint8, tensor.Uint16, tensor.Uint32, tensor.Uint64}, signed...)
+	divided := slices.Concat([]tensor.Type{tensor.Float32, tensor.Uint8}, signed)
+	shifted := slices.Concat([]tensor.Type{tensor.Uint8, tensor.Uint16, tensor.Uint32, tensor.Uint64}, signed)
 	truth := []tensor.Type{tensor.Bool}
-	return map[string][]tensor.Type{
-		"LOGICAL_AND": truth, "LOGICAL_OR": truth, "LOGICAL_NOT": truth, "SELECT": truth, "SELECT_V2": truth, "FLOOR_DIV": divided, "FLOOR_MOD": divided,
-		"POW": {tensor.Float32, tensor.Int32}, "ATAN2": {tensor.Float32, tensor.Float64}, "RIGHT_SHIFT": shifted, "BITWISE_XOR": append(truth, shifted...),
+	var all []op.Def
+	add := func(name string, types []tensor.Type, infer func(c *op.Call) error, prepare func(c *op.Call) (op.Run, error)) {
+		all = append(all, op.Def{Domain: graph.TFLite, Name: name, Types: types, Infer: infer, Prepare: layout.WithUnpacked(prepare)})
 	}
-}()
-
-func lite(name string, infer func(c *op.Call) error, prepare func(c *op.Call) (op.Run, error)) op.Def {
-	return op.Def{Domain: graph.TFLite, Name: name, Infer: infer, Prepare: layout.WithUnpacked(prepare)}
+	for _, name := range []string{"EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL"} {
+		add(name, nil, inferBinary(tensor.Bool), prepareCompare)
+	}
+	same := inferBinary(tensor.Invalid)
+	add("LOGICAL_AND", truth, inferBinary(tensor.Bool), prepareLogical(element.And[uint8]()))
+	add("LOGICAL_OR", truth, inferBinary(tensor.Bool), prepareLogical(element.Or[uint8]()))
+	add("LOGICAL_NOT", truth, inferNot, prepareNot)
+	add("FLOOR_DIV", divided, same, prepareFloorDiv)
+	add("FLOOR_MOD", divided, same, prepareFloorMod)
+	add("POW", []tensor.Type{tensor.Float32, tensor.Int32}, same, preparePow)
+	add("ATAN2", []tensor.Type{tensor.Float32, tensor.Float64}, same, prepareAtan2)
+	add("BITWISE_XOR", slices.Concat(truth, shifted), same, prepareXor)
+	add("RIGHT_SHIFT", shifted, same, prepareRightShift)
+	add("SELECT", truth, inferSelect, prepareSelect)
+	add("SELECT_V2", truth, inferSelect, prepareSelect)
+	add("CAST", nil, inferCast, func(c *op.Call) (op.Run, error) { return Cast(c.In[0].Type, c.Out[0].Type) })
+	return all
 }
 
 // inferBinary broadcasts two inputs of one type. The result has the type t, or
@@ -85,3 +87,5 @@ func numbers[T tensor.Number](c *op.Call, l element.Loops[T, T]) (op.Run, error)
 func both[T any](view func(*tensor.Tensor) []T) [2]func(*tensor.Tensor) []T {
 	return [2]func(*tensor.Tensor) []T{view, view}
 }
+
+func badType(c *op.Call) error { return op.Unsupported("elements of type %v", c.In[0].Type) }

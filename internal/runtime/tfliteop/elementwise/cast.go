@@ -6,10 +6,6 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-func castDefs() []op.Def {
-	return []op.Def{lite("CAST", inferCast, prepareCast)}
-}
-
 // inferCast takes the type that the file declares for the output; old converters
 // leave the option at its default.
 func inferCast(c *op.Call) error {
@@ -25,10 +21,6 @@ func inferCast(c *op.Call) error {
 	}
 	c.SetOut(0, t, c.In[0].Shape)
 	return nil
-}
-
-func prepareCast(c *op.Call) (op.Run, error) {
-	return Cast(c.In[0].Type, c.Out[0].Type)
 }
 
 // Cast returns the function that converts input 0 to output 0, element by

@@ -11,10 +11,6 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 )
 
-func selectDefs() []op.Def {
-	return []op.Def{lite("SELECT", inferSelect, prepareSelect), lite("SELECT_V2", inferSelect, prepareSelect)}
-}
-
 // conditionShape is the condition's shape as it broadcasts: for SELECT a vector
 // chooses whole rows of the first axis.
 func conditionShape(c *op.Call) []int {

@@ -10,31 +10,13 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-func compareDefs() []op.Def {
-	var l []op.Def
-	for _, name := range []string{"EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL"} {
-		l = append(l, lite(name, inferBinary(tensor.Bool), prepareCompare))
-	}
-	return append(l,
-		lite("LOGICAL_AND", inferBinary(tensor.Bool), prepareLogical(element.And[uint8]())),
-		lite("LOGICAL_OR", inferBinary(tensor.Bool), prepareLogical(element.Or[uint8]())),
-		lite("LOGICAL_NOT", inferNot, prepareNot))
-}
-
 func prepareCompare(c *op.Call) (op.Run, error) {
 	t := c.In[0].Type
-	if scaled(c) && t == tensor.Int8 {
-		return compareScaled[int8](c)
-	}
-	if scaled(c) && t == tensor.Uint8 {
-		return compareScaled[uint8](c)
-	}
-	if f := tensor.PickNumber(t, compareOf[float32], compareOf[float64],
-		compareOf[int8], compareOf[int16], compareOf[int32], compareOf[int64],
-		compareOf[uint8], compareOf[uint16], compareOf[uint32], compareOf[uint64]); f != nil {
-		return f(c)
-	}
 	switch {
+	case t == tensor.Int8 && scaled(c):
+		return compareScaled[int8](c)
+	case t == tensor.Uint8 && scaled(c):
+		return compareScaled[uint8](c)
 	case t == tensor.Bool:
 		return compareOf[uint8](c)
 	case t.IsHalf():
@@ -46,7 +28,12 @@ func prepareCompare(c *op.Call) (op.Run, error) {
 	case t == tensor.String:
 		return compare(c, both(func(x *tensor.Tensor) []string { return x.Strings }))
 	}
-	return nil, op.Unsupported("elements of type %v", t)
+	if f := tensor.PickNumber(t, compareOf[float32], compareOf[float64],
+		compareOf[int8], compareOf[int16], compareOf[int32], compareOf[int64],
+		compareOf[uint8], compareOf[uint16], compareOf[uint32], compareOf[uint64]); f != nil {
+		return f(c)
+	}
+	return nil, badType(c)
 }
 
 func compareOf[T tensor.Number](c *op.Call) (op.Run, error) { return compare(c, both(tensor.Of[T])) }
@@ -107,7 +94,7 @@ func compareScaled[T int8 | uint8](c *op.Call) (op.Run, error) {
 func prepareLogical(l element.Loops[uint8, uint8]) func(c *op.Call) (op.Run, error) {
 	return func(c *op.Call) (op.Run, error) {
 		if c.In[0].Type != tensor.Bool {
-			return nil, op.Unsupported("elements of type %v", c.In[0].Type)
+			return nil, badType(c)
 		}
 		return numbers(c, l)
 	}
@@ -123,7 +110,7 @@ func inferNot(c *op.Call) error {
 
 func prepareNot(c *op.Call) (op.Run, error) {
 	if c.In[0].Type != tensor.Bool {
-		return nil, op.Unsupported("elements of type %v", c.In[0].Type)
+		return nil, badType(c)
 	}
 	return func(c *op.Call) error {
 		y := tensor.Of[bool](c.Out[0])

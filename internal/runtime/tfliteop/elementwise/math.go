@@ -9,18 +9,6 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-func mathDefs() []op.Def {
-	same := inferBinary(tensor.Invalid)
-	return []op.Def{
-		lite("FLOOR_DIV", same, prepareFloorDiv),
-		lite("FLOOR_MOD", same, prepareFloorMod),
-		lite("POW", same, preparePow),
-		lite("ATAN2", same, prepareAtan2),
-		lite("BITWISE_XOR", same, prepareXor),
-		lite("RIGHT_SHIFT", same, prepareRightShift),
-	}
-}
-
 var errZero = errors.New("division by zero")
 
 // divided guards an integer division: a zero divisor is an error of the data.
@@ -52,21 +40,17 @@ func floorDiv[T tensor.Integer](a, b T) T {
 	return q
 }
 
-func floorMod[T tensor.Integer](a, b T) T {
-	r := a % b
+func floorMod[T tensor.Integer](a, b T) T { return floored(a%b, b) }
+
+// floored gives a remainder the sign of the divisor.
+func floored[T tensor.Integer | tensor.Real](r, b T) T {
 	if r != 0 && (r < 0) != (b < 0) {
 		r += b
 	}
 	return r
 }
 
-func floorModFloat(a, b float64) float64 {
-	r := math.Mod(a, b)
-	if r != 0 && (r < 0) != (b < 0) {
-		r += b
-	}
-	return r
-}
+func floorModFloat(a, b float64) float64 { return floored(math.Mod(a, b), b) }
 
 func prepareFloorDiv(c *op.Call) (op.Run, error) {
 	if c.In[0].Type == tensor.Float32 {
@@ -79,8 +63,6 @@ func prepareFloorDiv(c *op.Call) (op.Run, error) {
 }
 
 func divideOf[T tensor.Integer](c *op.Call) (op.Run, error) { return divided(c, floorDiv[T]) }
-
-func badType(c *op.Call) error { return op.Unsupported("elements of type %v", c.In[0].Type) }
 
 func prepareFloorMod(c *op.Call) (op.Run, error) {
 	if c.In[0].Type == tensor.Float32 {
