@@ -5,22 +5,9 @@ import (
 	"math"
 
 	"github.com/opmeter/opmeter/internal/kernel/random"
-	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
-	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 )
-
-func randomDefs() []op.Def {
-	lite := func(name string, infer func(c *op.Call) error, prepare func(c *op.Call) (op.Run, error)) op.Def {
-		return op.Def{Domain: graph.TFLite, Name: name, Infer: infer, Prepare: prepare, Stateful: true}
-	}
-	return []op.Def{
-		lite("RANDOM_UNIFORM", layout.Needs(1, inferRandom), prepareRandom(uniform)),
-		lite("RANDOM_STANDARD_NORMAL", layout.Needs(1, inferRandom), prepareRandom(normal)),
-		lite("MULTINOMIAL", layout.Needs(2, inferMultinomial), prepareMultinomial),
-	}
-}
 
 // philox is the counter-based generator Philox 4x32 with ten rounds.
 type philox struct {

@@ -3,20 +3,9 @@ package control
 import (
 	"fmt"
 
-	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
-	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 )
-
-func tableDefs() []op.Def {
-	return []op.Def{
-		{Domain: graph.TFLite, Name: "HASHTABLE", Infer: inferHandle, Prepare: op.Simple(runHashtable)},
-		{Domain: graph.TFLite, Name: "HASHTABLE_IMPORT", Infer: layout.Needs(3, inferImport), Prepare: op.Simple(runImport), Stateful: true},
-		{Domain: graph.TFLite, Name: "HASHTABLE_FIND", Infer: layout.Needs(3, inferFind), Prepare: op.Simple(runFind), Stateful: true},
-		{Domain: graph.TFLite, Name: "HASHTABLE_SIZE", Infer: layout.Needs(1, inferSize), Prepare: op.Simple(runSize), Stateful: true},
-	}
-}
 
 // table maps strings to 64-bit integers or the other way round.
 type table struct {
@@ -94,25 +83,23 @@ func runFind(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	if c.In[1].Type == tensor.String {
-		y, def := tensor.Of[int64](c.Out[0]), tensor.Single[int64](c.In[2])
-		for i, s := range c.In[1].Strings {
-			v, ok := t.toInt[s]
-			if !ok {
-				v = def
-			}
-			y[i] = v
-		}
-		return nil
-	}
-	for i, n := range tensor.Of[int64](c.In[1]) {
-		v, ok := t.toString[n]
-		if !ok {
-			v = c.In[2].Strings[0]
-		}
-		c.Out[0].Strings[i] = v
+	if keys := c.In[1]; keys.Type == tensor.String {
+		lookUp(tensor.Of[int64](c.Out[0]), keys.Strings, t.toInt, tensor.Single[int64](c.In[2]))
+	} else {
+		lookUp(c.Out[0].Strings, tensor.Of[int64](keys), t.toString, c.In[2].Strings[0])
 	}
 	return nil
+}
+
+// lookUp writes the value of each key to y, none for absent keys.
+func lookUp[K comparable, V any](y []V, keys []K, table map[K]V, none V) {
+	for i, k := range keys {
+		v, ok := table[k]
+		if !ok {
+			v = none
+		}
+		y[i] = v
+	}
 }
 
 func inferSize(c *op.Call) error {

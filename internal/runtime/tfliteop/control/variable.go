@@ -4,19 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
-	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 )
-
-func variableDefs() []op.Def {
-	return []op.Def{
-		{Domain: graph.TFLite, Name: "VAR_HANDLE", Infer: inferHandle, Prepare: prepareHandle},
-		{Domain: graph.TFLite, Name: "READ_VARIABLE", Infer: layout.Needs(1, inferRead), Prepare: prepareRead, Stateful: true},
-		{Domain: graph.TFLite, Name: "ASSIGN_VARIABLE", Infer: inferAssign, Prepare: prepareAssign, Stateful: true},
-	}
-}
 
 // A handle is a scalar resource whose only string is the key of the session's
 // state.
@@ -55,7 +45,7 @@ func inferRead(c *op.Call) error {
 }
 
 func prepareRead(c *op.Call) (op.Run, error) {
-	h, result, last := make(handed, len(c.Out)), make([]*tensor.Tensor, 1), variable{}
+	h, result, last := make(results, len(c.Out)), make([]*tensor.Tensor, 1), variable{}
 	return func(c *op.Call) error {
 		if err := last.find(c); err != nil {
 			return err
@@ -85,8 +75,6 @@ func (v *variable) find(c *op.Call) error {
 	v.t, _ = c.Env.State(k).(*tensor.Tensor)
 	return nil
 }
-
-func inferAssign(c *op.Call) error { return c.NeedInputs(2) }
 
 func prepareAssign(*op.Call) (op.Run, error) {
 	var last variable
