@@ -26,11 +26,10 @@ var (
 )
 
 func (f curve8) prepare(c *op.Call) (op.Run, error) {
-	switch {
-	case c.In[0].Type != tensor.Int8:
-		return nil, op.Unsupported("%v input", c.In[0].Type)
-	case c.Out[0].Type != tensor.Int8:
-		return nil, op.Unsupported("%v input with %v output", c.In[0].Type, c.Out[0].Type)
+	if x, y := c.In[0].Type, c.Out[0].Type; x != tensor.Int8 {
+		return nil, op.Unsupported("%v input", x)
+	} else if y != tensor.Int8 {
+		return nil, op.Unsupported("%v input with %v output", x, y)
 	}
 	s, z, err := layer.ScaleOf(c.In[0])
 	if err != nil {

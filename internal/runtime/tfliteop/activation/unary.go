@@ -116,33 +116,20 @@ func (u unary) prepare(c *op.Call) (op.Run, error) {
 		return nil, op.Unsupported("%v input with %v output", x, y)
 	}
 	if x == tensor.Float32 {
-		return u.floats(), nil
+		return layer.Ranges(c.Out[0].Len(), layer.Grain/4, func(y, x []float32, lo, hi int) { u.rows(y[lo:hi], x[lo:hi]) }), nil
 	}
 	if layer.Quantised(c.In[0]) {
 		return u.table(c)
 	}
-	if u.plain == nil {
+	f := tensor.PickInteger(x, plainUnary[int8], plainUnary[int16], plainUnary[int32], plainUnary[int64], nil, nil, nil, nil)
+	if u.plain == nil || f == nil {
 		return nil, op.Unsupported("%v input", x)
 	}
-	if f := tensor.PickInteger(x, plainUnary[int8], plainUnary[int16], plainUnary[int32], plainUnary[int64], nil, nil, nil, nil); f != nil {
-		return f(u.plain), nil
-	}
-	return nil, op.Unsupported("%v input", x)
+	return f(u.plain), nil
 }
 
 func plainUnary[T int8 | int16 | int32 | int64](f func(int64) int64) op.Run {
 	return layer.Map(func(v T) T { return T(f(int64(v))) })
-}
-
-func (u unary) floats() op.Run {
-	// Made once: a run must not allocate.
-	var x, y []float32
-	work := func(lo, hi int) { u.rows(y[lo:hi], x[lo:hi]) }
-	return func(c *op.Call) error {
-		x, y = tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
-		c.Pool.For(len(y), layer.Grain/4, work)
-		return nil
-	}
 }
 
 // table computes quantised types through a table over all inputs.
@@ -185,20 +172,13 @@ func quantAbs(c *op.Call) (op.Run, error) {
 	}
 	m := fixed.FromReal(float64(si / so)) // a quotient of float32 numbers
 	lo, hi := layer.Limits(c.Out[0].Type)
-	one := func(q int32) int32 {
+	return byValue(c, func(q int32) int32 {
 		v := max(q-zi, zi-q)
 		if si != so {
 			v = m.Apply(v)
 		}
 		return min(max(v+zo, lo), hi)
-	}
-	switch c.In[0].Type {
-	case tensor.Int8, tensor.Uint8:
-		return layer.Lookup(0, tabulate8(c.In[0].Type, one)), nil
-	case tensor.Int16:
-		return layer.Map(func(v int16) int16 { return int16(one(int32(v))) }), nil
-	}
-	return nil, op.Unsupported("%v input", c.In[0].Type)
+	})
 }
 
 // quantRsqrt is 1/sqrt on int8 by the integer reciprocal square root.
