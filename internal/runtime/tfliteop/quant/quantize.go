@@ -16,21 +16,23 @@ import (
 
 func prepareQuantize(c *op.Call) (op.Run, error) {
 	x, y := c.In[0].Type, c.Out[0].Type
-	switch {
-	case x == tensor.Float32:
-		if f := tensor.PickInteger(y, quantizeFloat[int8], quantizeFloat[int16], quantizeFloat[int32], nil, quantizeFloat[uint8], nil, nil, nil); f != nil {
-			return f(c)
-		}
-	case x == tensor.Int8:
-		return requantizeTo[int8](c)
-	case x == tensor.Uint8:
-		return requantizeTo[uint8](c)
-	case x == tensor.Int16:
-		return requantizeTo[int16](c)
-	case x == tensor.Int32:
-		return requantizeTo[int32](c)
+	var f func(c *op.Call) (op.Run, error)
+	switch x {
+	case tensor.Float32:
+		f = tensor.PickInteger(y, quantizeFloat[int8], quantizeFloat[int16], quantizeFloat[int32], nil, quantizeFloat[uint8], nil, nil, nil)
+	case tensor.Int8:
+		f = requantizeTo[int8](y)
+	case tensor.Uint8:
+		f = requantizeTo[uint8](y)
+	case tensor.Int16:
+		f = requantizeTo[int16](y)
+	case tensor.Int32:
+		f = requantizeTo[int32](y)
 	}
-	return nil, op.Unsupported("%v to %v", x, y)
+	if f == nil {
+		return nil, op.Unsupported("%v to %v", x, y)
+	}
+	return f(c)
 }
 
 func quantizeFloat[Y int8 | uint8 | int16 | int32](c *op.Call) (op.Run, error) {
@@ -85,19 +87,8 @@ func quantizeFloat[Y int8 | uint8 | int16 | int32](c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-func requantizeTo[X int8 | uint8 | int16 | int32](c *op.Call) (op.Run, error) {
-	switch y := c.Out[0].Type; y {
-	case tensor.Int8:
-		return requantize[X, int8](c)
-	case tensor.Uint8:
-		return requantize[X, uint8](c)
-	case tensor.Int16:
-		return requantize[X, int16](c)
-	case tensor.Int32:
-		return requantize[X, int32](c)
-	default:
-		return nil, op.Unsupported("%v to %v", c.In[0].Type, y)
-	}
+func requantizeTo[X int8 | uint8 | int16 | int32](y tensor.Type) func(c *op.Call) (op.Run, error) {
+	return tensor.PickInteger(y, requantize[X, int8], requantize[X, int16], requantize[X, int32], nil, requantize[X, uint8], nil, nil, nil)
 }
 
 func requantize[X, Y int8 | uint8 | int16 | int32](c *op.Call) (op.Run, error) {

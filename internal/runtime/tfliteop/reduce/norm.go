@@ -20,22 +20,16 @@ func prepareL2Norm(c *op.Call) (op.Run, error) {
 		if err != nil {
 			return nil, err
 		}
-		var x, y []float32 // of the run, whose loop is made once
-		work := func(lo, hi int) {
+		return layer.Ranges(rows, max(1, layer.Grain/max(depth, 1)), func(y, x []float32, lo, hi int) {
 			for r := lo; r < hi; r++ {
 				l2Row(y[r*depth:][:depth], x[r*depth:][:depth])
-				if act.On {
-					for i, v := range y[r*depth:][:depth] {
-						y[r*depth+i] = min(max(v, act.Min), act.Max)
-					}
+			}
+			if act.On {
+				for i, v := range y[lo*depth : hi*depth] {
+					y[lo*depth+i] = min(max(v, act.Min), act.Max)
 				}
 			}
-		}
-		return func(c *op.Call) error {
-			x, y = tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
-			c.Pool.For(rows, max(1, layer.Grain/max(depth, 1)), work)
-			return nil
-		}, nil
+		}), nil
 	case tensor.Int8:
 		return quantL2[int8](c, rows, depth)
 	case tensor.Uint8:
@@ -99,22 +93,18 @@ func prepareLRN(c *op.Call) (op.Run, error) {
 		return nil, c.Errorf("radius %d is negative", radius)
 	}
 	radius = min(radius, depth)
-	return func(c *op.Call) error {
-		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
-		c.Pool.For(rows, max(1, 1024/max(depth, 1)), func(lo, hi int) {
-			for r := lo; r < hi; r++ {
-				in := x[r*depth:][:depth]
-				for i, v := range in {
-					var s float32
-					for _, w := range in[max(0, i-radius):min(depth, i+radius+1)] {
-						s += w * w
-					}
-					y[r*depth+i] = v * float32(math.Pow(bias+alpha*float64(s), -beta))
+	return layer.Ranges(rows, max(1, 1024/max(depth, 1)), func(y, x []float32, lo, hi int) {
+		for r := lo; r < hi; r++ {
+			in := x[r*depth:][:depth]
+			for i, v := range in {
+				var s float32
+				for _, w := range in[max(0, i-radius):min(depth, i+radius+1)] {
+					s += w * w
 				}
+				y[r*depth+i] = v * float32(math.Pow(bias+alpha*float64(s), -beta))
 			}
-		})
-		return nil
-	}, nil
+		}
+	}), nil
 }
 
 func inferEmbedding(c *op.Call) error {
