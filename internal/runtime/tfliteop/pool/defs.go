@@ -1,3 +1,4 @@
+// Package pool implements TFLite's pooling and image resizing.
 package pool
 
 import (

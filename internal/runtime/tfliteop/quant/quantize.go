@@ -1,3 +1,4 @@
+// Package quant implements TFLite's operators that quantise and dequantise.
 package quant
 
 import (
@@ -13,6 +14,16 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
 )
+
+// Defs lists the operators of this package.
+func Defs() []op.Def {
+	defs := []op.Def{
+		{Name: "QUANTIZE", Infer: layer.InferSame, Prepare: prepareQuantize},
+		{Name: "DEQUANTIZE", Infer: inferDequantize, Prepare: prepareDequantize},
+		{Name: "FAKE_QUANT", Types: layer.FloatOnly, Infer: layer.InferSame, Prepare: prepareFakeQuant, InPlace: true},
+	}
+	return layer.InTFLite(defs)
+}
 
 func prepareQuantize(c *op.Call) (op.Run, error) {
 	x, y := c.In[0].Type, c.Out[0].Type

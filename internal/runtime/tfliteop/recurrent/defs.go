@@ -1,3 +1,4 @@
+// Package recurrent implements TFLite's recurrent layers: RNN, LSTM and SVDF.
 package recurrent
 
 import (
