@@ -61,8 +61,8 @@ func prepareClamp(lo, hi float32) func(c *op.Call) (op.Run, error) {
 	}
 }
 
-// saturating is the logistic function or tanh: float and uint8 functions, the int16 function and the
-// int8 one.
+// saturating is the logistic function or tanh: float and uint8 functions, the int16 function and
+// the int8 one.
 type saturating struct {
 	rows  func(dst, src []float32)
 	one   func(float32) float32

@@ -13,9 +13,8 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
 )
 
-// unary is an element-wise function: over whole rows of floats, and of one real
-// number for the tables of quantised types. plain, if not nil, gives the function
-// on integers without scales.
+// unary is an element-wise function: over whole rows of floats, and of one real number for the
+// tables of quantised types. plain, if not nil, gives the function on integers without scales.
 type unary struct {
 	rows  func(dst, src []float32)
 	one   func(float32) float32

@@ -145,8 +145,7 @@ func (w *Broadcast) steps() (a, b int) { return w.Step[0], w.Step[1] }
 // cut is the number of elements below which another thread does not pay off.
 const cut = 1 << 13
 
-// each calls f for runs, with offsets into both inputs and the output, and the number of
-// elements.
+// each calls f for runs, with offsets into both inputs and the output, and the number of elements.
 func (w *Broadcast) each(p *workers.Pool, f func(a, b, out, n int)) {
 	w.Each(p, cut, func(out int, at [3]int, n int) { f(at[0], at[1], out, n) })
 }

@@ -22,8 +22,7 @@ func joinDefs() []op.Def {
 	}
 }
 
-// concat joins the inputs. 8-bit ones whose quantisation differs from the output's are
-// requantised.
+// concat joins the inputs. 8-bit ones whose quantisation differs from the output's are requantised.
 func concat(c *op.Call) (g layout.Geometry, err error) {
 	if err := c.NeedInputs(len(c.In)); err != nil {
 		return g, err

@@ -117,8 +117,7 @@ func runArg[T tensor.Number](axis int, least bool) op.Run {
 	}
 }
 
-// largestOfRows finds the largest elements of rows lo to hi; nil if SIMD has no loop for the
-// type.
+// largestOfRows finds the largest elements of rows lo to hi; nil if SIMD has no loop for the type.
 func largestOfRows[T tensor.Number](f *simd.Places, from **tensor.Tensor, best *[]int, n *int) func(lo, hi int) {
 	if f == nil {
 		return nil

@@ -83,8 +83,7 @@ func zeroOf(c *op.Call) *tensor.Tensor {
 	return x
 }
 
-// dilate has the tensor, the distance of its elements along each axis, and the value between
-// them.
+// dilate has the tensor, the distance of its elements along each axis, and the value between them.
 func dilate(c *op.Call) (g layout.Geometry, err error) {
 	step, err := op.Ints(c.In[1])
 	if err != nil {

@@ -8,8 +8,7 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// A handle is a scalar resource whose only string is the key of the session's
-// state.
+// A handle is a scalar resource whose only string is the key of the session's state.
 func inferHandle(c *op.Call) error {
 	c.SetOut(0, tensor.Resource, []int{})
 	return nil

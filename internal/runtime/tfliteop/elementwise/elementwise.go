@@ -147,10 +147,9 @@ func inferCast(c *op.Call) error {
 	return nil
 }
 
-// Cast returns the function that converts input 0 to output 0, element by
-// element: fractions are cut off, values out of range saturate, anything but
-// zero is true, and the imaginary part is dropped. Integers wrap around as two's
-// complement does.
+// Cast returns the function that converts input 0 to output 0, element by element: fractions are
+// cut off, values out of range saturate, anything but zero is true, and the imaginary part is
+// dropped. Integers wrap around as two's complement does.
 func Cast(from, to tensor.Type) (op.Run, error) {
 	complexes := from == tensor.Complex64 || to == tensor.Complex64
 	if !complexes && (!from.IsNumber() || !to.IsNumber()) || complexes && from != to && !from.IsNumber() && !to.IsNumber() {

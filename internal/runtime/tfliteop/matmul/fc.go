@@ -116,8 +116,7 @@ func floatFC(c *op.Call, s fcShape) (op.Run, error) {
 	}, nil
 }
 
-// fourBits reads constant block-quantised 4-bit weights in place for a single row; nil for
-// others.
+// fourBits reads constant block-quantised 4-bit weights in place for a single row; nil for others.
 func fourBits(c *op.Call, s fcShape) *gemm.Int4Matrix {
 	w := c.In[1]
 	q := w.Quant

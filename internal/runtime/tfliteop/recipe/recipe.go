@@ -72,9 +72,8 @@ const (
 	SquaredDifference
 )
 
-// Sum is ADD, SUB or SQUARED_DIFFERENCE of two quantised inputs, which broadcast: both
-// differences to their zero points are shifted left by Shift and scaled, the result is scaled by
-// MulOut.
+// Sum is ADD, SUB or SQUARED_DIFFERENCE of two quantised inputs, which broadcast: both differences
+// to their zero points are shifted left by Shift and scaled, the result is scaled by MulOut.
 type Sum struct {
 	Kind           SumKind
 	A, B           []int // shapes of the inputs
@@ -232,8 +231,7 @@ type Plain struct {
 // inputs that have its quantisation already.
 type Join struct{ Tables []*[256]uint8 }
 
-// Arg is ARG_MAX or ARG_MIN over [Outer, N, Inner]: the first of the largest or smallest
-// elements.
+// Arg is ARG_MAX or ARG_MIN over [Outer, N, Inner]: the first of the largest or smallest elements.
 type Arg struct {
 	Outer, N, Inner int
 	Least           bool

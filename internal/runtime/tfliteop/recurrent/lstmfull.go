@@ -12,8 +12,7 @@ import (
 // fullLSTM is the integer LSTM of the full runtime with 8-bit activations and a 16-bit cell:
 // projection, layer normalisation, peepholes and coupled gates. Its scales between the steps are
 // those of the model's intermediate tensors. The logistic function and tanh are the tables of the
-// Micro kernels, which differ from the full runtime's polynomials by a few units in the last
-// place.
+// Micro kernels, which differ from the full runtime's polynomials by a few units in the last place.
 type fullLSTM struct {
 	integerCell
 	in, rec           [4]*gateProduct

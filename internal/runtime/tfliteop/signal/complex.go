@@ -182,8 +182,7 @@ func (f *realFFTRow) run(x []float32) []complex128 {
 	return f.out
 }
 
-// floatFFT is a complex transform of any length; lengths with small factors are
-// fast.
+// floatFFT is a complex transform of any length; lengths with small factors are fast.
 type floatFFT struct {
 	n        int
 	twiddles []complex128

@@ -93,8 +93,7 @@ var unaries = map[string]func(v float64) float64{
 	"RSQRT":    func(v float64) float64 { return 1 / math.Sqrt(v) },
 }
 
-// inferSameBinary has two inputs of one shape. Scalars are let through, as the
-// reference does.
+// inferSameBinary has two inputs of one shape. Scalars are let through, as the reference does.
 func inferSameBinary(c *op.Call) error {
 	a, b := c.In[0], c.In[1]
 	if a.Type != b.Type {

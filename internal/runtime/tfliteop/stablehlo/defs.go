@@ -129,8 +129,7 @@ func concatenate(c *op.Call) (g layout.Geometry, err error) {
 	return layout.Concat(c.In, axis)
 }
 
-// pad puts the value around and between elements; edges may be negative and cut
-// off.
+// pad puts the value around and between elements; edges may be negative and cut off.
 func pad(c *op.Call) (g layout.Geometry, err error) {
 	a, x := c.Node.Attrs, c.In[0]
 	low, high, between := a.Ints("edge_padding_low"), a.Ints("edge_padding_high"), a.Ints("interior_padding")

@@ -96,9 +96,8 @@ func windowAxes(rank int, dropped []int) []int {
 	return out
 }
 
-// spread splits the axes of the combined tensor (result of a gather, updates of
-// a scatter) into window axes, which are named, and batch axes. It returns
-// strides of both.
+// spread splits the axes of the combined tensor (result of a gather, updates of a scatter) into
+// window axes, which are named, and batch axes. It returns strides of both.
 func spread(shape, window []int) (win, batch, batchShape []int, err error) {
 	st := tensor.Strides(shape)
 	for i := range shape {

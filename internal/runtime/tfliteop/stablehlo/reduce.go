@@ -222,8 +222,8 @@ func (w *window) slide(x, pad []int) ([]int, error) {
 	return shape, nil
 }
 
-// builtinWindow reads the inputs of TFLite's own operator: operand, initial value, size, strides and
-// dilations of the window. It has no padding.
+// builtinWindow reads the inputs of TFLite's own operator: operand, initial value, size, strides
+// and dilations of the window. It has no padding.
 func builtinWindow(c *op.Call) (w window, shape []int, err error) {
 	if err := c.NeedInputs(5); err != nil {
 		return w, nil, err

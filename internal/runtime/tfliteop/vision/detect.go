@@ -81,9 +81,8 @@ func runSuppress(c *op.Call) error {
 	return nil
 }
 
-// choose takes the best candidate again and again. A candidate that overlaps a
-// chosen box too much is dropped; with decay its score is lowered by every
-// overlap and it has to queue again.
+// choose takes the best candidate again and again. A candidate that overlaps a chosen box too much
+// is dropped; with decay its score is lowered by every overlap and it has to queue again.
 func choose(boxes []box, scores []float32, most int, limit, least, decay float32) (chosen []int, values []float32) {
 	var queue []candidate
 	for i, s := range scores {
@@ -220,8 +219,7 @@ func (d *detection) decode(boxes []box, code, anchors []float32, width int) {
 	}
 }
 
-// keep suppresses boxes of one list of scores and returns at most `most`, best
-// first.
+// keep suppresses boxes of one list of scores and returns at most `most`, best first.
 func (d *detection) keep(boxes []box, score func(i int) float32, most int) []int {
 	order := d.order[:0]
 	for i := range boxes {

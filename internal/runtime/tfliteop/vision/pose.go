@@ -128,8 +128,7 @@ type root struct {
 	score   float32
 }
 
-// roots lists the keypoint cells above the threshold that no neighbour exceeds,
-// best first.
+// roots lists the keypoint cells above the threshold that no neighbour exceeds, best first.
 func (d *decoder) roots() []root {
 	var list []root
 	for cell := range d.h * d.w {
@@ -187,8 +186,7 @@ func (d *decoder) poses() []pose {
 	return list
 }
 
-// follow decodes a pose from one keypoint: the surest known keypoint leads to
-// its neighbours first.
+// follow decodes a pose from one keypoint: the surest known keypoint leads to its neighbours first.
 func (d *decoder) follow(r root, y, x float32) (p pose) {
 	var done [keypoints]bool
 	p.y[r.k], p.x[r.k], p.score[r.k] = y, x, r.score
@@ -209,8 +207,7 @@ func (d *decoder) follow(r root, y, x float32) (p pose) {
 				if from != k || done[to] || slices.Contains(queue, to) {
 					continue
 				}
-				// Forward displacements come first, then backward ones; each has
-				// all y before all x.
+				// Forward displacements come first, then backward ones; each has all y before all x.
 				m := d.mid[d.cell(p.y[k], p.x[k])*4*len(bones)+side*2*len(bones):]
 				ty, tx := p.y[k]+m[e]/d.stride, p.x[k]+m[len(bones)+e]/d.stride
 				cell := d.cell(ty, tx)

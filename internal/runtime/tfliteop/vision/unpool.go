@@ -9,16 +9,16 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
 )
 
-// poolOptions holds the options of both operators and their padding; a position in the padded window
-// is the offset that they exchange.
+// poolOptions holds the options of both operators and their padding; a position in the padded
+// window is the offset that they exchange.
 type poolOptions struct {
 	same                   bool
 	strideW, strideH, w, h int
 	outH, outW, padH, padW int
 }
 
-// poolOptionsOf reads the options: 32-bit little-endian words for padding (1 same, 2 valid), strides and
-// size.
+// poolOptionsOf reads the options: 32-bit little-endian words for padding (1 same, 2 valid),
+// strides and size.
 func poolOptionsOf(c *op.Call, inputs int) (p poolOptions, err error) {
 	if err := c.NeedInputs(inputs); err != nil {
 		return p, err
