@@ -4,6 +4,7 @@ import (
 	"math"
 	"sync"
 
+	"github.com/opmeter/opmeter/internal/kernel/broadcast"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/fixed"
 	"github.com/opmeter/opmeter/internal/kernel/libm"
@@ -189,7 +190,7 @@ func preparePrelu(c *op.Call) (op.Run, error) {
 	}
 }
 
-func quantPrelu[T int8 | uint8](c *op.Call, w *arith.Broadcast) (op.Run, error) {
+func quantPrelu[T int8 | uint8](c *op.Call, w *broadcast.Walk) (op.Run, error) {
 	q, err := arith.NewBinaryQuant(c)
 	if err != nil {
 		return nil, err
@@ -210,10 +211,7 @@ func quantPrelu[T int8 | uint8](c *op.Call, w *arith.Broadcast) (op.Run, error) 
 	if channels := slopeChannels(c); channels > 0 {
 		return preluTable(c, channels, one), nil
 	}
-	return func(c *op.Call) error {
-		arith.Spread(c, w, one)
-		return nil
-	}, nil
+	return arith.RunBinary(c, w, element.FromFunc(one)), nil
 }
 
 // slopeChannels returns the number of constant slopes, one per channel of the last axis, or 0 if

@@ -5,8 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/base/workers"
-	walk "github.com/opmeter/opmeter/internal/kernel/broadcast"
+	"github.com/opmeter/opmeter/internal/kernel/broadcast"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
@@ -58,24 +57,13 @@ func prepareArith(k arith) func(c *op.Call) (op.Run, error) {
 }
 
 func arithLoops[T tensor.Number](k arith) element.Loops[T, T] {
-	switch k {
-	case addOp:
-		return element.Add[T]()
-	case subOp:
-		return element.Sub[T]()
-	case mulOp:
-		return element.Mul[T]()
-	case divOp:
-		return element.Div[T]()
-	case maxOp:
-		return element.Max[T]()
-	case minOp:
-		return element.Min[T]()
-	}
-	return element.SquaredDifference[T]()
+	return [...]func() element.Loops[T, T]{
+		addOp: element.Add[T], subOp: element.Sub[T], mulOp: element.Mul[T], divOp: element.Div[T], maxOp: element.Max[T], minOp: element.Min[T],
+		sqdiffOp: element.SquaredDifference[T],
+	}[k]()
 }
 
-func floatArith(c *op.Call, k arith, w *Broadcast) (op.Run, error) {
+func floatArith(c *op.Call, k arith, w *broadcast.Walk) (op.Run, error) {
 	act, err := layer.Activation(c)
 	if err != nil {
 		return nil, err
@@ -88,8 +76,8 @@ func floatArith(c *op.Call, k arith, w *Broadcast) (op.Run, error) {
 }
 
 // RunBinary applies loops to two inputs and an output of one type.
-func RunBinary[T tensor.Number](c *op.Call, w *Broadcast, l element.Loops[T, T]) op.Run {
-	r := element.NewBinary(c.Pool, w.Walk, l)
+func RunBinary[T tensor.Number](c *op.Call, w *broadcast.Walk, l element.Loops[T, T]) op.Run {
+	r := element.NewBinary(c.Pool, w, l)
 	return func(c *op.Call) error {
 		r.Run(c.Pool, tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]))
 		return nil
@@ -97,7 +85,7 @@ func RunBinary[T tensor.Number](c *op.Call, w *Broadcast, l element.Loops[T, T])
 }
 
 // plainArith works on integers without scales. Sums wrap, as in C.
-func plainArith[T tensor.Integer](c *op.Call, k arith, w *Broadcast) (op.Run, error) {
+func plainArith[T tensor.Integer](c *op.Call, k arith, w *broadcast.Walk) (op.Run, error) {
 	act, err := layer.Activation(c)
 	if err != nil {
 		return nil, err
@@ -126,42 +114,14 @@ func plainArith[T tensor.Integer](c *op.Call, k arith, w *Broadcast) (op.Run, er
 	}, nil
 }
 
-// Broadcast walks two inputs and an output of the NumPy-broadcast shape.
-type Broadcast struct{ *walk.Walk }
-
-// NewBroadcast plans the walk over operands of two shapes.
-func NewBroadcast(a, b []int) (*Broadcast, error) {
+// NewBroadcast plans the walk over operands of two shapes and an output of the NumPy-broadcast
+// shape.
+func NewBroadcast(a, b []int) (*broadcast.Walk, error) {
 	shape, err := tensor.Broadcast(a, b)
 	if err != nil {
 		return nil, err
 	}
-	w, err := walk.New(shape, a, b)
-	return &Broadcast{w}, err
-}
-
-// steps returns the strides along a run, 0 or 1.
-func (w *Broadcast) steps() (a, b int) { return w.Step[0], w.Step[1] }
-
-// cut is the number of elements below which another thread does not pay off.
-const cut = 1 << 13
-
-// each calls f for runs, with offsets into both inputs and the output, and the number of elements.
-func (w *Broadcast) each(p *workers.Pool, f func(a, b, out, n int)) {
-	w.Each(p, cut, func(out int, at [3]int, n int) { f(at[0], at[1], out, n) })
-}
-
-// Spread applies f to two inputs of one type.
-func Spread[T, O tensor.Number](c *op.Call, w *Broadcast, f func(x, y T) O) {
-	x, y, out := tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[O](c.Out[0])
-	ta, tb := w.steps()
-	w.each(c.Pool, func(a, b, o, n int) {
-		dst := out[o : o+n]
-		for i := range dst {
-			dst[i] = f(x[a], y[b])
-			a += ta
-			b += tb
-		}
-	})
+	return broadcast.New(shape, a, b)
 }
 
 func inferBroadcast(c *op.Call) error {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/opmeter/opmeter/internal/kernel/broadcast"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/fixed"
 	"github.com/opmeter/opmeter/internal/kernel/quantise"
@@ -45,7 +46,7 @@ func (q *binaryQuant) Range() (zero, lo, hi int32) { return q.zo, q.lo, q.hi }
 // Clamp adds the zero point of the output and saturates to its range.
 func (q *binaryQuant) Clamp(v int32) int32 { return min(max(v+q.zo, q.lo), q.hi) }
 
-func quantArith[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast) (op.Run, error) {
+func quantArith[T int8 | uint8 | int16](c *op.Call, k arith, w *broadcast.Walk) (op.Run, error) {
 	if c.Out[0].Type != c.In[0].Type {
 		return nil, op.Unsupported("%v inputs with %v output", c.In[0].Type, c.Out[0].Type)
 	}
@@ -81,7 +82,7 @@ func quantArith[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast) (op.R
 
 // sumQuant converts both inputs to a common finer scale, adds or subtracts there and scales once
 // more. For 8-bit inputs the first step is a table.
-func sumQuant[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast, q binaryQuant, wide bool) (op.Run, error) {
+func sumQuant[T int8 | uint8 | int16](c *op.Call, k arith, w *broadcast.Walk, q binaryQuant, wide bool) (op.Run, error) {
 	shift := 20
 	switch {
 	case k == sqdiffOp && wide:
@@ -124,10 +125,7 @@ func sumQuant[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast, q binar
 	case ok && wide:
 		return RunPair(c, w, pair), nil
 	case wide:
-		return func(c *op.Call) error {
-			Spread(c, w, func(x, y T) T { return finish(first(int32(x)), second(int32(y))) })
-			return nil
-		}, nil
+		return RunBinary(c, w, element.FromFunc(func(x, y T) T { return finish(first(int32(x)), second(int32(y))) })), nil
 	}
 	if !ok {
 		pair = nil
@@ -180,7 +178,7 @@ func sumKind(k arith) recipe.SumKind {
 
 // sums runs f, which combines two inputs, and quantises its results, block by block. pair, if not
 // nil, does both with SIMD. For 8-bit values with a single constant a table holds the results.
-func sums[T int8 | uint8 | int16](c *op.Call, w *Broadcast, scaled func() *quantise.Uniform, pair *quantise.Binary[T], f func(dst []int32, a, b []T)) op.Run {
+func sums[T int8 | uint8 | int16](c *op.Call, w *broadcast.Walk, scaled func() *quantise.Uniform, pair *quantise.Binary[T], f func(dst []int32, a, b []T)) op.Run {
 	for i := range 2 {
 		if x := c.In[i]; c.Const(i) && x.Len() == 1 && x.Type != tensor.Int16 && c.Out[0].Len() == c.In[1-i].Len() {
 			return layer.Lookup(1-i, tabulate(scaled(), tensor.Of[T](x)[0], i == 0, f))
@@ -205,7 +203,7 @@ func sums[T int8 | uint8 | int16](c *op.Call, w *Broadcast, scaled func() *quant
 }
 
 // RunPair applies loops over quantised values to two inputs and an output of one type.
-func RunPair[T quantise.Integer](c *op.Call, w *Broadcast, pair *quantise.Binary[T]) op.Run {
+func RunPair[T quantise.Integer](c *op.Call, w *broadcast.Walk, pair *quantise.Binary[T]) op.Run {
 	return RunBinary(c, w, element.Loops[T, T]{Vec: pair.Run, Rows: pair.Rows})
 }
 
@@ -229,7 +227,7 @@ func tabulate[T int8 | uint8 | int16](u *quantise.Uniform, v T, first bool, f fu
 	return &table
 }
 
-func divQuant[T int8 | uint8 | int16](c *op.Call, w *Broadcast, q binaryQuant) (op.Run, error) {
+func divQuant[T int8 | uint8 | int16](c *op.Call, w *broadcast.Walk, q binaryQuant) (op.Run, error) {
 	m := fixed.FromReal(float64(q.S1 / (q.S2 * q.So)))
 	finish := func(x scaledNumber, inv scaledNumber) T {
 		total := m.Shift - inv.bits - x.bits

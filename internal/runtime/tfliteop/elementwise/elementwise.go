@@ -27,11 +27,11 @@ func Defs() []op.Def {
 		all = append(all, op.Def{Domain: graph.TFLite, Name: name, Types: types, Infer: infer, Prepare: layout.WithUnpacked(prepare)})
 	}
 	for _, name := range []string{"EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL"} {
-		add(name, nil, inferBinary(tensor.Bool), prepareCompare)
+		add(name, nil, InferBinary(tensor.Bool), prepareCompare)
 	}
-	same := inferBinary(tensor.Invalid)
-	add("LOGICAL_AND", truth, inferBinary(tensor.Bool), prepareLogical(element.And[uint8]()))
-	add("LOGICAL_OR", truth, inferBinary(tensor.Bool), prepareLogical(element.Or[uint8]()))
+	same := InferBinary(tensor.Invalid)
+	add("LOGICAL_AND", truth, InferBinary(tensor.Bool), prepareLogical(element.And[uint8]()))
+	add("LOGICAL_OR", truth, InferBinary(tensor.Bool), prepareLogical(element.Or[uint8]()))
 	add("LOGICAL_NOT", truth, inferNot, prepareNot)
 	add("FLOOR_DIV", divided, same, prepareFloorDiv)
 	add("FLOOR_MOD", divided, same, prepareFloorMod)
@@ -45,9 +45,9 @@ func Defs() []op.Def {
 	return all
 }
 
-// inferBinary broadcasts two inputs of one type. The result has the type t, or
-// that of the inputs when t is Invalid.
-func inferBinary(t tensor.Type) func(c *op.Call) error {
+// InferBinary broadcasts two inputs of one type. The result has the type t, or that of the inputs
+// when t is Invalid.
+func InferBinary(t tensor.Type) func(c *op.Call) error {
 	return func(c *op.Call) error {
 		if err := c.NeedInputs(2); err != nil {
 			return err
@@ -69,8 +69,9 @@ func inferBinary(t tensor.Type) func(c *op.Call) error {
 	}
 }
 
-// overRows runs loops over the broadcast of the inputs.
-func overRows[T, R any](c *op.Call, in [2]func(*tensor.Tensor) []T, out func(*tensor.Tensor) []R, l element.Loops[T, R]) (op.Run, error) {
+// Over runs kernels over the broadcast of inputs 0 and 1. in and out return their elements and
+// those of output 0.
+func Over[T, R any](c *op.Call, in [2]func(*tensor.Tensor) []T, out func(*tensor.Tensor) []R, l element.Loops[T, R]) (op.Run, error) {
 	walk, err := broadcast.New(c.Out[0].Shape, c.In[0].Shape, c.In[1].Shape)
 	if err != nil {
 		return nil, err
@@ -84,10 +85,10 @@ func overRows[T, R any](c *op.Call, in [2]func(*tensor.Tensor) []T, out func(*te
 
 // numbers prepares an operator on elements of type T with results of type T.
 func numbers[T tensor.Number](c *op.Call, l element.Loops[T, T]) (op.Run, error) {
-	return overRows(c, both(tensor.Of[T]), tensor.Of[T], l)
+	return Over(c, both(tensor.Of[T]), tensor.Of[T], l)
 }
 
-// both looks at the two inputs in the same way.
+// both reads the two inputs in the same way.
 func both[T any](view func(*tensor.Tensor) []T) [2]func(*tensor.Tensor) []T {
 	return [2]func(*tensor.Tensor) []T{view, view}
 }

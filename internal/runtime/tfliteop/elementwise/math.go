@@ -40,20 +40,11 @@ func prepareCompare(c *op.Call) (op.Run, error) {
 func compareOf[T tensor.Number](c *op.Call) (op.Run, error) { return compare(c, both(tensor.Of[T])) }
 
 func compare[T cmp.Ordered](c *op.Call, view [2]func(*tensor.Tensor) []T) (op.Run, error) {
-	l := element.GreaterEqual[T]()
-	switch c.Node.Op {
-	case "EQUAL":
-		l = element.Equal[T]()
-	case "NOT_EQUAL":
-		l = element.NotEqual[T]()
-	case "LESS":
-		l = element.Less[T]()
-	case "LESS_EQUAL":
-		l = element.LessEqual[T]()
-	case "GREATER":
-		l = element.Greater[T]()
-	}
-	return overRows(c, view, tensor.Of[uint8], l)
+	loops := map[string]func() element.Loops[T, uint8]{
+		"EQUAL": element.Equal[T], "NOT_EQUAL": element.NotEqual[T], "LESS": element.Less[T], "LESS_EQUAL": element.LessEqual[T],
+		"GREATER": element.Greater[T], "GREATER_EQUAL": element.GreaterEqual[T],
+	}[c.Node.Op]
+	return Over(c, view, tensor.Of[uint8], loops())
 }
 
 // scaled reports whether both inputs are quantised differently, so that their

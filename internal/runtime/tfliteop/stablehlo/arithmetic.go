@@ -7,24 +7,25 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/kernel/broadcast"
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 	"github.com/opmeter/opmeter/internal/runtime/op/layout"
+	"github.com/opmeter/opmeter/internal/runtime/tfliteop/elementwise"
 )
 
 func arithmeticDefs() []op.Def {
 	var l []op.Def
 	for _, name := range slices.Sorted(maps.Keys(binaries)) {
-		l = append(l, def(name, 2, inferSameBinary, prepareBinary(binaries[name])))
+		l = append(l, def(name, 2, elementwise.InferBinary(tensor.Invalid), prepareBinary(binaries[name])))
 	}
 	for _, name := range slices.Sorted(maps.Keys(unaries)) {
 		l = append(l, def(name, 1, layout.SameAsInput, prepareUnary(unaries[name])))
 	}
 	return append(l,
-		def("COMPARE", 2, inferCompare, prepareCompare),
+		def("COMPARE", 2, elementwise.InferBinary(tensor.Bool), prepareCompare),
 		def("SELECT", 3, inferSelect, prepareSelect),
 		def("CLAMP", 3, inferClamp, prepareClamp))
 }
@@ -93,20 +94,6 @@ var unaries = map[string]func(v float64) float64{
 	"RSQRT":    func(v float64) float64 { return 1 / math.Sqrt(v) },
 }
 
-// inferSameBinary has two inputs of one shape. Scalars are let through, as the reference does.
-func inferSameBinary(c *op.Call) error {
-	a, b := c.In[0], c.In[1]
-	if a.Type != b.Type {
-		return fmt.Errorf("inputs of types %v and %v", a.Type, b.Type)
-	}
-	shape, err := tensor.Broadcast(a.Shape, b.Shape)
-	if err != nil {
-		return err
-	}
-	c.SetOut(0, a.Type, shape)
-	return nil
-}
-
 func prepareBinary(k kernel) layout.Prepare {
 	return func(c *op.Call) (op.Run, error) {
 		switch t := c.In[0].Type; {
@@ -137,27 +124,9 @@ func integers[T tensor.Number](c *op.Call, f func(a, b int64) int64) (op.Run, er
 	return over(c, tensor.Of[T], tensor.Of[T], func(a, b T) T { return T(f(int64(a), int64(b))) })
 }
 
-// grain is the number of elements below which another thread does not pay.
-const grain = 1 << 14
-
 // over applies f to all elements of two broadcast inputs.
 func over[T, R any](c *op.Call, in func(*tensor.Tensor) []T, out func(*tensor.Tensor) []R, f func(a, b T) R) (op.Run, error) {
-	r, err := broadcast.New(c.Out[0].Shape, c.In[0].Shape, c.In[1].Shape)
-	if err != nil {
-		return nil, err
-	}
-	return func(c *op.Call) error {
-		a, b, y := in(c.In[0]), in(c.In[1]), out(c.Out[0])
-		r.Each(c.Pool, grain, func(o int, at [3]int, n int) {
-			i, j := at[0], at[1]
-			for k := o; k < o+n; k++ {
-				y[k] = f(a[i], b[j])
-				i += r.Step[0]
-				j += r.Step[1]
-			}
-		})
-		return nil
-	}, nil
+	return elementwise.Over(c, [2]func(*tensor.Tensor) []T{in, in}, out, element.FromFunc(f))
 }
 
 func prepareUnary(f func(v float64) float64) layout.Prepare {
@@ -181,14 +150,6 @@ func each[T tensor.Number](_ *op.Call, f func(v float64) float64) (op.Run, error
 		})
 		return nil
 	}, nil
-}
-
-func inferCompare(c *op.Call) error {
-	if err := inferSameBinary(c); err != nil {
-		return err
-	}
-	c.Out[0].Type = tensor.Bool
-	return nil
 }
 
 func prepareCompare(c *op.Call) (op.Run, error) {
@@ -266,7 +227,7 @@ func flexDefs() []op.Def {
 		"Add": "ADD", "AddV2": "ADD", "Sub": "SUBTRACT", "Mul": "MULTIPLY", "Div": "DIVIDE", "RealDiv": "DIVIDE", "Maximum": "MAXIMUM",
 		"Minimum": "MINIMUM", "Pow": "POWER", "LogicalAnd": "AND", "LogicalOr": "OR",
 	} {
-		add(name, 2, inferSameBinary, prepareBinary(binaries[of]))
+		add(name, 2, elementwise.InferBinary(tensor.Invalid), prepareBinary(binaries[of]))
 	}
 	for name, of := range map[string]string{
 		"Abs": "ABS", "Ceil": "CEIL", "Floor": "FLOOR", "Cos": "COSINE", "Exp": "EXPONENTIAL", "Log": "LOG", "Tanh": "TANH", "Neg": "NEGATE",
