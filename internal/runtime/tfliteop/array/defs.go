@@ -73,13 +73,40 @@ func axisOf(c *op.Call, i, rank int) (int, error) {
 	return op.Axis(a, rank)
 }
 
-// byInts makes the geometry of an operator from the shape of input 0 and the list in input 1.
-func byInts(of func(shape, list []int) (layout.Geometry, error)) func(c *op.Call) (layout.Geometry, error) {
+// byInts makes a function of a call of one that needs the list in input 1.
+func byInts(of func(c *op.Call, list []int) (layout.Geometry, error)) func(c *op.Call) (layout.Geometry, error) {
 	return func(c *op.Call) (layout.Geometry, error) {
 		list, err := op.Ints(c.In[1])
 		if err != nil {
 			return layout.Geometry{}, err
 		}
-		return of(c.In[0].Shape, list)
+		return of(c, list)
+	}
+}
+
+// byShape is [byInts] for functions of the shape of input 0 and the list.
+func byShape(of func(shape, list []int) (layout.Geometry, error)) func(c *op.Call) (layout.Geometry, error) {
+	return byInts(func(c *op.Call, list []int) (layout.Geometry, error) { return of(c.In[0].Shape, list) })
+}
+
+// withInts makes an Infer function of one that needs the list in input i.
+func withInts(i int, infer func(c *op.Call, list []int) error) func(c *op.Call) error {
+	return func(c *op.Call) error {
+		list, err := op.Ints(c.In[i])
+		if err != nil {
+			return err
+		}
+		return infer(c, list)
+	}
+}
+
+// withScalar makes an Infer function of one that needs the integer in input i.
+func withScalar(i int, infer func(c *op.Call, v int) error) func(c *op.Call) error {
+	return func(c *op.Call) error {
+		v, err := layout.Scalar(c.In[i])
+		if err != nil {
+			return err
+		}
+		return infer(c, v)
 	}
 }

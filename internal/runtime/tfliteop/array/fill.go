@@ -14,18 +14,14 @@ import (
 
 func fillDefs() []op.Def {
 	return []op.Def{
-		lite("FILL", 2, inferFill, op.Simple(runFill)),
+		lite("FILL", 2, withInts(0, inferFill), op.Simple(runFill)),
 		lite("ZEROS_LIKE", 1, layout.SameAsInput, op.Simple(runZeros)),
 		lite("RANGE", 3, inferRange, prepareRange),
-		lite("ONE_HOT", 4, inferOneHot, prepareOneHot),
+		lite("ONE_HOT", 4, withScalar(1, inferOneHot), prepareOneHot),
 	}
 }
 
-func inferFill(c *op.Call) error {
-	shape, err := op.Ints(c.In[0])
-	if err != nil {
-		return err
-	}
+func inferFill(c *op.Call, shape []int) error {
 	if c.In[1].Len() != 1 {
 		return fmt.Errorf("value of shape %s", tensor.FormatShape(c.In[1].Shape))
 	}
@@ -96,11 +92,7 @@ func runRange[T float32 | int32 | int64](c *op.Call) error {
 }
 
 // inferOneHot has indices, depth, the on value and the off value.
-func inferOneHot(c *op.Call) error {
-	depth, err := layout.Scalar(c.In[1])
-	if err != nil {
-		return err
-	}
+func inferOneHot(c *op.Call, depth int) error {
 	if depth < 0 || c.In[2].Type != c.In[3].Type || c.In[2].Len() != 1 || c.In[3].Len() != 1 {
 		return fmt.Errorf("depth %d, values %v and %v", depth, c.In[2].Type, c.In[3].Type)
 	}

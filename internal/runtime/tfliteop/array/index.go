@@ -52,22 +52,18 @@ func flatIndex(at, shape []int) (int, error) {
 
 func scatterDefs() []op.Def {
 	defs := []op.Def{
-		lite("SCATTER_ND", 3, inferScatterND, prepareScatterND),
-		lite("SPARSE_TO_DENSE", 4, inferSparseToDense, op.Simple(runSparseToDense)),
-		lite("SEGMENT_SUM", 2, inferSegmentSum, prepareSegments("add")),
+		lite("SCATTER_ND", 3, withInts(2, inferScatterND), prepareScatterND),
+		lite("SPARSE_TO_DENSE", 4, withInts(1, inferSparseToDense), op.Simple(runSparseToDense)),
+		lite("SEGMENT_SUM", 2, withInts(1, inferSegmentSum), prepareSegments("add")),
 	}
 	for _, r := range [][2]string{{"SUM", "add"}, {"PROD", "mul"}, {"MAX", "max"}, {"MIN", "min"}} {
-		defs = append(defs, lite("UNSORTED_SEGMENT_"+r[0], 3, inferUnsortedSegment, prepareSegments(r[1])))
+		defs = append(defs, lite("UNSORTED_SEGMENT_"+r[0], 3, withScalar(2, inferUnsortedSegment), prepareSegments(r[1])))
 	}
 	return defs
 }
 
 // inferScatterND has indices, updates and the shape.
-func inferScatterND(c *op.Call) error {
-	shape, err := op.Ints(c.In[2])
-	if err != nil {
-		return err
-	}
+func inferScatterND(c *op.Call, shape []int) error {
 	idx, u := c.In[0].Shape, c.In[1].Shape
 	last := len(idx) - 1
 	if last < 0 || idx[last] > len(shape) || !slices.Equal(u, slices.Concat(idx[:last], shape[idx[last]:])) {
@@ -99,11 +95,7 @@ func prepareScatterND(c *op.Call) (op.Run, error) {
 }
 
 // inferSparseToDense has indices, shape, values and the default.
-func inferSparseToDense(c *op.Call) error {
-	shape, err := op.Ints(c.In[1])
-	if err != nil {
-		return err
-	}
+func inferSparseToDense(c *op.Call, shape []int) error {
 	if c.In[0].Rank() > 2 || c.In[2].Rank() > 1 || c.In[2].Type != c.In[3].Type || c.In[3].Len() != 1 {
 		return fmt.Errorf("indices %s, values %v %s, default %v %s", tensor.FormatShape(c.In[0].Shape),
 			c.In[2].Type, tensor.FormatShape(c.In[2].Shape), c.In[3].Type, tensor.FormatShape(c.In[3].Shape))
@@ -142,11 +134,7 @@ func runSparseToDense(c *op.Call) error {
 }
 
 // inferSegmentSum has as many rows as the last identifier determines.
-func inferSegmentSum(c *op.Call) error {
-	ids, err := op.Ints(c.In[1])
-	if err != nil {
-		return err
-	}
+func inferSegmentSum(c *op.Call, ids []int) error {
 	x := c.In[0]
 	if x.Rank() == 0 || c.In[1].Rank() != 1 || len(ids) != x.Shape[0] {
 		return fmt.Errorf("%d segment identifiers for shape %s", len(ids), tensor.FormatShape(x.Shape))
@@ -165,11 +153,7 @@ func inferSegmentSum(c *op.Call) error {
 	return nil
 }
 
-func inferUnsortedSegment(c *op.Call) error {
-	n, err := layout.Scalar(c.In[2])
-	if err != nil {
-		return err
-	}
+func inferUnsortedSegment(c *op.Call, n int) error {
 	x, ids := c.In[0].Shape, c.In[1].Shape
 	if n < 0 || len(ids) > len(x) || !slices.Equal(ids, x[:len(ids)]) {
 		return fmt.Errorf("%d segments, identifiers %s for shape %s", n, tensor.FormatShape(ids), tensor.FormatShape(x))

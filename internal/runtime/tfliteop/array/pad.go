@@ -11,27 +11,23 @@ import (
 
 func padDefs() []op.Def {
 	return []op.Def{
-		moved("PAD", 2, pad, 1),
-		moved("PADV2", 2, pad, 1),
-		moved("MIRROR_PAD", 2, pad, 1),
-		moved("DILATE", 3, dilate, 1),
-		moved("TRANSPOSE", 2, byInts(layout.Transpose)),
-		moved("TILE", 2, byInts(layout.Tile)),
-		moved("BROADCAST_TO", 2, byInts(layout.Expand)),
+		moved("PAD", 2, byInts(pad), 1),
+		moved("PADV2", 2, byInts(pad), 1),
+		moved("MIRROR_PAD", 2, byInts(pad), 1),
+		moved("DILATE", 3, byInts(dilate), 1),
+		moved("TRANSPOSE", 2, byShape(layout.Transpose)),
+		moved("TILE", 2, byShape(layout.Tile)),
+		moved("BROADCAST_TO", 2, byShape(layout.Expand)),
 		lite("BROADCAST_ARGS", 2, inferBroadcastArgs, op.Simple(runBroadcastArgs)),
 	}
 }
 
 // pad maps each axis: to the padding value, or to its mirror image, which repeats the edge if it
 // is symmetric.
-func pad(c *op.Call) (g layout.Geometry, err error) {
+func pad(c *op.Call, p []int) (g layout.Geometry, err error) {
 	x, edge, mirror := c.In[0], 1, c.Node.Op == "MIRROR_PAD"
 	if c.Node.Attrs.Str("mode", "REFLECT") == "REFLECT" {
 		edge = 0
-	}
-	p, err := op.Ints(c.In[1])
-	if err != nil {
-		return g, err
 	}
 	if len(p) != 2*x.Rank() {
 		return g, fmt.Errorf("%d paddings for rank %d", len(p), x.Rank())
@@ -84,11 +80,7 @@ func zeroOf(c *op.Call) *tensor.Tensor {
 }
 
 // dilate has the tensor, the distance of its elements along each axis, and the value between them.
-func dilate(c *op.Call) (g layout.Geometry, err error) {
-	step, err := op.Ints(c.In[1])
-	if err != nil {
-		return g, err
-	}
+func dilate(c *op.Call, step []int) (g layout.Geometry, err error) {
 	x := c.In[0]
 	if len(step) != x.Rank() || c.In[2].Type != x.Type || c.In[2].Len() != 1 {
 		return g, fmt.Errorf("%d dilations for rank %d, value %v for %v", len(step), x.Rank(), c.In[2].Type, x.Type)

@@ -14,7 +14,7 @@ func sliceDefs() []op.Def {
 		moved("SLICE", 3, slice),
 		moved("STRIDED_SLICE", 4, stridedSlice),
 		lite("DYNAMIC_UPDATE_SLICE", 3, layout.SameAsInput, prepareUpdateSlice),
-		moved("REVERSE_V2", 2, reverse),
+		moved("REVERSE_V2", 2, byInts(reverse)),
 		lite("REVERSE_SEQUENCE", 2, layout.SameAsInput, prepareReverseSequence),
 	}
 }
@@ -183,12 +183,8 @@ func prepareUpdateSlice(c *op.Call) (op.Run, error) {
 	})
 }
 
-func reverse(c *op.Call) (g layout.Geometry, err error) {
+func reverse(c *op.Call, axes []int) (g layout.Geometry, err error) {
 	x := c.In[0]
-	axes, err := op.Ints(c.In[1])
-	if err != nil {
-		return g, err
-	}
 	strides := tensor.Strides(x.Shape)
 	turned := make([]bool, x.Rank())
 	from := 0
