@@ -92,14 +92,8 @@ func floatConv(c *op.Call, s conv.Shape, depthwise bool) (op.Run, error) {
 	if depthwise {
 		make = conv.NewDepthwiseNHWC
 	}
-	load := func(c *op.Call) (w, b []float32, err error) {
-		if w, err = layer.Floats(c.In[1]); err == nil {
-			b, err = layer.BiasOf(c, 2)
-		}
-		return w, b, err
-	}
 	if c.Const(1) && (!c.Has(2) || c.Const(2)) {
-		w, b, err := load(c)
+		w, b, err := layer.FloatPair(c, 1, 2)
 		if err != nil {
 			return nil, err
 		}
@@ -113,7 +107,7 @@ func floatConv(c *op.Call, s conv.Shape, depthwise bool) (op.Run, error) {
 	c.Kernel = "unpacked"
 	var conv *conv.Float32
 	return func(c *op.Call) error {
-		w, b, err := load(c)
+		w, b, err := layer.FloatPair(c, 1, 2)
 		if err != nil {
 			return err
 		}

@@ -94,12 +94,17 @@ func prepareConv3D(c *op.Call, v *conv3D) (op.Run, error) {
 			v.window(rows[i*g.K:][:g.K], first+i, x)
 		}
 	}
-	return func(c *op.Call) error {
+	return func(c *op.Call) (err error) {
 		x = tensor.Of[float32](c.In[0])
 		y := tensor.Of[float32](c.Out[0])
 		g := g
-		var err error
-		if g.BiasN, err = layer.Floats(c.Input(2)); err != nil {
+		var w []float32
+		if packed == nil {
+			w, g.BiasN, err = layer.FloatPair(c, 1, 2)
+		} else {
+			g.BiasN, err = layer.BiasOf(c, 2)
+		}
+		if err != nil {
 			return err
 		}
 		for p := 0; p < positions; p += chunk {
@@ -107,13 +112,9 @@ func prepareConv3D(c *op.Call, v *conv3D) (op.Run, error) {
 			c.Pool.For(g.M, max(1, layer.Grain/max(1, g.K)), gather)
 			if packed != nil {
 				gemm.MultiplyPacked(c.Pool, g, rows, packed, y[p*v.oc:])
-				continue
+			} else {
+				gemm.Multiply(c.Pool, g, rows, w, y[p*v.oc:])
 			}
-			w, err := layer.Floats(c.In[1])
-			if err != nil {
-				return err
-			}
-			gemm.Multiply(c.Pool, g, rows, w, y[p*v.oc:])
 		}
 		return nil
 	}, nil
@@ -227,13 +228,9 @@ func prepareConv3DTranspose(c *op.Call, v *conv3D) (op.Run, error) {
 			}
 		}
 	}
-	return func(c *op.Call) error {
+	return func(c *op.Call) (err error) {
 		x, y = tensor.Of[float32](c.In[2]), tensor.Of[float32](c.Out[0])
-		var err error
-		if w, err = layer.Floats(c.In[1]); err != nil {
-			return err
-		}
-		if bias, err = layer.Floats(c.Input(3)); err != nil {
+		if w, bias, err = layer.FloatPair(c, 1, 3); err != nil {
 			return err
 		}
 		c.Pool.For(v.n*v.out[0]*v.out[1]*v.out[2], max(1, layer.Grain/max(1, v.k[0]*v.k[1]*v.k[2]*v.c*v.oc)), positions)

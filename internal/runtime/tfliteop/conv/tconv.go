@@ -200,11 +200,7 @@ func (t tconv) float(c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	return func(c *op.Call) error {
-		w, err := layer.Floats(c.In[t.filt])
-		if err != nil {
-			return err
-		}
-		bias, err := layer.Floats(c.Input(t.bi))
+		w, bias, err := layer.FloatPair(c, t.filt, t.bi)
 		if err != nil {
 			return err
 		}

@@ -334,6 +334,14 @@ func Lookup(in int, table *[256]uint8) op.Run {
 	}
 }
 
+// FloatPair returns inputs weights and bias as float32, nil for absent ones and an empty bias.
+func FloatPair(c *op.Call, weights, bias int) (w, b []float32, err error) {
+	if w, err = Floats(c.Input(weights)); err == nil {
+		b, err = BiasOf(c, bias)
+	}
+	return w, b, err
+}
+
 // BiasOf returns bias input i as float32, nil if it is absent or empty.
 func BiasOf(c *op.Call, i int) ([]float32, error) {
 	if b := c.Input(i); b != nil && b.Len() > 0 {

@@ -69,11 +69,7 @@ func (s svdf) float(c *op.Call) (op.Run, error) {
 	memory := newState[float32](c, 4)
 	return func(c *op.Call) error {
 		x, state, y := tensor.Of[float32](c.In[0]), memory.begin(c), tensor.Of[float32](c.Out[0])
-		time, err := layer.Floats(c.In[2])
-		if err != nil {
-			return err
-		}
-		bias, err := layer.Floats(c.Input(3))
+		time, bias, err := layer.FloatPair(c, 2, 3)
 		if err != nil {
 			return err
 		}

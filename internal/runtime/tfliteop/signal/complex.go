@@ -210,21 +210,25 @@ func (f *floatFFT) buffer() []complex128 { return f.in }
 
 // run returns the transform, valid until the next run.
 func (f *floatFFT) run(in []complex128) []complex128 {
-	f.stage(f.out, in, 1, f.factors)
+	stages(f, f.out, in, 1, f.factors)
 	return f.out
 }
 
-func (f *floatFFT) stage(x, in []complex128, step int, factors []int) {
+// stages computes the stages of a transform of mixed radices, the last ones first. f combines the m
+// points of each of p transforms, whose input is step apart.
+func stages[P any](f interface{ combine(x []P, step, p, m int) }, x, in []P, step int, factors []int) {
 	p, m := factors[0], factors[1]
-	if m == 1 {
-		for k := range p {
+	for k := range p {
+		if m == 1 {
 			x[k] = in[k*step]
-		}
-	} else {
-		for k := range p {
-			f.stage(x[k*m:(k+1)*m], in[k*step:], step*p, factors[2:])
+		} else {
+			stages(f, x[k*m:(k+1)*m], in[k*step:], step*p, factors[2:])
 		}
 	}
+	f.combine(x, step, p, m)
+}
+
+func (f *floatFFT) combine(x []complex128, step, p, m int) {
 	w := f.twiddles
 	switch p {
 	case 2:

@@ -98,19 +98,9 @@ func add[T int16 | int32](a, b point[T]) point[T] { return point[T]{a.r + b.r, a
 func sub[T int16 | int32](a, b point[T]) point[T] { return point[T]{a.r - b.r, a.i - b.i} }
 
 // run transforms in to out, which must not overlap.
-func (f *fixedFFT[T]) run(out, in []point[T]) { f.stage(out, in, 1, f.factors) }
+func (f *fixedFFT[T]) run(out, in []point[T]) { stages(f, out, in, 1, f.factors) }
 
-func (f *fixedFFT[T]) stage(out, in []point[T], step int, factors []int) {
-	p, m := factors[0], factors[1]
-	if m == 1 {
-		for k := range p {
-			out[k] = in[k*step]
-		}
-	} else {
-		for k := range p {
-			f.stage(out[k*m:(k+1)*m], in[k*step:], step*p, factors[2:])
-		}
-	}
+func (f *fixedFFT[T]) combine(out []point[T], step, p, m int) {
 	switch p {
 	case 2:
 		f.radix2(out, step, m)
@@ -315,20 +305,27 @@ func shapeRfft(c *op.Call) (transform, error) {
 }
 
 func prepareRfft(c *op.Call, v transform) (op.Run, error) {
+	return v.prepare(c, fixedRfft[int16], fixedRfft[int32], func(v transform) op.Run {
+		f := newRealFFTRow(v.n)
+		return eachRow(v, func(y, x []float32) {
+			for i, p := range f.run(x) {
+				y[2*i], y[2*i+1] = float32(real(p)), float32(imag(p))
+			}
+		})
+	})
+}
+
+// prepare chooses the function for the element type.
+func (v transform) prepare(c *op.Call, i16, i32 func(v transform) (op.Run, error), f32 func(v transform) op.Run) (op.Run, error) {
 	c.Kernel = "fixed-point fft"
 	switch c.In[0].Type {
 	case tensor.Int16:
-		return fixedRfft[int16](v)
+		return i16(v)
 	case tensor.Int32:
-		return fixedRfft[int32](v)
+		return i32(v)
 	}
 	c.Kernel = "fft"
-	f := newRealFFTRow(v.n)
-	return eachRow(v, func(y, x []float32) {
-		for i, p := range f.run(x) {
-			y[2*i], y[2*i+1] = float32(real(p)), float32(imag(p))
-		}
-	}), nil
+	return f32(v), nil
 }
 
 // fixedRfft pads each frame with zeros at the end.
@@ -356,30 +353,23 @@ func shapeIrfft(c *op.Call) (transform, error) {
 }
 
 func prepareIrfft(c *op.Call, v transform) (op.Run, error) {
-	c.Kernel = "fixed-point fft"
-	switch c.In[0].Type {
-	case tensor.Int16:
-		return fixedIrfft[int16](v)
-	case tensor.Int32:
-		return fixedIrfft[int32](v)
-	}
-	c.Kernel = "fft"
-	n := v.n
-	f := newFloatFFT(n, true)
-	spectrum := make([]complex128, n)
-	return eachRow(v, func(y, x []float32) {
-		for i := range n/2 + 1 {
-			p := complex(float64(x[2*i]), float64(x[2*i+1]))
-			spectrum[i] = p
-			if i > 0 && i < n/2 {
-				spectrum[n-i] = complex(real(p), -imag(p))
+	return v.prepare(c, fixedIrfft[int16], fixedIrfft[int32], func(v transform) op.Run {
+		n := v.n
+		f, spectrum := newFloatFFT(n, true), make([]complex128, n)
+		return eachRow(v, func(y, x []float32) {
+			for i := range n/2 + 1 {
+				p := complex(float64(x[2*i]), float64(x[2*i+1]))
+				spectrum[i] = p
+				if i > 0 && i < n/2 {
+					spectrum[n-i] = complex(real(p), -imag(p))
+				}
 			}
-		}
-		// The reference's inverse divides by the length.
-		for i, p := range f.run(spectrum) {
-			y[i] = float32(real(p) / float64(n))
-		}
-	}), nil
+			// The reference's inverse divides by the length.
+			for i, p := range f.run(spectrum) {
+				y[i] = float32(real(p) / float64(n))
+			}
+		})
+	})
 }
 
 func fixedIrfft[T int16 | int32](v transform) (op.Run, error) {
