@@ -164,7 +164,7 @@ func intSoftmax[T int8 | uint8, O int8 | uint8 | int16](c *op.Call, rows, depth 
 	}
 	c.Recipe = recipe.Softmax{Rows: rows, Depth: depth, Exps: exps, Span: -dmin, Lo: lo, Hi: hi, Bits: width}
 	vectors := newByteSoftmax(c, &exps, lo, hi)
-	var x []T // of the run, whose loop is made once
+	var x []T // set by each run; the closure is allocated once
 	var y []O
 	var data []uint8
 	work := func(worker, r0, r1 int) {

@@ -209,7 +209,7 @@ func quantRsqrt(c *op.Call) (op.Run, error) {
 type curve8 struct {
 	exact  func(a int32) int32 // of Q4.27 to Q0.31
 	rows   func(dst, src []float32)
-	shift  int // of Q0.31 to codes
+	shift  int // from Q0.31 to quantised values
 	offset int32
 }
 

@@ -75,7 +75,7 @@ func floatArith(c *op.Call, k arith, w *broadcast.Walk) (op.Run, error) {
 	return RunBinary(c, w, l), nil
 }
 
-// RunBinary applies loops to two inputs and an output of one type.
+// RunBinary applies kernels to two inputs and an output of one type.
 func RunBinary[T tensor.Number](c *op.Call, w *broadcast.Walk, l element.Loops[T, T]) op.Run {
 	r := element.NewBinary(c.Pool, w, l)
 	return func(c *op.Call) error {

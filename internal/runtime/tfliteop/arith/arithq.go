@@ -159,7 +159,7 @@ func sumQuant[T int8 | uint8 | int16](c *op.Call, k arith, w *broadcast.Walk, q 
 	}), nil
 }
 
-// scaled returns a function that makes the requantisation by a multiplier, for loops over pairs
+// scaled returns a function that makes the requantisation by a multiplier, for kernels over pairs
 // that do not include it.
 func (q *binaryQuant) scaled(m fixed.Multiplier) func() *quantise.Uniform {
 	zero, lo, hi := q.Range()
@@ -188,7 +188,7 @@ func sums[T int8 | uint8 | int16](c *op.Call, w *broadcast.Walk, scaled func() *
 		return RunPair(c, w, pair)
 	}
 	u := scaled()
-	// Several workers run the loops: each uses its own scratch memory.
+	// Several workers run the kernel: each uses its own scratch memory.
 	free := sync.Pool{New: func() any { return new([quantise.RequantBlock]int32) }}
 	return RunBinary(c, w, element.Loops[T, T]{Vec: func(dst, a, b []T) {
 		workspace := free.Get().(*[quantise.RequantBlock]int32)
@@ -202,7 +202,7 @@ func sums[T int8 | uint8 | int16](c *op.Call, w *broadcast.Walk, scaled func() *
 	}})
 }
 
-// RunPair applies loops over quantised values to two inputs and an output of one type.
+// RunPair applies kernels on quantised values to two inputs and an output of one type.
 func RunPair[T quantise.Integer](c *op.Call, w *broadcast.Walk, pair *quantise.Binary[T]) op.Run {
 	return RunBinary(c, w, element.Loops[T, T]{Vec: pair.Run, Rows: pair.Rows})
 }

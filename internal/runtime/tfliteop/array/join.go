@@ -39,7 +39,7 @@ func concat(c *op.Call) (g layout.Geometry, err error) {
 	return g, nil
 }
 
-// finished adds what TFLite does to the result of a join.
+// finished adds requantisation and the fused activation to a concatenation.
 func finished(c *op.Call, prepare layout.Prepare, axis int) (op.Run, error) {
 	if tables := rescaleTables(c); tables != nil {
 		c.Recipe = recipe.Join{Tables: tables}
@@ -52,7 +52,8 @@ func finished(c *op.Call, prepare layout.Prepare, axis int) (op.Run, error) {
 	if name == "NONE" || name == "" {
 		return prepare(c)
 	}
-	d := *c // what is joined is changed: it may not lie where the parts do
+	// without notes of copies: the result is changed and must not share memory with the inputs
+	d := *c
 	join, err := prepare(&d)
 	if err != nil {
 		return nil, err

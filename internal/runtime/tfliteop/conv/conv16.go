@@ -36,7 +36,7 @@ func wideConv(c *op.Call, s conv.Shape, depthwise bool) (op.Run, error) {
 	}
 	c.Recipe = recipe.Conv{Shape: s, Depthwise: depthwise, Sums: layer.WideSumsOf(q)}
 	if !depthwise && (s.Groups == 1 || s.C > s.Groups) && !plainProduct(&s) {
-		if run := windowsWide(c, s, q, wv); run != nil {
+		if run := inPlaceWide(c, s, q, wv); run != nil {
 			return run, nil
 		}
 	}
@@ -130,8 +130,8 @@ func on[X, Y tensor.Number](in int, run func(p *workers.Pool, x []X, y []Y)) op.
 // widePatches is the number of patches that are multiplied together.
 const widePatches = 48
 
-// windowsWide reads the input in place; nil where it cannot.
-func windowsWide(c *op.Call, s conv.Shape, q *gemm.Requant16, w []int32) op.Run {
+// inPlaceWide reads the input in place; it returns nil where no kernel can.
+func inPlaceWide(c *op.Call, s conv.Shape, q *gemm.Requant16, w []int32) op.Run {
 	conv := conv.NewInt16(w, q, s)
 	if conv == nil {
 		return nil
@@ -173,7 +173,7 @@ func packedWide(c *op.Call, s conv.Shape, p *gemm.PackedInt8, q *gemm.Requant16)
 	}
 }
 
-// widePatch writes what output position at sees; beyond the borders is zero.
+// widePatch writes the receptive field of output position at, zero beyond the borders.
 func widePatch(dst, x []int16, s *conv.Shape, at int) {
 	n, oy, ox := at/s.OW/s.OH, at/s.OW%s.OH, at%s.OW
 	// how often values are copied for a line of taps, and how many taps at a time

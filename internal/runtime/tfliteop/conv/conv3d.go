@@ -87,7 +87,7 @@ func prepareConv3D(c *op.Call, v *conv3D) (op.Run, error) {
 		c.Copied(1)
 		c.Kernel = packed.Name(g)
 	}
-	var x []float32 // of the run, whose loop is made once
+	var x []float32 // set by each run; the closure is allocated once
 	first := 0
 	gather := func(lo, hi int) {
 		for i := lo; i < hi; i++ {
@@ -120,8 +120,8 @@ func prepareConv3D(c *op.Call, v *conv3D) (op.Run, error) {
 	}, nil
 }
 
-// gathered is how many values of windows are gathered at once at most: as much as a second-level
-// cache holds beside weights.
+// gathered is the maximum number of input values that are gathered for one matrix multiplication:
+// as many as a second-level cache holds beside weights.
 const gathered = 1 << 16
 
 // split turns a position into batch and coordinates.
@@ -218,7 +218,7 @@ func prepareConv3DTranspose(c *op.Call, v *conv3D) (op.Run, error) {
 			return run, err
 		}
 	}
-	var x, y []float32 // of the run, whose loop is made once
+	var x, y []float32 // set by each run; the closure is allocated once
 	// Each output gathers the inputs that would scatter into it.
 	positions := func(lo, hi int) {
 		for p := lo; p < hi; p++ {

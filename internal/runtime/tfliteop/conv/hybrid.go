@@ -48,7 +48,7 @@ func hybridConv(c *op.Call, s conv.Shape, depthwise bool) (op.Run, error) {
 	}
 	factors := op.ScratchOf[float32](c, s.OC) // of the channels, with the scale of the batch
 	mul, add := element.Mul[float32](), element.Add[float32]()
-	var out []float32 // of a batch of the run, whose loop is made once
+	var out []float32 // of a batch, set by each run; the closure is allocated once
 	back := func(lo, hi int) {
 		rows := out[lo*s.OC : hi*s.OC]
 		eachRow(&mul, rows, factors)
@@ -63,7 +63,7 @@ func hybridConv(c *op.Call, s conv.Shape, depthwise bool) (op.Run, error) {
 		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
 		area := s.OH * s.OW
 		for b := range s.N {
-			scale, _ := layer.QuantizeRow(q, x[b*n:][:n], asym)
+			scale, _ := layer.QuantiseRow(q, x[b*n:][:n], asym)
 			for o := range factors {
 				factors[o] = scale * sw[min(o, len(sw)-1)]
 			}
@@ -124,7 +124,7 @@ func hybridDense(c *op.Call, s conv.Shape, q []float32, asym bool, bias []float3
 	return func(c *op.Call) error {
 		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
 		for b := range batches {
-			scale, zero := layer.QuantizeCodes(quantise.Bits(stored), q, x[b*len(q):][:len(q)], asym, 0)
+			scale, zero := layer.QuantiseBytes(quantise.Bits(stored), q, x[b*len(q):][:len(q)], asym, 0)
 			conv.Floats(c.Pool, stored, zero, y[b*size:][:size], scales, scale)
 		}
 		return nil
@@ -178,7 +178,7 @@ func (t tconv) hybrid(c *op.Call) (op.Run, error) {
 	}
 	c.Kernel = "hybrid"
 	infinite := slices.ContainsFunc(h.scales, func(v float32) bool { return v-v != 0 })
-	var out, bias []float32 // of a batch of the run, whose loop is made once
+	var out, bias []float32 // of a batch, set by each run; the closure is allocated once
 	var scale float32
 	work := func(worker, lo, hi int) {
 		rows := out[lo*t.OW*t.OC : hi*t.OW*t.OC]
@@ -198,7 +198,7 @@ func (t tconv) hybrid(c *op.Call) (op.Run, error) {
 		x, y := tensor.Of[float32](c.In[t.data]), tensor.Of[float32](c.Out[0])
 		size := t.OH * t.OW * t.OC
 		for b := range t.N {
-			scale, _ = layer.QuantizeRow(h.q, x[b*len(h.q):][:len(h.q)], true)
+			scale, _ = layer.QuantiseRow(h.q, x[b*len(h.q):][:len(h.q)], true)
 			h.all = infinite || scale-scale != 0
 			out = y[b*size:][:size]
 			c.Pool.ForWorker(t.OH, 1+t.OH*(1<<14)/max(1, len(h.q)*len(h.scales)), work)

@@ -1,6 +1,6 @@
-// Package elementwise holds TFLite's comparisons, logic, selection, conversion
-// and the less common arithmetic (integer division, powers, shifts). Layers'
-// arithmetic such as ADD and MUL is in internal/runtime/tfliteop/nn.
+// Package elementwise implements TFLite's comparisons, logic, selection, conversion and the less
+// common arithmetic (integer division, powers, shifts). ADD, MUL and the like are in
+// internal/runtime/tfliteop/arith.
 package elementwise
 
 import (

@@ -47,8 +47,8 @@ func compare[T cmp.Ordered](c *op.Call, view [2]func(*tensor.Tensor) []T) (op.Ru
 	return Over(c, view, tensor.Of[uint8], loops())
 }
 
-// scaled reports whether both inputs are quantised differently, so that their
-// codes cannot be compared as they are.
+// scaled reports whether the inputs have different quantisation, so that their quantised values
+// cannot be compared directly.
 func scaled(c *op.Call) bool {
 	a, b := c.In[0].Quant, c.In[1].Quant
 	if a == nil || b == nil || len(a.Scale) != 1 || len(b.Scale) != 1 || len(a.Zero) < 1 || len(b.Zero) < 1 {

@@ -16,7 +16,7 @@ import (
 )
 
 // Hybrid operators have float activations and integer weights of up to 8 bits. A row of
-// activations is quantised on the fly, the dot products are integers and are scaled back. The
+// activations is quantised at run time, the dot products are integers and are dequantised. The
 // rules are those of TFLite's reference kernels.
 
 // Hybrid is a matrix of integer weights [n, k] that is multiplied by rows of floats.
@@ -103,18 +103,19 @@ func (h *Hybrid) block(p *workers.Pool, rows int, y, x, bias []float32, act acti
 // quantiseRows quantises rows lo to hi of a block.
 func (h *Hybrid) quantiseRows(lo, hi int) {
 	m := h.many
-	h.codes(m.stored[lo*h.k:], m.q[lo*h.k:], m.x[lo*h.k:], m.scales[lo:hi], m.zeros[lo:hi])
+	h.quantiseAll(m.stored[lo*h.k:], m.q[lo*h.k:], m.x[lo*h.k:], m.scales[lo:hi], m.zeros[lo:hi])
 	for r := lo; h.asym && r < hi; r++ {
 		m.tables[r].Fill(false, m.zeros[r]+withoutSign)
 	}
 }
 
-// codes quantises as many rows as there are scales; workspace is scratch memory of the same size.
-func (h *Hybrid) codes(dst []uint8, workspace, x, scales []float32, zeros []int32) {
+// quantiseAll quantises as many rows as there are scales; workspace is scratch memory of the same
+// size.
+func (h *Hybrid) quantiseAll(dst []uint8, workspace, x, scales []float32, zeros []int32) {
 	e := simd.ElementKernels()
 	for r := 0; r < len(scales); r++ {
 		if r += e.QuantiseRows(dst[r*h.k:], x[r*h.k:], h.k, !h.asym, scales[r:], zeros[r:], withoutSign); r < len(scales) {
-			scales[r], zeros[r] = QuantizeCodes(dst[r*h.k:][:h.k], workspace[r*h.k:][:h.k], x[r*h.k:][:h.k], h.asym, withoutSign)
+			scales[r], zeros[r] = QuantiseBytes(dst[r*h.k:][:h.k], workspace[r*h.k:][:h.k], x[r*h.k:][:h.k], h.asym, withoutSign)
 		}
 	}
 }
@@ -146,7 +147,7 @@ func HybridWeights(t *tensor.Tensor) ([]int8, error) {
 
 // NewHybrid prepares quantised weights [n, k]; alone says that a run has a single row, for which
 // weights are read from memory, see [kernel.PackedQ.Rows]; asym selects the quantisation of rows,
-// see [QuantizeRow].
+// see [QuantiseRow].
 func NewHybrid(t *tensor.Tensor, n, k int, alone, asym bool) (*Hybrid, error) {
 	if !Quantised(t) {
 		return nil, op.Unsupported("%v weights without quantisation", t.Type)
@@ -201,7 +202,7 @@ func (h *Hybrid) Row(p *workers.Pool, x []float32) (sums []float32, scale float3
 		element.Int32ToFloat32(h.sum, h.whole)
 		return h.sum, scale
 	}
-	scale, _ = QuantizeRow(h.q, x[:h.k], h.asym)
+	scale, _ = QuantiseRow(h.q, x[:h.k], h.asym)
 	if h.whole == nil {
 		gemm.Multiply(p, gemm.Params{M: 1, N: h.n, K: h.k, TransB: true, Exact: true}, h.q, h.w, h.sum)
 		return h.sum, scale
@@ -222,7 +223,7 @@ func (h *Hybrid) Row(p *workers.Pool, x []float32) (sums []float32, scale float3
 
 // wholeRow is Row in vectors, whose sums are in h.whole.
 func (h *Hybrid) wholeRow(p *workers.Pool, x []float32) (scale float32) {
-	h.codes(h.stored, h.q, x, h.scale[:], h.zero[:])
+	h.quantiseAll(h.stored, h.q, x, h.scale[:], h.zero[:])
 	if h.asym {
 		h.table[0].Fill(false, h.zero[0]+withoutSign)
 	}
@@ -248,7 +249,7 @@ func (h *Hybrid) Run(p *workers.Pool, y, x, bias []float32, act activation.Clamp
 // Scales returns the scales of the weights: one, or one per row.
 func (h *Hybrid) Scales() []float32 { return h.scales }
 
-// ScaleBack dequantises sums of a row that [QuantizeRow] has quantised, one per channel, in
+// ScaleBack dequantises sums of a row that [QuantiseRow] has quantised, one per channel, in
 // place: times the row's scale and the weights' scale (one, or one per channel), plus the bias if
 // present, clamped.
 func ScaleBack(y []float32, scale float32, weights, bias []float32, act activation.Clamp) {
@@ -278,10 +279,10 @@ func ScaleBack(y []float32, scale float32, weights, bias []float32, act activati
 	}
 }
 
-// QuantizeRow writes x as integers, minus their zero point, to q and returns the scale and the
+// QuantiseRow writes x as integers, minus their zero point, to q and returns the scale and the
 // zero point. Symmetric: scale max|x|/127, zero point 0. Asymmetric: the range of x and 0 over
 // 255 steps.
-func QuantizeRow(q, x []float32, asym bool) (scale float32, zero int32) {
+func QuantiseRow(q, x []float32, asym bool) (scale float32, zero int32) {
 	s := stepsOf(x, asym)
 	if s.none {
 		clear(q)
@@ -298,14 +299,14 @@ func QuantizeRow(q, x []float32, asym bool) (scale float32, zero int32) {
 	return s.scale, s.zero
 }
 
-// QuantizeCodes is [QuantizeRow] for 8-bit values: integers plus their zero point and plus.
+// QuantiseBytes is [QuantiseRow] for 8-bit values: integers plus their zero point and plus.
 // workspace is scratch memory of the same size.
-func QuantizeCodes(dst []uint8, workspace, x []float32, asym bool, plus int32) (scale float32, zero int32) {
+func QuantiseBytes(dst []uint8, workspace, x []float32, asym bool, plus int32) (scale float32, zero int32) {
 	s := stepsOf(x, asym)
 	if !s.none && s.e.QuantiseRow(dst[:len(x)], x, s.inv, s.lo, s.hi, s.zero+plus) {
 		return s.scale, s.zero
 	}
-	scale, zero = QuantizeRow(workspace, x, asym)
+	scale, zero = QuantiseRow(workspace, x, asym)
 	n := 0
 	if e := simd.ElementKernels(); e != nil {
 		n = e.Quantise(dst, workspace, 1, float32(-128-zero), float32(127-zero), zero+plus)
@@ -321,8 +322,7 @@ type steps struct {
 	scale, inv, lo, hi float32
 	zero               int32
 	none               bool // the row has zeros only
-	// nil without vectors, and where a number is infinite or none: what becomes of it is for
-	// plain Go to say
+	// nil without SIMD, and for infinities and NaN, which plain Go handles
 	e *simd.Elements
 }
 

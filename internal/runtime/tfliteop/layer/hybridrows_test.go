@@ -78,10 +78,10 @@ func TestHybridCodes(t *testing.T) {
 		for row := range rows {
 			rangesOf(r, x[row*k:][:k])
 		}
-		h.codes(dst, make([]float32, rows*k), x, scales, zeros)
+		h.quantiseAll(dst, make([]float32, rows*k), x, scales, zeros)
 		for row := range rows {
 			q := make([]float32, k)
-			scale, zero := QuantizeRow(q, x[row*k:][:k], asym)
+			scale, zero := QuantiseRow(q, x[row*k:][:k], asym)
 			if scale != scales[row] && scale == scale || zero != zeros[row] {
 				t.Fatalf("row %d of %d of %d numbers: scale %g, zero point %d, not %g and %d", row, rows, k, scales[row], zeros[row], scale, zero)
 			}

@@ -1,5 +1,5 @@
-// Package layer contains code that TFLite's layers share: scales and zero points, ranges of
-// integers, fused activations, window geometry, and weights as numbers.
+// Package layer contains code that TFLite's layers share: definitions, parallel runs, scales and
+// zero points, ranges of integers, fused activations, kernel geometry, and reading of weights.
 package layer
 
 import (

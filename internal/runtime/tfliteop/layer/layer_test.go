@@ -387,9 +387,9 @@ func TestChannelMultipliers(t *testing.T) {
 	}
 }
 
-// TestQuantizeRow: rows of floats become integers: symmetric over 127 steps on each side,
+// TestQuantiseRow: rows of floats become integers: symmetric over 127 steps on each side,
 // asymmetric over 255 with zero among them.
-func TestQuantizeRow(t *testing.T) {
+func TestQuantiseRow(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name  string
@@ -418,7 +418,7 @@ func TestQuantizeRow(t *testing.T) {
 		for i := range q {
 			q[i] = 99
 		}
-		scale, zero := QuantizeRow(q, c.x, c.asym)
+		scale, zero := QuantiseRow(q, c.x, c.asym)
 		if scale != c.scale || zero != c.zero || !slices.Equal(q, c.q) {
 			t.Errorf("%s: %v, scale %v, zero %d; want %v, %v, %d", c.name, q, scale, zero, c.q, c.scale, c.zero)
 		}

@@ -11,7 +11,7 @@ import (
 // A BATCH_MATMUL with the attributes of a plan, which files cannot have, computes softmax(x·y,
 // with operands)·v: the score MatMul that the file has before it, the binary operators after
 // that, and their softmax. It works in blocks of rows, whose scores stay in the second-level
-// cache. Everything is computed in the order and with the loops of the file's operators, so that
+// cache. Everything is computed in the order and with the kernels of the file's operators, so that
 // results are bit-exact.
 //
 // Inputs are x, y and v, and the operand of each operator; the attributes are [op.AttrScores] and

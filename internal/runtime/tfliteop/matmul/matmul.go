@@ -302,7 +302,7 @@ type vectors struct {
 	*matmul
 	zero   int32 // of the right-hand operand
 	packed *gemm.PackedInt8
-	at     int // of what is packed; negative for nothing
+	at     int // offset of the packed operand, negative for none
 	always bool
 }
 

@@ -72,7 +72,7 @@ func prepareNearest(c *op.Call, r resize) (op.Run, error) {
 	}
 	ys, xs := r.nearest(r.h, r.oh), r.nearest(r.w, r.ow)
 	size := r.c * bits / 8 // bytes of a pixel
-	var src, dst []byte    // of the run, whose loop is made once
+	var src, dst []byte    // set by each run; the closure is allocated once
 	work := func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			row := src[(i/r.oh*r.h+ys[i%r.oh])*r.w*size:]

@@ -75,7 +75,7 @@ func quantizeFloat[Y int8 | uint8 | int16 | int32](c *op.Call) (op.Run, error) {
 	}
 	c.Recipe = recipe.Quantise{Scale: s, Zero: z, Min: lo, Max: hi}
 	e := simd.ElementKernels()
-	var all []float32 // of the run, whose loop is made once
+	var all []float32 // set by each run; the closure is allocated once
 	var out []Y
 	work := func(from, to int) {
 		x, y := all[from:to], out[from:to]

@@ -26,15 +26,15 @@ type gateProduct struct {
 	mult  fixed.Multiplier
 	wide  bool
 
-	// sums are the products of an input row, with SIMD: nil for the loop of scaledSum.
+	// sums are the dot products of an input row, with SIMD; nil where scaledSum computes them
 	sums []int32
 	own  *stacked // nil where others are multiplied with it
 }
 
 // begin computes the products of x, if SIMD kernels do.
 func begin[T int8 | int16](pool *workers.Pool, p *gateProduct, x []T) {
-	if codes, ok := any(x).([]int8); ok && p.own != nil {
-		p.own.run(pool, codes)
+	if bytes, ok := any(x).([]int8); ok && p.own != nil {
+		p.own.run(pool, bytes)
 		p.own.row(0)
 	}
 }
@@ -252,7 +252,7 @@ func lstmQuant[T int8 | int16](c *op.Call, s sequence) (op.Run, error) {
 	// Gates of the same step must not see the new output.
 	fresh := make([]T, n)
 	outputs, memory := newState[T](c, sequenceLSTM.hidden), newState[int16](c, sequenceLSTM.cell)
-	var in, h []T // of a step, whose loop is made once
+	var in, h []T // of a step; the closure is allocated once
 	var state []int16
 	work := func(k0, k1 int) {
 		for k := k0; k < k1; k++ {

@@ -118,7 +118,7 @@ func svdfQuant[S int8 | int16](c *op.Call, s svdf) (op.Run, error) {
 		Batch: s.batch, In: s.in, Filters: s.filters, Memory: s.memory, Units: s.units, Rank: s.rank,
 		ZeroIn: z[0], ZeroState: z[3], Zero: z[4], Feature: m1, Time: m2, StateMin: lo, StateMax: hi,
 	}
-	var x, w []int8 // of the run, whose loop is made once
+	var x, w []int8 // set by each run; the closure is allocated once
 	var state []S
 	features := func(f0, f1 int) {
 		for i := f0; i < f1; i++ {

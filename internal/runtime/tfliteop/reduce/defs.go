@@ -1,5 +1,5 @@
-// Package reduce holds TFLite's reductions, running sums and normalisations along
-// axes, and the lookup of embeddings.
+// Package reduce implements TFLite's reductions, cumulative sums and normalisations along axes, and
+// the lookup of embeddings.
 package reduce
 
 import (

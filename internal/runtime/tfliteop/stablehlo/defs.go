@@ -1,7 +1,7 @@
-// Package stablehlo holds the StableHLO operators that TFLite files may contain
-// beside its own: element-wise arithmetic, data movement, gathers, scatters and
-// reductions. Their shapes are static. Control flow and composites are in
-// internal/runtime/tfliteop/control. TensorFlow operators that mean the same (Flex) are here too.
+// Package stablehlo implements the StableHLO operators that TFLite files may contain beside its
+// own: element-wise arithmetic, data movement, gathers, scatters and reductions. Their shapes are
+// static. Control flow and composites are in internal/runtime/tfliteop/control. The package also
+// has the TensorFlow operators (Flex) that these kernels compute.
 package stablehlo
 
 import (

@@ -17,8 +17,8 @@ func indexDefs() []op.Def {
 	}
 }
 
-// indexing is what gather and scatter share: index vectors in the start tensor,
-// and windows of the operand.
+// indexing holds the parameters of gather and scatter: index vectors in the start tensor, and
+// windows of the operand.
 type indexing struct {
 	vector  int   // axis of the start tensor that holds index vectors
 	toAxis  []int // operand axis of each entry of an index vector
@@ -33,7 +33,7 @@ func indexingOf(operand, start, toAxis, size []int, vector int) (x indexing, err
 	if vector < 0 || vector > len(start) {
 		return x, fmt.Errorf("index vectors along axis %d of %s", vector, tensor.FormatShape(start))
 	}
-	n := 1 // length of a vector: 1 when there is no axis for it
+	n := 1 // length of a vector: 1 without an axis for it
 	x.batch = slices.Clone(start)
 	if vector < len(start) {
 		n = start[vector]

@@ -19,8 +19,8 @@ func reduceDefs() []op.Def {
 	}
 }
 
-// combiner returns what a body of two parameters does with them: the name of
-// its only operator without prefix, or "SECOND" when it returns the second.
+// combiner returns the operation of a body of two parameters: the name of its only operator without
+// prefix, or "SECOND" when it returns the second.
 func combiner(c *op.Call, attr string) (string, error) {
 	i, ok := c.Node.Attrs.Graph(attr)
 	if !ok || i >= len(c.Model.Graphs) {
