@@ -13,34 +13,16 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
 )
 
-// arith identifies a binary operator.
-type arith uint8
-
-const (
-	addOp arith = iota
-	subOp
-	mulOp
-	divOp
-	maxOp
-	minOp
-	sqdiffOp
-)
-
-// kind returns the operator of a recipe.
-func (k arith) kind() recipe.PlainKind {
-	return [...]recipe.PlainKind{recipe.PlainAdd, recipe.PlainSub, recipe.PlainMul, recipe.PlainDiv, recipe.PlainMax, recipe.PlainMin, recipe.PlainSquaredDifference}[k]
-}
-
 var errDivision = errors.New("division by zero")
 
-func prepareArith(k arith) func(c *op.Call) (op.Run, error) {
+func prepareArith(k recipe.PlainKind) func(c *op.Call) (op.Run, error) {
 	return func(c *op.Call) (op.Run, error) {
 		w, err := NewBroadcast(c.In[0].Shape, c.In[1].Shape)
 		if err != nil {
 			return nil, err
 		}
 		t := c.In[0].Type
-		if (t == tensor.Int8 || t == tensor.Uint8 || t == tensor.Int16) && k != maxOp && k != minOp && (layer.Quantised(c.In[0]) || layer.Quantised(c.Out[0])) {
+		if (t == tensor.Int8 || t == tensor.Uint8 || t == tensor.Int16) && k != recipe.PlainMax && k != recipe.PlainMin && (layer.Quantised(c.In[0]) || layer.Quantised(c.Out[0])) {
 			return tensor.PickInteger(t, quantArith[int8], quantArith[int16], nil, nil, quantArith[uint8], nil, nil, nil)(c, k, w)
 		}
 		if c.Out[0].Type != t {
@@ -56,14 +38,14 @@ func prepareArith(k arith) func(c *op.Call) (op.Run, error) {
 	}
 }
 
-func arithLoops[T tensor.Number](k arith) element.Loops[T, T] {
+func arithLoops[T tensor.Number](k recipe.PlainKind) element.Loops[T, T] {
 	return [...]func() element.Loops[T, T]{
-		addOp: element.Add[T], subOp: element.Sub[T], mulOp: element.Mul[T], divOp: element.Div[T], maxOp: element.Max[T], minOp: element.Min[T],
-		sqdiffOp: element.SquaredDifference[T],
+		recipe.PlainAdd: element.Add[T], recipe.PlainSub: element.Sub[T], recipe.PlainMul: element.Mul[T], recipe.PlainDiv: element.Div[T], recipe.PlainMax: element.Max[T], recipe.PlainMin: element.Min[T],
+		recipe.PlainSquaredDifference: element.SquaredDifference[T],
 	}[k]()
 }
 
-func floatArith(c *op.Call, k arith, w *broadcast.Walk) (op.Run, error) {
+func floatArith(c *op.Call, k recipe.PlainKind, w *broadcast.Walk) (op.Run, error) {
 	act, err := layer.Activation(c)
 	if err != nil {
 		return nil, err
@@ -85,13 +67,13 @@ func RunBinary[T tensor.Number](c *op.Call, w *broadcast.Walk, l element.Loops[T
 }
 
 // plainArith works on integers without scales. Sums wrap, as in C.
-func plainArith[T tensor.Integer](c *op.Call, k arith, w *broadcast.Walk) (op.Run, error) {
+func plainArith[T tensor.Integer](c *op.Call, k recipe.PlainKind, w *broadcast.Walk) (op.Run, error) {
 	act, err := layer.Activation(c)
 	if err != nil {
 		return nil, err
 	}
 	l := arithLoops[T](k)
-	c.Recipe = recipe.Plain{Kind: k.kind(), A: c.In[0].Shape, B: c.In[1].Shape, Clamped: act.On}
+	c.Recipe = recipe.Plain{Kind: k, A: c.In[0].Shape, B: c.In[1].Shape, Clamped: act.On}
 	if act.On {
 		lo, hi := tensor.Bounds[T]()
 		if !math.IsInf(float64(act.Min), 0) {
@@ -103,7 +85,7 @@ func plainArith[T tensor.Integer](c *op.Call, k arith, w *broadcast.Walk) (op.Ru
 		l = element.Clamped(l, lo, hi)
 	}
 	run := RunBinary(c, w, l)
-	if k != divOp {
+	if k != recipe.PlainDiv {
 		return run, nil
 	}
 	return func(c *op.Call) error {

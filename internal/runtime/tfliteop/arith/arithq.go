@@ -46,7 +46,7 @@ func (q *binaryQuant) Range() (zero, lo, hi int32) { return q.zo, q.lo, q.hi }
 // Clamp adds the zero point of the output and saturates to its range.
 func (q *binaryQuant) Clamp(v int32) int32 { return min(max(v+q.zo, q.lo), q.hi) }
 
-func quantArith[T int8 | uint8 | int16](c *op.Call, k arith, w *broadcast.Walk) (op.Run, error) {
+func quantArith[T int8 | uint8 | int16](c *op.Call, k recipe.PlainKind, w *broadcast.Walk) (op.Run, error) {
 	if c.Out[0].Type != c.In[0].Type {
 		return nil, op.Unsupported("%v inputs with %v output", c.In[0].Type, c.Out[0].Type)
 	}
@@ -56,9 +56,9 @@ func quantArith[T int8 | uint8 | int16](c *op.Call, k arith, w *broadcast.Walk) 
 	}
 	wide := c.In[0].Type == tensor.Int16
 	switch k {
-	case addOp, subOp, sqdiffOp:
+	case recipe.PlainAdd, recipe.PlainSub, recipe.PlainSquaredDifference:
 		return sumQuant[T](c, k, w, q, wide)
-	case mulOp:
+	case recipe.PlainMul:
 		// TensorFlow Lite multiplies the scales in float32, TFLite Micro in float64, whose
 		// results match the reference outputs.
 		m := fixed.FromReal(float64(q.S1) * float64(q.S2) / float64(q.So))
@@ -74,7 +74,7 @@ func quantArith[T int8 | uint8 | int16](c *op.Call, k arith, w *broadcast.Walk) 
 				dst[i] = (int32(a[i]) - z1) * (int32(b[i]) - z2)
 			}
 		}), nil
-	case divOp:
+	case recipe.PlainDiv:
 		return divQuant[T](c, w, q)
 	}
 	return nil, op.Unsupported("%v inputs", c.In[0].Type)
@@ -82,12 +82,12 @@ func quantArith[T int8 | uint8 | int16](c *op.Call, k arith, w *broadcast.Walk) 
 
 // sumQuant converts both inputs to a common finer scale, adds or subtracts there and scales once
 // more. For 8-bit inputs the first step is a table.
-func sumQuant[T int8 | uint8 | int16](c *op.Call, k arith, w *broadcast.Walk, q binaryQuant, wide bool) (op.Run, error) {
+func sumQuant[T int8 | uint8 | int16](c *op.Call, k recipe.PlainKind, w *broadcast.Walk, q binaryQuant, wide bool) (op.Run, error) {
 	shift := 20
 	switch {
-	case k == sqdiffOp && wide:
+	case k == recipe.PlainSquaredDifference && wide:
 		shift = 0
-	case k == sqdiffOp:
+	case k == recipe.PlainSquaredDifference:
 		shift = 7
 	case wide:
 		shift = 15
@@ -95,7 +95,7 @@ func sumQuant[T int8 | uint8 | int16](c *op.Call, k arith, w *broadcast.Walk, q 
 	twice := 2 * float64(max(q.S1, q.S2))
 	m1, m2 := fixed.FromReal(float64(q.S1)/twice), fixed.FromReal(float64(q.S2)/twice)
 	mo := fixed.FromReal(twice / (float64(int(1)<<shift) * float64(q.So)))
-	if k == sqdiffOp {
+	if k == recipe.PlainSquaredDifference {
 		mo = fixed.FromReal(twice * twice / (float64(int(1)<<(2*shift)) * float64(q.So)))
 	}
 	c.Recipe = recipe.Sum{
@@ -106,9 +106,9 @@ func sumQuant[T int8 | uint8 | int16](c *op.Call, k arith, w *broadcast.Walk, q 
 	second := func(y int32) int32 { return m2.Apply((y - q.Z2) << shift) }
 	finish := func(a, b int32) T {
 		switch k {
-		case addOp:
+		case recipe.PlainAdd:
 			return T(q.Clamp(mo.Apply(a + b)))
-		case subOp:
+		case recipe.PlainSub:
 			return T(q.Clamp(mo.Apply(a - b)))
 		}
 		d := a - b
@@ -116,10 +116,10 @@ func sumQuant[T int8 | uint8 | int16](c *op.Call, k arith, w *broadcast.Walk, q 
 	}
 	var pair *quantise.Binary[T]
 	var ok bool
-	if k == sqdiffOp {
+	if k == recipe.PlainSquaredDifference {
 		pair, ok = quantise.NewSquaredDifference[T](shift, q.Z1, q.Z2, m1, m2, mo, q.zo, q.lo, q.hi)
 	} else {
-		pair, ok = quantise.NewAdd[T](k == subOp, shift, q.Z1, q.Z2, m1, m2, mo, q.zo, q.lo, q.hi)
+		pair, ok = quantise.NewAdd[T](k == recipe.PlainSub, shift, q.Z1, q.Z2, m1, m2, mo, q.zo, q.lo, q.hi)
 	}
 	switch {
 	case ok && wide:
@@ -142,11 +142,11 @@ func sumQuant[T int8 | uint8 | int16](c *op.Call, k arith, w *broadcast.Walk, q 
 		t1, t2 := &t[0], &t[1]
 		a, b = a[:len(dst)], b[:len(dst)]
 		switch k {
-		case addOp:
+		case recipe.PlainAdd:
 			for i := range dst {
 				dst[i] = t1[uint8(a[i])] + t2[uint8(b[i])]
 			}
-		case subOp:
+		case recipe.PlainSub:
 			for i := range dst {
 				dst[i] = t1[uint8(a[i])] - t2[uint8(b[i])]
 			}
@@ -166,11 +166,11 @@ func (q *binaryQuant) scaled(m fixed.Multiplier) func() *quantise.Uniform {
 	return func() *quantise.Uniform { return quantise.NewUniform(m, zero, lo, hi) }
 }
 
-func sumKind(k arith) recipe.SumKind {
+func sumKind(k recipe.PlainKind) recipe.SumKind {
 	switch k {
-	case subOp:
+	case recipe.PlainSub:
 		return recipe.Sub
-	case sqdiffOp:
+	case recipe.PlainSquaredDifference:
 		return recipe.SquaredDifference
 	}
 	return recipe.Add

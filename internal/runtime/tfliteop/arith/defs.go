@@ -6,6 +6,7 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
+	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
 )
 
 // Defs lists the operators of this package.
@@ -13,8 +14,8 @@ func Defs() []op.Def {
 	defs := []op.Def{
 		{Name: "ADD_N", Types: []tensor.Type{tensor.Float32, tensor.Int32, tensor.Int64, tensor.Int8}, Infer: inferAddN, Prepare: prepareAddN},
 	}
-	for k, name := range []string{addOp: "ADD", subOp: "SUB", mulOp: "MUL", divOp: "DIV", maxOp: "MAXIMUM", minOp: "MINIMUM", sqdiffOp: "SQUARED_DIFFERENCE"} {
-		defs = append(defs, op.Def{Name: name, Types: layer.Numbers, Infer: inferBroadcast, Prepare: prepareArith(arith(k)), Fuses: true})
+	for k, name := range []string{recipe.PlainAdd: "ADD", recipe.PlainSub: "SUB", recipe.PlainMul: "MUL", recipe.PlainDiv: "DIV", recipe.PlainMax: "MAXIMUM", recipe.PlainMin: "MINIMUM", recipe.PlainSquaredDifference: "SQUARED_DIFFERENCE"} {
+		defs = append(defs, op.Def{Name: name, Types: layer.Numbers, Infer: inferBroadcast, Prepare: prepareArith(recipe.PlainKind(k)), Fuses: true})
 	}
 	return layer.InTFLite(defs)
 }

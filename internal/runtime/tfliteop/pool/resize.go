@@ -44,12 +44,17 @@ func inferResize(c *op.Call, r resize) {
 	c.SetOut(0, layer.OutType(c, c.In[0].Type), []int{r.n, r.oh, r.ow, r.c})
 }
 
+// scale returns the distance of output positions in the input.
+func (r resize) scale(in, out int) float32 {
+	if r.corners && out > 1 {
+		return float32(in-1) / float32(out-1)
+	}
+	return float32(in) / float32(out)
+}
+
 // nearest returns the source index of each output index.
 func (r resize) nearest(in, out int) []int {
-	scale := float32(in) / float32(out)
-	if r.corners && out > 1 {
-		scale = float32(in-1) / float32(out-1)
-	}
+	scale := r.scale(in, out)
 	var offset float32
 	if r.centres {
 		offset = 0.5
@@ -96,10 +101,7 @@ type tap struct {
 }
 
 func (r resize) taps(in, out int) []tap {
-	scale := float32(in) / float32(out)
-	if r.corners && out > 1 {
-		scale = float32(in-1) / float32(out-1)
-	}
+	scale := r.scale(in, out)
 	t := make([]tap, out)
 	for i := range t {
 		v := float32(i) * scale

@@ -145,12 +145,13 @@ func inferDequantize(c *op.Call) error {
 }
 
 func prepareDequantize(c *op.Call) (op.Run, error) {
+	copied := func(c *op.Call) error {
+		v, err := layer.Floats(c.In[0])
+		copy(tensor.Of[float32](c.Out[0]), v)
+		return err
+	}
 	if len(c.In[0].Shape) > 0 && c.In[0].Quant != nil && len(c.In[0].Quant.Scale) > 1 {
-		return func(c *op.Call) error {
-			v, err := layer.Floats(c.In[0])
-			copy(tensor.Of[float32](c.Out[0]), v)
-			return err
-		}, nil
+		return copied, nil
 	}
 	if f := tensor.PickInteger(c.In[0].Type, dequantizeInt[int8], dequantizeInt[int16], dequantizeInt[int32], nil, dequantizeInt[uint8], nil, nil, nil); f != nil {
 		return f(c)
@@ -168,11 +169,7 @@ func prepareDequantize(c *op.Call) (op.Run, error) {
 			return nil
 		}, nil
 	case tensor.Float32, tensor.Int4, tensor.Int2:
-		return func(c *op.Call) error {
-			v, err := layer.Floats(c.In[0])
-			copy(tensor.Of[float32](c.Out[0]), v)
-			return err
-		}, nil
+		return copied, nil
 	default:
 		return nil, op.Unsupported("%v input", t)
 	}
