@@ -104,8 +104,8 @@ func splitConv(c *op.Call, s conv.Shape, q *gemm.Requant16, w []int32, depthwise
 	return halved(c, 0, q, s.OC, conv.Run)
 }
 
-// reals converts weights to float32.
-func reals(w []int32) []float32 {
+// reals converts integer weights to float32.
+func reals[T int8 | int32](w []T) []float32 {
 	v := make([]float32, len(w))
 	for i, x := range w {
 		v[i] = float32(x)

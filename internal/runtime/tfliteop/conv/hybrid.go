@@ -3,6 +3,7 @@ package conv
 import (
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/conv"
 	"github.com/opmeter/opmeter/internal/kernel/element"
@@ -26,54 +27,34 @@ func hybridConv(c *op.Call, s conv.Shape, depthwise bool) (op.Run, error) {
 	if len(sw) != 1 && len(sw) != s.OC {
 		return nil, op.Unsupported("%d scales for %d channels", len(sw), s.OC)
 	}
-	var bias []float32
-	if c.Has(2) && c.In[2].Len() > 0 {
-		if !c.Const(2) {
-			return nil, op.Unsupported("a bias that is not constant beside %v weights", c.In[1].Type)
-		}
-		if bias, err = layer.Floats(c.In[2]); err != nil {
-			return nil, err
-		}
+	if b := c.Input(2); b != nil && b.Len() > 0 && !c.Const(2) {
+		return nil, op.Unsupported("a bias that is not constant beside %v weights", c.In[1].Type)
 	}
-	asym := depthwise || len(sw) > 1
-	c.Kernel = "hybrid"
-	n := s.H * s.W * s.C
-	q := op.ScratchOf[float32](c, n)
-	if !depthwise {
-		return hybridDense(c, s, q, asym, bias, act)
-	}
-	sums, err := hybridDepthwise(c, s)
+	bias, err := layer.BiasOf(c, 2)
 	if err != nil {
 		return nil, err
 	}
-	factors := op.ScratchOf[float32](c, s.OC) // of the channels, with the scale of the batch
-	mul, add := element.Mul[float32](), element.Add[float32]()
-	var out []float32 // of a batch, set by each run; the closure is allocated once
-	back := func(lo, hi int) {
-		rows := out[lo*s.OC : hi*s.OC]
-		eachRow(&mul, rows, factors)
-		if bias != nil {
-			eachRow(&add, rows, bias)
-		}
-		if act.On {
-			element.Bound(rows, act.Min, act.Max)
-		}
+	w, err := layer.HybridWeights(c.In[1])
+	if err != nil {
+		return nil, err
 	}
-	return func(c *op.Call) error {
-		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
-		area := s.OH * s.OW
-		for b := range s.N {
-			scale, _ := layer.QuantiseRow(q, x[b*n:][:n], asym)
-			for o := range factors {
-				factors[o] = scale * sw[min(o, len(sw)-1)]
-			}
-			out = y[b*area*s.OC:][:area*s.OC]
-			sums.Run(c.Pool, q, out)
-			c.Pool.For(area, max(1, layer.Grain/s.OC), back)
+	c.Kernel = "hybrid"
+	batches, in, out := s.N, s.H*s.W*s.C, s.OH*s.OW*s.OC
+	s.N = 1
+	scales := &quantise.FloatScale{Weights: sw, Bias: bias, Act: act}
+	if len(sw) == 1 {
+		scales.Weights = slices.Repeat(sw, s.OC)
+	}
+	one := hybridDense
+	if depthwise {
+		one = hybridDepthwise
+	}
+	run := one(c, s, w, op.ScratchOf[float32](c, in), scales, depthwise || len(sw) > 1)
+	return layer.Direct(func(p *workers.Pool, x, y []float32) {
+		for b := range batches {
+			run(p, x[b*in:][:in], y[b*out:][:out])
 		}
-		out = nil
-		return nil
-	}, nil
+	}), nil
 }
 
 // eachRow combines rows with v.
@@ -88,47 +69,46 @@ func eachRow(l *element.Loops[float32, float32], rows, v []float32) {
 	}
 }
 
-// hybridDepthwise convolves one batch entry of integers, minus their zero point, into sums that
-// are integers as well: float32 represents the sums of few taps exactly.
-func hybridDepthwise(c *op.Call, s conv.Shape) (*conv.Float32, error) {
-	wq, err := layer.HybridWeights(c.In[1])
-	if err != nil {
-		return nil, err
+// hybridDepthwise returns the depthwise convolution of one batch entry. float32 represents the
+// integer sums of its few taps exactly. q is scratch memory for the quantised input.
+func hybridDepthwise(c *op.Call, s conv.Shape, w []int8, q []float32, scales *quantise.FloatScale, asym bool) func(p *workers.Pool, x, y []float32) {
+	sums := conv.NewDepthwiseNHWC(s, reals(w), nil, activation.Clamp{})
+	factors := op.ScratchOf[float32](c, s.OC) // of the channels, with the scale of the batch
+	mul, add := element.Mul[float32](), element.Add[float32]()
+	var out []float32 // of a batch, set by each run; the closure is allocated once
+	back := func(lo, hi int) {
+		rows := out[lo*s.OC : hi*s.OC]
+		eachRow(&mul, rows, factors)
+		if scales.Bias != nil {
+			eachRow(&add, rows, scales.Bias)
+		}
+		if scales.Act.On {
+			element.Bound(rows, scales.Act.Min, scales.Act.Max)
+		}
 	}
-	s.N = 1
-	w := make([]float32, len(wq))
-	for i, v := range wq {
-		w[i] = float32(v)
+	return func(p *workers.Pool, x, y []float32) {
+		scale, _ := layer.QuantiseRow(q, x, asym)
+		for o, w := range scales.Weights {
+			factors[o] = scale * w
+		}
+		out = y
+		sums.Run(p, q, out)
+		p.For(s.OH*s.OW, max(1, layer.Grain/s.OC), back)
+		out = nil
 	}
-	return conv.NewDepthwiseNHWC(s, w, nil, activation.Clamp{}), nil
 }
 
-// hybridDense is a convolution that is not depthwise; q is scratch memory for a batch entry of
-// integers.
-func hybridDense(c *op.Call, s conv.Shape, q []float32, asym bool, bias []float32, act activation.Clamp) (op.Run, error) {
-	wq, err := layer.HybridWeights(c.In[1])
-	if err != nil {
-		return nil, err
-	}
-	batches := s.N
-	s.N = 1
-	conv := conv.NewInt8[int8](s, wq, 0, 0, quantise.Requant{})
-	stored := op.ScratchOf[int8](c, s.H*s.W*s.C)
+// hybridDense returns the convolution of one batch entry that is not depthwise.
+func hybridDense(c *op.Call, s conv.Shape, w []int8, q []float32, scales *quantise.FloatScale, asym bool) func(p *workers.Pool, x, y []float32) {
+	conv := conv.NewInt8[int8](s, w, 0, 0, quantise.Requant{})
+	stored := op.ScratchOf[int8](c, len(q))
 	// With a zero point the reference multiplies by the channel's scale first, then by that of
 	// the activations.
-	scales := &quantise.FloatScale{Weights: c.In[1].Quant.Scale, Bias: bias, Act: act, Together: !asym}
-	if len(scales.Weights) == 1 {
-		scales.Weights = slices.Repeat(scales.Weights, s.OC)
+	scales.Together = !asym
+	return func(p *workers.Pool, x, y []float32) {
+		scale, zero := layer.QuantiseBytes(quantise.Bits(stored), q, x, asym, 0)
+		conv.Floats(p, stored, zero, y, scales, scale)
 	}
-	size := s.OH * s.OW * s.OC
-	return func(c *op.Call) error {
-		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
-		for b := range batches {
-			scale, zero := layer.QuantiseBytes(quantise.Bits(stored), q, x[b*len(q):][:len(q)], asym, 0)
-			conv.Floats(c.Pool, stored, zero, y[b*size:][:size], scales, scale)
-		}
-		return nil
-	}, nil
 }
 
 // hybridTConv is a transposed convolution of floats by 8-bit weights. As in the reference kernel
