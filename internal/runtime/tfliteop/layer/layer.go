@@ -3,7 +3,10 @@
 package layer
 
 import (
+	"fmt"
+
 	"github.com/opmeter/opmeter/internal/base/workers"
+	"github.com/opmeter/opmeter/internal/model/flexbuffer"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
@@ -202,4 +205,14 @@ func differences[T int8 | uint8 | int32](w []int16, q []T, t *tensor.Tensor) {
 		return
 	}
 	eachRun(t, part)
+}
+
+// Options parses a custom operator's options.
+func Options(c *op.Call) (flexbuffer.Value, error) {
+	b, _ := c.Node.Attrs["custom_options"].([]byte)
+	v, err := flexbuffer.Parse(b)
+	if err != nil {
+		return flexbuffer.Value{}, fmt.Errorf("custom options: %w", err)
+	}
+	return v, nil
 }

@@ -266,29 +266,19 @@ func matmulQuant[X, Y int8 | int16](c *op.Call, t *matmul) (op.Run, error) {
 		M: t.m, N: t.n, K: t.k, AdjX: t.adjX, AdjY: t.adjY, X: t.x, Y: t.y, ZeroX: zx, ZeroY: zy,
 		Sums: recipe.Sums{Mul: ms, Zero: zo, Min: lo, Max: hi, Wide: wide},
 	}
+	q := quantise.Requant{Mul: ms, Zero: zo, Min: lo, Max: hi}
+	q16 := &gemm.Requant16{Mul: ms, Zero: zo, Min: lo, Max: hi, Narrow: !wide}
+	if w := newWide[Y](c, t, zx, zy, q16); w != nil {
+		return w.run, nil
+	}
+	if w := t.narrow(c, zx, zy, q); w != nil {
+		return w.run, nil
+	}
+	if w := t.few(c, zx, zy, q); w != nil {
+		return w.run, nil
+	}
 	var out []X
-	put := func(i int, acc int64) {
-		var v int32
-		m := ms[0]
-		if len(ms) > 1 {
-			m = ms[i%t.n]
-		}
-		if wide {
-			v = m.Apply64(acc)
-		} else {
-			v = m.Apply(int32(acc))
-		}
-		out[i] = X(min(max(v+zo, lo), hi))
-	}
-	if w := newWide[Y](c, t, zx, zy, &gemm.Requant16{Mul: ms, Zero: zo, Min: lo, Max: hi}); w != nil {
-		return w.run, nil
-	}
-	if w := t.narrow(c, zx, zy, quantise.Requant{Mul: ms, Zero: zo, Min: lo, Max: hi}); w != nil {
-		return w.run, nil
-	}
-	if w := t.few(c, zx, zy, quantise.Requant{Mul: ms, Zero: zo, Min: lo, Max: hi}); w != nil {
-		return w.run, nil
-	}
+	put := func(i int, acc int64) { out[i] = X(q16.One(acc, i%t.n)) }
 	return func(c *op.Call) error {
 		out = tensor.Of[X](c.Out[0])
 		matmulSums[X, Y]{t, tensor.Of[X](c.In[0]), tensor.Of[Y](c.In[1]), zx, zy, put}.run(c.Pool)

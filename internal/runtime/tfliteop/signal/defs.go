@@ -60,15 +60,10 @@ func Defs() []op.Def {
 
 // optionsOf parses a custom operator's options. No options are an empty map.
 func optionsOf(c *op.Call) (flexbuffer.Value, error) {
-	b, _ := c.Node.Attrs["custom_options"].([]byte)
-	if len(b) == 0 {
+	if b, _ := c.Node.Attrs["custom_options"].([]byte); len(b) == 0 {
 		return flexbuffer.Value{}, nil
 	}
-	v, err := flexbuffer.Parse(b)
-	if err != nil {
-		return flexbuffer.Value{}, fmt.Errorf("custom options: %w", err)
-	}
-	return v, nil
+	return layer.Options(c)
 }
 
 // sessionSlice returns the node's memory between runs, zero at first.

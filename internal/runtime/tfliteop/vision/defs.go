@@ -4,9 +4,6 @@
 package vision
 
 import (
-	"fmt"
-
-	"github.com/opmeter/opmeter/internal/model/flexbuffer"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
@@ -34,16 +31,6 @@ func Defs() []op.Def {
 		layer.Shaped(custom("MaxPoolingWithArgmax2D", floats), poolOf, inferPool, preparePool),
 		layer.Shaped(custom("MaxUnpooling2D", floats), unpoolOf, inferUnpool, prepareUnpool),
 	}
-}
-
-// optionsOf parses a custom operator's options.
-func optionsOf(c *op.Call) (flexbuffer.Value, error) {
-	b, _ := c.Node.Attrs["custom_options"].([]byte)
-	v, err := flexbuffer.Parse(b)
-	if err != nil {
-		return flexbuffer.Value{}, fmt.Errorf("custom options: %w", err)
-	}
-	return v, nil
 }
 
 // reals returns a function that reads a tensor as real numbers: float tensors as

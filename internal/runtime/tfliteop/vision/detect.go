@@ -8,6 +8,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
+	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
 )
 
 // inferSuppress has boxes, scores, the largest number of results, thresholds for overlap and score
@@ -142,7 +143,7 @@ func detectionOf(c *op.Call) (*detection, error) {
 	if err := c.NeedInputs(3); err != nil {
 		return nil, err
 	}
-	o, err := optionsOf(c)
+	o, err := layer.Options(c)
 	if err != nil {
 		return nil, err
 	}

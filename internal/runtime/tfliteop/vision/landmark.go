@@ -6,6 +6,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
+	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
 )
 
 // affine maps the pixels of a crop to the pixels of the image.
@@ -31,7 +32,7 @@ func regionOf(c *op.Call) (r region, err error) {
 	if err := c.NeedInputs(1); err != nil {
 		return r, err
 	}
-	o, err := optionsOf(c)
+	o, err := layer.Options(c)
 	if err != nil {
 		return r, err
 	}
@@ -109,7 +110,7 @@ func warpOf(c *op.Call) (size [2]int, err error) {
 	if err := checkMatrix(c, 4); err != nil {
 		return size, err
 	}
-	o, err := optionsOf(c)
+	o, err := layer.Options(c)
 	if err != nil {
 		return size, err
 	}

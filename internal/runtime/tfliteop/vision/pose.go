@@ -8,6 +8,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
+	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
 )
 
 const keypoints = 17
@@ -47,7 +48,7 @@ func poseOptionsOf(c *op.Call) (p poseOptions, err error) {
 	if err := c.NeedInputs(3); err != nil {
 		return p, err
 	}
-	o, err := optionsOf(c)
+	o, err := layer.Options(c)
 	if err != nil {
 		return p, err
 	}
