@@ -12,15 +12,6 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 )
 
-func fillDefs() []op.Def {
-	return []op.Def{
-		lite("FILL", 2, withInts(0, inferFill), op.Simple(runFill)),
-		lite("ZEROS_LIKE", 1, layout.SameAsInput, op.Simple(runZeros)),
-		lite("RANGE", 3, inferRange, prepareRange),
-		lite("ONE_HOT", 4, withScalar(1, inferOneHot), prepareOneHot),
-	}
-}
-
 func inferFill(c *op.Call, shape []int) error {
 	if c.In[1].Len() != 1 {
 		return fmt.Errorf("value of shape %s", tensor.FormatShape(c.In[1].Shape))
@@ -134,13 +125,6 @@ func prepareOneHot(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-func diagDefs() []op.Def {
-	return []op.Def{
-		lite("MATRIX_DIAG", 1, inferDiag, prepareDiag),
-		lite("MATRIX_SET_DIAG", 2, inferSetDiag, prepareDiag),
-	}
-}
-
 func inferDiag(c *op.Call) error {
 	x := c.In[0]
 	if x.Rank() == 0 {
@@ -178,10 +162,6 @@ func prepareDiag(c *op.Call) (op.Run, error) {
 		p.Run(c.Pool, layout.Of(c.Out[0]), layout.Of(c.In[last]))
 		return nil
 	}, nil
-}
-
-func textDefs() []op.Def {
-	return []op.Def{lite("SKIP_GRAM", 1, inferSkipGram, prepareSkipGram)}
 }
 
 // maxGrams bounds the number of results: it grows with the power of the n-gram's size.

@@ -11,13 +11,6 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 )
 
-func gatherDefs() []op.Def {
-	return []op.Def{
-		moved("GATHER", 2, gather, layout.None),
-		moved("GATHER_ND", 2, gatherND, layout.None),
-	}
-}
-
 func gather(c *op.Call) (g layout.Geometry, err error) {
 	x, idx := c.In[0], c.In[1]
 	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), x.Rank())
@@ -48,18 +41,6 @@ func flatIndex(at, shape []int) (int, error) {
 		n = n*shape[i] + a
 	}
 	return n, nil
-}
-
-func scatterDefs() []op.Def {
-	defs := []op.Def{
-		lite("SCATTER_ND", 3, withInts(2, inferScatterND), prepareScatterND),
-		lite("SPARSE_TO_DENSE", 4, withInts(1, inferSparseToDense), op.Simple(runSparseToDense)),
-		lite("SEGMENT_SUM", 2, withInts(1, inferSegmentSum), prepareSegments("add")),
-	}
-	for _, r := range [][2]string{{"SUM", "add"}, {"PROD", "mul"}, {"MAX", "max"}, {"MIN", "min"}} {
-		defs = append(defs, lite("UNSORTED_SEGMENT_"+r[0], 3, withScalar(2, inferUnsortedSegment), prepareSegments(r[1])))
-	}
-	return defs
 }
 
 // inferScatterND has indices, updates and the shape.
@@ -213,13 +194,6 @@ func neutrals[T tensor.Number](t tensor.Type, low, up T) func() map[string]*tens
 	return func() map[string]*tensor.Tensor {
 		of := func(v T) *tensor.Tensor { return tensor.From(t, nil, []T{v}) }
 		return map[string]*tensor.Tensor{"add": of(0), "mul": of(1), "max": of(low), "min": of(up)}
-	}
-}
-
-func sparseDefs() []op.Def {
-	return []op.Def{
-		lite("EMBEDDING_LOOKUP_SPARSE", 5, inferEmbeddingSparse, prepareEmbeddingSparse),
-		lite("HASHTABLE_LOOKUP", 3, inferHashtableLookup, op.Simple(runHashtableLookup)),
 	}
 }
 

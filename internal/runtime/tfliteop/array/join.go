@@ -12,16 +12,6 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
 )
 
-func joinDefs() []op.Def {
-	return []op.Def{
-		moved("CONCATENATION", 1, concat, layout.None),
-		moved("PACK", 1, pack, layout.None),
-		lite("UNPACK", 1, inferUnpack, prepareUnpack),
-		lite("SPLIT", 2, inferSplit, prepareSplit(1, 0, 0)),
-		lite("SPLIT_V", 3, inferSplitV, prepareSplit(0, 2, 1, 2)),
-	}
-}
-
 // concat joins the inputs. 8-bit ones whose quantisation differs from the output's are requantised.
 func concat(c *op.Call) (g layout.Geometry, err error) {
 	if err := c.NeedInputs(len(c.In)); err != nil {

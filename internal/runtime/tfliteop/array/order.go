@@ -15,17 +15,6 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
 )
 
-func orderDefs() []op.Def {
-	return []op.Def{
-		lite("ARG_MAX", 2, inferArg, layout.PrepareOnce(prepareArg(false), 1)),
-		lite("ARG_MIN", 2, inferArg, layout.PrepareOnce(prepareArg(true), 1)),
-		lite("TOPK_V2", 2, withScalar(1, inferTopK), prepareTopK),
-		lite("UNIQUE", 1, inferUnique, op.Simple(runUnique)),
-		lite("WHERE", 1, inferWhere, op.Simple(runWhere)),
-		lite("BUCKETIZE", 1, func(c *op.Call) error { c.SetOut(0, tensor.Int32, like(c.In[0].Shape)); return nil }, prepareBucketize),
-	}
-}
-
 // indexType returns the integer type of an index output: the declared type, because converters do
 // not always set the option.
 func indexType(c *op.Call, out int) (tensor.Type, error) {

@@ -9,19 +9,6 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 )
 
-func padDefs() []op.Def {
-	return []op.Def{
-		moved("PAD", 2, byInts(pad), 1),
-		moved("PADV2", 2, byInts(pad), 1),
-		moved("MIRROR_PAD", 2, byInts(pad), 1),
-		moved("DILATE", 3, byInts(dilate), 1),
-		moved("TRANSPOSE", 2, byShape(layout.Transpose)),
-		moved("TILE", 2, byShape(layout.Tile)),
-		moved("BROADCAST_TO", 2, byShape(layout.Expand)),
-		lite("BROADCAST_ARGS", 2, inferBroadcastArgs, op.Simple(runBroadcastArgs)),
-	}
-}
-
 // pad maps each axis: to the padding value, or to its mirror image, which repeats the edge if it
 // is symmetric.
 func pad(c *op.Call, p []int) (g layout.Geometry, err error) {
@@ -121,15 +108,6 @@ func runBroadcastArgs(c *op.Call) error {
 		return err
 	}
 	return layout.PutInts(c.Out[0], shape)
-}
-
-func spaceDefs() []op.Def {
-	return []op.Def{
-		moved("SPACE_TO_DEPTH", 1, spaceToDepth),
-		moved("DEPTH_TO_SPACE", 1, depthToSpace),
-		moved("SPACE_TO_BATCH_ND", 3, spaceToBatch),
-		moved("BATCH_TO_SPACE_ND", 3, batchToSpace),
-	}
 }
 
 // blockSize reads the option of the depth operators, for NHWC images.

@@ -4,30 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
-	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 )
-
-func shapeDefs() []op.Def {
-	view := func(name string, needs int, infer func(c *op.Call) error) op.Def {
-		return op.Def{Domain: graph.TFLite, Name: name, Infer: layout.Needs(needs, infer), Prepare: layout.CopyAll, InPlace: true}
-	}
-	ask := func(name string, infer func(c *op.Call) error, of func(x *tensor.Tensor) []int) op.Def {
-		run := func(c *op.Call) error { return layout.PutInts(c.Out[0], of(c.In[0])) }
-		return op.Def{Domain: graph.TFLite, Name: name, Infer: layout.Needs(1, infer), Prepare: op.Simple(run), ShapeOnly: true}
-	}
-	return []op.Def{
-		view("RESHAPE", 1, inferReshape),
-		view("SQUEEZE", 1, inferSqueeze),
-		view("EXPAND_DIMS", 2, inferExpandDims),
-		view("BITCAST", 1, inferBitcast),
-		view("DENSIFY", 1, layout.SameAsInput),
-		ask("SHAPE", inferShape, func(x *tensor.Tensor) []int { return x.Shape }),
-		ask("RANK", inferRank, func(x *tensor.Tensor) []int { return []int{x.Rank()} }),
-	}
-}
 
 // inferReshape takes the shape from the second input if it is a list, else from the options. One
 // dimension may be -1.

@@ -9,16 +9,6 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 )
 
-func sliceDefs() []op.Def {
-	return []op.Def{
-		moved("SLICE", 3, slice),
-		moved("STRIDED_SLICE", 4, stridedSlice),
-		lite("DYNAMIC_UPDATE_SLICE", 3, layout.SameAsInput, prepareUpdateSlice),
-		moved("REVERSE_V2", 2, byInts(reverse)),
-		lite("REVERSE_SEQUENCE", 2, layout.SameAsInput, prepareReverseSequence),
-	}
-}
-
 // slice has begin and size; size -1 extends to the end.
 func slice(c *op.Call) (g layout.Geometry, err error) {
 	begin, err := op.Ints(c.In[1])
