@@ -143,20 +143,18 @@ func prepareEmbedding(c *op.Call) (op.Run, error) {
 	if c.Out[0].Type != tensor.Float32 {
 		return nil, op.Unsupported("%v table with %v output", t.Type, c.Out[0].Type)
 	}
-	var all []float32
+	load := layer.Floats
 	if c.Const(1) {
-		var err error
-		if all, err = layer.Floats(t); err != nil {
+		all, err := layer.Floats(t)
+		if err != nil {
 			return nil, err
 		}
+		load = func(*tensor.Tensor) ([]float32, error) { return all, nil }
 	}
 	return func(c *op.Call) error {
-		v := all
-		if v == nil {
-			var err error
-			if v, err = layer.Floats(c.In[1]); err != nil {
-				return err
-			}
+		v, err := load(c.In[1])
+		if err != nil {
+			return err
 		}
 		y := tensor.Of[float32](c.Out[0])
 		return find(c, func(i, r int) { copy(y[i*width:(i+1)*width], v[r*width:]) })

@@ -2,7 +2,6 @@ package stablehlo
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -15,20 +14,6 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/elementwise"
 )
-
-func arithmeticDefs() []op.Def {
-	var l []op.Def
-	for _, name := range slices.Sorted(maps.Keys(binaries)) {
-		l = append(l, def(name, 2, elementwise.InferBinary(tensor.Invalid), prepareBinary(binaries[name])))
-	}
-	for _, name := range slices.Sorted(maps.Keys(unaries)) {
-		l = append(l, def(name, 1, layout.SameAsInput, prepareUnary(unaries[name])))
-	}
-	return append(l,
-		def("COMPARE", 2, elementwise.InferBinary(tensor.Bool), prepareCompare),
-		def("SELECT", 3, inferSelect, prepareSelect),
-		def("CLAMP", 3, inferClamp, prepareClamp))
-}
 
 // kernel is an operation on two elements, for floats, for integers and for
 // truth values; nil where it does not exist.

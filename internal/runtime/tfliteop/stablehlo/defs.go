@@ -18,7 +18,34 @@ import (
 
 // Defs lists the operators of this package.
 func Defs() []op.Def {
-	return slices.Concat(arithmeticDefs(), moveDefs(), indexDefs(), reduceDefs(), flexDefs())
+	l := []op.Def{
+		def("COMPARE", 2, elementwise.InferBinary(tensor.Bool), prepareCompare),
+		def("SELECT", 3, inferSelect, prepareSelect),
+		def("CLAMP", 3, inferClamp, prepareClamp),
+		def("RESHAPE", 1, inferReshape, layout.CopyAll),
+		def("CONVERT", 1, inferConvert, func(c *op.Call) (op.Run, error) { return elementwise.Cast(c.In[0].Type, c.Out[0].Type) }),
+		moved("TRANSPOSE", 1, transpose),
+		def("BROADCAST_IN_DIM", 1, inferDeclared, prepareBroadcast),
+		moved("SLICE", 1, slice),
+		moved("CONCATENATE", 1, concatenate),
+		moved("PAD", 2, pad),
+		def("IOTA", 0, inferDeclared, prepareIota),
+		def("DYNAMIC_SLICE", 1, inferDynamicSlice, prepareDynamicSlice),
+		def("DYNAMIC_UPDATE_SLICE", 2, layout.SameAsInput, prepareUpdateSlice),
+		def("GATHER", 2, inferDeclared, prepareGather),
+		def("SCATTER", 3, inferScatter, prepareScatter),
+		def("REDUCE", 2, inferReduce, prepareReduce),
+		def("REDUCE_WINDOW", 2, inferDeclared, prepareWindow),
+		{Domain: graph.TFLite, Name: "REDUCE_WINDOW", Infer: inferBuiltinWindow, Prepare: prepareBuiltinWindow},
+		def("RNG_BIT_GENERATOR", 1, inferBits, prepareBits),
+	}
+	for name, k := range binaries {
+		l = append(l, def(name, 2, elementwise.InferBinary(tensor.Invalid), prepareBinary(k)))
+	}
+	for name, f := range unaries {
+		l = append(l, def(name, 1, layout.SameAsInput, prepareUnary(f)))
+	}
+	return append(l, flexDefs()...)
 }
 
 func def(name string, needs int, infer func(c *op.Call) error, prepare layout.Prepare) op.Def {
@@ -48,21 +75,6 @@ func inferDeclared(c *op.Call) error {
 	}
 	c.SetOut(0, t, shape)
 	return nil
-}
-
-func moveDefs() []op.Def {
-	return []op.Def{
-		def("RESHAPE", 1, inferReshape, layout.CopyAll),
-		def("CONVERT", 1, inferConvert, func(c *op.Call) (op.Run, error) { return elementwise.Cast(c.In[0].Type, c.Out[0].Type) }),
-		moved("TRANSPOSE", 1, transpose),
-		def("BROADCAST_IN_DIM", 1, inferDeclared, prepareBroadcast),
-		moved("SLICE", 1, slice),
-		moved("CONCATENATE", 1, concatenate),
-		moved("PAD", 2, pad),
-		def("IOTA", 0, inferDeclared, prepareIota),
-		def("DYNAMIC_SLICE", 1, inferDynamicSlice, prepareDynamicSlice),
-		def("DYNAMIC_UPDATE_SLICE", 2, layout.SameAsInput, prepareUpdateSlice),
-	}
 }
 
 func inferReshape(c *op.Call) error {

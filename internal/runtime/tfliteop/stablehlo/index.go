@@ -10,13 +10,6 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 )
 
-func indexDefs() []op.Def {
-	return []op.Def{
-		def("GATHER", 2, inferDeclared, prepareGather),
-		def("SCATTER", 3, inferScatter, prepareScatter),
-	}
-}
-
 // indexing holds the parameters of gather and scatter: index vectors in the start tensor, and
 // windows of the operand.
 type indexing struct {

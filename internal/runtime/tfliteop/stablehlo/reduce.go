@@ -10,15 +10,6 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-func reduceDefs() []op.Def {
-	return []op.Def{
-		def("REDUCE", 2, inferReduce, prepareReduce),
-		def("REDUCE_WINDOW", 2, inferDeclared, prepareWindow),
-		{Domain: graph.TFLite, Name: "REDUCE_WINDOW", Infer: inferBuiltinWindow, Prepare: prepareBuiltinWindow},
-		def("RNG_BIT_GENERATOR", 1, inferBits, prepareBits),
-	}
-}
-
 // combiner returns the operation of a body of two parameters: the name of its only operator without
 // prefix, or "SECOND" when it returns the second.
 func combiner(c *op.Call, attr string) (string, error) {
