@@ -95,6 +95,14 @@ func both[T any](view func(*tensor.Tensor) []T) [2]func(*tensor.Tensor) []T {
 
 func badType(c *op.Call) error { return op.Unsupported("elements of type %v", c.In[0].Type) }
 
+// choose prepares with the function for the type of input 0, nil for types that are not supported.
+func choose(c *op.Call, prepare func(c *op.Call) (op.Run, error)) (op.Run, error) {
+	if prepare == nil {
+		return nil, badType(c)
+	}
+	return prepare(c)
+}
+
 // conditionShape is the condition's shape as it broadcasts: for SELECT a vector
 // chooses whole rows of the first axis.
 func conditionShape(c *op.Call) []int {

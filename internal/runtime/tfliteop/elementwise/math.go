@@ -29,12 +29,9 @@ func prepareCompare(c *op.Call) (op.Run, error) {
 	case t == tensor.String:
 		return compare(c, both(func(x *tensor.Tensor) []string { return x.Strings }))
 	}
-	if f := tensor.PickNumber(t, compareOf[float32], compareOf[float64],
+	return choose(c, tensor.PickNumber(t, compareOf[float32], compareOf[float64],
 		compareOf[int8], compareOf[int16], compareOf[int32], compareOf[int64],
-		compareOf[uint8], compareOf[uint16], compareOf[uint32], compareOf[uint64]); f != nil {
-		return f(c)
-	}
-	return nil, badType(c)
+		compareOf[uint8], compareOf[uint16], compareOf[uint32], compareOf[uint64]))
 }
 
 func compareOf[T tensor.Number](c *op.Call) (op.Run, error) { return compare(c, both(tensor.Of[T])) }
@@ -160,10 +157,7 @@ func prepareFloorDiv(c *op.Call) (op.Run, error) {
 	if c.In[0].Type == tensor.Float32 {
 		return numbers(c, element.FromFunc(func(a, b float32) float32 { return float32(math.Floor(float64(a / b))) }))
 	}
-	if f := tensor.PickInteger(c.In[0].Type, divideOf[int8], divideOf[int16], divideOf[int32], divideOf[int64], divideOf[uint8], nil, nil, nil); f != nil {
-		return f(c)
-	}
-	return nil, badType(c)
+	return choose(c, tensor.PickInteger(c.In[0].Type, divideOf[int8], divideOf[int16], divideOf[int32], divideOf[int64], divideOf[uint8], nil, nil, nil))
 }
 
 func divideOf[T tensor.Integer](c *op.Call) (op.Run, error) { return divided(c, floorDiv[T]) }
@@ -172,10 +166,7 @@ func prepareFloorMod(c *op.Call) (op.Run, error) {
 	if c.In[0].Type == tensor.Float32 {
 		return numbers(c, element.FromFunc(func(a, b float32) float32 { return float32(floorModFloat(float64(a), float64(b))) }))
 	}
-	if f := tensor.PickInteger(c.In[0].Type, moduloOf[int8], moduloOf[int16], moduloOf[int32], moduloOf[int64], moduloOf[uint8], nil, nil, nil); f != nil {
-		return f(c)
-	}
-	return nil, badType(c)
+	return choose(c, tensor.PickInteger(c.In[0].Type, moduloOf[int8], moduloOf[int16], moduloOf[int32], moduloOf[int64], moduloOf[uint8], nil, nil, nil))
 }
 
 func moduloOf[T tensor.Integer](c *op.Call) (op.Run, error) { return divided(c, floorMod[T]) }
@@ -231,10 +222,7 @@ func prepareXor(c *op.Call) (op.Run, error) {
 	if c.In[0].Type == tensor.Bool {
 		return xor[uint8](c)
 	}
-	if f := tensor.PickInteger(c.In[0].Type, xor[int8], xor[int16], xor[int32], xor[int64], xor[uint8], xor[uint16], xor[uint32], xor[uint64]); f != nil {
-		return f(c)
-	}
-	return nil, badType(c)
+	return choose(c, tensor.PickInteger(c.In[0].Type, xor[int8], xor[int16], xor[int32], xor[int64], xor[uint8], xor[uint16], xor[uint32], xor[uint64]))
 }
 
 func xor[T tensor.Integer](c *op.Call) (op.Run, error) {
@@ -242,11 +230,8 @@ func xor[T tensor.Integer](c *op.Call) (op.Run, error) {
 }
 
 func prepareRightShift(c *op.Call) (op.Run, error) {
-	if f := tensor.PickInteger(c.In[0].Type, shiftRight[int8], shiftRight[int16], shiftRight[int32], shiftRight[int64],
-		shiftRight[uint8], shiftRight[uint16], shiftRight[uint32], shiftRight[uint64]); f != nil {
-		return f(c)
-	}
-	return nil, badType(c)
+	return choose(c, tensor.PickInteger(c.In[0].Type, shiftRight[int8], shiftRight[int16], shiftRight[int32], shiftRight[int64],
+		shiftRight[uint8], shiftRight[uint16], shiftRight[uint32], shiftRight[uint64]))
 }
 
 // shiftRight limits the count to the width, so that signs fill the whole.

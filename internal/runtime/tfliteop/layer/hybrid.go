@@ -22,20 +22,20 @@ import (
 // Hybrid is a matrix of integer weights [n, k] that is multiplied by rows of floats.
 type Hybrid struct {
 	n, k   int
-	w      []float32 // integers
 	scales []float32 // one, or one a row of weights
 	asym   bool
-	chunk  int // products whose sum float32 holds exactly
-	q, sum []float32
-	whole  []int32
-	// With SIMD, replaces w and chunk: the row's quantised values, with their scale and zero point.
+	sum    []float32
+
+	// With SIMD: packed weights, and their zero point.
 	packed *gemm.PackedInt8
-	stored []uint8
 	table  [1]gemm.ByteTable
-	scale  [1]float32
-	zero   [1]int32
 	back   quantise.FloatScale // with the bias and the limits of the run
-	many   *hybridRows         // nil where rows are done one by one
+	many   *hybridRows
+
+	// Without SIMD.
+	w, q  []float32 // weights and a row as integers
+	chunk int       // number of products whose sum float32 holds exactly
+	whole []int32
 }
 
 // hybridRows is scratch memory for rows that are multiplied together.
@@ -60,7 +60,7 @@ const together = 32
 // Together allocates memory for rows rows, which [Hybrid.Rows] then multiplies together where
 // that is faster.
 func (h *Hybrid) Together(rows int) {
-	if n := min(rows, together); n > 1 && h.packed != nil {
+	if n := min(rows, together); h.packed != nil && (n > 1 || h.many == nil) {
 		h.many = &hybridRows{
 			q: make([]float32, n*h.k), scales: make([]float32, n), zeros: make([]int32, n), stored: make([]uint8, n*h.k), tables: make([]gemm.ByteTable, n), whole: make([]int32, n*h.n),
 			quantise: h.quantiseRows, scale: h.scaleRows,
@@ -68,36 +68,40 @@ func (h *Hybrid) Together(rows int) {
 	}
 }
 
-// Rows is Run for rows rows.
+// Rows writes the results y of rows rows of x: dequantised sums, plus the bias if present, clamped.
 func (h *Hybrid) Rows(p *workers.Pool, rows int, y, x, bias []float32, act activation.Clamp) {
-	if h.many == nil {
-		for r := range rows {
-			h.Run(p, y[r*h.n:], x[r*h.k:], bias, act)
+	for most := 1; rows > 0; rows, x, y = rows-most, x[most*h.k:], y[most*h.n:] {
+		if h.packed == nil {
+			sums, scale := h.Row(p, x)
+			copy(y[:h.n], sums)
+			ScaleBack(y[:h.n], scale, h.scales, bias, act)
+			continue
 		}
-		return
-	}
-	most := len(h.many.scales)
-	for ; rows > 0; rows, x, y = rows-most, x[most*h.k:], y[most*h.n:] {
-		if rows <= most {
-			h.block(p, rows, y, x, bias, act)
-			return
-		}
+		most = min(rows, len(h.many.scales))
 		h.block(p, most, y, x, bias, act)
 	}
 }
 
-// block multiplies rows together.
+// block is Rows for rows that are multiplied together.
 func (h *Hybrid) block(p *workers.Pool, rows int, y, x, bias []float32, act activation.Clamp) {
+	h.multiply(p, rows, x)
 	m := h.many
-	m.x, m.y, h.back.Bias, h.back.Act = x, y, bias, act
+	m.y, h.back.Bias, h.back.Act = y, bias, act
+	p.For(rows, max(1, Grain/(1+h.n)), m.scale)
+	m.y, h.back.Bias = nil, nil
+}
+
+// multiply computes the integer sums of rows, with SIMD.
+func (h *Hybrid) multiply(p *workers.Pool, rows int, x []float32) {
+	m := h.many
+	m.x = x
 	p.For(rows, max(1, Grain/(1+h.k)), m.quantise)
+	m.x = nil
 	tables := h.table[:] // of all rows, where they have one zero point
 	if h.asym {
 		tables = m.tables[:rows]
 	}
 	gemm.MultiplyInt8(p, rows, m.stored, tables, h.packed, m.whole)
-	p.For(rows, max(1, Grain/(1+h.n)), m.scale)
-	m.x, m.y, h.back.Bias = nil, nil, nil
 }
 
 // quantiseRows quantises rows lo to hi of a block.
@@ -165,7 +169,7 @@ func NewHybrid(t *tensor.Tensor, n, k int, alone, asym bool) (*Hybrid, error) {
 // HybridOf prepares weights of which step i of channel j is w[j*vec+i*elem], with one scale for
 // all or one per channel.
 func HybridOf(w []int8, n, k, vec, elem int, scales []float32, alone, asym bool) *Hybrid {
-	h := &Hybrid{n: n, k: k, asym: asym, scales: scales, q: make([]float32, k), sum: make([]float32, n)}
+	h := &Hybrid{n: n, k: k, asym: asym, scales: scales, sum: make([]float32, n)}
 	if packed := gemm.NewPackedInt8(n, k).SetRows(1, alone); packed.UsesSIMD() {
 		gemm.FillInt8(nil, packed, w, 0, vec, elem)
 		if h.back = (quantise.FloatScale{Weights: scales, Together: true}); len(scales) == 1 {
@@ -174,16 +178,18 @@ func HybridOf(w []int8, n, k, vec, elem int, scales []float32, alone, asym bool)
 		if h.table[0].Fill(false, withoutSign); !asym {
 			packed = packed.PrepareZero(&h.table[0])
 		}
-		h.packed, h.stored, h.whole = packed, make([]uint8, k), make([]int32, n)
+		h.packed = packed
+		h.Together(1)
 		return h
 	}
-	h.w = make([]float32, n*k)
+	h.w, h.q = make([]float32, n*k), make([]float32, k)
 	for j := range n {
 		for i := range k {
 			h.w[j*k+i] = float32(w[j*vec+i*elem])
 		}
 	}
-	// float32 represents every integer up to 2^24 exactly: 255·128·512 and 127·128·1024 are below.
+	// float32 represents every integer up to 2^24 exactly: 255·128·512 and 127·128·1024 are
+	// below.
 	if h.chunk = 1024; asym {
 		h.chunk = 512
 	}
@@ -198,9 +204,9 @@ func HybridOf(w []int8, n, k, vec, elem int, scales []float32, alone, asym bool)
 // next call.
 func (h *Hybrid) Row(p *workers.Pool, x []float32) (sums []float32, scale float32) {
 	if h.packed != nil {
-		scale = h.wholeRow(p, x)
-		element.Int32ToFloat32(h.sum, h.whole)
-		return h.sum, scale
+		h.multiply(p, 1, x)
+		element.Int32ToFloat32(h.sum, h.many.whole[:h.n])
+		return h.sum, h.many.scales[0]
 	}
 	scale, _ = QuantiseRow(h.q, x[:h.k], h.asym)
 	if h.whole == nil {
@@ -219,31 +225,6 @@ func (h *Hybrid) Row(p *workers.Pool, x []float32) (sums []float32, scale float3
 		h.sum[i] = float32(v)
 	}
 	return h.sum, scale
-}
-
-// wholeRow is Row in vectors, whose sums are in h.whole.
-func (h *Hybrid) wholeRow(p *workers.Pool, x []float32) (scale float32) {
-	h.quantiseAll(h.stored, h.q, x, h.scale[:], h.zero[:])
-	if h.asym {
-		h.table[0].Fill(false, h.zero[0]+withoutSign)
-	}
-	gemm.MultiplyInt8(p, 1, h.stored, h.table[:], h.packed, h.whole)
-	return h.scale[0]
-}
-
-// Run writes the results y of x, a row of each: sums scaled back, plus the bias where there is
-// one, clamped.
-func (h *Hybrid) Run(p *workers.Pool, y, x, bias []float32, act activation.Clamp) {
-	if h.packed != nil {
-		scale := h.wholeRow(p, x)
-		h.back.Bias, h.back.Act = bias, act
-		h.back.Rows(y, h.n, h.whole, h.n, 1, h.n, 0, nil, scale)
-		h.back.Bias = nil
-		return
-	}
-	sums, scale := h.Row(p, x)
-	copy(y[:h.n], sums)
-	ScaleBack(y[:h.n], scale, h.scales, bias, act)
 }
 
 // Scales returns the scales of the weights: one, or one per row.

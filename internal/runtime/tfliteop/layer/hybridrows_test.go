@@ -53,7 +53,7 @@ func TestHybridRows(t *testing.T) {
 		act := activation.Clamp{On: i%5 == 0, Min: -1, Max: 3}
 		want, got := make([]float32, rows*n), make([]float32, rows*n)
 		for r := range rows {
-			h.Run(pool, want[r*n:], x[r*k:], bias, act)
+			h.Rows(pool, 1, want[r*n:], x[r*k:], bias, act)
 		}
 		h.Together(rows)
 		h.Rows(pool, rows, got, x, bias, act)
