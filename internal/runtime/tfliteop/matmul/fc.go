@@ -1,3 +1,4 @@
+// Package matmul implements TFLite's fully connected layers and batched matrix multiplications.
 package matmul
 
 import (
@@ -14,6 +15,15 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
 )
+
+// Defs lists the operators of this package.
+func Defs() []op.Def {
+	defs := []op.Def{
+		layer.Shaped(op.Def{Name: "FULLY_CONNECTED", Types: layer.ConvTypes, Fuses: true}, shapeFC, inferFC, prepareFC),
+		{Name: "BATCH_MATMUL", Types: []tensor.Type{tensor.Float32, tensor.Int8, tensor.Int16}, Infer: inferMatmul, Prepare: prepareMatmul},
+	}
+	return layer.InTFLite(defs)
+}
 
 // fcShape is the product [rows, in] x [out, in]ᵀ.
 type fcShape struct{ rows, in, out int }

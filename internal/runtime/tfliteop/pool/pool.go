@@ -1,3 +1,4 @@
+// Package pool implements TFLite's pooling and image resizing.
 package pool
 
 import (
@@ -12,6 +13,20 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
 )
+
+// Defs lists the operators of this package.
+func Defs() []op.Def {
+	pool := func(name string, types []tensor.Type, kind kindOfPool) op.Def {
+		return layer.Shaped(op.Def{Name: name, Types: types, Fuses: true}, shapePool, inferPool, preparePool(kind))
+	}
+	return layer.InTFLite([]op.Def{
+		pool("AVERAGE_POOL_2D", layer.ConvTypes, averagePool),
+		pool("MAX_POOL_2D", layer.ConvTypes, maxPool),
+		pool("L2_POOL_2D", layer.FloatOnly, l2Pool),
+		layer.Shaped(op.Def{Name: "RESIZE_BILINEAR", Types: layer.ConvTypes}, shapeResize, inferResize, prepareBilinear),
+		layer.Shaped(op.Def{Name: "RESIZE_NEAREST_NEIGHBOR"}, shapeResize, inferResize, prepareNearest),
+	})
+}
 
 // pool is the geometry of a pooling over [N,H,W,C].
 type pool struct{ conv.Shape }
