@@ -13,24 +13,24 @@ import (
 // indexing holds the parameters of gather and scatter: index vectors in the start tensor, and
 // windows of the operand.
 type indexing struct {
-	vector  int   // axis of the start tensor that holds index vectors
-	toAxis  []int // operand axis of each entry of an index vector
-	size    []int // window over all operand axes
-	batch   []int // shape of the start tensor without the vector axis
-	strides []int // of the operand
-	shape   []int // of the operand
+	toAxis []int // operand axis of each entry of an index vector
+	size   []int // window over all operand axes
+	// Shape and strides of the start tensor without the axis of index vectors, and the distance of
+	// the entries of a vector.
+	batch, batchStrides []int
+	step                int
+	shape, strides      []int // of the operand
 }
 
 func indexingOf(operand, start, toAxis, size []int, vector int) (x indexing, err error) {
-	x = indexing{vector: vector, toAxis: toAxis, size: size, shape: operand, strides: tensor.Strides(operand)}
+	x = indexing{toAxis: toAxis, size: size, batch: slices.Clone(start), batchStrides: tensor.Strides(start), step: 1, shape: operand, strides: tensor.Strides(operand)}
 	if vector < 0 || vector > len(start) {
 		return x, fmt.Errorf("index vectors along axis %d of %s", vector, tensor.FormatShape(start))
 	}
 	n := 1 // length of a vector: 1 without an axis for it
-	x.batch = slices.Clone(start)
 	if vector < len(start) {
-		n = start[vector]
-		x.batch = slices.Delete(x.batch, vector, vector+1)
+		n, x.step = start[vector], x.batchStrides[vector]
+		x.batch, x.batchStrides = slices.Delete(x.batch, vector, vector+1), slices.Delete(x.batchStrides, vector, vector+1)
 	}
 	if n != len(toAxis) || len(size) != len(operand) {
 		return x, fmt.Errorf("index vectors of %d for axes %v, windows %v of %s", n, toAxis, size, tensor.FormatShape(operand))
@@ -50,23 +50,10 @@ func indexingOf(operand, start, toAxis, size []int, vector int) (x indexing, err
 
 // origin returns where window b begins in the operand. Gathers move it so that
 // the window fits; scatters leave out windows that do not.
-func (x *indexing) origin(start []int, startShape []int, b int, fit bool) (at int, ok bool) {
-	// Place of the first entry of the vector, and the step between entries.
-	base, step := 0, 1
-	strides := tensor.Strides(startShape)
-	if x.vector < len(startShape) {
-		step = strides[x.vector]
-	}
-	for i, k := len(startShape)-1, len(x.batch)-1; i >= 0; i-- {
-		if i == x.vector {
-			continue
-		}
-		base += b % x.batch[k] * strides[i]
-		b /= x.batch[k]
-		k--
-	}
+func (x *indexing) origin(start []int, b int, fit bool) (at int, ok bool) {
+	base := place(b, x.batch, x.batchStrides)
 	for k, a := range x.toAxis {
-		v := start[base+k*step]
+		v := start[base+k*x.step]
 		last := x.shape[a] - x.size[a]
 		if fit {
 			v = min(max(v, 0), last)
@@ -137,7 +124,7 @@ func prepareGather(c *op.Call) (op.Run, error) {
 			return err
 		}
 		for i := range tensor.Elements(ix.batch) {
-			p.From, _ = ix.origin(v, c.In[1].Shape, i, true)
+			p.From, _ = ix.origin(v, i, true)
 			p.To = place(i, batchShape, batch)
 			p.Run(c.Pool, layout.Of(c.Out[0]), layout.Of(c.In[0]))
 		}
@@ -210,7 +197,7 @@ func scatter[T tensor.Number](c *op.Call, name string) (op.Run, error) {
 		layout.Copy(c.Pool, c.Out[0], c.In[0])
 		y, u := tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[2])
 		for i := range tensor.Elements(ix.batch) {
-			at, ok := ix.origin(v, c.In[1].Shape, i, false)
+			at, ok := ix.origin(v, i, false)
 			if !ok {
 				continue
 			}
