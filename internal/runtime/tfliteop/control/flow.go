@@ -1,5 +1,5 @@
 // Package control implements TFLite's control flow, calls of subgraphs, resources (variables and
-// hash tables) and random numbers: operators that need more of the engine than their tensors.
+// hash tables) and random numbers: operators that use services of the engine.
 package control
 
 import (
@@ -31,7 +31,7 @@ func Defs() []op.Def {
 	add("RANDOM_UNIFORM", layout.Needs(1, inferRandom), prepareRandom(uniform))
 	add("RANDOM_STANDARD_NORMAL", layout.Needs(1, inferRandom), prepareRandom(normal))
 	add("MULTINOMIAL", layout.Needs(2, inferMultinomial), prepareMultinomial)
-	// A subgraph may hold variables, so that no call of one is ever folded.
+	// A subgraph may hold variables, so calls are never folded.
 	add("IF", layout.Needs(1, inferDeclared), prepareIf)
 	add("STABLEHLO_CASE", layout.Needs(1, inferDeclared), prepareCase)
 	add("WHILE", inferDynamic, prepareWhile)

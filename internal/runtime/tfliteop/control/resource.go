@@ -31,8 +31,7 @@ func key(x *tensor.Tensor) (string, error) {
 	return x.Strings[0], nil
 }
 
-// inferRead relies on the declared shape; a variable that was assigned another
-// one is an error of the run.
+// inferRead relies on the declared shape. A run fails if the variable has another one.
 func inferRead(c *op.Call) error {
 	if id := c.Node.Outputs[0]; id >= 0 {
 		if v := c.Graph.Values[id]; fixed(v) {
@@ -57,10 +56,10 @@ func prepareRead(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// variable is that of a node's last run: mostly it is the next one's, too.
+// variable caches the variable of a node's last run, which the next run usually reads again.
 type variable struct {
 	key string
-	// nil before something is assigned; the same for the life of the session's state then
+	// nil before the first assignment; afterwards the same tensor for the life of the session
 	t *tensor.Tensor
 }
 
@@ -96,7 +95,7 @@ func prepareAssign(*op.Call) (op.Run, error) {
 	}, nil
 }
 
-// table maps strings to 64-bit integers or the other way round.
+// table maps strings to 64-bit integers or vice versa.
 type table struct {
 	toInt    map[string]int64
 	toString map[int64]string
@@ -146,7 +145,7 @@ func runImport(c *op.Call) error {
 	return nil
 }
 
-// inferFind has the table, the keys and the value for missing keys.
+// inferFind reads the table, the keys and the value for missing keys.
 func inferFind(c *op.Call) error {
 	if c.In[2].Len() != 1 {
 		return fmt.Errorf("default has %d elements", c.In[2].Len())
@@ -180,7 +179,7 @@ func runFind(c *op.Call) error {
 	return nil
 }
 
-// lookUp writes the value of each key to y, none for absent keys.
+// lookUp writes the value of each key to y, and the value none for absent keys.
 func lookUp[K comparable, V any](y []V, keys []K, table map[K]V, none V) {
 	for i, k := range keys {
 		v, ok := table[k]

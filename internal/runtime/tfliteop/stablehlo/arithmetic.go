@@ -15,8 +15,8 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/elementwise"
 )
 
-// kernel is an operation on two elements, for floats, for integers and for
-// truth values; nil where it does not exist.
+// kernel is an operation on two floats, integers or truth values; nil for types that it does not
+// support.
 type kernel struct {
 	float func(a, b float64) float64
 	int   func(a, b int64) int64
@@ -172,7 +172,7 @@ func prepareSelect(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// inferClamp has the lower bound, the values and the upper bound.
+// inferClamp reads the lower bound, the values and the upper bound.
 func inferClamp(c *op.Call) error {
 	x := c.In[1]
 	for _, b := range []*tensor.Tensor{c.In[0], c.In[2]} {

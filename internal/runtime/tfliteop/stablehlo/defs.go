@@ -57,7 +57,7 @@ func moved(name string, needs int, of func(c *op.Call) (layout.Geometry, error))
 	return layout.Def(graph.TFLite, "STABLEHLO_"+name, needs, of, layout.None)
 }
 
-// declared is the static type and shape that the file gives to output 0.
+// declared returns the type and shape that the file declares for output 0, which must be static.
 func declared(c *op.Call) (tensor.Type, []int, error) {
 	v := c.Graph.Values[c.Node.Outputs[0]]
 	if !v.HasShape || v.Type == tensor.Invalid || slices.ContainsFunc(v.Shape, func(d int) bool { return d < 0 }) {
@@ -66,8 +66,7 @@ func declared(c *op.Call) (tensor.Type, []int, error) {
 	return v.Type, slices.Clone(v.Shape), nil
 }
 
-// inferDeclared takes the result as the file declares it; sizes are checked when
-// the operator is prepared.
+// inferDeclared uses the declared type and shape. Prepare functions check the sizes.
 func inferDeclared(c *op.Call) error {
 	t, shape, err := declared(c)
 	if err != nil {
@@ -141,7 +140,7 @@ func concatenate(c *op.Call) (g layout.Geometry, err error) {
 	return layout.Concat(c.In, axis)
 }
 
-// pad puts the value around and between elements; edges may be negative and cut off.
+// pad inserts the value around and between elements. A negative padding crops the edge.
 func pad(c *op.Call) (g layout.Geometry, err error) {
 	a, x := c.Node.Attrs, c.In[0]
 	low, high, between := a.Ints("edge_padding_low"), a.Ints("edge_padding_high"), a.Ints("interior_padding")

@@ -48,8 +48,8 @@ func indexingOf(operand, start, toAxis, size []int, vector int) (x indexing, err
 	return x, nil
 }
 
-// origin returns where window b begins in the operand. Gathers move it so that
-// the window fits; scatters leave out windows that do not.
+// origin returns the offset of window b in the operand. With fit, as in gathers, the window is
+// moved into the operand; otherwise, as in scatters, ok is false for one outside.
 func (x *indexing) origin(start []int, b int, fit bool) (at int, ok bool) {
 	base := place(b, x.batch, x.batchStrides)
 	for k, a := range x.toAxis {
@@ -132,7 +132,7 @@ func prepareGather(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// place turns the number of a batch entry into its offset.
+// place converts the number of a batch entry to its offset.
 func place(i int, shape, strides []int) int {
 	at := 0
 	for k := len(shape) - 1; k >= 0; k-- {
@@ -142,7 +142,7 @@ func place(i int, shape, strides []int) int {
 	return at
 }
 
-// inferScatter has the operand, start indices and updates.
+// inferScatter reads the operand, start indices and updates.
 func inferScatter(c *op.Call) error {
 	if len(c.In) != 3 || c.In[2].Type != c.In[0].Type {
 		return op.Unsupported("%d inputs, updates %v of %v", len(c.In), c.In[2].Type, c.In[0].Type)

@@ -35,7 +35,7 @@ func combiner(c *op.Call, attr string) (string, error) {
 	return "", op.Unsupported("body %q is not one of add, multiply, maximum, minimum, and, or", g.Name)
 }
 
-// usesBoth reports whether the only node takes the two parameters in any order.
+// usesBoth reports whether the inputs of the only node are the two parameters, in any order.
 func usesBoth(g *graph.Graph) bool {
 	in := slices.Sorted(slices.Values(g.Nodes[0].Inputs))
 	want := slices.Sorted(slices.Values(g.Inputs))
@@ -81,7 +81,7 @@ func byType[F any](x *tensor.Tensor, f32, f64, i8, i16, i32, i64, u8, u32 F) F {
 	return tensor.PickNumber(t, f32, f64, i8, i16, i32, i64, u8, none, u32, none)
 }
 
-// inferReduce has one operand and one initial value.
+// inferReduce reads one operand and one initial value.
 func inferReduce(c *op.Call) error {
 	if len(c.In) != 2 {
 		return op.Unsupported("a reduction of %d operands", len(c.In)/2)
@@ -151,7 +151,7 @@ func reduce[T tensor.Number](c *op.Call, name string) (op.Run, error) {
 	}, nil
 }
 
-// prepareWindow reduces sliding windows over an operand with padding and holes.
+// prepareWindow reduces sliding windows of an operand with padding and dilations.
 func prepareWindow(c *op.Call) (op.Run, error) {
 	name, err := combiner(c, "body_subgraph_index")
 	if err != nil {
@@ -288,7 +288,7 @@ func slide[T tensor.Number](c *op.Call, w window) (op.Run, error) {
 						ro /= out[k]
 						rt /= w.size[k]
 						if p < 0 || p%w.base[k] != 0 || p/w.base[k] >= x[k] {
-							continue tap // padding and holes hold the initial value
+							continue tap // padding and the gaps of dilation hold the initial value
 						}
 						at += p / w.base[k] * strides[k]
 					}
@@ -301,7 +301,7 @@ func slide[T tensor.Number](c *op.Call, w window) (op.Run, error) {
 	}, nil
 }
 
-// inferBits has the generator's state; the results are the new state and bits.
+// inferBits reads the generator's state. The outputs are the new state and the bits.
 func inferBits(c *op.Call) error {
 	s := c.In[0]
 	if s.Type != tensor.Uint64 || s.Rank() != 1 || s.Shape[0] < 2 || s.Shape[0] > 3 || len(c.Out) != 2 {
@@ -321,8 +321,8 @@ func inferBits(c *op.Call) error {
 	return nil
 }
 
-// prepareBits draws from a counter-based generator: ThreeFry 2x32 or Philox
-// 4x32, which is also the default for states of three words.
+// prepareBits reads a counter-based generator: ThreeFry 2x32 or Philox 4x32, which is also the
+// default for states of three words.
 func prepareBits(c *op.Call) (op.Run, error) {
 	philox := c.In[0].Shape[0] == 3
 	switch a := c.Node.Attrs.Str("algorithm", "DEFAULT"); a {

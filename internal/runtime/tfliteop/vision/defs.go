@@ -33,8 +33,7 @@ func Defs() []op.Def {
 	}
 }
 
-// reals returns a function that reads a tensor as real numbers: float tensors as
-// they are, 8-bit ones through their quantisation.
+// reals returns a function that reads a tensor as float32; 8-bit tensors are dequantised.
 func reals(x *tensor.Tensor) (func(x *tensor.Tensor) []float32, error) {
 	if x.Type == tensor.Float32 {
 		return tensor.Of[float32], nil
@@ -62,7 +61,7 @@ func reals(x *tensor.Tensor) (func(x *tensor.Tensor) []float32, error) {
 	}, nil
 }
 
-// box is a rectangle in the order in which the operators store it.
+// box is a rectangle, with its corners in the order of the operators.
 type box struct{ y0, x0, y1, x1 float32 }
 
 func (b box) area() float32 { return (b.y1 - b.y0) * (b.x1 - b.x0) }

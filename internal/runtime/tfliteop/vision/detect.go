@@ -11,8 +11,8 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
 )
 
-// inferSuppress has boxes, scores, the largest number of results, thresholds for overlap and score
-// and, in version 5, the width of soft suppression: n inputs.
+// inferSuppress reads boxes, scores, the largest number of results, thresholds for overlap and
+// score and, in version 5, the width of soft suppression: n inputs.
 func inferSuppress(n int) func(c *op.Call) error {
 	return func(c *op.Call) error {
 		if err := c.NeedInputs(n); err != nil {
@@ -82,8 +82,8 @@ func runSuppress(c *op.Call) error {
 	return nil
 }
 
-// choose takes the best candidate again and again. A candidate that overlaps a chosen box too much
-// is dropped; with decay its score is lowered by every overlap and it has to queue again.
+// choose selects the best candidates one by one. A candidate that overlaps a chosen box too much is
+// dropped. With decay each overlap lowers its score, and the candidate returns to the queue.
 func choose(boxes []box, scores []float32, most int, limit, least, decay float32) (chosen []int, values []float32) {
 	var queue []candidate
 	for i, s := range scores {
@@ -91,7 +91,7 @@ func choose(boxes []box, scores []float32, most int, limit, least, decay float32
 			queue = append(queue, candidate{i, s, 0})
 		}
 	}
-	// The best candidate comes last.
+	// The best candidate is the last.
 	order := func(a, b candidate) int { return cmp.Or(cmp.Compare(a.score, b.score), cmp.Compare(b.box, a.box)) }
 	slices.SortFunc(queue, order)
 	for len(chosen) < most && len(queue) > 0 {
@@ -131,7 +131,7 @@ type detection struct {
 	least, limit                           float32
 	scale                                  [4]float32 // y, x, h, w
 
-	// Workspace of a run, kept: it must not allocate.
+	// Workspace of a run, which must not allocate.
 	best                    []float32
 	order, kept, classOrder []int
 	gone                    []bool
@@ -220,7 +220,7 @@ func (d *detection) decode(boxes []box, code, anchors []float32, width int) {
 	}
 }
 
-// keep suppresses boxes of one list of scores and returns at most `most`, best first.
+// keep suppresses boxes by one list of scores and returns at most `most` of them, best first.
 func (d *detection) keep(boxes []box, score func(i int) float32, most int) []int {
 	order := d.order[:0]
 	for i := range boxes {
@@ -250,7 +250,7 @@ func (d *detection) keep(boxes []box, score func(i int) float32, most int) []int
 	return kept
 }
 
-// byBox is the fast way: suppression by each box's best class only.
+// byBox suppresses boxes by their best class only, which is fast.
 func (d *detection) byBox(boxes []box, scores []float32, columns int) []found {
 	first := columns - d.classes // a background class may come before the others
 	per := min(d.classesPerBox, d.classes)
@@ -276,7 +276,7 @@ func (d *detection) byBox(boxes []box, scores []float32, columns int) []found {
 	return list
 }
 
-// byClass suppresses within each class and takes the best of all.
+// byClass suppresses boxes within each class and returns the best of all classes.
 func (d *detection) byClass(boxes []box, scores []float32, columns int) []found {
 	first := columns - d.classes
 	list := d.list[:0]

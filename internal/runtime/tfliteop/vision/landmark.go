@@ -24,7 +24,7 @@ type region struct {
 	left, right   int
 	target        float64 // angle of the line from left to right in the crop, radians
 	width, height float64 // of the crop, pixels
-	sx, sy        float64 // enlargement
+	sx, sy        float64 // scale factors
 	points        []int
 }
 
@@ -72,7 +72,7 @@ func prepareMatrix(_ *op.Call, r region) (op.Run, error) {
 		rx, ry := at(r.right)
 		angle := r.target - math.Atan2(-(ry-ly), rx-lx)
 		angle -= 2 * math.Pi * math.Floor((angle+math.Pi)/(2*math.Pi))
-		// Bounds in the frame of the crop, turned back by the angle.
+		// Bounds in the frame of the crop, rotated back by the angle.
 		sin, cos := math.Sincos(angle)
 		x0, y0, x1, y1 := math.Inf(1), math.Inf(1), math.Inf(-1), math.Inf(-1)
 		for _, i := range r.points {
@@ -134,7 +134,7 @@ func prepareWarp(c *op.Call, size [2]int) (op.Run, error) {
 	}
 	ih, iw, ch := c.In[0].Shape[1], c.In[0].Shape[2], c.In[0].Shape[3]
 	ow := size[1]
-	var m affine // made once, as the closure below: a run must not allocate
+	var m affine // allocated once, as the closure below: a run must not allocate
 	var x, y []float32
 	work := func(lo, hi int) {
 		for r := lo; r < hi; r++ {
@@ -153,7 +153,7 @@ func prepareWarp(c *op.Call, size [2]int) (op.Run, error) {
 	}, nil
 }
 
-// bilinear adds the four neighbours of a place that lie inside the image.
+// bilinear adds the weighted neighbours of a position, as far as they are inside the image.
 func bilinear(out, x []float32, u, v float32, h, w int) {
 	fu, fv := math.Floor(float64(u)), math.Floor(float64(v))
 	if !(fu >= -1 && fv >= -1 && fu < float64(w) && fv < float64(h)) {
@@ -185,7 +185,7 @@ func transformOf(c *op.Call) (n int, err error) {
 
 func inferTransform(c *op.Call, _ int) { c.SetOut(0, tensor.Float32, c.In[0].Shape) }
 
-// prepareTransform moves the landmarks' x and y; further coordinates stay.
+// prepareTransform transforms x and y of the landmarks and copies other coordinates.
 func prepareTransform(_ *op.Call, n int) (op.Run, error) {
 	return func(c *op.Call) error {
 		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])

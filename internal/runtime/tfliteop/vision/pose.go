@@ -76,7 +76,7 @@ func inferPose(c *op.Call, p poseOptions) {
 	}
 }
 
-// pose is one person, in cells of the maps.
+// pose is one person; coordinates are in cells of the maps.
 type pose struct {
 	y, x, score [keypoints]float32
 	total       float32
@@ -110,14 +110,14 @@ func preparePose(c *op.Call, p poseOptions) (op.Run, error) {
 
 func sigmoid(v float32) float32 { return float32(1 / (1 + math.Exp(-float64(v)))) }
 
-// cell is the map cell nearest to a place.
+// cell returns the map cell nearest to a position.
 func (d *decoder) cell(y, x float32) int {
 	r := min(max(int(math.Round(float64(y))), 0), d.h-1)
 	c := min(max(int(math.Round(float64(x))), 0), d.w-1)
 	return r*d.w + c
 }
 
-// refine moves a place by the offset that its cell predicts for a keypoint.
+// refine moves a position by the offset that its cell predicts for a keypoint.
 func (d *decoder) refine(k, cell int, y, x float32) (float32, float32) {
 	o := d.short[cell*2*keypoints:][:2*keypoints]
 	return y + o[k]/d.stride, x + o[keypoints+k]/d.stride
@@ -155,8 +155,7 @@ func (d *decoder) roots() []root {
 	return list
 }
 
-// poses follows each root that is not near the same keypoint of an earlier pose
-// along the bones to all other keypoints.
+// poses decodes a pose from each root that is not near the same keypoint of an earlier pose.
 func (d *decoder) poses() []pose {
 	radius := d.radius / d.stride
 	near := func(p *pose, k int, y, x float32) bool {
@@ -173,7 +172,7 @@ func (d *decoder) poses() []pose {
 			continue
 		}
 		p := d.follow(r, y, x)
-		// Keypoints that an earlier pose has already do not count.
+		// Keypoints near those of an earlier pose do not count.
 		for k := range keypoints {
 			if !slices.ContainsFunc(list, func(q pose) bool { return near(&q, k, p.y[k], p.x[k]) }) {
 				p.total += p.score[k] / keypoints
@@ -187,7 +186,8 @@ func (d *decoder) poses() []pose {
 	return list
 }
 
-// follow decodes a pose from one keypoint: the surest known keypoint leads to its neighbours first.
+// follow decodes a pose from one keypoint along the bones. Keypoints with the highest score are
+// expanded first.
 func (d *decoder) follow(r root, y, x float32) (p pose) {
 	var done [keypoints]bool
 	p.y[r.k], p.x[r.k], p.score[r.k] = y, x, r.score
@@ -208,7 +208,7 @@ func (d *decoder) follow(r root, y, x float32) (p pose) {
 				if from != k || done[to] || slices.Contains(queue, to) {
 					continue
 				}
-				// Forward displacements come first, then backward ones; each has all y before all x.
+				// Forward displacements precede backward ones; each has all y before all x.
 				m := d.mid[d.cell(p.y[k], p.x[k])*4*len(bones)+side*2*len(bones):]
 				ty, tx := p.y[k]+m[e]/d.stride, p.x[k]+m[len(bones)+e]/d.stride
 				cell := d.cell(ty, tx)
@@ -250,8 +250,8 @@ func (d *decoder) write(c *op.Call, list []pose) {
 	}
 }
 
-// masks gives every cell to the pose whose keypoints lie nearest to where the
-// cell's long offsets point.
+// masks assigns every cell to the pose whose keypoints are nearest to the targets of the cell's
+// long offsets.
 func (d *decoder) masks(y []float32, list []pose) {
 	for cell := range d.h * d.w {
 		o := d.broad[cell*2*keypoints:][:2*keypoints]

@@ -88,7 +88,7 @@ func preparePool(c *op.Call, p poolOptions) (op.Run, error) {
 	}, nil
 }
 
-// unpoolOf has values and their positions; the image grows by the strides.
+// unpoolOf reads values and their positions. The strides are the factors of enlargement.
 func unpoolOf(c *op.Call) (poolOptions, error) {
 	p, err := poolOptionsOf(c, 2)
 	if err != nil {
