@@ -103,8 +103,8 @@ func choose(c *op.Call, prepare func(c *op.Call) (op.Run, error)) (op.Run, error
 	return prepare(c)
 }
 
-// conditionShape is the condition's shape as it broadcasts: for SELECT a vector
-// chooses whole rows of the first axis.
+// conditionShape returns the condition's shape for broadcasting. For SELECT a vector chooses rows
+// of the first axis.
 func conditionShape(c *op.Call) []int {
 	s, x := c.In[0].Shape, c.In[1].Shape
 	if c.Node.Op == "SELECT" && len(s) == 1 && len(x) > 1 && s[0] == x[0] {
@@ -139,8 +139,8 @@ func prepareSelect(c *op.Call) (op.Run, error) {
 	return layout.Select(rows, element.Grain), nil
 }
 
-// inferCast takes the type that the file declares for the output; old converters
-// leave the option at its default.
+// inferCast uses the type that the file declares for the output, because old converters leave the
+// option at its default.
 func inferCast(c *op.Call) error {
 	if err := c.NeedInputs(1); err != nil {
 		return err
@@ -157,8 +157,8 @@ func inferCast(c *op.Call) error {
 }
 
 // Cast returns the function that converts input 0 to output 0, element by element: fractions are
-// cut off, values out of range saturate, anything but zero is true, and the imaginary part is
-// dropped. Integers wrap around as two's complement does.
+// truncated, values out of range saturate, non-zero values are true, and the imaginary part is
+// dropped. Integers wrap around as in two's complement.
 func Cast(from, to tensor.Type) (op.Run, error) {
 	complexes := from == tensor.Complex64 || to == tensor.Complex64
 	if !complexes && (!from.IsNumber() || !to.IsNumber()) || complexes && from != to && !from.IsNumber() && !to.IsNumber() {

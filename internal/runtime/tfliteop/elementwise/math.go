@@ -54,8 +54,8 @@ func scaled(c *op.Call) bool {
 	return a.Scale[0] != b.Scale[0] || a.Zero[0] != b.Zero[0]
 }
 
-// compareScaled brings both operands to a common fixed-point scale with eight
-// extra bits, as the reference kernels do, and compares those.
+// compareScaled converts both operands to a common fixed-point scale with eight additional bits, as
+// the reference kernels do, and compares the results.
 func compareScaled[T int8 | uint8](c *op.Call) (op.Run, error) {
 	low := 0
 	if c.In[0].Type == tensor.Int8 {
@@ -112,7 +112,7 @@ func prepareNot(c *op.Call) (op.Run, error) {
 
 var errZero = errors.New("division by zero")
 
-// divided guards an integer division: a zero divisor is an error of the data.
+// divided prepares an integer division. A run with a zero divisor fails.
 func divided[T tensor.Integer](c *op.Call, f func(a, b T) T) (op.Run, error) {
 	run, err := numbers(c, element.FromFunc(func(a, b T) T {
 		if b == 0 {
@@ -143,7 +143,7 @@ func floorDiv[T tensor.Integer](a, b T) T {
 
 func floorMod[T tensor.Integer](a, b T) T { return floored(a%b, b) }
 
-// floored gives a remainder the sign of the divisor.
+// floored converts a remainder to one with the sign of the divisor.
 func floored[T tensor.Integer | tensor.Real](r, b T) T {
 	if r != 0 && (r < 0) != (b < 0) {
 		r += b
@@ -234,7 +234,7 @@ func prepareRightShift(c *op.Call) (op.Run, error) {
 		shiftRight[uint8], shiftRight[uint16], shiftRight[uint32], shiftRight[uint64]))
 }
 
-// shiftRight limits the count to the width, so that signs fill the whole.
+// shiftRight limits the count to the width less one, so that large counts leave the sign.
 func shiftRight[T tensor.Integer](c *op.Call) (op.Run, error) {
 	last := T(c.In[0].Type.Bits() - 1)
 	return numbers(c, element.FromFunc(func(a, b T) T { return a >> min(max(b, 0), last) }))

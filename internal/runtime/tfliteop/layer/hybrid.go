@@ -188,8 +188,7 @@ func HybridOf(w []int8, n, k, vec, elem int, scales []float32, alone, asym bool)
 			h.w[j*k+i] = float32(w[j*vec+i*elem])
 		}
 	}
-	// float32 represents every integer up to 2^24 exactly: 255·128·512 and 127·128·1024 are
-	// below.
+	// float32 represents every integer up to 2^24 exactly: 255·128·512 and 127·128·1024 are below.
 	if h.chunk = 1024; asym {
 		h.chunk = 512
 	}

@@ -40,7 +40,7 @@ func prepareL2Norm(c *op.Call) (op.Run, error) {
 }
 
 func l2Row(y, x []float32) {
-	var s float32 // as the reference kernels sum
+	var s float32 // in the type of the reference kernels
 	for _, v := range x {
 		s += v * v
 	}
@@ -50,7 +50,7 @@ func l2Row(y, x []float32) {
 	}
 }
 
-// quantL2 has an output scale of 1/128 with the middle of the type as zero.
+// quantL2 has an output scale of 1/128, and the middle of the type as zero point.
 func quantL2[T int8 | uint8](c *op.Call, rows, depth int) (op.Run, error) {
 	_, z, err := layer.ScaleOf(c.In[0])
 	if err != nil {
@@ -68,7 +68,7 @@ func quantL2[T int8 | uint8](c *op.Call, rows, depth int) (op.Run, error) {
 				s += d * d
 			}
 			m := fixed.InvSqrt(s)
-			// The factor 128 goes into the multiplier of int8 and into the values of uint8.
+			// The factor 128 is part of the multiplier for int8, and of the values for uint8.
 			factor := int32(128)
 			if middle == 0 {
 				m.Shift, factor = m.Shift+7, 1
@@ -81,7 +81,7 @@ func quantL2[T int8 | uint8](c *op.Call, rows, depth int) (op.Run, error) {
 	}, nil
 }
 
-// prepareLRN normalises by the squares of neighbouring channels.
+// prepareLRN normalises by the sum of the squares of neighbouring channels.
 func prepareLRN(c *op.Call) (op.Run, error) {
 	if c.In[0].Type != tensor.Float32 {
 		return nil, op.Unsupported("%v input", c.In[0].Type)

@@ -35,12 +35,12 @@ func Defs() []op.Def {
 	})
 }
 
-// reduction is an input with the axes that go.
+// reduction describes which axes of an input are reduced.
 type reduction struct {
 	shape []int // of the output
 	drop  []bool
 	plan  reduce.Plan
-	count int // elements that become one
+	count int // elements of the input per element of the output
 }
 
 func shapeReduce(c *op.Call) (*reduction, error) {

@@ -27,7 +27,7 @@ func inferPart(c *op.Call) error {
 }
 
 // size is |z|. Squares of float32 numbers are exact, their sum is rounded once and the root once,
-// as in the C library; wider ones may overflow.
+// as in the C library. Squares of float64 numbers may overflow.
 func size(z complex128) float64 {
 	if r := math.Sqrt(real(z)*real(z) + imag(z)*imag(z)); r > 0x1p-500 && r < 0x1p500 || z == 0 {
 		return r
@@ -129,13 +129,13 @@ func prepareRfft2D(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// realFFTRow transforms rows of n real numbers. If n is even, two neighbours are a complex number
-// of a transform of half the length, whose results are separated by sums and differences of
-// opposite frequencies.
+// realFFTRow transforms rows of n real numbers. If n is even, it combines two neighbours to
+// a complex number of a transform of half the length. Sums and differences of opposite frequencies
+// separate the results.
 type realFFTRow struct {
 	n        int
 	fft      *floatFFT
-	twiddles []complex128 // of n, where it is even
+	twiddles []complex128 // for length n; nil if n is odd
 	out      []complex128
 }
 
@@ -150,7 +150,7 @@ func newRealFFTRow(n int) *realFFTRow {
 	for i := range f.twiddles {
 		f.twiddles[i] = cmplx.Rect(1, -2*math.Pi*float64(i)/float64(n))
 	}
-	f.twiddles[n/2] = -1 // bit for bit
+	f.twiddles[n/2] = -1 // bit-exact
 	return f
 }
 
@@ -205,7 +205,7 @@ func newFloatFFT(n int, inverse bool) *floatFFT {
 	return f
 }
 
-// buffer is a work space of n points that run does not use.
+// buffer returns scratch memory of n points that run does not use.
 func (f *floatFFT) buffer() []complex128 { return f.in }
 
 // run returns the transform, valid until the next run.

@@ -58,7 +58,7 @@ func Defs() []op.Def {
 	}
 }
 
-// optionsOf parses a custom operator's options. No options are an empty map.
+// optionsOf parses a custom operator's options. Absent options are an empty map.
 func optionsOf(c *op.Call) (flexbuffer.Value, error) {
 	if b, _ := c.Node.Attrs["custom_options"].([]byte); len(b) == 0 {
 		return flexbuffer.Value{}, nil
@@ -66,7 +66,7 @@ func optionsOf(c *op.Call) (flexbuffer.Value, error) {
 	return layer.Options(c)
 }
 
-// sessionSlice returns the node's memory between runs, zero at first.
+// sessionSlice returns memory that the node keeps between runs, zero before the first one.
 func sessionSlice[T any](c *op.Call, n int) []T {
 	key := fmt.Sprintf("signal/%d/%d", c.Graph.Index, c.Node.Index)
 	if s, ok := c.Env.State(key).([]T); ok && len(s) == n {
@@ -91,7 +91,7 @@ func withLast(shape []int, n ...int) []int {
 	return append(slices.Clone(shape[:len(shape)-1]), n...)
 }
 
-// withOptions makes a Prepare function of one that needs the options.
+// withOptions makes a Prepare function from one that takes the options.
 func withOptions(prepare func(c *op.Call, o flexbuffer.Value) (op.Run, error)) func(c *op.Call) (op.Run, error) {
 	return func(c *op.Call) (op.Run, error) {
 		o, err := optionsOf(c)

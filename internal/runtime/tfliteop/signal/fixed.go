@@ -13,13 +13,13 @@ import (
 type point[T int16 | int32] struct{ r, i T }
 
 // fixedFFT is a complex transform in fixed point with mixed radices. Every stage
-// divides by its radix before it adds, so that nothing overflows; the rounding
-// of each product and quotient is part of the result.
+// divides by its radix before it adds, so that nothing overflows. The rounding of each product and
+// quotient is part of the result.
 type fixedFFT[T int16 | int32] struct {
 	n        int
 	inverse  bool
 	frac     uint  // fraction bits: 15 or 31
-	top      int64 // largest value, stands for 1
+	top      int64 // largest value, which represents 1
 	twiddles []point[T]
 	factors  []int // radix and remaining length by stage
 	scratch  []point[T]
@@ -49,12 +49,12 @@ func newFixedFFT[T int16 | int32](n int, inverse bool) *fixedFFT[T] {
 	return f
 }
 
-// unit is the point of the unit circle at an angle.
+// unit returns the point of the unit circle at an angle.
 func (f *fixedFFT[T]) unit(phase float64) point[T] {
 	return point[T]{T(math.Floor(0.5 + float64(f.top)*math.Cos(phase))), T(math.Floor(0.5 + float64(f.top)*math.Sin(phase)))}
 }
 
-// factorize takes out fours, then twos, then odd numbers.
+// factorize returns radices and remaining lengths: fours, then twos, then odd numbers.
 func factorize(n int) []int {
 	var out []int
 	p, root := 4, int(math.Sqrt(float64(n)))

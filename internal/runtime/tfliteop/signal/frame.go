@@ -72,8 +72,8 @@ func prepareOverlapAdd(c *op.Call, v overlap) (op.Run, error) {
 	}
 }
 
-// overlapAdd adds each frame to the rest of earlier ones and outputs the samples that no later
-// frame reaches.
+// overlapAdd adds each frame to the remaining samples of earlier ones and outputs the samples that
+// later frames do not overlap.
 func overlapAdd[T tensor.Number](c *op.Call, v overlap, add func(a, b T) T) op.Run {
 	held := sessionSlice[T](c, v.rows*v.size)
 	return func(c *op.Call) error {
@@ -158,7 +158,7 @@ func prepareFramer(c *op.Call, v framing) (op.Run, error) {
 	}, nil
 }
 
-// setValid writes the second output, which says whether the first is valid.
+// setValid writes the second output, whether the first one is valid.
 func setValid(c *op.Call, valid bool) {
 	if c.Wants(1) {
 		tensor.Of[bool](c.Out[1])[0] = valid
@@ -192,7 +192,7 @@ func inferStacker(c *op.Call, v stacking) {
 	c.SetOut(1, tensor.Bool, []int{})
 }
 
-// prepareStacker joins neighbouring steps. The first step replaces missing ones before it.
+// prepareStacker joins neighbouring steps. Copies of the first step replace steps before it.
 func prepareStacker(c *op.Call, v stacking) (op.Run, error) {
 	full := v.full()
 	held := &sessionSlice[[]int16](c, 1)[0]

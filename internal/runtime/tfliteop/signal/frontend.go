@@ -88,8 +88,8 @@ func prepareEnergy(c *op.Call, o flexbuffer.Value) (op.Run, error) {
 	}, nil
 }
 
-// inferFilterBank has the spectrum, weights and their complements, then for each
-// channel the first bin, the first weight and the width.
+// inferFilterBank reads the spectrum, weights and their complements, then for each channel the
+// first bin, the first weight and the width.
 func inferFilterBank(c *op.Call) error {
 	if err := want(c, tensor.Uint32, tensor.Int16, tensor.Int16, tensor.Int16, tensor.Int16, tensor.Int16); err != nil {
 		return err
@@ -106,8 +106,8 @@ func inferFilterBank(c *op.Call) error {
 	return nil
 }
 
-// runFilterBank adds each bin to two neighbouring triangles. The first triangle only has a falling
-// side, which begins the first channel.
+// runFilterBank adds each bin to two neighbouring triangular filters. The first filter has a falling
+// side only, which is the start of the first channel.
 func runFilterBank(c *op.Call) error {
 	x, y := tensor.Of[uint32](c.In[0]), tensor.Of[uint64](c.Out[0])
 	rise, fall := tensor.Of[int16](c.In[1]), tensor.Of[int16](c.In[2])
@@ -173,8 +173,8 @@ func inferNoise(c *op.Call) error {
 	return nil
 }
 
-// prepareSubtraction tracks the noise in each channel and subtracts it, but leaves a share of the
-// signal.
+// prepareSubtraction estimates the noise in each channel and subtracts it. A minimum share of the
+// signal remains.
 func prepareSubtraction(c *op.Call, o flexbuffer.Value) (op.Run, error) {
 	get := func(k string) uint64 { return uint64(uint32(o.GetInt(k, 0))) }
 	smooth := [2]uint64{get("smoothing"), get("alternate_smoothing")}
@@ -206,7 +206,7 @@ func prepareSubtraction(c *op.Call, o flexbuffer.Value) (op.Run, error) {
 	}, nil
 }
 
-// checkPCAN has the signal, the noise estimate and the table of gains.
+// checkPCAN reads the signal, the noise estimate and the table of gains.
 func checkPCAN(c *op.Call) error {
 	if c.In[0].Len() != c.In[1].Len() || c.In[2].Len() < 4*32-3 {
 		return fmt.Errorf("signal %s, noise %s, %d table entries", tensor.FormatShape(c.In[0].Shape), tensor.FormatShape(c.In[1].Shape), c.In[2].Len())
@@ -214,7 +214,7 @@ func checkPCAN(c *op.Call) error {
 	return nil
 }
 
-// preparePCAN is the gain control by channel energy.
+// preparePCAN is per-channel amplitude normalisation: gain control by the noise of each channel.
 func preparePCAN(c *op.Call, o flexbuffer.Value) (op.Run, error) {
 	shift := o.GetInt("snr_shift", 0)
 	if shift < 0 || shift > 63 {
