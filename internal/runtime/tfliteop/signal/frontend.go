@@ -106,8 +106,8 @@ func inferFilterBank(c *op.Call) error {
 	return nil
 }
 
-// runFilterBank adds each bin to two neighbouring triangular filters. The first filter has a falling
-// side only, which is the start of the first channel.
+// runFilterBank adds each bin to two neighbouring triangular filters. The first filter has a
+// falling side only, which is the start of the first channel.
 func runFilterBank(c *op.Call) error {
 	x, y := tensor.Of[uint32](c.In[0]), tensor.Of[uint64](c.Out[0])
 	rise, fall := tensor.Of[int16](c.In[1]), tensor.Of[int16](c.In[2])
