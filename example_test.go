@@ -140,14 +140,14 @@ func ExampleProfile_errors() {
 	o := opmeter.Options{Threads: 2, Runs: 5, Warmup: -1} // no warm-up
 	try("examples/ds_cnn.yaml", o)
 	try("LICENSE", o)
-	o.Inputs.Shapes = map[string][]int{"picture": {1, 640}}
+	o.Inputs.Shapes = map[string][]int{"image": {1, 640}}
 	try("examples/autoencoder.yaml", o)
 	o.Threads = -2
 	try("examples/autoencoder.yaml", o)
 	// Output:
 	// error: <nil>
 	// bad model LICENSE
-	// wrong option Inputs.Shapes: the model has no input "picture"; its inputs are "spectrum"
+	// wrong option Inputs.Shapes: the model has no input "image"; its inputs are "spectrum"
 	// wrong option Threads: use 1 to 1024, not -2
 }
 

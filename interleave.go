@@ -10,7 +10,7 @@ import (
 // inferences of one, then a few of the next, so that slow changes of the machine affect all of
 // them equally. Profiles with opmeter's own engine still run one after the other, since only one
 // measures in a process. The zero value is ready; all options of a comparison share one.
-type Interleaver struct{ t external.Turns }
+type Interleaver struct{ t external.Interleaver }
 
 // Join adds a measurement of the caller, such as the loop of an application.
 func (i *Interleaver) Join() *Participant { return &Participant{i.t.Join()} }

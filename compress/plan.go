@@ -66,7 +66,7 @@ func (c *Job) Plan(ctx context.Context, o PlanOptions) (p *study.Plan, err error
 	if t := o.Fit; t != nil {
 		x.Goal.Fit = t.ID
 		if t.FlashBytes == nil && t.ExternalFlashBytes == nil && t.RAMBytes == nil {
-			return nil, wrong("Fit", "nothing is known of the memories of %s", t.ID)
+			return nil, wrong("Fit", "%s has no memory sizes", t.ID)
 		}
 	}
 	if o.Data != nil {

@@ -156,7 +156,7 @@ func TestDeviceEnds(t *testing.T) {
 		want   string
 		runs   bool // some inferences are there
 	}{
-		{"unplugged", wire.Line{UnplugAfter: 30000 /* more than a terminal holds before it is opened */}, tflm, "went away", true},
+		{"unplugged", wire.Line{UnplugAfter: 30000}, tflm, "went away", true},
 		{"silent", wire.Line{}, wire.Silent, "nothing came within 2 s", false},
 		{"falls silent", wire.Line{}, (&tflmdevice.Board{Ops: []string{"CONV_2D", "SOFTMAX"}, ClockHz: 1000000}).Run(20), "nothing more came within 2 s", true},
 		{"flood", wire.Line{}, wire.Flood(bytes.Repeat([]byte("nonsense that never ends\n"), 100)), "sends text that no protocol knows", false},

@@ -287,7 +287,7 @@ func match(f *record.File, formats []*record.Format, named bool) *record.Format 
 
 // foreign returns the error for a file of unknown format.
 func foreign(f *record.File) error {
-	why := errors.New("is not a record that opmeter reads")
+	why := errors.New("not a profile or trace of a known format: opmeter import --list shows them, --from NAME skips the detection")
 	head := string(f.Head[:min(len(f.Head), 16)])
 	switch {
 	case len(f.Head) == 0:

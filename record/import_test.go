@@ -105,7 +105,7 @@ func TestImportErrors(t *testing.T) {
 		want string
 	}{
 		"empty":     {"empty.json", record.Options{}, "is empty"},
-		"no record": {"none.txt", record.Options{}, "is not a record"},
+		"no record": {"none.txt", record.Options{}, "not a profile or trace"},
 		"another":   {"none.txt", record.Options{Format: "onnxruntime"}, "none.txt"},
 	} {
 		_, err := record.Import(t.Context(), filepath.Join(dir, c.path), c.o)

@@ -1,16 +1,15 @@
-// Command compress shows what losses of layers, plans and predicted times of opmeter compress are
-// worth, on samples that were not used:
+// Command compress checks the losses of layers, the plans and the predicted times of opmeter
+// compress on held-out samples:
 //
 //	python3 -m venv VENV && VENV/bin/pip install -r bench/compress/requirements.txt
 //	VENV/bin/python bench/compress/train.py FOLDER
-//	go run ./bench/compress [-losses] [-plans] [-times] [-keep STUDIES] [-for TIME] FOLDER [MODEL ...]
+//	go run ./bench/compress [-losses] [-plans] [-times] [-keep STUDIES] [-for TIME] FOLDER [MODEL]
 //
-// Losses: the rank correlation, over layers, of what is predicted of a network with the drop of
-// accuracy that the change of one layer makes on the held-out samples. Plans: their speed, in
-// turns with the unchanged model, and their drop on the held-out samples, beside uniform sparsity
-// and Sparsify's allocator. Times: those predicted of these plans, of ones chosen for several
-// goals, and of random ones, of networks and further models, against those measured. Without a
-// flag, all three.
+// -losses compares predicted losses with the accuracy drop on held-out samples when one layer
+// changes, as a rank correlation over the layers. -plans measures the speed of plans, interleaved
+// with the unchanged model, and their accuracy drop, next to uniform sparsity and Sparsify's
+// allocator. -times compares predicted and measured times: of these plans, of plans for several
+// goals and of random plans. Without a flag all three run.
 package main
 
 import (

@@ -96,7 +96,7 @@ type contest struct {
 
 // plans compares plans at equal accuracy.
 func plans(ctx context.Context, nets []*network) ([]timed, error) {
-	fmt.Println("\nPlans at equal accuracy: the fastest of each kind that keeps the drop on the use data, a standard error to spare; drop on held-out samples; how many times as fast opmeter's is, in turns")
+	fmt.Println("\nPlans at equal accuracy: the fastest of each kind that keeps the drop on the use data, a standard error to spare; drop on held-out samples; speed-up of opmeter's, interleaved")
 	fmt.Println("network\tdrop\tkind\tmodel\tspeed-up\tdrop on use data\tdrop on held-out\topmeter's against it")
 	var out []timed
 	for _, n := range nets {

@@ -1,9 +1,8 @@
-// Command engines shows that what opmeter measures of other engines is what their users have: the
-// total of each model against the engine's own plain loop, a script of the same name, in turns of
-// some milliseconds; whether the layers add up to it; how much of the time leads to the model's
-// operators.
+// Command engines compares opmeter's measurements of external engines with the engine's own plain
+// loop, a script of the same name. Both run interleaved, some milliseconds each. It also checks
+// whether the layers add up to the total, and how much of the time is matched to operators.
 //
-//	go run ./bench/engines -engine onnxruntime [-rounds 3] [-time 1s] [-threads 1] [FILE or FOLDER ...]
+//	go run ./bench/engines -engine onnxruntime [-rounds 3] [-time 1s] [-threads 1] [PATH ...]
 //	go run ./bench/engines -overhead
 //
 // The scripts beside this program are run with python3, or what -python names; packages are those

@@ -23,7 +23,7 @@ const limit = 0.005
 const run = 100 * time.Microsecond
 
 // child compares inferences of fixed work that a child computes and opmeter measures with the same
-// in this process and no more around them than two readings of the clock, in turns.
+// in this process and no more around them than two readings of the clock, interleaved.
 func child(rounds int, length time.Duration) error {
 	dir, err := os.MkdirTemp("", "engines")
 	if err != nil {

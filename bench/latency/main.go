@@ -1,9 +1,10 @@
-// Command latency compares the engine with ONNX Runtime, OpenVINO and LiteRT: every model with
-// each engine that takes it, each of these in a process of its own, the same inputs, in turns of
-// some milliseconds, so that all meet the same machine.
+// Command latency compares the engine with ONNX Runtime, OpenVINO and LiteRT. Every engine that
+// takes a model runs in its own process with the same inputs. The processes are interleaved, some
+// milliseconds each, so that all meet the same machine.
 //
 //	bench/engines/install DIR
-//	OPMETER_TEST_ENGINES=DIR go run ./bench/latency [-threads 1,2] [-time 500ms] [-only NAME] [-processor] [-csv FILE] [FILE or FOLDER ...]
+//	OPMETER_TEST_ENGINES=DIR go run ./bench/latency [-threads 1,2] [-time 500ms] [-only NAME] \
+//		[-processor] [-csv FILE] [PATH ...]
 //	OPMETER_TEST_ENGINES=DIR go run ./bench/latency -networks FOLDER
 //
 // Without models it takes those of golden/latency.csv, and all of models/real and models/mcu, of

@@ -58,7 +58,7 @@ func bench(paths []string, d time.Duration, threads int, least float64) error {
 		sum := (*r.OperatorsS+*r.GapsS)/(*r.WallS) - 1
 		cost, _ := r.OverheadS.Best()
 		per, _ := r.OverheadPerOperatorS.Best()
-		// What the instruments cost by the cost of one event: free of the noise that
+		// The profiling overhead by the cost of one event: free of the noise that
 		// the difference of two passes has on a busy machine.
 		run := per * float64(events(p)) / *r.PlainS
 		mark := ""

@@ -20,7 +20,7 @@ const turn = 2 * time.Millisecond
 // quartiles as a share of it.
 type Time struct{ Median, Spread float64 }
 
-// Beside times the pieces of work in turns, each for about d in all.
+// Beside times the pieces of work alternately, each for about d in all.
 func Beside(d time.Duration, works ...func()) []Time {
 	repeat := make([]int, len(works))
 	for i, f := range works {

@@ -7,8 +7,8 @@
 //	go run ./bench/repeat [-n 25] [-time 700ms] [-least 85] [-json FILE] [MODEL ...]
 //
 // Without arguments it takes six of the examples, from hundreds of microseconds to tens
-// of milliseconds, integer and floating point. Exit status 1: the intervals at
-// reference speed held fewer than -least per cent.
+// of milliseconds, integer and floating point. Exit status 1: the intervals of
+// normalised latencies held fewer than -least per cent.
 package main
 
 import (
@@ -141,8 +141,8 @@ func bench(models []string, n int, d time.Duration, least float64, out string) e
 	return nil
 }
 
-// report prints a line a model and returns the per cent of cases that the intervals at
-// reference speed hold.
+// report prints a line a model and returns the per cent of cases that the intervals of
+// normalised latencies hold.
 func report(models []string, all [][]result) float64 {
 	fmt.Printf("%-22s  %10s %7s %6s %6s   %10s %7s %6s %6s   %s\n", "", "raw", "spread", "±", "holds", "at ref.", "spread", "±", "holds", "verdicts")
 	var raw, ref tally

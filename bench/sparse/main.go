@@ -1,12 +1,13 @@
 // Command sparse measures what leaving out zeros gains: layers of MobileNet, ResNet-50, BERT and
-// decoders with 50 to 95 % of their weights zero, against the same layers without zeros, in the
-// same turns.
+// decoders with 50 to 95 % of their weights zero, against the same layers without zeros,
+// interleaved.
 //
-//	go run ./bench/sparse [-time 200ms] [-threads 1] [-only WORD] [-numbers float32,int8] [-levels 0.5,0.9]
+//	go run ./bench/sparse [-time 200ms] [-threads 1] [-only WORD] [-numbers float32,int8]
+//		[-levels 0.5,0.9]
 //
 // Zeros are single ones, two of four neighbouring inputs (2:4, at 50 %), four neighbouring inputs
 // (1×4), four neighbouring outputs at the same input (4×1), or sixteen (16×1). Layers of 8-bit
-// codes are convolutions of TFLite (NHWC), of ONNX with channels first, or last as in a chain of
+// weights are convolutions of TFLite (NHWC), of ONNX with channels first, or last as in a chain of
 // them, and products with 32-bit sums.
 //
 // Where leaving them out gains nothing, the engine computes with the zeros: the speed-up is 1
@@ -224,7 +225,7 @@ func copiesOf[T any](rows, bytes int, packed func() T) []T {
 	return copies
 }
 
-// codes is make for 8-bit codes.
+// codes makes 8-bit weights.
 func (l layer) codes(pool *workers.Pool, r *rand.Rand, layout string, zero []bool) func() {
 	w := make([]int32, len(zero))
 	for i, v := range zero {

@@ -1,9 +1,10 @@
 // Command start compares how long engines take from a model's file to its first result, and the
-// memory that they have then: opmeter's own, ONNX Runtime, OpenVINO and LiteRT, each in a fresh
-// process, in turns.
+// memory that they have then: opmeter's own, ONNX Runtime, OpenVINO and LiteRT. Each runs in a
+// fresh process, interleaved with the others.
 //
 //	bench/engines/install DIR
-//	OPMETER_TEST_ENGINES=DIR go run ./bench/start [-n 5] [-threads 1] [-only NAME] [-against onnxruntime,litert] [FILE or FOLDER ...]
+//	OPMETER_TEST_ENGINES=DIR go run ./bench/start [-n 5] [-threads 1] [-only NAME] \
+//		[-against onnxruntime,litert] [PATH ...]
 //	OPMETER_TEST_ENGINES=DIR go run ./bench/start -networks FOLDER
 //
 // Without models it takes models/real of the reference material. With -networks it makes
@@ -83,7 +84,7 @@ func bench(against []string, rounds, threads int, only, into string, paths []str
 		return err
 	}
 	files = slices.DeleteFunc(files, func(f string) bool { return !strings.Contains(filepath.Base(f), only) })
-	fmt.Printf("%d threads; milliseconds and MiB of opmeter, and the ratios of these to those of others\n%-46s %9s %7s", threads, "model", "ms", "MiB")
+	fmt.Printf("%d threads; milliseconds and MiB of opmeter, and their ratios to those of other engines\n%-46s %9s %7s", threads, "model", "ms", "MiB")
 	for _, e := range list[1:] {
 		fmt.Printf(" %22s", e.name)
 	}
@@ -155,7 +156,7 @@ func models(into string, paths []string) (files []string, err error) {
 // figures are those of an engine, one a round.
 type figures struct{ seconds, bytes []float64 }
 
-// compare starts all engines that take a model, in turns; one that fails has no figures. The
+// compare starts all engines that take a model, interleaved; one that fails has no figures. The
 // error is opmeter's.
 func compare(list []rival, path string, rounds, threads int) ([]figures, error) {
 	seen, failed := make([]figures, len(list)), make([]bool, len(list))

@@ -1,12 +1,12 @@
-// Command threads shows what more threads gain: every model by one thread and by several, in
-// turns within one process, with the time of the operators that gain least.
+// Command threads measures the gain of more threads. It runs every model with one thread and with
+// several, interleaved in one process, and lists the operators that gain least.
 //
 //	go run ./bench/threads [-threads 2] [-time 1s] [-operators 0] FILE or FOLDER ...
 //
-// A turn is some 10 ms of runs; times are medians of runs. The gain is the time by one thread
+// A block is some 10 ms of runs; times are medians of runs. The gain is the time by one thread
 // divided by that by several. "Apart" is what as many threads gain at the same time where each
 // has a model of its own, and nothing to wait for or to share but what the machine makes them:
-// about the most that can be expected. "Hand over" is what a loop of two empty pieces costs
+// about the most that can be expected. "Dispatch" is what a loop of two empty work items costs
 // beside the runs: it tells how far apart the processors lie that the system gave them.
 package main
 
@@ -51,7 +51,7 @@ func bench(threads int, each time.Duration, list int, paths []string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%-46s %10s %10s %6s %6s %13s   %s\n", "model", "1, ms", fmt.Sprintf("%d, ms", threads), "gain", "apart", "hand over, ns", "middle half of the runs by several, ms")
+	fmt.Printf("%-46s %10s %10s %6s %6s %13s   %s\n", "model", "1, ms", fmt.Sprintf("%d, ms", threads), "gain", "apart", "dispatch, ns", "middle half of the runs by several, ms")
 	sum, n, lost := 0.0, 0, 0
 	for _, f := range files {
 		one, more, apart, err := compare(f, threads, each)
@@ -98,7 +98,7 @@ func together(sides []*side, took func(*side) float64) float64 {
 	return 1 / rate
 }
 
-// compare runs a model by one thread, by several, and by several that have one each, in turns.
+// compare runs a model by one thread, by several, and by several that have one each, interleaved.
 func compare(path string, threads int, each time.Duration) (one, more *side, apart []*side, err error) {
 	m, err := modelfile.Open(path)
 	if err != nil {

@@ -44,7 +44,7 @@ func TestGo(t *testing.T) {
 	}
 	model := filepath.Join("..", "resnet8.yaml")
 	var out bytes.Buffer
-	if err := run(model, 12, &out); err != nil || !bytes.HasPrefix(out.Bytes(), []byte("12 pictures")) {
+	if err := run(model, 12, &out); err != nil || !bytes.HasPrefix(out.Bytes(), []byte("12 images")) {
 		t.Fatal(err, out.String())
 	}
 	if err := marks.Close(); err != nil {

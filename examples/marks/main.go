@@ -1,6 +1,6 @@
 // Command marks is an application that marks the stages of its pipeline: it decodes
-// pictures, makes them small, runs a model on them with opmeter's own engine and looks up
-// the class, one picture after the other, while a second goroutine decodes the next ones.
+// images, makes them small, runs a model on them with opmeter's own engine and looks up
+// the class, one image after the other, while a second goroutine decodes the next ones.
 //
 //	go build -o /tmp/pipeline ./examples/marks
 //	opmeter trace -- /tmp/pipeline
@@ -51,7 +51,7 @@ func main() {
 	}
 }
 
-// picture is what goes from the first goroutine to the second, with the frame that it is of.
+// image is what goes from the first goroutine to the second, with the frame that it is of.
 type picture struct {
 	frame marks.Frame
 	image image.Image
@@ -95,11 +95,11 @@ func run(path string, n int, out io.Writer) error {
 		return err
 	default:
 	}
-	fmt.Fprintf(out, "%d pictures, %d classes\n", n, len(counts))
+	fmt.Fprintf(out, "%d images, %d classes\n", n, len(counts))
 	return nil
 }
 
-// decoder makes the pictures.
+// decoder makes the images.
 func decoder(n int, to chan<- picture) error {
 	l := marks.NewLane("decode")
 	defer l.Close()
@@ -122,7 +122,7 @@ func decoder(n int, to chan<- picture) error {
 	return nil
 }
 
-// classify runs the model on a picture.
+// classify runs the model on a image.
 func classify(l *marks.Lane, s *opmeter.Session, img image.Image) (int, error) {
 	in := s.Inputs()[0]
 	l.Begin(preprocess)
@@ -165,7 +165,7 @@ func shrink(img image.Image, h, w int) []byte {
 	return out
 }
 
-// shot is a picture with stripes, packed.
+// shot is a image with stripes, packed.
 func shot(n int) ([]byte, error) {
 	img := image.NewRGBA(image.Rect(0, 0, 320, 240))
 	for y := range 240 {

@@ -18,7 +18,7 @@ static inline K_SUM K_NAME(dot)(const K_X *x, const K_W *w, int32_t n) {
   return s;
 }
 
-/* What a tap outside the picture adds: the zero point times its weights. */
+/* What a tap outside the image adds: the zero point times its weights. */
 static inline K_SUM K_NAME(outside)(int32_t zero, const K_W *w, int32_t n) {
   int32_t s = 0;
   if (zero == 0) return 0;
@@ -26,7 +26,7 @@ static inline K_SUM K_NAME(outside)(int32_t zero, const K_W *w, int32_t n) {
   return (K_SUM)(zero * s);
 }
 
-/* The sum of one output channel at one place: w are its weights, x the picture from the
+/* The sum of one output channel at one place: w are its weights, x the image from the
  * group's first channel on, (y0, x0) the place of the first tap. */
 static inline K_SUM K_NAME(window)(const k_conv *c, const K_X *x, const K_W *w, int32_t y0, int32_t x0, int32_t channels) {
   K_SUM s = 0;

@@ -3,7 +3,7 @@
  * read or write floats. What a kernel needs to know of an operator is a constant
  * structure; everything that does not depend on the data has been computed before.
  *
- * Pictures are [batch, height, width, channels]. Kernels with the ending s8, u8 and s16
+ * Images are [batch, height, width, channels]. Kernels with the ending s8, u8 and s16
  * work on int8, uint8 and int16 activations. Sums of products wrap at 32 bits. */
 #ifndef OPMETER_KERNELS_H
 #define OPMETER_KERNELS_H
@@ -27,7 +27,7 @@ typedef struct {
   int32_t out_h, out_w, out_c;
   int32_t kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left;
   int32_t groups;      /* 1 for plain convolutions; not looked at by depthwise ones */
-  int32_t zero;        /* zero point of the input: what lies outside the picture */
+  int32_t zero;        /* zero point of the input: what lies outside the image */
   const void *weights; /* int8_t; int16_t with uint8 activations */
   const void *bias;    /* int32_t, one a channel; int64_t with int16 activations */
   int32_t narrow;      /* int16 activations with 32-bit sums */
@@ -54,7 +54,7 @@ void k_dense_s8(const k_dense *c, const int8_t *x, int8_t *y);
 void k_dense_u8(const k_dense *c, const uint8_t *x, uint8_t *y);
 void k_dense_s16(const k_dense *c, const int16_t *x, int16_t *y);
 
-/* Pooling over windows; the mean is that of what lies inside the picture. */
+/* Pooling over windows; the mean is that of what lies inside the image. */
 typedef struct {
   int32_t batch, in_h, in_w, channels;
   int32_t out_h, out_w;
@@ -305,7 +305,7 @@ void k_bilinear_s8(const k_bilinear *p, const int8_t *x, int8_t *y);
 void k_bilinear_s16(const k_bilinear *p, const int16_t *x, int16_t *y);
 
 /* Transposed convolution with weights [out_c, kernel_h, kernel_w, in_c]; the bias has
- * nothing folded in. sums is room for one picture of the output. */
+ * nothing folded in. sums is room for one image of the output. */
 void k_transpose_conv_s8(const k_conv *c, const int8_t *x, uint32_t *sums, int8_t *y);
 void k_transpose_conv_u8(const k_conv *c, const uint8_t *x, uint32_t *sums, uint8_t *y);
 void k_transpose_conv_s16(const k_conv *c, const int16_t *x, uint64_t *sums, int16_t *y);

@@ -1,4 +1,4 @@
-/* Products of matrices that are both activations. */
+/* Matrix multiplication of two activations. */
 #include "fixed.h"
 #include "kernels.h"
 

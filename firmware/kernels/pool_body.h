@@ -1,6 +1,6 @@
 /* Pooling for one type of activations, K_X; see conv_body.h for the way of including. */
 
-/* The part of a window that lies inside the picture along one axis. */
+/* The part of a window that lies inside the image along one axis. */
 static inline int32_t K_NAME(part)(int32_t *from, int32_t size, int32_t limit) {
   int32_t end = *from + size;
   if (end > limit) end = limit;

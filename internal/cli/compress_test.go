@@ -27,7 +27,7 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// small is a network of three layers for pictures of 8x8, with weights that scale multiplies.
+// small is a network of three layers for images of 8x8, with weights that scale multiplies.
 func small(t *testing.T, scale float32) []byte {
 	t.Helper()
 	r := rand.New(rand.NewPCG(1, 2))

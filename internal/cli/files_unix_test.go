@@ -113,7 +113,8 @@ func TestLongErrors(t *testing.T) {
 	}
 }
 
-// TestPipeIsReadOnce gives a named pipe whose content is not a profile. Opening it again to say what
+// TestPipeIsReadOnce gives a named pipe whose content is not a profile. Opening it again to say
+// what
 // it is would block, because the writer is gone.
 func TestPipeIsReadOnce(t *testing.T) {
 	t.Parallel()

@@ -93,7 +93,7 @@ func (f *boardFlags) build(ctx context.Context, b *board.Board, dir string, file
 	return built, told(err)
 }
 
-// writeAll writes files into a folder, which is made if absent. A folder with files of
+// writeAll writes files into a folder, which is made if absent. A folder with other
 // others is left alone.
 func writeAll(dir string, files map[string][]byte) error {
 	list, err := os.ReadDir(dir)

@@ -185,13 +185,14 @@ func (a *app) showFit(s *several, fit, open, fell []report.ListRow) error {
 }
 
 func (a *app) fitTables(fit, open, fell []report.ListRow) error {
+	fmt.Fprintf(a.out, "%s\n\n", fitAnswer(fit, len(fit)+len(open)+len(fell)))
 	for i, part := range []struct {
 		rows  []report.ListRow
 		title string
 	}{
 		{fit, ""},
-		{open, fmt.Sprintf("Whether the model fits cannot be said of %s:", plural(len(open), "target"))},
-		{fell, fmt.Sprintf("It does not fit %s:", plural(len(fell), "target"))},
+		{open, fmt.Sprintf("Unknown whether it fits (%s):", plural(len(open), "target"))},
+		{fell, fmt.Sprintf("Does not fit, or misses a limit (%s):", plural(len(fell), "target"))},
 	} {
 		if len(part.rows) == 0 {
 			continue
@@ -216,6 +217,27 @@ func (a *app) fitTables(fit, open, fell []report.ListRow) error {
 		}
 	}
 	return nil
+}
+
+// fitAnswer says how many of the targets hold the model within the limits, and which is fastest.
+func fitAnswer(fit []report.ListRow, all int) string {
+	s := fmt.Sprintf("%d of %s fit", len(fit), plural(all, "target"))
+	if len(fit) == 1 {
+		s += "s"
+	}
+	if len(fit) == 0 || fit[0].Incomplete() {
+		return s
+	}
+	m := fit[0].Profile.Totals.Latency
+	v, ok := m.Best()
+	if !ok {
+		return s
+	}
+	s += fmt.Sprintf("; fastest: %s, %s", fit[0].Profile.Target.ID, report.Duration(v))
+	if m.Band != nil {
+		s += " (90 % band " + report.Range(m.Band[0], m.Band[1], report.Duration) + ")"
+	}
+	return s
 }
 
 func compareBool(a, b bool) int {

@@ -65,7 +65,7 @@ func TestHelpFits(t *testing.T) {
 					return
 				}
 			}
-			t.Errorf("help %s says nothing of --%s", c.Name(), f.Name)
+			t.Errorf("help %s does not describe --%s", c.Name(), f.Name)
 		})
 	}
 }

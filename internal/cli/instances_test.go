@@ -195,7 +195,7 @@ func millis(t *testing.T, s string) float64 {
 	t.Helper()
 	ms, ok := strings.CutSuffix(s, "ms")
 	if !ok || len(strings.Trim(strings.ReplaceAll(ms, ".", ""), "0")) > 6 {
-		t.Errorf("%q is no time of six digits", s)
+		t.Errorf("%q is not a time of six digits", s)
 	}
 	return cell(t, ms)
 }

@@ -40,7 +40,7 @@ func (d desktop) opener(path string) []string {
 }
 
 // open shows the page among files that were written, the first if there are
-// several, and does not wait for the browser. Where there is none, the file is
+// several, and does not wait for the browser. Without a browser, the file is
 // there all the same: that is not an error.
 func (a *app) open(files []string) {
 	d := desktop{runtime.GOOS, a.width > 0, os.Getenv}

@@ -124,7 +124,7 @@ func inFormat(path string, formats []string) bool {
 	return !isFolder(path) && err == nil && slices.Contains(formats, name)
 }
 
-// names are the files that a profile gets for itself: those of -o with the model's name
+// names are the files of a single profile: those of -o with the model's name
 // and the target before the ending, as far as there are several. Engines that are compared get one
 // of each, beside the comparison.
 func (s *several) names(model, target string) []string {

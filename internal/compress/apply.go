@@ -29,14 +29,13 @@ type changedModel struct {
 // ones.
 func (j *Job) applied(ctx context.Context, p *study.Plan, o *LossOptions, correct bool) (c changedModel, err error) {
 	var changes []rewrite.Change
-	remove, integers := false, []*weights.Layer(nil)
+	var integers []*weights.Layer
 	for _, x := range p.Choices {
 		if x.Change.IsZero() {
 			continue
 		}
 		changes = append(changes, rewrite.Change{Layer: j.Layers[x.Layer], Change: x.Change})
 		c.layers = append(c.layers, x.Layer)
-		remove = remove || x.Change.Structure.Removes()
 		if x.Change.Format == study.Int8 {
 			integers = append(integers, j.Layers[x.Layer])
 		}
@@ -64,7 +63,7 @@ func (j *Job) applied(ctx context.Context, p *study.Plan, o *LossOptions, correc
 			}
 		}
 	}
-	c.m, c.effects, err = rewrite.Apply(j.m, changes, rewrite.Options{Remove: remove, Ranges: ranges})
+	c.m, c.effects, err = rewrite.Apply(j.m, changes, rewrite.Options{Remove: true, Ranges: ranges})
 	return c, err
 }
 
@@ -83,8 +82,7 @@ func (j *Job) applyErrorMasks(p *study.Plan, changes []rewrite.Change, at []int)
 			continue
 		}
 		mat := x.Layer.Read(nil)
-		if order, cause := mask.New(x.Layer, loss.ErrorScores(mat, x.Layer.Rows, x.Layer.Cols, means), x.Structure); cause == "" {
-			order.Zero(mat, x.Level)
+		if mask.Prune(x.Layer, mat, loss.ErrorScores(mat, x.Layer.Rows, x.Layer.Cols, means), x.Change) == "" {
 			x.Matrix = mat
 		}
 	}
@@ -104,12 +102,7 @@ func (j *Job) compensate(ctx context.Context, changes []rewrite.Change, at []int
 			continue
 		}
 		mat := x.Layer.Read(nil)
-		scores := make([]float32, len(mat))
-		for k, v := range mat {
-			scores[k] = max(v, -v)
-		}
-		if order, cause := mask.New(x.Layer, scores, x.Structure); cause == "" {
-			order.Zero(mat, x.Level)
+		if mask.Prune(x.Layer, mat, mask.Magnitudes(mat), x.Change) == "" {
 			mats[at[i]] = mat
 		}
 	}

@@ -1,7 +1,9 @@
 package compress
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/opmeter/opmeter/internal/base/stats"
@@ -18,10 +20,7 @@ func (j *Job) BenchHere(ctx context.Context, changed *graph.Model, threads, batc
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if t == 0 {
-		t = 4 * speed.UsualTime
-	}
-	r, err := speed.Compare(ctx, j.m, changed, speed.Options{Engine: j.engineOptions(threads), Inputs: ins, Time: t, Progress: j.o.Progress})
+	r, err := speed.Compare(ctx, j.m, changed, speed.Options{Engine: j.engineOptions(threads), Inputs: ins, Time: cmp.Or(t, 4*speed.UsualTime), Progress: j.o.Progress})
 	if err != nil {
 		return nil, nil, nil, contextError(ctx, err)
 	}
@@ -32,9 +31,11 @@ func (j *Job) BenchHere(ctx context.Context, changed *graph.Model, threads, batc
 // the benchmark anew. A point without a speed-up gets the cause, as far as it is known.
 func (j *Job) Bench(name, sha256 string, p study.BenchPoint) error {
 	if p.Cause == "" && p.Speedup != nil {
-		if high, ok := upper(p.Speedup); ok && high <= 1 {
+		switch ends := cmp.Or(p.Speedup.CI95, p.Speedup.Band); {
+		case ends == nil:
+		case ends[1] <= 1:
 			p.Cause = study.NoGain
-		} else if low, ok := lower(p.Speedup); ok && low <= 1 {
+		case ends[0] <= 1:
 			p.Cause = study.Unsettled
 		}
 	}
@@ -44,26 +45,6 @@ func (j *Job) Bench(name, sha256 string, p study.BenchPoint) error {
 		}
 	}
 	return j.File.Append(study.Record{BenchPoints: &study.BenchPoints{Name: name, Points: []study.BenchPoint{p}}})
-}
-
-func upper(m *profile.Metric) (float64, bool) {
-	switch {
-	case m.CI95 != nil:
-		return m.CI95[1], true
-	case m.Band != nil:
-		return m.Band[1], true
-	}
-	return 0, false
-}
-
-func lower(m *profile.Metric) (float64, bool) {
-	switch {
-	case m.CI95 != nil:
-		return m.CI95[0], true
-	case m.Band != nil:
-		return m.Band[0], true
-	}
-	return 0, false
 }
 
 // PlanName resolves a plan name; "" stands for the last plan.
@@ -79,15 +60,9 @@ func (j *Job) PlanName(name string) (string, error) {
 // point.
 func (j *Job) HasBenchPoint(name, sha256, engine string, threads, batch int) bool {
 	b := j.Study().Bench(name)
-	if b == nil || b.SHA256 != sha256 {
-		return false
-	}
-	for _, p := range b.Points {
-		if p.Engine == engine && p.Threads == threads && p.Batch == batch && p.Error == "" {
-			return true
-		}
-	}
-	return false
+	return b != nil && b.SHA256 == sha256 && slices.ContainsFunc(b.Points, func(p study.BenchPoint) bool {
+		return p.Engine == engine && p.Threads == threads && p.Batch == batch && p.Error == ""
+	})
 }
 
 // pairs is the number of slices that interleaved runs are divided into: enough for a narrow

@@ -2,6 +2,7 @@ package compress
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -38,10 +39,7 @@ func (j *Job) Export(o ExportOptions) (data []byte, lost []string, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	structure := o.Structure
-	if structure == study.Dense {
-		structure = study.Unstructured
-	}
+	structure := cmp.Or(o.Structure, study.Unstructured)
 	switch o.Kind {
 	case "sparsify-analysis":
 		data, err = sparsify.Analyse(j.m, j.dims, s.Layers, o.Compat).JSON()
@@ -121,10 +119,7 @@ func (j *Job) Import(data []byte, file, name string) (*Imported, error) {
 		if err != nil {
 			return nil, err
 		}
-		if p.Name = name; name == "" {
-			p.Name = "recipe"
-		}
-		p.Created = now()
+		p.Name, p.Created = cmp.Or(name, "recipe"), now()
 		return &Imported{Kind: "plan", Name: p.Name, Unmatched: append(unmatched, r.Ignored...)}, j.File.Append(study.Record{Plan: p})
 	}
 	x, err2 := sparsify.ParseExclusions(data, file)
@@ -136,9 +131,7 @@ func (j *Job) Import(data []byte, file, name string) (*Imported, error) {
 	if bytes.HasPrefix(text, []byte("{")) {
 		_, err = sparsify.ParseProfile(data, file)
 	}
-	if err == nil {
-		err = err2
-	}
+	err = cmp.Or(err, err2)
 	if _, ok := errors.AsType[*sparsify.FileError](err); !ok {
 		err = fmt.Errorf("%s: %w", file, err)
 	}
@@ -150,16 +143,10 @@ func (j *Job) importProfile(p *sparsify.Profile, name string) (*Imported, error)
 	layers := j.Study().Layers
 	if p.PruningEstimationType != "" {
 		s, unmatched := sparsify.ToLoss(p, layers)
-		if s.Name = name; name == "" {
-			s.Name = "sparsify-loss"
-		}
-		s.Created, s.Done = now(), true
+		s.Name, s.Created, s.Done = cmp.Or(name, "sparsify-loss"), now(), true
 		return &Imported{Kind: "loss", Name: s.Name, Unmatched: unmatched}, j.File.Append(study.Record{Loss: s})
 	}
 	s, unmatched := sparsify.ToSpeed(p, layers)
-	if s.Name = name; name == "" {
-		s.Name = "sparsify-perf"
-	}
-	s.Created, s.Done = now(), true
+	s.Name, s.Created, s.Done = cmp.Or(name, "sparsify-perf"), now(), true
 	return &Imported{Kind: "speed", Name: s.Name, Unmatched: unmatched}, j.File.Append(study.Record{Speed: s})
 }

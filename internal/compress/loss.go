@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -196,10 +197,7 @@ func union(a, b []study.Change) []study.Change {
 
 // checkLossSettings refuses to resume a profile that was made with other settings.
 func checkLossSettings(p *study.Loss, s *study.LossSettings) error {
-	for _, x := range []struct {
-		what      string
-		have, now any
-	}{
+	err := checkSettings("loss", p.Name, []setting{
 		{"method", p.Method, s.Method},
 		{"metric", p.Metric, s.Metric},
 		{"data", p.Data, s.Data},
@@ -210,15 +208,11 @@ func checkLossSettings(p *study.Loss, s *study.LossSettings) error {
 		{"standard deviation", fmt.Sprint(p.Std), fmt.Sprint(s.Std)},
 		{"seed", p.Seed, s.Seed},
 		{"inputs", cmp.Or(p.Shapes, s.Shapes), s.Shapes},
-	} {
-		if x.have != x.now {
-			return optionError("Name", "the loss profile %q was made with %s %v, not %v: give this one another name", p.Name, x.what, x.have, x.now)
-		}
-	}
-	if p.DataSHA256 != "" && p.DataSHA256 != s.DataSHA256 {
+	})
+	if err == nil && p.DataSHA256 != "" && p.DataSHA256 != s.DataSHA256 {
 		return optionError("Name", "the loss profile %q was made with a different version of %s: give this one another name", p.Name, p.Data)
 	}
-	return nil
+	return err
 }
 
 // batch is how many points are written to the study together; after pause all pending points are
@@ -249,7 +243,8 @@ func (j *Job) loss(ctx context.Context, o *LossOptions, p *study.Loss) error {
 		return err
 	}
 	keep := func(list *[]study.LossPoint, x study.LossPoint) error {
-		dropNonFinite(&x)
+		// JSON cannot represent NaN and infinite figures.
+		maps.DeleteFunc(x.More, func(_ string, v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
 		*list = append(*list, x)
 		if len(*list) >= batch || time.Since(last) > pause {
 			return flush()
@@ -277,15 +272,6 @@ func (j *Job) loss(ctx context.Context, o *LossOptions, p *study.Loss) error {
 		return err
 	}
 	return j.File.Append(study.Record{LossPoints: &study.LossPoints{Name: p.Name, Base: base, Done: true}})
-}
-
-// dropNonFinite removes NaN and infinite figures, which JSON cannot represent.
-func dropNonFinite(x *study.LossPoint) {
-	for k, v := range x.More {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			delete(x.More, k)
-		}
-	}
 }
 
 // shape returns the shape of a value where it is completely known. Changed models have additional

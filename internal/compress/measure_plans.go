@@ -218,8 +218,14 @@ func (j *Job) evaluatePlans(ctx context.Context, o *PlanOptions, plans []*study.
 	}
 	found := make([]speed.Compared, len(plans))
 	if sp.Timed() {
-		var err error
-		if found, err = j.compareModels(ctx, models, sp, o); err != nil {
+		ins, err := j.inputs(sp.Batch)
+		if err == nil {
+			const long = 4 // times the usual time: one comparison covers all models
+			found, err = speed.CompareMany(ctx, j.m, models, speed.Options{
+				Engine: j.engineOptions(max(sp.Threads, 1)), Inputs: ins, Time: cmp.Or(o.Time, long*speed.UsualTime), Progress: j.o.Progress,
+			})
+		}
+		if err != nil {
 			return contextError(ctx, err)
 		}
 	}
@@ -258,18 +264,6 @@ func (c *changedModel) recordCauses(p *study.Plan) {
 			}
 		}
 	}
-}
-
-// compareModels measures changed models interleaved with the unchanged one.
-func (j *Job) compareModels(ctx context.Context, models []*graph.Model, sp *study.Speed, o *PlanOptions) ([]speed.Compared, error) {
-	ins, err := j.inputs(sp.Batch)
-	if err != nil {
-		return nil, err
-	}
-	const long = 4 // times the usual time: one comparison covers all models
-	return speed.CompareMany(ctx, j.m, models, speed.Options{
-		Engine: j.engineOptions(max(sp.Threads, 1)), Inputs: ins, Time: cmp.Or(o.Time, long*speed.UsualTime), Progress: j.o.Progress,
-	})
 }
 
 // faster reports whether plan a was measured to be faster than b.

@@ -91,26 +91,19 @@ func assign(mix []study.Change, x study.SpeedPoint) {
 // mixedModel applies a change per layer.
 func (j *Job) mixedModel(mix []study.Change) (*graph.Model, error) {
 	var changes []rewrite.Change
-	remove := false
 	for i, c := range mix {
 		if c.IsZero() {
 			continue
 		}
 		changes = append(changes, rewrite.Change{Layer: j.Layers[i], Change: c})
-		remove = remove || c.Structure.Removes()
 	}
-	m, effects, err := rewrite.Apply(j.m, changes, rewrite.Options{Remove: remove})
+	m, effects, err := rewrite.Apply(j.m, changes, rewrite.Options{Remove: true})
 	for i, e := range effects {
 		if err == nil && e.Cause != "" {
 			err = fmt.Errorf("%s does not support the change: %s", changes[i].Layer.Name, e.Cause)
 		}
 	}
 	return m, err
-}
-
-// measureMixes measures the mixed models that the profile still lacks.
-func (j *Job) measureMixes(ctx context.Context, o *SpeedOptions, p *study.Speed) error {
-	return j.MeasureMixes(ctx, RandomMixes(p, len(j.Layers), mixedModels, 0), o, j.File, p)
 }
 
 // MeasureMixes measures the models of [RandomMixes] that a profile in a file still lacks, and

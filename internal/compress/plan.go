@@ -99,7 +99,7 @@ func (j *Job) Plan(ctx context.Context, o PlanOptions) (*study.Plan, error) {
 		return nil, missingEnergyError(sp)
 	}
 	o.Goal.WithoutStructures, o.Goal.WithoutFormats, o.Goal.Ends = o.WithoutStructures, o.WithoutFormats, o.Ends
-	e, err := j.planEvaluator(ctx, &o, lo)
+	e, err := j.newEvaluator(ctx, &o, lo)
 	if err != nil {
 		return nil, err
 	}
@@ -237,14 +237,6 @@ func (j *Job) choosePlan(c *choose.Options, usual bool) (*study.Plan, error) {
 	return p, nil
 }
 
-// planEvaluator returns the evaluator for losses of plans, nil where plans are not run.
-func (j *Job) planEvaluator(ctx context.Context, o *PlanOptions, lo *study.Loss) (*evaluator, error) {
-	if o.SkipRun {
-		return nil, nil
-	}
-	return j.newEvaluator(ctx, o.Try, lo)
-}
-
 // countZeros sets the number of zero weights of a changed model.
 func (j *Job) countZeros(c *changedModel, p *study.Plan, out *study.Outcome) {
 	zeros := int64(0)
@@ -344,7 +336,7 @@ func (j *Job) sparsifyPlan(ctx context.Context, o *PlanOptions, sp *study.Speed,
 	if lo != nil {
 		p.Loss = lo.Name
 	}
-	e, err := j.planEvaluator(ctx, o, lo)
+	e, err := j.newEvaluator(ctx, o, lo)
 	if err != nil {
 		return nil, err
 	}

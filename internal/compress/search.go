@@ -27,10 +27,11 @@ type evaluator struct {
 	ranges map[string][2]float32
 }
 
-// newEvaluator makes an evaluator for the metric of a profile. It is nil without data, or where
-// the profile's method does not need any.
-func (j *Job) newEvaluator(ctx context.Context, o *LossOptions, p *study.Loss) (*evaluator, error) {
-	if o == nil || o.Data == nil || p == nil || !needsData(p.Method) {
+// newEvaluator makes an evaluator for the metric of a profile. It is nil where plans are not run,
+// without data, or where the profile's method does not need any.
+func (j *Job) newEvaluator(ctx context.Context, plan *PlanOptions, p *study.Loss) (*evaluator, error) {
+	o := plan.Try
+	if plan.SkipRun || o == nil || o.Data == nil || p == nil || !needsData(p.Method) {
 		return nil, nil
 	}
 	if err := o.Data.open(j); err != nil {

@@ -83,19 +83,27 @@ func (j *Job) Speed(ctx context.Context, o SpeedOptions) (*study.Speed, error) {
 
 // checkSpeedSettings refuses to resume a profile that was made with other settings.
 func checkSpeedSettings(p *study.Speed, s *study.SpeedSettings) error {
-	for _, x := range []struct {
-		what      string
-		have, now any
-	}{
+	return checkSettings("performance", p.Name, []setting{
 		{"target", p.Target, s.Target},
 		{"batch", p.Batch, s.Batch},
 		{"threads", p.Threads, s.Threads},
 		{"kernel set", p.KernelSet, s.KernelSet},
 		{"counting", p.Counted, s.Counted},
 		{"inputs", cmp.Or(p.Shapes, s.Shapes), s.Shapes},
-	} {
+	})
+}
+
+// setting is a setting of an existing profile and of one to be made.
+type setting struct {
+	what      string
+	have, now any
+}
+
+// checkSettings refuses to resume a profile where a setting differs.
+func checkSettings(kind, name string, all []setting) error {
+	for _, x := range all {
 		if x.have != x.now {
-			return optionError("Name", "the performance profile %q was made with %s %v, not %v: give this one another name", p.Name, x.what, x.have, x.now)
+			return optionError("Name", "the %s profile %q was made with %s %v, not %v: give this one another name", kind, name, x.what, x.have, x.now)
 		}
 	}
 	return nil
@@ -134,7 +142,7 @@ func (j *Job) speed(ctx context.Context, o *SpeedOptions, p *study.Speed) error 
 	if err != nil {
 		return err
 	}
-	if err := j.measureMixes(ctx, o, p); err != nil {
+	if err := j.MeasureMixes(ctx, RandomMixes(p, len(j.Layers), mixedModels, 0), o, j.File, p); err != nil {
 		return err
 	}
 	return yield(&study.SpeedPoints{Done: true})

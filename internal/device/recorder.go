@@ -513,7 +513,7 @@ func (r *Recorder) progress(x *Inference, warming bool) {
 }
 
 // interval computes the median and half its 95 % confidence interval, relative to it; NaN if
-// there is none. It sorts: with many inferences it is called less and less often.
+// unknown. It sorts: with many inferences it is called less and less often.
 func (r *Recorder) interval() {
 	n := len(r.wholes)
 	if n == 0 || n >= 100 && n%(n/50) != 0 {

@@ -466,7 +466,7 @@ func TestSaid(t *testing.T) {
 		{"without sign, two", twice("FULLY_CONNECTED", tensor.Uint8), nil, []string{"target.types warning: 2 layers compute in uint8, which was not measured: int8 figures are used."}},
 		{"not measured itself", dense(tensor.Int8, 64, 10, graph.TFLite, "SOFTMAX"), func(g *chip.Target) {
 			g.Runtimes[0].Calibration = &chip.Calibration{From: "another board"}
-		}, []string{"target.transferred warning: Board was not measured; figures are extrapolated from another board."}},
+		}, []string{"target.transferred warning: This target was not measured: figures are extrapolated from another board."}},
 		{"once", func() *graph.Model {
 			m, _ := flow("CALL_ONCE", graph.Attrs{"init_subgraph_index": graph.GraphRef(1)}, 10)
 			return m

@@ -70,7 +70,7 @@ func (b *builder) findings() error {
 		b.flash("external flash", b.t.ExternalFlash)
 	}
 	if c := b.rt.Calibration; c != nil && c.From != "" {
-		b.find("target.transferred", profile.Warning, fmt.Sprintf("%s was not measured; figures are extrapolated from %s.", b.t.Name, c.From))
+		b.find("target.transferred", profile.Warning, fmt.Sprintf("This target was not measured: figures are extrapolated from %s.", c.From))
 	}
 	for i := range b.slots {
 		if b.slots[i].Node.Op == "CALL_ONCE" {

@@ -60,7 +60,7 @@ func TestONNXFormat(t *testing.T) {
 	}
 }
 
-// TestTypesByActivations goes by the type of activations, not by that of weights, and
+// TestTypesByActivations uses the type of activations, not by that of weights, and
 // leaves out what has no products or no time.
 func TestTypesByActivations(t *testing.T) {
 	t.Parallel()
@@ -137,7 +137,7 @@ func TestMissingParts(t *testing.T) {
 	if len(got) != 3 || got[0].Cause != profile.ByUse || *got[0].Got != 4 || *got[0].Want != 5 || got[1].Cause != profile.ByNoFigures || *got[1].Got != 3 || *got[1].Want != 5 || got[2].Cause != profile.ByData || got[2].Got != nil || !slices.Equal(got[2].Layers, []int64{3}) {
 		t.Errorf("%+v", got)
 	}
-	// The energy of a layer goes by the products of one call.
+	// The energy of a layer depends on the multiplications of one call.
 	layer := &profile.Layer{MACsExecuted: new(int64(30)), Calls: new(3.0)}
 	b = &builder{t: &chip.Target{Energy: &chip.Energy{MAC: 2}}, clock: 1}
 	cost := &chip.LayerCost{Latency: &chip.Figure{}}

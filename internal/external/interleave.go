@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// Turns interleaves several measurements: one runs at a time, the longest waiting first. The zero
-// value is ready to use.
-type Turns struct {
+// Interleaver interleaves several measurements: one runs at a time, the longest waiting first. The
+// zero value is ready to use.
+type Interleaver struct {
 	mu      sync.Mutex
 	holder  *Turn
 	waiting []*Turn
@@ -16,12 +16,12 @@ type Turns struct {
 
 // Turn is one of several interleaved measurements. One goroutine at a time may use it.
 type Turn struct {
-	t    *Turns
+	t    *Interleaver
 	wake chan struct{}
 }
 
 // Join adds a measurement.
-func (t *Turns) Join() *Turn { return &Turn{t: t, wake: make(chan struct{}, 1)} }
+func (t *Interleaver) Join() *Turn { return &Turn{t: t, wake: make(chan struct{}, 1)} }
 
 // Wait ends the current turn, if any, and waits for the next one.
 func (t *Turn) Wait(ctx context.Context) error {
@@ -55,7 +55,7 @@ func (t *Turn) Leave() {
 }
 
 // next gives the turn to the first in the queue. The lock must be held.
-func (t *Turns) next() {
+func (t *Interleaver) next() {
 	if t.holder != nil || len(t.waiting) == 0 {
 		return
 	}

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// TestTurns: one at a time, and who has waited longest is next.
-func TestTurns(t *testing.T) {
+// TestInterleaved: one at a time, and who has waited longest is next.
+func TestInterleaved(t *testing.T) {
 	t.Parallel()
-	var s Turns
+	var s Interleaver
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	holders, counts := 0, [3]int{}

@@ -31,8 +31,8 @@ type Request struct {
 	WarmupRuns int   `json:"warmup_runs,omitzero"`
 	// Samples keeps every sample and a timeline.
 	Samples bool `json:"samples,omitzero"`
-	// Turns says that measurements are interleaved: the child waits for its turns.
-	Turns bool `json:"turns,omitzero"`
+	// Interleaved says that measurements are interleaved: the child waits for its turns.
+	Interleaved bool `json:"interleaved,omitzero"`
 	// CPUs are the processors that the child and its threads are bound to, nil for any.
 	CPUs []int `json:"cpus,omitzero"`
 	// Load configures the measurement under load, besides sequential inferences. Alone measures

@@ -19,7 +19,7 @@ func TestPipe(t *testing.T) {
 	want := []*Message{
 		{
 			Request: &Request{
-				Protocol: Protocol, Engine: "e", Library: "l", Runs: 3, Time: 2e9, WarmupTime: -1, WarmupRuns: -1, Turns: true, CPUs: []int{1, 2}, MaxMemory: 1 << 40,
+				Protocol: Protocol, Engine: "e", Library: "l", Runs: 3, Time: 2e9, WarmupTime: -1, WarmupRuns: -1, Interleaved: true, CPUs: []int{1, 2}, MaxMemory: 1 << 40,
 				Load: loadfigures.Load{Streams: 3, Rate: 0.5, Cold: profile.ColdStart}, Alone: true, Pin: true, StreamCPUs: []int{4}, Ceilings: []string{"memory"},
 				Task: &Task{Model: "m", Format: "onnx", Threads: 2, Carry: map[int]int{1: 0}, Options: []Option{{"k", "v"}}, Folder: "f"},
 			},

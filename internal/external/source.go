@@ -69,7 +69,7 @@ const DefaultSilent = 5 * time.Minute
 func New(o Options) *Source {
 	o.Silent = cmp.Or(o.Silent, DefaultSilent)
 	o.Request.Protocol = Protocol
-	o.Request.Turns = o.Turn != nil
+	o.Request.Interleaved = o.Turn != nil
 	return &Source{o: o}
 }
 
@@ -369,7 +369,7 @@ func Probe(ctx context.Context, helper, engine, library string) (About, error) {
 	s := New(Options{Helper: helper, Request: Request{Engine: engine, Library: library}, Silent: probing})
 	err := s.Run(ctx, nil)
 	if err == nil && s.about.Engine == "" {
-		err = Errorf(Crashed, "%s said nothing of itself", library)
+		err = Errorf(Crashed, "%s did not report its version", library)
 	}
 	return s.about, err
 }

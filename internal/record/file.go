@@ -12,7 +12,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -28,8 +27,8 @@ const (
 	HeadBytes = 64 << 10
 	// MaxFileBytes limits the size of a file after decompression.
 	MaxFileBytes = 64 << 30
-	maxFiles     = 20_000 // in a folder or archive, with what is below
-	maxFolders   = 16     // folders within one another
+	maxFiles     = 20_000 // in a folder or archive, including subfolders
+	maxFolders   = 16     // nested folders
 	maxPackings  = 4      // such as a .json.gz within a .tar.gz
 )
 
@@ -47,8 +46,8 @@ type File struct {
 	// is read. It may be nil. Several goroutines may call it.
 	Progress func(bytes int64)
 
-	open func() (io.ReadCloser, error)
-	told atomic.Int64 // bytes already reported to Progress
+	open     func() (io.ReadCloser, error)
+	reported atomic.Int64 // bytes already reported to Progress
 }
 
 // Open opens the decompressed file at its beginning. Reading beyond [MaxFileBytes] is an error.
@@ -58,34 +57,31 @@ func (f *File) Open() (io.ReadCloser, error) {
 		return nil, err
 	}
 	l := &limited{r: r, left: MaxFileBytes}
-	if f.Progress == nil {
-		return &closing{Reader: l, close: r.Close}, nil
-	}
-	return &closing{Reader: &telling{r: l, f: f}, close: r.Close}, nil
+	return &readCloser{Reader: &progressReader{r: l, f: f}, close: r.Close}, nil
 }
 
-// telling reports bytes that are read for the first time to the Progress callback of a file.
-type telling struct {
+// progressReader reports bytes that are read for the first time to the Progress callback of a file.
+type progressReader struct {
 	r  io.Reader
 	f  *File
 	at int64
 }
 
-func (t *telling) Read(b []byte) (int, error) {
+func (t *progressReader) Read(b []byte) (int, error) {
 	n, err := t.r.Read(b)
 	t.at += int64(n)
-	t.f.tell(t.at)
+	t.f.report(t.at)
 	return n, err
 }
 
-// tell reports that the file was read up to offset at.
-func (f *File) tell(at int64) {
+// report reports that the file was read up to offset at.
+func (f *File) report(at int64) {
 	for f.Progress != nil {
-		known := f.told.Load()
+		known := f.reported.Load()
 		if at <= known {
 			return
 		}
-		if f.told.CompareAndSwap(known, at) {
+		if f.reported.CompareAndSwap(known, at) {
 			f.Progress(at - known)
 			return
 		}
@@ -95,7 +91,7 @@ func (f *File) tell(at int64) {
 // Read returns the whole file. A file longer than most bytes is a [FileError].
 func (f *File) Read(most int64) ([]byte, error) {
 	if f.Whole {
-		f.tell(int64(len(f.Head)))
+		f.report(int64(len(f.Head)))
 		return f.Head, nil
 	}
 	r, err := f.Open()
@@ -149,19 +145,19 @@ type finder struct {
 }
 
 func (w *finder) fault(name string, err error) {
-	w.faults = append(w.faults, &FileError{Path: name, Err: plain(err)})
+	w.faults = append(w.faults, &FileError{Path: name, Err: withoutPath(err)})
 }
 
-// plain removes the path from an error, since the [FileError] has it.
-func plain(err error) error {
+// withoutPath removes the path from an error, since the [FileError] has it.
+func withoutPath(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err
 	}
 	return err
 }
 
-// room reports whether the limit on the number of files allows one more.
-func (w *finder) room(name string) bool {
+// hasSpace reports whether the limit on the number of files allows one more.
+func (w *finder) hasSpace(name string) bool {
 	if len(w.files) < maxFiles {
 		return true
 	}
@@ -194,24 +190,24 @@ func (w *finder) folder(name string, depth int) {
 
 // file adds a file of the file system.
 func (w *finder) file(name string) {
-	if !w.room(name) {
+	if !w.hasSpace(name) {
 		return
 	}
-	w.take(name, func() (io.ReadCloser, error) {
+	w.addFile(name, func() (io.ReadCloser, error) {
 		f, _, err := infile.Open(name)
 		return f, err
 	}, 0)
 }
 
-// take adds a file, decompressing it and descending into archives.
-func (w *finder) take(name string, open func() (io.ReadCloser, error), packings int) {
+// addFile adds a file, decompressing it and descending into archives.
+func (w *finder) addFile(name string, open func() (io.ReadCloser, error), packings int) {
 	head, whole, err := begin(open)
 	if err != nil && len(head) == 0 {
 		w.fault(name, err)
 		return
 	}
-	if unpack := packing(head); unpack != nil && packings < maxPackings {
-		w.take(name, func() (io.ReadCloser, error) {
+	if unpack := decompressor(head); unpack != nil && packings < maxPackings {
+		w.addFile(name, func() (io.ReadCloser, error) {
 			r, err := open()
 			if err != nil {
 				return nil, err
@@ -229,15 +225,15 @@ func (w *finder) take(name string, open func() (io.ReadCloser, error), packings 
 		return
 	}
 	slash := filepath.ToSlash(name)
-	f := &File{Path: name, Dir: path.Dir(slash), Name: bare(path.Base(slash)), Head: head, Whole: whole, open: open}
+	f := &File{Path: name, Dir: path.Dir(slash), Name: trimCompression(path.Base(slash)), Head: head, Whole: whole, open: open}
 	if i := strings.LastIndexByte(slash, '!'); i >= 0 {
-		f.Dir, f.Name = slash[:i+1]+path.Dir(slash[i+1:]), bare(path.Base(slash[i+1:]))
+		f.Dir, f.Name = slash[:i+1]+path.Dir(slash[i+1:]), trimCompression(path.Base(slash[i+1:]))
 	}
 	w.files = append(w.files, f)
 }
 
-// bare removes a compression suffix from a name.
-func bare(name string) string {
+// trimCompression removes a compression suffix from a name.
+func trimCompression(name string) string {
 	for _, end := range []string{".gz", ".zst", ".zstd"} {
 		if s, ok := strings.CutSuffix(strings.ToLower(name), end); ok && s != "" {
 			return name[:len(s)]
@@ -253,24 +249,16 @@ func begin(open func() (io.ReadCloser, error)) (head []byte, whole bool, err err
 		return nil, false, err
 	}
 	defer r.Close()
-	buf := make([]byte, HeadBytes+1)
-	n := 0
-	for n < len(buf) && err == nil {
-		var k int
-		k, err = r.Read(buf[n:])
-		n += k
+	b, err := io.ReadAll(io.LimitReader(r, HeadBytes+1))
+	if len(b) > HeadBytes {
+		return bytes.Clone(b[:HeadBytes]), false, nil
 	}
-	if n == len(buf) {
-		return slices.Clip(buf[:HeadBytes]), false, nil
-	}
-	if errors.Is(err, io.EOF) {
-		return bytes.Clone(buf[:n]), true, nil
-	}
-	return bytes.Clone(buf[:n]), false, err
+	return bytes.Clone(b), err == nil, err
 }
 
-// packing returns the decompressor for a file that begins with head, nil if it is not compressed.
-func packing(head []byte) func(io.ReadCloser) (io.ReadCloser, error) {
+// decompressor returns the decompressor for a file that begins with head, nil if there is no
+// compression.
+func decompressor(head []byte) func(io.ReadCloser) (io.ReadCloser, error) {
 	switch {
 	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
 		return func(r io.ReadCloser) (io.ReadCloser, error) {
@@ -278,7 +266,7 @@ func packing(head []byte) func(io.ReadCloser) (io.ReadCloser, error) {
 			if err != nil {
 				return nil, errors.Join(fmt.Errorf("gzip: %w", err), r.Close())
 			}
-			return &closing{Reader: z, close: r.Close}, nil
+			return &readCloser{Reader: z, close: r.Close}, nil
 		}
 	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
 		return func(r io.ReadCloser) (io.ReadCloser, error) {
@@ -286,7 +274,7 @@ func packing(head []byte) func(io.ReadCloser) (io.ReadCloser, error) {
 			if err != nil {
 				return nil, errors.Join(fmt.Errorf("zstd: %w", err), r.Close())
 			}
-			return &closing{Reader: z, close: func() error { z.Close(); return r.Close() }}, nil
+			return &readCloser{Reader: z, close: func() error { z.Close(); return r.Close() }}, nil
 		}
 	}
 	return nil
@@ -309,10 +297,10 @@ func (w *finder) zip(name string) {
 			continue
 		}
 		at := name + "!" + e.Name
-		if !w.room(at) {
+		if !w.hasSpace(at) {
 			return
 		}
-		w.take(at, func() (io.ReadCloser, error) { return openZipped(name, i) }, 1)
+		w.addFile(at, func() (io.ReadCloser, error) { return openZipped(name, i) }, 1)
 	}
 }
 
@@ -329,7 +317,7 @@ func openZipped(name string, i int) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("zip: %w", err), z.Close())
 	}
-	return &closing{Reader: r, close: func() error { return errors.Join(r.Close(), z.Close()) }}, nil
+	return &readCloser{Reader: r, close: func() error { return errors.Join(r.Close(), z.Close()) }}, nil
 }
 
 // maxTarFiles limits the files of a tar archive: reaching an entry means reading all entries
@@ -361,10 +349,10 @@ func (w *finder) tar(name string, open func() (io.ReadCloser, error), packings i
 			w.fault(at, fmt.Errorf("more than %d files in a tar archive; those that follow are left out", maxTarFiles))
 			return
 		}
-		if !w.room(at) {
+		if !w.hasSpace(at) {
 			return
 		}
-		w.take(at, func() (io.ReadCloser, error) { return openTarred(open, i) }, packings+1)
+		w.addFile(at, func() (io.ReadCloser, error) { return openTarred(open, i) }, packings+1)
 	}
 }
 
@@ -380,15 +368,15 @@ func openTarred(open func() (io.ReadCloser, error), i int) (io.ReadCloser, error
 			return nil, errors.Join(fmt.Errorf("tar: %w", err), r.Close())
 		}
 	}
-	return &closing{Reader: t, close: r.Close}, nil
+	return &readCloser{Reader: t, close: r.Close}, nil
 }
 
-type closing struct {
+type readCloser struct {
 	io.Reader
 	close func() error
 }
 
-func (c *closing) Close() error { return c.close() }
+func (c *readCloser) Close() error { return c.close() }
 
 // limited fails once left bytes were read.
 type limited struct {

@@ -40,8 +40,8 @@ type Format struct {
 	Gives []string
 	// Match returns the confidence that the file has this format. It reads only name and head.
 	Match func(f *File) Sure
-	// Folder gives the folder that stands for one of several in which a tool puts the
-	// files of one run, nil where it uses one.
+	// Folder returns the folder that stands for several folders with the files of one run. It is
+	// nil if the tool uses one folder.
 	Folder func(dir string) string
 	// Read reads the files that were found to have this format. Files of one run become one run,
 	// files of several runs become several. An unusable file is reported as a [FileError], joined

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/report/text"
@@ -133,10 +134,13 @@ func latencyLine(p *profile.Profile) fact {
 	switch {
 	case m.Band != nil:
 		note = append(note, "90 % band "+Range(m.Band[0], m.Band[1], show))
+	case m.CI95 != nil && show(m.CI95[0]) == show(m.CI95[1]): // to the digits that are shown
 	case m.CI95 != nil:
 		note = append(note, "95 % CI "+Range(m.CI95[0], m.CI95[1], show))
 	case m.N != nil:
 		note = append(note, strings.TrimSpace(m.Estimator()+" of "+runs(*m.N)))
+	case !slices.Contains([]string{"", "value"}, m.Estimator()):
+		note = append(note, m.Estimator())
 	}
 	if len(note) > 0 {
 		s += " (" + strings.Join(note, ", ") + ")"

@@ -51,6 +51,11 @@ func TestHeadline(t *testing.T) {
 			p.Totals.Latency.Typical = new(300e-6)
 			return p
 		}(), "Latency 238 µs (95 % CI 231 to 245 µs)"},
+		{"a mean of unknown runs", func() *profile.Profile {
+			p := host()
+			p.Totals.Latency = &profile.Metric{Kind: profile.Imported, Mean: new(200e-6)}
+			return p
+		}(), "Latency 200 µs (mean)"},
 		{"one thread", func() *profile.Profile {
 			p := host()
 			p.Settings.Threads = n(1)

@@ -537,7 +537,7 @@ func TestFitsTarget(t *testing.T) {
 		},
 	}
 	r := TargetRow{Profile: p, RAM: n(99), Flash: n(1000)}
-	if got, want := r.note(), "1 B short of RAM; incomplete: 1 layer without an estimate; Yes; Too"; got != want || !r.Incomplete() {
+	if got, want := r.note(), "1 B short of RAM; incomplete: 1 layer without an estimate; yes; too"; got != want || !r.Incomplete() {
 		t.Errorf("note %q, want %q", got, want)
 	}
 	p.Target.Kind = profile.TargetHost

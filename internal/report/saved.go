@@ -93,7 +93,7 @@ func savedIn(dir string) ([]savedRow, error) {
 	return rows, err
 }
 
-// plainReason is an error's text without the name of the file, which stands beside it.
+// plainReason is an error's text without the name of the file, which is next to it.
 func plainReason(err error) string {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err.Error()

@@ -196,7 +196,7 @@ func (v *view) planned(b *strings.Builder) {
 		outcome("Measured", p.Measured)
 	}
 	if p.Gap != nil {
-		say(Percent(*p.Gap) + " above the optimum for these profiles")
+		say("At most " + Percent(*p.Gap) + " from the optimum for these profiles")
 	}
 	if random || p.Measured == nil || p.Goal.MaxLoss == nil || p.Adds == "noise" {
 		return

@@ -87,7 +87,7 @@ Loss   "accuracy", outputs of the model with one layer changed, on data, accurac
 Plan "loss-0.05": a loss of at most 0.05
 Predicted  88.0 µs (87.0 µs to 89.0 µs), 1.14 × (1.12 × to 1.15 ×) as fast, loss 0.02 (0 to 0.07), 41.3 % of the weights zero, 1.42 KiB of weights
 Measured   89.0 µs (88.0 µs to 90.0 µs), 1.12 × (1.11 × to 1.14 ×) as fast, loss 0.08 (0.02 to 0.11)
-0.0 % above the optimum for these profiles
+At most 0.0 % from the optimum for these profiles
 ! On held-out samples the loss exceeds the limit (within the confidence interval: use more samples).
 
 Bench "loss-0.05"

@@ -216,6 +216,40 @@ func sweepWidth(cols []sweepColumn, rows []SweepRow) int {
 	return n
 }
 
+// sweepAnswer names the points of the lowest latency and of the highest throughput, "" for a
+// single point.
+func sweepAnswer(rows []SweepRow) string {
+	var quick, many *SweepRow
+	known := 0
+	for i := range rows {
+		r := &rows[i]
+		if r.Latency == nil || r.Latency.Median == nil || r.Throughput == nil || r.Throughput.Median == nil {
+			continue
+		}
+		known++
+		if quick == nil || *r.Latency.Median < *quick.Latency.Median {
+			quick = r
+		}
+		if many == nil || *r.Throughput.Median > *many.Throughput.Median {
+			many = r
+		}
+	}
+	if known < 2 {
+		return ""
+	}
+	at := func(r *SweepRow) string {
+		s := fmt.Sprintf("%s, %s", words.Plural(int64(r.Threads), "thread"), words.Plural(int64(r.Streams), "stream"))
+		if r.Batch > 0 {
+			s = fmt.Sprintf("batch %d, %s", r.Batch, s)
+		}
+		if r.Engine != "" {
+			s = r.Engine + ", " + s
+		}
+		return text.Clean(s)
+	}
+	return fmt.Sprintf("Lowest latency %s (%s); highest throughput %s items/s (%s)", Duration(*quick.Latency.Median), at(quick), perSecond(*many.Throughput.Median), at(many))
+}
+
 // sweepText writes the table for people.
 func sweepText(w io.Writer, model string, cols []sweepColumn, rows []SweepRow, width int) error {
 	widths := sweepWidths(cols, rows)
@@ -231,8 +265,11 @@ func sweepText(w io.Writer, model string, cols []sweepColumn, rows []SweepRow, w
 		}
 		b.WriteString(clip(s, width) + "\n")
 	}
-	for _, l := range wrap(fmt.Sprintf("%s: latency and throughput, %s", text.Clean(model), words.Plural(int64(len(rows)), "point")), width) {
-		b.WriteString(l + "\n")
+	head := fmt.Sprintf("%s: latency and throughput, %s", text.Clean(model), words.Plural(int64(len(rows)), "point"))
+	for _, s := range []string{head, sweepAnswer(rows)} {
+		if s != "" {
+			b.WriteString(strings.Join(wrap(s, width), "\n") + "\n")
+		}
 	}
 	b.WriteByte('\n')
 	line(func(c *sweepColumn) string { return c.head }, "")

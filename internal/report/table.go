@@ -25,8 +25,10 @@ func writeTable(w io.Writer, p *profile.Profile, o Options) error {
 	if err != nil {
 		return err
 	}
-	b.WriteByte('\n')
-	grid(&b, p, rs, o)
+	if len(rs) > 0 {
+		b.WriteByte('\n')
+		grid(&b, p, rs, o)
+	}
 	if o.Memory {
 		writeMemory(&b, p, o)
 	}

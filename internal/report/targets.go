@@ -309,9 +309,17 @@ func (r *TargetRow) note() string {
 		if note != "" {
 			note += "; "
 		}
-		note += strings.TrimSuffix(text.Clean(f.Text), ".")
+		note += uncapital(strings.TrimSuffix(text.Clean(f.Text), "."))
 	}
 	return note
+}
+
+// uncapital lowers the first letter of a sentence, unless its first word is a name such as MVP.
+func uncapital(s string) string {
+	if word, _, _ := strings.Cut(s, " "); len(word) < 2 || strings.ToLower(word[1:]) != word[1:] {
+		return s
+	}
+	return strings.ToLower(s[:1]) + s[1:]
 }
 
 // severalModels reports whether the rows are of more than one model.

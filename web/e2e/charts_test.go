@@ -109,7 +109,7 @@ func TestGraphFind(t *testing.T) {
 		return eval[int](s, `(() => { const c = [...document.querySelectorAll("main canvas")].sort((a, b) => b.width - a.width)[0]; const d = new Uint32Array(c.getContext("2d").getImageData(0, 0, c.width, c.height).data.buffer); return new Set(d).size; })()`)
 	}
 	if n := colours(); n < 10 {
-		t.Errorf("the picture has %d colours", n)
+		t.Errorf("the image has %d colours", n)
 	}
 	for _, key := range []string{"+", "+", "-", "0"} {
 		before := eval[string](s, `[...document.querySelectorAll("main canvas")].sort((a, b) => b.width - a.width)[0].toDataURL()`)

@@ -3,6 +3,6 @@
 //
 // The tests need Chromium in the search path and, for the rules on accessibility,
 // axe-core (npm ci in web/). Without them they skip with one line, or fail when
-// OPMETER_REQUIRE is set. OPMETER_SCREENSHOTS names the folder for the pictures of
+// OPMETER_REQUIRE is set. OPMETER_SCREENSHOTS names the folder for the images of
 // every view.
 package e2e

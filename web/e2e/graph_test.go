@@ -69,7 +69,7 @@ func (s *session) closedBox() (x, y float64) {
 }
 
 // TestGraphDoubleClick opens groups and bodies by two clicks, with and without a pause:
-// the first one chooses the box, which opens the panel at the side, and the picture may
+// the first one chooses the box, which opens the panel at the side, and the image may
 // not move meanwhile.
 func TestGraphDoubleClick(t *testing.T) {
 	for _, x := range []struct {

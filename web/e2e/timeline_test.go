@@ -155,7 +155,7 @@ func TestTimelineZoom(t *testing.T) {
 		t.Errorf("the address of %v to %v s leads to %v to %v s", a0, a1, b0, b1)
 	}
 
-	// Dragging moves the picture with the mouse.
+	// Dragging moves the image with the mouse.
 	c0, c1 := s.move(func() { s.must(s.Drag(at(0.5), y, at(0.75), y)) })
 	if !near(c1-c0, a1-a0, (a1-a0)/100) || !near(c0, max(0, a0-(a1-a0)/4), (a1-a0)/50) {
 		t.Errorf("dragging from %v to %v s leads to %v to %v s", a0, a1, c0, c1)
@@ -184,7 +184,7 @@ func TestTimelineZoom(t *testing.T) {
 	}
 	s.wait(barCount(barsOf(p, func(*timeline.Lane, int) bool { return true })))
 	if colours := eval[int](s, `(() => { const c = document.querySelector("`+chart+`"); const d = new Uint32Array(c.getContext("2d").getImageData(0, 0, c.width, c.height).data.buffer); return new Set(d).size; })()`); colours < 5 {
-		t.Errorf("the picture has %d colours", colours)
+		t.Errorf("the image has %d colours", colours)
 	}
 }
 

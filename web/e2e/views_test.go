@@ -20,12 +20,12 @@ var axe = sync.OnceValues(func() (string, error) {
 	return string(b), err
 })
 
-// screenshots is the folder for pictures.
+// screenshots is the folder for images.
 var screenshots = sync.OnceValues(func() (string, error) {
 	dir := os.Getenv("OPMETER_SCREENSHOTS")
 	if dir == "" {
 		d, err := os.MkdirTemp("", "opmeter-screenshots-")
-		fmt.Println("pictures are in", d)
+		fmt.Println("images are in", d)
 		return d, err
 	}
 	return dir, os.MkdirAll(dir, 0o755)
@@ -45,7 +45,7 @@ func (s *session) audit() []string {
 		r.violations.flatMap((v) => v.nodes.map((n) => v.id + ": " + n.target.join(" ") + ": " + (n.any[0] ?? n.all[0] ?? n.none[0])?.message)))`)
 }
 
-// picture keeps what is visible.
+// image keeps what is visible.
 func (s *session) picture(name string) {
 	s.t.Helper()
 	dir, err := screenshots()
@@ -99,7 +99,7 @@ func TestLoaded(t *testing.T) {
 	}
 }
 
-// TestChosenLayer opens every view with a layer chosen, whose figures then stand
+// TestChosenLayer opens every view with a layer chosen, whose figures are then
 // beside it or below.
 func TestChosenLayer(t *testing.T) {
 	for _, page := range []string{"chip", "sample"} {

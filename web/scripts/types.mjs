@@ -6,7 +6,7 @@ const [from, to] = process.argv.slice(2);
 const schema = JSON.parse(readFileSync(from ?? new URL("../../docs/profile.schema.json", import.meta.url), "utf8"));
 
 function type(s) {
-  // Lists that may stand beside the JSON text as binary.
+  // Lists that may be stored next to the JSON text as binary.
   if (s.column) return "Column";
   if (s.$ref) return s.$ref.replace("#/$defs/", "");
   if (s.const !== undefined) return JSON.stringify(s.const);

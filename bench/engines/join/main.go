@@ -1,7 +1,8 @@
-// Command join says how much of what other engines execute is led back to the model's operators,
-// and how surely: a line for each engine, model and level of optimisation.
+// Command join reports how much of what external engines execute is matched to the model's
+// operators, and how surely: a line for each engine, model and optimisation level.
 //
-//	go run ./bench/engines/join -onnxruntime .../libonnxruntime.so -litert .../libLiteRt.so -openvino .../libopenvino_c.so [-levels none,all] [-v] MODEL...
+//	go run ./bench/engines/join -onnxruntime LIBRARY -litert LIBRARY -openvino LIBRARY \
+//		[-levels none,all] [-v] MODEL...
 //
 // Shares are of the time that the engine's profiler recorded, but for the last two. "own" is what
 // the engine put in by itself, such as a change of layout; "MACs" is the share of the model's

@@ -1,22 +1,31 @@
 // Package buildinfo returns the version of the running program.
 package buildinfo
 
-import "runtime/debug"
+import (
+	"cmp"
+	"runtime/debug"
+	"strings"
+)
 
 // Version returns the module's version as recorded by the build, also if the module is part of
 // another program, or "development".
 func Version() string {
 	b, ok := debug.ReadBuildInfo()
 	if !ok {
-		return "development"
+		return released("")
 	}
 	for _, m := range b.Deps {
 		if m.Path == "github.com/opmeter/opmeter" {
-			return m.Version
+			return released(m.Version)
 		}
 	}
-	if b.Main.Version != "" && b.Main.Version != "(devel)" {
-		return b.Main.Version
+	return released(b.Main.Version)
+}
+
+// released returns a version, or "development" for one that names no commit.
+func released(v string) string {
+	if v == "(devel)" || strings.HasPrefix(v, "v0.0.0-00010101000000-") {
+		v = ""
 	}
-	return "development"
+	return cmp.Or(v, "development")
 }

@@ -215,6 +215,13 @@ func (c *Cursor) Enter() bool {
 }
 
 // Whole reports whether the text was exactly one object. Call it after the last member.
-func (c *Cursor) Whole() bool {
-	return !c.broken && c.Depth == 0 && c.i > 0 && blank(c.Text, c.i) >= len(c.Text)
+func (c *Cursor) Whole() bool { return c.Len() > 0 && blank(c.Text, c.i) >= len(c.Text) }
+
+// Len returns the length of the object with the blanks before it, 0 if it is invalid or has no
+// end. Call it after the last member.
+func (c *Cursor) Len() int {
+	if c.broken || c.Depth > 0 {
+		return 0
+	}
+	return c.i
 }

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // Options configures how a document is read.
@@ -34,6 +35,11 @@ type Options struct {
 	// incomplete or invalid; it is then scanned the usual way. It speeds up readers that parse
 	// objects themselves: the text is scanned once. May be nil.
 	Object func(key string, text []byte) (n int)
+}
+
+// Keys returns an [Options].Stream that selects the members with these keys.
+func Keys(keys ...string) func(key string) bool {
+	return func(key string) bool { return slices.Contains(keys, key) }
 }
 
 // Result describes a document.

@@ -1,10 +1,10 @@
 package choose
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/weights"
 	"github.com/opmeter/opmeter/study"
 )
 
@@ -40,18 +40,8 @@ type boundaryFinder struct {
 }
 
 // bodies returns the subgraphs that a node runs, in order of their attributes' names.
-func (e *boundaryFinder) bodies(n *graph.Node) (out []int) {
-	for _, name := range slices.Sorted(maps.Keys(n.Attrs)) {
-		switch a := n.Attrs[name].(type) {
-		case graph.GraphRef:
-			out = append(out, int(a))
-		case []graph.GraphRef:
-			for _, g := range a {
-				out = append(out, int(g))
-			}
-		}
-	}
-	return slices.DeleteFunc(out, func(g int) bool { return g <= 0 || g >= len(e.m.Graphs) })
+func (e *boundaryFinder) bodies(n *graph.Node) []int {
+	return slices.DeleteFunc(weights.Subgraphs(n), func(g int) bool { return g <= 0 || g >= len(e.m.Graphs) })
 }
 
 // markHeads marks the layers that produce values of a graph. It returns the values that the graph
@@ -59,14 +49,7 @@ func (e *boundaryFinder) bodies(n *graph.Node) (out []int) {
 // values in the outer graph, and whether inputs are among them.
 func (e *boundaryFinder) markHeads(at int, from []int) (outer []int, inputs bool) {
 	g := e.m.Graphs[at]
-	made := make([]*graph.Node, len(g.Values))
-	for _, n := range g.Nodes {
-		for _, id := range n.Outputs {
-			if id >= 0 {
-				made[id] = n
-			}
-		}
-	}
+	made := weights.Producers(g)
 	captured := map[int]int{}
 	for _, c := range g.Captures {
 		captured[c.Inner] = c.Outer

@@ -113,10 +113,7 @@ func (t *costTerms) leaf(state []int) (c choice, ok bool) {
 	if !ok {
 		return c, false
 	}
-	c = choice{pick: make([]int, len(items)), value: s.value, lower: s.lower, exact: s.exact}
-	for i, k := range s.pick {
-		c.pick[i] = items[i][k].index
-	}
+	c = choice{pick: pointsOf(items, s.pick), value: s.value, lower: s.lower, exact: s.exact}
 	if lossBound {
 		c.value, c.lower = c.value+fixed, c.lower+fixed
 	}

@@ -1,6 +1,10 @@
 package choose
 
-import "github.com/opmeter/opmeter/study"
+import (
+	"cmp"
+
+	"github.com/opmeter/opmeter/study"
+)
 
 // Correction scales curves by the result of a plan that was run. The zero value changes nothing.
 type Correction struct {
@@ -26,7 +30,7 @@ func Correct(p *study.Plan, added float64, m Metric, old Correction) Correction 
 	if p.Measured == nil {
 		return old
 	}
-	out := Correction{Gain: defaultOne(old.Gain), Loss: defaultOne(old.Loss), Extra: old.Extra}
+	out := Correction{Gain: cmp.Or(old.Gain, 1), Loss: cmp.Or(old.Loss, 1), Extra: old.Extra}
 	did, is := p.Measured.Speedup.Best()
 	if is && added > 0 && did > 0 && added != 1 {
 		out.Gain = clamp(out.Gain*(1-1/did)/(1-1/added), minFactor, maxFactor)
@@ -57,23 +61,16 @@ func Correct(p *study.Plan, added float64, m Metric, old Correction) Correction 
 	return out
 }
 
-func defaultOne(f float64) float64 {
-	if f == 0 {
-		return 1
-	}
-	return f
-}
-
 func clamp(v, lo, hi float64) float64 { return max(lo, min(hi, v)) }
 
 // ratio corrects a time ratio; the result is not negative.
 func (c Correction) ratio(r interval) interval {
-	g := defaultOne(c.Gain)
+	g := cmp.Or(c.Gain, 1)
 	at := func(v float64) float64 { return max(0, 1-g*(1-v)) }
 	return interval{at(r.lo), at(r.mid), at(r.hi)}
 }
 
 // loss corrects an additive loss.
 func (c Correction) loss(v interval) interval {
-	return v.scale(defaultOne(c.Loss)).plus(interval{c.Extra, c.Extra, c.Extra})
+	return v.scale(cmp.Or(c.Loss, 1)).plus(interval{c.Extra, c.Extra, c.Extra})
 }

@@ -355,7 +355,6 @@ func (p *problem) additiveLoss(x *Point) float64 {
 // tieTables returns tables that are infinite where layers that must have the same change do not.
 func (t *costTerms) tieTables(i int) (out []*costTable) {
 	with := map[int]*costTable{}
-	var order []int
 	for s, points := range t.states[i] {
 		x := &t.p.curves[i].Points[points[0]]
 		if len(points) > 1 {
@@ -366,7 +365,7 @@ func (t *costTerms) tieTables(i int) (out []*costTable) {
 				of := []int{i, l}
 				slices.Sort(of)
 				with[l] = t.newTable(of)
-				order = append(order, l)
+				out = append(out, with[l])
 			}
 			want := t.p.pointWith(l, x)
 			state := make([]int, len(t.states))
@@ -376,9 +375,6 @@ func (t *costTerms) tieTables(i int) (out []*costTable) {
 				}
 			})
 		}
-	}
-	for _, l := range order {
-		out = append(out, with[l])
 	}
 	return out
 }

@@ -62,7 +62,7 @@ func (c *effectCurves) add(x *study.SpeedPoint, own interval, by Correction) {
 		}
 	}
 	if r, ok := readInterval(x.RestS); ok {
-		c.rest.add(x.Change.Level, r.scale(defaultOne(by.Gain)))
+		c.rest.add(x.Change.Level, r.scale(cmp.Or(by.Gain, 1)))
 	}
 }
 
@@ -283,16 +283,11 @@ func (p *problem) solveCoupled(c choice, err error) (choice, error) {
 	p.restore(sums)
 	p.held, p.quick = nil, false
 	best, ok, lower := t.branch(&by, best, ok)
-	switch t := p.modelCost(fastest).mid; {
-	case !ok && p.Goal.MaxLoss != nil:
-		shown, _ := p.metric.UserLoss(p.planLoss(picks[len(picks)-1]))
-		return c, cmp.Or(err, error(&UnreachableError{"loss", *p.Goal.MaxLoss, shown}))
-	case !ok && p.Goal.Speedup != nil:
-		return c, &UnreachableError{"speedup", *p.Goal.Speedup, p.unchanged() / t}
-	case !ok && p.Goal.Sparsity != nil:
-		return c, &UnreachableError{"sparsity", *p.Goal.Sparsity, 1 - t/max(1, p.weights())}
+	switch {
+	case !ok && p.Goal.MaxLoss != nil && err != nil:
+		return c, err
 	case !ok:
-		return c, &UnreachableError{p.kind, p.budget(), t}
+		return c, p.unreachable(p.planLoss(picks[len(picks)-1]), p.modelCost(fastest).mid)
 	}
 	best.lower = min(best.value, lower)
 	best.exact = best.value-best.lower <= rounding*math.Abs(best.value)

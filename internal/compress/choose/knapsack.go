@@ -106,10 +106,7 @@ func solve(items [][]option, bound float64) (s solution, ok bool) {
 // multiplier.
 func greedy(items [][]option, bound float64) (s solution, r *relaxed, ok bool) {
 	s.pick = make([]int, len(items))
-	weight := 0.0
-	for _, os := range items {
-		weight += os[0].weight
-	}
+	weight := totalWeight(items, s.pick)
 	if !withinBound(weight, bound) {
 		return s, nil, false
 	}
@@ -139,6 +136,15 @@ func greedy(items [][]option, bound float64) (s solution, r *relaxed, ok bool) {
 func previousOnHull(os []option, to int) int {
 	h := lowerHull(os)
 	return h[slices.Index(h, to)-1]
+}
+
+// pointsOf returns the points of picked options.
+func pointsOf(items [][]option, pick []int) []int {
+	out := make([]int, len(pick))
+	for i, k := range pick {
+		out[i] = items[i][k].index
+	}
+	return out
 }
 
 func totalValue(items [][]option, pick []int) (value float64) {

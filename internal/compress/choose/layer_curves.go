@@ -114,10 +114,7 @@ func newProblem(o Options) (*problem, error) {
 			return nil, fmt.Errorf("the performance profile %q has no energy figures", o.Speed.Name)
 		}
 	}
-	p.timeModel = timeModel{gain: 1}
-	if p.measured() {
-		p.timeModel = p.fitTimeModel()
-	}
+	p.timeModel = p.fitTimeModel()
 	p.curves = make([]Curve, len(o.Layers))
 	if p.fromProfile() {
 		p.fixed = p.findBases()
@@ -408,7 +405,7 @@ func (p *problem) effectCurves(layer int) map[changeKind]*effectCurves {
 // correction by earlier plans.
 func (p *problem) correction() Correction {
 	c := p.Correct
-	c.Gain = defaultOne(c.Gain) * p.timeModel.gain
+	c.Gain = cmp.Or(c.Gain, 1) * p.timeModel.gain
 	return c
 }
 

@@ -1,6 +1,7 @@
 package choose
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -25,6 +26,11 @@ const (
 	Ranks = "ranks"
 )
 
+// adds says how losses by a metric add up; those of others are [Drops].
+var adds = map[string]string{
+	"relative_error": Errors, "snr_db": Noise, "kl": Divergences, "magnitude": Ranks, "sensitivity": Ranks, "cosine": Angles,
+}
+
 // Metric converts figures of a loss profile to additive losses and back.
 type Metric struct {
 	// Adds says how losses add up.
@@ -37,24 +43,10 @@ type Metric struct {
 // needed but unknown.
 func MetricOf(s *study.Loss) (Metric, error) {
 	base, known := s.Base.Best()
-	m := Metric{Adds: Drops, base: base, higher: s.Higher}
-	switch s.Metric {
-	case "relative_error":
-		m.Adds = Errors
-	case "snr_db":
-		m.Adds = Noise
-		return m, nil
-	case "kl":
-		m.Adds = Divergences
-	case "magnitude", "sensitivity":
-		m.Adds = Ranks
-	case "cosine":
-		m.Adds, m.higher = Angles, true
-	case "top1":
-		m.higher = true
-	}
-	if !known && m.higher {
-		if m.Adds != Angles && s.Metric != "top1" {
+	agreement := s.Metric == "cosine" || s.Metric == "top1"
+	m := Metric{Adds: cmp.Or(adds[s.Metric], Drops), base: base, higher: s.Higher || agreement}
+	if !known && m.higher && m.Adds != Noise {
+		if !agreement {
 			return m, fmt.Errorf("loss profile %q: the %s of the unchanged model is unknown", s.Name, s.Metric)
 		}
 		m.base = 1 // the unchanged model agrees with itself
@@ -110,10 +102,7 @@ func readInterval(m *profile.Metric) (interval, bool) {
 	if !ok || math.IsNaN(v) || math.IsInf(v, 0) {
 		return interval{}, false
 	}
-	ends := m.CI95
-	if ends == nil {
-		ends = m.Band
-	}
+	ends := cmp.Or(m.CI95, m.Band)
 	if ends == nil {
 		return interval{v, v, v}, true
 	}

@@ -98,10 +98,7 @@ func (p *problem) items(lossBound bool) [][]option {
 	items := make([][]option, len(p.curves))
 	for i, c := range p.curves {
 		for k, x := range c.Points {
-			if x.tied != nil && p.held[i] != k {
-				continue
-			}
-			if at, ok := p.held[i]; ok && at != k {
+			if at, held := p.held[i]; held && at != k || !held && x.tied != nil {
 				continue
 			}
 			o := option{value: x.Cost, weight: p.lossOf(&x), index: k}
@@ -149,25 +146,20 @@ func (p *problem) weights() float64 {
 	return n
 }
 
-// unreachable reports the nearest value that can be reached.
-func (p *problem) unreachable(items [][]option) error {
-	least := 0.0
-	for _, os := range items {
-		least += os[0].weight
-	}
+// unreachable reports the nearest value that can be reached, given the least loss and the least
+// cost.
+func (p *problem) unreachable(loss, cost float64) error {
 	g := p.Goal
 	switch {
 	case g.MaxLoss != nil:
-		shown, _ := p.metric.UserLoss(least)
+		shown, _ := p.metric.UserLoss(loss)
 		return &UnreachableError{"loss", *g.MaxLoss, shown}
 	case g.Speedup != nil:
-		return &UnreachableError{"speedup", *g.Speedup, p.unchanged() / (least + p.fixed)}
+		return &UnreachableError{"speedup", *g.Speedup, p.unchanged() / cost}
 	case g.Sparsity != nil:
-		return &UnreachableError{"sparsity", *g.Sparsity, 1 - least/max(1, p.weights())}
-	case g.Size != nil:
-		return &UnreachableError{Size, float64(*g.Size), least}
+		return &UnreachableError{"sparsity", *g.Sparsity, 1 - cost/max(1, p.weights())}
 	}
-	return &UnreachableError{p.kind, p.Limit, least + p.fixed}
+	return &UnreachableError{p.kind, p.budget(), cost}
 }
 
 // writeChoices stores the choices.
@@ -263,8 +255,7 @@ const methodMixed = "sum of layer times; interval from models with mixed changes
 // setTimes stores the time of the model and its speed-up.
 func (p *problem) setTimes(o *study.Outcome, cost interval, method string) {
 	whole := p.fixed
-	for i := range p.Layers {
-		v, _ := p.base(i)
+	for _, v := range p.bases {
 		whole += v
 	}
 	band := func(lo, hi float64) *[2]float64 {
@@ -323,11 +314,7 @@ func (p *problem) writeFront(out *study.Plan, items [][]option, pick []int) {
 		placed = true
 	}
 	for _, s := range p.frontPoints(items) {
-		points := make([]int, len(s.pick))
-		for i, k := range s.pick {
-			points[i] = items[i][k].index
-		}
-		f := study.FrontPoint{Cost: s.cost, Loss: s.loss + p.lossConstant(), Changes: p.changes(points)}
+		f := study.FrontPoint{Cost: s.cost, Loss: s.loss + p.lossConstant(), Changes: p.changes(pointsOf(items, s.pick))}
 		if !placed && chosen.cost <= f.Cost*(1+rounding) {
 			place()
 		}
@@ -350,11 +337,7 @@ func (p *problem) frontPoints(items [][]option) []frontPoint {
 		if s.cost += p.fixed; !p.coupled {
 			continue
 		}
-		points := make([]int, len(s.pick))
-		for k, at := range s.pick {
-			points[k] = items[k][at].index
-		}
-		s.cost = p.modelCost(points).mid
+		s.cost = p.modelCost(pointsOf(items, s.pick)).mid
 	}
 	if p.coupled {
 		out = paretoSort(out)
@@ -364,15 +347,15 @@ func (p *problem) frontPoints(items [][]option) []frontPoint {
 
 // writeNextSteps stores for each layer the cheaper point that saves most per additional loss.
 func (p *problem) writeNextSteps(out *study.Plan, items [][]option, pick []int) {
+	rate := func(m *study.NextStep) float64 {
+		if m.Rate == nil {
+			return math.Inf(1)
+		}
+		return *m.Rate
+	}
 	for i, c := range p.curves {
 		now := &c.Points[pick[i]]
 		var best *study.NextStep
-		rate := func(m *study.NextStep) float64 {
-			if m.Rate == nil {
-				return math.Inf(1)
-			}
-			return *m.Rate
-		}
 		for _, o := range items[i] {
 			m := study.NextStep{Layer: i, Change: c.Points[o.index].Change, Gain: now.Cost - o.value, Loss: o.weight - p.lossOf(now)}
 			if m.Gain <= 0 {
@@ -389,15 +372,5 @@ func (p *problem) writeNextSteps(out *study.Plan, items [][]option, pick []int) 
 			out.NextSteps = append(out.NextSteps, *best)
 		}
 	}
-	slices.SortStableFunc(out.NextSteps, func(a, b study.NextStep) int {
-		switch {
-		case a.Rate == nil && b.Rate == nil:
-			return 0
-		case a.Rate == nil:
-			return -1
-		case b.Rate == nil:
-			return 1
-		}
-		return cmp.Compare(*b.Rate, *a.Rate)
-	})
+	slices.SortStableFunc(out.NextSteps, func(a, b study.NextStep) int { return cmp.Compare(rate(&b), rate(&a)) })
 }

@@ -139,8 +139,11 @@ type mixedSample struct {
 
 // fitTimeModel fits how times add up. The errors are leave-one-out forecasts, each model measured
 // separately as plans are. The next error is within them by the conformal rule of rank (n+1) 0.9,
-// whatever their distribution, if it is drawn like them.
+// whatever their distribution, if it is drawn like them. Without measured times, they just add up.
 func (p *problem) fitTimeModel() timeModel {
+	if !p.measured() {
+		return timeModel{gain: 1}
+	}
 	whole, ok := p.Speed.Latency.Best()
 	if !ok || whole <= 0 {
 		return defaultTimeModel
@@ -233,10 +236,7 @@ func (p *problem) forecast(changes []study.Change) (t interval, ok bool) {
 // it is unknown.
 func Forecast(s *study.Speed, layers []study.Layer, changes []study.Change) (o study.Outcome) {
 	p := &problem{Options: Options{Speed: s, Layers: layers}, kind: Time}
-	p.timeModel = timeModel{gain: 1}
-	if p.measured() {
-		p.timeModel = p.fitTimeModel()
-	}
+	p.timeModel = p.fitTimeModel()
 	p.fixed = p.findBases()
 	p.predictTime(&o, changes)
 	return o
@@ -246,20 +246,17 @@ func Forecast(s *study.Speed, layers []study.Layer, changes []study.Change) (o s
 // excludes the conversion of activations, which belongs to no single layer. False where unknown.
 func AdditiveSpeedup(o Options, changes []study.Change) (speedup float64, ok bool) {
 	p := &problem{Options: o, kind: Time}
-	p.Costs, p.Only, p.timeModel = nil, nil, timeModel{gain: 1}
+	p.Costs, p.Only = nil, nil
 	if o.Speed == nil {
 		return 0, false
 	}
-	if p.measured() {
-		p.timeModel = p.fitTimeModel()
-	}
+	p.timeModel = p.fitTimeModel()
 	whole := p.findBases()
 	f, ok := p.addUp(changes)
 	if !ok || f.time <= 0 {
 		return 0, false
 	}
-	for i := range p.Layers {
-		v, _ := p.base(i)
+	for _, v := range p.bases {
 		whole += v
 	}
 	return whole / f.time, true

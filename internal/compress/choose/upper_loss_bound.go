@@ -50,9 +50,9 @@ type choice struct {
 // solve chooses points. Errors say what cannot be reached.
 func (p *problem) solve() (choice, error) {
 	if !p.upperDrops() {
-		c, items, ok := p.solveAtWidth(true)
+		c, lightest, ok := p.solveAtWidth(true)
 		if !ok {
-			return c, p.unreachable(items)
+			return c, p.unreachable(lightest, lightest+p.fixed)
 		}
 		return c, nil
 	}
@@ -89,8 +89,8 @@ func (p *problem) solve() (choice, error) {
 	}
 	if !found {
 		p.width = 0
-		_, items, _ := p.solveAtWidth(false)
-		return best, p.unreachable(items)
+		_, lightest, _ := p.solveAtWidth(false)
+		return best, p.unreachable(lightest, lightest+p.fixed)
 	}
 	p.width = p.combinedMargin(best.pick)
 	if !best.exact {
@@ -128,10 +128,11 @@ func (p *problem) combinedMargin(pick []int) float64 {
 }
 
 // solveAtWidth solves the problem with losses from [problem.lossOf], with well as well as
-// possible, else only greedily.
-func (p *problem) solveAtWidth(well bool) (c choice, items [][]option, ok bool) {
+// possible, else only greedily. lightest is the smallest possible sum of the bounded quantity.
+func (p *problem) solveAtWidth(well bool) (c choice, lightest float64, ok bool) {
 	lossBound := p.Goal.MaxLoss != nil
-	items = p.items(lossBound)
+	items := p.items(lossBound)
+	lightest = totalWeight(items, make([]int, len(items)))
 	var bound float64
 	if lossBound {
 		bound = p.metric.Bound(*p.Goal.MaxLoss) - p.lossConstant()
@@ -146,14 +147,11 @@ func (p *problem) solveAtWidth(well bool) (c choice, items [][]option, ok bool) 
 		s, _, ok = greedy(items, bound)
 	}
 	if !ok {
-		return c, items, false
+		return c, lightest, false
 	}
-	c = choice{pick: make([]int, len(items)), value: s.value, lower: s.lower, exact: s.exact && !p.upperDrops()}
-	for i, k := range s.pick {
-		c.pick[i] = items[i][k].index
-	}
+	c = choice{pick: pointsOf(items, s.pick), value: s.value, lower: s.lower, exact: s.exact && !p.upperDrops()}
 	c.value, c.lower = c.value+p.constantPart(lossBound), c.lower+p.constantPart(lossBound)
-	return c, items, true
+	return c, lightest, true
 }
 
 // constantPart is the constant part of the minimised sum.

@@ -7,6 +7,7 @@ import (
 	"github.com/opmeter/opmeter/internal/compress/rewrite"
 	"github.com/opmeter/opmeter/internal/compress/samples"
 	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/model/weights"
 )
 
@@ -22,9 +23,6 @@ const (
 	// LeastError minimises the squared quantisation error over a histogram.
 	LeastError RangeRule = "least_error"
 )
-
-// RangeRules lists the rules.
-func RangeRules() []RangeRule { return []RangeRule{MinMax, Percentile, LeastError} }
 
 // tail is the share that [Percentile] omits on either side.
 const tail = 0.00005
@@ -43,12 +41,7 @@ type histogram struct {
 }
 
 func (h *histogram) add(x []float32) {
-	lo, hi := float32(math.MaxFloat32), float32(-math.MaxFloat32)
-	for _, v := range x {
-		if v-v == 0 {
-			lo, hi = min(lo, v), max(hi, v)
-		}
-	}
+	lo, hi := rewrite.MinMax(x)
 	if lo > hi {
 		return
 	}
@@ -157,14 +150,10 @@ type affineCode struct {
 	zero  float64
 }
 
-// affine returns the quantisation of a range extended to include zero, as [rewrite.Apply] does.
+// affine returns the quantisation of a range, as [rewrite.Apply] does.
 func affine(r rewrite.Range) affineCode {
-	lo, hi := min(float64(r.Lo), 0), max(float64(r.Hi), 0)
-	scale := float32((hi - lo) / 255)
-	if !(scale >= math.SmallestNonzeroFloat32*(1<<24)) {
-		return affineCode{1, 0}
-	}
-	return affineCode{scale, min(max(math.RoundToEven(-128-lo/float64(scale)), -128), 127)}
+	scale, zero := rewrite.AffineParams(r)
+	return affineCode{scale, float64(zero)}
 }
 
 // dequantised returns a number after quantisation and dequantisation.
@@ -241,7 +230,7 @@ func histograms(ctx context.Context, m *graph.Model, data *samples.Set, ids []in
 				out[id] = &histogram{}
 			}
 			x = grow(&x, t.Len())
-			readFloats(x, t)
+			tensor.Read(x, t, 0)
 			out[id].add(x)
 		}
 		if told != nil {

@@ -71,13 +71,10 @@ func (x *matrix) errorIntervals(fall []uint16, at []float64, seed uint64) (lo, h
 	if x.sketch != nil {
 		return x.sketch.intervalFactors(at, seed)
 	}
-	if !x.indexInputs { // weights without a pruning order
-		return slices.Repeat([]float64{math.NaN()}, levels), slices.Repeat([]float64{math.NaN()}, levels)
-	}
 	slots, d := len(x.energy), x.groups*x.cols
-	lo, hi = slices.Repeat([]float64{math.NaN()}, levels), slices.Repeat([]float64{math.NaN()}, levels)
-	if slots < 2 {
-		return lo, hi
+	if !x.indexInputs || slots < 2 { // weights without a pruning order, or too few samples
+		lo = slices.Repeat([]float64{math.NaN()}, levels)
+		return lo, lo
 	}
 	// gone has the sums of squared pruned weights by level and column; the last row has those of
 	// all weights.

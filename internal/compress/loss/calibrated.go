@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/compress/rewrite"
 	"github.com/opmeter/opmeter/internal/compress/samples"
 	"github.com/opmeter/opmeter/internal/model/weights"
 	"github.com/opmeter/opmeter/profile"
@@ -86,9 +87,7 @@ func (j *Job) calibrated(ctx context.Context) error {
 	var extra []study.Change
 	for _, x := range j.Settings.Changes {
 		for _, a := range anchorsOf(x) {
-			if !slices.Contains(extra, a) {
-				extra = append(extra, a)
-			}
+			indexOrAppend(&extra, a)
 		}
 	}
 	c.t = j.coupledLayers(j.Settings.Changes)
@@ -105,9 +104,7 @@ func (j *Job) calibrated(ctx context.Context) error {
 	own.Settings.Method, own.Settings.Metric = study.OutputError, RelativeError
 	own.Settings.Changes = slices.Clone(j.Settings.Changes)
 	for _, a := range extra {
-		if !slices.Contains(own.Settings.Changes, a) {
-			own.Settings.Changes = append(own.Settings.Changes, a)
-		}
+		indexOrAppend(&own.Settings.Changes, a)
 	}
 	own.Skip = func(layer int, x study.Change) bool { return !c.needs(layer, x) }
 	own.Point = c.add
@@ -214,7 +211,7 @@ func (c *calibration) point(layer int, x study.Change) error {
 	c.done[layerChange{all[0], x}] = true
 	value, why := c.loss(all, x)
 	for _, l := range all {
-		p := study.LossPoint{Layer: l, Change: x, Value: value, Cause: why, With: otherMembers(all, l)}
+		p := study.LossPoint{Layer: l, Change: x, Value: value, Cause: why, With: rewrite.OtherMembers(all, l)}
 		if v, ok := c.own[layerChange{l, x}].Value.Best(); ok && why == "" {
 			p.More = map[string]float64{OwnError: v}
 		}

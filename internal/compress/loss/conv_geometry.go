@@ -133,10 +133,7 @@ func (a *axis) onnx(p *linearOp, i, n int) {
 		return
 	}
 	if same {
-		a.out = (a.in + a.stride - 1) / a.stride
-		begin, _ = split((a.out-1)*a.stride + reach - a.in)
-		a.pad = begin
-		return
+		begin, end = split(((a.in+a.stride-1)/a.stride-1)*a.stride + reach - a.in)
 	}
 	a.pad = begin
 	if room := a.in + begin + end - reach; room >= 0 {

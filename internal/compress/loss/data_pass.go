@@ -1,6 +1,7 @@
 package loss
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -9,26 +10,18 @@ import (
 	"github.com/opmeter/opmeter/internal/compress/samples"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/model/weights"
 	"github.com/opmeter/opmeter/internal/runtime/engine"
 	"github.com/opmeter/opmeter/internal/runtime/operators"
 )
 
 // withOutputs returns a model with other values as outputs.
 func withOutputs(m *graph.Model, ids []int) *graph.Model {
-	out := *m
-	out.Content, out.Close, out.Signatures = nil, nil, nil
 	g := *m.Main()
 	g.Outputs = ids
-	out.Graphs = slices.Clone(m.Graphs)
-	out.Graphs[0] = &g
-	for i, b := range out.Graphs {
-		if i > 0 && b.Parent == m.Main() {
-			body := *b
-			body.Parent = &g
-			out.Graphs[i] = &body
-		}
-	}
-	return &out
+	out := weights.WithMain(m, &g)
+	out.Signatures = nil
+	return out
 }
 
 // runPass runs a model over samples and passes the values of ids to f after each run. f must copy
@@ -63,7 +56,6 @@ func runPassBySet(ctx context.Context, m *graph.Model, data *samples.Set, sets [
 	}
 	var s *engine.Session
 	run := 0
-	var ins []*tensor.Tensor
 	var failed error
 	seen := func(set int) error {
 		failed = f(run, set, func(id int) *tensor.Tensor {
@@ -74,7 +66,7 @@ func runPassBySet(ctx context.Context, m *graph.Model, data *samples.Set, sets [
 				return c
 			}
 			if k := slices.Index(g.Inputs, id); k >= 0 {
-				return ins[k]
+				return data.Inputs(run)[k]
 			}
 			if !made[id] {
 				return nil
@@ -88,42 +80,45 @@ func runPassBySet(ctx context.Context, m *graph.Model, data *samples.Set, sets [
 		return err
 	}
 	defer s.Close()
+	err = runEach(ctx, s, m, data, func(done int) error {
+		run = done + 1
+		return nil
+	})
+	return cmp.Or(failed, err)
+}
+
+// statefulOps are parts of the names of operators with variables, resources or random numbers.
+var statefulOps = []string{"Random", "RANDOM", "Bernoulli", "Multinomial", "MULTINOMIAL", "Dropout", "VAR_HANDLE", "SVDF"}
+
+// stateful reports whether a run may depend on the previous one.
+func stateful(m *graph.Model) bool {
+	return slices.ContainsFunc(m.Graphs, func(g *graph.Graph) bool {
+		return slices.ContainsFunc(g.Values, func(v *graph.Value) bool { return v.Variable || v.Type == tensor.Resource }) ||
+			slices.ContainsFunc(g.Nodes, func(n *graph.Node) bool {
+				return slices.ContainsFunc(statefulOps, func(word string) bool { return strings.Contains(n.Op, word) })
+			})
+	})
+}
+
+// runEach runs a session of a model on all samples and calls f after each run. State does not pass
+// from one run to the next.
+func runEach(ctx context.Context, s *engine.Session, m *graph.Model, data *samples.Set, f func(run int) error) error {
 	keeps := stateful(m)
-	for run = range data.Runs() {
+	for run := range data.Runs() {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		ins = data.Inputs(run)
-		if err := setInputs(s, ins, keeps && run > 0); err != nil {
+		if err := setInputs(s, data.Inputs(run), keeps && run > 0); err != nil {
 			return err
 		}
-		if err := s.Run(ctx); failed != nil {
-			return failed
-		} else if err != nil {
+		if err := s.Run(ctx); err != nil {
 			return fmt.Errorf("sample %d: %w", run*data.Batch+1, err)
+		}
+		if err := f(run); err != nil {
+			return err
 		}
 	}
 	return nil
-}
-
-// stateful reports whether a run may depend on the previous one: by variables, resources or
-// random numbers.
-func stateful(m *graph.Model) bool {
-	for _, g := range m.Graphs {
-		for _, v := range g.Values {
-			if v.Variable || v.Type == tensor.Resource {
-				return true
-			}
-		}
-		for _, n := range g.Nodes {
-			for _, word := range []string{"Random", "RANDOM", "Bernoulli", "Multinomial", "MULTINOMIAL", "Dropout", "VAR_HANDLE", "SVDF"} {
-				if strings.Contains(n.Op, word) {
-					return true
-				}
-			}
-		}
-	}
-	return false
 }
 
 // setInputs sets the inputs of a run; reset discards the state of the previous one.

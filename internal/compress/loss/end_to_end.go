@@ -108,28 +108,14 @@ func runAll(ctx context.Context, m *graph.Model, data *samples.Set, threads int,
 	return runWith(ctx, m, data, exactOptions(threads), f)
 }
 
+// runWith runs a model over samples and calls f after each run.
 func runWith(ctx context.Context, m *graph.Model, data *samples.Set, o engine.Options, f func(run int, s *engine.Session) error) error {
 	s, err := engine.New(m, data.Inputs(0), o)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	keeps := stateful(m)
-	for run := range data.Runs() {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := setInputs(s, data.Inputs(run), keeps && run > 0); err != nil {
-			return err
-		}
-		if err := s.Run(ctx); err != nil {
-			return fmt.Errorf("sample %d: %w", run*data.Batch+1, err)
-		}
-		if err := f(run, s); err != nil {
-			return err
-		}
-	}
-	return nil
+	return runEach(ctx, s, m, data, func(run int) error { return f(run, s) })
 }
 
 // copyOutputs copies the outputs of a run, nil where one could not be computed.
@@ -212,41 +198,35 @@ func (j *Job) runTrials(ctx context.Context, trials []*trial, runs int, c *compa
 	// With one group a change is finished after the samples; with several its results wait for
 	// the next group.
 	var waiting []*attempt
+	for _, t := range trials {
+		for _, change := range t.changes {
+			waiting = append(waiting, &attempt{trial: t, change: change, result: c.newResult()})
+		}
+	}
 	for p := range parts {
 		lo, hi := p*runs, min((p+1)*runs, all)
 		kept, err := j.keepValues(ctx, trials, lo, hi)
 		if err != nil {
 			return err
 		}
-		at := 0
-		for _, t := range trials {
-			for _, change := range t.changes {
-				if err := ctx.Err(); err != nil {
-					return err
-				}
-				var a *attempt
-				if p == 0 {
-					a = &attempt{trial: t, change: change, result: c.newResult()}
-					waiting = append(waiting, a)
-				} else {
-					a = waiting[at]
-				}
-				at++
-				err := j.try(ctx, a, kept, lo, hi, energy)
-				if ctx.Err() != nil {
-					return ctx.Err()
-				}
-				if err != nil { // concerns this change only
-					a.cause, a.model, a.whole = study.NotRun, nil, nil
-				}
-				if p < parts-1 {
-					continue
-				}
-				if err := j.finish(ctx, a); err != nil {
-					return err
-				}
-				done(j.Layers[t.layers[0]].Name)
+		for _, a := range waiting {
+			if err := ctx.Err(); err != nil {
+				return err
 			}
+			err := j.try(ctx, a, kept, lo, hi, energy)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil { // concerns this change only
+				a.cause, a.model, a.whole = study.NotRun, nil, nil
+			}
+			if p < parts-1 {
+				continue
+			}
+			if err := j.finish(ctx, a); err != nil {
+				return err
+			}
+			done(j.Layers[a.trial.layers[0]].Name)
 		}
 	}
 	return nil
@@ -268,21 +248,17 @@ func (j *Job) keepValues(ctx context.Context, trials []*trial, lo, hi int) ([]ma
 	}
 	data := j.Data.Pick(picked)
 	out := make([]map[int]*tensor.Tensor, hi-lo)
-	// Inputs are available without running the model.
-	if !slices.ContainsFunc(ids, func(id int) bool { return !slices.Contains(g.Inputs, id) }) {
-		for run := range out {
-			out[run] = map[int]*tensor.Tensor{}
-			for k, id := range g.Inputs {
-				out[run][id] = data.Inputs(run)[k]
-			}
-		}
-		return out, nil
-	}
-	err := runAll(ctx, j.Model, data, j.Threads, func(run int, s *engine.Session) error {
+	for run := range out {
 		out[run] = map[int]*tensor.Tensor{}
 		for k, id := range g.Inputs {
 			out[run][id] = data.Inputs(run)[k]
 		}
+	}
+	// Inputs are available without running the model.
+	if !slices.ContainsFunc(ids, func(id int) bool { return !slices.Contains(g.Inputs, id) }) {
+		return out, nil
+	}
+	err := runAll(ctx, j.Model, data, j.Threads, func(run int, s *engine.Session) error {
 		for _, id := range ids {
 			if t := s.Value(id); out[run][id] == nil && t != nil && t.Known() {
 				out[run][id] = t.Clone()
@@ -303,49 +279,36 @@ func (j *Job) try(ctx context.Context, a *attempt, kept []map[int]*tensor.Tensor
 			return err
 		}
 	}
-	ins := make([]*tensor.Tensor, len(a.inputs))
-	take := func(run int) bool {
-		for i, id := range a.inputs {
-			ins[i] = kept[run][id]
-			if ins[i] == nil {
-				return false
-			}
-		}
-		return true
-	}
-	if !take(0) { // the change needs earlier values than those stored
+	ins := storedInputs(kept, a.inputs)
+	if len(ins) == 0 { // the change needs earlier values than those stored
 		a.model, a.inputs = a.whole, a.whole.Main().Inputs
-		ins = make([]*tensor.Tensor, len(a.inputs))
-		if !take(0) {
-			a.cause = study.NotRun
-			return nil
-		}
+		ins = storedInputs(kept, a.inputs)
 	}
-	s, err := engine.New(a.model, ins, exactOptions(j.Threads))
-	if err != nil {
-		return err
+	if len(ins) < hi-lo {
+		a.cause = study.NotRun
+		return nil
 	}
-	defer s.Close()
-	keeps := stateful(a.model)
-	for run := range hi - lo {
-		if !take(run) {
-			a.cause = study.NotRun
-			return nil
-		}
-		if err := setInputs(s, ins, keeps && run > 0); err != nil {
-			return err
-		}
-		if err := s.Run(ctx); err != nil {
-			return err
-		}
-		if err := a.result.add(lo+run, copyOutputs(s, a.model.Main())); err != nil {
-			return err
-		}
-	}
-	if hi == j.Data.Runs() {
+	err := runAll(ctx, a.model, j.Data.WithInputs(ins), j.Threads, func(run int, s *engine.Session) error {
+		return a.result.add(lo+run, copyOutputs(s, a.model.Main()))
+	})
+	if err == nil && hi == j.Data.Runs() {
 		a.model, a.whole = nil, nil
 	}
-	return nil
+	return err
+}
+
+// storedInputs returns values by run, up to the first run that lacks one.
+func storedInputs(kept []map[int]*tensor.Tensor, ids []int) (all [][]*tensor.Tensor) {
+	for _, of := range kept {
+		ins := make([]*tensor.Tensor, len(ids))
+		for i, id := range ids {
+			if ins[i] = of[id]; ins[i] == nil {
+				return all
+			}
+		}
+		all = append(all, ins)
+	}
+	return all
 }
 
 // makeModel makes the changed model.
@@ -373,11 +336,9 @@ func (j *Job) prunedWeights(l *weights.Layer, c study.Change, energy *moments) (
 		return nil, ""
 	}
 	mat := l.Read(nil)
-	order, why := mask.New(l, scoresOf(mat, l.Rows, energy, true), c.Structure)
-	if why != "" {
+	if why := mask.Prune(l, mat, scoresOf(mat, l.Rows, energy, true), c); why != "" {
 		return nil, why
 	}
-	order.Zero(mat, c.Level)
 	return mat, ""
 }
 
@@ -395,7 +356,7 @@ func (j *Job) finish(ctx context.Context, a *attempt) error {
 	}
 	a.result = nil
 	for _, i := range a.trial.layers {
-		p.Layer, p.With = i, otherMembers(a.trial.layers, i)
+		p.Layer, p.With = i, rewrite.OtherMembers(a.trial.layers, i)
 		if err := j.Point(p); err != nil {
 			return err
 		}

@@ -14,8 +14,6 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-func readFloats(dst []float32, t *tensor.Tensor) { tensor.Read(dst, t, 0) }
-
 // QuantiseWeights quantises weights to a format with one scale for all, or one per row. It is
 // symmetric: the largest magnitude becomes the largest integer, rounding is half to even. Zeros
 // stay zero.
@@ -54,16 +52,13 @@ func QuantiseWeights(mat []float32, rows, cols int, f study.Format, perTensor bo
 
 // storedWeights returns the weights of the changed model.
 func (j *Job) storedWeights(l *weights.Layer, mat []float32, f study.Format) ([]float32, study.Cause, error) {
-	perTensor := j.PerTensor
-	if f == study.Int8 { // the same weights, except for one operator
-		f = study.Weight8
-		perTensor = perTensor || j.Model.Main().Nodes[l.Node].Op == "ConvTranspose"
-	}
-	if f == study.OriginalFormat {
+	switch {
+	case f == study.OriginalFormat:
 		return mat, "", nil
-	}
-	if perTensor && l.Quant == nil {
-		return QuantiseWeights(mat, l.Rows, l.Cols, f, true), "", nil
+	case f == study.Int8 && l.Quant == nil && j.Model.Main().Nodes[l.Node].Op == "ConvTranspose":
+		return QuantiseWeights(mat, l.Rows, l.Cols, study.Weight8, true), "", nil
+	case f == study.Int8: // the same weights
+		f = study.Weight8
 	}
 	m, effects, err := rewrite.Apply(j.Model, []rewrite.Change{{Layer: l, Change: study.Change{Format: f}, Matrix: mat}}, rewrite.Options{})
 	if err != nil {
@@ -94,7 +89,7 @@ func (j *Job) formatPoint(u *momentGroup, l *groupLayer, x *matrix, order *mask.
 		why = study.NotRun
 	}
 	if c.Format == study.Int8 && why == "" && l.products[0].kind != lookup {
-		l.waiting = append(l.waiting, pendingInt8{c, x.w, q, base})
+		l.waiting = append(l.waiting, pendingInt8{c, x.w, q, base, make([]float64, min(j.Data.Runs(), slots))})
 		return nil
 	}
 	p := study.LossPoint{Layer: l.index, Change: c, Cause: why}
@@ -120,7 +115,8 @@ func (j *Job) formatPoint(u *momentGroup, l *groupLayer, x *matrix, order *mask.
 type pendingInt8 struct {
 	change  study.Change
 	w, q    []float32
-	squares float64 // of the unchanged outputs
+	squares float64   // of the unchanged outputs
+	errs    []float64 // by slot of runs
 }
 
 // int8Points finds the points of layers with int8 activations: one pass for the ranges, another
@@ -151,23 +147,16 @@ func (j *Job) int8Points(ctx context.Context, us []*momentGroup) error {
 		return err
 	}
 	s := scratch{pool: j.pool}
-	errs := make([][][]float64, len(some)) // by layer, change and slot
-	for i, l := range some {
-		errs[i] = make([][]float64, len(l.waiting))
-		for k := range errs[i] {
-			errs[i][k] = make([]float64, min(n, slots))
-		}
-	}
 	failed := make([]bool, len(some))
 	err = runPass(ctx, j.Model, j.Data, taps, j.Threads, func(run int, v values) error {
 		for i, l := range some {
-			for k, w := range l.waiting {
+			for _, w := range l.waiting {
 				e, err := j.int8Error(l, &w, hs, v, &s)
 				if err != nil {
 					failed[i] = true
 					break
 				}
-				errs[i][k][slotOf(run, n)] += e
+				w.errs[slotOf(run, n)] += e
 			}
 		}
 		j.progress(0.5+float64(run)/float64(2*n), "8-bit activations")
@@ -177,14 +166,13 @@ func (j *Job) int8Points(ctx context.Context, us []*momentGroup) error {
 		return err
 	}
 	for i, l := range some {
-		for k, w := range l.waiting {
+		for _, w := range l.waiting {
 			p := study.LossPoint{Layer: l.index, Change: w.change}
 			if w.squares > 0 && !failed[i] {
-				e := errs[i][k]
-				v := sum(e) / w.squares
-				lo, hi := BootstrapInterval(len(e), j.Seed, func(times []float32) float64 {
+				v := sum(w.errs) / w.squares
+				lo, hi := BootstrapInterval(len(w.errs), j.Seed, func(times []float32) float64 {
 					t := 0.0
-					for i, x := range e {
+					for i, x := range w.errs {
 						t += x * float64(times[i])
 					}
 					return t / w.squares

@@ -11,6 +11,7 @@ import (
 	"github.com/opmeter/opmeter/internal/compress/rewrite"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/model/weights"
 	"github.com/opmeter/opmeter/internal/runtime/engine"
 	"github.com/opmeter/opmeter/internal/runtime/operators"
 	"github.com/opmeter/opmeter/profile"
@@ -44,7 +45,7 @@ func submodel(m *graph.Model, nodes []int) (p *graph.Model, inputs []int) {
 			return c
 		}
 		known[at] = false
-		c := len(g.Nodes[at].Attrs) == 0 || !captures(g.Nodes[at])
+		c := len(weights.Subgraphs(g.Nodes[at])) == 0 // these may read any value
 		for _, id := range g.Nodes[at].Inputs {
 			c = c && constant(id)
 		}
@@ -101,17 +102,6 @@ func submodel(m *graph.Model, nodes []int) (p *graph.Model, inputs []int) {
 	return &out, part.Inputs
 }
 
-// captures reports whether a node has subgraphs, which may read any value.
-func captures(n *graph.Node) bool {
-	for _, a := range n.Attrs {
-		switch a.(type) {
-		case graph.GraphRef, []graph.GraphRef:
-			return true
-		}
-	}
-	return false
-}
-
 // errMemory ends a pass that exceeds the memory limit.
 var errMemory = errors.New("exceeds the memory limit")
 
@@ -153,7 +143,7 @@ func (j *Job) runIsolated(ctx context.Context, layer int) error {
 		return j.reportCause(layer, cs, study.NotRun)
 	}
 	w := l.Read(nil)
-	scores := scoresOf(w, l.Rows, nil, false) // the energy of its inputs is unknown
+	scores := mask.Magnitudes(w) // the energy of its inputs is unknown
 	orders := map[study.Structure]*mask.Order{}
 	for _, c := range cs {
 		p := study.LossPoint{Layer: layer, Change: c}
@@ -212,18 +202,13 @@ func (j *Job) isolatedPoint(ctx context.Context, p *study.LossPoint, only *graph
 	for i := range base {
 		num[i], den[i] = squaredDistance(got[i], base[i])
 	}
-	v := sum(num) / sum(den)
+	f := func(times []float32) float64 { return ratio(num, den, times) }
+	v := f(nil)
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		p.Cause = study.NotRun
 		return nil
 	}
-	lo, hi := BootstrapInterval(n, j.Seed, func(times []float32) float64 {
-		a, b := 0.0, 0.0
-		for i, t := range times {
-			a, b = a+float64(t)*num[i], b+float64(t)*den[i]
-		}
-		return a / b
-	})
+	lo, hi := BootstrapInterval(n, j.Seed, f)
 	p.Value = metricValue(profile.Measured, v, j.Data.Len(), lo, hi, "operator run in isolation, weights chosen by magnitude; interval by resampling samples")
 	return nil
 }
@@ -246,20 +231,14 @@ func (j *Job) outputsOf(ctx context.Context, m *graph.Model, kept [][]*tensor.Te
 		return nil, err
 	}
 	defer s.Close()
-	keeps := stateful(m)
-	out := make([][]float64, len(kept))
-	for run, ins := range kept {
-		if err := setInputs(s, ins, keeps && run > 0); err != nil {
-			return nil, err
-		}
-		if err := s.Run(ctx); err != nil {
-			return nil, err
-		}
+	var out [][]float64
+	err = runEach(ctx, s, m, j.Data.WithInputs(kept), func(int) error {
 		t := withQuant(s.Output(0), m.Main().Values[m.Main().Outputs[0]])
 		if t == nil || !t.Known() || !t.Type.IsNumber() {
-			return nil, fmt.Errorf("%s has no numeric output", m.Main().Nodes[len(m.Main().Nodes)-1].Key())
+			return fmt.Errorf("%s has no numeric output", m.Main().Nodes[len(m.Main().Nodes)-1].Key())
 		}
-		out[run] = toReal(t)
-	}
-	return out, nil
+		out = append(out, toReal(t))
+		return nil
+	})
+	return out, err
 }

@@ -40,9 +40,6 @@ type Job struct {
 	Seed uint64
 	// Ranges says how activation ranges are derived from the data, for [study.Int8].
 	Ranges RangeRule
-	// PerTensor uses one scale for all rows when output errors of quantised weights are computed.
-	// Without it the scales are those of the changed model.
-	PerTensor bool
 	// Command is a program with arguments that computes the metric "command". It runs at most
 	// CommandTime, 0 for a minute. Its last argument is a folder with out_0.npy and so on, and
 	// labels.npy if there are labels.
@@ -81,22 +78,15 @@ const (
 )
 
 // Metrics lists the metrics of a method, the default first.
-func Metrics(m study.Method) []string {
-	switch m {
-	case study.Approximated:
-		return []string{Sensitivity}
-	case study.Magnitude:
-		return []string{MagnitudeMean}
-	case study.OutputError:
-		return []string{RelativeError}
-	case study.Calibrated:
-		return []string{RelativeError, KL}
-	case study.OneShot:
-		return []string{KL}
-	case study.EndToEnd:
-		return []string{RelativeError, SNR, Cosine, KL, Top1, Accuracy, Command}
-	}
-	return nil
+func Metrics(m study.Method) []string { return slices.Clone(metrics[m]) }
+
+var metrics = map[study.Method][]string{
+	study.Approximated: {Sensitivity},
+	study.Magnitude:    {MagnitudeMean},
+	study.OutputError:  {RelativeError},
+	study.Calibrated:   {RelativeError, KL},
+	study.OneShot:      {KL},
+	study.EndToEnd:     {RelativeError, SNR, Cosine, KL, Top1, Accuracy, Command},
 }
 
 // HigherIsBetter reports whether a higher value of a metric is better.
@@ -137,8 +127,8 @@ func (j *Job) Run(ctx context.Context) (base *profile.Metric, err error) {
 
 func (j *Job) check() error {
 	s := &j.Settings
-	if s.Metric == "" && len(Metrics(s.Method)) > 0 {
-		s.Metric = Metrics(s.Method)[0]
+	if all := Metrics(s.Method); s.Metric == "" && len(all) > 0 {
+		s.Metric = all[0]
 	}
 	switch {
 	case !slices.Contains(Metrics(s.Method), s.Metric):
@@ -182,13 +172,7 @@ func (j *Job) progress(share float64, format string, args ...any) {
 
 // missingChanges lists the changes of a layer that have no points yet.
 func (j *Job) missingChanges(layer int) []study.Change {
-	var out []study.Change
-	for _, c := range j.Settings.Changes {
-		if !j.skips(layer, c) {
-			out = append(out, c)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(j.Settings.Changes), func(c study.Change) bool { return j.skips(layer, c) })
 }
 
 // reportCause reports the same cause for several changes of a layer.
@@ -206,13 +190,41 @@ func (j *Job) reportCause(layer int, cs []study.Change, why study.Cause) error {
 func metricValue(kind profile.Kind, v float64, n int, lo, hi float64, method string) *profile.Metric {
 	m := profile.Value(kind, v, method)
 	if n > 0 {
-		c := int64(n)
-		m.N = &c
+		m.N = new(int64(n))
 	}
 	if !math.IsNaN(lo) && !math.IsNaN(hi) && (lo != 0 || hi != 0) {
 		m.CI95 = &[2]float64{min(lo, v), max(hi, v)}
 	}
 	return m
+}
+
+// withoutData finds points that follow from sizes and weights alone. values returns the losses of
+// a layer by level, or the cause why the layer has no losses.
+func (j *Job) withoutData(ctx context.Context, method string, values func(l *weights.Layer) (func(level float64) float64, study.Cause)) error {
+	for i, l := range j.Layers {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		cs := j.missingChanges(i)
+		if len(cs) == 0 {
+			continue
+		}
+		value, why := values(l)
+		for _, c := range cs {
+			p := study.LossPoint{Layer: i, Change: c, Cause: why}
+			if why == "" && c.Format != study.OriginalFormat {
+				p.Cause = study.NoFormat
+			}
+			if p.Cause == "" {
+				p.Value = metricValue(profile.Counted, value(c.Level), 0, math.NaN(), math.NaN(), method)
+			}
+			if err := j.Point(p); err != nil {
+				return err
+			}
+		}
+		j.progress(float64(i+1)/float64(len(j.Layers)), "%s", l.Name)
+	}
+	return nil
 }
 
 // approximated computes a loss from sizes alone: linear from 0 to the sensitivity at level 1.
@@ -230,84 +242,35 @@ func (j *Job) approximated(ctx context.Context) error {
 			if shape == nil && g.Values[id].HasShape {
 				shape = g.Values[id].Shape
 			}
-			s = append(s, toDims(shape))
+			s = s.With(shape)
 		}
 		return s
 	}
-	for i, l := range j.Layers {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
+	return j.withoutData(ctx, "sizes of inputs, outputs and weights", func(l *weights.Layer) (func(float64) float64, study.Cause) {
 		n := j.Model.Graphs[l.Graph].Nodes[l.Node]
 		v := sparsify.Sensitivity(shapes(l.Graph, n.Inputs), shapes(l.Graph, n.Outputs[:min(1, len(n.Outputs))]), l.Params)
-		for _, c := range j.missingChanges(i) {
-			p := study.LossPoint{Layer: i, Change: c}
-			if c.Format != study.OriginalFormat {
-				p.Cause = study.NoFormat
-			} else {
-				p.Value = metricValue(profile.Counted, c.Level*v, 0, math.NaN(), math.NaN(), "sizes of inputs, outputs and weights")
-			}
-			if err := j.Point(p); err != nil {
-				return err
-			}
-		}
-		j.progress(float64(i+1)/float64(len(j.Layers)), "%s", l.Name)
-	}
-	return nil
-}
-
-// toDims converts a shape for the sensitivity formula.
-func toDims(shape []int) sparsify.Dims {
-	if shape == nil {
-		return nil
-	}
-	out := make(sparsify.Dims, len(shape))
-	for i, d := range shape {
-		if n := int64(d); d >= 0 {
-			out[i] = &n
-		}
-	}
-	return out
+		return func(level float64) float64 { return level * v }, ""
+	})
 }
 
 // magnitude computes the mean magnitudes of the slices of weights that consecutive levels prune.
 func (j *Job) magnitude(ctx context.Context) error {
-	for i, l := range j.Layers {
-		if err := ctx.Err(); err != nil {
-			return err
+	var levels []float64 // all, including those with existing points
+	for _, c := range j.Settings.Changes {
+		if c.Format == study.OriginalFormat {
+			levels = append(levels, c.Level)
 		}
-		cs := j.missingChanges(i)
-		if len(cs) == 0 {
-			continue
-		}
-		if l.Fixed == study.NoZero {
-			if err := j.reportCause(i, cs, l.Fixed); err != nil {
-				return err
-			}
-			continue
-		}
-		// Slices depend on all levels, including those with existing points.
-		var levels []float64
-		for _, c := range j.Settings.Changes {
-			if c.Format == study.OriginalFormat {
-				levels = append(levels, c.Level)
-			}
-		}
-		slices.Sort(levels)
-		levels = slices.Compact(levels)
-		values := sparsify.Magnitude(l.Read(nil), levels)
-		for _, c := range cs {
-			p := study.LossPoint{Layer: i, Change: c}
-			if c.Format != study.OriginalFormat {
-				p.Cause = study.NoFormat
-			} else if k, ok := slices.BinarySearch(levels, c.Level); ok {
-				p.Value = metricValue(profile.Counted, values[k], 0, math.NaN(), math.NaN(), "mean weight magnitude of the level")
-			}
-			if err := j.Point(p); err != nil {
-				return err
-			}
-		}
-		j.progress(float64(i+1)/float64(len(j.Layers)), "%s", l.Name)
 	}
-	return nil
+	slices.Sort(levels)
+	levels = slices.Compact(levels)
+	return j.withoutData(ctx, "mean weight magnitude of the level", func(l *weights.Layer) (func(float64) float64, study.Cause) {
+		if l.Fixed == study.NoZero {
+			return nil, l.Fixed
+		}
+		values := sparsify.Magnitude(l.Read(nil), levels)
+		return func(level float64) float64 {
+			k, _ := slices.BinarySearch(levels, level)
+			return values[k]
+		}, ""
+	})
 }

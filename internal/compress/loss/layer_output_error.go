@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/compress/mask"
@@ -176,10 +175,8 @@ func (j *Job) collectMoments(ctx context.Context, us []*momentGroup, squares boo
 		l := u.layers[0].layer
 		u.m = newMoments(l.Groups, l.Cols, j.pool)
 		u.m.runs = j.Data.Runs()
-		u.m.indexInputs, u.m.squaresOnly = u.products[0].kind == lookup, squares
-		if u.m.indexInputs {
-			u.m.squaresOnly = true
-		}
+		u.m.indexInputs = u.products[0].kind == lookup
+		u.m.squaresOnly = squares || u.m.indexInputs
 		for _, m := range u.layers {
 			for _, p := range m.products {
 				sets[i] = append(sets[i], p.neededValues()...)
@@ -259,7 +256,7 @@ func (u *momentGroup) prepare(v values, runs, limit int, seed uint64) {
 	if runs > 1 && !u.m.squaresOnly && u.failed == nil {
 		for _, l := range u.layers {
 			w := l.layer.Read(nil)
-			if l.order, _ = mask.New(l.layer, scoresOf(w, l.layer.Rows, nil, false), study.Unstructured); l.order != nil {
+			if l.order, _ = mask.New(l.layer, mask.Magnitudes(w), study.Unstructured); l.order != nil {
 				l.sketch = newSketch(l.layer, w, l.order, l.bias[0], seed)
 				u.m.sketches = append(u.m.sketches, l.sketch)
 			}
@@ -356,24 +353,14 @@ func (u *momentGroup) energyOf(x *matrix, l *groupLayer) float64 {
 	return e
 }
 
-// scores returns pruning scores.
-func (j *Job) scores(w []float32, rows int, m *moments) []float32 {
-	return scoresOf(w, rows, m, j.Settings.Choice == ByError)
-}
-
+// scoresOf returns pruning scores: by magnitude, or by error on the data where m has finite means.
 func scoresOf(w []float32, rows int, m *moments, byError bool) []float32 {
-	out := make([]float32, len(w))
-	if !byError || m == nil {
-		for i, v := range w {
-			out[i] = float32(math.Abs(float64(v)))
+	if byError && m != nil {
+		if means := m.means(); means != nil {
+			return ErrorScores(w, rows, m.cols, means)
 		}
-		return out
 	}
-	means := m.means()
-	if means == nil {
-		return scoresOf(w, rows, nil, false)
-	}
-	return ErrorScores(w, rows, m.cols, means)
+	return mask.Magnitudes(w)
 }
 
 // ErrorScores returns pruning scores by error on the data: squared weights times mean squared
@@ -419,7 +406,7 @@ func (j *Job) layerPoints(ctx context.Context, u *momentGroup, l *groupLayer) er
 	if err := j.reportEnergy(l.index, u.m); err != nil {
 		return err
 	}
-	scores := j.scores(w, l.layer.Rows, u.m)
+	scores := scoresOf(w, l.layer.Rows, u.m, j.Settings.Choice == ByError)
 	for _, s := range structures(cs) {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -467,9 +454,7 @@ func (j *Job) layerPoints(ctx context.Context, u *momentGroup, l *groupLayer) er
 func structures(cs []study.Change) []study.Structure {
 	var out []study.Structure
 	for _, c := range cs {
-		if !slices.Contains(out, c.Structure) {
-			out = append(out, c.Structure)
-		}
+		indexOrAppend(&out, c.Structure)
 	}
 	return out
 }

@@ -89,19 +89,13 @@ func linearOpsOf(m *graph.Model, l *weights.Layer) ([]*linearOp, bool) {
 			return nil, false
 		}
 		o := linear[n.Op][j]
-		id := func(i int) int {
-			if i < 0 || i >= len(n.Inputs) {
+		id := func(i, least int) int {
+			if i < least || i >= len(n.Inputs) {
 				return -1
 			}
 			return n.Inputs[i]
 		}
-		optional := func(i int) int {
-			if i <= 0 {
-				return -1
-			}
-			return id(i)
-		}
-		p := &linearOp{operand: o, node: n, layer: l, data: id(o.data), scale: optional(o.scale), zero: optional(o.zero), bias: optional(o.bias)}
+		p := &linearOp{operand: o, node: n, layer: l, data: id(o.data, 0), scale: id(o.scale, 1), zero: id(o.zero, 1), bias: id(o.bias, 1)}
 		if p.data < 0 || !p.supported(g) || len(out) > 0 && (p.kind == lookup) != (out[0].kind == lookup) {
 			return nil, false
 		}
@@ -169,11 +163,5 @@ func windowOf(g *graph.Graph, p *linearOp) []int {
 
 // neededValues lists the values that the second moments need.
 func (p *linearOp) neededValues() []int {
-	var ids []int
-	for _, id := range []int{p.data, p.scale, p.zero, p.bias} {
-		if id >= 0 {
-			ids = append(ids, id)
-		}
-	}
-	return ids
+	return slices.DeleteFunc([]int{p.data, p.scale, p.zero, p.bias}, func(id int) bool { return id < 0 })
 }

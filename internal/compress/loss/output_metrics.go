@@ -107,6 +107,8 @@ func (c *comparison) newResult() *result { return &result{c: c} }
 // add compares the outputs of a run.
 func (r *result) add(run int, outs []*tensor.Tensor) error {
 	want := r.c.outs[run]
+	batch := r.c.job.Data.Batch
+	var got, base [][]float64
 	for i, t := range want {
 		if t == nil || !t.Type.IsNumber() {
 			continue
@@ -114,22 +116,13 @@ func (r *result) add(run int, outs []*tensor.Tensor) error {
 		if outs[i] == nil || outs[i].Len() != t.Len() {
 			return fmt.Errorf("output %d of the changed model has another shape", i)
 		}
+		if len(t.Shape) == 0 || t.Shape[0]%batch != 0 {
+			batch = 1
+		}
+		got, base = append(got, toReal(outs[i])), append(base, toReal(t))
 	}
 	if r.c.job.Settings.Metric == Command {
 		r.outs = append(r.outs, outs)
-	}
-	batch := r.c.job.Data.Batch
-	for i := range want {
-		if want[i] != nil && want[i].Type.IsNumber() && (len(want[i].Shape) == 0 || want[i].Shape[0]%batch != 0) {
-			batch = 1
-		}
-	}
-	var got, base [][]float64
-	for i := range want {
-		if want[i] == nil || !want[i].Type.IsNumber() {
-			continue
-		}
-		got, base = append(got, toReal(outs[i])), append(base, toReal(want[i]))
 	}
 	if r.c.job.Settings.Method == study.OneShot {
 		r.oneShot = append(r.oneShot, sparsify.KL(got, base))
@@ -235,10 +228,7 @@ func (c *comparison) logProbabilities(v []float64) []float64 {
 		}
 		v = []float64{x, 0}
 	}
-	most := math.Inf(-1)
-	for _, x := range v {
-		most = max(most, x)
-	}
+	most := slices.Max(v)
 	total := 0.0
 	for _, x := range v {
 		total += math.Exp(x - most)

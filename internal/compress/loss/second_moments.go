@@ -113,7 +113,11 @@ func (m *moments) planes(group int, x []float32, stride, n int) {
 	switch {
 	case m.squaresOnly:
 	case m.keepInputs:
-		m.keepColumns(group, x, stride, n)
+		t := make([]float32, n*m.cols)
+		for c := range m.cols {
+			copy(t[c*n:(c+1)*n], x[c*stride:])
+		}
+		m.chunks = append(m.chunks, chunk{group, n, t})
 	case m.cols <= smallCols:
 		m.addDots(group, x, stride, n)
 	case n < 32 || n <= gatherSize/4 && n < m.cols/4:
@@ -146,20 +150,22 @@ func (m *moments) rows(group int, x []float32, stride, n int) {
 	}
 	switch {
 	case m.squaresOnly:
-	case m.keepInputs:
+	case m.keepInputs || m.cols <= smallCols:
 		t := make([]float32, n*m.cols)
 		move.Transpose(t, n, x, stride, m.cols, n)
-		m.chunks = append(m.chunks, chunk{group, n, t})
-	case n < 32 && m.cols > smallCols:
+		if m.keepInputs {
+			m.chunks = append(m.chunks, chunk{group, n, t})
+		} else {
+			m.addDots(group, t, n, n)
+		}
+	case n < 32:
 		m.switchGroup(group)
 		for i := range n {
 			m.pendingRows = append(m.pendingRows, x[i*stride:][:m.cols]...)
 		}
-		m.flushFullRows()
-	case m.cols <= smallCols:
-		t := make([]float32, n*m.cols)
-		move.Transpose(t, n, x, stride, m.cols, n)
-		m.addDots(group, t, n, n)
+		if len(m.pendingRows) >= gatherSize*m.cols {
+			m.flush()
+		}
 	default:
 		m.switchGroup(group)
 		m.addTriangle(x, stride, n, true)
@@ -215,7 +221,7 @@ func ones(n int) []float32 {
 	return slices.Repeat([]float32{1}, n)
 }
 
-// gatherSize is the number of inputs at which gathered columns are multiplied. Products of many
+// gatherSize is the number of inputs at which gathered ones are multiplied. Products of many
 // columns with few inputs would be dominated by loading and storing sums.
 const gatherSize = 256
 
@@ -239,15 +245,6 @@ func (m *moments) flushColumns() {
 	m.pendingColumnCount = 0
 	m.addTriangle(m.pendingColumns, gatherSize, n, false)
 	m.countPending(m.pendingGroup, n)
-}
-
-// keepColumns stores inputs.
-func (m *moments) keepColumns(group int, x []float32, stride, n int) {
-	t := make([]float32, n*m.cols)
-	for c := range m.cols {
-		copy(t[c*n:(c+1)*n], x[c*stride:])
-	}
-	m.chunks = append(m.chunks, chunk{group, n, t})
 }
 
 // addDots adds the products of few columns.
@@ -275,13 +272,6 @@ func (m *moments) switchGroup(group int) {
 	if group != m.pendingGroup {
 		m.flush()
 		m.pendingGroup = group
-	}
-}
-
-// flushFullRows flushes the gathered rows when there are enough.
-func (m *moments) flushFullRows() {
-	if len(m.pendingRows) >= 256*m.cols {
-		m.flush()
 	}
 }
 

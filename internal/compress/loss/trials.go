@@ -1,6 +1,7 @@
 package loss
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -52,14 +53,6 @@ func (t coupledLayers) members(layer int, c study.Change) []int {
 	return []int{layer}
 }
 
-// otherMembers returns the members except one, nil for none.
-func otherMembers(members []int, layer int) []int {
-	if len(members) < 2 {
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(members), func(k int) bool { return k == layer })
-}
-
 // wantedTrials lists the missing changes, by the layers that have them together: changes of
 // single layers first.
 func (j *Job) wantedTrials() (out []*trial) {
@@ -97,9 +90,7 @@ func (j *Job) trials(sizes []int) (out []*trial, total int, err error) {
 		why := study.Cause("")
 		for _, i := range t.layers {
 			l := j.Layers[i]
-			if why == "" {
-				why = unchangeable(l, t.changes)
-			}
+			why = cmp.Or(why, unchangeable(l, t.changes))
 			// outputs on these data do not depend on it
 			if why == "" && (err != nil || !j.ranOnData(l)) {
 				why = study.NotRun
@@ -114,8 +105,12 @@ func (j *Job) trials(sizes []int) (out []*trial, total int, err error) {
 			continue
 		}
 		for _, c := range farthestChanges(t.changes) {
+			changes := make([]rewrite.Change, len(t.layers))
+			for k, i := range t.layers {
+				changes[k] = rewrite.Change{Layer: j.Layers[i], Change: c}
+			}
 			// otherwise the trial fails and reports its cause
-			if more, err := j.neededInputs(t.layers, c); err == nil {
+			if _, _, more, _, err := j.applyChanges(t.layers, changes); err == nil {
 				ids = append(ids, more...)
 			}
 		}
@@ -164,19 +159,6 @@ func farthestChanges(cs []study.Change) []study.Change {
 		}
 	}
 	return out
-}
-
-// neededInputs returns the values that the model reads from a change on.
-func (j *Job) neededInputs(layers []int, c study.Change) ([]int, error) {
-	changes := make([]rewrite.Change, len(layers))
-	for k, i := range layers {
-		changes[k] = rewrite.Change{Layer: j.Layers[i], Change: c}
-	}
-	_, _, ids, why, err := j.applyChanges(layers, changes)
-	if why != "" {
-		return nil, err
-	}
-	return ids, err
 }
 
 // applyChanges makes a model with changes: the complete model, the part that depends on the

@@ -8,6 +8,7 @@
 package mask
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -25,13 +26,20 @@ type Order struct {
 	pairStart []uint32
 }
 
-// units maps unit numbers of a structure to elements of a matrix.
+// units maps unit numbers of a structure to elements of a matrix: blocks of height rows and width
+// columns, line blocks side by side, n in all.
 type units struct {
-	structure            study.Structure
-	rows, cols           int
-	taps, channels, outs int // outs: rows of a group
-	groups               int
-	n                    int
+	structure      study.Structure
+	rows, cols     int
+	taps, channels int
+	height, width  int
+	line, n        int
+}
+
+// channelBlocks reports whether units are blocks of four channels at one kernel position, whose
+// columns are taps apart.
+func (u *units) channelBlocks() bool {
+	return u.structure == study.TwoOfFour || u.structure == study.Block4
 }
 
 // MaxWeights bounds the weights of a layer.
@@ -66,6 +74,24 @@ func New(l *weights.Layer, scores []float32, s study.Structure) (*Order, study.C
 		o.order[i] = uint32(k)
 	}
 	return o, ""
+}
+
+// Magnitudes returns the absolute values of weights: the scores of pruning by magnitude.
+func Magnitudes(mat []float32) []float32 {
+	out := make([]float32, len(mat))
+	for i, v := range mat {
+		out[i] = max(v, -v)
+	}
+	return out
+}
+
+// Prune makes the units of a change zero in the weights of a layer, by scores as in [New].
+func Prune(l *weights.Layer, mat, scores []float32, c study.Change) study.Cause {
+	o, cause := New(l, scores, c.Structure)
+	if cause == "" {
+		o.Zero(mat, c.Level)
+	}
+	return cause
 }
 
 // sortKeys sorts keys whose lower halves ascend: a radix sort by the bytes of the upper halves.
@@ -115,41 +141,42 @@ func sortKey(x float64) uint64 {
 }
 
 func unitsOf(l *weights.Layer, s study.Structure) (units, study.Cause) {
-	u := units{structure: s, rows: l.Rows, cols: l.Cols, taps: l.Taps, channels: l.Channels, groups: l.Groups}
+	u := units{structure: s, rows: l.Rows, cols: l.Cols, taps: l.Taps, channels: l.Channels, height: 1, width: 1}
 	if l.Fixed != "" {
 		return u, l.Fixed
 	}
 	if l.MixedLayouts && s != study.Unstructured {
 		return u, study.Shared
 	}
-	if l.Weights() >= MaxWeights || u.groups < 1 || u.rows%u.groups != 0 {
+	if l.Weights() >= MaxWeights || l.Groups < 1 || u.rows%l.Groups != 0 {
 		return u, study.ShapeMismatch
 	}
-	u.outs = u.rows / u.groups
-	parts := func(n, size int) int { return (n + size - 1) / size }
 	fits := true
 	switch s {
 	case study.Unstructured:
-		u.n = u.rows * u.cols
 	case study.TwoOfFour, study.Block4:
-		u.n, fits = u.rows*u.taps*parts(u.channels, 4), u.channels >= 4
+		fits = u.channels >= 4
 	case study.Block1x4:
-		u.n, fits = u.rows*parts(u.cols, 4), u.cols >= 4
+		u.width, fits = 4, u.cols >= 4
 	case study.Block4x1:
-		u.n, fits = parts(u.rows, 4)*u.cols, u.rows >= 4
+		u.height, fits = 4, u.rows >= 4
 	case study.Block16:
-		u.n, fits = parts(u.rows, 16)*u.cols, u.rows >= 16
+		u.height, fits = 16, u.rows >= 16
 	case study.Channel:
-		u.n = u.groups * u.channels
-		fits = u.n >= 2
+		u.height, u.width, fits = u.rows/l.Groups, u.taps, l.Groups*u.channels >= 2
 	case study.Filter:
-		u.n, fits = u.rows, u.rows >= 2
+		u.width, fits = u.cols, u.rows >= 2
 	default:
 		fits = false
 	}
-	if !fits {
+	if !fits || u.height < 1 || u.width < 1 {
 		return u, study.ShapeMismatch
 	}
+	u.line = (u.cols + u.width - 1) / u.width
+	if u.channelBlocks() {
+		u.line = u.taps * ((u.channels + 3) / 4)
+	}
+	u.n = (u.rows + u.height - 1) / u.height * u.line
 	return u, ""
 }
 
@@ -170,75 +197,31 @@ func (u *units) sums(scores []float32) []float64 {
 func (u *units) columns() []int {
 	columns := make([]int, u.cols)
 	for c := range columns {
-		switch u.structure {
-		case study.Unstructured, study.Block4x1, study.Block16:
-			columns[c] = c
-		case study.TwoOfFour, study.Block4:
+		if columns[c] = c / u.width; u.channelBlocks() {
 			columns[c] = c/u.taps/4*u.taps + c%u.taps
-		case study.Block1x4:
-			columns[c] = c / 4
-		case study.Channel:
-			columns[c] = c / u.taps
-		case study.Filter: // one
 		}
 	}
 	return columns
 }
 
-func (u *units) first(r int) int {
-	switch u.structure {
-	case study.TwoOfFour, study.Block4:
-		return r * u.taps * ((u.channels + 3) / 4)
-	case study.Block1x4:
-		return r * ((u.cols + 3) / 4)
-	case study.Block4x1:
-		return r / 4 * u.cols
-	case study.Block16:
-		return r / 16 * u.cols
-	case study.Channel:
-		return r / u.outs * u.channels
-	case study.Filter:
-		return r
-	}
-	return r * u.cols
-}
+func (u *units) first(r int) int { return r / u.height * u.line }
 
 // elements appends the elements of a unit by its number.
 func (u *units) elements(i int, dst []int) []int {
-	switch u.structure {
-	case study.Unstructured:
+	if u.structure == study.Unstructured {
 		return append(dst, i)
-	case study.TwoOfFour, study.Block4:
-		parts := (u.channels + 3) / 4
-		r, part, t := i/(parts*u.taps), i/u.taps%parts, i%u.taps
-		for c := 4 * part; c < min(4*part+4, u.channels); c++ {
-			dst = append(dst, r*u.cols+c*u.taps+t)
-		}
-	case study.Block1x4:
-		parts := (u.cols + 3) / 4
-		r, part := i/parts, i%parts
-		for c := 4 * part; c < min(4*part+4, u.cols); c++ {
-			dst = append(dst, r*u.cols+c)
-		}
-	case study.Block4x1, study.Block16:
-		size := 4
-		if u.structure == study.Block16 {
-			size = 16
-		}
-		part, c := i/u.cols, i%u.cols
-		for r := size * part; r < min(size*(part+1), u.rows); r++ {
-			dst = append(dst, r*u.cols+c)
-		}
-	case study.Channel:
-		g, c := i/u.channels, i%u.channels
-		for r := g * u.outs; r < (g+1)*u.outs; r++ {
-			for t := range u.taps {
-				dst = append(dst, r*u.cols+c*u.taps+t)
-			}
-		}
-	case study.Filter:
-		for c := range u.cols {
-			dst = append(dst, i*u.cols+c)
+	}
+	c, step := i%u.line*u.width, 1
+	end := min(c+u.width, u.cols)
+	if u.channelBlocks() {
+		part := i % u.line / u.taps
+		c, step = 4*part*u.taps+i%u.taps, u.taps
+		end = min(4*part+4, u.channels) * u.taps
+	}
+	top := i / u.line * u.height
+	for r := top; r < min(top+u.height, u.rows); r++ {
+		for k := c; k < end; k += step {
+			dst = append(dst, r*u.cols+k)
 		}
 	}
 	return dst
@@ -254,14 +237,7 @@ func (o *Order) pruneTwoOfFour(scores []float32) {
 		o.order[i] = uint32(i)
 		unit = o.elements(i, unit[:0])
 		slices.SortStableFunc(unit, func(a, b int) int {
-			x, y := sortKey(float64(scores[a])), sortKey(float64(scores[b]))
-			switch {
-			case x < y:
-				return -1
-			case x > y:
-				return 1
-			}
-			return 0
+			return cmp.Compare(sortKey(float64(scores[a])), sortKey(float64(scores[b])))
 		})
 		for _, e := range unit[:max(len(unit)-2, 0)] {
 			o.pairs = append(o.pairs, uint32(e))
@@ -288,6 +264,9 @@ func (o *Order) Count(level float64) int {
 // Number returns the number of the i-th unit in pruning order; for channels and filters it is the
 // number of the channel or row.
 func (o *Order) Number(i int) int { return int(o.order[i]) }
+
+// Elements appends to dst the elements of a unit by its number, without regard to 2:4.
+func (o *Order) Elements(number int, dst []int) []int { return o.elements(number, dst) }
 
 // Unit appends to dst the elements of the matrix, row*cols+col, that become zero with the i-th
 // unit.
@@ -316,11 +295,8 @@ func (o *Order) PruningLevels(levels []float64) []uint16 {
 	if o.structure == study.Unstructured {
 		return unit
 	}
-	falls := make([]uint16, o.rows*o.cols)
 	if o.structure == study.TwoOfFour {
-		for i := range falls {
-			falls[i] = none
-		}
+		falls := slices.Repeat([]uint16{none}, o.rows*o.cols)
 		for i, k := range unit {
 			for _, e := range o.pairs[o.pairStart[i]:o.pairStart[i+1]] {
 				falls[e] = k
@@ -328,7 +304,7 @@ func (o *Order) PruningLevels(levels []float64) []uint16 {
 		}
 		return falls
 	}
-	columns := o.columns()
+	falls, columns := make([]uint16, o.rows*o.cols), o.columns()
 	for r := range o.rows {
 		row, of := falls[r*o.cols:][:len(columns)], unit[o.first(r):]
 		for c, at := range columns {

@@ -92,7 +92,7 @@ func (r *activationRanges) widen(value func(id int) *tensor.Tensor) {
 		if v.Const != nil || !x.Known() || x.Type != tensor.Float32 || x.Len() == 0 {
 			continue
 		}
-		lo, hi := minMax(tensor.Of[float32](x))
+		lo, hi := MinMax(tensor.Of[float32](x))
 		if lo > hi {
 			continue
 		}
@@ -103,8 +103,8 @@ func (r *activationRanges) widen(value func(id int) *tensor.Tensor) {
 	}
 }
 
-// minMax returns the smallest and the largest finite number.
-func minMax(x []float32) (lo, hi float32) {
+// MinMax returns the smallest and the largest finite number.
+func MinMax(x []float32) (lo, hi float32) {
 	lo, hi = math.MaxFloat32, -math.MaxFloat32
 	for _, v := range x {
 		if v-v == 0 {

@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -106,20 +107,13 @@ func Apply(m *graph.Model, changes []Change, o Options) (*graph.Model, []Effect,
 	for _, g := range graphs {
 		list := by[g]
 		local := make([]Change, len(list))
-		part := m
-		if g > 0 {
-			part = weights.Body(m, g)
-		}
 		some := make([]Effect, len(list))
 		for k, x := range list {
 			local[k] = changes[x.change]
 			local[k].Layer = x.layer.Local()
 		}
-		part = a.apply(part, local, some, o, &activationRanges{m: m, graph: g, given: o.Ranges})
-		if g > 0 {
-			part = weights.WithBody(m, g, part)
-		}
-		m = part
+		ranges := &activationRanges{m: m, graph: g, given: o.Ranges}
+		m = inGraph(m, g, func(part *graph.Model) *graph.Model { return a.apply(part, local, some, o, ranges) })
 		for k, x := range list {
 			effects[x.change].add(some[k])
 		}
@@ -141,10 +135,8 @@ type graphChange struct {
 func byGraph(changes []Change) (by map[int][]graphChange, graphs []int) {
 	by = map[int][]graphChange{}
 	for i := range changes {
-		l := changes[i].Layer
-		by[l.Graph] = append(by[l.Graph], graphChange{i, l})
-		for _, t := range l.Twins {
-			by[t.Graph] = append(by[t.Graph], graphChange{i, t})
+		for _, l := range changes[i].Layer.Readings() {
+			by[l.Graph] = append(by[l.Graph], graphChange{i, l})
 		}
 	}
 	return by, slices.Sorted(maps.Keys(by))
@@ -154,9 +146,7 @@ func byGraph(changes []Change) (by map[int][]graphChange, graphs []int) {
 func (f *Effect) add(x Effect) {
 	f.Nodes = append(f.Nodes, x.Nodes...)
 	f.Zeros, f.Weights, f.Removed = max(f.Zeros, x.Zeros), max(f.Weights, x.Weights), max(f.Removed, x.Removed)
-	if f.Cause == "" {
-		f.Cause = x.Cause
-	}
+	f.Cause = cmp.Or(f.Cause, x.Cause)
 }
 
 // applier applies the changes of all graphs. written maps old constants to new ones.
@@ -190,34 +180,32 @@ func (a *applier) replaceCaptured(m *graph.Model, changes []Change) *graph.Model
 		if len(consts)+len(gone) == 0 {
 			continue
 		}
-		part := m
-		if at > 0 {
-			part = weights.Body(m, at)
-		}
-		part = weights.WithConstants(part, consts)
-		g := part.Main()
-		for id := range gone {
-			v := *g.Values[id]
-			v.Const, v.Sparse, v.Quant, v.Offset = nil, nil, nil, -1
-			g.Values[id] = &v
-		}
-		if at > 0 {
-			part = weights.WithBody(m, at, part)
-		}
-		m = part
+		m = inGraph(m, at, func(part *graph.Model) *graph.Model {
+			part = weights.WithConstants(part, consts)
+			g := part.Main()
+			for id := range gone {
+				v := *g.Values[id]
+				v.Const, v.Sparse, v.Quant, v.Offset = nil, nil, nil, -1
+				g.Values[id] = &v
+			}
+			return part
+		})
 	}
 	return m
+}
+
+// inGraph changes a graph of a model as the main graph of a model.
+func inGraph(m *graph.Model, at int, change func(part *graph.Model) *graph.Model) *graph.Model {
+	if at == 0 {
+		return change(m)
+	}
+	return weights.WithBody(m, at, change(weights.Body(m, at)))
 }
 
 // isRead reports whether a graph reads a value, returns it, or passes it to a subgraph.
 func isRead(m *graph.Model, at, id int) bool {
 	g := m.Graphs[at]
-	if slices.Contains(g.Outputs, id) || slices.ContainsFunc(g.Nodes, func(n *graph.Node) bool { return slices.Contains(n.Inputs, id) }) {
-		return true
-	}
-	return slices.ContainsFunc(m.Graphs, func(b *graph.Graph) bool {
-		return b.Parent == g && slices.ContainsFunc(b.Captures, func(c graph.Capture) bool { return c.Outer == id })
-	})
+	return usedOutside(m, g, id) || slices.ContainsFunc(g.Nodes, func(n *graph.Node) bool { return slices.Contains(n.Inputs, id) })
 }
 
 // apply changes layers of a model's main graph.
@@ -366,9 +354,7 @@ func (e *edit) store(l *weights.Layer, mat []float32, to study.Format, r *activa
 		e.setConst(l.Value, l.Write(mat))
 		return ""
 	}
-	if e.activations == nil {
-		e.activations, e.ranges = map[int]activationQuant{}, r
-	}
+	e.ranges = r
 	if e.m.Format == "tflite" {
 		return (&liteFormats{e}).store(l, mat, to)
 	}
@@ -446,14 +432,8 @@ func (c *Change) weights() ([]float32, study.Cause) {
 	if c.Structure == study.Dense || c.Structure.Removes() {
 		return mat, ""
 	}
-	scores := make([]float32, len(mat))
-	for i, x := range mat {
-		scores[i] = float32(math.Abs(float64(x)))
-	}
-	order, cause := mask.New(l, scores, c.Structure)
-	if cause != "" {
+	if cause := mask.Prune(l, mat, mask.Magnitudes(mat), c.Change); cause != "" {
 		return nil, cause
 	}
-	order.Zero(mat, c.Level)
 	return mat, ""
 }

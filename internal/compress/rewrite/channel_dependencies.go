@@ -133,9 +133,7 @@ func (b *dependencyFinder) tieConvolution(x, w, y, ch, o, i, groups int, vectors
 	b.tieSame(x, 0, y, 0)
 	in, outs := b.dim(w, i), b.dim(w, o)
 	b.tieSame(w, o, y, ch)
-	for _, v := range vectors {
-		b.tieVector(v, w, o)
-	}
+	b.tieVectors(w, o, vectors...)
 	switch {
 	case groups <= 1:
 		b.tieSame(x, ch, w, i)
@@ -148,11 +146,13 @@ func (b *dependencyFinder) tieConvolution(x, w, y, ch, o, i, groups int, vectors
 	}
 }
 
-// tieVector ties the elements of a vector to an axis of the same length. A vector with one
+// tieVectors ties the elements of vectors to an axis of the same length. A vector with one
 // element applies to all indices.
-func (b *dependencyFinder) tieVector(v, w, axis int) {
-	if v >= 0 && b.rank(v) == 1 && b.dim(v, 0) == b.dim(w, axis) {
-		b.tieSame(v, 0, w, axis)
+func (b *dependencyFinder) tieVectors(w, axis int, vectors ...int) {
+	for _, v := range vectors {
+		if v >= 0 && b.rank(v) == 1 && b.dim(v, 0) == b.dim(w, axis) {
+			b.tieSame(v, 0, w, axis)
+		}
 	}
 }
 
@@ -219,25 +219,21 @@ func (b *dependencyFinder) tieAxisRun(x, fi, i, y, fj, j int) {
 				axis = a
 			}
 		}
-		stride = 1
-		for a := axis + 1; a < to; a++ {
-			stride *= b.dim(id, a)
-		}
 		for a := from; a < to; a++ {
 			if a != axis && b.dim(id, a) > 1 {
 				others++
 			}
 		}
-		return axis, stride, others
+		return axis, tensor.Elements(b.shape(id)[axis+1 : to]), others
 	}
 	xa, xstride, xo := wide(x, fi, i)
 	ya, ystride, yo := wide(y, fj, j)
 	headed := false
 	switch a := b.headAxis; {
 	case xo == 0 && yo > 0 && a >= fj && a < j:
-		ya, ystride = a, elements(b.shape(y)[a+1:j])
+		ya, ystride = a, tensor.Elements(b.shape(y)[a+1:j])
 	case yo == 0 && xo > 0 && a >= fi && a < i:
-		xa, xstride, headed = a, elements(b.shape(x)[a+1:i]), true
+		xa, xstride, headed = a, tensor.Elements(b.shape(x)[a+1:i]), true
 	}
 	switch {
 	case xo == 0 && yo == 0:
@@ -266,11 +262,7 @@ func (b *dependencyFinder) channelAxis(x, from, to, axis, stride int) (int, int)
 	if want < from || want >= to || b.dim(x, want) < 2 {
 		return axis, stride
 	}
-	stride = 1
-	for a := want + 1; a < to; a++ {
-		stride *= b.dim(x, a)
-	}
-	return want, stride
+	return want, tensor.Elements(b.shape(x)[want+1 : to])
 }
 
 // tieConcat ties inputs to the output in which they are concatenated along an axis.
@@ -288,15 +280,15 @@ func (b *dependencyFinder) tieConcat(y, axis int, ids ...int) {
 }
 
 // ints returns the elements of a constant operand.
-func (b *dependencyFinder) ints(i int) []int {
-	id := b.in(i)
-	if id < 0 || !b.g.Values[id].Const.Known() || !b.g.Values[id].Const.Type.IsInteger() {
+func (b *dependencyFinder) ints(i int) []int { return constInts(b.g, b.in(i)) }
+
+// constInts returns the elements of a constant of integers, nil for other values.
+func constInts(g *graph.Graph, id int) []int {
+	if id < 0 || !g.Values[id].Const.Known() || !g.Values[id].Const.Type.IsInteger() {
 		return nil
 	}
-	list, err := tensor.All[int64](b.g.Values[id].Const)
-	if err != nil {
-		return nil
-	}
+	list := make([]int64, g.Values[id].Const.Len())
+	tensor.Read(list, g.Values[id].Const, 0)
 	out := make([]int, len(list))
 	for i, v := range list {
 		out[i] = int(v)

@@ -1,6 +1,8 @@
 package rewrite
 
 import (
+	"slices"
+
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
@@ -57,23 +59,18 @@ func (b *dependencyFinder) onnxWeights(x, y int) {
 		b.tieBroadcast(y, b.in(3))
 	case "ConvTranspose":
 		b.tieConvTranspose(x, b.in(1), y, groups, b.in(2))
-	case "MatMul", "FusedMatMul":
+	case "MatMul", "FusedMatMul", "Gemm", "FusedGemm":
 		b.tieMatMul(x, b.in(1), y, n.Attrs.Bool("transA", false), n.Attrs.Bool("transB", false))
-	case "Gemm", "FusedGemm":
-		b.tieMatMul(x, b.in(1), y, n.Attrs.Bool("transA", false), n.Attrs.Bool("transB", false))
-		b.tieBroadcast(y, b.in(2))
+		b.tieBroadcast(y, b.in(2)) // bias of Gemm
 	case "BatchNormalization":
 		if len(n.Outputs) == 1 {
 			b.tieAllAxes(x, y)
-			for i := 1; i < 5; i++ {
-				b.tieVector(b.in(i), y, 1)
-			}
+			b.tieVectors(y, 1, b.in(1), b.in(2), b.in(3), b.in(4))
 		}
 	case "InstanceNormalization":
 		b.tieSame(x, 0, y, 0)
 		b.tieSame(x, 1, y, 1)
-		b.tieVector(b.in(1), y, 1)
-		b.tieVector(b.in(2), y, 1)
+		b.tieVectors(y, 1, b.in(1), b.in(2))
 	case "LSTM", "GRU", "RNN", "DynamicQuantizeLSTM":
 		b.tieRecurrent(x)
 	case "Attention", "QAttention", "MultiHeadAttention":
@@ -93,35 +90,28 @@ func (b *dependencyFinder) onnxQuantised(x, y int) {
 		b.tieConvolution(x, b.in(3), y, 1, 0, 1, n.Attrs.Int("group", 1), b.in(4), b.in(5), b.in(8))
 	case "MatMulInteger":
 		b.tieMatMul(x, b.in(1), y, false, false)
-		b.tieVector(b.in(3), b.in(1), b.rank(b.in(1))-1)
+		b.tieVectors(b.in(1), b.rank(b.in(1))-1, b.in(3))
 	case "QLinearMatMul":
 		b.tieMatMul(x, b.in(3), y, false, false)
-		b.tieVector(b.in(4), b.in(3), b.rank(b.in(3))-1)
-		b.tieVector(b.in(5), b.in(3), b.rank(b.in(3))-1)
+		b.tieVectors(b.in(3), b.rank(b.in(3))-1, b.in(4), b.in(5))
 	case "QGemm":
 		b.tieMatMul(x, b.in(3), y, n.Attrs.Bool("transA", false), n.Attrs.Bool("transB", false))
 		b.tieBroadcast(y, b.in(6))
-		b.tieVector(b.in(4), y, 1)
-		b.tieVector(b.in(5), y, 1)
+		b.tieVectors(y, 1, b.in(4), b.in(5))
 	case "QuantizeLinear", "DequantizeLinear":
 		a := b.axis("axis", 1, b.rank(x))
 		if n.Attrs.Int("block_size", 0) > 0 { // blocks along the axis must stay complete
 			b.tieAllAxes(x, y, a)
 			b.tieAllAxes(b.in(1), y, a)
-			if z := b.in(2); z >= 0 {
-				b.tieAllAxes(z, y, a)
-			}
+			b.tieAllAxes(b.in(2), y, a)
 			break
 		}
 		b.tieAllAxes(x, y)
-		b.tieVector(b.in(1), y, a)
-		b.tieVector(b.in(2), y, a)
-	case "DynamicQuantizeLinear":
+		b.tieVectors(y, a, b.in(1), b.in(2))
+	case "DynamicQuantizeLinear", "QLinearLeakyRelu", "QLinearSigmoid":
 		b.tieAllAxes(x, y)
 	case "QLinearAdd", "QLinearMul":
 		b.tieBroadcast(y, x, b.in(3))
-	case "QLinearLeakyRelu", "QLinearSigmoid":
-		b.tieAllAxes(x, y)
 	case "QLinearConcat":
 		var ids []int
 		for i := 2; i < len(n.Inputs); i += 3 {
@@ -229,7 +219,7 @@ func (b *dependencyFinder) tieConvTranspose(x, w, y, groups, bias int) {
 	default:
 		return
 	}
-	b.tieVector(bias, y, 1)
+	b.tieVectors(y, 1, bias)
 }
 
 // tieResize ties the axes that keep their size.
@@ -244,31 +234,19 @@ func (b *dependencyFinder) tieResize(x, y int) {
 // tieSlice ties the axes that are copied completely and in order. The strides are a constant
 // operand, for the listed axes or for all.
 func (b *dependencyFinder) tieSlice(x, y, strides int, axes []int) {
-	steps := make([]int, b.rank(x))
-	for i := range steps {
-		steps[i] = 1
-	}
-	if strides >= 0 {
-		c := b.g.Values[strides].Const
-		if !c.Known() || !c.Type.IsInteger() {
-			return
-		}
-		list, err := tensor.All[int64](c)
-		if err != nil {
-			return
-		}
-		for i, s := range list {
-			a := i
-			if i < len(axes) {
-				a = (axes[i] + len(steps)) % max(len(steps), 1)
-			}
-			if a < len(steps) {
-				steps[a] = int(s)
-			}
-		}
-	}
-	if b.rank(x) != b.rank(y) {
+	steps := slices.Repeat([]int{1}, b.rank(x))
+	list := constInts(b.g, strides)
+	if strides >= 0 && list == nil || b.rank(x) != b.rank(y) {
 		return
+	}
+	for i, s := range list {
+		a := i
+		if i < len(axes) {
+			a = (axes[i] + len(steps)) % max(len(steps), 1)
+		}
+		if a < len(steps) {
+			steps[a] = s
+		}
 	}
 	for a, s := range steps {
 		if s == 1 && b.dim(x, a) == b.dim(y, a) {
@@ -302,7 +280,7 @@ func (b *dependencyFinder) tflite(x, y int) {
 		w, outs := b.in(1), b.dim(y, 3)
 		b.tieSame(x, 0, y, 0)
 		b.tieSame(w, 3, y, 3)
-		b.tieVector(b.in(2), y, 3)
+		b.tieVectors(y, 3, b.in(2))
 		if in := b.dim(x, 3); in > 0 && outs%in == 0 {
 			b.tie(x, 3, w, 3, 0, outs, outs/in, in)
 		}
@@ -311,7 +289,7 @@ func (b *dependencyFinder) tflite(x, y int) {
 		b.tieSame(x, 0, y, 0)
 		b.tieSame(x, 3, w, 3)
 		b.tieSame(w, 0, y, 3)
-		b.tieVector(b.in(3), y, 3)
+		b.tieVectors(y, 3, b.in(3))
 	case "FULLY_CONNECTED":
 		b.tieFullyConnected(x, y)
 	case "UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_LSTM":
@@ -365,7 +343,7 @@ func (b *dependencyFinder) tieFullyConnected(x, y int) {
 	in := b.dim(w, 1)
 	last := b.rank(x) - 1
 	b.tieSame(w, 0, y, b.rank(y)-1)
-	b.tieVector(b.in(2), w, 0)
+	b.tieVectors(w, 0, b.in(2))
 	switch {
 	case in == 0 || last < 0:
 	case b.dim(x, last) == in:
@@ -373,16 +351,8 @@ func (b *dependencyFinder) tieFullyConnected(x, y int) {
 		if b.rank(y) == b.rank(x) {
 			b.tieAllAxes(x, y, last)
 		}
-	case b.dim(x, 0)*in == elements(b.shape(x)): // flattened, channels last
+	case b.dim(x, 0)*in == tensor.Elements(b.shape(x)): // flattened, channels last
 		b.tie(x, last, w, 1, 0, in, 1, b.dim(x, last))
 		b.tieSame(x, 0, y, 0)
 	}
-}
-
-func elements(s []int) int {
-	n := 1
-	for _, d := range s {
-		n *= d
-	}
-	return n
 }

@@ -38,14 +38,12 @@ type activationQuant struct {
 }
 
 func newEdit(m *graph.Model) *edit {
-	out := *m
-	out.Content, out.Close, out.Opsets = nil, nil, maps.Clone(m.Opsets)
-	out.Graphs = slices.Clone(m.Graphs)
 	g := *m.Main()
 	g.Values, g.Nodes, g.Inputs, g.Outputs = slices.Clone(g.Values), slices.Clone(g.Nodes), slices.Clone(g.Inputs), slices.Clone(g.Outputs)
-	out.Graphs[0] = &g
-	weights.Reparent(out.Graphs, m.Main(), &g)
-	e := &edit{m: &out, g: &g, names: map[string]bool{}, after: map[*graph.Node][]*graph.Node{}, copies: map[*graph.Node]bool{}, removed: map[*graph.Node]bool{}}
+	out := weights.WithMain(m, &g)
+	out.Opsets = maps.Clone(m.Opsets)
+	e := &edit{m: out, g: &g, names: map[string]bool{}, after: map[*graph.Node][]*graph.Node{}, copies: map[*graph.Node]bool{}, removed: map[*graph.Node]bool{}}
+	e.activations, e.parts, e.symmetric = map[int]activationQuant{}, map[*tensor.Tensor]jointPart{}, map[int]bool{}
 	e.made = weights.Producers(&g)
 	for _, v := range g.Values {
 		e.names[v.Name] = true
@@ -151,18 +149,27 @@ func (e *edit) readers(id int) (out []int) {
 	return out
 }
 
-// visibleOutside reports whether a value is used outside of the main graph's nodes: as an output,
-// or captured by a subgraph.
-func (e *edit) visibleOutside(id int) bool {
-	if slices.Contains(e.g.Outputs, id) {
-		return true
-	}
-	for _, b := range e.m.Graphs[1:] {
-		if b.Parent == e.g && slices.ContainsFunc(b.Captures, func(c graph.Capture) bool { return c.Outer == id }) {
-			return true
+// redirect makes the nodes that read a value read another one.
+func (e *edit) redirect(from, to int) {
+	for _, at := range e.readers(from) {
+		n := e.mutableNode(at)
+		for k, id := range n.Inputs {
+			if id == from {
+				n.Inputs[k] = to
+			}
 		}
 	}
-	return false
+}
+
+// visibleOutside reports whether a value is used outside of the main graph's nodes.
+func (e *edit) visibleOutside(id int) bool { return usedOutside(e.m, e.g, id) }
+
+// usedOutside reports whether a value is used outside of its graph's nodes: as an output, or
+// captured by a subgraph.
+func usedOutside(m *graph.Model, g *graph.Graph, id int) bool {
+	return slices.Contains(g.Outputs, id) || slices.ContainsFunc(m.Graphs, func(b *graph.Graph) bool {
+		return b.Parent == g && slices.ContainsFunc(b.Captures, func(c graph.Capture) bool { return c.Outer == id })
+	})
 }
 
 // finish puts the nodes in order, drops unused nodes behind constants, and returns the model.

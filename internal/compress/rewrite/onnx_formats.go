@@ -115,7 +115,7 @@ func packBlock(dst []byte, part []float32, t tensor.Type) (scale float32) {
 	for i := range line {
 		line[i] = 8
 		if i < len(part) {
-			line[i] = quantise4(part[i], s)
+			line[i] += uint8(min(max(int(math.RoundToEven(float64(part[i])/float64(s))), -7), 7))
 		}
 	}
 	tensor.Pack(&tensor.Tensor{Type: tensor.Uint4, Shape: []int{len(line)}, Data: dst}, line)
@@ -158,25 +158,25 @@ func (f *onnxFormats) gatherBlockQuantized(l *weights.Layer, mat []float32) bool
 			scales[r*per+b] = packBlock(packed.Data[lo/2:hi/2], table[lo:hi], l.Const.Type)
 		}
 	}
-	name := f.g.Values[l.Value].Name
-	st := tensor.New(l.Const.Type, rows, per)
-	tensor.WriteFloat32(st, 0, scales)
-	id, sid := f.addConst(f.freshName(name, "_quantized"), packed), f.addConst(f.freshName(name, "_scales"), st)
+	id, sid := f.addBlocks(l, packed, scales, rows, per)
 	for _, at := range l.Nodes {
 		n := f.mutableNode(at)
 		n.Op, n.Domain, n.Version = "GatherBlockQuantized", graph.Microsoft, 1
 		n.Inputs = []int{id, n.Inputs[1], sid}
 		n.Attrs = graph.Attrs{"bits": int64(4), "block_size": int64(blockSize), "gather_axis": int64(0), "quantize_axis": int64(1)}
 	}
-	f.requireContribOps()
 	return true
 }
 
-// requireContribOps adds the operator domain of ONNX Runtime to the model.
-func (f *onnxFormats) requireContribOps() {
+// addBlocks adds the packed weights and the scales of a layer, for an operator of ONNX Runtime,
+// whose operator domain it adds to the model.
+func (f *onnxFormats) addBlocks(l *weights.Layer, packed *tensor.Tensor, scales []float32, shape ...int) (id, sid int) {
 	if f.m.Opsets[graph.Microsoft] == 0 {
 		f.m.Opsets[graph.Microsoft] = 1
 	}
+	name, st := f.g.Values[l.Value].Name, tensor.New(l.Const.Type, shape...)
+	tensor.WriteFloat32(st, 0, scales)
+	return f.addConst(f.freshName(name, "_quantized"), packed), f.addConst(f.freshName(name, "_scales"), st)
 }
 
 // matMulNBits converts matrix multiplications to MatMulNBits, with 4-bit values in blocks of
@@ -203,10 +203,7 @@ func (f *onnxFormats) matMulNBits(l *weights.Layer, mat []float32) bool {
 			scales[r*per+b] = packBlock(packed.Data[(r*per+b)*blockSize/2:][:blockSize/2], part, l.Const.Type)
 		}
 	}
-	name := f.g.Values[l.Value].Name
-	st := tensor.New(l.Const.Type, l.Rows*per)
-	tensor.WriteFloat32(st, 0, scales)
-	id, sid := f.addConst(f.freshName(name, "_quantized"), packed), f.addConst(f.freshName(name, "_scales"), st)
+	id, sid := f.addBlocks(l, packed, scales, l.Rows*per)
 	for _, at := range l.Nodes {
 		n := f.mutableNode(at)
 		bias := -1
@@ -226,7 +223,6 @@ func (f *onnxFormats) matMulNBits(l *weights.Layer, mat []float32) bool {
 			f.insertAfter(f.make("Add", nil, []int{sum.ID, bias}, out), sum.ID)
 		}
 	}
-	f.requireContribOps()
 	return true
 }
 
@@ -248,12 +244,8 @@ func (f *onnxFormats) int8(l *weights.Layer, mat []float32) study.Cause {
 		}
 	}
 	for _, at := range l.Nodes { // check ranges first, so that a failure changes nothing
-		for _, id := range []int{f.dataInput(at, l), f.activationOutput(at)} {
-			if _, ok := f.activations[id]; !ok {
-				if _, ok := f.ranges.rangeOf(id); !ok {
-					return study.NotRun
-				}
-			}
+		if !f.rangesKnown(f.dataInput(at, l), f.activationOutput(at)) {
+			return study.NotRun
 		}
 	}
 	least := make([]float32, l.Rows)
@@ -312,7 +304,7 @@ func (f *onnxFormats) quantiseActivation(id, reader int) activationQuant {
 	}
 	r, _ := f.ranges.rangeOf(id)
 	var c activationQuant
-	c.scale, c.zero = affineParams(r)
+	c.scale, c.zero = AffineParams(r)
 	v := f.g.Values[id]
 	scale := f.addConst(f.freshName(v.Name, "_scale"), tensor.From(tensor.Float32, []int{}, []float32{c.scale}))
 	zero := f.addConst(f.freshName(v.Name, "_zero"), tensor.From(tensor.Int8, []int{}, []int8{int8(c.zero)}))
@@ -333,14 +325,7 @@ func (f *onnxFormats) quantiseActivation(id, reader int) activationQuant {
 		f.insertAfter(f.make("QuantizeLinear", nil, []int{from, scale, zero}, q.ID), from)
 		f.insertAfter(f.make("DequantizeLinear", nil, []int{q.ID, scale, zero}, id), q.ID)
 	} else {
-		for _, at := range f.readers(id) {
-			n := f.mutableNode(at)
-			for k, in := range n.Inputs {
-				if in == id {
-					n.Inputs[k] = next.ID
-				}
-			}
-		}
+		f.redirect(id, next.ID)
 		f.insertAfter(f.make("QuantizeLinear", nil, []int{id, scale, zero}, q.ID), -1)
 		f.insertAfter(f.make("DequantizeLinear", nil, []int{q.ID, scale, zero}, next.ID), q.ID)
 		f.activations[next.ID] = c
@@ -362,12 +347,7 @@ func (f *onnxFormats) bias(at int, l *weights.Layer, q *quantWeights, in activat
 	for i, s := range q.scale {
 		scales[i] = s * in.scale
 	}
-	b := quantiseBias(values, func(i int) float64 {
-		if len(scales) == 1 {
-			return float64(scales[0])
-		}
-		return float64(scales[q.at[i]])
-	})
+	b := quantiseBias(values, func(i int) float64 { return float64(scales[q.at[i]]) })
 	if b == nil {
 		return
 	}
@@ -397,8 +377,3 @@ func (f *onnxFormats) floatBias(at int, l *weights.Layer) []float32 {
 }
 
 func abs(x float32) float64 { return float64(max(x, -x)) }
-
-// quantise4 quantises to 4 bits with a zero point of 8.
-func quantise4(x, scale float32) uint8 {
-	return uint8(min(max(int(math.RoundToEven(float64(x)/float64(scale))), -7), 7) + 8)
-}

@@ -9,34 +9,20 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// movedAttributes lists attributes that became inputs: operator, operator set, input.
+// movedAttributes lists attributes that became inputs, from the given one on: operators, operator
+// set, input.
 var movedAttributes = []struct {
-	op, attr     string
+	ops, attrs   []string
 	since, input int
 }{
-	{"Squeeze", "axes", 13, 1},
-	{"Unsqueeze", "axes", 13, 1},
-	{"ReduceSum", "axes", 13, 1},
-	{"Split", "split", 13, 1},
-	{"ReduceMean", "axes", 18, 1},
-	{"ReduceMax", "axes", 18, 1},
-	{"ReduceMin", "axes", 18, 1},
-	{"ReduceProd", "axes", 18, 1},
-	{"ReduceL1", "axes", 18, 1},
-	{"ReduceL2", "axes", 18, 1},
-	{"ReduceLogSum", "axes", 18, 1},
-	{"ReduceLogSumExp", "axes", 18, 1},
-	{"ReduceSumSquare", "axes", 18, 1},
-	{"Clip", "min", 11, 1},
-	{"Clip", "max", 11, 2},
-	{"Dropout", "ratio", 12, 1},
-	{"Pad", "pads", 11, 1},
-	{"Pad", "value", 11, 2},
-	{"Slice", "starts", 10, 1},
-	{"Slice", "ends", 10, 2},
-	{"Slice", "axes", 10, 3},
-	{"TopK", "k", 10, 1},
-	{"Upsample", "scales", 9, 1},
+	{[]string{"Squeeze", "Unsqueeze", "ReduceSum"}, []string{"axes"}, 13, 1},
+	{[]string{"Split"}, []string{"split"}, 13, 1},
+	{[]string{"ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"}, []string{"axes"}, 18, 1},
+	{[]string{"Clip"}, []string{"min", "max"}, 11, 1},
+	{[]string{"Dropout"}, []string{"ratio"}, 12, 1},
+	{[]string{"Pad"}, []string{"pads", "value"}, 11, 1},
+	{[]string{"Slice"}, []string{"starts", "ends", "axes"}, 10, 1},
+	{[]string{"TopK"}, []string{"k"}, 10, 1},
 }
 
 // incompatibleSince lists operators whose semantics changed at an operator set in ways that are
@@ -62,7 +48,6 @@ func raiseOpset(m *graph.Model, to int, shape func(id int) []int) *graph.Model {
 	out.Content, out.Close = nil, nil
 	out.Opsets = maps.Clone(m.Opsets)
 	out.Opsets[graph.ONNX] = to
-	// The lowest IR version that supports the operator set.
 	out.IRVersion = max(m.IRVersion, irVersion(to))
 	out.Graphs = slices.Clone(m.Graphs)
 	single := onlyFloat32(m)
@@ -102,16 +87,12 @@ func raiseOpset(m *graph.Model, to int, shape func(id int) []int) *graph.Model {
 	return &out
 }
 
+// irVersion returns the lowest IR version that supports an operator set.
 func irVersion(opset int) int {
-	switch {
-	case opset >= 21:
-		return 10
-	case opset >= 19:
-		return 9
-	case opset >= 15:
-		return 8
-	case opset >= 12:
-		return 7
+	for _, v := range []struct{ opset, ir int }{{21, 10}, {19, 9}, {15, 8}, {12, 7}} {
+		if opset >= v.opset {
+			return v.ir
+		}
 	}
 	return 4
 }
@@ -127,19 +108,11 @@ type opsetRaiser struct {
 // onlyFloat32 reports whether float32 is the only floating-point type of a model.
 func onlyFloat32(m *graph.Model) bool {
 	other := func(t tensor.Type) bool { return t.IsFloat() && t != tensor.Float32 }
-	for _, g := range m.Graphs {
-		for _, v := range g.Values {
-			if other(v.Type) || v.Const != nil && other(v.Const.Type) {
-				return false
-			}
-		}
-		for _, n := range g.Nodes {
-			if to := int64(n.Attrs.Int("to", 1)); n.Op == "Cast" && (to == dataTypes[tensor.Float16] || to == dataTypes[tensor.Float64] || to == dataTypes[tensor.BFloat16]) {
-				return false
-			}
-		}
-	}
-	return true
+	casts := []int64{dataTypes[tensor.Float16], dataTypes[tensor.Float64], dataTypes[tensor.BFloat16]}
+	return !slices.ContainsFunc(m.Graphs, func(g *graph.Graph) bool {
+		return slices.ContainsFunc(g.Values, func(v *graph.Value) bool { return other(v.Type) || v.Const != nil && other(v.Const.Type) }) ||
+			slices.ContainsFunc(g.Nodes, func(n *graph.Node) bool { return n.Op == "Cast" && slices.Contains(casts, int64(n.Attrs.Int("to", 1))) })
+	})
 }
 
 // node converts a mutable node; false where that is not possible.
@@ -197,8 +170,10 @@ func (r *opsetRaiser) node(n *graph.Node) bool {
 		return false
 	}
 	for _, a := range movedAttributes {
-		if a.op == n.Op && passes(a.since) && n.Op != "Upsample" {
-			attrToOperand(g, n, a.attr, a.input)
+		for i, attr := range a.attrs {
+			if slices.Contains(a.ops, n.Op) && passes(a.since) {
+				attrToOperand(g, n, attr, a.input+i)
+			}
 		}
 	}
 	return true

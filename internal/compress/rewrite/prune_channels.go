@@ -18,6 +18,7 @@ import (
 type pruner struct {
 	deps         *dependencyGraph
 	changes      []Change
+	orders       []*mask.Order      // by change, nil for changes that are not made
 	layers       []*weights.Layer   // all layers of the model
 	axes         map[int]axisLayout // by the layer's constant
 	by           map[int]*weights.Layer
@@ -53,6 +54,7 @@ func newPruner(m *graph.Model, changes []Change) *pruner {
 func prune(m *graph.Model, changes []Change, effects []Effect, mats [][]float32) *pruner {
 	p := newPruner(m, changes)
 	orders := make([]*mask.Order, len(changes))
+	p.orders = orders
 	target := make([]int, len(changes))
 	for i := range changes {
 		c := &changes[i]
@@ -63,7 +65,7 @@ func prune(m *graph.Model, changes []Change, effects []Effect, mats [][]float32)
 		if p.mats[c.Layer.Value] = mats[i]; !c.Structure.Removes() {
 			continue
 		}
-		orders[i], effects[i].Cause = mask.New(c.Layer, p.scores(i), c.Structure)
+		orders[i], effects[i].Cause = mask.New(c.Layer, mask.Magnitudes(mats[i]), c.Structure)
 		if effects[i].Cause != "" {
 			mats[i] = nil
 			delete(p.mats, c.Layer.Value)
@@ -94,16 +96,6 @@ func prune(m *graph.Model, changes []Change, effects []Effect, mats [][]float32)
 		}
 	}
 	return p
-}
-
-// scores returns the magnitudes of a change's weights.
-func (p *pruner) scores(i int) []float32 {
-	mat := p.mats[p.changes[i].Layer.Value]
-	out := make([]float32, len(mat))
-	for i, x := range mat {
-		out[i] = float32(math.Abs(float64(x)))
-	}
-	return out
 }
 
 // zeroUnits counts the units that are entirely zero.
@@ -149,7 +141,7 @@ func (p *pruner) groups(orders []*mask.Order) []pruneGroup {
 		if o == nil {
 			continue
 		}
-		s, total := p.scores(i), 0.0
+		s, total := mask.Magnitudes(p.mats[p.changes[i].Layer.Value]), 0.0
 		for _, x := range s {
 			total += float64(x)
 		}
@@ -274,7 +266,8 @@ func (p *pruner) takeGroup(it pruneGroup, target []int) {
 		}
 	}
 	for _, u := range it.units {
-		if c := &p.changes[u.change]; c.Matrix != nil && !p.isZero(u) {
+		m := p.mat(p.changes[u.change].Layer)
+		if p.changes[u.change].Matrix != nil && slices.ContainsFunc(p.elements(u), func(e int) bool { return m[e] != 0 }) {
 			return
 		}
 	}
@@ -343,30 +336,7 @@ func (p *pruner) clear(l *weights.Layer, x axisIndex) {
 }
 
 // elements lists the weights of a unit.
-func (p *pruner) elements(u pruneUnit) []int {
-	c := &p.changes[u.change]
-	l := c.Layer
-	var out []int
-	if c.Structure == study.Filter {
-		for k := range l.Cols {
-			out = append(out, u.number*l.Cols+k)
-		}
-		return out
-	}
-	g, ch := u.number/l.Channels, u.number%l.Channels
-	outs := l.Rows / l.Groups
-	for r := g * outs; r < (g+1)*outs; r++ {
-		for t := range l.Taps {
-			out = append(out, r*l.Cols+ch*l.Taps+t)
-		}
-	}
-	return out
-}
-
-func (p *pruner) isZero(u pruneUnit) bool {
-	m := p.mat(p.changes[u.change].Layer)
-	return !slices.ContainsFunc(p.elements(u), func(e int) bool { return m[e] != 0 })
-}
+func (p *pruner) elements(u pruneUnit) []int { return p.orders[u.change].Elements(u.number, nil) }
 
 // zeroSingle makes one unit zero without removing it, unless it is removed already.
 func (p *pruner) zeroSingle(i, number int, target []int) {

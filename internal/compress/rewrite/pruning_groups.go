@@ -17,6 +17,14 @@ type Group struct {
 	Nodes []int
 }
 
+// OtherMembers returns the layers of a group except one, nil for none.
+func OtherMembers(layers []int, l int) []int {
+	if len(layers) < 2 {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(layers), func(k int) bool { return k == l })
+}
+
 // Groups lists the groups of layers that lose filters or channels together, ordered by their
 // first layer. Layers that cannot lose any, layers of control flow subgraphs, and depthwise
 // layers (which follow their inputs) are in no group.

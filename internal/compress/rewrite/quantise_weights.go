@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"math"
+	"slices"
 
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
@@ -21,12 +22,7 @@ func outputAxis(l *weights.Layer) (axis int, at []int) {
 			continue
 		}
 		in := func(list []int) bool {
-			for _, e := range list {
-				if e/strides[a]%d != 0 {
-					return true
-				}
-			}
-			return false
+			return slices.ContainsFunc(list, func(e int) bool { return e/strides[a]%d != 0 })
 		}
 		if in(l.Row) && !in(l.Col) {
 			axis = a
@@ -47,15 +43,7 @@ type quantWeights struct {
 	c     *tensor.Tensor // of the shape of the layer's constant
 	scale []float32      // one, or one per index along axis
 	axis  int
-	at    []int // index of each row
-}
-
-// scaleOf returns the scale of a row.
-func (q *quantWeights) scaleOf(r int) float32 {
-	if len(q.scale) == 1 {
-		return q.scale[0]
-	}
-	return q.scale[q.at[r]]
+	at    []int // index of each row, 0 for one scale
 }
 
 // quantiseSymmetric quantises weights so that the largest magnitude becomes the largest integer,
@@ -70,10 +58,7 @@ func quantiseSymmetric(l *weights.Layer, mat []float32, t tensor.Type, perChanne
 	}
 	limit := maxCode(t.Bits())
 	for r := range l.Rows {
-		k := 0
-		if len(q.scale) > 1 {
-			k = q.at[r]
-		}
+		k := q.at[r]
 		for _, x := range mat[r*l.Cols:][:l.Cols] {
 			q.scale[k] = max(q.scale[k], float32(math.Abs(float64(x))))
 		}
@@ -90,7 +75,7 @@ func quantiseSymmetric(l *weights.Layer, mat []float32, t tensor.Type, perChanne
 	}
 	all := make([]uint8, l.Const.Len())
 	for r := range l.Rows {
-		s := float64(q.scaleOf(r))
+		s := float64(q.scale[q.at[r]])
 		for c, x := range mat[r*l.Cols:][:l.Cols] {
 			code := min(max(math.RoundToEven(float64(x)/s), -limit), limit)
 			all[l.Row[r]+l.Col[c]] = uint8(int8(code))
@@ -112,12 +97,10 @@ func (q *quantWeights) quant() *tensor.Quant {
 
 // isLookup reports whether all operators of a layer look up rows of its constant directly.
 func isLookup(e *edit, l *weights.Layer, op string) bool {
-	for _, at := range l.Nodes {
-		if n := e.g.Nodes[at]; n.Op != op || n.Inputs[0] != l.Value {
-			return false
-		}
-	}
-	return l.Const.Type == tensor.Float32
+	return l.Const.Type == tensor.Float32 && !slices.ContainsFunc(l.Nodes, func(at int) bool {
+		n := e.g.Nodes[at]
+		return n.Op != op || n.Inputs[0] != l.Value
+	})
 }
 
 // addQuantisedOutput adds an int8 value before the dequantised output of a lookup.
@@ -143,9 +126,9 @@ func toFloat16(l *weights.Layer, mat []float32) *tensor.Tensor {
 	return out
 }
 
-// affineParams returns the scale and zero point of an int8 activation. The range is extended to
+// AffineParams returns the scale and zero point of an int8 activation. The range is extended to
 // include zero, which is then exactly representable.
-func affineParams(r Range) (scale float32, zero int64) {
+func AffineParams(r Range) (scale float32, zero int64) {
 	lo, hi := min(float64(r.Lo), 0), max(float64(r.Hi), 0)
 	scale = float32((hi - lo) / 255)
 	if !(scale >= math.SmallestNonzeroFloat32*(1<<24)) {

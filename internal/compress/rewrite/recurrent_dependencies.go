@@ -76,7 +76,7 @@ func (b *dependencyFinder) tieDirection(x, y, first, state, place int) int {
 	outs, axis := units, 0
 	if p := at(16); p >= 0 {
 		b.tieSame(units, 0, p, 1)
-		b.tieVector(at(17), p, 0)
+		b.tieVectors(p, 0, at(17))
 		outs = p
 	}
 	for i := 5; i <= 8; i++ {
@@ -86,7 +86,7 @@ func (b *dependencyFinder) tieDirection(x, y, first, state, place int) int {
 		}
 	}
 	for i := 9; i <= 15; i++ {
-		b.tieVector(at(i), units, 0)
+		b.tieVectors(units, 0, at(i))
 	}
 	n := b.dim(outs, axis)
 	b.tie(outs, axis, y, last(y), place, n, 1, n)

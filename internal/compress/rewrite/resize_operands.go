@@ -30,21 +30,20 @@ func (e *edit) resize(at int, before, after func(id int) []int) {
 		if n.Op == "QLinearConv" {
 			w = 3
 		}
-		x, in := n.Inputs[0], after(n.Inputs[w])[1]
+		in := after(n.Inputs[w])[1]
 		if n.Op == "ConvTranspose" {
-			if n.Attrs.Int("group", 1) > 1 {
-				setAttr(n, "group", int64(after(x)[1]))
-			}
-		} else if n.Attrs.Int("group", 1) > 1 && in > 0 {
-			setAttr(n, "group", int64(after(x)[1]/in))
+			in = 1 // one channel per group
 		}
-	case "LSTM", "GRU", "RNN":
-		if n.Attrs.Has("hidden_size") {
-			setAttr(n, "hidden_size", int64(after(n.Inputs[2])[2]))
+		if n.Attrs.Int("group", 1) > 1 && in > 0 {
+			setAttr(n, "group", int64(after(n.Inputs[0])[1]/in))
 		}
-	case "DynamicQuantizeLSTM":
+	case "LSTM", "GRU", "RNN", "DynamicQuantizeLSTM":
+		axis := 2
+		if n.Op == "DynamicQuantizeLSTM" {
+			axis = 1
+		}
 		if n.Attrs.Has("hidden_size") {
-			setAttr(n, "hidden_size", int64(after(n.Inputs[2])[1]))
+			setAttr(n, "hidden_size", int64(after(n.Inputs[2])[axis]))
 		}
 	case "Attention", "QAttention", "MultiHeadAttention":
 		y := n.Outputs[0]
@@ -55,13 +54,11 @@ func (e *edit) resize(at int, before, after func(id int) []int) {
 				setAttr(n, "qkv_hidden_sizes", []int64{left, left, left})
 			}
 		}
-	case "RESHAPE":
-		if s := n.Attrs.Ints("new_shape"); s != nil {
-			setAttr(n, "new_shape", resizedList(s, before(n.Outputs[0]), after(n.Outputs[0])))
-		}
-	case "Reshape":
-		if s := n.Attrs.Ints("shape"); s != nil {
-			setAttr(n, "shape", resizedList(s, before(n.Outputs[0]), after(n.Outputs[0])))
+	case "RESHAPE", "Reshape":
+		for _, name := range []string{"new_shape", "shape"} {
+			if s := n.Attrs.Ints(name); s != nil {
+				setAttr(n, name, resizedList(s, before(n.Outputs[0]), after(n.Outputs[0])))
+			}
 		}
 	case "Split":
 		e.resizeSplit(n, after)
@@ -90,25 +87,22 @@ func (e *edit) resizeOperand(n *graph.Node, k int, before, after func(id int) []
 		e.resizeConcat(n, k, before, after)
 		return
 	}
-	if id < 0 || !e.g.Values[id].Const.Known() {
-		return
+	list := constInts(e.g, id)
+	if next := resizedList(list, before(n.Outputs[0]), after(n.Outputs[0])); !equal(list, next) {
+		n.Inputs[k] = e.addResized(id, next)
 	}
-	c := e.g.Values[id].Const
-	list, err := tensor.All[int64](c)
-	if err != nil {
-		return
-	}
-	s := make([]int, len(list))
-	for i, v := range list {
-		s[i] = int(v)
-	}
-	next := resizedList(s, before(n.Outputs[0]), after(n.Outputs[0]))
-	if slices.Equal(next, list) {
-		return
-	}
-	out := c.Clone()
-	tensor.WriteInt64(out, 0, next)
-	n.Inputs[k] = e.addConst(e.freshName(e.g.Values[id].Name, "_resized"), out)
+}
+
+// addResized adds a copy of a constant with other integers.
+func (e *edit) addResized(id int, list []int64) int {
+	out := e.g.Values[id].Const.Clone()
+	tensor.WriteInt64(out, 0, list)
+	return e.addConst(e.freshName(e.g.Values[id].Name, "_resized"), out)
+}
+
+// equal reports whether a list of sizes is unchanged.
+func equal(was []int, now []int64) bool {
+	return slices.EqualFunc(was, now, func(a int, b int64) bool { return int64(a) == b })
 }
 
 // resizeConcat does the same where Concat joins computed sizes, such as the batch, and constant
@@ -127,15 +121,8 @@ func (e *edit) resizeConcat(n *graph.Node, k int, before, after func(id int) []i
 		}
 		part := weights.SourceOf(e.g, e.made, id)
 		if part != nil && e.g.Values[part.Value].Const.Type == tensor.Int64 && e.g.Values[part.Value].Const.Len() == s[0] {
-			list, err := tensor.All[int64](e.g.Values[part.Value].Const)
-			if err != nil {
-				return
-			}
-			sizes := make([]int, len(list))
-			for j, v := range list {
-				sizes[j] = int(v)
-			}
-			if next := resizedList(sizes, was[at:at+s[0]], now[at:at+s[0]]); !slices.Equal(next, list) {
+			sizes := constInts(e.g, part.Value)
+			if next := resizedList(sizes, was[at:at+s[0]], now[at:at+s[0]]); !equal(sizes, next) {
 				ins[i] = e.addConst(e.freshName(e.g.Values[id].Name, "_resized"), tensor.From(tensor.Int64, []int{len(next)}, next))
 			}
 		}
@@ -161,12 +148,8 @@ func (e *edit) shrinkPads(at int, removed map[[2]int][]bool) {
 		return
 	}
 	pads, id := n.Attrs.Ints("pads"), operandAt(n.Inputs, 1)
-	if pads == nil && id >= 0 && e.g.Values[id].Const.Known() {
-		if list, err := tensor.All[int64](e.g.Values[id].Const); err == nil {
-			for _, p := range list {
-				pads = append(pads, int(p))
-			}
-		}
+	if pads == nil {
+		pads = constInts(e.g, id)
 	}
 	next := make([]int64, len(pads))
 	for i, p := range pads {
@@ -189,15 +172,12 @@ func (e *edit) shrinkPads(at int, removed map[[2]int][]bool) {
 			}
 		}
 	}
-	if !slices.ContainsFunc(next, func(p int64) bool { return p < 0 }) && !slices.Equal(resizedList(pads, nil, nil), next) {
-		n = e.mutableNode(at)
-		if n.Attrs.Has("pads") {
+	if !slices.ContainsFunc(next, func(p int64) bool { return p < 0 }) && !equal(pads, next) {
+		if n = e.mutableNode(at); n.Attrs.Has("pads") {
 			setAttr(n, "pads", next)
 			return
 		}
-		out := e.g.Values[id].Const.Clone()
-		tensor.WriteInt64(out, 0, next)
-		n.Inputs[1] = e.addConst(e.freshName(e.g.Values[id].Name, "_resized"), out)
+		n.Inputs[1] = e.addResized(id, next)
 	}
 }
 
@@ -227,12 +207,12 @@ func (e *edit) resizeSplitLite(n *graph.Node, after func(id int) []int) {
 	if n.Op == "SPLIT" {
 		x, axis = 1, 0
 	}
-	list, err := tensor.All[int64](e.g.Values[n.Inputs[axis]].Const)
-	if err != nil || len(list) != 1 {
+	list := constInts(e.g, n.Inputs[axis])
+	if len(list) != 1 {
 		return
 	}
 	rank := len(after(n.Inputs[x]))
-	a := (int(list[0]) + rank) % max(rank, 1)
+	a := (list[0] + rank) % max(rank, 1)
 	sizes := make([]int32, len(n.Outputs))
 	for i, id := range n.Outputs {
 		sizes[i] = int32(after(id)[a])

@@ -51,12 +51,9 @@ func Suffix(m *graph.Model, nodes []int) (s *graph.Model, inputs []int, err erro
 			part.Nodes = append(part.Nodes, &c)
 		}
 	}
-	out := *m
-	out.Content, out.Close, out.Signatures = nil, nil, nil
-	out.Graphs = slices.Clone(m.Graphs)
-	out.Graphs[0] = &part
-	weights.Reparent(out.Graphs, g, &part)
-	return &out, slices.Clone(inputs), nil
+	out := weights.WithMain(m, &part)
+	out.Signatures = nil
+	return out, slices.Clone(inputs), nil
 }
 
 type suffix struct {
@@ -69,39 +66,16 @@ type suffix struct {
 
 // readsOf lists the inputs of a node and the captures of its subgraphs.
 func (x *suffix) readsOf(n *graph.Node) []int {
-	var out []int
-	for _, id := range n.Inputs {
-		if id >= 0 {
-			out = append(out, id)
-		}
-	}
-	body := func(r graph.GraphRef) {
-		b := x.m.Graphs[r]
-		if b.Parent != x.g {
-			return
-		}
-		for _, c := range b.Captures {
-			out = append(out, c.Outer)
-		}
-	}
-	for _, a := range n.Attrs {
-		switch a := a.(type) {
-		case graph.GraphRef:
-			body(a)
-		case []graph.GraphRef:
-			for _, r := range a {
-				body(r)
+	out := slices.DeleteFunc(slices.Clone(n.Inputs), func(id int) bool { return id < 0 })
+	for _, r := range weights.Subgraphs(n) {
+		if b := x.m.Graphs[r]; b.Parent == x.g {
+			for _, c := range b.Captures {
+				out = append(out, c.Outer)
 			}
 		}
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
-}
-
-// isState reports whether a value is memory that persists between runs.
-func (x *suffix) isState(id int) bool {
-	v := x.g.Values[id]
-	return v.Variable || v.Type == tensor.Resource
 }
 
 // addDependents adds dependent nodes until nothing changes. A variable makes all its users depend
@@ -123,24 +97,18 @@ func (x *suffix) addDependents() {
 				}
 			}
 			for _, id := range x.reads[i] {
-				if !x.isState(id) || hot[id] {
+				v := x.g.Values[id]
+				if !v.Variable && v.Type != tensor.Resource || hot[id] {
 					continue
 				}
 				hot[id], changed = true, true
 				if at := x.made[id]; at >= 0 {
 					x.in[at] = true
 				}
-				x.addInitialisers()
+				for k, n := range x.g.Nodes { // initialises variables
+					x.in[k] = x.in[k] || n.Op == "CALL_ONCE"
+				}
 			}
-		}
-	}
-}
-
-// addInitialisers adds the nodes that initialise variables.
-func (x *suffix) addInitialisers() {
-	for i, n := range x.g.Nodes {
-		if n.Op == "CALL_ONCE" {
-			x.in[i] = true
 		}
 	}
 }

@@ -91,12 +91,9 @@ func (e *edit) inputOf(l *weights.Layer, k int) int {
 
 // readDirectly reports whether all operators read the layer's constant in its stored layout.
 func readDirectly(l *weights.Layer) bool {
-	for _, s := range l.Sources {
-		if slices.ContainsFunc(s.Chain, func(n *graph.Node) bool { return n.Op != "DEQUANTIZE" && n.Op != "DENSIFY" }) {
-			return false
-		}
-	}
-	return !l.MixedLayouts
+	return !l.MixedLayouts && !slices.ContainsFunc(l.Sources, func(s *weights.Source) bool {
+		return slices.ContainsFunc(s.Chain, func(n *graph.Node) bool { return n.Op != "DEQUANTIZE" && n.Op != "DENSIFY" })
+	})
 }
 
 // hybrid gives operators integer weights with float activations, which they quantise themselves.
@@ -163,6 +160,7 @@ func (f *liteFormats) int8(l *weights.Layer, mat []float32) study.Cause {
 	type place struct {
 		data, bias int
 		b          []float32
+		quantised  *tensor.Tensor // bias
 	}
 	places := make([]place, len(l.Nodes))
 	for i, at := range l.Nodes {
@@ -184,13 +182,8 @@ func (f *liteFormats) int8(l *weights.Layer, mat []float32) study.Cause {
 			p.b = make([]float32, l.Rows)
 			tensor.Read(p.b, f.g.Values[s.Value].Const, 0)
 		}
-		for _, id := range []int{n.Inputs[p.data], n.Outputs[0]} {
-			if _, ok := f.activations[id]; ok {
-				continue
-			}
-			if _, ok := f.ranges.rangeOf(id); !ok {
-				return study.NotRun
-			}
+		if !f.rangesKnown(n.Inputs[p.data], n.Outputs[0]) {
+			return study.NotRun
 		}
 		places[i] = p
 	}
@@ -202,15 +195,12 @@ func (f *liteFormats) int8(l *weights.Layer, mat []float32) study.Cause {
 	one := slices.ContainsFunc(l.Nodes, func(at int) bool { return f.g.Nodes[at].Op == "BATCH_MATMUL" })
 	q := quantiseSymmetric(l, mat, tensor.Int8, !one, least)
 	q.c.Quant = q.quant()
-	var biases []*tensor.Tensor
 	for i, at := range l.Nodes {
-		var b *tensor.Tensor
-		if places[i].b != nil {
-			if b = f.bias(places[i].b, q, f.quantiseInput(f.g.Nodes[at].Inputs[places[i].data])); b == nil {
+		if p := &places[i]; p.b != nil {
+			if p.quantised = f.bias(p.b, q, f.quantiseInput(f.g.Nodes[at].Inputs[p.data])); p.quantised == nil {
 				return study.NoFormat
 			}
 		}
-		biases = append(biases, b)
 	}
 	id := f.addConst(f.freshName(f.g.Values[l.Value].Name, "_quantized"), q.c)
 	for i, at := range l.Nodes {
@@ -218,8 +208,8 @@ func (f *liteFormats) int8(l *weights.Layer, mat []float32) study.Cause {
 		p := places[i]
 		n.Inputs[1] = id
 		n.Inputs[p.data] = f.quantiseInput(n.Inputs[p.data]).id
-		if biases[i] != nil {
-			n.Inputs[p.bias] = f.addConst(f.freshName(f.g.Values[n.Inputs[p.bias]].Name, "_quantized"), biases[i])
+		if p.quantised != nil {
+			n.Inputs[p.bias] = f.addConst(f.freshName(f.g.Values[n.Inputs[p.bias]].Name, "_quantized"), p.quantised)
 		}
 		n.Version = versions[n.Op].whole
 		f.quantiseOutput(n)
@@ -259,6 +249,17 @@ func (f *liteFormats) bias(b []float32, q *quantWeights, in activationQuant) *te
 	return c
 }
 
+// rangesKnown reports whether values are quantised already, or have known ranges.
+func (e *edit) rangesKnown(ids ...int) bool {
+	return !slices.ContainsFunc(ids, func(id int) bool {
+		if _, ok := e.activations[id]; ok {
+			return false
+		}
+		_, ok := e.ranges.rangeOf(id)
+		return !ok
+	})
+}
+
 // scale returns the scale of a value's quantisation, existing or planned.
 func (e *edit) scale(id int) float32 {
 	if c, ok := e.activations[id]; ok {
@@ -275,7 +276,7 @@ func (e *edit) affine(id int) (scale float32, zero int64) {
 		most := max(-r.Lo, r.Hi)
 		r = Range{-most * 128 / 127, most}
 	}
-	return affineParams(r)
+	return AffineParams(r)
 }
 
 // quantiseInput returns a value's quantised form, adding QUANTIZE unless it exists.
@@ -292,9 +293,7 @@ func (f *liteFormats) quantiseInput(id int) activationQuant {
 func (f *liteFormats) addQuantisedValue(id int) (activationQuant, *graph.Value) {
 	var c activationQuant
 	c.scale, c.zero = f.affine(id)
-	from := f.g.Values[id]
-	v := f.addValue(f.freshName(from.Name, "_quantized"), tensor.Int8, from.Shape)
-	v.HasShape, v.Placeholder, v.DimNames = from.HasShape, from.Placeholder, from.DimNames
+	v := addQuantisedOutput(f.edit, id)
 	v.Quant = &tensor.Quant{Scale: []float32{c.scale}, Zero: []int64{c.zero}}
 	c.id = v.ID
 	f.activations[id] = c

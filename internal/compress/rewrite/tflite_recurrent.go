@@ -43,13 +43,8 @@ func (f *liteFormats) storeJointPart(l *weights.Layer, mat []float32) study.Caus
 				return study.NoFormat
 			}
 		}
-		for _, id := range []int{n.Inputs[0], n.Outputs[0]} {
-			if _, ok := f.activations[id]; ok {
-				continue
-			}
-			if _, ok := f.ranges.rangeOf(id); !ok {
-				return study.NotRun
-			}
+		if !f.rangesKnown(n.Inputs[0], n.Outputs[0]) {
+			return study.NotRun
 		}
 		if n.Op != "SVDF" {
 			// TFLite and TFLite Micro use different signs for the zero point of an LSTM's output,
@@ -57,18 +52,12 @@ func (f *liteFormats) storeJointPart(l *weights.Layer, mat []float32) study.Caus
 			if c, ok := f.activations[n.Outputs[0]]; ok && c.zero != 0 {
 				return study.NoFormat
 			}
-			if f.symmetric == nil {
-				f.symmetric = map[int]bool{}
-			}
 			f.symmetric[n.Outputs[0]] = true
 		}
 	}
 	q := quantiseSymmetric(l, mat, tensor.Int8, false, nil)
 	q.c.Quant = q.quant()
 	f.storeBehindDequantize(l, q.c, 5)
-	if f.parts == nil {
-		f.parts = map[*tensor.Tensor]jointPart{}
-	}
 	f.parts[q.c] = jointPart{l, mat}
 	return ""
 }

@@ -95,14 +95,7 @@ func withoutDensify(m *graph.Model) *graph.Model {
 			v := e.mutableValue(n.Outputs[0])
 			v.Type, v.Quant = from.Type, from.Quant
 		case !e.visibleOutside(n.Outputs[0]):
-			for _, at := range e.readers(n.Outputs[0]) {
-				r := e.mutableNode(at)
-				for k, id := range r.Inputs {
-					if id == n.Outputs[0] {
-						r.Inputs[k] = n.Inputs[0]
-					}
-				}
-			}
+			e.redirect(n.Outputs[0], n.Inputs[0])
 		}
 	}
 	return e.finish() // drops unused nodes

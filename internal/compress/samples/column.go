@@ -2,6 +2,7 @@ package samples
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
@@ -14,17 +15,12 @@ func (r *reader) array(s *inputSpec, t *tensor.Tensor, file, place string, table
 		c.n = t.Shape[0]
 	case !table && s.fit(t.Shape, false):
 		c.n = 1
+	case table:
+		return c, dataError(file, place, "has %d numbers in a row, %s was expected", t.Shape[len(t.Shape)-1], s.expected())
 	default:
-		return c, r.misfit(&c, t.Shape)
+		return c, dataError(file, place, "has the shape %s, samples by %s were expected", tensor.FormatShape(t.Shape), s.expected())
 	}
 	return c, nil
-}
-
-func (r *reader) misfit(c *column, shape []int) error {
-	if c.table {
-		return dataError(c.file, c.place, "has %d numbers in a row, %s was expected", shape[len(shape)-1], c.spec.expected())
-	}
-	return dataError(c.file, c.place, "has the shape %s, samples by %s were expected", tensor.FormatShape(shape), c.spec.expected())
 }
 
 // input builds the input of a run of some samples.
@@ -78,17 +74,7 @@ func (c *column) at(sample, element int) string {
 
 // place formats the indices of an element like NumPy.
 func place(shape []int, e int) string {
-	if len(shape) == 0 {
-		return "[]"
-	}
 	at := make([]int, len(shape))
 	tensor.Unravel(e, shape, at)
-	s := "["
-	for i, x := range at {
-		if i > 0 {
-			s += ", "
-		}
-		s += fmt.Sprint(x)
-	}
-	return s + "]"
+	return strings.ReplaceAll(fmt.Sprint(at), " ", ", ")
 }

@@ -105,17 +105,24 @@ func quoted(names []string) string {
 	return strings.Join(q, ", ")
 }
 
-// columns finds the data of every input.
+// columns finds the data of every input, in one .npz file or at their paths.
 func (r *reader) columns() error {
+	names := r.names()
+	find := func(s *inputSpec, name string) (column, error) { return r.column(s, r.o.Inputs[name]) }
 	if len(r.o.Inputs) == 0 && r.o.Path != "" {
-		return r.archive(r.o.Path)
+		a, err := r.openArchive(r.o.Path)
+		if err != nil {
+			return err
+		}
+		defer a.f.Close()
+		find = func(s *inputSpec, name string) (column, error) { return r.pickArray(a, s, name, len(names) == 1) }
 	}
-	for k, n := range r.names() {
+	for k, n := range names {
 		s, err := newSpec(r.model, k)
 		if err != nil {
 			return err
 		}
-		c, err := r.column(s, r.o.Inputs[n])
+		c, err := find(s, n)
 		if err != nil {
 			return err
 		}

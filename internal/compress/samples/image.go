@@ -52,12 +52,17 @@ func (s *inputSpec) imageLayout(path string) (*imageLayout, error) {
 	rest := want[at:]
 	y, x, c := 0, 1, -1
 	if len(rest) == 3 {
-		y, x, c = 1, 2, 0
-		if s.lastIsChannels(rest) {
+		// The sizes distinguish [H,W,C] from [C,H,W]; if both fit, the model's format does.
+		first, last := isChannels(rest[0]), isChannels(rest[2])
+		if y, x, c = 1, 2, 0; last && !first || last == first && s.tflite {
 			y, x, c = 0, 1, 2
 		}
 	}
-	img, err := config(path)
+	data, err := infile.Read(path, maxImageBytes)
+	if err != nil {
+		return nil, err
+	}
+	img, err := sizeOf(path, data)
 	if err != nil {
 		return nil, err
 	}
@@ -90,24 +95,6 @@ func (s *inputSpec) imageLayout(path string) (*imageLayout, error) {
 }
 
 func isChannels(d int) bool { return d == 1 || d == 3 || d == 4 }
-
-// lastIsChannels distinguishes [H,W,C] from [C,H,W] by the sizes, and if both fit by the model's
-// format.
-func (s *inputSpec) lastIsChannels(rest []int) bool {
-	first, last := isChannels(rest[0]), isChannels(rest[2])
-	if first != last {
-		return last
-	}
-	return s.tflite
-}
-
-func config(path string) (image.Config, error) {
-	data, err := infile.Read(path, maxImageBytes)
-	if err != nil {
-		return image.Config{}, err
-	}
-	return sizeOf(path, data)
-}
 
 func sizeOf(path string, data []byte) (image.Config, error) {
 	c, _, err := image.DecodeConfig(bytes.NewReader(data))

@@ -55,12 +55,7 @@ func inputQuant(g *graph.Graph, id int) *tensor.Quant {
 		return g.Values[n.Inputs[i]].Const
 	}
 	for _, n := range g.Nodes {
-		if len(n.Inputs) < 3 || n.Inputs[0] != id {
-			continue
-		}
-		switch n.Op {
-		case "DequantizeLinear", "QLinearConv", "QLinearMatMul":
-		default:
+		if len(n.Inputs) < 3 || n.Inputs[0] != id || !slices.Contains([]string{"DequantizeLinear", "QLinearConv", "QLinearMatMul"}, n.Op) {
 			continue
 		}
 		scale, zero := constant(n, 1), constant(n, 2)

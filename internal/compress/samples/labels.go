@@ -56,18 +56,15 @@ func (l *labels) open(r *reader) error {
 			return err
 		}
 		return l.array(t, path, "")
-	case ".csv", ".tsv":
+	case ".csv", ".tsv", ".txt":
 		text, err := infile.Read(path, maxText)
 		if err != nil {
 			return err
+		}
+		if ext == ".txt" {
+			return l.text(path, text)
 		}
 		return l.table(path, text, r.o.Column)
-	case ".txt":
-		text, err := infile.Read(path, maxText)
-		if err != nil {
-			return err
-		}
-		return l.text(path, text)
 	}
 	return dataError(path, "", "is not a label file: .npy, .csv or .txt was expected")
 }
@@ -95,16 +92,11 @@ func (l *labels) table(path string, text []byte, column string) error {
 	return lines(path, text, func(line int, cells []string) error {
 		if first {
 			first = false
-			titles := false
+			var titles bool
 			switch {
 			case column != "":
-				for _, c := range cells {
-					_, ok := number(c)
-					titles = titles || !ok
-				}
-				if !slices.ContainsFunc(cells, func(c string) bool { return strings.TrimSpace(c) == column }) {
-					titles = false
-				}
+				titles = slices.ContainsFunc(cells, func(c string) bool { _, ok := number(c); return !ok }) &&
+					slices.ContainsFunc(cells, func(c string) bool { return strings.TrimSpace(c) == column })
 				var err error
 				if at, err = findColumn(path, cells, column, titles); err != nil {
 					return err
@@ -154,19 +146,15 @@ func (l *labels) number() error {
 		l.values = values
 		return nil
 	}
-	l.classes = slices.Clone(l.all)
-	if l.classes == nil {
-		l.classes = slices.Clone(l.names)
+	classes := l.all
+	if classes == nil {
+		classes = l.names
 	}
-	slices.Sort(l.classes)
-	l.classes = slices.Compact(l.classes)
-	at := map[string]int{}
-	for i, c := range l.classes {
-		at[c] = i
-	}
-	l.values = make([]float64, len(l.names))
+	l.classes = slices.Compact(slices.Sorted(slices.Values(classes)))
+	l.values = values
 	for i, s := range l.names {
-		l.values[i] = float64(at[s])
+		at, _ := slices.BinarySearch(l.classes, s)
+		l.values[i] = float64(at)
 	}
 	return nil
 }

@@ -76,41 +76,26 @@ func (a *npz) read(r *reader, name string) (*tensor.Tensor, error) {
 	return t, r.reserve(a.file, len(t.Data))
 }
 
-// archive finds the data of all inputs, and labels, in one .npz file.
-func (r *reader) archive(path string) error {
+// openArchive opens an archive and reads labels from it.
+func (r *reader) openArchive(path string) (*npz, error) {
 	a, err := openArchive(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer a.f.Close()
-	names := r.names()
 	if err := r.arrayLabels(a); err != nil {
-		return err
+		a.f.Close()
+		return nil, err
 	}
-	for k, n := range names {
-		s, err := newSpec(r.model, k)
-		if err != nil {
-			return err
-		}
-		c, err := r.pickArray(a, s, n, len(names) == 1)
-		if err != nil {
-			return err
-		}
-		r.columnsOf = append(r.columnsOf, c)
-	}
-	return nil
+	return a, nil
 }
 
 // member finds the data of one input in its own .npz file.
 func (r *reader) member(s *inputSpec, path string) (column, error) {
-	a, err := openArchive(path)
+	a, err := r.openArchive(path)
 	if err != nil {
 		return column{}, err
 	}
 	defer a.f.Close()
-	if err := r.arrayLabels(a); err != nil {
-		return column{}, err
-	}
 	return r.pickArray(a, s, s.value.Name, true)
 }
 
@@ -133,12 +118,7 @@ func (r *reader) arrayLabels(a *npz) error {
 func (r *reader) pickArray(a *npz, s *inputSpec, name string, only bool) (column, error) {
 	pick := name
 	if a.members[name] == nil {
-		var others []string
-		for _, n := range a.names {
-			if n != r.o.Column {
-				others = append(others, n)
-			}
-		}
+		others := slices.DeleteFunc(slices.Clone(a.names), func(n string) bool { return n == r.o.Column })
 		if !only || len(others) != 1 {
 			return column{}, dataError(a.file, "", "has no array %q, as the model's input is called; its arrays are %s", name, quoted(a.names))
 		}

@@ -7,6 +7,7 @@
 package samples
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -190,10 +191,7 @@ func Open(m *graph.Model, o Options) (*Set, error) {
 // synthetic generates random samples.
 func synthetic(m *graph.Model, o Options) (*Set, error) {
 	s := &Set{Random: true, Batch: 1}
-	n := o.Made
-	if n == 0 {
-		n = 16
-	}
+	n := cmp.Or(o.Made, 16)
 	if o.Limit > 0 {
 		n = min(n, o.Limit)
 	}
@@ -272,9 +270,7 @@ func (r *reader) set() (*Set, error) {
 		if c.n != first.n {
 			return nil, dataError(c.file, c.place, "has %d samples, and %s has %d", c.n, first.file, first.n)
 		}
-		if c.spec.batch > s.Batch {
-			s.Batch = c.spec.batch
-		}
+		s.Batch = max(s.Batch, c.spec.batch)
 	}
 	if first.n == 0 {
 		return nil, dataError(first.file, first.place, "has no samples")
@@ -283,9 +279,7 @@ func (r *reader) set() (*Set, error) {
 		return nil, err
 	}
 	chosen := r.chooseSamples(first.n)
-	if s.Path == "" {
-		s.Path = first.file
-	}
+	s.Path = cmp.Or(s.Path, first.file)
 	chosen = chosen[:len(chosen)/s.Batch*s.Batch]
 	if len(chosen) == 0 {
 		return nil, dataError(first.file, first.place, "has %d samples, and the model takes %d at a time", first.n, s.Batch)

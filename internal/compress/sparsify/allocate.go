@@ -1,6 +1,7 @@
 package sparsify
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -165,15 +166,7 @@ func (e *evaluator) fillBudget(sparsity, balance float64) []*float64 {
 			pairs = append(pairs, pair{i, float64(k) / 100, balance*loss[k] + (1-balance)*perf[k]})
 		}
 	}
-	slices.SortStableFunc(pairs, func(a, b pair) int {
-		switch {
-		case a.cost < b.cost:
-			return -1
-		case a.cost > b.cost:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(pairs, func(a, b pair) int { return cmp.Compare(a.cost, b.cost) })
 	out := make([]*float64, len(e.nodes))
 	zeroed := make([]float64, len(e.nodes))
 	sum := 0.0

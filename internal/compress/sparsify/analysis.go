@@ -10,6 +10,7 @@ import (
 	"github.com/opmeter/opmeter/internal/model/count"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/model/weights"
 	"github.com/opmeter/opmeter/study"
 )
 
@@ -77,6 +78,9 @@ func (s Shapes) MarshalJSON() ([]byte, error) {
 	return jsonx.Marshal([]Dims(s))
 }
 
+// With appends a shape in which negative dimensions are unknown.
+func (s Shapes) With(shape []int) Shapes { return append(s, dims(shape)) }
+
 func dims(shape []int) Dims {
 	d := make(Dims, len(shape))
 	for i, n := range shape {
@@ -100,15 +104,7 @@ func (d Dims) ints() []int64 {
 }
 
 // elements is the product of the known dimensions.
-func (d Dims) elements() float64 {
-	p := 1.0
-	for _, n := range d {
-		if n != nil {
-			p *= float64(*n)
-		}
-	}
-	return p
-}
+func (d Dims) elements() float64 { return product(d.ints()) }
 
 // Analyse describes the operators of the main graph. Shapes returns the shape of a value by its
 // id: nil if unknown, -1 for an unknown dimension.
@@ -120,12 +116,7 @@ func (d Dims) elements() float64 {
 func Analyse(m *graph.Model, shapes func(id int) []int, layers []study.Layer, compat bool) *Analysis {
 	g := m.Main()
 	a := &Analysis{Nodes: []*Node{}}
-	b := &analyser{m: m, g: g, shapes: shapes, made: map[int]*graph.Node{}}
-	for _, n := range g.Nodes {
-		for _, id := range n.Outputs {
-			b.made[id] = n
-		}
-	}
+	b := &analyser{m: m, g: g, shapes: shapes, made: weights.Producers(g)}
 	of := map[int][]*study.Layer{}
 	for i := range layers {
 		if layers[i].Graph > 0 {
@@ -159,7 +150,7 @@ type analyser struct {
 	m      *graph.Model
 	g      *graph.Graph
 	shapes func(id int) []int
-	made   map[int]*graph.Node
+	made   []*graph.Node
 }
 
 // node fills in everything independent of weights.
@@ -175,7 +166,7 @@ func (b *analyser) node(n *graph.Node) *Node {
 		}
 		x.InputNames = append(x.InputNames, b.g.Values[id].Name)
 		if s := b.shapes(id); s != nil {
-			in = append(in, dims(s))
+			in = in.With(s)
 		}
 	}
 	x.InputShapes = in

@@ -134,12 +134,7 @@ var structures = map[study.Structure]string{
 	study.Unstructured: "unstructured", study.Block4: "block_4", study.Block1x4: "block_4", study.Channel: "channel", study.Filter: "filter",
 }
 
-func structureName(s study.Structure) string {
-	if n := structures[s]; n != "" {
-		return n
-	}
-	return string(s)
-}
+func structureName(s study.Structure) string { return cmp.Or(structures[s], string(s)) }
 
 func structureNamed(name string) study.Structure {
 	switch name {
@@ -164,28 +159,17 @@ func ToSpeed(p *Profile, layers []study.Layer) (s *study.Speed, unmatched []stri
 	}
 	of := structureNamed(p.PruningStructure)
 	at, done := byID(layers), map[int]bool{}
-	if p.Analysis.Pruning != nil {
-		for _, op := range p.Analysis.Pruning.Ops {
-			i, ok := at[op.ID]
-			base, is := op.baseline()
-			if !ok || !is {
-				unmatched = append(unmatched, op.ID)
-				continue
+	found, unmatched := p.prunedLayers(layers)
+	for _, l := range found {
+		done[l.layer] = true
+		s.Layers = append(s.Layers, study.LayerTime{Layer: l.layer, Latency: profile.Value(profile.Imported, l.base, method)})
+		for _, v := range l.points {
+			x := study.SpeedPoint{Layer: l.layer, Change: study.Change{Structure: of, Level: v.sparsity}, Latency: profile.Value(profile.Imported, v.value, method)}
+			if l.base > 0 {
+				x.Ratio = profile.Value(profile.Imported, v.value/l.base, method)
 			}
-			done[i] = true
-			s.Layers = append(s.Layers, study.LayerTime{Layer: i, Latency: profile.Value(profile.Imported, base, method)})
-			for _, m := range op.Measurements {
-				level, _ := level(m.Name)
-				if m.Name == op.BaselineKey || level == 0 {
-					continue
-				}
-				x := study.SpeedPoint{Layer: i, Change: study.Change{Structure: of, Level: level}, Latency: profile.Value(profile.Imported, m.Value, method)}
-				if base > 0 {
-					x.Ratio = profile.Value(profile.Imported, m.Value/base, method)
-				}
-				s.Points = append(s.Points, x)
-				s.Changes = addChange(s.Changes, x.Change)
-			}
+			s.Points = append(s.Points, x)
+			s.Changes = addChange(s.Changes, x.Change)
 		}
 	}
 	if p.Analysis.Baseline != nil {
@@ -205,10 +189,31 @@ func ToLoss(p *Profile, layers []study.Layer) (s *study.Loss, unmatched []string
 		s.Method, s.Metric = study.OneShot, "kl"
 	}
 	of := structureNamed(p.PruningStructure)
-	at := byID(layers)
-	if p.Analysis.Pruning == nil {
-		return s, nil
+	found, unmatched := p.prunedLayers(layers)
+	for _, l := range found {
+		for _, v := range l.points {
+			c := study.Change{Structure: of, Level: v.sparsity}
+			s.Points = append(s.Points, study.LossPoint{Layer: l.layer, Change: c, Value: profile.Value(profile.Imported, v.value-l.base, method)})
+			s.Changes = addChange(s.Changes, c)
+		}
 	}
+	return s, unmatched
+}
+
+// prunedLayer has the unpruned value of a layer of a study and those at other levels.
+type prunedLayer struct {
+	layer  int
+	base   float64
+	points []point
+}
+
+// prunedLayers finds the layers of a profile's operators. unmatched are operators without a layer
+// or without a baseline.
+func (p *Profile) prunedLayers(layers []study.Layer) (out []prunedLayer, unmatched []string) {
+	if p.Analysis.Pruning == nil {
+		return nil, nil
+	}
+	at := byID(layers)
 	for _, op := range p.Analysis.Pruning.Ops {
 		i, ok := at[op.ID]
 		base, is := op.baseline()
@@ -216,17 +221,15 @@ func ToLoss(p *Profile, layers []study.Layer) (s *study.Loss, unmatched []string
 			unmatched = append(unmatched, op.ID)
 			continue
 		}
+		l := prunedLayer{layer: i, base: base}
 		for _, m := range op.Measurements {
-			level, _ := level(m.Name)
-			if m.Name == op.BaselineKey || level == 0 {
-				continue
+			if level, _ := level(m.Name); m.Name != op.BaselineKey && level != 0 {
+				l.points = append(l.points, point{level, m.Value})
 			}
-			c := study.Change{Structure: of, Level: level}
-			s.Points = append(s.Points, study.LossPoint{Layer: i, Change: c, Value: profile.Value(profile.Imported, m.Value-base, method)})
-			s.Changes = addChange(s.Changes, c)
 		}
+		out = append(out, l)
 	}
-	return s, unmatched
+	return out, unmatched
 }
 
 func addChange(cs []study.Change, c study.Change) []study.Change {

@@ -3,6 +3,8 @@ package sparsify
 import (
 	"math"
 	"slices"
+
+	"github.com/opmeter/opmeter/internal/compress/mask"
 )
 
 // MagnitudeLevels are the levels of Sparsify's loss profile: 0 to 0.99 in steps of a hundredth.
@@ -12,16 +14,6 @@ func MagnitudeLevels() []float64 {
 		out[i] = float64(i) / 100
 	}
 	return out
-}
-
-// OneShotLevels are those of its one-shot profile.
-func OneShotLevels() []float64 {
-	return []float64{0, 0.2, 0.4, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.99}
-}
-
-// PerformanceLevels are those of its performance profile.
-func PerformanceLevels() []float64 {
-	return []float64{0, 0.4, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.975, 0.99}
 }
 
 // Magnitude is Sparsify's "loss" by weight magnitudes: for each level the mean magnitude of the
@@ -52,10 +44,7 @@ func Magnitude(weights []float32, levels []float64) []float64 {
 }
 
 func magnitudes(weights []float32) []float32 {
-	a := make([]float32, len(weights))
-	for i, w := range weights {
-		a[i] = float32(math.Abs(float64(w)))
-	}
+	a := mask.Magnitudes(weights)
 	slices.Sort(a)
 	return a
 }

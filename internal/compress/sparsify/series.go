@@ -1,6 +1,7 @@
 package sparsify
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -59,15 +60,7 @@ func newSeries(ms Measurements, baseKey string, params int64, rising bool) *seri
 // first, as SparseML does.
 func interpolate(ps []point, at float64) float64 {
 	ps = slices.Clone(ps)
-	slices.SortStableFunc(ps, func(a, b point) int {
-		switch {
-		case a.sparsity < b.sparsity:
-			return -1
-		case a.sparsity > b.sparsity:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(ps, func(a, b point) int { return cmp.Compare(a.sparsity, b.sparsity) })
 	if len(ps) == 1 {
 		return ps[0].value
 	}

@@ -14,7 +14,7 @@ import (
 // normalisations count nothing, since they are assumed to be folded. Rows of a matrix
 // multiplication are those of all outer dimensions.
 func AnalyseZoo(m *graph.Model, shapes func(id int) []int, layers []*weights.Layer) *Zoo {
-	z := &Zoo{ModelName: m.Path, NodeCounts: map[string]int{}, Nodes: []ZooNode{}, Parameters: newParams(), Operations: ZooOps{newCount(), newCount()}}
+	z := &Zoo{ModelName: m.Path, NodeCounts: map[string]int{}, Nodes: []ZooNode{}, Parameters: newSum[ZooZeros](), Operations: ZooOps{newSum[ZooSkips](), newSum[ZooSkips]()}}
 	b := &zoo{g: m.Main(), shapes: shapes, of: map[int][]*weights.Layer{}}
 	for _, l := range layers {
 		if l.Graph > 0 {
@@ -57,33 +57,21 @@ const (
 	block4 = "block4"
 )
 
-func newParams() ZooParams {
-	return ZooParams{BlockStructure: map[string]ZooZeros{single: {}, block4: {}}, Precision: map[string]ZooZeros{}}
+func newSum[T zooCounts[T]]() ZooSum[T] {
+	var none T
+	return ZooSum[T]{BlockStructure: map[string]T{single: none, block4: none}, Precision: map[string]T{}}
 }
 
-func newCount() ZooCount {
-	return ZooCount{BlockStructure: map[string]ZooSkips{single: {}, block4: {}}, Precision: map[string]ZooSkips{}}
+func (s *ZooSum[T]) add(more ZooSum[T]) {
+	s.Total, s.Pruned = s.Total+more.Total, s.Pruned+more.Pruned
+	addAll(s.BlockStructure, more.BlockStructure)
+	addAll(s.Precision, more.Precision)
 }
 
-func (p *ZooParams) add(q ZooParams) {
-	p.Total, p.Pruned = p.Total+q.Total, p.Pruned+q.Pruned
-	for _, to := range []struct{ to, from map[string]ZooZeros }{{p.BlockStructure, q.BlockStructure}, {p.Precision, q.Precision}} {
-		for k, v := range to.from {
-			sum := to.to[k]
-			sum.add(v)
-			to.to[k] = sum
-		}
-	}
-}
-
-func (c *ZooCount) add(q ZooCount) {
-	c.Total, c.Pruned = c.Total+q.Total, c.Pruned+q.Pruned
-	for _, to := range []struct{ to, from map[string]ZooSkips }{{c.BlockStructure, q.BlockStructure}, {c.Precision, q.Precision}} {
-		for k, v := range to.from {
-			sum := to.to[k]
-			sum.add(v)
-			to.to[k] = sum
-		}
+// addAll adds entries to sums by name.
+func addAll[T zooCounts[T]](sums, more map[string]T) {
+	for k, v := range more {
+		sums[k] = sums[k].plus(v)
 	}
 }
 
@@ -109,7 +97,7 @@ func (b *zoo) value(id int) ZooValue {
 }
 
 func (b *zoo) node(n *graph.Node) ZooNode {
-	x := ZooNode{Name: n.Name, OpType: n.Op, Inputs: []ZooValue{}, Outputs: []ZooValue{}, Parameters: []ZooParameter{}, Summary: newParams(), ZeroPoint: 0}
+	x := ZooNode{Name: n.Name, OpType: n.Op, Inputs: []ZooValue{}, Outputs: []ZooValue{}, Parameters: []ZooParameter{}, Summary: newSum[ZooZeros](), ZeroPoint: 0}
 	for _, id := range n.Inputs {
 		if id >= 0 {
 			x.Inputs = append(x.Inputs, b.value(id))
@@ -123,11 +111,15 @@ func (b *zoo) node(n *graph.Node) ZooNode {
 	if len(x.Outputs) > 0 {
 		x.NodeID = x.Outputs[0].Name
 	}
-	ops := newCount()
-	macs := newCount()
+	ops := newSum[ZooSkips]()
+	macs := newSum[ZooSkips]()
 	for _, l := range b.of[n.Index] {
 		mat := l.Read(nil)
-		zero, blocks := inBlocks(mat, l)
+		zero, blocks := int64(0), ZooZeros{}
+		for tap := range l.Taps {
+			n, b := inTapBlocks(mat, l, tap)
+			zero, blocks = zero+n, blocks.plus(b)
+		}
 		p := ZooParameter{Alias: "weight", Name: l.Weight, Type: l.Type, Summary: summary(l.Type, zero, l.Weights(), blocks)}
 		for _, d := range l.Shape {
 			p.Shape = append(p.Shape, int64(d))
@@ -144,11 +136,7 @@ func (b *zoo) node(n *graph.Node) ZooNode {
 	if p, ok := b.bias(n); ok && x.Prunable {
 		x.Parameters = append(x.Parameters, p)
 		x.Summary.Total += p.Summary.Total
-		for k, v := range p.Summary.Precision {
-			sum := x.Summary.Precision[k]
-			sum.add(v)
-			x.Summary.Precision[k] = sum
-		}
+		addAll(x.Summary.Precision, p.Summary.Precision)
 		d := ZooSkips{Dense: b.size(n.Outputs)}
 		add(&ops, nil, p.Type, d, d, false)
 	}
@@ -176,13 +164,9 @@ func add(ops, macs *ZooCount, kind string, one, four ZooSkips, blocks bool) {
 }
 
 func summary(kind string, zero, n int64, blocks ZooZeros) ZooParams {
-	p := newParams()
-	z := ZooZeros{}
-	z.add(ZooZeros{Zero: zero, NonZero: n - zero})
-	b := ZooZeros{}
-	b.add(blocks)
+	p, z := newSum[ZooZeros](), ZooZeros{}.plus(ZooZeros{Zero: zero, NonZero: n - zero})
 	p.Total, p.Pruned = n, zero
-	p.BlockStructure[single], p.BlockStructure[block4] = z, b
+	p.BlockStructure[single], p.BlockStructure[block4] = z, ZooZeros{}.plus(blocks)
 	p.Precision[kind] = z
 	return p
 }
@@ -197,25 +181,23 @@ func zeroPoint(q *tensor.Quant) any {
 	return q.Zero[0]
 }
 
-// inBlocks counts zeros, and zero blocks of four neighbouring input channels at one kernel
+// inTapBlocks counts zeros, and zero blocks of four neighbouring input channels, at one kernel
 // position. Elements missing in an incomplete block count as non-zero.
-func inBlocks(mat []float32, l *weights.Layer) (zero int64, blocks ZooZeros) {
+func inTapBlocks(mat []float32, l *weights.Layer, tap int) (zero int64, blocks ZooZeros) {
 	for r := range l.Rows {
 		row := mat[r*l.Cols:][:l.Cols]
-		for tap := range l.Taps {
-			for c := 0; c < l.Channels; c += 4 {
-				n := int64(0)
-				for k := c; k < min(c+4, l.Channels); k++ {
-					if row[k*l.Taps+tap] == 0 {
-						n++
-					}
+		for c := 0; c < l.Channels; c += 4 {
+			n := int64(0)
+			for k := c; k < min(c+4, l.Channels); k++ {
+				if row[k*l.Taps+tap] == 0 {
+					n++
 				}
-				zero += n
-				if n == 4 {
-					blocks.Zero++
-				} else {
-					blocks.NonZero++
-				}
+			}
+			zero += n
+			if n == 4 {
+				blocks.Zero++
+			} else {
+				blocks.NonZero++
 			}
 		}
 	}
@@ -255,31 +237,14 @@ func (b *zoo) weightOps(n *graph.Node, l *weights.Layer, mat []float32) (one, fo
 		return one, four
 	}
 	for tap := range l.Taps {
-		var zero, zeroBlocks, blocks int64
-		for r := range l.Rows {
-			row := mat[r*l.Cols:][:l.Cols]
-			for c := 0; c < l.Channels; c += 4 {
-				k := int64(0)
-				for i := c; i < min(c+4, l.Channels); i++ {
-					if row[i*l.Taps+tap] == 0 {
-						k++
-					}
-				}
-				zero += k
-				blocks++
-				if k == 4 {
-					zeroBlocks++
-				}
-			}
-		}
+		zero, blocks := inTapBlocks(mat, l, tap)
 		at := 2 * positions(tap)
 		one.Sparse += at * zero
 		one.Dense += at * (int64(l.Rows*l.Channels) - zero)
-		four.Sparse += at * 4 * zeroBlocks
-		four.Dense += at * 4 * (blocks - zeroBlocks)
+		four.Sparse += at * 4 * blocks.Zero
+		four.Dense += at * 4 * blocks.NonZero
 	}
-	one, four = ZooSkips{Dense: one.Dense / group, Sparse: one.Sparse / group}, ZooSkips{Dense: four.Dense / group, Sparse: four.Sparse / group}
-	return one, four
+	return ZooSkips{Dense: one.Dense / group, Sparse: one.Sparse / group}, ZooSkips{Dense: four.Dense / group, Sparse: four.Sparse / group}
 }
 
 // positions counts, for a kernel position of a convolution, the outputs for which it is not on

@@ -38,11 +38,12 @@ type ZooZeros struct {
 	Total    int64   `json:"total" yaml:"total"`
 }
 
-func (z *ZooZeros) add(w ZooZeros) {
-	z.Zero, z.NonZero = z.Zero+w.Zero, z.NonZero+w.NonZero
-	z.Total = z.Zero + z.NonZero
-	z.Sparsity = float64(z.Zero) / float64(max(1, z.Total))
+func (z ZooZeros) plus(w ZooZeros) ZooZeros {
+	zero, non := z.Zero+w.Zero, z.NonZero+w.NonZero
+	return ZooZeros{zero, non, float64(zero) / float64(max(1, zero+non)), zero + non}
 }
+
+func (z ZooZeros) all() int64 { return z.Total }
 
 // ZooSkips counts executed operations and those avoided by zeros.
 type ZooSkips struct {
@@ -51,25 +52,31 @@ type ZooSkips struct {
 	Sparsity float64 `json:"sparsity" yaml:"sparsity"`
 }
 
-func (s *ZooSkips) add(w ZooSkips) {
-	s.Dense, s.Sparse = s.Dense+w.Dense, s.Sparse+w.Sparse
-	s.Sparsity = float64(s.Sparse) / float64(max(1, s.Dense+s.Sparse))
+func (s ZooSkips) plus(w ZooSkips) ZooSkips {
+	dense, sparse := s.Dense+w.Dense, s.Sparse+w.Sparse
+	return ZooSkips{dense, sparse, float64(sparse) / float64(max(1, dense+sparse))}
+}
+
+func (s ZooSkips) all() int64 { return s.Dense + s.Sparse }
+
+// ZooSum sums parameters or operations up, by structure of zeros and by element type.
+type ZooSum[T zooCounts[T]] struct {
+	Total          int64        `json:"total" yaml:"total"`
+	Pruned         int64        `json:"pruned" yaml:"pruned"`
+	BlockStructure map[string]T `json:"block_structure" yaml:"block_structure"`
+	Precision      map[string]T `json:"precision" yaml:"precision"`
 }
 
 // ZooParams sums parameters up.
-type ZooParams struct {
-	Total          int64               `json:"total" yaml:"total"`
-	Pruned         int64               `json:"pruned" yaml:"pruned"`
-	BlockStructure map[string]ZooZeros `json:"block_structure" yaml:"block_structure"`
-	Precision      map[string]ZooZeros `json:"precision" yaml:"precision"`
-}
+type ZooParams = ZooSum[ZooZeros]
 
 // ZooCount sums operations of a kind up.
-type ZooCount struct {
-	Total          int64               `json:"total" yaml:"total"`
-	Pruned         int64               `json:"pruned" yaml:"pruned"`
-	BlockStructure map[string]ZooSkips `json:"block_structure" yaml:"block_structure"`
-	Precision      map[string]ZooSkips `json:"precision" yaml:"precision"`
+type ZooCount = ZooSum[ZooSkips]
+
+// zooCounts are counts that can be added, and their total.
+type zooCounts[T any] interface {
+	plus(other T) T
+	all() int64
 }
 
 // ZooOps are operations and multiply-accumulates.

@@ -44,20 +44,13 @@ func (t *tally) add(total, pruned int64, of map[string]int64) {
 	}
 }
 
-func (t *tally) params(p *ZooParams) {
+// addSum adds a sum to a tally.
+func addSum[T zooCounts[T]](t *tally, s *ZooSum[T]) {
 	of := map[string]int64{}
-	for k, v := range p.Precision {
-		of[k] = v.Total
+	for k, v := range s.Precision {
+		of[k] = v.all()
 	}
-	t.add(p.Total, p.Pruned, of)
-}
-
-func (t *tally) ops(c *ZooCount) {
-	of := map[string]int64{}
-	for k, v := range c.Precision {
-		of[k] = v.Dense + v.Sparse
-	}
-	t.add(c.Total, c.Pruned, of)
+	t.add(s.Total, s.Pruned, of)
 }
 
 // linear lists operators with rows of their own.
@@ -71,7 +64,7 @@ func (z *Zoo) Rows() []ZooRow {
 	for i := range z.Nodes {
 		n := &z.Nodes[i]
 		t := &tally{}
-		t.params(&n.Summary)
+		addSum(t, &n.Summary)
 		if slices.Contains(linear, n.OpType) {
 			out = append(out, t.row("Layers", cmp.Or(n.Name, n.NodeID)))
 		}
@@ -83,10 +76,10 @@ func (z *Zoo) Rows() []ZooRow {
 			}
 		}
 		for _, t := range []*tally{params[n.OpType], params["Total"], all} {
-			t.params(&n.Summary)
+			addSum(t, &n.Summary)
 		}
 		for _, t := range []*tally{ops[n.OpType], ops["Total"], all} {
-			t.ops(&n.Operations.Ops)
+			addSum(t, &n.Operations.Ops)
 		}
 	}
 	for _, part := range []struct {

@@ -25,16 +25,6 @@ type TargetOptions struct {
 	Progress func(phase string, fraction float64)
 }
 
-// supported reports whether the cycle models of targets cover a change: they have no sparse
-// kernels.
-func supported(c study.Change) bool {
-	switch c.Structure {
-	case study.Dense, study.Channel, study.Filter:
-		return true
-	}
-	return false
-}
-
 // Estimate estimates the times of layers on a target, like [Measure]. Ratios are of two
 // estimates, with the band of the changed one.
 func Estimate(ctx context.Context, m *graph.Model, layers []*weights.Layer, o TargetOptions, yield func(*study.SpeedPoints) error) error {
@@ -67,7 +57,8 @@ func Estimate(ctx context.Context, m *graph.Model, layers []*weights.Layer, o Ta
 			o.Progress("estimating "+Describe(c), float64(i)/float64(len(o.Changes)))
 		}
 		out := &study.SpeedPoints{}
-		if !supported(c) {
+		// The cycle models have no sparse kernels.
+		if c.Structure != study.Dense && !c.Structure.Removes() {
 			for k := range layers {
 				out.Points = append(out.Points, study.SpeedPoint{Layer: k, Change: c, Cause: study.NoKernel})
 			}
@@ -223,7 +214,7 @@ func (o *TargetOptions) estimateGroups(ctx context.Context, m *graph.Model, laye
 				}
 				switch {
 				case member:
-					x.With = otherMembers(g.Layers, i)
+					x.With = rewrite.OtherMembers(g.Layers, i)
 					points[i] = x
 				case x.Ratio != nil:
 					others = append(others, study.AffectedLayer{Layer: i, Ratio: x.Ratio, Energy: x.Energy})
@@ -312,7 +303,7 @@ func Count(m *graph.Model, layers []*weights.Layer, changes []study.Change, have
 		if c.IsZero() || have != nil && have(c) {
 			continue
 		}
-		_, effects, err := zeroAll(m, layers, c)
+		_, effects, err := applyToAll(m, layers, study.Change{Structure: c.Structure, Level: c.Level}, false)
 		if err != nil {
 			return err
 		}
@@ -329,13 +320,4 @@ func Count(m *graph.Model, layers []*weights.Layer, changes []study.Change, have
 		}
 	}
 	return yield(&study.SpeedPoints{Done: true})
-}
-
-// zeroAll is [ApplyToAll] without removal, so that zeros can be counted.
-func zeroAll(m *graph.Model, layers []*weights.Layer, c study.Change) (*graph.Model, []rewrite.Effect, error) {
-	changes := make([]rewrite.Change, len(layers))
-	for i, l := range layers {
-		changes[i] = rewrite.Change{Layer: l, Change: study.Change{Structure: c.Structure, Level: c.Level}}
-	}
-	return rewrite.Apply(m, changes, rewrite.Options{})
 }

@@ -38,11 +38,9 @@ func CompareMany(ctx context.Context, before *graph.Model, after []*graph.Model,
 		return nil, err
 	}
 	defer release()
-	defer loop.Quiet(machine.HeapRoom())()
+	defer loop.Quiet(machine.HeapGrowth())()
 	r := &run{m: before, o: &o, ctx: ctx}
-	if o.Time == 0 {
-		o.Time = UsualTime
-	}
+	o.Time = cmp.Or(o.Time, UsualTime)
 	if r.dense, err = r.session(before, nil); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package speed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,11 +62,9 @@ func Measure(ctx context.Context, m *graph.Model, layers []*weights.Layer, o Opt
 		return err
 	}
 	defer release()
-	defer loop.Quiet(machine.HeapRoom())()
+	defer loop.Quiet(machine.HeapGrowth())()
 	r := &run{m: m, layers: layers, o: &o, ctx: ctx, yield: yield}
-	if r.o.Time == 0 {
-		r.o.Time = UsualTime
-	}
+	r.o.Time = cmp.Or(r.o.Time, UsualTime)
 	if r.dense, err = r.session(m, nil); err != nil {
 		return err
 	}
@@ -120,16 +119,10 @@ func Describe(c study.Change) string {
 	if c.Structure != study.Dense {
 		s += fmt.Sprintf(" %g %%", 100*c.Level)
 	}
-	if c.Format != study.OriginalFormat {
-		if s != "" {
-			s += ", "
-		}
-		s += string(c.Format)
+	if s != "" && c.Format != study.OriginalFormat {
+		s += ", "
 	}
-	if s == "" {
-		return "unchanged"
-	}
-	return s
+	return cmp.Or(s+string(c.Format), "unchanged")
 }
 
 // run is one measurement.
@@ -196,27 +189,22 @@ func (x *model) assign(ps []timedPart) {
 
 // kernel returns the kernel of a part: that of the first step that belongs to the layer itself.
 func (x *model) kernel(p *timedPart, i int) string {
-	all := allSteps(x.s)
+	all, other := allSteps(x.s), ""
 	for _, s := range x.steps[i] {
-		if x.originals[s] == p.step && all[s].Kernel != "" && all[s].State == engine.Runs && !onlyConverts(all[s].Node) {
+		if all[s].State != engine.Runs {
+			continue
+		}
+		if x.originals[s] == p.step && all[s].Kernel != "" && !onlyConverts(all[s].Node) {
 			return all[s].Kernel
 		}
+		other = cmp.Or(other, all[s].Kernel)
 	}
-	for _, s := range x.steps[i] {
-		if all[s].State == engine.Runs && all[s].Kernel != "" {
-			return all[s].Kernel
-		}
-	}
-	return ""
+	return other
 }
 
 // onlyConverts reports whether an operator only converts number formats.
 func onlyConverts(n *graph.Node) bool {
-	switch n.Op {
-	case "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "Cast", "QUANTIZE", "DEQUANTIZE", "CAST":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "Cast", "QUANTIZE", "DEQUANTIZE", "CAST"}, n.Op)
 }
 
 // groupTimes are medians over a group of runs, in seconds: of an inference, and of each part.
@@ -429,9 +417,13 @@ func ratios(before, after []groupTimes, part int) []float64 {
 
 // ApplyToAll makes the model with a change of all layers that support it. Effects are by layer.
 func ApplyToAll(m *graph.Model, layers []*weights.Layer, c study.Change) (*graph.Model, []rewrite.Effect, error) {
+	return applyToAll(m, layers, c, true)
+}
+
+func applyToAll(m *graph.Model, layers []*weights.Layer, c study.Change, remove bool) (*graph.Model, []rewrite.Effect, error) {
 	changes := make([]rewrite.Change, len(layers))
 	for i, l := range layers {
 		changes[i] = rewrite.Change{Layer: l, Change: c}
 	}
-	return rewrite.Apply(m, changes, rewrite.Options{Remove: c.Structure.Removes()})
+	return rewrite.Apply(m, changes, rewrite.Options{Remove: remove})
 }

@@ -133,14 +133,6 @@ func unchangeable(layers []*weights.Layer, c study.Change) []study.SpeedPoint {
 	return points
 }
 
-// otherMembers returns the layers that must have the change together with l, nil for none.
-func otherMembers(layers []int, l int) []int {
-	if len(layers) < 2 {
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(layers), func(k int) bool { return k == l })
-}
-
 // measureGroupModel measures one model with the change of some groups.
 func (r *run) measureGroupModel(c study.Change, gs []group, points []study.SpeedPoint) error {
 	plain := make([]rewrite.Group, len(gs))
@@ -177,7 +169,7 @@ func (r *run) measureGroupModel(c study.Change, gs []group, points []study.Speed
 			}
 		}
 		for _, l := range g.Layers {
-			points[l].With = otherMembers(g.Layers, l)
+			points[l].With = rewrite.OtherMembers(g.Layers, l)
 		}
 		if points[lead].Cause != "" {
 			continue

@@ -213,12 +213,4 @@ func (x *model) stepTime(step int) int64 {
 }
 
 // steps lists the steps of a changed model that do the work of the part.
-func (p *timedPart) steps(stands []int) []int {
-	var out []int
-	for i, n := range stands {
-		if _, ok := slices.BinarySearch(p.nodes, n); ok {
-			out = append(out, i)
-		}
-	}
-	return out
-}
+func (p *timedPart) steps(stands []int) []int { return correspondingNodes(stands, p.nodes) }

@@ -100,7 +100,7 @@ func (g *generator) route(st *step, maps []string) (bool, error) {
 	return true, nil
 }
 
-// trace runs the operator on numbered elements, a few bits of the numbers at a time, and on their
+// trace runs the operator on numbered elements, some bits of the numbers at a time, and on their
 // complement: a moved element is complemented too, a constant is not. It returns nil for
 // operators that do more than move elements.
 func (p *probe) trace(open []int, w int) []*origin {

@@ -216,7 +216,7 @@ func TestConvolutions(t *testing.T) {
 	}
 }
 
-// TestBorders are convolutions that see what a PAD of their own puts around their picture, on
+// TestBorders are convolutions that see what a PAD of their own puts around their image, on
 // each side another number of lines.
 func TestBorders(t *testing.T) {
 	t.Parallel()

@@ -39,7 +39,7 @@ type assembler struct {
 
 	emit  func(inference)
 	learn func(ops []string) // called once, before the first inference
-	lost  int64              // events that are of no inference that is told
+	lost  int64              // events outside of the announced inferences
 	alien map[string]int64   // of tags that are not operators of the model
 }
 

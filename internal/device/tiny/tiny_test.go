@@ -190,7 +190,7 @@ func TestUnplugged(t *testing.T) {
 
 // TestFaults replays what a board said over a wire with 10,000 faults in all. The text has no
 // checksum: a digit of a stamp that became another one cannot be seen in a recording, where no
-// clock stands beside it; repeated windows show it.
+// clock is next to it; repeated windows show it.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	text := record(t, ic(), 30)

@@ -149,7 +149,7 @@ func (s *Set) List() []*Target {
 // UnknownError is the error for an id that no target has.
 type UnknownError struct {
 	ID      string
-	Nearest []string // ids that look alike, best first
+	Nearest []string // similar ids, best first
 }
 
 func (e *UnknownError) Error() string {

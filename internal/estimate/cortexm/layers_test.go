@@ -80,7 +80,7 @@ func TestLayer(t *testing.T) {
 	}{
 		{"convolution", lite, "CONV_2D", same, cmsis, of(i8(1, 4, 5, 3), i8(7, 3, 2, 3)), of(i8(1, 4, 5, 7)), "conv", cortexm.Int8, conv},
 		{"convolution, 16 bits", lite, "CONV_2D", same, cmsis, of(i16(1, 4, 5, 3), i8(7, 3, 2, 3)), of(i16(1, 4, 5, 7)), "conv", cortexm.Int16, conv},
-		{"two pictures", lite, "CONV_2D", same, cmsis, of(i8(2, 2, 5, 3), i8(7, 3, 2, 3)), of(i8(2, 2, 5, 7)), "conv", cortexm.Int8, conv},
+		{"two images", lite, "CONV_2D", same, cmsis, of(i8(2, 2, 5, 3), i8(7, 3, 2, 3)), of(i8(2, 2, 5, 7)), "conv", cortexm.Int8, conv},
 		{"groups", lite, "CONV_2D", same, cmsis, of(i8(1, 4, 5, 6), i8(7, 3, 2, 3)), of(i8(1, 4, 5, 7)), "conv", cortexm.Int8, conv},
 		{"1x1", lite, "CONV_2D", same, cmsis, of(i8(1, 4, 5, 3), i8(7, 1, 1, 3)), of(i8(1, 4, 5, 7)), "pointwise", cortexm.Int8, work{cortexm.Op: 1, cortexm.PointMAC: 20 * 3 * 7, cortexm.PointGather: 20 * 3, cortexm.PointOutput: 20 * 7}},
 		// Three rows meet 2+3+3+2 of their 12 places, two columns 2+2+2+2+1 of 10.
@@ -88,16 +88,16 @@ func TestLayer(t *testing.T) {
 		{"floats leave padding out", lite, "CONV_2D", same, cmsis, of(f32(1, 4, 5, 3), f32(7, 3, 2, 3)), of(f32(1, 4, 5, 7)), "conv", cortexm.Float, work{cortexm.Op: 1, cortexm.ConvMAC: 10 * 9 * 3 * 7, cortexm.ConvWindow: 20 * 6 * 7, cortexm.ConvOutput: 20 * 7}},
 		{"the tool that folds has float kernels of its own", lite, "CONV_2D", same, cube, of(f32(1, 4, 5, 3), f32(7, 3, 2, 3)), of(f32(1, 4, 5, 7)), "conv", cortexm.Float, conv},
 		{"channels first", on, "Conv", graph.Attrs{"pads": []int64{1, 0, 1, 1}}, cmsis, of(i8(1, 3, 4, 5), i8(7, 3, 3, 2)), of(i8(1, 7, 4, 5)), "conv", cortexm.Int8, conv},
-		{"channels first, two pictures", on, "Conv", graph.Attrs{"pads": []int64{1, 0, 1, 1}}, cmsis, of(i8(2, 3, 2, 5), i8(7, 3, 3, 2)), of(i8(2, 7, 2, 5)), "conv", cortexm.Int8, conv},
+		{"channels first, two images", on, "Conv", graph.Attrs{"pads": []int64{1, 0, 1, 1}}, cmsis, of(i8(2, 3, 2, 5), i8(7, 3, 3, 2)), of(i8(2, 7, 2, 5)), "conv", cortexm.Int8, conv},
 		{"quantised, weights fourth", on, "QLinearConv", graph.Attrs{"pads": []int64{1, 0, 1, 1}}, cmsis, of(i8(1, 3, 4, 5), f32(), i8(), i8(7, 3, 3, 2), f32(), i8(), f32(), i8()), of(i8(1, 7, 4, 5)), "conv", cortexm.Int8, conv},
 		{"quantised sum", graph.Microsoft, "QLinearAdd", nil, cmsis, of(i8(3, 7), f32(), i8(), i8(3, 7), f32(), i8(), f32(), i8()), of(i8(3, 7)), "element-wise", cortexm.Int8, work{cortexm.Op: 1, cortexm.Element: 21}},
 		{"a group a channel", on, "Conv", graph.Attrs{"group": int64(7), "pads": []int64{1, 0, 1, 1}}, cmsis, of(i8(1, 7, 4, 5), i8(7, 1, 3, 2)), of(i8(1, 7, 4, 5)), "depthwise", cortexm.Int8, depthwise},
-		{"a group a channel, two pictures", on, "Conv", graph.Attrs{"group": int64(7), "pads": []int64{1, 0, 1, 1}}, cmsis, of(i8(2, 7, 2, 5), i8(7, 1, 3, 2)), of(i8(2, 7, 2, 5)), "depthwise", cortexm.Int8, depthwise},
+		{"a group a channel, two images", on, "Conv", graph.Attrs{"group": int64(7), "pads": []int64{1, 0, 1, 1}}, cmsis, of(i8(2, 7, 2, 5), i8(7, 1, 3, 2)), of(i8(2, 7, 2, 5)), "depthwise", cortexm.Int8, depthwise},
 		{"one channel in one group is not a depthwise", on, "Conv", graph.Attrs{"pads": []int64{0, 0, 0, 0}}, cmsis, of(i8(1, 1, 4, 5), i8(7, 1, 1, 1)), of(i8(1, 7, 4, 5)), "pointwise", cortexm.Int8, work{cortexm.Op: 1, cortexm.PointMAC: 140, cortexm.PointGather: 20, cortexm.PointOutput: 140}},
 		{"two groups of channels are not depthwise", on, "Conv", graph.Attrs{"group": int64(2)}, cmsis, of(i8(1, 4, 4, 5), i8(6, 2, 1, 1)), of(i8(1, 6, 4, 5)), "pointwise", cortexm.Int8, work{cortexm.Op: 1, cortexm.PointMAC: 20 * 2 * 6, cortexm.PointGather: 40, cortexm.PointOutput: 120}},
 
 		{"depthwise", lite, "DEPTHWISE_CONV_2D", same, cmsis, of(i8(1, 4, 5, 7), i8(1, 3, 2, 7)), of(i8(1, 4, 5, 7)), "depthwise", cortexm.Int8, depthwise},
-		{"depthwise, two pictures", lite, "DEPTHWISE_CONV_2D", same, cmsis, of(i8(2, 2, 5, 7), i8(1, 3, 2, 7)), of(i8(2, 2, 5, 7)), "depthwise", cortexm.Int8, depthwise},
+		{"depthwise, two images", lite, "DEPTHWISE_CONV_2D", same, cmsis, of(i8(2, 2, 5, 7), i8(1, 3, 2, 7)), of(i8(2, 2, 5, 7)), "depthwise", cortexm.Int8, depthwise},
 		{"depthwise, plain C", lite, "DEPTHWISE_CONV_2D", same, plain, of(i8(1, 4, 5, 7), i8(1, 3, 2, 7)), of(i8(1, 4, 5, 7)), "depthwise", cortexm.Int8, work{cortexm.Op: 1, cortexm.DepthwiseMAC: 10 * 9 * 7, cortexm.DepthwiseOutput: 140}},
 		{"dilated rows go to plain C", lite, "DEPTHWISE_CONV_2D", dilation(2, 1), cmsis, of(i8(1, 8, 6, 7), i8(1, 3, 2, 7)), of(i8(1, 4, 5, 7)), "dilated depthwise in plain C", cortexm.Int8, work{cortexm.Op: 1, cortexm.PlainMAC: 840}},
 		{"dilated columns go to plain C", lite, "DEPTHWISE_CONV_2D", dilation(1, 2), cmsis, of(i8(1, 6, 7, 7), i8(1, 3, 2, 7)), of(i8(1, 4, 5, 7)), "dilated depthwise in plain C", cortexm.Int8, work{cortexm.Op: 1, cortexm.PlainMAC: 840}},
@@ -117,7 +117,7 @@ func TestLayer(t *testing.T) {
 		{"matrices, quantised", on, "QLinearMatMul", nil, cmsis, of(i8(3, 11), f32(), i8(), i8(11, 5), f32(), i8(), f32(), i8()), of(i8(3, 5)), "dense", cortexm.Int8, dense(3, 11, 5)},
 
 		{"pooling", lite, "MAX_POOL_2D", graph.Attrs{"filter_height": int64(3), "filter_width": int64(2)}, cmsis, of(i8(1, 6, 6, 5)), of(i8(1, 2, 3, 5)), "pool", cortexm.Int8, work{cortexm.Op: 1, cortexm.PoolElement: 30 * 6}},
-		{"all of a picture", on, "GlobalAveragePool", nil, cmsis, of(i8(1, 5, 6, 7)), of(i8(1, 5, 1, 1)), "pool", cortexm.Int8, work{cortexm.Op: 1, cortexm.PoolElement: 210}},
+		{"all of a image", on, "GlobalAveragePool", nil, cmsis, of(i8(1, 5, 6, 7)), of(i8(1, 5, 1, 1)), "pool", cortexm.Int8, work{cortexm.Op: 1, cortexm.PoolElement: 210}},
 		{"mean, plain C", lite, "MEAN", nil, cmsis, of(i8(1, 5, 6, 7), i8(2)), of(i8(1, 7)), "reduction", cortexm.Int8, work{cortexm.Op: 1, cortexm.PlainReduce: 210}},
 		{"mean, a kernel of its own", lite, "MEAN", nil, cortexm.Kernels{Family: "tflm-esp-nn"}, of(i8(1, 5, 6, 7), i8(2)), of(i8(1, 7)), "reduction", cortexm.Int8, work{cortexm.Op: 1, cortexm.PoolElement: 210}},
 		{"softmax", lite, "SOFTMAX", nil, cmsis, of(i8(3, 7)), of(i8(3, 7)), "transcendental", cortexm.Int8, work{cortexm.Op: 1, cortexm.TableElement: 21}},

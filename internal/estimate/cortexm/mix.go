@@ -29,7 +29,7 @@ func Distance(a, b Vector) float64 {
 	return d
 }
 
-// Nearest returns the distance to the nearest of the mixes, 1 if there are none.
+// Nearest returns the distance to the nearest of the mixes, 1 without mixes.
 func Nearest(m Vector, seen []Vector) float64 {
 	best := 1.0
 	for _, s := range seen {

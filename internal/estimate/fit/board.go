@@ -216,7 +216,7 @@ func boardResiduals(ms []*Measurement, start cortexm.Vector, s Settings) (rs []*
 		held[key(m)] = append(held[key(m)], m)
 	}
 	if len(held) < 2 {
-		return nil, "the target, because a single model says nothing of others"
+		return nil, "the target, because a single model does not predict others"
 	}
 	for _, k := range slices.Sorted(maps.Keys(held)) {
 		var rest []*Measurement

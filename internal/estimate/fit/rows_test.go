@@ -303,7 +303,7 @@ func TestBoardFigures(t *testing.T) {
 	}
 	x, c = got.Runtimes[0].Cortexm, got.Runtimes[0].Calibration
 	close("near of one", x.Integer.Near, 0.3)
-	if c.MedianError != nil || c.P90Error != nil || len(c.Errors) != 0 || !strings.Contains(c.Method, "a single model says nothing of others") {
+	if c.MedianError != nil || c.P90Error != nil || len(c.Errors) != 0 || !strings.Contains(c.Method, "a single model does not predict others") {
 		t.Errorf("calibration on one model %+v", c)
 	}
 

@@ -12,7 +12,7 @@ import (
 )
 
 // Every coefficient is paid for what its name says: each is given a figure of its
-// own, and each count another, so that no two terms look alike in the sum.
+// own, and each count another, so that no two terms are equal in the sum.
 func TestDeviceTerms(t *testing.T) {
 	t.Parallel()
 	counts := func(k Kernel) *Counts {

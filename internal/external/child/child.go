@@ -165,7 +165,7 @@ func (s *server) opened(err error) error {
 
 // wait waits for the child's turn if measurements are interleaved.
 func (s *server) wait(ctx context.Context) error {
-	if !s.req.Turns {
+	if !s.req.Interleaved {
 		return ctx.Err()
 	}
 	if used := machine.ProcessTime(); used != nil && s.req.Task.Threads > 1 {

@@ -185,7 +185,7 @@ func (t *trial) measure(ctx context.Context) error {
 			}
 		}
 	}
-	if t.req.Turns {
+	if t.req.Interleaved {
 		o.Turn = t.wait
 	}
 	res, err := loop.Measure(ctx, o, func() error {
@@ -222,7 +222,7 @@ func (t *trial) finished(wall int64) error {
 func (t *trial) options(clock *loop.Clock) loop.Options {
 	reference := loop.NewReference()
 	return loop.Options{
-		Clock: clock, Runs: t.req.Runs, Time: time.Duration(t.req.Time), WarmupTime: time.Duration(t.req.WarmupTime), WarmupRuns: t.req.WarmupRuns, HeapRoom: machine.HeapRoom(),
+		Clock: clock, Runs: t.req.Runs, Time: time.Duration(t.req.Time), WarmupTime: time.Duration(t.req.WarmupTime), WarmupRuns: t.req.WarmupRuns, HeapGrowth: machine.HeapGrowth(),
 		Reference: func() { reference.Round() }, CPUTime: machine.ThreadTime(), ProcessTime: machine.ProcessTime(), Parallel: t.parallel(), Apart: t.profiled != nil,
 		Progress: func(f float64) { t.progress("measuring", f) },
 		Snapshot: func(res *loop.Result) error { return t.whole(res) },

@@ -30,7 +30,7 @@ type Engine struct {
 // pythonPackage is a Python package that contains the library, or did in some release.
 type pythonPackage struct {
 	folder string // in site-packages
-	libs   string // folder below it that has the library, "" for itself
+	libs   string // folder below it that has the library, "" for the folder itself
 	module string // how the names of the extension modules in libs begin
 	// dists are the distributions that install the folder, by their dist-info names.
 	dists []string

@@ -108,7 +108,7 @@ func TestOrder(t *testing.T) {
 	if got, want := g.order(taken, false), []int{0, 1, 4, 2, 3, 5}; !slices.Equal(got, want) {
 		t.Errorf("effects: got %v, want %v", got, want)
 	}
-	// A graph that waits for itself comes to an end.
+	// A graph that waits for its own output ends.
 	loop := graphOf(t, "A: 2 > 1", "B: 1 > 2")
 	if got := loop.order(func(int) bool { return true }, false); len(got) != 0 {
 		t.Errorf("loop: %v", got)

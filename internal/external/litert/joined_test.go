@@ -177,7 +177,7 @@ func TestForget(t *testing.T) {
 	if err != nil || r == nil {
 		t.Fatal(err)
 	}
-	// The first one counts for itself.
+	// The first one counts separately.
 	if m := r.Profile.Totals.Latency; m == nil || m.N == nil || *m.N != 4 || *m.Mean != 1 {
 		t.Errorf("got %+v", m)
 	}

@@ -90,7 +90,7 @@ func TestProfiled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The first inference counts for itself.
+		// The first inference counts separately.
 		if runs(r) != 4 || len(r.Profile.Layers) != 4 || r.Profile.Phases == nil || r.Profile.Phases.FirstRunS == nil {
 			t.Errorf("%d runs of %d layers", runs(r), len(r.Profile.Layers))
 		}

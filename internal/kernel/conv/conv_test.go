@@ -10,6 +10,20 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/kernels"
 )
 
+// algorithmNamed returns the algorithm of that name.
+func algorithmNamed(t interface {
+	Fatalf(format string, args ...any)
+}, name string,
+) *algorithm {
+	for _, a := range algorithms {
+		if a.name == name {
+			return a
+		}
+	}
+	t.Fatalf("no algorithm %q", name)
+	return nil
+}
+
 // naive convolves in NCHW with float64 sums.
 func naive(s Shape, x, w, bias []float32, act activation.Clamp) []float32 {
 	g := max(s.Groups, 1)

@@ -30,22 +30,22 @@ type columnCut struct{ wide, all int }
 
 // cutColumns splits n columns.
 func cutColumns(n int) (c columnCut) {
-	if n < simd.LeastTileColumns {
+	if n < simd.MinTileColumns {
 		return columnCut{}
 	}
-	for c.wide = n / simd.MostTileColumns; c.wide > 0 && (n-c.wide*simd.MostTileColumns)%simd.LeastTileColumns > 0; {
+	for c.wide = n / simd.MaxTileColumns; c.wide > 0 && (n-c.wide*simd.MaxTileColumns)%simd.MinTileColumns > 0; {
 		c.wide--
 	}
-	c.all = c.wide + (n-c.wide*simd.MostTileColumns+simd.LeastTileColumns-1)/simd.LeastTileColumns
+	c.all = c.wide + (n-c.wide*simd.MaxTileColumns+simd.MinTileColumns-1)/simd.MinTileColumns
 	return c
 }
 
 // columns returns the number of columns of piece i.
 func (c *columnCut) columns(i int) int {
 	if i < c.wide {
-		return simd.MostTileColumns
+		return simd.MaxTileColumns
 	}
-	return simd.LeastTileColumns
+	return simd.MinTileColumns
 }
 
 // Numbers of values that are kept in the cache.
@@ -58,35 +58,40 @@ const (
 // column are slower, see stripInputRows.
 const stripRows = 16
 
-// planStrips returns nil if strips do not support the shape.
-func (s *Shape) planStrips(og int, nhwc bool) *stripPlan {
-	if s.KH != s.KW || s.StrideH != s.StrideW || s.DilH != s.DilW || s.PadL > (s.KW-1)*s.DilW || s.W < 1 {
-		return nil
+// planStrips returns false if strips do not support the shape.
+func (c *Float32) planStrips() bool {
+	s := &c.s
+	if !c.depthwise || s.Outputs() == 0 || simd.WindowKernels() == nil {
+		return false
 	}
-	if nhwc && og > 1 || s.DilH > 1 && (nhwc || s.StrideH > 1) {
-		return nil
+	if s.KH != s.KW || s.StrideH != s.StrideW || s.DilH != s.DilW || s.PadL > (s.KW-1)*s.DilW || s.W < 1 {
+		return false
+	}
+	if c.nhwc && c.og > 1 || s.DilH > 1 && (c.nhwc || s.StrideH > 1) {
+		return false
 	}
 	pick, n := simd.SpreadStrips, s.OW
-	if nhwc {
+	if c.nhwc {
 		pick, n = simd.LaneStrips, s.C
 	}
 	q := &stripPlan{f: pick(s.KH, s.StrideH, n), k: s.KH, step: s.StrideH, gap: s.DilH}
-	if f := simd.LaneStrips(s.KH, s.StrideH, simd.TileLanes); nhwc && f != nil && s.StrideH == 1 && 2*s.C <= f.Width && f.Width%s.C == 0 {
+	if f := simd.LaneStrips(s.KH, s.StrideH, simd.TileLanes); c.nhwc && f != nil && s.StrideH == 1 && 2*s.C <= f.Width && f.Width%s.C == 0 {
 		q.f, q.joined = f, f.Width/s.C
 	}
 	if q.f == nil {
-		return nil
+		return false
 	}
 	for from := range min(q.gap, s.OH) {
 		if _, ok := q.setLines(new(simd.Strip), s, from); !ok {
-			return nil
+			return false
 		}
 	}
 	// Positions a multiple of a kilobyte apart share few sets of the L1 cache.
-	if nhwc && q.joined == 0 && q.f.HasColumns(q.k, q.step) && 4*s.C%1024 != 0 && simd.ColumnsGain(s.C) {
+	if c.nhwc && q.joined == 0 && q.f.HasColumns(q.k, q.step) && 4*s.C%1024 != 0 && simd.ColumnsGain(s.C) {
 		q.columns = cutColumns(s.OW)
 	}
-	return q
+	c.strips = q
+	return true
 }
 
 // set packs weights [K,K,C].

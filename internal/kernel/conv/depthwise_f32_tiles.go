@@ -31,23 +31,29 @@ const (
 	laneLongMax  = 1 << 9
 )
 
-// planTiles returns nil if tiles do not support the shape.
-func (s *Shape) planTiles(og int) *tilePlan {
-	if og != 1 || s.KH != s.KW || s.StrideH != s.StrideW || s.DilH != s.DilW || s.StrideH > 1 && s.DilH > 1 || s.OW/s.DilW < simd.LeastTileColumns {
-		return nil
+// planTiles returns false if tiles do not support the shape, or if strips compute several columns
+// together.
+func (c *Float32) planTiles() bool {
+	if c.windows == nil || !c.nhwc || c.strips != nil && (c.strips.columns.all > 0 || c.strips.joined > 0) {
+		return false
+	}
+	s := &c.s
+	if c.og != 1 || s.KH != s.KW || s.StrideH != s.StrideW || s.DilH != s.DilW || s.StrideH > 1 && s.DilH > 1 || s.OW/s.DilW < simd.MinTileColumns {
+		return false
 	}
 	f := simd.LaneTileKernels(s.KH, s.StrideH)
 	if f == nil {
-		return nil
+		return false
 	}
 	size := func(results int) int { return (results-1)*s.StrideH + s.KH }
-	all := size(simd.TileLines)*size(simd.MostTileColumns) + s.KH*s.KW
+	all := size(simd.TileLines)*size(simd.MaxTileColumns) + s.KH*s.KW
 	l := &tilePlan{f: f, k: s.KH, step: s.StrideH, gap: s.DilH, near: max(1, laneCacheMax/(simd.TileLanes*all)) * simd.TileLanes}
 	if s.C > l.near {
 		parts := (s.C + laneLongMax - 1) / laneLongMax
 		l.near, l.far = scratch.RoundUp((s.C+parts-1)/parts, simd.TileLanes), true
 	}
-	return l
+	c.lanes = l
+	return true
 }
 
 // set packs weights [K,K,C].
@@ -65,8 +71,8 @@ type tilePlanArgs struct {
 
 var laneTilePool = sync.Pool{New: func() any { return new(simd.LaneTile) }}
 
-// laneTiles runs a depthwise convolution over [N,H,W,C].
-func (c *Float32) laneTiles(p *workers.Pool, x, y []float32) {
+// runTiles runs a depthwise convolution over [N,H,W,C].
+func (c *Float32) runTiles(p *workers.Pool, x, y []float32) {
 	s, l := &c.s, c.lanes
 	high := (s.OH + l.gap - 1) / l.gap
 	lines, parts := (high+simd.TileLines-1)/simd.TileLines, (s.C+l.near-1)/l.near

@@ -138,7 +138,7 @@ func (w *WindowWalker) plane(t *simd.Window, out, places, n int) {
 type windowArgs struct {
 	s    *Shape
 	f    *simd.Windows
-	q    *NchwPlan // over [N,C,H,W]
+	q    *NCHWPlan // over [N,C,H,W]
 	x    []float32
 	og   int
 	edge float32 // padding value
@@ -214,7 +214,7 @@ var zeroBias float32
 // walk describes how the outputs of a plane are computed: n values at each of places. together
 // says that they are adjacent in the padded copy, including the padding between rows, for which
 // unused values are computed: a register holds several short rows.
-func (s *Shape) walk(q *NchwPlan, register int) (places, n int, together bool) {
+func (s *Shape) walk(q *NCHWPlan, register int) (places, n int, together bool) {
 	if q.w == s.OW || !q.frame {
 		return 1, s.OH * s.OW, false
 	}
@@ -226,7 +226,7 @@ func (s *Shape) walk(q *NchwPlan, register int) (places, n int, together bool) {
 }
 
 // FloatPlanes computes windows over planes of [N,C,H,W]: each input plane gives og output planes.
-func (s *Shape) FloatPlanes(p *workers.Pool, f *simd.Windows, q *NchwPlan, x []float32, og int, edge float32, w WindowWalker) {
+func (s *Shape) FloatPlanes(p *workers.Pool, f *simd.Windows, q *NCHWPlan, x []float32, og int, edge float32, w WindowWalker) {
 	taps := s.KH * s.KW
 	workers.Do(p, s.N*s.C, max(1, 1<<14/max(1, s.OH*s.OW*taps*og)), windowArgs{s, f, q, x, og, edge, w}, func(a windowArgs, lo, hi int) {
 		a.planes(lo, hi)

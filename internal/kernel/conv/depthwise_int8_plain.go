@@ -6,21 +6,21 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/scratch"
 )
 
-// depthwiseQ is a work item of a depthwise convolution with int32 weights [KH,KW,OC] minus their
-// zero point; og is the channel multiplier. It writes sums if sums is not nil, else quantised
-// values.
-type depthwiseQ[T int8 | uint8] struct {
-	s       *Shape
-	og      int
-	x, y    []T
-	sums, w []int32
-	zero    int32
-	q       *quantise.Requant
+// depthwiseNHWC runs a depthwise convolution over [N,H,W,C] without SIMD.
+func depthwiseNHWC[T int8 | uint8](p *workers.Pool, c *intConv, x []T, to epilogue) {
+	s := &c.s
+	workers.Each(p, s.N*s.OH, max(1, 1<<13/max(1, s.OW*s.OC*s.KH*s.KW)), depthwiseQ[T]{s, c.og, x, c.wd, c.zeroPoint, to})
 }
 
-func (d depthwiseQ[T]) run(p *workers.Pool) {
-	s := d.s
-	workers.Each(p, s.N*s.OH, max(1, 1<<13/max(1, s.OW*s.OC*s.KH*s.KW)), d)
+// depthwiseQ is a work item of a depthwise convolution with int32 weights w [KH,KW,OC] minus their
+// zero point; og is the channel multiplier.
+type depthwiseQ[T int8 | uint8] struct {
+	s    *Shape
+	og   int
+	x    []T
+	w    []int32
+	zero int32
+	to   epilogue
 }
 
 // Piece computes rows lo to hi of all images.
@@ -48,10 +48,10 @@ func (d depthwiseQ[T]) Piece(lo, hi int) {
 					}
 				}
 			}
-			if at := (r*s.OW + ox) * s.OC; d.sums != nil {
-				copy(d.sums[at:], acc)
+			if at := (r*s.OW + ox) * s.OC; d.to.sums != nil {
+				copy(d.to.sums[at:], acc)
 			} else {
-				quantise.RequantRow(d.y[at:][:s.OC], acc, d.q, 0)
+				quantise.RequantRow(d.to.y[at:][:s.OC], acc, d.to.q, 0)
 			}
 		}
 	}

@@ -80,7 +80,7 @@ func byteStripCodes[T int8 | uint8](t *testing.T, least, most int32) {
 		s.Groups = s.C
 		s.columnAsRow()
 		q.Prepare(s.OC)
-		depthwiseQ[T]{&s, 1, x, want, nil, wide, zero, &q}.run(nil)
+		depthwiseNHWC(nil, &intConv{s: s, og: 1, wd: wide, zeroPoint: zero}, x, epilogue{y: quantise.Bits(want), q: &q})
 		if !slices.Equal(got, want) {
 			i := 0
 			for got[i] == want[i] {
@@ -153,7 +153,7 @@ func TestDepthwiseLast(t *testing.T) {
 		}
 	}
 	sets.In(t, func(set simd.Set) {
-		if simd.ByteStripKernels(3, 1) != nil && simd.ElementKernels().Columns() && last[set] < 2*len(fixed) {
+		if simd.ByteStripKernels(3, 1) != nil && simd.ElementKernels().HasRescaleColumns() && last[set] < 2*len(fixed) {
 			t.Fatalf("%d convolutions have their channels last", last[set])
 		}
 	})

@@ -14,7 +14,7 @@ type depthwiseInt8 struct {
 	ints    *simd.Ints
 	og      int
 	repeats *simd.Repeats // with a channel multiplier over [N,H,W,C]
-	planes  *NchwPlan     // over [N,C,H,W]
+	planes  *NCHWPlan     // over [N,C,H,W]
 	weights []int16
 	lanes   []int16     // weights [KH,KW,OC] over [N,H,W,C] before packing
 	strips  *byteStrips // nil if windows are computed one by one

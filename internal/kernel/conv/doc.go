@@ -1,14 +1,18 @@
-// Package conv computes convolutions of float32 and quantised values. Functions do not check their
-// arguments: operators check shapes. The SIMD kernels are in internal/kernel/simd; this package
-// packs weights, splits the work over the given pool of workers and loops over windows.
+// Package conv computes convolutions over plain slices. Functions do not check their arguments:
+// operators check shapes. The SIMD kernels are in internal/kernel/simd; this package packs weights,
+// splits the work over the given pool of workers and loops over windows.
+//
+// Two tables list the algorithms in order of preference: f32_algorithms.go and int8_algorithms.go.
+// A convolution uses the first entry that supports its shape, layout and instruction set. Entries
+// for float32 also compare estimated times. The weights can then replace that entry: if skipping
+// zeros is faster or, for constant float32 weights, im2row or one GEMM per tap.
 //
 // Names with "plain" hold the Go code for processors without SIMD kernels.
 //
 // # float32: f32_*, winograd_*, plain_*
 //
-// A [Float32] selects one algorithm by its shape, the instruction set and the weights:
-//
-//	f32.go                 entry point: shape, selection, splitting of work
+//	f32.go                 entry point [Float32]: shape, splitting of work
+//	f32_algorithms.go      table of the algorithms
 //	f32_nchw.go            [N,C,H,W]: gathered panels (im2col), padded input copies
 //	f32_direct.go          [N,C,H,W]: direct, reads taps in the padded copy
 //	f32_direct_grouped.go  [N,C,H,W]: direct, grouped
@@ -29,7 +33,8 @@
 //
 // # Integers: int8_*, int16, transposed_*
 //
-//	int8.go                entry point: [Int8] over [N,H,W,C], [Sums] over [N,C,H,W]
+//	int8.go                entry points: [Int8] over [N,H,W,C], [Sums] over [N,C,H,W]
+//	int8_algorithms.go     table of the algorithms
 //	int8_nhwc.go           [N,H,W,C]: reads windows in place; transposes [N,C,H,W]
 //	int8_nchw.go           [N,C,H,W]: gathered panels
 //	int8_weights.go        packing of weights

@@ -28,7 +28,7 @@ type Shape struct {
 // contiguous: between positions of a row, between rows and between images.
 type placement struct{ step, line, image int }
 
-// Outputs returns the number of output values. Without any there is not a work to split.
+// Outputs returns the number of output values.
 func (s *Shape) Outputs() int { return s.N * s.OC * s.OH * s.OW }
 
 // columnAsRow turns a one-column image into a one-row image, which has the same memory layout:
@@ -54,31 +54,33 @@ type Float32 struct {
 	// cg and og are input and output channels per group; k is the length of a patch.
 	cg, og, k int
 	// K steps of a pass over [N,C,H,W] panels: equal passes, so that none is short
-	pass          int
-	depthwise     bool
-	winograd2     bool               // uses Winograd F(2×2, 3×3) without SIMD
-	f             *simd.Floats       // GEMM kernels; nil for the plain micro-kernel
-	lines         *nhwcPlan          // with f and [N,H,W,C]
-	planes        *NchwPlan          // with f or windows and [N,C,H,W]
-	direct        *directPlan        // replaces planes for dense weights
-	groupedDirect *groupedDirectPlan // the same for grouped convolutions
-	groups        *smallGroupPlan    // replaces lines for small groups with dense weights
-	pixelColumns  *pixelColumnPlan   // replaces lines for few output channels with dense weights
-	// Winograd F(4×4, 3×3) with SIMD; replaces lines and planes for dense weights
-	winograd4 *winograd4Plan
-	splitBF16 *simd.Parts   // replaces float32 GEMM over planes for dense weights
-	windows   *simd.Windows // of a depthwise convolution
-	// of a depthwise convolution over [N,H,W,C] with a channel multiplier
-	repeats *simd.Repeats
-	strips  *stripPlan    // of a depthwise convolution that runs down columns
-	lanes   *tilePlan     // of a depthwise convolution over [N,H,W,C] in register tiles
-	im2row  *gemm.PackedB // weights if output pixels are the rows of the GEMM
-	copied  bool          // Panels of a 1×1 convolution are copied before multiplying
+	pass      int
+	depthwise bool
+	// dense is the algorithm for dense weights, algorithm the one in use.
+	dense, algorithm *algorithm
+
+	// Parameters of algorithms, nil unless planned.
+	f             *simd.Floats  // GEMM kernels
+	lines         *nhwcPlan     // with f and [N,H,W,C]
+	planes        *NCHWPlan     // with f or windows and [N,C,H,W]
+	windows       *simd.Windows // of a depthwise convolution
+	repeats       *simd.Repeats // with windows, [N,H,W,C] and a channel multiplier
+	strips        *stripPlan
+	lanes         *tilePlan
+	groups        *smallGroupPlan
+	pixelColumns  *pixelColumnPlan
+	direct        *directPlan
+	groupedDirect *groupedDirectPlan
+	winograd4     *winograd4Plan
+	splitBF16     *simd.Parts
+
+	im2row *gemm.PackedB // weights if output pixels are the rows of the GEMM
+	copied bool          // panels of a 1×1 convolution are copied before multiplying
 	// padding between rows of the weights, in values, over [N,C,H,W]
 	rowGap int
 	zeros  []float32 // input of a tap outside the image
-	// SparseFloat32 holds the weights of each group if skipping zeros is faster in all groups; weights
-	// is nil then if it would be packed.
+	// sparse holds the weights of each group if skipping zeros is faster in all groups; weights
+	// is nil then.
 	sparse []*gemm.SparseFloat32
 	taps   *tapRange // remaining taps, if some lie in the padding for every output
 	// tapGemms are the taps of a dilated window that mostly lies in the padding; weights is nil
@@ -94,36 +96,14 @@ func newFloat32(s Shape, v *volume, nhwc bool, w, bias []float32, act activation
 	c.k = c.cg * s.KH * s.KW
 	c.pass = simd.Evenly(max(c.k, 1), gemm.KBlock)
 	c.depthwise = c.cg == 1 && s.Groups > 1 && v == nil
-	if !c.depthwise && s.Outputs() > 0 && c.k > 0 {
-		c.f = simd.FloatKernels()
-	}
-	if c.depthwise && s.Outputs() > 0 {
+	switch {
+	case s.Outputs() == 0:
+	case c.depthwise:
 		c.setWindows()
+	case c.k > 0:
+		c.setKernels()
 	}
-	if c.f != nil && nhwc {
-		c.lines = s.planNHWC(c.cg, c.og, c.f.Cols, gemm.KBlock)
-		if v == nil {
-			c.groups = s.planSmallGroups(c.cg, c.og)
-			c.pixelColumns = c.planPixelColumns()
-		}
-	} else if c.f != nil {
-		if v == nil {
-			c.planes = s.PlanNCHW(c.cg)
-		} else {
-			c.planes = s.planFrames(c.cg)
-		}
-		if c.planes == nil {
-			c.f = nil
-		} else {
-			if c.groupedDirect = c.planGroupedDirect(); c.groupedDirect == nil {
-				c.direct = c.planDirect()
-			}
-			c.winograd4 = c.planWinograd4()
-			c.copied = c.copiesPanels()
-			c.splitBF16 = c.planSplitBF16()
-		}
-	}
-	c.winograd2 = c.f == nil && !nhwc && !c.depthwise && s.useWinograd2(c.cg, c.og)
+	c.choose()
 	c.zeros = make([]float32, c.cg)
 	w = trimmedWeights(seen, w, s.OC, c.cg, nhwc)
 	c.setWeights(w, bias)
@@ -153,18 +133,27 @@ func NewDepthwiseNHWC(s Shape, w, bias []float32, act activation.Clamp) *Float32
 	if s.Outputs() > 0 {
 		c.setWindows()
 	}
-	c.setLanes(w, bias)
+	c.choose()
+	c.setLanes(w)
 	return c
 }
 
-// setLanes packs weights [KH,KW,C] of a depthwise convolution over [N,H,W,C] for strips or tiles,
-// if it uses them.
-func (c *Float32) setLanes(w, bias []float32) {
+// setKernels selects SIMD GEMM kernels, if available, and the layout of what they read.
+func (c *Float32) setKernels() {
+	if c.f = simd.FloatKernels(); c.f == nil {
+		return
+	}
 	switch {
-	case c.lanes != nil:
-		c.lanes.set(w, bias, c.s.C)
-	case c.strips != nil:
-		c.strips.set(w, bias, c.s.C)
+	case c.nhwc:
+		c.lines = c.s.planNHWC(c.cg, c.og, c.f.Cols, gemm.KBlock)
+		return
+	case c.volume == nil:
+		c.planes = c.s.PlanNCHW(c.cg)
+	default:
+		c.planes = c.s.planFrames(c.cg)
+	}
+	if c.planes == nil {
+		c.f = nil
 	}
 }
 
@@ -173,11 +162,7 @@ func (c *Float32) setWindows() {
 	if c.windows = simd.WindowKernels(); c.windows == nil {
 		return
 	}
-	c.strips = c.s.planStrips(c.og, c.nhwc)
 	if c.nhwc {
-		if c.strips == nil || c.strips.columns.all == 0 && c.strips.joined == 0 {
-			c.lanes = c.s.planTiles(c.og)
-		}
 		if c.og > 1 {
 			c.repeats = simd.NewRepeats(c.og)
 		}
@@ -185,6 +170,17 @@ func (c *Float32) setWindows() {
 	}
 	if c.planes = c.s.PlanNCHW(1); c.planes == nil {
 		c.windows = nil
+	}
+}
+
+// setLanes packs weights [KH,KW,C] of a depthwise convolution over [N,H,W,C] for strips or tiles,
+// if it uses them.
+func (c *Float32) setLanes(w []float32) {
+	switch {
+	case c.lanes != nil:
+		c.lanes.set(w, c.bias, c.s.C)
+	case c.strips != nil:
+		c.strips.set(w, c.bias, c.s.C)
 	}
 }
 
@@ -196,54 +192,50 @@ func (c *Float32) SetWeights(w, bias []float32) {
 
 // setWeights is SetWeights for the remaining taps.
 func (c *Float32) setWeights(w, bias []float32) {
-	s := c.s
 	c.bias, c.im2row, c.tapGemms, c.unpacked, c.rowGap = bias, nil, nil, false, 0
-	if c.depthwise {
-		if !c.nhwc {
-			c.weights, c.unpacked = w, true
-			return
-		}
-		if len(c.weights) != len(w) {
-			c.weights = hugepages.Make[float32](len(w))
-		}
-		taps := s.KH * s.KW
-		for o := range s.OC {
-			for t := range taps {
-				c.weights[t*s.OC+o] = w[o*taps+t]
-			}
-		}
-		c.setLanes(c.weights, bias)
-		return
-	}
-	if c.winograd2 {
-		c.setWinograd2(w)
-		return
-	}
+	c.algorithm = c.dense
 	if c.setSparse(w); c.sparse != nil {
-		c.weights = nil
+		c.weights, c.algorithm = nil, skippedZeros
 		return
 	}
-	width := gemm.ColsPanel
+	c.dense.pack(c, w)
+}
+
+// keepWeights keeps the given slice.
+func (c *Float32) keepWeights(w []float32) { c.weights, c.unpacked = w, true }
+
+// packDepthwise packs the weights of a depthwise convolution: as [KH,KW,OC] over [N,H,W,C].
+func (c *Float32) packDepthwise(w []float32) {
+	if !c.nhwc {
+		c.keepWeights(w)
+		return
+	}
+	if len(c.weights) != len(w) {
+		c.weights = hugepages.Make[float32](len(w))
+	}
+	taps := c.s.KH * c.s.KW
+	for o := range c.s.OC {
+		for t := range taps {
+			c.weights[t*c.s.OC+o] = w[o*taps+t]
+		}
+	}
+	c.setLanes(c.weights)
+}
+
+// packPanels packs panels of output channels: columns of the GEMM over [N,H,W,C], else rows.
+func (c *Float32) packPanels(w []float32) {
+	width := gemm.RowsPanel
 	switch {
-	case c.winograd4 != nil:
-		c.setWinograd4(w)
-		return
-	case c.planes != nil, c.pixelColumns != nil:
-		c.weights, c.unpacked = w, true
-		return
-	case c.groups != nil:
-		c.groups.set(w, s.OC, c.k)
-		return
-	case c.lines != nil:
+	case c.f != nil:
 		width = c.f.Cols
-	case !c.nhwc:
-		width = gemm.RowsPanel
+	case c.nhwc:
+		width = gemm.ColsPanel
 	}
 	per := scratch.RoundUp(c.og, width) * c.k
-	if len(c.weights) != per*s.Groups {
-		c.weights = hugepages.Make[float32](per * s.Groups)
+	if len(c.weights) != per*c.s.Groups {
+		c.weights = hugepages.Make[float32](per * c.s.Groups)
 	}
-	for g := range s.Groups {
+	for g := range c.s.Groups {
 		gemm.Pack(c.weights[g*per:], w[g*c.og*c.k:], c.og, c.k, width, c.k, 1)
 	}
 }
@@ -251,7 +243,7 @@ func (c *Float32) setWeights(w, bias []float32) {
 // setSparse lists the nonzero weights if skipping zeros is faster.
 func (c *Float32) setSparse(w []float32) {
 	c.sparse = nil
-	if c.planes == nil && c.lines == nil {
+	if c.f == nil {
 		return
 	}
 	turned := -1
@@ -260,7 +252,7 @@ func (c *Float32) setSparse(w []float32) {
 	}
 	for g := range c.s.Groups {
 		s := gemm.NewSparseFloat32(c.og, c.k, w[g*c.og*c.k:], c.k, 1, turned)
-		if s == nil || c.hasFastDense() && s.Cost()*c.denseTime() >= float64(c.og*c.k)*c.fastDenseTime() {
+		if s == nil || c.dense.time != nil && s.Cost()*c.denseTime() >= float64(c.og*c.k)*c.dense.time(c) {
 			c.sparse = nil
 			return
 		}
@@ -271,7 +263,7 @@ func (c *Float32) setSparse(w []float32) {
 // Release drops the given weights if [Float32.Run] does not read them. It reports whether no
 // reference is kept: [Float32.RunFloat16] reads them.
 func (c *Float32) Release() bool {
-	if c.im2row != nil {
+	if c.algorithm == im2rowGEMM {
 		c.weights, c.unpacked = nil, false
 	}
 	return !c.unpacked
@@ -281,27 +273,14 @@ func (c *Float32) Release() bool {
 // "direct" and the instruction set with SIMD GEMM kernels, "packed" if output pixels are rows,
 // "winograd" with the instruction set, "sparse" if zeros are skipped.
 func (c *Float32) Name() string {
-	switch {
-	case c.tapGemms != nil:
-		return c.tapGemms[0].weights.Name(gemm.Params{M: c.tapGemms[0].area(), N: c.s.OC, K: c.s.C})
-	case c.sparse != nil:
-		return c.sparse[0].Name()
-	case c.winograd4 != nil:
-		return gemm.IsaName("winograd", c.f)
-	case c.splitBF16 != nil:
-		return gemm.SplitBF16Name()
-	case c.im2row != nil:
-		return gemm.IsaName("packed", c.f)
-	case c.f != nil:
-		return gemm.IsaName("direct", c.f)
+	switch a := c.algorithm; {
+	case a.label != nil:
+		return a.label(c)
 	case c.windows != nil:
-		return "depthwise/" + c.windows.Floats.String()
-	case c.depthwise:
-		return "depthwise"
-	case c.winograd2:
-		return "winograd"
+		return a.kernel + "/" + c.windows.Floats.String()
+	default:
+		return gemm.ISAName(a.kernel, c.f)
 	}
-	return "im2col"
 }
 
 // UsesWinograd reports whether SIMD Winograd kernels compute the convolution.
@@ -311,8 +290,8 @@ func (c *Float32) UsesWinograd() bool { return c.winograd4 != nil && c.sparse ==
 // nanoseconds, to choose between algorithms. It assumes dense weights.
 func (c *Float32) EstimatedTime() float64 {
 	switch {
-	case c.hasFastDense() && c.sparse == nil:
-		return c.fastDenseTime()
+	case c.dense.time != nil && c.sparse == nil:
+		return c.dense.time(c)
 	case c.planes == nil || c.f == nil:
 		return c.productTime() * float64(c.s.OH*c.s.OW)
 	}
@@ -321,40 +300,8 @@ func (c *Float32) EstimatedTime() float64 {
 
 // Run convolves x into y, both in the layout of the constructor.
 func (c *Float32) Run(p *workers.Pool, x, y []float32) {
-	switch {
-	case c.s.Outputs() == 0:
-	case c.tapGemms != nil:
-		c.runTapGemms(p, x, y)
-	case c.lanes != nil:
-		c.laneTiles(p, x, y)
-	case c.strips != nil && c.nhwc:
-		c.stripLines(p, x, y)
-	case c.strips != nil:
-		c.stripPlanes(p, x, y)
-	case c.windows != nil && c.nhwc:
-		c.windowLines(p, x, y)
-	case c.windows != nil:
-		c.windowPlanes(p, x, y)
-	case c.depthwise && c.nhwc:
-		c.depthwiseNHWC(p, x, y)
-	case c.depthwise:
-		c.depthwiseNCHW(p, x, y)
-	case c.winograd2:
-		c.runWinograd2(p, x, y)
-	case c.groups != nil && c.sparse == nil:
-		c.runSmallGroups(p, x, y)
-	case c.pixelColumns != nil && c.sparse == nil:
-		c.runPixelColumns(p, x, y)
-	case c.lines != nil:
-		c.runNHWC(p, x, y)
-	case c.winograd4 != nil && c.sparse == nil:
-		c.runWinograd4(p, x, y)
-	case c.im2row != nil:
-		c.runIm2row(p, x, y)
-	case c.planes != nil:
-		c.runNCHW(p, x, y)
-	default:
-		c.product(p, x, y)
+	if c.s.Outputs() > 0 {
+		c.algorithm.run(c, p, x, y)
 	}
 }
 

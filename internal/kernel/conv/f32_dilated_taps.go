@@ -30,8 +30,7 @@ const rowTime = 0.15
 // setTapGemms packs the weights of each tap if this algorithm is faster.
 func (c *Float32) setTapGemms(w []float32) {
 	s := &c.s
-	c.tapGemms = nil
-	if c.f == nil || c.planes == nil || c.sparse != nil || c.volume != nil || s.Groups > 1 || s.DilH == 1 && s.DilW == 1 {
+	if !c.usesPlanes() || c.sparse != nil || c.volume != nil || s.Groups > 1 || s.DilH == 1 && s.DilW == 1 {
 		return
 	}
 	area := s.OH * s.OW
@@ -58,8 +57,14 @@ func (c *Float32) setTapGemms(w []float32) {
 		}
 		taps[i].weights = gemm.PackB(s.C, s.OC, one, 0, true)
 	}
-	c.tapGemms = taps
+	c.tapGemms, c.algorithm = taps, tapGEMMs
 	c.weights, c.im2row, c.unpacked = nil, nil, false
+}
+
+// tapGEMMName returns the kernel name of the first tap.
+func (c *Float32) tapGEMMName() string {
+	t := &c.tapGemms[0]
+	return t.weights.Name(gemm.Params{M: t.area(), N: c.s.OC, K: c.s.C})
 }
 
 // tapGemmArgs holds the arguments of a work item.

@@ -15,40 +15,41 @@ import (
 
 // directPlan holds the parameters of a direct convolution.
 type directPlan struct {
-	*NchwPlan      // of the padded copy of a group for some output rows
+	*NCHWPlan      // of the padded copy of a group for some output rows
 	lines     int  // output rows computed together
-	gathered  bool // Panels are gathered from the padded copy before multiplying
+	gathered  bool // panels are gathered from the padded copy before multiplying
 }
 
 // directFrameMax bounds the padded copy of a group, in values: half of a typical L2 cache.
 const directFrameMax = 1 << 17
 
-// planDirect returns nil if the direct algorithm is not faster: if rows end within panels so that
+// planDirect returns false if the direct algorithm is not faster: if rows end within panels so that
 // more is lost there than gathering costs. The more channels use a panel, the less gathering
 // costs.
-func (c *Float32) planDirect() *directPlan {
+func (c *Float32) planDirect() bool {
 	s := &c.s
-	if !c.f.HasPlaced() || s.KH*s.KW == 1 {
-		return nil
+	if !c.usesPlanes() || c.groupedDirect != nil || !c.f.HasIndirect() || s.KH*s.KW == 1 {
+		return false
 	}
 	if columnCost(c.f, s.OW) > (1.04+4/float64(c.og))*float64(s.OW) {
-		return nil
+		return false
 	}
 	band, all := *s, c.planes
 	more := all.h - s.OH
 	band.OH = min(s.OH, max(2*more, 4, directFrameMax/(c.cg*len(all.phasesY)*len(all.phasesX)*all.w)-more))
 	q := band.planFramesApart(c.cg, true)
 	if q == nil || c.cg*q.Size > 1<<30 {
-		return nil
+		return false
 	}
-	return &directPlan{q, band.OH, c.gathersPanels(q)}
+	c.direct = &directPlan{q, band.OH, c.gathersPanels(q)}
+	return true
 }
 
 // gathersPanels reports whether panels are gathered from the padded copy q before the weights
 // pass. Gathering takes a few percent of the multiplication time. If the K steps of a panel lie
 // in more pages than the TLB holds, as with long rows, reading in place costs a Xeon 20 %; half
 // as many pages, 5 %.
-func (c *Float32) gathersPanels(q *NchwPlan) bool {
+func (c *Float32) gathersPanels(q *NCHWPlan) bool {
 	s := &c.s
 	pages := gemm.KBlock / (s.KH * s.KW) * min(s.KH*len(q.phasesX), 4*q.Size/gemm.SameLines)
 	return simd.Current() == simd.AMX && c.og >= copyChannels && c.k >= gemm.KBlock && pages >= 32
@@ -143,7 +144,7 @@ func (a directArgs) pieces(lo, hi int) {
 // padInput writes the padded input of output rows y0 to y1 and columns x0 to x1, for the channels
 // of group g of image n.
 func (c *Float32) padInput(t *simd.Window, frame, x []float32, n, g, y0, y1, x0, x1 int) {
-	s, q := c.band(y0, y1), *c.direct.NchwPlan
+	s, q := c.band(y0, y1), *c.direct.NCHWPlan
 	s.PadL -= x0 * s.StrideW
 	q.cols = x1 - x0 + q.w - s.OW
 	c.padGroup(t, &s, &q, frame, x, n, g, true)
@@ -160,7 +161,7 @@ func (c *Float32) band(y0, y1 int) Shape {
 
 // padGroup writes the padded input of a band for the channels of group g of image n; with borders
 // it also fills the padding.
-func (c *Float32) padGroup(t *simd.Window, band *Shape, q *NchwPlan, frame, x []float32, n, g int, borders bool) {
+func (c *Float32) padGroup(t *simd.Window, band *Shape, q *NCHWPlan, frame, x []float32, n, g int, borders bool) {
 	f := simd.WindowKernels()
 	for ch := range c.cg {
 		frame := frame[ch*q.Size:][:q.Size]
@@ -186,7 +187,7 @@ func (c *Float32) directLines(t *simd.Tile, frame, y []float32, g, y0, y1, colum
 			c.rows(t, g, k0, o0, o1, func(o, rows int) {
 				for p := 0; p < columns; {
 					t.B, t.C = &frame[(line-y0)*q.w+p], &y[o*step+line*s.OW+p]
-					p += f.Placed(t, rows, columns-p, false)
+					p += f.RunIndirect(t, rows, columns-p, false)
 				}
 			})
 		}
@@ -196,7 +197,7 @@ func (c *Float32) directLines(t *simd.Tile, frame, y []float32, g, y0, y1, colum
 // directPanels is directLines with gathered panels.
 func (c *Float32) directPanels(t *simd.Tile, frame, y []float32, g, y0, y1, columns, o0, o1 int) {
 	s, q, f := &c.s, c.direct, c.f
-	sc, buf := scratch.Borrow((gemm.TileBlock*gemm.KBlock + 2) * f.Cols) // the size that panelScratch has
+	sc, buf := scratch.Borrow((gemm.TileBlock*gemm.KBlock + 2) * f.Cols) // as panelScratch
 	runs := runPool.Get().(*[]simd.Run)
 	for line := y0; line < y1; line++ {
 		for p := 0; p < columns; p += gemm.TileBlock * f.Cols {

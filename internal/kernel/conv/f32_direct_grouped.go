@@ -15,18 +15,18 @@ import (
 // groupedDirectPlan holds the parameters of a grouped direct convolution.
 type groupedDirectPlan struct {
 	lines int       // output rows computed together
-	plane *NchwPlan // of the padded copy of a group for that many rows
+	plane *NCHWPlan // of the padded copy of a group for that many rows
 	cols  float64   // columns computed per output value
 }
 
 // groupedFrameMax bounds the padded copy of a group, in values: a quarter of a typical L2 cache.
 const groupedFrameMax = 1 << 16
 
-// planGroupedDirect returns nil if this algorithm is not faster.
-func (c *Float32) planGroupedDirect() *groupedDirectPlan {
+// planGroupedDirect returns false if this algorithm is not faster.
+func (c *Float32) planGroupedDirect() bool {
 	s := c.s
-	if !c.f.HasPlaced() || s.Groups == 1 || !c.planes.frame {
-		return nil
+	if !c.usesPlanes() || !c.f.HasIndirect() || s.Groups == 1 || !c.planes.frame {
+		return false
 	}
 	q := &groupedDirectPlan{}
 	more := (s.KH - 1) * s.DilH // input rows that an output row reads besides its first
@@ -34,12 +34,13 @@ func (c *Float32) planGroupedDirect() *groupedDirectPlan {
 	q.lines = min(s.OH, max(2*more/s.StrideH, 4, groupedFrameMax/line-more/s.StrideH))
 	s.OH = q.lines
 	if q.plane = s.planFramesApart(c.cg, true); q.plane == nil || c.cg*q.plane.Size > 1<<30 {
-		return nil
+		return false
 	}
 	if q.cols = columnCost(c.f, (q.lines-1)*q.plane.w+s.OW) / float64(q.lines*s.OW); q.cols > groupedMaxColumns {
-		return nil
+		return false
 	}
-	return q
+	c.groupedDirect = q
+	return true
 }
 
 const (
@@ -122,7 +123,7 @@ func (c *Float32) groupedDirectLines(t *simd.Tile, frame, workspace []float32, w
 			c.rows(t, g, k0, o0, here, func(o, rows int) {
 				for p := 0; p < n; {
 					t.B, t.C = &frame[p], &workspace[(o-o0)*width+p]
-					p += f.Placed(t, rows, n-p, false)
+					p += f.RunIndirect(t, rows, n-p, false)
 				}
 			})
 		}

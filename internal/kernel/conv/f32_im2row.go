@@ -14,12 +14,10 @@ import (
 // setIm2row packs constant weights if this algorithm is faster.
 func (c *Float32) setIm2row(w []float32) {
 	s := &c.s
-	if c.planes == nil || c.f == nil || s.Groups > 1 || c.sparse != nil || c.winograd4 != nil || c.splitBF16 != nil {
+	if !c.usesPlanes() || s.Groups > 1 || c.sparse != nil || c.dense.time != nil || c.im2rowCost() >= c.planeCost() {
 		return
 	}
-	if c.im2rowCost() >= c.planeCost() {
-		return
-	}
+	c.algorithm = im2rowGEMM
 	if !c.planes.frame || s.KH*s.KW == 1 && c.volume == nil {
 		c.im2row = gemm.PackB(c.k, s.OC, w, 0, true)
 		return

@@ -13,8 +13,14 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// NchwPlan holds the parameters of a SIMD convolution over [N,C,H,W].
-type NchwPlan struct {
+// Convolutions over [N,C,H,W] with SIMD kernels. The weights are read in place, one row per
+// output channel. Panels of output positions are gathered from the input, where neighbouring
+// positions of a row are contiguous. If windows cross the border or the stride is above one, the
+// input is first copied with padding and split by stride phase, so that the values of one tap are
+// contiguous. Code calls such a padded input copy a frame.
+
+// NCHWPlan holds the parameters of a SIMD convolution over [N,C,H,W].
+type NCHWPlan struct {
 	frame bool // the input is copied into frames
 	// A frame has h rows of w values. A channel has one frame for each pair of stride phases: the
 	// remainders phasesY and phasesX of tap offsets divided by the stride.
@@ -26,22 +32,22 @@ type NchwPlan struct {
 }
 
 // PlanNCHW returns nil if offsets do not fit 32 bits.
-func (s *Shape) PlanNCHW(cg int) *NchwPlan {
+func (s *Shape) PlanNCHW(cg int) *NCHWPlan {
 	if s.KH == 1 && s.KW == 1 && s.StrideH == 1 && s.StrideW == 1 && s.PadT == 0 && s.PadL == 0 && s.OH == s.H && s.OW == s.W {
 		// the whole plane is one row
-		return &NchwPlan{w: s.H * s.W, cols: s.H * s.W, h: 1, Size: s.H * s.W}
+		return &NCHWPlan{w: s.H * s.W, cols: s.H * s.W, h: 1, Size: s.H * s.W}
 	}
 	return s.planFrames(cg)
 }
 
 // planFrames is planPlanes for padded copies.
-func (s *Shape) planFrames(cg int) *NchwPlan { return s.planFramesApart(cg, false) }
+func (s *Shape) planFrames(cg int) *NCHWPlan { return s.planFramesApart(cg, false) }
 
 // planFramesApart is planFrames with further: it pads the distance between channels if it is
 // close to a multiple of a page. Otherwise the channels would map to the same sets of the L1
 // cache.
-func (s *Shape) planFramesApart(cg int, further bool) *NchwPlan {
-	q := &NchwPlan{frame: true}
+func (s *Shape) planFramesApart(cg int, further bool) *NCHWPlan {
+	q := &NCHWPlan{frame: true}
 	var yi, xi []int // phase index of each tap
 	q.phasesY, yi, q.h = remainders(s.KH, s.DilH, s.StrideH, s.OH)
 	q.phasesX, xi, q.w = remainders(s.KW, s.DilW, s.StrideW, s.OW)
@@ -88,40 +94,37 @@ func remainders(k, dil, stride, out int) (all, of []int, size int) {
 	return all, of, size
 }
 
-// runNCHW convolves x into y.
-func (c *Float32) runNCHW(p *workers.Pool, x, y []float32) {
-	s, q := &c.s, c.planes
-	switch {
-	case c.sparse != nil, c.splitBF16 != nil:
-	case c.direct != nil:
-		c.runDirect(p, x, y)
-		return
-	case c.groupedDirect != nil:
-		c.runGroupedDirect(p, x, y)
-		return
+// usesPlanes reports whether SIMD GEMM kernels read planes.
+func (c *Float32) usesPlanes() bool { return c.f != nil && c.planes != nil }
+
+// planPanels prepares a convolution over gathered panels.
+func (c *Float32) planPanels() bool {
+	if !c.usesPlanes() {
+		return false
 	}
-	if !q.frame {
-		for n := range s.N {
-			c.planeImage(p, x[n*s.C*s.H*s.W:], y, n)
-		}
-		return
-	}
-	sc, frame := scratch.Borrow(s.C*q.Size + c.f.Cols)
-	clear(frame[s.C*q.Size:]) // Tiles read columns beyond the last one, depending on the panel size
-	for n := range s.N {
-		workers.Do(p, s.C, max(1, scratch.CopyGrain/q.Size), planeFrames{c, frame, x, n}, func(a planeFrames, lo, hi int) {
-			s, q := &a.c.s, a.c.planes
-			r, f := windowPool.Get().(*windowScratch), simd.WindowKernels()
-			for ch := lo; ch < hi; ch++ {
-				frame := a.frame[ch*q.Size:][:q.Size]
-				s.frameBorders(q, func(at, n int) { clear(frame[at : at+n]) })
-				frameFloats(s, q, f, &r.copies, frame, a.c.plane(a.x, a.n, ch))
+	c.copied = c.copiesPanels()
+	return true
+}
+
+// eachImage returns a runner that calls run for each image n, with its planes given as frames or as
+// they are.
+func eachImage(run func(c *Float32, p *workers.Pool, x, y []float32, n int)) runner {
+	return func(c *Float32, p *workers.Pool, x, y []float32) {
+		s, q := &c.s, c.planes
+		if !q.frame {
+			for n := range s.N {
+				run(c, p, x[n*s.C*s.H*s.W:], y, n)
 			}
-			r.give()
-		})
-		c.planeImage(p, frame, y, n)
+			return
+		}
+		sc, frame := scratch.Borrow(s.C*q.Size + c.f.Cols)
+		clear(frame[s.C*q.Size:]) // tiles read columns beyond the last one, depending on the panel size
+		for n := range s.N {
+			workers.Do(p, s.C, max(1, scratch.CopyGrain/q.Size), planeFrames{c, frame, x, n}, planeFrames.pad)
+			run(c, p, frame, y, n)
+		}
+		scratch.Float32s.Put(sc)
 	}
-	scratch.Float32s.Put(sc)
 }
 
 // planeFrames holds the arguments of a work item that pads channels.
@@ -131,19 +134,31 @@ type planeFrames struct {
 	n        int // image index
 }
 
+// pad writes the frames of channels lo to hi.
+func (a planeFrames) pad(lo, hi int) {
+	s, q := &a.c.s, a.c.planes
+	r, f := windowPool.Get().(*windowScratch), simd.WindowKernels()
+	for ch := lo; ch < hi; ch++ {
+		frame := a.frame[ch*q.Size:][:q.Size]
+		s.frameBorders(q, func(at, n int) { clear(frame[at : at+n]) })
+		frameFloats(s, q, f, &r.copies, frame, a.c.plane(a.x, a.n, ch))
+	}
+	r.give()
+}
+
 // framePlane writes the frames of one channel with zero padding.
-func framePlane(s *Shape, q *NchwPlan, frame, in []int16) {
+func framePlane(s *Shape, q *NCHWPlan, frame, in []int16) {
 	s.frameBorders(q, func(at, n int) { clear(frame[at : at+n]) })
 	s.frameInside(q, func(to, from, n, lines int) { copyPiece(s, q, frame, in, to, from, n, lines) })
 }
 
 // copyPiece copies one piece of [Shape.frameInside].
-func copyPiece[T any](s *Shape, q *NchwPlan, frame, in []T, to, from, n, lines int) {
+func copyPiece[T any](s *Shape, q *NCHWPlan, frame, in []T, to, from, n, lines int) {
 	move.Lines(frame[to:], q.w, in[from:], s.StrideH*s.W, s.StrideW, n, lines)
 }
 
 // frameBytes is framePlane for bytes; signed input is converted to unsigned.
-func frameBytes(s *Shape, q *NchwPlan, f *simd.Ints, frame, in []uint8, signed bool, edge uint8) {
+func frameBytes(s *Shape, q *NCHWPlan, f *simd.Ints, frame, in []uint8, signed bool, edge uint8) {
 	s.frameBorders(q, func(at, n int) { scratch.Fill(frame[at:at+n], edge) })
 	s.frameInside(q, func(to, from, n, lines int) {
 		if f.CopyBytes(frame[to:], q.w, in[from:], s.StrideH*s.W, s.StrideW, n, lines, signed != f.Signed) {
@@ -152,13 +167,13 @@ func frameBytes(s *Shape, q *NchwPlan, f *simd.Ints, frame, in []uint8, signed b
 		copyPiece(s, q, frame, in, to, from, n, lines)
 		for l := 0; signed != f.Signed && l < lines; l++ {
 			line := frame[to+l*q.w:][:n]
-			f.Fours(line, line, signed)
+			f.QuadInput(line, line, signed)
 		}
 	})
 }
 
 // frameFloats writes the interior of the frames of a channel with SIMD kernels.
-func frameFloats(s *Shape, q *NchwPlan, f *simd.Windows, t *simd.Window, frame, in []float32) {
+func frameFloats(s *Shape, q *NCHWPlan, f *simd.Windows, t *simd.Window, frame, in []float32) {
 	s.frameInside(q, func(to, from, n, lines int) {
 		if f != nil && f.CopyLines(t, frame[to:], q.w, in[from:], s.StrideH*s.W, s.StrideW, n, lines) {
 			return
@@ -169,7 +184,7 @@ func frameFloats(s *Shape, q *NchwPlan, f *simd.Windows, t *simd.Window, frame, 
 
 // frameInside calls f for the interior of each frame of a channel: its offset in the frame and in
 // the input, and lines rows of n values.
-func (s *Shape) frameInside(q *NchwPlan, f func(to, from, n, lines int)) {
+func (s *Shape) frameInside(q *NCHWPlan, f func(to, from, n, lines int)) {
 	at := 0
 	for _, ry := range q.phasesY {
 		top, end := span(q.h, s.StrideH, ry-s.PadT, s.H)
@@ -184,7 +199,7 @@ func (s *Shape) frameInside(q *NchwPlan, f func(to, from, n, lines int)) {
 }
 
 // frameBorders calls f for the padding ranges of the frames of a channel.
-func (s *Shape) frameBorders(q *NchwPlan, f func(at, n int)) {
+func (s *Shape) frameBorders(q *NCHWPlan, f func(at, n int)) {
 	at := 0
 	for _, ry := range q.phasesY {
 		top, end := span(q.h, s.StrideH, ry-s.PadT, s.H)
@@ -216,10 +231,6 @@ func (s *Shape) frameBorders(q *NchwPlan, f func(at, n int)) {
 
 // planeImage convolves image n, given as frames or as it is.
 func (c *Float32) planeImage(p *workers.Pool, x, y []float32, n int) {
-	if c.splitBF16 != nil && c.sparse == nil {
-		c.imageSplitBF16(p, x, y, n)
-		return
-	}
 	cut := c.s.cutPlanes(p, c.og, c.k, c.cut(), c.f.Cols, 4, c.f.Rate())
 	workers.Do(p, cut.jobs, 1, planeArgs{c, x, y, n, cut}, func(q planeArgs, lo, hi int) {
 		r, t := q.cut.scratch(), gemm.Tiles.Get().(*simd.Tile)
@@ -277,7 +288,7 @@ func (c *Float32) gather(buf []float32, runs []simd.Run, in []float32, k0, steps
 	return runs
 }
 
-// GatherPanel writes K steps of one panel, for [gemm.Panels.widen].
+// GatherPanel writes K steps of one panel, for [gemm.Panels].
 func (c *Float32) GatherPanel(dst, data []float32, k0, steps, panel int) {
 	runs := runPool.Get().(*[]simd.Run)
 	*runs = c.gather(dst, *runs, data, k0, steps, panel, panel+1)
@@ -295,7 +306,7 @@ func (c *Float32) GatherPanel(dst, data []float32, k0, steps, panel int) {
 // cache, because each thread then needs only a part of the weights.
 type planeCut struct {
 	jobs                       int  // work items
-	groups, all, block, blocks int  // Panels in total and per block
+	groups, all, block, blocks int  // panels in total and per block
 	parts, og, rows, cols      int  // channel parts of a group; rows are computed together
 	channels                   bool // consecutive work items have the same channels
 	// blocks per thread, and remaining blocks; 0 if all blocks are split alike
@@ -447,7 +458,7 @@ const copyChannels = 64
 // padWeightRows pads given weight rows whose distance is a multiple of SameLines bytes, if many
 // positions read them.
 func (c *Float32) padWeightRows() {
-	if c.planes == nil || c.f == nil || !c.unpacked || c.splitBF16 != nil && c.sparse == nil || 4*c.k%gemm.SameLines != 0 || c.og <= c.f.Rows/2 {
+	if !c.usesPlanes() || !c.unpacked || c.splitBF16 != nil || 4*c.k%gemm.SameLines != 0 || c.og <= c.f.Rows/2 {
 		return
 	}
 	line := c.k + gemm.Apart
@@ -536,7 +547,7 @@ func (c *Float32) cut() int {
 }
 
 // runs lists the locations of the np positions from p0 in a frame, row by row.
-func (s *Shape) runs(q *NchwPlan, runs []simd.Run, p0, np int) []simd.Run {
+func (s *Shape) runs(q *NCHWPlan, runs []simd.Run, p0, np int) []simd.Run {
 	if q.w == s.OW {
 		return append(runs, simd.Run{From: int32(p0)})
 	}

@@ -7,6 +7,10 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
+// Convolutions over [N,H,W,C] with SIMD kernels. Neighbouring output positions of a row read the
+// input at a constant stride, and a row of taps is contiguous. Tiles read the input in place, or
+// a padded copy if windows cross the border.
+
 // nhwcPlan holds the parameters of a SIMD convolution over [N,H,W,C].
 type nhwcPlan struct {
 	frame  bool // the input is copied with padding
@@ -64,22 +68,24 @@ func (s *Shape) planNHWC(cg, og, cols, block int) *nhwcPlan {
 	return l
 }
 
-// runNHWC convolves x into y.
-func (c *Float32) runNHWC(p *workers.Pool, x, y []float32) {
-	l, s := c.lines, &c.s
-	if !l.frame {
-		c.lineImages(p, x, y, l.images)
-		return
+// eachPadded returns a runner that calls run with images that include their padding.
+func eachPadded(run func(c *Float32, p *workers.Pool, x, y []float32, images int)) runner {
+	return func(c *Float32, p *workers.Pool, x, y []float32) {
+		l, s := c.lines, &c.s
+		if !l.frame {
+			run(c, p, x, y, l.images)
+			return
+		}
+		sc, frame := scratch.Borrow(l.imageA)
+		for n := range s.N {
+			in := x[n*s.H*s.W*s.C:][:s.H*s.W*s.C]
+			workers.Do(p, l.h, max(1, scratch.CopyGrain/(l.w*s.C)), frameArgs{s, frame, in, l.w}, func(q frameArgs, lo, hi int) {
+				frameLines(q.s, q.frame, 1, q.w, q.w, lo, hi, 0, q.copy)
+			})
+			run(c, p, frame, y[n*l.imageC:], 1)
+		}
+		scratch.Float32s.Put(sc)
 	}
-	sc, frame := scratch.Borrow(l.imageA)
-	for n := range s.N {
-		in := x[n*s.H*s.W*s.C:][:s.H*s.W*s.C]
-		workers.Do(p, l.h, max(1, scratch.CopyGrain/(l.w*s.C)), frameArgs{s, frame, in, l.w}, func(q frameArgs, lo, hi int) {
-			frameLines(q.s, q.frame, 1, q.w, q.w, lo, hi, 0, q.copy)
-		})
-		c.lineImages(p, frame, y[n*l.imageC:], 1)
-	}
-	scratch.Float32s.Put(sc)
 }
 
 // frameArgs holds the arguments of a work item that pads the input.
@@ -116,10 +122,6 @@ func frameLines[T float32 | uint8](s *Shape, frame []T, size, apart, w, lo, hi i
 
 // lineImages convolves images that include their padding.
 func (c *Float32) lineImages(p *workers.Pool, x, y []float32, images int) {
-	if c.sparse != nil {
-		c.sparseImages(p, x, y, images)
-		return
-	}
 	cut := c.lines.cut(p, &c.s, images, c.k, c.f.Rows, c.f.Rate()/2)
 	workers.Do(p, cut.jobs, 1, lineArgs{c, x, y, cut}, func(q lineArgs, lo, hi int) {
 		t := gemm.Tiles.Get().(*simd.Tile)

@@ -17,7 +17,7 @@ import (
 // pixelColumnPlan holds the parameters of such a convolution.
 type pixelColumnPlan struct {
 	lines int       // output rows computed together
-	plane *NchwPlan // of the transposed copy of that many rows
+	plane *NCHWPlan // of the transposed copy of that many rows
 	depth int       // channels written to the copy, rounded up
 	offs  []int32   // offset of each K step in the copy, the channels of a tap one after the other
 }
@@ -36,15 +36,15 @@ const (
 	minRowCost = 2.5
 )
 
-// planPixelColumns returns nil if output channels fill registers well enough.
-func (c *Float32) planPixelColumns() *pixelColumnPlan {
+// planPixelColumns returns false if output channels fill registers well enough.
+func (c *Float32) planPixelColumns() bool {
 	s := c.s
-	if !c.f.HasPlaced() || s.Groups > 1 || s.OC > c.f.Rows || s.place != (placement{}) {
-		return nil
+	if c.lines == nil || !c.f.HasIndirect() || s.Groups > 1 || s.OC > c.f.Rows || s.place != (placement{}) {
+		return false
 	}
 	all := s.planFrames(c.cg)
 	if all == nil {
-		return nil
+		return false
 	}
 	q := &pixelColumnPlan{depth: max(c.cg, transposeSide)}
 	if c.cg == 1 {
@@ -55,10 +55,10 @@ func (c *Float32) planPixelColumns() *pixelColumnPlan {
 	q.lines = min(s.OH, max(2*more/s.StrideH, 4, groupedFrameMax/line-more/s.StrideH))
 	s.OH = q.lines
 	if q.plane = s.planFramesApart(c.cg, true); q.plane == nil || q.depth*q.plane.Size > 1<<30 {
-		return nil
+		return false
 	}
 	if q.time(c) > pixelColumnGain*c.lineTime() {
-		return nil
+		return false
 	}
 	taps := s.KH * s.KW
 	q.offs = make([]int32, c.k)
@@ -67,7 +67,8 @@ func (c *Float32) planPixelColumns() *pixelColumnPlan {
 			q.offs[t*c.cg+ch] = q.plane.offs[ch*taps+t]
 		}
 	}
-	return q
+	c.pixelColumns = q
+	return true
 }
 
 // pixelColumnGain is the maximum time relative to the channels-as-columns algorithm.
@@ -153,7 +154,7 @@ func (a pixelColumnArgs) pieces(lo, hi int) {
 		all := (y1-y0-1)*w + s.OW
 		for p := 0; p < all; {
 			t.B, t.C = &frame[p], &workspace[p]
-			p += f.Placed(t, s.OC, all-p, true)
+			p += f.RunIndirect(t, s.OC, all-p, true)
 		}
 		y := a.y[(n*s.OH+y0)*s.OW*s.OC:][:(y1-y0)*s.OW*s.OC]
 		if w == s.OW {

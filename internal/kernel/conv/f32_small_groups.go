@@ -21,22 +21,26 @@ type smallGroupPlan struct {
 	packed []float32 // weights of each block, one register for each step of a window
 }
 
-// planSmallGroups returns nil if groups fill registers by themselves or the ISA lacks the kernels.
-func (s *Shape) planSmallGroups(cg, og int) *smallGroupPlan {
-	if s.Groups == 1 || og >= simd.GroupLanes || s.PadT < 0 || s.PadL < 0 || s.place != (placement{}) {
-		return nil
+// planSmallGroups returns false if groups fill registers by themselves, or if the ISA lacks the
+// kernels.
+func (c *Float32) planSmallGroups() bool {
+	s := &c.s
+	if c.lines == nil || s.Groups == 1 || c.og >= simd.GroupLanes || s.PadT < 0 || s.PadL < 0 || s.place != (placement{}) {
+		return false
 	}
-	l := &smallGroupPlan{f: simd.NewGroups(s.Groups, cg, og), walk: simd.WindowKernels()}
+	l := &smallGroupPlan{f: simd.NewGroups(s.Groups, c.cg, c.og), walk: simd.WindowKernels()}
 	if l.f == nil || l.walk == nil {
-		return nil
+		return false
 	}
-	return l
+	c.groups = l
+	return true
 }
 
-// set packs weights [OC,KH,KW,C/Groups], k per output channel.
-func (l *smallGroupPlan) set(w []float32, oc, k int) {
-	l.packed = scratch.Zeroed(l.packed, l.f.Blocks*simd.GroupLanes*k)
-	gemm.Pack(l.packed, w, oc, k, simd.GroupLanes, k, 1)
+// packSmallGroups packs weights [OC,KH,KW,C/Groups].
+func (c *Float32) packSmallGroups(w []float32) {
+	l := c.groups
+	l.packed = scratch.Zeroed(l.packed, l.f.Blocks*simd.GroupLanes*c.k)
+	gemm.Pack(l.packed, w, c.s.OC, c.k, simd.GroupLanes, c.k, 1)
 }
 
 // smallGroupArgs holds the arguments of a work item.

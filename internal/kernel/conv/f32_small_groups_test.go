@@ -62,14 +62,14 @@ func compareGroupLanes(t rapid.TB, s Shape, odd, biased, clamp bool, threads int
 		bias = values(s.OC)
 	}
 	c := NewNHWC(s, w, bias, activation.Clamp{On: clamp, Min: -3, Max: 5})
-	if c.groups == nil || c.sparse != nil || c.tapGemms != nil {
+	if c.algorithm.name != "small groups" {
 		return false
 	}
 	n := s.Outputs()
 	got, want := values(n+2), values(n+2)
 	before, after := got[0], got[n+1]
 	c.Run(pool, x, got[1:n+1])
-	c.groups = nil
+	c.dense = algorithmNamed(t, "output channels as columns")
 	c.SetWeights(w, bias)
 	c.Run(pool, x, want[1:n+1])
 	if math.Float32bits(got[0]) != math.Float32bits(before) || math.Float32bits(got[n+1]) != math.Float32bits(after) {

@@ -7,12 +7,13 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// planSplitBF16 returns the kernels of a split convolution over planes; nil if others are faster.
-func (c *Float32) planSplitBF16() *simd.Parts {
-	if !c.fitsSplitBF16() || c.splitBF16Time() > 0.9*c.floatsTime() {
-		return nil
+// planSplitBF16 returns false if other algorithms are faster.
+func (c *Float32) planSplitBF16() bool {
+	if !c.usesPlanes() || !c.fitsSplitBF16() || c.splitBF16Time() > 0.9*c.floatsTime() {
+		return false
 	}
-	return simd.PartKernels() // called last, as in chooseSplitBF16
+	c.splitBF16 = simd.PartKernels() // called last: the first call runs a test computation
+	return c.splitBF16 != nil
 }
 
 // fitsSplitBF16 reports whether a convolution over planes can be split, with output channels as

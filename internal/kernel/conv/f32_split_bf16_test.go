@@ -58,12 +58,13 @@ func TestConvSplitBF16(t *testing.T) {
 		n := s.Outputs()
 		got, want, other := values(n+2), make([]float32, n), make([]float32, n)
 		before, after := got[0], got[n+1]
-		c.winograd4, c.splitBF16 = nil, nil
+		c.winograd4, c.splitBF16, c.dense = nil, nil, algorithmNamed(t, "gathered panels")
 		c.SetWeights(w, bias)
 		c.Run(pool, x, want)
 		if c.splitBF16 = simd.PartKernels(); !c.fitsSplitBF16() {
 			t.Fatal("no parts")
 		}
+		c.dense = algorithmNamed(t, "split bfloat16")
 		c.SetWeights(w, bias)
 		c.Run(nil, x, got[1:n+1])
 		c.Run(pool, x, other)

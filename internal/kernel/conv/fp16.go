@@ -14,22 +14,20 @@ import (
 
 // SupportsFloat16 reports whether [Float32.RunFloat16] supports the convolution.
 func (c *Float32) SupportsFloat16() bool {
-	return simd.ElementKernels() != nil && c.planes != nil && (c.f != nil || c.windows != nil) && !c.nhwc && c.s.Outputs() > 0
+	return simd.ElementKernels() != nil && c.planes != nil
 }
 
 // RunFloat16 convolves the float16 values x into y; see [Float32.SupportsFloat16].
 func (c *Float32) RunFloat16(p *workers.Pool, x, y []uint16) {
-	switch {
-	case c.tapGemms != nil, c.im2row != nil, c.hasFastDense() && c.sparse == nil:
+	if c.algorithm.run16 == nil {
 		c.float16ViaFloat32(p, x, y)
 		return
-	case c.strips != nil:
-		c.float16Strips(p, x, y)
-		return
-	case c.windows != nil:
-		c.float16Windows(p, x, y)
-		return
 	}
+	c.algorithm.run16(c, p, x, y)
+}
+
+// float16Panels is RunFloat16 over gathered panels.
+func (c *Float32) float16Panels(p *workers.Pool, x, y []uint16) {
 	s, q := &c.s, c.planes
 	in, area := s.H*s.W, s.OH*s.OW
 	var sc *[]float32

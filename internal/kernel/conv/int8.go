@@ -3,7 +3,6 @@ package conv
 import (
 	"unsafe"
 
-	"github.com/opmeter/opmeter/internal/base/hugepages"
 	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/gemm"
 	"github.com/opmeter/opmeter/internal/kernel/move"
@@ -12,38 +11,45 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// convQ is the layout-independent part of a convolution of 8-bit activations: weights as
+// intConv is the part of a convolution of 8-bit activations that both layouts share: weights as
 // [gemm.PackedInt8], group after group.
-type convQ struct {
-	s         Shape
-	cg, og, k int
-	weights   []*gemm.PackedInt8
-	zero      uint8 // input zero point, as stored byte
-	table     gemm.ByteTable
-	zeros     []uint8
-	signed    bool
-	lines     *int8NHWC      // SIMD, over [N,H,W,C]
-	planes    *int8NCHW      // SIMD, over [N,C,H,W]
-	windows   *depthwiseInt8 // SIMD, depthwise
+type intConv struct {
+	s               Shape
+	cg, og, k       int
+	depthwise       bool
+	lastIn, lastOut bool // channels-last input and output
+	// dense is the algorithm for dense weights, algorithm the one in use.
+	dense, algorithm *intAlgorithm
+	f                *simd.Ints // nil without SIMD
+	zeroPoint        int32      // of the input
+	signed           bool       // the input is int8
+	// Of the current run over [N,C,H,W]: put passes planes to it, created once, so that runs do
+	// not allocate.
+	to  epilogue
+	put putPlanes
+
+	// Parameters of algorithms, nil unless planned.
+	lines   *int8NHWC
+	planes  *int8NCHW
+	windows *depthwiseInt8
+	wd      []int32 // weights of a depthwise convolution in plain Go
+	weights []*gemm.PackedInt8
+	table   gemm.ByteTable
+	zeros   []uint8
 }
 
-func newConvQ(s Shape, lastIn, lastOut bool) convQ {
+// newIntConv selects the algorithm for a shape, whose taps that only cover padding are removed.
+func newIntConv(s Shape, depthwise, lastIn, lastOut bool) intConv {
 	s.Groups = max(s.Groups, 1)
 	s.columnAsRow()
-	c := convQ{s: s, cg: s.C / s.Groups, og: s.OC / s.Groups}
+	c := intConv{s: s, cg: s.C / s.Groups, og: s.OC / s.Groups, depthwise: depthwise, lastIn: lastIn, lastOut: lastOut, f: simd.IntKernels()}
 	c.k = c.cg * s.KH * s.KW
-	if lastIn || lastOut && (c.s.SupportsNHWC() || c.s.bandSize(simd.IntKernels(), true) > 0) || c.s.PrefersNHWC() {
-		c.lines = newInt8NHWC(&c.s, c.cg, c.og, !lastIn)
-	} else {
-		c.planes = newInt8NCHW(&c.s, c.cg)
+	for _, a := range intAlgorithms {
+		if a.plan(&c) {
+			c.dense, c.algorithm = a, a
+			break
+		}
 	}
-	if c.lines != nil || c.planes != nil {
-		return c
-	}
-	for range s.Groups {
-		c.weights = append(c.weights, gemm.NewPackedInt8(c.og, c.k))
-	}
-	c.zeros = make([]uint8, c.cg)
 	return c
 }
 
@@ -55,13 +61,13 @@ func (s *Shape) SupportsNHWC() bool {
 
 // SupportsNHWCOutput reports whether it can at least write channels-last output.
 func (s *Shape) SupportsNHWCOutput() bool {
-	return simd.IntKernels() != nil && simd.ElementKernels().Columns() && s.Outputs() > 0 && (s.Groups <= 1 || s.tilesGroups()) && s.OC >= 16
+	return simd.IntKernels() != nil && simd.ElementKernels().HasRescaleColumns() && s.Outputs() > 0 && (s.Groups <= 1 || s.tilesGroups()) && s.OC >= 16
 }
 
 // SupportsDepthwiseNHWC reports whether a depthwise byte convolution over [N,C,H,W] can use
 // channels-last input and output.
 func (s *Shape) SupportsDepthwiseNHWC() bool {
-	return s.Groups > 1 && s.Groups == s.C && s.OC == s.C && s.C >= 16 && s.Outputs() > 0 && simd.IntKernels() != nil && simd.ElementKernels().Columns() && s.planByteStrips(1, true) != nil
+	return s.Groups > 1 && s.Groups == s.C && s.OC == s.C && s.C >= 16 && s.Outputs() > 0 && simd.IntKernels() != nil && simd.ElementKernels().HasRescaleColumns() && s.planByteStrips(1, true) != nil
 }
 
 // PrefersNHWC reports whether a convolution over [N,C,H,W] is faster with an internal transpose
@@ -71,47 +77,43 @@ func (s *Shape) PrefersNHWC() bool {
 	return s.SupportsNHWC() && (s.KH*s.KW > 1 || s.C >= 256 || s.OH*s.OW <= 64)
 }
 
-func setWeights[W quantise.Weight](p *workers.Pool, c *convQ, w []W, zero int32) {
-	first := false
-	if c.planes != nil {
-		// weights that change between runs are not converted to sparse
-		first = c.planes.narrow == nil && c.planes.wide == nil && c.lines == nil
-		c.lines = nil
-	}
+func setWeights[W quantise.Weight](p *workers.Pool, c *intConv, w []W, zero int32) {
 	switch {
-	case c.lines != nil:
-		fillLines(p, c.lines, &c.s, w, zero)
 	case c.planes != nil:
-		if first {
+		// weights that change between runs are not converted to sparse
+		first := c.planes.narrow == nil && c.planes.wide == nil && c.lines == nil
+		if c.lines, c.algorithm = nil, c.dense; first {
 			c.lines = newSparsePlanes(&c.s, w, zero)
 		}
 		if c.lines != nil {
+			c.algorithm = skippedIntZeros
 			return
 		}
 		fillPlanes(c.planes, &c.s, c.k, w, zero)
+	case c.lines != nil:
+		fillLines(p, c.lines, &c.s, w, zero)
 	}
 	for g, q := range c.weights {
 		gemm.FillInt8(p, q, w[g*c.og*c.k:], zero, c.k, 1)
 	}
 }
 
-func (c *convQ) setZero(signed bool, zero int32) {
-	c.signed = signed
+func (c *intConv) setZero(signed bool, zero int32) {
+	c.signed, c.zeroPoint = signed, zero
 	c.table.Fill(signed, zero)
-	c.zero = uint8(zero)
-	scratch.Fill(c.zeros, c.zero)
+	scratch.Fill(c.zeros, uint8(zero))
 }
 
 // patchPiece is a work item of an 8-bit im2col convolution in plain Go.
 type patchPiece struct {
-	buf          []float64 // Float32s for the packed patches
-	line         []uint8   // Float32s for a row of input
+	buf          []float64 // scratch for the packed patches
+	line         []uint8   // scratch for a row of input
 	n, g, p0, np int       // image, group, positions
 	o0, o1       int       // channels of the group
 }
 
 // each calls f for work items lo to hi of q.
-func (c *convQ) each(q *cut, lo, hi int, f func(t patchPiece)) {
+func (c *intConv) each(q *cut, lo, hi int, f func(t patchPiece)) {
 	sc, buf := scratch.Borrow64(q.block*c.k + q.block/8 + 1)
 	t := patchPiece{buf: buf[:q.block*c.k], line: scratch.AsUint8(buf[q.block*c.k:])}
 	for i := lo; i < hi; i++ {
@@ -126,17 +128,14 @@ func (c *convQ) each(q *cut, lo, hi int, f func(t patchPiece)) {
 }
 
 // cut is [cutPlaces] for patches.
-func (c *convQ) cut(p *workers.Pool) cut {
+func (c *intConv) cut(p *workers.Pool) cut {
 	return cutPlaces(p, &c.s, c.s.OH*c.s.OW, scratch.Block/2/max(c.k, 1), 4, c.og, 4)
 }
 
 // Int8 is a convolution of 8-bit activations in [N,H,W,C] with 32-bit sums.
 type Int8[T int8 | uint8] struct {
-	convQ
-	zeroPoint int32
-	q         quantise.Requant
-	wd        []int32 // [KH,KW,OC] of a depthwise convolution in plain Go
-	depthwise bool
+	intConv
+	q quantise.Requant
 }
 
 // NewInt8 prepares a convolution with weights [OC,KH,KW,C/Groups] with zero point zeroW.
@@ -151,10 +150,10 @@ func NewInt8[T int8 | uint8, W quantise.Weight](s Shape, w []W, zeroW, zero int3
 		return NewDepthwiseInt8[T](s, wd, zero, q)
 	}
 	seen := s.trimTaps()
-	c := &Int8[T]{convQ: newConvQ(s, true, true), zeroPoint: zero, q: q}
+	c := &Int8[T]{intConv: newIntConv(s, false, true, true), q: q}
 	c.q.SetSteps(c.k, zero)
 	w = trimmedWeights(seen, w, s.OC, c.cg, true)
-	setWeights(nil, &c.convQ, w, zeroW)
+	setWeights(nil, &c.intConv, w, zeroW)
 	quantise.SumBounds[T](&c.q, w, s.OC, c.k, zeroW, zero)
 	var z T
 	c.setZero(z-1 < z, zero)
@@ -176,14 +175,13 @@ func NewDepthwiseInt8[T int8 | uint8](s Shape, w []int16, zero int32, q quantise
 	s.Groups = s.C
 	s.columnAsRow()
 	w = trimmedWeights(s.trimTaps(), w, 1, s.OC, true)
-	c := &Int8[T]{convQ: convQ{s: s, cg: 1, og: s.OC / s.C, k: s.KH * s.KW}, zeroPoint: zero, q: q, depthwise: true}
+	c := &Int8[T]{intConv: newIntConv(s, true, true, true), q: q}
 	c.q.SetSteps(c.k, zero)
 	quantise.SumBounds[T](&c.q, w, s.OC, 1, 0, zero)
-	if c.windows = newDepthwiseInt8(&c.s, c.og, true); c.windows != nil {
+	if c.windows != nil {
 		c.windows.setLanes(&c.s, w)
 	} else {
 		// Integer sums: a depthwise convolution has no reuse for the micro-kernel to exploit.
-		c.wd = hugepages.Make[int32](len(w))
 		for i, v := range w {
 			c.wd[i] = int32(v)
 		}
@@ -195,23 +193,7 @@ func NewDepthwiseInt8[T int8 | uint8](s Shape, w []int16, zero int32, q quantise
 
 // Name returns the algorithm: "depthwise", "im2col", or "direct" with the instruction set of the
 // SIMD kernels.
-func (c *Int8[T]) Name() string { return c.name(c.depthwise) }
-
-func (c *convQ) name(depthwise bool) string {
-	switch {
-	case c.windows != nil:
-		return "depthwise/" + c.windows.f.Ints.String()
-	case depthwise:
-		return "depthwise"
-	case c.lines != nil && c.lines.sparse != nil:
-		return c.lines.sparse[0].Name()
-	case c.lines != nil:
-		return c.lines.panels[0].Name("direct")
-	case c.planes != nil:
-		return "direct/" + c.planes.f.Set.String()
-	}
-	return "im2col"
-}
+func (c *intConv) Name() string { return c.algorithm.label(c) }
 
 // Run convolves x into y.
 func (c *Int8[T]) Run(p *workers.Pool, x, y []T) {
@@ -227,7 +209,7 @@ func (c *Int8[T]) Sums(p *workers.Pool, x []T, zero int32, y []int32) {
 // setInputZero sets the input zero point.
 func (c *Int8[T]) setInputZero(zero int32) {
 	var z T
-	if c.zeroPoint = zero; c.q.Least != nil {
+	if c.q.Least != nil {
 		c.q.Least, c.q.Most, c.q.N = nil, nil, 0 // computed for another zero point
 	}
 	c.setZero(z-1 < z, zero)
@@ -242,36 +224,22 @@ func (c *Int8[T]) run(p *workers.Pool, x, y []T, sums []int32) {
 	if sums == nil {
 		c.q.Prepare(c.windows.channels(s.OC))
 	}
-	switch {
-	case c.windows != nil:
-		c.runWindows(p, x, y, sums)
-		return
-	case c.depthwise:
-		depthwiseQ[T]{s, c.og, x, y, sums, c.wd, c.zeroPoint, &c.q}.run(p)
-		return
-	}
-	if c.lines != nil {
-		c.runLines(p, x, y, sums)
-		return
-	}
-	q := c.cut(p)
-	workers.Each(p, q.pieces(), 1, patchesQ[T]{c, q, x, y, sums})
+	c.algorithm.run(&c.intConv, p, quantise.Bits(x), epilogue{sums: sums, f: c.f, y: quantise.Bits(y), q: &c.q})
 }
 
-// patchesQ holds the arguments of an im2col work item.
-type patchesQ[T int8 | uint8] struct {
-	c    *Int8[T]
-	cut  cut
-	x, y []T
-	sums []int32
+// intPatches holds the arguments of a work item in plain Go.
+type intPatches struct {
+	c   *intConv
+	cut cut
+	x   []uint8
+	to  epilogue
 }
 
-// Piece computes work items lo to hi.
-func (q patchesQ[T]) Piece(lo, hi int) {
+// lines computes im2col work items lo to hi over [N,H,W,C].
+func (q intPatches) lines(lo, hi int) {
 	c, s := q.c, &q.c.s
-	in := quantise.Bits(q.x)
 	c.each(&q.cut, lo, hi, func(t patchPiece) {
-		c.patchesNHWC(t.buf, in[t.n*s.H*s.W*s.C:][:s.H*s.W*s.C], t.g, t.p0, t.np)
+		c.patchesNHWC(t.buf, q.x[t.n*s.H*s.W*s.C:][:s.H*s.W*s.C], t.g, t.p0, t.np)
 		var sum [16]int32
 		for o := t.o0; o < t.o1; o += 4 {
 			ch := min(4, t.o1-o)
@@ -279,29 +247,19 @@ func (q patchesQ[T]) Piece(lo, hi int) {
 				c.weights[t.g].Sums(o, t.buf[i*c.k:], &sum)
 				for j := range min(4, t.np-i) {
 					at := (t.n*q.cut.places+t.p0+i+j)*s.OC + t.g*c.og + o
-					if q.sums != nil {
-						copy(q.sums[at:][:ch], sum[4*j:])
+					if q.to.sums != nil {
+						copy(q.to.sums[at:][:ch], sum[4*j:])
 						continue
 					}
-					quantise.RequantRow(q.y[at:][:ch], sum[4*j:], &c.q, t.g*c.og+o)
+					quantise.RequantRow(q.to.y[at:][:ch], sum[4*j:], q.to.q, t.g*c.og+o)
 				}
 			}
 		}
 	})
 }
 
-// runWindows is run for a depthwise convolution with SIMD kernels.
-func (c *Int8[T]) runWindows(p *workers.Pool, x, y []T, sums []int32) {
-	c.windows.lines(p, &c.s, quantise.Bits(x), c.signed, c.zeroPoint, epilogue{sums: sums, f: c.windows.ints, y: quantise.Bits(y), q: &c.q})
-}
-
-// runLines is run with SIMD kernels.
-func (c *Int8[T]) runLines(p *workers.Pool, x, y []T, sums []int32) {
-	c.lines.run(p, &c.s, c.og, quantise.Bits(x), c.signed, c.zeroPoint, epilogue{sums: sums, f: c.lines.panels[0].F, y: quantise.Bits(y), q: &c.q})
-}
-
 // patchesNHWC packs np patches from position p0 into panels of four, in the order tap, channel.
-func (c *convQ) patchesNHWC(dst []float64, x []uint8, g, p0, np int) {
+func (c *intConv) patchesNHWC(dst []float64, x []uint8, g, p0, np int) {
 	s, cg, t := &c.s, c.cg, &c.table
 	for i := 0; i < np; i += 4 {
 		d := dst[i*c.k:][:4*c.k]
@@ -326,15 +284,9 @@ func (c *convQ) patchesNHWC(dst []float64, x []uint8, g, p0, np int) {
 
 // Sums is a convolution of 8-bit activations in [N,C,H,W] that returns the 32-bit sums.
 type Sums struct {
-	convQ
-	wd        []int32 // weights of a depthwise convolution in plain Go
-	depthwise bool
-	last      bool      // depthwise with channels-last input and output
-	lanes     []int16   // its weights [KH,KW,OC]
-	taps      *tapRange // remaining taps, if some only cover padding
-	zeroPoint int32
-	to        epilogue  // of the current run
-	put       putPlanes // passes planes to it: created once, so that runs do not allocate
+	intConv
+	lanes []int16   // weights [KH,KW,OC] of a depthwise convolution with channels-last input
+	taps  *tapRange // remaining taps, if some only cover padding
 }
 
 // NewSums prepares a convolution; see [SetSumWeights]. lastIn and lastOut select
@@ -342,15 +294,7 @@ type Sums struct {
 // [Shape.SupportsNHWCOutput], or both [Shape.SupportsDepthwiseNHWC].
 func NewSums(s Shape, lastIn, lastOut bool) *Sums {
 	c := &Sums{taps: s.trimTaps()}
-	if s.Groups > 1 && s.Groups == s.C {
-		c.convQ, c.depthwise = convQ{s: s, cg: 1, og: s.OC / s.Groups, k: s.KH * s.KW}, true
-		c.last = lastIn && lastOut
-		if c.windows = newDepthwiseInt8(&c.s, c.og, c.last); c.windows == nil {
-			c.wd = hugepages.Make[int32](s.OC * c.k)
-		}
-	} else {
-		c.convQ = newConvQ(s, lastIn, lastOut)
-	}
+	c.intConv = newIntConv(s, s.Groups > 1 && s.Groups == s.C, lastIn, lastOut)
 	c.to.oc, c.to.out = s.OC, s.OH*s.OW
 	if !lastOut {
 		c.to.area = c.to.out
@@ -358,9 +302,6 @@ func NewSums(s Shape, lastIn, lastOut bool) *Sums {
 	c.put = func(plane, rows, at, n int, sums []int32, line int) { c.to.rows(plane, rows, at, n, sums, line) }
 	return c
 }
-
-// Name returns the algorithm; see [Int8.Name].
-func (c *Sums) Name() string { return c.name(c.depthwise) }
 
 // SumWeight is a weight of a [Sums].
 type SumWeight interface{ int8 | uint8 | int32 }
@@ -371,7 +312,7 @@ func SetSumWeights[W SumWeight](c *Sums, w []W, zero int32) {
 	w = trimmedWeights(c.taps, w, c.s.OC, c.cg, false)
 	taps := c.s.KH * c.s.KW
 	switch {
-	case c.last:
+	case c.depthwise && c.lastIn:
 		c.lanes = scratch.Zeroed(c.lanes, len(w))
 		for i, v := range w {
 			c.lanes[i%taps*c.s.OC+i/taps] = int16(int32(v) - zero)
@@ -390,14 +331,14 @@ func SetSumWeights[W SumWeight](c *Sums, w []W, zero int32) {
 		}
 		scratch.Float32s.Put(sc)
 	case c.lines == nil || taps == 1:
-		setWeights(nil, &c.convQ, w, zero)
+		setWeights(nil, &c.intConv, w, zero)
 	default:
 		sc, workspace := scratch.Borrow((len(w)*int(unsafe.Sizeof(w[0])) + 3) / 4)
 		last := unsafe.Slice((*W)(unsafe.Pointer(unsafe.SliceData(workspace))), len(w))
 		for o := range c.s.OC {
 			transposeWeights(last[o*c.k:], w[o*c.k:], taps, c.cg)
 		}
-		setWeights(nil, &c.convQ, last, zero)
+		setWeights(nil, &c.intConv, last, zero)
 		scratch.Float32s.Put(sc)
 	}
 }
@@ -415,13 +356,10 @@ func transposeWeights[W SumWeight](dst, src []W, rows, cols int) {
 }
 
 // SetZero sets the zero point of int8 (signed) or uint8 input.
-func (c *Sums) SetZero(signed bool, zero int32) {
-	c.zeroPoint = zero
-	c.setZero(signed, zero)
-}
+func (c *Sums) SetZero(signed bool, zero int32) { c.setZero(signed, zero) }
 
 // UsesSIMD reports whether SIMD kernels compute the sums.
-func (c *Sums) UsesSIMD() bool { return c.windows != nil || c.planes != nil || c.lines != nil }
+func (c *Sums) UsesSIMD() bool { return c.algorithm.simd }
 
 // putPlanes receives sums piece by piece while they are in the cache, from several threads: rows
 // planes of one image, n positions each from position at, line apart. Each output channel of each
@@ -431,67 +369,34 @@ type putPlanes = func(plane, rows, at, n int, sums []int32, line int)
 // RunRescaled convolves the bytes x into the quantised values y; it requires [Sums.UsesSIMD].
 func (c *Sums) RunRescaled(p *workers.Pool, x, y []uint8, q *quantise.Rescale) {
 	c.to.y, c.to.sums, c.to.r = y, nil, q
-	c.vectors(p, x)
-}
-
-// vectors convolves x with SIMD kernels.
-func (c *Sums) vectors(p *workers.Pool, x []uint8) {
-	switch {
-	case c.lines != nil:
-		c.lines.run(p, &c.s, c.og, x, c.signed, c.zeroPoint, c.to)
-	case c.last:
-		c.windows.lines(p, &c.s, x, c.signed, c.zeroPoint, c.to)
-	case c.windows != nil:
-		c.windows.run(p, &c.s, x, c.signed, c.zeroPoint, c.put)
-	default:
-		c.planes.run(p, &c.s, c.og, x, c.signed, c.zeroPoint, &c.to, c.put)
-	}
+	c.algorithm.run(&c.intConv, p, x, c.to)
 }
 
 // Run convolves the bytes x into y.
 func (c *Sums) Run(p *workers.Pool, x []uint8, y []int32) {
-	s := &c.s
-	area := s.OH * s.OW
-	if c.UsesSIMD() {
-		c.to.y, c.to.sums, c.to.r = nil, y, nil
-		c.vectors(p, x)
+	if c.s.Outputs() == 0 {
 		return
 	}
-	if s.Outputs() == 0 {
-		return
-	}
-	if c.depthwise {
-		workers.Do(p, s.N*s.OC, max(1, 1<<14/max(1, area*c.k)), sumArgs{c: c, x: x, y: y}, sumArgs.planes)
-		return
-	}
-	q := c.cut(p)
-	workers.Do(p, q.pieces(), 1, sumArgs{c, q, x, y}, sumArgs.pieces)
+	c.to.y, c.to.sums, c.to.r = nil, y, nil
+	c.algorithm.run(&c.intConv, p, x, c.to)
 }
 
-// sumArgs holds the arguments of a work item of [Sums.Run] in plain Go.
-type sumArgs struct {
-	c   *Sums
-	cut cut
-	x   []uint8
-	y   []int32
-}
-
-// planes computes planes lo to hi of a depthwise convolution.
-func (q sumArgs) planes(lo, hi int) {
+// depthwise computes planes lo to hi of a depthwise convolution.
+func (q intPatches) depthwise(lo, hi int) {
 	c, s := q.c, &q.c.s
 	area := s.OH * s.OW
 	for i := lo; i < hi; i++ {
 		n, o := i/s.OC, i%s.OC
-		c.plane(q.y[i*area:][:area], q.x[(n*s.C+o/c.og)*s.H*s.W:][:s.H*s.W], c.wd[o*c.k:][:c.k])
+		c.plane(q.to.sums[i*area:][:area], q.x[(n*s.C+o/c.og)*s.H*s.W:][:s.H*s.W], c.wd[o*c.k:][:c.k])
 	}
 }
 
-// pieces computes im2col work items lo to hi.
-func (q sumArgs) pieces(lo, hi int) {
+// planes computes im2col work items lo to hi over [N,C,H,W].
+func (q intPatches) planes(lo, hi int) {
 	c, s, area := q.c, &q.c.s, q.cut.places
 	c.each(&q.cut, lo, hi, func(t patchPiece) {
 		c.patchesNCHW(t.buf, t.line, q.x[(t.n*s.C+t.g*c.cg)*s.H*s.W:][:c.cg*s.H*s.W], t.p0, t.np)
-		out := q.y[(t.n*s.OC+t.g*c.og)*area+t.p0:]
+		out := q.to.sums[(t.n*s.OC+t.g*c.og)*area+t.p0:]
 		var sum [16]int32
 		for i := 0; i < t.np; i += 4 {
 			n := min(4, t.np-i)
@@ -509,14 +414,14 @@ func (q sumArgs) pieces(lo, hi int) {
 }
 
 // patchesNCHW is Conv.patchesNCHW for 8-bit values.
-func (c *convQ) patchesNCHW(dst []float64, line, x []uint8, p0, np int) {
+func (c *intConv) patchesNCHW(dst []float64, line, x []uint8, p0, np int) {
 	s, t := &c.s, &c.table
 	at := 0
 	for ch := range c.cg {
 		plane := x[ch*s.H*s.W:][:s.H*s.W]
 		for ky := range s.KH {
 			for kx := range s.KW {
-				l := tapRow(s, line, plane, ky, kx, p0, np, c.zero)
+				l := tapRow(s, line, plane, ky, kx, p0, np, uint8(c.zeroPoint))
 				d := dst[at:]
 				for len(l) > 4 {
 					*(*[4]float64)(d) = [4]float64{t.Values[l[0]], t.Values[l[1]], t.Values[l[2]], t.Values[l[3]]}
@@ -535,7 +440,7 @@ func (c *convQ) patchesNCHW(dst []float64, line, x []uint8, p0, np int) {
 
 // plane computes one plane of a depthwise convolution, tap by tap over the columns for which the
 // tap lies inside.
-func (c *Sums) plane(y []int32, x []uint8, w []int32) {
+func (c *intConv) plane(y []int32, x []uint8, w []int32) {
 	s := &c.s
 	signed := c.signed
 	clear(y)

@@ -26,7 +26,7 @@ const bandMax = 32
 // fewer tile steps gain.
 func (s *Shape) bandSize(f *simd.Ints, planes bool) int {
 	column := s.KH * s.C
-	if !planes || s.Groups > 1 || s.KH == 1 || s.DilH > 1 || s.DilW > 1 || s.C >= 16 || column > bandMax || s.OW < 4 || f == nil || !f.Quads() || !simd.ElementKernels().Columns() {
+	if !planes || s.Groups > 1 || s.KH == 1 || s.DilH > 1 || s.DilW > 1 || s.C >= 16 || column > bandMax || s.OW < 4 || f == nil || !f.Quads() || !simd.ElementKernels().HasRescaleColumns() {
 		return 0
 	}
 	return column
@@ -53,13 +53,13 @@ const bandSlack = 128
 func (q *int8NHWCArgs) bands(dst []uint8, n, l0, l1, x0, x1 int) {
 	s, band, cols := q.s, q.c.band, x1-x0
 	rows := ((l1-l0-1)*s.StrideH + s.KH) * s.C
-	sc, lines := scratch.Borrow8(q.bytes * cols * (rows + simd.TurnLeast))
+	sc, lines := scratch.Borrow8(q.bytes * cols * (rows + simd.MinTransposeColumns))
 	q.bandLines(lines, n, l0*s.StrideH-s.PadT, rows/s.C, x0-s.PadL, cols)
 	for l := range l1 - l0 {
 		to, from := dst[q.bytes*l*q.c.plan.lineA:], lines[q.bytes*l*s.StrideH*s.C*cols:]
 		if q.bytes == 1 {
 			// The next column overwrites the excess of each column.
-			move.TransposeBytes(to, band, from, cols, cols, max(band, simd.TurnLeast))
+			move.TransposeBytes(to, band, from, cols, cols, max(band, simd.MinTransposeColumns))
 		} else {
 			move.Transpose16(scratch.Int16sOf(to), band, scratch.Int16sOf(from), cols, cols, band)
 		}

@@ -13,7 +13,7 @@ import (
 // fusesRequant reports whether tiles requantise for a sink.
 func (c *int8NHWC) fusesRequant(sink *epilogue) bool {
 	w := &c.panels[0]
-	if w.Sums == nil || c.sparse != nil || c.grouped() || sink.sums != nil || sink.floats != nil || sink.area > 0 || !w.F.HasCodes() {
+	if w.Sums == nil || c.sparse != nil || c.grouped() || sink.sums != nil || sink.floats != nil || sink.area > 0 || !w.F.HasRequantised() {
 		return false
 	}
 	if sink.r != nil {
@@ -60,7 +60,7 @@ func (c *int8NHWC) fusedRequantOf(q *quantise.Requant, og int) *gemm.FusedRequan
 	}
 	c.codes.Fusing = q.Fusing
 	c.codes.Start = scratch.Zeroed(c.codes.Start, len(c.start))
-	c.codes.Scales = scratch.Zeroed(c.codes.Scales, len(c.panels)*panels*simd.CodeScales)
+	c.codes.Scales = scratch.Zeroed(c.codes.Scales, len(c.panels)*panels*simd.RequantScales)
 	c.codes.Rounds = scratch.Zeroed(c.codes.Rounds, len(c.panels)*panels)
 	copy(c.codes.Start, c.start)
 	zero := q.Zero
@@ -69,9 +69,9 @@ func (c *int8NHWC) fusedRequantOf(q *quantise.Requant, og int) *gemm.FusedRequan
 	}
 	for g := range c.panels {
 		for i := range panels {
-			at, n := c.codes.Scales[(g*panels+i)*simd.CodeScales:][:simd.CodeScales], min(simd.CodeColumns, og-i*simd.CodeColumns)
-			start := c.codes.Start[g*len(c.panels[0].Sums)+i*simd.CodeColumns:][:n]
-			c.codes.Rounds[g*panels+i] = q.Scales.PackCodes(at, start, g*og+i*simd.CodeColumns, n, zero, q.Min >= q.Zero)
+			at, n := c.codes.Scales[(g*panels+i)*simd.RequantScales:][:simd.RequantScales], min(simd.RequantColumns, og-i*simd.RequantColumns)
+			start := c.codes.Start[g*len(c.panels[0].Sums)+i*simd.RequantColumns:][:n]
+			c.codes.Rounds[g*panels+i] = q.Scales.PackRequant(at, start, g*og+i*simd.RequantColumns, n, zero, q.Min >= q.Zero)
 		}
 	}
 	return &c.codes
@@ -100,7 +100,7 @@ func (q *int8NHWCArgs) requantPanel(t *simd.CodeTile, v lineView, y, n int, part
 	if r := q.sink.r; r != nil {
 		t.Scales = (*int32)(unsafe.Pointer(&r.Scales[ch : ch+cols][0]))
 	} else {
-		t.Scales = &q.codes.Scales[(g*l.panels+n)*simd.CodeScales]
+		t.Scales = &q.codes.Scales[(g*l.panels+n)*simd.RequantScales]
 		t.SetRounding(q.codes.Rounds[g*l.panels+n])
 	}
 	t.Ahead, t.C = w.NextPanel(n, part.n1), &buf[0]
@@ -146,7 +146,7 @@ func (q *int8NHWCArgs) requantPanel(t *simd.CodeTile, v lineView, y, n int, part
 		if q.sink.r != nil {
 			f.SumsRescaled(t, count)
 		} else {
-			f.SumsToCodes(t, count)
+			f.SumsRequantised(t, count)
 		}
 	}
 }
@@ -169,7 +169,7 @@ func (q *int8NHWCArgs) requantRows(t *simd.CodeTile, v lineView, y, n int, part 
 		case q.sink.r != nil:
 			w.F.LinesRescaled(t, count, lines, l.lineC)
 		default:
-			w.F.LinesToCodes(t, count, lines, l.lineC)
+			w.F.LinesRequantised(t, count, lines, l.lineC)
 		}
 	}
 }

@@ -74,9 +74,9 @@ func newInt8Groups(s *Shape, l *nhwcPlan, cg, og int) *int8Groups {
 	}
 	read := 4 * c.k // bytes that a tile has advanced at the end of a tap
 	if small {
-		kind := simd.GroupFours
+		kind := simd.GroupSmall4
 		if read = 0; cg == 8 {
-			kind = simd.GroupEights
+			kind = simd.GroupSmall8
 		}
 		for ch := 0; ch < s.C; ch += 16 {
 			add(kind, ch, ch, 16)
@@ -123,7 +123,7 @@ func fillGroups[W quantise.Weight](c *int8Groups, w []W, zero int32) bool {
 			}
 			for i, v := range w[(t.out+o)*c.taps*c.cg:][:c.taps*c.cg] {
 				d := int32(v) - zero
-				dst[i/c.cg*size+simd.GroupAt(t.kind, c.cg, g, of, i%c.cg)] = int8(d)
+				dst[i/c.cg*size+simd.GroupIndex(t.kind, c.cg, g, of, i%c.cg)] = int8(d)
 				c.sums[t.sum+o] += d
 			}
 		}

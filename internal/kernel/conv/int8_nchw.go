@@ -12,7 +12,7 @@ import (
 // int8NCHW is a SIMD int8 convolution over [N,C,H,W].
 type int8NCHW struct {
 	f      *simd.Ints
-	plan   *NchwPlan
+	plan   *NCHWPlan
 	line   int     // length of the weights of an output channel, a multiple of 4
 	offs   []int32 // input offsets, one per K step
 	rest   []int32 // the same in the copy of a partial panel of a 1×1 convolution
@@ -86,9 +86,9 @@ func (c *int8NCHW) run(p *workers.Pool, s *Shape, og int, x []uint8, signed bool
 	}
 	scs, fs := scratch.Borrow(2 * sums)
 	start := scratch.AsInt32(fs)[:sums]
-	gemm.ZeroPointSums(start, c.sums, f.FoursZero(signed, zero))
+	gemm.ZeroPointSums(start, c.sums, f.QuadInputZero(signed, zero))
 	var biased []int32
-	if sums > 0 && f.HasCodes() && sink.area > 0 && sink.r != nil && sink.r.SmallScales() {
+	if sums > 0 && f.HasRequantised() && sink.area > 0 && sink.r != nil && sink.r.SmallScales() {
 		biased = scratch.AsInt32(fs)[sums:]
 		for i, b := range sink.r.Bias[:sums] {
 			biased[i] = start[i] + b
@@ -141,7 +141,7 @@ func (c *int8NCHW) frames(s *Shape, frame, in []uint8, lo, hi int, signed bool, 
 	q, bytes, area := c.plan, c.bytes(), s.H*s.W
 	if !q.frame {
 		if dst, src := frame[bytes*lo*area:bytes*hi*area], in[lo*area:hi*area]; c.sums != nil {
-			c.f.Fours(dst, src, signed)
+			c.f.QuadInput(dst, src, signed)
 		} else {
 			c.f.Widen(scratch.Int16sOf(dst), src, signed, int16(zero))
 		}
@@ -149,7 +149,7 @@ func (c *int8NCHW) frames(s *Shape, frame, in []uint8, lo, hi int, signed bool, 
 	}
 	if c.sums != nil {
 		for ch := lo; ch < hi; ch++ {
-			frameBytes(s, q, c.f, frame[ch*q.Size:][:q.Size], in[ch*area:][:area], signed, uint8(c.f.FoursZero(signed, zero)))
+			frameBytes(s, q, c.f, frame[ch*q.Size:][:q.Size], in[ch*area:][:area], signed, uint8(c.f.QuadInputZero(signed, zero)))
 		}
 		return
 	}
@@ -219,11 +219,11 @@ func (a *int8NCHWArgs) block(buf []uint8, runs []simd.Run, g, n0, n1, o0, o1 int
 					if last {
 						a.requant(codes, ch, rows, p0, cols)
 					} else {
-						f.RunTurned(t, rows, cols)
+						f.RunTransposed(t, rows, cols)
 					}
 				case c.sums != nil:
 					t.Start = &a.start[ch]
-					f.RunTurned(t, rows, cols)
+					f.RunTransposed(t, rows, cols)
 					if last && codes != nil {
 						a.put(a.first+ch, rows, p0, cols, here[n*f.Cols:], width)
 					}
@@ -269,5 +269,5 @@ func (a *int8NCHWArgs) requant(t *simd.CodeTile, ch, rows, p0, cols int) {
 	t.SetColumns(cols)
 	t.Out = &a.sink.y[(a.first+ch)*area+p0:][:(rows-1)*area+cols][0]
 	t.Scales = (*int32)(unsafe.Pointer(&a.sink.r.Scales[ch:][:rows][0]))
-	a.c.f.TurnedRescaled(t, rows)
+	a.c.f.TransposedRescaled(t, rows)
 }

@@ -15,10 +15,10 @@ import (
 type int8NHWC struct {
 	plan      *nhwcPlan
 	panels    []gemm.IntPanels   // one per group
-	groups    *int8Groups        // Tiles of groups; replaces panels if it has weights
+	groups    *int8Groups        // tiles of groups; replaces panels if it has weights
 	planes    bool               // the input is [N,C,H,W]
 	compacted bool               // 1×1 with stride: the input positions are copied without gaps
-	band      int                // Values per band column, see bandSize; 0 for none
+	band      int                // values per band column, see bandSize; 0 for none
 	sparse    []*gemm.SparseInt8 // replaces panels if skipping zeros is faster in all groups
 	// initial accumulators of 4-way kernels for the last zero point; empty before the first run
 	// with these weights
@@ -68,7 +68,7 @@ type int8NHWCArgs struct {
 	x       []uint8
 	bytes   int // per value, as tiles read it
 	inPlace bool
-	flip    bool // SparseFloat32 panels flip the sign bit of their source
+	flip    bool // sparse panels flip the sign bit of their source
 	across  bool // they are made from planes
 	signed  bool
 	zero    int32
@@ -85,7 +85,7 @@ func (c *int8NHWC) run(p *workers.Pool, s *Shape, og int, x []uint8, signed bool
 	// A value has 4/each bytes.
 	q := int8NHWCArgs{c: c, s: s, og: og, x: x, bytes: 4 / w.GroupSize(), signed: signed, zero: zero, sink: sink}
 	if w.Sums != nil {
-		z := w.F.FoursZero(signed, zero)
+		z := w.F.QuadInputZero(signed, zero)
 		q.edge = uint8(z)
 		c.begin(z)
 	}
@@ -142,7 +142,7 @@ func (c *int8NHWC) begin(zero int32) {
 type intCut struct {
 	jobs                  int
 	l                     *nhwcPlan
-	groups, panels        int // Panels of a group; tile blocks for all groups together
+	groups, panels        int // panels of a group; tile blocks for all groups together
 	blocks, pieces, parts int // of rows, positions and panels
 	rows                  int // positions computed together
 	threads               int
@@ -254,7 +254,7 @@ func (q *int8NHWCArgs) transposed(dst, src []uint8, area, n int) {
 func (q *int8NHWCArgs) convert(dst, src []uint8) {
 	f := q.c.panels[0].F
 	if q.bytes == 1 {
-		f.Fours(dst, src, q.signed)
+		f.QuadInput(dst, src, q.signed)
 		return
 	}
 	f.Widen(scratch.Int16sOf(dst), src, q.signed, int16(q.zero))

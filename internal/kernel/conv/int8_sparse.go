@@ -115,7 +115,7 @@ func (q *int8NHWCArgs) planesPanel(panel []uint8, cols, k0, at, steps, n int) {
 		src := q.x[(img*c+k0)*area+p:]
 		if !f.CopyBytes(panel, cols, src, area, 1, here, steps, q.flip) {
 			for i := range steps {
-				f.Fours(panel[i*cols:][:here], src[i*area:][:here], q.flip)
+				f.QuadInput(panel[i*cols:][:here], src[i*area:][:here], q.flip)
 			}
 		}
 		panel, at, n = panel[here:], at+here, n-here

@@ -13,7 +13,7 @@ import (
 )
 
 func Test4of8Gemm(t *testing.T) {
-	kernels.SiftedSets(t, func(t *testing.T, r *rand.Rand, pool *workers.Pool, plain func(func())) bool {
+	kernels.Sparse4of8Sets(t, func(t *testing.T, r *rand.Rand, pool *workers.Pool, plain func(func())) bool {
 		m, n, k := 1+r.IntN(60), 1+r.IntN(150), 8*(1+r.IntN(40))
 		if r.IntN(2) == 0 {
 			n = (n + 31) / 32 * 32
@@ -82,7 +82,7 @@ func Test4of8Gemm(t *testing.T) {
 }
 
 func Test4of8Conv(t *testing.T) {
-	kernels.SiftedSets(t, func(t *testing.T, r *rand.Rand, pool *workers.Pool, plain func(func())) bool {
+	kernels.Sparse4of8Sets(t, func(t *testing.T, r *rand.Rand, pool *workers.Pool, plain func(func())) bool {
 		s := anyConv(r)
 		s.Groups, s.C, s.OC = 1, 8*(1+r.IntN(8)), 32*(1+r.IntN(2))-r.IntN(2)*r.IntN(32)
 		k := s.C * s.KH * s.KW

@@ -100,7 +100,7 @@ func TestSparseIntConvs(t *testing.T) {
 // TestSparseIntsAllocate checks that runs only use pooled scratch memory.
 func TestSparseIntsAllocate(t *testing.T) {
 	if testing.Short() {
-		t.Skip("the race detector, which comes with -short, drops rooms that were given back")
+		t.Skip("the race detector, which -short implies, drops pooled buffers")
 	}
 	if simd.SparseIntKernels() == nil {
 		t.Skip("dense kernels only")

@@ -101,7 +101,7 @@ func TestConvSets(t *testing.T) {
 
 // almost compares Winograd results: its transforms divide by three, so that integers are rounded,
 // too. The error of a sum grows with the square root of the number of its products; see
-// [simd.Minimal] for its size relative to a plain sum.
+// [simd.Winograd] for its size relative to a plain sum.
 func almost(t *testing.T, what any, got, want, x, w []float32, k int) {
 	t.Helper()
 	rms := func(v []float32) float64 {

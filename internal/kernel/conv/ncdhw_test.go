@@ -26,7 +26,7 @@ func TestConv3D(t *testing.T) {
 		compareVolume(t, rand.New(rand.NewPCG(31, uint64(i))), i, ways)
 	}
 	sets.In(t, func(set simd.Set) {
-		if w := ways[set]; simd.FloatKernels() != nil && (w["packed"] == 0 || w["direct"] == 0 || simd.MinimalKernels() != nil && w["winograd"] == 0) {
+		if w := ways[set]; simd.FloatKernels() != nil && (w["packed"] == 0 || w["direct"] == 0 || simd.WinogradKernels() != nil && w["winograd"] == 0) {
 			t.Errorf("ways of computing: %v", w)
 		}
 	})

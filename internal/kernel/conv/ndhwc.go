@@ -59,6 +59,9 @@ func NewNDHWC(s Shape, d Depth, w, bias []float32, act activation.Clamp) *NDHWC 
 	return c
 }
 
+// Name returns the kernel name.
+func (c *NDHWC) Name() string { return gemm.ISAName("direct", c.f) }
+
 // Run convolves x into y.
 func (c *NDHWC) Run(p *workers.Pool, x, y []float32) {
 	l, s := c.lines, &c.s
@@ -114,7 +117,7 @@ func (c *NDHWC) planes3D(p *workers.Pool, x, y []float32, step int) {
 	})
 }
 
-// planes3DArgs holds the arguments of a work item of pictures.
+// planes3DArgs holds the arguments of a work item of planes3D.
 type planes3DArgs struct {
 	c    *NDHWC
 	x, y []float32

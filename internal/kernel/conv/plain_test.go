@@ -80,7 +80,7 @@ func TestTapLine(t *testing.T) {
 				t.Fatalf("%+v, tap %d %d: position %d sees %d, want %d", s, ky, kx, p0+i, v, want)
 			}
 			if v := tapRun(s, picture, []int{-9}, p0+i, ky, kx, ch, 1)[0]; v != see(p0+i, -9) {
-				t.Fatalf("%+v, tap %d %d: position %d of the picture sees %d, want %d", s, ky, kx, p0+i, v, see(p0+i, -9))
+				t.Fatalf("%+v, tap %d %d: position %d of the image sees %d, want %d", s, ky, kx, p0+i, v, see(p0+i, -9))
 			}
 		}
 	}

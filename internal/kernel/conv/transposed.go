@@ -36,7 +36,7 @@ type Transposed struct {
 	s      TransposedShape
 	f      *simd.Floats
 	groups int // of taps of a row
-	panels int // Panels of the columns of a group
+	panels int // panels of the columns of a group
 	per    int // weights of a group
 	w      []float32
 }
@@ -71,7 +71,7 @@ func NewTransposed(s TransposedShape, w []float32) *Transposed {
 func (t *Transposed) taps(g int) int { return min(t.s.StrideW, t.s.KW-g*t.s.StrideW) }
 
 // Name returns the kernel name.
-func (t *Transposed) Name() string { return gemm.IsaName("direct", t.f) }
+func (t *Transposed) Name() string { return gemm.ISAName("direct", t.f) }
 
 // transposedArgs holds the arguments of a work item.
 type transposedArgs struct {

@@ -30,7 +30,7 @@ const (
 
 // usePhases reports whether phases are faster than [TransposedSums].
 func (s *TransposedShape) usePhases(f *simd.Ints) bool {
-	return s.OC >= fewChannels || f.HasCodes() && s.C <= fewInputs
+	return s.OC >= fewChannels || f.HasRequantised() && s.C <= fewInputs
 }
 
 // NewTransposedInt8 prepares weights [OC,KH,KW,C] with zero point zeroW, for input with zero point

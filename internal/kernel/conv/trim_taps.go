@@ -6,8 +6,8 @@ type tapRange struct {
 	kh, kw, y0, y1, x0, x1 int
 }
 
-// trimTaps removes the first and last taps of both axes that only cover padding; nil if there are
-// none.
+// trimTaps removes the first and last taps of both axes that only cover padding; nil if it keeps
+// all.
 func (s *Shape) trimTaps() *tapRange {
 	if s.Outputs() == 0 || s.KH*s.KW <= 1 {
 		return nil

@@ -16,15 +16,16 @@ import (
 // cache.
 const winograd2CacheMax = 1 << 17
 
-// useWinograd2 reports whether Winograd is faster: enough channels must share the transforms.
-func (s *Shape) useWinograd2(cg, og int) bool {
-	return s.KH == 3 && s.KW == 3 && s.StrideH == 1 && s.StrideW == 1 && s.DilH == 1 && s.DilW == 1 &&
-		cg >= 16 && og >= 16 && s.OH*s.OW >= 16
+// planWinograd2 reports whether Winograd is faster: enough channels must share the transforms.
+func (c *Float32) planWinograd2() bool {
+	s := &c.s
+	return c.f == nil && !c.nhwc && !c.depthwise && s.KH == 3 && s.KW == 3 && s.StrideH == 1 && s.StrideW == 1 && s.DilH == 1 && s.DilW == 1 &&
+		c.cg >= 16 && c.og >= 16 && s.OH*s.OW >= 16
 }
 
-// setWinograd2 transforms and packs weights: for each pair of output channels and each of the 16
+// packWinograd2 transforms and packs weights: for each pair of output channels and each of the 16
 // transform positions one panel for the micro-kernel.
-func (c *Float32) setWinograd2(w []float32) {
+func (c *Float32) packWinograd2(w []float32) {
 	pairs := (c.og + 1) / 2
 	if n := c.s.Groups * pairs * 32 * c.cg; len(c.weights) != n {
 		c.weights = hugepages.Make[float32](n)

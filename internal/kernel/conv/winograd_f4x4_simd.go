@@ -11,7 +11,7 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// Winograd F(4×4, 3×3) with SIMD kernels; see [simd.Minimal]. A block of tiles is transformed for
+// Winograd F(4×4, 3×3) with SIMD kernels; see [simd.Winograd]. A block of tiles is transformed for
 // all input channels. Then each chunk of output channels is multiplied by it, one GEMM for each
 // of the 36 transform positions, and transformed back while both are in the L2 cache. The
 // transformed weights are four times as large as the original ones; each block reads all chunks
@@ -19,12 +19,12 @@ import (
 
 // winograd4Plan holds the parameters of such a convolution.
 type winograd4Plan struct {
-	f      *simd.Minimal
-	tw, th int // Tiles per row, and rows of tiles
-	// Tiles per row of a strip: of columns computed together; the last strip may have fewer
+	f      *simd.Winograd
+	tw, th int // tiles per row, and rows of tiles
+	// tiles per row of a strip: of columns computed together; the last strip may have fewer
 	strip  int
 	strips int
-	block  int // Tiles of a block, adjacent in a strip, row after row; fills registers
+	block  int // tiles of a block, adjacent in a strip, row after row; fills registers
 	// chunk is the number of output channels that are multiplied by a block before the output
 	// transform; chunks is the number of chunks of a group.
 	chunk, chunks int
@@ -41,27 +41,31 @@ const (
 	winograd4StripMax = 32
 )
 
-// planWinograd4 returns nil if Winograd is not faster.
-func (c *Float32) planWinograd4() *winograd4Plan {
+// planWinograd4 returns false if Winograd is not faster.
+func (c *Float32) planWinograd4() bool {
+	if !c.usesPlanes() {
+		return false
+	}
 	q := c.newWinograd4()
 	if q == nil || winograd4Gain*q.time(c) > c.denseTime() {
-		return nil
+		return false
 	}
-	return q
+	c.winograd4 = q
+	return true
 }
 
 // newWinograd4 returns nil if no SIMD Winograd kernels apply.
 func (c *Float32) newWinograd4() *winograd4Plan {
-	s, f := &c.s, simd.MinimalKernels()
-	if f == nil || c.f == nil || s.KH != 3 || s.KW != 3 || s.StrideH != 1 || s.StrideW != 1 || s.DilH != 1 || s.DilW != 1 || s.PadT < 0 || s.PadL < 0 {
+	s, f := &c.s, simd.WinogradKernels()
+	if f == nil || s.KH != 3 || s.KW != 3 || s.StrideH != 1 || s.StrideW != 1 || s.DilH != 1 || s.DilW != 1 || s.PadT < 0 || s.PadL < 0 {
 		return nil
 	}
-	q := &winograd4Plan{f: f, tw: (s.OW + simd.MinimalTile - 1) / simd.MinimalTile, th: (s.OH + simd.MinimalTile - 1) / simd.MinimalTile}
+	q := &winograd4Plan{f: f, tw: (s.OW + simd.WinogradTile - 1) / simd.WinogradTile, th: (s.OH + simd.WinogradTile - 1) / simd.WinogradTile}
 	q.strip, q.strips = q.tw, 1
 	if q.tw > winograd4StripMax+f.Lanes/2 {
 		q.strip, q.strips = winograd4StripMax, (q.tw+winograd4StripMax-1)/winograd4StripMax
 	}
-	q.block = max(c.f.Cols, winograd4CacheMax/(simd.MinimalPlaces*c.cg)/c.f.Cols*c.f.Cols)
+	q.block = max(c.f.Cols, winograd4CacheMax/(simd.WinogradPositions*c.cg)/c.f.Cols*c.f.Cols)
 	q.block = min(q.block, scratch.RoundUp(q.th*q.strip, f.Lanes))
 	if q.chunks = (c.og + winograd4ChunkMax - 1) / winograd4ChunkMax; q.chunks > 1 {
 		q.chunks = scratch.RoundUp(q.chunks, 2) // the same number for both of two threads
@@ -89,25 +93,14 @@ func (q *winograd4Plan) time(c *Float32) float64 {
 	for i := range q.strips {
 		all += scratch.RoundUp(q.th*min(q.strip, q.tw-i*q.strip), q.f.Lanes)
 	}
-	weights, groups := float64(simd.MinimalPlaces*c.cg*s.OC), 0.0
+	weights, groups := float64(simd.WinogradPositions*c.cg*s.OC), 0.0
 	if s.Groups > 1 {
 		groups = winograd4GroupTime * float64(s.Groups)
 	}
 	return groups + max(weights*float64(all)/c.f.Rate(), 4*weights/winograd4ReadRate) + float64(all)*(winograd4InTime*float64(s.C)+winograd4OutTime*float64(s.OC))
 }
 
-// hasFastDense reports whether dense weights have an algorithm faster than float32 GEMM.
-func (c *Float32) hasFastDense() bool { return c.winograd4 != nil || c.splitBF16 != nil }
-
-// fastDenseTime estimates the time of an image with that algorithm, in nanoseconds.
-func (c *Float32) fastDenseTime() float64 {
-	if c.winograd4 != nil {
-		return c.winograd4.time(c)
-	}
-	return c.splitBF16Time()
-}
-
-// denseTime estimates the time of the other algorithms for dense weights.
+// denseTime estimates the time of an image with float32 GEMM and dense weights, in nanoseconds.
 func (c *Float32) denseTime() float64 {
 	s := &c.s
 	if c.groupedDirect != nil {
@@ -126,18 +119,18 @@ func (q *winograd4Plan) place(rows, cg int) int { return rows*cg + q.f.Lanes }
 
 // group returns the number of weights of a group.
 func (q *winograd4Plan) group(og, cg int) int {
-	return simd.MinimalPlaces * (og*cg + q.chunks*q.f.Lanes)
+	return simd.WinogradPositions * (og*cg + q.chunks*q.f.Lanes)
 }
 
 // weights returns the weights of chunk i of group g, transform position after position.
 func (q *winograd4Plan) weights(c *Float32, g, i int) []float32 {
-	from := g*q.group(c.og, c.cg) + simd.MinimalPlaces*i*q.place(q.chunk, c.cg)
-	return c.weights[from:][:simd.MinimalPlaces*q.place(min(q.chunk, c.og-i*q.chunk), c.cg)]
+	from := g*q.group(c.og, c.cg) + simd.WinogradPositions*i*q.place(q.chunk, c.cg)
+	return c.weights[from:][:simd.WinogradPositions*q.place(min(q.chunk, c.og-i*q.chunk), c.cg)]
 }
 
-// setWinograd4 transforms and packs weights: for each transform position, K pass and row tile,
+// packWinograd4 transforms and packs weights: for each transform position, K pass and row tile,
 // the rows of the tile are interleaved.
-func (c *Float32) setWinograd4(w []float32) {
+func (c *Float32) packWinograd4(w []float32) {
 	q, s := c.winograd4, &c.s
 	if n := s.Groups * q.group(c.og, c.cg); len(c.weights) != n {
 		c.weights = hugepages.Make[float32](n)
@@ -172,7 +165,7 @@ func (c *Float32) setWinograd4(w []float32) {
 
 // winograd4Scratch holds the kernel arguments of a work item.
 type winograd4Scratch struct {
-	tiles  simd.MinimalRoom
+	tiles  simd.WinogradWorkspace
 	copies simd.Window
 }
 
@@ -188,7 +181,7 @@ func (r *winograd4Scratch) give() {
 type winograd4Args struct {
 	c             *Float32
 	x, y          []float32
-	block         int // Tiles of a block
+	block         int // tiles of a block
 	blocks        int // of a strip, except the last one
 	all           int // of all strips
 	parts, chunks int // channel parts of a group, chunks of a part
@@ -202,7 +195,7 @@ type winograd4Args struct {
 func (c *Float32) runWinograd4(p *workers.Pool, x, y []float32) {
 	s, q := &c.s, c.winograd4
 	a := winograd4Args{c: c, x: x, y: y, block: q.block, parts: 1}
-	jobs := gemm.JobCount(p, s.N*s.OC*simd.MinimalPlaces*c.cg*q.th*q.tw, c.f.Rate())
+	jobs := gemm.JobCount(p, s.N*s.OC*simd.WinogradPositions*c.cg*q.th*q.tw, c.f.Rate())
 	last := q.tw - (q.strips-1)*q.strip
 	a.blocks = (q.th*q.strip + a.block - 1) / a.block
 	a.all = (q.strips-1)*a.blocks + (q.th*last+a.block-1)/a.block
@@ -228,7 +221,7 @@ func (c *Float32) runWinograd4(p *workers.Pool, x, y []float32) {
 
 // inputWorkspace returns the number of values of the transformed input of a block.
 func (q *winograd4Plan) inputWorkspace(cg, block int) int {
-	return simd.MinimalPlaces*(cg*block+q.f.Lanes) + q.f.Lanes
+	return simd.WinogradPositions*(cg*block+q.f.Lanes) + q.f.Lanes
 }
 
 func (a winograd4Args) pieces(lo, hi int) {
@@ -241,7 +234,7 @@ func (a winograd4Args) pieces(lo, hi int) {
 		sv, v = scratch.Borrow(q.inputWorkspace(c.cg, a.block))
 		defer scratch.Float32s.Put(sv)
 	}
-	sm, m := scratch.Borrow(simd.MinimalPlaces*(q.chunk*a.block+lanes) + lanes)
+	sm, m := scratch.Borrow(simd.WinogradPositions*(q.chunk*a.block+lanes) + lanes)
 	t, workspace := gemm.Tiles.Get().(*simd.Tile), winograd4Pool.Get().(*winograd4Scratch)
 	var b winograd4Block
 	made := -1
@@ -272,7 +265,7 @@ func (a winograd4Args) pieces(lo, hi int) {
 type winograd4Block struct {
 	left, width int // first tile of the rows, tiles per row
 	from, n     int // index of the first of n tiles, counted row after row
-	all         int // Tiles rounded up to whole registers
+	all         int // tiles rounded up to whole registers
 }
 
 // blockAt returns block i of an image.
@@ -293,14 +286,14 @@ func (c *Float32) winograd4Input(workspace *winograd4Scratch, v, x []float32, n,
 	top, end := b.from/b.width, (b.from+b.n-1)/b.width+1 // rows of tiles
 	lines, whole := end-top, scratch.RoundUp(b.width, f.Lanes)
 	// The padded input of the tiles for one channel.
-	high, pitch := simd.MinimalTile*lines+2, simd.MinimalTile*whole+simd.MinimalTile
+	high, pitch := simd.WinogradTile*lines+2, simd.WinogradTile*whole+simd.WinogradTile
 	frame := (lines+1)*b.width + f.Lanes
-	sc, plane := scratch.Borrow(high*pitch + simd.MinimalFrames*frame)
+	sc, plane := scratch.Borrow(high*pitch + simd.WinogradFrames*frame)
 	frames := plane[high*pitch:]
 	plane = plane[:high*pitch]
 	clear(plane)
-	y0, x0 := simd.MinimalTile*top-s.PadT, simd.MinimalTile*b.left-s.PadL
-	ya, yb, xa, xb := max(0, y0), min(s.H, y0+high), max(0, x0), min(s.W, x0+simd.MinimalTile*b.width+2)
+	y0, x0 := simd.WinogradTile*top-s.PadT, simd.WinogradTile*b.left-s.PadL
+	ya, yb, xa, xb := max(0, y0), min(s.H, y0+high), max(0, x0), min(s.W, x0+simd.WinogradTile*b.width+2)
 	windows := simd.WindowKernels()
 	place := c.cg*b.all + f.Lanes
 	for ch := lo; ch < hi; ch++ {
@@ -309,12 +302,12 @@ func (c *Float32) winograd4Input(workspace *winograd4Scratch, v, x []float32, n,
 		if ya < yb && xa < xb {
 			windows.CopyLines(&workspace.copies, plane[(ya-y0)*pitch+xa-x0:], pitch, c.plane(x, n, g*c.cg+ch)[ya*s.W+xa:], s.W, 1, xb-xa, yb-ya)
 		}
-		for i := range simd.MinimalTile {
+		for i := range simd.WinogradTile {
 			n := lines
-			if i < simd.MinimalSide-simd.MinimalTile {
+			if i < simd.WinogradInputTile-simd.WinogradTile {
 				n++
 			}
-			f.Split(frames[i*simd.MinimalSide*frame:], frame, b.width, plane[i*pitch:], simd.MinimalTile*pitch, b.width, n, &next[min(i*s.W, len(next)-1)], simd.MinimalTile*s.W)
+			f.Split(frames[i*simd.WinogradInputTile*frame:], frame, b.width, plane[i*pitch:], simd.WinogradTile*pitch, b.width, n, &next[min(i*s.W, len(next)-1)], simd.WinogradTile*s.W)
 		}
 		f.Input(v[ch*b.all:], place, frames[b.from-top*b.width:], frame, b.width, b.n, &workspace.tiles)
 	}
@@ -330,7 +323,7 @@ func (c *Float32) winograd4Multiply(t *simd.Tile, m, v, w []float32, rows int, b
 	gemm.SetClamp(t, c.act, false)
 	t.BiasM, t.BiasN = nil, nil
 	panels := (b.all + f.Cols - 1) / f.Cols
-	for i := range simd.MinimalPlaces {
+	for i := range simd.WinogradPositions {
 		w, v, m := w[i*place:], v[i*in:], m[i*out:]
 		for k0 := 0; k0 < c.cg; k0 += q.steps {
 			t.K = min(q.steps, c.cg-k0)
@@ -369,8 +362,8 @@ func (c *Float32) winograd4Output(workspace *winograd4Scratch, y, m []float32, g
 		for at := b.from; at < b.from+b.n; {
 			line, first := at/b.width, at%b.width
 			n := min(b.width-first, b.from+b.n-at)
-			oy, ox := simd.MinimalTile*line, simd.MinimalTile*(b.left+first)
-			q.f.Output(out[oy*s.OW+ox:], s.OW, min(simd.MinimalTile, s.OH-oy), min(simd.MinimalTile*n, s.OW-ox),
+			oy, ox := simd.WinogradTile*line, simd.WinogradTile*(b.left+first)
+			q.f.Output(out[oy*s.OW+ox:], s.OW, min(simd.WinogradTile, s.OH-oy), min(simd.WinogradTile*n, s.OW-ox),
 				m[r*b.all+at-b.from:], place, bias, low, high, &workspace.tiles)
 			at += n
 		}

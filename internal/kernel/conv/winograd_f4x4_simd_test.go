@@ -16,7 +16,7 @@ func TestWinograd4(t *testing.T) {
 	for _, set := range simd.Available() {
 		t.Run(set.String(), func(t *testing.T) {
 			defer simd.Use(set)()
-			if simd.MinimalKernels() == nil {
+			if simd.WinogradKernels() == nil {
 				t.Skip("none in this set")
 			}
 			rapid.Check(t, func(t *rapid.T) {
@@ -44,7 +44,9 @@ func TestWinograd4(t *testing.T) {
 					bias = nil
 				}
 				c := NewNCHW(s, w, bias, activation.Clamp{On: draw(0, 1, "clamp") == 1, Min: -3, Max: 5})
-				c.winograd4 = c.newWinograd4()
+				if c.winograd4 = c.newWinograd4(); c.winograd4 != nil {
+					c.dense = algorithmNamed(t, "Winograd F(4×4, 3×3)")
+				}
 				c.SetWeights(w, bias)
 				pool := workers.New(draw(2, 4, "threads"), nil)
 				defer pool.Close()
@@ -53,7 +55,7 @@ func TestWinograd4(t *testing.T) {
 				before, after := got[0], got[n+1]
 				c.Run(nil, x, got[1:n+1])
 				c.Run(pool, x, other)
-				c.winograd4 = nil
+				c.dense = algorithmNamed(t, "gathered panels")
 				c.SetWeights(w, bias)
 				c.Run(pool, x, want[1:n+1])
 				if got[0] != before || got[n+1] != after {

@@ -80,7 +80,7 @@ func Div[T tensor.Number]() Loops[T, T] {
 }
 
 // IntDiv is [Div], but division by zero returns zero.
-func IntDiv[T tensor.Integer]() Loops[T, T] { return divisions(simd.WholeQuotient, intDivVec[T]) }
+func IntDiv[T tensor.Integer]() Loops[T, T] { return divisions(simd.TruncatedQuotient, intDivVec[T]) }
 
 // divisions returns SIMD kernels if the processor has them for the type, else plain.
 func divisions[T tensor.Number](k simd.Quotient, plain func(dst, a, b []T)) Loops[T, T] {
@@ -186,19 +186,19 @@ func PRelu[T tensor.Number]() Loops[T, T] {
 }
 
 // ModTrunc is the remainder of the division truncated towards zero.
-func ModTrunc[T tensor.Real]() Loops[T, T] { return divisions(simd.RestTruncated, modTruncVec[T]) }
+func ModTrunc[T tensor.Real]() Loops[T, T] { return divisions(simd.TruncatedRemainder, modTruncVec[T]) }
 
 // ModFloor is the remainder with the sign of the divisor, zero included.
 func ModFloor[T tensor.Real]() Loops[T, T] { return Loops[T, T]{Vec: modFloorVec[T]} }
 
 // IntModTrunc is [ModTrunc] of integers; modulo zero it is zero.
 func IntModTrunc[T tensor.Integer]() Loops[T, T] {
-	return divisions(simd.RestTruncated, intModTruncVec[T])
+	return divisions(simd.TruncatedRemainder, intModTruncVec[T])
 }
 
 // IntModFloor is [ModFloor] of integers; modulo zero it is zero.
 func IntModFloor[T tensor.Integer]() Loops[T, T] {
-	return divisions(simd.RestFloored, intModFloorVec[T])
+	return divisions(simd.FlooredRemainder, intModFloorVec[T])
 }
 
 func addVec[T tensor.Number](dst, a, b []T) {

@@ -21,9 +21,9 @@ type Loops[T, R any] struct {
 // Block is the number of elements per step of kernels with intermediate buffers.
 const Block = 256
 
-// blockWorkspace is a block plus the overrun of rows of [simd.Spreads]: the rest of a row and of a
-// register.
-const blockWorkspace = Block + 2*simd.SpreadRow
+// blockWorkspace is a block plus the overrun of rows of [simd.ShortRows]: the rest of a row and
+// of a register.
+const blockWorkspace = Block + 2*simd.MaxShortRow
 
 // Grain is the minimum number of elements per thread.
 const Grain = 8 << 10
@@ -124,8 +124,8 @@ func (r *Binary[T, R]) short(worker, lo, hi int) {
 // gathering returns the gathering of operand k.
 func (r *Binary[T, R]) gathering(k int, src, workspace []T) gathering[T] {
 	g := gathering[T]{src: src, workspace: workspace, table: r.span.Table[k], run: r.walk.Inner, stands: r.walk.Step[k] == 0, step: r.span.RowStep[k]}
-	if r.span.Rows[k] && g.run <= simd.SpreadRow {
-		g.rows = simd.SpreadKernels()
+	if r.span.Rows[k] && g.run <= simd.MaxShortRow {
+		g.rows = simd.ShortRowKernels()
 	}
 	return g
 }
@@ -136,9 +136,9 @@ type gathering[T any] struct {
 	table          []int
 	off, place, n  int // of the piece in the buffer
 
-	rows      *simd.Spreads // nil if pieces are not rows or no kernels exist for them
-	run, step int           // row length and distance
-	stands    bool          // a row is one repeated element
+	rows      *simd.ShortRows // nil if pieces are not rows or no kernels exist for them
+	run, step int             // row length and distance
+	stands    bool            // a row is one repeated element
 }
 
 // piece returns n elements from where a table says, or in place without a table. Repeated pieces
@@ -172,9 +172,9 @@ func (g *gathering[T]) spread(src []T, place, n int) bool {
 	from = from[place/g.run*g.step:]
 	to, _ := any(g.workspace).([]float32)
 	if n = (n + g.run - 1) / g.run; g.stands {
-		g.rows.Ones(to, from, n, g.run, g.step)
+		g.rows.Fill(to, from, n, g.run, g.step)
 	} else {
-		g.rows.Lines(to, from, n, g.run, g.step)
+		g.rows.Copy(to, from, n, g.run, g.step)
 	}
 	return true
 }

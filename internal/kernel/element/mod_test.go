@@ -78,9 +78,9 @@ func testIntDivisions[T tensor.Integer](t *testing.T, r *rand.Rand) {
 	}
 	// all kinds mixed, and mostly those that SIMD kernels support
 	for _, rare = range []int{1, 100} {
-		testDivisions(t, r, simd.WholeQuotient, one, intDivVec[T])
-		testDivisions(t, r, simd.RestTruncated, one, intModTruncVec[T])
-		testDivisions(t, r, simd.RestFloored, one, intModFloorVec[T])
+		testDivisions(t, r, simd.TruncatedQuotient, one, intDivVec[T])
+		testDivisions(t, r, simd.TruncatedRemainder, one, intModTruncVec[T])
+		testDivisions(t, r, simd.FlooredRemainder, one, intModFloorVec[T])
 	}
 }
 
@@ -111,8 +111,8 @@ func TestDivisions(t *testing.T) {
 			return r.NormFloat64() * math.Ldexp(1, r.IntN(60))
 		}
 		for _, rare = range []int{1, 100} {
-			testDivisions(t, r, simd.RestTruncated, one, modTruncVec[float64])
-			testDivisions(t, r, simd.RestTruncated, func() float32 { return float32(one()) }, modTruncVec[float32])
+			testDivisions(t, r, simd.TruncatedRemainder, one, modTruncVec[float64])
+			testDivisions(t, r, simd.TruncatedRemainder, func() float32 { return float32(one()) }, modTruncVec[float32])
 		}
 		undo()
 	}

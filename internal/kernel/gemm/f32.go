@@ -33,8 +33,8 @@ type PackedB struct {
 	data []float32
 	// codes replaces data when all values are exact in a 16-bit float format.
 	codes  []uint16
-	narrow simd.Narrow
-	// SparseFloat32 is the same matrix without its zeros, used for many left-hand rows; nil if skipping
+	narrow simd.PanelType
+	// sparse is the same matrix without its zeros, used for many left-hand rows; nil if skipping
 	// zeros is not faster.
 	sparse *SparseFloat32
 	// bitmask replaces data for single rows when skipping zeros is faster.
@@ -64,21 +64,21 @@ func (p *PackedB) Name(g Params) string {
 }
 
 // gemmWayName returns the kernel name of a multiplication; name says how the matrix is packed.
-func gemmWayName(name string, f *simd.Floats, g *Params, narrow simd.Narrow) string {
+func gemmWayName(name string, f *simd.Floats, g *Params, narrow simd.PanelType) string {
 	if chooseSplitBF16(f, g, narrow) != nil {
 		return SplitBF16Name()
 	}
-	return IsaName(name, f)
+	return ISAName(name, f)
 }
 
-// usesSparse reports whether [MultiplyPacked] skips the zeros of p. It needs enough rows to fill half
-// a panel.
+// usesSparse reports whether [MultiplyPacked] skips the zeros of p. It needs enough rows to fill
+// half a panel.
 func (p *PackedB) usesSparse(g *Params) bool {
 	return p.sparse != nil && 2*g.M > p.f.Cols && !g.TransA && !g.Accumulate && g.BiasM == nil
 }
 
-// IsaName appends the instruction set of the kernels to name.
-func IsaName(name string, f *simd.Floats) string {
+// ISAName appends the instruction set of the kernels to name.
+func ISAName(name string, f *simd.Floats) string {
 	if f == nil {
 		return name
 	}

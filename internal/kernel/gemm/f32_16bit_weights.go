@@ -18,7 +18,7 @@ import (
 const narrowMin = 1 << 15
 
 // narrowOf returns the 16-bit float format in which all values of b are exact, for n weights.
-func narrowOf(f *simd.Floats, b []float32, n int) simd.Narrow {
+func narrowOf(f *simd.Floats, b []float32, n int) simd.PanelType {
 	e := simd.ElementKernels()
 	if f == nil || e == nil || !f.HasNarrow() || n < narrowMin {
 		return simd.WideFloat32
@@ -27,7 +27,7 @@ func narrowOf(f *simd.Floats, b []float32, n int) simd.Narrow {
 	for len(b) > 0 && (half == 0 || brain == 0) {
 		part := b[:min(len(b), 1<<12)]
 		b = b[len(part):]
-		h, r := e.Lost(part)
+		h, r := e.LostBits(part)
 		half, brain = half|h, brain|r
 	}
 	switch {
@@ -61,10 +61,10 @@ func (p *PackedB) fillCodes(b []float32, ldb int, trans bool) {
 }
 
 // widenPanel converts a part of a panel to float32; rows of panels are whole registers.
-func widenPanel(dst []float32, codes []uint16, narrow simd.Narrow) {
+func widenPanel(dst []float32, codes []uint16, narrow simd.PanelType) {
 	if e := simd.ElementKernels(); narrow == simd.WideFloat16 {
 		e.FromHalf(dst, codes)
 	} else {
-		e.FromBrain(dst, codes)
+		e.FromBFloat16(dst, codes)
 	}
 }

@@ -16,7 +16,7 @@ import (
 // Test16BitWeights checks that GEMM with 16-bit weights is bit-exact with the same weights in
 // float32.
 func Test16BitWeights(t *testing.T) {
-	round := map[simd.Narrow]func(v float32) float32{
+	round := map[simd.PanelType]func(v float32) float32{
 		simd.WideFloat16:  func(v float32) float32 { return tensor.F16ToF32(tensor.F32ToF16(v)) },
 		simd.WideBFloat16: func(v float32) float32 { return math.Float32frombits(math.Float32bits(v) &^ 0xFFFF) },
 	}
@@ -146,7 +146,7 @@ func TestLost(t *testing.T) {
 			half |= bits ^ math.Float32bits(back[0])
 			brain |= bits & 0xffff
 		}
-		if h, b := e.Lost(v); h != half || b != brain {
+		if h, b := e.LostBits(v); h != half || b != brain {
 			t.Fatalf("%d numbers: %#x and %#x, want %#x and %#x", n, h, b, half, brain)
 		}
 	}

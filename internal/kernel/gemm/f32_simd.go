@@ -38,17 +38,17 @@ func ReleaseTile(t *simd.Tile) {
 	Tiles.Put(t)
 }
 
-// Panels describes a right-hand matrix as tiles read it: panel i begins at i*next with row stride
-// step. A partial last panel is in tail, if set. Packed panels may have 16-bit codes instead of
-// data.
+// Panels describes a right-hand matrix as tiles read it: panel i begins at i*Next with row stride
+// Step. A partial last panel is in Tail, if set. Packed panels may have 16-bit values in codes
+// instead of Data.
 type Panels struct {
 	Data       []float32
 	codes      []uint16
-	narrow     simd.Narrow
+	narrow     simd.PanelType
 	Step, Next int
 	Tail       []float32
 	few        *LowBitMatrix // if set, it replaces all other fields
-	Gatherer   panelGatherer // if set, it gathers the panels from data
+	Gatherer   panelGatherer // if set, it gathers the panels from Data
 }
 
 // panelGatherer writes K steps of a panel from k0: a convolution, from its padded input copies.

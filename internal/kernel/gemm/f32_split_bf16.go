@@ -38,7 +38,7 @@ var splitPool = sync.Pool{New: func() any { return new(splitScratch) }}
 
 // chooseSplitBF16 returns the kernels of a split multiplication; nil if float32 kernels are
 // faster or required.
-func chooseSplitBF16(f *simd.Floats, g *Params, narrow simd.Narrow) *simd.Parts {
+func chooseSplitBF16(f *simd.Floats, g *Params, narrow simd.PanelType) *simd.Parts {
 	if f == nil || f.Cols != simd.PartCols || g.Exact || g.TransA || g.M <= 2*f.Rows {
 		return nil
 	}
@@ -153,7 +153,7 @@ func (q *splitArgs) run(workspace *splitScratch, m0, m1, n0, n1 int) {
 				if last && g.BiasN != nil {
 					to.BiasN = g.BiasN[j*f.Cols:]
 				}
-				if workspace.panel.Usual() {
+				if workspace.panel.Supported() {
 					var next Prefetch
 					if j+1 < n1 {
 						next = b.prefetch(j+1, f.Cols, g.N, k0, k0+n, 1)
@@ -161,7 +161,7 @@ func (q *splitArgs) run(workspace *splitScratch, m0, m1, n0, n1 int) {
 					q.k.Products(&workspace.blocks, pa, pb, &workspace.panel, sums, r1-r0, n, next.data, to)
 				}
 				for i := range (r1 - r0 + simd.PartRows - 1) / simd.PartRows {
-					if workspace.panel.Usual() && workspace.blocks.Usual(i) {
+					if workspace.panel.Supported() && workspace.blocks.Supported(i) {
 						continue
 					}
 					t.K, t.B, t.StepB = n, &data[0], 4*step

@@ -16,7 +16,7 @@ func Gemv(p *workers.Pool, y, a, x []float32) {
 }
 
 // GemvName returns the name of the kernel that [Gemv] uses.
-func GemvName() string { return IsaName("column", simd.FloatKernels()) }
+func GemvName() string { return ISAName("column", simd.FloatKernels()) }
 
 // gemvArgs holds the arguments of a work item of [Gemv].
 type gemvArgs struct{ y, a, x []float32 }

@@ -185,11 +185,11 @@ func (w *Int16) bytes(pool *workers.Pool, m int, x, y []int16) {
 	sc, rows := scratch.Borrow16(2 * m * w.line)
 	upper, lower := rows[:m*w.line], rows[m*w.line:]
 	if w.line == w.P.K {
-		w.P.Panels.F.Apart(upper, lower, x[:m*w.line])
+		w.P.Panels.F.SplitBytes(upper, lower, x[:m*w.line])
 	} else {
 		for r := range m {
 			at := r * w.line
-			w.P.Panels.F.Apart(upper[at:][:w.P.K], lower[at:][:w.P.K], x[r*w.P.K:][:w.P.K])
+			w.P.Panels.F.SplitBytes(upper[at:][:w.P.K], lower[at:][:w.P.K], x[r*w.P.K:][:w.P.K])
 		}
 	}
 	w.RunRows(pool, m, rows, y)

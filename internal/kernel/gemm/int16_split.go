@@ -28,7 +28,7 @@ const SplitSteps = 514
 // per row. workspace allocates float32 memory.
 func NewSplitInt16(q *Requant16, n, in, out int, workspace func(n int) []float32, run func(p *workers.Pool, x, y []float32)) *SplitInt16 {
 	q.prepare(n)
-	s := &SplitInt16{n: n, q: q, run: run, size: out, x: [2][]float32{workspace(in), workspace(in)}, y: workspace(2*out + simd.Spare)}
+	s := &SplitInt16{n: n, q: q, run: run, size: out, x: [2][]float32{workspace(in), workspace(in)}, y: workspace(2*out + simd.NonzerosPadding)}
 	s.split, s.finish = s.splitBytes, s.rows
 	return s
 }
@@ -49,7 +49,7 @@ func (s *SplitInt16) Run(p *workers.Pool, x, y []int16) {
 // splitBytes splits values lo to hi.
 func (s *SplitInt16) splitBytes(lo, hi int) {
 	upper, lower := s.x[0][lo:hi], s.x[1][lo:hi]
-	if simd.IntKernels().Halves(upper, lower, s.in[lo:hi]) {
+	if simd.IntKernels().SplitFloats(upper, lower, s.in[lo:hi]) {
 		return
 	}
 	for i, v := range s.in[lo:hi] {
@@ -60,7 +60,7 @@ func (s *SplitInt16) splitBytes(lo, hi int) {
 // rows requantises rows lo to hi of the sums.
 func (s *SplitInt16) rows(lo, hi int) {
 	q, at := s.q, lo*s.n
-	if q.scales != nil && simd.IntKernels().RequantiseHalves(s.out[at:], s.y[at:], hi-lo, s.n, s.size, q.scales, q.Zero, q.Min, q.Max) {
+	if q.scales != nil && simd.IntKernels().RequantiseFloats(s.out[at:], s.y[at:], hi-lo, s.n, s.size, q.scales, q.Zero, q.Min, q.Max) {
 		return
 	}
 	for i := at; i < hi*s.n; i++ {

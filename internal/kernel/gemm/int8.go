@@ -28,8 +28,8 @@ type PackedInt8 struct {
 	// initial accumulators of 4-way kernels for zero; nil before [PackedInt8.PrepareZero]
 	start []int32
 	zero  int32 // unsigned zero point that start is for
-	// SparseFloat32 is the same matrix without its zeros, used for many rows; nil if skipping zeros is
-	// not faster.
+	// sparse is the same matrix without its zeros, used for many rows; nil if skipping zeros is not
+	// faster.
 	sparse *SparseInt8
 	// bitmask replaces panels for single rows if skipping zeros is faster.
 	bitmask *bitmaskMatrixInt8
@@ -51,7 +51,7 @@ func (p *PackedInt8) PrepareZero(t *ByteTable) *PackedInt8 {
 		return p
 	}
 	e := *p
-	e.zero, e.start = p.Panels.F.FoursZero(t.signed, t.zero), make([]int32, len(p.Panels.Sums))
+	e.zero, e.start = p.Panels.F.QuadInputZero(t.signed, t.zero), make([]int32, len(p.Panels.Sums))
 	ZeroPointSums(e.start, p.Panels.Sums, e.zero)
 	return &e
 }

@@ -30,7 +30,7 @@ type FusedRequant struct {
 	Fixed         *quantise.Rescale // or the ONNX parameters whose biases start includes
 }
 
-// RunRescaled is [IntPanels.run] with requantisation by per-column scales.
+// RunRescaled is [IntPanels.Run] with requantisation by per-column scales.
 func (w *IntPanels) RunRescaled(t *simd.CodeTile, rows int) {
 	if w.Sparse4of8 != nil {
 		w.Sparse4of8.Rescaled(t, rows)
@@ -39,13 +39,13 @@ func (w *IntPanels) RunRescaled(t *simd.CodeTile, rows int) {
 	w.F.QuadsRescaled(t, rows)
 }
 
-// RunRequant is [IntPanels.run] with requantisation in TFLite's rounding.
+// RunRequant is [IntPanels.Run] with requantisation in TFLite's rounding.
 func (w *IntPanels) RunRequant(t *simd.CodeTile, rows int) {
 	if w.Sparse4of8 != nil {
-		w.Sparse4of8.ToCodes(t, rows)
+		w.Sparse4of8.Requantised(t, rows)
 		return
 	}
-	w.F.QuadsToCodes(t, rows)
+	w.F.QuadsRequantised(t, rows)
 }
 
 // gemmEpilogue receives the sums of a multiplication, or writes y requantised by r, which is
@@ -80,7 +80,7 @@ func (k *gemmEpilogue) columns(n, cols int, start []int32, workspace []float32) 
 // fusesRequant reports whether tiles requantise m rows: a single row computes several panels at a
 // time instead.
 func (p *PackedInt8) fusesRequant(m int, tables []ByteTable, q *quantise.Rescale) bool {
-	return m > 1 && p.Panels != nil && p.Panels.Sums != nil && p.bitmask == nil && len(tables) == 1 && !p.UsesSparse(m) && q.SmallScales() && p.Panels.F.HasCodes()
+	return m > 1 && p.Panels != nil && p.Panels.Sums != nil && p.bitmask == nil && len(tables) == 1 && !p.UsesSparse(m) && q.SmallScales() && p.Panels.F.HasRequantised()
 }
 
 // fusedPieces computes work items lo to hi with fused requantisation.

@@ -73,14 +73,14 @@ const packGrain = 1 << 13
 // packAny packs the channels from j0.
 func packAny[T int8 | int16, W quantise.Weight](w *IntPanels, dst []T, src Source[W], j0 int) {
 	switch {
-	case w.Sums != nil && w.F.Eights:
+	case w.Sums != nil && w.F.QuadPairs:
 		packEights(w, dst, src, j0)
 	case src.Elem == 1 && w.GroupSize()*int(unsafe.Sizeof(dst[0])) == 4:
 		packLines(w, dst, src, j0)
 	default:
 		packPanel(w, dst, src, j0)
 	}
-	if w.Sums != nil && !w.F.Eights {
+	if w.Sums != nil && !w.F.QuadPairs {
 		w.sum(any(dst).([]int8), j0)
 	}
 }
@@ -105,7 +105,7 @@ func packLines[T int8 | int16, W quantise.Weight](w *IntPanels, dst []T, src Sou
 				clear(row[steps:])
 			}
 			out := words[(s*pairs+i)*cols:][:n*cols]
-			if e != nil && e.Turn(out, cols, turned, step, n, cols) {
+			if e != nil && e.Transpose(out, cols, turned, step, n, cols) {
 				continue
 			}
 			for i := range n {
@@ -228,7 +228,7 @@ func packPanel[T int8 | int16, W quantise.Weight](w *IntPanels, dst []T, src Sou
 func packPairs[T int8 | int16, W quantise.Weight](f *simd.Ints, dst []T, src Source[W], width, at, n int) bool {
 	d, ok := any(dst).([]int16)
 	v, words := any(src.V).([]int16)
-	return ok && words && src.Zero == 0 && n > 0 && f.Weave(d, v[at:], src.Elem, width, n)
+	return ok && words && src.Zero == 0 && n > 0 && f.InterleavePairs(d, v[at:], src.Elem, width, n)
 }
 
 // packWhole packs n 4-way groups of all channels of a panel from step offset at. It returns false
@@ -256,7 +256,7 @@ func packEights[T int8 | int16, W quantise.Weight](w *IntPanels, dst []T, src So
 		for i := range w.Seg {
 			for j := range min(cols, src.N-j0) {
 				v := int32(src.V[(j0+j)*src.Vec+(s*w.Seg+i)*src.Elem]) - src.Zero
-				d[w.F.FourAt(pairs, i, j)] = T(v)
+				d[w.F.QuadIndex(pairs, i, j)] = T(v)
 				w.Sums[j0+j] += v
 			}
 		}

@@ -5,8 +5,8 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/quantise"
 )
 
-// RescaledScratch returns the recommended size of the sums buffer of [MultiplyRescaled]: rows that fit
-// the L2 caches of the threads.
+// RescaledScratch returns the recommended size of the sums buffer of [MultiplyRescaled]: rows that
+// fit the L2 caches of the threads.
 func RescaledScratch(p *workers.Pool, m, n int) int {
 	rows := max(quantise.GemmRows, quantise.GemmSums/max(n, 1)/quantise.GemmRows*quantise.GemmRows) * p.Threads()
 	if 2*m <= 3*rows {
@@ -15,8 +15,8 @@ func RescaledScratch(p *workers.Pool, m, n int) int {
 	return rows * n
 }
 
-// MultiplyRescaled is [MultiplyInt8] with requantisation by q, which must be prepared. It computes as many
-// rows at a time as fit sums.
+// MultiplyRescaled is [MultiplyInt8] with requantisation by q, which must be prepared. It computes
+// as many rows at a time as fit sums.
 func MultiplyRescaled(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedInt8, sums []int32, q *quantise.Rescale, y []uint8) {
 	if m <= 0 || w.N <= 0 {
 		return

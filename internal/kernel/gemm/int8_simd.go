@@ -29,9 +29,9 @@ func ReleaseIntTile(t *simd.IntTile) {
 // group of K steps, the weights of all columns.
 type IntPanels struct {
 	F          *simd.Ints
-	Segs, Seg  int          // segments of the sum and their length
-	Fours      bool         // use 4-way kernels if possible
-	Sparse4of8 *simd.Sifted // nil for dense weights
+	Segs, Seg  int              // segments of the sum and their length
+	Fours      bool             // use 4-way kernels if possible
+	Sparse4of8 *simd.Sparse4of8 // nil for dense weights
 	Narrow     []int8
 	Wide       []int16 // replaces narrow if a weight needs more than 8 bits
 	Sums       []int32 // of the weights of each column, for 4-way kernels
@@ -146,7 +146,7 @@ func gemmFours(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedI
 	f, k, sums := w.Panels.F, w.K, w.Panels.Sums
 	line, signed := 4*w.Panels.Pairs(), tables[0].signed
 	start := w.start
-	if zero := f.FoursZero(signed, tables[0].zero); start == nil || len(tables) > 1 || zero != w.zero {
+	if zero := f.QuadInputZero(signed, tables[0].zero); start == nil || len(tables) > 1 || zero != w.zero {
 		sc, workspace := scratch.Borrow(len(sums))
 		defer scratch.Float32s.Put(sc)
 		if start = scratch.AsInt32(workspace); len(tables) > 1 {
@@ -173,8 +173,8 @@ func gemmFours(p *workers.Pool, m int, x []uint8, tables []ByteTable, w *PackedI
 	if len(tables) > 1 {
 		e := simd.ElementKernels()
 		for r := range m {
-			z, row := f.FoursZero(signed, tables[r].zero), to.sums[r*w.N:][:w.N]
-			for i := e.LessTimes(row, sums, z); i < len(row); i++ {
+			z, row := f.QuadInputZero(signed, tables[r].zero), to.sums[r*w.N:][:w.N]
+			for i := e.SubScaled(row, sums, z); i < len(row); i++ {
 				row[i] -= z * sums[i]
 			}
 		}
@@ -193,13 +193,13 @@ type convertArgs struct {
 func (q *convertArgs) rows(lo, hi int) {
 	dst, src := q.a[lo*q.line:hi*q.line], q.x[lo*q.k:hi*q.k]
 	if q.line == q.k {
-		q.f.Fours(dst, src, q.signed)
+		q.f.QuadInput(dst, src, q.signed)
 		return
 	}
 	whole := q.f.CopyBytes(dst, q.line, src, q.k, 1, q.k, hi-lo, q.signed != q.f.Signed)
 	for ; len(dst) > 0; dst, src = dst[q.line:], src[q.k:] {
 		if !whole {
-			q.f.Fours(dst[:q.k], src[:q.k], q.signed)
+			q.f.QuadInput(dst[:q.k], src[:q.k], q.signed)
 		}
 		clear(dst[q.k:q.line])
 	}

@@ -17,7 +17,7 @@ import (
 // optionally a zero point per block of a row. The weights stay quantised. Few float rows multiply
 // them as they are read; more rows share a panel part that is widened to float32.
 type LowBitMatrix struct {
-	f    *simd.FewBits
+	f    *simd.LowBit
 	wide *simd.Floats // kernels for widened panels
 	LowBitShape
 	blocks int
@@ -35,7 +35,7 @@ const LowBitBlock = 16
 
 // Supported reports whether kernels for such a matrix exist.
 func (s LowBitShape) Supported() bool {
-	f, floats := simd.FewBitKernels(), simd.FloatKernels()
+	f, floats := simd.LowBitKernels(), simd.FloatKernels()
 	return f != nil && floats != nil && 2*floats.Cols == f.Cols && s.N > 0 && s.K > 0 && s.Block > 0 && s.Block%LowBitBlock == 0 && (s.Bits == 2 || s.Bits == 4 || s.Bits == 8)
 }
 
@@ -61,7 +61,7 @@ func NewLowBitMatrix(s LowBitShape, codes []uint8, signed bool, scales []float32
 	if !s.Supported() {
 		return nil
 	}
-	f := simd.FewBitKernels()
+	f := simd.LowBitKernels()
 	m := &LowBitMatrix{f: f, wide: simd.FloatKernels(), LowBitShape: s, blocks: (s.K + s.Block - 1) / s.Block}
 	row := m.blocks * s.Block * s.Bits / 8
 	if len(codes) != s.N*row || len(scales) != s.N*m.blocks || zeros != nil && len(zeros) != len(scales) {

@@ -15,7 +15,7 @@ import (
 // differs, so results must stay within the bound of rounding each product and each sum.
 func TestLowBit(t *testing.T) {
 	t.Parallel()
-	if simd.FewBitKernels() == nil {
+	if simd.LowBitKernels() == nil {
 		t.Skip("no kernels")
 	}
 	pool := workers.New(3, nil)
@@ -101,7 +101,7 @@ func TestLowBit(t *testing.T) {
 // or they hold infinities, NaN or a block of only the smallest values.
 func TestLowBitInt8(t *testing.T) {
 	t.Parallel()
-	if f := simd.FewBitKernels(); f == nil || f.DigitRows(4, 1, 32) == 0 {
+	if f := simd.LowBitKernels(); f == nil || f.DigitRows(4, 1, 32) == 0 {
 		t.Skip("no kernels")
 	}
 	pool := workers.New(3, nil)
@@ -146,7 +146,7 @@ func TestLowBitInt8(t *testing.T) {
 		got, alone := make([]float32, rows*s.N), make([]float32, rows*s.N)
 		m.RunInt8(pool, rows, x, got, bias, activation.Clamp{})
 		m.RunInt8(nil, rows, x, alone, bias, activation.Clamp{})
-		floats, uncoded := alone, odd != 0 && odd != 1 || simd.FewBitKernels().DigitRows(s.Bits, 1, s.Block) == 0
+		floats, uncoded := alone, odd != 0 && odd != 1 || simd.LowBitKernels().DigitRows(s.Bits, 1, s.Block) == 0
 		if uncoded {
 			floats = make([]float32, rows*s.N)
 			m.runFloat(nil, rows, x, floats, bias, activation.Clamp{})

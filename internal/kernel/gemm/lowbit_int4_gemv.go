@@ -13,7 +13,7 @@ import (
 // single float row multiplies them without widening. The result is bit-exact with a plain loop
 // over float32 weights, and the kernel reads an eighth of the memory.
 type Int4Matrix struct {
-	f      *simd.FourBits
+	f      *simd.Int4Gemv
 	k, n   int
 	words  []uint32  // column panels: one word per column for each eight steps
 	scales []float32 // per block, one for each column
@@ -22,13 +22,13 @@ type Int4Matrix struct {
 // NewInt4Matrix takes rows of quantised weights, the lower half of each byte first, and their
 // scales [n, k/block]. It returns nil if no kernels exist for the matrix.
 func NewInt4Matrix(k, n, block int, codes []uint8, scales []float32) *Int4Matrix {
-	f := simd.FourBitKernels()
-	if f == nil || simd.ElementKernels() == nil || n <= 0 || k <= 0 || block <= 0 || block%simd.FourBitSteps != 0 || k%block != 0 || len(codes) != n*k/2 || len(scales) != n*k/block {
+	f := simd.Int4GemvKernels()
+	if f == nil || simd.ElementKernels() == nil || n <= 0 || k <= 0 || block <= 0 || block%simd.Int4GemvSteps != 0 || k%block != 0 || len(codes) != n*k/2 || len(scales) != n*k/block {
 		return nil
 	}
-	const cols = simd.FourBitColumns
-	m := &Int4Matrix{f: f, k: k, n: n, words: hugepages.Make[uint32](scratch.RoundUp(n, cols) * k / simd.FourBitSteps), scales: hugepages.Make[float32](scratch.RoundUp(n, cols) * k / block)}
-	transposePanels(m.words, wordsIn(codes), n, k/simd.FourBitSteps, cols)
+	const cols = simd.Int4GemvColumns
+	m := &Int4Matrix{f: f, k: k, n: n, words: hugepages.Make[uint32](scratch.RoundUp(n, cols) * k / simd.Int4GemvSteps), scales: hugepages.Make[float32](scratch.RoundUp(n, cols) * k / block)}
+	transposePanels(m.words, wordsIn(codes), n, k/simd.Int4GemvSteps, cols)
 	transposePanels(m.scales, scales, n, k/block, cols)
 	return m
 }
@@ -53,7 +53,7 @@ type int4Args struct {
 
 // Run computes the row y[n] from the row x[k]: plus bias if present, clamped.
 func (m *Int4Matrix) Run(p *workers.Pool, x, y, bias []float32, act activation.Clamp) {
-	const cols = simd.FourBitColumns
+	const cols = simd.Int4GemvColumns
 	workers.Do(p, (m.n+cols-1)/cols, max(1, workers.Grain(8)/(cols*m.k)), int4Args{m, x, y, bias, act}, func(q int4Args, lo, hi int) {
 		m, e := q.m, simd.ElementKernels()
 		words, scales := len(m.words)/scratch.RoundUp(m.n, cols)*cols, len(m.scales)/scratch.RoundUp(m.n, cols)*cols

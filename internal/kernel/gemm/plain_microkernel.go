@@ -227,7 +227,7 @@ func Pack(dst, src []float32, n, k, w, vec, elem int) {
 		// written.
 		for i0 := 0; i0 < k; i0 += packSteps {
 			steps, done := min(packSteps, k-i0), 0
-			if cols := min(w, n-j0); e != nil && elem == 1 && e.Turn(move.Words(d[i0*w:]), w, move.Words(src[j0*vec+i0:]), vec, steps, cols) {
+			if cols := min(w, n-j0); e != nil && elem == 1 && e.Transpose(move.Words(d[i0*w:]), w, move.Words(src[j0*vec+i0:]), vec, steps, cols) {
 				done = cols
 			}
 			for j := done; j < w; j++ {

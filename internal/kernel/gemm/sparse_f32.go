@@ -12,23 +12,6 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
-// Convolutions over [N,C,H,W] with SIMD kernels. The weights are read in place, one row per
-// output channel. Panels of output positions are gathered from the input, where neighbouring
-// positions of a row are contiguous. If windows cross the border or the stride is above one, the
-// input is first copied with padding and split by stride phase, so that the values of one tap are
-// contiguous. Code calls such a padded input copy a frame.
-
-// TileBlock is the number of panels that are gathered before the weights pass.
-const TileBlock = 8
-
-// Convolutions over [N,H,W,C] with SIMD kernels. Neighbouring output positions of a row read the
-// input at a constant stride, and a row of taps is contiguous. Tiles read the input in place, or
-// a padded copy if windows cross the border.
-
-// Pass is a range of the K steps of a convolution: in a patch segs segments of k values from
-// offset a, seg apart; in the weights the panel rows from b.
-type Pass struct{ A, K, Segs, Seg, B int }
-
 // GEMM with sparse float32 weights. The nonzero weights are listed row by row. Each row is a
 // column of the result, or four neighbouring rows are listed together if they have their zeros at
 // the same steps. The other operand is packed in panels, one row per step and one column per
@@ -50,6 +33,13 @@ const (
 	sparseTransposedGain = 0.7
 )
 
+// TileBlock is the number of panels that are gathered before the weights pass.
+const TileBlock = 8
+
+// Pass is a range of the K steps of a convolution: in a patch Segs segments of K values from
+// offset A, Seg apart; in the weights the panel rows from B.
+type Pass struct{ A, K, Segs, Seg, B int }
+
 // SparseFloat32 is a sparse matrix of weights, rows × k.
 type SparseFloat32 struct {
 	f       *simd.Sparse
@@ -57,7 +47,7 @@ type SparseFloat32 struct {
 	whole   [1]Pass // all steps, for contiguous rows
 	grouped bool    // rows are listed four at a time, the remaining ones one by one
 	Blocks  int     // number of K blocks of KBlock steps
-	// The list of K block b of unit u (one row or four) begins at starts[u*blocks+b]; offs are
+	// The list of K block b of unit u (one row or four) begins at starts[u*Blocks+b]; offs are
 	// the byte offsets of steps in a panel.
 	starts []sparseStart
 	offs   []int32
@@ -66,9 +56,10 @@ type SparseFloat32 struct {
 
 type sparseStart struct{ off, val int }
 
-// NewSparseFloat32 lists the nonzero values of a matrix whose element k of row r is w[r*row+k*step]. It
-// returns nil if skipping zeros is not faster. turned is the number of positions (0 if many) that
-// have to be transposed into panels; -1 if the input already has the panel layout.
+// NewSparseFloat32 lists the nonzero values of a matrix whose element k of row r is
+// w[r*row+k*step]. It returns nil if skipping zeros is not faster. turned is the number of
+// positions (0 if many) that have to be transposed into panels; -1 if the input already has the
+// panel layout.
 func NewSparseFloat32(rows, k int, w []float32, row, step, turned int) *SparseFloat32 {
 	f := simd.SparseKernels()
 	if f == nil || rows == 0 || k == 0 {

@@ -276,7 +276,7 @@ func (s *SparseInt8) Transpose(panel, src []uint8, line, steps, np int, signed b
 	}
 	if signed {
 		panel = panel[:steps*cols]
-		simd.IntKernels().Fours(panel, panel, true)
+		simd.IntKernels().QuadInput(panel, panel, true)
 	}
 }
 
@@ -337,7 +337,7 @@ type sparseGemm struct {
 func (s *SparseInt8) gemm(p *workers.Pool, m int, x []uint8, tables []ByteTable, y []int32) {
 	f, signed, zero := simd.IntKernels(), tables[0].signed, int32(0)
 	if len(tables) == 1 {
-		zero = f.FoursZero(signed, tables[0].zero) // the zero point of each row is applied below
+		zero = f.QuadInputZero(signed, tables[0].zero) // the zero point of each row is applied below
 	}
 	sc, workspace := scratch.Borrow(s.rows)
 	start := scratch.AsInt32(workspace)
@@ -348,7 +348,7 @@ func (s *SparseInt8) gemm(p *workers.Pool, m int, x []uint8, tables []ByteTable,
 		return
 	}
 	for r := range m {
-		z, row := f.FoursZero(signed, tables[r].zero), y[r*s.rows:][:s.rows]
+		z, row := f.QuadInputZero(signed, tables[r].zero), y[r*s.rows:][:s.rows]
 		for i := range row {
 			row[i] -= z * s.Sums[i]
 		}

@@ -9,7 +9,7 @@ import (
 )
 
 // 4:8 structured sparsity: 8-bit weights of which at most four of eight neighbours along K are
-// nonzero, including 2:4, take half the multiplications; see [simd.Sifted]. Panels, tiles and
+// nonzero, including 2:4, take half the multiplications; see [simd.Sparse4of8]. Panels, tiles and
 // output are as for dense weights.
 
 // group4of8 is the number of K steps that hold four weights.
@@ -41,17 +41,17 @@ func Gain4of8[W quantise.Weight](src Source[W], k, seg int) float64 {
 			}
 		}
 	}
-	_, gain := simd.SiftedKernels()
+	_, gain := simd.Sparse4of8Kernels()
 	return gain
 }
 
 // Pack4of8 converts packed panels, for which Gain4of8 found a gain, to the layout of
-// [simd.Sifted].
+// [simd.Sparse4of8].
 func (w *IntPanels) Pack4of8() {
-	if w.Sums == nil || w.F.Cols != 32 || w.F.Eights {
+	if w.Sums == nil || w.F.Cols != 32 || w.F.QuadPairs {
 		return
 	}
-	if w.Sparse4of8, _ = simd.SiftedKernels(); w.Sparse4of8 != nil {
+	if w.Sparse4of8, _ = simd.Sparse4of8Kernels(); w.Sparse4of8 != nil {
 		w.Sparse4of8.Pack(w.Narrow)
 	}
 }

@@ -29,7 +29,7 @@ type bitmaskMatrixInt8 struct {
 // nil if that is not faster.
 func newBitmaskMatrixInt8(w *IntPanels, n, k int) *bitmaskMatrixInt8 {
 	f := simd.ExpandIntKernels()
-	if f == nil || w.Sums == nil || w.F.Eights || w.F.Cols != simd.ExpandIntColumns || n*k < bitmaskMin {
+	if f == nil || w.Sums == nil || w.F.QuadPairs || w.F.Cols != simd.ExpandIntColumns || n*k < bitmaskMin {
 		return nil
 	}
 	codes := quantise.Bits(w.Narrow)

@@ -89,7 +89,7 @@ func TestBitmaskInt8(t *testing.T) {
 // TestBitmaskInt8Allocate checks that runs only use pooled scratch memory.
 func TestBitmaskInt8Allocate(t *testing.T) {
 	if testing.Short() {
-		t.Skip("the race detector, which comes with -short, drops rooms that were given back")
+		t.Skip("the race detector, which -short implies, drops pooled buffers")
 	}
 	if simd.ExpandIntKernels() == nil {
 		t.Skip("no kernels")

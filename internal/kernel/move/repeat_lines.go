@@ -20,7 +20,7 @@ func wordsOf[T any]() int {
 }
 
 // usesRepeat reports whether the lines of a plan fill the destination contiguously and are short
-// enough for [simd.Spreads].
+// enough for [simd.ShortRows].
 func usesRepeat[T any](p *Plan) bool {
 	last := len(p.dims) - 1
 	if last == 0 || p.dims[last] <= shortLine || p.dims[last-1] < repeatMinLines {
@@ -33,7 +33,7 @@ func usesRepeat[T any](p *Plan) bool {
 // stride sm.
 func hasRepeatKernel[T any](n, sm, ss int) bool {
 	w := wordsOf[T]()
-	return w > 0 && n*w <= simd.SpreadRow && sm >= 0 && (ss == 1 || ss == 0 && w == 1) && simd.SpreadKernels() != nil
+	return w > 0 && n*w <= simd.MaxShortRow && sm >= 0 && (ss == 1 || ss == 0 && w == 1) && simd.ShortRowKernels() != nil
 }
 
 // repeatLines copies the first of m lines of n elements; if ss is 0, single elements fill lines.
@@ -42,17 +42,17 @@ func hasRepeatKernel[T any](n, sm, ss int) bool {
 func repeatLines[T any](dst, src []T, do, so, m, sm, n, ss int) int {
 	w := wordsOf[T]()
 	all := m * n * w
-	if all < simd.SpreadRow || !hasRepeatKernel[T](n, sm, ss) {
+	if all < simd.MaxShortRow || !hasRepeatKernel[T](n, sm, ss) {
 		return 0
 	}
-	rows := (all-simd.SpreadRow)/(n*w) + 1
+	rows := (all-simd.MaxShortRow)/(n*w) + 1
 	to := dst[do : do+m*n]
 	from := src[so : so+(m-1)*sm+1+(n-1)*ss]
 	d, s := asFloats(Words(to)), asFloats(Words(from))
-	if k := simd.SpreadKernels(); ss == 0 {
-		k.Ones(d, s, rows, n, sm)
+	if k := simd.ShortRowKernels(); ss == 0 {
+		k.Fill(d, s, rows, n, sm)
 	} else {
-		k.Lines(d, s, rows, n*w, sm*w)
+		k.Copy(d, s, rows, n*w, sm*w)
 	}
 	return rows
 }

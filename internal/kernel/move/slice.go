@@ -151,7 +151,7 @@ func put[T any](dst, src []T, at []int, n int) {
 // Pick sets each element of dst to that of x if cond is not zero, else to that of y. step is the
 // stride of cond, x and y: 1, or 0 for a repeated element.
 func Pick(dst, x, y Slice, cond []uint8, step [3]int) {
-	if step[0] == 1 && simd.PickKernels().Pick(dst.Bytes, x.Bytes, y.Bytes, cond, dst.Width, step[1], step[2]) {
+	if step[0] == 1 && simd.SelectKernels().Run(dst.Bytes, x.Bytes, y.Bytes, cond, dst.Width, step[1], step[2]) {
 		return
 	}
 	dst.mover().pick(dst, x, y, cond, step)

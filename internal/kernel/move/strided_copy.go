@@ -405,7 +405,7 @@ func (p shortPiece[T]) Piece(lo, hi int) {
 
 // shortLines copies m lines of n elements, dm and sm apart.
 func shortLines[T any](dst, src []T, do, so, m, dm, sm, n, ds, ss int) {
-	if words := n * wordsOf[T](); words >= rowMinWords && ds == 1 && ss == 1 && (n <= shortLine || dm != n || words > simd.SpreadRow) && copyRows(dst, src, do, so, m, dm, sm, n) {
+	if words := n * wordsOf[T](); words >= rowMinWords && ds == 1 && ss == 1 && (n <= shortLine || dm != n || words > simd.MaxShortRow) && copyRows(dst, src, do, so, m, dm, sm, n) {
 		return
 	}
 	if n > shortLine {

@@ -9,7 +9,9 @@ import (
 type LayoutConverter struct{ N, C, Area int }
 
 // HasSIMD reports whether SIMD kernels support it.
-func (t LayoutConverter) HasSIMD() bool { return simd.ElementKernels().Columns() && t.C >= 16 }
+func (t LayoutConverter) HasSIMD() bool {
+	return simd.ElementKernels().HasRescaleColumns() && t.C >= 16
+}
 
 // layoutArgs holds the arguments of a work item.
 type layoutArgs struct {
@@ -55,7 +57,7 @@ func (t LayoutConverter) ToNCHW(p *workers.Pool, dst, src []uint8) {
 // TransposeBytes transposes bytes: byte j of row i of dst is byte i of row j of src; dst has rows
 // rows of cols bytes.
 func TransposeBytes(dst []uint8, stepDst int, src []uint8, stepSrc, rows, cols int) {
-	if simd.ElementKernels().TurnBytes(dst, stepDst, src, stepSrc, rows, cols) {
+	if simd.ElementKernels().Transpose8(dst, stepDst, src, stepSrc, rows, cols) {
 		return
 	}
 	for i := range rows {

@@ -15,7 +15,7 @@ const tile = 32
 // of the strips that are transposed instead.
 const thinMax, stripLen = 8, 512
 
-// leastBytes is the minimum number of columns of [simd.Elements.TurnBytes]. It gets multiples of
+// leastBytes is the minimum number of columns of [simd.Elements.Transpose8]. It gets multiples of
 // bytesLeast rows at a time, up to bytesHigh.
 const leastBytes, bytesLeast, bytesHigh = 16, 64, 512
 
@@ -49,7 +49,7 @@ func transpose[T any](p *Plan, pool *workers.Pool, dst, src []T, k int) {
 	_, words := any(dst).([]uint32)
 	threads, pace := pool.Threads(), 1.0 // elements per nanosecond
 	switch {
-	case bytes && cols >= leastBytes && rows >= thinMax && dk > 0 && ss > 0 && simd.ElementKernels().Columns():
+	case bytes && cols >= leastBytes && rows >= thinMax && dk > 0 && ss > 0 && simd.ElementKernels().HasRescaleColumns():
 		// The byte kernel takes all columns and splits rows itself.
 		t.high, t.whole, pace = min(bytesHigh, ((rows+threads-1)/threads+bytesLeast-1)/bytesLeast*bytesLeast), true, 12
 	case rows < thinMax:
@@ -124,7 +124,7 @@ func (t *transposition[T]) block(do, so, lo, hi, j0, j1 int) {
 	vectors = vectors && simd.ElementKernels() != nil
 	halves := has16Bits[T]()
 	if bytes, ok := any(t.dst).([]uint8); ok && t.whole {
-		simd.ElementKernels().TurnBytes(bytes[do+lo*t.dk+j0:], t.dk, any(t.src).([]uint8)[so+lo+j0*t.ss:], t.ss, hi-lo, j1-j0)
+		simd.ElementKernels().Transpose8(bytes[do+lo*t.dk+j0:], t.dk, any(t.src).([]uint8)[so+lo+j0*t.ss:], t.ss, hi-lo, j1-j0)
 		return
 	}
 	for i0 := lo; i0 < hi; i0 += t.high {
@@ -138,9 +138,9 @@ func (t *transposition[T]) block(do, so, lo, hi, j0, j1 int) {
 			case t.cols < thinMax:
 				byColumn(t.dst, t.src, d, s, ni, nj, t.dk, t.ss)
 			case vectors:
-				squareWords(words, any(t.src).([]uint32), d, s, ni, nj, t.dk, t.ss, (*simd.Elements).Turn)
+				squareWords(words, any(t.src).([]uint32), d, s, ni, nj, t.dk, t.ss, (*simd.Elements).Transpose)
 			case halves:
-				squareWords(any(t.dst).([]uint16), any(t.src).([]uint16), d, s, ni, nj, t.dk, t.ss, (*simd.Elements).TurnHalves)
+				squareWords(any(t.dst).([]uint16), any(t.src).([]uint16), d, s, ni, nj, t.dk, t.ss, (*simd.Elements).Transpose16)
 			default:
 				square(t.dst, t.src, d, s, ni, nj, t.dk, t.ss)
 			}
@@ -164,7 +164,7 @@ func square[T any](dst, src []T, do, so, ni, nj, dk, ss int) {
 // has16Bits reports whether elements have 16 bits and a SIMD transpose exists.
 func has16Bits[T any]() bool {
 	_, ok := any(*new(T)).(uint16)
-	return ok && simd.ElementKernels().Halves()
+	return ok && simd.ElementKernels().HasTranspose16()
 }
 
 // squareWords is square with SIMD kernels.

@@ -19,7 +19,7 @@ func Words[T any](v []T) []uint32 {
 // Transpose writes rows rows of cols values: dst[i][j] = src[j][i]. Rows of dst are stepDst
 // values apart, rows of src stepSrc.
 func Transpose[T Word](dst []T, stepDst int, src []T, stepSrc, rows, cols int) {
-	if e := simd.ElementKernels(); e == nil || !e.Turn(Words(dst), stepDst, Words(src), stepSrc, rows, cols) {
+	if e := simd.ElementKernels(); e == nil || !e.Transpose(Words(dst), stepDst, Words(src), stepSrc, rows, cols) {
 		transposeSquares(dst, stepDst, src, stepSrc, rows, cols)
 	}
 }
@@ -36,12 +36,12 @@ func Deinterleave(dst, src []uint32, rows, n int) int {
 		return rows
 	case n < 8:
 		// The words behind a row belong to the next one; they go to lines that are not read.
-		if done := min(rows, (len(src)-8)/n+1); done >= 8 && e.Turn(dst, rows, src, n, 8, done) {
+		if done := min(rows, (len(src)-8)/n+1); done >= 8 && e.Transpose(dst, rows, src, n, 8, done) {
 			return done
 		}
 		return 0
 	}
-	if e.Turn(dst, rows, src, n, n, rows) {
+	if e.Transpose(dst, rows, src, n, n, rows) {
 		return rows
 	}
 	return 0
@@ -54,7 +54,7 @@ func asFloats(v []uint32) []float32 {
 
 // Transpose16 is [Transpose] for 16-bit values.
 func Transpose16(dst []int16, stepDst int, src []int16, stepSrc, rows, cols int) {
-	if e := simd.ElementKernels(); e == nil || !e.TurnHalves(uint16sOf(dst), stepDst, uint16sOf(src), stepSrc, rows, cols) {
+	if e := simd.ElementKernels(); e == nil || !e.Transpose16(uint16sOf(dst), stepDst, uint16sOf(src), stepSrc, rows, cols) {
 		transposeSquares(dst, stepDst, src, stepSrc, rows, cols)
 	}
 }

@@ -1,4 +1,4 @@
-// Package pooling computes maxima and sums over sliding windows. Functions do not check their
+// Package pooling reduces sliding windows to their maxima or sums. Functions do not check their
 // arguments: operators check shapes.
 //
 //	f32.go        float32 maximum and sum

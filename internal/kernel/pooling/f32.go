@@ -18,7 +18,7 @@ type Float32 struct {
 	// NaN makes Max return NaN if the window contains one; otherwise NaN is ignored.
 	NaN    bool
 	Clamp  activation.Clamp // for Max
-	planes *conv.NchwPlan
+	planes *conv.NCHWPlan
 	f      *simd.Windows
 }
 

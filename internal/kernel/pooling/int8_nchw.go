@@ -15,7 +15,7 @@ type MaxInt8 struct {
 	Signed bool
 	f      *simd.Elements
 	ints   *simd.Ints
-	line   int // Values that a row of windows reads
+	line   int // values that a row of windows reads
 }
 
 // Prepare reports whether SIMD kernels support the windows.
@@ -89,7 +89,7 @@ func (q maxPoolInt8Args) lines(first, end int) {
 // planes pools planes without padding. Consecutive planes form one row; each value is compared
 // with the others of its window, including positions without a window.
 func (q maxPoolInt8Args) planes(first, end int) {
-	const near = 1 << 13 // Values of planes that stay in the L1 cache
+	const near = 1 << 13 // values of planes that stay in the L1 cache
 	m, s := q.m, &q.m.Shape
 	in, out := s.H*s.W, s.OH*s.OW
 	together := min(end-first, max(1, near/in))

@@ -18,7 +18,7 @@ type Int8 struct {
 	Words       bool  // signed 16-bit values: max pooling only, no clamp
 	Lo, Hi      int32 // clamp of the results
 	f           *simd.Pools
-	line        int // Values that a row of windows reads
+	line        int // values that a row of windows reads
 	left, right int // of these, those inside the input
 }
 
@@ -98,7 +98,7 @@ func (b *Int8) fill(line []uint8) {
 }
 
 // kind returns the element type of the kernels.
-func (b *Int8) kind() simd.CodeKind {
+func (b *Int8) kind() simd.PoolKind {
 	switch {
 	case b.Words:
 		return simd.SignedWords

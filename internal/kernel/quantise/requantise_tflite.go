@@ -109,7 +109,7 @@ func weightRanges[W Weight](above, below []int32, w []W, k int, zero int32) bool
 		end := min(at+n*k, len(w))
 		switch part := w[at:end]; {
 		case direct:
-			simd.IntKernels().Reach(bytes[at:end], k, uint8(turn), uint8(zero+turn), above, below)
+			simd.IntKernels().AddDeviations(bytes[at:end], k, uint8(turn), uint8(zero+turn), above, below)
 		case k == 1:
 			for ch, v := range part {
 				d := int32(v) - zero

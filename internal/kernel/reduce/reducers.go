@@ -165,7 +165,7 @@ func asBytes(v []int8) []uint8 {
 
 // SumAbs adds the absolute values of all elements.
 func SumAbs[T, A tensor.Number](done func(A, int) T) Reducer[T, A] {
-	return inVectors(Reducer[T, A]{Row: absRow[T, A], Cols: absCols[T, A], Merge: plus[A], Done: done}, simd.FoldSizes)
+	return inVectors(Reducer[T, A]{Row: absRow[T, A], Cols: absCols[T, A], Merge: plus[A], Done: done}, simd.FoldMagnitudes)
 }
 
 // SumSquares adds the squares of all elements.

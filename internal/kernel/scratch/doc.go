@@ -1,2 +1,3 @@
-// Package scratch lends buffers to kernels: float32, float64, and views of them as integers.
+// Package scratch lends buffers to kernels. They hold float32 or float64 values; functions view
+// them as integers.
 package scratch

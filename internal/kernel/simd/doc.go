@@ -1,18 +1,18 @@
-// Package simd holds the innermost loops in the vector instructions of the
-// processor, and the same loops in plain Go.
+// Package simd holds SIMD kernels in assembly, and their equivalents in plain Go.
 //
-// A [Set] is a group of instructions that processors have together. The best one of
-// this processor is chosen at start; the environment variable OPMETER_CPU asks for
-// another. Each family of loops (products of matrices, windows, curves, ...) has a
-// table with its functions for every set that has its own; a set without an entry
-// takes that of the set below it, and plain Go is below all. What packs data for a
-// function keeps the entry that it packed for, so that a change of the set in a test
-// never mixes two layouts.
+// A [Set] is an instruction set: a group of instructions that processors have together. The best
+// one of the processor is selected at start; the environment variable OPMETER_CPU selects
+// another. Each family of kernels (GEMM, depthwise convolution, elementary functions, ...) has a
+// table with its functions, indexed by instruction set. An instruction set without an entry uses
+// the entry of the next lower one, down to plain Go.
 //
-// Assembly is written by internal/kernel/gen (go generate) and committed.
-// Every function has a twin in Go that is the definition of its result: tests compare
-// the two over random lengths, tails, strides and special values. Those of which the
-// comment says "exact" give the same bits, the others stay within the bound named there.
+// Data that is packed for a kernel belongs to one table entry. The code that packs it keeps this
+// entry, so a change of the instruction set in a test cannot mix two layouts.
+//
+// The generator internal/kernel/gen writes the assembly (go generate), and it is committed. A
+// plain Go implementation defines the result of each kernel. Tests compare the two over random
+// lengths, tails, strides and special values. Kernels whose comment says "exact" are bit-exact;
+// the others stay within the error that their comment states.
 package simd
 
 //go:generate go -C ../gen run . -out ../simd

@@ -2,19 +2,19 @@ package simd
 
 import "testing"
 
-// UseEmulated makes s, AVXVNNI or AMX, the current set until undo is called, with its products carried out by
-// the emulator.
+// UseEmulated makes s, AVXVNNI or AMX, the current instruction set until undo is called. The
+// emulator executes its products.
 func UseEmulated(t *testing.T, s Set) (undo func()) {
 	t.Helper()
-	before := *ints[s]
+	before := *intKernels[s]
 	if s == AMX {
-		ints[s].tiles = emulatedTiles(t, &amxLoops)
+		intKernels[s].matrixTiles = emulatedTiles(t, &amxKernels)
 	} else {
-		ints[s] = emulated(t, ints[s])
+		intKernels[s] = emulated(t, intKernels[s])
 	}
 	put := Use(s)
 	return func() {
 		put()
-		ints[s] = &before
+		intKernels[s] = &before
 	}
 }

@@ -2,12 +2,12 @@
 
 package simd
 
-// Kernels that exist for amd64 and arm64.
+// Kernels that exist only for amd64 and arm64.
 var (
-	ints     = family[Ints]{}
-	elements = family[Elements]{}
-	floats   = family[Floats]{}
-	windows  = family[Windows]{}
+	intKernels     = family[Ints]{}
+	elementKernels = family[Elements]{}
+	floatKernels   = family[Floats]{}
+	windowKernels  = family[Windows]{}
 )
 
 func detected(Set) bool { return false }

@@ -2,37 +2,37 @@
 
 package simd
 
-// Kernels that exist for amd64 only.
+// Kernels that exist only for amd64.
 var (
-	byteStrips   = family[ByteStrips]{}
-	castLoops    = family[Casts]{}
-	curves       = family[Curves]{}
-	expand       = family[Expand]{}
-	expandInts   = family[ExpandInts]{}
-	extremeLoops = family[Extremes]{}
-	fewBits      = family[FewBits]{}
-	foldLoops    = family[Folds]{}
-	fourBitLoops = family[FourBits]{}
-	laneTiles    = family[LaneTiles]{}
-	minimal      = family[Minimal]{}
-	pairs        = family[Pairs]{}
-	partLoops    = family[Parts]{}
-	peaks        = family[Peak]{}
-	pickLoops    = family[Picks]{}
-	placeLoops   = family[Places]{}
-	pools        = family[Pools]{}
-	quotients    = family[Divisions]{}
-	relations    = family[Relations]{}
-	repeats      = family[repeatLoops]{}
-	resizeLoops  = family[Resizes]{}
-	rowLoops     = family[Rows]{}
-	sifted       = family[Sifted]{}
-	softmaxLoops = family[Softmaxes]{}
-	sparse       = family[Sparse]{}
-	sparseInts   = family[SparseInts]{}
-	spreadLoops  = family[Spreads]{}
-	strips       = family[Strips]{}
-	tables16     = family[Tables16]{}
+	byteStripKernels  = family[ByteStrips]{}
+	castKernels       = family[Casts]{}
+	curveKernels      = family[Curves]{}
+	expandKernels     = family[Expand]{}
+	expandIntKernels  = family[ExpandInts]{}
+	extremeKernels    = family[Extremes]{}
+	lowBitKernels     = family[LowBit]{}
+	foldKernels       = family[Folds]{}
+	int4GemvKernels   = family[Int4Gemv]{}
+	laneTileKernels   = family[LaneTiles]{}
+	winogradKernels   = family[Winograd]{}
+	pairKernels       = family[Pairs]{}
+	partKernels       = family[Parts]{}
+	peakKernels       = family[Peak]{}
+	selectKernels     = family[Select]{}
+	argMaxKernels     = family[ArgMax]{}
+	poolKernels       = family[Pools]{}
+	divisionKernels   = family[Divisions]{}
+	relationKernels   = family[Relations]{}
+	repeatKernels     = family[repeatKernelSet]{}
+	resizeKernels     = family[Resizes]{}
+	rowKernels        = family[Rows]{}
+	sparse4of8Kernels = family[Sparse4of8]{}
+	softmaxKernels    = family[Softmaxes]{}
+	sparseKernels     = family[Sparse]{}
+	sparseIntKernels  = family[SparseInts]{}
+	shortRowKernels   = family[ShortRows]{}
+	stripKernels      = family[Strips]{}
+	tableKernels16    = family[Tables16]{}
 )
 
-func partsWork() bool { return false }
+func partsAvailable() bool { return false }

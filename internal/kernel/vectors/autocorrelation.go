@@ -38,7 +38,7 @@ func (l *Lags) Add(sums, x []float32, lanes int) {
 	}
 	_, _, _ = x[l.first], x[l.end+lanes-1], sums[l.Len()*lanes-1]
 	f := simd.WindowKernels()
-	parts := max(1, (len(l.lags)+simd.MostLags-1)/simd.MostLags)
+	parts := max(1, (len(l.lags)+simd.MaxLags-1)/simd.MaxLags)
 	for part := range parts {
 		lo, hi := part*len(l.lags)/parts, (part+1)*len(l.lags)/parts
 		if f == nil || !f.Lags(sums[lo*lanes:], lanes, x, l.places, l.lags[lo:hi], lanes, part == 0) {

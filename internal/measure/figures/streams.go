@@ -70,7 +70,7 @@ func setInterval(m *profile.Metric, parts []float64) {
 	m.Method += fmt.Sprintf("; interval for a repeated run, from %d parts of that time", r.Blocks)
 }
 
-// Cold returns the time of cold inferences, nil if there are none.
+// Cold returns the time of cold inferences, nil without any.
 func Cold(res *loadgen.Result, how string) *profile.Metric {
 	m := profile.FromSummary(profile.Measured, res.Latency, how)
 	if m == nil {

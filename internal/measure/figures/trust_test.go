@@ -222,8 +222,8 @@ func TestQuote(t *testing.T) {
 	}
 }
 
-// TestReferenceFigure: a millisecond at half of reference speed is half a millisecond at
-// reference speed, less certain with growing distance.
+// TestReferenceFigure: a millisecond at half of the reference speed is half a
+// millisecond, normalised, and less certain with growing distance.
 func TestReferenceFigure(t *testing.T) {
 	t.Parallel()
 	width := func(slow float64) (v, half float64) {

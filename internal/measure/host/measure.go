@@ -95,7 +95,7 @@ func (p *pass) options(ctx context.Context, clock *loop.Clock, tm *engine.Timing
 	reference := loop.NewReference()
 	return loop.Options{
 		Reference: func() { reference.Round() }, CPUTime: machine.ThreadTime(), ProcessTime: machine.ProcessTime(), Parallel: o.Threads > 1,
-		Clock: clock, Runs: o.Runs, Time: o.Time, WarmupTime: o.WarmupTime, WarmupRuns: o.WarmupRuns, Bind: bind, Leased: true, HeapRoom: machine.HeapRoom(), Turn: o.Turn,
+		Clock: clock, Runs: o.Runs, Time: o.Time, WarmupTime: o.WarmupTime, WarmupRuns: o.WarmupRuns, Bind: bind, Leased: true, HeapGrowth: machine.HeapGrowth(), Turn: o.Turn,
 		Instrumented: func() error { return p.s.RunTimed(ctx, tm) },
 		AfterInstrumented: func() {
 			p.work.read(tm)

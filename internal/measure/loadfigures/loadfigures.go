@@ -161,7 +161,7 @@ func (o *Options) progress(phase string, f float64) {
 // baseOptions returns the options that all scenarios share.
 func (o *Options) baseOptions() loadgen.Options {
 	return loadgen.Options{
-		Clock: o.Clock, Runs: o.Runs, Time: o.Time, Warmup: o.Warmup, ProcessTime: machine.ProcessTime(), HeapRoom: machine.HeapRoom(), Leased: o.Leased, Around: o.Around, Over: o.Over,
+		Clock: o.Clock, Runs: o.Runs, Time: o.Time, Warmup: o.Warmup, ProcessTime: machine.ProcessTime(), HeapGrowth: machine.HeapGrowth(), Leased: o.Leased, Around: o.Around, Over: o.Over,
 	}
 }
 

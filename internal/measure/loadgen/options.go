@@ -55,8 +55,8 @@ type Options struct {
 	// ProcessTime reads the CPU time of the process in nanoseconds; nil if the system does not
 	// provide it.
 	ProcessTime func() int64
-	// HeapRoom is by how many bytes memory may grow while garbage collection is off, 0 for 2 GiB.
-	HeapRoom int64
+	// HeapGrowth is by how many bytes memory may grow while garbage collection is off, 0 for 2 GiB.
+	HeapGrowth int64
 	// Leased says that the caller holds the lease of internal/measure/loop.
 	Leased bool
 	// Over is called when the last stream has ended, before the results are evaluated. May be

@@ -107,7 +107,7 @@ func (d *driver) now() int64 { return d.clock.Now() - d.zero }
 
 func (d *driver) run(ctx context.Context) (*Result, error) {
 	runtime.GC()
-	defer loop.Quiet(d.o.HeapRoom)()
+	defer loop.Quiet(d.o.HeapGrowth)()
 	gcs := collections()
 	n := len(d.streams)
 	d.warm.Add(n)

@@ -48,7 +48,7 @@ func TestTally(t *testing.T) {
 	}
 }
 
-// TestRates: parts of the window show changes of throughput, and there are none if they would be
+// TestRates: parts of the window show changes of throughput, and they are absent if they would be
 // too short.
 func TestRates(t *testing.T) {
 	t.Parallel()

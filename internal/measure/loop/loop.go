@@ -55,9 +55,9 @@ type Options struct {
 	Parallel bool
 	// KeepGC leaves garbage collection on in timed regions.
 	KeepGC bool
-	// HeapRoom is by how many bytes the memory of the process may grow while garbage collection
+	// HeapGrowth is by how many bytes the memory of the process may grow while garbage collection
 	// is off. Above that it runs anyway, and is counted. 0 means 2 GiB.
-	HeapRoom int64
+	HeapGrowth int64
 	// Bind binds the calling thread, which is locked to its goroutine, to a processor before the
 	// warm-up and returns a function that restores it, on the same thread; nil does not bind. A
 	// failure is reported and does not stop the measurement.
@@ -84,7 +84,7 @@ type Options struct {
 
 // Result holds the results of [Measure]. All times are in seconds, in chronological order.
 type Result struct {
-	// First is the time of the first run, NaN if there was none.
+	// First is the time of the first run, NaN without one.
 	First float64
 	// Warmup holds the runs before measuring, including the first one (the first million of
 	// them). WarmupRuns is their number and WarmupTime their total time including pauses.
@@ -108,7 +108,7 @@ type Result struct {
 	// them.
 	GC, ForcedGC int
 	// AllocatedBytes is the average heap memory that a run of the plain pass allocates, NaN if
-	// there was none.
+	// absent.
 	AllocatedBytes float64
 	// Pinned says whether the thread was bound as requested; PinError why not.
 	Pinned   bool
@@ -166,7 +166,7 @@ func Measure(ctx context.Context, o Options, f func() error) (*Result, error) {
 	err = m.warmup()
 	if err == nil {
 		if !o.KeepGC {
-			defer disableGC(o.HeapRoom)()
+			defer disableGC(o.HeapGrowth)()
 		}
 		err = m.measure()
 	}

@@ -170,9 +170,9 @@ func TestCancelKeepsSamples(t *testing.T) {
 	}
 }
 
-// TestTurns: others measure between the rounds of four groups. Their time is not part of this
+// TestInterleaved: others measure between the rounds of four groups. Their time is not part of this
 // measurement, and the machine's speed is measured again after it.
-func TestTurns(t *testing.T) {
+func TestInterleaved(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
 	turns := 0

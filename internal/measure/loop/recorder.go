@@ -185,7 +185,7 @@ type Typical struct {
 	Steps []float64 // time of each step
 }
 
-// Typical computes the means over the typical runs; Runs is 0 if there are none.
+// Typical computes the means over the typical runs; Runs is 0 without any.
 func (r *Recorder) Typical() Typical {
 	t := Typical{Steps: make([]float64, r.steps)}
 	if r.used == 0 {

@@ -92,7 +92,7 @@ func (r *Result) Processor() []float64 {
 	return out
 }
 
-// Speeds returns the machine's speed during each plain group: the time of a round at reference
+// Speeds returns the machine's speed during each plain group: the time of a round at the reference
 // speed, in seconds, divided by that of the rounds before and after the group. Nil without a
 // reference loop.
 func (r *Result) Speeds(round float64) []float64 {
@@ -107,7 +107,7 @@ func (r *Result) Speeds(round float64) []float64 {
 
 // AtReference returns for each plain group the normalised time of a run, in seconds and in
 // chronological order: its CPU time, or the median of its runs if the system does not provide CPU
-// time, times the machine's speed during the group. round is the time of a round at reference
+// time, times the machine's speed during the group. round is the time of a round at the reference
 // speed. Nil without a reference loop.
 func (r *Result) AtReference(round float64) []float64 {
 	var out []float64

@@ -21,8 +21,8 @@ func MemoryLimit() int {
 	return int(limit)
 }
 
-// HeapRoom returns by how many bytes the heap may grow without garbage collection.
-func HeapRoom() int64 {
+// HeapGrowth returns by how many bytes the heap may grow without garbage collection.
+func HeapGrowth() int64 {
 	room := int64(2 << 30)
 	if n, ok := Free(); ok {
 		room = min(room, max(n/4, 16<<20))

@@ -42,7 +42,7 @@ type submodelPair struct {
 	upTo bool
 }
 
-// withProducers makes a submodel of the layer and the producers of its inputs, nil if there are
+// withProducers makes a submodel of the layer and the producers of its inputs, nil without
 // none.
 func (c *checker) withProducers(ctx context.Context) (*submodelPair, error) {
 	context, seconds := c.producers()
@@ -205,7 +205,8 @@ func (c *checker) conclude(s *submodelPair, parts []float64, with, without []Row
 	own := 0.0
 	if ci := l.Latency.CI95; ci != nil { // asymmetric for a disturbed series
 		own = max(ci[1]-is, is-ci[0])
-	} else if ci := c.p.Totals.Latency.CI95; ci != nil { // without runs at best as certain as the whole
+	} else if ci := c.p.Totals.Latency.CI95; ci != nil {
+		// without runs at best as certain as the whole
 		own = is / whole * max(ci[1]-whole, whole-ci[0])
 	}
 	cached := 0.0
@@ -217,7 +218,8 @@ func (c *checker) conclude(s *submodelPair, parts []float64, with, without []Row
 	}
 	l.Check = &profile.Check{Outcome: profile.CheckAgrees, Text: text}
 	switch {
-	case is-v > half+own+cached || v-is > half+own && s.without != nil: // by itself it includes the overhead of an inference
+	case is-v > half+own+cached || v-is > half+own && s.without != nil:
+		// by itself it includes the overhead of an inference
 		l.Check.Outcome = profile.CheckDiffers
 	case is-v > half+own:
 		l.Check.Outcome = profile.CheckOpen

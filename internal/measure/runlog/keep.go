@@ -130,6 +130,11 @@ func (d *Dropped) To(r *Run) {
 	}
 }
 
+// Lose notes that an unknown number of records is missing. text says why.
+func (r *Run) Lose(text string) {
+	r.Lost = append(r.Lost, profile.Loss{Cause: profile.Cause{Code: profile.ByRecord, Text: text}})
+}
+
 // Found adds a finding to the run's profile.
 func (r *Run) Found(id string, s profile.Severity, format string, args ...any) {
 	r.Profile.Findings = append(r.Profile.Findings, profile.Finding{ID: id, Severity: s, Text: fmt.Sprintf(format, args...)})

@@ -40,7 +40,7 @@ type lane struct {
 
 // Bar is one thing that took time.
 type Bar struct {
-	// Start and Duration are seconds; subtract the origin of a large clock in whole
+	// Start and Duration are seconds; subtract the origin of a large clock as an integer
 	// numbers before.
 	Start, Duration float64
 	// Layer and Iteration are indices, -1 for none.

@@ -8,7 +8,7 @@ import (
 
 // Tally adds up the times of a record's layers over its inferences, by the rules of
 // a run on this computer: a layer's time in an inference is over all its calls and
-// without what it runs; the first inference counts for itself where more follow;
+// without what it runs; the first inference counts separately where more follow;
 // typical figures are means over the runs in the middle half. Memory is bounded, however
 // many inferences there are. The zero value is ready.
 type Tally struct {

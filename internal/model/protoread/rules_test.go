@@ -60,6 +60,34 @@ func TestFields(t *testing.T) {
 	}
 }
 
+// TestScan reads fields into variables.
+func TestScan(t *testing.T) { // not parallel: it counts allocations
+	var i int64
+	var u uint64
+	var b bool
+	var text string
+	var raw []byte
+	data := []byte{8, 7, 16, 9, 24, 1, 34, 1, 'a', 42, 2, 'b', 'c', 48, 1, 8, 8}
+	r := NewReader(data)
+	if err := r.Scan(1, &i, 2, &u, 3, &b, 4, &text, 5, &raw); err != nil || i != 8 || u != 9 || !b || text != "a" || string(raw) != "bc" {
+		t.Errorf("%d %d %v %q %q, %v", i, u, b, text, raw, err)
+	}
+	var list []int64
+	var inner float64
+	r = NewReader([]byte{8, 7, 8, 8, 18, 5, 13, 0, 0, 128, 63})
+	if err := r.Scan(1, &list, 2, func(m Reader) { _ = m.Scan(1, &inner) }); err != nil || len(list) != 2 || list[1] != 8 || inner != 1 {
+		t.Errorf("%v %v, %v", list, inner, err)
+	}
+	r = NewReader(data[:len(data)-1])
+	if err := r.Scan(1, &i); err == nil {
+		t.Error("no error for a cut message")
+	}
+	r = NewReader(data)
+	if allocs := testing.AllocsPerRun(10, func() { m := r; _ = m.Scan(1, &i, 2, &u) }); allocs > 0 {
+		t.Errorf("%v allocations", allocs)
+	}
+}
+
 // TestLists appends packed and single elements.
 func TestLists(t *testing.T) {
 	t.Parallel()

@@ -2,6 +2,7 @@ package protoread
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 
@@ -93,6 +94,17 @@ func (r *Reader) fail(pos int, msg string) bool {
 	return false
 }
 
+// Messages iterates over the remaining fields with a number, as messages.
+func (r Reader) Messages(num int) iter.Seq[Reader] {
+	return func(yield func(Reader) bool) {
+		for r.Next() {
+			if r.Num() == num && !yield(r.Message()) {
+				return
+			}
+		}
+	}
+}
+
 // Err returns what ended the walk early, nil at the regular end.
 func (r *Reader) Err() error { return r.err }
 
@@ -151,6 +163,42 @@ func (r *Reader) Message() Reader {
 		return Reader{err: r.err}
 	}
 	return Reader{buf: r.b, base: r.base + int64(r.val), depth: r.depth + 1}
+}
+
+// Scan reads the remaining fields of the message and returns [Reader.Err]. fields alternates field
+// numbers (int) and pointers that receive the values: *int64, *uint64 or *bool for an integer,
+// *float64 for a 32-bit float, *[]byte or *string for bytes. A *[]int64 receives all integers of
+// equal fields, and a func(Reader) is called with each inner message. Other fields are skipped;
+// the last of equal numbers counts.
+func (r *Reader) Scan(fields ...any) error {
+	for r.Next() {
+		for i := 0; i+1 < len(fields); i += 2 {
+			if fields[i].(int) != r.Num() {
+				continue
+			}
+			switch to := fields[i+1].(type) {
+			case *int64:
+				*to = r.Int()
+			case *uint64:
+				*to = uint64(r.Int())
+			case *bool:
+				*to = r.Int() != 0
+			case *float64:
+				*to = float64(r.Float())
+			case *[]int64:
+				*to = r.Ints(*to)
+			case func(Reader):
+				to(r.Message())
+			case *[]byte:
+				*to = r.Bytes()
+			case *string:
+				*to = r.Str()
+			default:
+				panic("protoread: Scan into a type that it does not support") // naming it would move variables to the heap
+			}
+		}
+	}
+	return r.err
 }
 
 // Ints appends the current field's integers, packed or single, to dst.

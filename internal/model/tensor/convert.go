@@ -376,7 +376,7 @@ func WriteInt64(x *Tensor, start int, src []int64) {
 
 // Cast converts elements lo to hi between two numeric tensors. Combinations without a dedicated
 // loop go through int64 between integers and through float64 otherwise, which represent every
-// value of the narrower types. For packed results lo must be on a byte boundary.
+// value of the types below 8 bits. For packed results lo must be on a byte boundary.
 func Cast(out, in *Tensor, lo, hi int, cv Conversion) {
 	if w := out.Type.Bits() / 8; out.Type == in.Type && w > 0 {
 		copy(out.Data[lo*w:hi*w], in.Data[lo*w:])

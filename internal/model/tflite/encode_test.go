@@ -51,7 +51,7 @@ func TestRoundTrip(t *testing.T) {
 		for i, g := range got.Graphs {
 			for k, v := range g.Values {
 				if want.Graphs[i].Values[k].Placeholder == nil {
-					v.Placeholder = nil // the writer makes one where there was none
+					v.Placeholder = nil // the writer makes one where it was absent
 				}
 			}
 		}

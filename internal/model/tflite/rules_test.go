@@ -279,7 +279,7 @@ func TestAcceptedModels(t *testing.T) {
 }
 
 // TestOutsideBuffers keeps bytes behind the FlatBuffer: the last byte of the file counts,
-// one more does not exist; offsets 0 and 1 say that there are none.
+// one more does not exist; offsets 0 and 1 say that they are absent.
 func TestOutsideBuffers(t *testing.T) {
 	t.Parallel()
 	build := func(offset, size int64) []byte {

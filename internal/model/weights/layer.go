@@ -219,9 +219,6 @@ func codeRange(t tensor.Type) (lo, hi float64) {
 // WithConstants returns the model with constants of its main graph replaced, by value id.
 // Everything else is shared with m.
 func WithConstants(m *graph.Model, consts map[int]*tensor.Tensor) *graph.Model {
-	out := *m
-	out.Content, out.Close = nil, nil
-	out.Graphs = append([]*graph.Graph(nil), m.Graphs...)
 	g := *m.Main()
 	g.Values = append([]*graph.Value(nil), g.Values...)
 	for id, c := range consts {
@@ -230,8 +227,16 @@ func WithConstants(m *graph.Model, consts map[int]*tensor.Tensor) *graph.Model {
 		v.Shape, v.HasShape = c.Shape, true
 		g.Values[id] = &v
 	}
-	out.Graphs[0] = &g
-	Reparent(out.Graphs, m.Main(), &g)
+	return WithMain(m, &g)
+}
+
+// WithMain returns the model with another main graph, which its subgraphs get as parent.
+func WithMain(m *graph.Model, g *graph.Graph) *graph.Model {
+	out := *m
+	out.Content, out.Close = nil, nil
+	out.Graphs = append([]*graph.Graph(nil), m.Graphs...)
+	out.Graphs[0] = g
+	Reparent(out.Graphs, m.Main(), g)
 	return &out
 }
 

@@ -130,6 +130,14 @@ func bodiesOf(n *graph.Node) (out []body) {
 	return out
 }
 
+// Subgraphs returns the subgraphs that a node runs, in order of their attributes' names.
+func Subgraphs(n *graph.Node) (out []int) {
+	for _, b := range bodiesOf(n) {
+		out = append(out, b.graph)
+	}
+	return out
+}
+
 // CallersInMain returns for each graph the positions of the main graph's operators that run it,
 // directly or through other subgraphs.
 func CallersInMain(m *graph.Model) [][]int {

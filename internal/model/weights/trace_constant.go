@@ -53,7 +53,8 @@ func (f *follower) value(id int) (tracedView, bool) {
 	switch v := f.g.Values[id]; {
 	case v.Const != nil:
 		at, ok = f.constant(id)
-	case id < len(f.made) && f.made[id] != nil && f.made[id].Outputs[0] == id: // nodes are in topological order, so this terminates
+	case id < len(f.made) && f.made[id] != nil && f.made[id].Outputs[0] == id:
+		// nodes are in topological order, so this terminates
 		if at, ok = f.node(f.made[id]); ok {
 			f.s.Chain = append(f.s.Chain, f.made[id])
 		}

@@ -8,8 +8,6 @@
 package benchtext
 
 import (
-	"bytes"
-	"regexp"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/record"
@@ -21,82 +19,55 @@ func Formats() []*record.Format {
 	return []*record.Format{
 		{
 			Name: "go-bench", Title: "Go benchmark text", Files: "output of go test -bench, files for benchstat; opmeter's own (report format gobench)",
-			Gives: []string{"latency_s", "samples"}, Match: matchGo, Read: readGo,
+			Gives: []string{"latency_s", "samples"}, Match: matchGo, Read: record.RunsPerFile(readGo),
 		},
 		{
 			Name: "hyperfine", Title: "hyperfine", Files: "--export-json and --export-csv",
-			Gives: []string{"latency_s", "samples", "processor_s"}, Match: matchHyperfine, Read: readHyperfine,
+			Gives: []string{"latency_s", "samples", "processor_s"}, Match: matchHyperfine, Read: record.RunsPerFile(readHyperfine),
 		},
 		{
 			Name: "mnn", Title: "MNN timeProfile", Files: "console output of timeProfile.out: tables by node and by type",
-			Gives: []string{"latency_s", "share"}, Match: matchMNN, Read: readMNN,
+			Gives: []string{"latency_s", "share"}, Match: matchMNN, Read: record.RunsPerFile(readMNN),
 		},
 		{
 			Name: "ncnn", Title: "benchncnn", Files: "console output of benchncnn, tables of ncnn's benchmark documents",
-			Gives: []string{"latency_s"}, Match: matchNCNN, Read: readNCNN,
+			Gives: []string{"latency_s"}, Match: matchNCNN, Read: record.RunsPerFile(readNCNN),
 		},
 		{
 			Name: "neuron-runtime", Title: "MediaTek Neuron Runtime Profiler", Files: "CSV log of MTKNN_PROFILER_LOG_PATH: titled tables by level",
-			Gives: []string{"latency_s"}, Match: matchNeuron, Read: readNeuron,
+			Gives: []string{"latency_s"}, Match: matchNeuron, Read: record.RunPerFile(readNeuron),
 		},
 	}
 }
 
-var (
-	goLine   = regexp.MustCompile(`^(Benchmark\S*)\s+(\d+)\s+([\d.eE+-]+ \S.*)$`)
-	ncnnLine = regexp.MustCompile(`^\s*(\S+)\s+min =\s*([\d.]+)\s+max =\s*([\d.]+)\s+avg =\s*([\d.]+)\s*$`)
-)
-
-// some says whether a line of the beginning is of a kind, which has a part in common.
+// some reports whether a line at the beginning of the file, without logger prefix, satisfies is.
+// Such lines contain part.
 func some(f *record.File, part string, is func(string) bool) bool {
-	if !textscan.Any(f.Head, part) {
-		return false
-	}
-	for _, l := range textscan.Head(f.Head, f.Whole) {
-		if is(textscan.Strip(l)) {
-			return true
-		}
-	}
-	return false
+	return record.FindLine(f, func(l string) bool { return is(textscan.Strip(l)) }, part)
 }
 
 func matchGo(f *record.File) record.Sure {
-	if some(f, "Benchmark", func(l string) bool {
+	return record.Certain.If(some(f, "Benchmark", func(l string) bool {
 		m := goLine.FindStringSubmatch(l)
 		return m != nil && strings.Contains(m[3], "/op")
-	}) {
-		return record.Certain
-	}
-	return record.No
+	}))
 }
 
 const hyperfineHead = "command,mean,stddev,median,user,system,min,max"
 
 func matchHyperfine(f *record.File) record.Sure {
-	has := func(s string) bool { return bytes.Contains(f.Head, []byte(s)) }
-	if has(`"results"`) && has(`"command"`) && has(`"mean"`) || some(f, hyperfineHead, func(l string) bool { return strings.HasPrefix(l, hyperfineHead) }) {
-		return record.Certain
-	}
-	return record.No
+	return record.Certain.If(record.Head(f.Head).Has(`"results"`, `"command"`, `"mean"`) ||
+		some(f, hyperfineHead, func(l string) bool { return strings.HasPrefix(l, hyperfineHead) }))
 }
 
 func matchMNN(f *record.File) record.Sure {
-	if some(f, "Avg(ms)", func(l string) bool { return isMNNHead(l) != 0 }) {
-		return record.Certain
-	}
-	return record.No
+	return record.Certain.If(some(f, "Avg(ms)", func(l string) bool { return mnnHead(l) >= 0 }))
 }
 
 func matchNCNN(f *record.File) record.Sure {
-	if some(f, "min =", ncnnLine.MatchString) {
-		return record.Certain
-	}
-	return record.No
+	return record.Certain.If(some(f, "min =", ncnnLine.MatchString))
 }
 
 func matchNeuron(f *record.File) record.Sure {
-	if some(f, "(LEVEL ", func(l string) bool { return neuronTitle.MatchString(strings.TrimSpace(l)) }) {
-		return record.Likely
-	}
-	return record.No
+	return record.Likely.If(some(f, "(LEVEL ", func(l string) bool { return neuronTitle.MatchString(strings.TrimSpace(l)) }))
 }

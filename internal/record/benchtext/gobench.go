@@ -9,14 +9,13 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/textscan"
 	"github.com/opmeter/opmeter/profile"
 )
 
-// measured is what the lines of one benchmark say.
+// measured holds the lines of one benchmark.
 type measured struct {
 	name   string
 	units  []string
@@ -24,103 +23,83 @@ type measured struct {
 	counts []float64 // iterations of each line
 }
 
-// suite is benchmarks under one configuration.
+// suite holds the benchmarks under one configuration.
 type suite struct {
 	config [][2]string
 	list   []*measured
 	at     map[string]*measured
-	// threads from a remark, 0 if absent.
+	// threads comes from a comment, 0 if absent.
 	threads int64
 }
 
 var (
+	goLine     = regexp.MustCompile(`^(Benchmark\S*)\s+(\d+)\s+([\d.eE+-]+ \S.*)$`)
 	configLine = regexp.MustCompile(`^([a-z][^\sA-Z:]*):\s+(\S.*)$`)
 	processors = regexp.MustCompile(`^(.*)-(\d+)$`)
 	ownLayer   = regexp.MustCompile(`^BenchmarkModel/layer=(\d+):(.*)$`)
 )
 
-// maxLines bounds the lines of a file that are kept.
+// maxLines limits the lines that are kept of a file.
 const maxLines = 1_000_000
 
-func readGo(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
-	return record.EachFile(ctx, in, func(f *record.File) ([]*runlog.Run, error) {
-		r, err := f.Open()
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = r.Close() }()
-		s := textscan.NewScanner(r)
-		cur := &suite{at: map[string]*measured{}}
-		suites := []*suite{cur}
-		total, bad := 0, int64(0)
-		for s.Scan() {
-			l := s.Text()
-			if m := goLine.FindStringSubmatch(l); m != nil {
-				if total++; total > maxLines || !cur.add(m) {
-					bad++
-				}
-				continue
+func readGo(_ context.Context, _ *record.Input, f *record.File) (runs []*runlog.Run, err error) {
+	cur := &suite{at: map[string]*measured{}}
+	suites := []*suite{cur}
+	total, bad := 0, int64(0)
+	err = f.Lines(func(l string) {
+		if m := goLine.FindStringSubmatch(l); m != nil {
+			if total++; total > maxLines || !cur.add(m) {
+				bad++
 			}
-			if n, ok := textscan.Whole(strings.TrimPrefix(l, "# threads: ")); ok && n > 0 && strings.HasPrefix(l, "# threads: ") {
-				cur.threads = n
-			}
-			m := configLine.FindStringSubmatch(l)
-			if m == nil || strings.HasPrefix(l, "ok ") {
-				continue
-			}
-			if cur.differs(m[1], m[2]) && len(suites) < 1000 {
-				cur = cur.next()
-				suites = append(suites, cur)
-			}
-			cur.set(m[1], m[2])
-		}
-		var runs []*runlog.Run
-		for i, c := range suites {
-			if len(c.list) > 0 {
-				runs = append(runs, c.run(draft.Stem(f), bad*int64(map[bool]int{true: 1}[i == 0])))
-			}
-		}
-		if s.Err() != nil {
-			return runs, draft.At(f, s.Number(), s.Err())
-		}
-		if len(runs) == 0 {
-			return nil, draft.ErrNothing
-		}
-		return runs, nil
-	})
-}
-
-// differs reports whether a line of configuration begins another suite.
-func (c *suite) differs(key, value string) bool {
-	return len(c.list) > 0 && slices.ContainsFunc(c.config, func(p [2]string) bool { return p[0] == key && p[1] != value })
-}
-
-func (c *suite) next() *suite {
-	return &suite{config: slices.Clone(c.config), at: map[string]*measured{}}
-}
-
-func (c *suite) set(key, value string) {
-	for i := range c.config {
-		if c.config[i][0] == key {
-			c.config[i][1] = value
 			return
 		}
+		if t, ok := strings.CutPrefix(l, "# threads: "); ok {
+			if n, ok := textscan.Whole(t); ok && n > 0 {
+				cur.threads = n
+			}
+		}
+		m := configLine.FindStringSubmatch(l)
+		if m == nil || strings.HasPrefix(l, "ok ") {
+			return
+		}
+		if old := cur.get(m[1]); old != "" && old != m[2] && len(cur.list) > 0 && len(suites) < 1000 {
+			cur = &suite{config: slices.Clone(cur.config), at: map[string]*measured{}}
+			suites = append(suites, cur)
+		}
+		cur.set(m[1], m[2])
+	})
+	for i, c := range suites {
+		if i > 0 {
+			bad = 0
+		}
+		if len(c.list) > 0 {
+			runs = append(runs, c.run(draft.Stem(f), bad))
+		}
 	}
-	if len(c.config) < 100 {
-		c.config = append(c.config, [2]string{key, value})
-	}
+	return draft.NotEmpty(runs, err)
 }
 
+func (c *suite) index(key string) int {
+	return slices.IndexFunc(c.config, func(p [2]string) bool { return p[0] == key })
+}
+
+// get returns a value of the configuration, "" if absent.
 func (c *suite) get(key string) string {
-	for _, p := range c.config {
-		if p[0] == key {
-			return p[1]
-		}
+	if i := c.index(key); i >= 0 {
+		return c.config[i][1]
 	}
 	return ""
 }
 
-// add takes a line of results; it reports whether it is one.
+func (c *suite) set(key, value string) {
+	if i := c.index(key); i >= 0 {
+		c.config[i][1] = value
+	} else if len(c.config) < 100 {
+		c.config = append(c.config, [2]string{key, value})
+	}
+}
+
+// add adds a line of results, a match of goLine. It reports whether the line is valid.
 func (c *suite) add(m []string) bool {
 	fields := strings.Fields(m[3])
 	n, ok := textscan.Number(m[2])
@@ -139,22 +118,20 @@ func (c *suite) add(m []string) bool {
 	b.counts = append(b.counts, n)
 	for i := 0; i < len(fields); i += 2 {
 		v, ok := textscan.Number(fields[i])
-		if !ok {
+		unit := fields[i+1]
+		if !ok || b.values[unit] == nil && len(b.units) >= 100 {
 			continue
 		}
-		if b.values[fields[i+1]] == nil {
-			if len(b.units) >= 100 {
-				continue
-			}
-			b.units = append(b.units, fields[i+1])
+		if b.values[unit] == nil {
+			b.units = append(b.units, unit)
 		}
-		b.values[fields[i+1]] = append(b.values[fields[i+1]], v)
+		b.values[unit] = append(b.values[unit], v)
 	}
 	return true
 }
 
-// run makes a run of a suite: each benchmark is a layer. Of opmeter's own output layers are
-// those of the model, and its first benchmark is the whole.
+// run makes the run of a suite: each benchmark is a layer. In opmeter's own output, layers are
+// those of the model, and the first benchmark is the whole model.
 func (c *suite) run(name string, bad int64) *runlog.Run {
 	if m := c.get("model"); m != "" {
 		name = m
@@ -166,12 +143,10 @@ func (c *suite) run(name string, bad int64) *runlog.Run {
 	for _, p := range c.config {
 		d.Note(p[0], p[1])
 	}
-	if h := (profile.Host{OS: c.get("goos"), Arch: c.get("goarch"), CPUModel: c.get("cpu")}); h.OS != "" || h.CPUModel != "" {
-		d.P.Host = &profile.Host{OS: draft.Text(h.OS), Arch: draft.Text(h.Arch), CPUModel: draft.Text(h.CPUModel)}
+	if h := (profile.Host{OS: draft.Text(c.get("goos")), Arch: draft.Text(c.get("goarch")), CPUModel: draft.Text(c.get("cpu"))}); h.OS != "" || h.CPUModel != "" {
+		d.P.Host = &h
 	}
-	if t := c.get("target"); t != "" {
-		d.P.Target.Description = draft.Text(t)
-	}
+	d.P.Target.Description = draft.Text(c.get("target"))
 	own := c.at["BenchmarkModel/layer=all"] != nil
 	threads := c.threads
 	for _, b := range c.list {
@@ -206,25 +181,17 @@ func (c *suite) run(name string, bad int64) *runlog.Run {
 	return d.Run()
 }
 
-// seconds are the times of an operation, one a line.
+// seconds returns the times of an operation, one per line.
 func (b *measured) seconds() []float64 {
-	out := make([]float64, 0, len(b.values["ns/op"]))
-	for _, v := range b.values["ns/op"] {
-		out = append(out, v/1e9)
+	out := slices.Clone(b.values["ns/op"])
+	for i := range out {
+		out[i] /= 1e9
 	}
 	return out
 }
 
-// metric makes a figure of lines; a single one has no spread.
-func metric(vs []float64) (*profile.Metric, []float64) {
-	if len(vs) == 1 {
-		return draft.Value(vs[0]), nil
-	}
-	return draft.Samples(vs, "")
-}
-
 func (b *measured) total(d *draft.Draft) {
-	d.P.Totals.Latency, d.P.Totals.LatencySamples = metric(b.seconds())
+	d.P.Totals.Latency, d.P.Totals.LatencySamples = draft.Figure(b.seconds(), "")
 	n := 0.0
 	for _, c := range b.counts {
 		n += c
@@ -233,42 +200,33 @@ func (b *measured) total(d *draft.Draft) {
 		d.P.Settings.Runs = new(int64(n))
 	}
 	for _, u := range b.units {
-		if m, _ := metric(b.values[u]); m != nil && u != "ns/op" {
-			if q, scale, ok := quantity(u); ok {
-				v, _ := m.Best()
-				d.Total(q, v*scale)
-			}
+		if m, _ := draft.Figure(b.values[u], ""); m != nil && u != "ns/op" {
+			v, _ := m.Best()
+			fieldOf(u).Total(d, u, v)
 		}
 	}
 }
 
-// figures puts the figures of a benchmark into a layer.
+// figures sets the figures of a benchmark in a layer.
 func (b *measured) figures(d *draft.Draft, i int) {
 	y := d.Layer(i)
-	y.Latency, y.Samples = metric(b.seconds())
-	if n := len(b.counts); n > 0 {
-		d.Set(i, profile.Quantity{Key: "iterations", Name: "Iterations of a line", Group: "Record", Whole: true}, math.Round(mean(b.counts)))
-	}
+	s := b.seconds()
+	y.Latency, y.Samples = draft.Figure(s, "")
+	d.Set(i, profile.Quantity{Key: "iterations", Name: "Iterations of a line", Group: "Record", Whole: true}, math.Round(mean(b.counts)))
 	for _, u := range b.units {
-		if u == "ns/op" {
-			continue
-		}
-		if len(b.values[u]) == 0 {
-			continue
-		}
-		v := mean(b.values[u])
-		switch s := b.seconds(); {
-		case u == "MACs/s" && len(s) == len(b.values[u]):
-			// The rate is the work divided by the time of its line.
-			if n := math.Round(b.values[u][0] * s[0]); n >= 0 && n < 1<<53 {
+		vs := b.values[u]
+		// A rate is the work divided by the time of its line.
+		rated := len(s) == len(vs)
+		switch {
+		case u == "ns/op":
+		case u == "MACs/s" && rated:
+			if n := math.Round(vs[0] * s[0]); n >= 0 && n < 1<<53 {
 				y.MACs = new(int64(n))
 			}
-		case u == "moved-B/s" && len(s) == len(b.values[u]):
-			d.Set(i, profile.Quantity{Key: "moved_bytes", Unit: "B", Name: "Bytes read and written", Group: "Memory", Adds: true, Whole: true}, math.Round(b.values[u][0]*s[0]))
+		case u == "moved-B/s" && rated:
+			d.Set(i, profile.Quantity{Key: "moved_bytes", Unit: "B", Name: "Bytes read and written", Group: "Memory", Adds: true, Whole: true}, math.Round(vs[0]*s[0]))
 		default:
-			if q, scale, ok := quantity(u); ok {
-				d.Set(i, q, v*scale)
-			}
+			fieldOf(u).Layer(d, i, u, mean(vs))
 		}
 	}
 }
@@ -278,33 +236,35 @@ func mean(vs []float64) float64 {
 	for _, v := range vs {
 		s += v
 	}
-	// What is the same in all lines stays so whatever rounding does.
+	// A value that is equal in all lines must not change by rounding.
 	return min(max(s/float64(len(vs)), slices.Min(vs)), slices.Max(vs))
 }
 
-// quantity says what a unit of a benchmark stands for.
-func quantity(unit string) (q profile.Quantity, scale float64, ok bool) {
-	known := map[string]struct {
-		q     profile.Quantity
-		scale float64
-	}{
-		"B/op":                  {profile.Quantity{Key: "allocated_bytes", Unit: "B", Name: "Memory allocated", Group: "Memory", Adds: true, Better: -1}, 1},
-		"allocs/op":             {profile.Quantity{Key: "allocations", Name: "Allocations", Group: "Memory", Adds: true, Better: -1}, 1},
-		"MB/s":                  {profile.Quantity{Key: "recorded_bytes_per_s", Unit: "B/s", Name: "Bytes per second as recorded", Group: "Rates", Better: 1}, 1e6},
-		"cycles/op":             {profile.Quantity{Key: "cpu_cycles"}, 1},
-		"accelerator-cycles/op": {profile.Quantity{Key: "accelerator_cycles"}, 1},
-		"simulator-cycles/op":   {profile.Quantity{Key: "simulator_cycles"}, 1},
-		"J/op":                  {profile.Quantity{Key: "energy_j"}, 1},
-		"MACs/s":                {profile.Quantity{Key: "recorded_macs_per_s", Unit: "/s", Name: "MACs per second as recorded", Group: "Rates", Better: 1}, 1},
-		"moved-B/s":             {profile.Quantity{Key: "recorded_moved_bytes_per_s", Unit: "B/s", Name: "Bytes per second as recorded", Group: "Rates"}, 1},
-	}
-	if k, ok := known[unit]; ok {
-		return k.q, k.scale, true
+// goUnits are the units of benchmarks whose meaning is known.
+var goUnits = draft.Fields{
+	"B/op":                  {Q: profile.Quantity{Key: "allocated_bytes", Unit: "B", Name: "Memory allocated", Group: "Memory", Adds: true, Better: -1}},
+	"allocs/op":             {Q: profile.Quantity{Key: "allocations", Name: "Allocations", Group: "Memory", Adds: true, Better: -1}},
+	"MB/s":                  {Q: profile.Quantity{Key: "recorded_bytes_per_s", Unit: "B/s", Name: "Bytes per second as recorded", Group: "Rates", Better: 1}, Scale: 1e6},
+	"cycles/op":             {Q: profile.Quantity{Key: "cpu_cycles"}},
+	"accelerator-cycles/op": {Q: profile.Quantity{Key: "accelerator_cycles"}},
+	"simulator-cycles/op":   {Q: profile.Quantity{Key: "simulator_cycles"}},
+	"J/op":                  {Q: profile.Quantity{Key: "energy_j"}},
+	"MACs/s":                {Q: profile.Quantity{Key: "recorded_macs_per_s", Unit: "/s", Name: "MACs per second as recorded", Group: "Rates", Better: 1}},
+	"moved-B/s":             {Q: profile.Quantity{Key: "recorded_moved_bytes_per_s", Unit: "B/s", Name: "Bytes per second as recorded", Group: "Rates"}},
+}
+
+// fieldOf returns fields with the unit of a benchmark; a unit without letters and digits has none.
+func fieldOf(unit string) draft.Fields {
+	if _, ok := goUnits[unit]; ok {
+		return goUnits
 	}
 	base, each := strings.CutSuffix(unit, "/op")
-	q = profile.Quantity{Key: runlog.Key(base), Name: unit, Adds: each}
+	q := profile.Quantity{Key: runlog.Key(base), Name: unit, Adds: each}
 	if k, ok := profile.Lookup(q.Key); ok && k.Derived() {
 		q.Key = "recorded_" + q.Key
 	}
-	return q, 1, q.Key != ""
+	if q.Key == "" {
+		return nil
+	}
+	return draft.Fields{unit: {Q: q}}
 }

@@ -1,13 +1,13 @@
 package benchtext
 
 import (
+	"cmp"
 	"context"
 	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/textscan"
@@ -17,6 +17,7 @@ import (
 var (
 	neuronTitle = regexp.MustCompile(`^"?(.*\(LEVEL (\d+)\) - (Summary|Breakdown).*?)"?,*$`)
 	neuronTotal = regexp.MustCompile(`Total Execution Time: ([\d.]+) ms(?: over (\d+) times inference)?`)
+	executions  = profile.Quantity{Key: "executions", Name: "Executions", Group: "Record", Whole: true}
 )
 
 // scenario is one of the profiler's tables.
@@ -30,89 +31,68 @@ type scenario struct {
 	rows    [][]string
 }
 
-// readNeuron reads titled tables. The summary of the deepest level makes the layers; those above
-// it hold the same time with what it takes to call them.
-func readNeuron(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
-	return record.EachFile(ctx, in, func(f *record.File) ([]*runlog.Run, error) {
-		r, err := f.Open()
-		if err != nil {
-			return nil, err
+// readNeuron reads titled tables.
+func readNeuron(_ context.Context, f *record.File) (*runlog.Run, error) {
+	var all []*scenario
+	var cur *scenario
+	rows := 0
+	err := f.Lines(func(l string) {
+		l = strings.TrimSpace(textscan.Strip(l))
+		if m := neuronTitle.FindStringSubmatch(l); m != nil && len(all) < 1000 {
+			level, _ := strconv.ParseInt(m[2], 10, 32)
+			cur = &scenario{title: m[1], level: level, summary: m[3] == "Summary", times: 1}
+			all = append(all, cur)
+			return
 		}
-		defer func() { _ = r.Close() }()
-		s := textscan.NewScanner(r)
-		var all []*scenario
-		var cur *scenario
-		rows := 0
-		for s.Scan() {
-			l := strings.TrimSpace(textscan.Strip(s.Text()))
-			if m := neuronTitle.FindStringSubmatch(l); m != nil && len(all) < 1000 {
-				level, _ := strconv.ParseInt(m[2], 10, 32)
-				cur = &scenario{title: m[1], level: level, summary: m[3] == "Summary", times: 1}
-				all = append(all, cur)
-				continue
-			}
-			if cur == nil || l == "" {
-				continue
-			}
-			if m := neuronTotal.FindStringSubmatch(l); m != nil {
-				cur.total, _ = textscan.Number(m[1])
-				if n, ok := textscan.Number(m[2]); ok && n > 0 {
-					cur.times = n
-				}
-				continue
-			}
-			row := textscan.Fields(l, ',')
-			for i := range row {
-				row[i] = strings.TrimSpace(row[i])
-			}
-			if c := textscan.NewColumns(row); cur.cols.Names() == nil && c.At("Description") >= 0 {
-				cur.cols = c
-				continue
-			}
-			if rows++; cur.cols.Names() != nil && rows < draft.MaxLayers {
-				cur.rows = append(cur.rows, row)
-			}
+		if cur == nil || l == "" {
+			return
 		}
-		d := neuronRun(draft.Stem(f), all)
-		if d.Empty() {
-			return nil, draft.ErrNothing
+		if m := neuronTotal.FindStringSubmatch(l); m != nil {
+			cur.total, _ = textscan.Number(m[1])
+			if n, ok := textscan.Number(m[2]); ok && n > 0 {
+				cur.times = n
+			}
+			return
 		}
-		runs := []*runlog.Run{d.Run()}
-		if s.Err() != nil {
-			return runs, draft.At(f, s.Number(), s.Err())
+		row := textscan.Fields(l, ',')
+		if c := textscan.NewColumns(row); cur.cols.Names() == nil && c.At("Description") >= 0 {
+			cur.cols = c
+		} else if rows++; cur.cols.Names() != nil && rows < draft.MaxLayers {
+			cur.rows = append(cur.rows, row)
 		}
-		return runs, nil
 	})
+	d := neuronRun(draft.Stem(f), all)
+	if d.Empty() {
+		return nil, cmp.Or(err, draft.ErrNothing)
+	}
+	return d.Run(), err
 }
 
 // cell reads a number of a row, with or without its unit.
 func (c *scenario) cell(row []string, names ...string) (float64, bool) {
-	at := c.cols.At(names...)
-	s := textscan.Cell(row, at)
-	return textscan.Number(strings.TrimSuffix(s, "ms"))
+	return textscan.Number(strings.TrimSuffix(c.cols.Text(row, names...), "ms"))
 }
 
+// neuronRun makes layers of the summary of the deepest level. Those above it have the same time
+// plus the time to call it.
 func neuronRun(name string, all []*scenario) *draft.Draft {
 	d := draft.New("neuron-runtime", name, "Neuron Runtime")
 	var deepest, first *scenario
 	for _, c := range all {
-		if !c.summary {
-			continue
-		}
-		if deepest == nil || c.level > deepest.level {
+		if c.summary && (deepest == nil || c.level > deepest.level) {
 			deepest = c
 		}
-		if first == nil || c.level < first.level {
+		if c.summary && (first == nil || c.level < first.level) {
 			first = c
 		}
 	}
 	if first != nil && first.total > 0 {
-		d.P.Totals.Latency = draft.Metric(&profile.Metric{Mean: new(first.total / first.times / 1e3), N: new(int64(min(first.times, 1e15)))})
 		d.P.Settings.Runs = new(int64(min(first.times, 1e15)))
+		d.P.Totals.Latency = draft.Metric(&profile.Metric{Mean: new(first.total / first.times / 1e3), N: d.P.Settings.Runs})
 	}
 	for _, c := range all {
 		for _, row := range c.rows {
-			what := textscan.Cell(row, c.cols.At("Description"))
+			what := c.cols.Text(row, "Description")
 			sum, ok := c.cell(row, "Time", "Time(ms)", "Time (ms)")
 			if !ok || what == "" || !c.summary {
 				continue
@@ -126,17 +106,9 @@ func neuronRun(name string, all []*scenario) *draft.Draft {
 				d.Total(profile.Quantity{Key: key, Unit: "s", Name: c.title + ": " + what, Group: "Time"}, per/1e3)
 				continue
 			}
-			i := d.Add(profile.Layer{Name: what, Op: "step"}, runlog.Hint{})
-			if i < 0 {
-				return d
-			}
-			d.Layer(i).Latency = draft.Metric(&profile.Metric{Mean: new(per / 1e3)})
-			if v, ok := c.cell(row, "Ratio"); ok {
-				d.Set(i, recorded, v/100)
-			}
-			if v, ok := c.cell(row, "ExeTimes"); ok {
-				d.Set(i, profile.Quantity{Key: "executions", Name: "Executions", Group: "Record", Whole: true}, v)
-			}
+			i := d.Add(profile.Layer{Name: what, Op: "step", Latency: draft.Metric(&profile.Metric{Mean: new(per / 1e3)})}, runlog.Hint{})
+			d.SetKnown(i, recorded, draft.Known(c.cell(row, "Ratio")), 1e-2)
+			d.SetKnown(i, executions, draft.Known(c.cell(row, "ExeTimes")), 1)
 		}
 		d.Note("table", c.title)
 	}

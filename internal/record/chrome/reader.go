@@ -9,18 +9,18 @@ import (
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
 	"github.com/opmeter/opmeter/internal/record/traceevent"
 	"github.com/opmeter/opmeter/internal/record/track"
+	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
-// reader takes events as they come.
+// reader collects events in the order of the file.
 type reader struct {
-	trace    track.Trace
-	layers   track.Layers
-	constant []constant // of layers
-	own      *own
-	head     map[string]string
-	events   int64
-	phases   [128]int64
+	trace  track.Trace
+	layers track.Layers
+	own    *own
+	head   map[string]string
+	events int64
+	phases [128]int64
 
 	processes map[string]*process
 	threads   map[string]*thread
@@ -29,11 +29,10 @@ type reader struct {
 	lastKey   []byte
 	async     map[string]*pending
 	waiting   []*pending
-	marks     int
 	counters  map[string]*track.Counter
-	flows     traceevent.Flows
+	flows     track.Flows
 	samples   sampler
-	e         *traceevent.Event // under way
+	e         *traceevent.Event // the current event
 	key       []byte
 }
 
@@ -41,14 +40,15 @@ func newReader() *reader {
 	return &reader{
 		head: map[string]string{}, processes: map[string]*process{}, threads: map[string]*thread{},
 		async: map[string]*pending{}, counters: map[string]*track.Counter{},
+		samples: sampler{byID: map[string]frame{}, v8: map[string]*v8Part{}, places: map[string]int32{}},
 	}
 }
 
 type process struct {
-	pid, name, labels string
-	rank              int64
-	track             int32 // of its operations
-	asked             bool
+	pid, name string
+	rank      int64
+	track     int32 // of its operations
+	asked     bool
 }
 
 type thread struct {
@@ -58,17 +58,10 @@ type thread struct {
 	pending
 }
 
-// Bounds of what is kept beside slices.
-const (
-	maxThreads = 10_000
-	maxMarks   = 4_000_000
-	maxAsync   = 1_000_000
-)
-
-// thread finds the thread of the event under way, nil when there are too many.
+// thread returns the thread of the current event, nil beyond the limit.
 func (b *reader) thread() *thread {
 	pid, tid := traceevent.Bare(b.e.PID), traceevent.Bare(b.e.TID)
-	b.key = append(append(append(b.key[:0], pid...), 0), tid...)
+	b.key = traceevent.Key(b.key, pid, tid)
 	if b.last != nil && bytes.Equal(b.key, b.lastKey) {
 		return b.last
 	}
@@ -83,7 +76,7 @@ func (b *reader) thread() *thread {
 		if b.own != nil {
 			kind = ""
 		}
-		t = &thread{tid: track.Clip(tid), pending: pending{p: p, track: b.trace.Track(kind, "", "")}}
+		t = &thread{tid: track.Clip(tid), pending: pending{p: p, Pending: track.Pending{Track: b.trace.Track(kind, "", "")}}}
 		b.threads[string(b.key)] = t
 		b.list = append(b.list, t)
 	}
@@ -100,7 +93,7 @@ func (b *reader) process(pid []byte) *process {
 	return p
 }
 
-// event takes one event.
+// event reads one event.
 func (b *reader) event() {
 	e := b.e
 	if e.Phase == 0 || e.Phase >= 128 {
@@ -138,14 +131,14 @@ func (b *reader) event() {
 		b.asynchronous()
 	case 's', 't', 'f':
 		if t := b.thread(); t != nil {
-			b.flows.Point(e, t.track)
+			e.Arrow(&b.flows, t.Track)
 		}
 	case 'P':
 		b.samples.event(b, e)
 	}
 }
 
-// complete takes a slice that is whole.
+// complete adds a slice that has a duration.
 func (b *reader) complete() {
 	e := b.e
 	t := b.thread()
@@ -168,27 +161,27 @@ func (b *reader) complete() {
 		return
 	}
 	s.Layer = b.layer()
-	if seq := b.trace.Add(t.track, s); seq >= 0 && e.BindID != nil && (e.FlowIn || e.FlowOut) {
-		b.flows.Bound(e, t.track)
+	if seq := b.trace.Add(t.Track, s); seq >= 0 && e.BindID != nil && (e.FlowIn || e.FlowOut) {
+		e.Bound(&b.flows, t.Track)
 	}
 }
 
-// layer gives the number of the layer of the event under way: its name and category.
-// TensorFlow's timelines name the operator and its node in the arguments.
+// layer returns the layer of the current event, by name and category. In timelines of TensorFlow,
+// arguments name operator and node.
 func (b *reader) layer() int32 {
 	name, op := traceevent.Text(b.e.Name), traceevent.Text(b.e.Cat)
 	if i := bytes.IndexByte(op, ','); i > 0 {
 		op = op[:i]
 	}
-	if string(op) == "Op" && b.e.Args != nil {
-		b.e.Each(func(k, v []byte) {
-			switch string(k) {
-			case "op":
-				op = traceevent.Text(v)
-			case "name":
-				name = traceevent.Text(v)
-			}
-		})
+	if string(op) == "Op" {
+		var o, n []byte
+		b.e.Fields("op", &o, "name", &n)
+		if o != nil {
+			op = traceevent.Text(o)
+		}
+		if n != nil {
+			name = traceevent.Text(n)
+		}
 	}
 	if len(name) == 0 {
 		name = []byte("(unnamed)")
@@ -197,24 +190,31 @@ func (b *reader) layer() int32 {
 		op = []byte("slice")
 	}
 	n := b.layers.Of(name, op)
-	for len(b.constant) <= int(n) {
-		b.constant = append(b.constant, constant{})
-	}
-	b.constant[n].see(b.e.Args)
+	b.layers.Arguments(n, func(add func(key, value string)) {
+		b.e.Each(func(k, v []byte) {
+			if len(v) > 0 && v[0] != '{' && v[0] != '[' {
+				add(track.Clip(k), track.Clip(traceevent.Text(v)))
+			}
+		})
+	}, func(o *profile.Option) bool {
+		var v []byte
+		b.e.Fields(o.Key, &v)
+		return string(traceevent.Text(v)) == o.Value || track.Clip(traceevent.Text(v)) == o.Value
+	})
 	return n
 }
 
-// instant takes something that took no time.
+// instant adds an event without a duration.
 func (b *reader) instant() {
 	if t := b.thread(); t != nil {
-		b.trace.Add(t.track, track.Slice{
+		b.trace.Add(t.Track, track.Slice{
 			Start: b.e.TS, Bytes: -1, Layer: -1, Iteration: -1,
 			Label: b.trace.Name(traceevent.Text(b.e.Name)), Type: b.trace.Name([]byte("instant")),
 		})
 	}
 }
 
-// counter takes the values of a counter: a series for each argument.
+// counter adds values of a counter: one series per argument.
 func (b *reader) counter() {
 	e := b.e
 	p := b.process(traceevent.Bare(e.PID))
@@ -233,10 +233,7 @@ func (b *reader) counter() {
 			b.trace.Dropped.Add("series of a counter beyond the first 100", 1)
 			return
 		}
-		b.key = append(b.key[:0], p.pid...)
-		for _, part := range [][]byte{name, id, k} {
-			b.key = append(append(b.key, 0), part...)
-		}
+		b.key = traceevent.Key(b.key, []byte(p.pid), name, id, k)
 		c, ok := b.counters[string(b.key)]
 		if !ok {
 			c = b.trace.Counter("", track.Clip(name), "")
@@ -252,58 +249,32 @@ func (b *reader) counter() {
 	})
 }
 
-// metadata takes names and orders.
+// metadata reads names and ranks.
 func (b *reader) metadata() {
-	e := b.e
-	value := func(key string) (out []byte) {
-		e.Each(func(k, v []byte) {
-			if string(k) == key {
-				out = v
-			}
-		})
-		return out
-	}
-	text := func(key string) string { return track.Clip(traceevent.Text(value(key))) }
-	switch string(traceevent.Bare(e.Name)) {
-	case "process_name", "process_labels", "process_sort_index":
-		p := b.process(traceevent.Bare(e.PID))
-		if p == nil {
-			return
+	switch string(traceevent.Bare(b.e.Name)) {
+	case "process_name", "process_sort_index":
+		if p := b.process(traceevent.Bare(b.e.PID)); p != nil {
+			b.e.Fields("name", &p.name, "sort_index", &p.rank)
 		}
-		switch string(traceevent.Bare(e.Name)) {
-		case "process_name":
-			p.name = text("name")
-		case "process_labels":
-			p.labels = text("labels")
-		default:
-			if n, ok := jsonscan.Int(value("sort_index")); ok {
-				p.rank = n
-			}
-		}
-	case "thread_name":
+	case "thread_name", "thread_sort_index":
 		if t := b.thread(); t != nil {
-			t.name = text("name")
-			b.trace.Tracks[t.track].Name = t.name
-		}
-	case "thread_sort_index":
-		if t := b.thread(); t != nil {
-			t.rank, _ = jsonscan.Int(value("sort_index"))
+			b.e.Fields("name", &t.name, "sort_index", &t.rank)
 		}
 	}
 }
 
-// places names and orders the tracks once all is known.
-func (b *reader) places() {
+// nameTracks names and orders the tracks after the last event.
+func (b *reader) nameTracks() {
 	count := map[string]int{}
 	for _, p := range b.processes {
 		count[p.name]++
 	}
 	for _, t := range b.list {
-		k := b.trace.Tracks[t.track]
+		k := b.trace.Tracks[t.Track]
 		k.Group, k.Name, k.GroupRank, k.Rank = b.group(t.p, count), cmp.Or(t.name, "thread "+t.tid), t.p.rank, t.rank
 	}
 	for _, w := range b.waiting {
-		k := b.trace.Tracks[w.track]
+		k := b.trace.Tracks[w.Track]
 		k.Group, k.GroupRank, k.Rank = b.group(w.p, count), w.p.rank, 1<<40
 	}
 	names := map[[2]string]int{}
@@ -325,7 +296,7 @@ func (b *reader) places() {
 	}
 }
 
-// group names a process.
+// group returns the name of a process in the timeline.
 func (b *reader) group(p *process, count map[string]int) string {
 	switch {
 	case b.own != nil && p.pid == "1":
@@ -336,4 +307,72 @@ func (b *reader) group(p *process, count map[string]int) string {
 		return fmt.Sprintf("%s (%s)", p.name, p.pid)
 	}
 	return p.name
+}
+
+// pending collects beginnings and ends of slices of a thread or of operations of a process.
+type pending struct {
+	track.Pending
+	p *process
+}
+
+// mark adds the current event, a beginning or an end.
+func (b *reader) mark(w *pending, end bool) {
+	name := b.trace.Name(traceevent.Text(b.e.Name))
+	if end {
+		b.trace.End(&w.Pending, name, b.e.TS)
+		return
+	}
+	b.trace.Begin(&w.Pending, name, track.Slice{Start: b.e.TS, Bytes: -1, Layer: b.layer(), Iteration: -1, Label: -1, Type: -1})
+}
+
+// asynchronous adds beginnings and ends that belong to no thread. They are paired by identifier;
+// all operations of a process are on one track.
+func (b *reader) asynchronous() {
+	e := b.e
+	if e.Phase == 'n' || e.Phase == 'T' || e.Phase == 'p' {
+		return // an intermediate step
+	}
+	p := b.process(traceevent.Bare(e.PID))
+	if p == nil {
+		return
+	}
+	id, pid := e.ID, ""
+	if e.ID2 != nil {
+		traceevent.Members(e.ID2, func(k, v []byte) {
+			if id, pid = v, p.pid; string(k) == "global" {
+				pid = ""
+			}
+		})
+	}
+	b.key = traceevent.Key(b.key, e.Cat, traceevent.Bare(id), e.Scope, []byte(pid))
+	w := b.async[string(b.key)]
+	if w == nil {
+		if len(b.async) >= maxAsync {
+			b.trace.Dropped.Add("operations of more than 1,000,000 identifiers", 1)
+			return
+		}
+		w = &pending{p: p, Pending: track.Pending{Track: b.operations(p)}}
+		b.async[string(b.key)] = w
+		b.waiting = append(b.waiting, w)
+	}
+	b.mark(w, e.Phase == 'e' || e.Phase == 'F')
+}
+
+// operations returns the track of asynchronous operations of a process.
+func (b *reader) operations(p *process) int32 {
+	if !p.asked {
+		p.asked, p.track = true, b.trace.Track(timeline.Host, "", "operations")
+		b.trace.Tracks[p.track].Aside = true
+	}
+	return p.track
+}
+
+// pair sets the ends of slices.
+func (b *reader) pair() {
+	for _, t := range b.list {
+		b.trace.Pair(&t.Pending)
+	}
+	for _, w := range b.waiting {
+		b.trace.Pair(&w.Pending)
+	}
 }

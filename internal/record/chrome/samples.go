@@ -3,9 +3,8 @@ package chrome
 import (
 	"cmp"
 
-	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/stacks"
 	"github.com/opmeter/opmeter/internal/record/traceevent"
@@ -15,8 +14,8 @@ import (
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
-// sampler collects the samples of a trace, which become a profile of their own: they tell
-// of the same time as the slices.
+// sampler collects the samples of a trace. They become a separate run, since they cover the same
+// time as the slices.
 type sampler struct {
 	set    stacks.Set
 	list   []sample
@@ -43,10 +42,7 @@ type v8Part struct {
 	thread *thread
 }
 
-// maxSamples bounds the samples of a trace.
-const maxSamples = 2_000_000
-
-// sample takes an element of the list of samples.
+// sample reads an element of the list of samples.
 func (b *reader) sample() {
 	e := b.e
 	if !e.HasTS || e.Frame == nil {
@@ -69,34 +65,19 @@ func (b *reader) keep(e *traceevent.Event) {
 	b.samples.list = append(b.samples.list, sample{e.TS, t, string(traceevent.Bare(e.Frame)), w})
 }
 
-// frames takes the functions that samples name.
+// frames reads the functions that samples refer to.
 func (s *sampler) frames(v []byte) {
-	if s.byID == nil {
-		s.byID = map[string]frame{}
-	}
 	traceevent.Members(v, func(id, v []byte) {
 		var f frame
-		traceevent.Members(v, func(k, v []byte) {
-			switch string(k) {
-			case "name":
-				f.f.Name = string(traceevent.Text(v))
-			case "category":
-				f.f.Category = string(traceevent.Text(v))
-			case "file", "funcVirtAddr":
-				f.f.File = string(traceevent.Text(v))
-			case "line":
-				f.f.Line, _ = jsonscan.Int(v)
-			case "parent":
-				f.parent = string(traceevent.Text(v))
-			}
-		})
+		traceevent.Fields(v, "name", &f.f.Name, "category", &f.f.Category, "file", &f.f.File, "funcVirtAddr", &f.f.File,
+			"line", &f.f.Line, "parent", &f.parent)
 		if len(s.byID) < stacks.MaxNodes {
 			s.byID[string(id)] = f
 		}
 	})
 }
 
-// event takes a sample or a part of a profile of V8.
+// event reads a sample, or a part of a profile of V8.
 func (s *sampler) event(b *reader, e *traceevent.Event) {
 	if e.Frame != nil {
 		b.keep(e)
@@ -113,77 +94,29 @@ func (s *sampler) event(b *reader, e *traceevent.Event) {
 			return
 		}
 		p = &v8Part{Builder: v8.Builder{Set: &s.set}, thread: t}
-		if s.v8 == nil {
-			s.v8 = map[string]*v8Part{}
-		}
 		s.v8[key] = p
 		s.order = append(s.order, p)
 	}
 	if string(traceevent.Bare(e.Name)) == "Profile" {
-		p.thread = t // later parts come from the thread that writes them
+		p.thread = t // another thread may write later parts
 	}
-	e.Each(func(k, v []byte) {
-		if string(k) != "data" {
-			return
-		}
-		traceevent.Members(v, func(k, v []byte) {
-			switch string(k) {
-			case "startTime":
-				p.Start, _ = traceevent.Nanos(v)
-			case "endTime":
-				p.End, _ = traceevent.Nanos(v)
-			case "timeDeltas":
-				p.Deltas(v)
-			case "cpuProfile":
-				traceevent.Members(v, func(k, v []byte) {
-					switch string(k) {
-					case "nodes":
-						p.Nodes(v)
-					case "samples":
-						p.Samples(v)
-					case "timeDeltas":
-						p.Deltas(v)
-					}
-				})
-			}
-		})
+	var data, cpu []byte
+	e.Fields("data", &data)
+	traceevent.Fields(data, "cpuProfile", &cpu)
+	traceevent.Members(data, p.Member)
+	traceevent.Members(cpu, p.Member)
+}
+
+// place returns the stack that ends with a frame.
+func (s *sampler) place(id string) int32 {
+	return stacks.Chain(&s.set, s.places, id, func(id string) (stacks.Function, string, bool) {
+		f, ok := s.byID[id]
+		return f.f, f.parent, ok && id != ""
 	})
 }
 
-// place finds the place of a frame, from its outermost one on.
-func (s *sampler) place(id string) int32 {
-	if p, ok := s.places[id]; ok {
-		return p
-	}
-	if s.places == nil {
-		s.places = map[string]int32{}
-	}
-	var way []string
-	at, seen := stacks.Root, map[string]bool{}
-	for id != "" && !seen[id] {
-		if p, ok := s.places[id]; ok {
-			at = p
-			break
-		}
-		f, ok := s.byID[id]
-		if !ok {
-			break
-		}
-		seen[id] = true
-		way = append(way, id)
-		id = f.parent
-	}
-	for i := len(way) - 1; i >= 0; i-- {
-		f := s.byID[way[i]].f
-		f.Name = cmp.Or(f.Name, "(anonymous)")
-		at = s.set.Call(at, s.set.Function(f))
-		s.places[way[i]] = at
-	}
-	return at
-}
-
-// run makes the profile of the samples, nil if absent.
-func (b *reader) sampled(f *record.File) *runlog.Run {
+// sampleRun returns the run of the samples, nil without any.
+func (b *reader) sampleRun(f *record.File) *runlog.Run {
 	s := &b.samples
 	count := len(s.list)
 	for _, p := range s.order {
@@ -225,6 +158,6 @@ func (b *reader) sampled(f *record.File) *runlog.Run {
 		c := stacks.Chart{Set: &s.set, Trace: &t, Track: lane(p.thread)}
 		c.Spread(time, samples, last)
 	}
-	stacks.Finish(run, &s.set, &t, "samples of the stack: a function lasts from the first sample that has it to the next one that has not")
+	stacks.Finish(run, &s.set, &t, stacks.Sampled)
 	return run
 }

@@ -1,5 +1,5 @@
-// Package collapsed reads stacks on one line each, as flame-graph tools fold them: the
-// functions from the outermost one on, separated by ";", then a blank and a number.
+// Package collapsed reads folded stacks, as tools for flame graphs write them. Each line has the
+// functions of a stack, the outermost first and separated by ";", a blank and a number.
 //
 // Source of the format: the scripts of the FlameGraph project.
 package collapsed
@@ -12,11 +12,9 @@ import (
 	"strconv"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/stacks"
 	"github.com/opmeter/opmeter/internal/record/track"
-	"github.com/opmeter/opmeter/profile"
 )
 
 // Format reads folded stacks.
@@ -27,11 +25,11 @@ func Format() *record.Format {
 		Files: "text of stackcollapse-*.pl, async-profiler, py-spy and others: one stack a line",
 		Gives: []string{"samples"},
 		Match: Match,
-		Read:  read,
+		Read:  record.RunPerFile(read),
 	}
 }
 
-// Match recognises lines that are stacks with a number. There is nothing else to go by.
+// Match recognises lines with a stack and a number; the format has no other mark.
 func Match(f *record.File) record.Sure {
 	lines, stacked := 0, 0
 	rest := f.Head
@@ -63,7 +61,7 @@ func Match(f *record.File) record.Sure {
 	return record.No
 }
 
-// split takes the number from the end of a line.
+// split splits a line into its stack and the number.
 func split(line []byte) (stack []byte, n float64, ok bool) {
 	i := bytes.LastIndexByte(line, ' ')
 	if i <= 0 || i == len(line)-1 {
@@ -78,28 +76,19 @@ func split(line []byte) (stack []byte, n float64, ok bool) {
 	return line[:i], n, err == nil
 }
 
-func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
-	return record.EachRun(ctx, in, func(f *record.File) (*runlog.Run, error) { return readFile(ctx, f) })
-}
-
-func readFile(ctx context.Context, f *record.File) (*runlog.Run, error) {
-	file, err := f.Open()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }()
+func read(ctx context.Context, f *record.File) (*runlog.Run, error) {
 	var set stacks.Set
 	samples, _ := set.Count(stacks.Samples, 1)
 	read := 0
-	end := stacks.Lines(file, func(line []byte) error {
+	end := stacks.Lines(ctx, f, func(line []byte) {
 		line = bytes.TrimSpace(line)
 		if len(line) == 0 || line[0] == '#' {
-			return ctx.Err()
+			return
 		}
 		stack, n, ok := split(line)
 		if !ok {
 			set.Dropped.Add("lines that are not a stack with a number", 1)
-			return ctx.Err()
+			return
 		}
 		place := stacks.Root
 		for name := range bytes.SplitSeq(stack, []byte(";")) {
@@ -109,16 +98,15 @@ func readFile(ctx context.Context, f *record.File) (*runlog.Run, error) {
 		}
 		set.Add(samples, place, n)
 		read++
-		return ctx.Err()
 	})
 	if read == 0 {
 		return nil, cmp.Or(end, errors.New("no stacks: want lines such as main;work;sum 12"))
 	}
-	run := &runlog.Run{Profile: &profile.Profile{Model: profile.Model{Name: track.Stem(f.Name), Path: f.Path, Format: "collapsed"}}}
+	run := track.NewRun(f, "collapsed")
 	var none track.Trace
 	stacks.Finish(run, &set, &none, "")
 	if end != nil {
-		run.Lost = append(run.Lost, profile.Loss{Cause: profile.Cause{Code: profile.ByRecord, Text: end.Error()}})
+		run.Lose(end.Error())
 	}
 	return run, nil
 }

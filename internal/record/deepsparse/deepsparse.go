@@ -1,4 +1,4 @@
-// Package deepsparse reads and writes what the tools of DeepSparse export: results of
+// Package deepsparse reads and writes the exports of DeepSparse's tools: results of
 // deepsparse.benchmark as JSON, and layers of deepsparse.analyze as JSON, CSV or a table.
 //
 // Source of the formats: benchmark_model.py, analyze.py and debug_analysis.py of the
@@ -6,16 +6,14 @@
 package deepsparse
 
 import (
-	"bytes"
 	"context"
-	"fmt"
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/base/jsontree"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/textscan"
@@ -30,26 +28,13 @@ func Format() *record.Format {
 		Files: "JSON of deepsparse.benchmark --export_path, JSON or CSV of deepsparse.analyze",
 		Gives: []string{"latency_s", "samples", "sparsity_activations", "shapes", "options"},
 		Match: match,
-		Read:  read,
+		Read:  record.RunsPerFile(read),
 	}
 }
 
 func match(f *record.File) record.Sure {
-	has := func(keys ...string) bool {
-		for _, k := range keys {
-			if !bytes.Contains(f.Head, []byte(k)) {
-				return false
-			}
-		}
-		return true
-	}
-	switch {
-	case has(`"benchmark_result"`, `"items_per_sec"`), has(`"layer_info"`, `"average_total_time"`), has(`"layer_info"`, `"canonical_name"`):
-		return record.Certain
-	case isCSV(f):
-		return record.Certain
-	}
-	return record.No
+	h := record.Head(f.Head)
+	return record.Certain.If(h.Has(`"benchmark_result"`, `"items_per_sec"`) || h.Has(`"layer_info"`) && h.HasAny(`"average_total_time"`, `"canonical_name"`) || isCSV(f))
 }
 
 // isCSV looks for the header of analyze, whose columns come in any order.
@@ -57,59 +42,40 @@ func isCSV(f *record.File) bool {
 	if !textscan.Any(f.Head, "canonical_name") {
 		return false
 	}
-	ls := textscan.Head(f.Head, f.Whole)
-	if len(ls) == 0 {
-		return false
-	}
+	ls := append(textscan.Head(f.Head, f.Whole), "")
 	c := textscan.NewColumns(textscan.Fields(ls[0], ','))
 	return c.At("canonical_name") >= 0 && c.At("average_run_time_in_ms") >= 0
 }
 
-// maxBytes bounds a file.
+// maxBytes limits the size of a file.
 const maxBytes = 64 << 20
 
-func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
-	return record.EachFile(ctx, in, func(f *record.File) ([]*runlog.Run, error) {
-		d := draft.New("deepsparse", draft.Stem(f), "DeepSparse")
-		if isCSV(f) {
-			err := readCSV(d, f, in)
-			if d.Empty() {
-				if err == nil {
-					err = draft.ErrNothing
-				}
-				return nil, err
-			}
-			return []*runlog.Run{d.Run()}, err
-		}
-		text, err := f.Read(maxBytes)
-		if err != nil {
-			return nil, err
-		}
-		v, fault := jsontree.Parse(text)
-		if v.Has("layer_info") {
-			analyze(d, v)
-		} else {
-			benchmark(d, v)
-		}
+func read(_ context.Context, _ *record.Input, f *record.File) ([]*runlog.Run, error) {
+	d := draft.New("deepsparse", draft.Stem(f), "DeepSparse")
+	if isCSV(f) {
+		err := readCSV(d, f)
 		if d.Empty() {
-			if fault == nil {
-				fault = draft.ErrNothing
-			}
-			return nil, fault
+			return draft.NotEmpty(nil, err)
 		}
-		if fault != nil {
-			d.Dropped.Add(fmt.Sprintf("the text is damaged: %v", fault), 1)
-		}
-		return []*runlog.Run{d.Run()}, nil
-	})
+		return []*runlog.Run{d.Run()}, err
+	}
+	v, fault, err := f.ParseJSON(maxBytes)
+	if err != nil {
+		return nil, err
+	}
+	if v.Has("layer_info") {
+		analyze(d, v)
+	} else {
+		benchmark(d, v)
+	}
+	return d.Runs(fault)
 }
 
 // benchmark reads the result of a benchmark. Times are milliseconds.
 func benchmark(d *draft.Draft, v *jsontree.Value) {
 	s := &d.P.Settings
 	for key, e := range v.Members() {
-		n, whole := e.Int()
-		whole = whole && n >= 0
+		n := draft.Count(e.Int())
 		switch {
 		case key == "benchmark_result":
 			result(d, e)
@@ -123,10 +89,10 @@ func benchmark(d *draft.Draft, v *jsontree.Value) {
 			if b := path.Base(strings.TrimPrefix(e.Str(), "zoo:")); b != "." && b != "/" {
 				d.P.Model.Name = draft.Text(strings.TrimSuffix(b, ".onnx"))
 			}
-		case key == "batch_size" && whole:
-			s.Batch = &n
-		case key == "num_cores" && whole:
-			s.Threads = &n
+		case key == "batch_size" && n != nil:
+			s.Batch = n
+		case key == "num_cores" && n != nil:
+			s.Threads = n
 		default:
 			keep(d, key, e)
 			continue
@@ -135,7 +101,7 @@ func benchmark(d *draft.Draft, v *jsontree.Value) {
 	}
 }
 
-// keep keeps a key of the whole: numbers as figures, the rest as remarks.
+// keep keeps a member about the whole model: numbers as figures, others as notes.
 func keep(d *draft.Draft, key string, e *jsontree.Value) {
 	if f, ok := e.Float(); ok && e.Kind == jsontree.Number {
 		q := profile.Quantity{Key: "benchmark_" + runlog.Key(key), Name: key}
@@ -150,13 +116,16 @@ func keep(d *draft.Draft, key string, e *jsontree.Value) {
 	}
 }
 
+// resultFields are members of a result that have own quantities.
+var resultFields = draft.Fields{
+	"items_per_sec": {Q: itemRate},
+	"seconds_ran":   {Q: profile.Quantity{Key: "benchmark_s", Unit: "s", Name: "Time of the benchmark", Group: "Time"}},
+}
+
+var itemRate = profile.Quantity{Key: "items_per_s", Unit: "/s", Name: "Items per second", Group: "Rates", Better: 1}
+
 func result(d *draft.Draft, v *jsontree.Value) {
-	ms := func(key string) *float64 {
-		if f, ok := v.Get(key).Float(); ok {
-			return new(f / 1e3)
-		}
-		return nil
-	}
+	ms := func(key string) *float64 { return draft.Milli(v.Get(key).Float()) }
 	m := &profile.Metric{Median: ms("median"), Mean: ms("mean"), StdDev: ms("std"), P90: ms("90.0%"), P95: ms("95.0%"), P99: ms("99.0%")}
 	if n, ok := v.Get("iterations").Int(); ok {
 		m.N = &n
@@ -168,10 +137,7 @@ func result(d *draft.Draft, v *jsontree.Value) {
 		case key == "median" || key == "mean" || key == "std" || key == "iterations" || key == "90.0%" || key == "95.0%" || key == "99.0%":
 		case !ok:
 			d.Note(key, item.Brief())
-		case key == "items_per_sec":
-			d.Total(profile.Quantity{Key: "items_per_s", Unit: "/s", Name: "Items per second", Group: "Rates", Better: 1}, f)
-		case key == "seconds_ran":
-			d.Total(profile.Quantity{Key: "benchmark_s", Unit: "s", Name: "Time of the benchmark", Group: "Time"}, f)
+		case resultFields.Total(d, key, f):
 		case strings.HasSuffix(key, "%"):
 			d.Total(profile.Quantity{Key: "latency_p" + runlog.Key(key) + "_s", Unit: "s", Name: "Time, percentile " + key, Group: "Time"}, f/1e3)
 		default:
@@ -180,11 +146,12 @@ func result(d *draft.Draft, v *jsontree.Value) {
 	}
 }
 
-// analyze reads layers and what is inside them.
+// analyze reads layers and the layers inside them.
 func analyze(d *draft.Draft, v *jsontree.Value) {
 	var samples []float64
 	for key, e := range v.Members() {
-		n, whole := e.Int()
+		n := draft.Count(e.Int())
+		f, ok := e.Float()
 		switch {
 		case key == "layer_info":
 			for _, l := range e.List() {
@@ -196,17 +163,17 @@ func analyze(d *draft.Draft, v *jsontree.Value) {
 					samples = append(samples, f/1e3)
 				}
 			}
-		case key == "batch_size" && whole && n >= 0:
-			d.P.Settings.Batch = &n
-		case key == "num_threads" && whole && n >= 0:
-			d.P.Settings.Threads = &n
+		case key == "batch_size" && n != nil:
+			d.P.Settings.Batch = n
+		case key == "num_threads" && n != nil:
+			d.P.Settings.Threads = n
 		case key == "average_total_time":
-			if f, ok := e.Float(); ok && d.P.Totals.Latency == nil {
-				d.P.Totals.Latency = draft.Metric(&profile.Metric{Mean: new(f / 1e3)})
+			if d.P.Totals.Latency == nil {
+				d.P.Totals.Latency = draft.Metric(&profile.Metric{Mean: draft.Milli(f, ok)})
 			}
 		case key == "items_per_second":
-			if f, ok := e.Float(); ok {
-				d.Total(profile.Quantity{Key: "items_per_s", Unit: "/s", Name: "Items per second", Group: "Rates", Better: 1}, f)
+			if ok {
+				d.Total(itemRate, f)
 			}
 		default:
 			keep(d, key, e)
@@ -221,7 +188,7 @@ func analyze(d *draft.Draft, v *jsontree.Value) {
 	}
 }
 
-// maxNesting bounds layers within layers.
+// maxNesting limits the depth of layers within layers.
 const maxNesting = 16
 
 // layer adds a layer and those in it; it returns their time.
@@ -246,14 +213,15 @@ func layer(d *draft.Draft, v *jsontree.Value, parent, depth int) (seconds float6
 		}
 	}
 	seconds, timed := d.Layer(i).Latency.Best()
-	inside, n := 0.0, 0
-	if depth < maxNesting {
-		for _, s := range v.Get("sub_layer_info").List() {
-			inside += layer(d, s, i, depth+1)
-			n++
-		}
+	inside := 0.0
+	parts := v.Get("sub_layer_info").List()
+	if depth >= maxNesting {
+		parts = nil
 	}
-	if n > 0 && timed {
+	for _, s := range parts {
+		inside += layer(d, s, i, depth+1)
+	}
+	if len(parts) > 0 && timed {
 		y := d.Layer(i)
 		y.Total = draft.Metric(&profile.Metric{Mean: &seconds})
 		y.Latency = draft.Metric(&profile.Metric{Mean: new(max(0, seconds-inside)), Method: "without the layers inside it"})
@@ -261,12 +229,15 @@ func layer(d *draft.Draft, v *jsontree.Value, parent, depth int) (seconds float6
 	return seconds
 }
 
+// Quantities of a layer.
 var (
 	utilisation = profile.Quantity{Key: "recorded_utilisation", Unit: "1", Head: "util.", Name: "Utilisation as recorded", Group: "Rates", Better: 1, Doc: "Part of the machine's peak that the layer reaches, by the engine."}
 	flops       = profile.Quantity{Key: "recorded_ops_per_s", Unit: "/s", Head: "rec. op/s", Name: "Operations per second as recorded", Group: "Rates", Better: 1, Doc: "Rate of floating-point operations by the engine's count."}
 )
 
-// field keeps a key of a layer.
+var layerFields = draft.Fields{"average_utilization": {Q: utilisation}, "average_teraflops_per_second": {Q: flops, Scale: 1e12}}
+
+// field keeps a member of a layer.
 func field(d *draft.Draft, i int, key string, e *jsontree.Value) {
 	f, ok := e.Float()
 	y := d.Layer(i)
@@ -274,16 +245,10 @@ func field(d *draft.Draft, i int, key string, e *jsontree.Value) {
 	case key == "name" || key == "canonical_name":
 	case key == "average_run_time_in_ms" && ok:
 		y.Latency = draft.Metric(&profile.Metric{Mean: new(f / 1e3)})
-	case key == "average_utilization" && ok:
-		d.Set(i, utilisation, f)
-	case key == "average_teraflops_per_second" && ok:
-		d.Set(i, flops, f*1e12)
+	case ok && layerFields.Layer(d, i, key, f):
 	case key == "activation_sparsity" && ok:
 		if f >= 0 && f <= 1 {
-			if y.Sparsity == nil {
-				y.Sparsity = &profile.Sparsity{}
-			}
-			y.Sparsity.Activations = &f
+			y.Sparsity = &profile.Sparsity{Activations: &f}
 		}
 	case key == "output_dims" && e.Kind == jsontree.Object:
 		y.Outputs = []profile.Tensor{{Name: y.Name, Shape: dims(e.Items)}}
@@ -301,10 +266,10 @@ func dims(vs []*jsontree.Value) []int64 {
 	out := []int64{}
 	for _, v := range vs {
 		n, ok := v.Int()
-		if !ok || n < 0 {
+		if !ok {
 			n = -1
 		}
-		out = append(out, n)
+		out = append(out, max(-1, n))
 	}
 	return out
 }
@@ -322,67 +287,53 @@ func text(e *jsontree.Value) string {
 }
 
 // readCSV reads the table of layers: maps became columns such as kernel_dims_h.
-func readCSV(d *draft.Draft, f *record.File, in *record.Input) error {
-	r, err := f.Open()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = r.Close() }()
-	s := textscan.NewScanner(r)
+func readCSV(d *draft.Draft, f *record.File) error {
 	var cols textscan.Columns
-	for s.Scan() {
-		row := textscan.Fields(s.Text(), ',')
+	return f.Lines(func(l string) {
+		row := textscan.Fields(l, ',')
 		if cols.Names() == nil {
 			cols = textscan.NewColumns(row)
-			continue
+		} else if len(row) >= 2 {
+			layer(d, object(cols.Names(), row), -1, 0)
 		}
-		if len(row) < 2 {
-			continue
-		}
-		v := &jsontree.Value{Kind: jsontree.Object}
-		put := func(to *jsontree.Value, key string, e *jsontree.Value) {
-			to.Keys, to.Items = append(to.Keys, key), append(to.Items, e)
-		}
-		maps := map[string]*jsontree.Value{}
-		for i, name := range cols.Names() {
-			cell := textscan.Cell(row, i)
-			if cell == "" || name == "" {
-				continue
-			}
-			e := &jsontree.Value{Kind: jsontree.String, Text: cell}
-			if n, err := strconv.ParseFloat(cell, 64); err == nil {
-				e = &jsontree.Value{Kind: jsontree.Number, Num: n, Text: cell}
-			}
-			if base, dim, ok := dimension(name); ok {
-				if maps[base] == nil {
-					maps[base] = &jsontree.Value{Kind: jsontree.Object}
-					put(v, base, maps[base])
-				}
-				put(maps[base], dim, e)
-				continue
-			}
-			put(v, name, e)
-		}
-		for _, m := range maps {
-			inOrder(m)
-		}
-		layer(d, v, -1, 0)
-	}
-	if s.Err() != nil {
-		return draft.At(f, s.Number(), s.Err())
-	}
-	return nil
+	})
 }
 
-// dimension parts kernel_dims_h into kernel_dims and h.
-func dimension(name string) (base, dim string, ok bool) {
-	for _, b := range []string{"output_dims", "kernel_dims", "strides"} {
-		if rest, ok := strings.CutPrefix(name, b+"_"); ok {
-			return b, rest, true
-		}
+// object makes the object of a row as the JSON has it.
+func object(names, row []string) *jsontree.Value {
+	v := &jsontree.Value{Kind: jsontree.Object}
+	put := func(to *jsontree.Value, key string, e *jsontree.Value) {
+		to.Keys, to.Items = append(to.Keys, key), append(to.Items, e)
 	}
-	return "", "", false
+	maps := map[string]*jsontree.Value{}
+	for i, name := range names {
+		cell := textscan.Cell(row, i)
+		if cell == "" || name == "" {
+			continue
+		}
+		e := &jsontree.Value{Kind: jsontree.String, Text: cell}
+		if n, err := strconv.ParseFloat(cell, 64); err == nil {
+			e.Kind, e.Num = jsontree.Number, n
+		}
+		m := dimension.FindStringSubmatch(name)
+		if m == nil {
+			put(v, name, e)
+			continue
+		}
+		if maps[m[1]] == nil {
+			maps[m[1]] = &jsontree.Value{Kind: jsontree.Object}
+			put(v, m[1], maps[m[1]])
+		}
+		put(maps[m[1]], m[2], e)
+	}
+	for _, m := range maps {
+		inOrder(m)
+	}
+	return v
 }
+
+// dimension matches the column of a dimension, such as kernel_dims_h.
+var dimension = regexp.MustCompile(`^(output_dims|kernel_dims|strides)_(.*)$`)
 
 // inOrder sorts dimensions, which a CSV has in any order.
 func inOrder(m *jsontree.Value) {

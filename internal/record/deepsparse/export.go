@@ -6,6 +6,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -17,7 +18,7 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Benchmark is what deepsparse.benchmark exports.
+// Benchmark is the export of deepsparse.benchmark.
 type Benchmark struct {
 	Engine     string  `json:"engine"`
 	Version    string  `json:"version"`
@@ -54,9 +55,9 @@ type Result struct {
 	P   *float64 `json:"99.9%"`
 }
 
-// Summarise makes the statistics of the times of inferences in seconds, of batches of a size; ran
-// is the time from the start of the first to the end of the last. Percentiles are linear between
-// samples.
+// Summarise makes the statistics of the times of inferences in seconds. batch is the size of the
+// batches, ran the time from the start of the first to the end of the last inference. Percentiles
+// are linear between samples.
 func Summarise(scenario string, samples []float64, batch int64, ran float64) Result {
 	r := Result{Scenario: scenario, SecondsRan: ran, Iterations: len(samples)}
 	if ran > 0 {
@@ -85,8 +86,8 @@ func Summarise(scenario string, samples []float64, batch int64, ran float64) Res
 	return r
 }
 
-// BenchmarkOf takes a benchmark from a profile: of its samples, one after the other, or of the
-// figures that it has without them.
+// BenchmarkOf makes a benchmark of a profile: of its samples in their order, or of its figures if
+// it has no samples.
 func BenchmarkOf(p *profile.Profile) *Benchmark {
 	s := p.Settings
 	b := &Benchmark{
@@ -99,14 +100,8 @@ func BenchmarkOf(p *profile.Profile) *Benchmark {
 	samples := p.Totals.LatencySamples
 	b.Result = Summarise("singlestream", samples, b.BatchSize, stats.Sum(samples))
 	if m := p.Totals.Latency; m != nil && len(samples) == 0 {
-		ms := func(v *float64) *float64 {
-			if v == nil {
-				return nil
-			}
-			return new(*v * 1e3)
-		}
 		r := &b.Result
-		r.Median, r.P50, r.Mean, r.P90, r.P95, r.P99 = ms(m.Median), ms(m.Median), ms(m.Mean), ms(m.P90), ms(m.P95), ms(m.P99)
+		r.Median, r.P50, r.Mean, r.P90, r.P95, r.P99 = times(m.Median, 1e3), times(m.Median, 1e3), times(m.Mean, 1e3), times(m.P90, 1e3), times(m.P95, 1e3), times(m.P99, 1e3)
 		if m.N != nil {
 			r.Iterations = int(*m.N)
 		}
@@ -118,10 +113,18 @@ func BenchmarkOf(p *profile.Profile) *Benchmark {
 	return b
 }
 
+// times returns *v times by, nil for nil.
+func times(v *float64, by float64) *float64 {
+	if v == nil {
+		return nil
+	}
+	return new(*v * by)
+}
+
 // JSON writes it as deepsparse.benchmark does.
 func (b *Benchmark) JSON() ([]byte, error) { return jsonx.MarshalIndent(b) }
 
-// Layer is a layer as deepsparse.analyze exports it. Figures that are not known are nil.
+// Layer is a layer as deepsparse.analyze exports it. Unknown figures are nil.
 type Layer struct {
 	Name          string   `json:"name"`
 	CanonicalName string   `json:"canonical_name"`
@@ -138,7 +141,7 @@ type Layer struct {
 // Sizes are dimensions by their letters, in order.
 type Sizes = jsonx.Object[int64]
 
-// Analysis is what deepsparse.analyze exports.
+// Analysis is the export of deepsparse.analyze.
 type Analysis struct {
 	BatchSize      int64     `json:"batch_size"`
 	Threads        *int64    `json:"num_threads"`
@@ -148,7 +151,7 @@ type Analysis struct {
 	Layers         []Layer   `json:"layer_info"`
 }
 
-// AnalysisOf takes the layers of a profile that ran, in their order.
+// AnalysisOf makes an analysis of the layers of a profile that ran, in their order.
 func AnalysisOf(p *profile.Profile) *Analysis {
 	a := &Analysis{BatchSize: 1, Threads: p.Settings.Threads, Layers: []Layer{}, IterationMS: []float64{}}
 	if b := p.Settings.Batch; b != nil && *b > 0 {
@@ -200,7 +203,7 @@ func layerOf(l *profile.Layer) (out Layer, ok bool) {
 	return out, true
 }
 
-// letters are those of shapes of two to five dimensions.
+// letters name the dimensions of shapes by their number.
 var letters = map[int]string{1: "n", 2: "nc", 3: "ncw", 4: "nchw", 5: "ncdhw"}
 
 func sizes(shape []int64) (out Sizes) {
@@ -260,7 +263,7 @@ func figure(f *float64, digits int) string {
 }
 
 // Table writes the layers as deepsparse's debug analysis prints them, then sums by type of layer
-// with their share of the time, and of those by size of the kernel where there are several.
+// with their share of the time, and by size of the kernel if a type has several.
 func (a *Analysis) Table() []byte {
 	var b bytes.Buffer
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -268,12 +271,8 @@ func (a *Analysis) Table() []byte {
 	sums := map[string]map[string]float64{}
 	total := 0.0
 	for _, l := range a.Layers {
-		util := l.Utilisation
-		if util != nil {
-			util = new(*util * 100)
-		}
 		fmt.Fprintln(t, strings.Join([]string{
-			l.Name, joined(l.Output), joined(l.Kernel), joined(l.Strides), figure(l.Sparsity, 3), figure(l.TimeMS, 4), figure(util, 2), figure(l.TFLOPS, 4), l.CanonicalName,
+			l.Name, joined(l.Output), joined(l.Kernel), joined(l.Strides), figure(l.Sparsity, 3), figure(l.TimeMS, 4), figure(times(l.Utilisation, 100), 2), figure(l.TFLOPS, 4), l.CanonicalName,
 		}, "\t"))
 		if l.TimeMS == nil {
 			continue
@@ -295,7 +294,7 @@ func (a *Analysis) Table() []byte {
 	}
 	for _, name := range heaviest(sums, sum) {
 		row(name, sum(sums[name]))
-		for _, kernel := range heaviest(sums[name], func(v float64) float64 { return v }) {
+		for _, kernel := range heaviest(sums[name], itself) {
 			if kernel != "" {
 				row("  kernel="+kernel, sums[name][kernel])
 			}
@@ -305,23 +304,21 @@ func (a *Analysis) Table() []byte {
 	return b.Bytes()
 }
 
+func itself(v float64) float64 { return v }
+
+// sum adds in a fixed order, so that the result is always the same.
 func sum(parts map[string]float64) (s float64) {
-	keys := heaviest(parts, func(v float64) float64 { return v })
-	for _, k := range keys {
+	for _, k := range heaviest(parts, itself) {
 		s += parts[k]
 	}
 	return s
 }
 
-// heaviest are the keys by falling weight, equal ones by name.
+// heaviest returns the keys by falling weight, equal ones by name.
 func heaviest[V any](m map[string]V, weight func(V) float64) []string {
-	var keys []string
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	slices.SortStableFunc(keys, func(a, b string) int { return cmp.Compare(weight(m[b]), weight(m[a])) })
-	return keys
+	return slices.SortedFunc(maps.Keys(m), func(a, b string) int {
+		return cmp.Or(cmp.Compare(weight(m[b]), weight(m[a])), cmp.Compare(a, b))
+	})
 }
 
 func joined(s Sizes) string {

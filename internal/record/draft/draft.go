@@ -4,13 +4,14 @@
 package draft
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/record/textscan"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -71,6 +72,20 @@ func Text(s string) string {
 	return s
 }
 
+// Shape parses dimensions such as "1x28x28" with a separator. Text that is not an integer from 0
+// becomes -1, unknown.
+func Shape(s, sep string) []int64 {
+	out := []int64{}
+	for _, f := range strings.Split(s, sep) {
+		n, ok := textscan.Whole(f)
+		if !ok || n < 0 {
+			n = -1
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
 // Add appends a layer and returns its index. Beyond [MaxLayers] it counts the layer as skipped
 // and returns -1.
 func (d *Draft) Add(l profile.Layer, h runlog.Hint) int {
@@ -122,11 +137,7 @@ func (d *Draft) Set(i int, q profile.Quantity, v float64) {
 
 // typed reports whether a quantity is defined by opmeter; such quantities are never negative.
 func typed(q profile.Quantity) bool {
-	key := q.Key
-	if key == "" {
-		key = runlog.Key(q.Name)
-	}
-	_, ok := profile.Lookup(key)
+	_, ok := profile.Lookup(cmp.Or(q.Key, runlog.Key(q.Name)))
 	return ok
 }
 
@@ -145,11 +156,7 @@ func (d *Draft) TotalMetric(q profile.Quantity, m *profile.Metric) {
 		return
 	}
 	if d.Q.SetTotal(&d.P.Totals, q, v) {
-		key := q.Key
-		if key == "" {
-			key = runlog.Key(q.Name)
-		}
-		_ = d.P.Totals.Set(key, m)
+		_ = d.P.Totals.Set(cmp.Or(q.Key, runlog.Key(q.Name)), m)
 	}
 }
 
@@ -183,8 +190,8 @@ func snake(s string) string {
 // Key is the key that an option of this name has.
 func Key(name string) string { return snake(name) }
 
-// Note keeps a text about the whole run that no part of a profile is for. They become
-// one finding.
+// Note keeps a text about the whole run without a place in the profile. All notes become one
+// finding.
 func (d *Draft) Note(key, value string) {
 	value = strings.TrimSpace(value)
 	if value == "" || len(d.notes) >= maxNotes {
@@ -209,14 +216,13 @@ func (d *Draft) Found(id string, s profile.Severity, format string, args ...any)
 	d.found = append(d.found, profile.Finding{ID: id, Severity: s, Text: Text(fmt.Sprintf(format, args...))})
 }
 
-// Empty reports whether nothing of use was found: no layer, no time, no figure of the whole.
+// Empty reports whether the draft has neither layer, time nor figure of the whole model.
 func (d *Draft) Empty() bool {
 	t := &d.P.Totals
 	return len(d.P.Layers) == 0 && t.Latency == nil && len(t.Figures) == 0 && t.MACs == nil && t.RAMBytes == nil && t.FlashBytes == nil && t.CPUCycles == nil && d.P.Timeline == nil
 }
 
-// Run ends the draft. The profile is valid whatever the record said: parts that
-// contradict the rules are taken away.
+// Run ends the draft. The profile is always valid: parts that contradict its rules are removed.
 func (d *Draft) Run() *runlog.Run {
 	p := d.P
 	for i := range p.Layers {
@@ -242,7 +248,7 @@ func (d *Draft) Run() *runlog.Run {
 	return r
 }
 
-// tidy takes away what no profile may hold.
+// tidy removes figures that are invalid in a profile.
 func (d *Draft) tidy(l *profile.Layer, i int) {
 	l.Latency, l.Total = Metric(l.Latency), Metric(l.Total)
 	for _, n := range []**int64{&l.Ops, &l.MACs, &l.MLTKOps, &l.MLTKMACs, &l.Params, &l.WeightsBytes, &l.BytesRead, &l.BytesWritten} {

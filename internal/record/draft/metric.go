@@ -7,10 +7,9 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Metric makes parts of a figure that a record has agree with each other: those that are
-// not finite or negative are taken away, and so are extremes that others lie
-// outside of, as rounded ones may. Nil stays nil, and so becomes a figure of which nothing
-// is left. The kind is [profile.Imported].
+// Metric makes the parts of a recorded figure consistent. It removes parts that are not finite or
+// negative, and a minimum or maximum that contradicts other parts, as rounding may cause. The
+// result is nil for nil and for a figure without parts. The kind is [profile.Imported].
 func Metric(m *profile.Metric) *profile.Metric {
 	if m == nil {
 		return nil
@@ -48,7 +47,7 @@ func Metric(m *profile.Metric) *profile.Metric {
 // Value is a figure without a spread.
 func Value(v float64) *profile.Metric { return Metric(profile.Value(profile.Imported, v, "")) }
 
-// Samples makes a figure of values, nil for none; kept are at most some thousand of them.
+// Samples makes a figure of values, nil without values; kept has at most some thousand of them.
 func Samples(values []float64, method string) (m *profile.Metric, kept []float64) {
 	r := stats.NewReservoir(min(len(values), profile.KeptSamples))
 	for _, v := range values {
@@ -61,4 +60,16 @@ func Samples(values []float64, method string) (m *profile.Metric, kept []float64
 	}
 	kept, _ = r.Kept()
 	return Metric(profile.FromSummary(profile.Imported, r.Summary(), method)), kept
+}
+
+// Figure is [Samples] for values of which a single one has no spread.
+func Figure(values []float64, method string) (*profile.Metric, []float64) {
+	if len(values) != 1 {
+		return Samples(values, method)
+	}
+	m := Value(values[0])
+	if m != nil {
+		m.Method = method
+	}
+	return m, nil
 }

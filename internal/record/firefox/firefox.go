@@ -1,25 +1,24 @@
-// Package firefox reads profiles of the Firefox Profiler: as Firefox itself writes them,
-// and processed ones of all versions until 70, those of samply and other programs among
-// them. Those that opmeter wrote come back with their layers.
+// Package firefox reads profiles of the Firefox Profiler: those of Firefox itself, and processed
+// profiles up to version 70, which samply and other programs write too. Profiles that opmeter
+// wrote keep their layers.
 //
 // Source of the format: docs-developer and src/types of the Firefox Profiler.
 package firefox
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
-	"strings"
-
-	"github.com/opmeter/opmeter/internal/measure/runlog"
+	"math"
 
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/stacks"
 	"github.com/opmeter/opmeter/internal/record/traceevent"
 	"github.com/opmeter/opmeter/internal/record/track"
 	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/timeline"
 )
 
 // Format reads profiles of the Firefox Profiler.
@@ -30,37 +29,27 @@ func Format() *record.Format {
 		Files: "JSON of profiler.firefox.com, of Firefox and of samply, also compressed",
 		Gives: []string{"latency_s", "with_callees_s", "samples", "timeline"},
 		Match: Match,
-		Read:  read,
+		Read:  record.RunPerFile(read),
 	}
 }
 
 // Match recognises profiles by their version, or by the tables of a thread.
 func Match(f *record.File) record.Sure {
-	head := bytes.TrimSpace(f.Head)
-	if len(head) == 0 || head[0] != '{' {
-		return record.No
-	}
-	has := func(s string) bool { return bytes.Contains(head, []byte(s)) }
-	switch {
-	case has(`"preprocessedProfileVersion"`), has(`"Recorded Performance Data"`), has(`"stackTable"`) && (has(`"frameTable"`) || has(`"threads"`)):
+	h := f.JSONHead("{")
+	if h.HasAny(`"preprocessedProfileVersion"`, `"Recorded Performance Data"`) ||
+		h.Has(`"stackTable"`) && h.HasAny(`"frameTable"`, `"threads"`) ||
+		h.Has(`"meta"`) && h.HasAny(`"stackwalk"`, `"gcpoison"`) && h.HasAny(`"libs"`, `"threads"`) {
 		return record.Certain
-	case has(`"meta"`) && (has(`"stackwalk"`) || has(`"gcpoison"`)) && (has(`"libs"`) || has(`"threads"`)):
-		return record.Certain
-	case has(`"breakpadId"`) && has(`"libs"`), has(`"isOffMainThread"`) && has(`"processType"`), has(`"allocations"`) && has(`"ticks"`) && has(`"frames"`):
-		// the developer tools' own panel: its profile stands behind other lists
-		return record.Likely
 	}
-	return record.No
+	// In files of the developer tools' own panel, other lists precede the profile.
+	return record.Likely.If(h.Has(`"breakpadId"`, `"libs"`) || h.Has(`"isOffMainThread"`, `"processType"`) ||
+		h.Has(`"allocations"`, `"ticks"`, `"frames"`))
 }
 
-// maxThread bounds one thread of a profile, and the tables that all share.
+// maxThread limits the bytes of one thread, and of the tables that threads share.
 const maxThread = 512 << 20
 
-func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
-	return record.EachRun(ctx, in, func(f *record.File) (*runlog.Run, error) { return readFile(ctx, f) })
-}
-
-// reader takes a file twice: what threads share may stand behind them.
+// reader reads a file twice, since tables that threads share may follow them.
 type reader struct {
 	set        stacks.Set
 	trace      track.Trace
@@ -76,20 +65,12 @@ type reader struct {
 	order      int64
 }
 
-func readFile(ctx context.Context, f *record.File) (*runlog.Run, error) {
+func read(ctx context.Context, f *record.File) (*runlog.Run, error) {
 	b := &reader{interval: 1}
 	var cut bool
 	pass := func(first bool, take func(key string, v []byte)) error {
-		r, err := f.Open()
-		if err != nil {
-			return err
-		}
-		defer func() { _ = r.Close() }()
-		o := jsonscan.Options{Stream: func(key string) bool { return key == "threads" || key == "processes" || key == "counters" }, MaxValue: maxThread}
-		res, err := jsonscan.Each(r, o, func(key string, v []byte) error {
-			take(key, v)
-			return ctx.Err()
-		})
+		o := jsonscan.Options{Stream: jsonscan.Keys("threads", "processes", "counters"), MaxValue: maxThread}
+		res, err := f.ScanJSON(ctx, o, take)
 		if cut = res.Cut; first {
 			b.set.Dropped.Add("values that are not valid JSON, or too large", res.Bad+res.Large)
 		}
@@ -101,17 +82,15 @@ func readFile(ctx context.Context, f *record.File) (*runlog.Run, error) {
 			b.meta(v)
 		case "shared":
 			b.shared = readTables(v)
-		case "profile": // as the developer tools save it
-			traceevent.Members(v, func(k, v []byte) {
-				if string(k) == "meta" {
-					b.meta(v)
-				}
-			})
+		case "profile": // a file that the developer tools saved
+			var meta []byte
+			traceevent.Fields(v, "meta", &meta)
+			b.meta(meta)
 		}
 	}); err != nil {
 		return nil, err
 	}
-	if isOwn(b.imported) {
+	if track.IsOwn(b.imported) {
 		b.own = &track.Own{}
 	}
 	if err := pass(false, func(key string, v []byte) { b.part(key, v, 0, 0) }); err != nil {
@@ -120,55 +99,45 @@ func readFile(ctx context.Context, f *record.File) (*runlog.Run, error) {
 	if b.threads == 0 {
 		return nil, errors.New("no threads: want a profile of the Firefox Profiler")
 	}
-	run := &runlog.Run{Profile: &profile.Profile{Model: profile.Model{Name: track.Stem(f.Name), Path: f.Path, Format: "firefox"}}}
+	run := track.NewRun(f, "firefox")
 	if cut {
-		run.Lost = append(run.Lost, profile.Loss{Cause: profile.Cause{Code: profile.ByRecord, Text: "the file is cut"}})
+		run.Lose("the file is cut")
 	}
 	if b.own != nil {
-		b.ours(run)
+		b.ownProfile(run)
 		return run, nil
 	}
 	run.Profile.Target.Engine = cmp.Or(b.imported, b.product)
 	if b.host.OS != "" || b.host.CPUModel != "" {
 		run.Profile.Host = &b.host
 	}
-	stacks.Finish(run, &b.set, &b.trace, "samples of the stack: a function lasts from the first sample that has it to the next one that has not")
+	stacks.Finish(run, &b.set, &b.trace, stacks.Sampled)
 	return run, nil
 }
 
-// part takes a member of a profile. Profiles of other processes lie within one another.
+// part reads a member of a profile. Profiles of other processes are nested.
 func (b *reader) part(key string, v []byte, shift float64, depth int) {
+	if depth > 20 {
+		return
+	}
+	if len(v) > 0 && v[0] == '[' {
+		traceevent.Elements(v, func(v []byte) { b.part(key, v, shift, depth+1) })
+		return
+	}
 	switch key {
 	case "threads":
-		if len(v) > 0 && v[0] == '[' {
-			traceevent.Elements(v, func(v []byte) { b.thread(v, shift) })
-			return
-		}
 		b.thread(v, shift)
 	case "counters":
-		if len(v) > 0 && v[0] == '[' {
-			traceevent.Elements(v, func(v []byte) { b.counter(v, shift) })
-			return
-		}
 		b.counter(v, shift)
 	case "profile", "processes":
-		if depth > 20 {
-			return
-		}
-		if len(v) > 0 && v[0] == '[' {
-			traceevent.Elements(v, func(v []byte) { b.part(key, v, shift, depth+1) })
-			return
-		}
 		if key == "processes" {
-			traceevent.Members(v, func(k, v []byte) {
-				if string(k) == "meta" {
-					traceevent.Members(v, func(k, v []byte) {
-						if f, ok := jsonscan.Number(v); ok && string(k) == "startTime" {
-							shift = f - b.start // times are since the start of each process
-						}
-					})
-				}
-			})
+			var meta []byte
+			start := math.NaN()
+			traceevent.Fields(v, "meta", &meta)
+			traceevent.Fields(meta, "startTime", &start)
+			if !math.IsNaN(start) {
+				shift = start - b.start // times count from the start of the process
+			}
 		}
 		traceevent.Members(v, func(k, v []byte) {
 			switch string(k) {
@@ -179,43 +148,95 @@ func (b *reader) part(key string, v []byte, shift float64, depth int) {
 	}
 }
 
-// meta takes what holds for all threads.
+// meta reads properties of all threads.
 func (b *reader) meta(v []byte) {
-	traceevent.Members(v, func(k, v []byte) {
-		switch string(k) {
-		case "interval":
-			if f, ok := jsonscan.Number(v); ok && f > 0 && f < 1e6 {
-				b.interval = f
-			}
-		case "startTime":
-			b.start, _ = jsonscan.Number(v)
-		case "product":
-			b.product = track.Clip(traceevent.Text(v))
-		case "importedFrom":
-			b.imported = track.Clip(traceevent.Text(v))
-		case "oscpu":
-			b.host.OS = track.Clip(traceevent.Text(v))
-		case "CPUName":
-			b.host.CPUModel = track.Clip(traceevent.Text(v))
-		case "categories":
-			b.categories = nil
-			traceevent.Elements(v, func(v []byte) {
-				name := ""
-				traceevent.Members(v, func(k, v []byte) {
-					if string(k) == "name" {
-						name = track.Clip(traceevent.Text(v))
-					}
-				})
-				if len(b.categories) < 10_000 {
-					b.categories = append(b.categories, name)
-				}
-			})
+	var interval float64
+	var categories []byte
+	traceevent.Fields(v, "interval", &interval, "startTime", &b.start, "product", &b.product, "importedFrom", &b.imported,
+		"oscpu", &b.host.OS, "CPUName", &b.host.CPUModel, "categories", &categories)
+	if interval > 0 && interval < 1e6 {
+		b.interval = interval
+	}
+	if categories != nil {
+		b.categories = nil
+	}
+	traceevent.Elements(categories, func(v []byte) {
+		name := ""
+		if traceevent.Fields(v, "name", &name); len(b.categories) < 10_000 {
+			b.categories = append(b.categories, name)
 		}
 	})
 }
 
-// isOwn tells profiles that opmeter wrote by what they were imported from.
-func isOwn(from string) bool {
-	first, _, _ := strings.Cut(from, " ")
-	return first == "opmeter"
+// ownThread reads a thread of a profile that opmeter wrote: its markers are the bars.
+func (b *reader) ownThread(t *tables, group, name string, markers []byte) {
+	m := readTable(markers, "data")
+	n := b.trace.Track("", group, name)
+	b.trace.Tracks[n].Rank = b.order
+	data := m.raw["data"]
+	for i := range m.n {
+		start, ok := nanos(m.at("startTime", i))
+		end, ok2 := nanos(m.at("endTime", i))
+		if !ok || !ok2 || end < start || i >= len(data) || string(data[i]) == "null" {
+			continue // a wait, which its bar has, too
+		}
+		x := track.NewOwnBar()
+		var kind []byte
+		traceevent.Members(data[i], func(k, v []byte) {
+			f, ok := jsonscan.Number(v)
+			switch {
+			case string(k) == "op":
+				kind = traceevent.Text(v)
+			case !ok:
+			case string(k) == "bytes":
+				x.Number("moved_bytes", f)
+			case string(k) == "stall":
+				x.Number("stall_us", f*1e3)
+			case string(k) == "layer", string(k) == "iteration":
+				x.Number(string(k), f)
+			}
+		})
+		s := track.Slice{Start: start, Dur: end - start, Layer: -1, Label: -1, Type: -1}
+		b.own.Apply(&b.trace, n, &s, x, []byte(t.text(m.index("name", i))), kind)
+		b.trace.Add(n, s)
+	}
+}
+
+// ownProfile makes the profile. The track with most layers gives the times of layers.
+func (b *reader) ownProfile(run *runlog.Run) {
+	p := run.Profile
+	track.NameOwn(p, b.product)
+	p.Layers = b.own.Done(&b.trace)
+	b.trace.Nest()
+	var best *track.Track
+	most := 0
+	var walls []int64
+	for _, k := range b.trace.Tracks {
+		seen := map[int32]bool{}
+		for i := range k.Slices {
+			if s := &k.Slices[i]; s.Layer >= 0 {
+				seen[s.Layer] = true
+			} else if n := int(s.Iteration); k.Kind == timeline.Iteration && n >= 0 && n < 100_000 {
+				for len(walls) <= n {
+					walls = append(walls, track.NoWall)
+				}
+				walls[n] = max(walls[n], s.Dur)
+			}
+		}
+		if len(seen) > most {
+			best, most = k, len(seen)
+		}
+	}
+	for _, k := range b.trace.Tracks {
+		k.Aside = k != best
+	}
+	if best != nil {
+		best.Kind = timeline.Layer
+		var tally runlog.Tally
+		b.trace.Tally(&tally, walls, -1)
+		tally.Fill(p)
+	}
+	p.Timeline = b.trace.Timeline("", "as the profile of an earlier run shows it")
+	b.set.Dropped.To(run)
+	b.trace.Dropped.To(run)
 }

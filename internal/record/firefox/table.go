@@ -2,32 +2,26 @@ package firefox
 
 import (
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
 	"github.com/opmeter/opmeter/internal/record/stacks"
 	"github.com/opmeter/opmeter/internal/record/traceevent"
 )
 
-// table is the columns of a table: processed profiles hold columns, those of Firefox rows
+// table holds a table by columns. Processed profiles have columns, those of Firefox have rows
 // with a schema.
 type table struct {
 	numbers map[string][]float64 // NaN for null
 	raw     map[string][][]byte
 	n       int
-	unit    string // what weights are
+	unit    string // type of weights
 }
 
-// readTable takes columns; those in raw stand as they are.
+// readTable reads a table. Columns named in raw are not decoded.
 func readTable(v []byte, raw ...string) table {
 	t := table{numbers: map[string][]float64{}, raw: map[string][][]byte{}}
-	isRaw := func(name string) bool {
-		for _, r := range raw {
-			if r == name {
-				return true
-			}
-		}
-		return false
-	}
 	var schema map[string]int
 	var rows []byte
 	traceevent.Members(v, func(k, v []byte) {
@@ -43,7 +37,7 @@ func readTable(v []byte, raw ...string) table {
 			t.unit = string(traceevent.Text(v))
 		case string(k) == "data" && schema != nil:
 			rows = v
-		case len(v) > 0 && v[0] == '[' && isRaw(string(k)):
+		case len(v) > 0 && v[0] == '[' && slices.Contains(raw, string(k)):
 			var column [][]byte
 			traceevent.Elements(v, func(v []byte) { column = append(column, v) })
 			t.raw[string(k)] = column
@@ -64,21 +58,14 @@ func readTable(v []byte, raw ...string) table {
 	traceevent.Elements(rows, func(row []byte) {
 		i := 0
 		traceevent.Elements(row, func(v []byte) {
-			if i < len(names) && names[i] != "" {
-				name := names[i]
-				if isRaw(name) {
-					c := t.raw[name]
-					for len(c) < t.n {
-						c = append(c, nil)
-					}
-					t.raw[name] = append(c, v)
-				} else {
-					c := t.numbers[name]
-					for len(c) < t.n {
-						c = append(c, math.NaN())
-					}
-					t.numbers[name] = append(c, number(v))
-				}
+			switch {
+			case i >= len(names) || names[i] == "":
+			case slices.Contains(raw, names[i]):
+				c := t.raw[names[i]]
+				t.raw[names[i]] = append(append(c, make([][]byte, t.n-len(c))...), v)
+			default:
+				c := t.numbers[names[i]]
+				t.numbers[names[i]] = append(append(c, slices.Repeat([]float64{math.NaN()}, t.n-len(c))...), number(v))
 			}
 			i++
 		})
@@ -99,7 +86,7 @@ func number(v []byte) float64 {
 	return math.NaN()
 }
 
-// at is a number of a column, NaN for none.
+// at returns a number of a column, NaN without one.
 func (t *table) at(column string, i int) float64 {
 	if c := t.numbers[column]; i >= 0 && i < len(c) {
 		return c[i]
@@ -107,7 +94,7 @@ func (t *table) at(column string, i int) float64 {
 	return math.NaN()
 }
 
-// index is a place in another table, -1 for none.
+// index returns an index of another table, -1 without one.
 func (t *table) index(column string, i int) int {
 	f := t.at(column, i)
 	if !(f >= 0 && f < math.MaxInt32) {
@@ -116,16 +103,32 @@ func (t *table) index(column string, i int) int {
 	return int(f)
 }
 
-// tables are those that functions are found through.
+// times returns the times of rows in milliseconds, NaN for those without one.
+func (t *table) times(shift float64) []float64 {
+	out := make([]float64, t.n)
+	_, deltas := t.numbers["timeDeltas"]
+	at := shift
+	for i := range out {
+		if d := t.at("timeDeltas", i); !math.IsNaN(d) {
+			at += d
+		} else if !deltas {
+			at = t.at("time", i) + shift
+		}
+		out[i] = at
+	}
+	return out
+}
+
+// tables holds the tables that describe functions.
 type tables struct {
 	stack, frame, function, resource, source table
 	strings                                  []string
 	any                                      bool
 
-	places []int32 // in the tree, of each stack
+	places []int32 // of stacks in the set
 }
 
-// readTables takes the tables of a thread, or those that threads share.
+// readTables reads the tables of a thread, or those that threads share.
 func readTables(v []byte) *tables {
 	t := &tables{}
 	traceevent.Members(v, func(k, v []byte) {
@@ -154,21 +157,18 @@ func (t *tables) text(i int) string {
 	return t.strings[i]
 }
 
-// resolve puts all stacks into the tree. A stack stands behind the one that it continues.
+// resolve adds all stacks. The prefix of a stack precedes it.
 func (t *tables) resolve(b *reader) {
 	if t.places != nil {
 		return
 	}
 	t.places = make([]int32, t.stack.n)
-	functions := make([]int32, t.frame.n)
-	for i := range functions {
-		functions[i] = -1
-	}
+	functions := slices.Repeat([]int32{-1}, t.frame.n)
 	lost := int64(0)
 	for i := range t.places {
 		t.places[i] = stacks.Root
 		prefix := t.stack.index("prefix", i)
-		// Newer versions say how far back the prefix stands, 0 for none.
+		// Newer versions have the distance to the prefix, 0 without one.
 		if back := t.stack.index("prefixOffset", i); back > 0 {
 			prefix = i - back
 		}
@@ -192,7 +192,7 @@ func (t *tables) resolve(b *reader) {
 	b.set.Dropped.Add("stacks that refer to a missing entry", lost)
 }
 
-// functionOf is the function of a frame.
+// functionOf returns the function of a frame.
 func (t *tables) functionOf(b *reader, frame int) (f stacks.Function) {
 	if c := t.frame.index("category", frame); c >= 0 && c < len(b.categories) {
 		f.Category = b.categories[c]
@@ -225,24 +225,17 @@ func (t *tables) functionOf(b *reader, frame int) (f stacks.Function) {
 	return f
 }
 
-// location reads what Firefox writes of a frame: "name (file:line:column)", or a name
-// alone.
+// location parses a frame of Firefox: "name (file:line:column)", or a name alone.
 func location(s string) (name, file string, line int64) {
 	if len(s) == 0 || s[len(s)-1] != ')' {
 		return s, "", 0
 	}
-	open := -1
-	for i := len(s) - 2; i > 0; i-- {
-		if s[i] == '(' && s[i-1] == ' ' {
-			open = i
-			break
-		}
-	}
+	open := strings.LastIndex(s, " (")
 	if open < 0 {
 		return s, "", 0
 	}
-	name, file = s[:open-1], s[open+1:len(s)-1]
-	// One or two numbers stand behind the file: the first one is the line.
+	name, file = s[:open], s[open+2:len(s)-1]
+	// One or two numbers follow the file: the first one is the line.
 	var found []int64
 	for range 2 {
 		i := len(file) - 1

@@ -12,18 +12,13 @@ import (
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
-// maxThreads bounds the threads of a profile.
+// maxThreads limits the threads of a profile.
 const maxThreads = 5000
 
-// nanos leads milliseconds to nanoseconds; ok is false where they are none that fit.
-func nanos(ms float64) (int64, bool) {
-	if !(math.Abs(ms) < 4e12) {
-		return 0, false
-	}
-	return int64(math.Round(ms * 1e6)), true
-}
+// nanos converts milliseconds to nanoseconds; ok is false if they do not fit.
+func nanos(ms float64) (ns int64, ok bool) { return track.Nanos(ms, 1e6) }
 
-// thread takes one thread.
+// thread reads one thread.
 func (b *reader) thread(v []byte, shift float64) {
 	if b.threads++; b.threads > maxThreads {
 		b.set.Dropped.Add("threads beyond the first 5,000", 1)
@@ -31,22 +26,7 @@ func (b *reader) thread(v []byte, shift float64) {
 	}
 	var name, process, pid, tid string
 	var samples, markers []byte
-	traceevent.Members(v, func(k, v []byte) {
-		switch string(k) {
-		case "name":
-			name = track.Clip(traceevent.Text(v))
-		case "processName":
-			process = track.Clip(traceevent.Text(v))
-		case "pid":
-			pid = track.Clip(traceevent.Text(v))
-		case "tid":
-			tid = track.Clip(traceevent.Text(v))
-		case "samples":
-			samples = v
-		case "markers":
-			markers = v
-		}
-	})
+	traceevent.Fields(v, "name", &name, "processName", &process, "pid", &pid, "tid", &tid, "samples", &samples, "markers", &markers)
 	group := process
 	if b.own == nil && pid != "" {
 		group = strings.TrimSpace(process + " " + pid)
@@ -57,7 +37,7 @@ func (b *reader) thread(v []byte, shift float64) {
 	name = cmp.Or(name, "thread "+tid)
 	t := readTables(v)
 	if !t.any && b.shared != nil {
-		// Everything but samples is shared by all threads.
+		// Threads share everything but samples.
 		own := t.strings
 		t = b.shared
 		if len(own) > 0 && len(t.strings) == 0 {
@@ -76,22 +56,14 @@ func (b *reader) thread(v []byte, shift float64) {
 	b.markers(t, readTable(markers, "data"), group, name, from, to, shift)
 }
 
-// samples adds up the samples of a thread and makes its bars. Each lasts until the next
-// one where the profile has no weights that are times.
+// samples adds the samples of a thread and makes its bars. Unless weights are times, a sample
+// lasts until the next one.
 func (b *reader) samples(t *tables, s table, n int32, shift float64) (from, to int64) {
 	var all []stacks.Weighted
 	hits, _ := b.set.Count(stacks.Samples, 1)
 	time, _ := b.set.Count(stacks.Time, 1e-9)
-	timed := s.unit == "tracing-ms" // weights are milliseconds; others count samples
-	at := shift
-	for i := range s.n {
-		if _, ok := s.numbers["timeDeltas"]; ok {
-			if d := s.at("timeDeltas", i); !math.IsNaN(d) {
-				at += d
-			}
-		} else {
-			at = s.at("time", i) + shift
-		}
+	timed := s.unit == "tracing-ms" // weights in milliseconds; otherwise numbers of samples
+	for i, at := range s.times(shift) {
 		ts, ok := nanos(at)
 		if !ok {
 			b.set.Dropped.Add("samples without a time", 1)
@@ -117,7 +89,7 @@ func (b *reader) samples(t *tables, s table, n int32, shift float64) (from, to i
 	c := stacks.Chart{Set: &b.set, Trace: &b.trace, Track: n}
 	last, _ := nanos(b.interval)
 	if timed {
-		time = -1 // counted already
+		time = -1 // the weights are in the column
 	}
 	c.Spread(time, all, last)
 	if len(all) == 0 {
@@ -126,8 +98,8 @@ func (b *reader) samples(t *tables, s table, n int32, shift float64) (from, to i
 	return all[0].At, all[len(all)-1].At + last
 }
 
-// markers makes bars of the markers that take time, on a row beside the thread. Those by
-// another clock than the samples, as old versions have them, are left out.
+// markers makes bars of markers with a duration, on a track beside the thread. In old versions
+// markers may use another clock than samples; those are skipped.
 func (b *reader) markers(t *tables, m table, group, thread string, from, to int64, shift float64) {
 	n := int32(-1)
 	far := int64(0)
@@ -176,8 +148,8 @@ func (b *reader) markers(t *tables, m table, group, thread string, from, to int6
 	b.set.Dropped.Add("markers by another clock than the samples", far)
 }
 
-// oldMarker reads what a marker of an old version says in its data: whether it begins, ends
-// or is whole.
+// oldMarker reads the data of a marker of an old version: phase 1 is an interval, 2 a start, 3 an
+// end.
 func (b *reader) oldMarker(m table, i int, at float64) (start, end, phase float64) {
 	start, end, phase = math.NaN(), math.NaN(), 0
 	column := m.raw["data"]
@@ -185,16 +157,7 @@ func (b *reader) oldMarker(m table, i int, at float64) (start, end, phase float6
 		return at, end, phase
 	}
 	interval := ""
-	traceevent.Members(column[i], func(k, v []byte) {
-		switch string(k) {
-		case "startTime":
-			start = number(v)
-		case "endTime":
-			end = number(v)
-		case "interval":
-			interval = string(traceevent.Text(v))
-		}
-	})
+	traceevent.Fields(column[i], "startTime", &start, "endTime", &end, "interval", &interval)
 	switch {
 	case interval == "start":
 		return at, end, 2
@@ -206,42 +169,31 @@ func (b *reader) oldMarker(m table, i int, at float64) (start, end, phase float6
 	return at, end, 0
 }
 
-// counter takes a figure over time, such as allocated memory: its values are changes.
+// counter reads a counter, such as allocated memory. Its values are differences.
 func (b *reader) counter(v []byte, shift float64) {
 	var name string
-	var list [][]byte
-	traceevent.Members(v, func(k, v []byte) {
-		switch string(k) {
-		case "name":
-			name = track.Clip(traceevent.Text(v))
-		case "samples":
-			list = append(list, v)
-		case "sampleGroups", "sample_groups":
-			take := func(v []byte) {
-				traceevent.Members(v, func(k, v []byte) {
-					if string(k) == "samples" {
-						list = append(list, v)
-					}
-				})
-			}
-			take(v)
-			traceevent.Elements(v, take)
-		}
-	})
+	var samples, groups []byte
+	traceevent.Fields(v, "name", &name, "samples", &samples, "sampleGroups", &groups, "sample_groups", &groups)
+	list := [][]byte{samples}
+	add := func(v []byte) {
+		var samples []byte
+		traceevent.Fields(v, "samples", &samples)
+		list = append(list, samples)
+	}
+	add(groups)
+	traceevent.Elements(groups, add)
 	unit := ""
 	if name == "malloc" {
 		unit = "B"
 	}
 	for _, v := range list {
+		if v == nil {
+			continue
+		}
 		s := readTable(v)
 		c := b.trace.Counter("", cmp.Or(name, "counter"), unit)
-		at, sum := shift, 0.0
-		for i := range s.n {
-			if d := s.at("timeDeltas", i); !math.IsNaN(d) {
-				at += d
-			} else {
-				at = s.at("time", i) + shift
-			}
+		sum := 0.0
+		for i, at := range s.times(shift) {
 			ts, ok := nanos(at)
 			if d := s.at("count", i); ok && !math.IsNaN(d) {
 				sum += d

@@ -1,5 +1,5 @@
-// Package marks reads files in which applications told of their stages (docs/reference/marks.md).
-// internal/source/stages has the format.
+// Package marks reads files in which applications mark their stages (docs/reference/marks.md).
+// Package internal/source/stages defines the format.
 package marks
 
 import (
@@ -10,16 +10,15 @@ import (
 	"math"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/base/stats"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/source/stages"
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Format is the reader.
+// Format reads marks of applications.
 func Format() *record.Format {
 	return &record.Format{
 		Name:  "marks",
@@ -27,33 +26,26 @@ func Format() *record.Format {
 		Files: "what opmeter trace --keep writes, or an application with OPMETER_MARKS=FILE",
 		Gives: []string{"latency_s", "unmarked_s", "frames_per_s", "samples", "timeline"},
 		Match: func(f *record.File) record.Sure {
-			switch n := stages.Sure(f.Head); {
-			case n > 90:
-				return record.Certain
-			case n > 0:
-				return record.Likely
-			}
-			return record.No
+			n := stages.Sure(f.Head)
+			return max(record.Certain.If(n > 90), record.Likely.If(n > 0))
 		},
-		Read: func(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
-			return record.EachFile(ctx, in, func(f *record.File) ([]*runlog.Run, error) { return read(ctx, f) })
-		},
+		Read: record.RunsPerFile(read),
 	}
 }
 
 const (
-	maxAccounts = 1000                // figures of stages that are held
+	maxAccounts = 1000                // figures of stages
 	kept        = profile.KeptSamples // values of each
 	maxBars     = runlog.MaxBars
 	maxReadings = 100_000 // of levels, for the timeline
 )
 
-// reader is what a file says until now.
+// reader collects the content of a file.
 type reader struct {
 	c        stages.Collector
 	d        stages.Decoder
 	cut      int
-	pipes    map[int]*pipe
+	pipes    map[int]*pipeline
 	accounts int
 	bars     []stages.Bar
 	readings []stages.Level
@@ -61,57 +53,54 @@ type reader struct {
 	noBars   int64
 }
 
-// pipe is what is known about a pipeline.
-type pipe struct {
+// pipeline holds the frames and figures of a pipeline.
+type pipeline struct {
 	frames   int64
 	parallel int64
 	own      int64 // frames in which marks were written
 	ownNS    int64
 	tally    runlog.Tally
-	number   map[int]int // in the tally, by node
+	number   map[int]int // row in the tally, by node
 	unmarked *stats.Reservoir
-	figures  map[account]*stats.Reservoir
-	order    []account
-	spans    map[int]*[2]int64 // of each process: begin of the first frame, end of the last
+	figures  map[figureKey]*stats.Reservoir
+	order    []figureKey
+	spans    map[int]*[2]int64 // start of the first and end of the last frame, by process
 }
 
-type account struct {
+type figureKey struct {
 	node  int
 	name  string
 	level bool
 }
 
-func read(ctx context.Context, f *record.File) ([]*runlog.Run, error) {
-	in, err := f.Open()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = in.Close() }()
-	r := &reader{pipes: map[int]*pipe{}}
+func read(ctx context.Context, _ *record.Input, f *record.File) ([]*runlog.Run, error) {
+	r := &reader{pipes: map[int]*pipeline{}}
 	r.c.Frame, r.c.Bar, r.c.Level = r.frame, r.bar, r.level
 	buf := make([]byte, 64<<10)
-	var stop error
-	for stop == nil {
-		n, err := in.Read(buf)
-		r.d.Feed(buf[:n], r.c.Block)
-		switch {
-		case ctx.Err() != nil:
-			return nil, ctx.Err()
-		case err != nil:
-			stop = err
+	stop := f.With(func(in io.Reader) error {
+		for ctx.Err() == nil {
+			n, err := in.Read(buf)
+			r.d.Feed(buf[:n], r.c.Block)
+			if err != nil {
+				return err
+			}
 		}
+		return nil
+	})
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
 	}
 	r.cut = r.d.End(r.c.Block)
 	r.c.End()
 	runs := r.runs(f, stop)
 	if len(runs) == 0 {
-		return nil, r.none(f, stop)
+		return nil, r.reason(f, stop)
 	}
 	return runs, nil
 }
 
-// none says why a file makes no profile.
-func (r *reader) none(f *record.File, stop error) error {
+// reason returns the reason why a file has no profile.
+func (r *reader) reason(f *record.File, stop error) error {
 	switch {
 	case stop != nil && !errors.Is(stop, io.EOF):
 		return record.Fault(f, stop)
@@ -123,20 +112,20 @@ func (r *reader) none(f *record.File, stop error) error {
 	return record.Fault(f, errors.New("holds no frame and no stage: put marks around them (opmeter help trace)"))
 }
 
-func (r *reader) pipe(i int) *pipe {
+func (r *reader) pipe(i int) *pipeline {
 	p := r.pipes[i]
 	if p == nil {
-		p = &pipe{
+		p = &pipeline{
 			number: map[int]int{}, unmarked: stats.NewReservoir(kept),
-			figures: map[account]*stats.Reservoir{}, spans: map[int]*[2]int64{},
+			figures: map[figureKey]*stats.Reservoir{}, spans: map[int]*[2]int64{},
 		}
 		r.pipes[i] = p
 	}
 	return p
 }
 
-// row is the number of a node in the tally.
-func (p *pipe) row(node int) int {
+// row returns the number of a node in the tally.
+func (p *pipeline) row(node int) int {
 	n, ok := p.number[node]
 	if !ok {
 		n = len(p.number)
@@ -166,7 +155,7 @@ func (r *reader) frame(f *stages.Frame) {
 	p.frames++
 	p.unmarked.Add(float64(f.Unmarked) / 1e9)
 	for _, x := range f.Figures {
-		r.account(p, account{x.Node, x.Name, false}, x.Value)
+		r.account(p, figureKey{x.Node, x.Name, false}, x.Value)
 	}
 	if s := p.spans[f.Process.Index]; s == nil {
 		p.spans[f.Process.Index] = &[2]int64{f.Begin, f.End}
@@ -175,8 +164,8 @@ func (r *reader) frame(f *stages.Frame) {
 	}
 }
 
-// account keeps a value of a figure.
-func (r *reader) account(p *pipe, k account, v float64) {
+// account adds a value of a figure.
+func (r *reader) account(p *pipeline, k figureKey, v float64) {
 	m := p.figures[k]
 	if m == nil {
 		if r.accounts >= maxAccounts {
@@ -201,7 +190,7 @@ func (r *reader) bar(b stages.Bar) {
 
 func (r *reader) level(l stages.Level) {
 	if l.Node >= 0 {
-		r.account(r.pipe(r.c.Nodes[l.Node].Pipeline), account{l.Node, l.Name, true}, l.Value)
+		r.account(r.pipe(r.c.Nodes[l.Node].Pipeline), figureKey{l.Node, l.Name, true}, l.Value)
 	}
 	if len(r.readings) >= maxReadings {
 		r.dropped.Add("readings of levels in the timeline", 1)
@@ -210,7 +199,7 @@ func (r *reader) level(l stages.Level) {
 	r.readings = append(r.readings, l)
 }
 
-// runs makes a run of each pipeline.
+// runs returns one run per pipeline.
 func (r *reader) runs(f *record.File, stop error) (out []*runlog.Run) {
 	for i := range r.c.Pipelines {
 		p := r.pipes[i]
@@ -227,8 +216,8 @@ func (r *reader) runs(f *record.File, stop error) (out []*runlog.Run) {
 	return out
 }
 
-// run makes the run of a pipeline.
-func (r *reader) run(i int, p *pipe) *runlog.Run {
+// run returns the run of a pipeline.
+func (r *reader) run(i int, p *pipeline) *runlog.Run {
 	name := r.c.Pipelines[i].Name
 	if name == "" {
 		name = "frame"
@@ -244,7 +233,7 @@ func (r *reader) run(i int, p *pipe) *runlog.Run {
 	p.tally.Reorder(order)
 	p.tally.Fill(d.P)
 	if p.parallel > 0 {
-		d.P.Reconcile = nil // stages that run at the same time do not add up to the frame
+		d.P.Reconcile = nil // times of parallel stages exceed the frame
 		d.Found("marks.parallel", profile.Info, "In %d of %d frames stages ran at the same time on several threads: their times add up to more than the frame's.", p.parallel, p.frames)
 	}
 	if m := profile.FromSummary(profile.Imported, p.unmarked.Summary(), ""); m != nil {
@@ -269,8 +258,8 @@ func (r *reader) run(i int, p *pipe) *runlog.Run {
 	return run
 }
 
-// figures puts what was counted in stages, and its levels, into their layers.
-func (r *reader) figures(d *draft.Draft, p *pipe, l *stages.Layout) {
+// figures sets the counters and levels of stages.
+func (r *reader) figures(d *draft.Draft, p *pipeline, l *stages.Layout) {
 	for _, k := range p.order {
 		q, ok := stages.Quantity(k.name, !k.level)
 		m := profile.FromSummary(profile.Imported, p.figures[k].Summary(), "")
@@ -284,13 +273,13 @@ func (r *reader) figures(d *draft.Draft, p *pipe, l *stages.Layout) {
 			d.TotalMetric(q, m)
 		case found:
 			d.Set(at, q, v)
-			_ = d.Layer(at).Set(q.Key, m) // the same figure with its spread
+			_ = d.Layer(at).Set(q.Key, m) // with the spread
 		}
 	}
 }
 
-// rate is how many frames a second there were, over the time in which any process worked.
-func (r *reader) rate(p *pipe) (float64, bool) {
+// rate returns the frames per second over the time in which any process worked.
+func (r *reader) rate(p *pipeline) (float64, bool) {
 	var list []interval
 	alone := 0.0
 	for i, s := range p.spans {
@@ -305,19 +294,16 @@ func (r *reader) rate(p *pipe) (float64, bool) {
 	return float64(p.frames) / t, t > 0 && p.frames > 1
 }
 
-// remarks turns what was wrong into findings and losses.
-func (r *reader) remarks(d *draft.Draft, p *pipe) {
+// remarks reports problems as findings and losses.
+func (r *reader) remarks(d *draft.Draft, p *pipeline) {
 	n := &r.c.Problems
-	if v := n[stages.DroppedMarks]; v > 0 {
-		d.Dropped.Add("marks that the application left out: its reader was too slow, or the disk full", v)
+	d.Dropped.Add("marks that the application left out: its reader was too slow, or the disk full", n[stages.DroppedMarks])
+	d.Dropped.Add("blocks that did not arrive", n[stages.LostBlocks])
+	d.Dropped.Add("marks beyond what is held, or without sense", n[stages.TooMany]+n[stages.Malformed])
+	if n[stages.LostFrames] > 0 {
+		d.Found("marks.lost", profile.Warning, "%d frames lack something that was lost, and do not count.", n[stages.LostFrames])
 	}
-	if v := n[stages.LostBlocks]; v > 0 {
-		d.Dropped.Add("blocks that did not arrive", v)
-	}
-	if v := n[stages.LostFrames]; v > 0 {
-		d.Found("marks.lost", profile.Warning, "%d frames lack something that was lost, and do not count.", v)
-	}
-	if v := n[stages.EndWithoutBegin] + n[stages.LeftOpen] + n[stages.FrameWithoutBegin] + n[stages.TooDeep]; v > 0 {
+	if n[stages.EndWithoutBegin]+n[stages.LeftOpen]+n[stages.FrameWithoutBegin]+n[stages.TooDeep] > 0 {
 		d.Found("marks.nesting", profile.Warning, "Marks that do not fit: %d stages ended that had not begun in their thread, %d were ended by an outer one or by their frame, %d frames ended that had not begun, %d stages stood too deep in others.",
 			n[stages.EndWithoutBegin], n[stages.LeftOpen], n[stages.FrameWithoutBegin], n[stages.TooDeep])
 	}
@@ -326,9 +312,6 @@ func (r *reader) remarks(d *draft.Draft, p *pipe) {
 	}
 	if v := n[stages.FrameLate]; v > 0 {
 		d.Found("marks.late", profile.Warning, "%d stages ended long after the frame that they belong to, and are not in its time.", v)
-	}
-	if v := n[stages.TooMany] + n[stages.Malformed]; v > 0 {
-		d.Dropped.Add("marks beyond what is held, or without sense", v)
 	}
 	if r.d.Foreign > 0 {
 		d.Found("marks.foreign", profile.Info, "%d bytes of the record are not marks and were skipped.", r.d.Foreign)
@@ -350,7 +333,7 @@ func (r *reader) remarks(d *draft.Draft, p *pipe) {
 	}
 }
 
-// outside counts passes of stages outside of frames, where there are frames.
+// outside counts stages outside of frames, if there are frames.
 func (r *reader) outside() (n int64) {
 	for i, p := range r.pipes {
 		if r.c.Explicit && r.c.Pipelines[i].Implied {

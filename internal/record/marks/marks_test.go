@@ -73,7 +73,7 @@ func TestPipeline(t *testing.T) {
 	if p.Model.Name != "camera" || p.Model.Format != "marks" || p.Created != "2023-11-14T22:13:20Z" || len(p.Incomplete) != 0 || len(p.Layers) != 3 {
 		t.Fatalf("%+v %v %v", p.Model, p.Created, p.Incomplete)
 	}
-	// The first frame counts for itself: of those from 1 to 100 the middle is 50.5.
+	// The first frame counts separately. The median of frames 1 to 100 is 50.5.
 	near(t, "frame", p.Totals.Latency.Median, 350_050.5e-9)
 	near(t, "first", p.Phases.FirstRunS, 350_000e-9)
 	for i, x := range []struct {

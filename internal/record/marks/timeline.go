@@ -7,14 +7,13 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/source/stages"
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
 type interval struct{ begin, end int64 }
 
-// covered is the time in any of some intervals, in seconds.
+// covered returns the length of the union of intervals in seconds.
 func covered(list []interval) (s float64) {
 	slices.SortFunc(list, func(a, b interval) int { return cmp.Compare(a.begin, b.begin) })
 	until := int64(math.MinInt64)
@@ -27,7 +26,8 @@ func covered(list []interval) (s float64) {
 	return s
 }
 
-// origin is the time of the first process's start; those that do not tell theirs begin with it.
+// origin returns the start of the first process. A process without a start time begins there,
+// too.
 func (r *reader) origin() (first int64) {
 	first = math.MaxInt64
 	for _, p := range r.c.Processes {
@@ -38,7 +38,7 @@ func (r *reader) origin() (first int64) {
 	return first
 }
 
-// begin is when a process started, in nanoseconds after the origin.
+// begin returns the start of a process in nanoseconds after the origin.
 func begin(p *stages.Process, origin int64) int64 {
 	if p.Unix <= 0 {
 		return 0
@@ -46,7 +46,7 @@ func begin(p *stages.Process, origin int64) int64 {
 	return p.Unix - origin
 }
 
-// group names a process in the timeline, "" where there is one only.
+// group returns the name of a process in the timeline, "" for a single process.
 func (r *reader) group(p *stages.Process) string {
 	if len(r.c.Processes) == 1 {
 		return ""
@@ -57,8 +57,8 @@ func (r *reader) group(p *stages.Process) string {
 	return fmt.Sprintf("process %d", p.PID)
 }
 
-// timeline has the bars of a pipeline, and those that belong to none: a lane for each thread,
-// and one for frames.
+// timeline returns the bars of a pipeline, and those without a pipeline: a lane per thread, and
+// one for frames.
 func (r *reader) timeline(pipeline int, l *stages.Layout) *timeline.Timeline {
 	var lanes runlog.Lanes
 	origin := r.origin()
@@ -72,8 +72,8 @@ func (r *reader) timeline(pipeline int, l *stages.Layout) *timeline.Timeline {
 			first = min(first, float64(begin(b.Process, origin)+b.Begin)/1e9)
 		}
 	}
-	number := map[[2]uint64]int32{} // of frames, in the order in which they ended
-	// Frames stand above threads.
+	number := map[[2]uint64]int32{} // of frames, by their end
+	// Frames are above threads.
 	for _, frames := range []bool{true, false} {
 		for i := range r.bars {
 			b := &r.bars[i]
@@ -118,9 +118,9 @@ func (r *reader) timeline(pipeline int, l *stages.Layout) *timeline.Timeline {
 	return t
 }
 
-// counters puts levels over the lanes.
+// counters adds levels as counters.
 func (r *reader) counters(t *timeline.Timeline, origin int64, first float64) {
-	const most = 100 // of them
+	const most = 100 // counters
 	at := map[string]int{}
 	for i := range r.readings {
 		x := &r.readings[i]
@@ -144,8 +144,7 @@ func (r *reader) counters(t *timeline.Timeline, origin int64, first float64) {
 	}
 }
 
-// sortPoints puts the points of a counter in the order of their times: threads tell theirs one
-// after the other.
+// sortPoints sorts the points of a counter by time: the file has them by thread.
 func sortPoints(c *timeline.Counter) {
 	at := make([]int, len(c.Times))
 	for i := range at {

@@ -7,16 +7,13 @@
 package mltk
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
+	"slices"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/base/jsontree"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/mltk/console"
@@ -31,7 +28,7 @@ func Format() *record.Format {
 		Title: "Silicon Labs MLTK model profiler",
 		Files: "profiling_report-*.txt and .json, the profiler's CSV, opmeter's own (report format mltk); console log of the model profiler on a board",
 		Gives: []string{"latency_s", "cpu_cycles", "accelerator_cycles", "energy_j", "mltk_ops", "mltk_macs", "memory", "shapes", "options"},
-		Match: match,
+		Match: func(f *record.File) record.Sure { return record.Certain.If(kindOf(f) != none) },
 		Read:  read,
 	}
 }
@@ -47,80 +44,72 @@ const (
 )
 
 func kindOf(f *record.File) kind {
-	head := bytes.TrimLeft(bytes.TrimPrefix(f.Head, []byte("\xef\xbb\xbf")), " \t\r\n")
-	if bytes.HasPrefix(head, []byte("{")) {
-		if bytes.Contains(head, []byte(`"summary"`)) && bytes.Contains(head, []byte(`"runtime_memory_size"`)) && bytes.Contains(head, []byte(`"n_unsupported_layers"`)) {
+	if h := f.JSONHead("{"); h != nil {
+		if h.Has(`"summary"`, `"runtime_memory_size"`, `"n_unsupported_layers"`) {
 			return json
 		}
 		return none
 	}
-	if !textscan.Any(f.Head, "Profiling Summary", "| OpCode", "index,opcode,", "name,accelerator,", "Starting Model Profiler", "Tensor runtime memory:", "Profiler Metrics", "Op0-", "Op1-", "Op2-") {
-		return none
-	}
-	for _, l := range textscan.Head(f.Head, f.Whole) {
+	return record.FindLine(f, func(l string) kind {
 		l = strings.TrimSpace(textscan.Strip(l))
 		switch {
 		case l == "Profiling Summary", strings.HasPrefix(l, "| Index | OpCode"):
 			return text
-		case strings.HasPrefix(l, "index,opcode,"), strings.HasPrefix(l, "name,accelerator,input_shape,"):
+		case strings.HasPrefix(l, layerHead), strings.HasPrefix(l, summaryHead+"input_shape,"):
 			return table
 		case console.Known(l):
 			return device
 		}
-	}
-	return none
+		return none
+	}, "Profiling Summary", "| OpCode", layerHead, summaryHead, "Starting Model Profiler", "Tensor runtime memory:", "Profiler Metrics", "Op0-", "Op1-", "Op2-")
 }
 
-func match(f *record.File) record.Sure {
-	if kindOf(f) != none {
-		return record.Certain
-	}
-	return record.No
-}
+// Beginnings of the headers of CSV files.
+const (
+	layerHead   = "index,opcode,"
+	summaryHead = "name,accelerator,"
+)
 
-// maxBytes bounds a report.
-const maxBytes = 64 << 20
+// Limits of a file: its size, and its reports.
+const (
+	maxBytes   = 64 << 20
+	maxReports = 1000
+)
 
 func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
-	files := paired(in.Files)
-	return record.EachFile(ctx, &record.Input{Files: files, Options: in.Options}, func(f *record.File) ([]*runlog.Run, error) {
-		switch kindOf(f) {
+	return record.EachFile(ctx, &record.Input{Files: unpaired(in.Files)}, func(f *record.File) ([]*runlog.Run, error) {
+		switch k := kindOf(f); k {
 		case json:
-			return readJSON(f, in)
+			return readJSON(f)
 		case device:
-			return readDevice(f, in)
+			return readDevice(f)
+		default:
+			return readText(f, k == table)
 		}
-		return readText(f, in)
 	})
 }
 
-// paired leaves out the text of a report whose JSON stands beside it: both say the same.
-func paired(files []*record.File) []*record.File {
+// unpaired returns the files without texts of reports that are also there as JSON: both have the
+// same content.
+func unpaired(files []*record.File) []*record.File {
 	has := map[string]bool{}
 	for _, f := range files {
 		if kindOf(f) == json {
 			has[draft.Stem(f)] = true
 		}
 	}
-	var out []*record.File
-	for _, f := range files {
-		if kindOf(f) == text && has[draft.Stem(f)] {
-			continue
-		}
-		out = append(out, f)
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(files), func(f *record.File) bool { return kindOf(f) == text && has[draft.Stem(f)] })
 }
 
-// report is a summary and layers, texts by key.
+// report holds a summary and layers, texts by key.
 type report struct {
 	summary map[string]string
-	order   []string
+	order   []string // keys of the summary
 	layers  []map[string]string
 	keys    []string // of layers, in order
 }
 
-// labels are the words of the text for the keys of JSON and CSV.
+// labels maps words of the text to the keys of JSON and CSV.
 var labels = map[string]string{
 	"Name": "name", "Accelerator": "accelerator", "Input Shape": "input_shape", "Input Data Type": "input_dtype", "Output Shape": "output_shape",
 	"Output Data Type": "output_dtype", "Flash, Model File Size (bytes)": "tflite_size", "RAM, Runtime Memory Size (bytes)": "runtime_memory_size",
@@ -133,13 +122,14 @@ var labels = map[string]string{
 
 func label(s string) string { return cmp.Or(labels[s], runlog.Key(s)) }
 
-func readJSON(f *record.File, in *record.Input) ([]*runlog.Run, error) {
-	b, err := f.Read(maxBytes)
+func newReport() *report { return &report{summary: map[string]string{}} }
+
+func readJSON(f *record.File) ([]*runlog.Run, error) {
+	v, fault, err := f.ParseJSON(maxBytes)
 	if err != nil {
 		return nil, err
 	}
-	v, fault := jsontree.Parse(b)
-	r := &report{summary: map[string]string{}}
+	r := newReport()
 	for k, item := range v.Get("summary").Members() {
 		r.put(k, item.Str())
 	}
@@ -155,18 +145,10 @@ func readJSON(f *record.File, in *record.Input) ([]*runlog.Run, error) {
 	}
 	d := r.build(f)
 	plan(d, v.Get("memory_plan"))
-	if d.Empty() {
-		if fault == nil {
-			fault = draft.ErrNothing
-		}
-		return nil, fault
-	}
-	if fault != nil {
-		d.Dropped.Add(fmt.Sprintf("the text is damaged: %v", fault), 1)
-	}
-	return []*runlog.Run{d.Run()}, nil
+	return d.Runs(fault)
 }
 
+// put adds a figure of the summary.
 func (r *report) put(key, value string) {
 	if _, ok := r.summary[key]; !ok && len(r.order) < 500 {
 		r.order = append(r.order, key)
@@ -176,109 +158,77 @@ func (r *report) put(key, value string) {
 	}
 }
 
-// readText reads reports as text or CSV, one after the other.
-func readText(f *record.File, in *record.Input) ([]*runlog.Run, error) {
-	rd, err := f.Open()
-	if err != nil {
-		return nil, err
+// layer adds a row of the table of layers.
+func (r *report) layer(cells []string) {
+	if r.keys == nil || len(r.layers) >= draft.MaxLayers {
+		return
 	}
-	defer func() { _ = rd.Close() }()
-	s := textscan.NewScanner(rd)
-	cur := &report{summary: map[string]string{}}
-	var runs []*runlog.Run
+	row := map[string]string{}
+	for i, k := range r.keys {
+		row[k] = textscan.Cell(cells, i)
+	}
+	r.layers = append(r.layers, row)
+}
+
+// readText reads reports as text or CSV, one after the other.
+func readText(f *record.File, csv bool) (runs []*runlog.Run, err error) {
+	cur := newReport()
 	flush := func() {
-		if len(cur.layers)+len(cur.summary) > 0 && len(runs) < 1000 {
+		if len(cur.layers)+len(cur.summary) > 0 && len(runs) < maxReports {
 			if d := cur.build(f); !d.Empty() {
 				runs = append(runs, d.Run())
 			}
 		}
-		cur = &report{summary: map[string]string{}}
+		cur = newReport()
 	}
-	isTable := kindOf(f) == table
 	state := ""
-	for s.Scan() {
-		l := strings.TrimSpace(textscan.Strip(s.Text()))
-		if isTable {
-			state = cur.csv(s.Text(), state, flush)
-			continue
+	var head []string // of the summary in CSV
+	err = f.Lines(func(l string) {
+		if csv {
+			cells := textscan.Fields(l, ',')
+			switch {
+			case strings.TrimSpace(l) == "":
+			case strings.HasPrefix(l, layerHead):
+				cur.keys, state = cells, "layers"
+			case strings.HasPrefix(l, summaryHead):
+				flush()
+				head, state = cells, "summary"
+			case state == "summary":
+				for i, k := range head {
+					cur.put(k, textscan.Cell(cells, i))
+				}
+				state = ""
+			case state == "layers":
+				cur.layer(cells)
+			}
+			return
+		}
+		row, boxed := textscan.Boxed(l)
+		l = strings.TrimSpace(textscan.Strip(l))
+		key, value, ok := strings.Cut(l, ": ")
+		if !ok {
+			key, ok = strings.CutSuffix(l, ":")
 		}
 		switch {
 		case l == "Profiling Summary":
 			flush()
-			state = "summary"
-			continue
-		case l == "Model Layers":
-			state = "layers"
-			continue
-		case l == "Memory Plan":
-			state = "plan"
-			continue
-		}
-		if row, ok := textscan.Boxed(s.Text()); ok {
-			if state != "plan" {
-				cur.row(row)
+			state = l
+		case l == "Model Layers" || l == "Memory Plan":
+			state = l
+		case boxed && (len(row) == 0 || state == "Memory Plan"):
+		case boxed && len(row) > 1 && row[0] == "Index":
+			cur.keys = nil
+			for _, c := range row {
+				cur.keys = append(cur.keys, label(c))
 			}
-			continue
+		case boxed:
+			cur.layer(row)
+		case ok && state == "Profiling Summary":
+			cur.put(label(key), value)
 		}
-		if k, v, ok := strings.Cut(l, ": "); ok && state == "summary" {
-			cur.put(label(k), v)
-		} else if state == "summary" && strings.HasSuffix(l, ":") {
-			cur.put(label(strings.TrimSuffix(l, ":")), "")
-		}
-	}
+	})
 	flush()
-	if s.Err() != nil {
-		return runs, draft.At(f, s.Number(), s.Err())
-	}
-	if len(runs) == 0 {
-		return nil, draft.ErrNothing
-	}
-	return runs, nil
-}
-
-// row takes a row of the table of layers, its head first.
-func (r *report) row(cells []string) {
-	switch {
-	case len(cells) == 0:
-	case len(cells) > 1 && cells[0] == "Index":
-		r.keys = r.keys[:0]
-		for _, c := range cells {
-			r.keys = append(r.keys, label(c))
-		}
-	case r.keys != nil && len(r.layers) < draft.MaxLayers:
-		row := map[string]string{}
-		for i, c := range cells[:min(len(cells), len(r.keys))] {
-			row[r.keys[i]] = c
-		}
-		r.layers = append(r.layers, row)
-	}
-}
-
-// csv takes a line of the two tables.
-func (r *report) csv(l, state string, flush func()) string {
-	cells := textscan.Fields(l, ',')
-	switch {
-	case strings.TrimSpace(l) == "":
-		return state
-	case strings.HasPrefix(l, "index,opcode,"):
-		r.keys = cells
-		return "layers"
-	case strings.HasPrefix(l, "name,accelerator,"):
-		flush()
-		return "head:" + l
-	case strings.HasPrefix(state, "head:"):
-		for i, k := range textscan.Fields(strings.TrimPrefix(state, "head:"), ',') {
-			r.put(k, textscan.Cell(cells, i))
-		}
-		return ""
-	case state == "layers" && len(r.layers) < draft.MaxLayers:
-		row := map[string]string{}
-		for i, k := range r.keys {
-			row[k] = textscan.Cell(cells, i)
-		}
-		r.layers = append(r.layers, row)
-	}
-	return state
+	return draft.NotEmpty(runs, err)
 }
 
 // plan keeps the plan of the arena that a full report has.
@@ -286,15 +236,10 @@ func plan(d *draft.Draft, v *jsontree.Value) {
 	if v == nil {
 		return
 	}
-	whole := func(e *jsontree.Value) *int64 {
-		if n, ok := e.Int(); ok && n >= 0 {
-			return &n
-		}
-		return nil
-	}
-	m := &profile.Memory{Planner: "tflm", PersistentBytes: whole(v.Get("persistent")), ArenaBytes: whole(v.Get("buffers_size"))}
+	count := func(e *jsontree.Value) *int64 { return draft.Count(e.Int()) }
+	m := &profile.Memory{Planner: "tflm", PersistentBytes: count(v.Get("persistent")), ArenaBytes: count(v.Get("buffers_size"))}
 	for _, b := range v.Get("buffers").List() {
-		at, size, first, last := whole(b.Get("offset")), whole(b.Get("size")), whole(b.Get("start")), whole(b.Get("end"))
+		at, size, first, last := count(b.Get("offset")), count(b.Get("size")), count(b.Get("start")), count(b.Get("end"))
 		if at == nil || size == nil || first == nil || last == nil || *last < *first || len(m.Plan) >= draft.MaxLayers {
 			continue
 		}
@@ -302,5 +247,3 @@ func plan(d *draft.Draft, v *jsontree.Value) {
 	}
 	d.P.Memory = m
 }
-
-var errDevice = errors.New("the log of a board ends before its profiler has printed an operator")

@@ -1,24 +1,21 @@
-// Package modelexplorer reads node data of Model Explorer: a value for each node of a
-// graph, without a unit.
+// Package modelexplorer reads node data of Model Explorer: a value without a unit for each node
+// of a graph.
 //
 // Source of the format: the custom node data of the model-explorer project.
 package modelexplorer
 
 import (
-	"bytes"
 	"context"
-	"fmt"
 	"strconv"
 
-	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/base/jsontree"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Format is the reader.
+// Format reads node data of Model Explorer.
 func Format() *record.Format {
 	return &record.Format{
 		Name:  "model-explorer",
@@ -26,57 +23,41 @@ func Format() *record.Format {
 		Files: "JSON of custom node data: results by node, gradient or thresholds",
 		Gives: []string{"node_value"},
 		Match: match,
-		Read:  read,
+		Read:  record.RunsPerFile(read),
 	}
 }
 
 func match(f *record.File) record.Sure {
-	head := bytes.TrimLeft(bytes.TrimPrefix(f.Head, []byte("\xef\xbb\xbf")), " \t\r\n")
-	has := func(s string) bool { return bytes.Contains(head, []byte(s)) }
-	switch {
-	case !bytes.HasPrefix(head, []byte("{")) || !has(`"results"`) || !has(`"value"`):
+	h := f.JSONHead("{")
+	if !h.Has(`"results"`, `"value"`) {
 		return record.No
-	case has(`"bgColor"`) || has(`"thresholds"`) || has(`"gradient"`):
-		return record.Certain
 	}
-	return record.Maybe
+	return max(record.Maybe, record.Certain.If(h.HasAny(`"bgColor"`, `"thresholds"`, `"gradient"`)))
 }
 
-// maxBytes bounds a file.
+// maxBytes limits the size of a file.
 const maxBytes = 64 << 20
 
 var nodeValue = profile.Quantity{Key: "node_value", Head: "value", Name: "Value of the node", Group: "Record", Doc: "The value that the file has for the node. The format has no unit."}
 
-func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
-	return record.EachFile(ctx, in, func(f *record.File) ([]*runlog.Run, error) {
-		text, err := f.Read(maxBytes)
-		if err != nil {
-			return nil, err
+func read(_ context.Context, _ *record.Input, f *record.File) ([]*runlog.Run, error) {
+	v, fault, err := f.ParseJSON(maxBytes)
+	if err != nil {
+		return nil, err
+	}
+	d := draft.New("model-explorer", draft.Stem(f), "")
+	if v.Has("results") && v.Get("results").Kind == jsontree.Object {
+		graph(d, "", 0, v) // an unnamed graph
+	} else {
+		for i, name := range v.Keys {
+			graph(d, name, i, v.Items[i])
 		}
-		v, fault := jsontree.Parse(text)
-		d := draft.New("model-explorer", draft.Stem(f), "")
-		if v.Has("results") && v.Get("results").Kind == jsontree.Object {
-			graph(d, "", 0, v) // a graph without a name
-		} else {
-			for i, name := range v.Keys {
-				graph(d, name, i, v.Items[i])
-			}
-		}
-		if d.Empty() {
-			if fault == nil {
-				fault = draft.ErrNothing
-			}
-			return nil, fault
-		}
-		d.Found("model_explorer.unit", profile.Info, "Node data has values without a unit: the file does not say whether they are times.")
-		if fault != nil {
-			d.Dropped.Add(fmt.Sprintf("the text is damaged: %v", fault), 1)
-		}
-		return []*runlog.Run{d.Run()}, nil
-	})
+	}
+	d.Found("model_explorer.unit", profile.Info, "Node data has values without a unit: the file does not say whether they are times.")
+	return d.Runs(fault)
 }
 
-// graph makes layers of the nodes of a graph.
+// graph adds the nodes of a graph as layers.
 func graph(d *draft.Draft, name string, at int, v *jsontree.Value) {
 	results := v.Get("results")
 	if results == nil {
@@ -88,7 +69,7 @@ func graph(d *draft.Draft, name string, at int, v *jsontree.Value) {
 		if at > 0 {
 			l.Graph = draft.Text(name)
 		} else if n, err := strconv.ParseInt(id, 10, 64); err == nil && n >= 0 {
-			h = runlog.Hint{Index: &n} // positions, as those of .tflite models
+			h = runlog.Hint{Index: &n} // an index, as in .tflite models
 		}
 		k := d.Add(l, h)
 		value := e

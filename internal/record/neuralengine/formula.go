@@ -2,12 +2,13 @@ package neuralengine
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// evaluator computes the formulas of a sheet: arithmetic, comparison, IF, SUM and SUMIF, which
-// is what the profiler writes, and what people make of it by editing.
+// evaluator computes the formulas of a sheet: arithmetic, comparison, IF, SUM and SUMIF. The
+// profiler writes these, and users edit them.
 type evaluator struct {
 	sheet [][]string
 	done  map[[2]int]result
@@ -17,17 +18,19 @@ type evaluator struct {
 type result struct {
 	v      float64
 	ok     bool
-	active bool // being computed: a formula that needs itself has no value
+	active bool // in computation: a formula that depends on itself has no value
 }
 
-// maxSteps bounds the work on one sheet, maxFormula the length of a formula.
+// Limits of the work on one sheet, the length of a formula, and the depth of references and
+// parentheses.
 const (
 	maxSteps   = 20_000_000
 	maxFormula = 64 << 10
 	maxDepth   = 200
 )
 
-// value is the number in a cell; ok is false for texts, empty cells and formulas that have none.
+// value returns the number in a cell. ok is false for texts, empty cells and formulas without a
+// value.
 func (e *evaluator) value(row, col int) (float64, bool) { return e.cell(row, col, 0) }
 
 func (e *evaluator) cell(row, col, depth int) (float64, bool) {
@@ -52,7 +55,7 @@ func (e *evaluator) cell(row, col, depth int) (float64, bool) {
 	var r result
 	if len(text) <= maxFormula {
 		p := &formula{e: e, s: text[1:], depth: depth + 1}
-		r.v, r.ok = p.comparison()
+		r.v, r.ok = p.binary(0)
 		p.blank()
 		r.ok = r.ok && !p.failed && p.i == len(p.s) && !math.IsNaN(r.v) && !math.IsInf(r.v, 0)
 	}
@@ -60,7 +63,7 @@ func (e *evaluator) cell(row, col, depth int) (float64, bool) {
 	return r.v, r.ok
 }
 
-// literal reads a number; a percent sign divides by 100, as spreadsheets have it.
+// literal parses a number; a percent sign divides by 100, as in spreadsheets.
 func literal(s string) (float64, bool) {
 	scale := 1.0
 	if t, ok := strings.CutSuffix(s, "%"); ok {
@@ -76,14 +79,14 @@ func literal(s string) (float64, bool) {
 	return v / scale, true
 }
 
-// formula is the text of one being read.
+// formula is a parser of a formula.
 type formula struct {
 	e     *evaluator
 	s     string
 	i     int
 	depth int
 	level int
-	// failed says that the text is not a formula: nothing more is read.
+	// failed means that the text is not a formula: parsing ends.
 	failed bool
 }
 
@@ -107,99 +110,62 @@ func (p *formula) take(s string) bool {
 	return false
 }
 
-func truth(b bool) float64 {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 // near compares as spreadsheets do: percentages are not exact binary fractions.
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-12*math.Max(math.Abs(a), math.Abs(b)) }
 
-func (p *formula) comparison() (float64, bool) {
-	a, ok := p.sum()
+// operators are the binary operators by rising precedence.
+var operators = [][]string{{"<=", ">=", "<>", "=", "<", ">"}, {"+", "-"}, {"*", "/"}}
+
+// binary parses operands and operators of a precedence and those above it.
+func (p *formula) binary(level int) (float64, bool) {
+	if level == len(operators) {
+		return p.atom()
+	}
+	a, ok := p.binary(level + 1)
 	for {
-		var op string
-		switch {
-		case p.take("<="):
-			op = "<="
-		case p.take(">="):
-			op = ">="
-		case p.take("<>"):
-			op = "<>"
-		case p.take("="):
-			op = "="
-		case p.take("<"):
-			op = "<"
-		case p.take(">"):
-			op = ">"
-		default:
+		i := slices.IndexFunc(operators[level], p.take)
+		if i < 0 {
 			return a, ok
 		}
-		b, also := p.sum()
-		// A cell without a number is equal to no number.
-		same := ok && also && near(a, b)
-		switch op {
-		case "=":
-			a = truth(same)
-		case "<>":
-			a = truth(!same)
-		case "<=":
-			a = truth(same || a < b)
-		case ">=":
-			a = truth(same || a > b)
-		case "<":
-			a = truth(!same && a < b)
-		case ">":
-			a = truth(!same && a > b)
-		}
-		ok = true
+		b, also := p.binary(level + 1)
+		a, ok = apply(operators[level][i], a, b, ok && also)
 	}
 }
 
-func (p *formula) sum() (float64, bool) {
-	a, ok := p.product()
-	for {
-		minus := false
-		switch {
-		case p.take("+"):
-		case p.take("-"):
-			minus = true
-		default:
-			return a, ok
-		}
-		b, also := p.product()
-		ok = ok && also
-		if minus {
-			b = -b
-		}
-		a += b
+// apply computes an operation; both means that both operands are numbers. A cell without a number
+// is equal to no number.
+func apply(operator string, a, b float64, both bool) (float64, bool) {
+	same := both && near(a, b)
+	var truth bool
+	switch operator {
+	case "+":
+		return a + b, both
+	case "-":
+		return a - b, both
+	case "*":
+		return a * b, both
+	case "/":
+		return a / b, both && b != 0
+	case "=":
+		truth = same
+	case "<>":
+		truth = !same
+	case "<=":
+		truth = same || a < b
+	case ">=":
+		truth = same || a > b
+	case "<":
+		truth = !same && a < b
+	case ">":
+		truth = !same && a > b
 	}
+	if truth {
+		return 1, true
+	}
+	return 0, true
 }
 
-func (p *formula) product() (float64, bool) {
-	a, ok := p.atom()
-	for {
-		divide := false
-		switch {
-		case p.take("*"):
-		case p.take("/"):
-			divide = true
-		default:
-			return a, ok
-		}
-		b, also := p.atom()
-		if ok = ok && also; divide {
-			ok = ok && b != 0
-			a /= b
-		} else {
-			a *= b
-		}
-	}
-}
-
-// atom is a number, a reference, a function or something in brackets.
+// atom parses a number, a reference, a function or an expression in parentheses.
 func (p *formula) atom() (float64, bool) {
 	if p.level++; p.level > maxDepth || p.failed {
 		return p.fail()
@@ -211,25 +177,27 @@ func (p *formula) atom() (float64, bool) {
 		v, ok := p.atom()
 		return -v, ok
 	case p.take("("):
-		v, ok := p.comparison()
+		v, ok := p.binary(0)
 		return v, p.close() && ok
 	}
 	rest := strings.ToUpper(p.s[p.i:min(len(p.s), p.i+6)])
+	begins := func(word string) bool {
+		ok := strings.HasPrefix(rest, word)
+		if ok {
+			p.i += len(word)
+		}
+		return ok
+	}
 	switch {
-	case strings.HasPrefix(rest, "IF("):
-		p.i += 3
+	case begins("IF("):
 		return p.choice()
-	case strings.HasPrefix(rest, "SUM("):
-		p.i += 4
+	case begins("SUM("):
 		return p.total()
-	case strings.HasPrefix(rest, "SUMIF("):
-		p.i += 6
+	case begins("SUMIF("):
 		return p.sumIf()
-	case strings.HasPrefix(rest, "TRUE"):
-		p.i += 4
+	case begins("TRUE"):
 		return 1, true
-	case strings.HasPrefix(rest, "FALSE"):
-		p.i += 5
+	case begins("FALSE"):
 		return 0, true
 	}
 	if row, col, ok := p.reference(); ok {
@@ -256,7 +224,7 @@ func (p *formula) number() (float64, bool) {
 	return literal(text)
 }
 
-// reference reads a cell such as M12; row and col are from 0.
+// reference parses a cell such as M12; row and col count from 0.
 func (p *formula) reference() (row, col int, ok bool) {
 	i := p.i
 	take := func() byte {
@@ -287,16 +255,16 @@ func (p *formula) reference() (row, col int, ok bool) {
 	return row - 1, col - 1, true
 }
 
-// choice is what follows IF(.
+// choice parses the rest of IF(.
 func (p *formula) choice() (float64, bool) {
-	c, ok := p.comparison()
+	c, ok := p.binary(0)
 	if !p.take(",") {
 		return 0, false
 	}
-	a, aok := p.comparison()
+	a, aok := p.binary(0)
 	b, bok := 0.0, true
 	if p.take(",") {
-		b, bok = p.comparison()
+		b, bok = p.binary(0)
 	}
 	if !p.close() || !ok {
 		return 0, false
@@ -307,7 +275,7 @@ func (p *formula) choice() (float64, bool) {
 	return b, bok
 }
 
-// span reads a range such as P3:P9, or one cell.
+// span parses a range such as P3:P9, or one cell.
 func (p *formula) span() (r0, c0, r1, c1 int, ok bool) {
 	p.blank()
 	if r0, c0, ok = p.reference(); !ok {
@@ -321,7 +289,7 @@ func (p *formula) span() (r0, c0, r1, c1 int, ok bool) {
 	return min(r0, r1), min(c0, c1), max(r0, r1), max(c0, c1), ok
 }
 
-// total is what follows SUM(: cells without a number count for nothing.
+// total parses the rest of SUM(: cells without a number count as 0.
 func (p *formula) total() (float64, bool) {
 	sum := 0.0
 	for {
@@ -331,8 +299,7 @@ func (p *formula) total() (float64, bool) {
 		}
 		for r := r0; r <= min(r1, len(p.e.sheet)-1); r++ {
 			for c := c0; c <= min(c1, c0+64); c++ {
-				v, ok := p.e.cell(r, c, p.depth)
-				if ok {
+				if v, ok := p.e.cell(r, c, p.depth); ok {
 					sum += v
 				}
 			}
@@ -343,7 +310,7 @@ func (p *formula) total() (float64, bool) {
 	}
 }
 
-// sumIf is what follows SUMIF(: cells of one range where those of another are TRUE.
+// sumIf parses the rest of SUMIF(: the sum of cells of one range if those of another are TRUE.
 func (p *formula) sumIf() (float64, bool) {
 	r0, c0, r1, _, ok := p.span()
 	if !ok || !p.take(",") || !p.take("TRUE") || !p.take(",") {

@@ -2,16 +2,16 @@
 // for Transformers and Neural Compressor): the comma-separated table with the formulas of its
 // what-if model, and the trace of all iterations.
 //
-// Both have quirks that its source explains: names stand without quotes, a scalar prints nothing
-// and not even its separator, times of the trace are laid end to end and keep six digits.
+// Both have quirks that its source explains: names have no quotes, a scalar prints nothing
+// and not even its separator, times of the trace have no gaps between them and six digits.
 package neuralengine
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -19,7 +19,6 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/textscan"
@@ -35,7 +34,7 @@ func Format() *record.Format {
 		Gives: []string{"latency_s", "samples", "timeline", "shapes", "options"},
 		Match: match,
 		Read:  read,
-		// The profiler puts tables and traces of a run into folders beside each other.
+		// The profiler puts tables and traces of a run into two folders of one folder.
 		Folder: func(dir string) string {
 			if b := path.Base(dir); b == "profiling_csv" || b == "profiling_trace" {
 				return path.Dir(dir)
@@ -48,31 +47,22 @@ func Format() *record.Format {
 const tableHead = "operator type,post op,operator name,"
 
 func match(f *record.File) record.Sure {
-	if isTrace(f) {
-		return record.Certain
-	}
-	if !textscan.Any(f.Head, tableHead, "weight shape,90%") {
-		return record.No
-	}
-	for _, l := range textscan.Head(f.Head, f.Whole) {
-		if strings.HasPrefix(l, tableHead) || strings.HasPrefix(l, "weight shape,90% 4x1 perf ratio") {
-			return record.Certain
-		}
-	}
-	return record.No
+	return record.Certain.If(isTrace(f) || record.FindLine(f, func(l string) bool {
+		return strings.HasPrefix(l, tableHead) || strings.HasPrefix(l, "weight shape,90% 4x1 perf ratio")
+	}, tableHead, "weight shape,90%"))
 }
 
 var stringTid = regexp.MustCompile(`"tid":\s*"(?:inference|Iteration|Operator)"`)
 
-// isTrace recognises the trace: its threads are named by strings.
+// isTrace recognises the trace: the names of its threads are strings.
 func isTrace(f *record.File) bool {
-	head := bytes.TrimLeft(f.Head, " \t\r\n")
-	return bytes.HasPrefix(head, []byte("{")) && bytes.Contains(head, []byte(`"traceEvents"`)) && bytes.Contains(head, []byte("model_inference")) && stringTid.Match(head)
+	h := f.JSONHead("{")
+	return h.Has(`"traceEvents"`, "model_inference") && stringTid.Match(h)
 }
 
 var instanceName = regexp.MustCompile(`^(.*)_(\d+)$`)
 
-// instance parts a file's name into that of the run and the instance.
+// instance splits a file's name into that of the run and the instance.
 func instance(f *record.File) (run, n string) {
 	s := draft.Stem(f)
 	if m := instanceName.FindStringSubmatch(s); m != nil && strings.HasPrefix(s, "profiling_") {
@@ -84,9 +74,9 @@ func instance(f *record.File) (run, n string) {
 // timeName is a file's name with the time at which an instance ended.
 var timeName = regexp.MustCompile(`^profiling_\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d$`)
 
-// runsOf finds instances of one run that ended in different seconds: their numbers go on
-// from file to file. It gives the run's name, that of its first instance, for names of
-// files that have another one.
+// runsOf finds instances of one run that ended in different seconds: their numbers continue
+// from file to file. It returns the name of the run, which is that of its first instance, by the
+// names of the other files.
 func runsOf(files []*record.File) map[string]string {
 	type end struct {
 		name string
@@ -102,61 +92,12 @@ func runsOf(files []*record.File) map[string]string {
 	}
 	slices.SortFunc(ends, func(a, b end) int { return cmp.Or(strings.Compare(a.name, b.name), cmp.Compare(a.n, b.n)) })
 	out := map[string]string{}
-	for i, e := range ends {
-		if i > 0 && e.n == ends[i-1].n+1 && e.name != ends[i-1].name {
-			before := ends[i-1]
-			out[fmt.Sprintf("%s_%d", e.name, e.n)] = cmp.Or(out[fmt.Sprintf("%s_%d", before.name, before.n)], before.name)
-		} else if i > 0 && e.name == ends[i-1].name {
-			// Of one second, as the first of them.
-			if run := out[fmt.Sprintf("%s_%d", e.name, ends[i-1].n)]; run != "" && e.n == ends[i-1].n+1 {
-				out[fmt.Sprintf("%s_%d", e.name, e.n)] = run
-			}
+	file := func(e end) string { return fmt.Sprintf("%s_%d", e.name, e.n) }
+	for i, e := range ends[min(1, len(ends)):] {
+		before := ends[i]
+		if run := out[file(before)]; e.n == before.n+1 && (run != "" || e.name != before.name) {
+			out[file(e)] = cmp.Or(run, before.name)
 		}
-	}
-	return out
-}
-
-// alike parts what goes by one name where it is of different models: two that ended in the
-// same second.
-func (r *runFiles) alike() []*runFiles {
-	var out []*runFiles
-	find := func(signature string) *runFiles {
-		for _, o := range out {
-			if o.signature == signature {
-				return o
-			}
-		}
-		o := &runFiles{name: r.name, signature: signature, files: r.files}
-		if len(out) > 0 {
-			o.name = fmt.Sprintf("%s (%d)", r.name, len(out)+1)
-		}
-		out = append(out, o)
-		return o
-	}
-	for _, t := range r.traces {
-		var s strings.Builder
-		for _, o := range t.ops {
-			s.WriteString(o.key + "\x00")
-		}
-		o := find(s.String())
-		o.traces = append(o.traces, t)
-	}
-	// A table goes with the trace of its instance, others with tables of the same operators.
-	for _, t := range r.tables {
-		var s strings.Builder
-		for _, o := range t.ops {
-			s.WriteString(o.key + "\x00")
-		}
-		o := (*runFiles)(nil)
-		for _, x := range out {
-			if slices.ContainsFunc(x.traces, func(y *trace) bool { return y.instance == t.instance }) {
-				o = x
-			}
-		}
-		if o == nil {
-			o = find(s.String())
-		}
-		o.tables = append(o.tables, t)
 	}
 	return out
 }
@@ -164,60 +105,83 @@ func (r *runFiles) alike() []*runFiles {
 // runFiles holds the files of one run.
 type runFiles struct {
 	name string
-	// signature is the operators, where several models go by one name.
+	// signature has the operators, to separate models with one name.
 	signature string
 
 	tables []*table
 	traces []*trace
-	files  []*record.File
+	first  *record.File
+}
+
+// byModel separates runs of different models with one name, which ended in the same second.
+func (r *runFiles) byModel() []*runFiles {
+	var out []*runFiles
+	find := func(signature string) *runFiles {
+		for _, o := range out {
+			if o.signature == signature {
+				return o
+			}
+		}
+		o := &runFiles{name: r.name, signature: signature, first: r.first}
+		if len(out) > 0 {
+			o.name = fmt.Sprintf("%s (%d)", r.name, len(out)+1)
+		}
+		out = append(out, o)
+		return o
+	}
+	for _, t := range r.traces {
+		o := find(t.signature.String())
+		o.traces = append(o.traces, t)
+	}
+	// A table belongs to the trace of its instance, others to tables with equal operators.
+	for _, t := range r.tables {
+		var o *runFiles
+		for _, x := range out {
+			if slices.ContainsFunc(x.traces, func(y *trace) bool { return y.instance == t.instance }) {
+				o = x
+			}
+		}
+		if o == nil {
+			o = find(t.signature.String())
+		}
+		o.tables = append(o.tables, t)
+	}
+	return out
+}
+
+func (r *runFiles) read(ctx context.Context, f *record.File) error {
+	_, n := instance(f)
+	if !isTrace(f) {
+		t, err := readTable(f, n)
+		if t != nil {
+			r.tables = append(r.tables, t)
+		}
+		return err
+	}
+	t, err := readTrace(ctx, f, n)
+	if t != nil {
+		r.traces = append(r.traces, t)
+	}
+	return err
 }
 
 func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
-	by := map[string]*runFiles{}
-	var order []*runFiles
-	var errs []error
 	runs := runsOf(in.Files)
-	for _, f := range in.Files {
-		if err := ctx.Err(); err != nil {
-			errs = append(errs, err)
-			break
-		}
+	nameOf := func(f *record.File) string {
 		name, n := instance(f)
-		name = cmp.Or(runs[name+"_"+n], name)
-		r := by[name]
-		if r == nil {
-			r = &runFiles{name: name}
-			by[name] = r
-			order = append(order, r)
-		}
-		r.files = append(r.files, f)
-		var err error
-		if isTrace(f) {
-			var t *trace
-			if t, err = readTrace(f, in, n); t != nil {
-				r.traces = append(r.traces, t)
-			}
-		} else {
-			var t *table
-			if t, err = readTable(f, in, n); t != nil {
-				r.tables = append(r.tables, t)
-			}
-		}
-		if err != nil {
-			errs = append(errs, record.Fault(f, err))
-		}
+		return cmp.Or(runs[name+"_"+n], name)
 	}
+	groups, errs := record.Groups(ctx, in.Files, nameOf, func(f *record.File) *runFiles {
+		return &runFiles{name: nameOf(f), first: f}
+	}, func(r *runFiles, f *record.File) error { return r.read(ctx, f) })
 	var out []*runlog.Run
-	for _, r := range order {
-		for _, one := range r.alike() {
-			d := one.build()
-			if d.Empty() {
-				if len(errs) == 0 {
-					errs = append(errs, record.Fault(r.files[0], draft.ErrNothing))
-				}
-				continue
+	for _, r := range groups {
+		for _, one := range r.byModel() {
+			if d := one.build(); !d.Empty() {
+				out = append(out, d.Run())
+			} else if len(errs) == 0 {
+				errs = append(errs, record.Fault(r.first, draft.ErrNothing))
 			}
-			out = append(out, d.Run())
 		}
 	}
 	return out, errors.Join(errs...)
@@ -245,17 +209,18 @@ func (r *runFiles) build() *draft.Draft {
 	return d
 }
 
-// mostInstances is the number of instances whose own figures a run has.
+// mostInstances limits the instances with own figures in a run.
 const mostInstances = 64
 
-// single sets the times of each instance beside those over all: of its trace, without the first
-// iteration where there are others, or of its table.
+// single sets the times of each instance: of its trace, without the first iteration if there are
+// others, or of its table.
 func (r *runFiles) single(d *draft.Draft, at map[string]int) {
-	quantity := func(name string) profile.Quantity {
-		return profile.Quantity{
+	set := func(i, k int, instance string, seconds float64) {
+		name := cmp.Or(instance, strconv.Itoa(k))
+		d.Set(i, profile.Quantity{
 			Key: "instance_" + name + "_s", Unit: "s", Head: "instance " + name, Name: "Time in instance " + name, Group: "Instances", Adds: true, Better: -1,
 			Doc: "Time in instance " + name + " alone.",
-		}
+		}, seconds)
 	}
 	for k, t := range r.traces[:min(len(r.traces), mostInstances)] {
 		sums, counts := map[int]int64{}, map[int]int64{}
@@ -271,7 +236,7 @@ func (r *runFiles) single(d *draft.Draft, at map[string]int) {
 			}
 		}
 		for i, n := range counts {
-			d.Set(i, quantity(cmp.Or(t.instance, strconv.Itoa(k))), float64(sums[i])/float64(n)/1e9)
+			set(i, k, t.instance, float64(sums[i])/float64(n)/1e9)
 		}
 	}
 	if len(r.traces) > 1 {
@@ -280,19 +245,19 @@ func (r *runFiles) single(d *draft.Draft, at map[string]int) {
 	for k, t := range r.tables[:min(len(r.tables), mostInstances)] {
 		for _, o := range t.ops {
 			if i, ok := at[o.key]; ok && o.latency != nil {
-				d.Set(i, quantity(cmp.Or(t.instance, strconv.Itoa(k))), *o.latency)
+				set(i, k, t.instance, *o.latency)
 			}
 		}
 	}
 }
 
-// key tells operators of one name apart.
+// key distinguishes operators with one name.
 func key(name string, seen map[string]int) string {
 	seen[name]++
 	return fmt.Sprintf("%s\x00%d", name, seen[name])
 }
 
-// latencies sets times and what was estimated over the tables of all instances.
+// latencies sets times over the tables of all instances.
 func latencies(d *draft.Draft, ts []*table, at map[string]int, times bool) {
 	values := map[int][]float64{}
 	totals := make([]float64, len(ts))
@@ -304,12 +269,12 @@ func latencies(d *draft.Draft, ts []*table, at map[string]int, times bool) {
 			}
 		}
 	}
-	for _, i := range slices.Sorted(keys(values)) {
-		vs := values[i]
-		m, kept := draft.Samples(vs, "one figure of each instance")
-		if len(vs) == 1 {
-			m, kept = draft.Value(vs[0]), nil
+	for _, i := range slices.Sorted(maps.Keys(values)) {
+		method := ""
+		if len(values[i]) > 1 {
+			method = "one figure of each instance"
 		}
+		m, kept := draft.Figure(values[i], method)
 		if times || d.Layer(i).Latency == nil {
 			d.Layer(i).Latency, d.Layer(i).Samples = m, kept
 		} else if v, ok := m.Best(); ok {
@@ -321,24 +286,14 @@ func latencies(d *draft.Draft, ts []*table, at map[string]int, times bool) {
 	}
 }
 
-func keys(m map[int][]float64) func(func(int) bool) {
-	return func(yield func(int) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
-	}
-}
-
 // dtypes are the engine's names of types.
 var dtypes = map[string]string{"fp32": "float32", "bf16": "bfloat16", "fp16": "float16", "s8": "int8", "u8": "uint8", "s32": "int32", "s64": "int64", "fp8": "float8"}
 
-// dtype gives the name that profiles use; it may stand there already.
+// dtype returns the name that profiles use; s may be such a name.
 func dtype(s string) string { return cmp.Or(dtypes[s], s) }
 
-// ports makes tensors of lists of names, shapes and types. A scalar prints nothing: where
-// there are fewer shapes than names nobody can tell whose they are.
+// ports makes tensors of lists of names, shapes and types. A scalar prints nothing: if there are
+// fewer shapes than names, it is unknown whose they are.
 func ports(names, shapes, types []string, dims string) (out []profile.Tensor) {
 	n := max(len(names), len(types))
 	for i := range n {
@@ -357,7 +312,7 @@ func ports(names, shapes, types []string, dims string) (out []profile.Tensor) {
 	return out
 }
 
-// list parts a cell; an empty one has nothing.
+// list splits a cell; an empty one has no elements.
 func list(s, sep string) []string {
 	if s == "" {
 		return nil
@@ -365,7 +320,7 @@ func list(s, sep string) []string {
 	return strings.Split(s, sep)
 }
 
-// shape reads 256x1024; "" is a scalar and "?" not known.
+// shape parses 256x1024; "" is a scalar, "?" unknown.
 func shape(s, sep string) []int64 {
 	if s == "?" {
 		return nil

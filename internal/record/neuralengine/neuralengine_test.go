@@ -129,7 +129,7 @@ func TestTrace(t *testing.T) {
 	if len(p.Layers) != 2 || len(p.Timeline.Lanes) != 2 || *p.Timeline.Iterations != 3 {
 		t.Fatalf("%+v", p.Layers)
 	}
-	// The first iteration, 1.5+1 and 2 ms, counts for itself; then 2, 3 and 3, 4 ms.
+	// The first iteration, 1.5+1 and 2 ms, counts separately; then 2, 3 and 3, 4 ms.
 	if !near(*p.Phases.FirstRunS, 4.5e-3) || !near(*p.Layers[0].Latency.Mean, 2.5e-3) || !near(*p.Layers[1].Latency.Mean, 3.5e-3) || !near(*p.Totals.Latency.Mean, 6e-3) {
 		t.Errorf("%+v %+v", p.Phases, p.Layers[0].Latency)
 	}

@@ -6,17 +6,13 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/textscan"
 	"github.com/opmeter/opmeter/profile"
 )
 
-// columns are those of the table of operators, A to P.
-const columns = 16
-
-// Places of columns.
+// Columns of the table of operators, A to P.
 const (
 	colType = iota
 	colPost
@@ -34,6 +30,7 @@ const (
 	colTarget
 	colRatio
 	colAim
+	columns
 )
 
 // op is a row of an operator.
@@ -46,35 +43,27 @@ type op struct {
 
 // table is one file.
 type table struct {
-	instance string
-	sheet    [][]string // cells in their columns, as a spreadsheet would have them
-	ops      []op
-	ratios   [][]string
-	totals   map[string]int // row by label of L
-	shifted  int64
-	bad      int64
+	instance  string
+	sheet     [][]string // cells in their columns, as a spreadsheet would have them
+	ops       []op
+	signature strings.Builder // keys of all operators
+	ratios    [][]string
+	totals    map[string]int // row by label in column L
+	shifted   int64
+	bad       int64
 }
 
-// maxRows bounds the rows of a table.
-const maxRows = draft.MaxLayers
-
-func readTable(f *record.File, in *record.Input, n string) (*table, error) {
-	r, err := f.Open()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = r.Close() }()
-	s := textscan.NewScanner(r)
+func readTable(f *record.File, n string) (*table, error) {
 	t := &table{instance: n, totals: map[string]int{}}
 	seen := map[string]int{}
 	part := 0
-	for s.Scan() {
-		l := s.Text()
+	err := f.Lines(func(l string) {
 		cells := textscan.Fields(l, ',')
-		if len(t.sheet) >= maxRows {
+		if len(t.sheet) >= draft.MaxLayers {
 			t.bad++
-			continue
+			return
 		}
+		label := totalLabel(cells)
 		switch {
 		case strings.HasPrefix(l, "weight shape,"):
 			part = 1
@@ -82,36 +71,39 @@ func readTable(f *record.File, in *record.Input, n string) (*table, error) {
 			part = 2
 		case part == 1:
 			t.ratios = append(t.ratios, cells)
-		case part == 2 && totalLabel(cells) != "":
-			t.totals[totalLabel(cells)] = len(t.sheet)
+		case part == 2 && label != "":
+			t.totals[label] = len(t.sheet)
 		case part == 2 && strings.TrimSpace(l) != "":
-			row, ok := align(cells)
-			if !ok {
-				t.bad++
-				break
-			}
-			if !slices.Equal(row, cells) && len(cells) != columns {
-				t.shifted++
-			}
-			cells = row
-			o := op{key: key(row[colName], seen), cells: row, row: len(t.sheet)}
-			if v, ok := textscan.Number(row[colLatency]); ok && v >= 0 {
-				o.latency = new(v / 1e3)
-			}
-			t.ops = append(t.ops, o)
+			cells = t.operator(cells, seen)
 		}
 		t.sheet = append(t.sheet, cells)
-	}
-	if s.Err() != nil {
-		return t, draft.At(f, s.Number(), s.Err())
-	}
-	if len(t.ops) == 0 {
+	})
+	if err == nil && len(t.ops) == 0 {
 		return nil, draft.ErrNothing
 	}
-	return t, nil
+	return t, err
 }
 
-// totalLabel is the label of one of the rows at the end, in column L; "" for other rows.
+// operator adds a row of an operator and returns its cells in their columns.
+func (t *table) operator(cells []string, seen map[string]int) []string {
+	row, ok := align(cells)
+	if !ok {
+		t.bad++
+		return cells
+	}
+	if len(cells) != columns && !slices.Equal(row, cells) {
+		t.shifted++
+	}
+	o := op{key: key(row[colName], seen), cells: row, row: len(t.sheet)}
+	if v, ok := textscan.Number(row[colLatency]); ok && v >= 0 {
+		o.latency = new(v / 1e3)
+	}
+	t.ops = append(t.ops, o)
+	t.signature.WriteString(o.key + "\x00")
+	return row
+}
+
+// totalLabel returns the label of a row of totals, in column L; "" for other rows.
 func totalLabel(cells []string) string {
 	if len(cells) > colSupport && strings.Contains(cells[colSupport], "latency") && strings.Join(cells[:colSupport], "") == "" {
 		return cells[colSupport]
@@ -125,9 +117,9 @@ var (
 	sparse    = regexp.MustCompile(`^\d+(?:\.\d+)?%$`)
 )
 
-// align puts the cells of a row into their columns. Names without quotes bring cells of their
-// own, scalars and missing outputs take some away; the blank behind the comma of the latency
-// tells where the right part begins.
+// align puts the cells of a row into their columns. Names without quotes add cells, scalars and
+// missing outputs remove some. The right part begins at the latency, since a blank follows its
+// comma.
 func align(cells []string) ([]string, bool) {
 	if len(cells) == columns {
 		row := slices.Clone(cells)
@@ -149,27 +141,22 @@ func align(cells []string) ([]string, bool) {
 		row[colLatency+k] = strings.TrimSpace(c)
 	}
 	left := cells[:at]
-	// From the right: whether it can be sparse, how far it is, the shape of its weights.
-	if n := len(left); n > 3 {
-		row[colSupport], left = left[n-1], left[:n-1]
-	}
-	if n := len(left); n > 3 {
-		row[colSparse], left = left[n-1], left[:n-1]
-		if row[colSparse] != "" && !sparse.MatchString(row[colSparse]) {
-			return nil, false
+	for _, col := range []int{colSupport, colSparse, colWeight} { // from the right
+		if n := len(left); n > 3 {
+			row[col], left = left[n-1], left[:n-1]
 		}
 	}
-	if n := len(left); n > 3 {
-		row[colWeight], left = left[n-1], left[:n-1]
+	if row[colSparse] != "" && !sparse.MatchString(row[colSparse]) {
+		return nil, false
 	}
 	row[colType], row[colPost] = left[0], left[min(1, len(left)-1)]
 	names(row, left[min(2, len(left)):])
 	return row, true
 }
 
-// unglued parts cells in which a scalar at the end of the shapes, which prints nothing and no
-// comma, let the types run on: "8x1024;fp32;fp32" are the shapes "8x1024;" and the types.
-func unglued(cells []string) []string {
+// separated splits cells in which the types follow the shapes without a comma, since a scalar at
+// the end of the shapes prints nothing: "8x1024;fp32;fp32" are the shapes "8x1024;" and the types.
+func separated(cells []string) []string {
 	out := make([]string, 0, len(cells)+2)
 	for _, c := range cells {
 		at := 0
@@ -189,16 +176,15 @@ func unglued(cells []string) []string {
 	return out
 }
 
-// names finds name, inputs and outputs with their shapes and types among cells of which
-// some are too many or missing.
+// names finds name, inputs and outputs with their shapes and types among cells, some of which are
+// missing or too many.
 func names(row, cells []string) {
-	cells = unglued(cells)
-	// The outputs' type is the last cell of one, with its shape and names before it.
-	isType := func(i int) bool { return i >= 0 && i < len(cells) && typeCell.MatchString(cells[i]) }
-	isShape := func(i int) bool { return i >= 0 && i < len(cells) && shapeCell.MatchString(cells[i]) }
+	cells = separated(cells)
+	// The outputs' type is the last cell with a type; its shape and names precede it.
+	isShape := func(i int) bool { return i >= 0 && shapeCell.MatchString(cells[i]) }
 	var types []int
-	for i := range cells {
-		if isType(i) {
+	for i, c := range cells {
+		if typeCell.MatchString(c) {
 			types = append(types, i)
 		}
 	}
@@ -224,7 +210,7 @@ func names(row, cells []string) {
 	if len(rest) == 0 {
 		return
 	}
-	// The name comes first and often is that of an output.
+	// The name is first and often equals that of an output.
 	n := 1
 	for k := 1; k < len(rest); k++ {
 		if strings.Join(rest[:k], ",") == row[colOutputs] {
@@ -242,8 +228,8 @@ var (
 	sparseTime    = profile.Quantity{Key: "sparse_latency_s", Unit: "s", Head: "sparse time", Name: "Time with sparse weights", Group: "Sparsity", Adds: true, Better: -1, Doc: "Time that the layer would take with the sparsity aimed for, by the ratios of the file."}
 )
 
-// into makes layers of the operators, or adds to those of the trace. Of further instances only
-// operators that are absent yet count.
+// into makes layers of the operators, or adds to those of the trace. Further instances add only
+// operators that are still absent.
 func (t *table) into(d *draft.Draft, at map[string]int, first bool) {
 	d.Dropped.Add("rows that could not be put into their columns", t.bad)
 	sheet := &evaluator{sheet: t.sheet}
@@ -260,26 +246,20 @@ func (t *table) into(d *draft.Draft, at map[string]int, first bool) {
 			continue
 		}
 		t.layer(d, i, c)
-		cell := func(col int) (float64, bool) { return sheet.value(o.row, col) }
-		if v, ok := cell(colAim); ok && v >= 0 {
-			d.Set(i, sparseTime, v/1e3)
+		cell := func(col int) *float64 { return draft.Known(sheet.value(o.row, col)) }
+		if v := cell(colAim); v != nil && *v >= 0 {
+			d.Set(i, sparseTime, *v/1e3)
 		}
-		if v, ok := cell(colRatio); ok {
-			d.Set(i, ratio, v)
-		}
-		if v, ok := cell(colTarget); ok {
-			d.Set(i, target, v)
-		}
-		if v, ok := textscan.Number(c[colSparse]); ok && c[colSparse] != "" {
-			d.Set(i, blockSparsity, v/100)
-		}
+		d.SetKnown(i, ratio, cell(colRatio), 1)
+		d.SetKnown(i, target, cell(colTarget), 1)
+		d.SetKnown(i, blockSparsity, draft.Known(textscan.Number(c[colSparse])), 1e-2)
 	}
 	if t.shifted > 0 && first {
 		d.Found("neural_engine.shifted", profile.Info, "%d rows had more or fewer cells than columns, for commas in names and scalars that print nothing. They were put right by the kinds of their cells.", t.shifted)
 	}
 }
 
-// layer fills in what the cells say.
+// layer sets the facts in the cells.
 func (t *table) layer(d *draft.Draft, i int, c []string) {
 	y, h := d.Layer(i), d.Hint(i)
 	inputs, outputs := list(c[colInputs], ";"), list(c[colOutputs], ";")
@@ -305,41 +285,43 @@ func (t *table) layer(d *draft.Draft, i int, c []string) {
 	}
 }
 
+// sums are the rows of totals at the end of the table: their labels, the factor to the unit, and
+// the quantities of the columns M and P.
+var sums = []struct {
+	label       string
+	scale       float64
+	dense, goal profile.Quantity
+}{
+	{"total latency(ms)", 1e-3, profile.Quantity{Key: "recorded_latency_s", Unit: "s", Name: "Time as recorded", Group: "Time"}, sparseTime},
+	{
+		"sparse support latency(ms)", 1e-3,
+		profile.Quantity{Key: "sparse_support_s", Unit: "s", Name: "Time of operators that can be sparse", Group: "Sparsity"},
+		profile.Quantity{Key: "sparse_support_aim_s", Unit: "s", Name: "Time of operators that can be sparse, with sparse weights", Group: "Sparsity"},
+	},
+	{
+		"sparse support latency ratio", 1,
+		profile.Quantity{Key: "sparse_support_ratio", Unit: "1", Name: "Part of the time of operators that can be sparse", Group: "Sparsity"},
+		profile.Quantity{Key: "sparse_support_aim_ratio", Unit: "1", Name: "Their part of the time with sparse weights", Group: "Sparsity"},
+	},
+}
+
 // whatIf evaluates the totals at the end of the table.
 func whatIf(d *draft.Draft, t *table) {
 	sheet := &evaluator{sheet: t.sheet}
-	for _, label := range []string{"total latency(ms)", "sparse support latency(ms)", "sparse support latency ratio"} {
-		row, ok := t.totals[label]
+	for k, s := range sums {
+		row, ok := t.totals[s.label]
 		if !ok {
 			continue
 		}
-		second := map[string]profile.Quantity{
-			"total latency(ms)":            {Key: "sparse_latency_s"},
-			"sparse support latency(ms)":   {Key: "sparse_support_aim_s", Unit: "s", Name: "Time of operators that can be sparse, with sparse weights", Group: "Sparsity"},
-			"sparse support latency ratio": {Key: "sparse_support_aim_ratio", Unit: "1", Name: "Their part of the time with sparse weights", Group: "Sparsity"},
-		}[label]
-		first := map[string]profile.Quantity{
-			"total latency(ms)":            {Key: "recorded_latency_s", Unit: "s", Name: "Time as recorded", Group: "Time"},
-			"sparse support latency(ms)":   {Key: "sparse_support_s", Unit: "s", Name: "Time of operators that can be sparse", Group: "Sparsity"},
-			"sparse support latency ratio": {Key: "sparse_support_ratio", Unit: "1", Name: "Part of the time of operators that can be sparse", Group: "Sparsity"},
-		}[label]
-		scale := 1.0
-		if strings.HasSuffix(label, "(ms)") {
-			scale = 1e-3
-		}
-		if v, ok := sheet.value(row, colLatency); ok {
-			d.Total(first, v*scale)
-		}
-		if v, ok := sheet.value(row, colAim); ok {
-			if second.Key == sparseTime.Key {
-				second = sparseTime
+		total := func(q profile.Quantity, col int, scale float64) {
+			if v, ok := sheet.value(row, col); ok {
+				d.Total(q, v*scale)
 			}
-			d.Total(second, v*scale)
 		}
-		if label == "total latency(ms)" {
-			if v, ok := sheet.value(row, colAim+2); ok {
-				d.Total(profile.Quantity{Key: "sparse_improve", Name: "Time over time with sparse weights", Group: "Sparsity", Better: 1}, v)
-			}
+		total(s.dense, colLatency, s.scale)
+		total(s.goal, colAim, s.scale)
+		if k == 0 {
+			total(profile.Quantity{Key: "sparse_improve", Name: "Time over time with sparse weights", Group: "Sparsity", Better: 1}, colAim+2, 1)
 		}
 	}
 	for _, r := range t.ratios {

@@ -1,15 +1,15 @@
 package neuralengine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
 	"github.com/opmeter/opmeter/internal/base/jsontree"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/textscan"
@@ -23,7 +23,7 @@ type call struct {
 	forward, reshape int64
 }
 
-// operator is what the events of one say beside its times.
+// operator is the part of an operator's events without its times.
 type operator struct {
 	key, name, kind string
 	args            *jsontree.Value
@@ -33,6 +33,7 @@ type operator struct {
 type trace struct {
 	instance   string
 	ops        []operator
+	signature  strings.Builder // keys of all operators
 	at         map[string]int
 	iterations [][]call
 	res        jsonscan.Result
@@ -40,28 +41,21 @@ type trace struct {
 	calls      int
 }
 
-// maxCalls bounds the calls of a trace that are kept.
+// maxCalls limits the calls of a trace that are kept.
 const maxCalls = 4_000_000
 
-func readTrace(f *record.File, in *record.Input, n string) (*trace, error) {
-	r, err := f.Open()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = r.Close() }()
+func readTrace(ctx context.Context, f *record.File, n string) (*trace, error) {
 	t := &trace{instance: n, at: map[string]int{}}
 	seen := map[string]int{}
-	t.res, err = jsonscan.Each(r, jsonscan.Options{Stream: func(key string) bool { return key == "traceEvents" }, MaxValue: 1 << 20}, func(key string, b []byte) error {
+	var err error
+	t.res, err = f.ScanJSON(ctx, jsonscan.Options{Stream: jsonscan.Keys("traceEvents"), MaxValue: 1 << 20}, func(key string, b []byte) {
 		if key != "traceEvents" {
-			return nil
+			return
 		}
 		v, fault := jsontree.Parse(b)
-		if whole := fault == nil && v.Kind == jsontree.Object; !whole {
+		if fault != nil || v.Kind != jsontree.Object {
 			t.odd++
-			v = nil
-		}
-		if v == nil {
-			return nil
+			return
 		}
 		switch tid, cat := v.Get("tid").Str(), v.Get("cat").Str(); {
 		case tid == "inference" || cat == "inference":
@@ -71,7 +65,6 @@ func readTrace(f *record.File, in *record.Input, n string) (*trace, error) {
 		default:
 			t.op(v, seen)
 		}
-		return nil
 	})
 	if errors.Is(err, jsonscan.ErrNone) {
 		return nil, fmt.Errorf("no trace: %w", err)
@@ -79,7 +72,7 @@ func readTrace(f *record.File, in *record.Input, n string) (*trace, error) {
 	return t, err
 }
 
-// op takes an operator's event.
+// op reads an operator's event.
 func (t *trace) op(v *jsontree.Value, seen map[string]int) {
 	name := v.Get("name").Str()
 	args := v.Get("args")
@@ -112,13 +105,14 @@ func (t *trace) op(v *jsontree.Value, seen map[string]int) {
 		}
 		i = len(t.ops)
 		t.at[k] = i
+		t.signature.WriteString(k + "\x00")
 		t.ops = append(t.ops, operator{key: k, name: name, kind: v.Get("cat").Str(), args: args})
 	}
 	last := len(t.iterations) - 1
 	t.iterations[last] = append(t.iterations[last], call{i, forward, reshape})
 }
 
-// nanos reads a time such as 0.044ms.
+// nanos parses a time such as 0.044ms.
 func nanos(v *jsontree.Value) (int64, bool) {
 	f, ok := textscan.Number(strings.TrimSuffix(v.Str(), "ms"))
 	if !ok || !(f >= 0 && f < 1e9) {
@@ -127,8 +121,8 @@ func nanos(v *jsontree.Value) (int64, bool) {
 	return int64(math.Round(f * 1e6)), true
 }
 
-// between is the time from one nanosecond to another, so that a bar that begins where another
-// ends does not begin before, whatever rounding does.
+// between is the time from one nanosecond to another in seconds. It is rounded such that a bar does
+// not end after the beginning of the next one.
 func between(from, to int64) float64 {
 	a, b := float64(from)/1e9, float64(to)/1e9
 	d := b - a
@@ -213,7 +207,7 @@ func traces(d *draft.Draft, ts []*trace, at map[string]int) {
 	}
 }
 
-// describe fills in what the arguments of an operator's first event say. Only the first output
+// describe sets the arguments of an operator's first event. Only the first output
 // has a shape.
 func (o *operator) describe(d *draft.Draft, i int) {
 	y := d.Layer(i)
@@ -229,9 +223,6 @@ func (o *operator) describe(d *draft.Draft, i int) {
 		if k, v, ok := strings.Cut(a, ":"); ok {
 			d.Option(i, k, v)
 		}
-	}
-	if o.args == nil {
-		return
 	}
 	for name, item := range o.args.Members() {
 		switch name {

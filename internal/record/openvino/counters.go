@@ -1,15 +1,15 @@
 package openvino
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"regexp"
 	"strings"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/base/jsontree"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/textscan"
@@ -21,61 +21,73 @@ var CPUTime = profile.Quantity{Key: "cpu_time_s", Unit: "s", Head: "CPU time", N
 
 var share = profile.Quantity{Key: "recorded_share", Unit: "1", Head: "rec. share", Name: "Share as recorded", Group: "Record", Doc: "Part of the time by the record's own table."}
 
-// counter is a row: a node in an infer request.
+// counter is a row: a node in an infer request. Absent figures are nil.
 type counter struct {
 	name, status, op, exec string
-	real, cpu              float64 // seconds
-	hasReal, hasCPU        bool
-	percent                float64
-	hasPercent             bool
+	real, cpu              *float64 // seconds
+	percent                *float64 // a share of 1
 	more                   [][2]string
 }
 
-// node is a layer with what its requests say.
+// set sets a column of the CSV or a member of the JSON. brief is text, also for lists and objects.
+func (c *counter) set(key, text, brief string, v float64, ok bool) {
+	switch key {
+	case "layerName", "name":
+		c.name = text
+	case "execStatus", "status":
+		c.status = text
+	case "layerType", "node_type":
+		c.op = text
+	case "execType", "exec_type":
+		c.exec = text
+	case "realTime (ms)", "real_time":
+		c.real = draft.Milli(v, ok && v >= 0)
+	case "cpuTime (ms)", "cpu_time":
+		c.cpu = draft.Milli(v, ok && v >= 0)
+	case "%":
+		c.percent = draft.Known(v/100, ok)
+	default:
+		c.more = append(c.more, [2]string{key, brief})
+	}
+}
+
+// node is a layer with the values of its requests.
 type node struct {
-	layer   int
-	real    []float64
-	cpu     []float64
-	percent []float64
+	layer              int
+	real, cpu, percent []float64
 }
 
-// blocks gathers the counters of infer requests.
+// blocks collects the counters of infer requests.
 type blocks struct {
-	d        *draft.Draft
-	nodes    map[string]*node
-	order    []*node
-	seen     map[string]int // occurrences of a name in the block under way
-	requests int
-	real     []float64 // total of each request
-	cpu      []float64
-	open     bool
-	sum      float64
-	kept     int
+	d         *draft.Draft
+	nodes     map[string]*node
+	order     []*node
+	seen      map[string]int // occurrences of a name in the current block
+	requests  int
+	real, cpu []float64 // totals of requests
+	open      bool
+	sum       float64
+	kept      int
 }
 
-func newBlocks(name string) *blocks {
-	return &blocks{d: draft.New("openvino", name, "OpenVINO"), nodes: map[string]*node{}, seen: map[string]int{}}
+func newBlocks(f *record.File) *blocks {
+	return &blocks{d: newDraft(f), nodes: map[string]*node{}, seen: map[string]int{}}
 }
 
-// states is what became of a node. A node that was not run is part of a neighbour, or
-// holds data; the counters do not tell which.
+// states are the states of nodes. A node that was not run is part of a neighbour, or
+// has data; the counters do not say which.
 var states = map[string]profile.State{"EXECUTED": profile.Ran, "NOT_RUN": profile.NotReached, "OPTIMIZED_OUT": profile.Folded, "INVALID_STATUS": profile.Failed}
 
-// State is what became of a node by the word of its status.
-func State(status string) profile.State {
-	if s, ok := states[status]; ok {
-		return s
-	}
-	return profile.NotReached
-}
+// State returns the state of a node by its status, [profile.NotReached] for an unknown status.
+func State(status string) profile.State { return cmp.Or(states[status], profile.NotReached) }
 
-// maxSamples bounds the requests of which each value is kept, maxKept the values of all layers.
+// maxSamples limits the requests of which each value is kept, maxKept the values of all layers.
 const (
 	maxSamples = 10_000
 	maxKept    = 5_000_000
 )
 
-// add takes a row. Names that were cut stand several times: they are told apart by their order.
+// add adds a row. Truncated names may be equal: their order distinguishes them.
 func (b *blocks) add(c *counter) {
 	b.open = true
 	c.status = strings.TrimPrefix(strings.ToUpper(c.status), "STATUS.")
@@ -104,73 +116,63 @@ func (b *blocks) add(c *counter) {
 	if c.status == "EXECUTED" {
 		l.State = profile.Ran
 	}
-	if c.hasReal {
-		b.sum += c.real
+	none := func(v *float64) bool { return v == nil || *v == 0 }
+	if c.real != nil {
+		b.sum += *c.real
 	}
-	if b.requests >= maxSamples || b.kept > maxKept || c.status != "EXECUTED" && c.real == 0 && c.cpu == 0 {
+	if b.requests >= maxSamples || b.kept > maxKept || c.status != "EXECUTED" && none(c.real) && none(c.cpu) {
 		return
 	}
 	b.kept++
-	if c.hasReal {
-		n.real = append(n.real, c.real)
-	}
-	if c.hasCPU {
-		n.cpu = append(n.cpu, c.cpu)
-	}
-	if c.hasPercent {
-		n.percent = append(n.percent, c.percent)
-	}
+	n.real, n.cpu, n.percent = keep(n.real, c.real), keep(n.cpu, c.cpu), keep(n.percent, c.percent)
 }
 
-// end ends a request; totals below 0 are absent.
-func (b *blocks) end(real, cpu float64) {
+// keep appends a value that is known.
+func keep(to []float64, v *float64) []float64 {
+	if v != nil {
+		to = append(to, *v)
+	}
+	return to
+}
+
+// end ends a request with its totals, nil if absent.
+func (b *blocks) end(real, cpu *float64) {
 	if !b.open {
 		return
 	}
-	if real < 0 {
-		real = b.sum
+	if real == nil {
+		real = new(b.sum)
 	}
 	if b.requests++; b.requests <= maxSamples {
-		b.real = append(b.real, real)
-		if cpu >= 0 {
-			b.cpu = append(b.cpu, cpu)
-		}
+		b.real, b.cpu = keep(b.real, real), keep(b.cpu, cpu)
 	}
 	b.open, b.sum = false, 0
 	clear(b.seen)
 }
 
-// figure makes a metric of one or several values.
-func figure(vs []float64) (*profile.Metric, []float64) {
-	if len(vs) == 1 {
-		return draft.Value(vs[0]), nil
-	}
-	return draft.Samples(vs, "")
-}
-
 // finish puts the figures of all requests into the layers.
 func (b *blocks) finish() *draft.Draft {
-	b.end(-1, -1)
+	b.end(nil, nil)
 	d := b.d
 	for _, n := range b.order {
 		l := d.Layer(n.layer)
-		l.Latency, l.Samples = figure(n.real)
-		if m, _ := figure(n.cpu); m != nil {
+		l.Latency, l.Samples = draft.Figure(n.real, "")
+		if m, _ := draft.Figure(n.cpu, ""); m != nil {
 			v, _ := m.Best()
 			d.Set(n.layer, CPUTime, v)
 			_ = l.Set(CPUTime.Key, m)
 		}
-		if m, _ := figure(n.percent); m != nil {
+		if m, _ := draft.Figure(n.percent, ""); m != nil {
 			v, _ := m.Best()
 			d.Set(n.layer, share, v)
 		}
 	}
 	if b.requests > 0 {
-		d.P.Totals.Latency, d.P.Totals.LatencySamples = figure(b.real)
+		d.P.Totals.Latency, d.P.Totals.LatencySamples = draft.Figure(b.real, "")
 		if m := d.P.Totals.Latency; m != nil {
 			m.Method = "sum of the counters, as the record has it: with several streams it is not the latency"
 		}
-		m, _ := figure(b.cpu)
+		m, _ := draft.Figure(b.cpu, "")
 		d.TotalMetric(CPUTime, m)
 		if b.requests > 1 {
 			d.P.Settings.Runs = new(int64(b.requests))
@@ -179,50 +181,24 @@ func (b *blocks) finish() *draft.Draft {
 	return d
 }
 
-// readText reads counters as CSV or as the tools print them.
-func readText(f *record.File, in *record.Input, printed bool) ([]*draft.Draft, error) {
-	r, err := f.Open()
-	if err != nil {
-		return nil, err
+// readCounters reads counters as CSV, as JSON, or as the tools print them.
+func readCounters(f *record.File) (*draft.Draft, error) {
+	b := newBlocks(f)
+	k := kindOf(f)
+	if k == countersJSON {
+		err := b.readJSON(f)
+		return b.finish(), err
 	}
-	defer func() { _ = r.Close() }()
-	s := textscan.NewScanner(r)
-	b := newBlocks(stemOr(f))
 	var cols textscan.Columns
-	for s.Scan() {
-		l := textscan.Strip(s.Text())
-		if printed {
+	err := f.Lines(func(l string) {
+		l = textscan.Strip(l)
+		if k == console {
 			b.printed(l)
-			continue
+		} else {
+			b.csv(strings.TrimSpace(l), &cols)
 		}
-		row := strings.Split(strings.TrimSuffix(strings.TrimSpace(l), ";"), ";")
-		switch {
-		case strings.TrimSpace(l) == "":
-			b.end(-1, -1)
-		case row[0] == "layerName":
-			b.end(-1, -1)
-			cols = textscan.NewColumns(row)
-		case row[0] == "Total" && textscan.Cell(row, 1) == "" && textscan.Cell(row, 2) == "":
-			real, ok := milli(textscan.Cell(row, cols.At("realTime (ms)")))
-			cpu, also := milli(textscan.Cell(row, cols.At("cpuTime (ms)")))
-			if !ok {
-				real = -1
-			}
-			if !also {
-				cpu = -1
-			}
-			b.end(real, cpu)
-		case len(row) < 5 || cols.Names() == nil:
-			b.d.Dropped.Add("rows with too few fields", 1)
-		default:
-			b.add(cells(row, cols))
-		}
-	}
-	d := b.finish()
-	if s.Err() != nil {
-		return []*draft.Draft{d}, draft.At(f, s.Number(), s.Err())
-	}
-	return []*draft.Draft{d}, nil
+	})
+	return b.finish(), err
 }
 
 func milli(s string) (float64, bool) {
@@ -230,36 +206,32 @@ func milli(s string) (float64, bool) {
 	return v / 1e3, ok && v >= 0
 }
 
-// cells reads a row of the CSV. A name may hold the separator: what is too much belongs
-// to it.
-func cells(row []string, cols textscan.Columns) *counter {
-	if extra := len(row) - len(cols.Names()); extra > 0 {
-		row = append([]string{strings.Join(row[:extra+1], ";")}, row[extra+1:]...)
-	}
-	c := &counter{}
-	for i, name := range cols.Names() {
-		v := textscan.Cell(row, i)
-		switch name {
-		case "layerName":
-			c.name = v
-		case "execStatus":
-			c.status = v
-		case "layerType":
-			c.op = v
-		case "execType":
-			c.exec = v
-		case "realTime (ms)":
-			c.real, c.hasReal = milli(v)
-		case "cpuTime (ms)":
-			c.cpu, c.hasCPU = milli(v)
-		case "%":
-			c.percent, c.hasPercent = textscan.Number(v)
-			c.percent /= 100
-		default:
-			c.more = append(c.more, [2]string{name, v})
+// csv reads a line of the CSV. A name may have separators: excess fields belong to it.
+func (b *blocks) csv(l string, cols *textscan.Columns) {
+	row := strings.Split(strings.TrimSuffix(l, ";"), ";")
+	extra := len(row) - len(cols.Names())
+	switch {
+	case l == "":
+		b.end(nil, nil)
+	case row[0] == "layerName":
+		b.end(nil, nil)
+		*cols = textscan.NewColumns(row)
+	case row[0] == "Total" && textscan.Cell(row, 1) == "" && textscan.Cell(row, 2) == "":
+		b.end(draft.Known(milli(cols.Text(row, "realTime (ms)"))), draft.Known(milli(cols.Text(row, "cpuTime (ms)"))))
+	case len(row) < 5 || cols.Names() == nil:
+		b.d.Dropped.Add("rows with too few fields", 1)
+	default:
+		if extra > 0 {
+			row = append([]string{strings.Join(row[:extra+1], ";")}, row[extra+1:]...)
 		}
+		c := &counter{}
+		for i, name := range cols.Names() {
+			text := textscan.Cell(row, i)
+			v, ok := textscan.Number(text)
+			c.set(name, text, text, v, ok)
+		}
+		b.add(c)
 	}
-	return c
 }
 
 // consoleRow is a row as the tools print it; columns may run together.
@@ -267,10 +239,10 @@ var consoleRow = regexp.MustCompile(`^(.*?)\s*(?:Status\.)?(EXECUTED|NOT_RUN|OPT
 
 var request = regexp.MustCompile(`(?i)performance counts for (\d+)-th infer request`)
 
-// printed takes a line of the console.
+// printed reads a line of the console.
 func (b *blocks) printed(l string) {
 	if request.MatchString(l) || strings.HasPrefix(strings.ToLower(strings.TrimSpace(l)), "total time:") {
-		b.end(-1, -1)
+		b.end(nil, nil)
 		return
 	}
 	m := consoleRow.FindStringSubmatch(l)
@@ -279,15 +251,14 @@ func (b *blocks) printed(l string) {
 	}
 	c := &counter{name: strings.TrimSpace(m[1]), status: m[2], op: m[3], exec: m[6]}
 	inMS := strings.Contains(l, "realTime (ms)")
-	c.real, c.hasReal = span(m[4], inMS)
-	c.cpu, c.hasCPU = span(m[5], inMS)
+	c.real, c.cpu = draft.Known(span(m[4], inMS)), draft.Known(span(m[5], inMS))
 	b.add(c)
 }
 
 var spanText = regexp.MustCompile(`^(?:(\d+) days?, )?(\d+):(\d\d):(\d\d(?:\.\d+)?)$`)
 
-// span reads a time as Python or C++ print it: h:mm:ss.ffffff, milliseconds with their
-// unit, whole microseconds without.
+// span parses a time as Python or C++ print it: h:mm:ss.ffffff, milliseconds with their
+// unit, integer microseconds without.
 func span(s string, ms bool) (float64, bool) {
 	s = strings.TrimSpace(s)
 	if m := spanText.FindStringSubmatch(s); m != nil {
@@ -307,31 +278,28 @@ func span(s string, ms bool) (float64, bool) {
 	return v / 1e6, ok && v >= 0 && !math.IsInf(v, 0)
 }
 
-// maxJSON bounds a file of counters.
+// maxJSON limits the size of a JSON file.
 const maxJSON = 64 << 20
 
 // readJSON reads counters as JSON.
-func readJSON(f *record.File, in *record.Input) ([]*draft.Draft, error) {
-	text, err := f.Read(maxJSON)
+func (b *blocks) readJSON(f *record.File) error {
+	v, fault, err := f.ParseJSON(maxJSON)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	v, fault := jsontree.Parse(text)
-	b := newBlocks(stemOr(f))
 	for key, item := range v.Members() {
 		b.json(item)
 		if k := item.Kind; k == jsontree.String || k == jsontree.Number {
 			b.d.Note(key, item.Str())
 		}
 	}
-	d := b.finish()
 	if fault != nil {
-		d.Dropped.Add(fmt.Sprintf("the text is damaged: %v", fault), 1)
+		b.d.Dropped.Add(fmt.Sprintf("the text is damaged: %v", fault), 1)
 	}
-	return []*draft.Draft{d}, nil
+	return nil
 }
 
-// json takes a request, or a list of them.
+// json reads a request, or a list of requests.
 func (b *blocks) json(v *jsontree.Value) {
 	for _, e := range v.List() {
 		b.json(e)
@@ -344,32 +312,13 @@ func (b *blocks) json(v *jsontree.Value) {
 		c := &counter{}
 		for key, e := range n.Members() {
 			f, ok := e.Float()
-			switch key {
-			case "name":
-				c.name = e.Str()
-			case "status":
-				c.status = e.Str()
-			case "node_type":
-				c.op = e.Str()
-			case "exec_type":
-				c.exec = e.Str()
-			case "real_time":
-				c.real, c.hasReal = f/1e3, ok && f >= 0
-			case "cpu_time":
-				c.cpu, c.hasCPU = f/1e3, ok && f >= 0
-			case "%":
-				c.percent, c.hasPercent = f/100, ok
-			default:
-				c.more = append(c.more, [2]string{key, e.Brief()})
-			}
+			c.set(key, e.Str(), e.Brief(), f, ok)
 		}
 		b.add(c)
 	}
-	total := func(key string) float64 {
-		if f, ok := v.Get(key).Float(); ok && f >= 0 {
-			return f / 1e3
-		}
-		return -1
+	total := func(key string) *float64 {
+		f, ok := v.Get(key).Float()
+		return draft.Milli(f, ok && f >= 0)
 	}
 	b.end(total("total_real_time"), total("total_cpu_time"))
 }

@@ -7,14 +7,14 @@
 package openvino
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/textscan"
@@ -27,7 +27,7 @@ func Format() *record.Format {
 		Title: "OpenVINO benchmark_app performance counters",
 		Files: "benchmark_detailed_counters_report, benchmark_average_counters_report, benchmark_sort_detailed_counters_report and benchmark_report as .csv or .json (-report_type, -report_folder), console output with -pc",
 		Gives: []string{"latency_s", "share", "samples", "options"},
-		Match: match,
+		Match: func(f *record.File) record.Sure { return record.Certain.If(kindOf(f) != none) },
 		Read:  read,
 	}
 }
@@ -39,28 +39,23 @@ const (
 	none kind = iota
 	counters
 	countersJSON
+	console
 	report
 	reportJSON
-	console
 )
 
 func kindOf(f *record.File) kind {
-	head := bytes.TrimLeft(bytes.TrimPrefix(f.Head, []byte("\xef\xbb\xbf")), " \t\r\n")
-	if bytes.HasPrefix(head, []byte("{")) {
-		has := func(s string) bool { return bytes.Contains(f.Head, []byte(s)) }
+	if h := f.JSONHead("{"); h != nil {
 		switch {
-		case has(`"nodes"`) && has(`"exec_type"`) && has(`"real_time"`), has(`"detailed_performance"`), has(`"avg_performance"`):
+		case h.Has(`"nodes"`, `"exec_type"`, `"real_time"`), h.HasAny(`"detailed_performance"`, `"avg_performance"`):
 			return countersJSON
-		case has(`"execution_results"`) && (has(`"configuration_setup"`) || has(`"cmd_options"`) || has(`latency`)):
+		case h.Has(`"execution_results"`) && h.HasAny(`"configuration_setup"`, `"cmd_options"`, `latency`):
 			return reportJSON
 		}
 		return none
 	}
-	if !textscan.Any(f.Head, "execStatus", "layerType", "Command line parameters", "Configuration setup", "Execution results", "Group Latencies", "Data shape;") {
-		return none
-	}
 	sections := 0
-	for _, l := range textscan.Head(f.Head, f.Whole) {
+	return record.FindLine(f, func(l string) kind {
 		l = strings.TrimSpace(textscan.Strip(l))
 		switch {
 		case strings.HasPrefix(l, "layerName;execStatus;layerType;execType;"):
@@ -73,75 +68,60 @@ func kindOf(f *record.File) kind {
 		case consoleRow.MatchString(l):
 			return console
 		}
-	}
-	return none
+		return none
+	}, "execStatus", "layerType", "Command line parameters", "Configuration setup", "Execution results", "Group Latencies", "Data shape;")
 }
 
-func match(f *record.File) record.Sure {
-	if kindOf(f) != none {
-		return record.Certain
-	}
-	return record.No
-}
-
-// ends are what a run's files have behind their common name.
+// ends are the ends of file names after the common name of a run.
 var ends = regexp.MustCompile(`(?i)_?((detailed|average|sort_detailed|no|sort)_counters)?_?report$`)
 
 func stem(f *record.File) string { return ends.ReplaceAllString(draft.Stem(f), "") }
 
-// read makes a run of each file of counters. The report of the whole run goes to the one
-// of its name.
+// newDraft begins a run with the common name of its files, or the file's own if nothing else is
+// left of it.
+func newDraft(f *record.File) *draft.Draft {
+	return draft.New("openvino", cmp.Or(stem(f), draft.Stem(f)), "OpenVINO")
+}
+
+// read makes a run of each file of counters. The report of the whole run is added to the run with
+// its name.
 func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
 	type part struct {
 		file *record.File
 		d    *draft.Draft
 	}
 	var parts []part
-	var reports []*record.File
 	var errs []error
-	for _, f := range in.Files {
-		if err := ctx.Err(); err != nil {
-			errs = append(errs, err)
-			break
-		}
-		var ds []*draft.Draft
-		var err error
-		switch k := kindOf(f); k {
-		case counters, console:
-			ds, err = readText(f, in, k == console)
-		case countersJSON:
-			ds, err = readJSON(f, in)
-		default:
-			reports = append(reports, f)
-			continue
-		}
-		if err != nil {
-			errs = append(errs, record.Fault(f, err))
-		}
-		for _, d := range ds {
-			parts = append(parts, part{f, d})
-		}
-	}
-	for _, f := range reports {
-		r, err := readReport(f, in)
-		if err != nil {
-			errs = append(errs, record.Fault(f, err))
-			if r == nil {
+	// Reports come last: they are added to runs of counters.
+	for _, reports := range []bool{false, true} {
+		for _, f := range in.Files {
+			if (kindOf(f) >= report) != reports {
 				continue
 			}
-		}
-		to := -1
-		for i := range parts {
-			if stem(parts[i].file) == stem(f) && to < 0 && kindOf(parts[i].file) != console {
-				to = i
+			if err := ctx.Err(); err != nil {
+				return nil, errors.Join(append(errs, err)...)
+			}
+			var err error
+			if reports {
+				var r *runReport
+				if r, err = readReport(f); r != nil {
+					to := slices.IndexFunc(parts, func(p part) bool { return stem(p.file) == stem(f) && kindOf(p.file) != console })
+					if to < 0 {
+						to = len(parts)
+						parts = append(parts, part{f, newDraft(f)})
+					}
+					r.into(parts[to].d)
+				}
+			} else {
+				var d *draft.Draft
+				if d, err = readCounters(f); err == nil || !d.Empty() {
+					parts = append(parts, part{f, d})
+				}
+			}
+			if err != nil {
+				errs = append(errs, record.Fault(f, err))
 			}
 		}
-		if to < 0 {
-			d := draft.New("openvino", stemOr(f), "OpenVINO")
-			parts = append(parts, part{f, d})
-			to = len(parts) - 1
-		}
-		r.into(parts[to].d)
 	}
 	var runs []*runlog.Run
 	for _, p := range parts {
@@ -152,13 +132,4 @@ func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
 		runs = append(runs, p.d.Run())
 	}
 	return runs, errors.Join(errs...)
-}
-
-// stemOr is the common name of a run's files, or the file's own where nothing else is
-// left of it.
-func stemOr(f *record.File) string {
-	if s := stem(f); s != "" {
-		return s
-	}
-	return draft.Stem(f)
 }

@@ -1,11 +1,11 @@
 package openvino
 
 import (
+	"cmp"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/base/jsontree"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/textscan"
@@ -18,129 +18,142 @@ type runReport struct {
 	groups []group
 }
 
-// group is the latency of the inputs of one shape, milliseconds.
+// group is the latency of the inputs of one shape: median, mean, minimum and maximum in
+// milliseconds.
 type group struct {
-	shape                  string
-	median, mean, min, max float64
+	shape string
+	ms    [4]float64
 }
 
-func readReport(f *record.File, in *record.Input) (*runReport, error) {
+// readReport reads a report, nil if it has no content.
+func readReport(f *record.File) (out *runReport, err error) {
+	out = &runReport{}
 	if kindOf(f) == reportJSON {
-		return readReportJSON(f, in)
+		err = out.json(f)
+	} else {
+		err = out.csv(f)
 	}
-	r, err := f.Open()
-	if err != nil {
-		return nil, err
+	if len(out.pairs)+len(out.groups) == 0 {
+		return nil, cmp.Or(err, draft.ErrNothing)
 	}
-	defer func() { _ = r.Close() }()
-	s := textscan.NewScanner(r)
-	out := &runReport{}
+	return out, err
+}
+
+func (r *runReport) csv(f *record.File) error {
 	grouped := false
-	for s.Scan() {
-		l := strings.TrimSpace(s.Text())
+	return f.Lines(func(l string) {
+		l = strings.TrimSpace(l)
 		if strings.HasPrefix(l, "Data shape;") {
 			grouped = true
-			continue
+			return
 		}
 		fields := strings.Split(strings.TrimSuffix(l, ";"), ";")
+		n := len(fields)
 		switch {
-		case len(out.pairs)+len(out.groups) > 10_000:
-		case grouped && len(fields) >= 5:
-			g := group{shape: strings.Join(fields[:len(fields)-4], ";")}
-			for i, to := range []*float64{&g.median, &g.mean, &g.min, &g.max} {
-				*to, _ = textscan.Number(fields[len(fields)-4+i])
+		case len(r.pairs)+len(r.groups) > 10_000:
+		case grouped && n >= 5:
+			g := group{shape: strings.Join(fields[:n-4], ";")}
+			for i := range g.ms {
+				g.ms[i], _ = textscan.Number(fields[n-4+i])
 			}
-			out.groups = append(out.groups, g)
-		case len(fields) >= 2:
-			out.pairs = append(out.pairs, [2]string{fields[0], strings.Join(fields[1:], ";")})
+			r.groups = append(r.groups, g)
+		case n >= 2:
+			r.pairs = append(r.pairs, [2]string{fields[0], strings.Join(fields[1:], ";")})
 		default:
 			grouped = false
 		}
-	}
-	if len(out.pairs)+len(out.groups) == 0 {
-		return nil, draft.ErrNothing
-	}
-	return out, s.Err()
+	})
 }
 
-// readReportJSON reads sections of objects.
-func readReportJSON(f *record.File, in *record.Input) (*runReport, error) {
-	text, err := f.Read(maxJSON)
+// json reads sections of objects.
+func (r *runReport) json(f *record.File) error {
+	v, _, err := f.ParseJSON(maxJSON)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	v, _ := jsontree.Parse(text)
-	out := &runReport{}
 	for _, section := range v.Items {
 		for key, e := range section.Members() {
 			if e.Kind != jsontree.List {
-				out.pairs = append(out.pairs, [2]string{key, e.Brief()})
-				continue
+				r.pairs = append(r.pairs, [2]string{key, e.Brief()})
 			}
 			for _, g := range e.List() {
 				x := group{shape: g.Get("data_shape").Str()}
-				for _, p := range []struct {
-					key string
-					to  *float64
-				}{{"latency_median", &x.median}, {"latency_average", &x.mean}, {"latency_min", &x.min}, {"latency_max", &x.max}} {
-					*p.to, _ = g.Get(p.key).Float()
+				for i, key := range []string{"latency_median", "latency_average", "latency_min", "latency_max"} {
+					x.ms[i], _ = g.Get(key).Float()
 				}
-				out.groups = append(out.groups, x)
+				r.groups = append(r.groups, x)
 			}
 		}
 	}
-	if len(out.pairs)+len(out.groups) == 0 {
-		return nil, draft.ErrNothing
+	return nil
+}
+
+// times maps names in reports to parts of the latency.
+var times = map[string]func(m *profile.Metric) **float64{
+	"latency": median, "latency median": median,
+	"latency avg": mean, "latency average": mean, "avg latency": mean,
+	"latency min": least, "min latency": least,
+	"latency max": greatest, "max latency": greatest,
+}
+
+func median(m *profile.Metric) **float64   { return &m.Median }
+func mean(m *profile.Metric) **float64     { return &m.Mean }
+func least(m *profile.Metric) **float64    { return &m.Min }
+func greatest(m *profile.Metric) **float64 { return &m.Max }
+
+// phase returns the phase that a name in a report describes, nil for other names.
+func phase(p *profile.Phases, name string) **float64 {
+	for _, x := range []struct {
+		part string
+		to   **float64
+	}{
+		{"first inference time", &p.FirstRunS},
+		{"read model time", &p.LoadS},
+		{"read network time", &p.LoadS},
+		{"compile model time", &p.PlanS},
+		{"load network time", &p.PlanS},
+	} {
+		if strings.Contains(name, x.part) {
+			return x.to
+		}
 	}
-	return out, nil
+	return nil
 }
 
 // into puts the figures into a run.
 func (r *runReport) into(d *draft.Draft) {
 	m := &profile.Metric{}
-	ms := func(v float64) *float64 { return new(v / 1e3) }
+	ph := profile.Phases{}
+	if d.P.Phases != nil {
+		ph = *d.P.Phases
+	}
 	for _, p := range r.pairs {
 		key, text := strings.ToLower(p[0]), p[1]
 		v, number := textscan.Number(text)
 		name := strings.ReplaceAll(strings.TrimSuffix(strings.ReplaceAll(key, "_", " "), " (ms)"), "(ms)", "")
+		to := phase(&ph, name)
 		switch {
 		case key == "m" || key == "model":
 			base := text[strings.LastIndexAny(text, `/\`)+1:]
-			d.P.Model.Path, d.P.Model.Name = draft.Text(text), draft.Text(strings.TrimSuffix(base, ".xml"))
-			if d.P.Model.Name == "" {
-				d.P.Model.Name = "unnamed"
-			}
+			d.P.Model.Path, d.P.Model.Name = draft.Text(text), cmp.Or(draft.Text(strings.TrimSuffix(base, ".xml")), "unnamed")
 			d.Note(p[0], text)
 		case !number:
 			if key == "target device" || key == "target_device" {
 				d.P.Target.Description = draft.Text(text)
 			}
 			d.Note(p[0], text)
-		case name == "latency" || name == "latency median":
-			m.Median = ms(v)
-		case name == "latency avg" || name == "latency average" || name == "avg latency":
-			m.Mean = ms(v)
-		case name == "latency min" || name == "min latency":
-			m.Min = ms(v)
-		case name == "latency max" || name == "max latency":
-			m.Max = ms(v)
+		case times[name] != nil:
+			*times[name](m) = new(v / 1e3)
 		case name == "number of iterations" || name == "iterations num" || name == "count":
-			if n, ok := textscan.Whole(text); ok && n >= 0 {
-				m.N, d.P.Settings.Runs = &n, &n
+			if n := draft.Count(textscan.Whole(text)); n != nil {
+				m.N, d.P.Settings.Runs = n, n
 			}
 		case name == "throughput":
 			d.Total(profile.Quantity{Key: "inferences_per_s", Unit: "/s", Name: "Inferences per second", Group: "Rates", Better: 1}, v)
-		case strings.Contains(name, "first inference time"):
+		case to != nil:
 			if v >= 0 {
-				phases(d).FirstRunS = ms(v)
-			}
-		case strings.Contains(name, "read model time") || strings.Contains(name, "read network time"):
-			if v >= 0 {
-				phases(d).LoadS = ms(v)
-			}
-		case strings.Contains(name, "compile model time") || strings.Contains(name, "load network time"):
-			if v >= 0 {
-				phases(d).PlanS = ms(v)
+				*to = new(v / 1e3)
+				d.P.Phases = &ph
 			}
 		case strings.Contains(key, "(ms)") || strings.Contains(name, " time") || strings.Contains(name, "latency"):
 			d.Total(profile.Quantity{Key: "report_" + runlog.Key(name) + "_s", Unit: "s", Name: "Report: " + name, Group: "Time"}, v/1e3)
@@ -148,30 +161,17 @@ func (r *runReport) into(d *draft.Draft) {
 			d.Total(profile.Quantity{Key: "report_" + runlog.Key(name), Name: "Report: " + p[0]}, v)
 		}
 	}
-	for i, g := range r.groups {
-		if i == 0 && len(r.groups) == 1 {
-			if m.Median == nil {
-				m.Median = ms(g.median)
+	for _, g := range r.groups {
+		for i, part := range []string{"median", "mean", "min", "max"} {
+			v := g.ms[i] / 1e3
+			if to := []**float64{&m.Median, &m.Mean, &m.Min, &m.Max}[i]; len(r.groups) == 1 && (i > 0 || *to == nil) {
+				*to = &v
 			}
-			m.Mean, m.Min, m.Max = ms(g.mean), ms(g.min), ms(g.max)
-		}
-		key := "group_" + runlog.Key(g.shape)
-		for _, x := range []struct {
-			part string
-			v    float64
-		}{{"median", g.median}, {"mean", g.mean}, {"min", g.min}, {"max", g.max}} {
-			d.Total(profile.Quantity{Key: key + "_" + x.part + "_s", Unit: "s", Name: "Latency of " + g.shape + ", " + x.part, Group: "Time"}, x.v/1e3)
+			d.Total(profile.Quantity{Key: "group_" + runlog.Key(g.shape) + "_" + part + "_s", Unit: "s", Name: "Latency of " + g.shape + ", " + part, Group: "Time"}, v)
 		}
 	}
 	if m = draft.Metric(m); m != nil {
 		m.Method = "benchmark_app's own clock"
 		d.P.Totals.Latency, d.P.Totals.LatencySamples = m, nil
 	}
-}
-
-func phases(d *draft.Draft) *profile.Phases {
-	if d.P.Phases == nil {
-		d.P.Phases = &profile.Phases{}
-	}
-	return d.P.Phases
 }

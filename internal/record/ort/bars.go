@@ -6,17 +6,17 @@ import (
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
-// maxBars bounds the bars that are kept; beyond, every second inference goes.
+// maxBars limits the bars; above it, every second inference is removed.
 const maxBars = 60_000
 
-// bars keeps when nodes ran, of evenly spread inferences.
+// bars keeps the times of nodes in evenly spread inferences.
 type bars struct {
 	runs  []span
 	bars  []bar
-	every int // of the inferences one in so many is kept
+	every int // one of every inferences is kept
 	seen  int
 	open  bool
-	hosts []bar // parts of sessions and device kernels, positions of names in row
+	hosts []bar // parts of sessions and device kernels; row is the position of the name
 	names []string
 	at    map[string]int32 // of names
 }
@@ -58,7 +58,7 @@ func (b *bars) end() {
 	}
 }
 
-// thin gives up every second inference.
+// thin removes every second inference.
 func (b *bars) thin() {
 	from, n := 0, 0
 	kept := b.bars[:0]
@@ -76,10 +76,10 @@ func (b *bars) thin() {
 	b.every *= 2
 }
 
-// maxHosts bounds the bars of sessions and devices.
+// maxHosts limits the bars of sessions and devices.
 const maxHosts = 20_000
 
-// other keeps a bar that is not a node's, with the kind of lane in place of a layer.
+// other keeps a bar that is not a node's; thread is onHost or onDevice.
 func (b *bars) other(e *event, thread int32) {
 	if len(b.hosts) >= maxHosts {
 		return
@@ -96,16 +96,13 @@ func (b *bars) other(e *event, thread int32) {
 	b.hosts = append(b.hosts, bar{e.ts, e.ts + e.dur, at, thread})
 }
 
-// Threads of bars that are not node's.
+// Threads of bars that are not a node's.
 const (
 	onHost   = -1
 	onDevice = -2
 )
 
-func (b *bars) session(e *event) { b.other(e, onHost) }
-func (b *bars) kernel(e *event)  { b.other(e, onDevice) }
-
-// timeline makes the timeline; its time 0 is when profiling began.
+// timeline makes the timeline; its time 0 is the begin of profiling.
 func (r *reader) timeline() *timeline.Timeline {
 	b := &r.bars
 	l := runlog.Lanes{Limit: 2*maxBars + maxHosts + len(b.runs)}

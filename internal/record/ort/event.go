@@ -3,21 +3,21 @@ package ort
 import (
 	"bytes"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
 )
 
-// event is what is read of every event; the rest of its arguments is looked at for
-// each row once.
+// event is the part that is read of every event. Other arguments are read once for each row.
 type event struct {
 	cat, name, tid []byte
 	ts, dur        int64 // microseconds
-	timed          bool  // ts and dur are there
+	timed          bool  // ts and dur are present
 }
 
-// parse reads an event with its arguments, in one pass; ok is false where it is not one
-// object with a category.
+// parse parses an event with its arguments in a single pass. It reports whether v is one object
+// with a category.
 func (e *event) parse(v []byte, a *arguments) bool {
 	*e = event{}
 	a.reset()
@@ -54,20 +54,20 @@ func (e *event) parse(v []byte, a *arguments) bool {
 			e.dur, dur = micros(x)
 		}
 	}
-	// Times beyond a hundred years are none, and would not fit in nanoseconds.
+	// Times beyond a hundred years are invalid and would overflow nanoseconds.
 	const most = 3e15
 	e.timed = ts && dur && e.dur >= 0 && e.dur < most && e.ts > -most && e.ts < most
 	return c.Whole() && e.cat != nil
 }
 
-// repeated are the values of a key in the order in which they came in the last inference: in
-// the next one they come again, and need not be looked through.
+// repeated holds the values of a key in their order in the last inference. Most repeat in the next
+// one and need not be scanned again.
 type repeated struct {
 	texts [][]byte
 	at    int
 }
 
-// maxRepeated bounds what is kept.
+// maxRepeated limits the number of values and the size of each.
 const maxRepeated = 4096
 
 func (p *repeated) value(c *jsonscan.Cursor) []byte {
@@ -95,7 +95,7 @@ func micros(v []byte) (int64, bool) {
 	return int64(max(-1e16, min(1e16, f))), ok
 }
 
-// bare takes the quotes from a string.
+// bare removes the quotes of a string.
 func bare(v []byte) []byte {
 	if len(v) >= 2 && v[0] == '"' {
 		return v[1 : len(v)-1]
@@ -103,11 +103,11 @@ func bare(v []byte) []byte {
 	return v
 }
 
-// broken matches an event whose name contains unescaped quotes: the runtime writes the same keys
+// broken matches an event with unescaped quotes in its name: the runtime writes the same keys
 // in the same order on every line.
 var broken = regexp.MustCompile(`^\{"cat" : "(\w+)","pid" :(-?\d+),"tid" :(-?\d+),"dur" :(\d+),"ts" :(\d+),"ph" : "X","name" :"(.*)","args" : (\{.*\})\},?$`)
 
-// line reads a line that is not valid JSON.
+// line reads a line that is not valid JSON, and reports whether it is an event.
 func (r *reader) line(b []byte) bool {
 	m := broken.FindSubmatch(bytes.TrimSpace(b))
 	if m == nil {
@@ -119,10 +119,10 @@ func (r *reader) line(b []byte) bool {
 	for c := (jsonscan.Cursor{Text: m[7]}); c.Next(); {
 		r.args.add(c.Key, c.Value())
 	}
-	var okd, okt bool
-	e.dur, okd = jsonscan.Int(m[4])
-	e.ts, okt = jsonscan.Int(m[5])
-	if !okd || !okt {
+	var timed [2]bool
+	e.dur, timed[0] = jsonscan.Int(m[4])
+	e.ts, timed[1] = jsonscan.Int(m[5])
+	if timed != [2]bool{true, true} {
 		return false
 	}
 	r.take()
@@ -142,12 +142,9 @@ func executor(name []byte) bool {
 	return bytes.HasSuffix(name, []byte("Executor::Execute"))
 }
 
-// holds reports whether an operator runs graphs of its own, for profiles without
-// events of executors.
+// holds reports whether an operator runs graphs, for profiles without events of executors.
 func holds(op string) bool {
-	switch op {
-	case "If", "Loop", "Scan", "SequenceMap", "BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch":
-		return true
-	}
-	return strings.HasPrefix(op, "Loop_")
+	return slices.Contains(holders, op) || strings.HasPrefix(op, "Loop_")
 }
+
+var holders = []string{"If", "Loop", "Scan", "SequenceMap", "BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch"}

@@ -5,26 +5,25 @@ import (
 	"cmp"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/profile"
 )
 
-// node is a node of a graph, with what its events say beside their times.
+// node is a node of a graph, with the arguments of its events.
 type node struct {
 	name, op  string
-	index     int64 // -1 where the record does not tell
+	index     int64 // -1 if absent
 	provider  string
-	inText    []byte // shapes as they stand, to see whether they change
+	inText    []byte // shapes as text, to detect changes
 	in, out   []profile.Tensor
-	shapes    int // how often they were others than before
+	shapes    int // number of changes of shapes
 	figures   [figures]sum
-	more      map[string]*sum // numbers of keys that are not known
+	more      map[string]*sum // numbers of unknown keys
 	options   []profile.Option
 	device    sum // time of device kernels, seconds
 	blocks    string
-	threadsOf [threadFigures]sum // seconds
+	threadsOf [len(phases)]sum // seconds
 }
 
 // sum is a figure of a node over its calls.
@@ -58,37 +57,24 @@ const (
 	figures
 )
 
+var figureKeys = [figures]string{
+	activationSize: "activation_size", parameterSize: "parameter_size", outputSize: "output_size",
+	inUse: "mem_bytes_in_use", requestedInUse: "mem_bytes_requested_in_use", arenaHeld: "mem_arena_held", inUsePeak: "mem_in_use_peak",
+	inUseDelta: "mem_in_use_delta", requestedDelta: "mem_requested_in_use_delta", arenaDelta: "mem_arena_held_delta",
+}
+
+// figure returns the figure with a key, -1 for other keys.
 func figure(key []byte) int {
-	switch string(key) {
-	case "activation_size":
-		return activationSize
-	case "parameter_size":
-		return parameterSize
-	case "output_size":
-		return outputSize
-	case "mem_bytes_in_use":
-		return inUse
-	case "mem_bytes_requested_in_use":
-		return requestedInUse
-	case "mem_arena_held":
-		return arenaHeld
-	case "mem_in_use_peak":
-		return inUsePeak
-	case "mem_in_use_delta":
-		return inUseDelta
-	case "mem_requested_in_use_delta":
-		return requestedDelta
-	case "mem_arena_held_delta":
-		return arenaDelta
+	for i := range figureKeys {
+		if string(key) == figureKeys[i] {
+			return i
+		}
 	}
 	return -1
 }
 
-// threadFigures is the number of phases of a thread pool, see phases.
-const threadFigures = 5
-
 // phases are the times of a thread pool's main thread, microseconds in the record.
-var phases = [threadFigures]struct{ key, name, doc string }{
+var phases = [...]struct{ key, name, doc string }{
 	{"Distribution", "Time to distribute work", "Time in which the calling thread divided the node's work."},
 	{"DistributionEnqueue", "Time to enqueue work", "Time in which the calling thread put work into queues of others."},
 	{"Run", "Time on the calling thread", "Time in which the calling thread did its part of the node's work."},
@@ -110,16 +96,15 @@ func (a *arguments) reset() {
 	*a = arguments{index: -1, plan: -1, rest: a.rest[:0], again: a.again}
 }
 
-// begin notes that an inference is over: the next one begins as it did.
+// begin notes the end of an inference: the next one repeats its shapes.
 func (a *arguments) begin() { a.again[0].at, a.again[1].at = 0, 0 }
 
-// add takes one argument.
+// add adds one argument.
 func (a *arguments) add(k, v []byte) {
-	if i := figure(k); i >= 0 {
+	number := func(to *int64) {
 		if n, ok := jsonscan.Int(v); ok {
-			a.numbers[i], a.has[i] = float64(n), true
+			*to = n
 		}
-		return
 	}
 	switch string(k) {
 	case "op_name":
@@ -127,13 +112,9 @@ func (a *arguments) add(k, v []byte) {
 	case "provider":
 		a.provider = bare(v)
 	case "node_index":
-		if n, ok := jsonscan.Int(v); ok {
-			a.index = n
-		}
+		number(&a.index)
 	case "exec_plan_index":
-		if n, ok := jsonscan.Int(v); ok {
-			a.plan = n
-		}
+		number(&a.plan)
 	case "graph_index": // the same as the plan's
 	case "input_type_shape":
 		a.in = v
@@ -142,15 +123,19 @@ func (a *arguments) add(k, v []byte) {
 	case "thread_scheduling_stats":
 		a.threads = v
 	default:
-		if len(a.rest) < 64 {
+		if i := figure(k); i >= 0 {
+			if n, ok := jsonscan.Int(v); ok {
+				a.numbers[i], a.has[i] = float64(n), true
+			}
+		} else if len(a.rest) < 64 {
 			a.rest = append(a.rest, [2][]byte{k, v})
 		}
 	}
 }
 
-// done completes the arguments when all were added.
+// done completes the arguments after the last one.
 func (a *arguments) done() {
-	// Before 1.13 or so the number in the optimised graph had another name.
+	// Before version 1.13 or so, the number in the optimised graph had another name.
 	if a.index < 0 {
 		a.index = a.plan
 	}
@@ -169,10 +154,10 @@ func newNode(name string, a *arguments) *node {
 	return n
 }
 
-// maxMore bounds the numbers of keys that are not known, of a node.
+// maxMore limits the numbers of unknown keys of a node.
 const maxMore = 50
 
-// take adds the arguments of one call.
+// take adds the arguments of one call to a node.
 func (n *node) take(r *reader, a *arguments) {
 	for i := range a.numbers {
 		if a.has[i] {
@@ -213,7 +198,7 @@ func (n *node) take(r *reader, a *arguments) {
 	}
 }
 
-// pool adds what a thread pool says of one call.
+// pool adds the statistics of a thread pool of one call.
 func (n *node) pool(r *reader, v []byte) {
 	_ = jsonscan.Walk(v, func(k, v []byte) bool {
 		switch string(k) {
@@ -227,17 +212,14 @@ func (n *node) pool(r *reader, v []byte) {
 						if us, ok := jsonscan.Number(v); ok && us >= 0 {
 							n.threadsOf[i].add(us / 1e6)
 						}
-						break
+						return true
 					}
 				}
 				return true
 			})
 		case "sub_threads":
 			others := 0
-			_ = jsonscan.Walk(v, func(_, _ []byte) bool {
-				others++
-				return true
-			})
+			_ = jsonscan.Walk(v, func(_, _ []byte) bool { others++; return true })
 			r.workers = max(r.workers, others)
 		}
 		return true
@@ -265,7 +247,7 @@ func tensors(v []byte) (out []profile.Tensor) {
 	return out
 }
 
-// dtype writes ONNX Runtime's names of types as opmeter does.
+// dtype converts ONNX Runtime's names of types to those of opmeter.
 func dtype(s string) string {
 	return cmp.Or(map[string]string{"float": "float32", "double": "float64"}[s], s)
 }

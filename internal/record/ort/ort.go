@@ -9,13 +9,14 @@ package ort
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"io"
 	"path"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -29,58 +30,40 @@ func Format() *record.Format {
 		Name: Name, Title: "ONNX Runtime profile",
 		Files: "*.json, written when a session ends whose options have enable_profiling",
 		Gives: []string{"latency_s", "total_s", "calls", "bytes_read", "bytes_written", "weights_bytes", "timeline", "samples", "shapes", "memory", "phases"},
-		Match: match, Read: read,
+		Match: match, Read: record.RunPerFile(read),
 	}
 }
 
 // match looks for events of a session or its nodes.
 func match(f *record.File) record.Sure {
-	b := bytes.TrimPrefix(bytes.TrimLeft(f.Head, "\ufeff \t\r\n"), []byte("["))
-	if !bytes.HasPrefix(bytes.TrimLeft(b, " \t\r\n"), []byte("{")) {
+	h := f.JSONHead("[{")
+	if !bytes.HasPrefix(bytes.TrimSpace(bytes.TrimPrefix(h, []byte("["))), []byte("{")) {
 		return record.No
 	}
-	session := bytes.Contains(b, []byte("model_loading_")) || bytes.Contains(b, []byte("session_initialization"))
-	node := bytes.Contains(b, []byte("_kernel_time\"")) && bytes.Contains(b, []byte(`"op_name"`))
-	switch {
-	case session && bytes.Contains(b, []byte(`"Session"`)), node && bytes.Contains(b, []byte(`"Node"`)):
+	session := h.HasAny("model_loading_", "session_initialization")
+	node := h.Has(`_kernel_time"`, `"op_name"`)
+	if session && h.Has(`"Session"`) || node && h.Has(`"Node"`) {
 		return record.Certain
-	case node:
-		return record.Likely
 	}
-	return record.No
+	return record.Likely.If(node)
 }
 
-// read makes a run of every file.
-func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
-	return record.EachRun(ctx, in, func(f *record.File) (*runlog.Run, error) { return readFile(ctx, f) })
-}
-
-func readFile(ctx context.Context, f *record.File) (*runlog.Run, error) {
-	in, err := f.Open()
-	if err != nil {
-		return nil, &record.FileError{Path: f.Path, Err: err}
-	}
-	defer in.Close()
+func read(ctx context.Context, f *record.File) (*runlog.Run, error) {
 	r := newReader()
-	err = r.read(ctx, in)
+	err := f.With(func(in io.Reader) error { return r.read(ctx, in) })
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil, err
 	}
 	if len(r.rows) == 0 && r.sessions == 0 {
-		why := errors.New("has no event of a session or node of ONNX Runtime")
-		if err != nil {
-			why = err
-		}
-		return nil, &record.FileError{Path: f.Path, Err: why}
+		return nil, cmp.Or(err, errors.New("has no event of a session or node of ONNX Runtime"))
 	}
 	return r.run(strings.TrimSuffix(path.Base(f.Name), path.Ext(f.Name)), f.Path), nil
 }
 
 // provider is the unit of a provider's name: "cpu" for the processor.
 func provider(name string) string {
-	name = strings.TrimSuffix(name, "ExecutionProvider")
-	if name == "CPU" || name == "" {
+	if name = strings.TrimSuffix(name, "ExecutionProvider"); name == "CPU" {
 		return profile.CPU
 	}
-	return name
+	return cmp.Or(name, profile.CPU)
 }

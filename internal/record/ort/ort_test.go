@@ -317,7 +317,7 @@ func TestThreads(t *testing.T) {
 	if n := *p.Totals.Latency.N; n != 7 {
 		t.Errorf("%d runs, want 7: all but the first", n)
 	}
-	// The first run, of thread 1, counts for itself: x is 3 times 5 and 4 times 7.
+	// The first run, of thread 1, counts separately: x is 3 times 5 and 4 times 7.
 	// rounding of a mean
 	if got, want := *p.Layers[0].Latency.Mean*7e6, 3*5+4*7.0; !(math.Abs(got-want) < 1e-6) {
 		t.Errorf("x took %v µs, want %v", got, want)

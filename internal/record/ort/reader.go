@@ -6,22 +6,21 @@ import (
 	"math"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
 )
 
-// Bounds of what is kept.
+// Limits of a file.
 const (
-	maxPending = 1_000_000 // events that wait for the end of their inference
+	maxPending = 1_000_000 // events before the end of their inference
 	maxRows    = 100_000   // different operators
 	maxThreads = 256
 )
 
-// reader makes rows and inferences of events in the order in which they come.
+// reader makes rows and inferences of events in the order of the file.
 type reader struct {
 	now      event
-	ids      map[string]int32 // of names with operator and index
+	ids      map[string]int32 // by name, operator and index
 	nodes    []*node          // by id
 	lastOf   map[string]int32 // node that ran last, by operator
 	rows     []row
@@ -29,21 +28,21 @@ type reader struct {
 	threads  map[string]int32
 	names    []string // of threads
 	pending  []item   // events whose inference is not known yet
-	late     *item    // an inference whose nodes come after it
+	late     *item    // an inference whose nodes follow it
 	runner   []bool   // by thread: it runs the session
 	tally    runlog.Tally
 	bars     bars
 	sessions int   // events of sessions
 	runs     int   // inferences
 	seen     int64 // events
-	from     int64 // events that end before are not taken, microseconds
+	from     int64 // events that end before are ignored, microseconds
 	shift    int64 // of the file's times, microseconds
 	summed   bool
-	looked   int // events looked at to find those of inferences, and taken
-	taken    int
+	looked   int // pending events that were compared with inferences
+	taken    int // those of them that belong to one
 	load     *float64
 	plan     *float64
-	arena    int64 // most that the arena held, -1 for not known
+	arena    int64 // maximum size of the arena, -1 if unknown
 	peak     int64
 	workers  int
 	dropped  runlog.Dropped
@@ -52,7 +51,7 @@ type reader struct {
 	args     arguments // of the present event
 }
 
-// rowKey tells rows apart: a node's index is its own within its graph only.
+// rowKey identifies rows: a node's index is unique only within its graph.
 type rowKey struct {
 	parent, node, nth int32
 }
@@ -62,21 +61,21 @@ type item struct {
 	ts, end int64 // microseconds
 	node    int32 // -1 for an executor
 	thread  int32
-	body    []int32 // positions of what it ran
+	body    []int32 // positions of the items that it ran
 }
 
 func newReader() *reader {
 	return &reader{ids: map[string]int32{}, rowAt: map[rowKey]int32{}, lastOf: map[string]int32{}, threads: map[string]int32{}, arena: -1, peak: -1, bars: bars{every: 1}, from: math.MinInt64}
 }
 
-// event takes one event.
+// event reads one event.
 func (r *reader) event(v []byte) {
 	if !r.whole(v) && !r.line(v) {
 		r.dropped.Add("events that are not valid JSON", 1)
 	}
 }
 
-// whole takes a text that is one event; it reports whether it is.
+// whole reads a text if it is one event, and reports whether it is.
 func (r *reader) whole(v []byte) bool {
 	if !r.now.parse(v, &r.args) {
 		return false
@@ -108,8 +107,7 @@ func (r *reader) take() {
 func (r *reader) session() {
 	e := &r.now
 	r.sessions++
-	if !e.timed {
-		r.dropped.Add("events without a time", 1)
+	if !r.timed() {
 		return
 	}
 	s := float64(e.dur) / 1e6
@@ -122,14 +120,27 @@ func (r *reader) session() {
 		r.args.begin()
 		r.modelRun()
 	case executor(e.name):
-		r.keep(item{ts: e.ts, end: e.ts + e.dur, node: -1, thread: r.thread()})
+		r.keep(r.item(-1))
 	default:
 		// Parts of a run that some builds time, such as batches: they enclose nodes.
-		r.bars.session(e)
+		r.bars.other(e, onHost)
 	}
 }
 
-// loading reports whether an event is of what comes before inferences.
+// timed reports whether the event has times; otherwise it counts as skipped.
+func (r *reader) timed() bool {
+	if !r.now.timed {
+		r.dropped.Add("events without a time", 1)
+	}
+	return r.now.timed
+}
+
+// item makes an item of the event.
+func (r *reader) item(node int32) item {
+	return item{ts: r.now.ts, end: r.now.ts + r.now.dur, node: node, thread: r.thread()}
+}
+
+// loading reports whether an event precedes all inferences.
 func loading(e *event) bool {
 	return string(e.cat) == "Session" && (bytes.HasPrefix(e.name, []byte("model_loading")) || string(e.name) == "session_initialization")
 }
@@ -164,14 +175,12 @@ func (r *reader) keep(i item) {
 	r.pending = append(r.pending, i)
 }
 
-// node takes the event of a node.
+// node reads the event of a node.
 func (r *reader) node() {
-	e := &r.now
-	if !e.timed {
-		r.dropped.Add("events without a time", 1)
+	if !r.timed() {
 		return
 	}
-	name := e.name
+	name := r.now.name
 	switch {
 	case bytes.HasSuffix(name, []byte(kernelTime)):
 		name = name[:len(name)-len(kernelTime)]
@@ -183,7 +192,7 @@ func (r *reader) node() {
 		r.dropped.Add("nodes beyond the first hundred thousand different ones", 1)
 		return
 	}
-	r.keep(item{ts: e.ts, end: e.ts + e.dur, node: id, thread: r.thread()})
+	r.keep(r.item(id))
 }
 
 // id numbers nodes, and adds the event's arguments to those of its node.
@@ -195,7 +204,7 @@ func (r *reader) id(name []byte) int32 {
 		k = append(k, byte(a.index>>(8*i)))
 	}
 	if len(name) == 0 {
-		k = append(k, a.in...) // nothing else tells nodes without names apart
+		k = append(k, a.in...) // nothing else distinguishes nodes without names
 	}
 	r.key = k
 	id, ok := r.ids[string(k)]
@@ -212,8 +221,8 @@ func (r *reader) id(name []byte) int32 {
 	return id
 }
 
-// kernel adds the time of a device's kernel to the node that ran last with the operator
-// it names: the record has no other link.
+// kernel adds the time of a device's kernel to the last node with its operator: the record has no
+// other link.
 func (r *reader) kernel() {
 	e := &r.now
 	a := &r.args
@@ -224,64 +233,57 @@ func (r *reader) kernel() {
 		return
 	}
 	r.nodes[id].device.add(float64(e.dur) / 1e6)
-	r.bars.kernel(e)
+	r.bars.other(e, onDevice)
 }
 
-// modelRun ends an inference, or begins one where events are ordered by their start.
+// modelRun ends an inference, or begins one if events are ordered by their start.
 func (r *reader) modelRun() {
-	e := &r.now
-	run := item{ts: e.ts, end: e.ts + e.dur, thread: r.thread()}
+	run := r.item(0)
 	r.runner[run.thread] = true
-	if r.late != nil {
-		l := *r.late
-		r.late = nil
-		r.inference(&l)
-	}
+	r.endLate()
 	if r.inside(&run) {
 		r.inference(&run)
-		return
+	} else {
+		r.late = &run
 	}
-	r.late = &run
 }
 
-// inside reports whether an event that waits lies within a run.
-func (r *reader) inside(run *item) bool {
-	for i := len(r.pending) - 1; i >= 0; i-- {
-		if p := &r.pending[i]; p.ts >= run.ts && p.end <= run.end {
-			return true
-		}
-	}
-	return false
-}
-
-// finish takes what is left at the end.
-func (r *reader) finish() {
-	if r.late != nil {
-		l := *r.late
+// endLate ends the inference whose nodes followed it.
+func (r *reader) endLate() {
+	if late := r.late; late != nil {
 		r.late = nil
-		r.inference(&l)
+		r.inference(late)
 	}
-	if len(r.pending) == 0 {
-		return
-	}
-	if r.runs > 0 {
-		r.dropped.Add("nodes of an inference whose end is not recorded", int64(len(r.pending)))
-		r.pending = nil
-		return
-	}
-	// No inference has an event of its own: one ends where its first node comes again.
+}
+
+// inside reports whether a pending event is within a run.
+func (r *reader) inside(run *item) bool {
+	return slices.ContainsFunc(r.pending, func(p item) bool { return p.within(run) })
+}
+
+func (i *item) within(run *item) bool { return i.ts >= run.ts && i.end <= run.end }
+
+// finish reads the pending events at the end of the file.
+func (r *reader) finish() {
+	r.endLate()
 	all := r.pending
 	r.pending = nil
+	switch {
+	case len(all) == 0:
+		return
+	case r.runs > 0:
+		r.dropped.Add("nodes of an inference whose end is not recorded", int64(len(all)))
+		return
+	}
+	// Inferences have no events: one ends at the repetition of its first node.
 	first := int32(-1)
 	from := 0
 	for i := range all {
-		n := all[i].node
-		if n < 0 {
-			continue
-		}
-		if first < 0 {
+		switch n := all[i].node; {
+		case n < 0:
+		case first < 0:
 			first = n
-		} else if n == first && r.nodes[n].name != "" {
+		case n == first && r.nodes[n].name != "":
 			r.pieces(all[from:i])
 			from = i
 		}
@@ -298,19 +300,23 @@ func (r *reader) pieces(items []item) {
 	r.inference(&run)
 }
 
-// inference adds up what lies within a run. Events before it that belong to no run are
-// dropped; those of a run on another thread wait.
+// inference adds up the events within a run. Events before it that belong to no run are
+// skipped; those of a run on another thread stay pending.
 func (r *reader) inference(run *item) {
 	var mine, rest []item
-	several := r.several()
-	within := func(p *item) bool { return p.ts >= run.ts && p.end <= run.end }
-	// Nodes run on the thread that asked for the inference, or all on those of a pool.
-	alone := slices.ContainsFunc(r.pending, func(p item) bool { return p.thread == run.thread && p.node >= 0 && within(&p) })
+	runners := 0
+	for _, x := range r.runner {
+		if x {
+			runners++
+		}
+	}
+	// Nodes run on the thread of the inference, or all on those of a pool.
+	alone := slices.ContainsFunc(r.pending, func(p item) bool { return p.thread == run.thread && p.node >= 0 && p.within(run) })
 	for _, p := range r.pending {
 		switch {
-		case within(&p) && (p.thread == run.thread || !alone && !r.runner[p.thread]):
+		case p.within(run) && (p.thread == run.thread || !alone && !r.runner[p.thread]):
 			mine = append(mine, p)
-		case p.end <= run.ts && !several && p.thread == run.thread:
+		case p.end <= run.ts && runners < 2 && p.thread == run.thread:
 			if p.node >= 0 {
 				r.dropped.Add("nodes outside of any inference", 1)
 			}
@@ -318,7 +324,7 @@ func (r *reader) inference(run *item) {
 			rest = append(rest, p)
 		}
 	}
-	// Looking again and again at what never belongs to a run must not take forever.
+	// This limits the work for events that never belong to a run.
 	r.taken += len(mine)
 	if r.looked += len(r.pending); r.looked > 1_000_000+64*r.taken {
 		r.dropped.Add("nodes outside of any inference", int64(len(rest)))
@@ -334,47 +340,32 @@ func (r *reader) inference(run *item) {
 	}
 	wall := 1000 * (run.end - run.ts)
 	if run.node < 0 {
-		wall = -1 // nobody recorded the whole: it is the sum of its nodes
+		wall = -1 // the whole is not recorded: it is the sum of its nodes
 		r.summed = true
 	}
 	r.tally.End(wall)
 	r.bars.end()
 }
 
-func (r *reader) several() bool {
-	n := 0
-	for _, x := range r.runner {
-		if x {
-			n++
-		}
-	}
-	return n > 1
-}
-
-// tree finds what ran within what, thread by thread, and returns the outermost. Of
-// events that end at the same microsecond the inner one was written first.
+// tree finds the items that each item ran, thread by thread, and returns the outermost. Of
+// events that end at the same microsecond, the inner one was written first.
 func (r *reader) tree(items []item) (top []int32) {
-	ordered := slices.IsSortedFunc(items, func(a, b item) int { return cmp.Compare(a.end, b.end) })
 	order := make([]int32, len(items))
 	for i := range order {
 		order[i] = int32(i)
 	}
-	if !ordered {
+	if !slices.IsSortedFunc(items, func(a, b item) int { return cmp.Compare(a.end, b.end) }) {
+		// An event without duration that begins at the end of another one follows it. The outer one
+		// of two events began, and was written, first.
+		empty := func(i int32) int {
+			if items[i].ts == items[i].end {
+				return 1
+			}
+			return 0
+		}
 		slices.SortStableFunc(order, func(a, b int32) int {
 			x, y := &items[a], &items[b]
-			switch {
-			case x.end != y.end:
-				return cmp.Compare(x.end, y.end)
-			case (x.ts == x.end) != (y.ts == y.end):
-				// What took no time and begins where the other one ends comes after it.
-				if x.ts == x.end {
-					return 1
-				}
-				return -1
-			case x.ts != y.ts:
-				return cmp.Compare(y.ts, x.ts)
-			}
-			return int(b - a) // the outer one began, and was written, first
+			return cmp.Or(cmp.Compare(x.end, y.end), empty(a)-empty(b), cmp.Compare(y.ts, x.ts), int(b-a))
 		})
 	}
 	open := make([][]int32, len(r.names))
@@ -386,34 +377,34 @@ func (r *reader) tree(items []item) (top []int32) {
 		for from > 0 && items[s[from-1]].ts >= it.ts && (inner || items[s[from-1]].node < 0) {
 			from--
 		}
-		for _, k := range s[from:] {
-			if items[k].node < 0 {
-				it.body = append(it.body, items[k].body...)
-			} else {
-				it.body = append(it.body, k)
-			}
-		}
+		it.body = flatten(items, it.body, s[from:])
 		open[it.thread] = append(s[:from], i)
 	}
 	for _, s := range open {
-		for _, i := range s {
-			if items[i].node < 0 {
-				top = append(top, items[i].body...)
-			} else {
-				top = append(top, i)
-			}
-		}
+		top = flatten(items, top, s)
 	}
 	slices.SortStableFunc(top, func(a, b int32) int { return cmp.Compare(items[a].ts, items[b].ts) })
 	return top
 }
 
-// count adds a node with what it ran.
+// flatten appends items to to, with the items that an executor ran in its place.
+func flatten(items []item, to, list []int32) []int32 {
+	for _, i := range list {
+		if items[i].node < 0 {
+			to = append(to, items[i].body...)
+		} else {
+			to = append(to, i)
+		}
+	}
+	return to
+}
+
+// count adds a node and the nodes that it ran.
 func (r *reader) count(items []item, i, parent int32, nth map[rowKey]int32) {
 	it := &items[i]
 	k := rowKey{parent: parent, node: it.node}
 	if n := r.nodes[it.node]; n.name == "" || n.index < 0 && parent < 0 {
-		// Without a name or number nodes are told apart by their order.
+		// Nodes without a name or number are distinguished by their order.
 		k.nth = nth[k]
 		nth[rowKey{parent: parent, node: it.node}]++
 	}
@@ -428,15 +419,15 @@ func (r *reader) count(items []item, i, parent int32, nth map[rowKey]int32) {
 		r.rows = append(r.rows, row{node: it.node, parent: parent})
 	}
 	self := it.end - it.ts
+	r.bars.add(it, at)
 	for _, b := range it.body {
 		self -= items[b].end - items[b].ts
 	}
 	r.tally.Call(int(at), 1000*max(0, self))
-	r.bars.add(it, at)
 	for _, b := range it.body {
 		r.count(items, b, at, nth)
 	}
 }
 
-// row is a layer of the profile: a node where it is run from.
+// row is a layer of the profile: a node and the row that runs it, -1 for the session.
 type row struct{ node, parent int32 }

@@ -9,33 +9,31 @@ import (
 	"math"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
 )
 
-// Recording puts together what several files tell of one model: profiles of sessions of one
-// program with the same model and options, read one after the other. Figures are over
-// all their inferences.
+// Recording joins several files of one model: profiles of sessions of one program with the same
+// model and options, read one after the other. Figures are over all their inferences.
 type Recording struct {
 	r      *reader
 	events int64
 	origin int64 // when the first session began to profile, nanoseconds
 }
 
-// NewRecording makes a recording without anything.
+// NewRecording makes an empty recording.
 func NewRecording() *Recording { return &Recording{r: newReader()} }
 
-// Session says what a file is of.
+// Session describes a file.
 type Session struct {
-	// Skip is how many inferences at the file's beginning are not to count.
+	// Skip is the number of inferences at the beginning of the file that are ignored.
 	Skip int
-	// Started is when the session began to profile, nanoseconds of a clock that all
-	// sessions of the recording have.
+	// Started is the begin of profiling in nanoseconds of a clock that all sessions of the
+	// recording share.
 	Started int64
 }
 
-// Add reads the profile of one more session. Inferences that were read before a fault count.
+// Add reads the profile of one more session. Inferences before an error count.
 func (c *Recording) Add(ctx context.Context, file io.ReadSeeker, s Session) error {
 	r := c.r
 	if r.runs == 0 {
@@ -51,7 +49,7 @@ func (c *Recording) Add(ctx context.Context, file io.ReadSeeker, s Session) erro
 			return err
 		}
 	}
-	// Sessions are apart from each other on one line of time.
+	// Sessions have separate places on the timeline.
 	r.shift = (s.Started - c.origin) / 1000
 	again := r.sessions > 0
 	load, plan := r.load, r.plan
@@ -59,13 +57,13 @@ func (c *Recording) Add(ctx context.Context, file io.ReadSeeker, s Session) erro
 	err := r.read(ctx, file)
 	c.events += r.seen - before
 	if again {
-		r.load, r.plan = load, plan // loading is told of once
+		r.load, r.plan = load, plan // loading counts once
 	}
 	r.args.begin()
 	return err
 }
 
-// cut finds the end of the nth inference of a file, microseconds.
+// cut returns the end of the nth inference of a file in microseconds.
 func (c *Recording) cut(ctx context.Context, file io.Reader, n int) (int64, error) {
 	var ends []int64
 	var e event
@@ -86,14 +84,13 @@ func (c *Recording) cut(ctx context.Context, file io.Reader, n int) (int64, erro
 	return ends[n-1], nil
 }
 
-// Inferences is how many were read.
+// Inferences is the number of inferences so far.
 func (c *Recording) Inferences() int { return c.r.runs }
 
-// Events is how many events the files held.
+// Events is the number of events in the files.
 func (c *Recording) Events() int64 { return c.events }
 
-// Run makes the run of what was read so far; more may be added afterwards. nil where there
-// was nothing.
+// Run makes the run of the sessions so far, nil without inferences. More sessions may follow.
 func (c *Recording) Run(name, path string) *runlog.Run {
 	if c.r.runs == 0 {
 		return nil
@@ -101,25 +98,24 @@ func (c *Recording) Run(name, path string) *runlog.Run {
 	return c.r.run(name, path)
 }
 
-// read takes the events of a file, up to its end or a fault in it.
+// read reads the events of a file, up to its end or an error.
 func (r *reader) read(ctx context.Context, in io.Reader) error {
 	n := 0
-	stopped := func() bool {
+	// Without whole, the scanner calls the last function, which stops the scan.
+	whole := func(v []byte) bool {
 		n++
-		return n&1023 == 0 && ctx.Err() != nil
+		return (n&1023 != 0 || ctx.Err() == nil) && r.whole(v)
 	}
-	res, err := jsonscan.Each(in, jsonscan.Options{Line: r.line, Whole: func(v []byte) bool { return !stopped() && r.whole(v) }, Stream: func(key string) bool { return key == "traceEvents" }}, func(_ string, v []byte) error {
-		if ctx.Err() != nil {
-			return ctx.Err()
+	res, err := jsonscan.Each(in, jsonscan.Options{Line: r.line, Whole: whole, Stream: jsonscan.Keys("traceEvents")}, func(_ string, v []byte) error {
+		if ctx.Err() == nil {
+			r.event(v)
 		}
-		r.event(v)
-		return nil
+		return ctx.Err()
 	})
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return err
 	}
 	if err != nil {
-		// What was read before the fault counts.
 		r.dropped.Add(fmt.Sprintf("what follows byte %d, which cannot be read (%v)", res.Bytes, err), 1)
 	}
 	if res.Cut {

@@ -6,11 +6,11 @@ import (
 	"strconv"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
+	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/profile"
 )
 
-// run makes the run of what was read.
+// run makes the run of the events so far.
 func (r *reader) run(name, path string) *runlog.Run {
 	p := &profile.Profile{
 		Model:    profile.Model{Name: name, Path: path, Format: Name},
@@ -23,22 +23,20 @@ func (r *reader) run(name, path string) *runlog.Run {
 	for i, at := range order {
 		out.Hints[i] = r.layer(&p.Layers[i], &r.rows[at], place)
 	}
-	t := r.timeline()
-	if t != nil {
-		for i := range t.Lanes {
-			for k, at := range t.Lanes[i].Layers {
+	if p.Timeline = r.timeline(); p.Timeline != nil {
+		for _, lane := range p.Timeline.Lanes {
+			for k, at := range lane.Layers {
 				if at >= 0 {
-					t.Lanes[i].Layers[k] = int32(place[at])
+					lane.Layers[k] = int32(place[at])
 				}
 			}
 		}
-		p.Timeline = t
 	}
 	if r.load != nil || r.plan != nil {
 		p.Phases = &profile.Phases{LoadS: r.load, PlanS: r.plan}
 	}
 	if r.arena >= 0 || r.peak >= 0 {
-		p.Memory = &profile.Memory{ArenaBytes: positive(r.arena), PeakBytes: positive(r.peak)}
+		p.Memory = &profile.Memory{ArenaBytes: draft.Count(r.arena, true), PeakBytes: draft.Count(r.peak, true)}
 	}
 	if r.workers > 0 {
 		p.Settings.Threads = new(int64(r.workers + 1))
@@ -51,40 +49,27 @@ func (r *reader) run(name, path string) *runlog.Run {
 	return out
 }
 
-func positive(n int64) *int64 {
-	if n < 0 {
-		return nil
+// order returns the rows, each followed by the rows that it runs, in the order of their first
+// events; place is the new position of each row.
+func (r *reader) order() (order, place []int) {
+	kids := map[int32][]int{}
+	for i, w := range r.rows {
+		kids[w.parent] = append(kids[w.parent], i)
 	}
-	return &n
-}
-
-// order puts rows behind the one that runs them, in the order in which they were first
-// seen; place is where each went.
-func (r *reader) order() (order []int, place []int) {
-	kids := make([][]int, len(r.rows))
-	var walk func(i int)
 	place = make([]int, len(r.rows))
-	walk = func(i int) {
-		place[i] = len(order)
-		order = append(order, i)
-		for _, k := range kids[i] {
-			walk(k)
+	var walk func(parent int32)
+	walk = func(parent int32) {
+		for _, i := range kids[parent] {
+			place[i] = len(order)
+			order = append(order, i)
+			walk(int32(i))
 		}
 	}
-	for i := range r.rows {
-		if p := r.rows[i].parent; p >= 0 {
-			kids[p] = append(kids[p], i)
-		}
-	}
-	for i := range r.rows {
-		if r.rows[i].parent < 0 {
-			walk(i)
-		}
-	}
+	walk(-1)
 	return order, place
 }
 
-// layer fills in a layer, and says what is known about the model's node.
+// layer sets a layer and returns the hint to the model's node.
 func (r *reader) layer(l *profile.Layer, w *row, place []int) runlog.Hint {
 	n := r.nodes[w.node]
 	l.Name, l.Op, l.Inputs, l.Outputs, l.Options = n.name, n.op, n.in, n.out, n.options
@@ -102,21 +87,17 @@ func (r *reader) layer(l *profile.Layer, w *row, place []int) runlog.Hint {
 		l.Options = append(l.Options, profile.Option{Key: "block_size", Value: n.blocks})
 	}
 	r.figures(l, n)
-	h := runlog.Hint{}
-	if n.name != "" {
-		h.Nodes = []string{n.name}
+	if n.name == "" {
+		return runlog.Hint{}
 	}
-	return h
+	return runlog.Hint{Nodes: []string{n.name}}
 }
 
-// figures puts what a node's events say beside their times into its layer.
+// figures sets the figures of a node's events other than their times.
 func (r *reader) figures(l *profile.Layer, n *node) {
 	whole := func(i int) *int64 {
-		s := &n.figures[i]
-		if s.n == 0 || !(s.mean() >= 0 && s.mean() < 1<<53) {
-			return nil
-		}
-		return new(int64(s.mean() + 0.5))
+		m := n.figures[i].mean()
+		return draft.Count(int64(m+0.5), m >= 0 && m < 1<<53)
 	}
 	act, par := whole(activationSize), whole(parameterSize)
 	if act != nil && par != nil {
@@ -145,7 +126,7 @@ func (r *reader) figures(l *profile.Layer, n *node) {
 	}
 }
 
-// memoryFigures are those of the arena.
+// memoryFigures are those of the arena; most selects the maximum instead of the mean.
 var memoryFigures = []struct {
 	at   int
 	most bool
@@ -160,7 +141,7 @@ var memoryFigures = []struct {
 	{arenaDelta, false, profile.Quantity{Key: "arena_held_change_bytes", Unit: "B", Name: "Growth of the arena", Group: "Memory", Doc: "How much more the arena held after the node than before; mean of its calls."}},
 }
 
-// findings says what a reader should know.
+// findings adds findings about missing inferences and changed shapes.
 func (r *reader) findings(out *runlog.Run, order []int) {
 	if r.sessions > 0 && r.runs == 0 {
 		out.Found("import.no_run", profile.Warning, "The record has no inference: the session was made and not run, or what it ran was lost.")

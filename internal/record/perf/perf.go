@@ -1,5 +1,4 @@
-// Package perf reads the text that Linux's perf script prints of samples with their
-// stacks.
+// Package perf reads the text of Linux's perf script: samples with their stacks.
 //
 // Source of the format: the manual page of perf-script and its output.
 package perf
@@ -15,7 +14,6 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/stacks"
 	"github.com/opmeter/opmeter/internal/record/track"
@@ -31,14 +29,14 @@ func Format() *record.Format {
 		Files: "text of perf script, with call graphs",
 		Gives: []string{"latency_s", "with_callees_s", "cpu_cycles", "samples", "timeline"},
 		Match: Match,
-		Read:  read,
+		Read:  record.RunPerFile(read),
 	}
 }
 
-// header is the line before a stack: program, thread, processor, time, period, event.
+// header matches the line before a stack: program, thread, CPU, time, period, event.
 var header = regexp.MustCompile(`^(\S.*?)\s+(\d+)(?:/(\d+))?\s+(?:\[(\d+)\]\s+)?(\d+\.\d+):\s+(?:(\d+)\s+)?([^\s:]\S*?):?\s*$`)
 
-// Match recognises a sample's first line with frames behind it.
+// Match recognises the first line of a sample that is followed by a frame.
 func Match(f *record.File) record.Sure {
 	lines := bytes.Split(f.Head, []byte("\n"))
 	for i, line := range lines {
@@ -54,7 +52,7 @@ func Match(f *record.File) record.Sure {
 	return record.No
 }
 
-// frame reads a line of a stack: an address, a function, its library.
+// frame parses a line of a stack: address, function, library.
 func frame(line []byte) (f stacks.Function, ok bool) {
 	if len(line) == 0 || line[0] != ' ' && line[0] != '\t' {
 		return f, false
@@ -78,18 +76,14 @@ func frame(line []byte) (f stacks.Function, ok bool) {
 	}
 	if i := strings.LastIndex(rest, "+0x"); i > 0 {
 		if _, err := strconv.ParseUint(rest[i+3:], 16, 64); err == nil {
-			rest = rest[:i] // the place in the function
+			rest = rest[:i] // the offset in the function
 		}
 	}
 	f.Name = cmp.Or(rest, "[unknown]")
 	return f, true
 }
 
-func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
-	return record.EachRun(ctx, in, func(f *record.File) (*runlog.Run, error) { return readFile(ctx, f) })
-}
-
-// reader takes line by line.
+// reader reads line by line.
 type reader struct {
 	set     stacks.Set
 	trace   track.Trace
@@ -102,32 +96,24 @@ type reader struct {
 
 type thread struct {
 	chart stacks.Chart
-	until int64 // when the last sample is over
+	until int64 // end of the last sample
 }
 
-// sample is the one whose stack is being read.
+// sample is the current sample.
 type sample struct {
 	t      *thread
 	ts     int64
-	period float64 // of the event, 1 where the text does not tell
+	period float64 // of the event, 1 if unknown
 	event  string
 }
 
-// maxThreads bounds the threads that have rows.
+// maxThreads limits the tracks of threads.
 const maxThreads = 5000
 
-func readFile(ctx context.Context, f *record.File) (*runlog.Run, error) {
-	file, err := f.Open()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }()
+func read(ctx context.Context, f *record.File) (*runlog.Run, error) {
 	b := &reader{threads: map[string]*thread{}}
 	b.count, _ = b.set.Count(stacks.Samples, 1)
-	end := stacks.Lines(file, func(line []byte) error {
-		b.line(bytes.TrimRight(line, "\r"))
-		return ctx.Err()
-	})
+	end := stacks.Lines(ctx, f, func(line []byte) { b.line(bytes.TrimRight(line, "\r")) })
 	b.done()
 	if b.samples == 0 {
 		return nil, cmp.Or(end, errors.New("no samples: want the text of perf script"))
@@ -135,10 +121,10 @@ func readFile(ctx context.Context, f *record.File) (*runlog.Run, error) {
 	for _, t := range b.threads {
 		t.chart.End(t.until)
 	}
-	run := &runlog.Run{Profile: &profile.Profile{Model: profile.Model{Name: track.Stem(f.Name), Path: f.Path, Format: "perf"}}}
+	run := track.NewRun(f, "perf")
 	stacks.Finish(run, &b.set, &b.trace, "samples of the stack: each lasts for its period, or until the next one of its thread")
 	if end != nil {
-		run.Lost = append(run.Lost, profile.Loss{Cause: profile.Cause{Code: profile.ByRecord, Text: end.Error()}})
+		run.Lose(end.Error())
 	}
 	return run, nil
 }
@@ -151,7 +137,7 @@ func (b *reader) line(line []byte) {
 	case line[0] == ' ' || line[0] == '\t':
 		f, ok := frame(line)
 		if !ok || b.now == nil {
-			// Some programs' names begin with blanks.
+			// Names of some programs begin with blanks.
 			if b.now != nil || !b.head(bytes.TrimSpace(line)) {
 				b.set.Dropped.Add("lines that do not belong to a sample", 1)
 			}
@@ -168,7 +154,7 @@ func (b *reader) line(line []byte) {
 	}
 }
 
-// head takes the first line of a sample.
+// head reads the first line of a sample.
 func (b *reader) head(line []byte) bool {
 	if len(line) > 2000 {
 		return false
@@ -207,7 +193,7 @@ func (b *reader) head(line []byte) bool {
 	return true
 }
 
-// done takes the sample whose stack is whole.
+// done adds the current sample after its last frame.
 func (b *reader) done() {
 	s := b.now
 	if s == nil {
@@ -237,13 +223,13 @@ func (b *reader) done() {
 	}
 	c := &s.t.chart
 	if last > 0 && s.t.until > 0 && s.ts > s.t.until+last/2 {
-		c.Sample(s.t.until, stacks.Root) // the thread did not run in between
+		c.Sample(s.t.until, stacks.Root) // the thread did not run between the samples
 	}
 	c.Sample(s.ts, place)
 	s.t.until = max(s.t.until, s.ts+last)
 }
 
-// quantity is what the period of an event counts.
+// quantity returns the quantity that the period of an event counts.
 func quantity(event string) (q profile.Quantity, scale float64, time bool) {
 	name, _, _ := strings.Cut(event, ":")
 	switch name {

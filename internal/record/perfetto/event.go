@@ -2,12 +2,16 @@ package perfetto
 
 import (
 	"cmp"
+	"encoding/binary"
+	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/model/protoread"
 	"github.com/opmeter/opmeter/internal/record/track"
+	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
@@ -19,7 +23,7 @@ const (
 	counter    = 4
 )
 
-// event is a track event as it stands.
+// event is a track event.
 type event struct {
 	kind               uint64
 	track              uint64
@@ -29,18 +33,17 @@ type event struct {
 	hasValue, whole    bool
 	integer            int64
 	extra, extraDouble []uint64 // values of other counters
-	of, ofDouble       []uint64 // the tracks of these
+	of, ofDouble       []uint64 // tracks of these counters
 	flows              []uint64
 	legacy             []byte
-	naming, values     map[uint64]string // of annotations, and their texts
+	keys, texts        map[uint64]string // of annotations
 	delta, absolute    int64
 	hasDelta, hasAbs   bool
 }
 
 func (s *sequence) parse(data []byte) (e event, ok bool) {
-	e.track, e.naming, e.values = s.track, s.annotations, s.values
+	e.track, e.keys, e.texts = s.track, s.texts[keyField], s.texts[textField]
 	var categories []string
-	var of, ofDouble []uint64
 	r := protoread.NewReader(data)
 	for r.Next() {
 		switch r.Num() {
@@ -48,7 +51,7 @@ func (s *sequence) parse(data []byte) (e event, ok bool) {
 			e.delta, e.hasDelta = r.Int(), true
 		case 3:
 			for _, n := range r.Ints(nil) {
-				categories = append(categories, s.categories[uint64(n)])
+				categories = append(categories, s.texts[categoryField][uint64(n)])
 			}
 		case 4:
 			if len(e.annotations) < 200 {
@@ -59,7 +62,7 @@ func (s *sequence) parse(data []byte) (e event, ok bool) {
 		case 9:
 			e.kind = uint64(r.Int())
 		case 10:
-			e.name = s.names[uint64(r.Int())]
+			e.name = s.texts[nameField][uint64(r.Int())]
 		case 11:
 			e.track = uint64(r.Int())
 		case 12:
@@ -77,15 +80,11 @@ func (s *sequence) parse(data []byte) (e event, ok bool) {
 				e.value, e.hasValue = f, true
 			}
 		case 46:
-			for _, f := range r.Doubles(nil) {
-				if len(e.extraDouble) < 256 {
-					e.extraDouble = append(e.extraDouble, math.Float64bits(f))
-				}
-			}
+			e.extraDouble = fixed(&r, e.extraDouble)
 		case 31:
-			of = numbers(&r, of)
+			e.of = numbers(&r, e.of)
 		case 45:
-			ofDouble = numbers(&r, ofDouble)
+			e.ofDouble = numbers(&r, e.ofDouble)
 		case 36, 42:
 			e.flows = numbers(&r, e.flows)
 		case 47, 48:
@@ -95,17 +94,16 @@ func (s *sequence) parse(data []byte) (e event, ok bool) {
 	if len(categories) > 0 {
 		e.category = categories[0]
 	}
-	e.of, e.ofDouble = s.extra, s.extraDouble
-	if of != nil {
-		e.of = of
+	if e.of == nil {
+		e.of = s.extra
 	}
-	if ofDouble != nil {
-		e.ofDouble = ofDouble
+	if e.ofDouble == nil {
+		e.ofDouble = s.extraDouble
 	}
 	return e, r.Err() == nil
 }
 
-// fixed takes identifiers of eight bytes, packed or single.
+// fixed appends 8-byte identifiers, packed or single.
 func fixed(r *protoread.Reader, to []uint64) []uint64 {
 	for _, f := range r.Doubles(nil) {
 		if len(to) < 256 {
@@ -115,16 +113,7 @@ func fixed(r *protoread.Reader, to []uint64) []uint64 {
 	return to
 }
 
-// mark is the beginning or the end of a slice.
-type mark struct {
-	ts    int64
-	begin int32 // in reader.begins, -1 for an end
-	name  string
-}
-
-const maxMarks = 4_000_000
-
-// event takes a track event.
+// event reads a track event.
 func (b *reader) event(data []byte, at int64, timed bool, s *sequence) {
 	e, ok := s.parse(data)
 	if !ok {
@@ -148,7 +137,7 @@ func (b *reader) event(data []byte, at int64, timed bool, s *sequence) {
 		e.kind = cmp.Or(e.kind, l.kind())
 		e.name = cmp.Or(e.name, l.name)
 	}
-	p := b.home(&e, &l, s)
+	p := b.trackOf(&e, &l, s)
 	if p == nil {
 		b.trace.Dropped.Add("events of more than 50,000 tracks", 1)
 		return
@@ -158,7 +147,11 @@ func (b *reader) event(data []byte, at int64, timed bool, s *sequence) {
 	case sliceBegin, instant:
 		b.begin(p, &e, at, l.duration, e.kind == instant)
 	case sliceEnd:
-		b.mark(p, mark{at, -1, e.name})
+		name := int32(-1)
+		if e.name != "" {
+			name = b.number(e.name)
+		}
+		b.trace.End(&p.Pending, name, at)
 	case counter:
 		if e.hasValue {
 			b.count(p, &e, at, s)
@@ -168,9 +161,9 @@ func (b *reader) event(data []byte, at int64, timed bool, s *sequence) {
 	}
 }
 
-// home finds the track of an event. Number 0 stands for the thread of the writer, or for the
-// one that the old form names.
-func (b *reader) home(e *event, l *legacy, s *sequence) *place {
+// trackOf returns the track of an event. Number 0 is the thread of the writer, or the one that the
+// legacy form names.
+func (b *reader) trackOf(e *event, l *legacy, s *sequence) *trackInfo {
 	if l.async {
 		return b.at(l.id ^ 0x9e3779b97f4a7c15)
 	}
@@ -181,26 +174,21 @@ func (b *reader) home(e *event, l *legacy, s *sequence) *place {
 	if d := b.tracks[s.track]; s.track != 0 && d != nil && d.thread {
 		pid, tid = d.pid, d.tid
 	}
-	if l.pid != 0 {
-		pid = l.pid
-	}
-	if l.tid != 0 {
-		tid = l.tid
-	}
+	pid, tid = cmp.Or(l.pid, pid), cmp.Or(l.tid, tid)
 	if l.scope == 2 {
 		tid = 0
 	}
 	return b.ofThread(pid, tid)
 }
 
-// begin takes the beginning of a slice, or one that is whole.
-func (b *reader) begin(p *place, e *event, at, duration int64, point bool) {
-	if b.marks >= maxMarks {
-		b.trace.Dropped.Add("beginnings and ends beyond the first 4,000,000", 1)
-		return
-	}
-	if p.track < 0 {
-		p.track = b.trace.Track(kindOf(b.written), "", "")
+// begin adds the beginning of a slice, and its end if the event has a duration or is a point.
+func (b *reader) begin(p *trackInfo, e *event, at, duration int64, point bool) {
+	if p.Track < 0 {
+		kind := timeline.Thread
+		if b.written {
+			kind = ""
+		}
+		p.Track = b.trace.Track(kind, "", "")
 	}
 	x := track.Slice{Start: at, Bytes: -1, Layer: -1, Iteration: -1, Label: -1, Type: -1}
 	switch {
@@ -211,45 +199,50 @@ func (b *reader) begin(p *place, e *event, at, duration int64, point bool) {
 	default:
 		x.Layer = b.layer(e)
 	}
-	b.begins = append(b.begins, x)
-	n := int32(len(b.begins) - 1)
-	for _, f := range e.flows {
-		b.flows.add(f, p.track, n, at)
-	}
-	b.mark(p, mark{at, n, e.name})
-	if point || duration >= 0 {
-		b.mark(p, mark{clamp(at, max(0, duration)), -1, e.name})
-	}
-}
-
-func kindOf(written bool) timeline.LaneKind {
-	if written {
-		return ""
-	}
-	return timeline.Thread
-}
-
-func (b *reader) mark(p *place, m mark) {
-	if b.marks >= maxMarks {
-		b.trace.Dropped.Add("beginnings and ends beyond the first 4,000,000", 1)
+	name := b.number(e.name)
+	n := b.trace.Begin(&p.Pending, name, x)
+	if n < 0 {
 		return
 	}
-	b.marks++
-	p.marks = append(p.marks, m)
+	for _, f := range e.flows {
+		var key [8]byte
+		binary.LittleEndian.PutUint64(key[:], f)
+		b.flows.Add(key[:], track.ArrowEnd{Track: p.Track, TS: at, Slice: n})
+	}
+	if point || duration >= 0 {
+		b.trace.End(&p.Pending, name, clamp(at, max(0, duration)))
+	}
 }
 
-// layer gives the number of the layer of a slice: its name and category.
-func (b *reader) layer(e *event) int32 {
-	n := b.layers.Of([]byte(cmp.Or(e.name, "(unnamed)")), []byte(cmp.Or(e.category, "slice")))
-	for len(b.options) <= int(n) {
-		b.options = append(b.options, options{})
+// number returns the number of the name of a slice.
+func (b *reader) number(name string) int32 {
+	n, ok := b.names[name]
+	if !ok {
+		n = int32(len(b.names))
+		b.names[name] = n
 	}
-	b.options[n].see(e)
 	return n
 }
 
-// count takes the value of a counter.
-func (b *reader) count(p *place, e *event, at int64, s *sequence) {
+// layer returns the layer of a slice, by name and category.
+func (b *reader) layer(e *event) int32 {
+	n := b.layers.Of([]byte(cmp.Or(e.name, "(unnamed)")), []byte(cmp.Or(e.category, "slice")))
+	var all []annotation
+	b.layers.Arguments(n, func(add func(key, value string)) {
+		for _, a := range e.all() {
+			add(a.key, a.value())
+		}
+	}, func(o *profile.Option) bool {
+		if all == nil {
+			all = e.all()
+		}
+		return slices.ContainsFunc(all, func(a annotation) bool { return a.key == o.Key && a.value() == o.Value })
+	})
+	return n
+}
+
+// count adds a value of a counter.
+func (b *reader) count(p *trackInfo, e *event, at int64, s *sequence) {
 	v := e.value * p.scale
 	if e.whole {
 		n := e.integer
@@ -274,70 +267,25 @@ func (b *reader) count(p *place, e *event, at int64, s *sequence) {
 	b.trace.Value(p.c, at, v)
 }
 
-// extras takes values of counters that come with other events.
+// extras adds values of counters that are part of other events.
 func (b *reader) extras(e *event, at int64, s *sequence) {
-	for i, v := range e.extra {
-		if i < len(e.of) {
-			if p := b.at(e.of[i]); p != nil {
-				b.count(p, &event{integer: int64(v), whole: true}, at, s)
+	each := func(values, of []uint64, value func(v uint64) event) {
+		for i := range min(len(values), len(of)) {
+			if p := b.at(of[i]); p != nil {
+				x := value(values[i])
+				b.count(p, &x, at, s)
 			}
 		}
 	}
-	for i, v := range e.extraDouble {
-		if i < len(e.ofDouble) {
-			if p := b.at(e.ofDouble[i]); p != nil {
-				b.count(p, &event{value: math.Float64frombits(v)}, at, s)
-			}
-		}
-	}
+	each(e.extra, e.of, func(v uint64) event { return event{integer: int64(v), whole: true} })
+	each(e.extraDouble, e.ofDouble, func(v uint64) event { return event{value: math.Float64frombits(v)} })
 }
 
-// pairs makes slices of beginnings and ends: an end closes the innermost slice under
-// way, or the innermost of its name where it has one.
-func (b *reader) pairs() {
-	const unmarked = -2
-	lengths, tracks := make([]int64, len(b.begins)), make([]int32, len(b.begins))
-	for i := range lengths {
-		lengths[i] = unmarked
-	}
-	for _, p := range b.order {
-		slices.SortStableFunc(p.marks, func(x, y mark) int { return cmp.Compare(x.ts, y.ts) })
-		var open []mark
-		for _, m := range p.marks {
-			if m.begin >= 0 {
-				lengths[m.begin], tracks[m.begin] = -1, p.track
-				open = append(open, m)
-				continue
-			}
-			i := len(open) - 1
-			for m.name != "" && i >= 0 && i > len(open)-1000 && open[i].name != m.name {
-				i--
-			}
-			if i < 0 || m.name != "" && open[i].name != m.name {
-				b.trace.Dropped.Add("ends without a beginning", 1)
-				continue
-			}
-			lengths[open[i].begin] = m.ts - open[i].ts
-			open = append(open[:i], open[i+1:]...)
-		}
-		p.marks = nil
-	}
-	// What begins at the same time lies in what began before.
-	for i, x := range b.begins {
-		seq := int32(-1)
-		if x.Dur = lengths[i]; x.Dur != unmarked {
-			seq = b.trace.Add(tracks[i], x)
-		}
-		b.flows.seqs = append(b.flows.seqs, seq)
-	}
-	b.begins = nil
-}
-
-// legacy is what stands in the old form of an event.
+// legacy holds the legacy form of an event.
 type legacy struct {
 	phase    byte
 	name     string
-	duration int64 // nanoseconds, -1 for none
+	duration int64 // nanoseconds, -1 if unknown
 	pid, tid int64
 	id       uint64
 	async    bool
@@ -345,31 +293,20 @@ type legacy struct {
 }
 
 func parseLegacy(data []byte, s *sequence) legacy {
-	l := legacy{duration: -1}
+	var l legacy
+	var name, phase uint64
+	duration := int64(math.MinInt64)
 	r := protoread.NewReader(data)
-	for r.Next() {
-		switch r.Num() {
-		case 1:
-			l.name = s.names[uint64(r.Int())]
-		case 2:
-			l.phase = byte(r.Int())
-		case 3:
-			l.duration = scaled(uint64(max(0, r.Int())), 1000)
-		case 6, 10, 11:
-			l.id = uint64(r.Int())
-		case 14:
-			l.scope = r.Int()
-		case 18:
-			l.pid = r.Int()
-		case 19:
-			l.tid = r.Int()
-		}
+	_ = r.Scan(1, &name, 2, &phase, 3, &duration, 6, &l.id, 10, &l.id, 11, &l.id, 14, &l.scope, 18, &l.pid, 19, &l.tid)
+	l.phase, l.name, l.duration = byte(phase), s.texts[nameField][name], -1
+	if duration != math.MinInt64 {
+		l.duration = scaled(uint64(max(0, duration)), 1000)
 	}
-	l.async = strings.IndexByte("beSF", l.phase) >= 0 && l.phase != 0
+	l.async = strings.IndexByte("beSF", l.phase) >= 0
 	return l
 }
 
-// kind is the kind of event that a phase stands for.
+// kind returns the kind of event of a phase.
 func (l *legacy) kind() uint64 {
 	switch l.phase {
 	case 'B', 'X', 'b', 'S':
@@ -382,50 +319,155 @@ func (l *legacy) kind() uint64 {
 	return 0
 }
 
-// flows are arrows between slices, by their numbers.
-type flows struct {
-	ends []flowEnd
-	seqs []int32 // of each beginning on its track, -1 for dropped
+// annotation is an argument of an event, or a part of one.
+type annotation struct {
+	key    string
+	text   string
+	number float64
+	isText bool
 }
 
-type flowEnd struct {
-	flow  uint64
-	track int32
-	begin int32
-	ts    int64
-}
+// Limits of the arguments of one event.
+const (
+	maxAnnotations = 100
+	maxNesting     = 10
+)
 
-func (f *flows) add(flow uint64, track, begin int32, ts int64) {
-	if len(f.ends) < 1_000_000 {
-		f.ends = append(f.ends, flowEnd{flow, track, begin, ts})
+// role is the meaning of a field of an argument.
+type role uint8
+
+const (
+	unused role = iota
+	keyID       // number of an interned key
+	key
+	boolean
+	unsigned
+	integer
+	double
+	str
+	strID  // number of an interned text
+	nested // a value of the old form
+	dict
+	list
+	entryKey // key of an entry of dict, in the same order
+)
+
+// form holds the roles of fields by number.
+type form [18]role
+
+// Arguments in the current form, and values in the old form of dictionaries and lists.
+var (
+	current  = form{1: keyID, 2: boolean, 3: unsigned, 4: integer, 5: double, 6: str, 7: unsigned, 8: nested, 9: str, 10: key, 11: dict, 12: list, 17: strID}
+	oldValue = form{2: entryKey, 3: dict, 4: list, 5: integer, 6: double, 7: boolean, 8: str}
+)
+
+// flatten lists arguments, with those in dictionaries and lists as "a.b" and "a[0]".
+func (e *event) flatten(data []byte, f *form, within string, depth int, to []annotation) []annotation {
+	if len(to) >= maxAnnotations || depth > maxNesting {
+		return to
 	}
-}
-
-// links sets the arrows of a trace whose slices are in order.
-func (f *flows) links(t *track.Trace) {
-	slices.SortStableFunc(f.ends, func(a, b flowEnd) int { return cmp.Or(cmp.Compare(a.flow, b.flow), cmp.Compare(a.ts, b.ts)) })
-	places := map[int32][]int32{}
-	place := func(e flowEnd) int32 {
-		if f.seqs[e.begin] < 0 {
-			return -1
+	a := annotation{key: within}
+	set := false
+	var keys, entries, elements [][]byte
+	var old []byte
+	add := func(to [][]byte, b []byte) [][]byte {
+		if len(to) < maxAnnotations {
+			to = append(to, b)
 		}
-		p := places[e.track]
-		if p == nil {
-			p = t.Tracks[e.track].Places()
-			places[e.track] = p
-		}
-		if n := f.seqs[e.begin]; int(n) < len(p) {
-			return p[n]
-		}
-		return -1
+		return to
 	}
-	for i := 1; i < len(f.ends); i++ {
-		a, b := f.ends[i-1], f.ends[i]
-		if a.flow != b.flow {
+	for r := protoread.NewReader(data); r.Next(); {
+		if r.Num() >= len(f) {
 			continue
 		}
-		if from, to := place(a), place(b); from >= 0 && to >= 0 {
-			t.Links = append(t.Links, track.Link{FromTrack: a.track, From: from, ToTrack: b.track, To: to})
+		is := f[r.Num()]
+		set = set || is >= boolean && is <= strID
+		switch is {
+		case keyID:
+			a.key = join(within, e.keys[uint64(r.Int())])
+		case key:
+			a.key = join(within, text(r.Bytes()))
+		case boolean:
+			a.text, a.isText = strconv.FormatBool(r.Int() != 0), true
+		case unsigned:
+			a.number = float64(uint64(r.Int()))
+		case integer:
+			a.number = float64(r.Int())
+		case double:
+			for _, v := range r.Doubles(nil) {
+				a.number = v
+			}
+		case str:
+			a.text, a.isText = text(r.Bytes()), true
+		case strID:
+			a.text, a.isText = e.texts[uint64(r.Int())], true
+		case nested:
+			old = r.Bytes()
+		case dict:
+			entries = add(entries, r.Bytes())
+		case list:
+			elements = add(elements, r.Bytes())
+		case entryKey:
+			keys = add(keys, r.Bytes())
 		}
 	}
+	if set && len(entries)+len(elements) == 0 {
+		to = append(to, a)
+	}
+	if old != nil {
+		to = e.flatten(old, &oldValue, a.key, depth+1, to)
+	}
+	for i, d := range entries {
+		inner := a.key
+		if f == &oldValue {
+			if i >= len(keys) {
+				break
+			}
+			inner = join(inner, text(keys[i]))
+		}
+		to = e.flatten(d, f, inner, depth+1, to)
+	}
+	for i, d := range elements {
+		to = e.flatten(d, f, fmt.Sprintf("%s[%d]", a.key, i), depth+1, to)
+	}
+	return to
+}
+
+func join(within, name string) string {
+	if within == "" {
+		return name
+	}
+	return within + "." + name
+}
+
+// all returns the arguments of an event.
+func (e *event) all() (out []annotation) {
+	for _, a := range e.annotations {
+		out = e.flatten(a, &current, "", 0, out)
+	}
+	return out
+}
+
+// value returns the text of an argument.
+func (a *annotation) value() string {
+	if a.isText {
+		return a.text
+	}
+	return strconv.FormatFloat(a.number, 'g', -1, 64)
+}
+
+// bar reads a slice of a trace that opmeter wrote.
+func (b *reader) bar(p *trackInfo, s *track.Slice, e *event) {
+	x := track.NewOwnBar()
+	for _, a := range e.all() {
+		if a.isText {
+			x.Text(a.key, a.text)
+		} else {
+			x.Number(a.key, a.number)
+		}
+	}
+	if x.Layer >= 0 {
+		b.owned++
+	}
+	b.own.Apply(&b.trace, p.Track, s, x, []byte(e.name), []byte(e.category))
 }

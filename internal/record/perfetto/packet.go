@@ -1,11 +1,13 @@
 package perfetto
 
 import (
+	"math"
+
 	"github.com/opmeter/opmeter/internal/model/protoread"
 	"github.com/opmeter/opmeter/internal/record/track"
 )
 
-// packetTag begins a packet: field 1 of a trace, with its length.
+// packetTag begins a packet: field 1 of a trace, with a length.
 const packetTag = 1<<3 | 2
 
 // Numbers of fields, by message.
@@ -16,13 +18,13 @@ const (
 	packetEvent      = 11
 	packetInterned   = 12
 	packetFlags      = 13
-	packetCleared    = 41 // old form of the flag
+	packetCleared    = 41 // legacy form of the flag
 	packetLost       = 42
 	packetClock      = 58
 	packetDefaults   = 59
 	packetDescriptor = 60
 
-	// Descriptions of processes and threads in their old form, and what is of no use here.
+	// Legacy descriptions of processes and threads, and fields that are not used.
 	packetProcess = 43
 	packetThread  = 44
 	packetUser    = 3
@@ -34,7 +36,7 @@ const (
 	needsState   = 2
 )
 
-// reader puts a trace together.
+// reader builds a trace from packets.
 type reader struct {
 	trace     track.Trace
 	layers    track.Layers
@@ -43,53 +45,63 @@ type reader struct {
 	read      int64 // packets
 	others    int64 // packets of other data sources
 	sequences map[uint32]*sequence
-	tracks    map[uint64]*place
-	order     []*place
+	tracks    map[uint64]*trackInfo
+	order     []*trackInfo
 	clocks    clocks
-	flows     flows
+	flows     track.Flows
 	processes map[int64]*process
-	threads   map[[2]int64]*place
-	begins    []track.Slice
-	marks     int
-	options   []options // of layers
-	written   bool      // opmeter wrote it, by the look of its first track
+	threads   map[[2]int64]*trackInfo
+	names     map[string]int32 // of slices
+	written   bool             // by opmeter, as its first track shows
 	about     string
 }
 
 func newReader() *reader {
 	return &reader{
-		sequences: map[uint32]*sequence{}, tracks: map[uint64]*place{}, processes: map[int64]*process{}, threads: map[[2]int64]*place{},
+		sequences: map[uint32]*sequence{}, tracks: map[uint64]*trackInfo{}, processes: map[int64]*process{}, threads: map[[2]int64]*trackInfo{},
+		names: map[string]int32{}, clocks: clocks{offsets: map[clockKey]int64{}},
 	}
 }
 
-// sequence is what a writer of packets has said before.
+// sequence holds the state of a writer of packets.
 type sequence struct {
-	categories, names, annotations map[uint64]string
-	values                         map[uint64]string // texts of annotations
-	valid                          bool
-	clock                          uint64 // default of timestamps
-	track                          uint64 // default of events
-	extra, extraDouble             []uint64
-	clocks                         map[uint64]*ownClock // that count by rules of the writer
-	counters                       map[uint64]int64     // of incremental counters
-	pid, tid                       int64                // of the old form of threads
-	time                           int64                // old form: what deltas add to, nanoseconds
+	texts              [maxTextField + 1]map[uint64]string // by field of interned data
+	valid              bool
+	clock              uint64 // default of timestamps
+	track              uint64 // default of events
+	extra, extraDouble []uint64
+	clocks             map[uint64]*ownClock // that the writer defines
+	counters           map[uint64]int64     // of incremental counters
+	pid, tid           int64                // legacy description of threads
+	time               int64                // legacy: sum of deltas, nanoseconds
 }
 
-// Bounds of what is kept of a writer, and of writers.
+// Limits of writers and their state.
 const (
 	maxInterned  = 200_000
 	maxSequences = 10_000
-	maxText      = 64 << 10
 )
 
+// Fields of interned data.
+const (
+	categoryField = 1
+	nameField     = 2
+	keyField      = 3 // of annotations
+	maxTextField  = 29
+	textField     = maxTextField // of annotations
+)
+
+func newSequence(valid bool) *sequence {
+	return &sequence{counters: map[uint64]int64{}, clocks: map[uint64]*ownClock{}, valid: valid}
+}
+
 func (s *sequence) clear() {
-	s.categories, s.names, s.annotations, s.values = nil, nil, nil, nil
+	clear(s.texts[:])
 	s.track, s.extra, s.extraDouble, s.clock = 0, nil, nil, 0
 	s.counters, s.valid = map[uint64]int64{}, true
 }
 
-// parts is what a packet holds.
+// parts holds the fields of a packet.
 type parts struct {
 	event, interned, descriptor, defaults, clock []byte
 	ts, flags, clockID                           uint64
@@ -97,7 +109,7 @@ type parts struct {
 	hasTS, lost, cleared                         bool
 }
 
-// split takes the fields of a packet; ok is false where it is malformed.
+// split reads the fields of a packet; ok is false if it is malformed.
 func (b *reader) split(data []byte) (p parts, ok bool) {
 	r := protoread.NewReader(data)
 	for r.Next() {
@@ -135,7 +147,7 @@ func (b *reader) split(data []byte) (p parts, ok bool) {
 	return p, r.Err() == nil
 }
 
-// sequence finds what a writer has said, nil for more writers than are kept.
+// sequence returns the state of the writer of a packet, nil beyond the limit.
 func (b *reader) sequence(p *parts) *sequence {
 	s := b.sequences[p.id]
 	if s == nil {
@@ -143,7 +155,7 @@ func (b *reader) sequence(p *parts) *sequence {
 			b.trace.Dropped.Add("packets of more than 10,000 writers", 1)
 			return nil
 		}
-		s = &sequence{counters: map[uint64]int64{}, valid: p.flags&needsState == 0}
+		s = newSequence(p.flags&needsState == 0)
 		b.sequences[p.id] = s
 	}
 	if p.lost {
@@ -155,7 +167,7 @@ func (b *reader) sequence(p *parts) *sequence {
 	return s
 }
 
-// packet takes one packet.
+// packet reads one packet.
 func (b *reader) packet(data []byte) {
 	b.read++
 	p, ok := b.split(data)
@@ -167,9 +179,7 @@ func (b *reader) packet(data []byte) {
 	if s == nil {
 		return
 	}
-	if p.clock != nil {
-		b.clocks.snapshot(p.clock, p.id, s)
-	}
+	b.clocks.snapshot(p.clock, p.id, s)
 	if p.flags&needsState != 0 && !s.valid {
 		if p.event != nil {
 			b.trace.Dropped.Add("events whose names were lost before", 1)
@@ -179,12 +189,8 @@ func (b *reader) packet(data []byte) {
 		}
 		p.event = nil
 	}
-	if p.interned != nil {
-		s.intern(p.interned)
-	}
-	if p.defaults != nil {
-		s.defaults(p.defaults)
-	}
+	s.intern(p.interned)
+	s.defaults(p.defaults)
 	if p.descriptor != nil {
 		b.descriptor(p.descriptor)
 	}
@@ -201,47 +207,27 @@ func (b *reader) packet(data []byte) {
 	b.event(p.event, at, p.hasTS, s)
 }
 
-// intern takes texts that later packets name by number.
+// intern reads texts that later packets refer to by number.
 func (s *sequence) intern(data []byte) {
-	r := protoread.NewReader(data)
-	for r.Next() {
-		var to *map[uint64]string
-		switch r.Num() {
-		case 1:
-			to = &s.categories
-		case 2:
-			to = &s.names
-		case 3:
-			to = &s.annotations
-		case 29:
-			to = &s.values
-		default:
-			continue
-		}
-		var id uint64
-		var name string
-		m := r.Message()
-		for m.Next() {
-			switch m.Num() {
-			case 1:
-				id = uint64(m.Int())
-			case 2:
-				name = text(m.Bytes())
+	for _, field := range []int{categoryField, nameField, keyField, textField} {
+		for m := range protoread.NewReader(data).Messages(field) {
+			var id uint64
+			var name []byte
+			_ = m.Scan(1, &id, 2, &name)
+			if s.texts[field] == nil {
+				s.texts[field] = map[uint64]string{}
 			}
-		}
-		if *to == nil {
-			*to = map[uint64]string{}
-		}
-		if len(*to) < maxInterned {
-			(*to)[id] = name
+			if len(s.texts[field]) < maxInterned {
+				s.texts[field][id] = text(name)
+			}
 		}
 	}
 }
 
-// text is at most some thousand bytes of UTF-8.
+// text decodes a text and limits its length.
 func text(b []byte) string { return track.Clip(b) }
 
-// defaults takes what events leave out.
+// defaults reads the defaults of later events.
 func (s *sequence) defaults(data []byte) {
 	r := protoread.NewReader(data)
 	for r.Next() {
@@ -265,7 +251,7 @@ func (s *sequence) defaults(data []byte) {
 	}
 }
 
-// numbers takes a list of numbers, some hundred at most.
+// numbers appends at most 256 numbers.
 func numbers(r *protoread.Reader, to []uint64) []uint64 {
 	for _, n := range r.Ints(nil) {
 		if len(to) < 256 {
@@ -273,4 +259,136 @@ func numbers(r *protoread.Reader, to []uint64) []uint64 {
 		}
 	}
 	return to
+}
+
+// clocks converts times to one clock, with snapshots of several clocks.
+type clocks struct {
+	main    uint64 // the main clock, 0 for the default
+	offsets map[clockKey]int64
+}
+
+// clockKey identifies a clock; clocks 64 to 127 belong to one writer.
+type clockKey struct {
+	sequence uint32
+	clock    uint64
+}
+
+// ownClock is a clock that a writer defines.
+type ownClock struct {
+	unit        uint64
+	incremental bool
+	last        int64
+}
+
+// bootTime is the default clock.
+const bootTime = 6
+
+func keyOf(clock uint64, sequence uint32) clockKey {
+	if clock < 64 || clock >= 128 {
+		sequence = 0
+	}
+	return clockKey{sequence, clock}
+}
+
+func (c *clocks) mainClock() uint64 {
+	if c.main != 0 {
+		return c.main
+	}
+	return bootTime
+}
+
+// reading is the time of a clock in a snapshot.
+type reading struct {
+	clock uint64
+	ns    int64
+}
+
+// snapshot reads the times of several clocks at one moment.
+func (c *clocks) snapshot(data []byte, id uint32, s *sequence) {
+	var all []reading
+	r := protoread.NewReader(data)
+	for r.Next() {
+		if r.Num() == 2 {
+			if c.main == 0 && len(c.offsets) == 0 {
+				c.main = uint64(r.Int())
+			}
+			continue
+		}
+		if r.Num() != 1 || len(all) >= 32 {
+			continue
+		}
+		var clock, ts, unit uint64
+		incremental := false
+		m := r.Message()
+		_ = m.Scan(1, &clock, 2, &ts, 3, &incremental, 4, &unit)
+		ns := scaled(ts, unit)
+		if k := keyOf(clock, id); k.sequence == id && clock >= 64 && clock < 128 {
+			s.clocks[clock] = &ownClock{unit, incremental, ns}
+		}
+		all = append(all, reading{clock, ns})
+	}
+	c.set(all, id)
+}
+
+// set computes the offsets of clocks from the main clock, which is in the snapshot itself or
+// known through another clock.
+func (c *clocks) set(all []reading, id uint32) {
+	base, known := int64(0), false
+	for _, x := range all {
+		if x.clock == c.mainClock() {
+			base, known = x.ns, true
+		}
+	}
+	for _, x := range all {
+		if off, ok := c.offsets[keyOf(x.clock, id)]; ok && !known {
+			base, known = clamp(x.ns, off), true
+		}
+	}
+	if !known {
+		return
+	}
+	for _, x := range all {
+		if len(c.offsets) < 100_000 {
+			c.offsets[keyOf(x.clock, id)] = clamp(base, -x.ns)
+		}
+	}
+}
+
+// clamp adds and saturates.
+func clamp(a, b int64) int64 {
+	s := a + b
+	if (s > a) != (b > 0) && b != 0 {
+		if b > 0 {
+			return math.MaxInt64
+		}
+		return math.MinInt64
+	}
+	return s
+}
+
+// time converts the time of a packet to nanoseconds of the main clock.
+func (c *clocks) time(ts, clock uint64, id uint32, s *sequence) int64 {
+	if clock == 0 {
+		clock = c.mainClock()
+	}
+	ns := scaled(ts, 1)
+	if o := s.clocks[clock]; o != nil {
+		ns = scaled(ts, o.unit)
+		if o.incremental {
+			o.last = clamp(o.last, ns)
+			ns = o.last
+		}
+	}
+	return clamp(ns, c.offsets[keyOf(clock, id)])
+}
+
+// scaled multiplies by a unit and saturates.
+func scaled(v, unit uint64) int64 {
+	if unit == 0 {
+		unit = 1
+	}
+	if v > math.MaxInt64/unit {
+		return math.MaxInt64
+	}
+	return int64(v * unit)
 }

@@ -1,26 +1,28 @@
 // Package perfetto reads traces of Perfetto (.pftrace, .perfetto-trace): track events with
-// what is interned, tracks, counters and arrows. Those that opmeter wrote come back with
-// their layers.
+// interned data, tracks, counters and arrows. Traces that opmeter wrote keep their layers.
 //
 // Source of the format: the protobuf definitions in protos/perfetto/trace of the Perfetto
-// project. Other data sources of a trace, such as the scheduler's, are counted and left
-// out.
+// project. Packets of other data sources, such as the scheduler, are counted and skipped.
 package perfetto
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"strconv"
+	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/model/protoread"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/track"
 	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/timeline"
 )
 
 // Format reads Perfetto's traces.
@@ -31,15 +33,14 @@ func Format() *record.Format {
 		Files: ".pftrace and .perfetto-trace files: track events of any program",
 		Gives: []string{"latency_s", "calls", "timeline", "options"},
 		Match: Match,
-		Read:  read,
+		Read:  record.RunPerFile(read),
 	}
 }
 
-// MaxPacket bounds one packet: Perfetto's own are far smaller.
+// MaxPacket limits the bytes of a packet; those of Perfetto are far smaller.
 const MaxPacket = 64 << 20
 
-// Match recognises a sequence of packets: the first ones are messages with fields that
-// packets have.
+// Match recognises packets by the fields of their messages.
 func Match(f *record.File) record.Sure {
 	rest, packets, known := f.Head, 0, 0
 	for len(rest) > 2 && rest[0] == packetTag && packets < 20 {
@@ -78,31 +79,28 @@ func Match(f *record.File) record.Sure {
 	return record.No
 }
 
-func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
-	return record.EachRun(ctx, in, func(f *record.File) (*runlog.Run, error) { return readFile(ctx, f) })
-}
-
-func readFile(ctx context.Context, f *record.File) (*runlog.Run, error) {
-	file, err := f.Open()
+func read(ctx context.Context, f *record.File) (*runlog.Run, error) {
+	b := newReader()
+	var cut error
+	err := f.With(func(r io.Reader) error {
+		cut = b.packets(ctx, r)
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = file.Close() }()
-	b := newReader()
-	cut := b.packets(ctx, file)
 	if b.read == 0 {
 		return nil, errors.New("no packets: want a sequence of trace packets")
 	}
-	run := &runlog.Run{Profile: &profile.Profile{Model: profile.Model{Name: track.Stem(f.Name), Path: f.Path, Format: "perfetto"}}}
+	run := track.NewRun(f, "perfetto")
 	b.finish(run)
 	if cut != nil {
-		run.Lost = append(run.Lost, profile.Loss{Cause: profile.Cause{Code: profile.ByRecord, Text: cut.Error()}})
+		run.Lose(cut.Error())
 	}
 	return run, nil
 }
 
-// packets reads one packet after the other. The error says where and why the trace ends
-// early.
+// packets reads all packets. The error says where and why the trace ends early.
 func (b *reader) packets(ctx context.Context, from io.Reader) error {
 	r := bufio.NewReaderSize(from, 256<<10)
 	var buf []byte
@@ -129,7 +127,7 @@ func (b *reader) packets(ctx context.Context, from io.Reader) error {
 		if size > MaxPacket {
 			return fmt.Errorf("byte %d: a packet says it has %d bytes, more than %d", at, size, MaxPacket)
 		}
-		// What is announced is taken as it comes: a file may lie about it.
+		// The announced size may be wrong: memory grows with the data.
 		if uint64(cap(buf)) < size {
 			buf = make([]byte, 0, min(size, 1<<20))
 		}
@@ -151,7 +149,7 @@ func (b *reader) packets(ctx context.Context, from io.Reader) error {
 	}
 }
 
-// uvarint reads a number and says how many bytes it took.
+// uvarint reads a number and returns its size in bytes.
 func uvarint(r io.ByteReader) (v uint64, n int, err error) {
 	for shift := 0; shift < 64; shift += 7 {
 		c, err := r.ReadByte()
@@ -165,4 +163,67 @@ func uvarint(r io.ByteReader) (v uint64, n int, err error) {
 		}
 	}
 	return 0, n, errors.New("a number is too long")
+}
+
+// finish makes the profile.
+func (b *reader) finish(run *runlog.Run) {
+	p := run.Profile
+	for _, p := range b.order {
+		b.trace.Pair(&p.Pending)
+	}
+	b.nameTracks()
+	if b.written && b.owned > 0 {
+		b.ownProfile(run)
+	} else {
+		b.otherProfile(run)
+	}
+	if n := b.trace.Opened(); n > 0 {
+		run.Found("import.open", profile.Warning, "%d slices have a beginning and no end: they are shown until the end of their track, and count in no figure.", n)
+	}
+	if b.others > 0 {
+		run.Found("import.others", profile.Info, "%d parts of the trace are of data sources other than track events, and are not read.", b.others)
+	}
+	if len(p.Layers) == 0 && p.Timeline == nil {
+		run.Found("import.empty", profile.Warning, "The trace has no track events.")
+	}
+	b.trace.Dropped.To(run)
+}
+
+func (b *reader) otherProfile(run *runlog.Run) {
+	for k, s := range b.trace.All() {
+		k.Kind = cmp.Or(k.Kind, timeline.Thread)
+		if b.written && s.Layer < 0 && s.Label >= 0 {
+			s.Layer = b.layers.Of([]byte(b.trace.Text(s.Label)), []byte("slice"))
+		}
+	}
+	b.trace.Fill(run.Profile, &b.layers, &b.flows)
+}
+
+// Parts of the description that opmeter writes for its first track.
+var (
+	ran     = regexp.MustCompile(`; (\d+) iterations ran`)
+	dropped = regexp.MustCompile(`; (\d+) records were dropped`)
+)
+
+func (b *reader) ownProfile(run *runlog.Run) {
+	p := run.Profile
+	track.NameOwn(p, b.process(1).name)
+	method, rest, _ := strings.Cut(b.about, "; time 0 is the ")
+	origin, _, _ := strings.Cut(rest, "; ")
+	if rest == "" {
+		method, _, _ = strings.Cut(b.about, "; ")
+	}
+	b.own.Fill(p, &b.trace, &b.flows, origin, method)
+	if t := p.Timeline; t != nil {
+		t.Iterations, t.Dropped = number(ran, b.about), number(dropped, b.about)
+	}
+}
+
+func number(in *regexp.Regexp, s string) *int64 {
+	if m := in.FindStringSubmatch(s); m != nil {
+		if n, err := strconv.ParseInt(m[1], 10, 64); err == nil {
+			return &n
+		}
+	}
+	return nil
 }

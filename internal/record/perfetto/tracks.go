@@ -3,6 +3,7 @@ package perfetto
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/model/protoread"
@@ -10,8 +11,8 @@ import (
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
-// place is a track as the trace describes it.
-type place struct {
+// trackInfo is a track of the trace.
+type trackInfo struct {
 	uuid, parent       uint64
 	name               string
 	process, thread    bool
@@ -25,115 +26,94 @@ type place struct {
 	scale              float64
 	incremental, timed bool
 
-	track int32 // of slices, -1 for none yet
-	marks []mark
+	track.Pending // the track is -1 before the first slice
+
 	c     *track.Counter
-	asked bool // for a counter
+	asked bool // c was created, or does not fit
 }
 
-// process is what is known about a process.
+// process is a process of the trace.
 type process struct {
 	name string
 	rank int64
 }
 
-// maxPlaces bounds the tracks of a trace.
+// maxPlaces limits the tracks of a trace.
 const maxPlaces = 50_000
 
-// at finds a track by its number, which may be described later.
-func (b *reader) at(uuid uint64) *place {
-	p := b.tracks[uuid]
-	if p == nil {
-		if len(b.order) >= maxPlaces {
-			return nil
-		}
-		p = &place{uuid: uuid, track: -1, order: len(b.order), scale: 1}
-		b.tracks[uuid] = p
-		b.order = append(b.order, p)
-	}
-	return p
-}
-
-// ofThread finds the track of a thread that has no number.
-func (b *reader) ofThread(pid, tid int64) *place {
-	k := [2]int64{pid, tid}
-	if p := b.threads[k]; p != nil {
-		return p
-	}
+// add adds a track; it returns nil beyond the limit.
+func (b *reader) add() *trackInfo {
 	if len(b.order) >= maxPlaces {
 		return nil
 	}
-	p := &place{track: -1, order: len(b.order), scale: 1, thread: true, pid: pid, tid: tid}
-	b.threads[k] = p
+	p := &trackInfo{Pending: track.Pending{Track: -1}, order: len(b.order), scale: 1}
 	b.order = append(b.order, p)
 	return p
 }
 
-// descriptor takes the description of a track. Later ones add to earlier ones.
+// at returns the track with an identifier, nil beyond the limit. Its description may follow.
+func (b *reader) at(uuid uint64) *trackInfo {
+	p := b.tracks[uuid]
+	if p == nil {
+		if p = b.add(); p != nil {
+			p.uuid, b.tracks[uuid] = uuid, p
+		}
+	}
+	return p
+}
+
+// ofThread returns the track of a thread without an identifier, nil beyond the limit.
+func (b *reader) ofThread(pid, tid int64) *trackInfo {
+	k := [2]int64{pid, tid}
+	p := b.threads[k]
+	if p == nil {
+		if p = b.add(); p != nil {
+			p.thread, p.pid, p.tid, b.threads[k] = true, pid, tid, p
+		}
+	}
+	return p
+}
+
+// descriptor reads a description of a track and adds it to earlier ones.
 func (b *reader) descriptor(data []byte) {
-	var p *place
-	var about string
-	ranked := false
-	scan := protoread.NewReader(data)
-	for scan.Next() {
-		if scan.Num() == 1 {
-			p = b.at(uint64(scan.Int()))
+	var p *trackInfo
+	for r := protoread.NewReader(data); r.Next(); {
+		if r.Num() == 1 {
+			p = b.at(uint64(r.Int()))
 		}
 	}
 	if p == nil {
 		b.trace.Dropped.Add("descriptions of tracks without a number, or too many", 1)
 		return
 	}
+	var about []byte
+	rank := int64(math.MinInt64)
 	r := protoread.NewReader(data)
-	for r.Next() {
-		switch r.Num() {
-		case 2, 10, 13:
-			p.name = text(r.Bytes())
-		case 3:
-			p.process = true
-			m := r.Message()
-			for m.Next() {
-				switch m.Num() {
-				case 1:
-					p.pid = m.Int()
-				case 6:
-					p.processName = text(m.Bytes())
-				}
-			}
-			if o := b.process(p.pid); o.name == "" { // numbers are used again
-				o.name = p.processName
-			}
-		case 4:
-			m := r.Message()
-			p.thread = true
-			for m.Next() {
-				switch m.Num() {
-				case 1:
-					p.pid = m.Int()
-				case 2:
-					p.tid = m.Int()
-				case 5:
-					p.threadName = text(m.Bytes())
-				}
-			}
-			if k := [2]int64{p.pid, p.tid}; b.threads[k] == nil {
-				b.threads[k] = p
-			}
-		case 5:
-			p.parent = uint64(r.Int())
-		case 8:
-			p.countOf(r.Message())
-		case 12:
-			p.rank, ranked = r.Int(), true
-		case 14:
-			about = text(r.Bytes())
+	_ = r.Scan(2, &p.name, 10, &p.name, 13, &p.name, 5, &p.parent, 8, p.counterUnit, 12, &rank, 14, &about, 3, func(m protoread.Reader) {
+		p.process = true
+		_ = m.Scan(1, &p.pid, 6, &p.processName)
+		p.processName = text([]byte(p.processName))
+		if o := b.process(p.pid); o.name == "" { // identifiers may be reused
+			o.name = p.processName
 		}
+	}, 4, func(m protoread.Reader) {
+		p.thread = true
+		_ = m.Scan(1, &p.pid, 2, &p.tid, 5, &p.threadName)
+		p.threadName = text([]byte(p.threadName))
+		if k := [2]int64{p.pid, p.tid}; b.threads[k] == nil {
+			b.threads[k] = p
+		}
+	})
+	p.name = text([]byte(p.name))
+	if rank == math.MinInt64 {
+		return
 	}
-	if p.process && ranked {
-		b.process(p.pid).rank = p.rank
+	p.rank = rank
+	if p.process {
+		b.process(p.pid).rank = rank
 	}
-	if p.uuid == 1 && p.process && p.pid == 1 && ranked && about != "" && strings.Contains(b.process(1).name, " on ") {
-		b.written, b.about = true, about
+	if p.uuid == 1 && p.process && p.pid == 1 && len(about) > 0 && strings.Contains(b.process(1).name, " on ") {
+		b.written, b.about = true, text(about)
 	}
 }
 
@@ -148,28 +128,14 @@ func (b *reader) process(pid int64) *process {
 	return p
 }
 
-// countOf takes what a counter counts.
-func (p *place) countOf(m protoread.Reader) {
+// counterUnit reads the description of a counter.
+func (p *trackInfo) counterUnit(m protoread.Reader) {
 	p.counter, p.scale = true, 1
-	multiplier, unit := int64(1), int64(0)
-	for m.Next() {
-		switch m.Num() {
-		case 1:
-			switch m.Int() {
-			case 1:
-				unit, p.timed = 1, true
-			case 2:
-				p.unitName = ""
-			}
-		case 3:
-			unit = m.Int()
-		case 4:
-			multiplier = m.Int()
-		case 5:
-			p.incremental = m.Int() != 0
-		case 6:
-			p.unitName = text(m.Bytes())
-		}
+	var built, multiplier, unit int64
+	_ = m.Scan(1, &built, 3, &unit, 4, &multiplier, 5, &p.incremental, 6, &p.unitName)
+	p.unitName = text([]byte(p.unitName))
+	if built == 1 { // time of the thread
+		unit, p.timed = 1, true
 	}
 	if multiplier != 0 {
 		p.scale = float64(multiplier)
@@ -182,41 +148,36 @@ func (p *place) countOf(m protoread.Reader) {
 	}
 }
 
-// oldDescriptor takes the description of a sequence's process or thread.
+// oldDescriptor reads the legacy description of a process or thread.
 func (b *reader) oldDescriptor(id uint64, thread bool, data []byte) {
 	s := b.sequences[uint32(id)]
 	if s == nil {
 		if len(b.sequences) >= maxSequences {
 			return
 		}
-		s = &sequence{counters: map[uint64]int64{}, valid: true}
+		s = newSequence(true)
 		b.sequences[uint32(id)] = s
 	}
+	var name []byte
 	r := protoread.NewReader(data)
-	name := ""
-	for r.Next() {
-		switch {
-		case r.Num() == 1:
-			s.pid = r.Int()
-		case thread && r.Num() == 2:
-			s.tid = r.Int()
-		case thread && r.Num() == 5, !thread && r.Num() == 6:
-			name = text(r.Bytes())
-		case thread && r.Num() == 6: // reference of deltas, microseconds
-			s.time = scaled(uint64(r.Int()), 1000)
-		}
-	}
 	if !thread {
-		b.process(s.pid).name = cmp.Or(name, b.process(s.pid).name)
+		_ = r.Scan(1, &s.pid, 6, &name)
+		p := b.process(s.pid)
+		p.name = cmp.Or(text(name), p.name)
 		return
 	}
+	reference := int64(math.MinInt64) // of deltas, microseconds
+	_ = r.Scan(1, &s.pid, 2, &s.tid, 5, &name, 6, &reference)
+	if reference != math.MinInt64 {
+		s.time = scaled(uint64(reference), 1000)
+	}
 	if p := b.ofThread(s.pid, s.tid); p != nil {
-		p.threadName = cmp.Or(name, p.threadName)
+		p.threadName = cmp.Or(text(name), p.threadName)
 	}
 }
 
-// around finds the process or thread that a track belongs to.
-func (b *reader) around(p *place) *place {
+// owner returns the process or thread of a track.
+func (b *reader) owner(p *trackInfo) *trackInfo {
 	for range 32 {
 		if p.process || p.thread || p.parent == 0 || p.parent == p.uuid {
 			return p
@@ -230,15 +191,15 @@ func (b *reader) around(p *place) *place {
 	return p
 }
 
-// name names and orders the tracks of slices and counters.
-func (b *reader) name() {
+// nameTracks names and orders the tracks of slices and counters.
+func (b *reader) nameTracks() {
 	for _, p := range b.order {
-		home := b.around(p)
+		owner := b.owner(p)
 		group, rank := "", int64(-1)
-		if home.process || home.thread {
-			group = cmp.Or(home.processName, b.process(home.pid).name, fmt.Sprintf("process %d", home.pid))
-			rank = b.process(home.pid).rank
-			if b.written && home.pid == 1 {
+		if owner.process || owner.thread {
+			group = cmp.Or(owner.processName, b.process(owner.pid).name, fmt.Sprintf("process %d", owner.pid))
+			rank = b.process(owner.pid).rank
+			if b.written && owner.pid == 1 {
 				group = ""
 			}
 		}
@@ -249,8 +210,8 @@ func (b *reader) name() {
 		if p.process && title == "" {
 			title = "process"
 		}
-		if p.track >= 0 {
-			k := b.trace.Tracks[p.track]
+		if p.Track >= 0 {
+			k := b.trace.Tracks[p.Track]
 			k.Group, k.GroupRank, k.Name, k.Rank = group, rank, cmp.Or(title, fmt.Sprintf("track %d", p.order)), p.rank
 			if k.Kind == "" && !b.written {
 				k.Kind = timeline.Thread
@@ -261,8 +222,8 @@ func (b *reader) name() {
 				title = cmp.Or(title, "thread time")
 			}
 			p.c.Group, p.c.Name, p.c.Unit = group, cmp.Or(title, "counter"), cmp.Or(p.unitName, p.unit)
-			if home.thread && home != p {
-				p.c.Name += " of " + cmp.Or(home.threadName, fmt.Sprintf("thread %d", home.tid))
+			if owner.thread && owner != p {
+				p.c.Name += " of " + cmp.Or(owner.threadName, fmt.Sprintf("thread %d", owner.tid))
 			}
 		}
 	}

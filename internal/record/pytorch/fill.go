@@ -3,31 +3,31 @@ package pytorch
 import (
 	"cmp"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/record/track"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
-// layer is an operator at the place where it is called: within the same operators and
-// annotations.
+// layer is an operator at a call site: within the same operators and annotations.
 type layer struct {
 	layerKey
 	first   int64 // start of its first call
 	kernels map[int32]int64
-	taken   int64   // bytes that it took itself
+	taken   int64   // bytes that it allocated
 	busy    float64 // occupancy times nanoseconds
 	known   int64   // nanoseconds with an occupancy
-	kernel  bool    // work of a device that no operator launched
+	kernel  bool    // a kernel without an operator
 }
 
 type layerKey struct{ parent, op, scope int32 }
 
-// fill makes layers, figures and the timeline.
+// fill sets layers, figures and the timeline.
 func (r *run) fill(out *runlog.Run) {
 	t := &r.trace
 	t.Nest()
@@ -36,23 +36,20 @@ func (r *run) fill(out *runlog.Run) {
 	outside := 0
 	for _, p := range r.parts {
 		slices.SortStableFunc(p.steps, func(a, b step) int { return cmp.Compare(a.Start, b.Start) })
-		base := int32(len(walls))
-		p.iterations(base, &walls)
-		p.place()
+		walls = p.iterations(walls)
+		p.placeOperators()
 		dev = append(dev, p.link()...)
 		p.memories()
-		for _, x := range p.list {
-			for i := range t.Tracks[x.track].Slices {
-				if s := &t.Tracks[x.track].Slices[i]; s.Layer >= 0 && s.Iteration < 0 {
-					outside++
-				}
+		for _, s := range p.slices() {
+			if s.Layer >= 0 && s.Iteration < 0 {
+				outside++
 			}
 		}
 	}
 	r.order(out.Profile, dev)
 	r.figures(out, walls, dev)
 	for _, p := range r.parts {
-		p.lanes()
+		p.addSteps()
 	}
 	r.flows.Links(t)
 	out.Profile.Timeline = t.Timeline("first event of the trace", "recorded by PyTorch's profiler")
@@ -64,10 +61,12 @@ func (r *run) fill(out *runlog.Run) {
 	}
 }
 
-// iterations gives slices the number of their step. Steps that hold no operators, such as
-// one that was cut short, are none of figures; without any step all is one.
-func (p *part) iterations(base int32, walls *[]int64) {
+// iterations assigns slices to steps. A step without operators, such as one that was cut short,
+// does not count. Without steps, the whole trace is one iteration. It appends the lengths of
+// iterations to walls.
+func (p *part) iterations(walls []int64) []int64 {
 	t := &p.run.trace
+	p.first = int32(len(walls))
 	var steps []track.Step
 	all := make([]track.Step, len(p.steps))
 	for i, s := range p.steps {
@@ -75,9 +74,9 @@ func (p *part) iterations(base int32, walls *[]int64) {
 	}
 	for i, n := range p.operators(all) {
 		if n > 0 {
-			p.steps[i].counted = true
+			p.number = append(p.number, int32(i))
 			steps = append(steps, all[i])
-			*walls = append(*walls, all[i].End-all[i].Start)
+			walls = append(walls, all[i].End-all[i].Start)
 		}
 	}
 	if len(steps) == 0 {
@@ -88,15 +87,25 @@ func (p *part) iterations(base int32, walls *[]int64) {
 		}
 		start, end, _ := t.Span(func(k *track.Track) bool { return mine[k] && !k.Aside })
 		steps = []track.Step{{Start: start, End: end + 1}}
-		*walls = append(*walls, end-start)
+		walls = append(walls, end-start)
 	}
-	p.counted = int32(len(steps))
-	for _, x := range p.list {
-		k := t.Tracks[x.track]
-		k.Assign(steps)
-		for i := range k.Slices {
-			if s := &k.Slices[i]; s.Iteration >= 0 {
-				s.Iteration += base
+	for _, s := range p.slices() {
+		if s.Iteration = track.InStep(steps, s.Start); s.Iteration >= 0 {
+			s.Iteration += p.first
+		}
+	}
+	return walls
+}
+
+// slices iterates over the slices of a part and their places.
+func (p *part) slices() iter.Seq2[at, *track.Slice] {
+	return func(yield func(at, *track.Slice) bool) {
+		for _, x := range p.list {
+			k := p.run.trace.Tracks[x.track]
+			for i := range k.Slices {
+				if !yield(at{x.track, int32(i)}, &k.Slices[i]) {
+					return
+				}
 			}
 		}
 	}
@@ -105,20 +114,15 @@ func (p *part) iterations(base int32, walls *[]int64) {
 // operators counts the calls of operators in each step.
 func (p *part) operators(steps []track.Step) []int {
 	out := make([]int, len(steps))
-	for _, x := range p.list {
-		k := p.run.trace.Tracks[x.track]
-		for i := range k.Slices {
-			if s := &k.Slices[i]; len(steps) > 0 && p.class(s) == operator {
-				if n := track.InStep(steps, s.Start); n >= 0 {
-					out[n]++
-				}
-			}
+	for _, s := range p.slices() {
+		if n := track.InStep(steps, s.Start); n >= 0 && p.class(s) == operator {
+			out[n]++
 		}
 	}
 	return out
 }
 
-// class is what a slice is.
+// class returns the class of a slice.
 func (p *part) class(s *track.Slice) class {
 	if s.Extra == 0 {
 		return other
@@ -126,18 +130,14 @@ func (p *part) class(s *track.Slice) class {
 	return p.aux[s.Extra-1].class
 }
 
-// place makes layers of operators by where they are called, and gives them their own
-// time without the operators that they call. Calls of the runtime count to the operator
-// that makes them.
-func (p *part) place() {
+// placeOperators makes layers of operators by call site, and computes their own time without the
+// operators that they call. Calls of the runtime count for the operator that makes them.
+func (p *part) placeOperators() {
 	r := p.run
-	if r.at == nil {
-		r.at = map[layerKey]int32{}
-	}
 	for _, x := range p.list {
 		k := r.trace.Tracks[x.track]
-		scopes := make([]int32, len(k.Slices)) // of what a slice holds
-		around := make([]int32, len(k.Slices)) // the operator that a slice is in
+		scopes := make([]int32, len(k.Slices)) // annotations, by slice
+		around := make([]int32, len(k.Slices)) // operator around each slice
 		for i := range k.Slices {
 			s := &k.Slices[i]
 			scopes[i], around[i] = -1, -1
@@ -160,14 +160,14 @@ func (p *part) place() {
 				s.Layer = r.layer(layerKey{parent, s.Layer, scopes[i]}, s.Start)
 			}
 		}
-		// Own times held what else lies in an operator.
+		// Operators may exceed the operator around them.
 		for i := range k.Slices {
 			k.Self[i] = max(0, k.Self[i])
 		}
 	}
 }
 
-// scope is an annotation within another one.
+// scope returns the path of an annotation within another one.
 func (r *run) scope(outer, label int32) int32 {
 	name := r.trace.Text(label)
 	if outer >= 0 {
@@ -182,7 +182,7 @@ func (r *run) layer(k layerKey, start int64) int32 {
 		return n
 	}
 	if len(r.layers) >= track.MaxLayers {
-		// Where it is called is given up; operators are bounded in number themselves.
+		// Without call sites, the number of layers is that of operators, which has a limit.
 		flat := layerKey{-1, k.op, -1}
 		if n, ok := r.at[flat]; ok || k == flat {
 			if ok {
@@ -198,7 +198,7 @@ func (r *run) layer(k layerKey, start int64) int32 {
 	return n
 }
 
-// memories gives what was allocated to the operators that did it.
+// memories adds allocations to the operators that made them.
 func (p *part) memories() {
 	t := &p.run.trace
 	for _, m := range p.memory {
@@ -217,40 +217,24 @@ func (p *part) memories() {
 	p.memory = nil
 }
 
-// order puts layers in the order of their first calls and gives slices their numbers.
+// order sorts layers by their first call and renumbers the slices.
 func (r *run) order(p *profile.Profile, dev []deviceCall) {
-	order := make([]int, len(r.layers))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(r.layers[a].first, r.layers[b].first) })
-	to := make([]int32, len(order))
-	sorted := make([]layer, len(order))
-	for i, from := range order {
-		to[from], sorted[i] = int32(i), r.layers[from]
-	}
-	for i := range sorted {
-		if o := sorted[i].parent; o >= 0 {
-			sorted[i].parent = to[o]
-		}
-	}
-	r.layers = sorted
-	for _, k := range r.trace.Tracks {
-		for i := range k.Slices {
-			if s := &k.Slices[i]; s.Layer >= 0 {
-				s.Layer = to[s.Layer]
-			}
-		}
-	}
+	var to []int32
+	r.layers, to = track.Sorted(r.layers, func(a, b *layer) int { return cmp.Compare(a.first, b.first) })
+	r.trace.Relabel(to)
 	for i := range dev {
 		dev[i].layer = to[dev[i].layer]
 	}
 	for i := range r.layers {
-		p.Layers = append(p.Layers, r.describe(&r.layers[i]))
+		l := &r.layers[i]
+		if l.parent >= 0 {
+			l.parent = to[l.parent]
+		}
+		p.Layers = append(p.Layers, r.describe(l))
 	}
 }
 
-// describe makes the layer of a profile.
+// describe returns the layer of the profile.
 func (r *run) describe(l *layer) profile.Layer {
 	var out profile.Layer
 	if l.kernel {
@@ -279,10 +263,10 @@ func (r *run) describe(l *layer) profile.Layer {
 
 var (
 	occupancy = profile.Quantity{Key: "occupancy", Unit: "1", Head: "occupancy", Name: "Estimated occupancy", Group: "Record", Better: 1, Doc: "Kineto's estimate of the achieved occupancy of the device by the layer's kernels, weighted with their times."}
-	taken     = profile.Quantity{Key: "allocated_bytes", Unit: "B", Head: "allocated", Name: "Memory allocated", Group: "Record", Adds: true, Better: -1, Doc: "Memory that the operator itself allocated in one step, on all devices; what it gave back is not subtracted."}
+	taken     = profile.Quantity{Key: "allocated_bytes", Unit: "B", Head: "allocated", Name: "Memory allocated", Group: "Record", Adds: true, Better: -1, Doc: "Memory that the operator itself allocated in one step, on all devices; what it released is not subtracted."}
 )
 
-// figures adds up times over the steps.
+// figures computes the times of layers over the steps.
 func (r *run) figures(out *runlog.Run, walls []int64, dev []deviceCall) {
 	p, t := out.Profile, &r.trace
 	var tally, device runlog.Tally
@@ -309,7 +293,7 @@ func (r *run) figures(out *runlog.Run, walls []int64, dev []deviceCall) {
 		if m := side.Layers[i].Latency; m != nil {
 			_ = l.Set("device_s", m)
 			if x.kernel && l.State == profile.NotReached {
-				l.State = profile.Ran // on the device, and no operator is known
+				l.State = profile.Ran // on the device, without an operator
 			}
 		}
 		if x.known > 0 {
@@ -327,7 +311,7 @@ func (r *run) figures(out *runlog.Run, walls []int64, dev []deviceCall) {
 	p.Quantities = qs.List
 }
 
-// peaks sets the most memory that was allocated at a time.
+// peaks sets the peak memory of each kind of device.
 func (r *run) peaks(p *profile.Profile, qs *runlog.Quantities) {
 	most := map[string]float64{}
 	for _, x := range r.parts {
@@ -342,13 +326,7 @@ func (r *run) peaks(p *profile.Profile, qs *runlog.Quantities) {
 			}
 		}
 	}
-	for _, where := range slices.Sorted(func(yield func(string) bool) {
-		for k := range most {
-			if !yield(k) {
-				return
-			}
-		}
-	}) {
+	for _, where := range slices.Sorted(maps.Keys(most)) {
 		qs.SetTotal(&p.Totals, profile.Quantity{
 			Key: where + "_peak_bytes", Unit: "B", Name: fmt.Sprintf("Most memory allocated, %s", where), Group: "Record", Better: -1, Model: true,
 			Doc: "The largest amount of memory that the record saw allocated at a time, on the device that had most.",
@@ -356,33 +334,15 @@ func (r *run) peaks(p *profile.Profile, qs *runlog.Quantities) {
 	}
 }
 
-// lanes adds the lane of steps and gives slices the numbers of steps within their rank.
-func (p *part) lanes() {
+// addSteps adds the lane of steps and numbers the steps within their rank.
+func (p *part) addSteps() {
 	t := &p.run.trace
-	base := int32(0)
-	for _, o := range p.run.parts {
-		if o == p {
-			break
-		}
-		base += o.counted
-	}
-	var number []int32 // of the step of each one that is counted
-	for i := range p.steps {
-		if p.steps[i].counted {
-			number = append(number, int32(i))
-		}
-	}
-	for _, x := range p.list {
-		k := t.Tracks[x.track]
-		for i := range k.Slices {
-			s := &k.Slices[i]
-			s.Extra = 0
-			switch n := s.Iteration - base; {
-			case s.Iteration < 0 || p.whole:
-				s.Iteration = -1
-			default:
-				s.Iteration = number[n]
-			}
+	for _, s := range p.slices() {
+		s.Extra = 0
+		if s.Iteration < 0 || p.whole {
+			s.Iteration = -1
+		} else {
+			s.Iteration = p.number[s.Iteration-p.first]
 		}
 	}
 	if len(p.steps) == 0 {
@@ -401,4 +361,105 @@ func (p *part) lanes() {
 		t.Add(n, track.Slice{Start: s.Start, Dur: s.End - s.Start, Bytes: -1, Layer: -1, Iteration: int32(i), Label: t.Name([]byte("step " + s.name)), Type: -1})
 	}
 	t.NestOne(n)
+}
+
+// deviceCall is work on a device for a layer in an iteration.
+type deviceCall struct {
+	iteration, layer int32
+	dur              int64
+}
+
+// at identifies a slice.
+type at struct{ track, slice int32 }
+
+// link assigns work on devices to the operator that launched it. The launch has the same
+// correlation and lies within the operator. Otherwise the external identifier of the operator is
+// the same.
+func (p *part) link() (calls []deviceCall) {
+	r, t := p.run, &p.run.trace
+	launches := map[int64]at{}
+	some := false
+	for x, s := range p.slices() {
+		switch p.class(s) {
+		case launch:
+			if c := p.aux[s.Extra-1].correlation; c >= 0 {
+				launches[c] = x
+			}
+		case operator:
+			some = true
+		}
+	}
+	var external map[int64]at
+	for x, s := range p.slices() {
+		if p.class(s) != work {
+			continue
+		}
+		a := p.aux[s.Extra-1]
+		owner := at{-1, -1}
+		if l, ok := launches[a.correlation]; ok && a.correlation >= 0 {
+			t.Links = append(t.Links, track.Link{FromTrack: l.track, From: l.slice, ToTrack: x.track, To: x.slice})
+			owner = inOperator(t, l)
+			if b := p.aux[t.Tracks[l.track].Slices[l.slice].Extra-1]; a.external < 0 && b.external != b.correlation {
+				a.external = b.external
+			}
+		}
+		if owner.slice < 0 && a.external >= 0 && a.external != a.correlation && some {
+			if external == nil {
+				external = p.externals()
+			}
+			if o, ok := external[a.external]; ok {
+				owner = o
+			}
+		}
+		c := deviceCall{iteration: s.Iteration, dur: s.Dur}
+		if owner.slice >= 0 {
+			o := &t.Tracks[owner.track].Slices[owner.slice]
+			c.iteration, c.layer = o.Iteration, o.Layer
+		} else {
+			c.layer = r.layer(layerKey{-1, -2 - s.Label, -1}, s.Start)
+			r.layers[c.layer].kernel = true
+			if !some {
+				s.Layer, t.Tracks[x.track].Self[x.slice] = c.layer, s.Dur
+			}
+		}
+		r.layers[c.layer].work(s, &a)
+		calls = append(calls, c)
+	}
+	return calls
+}
+
+// work adds work on a device to a layer.
+func (l *layer) work(s *track.Slice, a *aux) {
+	if l.kernels == nil {
+		l.kernels = map[int32]int64{}
+	}
+	if len(l.kernels) < 1000 {
+		l.kernels[s.Label] += s.Dur
+	}
+	if a.occupancy >= 0 {
+		l.busy += float64(a.occupancy) * float64(s.Dur)
+		l.known += s.Dur
+	}
+}
+
+// inOperator returns the innermost operator around a slice.
+func inOperator(t *track.Trace, l at) at {
+	k := t.Tracks[l.track]
+	for i := k.Parents[l.slice]; i >= 0; i = k.Parents[i] {
+		if k.Slices[i].Layer >= 0 {
+			return at{l.track, i}
+		}
+	}
+	return at{-1, -1}
+}
+
+// externals returns operators by external identifier.
+func (p *part) externals() map[int64]at {
+	out := map[int64]at{}
+	for x, s := range p.slices() {
+		if p.class(s) == operator && p.aux[s.Extra-1].external >= 0 {
+			out[p.aux[s.Extra-1].external] = x
+		}
+	}
+	return out
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// ops numbers the different operators: names with the shapes and types of their inputs.
+// ops numbers operators by name, shapes and types of inputs.
 type ops struct {
 	list []op
 	at   map[string]int32
@@ -21,39 +21,21 @@ type op struct {
 	name   string
 	inputs []profile.Tensor
 	module string
-	values []byte // arguments that are not tensors, as long as all calls agree
+	values []byte // other arguments, if equal in all calls
 	varies bool
-	flops  float64 // of a call, 0 for not known
+	flops  float64 // per call, 0 if unknown
 }
 
-// operator gives the number of the operator under way.
+// operator returns the number of the current operator.
 func (p *part) operator(name []byte, a *aux) int32 {
 	var shapes, types, values, module, flops []byte
-	p.e.Each(func(k, v []byte) {
-		switch string(k) {
-		case "External id", "external id":
-			if n, ok := jsonscan.Int(v); ok {
-				a.external = n
-			}
-		case "Input Dims", "Input dims":
-			shapes = v
-		case "Input type", "Input Types":
-			types = v
-		case "Concrete Inputs":
-			values = v
-		case "Module Hierarchy":
-			module = v
-		case "flops", "FLOPs":
-			flops = v
-		}
-	})
+	p.e.Fields("External id", &a.external, "external id", &a.external, "Input Dims", &shapes, "Input dims", &shapes,
+		"Input type", &types, "Input Types", &types, "Concrete Inputs", &values, "Module Hierarchy", &module,
+		"flops", &flops, "FLOPs", &flops)
 	o := &p.run.ops
-	o.key = append(append(append(append(append(o.key[:0], name...), 0), shapes...), 0), types...)
+	o.key = traceevent.Key(o.key, name, shapes, types)
 	n, ok := o.at[string(o.key)]
 	if !ok {
-		if o.at == nil {
-			o.at = map[string]int32{}
-		}
 		if len(o.list) >= track.MaxLayers {
 			o.key = append(o.key[:0], "operators beyond the first 50,000"...)
 			name, shapes, types, values, module = o.key, nil, nil, nil, nil
@@ -80,7 +62,7 @@ func (p *part) operator(name []byte, a *aux) int32 {
 	return n
 }
 
-// inputs makes tensors of the lists of shapes and types.
+// inputs returns tensors with these shapes and types.
 func inputs(shapes, types []byte) (out []profile.Tensor) {
 	const most = 200
 	traceevent.Elements(shapes, func(v []byte) {
@@ -100,7 +82,7 @@ func inputs(shapes, types []byte) (out []profile.Tensor) {
 	})
 	for i := range out {
 		if types == nil && out[i].Shape != nil && len(out[i].Shape) == 0 {
-			// old records do not tell numbers from tensors without dimensions
+			// Old traces do not distinguish numbers from tensors without dimensions.
 			out[i] = profile.Tensor{Absent: true}
 		}
 	}
@@ -114,7 +96,7 @@ func inputs(shapes, types []byte) (out []profile.Tensor) {
 		}
 		switch s := string(traceevent.Text(v)); s {
 		case "", "Scalar", "ScalarList":
-			out[i] = profile.Tensor{Absent: true} // no tensors: see the values
+			out[i] = profile.Tensor{Absent: true} // not a tensor
 		default:
 			out[i].DType = dtype(s)
 		}
@@ -123,31 +105,18 @@ func inputs(shapes, types []byte) (out []profile.Tensor) {
 	return out
 }
 
-// dtype is the name of an element type of C++ in opmeter's words; others stand as they are.
+// dtypes holds element types of C++ and their names in profiles.
+var dtypes = map[string]string{
+	"float": "float32", "double": "float64", "c10::Half": "float16", "c10::BFloat16": "bfloat16",
+	"long int": "int64", "long": "int64", "long long": "int64", "int": "int32",
+	"short": "int16", "short int": "int16", "signed char": "int8", "char": "int8", "unsigned char": "uint8",
+	"c10::complex<float>": "complex64", "c10::complex<double>": "complex128",
+}
+
+// dtype returns the name of an element type. Types that are not in the table keep their name.
 func dtype(s string) string {
-	switch s {
-	case "float":
-		return "float32"
-	case "double":
-		return "float64"
-	case "c10::Half":
-		return "float16"
-	case "c10::BFloat16":
-		return "bfloat16"
-	case "long int", "long", "long long":
-		return "int64"
-	case "int":
-		return "int32"
-	case "short", "short int":
-		return "int16"
-	case "signed char", "char":
-		return "int8"
-	case "unsigned char":
-		return "uint8"
-	case "c10::complex<float>":
-		return "complex64"
-	case "c10::complex<double>":
-		return "complex128"
+	if t, ok := dtypes[s]; ok {
+		return t
 	}
 	return track.Clip([]byte(strings.TrimPrefix(s, "c10::")))
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
@@ -14,13 +15,13 @@ import (
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
-// run is what one profile is made of: the files of its ranks.
+// run holds the files of the ranks of one profile.
 type run struct {
 	trace   track.Trace
 	several bool
 	parts   []*part
 	ops     ops
-	flows   traceevent.Flows
+	flows   track.Flows
 	layers  []layer
 	at      map[layerKey]int32
 }
@@ -37,17 +38,17 @@ type part struct {
 	libraries    map[string]string
 	run          *run
 	events       int64
-	e            *traceevent.Event // under way
+	e            *traceevent.Event // the current event
 	key, lastKey []byte
 	last         *row
 	rows         map[string]*row
 	list         []*row
-	names        map[string]string // of threads and processes that have no row yet
-	ranks        map[string]int64
+	names        map[string]string // of threads and processes
 	aux          []aux
 	steps        []step
-	whole        bool  // no step holds operators: everything is one iteration
-	counted      int32 // iterations that figures are of
+	whole        bool    // there are no steps: the file is one iteration
+	first        int32   // iteration of the run in which the file begins
+	number       []int32 // step of each iteration
 	memory       []mark
 	counters     map[string]*track.Counter
 	sums         map[string]float64
@@ -58,15 +59,15 @@ type device struct {
 	memory float64
 }
 
-// row is a thread or a stream.
+// row is the track of a thread or stream.
 type row struct {
 	track    int32
 	pid, tid string
 	stream   bool
-	what     string // what the row holds beside others of the thread
+	what     string // kind of slices, if the thread has several tracks
 }
 
-// class says what a slice is.
+// class is the kind of a slice.
 type class uint8
 
 const (
@@ -74,51 +75,35 @@ const (
 	operator
 	annotation
 	launch
-	work // of a device
+	work // on a device
 )
 
-// aux is what slices have beside their times.
+// aux holds properties of slices.
 type aux struct {
-	correlation, external int64 // -1 for none
+	correlation, external int64 // -1 without one
 	class                 class
-	occupancy             float32 // -1 for not known
+	occupancy             float32 // -1 if unknown
 }
 
 type step struct {
 	track.Step
-	name    string
-	counted bool // it holds operators
+	name string
 }
 
-// mark is memory that was taken or given back.
+// mark is an allocation or, with negative bytes, a release of memory.
 type mark struct {
 	ts, bytes int64
 	track     int32
 	device    bool
 }
 
-func (p *part) begin(r *run) {
-	p.run = r
-	p.rows, p.names, p.ranks = map[string]*row{}, map[string]string{}, map[string]int64{}
-	p.counters, p.sums, p.libraries = map[string]*track.Counter{}, map[string]float64{}, map[string]string{}
-}
-
-// distributed takes the place of the file among those of other ranks.
+// distributed reads the rank of the file.
 func (p *part) distributed(v []byte) {
-	traceevent.Members(v, func(k, v []byte) {
-		switch string(k) {
-		case "rank":
-			p.rank, _ = jsonscan.Int(v)
-		case "world_size":
-			p.world, _ = jsonscan.Int(v)
-		case "backend":
-			p.backend = string(traceevent.Text(v))
-		}
-	})
+	traceevent.Fields(v, "rank", &p.rank, "world_size", &p.world, "backend", &p.backend)
 }
 
-// member takes a member of the file beside its events. Names of users and computers, and
-// paths, are not taken over.
+// member reads members of the file other than events. Names of users and computers, and paths,
+// are not imported.
 func (p *part) member(key string, v []byte) {
 	switch key {
 	case "distributedInfo":
@@ -130,14 +115,7 @@ func (p *part) member(key string, v []byte) {
 	case "deviceProperties":
 		traceevent.Elements(v, func(v []byte) {
 			var d device
-			traceevent.Members(v, func(k, v []byte) {
-				switch string(k) {
-				case "name":
-					d.name = track.Clip(traceevent.Text(v))
-				case "totalGlobalMem":
-					d.memory, _ = jsonscan.Number(v)
-				}
-			})
+			traceevent.Fields(v, "name", &d.name, "totalGlobalMem", &d.memory)
 			if len(p.devices) < 1000 {
 				p.devices = append(p.devices, d)
 			}
@@ -147,7 +125,7 @@ func (p *part) member(key string, v []byte) {
 	}
 }
 
-// machine says what the run ran on.
+// machine describes the devices.
 func (p *part) machine(to *profile.Profile) {
 	if len(p.libraries) > 0 {
 		to.Settings.Libraries = p.libraries
@@ -175,11 +153,11 @@ func (p *part) machine(to *profile.Profile) {
 	}
 }
 
-// row finds the row of the event under way. Slices that would overlap with those of
-// the same thread have a row beside it, which what names.
+// row returns the track of the current event, nil beyond the limit. Slices that overlap others of
+// their thread have a separate track, named by what.
 func (p *part) row(what string, stream bool) *row {
 	pid, tid := traceevent.Bare(p.e.PID), traceevent.Bare(p.e.TID)
-	p.key = append(append(append(append(append(p.key[:0], pid...), 0), tid...), 0), what...)
+	p.key = traceevent.Key(p.key, pid, tid, []byte(what))
 	if p.last != nil && bytes.Equal(p.key, p.lastKey) {
 		return p.last
 	}
@@ -201,7 +179,7 @@ func (p *part) row(what string, stream bool) *row {
 	return t
 }
 
-// event takes one event.
+// event reads one event.
 func (p *part) event(e *traceevent.Event) {
 	p.e = e
 	p.events++
@@ -215,67 +193,62 @@ func (p *part) event(e *traceevent.Event) {
 	case 'i', 'I':
 		p.instant()
 	case 's', 't', 'f':
-		// Launches are led to kernels by their correlation, which more of them have.
+		// The correlation links launches and kernels; more traces have it.
 		switch string(traceevent.Bare(e.Cat)) {
 		case "ac2g", "async_cpu_to_gpu", "async", "async_gpu":
 			return
 		}
 		if t := p.row("", false); t != nil && e.HasTS {
 			e.TS += p.base
-			p.run.flows.Point(e, t.track)
+			e.Arrow(&p.run.flows, t.track)
 		}
 	case 'B', 'E', 'b', 'e', 'n', 'C':
 		p.run.trace.Dropped.Add("events of phases that Kineto does not write", 1)
 	}
 }
 
-// classify says what a category holds, in both generations of names.
-func classify(cat, name []byte) (c class, skip bool) {
-	switch string(cat) {
-	case "cpu_op", "Operator":
+// classes holds the classes of categories of both generations.
+var classes = map[string]class{
+	"cpu_op": operator, "Operator": operator, "user_annotation": annotation, "Runtime": launch,
+	"kernel": work, "Kernel": work, "concurrent_kernel": work,
+	"gpu_memcpy": work, "Memcpy": work, "gpu_memset": work, "Memset": work,
+	"gpu_user_annotation": other, "cuda_sync": other, "python_function": other, "overhead": other,
+}
+
+// classify returns the class of a slice with a category and name.
+func classify(cat, name []byte) class {
+	if c, ok := classes[string(cat)]; ok {
 		// The old generation has annotations among its operators.
-		if bytes.IndexByte(name, '#') > 0 && !bytes.Contains(name, []byte("::")) {
-			return annotation, false
+		if c == operator && bytes.IndexByte(name, '#') > 0 && !bytes.Contains(name, []byte("::")) {
+			c = annotation
 		}
-		return operator, false
-	case "user_annotation":
-		return annotation, false
-	case "kernel", "Kernel", "gpu_memcpy", "Memcpy", "gpu_memset", "Memset", "concurrent_kernel":
-		return work, false
-	case "Runtime":
-		return launch, false
-	case "Trace":
-		return other, true
-	case "gpu_user_annotation", "cuda_sync", "python_function", "overhead":
-		return other, false
+		return c
 	}
 	switch {
 	case bytes.HasSuffix(cat, []byte("_runtime")), bytes.HasSuffix(cat, []byte("_driver")):
-		return launch, false
+		return launch
 	case bytes.HasSuffix(cat, []byte("_ccp_events")), bytes.HasSuffix(cat, []byte("_kernel")), bytes.Contains(cat, []byte("memcpy")), bytes.Contains(cat, []byte("memset")):
-		return work, false
+		return work
 	}
-	return other, false
+	return other
 }
 
-// slice takes something that took time.
+// slice reads an event with a duration.
 func (p *part) slice() {
 	e, t := p.e, &p.run.trace
 	name, cat := traceevent.Text(e.Name), traceevent.Bare(e.Cat)
-	c, skip := classify(cat, name)
-	if skip {
+	if string(cat) == "Trace" {
 		return
 	}
+	c := classify(cat, name)
 	if !e.HasTS || !e.HasDur || e.Dur < 0 {
 		t.Dropped.Add("slices without a time or length", 1)
 		return
 	}
 	what := ""
-	if c == other {
-		switch string(cat) {
-		case "gpu_user_annotation", "cuda_sync":
-			what = string(cat)
-		}
+	switch string(cat) {
+	case "gpu_user_annotation", "cuda_sync":
+		what = string(cat)
 	}
 	r := p.row(what, c == work || what != "")
 	if r == nil {
@@ -306,39 +279,23 @@ func (p *part) slice() {
 	t.Add(r.track, s)
 }
 
-// ids takes what leads launches to operators and kernels.
+// ids reads the identifiers that link launches to operators and kernels.
 func (p *part) ids(a *aux, s *track.Slice) {
-	p.e.Each(func(k, v []byte) {
-		switch string(k) {
-		case "correlation":
-			if n, ok := jsonscan.Int(v); ok {
-				a.correlation = n
-			}
-		case "External id", "external id":
-			if n, ok := jsonscan.Int(v); ok {
-				a.external = n
-			}
-		case "bytes":
-			if n, ok := jsonscan.Int(v); ok && n >= 0 && a.class == work {
-				s.Bytes = n
-			}
-		case "est. achieved occupancy %":
-			if f, ok := jsonscan.Number(v); ok && f >= 0 && f <= 1000 {
-				a.occupancy = float32(f)
-			}
-		}
-	})
+	bytes, occupancy := int64(-1), -1.0
+	p.e.Fields("correlation", &a.correlation, "External id", &a.external, "external id", &a.external,
+		"bytes", &bytes, "est. achieved occupancy %", &occupancy)
+	if bytes >= 0 && a.class == work {
+		s.Bytes = bytes
+	}
+	if occupancy >= 0 && occupancy <= 1000 {
+		a.occupancy = float32(occupancy)
+	}
 }
 
-// maxSteps bounds the steps of a file.
-const maxSteps = 100_000
-
-// step takes an annotation around one step. Threads that repeat it are left out.
+// step adds a step, once for all threads.
 func (p *part) step(number string, s track.Slice) {
-	for i := max(0, len(p.steps)-100); i < len(p.steps); i++ {
-		if o := &p.steps[i]; o.name == number {
-			return
-		}
+	if slices.ContainsFunc(p.steps[max(0, len(p.steps)-100):], func(o step) bool { return o.name == number }) {
+		return
 	}
 	if len(p.steps) >= maxSteps {
 		p.run.trace.Dropped.Add("steps beyond the first 100,000", 1)
@@ -347,7 +304,7 @@ func (p *part) step(number string, s track.Slice) {
 	p.steps = append(p.steps, step{Step: track.Step{Start: s.Start, End: s.End()}, name: track.Clip([]byte(number))})
 }
 
-// instant takes marks of memory and others.
+// instant reads an event without a duration, such as an allocation.
 func (p *part) instant() {
 	e, t := p.e, &p.run.trace
 	name := traceevent.Text(e.Name)
@@ -362,26 +319,8 @@ func (p *part) instant() {
 		t.Add(r.track, track.Slice{Start: e.TS + p.base, Bytes: -1, Layer: -1, Iteration: -1, Label: t.Name(name), Type: t.Name([]byte("instant"))})
 		return
 	}
-	var kind, id, bytes, allocated, reserved int64
-	kind, id, allocated, reserved = -1, -1, -1, -1
-	e.Each(func(k, v []byte) {
-		n, ok := jsonscan.Int(v)
-		if !ok {
-			return
-		}
-		switch string(k) {
-		case "Bytes":
-			bytes = n
-		case "Total Allocated":
-			allocated = n
-		case "Total Reserved":
-			reserved = n
-		case "Device Type":
-			kind = n
-		case "Device Id":
-			id = n
-		}
-	})
+	bytes, kind, id, allocated, reserved := int64(0), int64(-1), int64(-1), int64(-1), int64(-1)
+	e.Fields("Bytes", &bytes, "Total Allocated", &allocated, "Total Reserved", &reserved, "Device Type", &kind, "Device Id", &id)
 	m := mark{e.TS + p.base, bytes, r.track, kind > 0}
 	if len(p.memory) < track.MaxPoints {
 		p.memory = append(p.memory, m)
@@ -413,7 +352,7 @@ func (p *part) count(where, what string, ts int64, v float64) {
 	p.run.trace.Value(c, ts, v)
 }
 
-// group names a process or device, with the rank where there are several.
+// group returns the name of a process or device, with the rank if there are several.
 func (p *part) group(name string) string {
 	if p.run.several {
 		return fmt.Sprintf("rank %d: %s", p.rank, name)
@@ -421,43 +360,39 @@ func (p *part) group(name string) string {
 	return name
 }
 
-// metadata takes the names and order of threads and processes. Some writers name every
-// thread a thousand times.
+// nameArguments holds the argument of each event that names or orders threads and processes.
+var nameArguments = map[string]string{
+	"thread_name": "name", "process_name": "name", "process_labels": "labels",
+	"process_sort_index": "sort_index", "thread_sort_index": "sort_index",
+}
+
+// metadata reads names and ranks of threads and processes. Some writers repeat them a thousand
+// times.
 func (p *part) metadata() {
 	e := p.e
-	what := traceevent.Bare(e.Name)
-	want := "name"
-	tid := traceevent.Bare(e.TID)
-	switch string(what) {
-	case "thread_name":
-	case "process_name", "process_labels":
-		tid = nil
-		if string(what) == "process_labels" {
-			want = "labels"
-		}
-	case "process_sort_index":
-		tid, want = nil, "sort_index"
-	case "thread_sort_index":
-		want = "sort_index"
-	default:
+	what, tid := traceevent.Bare(e.Name), traceevent.Bare(e.TID)
+	want, ok := nameArguments[string(what)]
+	if !ok {
 		return
 	}
-	p.key = append(append(append(append(append(p.key[:0], what...), 0), traceevent.Bare(e.PID)...), 0), tid...)
+	if bytes.HasPrefix(what, []byte("process")) {
+		tid = nil
+	}
+	p.key = traceevent.Key(p.key, what, traceevent.Bare(e.PID), tid)
 	_, named := p.names[string(p.key)]
 	if named || len(p.names) >= 50_000 {
 		return
 	}
-	e.Each(func(k, v []byte) {
-		if string(k) == want {
-			p.names[string(p.key)] = track.Clip(traceevent.Text(v))
-		}
-	})
+	var v []byte
+	if e.Fields(want, &v); v != nil {
+		p.names[string(p.key)] = track.Clip(traceevent.Text(v))
+	}
 }
 
 func (p *part) name(what, pid, tid string) string { return p.names[what+"\x00"+pid+"\x00"+tid] }
 
-// end names and orders the rows.
-func (p *part) end() {
+// nameTracks names and orders the tracks.
+func (p *part) nameTracks() {
 	for _, r := range p.list {
 		k := p.run.trace.Tracks[r.track]
 		group := cmp.Or(p.name("process_labels", r.pid, ""), p.name("process_name", r.pid, ""), "process "+r.pid)
@@ -474,12 +409,8 @@ func (p *part) end() {
 			k.Name += " " + strings.ReplaceAll(strings.TrimPrefix(r.what, "gpu_user_"), "_", " ")
 			k.Aside = true
 		}
-		if n, ok := jsonscan.Int([]byte(p.name("process_sort_index", r.pid, ""))); ok {
-			k.GroupRank = n
-		}
-		if n, ok := jsonscan.Int([]byte(p.name("thread_sort_index", r.pid, r.tid))); ok {
-			k.Rank = n
-		}
+		k.GroupRank, _ = jsonscan.Int([]byte(p.name("process_sort_index", r.pid, "")))
+		k.Rank, _ = jsonscan.Int([]byte(p.name("thread_sort_index", r.pid, r.tid)))
 		if p.run.several {
 			k.GroupRank = p.rank<<32 + min(max(k.GroupRank, 0), 1<<31)
 		}

@@ -1,8 +1,8 @@
-// Package pytorch reads the traces of PyTorch's profiler, which its library Kineto writes:
-// operators as they nest, the kernels that they launch, steps, memory.
+// Package pytorch reads traces of PyTorch's profiler, which its library Kineto writes: nested
+// operators, the kernels that they launch, steps and memory.
 //
-// Source of the format: what Kineto writes (output_json.cpp) in two generations of
-// categories, and the files of its users.
+// Source of the format: output_json.cpp of Kineto, in two generations of categories, and traces
+// of users.
 package pytorch
 
 import (
@@ -14,13 +14,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/traceevent"
 	"github.com/opmeter/opmeter/internal/record/track"
-	"github.com/opmeter/opmeter/profile"
 )
 
 // Format reads Kineto's traces.
@@ -35,38 +33,31 @@ func Format() *record.Format {
 	}
 }
 
-// Match recognises Kineto's traces by what it alone writes.
+// Match recognises Kineto's traces by keys that only Kineto writes.
 func Match(f *record.File) record.Sure {
-	head := bytes.TrimSpace(f.Head)
-	if len(head) == 0 || head[0] != '{' {
-		return record.No
-	}
-	has := func(s string) bool { return bytes.Contains(head, []byte(s)) }
-	switch {
-	case has(`"schemaVersion"`) && (has(`"deviceProperties"`) || has(`"distributedInfo"`)), has(`"traceEvents"`) && has(`"baseTimeNanoseconds"`),
-		has(`"traceEvents"`) && (has(`"cpu_op"`) || has(`"cuda_runtime"`) || has(`"Ev Idx"`)):
-		return record.Certain
-	}
-	return record.No
+	h := f.JSONHead("{")
+	return record.Certain.If(h.Has(`"schemaVersion"`) && h.HasAny(`"deviceProperties"`, `"distributedInfo"`) ||
+		h.Has(`"traceEvents"`) && h.HasAny(`"baseTimeNanoseconds"`, `"cpu_op"`, `"cuda_runtime"`, `"Ev Idx"`))
 }
 
-// maxEvent bounds one event, and one other member of the file.
-const maxEvent = 64 << 20
+// Limits of what is kept of a file.
+const (
+	maxEvent = 64 << 20 // bytes of an event, and of another member of the file
+	maxSteps = 100_000
+)
 
 func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
 	var errs []error
 	var all []*part
 	for _, f := range in.Files {
-		if p := peek(f); p != nil {
-			all = append(all, p)
-		}
+		all = append(all, peek(f))
 	}
 	var runs []*runlog.Run
 	for _, group := range ranks(all) {
-		r := &run{several: len(group) > 1}
+		r := &run{several: len(group) > 1, at: map[layerKey]int32{}, ops: ops{at: map[string]int32{}}}
 		var good []*part
 		for _, p := range group {
-			if err := r.read(ctx, in, p); err != nil {
+			if err := r.read(ctx, p); err != nil {
 				errs = append(errs, &record.FileError{Path: p.file.Path, Err: err})
 				continue
 			}
@@ -82,12 +73,14 @@ func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
 	return runs, errors.Join(errs...)
 }
 
-// peek takes what the beginning of a file says of its rank.
+// peek reads the rank from the beginning of a file.
 func peek(f *record.File) *part {
-	p := &part{file: f}
-	_, _ = jsonscan.Each(bytes.NewReader(f.Head), jsonscan.Options{
-		Stream: func(key string) bool { return key == "traceEvents" },
-	}, func(key string, v []byte) error {
+	p := &part{
+		file: f, rows: map[string]*row{}, names: map[string]string{}, libraries: map[string]string{},
+		counters: map[string]*track.Counter{}, sums: map[string]float64{},
+	}
+	o := jsonscan.Options{Stream: jsonscan.Keys("traceEvents")}
+	_, _ = jsonscan.Each(bytes.NewReader(f.Head), o, func(key string, v []byte) error {
 		if key == "distributedInfo" {
 			p.distributed(v)
 		}
@@ -96,7 +89,7 @@ func peek(f *record.File) *part {
 	return p
 }
 
-// ranks puts the files of one run together: ranks of one world that have names alike.
+// ranks groups the files of one run: ranks of one world whose file names differ only in digits.
 func ranks(all []*part) (groups [][]*part) {
 	at := map[string]int{}
 	for _, p := range all {
@@ -121,17 +114,11 @@ func ranks(all []*part) (groups [][]*part) {
 }
 
 // read reads the file of one rank.
-func (r *run) read(ctx context.Context, in *record.Input, p *part) error {
-	f, err := p.file.Open()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = f.Close() }()
-	p.begin(r)
-	p.res, err = traceevent.Each(ctx, f, jsonscan.Options{
-		Stream:   func(key string) bool { return key == "traceEvents" },
-		MaxValue: maxEvent,
-	}, func(_ string, e *traceevent.Event) { p.event(e) }, p.member)
+func (r *run) read(ctx context.Context, p *part) error {
+	p.run = r
+	var err error
+	o := jsonscan.Options{Stream: jsonscan.Keys("traceEvents"), MaxValue: maxEvent}
+	p.res, err = traceevent.Read(ctx, p.file, o, func(_ string, e *traceevent.Event) { p.event(e) }, p.member)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -141,16 +128,16 @@ func (r *run) read(ctx context.Context, in *record.Input, p *part) error {
 	p.cut = p.res.Cut || err != nil
 	r.trace.Dropped.Add("values that are not valid JSON", p.res.Bad)
 	r.trace.Dropped.Add("values that are too large", p.res.Large)
-	p.end()
+	p.nameTracks()
 	return nil
 }
 
-// done makes the profile of a run.
+// done returns the run.
 func (r *run) done(parts []*part) *runlog.Run {
 	first := parts[0]
-	p := &profile.Profile{Model: profile.Model{Name: track.Stem(first.file.Name), Path: first.file.Path, Format: "pytorch"}}
+	out := track.NewRun(first.file, "pytorch")
+	p := out.Profile
 	p.Target.Engine, p.Settings.Engine = "PyTorch", "PyTorch"
-	out := &runlog.Run{Profile: p}
 	first.machine(p)
 	r.parts = parts
 	r.fill(out)
@@ -160,7 +147,7 @@ func (r *run) done(parts []*part) *runlog.Run {
 			if len(parts) > 1 {
 				text = fmt.Sprintf("the file of rank %d is cut", x.rank)
 			}
-			out.Lost = append(out.Lost, profile.Loss{Cause: profile.Cause{Code: profile.ByRecord, Text: text}})
+			out.Lose(text)
 		}
 	}
 	r.trace.Dropped.To(out)

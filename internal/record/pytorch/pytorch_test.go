@@ -255,7 +255,7 @@ func TestSmall(t *testing.T) {
 		}
 		got = append(got, x)
 	}
-	// Of two steps the first one counts for itself: figures are of the second one.
+	// The first of two steps counts separately: figures are of the second one.
 	want := []layer{
 		{"aten::linear", "", -1, profile.NotReached, 0, 0},
 		{"aten::mm", "", 0, profile.NotReached, 0, 0},
@@ -324,7 +324,7 @@ func micros(p *profile.Profile, key string) map[string]float64 {
 	return out
 }
 
-// TestRanks makes one profile of the ranks of a run, and several of what only looks alike.
+// TestRanks makes one profile of the ranks of a run, and several of similar files.
 func TestRanks(t *testing.T) {
 	t.Parallel()
 	a, b := strings.Replace(small, "RANK", "0", 1), strings.Replace(small, "RANK", "1", 1)
@@ -340,7 +340,7 @@ func TestRanks(t *testing.T) {
 	if d := gocmp.Diff(map[string]bool{"rank 0": true, "rank 1": true}, groups); d != "" {
 		t.Error(d)
 	}
-	// Four steps, of which the first one counts for itself: 100, 80, 100, 80 µs.
+	// Four steps, of which the first one counts separately: 100, 80, 100, 80 µs.
 	if n := *ps[0].Totals.Latency.N; n != 3 {
 		t.Errorf("%d steps", n)
 	}

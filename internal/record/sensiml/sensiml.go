@@ -7,9 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/profile"
@@ -31,74 +31,64 @@ func Format() *record.Format {
 }
 
 // pack reports whether the file is a model.json.
-func pack(f *record.File) bool {
-	return bytes.HasPrefix(bytes.TrimSpace(f.Head), []byte("{")) && bytes.Contains(f.Head, []byte(`"ModelDescriptions"`))
-}
+func pack(f *record.File) bool { return f.JSONHead("{").Has(`"ModelDescriptions"`) }
 
 func match(f *record.File) record.Sure {
-	switch how := sensiml.Sure(f.Head); {
-	case pack(f) || how >= 95:
-		return record.Certain
-	case how > 0:
-		return record.Likely
+	how := sensiml.Sure(f.Head)
+	return max(record.Certain.If(pack(f) || how >= 95), record.Likely.If(how > 0))
+}
+
+func readPack(f *record.File) (*sensiml.Pack, error) {
+	b, err := f.Read(maxPack)
+	if err != nil {
+		return nil, err
 	}
-	return record.No
+	return sensiml.ReadPack(bytes.NewReader(b))
 }
 
 func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
-	var (
-		packs []*sensiml.Pack
-		logs  []*record.File
-		errs  []error
-		last  *record.File
-	)
+	logs := &record.Input{Options: in.Options}
+	var packs []*sensiml.Pack
+	var errs []error
 	for _, f := range in.Files {
 		if !pack(f) {
-			logs = append(logs, f)
-			continue
-		}
-		last = f
-		b, err := f.Read(maxPack)
-		if err == nil {
-			var p *sensiml.Pack
-			if p, err = sensiml.ReadPack(bytes.NewReader(b)); err == nil {
-				packs = append(packs, p)
-			}
-		}
-		if err != nil {
+			logs.Files = append(logs.Files, f)
+		} else if p, err := readPack(f); err == nil {
+			packs = append(packs, p)
+		} else {
 			errs = append(errs, record.Fault(f, err))
 		}
 	}
-	if len(logs) == 0 && len(errs) == 0 && last != nil {
-		return nil, record.Fault(last, errors.New("is the model.json of a pack, which has no figures: import a recording that lies in the same folder"))
+	if n := len(in.Files); len(logs.Files) == 0 && len(errs) == 0 && n > 0 {
+		return nil, record.Fault(in.Files[n-1], errors.New("is the model.json of a pack, which has no figures: import a recording that lies in the same folder"))
 	}
 	var p *sensiml.Pack
 	if len(packs) == 1 {
 		p = packs[0]
 	}
-	one := *in
-	one.Files = logs
-	runs, err := record.EachFile(ctx, &one, func(f *record.File) ([]*runlog.Run, error) { return readLog(f, in, p, len(packs)) })
+	runs, err := record.EachFile(ctx, logs, func(f *record.File) ([]*runlog.Run, error) { return readLog(f, in, p, len(packs)) })
 	return runs, errors.Join(append(errs, err)...)
 }
 
-// readLog reads a recording; a run is one of its models.
+// readLog reads a recording; each of its models is a run.
 func readLog(f *record.File, in *record.Input, p *sensiml.Pack, packs int) (runs []*runlog.Run, err error) {
-	r, err := f.Open()
+	c := sensiml.NewCollector(p)
+	var res *sensiml.Result
+	err = f.With(func(r io.Reader) error {
+		s := sensiml.NewReader(r)
+		for s.Scan() {
+			c.Add(s.Message())
+		}
+		c.End()
+		res = c.Result(sensiml.Rules{ClockHz: in.Clocks[""]})
+		s.Decoder().To(res)
+		if e := s.Err(); e != nil {
+			res.Incomplete = fmt.Sprintf("the file could be read up to byte %d: %v", s.Decoder().Bytes(), e)
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
-	}
-	defer func() { _ = r.Close() }()
-	c := sensiml.NewCollector(p)
-	s := sensiml.NewReader(r)
-	for s.Scan() {
-		c.Add(s.Message())
-	}
-	c.End()
-	res := c.Result(sensiml.Rules{ClockHz: in.Clocks[""]})
-	s.Decoder().To(res)
-	if e := s.Err(); e != nil {
-		res.Incomplete = fmt.Sprintf("the file could be read up to byte %d: %v", s.Decoder().Bytes(), e)
 	}
 	for _, q := range res.Profiles(profile.Imported) {
 		run := &runlog.Run{Profile: q, Missing: q.Incomplete}

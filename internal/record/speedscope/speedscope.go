@@ -1,20 +1,18 @@
-// Package speedscope reads files of www.speedscope.app, evented and sampled. Those that
-// opmeter wrote come back as layers.
+// Package speedscope reads evented and sampled profiles of www.speedscope.app. Profiles that
+// opmeter wrote keep their layers.
 //
 // Source of the format: the file-format schema of the speedscope project.
 package speedscope
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 
-	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/stacks"
 	"github.com/opmeter/opmeter/internal/record/traceevent"
@@ -23,7 +21,7 @@ import (
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
-// Format reads speedscope's files.
+// Format reads profiles of speedscope.
 func Format() *record.Format {
 	return &record.Format{
 		Name:  "speedscope",
@@ -31,30 +29,18 @@ func Format() *record.Format {
 		Files: ".speedscope.json files of py-spy, rbspy, dotnet-trace and others",
 		Gives: []string{"latency_s", "with_callees_s", "samples", "timeline"},
 		Match: func(f *record.File) record.Sure {
-			head := bytes.TrimSpace(f.Head)
-			has := func(s string) bool { return bytes.Contains(head, []byte(s)) }
-			switch {
-			case len(head) == 0 || head[0] != '{':
-				return record.No
-			case has(`www.speedscope.app/file-format-schema.json`):
-				return record.Certain
-			case has(`"profiles"`) && has(`"startValue"`):
-				return record.Likely
-			}
-			return record.No
+			h := f.JSONHead("{")
+			return max(record.Certain.If(h.Has(`www.speedscope.app/file-format-schema.json`)),
+				record.Likely.If(h.Has(`"profiles"`, `"startValue"`)))
 		},
-		Read: read,
+		Read: record.RunPerFile(read),
 	}
 }
 
-// maxProfile bounds one profile of a file.
+// maxProfile limits the bytes of one profile of a file.
 const maxProfile = 256 << 20
 
-func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
-	return record.EachRun(ctx, in, func(f *record.File) (*runlog.Run, error) { return readFile(ctx, f) })
-}
-
-// reader takes a file twice: names stand behind the profiles that use them.
+// reader reads a file twice, since names may follow the profiles that use them.
 type reader struct {
 	set      stacks.Set
 	trace    track.Trace
@@ -65,21 +51,12 @@ type reader struct {
 	cut      bool
 }
 
-func readFile(ctx context.Context, f *record.File) (*runlog.Run, error) {
+func read(ctx context.Context, f *record.File) (*runlog.Run, error) {
 	b := &reader{}
 	found := false
 	pass := func(take func(key string, v []byte)) error {
-		r, err := f.Open()
-		if err != nil {
-			return err
-		}
-		defer func() { _ = r.Close() }()
-		res, err := jsonscan.Each(r, jsonscan.Options{
-			Stream: func(key string) bool { return key == "profiles" }, MaxValue: maxProfile,
-		}, func(key string, v []byte) error {
-			take(key, v)
-			return ctx.Err()
-		})
+		o := jsonscan.Options{Stream: jsonscan.Keys("profiles"), MaxValue: maxProfile}
+		res, err := f.ScanJSON(ctx, o, take)
 		b.cut = res.Cut
 		b.set.Dropped.Add("values that are not valid JSON, or too large", res.Bad+res.Large)
 		return err
@@ -87,11 +64,11 @@ func readFile(ctx context.Context, f *record.File) (*runlog.Run, error) {
 	err := pass(func(key string, v []byte) {
 		switch key {
 		case "shared":
-			traceevent.Members(v, func(k, v []byte) {
-				if string(k) == "frames" {
-					b.shared(v)
-				}
-			})
+			var frames []byte
+			traceevent.Fields(v, "frames", &frames)
+			if frames != nil {
+				b.shared(frames)
+			}
 		case "name":
 			b.name = track.Clip(traceevent.Text(v))
 		case "exporter":
@@ -106,8 +83,8 @@ func readFile(ctx context.Context, f *record.File) (*runlog.Run, error) {
 	if !found || b.frames == nil {
 		return nil, errors.New("no profiles with shared frames")
 	}
-	b.set.Dropped = runlog.Dropped{} // counted again
-	own := isOwn(b.exporter)
+	b.set.Dropped = runlog.Dropped{} // the second pass counts again
+	own := track.IsOwn(b.exporter)
 	if err := pass(func(key string, v []byte) {
 		if key == "profiles" {
 			b.profile(v, own)
@@ -115,12 +92,13 @@ func readFile(ctx context.Context, f *record.File) (*runlog.Run, error) {
 	}); err != nil {
 		return nil, err
 	}
-	run := &runlog.Run{Profile: &profile.Profile{Model: profile.Model{Name: cmp.Or(b.name, track.Stem(f.Name)), Path: f.Path, Format: "speedscope"}}}
+	run := track.NewRun(f, "speedscope")
+	run.Profile.Model.Name = cmp.Or(b.name, run.Profile.Model.Name)
 	if b.cut {
-		run.Lost = append(run.Lost, profile.Loss{Cause: profile.Cause{Code: profile.ByRecord, Text: "the file is cut"}})
+		run.Lose("the file is cut")
 	}
 	if own {
-		b.ours(run)
+		b.ownProfile(run)
 		return run, nil
 	}
 	if b.exporter != "" {
@@ -130,21 +108,12 @@ func readFile(ctx context.Context, f *record.File) (*runlog.Run, error) {
 	return run, nil
 }
 
-// shared takes the functions.
+// shared reads the functions.
 func (b *reader) shared(v []byte) {
 	b.frames = []int32{}
 	traceevent.Elements(v, func(v []byte) {
 		var f stacks.Function
-		traceevent.Members(v, func(k, v []byte) {
-			switch string(k) {
-			case "name":
-				f.Name = string(traceevent.Text(v))
-			case "file":
-				f.File = string(traceevent.Text(v))
-			case "line":
-				f.Line, _ = jsonscan.Int(v)
-			}
-		})
+		traceevent.Fields(v, "name", &f.Name, "file", &f.File, "line", &f.Line)
 		f.Name = cmp.Or(f.Name, "(anonymous)")
 		if len(b.frames) < stacks.MaxNodes {
 			b.frames = append(b.frames, b.set.Function(f))
@@ -152,41 +121,26 @@ func (b *reader) shared(v []byte) {
 	})
 }
 
-// one is a profile of the file.
-type one struct {
+// profileData is a profile of the file.
+type profileData struct {
 	kind, name, unit         string
 	start, end               float64
-	hasStart                 bool
+	first                    float64 // start, minus infinity if unknown
 	events, samples, weights []byte
 }
 
 func (b *reader) profile(v []byte, own bool) {
-	var p one
-	traceevent.Members(v, func(k, v []byte) {
-		switch string(k) {
-		case "type":
-			p.kind = string(traceevent.Text(v))
-		case "name":
-			p.name = track.Clip(traceevent.Text(v))
-		case "unit":
-			p.unit = string(traceevent.Text(v))
-		case "startValue":
-			p.start, p.hasStart = jsonscan.Number(v)
-		case "endValue":
-			p.end, _ = jsonscan.Number(v)
-		case "events":
-			p.events = v
-		case "samples":
-			p.samples = v
-		case "weights":
-			p.weights = v
-		}
-	})
+	p := profileData{first: math.NaN()}
+	traceevent.Fields(v, "type", &p.kind, "name", &p.name, "unit", &p.unit, "startValue", &p.first, "endValue", &p.end,
+		"events", &p.events, "samples", &p.samples, "weights", &p.weights)
+	if p.start = p.first; math.IsNaN(p.first) {
+		p.start, p.first = 0, math.Inf(-1)
+	}
 	b.profiles++
 	p.name = cmp.Or(p.name, fmt.Sprintf("profile %d", b.profiles))
 	q, scale, ns := unitOf(p.unit)
 	if own && p.kind == "evented" {
-		// Another view of what the samples of the file add up.
+		// The samples of the file contain the same times.
 		q = profile.Quantity{}
 	}
 	column, count := -1, -1
@@ -224,36 +178,23 @@ func unitOf(unit string) (q profile.Quantity, scale, ns float64) {
 	return profile.Quantity{Key: "weight", Name: "Weight", Head: "weight", Group: "Record", Adds: true, Doc: "What the record gives to the function itself, in a unit that it does not tell."}, 1, 0
 }
 
-// at is a place in time of a timeline, for values in nanoseconds; those of other units
-// have none.
-func at(v, ns float64) (int64, bool) {
-	v *= ns
-	if !(math.Abs(v) < 4e18) || ns == 0 {
-		return 0, false
-	}
-	return int64(math.Round(v)), true
-}
-
-// open is a function under way.
+// open is a function that has begun.
 type open struct {
 	frame int32
 	since float64
 	place int32
 }
 
-// evented takes a profile of openings and closings. Each closes the innermost function
-// under way; where that is another one, as in files whose events are out of order, the record
-// is at fault: the closing is dropped. What is never closed lasts until the end of the profile.
-func (b *reader) evented(p *one, column int, ns float64) {
+// evented reads a profile of begin and end events. An end closes the innermost function; if it
+// names another function, the events are out of order and it is dropped. A function without an
+// end lasts until the end of the profile.
+func (b *reader) evented(p *profileData, column int, ns float64) {
 	n := int32(-1)
 	if ns > 0 {
 		n = b.trace.Track(timeline.Thread, "", p.name)
 	}
 	var way []open
-	last := math.Inf(-1)
-	if p.hasStart {
-		last = p.start
-	}
+	last := p.first
 	spend := func(v float64) {
 		if len(way) > 0 && column >= 0 && v > last {
 			b.set.Add(column, way[len(way)-1].place, v-last)
@@ -263,36 +204,23 @@ func (b *reader) evented(p *one, column int, ns float64) {
 	close := func(v float64) {
 		o := way[len(way)-1]
 		way = way[:len(way)-1]
-		from, ok := at(o.since, ns)
-		to, ok2 := at(v, ns)
+		from, ok := track.Nanos(o.since, ns)
+		to, ok2 := track.Nanos(v, ns)
 		if n >= 0 && ok && ok2 && o.frame >= 0 {
 			b.trace.Add(n, track.Slice{Start: from, Dur: to - from, Bytes: -1, Layer: o.frame, Iteration: -1, Label: -1, Type: -1})
 		}
 	}
 	traceevent.Elements(p.events, func(v []byte) {
-		kind, frame, when := byte(0), int64(-1), math.NaN()
-		traceevent.Members(v, func(k, v []byte) {
-			switch string(k) {
-			case "type":
-				if s := traceevent.Bare(v); len(s) == 1 {
-					kind = s[0]
-				}
-			case "frame":
-				if i, ok := jsonscan.Int(v); ok {
-					frame = i
-				}
-			case "at":
-				if f, ok := jsonscan.Number(v); ok {
-					when = f
-				}
-			}
-		})
+		var kind []byte
+		frame, when := int64(-1), math.NaN()
+		traceevent.Fields(v, "type", &kind, "frame", &frame, "at", &when)
+		opens := string(kind) == `"O"`
 		switch {
-		case frame < 0 || frame >= int64(len(b.frames)) || math.IsNaN(when) || kind != 'O' && kind != 'C':
+		case frame < 0 || frame >= int64(len(b.frames)) || math.IsNaN(when) || !opens && string(kind) != `"C"`:
 			b.set.Dropped.Add("events without a frame, time or kind", 1)
 		case when < last:
 			b.set.Dropped.Add("events that go back in time", 1)
-		case kind == 'O':
+		case opens:
 			spend(when)
 			place := stacks.Root
 			if len(way) > 0 {
@@ -317,8 +245,8 @@ func (b *reader) evented(p *one, column int, ns float64) {
 	}
 }
 
-// sampled takes a profile of stacks, the outermost function first.
-func (b *reader) sampled(p *one, column, count int, ns float64, own bool) {
+// sampled reads a profile of stacks, the outermost function first.
+func (b *reader) sampled(p *profileData, column, count int, ns float64, own bool) {
 	var weights []float64
 	traceevent.Elements(p.weights, func(v []byte) {
 		f, ok := jsonscan.Number(v)
@@ -357,12 +285,45 @@ func (b *reader) sampled(p *one, column, count int, ns float64, own bool) {
 		if place >= 0 && count >= 0 {
 			b.set.Add(count, place, 1)
 		}
-		if ts, ok := at(when, ns); ok && c != nil {
+		if ts, ok := track.Nanos(when, ns); ok && c != nil {
 			c.Sample(ts, place)
 		}
 		when += weights[i]
 	})
-	if ts, ok := at(when, ns); ok && c != nil {
+	if ts, ok := track.Nanos(when, ns); ok && c != nil {
 		c.End(ts)
 	}
+}
+
+// ownProfile makes the layers of a file that opmeter wrote. Its samples are layers within their
+// scopes; other functions do not become layers.
+func (b *reader) ownProfile(run *runlog.Run) {
+	p := run.Profile
+	track.NameOwn(p, p.Model.Name)
+	number := map[int32]int32{}
+	b.set.Each(func(path []int32, values []float64) {
+		if len(path) < 2 || len(values) == 0 {
+			return
+		}
+		f := path[len(path)-1]
+		l := profile.Layer{Name: b.set.Name(f), Op: "operator"}
+		if len(path) > 2 {
+			l.Scope = b.set.Name(path[len(path)-2])
+		}
+		l.Latency = profile.Value(profile.Imported, values[0], "")
+		if _, ok := number[f]; !ok {
+			number[f] = int32(len(p.Layers))
+		}
+		p.Layers = append(p.Layers, l)
+	})
+	for _, s := range b.trace.All() {
+		n, ok := number[s.Layer]
+		if !ok {
+			s.Label, n = b.trace.Name([]byte(b.set.Name(s.Layer))), -1
+		}
+		s.Layer = n
+	}
+	b.trace.Nest()
+	p.Timeline = b.trace.Timeline("start of the run that is shown", "one run, as the file lays it out")
+	b.set.Dropped.To(run)
 }

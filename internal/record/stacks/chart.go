@@ -1,18 +1,19 @@
 package stacks
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/record/track"
 )
 
-// Chart makes bars of samples that follow one another: a function lasts as long as it is
-// on the stack at the same depth of every sample.
+// Chart makes bars of consecutive samples. A function has one bar for as long as it is on the
+// stack at the same depth.
 type Chart struct {
 	Set   *Set
 	Trace *track.Trace
-	// Track is where the bars go. Their layers are functions, until [Relabel] gives them
-	// the numbers of layers.
+	// Track is the number of the track of the bars. Their layers are functions until [Finish]
+	// replaces them.
 	Track int32
 
 	open []entry
@@ -26,8 +27,8 @@ type entry struct {
 	since    int64
 }
 
-// Sample says that a stack is there from a point in time on, nanoseconds: until the
-// next sample. One before the last is taken for the same time.
+// Sample sets the stack from a time (nanoseconds) until the next sample. A time before the last
+// one counts as the same time.
 func (c *Chart) Sample(ts int64, place int32) {
 	if c.any {
 		ts = max(ts, c.last)
@@ -44,7 +45,7 @@ func (c *Chart) Sample(ts int64, place int32) {
 	}
 }
 
-// End closes all bars.
+// End ends all bars.
 func (c *Chart) End(ts int64) {
 	c.close(0, max(ts, c.last))
 	c.any = false
@@ -60,39 +61,17 @@ func (c *Chart) close(to int, ts int64) {
 	c.open = c.open[:to]
 }
 
-// Relabel gives bars of functions the numbers of layers that [Set.Fill] gave.
-func Relabel(t *track.Trace, number []int32, only func(*track.Track) bool) {
-	for _, k := range t.Tracks {
-		if !only(k) {
-			continue
-		}
-		for i := range k.Slices {
-			if f := k.Slices[i].Layer; f >= 0 && int(f) < len(number) {
-				k.Slices[i].Layer = number[f]
-			}
-		}
-	}
-}
-
-// Weighted is a sample whose time is known.
+// Weighted is a sample with a time in nanoseconds.
 type Weighted struct {
 	At    int64
 	Place int32
 }
 
-// Spread adds the time between samples to a column and makes its bars. Each sample lasts until
-// the next one, the last one for last nanoseconds. A column below 0 only makes bars. Samples may
+// Spread adds the time between samples to a column and makes their bars. A sample lasts until the
+// next one, the last sample for last nanoseconds. A negative column makes bars only. Samples may
 // come in any order.
 func (c *Chart) Spread(column int, samples []Weighted, last int64) {
-	slices.SortStableFunc(samples, func(a, b Weighted) int {
-		switch {
-		case a.At < b.At:
-			return -1
-		case a.At > b.At:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(samples, func(a, b Weighted) int { return cmp.Compare(a.At, b.At) })
 	for i, w := range samples {
 		c.Sample(w.At, w.Place)
 		d := last

@@ -3,92 +3,88 @@ package stacks
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/record/track"
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Frame is a function on a stack. Kind is the kind that opmeter's own profiles record:
-// "operator", "scope", "kind" or "model".
+// Frame is a function on a stack. Kind is set in profiles that opmeter writes: "operator",
+// "scope", "kind" or "model".
 type Frame struct {
 	Function
 	Kind string
 }
 
-// Label is what a sample says beside its stack.
+// Label is a label of a sample.
 type Label struct {
 	Key, Text, Unit string
 	Number          int64
 	IsNumber        bool
 }
 
-// Column is what is counted of each sample: its name and unit, such as "cpu" and
-// "nanoseconds".
+// Column is the name and unit of a value that samples have, such as "cpu" and "nanoseconds".
 type Column struct{ Name, Unit string }
 
-// Record collects samples of formats in which each has several values: of programs, whose
-// functions become layers, or of models, in which each sample is of an operator
-// and says so by its labels.
+// Record collects samples with several values. In profiles of programs the functions become
+// layers. In profiles of models each sample belongs to an operator, which its labels name.
 type Record struct {
 	Set Set
-	// Columns are what is counted, Default names the one that counts most, "" for none.
+	// Columns are the values of each sample. Default names the most important one, "" if unknown.
 	Columns []Column
 	Default string
 
-	in      []int // column of the set for each one, -1 for none
+	in      []int // columns of the set, -1 without one
 	samples int64
 	ops     []operator
 	at      map[string]int32
 	foreign bool // a sample does not belong to an operator
 }
 
-// operator is an operator of a model with its values over all samples.
+// operator is an operator of a model with the sums of its values.
 type operator struct {
 	profile.Layer
 	key    string // of the operator
-	owner  string // name of the operator around it
-	index  int64  // in the profile that was written, -1 for not known
-	node   int64  // in the model, -1 for not known
+	owner  string // name of the outer operator
+	index  int64  // in the profile, -1 if unknown
+	node   int64  // in the model, -1 if unknown
 	device string
 	engine string
 	values []float64
 }
 
-// Scale gives the base unit of a unit and what its values are multiplied by.
+var units = []struct {
+	names []string
+	base  string
+	by    float64
+}{
+	{[]string{"nanoseconds", "nanosecond", "ns"}, "s", 1e-9},
+	{[]string{"microseconds", "microsecond", "us", "µs"}, "s", 1e-6},
+	{[]string{"milliseconds", "millisecond", "ms"}, "s", 1e-3},
+	{[]string{"seconds", "second", "s"}, "s", 1},
+	{[]string{"bytes", "byte", "b", "by"}, "B", 1},
+	{[]string{"kilobytes", "kb", "kib"}, "B", 1 << 10},
+	{[]string{"megabytes", "mb", "mib"}, "B", 1 << 20},
+	{[]string{"nanojoules"}, "J", 1e-9},
+	{[]string{"microjoules"}, "J", 1e-6},
+	{[]string{"joules"}, "J", 1},
+	{[]string{"count", "1", ""}, "", 1},
+}
+
+// Scale returns the base unit of a unit and the factor for its values.
 func Scale(unit string) (base string, by float64) {
-	switch strings.ToLower(unit) {
-	case "nanoseconds", "nanosecond", "ns":
-		return "s", 1e-9
-	case "microseconds", "microsecond", "us", "µs":
-		return "s", 1e-6
-	case "milliseconds", "millisecond", "ms":
-		return "s", 1e-3
-	case "seconds", "second", "s":
-		return "s", 1
-	case "bytes", "byte", "b", "by":
-		return "B", 1
-	case "kilobytes", "kb", "kib":
-		return "B", 1 << 10
-	case "megabytes", "mb", "mib":
-		return "B", 1 << 20
-	case "nanojoules":
-		return "J", 1e-9
-	case "microjoules":
-		return "J", 1e-6
-	case "joules":
-		return "J", 1
-	case "count", "1", "":
-		return "", 1
+	for _, u := range units {
+		if slices.Contains(u.names, strings.ToLower(unit)) {
+			return u.base, u.by
+		}
 	}
 	return unit, 1
 }
 
-// columns finds the quantities of what is counted: one time is the layers' own.
+// columns chooses the quantities of columns. One time column becomes the latency of the layers.
 func (r *Record) columns() {
 	main := -1
 	for i, c := range r.Columns {
@@ -120,8 +116,8 @@ func (r *Record) columns() {
 	}
 }
 
-// Add adds a sample: its stack with the innermost function first, a value for each
-// column, its labels.
+// Add adds a sample: its stack, the innermost function first, one value per column, and its
+// labels.
 func (r *Record) Add(frames []Frame, values []int64, labels []Label) {
 	if r.in == nil {
 		r.columns()
@@ -146,10 +142,10 @@ func (r *Record) Add(frames []Frame, values []int64, labels []Label) {
 	}
 }
 
-// Len is the number of samples.
+// Len returns the number of samples.
 func (r *Record) Len() int64 { return r.samples }
 
-// operator takes a sample of an operator.
+// operator adds a sample of an operator and reports whether it is one.
 func (r *Record) operator(frames []Frame, values []int64, labels []Label) bool {
 	o := operator{index: -1, node: -1}
 	for _, l := range labels {
@@ -160,19 +156,8 @@ func (r *Record) operator(frames []Frame, values []int64, labels []Label) bool {
 			o.node = l.Number
 		case l.IsNumber && l.Key == "parameter_size" && l.Number > 0:
 			o.WeightsBytes = new(l.Number)
-		case l.IsNumber:
-		case l.Key == "op_type":
-			o.Op = track.Clip([]byte(l.Text))
-		case l.Key == "provider":
-			o.engine = track.Clip([]byte(l.Text))
-		case l.Key == "device":
-			o.device = track.Clip([]byte(l.Text))
-		case l.Key == "kernel":
-			o.Kernel = track.Clip([]byte(l.Text))
-		case l.Key == "graph":
-			o.Graph = track.Clip([]byte(l.Text))
-		case l.Key == "dtype", l.Key == "output_shape":
-			o.output(l.Key, l.Text)
+		case !l.IsNumber:
+			o.text(l.Key, clip(l.Text))
 		}
 	}
 	if o.Op == "" || len(frames) == 0 {
@@ -215,46 +200,46 @@ func (r *Record) operator(frames []Frame, values []int64, labels []Label) bool {
 	return true
 }
 
-// output takes the type or shape of the first result.
+// text sets a field from a label.
+func (o *operator) text(key, s string) {
+	switch key {
+	case "op_type":
+		o.Op = s
+	case "provider":
+		o.engine = s
+	case "device":
+		o.device = s
+	case "kernel":
+		o.Kernel = s
+	case "graph":
+		o.Graph = s
+	case "dtype", "output_shape":
+		o.output(key, s)
+	}
+}
+
+// ortShape matches a shape as ONNX Runtime writes it, such as {"float":[1,16,64,64]}.
+var ortShape = regexp.MustCompile(`(?:\{"([^"]*)"[^\[]*)?\[([^\[\]]*)\]`)
+
+// output reads the type or the shape ("1x16x64x64") of the first output.
 func (o *operator) output(key, s string) {
 	if len(o.Outputs) == 0 {
 		o.Outputs = []profile.Tensor{{}}
 	}
 	if key == "dtype" {
-		o.Outputs[0].DType = track.Clip([]byte(s))
+		o.Outputs[0].DType = s
 		return
 	}
-	// "1x16x64x64", or as ONNX Runtime writes it: {"float":[1,16,64,64]}.
-	if i, j := strings.IndexByte(s, '['), strings.LastIndexByte(s, ']'); i >= 0 && j > i {
-		if k := strings.Index(s, `{"`); k >= 0 {
-			name, _, _ := strings.Cut(s[k+2:], `"`)
-			o.Outputs[0].DType = track.Clip([]byte(name))
-			i = k + strings.IndexByte(s[k:], '[')
-			if rest := strings.IndexByte(s[max(i, 0):], ']'); i >= k && rest > 0 {
-				j = i + rest
-			}
-		}
-		if i < 0 || j <= i {
-			return
-		}
-		s = strings.ReplaceAll(strings.ReplaceAll(s[i+1:j], " ", ""), ",", "x")
+	if m := ortShape.FindStringSubmatch(s); m != nil {
+		o.Outputs[0].DType = cmp.Or(m[1], o.Outputs[0].DType)
+		s = strings.NewReplacer(" ", "", ",", "x").Replace(m[2])
 	}
-	var shape []int64
-	for part := range strings.SplitSeq(s, "x") {
-		d, err := strconv.ParseInt(part, 10, 64)
-		switch {
-		case part == "?":
-			d = -1
-		case err != nil || d < 0 || len(shape) >= 64:
-			return
-		}
-		shape = append(shape, d)
+	if shape, ok := track.Dims(s, "x"); ok && len(shape) <= 64 {
+		o.Outputs[0].Shape = shape
 	}
-	o.Outputs[0].Shape = shape
 }
 
-// Run makes the run of the samples. Samples of operators become the layers of a model, those of
-// programs their functions.
+// Run fills a run. The layers are the operators of a model, or the functions of a program.
 func (r *Record) Run(run *runlog.Run) {
 	if r.in == nil {
 		r.columns()
@@ -264,12 +249,12 @@ func (r *Record) Run(run *runlog.Run) {
 		Finish(run, &r.Set, &none, "")
 		return
 	}
-	r.model(run)
+	r.modelRun(run)
 }
 
-// model makes layers of operators. Values are over all inferences, whose number is a value
-// too.
-func (r *Record) model(run *runlog.Run) {
+// modelRun makes layers of operators. Values are sums over all inferences; one of the columns is
+// the number of inferences.
+func (r *Record) modelRun(run *runlog.Run) {
 	p := run.Profile
 	times := slices.IndexFunc(r.Columns, func(c Column) bool { return c.Name == "inferences" })
 	slices.SortStableFunc(r.ops, func(a, b operator) int { return cmp.Compare(a.index, b.index) })
@@ -291,7 +276,7 @@ func (r *Record) model(run *runlog.Run) {
 			runs = o.values[times]
 		}
 		for c, v := range o.values {
-			// The format has 0 for what is not known too.
+			// In this format, 0 also stands for an unknown value.
 			if c != times && v != 0 {
 				base, by := Scale(r.Columns[c].Unit)
 				track.Set(&qs, &l, figure(r.Columns[c].Name, base), v*by/runs)
@@ -315,7 +300,7 @@ func (r *Record) model(run *runlog.Run) {
 	r.Set.Dropped.To(run)
 }
 
-// figure is the quantity of a column of a model's profile.
+// figure returns the quantity of a column in the profile of a model.
 func figure(name, base string) profile.Quantity {
 	key := runlog.Key(name)
 	switch {

@@ -1,36 +1,45 @@
+// Package stacks is shared by importers of sampling profiles. It collects stacks of functions
+// with their counts. Functions become layers with their own time and the time with callees.
+// Consecutive samples become bars of a timeline.
+//
+// It is independent of any format. A stack is a path in a tree that begins at the outermost
+// function, so memory depends on the number of different stacks, not of samples.
 package stacks
 
 import (
+	"bufio"
 	"cmp"
+	"context"
 	"fmt"
+	"io"
+	"slices"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
+	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/track"
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Bounds of what is kept.
+// Limits of what is kept.
 const (
-	// MaxNodes bounds the tree of stacks.
-	MaxNodes = 2_000_000
-	// MaxDepth bounds a stack: functions further in are left out.
-	MaxDepth = 2000
-	// maxColumns bounds what is counted of each sample.
-	maxColumns = 32
+	MaxNodes   = 2_000_000 // of the tree of stacks
+	MaxDepth   = 2000      // functions of a stack; deeper ones are left out
+	maxColumns = 32        // counts of each sample
+	maxEntries = 4_000_000 // of each of [Tables]
+	maxLine    = 4 << 20   // bytes of a line of text
 )
 
-// Function is what samples are of.
+// Function is a function of a program.
 type Function struct {
-	// Name of the function; File, Line and Library say where it is, Category what it is
-	// for; "" and 0 where that is not known.
+	// File, Line and Library are the place of the function, Category is its purpose. Unknown
+	// fields are "" or 0.
 	Name, File, Library, Category string
 	Line                          int64
 }
 
 // Set collects samples. The zero value is ready.
 type Set struct {
-	// Dropped counts what was left out.
+	// Dropped counts skipped data.
 	Dropped runlog.Dropped
 
 	functions []Function
@@ -40,21 +49,21 @@ type Set struct {
 	columns   []column
 }
 
-// node is a place in the tree.
+// node is a function in the tree of stacks.
 type node struct{ parent, function, depth int32 }
 
-// column is one thing that is counted.
+// column holds one count of each node.
 type column struct {
 	what   profile.Quantity
 	scale  float64
 	values []float64 // by node
 }
 
-// Root is the place in the tree outside of all functions.
+// Root is the empty stack.
 const Root = int32(-1)
 
-// Function gives the number of a function. What is beyond [track.MaxLayers] is one
-// function for all.
+// Function returns the number of a function. All functions beyond [track.MaxLayers] share one
+// number.
 func (s *Set) Function(f Function) int32 {
 	f.Name, f.File, f.Library, f.Category = clip(f.Name), clip(f.File), clip(f.Library), clip(f.Category)
 	if i, ok := s.at[f]; ok {
@@ -77,11 +86,11 @@ func (s *Set) Function(f Function) int32 {
 
 func clip(s string) string { return track.Clip([]byte(s)) }
 
-// Name is the name of a function.
+// Name returns the name of a function.
 func (s *Set) Name(function int32) string { return s.functions[function].Name }
 
-// Call gives the place of a function that is called at a place. Beyond the bounds it
-// is the caller's.
+// Call returns the stack of a function that is called from the stack caller. Beyond the limits it
+// returns caller.
 func (s *Set) Call(caller, function int32) int32 {
 	if i, ok := s.children[[2]int32{caller, function}]; ok {
 		return i
@@ -103,8 +112,35 @@ func (s *Set) Call(caller, function int32) int32 {
 	return i
 }
 
-// Count gives the number of what is counted, in the unit of the
-// quantity once it is multiplied by scale; ok is false where there are too many.
+// Chain returns the stack of a frame in a format whose frames name their callers. frame returns the
+// function of a frame and its caller; ok is false for the caller of outermost frames. known holds
+// the stacks of earlier calls.
+func Chain[K comparable](s *Set, known map[K]int32, id K, frame func(K) (f Function, caller K, ok bool)) int32 {
+	var way []K
+	place := Root
+	for {
+		if p, ok := known[id]; ok {
+			place = p
+			break
+		}
+		_, caller, ok := frame(id)
+		if !ok {
+			break
+		}
+		known[id] = Root // a cycle of callers ends here
+		way, id = append(way, id), caller
+	}
+	for _, id := range slices.Backward(way) {
+		f, _, _ := frame(id)
+		f.Name = cmp.Or(f.Name, "(anonymous)")
+		place = s.Call(place, s.Function(f))
+		known[id] = place
+	}
+	return place
+}
+
+// Count returns the number of the column of a quantity. Values of the column times scale are in
+// the unit of the quantity. ok is false if there are too many columns.
 func (s *Set) Count(q profile.Quantity, scale float64) (n int, ok bool) {
 	for i := range s.columns {
 		if s.columns[i].what.Key == q.Key {
@@ -118,44 +154,39 @@ func (s *Set) Count(q profile.Quantity, scale float64) (n int, ok bool) {
 	return len(s.columns) - 1, true
 }
 
-// Add adds to what was counted while a stack was there. Samples outside of all functions
-// are counted as of none.
+// Add adds a value to a column of a stack. A sample with an empty stack is dropped.
 func (s *Set) Add(column int, place int32, v float64) {
 	if place < 0 {
 		s.Dropped.Add("samples without a stack", 1)
 		return
 	}
 	c := &s.columns[column]
-	for len(c.values) < len(s.tree) {
-		c.values = append(c.values, make([]float64, len(s.tree)-len(c.values))...)
-	}
+	c.values = append(c.values, make([]float64, len(s.tree)-len(c.values))...)
 	c.values[place] += v
 }
 
-// Path appends the functions of a place, the outermost first.
+// Path appends the functions of a stack, the outermost first.
 func (s *Set) Path(place int32, to []int32) []int32 {
 	if place < 0 {
 		return to
 	}
 	n := int(s.tree[place].depth) + 1
 	at := len(to)
-	for range n {
-		to = append(to, 0)
-	}
+	to = append(to, make([]int32, n)...)
 	for i := at + n - 1; place >= 0; i, place = i-1, s.tree[place].parent {
 		to[i] = s.tree[place].function
 	}
 	return to
 }
 
-// Time, Samples and Cycles are what most profilers count.
+// Time, Samples and Cycles are the counts of most profilers.
 var (
 	Time    = profile.Quantity{Key: "latency_s"}
 	Samples = profile.Quantity{Key: "samples", Name: "Samples", Head: "samples", Group: "Record", Doc: "Samples in which the function itself ran.", Adds: true, Whole: true}
 	Cycles  = profile.Quantity{Key: "cpu_cycles"}
 )
 
-// callees is the quantity of a figure with what is called.
+// callees returns the quantity of a count that includes callees.
 func callees(q *profile.Quantity) profile.Quantity {
 	if q.Key == "latency_s" {
 		return profile.Quantity{Key: "with_callees_s"}
@@ -167,13 +198,10 @@ func callees(q *profile.Quantity) profile.Quantity {
 	}
 }
 
-// Fill makes the layers of a profile: the functions of all stacks in which something was counted,
-// in order of first appearance. number holds the layer of each function, -1 without one.
+// Fill makes the layers of a profile: all functions on stacks with a count, in the order of first
+// appearance. number holds the layer of each function, -1 without one.
 func (s *Set) Fill(r *runlog.Run, qs *runlog.Quantities) (number []int32) {
-	number = make([]int32, len(s.functions))
-	for i := range number {
-		number[i] = -1
-	}
+	number = slices.Repeat([]int32{-1}, len(s.functions))
 	p := r.Profile
 	order, self, total := s.sums()
 	for _, f := range order {
@@ -204,17 +232,15 @@ func (s *Set) Fill(r *runlog.Run, qs *runlog.Quantities) (number []int32) {
 	return number
 }
 
-// sums adds up by function: what was counted in it, and with what it calls, a sample once
-// however often the function is on its stack. order lists the functions with any.
+// sums adds the counts of each function: its own, and those with callees. Recursion counts a
+// sample once. order lists the functions with a count.
 func (s *Set) sums() (order []int32, self, total [][]float64) {
 	n := len(s.tree)
 	seen := make([]bool, len(s.functions))
-	under := make([][]float64, len(s.columns)) // of each node with all that is below it
+	under := make([][]float64, len(s.columns)) // counts of nodes including children
 	for c := range s.columns {
-		v := append(make([]float64, 0, n), s.columns[c].values...)
-		for len(v) < n {
-			v = append(v, 0)
-		}
+		v := make([]float64, n)
+		copy(v, s.columns[c].values)
 		under[c] = v
 		self, total = append(self, make([]float64, len(s.functions))), append(total, make([]float64, len(s.functions)))
 		for i := range s.columns[c].values {
@@ -243,14 +269,11 @@ func (s *Set) sums() (order []int32, self, total [][]float64) {
 	return order, self, total
 }
 
-// outermost calls f for the places at which a function is not within itself.
+// outermost calls f for each stack whose last function does not occur before on the stack.
 func (s *Set) outermost(f func(place int32)) {
 	n := len(s.tree)
-	// children by place; those of none are the last
-	first, next := make([]int32, n+1), make([]int32, n)
-	for i := range first {
-		first[i] = -1
-	}
+	// Children are lists by parent; the last list is that of the root.
+	first, next := slices.Repeat([]int32{-1}, n+1), make([]int32, n)
 	for i := n - 1; i >= 0; i-- {
 		p := s.tree[i].parent
 		if p < 0 {
@@ -258,7 +281,7 @@ func (s *Set) outermost(f func(place int32)) {
 		}
 		next[i], first[p] = first[p], int32(i)
 	}
-	on := make([]int32, len(s.functions)) // how often a function is on the way
+	on := make([]int32, len(s.functions)) // occurrences of each function on the path
 	var way []int32
 	for at := first[n]; ; {
 		if at >= 0 {
@@ -280,19 +303,21 @@ func (s *Set) outermost(f func(place int32)) {
 	}
 }
 
-// Finish makes the layers of a run, and the timeline of a trace whose slices are of
-// functions. A timeline of nothing is left out.
+// Sampled is the method of timelines that [Chart] makes of samples.
+const Sampled = "samples of the stack: a function lasts from the first sample that has it to the next one that has not"
+
+// Finish makes the layers of a run, and the timeline of a trace whose slices are functions.
 func Finish(r *runlog.Run, s *Set, t *track.Trace, method string) {
 	var qs runlog.Quantities
 	number := s.Fill(r, &qs)
-	Relabel(t, number, func(*track.Track) bool { return true })
+	t.Relabel(number)
 	t.Nest()
 	r.Profile.Timeline = t.Timeline("first sample", method)
 	t.Dropped.To(r)
 }
 
-// Each calls f for every place in which something was counted itself, with its
-// functions, the outermost first, and what was counted, in the units of the quantities.
+// Each calls f for each stack whose innermost function has a count. The outermost function is the
+// first of path, values are in the units of the quantities.
 func (s *Set) Each(f func(path []int32, values []float64)) {
 	var path []int32
 	values := make([]float64, len(s.columns))
@@ -310,4 +335,24 @@ func (s *Set) Each(f func(path []int32, values []float64)) {
 			f(path, values)
 		}
 	}
+}
+
+// Lines calls use for each line of a file, without its line ending. It stops with an error that
+// names the line if a line is too long, and when the context ends.
+func Lines(ctx context.Context, f *record.File, use func(line []byte)) error {
+	return f.With(func(r io.Reader) error {
+		s := bufio.NewScanner(r)
+		s.Buffer(make([]byte, 0, 64<<10), maxLine)
+		n := 0
+		for ; s.Scan(); n++ {
+			use(s.Bytes())
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+		}
+		if err := s.Err(); err != nil {
+			return fmt.Errorf("line %d: %w", n+1, err)
+		}
+		return nil
+	})
 }

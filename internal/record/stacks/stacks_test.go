@@ -4,10 +4,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record/stacks"
 	"github.com/opmeter/opmeter/internal/record/track"
 	"github.com/opmeter/opmeter/internal/testing/records"

@@ -3,39 +3,55 @@ package stedgeai
 import (
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/base/jsontree"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/profile"
 )
 
-func count(v *jsontree.Value) *int64 {
-	if n, ok := v.Int(); ok && n >= 0 {
-		return &n
+func count(v *jsontree.Value) *int64 { return draft.Count(v.Int()) }
+
+// array makes a tensor without shape.
+func array(name string, format, bytes, constant *jsontree.Value) profile.Tensor {
+	return profile.Tensor{Name: draft.Text(name), DType: dtype(format.Str()), Bytes: count(bytes), Constant: constant.Str() == "true"}
+}
+
+// shape returns dimensions, negative ones as -1; nil if v is not a list of integers.
+func shape(v *jsontree.Value) []int64 {
+	s, ok := v.Ints()
+	if !ok {
+		return nil
 	}
-	return nil
+	for i := range s {
+		s[i] = max(-1, s[i])
+	}
+	return s
+}
+
+// set sets a quantity of a layer to a number; other values are ignored.
+func (n *network) set(i int, q profile.Quantity, v *jsontree.Value, scale float64) {
+	n.d.SetKnown(i, q, draft.Known(v.Float()), scale)
+}
+
+// total sets a quantity of the model to a number; other values are ignored.
+func (n *network) total(q profile.Quantity, v *jsontree.Value) {
+	if f, ok := v.Float(); ok {
+		n.d.Total(q, f)
+	}
 }
 
 // graph reads a c_graph file.
 func (n *network) graph(v *jsontree.Value) {
 	d := n.d
 	n.tflite = v.Get("type").Str() == "tflite"
-	if s := v.Get("model_name").Str(); s != "" {
-		d.P.Model.Name = draft.Text(s)
-	}
+	n.name(v.Get("model_name").Str())
 	tensors := map[string]profile.Tensor{}
 	for _, a := range v.Get("c_arrays").List() {
-		size := count(a.Get("c_size_in_byte"))
 		for _, t := range a.Get("tensors").List() {
-			x := profile.Tensor{Name: draft.Text(t.Get("name").Str()), DType: dtype(a.Get("format").Str()), Bytes: size, Constant: a.Get("is_const").Str() == "true"}
-			if s, ok := t.Get("shape").Ints(); ok {
-				x.Shape = sane(s)
-			}
-			if len(a.Get("scale").List()) == 1 {
-				if f, ok := a.Get("scale").List()[0].Float(); ok {
-					x.Scale = &f
-				}
+			x := array(t.Get("name").Str(), a.Get("format"), a.Get("c_size_in_byte"), a.Get("is_const"))
+			x.Shape = shape(t.Get("shape"))
+			if scale := a.Get("scale").List(); len(scale) == 1 {
+				x.Scale = draft.Known(scale[0].Float())
 				if zs := a.Get("zeropoint").List(); len(zs) == 1 {
 					if z, ok := zs[0].Int(); ok {
 						x.ZeroPoint = &z
@@ -70,9 +86,7 @@ func (n *network) graph(v *jsontree.Value) {
 			switch key {
 			case "c_id", "m_id", "name", "layer_type", "c_forward", "rom", "tensors":
 			case "macc":
-				if f, ok := e.Float(); ok {
-					d.Set(i, macc, f)
-				}
+				n.set(i, macc, e, 1)
 			case "weight_sparsity":
 				sparsity(y, e)
 				d.Option(i, key, e.Brief())
@@ -82,15 +96,11 @@ func (n *network) graph(v *jsontree.Value) {
 		}
 	}
 	d.P.Model.Inputs, d.P.Model.Outputs = ports(v.Get("inputs")), ports(v.Get("outputs"))
-	if m := v.Get("memory_footprint"); m != nil {
-		n.memory(count(m.Get("activations")), count(m.Get("weights")))
-	}
-	for key, item := range v.Members() {
-		switch e := item; {
+	n.footprint(v.Get("memory_footprint"))
+	for key, e := range v.Members() {
+		switch {
 		case key == "macc":
-			if f, ok := e.Float(); ok {
-				d.Total(macc, f)
-			}
+			n.total(macc, e)
 		case e == nil || e.Kind == jsontree.List || e.Kind == jsontree.Object && key != "compilation_options":
 		default:
 			d.Note(key, e.Brief())
@@ -98,7 +108,7 @@ func (n *network) graph(v *jsontree.Value) {
 	}
 }
 
-// sparsity reads the part of zeros among the weights, their number, the zeros.
+// sparsity reads a list: the share of zero weights, the number of weights, the number of zeros.
 func sparsity(y *profile.Layer, v *jsontree.Value) {
 	list := v.List()
 	if len(list) == 0 {
@@ -112,52 +122,49 @@ func sparsity(y *profile.Layer, v *jsontree.Value) {
 	}
 }
 
-func sane(s []int64) []int64 {
-	for i := range s {
-		s[i] = max(-1, s[i])
-	}
-	return s
-}
-
-// keep keeps what has no meaning here.
+// keep keeps a member without a place in the profile: a number as quantity, others as option.
 func (n *network) keep(i int, key string, e *jsontree.Value) {
 	if f, ok := e.Float(); ok && e.Kind == jsontree.Number {
 		n.d.Set(i, profile.Quantity{Key: "st_" + runlog.Key(key), Name: key}, f)
-		return
-	}
-	if e != nil && e.Kind != jsontree.Null && len(e.Items)+len(e.Text) > 0 {
+	} else if e != nil && e.Kind != jsontree.Null && len(e.Items)+len(e.Text) > 0 {
 		n.d.Option(i, key, e.Brief())
 	}
 }
 
-// memory sets the sizes of activations and weights.
+// plan returns the memory of the profile, which it adds if absent.
+func (n *network) plan() *profile.Memory {
+	if n.d.P.Memory == nil {
+		n.d.P.Memory = &profile.Memory{}
+	}
+	return n.d.P.Memory
+}
+
+// memory sets the sizes of activations and weights; nil is ignored.
 func (n *network) memory(activations, weights *int64) {
-	p := n.d.P
+	t := &n.d.P.Totals
 	if activations != nil {
-		if p.Memory == nil {
-			p.Memory = &profile.Memory{}
-		}
-		p.Memory.ArenaBytes = activations
-		if p.Totals.RAMBytes == nil {
-			p.Totals.RAMBytes = activations
+		n.plan().ArenaBytes = activations
+		if t.RAMBytes == nil {
+			t.RAMBytes = activations
 		}
 	}
 	if weights != nil {
-		p.Totals.FlashBytes, p.Totals.WeightsBytes = weights, weights
+		t.FlashBytes, t.WeightsBytes = weights, weights
 	}
 }
 
-// info reads a c_info file: nodes with their times where the network ran, buffers with their
+func (n *network) footprint(v *jsontree.Value) {
+	n.memory(count(v.Get("activations")), count(v.Get("weights")))
+}
+
+// info reads a c_info file: nodes with their times if the network ran, buffers with their
 // places.
 func (n *network) info(v *jsontree.Value) {
 	d := n.d
-	env := v.Get("environment")
-	for _, t := range env.Get("tools").List() {
+	for _, t := range v.Get("environment").Get("tools").List() {
 		m := t.Get("input_model")
 		n.tflite = m.Get("type").Str() == "tflite"
-		if s := m.Get("name").Str(); s != "" {
-			d.P.Model.Name = draft.Text(s)
-		}
+		n.name(m.Get("name").Str())
 		if p := count(m.Get("n_params")); p != nil {
 			d.P.Totals.Params = p
 		}
@@ -166,10 +173,8 @@ func (n *network) info(v *jsontree.Value) {
 	buffers := map[string]profile.Tensor{}
 	var plan []profile.Buffer
 	for _, b := range v.Get("buffers").List() {
-		t := profile.Tensor{Name: draft.Text(strings.TrimSuffix(b.Get("name").Str(), "_array")), DType: dtype(b.Get("format").Str()), Bytes: count(b.Get("size_bytes")), Constant: b.Get("is_param").Str() == "true"}
-		if s, ok := b.Get("shape").Ints(); ok {
-			t.Shape = sane(s)
-		}
+		t := array(strings.TrimSuffix(b.Get("name").Str(), "_array"), b.Get("format"), b.Get("size_bytes"), b.Get("is_param"))
+		t.Shape = shape(b.Get("shape"))
 		buffers[b.Get("id").Str()] = t
 		first, last, at := count(b.Get("epochs").Get("start")), count(b.Get("epochs").Get("end")), count(b.Get("offset_start"))
 		if !t.Constant && first != nil && last != nil && at != nil && t.Bytes != nil && *last >= *first && len(plan) < draft.MaxLayers {
@@ -180,34 +185,27 @@ func (n *network) info(v *jsontree.Value) {
 		for _, e := range g.Get("nodes").List() {
 			n.infoNode(e, buffers)
 		}
-		if m := execTime(g.Get("exec_time")); m != nil {
+		x := g.Get("exec_time")
+		if m := execTime(x); m != nil {
 			d.P.Totals.Latency = m
 		}
-		if c, ok := g.Get("exec_time").Get("cycles").Float(); ok {
-			d.Total(profile.Quantity{Key: "cpu_cycles"}, c)
-		}
+		n.total(cpuCycles, x.Get("cycles"))
 	}
 	m := v.Get("memory_footprint")
-	n.memory(count(m.Get("activations")), count(m.Get("weights")))
+	n.footprint(m)
 	for key, item := range m.Members() {
-		if f, ok := item.Float(); ok && key != "activations" && key != "weights" {
-			d.Total(profile.Quantity{Key: "footprint_" + runlog.Key(key) + "_bytes", Unit: "B", Name: "Footprint: " + key, Group: "Memory"}, f)
+		if key != "activations" && key != "weights" {
+			n.total(profile.Quantity{Key: "footprint_" + runlog.Key(key) + "_bytes", Unit: "B", Name: "Footprint: " + key, Group: "Memory"}, item)
 		}
 	}
 	if len(plan) > 0 {
-		if d.P.Memory == nil {
-			d.P.Memory = &profile.Memory{}
-		}
-		d.P.Memory.Plan = plan
+		n.plan().Plan = plan
 	}
 }
 
-// execTime is the time of a node or graph; nil where it did not run.
+// execTime is the time of a node or graph, nil if it did not run.
 func execTime(v *jsontree.Value) *profile.Metric {
-	if f, ok := v.Get("duration_ms").Float(); ok {
-		return draft.Metric(&profile.Metric{Mean: new(f / 1e3)})
-	}
-	return nil
+	return draft.Metric(&profile.Metric{Mean: draft.Milli(v.Get("duration_ms").Float())})
 }
 
 func (n *network) infoNode(e *jsontree.Value, buffers map[string]profile.Tensor) {
@@ -232,9 +230,7 @@ func (n *network) infoNode(e *jsontree.Value, buffers map[string]profile.Tensor)
 		switch key {
 		case "name", "description", "id", "inputs", "outputs", "scratchs", "attributes":
 		case "macc":
-			if f, ok := x.Float(); ok {
-				d.Set(i, macc, f)
-			}
+			n.set(i, macc, x, 1)
 		case "mapping":
 			switch {
 			case strings.HasPrefix(x.Str(), "NODE_SW"):
@@ -250,20 +246,16 @@ func (n *network) infoNode(e *jsontree.Value, buffers map[string]profile.Tensor)
 		case "original_nodes":
 			if l := x.List(); len(l) > 0 {
 				n.source(i, l[0].Str())
-			}
-			if len(x.List()) > 1 {
-				d.Option(i, key, x.Brief())
+				if len(l) > 1 {
+					d.Option(i, key, x.Brief())
+				}
 			}
 		case "exec_time":
 			if m := execTime(x); m != nil {
 				y.Latency = m
 			}
-			if c, ok := x.Get("cycles").Float(); ok {
-				d.Set(i, profile.Quantity{Key: "cpu_cycles"}, c)
-			}
-			if p, ok := x.Get("percentage").Float(); ok {
-				d.Set(i, recordedShare, p/100)
-			}
+			n.set(i, cpuCycles, x.Get("cycles"), 1)
+			n.set(i, recordedShare, x.Get("percentage"), 1e-2)
 			if c := x.Get("counters"); len(c.List()) > 0 {
 				d.Option(i, "counters", c.Brief())
 			}
@@ -273,49 +265,34 @@ func (n *network) infoNode(e *jsontree.Value, buffers map[string]profile.Tensor)
 	}
 }
 
-var recordedShare = profile.Quantity{Key: "recorded_share", Unit: "1", Head: "rec. share", Name: "Share as recorded", Group: "Record"}
-
-// report reads a report: layers of the model. Where the graph was read before, only what
-// it lacks is taken.
+// report reads a report: layers of the model. It adds only facts that an earlier graph lacks.
 func (n *network) report(v *jsontree.Value) {
 	d := n.d
 	if fs := v.Get("model_files").List(); len(fs) > 0 {
 		n.path(fs[0].Str(), v.Get("model_type").Str())
 	}
 	n.tflite = v.Get("model_type").Str() == "tflite"
-	if s := v.Get("model_name").Str(); s != "" {
-		d.P.Model.Name = draft.Text(s)
-	}
-	if t := v.Get("date_time").Str(); t != "" {
-		d.Note("date", t)
-	}
+	n.name(v.Get("model_name").Str())
+	d.Note("date", v.Get("date_time").Str())
 	d.P.Totals.Params = count(v.Get("model_n_params"))
 	n.memory(count(v.Get("ram_size")), count(v.Get("rom_size")))
-	if f, ok := v.Get("rom_n_macc").Float(); ok {
-		d.Total(macc, f)
-	}
+	n.total(macc, v.Get("rom_n_macc"))
 	whole := d.Len() > 0
 	first := map[string]int{}
 	for _, l := range v.Get("layers").List() {
-		name, x := l.Get("name").Str(), l.Get("extras")
-		if whole {
-			if i, ok := n.at[name]; ok {
-				if y := d.Layer(i); y.Params == nil {
-					y.Params = count(x.Get("n_params"))
-				}
-				if d.Layer(i).Option("original") == "" {
-					d.Option(i, "original", l.Get("original").Str())
-				}
+		if !whole {
+			if l.Get("type").Str() != "Input" {
+				n.reportLayer(l, first)
 			}
-			continue
+		} else if i, ok := n.at[l.Get("name").Str()]; ok {
+			if y := d.Layer(i); y.Params == nil {
+				y.Params = count(l.Get("extras").Get("n_params"))
+			}
+			n.option(i, "original", l.Get("original").Str())
 		}
-		if l.Get("type").Str() == "Input" {
-			continue
-		}
-		n.reportLayer(l, x, name, first)
 	}
-	for key, item := range v.Members() {
-		switch e := item; {
+	for key, e := range v.Members() {
+		switch {
 		case key == "layers" || key == "model_name" || key == "date_time" || e == nil || e.Kind == jsontree.Null:
 		case key == "rom_cfact" || key == "exec_duration" || key == "code_size" || key == "val_error" || strings.HasPrefix(key, "rom_heap") || key == "model_size":
 			if f, ok := e.Float(); ok && f >= 0 {
@@ -327,12 +304,12 @@ func (n *network) report(v *jsontree.Value) {
 	}
 }
 
-// reportLayer makes a layer of the model. Those of one number run as one: the first of them
+// reportLayer makes a layer of the model. Layers with one number run as one: the first of them
 // does the work of the others.
-func (n *network) reportLayer(l, x *jsontree.Value, name string, first map[string]int) {
+func (n *network) reportLayer(l *jsontree.Value, first map[string]int) {
 	d := n.d
-	id := l.Get("id").Str()
-	i := n.layer("", name, l.Get("type").Str())
+	id, x := l.Get("id").Str(), l.Get("extras")
+	i := n.layer("", l.Get("name").Str(), l.Get("type").Str())
 	if i < 0 {
 		return
 	}
@@ -344,13 +321,10 @@ func (n *network) reportLayer(l, x *jsontree.Value, name string, first map[strin
 		n.source(i, id)
 	}
 	y.Params, y.WeightsBytes = count(x.Get("n_params")), count(x.Get("psize"))
-	if f, ok := x.Get("n_macc").Float(); ok {
-		d.Set(i, macc, f)
-	}
-	out := profile.Tensor{Name: y.Name, DType: dtype(x.Get("rom_output").Get("fmt").Get("format").Str()), Bytes: count(x.Get("rom_output").Get("c_size"))}
-	if s, ok := x.Get("rom_output").Get("shape").Ints(); ok {
-		out.Shape = sane(s)
-	}
+	n.set(i, macc, x.Get("n_macc"), 1)
+	o := x.Get("rom_output")
+	out := array(y.Name, o.Get("fmt").Get("format"), o.Get("c_size"), nil)
+	out.Shape = shape(o.Get("shape"))
 	y.Outputs = []profile.Tensor{out}
 	for _, e := range l.Get("inputs").List() {
 		y.Inputs = append(y.Inputs, profile.Tensor{Name: draft.Text(e.Str())})

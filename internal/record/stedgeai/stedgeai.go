@@ -1,21 +1,18 @@
-// Package stedgeai reads what ST's tools for neural networks on microcontrollers report
+// Package stedgeai reads reports of ST's tools for neural networks on microcontrollers
 // (ST Edge AI, before X-CUBE-AI): the text of analyze, generate and validate with its
 // tables, the report, graph and information files in JSON.
 //
-// The formats are told from the tools' public outputs.
+// The formats are derived from the tools' public outputs.
 package stedgeai
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
-	"github.com/opmeter/opmeter/internal/base/jsontree"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/textscan"
@@ -29,70 +26,56 @@ func Format() *record.Format {
 		Title: "ST Edge AI / X-CUBE-AI report",
 		Files: "<name>_analyze_report.txt, _generate_report.txt, _validate_report.txt, <name>_report.json, _c_graph.json, _c_info.json; files of one network become one run",
 		Gives: []string{"latency_s", "cpu_cycles", "weights_bytes", "params", "memory", "shapes", "options"},
-		Match: match,
+		Match: func(f *record.File) record.Sure { return record.Certain.If(kindOf(f) != none) },
 		Read:  read,
 	}
 }
 
 type kind int
 
+// Kinds of files in the order in which they are read: the graph has most of the layers, and other
+// files add to it.
 const (
 	none kind = iota
-	text
-	report
 	graph
 	info
+	text
+	report
 )
 
 func kindOf(f *record.File) kind {
-	head := bytes.TrimLeft(bytes.TrimPrefix(f.Head, []byte("\xef\xbb\xbf")), " \t\r\n")
-	has := func(keys ...string) bool {
-		for _, k := range keys {
-			if !bytes.Contains(head, []byte(k)) {
-				return false
-			}
-		}
-		return true
-	}
-	if bytes.HasPrefix(head, []byte("{")) {
+	if h := f.JSONHead("{"); h != nil {
 		switch {
-		case has(`"cli_parameters"`, `"tools_api_version"`), has(`"rom_n_macc"`), has(`"cli_version_str"`):
+		case h.Has(`"cli_parameters"`, `"tools_api_version"`), h.HasAny(`"rom_n_macc"`, `"cli_version_str"`):
 			return report
-		case has(`"c_arrays"`), has(`"c_layers"`), has(`"activations_alignment"`):
+		case h.HasAny(`"c_arrays"`, `"c_layers"`, `"activations_alignment"`):
 			return graph
-		case has(`"STAI_FLAG_`), has(`"mpool_id"`):
+		case h.HasAny(`"STAI_FLAG_`, `"mpool_id"`):
 			return info
 		}
 		return none
 	}
-	if !textscan.Any(f.Head, "ST Edge AI Core", "Exec/report summary", "ST.AI Profiling", "Neural Network Tools", "c_id", "Clayer", "Results for ") {
-		return none
-	}
-	for _, l := range textscan.Head(f.Head, f.Whole) {
-		switch {
-		case strings.HasPrefix(l, "ST Edge AI Core v"), strings.HasPrefix(l, "Exec/report summary ("), strings.HasPrefix(l, "ST.AI Profiling results"),
-			strings.HasPrefix(l, "Neural Network Tools for STM32"), inspector.MatchString(l), resultLine.MatchString(strings.TrimSpace(l)):
+	return record.FindLine(f, func(l string) kind {
+		for _, begin := range []string{"ST Edge AI Core v", "Exec/report summary (", "ST.AI Profiling results", "Neural Network Tools for STM32"} {
+			if strings.HasPrefix(l, begin) {
+				return text
+			}
+		}
+		if inspector.MatchString(l) || resultLine.MatchString(strings.TrimSpace(l)) {
 			return text
 		}
-	}
-	return none
-}
-
-func match(f *record.File) record.Sure {
-	if kindOf(f) != none {
-		return record.Certain
-	}
-	return record.No
+		return none
+	}, "ST Edge AI Core", "Exec/report summary", "ST.AI Profiling", "Neural Network Tools", "c_id", "Clayer", "Results for ")
 }
 
 var ends = regexp.MustCompile(`(?i)_?(c_info|c_graph|stedgeai_report|(analyze|generate|validate|validation)?_?report)$`)
 
 func stem(f *record.File) string { return ends.ReplaceAllString(draft.Stem(f), "") }
 
-// maxBytes bounds a file.
+// maxBytes limits the size of a file.
 const maxBytes = 64 << 20
 
-// network is what the files of one network hold.
+// network holds the files of one network.
 type network struct {
 	d      *draft.Draft
 	at     map[string]int // layers of the generated code by their names
@@ -100,58 +83,35 @@ type network struct {
 	tflite bool
 }
 
-// macc is ST's measure of work; it counts more than multiply-accumulates.
-var macc = profile.Quantity{Key: "macc", Head: "MACC", Name: "MACC", Group: "Work", Adds: true, Whole: true, Doc: "Complexity as ST's tools count it: multiply-accumulates, with biases and what activations come to."}
-
-func newNetwork(name string) *network {
-	return &network{d: draft.New("stedgeai", name, "ST Edge AI"), at: map[string]int{}, byID: map[string]int{}}
-}
+var (
+	// macc is ST's measure of work; it counts more than multiply-accumulates.
+	macc          = profile.Quantity{Key: "macc", Head: "MACC", Name: "MACC", Group: "Work", Adds: true, Whole: true, Doc: "Complexity as ST's tools count it: multiply-accumulates, with biases and what activations come to."}
+	cpuCycles     = profile.Quantity{Key: "cpu_cycles"}
+	recordedShare = profile.Quantity{Key: "recorded_share", Unit: "1", Head: "rec. share", Name: "Share as recorded", Group: "Record"}
+)
 
 func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
-	by := map[string]*network{}
-	var order []*network
-	var errs []error
-	// The graph knows most of the layers: what other files say is added to it.
-	for _, k := range []kind{graph, info, text, report} {
-		for _, f := range in.Files {
-			if kindOf(f) != k {
-				continue
-			}
-			if err := ctx.Err(); err != nil {
-				return nil, errors.Join(append(errs, err)...)
-			}
-			n := by[stem(f)]
-			if n == nil {
-				n = newNetwork(cmp.Or(stem(f), draft.Stem(f)))
-				by[stem(f)] = n
-				order = append(order, n)
-			}
-			if err := n.file(f, in, k); err != nil {
-				errs = append(errs, record.Fault(f, err))
-			}
-		}
+	files := slices.DeleteFunc(slices.Clone(in.Files), func(f *record.File) bool { return kindOf(f) == none })
+	slices.SortStableFunc(files, func(a, b *record.File) int { return cmp.Compare(kindOf(a), kindOf(b)) })
+	networks, errs := record.Groups(ctx, files, stem, func(f *record.File) *network {
+		return &network{d: draft.New("stedgeai", cmp.Or(stem(f), draft.Stem(f)), "ST Edge AI"), at: map[string]int{}, byID: map[string]int{}}
+	}, (*network).file)
+	drafts := make([]*draft.Draft, len(networks))
+	for i, n := range networks {
+		drafts[i] = n.d
 	}
-	var runs []*runlog.Run
-	for _, n := range order {
-		if !n.d.Empty() {
-			runs = append(runs, n.d.Run())
-		}
-	}
-	if len(runs) == 0 && len(errs) == 0 && len(in.Files) > 0 {
-		errs = append(errs, record.Fault(in.Files[0], draft.ErrNothing))
-	}
-	return runs, errors.Join(errs...)
+	return draft.RunsOf(in.Files, drafts, errs)
 }
 
-func (n *network) file(f *record.File, in *record.Input, k kind) error {
+func (n *network) file(f *record.File) error {
+	k := kindOf(f)
 	if k == text {
-		return n.text(f, in)
+		return n.text(f)
 	}
-	b, err := f.Read(maxBytes)
+	v, fault, err := f.ParseJSON(maxBytes)
 	if err != nil {
 		return err
 	}
-	v, fault := jsontree.Parse(b)
 	switch k {
 	case graph:
 		n.graph(v)
@@ -163,7 +123,7 @@ func (n *network) file(f *record.File, in *record.Input, k kind) error {
 	return fault
 }
 
-// layer returns the index of a layer of the generated code, which is made where it is new.
+// layer returns the index of a layer of the generated code. It adds the layer if it is new.
 func (n *network) layer(id, name, op string) int {
 	if i, ok := n.at[name]; ok && name != "" {
 		return i
@@ -178,14 +138,19 @@ func (n *network) layer(id, name, op string) int {
 	return i
 }
 
-// source says which operator of the model a layer is: its position, which the tools give for
+// source sets the operator of the model that a layer is: its position, which the tools give for
 // .tflite models.
 func (n *network) source(i int, id string) {
 	if v, ok := textscan.Whole(id); ok && v >= 0 && n.tflite {
 		n.d.Hint(i).Index = &v
 	}
-	if n.d.Layer(i) != nil && n.d.Layer(i).Option("m_id") == "" {
-		n.d.Option(i, "m_id", id)
+	n.option(i, "m_id", id)
+}
+
+// option adds an option that a layer lacks.
+func (n *network) option(i int, key, value string) {
+	if l := n.d.Layer(i); l != nil && l.Option(key) == "" {
+		n.d.Option(i, key, value)
 	}
 }
 
@@ -205,13 +170,17 @@ func (n *network) path(s, kind string) {
 	}
 }
 
+// name sets the name of the model unless it is empty.
+func (n *network) name(s string) {
+	if s != "" {
+		n.d.P.Model.Name = draft.Text(s)
+	}
+}
+
 // dtypes are ST's names of types.
 var dtypes = map[string]string{"s8": "int8", "u8": "uint8", "s16": "int16", "u16": "uint16", "s32": "int32", "u32": "uint32", "float": "float32", "f32": "float32", "bool": "bool", "s1": "int1"}
 
 func dtype(s string) string {
 	s = strings.ToLower(strings.TrimPrefix(strings.TrimPrefix(s, "const "), "STAI_FORMAT_"))
-	if s == "float32" || s == "float" {
-		return "float32"
-	}
 	return cmp.Or(dtypes[s], s)
 }

@@ -22,9 +22,10 @@ var (
 	arrayText  = regexp.MustCompile(`^(\w+)\(([\dx]+)\)`)
 	portText   = regexp.MustCompile(`^'([^']*)', (\w+)\(([\dx]+)\)`)
 	wide       = regexp.MustCompile(`\s{2,}`)
+	dashes     = regexp.MustCompile(`-+`)
 )
 
-// section is a table of the text.
+// section is a kind of table.
 type section int
 
 const (
@@ -35,12 +36,12 @@ const (
 	timeTable
 )
 
-// page reads a text.
+// page is a reader of a text.
 type page struct {
 	n      *network
 	at     section
 	head   string
-	spans  [][2]int
+	spans  [][]int
 	names  []string
 	last   int    // layer of the row above
 	id     string // number of the model's layer above
@@ -48,47 +49,22 @@ type page struct {
 	origin map[string]string
 }
 
-func (n *network) text(f *record.File, in *record.Input) error {
-	r, err := f.Open()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = r.Close() }()
-	s := textscan.NewScanner(r)
+func (n *network) text(f *record.File) error {
 	p := &page{n: n, last: -1, parts: map[string][]string{}, origin: map[string]string{}}
 	before := ""
-	for s.Scan() {
-		l := s.Text()
+	err := f.Lines(func(l string) {
 		p.line(l, before)
 		if strings.TrimSpace(l) != "" && !isRule(l) {
 			before = l
 		}
-	}
+	})
 	p.finish()
-	if s.Err() != nil {
-		return draft.At(f, s.Number(), s.Err())
-	}
-	return nil
+	return err
 }
 
 func isRule(l string) bool {
 	l = strings.TrimSpace(l)
 	return len(l) > 3 && strings.Trim(l, "- ") == ""
-}
-
-// columnsOf are the spans of a rule such as "---- ------ ---".
-func columnsOf(rule string) (out [][2]int) {
-	from := -1
-	for i := 0; i <= len(rule); i++ {
-		dash := i < len(rule) && rule[i] == '-'
-		if dash && from < 0 {
-			from = i
-		} else if !dash && from >= 0 {
-			out = append(out, [2]int{from, i})
-			from = -1
-		}
-	}
-	return out
 }
 
 func (p *page) cells(l string) []string {
@@ -105,11 +81,11 @@ func (p *page) cells(l string) []string {
 	return out
 }
 
-// line takes a line; before is the last one that is not a rule.
+// line reads a line; before is the last one that is not a rule.
 func (p *page) line(l, before string) {
 	trimmed := strings.TrimSpace(l)
 	if isRule(l) {
-		if spans := columnsOf(l); len(spans) > 2 {
+		if spans := dashes.FindAllStringIndex(l, -1); len(spans) > 2 {
 			p.spans = spans
 			p.begin(strings.TrimSpace(before))
 		}
@@ -128,22 +104,26 @@ func (p *page) line(l, before string) {
 		}
 		return
 	}
-	switch p.at {
-	case modelTable:
-		p.model(l, trimmed)
-	case codeTable:
-		p.code(l, trimmed)
-	case workTable:
-		p.work(l, trimmed)
-	case timeTable:
-		p.time(trimmed)
+	switch c := p.cells(l); {
+	case trimmed == "", p.at == modelTable && strings.HasPrefix(trimmed, "model/c-model"), p.at == workTable && strings.HasPrefix(trimmed, "total"):
+		p.at = nothing
+	case p.at == modelTable && len(c) >= 2:
+		p.model(c)
+	case p.at == codeTable && len(c) >= 8:
+		p.code(c)
+	case p.at == workTable && len(c) >= 5:
+		if i, ok := p.n.byID[c[0]]; ok {
+			p.n.d.Option(i, "operations", c[4])
+		}
+	case p.at == timeTable:
+		p.time(wide.Split(trimmed, -1))
 	}
 	if m := keyLine.FindStringSubmatch(trimmed); m != nil && (p.at == nothing || p.at == timeTable) {
 		p.pair(m[1], m[2])
 	}
 }
 
-// begin says which table follows its header.
+// begin selects the table by its header.
 func (p *page) begin(head string) {
 	switch {
 	case strings.HasPrefix(head, "m_id") && strings.Contains(head, "layer ("):
@@ -160,16 +140,8 @@ func (p *page) begin(head string) {
 	p.head = head
 }
 
-// model takes a row of the model's layers.
-func (p *page) model(l, trimmed string) {
-	if trimmed == "" || strings.HasPrefix(trimmed, "model/c-model") {
-		p.at = nothing
-		return
-	}
-	c := p.cells(l)
-	if len(c) < 2 {
-		return
-	}
+// model reads a row of the model's layers.
+func (p *page) model(c []string) {
 	if c[0] != "" {
 		p.id = c[0]
 	}
@@ -181,27 +153,17 @@ func (p *page) model(l, trimmed string) {
 	}
 }
 
-// code takes a row of the layers of the generated code: tensors stand in rows of their own.
-func (p *page) code(l, trimmed string) {
-	if trimmed == "" {
-		p.at = nothing
-		return
-	}
-	c := p.cells(l)
-	if len(c) < 8 {
-		return
-	}
+// code reads a row of the layers of the generated code: tensors have separate rows.
+func (p *page) code(c []string) {
 	d := p.n.d
 	if _, ok := textscan.Whole(c[0]); ok {
 		p.last = p.n.layer(c[0], c[1], c[3])
 		if p.last >= 0 {
 			y := d.Layer(p.last)
 			y.Inputs, y.Outputs = nil, nil
-			if v, ok := textscan.Number(c[4]); ok {
-				d.Set(p.last, macc, v)
-			}
-			if v, ok := textscan.Whole(c[5]); ok && v >= 0 {
-				y.WeightsBytes = &v
+			d.SetKnown(p.last, macc, draft.Known(textscan.Number(c[4])), 1)
+			if v := draft.Count(textscan.Whole(c[5])); v != nil {
+				y.WeightsBytes = v
 			}
 			p.n.source(p.last, c[2])
 		}
@@ -224,50 +186,20 @@ func (p *page) code(l, trimmed string) {
 	}
 }
 
-// tensor makes a tensor of int8(1x28x1x40).
+// tensor makes a tensor such as int8(1x28x1x40).
 func tensor(name, kind, dims string) profile.Tensor {
-	t := profile.Tensor{Name: draft.Text(name), DType: dtype(kind), Shape: []int64{}}
-	for _, f := range strings.Split(dims, "x") {
-		v, ok := textscan.Whole(f)
-		if !ok || v < 0 {
-			v = -1
-		}
-		t.Shape = append(t.Shape, v)
-	}
-	return t
+	return profile.Tensor{Name: draft.Text(name), DType: dtype(kind), Shape: draft.Shape(dims, "x")}
 }
 
-// work takes a row of operations by layer.
-func (p *page) work(l, trimmed string) {
-	if trimmed == "" || strings.HasPrefix(trimmed, "total") {
-		p.at = nothing
-		return
-	}
-	c := p.cells(l)
-	if len(c) < 5 {
-		return
-	}
-	if i, ok := p.n.byID[c[0]]; ok {
-		p.n.d.Option(i, "operations", c[4])
-	}
-}
-
-// time takes a row of what each layer took.
-func (p *page) time(trimmed string) {
-	row := wide.Split(trimmed, -1)
+// time reads a row of the times of layers.
+func (p *page) time(row []string) {
 	cols := textscan.NewColumns(p.names)
 	if len(row) < 4 || len(row) < len(p.names)-1 {
-		if trimmed == "" {
-			p.at = nothing
-		}
 		return
 	}
-	if _, ok := textscan.Whole(row[0]); !ok {
-		return
-	}
-	at := cols.At("ms", "dur (ms)")
-	ms, ok := textscan.Number(textscan.Cell(row, at))
-	if !ok {
+	_, ok := textscan.Whole(row[0])
+	ms, timed := cols.Number(row, "ms", "dur (ms)")
+	if !ok || !timed {
 		return
 	}
 	d := p.n.d
@@ -284,25 +216,21 @@ func (p *page) time(trimmed string) {
 		p.n.source(i, textscan.Cell(row, 1))
 	}
 	d.Layer(i).Latency = draft.Metric(&profile.Metric{Mean: new(ms / 1e3)})
-	if v, ok := textscan.Number(textscan.Cell(row, cols.At("%"))); ok {
-		d.Set(i, recordedShare, v/100)
-	}
-	if v, ok := textscan.Number(strings.Trim(textscan.Cell(row, cols.At("CPU cycles")), "[] ")); ok {
-		d.Set(i, profile.Quantity{Key: "cpu_cycles"}, v)
-	}
+	d.SetKnown(i, recordedShare, draft.Known(cols.Number(row, "%")), 1e-2)
+	d.SetKnown(i, cpuCycles, draft.Known(textscan.Number(strings.Trim(cols.Text(row, "CPU cycles"), "[] "))), 1)
 }
 
-// pair takes a line of a summary.
+// submatch returns the first submatch, "" if the pattern does not match.
+func submatch(pattern *regexp.Regexp, s string) string {
+	if m := pattern.FindStringSubmatch(s); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// pair reads a line of a summary. Lines without a place in the profile become notes.
 func (p *page) pair(key, value string) {
 	n, d := p.n, p.n.d
-	size := func() *int64 {
-		if m := bytesText.FindStringSubmatch(value); m != nil {
-			if v, ok := textscan.Whole(m[1]); ok {
-				return &v
-			}
-		}
-		return nil
-	}
 	if m := portText.FindStringSubmatch(value); m != nil {
 		t := tensor(m[1], m[2], m[3])
 		switch {
@@ -312,90 +240,80 @@ func (p *page) pair(key, value string) {
 			d.P.Model.Outputs = append(d.P.Model.Outputs, t)
 		}
 	}
+	size := draft.Count(textscan.Whole(submatch(bytesText, value)))
+	total := func(q profile.Quantity, text string) bool {
+		v, ok := textscan.Number(text)
+		if ok {
+			d.Total(q, v)
+		}
+		return ok
+	}
+	kept := true
 	switch key {
 	case "model file":
 		n.path(value, "")
-		return
 	case "type":
 		n.path("", value)
-		return
 	case "model_name":
-		d.P.Model.Name = draft.Text(value)
-		return
+		n.name(value)
 	case "target/series":
 		d.P.Target.Description = draft.Text(value)
+		kept = false
 	case "macc":
-		if v, ok := textscan.Number(value); ok {
-			d.Total(macc, v)
-			return
-		}
+		kept = total(macc, value)
 	case "weights (ro)":
-		n.memory(nil, size())
-		return
+		n.memory(nil, size)
 	case "activations (rw)":
-		n.memory(size(), nil)
-		return
+		n.memory(size, nil)
 	case "ram (total)":
-		if v := size(); v != nil {
-			d.P.Totals.RAMBytes = v
-			return
+		if kept = size != nil; kept {
+			d.P.Totals.RAMBytes = size
 		}
 	case "params #":
-		if m := itemsText.FindStringSubmatch(value); m != nil {
-			if v, ok := textscan.Whole(m[1]); ok {
-				d.P.Totals.Params = &v
-			}
-			return
+		if v, ok := textscan.Whole(submatch(itemsText, value)); ok {
+			d.P.Totals.Params = &v
 		}
+		kept = itemsText.MatchString(value)
 	case "nb sample(s)":
-		if v, ok := textscan.Whole(value); ok && v >= 0 {
-			d.P.Settings.Runs = &v
-			return
+		if v := draft.Count(textscan.Whole(value)); v != nil {
+			d.P.Settings.Runs = v
+		} else {
+			kept = false
 		}
 	case "duration":
-		if m := duration.FindStringSubmatch(value); m != nil {
+		m := duration.FindStringSubmatch(value)
+		if kept = m != nil; kept {
 			d.P.Totals.Latency = p.spread(m)
-			return
 		}
 	case "CPU cycles":
-		if m := cyclesText.FindStringSubmatch(value); m != nil {
-			if v, ok := textscan.Number(m[1]); ok {
-				d.Total(profile.Quantity{Key: "cpu_cycles"}, v)
-			}
-			return
-		}
+		kept = total(cpuCycles, submatch(cyclesText, value)) || cyclesText.MatchString(value)
 	case "cycles/MACC":
-		if v, ok := textscan.Number(strings.Fields(value)[0]); ok {
-			d.Total(profile.Quantity{Key: "cycles_per_macc", Name: "Cycles per MACC", Group: "Target", Better: -1}, v)
-			return
-		}
+		kept = total(profile.Quantity{Key: "cycles_per_macc", Name: "Cycles per MACC", Group: "Target", Better: -1}, strings.Fields(value)[0])
+	default:
+		kept = false
 	}
-	d.Note(key, value)
+	if !kept {
+		d.Note(key, value)
+	}
 }
 
-// spread reads a duration: mean, and of samples least, most and deviation.
+// spread parses a duration: mean, and minimum, maximum and standard deviation of samples.
 func (p *page) spread(m []string) *profile.Metric {
 	out := &profile.Metric{}
 	for i, to := range []**float64{&out.Mean, &out.Min, &out.Max, &out.StdDev} {
-		if v, ok := textscan.Number(m[i+1]); ok {
-			*to = new(v / 1e3)
-		}
+		*to = draft.Milli(textscan.Number(m[i+1]))
 	}
 	out.N = p.n.d.P.Settings.Runs
 	return draft.Metric(out)
 }
 
-// finish adds which layers of the model each layer of the code is of.
+// finish adds the layers of the model to each layer of the code.
 func (p *page) finish() {
 	d := p.n.d
 	for i := range d.P.Layers {
 		id := d.Layer(i).Option("m_id")
-		if parts := p.parts[id]; len(parts) > 0 && d.Layer(i).Option("model_layers") == "" {
-			d.Option(i, "model_layers", strings.Join(parts, ", "))
-		}
-		if o := p.origin[id]; o != "" && d.Layer(i).Option("original") == "" {
-			d.Option(i, "original", o)
-		}
+		p.n.option(i, "model_layers", strings.Join(p.parts[id], ", "))
+		p.n.option(i, "original", p.origin[id])
 		if v, ok := textscan.Whole(id); ok && p.n.tflite && d.Hint(i).Index == nil {
 			d.Hint(i).Index = &v
 		}

@@ -1,38 +1,29 @@
 package tensorrt
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/base/jsontree"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/profile"
 )
 
-// profiled is a document of exportProfile.
+// profiled is a document of exportProfile: the number of iterations and the layers.
 type profiled struct {
 	count float64
-	rows  []timed
+	rows  []*jsontree.Value
 }
 
-// timed is a layer of it, milliseconds.
-type timed struct {
-	name                       string
-	sum, mean, median, percent *float64
-	more                       *jsontree.Value
-}
-
-func layerTime(v *jsontree.Value) timed {
-	get := func(key string) *float64 {
-		if f, ok := v.Get(key).Float(); ok {
-			return &f
-		}
-		return nil
+// runs returns the number of iterations, nil if it is not a positive integer.
+func (p *profiled) runs() *int64 {
+	if n := int64(p.count); p.count > 0 && p.count < 1e15 && p.count == float64(n) {
+		return &n
 	}
-	return timed{v.Get("name").Str(), get("timeMs"), get("averageMs"), get("medianMs"), get("percentage"), v}
+	return nil
 }
 
 var (
@@ -40,7 +31,7 @@ var (
 	share   = profile.Quantity{Key: "recorded_share", Unit: "1", Head: "rec. share", Name: "Share as recorded", Group: "Record", Doc: "Part of the time by the record's own table."}
 )
 
-// runs makes a run of each profile of the engine; what else there is goes to all of them.
+// runs makes a run of each profile of the engine; other contents are added to all of them.
 func (s *set) runs() []*runlog.Run {
 	ps := s.profiles
 	if len(ps) == 0 {
@@ -81,83 +72,72 @@ var otherProfile = regexp.MustCompile(` \[profile (\d+)\]$`)
 
 // layers makes the layers of a profile, of the layers' descriptions, or of both.
 func (s *set) layers(d *draft.Draft, p *profiled) {
-	// Descriptions wait for the times of their name; those of one name in their order.
+	add := func(name string, state profile.State, info *jsontree.Value) int {
+		i := d.Add(profile.Layer{Name: name, Op: operator(name), State: state}, runlog.Hint{Nodes: nodes(name)})
+		describe(d, i, info)
+		return i
+	}
+	if p == nil {
+		for _, v := range s.infos {
+			add(infoName(v), "", v)
+		}
+		return
+	}
+	d.P.Settings.Runs = p.runs()
+	// Descriptions are matched to times by name; those with equal names in their order.
 	waiting := map[string][]*jsontree.Value{}
 	for _, v := range s.infos {
 		n := infoName(v)
 		waiting[n] = append(waiting[n], v)
 	}
-	if p == nil {
-		for _, v := range s.infos {
-			i := d.Add(profile.Layer{Name: infoName(v), Op: operator(infoName(v))}, runlog.Hint{Nodes: nodes(infoName(v))})
-			describe(d, i, v)
-		}
-		return
-	}
-	if p.count > 0 && p.count < 1e15 && p.count == float64(int64(p.count)) {
-		d.P.Settings.Runs = new(int64(p.count))
-	}
 	used := map[*jsontree.Value]bool{}
-	for k := range p.rows {
-		r := &p.rows[k]
-		i := d.Add(profile.Layer{Name: r.name, Op: operator(r.name)}, runlog.Hint{Nodes: nodes(r.name)})
-		if i < 0 {
-			break
-		}
-		r.figures(d, i, p.count)
-		name := r.name
+	for _, r := range p.rows {
+		full := r.Get("name").Str()
+		name := full
 		if len(waiting[name]) == 0 {
 			name = otherProfile.ReplaceAllString(name, "")
 		}
+		var info *jsontree.Value
 		if w := waiting[name]; len(w) > 0 {
-			describe(d, i, w[0])
-			used[w[0]] = true
-			if len(w) > 1 {
-				waiting[name] = w[1:]
-			} else {
-				delete(waiting, name)
-			}
+			info, waiting[name] = w[0], w[1:]
+			used[info] = true
 		}
-		if m := otherProfile.FindStringSubmatch(r.name); m != nil {
+		i := add(full, "", nil)
+		if i < 0 {
+			break
+		}
+		p.figures(d, i, r)
+		describe(d, i, info)
+		if m := otherProfile.FindStringSubmatch(full); m != nil {
 			d.Option(i, "shape_profile", m[1])
 		}
 	}
-	// Layers without a time of their own: they copy nothing or are parts of others.
+	// Layers without a time copy nothing or are parts of others.
 	for _, v := range s.infos {
-		if used[v] {
-			continue
+		if !used[v] {
+			add(infoName(v), profile.NotReached, v)
 		}
-		i := d.Add(profile.Layer{Name: infoName(v), Op: operator(infoName(v)), State: profile.NotReached}, runlog.Hint{Nodes: nodes(infoName(v))})
-		describe(d, i, v)
 	}
 }
 
-// figures sets the times of a layer. One that took no time at all never ran.
-func (r *timed) figures(d *draft.Draft, i int, count float64) {
+// figures sets the times of a layer. One with a time of 0 never ran.
+func (p *profiled) figures(d *draft.Draft, i int, row *jsontree.Value) {
 	y := d.Layer(i)
-	ms := func(v *float64) *float64 {
-		if v == nil {
-			return nil
-		}
-		return new(*v / 1e3)
+	ms := func(key string) *float64 { return draft.Milli(row.Get(key).Float()) }
+	sum := ms("timeMs")
+	m := &profile.Metric{Mean: ms("averageMs"), Median: ms("medianMs")}
+	if p.count > 1 {
+		m.N = p.runs()
 	}
-	m := &profile.Metric{Mean: ms(r.mean), Median: ms(r.median)}
-	if count > 1 && count < 1e15 && count == float64(int64(count)) {
-		m.N = new(int64(count))
+	if total, ok := row.Get("timeMs").Float(); m.Mean == nil && ok && p.count > 0 {
+		m.Mean = new(total / p.count / 1e3)
 	}
-	if r.mean == nil && r.sum != nil && count > 0 {
-		m.Mean = new(*r.sum / count / 1e3)
-	}
-	if y.Latency = draft.Metric(m); r.sum != nil && *r.sum == 0 {
+	if y.Latency = draft.Metric(m); sum != nil && *sum == 0 {
 		y.State, y.Latency = profile.NotReached, nil
 	}
-	if r.sum != nil {
-		d.Set(i, timeSum, *r.sum/1e3)
-	}
-	if r.percent != nil {
-		d.Set(i, share, *r.percent/100)
-	}
-	for key, item := range r.more.Members() {
+	d.SetKnown(i, timeSum, sum, 1)
+	d.SetKnown(i, share, draft.Known(row.Get("percentage").Float()), 1e-2)
+	for key, item := range row.Members() {
 		switch key {
 		case "name", "timeMs", "averageMs", "medianMs", "percentage":
 		default:
@@ -166,7 +146,7 @@ func (r *timed) figures(d *draft.Draft, i int, count float64) {
 	}
 }
 
-// keep keeps what has no meaning here: numbers as figures, the rest as options.
+// keep keeps a member without a place in the profile: numbers as figures, others as options.
 func keep(d *draft.Draft, i int, key string, v *jsontree.Value) {
 	if f, ok := v.Float(); ok && v.Kind == jsontree.Number {
 		d.Set(i, profile.Quantity{Key: draft.Key(key), Name: key}, f)
@@ -182,8 +162,8 @@ func infoName(v *jsontree.Value) string {
 	return v.Get("Name").Str()
 }
 
-// options are what a layer was built with. Others of their kind are numbers too and still no
-// figures to add up or compare.
+// options are members that describe how a layer was built. Some are numbers, but not figures to
+// add up or compare.
 var options = []string{
 	"ParameterType", "ParameterSubType", "Kernel", "Stride", "PaddingMode", "PrePadding", "PostPadding", "Dilation", "OutMaps", "Groups", "HasSparseWeights",
 	"Activation", "HasBias", "HasReLU", "TacticValue", "Origin", "PoolingType", "WindowSize", "StreamId", "BlendFactor", "AverageCountExcludesPadding",
@@ -240,53 +220,41 @@ func weights(d *draft.Draft, i int, key string, v *jsontree.Value) {
 	kind := v.Get("Type").Str()
 	d.Option(i, key+"Type", kind)
 	d.Option(i, key+"Count", v.Get("Count").Str())
-	total := n
-	if y.Params != nil {
-		total += *y.Params
-	}
-	y.Params = &total
+	y.Params = plus(y.Params, n)
 	if size := widths[elementType(kind)]; size > 0 {
-		bytes := n * size
-		if y.WeightsBytes != nil {
-			bytes += *y.WeightsBytes
-		}
-		y.WeightsBytes = &bytes
+		y.WeightsBytes = plus(y.WeightsBytes, n*size)
 	}
+}
+
+// plus returns *to + n; nil counts as 0.
+func plus(to *int64, n int64) *int64 {
+	if to != nil {
+		n += *to
+	}
+	return &n
 }
 
 // widths are bytes of elements.
 var widths = map[string]int64{"float32": 4, "float16": 2, "bfloat16": 2, "float8": 1, "int8": 1, "uint8": 1, "int32": 4, "int64": 8, "bool": 1}
 
-// elements are the words for types at the end of the prose for formats.
-var elements = []struct{ word, dtype string }{
-	{"fp32", "float32"},
-	{"fp16", "float16"},
-	{"bf16", "bfloat16"},
-	{"fp8", "float8"},
-	{"uint8", "uint8"},
-	{"int8", "int8"},
-	{"int32", "int32"},
-	{"int64", "int64"},
-	{"bool", "bool"},
-	{"half", "float16"},
-	{"float", "float32"},
+// elements are the words for types at the end of the descriptions of formats.
+var elements = map[string]string{
+	"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp8": "float8", "uint8": "uint8", "int8": "int8", "int32": "int32", "int64": "int64",
+	"bool": "bool", "half": "float16", "float": "float32",
 }
 
 // elementType finds the last word for a type in a text such as "Four wide channel
 // vectorized row major Int8 format".
 func elementType(prose string) string {
-	words := strings.Fields(strings.ToLower(prose))
-	for k := len(words) - 1; k >= 0; k-- {
-		for _, e := range elements {
-			if words[k] == e.word {
-				return e.dtype
-			}
+	for _, word := range slices.Backward(strings.Fields(strings.ToLower(prose))) {
+		if t := elements[word]; t != "" {
+			return t
 		}
 	}
 	return ""
 }
 
-// maxTensors bounds the inputs or outputs of a layer.
+// maxTensors limits the inputs or outputs of a layer.
 const maxTensors = 1000
 
 func tensors(d *draft.Draft, i int, side string, v *jsontree.Value) (out []profile.Tensor) {
@@ -295,14 +263,8 @@ func tensors(d *draft.Draft, i int, side string, v *jsontree.Value) (out []profi
 		if len(out) >= maxTensors {
 			break
 		}
-		format := e.Get("Format/Datatype").Str()
-		if format == "" {
-			format = e.Get("Format").Str()
-		}
-		t := profile.Tensor{Name: draft.Text(e.Get("Name").Str()), DType: elementType(format)}
-		if dt := e.Get("Datatype").Str(); dt != "" && t.DType == "" {
-			t.DType = elementType(dt)
-		}
+		format := cmp.Or(e.Get("Format/Datatype").Str(), e.Get("Format").Str())
+		t := profile.Tensor{Name: draft.Text(e.Get("Name").Str()), DType: cmp.Or(elementType(format), elementType(e.Get("Datatype").Str()))}
 		if dims, ok := e.Get("Dimensions").Ints(); ok {
 			t.Shape = dims
 			n := widths[t.DType]

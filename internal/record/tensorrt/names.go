@@ -5,33 +5,27 @@ import (
 	"strings"
 )
 
-// maxNodes bounds the nodes of one fused layer.
+// maxNodes limits the nodes of one fused layer.
 const maxNodes = 5000
 
-// nodes takes the names of the model's nodes out of the name of a fused layer. Names of weights
-// stand among them; layers that the builder made for itself have none.
-func nodes(name string) []string {
+// nodes returns the names of the model's nodes in the name of a fused layer, and names of weights
+// among them. Layers that the builder added have none.
+func nodes(name string) (out []string) {
 	name = otherProfile.ReplaceAllString(name, "")
-	for _, own := range []string{"Reformatting CopyNode for ", "reshape_before_", "reshape_after_", "copied_squeeze_after_", "squeeze_after_", "unsqueeze_"} {
-		if strings.HasPrefix(name, own) {
-			return nil
-		}
+	if !ownLayer.MatchString(name) && !ownCopy.MatchString(name) {
+		split(name, 0, &out)
 	}
-	if ownCopy.MatchString(name) {
-		return nil
-	}
-	var out []string
-	split(name, 0, &out)
 	return out
 }
 
 var (
-	ownCopy = regexp.MustCompile(` (input|output) reformatter \d+$`)
-	unnamed = regexp.MustCompile(`^\(Unnamed Layer\*? \d+\) \[\w+\]$`)
-	copied  = regexp.MustCompile(`^(.*?)(?:_clone_\d+| copy)$`)
+	ownLayer = regexp.MustCompile(`^(Reformatting CopyNode for |reshape_before_|reshape_after_|copied_squeeze_after_|squeeze_after_|unsqueeze_)`)
+	ownCopy  = regexp.MustCompile(` (input|output) reformatter \d+$`)
+	unnamed  = regexp.MustCompile(`^\(Unnamed Layer\*? \d+\) \[\w+\]$`)
+	copied   = regexp.MustCompile(`^(.*?)(?:_clone_\d+| copy)$`)
 )
 
-// split parts a name at " + " and " || " outside of brackets, and looks into groups.
+// split splits a name at " + " and " || " outside of brackets, and groups in it.
 func split(s string, depth int, out *[]string) {
 	s = strings.TrimSpace(s)
 	if s == "" || depth > 20 || len(*out) >= maxNodes {
@@ -42,7 +36,7 @@ func split(s string, depth int, out *[]string) {
 		return
 	}
 	if inner, ok := wrapped(s, "PWN(", ")"); ok {
-		for _, p := range parts(inner, ", ") {
+		for _, p := range outside(inner, ", ") {
 			split(p, depth+1, out)
 		}
 		return
@@ -56,7 +50,7 @@ func split(s string, depth int, out *[]string) {
 		}
 	}
 	for _, sep := range []string{" || ", " + "} {
-		if ps := parts(s, sep); len(ps) > 1 {
+		if ps := outside(s, sep); len(ps) > 1 {
 			for _, p := range ps {
 				split(p, depth+1, out)
 			}
@@ -81,7 +75,7 @@ func split(s string, depth int, out *[]string) {
 	*out = append(*out, s)
 }
 
-// wrapped takes what stands between a begin and its end, where that is all of s.
+// wrapped returns the text between begin and end if they enclose all of s.
 func wrapped(s, begin, end string) (string, bool) {
 	if !strings.HasPrefix(s, begin) || !strings.HasSuffix(s, end) {
 		return "", false
@@ -102,8 +96,8 @@ func wrapped(s, begin, end string) (string, bool) {
 	return inner, level == 0
 }
 
-// parts parts a text at a separator outside of brackets.
-func parts(s, sep string) []string {
+// outside splits a text at separators outside of brackets.
+func outside(s, sep string) []string {
 	var out []string
 	level, from := 0, 0
 	for i := 0; i < len(s); i++ {
@@ -123,7 +117,7 @@ func parts(s, sep string) []string {
 	return append(out, s[from:])
 }
 
-// onnxNodes takes the nodes out of a layer's metadata: "[ONNX Layer: a]" joined by a separator
+// onnxNodes returns the nodes in a layer's metadata: "[ONNX Layer: a]" joined by a separator
 // of records.
 func onnxNodes(s string) (out []string) {
 	const begin = "[ONNX Layer: "
@@ -150,9 +144,9 @@ func onnxNodes(s string) (out []string) {
 
 var typeName = regexp.MustCompile(`^([A-Z][A-Za-z0-9]*?)_*\d*$`)
 
-// operator is what a layer does by its name, for profiles without a description of
+// operator derives the operator of a layer from its name, for profiles without a description of
 // their layers: the kinds that exporters put into the names of nodes, such as "Conv+Relu". It is ""
-// where the name has none.
+// if the name has none.
 func operator(name string) string {
 	if strings.HasPrefix(name, "Reformatting CopyNode") || ownCopy.MatchString(name) {
 		return "Reformat"

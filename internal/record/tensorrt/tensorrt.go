@@ -1,25 +1,22 @@
 // Package tensorrt reads what trtexec and the engine inspector of TensorRT export: times
-// of layers (exportProfile), of inferences (exportTimes), what the layers are
-// (exportLayerInfo), and the files that the engine explorer puts beside them.
+// of layers (exportProfile), of inferences (exportTimes), descriptions of layers
+// (exportLayerInfo), and the metadata files of the engine explorer.
 //
 // Source of the formats: samples/common (sampleReporting) and
 // tools/experimental/trt-engine-explorer of the TensorRT project.
 package tensorrt
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
-
-	"github.com/opmeter/opmeter/internal/measure/runlog"
 
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
 	"github.com/opmeter/opmeter/internal/base/jsontree"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 )
@@ -36,7 +33,7 @@ func Format() *record.Format {
 	}
 }
 
-// marks are keys that a kind of file has all of, in the order of sureness.
+// marks are keys that a kind of file has, by falling confidence.
 var marks = []struct {
 	sure record.Sure
 	keys []string
@@ -53,25 +50,23 @@ var marks = []struct {
 }
 
 func match(f *record.File) record.Sure {
-	head := bytes.TrimLeft(bytes.TrimPrefix(f.Head, []byte("\xef\xbb\xbf")), " \t\r\n")
-	if len(head) == 0 || head[0] != '{' && head[0] != '[' {
-		return record.No
-	}
-	for _, m := range marks {
-		if !slices.ContainsFunc(m.keys, func(k string) bool { return !bytes.Contains(head, []byte(k)) }) {
-			return m.sure
+	if h := f.JSONHead("{["); h != nil {
+		for _, m := range marks {
+			if h.Has(m.keys...) {
+				return m.sure
+			}
 		}
 	}
 	return record.No
 }
 
-// tails are words that tell the files of one engine apart; what stands before them is its name.
+// tails are words that distinguish the files of one engine; the name of the engine precedes them.
 var tails = map[string]bool{
 	"profile": true, "profiling": true, "graph": true, "layer": true, "layers": true, "layerinfo": true, "info": true, "timing": true, "timings": true,
 	"time": true, "times": true, "metadata": true, "build": true, "engine": true, "json": true, "export": true, "exported": true, "trtexec": true,
 }
 
-// stem is what the names of an engine's files have in common.
+// stem is the common part of the names of an engine's files.
 func stem(f *record.File) string {
 	s := f.Name
 	for {
@@ -86,10 +81,10 @@ func stem(f *record.File) string {
 	}
 }
 
-// set is what the files of one engine hold.
+// set holds the files of one engine.
 type set struct {
 	name     string
-	files    []*record.File
+	first    *record.File
 	profiles []*profiled
 	infos    []*jsontree.Value
 	bindings []string
@@ -101,97 +96,68 @@ type set struct {
 	kept     int64 // bytes of text that is kept as values
 }
 
-// maxKept bounds the text of an engine's files that is kept, in bytes.
+// maxKept limits the text of an engine's files that is kept, in bytes.
 const maxKept = 128 << 20
 
 func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
-	sets := map[string]*set{}
-	var order []*set
-	var errs []error
-	for _, f := range in.Files {
-		if err := ctx.Err(); err != nil {
-			errs = append(errs, err)
-			break
-		}
-		key := stem(f)
-		s := sets[key]
-		if s == nil {
-			s = &set{name: cmp.Or(key, draft.Stem(f))}
-			sets[key] = s
-			order = append(order, s)
-		}
-		s.files = append(s.files, f)
-		if err := s.file(f, in); err != nil {
-			errs = append(errs, record.Fault(f, err))
-		}
-	}
+	sets, errs := record.Groups(ctx, in.Files, stem, func(f *record.File) *set {
+		return &set{name: cmp.Or(stem(f), draft.Stem(f)), first: f}
+	}, func(s *set, f *record.File) error { return s.file(ctx, f) })
 	var runs []*runlog.Run
-	for _, s := range order {
-		rs := s.runs()
-		if len(rs) == 0 {
-			errs = append(errs, record.Fault(s.files[0], draft.ErrNothing))
+	for _, s := range sets {
+		rs, err := draft.NotEmpty(s.runs(), nil)
+		if err != nil {
+			errs = append(errs, record.Fault(s.first, err))
 		}
 		runs = append(runs, rs...)
 	}
 	return runs, errors.Join(errs...)
 }
 
-// maxLayerInfo bounds what is said of one layer, maxLayers of how many.
-const (
-	maxLayerInfo = 4 << 20
-	maxLayers    = draft.MaxLayers
-)
+// maxLayerInfo limits the description of one layer in bytes.
+const maxLayerInfo = 4 << 20
 
-// file takes the documents of a file, whichever they are.
-func (s *set) file(f *record.File, in *record.Input) error {
-	r, err := f.Open()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = r.Close() }()
+// file reads all documents of a file.
+func (s *set) file(ctx context.Context, f *record.File) error {
 	var meta *jsontree.Value
-	res, err := jsonscan.Each(r, jsonscan.Options{MaxValue: maxLayerInfo, Line: s.line, Stream: func(key string) bool { return key == "Layers" || key == "Bindings" }},
-		func(key string, value []byte) error {
-			v, fault := jsontree.Parse(value)
-			if s.kept > maxKept && !v.Has("latencyMs") && !v.Has("computeMs") {
-				s.large++
-				return nil
-			}
-			if fault != nil && key == "" && s.line(value) {
-				return nil
-			}
-			if fault != nil {
+	res, err := f.ScanJSON(ctx, jsonscan.Options{MaxValue: maxLayerInfo, Line: s.line, Stream: jsonscan.Keys("Layers", "Bindings")}, func(key string, value []byte) {
+		v, fault := jsontree.Parse(value)
+		if s.kept > maxKept && !v.Has("latencyMs") && !v.Has("computeMs") {
+			s.large++
+			return
+		}
+		if fault != nil && key == "" && s.line(value) {
+			return
+		}
+		if fault != nil {
+			s.bad++
+		}
+		if key != "Bindings" && (key != "" || v.Has("name") || !v.Has("latencyMs")) {
+			s.kept += int64(len(value))
+		}
+		switch key {
+		case "Layers":
+			if len(s.infos) < draft.MaxLayers {
+				s.infos = append(s.infos, v)
+			} else {
 				s.bad++
 			}
-			switch {
-			case key == "Layers":
-				s.kept += int64(len(value))
-				if len(s.infos) < maxLayers {
-					s.infos = append(s.infos, v)
-				} else {
-					s.bad++
-				}
-			case key == "Bindings":
-				if b := v.Str(); b != "" && len(s.bindings) < maxLayers {
-					s.bindings = append(s.bindings, b)
-				}
-			case key != "":
-				s.kept += int64(len(value))
-				if meta == nil {
-					meta = &jsontree.Value{Kind: jsontree.Object}
-					s.metas = append(s.metas, meta)
-				}
-				if len(meta.Keys) < 1000 {
-					meta.Keys, meta.Items = append(meta.Keys, key), append(meta.Items, v)
-				}
-			default:
-				if v.Has("name") || !v.Has("latencyMs") {
-					s.kept += int64(len(value))
-				}
-				s.element(v)
+		case "Bindings":
+			if b := v.Str(); b != "" && len(s.bindings) < draft.MaxLayers {
+				s.bindings = append(s.bindings, b)
 			}
-			return nil
-		})
+		case "":
+			s.element(v)
+		default:
+			if meta == nil {
+				meta = &jsontree.Value{Kind: jsontree.Object}
+				s.metas = append(s.metas, meta)
+			}
+			if len(meta.Keys) < 1000 {
+				meta.Keys, meta.Items = append(meta.Keys, key), append(meta.Items, v)
+			}
+		}
+	})
 	s.bad += res.Bad
 	s.cut = s.cut || res.Cut
 	s.large += res.Large
@@ -201,8 +167,8 @@ func (s *set) file(f *record.File, in *record.Input) error {
 	return err
 }
 
-// line takes a layer of a profile that is not JSON: names are written without escaping, so that
-// one may hold quotes.
+// line reads a layer of a profile that is not JSON: names are written without escaping, so that
+// one may have quotes.
 func (s *set) line(l []byte) bool {
 	m := unescaped.FindSubmatch(l)
 	if m == nil {
@@ -220,7 +186,7 @@ func (s *set) line(l []byte) bool {
 
 var unescaped = regexp.MustCompile(`^\s*,?\s*\{\s*"name"\s*:\s*"(.*)"\s*,\s*("timeMs"\s*:.*\})\s*,?\s*$`)
 
-// element takes an element of a list: of a profile, of times, of devices.
+// element reads an element of a list: of a profile, of times, of devices.
 func (s *set) element(v *jsontree.Value) {
 	switch {
 	case v.Has("count") && !v.Has("name"):
@@ -233,8 +199,8 @@ func (s *set) element(v *jsontree.Value) {
 			s.profiles = append(s.profiles, &profiled{})
 		}
 		p := s.profiles[len(s.profiles)-1]
-		if len(p.rows) < maxLayers {
-			p.rows = append(p.rows, layerTime(v))
+		if len(p.rows) < draft.MaxLayers {
+			p.rows = append(p.rows, v)
 		} else {
 			s.bad++
 		}

@@ -4,28 +4,35 @@ import (
 	"math"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/base/jsontree"
 	"github.com/opmeter/opmeter/internal/base/stats"
+	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/textscan"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
-// part is a step of an inference in exportTimes. Durations are the record's own: with spin
-// waiting its ends less its starts are something else.
+// part is a step of an inference in exportTimes. Durations are read from the record: with active
+// waiting they are not the difference of end and start.
 type part struct {
 	name, start, end, dur string // keys
 	kind                  timeline.LaneKind
-	lane                  int
+	group                 string
+}
+
+var parts = []part{
+	{"enqueue", "startEnqMs", "endEnqMs", "", timeline.Host, "host"},
+	{"copy to device", "startH2dMs", "endH2dMs", "h2dMs", timeline.Stream, "GPU"},
+	{"copy to device", "startInMs", "endInMs", "inMs", timeline.Stream, "GPU"},
+	{"compute", "startComputeMs", "endComputeMs", "computeMs", timeline.Stream, "GPU"},
+	{"copy to host", "startD2hMs", "endD2hMs", "d2hMs", timeline.Stream, "GPU"},
+	{"copy to host", "startOutMs", "endOutMs", "outMs", timeline.Stream, "GPU"},
 }
 
 // times is a document of exportTimes.
 type times struct {
 	bars    runlog.Lanes
-	parts   []part
 	latency *stats.Reservoir
 	dur     map[string]*stats.Reservoir
 	n       int32
@@ -34,40 +41,28 @@ type times struct {
 
 func newTimes() *times {
 	t := &times{latency: stats.NewReservoir(profile.KeptSamples), dur: map[string]*stats.Reservoir{}}
-	t.parts = []part{
-		{"enqueue", "startEnqMs", "endEnqMs", "", timeline.Host, 0},
-		{"copy to device", "startH2dMs", "endH2dMs", "h2dMs", timeline.Stream, 0},
-		{"copy to device", "startInMs", "endInMs", "inMs", timeline.Stream, 0},
-		{"compute", "startComputeMs", "endComputeMs", "computeMs", timeline.Stream, 0},
-		{"copy to host", "startD2hMs", "endD2hMs", "d2hMs", timeline.Stream, 0},
-		{"copy to host", "startOutMs", "endOutMs", "outMs", timeline.Stream, 0},
-	}
-	for i := range t.parts {
-		p := &t.parts[i]
-		group := "GPU"
-		if p.kind == timeline.Host {
-			group = "host"
-		}
-		p.lane = t.bars.Lane(p.kind, group, p.name, "")
+	for _, p := range parts {
+		t.bars.Lane(p.kind, p.group, p.name, "") // in the order of the steps
 	}
 	return t
 }
 
-// add takes an inference.
+func (t *times) note(name string, d float64) {
+	r := t.dur[name]
+	if r == nil {
+		r = stats.NewReservoir(profile.KeptSamples)
+		t.dur[name] = r
+	}
+	r.Add(d)
+}
+
+// add adds an inference.
 func (t *times) add(v *jsontree.Value) {
 	get := func(key string) (float64, bool) {
 		f, ok := v.Get(key).Float()
 		return f / 1e3, ok && !math.IsInf(f, 0)
 	}
-	note := func(name string, d float64) {
-		r := t.dur[name]
-		if r == nil {
-			r = stats.NewReservoir(profile.KeptSamples)
-			t.dur[name] = r
-		}
-		r.Add(d)
-	}
-	for _, p := range t.parts {
+	for _, p := range parts {
 		start, ok := get(p.start)
 		end, also := get(p.end)
 		if !ok {
@@ -81,13 +76,13 @@ func (t *times) add(v *jsontree.Value) {
 			t.bad++
 			continue
 		}
-		note(p.name, d)
+		t.note(p.name, d)
 		if d > 0 {
-			t.bars.Add(p.lane, runlog.Bar{Start: start, Duration: d, Layer: -1, Iteration: t.n, Label: -1, Type: -1, Bytes: -1})
+			t.bars.Add(t.bars.Lane(p.kind, p.group, p.name, ""), runlog.Bar{Start: start, Duration: d, Layer: -1, Iteration: t.n, Label: -1, Type: -1, Bytes: -1})
 		}
 	}
 	if e, ok := get("endToEndMs"); ok && e >= 0 {
-		note("end to end", e)
+		t.note("end to end", e)
 	}
 	if l, ok := get("latencyMs"); ok && l >= 0 {
 		t.latency.Add(l)
@@ -116,33 +111,33 @@ func (t *times) into(d *draft.Draft) {
 	d.P.Timeline = tl
 }
 
-// metadata keeps what the engine explorer puts beside an engine.
+// metadata reads the files that the engine explorer writes beside an engine.
 func metadata(d *draft.Draft, v *jsontree.Value) {
+	device := v.Has("ComputeCapability")
 	for key, e := range v.Members() {
+		f, _ := e.Float()
 		switch {
 		case key == "performance_summary":
 			summary(d, e)
+			continue
+		case key == "Name" && device:
+			d.P.Target.Description = draft.Text(e.Str())
+			continue
 		case key == "device_information":
 			d.P.Target.Description = draft.Text(e.Get("Selected Device").Str())
 			if f, ok := e.Get("Compute Clock Rate").Float(); ok && f > 0 && f < 1e6 {
 				d.P.Target.ClockHz = new(f * 1e9)
 			}
-			pairs(d, e)
-		case key == "Name" && v.Has("ComputeCapability"):
-			d.P.Target.Description = draft.Text(e.Str())
-		case key == "CLOCK_RATE" && v.Has("ComputeCapability"):
-			if f, ok := e.Float(); ok && f > 0 && f < 1e12 {
-				d.P.Target.ClockHz = new(f * 1e3)
-			}
-			d.Note(key, e.Brief())
+		case key == "CLOCK_RATE" && device && f > 0 && f < 1e12:
+			d.P.Target.ClockHz = new(f * 1e3)
 		case key == "model_options":
 			if m := e.Get("Model").Str(); m != "" {
 				d.P.Model.Path = draft.Text(m)
 			}
+		}
+		if key == "device_information" || key == "model_options" || e != nil && e.Kind == jsontree.Object && !(key == "CLOCK_RATE" && device) {
 			pairs(d, e)
-		case e != nil && e.Kind == jsontree.Object:
-			pairs(d, e)
-		default:
+		} else {
 			d.Note(key, e.Brief())
 		}
 	}
@@ -162,36 +157,32 @@ func pairs(d *draft.Draft, v *jsontree.Value) {
 	}
 }
 
-// order is what the figures of a list in the summary are.
-var order = []string{"min", "max", "mean", "median", "percentile"}
-
-// summary reads trtexec's own summary. Times of inferences, where they are there, say more.
+// summary reads trtexec's own summary. The times of single inferences, if present, take
+// precedence.
 func summary(d *draft.Draft, v *jsontree.Value) {
 	for key, e := range v.Members() {
+		base := "summary_" + runlog.Key(key)
+		seconds := profile.Quantity{Key: base + "_s", Unit: "s", Name: key, Group: "Time"}
 		if list := e.List(); list != nil {
-			base := "summary_" + runlog.Key(key)
+			// The list has minimum, maximum, mean, median, then percentiles.
 			m := &profile.Metric{Method: "trtexec's summary"}
-			to := map[string]**float64{"min": &m.Min, "max": &m.Max, "mean": &m.Mean, "median": &m.Median}
-			for k, x := range list {
+			to := []**float64{&m.Min, &m.Max, &m.Mean, &m.Median}
+			for k, x := range list[:min(len(list), 20)] {
 				f, ok := x.Float()
-				if !ok || k >= 20 {
-					continue
-				}
-				name := order[min(k, len(order)-1)]
-				if p := to[name]; p != nil {
-					*p = new(f / 1e3)
-				} else {
-					suffix := name
-					if k >= len(order) {
-						suffix += string(rune('a' + k - len(order)))
+				if ok && k < len(to) {
+					*to[k] = new(f / 1e3)
+				} else if ok {
+					suffix := "percentile"
+					if k > len(to) {
+						suffix += string(rune('a' + k - len(to) - 1))
 					}
-					d.Total(profile.Quantity{Key: base + "_" + suffix + "_s", Unit: "s", Name: key + ", " + name, Group: "Time"}, f/1e3)
+					d.Total(profile.Quantity{Key: base + "_" + suffix + "_s", Unit: "s", Name: key + ", percentile", Group: "Time"}, f/1e3)
 				}
 			}
 			if m = draft.Metric(m); key == "Latency" && d.P.Totals.Latency == nil {
 				d.P.Totals.Latency = m
 			}
-			d.TotalMetric(profile.Quantity{Key: base + "_s", Unit: "s", Name: key, Group: "Time"}, m)
+			d.TotalMetric(seconds, m)
 			continue
 		}
 		f, ok := e.Float()
@@ -200,8 +191,8 @@ func summary(d *draft.Draft, v *jsontree.Value) {
 			d.Note(key, e.Brief())
 		case key == "Throughput":
 			d.Total(profile.Quantity{Key: "inferences_per_s", Unit: "/s", Name: "Inferences per second", Group: "Rates", Better: 1}, f)
-		default: // whole times are in seconds
-			d.Total(profile.Quantity{Key: "summary_" + runlog.Key(key) + "_s", Unit: "s", Name: key, Group: "Time"}, f)
+		default: // times of the whole run are in seconds
+			d.Total(seconds, f)
 		}
 	}
 }

@@ -171,6 +171,14 @@ func Cell(row []string, at int) string {
 	return strings.TrimSpace(row[at])
 }
 
+// Text returns the trimmed cell of a row in the first column with one of the names, "" if absent.
+func (c Columns) Text(row []string, names ...string) string { return Cell(row, c.At(names...)) }
+
+// Number parses the cell that [Columns.Text] returns.
+func (c Columns) Number(row []string, names ...string) (float64, bool) {
+	return Number(c.Text(row, names...))
+}
+
 // Boxed splits a row of a table drawn with vertical bars. ok is false for other lines; rules
 // between rows have no fields.
 func Boxed(line string) (row []string, ok bool) {

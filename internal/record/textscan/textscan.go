@@ -1,7 +1,7 @@
 // Package textscan reads the text of logs and tables: lines with any line ending or encoding,
 // logger prefixes, table fields with or without quotes, and numbers with separators and signs.
 //
-// It knows no format and imports the standard library only.
+// It is independent of formats and imports the standard library only.
 package textscan
 
 import (

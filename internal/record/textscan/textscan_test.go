@@ -123,3 +123,16 @@ func FuzzLines(f *testing.F) {
 		}
 	})
 }
+
+// TestRules checks that the first rule that matches a line is applied.
+func TestRules(t *testing.T) {
+	t.Parallel()
+	rules := textscan.Rules[*[]string]{
+		textscan.On(`^a(\d)`, func(to *[]string, m []string) { *to = append(*to, "first "+m[1]) }),
+		textscan.On(`^a`, func(to *[]string, m []string) { *to = append(*to, "second "+m[0]) }),
+	}
+	var got []string
+	if !rules.Apply(&got, "a1") || !rules.Apply(&got, "ab") || rules.Apply(&got, "b") || !slices.Equal(got, []string{"first 1", "second a"}) {
+		t.Errorf("%q", got)
+	}
+}

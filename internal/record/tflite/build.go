@@ -1,13 +1,14 @@
 package tflite
 
 import (
+	"cmp"
 	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/timeline"
@@ -16,31 +17,51 @@ import (
 // Quantities that the tool has and opmeter's table lacks.
 var (
 	firstTime  = profile.Quantity{Key: "first_s", Unit: "s", Head: "first", Name: "Time in the first run", Group: "Time", Doc: "Time of the operator's first call, as the record says."}
+	lastTime   = profile.Quantity{Key: "last_s", Unit: "s", Head: "last", Name: "Time in the last run", Group: "Time"}
 	memory     = profile.Quantity{Key: "memory_change_bytes", Unit: "B", Head: "memory", Name: "Change of memory", Group: "Memory", Doc: "Change of the process's memory during the operator, as the record says."}
 	recorded   = profile.Quantity{Key: "recorded_share", Unit: "1", Head: "rec. share", Name: "Share as recorded", Group: "Record", Doc: "Part of the time by the record's own table."}
 	cumulative = profile.Quantity{Key: "recorded_cumulative_share", Unit: "1", Head: "cum. share", Name: "Cumulative share as recorded", Group: "Record", Doc: "Part of the time of this operator and those before it in the record's table."}
 	operators  = profile.Quantity{Key: "recorded_operators_s", Unit: "s", Name: "Sum of operators as recorded", Group: "Time", Doc: "Time of all operators of an inference by the record's own summary."}
+	ofType     = profile.Quantity{Key: "operators", Name: "Operators of this type", Group: "Record", Adds: true, Whole: true}
+	p5Time     = profile.Quantity{Key: "latency_p5_s", Unit: "s", Name: "Inference, p5", Group: "Time"}
+	firstRun   = profile.Quantity{Key: "first_measured_s", Unit: "s", Name: "Inference, first", Group: "Time"}
+	warmup     = profile.Quantity{Key: "warmup_s", Unit: "s", Name: "Inference while warming up", Group: "Time"}
 )
 
-// delegates says which unit a delegate gives work to; what is not here is not known.
+// initTime is the time of a step of the initialisation.
+func initTime(step string) profile.Quantity {
+	return profile.Quantity{Key: "init_" + runlog.Key(step) + "_s", Unit: "s", Name: "Initialisation: " + step, Group: "Time"}
+}
+
+// processMemory is the memory of the process: its "peak", or the "delta" since the tool began.
+func processMemory(what string, initialised bool) profile.Quantity {
+	q := profile.Quantity{Key: "memory_" + what + "_bytes", Unit: "B", Name: "Memory of the process, " + what, Group: "Memory"}
+	if initialised {
+		q.Key, q.Name = "memory_"+what+"_init_bytes", q.Name+", initialised"
+	}
+	return q
+}
+
+// delegates are the units that delegates use, where known.
 var delegates = map[string]string{
 	"TfLiteXNNPackDelegate": profile.CPU, "TfLiteGpuDelegateV2": "gpu", "TfLiteGpuDelegate": "gpu", "TfLiteHexagonDelegate": "hexagon",
 	"TfLiteNnapiDelegate": "nnapi", "TfLiteCoreMlDelegate": "coreml", "TfLiteMetalDelegate": "gpu", "EdgeTpuDelegateForCustomOp": "edgetpu",
 }
 
+// delegated reports whether an operator's type is that of a delegate's node.
+func delegated(op string) bool { return strings.Contains(strings.ToLower(op), "delegate") }
+
 // bodies are operators that run other graphs.
 var bodies = map[string]bool{"WHILE": true, "IF": true, "CALL": true, "CALL_ONCE": true, "STABLEHLO_COMPOSITE": true, "StablehloWhile": true, "STABLEHLO_WHILE": true}
 
-// nodeName is the name of a node with the position behind it; small printfs write
+// nodeName is the name of a node and its position; printf implementations of small systems write
 // "ld" for the number.
 var nodeName = regexp.MustCompile(`^(.*?)(?:[:/](\d+|ld|lld|zu|d))?$`)
 
-// build makes the run; nil where there is nothing in it.
+// build makes the run, nil if it has no content.
 func (l *log) build(name string) *runlog.Run {
 	d := draft.New("tflite-benchmark", name, "TensorFlow Lite")
-	if l.graph != "" {
-		d.P.Model.Path = l.graph
-	}
+	d.P.Model.Path = l.graph
 	d.Dropped.Add("rows that are not row of their table", l.broken)
 	for _, p := range l.params {
 		l.param(d, p[0], p[1])
@@ -71,39 +92,32 @@ func (l *log) param(d *draft.Draft, key, value string) {
 	d.Note(key, value)
 }
 
+// whole parses a number that consists of digits.
 func whole(s string) (int64, bool) {
-	var n int64
-	for _, c := range s {
-		if c < '0' || c > '9' || n > 1e12 {
-			return 0, false
-		}
-		n = n*10 + int64(c-'0')
-	}
-	return n, s != ""
+	n, err := strconv.ParseUint(s, 10, 43)
+	return int64(n), err == nil
 }
 
-// metric makes a figure of a line of figures in microseconds.
+// metric makes a figure from a line of figures in microseconds.
 func (s stat) metric(method string) *profile.Metric {
 	if s == nil || s["count"] < 1 {
 		return nil
 	}
 	get := func(name string) *float64 {
-		if v, ok := s[name]; ok {
-			return new(v / 1e6)
-		}
-		return nil
+		v, ok := s[name]
+		return draft.Known(v/1e6, ok)
 	}
 	m := &profile.Metric{Mean: get("avg"), Median: get("median"), Min: get("min"), Max: get("max"), StdDev: get("std"), P95: get("p95"), Method: method}
 	if n := s["count"]; n == math.Trunc(n) && n < 1<<53 {
 		m.N = new(int64(n))
 	}
 	if m.Mean == nil {
-		m.Mean = get("curr") // all runs alike: nothing else is printed
+		m.Mean = get("curr") // if all runs are equal, only this is printed
 	}
 	return draft.Metric(m)
 }
 
-// totals sets what is said of the whole.
+// totals sets the figures of the whole model.
 func (l *log) totals(d *draft.Draft) {
 	p := d.P
 	warm, measured := stat(nil), stat(nil)
@@ -116,31 +130,33 @@ func (l *log) totals(d *draft.Draft) {
 	case len(l.stats) == 1:
 		warm = l.stats[0]
 	}
-	p.Totals.Latency = measured.metric("")
-	if v, ok := l.parts["Inference"]; ok && p.Totals.Latency == nil {
-		p.Totals.Latency = draft.Metric(&profile.Metric{Mean: new(v / 1e6)})
+	// part returns a time of the line of parts in seconds.
+	part := func(name string) *float64 {
+		v, ok := l.parts[name]
+		return draft.Known(v/1e6, ok)
 	}
-	for _, part := range []struct{ name, key string }{{"p5", "latency_p5_s"}, {"first", "first_measured_s"}} {
-		if v, ok := measured[part.name]; ok {
-			d.Total(profile.Quantity{Key: part.key, Unit: "s", Name: "Inference, " + part.name, Group: "Time"}, v/1e6)
+	p.Totals.Latency = measured.metric("")
+	if v := part("Inference"); v != nil && p.Totals.Latency == nil {
+		p.Totals.Latency = draft.Metric(&profile.Metric{Mean: v})
+	}
+	inference := draft.Fields{"p5": {Q: p5Time, Scale: 1e-6}, "first": {Q: firstRun, Scale: 1e-6}}
+	for _, name := range []string{"p5", "first"} {
+		if v, ok := measured[name]; ok {
+			inference.Total(d, name, v)
 		}
 	}
-	ph := profile.Phases{}
-	if v, ok := l.parts["Init"]; ok && v >= 0 {
-		ph.PlanS = new(v / 1e6)
-	} else if l.hasSession && l.session >= 0 {
-		ph.PlanS = new(l.session / 1e3)
+	ph := profile.Phases{PlanS: positive(part("Init")), FirstRunS: positive(part("First inference"))}
+	if ph.PlanS == nil && l.session != nil {
+		ph.PlanS = positive(new(*l.session / 1e3))
 	}
-	if v, ok := l.parts["First inference"]; ok && v >= 0 {
-		ph.FirstRunS = new(v / 1e6)
-	} else if v, ok := warm["first"]; ok && v >= 0 {
-		ph.FirstRunS = new(v / 1e6)
+	if v, ok := warm["first"]; ok && ph.FirstRunS == nil {
+		ph.FirstRunS = positive(new(v / 1e6))
 	}
 	if n, avg := warm["count"], warm["avg"]; n >= 1 && n < 1e15 && avg >= 0 {
 		ph.Warmup = &profile.Warmup{Count: new(int64(n)), TimeS: new(n * avg / 1e6)}
 	}
-	if v, ok := l.parts["Warmup"]; ok && v >= 0 {
-		d.Total(profile.Quantity{Key: "warmup_s", Unit: "s", Name: "Inference while warming up", Group: "Time"}, v/1e6)
+	if v := part("Warmup"); v != nil {
+		d.Total(warmup, *v)
 	}
 	if ph != (profile.Phases{}) {
 		p.Phases = &ph
@@ -149,22 +165,23 @@ func (l *log) totals(d *draft.Draft) {
 		d.Total(profile.Quantity{Key: "recorded_model_bytes", Unit: "B", Name: "Model file as recorded", Group: "Memory", Doc: "Size of the model file with the digits that the record has."}, l.sizeMB*1e6)
 	}
 	for what, v := range l.memory {
-		name := map[bool]string{true: "peak", false: "delta"}[strings.HasPrefix(what, "Peak")]
-		d.Total(profile.Quantity{Key: "memory_" + name + "_init_bytes", Unit: "B", Name: "Memory of the process, " + name + ", initialised", Group: "Memory"}, v[0]*(1<<20))
-		d.Total(profile.Quantity{Key: "memory_" + name + "_bytes", Unit: "B", Name: "Memory of the process, " + name, Group: "Memory"}, v[1]*(1<<20))
+		d.Total(processMemory(what, true), v[0]*(1<<20))
+		d.Total(processMemory(what, false), v[1]*(1<<20))
 	}
-	var instrumented *profile.Metric
 	for _, b := range l.run {
-		if !b.delegate && b.index == 0 && instrumented == nil {
-			instrumented = b.timings.metric("sum of the operators of each run")
-			if m := b.memory; m["count"] >= 1 {
-				d.Total(profile.Quantity{Key: "recorded_memory_bytes", Unit: "B", Name: "Memory of operators as recorded", Group: "Memory"}, m["avg"])
-			}
+		if b.delegate || b.index != 0 {
+			continue
 		}
-	}
-	d.TotalMetric(operators, instrumented)
-	if p.Totals.Latency == nil && instrumented != nil {
-		p.Totals.Latency = instrumented
+		if m := b.memory; m["count"] >= 1 {
+			d.Total(profile.Quantity{Key: "recorded_memory_bytes", Unit: "B", Name: "Memory of operators as recorded", Group: "Memory"}, m["avg"])
+		}
+		if m := b.timings.metric("sum of the operators of each run"); m != nil {
+			d.TotalMetric(operators, m)
+			if p.Totals.Latency == nil {
+				p.Totals.Latency = m
+			}
+			break
+		}
 	}
 	reconcile(p)
 }
@@ -173,7 +190,7 @@ func (l *log) totals(d *draft.Draft) {
 // measured in the same runs.
 func reconcile(p *profile.Profile) {
 	wall, ok := p.Totals.Latency.Best()
-	if !ok || len(p.Layers) == 0 {
+	if !ok {
 		return
 	}
 	sum := 0.0
@@ -186,12 +203,37 @@ func reconcile(p *profile.Profile) {
 	}
 }
 
-// fill makes layers of what was printed of the runs.
+// nesting collects layers that contain others, and those that are contained.
+type nesting struct {
+	control, inBodies     []int // operators that run graphs, and layers of these graphs
+	delegates, inDelegate []int // nodes of delegates, and layers inside of delegates
+}
+
+// add adds a layer of a block; delegate reports whether it is the node of a delegate.
+func (n *nesting) add(d *draft.Draft, i int, b *block, delegate bool) {
+	switch {
+	case b.delegate:
+		n.inDelegate = append(n.inDelegate, i)
+		return
+	case b.index > 0:
+		n.inBodies = append(n.inBodies, i)
+	}
+	if delegate {
+		n.delegates = append(n.delegates, i)
+	}
+	if bodies[d.Layer(i).Op] {
+		n.control = append(n.control, i)
+	}
+}
+
+func (n *nesting) apply(d *draft.Draft) {
+	nest(d, n.control, n.inBodies, "control flow")
+	nest(d, n.delegates, n.inDelegate, "delegates")
+}
+
+// fill makes layers of the tables of the runs.
 func fill(d *draft.Draft, blocks []*block, bars *runlog.Lanes) {
-	var inside []int // layers in bodies or delegates
-	var owners []int
-	var byDelegate []int
-	var takers []int // delegate nodes
+	var n nesting
 	for _, b := range blocks {
 		rows := b.order
 		switch {
@@ -203,39 +245,33 @@ func fill(d *draft.Draft, blocks []*block, bars *runlog.Lanes) {
 			rows = b.types
 			d.Found("record.cut", profile.Warning, "The tables of operators are missing: each layer is the sum of a type.")
 		}
-		// A platform that does not measure memory has 0 everywhere: nothing is known then.
-		tracked := slices.ContainsFunc(rows, func(r row) bool { return r.kB != 0 })
+		// A platform that does not measure memory prints 0 everywhere, which means unknown.
+		tracked := slices.ContainsFunc(rows, func(r row) bool { return r.kB != nil && *r.kB != 0 })
 		for _, r := range rows {
-			r.hasKB = r.hasKB && tracked
+			if !tracked {
+				r.kB = nil
+			}
 			i := addRow(d, &r, b)
 			if i < 0 {
 				break
 			}
-			if r.hasStart && b.order != nil && !b.delegate && b.index == 0 {
-				lane := bars.Lane(timeline.Layer, "", "operators", "")
-				bars.Add(lane, runlog.Bar{Start: r.start / 1e3, Duration: math.Max(0, r.avg*calls(&r)/1e3), Layer: int32(i), Iteration: -1, Label: -1, Type: -1, Bytes: -1})
+			if r.start != nil && b.order != nil && !b.delegate && b.index == 0 {
+				bars.Add(bars.Lane(timeline.Layer, "", "operators", ""), r.bar(int32(i), -1))
 			}
-			switch {
-			case b.delegate:
-				byDelegate = append(byDelegate, i)
-			case b.graph != "" && b.index > 0 || b.index > 0:
-				inside = append(inside, i)
-			}
-			if !b.delegate && strings.Contains(strings.ToLower(r.node), "delegate") {
-				takers = append(takers, i)
-			}
-			if !b.delegate && bodies[d.Layer(i).Op] {
-				owners = append(owners, i)
-			}
+			n.add(d, i, b, delegated(r.node))
 		}
 	}
-	nest(d, owners, inside, "control flow")
-	nest(d, takers, byDelegate, "delegates")
+	n.apply(d)
 }
 
-// calls is how often an operator was called in a run. The tool divides integers: 0
-// is an operator that one of many runs left out.
-func calls(r *row) float64 { return math.Max(1, r.called) }
+// seconds returns the time of all calls in a run. The tool divides integers: 0 calls means that
+// at least one of many runs skipped the operator.
+func (r *row) seconds() float64 { return r.avg * math.Max(1, r.called) / 1e3 }
+
+// bar returns the bar of a row that has a start.
+func (r *row) bar(layer, label int32) runlog.Bar {
+	return runlog.Bar{Start: *r.start / 1e3, Duration: math.Max(0, r.seconds()), Layer: layer, Iteration: -1, Label: label, Type: -1, Bytes: -1}
+}
 
 // addRow makes a layer of a row.
 func addRow(d *draft.Draft, r *row, b *block) int {
@@ -249,66 +285,57 @@ func addRow(d *draft.Draft, r *row, b *block) int {
 	if b.delegate {
 		l.Scope = "delegate"
 	} else if b.index > 0 {
-		l.Graph = b.graph
-		if l.Graph == "" {
-			l.Graph = "subgraph"
-		}
+		l.Graph = cmp.Or(b.graph, "subgraph")
 	}
-	name, h := named(r.name, b)
-	l.Name = name
+	var h runlog.Hint
+	l.Name, h = named(r.name, b)
 	if delegated(l.Op) {
-		h.Index = nil // the node was added to the model's
+		h.Index = nil // the delegate added the node
 	}
 	i := d.Add(l, h)
 	if i < 0 {
 		return i
 	}
 	y := d.Layer(i)
-	y.Latency = draft.Metric(&profile.Metric{Mean: new(r.avg * calls(r) / 1e3)})
+	y.Latency = draft.Metric(&profile.Metric{Mean: new(r.seconds())})
 	if r.called > 1 {
 		y.Calls = new(r.called)
 	}
-	for _, q := range []struct {
-		has bool
-		q   profile.Quantity
-		v   float64
-	}{{r.hasFirst, firstTime, r.first / 1e3}, {r.hasKB, memory, r.kB * 1e3}, {r.hasPercent, recorded, r.percent / 100}, {r.hasSum, cumulative, r.sum / 100}} {
-		if q.has {
-			d.Set(i, q.q, q.v)
-		}
-	}
-	if r.count > 0 {
+	d.SetKnown(i, firstTime, r.first, 1e-3)
+	d.SetKnown(i, memory, r.kB, 1e3)
+	d.SetKnown(i, recorded, r.percent, 1e-2)
+	d.SetKnown(i, cumulative, r.sum, 1e-2)
+	if r.operatorCount > 0 {
 		y.Name = l.Op
-		d.Set(i, profile.Quantity{Key: "operators", Name: "Operators of this type", Group: "Record", Adds: true, Whole: true}, r.count)
+		d.Set(i, ofType, r.operatorCount)
 	}
 	return i
 }
 
-// named reads the name of a node: the tensors that it makes in brackets, then its position.
+// named reads the name of a node: its output tensors in brackets, then its position.
 func named(s string, b *block) (string, runlog.Hint) {
 	m := nodeName.FindStringSubmatch(s)
 	if m == nil {
 		return s, runlog.Hint{}
 	}
+	inner, ok := strings.CutPrefix(m[1], "[")
+	inner, closed := strings.CutSuffix(inner, "]")
 	h := runlog.Hint{}
-	if n, ok := whole(m[2]); ok && !b.delegate && b.index == 0 && strings.HasPrefix(s, "[") {
+	if n, whole := whole(m[2]); whole && b.index == 0 && ok {
 		h.Index = &n
 	}
-	text := m[1]
-	if strings.HasPrefix(text, "[") && strings.HasSuffix(text, "]") {
-		text = text[1 : len(text)-1]
-		h.Outputs = strings.Split(text, ", ")
-	} else {
-		text = s
+	if ok && closed {
+		s = inner
+		h.Outputs = strings.Split(s, ", ")
 	}
 	if b.delegate {
-		return text, runlog.Hint{}
+		h = runlog.Hint{}
 	}
-	return text, h
+	return s, h
 }
 
-// nest puts layers inside those whose time holds theirs. Where several may hold them and
-// the record does not say which, each gives up its part of the time.
+// nest puts layers inside those whose time includes theirs. If the record does not say which of
+// several owners contains them, each owner's own time is reduced by the same part.
 func nest(d *draft.Draft, owners, inside []int, what string) {
 	if len(owners) == 0 || len(inside) == 0 {
 		return
@@ -332,18 +359,18 @@ func nest(d *draft.Draft, owners, inside []int, what string) {
 			y.Latency = draft.Metric(&profile.Metric{Mean: new(v * left), Method: "without the layers inside it"})
 		}
 	}
-	if len(owners) == 1 {
-		for _, i := range inside {
-			if i > owners[0] {
-				d.Layer(i).Parent = new(int64(owners[0]))
-			}
-		}
+	if len(owners) > 1 {
+		d.Found("record.nesting", profile.Info, "The record has the inner operators of %d operators of %s in one table. Their own times are given without the inner ones, each by the same part.", len(owners), what)
 		return
 	}
-	d.Found("record.nesting", profile.Info, "The record has the inner operators of %d operators of %s in one table. Their own times are given without the inner ones, each by the same part.", len(owners), what)
+	for _, i := range inside {
+		if i > owners[0] {
+			d.Layer(i).Parent = new(int64(owners[0]))
+		}
+	}
 }
 
-// phase keeps what was printed of the initialisation.
+// phase keeps the tables of the initialisation.
 func phase(d *draft.Draft, blocks []*block, bars *runlog.Lanes) {
 	for _, b := range blocks {
 		rows := b.order
@@ -356,17 +383,14 @@ func phase(d *draft.Draft, blocks []*block, bars *runlog.Lanes) {
 			if key == "" {
 				continue
 			}
-			d.Total(profile.Quantity{Key: "init_" + key + "_s", Unit: "s", Name: "Initialisation: " + r.node, Group: "Time"}, r.avg*calls(r)/1e3)
-			if r.hasKB && r.kB != 0 {
-				d.Total(profile.Quantity{Key: "init_" + key + "_bytes", Unit: "B", Name: "Change of memory: " + r.node, Group: "Memory"}, r.kB*1e3)
+			d.Total(initTime(r.node), r.seconds())
+			if r.kB != nil && *r.kB != 0 {
+				d.Total(profile.Quantity{Key: "init_" + key + "_bytes", Unit: "B", Name: "Change of memory: " + r.node, Group: "Memory"}, *r.kB*1e3)
 			}
-			if r.hasStart {
-				lane := bars.Lane(timeline.Host, "", "initialisation", "")
-				bars.Add(lane, runlog.Bar{Start: r.start / 1e3, Duration: math.Max(0, r.avg*calls(r)/1e3), Layer: -1, Iteration: -1, Label: bars.Name(r.node), Type: -1, Bytes: -1})
+			if r.start != nil {
+				bars.Add(bars.Lane(timeline.Host, "", "initialisation", ""), r.bar(-1, bars.Name(r.node)))
 			}
 		}
-		if m := b.timings.metric(""); m != nil {
-			d.TotalMetric(profile.Quantity{Key: "init_operators_s", Unit: "s", Name: "Initialisation: sum", Group: "Time"}, m)
-		}
+		d.TotalMetric(profile.Quantity{Key: "init_operators_s", Unit: "s", Name: "Initialisation: sum", Group: "Time"}, b.timings.metric(""))
 	}
 }

@@ -9,14 +9,13 @@ import (
 	"unicode/utf8"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/model/protoread"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/profile"
 )
 
-// maxProto bounds a protocol-buffer file.
+// maxProto limits the size of a protocol-buffer file.
 const maxProto = 256 << 20
 
 // kind is one of the three messages that the tool writes.
@@ -29,16 +28,73 @@ const (
 	runtime
 )
 
-// matchProto recognises the messages by the shape of their fields: they have no mark of
-// their own.
-func matchProto(f *record.File) record.Sure {
-	if kindOf(f.Head, f.Whole) != none {
-		return record.Likely
+// message lists the fields that a message may have, by number: a field type, or the fields of an
+// inner message.
+type message map[int]any
+
+type fieldType int
+
+const (
+	text fieldType = iota // printable
+	integer
+	integers
+	float
+	mark // bytes; at least one such field must be present
+)
+
+// Messages of the formats.
+var (
+	opMessage       = message{1: text, 2: mark, 3: mark, 4: integer, 5: text, 6: integer}
+	profileMessage  = message{1: message{1: text, 2: integer, 3: opMessage}, 2: message{1: text, 2: opMessage}}
+	subgraphMessage = message{1: integer, 2: mark, 3: mark, 4: integers, 5: integer}
+	latencyMessage  = message{1: float, 2: float, 3: float, 4: float, 5: float, 6: float, 7: float, 8: float, 9: float, 10: float}
+	memoryMessage   = message{1: integer, 2: integer, 3: float}
+	miscMessage     = message{1: float, 2: integer, 3: integer, 4: float}
+	resultMessages  = map[int]message{2: latencyMessage, 3: memoryMessage, 4: miscMessage}
+)
+
+// mostFields is above the highest number of a field in messages of figures.
+const mostFields = 11
+
+// fits reports whether a message has only these fields, and whether a mark is present.
+func (m message) fits(r protoread.Reader) (ok, marked bool) {
+	for r.Next() {
+		switch f := m[r.Num()].(type) {
+		case message:
+			ok, inner := f.fits(r.Message())
+			if !ok {
+				return false, false
+			}
+			marked = marked || inner
+		case fieldType:
+			switch f {
+			case text:
+				if !printable(r.Bytes()) {
+					return false, false
+				}
+			case integer:
+				r.Int()
+			case integers:
+				r.Ints(nil)
+			case float:
+				r.Float()
+			case mark:
+				r.Bytes()
+				marked = true
+			}
+		default:
+			return false, false
+		}
 	}
-	return record.No
+	return r.Err() == nil, marked
 }
 
-// kindOf walks the beginning of a message. What contradicts all kinds is none of them.
+func printable(b []byte) bool {
+	return utf8.Valid(b) && !slices.ContainsFunc([]rune(string(b)), func(r rune) bool { return !unicode.IsPrint(r) })
+}
+
+// kindOf examines the beginning of a message: all fields must belong to the kind, and one must be
+// specific to it.
 func kindOf(head []byte, whole bool) kind {
 	if len(head) < 4 || head[0] != 0x0a && head[0] != 0x12 && head[0] != 0x1a {
 		return none
@@ -47,157 +103,69 @@ func kindOf(head []byte, whole bool) kind {
 	sure := none
 	r := protoread.NewReader(head)
 	for r.Next() {
-		switch r.Num() {
-		case 1:
-			b := r.Bytes()
-			if r.Err() != nil || !printable(b) {
-				return none
-			}
-		case 2, 3, 4:
-			b := r.Bytes()
-			if r.Err() != nil {
-				return none
-			}
-			if r.Num() == 4 || len(b) > 0 && !isProfile(b) {
-				possible[profiling] = false
-			} else if len(b) > 0 {
-				sure = profiling
-			}
-			if !isMetrics(b, r.Num()) {
-				possible[result] = false
-			} else if len(b) > 0 && r.Num() == 2 {
-				sure = result
-			}
-			if r.Num() != 2 || !isSubgraph(b) {
-				possible[runtime] = false
-			} else {
-				sure = runtime
-			}
-		default:
+		n, b := r.Num(), r.Bytes()
+		if r.Err() != nil || n < 1 || n > 4 || n == 1 && !printable(b) {
 			return none
 		}
+		if n == 1 {
+			continue
+		}
+		fits := func(m message) bool {
+			ok, _ := m.fits(protoread.NewReader(b))
+			return ok
+		}
+		marked := func(m message) bool {
+			ok, marked := m.fits(protoread.NewReader(b))
+			return ok && marked
+		}
+		if n == 4 || len(b) > 0 && !marked(profileMessage) {
+			possible[profiling] = false
+		} else if len(b) > 0 {
+			sure = profiling
+		}
+		if !fits(resultMessages[n]) {
+			possible[result] = false
+		} else if len(b) > 0 && n == 2 {
+			sure = result
+		}
+		if n != 2 || !marked(subgraphMessage) {
+			possible[runtime] = false
+		} else {
+			sure = runtime
+		}
 	}
-	if r.Err() != nil && whole {
+	if r.Err() != nil && whole || sure == none {
 		return none
 	}
 	for _, k := range []kind{profiling, result, runtime} {
-		if possible[k] && sure != none && (sure == k || !possible[sure]) {
+		if possible[k] && (sure == k || !possible[sure]) {
 			return k
 		}
 	}
 	return none
 }
 
-func printable(b []byte) bool {
-	return utf8.Valid(b) && !slices.ContainsFunc([]rune(string(b)), func(r rune) bool { return !unicode.IsPrint(r) })
-}
-
-// isProfile reports whether b is a ModelProfilingData with an operator that has a type and a
-// figure.
-func isProfile(b []byte) bool {
-	r := protoread.NewReader(b)
-	found := false
-	for r.Next() {
-		if n := r.Num(); n != 1 && n != 2 {
-			return false
-		}
-		delegate := r.Num() == 2
-		g := r.Message()
-		for g.Next() {
-			switch n := g.Num(); {
-			case n == 1:
-				if !printable(g.Bytes()) {
-					return false
-				}
-			case n == 2 && !delegate:
-				g.Int()
-			case n == 3 && !delegate || n == 2:
-				o := g.Message()
-				for o.Next() {
-					switch o.Num() {
-					case 1, 5:
-						if !printable(o.Bytes()) {
-							return false
-						}
-					case 2, 3:
-						o.Bytes()
-						found = true
-					case 4, 6:
-						o.Int()
-					default:
-						return false
-					}
-				}
-				if o.Err() != nil {
-					return false
-				}
-			default:
-				return false
-			}
-		}
-		if g.Err() != nil {
-			return false
-		}
-	}
-	return found && r.Err() == nil
-}
-
-// isMetrics reports whether b is one of the messages of figures of a BenchmarkResult.
-func isMetrics(b []byte, field int) bool {
-	most := map[int]int{2: 10, 3: 3, 4: 4}[field]
-	r := protoread.NewReader(b)
-	for r.Next() {
-		if r.Num() < 1 || r.Num() > most {
-			return false
-		}
-		if whole := field == 3 && r.Num() < 3 || field == 4 && (r.Num() == 2 || r.Num() == 3); whole {
-			r.Int()
-		} else {
-			r.Float()
-		}
-	}
-	return r.Err() == nil
-}
-
-// isSubgraph reports whether b is a RuntimeSubgraph with nodes or edges.
-func isSubgraph(b []byte) bool {
-	r := protoread.NewReader(b)
-	found := false
-	for r.Next() {
-		switch r.Num() {
-		case 1, 5:
-			r.Int()
-		case 2, 3:
-			m := r.Message()
-			found = m.Err() == nil
-		case 4:
-			r.Ints(nil)
-		default:
-			return false
-		}
-	}
-	return found && r.Err() == nil
-}
-
-func readProto(f *record.File, in *record.Input) ([]*runlog.Run, error) {
+func readProto(f *record.File) ([]*runlog.Run, error) {
 	b, err := f.Read(maxProto)
 	if err != nil {
 		return nil, err
 	}
-	var d *draft.Draft
+	d := draft.New("tflite-benchmark", draft.Stem(f), "TensorFlow Lite")
+	r := protoread.NewReader(b)
+	name := ""
 	switch kindOf(f.Head, f.Whole) {
 	case profiling:
-		d, err = readProfiling(b, draft.Stem(f))
+		err = readProfiling(d, r, &name)
 	case result:
-		d, err = readResult(b, draft.Stem(f))
+		err = readResult(d, r, &name)
 	case runtime:
-		d, err = readRuntime(b, draft.Stem(f))
+		err = readRuntime(d, r, &name)
 	}
-	if d == nil || d.Empty() {
-		if err == nil {
-			err = draft.ErrNothing
-		}
-		return nil, err
+	if name != "" {
+		d.P.Model.Name = draft.Text(strings.TrimSuffix(name, ".tflite"))
+	}
+	if d.Empty() {
+		return draft.NotEmpty(nil, err)
 	}
 	if err != nil {
 		d.Lost = append(d.Lost, profile.Loss{Cause: profile.Cause{Code: profile.ByRecord, Text: err.Error()}})
@@ -210,37 +178,21 @@ func readProto(f *record.File, in *record.Input) ([]*runlog.Run, error) {
 type opStat struct {
 	first, last, avg, min, max, sum, count int64
 	stddev                                 float64
-	has                                    bool
 }
 
-func readStat(r protoread.Reader) (s opStat) {
-	s.has = true
-	for r.Next() {
-		switch r.Num() {
-		case 1:
-			s.first = r.Int()
-		case 2:
-			s.last = r.Int()
-		case 3:
-			s.avg = r.Int()
-		case 4:
-			s.stddev = float64(r.Float())
-		case 5: // the variance says the same
-		case 6:
-			s.min = r.Int()
-		case 7:
-			s.max = r.Int()
-		case 8:
-			s.sum = r.Int()
-		case 9:
-			s.count = r.Int()
-		}
-	}
-	return s
+func readStat(r protoread.Reader) *opStat {
+	var s opStat
+	// Field 5, the variance, follows from the standard deviation.
+	_ = r.Scan(1, &s.first, 2, &s.last, 3, &s.avg, 4, &s.stddev, 6, &s.min, 7, &s.max, 8, &s.sum, 9, &s.count)
+	return &s
 }
 
-// mean is exact where the sum is there: the average is cut to whole microseconds.
+// mean is exact if the sum is present: the average is truncated to whole microseconds. It is 0
+// for nil.
 func (s *opStat) mean() float64 {
+	if s == nil {
+		return 0
+	}
 	if s.count > 0 && s.sum > 0 {
 		return float64(s.sum) / float64(s.count)
 	}
@@ -250,111 +202,75 @@ func (s *opStat) mean() float64 {
 // operator is an OpProfileData.
 type operator struct {
 	node, name    string
-	time, mem     opStat
+	time, mem     *opStat
 	called, order int64
 }
 
 func readOperator(r protoread.Reader) (o operator, err error) {
 	o.called = 1
-	for r.Next() {
-		switch r.Num() {
-		case 1:
-			o.node = string(r.Bytes())
-		case 2:
-			o.time = readStat(r.Message())
-		case 3:
-			o.mem = readStat(r.Message())
-		case 4:
-			o.called = r.Int()
-		case 5:
-			o.name = string(r.Bytes())
-		case 6:
-			o.order = r.Int()
-		}
-	}
-	return o, r.Err()
+	err = r.Scan(1, &o.node, 4, &o.called, 5, &o.name, 6, &o.order,
+		2, func(r protoread.Reader) { o.time = readStat(r) }, 3, func(r protoread.Reader) { o.mem = readStat(r) })
+	return o, err
 }
 
-// graphProfile is what a message says of a graph or of delegates.
+// calls is the number of calls in an inference, at least 1.
+func (o *operator) calls() float64 { return math.Max(1, float64(o.called)) }
+
+// graphProfile is the profile of a graph or of the delegates.
 type graphProfile struct {
 	block
 	ops []operator
 }
 
-// readGraphs reads a ModelProfilingData.
+// readGraphs reads a ModelProfilingData and returns the first error of an inner message, or the
+// one of the message itself.
 func readGraphs(r protoread.Reader) (out []graphProfile, err error) {
-	for r.Next() {
-		delegate := r.Num() == 2
-		if r.Num() > 2 {
-			continue
-		}
-		g := graphProfile{block: block{delegate: delegate}}
-		m := r.Message()
-		for m.Next() {
-			switch n := m.Num(); {
-			case n == 1:
-				g.graph = m.Str()
-			case n == 2 && !delegate:
-				g.index = m.Int()
-			case n == 3 && !delegate, n == 2:
-				o, e := readOperator(m.Message())
-				if e != nil && err == nil {
-					err = e
-				}
+	graph := func(delegate bool) func(protoread.Reader) {
+		return func(r protoread.Reader) {
+			g := graphProfile{block: block{delegate: delegate}}
+			add := func(r protoread.Reader) {
+				o, e := readOperator(r)
+				err = cmp.Or(err, e)
 				if len(g.ops) < draft.MaxLayers {
 					g.ops = append(g.ops, o)
 				}
 			}
+			fields := []any{1, &g.graph, 2, &g.index, 3, add}
+			if delegate {
+				fields = []any{1, &g.graph, 2, add}
+			}
+			err = cmp.Or(err, r.Scan(fields...))
+			slices.SortStableFunc(g.ops, func(a, b operator) int { return cmp.Compare(a.order, b.order) })
+			out = append(out, g)
 		}
-		if e := m.Err(); e != nil && err == nil {
-			err = e
-		}
-		slices.SortStableFunc(g.ops, func(a, b operator) int { return cmp.Compare(a.order, b.order) })
-		out = append(out, g)
 	}
-	if e := r.Err(); e != nil {
-		err = e
-	}
-	return out, err
+	e := r.Scan(1, graph(false), 2, graph(true))
+	return out, cmp.Or(e, err)
 }
 
 // readProfiling reads a BenchmarkProfilingData.
-func readProfiling(b []byte, name string) (*draft.Draft, error) {
-	d := draft.New("tflite-benchmark", name, "TensorFlow Lite")
-	r := protoread.NewReader(b)
+func readProfiling(d *draft.Draft, r protoread.Reader, name *string) error {
 	var first error
-	for r.Next() {
-		switch r.Num() {
-		case 1:
-			if s := r.Str(); s != "" {
-				d.P.Model.Name = draft.Text(strings.TrimSuffix(s, ".tflite"))
-			}
-		case 2, 3:
-			gs, err := readGraphs(r.Message())
-			if err != nil && first == nil {
-				first = err
-			}
-			if r.Num() == 3 {
-				fillProfiles(d, gs)
-				continue
-			}
-			for i := range gs {
-				for k := range gs[i].ops {
-					o := &gs[i].ops[k]
-					d.Total(profile.Quantity{Key: "init_" + runlog.Key(o.node) + "_s", Unit: "s", Name: "Initialisation: " + o.node, Group: "Time"}, o.time.mean()*math.Max(1, float64(o.called))/1e6)
-				}
-			}
+	read := func(use func(gs []graphProfile)) func(protoread.Reader) {
+		return func(r protoread.Reader) {
+			gs, err := readGraphs(r)
+			first = cmp.Or(first, err)
+			use(gs)
 		}
 	}
-	if first == nil {
-		first = r.Err()
-	}
-	return d, first
+	err := r.Scan(1, name, 3, read(func(gs []graphProfile) { fillProfiles(d, gs) }), 2, read(func(gs []graphProfile) {
+		for _, g := range gs {
+			for _, o := range g.ops {
+				d.Total(initTime(o.node), o.time.mean()*o.calls()/1e6)
+			}
+		}
+	}))
+	return cmp.Or(first, err)
 }
 
 // fillProfiles makes layers of profiles of graphs and delegates.
 func fillProfiles(d *draft.Draft, gs []graphProfile) {
-	var inside, owners, byDelegate, takers []int
+	var n nesting
 	for gi := range gs {
 		g := &gs[gi]
 		for k := range g.ops {
@@ -364,112 +280,87 @@ func fillProfiles(d *draft.Draft, gs []graphProfile) {
 				return
 			}
 			o.figures(d, i)
-			switch {
-			case g.delegate:
-				byDelegate = append(byDelegate, i)
+			if g.delegate {
 				d.Layer(i).Scope = draft.Text(g.graph)
-			case g.index > 0:
-				inside = append(inside, i)
 			}
-			if !g.delegate && delegated(d.Layer(i).Op) {
-				takers = append(takers, i)
-			}
-			if !g.delegate && bodies[d.Layer(i).Op] {
-				owners = append(owners, i)
-			}
+			n.add(d, i, &g.block, delegated(d.Layer(i).Op))
 		}
 	}
-	nest(d, owners, inside, "control flow")
-	nest(d, takers, byDelegate, "delegates")
+	n.apply(d)
 }
 
 func (o *operator) figures(d *draft.Draft, i int) {
 	y := d.Layer(i)
 	y.Latency = nil
-	if !o.time.has {
+	if o.time == nil {
 		return
 	}
 	// The statistics are of calls; a layer's time is over all calls of an inference.
-	n := math.Max(1, float64(o.called))
-	part := func(v int64) *float64 {
-		if n != 1 {
-			return nil // extremes of calls are none of inferences
-		}
-		return new(float64(v) / 1e6)
-	}
-	m := &profile.Metric{Mean: new(o.time.mean() * n / 1e6), Min: part(o.time.min), Max: part(o.time.max)}
-	if n == 1 {
+	n := o.calls()
+	m := &profile.Metric{Mean: new(o.time.mean() * n / 1e6)}
+	if n == 1 { // minima and maxima of calls are not those of inferences
+		m.Min, m.Max = new(float64(o.time.min)/1e6), new(float64(o.time.max)/1e6)
 		m.StdDev, m.N = new(o.time.stddev/1e6), &o.time.count
 	} else {
 		y.Calls = &n
 	}
 	y.Latency = draft.Metric(m)
 	d.Set(i, firstTime, float64(o.time.first)/1e6)
-	d.Set(i, profile.Quantity{Key: "last_s", Unit: "s", Head: "last", Name: "Time in the last run", Group: "Time"}, float64(o.time.last)/1e6)
-	if o.mem.has {
+	d.Set(i, lastTime, float64(o.time.last)/1e6)
+	if o.mem != nil {
 		d.Set(i, memory, o.mem.mean()*1e3)
 	}
 }
 
 // readResult reads a BenchmarkResult.
-func readResult(b []byte, name string) (*draft.Draft, error) {
-	d := draft.New("tflite-benchmark", name, "TensorFlow Lite")
-	r := protoread.NewReader(b)
-	var v [5][11]*float64
-	for r.Next() {
-		switch n := r.Num(); n {
-		case 1:
-			if s := r.Str(); s != "" {
-				d.P.Model.Name = draft.Text(strings.TrimSuffix(s, ".tflite"))
-			}
-		case 2, 3, 4:
-			m := r.Message()
+func readResult(d *draft.Draft, r protoread.Reader, name *string) error {
+	values := func(of message, to *[mostFields]*float64) func(protoread.Reader) {
+		return func(m protoread.Reader) {
 			for m.Next() {
-				if k := m.Num(); k >= 1 && k <= 10 {
-					if whole := n == 3 && k < 3 || n == 4 && (k == 2 || k == 3); whole {
-						v[n][k] = new(float64(m.Int()))
-					} else {
-						v[n][k] = new(float64(m.Float()))
-					}
+				switch of[m.Num()] {
+				case integer:
+					to[m.Num()] = new(float64(m.Int()))
+				case float:
+					to[m.Num()] = new(float64(m.Float()))
 				}
 			}
 		}
 	}
-	ms := func(i int) *float64 {
-		if v[2][i] == nil {
-			return nil
+	var latency, memory, misc [mostFields]*float64
+	err := r.Scan(1, name, 2, values(latencyMessage, &latency), 3, values(memoryMessage, &memory), 4, values(miscMessage, &misc))
+	for i, v := range latency {
+		if v != nil {
+			latency[i] = new(*v / 1e3)
 		}
-		return new(*v[2][i] / 1e3)
 	}
-	t := &profile.Metric{Mean: ms(1), Min: ms(2), Max: ms(3), StdDev: ms(4), Median: ms(5), P95: ms(7)}
-	if v[4][2] != nil {
-		t.N = new(int64(*v[4][2]))
+	t := &profile.Metric{Mean: latency[1], Min: latency[2], Max: latency[3], StdDev: latency[4], Median: latency[5], P95: latency[7]}
+	if misc[2] != nil {
+		t.N = new(int64(*misc[2]))
 		d.P.Settings.Runs = t.N
 	}
 	d.P.Totals.Latency = draft.Metric(t)
-	ph := &profile.Phases{PlanS: positive(ms(8)), FirstRunS: positive(ms(9))}
-	if n := v[4][3]; n != nil && *n >= 0 {
-		ph.Warmup = &profile.Warmup{Count: new(int64(*n))}
+	d.P.Phases = &profile.Phases{PlanS: positive(latency[8]), FirstRunS: positive(latency[9])}
+	if n := misc[3]; n != nil && *n >= 0 {
+		d.P.Phases.Warmup = &profile.Warmup{Count: new(int64(*n))}
 	}
-	d.P.Phases = ph
 	for _, x := range []struct {
 		v     *float64
 		q     profile.Quantity
 		scale float64
 	}{
-		{v[2][6], profile.Quantity{Key: "latency_p5_s", Unit: "s", Name: "Inference, p5", Group: "Time"}, 1e-3},
-		{v[2][10], profile.Quantity{Key: "warmup_s", Unit: "s", Name: "Inference while warming up", Group: "Time"}, 1e-3},
-		{v[3][1], profile.Quantity{Key: "memory_delta_init_bytes", Unit: "B", Name: "Memory of the process, delta, initialised", Group: "Memory"}, 1 << 10},
-		{v[3][2], profile.Quantity{Key: "memory_delta_bytes", Unit: "B", Name: "Memory of the process, delta", Group: "Memory"}, 1 << 10},
-		{v[3][3], profile.Quantity{Key: "memory_peak_bytes", Unit: "B", Name: "Memory of the process, peak", Group: "Memory"}, 1 << 20},
-		{v[4][1], profile.Quantity{Key: "recorded_model_bytes", Unit: "B", Name: "Model file as recorded", Group: "Memory"}, 1e6},
-		{v[4][4], profile.Quantity{Key: "model_bytes_per_s", Unit: "B/s", Name: "Model bytes per second", Group: "Rates"}, 1e6},
+		{latency[6], p5Time, 1},
+		{latency[10], warmup, 1},
+		{memory[1], processMemory("delta", true), 1 << 10},
+		{memory[2], processMemory("delta", false), 1 << 10},
+		{memory[3], processMemory("peak", false), 1 << 20},
+		{misc[1], profile.Quantity{Key: "recorded_model_bytes", Unit: "B", Name: "Model file as recorded", Group: "Memory"}, 1e6},
+		{misc[4], profile.Quantity{Key: "model_bytes_per_s", Unit: "B/s", Name: "Model bytes per second", Group: "Rates"}, 1e6},
 	} {
 		if x.v != nil {
 			d.Total(x.q, *x.v*x.scale)
 		}
 	}
-	return d, r.Err()
+	return err
 }
 
 func positive(v *float64) *float64 {

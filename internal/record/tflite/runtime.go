@@ -4,14 +4,10 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/model/protoread"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/profile"
 )
-
-// delegated reports whether an operator's type is that of a delegate's node.
-func delegated(op string) bool { return strings.Contains(strings.ToLower(op), "delegate") }
 
 // node is a Node of a ModelRuntimeDetails.
 type node struct {
@@ -21,15 +17,13 @@ type node struct {
 	op              *operator
 	delegate        string
 	replaced        []int64
-	to              int64 // the node of a delegate that took it, -1 for none
+	to              int64 // the node of the delegate that replaced it, -1 if absent
 }
 
 type runtimeGraph struct {
-	id        int64
-	delegate  bool
-	nodes     []node
-	edges     map[int64]profile.Tensor
-	execution []int64
+	id, kind int64
+	nodes    []node
+	edges    map[int64]profile.Tensor
 }
 
 // edgeTypes are names of Edge.DataType.
@@ -39,27 +33,14 @@ var edgeTypes = map[int64]string{
 }
 
 func readEdge(r protoread.Reader) (id int64, t profile.Tensor) {
-	for r.Next() {
-		switch r.Num() {
-		case 1:
-			id = r.Int()
-		case 2:
-			t.Name = draft.Text(r.Str())
-		case 3:
-			t.DType = edgeTypes[r.Int()]
-		case 4:
-			t.Shape = r.Ints(t.Shape)
-		case 5:
-			t.Constant = strings.Contains(r.Str(), "MmapRo")
-		case 7:
-			if n := int64(int32(r.Int())); n >= 0 {
-				t.Bytes = &n
-			}
-		}
-	}
-	if t.Shape == nil {
-		t.Shape = []int64{}
-	}
+	var kind int64
+	bytes := int64(-1)
+	var allocation string
+	t.Shape = []int64{}
+	_ = r.Scan(1, &id, 2, &t.Name, 3, &kind, 4, &t.Shape, 5, &allocation, 7, &bytes)
+	t.Name, t.DType, t.Constant = draft.Text(t.Name), edgeTypes[kind], strings.Contains(allocation, "MmapRo")
+	// Negative 32-bit integers are written with 64 or 32 bits.
+	t.Bytes = draft.Count(int64(int32(bytes)), true)
 	for i, d := range t.Shape {
 		t.Shape[i] = max(-1, int64(int32(d)))
 	}
@@ -68,79 +49,36 @@ func readEdge(r protoread.Reader) (id int64, t profile.Tensor) {
 
 func readNode(r protoread.Reader) node {
 	n := node{to: -1}
-	for r.Next() {
-		switch r.Num() {
-		case 1:
-			n.id = r.Int()
-		case 2:
-			n.name = r.Str()
-		case 3:
-			n.kind = r.Str()
-		case 4:
-			n.inputs = r.Ints(n.inputs)
-		case 5:
-			n.outputs = r.Ints(n.outputs)
-		case 8:
-			m := r.Message()
-			for m.Next() {
-				switch m.Num() {
-				case 1:
-					n.delegate = m.Str()
-				case 2:
-					n.replaced = m.Ints(n.replaced)
-				}
-			}
-		case 9:
-			n.to = r.Int()
-		case 10:
-			if o, err := readOperator(r.Message()); err == nil {
+	_ = r.Scan(1, &n.id, 2, &n.name, 3, &n.kind, 4, &n.inputs, 5, &n.outputs, 9, &n.to,
+		8, func(r protoread.Reader) { _ = r.Scan(1, &n.delegate, 2, &n.replaced) },
+		10, func(r protoread.Reader) {
+			if o, err := readOperator(r); err == nil {
 				n.op = &o
 			}
-		}
-	}
+		})
 	return n
 }
 
-// readRuntime reads a ModelRuntimeDetails: the only bridge between a delegate's node and
-// those of the model that it replaced.
-func readRuntime(b []byte, name string) (*draft.Draft, error) {
-	d := draft.New("tflite-benchmark", name, "TensorFlow Lite")
-	r := protoread.NewReader(b)
+// readRuntime reads a ModelRuntimeDetails. Only this message says which nodes of the model a
+// delegate's node replaced.
+func readRuntime(d *draft.Draft, r protoread.Reader, name *string) error {
 	left := draft.MaxLayers
-	for r.Next() {
-		switch r.Num() {
-		case 1:
-			if s := r.Str(); s != "" {
-				d.P.Model.Name = draft.Text(strings.TrimSuffix(s, ".tflite"))
+	return r.Scan(1, name, 2, func(r protoread.Reader) {
+		g := runtimeGraph{edges: map[int64]profile.Tensor{}}
+		_ = r.Scan(1, &g.id, 5, &g.kind, 2, func(r protoread.Reader) {
+			if id, t := readEdge(r); len(g.edges) < 4*draft.MaxLayers {
+				g.edges[id] = t
 			}
-		case 2:
-			g := runtimeGraph{edges: map[int64]profile.Tensor{}}
-			m := r.Message()
-			for m.Next() {
-				switch m.Num() {
-				case 1:
-					g.id = m.Int()
-				case 2:
-					if id, t := readEdge(m.Message()); len(g.edges) < 4*draft.MaxLayers {
-						g.edges[id] = t
-					}
-				case 3:
-					if left--; left >= 0 {
-						g.nodes = append(g.nodes, readNode(m.Message()))
-					}
-				case 4:
-					g.execution = m.Ints(g.execution)
-				case 5:
-					g.delegate = m.Int() == 2
-				}
+		}, 3, func(r protoread.Reader) {
+			if left--; left >= 0 {
+				g.nodes = append(g.nodes, readNode(r))
 			}
-			g.build(d)
-		}
-	}
-	return d, r.Err()
+		})
+		g.build(d)
+	})
 }
 
-// build makes layers of the nodes. Nodes that a delegate took are fused into its node.
+// build makes layers of the nodes. Nodes that a delegate replaced are fused into its node.
 func (g *runtimeGraph) build(d *draft.Draft) {
 	at := map[int64]int{}
 	for k := range g.nodes {
@@ -154,7 +92,7 @@ func (g *runtimeGraph) build(d *draft.Draft) {
 			l.Name = l.Outputs[0].Name
 		}
 		switch {
-		case g.delegate:
+		case g.kind == 2: // a graph of a delegate
 			l.Scope = "delegate"
 			h = runlog.Hint{}
 		case n.delegate != "":
@@ -175,9 +113,7 @@ func (g *runtimeGraph) build(d *draft.Draft) {
 		if n.op != nil {
 			n.op.figures(d, i)
 		}
-		if n.delegate != "" {
-			d.Option(i, "delegate", n.delegate)
-		}
+		d.Option(i, "delegate", n.delegate)
 	}
 	fused := func(node, into int64) {
 		i, ok := at[node]
@@ -201,7 +137,7 @@ func (g *runtimeGraph) build(d *draft.Draft) {
 	}
 }
 
-// maxPorts bounds the tensors of a node.
+// maxPorts limits the tensors of a node.
 const maxPorts = 1000
 
 func (g *runtimeGraph) tensors(ids []int64) (out []profile.Tensor) {

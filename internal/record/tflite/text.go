@@ -7,28 +7,26 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/textscan"
 )
 
-var (
-	titleLine   = regexp.MustCompile(`^=+ ([A-Za-z][A-Za-z ]*) =+\s*$`)
-	timingsLine = regexp.MustCompile(`Timings \(microseconds\): (count=.*)$`)
-	memoryLine  = regexp.MustCompile(`^(?:Subgraph \(index: .*\) )?Memory \(bytes\): (count=.*)$`)
-	statsLine   = regexp.MustCompile(`^\s*(count=\d.*)$`)
-	graphLine   = regexp.MustCompile(`^(Primary graph|Subgraph) \((?:index: (\d+)(?:, )?)?(?:name: (.*))?\) .*:\s*$`)
-	paramLine   = regexp.MustCompile(`^([#A-Za-z][^:\[\]]{1,80}?)\s?: \[(.*)\]\s*$`)
-	sessionLine = regexp.MustCompile(`^Initialized session in ([\d.eE+]+)ms`)
-	sizeLine    = regexp.MustCompile(`^The input model file size \(MB\): ([\d.eE+]+)`)
-	memoryMB    = regexp.MustCompile(`^(Peak memory footprint|Memory footprint delta from the start of the tool) \(MB\): init=([\d.eE+-]+) overall=([\d.eE+-]+)`)
-	partOfLine  = regexp.MustCompile(`(Init|First inference|Warmup(?: \(avg\))?|Inference(?: \(avg\))?|no stats): ([\d.eE+]+)`)
-	bracketed   = regexp.MustCompile(`\[[^\]]+\]`)
-	observed    = regexp.MustCompile(`^(\d+) nodes observed`)
+// Headings before the tables of the initialisation and of the measured runs.
+const (
+	initHeading = "Profiling Info for Benchmark Initialization"
+	runHeading  = "Operator-wise Profiling Info for Regular Benchmark Runs"
 )
 
-// Bounds of a file: its runs, and the rows of all tables.
+var (
+	// nodeHead matches the header of a table of operators or of the sums by type.
+	nodeHead    = regexp.MustCompile(`(?i)^\s*(\[node type\]|node type, (start|first|count))`)
+	timingsLine = regexp.MustCompile(`Timings \(microseconds\): (count=.*)$`)
+	partOfLine  = regexp.MustCompile(`(Init|First inference|Warmup(?: \(avg\))?|Inference(?: \(avg\))?|no stats): ([\d.eE+]+)`)
+	bracketed   = regexp.MustCompile(`\[[^\]]+\]`)
+)
+
+// Limits of a file: its runs, and the rows of all tables.
 const (
 	maxLogs = 2000
 	maxRows = 1_000_000
@@ -49,22 +47,20 @@ func parseStat(s string) stat {
 	return out
 }
 
-// row is a line of a table of operators, or of the sums by type.
+// row is a line of a table of operators, or of the sums by type. Absent figures are nil.
 type row struct {
-	node, name         string
-	start, first, avg  float64 // milliseconds
-	percent, sum, kB   float64
-	called, count      float64
-	hasStart, hasFirst bool
-	hasPercent, hasSum bool
-	hasKB              bool
+	node, name            string
+	avg                   float64  // milliseconds
+	start, first          *float64 // milliseconds
+	percent, sum, kB      *float64
+	called, operatorCount float64
 }
 
-// block is what is printed of one graph: its tables.
+// block holds the tables of one graph.
 type block struct {
 	graph    string // name of a subgraph, "" for the primary one
 	index    int64
-	delegate bool // what delegates did inside
+	delegate bool // operators inside of delegates
 	order    []row
 	top      []row
 	types    []row
@@ -72,18 +68,17 @@ type block struct {
 	memory   stat
 }
 
-// log is one run as its text tells.
+// log is the text of one run.
 type log struct {
-	init, run  []*block
-	stats      []stat // warming up, then measured
-	parts      map[string]float64
-	params     [][2]string
-	session    float64
-	sizeMB     float64
-	memory     map[string][2]float64
-	graph      string
-	broken     int64
-	hasSession bool
+	init, run []*block
+	stats     []stat // warming up, then measured
+	parts     map[string]float64
+	params    [][2]string
+	session   *float64              // initialisation, milliseconds
+	memory    map[string][2]float64 // MB, after the initialisation and overall
+	sizeMB    float64
+	graph     string
+	broken    int64
 }
 
 // begun reports whether figures of a run were seen.
@@ -98,172 +93,153 @@ type reader struct {
 	cols  textscan.Columns
 	csv   bool
 	table *[]row
-	op    bool // the table is one of operators
 	rows  int
 }
 
-func readText(f *record.File, in *record.Input) ([]*runlog.Run, error) {
-	r, err := f.Open()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = r.Close() }()
+func readText(f *record.File) (runs []*runlog.Run, err error) {
 	p := &reader{cur: &log{}}
-	s := textscan.NewScanner(r)
-	for s.Scan() {
-		p.line(textscan.Strip(s.Text()))
-	}
+	err = f.Lines(func(l string) { p.line(textscan.Strip(l)) })
 	p.flush()
-	var runs []*runlog.Run
 	for i, l := range p.logs {
 		name := draft.Stem(f)
 		if l.graph != "" {
 			name = strings.TrimSuffix(path.Base(l.graph), ".tflite")
-		}
-		if len(p.logs) > 1 && l.graph == "" {
+		} else if len(p.logs) > 1 {
 			name += " " + strconv.Itoa(i+1)
 		}
 		if run := l.build(name); run != nil {
 			runs = append(runs, run)
 		}
 	}
-	if s.Err() != nil {
-		return runs, draft.At(f, s.Number(), s.Err())
-	}
-	if len(runs) == 0 {
-		return nil, draft.ErrNothing
-	}
-	return runs, nil
+	return draft.NotEmpty(runs, err)
 }
 
-// flush ends the run under way.
+// flush ends the current run.
 func (p *reader) flush() {
 	if len(p.logs) < maxLogs && (p.cur.begun() || len(p.cur.init) > 0) {
 		p.logs = append(p.logs, p.cur)
 	}
-	p.cur, p.at, p.in, p.table = &log{}, nil, nil, nil
+	p.cur = &log{}
+	p.part(nil)
 }
 
-// line takes one line.
+// part begins the tables of the initialisation or of the runs.
+func (p *reader) part(in *[]*block) { p.in, p.at, p.table, p.title = in, nil, nil, "" }
+
 func (p *reader) line(s string) {
 	if p.table != nil && !p.csv && strings.HasPrefix(s, "\t") && !strings.Contains(s, "ode type]") {
-		p.add(s) // what most lines of a log are
+		p.add(s) // most lines of a log
 		return
 	}
 	trimmed := strings.TrimSpace(s)
 	switch {
-	case trimmed == "STARTING!" || strings.HasPrefix(trimmed, "Graph: ["):
-		if p.cur.begun() {
-			p.flush()
-		}
-	case strings.HasPrefix(trimmed, "Profiling Info for Benchmark Initialization"):
+	case p.cur.begun() && (trimmed == "STARTING!" || strings.HasPrefix(trimmed, "Graph: [")):
+		p.flush()
+	case strings.HasPrefix(trimmed, initHeading):
 		if len(p.cur.init) > 0 || len(p.cur.run) > 0 {
 			p.flush()
 		}
-		p.in, p.at, p.table, p.title = &p.cur.init, nil, nil, ""
+		p.part(&p.cur.init)
 		return
-	case strings.HasPrefix(trimmed, "Operator-wise Profiling Info for Regular Benchmark Runs"):
+	case strings.HasPrefix(trimmed, runHeading):
 		if len(p.cur.run) > 0 {
 			p.flush()
 		}
-		p.in, p.at, p.table, p.title = &p.cur.run, nil, nil, ""
+		p.part(&p.cur.run)
 		return
 	}
-	if p.figures(trimmed) {
+	switch {
+	case figures.Apply(p, trimmed):
 		p.table = nil
-		return
-	}
-	if m := titleLine.FindStringSubmatch(trimmed); m != nil {
-		p.title, p.table = m[1], nil
-		return
-	}
-	if nodeHead.MatchString(s) {
-		p.head(trimmed)
-		return
-	}
-	if m := graphLine.FindStringSubmatch(trimmed); m != nil {
-		index, _ := textscan.Whole(m[2])
-		p.open(&block{graph: m[3], index: index})
-		return
-	}
-	if strings.HasPrefix(trimmed, "Delegate internal:") {
-		p.open(&block{delegate: true})
-		return
-	}
-	if p.table == nil || trimmed == "" || strings.HasPrefix(trimmed, "Number of nodes executed") {
+	case headings.Apply(p, trimmed):
+	case p.table == nil || trimmed == "" || strings.HasPrefix(trimmed, "Number of nodes executed"):
 		if trimmed != "" || p.csv {
 			p.table = nil
 		}
-		return
+	default:
+		p.add(s)
 	}
-	p.add(s)
 }
 
-// add takes a row of the table under way; what is none ends it.
+// add adds a row to the current table; another line ends the table.
 func (p *reader) add(s string) {
-	if r, ok := p.row(s); ok {
-		if p.rows++; p.rows <= maxRows {
-			*p.table = append(*p.table, r)
-		} else {
-			p.cur.broken++
-		}
-	} else {
+	r, ok := p.row(s)
+	if !ok {
 		p.table = nil
+	} else if p.rows++; p.rows <= maxRows {
+		*p.table = append(*p.table, r)
+	} else {
+		p.cur.broken++
 	}
 }
 
-// figures takes lines that are not a part of a table.
-func (p *reader) figures(s string) bool {
-	l := p.cur
-	switch {
-	case statsLine.MatchString(s):
-		if len(l.stats) < 10 {
-			l.stats = append(l.stats, parseStat(s))
+// figures are lines that are not a part of a table.
+var figures = textscan.Rules[*reader]{
+	textscan.On(`^(count=\d.*)$`, func(p *reader, m []string) {
+		if len(p.cur.stats) < 10 {
+			p.cur.stats = append(p.cur.stats, parseStat(m[1]))
 		}
-	case timingsLine.MatchString(s):
+	}),
+	textscan.On(timingsLine.String(), func(p *reader, m []string) {
 		if p.at != nil {
-			p.at.timings = parseStat(timingsLine.FindStringSubmatch(s)[1])
+			p.at.timings = parseStat(m[1])
 		}
-	case memoryLine.MatchString(s):
+	}),
+	textscan.On(`^(?:Subgraph \(index: .*\) )?Memory \(bytes\): (count=.*)$`, func(p *reader, m []string) {
 		if p.at != nil {
-			p.at.memory = parseStat(memoryLine.FindStringSubmatch(s)[1])
+			p.at.memory = parseStat(m[1])
 		}
-	case strings.Contains(s, "nference timings in us:"):
-		l.parts = map[string]float64{}
-		for _, m := range partOfLine.FindAllStringSubmatch(s, -1) {
+	}),
+	textscan.On(`^.*nference timings in us:.*$`, func(p *reader, m []string) {
+		p.cur.parts = map[string]float64{}
+		for _, m := range partOfLine.FindAllStringSubmatch(m[0], -1) {
 			if v, ok := textscan.Number(m[2]); ok {
 				name, _, _ := strings.Cut(m[1], " (")
-				l.parts[name] = v
+				p.cur.parts[name] = v
 			}
 		}
-	case sessionLine.MatchString(s):
-		l.session, l.hasSession = textscan.Number(sessionLine.FindStringSubmatch(s)[1])
-	case sizeLine.MatchString(s):
-		l.sizeMB, _ = textscan.Number(sizeLine.FindStringSubmatch(s)[1])
-	case memoryMB.MatchString(s):
-		m := memoryMB.FindStringSubmatch(s)
-		a, _ := textscan.Number(m[2])
-		b, _ := textscan.Number(m[3])
-		if l.memory == nil {
-			l.memory = map[string][2]float64{}
+	}),
+	textscan.On(`^Initialized session in ([\d.eE+]+)ms`, func(p *reader, m []string) {
+		p.cur.session = draft.Known(textscan.Number(m[1]))
+	}),
+	textscan.On(`^The input model file size \(MB\): ([\d.eE+]+)`, func(p *reader, m []string) {
+		p.cur.sizeMB, _ = textscan.Number(m[1])
+	}),
+	textscan.On(`^(?:(?:P(eak) memory footprint)|Memory footprint (delta) from the start of the tool) \(MB\): init=([\d.eE+-]+) overall=([\d.eE+-]+)`, func(p *reader, m []string) {
+		initialised, _ := textscan.Number(m[3])
+		overall, _ := textscan.Number(m[4])
+		if p.cur.memory == nil {
+			p.cur.memory = map[string][2]float64{}
 		}
-		l.memory[m[1]] = [2]float64{a, b}
-	case paramLine.MatchString(s):
-		m := paramLine.FindStringSubmatch(s)
+		name := m[2]
+		if m[1] != "" {
+			name = "peak"
+		}
+		p.cur.memory[name] = [2]float64{initialised, overall}
+	}),
+	textscan.On(`^([#A-Za-z][^:\[\]]{1,80}?)\s?: \[(.*)\]\s*$`, func(p *reader, m []string) {
 		if m[1] == "Graph" {
-			l.graph = m[2]
+			p.cur.graph = m[2]
 		}
-		if len(l.params) < 200 {
-			l.params = append(l.params, [2]string{m[1], m[2]})
+		if len(p.cur.params) < 200 {
+			p.cur.params = append(p.cur.params, [2]string{m[1], m[2]})
 		}
-	case observed.MatchString(s):
-	default:
-		return false
-	}
-	return true
+	}),
+	textscan.On(`^\d+ nodes observed`, func(*reader, []string) {}),
 }
 
-// open begins what is printed of a graph.
+// headings are lines before and inside of tables.
+var headings = textscan.Rules[*reader]{
+	textscan.On(`^=+ ([A-Za-z][A-Za-z ]*) =+\s*$`, func(p *reader, m []string) { p.title, p.table = m[1], nil }),
+	textscan.On(nodeHead.String()+`.*`, func(p *reader, m []string) { p.head(m[0]) }),
+	textscan.On(`^(?:Primary graph|Subgraph) \((?:index: (\d+)(?:, )?)?(?:name: (.*))?\) .*:\s*$`, func(p *reader, m []string) {
+		index, _ := textscan.Whole(m[1])
+		p.open(&block{graph: m[2], index: index})
+	}),
+	textscan.On(`^Delegate internal:`, func(p *reader, _ []string) { p.open(&block{delegate: true}) }),
+}
+
+// open begins the tables of a graph.
 func (p *reader) open(b *block) {
 	if p.in == nil {
 		p.in = &p.cur.run // a log without the heading, as in documents
@@ -272,11 +248,12 @@ func (p *reader) open(b *block) {
 	if p.at != nil && p.at.graph == b.graph && p.at.index == b.index && p.at.delegate == b.delegate {
 		return
 	}
-	p.at, p.table, p.title = b, nil, ""
+	p.part(p.in)
+	p.at = b
 	*p.in = append(*p.in, b)
 }
 
-// head takes the names of columns and says what the rows that follow are.
+// head reads the names of columns and selects the table of the rows that follow.
 func (p *reader) head(s string) {
 	p.csv = !strings.HasPrefix(s, "[")
 	names := bracketed.FindAllString(s, -1)
@@ -287,8 +264,8 @@ func (p *reader) head(s string) {
 		names[i] = strings.ReplaceAll(strings.Trim(strings.TrimSpace(n), "[]"), "_", " ")
 	}
 	p.cols = textscan.NewColumns(names)
-	p.op = p.cols.At("count") < 0
-	if p.at == nil || p.at.order != nil && p.op && p.title == "Run Order" {
+	types := p.cols.At("count") >= 0
+	if p.at == nil || p.at.order != nil && !types && p.title == "Run Order" {
 		if p.at != nil && p.in == &p.cur.run && p.at.timings != nil {
 			p.flush() // another log without headings
 		}
@@ -296,7 +273,7 @@ func (p *reader) head(s string) {
 		p.open(&block{})
 	}
 	switch {
-	case !p.op:
+	case types:
 		p.table = &p.at.types
 	case p.title == "Run Order", p.title == "" && p.at.order == nil:
 		p.table = &p.at.order
@@ -308,7 +285,7 @@ func (p *reader) head(s string) {
 	}
 }
 
-// row reads a line of the table under way. Of CSV the last field may hold commas.
+// row reads a line of the current table. The last field of CSV may have commas.
 func (p *reader) row(s string) (r row, ok bool) {
 	n := len(p.cols.Names())
 	var fields []string
@@ -317,7 +294,7 @@ func (p *reader) row(s string) (r row, ok bool) {
 	} else {
 		s = strings.TrimRight(s, "\t ")
 		fields = strings.Split(strings.TrimPrefix(s, "\t"), "\t")
-		if len(fields) < n { // a terminal that made blanks of tabs
+		if len(fields) < n { // a terminal replaced tabs by blanks
 			fields = strings.Fields(s)
 		}
 		if len(fields) > n {
@@ -328,21 +305,15 @@ func (p *reader) row(s string) (r row, ok bool) {
 		p.cur.broken++
 		return r, false
 	}
-	get := func(names ...string) (float64, bool) {
-		return textscan.Number(textscan.Cell(fields, p.cols.At(names...)))
-	}
-	r.node = textscan.Cell(fields, p.cols.At("node type"))
-	r.name = textscan.Cell(fields, p.cols.At("name"))
-	if r.avg, ok = get("avg ms"); !ok || r.node == "" {
+	get := func(names ...string) *float64 { return draft.Known(p.cols.Number(fields, names...)) }
+	r.node, r.name = p.cols.Text(fields, "node type"), p.cols.Text(fields, "name")
+	if r.avg, ok = p.cols.Number(fields, "avg ms"); !ok || r.node == "" {
 		p.cur.broken++
 		return r, false
 	}
-	r.start, r.hasStart = get("start")
-	r.first, r.hasFirst = get("first")
-	r.percent, r.hasPercent = get("%", "avg %")
-	r.sum, r.hasSum = get("cdf%", "cdf %")
-	r.kB, r.hasKB = get("mem KB")
-	r.called, _ = get("times called")
-	r.count, _ = get("count")
+	r.start, r.first, r.kB = get("start"), get("first"), get("mem KB")
+	r.percent, r.sum = get("%", "avg %"), get("cdf%", "cdf %")
+	r.called, _ = p.cols.Number(fields, "times called")
+	r.operatorCount, _ = p.cols.Number(fields, "count")
 	return r, true
 }

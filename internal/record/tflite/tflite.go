@@ -1,5 +1,5 @@
-// Package tflite reads what the benchmark tool of TensorFlow Lite and LiteRT writes with
-// operator profiling on: the text of its log, the same blocks as CSV, and protocol
+// Package tflite reads the output of the benchmark tool of TensorFlow Lite and LiteRT with
+// operator profiling: the text of its log, the same blocks as CSV, and protocol
 // buffers.
 //
 // Source of the formats: tensorflow/lite/tools/benchmark and
@@ -10,11 +10,9 @@ package tflite
 
 import (
 	"context"
-	"regexp"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/textscan"
 )
@@ -27,36 +25,31 @@ func Format() *record.Format {
 		Files: "output of benchmark_model --enable_op_profiling=true: log, CSV (op_profiling_output_mode=csv), profile and result as protocol buffers",
 		Gives: []string{"latency_s", "share", "options", "phases", "timeline", "shapes"},
 		Match: match,
-		Read:  read,
+		Read: record.RunsPerFile(func(_ context.Context, _ *record.Input, f *record.File) ([]*runlog.Run, error) {
+			if kindOf(f.Head, f.Whole) != none {
+				return readProto(f)
+			}
+			return readText(f)
+		}),
 	}
 }
 
-// nodeHead begins the tables of operators; Node with a capital those by type.
-var nodeHead = regexp.MustCompile(`(?i)^\s*(\[node type\]|node type, (start|first|count))`)
-
-// match looks for what nothing else prints.
+// match looks for lines that no other tool prints, then for the messages: their fields recognise
+// them, since they have no magic number.
 func match(f *record.File) record.Sure {
-	if !textscan.Any(f.Head, "ode type", "Timings (microseconds)", "nference timings in us", "Profiling Info") {
-		return matchProto(f)
+	if s := record.FindLine(f, matchLine, "ode type", "Timings (microseconds)", "nference timings in us", "Profiling Info"); s != record.No {
+		return s
 	}
-	for _, l := range textscan.Head(f.Head, f.Whole) {
-		l = textscan.Strip(l)
-		switch {
-		case nodeHead.MatchString(l), strings.HasPrefix(l, "Operator-wise Profiling Info for Regular Benchmark Runs"),
-			strings.HasPrefix(l, "Profiling Info for Benchmark Initialization"), timingsLine.MatchString(l):
-			return record.Certain
-		case strings.HasPrefix(l, "Inference timings in us: Init:"), strings.HasPrefix(l, "Average inference timings in us:"):
-			return record.Likely
-		}
-	}
-	return matchProto(f)
+	return record.Likely.If(kindOf(f.Head, f.Whole) != none)
 }
 
-func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
-	return record.EachFile(ctx, in, func(f *record.File) ([]*runlog.Run, error) {
-		if matchProto(f) != record.No {
-			return readProto(f, in)
-		}
-		return readText(f, in)
-	})
+func matchLine(l string) record.Sure {
+	l = textscan.Strip(l)
+	switch {
+	case nodeHead.MatchString(l), strings.HasPrefix(l, runHeading), strings.HasPrefix(l, initHeading), timingsLine.MatchString(l):
+		return record.Certain
+	case strings.HasPrefix(l, "Inference timings in us: Init:"), strings.HasPrefix(l, "Average inference timings in us:"):
+		return record.Likely
+	}
+	return record.No
 }

@@ -9,90 +9,87 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/profile"
 )
 
 var ticks, _ = profile.Lookup("ticks")
 
-// runs makes runs of the groups: those of one model with the same operators and no
-// benchmark's heading between are inferences of one run.
+const (
+	engine = "TensorFlow Lite Micro"
+	// Methods of times.
+	byClock   = "ticks divided by the clock that was given"
+	byPrinted = "milliseconds as printed, cut to whole ones"
+)
+
+// draft begins a run; the path of the model takes precedence over name.
+func (l *log) draft(name string) *draft.Draft {
+	if p := l.model.path; p != "" {
+		name = modelName(p)
+	}
+	d := draft.New("tflm", name, engine)
+	l.describe(d)
+	return d
+}
+
+// runs makes the runs. Groups of one model with equal operators and without a benchmark's heading
+// between are inferences of one run. clock is in hertz, 0 if unknown; lost counts skipped events.
 func (l *log) runs(name string, clock float64, lost int64) (out []*runlog.Run) {
-	if l.model.path != "" {
-		name = modelName(l.model.path)
-	}
-	used := map[*sums]bool{}
-	var gs []*group
-	for _, g := range l.groups {
-		if len(g.events) > 0 || g.round != nil {
-			gs = append(gs, g)
-		}
-	}
 	var parts [][]*group
-	for _, g := range gs {
-		if n := len(parts); n > 0 && g.round == nil && g.title == "" && sameTags(parts[n-1][len(parts[n-1])-1], g) {
-			parts[n-1] = append(parts[n-1], g)
+	for _, g := range l.groups {
+		if len(g.events) == 0 && g.round == nil {
 			continue
 		}
-		parts = append(parts, []*group{g})
+		if n := len(parts); n > 0 && g.round == nil && g.title == "" && sameTags(parts[n-1][len(parts[n-1])-1], g) {
+			parts[n-1] = append(parts[n-1], g)
+		} else {
+			parts = append(parts, []*group{g})
+		}
 	}
 	const most = 1000
+	used := map[*sums]bool{}
 	for i, part := range parts[:min(len(parts), most)] {
-		n := name
+		d := l.draft(name)
 		if len(parts) > 1 {
-			n += " " + strconv.Itoa(i+1)
+			d.P.Model.Name = draft.Text(d.P.Model.Name + " " + strconv.Itoa(i+1))
 		}
-		d := draft.New("tflm", n, "TensorFlow Lite Micro")
 		d.Dropped.Add(fmt.Sprintf("more than %d events", maxEvents), lost)
 		d.Dropped.Add(fmt.Sprintf("more than %d runs", most), int64(max(0, len(parts)-most)))
-		if part[0].title != "" {
-			d.P.Model.Description = draft.Text(part[0].title)
-		}
-		l.describe(d)
+		d.P.Model.Description = draft.Text(part[0].title)
 		inferences(d, part, clock)
 		l.join(d)
-		next := math.MaxInt
-		if i+1 < len(parts) {
-			next = parts[i+1][0].order
-		}
 		for _, t := range l.tables {
-			if t.order < next && !used[t] {
+			if !used[t] && (i+1 == len(parts) || t.order < parts[i+1][0].order) {
 				used[t] = true
 				t.compare(d, clock)
 			}
 		}
 		out = append(out, d.Run())
 	}
-	if len(parts) == 0 {
-		for _, t := range l.tables {
-			if len(t.rows) == 0 {
-				continue
-			}
-			d := draft.New("tflm", name, "TensorFlow Lite Micro")
-			l.describe(d)
+	if len(parts) > 0 {
+		return out
+	}
+	for _, t := range l.tables {
+		if len(t.rows) > 0 {
+			d := l.draft(name)
 			t.layers(d, clock)
 			out = append(out, d.Run())
 		}
-		if len(out) == 0 && l.model.arena != nil {
-			d := draft.New("tflm", name, "TensorFlow Lite Micro")
-			l.describe(d)
-			out = append(out, d.Run())
-		}
+	}
+	if len(out) == 0 && len(l.model.arena) > 0 {
+		out = append(out, l.draft(name).Run())
 	}
 	return out
 }
 
 func sameTags(a, b *group) bool {
-	return slices.EqualFunc(a.events, b.events, func(x, y event) bool { return x.tag == y.tag })
+	return slices.EqualFunc(a.events, b.events, func(x, y Event) bool { return x.Tag == y.Tag })
 }
 
-// describe sets what the benchmark prints of model, target and memory.
+// describe sets the benchmark's text about model, target and memory.
 func (l *log) describe(d *draft.Draft) {
 	m := &l.model
-	if m.path != "" {
-		d.P.Model.Path = draft.Text(m.path)
-	}
+	d.P.Model.Path = draft.Text(m.path)
 	if m.bytes > 0 {
 		d.P.Model.FileBytes = &m.bytes
 	}
@@ -102,109 +99,86 @@ func (l *log) describe(d *draft.Draft) {
 			d.P.Target.Description = draft.Text(n[1])
 		}
 	}
-	if total, ok := m.arena["Total"]; ok && total >= 0 {
-		d.P.Totals.RAMBytes = &total
-		mem := &profile.Memory{Planner: "tflm"}
-		if v, ok := m.arena["NonPersistent"]; ok && v >= 0 {
-			mem.ArenaBytes = &v
-		}
-		if v, ok := m.arena["Persistent"]; ok && v >= 0 {
-			mem.PersistentBytes = &v
-		}
-		d.P.Memory = mem
+	arena := func(part string) *int64 {
+		v, ok := m.arena[part]
+		return draft.Count(v, ok)
+	}
+	if total := arena("Total"); total != nil {
+		d.P.Totals.RAMBytes = total
+		d.P.Memory = &profile.Memory{Planner: "tflm", ArenaBytes: arena("NonPersistent"), PersistentBytes: arena("Persistent")}
 	}
 	for _, a := range m.allocs {
 		key := "arena_" + runlog.Key(a[0])
 		for i, part := range []string{"used", "requested", "count"} {
+			q := profile.Quantity{Key: key + "_" + part + "_bytes", Unit: "B", Name: "Arena: " + a[0] + ", " + part, Group: "Memory", Whole: true}
+			if part == "count" {
+				q.Key, q.Unit = key+"_count", ""
+			}
 			if v := number(a[2+i]); v >= 0 {
-				q := profile.Quantity{Key: key + "_" + part + "_bytes", Unit: "B", Name: "Arena: " + a[0] + ", " + part, Group: "Memory", Whole: true}
-				if part == "count" {
-					q.Key, q.Unit = key+"_count", ""
-				}
 				d.Total(q, float64(v))
 			}
 		}
 	}
 }
 
-// Period is the number of operators after which the tags repeat, all of them when they do not.
-// Tags that are all alike tell nothing.
+// Period is the number of operators after which the tags repeat, or the number of all if they do
+// not. Tags that are all equal have no period.
 func Period(tags []string) int {
 	n := len(tags)
 	for p := 2; p <= n/2; p++ {
-		if n%p != 0 {
-			continue
-		}
-		same, alike := true, true
-		for i := p; i < n && same; i++ {
-			same = tags[i] == tags[i-p]
-		}
-		for i := 1; i < p && alike; i++ {
-			alike = tags[i] == tags[0]
-		}
-		if same && !alike {
+		first := tags[:p]
+		equal := !slices.ContainsFunc(first, func(t string) bool { return t != first[0] })
+		if n%p == 0 && !equal && slices.Equal(tags[p:], tags[:n-p]) {
 			return p
 		}
 	}
 	return n
 }
 
-// period is that of events.
-func period(es []event) int {
-	tags := make([]string, len(es))
-	for i, e := range es {
-		tags[i] = e.tag
-	}
-	return Period(tags)
-}
-
 // inferences makes the layers of groups of events, and their figures over the inferences.
 func inferences(d *draft.Draft, gs []*group, clock float64) {
-	var es []event
+	var es []Event
 	for _, g := range gs {
 		es = append(es, g.events...)
 	}
-	n := len(gs[0].events)
-	switch g := gs[0]; {
+	g := gs[0]
+	n := len(g.events)
+	switch {
 	case len(gs) == 1 && g.n > 1 && int64(n)%g.n == 0:
 		n = int(int64(n) / g.n)
 	case n > 0 && len(gs) == 1:
-		n = period(g.events)
+		tags := make([]string, n)
+		for i, e := range g.events {
+			tags[i] = e.Tag
+		}
+		n = Period(tags)
 	}
-	if g := gs[0]; g.round != nil {
+	if g.round != nil {
 		whole(d, g, clock)
 	}
-	if n == 0 || len(es) == 0 {
-		hertz(d, es, gs, clock)
-		return
-	}
-	runs := len(es) / n
+	runs := len(es) / max(n, 1)
 	for i := range n {
-		k := d.Add(profile.Layer{Name: es[i].tag, Op: es[i].tag}, runlog.Hint{})
+		k := d.Add(profile.Layer{Name: es[i].Tag, Op: es[i].Tag}, runlog.Hint{})
 		if k < 0 {
 			break
 		}
 		ts, ms := make([]float64, 0, runs), make([]float64, 0, runs)
 		for r := range runs {
 			e := es[r*n+i]
-			ts = append(ts, float64(e.ticks))
-			if e.ms > 0 {
-				ms = append(ms, float64(e.ms)/1e3)
+			ts = append(ts, float64(e.Ticks))
+			if e.MS > 0 {
+				ms = append(ms, float64(e.MS)/1e3)
 			}
 		}
 		set(d, k, ts, ms, clock)
 	}
-	if runs > 1 {
+	if runs > 1 && n > 0 {
 		d.P.Settings.Runs = new(int64(runs))
 		d.Found("tflm.inferences", profile.Info, "The log has %d inferences of %d operators: the names repeat.", runs, n)
-		if clock > 0 && gs[0].round == nil {
+		if clock > 0 && g.round == nil {
 			var walls []float64
-			for r := range runs {
-				sum := int64(0)
-				for i := range n {
-					sum += es[r*n+i].ticks
-				}
-				walls = append(walls, float64(sum)/clock)
+			for part := range slices.Chunk(es, n) {
+				walls = append(walls, float64(ticksIn(part))/clock)
 			}
 			d.P.Totals.Latency, d.P.Totals.LatencySamples = draft.Samples(walls, "sum of the operators")
 		}
@@ -212,7 +186,14 @@ func inferences(d *draft.Draft, gs []*group, clock float64) {
 	hertz(d, es, gs, clock)
 }
 
-// set puts ticks and time of a layer over the inferences.
+func ticksIn(es []Event) (sum int64) {
+	for _, e := range es {
+		sum += e.Ticks
+	}
+	return sum
+}
+
+// set sets ticks and time of a layer over the inferences.
 func set(d *draft.Draft, k int, ts, ms []float64, clock float64) {
 	y := d.Layer(k)
 	m, _ := draft.Samples(ts, "")
@@ -224,14 +205,9 @@ func set(d *draft.Draft, k int, ts, ms []float64, clock float64) {
 		for i := range ts {
 			ts[i] /= clock
 		}
-		if y.Latency, y.Samples = draft.Samples(ts, "ticks divided by the clock that was given"); len(ts) == 1 {
-			y.Latency, y.Samples = draft.Value(ts[0]), nil
-			y.Latency.Method = "ticks divided by the clock that was given"
-		}
-		return
-	}
-	if len(ms) > 0 && len(ms) == len(ts) {
-		y.Latency, _ = draft.Samples(ms, "milliseconds as printed, cut to whole ones")
+		y.Latency, y.Samples = draft.Figure(ts, byClock)
+	} else if len(ms) == len(ts) {
+		y.Latency, _ = draft.Samples(ms, byPrinted)
 	}
 }
 
@@ -239,16 +215,15 @@ func set(d *draft.Draft, k int, ts, ms []float64, clock float64) {
 func whole(d *draft.Draft, g *group, clock float64) {
 	n := float64(g.n)
 	d.P.Settings.Runs = &g.n
-	if g.round.tag != "" {
-		d.Note("benchmark", g.round.tag)
-	}
-	d.Total(profile.Quantity{Key: "benchmark_ticks", Unit: "cycles", Name: "Ticks of an inference", Group: "Time", Better: -1}, float64(g.round.ticks)/n)
+	d.Note("benchmark", g.round.Tag)
+	perRun := float64(g.round.Ticks) / n
+	d.Total(profile.Quantity{Key: "benchmark_ticks", Unit: "cycles", Name: "Ticks of an inference", Group: "Time", Better: -1}, perRun)
 	m := &profile.Metric{}
 	switch {
 	case clock > 0:
-		m.Mean, m.Method = new(float64(g.round.ticks)/n/clock), "ticks divided by the clock that was given"
-	case g.round.ms > 0:
-		m.Mean, m.Method = new(float64(g.round.ms)/n/1e3), "milliseconds as printed, cut to whole ones"
+		m.Mean, m.Method = new(perRun/clock), byClock
+	case g.round.MS > 0:
+		m.Mean, m.Method = new(float64(g.round.MS)/n/1e3), byPrinted
 	}
 	if g.n > 1 {
 		m.N = &g.n
@@ -256,9 +231,9 @@ func whole(d *draft.Draft, g *group, clock float64) {
 	d.P.Totals.Latency = draft.Metric(m)
 }
 
-// hertz says what is known about the clock. Printed milliseconds are the ticks divided by it
-// and cut off, so that each line bounds it.
-func hertz(d *draft.Draft, es []event, gs []*group, clock float64) {
+// hertz reports the clock. Printed milliseconds are the ticks divided by it and truncated, so that
+// each line bounds it.
+func hertz(d *draft.Draft, es []Event, gs []*group, clock float64) {
 	for _, g := range gs {
 		if g.round != nil {
 			es = append(es, *g.round)
@@ -267,13 +242,13 @@ func hertz(d *draft.Draft, es []event, gs []*group, clock float64) {
 	lo, hi := 0.0, math.Inf(1)
 	nonzero := false
 	for _, e := range es {
-		nonzero = nonzero || e.ticks > 0
-		if e.ms < 0 || e.ticks <= 0 {
+		nonzero = nonzero || e.Ticks > 0
+		if e.MS < 0 || e.Ticks <= 0 {
 			continue
 		}
-		lo = max(lo, float64(e.ticks)*1e3/float64(e.ms+1))
-		if e.ms > 0 {
-			hi = min(hi, float64(e.ticks)*1e3/float64(e.ms))
+		lo = max(lo, float64(e.Ticks)*1e3/float64(e.MS+1))
+		if e.MS > 0 {
+			hi = min(hi, float64(e.Ticks)*1e3/float64(e.MS))
 		}
 	}
 	bounded := lo > 0 && !math.IsInf(hi, 1) && lo < hi
@@ -303,7 +278,7 @@ func Roundest(lo, hi float64) float64 {
 	return hi
 }
 
-// join adds what the model's analysis tells of its operators, where they are those that ran.
+// join adds the model's analysis of its operators, if they are those that ran.
 func (l *log) join(d *draft.Draft) {
 	ops := slices.DeleteFunc(slices.Clone(l.model.ops), func(n modelNode) bool { return n.subtree })
 	if len(ops) == 0 || len(ops) != d.Len() {
@@ -335,8 +310,8 @@ func (l *log) join(d *draft.Draft) {
 	}
 }
 
-// compare keeps a table of sums by tag beside the operators: what is not an operator belongs
-// to the initialisation.
+// compare adds a table of sums by tag to the operators: tags without operator belong to the
+// initialisation.
 func (t *sums) compare(d *draft.Draft, clock float64) {
 	have := map[string]float64{}
 	for i := range d.P.Layers {
@@ -345,17 +320,17 @@ func (t *sums) compare(d *draft.Draft, clock float64) {
 	}
 	var differ []string
 	for _, r := range t.rows {
-		sum, ran := have[r.tag]
+		sum, ran := have[r.Tag]
 		if !ran {
-			d.Total(profile.Quantity{Key: "init_" + runlog.Key(r.tag) + "_ticks", Unit: "cycles", Name: "Initialisation: " + r.tag + ", ticks", Group: "Time"}, float64(r.ticks))
+			d.Total(profile.Quantity{Key: "init_" + runlog.Key(r.Tag) + "_ticks", Unit: "cycles", Name: "Initialisation: " + r.Tag + ", ticks", Group: "Time"}, float64(r.Ticks))
 			if clock > 0 {
-				d.Total(profile.Quantity{Key: "init_" + runlog.Key(r.tag) + "_s", Unit: "s", Name: "Initialisation: " + r.tag, Group: "Time"}, float64(r.ticks)/clock)
+				d.Total(profile.Quantity{Key: "init_" + runlog.Key(r.Tag) + "_s", Unit: "s", Name: "Initialisation: " + r.Tag, Group: "Time"}, float64(r.Ticks)/clock)
 			}
 			continue
 		}
-		d.Total(profile.Quantity{Key: "tag_" + runlog.Key(r.tag) + "_ticks", Unit: "cycles", Name: "Sum of " + r.tag + " as recorded, ticks", Group: "Time"}, float64(r.ticks))
-		if runs := d.P.Settings.Runs; sum != float64(r.ticks) && (runs == nil || *runs == 1) {
-			differ = append(differ, fmt.Sprintf("%s %d and not %.0f", r.tag, r.ticks, sum))
+		d.Total(profile.Quantity{Key: "tag_" + runlog.Key(r.Tag) + "_ticks", Unit: "cycles", Name: "Sum of " + r.Tag + " as recorded, ticks", Group: "Time"}, float64(r.Ticks))
+		if runs := d.P.Settings.Runs; sum != float64(r.Ticks) && (runs == nil || *runs == 1) {
+			differ = append(differ, fmt.Sprintf("%s %d and not %.0f", r.Tag, r.Ticks, sum))
 		}
 	}
 	if len(differ) > 0 {
@@ -363,20 +338,16 @@ func (t *sums) compare(d *draft.Draft, clock float64) {
 	}
 }
 
-// layers makes layers of a table of sums where a file has nothing else.
+// layers makes layers of a table of sums if a file has no events.
 func (t *sums) layers(d *draft.Draft, clock float64) {
 	for _, r := range t.rows {
-		if k := d.Add(profile.Layer{Name: r.tag, Op: r.tag}, runlog.Hint{}); k >= 0 {
-			set(d, k, []float64{float64(r.ticks)}, nil, clock)
+		if k := d.Add(profile.Layer{Name: r.Tag, Op: r.Tag}, runlog.Hint{}); k >= 0 {
+			set(d, k, []float64{float64(r.Ticks)}, nil, clock)
 		}
 	}
 	if t.has {
 		d.Total(profile.Quantity{Key: "recorded_ticks", Unit: "cycles", Name: "Ticks as recorded", Group: "Time"}, float64(t.total))
-		sum := int64(0)
-		for _, r := range t.rows {
-			sum += r.ticks
-		}
-		if sum != t.total && (sum-t.total)%(1<<32) != 0 {
+		if sum := ticksIn(t.rows); sum != t.total && (sum-t.total)%(1<<32) != 0 {
 			d.Found("tflm.sums", profile.Info, "The table says %d ticks in all; its rows add up to %d.", t.total, sum)
 		}
 	}

@@ -1,4 +1,4 @@
-// Package tflm reads what TensorFlow Lite Micro prints: lines of its profiler, its two
+// Package tflm reads the output of TensorFlow Lite Micro: lines of its profiler, its two
 // tables of ticks, the log of its benchmarks with the arena's recording and the
 // model's analysis, and the table of sizes that its continuous builds keep.
 //
@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/textscan"
@@ -28,7 +27,7 @@ func Format() *record.Format {
 		Files: "console log of MicroProfiler (Log, LogCsv, LogTicksPerTagCsv) and of the TFLM benchmarks; CSV of binary sizes",
 		Gives: []string{"latency_s", "memory", "shapes", "samples"},
 		Match: match,
-		Read:  read,
+		Read:  record.RunsPerFile(readFile),
 	}
 }
 
@@ -39,14 +38,8 @@ var (
 	eventRow = regexp.MustCompile(`^(\d+),(.+),(-?\d+)$`)
 	tagRow   = regexp.MustCompile(`^(.+), (-?\d+)$`)
 	totalRow = regexp.MustCompile(`^"?total number of ticks"?, (-?\d+)$`)
-	modelRow = regexp.MustCompile(`^=== (\S.*) ===$`)
 	modelOp  = regexp.MustCompile(`^Op#(\d+) (\S+?)\((.*)\) -> *\[(.*)\]$`)
-	tensor   = regexp.MustCompile(`^T#(\d+)\((.*)\) shape:\[([\d, ]*)\], type:(\w+)`)
-	sizeRow  = regexp.MustCompile(`^Model size:\s+(\d+) bytes`)
-	arenaRow = regexp.MustCompile(`^(Total|NonPersistent|Persistent) \|\s*(\d+) \|`)
 	oldArena = regexp.MustCompile(`\[RecordingMicroAllocator\] Arena allocation (total|head|tail) (\d+) bytes`)
-	allocRow = regexp.MustCompile(`^(\S[^|]*?) \|\s*(\d+) \|\s*(\d+) \|\s*(\d+) \|\s*(\d+) \|`)
-	pairRow  = regexp.MustCompile(`^(TARGET|TARGET_ARCH|OPTIMIZATION|BUILD_TYPE|Git SHA|Simulated time|Input CRC32|Output CRC32|Configured arena size)\s*[=:]\s*(\S.*)$`)
 )
 
 const (
@@ -56,53 +49,35 @@ const (
 )
 
 func match(f *record.File) record.Sure {
-	sure := record.No
-	if !textscan.Any(f.Head, " took ", eventHead, tagHead, sizeHead, "[[ Table ]]", "[RecordingMicroAllocator]") {
-		return sure
-	}
-	for _, l := range textscan.Head(f.Head, f.Whole) {
+	arena := record.No
+	sure := record.FindLine(f, func(l string) record.Sure {
 		l = strings.TrimSpace(textscan.Strip(l))
-		switch {
-		case strings.Contains(l, eventHead), strings.Contains(l, tagHead), l == sizeHead:
-			return record.Certain
-		case tookLine.MatchString(l):
-			return record.Certain
-		case strings.HasPrefix(l, "[[ Table ]]: Arena"), oldArena.MatchString(l):
-			sure = record.Likely
+		if strings.HasPrefix(l, "[[ Table ]]: Arena") || oldArena.MatchString(l) {
+			arena = record.Likely
 		}
-	}
-	return sure
+		return record.Certain.If(strings.Contains(l, eventHead) || strings.Contains(l, tagHead) || l == sizeHead || tookLine.MatchString(l))
+	}, " took ", eventHead, tagHead, sizeHead, "[[ Table ]]", "[RecordingMicroAllocator]")
+	return max(sure, arena)
 }
 
-func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
-	return record.EachFile(ctx, in, func(f *record.File) ([]*runlog.Run, error) { return readFile(f, in) })
-}
-
-// event is a call of an operator, or of something else that was timed.
-type event struct {
-	tag   string
-	ticks int64
-	ms    int64 // -1 where nothing is printed
-}
-
-// group is a row of events without other text between.
+// group is a sequence of events without other text between.
 type group struct {
-	events []event
-	round  *event // the whole of the inferences, as a benchmark prints it before them
-	n      int64  // how many inferences that is of
+	events []Event
+	round  *Event // all inferences, as a benchmark prints it before their operators
+	n      int64  // number of inferences of round
 	title  string // text before
-	order  int    // of the groups and tables
+	order  int    // among groups and tables
 }
 
 // sums is a table of ticks by tag.
 type sums struct {
-	rows  []event
+	rows  []Event
 	total int64
 	has   bool
 	order int
 }
 
-// log is what a file tells of one model.
+// log is the part of a file about one model.
 type log struct {
 	groups []*group
 	tables []*sums
@@ -110,7 +85,7 @@ type log struct {
 	notes  [][2]string
 }
 
-// model is what a benchmark prints of its model and memory.
+// model is the text of a benchmark about its model and memory.
 type model struct {
 	path    string
 	ops     []modelNode
@@ -121,10 +96,9 @@ type model struct {
 }
 
 type modelNode struct {
-	op      string
-	ins     []int64
-	outs    []int64
-	subtree bool
+	op        string
+	ins, outs []int64
+	subtree   bool
 }
 
 type tensorInfo struct {
@@ -133,7 +107,7 @@ type tensorInfo struct {
 	dtype string
 }
 
-// maxEvents bounds the events of a file that are kept.
+// maxEvents limits the events of a file that are kept.
 const maxEvents = 2_000_000
 
 type reader struct {
@@ -145,36 +119,35 @@ type reader struct {
 	wrap   string // begin of a line of the model's analysis that a console wrapped
 	events int
 	lost   int64
-	live   *Hooks // who takes events as they come, nil to keep them
+	live   *Hooks // receives events as they come; nil to keep them
 }
 
-func readFile(f *record.File, in *record.Input) ([]*runlog.Run, error) {
-	r, err := f.Open()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = r.Close() }()
-	s := textscan.NewScanner(r)
-	p := &reader{}
-	p.log.model.tensors = map[int64]tensorInfo{}
-	for first := true; s.Scan(); first = false {
-		l := strings.TrimSpace(textscan.Strip(s.Text()))
-		if first && l == sizeHead {
-			return readSizes(s, f)
+func newReader(live *Hooks) reader {
+	return reader{live: live, log: log{model: model{tensors: map[int64]tensorInfo{}, arena: map[string]int64{}}}}
+}
+
+func readFile(_ context.Context, in *record.Input, f *record.File) ([]*runlog.Run, error) {
+	p := newReader(nil)
+	var table *sizes
+	first := true
+	err := f.Lines(func(raw string) {
+		l := strings.TrimSpace(textscan.Strip(raw))
+		switch {
+		case first && l == sizeHead:
+			table = &sizes{d: draft.New("tflm", draft.Stem(f), engine)}
+		case table != nil:
+			table.row(raw)
+		default:
+			p.line(l)
 		}
-		p.line(l)
+		first = false
+	})
+	if table != nil {
+		return draft.NotEmpty(table.runs(), err)
 	}
-	runs := p.log.runs(draft.Stem(f), in.Clocks[""], p.lost)
-	if s.Err() != nil {
-		return runs, draft.At(f, s.Number(), s.Err())
-	}
-	if len(runs) == 0 {
-		return nil, draft.ErrNothing
-	}
-	return runs, nil
+	return draft.NotEmpty(p.log.runs(draft.Stem(f), in.Clocks[""], p.lost), err)
 }
 
-// line takes a line.
 func (p *reader) line(l string) {
 	switch {
 	case strings.HasSuffix(l, eventHead):
@@ -183,7 +156,7 @@ func (p *reader) line(l string) {
 		return
 	case strings.HasSuffix(l, tagHead):
 		p.end()
-		p.t = &sums{order: len(p.log.groups) + len(p.log.tables)}
+		p.t = &sums{order: p.log.size()}
 		if len(p.log.tables) < 1000 && p.live == nil {
 			p.log.tables = append(p.log.tables, p.t)
 		}
@@ -194,21 +167,21 @@ func (p *reader) line(l string) {
 			if m[1] == "0" {
 				p.cut() // the counter begins again
 			}
-			p.event(strings.TrimSpace(m[2]), m[3], "", number(m[1]))
+			p.event(Event{strings.TrimSpace(m[2]), ticksOf(m[3]), -1, number(m[1])})
 			return
 		}
 	}
 	if p.t != nil {
 		if m := totalRow.FindStringSubmatch(l); m != nil {
-			p.t.total, p.t.has = wrapped(m[1]), true
+			p.t.total, p.t.has = ticksOf(m[1]), true
 			if p.live != nil {
-				p.live.table(p.t)
+				p.live.Table(p.t.rows, p.t.total)
 			}
 			p.t = nil
 			return
 		}
 		if m := tagRow.FindStringSubmatch(l); m != nil && len(p.t.rows) < maxEvents/10 {
-			p.t.rows = append(p.t.rows, event{m[1], wrapped(m[2]), -1})
+			p.t.rows = append(p.t.rows, Event{m[1], ticksOf(m[2]), -1, -1})
 			return
 		}
 	}
@@ -221,16 +194,16 @@ func (p *reader) line(l string) {
 	if l == "" && !p.csv && p.g != nil {
 		p.cut()
 	}
-	p.noise(l)
+	p.other(l)
 }
 
-// end ends whatever table is under way.
+// end ends the current table.
 func (p *reader) end() {
 	p.cut()
 	p.t, p.csv = nil, false
 }
 
-// cut ends a row of events.
+// cut ends a sequence of events.
 func (p *reader) cut() {
 	if p.g != nil && p.live != nil {
 		p.live.Break()
@@ -238,40 +211,42 @@ func (p *reader) cut() {
 	p.g = nil
 }
 
-// took is a line of the profiler.
+// took reads a line of the profiler.
 func (p *reader) took(m []string) {
 	p.csv, p.t = false, nil
-	if n := rounds.FindStringSubmatch(m[1]); n != nil {
+	e := Event{m[1], ticksOf(m[2]), number(m[3]), -1}
+	n := rounds.FindStringSubmatch(m[1])
+	switch {
+	case n != nil && p.live != nil:
 		p.cut()
-		if p.live != nil {
-			p.live.Round(max(1, number(n[1])), wrapped(m[2]), number(m[3]))
-			return
-		}
+		p.live.Round(max(1, number(n[1])), e.Ticks, e.MS)
+	case n != nil:
 		p.open()
-		p.g.round = &event{m[1], wrapped(m[2]), number(m[3])}
-		p.g.n = max(1, number(n[1]))
-		return
+		p.g.round, p.g.n = &e, max(1, number(n[1]))
+	default:
+		// Other text of the console may precede the name of an operator.
+		if t := opTag.FindStringSubmatch(e.Tag); t != nil {
+			e.Tag = t[1]
+		}
+		p.event(e)
 	}
-	tag := m[1]
-	// Other text of the console may stand before the name of an operator.
-	if t := opTag.FindStringSubmatch(tag); t != nil {
-		tag = t[1]
-	}
-	p.event(tag, m[2], m[3], -1)
 }
 
+// size returns the number of groups and tables.
+func (l *log) size() int { return len(l.groups) + len(l.tables) }
+
 func (p *reader) open() {
-	p.g = &group{title: p.title, order: len(p.log.groups) + len(p.log.tables)}
+	p.g = &group{title: p.title, order: p.log.size()}
 	p.title = ""
 	p.log.groups = append(p.log.groups, p.g)
 }
 
-func (p *reader) event(tag, ticks, ms string, row int64) {
+func (p *reader) event(e Event) {
 	if p.live != nil {
 		if p.g == nil {
-			p.g = &group{events: make([]event, 1)} // text between two of them may end it
+			p.g = &group{events: make([]Event, 1)} // text between two of them may end it
 		}
-		p.live.Event(Event{Tag: tag, Ticks: wrapped(ticks), MS: number(ms), Row: row})
+		p.live.Event(e)
 		return
 	}
 	if p.events++; p.events > maxEvents {
@@ -281,11 +256,11 @@ func (p *reader) event(tag, ticks, ms string, row int64) {
 	if p.g == nil {
 		p.open()
 	}
-	p.g.events = append(p.g.events, event{tag, wrapped(ticks), number(ms)})
+	p.g.events = append(p.g.events, e)
 }
 
-// wrapped reads ticks of 32 bits, which are printed as signed.
-func wrapped(s string) int64 {
+// ticksOf parses ticks of 32 bits, which are printed as signed.
+func ticksOf(s string) int64 {
 	v, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || v >= 1<<53 || v < math.MinInt32 {
 		return 0
@@ -296,6 +271,7 @@ func wrapped(s string) int64 {
 	return v
 }
 
+// number parses an integer from 0, -1 for other text.
 func number(s string) int64 {
 	v, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || v < 0 {
@@ -304,85 +280,75 @@ func number(s string) int64 {
 	return v
 }
 
-// noise is any other line: it may be text between two inferences, or what a benchmark
-// prints of its model.
-func (p *reader) noise(l string) {
+// other reads any other line: text between two inferences, or text of a benchmark about its model.
+func (p *reader) other(l string) {
 	if l == "" {
 		return
 	}
-	m := &p.log.model
 	if p.wrap != "" {
 		l, p.wrap = p.wrap+" "+l, ""
 	}
+	title, titled := strings.CutSuffix(l, ":")
 	switch {
 	case strings.HasPrefix(l, "Op#"):
 		if g := modelOp.FindStringSubmatch(l); g != nil {
-			m.op(g)
+			p.log.model.op(g)
 		} else if len(l) < 4000 {
 			p.wrap = l
 		}
-	case tensor.MatchString(l):
-		g := tensor.FindStringSubmatch(l)
-		if id := number(g[1]); id >= 0 && len(m.tensors) < draft.MaxLayers {
-			m.tensors[id] = tensorInfo{g[2], integers(g[3]), strings.ToLower(g[4])}
+	case modelLines.Apply(&p.log, l):
+	case titled:
+		if p.g != nil && len(p.g.events) > 0 {
+			p.cut()
 		}
-	case modelRow.MatchString(l):
-		m.path = modelRow.FindStringSubmatch(l)[1]
-	case sizeRow.MatchString(l):
-		m.bytes = max(0, number(sizeRow.FindStringSubmatch(l)[1]))
-	case arenaRow.MatchString(l):
-		g := arenaRow.FindStringSubmatch(l)
-		if m.arena == nil {
-			m.arena = map[string]int64{}
-		}
-		m.arena[g[1]] = number(g[2])
-	case oldArena.MatchString(l):
-		g := oldArena.FindStringSubmatch(l)
-		if m.arena == nil {
-			m.arena = map[string]int64{}
-		}
-		m.arena[map[string]string{"total": "Total", "head": "NonPersistent", "tail": "Persistent"}[g[1]]] = number(g[2])
-	case allocRow.MatchString(l):
-		if len(m.allocs) < 100 {
-			m.allocs = append(m.allocs, allocRow.FindStringSubmatch(l)[1:])
-		}
-	case pairRow.MatchString(l):
-		if g := pairRow.FindStringSubmatch(l); len(p.log.notes) < 200 {
-			p.log.notes = append(p.log.notes, [2]string{g[1], g[2]})
-		}
-	case p.g != nil && len(p.g.events) > 0 && strings.HasSuffix(l, ":"):
-		p.cut()
-		p.title = strings.TrimSuffix(l, ":")
-	case strings.HasSuffix(l, ":"):
-		p.title = strings.TrimSuffix(l, ":")
+		p.title = title
 	}
 }
 
-// op takes an operator of the model's analysis.
+// modelLines are lines about model, target and memory.
+var modelLines = textscan.Rules[*log]{
+	textscan.On(`^T#(\d+)\((.*)\) shape:\[([\d, ]*)\], type:(\w+)`, func(l *log, m []string) {
+		if id := number(m[1]); id >= 0 && len(l.model.tensors) < draft.MaxLayers {
+			t := tensorInfo{m[2], []int64{}, strings.ToLower(m[4])}
+			for _, f := range strings.FieldsFunc(m[3], func(r rune) bool { return r == ',' || r == ' ' }) {
+				t.shape = append(t.shape, number(f))
+			}
+			l.model.tensors[id] = t
+		}
+	}),
+	textscan.On(`^=== (\S.*) ===$`, func(l *log, m []string) { l.model.path = m[1] }),
+	textscan.On(`^Model size:\s+(\d+) bytes`, func(l *log, m []string) { l.model.bytes = max(0, number(m[1])) }),
+	textscan.On(`^(Total|NonPersistent|Persistent) \|\s*(\d+) \|`, func(l *log, m []string) { l.model.arena[m[1]] = number(m[2]) }),
+	textscan.On(oldArena.String(), func(l *log, m []string) {
+		l.model.arena[map[string]string{"total": "Total", "head": "NonPersistent", "tail": "Persistent"}[m[1]]] = number(m[2])
+	}),
+	textscan.On(`^(\S[^|]*?) \|\s*(\d+) \|\s*(\d+) \|\s*(\d+) \|\s*(\d+) \|`, func(l *log, m []string) {
+		if len(l.model.allocs) < 100 {
+			l.model.allocs = append(l.model.allocs, m[1:])
+		}
+	}),
+	textscan.On(`^(TARGET|TARGET_ARCH|OPTIMIZATION|BUILD_TYPE|Git SHA|Simulated time|Input CRC32|Output CRC32|Configured arena size)\s*[=:]\s*(\S.*)$`, func(l *log, m []string) {
+		if len(l.notes) < 200 {
+			l.notes = append(l.notes, [2]string{m[1], m[2]})
+		}
+	}),
+}
+
+// op adds an operator of the model's analysis.
 func (m *model) op(g []string) {
 	if len(m.ops) >= draft.MaxLayers {
 		return
 	}
-	n := modelNode{op: g[2]}
-	for _, t := range tensorRef.FindAllStringSubmatch(g[3], 1000) {
-		n.ins = append(n.ins, number(t[1]))
-	}
-	for _, t := range tensorRef.FindAllStringSubmatch(g[4], 1000) {
-		n.outs = append(n.outs, number(t[1]))
-	}
 	// The operators of further graphs are numbered from 0 again.
-	n.subtree = len(m.ops) > 0 && (g[1] == "0" || m.ops[len(m.ops)-1].subtree)
-	m.ops = append(m.ops, n)
+	subtree := len(m.ops) > 0 && (g[1] == "0" || m.ops[len(m.ops)-1].subtree)
+	m.ops = append(m.ops, modelNode{g[2], tensorIDs(g[3]), tensorIDs(g[4]), subtree})
 }
 
 var tensorRef = regexp.MustCompile(`T#(\d+)`)
 
-func integers(s string) []int64 {
-	out := []int64{}
-	for _, f := range strings.Split(s, ",") {
-		if f = strings.TrimSpace(f); f != "" {
-			out = append(out, number(f))
-		}
+func tensorIDs(s string) (out []int64) {
+	for _, t := range tensorRef.FindAllStringSubmatch(s, 1000) {
+		out = append(out, number(t[1]))
 	}
 	return out
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/record/tpu/block"
 	"github.com/opmeter/opmeter/internal/record/tpu/capture"
 	"github.com/opmeter/opmeter/internal/record/tpu/command"
@@ -14,34 +13,27 @@ import (
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
-// drawing makes the timeline of a recording.
 type drawing struct {
 	*builder
 	r       *capture.Recording
 	ls      *layers
 	members map[*capture.Engine]member
-	// coarse joins commands of a layer that follow one another: there are more than fit.
+	// coarse joins consecutive commands of a layer because there are too many bars.
 	coarse bool
-	// iterations says that there is more than one inference.
+	// iterations means that there is more than one inference.
 	iterations bool
 	subnets    map[uint32]int32
-	// bars says where each record of an engine went.
-	bars map[*capture.Engine][]place
+	bars       map[*capture.Engine][]place // bars has the place of each record of an engine
 }
 
-// maxBars bounds the bars of the timeline.
 const maxBars = runlog.MaxBars
 
 func draw(r *capture.Recording, ls *layers, members map[*capture.Engine]member) *timeline.Timeline {
-	d := &drawing{builder: newBuilder(maxBars), r: r, ls: ls, members: members, subnets: map[uint32]int32{}, bars: map[*capture.Engine][]place{}}
+	d := &drawing{builder: newBuilder(), r: r, ls: ls, members: members, subnets: map[uint32]int32{}, bars: map[*capture.Engine][]place{}}
 	records := 0
-	for _, s := range r.Steps {
-		d.iterations = d.iterations || s.Iteration > 0
-		for _, c := range s.Cores {
-			for _, e := range c.Engines {
-				records += e.Len()
-			}
-		}
+	for e := range r.Units() {
+		d.iterations = d.iterations || e.Step.Iteration > 0
+		records += e.Len()
 	}
 	d.coarse = records > maxBars/2
 	d.steps()
@@ -73,13 +65,9 @@ func draw(r *capture.Recording, ls *layers, members map[*capture.Engine]member) 
 // coresOf lists the numbers of the cores of all steps in order.
 func coresOf(r *capture.Recording) []int {
 	var out []int
-	have := map[int]bool{}
-	for _, s := range r.Steps {
-		for _, c := range s.Cores {
-			if !have[c.Number] {
-				have[c.Number] = true
-				out = append(out, c.Number)
-			}
+	for _, c := range r.Cores() {
+		if !slices.Contains(out, c.Number) {
+			out = append(out, c.Number)
 		}
 	}
 	return out
@@ -87,7 +75,7 @@ func coresOf(r *capture.Recording) []int {
 
 func coreName(n int) string { return fmt.Sprintf("core %d", n) }
 
-// subnet is the number of a subnet in the timeline's list.
+// subnet returns the number of a subnet in the timeline's list.
 func (d *drawing) subnet(s *capture.Step) int32 {
 	if !s.HasInfo {
 		return -1
@@ -101,7 +89,6 @@ func (d *drawing) subnet(s *capture.Step) int32 {
 	return i
 }
 
-// subnetName tells what a subnet is.
 func subnetName(s *capture.Step) string {
 	kind := fmt.Sprintf("kind %d", s.Info.Kind)
 	switch s.Info.Kind {
@@ -127,7 +114,6 @@ func (d *drawing) iteration(s *capture.Step) int32 {
 	return int32(s.Iteration)
 }
 
-// steps draws inferences and subnets.
 func (d *drawing) steps() {
 	var inferences, subnets []bar
 	begin, now := 0.0, -1
@@ -150,76 +136,57 @@ func (d *drawing) steps() {
 			subnets = append(subnets, x)
 		}
 	}
-	if len(inferences) > 0 {
-		d.lane(laneKey{timeline.Iteration, "", "inferences", ""}, inferences)
-	}
-	if len(subnets) > 0 {
-		d.lane(laneKey{timeline.Subnet, "", "subnets", ""}, subnets)
-	}
+	d.lane(laneKey{timeline.Iteration, "", "inferences", ""}, inferences)
+	d.lane(laneKey{timeline.Subnet, "", "subnets", ""}, subnets)
 }
 
 // core draws groups, layers and engines of a core over all steps.
 func (d *drawing) core(number int) {
 	group := coreName(number)
 	d.layerLanes(number, group)
-	type port struct {
-		kind command.Engine
-		port int
-	}
-	var order []port
-	of := map[port][]bar{}
 	type origin struct {
 		e *capture.Engine
-		i int32
+		i int32 // the record
 	}
-	from := map[port][]origin{} // record of each bar
+	type engineLane struct {
+		name string
+		bars []bar
+		from []origin
+	}
+	var lanes []*engineLane
 	var runtime, sync []bar
-	for _, s := range d.r.Steps {
-		for _, c := range s.Cores {
-			if c.Number != number {
-				continue
-			}
-			for _, e := range c.Engines {
-				p := port{e.Kind, e.Port}
-				if _, ok := of[p]; !ok && e.Len() > 0 {
-					order = append(order, p)
-					of[p] = []bar{}
-				}
-				work, other, messages, at := d.engine(s, e)
-				for k := range work {
-					from[p] = append(from[p], origin{e, at[k]})
-				}
-				of[p] = append(of[p], work...)
-				runtime, sync = append(runtime, other...), append(sync, messages...)
-			}
-		}
-	}
-	for _, p := range order {
-		if len(of[p]) == 0 {
+	for u := range d.r.Units() {
+		if u.Core.Number != number || u.Len() == 0 {
 			continue
 		}
-		name := engineName(&capture.Engine{Kind: p.kind, Port: p.port})
-		where := d.lane(laneKey{timeline.Engine, group, name, ""}, of[p])
-		for k, w := range where {
-			e := from[p][k].e
-			if d.bars[e] == nil {
-				d.bars[e] = make([]place, e.Len())
-				for i := range d.bars[e] {
-					d.bars[e][i] = place{-1, -1}
-				}
+		name := engineName(u.Engine)
+		k := slices.IndexFunc(lanes, func(l *engineLane) bool { return l.name == name })
+		if k < 0 {
+			k = len(lanes)
+			lanes = append(lanes, &engineLane{name: name})
+		}
+		l := lanes[k]
+		work, other, messages, at := d.engine(u.Step, u.Engine)
+		for _, i := range at {
+			l.from = append(l.from, origin{u.Engine, i})
+		}
+		l.bars = append(l.bars, work...)
+		runtime, sync = append(runtime, other...), append(sync, messages...)
+	}
+	for _, l := range lanes {
+		for k, w := range d.lane(laneKey{timeline.Engine, group, l.name, ""}, l.bars) {
+			from := l.from[k]
+			if d.bars[from.e] == nil {
+				d.bars[from.e] = slices.Repeat([]place{{-1, -1}}, from.e.Len())
 			}
-			d.bars[e][from[p][k].i] = w
+			d.bars[from.e][from.i] = w
 		}
 	}
-	if len(sync) > 0 {
-		d.lane(laneKey{timeline.Engine, group, "synchronisation", ""}, sync)
-	}
-	if len(runtime) > 0 {
-		d.lane(laneKey{timeline.Engine, group, "runtime's copies", ""}, runtime)
-	}
+	d.lane(laneKey{timeline.Engine, group, "synchronisation", ""}, sync)
+	d.lane(laneKey{timeline.Engine, group, "runtime's copies", ""}, runtime)
 }
 
-// engine makes the bars of an engine in a step; at is the record of each bar of work.
+// engine returns the bars of an engine in a step. at has the record of each bar of work.
 func (d *drawing) engine(s *capture.Step, e *capture.Engine) (work, runtime, sync []bar, at []int32) {
 	m := d.members[e]
 	for i := range e.Len() {
@@ -245,7 +212,6 @@ func (d *drawing) engine(s *capture.Step, e *capture.Engine) (work, runtime, syn
 	return work, runtime, sync, at
 }
 
-// join makes a bar longer by a record that follows it.
 func (d *drawing) join(last *bar, s *capture.Step, e *capture.Engine, i int) {
 	last.duration = max(last.duration, s.Base+e.Finish[i]-last.start)
 	last.commands = max(last.commands, 1) + 1
@@ -257,14 +223,13 @@ func (d *drawing) join(last *bar, s *capture.Step, e *capture.Engine, i int) {
 		return
 	}
 	if from, to := direction(e, i, d.r.Chip); from != command.NoSpace || to != command.NoSpace {
-		last.bytes = max(last.bytes, 0) + payload(e, i, from, to)
+		last.bytes = max(last.bytes, 0) + payload(e, i, to)
 	}
 	if e.Stall != nil {
 		last.stall += float64(e.Stall[i]) / d.r.Clock.DMA
 	}
 }
 
-// bar makes the bar of a record.
 func (d *drawing) bar(s *capture.Step, e *capture.Engine, m member, i int) bar {
 	x := empty(s.Base+e.Begin[i], s.Base+e.Finish[i])
 	x.layer, x.iteration, x.subnet = m.layer[i], d.iteration(s), d.subnet(s)
@@ -299,7 +264,7 @@ func (d *drawing) bar(s *capture.Step, e *capture.Engine, m member, i int) bar {
 	}
 	if from != command.NoSpace || to != command.NoSpace {
 		x.direction = d.name(from.String() + " to " + to.String())
-		x.bytes = payload(e, i, from, to)
+		x.bytes = payload(e, i, to)
 		if peak := d.r.Chip.DDRPeak; peak > 0 && x.duration > 0 && (from == command.DDR || to == command.DDR) {
 			x.use = min(1, float64(x.bytes)/x.duration/peak)
 		}
@@ -307,84 +272,81 @@ func (d *drawing) bar(s *capture.Step, e *capture.Engine, m member, i int) bar {
 	return x
 }
 
-// layerLanes draws the visits of layers, and layer groups.
 func (d *drawing) layerLanes(number int, group string) {
-	type span struct {
-		begin, end float64
-		layer      int32
-		s          *capture.Step
-	}
 	var bars, groupBars []bar
 	var gs groups
 	if p := d.r.Program; p != nil {
 		gs.list = p.Groups
 	}
 	for _, s := range d.r.Steps {
-		var order []int32
-		visits := map[int32]*span{}
-		gspans := map[int]*span{}
-		var gorder []int
+		visits, spans := visitBars{}, visitBars{}
 		for _, c := range s.Cores {
 			if c.Number != number {
 				continue
 			}
 			for _, e := range c.Engines {
 				m := d.members[e]
-				for i := range m.layer {
-					if m.layer[i] < 0 {
+				for i, layer := range m.layer {
+					if layer < 0 {
 						continue
 					}
 					b, f := s.Base+e.Begin[i], s.Base+e.Finish[i]
-					if g := gs.of(d.line(m.layer[i])); g >= 0 {
-						if x := gspans[g]; x == nil {
-							gspans[g] = &span{b, f, -1, s}
-							gorder = append(gorder, g)
-						} else {
-							x.begin, x.end = min(x.begin, b), max(x.end, f)
-						}
+					if g := gs.of(d.line(layer)); g >= 0 {
+						spans.extend(int32(g), b, f)
 					}
-					v := m.visit[i]
-					if v < 0 {
-						continue
-					}
-					if x := visits[v]; x == nil {
-						visits[v] = &span{b, f, m.layer[i], s}
-						order = append(order, v)
-					} else {
-						x.begin, x.end = min(x.begin, b), max(x.end, f)
+					if v := m.visit[i]; v >= 0 {
+						visits.extend(v, b, f).layer = layer
 					}
 				}
 			}
 		}
-		for _, v := range order {
-			x := visits[v]
-			y := empty(x.begin, x.end)
-			y.layer, y.iteration, y.subnet = x.layer, d.iteration(s), d.subnet(s)
-			bars = append(bars, y)
-		}
-		for _, g := range gorder {
-			x := gspans[g]
-			y := empty(x.begin, x.end)
-			y.label = d.name(fmt.Sprintf("group %d, line %d", g, gs.list[g].Begin))
+		for _, y := range visits.list {
 			y.iteration, y.subnet = d.iteration(s), d.subnet(s)
-			groupBars = append(groupBars, y)
+			bars = append(bars, y.bar)
+		}
+		for _, y := range spans.list {
+			y.label = d.name(fmt.Sprintf("group %d, line %d", y.key, gs.list[y.key].Begin))
+			y.iteration, y.subnet = d.iteration(s), d.subnet(s)
+			groupBars = append(groupBars, y.bar)
 		}
 	}
-	if len(groupBars) > 0 {
-		d.lane(laneKey{timeline.LayerGroup, group, "layer groups", ""}, groupBars)
-	}
-	if len(bars) > 0 {
-		d.lane(laneKey{timeline.Layer, group, "layers", ""}, bars)
-	}
+	d.lane(laneKey{timeline.LayerGroup, group, "layer groups", ""}, groupBars)
+	d.lane(laneKey{timeline.Layer, group, "layers", ""}, bars)
 }
 
-// line is a layer's line in the program, -1 for none.
+// visitBars contains a bar for each key, in the order of their first intervals.
+type visitBars struct {
+	list []*keyedBar
+	at   map[int32]*keyedBar
+}
+
+type keyedBar struct {
+	key int32
+	end float64
+	bar
+}
+
+// extend extends the bar of a key to include an interval.
+func (v *visitBars) extend(key int32, begin, finish float64) *keyedBar {
+	x := v.at[key]
+	if x == nil {
+		if v.at == nil {
+			v.at = map[int32]*keyedBar{}
+		}
+		x = &keyedBar{key, finish, empty(begin, finish)}
+		v.at[key] = x
+		v.list = append(v.list, x)
+		return x
+	}
+	x.start, x.end = min(x.start, begin), max(x.end, finish)
+	x.duration = max(0, x.end-x.start)
+	return x
+}
+
+// line returns the line of a layer in the program, -1 if it has none.
 func (d *drawing) line(layer int32) int64 {
 	if d.ls.lineOf == nil {
-		d.ls.lineOf = make([]int64, len(d.ls.list))
-		for i := range d.ls.lineOf {
-			d.ls.lineOf[i] = -1
-		}
+		d.ls.lineOf = slices.Repeat([]int64{-1}, len(d.ls.list))
 		for k, i := range d.ls.at {
 			if k.name == "" {
 				d.ls.lineOf[i] = k.id
@@ -397,33 +359,28 @@ func (d *drawing) line(layer int32) int64 {
 	return d.ls.lineOf[layer]
 }
 
-// maxLinks bounds the links between bars.
 const maxLinks = 20_000
 
-// links draws what commands waited for, once for each new dependency.
+// links draws the dependencies of commands, each once.
 func (d *drawing) links() {
-	for _, s := range d.r.Steps {
-		for _, c := range s.Cores {
-			t, g := c.Engine(command.TIU), c.Engine(command.GDMA)
-			if t == nil || g == nil {
-				continue
-			}
-			for _, p := range [][2]*capture.Engine{{t, g}, {g, t}} {
-				e, o := p[0], p[1]
-				last := -1
-				for i := range e.Len() {
-					j := e.WaitedFor(i, o)
-					if j < 0 || j == last {
-						continue
-					}
-					last = j
-					if d.bars[e] == nil || d.bars[o] == nil {
-						continue
-					}
-					a, b := d.bars[o][j], d.bars[e][i]
-					if a.lane < 0 || b.lane < 0 || len(d.t.Links) >= maxLinks {
-						continue
-					}
+	for _, c := range d.r.Cores() {
+		t, g := c.Engine(command.TIU), c.Engine(command.GDMA)
+		if t == nil || g == nil {
+			continue
+		}
+		for _, p := range [][2]*capture.Engine{{t, g}, {g, t}} {
+			e, o := p[0], p[1]
+			last := -1
+			for i := range e.Len() {
+				j := e.WaitedFor(i, o)
+				if j < 0 || j == last {
+					continue
+				}
+				last = j
+				if d.bars[e] == nil || d.bars[o] == nil {
+					continue
+				}
+				if a, b := d.bars[o][j], d.bars[e][i]; a.lane >= 0 && b.lane >= 0 && len(d.t.Links) < maxLinks {
 					d.t.Links = append(d.t.Links, timeline.Link{FromLane: a.lane, FromBar: a.bar, ToLane: b.lane, ToBar: b.bar})
 				}
 			}
@@ -431,39 +388,34 @@ func (d *drawing) links() {
 	}
 }
 
-// clocks tells how the counters of engines stand to the axis.
+// clocks describes the relation of the engines' counters to the axis.
 func (d *drawing) clocks() {
 	k := d.r.Clock
-	several := len(d.r.Steps) > 1
-	for _, s := range d.r.Steps {
-		for _, c := range s.Cores {
-			for _, e := range c.Engines {
-				if e.Len() == 0 || len(d.t.Clocks) >= 1000 {
-					continue
-				}
-				name := fmt.Sprintf("%s %s", coreName(c.Number), engineName(e))
-				if several {
-					name = fmt.Sprintf("step %d %s", s.Number, name)
-				}
-				hz, method := k.DMA, fmt.Sprintf("counter at %.6g MHz: %s", k.DMA/1e6, k.DMAMethod)
-				if e.Kind == command.TIU {
-					hz, method = k.TIU, fmt.Sprintf("counter at %.6g MHz: %s; %s", k.TIU/1e6, k.TIUMethod, d.offsetMethod(c))
-				}
-				if c.ShiftMethod != "" {
-					method += "; the core by the " + c.ShiftMethod
-				}
-				offset := float64(e.Start[0])/hz - (s.Base + e.Begin[0])
-				clock := timeline.Clock{Name: d.clockName(name), Method: method}
-				if e.Kind != command.TIU || c.Aligned {
-					clock.OffsetS = new(offset)
-				}
-				d.t.Clocks = append(d.t.Clocks, clock)
-			}
+	for e := range d.r.Units() {
+		if e.Len() == 0 || len(d.t.Clocks) >= 1000 {
+			continue
 		}
+		c := e.Core
+		name := fmt.Sprintf("%s %s", coreName(c.Number), engineName(e.Engine))
+		if len(d.r.Steps) > 1 {
+			name = fmt.Sprintf("step %d %s", e.Step.Number, name)
+		}
+		hz, method := k.DMA, fmt.Sprintf("counter at %.6g MHz: %s", k.DMA/1e6, k.DMAMethod)
+		if e.Kind == command.TIU {
+			hz, method = k.TIU, fmt.Sprintf("counter at %.6g MHz: %s; %s", k.TIU/1e6, k.TIUMethod, d.offsetMethod(c))
+		}
+		if c.ShiftMethod != "" {
+			method += "; the core by the " + c.ShiftMethod
+		}
+		clock := timeline.Clock{Name: d.clockName(name), Method: method}
+		if e.Kind != command.TIU || c.Aligned {
+			clock.OffsetS = new(float64(e.Start[0])/hz - (e.Step.Base + e.Begin[0]))
+		}
+		d.t.Clocks = append(d.t.Clocks, clock)
 	}
 }
 
-// clockName is a name that no other clock has.
+// clockName returns a name that no other clock has.
 func (d *drawing) clockName(name string) string {
 	free := name
 	for n := 2; slices.ContainsFunc(d.t.Clocks, func(c timeline.Clock) bool { return c.Name == free }); n++ {

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/tpu/command"
 	"github.com/opmeter/opmeter/internal/record/tpu/reginfo"
@@ -20,8 +19,7 @@ import (
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
-// dump is what the text dumps of a folder tell: commands with times and work, and no
-// layers.
+// dump is the content of the text dumps of a folder: commands with times and work, without layers.
 type dump struct {
 	chip     *command.Chip
 	name     string
@@ -35,16 +33,15 @@ type dump struct {
 	b        *builder
 }
 
-// dumpLane is one engine of one core.
 type dumpLane struct {
 	group, name string
 	s           stream
 	bars        []bar
 }
 
-// readDumps makes a profile of the text dumps of a folder, nil if absent.
+// readDumps returns a profile of the text dumps of a folder, nil without dumps.
 func readDumps(ctx context.Context, in *record.Input) (*runlog.Run, error) {
-	d := &dump{layers: &layers{at: map[layerKey]int32{}}, b: newBuilder(maxBars)}
+	d := &dump{layers: &layers{at: map[layerKey]int32{}}, b: newBuilder()}
 	var faults []error
 	dir := ""
 	for _, f := range in.Files {
@@ -89,41 +86,35 @@ func (d *dump) file(f *record.File) error {
 	}
 }
 
-// constants takes the table of the chip. Nominal clocks stand in for those that it
-// lacks.
+// constants reads the table of the chip. Nominal clocks replace missing ones.
 func (d *dump) constants(b *reginfo.Block) {
 	if d.tiu > 0 {
 		return
 	}
 	d.name, _ = b.Get("Chip Arch")
 	d.chip = command.ByName(d.name)
-	if v, ok := b.Float("TIU Frequency(MHz)"); ok && v > 0 && v < 1e6 {
-		d.tiu = v * 1e6
-	}
-	if v, ok := b.Float("DMA Frequency(MHz)"); ok && v > 0 && v < 1e6 {
-		d.dma = v * 1e6
-	}
-}
-
-// clock is the frequency of an engine's cycles, 1 GHz where nothing states it.
-func (d *dump) clock(tensor bool) float64 {
-	v := d.dma
-	if tensor {
-		v = d.tiu
-	}
-	if v == 0 && d.chip != nil {
-		v = d.chip.DMAClock
-		if tensor {
-			v = d.chip.TIUClock
+	for key, to := range map[string]*float64{"TIU Frequency(MHz)": &d.tiu, "DMA Frequency(MHz)": &d.dma} {
+		if v, ok := b.Float(key); ok && v > 0 && v < 1e6 {
+			*to = v * 1e6
 		}
 	}
-	if v == 0 {
-		v = 1e9
-	}
-	return v
 }
 
-// command takes a command.
+// clock returns the frequency of an engine's cycles, 1 GHz if nothing states it.
+func (d *dump) clock(tensor bool) float64 {
+	stated, nominal := d.dma, 0.0
+	if d.chip != nil {
+		nominal = d.chip.DMAClock
+	}
+	if tensor {
+		stated = d.tiu
+		if d.chip != nil {
+			nominal = d.chip.TIUClock
+		}
+	}
+	return cmp.Or(stated, nominal, 1e9)
+}
+
 func (d *dump) command(b *reginfo.Block) {
 	start, ok1 := b.Float("Start Cycle")
 	end, ok2 := b.Float("End Cycle")
@@ -150,7 +141,7 @@ func (d *dump) command(b *reginfo.Block) {
 		name = "unknown"
 	}
 	kind, _ := b.Get("Function Type")
-	system := isSystem(kind)
+	system := slices.Contains([]string{"sys", "chain end", "nop", "sys_tr_wr", "sys_send", "sys_wait"}, strings.ToLower(strings.TrimSpace(kind)))
 	layer := int32(-1)
 	if !system {
 		layer = d.layers.find(layerKey{name: engine + " " + name}, func(p *profile.Layer, _ *runlog.Hint) {
@@ -165,80 +156,67 @@ func (d *dump) command(b *reginfo.Block) {
 	if s, ok := b.Get("Data Type"); ok {
 		x.kind = d.b.name(clean(s))
 	}
-	one := sums{commands: 1, hasTIU: tensor, hasDMA: !tensor}
+	var one sums
+	one.add(qCommands, 1)
 	if tensor {
-		one.tiuBusy = x.duration
+		one.add(qTIU, x.duration)
 		alg, has := b.Float("Alg Ops")
 		spent, _ := b.Float("uArch Ops")
 		if has && alg >= 0 && spent >= 0 && alg < 1e18 && spent < 1e18 {
-			one.hasOps, one.ops, one.spent = true, alg, spent
+			one.add(qOps, alg)
+			one.add(qSpent, spent)
 		}
 	} else {
-		one.dmaBusy = x.duration
+		one.add(qDMA, x.duration)
 		d.moved(b, &one, &x)
 	}
 	lane.bars = append(lane.bars, x)
 	if system {
 		return
 	}
-	lane.s.begin, lane.s.finish, lane.s.layer = append(lane.s.begin, x.start), append(lane.s.finish, x.start+x.duration), append(lane.s.layer, layer)
-	lane.s.keep = append(lane.s.keep, int32(len(lane.s.keep)))
-	for len(d.sums) < len(d.layers.list) {
-		d.sums = append(d.sums, sums{})
+	lane.s.add(x.start, x.start+x.duration, layer)
+	if more := len(d.layers.list) - len(d.sums); more > 0 {
+		d.sums = append(d.sums, make([]sums, more)...)
 	}
-	d.total.add(&one)
+	d.total.addAll(&one)
 	if layer >= 0 {
-		d.sums[layer].add(&one)
+		d.sums[layer].addAll(&one)
 	}
 }
 
-// isSystem reports whether a kind of commands orders engines.
-func isSystem(kind string) bool {
-	switch strings.ToLower(strings.TrimSpace(kind)) {
-	case "sys", "chain end", "nop", "sys_tr_wr", "sys_send", "sys_wait":
-		return true
-	}
-	return false
-}
+// spaces are the memories by their names in dumps.
+var spaces = map[string]command.Space{"DDR": command.DDR, "LMEM": command.Local, "L2M": command.L2}
 
-// moved takes bytes and direction of a copy.
+// moved adds the stall, the bytes and the direction of a copy.
 func (d *dump) moved(b *reginfo.Block, one *sums, x *bar) {
 	if v, ok := b.Float("Stall Cycle"); ok && v >= 0 {
 		x.stall = v / d.clock(false)
-		one.dmaStall = x.stall
 	}
 	way, _ := b.Get("Direction")
 	n, ok := b.Int("DMA data size(B)")
-	if !ok || n < 0 || !strings.Contains(way, "->") {
+	from, to, named := strings.Cut(way, "->")
+	if !ok || n < 0 || !named {
+		one.addCopy(command.Local, command.Local, 0)
 		return
 	}
 	x.direction, x.bytes = d.b.name(strings.ReplaceAll(clean(way), "->", " to ")), n
-	switch {
-	case strings.Contains(way, "L2M"):
-		one.l2 = n
-	case way == "DDR->LMEM":
-		one.load = n
-	case way == "LMEM->DDR":
-		one.store = n
-	case way == "DDR->DDR":
-		one.copied = n
-	default:
-		one.move = n
+	src, dst := spaces[from], spaces[to]
+	if min(src, dst) == command.NoSpace && max(src, dst) != command.L2 {
+		src, dst = command.Local, command.Local // other names count as moves in the chip
 	}
+	one.addCopy(src, dst, n)
 }
 
+// lane returns the lane with a name, which it creates if it is missing.
 func (d *dump) lane(group, name string) *dumpLane {
-	for _, l := range d.lanes {
-		if l.group == group && l.name == name {
-			return l
-		}
+	if i := slices.IndexFunc(d.lanes, func(l *dumpLane) bool { return l.group == group && l.name == name }); i >= 0 {
+		return d.lanes[i]
 	}
 	l := &dumpLane{group: group, name: name}
 	d.lanes = append(d.lanes, l)
 	return l
 }
 
-// run makes the profile.
 func (d *dump) run(dir string, in *record.Input) *runlog.Run {
 	p := &profile.Profile{Layers: d.layers.list}
 	run := &runlog.Run{Profile: p}
@@ -273,16 +251,16 @@ func (d *dump) run(dir string, in *record.Input) *runlog.Run {
 		l := &p.Layers[i]
 		l.State, l.Latency = profile.Ran, profile.Value(profile.Imported, times[i], "")
 		operators += times[i]
-		d.sums[i].set(1, func(q profile.Quantity, v float64) { d.quantity.Set(l, q, v) })
+		d.sums[i].set(1, func(f figure, v float64) { d.quantity.Set(l, quantities[f], v) })
 	}
-	d.total.set(1, func(q profile.Quantity, v float64) { d.quantity.SetTotal(&p.Totals, q, v) })
-	d.quantity.SetTotal(&p.Totals, qShared, shared)
+	d.total.set(1, func(f figure, v float64) { d.quantity.SetTotal(&p.Totals, quantities[f], v) })
+	d.quantity.SetTotal(&p.Totals, quantities[qShared], shared)
 	wall := max(end-begin, operators)
 	p.Totals.Latency = profile.Value(profile.Imported, wall, "from the first command to the end of the last one")
 	p.Reconcile = &profile.Reconcile{WallS: new(wall), OperatorsS: new(operators), GapsS: new(wall - operators)}
 	if d.b.bars > 0 {
 		d.b.t.Origin, d.b.t.Method, d.b.t.Dropped = "cycle 0 of the dump", "cycles of the dump at the clocks that it states", new(d.b.dropped)
-		d.quantity.SetTotal(&profile.Totals{}, qCommand, 0)
+		d.quantity.SetTotal(&profile.Totals{}, quantities[qCommand], 0)
 		p.Timeline = d.b.t
 	}
 	p.Quantities = inOrder(d.quantity.List)
@@ -290,6 +268,6 @@ func (d *dump) run(dir string, in *record.Input) *runlog.Run {
 	if in.Arch != "" && d.chip != nil && !strings.EqualFold(in.Arch, d.chip.Name) {
 		run.Found("tpu.chip", profile.Problem, "The dump is of %s, and %s was asked for: the dump was followed.", d.chip.Name, in.Arch)
 	}
-	run.Found("tpu.dump", profile.Info, "The record is a dump of %s as simulators and converters print it: times, operations and bytes stand as it says them, and it does not tell of layers. Commands are gathered by function.", fmt.Sprintf("%d commands", d.total.commands))
+	run.Found("tpu.dump", profile.Info, "The record is a dump of %s by a simulator or converter. Times, operations and bytes are those of the dump. It has no layers: commands are grouped by function.", fmt.Sprintf("%.0f commands", d.total.v[qCommands]))
 	return run
 }

@@ -1,8 +1,10 @@
 package tpu
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -14,49 +16,47 @@ import (
 
 const hostClock = "host"
 
-// firmware draws what the firmware of each core did, on its own clock.
+// globalMemory is the kind of allocations in global memory.
+const globalMemory = 1
+
+// firmware draws the firmware of each core, on its own clock.
 func (d *drawing) firmware() {
-	for _, s := range d.r.Steps {
-		for _, c := range s.Cores {
-			f := &c.Firmware
-			if len(f.Records) == 0 {
-				continue
-			}
-			clock := fmt.Sprintf("firmware of %s", coreName(c.Number))
-			if len(d.r.Steps) > 1 {
-				clock += fmt.Sprintf(", step %d", s.Number)
-			}
-			clock = d.clockName(clock)
-			base := f.Records[0].Begin
-			for i := range f.Records {
-				base = min(base, f.Records[i].Begin)
-			}
-			at := func(v uint64) float64 { return float64(v-base) * f.TickS }
-			var bars []bar
-			for i := range f.Records {
-				r := &f.Records[i]
-				x := empty(at(r.Begin), at(r.Begin))
-				if r.End >= r.Begin && r.End != math.MaxUint64 {
-					x.duration = max(0, at(r.End)-at(r.Begin))
-				}
-				x.iteration, x.subnet = d.iteration(s), d.subnet(s)
-				x.label, x.kind = d.name(d.firmwareLabel(c, r)), d.name("firmware")
-				bars = append(bars, x)
-			}
-			d.lane(laneKey{timeline.Engine, coreName(c.Number), "firmware", clock}, bars)
-			k := timeline.Clock{Name: clock, Method: fmt.Sprintf("ticks of %g ns", f.TickS*1e9)}
-			if offset, ok := d.issueOffset(s, c, at); ok && f.Valid {
-				k.OffsetS = &offset
-				k.Method += "; the first command that the firmware issued is taken to have started when it was issued"
-			} else if !f.Valid {
-				k.Method += ", which is assumed: the record does not say"
-			}
-			d.t.Clocks = append(d.t.Clocks, k)
+	for s, c := range d.r.Cores() {
+		f := &c.Firmware
+		if len(f.Records) == 0 {
+			continue
 		}
+		clock := fmt.Sprintf("firmware of %s", coreName(c.Number))
+		if len(d.r.Steps) > 1 {
+			clock += fmt.Sprintf(", step %d", s.Number)
+		}
+		clock = d.clockName(clock)
+		base := slices.MinFunc(f.Records, func(a, b block.Dyn) int { return cmp.Compare(a.Begin, b.Begin) }).Begin
+		at := func(v uint64) float64 { return float64(v-base) * f.TickS }
+		var bars []bar
+		for i := range f.Records {
+			r := &f.Records[i]
+			x := empty(at(r.Begin), at(r.Begin))
+			if r.End >= r.Begin && r.End != math.MaxUint64 {
+				x.duration = max(0, at(r.End)-at(r.Begin))
+			}
+			x.iteration, x.subnet = d.iteration(s), d.subnet(s)
+			x.label, x.kind = d.name(d.firmwareLabel(c, r)), d.name("firmware")
+			bars = append(bars, x)
+		}
+		d.lane(laneKey{timeline.Engine, coreName(c.Number), "firmware", clock}, bars)
+		k := timeline.Clock{Name: clock, Method: fmt.Sprintf("ticks of %g ns", f.TickS*1e9)}
+		if offset, ok := d.issueOffset(s, c, at); ok && f.Valid {
+			k.OffsetS = &offset
+			k.Method += "; the first command that the firmware issued is taken to have started when it was issued"
+		} else if !f.Valid {
+			k.Method += ", which is assumed: the record does not say"
+		}
+		d.t.Clocks = append(d.t.Clocks, k)
 	}
 }
 
-// issueOffset is the firmware's time at the timeline's origin.
+// issueOffset returns the firmware's time at the origin of the timeline.
 func (d *drawing) issueOffset(s *capture.Step, c *capture.Core, at func(uint64) float64) (float64, bool) {
 	for _, e := range c.Engines {
 		for i, k := range e.Issue {
@@ -68,43 +68,25 @@ func (d *drawing) issueOffset(s *capture.Step, c *capture.Core, at func(uint64) 
 	return 0, false
 }
 
-// firmwareLabel says what a record of the firmware is.
+var dynNames = map[uint32]string{
+	block.DynCDMA: "CDMA", block.DynGDE: "GDE", block.DynSort: "sort", block.DynNMS: "NMS", block.DynVSDMA: "VSDMA",
+	block.DynSend: "send message", block.DynWait: "wait for message",
+}
+
 func (d *drawing) firmwareLabel(c *capture.Core, r *block.Dyn) string {
-	var what string
-	switch t := r.Type & 0xFF; t {
-	case block.DynFunc:
-		f := r.Func()
-		what = names.Of(names.Firmware, uint64(f.Layer))
-		if f.Kind == 2 {
-			what = names.Of(names.Copy, uint64(f.Layer))
-		}
-	case block.DynNodeSet, block.DynNodeWait:
-		n := r.Node(d.r.Chip.Name)
+	t := r.Type & 0xFF
+	what := cmp.Or(dynNames[t], fmt.Sprintf("type %d", t))
+	switch n := r.Node(d.r.Chip.Name); {
+	case t == block.DynFunc:
+		what = firmwareLayer(r.Func())
+	case t == block.DynNodeWait:
 		what = fmt.Sprintf("wait for TIU %d, GDMA %d", n.BD, n.GDMA)
-		if t == block.DynNodeSet {
-			what = "issue GDMA " + fmt.Sprint(n.GDMA)
-			if n.Engine == block.TIU {
-				what = "issue TIU " + fmt.Sprint(n.BD)
-			}
-		}
-	case block.DynCDMA:
-		what = "CDMA"
-	case block.DynGDE:
-		what = "GDE"
-	case block.DynSort:
-		what = "sort"
-	case block.DynNMS:
-		what = "NMS"
-	case block.DynVSDMA:
-		what = "VSDMA"
-	case block.DynSend:
-		what = "send message"
-	case block.DynWait:
-		what = "wait for message"
-	case block.DynCustom:
+	case t == block.DynNodeSet && n.Engine == block.TIU:
+		what = fmt.Sprintf("issue TIU %d", n.BD)
+	case t == block.DynNodeSet:
+		what = fmt.Sprintf("issue GDMA %d", n.GDMA)
+	case t == block.DynCustom:
 		what = fmt.Sprintf("custom %d", r.ID)
-	default:
-		what = fmt.Sprintf("type %d", t)
 	}
 	for _, s := range c.Firmware.Texts(r.Profile) {
 		what += ": " + clean(s)
@@ -112,7 +94,14 @@ func (d *drawing) firmwareLabel(c *capture.Core, r *block.Dyn) string {
 	return what
 }
 
-// clean makes a text of a record fit to show: valid, short, without ends of lines.
+func firmwareLayer(f block.Func) string {
+	if f.Kind == 2 {
+		return names.Of(names.Copy, uint64(f.Layer))
+	}
+	return names.Of(names.Firmware, uint64(f.Layer))
+}
+
+// clean makes a text of a record printable: valid UTF-8, at most 200 bytes, in one line.
 func clean(s string) string {
 	s = strings.ToValidUTF8(strings.Trim(s, "\x00 \r\n\t"), "\uFFFD")
 	s = strings.Map(func(r rune) rune {
@@ -131,7 +120,7 @@ func clean(s string) string {
 	return s
 }
 
-// host draws what the runtime and programs did on the host, on its clock.
+// host draws the runtime and programs on the host, on its clock.
 func (d *drawing) host() {
 	least := uint64(math.MaxUint64)
 	see := func(v uint64) {
@@ -140,27 +129,12 @@ func (d *drawing) host() {
 		}
 	}
 	for _, s := range d.r.Steps {
-		if s.HasInfo {
-			see(s.Info.Begin)
-		}
+		see(s.Info.Begin)
 	}
 	for _, x := range d.r.Drivers {
-		c := &x.Calls
-		see(c.Begin)
-		for _, v := range c.Sends {
-			see(v.Time)
-		}
-		for _, v := range c.Syncs {
-			see(v.Begin)
-		}
-		for _, v := range c.Marks {
-			see(v.Begin)
-		}
-		for _, v := range c.Copies {
-			see(v.Begin)
-		}
-		for _, v := range c.Memory {
-			see(v.Begin)
+		see(x.Calls.Begin)
+		for _, v := range driverEvents(&x.Calls) {
+			see(v.begin)
 		}
 	}
 	for _, a := range d.r.Log.Memory {
@@ -185,9 +159,7 @@ func (d *drawing) host() {
 		x.label, x.iteration = d.name(subnetName(s)), d.iteration(s)
 		steps = append(steps, x)
 	}
-	if len(steps) > 0 {
-		d.lane(laneKey{timeline.Host, "host", "runtime", hostClock}, steps)
-	}
+	d.lane(laneKey{timeline.Host, "host", "runtime", hostClock}, steps)
 	d.drivers(at)
 	d.allocated(at)
 	if len(d.t.Lanes)+len(d.t.Counters) > before {
@@ -195,7 +167,55 @@ func (d *drawing) host() {
 	}
 }
 
-// drivers draws recordings of the driver.
+type driverEvent struct {
+	kind, position uint32 // of its text
+	begin, end     uint64
+	label          string
+	way            string // of a copy
+	bytes          int64  // -1 if unknown
+}
+
+// driverLanes are the names of lanes by kind of event.
+var driverLanes = [...]string{"calls", "waits", "marks", "copies", "memory"}
+
+// driverEvents returns the events of a recording. Calls that switch the recorder have no label.
+func driverEvents(c *block.Driver) []driverEvent {
+	var out []driverEvent
+	add := func(kind, position int, begin, end uint64, label, way string, bytes int64) {
+		out = append(out, driverEvent{uint32(kind), uint32(position), begin, max(begin, end), label, way, bytes})
+	}
+	for i, v := range c.Sends {
+		label := names.Of(names.Call, uint64(v.API))
+		if v.API == 986 || v.API == 987 {
+			label = ""
+		}
+		add(0, i, v.Time, v.Time, label, "", -1)
+	}
+	for i, v := range c.Syncs {
+		add(1, i, v.Begin, v.End, "wait for the chip", "", -1)
+	}
+	for i, v := range c.Marks {
+		add(2, i, v.Begin, v.End, fmt.Sprintf("mark %d", v.ID), "", -1)
+	}
+	for i, v := range c.Copies {
+		way := pick("copy", v.Direction, "host to chip", "chip to host", "chip to chip")
+		add(3, i, v.Begin, v.End, way, way, int64(v.Size))
+	}
+	for i, v := range c.Memory {
+		what := pick("memory operation", v.Kind, "allocate", "free", "invalidate", "flush")
+		add(4, i, v.Begin, v.End, fmt.Sprintf("%s %#x", what, v.Address), "", int64(v.Size))
+	}
+	return out
+}
+
+// pick returns the name with a number, other for numbers without a name.
+func pick(other string, n uint32, names ...string) string {
+	if n < uint32(len(names)) {
+		return names[n]
+	}
+	return other
+}
+
 func (d *drawing) drivers(at func(uint64) float64) {
 	for n, x := range d.r.Drivers {
 		group := "driver"
@@ -208,81 +228,28 @@ func (d *drawing) drivers(at func(uint64) float64) {
 				texts[[2]uint32{e.Owner, e.Kind}] = s
 			}
 		}
-		label := func(kind, i int, s string) int32 {
-			if t := texts[[2]uint32{uint32(kind), uint32(i)}]; t != "" {
-				s += ": " + t
+		var lanes [len(driverLanes)][]bar
+		for _, v := range driverEvents(&x.Calls) {
+			if v.label == "" {
+				continue
 			}
-			return d.name(s)
-		}
-		span := func(begin, end uint64) bar {
-			if end < begin {
-				end = begin // a point
+			b := empty(at(v.begin), at(v.end))
+			if t := texts[[2]uint32{v.kind, v.position}]; t != "" {
+				v.label += ": " + t
 			}
-			return empty(at(begin), at(end))
+			b.label, b.direction, b.bytes = d.name(v.label), d.name(v.way), v.bytes
+			lanes[v.kind] = append(lanes[v.kind], b)
 		}
-		var calls, syncs, marks, copies, memory []bar
-		for i, v := range x.Calls.Sends {
-			if !kernelCall(v.API) && (v.API == 986 || v.API == 987) {
-				continue // switches of the recorder itself
-			}
-			b := span(v.Time, v.Time)
-			b.label = label(0, i, names.Of(names.Call, uint64(v.API)))
-			calls = append(calls, b)
-		}
-		for i, v := range x.Calls.Syncs {
-			b := span(v.Begin, v.End)
-			b.label = label(1, i, "wait for the chip")
-			syncs = append(syncs, b)
-		}
-		for i, v := range x.Calls.Marks {
-			b := span(v.Begin, v.End)
-			b.label = label(2, i, fmt.Sprintf("mark %d", v.ID))
-			marks = append(marks, b)
-		}
-		for i, v := range x.Calls.Copies {
-			b := span(v.Begin, v.End)
-			way := "copy"
-			if v.Direction < 3 {
-				way = [...]string{"host to chip", "chip to host", "chip to chip"}[v.Direction]
-			}
-			b.label, b.direction, b.bytes = label(3, i, way), d.name(way), int64(v.Size)
-			copies = append(copies, b)
-		}
-		for i, v := range x.Calls.Memory {
-			b := span(v.Begin, v.End)
-			what := "memory operation"
-			if v.Kind < 4 {
-				what = [...]string{"allocate", "free", "invalidate", "flush"}[v.Kind]
-			}
-			b.label, b.bytes = label(4, i, fmt.Sprintf("%s %#x", what, v.Address)), int64(v.Size)
-			memory = append(memory, b)
-		}
-		for _, l := range []struct {
-			name string
-			bars []bar
-		}{{"calls", calls}, {"waits", syncs}, {"marks", marks}, {"copies", copies}, {"memory", memory}} {
-			if len(l.bars) > 0 {
-				d.lane(laneKey{timeline.Host, group, l.name, hostClock}, l.bars)
-			}
+		for kind, bars := range lanes {
+			d.lane(laneKey{timeline.Host, group, driverLanes[kind], hostClock}, bars)
 		}
 	}
 }
 
-// kernelCall reports whether a call runs something on the chip.
-func kernelCall(api uint32) bool {
-	switch {
-	case api == 0, api == 986, api == 987, api >= 0x80000001 && api <= 0x8000000B, api == 0x90000001, api == 0x90000002, api == 0x90000004:
-		return false
-	}
-	return true
-}
-
-// allocated draws how much of the chip's memory was allocated.
 func (d *drawing) allocated(at func(uint64) float64) {
 	var edges []edge
 	for _, a := range d.r.Log.Memory {
-		const global = 1
-		if a.Kind != global || a.Alloc == 0 || a.Bytes > 1<<50 {
+		if a.Kind != globalMemory || a.Alloc == 0 || a.Bytes > 1<<50 {
 			continue
 		}
 		edges = append(edges, edge{at(a.Alloc), float64(a.Bytes), 1})
@@ -290,7 +257,7 @@ func (d *drawing) allocated(at func(uint64) float64) {
 			edges = append(edges, edge{at(a.Free), -float64(a.Bytes), -1})
 		}
 	}
-	if len(edges) == 0 || len(edges) > maxPoints {
+	if len(edges) > maxPoints {
 		return
 	}
 	c := counter("allocated global memory", edges)

@@ -2,11 +2,12 @@ package tpu
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strconv"
+	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/record/tpu/block"
 	"github.com/opmeter/opmeter/internal/record/tpu/capture"
 	"github.com/opmeter/opmeter/internal/record/tpu/command"
@@ -17,25 +18,20 @@ import (
 
 // layers are the model's operations, one layer each, in the order of the program.
 type layers struct {
-	r     *capture.Recording
-	list  []profile.Layer
-	hints []runlog.Hint
-	at    map[layerKey]int32
-	// line is the layer of each line of the log that begins one.
-	line []int32
-	// subnet is that of each layer.
-	subnet []int32
-	// byFunction says that nothing tells of layers: commands are gathered by function.
-	byFunction bool
-	// fromPlaces says that tensor_location.json told them.
-	fromPlaces bool
-	// Checked counts commands whose layer both the log and tensor_location.json tell,
-	// apart those on which they disagree, twice those that it gives to two operations.
+	r          *capture.Recording
+	list       []profile.Layer
+	hints      []runlog.Hint
+	at         map[layerKey]int32
+	line       []int32 // the layer of each line of the log that begins a layer
+	subnet     []int32 // the subnet of each layer
+	byFunction bool    // no file names layers: layers are the functions of commands
+	fromPlaces bool    // the layers come from tensor_location.json
+	// checked counts commands with a layer in both the log and tensor_location.json, apart those on
+	// which the files disagree, twice those that tensor_location.json assigns to two operations.
 	checked, apart, twice int
-	// lineOf is the line of each layer in the program, -1 for none, made when it is needed.
+	// lineOf is the line of each layer in the program, -1 for none. Both are computed on demand.
 	lineOf []int64
-	// items are the estimate's items, made when they are needed.
-	items map[itemKey]int32
+	items  map[itemKey]int32 // the estimate's items
 }
 
 // layerKey is a layer: the operation's line in a subnet, or a kind of command.
@@ -45,10 +41,9 @@ type layerKey struct {
 	name   string
 }
 
-// maxModelLayers bounds layers: more are not operations that a person wrote.
 const maxModelLayers = 500_000
 
-// find gives a layer its place, or makes it.
+// find returns the index of a layer. It creates the layer if it is missing.
 func (ls *layers) find(k layerKey, begin func(*profile.Layer, *runlog.Hint)) int32 {
 	if i, ok := ls.at[k]; ok {
 		return i
@@ -63,23 +58,22 @@ func (ls *layers) find(k layerKey, begin func(*profile.Layer, *runlog.Hint)) int
 	return i
 }
 
-// newLayers makes the layers that the compiler tells of.
+// newLayers returns the layers in the files of the compiler.
 func newLayers(r *capture.Recording) *layers {
 	ls := &layers{r: r, at: map[layerKey]int32{}}
 	switch {
 	case len(r.Log.Layers) > 0:
 		ls.ofLog()
-	case r.Locations != nil && r.Locations.Len() > 0:
+	case r.Locations != nil && len(r.Locations.List) > 0:
 		ls.fromPlaces = true
 		ls.ofPlaces()
-	case r.Estimate != nil && r.Estimate.Len() > 0 && ls.estimateNamed():
+	case r.Estimate != nil && slices.ContainsFunc(r.Estimate.Items, func(x compiler.Item) bool { return x.Layer >= 0 }):
 		ls.ofEstimate()
 	}
 	ls.byFunction = len(ls.list) == 0
 	return ls
 }
 
-// ofLog makes the layers of the log.
 func (ls *layers) ofLog() {
 	l := ls.r.Log
 	ls.line = make([]int32, len(l.Layers))
@@ -91,17 +85,15 @@ func (ls *layers) ofLog() {
 				p.Op = names.Of(names.Layer, n)
 			}
 			ls.named(p, h, line.ID, line.Name)
-			if line.Scope == compiler.Local {
-				p.Options = append(p.Options, profile.Option{Key: "memory", Value: "local"})
-			} else if line.Scope == compiler.Global {
-				p.Options = append(p.Options, profile.Option{Key: "memory", Value: "global"})
+			if scope := [...]string{compiler.Local: "local", compiler.Global: "global", compiler.Move: ""}[line.Scope]; scope != "" {
+				p.Options = append(p.Options, profile.Option{Key: "memory", Value: scope})
 			}
 			ls.tensors(p, l.Tensors[line.FirstTensor:line.EndTensor])
 		})
 	}
 }
 
-// unnumbered tells apart layers without a number.
+// unnumbered distinguishes layers without a number by their type.
 func unnumbered(line *compiler.LayerLine) string {
 	if line.ID >= 0 {
 		return ""
@@ -109,30 +101,21 @@ func unnumbered(line *compiler.LayerLine) string {
 	return line.Type
 }
 
-// ofPlaces makes the layers of tensor_location.json.
 func (ls *layers) ofPlaces() {
-	l := ls.r.Locations
-	for i := range l.Len() {
-		ls.find(layerKey{subnet: l.Subnet[i], id: l.Line[i]}, func(p *profile.Layer, h *runlog.Hint) {
-			p.Op = plain(l.Op[i])
-			name := ""
-			if len(l.Results[i]) > 0 {
-				name = l.Results[i][0].Name
+	for _, x := range ls.r.Locations.List {
+		ls.find(layerKey{subnet: x.Subnet, id: x.Line}, func(p *profile.Layer, h *runlog.Hint) {
+			p.Op = x.Op
+			if _, op, ok := strings.Cut(p.Op, "."); ok && op != "" { // without the dialect
+				p.Op = op
 			}
-			ls.named(p, h, l.Line[i], name)
-			p.Inputs, p.Outputs = placed(l.Operands[i]), placed(l.Results[i])
+			name := ""
+			if len(x.Results) > 0 {
+				name = x.Results[0].Name
+			}
+			ls.named(p, h, x.Line, name)
+			p.Inputs, p.Outputs = placed(x.Operands), placed(x.Results)
 		})
 	}
-}
-
-// plain is an operation without its dialect.
-func plain(op string) string {
-	for i := range len(op) {
-		if op[i] == '.' && i+1 < len(op) {
-			return op[i+1:]
-		}
-	}
-	return op
 }
 
 func placed(list []compiler.Place) []profile.Tensor {
@@ -147,37 +130,26 @@ func placed(list []compiler.Place) []profile.Tensor {
 	return out
 }
 
-// estimateNamed reports whether the estimate tells of layers.
-func (ls *layers) estimateNamed() bool {
-	for _, v := range ls.r.Estimate.Layer {
-		if v >= 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// ofEstimate makes the layers of the estimate.
 func (ls *layers) ofEstimate() {
 	e := ls.r.Estimate
-	for i := range e.Len() {
-		if e.Layer[i] < 0 {
+	for _, x := range e.Items {
+		if x.Layer < 0 {
 			continue
 		}
-		ls.find(layerKey{subnet: ls.subnetOfTable(e.Table[i]), id: e.Layer[i]}, func(p *profile.Layer, h *runlog.Hint) {
-			p.Op = e.Names[e.Op[i]]
-			ls.named(p, h, e.Layer[i], "")
+		ls.find(layerKey{subnet: ls.subnetOfTable(x.Table), id: x.Layer}, func(p *profile.Layer, h *runlog.Hint) {
+			p.Op = e.Names[x.Op]
+			ls.named(p, h, x.Layer, "")
 		})
 	}
 }
 
-// subnetOfTable is the subnet that a table of the estimate is of: tables follow the
-// order of the log's subnets.
+// subnetOfTable returns the subnet of a table of the estimate. Tables follow the order of the log's
+// subnets.
 func (ls *layers) subnetOfTable(table int32) int32 {
 	n := int32(-1)
 	last := int32(-1)
-	for i := range ls.r.Log.Layers {
-		if s := ls.r.Log.Layers[i].Subnet; s != last {
+	for _, l := range ls.r.Log.Layers {
+		if s := l.Subnet; s != last {
 			last = s
 			if n++; n == table {
 				return s
@@ -187,8 +159,7 @@ func (ls *layers) subnetOfTable(table int32) int32 {
 	return table
 }
 
-// named gives a layer its name: that of the original operation where the program has
-// it.
+// named sets the name of a layer: that of the original operation if the program has it.
 func (ls *layers) named(p *profile.Layer, h *runlog.Hint, id int64, name string) {
 	if prog := ls.r.Program; prog != nil && id >= 0 {
 		if op, ok := prog.Ops[id]; ok && op.Location != "" && (op.Name == p.Op || !ls.r.Log.Named) {
@@ -200,7 +171,7 @@ func (ls *layers) named(p *profile.Layer, h *runlog.Hint, id int64, name string)
 	}
 	if name != "" {
 		if p.Op != "Load" && p.Op != "Store" {
-			// Copies have the names of the tensors that they move: those are others' outputs.
+			// Copies have the names of the tensors that they move, which are outputs of other layers.
 			h.Nodes, h.Outputs = []string{name}, []string{name}
 		}
 	} else if id >= 0 {
@@ -212,7 +183,6 @@ func (ls *layers) named(p *profile.Layer, h *runlog.Hint, id int64, name string)
 	}
 }
 
-// tensors adds the tensors of the log.
 func (ls *layers) tensors(p *profile.Layer, list []compiler.TensorLine) {
 	for _, t := range list {
 		x := profile.Tensor{DType: codeType(t.DType), Shape: t.Shape, Constant: t.Const}
@@ -231,7 +201,7 @@ func (ls *layers) tensors(p *profile.Layer, list []compiler.TensorLine) {
 	}
 }
 
-// codeType is the element type of a code of the log, "" for codes that are not known.
+// codeType returns the element type of a number in the log, "" for unknown numbers.
 func codeType(code int) string {
 	list := [...]string{"float32", "float16", "int8", "uint8", "int16", "uint16", "int32", "uint32", "bfloat16"}
 	if code >= 0 && code < len(list) {
@@ -240,7 +210,6 @@ func codeType(code int) string {
 	return ""
 }
 
-// elementType is the element type as the compiler writes it.
 func elementType(s string) string {
 	if t, ok := map[string]string{
 		"f32": "float32", "f16": "float16", "bf16": "bfloat16", "f64": "float64", "i8": "int8", "si8": "int8", "ui8": "uint8", "i16": "int16", "si16": "int16",
@@ -252,44 +221,42 @@ func elementType(s string) string {
 	return s
 }
 
-// member says which layer each record of an engine is of, and which of its visits.
+// member contains the layer of each record of an engine, and the visit of the layer.
 type member struct {
 	layer, visit []int32
 }
 
-// assign finds the layers of an engine's records.
-func (ls *layers) assign(s *capture.Step, c *capture.Core, e *capture.Engine) member {
-	m := member{make([]int32, e.Len()), make([]int32, e.Len())}
-	subnet := int32(0)
-	if s.HasInfo {
-		subnet = int32(s.Info.Subnet)
-	}
-	places := ls.places(subnet, c, e)
+func (ls *layers) assign(u capture.Unit) member {
+	e, locations := u.Engine, ls.r.Locations
+	m := member{slices.Repeat([]int32{-1}, e.Len()), slices.Repeat([]int32{-1}, e.Len())}
+	subnet := u.Step.Subnet()
+	places := ls.places(u)
 	for i := range m.layer {
-		m.layer[i], m.visit[i] = -1, -1
 		if e.Class[i] != capture.Work {
 			continue
 		}
 		k := int(e.Command[i])
+		at := int32(-1)
+		if places != nil && k >= 0 {
+			at = places[k]
+		}
 		if k >= 0 && k < len(e.Program.Lines) && !ls.byFunction {
-			line := ls.r.Log.Commands.Line[e.Program.Lines[k]]
-			if line >= 0 {
+			if line := ls.r.Log.Commands.Line[e.Program.Lines[k]]; line >= 0 {
 				m.layer[i], m.visit[i] = ls.line[line], line
-			}
-			if places != nil && line >= 0 && places[k] >= 0 {
-				ls.checked++
-				if ls.r.Locations.Line[places[k]] != ls.r.Log.Layers[line].ID {
-					ls.apart++
+				if at >= 0 {
+					ls.checked++
+					if locations.List[at].Line != ls.r.Log.Layers[line].ID {
+						ls.apart++
+					}
 				}
 			}
-		} else if k >= 0 && places != nil && places[k] >= 0 {
-			at := places[k]
-			if x, ok := ls.at[layerKey{subnet: ls.r.Locations.Subnet[at], id: ls.r.Locations.Line[at]}]; ok {
+		} else if at >= 0 {
+			if x, ok := ls.at[layerKey{subnet: locations.List[at].Subnet, id: locations.List[at].Line}]; ok {
 				m.layer[i], m.visit[i] = x, at
 			}
 		}
 		if m.layer[i] < 0 && places == nil {
-			m.layer[i] = ls.estimated(subnet, c, e, k)
+			m.layer[i] = ls.estimated(u, k)
 		}
 		if m.layer[i] < 0 {
 			m.layer[i] = ls.issued(subnet, e, i)
@@ -301,26 +268,23 @@ func (ls *layers) assign(s *capture.Step, c *capture.Core, e *capture.Engine) me
 	return m
 }
 
-// places is the entry of tensor_location.json that each command of a program is of, -1
-// for none; nil without the file.
-func (ls *layers) places(subnet int32, c *capture.Core, e *capture.Engine) []int32 {
+// places returns the entry of tensor_location.json of each command of a program, -1 for none. It
+// returns nil without the file.
+func (ls *layers) places(u capture.Unit) []int32 {
 	l := ls.r.Locations
-	if l == nil || e.Program.Len() == 0 || e.Kind != command.TIU && e.Kind != command.GDMA {
+	if l == nil || u.Program.Len() == 0 || u.Kind != command.TIU && u.Kind != command.GDMA {
 		return nil
 	}
 	side := 0
-	if e.Kind != command.TIU {
+	if u.Kind != command.TIU {
 		side = 1
 	}
-	out := make([]int32, e.Program.Len())
-	for i := range out {
-		out[i] = -1
-	}
-	for i := range l.Len() {
-		if l.Subnet[i] != subnet || int(l.Core[i]) != c.Index {
+	out := slices.Repeat([]int32{-1}, u.Program.Len())
+	for i, x := range l.List {
+		if x.Subnet != u.Step.Subnet() || int(x.Core) != u.Core.Index {
 			continue
 		}
-		for k := l.Before[i][side]; k < min(l.After[i][side], int64(len(out))); k++ {
+		for k := x.Before[side]; k < min(x.After[side], int64(len(out))); k++ {
 			if out[k] >= 0 {
 				ls.twice++
 				continue
@@ -331,63 +295,56 @@ func (ls *layers) places(subnet int32, c *capture.Core, e *capture.Engine) []int
 	return out
 }
 
-// estimated is the layer that the compiler's estimate names for a command, where
-// neither log nor places do: items have the commands' numbers. It is of the first core.
-func (ls *layers) estimated(subnet int32, c *capture.Core, e *capture.Engine, k int) int32 {
-	x := ls.r.Estimate
-	if x == nil || len(ls.r.Log.Layers) > 0 || k < 0 || c.Index > 0 || e.Kind != command.TIU && e.Kind != command.GDMA {
+// estimated returns the layer of a command in the compiler's estimate, if neither log nor places
+// name layers. The numbers of items are those of the commands of the first core.
+func (ls *layers) estimated(u capture.Unit, k int) int32 {
+	if ls.r.Estimate == nil || len(ls.r.Log.Layers) > 0 || k < 0 || u.Core.Index > 0 || u.Kind != command.TIU && u.Kind != command.GDMA {
 		return -1
 	}
 	if ls.items == nil {
-		ls.items = make(map[itemKey]int32, x.Len())
-		for i := range x.Len() {
-			own := x.BD[i]
-			if x.DMA[i] {
-				own = x.GDMA[i]
+		ls.items = map[itemKey]int32{}
+		for _, x := range ls.r.Estimate.Items {
+			at := itemKey{ls.subnetOfTable(x.Table), x.DMA, x.BD}
+			if x.DMA {
+				at.own = x.GDMA
 			}
-			at := itemKey{ls.subnetOfTable(x.Table[i]), x.DMA[i], own}
-			if l, ok := ls.at[layerKey{subnet: at.subnet, id: x.Layer[i]}]; ok {
+			if l, ok := ls.at[layerKey{subnet: at.subnet, id: x.Layer}]; ok {
 				if _, twice := ls.items[at]; !twice {
 					ls.items[at] = l
 				}
 			}
 		}
 	}
-	if l, ok := ls.items[itemKey{subnet, e.Kind == command.GDMA, uint32(k + 1)}]; ok {
+	if l, ok := ls.items[itemKey{u.Step.Subnet(), u.Kind == command.GDMA, uint32(k + 1)}]; ok {
 		return l
 	}
 	return -1
 }
 
-// itemKey names an item of the estimate: its engine and its number.
+// itemKey identifies an item of the estimate by its engine and its number.
 type itemKey struct {
 	subnet int32
 	dma    bool
 	own    uint32
 }
 
-// issued is the layer of a command that the firmware issued.
+// issued returns the layer of a command that the firmware issued, -1 if unknown.
 func (ls *layers) issued(subnet int32, e *capture.Engine, i int) int32 {
 	k := e.Issue[i]
 	if k < 0 || e.Issued[k].Layer == nil {
 		return -1
 	}
 	f := e.Issued[k].Layer
-	// An id of the compiler's own where there is one: else the firmware's group.
+	// The compiler's own id, else the firmware's group.
 	if x, ok := ls.at[layerKey{subnet: subnet, id: int64(f.Group)}]; ok {
 		return x
 	}
 	return ls.find(layerKey{subnet: subnet, id: int64(f.Group), name: "firmware"}, func(p *profile.Layer, _ *runlog.Hint) {
-		p.Op = names.Of(names.Firmware, uint64(f.Layer))
-		if f.Kind == 2 {
-			p.Op = names.Of(names.Copy, uint64(f.Layer))
-		}
+		p.Op = firmwareLayer(*f)
 		p.Name = fmt.Sprintf("%s_%d", p.Op, f.Group)
 	})
 }
 
-// function is the layer of all commands with one function, where nothing tells of
-// layers.
 func (ls *layers) function(e *capture.Engine, i int) int32 {
 	name := functionName(e, i)
 	return ls.find(layerKey{id: int64(e.Kind), name: name}, func(p *profile.Layer, _ *runlog.Hint) {
@@ -396,7 +353,6 @@ func (ls *layers) function(e *capture.Engine, i int) int32 {
 	})
 }
 
-// functionName is what the command of a record does.
 func functionName(e *capture.Engine, i int) string {
 	if k := int(e.Command[i]); k >= 0 {
 		if c := e.Program.Command(k); c != nil {
@@ -428,20 +384,13 @@ func functionName(e *capture.Engine, i int) string {
 	return from.String() + " to " + to.String()
 }
 
-// engineName is the engine's name for people.
 func engineName(e *capture.Engine) string {
-	switch e.Kind {
-	case command.TIU:
-		return "TIU"
-	case command.GDMA:
-		return "GDMA"
-	case command.SDMA:
-		return "SDMA"
+	if e.Kind == command.CDMA {
+		return fmt.Sprintf("CDMA port %d", e.Port)
 	}
-	return fmt.Sprintf("CDMA port %d", e.Port)
+	return strings.ToUpper(e.Kind.String())
 }
 
-// hostLayer is the layer of a subnet that the computer runs.
 func (ls *layers) hostLayer(s *capture.Step) int32 {
 	return ls.find(layerKey{subnet: int32(s.Info.Subnet), id: -2, name: "host"}, func(p *profile.Layer, _ *runlog.Hint) {
 		switch s.Info.Kind {
@@ -460,12 +409,12 @@ func (ls *layers) hostLayer(s *capture.Step) int32 {
 	})
 }
 
-// groups are the ends of the layer groups' lines, for the group of a line.
+// groups finds the layer group of a line.
 type groups struct {
 	list []compiler.Group
 }
 
-// of is the group that a line is in, -1 for none.
+// of returns the group of a line, -1 for none.
 func (g groups) of(line int64) int {
 	i := sort.Search(len(g.list), func(i int) bool { return g.list[i].End > line })
 	if i < len(g.list) && g.list[i].Begin < line {

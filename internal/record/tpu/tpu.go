@@ -1,38 +1,40 @@
-// Package tpu makes profiles of Sophgo's profile directories: what the monitors of a
-// tensor processor recorded of each command, with the compiler's log of which layer a
-// command is of.
+// Package tpu imports Sophgo's profile directories: the records of a tensor processor's monitors
+// for each command, and the compiler's log, which assigns commands to layers.
 //
 // # Time of a layer
 //
-// Engines work at the same time: while the tensor engine computes one layer, the copy
-// engine loads the weights of the next. Each instant in which anything ran is given to
-// the layers whose commands ran then, in equal parts whatever the number of their
-// engines. So the layers' times add up to the time in which anything of the model ran, and
-// with the gaps to its latency. What engines did for a layer beside one another stands in
-// its busy times.
+// Engines work in parallel: while the tensor engine computes one layer, the copy engine loads the
+// weights of the next. Each instant in which anything ran is divided equally among the layers
+// whose commands ran then, whatever the number of their engines. So the layers' times add up to
+// the time in which commands of the model ran, and with the gaps to its latency. The busy times of
+// a layer contain all work of its engines, parallel work included.
 //
 // # Latency
 //
-// The model's latency is from the start of the first command of its program to the
-// end of the last one, over all engines and cores, for each subnet on the chip; a
-// subnet on the host adds the host's interval. Copies of inputs and outputs by the
-// runtime, and messages before and after the program, are shown and not counted.
+// The model's latency is from the start of the first command of its program to the end of the
+// last one, over all engines and cores, for each subnet on the chip. A subnet on the host adds the
+// host's interval. Copies of inputs and outputs by the runtime, and messages before and after the
+// program, are shown but do not count.
 package tpu
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"maps"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/tpu/capture"
 	"github.com/opmeter/opmeter/internal/record/tpu/command"
+	"github.com/opmeter/opmeter/internal/record/tpu/compat"
+	"github.com/opmeter/opmeter/internal/record/tpu/reginfo"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -42,7 +44,7 @@ const Name = "sophgo-tpu"
 // Format recognises the files of profile directories.
 func Format() *record.Format {
 	gives := []string{"latency_s", "expected_s", "timeline", "memory", "shapes"}
-	for _, q := range ordered {
+	for _, q := range quantities {
 		gives = append(gives, q.Key)
 	}
 	return &record.Format{
@@ -58,7 +60,7 @@ func Format() *record.Format {
 	}
 }
 
-// match says how surely a file is of a profile directory.
+// match reports how surely a file belongs to a profile directory.
 func match(f *record.File) record.Sure {
 	switch capture.KindOf(f) {
 	case capture.Other:
@@ -67,23 +69,21 @@ func match(f *record.File) record.Sure {
 		}
 		return record.No
 	case capture.Stream, capture.DriverLog, capture.PortFile, capture.CoreFile:
-		return record.Likely // by name, and what a beginning of a few bytes tells
+		return record.Likely // by the name and a few bytes
 	}
 	return record.Certain
 }
 
-// isDump reports whether a file is a dump of registers.
 func isDump(f *record.File) bool {
 	head := f.Head[:min(len(f.Head), 4096)]
-	return bytes.Contains(head, []byte("__TIU_REG_INFO__")) || bytes.Contains(head, []byte("__TDMA_REG_INFO__")) ||
-		bytes.Contains(head, []byte("__CDMA_REG_INFO__")) || bytes.Contains(head, []byte("__CHIP_ARCH_ARGS__"))
+	return slices.ContainsFunc([]string{reginfo.TIU, reginfo.TDMA, reginfo.CDMA, reginfo.Chip}, func(kind string) bool {
+		return bytes.Contains(head, []byte("__"+kind+"__"))
+	})
 }
 
-// errNothing is returned for folders that hold parts of a recording, and none that says
-// what ran or would run.
+// errNothing is the error for folders with parts of a recording that tell of no command.
 var errNothing = errors.New("no commands: want global.profile with iter*.profile, a compiler's log or an estimate beside it")
 
-// read makes the profile of a folder.
 func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
 	r, faults, err := capture.Read(ctx, in)
 	if err != nil {
@@ -108,19 +108,15 @@ func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
 	return runs, errors.Join(faults...)
 }
 
-// profileOf makes the profile of a recording, nil where it tells of nothing.
+// profileOf returns the profile of a recording, nil if the recording is empty.
 func profileOf(in *record.Input, r *capture.Recording) *runlog.Run {
 	ls := newLayers(r)
 	members := map[*capture.Engine]member{}
 	w := &work{r: r}
 	records := 0
-	for _, s := range r.Steps {
-		for _, c := range s.Cores {
-			for _, e := range c.Engines {
-				members[e] = ls.assign(s, c, e)
-				records += e.Len()
-			}
-		}
+	for u := range r.Units() {
+		members[u.Engine] = ls.assign(u)
+		records += u.Len()
 	}
 	if records == 0 && len(ls.list) == 0 && len(r.Drivers) == 0 && len(r.Steps) == 0 {
 		return nil
@@ -149,39 +145,34 @@ func profileOf(in *record.Input, r *capture.Recording) *runlog.Run {
 	w.grow(len(ls.list))
 	w.fill(p, qs)
 	identify(p, in, r)
-	t := target(p, r)
-	p.Target = t
+	p.Target = target(r)
 	measured := len(w.walls) > 0
 	x := expect(r, ls, p, qs, measured)
-	lostLayers(r, ls, members, p, qs, measured)
+	lostLayers(r, ls, p, qs, measured)
 	p.Timeline = draw(r, ls, members)
 	if !measured && r.Estimate != nil {
-		p.Timeline = drawEstimate(r, ls, x)
+		p.Timeline = drawEstimate(r, x)
 	}
 	whatIf(r, w, p, qs)
 	if p.Timeline != nil {
-		qs.SetTotal(&profile.Totals{}, qCommand, 0) // bars have it
+		qs.SetTotal(&profile.Totals{}, quantities[qCommand], 0) // bars have it
 	}
 	p.Quantities = inOrder(qs.List)
 	r.Dropped.To(run)
-	findings(run, r, ls, w, x, in)
+	findings(run, r, ls, w, x)
 	return run
 }
 
-// inOrder puts the figures that say most first: tables show as many as fit.
+// inOrder sorts figures by [quantities]: tables show as many as fit.
 func inOrder(list []profile.Quantity) []profile.Quantity {
-	var out []profile.Quantity
-	for _, q := range ordered {
-		for _, x := range list {
-			if x.Key == q.Key {
-				out = append(out, x)
-			}
-		}
+	at := map[string]int{}
+	for i, q := range quantities {
+		at[q.Key] = i
 	}
-	return out
+	slices.SortFunc(list, func(a, b profile.Quantity) int { return at[a.Key] - at[b.Key] })
+	return list
 }
 
-// identify says which model it is.
 func identify(p *profile.Profile, in *record.Input, r *capture.Recording) {
 	p.Model.Format = Name
 	p.Model.Name = r.Log.NetName
@@ -203,7 +194,7 @@ func identify(p *profile.Profile, in *record.Input, r *capture.Recording) {
 	p.Model.Name = clean(p.Model.Name)
 }
 
-// modelTensors takes inputs and outputs of the whole model from the program.
+// modelTensors sets the inputs and outputs of the model from the program.
 func modelTensors(p *profile.Profile, r *capture.Recording) {
 	g := r.Program
 	shapes := map[string]profile.Tensor{}
@@ -227,14 +218,19 @@ func modelTensors(p *profile.Profile, r *capture.Recording) {
 	p.Model.Inputs, p.Model.Outputs = of(g.Inputs), of(g.Outputs)
 }
 
-// target describes the chip.
-func target(p *profile.Profile, r *capture.Recording) profile.Target {
+// mostCores returns the largest number of cores in a step, at least 1.
+func mostCores(r *capture.Recording) int {
+	n := 1
+	for _, s := range r.Steps {
+		n = max(n, len(s.Cores))
+	}
+	return n
+}
+
+func target(r *capture.Recording) profile.Target {
 	c := r.Chip
 	t := profile.Target{ID: strings.ToLower(c.Name), Kind: profile.TargetImport, ClockHz: new(r.Clock.TIU), Accelerator: "TPU", Description: "Sophgo " + c.Name}
-	cores := 1
-	for _, s := range r.Steps {
-		cores = max(cores, len(s.Cores))
-	}
+	cores := mostCores(r)
 	if g := r.Program; g != nil && len(r.Steps) == 0 && g.Cores > 0 && g.Cores <= 64 {
 		cores = int(g.Cores)
 	}
@@ -271,6 +267,104 @@ func target(p *profile.Profile, r *capture.Recording) profile.Target {
 		method += ", times the cores that ran"
 	}
 	t.PeakMethod = method
-	p.Settings.Threads = nil
 	return t
+}
+
+// original returns the files of the vendor's converter.
+func original(ctx context.Context, in *record.Input) ([]record.Output, error) {
+	c, err := compat.Read(ctx, in)
+	if err != nil {
+		return nil, at(in, err)
+	}
+	files, err := compat.Write(c)
+	if err != nil {
+		return nil, at(in, err)
+	}
+	out := make([]record.Output, len(files))
+	for i, f := range files {
+		out[i] = record.Output(f)
+	}
+	return out, nil
+}
+
+// at adds the folder to an error without a place of its own.
+func at(in *record.Input, err error) error {
+	if _, ok := errors.AsType[*record.FileError](err); ok || len(in.Files) == 0 {
+		return err
+	}
+	return &record.FileError{Path: in.Files[0].Dir, Err: err}
+}
+
+// commands lists the commands of every stream.
+func commands(ctx context.Context, in *record.Input, w io.Writer) error {
+	return streams(ctx, in, w, func(out io.Writer, name string, _ *command.Chip, engines []*capture.Engine) error {
+		for _, e := range engines {
+			fmt.Fprintf(out, "# %s, %s: %d commands\n", name, e.Kind, len(e.Program.Commands))
+			if err := command.List(out, e.Program.Commands); err != nil {
+				return err
+			}
+			if e.Program.Stop != nil {
+				fmt.Fprintf(out, "# stopped: %v\n", e.Program.Stop)
+			}
+		}
+		return nil
+	})
+}
+
+// check looks for memory that one engine writes and another reads without a defined order.
+func check(ctx context.Context, in *record.Input, w io.Writer) (found int, err error) {
+	err = streams(ctx, in, w, func(out io.Writer, name string, chip *command.Chip, engines []*capture.Engine) error {
+		lists := map[command.Engine][]command.Command{}
+		for _, e := range engines {
+			lists[e.Kind] = e.Program.Commands
+		}
+		r := command.Check(chip, lists[command.TIU], lists[command.GDMA])
+		for i := range r.Hazards {
+			if !r.Hazards[i].Equal { // commands may work in place on the same bytes
+				found++
+				fmt.Fprintf(out, "%s: %s\n", name, r.Hazards[i].String())
+			}
+		}
+		more := ""
+		if r.Cut {
+			more = "; there was more than could be compared"
+		}
+		fmt.Fprintf(out, "# %s: %d commands, %d pairs compared%s\n", name, r.Commands, r.Pairs, more)
+		return nil
+	})
+	return found, err
+}
+
+// streams calls do for each core of each subnet's first run. Errors of the writer come from its
+// Flush at the end.
+func streams(ctx context.Context, in *record.Input, w io.Writer, do func(out io.Writer, name string, chip *command.Chip, engines []*capture.Engine) error) error {
+	r, faults, err := capture.Read(ctx, in)
+	if err != nil {
+		return at(in, err)
+	}
+	if r == nil || r.Chip == nil {
+		return errors.Join(append(faults, at(in, errors.New("holds nothing that a tensor processor recorded")))...)
+	}
+	out := bufio.NewWriter(w)
+	n := 0
+	seen := map[uint32]bool{}
+	for _, s := range r.Steps {
+		if s.HasInfo && seen[s.Info.Subnet] {
+			continue
+		}
+		seen[s.Info.Subnet] = true
+		for _, c := range s.Cores {
+			for _, e := range c.Engines {
+				n += len(e.Program.Commands)
+			}
+			if err := do(out, fmt.Sprintf("subnet %d, core %d", s.Info.Subnet, c.Number), r.Chip, c.Engines); err != nil {
+				return errors.Join(err, out.Flush())
+			}
+		}
+	}
+	err = errors.Join(faults...)
+	if err == nil && n == 0 {
+		err = at(in, errors.New("holds no command streams (cmd_ADDRESS_CORE_ENGINE.dat)"))
+	}
+	return errors.Join(err, out.Flush())
 }

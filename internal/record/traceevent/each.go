@@ -5,12 +5,22 @@ import (
 	"io"
 
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
+	"github.com/opmeter/opmeter/internal/record"
 )
 
-// Each passes on the events of the lists that stream, and all other members of a document, like
-// [jsonscan.Each]; elements of lists that are not objects are events without anything. An event is
-// valid until the function returns. It ends early with the context's error. Reading and unpacking
-// go on ahead, beside it.
+// Read calls event for events of the lists that o streams, and other for all other members of a
+// file, see [jsonscan.Each]. An element that is not an object is an empty event. An event is
+// valid until the function returns. Read stops with the error of the context. It reads and
+// decompresses ahead in a goroutine.
+func Read(ctx context.Context, f *record.File, o jsonscan.Options, event func(key string, e *Event), other func(key string, v []byte)) (res jsonscan.Result, err error) {
+	err = f.With(func(r io.Reader) error {
+		res, err = Each(ctx, r, o, event, other)
+		return err
+	})
+	return res, err
+}
+
+// Each is [Read] for a document from r.
 func Each(ctx context.Context, r io.Reader, o jsonscan.Options, event func(key string, e *Event), other func(key string, v []byte)) (jsonscan.Result, error) {
 	a := newAhead(r)
 	defer a.stop()
@@ -18,7 +28,7 @@ func Each(ctx context.Context, r io.Reader, o jsonscan.Options, event func(key s
 	n := 0
 	o.Object = func(key string, text []byte) int {
 		if n++; n&0xfff == 0 && ctx.Err() != nil {
-			return 0 // the usual way ends it
+			return 0 // the callback then stops
 		}
 		size := e.Parse(text)
 		if size > 0 {
@@ -33,7 +43,7 @@ func Each(ctx context.Context, r io.Reader, o jsonscan.Options, event func(key s
 		case e.Parse(v) > 0:
 			event(key, &e)
 		default:
-			e = Event{pairs: e.pairs[:0]}
+			e = Event{pairs: e.pairs[:0], key: e.key}
 			event(key, &e)
 		}
 		return ctx.Err()
@@ -44,16 +54,16 @@ func Each(ctx context.Context, r io.Reader, o jsonscan.Options, event func(key s
 	return res, err
 }
 
-// ahead reads in a goroutine of its own, some pieces before they are asked for.
+// ahead reads ahead in a goroutine.
 type ahead struct {
 	full, free chan []byte
 	quit       chan struct{}
 	now        []byte
-	whole      []byte // the piece that now is a part of
+	whole      []byte // the buffer that contains now
 	err        error  // set before full is closed
 }
 
-// pieceBytes is how much is read at a time.
+// pieceBytes is the size of one read.
 const pieceBytes = 256 << 10
 
 func newAhead(r io.Reader) *ahead {
@@ -71,7 +81,7 @@ func newAhead(r io.Reader) *ahead {
 				return
 			}
 			n, err := r.Read(b[:pieceBytes])
-			a.full <- b[:n] // there is room for all but one
+			a.full <- b[:n] // does not block: full holds all but one
 			if err != nil {
 				a.err = err
 				return
@@ -81,7 +91,7 @@ func newAhead(r io.Reader) *ahead {
 	return a
 }
 
-// Read gives what was read ahead.
+// Read implements io.Reader.
 func (a *ahead) Read(b []byte) (int, error) {
 	for len(a.now) == 0 {
 		if a.whole != nil {
@@ -99,7 +109,7 @@ func (a *ahead) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// stop ends the goroutine, after the piece that it is reading.
+// stop ends the goroutine after its current read.
 func (a *ahead) stop() {
 	close(a.quit)
 	for range a.full {

@@ -1,3 +1,8 @@
+// Package traceevent reads events in the trace-event format of the Chromium project, which many
+// tools write: a list of JSON objects, or an object with such a list. It knows the members of
+// events and the units of times, but not their meaning.
+//
+// Source of the format: "Trace Event Format", a document of the Chromium project.
 package traceevent
 
 import (
@@ -6,6 +11,7 @@ import (
 	"strconv"
 
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
+	"github.com/opmeter/opmeter/internal/record/track"
 )
 
 // Event is one event. Fields are raw text: strings keep their quotes, absent fields are nil.
@@ -19,40 +25,36 @@ type Event struct {
 	ID, ID2       []byte
 	BindID        []byte
 	BindPoint     []byte
-	Args          []byte // all arguments, an object; see [Event.Each]
 	Frame, Weight []byte // of samples
 	FlowIn        bool
 	FlowOut       bool
 	Scope         []byte
 	ThreadDur     []byte // tdur, if dur is absent
 
-	pairs []pair // members of the arguments
+	pairs []pair // arguments
+	key   []byte // memory for keys of arrows
 }
 
 // Parse parses the event object at the start of v and returns its length in bytes, or 0 if v does
 // not start with a complete object. The result is valid until the next call and refers to v.
 func (e *Event) Parse(v []byte) (n int) {
-	*e = Event{pairs: e.pairs[:0]}
-	if len(v) < 2 || v[0] != '{' {
-		return 0
-	}
-	for i := 1; ; {
-		key, at, end := next(v, i)
-		if end == -1 && key == nil {
-			return at
+	*e = Event{pairs: e.pairs[:0], key: e.key}
+	c := jsonscan.Cursor{Text: v}
+	for c.Next() {
+		if c.Depth == 1 && string(c.Key) == "args" && c.Enter() {
+			continue
 		}
-		if string(key) == "args" && at < len(v) && v[at] == '{' {
-			if e.pairs, end = nested(v, at, e.pairs[:0]); end >= 0 {
-				e.Args = v[at:end]
-			}
-		} else if end >= 0 {
-			e.member(key, v[at:end])
-		}
-		if end < 0 {
+		value := c.Value()
+		switch {
+		case value == nil:
 			return 0
+		case c.Depth > 1:
+			e.pairs = append(e.pairs, pair{c.Key, value})
+		default:
+			e.member(c.Key, value)
 		}
-		i = end
 	}
+	return c.Len()
 }
 
 // Each calls f for each argument.
@@ -61,6 +63,32 @@ func (e *Event) Each(f func(key, value []byte)) {
 		f(e.pairs[i].key, e.pairs[i].value)
 	}
 }
+
+// Fields reads arguments into variables. fields alternates keys and pointers: *[]byte receives
+// the raw value, *string the decoded text (clipped, see [track.Clip]), *int64 and *float64
+// numbers. Absent arguments and values of another type leave a variable unchanged.
+func (e *Event) Fields(fields ...any) {
+	for i := range e.pairs {
+		store(fields, e.pairs[i].key, e.pairs[i].value)
+	}
+}
+
+// Arrow adds an event of phase s, t or f as the end of an arrow on a track.
+func (e *Event) Arrow(f *track.Flows, on int32) {
+	e.key = Key(e.key, Bare(e.ID), Bare(e.Cat))
+	f.Add(e.key, track.ArrowEnd{
+		Track: on, TS: e.TS, Slice: -1, Next: e.Phase == 'f' && string(Bare(e.BindPoint)) != "e", Leaves: e.Phase == 's',
+	})
+}
+
+// Bound adds the end of an arrow that leaves or reaches a slice.
+func (e *Event) Bound(f *track.Flows, on int32) {
+	e.key = Key(e.key, Bare(e.BindID), Bare(e.Cat))
+	f.Add(e.key, track.ArrowEnd{Track: on, TS: e.TS, Slice: -1, Leaves: !e.FlowIn})
+}
+
+// pair is a member of an object.
+type pair struct{ key, value []byte }
 
 func (e *Event) member(key, v []byte) {
 	switch string(key) {
@@ -103,7 +131,7 @@ func (e *Event) member(key, v []byte) {
 	}
 }
 
-// Bare takes the quotes of a string away, so that "7" and 7 are the same; escapes stay.
+// Bare removes the quotes of a string, so that "7" and 7 are equal. Escapes remain.
 func Bare(v []byte) []byte {
 	if len(v) >= 2 && v[0] == '"' {
 		return v[1 : len(v)-1]
@@ -111,8 +139,8 @@ func Bare(v []byte) []byte {
 	return v
 }
 
-// Text decodes a string; other values stand as they are, null and absent ones are empty. The
-// result is valid as long as v is.
+// Text decodes a string. Other values are unchanged, null and absent values are empty. The result
+// is valid as long as v is.
 func Text(v []byte) []byte {
 	b := Bare(v)
 	switch {
@@ -124,8 +152,8 @@ func Text(v []byte) []byte {
 	return b
 }
 
-// Nanos reads microseconds, whole or with a fraction, also in quotes, as nanoseconds.
-// Digits beyond are rounded. ok is false for what is not a number, or none that fits.
+// Nanos converts microseconds (a number, also in quotes) to nanoseconds and rounds the rest. ok
+// is false if v is not a number or does not fit.
 func Nanos(v []byte) (ns int64, ok bool) {
 	v = Bare(v)
 	i, neg := 0, false
@@ -163,8 +191,7 @@ func Nanos(v []byte) (ns int64, ok bool) {
 	return ns, true
 }
 
-// slow reads what is not plain: exponents, many digits. Whole microseconds are
-// exact all the same.
+// slow parses numbers with exponents or many digits. Whole microseconds stay exact.
 func slow(v []byte) (ns int64, ok bool) {
 	if us, err := strconv.ParseInt(string(v), 10, 64); err == nil {
 		if us > math.MaxInt64/1000 || us < math.MinInt64/1000 {
@@ -195,4 +222,65 @@ func slow(v []byte) (ns int64, ok bool) {
 		return 0, false
 	}
 	return int64(f), true
+}
+
+// Members calls f for each member of an object. Keys are not decoded. Other values have no members.
+func Members(v []byte, f func(key, value []byte)) {
+	for c := (jsonscan.Cursor{Text: v}); c.Next(); {
+		value := c.Value()
+		if value == nil {
+			return
+		}
+		f(c.Key, value)
+	}
+}
+
+// Key joins the parts of a map key with zero bytes. It uses the memory of to.
+func Key(to []byte, parts ...[]byte) []byte {
+	to = to[:0]
+	for i, p := range parts {
+		if i > 0 {
+			to = append(to, 0)
+		}
+		to = append(to, p...)
+	}
+	return to
+}
+
+// Fields reads members of an object into variables, see [Event.Fields].
+func Fields(v []byte, fields ...any) {
+	Members(v, func(k, v []byte) { store(fields, k, v) })
+}
+
+// store sets the variables for one member.
+func store(fields []any, k, v []byte) {
+	for i := 0; i+1 < len(fields); i += 2 {
+		if fields[i].(string) != string(k) {
+			continue
+		}
+		switch to := fields[i+1].(type) {
+		case *[]byte:
+			*to = v
+		case *string:
+			*to = track.Clip(Text(v))
+		case *int64:
+			if n, ok := jsonscan.Int(v); ok {
+				*to = n
+			}
+		case *float64:
+			if f, ok := jsonscan.Number(v); ok {
+				*to = f
+			}
+		default:
+			// Printing the type would move the variables of callers to the heap.
+			panic("traceevent: field of a type that is not supported")
+		}
+	}
+}
+
+// Elements calls f for each element of a list.
+func Elements(v []byte, f func(value []byte)) {
+	if len(v) > 0 && v[0] == '[' {
+		_ = jsonscan.Walk(v, func(_, e []byte) bool { f(e); return true })
+	}
 }

@@ -1,77 +1,59 @@
 package track
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
+	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/profile"
 )
 
 // Step is an iteration: an inference or a step of training.
 type Step struct{ Start, End int64 }
 
-// Assign gives the slices of a track the number of the step in which they start, -1
-// for those that start in none. Steps are in the order of their starts, and a slice
-// belongs to the latest one that has begun.
-func (k *Track) Assign(steps []Step) {
-	for i := range k.Slices {
-		k.Slices[i].Iteration = InStep(steps, k.Slices[i].Start)
-	}
-}
-
-// InStep is the step in which a point in time lies, -1 for none.
+// InStep returns the latest step that has begun at a time, -1 if that step has ended.
 func InStep(steps []Step, ts int64) int32 {
-	n, _ := slices.BinarySearchFunc(steps, ts, func(s Step, ts int64) int {
-		if s.Start <= ts {
-			return -1
-		}
-		return 1
-	})
+	n := sort.Search(len(steps), func(i int) bool { return steps[i].Start > ts })
 	if n == 0 || ts >= steps[n-1].End && ts != steps[n-1].Start {
 		return -1
 	}
 	return int32(n - 1)
 }
 
-// maxIterations bounds the iterations whose times are added up one by one.
-const maxIterations = 1_000_000
+// NoWall is the length of an iteration that does not count.
+const NoWall = math.MinInt64
 
-// Tally adds up the own times of slices by layer. Walls holds the length of each
-// iteration, nanoseconds, below 0 for the sum of its calls; without any, everything is
-// one iteration of the given length. Slices of no iteration are not counted then.
-// Slices of tracks aside, and those whose end the record lacks, are left out.
+// Tally adds the own times of slices by layer. walls holds the length of each iteration in
+// nanoseconds; a negative length other than [NoWall] stands for the sum of its calls. Without
+// walls, everything is one iteration of length whole. With walls, slices outside of iterations do
+// not count. Slices without an end, and those on tracks that are aside, never count.
 func (t *Trace) Tally(to *runlog.Tally, walls []int64, whole int64) {
-	counts := func(k *Track, i int) bool {
-		return k.Slices[i].Layer >= 0 && !k.Slices[i].Open
-	}
-	if len(walls) == 0 || len(walls) > maxIterations {
-		for _, k := range t.Tracks {
-			for i := range k.Slices {
-				if !k.Aside && counts(k, i) {
-					to.Call(int(k.Slices[i].Layer), k.Self[i])
-				}
-			}
-		}
-		to.End(whole)
-		return
-	}
+	one := len(walls) == 0 || len(walls) > maxIterations
 	type call struct {
 		layer int32
 		self  int64
 	}
-	begin := make([]int, len(walls)+1)
 	each := func(f func(n int32, c call)) {
 		for _, k := range t.Tracks {
 			for i := range k.Slices {
-				if n := k.Slices[i].Iteration; !k.Aside && counts(k, i) && n >= 0 && int(n) < len(walls) {
-					f(n, call{k.Slices[i].Layer, k.Self[i]})
+				s := &k.Slices[i]
+				if n := s.Iteration; !k.Aside && s.Layer >= 0 && !s.Open && (one || n >= 0 && int(n) < len(walls)) {
+					f(n, call{s.Layer, k.Self[i]})
 				}
 			}
 		}
 	}
+	if one {
+		each(func(_ int32, c call) { to.Call(int(c.layer), c.self) })
+		to.End(whole)
+		return
+	}
+	begin := make([]int, len(walls)+1)
 	each(func(n int32, _ call) { begin[n+1]++ })
 	for i := range walls {
 		begin[i+1] += begin[i]
@@ -80,6 +62,9 @@ func (t *Trace) Tally(to *runlog.Tally, walls []int64, whole int64) {
 	next := slices.Clone(begin)
 	each(func(n int32, c call) { calls[next[n]] = c; next[n]++ })
 	for i, wall := range walls {
+		if wall == NoWall {
+			continue
+		}
 		for _, c := range calls[begin[i]:begin[i+1]] {
 			to.Call(int(c.layer), c.self)
 		}
@@ -87,18 +72,29 @@ func (t *Trace) Tally(to *runlog.Tally, walls []int64, whole int64) {
 	}
 }
 
-// Layers numbers layers by what they are called.
+// Fill makes the profile of a trace of any program: layers, their times and the timeline.
+func (t *Trace) Fill(p *profile.Profile, l *Layers, f *Flows) {
+	p.Layers = t.Settle(l)
+	t.Nest()
+	f.Links(t)
+	start, end, ok := t.Span(func(k *Track) bool { return !k.Aside })
+	if ok && len(p.Layers) > 0 {
+		var tally runlog.Tally
+		t.Tally(&tally, nil, end-start)
+		tally.Fill(p)
+	}
+	p.Timeline = t.Timeline("first event of the trace", "recorded by the traced program")
+}
+
+// Layers numbers layers by name and operator.
 type Layers struct {
 	List []profile.Layer
 	at   map[string]int32
 	key  []byte
+	seen []bool // layers whose arguments were read
 }
 
-// MaxLayers bounds the layers of a record.
-const MaxLayers = 50_000
-
-// Of gives the number of the layer with a name and operator; what is beyond
-// [MaxLayers] is one layer for all.
+// Of returns the number of a layer. All layers beyond [MaxLayers] share one number.
 func (l *Layers) Of(name, op []byte) int32 {
 	l.key = append(append(append(l.key[:0], name...), 0), op...)
 	if i, ok := l.at[string(l.key)]; ok {
@@ -107,21 +103,39 @@ func (l *Layers) Of(name, op []byte) int32 {
 	if l.at == nil {
 		l.at = map[string]int32{}
 	}
+	y := profile.Layer{Name: Clip(name), Op: Clip(op)}
 	if len(l.List) >= MaxLayers {
 		if i, ok := l.at[""]; ok {
 			return i
 		}
-		l.at[""] = int32(len(l.List))
-		l.List = append(l.List, profile.Layer{Name: fmt.Sprintf("all beyond %d names", MaxLayers), Op: "other"})
-		return int32(len(l.List) - 1)
+		l.key, y = l.key[:0], profile.Layer{Name: fmt.Sprintf("all beyond %d names", MaxLayers), Op: "other"}
 	}
 	i := int32(len(l.List))
 	l.at[string(l.key)] = i
-	l.List = append(l.List, profile.Layer{Name: Clip(name), Op: Clip(op)})
+	l.List = append(l.List, y)
 	return i
 }
 
-// Clip makes a text of at most some thousand bytes, which is UTF-8.
+// Arguments keeps the arguments that all slices of a layer have in common as its options: at most
+// 16 of at most 300 bytes each. Call it for each slice. all adds the arguments of the slice; has
+// reports whether it has an argument.
+func (l *Layers) Arguments(n int32, all func(add func(key, value string)), has func(o *profile.Option) bool) {
+	const most, bytes = 16, 300
+	y := &l.List[n]
+	l.seen = append(l.seen, make([]bool, len(l.List)-len(l.seen))...)
+	if l.seen[n] {
+		y.Options = slices.DeleteFunc(y.Options, func(o profile.Option) bool { return !has(&o) })
+		return
+	}
+	l.seen[n] = true
+	all(func(key, value string) {
+		if key != "" && value != "" && len(key) <= bytes && len(value) <= bytes && len(y.Options) < most {
+			y.Options = append(y.Options, profile.Option{Key: key, Value: value})
+		}
+	})
+}
+
+// Clip makes a text valid UTF-8 and limits it to 16 KiB.
 func Clip(s []byte) string {
 	if len(s) > maxName {
 		s = s[:maxName]
@@ -129,23 +143,20 @@ func Clip(s []byte) string {
 	return strings.ToValidUTF8(string(s), "\ufffd")
 }
 
-// Settle makes the layers of a profile of those that slices outside of tracks aside are
-// of, in their order, and gives the slices their numbers. Where everything is aside,
-// nothing is. Slices of layers that are left out keep the layer's name.
+// Settle returns the layers that have slices on tracks that are not aside, and renumbers the
+// slices. If all tracks are aside, none is. Other slices keep the name of their layer as a label.
 func (t *Trace) Settle(l *Layers) []profile.Layer {
 	var used, ended []bool
 	for {
 		used, ended = make([]bool, len(l.List)), make([]bool, len(l.List))
 		some := false
-		for _, k := range t.Tracks {
-			for i := range k.Slices {
-				if s := &k.Slices[i]; !k.Aside && s.Layer >= 0 {
-					used[s.Layer], some = true, true
-					ended[s.Layer] = ended[s.Layer] || !s.Open
-				}
+		for k, s := range t.All() {
+			if !k.Aside && s.Layer >= 0 {
+				used[s.Layer], some = true, true
+				ended[s.Layer] = ended[s.Layer] || !s.Open
 			}
 		}
-		if some || !t.inside() {
+		if some || !t.clearAside() {
 			break
 		}
 	}
@@ -165,31 +176,22 @@ func (t *Trace) Settle(l *Layers) []profile.Layer {
 		}
 		out = append(out, y)
 	}
-	for _, k := range t.Tracks {
-		for i := range k.Slices {
-			s := &k.Slices[i]
-			if s.Layer < 0 {
-				continue
-			}
-			if n := to[s.Layer]; n >= 0 {
-				s.Layer = n
-				continue
-			}
+	for _, s := range t.All() {
+		if s.Layer >= 0 && to[s.Layer] < 0 {
 			if s.Label < 0 {
 				s.Label = names[s.Layer][0]
 			}
 			if s.Type < 0 {
 				s.Type = names[s.Layer][1]
 			}
-			s.Layer = -1
 		}
 	}
+	t.Relabel(to)
 	return out
 }
 
-// inside takes the mark of tracks aside away and reports whether there were any with
-// slices.
-func (t *Trace) inside() (some bool) {
+// clearAside puts no track aside, and reports whether a track with slices was.
+func (t *Trace) clearAside() (some bool) {
 	for _, k := range t.Tracks {
 		if k.Aside && len(k.Slices) > 0 {
 			some = true
@@ -199,10 +201,35 @@ func (t *Trace) inside() (some bool) {
 	return some
 }
 
-// Set sets a figure of a layer. Those of opmeter's own quantities are not negative: one
-// that is makes no sense and is left out.
+// Set sets a quantity of a layer. Negative values of opmeter's own quantities are ignored.
 func Set(qs *runlog.Quantities, l *profile.Layer, q profile.Quantity, v float64) {
 	if _, known := profile.Lookup(q.Key); !known || v >= 0 {
 		qs.Set(l, q, v)
 	}
+}
+
+// Stem returns the name of a file without the suffixes of traces.
+func Stem(name string) string {
+	s := name
+	for {
+		low := strings.ToLower(s)
+		cut := len(s)
+		for _, end := range []string{".json", ".trace", ".pt", ".pftrace", ".perfetto-trace", ".pb", ".prof", ".pprof", ".cpuprofile", ".txt", ".folded", ".speedscope", ".gz"} {
+			if strings.HasSuffix(low, end) && len(end) < len(s) {
+				cut = len(s) - len(end)
+				break
+			}
+		}
+		if cut == len(s) {
+			return cmp.Or(s, "unnamed")
+		}
+		s = s[:cut]
+	}
+}
+
+// NewRun returns a run whose model has the name of a file, see [Stem].
+func NewRun(f *record.File, format string) *runlog.Run {
+	return &runlog.Run{Profile: &profile.Profile{
+		Model: profile.Model{Name: Stem(f.Name), Path: f.Path, Format: format},
+	}}
 }

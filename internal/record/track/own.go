@@ -3,18 +3,18 @@ package track
 import (
 	"cmp"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
-// Own puts together the layers of a trace that opmeter wrote: what formats of traces
-// say of bars and their layers stands in arguments whose keys are the same in all of them.
+// Own rebuilds the layers of a trace that opmeter wrote. All trace formats describe bars and
+// layers with the same arguments.
 type Own struct {
 	Quantities runlog.Quantities
 	layers     []ownLayer
@@ -27,12 +27,25 @@ type ownLayer struct {
 	profile.Layer
 }
 
-// OwnBar is what the arguments of one bar say.
+// IsOwn reports whether opmeter wrote a trace, by the name of the program that wrote it.
+func IsOwn(writer string) bool {
+	first, _, _ := strings.Cut(writer, " ")
+	return first == "opmeter"
+}
+
+// NameOwn sets model and target from a title of a trace, such as "mobilenet on stm32h7".
+func NameOwn(p *profile.Profile, title string) {
+	if i := strings.LastIndex(title, " on "); i > 0 {
+		p.Model.Name, p.Target.ID = title[:i], title[i+4:]
+	}
+}
+
+// OwnBar holds the arguments of one bar.
 type OwnBar struct {
-	// Layer is the index of the bar's layer in the profile that was written, Iteration its
-	// number; -1 for none.
+	// Layer is the index of the layer in the profile, Iteration the number of the iteration; -1
+	// if unknown.
 	Layer, Iteration int64
-	// InLayers says that the bar is of a lane of layers.
+	// InLayers says that the lane of the bar is one of layers.
 	InLayers bool
 
 	extra   Extra
@@ -47,12 +60,12 @@ type ownNumber struct {
 	v   float64
 }
 
-// NewOwnBar makes an empty one.
+// NewOwnBar returns a bar without arguments.
 func NewOwnBar() *OwnBar {
 	return &OwnBar{Layer: -1, Iteration: -1, bytes: -1, extra: Extra{Utilisation: -1}}
 }
 
-// Text takes an argument that is a text.
+// Text adds a text argument.
 func (b *OwnBar) Text(key, v string) {
 	switch key {
 	case "subnet":
@@ -66,7 +79,7 @@ func (b *OwnBar) Text(key, v string) {
 	}
 }
 
-// Number takes an argument that is a number. One that is not finite says nothing.
+// Number adds a numeric argument; infinities and NaN are ignored.
 func (b *OwnBar) Number(key string, v float64) {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return
@@ -82,10 +95,13 @@ func (b *OwnBar) Number(key string, v float64) {
 		}
 	case "utilisation":
 		b.extra.Utilisation, b.has = v, true
-	case "stall_s":
-		b.stall(v)
-	case "stall_us":
-		b.stall(v / 1e6)
+	case "stall_s", "stall_us":
+		if key == "stall_us" {
+			v /= 1e6
+		}
+		if v > 0 && v < timeline.MaxSeconds {
+			b.extra.Stall, b.has = v, true
+		}
 	default:
 		if f, ok := strings.CutPrefix(key, "bar_"); ok && runlog.Key(f) == f {
 			if b.extra.Figures == nil {
@@ -100,14 +116,7 @@ func (b *OwnBar) Number(key string, v float64) {
 	}
 }
 
-// stall takes seconds; what no bar can have waited is left out.
-func (b *OwnBar) stall(v float64) {
-	if v > 0 && v < timeline.MaxSeconds {
-		b.extra.Stall, b.has = v, true
-	}
-}
-
-// index is an integer from 0, -1 for anything else.
+// index converts a number to an index, -1 if it is not one.
 func index(v float64) int64 {
 	if !(v >= 0 && v < 1<<30) {
 		return -1
@@ -115,7 +124,7 @@ func index(v float64) int64 {
 	return int64(v)
 }
 
-// Apply gives a slice what its arguments say. name and kind are the texts on the bar.
+// Apply applies the arguments to a slice. name and kind are the texts of the bar.
 func (o *Own) Apply(t *Trace, track int32, s *Slice, b *OwnBar, name, kind []byte) {
 	k := t.Tracks[track]
 	s.Bytes, s.Iteration = b.bytes, int32(b.Iteration)
@@ -131,10 +140,7 @@ func (o *Own) Apply(t *Trace, track int32, s *Slice, b *OwnBar, name, kind []byt
 				s.Type = t.Name(kind)
 			}
 		}
-		if k.Kind == "" || string(k.Kind) != string(kind) {
-			return
-		}
-		if string(name) == k.Name {
+		if k.Kind != "" && string(k.Kind) == string(kind) && string(name) == k.Name {
 			s.Label = -1
 		}
 		return
@@ -159,7 +165,7 @@ func (o *Own) Apply(t *Trace, track int32, s *Slice, b *OwnBar, name, kind []byt
 	if l.Op == "" {
 		l.Op = string(kind)
 	}
-	// Text that differs from the layer's is the bar's own.
+	// A text that differs from that of the layer belongs to the bar.
 	if s := string(name); s != cmp.Or(l.Name, l.Op) && l.Name == "" {
 		l.Name = s
 	}
@@ -187,10 +193,9 @@ func (o *Own) layer(i int64) int32 {
 	return n
 }
 
-// describe takes what stands at a bar of the layer.
+// describe applies the arguments to the layer of the bar.
 func (o *Own) describe(l *ownLayer, b *OwnBar) {
-	sides := map[string]*[]profile.Tensor{"input": &l.Inputs, "output": &l.Outputs}
-	lists := map[string][3]string{}
+	var lists map[string]string
 	for _, t := range b.texts {
 		key, v := t[0], t[1]
 		switch key {
@@ -208,20 +213,19 @@ func (o *Own) describe(l *ownLayer, b *OwnBar) {
 			l.Options = options(v, " ")
 		case "attributes":
 			l.Options = options(v, ";")
-		case "inputs", "outputs":
-			*sides[strings.TrimSuffix(key, "s")] = tensors(v)
+		case "inputs":
+			l.Inputs = tensors(v)
+		case "outputs":
+			l.Outputs = tensors(v)
 		default:
-			side, part, ok := strings.Cut(key, "_")
-			if i := slices.Index([]string{"tensor_name", "type", "shape"}, part); ok && i >= 0 && sides[side] != nil {
-				all := lists[side]
-				all[i] = v
-				lists[side] = all
+			if lists == nil {
+				lists = map[string]string{}
 			}
+			lists[key] = v
 		}
 	}
-	for side, all := range lists {
-		*sides[side] = columns(all)
-	}
+	columns(&l.Inputs, lists, "input")
+	columns(&l.Outputs, lists, "output")
 	for _, n := range b.numbers {
 		if runlog.Key(n.key) == n.key {
 			Set(&o.Quantities, &l.Layer, profile.Quantity{Key: n.key, Unit: unit(n.key)}, n.v)
@@ -232,7 +236,7 @@ func (o *Own) describe(l *ownLayer, b *OwnBar) {
 	}
 }
 
-// unit is the base unit in which the key of a quantity ends.
+// unit returns the base unit of a quantity by the suffix of its key.
 func unit(key string) string {
 	for _, u := range [][2]string{{"_s", "s"}, {"_bytes", "B"}, {"_hz", "Hz"}, {"_j", "J"}, {"_cycles", "cycles"}} {
 		if strings.HasSuffix(key, u[0]) {
@@ -242,7 +246,7 @@ func unit(key string) string {
 	return ""
 }
 
-// options reads "padding:same stride:2x2".
+// options parses "padding:same stride:2x2".
 func options(s, sep string) (out []profile.Option) {
 	for part := range strings.SplitSeq(s, sep) {
 		key, v, ok := strings.Cut(part, ":")
@@ -256,14 +260,13 @@ func options(s, sep string) (out []profile.Option) {
 	return out
 }
 
-// tensors reads "image int8 1x32x32x3, …": names may have blanks, types and shapes have
-// none.
+// tensors parses "image int8 1x32x32x3, …". Names may contain blanks, types and shapes do not.
 func tensors(s string) (out []profile.Tensor) {
 	for part := range strings.SplitSeq(s, ", ") {
 		var t profile.Tensor
 		words := strings.Fields(part)
 		if n := len(words); n > 0 {
-			if d, ok := dims(words[n-1], "x"); ok {
+			if d, ok := Dims(words[n-1], "x"); ok {
 				t.Shape, words = d, words[:n-1]
 			}
 		}
@@ -276,37 +279,29 @@ func tensors(s string) (out []profile.Tensor) {
 	return out
 }
 
-// isType tells types of elements from names of tensors by their look.
-func isType(s string) bool {
-	for _, p := range []string{"float", "int", "uint", "bool", "string", "complex", "bfloat"} {
-		if rest, ok := strings.CutPrefix(s, p); ok && strings.Trim(rest, "0123456789") == "" {
-			return true
-		}
-	}
-	return false
-}
+// isType distinguishes element types from names of tensors.
+var isType = regexp.MustCompile(`^(float|int|uint|bool|string|complex|bfloat)\d*$`).MatchString
 
-// columns reads lists of names, types and shapes, as long as they agree.
-func columns(all [3]string) (out []profile.Tensor) {
-	if all == [3]string{} {
-		return nil
+// columns combines lists of names, types and shapes of the tensors on a side ("input" or "output").
+// Names with commas make lists of different lengths, which are ignored.
+func columns(to *[]profile.Tensor, lists map[string]string, side string) {
+	name, typ, shape := lists[side+"_tensor_name"], lists[side+"_type"], lists[side+"_shape"]
+	if name+typ+shape == "" {
+		return
 	}
-	names, types, shapes := strings.Split(all[0], ","), strings.Split(all[1], ","), strings.Split(all[2], ",")
+	*to = nil
+	names, types, shapes := strings.Split(name, ","), strings.Split(typ, ","), strings.Split(shape, ",")
 	if len(types) != len(names) || len(shapes) != len(names) {
-		return nil // names with commas: nobody can tell
+		return
 	}
 	for i := range names {
-		t := profile.Tensor{Name: names[i], DType: types[i]}
-		if d, ok := dims(shapes[i], "*"); ok {
-			t.Shape = d
-		}
-		out = append(out, t)
+		d, _ := Dims(shapes[i], "*")
+		*to = append(*to, profile.Tensor{Name: names[i], DType: types[i], Shape: d})
 	}
-	return out
 }
 
-// dims reads "1x32x32x3"; "?" is a dimension that is not known.
-func dims(s, sep string) (out []int64, ok bool) {
+// Dims parses a shape such as "1x32x32x3"; "?" is an unknown dimension.
+func Dims(s, sep string) (out []int64, ok bool) {
 	if s == "" {
 		return nil, false
 	}
@@ -324,43 +319,40 @@ func dims(s, sep string) (out []int64, ok bool) {
 	return out, true
 }
 
-// Done gives the layers in the order that they had, and the slices their numbers.
+// Done returns the layers in their original order and renumbers the slices.
 func (o *Own) Done(t *Trace) []profile.Layer {
-	order := make([]int, len(o.layers))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(o.layers[a].index, o.layers[b].index) })
-	to := make([]int32, len(o.layers))
-	out := make([]profile.Layer, len(order))
-	for i, from := range order {
-		to[from] = int32(i)
-		out[i] = o.layers[from].Layer
+	sorted, to := Sorted(o.layers, func(a, b *ownLayer) int { return cmp.Compare(a.index, b.index) })
+	out := make([]profile.Layer, len(sorted))
+	for i := range sorted {
+		out[i] = sorted[i].Layer
 	}
 	for _, k := range t.Tracks {
 		if k.Kind == "" {
 			k.Kind = timeline.Thread
 		}
-		for i := range k.Slices {
-			if n := k.Slices[i].Layer; n >= 0 {
-				k.Slices[i].Layer = to[n]
-			}
-		}
 	}
+	t.Relabel(to)
 	return out
 }
 
-// DropStalls takes away the bars that only show how long the one around them waited.
-func (k *Track) DropStalls(t *Trace) {
+// Fill makes the profile of a trace: layers, quantities and the timeline.
+func (o *Own) Fill(p *profile.Profile, t *Trace, f *Flows, origin, method string) {
+	t.dropStalls()
+	p.Layers, p.Quantities = o.Done(t), o.Quantities.List
+	t.Nest()
+	f.Links(t)
+	p.Timeline = t.Timeline(origin, method)
+}
+
+// dropStalls removes bars that only show how long the bar around them waited.
+func (t *Trace) dropStalls() {
 	stall, ok := t.names["stall"]
 	if !ok {
 		return
 	}
-	k.Slices = slices.DeleteFunc(k.Slices, func(s Slice) bool {
-		drop := s.Label == stall && s.Type == stall && s.Layer < 0
-		if drop {
-			t.count--
-		}
-		return drop
-	})
+	for _, k := range t.Tracks {
+		n := len(k.Slices)
+		k.Slices = slices.DeleteFunc(k.Slices, func(s Slice) bool { return s.Label == stall && s.Type == stall && s.Layer < 0 })
+		t.count -= n - len(k.Slices)
+	}
 }

@@ -7,29 +7,21 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
-// maxSpan is the longest timeline, nanoseconds: beyond 30 years a profile takes none.
+// maxSpan is the maximum length of a timeline in nanoseconds, about 30 years, as in profiles.
 const maxSpan = int64(999_999_999) * 1e9
 
-// exactSpan is how long a timeline may be for sums of starts and durations to be right to
-// half a nanosecond, which is what a check of lanes allows.
+// exactSpan is the length up to which start + duration is exact to 0.5 ns, as the check of lanes
+// requires.
 const exactSpan = int64(1_000_000) * 1e9
 
 func seconds(ns int64) float64 { return float64(ns) / 1e9 }
 
-// Origin is the first point in time of all that was added.
+// Origin returns the first time of all slices and counters.
 func (t *Trace) Origin() int64 {
-	origin, ok := int64(0), false
-	for _, k := range t.Tracks {
-		for i := range k.Slices {
-			if s := k.Slices[i].Start; !ok || s < origin {
-				origin, ok = s, true
-			}
-		}
-	}
+	origin, _, ok := t.Span(func(*Track) bool { return true })
 	for _, c := range t.Counters {
 		for _, p := range c.points {
 			if !ok || p.ts < origin {
@@ -40,8 +32,8 @@ func (t *Trace) Origin() int64 {
 	return origin
 }
 
-// Timeline makes the timeline after [Trace.Nest], nil when there is nothing in it. Groups
-// stand together in the order of their ranks, and so do the tracks of each.
+// Timeline returns the timeline, nil if it would be empty. Call it after [Trace.Nest]. Groups and
+// the tracks of a group are ordered by rank.
 func (t *Trace) Timeline(origin, method string) *timeline.Timeline {
 	zero := t.Origin()
 	limit := cmp.Or(t.Limit, runlog.MaxBars)
@@ -50,18 +42,26 @@ func (t *Trace) Timeline(origin, method string) *timeline.Timeline {
 	if until < maxSpan {
 		out.Method = fmt.Sprintf("%s; the %d bars that begin in the first %.6g s are kept", method, t.count-int(dropped), seconds(until))
 	}
-	tracks := make([]int, len(t.Tracks))
-	for i := range tracks {
-		tracks[i] = i
+	type place struct {
+		rank  int64
+		first int
 	}
-	first := t.groups()
-	slices.SortStableFunc(tracks, func(a, b int) int {
-		x, y := t.Tracks[a], t.Tracks[b]
-		return cmp.Or(cmp.Compare(first[x.Group], first[y.Group]), cmp.Compare(x.Rank, y.Rank))
+	groups := map[string]place{}
+	for i, k := range t.Tracks {
+		g, ok := groups[k.Group]
+		if !ok {
+			g = place{k.GroupRank, i}
+		}
+		groups[k.Group] = place{min(g.rank, k.GroupRank), g.first}
+	}
+	tracks := slices.Clone(t.Tracks)
+	slices.SortStableFunc(tracks, func(a, b *Track) int {
+		x, y := groups[a.Group], groups[b.Group]
+		return cmp.Or(cmp.Compare(x.rank, y.rank), cmp.Compare(x.first, y.first), cmp.Compare(a.Rank, b.Rank))
 	})
 	b := lanes{t: t, out: out, zero: zero, until: until, subnets: map[string]int32{}}
-	for _, i := range tracks {
-		b.track(t.Tracks[i])
+	for _, k := range tracks {
+		b.track(k)
 	}
 	b.links()
 	for _, c := range t.Counters {
@@ -81,41 +81,13 @@ func (t *Trace) Timeline(origin, method string) *timeline.Timeline {
 	return out
 }
 
-// groups orders the groups.
-func (t *Trace) groups() map[string]int {
-	type group struct {
-		name string
-		rank int64
-	}
-	var all []group
-	at := map[string]int{}
-	for _, k := range t.Tracks {
-		i, ok := at[k.Group]
-		if !ok {
-			i = len(all)
-			at[k.Group] = i
-			all = append(all, group{k.Group, k.GroupRank})
-		}
-		all[i].rank = min(all[i].rank, k.GroupRank)
-	}
-	slices.SortStableFunc(all, func(a, b group) int { return cmp.Compare(a.rank, b.rank) })
-	for i, g := range all {
-		at[g.name] = i
-	}
-	return at
-}
-
-// until is the time from which on slices are left out, so that no more than limit
-// remain.
+// until returns the time from which slices are dropped, so that at most limit remain.
 func (t *Trace) until(zero int64, limit int) (until, dropped int64) {
 	var starts []int64
-	for _, k := range t.Tracks {
-		for i := range k.Slices {
-			s := &k.Slices[i]
-			if s.Start-zero > maxSpan-s.Dur {
-				dropped++
-				continue
-			}
+	for _, s := range t.All() {
+		if s.Start-zero > maxSpan-s.Dur {
+			dropped++
+		} else {
 			starts = append(starts, s.Start-zero)
 		}
 	}
@@ -128,7 +100,7 @@ func (t *Trace) until(zero int64, limit int) (until, dropped int64) {
 	return until, dropped + int64(len(starts)-n)
 }
 
-// lanes makes lanes of tracks.
+// lanes converts tracks to lanes.
 type lanes struct {
 	t           *Trace
 	out         *timeline.Timeline
@@ -136,7 +108,7 @@ type lanes struct {
 	subnets     map[string]int32
 }
 
-// track makes the lanes of a track, one for each row.
+// track makes one lane for each row of a track.
 func (b *lanes) track(k *Track) {
 	k.lane, k.bar = make([]int32, len(k.Slices)), make([]int32, len(k.Slices))
 	rows := make([]timeline.Lane, k.rows)
@@ -188,8 +160,8 @@ func (b *lanes) track(k *Track) {
 	}
 }
 
-// length is a duration such that start and it add up to end, or to a little less: bars
-// that touch or nest by the nanosecond do so in floating point too.
+// length returns the largest duration with start + duration ≤ end in floating point, so that bars
+// that touch or nest still do.
 func length(start, end float64) float64 {
 	d := end - start
 	for range 4 {
@@ -209,8 +181,8 @@ func length(start, end float64) float64 {
 	return d
 }
 
-// within ends bars of a very long lane with those around them: there a time in seconds does not
-// tell nanoseconds apart, and sums may end behind one another.
+// within ends bars of a very long lane with the bar around them: seconds do not resolve
+// nanoseconds there, so sums may differ.
 func within(l *timeline.Lane) {
 	long := false
 	for i, s := range l.Starts {
@@ -231,9 +203,9 @@ func within(l *timeline.Lane) {
 	}
 }
 
-// extra sets what few bars have, of the last bar of a lane.
+// extra sets the rare columns for the last bar of a lane.
 func (b *lanes) extra(l *timeline.Lane, x *Extra) {
-	n := len(l.Starts)
+	n := len(l.Starts) - 1
 	if x.Subnet != "" {
 		i, ok := b.subnets[x.Subnet]
 		if !ok {
@@ -241,28 +213,22 @@ func (b *lanes) extra(l *timeline.Lane, x *Extra) {
 			b.subnets[x.Subnet] = i
 			b.out.Subnets = append(b.out.Subnets, x.Subnet)
 		}
-		l.Subnets = fill(l.Subnets, n, -1)
-		l.Subnets[n-1] = i
+		l.Subnets = append(fill(l.Subnets, n, -1), i)
 	}
 	if x.Direction != "" {
-		l.Directions = fill(l.Directions, n, -1)
-		l.Directions[n-1] = b.t.Name([]byte(x.Direction))
+		l.Directions = append(fill(l.Directions, n, -1), b.t.Name([]byte(x.Direction)))
 	}
 	if x.Stall > 0 {
-		l.Stalls = fill(l.Stalls, n, 0)
-		l.Stalls[n-1] = x.Stall
+		l.Stalls = append(fill(l.Stalls, n, 0), x.Stall)
 	}
 	if x.Utilisation >= 0 {
-		l.Utilisation = fill(l.Utilisation, n, -1)
-		l.Utilisation[n-1] = x.Utilisation
+		l.Utilisation = append(fill(l.Utilisation, n, -1), x.Utilisation)
 	}
 	for key, v := range x.Figures {
 		if l.Figures == nil {
 			l.Figures = map[string][]float64{}
 		}
-		f := fill(l.Figures[key], n, -1)
-		f[n-1] = v
-		l.Figures[key] = f
+		l.Figures[key] = append(fill(l.Figures[key], n, -1), v)
 	}
 }
 
@@ -273,7 +239,14 @@ func fill[T any](v []T, n int, with T) []T {
 	return v
 }
 
-// trim gives all columns one length and leaves out those that no bar has anything for.
+// pad fills a column that is in use.
+func pad[T any](v *[]T, n int, with T) {
+	if *v != nil {
+		*v = fill(*v, n, with)
+	}
+}
+
+// trim gives all columns the same length and removes those without values.
 func trim(l *timeline.Lane) {
 	n := len(l.Starts)
 	for _, c := range []*[]int32{&l.Layers, &l.Labels, &l.Types, &l.Iterations} {
@@ -284,26 +257,16 @@ func trim(l *timeline.Lane) {
 	if !slices.ContainsFunc(l.Bytes, func(v int64) bool { return v >= 0 }) {
 		l.Bytes = nil
 	}
-	for _, c := range []*[]int32{&l.Subnets, &l.Directions} {
-		if *c != nil {
-			*c = fill(*c, n, -1)
-		}
-	}
-	if l.Stalls != nil {
-		l.Stalls = fill(l.Stalls, n, 0)
-	}
-	if l.Utilisation != nil {
-		l.Utilisation = fill(l.Utilisation, n, -1)
-	}
+	pad(&l.Subnets, n, -1)
+	pad(&l.Directions, n, -1)
+	pad(&l.Stalls, n, 0)
+	pad(&l.Utilisation, n, -1)
 	for key, f := range l.Figures {
 		l.Figures[key] = fill(f, n, -1)
 	}
 }
 
-// maxLinks bounds the arrows of a timeline.
-const maxLinks = 250_000
-
-// links sets the arrows whose two ends were kept.
+// links sets the arrows whose two slices are in the timeline.
 func (b *lanes) links() {
 	for _, l := range b.t.Links {
 		from, to := b.t.Tracks[l.FromTrack], b.t.Tracks[l.ToTrack]
@@ -315,4 +278,66 @@ func (b *lanes) links() {
 			b.out.Links = append(b.out.Links, timeline.Link{FromLane: from.lane[l.From], FromBar: from.bar[l.From], ToLane: to.lane[l.To], ToBar: to.bar[l.To]})
 		}
 	}
+}
+
+// Counter is a value over time.
+type Counter struct {
+	Group, Name, Unit string
+	// Series and Key are for the importer.
+	Series, Key string
+	points      []point
+}
+
+type point struct {
+	ts int64
+	v  float64
+}
+
+// Counter adds a counter. Beyond the limit it returns nil, which [Trace.Value] accepts.
+func (t *Trace) Counter(group, name, unit string) *Counter {
+	if len(t.Counters) >= maxCounters {
+		return nil
+	}
+	c := &Counter{Group: group, Name: name, Unit: unit}
+	t.Counters = append(t.Counters, c)
+	return c
+}
+
+// Value sets the value of a counter from a time (nanoseconds) on.
+func (t *Trace) Value(c *Counter, ts int64, v float64) {
+	switch {
+	case c == nil || t.points >= MaxPoints:
+		t.Dropped.Add("values of counters beyond the first 500,000", 1)
+	case ts < -most || ts > most || math.IsNaN(v) || math.IsInf(v, 0):
+		t.Dropped.Add("counter values that are not numbers", 1)
+	default:
+		t.points++
+		c.points = append(c.points, point{ts, v})
+	}
+}
+
+// Most returns the largest value; ok is false without values.
+func (c *Counter) Most() (v float64, ok bool) {
+	for i, p := range c.points {
+		if i == 0 || p.v > v {
+			v = p.v
+		}
+		ok = true
+	}
+	return v, ok
+}
+
+// counter returns the counter of a timeline that begins at origin, and the number of values
+// beyond its end.
+func (c *Counter) counter(origin int64) (k timeline.Counter, late int64) {
+	k = timeline.Counter{Name: cmp.Or(c.Name, "counter"), Unit: c.Unit, Group: c.Group, Times: []float64{}, Values: []float64{}}
+	slices.SortStableFunc(c.points, func(a, b point) int { return cmp.Compare(a.ts, b.ts) })
+	for _, p := range c.points {
+		if p.ts-origin > maxSpan {
+			late++
+			continue
+		}
+		k.Times, k.Values = append(k.Times, seconds(p.ts-origin)), append(k.Values, p.v)
+	}
+	return k, late
 }

@@ -1,111 +1,135 @@
+// Package track is shared by importers of traces. A trace has slices of time on tracks: threads,
+// streams, queues. The package nests slices and computes their own time, connects them by arrows,
+// adds the times of layers and makes the timeline.
+//
+// It is independent of any format. The importer sets the layer and the iteration of a slice when
+// it adds it, or between [Trace.Nest] and [Trace.Tally].
 package track
 
 import (
 	"cmp"
+	"iter"
 	"math"
 	"slices"
+	"sort"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
-// MaxSlices bounds the slices of a record: beyond, memory would grow with the file.
-const MaxSlices = 3_000_000
+// Limits of a trace: without them, memory would grow with the file.
+const (
+	MaxSlices     = 3_000_000
+	MaxPoints     = 500_000 // values of all counters
+	MaxLayers     = 50_000
+	maxTracks     = 20_000
+	maxCounters   = 10_000
+	maxNames      = 100_000   // different texts
+	maxName       = 16 << 10  // bytes of a text
+	maxRows       = 64        // rows of a track whose slices overlap in part
+	maxMarks      = 4_000_000 // beginnings and ends of slices
+	maxArrowEnds  = 1_000_000
+	maxLinks      = 250_000     // arrows of the timeline
+	maxIterations = 1_000_000   // iterations with separate times
+	most          = int64(4e18) // nanoseconds; the difference of two times fits into 64 bits
+)
 
-// maxTracks bounds the tracks of a record.
-const maxTracks = 20_000
-
-// most bounds points in time, nanoseconds: differences of two still fit.
-const most = int64(4e18)
-
-// Slice is something that took time on a track.
+// Slice is an interval of time on a track.
 type Slice struct {
-	// Start is a point in time, nanoseconds on the record's clock. Dur is how long it
-	// took, -1 where the record has no end of it: it is shown until the end of its
-	// track, and adds to no figure.
+	// Start is a time of the trace's clock, Dur a duration, both in nanoseconds. Dur is -1 if the
+	// end is unknown: the slice then lasts until the end of its track and counts in no figure.
 	Start, Dur int64
-	// Bytes that were moved, -1 for not known.
+	// Bytes is the number of bytes moved, -1 if unknown.
 	Bytes int64
-	// Layer is an index of the reader's layers, Iteration a number from 0; -1 for none.
+	// Layer is an index of the importer's layers, Iteration a number from 0; -1 without one.
 	Layer, Iteration int32
-	// Label and Type are names of [Trace.Name], -1 for those of the layer.
+	// Label and Type are numbers of [Trace.Name], -1 for those of the layer.
 	Label, Type int32
-	// Extra is one more than the place in [Trace.Extras], 0 for nothing.
+	// Extra is the index in [Trace.Extras] plus 1, 0 without extras.
 	Extra int32
-	// Open says that the record has no end of it.
+	// Open says that the end is unknown.
 	Open bool
 	seq  int32
 }
 
-// End is when the slice ended.
+// End returns Start + Dur.
 func (s *Slice) End() int64 { return s.Start + s.Dur }
 
-// Extra is what few slices have.
+// Extra holds properties that few slices have.
 type Extra struct {
-	// Subnet and Direction are texts, "" for none.
+	// Subnet and Direction are texts, "" if unknown.
 	Subnet, Direction string
-	// Stall is seconds, Utilisation 0 to 1; below 0 for not known.
+	// Stall is in seconds, Utilisation from 0 to 1; both are negative if unknown.
 	Stall, Utilisation float64
-	// Figures by the key of their quantity.
+	// Figures are by key of the quantity.
 	Figures map[string]float64
 }
 
-// Track is a row of slices that lie within one another.
+// Track holds slices that nest.
 type Track struct {
 	Kind timeline.LaneKind
-	// Group is the process or device, Name what the track is called.
+	// Group is the process or device.
 	Group, Name string
-	// GroupRank and Rank order groups and the tracks of one, the smallest first.
+	// GroupRank and Rank order groups, and the tracks of a group; the smallest is first.
 	GroupRank, Rank int64
-	// Aside tracks hold what goes on beside the threads, such as requests on
-	// their way: their slices add nothing to the times of layers.
+	// Aside tracks hold activity beside the threads, such as pending requests. Their slices do
+	// not count in the times of layers.
 	Aside bool
-	// Slices are in the order of their starts after [Trace.Nest], the outer one first.
+	// Slices are ordered by start after [Trace.Nest], the outer one first.
 	Slices []Slice
-	// Parents is the slice around each, -1 for none; Self is the time of each without
-	// those in it, nanoseconds. [Trace.Nest] makes them.
+	// Parents holds the slice around each slice, -1 without one. Self is the time of each slice
+	// without the slices in it, in nanoseconds. [Trace.Nest] sets both.
 	Parents []int32
 	Self    []int64
 
-	row  []uint8 // which of the rows of the track a slice is in, where they overlap
+	row  []uint8 // row of each slice, nil without overlap
 	rows int
-	where
+	positions
 }
 
-// where a track's slices went in the timeline.
-type where struct {
-	lane []int32 // of each slice, -1 for not kept
+// positions holds the positions of slices in the timeline.
+type positions struct {
+	lane []int32 // of each slice, -1 if dropped
 	bar  []int32
 }
 
-// Link is an arrow from a slice to another one: places in the lists of [Trace.Tracks]
-// and [Track.Slices].
+// Link is an arrow between slices: indices of [Trace.Tracks] and [Track.Slices].
 type Link struct{ FromTrack, From, ToTrack, To int32 }
 
 // Trace collects tracks. The zero value is ready.
 type Trace struct {
-	// Limit is the most bars of the timeline, [ingest.MaxBars] when it is 0.
+	// Limit is the maximum number of bars of the timeline, 0 for [runlog.MaxBars].
 	Limit int
-	// Tracks in the order in which they were made.
+	// Tracks are in the order of creation.
 	Tracks []*Track
-	// Extras of slices.
+	// Extras are those of slices.
 	Extras []Extra
-	// Links between slices, to be set after [Trace.Nest].
+	// Links are arrows between slices, set after [Trace.Nest].
 	Links []Link
-	// Counters in the order in which they were made.
+	// Counters are in the order of creation.
 	Counters []*Counter
-	// Dropped counts what was left out.
+	// Dropped counts skipped data.
 	Dropped runlog.Dropped
 
 	names  map[string]int32
 	list   []string
 	count  int
 	points int
+	marks  int
 	open   int64
 }
 
-// Track makes a track and gives its number. Beyond a bound it is that of the last one.
+// Nanos converts a time in units of unit nanoseconds. ok is false if it does not fit, or if unit
+// is 0 because the value is not a time.
+func Nanos(v, unit float64) (ns int64, ok bool) {
+	v *= unit
+	if !(math.Abs(v) < float64(most)) || unit == 0 {
+		return 0, false
+	}
+	return int64(math.Round(v)), true
+}
+
+// Track adds a track and returns its number, beyond the limit that of the last track.
 func (t *Trace) Track(kind timeline.LaneKind, group, name string) int32 {
 	if len(t.Tracks) >= maxTracks {
 		return int32(len(t.Tracks) - 1)
@@ -114,13 +138,7 @@ func (t *Trace) Track(kind timeline.LaneKind, group, name string) int32 {
 	return int32(len(t.Tracks) - 1)
 }
 
-// maxNames bounds the different texts of a timeline, maxName the length of one.
-const (
-	maxNames = 100_000
-	maxName  = 16 << 10
-)
-
-// Name gives the number of a text, -1 for "" and for texts that are too many.
+// Name returns the number of a text, -1 if it is empty or if there are too many texts.
 func (t *Trace) Name(s []byte) int32 {
 	if i, ok := t.names[string(s)]; ok {
 		return i
@@ -137,7 +155,7 @@ func (t *Trace) Name(s []byte) int32 {
 	return i
 }
 
-// Text is the text of a number of [Trace.Name], "" for -1.
+// Text returns the text of a number of [Trace.Name], "" for -1.
 func (t *Trace) Text(n int32) string {
 	if n < 0 {
 		return ""
@@ -145,9 +163,8 @@ func (t *Trace) Text(n int32) string {
 	return t.list[n]
 }
 
-// Add adds a slice to a track. What has no place in time, and more than [MaxSlices],
-// is counted as dropped. seq is the slice's number on its track in the order of adding,
-// -1 when it was dropped.
+// Add adds a slice to a track and returns its number in the order of adding. Slices with an
+// invalid time, and those beyond [MaxSlices], are dropped: the result is -1.
 func (t *Trace) Add(track int32, s Slice) (seq int32) {
 	if t.count >= MaxSlices {
 		t.Dropped.Add("slices beyond the first 3,000,000", 1)
@@ -167,26 +184,23 @@ func (t *Trace) Add(track int32, s Slice) (seq int32) {
 	return s.seq
 }
 
-// Opened is the number of slices whose end the record lacks, known after [Trace.Nest].
+// Opened returns the number of slices without an end. Call it after [Trace.Nest].
 func (t *Trace) Opened() int64 { return t.open }
 
-// Extra keeps what few slices have and gives [Slice.Extra].
+// Extra adds an extra and returns the value of [Slice.Extra].
 func (t *Trace) Extra(x Extra) int32 {
 	t.Extras = append(t.Extras, x)
 	return int32(len(t.Extras))
 }
 
-// maxRows bounds the rows that one track becomes where slices overlap in part.
-const maxRows = 64
-
-// Nest brings the slices of all tracks into order and finds what lies in what.
+// Nest sorts the slices of all tracks and finds the slice around each.
 func (t *Trace) Nest() {
 	for i := range t.Tracks {
 		t.NestOne(int32(i))
 	}
 }
 
-// NestOne does that for one track, such as one that was made later.
+// NestOne is [Trace.Nest] for one track, such as one that was added later.
 func (t *Trace) NestOne(track int32) {
 	k := t.Tracks[track]
 	t.open += k.close()
@@ -196,18 +210,12 @@ func (t *Trace) NestOne(track int32) {
 	t.Dropped.Add("ends of slices that overlap more than 64 times", k.nest())
 }
 
-// order is by start, the longer one first, and as they came.
+// order sorts by start, the longer slice first, then by the order of adding.
 func order(a, b Slice) int {
-	if a.Start != b.Start {
-		return cmp.Compare(a.Start, b.Start)
-	}
-	if a.Dur != b.Dur {
-		return cmp.Compare(b.Dur, a.Dur)
-	}
-	return cmp.Compare(a.seq, b.seq)
+	return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.Dur, a.Dur), cmp.Compare(a.seq, b.seq))
 }
 
-// close ends what the record has no end of where its track ends.
+// close ends open slices at the end of the track and counts them.
 func (k *Track) close() (open int64) {
 	end := int64(math.MinInt64)
 	for i := range k.Slices {
@@ -226,13 +234,13 @@ func (k *Track) close() (open int64) {
 	return open
 }
 
-// nest finds parents, own times and rows; cut is the number of slices that
-// had to end with the one around them.
+// nest sets parents, own times and rows. cut counts slices that were shortened to the end of the
+// slice around them.
 func (k *Track) nest() (cut int64) {
 	n := len(k.Slices)
 	k.Parents, k.Self = make([]int32, n), make([]int64, n)
 	k.row, k.rows = nil, 0
-	var under [][]int32 // slices under way in each row, the innermost last
+	var under [][]int32 // open slices of each row, the innermost last
 	for i := range k.Slices {
 		s := &k.Slices[i]
 		row := -1
@@ -277,17 +285,11 @@ func (k *Track) nest() (cut int64) {
 	return cut
 }
 
-// At finds the innermost slice of a track that a point in time lies in, ends included; -1
-// for none.
+// At returns the innermost slice of a track at a time (ends included), -1 without one.
 func (k *Track) At(ts int64) int32 {
-	n, _ := slices.BinarySearchFunc(k.Slices, ts, func(s Slice, ts int64) int {
-		if s.Start <= ts {
-			return -1
-		}
-		return 1
-	})
+	n := sort.Search(len(k.Slices), func(i int) bool { return k.Slices[i].Start > ts })
 	best := int32(-1)
-	// Other rows are looked for some way back: each has its own nest.
+	// Slices of other rows may precede; each row has its own nesting.
 	for i, looks := n-1, 1+8*(k.rows-1); i >= 0 && looks > 0; i, looks = i-1, looks-1 {
 		for j := int32(i); j > best; j = k.Parents[j] {
 			if k.Slices[j].End() >= ts {
@@ -296,57 +298,86 @@ func (k *Track) At(ts int64) int32 {
 			}
 		}
 	}
-	// What takes no time and is not a layer is a mark in the slice around it.
+	// An empty slice without a layer is a mark in the slice around it.
 	for best >= 0 && k.Slices[best].Dur == 0 && k.Slices[best].Layer < 0 && k.Parents[best] >= 0 {
 		best = k.Parents[best]
 	}
 	return best
 }
 
-// Next finds the first slice of a track that starts at a point in time or later, -1 for
-// none.
+// Next returns the first slice of a track that starts at ts or later, -1 without one.
 func (k *Track) Next(ts int64) int32 {
-	n, _ := slices.BinarySearchFunc(k.Slices, ts, func(s Slice, ts int64) int { return cmp.Compare(s.Start, ts) })
-	for n > 0 && k.Slices[n-1].Start == ts {
-		n--
-	}
+	n := sort.Search(len(k.Slices), func(i int) bool { return k.Slices[i].Start >= ts })
 	if n >= len(k.Slices) {
 		return -1
 	}
 	return int32(n)
 }
 
-// Places gives the place of each slice by the number that [Trace.Add] gave it, -1 for
-// those that are absent any more.
+// Places returns the index of each slice by its number from [Trace.Add], -1 if it was removed.
 func (k *Track) Places() []int32 {
 	most := int32(-1)
 	for i := range k.Slices {
 		most = max(most, k.Slices[i].seq)
 	}
-	out := make([]int32, most+1)
-	for i := range out {
-		out[i] = -1
-	}
+	out := slices.Repeat([]int32{-1}, int(most)+1)
 	for i := range k.Slices {
 		out[k.Slices[i].seq] = int32(i)
 	}
 	return out
 }
 
-// Span is when the first slice starts and the last one ends, over all tracks for which
-// take says so.
+// Span returns the start of the first slice and the end of the last one on the tracks that take
+// selects.
 func (t *Trace) Span(take func(*Track) bool) (start, end int64, ok bool) {
+	start, end = math.MaxInt64, math.MinInt64
 	for _, k := range t.Tracks {
 		if len(k.Slices) == 0 || !take(k) {
 			continue
 		}
+		ok = true
 		for i := range k.Slices {
-			s := &k.Slices[i]
-			if !ok {
-				start, end, ok = s.Start, s.End(), true
-			}
-			start, end = min(start, s.Start), max(end, s.End())
+			start, end = min(start, k.Slices[i].Start), max(end, k.Slices[i].End())
 		}
 	}
-	return start, end, ok
+	if !ok {
+		return 0, 0, false
+	}
+	return start, end, true
+}
+
+// All iterates over the slices of all tracks.
+func (t *Trace) All() iter.Seq2[*Track, *Slice] {
+	return func(yield func(*Track, *Slice) bool) {
+		for _, k := range t.Tracks {
+			for i := range k.Slices {
+				if !yield(k, &k.Slices[i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Sorted returns a list in stable order, and the new index of each element.
+func Sorted[T any](list []T, compare func(a, b *T) int) (sorted []T, to []int32) {
+	order := make([]int, len(list))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return compare(&list[a], &list[b]) })
+	sorted, to = make([]T, len(list)), make([]int32, len(list))
+	for i, from := range order {
+		sorted[i], to[from] = list[from], int32(i)
+	}
+	return sorted, to
+}
+
+// Relabel replaces the layer of each slice by the element of to at that index.
+func (t *Trace) Relabel(to []int32) {
+	for _, s := range t.All() {
+		if s.Layer >= 0 && int(s.Layer) < len(to) {
+			s.Layer = to[s.Layer]
+		}
+	}
 }

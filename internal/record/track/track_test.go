@@ -5,10 +5,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record/track"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/timeline"
@@ -78,12 +77,15 @@ func TestTally(t *testing.T) {
 		tr.Add(aside, slice(100*i, 7, 1))
 	}
 	tr.Nest()
-	tr.Tracks[n].Assign([]track.Step{{Start: 0, End: 60}, {Start: 100, End: 160}, {Start: 200, End: 205}})
+	steps := []track.Step{{Start: 0, End: 60}, {Start: 100, End: 160}, {Start: 200, End: 205}}
+	for _, s := range tr.All() {
+		s.Iteration = track.InStep(steps, s.Start)
+	}
 	var tally runlog.Tally
 	tr.Tally(&tally, []int64{60, 60, 60}, -1)
 	p := &profile.Profile{Layers: make([]profile.Layer, 2)}
 	tally.Fill(p)
-	// The first iteration counts for itself; of the third only the outer slice began in time.
+	// The first iteration counts separately; of the third only the outer slice began in time.
 	if d := cmp.Diff([]float64{39e-9, 11e-9, 38e-9, 0}, append(append([]float64{}, p.Layers[0].Samples[0], p.Layers[1].Samples[0]), p.Layers[0].Samples[1], p.Layers[1].Samples[1])); d != "" {
 		t.Error(d)
 	}

@@ -1,4 +1,4 @@
-// Package vela reads what the Vela compiler for Arm Ethos-U estimates: the summary of a
+// Package vela reads the estimates of the Vela compiler for Arm Ethos-U: the summary of a
 // network and the table of its layers as CSV, and the summary as it is printed.
 //
 // Source of the formats: ethosu/vela (stats_writer.py, npu_performance.py) of the
@@ -7,11 +7,9 @@ package vela
 
 import (
 	"context"
-	"errors"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/textscan"
@@ -25,7 +23,7 @@ func Format() *record.Format {
 		Title: "Vela (Arm Ethos-U) performance estimate",
 		Files: "<network>_summary_<system>.csv, <network>_per-layer.csv (--verbose-performance), the printed network summary; both files of a network become one run",
 		Gives: []string{"latency_s", "accelerator_cycles", "macs", "memory", "options"},
-		Match: match,
+		Match: func(f *record.File) record.Sure { return record.Certain.If(kindOf(f) != none) },
 		Read:  read,
 	}
 }
@@ -35,39 +33,29 @@ type kind int
 const (
 	none kind = iota
 	summaryFile
-	layerFile
 	printed
+	layerFile
 )
 
 func kindOf(f *record.File) kind {
-	if !textscan.Any(f.Head, "accelerator_configuration", "Op Cycles", "Network summary for ") {
-		return none
-	}
-	for _, l := range textscan.Head(f.Head, f.Whole) {
-		l = strings.TrimSpace(textscan.Strip(l))
+	return record.FindLine(f, func(l string) kind {
+		l = textscan.Strip(l)
 		switch {
 		case strings.Contains(l, "accelerator_configuration,") && strings.Contains(l, "inference"):
 			return summaryFile
 		case isLayerHead(l):
 			return layerFile
-		case strings.HasPrefix(l, "Network summary for "):
+		case strings.HasPrefix(strings.TrimSpace(l), "Network summary for "):
 			return printed
 		}
-	}
-	return none
+		return none
+	}, "accelerator_configuration", "Op Cycles", "Network summary for ")
 }
 
-// isLayerHead recognises the header of the table of layers; names of its first columns
-// depend on the version.
+// isLayerHead recognises the header of the table of layers. The names of its first columns depend
+// on the version.
 func isLayerHead(l string) bool {
 	return strings.Contains(l, ",Op Cycles,") && strings.Contains(l, "Network%") && strings.Contains(l, "MAC Count")
-}
-
-func match(f *record.File) record.Sure {
-	if kindOf(f) != none {
-		return record.Certain
-	}
-	return record.No
 }
 
 // stem is the network's name in that of a file.
@@ -82,66 +70,64 @@ func stem(f *record.File) string {
 	return s
 }
 
-// network is what the files of one network hold.
+// network is one estimate of a network.
 type network struct {
 	d     *draft.Draft
 	clock float64
 	n     int // summaries
 }
 
+// networks are the estimates in files with one name. The first one has the table of layers.
+type networks struct{ list []*network }
+
+func (ns *networks) add(name string, clock float64) *network {
+	n := &network{d: draft.New("vela", name, "Ethos-U estimate"), clock: clock}
+	n.d.P.Target.Accelerator = "Ethos-U"
+	ns.list = append(ns.list, n)
+	return n
+}
+
+func (ns *networks) read(f *record.File) error {
+	switch kindOf(f) {
+	case summaryFile:
+		return ns.readSummary(f)
+	case printed:
+		return ns.readPrinted(f)
+	}
+	return ns.list[0].readLayers(f)
+}
+
 func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
-	var order []*network
-	by := map[string]*network{}
-	get := func(name string) *network {
-		if by[name] == nil {
-			by[name] = &network{d: draft.New("vela", name, "Ethos-U estimate"), clock: in.Clocks[""]}
-			order = append(order, by[name])
-		}
-		return by[name]
-	}
-	var errs []error
-	fail := func(f *record.File, err error) {
-		if err != nil {
-			errs = append(errs, record.Fault(f, err))
-		}
-	}
 	// Summaries come first: the table of layers needs their clock.
-	for _, f := range in.Files {
-		if err := ctx.Err(); err != nil {
-			return nil, errors.Join(append(errs, err)...)
-		}
-		switch kindOf(f) {
-		case summaryFile:
-			fail(f, readSummary(f, in, get, &order))
-		case printed:
-			fail(f, readPrinted(f, in, &order))
-		}
-	}
+	var files, layers []*record.File
 	for _, f := range in.Files {
 		if kindOf(f) == layerFile {
-			n := get(stem(f))
-			fail(f, readLayers(f, in, n))
+			layers = append(layers, f)
+		} else {
+			files = append(files, f)
 		}
 	}
-	var runs []*runlog.Run
-	for _, n := range order {
-		if !n.d.Empty() {
-			n.d.P.Target.Accelerator = "Ethos-U"
-			runs = append(runs, n.d.Run())
+	groups, errs := record.Groups(ctx, append(files, layers...), stem, func(f *record.File) *networks {
+		ns := &networks{}
+		ns.add(stem(f), in.Clocks[""])
+		return ns
+	}, (*networks).read)
+	var drafts []*draft.Draft
+	for _, ns := range groups {
+		for _, n := range ns.list {
+			drafts = append(drafts, n.d)
 		}
 	}
-	if len(runs) == 0 && len(errs) == 0 && len(in.Files) > 0 {
-		errs = append(errs, record.Fault(in.Files[0], draft.ErrNothing))
-	}
-	return runs, errors.Join(errs...)
+	return draft.RunsOf(in.Files, drafts, errs)
 }
 
 var (
-	npuCycles   = profile.Quantity{Key: "npu_cycles", Unit: "cycles", Head: "NPU", Name: "NPU cycles", Group: "Target", Adds: true, Better: -1, Doc: "Cycles that the compute units need, by the compiler's estimate."}
-	sramCycles  = profile.Quantity{Key: "sram_access_cycles", Unit: "cycles", Head: "SRAM", Name: "SRAM access cycles", Group: "Target", Adds: true, Better: -1}
-	dramCycles  = profile.Quantity{Key: "dram_access_cycles", Unit: "cycles", Head: "DRAM", Name: "DRAM access cycles", Group: "Target", Adds: true, Better: -1}
-	onCycles    = profile.Quantity{Key: "on_chip_flash_access_cycles", Unit: "cycles", Head: "on flash", Name: "On-chip flash access cycles", Group: "Target", Adds: true, Better: -1}
-	offCycles   = profile.Quantity{Key: "off_chip_flash_access_cycles", Unit: "cycles", Head: "off flash", Name: "Off-chip flash access cycles", Group: "Target", Adds: true, Better: -1}
+	accCycles   = profile.Quantity{Key: "accelerator_cycles"}
+	npuCycles   = cycles("npu_cycles", "NPU", "NPU cycles", "Cycles that the compute units need, by the compiler's estimate.")
+	sramCycles  = cycles("sram_access_cycles", "SRAM", "SRAM access cycles", "")
+	dramCycles  = cycles("dram_access_cycles", "DRAM", "DRAM access cycles", "")
+	onCycles    = cycles("on_chip_flash_access_cycles", "on flash", "On-chip flash access cycles", "")
+	offCycles   = cycles("off_chip_flash_access_cycles", "off flash", "Off-chip flash access cycles", "")
 	sramUsage   = profile.Quantity{Key: "sram_usage_bytes", Unit: "B", Head: "SRAM", Name: "SRAM usage", Group: "Memory", Better: -1, Doc: "SRAM in use while the operator runs, by the compiler's plan."}
 	sramPeak    = profile.Quantity{Key: "sram_usage_of_peak", Unit: "1", Head: "of peak", Name: "SRAM usage of the peak", Group: "Memory"}
 	cycleShare  = profile.Quantity{Key: "recorded_share", Unit: "1", Head: "rec. share", Name: "Share of cycles as recorded", Group: "Record"}
@@ -149,38 +135,33 @@ var (
 	utilisation = profile.Quantity{Key: "mac_utilisation", Unit: "1", Head: "util.", Name: "Utilisation of the MAC units", Group: "Rates", Better: 1}
 )
 
+func cycles(key, head, name, doc string) profile.Quantity {
+	return profile.Quantity{Key: key, Unit: "cycles", Head: head, Name: name, Group: "Target", Adds: true, Better: -1, Doc: doc}
+}
+
 // readLayers reads the table of layers. Its header is repeated for each part of the network
 // that runs on the NPU.
-func readLayers(f *record.File, in *record.Input, n *network) error {
-	r, err := f.Open()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = r.Close() }()
-	s := textscan.NewScanner(r)
+func (n *network) readLayers(f *record.File) error {
 	var cols textscan.Columns
 	part := int64(0)
-	parts := func() string { return "NPU part " + string(rune('0'+min(part, 9))) }
-	for s.Scan() {
-		if isLayerHead(s.Text()) {
-			cols = textscan.NewColumns(textscan.Fields(s.Text(), ','))
+	err := f.Lines(func(l string) {
+		row := textscan.Fields(l, ',')
+		last := len(cols.Names()) - 1
+		switch {
+		case isLayerHead(l):
+			cols = textscan.NewColumns(row)
 			part++
-			continue
-		}
-		row := textscan.Fields(s.Text(), ',')
-		if cols.Names() == nil || len(row) < 5 {
-			if strings.TrimSpace(s.Text()) != "" {
+		case last < 0 || len(row) < 5:
+			if strings.TrimSpace(l) != "" {
 				n.d.Dropped.Add("rows with too few fields", 1)
 			}
-			continue
+		default:
+			if len(row) > last+1 { // the name is last and not quoted
+				row = append(row[:last:last], strings.Join(row[last:], ","))
+			}
+			n.row(row, cols, "NPU part "+string(rune('0'+min(part, 9))))
 		}
-		// The name is last and not quoted.
-		if extra := len(row) - len(cols.Names()); extra > 0 {
-			last := len(cols.Names()) - 1
-			row = append(row[:last:last], strings.Join(row[last:], ","))
-		}
-		n.row(row, cols, parts())
-	}
+	})
 	switch {
 	case n.d.Len() > 0 && n.clock == 0:
 		n.d.Found("vela.clock", profile.Warning, "The table has cycles and not the clock: read it together with the network's summary, or give the clock with --clock, for times.")
@@ -190,85 +171,77 @@ func readLayers(f *record.File, in *record.Input, n *network) error {
 	if part > 1 {
 		n.d.Found("vela.parts", profile.Info, "%d parts of the network run on the NPU; operators between them run on the processor and are not in the table.", part)
 	}
-	if s.Err() != nil {
-		return draft.At(f, s.Number(), s.Err())
-	}
-	return nil
+	return err
+}
+
+// column is a column of the table of layers.
+type column struct {
+	name  string
+	nth   int // occurrences of the name before it
+	q     profile.Quantity
+	scale float64
+	bound string // the bottleneck of an operator if this is the largest number of cycles
+}
+
+var columns = []column{
+	{"SRAM Usage", 0, sramUsage, 1, ""},
+	{"Peak%", 0, sramPeak, 0.01, ""},
+	{"Op Cycles", 0, accCycles, 1, ""},
+	{"Network%", 0, cycleShare, 0.01, ""},
+	{"NPU", 0, npuCycles, 1, "npu"},
+	{"SRAM AC", 0, sramCycles, 1, "sram"},
+	{"DRAM AC", 0, dramCycles, 1, "dram"},
+	{"OnFlash AC", 0, onCycles, 1, "on-chip flash"},
+	{"OffFlash AC", 0, offCycles, 1, "off-chip flash"},
+	{"Network%", 1, macShare, 0.01, ""},
+	{"Util%", 0, utilisation, 0.01, ""},
 }
 
 // row makes a layer.
 func (n *network) row(row []string, cols textscan.Columns, part string) {
 	d := n.d
-	get := func(at int) (float64, bool) { return textscan.Number(textscan.Cell(row, at)) }
-	op := textscan.Cell(row, 0)
-	name := textscan.Cell(row, cols.At("Name"))
-	l := profile.Layer{Op: op, Name: name, Scope: part, Placement: &profile.Placement{On: "npu"}}
+	name := cols.Text(row, "Name")
 	h := runlog.Hint{}
 	if name != "" {
 		h.Outputs = []string{name}
 	}
-	i := d.Add(l, h)
+	i := d.Add(profile.Layer{Op: textscan.Cell(row, 0), Name: name, Scope: part, Placement: &profile.Placement{On: "npu"}}, h)
 	if i < 0 {
 		return
 	}
-	if v := textscan.Cell(row, 1); v != "" {
-		d.Option(i, "nng_operator", v)
-	}
-	y := d.Layer(i)
-	first := cols.At("Network%")
-	for _, c := range []struct {
-		at    int
-		q     profile.Quantity
-		scale float64
-	}{
-		{cols.At("SRAM Usage"), sramUsage, 1},
-		{cols.At("Peak%"), sramPeak, 0.01},
-		{cols.At("Op Cycles"), profile.Quantity{Key: "accelerator_cycles"}, 1},
-		{first, cycleShare, 0.01},
-		{cols.At("NPU"), npuCycles, 1},
-		{cols.At("SRAM AC"), sramCycles, 1},
-		{cols.At("DRAM AC"), dramCycles, 1},
-		{cols.At("OnFlash AC"), onCycles, 1},
-		{cols.At("OffFlash AC"), offCycles, 1},
-		{cols.After(first, "Network%"), macShare, 0.01},
-		{cols.At("Util%"), utilisation, 0.01},
-	} {
-		if v, ok := get(c.at); ok && c.at >= 0 {
+	d.Option(i, "nng_operator", textscan.Cell(row, 1))
+	known := map[string]bool{"MAC Count": true, "Name": true, "": true}
+	bound, most := "", 0.0
+	for _, c := range columns {
+		known[c.name] = true
+		at := cols.At(c.name)
+		if c.nth > 0 {
+			at = cols.After(at, c.name)
+		}
+		v, ok := textscan.Number(textscan.Cell(row, at))
+		if ok {
 			d.Set(i, c.q, v*c.scale)
 		}
+		if ok && c.bound != "" && v > most {
+			bound, most = c.bound, v
+		}
 	}
-	if v, ok := get(cols.At("MAC Count")); ok && v >= 0 && v < 1<<53 {
+	y := d.Layer(i)
+	if v, ok := cols.Number(row, "MAC Count"); ok && v >= 0 && v < 1<<53 {
 		y.MACs = new(int64(v))
 	}
-	if v, ok := get(cols.At("Op Cycles")); ok && v >= 0 && n.clock > 0 {
+	if v, ok := cols.Number(row, "Op Cycles"); ok && v >= 0 && n.clock > 0 {
 		y.Latency = draft.Metric(&profile.Metric{Median: new(v / n.clock), Method: "the compiler's cycles divided by the clock"})
 	}
-	d.Option(i, "bound", bound(row, cols))
+	d.Option(i, "bound", bound)
 	for k, name := range cols.Names() {
-		if !knownColumns[name] && k > 1 {
-			if v, ok := get(k); ok {
-				d.Set(i, profile.Quantity{Name: name}, v)
-			} else {
-				d.Option(i, name, textscan.Cell(row, k))
-			}
+		text := textscan.Cell(row, k)
+		if v, ok := textscan.Number(text); known[name] || k < 2 {
+			continue
+		} else if ok {
+			d.Set(i, profile.Quantity{Name: name}, v)
+		} else {
+			d.Option(i, name, text)
 		}
 	}
-}
-
-var knownColumns = map[string]bool{
-	"SRAM Usage": true, "Peak%": true, "Op Cycles": true, "Network%": true, "NPU": true, "SRAM AC": true, "DRAM AC": true, "OnFlash AC": true,
-	"OffFlash AC": true, "MAC Count": true, "Util%": true, "Name": true, "": true,
-}
-
-// bound is the column that says why an operator takes its cycles: the largest one.
-func bound(row []string, cols textscan.Columns) string {
-	best, most := "", 0.0
-	for _, c := range []struct{ column, word string }{
-		{"NPU", "npu"}, {"SRAM AC", "sram"}, {"DRAM AC", "dram"}, {"OnFlash AC", "on-chip flash"}, {"OffFlash AC", "off-chip flash"},
-	} {
-		if v, ok := textscan.Number(textscan.Cell(row, cols.At(c.column))); ok && v > most {
-			best, most = c.word, v
-		}
-	}
-	return best
 }

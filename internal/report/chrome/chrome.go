@@ -23,7 +23,7 @@ import (
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
-// FullArgs is the number of bars up to which every bar carries all that is known
+// FullArgs is the number of bars up to which every bar carries all figures
 // of its layer; in longer traces only the first bar of each layer does, which
 // keeps them in the size that viewers can open.
 const FullArgs = 100_000
@@ -122,7 +122,7 @@ func (t *writer) head() {
 		put("records_dropped", strconv.FormatInt(*v.Dropped, 10))
 	}
 	if !t.full {
-		put("args", "all that is known of a layer stands at its first bar only")
+		put("args", "only the first bar of a layer has all figures")
 	}
 	if n := len(v.Memories); n > 0 {
 		put("left_out", fmt.Sprintf("accesses to %d memories", n))

@@ -209,7 +209,7 @@ func about(v *spans.View, full bool) string {
 		s += fmt.Sprintf("; %d records were dropped", *v.Dropped)
 	}
 	if !full {
-		s += "; all that is known of a layer stands at its first bar only"
+		s += "; only the first bar of a layer has all figures"
 	}
 	if n := len(v.Memories); n > 0 {
 		s += fmt.Sprintf("; accesses to %d memories are left out", n)

@@ -76,7 +76,7 @@ func TestNewQuantities(t *testing.T) {
 		}
 	}
 	if got := write("table", report.Options{By: "op"}); strings.Contains(got, "Warmth") {
-		t.Errorf("what does not add up stands beside groups:\n%s", got)
+		t.Errorf("what does not add up is listed with groups:\n%s", got)
 	}
 	for _, o := range []report.Options{{Sort: "tag_misses"}, {Sort: misses.Key, By: "op"}} {
 		if got := write("csv", o); strings.Index(got, "CONV") > strings.Index(got, "ADD") {

@@ -109,8 +109,8 @@ var symptoms = []profile.DoubtCode{
 	profile.DoubtInterval, profile.DoubtSpread, profile.DoubtStep, profile.DoubtDrift, profile.DoubtModes, profile.DoubtReconcile,
 }
 
-// Quality is the verdict with its main reason, such as "unreliable (machine busy)"; "" for none. The
-// verdict good has no reason.
+// Quality is the verdict with its main reason, such as "unreliable (machine busy)"; "" for none.
+// The verdict good has no reason.
 func Quality(t *profile.Trust) string {
 	if t == nil || t.Verdict == "" {
 		return ""

@@ -36,7 +36,7 @@ var sparseMeaning = [][2]string{
 	{"weight sparse ratio", "Share of all-zero blocks of the weights; the column \"sparse block\" names the block. \"unknown\" where the weights were not looked at."},
 	{"sparse support", "TRUE for operators that can be sparse: a matrix product (InnerProduct, Matmul, Gemm, MatMul, FULLY_CONNECTED) with constant weights of two dimensions, the first divisible by 4."},
 	{"operator latency (ms)", "latency_s of Layers in milliseconds, as a number, so that either sheet can be sorted by itself."},
-	{"aim to weight sparse ratio", "The sparsity aimed for, to be edited: 90, 80 or 70 % take the ratio of that column, any other that of others, an empty cell keeps the time. Operators that are 50 % sparse already start empty."},
+	{"aim to weight sparse ratio", "The sparsity aimed for, to be edited: 90, 80 or 70 % take the ratio of that column, any other the ratio of other sparsities, an empty cell keeps the time. Operators that are 50 % sparse already start empty."},
 	{"sparse kernel pref ratio", "The ratio that follows from shape and target."},
 	{"aim to sparse latency(ms)", "operator latency over that ratio, in milliseconds."},
 	{"sparse improve", "total latency over total aim to sparse latency: how many times faster."},

@@ -143,7 +143,7 @@ func equal(t *testing.T, what string, got, want []string) {
 	}
 }
 
-// four are layers of three operators: the last has work and no time, so that it is no
+// four are layers of three operators: the last has work and no time, so that it is not a
 // part of a rate.
 func four() []Column {
 	return []Column{
@@ -218,7 +218,7 @@ func TestPartlyTimed(t *testing.T) {
 		col("latency_s", []string{"0.5", "", "0.25", "0.25", "1"}),
 		col("ops", []string{"100", "900", "30", "", "0"}),
 	}, &whatif.Table{})
-	// Without a column "share" there is none to add up, but by operator there is.
+	// Without a column "share" nothing adds up, but by operator there is.
 	equal(t, "By operator", shown(t, f, "By operator")[:4], []string{
 		"op_no|op|layers|latency_s|share|cumulative|ops|ops_per_s",
 		"3|C|=COUNTIFS(Layers!$D$2:$D$6,A2)|=SUMIFS(Layers!$B$2:$B$6,Layers!$D$2:$D$6,A2)|=D2/layer_time_s|=SUM(F1,E2)|=SUMIFS(Layers!$C$2:$C$6,Layers!$D$2:$D$6,A2)",

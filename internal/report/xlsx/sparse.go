@@ -119,7 +119,7 @@ func (b *book) sparse(t *whatif.Table) error {
 	}
 	if len(t.Shapes) > 0 {
 		s.only(at(1, shapes+1)+":"+at(4, shapes+len(t.Shapes)), 0.001, 1e6, "A ratio is a number above zero: dense time over sparse time.")
-		s.only(at(colTarget, first)+":"+at(colTarget, last), 0, 1, "A sparsity between 0 and 100 %, or nothing. 90, 80 and 70 % have their own ratios, any other takes that of others.")
+		s.only(at(colTarget, first)+":"+at(colTarget, last), 0, 1, "A sparsity between 0 and 100 %, or nothing. 90, 80 and 70 % have their own ratios, any other takes the ratio of other sparsities.")
 	}
 	return s.flush()
 }

@@ -406,8 +406,8 @@ func TestSparseWithoutTimes(t *testing.T) {
 	}
 }
 
-// TestRoom counts what the what-if's tables need, together and with 100 rows around them.
-func TestRoom(t *testing.T) {
+// TestSheetSize counts what the what-if's tables need, together and with 100 rows around them.
+func TestSheetSize(t *testing.T) {
 	t.Parallel()
 	one := []Column{col("op", []string{"A"}), col("latency_s", []string{""})}
 	tab := &whatif.Table{Shapes: make([]whatif.Shape, 1), Rows: make([]whatif.Row, maxRows-100)}

@@ -71,7 +71,7 @@ func plainCodes(shape ...int) *tensor.Tensor { return tensor.New(tensor.Uint8, s
 // order.
 func TestLastChains(t *testing.T) {
 	t.Parallel()
-	if simd.IntKernels() == nil || !simd.ElementKernels().Columns() {
+	if simd.IntKernels() == nil || !simd.ElementKernels().HasRescaleColumns() {
 		t.Skip("no kernels for it")
 	}
 	tests := []struct {

@@ -15,7 +15,7 @@ import (
 )
 
 // unfed are tests whose inputs have to go together in a way that no one can see from
-// one operator: sizes and ends that a function takes apart, columns of padded images.
+// one operator: sizes and ends that a function treats separately, columns of padded images.
 var unfed = []string{"test_affine_grid_", "test_col2im_", "test_range_"}
 
 // TestFed runs the models of all backend tests on inputs of the program's own, which

@@ -26,7 +26,7 @@ type Tolerance struct {
 // Exact asks for the recorded bytes.
 var Exact = Tolerance{}
 
-// rounding is the room that a tolerance leaves where all of a recorded output is zero.
+// rounding is the tolerance where all of a recorded output is zero.
 const rounding = 1e-7
 
 // Compare checks outputs against recorded ones. It returns a line for each that is

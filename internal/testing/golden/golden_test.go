@@ -166,7 +166,7 @@ func compare(run *Run, r *Result, outputs []Output, what string) []string {
 // TestTFLiteFloat compares with the two builds of TFLite for browsers. Float
 // models must agree within 1e-4 of the largest output. Both run integers through
 // kernels that rescale in floating point, and hybrid operators each in its own
-// way: these get the room that the two have been measured to differ by.
+// way: these get the tolerance that the two were measured to differ by.
 func TestTFLiteFloat(t *testing.T) {
 	over := overrides(t)
 	models := material.Path(t, "models")
@@ -246,7 +246,7 @@ func TestTFLiteFloat(t *testing.T) {
 	bad.report(t)
 }
 
-// sensitive widens the room of quantised models whose outputs jump on one step.
+// sensitive widens the tolerance of quantised models whose outputs jump on one step.
 // MoveNet answers with the places of maxima, which for noise lie in flat maps:
 // with the engine's rounding replaced by that of the browsers the same keypoints
 // move by up to 0.3, while all outputs of the uint8 MobileNets become equal.

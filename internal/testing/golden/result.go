@@ -29,7 +29,7 @@ type Output struct {
 	Dtype      string   `json:"dtype"`
 	Shape      []int    `json:"shape"`
 	SHA256     string   `json:"sha256"`
-	Min        *float64 `json:"min"` // of the finite elements, nil when there are none
+	Min        *float64 `json:"min"` // of the finite elements, nil without any
 	Max        *float64 `json:"max"`
 	File       string   `json:"file"`
 	Head       string   `json:"head"`

@@ -159,12 +159,12 @@ func FourOfEight(r *rand.Rand, n, k int) []int32 {
 	return w
 }
 
-// SiftedSets runs f with 4:8 sparse kernels assumed to be fast, for one and for three threads; f
-// reports whether they were used.
-func SiftedSets(t *testing.T, f func(t *testing.T, r *rand.Rand, pool *workers.Pool, plain func(func())) bool) {
+// Sparse4of8Sets runs f with 4:8 sparse kernels assumed to be fast, for one and for three
+// threads; f reports whether they were used.
+func Sparse4of8Sets(t *testing.T, f func(t *testing.T, r *rand.Rand, pool *workers.Pool, plain func(func())) bool) {
 	sets.Every(t, func(t *testing.T, plain func(func())) {
-		defer simd.Sift(1.4)()
-		if f, _ := simd.SiftedKernels(); f == nil {
+		defer simd.ForceSparse4of8(1.4)()
+		if f, _ := simd.Sparse4of8Kernels(); f == nil {
 			t.Skip("no kernels")
 		}
 		r, sifted := rand.New(rand.NewPCG(3, 4)), 0
@@ -211,7 +211,7 @@ func Pruned(r *rand.Rand, n, k int) []int32 {
 // kernels: f computes a case in plain Go and returns a function that compares it on an
 // instruction set and reports whether zeros are skipped.
 func SparseSets(t *testing.T, least int, f func(t *testing.T, r *rand.Rand, pool *workers.Pool) func() bool) {
-	defer simd.Sift(1)()
+	defer simd.ForceSparse4of8(1)()
 	r, sparse := rand.New(rand.NewPCG(5, 6)), map[simd.Set]int{}
 	for _, threads := range []int{1, 3} {
 		pool := workers.New(threads, nil)

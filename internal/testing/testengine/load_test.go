@@ -188,7 +188,7 @@ func TestNoPeaks(t *testing.T) {
 }
 
 // Engines that are interleaved come to an end with streams, each with its own.
-func TestStreamsInTurns(t *testing.T) {
+func TestStreamsInterleaved(t *testing.T) {
 	t.Parallel()
 	var libs []string
 	for range 2 {
@@ -216,7 +216,7 @@ func TestStreamsInTurns(t *testing.T) {
 }
 
 // Two profiles with opmeter's own engine that are interleaved come to an end.
-func TestNativeTurns(t *testing.T) {
+func TestNativeInterleaved(t *testing.T) {
 	t.Parallel()
 	m, err := root.Open(model)
 	if err != nil {

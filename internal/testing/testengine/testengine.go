@@ -39,8 +39,8 @@ type Behaviour struct {
 	Work int `json:"work,omitzero"`
 	// Faults are what goes wrong.
 	Faults []Fault `json:"faults,omitzero"`
-	// Room is how many runs its profiler holds, 0 for any number.
-	Room int `json:"room,omitzero"`
+	// RunLimit is how many runs its profiler holds, 0 for any number.
+	RunLimit int `json:"run_limit,omitzero"`
 	// NoProfiler makes an engine without one.
 	NoProfiler bool `json:"no_profiler,omitzero"`
 	// Wrong makes outputs that are not the model's.
@@ -288,10 +288,10 @@ func (p *profiled) AfterRun(wall int64) error {
 }
 
 func (p *profiled) Remaining() int {
-	if p.lib.b.Room == 0 {
+	if p.lib.b.RunLimit == 0 {
 		return -1
 	}
-	return p.lib.b.Room - p.runs
+	return p.lib.b.RunLimit - p.runs
 }
 
 func (p *profiled) Reset() error {

@@ -18,7 +18,7 @@ import (
 // timeline for some seconds and draws as often as the browser lets it.
 type Result struct {
 	Bars    int     `json:"bars"`           // on the timeline
-	OpenMS  float64 `json:"open_ms"`        // from the start of loading to the first picture
+	OpenMS  float64 `json:"open_ms"`        // from the start of loading to the first image
 	Frames  int     `json:"frames"`         // drawn
 	Seconds float64 `json:"seconds"`        // that they took
 	FPS     float64 `json:"fps"`            // frames a second

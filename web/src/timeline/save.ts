@@ -3,7 +3,7 @@ import { axis, type Chart } from "./chart";
 import type { Strip } from "./layout";
 import { css } from "./palette";
 
-/** picture returns a PNG of the canvas with the names of the lanes. */
+/** image returns a PNG of the canvas with the names of the lanes. */
 export function picture(canvas: HTMLCanvasElement, chart: Chart, strips: Strip[], scroll: number, height: number, title: string): Promise<Blob | null> {
   const { page, text, quiet, line } = chart.colours;
   const ratio = canvas.height / height;

@@ -167,7 +167,7 @@ func (d *decoder) object(n *yaml.Node, v reflect.Value, key string) {
 func scalar(v reflect.Value) string {
 	switch v.Interface().(type) {
 	case Address:
-		return "a number of 32 bits such as 0x40004000"
+		return "a 32-bit number such as 0x40004000"
 	case Size:
 		return "an integer such as 262144 or 256KiB"
 	case Hertz:

@@ -241,7 +241,7 @@ func (s product) macs() int { return s.rows * s.cols * s.depth }
 func floatProduct(s product) func() {
 	a, b, c := make([]float32, s.rows*s.depth), make([]float32, s.depth*s.cols), make([]float32, s.rows*s.cols)
 	for i := range a {
-		a[i] = float32(i%6+1) / 7 // with all bits set: values with few bits are sometimes faster
+		a[i] = float32(i%6+1) / 7 // with all bits set: values with many zero bits are sometimes faster
 	}
 	for i := range b {
 		b[i] = float32(i%4+1) / 5

@@ -1,20 +1,20 @@
 package console
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strings"
 )
 
-// Agreement that the figures of a text must have before one that differs is taken for
-// damaged: at least enough of them, and this share.
+// A figure that differs is damaged only if at least enough figures, and this share of them, agree.
 const (
 	enough = 5
 	most   = 0.8
 )
 
-// check marks figures that contradict the shape of the text or other figures. It is asked
-// once, when the text has ended.
+// check marks figures that contradict the shape of the text or other figures. It is called
+// once, at the end of the text.
 func (l *Log) check() (contradictions []string) {
 	var all []*Figure
 	parts := append(l.sorted(), &l.Whole)
@@ -26,24 +26,44 @@ func (l *Log) check() (contradictions []string) {
 			l.Damaged++
 		}
 	}
-	l.times(all)
-	l.decimals(all)
+	// A time in another unit than the others is wrong.
+	l.uniform(all, isTime, func(f *Figure) int { return timePowers[f.Unit] })
+	// So is a figure with more or fewer decimals. Numbers without trailing zeros, as other programs
+	// print them, are not checked.
+	decimals := func(f *Figure) int { return f.decimals }
+	padded := func(f *Figure) bool { return f.decimals > 0 && f.text[len(f.text)-1-len(f.prefix)] == '0' }
+	for _, of := range []func(f *Figure) bool{
+		func(f *Figure) bool { return f.Unit == "ms" },
+		func(f *Figure) bool { return f.Unit != "ms" && f.prefix != "" && f.Unit[0] != '=' },
+	} {
+		if slices.ContainsFunc(all, func(f *Figure) bool { return !f.bad && of(f) && padded(f) }) {
+			l.uniform(all, of, decimals)
+		}
+	}
 	l.columns()
 	l.rates(parts)
 	return l.sums()
 }
 
-// sorted lists the operators in order.
-func (l *Log) sorted() []*Op {
-	out := make([]*Op, 0, len(l.Ops))
-	for _, o := range l.Ops {
-		out = append(out, o)
+func isTime(f *Figure) bool { _, ok := timePowers[f.Unit]; return ok }
+
+// uniform marks figures of a kind whose value differs from that of most.
+func (l *Log) uniform(all []*Figure, of func(f *Figure) bool, value func(f *Figure) int) {
+	group := slices.DeleteFunc(slices.Clone(all), func(f *Figure) bool { return f.bad || !of(f) })
+	want, agree := common(group, value)
+	for _, f := range group {
+		if agree && value(f) != want {
+			l.spoil(f)
+		}
 	}
-	slices.SortFunc(out, func(a, b *Op) int { return int(a.Index - b.Index) })
-	return out
 }
 
-// spoil takes a figure out.
+// sorted lists the operators in order.
+func (l *Log) sorted() []*Op {
+	return slices.SortedFunc(maps.Values(l.Ops), func(a, b *Op) int { return int(a.Index - b.Index) })
+}
+
+// spoil marks a figure as damaged.
 func (l *Log) spoil(f *Figure) {
 	if !f.bad {
 		f.bad = true
@@ -51,65 +71,22 @@ func (l *Log) spoil(f *Figure) {
 	}
 }
 
-// common is the value that most have, and whether enough of them agree.
-func common(values []int) (int, bool) {
+// common returns the value that most figures have, and whether enough of them agree.
+func common(fs []*Figure, value func(f *Figure) int) (int, bool) {
 	count := map[int]int{}
 	best := 0
-	for i, v := range values {
+	for i, f := range fs {
+		v := value(f)
 		count[v]++
 		if i == 0 || count[v] > count[best] {
 			best = v
 		}
 	}
-	return best, len(values) >= enough && float64(count[best]) >= most*float64(len(values))
+	return best, len(fs) >= enough && float64(count[best]) >= most*float64(len(fs))
 }
 
-// times takes out times in another unit than the others.
-func (l *Log) times(all []*Figure) {
-	var group []*Figure
-	var power []int
-	for _, f := range all {
-		if p, ok := timePowers[f.Unit]; ok && !f.bad {
-			group, power = append(group, f), append(power, p)
-		}
-	}
-	want, agree := common(power)
-	for i, f := range group {
-		if agree && power[i] != want {
-			l.spoil(f)
-		}
-	}
-}
-
-// decimals takes out figures that lost or won decimals. The check is off where numbers are
-// printed without trailing zeros, as another program may do.
-func (l *Log) decimals(all []*Figure) {
-	for _, times := range []bool{true, false} {
-		var group []*Figure
-		var count []int
-		fixed := false
-		for _, f := range all {
-			isTime := f.Unit == "ms"
-			if f.bad || isTime != times || !isTime && f.prefix == "" || f.Unit[0] == '=' {
-				continue
-			}
-			group, count = append(group, f), append(count, f.decimals)
-			fixed = fixed || f.decimals > 0 && f.text[len(f.text)-1-len(f.prefix)] == '0'
-		}
-		want, agree := common(count)
-		if !agree || !fixed {
-			continue
-		}
-		for _, f := range group {
-			if f.decimals != want {
-				l.spoil(f)
-			}
-		}
-	}
-}
-
-// columns takes out figures of operators whose digits do not end in the column of the
-// others. The check is off where figures are not padded.
+// columns marks figures of operators whose digits do not end in the column of the
+// others. Figures without padding are not checked.
 func (l *Log) columns() {
 	byUnit := map[string][]*Figure{}
 	for _, o := range l.sorted() {
@@ -120,11 +97,7 @@ func (l *Log) columns() {
 		}
 	}
 	for unit, group := range byUnit {
-		var at []int
-		for _, f := range group {
-			at = append(at, f.column)
-		}
-		want, agree := common(at)
+		want, agree := common(group, func(f *Figure) int { return f.column })
 		lengths := map[int]bool{}
 		for _, f := range group {
 			if f.column == want {
@@ -136,7 +109,7 @@ func (l *Log) columns() {
 		}
 		for _, f := range group {
 			wider := unit == "ms" && f.digits > 7 && f.column-want == f.digits-7 // a second or more
-			// The firmware takes the next prefix above a thousand only.
+			// The firmware uses the next prefix above a thousand only.
 			wider = wider || f.prefix != "" && f.column-want == 1 && f.text == "1000."+strings.Repeat("0", max(f.decimals, 0))+f.prefix
 			if f.column != want && !wider {
 				l.spoil(f)
@@ -145,21 +118,16 @@ func (l *Log) columns() {
 	}
 }
 
-// within reports whether two intervals meet, with room for rounding in floating point.
+// within reports whether two intervals overlap, with a margin for floating-point rounding.
 func within(lowA, highA, lowB, highB float64) bool {
-	const room = 1e-9
-	return lowA <= highB*(1+room) && lowB <= highA*(1+room)
+	const margin = 1 + 1e-9
+	return lowA <= highB*margin && lowB <= highA*margin
 }
 
-// rates compares printed rates with work and time. A time that all rates contradict is taken
-// out. The check is off where most times do not agree, as when rates mean something else.
+// rates compares printed rates with work and time, and marks a time that contradicts all rates.
+// If most times do not agree, the rates have another meaning and nothing is marked.
 func (l *Log) rates(parts []*Op) {
-	type verdict struct {
-		time  *Figure
-		right bool
-	}
-	var seen []verdict
-	good := 0
+	var seen, wrong []*Figure
 	for _, o := range parts {
 		t := o.get("ms", "")
 		if t == nil || t.Value <= 0 {
@@ -176,24 +144,21 @@ func (l *Log) rates(parts []*Op) {
 			right = right || within(w.Value/t.Value-1, w.High/t.Value, r.Value, r.High)
 		}
 		if asked {
-			seen = append(seen, verdict{t, right})
-			if right {
-				good++
-			}
+			seen = append(seen, t)
+		}
+		if asked && !right {
+			wrong = append(wrong, t)
 		}
 	}
-	if len(seen) < 2 || float64(good) < most*float64(len(seen)) {
-		return
-	}
-	for _, v := range seen {
-		if !v.right {
-			l.spoil(v.time)
+	if len(seen) >= 2 && float64(len(seen)-len(wrong)) >= most*float64(len(seen)) {
+		for _, t := range wrong {
+			l.spoil(t)
 		}
 	}
 }
 
-// sums compares what is printed of the whole with its operators, where none is missing, and says
-// which figures do not add up.
+// sums compares the figures of the whole model with the sums of its operators, if none is missing.
+// It returns the units of figures that do not add up.
 func (l *Log) sums() (out []string) {
 	ops := l.sorted()
 	if int64(len(ops)) != l.last+1 || len(ops) == 0 {
@@ -211,7 +176,7 @@ func (l *Log) sums() (out []string) {
 					continue
 				}
 				if f.bad {
-					n = -len(ops) // one that is known to be damaged explains a difference
+					n = -len(ops) // a damaged figure explains a difference
 				}
 				low, high = low+f.Value, high+f.High
 				n++
@@ -237,5 +202,5 @@ func (l *Log) sums() (out []string) {
 	return out
 }
 
-// sumNote stands behind figures of the whole that are the sum of the operators.
+// sumNote follows figures of the whole model that are the sum of the operators.
 const sumNote = "sum of all child profilers"

@@ -1,12 +1,12 @@
-// Package console understands the text that the firmware of the MLTK model profiler prints on
-// a board: the model, the work of each operator, then what an inference and each operator
-// took. It takes a line at a time, so that a log on disk and a live board are read with one
+// Package console reads the text that the firmware of the MLTK model profiler prints on
+// a board: the model, the work of each operator, then the times of an inference and of each
+// operator. It reads line by line, so that a log on disk and a live board have the same
 // meaning.
 //
-// The text has no checksum. What can be known of its damage is taken from its shape: figures
-// stand in columns of one width with a fixed number of decimals, operators come in order, a
-// figure is printed once, rates are quotients of other figures, the whole is the sum of its
-// parts. What contradicts these is left out and counted.
+// The text has no checksum. Its shape shows damage: figures have columns of one width with a fixed
+// number of decimals, operators come in order, a figure is printed once, rates are quotients of
+// other figures, the whole is the sum of its parts. Figures that contradict this are skipped and
+// counted.
 //
 // Source of the format: the model_profiler application and the profiling library of the
 // SiliconLabs/mltk project.
@@ -15,6 +15,7 @@ package console
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -32,7 +33,7 @@ var (
 	failure    = regexp.MustCompile(`(?i)hardfault|\berror\b|failed to alloc|failed to load model|\bassert`)
 )
 
-// Figures that are kept of one operator or of the model, and details.
+// Limits of figures of one operator or of the model, and of details.
 const (
 	maxFigures = 100
 	maxDetails = 100
@@ -41,7 +42,7 @@ const (
 // Starts reports whether a line is the first of a run.
 func Starts(line string) bool { return strings.Contains(line, "Starting Model Profiler") }
 
-// Known reports whether a line is one that only this firmware prints.
+// Known reports whether only this firmware prints such a line.
 func Known(line string) bool {
 	line = strings.TrimSpace(textscan.Strip(line))
 	return Starts(line) || line == "Loading model" || strings.HasPrefix(line, "Tensor runtime memory:") || strings.HasPrefix(line, "Profiler Metrics") || opLine.MatchString(line)
@@ -49,15 +50,14 @@ func Known(line string) bool {
 
 // Figure is a number as it was printed.
 type Figure struct {
-	// Unit is what stands behind it, "=NAME" for a custom figure; Note is what stands
-	// behind that in parentheses.
+	// Unit follows the number, "=NAME" for a custom figure; Note follows the unit in parentheses.
 	Unit, Note string
 	// Value is the number in its base unit. The firmware cuts digits off: the true value lies
 	// between Value and High.
 	Value, High float64
 
 	text     string
-	decimals int // -1 for none
+	decimals int // -1 without decimal point
 	prefix   string
 	column   int // of the end of the number
 	digits   int // characters of the number with its prefix
@@ -69,16 +69,14 @@ type Op struct {
 	Index   int64
 	Name    string
 	Figures []*Figure
-	Refused string // why the accelerator does not take it
+	Refused string // why the accelerator does not support it
 }
 
 // get returns the figure with this unit, nil if absent. Of several with the same unit it returns
 // the one with the note.
 func (o *Op) get(unit, note string) *Figure {
-	for _, f := range o.Figures {
-		if !f.bad && f.Unit == unit && f.Note == note {
-			return f
-		}
+	if i := slices.IndexFunc(o.Figures, func(f *Figure) bool { return !f.bad && f.Unit == unit && f.Note == note }); i >= 0 {
+		return o.Figures[i]
 	}
 	return nil
 }
@@ -88,10 +86,10 @@ type Log struct {
 	Details [][2]string
 	Ops     map[int64]*Op
 	Whole   Op
-	// Started, Done and Failed say how far the text goes; Failed is the line of a failure.
+	// Started and Done are set by the first and the last line; Failed is the line of a failure.
 	Started, Done bool
 	Failed        string
-	// Damaged counts lines and figures that cannot be right, or whose operator is not known.
+	// Damaged counts lines and figures that are wrong, or whose operator is unknown.
 	Damaged int64
 
 	at   *Op
@@ -101,8 +99,8 @@ type Log struct {
 // Empty reports whether no figure was printed.
 func (l *Log) Empty() bool { return len(l.Ops) == 0 && len(l.Whole.Figures) == 0 }
 
-// Line takes a line without its end, blanks before it included. dirty says that bytes of it
-// were lost or are no text.
+// Line reads a line without its end, including leading blanks. dirty means that bytes of it
+// are lost or not text.
 func (l *Log) Line(raw string, dirty bool) {
 	raw = textscan.Strip(raw)
 	s := strings.TrimSpace(raw)
@@ -125,45 +123,35 @@ func (l *Log) Line(raw string, dirty bool) {
 		l.Failed = draft.Text(s)
 	}
 	if dirty || strings.ContainsAny(s, "-=") && !strings.Contains(s, " ") || l.at != nil && len(s) < 60 {
-		// It may have been the heading of another operator, or be a part that the firmware
-		// measures inside of one: figures behind it are not known to be this operator's.
+		// It may be a damaged heading of another operator, or a part that the firmware measures
+		// inside of one: the figures that follow may not belong to this operator.
 		l.at = nil
 	}
 }
 
-// Gap says that bytes were lost here: figures that follow are of no operator that is known.
+// Gap notes that bytes were lost here: the operator of figures that follow is unknown.
 func (l *Log) Gap() {
 	l.Damaged++
 	l.at = nil
 }
 
-// head takes lines that say what follows.
+// head reads headings.
 func (l *Log) head(s string, dirty bool) bool {
-	switch {
-	case Starts(s), s == "Loading model":
-		l.Started, l.at = true, nil
-		return true
-	case s == "Inference":
-		l.at = &l.Whole
-		if dirty {
-			l.at = nil
+	starts, done := Starts(s) || s == "Loading model", strings.EqualFold(s, "done")
+	if starts || done || s == "Inference" || s == "" || strings.HasPrefix(s, "Profiler Metrics") || strings.HasPrefix(s, "--") {
+		l.Started, l.Done = l.Started || starts, l.Done || done
+		l.at = nil
+		if s == "Inference" && !dirty {
+			l.at = &l.Whole
 		}
-		return true
-	case strings.HasPrefix(s, "Profiler Metrics"):
-		l.at = nil
-		return true
-	case strings.EqualFold(s, "done"):
-		l.Done, l.at = true, nil
-		return true
-	case s == "" || strings.HasPrefix(s, "--"):
-		l.at = nil
 		return true
 	}
 	if m := refused.FindStringSubmatch(s); m != nil {
-		if n, ok := textscan.Whole(m[1]); ok && !dirty {
-			if o := l.op(n, m[2]); o != nil {
-				o.Refused = draft.Text(m[3])
-			}
+		if dirty {
+			return true
+		}
+		if o := l.op(m[1], m[2]); o != nil {
+			o.Refused = draft.Text(m[3])
 		}
 		return true
 	}
@@ -172,18 +160,18 @@ func (l *Log) head(s string, dirty bool) bool {
 		return false
 	}
 	l.at = nil
-	n, ok := textscan.Whole(m[1])
-	if !ok || dirty {
+	if dirty {
 		l.Damaged++
-		return true
+	} else {
+		l.at = l.op(m[1], m[2])
 	}
-	l.at = l.op(n, m[2])
 	return true
 }
 
-// op returns an operator, nil where its index or name cannot be right.
-func (l *Log) op(n int64, name string) *Op {
-	if n < 0 || n >= draft.MaxLayers || n > l.last+1000 {
+// op returns an operator, nil if its index or name is wrong.
+func (l *Log) op(index, name string) *Op {
+	n, ok := textscan.Whole(index)
+	if !ok || n < 0 || n >= draft.MaxLayers || n > l.last+1000 {
 		l.Damaged++
 		return nil
 	}
@@ -203,7 +191,7 @@ func (l *Log) op(n int64, name string) *Op {
 	return o
 }
 
-// parse reads a figure, nil for another line.
+// parse parses a figure, nil for other lines. pad is the number of blanks before s.
 func parse(s string, pad int) *Figure {
 	f := &Figure{}
 	var number string
@@ -230,7 +218,7 @@ func parse(s string, pad int) *Figure {
 	if p, ok := timePowers[f.Unit]; ok {
 		power = p
 	}
-	// The exponent is written behind the digits, so that the figure is rounded once.
+	// The exponent is appended to the digits, so that the figure is rounded once.
 	at := func(digits string, power int) float64 {
 		v, err := strconv.ParseFloat(fmt.Sprintf("%se%d", digits, power), 64)
 		f.bad = f.bad || err != nil
@@ -252,11 +240,10 @@ var (
 	timePowers = map[string]int{"s": 0, "ms": -3, "us": -6}
 )
 
-// units are the order in which figures of an operator are printed; those of one part stand
-// together.
+// units are the order in which figures of one part of an operator are printed.
 var units = map[string]int{"OPs": 1, "MACs": 2, "ms": 1, "us": 1, "s": 1, "CPU cycles": 2, "Accelerator cycles": 3, "OP/s": 4, "MAC/s": 5}
 
-// figure keeps a figure of what the last heading named.
+// figure keeps a figure of the operator in the last heading.
 func (l *Log) figure(f *Figure, dirty bool) {
 	if l.at == nil || f.bad || dirty || len(l.at.Figures) >= maxFigures {
 		l.Damaged++
@@ -271,7 +258,7 @@ func (l *Log) figure(f *Figure, dirty bool) {
 		}
 		l.Damaged++
 		if old.text != f.text {
-			// A heading was lost between, or one of them is damaged: neither is sure.
+			// A heading between them is lost, or one of them is damaged: neither is reliable.
 			old.bad, l.at = true, nil
 		}
 		return

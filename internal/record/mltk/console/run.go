@@ -5,37 +5,36 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
-
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/textscan"
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Reading is what a text says of one inference.
+// Reading is the content of a text about one inference.
 type Reading struct {
-	// Draft has the model as the board names it, its layers and findings, and no figures that
-	// were measured.
+	// Draft has the model as the board names it, its layers and findings, but no measured
+	// figures.
 	Draft *draft.Draft
 	// Whole has figures of the model, Layers those of each layer, by key.
 	Whole  map[string]Value
 	Layers []map[string]Value
-	// Missing is the number of operators without a line that may have been lost; Silent those of
-	// a text that is whole: the firmware prints nothing of what took no time.
+	// Missing is the number of operators without a line, which may have been lost. Silent is their
+	// number in a complete text: the firmware prints nothing about operators that took no time.
 	Missing, Silent int64
 }
 
-// Unknown stands for an operator of which nothing is printed.
+// Unknown is the name of an operator about which nothing is printed.
 const Unknown = "unknown"
 
-// Value is a figure with the interval that holds the true one: digits are cut off.
+// Value is a figure. The true one lies between Value and High: digits are cut off.
 type Value struct {
 	Value, High float64
-	// Quantity describes it; of opmeter's own only the key is set.
+	// Quantity describes it; opmeter's own quantities have the key only.
 	Quantity profile.Quantity
 }
 
-// Reading ends the text; nil where it has no figures. name stands for a model that the text
-// does not name. The log takes no more lines.
+// Reading ends the text and returns its content, nil if it has no figures. name is used for a model
+// that the text does not name. No more lines may follow.
 func (l *Log) Reading(format, name string) *Reading {
 	if l.Empty() {
 		return nil
@@ -46,44 +45,29 @@ func (l *Log) Reading(format, name string) *Reading {
 	r := &Reading{Draft: d, Whole: map[string]Value{}}
 	for n := int64(0); n <= l.last && len(l.Ops) > 0; n++ {
 		o := l.Ops[n]
-		state := profile.Ran
-		switch {
-		case o != nil:
-		case l.Done && l.Damaged == 0:
+		y := profile.Layer{State: profile.Ran}
+		if o == nil {
 			o = &Op{Name: Unknown}
-			r.Silent++
-		default:
-			o = &Op{Name: Unknown}
-			state = profile.Lost
-			r.Missing++
+			if l.Done && l.Damaged == 0 {
+				r.Silent++
+			} else {
+				r.Missing++
+				y.State, y.Cause = profile.Lost, &profile.Cause{Code: profile.ByRecord}
+			}
 		}
-		i := d.Add(profile.Layer{Op: o.Name, Name: strings.ToLower(o.Name), State: state}, runlog.Hint{Index: new(n)})
+		y.Op, y.Name = o.Name, strings.ToLower(o.Name)
+		i := d.Add(y, runlog.Hint{Index: new(n)})
 		if i < 0 {
 			break
 		}
-		if state == profile.Lost {
-			d.Layer(i).Cause = &profile.Cause{Code: profile.ByRecord}
-		}
 		r.Layers = append(r.Layers, o.layer(d, i))
 	}
-	for _, f := range l.Whole.Figures {
-		if f.bad {
-			continue
-		}
-		switch f.Unit {
-		case "OPs":
-			d.P.Totals.MLTKOps = count(f)
-		case "MACs":
-			d.P.Totals.MLTKMACs = count(f)
-		default:
-			l.Whole.put(r.Whole, f)
-		}
-	}
+	d.P.Totals.MLTKOps, d.P.Totals.MLTKMACs = l.Whole.figures(r.Whole)
 	l.findings(d, r, contradictions)
 	return r
 }
 
-// details sets what is said of the model and the target.
+// details sets the model and the target.
 func (l *Log) details(d *draft.Draft) {
 	for _, p := range l.Details {
 		v, ok := textscan.Scaled(strings.TrimSuffix(p[1], "Hz"))
@@ -103,7 +87,7 @@ func (l *Log) details(d *draft.Draft) {
 	}
 }
 
-// findings says what the text leaves open.
+// findings adds findings about missing and contradictory parts of the text.
 func (l *Log) findings(d *draft.Draft, r *Reading, contradictions []string) {
 	if r.Missing > 0 {
 		d.Lost = append(d.Lost, profile.Loss{Records: new(r.Missing), Cause: profile.Cause{Code: profile.ByRecord, Text: "operators without a line in the log"}})
@@ -126,46 +110,43 @@ func (l *Log) findings(d *draft.Draft, r *Reading, contradictions []string) {
 	}
 }
 
-// count returns a figure as an integer.
-func count(f *Figure) *int64 {
-	if f.Value > 1<<53 {
-		return nil
-	}
-	return new(int64(math.Round(f.Value)))
-}
-
-// layer sets what is known about an operator and returns what was measured.
-func (o *Op) layer(d *draft.Draft, i int) map[string]Value {
-	y := d.Layer(i)
-	out := map[string]Value{}
+// figures adds the measured figures to out, and returns the counts of work.
+func (o *Op) figures(out map[string]Value) (ops, macs *int64) {
 	for _, f := range o.Figures {
-		if f.bad {
-			continue
-		}
-		switch f.Unit {
-		case "OPs":
-			y.MLTKOps = count(f)
-		case "MACs":
-			y.MLTKMACs = count(f)
+		n := draft.Count(int64(math.Round(f.Value)), f.Value <= 1<<53)
+		switch {
+		case f.bad:
+		case f.Unit == "OPs":
+			ops = n
+		case f.Unit == "MACs":
+			macs = n
 		default:
 			o.put(out, f)
 		}
 	}
-	if a := d.P.Target.Accelerator; a != "" {
-		y.Placement = &profile.Placement{On: profile.CPU}
-		if out["accelerator_cycles"].Value > 0 {
-			y.Placement.On = a
-		}
-		if o.Refused != "" {
-			y.Placement.Cause, y.Placement.Text = profile.ByLimit, o.Refused
-		}
-	} else if o.Refused != "" {
-		y.Placement = &profile.Placement{On: profile.CPU, Cause: profile.ByLimit, Text: o.Refused}
+	return ops, macs
+}
+
+// layer sets the known facts about an operator and returns the measured figures.
+func (o *Op) layer(d *draft.Draft, i int) map[string]Value {
+	y := d.Layer(i)
+	out := map[string]Value{}
+	y.MLTKOps, y.MLTKMACs = o.figures(out)
+	a := d.P.Target.Accelerator
+	if a == "" && o.Refused == "" {
+		return out
+	}
+	y.Placement = &profile.Placement{On: profile.CPU}
+	if a != "" && out["accelerator_cycles"].Value > 0 {
+		y.Placement.On = a
+	}
+	if o.Refused != "" {
+		y.Placement.Cause, y.Placement.Text = profile.ByLimit, o.Refused
 	}
 	return out
 }
 
-// put keeps what was measured, rates excepted: they follow from others.
+// put keeps a measured figure, except rates: they follow from others.
 func (o *Op) put(out map[string]Value, f *Figure) {
 	v := Value{Value: f.Value, High: f.High}
 	switch f.Unit {

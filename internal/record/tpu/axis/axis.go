@@ -1,77 +1,58 @@
-// Package axis finds out how the counters of a chip's engines stand to one another,
-// from what commands waited for.
+// Package axis finds the relation of the counters of a chip's engines from the dependencies of
+// commands.
 //
-// Let Ts and Te be start and end of a command of the tensor engine (TIU) in cycles of
-// its counter, Gs and Ge those of a copy in cycles of the copy engine's. With the ratio k
-// of the two clocks (TIU over DMA) and an offset x, a time of the copy engine is k*G and
-// one of the tensor engine T + x on the same axis. A tensor command that waits for a
-// copy cannot start before it ended, Ts + x >= k*Ge, and a copy that waits for a tensor
-// command k*Gs >= Te + x. So x lies between max(k*Ge - Ts) and min(k*Gs - Te): an
-// interval that is narrow, and empty for a wrong k.
+// Let Ts and Te be start and end of a command of the tensor engine (TIU) in cycles of its counter,
+// Gs and Ge those of a copy in cycles of the copy engine's. With the ratio k of the two clocks (TIU
+// over DMA) and an offset x, the times k*G and T + x are on the same axis. A tensor command that
+// waits for a copy cannot start before its end, Ts + x >= k*Ge. For a copy that waits for a tensor
+// command, k*Gs >= Te + x. So x is between max(k*Ge - Ts) and min(k*Gs - Te): a narrow interval,
+// which is empty for a wrong k.
 package axis
 
 import (
 	"math"
 	"slices"
-	"sort"
 )
 
-// Waits are the dependencies between two engines that were recorded with both
-// commands' times.
+// Waits are the dependencies between two engines with recorded times of both commands.
 type Waits struct {
-	// TIUStart holds starts of tensor commands, CopyEnd the ends of the copies that
-	// they waited for.
+	// Starts of tensor commands, and the ends of the copies that they waited for.
 	TIUStart, CopyEnd []int64
-	// CopyStart holds starts of copies, TIUEnd the ends of the tensor commands that they
-	// waited for.
+	// Starts of copies, and the ends of the tensor commands that they waited for.
 	CopyStart, TIUEnd []int64
 }
 
-// Len is the number of dependencies.
-func (w *Waits) Len() int { return len(w.TIUStart) + len(w.CopyStart) }
-
-// Offset is the place of a tensor engine's counter on the axis of the copies.
+// Offset is the place of a tensor engine's counter on the axis of the copies, in TIU cycles.
 type Offset struct {
-	// Low and High bound x for the ratio, TIU cycles; infinite where nothing bounds
-	// them. Low is above High where no offset agrees with all dependencies.
-	Low, High float64
-	// X is what was chosen.
-	X float64
-	// Violated counts dependencies that X contradicts, Waits all of them.
-	Violated, Waits int
+	// Low and High bound x for the ratio, infinite without a bound. Low is above High if no offset
+	// agrees with all dependencies.
+	Low, High       float64
+	X               float64 // the chosen offset
+	Violated, Waits int     // dependencies that X contradicts, and all of them
 }
 
-// Ratio says how the ratio of the clocks was found.
+// Ratio is the ratio of the clocks.
 type Ratio struct {
-	// K is TIU clock over copy clock.
-	K float64
-	// Solved says that it follows from dependencies: with it they agree, and there are
-	// enough of them for that to mean something.
-	Solved bool
-	// Nominal says that it is the first of those that were to be expected.
-	Nominal bool
-	// Best is the ratio for which the interval is widest; 0 where there are too few
-	// dependencies, and where one of those that were expected agrees.
+	K float64 // TIU clock over copy clock
+	// Solved means that enough dependencies agree with K for a statement.
+	Solved  bool
+	Nominal bool // K is the first expected ratio
+	// Best is the ratio with the widest interval, 0 if there are too few dependencies or an expected
+	// ratio agrees.
 	Best float64
 }
 
-// Bounds of the ratios that are looked for.
 const (
 	leastRatio = 0.7
 	mostRatio  = 1.8
-	// wakeUp is how long a command starts after what it waited for, cycles; the offset
-	// lies as far above the lower bound.
-	wakeUp = 4
-	// enough is how many dependencies of either kind make a ratio that agrees with them
-	// more than chance.
-	enough = 3
-	// slack is what products of counters may be off by, cycles.
-	slack = 1e-3
+	wakeUp     = 4    // cycles from the end of a dependency to the start of a command
+	enough     = 3    // dependencies of either kind that make agreement more than chance
+	slack      = 1e-3 // rounding error of products of counters, cycles
 )
 
-// Solve finds one ratio for all groups of dependencies, which have counters of their
-// own, and an offset for each group. Expected are ratios in the order of preference, at least
-// one; fixed takes the first of them whatever the dependencies say.
+// Solve finds one ratio for all groups of dependencies, which have counters of their own, and an
+// offset for each group. expected are ratios in the order of preference, at least one. fixed uses
+// the first of them in any case.
 func Solve(groups []Waits, expected []float64, fixed bool) (Ratio, []Offset) {
 	s := make([]solver, len(groups))
 	can := false
@@ -91,35 +72,39 @@ func Solve(groups []Waits, expected []float64, fixed bool) (Ratio, []Offset) {
 	return r, out
 }
 
-// solver holds the dependencies of a group relative to the first time of each engine,
-// so that products keep their digits.
+// solver contains the dependencies of a group relative to the first time of each engine, so that
+// products keep their digits.
 type solver struct {
 	low, high  [][2]float64 // TIU time, copy time
 	tiu0, dma0 int64
-	n          int
+}
+
+// least returns the smallest value of two lists, 0 for empty lists.
+func least(a, b []int64) int64 {
+	if all := slices.Concat(a, b); len(all) > 0 {
+		return slices.Min(all)
+	}
+	return 0
 }
 
 func (s *solver) take(w *Waits) {
-	first := func(lists ...[]int64) int64 {
-		least := int64(math.MaxInt64)
-		for _, l := range lists {
-			for _, v := range l {
-				least = min(least, v)
-			}
+	s.tiu0, s.dma0 = least(w.TIUStart, w.TIUEnd), least(w.CopyStart, w.CopyEnd)
+	pairs := func(tiu, dma []int64) (out [][2]float64) {
+		for i := range tiu {
+			out = append(out, [2]float64{float64(tiu[i] - s.tiu0), float64(dma[i] - s.dma0)})
 		}
-		return least
+		return out
 	}
-	s.n = w.Len()
-	if s.n == 0 {
-		return
+	s.low, s.high = pairs(w.TIUStart, w.CopyEnd), pairs(w.TIUEnd, w.CopyStart)
+}
+
+// bounds returns the offset of each pair.
+func bounds(pairs [][2]float64, k float64) []float64 {
+	out := make([]float64, len(pairs))
+	for i, p := range pairs {
+		out[i] = k*p[1] - p[0]
 	}
-	s.tiu0, s.dma0 = first(w.TIUStart, w.TIUEnd), first(w.CopyStart, w.CopyEnd)
-	for i := range w.TIUStart {
-		s.low = append(s.low, [2]float64{float64(w.TIUStart[i] - s.tiu0), float64(w.CopyEnd[i] - s.dma0)})
-	}
-	for i := range w.CopyStart {
-		s.high = append(s.high, [2]float64{float64(w.TIUEnd[i] - s.tiu0), float64(w.CopyStart[i] - s.dma0)})
-	}
+	return out
 }
 
 // interval bounds the relative offset.
@@ -134,7 +119,6 @@ func (s *solver) interval(k float64) (low, high float64) {
 	return low, high
 }
 
-// width is that of the narrowest interval of all groups.
 func width(s []solver, k float64) float64 {
 	w := math.Inf(1)
 	for i := range s {
@@ -144,8 +128,8 @@ func width(s []solver, k float64) float64 {
 	return w
 }
 
-// widest finds the ratio with the widest interval. The width is the least of linear
-// functions of k, so that it has one maximum.
+// widest finds the ratio with the widest interval by golden-section search. The width is the
+// minimum of linear functions of k, so that it has one maximum.
 func widest(s []solver) float64 {
 	a, b := leastRatio, mostRatio
 	const golden = 0.6180339887498949
@@ -165,8 +149,8 @@ func widest(s []solver) float64 {
 	return (a + b) / 2
 }
 
-// choose takes the first ratio with which all dependencies agree, else the one with
-// which most do.
+// choose returns the first ratio with which all dependencies agree, else the one with the fewest
+// contradictions.
 func choose(s []solver, expected []float64, fixed bool) (k, best float64, agrees bool) {
 	for i, k := range expected {
 		if width(s, k) >= -slack {
@@ -199,15 +183,14 @@ func violated(s []solver, k float64) (n int) {
 	return n
 }
 
-// offset chooses x: just above the lower bound, or where the fewest dependencies are
-// contradicted.
+// offset chooses x: just above the lower bound, or with the fewest contradicted dependencies.
 func (s *solver) offset(k float64) Offset {
 	low, high := s.interval(k)
 	shift := k*float64(s.dma0) - float64(s.tiu0)
-	o := Offset{Low: low + shift, High: high + shift, Waits: s.n}
+	o := Offset{Low: low + shift, High: high + shift, Waits: len(s.low) + len(s.high)}
 	var x float64
 	switch {
-	case s.n == 0:
+	case o.Waits == 0:
 		return o
 	case low <= high+slack && math.IsInf(low, -1):
 		x = high - wakeUp
@@ -220,24 +203,18 @@ func (s *solver) offset(k float64) Offset {
 	return o
 }
 
-// fewest finds the offset that contradicts the fewest dependencies.
+// fewest finds the offset with the fewest contradicted dependencies.
 func (s *solver) fewest(k float64) (x float64, bad int) {
-	low, high := make([]float64, len(s.low)), make([]float64, len(s.high))
-	for i, p := range s.low {
-		low[i] = k*p[1] - p[0]
-	}
-	for i, p := range s.high {
-		high[i] = k*p[1] - p[0]
-	}
-	sort.Float64s(low)
-	sort.Float64s(high)
+	low, high := bounds(s.low, k), bounds(s.high, k)
+	slices.Sort(low)
+	slices.Sort(high)
 	bad = math.MaxInt
 	j := 0
 	for i, l := range low {
 		for j < len(high) && high[j] < l-slack {
 			j++
 		}
-		// Lower bounds above l and upper bounds below it are contradicted.
+		// l contradicts the lower bounds above it and the upper bounds below it.
 		if n := len(low) - 1 - i + j; n < bad {
 			x, bad = l, n
 		}
@@ -245,8 +222,8 @@ func (s *solver) fewest(k float64) (x float64, bad int) {
 	return x, bad
 }
 
-// Median of the differences between the times of what happened at one instant on two
-// cores, in pairs; ok is false if absent.
+// Median returns the median of the differences between the times of simultaneous events on two
+// cores. ok is false without pairs.
 func Median(a, b []float64) (difference float64, ok bool) {
 	n := min(len(a), len(b))
 	if n == 0 {

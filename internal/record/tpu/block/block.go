@@ -1,10 +1,8 @@
-// Package block reads and writes the binary files of a Sophgo profile directory: a
-// sequence of typed blocks with the records of hardware monitors, firmware, runtime
-// and driver. Everything is little-endian and packed. What is decoded and encoded
-// again is the same bytes.
+// Package block reads and writes the binary files of a Sophgo profile directory: a sequence of
+// typed blocks with the records of hardware monitors, firmware, runtime and driver. All values are
+// little-endian and packed. Encoding decoded data gives the same bytes.
 //
-// Records of monitors are columns ([Table]): one slice for each field that is asked
-// for.
+// Records of monitors are columns ([Table]): one slice for each requested field.
 package block
 
 import (
@@ -13,7 +11,7 @@ import (
 	"io"
 )
 
-// Type says what a block holds.
+// Type is the kind of content of a block.
 type Type uint32
 
 // Types of blocks.
@@ -23,9 +21,9 @@ const (
 	MonitorBD   Type = 3  // records of the tensor engine
 	MonitorGDMA Type = 4  // records of the copy engine
 	DynData     Type = 5  // records of the firmware ([Dyn])
-	DynExtra    Type = 6  // what belongs to them ([Extra])
+	DynExtra    Type = 6  // data for them ([Extra])
 	FirmwareLog Type = 7  // text of an older chip
-	Commands    Type = 8  // where command streams are ([Streams])
+	Commands    Type = 8  // places of command streams ([Streams])
 	BMLib       Type = 9  // events of the driver ([Driver])
 	BMLibExtra  Type = 10 // texts for them
 	MonitorSDMA Type = 11 // records of the second copy engine
@@ -36,24 +34,21 @@ const (
 	DesCDMA     Type = 16
 )
 
-// Known reports whether blocks of the type have a meaning.
+// Known reports whether the type is one of those above.
 func (t Type) Known() bool { return t >= Summary && t <= DesCDMA }
 
-// Cut says that a file ends inside a block.
+// Cut describes a block at whose inside the file ends.
 type Cut struct {
-	// Offset is where the block begins, in bytes.
-	Offset int64
-	// Type of the block, 0 where the file ends within its head.
-	Type Type
-	// Want and Have are the block's length and what is there of it, bytes.
-	Want, Have int64
+	Offset     int64 // begin of the block in bytes
+	Type       Type  // 0 if the file ends within the head of the block
+	Want, Have int64 // the block's length and the present bytes
 }
 
 const headBytes = 8
 
-// Scan walks the blocks of a file. f may leave any part of the payload unread; a
-// payload that is shorter than the length ends with io.EOF. cut is set where the file
-// ends inside a block. The error is that of the reader or of f.
+// Scan walks the blocks of a file. f may leave any part of the payload unread. A payload that is
+// shorter than the length ends with io.EOF. cut is set if the file ends inside a block. The error
+// is that of the reader or of f.
 func Scan(r io.Reader, f func(t Type, length int64, payload io.Reader) error) (cut *Cut, err error) {
 	var head [headBytes]byte
 	at := int64(0)
@@ -67,7 +62,7 @@ func Scan(r io.Reader, f func(t Type, length int64, payload io.Reader) error) (c
 		case err != nil:
 			return nil, err
 		}
-		t, length := Type(binary.LittleEndian.Uint32(head[:])), int64(binary.LittleEndian.Uint32(head[4:]))
+		t, length := Type(le.Uint32(head[:])), int64(le.Uint32(head[4:]))
 		p := &payload{r: r, left: length}
 		if err := f(t, length, p); err != nil {
 			return nil, err
@@ -85,7 +80,6 @@ func Scan(r io.Reader, f func(t Type, length int64, payload io.Reader) error) (c
 	}
 }
 
-// payload is what a block holds.
 type payload struct {
 	r    io.Reader
 	left int64
@@ -109,70 +103,42 @@ func (p *payload) Read(b []byte) (int, error) {
 
 // Append adds a block to a file.
 func Append(dst []byte, t Type, data []byte) []byte {
-	dst = binary.LittleEndian.AppendUint32(dst, uint32(t))
-	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(data)))
-	return append(dst, data...)
+	return append(appendValues(dst, t, uint32(len(data))), data...)
 }
 
-// Plausible reports whether a file that begins so may be one of blocks: the first
-// type is known, and its length is one that such a block can have.
+// sizes divide the lengths of blocks. Other blocks have any length.
+var sizes = map[Type]uint32{MonitorBD: 16, MonitorGDMA: 16, MonitorSDMA: 16, MonitorCDMA: 128, DynData: 8}
+
+// Plausible reports whether the beginning of a file can be that of blocks: the first type is
+// known, and its length is possible for the type.
 func Plausible(head []byte) bool {
 	if len(head) < headBytes {
 		return false
 	}
-	t, n := Type(binary.LittleEndian.Uint32(head)), binary.LittleEndian.Uint32(head[4:])
-	switch {
-	case !t.Known() || n == 0:
-		return false
-	case t == Summary:
+	t, n := Type(le.Uint32(head)), le.Uint32(head[4:])
+	if t == Summary {
 		return n == stepBytes
-	case t == MonitorBD || t == MonitorGDMA || t == MonitorSDMA:
-		return n%16 == 0
-	case t == MonitorCDMA:
-		return n%128 == 0
-	case t == DynData:
-		return n%8 == 0
 	}
-	return true
+	return t.Known() && n > 0 && n%max(1, sizes[t]) == 0
 }
 
-// fields reads numbers one after the other; after the end they are 0 and short is
-// set.
-type fields struct {
-	b     []byte
-	short bool
-}
+var le = binary.LittleEndian
 
-func (f *fields) u32() uint32 {
-	if len(f.b) < 4 {
-		f.short, f.b = true, nil
-		return 0
+// list decodes the elements at the beginning of data, at most n. T has a fixed size.
+func list[T any](data []byte, n int) (out []T, rest []byte) {
+	var one T
+	size := binary.Size(one)
+	if n = min(n, len(data)/size); n == 0 {
+		return nil, data
 	}
-	v := binary.LittleEndian.Uint32(f.b)
-	f.b = f.b[4:]
-	return v
+	out = make([]T, n)
+	_, _ = binary.Decode(data, le, out) // data is long enough
+	return out, data[n*size:]
 }
 
-func (f *fields) u64() uint64 {
-	if len(f.b) < 8 {
-		f.short, f.b = true, nil
-		return 0
-	}
-	v := binary.LittleEndian.Uint64(f.b)
-	f.b = f.b[8:]
-	return v
-}
-
-func u32(dst []byte, v ...uint32) []byte {
-	for _, x := range v {
-		dst = binary.LittleEndian.AppendUint32(dst, x)
-	}
-	return dst
-}
-
-func u64(dst []byte, v ...uint64) []byte {
-	for _, x := range v {
-		dst = binary.LittleEndian.AppendUint64(dst, x)
+func appendValues(dst []byte, values ...any) []byte {
+	for _, v := range values {
+		dst, _ = binary.Append(dst, le, v)
 	}
 	return dst
 }

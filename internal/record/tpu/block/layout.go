@@ -1,24 +1,26 @@
 package block
 
 import (
-	"encoding/binary"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+
+	"github.com/opmeter/opmeter/internal/record/tpu/command"
 )
 
-// Engine is a unit whose monitor writes records.
-type Engine uint8
+// Engine is a unit whose monitor writes records. SDMA has the records of GDMA.
+type Engine = command.Engine
 
-// Engines. SDMA has the records of GDMA.
+// The engines.
 const (
-	TIU Engine = iota
-	GDMA
-	SDMA
-	CDMA
+	TIU  = command.TIU
+	GDMA = command.GDMA
+	SDMA = command.SDMA
+	CDMA = command.CDMA
 )
 
-// Field is a part of a record: width bits of a 32-bit word, from a bit on.
+// Field is a part of a record: Width bits of a 32-bit word from bit Shift on.
 type Field struct {
 	Name               string
 	Word, Shift, Width int
@@ -26,29 +28,25 @@ type Field struct {
 
 // Layout is the record of one engine's monitor. Its fields cover the whole record.
 type Layout struct {
-	// Size of a record, bytes.
-	Size   int
+	Size   int // bytes
 	Fields []Field
-	// IDBits is the width of the counter of commands.
-	IDBits int
+	IDBits int // width of the counter of commands
 
 	at map[string]int
 }
 
 // Names of fields that records of several chips have.
 const (
-	Start  = "start"
-	End    = "end"
-	ID     = "inst_id"
-	Thread = "thread"
-	// LoadLow has the lower 16 bits of the number of cycles of useful work.
-	LoadLow = "load_low"
-	// LoadHigh has the rest of them.
-	LoadHigh  = "load_high"
+	Start     = "start"
+	End       = "end"
+	ID        = "inst_id"
+	Thread    = "thread"
+	LoadLow   = "load_low"  // the lower 16 bits of the number of cycles of useful work
+	LoadHigh  = "load_high" // the other bits of it
 	Conflicts = "bank_conflicts"
 )
 
-// of makes a layout of words in their order: a name for a whole word, or parts
+// of parses a layout, the words of a record in order: a name for a whole word, or parts
 // "name:width" joined by a plus sign, from the lowest bit on.
 func of(text string) *Layout {
 	l := &Layout{at: map[string]int{}}
@@ -72,7 +70,7 @@ func of(text string) *Layout {
 	return l
 }
 
-// pairs lists the (end, start) pairs of channels.
+// pairs lists the fields for the end and the start of channels.
 func pairs(channels string) string {
 	var b strings.Builder
 	for c := range strings.FieldsSeq(channels) {
@@ -113,69 +111,43 @@ var (
 		" ar_start ar_end aw_start aw_end rd_start rd_end wr_start wr_end ati_start ati_end ari_start ari_end")
 )
 
-// LayoutOf returns the record of an engine of a chip, by the chip's name in upper
-// case; nil where the chip has no such engine or monitor.
-func LayoutOf(chip string, e Engine) *Layout {
-	switch e {
-	case TIU:
-		switch chip {
-		case "BM1684", "BM1684X", "BM1688", "CV186X":
-			return tiuWide
-		case "BM1690":
-			return tiuBM1690
-		case "CV184X":
-			return tiuCV184X
-		}
-	case GDMA, SDMA:
-		switch chip {
-		case "BM1684":
-			return gdmaBM1684
-		case "BM1684X":
-			return gdmaBM1684X
-		case "BM1688", "CV186X":
-			return gdmaBM1688
-		case "BM1690", "CV184X":
-			return gdmaBM1690
-		}
-	case CDMA:
-		if chip == "BM1690" {
-			return cdmaBM1690
-		}
-	}
-	return nil
+var layouts = map[string][4]*Layout{
+	"BM1684":  {tiuWide, gdmaBM1684, gdmaBM1684},
+	"BM1684X": {tiuWide, gdmaBM1684X, gdmaBM1684X},
+	"BM1688":  {tiuWide, gdmaBM1688, gdmaBM1688},
+	"CV186X":  {tiuWide, gdmaBM1688, gdmaBM1688},
+	"CV184X":  {tiuCV184X, gdmaBM1690, gdmaBM1690},
+	"BM1690":  {tiuBM1690, gdmaBM1690, gdmaBM1690, cdmaBM1690},
 }
+
+// LayoutOf returns the record of an engine of a chip by the chip's name in upper case, nil if
+// the chip has no such engine or monitor.
+func LayoutOf(chip string, e Engine) *Layout { return layouts[chip][e] }
 
 // Has reports whether the record has a field.
 func (l *Layout) Has(name string) bool { _, ok := l.at[name]; return ok }
 
-// Table holds records as columns.
+// Table contains records as columns.
 type Table struct {
 	Layout *Layout
-	// N is the number of records.
-	N int
-	// Columns holds the fields in the order of the layout, nil for those that were not
-	// asked for.
+	N      int // number of records
+	// Columns are the fields in the order of the layout, nil for fields that were not requested.
 	Columns [][]uint32
 }
 
-// NewTable makes an empty table with the named columns, all of them for no names.
-// Names that the record does not have are left out.
+// NewTable returns an empty table with the named columns, with all of them for no names. Names
+// that the record does not have are ignored.
 func (l *Layout) NewTable(names ...string) *Table {
 	t := &Table{Layout: l, Columns: make([][]uint32, len(l.Fields))}
 	for i, f := range l.Fields {
-		want := len(names) == 0
-		for _, n := range names {
-			want = want || n == f.Name
-		}
-		if want {
+		if len(names) == 0 || slices.Contains(names, f.Name) {
 			t.Columns[i] = []uint32{}
 		}
 	}
 	return t
 }
 
-// Column returns a column, nil where it was not asked for or the record has no such
-// field.
+// Column returns a column, nil if it was not requested or the record has no such field.
 func (t *Table) Column(name string) []uint32 {
 	if i, ok := t.Layout.at[name]; ok {
 		return t.Columns[i]
@@ -183,7 +155,7 @@ func (t *Table) Column(name string) []uint32 {
 	return nil
 }
 
-// Clear empties the columns and keeps their memory.
+// Clear empties the columns but not their capacity.
 func (t *Table) Clear() {
 	t.N = 0
 	for i, c := range t.Columns {
@@ -205,7 +177,7 @@ func (t *Table) Add(data []byte) (rest int) {
 		f := &t.Layout.Fields[i]
 		mask := uint32(1<<f.Width - 1)
 		for at := f.Word * 4; at+4 <= n*size; at += size {
-			c = append(c, binary.LittleEndian.Uint32(data[at:])>>f.Shift&mask)
+			c = append(c, le.Uint32(data[at:])>>f.Shift&mask)
 		}
 		t.Columns[i] = c
 	}
@@ -224,7 +196,7 @@ func (t *Table) Append(dst []byte) []byte {
 		at := begin + f.Word*4
 		for _, v := range t.Columns[i] {
 			w := dst[at:]
-			binary.LittleEndian.PutUint32(w, binary.LittleEndian.Uint32(w)|(v&mask)<<f.Shift)
+			le.PutUint32(w, le.Uint32(w)|(v&mask)<<f.Shift)
 			at += size
 		}
 	}
@@ -234,8 +206,8 @@ func (t *Table) Append(dst []byte) []byte {
 // recordsAtOnce bounds the working memory of [Layout.Each].
 const recordsAtOnce = 4096
 
-// Each decodes the records of a block some thousand at a time. The table is used
-// again. rest is the number of bytes after the last whole record.
+// Each decodes the records of a block in parts. It reuses the table of f. rest is the number of
+// bytes after the last whole record.
 func (l *Layout) Each(r io.Reader, f func(t *Table), names ...string) (rest int, err error) {
 	t := l.NewTable(names...)
 	buf := make([]byte, recordsAtOnce*l.Size)

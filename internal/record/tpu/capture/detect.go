@@ -11,8 +11,8 @@ import (
 	"github.com/opmeter/opmeter/internal/record/tpu/command"
 )
 
-// detect finds the chip: what the user says, what the files say, the sizes and contents
-// of records. What disagrees is kept.
+// detect finds the chip from the option, the statements of files, and the sizes and contents of
+// records. It records contradictions.
 func (r *Recording) detect(in *record.Input) {
 	type claim struct {
 		from string
@@ -27,7 +27,7 @@ func (r *Recording) detect(in *record.Input) {
 	if in.Arch != "" {
 		c := command.ByName(in.Arch)
 		if c == nil {
-			r.Guesses = append(r.Guesses, fmt.Sprintf("%q is not a chip that is known here; the record was asked instead", in.Arch))
+			r.Guesses = append(r.Guesses, fmt.Sprintf("%q is an unknown chip; the chip was detected from the record", in.Arch))
 		}
 		add("option", c)
 	}
@@ -47,8 +47,8 @@ func (r *Recording) detect(in *record.Input) {
 		return
 	}
 	r.Chip, r.ChipFrom = claims[0].chip, claims[0].from
-	// The log has one number for BM1688 and CV186X, and their records are the same: the
-	// program tells them apart.
+	// BM1688 and CV186X have the same number in the log and the same records. The program names the
+	// chip.
 	for _, c := range claims[1:] {
 		if c.from == "final.mlir" && alike(r.Chip, c.chip) && r.ChipFrom == "global.profile" {
 			r.Chip, r.ChipFrom = c.chip, c.from
@@ -61,7 +61,7 @@ func (r *Recording) detect(in *record.Input) {
 	}
 }
 
-// named is the chip with a name, as compilers write it.
+// named returns the chip by its name in compiler output, nil for unknown names.
 func named(name string) *command.Chip {
 	if c := command.ByName(name); c != nil {
 		return c
@@ -75,13 +75,10 @@ func named(name string) *command.Chip {
 	return nil
 }
 
-// alike reports whether records of two chips are the same.
-func alike(a, b *command.Chip) bool {
-	return a == b || (a == command.BM1688 || a == command.CV186X) && (b == command.BM1688 || b == command.CV186X)
-}
+// alike reports whether two chips have the same records.
+func alike(a, b *command.Chip) bool { return a.Report == b.Report }
 
-// byEstimate takes the chip whose clock the estimate was made with, where nothing else
-// tells: the compiler's files alone do not name it.
+// byEstimate returns the chip by the clock of the estimate. The compiler's files do not name it.
 func byEstimate(r *Recording) *command.Chip {
 	if r.Estimate == nil && !r.Log.Started {
 		return nil
@@ -102,12 +99,12 @@ func byEstimate(r *Recording) *command.Chip {
 
 const sniffBytes = 64 << 10
 
-// sniff takes the chip whose layouts make the most sense of the first records of files.
-// sure is false where two chips do equally well.
-func sniff(files []*record.File) (*command.Chip, bool) {
+// sniff returns the chip whose layouts fit the first records of files best. sure is false if two
+// chips fit equally well.
+func sniff(files []*record.File) (best *command.Chip, sure bool) {
 	data := map[block.Type][]byte{}
 	length := map[block.Type][]int64{}
-	streams := [2]int64{} // bytes of streams, announced commands
+	var bytes, announced int64 // of command streams
 	for _, f := range files {
 		k := KindOf(f)
 		if k != StepFile && k != CoreFile {
@@ -136,17 +133,15 @@ func sniff(files []*record.File) (*command.Chip, bool) {
 			break
 		}
 	}
-	if s, ok := block.ParseStreams(data[block.Commands], false); ok && len(s.Groups) > 0 {
-		for _, g := range s.Groups {
-			streams[1] += int64(g[0]) + int64(g[1])
-		}
-		for _, f := range files {
-			if KindOf(f) == Stream && f.Whole {
-				streams[0] += int64(len(f.Head))
-			}
+	s, _ := block.ParseStreams(data[block.Commands], false)
+	for _, g := range s.Groups {
+		announced += int64(g[0]) + int64(g[1])
+	}
+	for _, f := range files {
+		if KindOf(f) == Stream && f.Whole {
+			bytes += int64(len(f.Head))
 		}
 	}
-	var best *command.Chip
 	most, second := 0.0, 0.0
 	for _, c := range command.Chips {
 		if c == command.CV186X {
@@ -157,7 +152,7 @@ func sniff(files []*record.File) (*command.Chip, bool) {
 			score += sense(block.LayoutOf(c.Name, e), data[t], length[t])
 		}
 		// Commands of BM1684 have 128 bytes each.
-		if fixed := streams[1] > 0 && streams[0] == streams[1]*128; fixed && c == command.BM1684 || !fixed && c == command.BM1684X {
+		if fixed := announced > 0 && bytes == announced*128; fixed && c == command.BM1684 || !fixed && c == command.BM1684X {
 			score += 0.01
 		}
 		if score > most {
@@ -172,9 +167,8 @@ func sniff(files []*record.File) (*command.Chip, bool) {
 	return best, most-second >= 0.3
 }
 
-// sense is how much sense a layout makes of records: the share of those that end after
-// they start and follow the one before, 0 where the length is not a multiple of the
-// record's size.
+// sense returns how well a layout fits records: the share of records that end after their start and
+// follow the one before, 0 if the length is not a multiple of the record's size.
 func sense(l *block.Layout, data []byte, lengths []int64) float64 {
 	if l == nil || len(data) < l.Size {
 		return 0

@@ -1,9 +1,11 @@
 package capture
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
+	"path"
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/record"
@@ -11,9 +13,6 @@ import (
 	"github.com/opmeter/opmeter/internal/record/tpu/command"
 )
 
-type reader = io.Reader
-
-// counted tells how many bytes were read.
 type counted struct {
 	r io.Reader
 	n int64
@@ -25,10 +24,18 @@ func (c *counted) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Read reads the files of a directory. Faults are files that could not be read, or
-// only in part; the recording holds what is right, nil where that is nothing.
+// Read reads the files of a directory. Faults are files that could not be read, or only in part.
+// The recording contains the rest. It is nil without a chip.
 func Read(ctx context.Context, in *record.Input) (r *Recording, faults []error, err error) {
-	r = &Recording{}
+	return read(ctx, in, &Recording{})
+}
+
+// ReadRaw is [Read] with the payloads of blocks.
+func ReadRaw(ctx context.Context, in *record.Input) (r *Recording, faults []error, err error) {
+	return read(ctx, in, &Recording{raw: true})
+}
+
+func read(ctx context.Context, in *record.Input, r *Recording) (_ *Recording, faults []error, err error) {
 	faults = r.texts(in.Files)
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
@@ -43,23 +50,17 @@ func Read(ctx context.Context, in *record.Input) (r *Recording, faults []error, 
 		if err := ctx.Err(); err != nil {
 			return nil, nil, err
 		}
-		var fault error
-		switch KindOf(f) {
-		case StepFile:
-			fault = r.step(f, numbers(stepName, f.Name)[0])
-		case CoreFile:
-			n := numbers(coreName, f.Name)
-			fault = r.coreFile(f, n[0], n[1])
-		case PortFile:
-			fault = r.port(f, numbers(portName, f.Name)[1])
-		case DriverLog:
-			fault = r.driver(f)
-		default:
+		take := takers[KindOf(f)]
+		if take == nil {
 			continue
 		}
 		r.Files++
+		list, fault := r.parts(f)
 		if fault != nil {
 			faults = append(faults, fault)
+		}
+		if len(list) > 0 || fault == nil {
+			take(r, f, list)
 		}
 	}
 	r.gaps()
@@ -78,7 +79,12 @@ func Read(ctx context.Context, in *record.Input) (r *Recording, faults []error, 
 	return r, faults, nil
 }
 
-// order sorts binary files: steps by number, then what belongs to them.
+// takers add the blocks of a file by its kind.
+var takers = map[Kind]func(r *Recording, f *record.File, list []part){
+	StepFile: (*Recording).step, CoreFile: (*Recording).coreFile, PortFile: (*Recording).port, DriverLog: (*Recording).driver,
+}
+
+// order returns the position of a binary file: steps by number, then the others.
 func order(f *record.File) int {
 	switch KindOf(f) {
 	case StepFile:
@@ -90,11 +96,8 @@ func order(f *record.File) int {
 	return 1<<31 - 1
 }
 
-// gaps finds the numbers between steps that are absent.
+// gaps lists the missing numbers between steps, at most 1000.
 func (r *Recording) gaps() {
-	if len(r.Steps) == 0 {
-		return
-	}
 	have := map[int]bool{}
 	last := 0
 	for _, s := range r.Steps {
@@ -115,11 +118,10 @@ type part struct {
 	data   []byte
 }
 
-// maxPayload bounds blocks that are read whole.
 const maxPayload = 1 << 30
 
-// parts reads the blocks of a file: records of monitors become engines, the rest is
-// read whole.
+// parts reads the blocks of a file. Records of monitors become engines. Other blocks are read
+// whole.
 func (r *Recording) parts(f *record.File) (list []part, fault error) {
 	in, err := f.Open()
 	if err != nil {
@@ -131,8 +133,16 @@ func (r *Recording) parts(f *record.File) (list []part, fault error) {
 	cut, err := block.Scan(c, func(t block.Type, length int64, p io.Reader) error {
 		switch t {
 		case block.MonitorBD, block.MonitorGDMA, block.MonitorSDMA, block.MonitorCDMA:
+			var raw []byte
+			if r.raw {
+				if raw, err = io.ReadAll(io.LimitReader(p, min(length, maxPayload))); err != nil {
+					return err
+				}
+				p = bytes.NewReader(raw)
+			}
 			e, err := r.monitor(f, t, p)
 			if e != nil {
+				e.Raw = raw
 				list = append(list, part{kind: t, engine: e})
 			}
 			return err
@@ -157,20 +167,16 @@ func (r *Recording) parts(f *record.File) (list []part, fault error) {
 	case err != nil:
 		return list, &record.FileError{Path: f.Path, Place: fmt.Sprintf("byte %d", c.n), Err: err}
 	case cut != nil && cut.Type != 0:
-		r.Dropped.Add(fmt.Sprintf("%s ends within a block of type %d: bytes missing", base(f.Path), cut.Type), cut.Want-cut.Have)
+		r.Dropped.Add(fmt.Sprintf("%s ends within a block of type %d: bytes missing", path.Base(f.Path), cut.Type), cut.Want-cut.Have)
 	case cut != nil:
-		r.Dropped.Add(fmt.Sprintf("%s ends within the head of a block: bytes left over", base(f.Path)), cut.Have)
+		r.Dropped.Add(fmt.Sprintf("%s ends within the head of a block: bytes left over", path.Base(f.Path)), cut.Have)
 	}
 	return list, nil
 }
 
 // step reads iter<N>.profile.
-func (r *Recording) step(f *record.File, number int) error {
-	list, fault := r.parts(f)
-	if len(list) == 0 && fault != nil {
-		return fault
-	}
-	s := &Step{Number: number, CoresFound: true}
+func (r *Recording) step(f *record.File, list []part) {
+	s := &Step{Number: numbers(stepName, f.Name)[0], CoresFound: true}
 	for _, p := range list {
 		if p.kind == block.Summary && !s.HasInfo {
 			s.Info, s.HasInfo = block.ParseStep(p.data)
@@ -178,11 +184,10 @@ func (r *Recording) step(f *record.File, number int) error {
 	}
 	r.share(s, list)
 	r.Steps = append(r.Steps, s)
-	return fault
 }
 
-// share gives blocks to cores. Nothing in them names the core: the k-th block of a
-// monitor is the k-th core's, unless monitors are missing.
+// share assigns blocks to cores. Blocks do not name the core: the k-th block of a monitor belongs
+// to the k-th core, unless monitors are missing.
 func (r *Recording) share(s *Step, list []part) {
 	count := map[block.Type]int{}
 	for _, p := range list {
@@ -218,24 +223,23 @@ func (r *Recording) share(s *Step, list []part) {
 		case block.Summary, block.BMLib, block.BMLibExtra:
 			continue
 		}
-		kind := p.kind
-		if kind == block.MonitorSDMA || kind >= block.DesBD {
+		kind, follows := p.kind, p.kind == block.MonitorSDMA || p.kind >= block.DesBD
+		if follows {
 			kind = block.MonitorGDMA
 		}
 		switch {
 		case s.CoresFound && (p.kind == block.MonitorBD || p.kind == block.MonitorGDMA):
 			at = seen[p.kind]
 			seen[p.kind]++
-		case !s.CoresFound && last != 0 && kind <= last && !(p.kind == block.MonitorSDMA || p.kind >= block.DesBD):
+		case !s.CoresFound && last != 0 && kind <= last && !follows:
 			at++
 		}
 		last = kind
-		r.give(core(at), p)
+		r.addPart(core(at), p)
 	}
 }
 
-// give adds a block to a core.
-func (r *Recording) give(c *Core, p part) {
+func (r *Recording) addPart(c *Core, p part) {
 	switch p.kind {
 	case block.MonitorBD, block.MonitorGDMA, block.MonitorSDMA, block.MonitorCDMA:
 		c.Engines = append(c.Engines, p.engine)
@@ -252,34 +256,24 @@ func (r *Recording) give(c *Core, p part) {
 		}
 	case block.DesBD, block.DesGDMA, block.DesSDMA, block.DesCDMA:
 		kind := [...]command.Engine{command.TIU, command.GDMA, command.SDMA, command.CDMA}[p.kind-block.DesBD]
-		e := c.Engine(kind)
-		if e == nil {
-			e = &Engine{Kind: kind}
-			c.Engines = append(c.Engines, e)
-		}
-		if e.Program.Len() == 0 {
+		if e := c.engine(kind); e.Program.Len() == 0 {
 			list, stop := command.Decode(r.Chip, kind, p.data, 0)
 			e.Program = programOf(r.Chip, list, stop)
+			e.Program.Embedded = true
 		}
 	}
 }
 
 // coreFile reads cdmlib<core>_<n>.profile: the records of one core.
-func (r *Recording) coreFile(f *record.File, core, number int) error {
-	list, fault := r.parts(f)
-	if len(list) == 0 && fault != nil {
-		return fault
+func (r *Recording) coreFile(f *record.File, list []part) {
+	n := numbers(coreName, f.Name)
+	core, number := n[0], n[1]
+	at := slices.IndexFunc(r.Steps, func(s *Step) bool { return s.Number == number })
+	if at < 0 {
+		at = len(r.Steps)
+		r.Steps = append(r.Steps, &Step{Number: number, CoresFound: true})
 	}
-	var s *Step
-	for _, x := range r.Steps {
-		if x.Number == number {
-			s = x
-		}
-	}
-	if s == nil {
-		s = &Step{Number: number, CoresFound: true}
-		r.Steps = append(r.Steps, s)
-	}
+	s := r.Steps[at]
 	c := &Core{Index: len(s.Cores), Number: core}
 	for _, p := range list {
 		switch p.kind {
@@ -288,16 +282,14 @@ func (r *Recording) coreFile(f *record.File, core, number int) error {
 		case block.Commands:
 			c.Streams, c.HasStreams = block.ParseStreams(p.data, true)
 		default:
-			r.give(c, p)
+			r.addPart(c, p)
 		}
 	}
 	s.Cores = append(s.Cores, c)
-	return fault
 }
 
 // port reads cdma<dev>_<port>.profile. Its clock is that of the last core.
-func (r *Recording) port(f *record.File, port int) error {
-	list, fault := r.parts(f)
+func (r *Recording) port(f *record.File, list []part) {
 	if len(r.Steps) == 0 {
 		r.Steps = append(r.Steps, &Step{CoresFound: true})
 	}
@@ -307,10 +299,10 @@ func (r *Recording) port(f *record.File, port int) error {
 	}
 	c := s.Cores[len(s.Cores)-1]
 	at := -1
-	var own *Core // descriptions belong to this port's engine, not to another one's
+	var own *Core // has the command stream of this port's engine
 	for _, p := range list {
 		if p.kind == block.MonitorCDMA {
-			p.engine.Port = port
+			p.engine.Port = numbers(portName, f.Name)[1]
 			if at < 0 {
 				at = len(c.Engines)
 			}
@@ -318,19 +310,17 @@ func (r *Recording) port(f *record.File, port int) error {
 		}
 		if p.kind == block.DesCDMA {
 			own = &Core{}
-			r.give(own, p)
+			r.addPart(own, p)
 		}
 	}
 	if at >= 0 && own != nil {
 		c.Engines[at].Program = own.Engines[0].Program
 	}
-	return fault
 }
 
 // driver reads bmlib<n>.profile.
-func (r *Recording) driver(f *record.File) error {
-	list, fault := r.parts(f)
-	d := &Driver{File: base(f.Path)}
+func (r *Recording) driver(f *record.File, list []part) {
+	d := &Driver{File: path.Base(f.Path)}
 	var rest []part
 	for _, p := range list {
 		switch p.kind {
@@ -349,13 +339,9 @@ func (r *Recording) driver(f *record.File) error {
 		}
 	}
 	r.Drivers = append(r.Drivers, d)
-	for _, p := range rest {
-		if p.engine != nil && p.engine.Len() > 0 {
-			s := &Step{Number: len(r.Steps), CoresFound: true}
-			r.share(s, rest)
-			r.Steps = append(r.Steps, s)
-			break
-		}
+	if slices.ContainsFunc(rest, func(p part) bool { return p.engine != nil && p.engine.Len() > 0 }) {
+		s := &Step{Number: len(r.Steps), CoresFound: true}
+		r.share(s, rest)
+		r.Steps = append(r.Steps, s)
 	}
-	return fault
 }

@@ -1,19 +1,20 @@
 package capture
 
 import (
+	"slices"
+
 	"github.com/opmeter/opmeter/internal/record/tpu/block"
 	"github.com/opmeter/opmeter/internal/record/tpu/command"
 )
 
-// section is a run of records or commands whose numbers rise.
+// section is a run of records or commands with rising numbers.
 type section struct{ lo, hi int }
 
 func (s section) len() int { return s.hi - s.lo }
 
-// sections cuts records where the id does not rise. Ids are unwrapped on the way: a
-// counter of so many bits begins at 0 again. expect is the number of commands that
-// there should be, 0 where it is not known. Neighbours whose ids are the wrong way round
-// are left as they are.
+// sections divides records where the id does not rise, and undoes the wraps of ids with a number
+// of bits. expect is the expected number of commands, 0 if unknown. Exchanged neighbours stay in
+// one section.
 func sections(ids []uint32, bits, expect int) []section {
 	if len(ids) == 0 {
 		return nil
@@ -36,7 +37,7 @@ func sections(ids []uint32, bits, expect int) []section {
 			id += int64(wrap)
 			below, high = high, id
 		case id > below && id != high && high-id <= 2 && i > lo:
-			// It fits into the hole that the one before it left.
+			// It fits into the gap before the last record.
 			below = id
 		default:
 			out = append(out, section{lo, i})
@@ -49,27 +50,32 @@ func sections(ids []uint32, bits, expect int) []section {
 	return append(out, section{lo, len(ids)})
 }
 
-// idWidth is the width of the counter of commands in an engine's records.
+// idWidth returns the width of the counter of commands in an engine's records.
 func (r *Recording) idWidth(e *Engine) int {
-	kind := [...]block.Engine{block.TIU, block.GDMA, block.SDMA, block.CDMA}[e.Kind]
-	if l := block.LayoutOf(r.Chip.Name, kind); l != nil {
+	if l := block.LayoutOf(r.Chip.Name, e.Kind); l != nil {
 		return l.IDBits
 	}
 	return 0
 }
 
-// match finds the command of each record.
 func (r *Recording) match(s *Step, c *Core, e *Engine) {
 	n := e.Len()
-	e.Command, e.Issue, e.Class = fill(n), fill(n), make([]Class, n)
-	e.Record = fill(e.Program.Len())
+	none := []int32{-1}
+	e.Command, e.Issue, e.Class = slices.Repeat(none, n), slices.Repeat(none, n), make([]Class, n)
+	e.Record = slices.Repeat(none, e.Program.Len())
 	recs := sections(e.ID, r.idWidth(e), max(e.Program.Len(), len(e.Issued)))
 	taken := make([]bool, len(recs))
 	if e.Program.Len() > 0 && n > 0 {
 		r.matchProgram(e, recs, taken)
 	}
-	left, at := rest(recs, taken)
-	if len(e.Issued) > 0 && len(left) > 0 {
+	if len(e.Issued) > 0 {
+		var left []section
+		var at []int
+		for i, rec := range recs {
+			if !taken[i] {
+				left, at = append(left, rec), append(at, i)
+			}
+		}
 		e.matchIssued(left, func(k int) {
 			if s.Dynamic() || e.Program.Len() == 0 {
 				taken[at[k]] = true
@@ -77,23 +83,6 @@ func (r *Recording) match(s *Step, c *Core, e *Engine) {
 		})
 	}
 	r.classify(e, recs, taken)
-}
-
-func fill(n int) []int32 {
-	out := make([]int32, n)
-	for i := range out {
-		out[i] = -1
-	}
-	return out
-}
-
-func rest(recs []section, taken []bool) (left []section, at []int) {
-	for i, s := range recs {
-		if !taken[i] {
-			left, at = append(left, s), append(at, i)
-		}
-	}
-	return left, at
 }
 
 // matchProgram pairs sections of records with those of the program.
@@ -104,7 +93,7 @@ func (r *Recording) matchProgram(e *Engine, recs []section, taken []bool) {
 		lo, hi := p.bounds(s)
 		cmds = append(cmds, section{lo, hi})
 	}
-	leave := make([]int, p.Len()+1) // commands before that should leave a record
+	leave := make([]int, p.Len()+1) // number of earlier commands that should have a record
 	for i := range p.Len() {
 		leave[i+1] = leave[i]
 		if !p.System[i] {
@@ -114,13 +103,13 @@ func (r *Recording) matchProgram(e *Engine, recs []section, taken []bool) {
 	want := func(s section) int { return leave[s.hi] - leave[s.lo] }
 	cost := func(a, b int) int {
 		rs, cs := recs[a], cmds[b]
-		first, top := bounds(e.ID[rs.lo:rs.hi])
+		first, top := slices.Min(e.ID[rs.lo:rs.hi]), slices.Max(e.ID[rs.lo:rs.hi])
 		if int(top) >= cs.len() && int(top-first) >= cs.len() {
 			return -1
 		}
 		return unlike(max(want(cs)-rs.len(), 0) + r.contradictions(e, rs, cs))
 	}
-	pairs := align(len(recs), len(cmds), cost, func(a int) int { return 2*recs[a].len() + 2 }, func(b int) int { return 2 * want(cmds[b]) })
+	pairs := Align(len(recs), len(cmds), cost, func(a int) int { return 2*recs[a].len() + 2 }, func(b int) int { return 2 * want(cmds[b]) })
 	for a, b := range pairs {
 		if b < 0 {
 			continue
@@ -144,26 +133,16 @@ func (r *Recording) matchProgram(e *Engine, recs []section, taken []bool) {
 	}
 }
 
-func bounds(ids []uint32) (least, most uint32) {
-	least, most = ids[0], ids[0]
-	for _, v := range ids {
-		least, most = min(least, v), max(most, v)
-	}
-	return least, most
-}
-
-// shiftOf is the id of the first command: 0, unless the counter of the section's ids
-// did not begin there.
+// shiftOf returns the id of the first command: 0, unless the ids of the section began later.
 func shiftOf(ids []uint32, commands int) uint32 {
-	first, top := bounds(ids)
-	if int(top) < commands {
+	if int(slices.Max(ids)) < commands {
 		return 0
 	}
-	return first
+	return slices.Min(ids)
 }
 
-// contradictions counts copies whose counters show another direction than the
-// command that they would be matched with, of some hundred.
+// contradictions estimates from a sample the number of copies whose counters contradict the
+// direction of their command.
 func (r *Recording) contradictions(e *Engine, rs, cs section) (n int) {
 	if e.Kind == command.TIU || e.Program.Commands == nil || e.Kind == command.CDMA {
 		return 0
@@ -179,54 +158,40 @@ func (r *Recording) contradictions(e *Engine, rs, cs section) (n int) {
 		from, to := c.Spaces(r.Chip)
 		seenFrom, seenTo := e.Ports(i)
 		switch {
-		case from == command.NoSpace:
-			if seenTo != command.NoSpace {
-				n++
-			}
 		case seenTo == command.NoSpace:
-		case (to == command.Local) != (seenTo == command.Local), (from == command.Local) != (seenFrom == command.Local) && seenFrom != command.NoSpace:
+		case from == command.NoSpace, (to == command.Local) != (seenTo == command.Local), (from == command.Local) != (seenFrom == command.Local) && seenFrom != command.NoSpace:
 			n++
 		}
 	}
 	return n * step
 }
 
-// Ports tells by its counters from where to where a copy went; NoSpace where they do
-// not tell.
+// Ports returns by the counters of a copy from where to where it went, [command.NoSpace] if they
+// do not tell.
 func (e *Engine) Ports(i int) (from, to command.Space) {
-	at := func(v []int64) bool { return v != nil && v[i] > 0 }
-	switch {
-	case at(e.LocalWrite):
-		to = command.Local
-	case at(e.L2Write):
-		to = command.L2
-	case at(e.DDRWrite):
-		to = command.DDR
+	first := func(columns [3][]int64, spaces [3]command.Space) command.Space {
+		for k, v := range columns {
+			if v != nil && v[i] > 0 {
+				return spaces[k]
+			}
+		}
+		return command.NoSpace
 	}
-	switch {
-	case at(e.DDRRead):
-		from = command.DDR
-	case at(e.LocalRead):
-		from = command.Local
-	case at(e.L2Read):
-		from = command.L2
-	}
+	from = first([3][]int64{e.DDRRead, e.LocalRead, e.L2Read}, [3]command.Space{command.DDR, command.Local, command.L2})
+	to = first([3][]int64{e.LocalWrite, e.L2Write, e.DDRWrite}, [3]command.Space{command.Local, command.L2, command.DDR})
 	return from, to
 }
 
 // maxPairs bounds the table of the alignment.
 const maxPairs = 4 << 20
 
-// align pairs two lists in their order at the least cost: cost is below 0 where a pair
-// cannot be, skipA and skipB are what it costs to leave an entry out. The result is the
-// partner of each entry of the first list, -1 for none.
-func align(na, nb int, cost func(a, b int) int, skipA, skipB func(int) int) []int {
-	out := make([]int, na)
-	for i := range out {
-		out[i] = -1
-	}
+// Align pairs two lists in their order at the least cost. cost is below 0 for impossible pairs.
+// skipA and skipB are the costs of an element without a partner. The result has the partner of
+// each element of the first list, -1 for none.
+func Align(na, nb int, cost func(a, b int) int, skipA, skipB func(int) int) []int {
+	out := slices.Repeat([]int{-1}, na)
 	if na*nb > maxPairs || na == 0 || nb == 0 {
-		// Far more sections than any record has: in order as far as they fit.
+		// No valid record has so many sections: pair equal ones in order.
 		b := 0
 		for a := 0; a < na && b < nb; a++ {
 			if c := cost(a, b); c == 0 {
@@ -236,54 +201,43 @@ func align(na, nb int, cost func(a, b int) int, skipA, skipB func(int) int) []in
 		}
 		return out
 	}
-	const far = 1 << 60
-	best := make([]int, (na+1)*(nb+1))
-	how := make([]uint8, len(best)) // 1 skip a, 2 skip b, 3 pair
+	const far, skippedA, skippedB, paired = 1 << 60, 1, 2, 3
 	w := nb + 1
-	for a := na; a >= 0; a-- {
-		for b := nb; b >= 0; b-- {
-			i := a*w + b
-			if a == na && b == nb {
-				continue
+	best := make([]int, (na+1)*w)
+	how := make([]uint8, len(best))
+	for i := len(best) - 2; i >= 0; i-- {
+		a, b := i/w, i%w
+		best[i] = far
+		if a < na {
+			best[i], how[i] = best[i+w]+skipA(a), skippedA
+		}
+		if b < nb {
+			if v := best[i+1] + skipB(b); v < best[i] {
+				best[i], how[i] = v, skippedB
 			}
-			best[i] = far
-			if a < na {
-				if v := best[i+w] + skipA(a); v < best[i] {
-					best[i], how[i] = v, 1
-				}
-			}
-			if b < nb {
-				if v := best[i+1] + skipB(b); v < best[i] {
-					best[i], how[i] = v, 2
-				}
-			}
-			if a < na && b < nb {
-				if c := cost(a, b); c >= 0 {
-					if v := best[i+w+1] + c; v <= best[i] {
-						best[i], how[i] = v, 3
-					}
-				}
+		}
+		if a < na && b < nb {
+			if c := cost(a, b); c >= 0 && best[i+w+1]+c <= best[i] {
+				best[i], how[i] = best[i+w+1]+c, paired
 			}
 		}
 	}
-	for a, b := 0, 0; a < na && b <= nb; {
+	for a, b := 0, 0; a < na; {
 		switch how[a*w+b] {
-		case 1:
+		case skippedA:
 			a++
-		case 2:
+		case skippedB:
 			b++
-		case 3:
+		default:
 			out[a] = b
 			a, b = a+1, b+1
-		default:
-			return out
 		}
 	}
 	return out
 }
 
-// unlike is the cost of a pair that lacks n records: lists that fit exactly come before
-// those that fit in part and leave as many out.
+// unlike returns the cost of a pair that lacks n records. Exact matches cost less than partial
+// matches that leave as many out.
 func unlike(n int) int {
 	if n == 0 {
 		return 0
@@ -291,7 +245,7 @@ func unlike(n int) int {
 	return 2*n + 1
 }
 
-// matchIssued pairs what is left with the commands that the firmware issued.
+// matchIssued pairs the remaining sections with the commands that the firmware issued.
 func (e *Engine) matchIssued(recs []section, took func(int)) {
 	numbers := make([]uint32, len(e.Issued))
 	for i := range e.Issued {
@@ -304,14 +258,14 @@ func (e *Engine) matchIssued(recs []section, took func(int)) {
 		}
 		return unlike(cmds[b].len() - recs[a].len())
 	}
-	pairs := align(len(recs), len(cmds), cost, func(a int) int { return 2*recs[a].len() + 2 }, func(b int) int { return 2 * cmds[b].len() })
+	pairs := Align(len(recs), len(cmds), cost, func(a int) int { return 2*recs[a].len() + 2 }, func(b int) int { return 2 * cmds[b].len() })
 	for a, b := range pairs {
 		if b < 0 {
 			continue
 		}
 		took(a)
-		// Numbers count from 1, those of BM1690's new form from 0 like ids; where they do
-		// not fit, by order.
+		// Numbers count from 1, those of BM1690's new form from 0 like ids. Records with other
+		// numbers are paired in order.
 		at, first := map[uint32]int{}, uint32(1)
 		for k := cmds[b].lo; k < cmds[b].hi; k++ {
 			at[numbers[k]] = k
@@ -327,7 +281,6 @@ func (e *Engine) matchIssued(recs []section, took func(int)) {
 	}
 }
 
-// classify says what each record is of.
 func (r *Recording) classify(e *Engine, recs []section, taken []bool) {
 	longest := 0
 	for _, s := range recs {
@@ -362,11 +315,5 @@ func (s *Issued) system(kind command.Engine) bool {
 	if s.Cmd != nil {
 		return s.Cmd.Op.System()
 	}
-	switch kind {
-	case command.TIU:
-		return s.Func == 15
-	case command.CDMA:
-		return s.Func == 7
-	}
-	return s.Func == 6
+	return s.Func == command.SystemType(kind)
 }

@@ -37,7 +37,7 @@ func TestSections(t *testing.T) {
 // TestAlign pairs at the least cost, in order.
 func TestAlign(t *testing.T) {
 	lengths := func(a, b []int) []int {
-		return align(len(a), len(b), func(i, k int) int {
+		return Align(len(a), len(b), func(i, k int) int {
 			if a[i] > b[k] {
 				return -1
 			}

@@ -3,6 +3,8 @@ package capture
 import (
 	"fmt"
 	"io"
+	"path"
+	"slices"
 
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/tpu/block"
@@ -12,18 +14,18 @@ import (
 // MaxRecords bounds the records of one engine in one step.
 const MaxRecords = 1 << 24
 
-// monitor reads the records of an engine; nil if absent.
+// monitor reads the records of an engine. It returns nil if the chip has no such monitor.
 func (r *Recording) monitor(f *record.File, t block.Type, p io.Reader) (*Engine, error) {
-	kind := map[block.Type]block.Engine{block.MonitorBD: block.TIU, block.MonitorGDMA: block.GDMA, block.MonitorSDMA: block.SDMA, block.MonitorCDMA: block.CDMA}[t]
+	kind := map[block.Type]command.Engine{block.MonitorBD: command.TIU, block.MonitorGDMA: command.GDMA, block.MonitorSDMA: command.SDMA, block.MonitorCDMA: command.CDMA}[t]
 	l := block.LayoutOf(r.Chip.Name, kind)
 	if l == nil {
 		r.Dropped.Add(fmt.Sprintf("blocks of type %d, which %s does not have", t, r.Chip.Name), 1)
 		return nil, nil
 	}
-	e := &Engine{Kind: kindOf(kind)}
+	e := &Engine{Kind: kind}
 	a := adder{e: e, l: l, chip: r.Chip}
 	rest, err := l.Each(p, a.add, a.columns()...)
-	r.Dropped.Add(fmt.Sprintf("%s: bytes after the last whole record of the %s", base(f.Path), e.Kind), int64(rest))
+	r.Dropped.Add(fmt.Sprintf("%s: bytes after the last whole record of the %s", path.Base(f.Path), e.Kind), int64(rest))
 	r.Dropped.Add(fmt.Sprintf("records of the %s that were never written", e.Kind), a.blank)
 	r.Dropped.Add(fmt.Sprintf("records of the %s beyond what is kept", e.Kind), a.over)
 	unwrapTimes(e)
@@ -33,8 +35,8 @@ func (r *Recording) monitor(f *record.File, t block.Type, p io.Reader) (*Engine,
 	return e, err
 }
 
-// repeats reports whether the counters of a tensor engine say nothing: silicon was seen
-// that writes the length of the command into those of useful and of stalled cycles.
+// repeats reports whether the counters of a tensor engine carry no information: some chips write
+// the length of the command into the counters of useful and of stalled cycles.
 func (e *Engine) repeats() bool {
 	if e.Useful == nil || e.Len() == 0 {
 		return false
@@ -47,7 +49,6 @@ func (e *Engine) repeats() bool {
 	return true
 }
 
-// adder adds decoded records to an engine.
 type adder struct {
 	e           *Engine
 	l           *block.Layout
@@ -55,43 +56,38 @@ type adder struct {
 	blank, over int64
 }
 
-// ports are the fields that hold bytes, by memory.
+// ports are the fields with bytes by memory and direction.
 var ports = [6][]string{
 	{"d0_wr", "d1_wr", "axi_wr"}, {"d0_ar", "d1_ar", "axi_ar"}, {"local_wr"}, {"local_ar"}, {"l2_wr"}, {"l2_ar"},
 }
 
-var (
-	stalls      = []string{"reads_stall", "read_stall", "local_stall", "local_wr_stall", "local_rd_stall", "axi_wr_stall"}
-	copyStalls  = []string{"local_wr_stall", "local_rd_stall"}
-	otherFields = []string{block.Start, block.End, block.ID, block.Thread, block.LoadLow, block.LoadHigh, block.Conflicts, "read_stall", "local_stall", "axi_ar", "axi_aw", "axi_rd_stall"}
-)
+// stalls are the fields with stalled cycles by engine.
+var stalls = [...][]string{
+	command.TIU: {"read_stall"}, command.GDMA: copyStalls, command.SDMA: copyStalls, command.CDMA: {"axi_wr_stall", "axi_rd_stall"},
+}
+
+var copyStalls = []string{"local_stall", "local_wr_stall", "local_rd_stall"}
 
 func (a *adder) columns() []string {
-	out := append([]string{}, otherFields...)
-	for _, p := range ports {
-		out = append(out, p...)
-	}
-	return append(out, stalls...)
+	out := []string{block.Start, block.End, block.ID, block.Thread, block.LoadLow, block.LoadHigh, block.Conflicts, "axi_aw"}
+	return append(append(out, slices.Concat(ports[:]...)...), stalls[a.e.Kind]...)
 }
 
 // unwritten marks records that the hardware did not write.
 const unwritten = 0xFFFFFFFF
 
-// add takes some thousand records.
 func (a *adder) add(t *block.Table) {
 	e := a.e
 	start, end, id := t.Column(block.Start), t.Column(block.End), t.Column(block.ID)
-	thread, conflicts := t.Column(block.Thread), t.Column(block.Conflicts)
-	low, high := t.Column(block.LoadLow), t.Column(block.LoadHigh)
 	marks := [][]uint32{t.Column("d0_wr"), t.Column("d1_wr"), t.Column("local_wr")}
-	old := a.chip == command.BM1684 || a.chip == command.BM1684X
+	if a.chip != command.BM1684 && a.chip != command.BM1684X || e.Kind == command.TIU {
+		marks = nil
+	}
 	keep := make([]int, 0, t.N)
 	for i := range t.N {
 		blank := start[i] == unwritten && end[i] == unwritten || start[i] == 0 && end[i] == 0 && id[i] == 0
-		if old && e.Kind != command.TIU {
-			for _, m := range marks {
-				blank = blank || m != nil && m[i] == unwritten
-			}
+		for _, m := range marks {
+			blank = blank || m != nil && m[i] == unwritten
 		}
 		switch {
 		case blank:
@@ -103,74 +99,53 @@ func (a *adder) add(t *block.Table) {
 		}
 	}
 	for _, i := range keep {
-		e.ID = append(e.ID, id[i])
-		e.Start = append(e.Start, int64(start[i]))
-		e.End = append(e.End, int64(end[i]))
+		e.ID, e.Start, e.End = append(e.ID, id[i]), append(e.Start, int64(start[i])), append(e.End, int64(end[i]))
 	}
-	if thread != nil {
+	if thread := t.Column(block.Thread); thread != nil {
 		for _, i := range keep {
 			e.Thread = append(e.Thread, uint8(thread[i]))
 		}
 	}
-	if low != nil {
+	if low, high := t.Column(block.LoadLow), t.Column(block.LoadHigh); low != nil {
 		for _, i := range keep {
 			e.Useful = append(e.Useful, int64(low[i])|int64(high[i])<<16)
 		}
 	}
-	sum(&e.Conflicts, keep, conflicts)
+	sum(t, keep, &e.Conflicts, block.Conflicts)
+	sum(t, keep, &e.Stall, stalls[e.Kind]...)
 	if e.Kind == command.TIU {
-		sum(&e.Stall, keep, t.Column("read_stall"))
 		return
 	}
 	for p, to := range []*[]int64{&e.DDRWrite, &e.DDRRead, &e.LocalWrite, &e.LocalRead, &e.L2Write, &e.L2Read} {
-		var cols [][]uint32
-		for _, name := range ports[p] {
-			cols = append(cols, t.Column(name))
-		}
-		sum(to, keep, cols...)
+		sum(t, keep, to, ports[p]...)
 	}
-	if e.Kind == command.CDMA {
-		sum(&e.Stall, keep, t.Column("axi_wr_stall"), t.Column("axi_rd_stall"))
-		return
+	if e.Kind != command.CDMA && a.l.Has("axi_ar") {
+		sum(t, keep, &e.ReadBursts, "axi_ar")
+		sum(t, keep, &e.WriteBursts, "axi_aw")
 	}
-	if a.l.Has("axi_ar") {
-		sum(&e.ReadBursts, keep, t.Column("axi_ar"))
-		sum(&e.WriteBursts, keep, t.Column("axi_aw"))
-		sum(&e.Stall, keep, t.Column("local_stall"))
-		return
-	}
-	var cols [][]uint32
-	for _, name := range copyStalls {
-		cols = append(cols, t.Column(name))
-	}
-	sum(&e.Stall, keep, cols...)
 }
 
-// sum appends the sums of columns that are there.
-func sum(to *[]int64, keep []int, cols ...[]uint32) {
-	have := false
-	for _, c := range cols {
-		have = have || c != nil
-	}
-	if !have {
-		return
-	}
-	begin := len(*to)
-	*to = append(*to, make([]int64, len(keep))...)
-	out := (*to)[begin:]
-	for _, c := range cols {
+// sum appends the sums of the fields that the record has.
+func sum(t *block.Table, keep []int, to *[]int64, fields ...string) {
+	begin, have := len(*to), false
+	for _, field := range fields {
+		c := t.Column(field)
 		if c == nil {
 			continue
 		}
+		if !have {
+			have = true
+			*to = append(*to, make([]int64, len(keep))...)
+		}
 		for k, i := range keep {
-			out[k] += int64(c[i])
+			(*to)[begin+k] += int64(c[i])
 		}
 	}
 }
 
-// unwrapTimes undoes the wraps of 32-bit counters. Records follow one another in the
-// order in which commands ended, so that a time that lies far before the one before
-// it has wrapped; a little before is the order of two threads.
+// unwrapTimes undoes the wraps of 32-bit counters. Records are in the order in which commands
+// ended. So a time far before the one before has wrapped. A time shortly before it belongs to
+// another thread.
 func unwrapTimes(e *Engine) {
 	const wrap, half = int64(1) << 32, int64(1) << 31
 	var turns int64
@@ -182,7 +157,7 @@ func unwrapTimes(e *Engine) {
 			end += wrap
 		}
 		if last >= 0 && end > last+half && turns > 0 && end-wrap > last-half {
-			end -= wrap // a neighbour from before the wrap
+			end -= wrap // ended before the wrap
 		}
 		start := e.Start[i] + end - end%wrap
 		if start > end {
@@ -194,14 +169,115 @@ func unwrapTimes(e *Engine) {
 	if len(e.Start) == 0 {
 		return
 	}
-	least := e.Start[0]
-	for _, s := range e.Start {
-		least = min(least, s)
-	}
-	if least < 0 {
+	if slices.Min(e.Start) < 0 {
 		for i := range e.Start {
 			e.Start[i] += wrap
 			e.End[i] += wrap
 		}
 	}
+}
+
+// Ticks of the firmware's counter.
+const (
+	assumedTick = 20e-9
+	maxTickNs   = 1000 // larger values are invalid
+)
+
+func (r *Recording) firmware(c *Core, data []byte) {
+	const what = "bytes of the firmware's records that make no record"
+	f := &c.Firmware
+	if r.raw {
+		f.Raw = data
+	}
+	list, rest := block.ParseDyn(data)
+	hasHead := len(list) > 0 && list[0].Type == block.DynHead
+	if r.Chip == command.BM1690 && !hasHead { // the new form
+		issues, rest := block.ParseIssues(data)
+		r.Dropped.Add(what, int64(rest))
+		f.Issues = append(f.Issues, issues[min(1, len(issues)):]...)
+		return
+	}
+	r.Dropped.Add(what, int64(rest))
+	if len(list) == 0 {
+		return
+	}
+	f.TickS = assumedTick
+	if hasHead {
+		if ns := list[0].End; ns > 0 && ns <= maxTickNs {
+			f.TickS, f.Valid = float64(ns)*1e-9, true
+		}
+		list = list[1:]
+	}
+	f.Records = append(f.Records, list...)
+}
+
+// issued returns the commands that the firmware issued to an engine of a core.
+func (r *Recording) issued(c *Core, e *Engine) []Issued {
+	var out []Issued
+	f := &c.Firmware
+	var layer *block.Func
+	var until uint64
+	for i := range f.Records {
+		d := &f.Records[i]
+		switch d.Type & 0xFF {
+		case block.DynFunc:
+			x := d.Func()
+			layer, until = &x, d.End
+		case block.DynNodeSet:
+			n := d.Node(r.Chip.Name)
+			if !n.OK || n.Engine != e.Kind {
+				continue
+			}
+			s := Issued{Number: n.BD, Dep: n.GDMA, Func: -1, Sub: -1, At: i}
+			switch e.Kind {
+			case command.GDMA:
+				s.Number, s.Dep = n.GDMA, n.BD
+			case command.SDMA:
+				s.Number = n.SDMA
+			}
+			if n.Version > 0 || r.Chip == command.BM1684 {
+				s.Func, s.Sub = int(n.Function), int(n.Op)
+			}
+			if layer != nil && (until == 0 || until == 1<<64-1 || d.Begin <= until) {
+				s.Layer = layer
+			}
+			s.Cmd = r.noted(f, d.Profile, e.Kind)
+			if s.Cmd != nil {
+				s.Func, s.Sub = s.Cmd.Func(), int(s.Cmd.Sub)
+			}
+			out = append(out, s)
+		}
+	}
+	for i, x := range f.Issues {
+		kind, ok := x.Unit()
+		if x.Type() != block.DynNodeSet || !ok || kind != e.Kind || kind == command.CDMA && int(x.Extra()>>7) != e.Port {
+			continue
+		}
+		out = append(out, Issued{Number: x.ID, Func: int(x.Task()), Sub: int(x.Sub()), At: i})
+	}
+	return out
+}
+
+// noted returns the command that the firmware added to a record, nil without one.
+func (r *Recording) noted(f *Firmware, profile uint32, kind command.Engine) *command.Command {
+	for _, x := range f.Extras[profile] {
+		if x.Kind != block.ExtraBinary || len(x.Data) < 16 {
+			continue
+		}
+		if c, stop := command.DecodeOne(r.Chip, kind, x.Data); stop == nil {
+			return &c
+		}
+	}
+	return nil
+}
+
+// Texts returns the texts that the firmware added to a record.
+func (f *Firmware) Texts(profile uint32) []string {
+	var out []string
+	for _, x := range f.Extras[profile] {
+		if x.Kind == block.ExtraText && len(x.Data) > 0 {
+			out = append(out, string(x.Data))
+		}
+	}
+	return out
 }

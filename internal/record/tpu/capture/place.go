@@ -12,45 +12,45 @@ import (
 
 const mhz = 1e6
 
-// place puts all records on one axis: ratio of the clocks, offsets of engines and cores,
-// one step after the other.
+// place puts all records on one axis by the ratio of the clocks and the offsets of engines and
+// cores, one step after the other.
 func (r *Recording) place(in *record.Input) {
 	var groups []axis.Waits
-	var cores []*Core
-	for _, s := range r.Steps {
-		for _, c := range s.Cores {
-			groups, cores = append(groups, waits(c)), append(cores, c)
-		}
+	for _, c := range r.Cores() {
+		groups = append(groups, waits(c))
 	}
-	r.clocks(in, groups, cores)
+	r.clocks(in, groups)
 	at := 0.0
-	for _, s := range r.Steps {
+	inference := -1
+	for i, s := range r.Steps {
 		for _, c := range s.Cores {
 			r.seconds(c)
 		}
 		alignCores(s)
-		s.Base = at
-		s.Length = origin(s)
+		s.Base, s.Length = at, origin(s)
 		if s.Length == 0 {
-			s.Length = s.hostSeconds() // subnets that the computer runs
+			s.Length = s.hostSeconds() // subnets on the host
 		}
 		at += s.Length
+		// An inference runs the first subnet once.
+		if i == 0 || s.HasInfo && r.Steps[0].HasInfo && s.Info.Subnet == r.Steps[0].Info.Subnet {
+			inference++
+		}
+		s.Iteration = inference
 	}
-	r.inferences()
 }
 
-// hostSeconds is how long the host says that a subnet on the computer took.
+// hostSeconds returns the time of a subnet on the host, at most a million seconds.
 func (s *Step) hostSeconds() float64 {
-	const most = 1_000_000 // seconds: beyond, the clock is none
 	if !s.HasInfo || s.Info.Kind == block.OnTPU {
 		return 0
 	}
 	v, _ := s.HostSeconds()
-	return min(v, most)
+	return min(v, 1_000_000)
 }
 
-// HostSeconds is the interval between the host's times around the step; ok is false
-// where they make no sense.
+// HostSeconds returns the interval between the host's times around the step. ok is false for
+// impossible times.
 func (s *Step) HostSeconds() (v float64, ok bool) {
 	if !s.HasInfo || s.Info.Begin == 0 || s.Info.End < s.Info.Begin {
 		return 0, false
@@ -58,19 +58,7 @@ func (s *Step) HostSeconds() (v float64, ok bool) {
 	return float64(s.Info.End-s.Info.Begin) * 1e-6, true
 }
 
-// inferences counts how often the first subnet was run: a launch runs it once.
-func (r *Recording) inferences() {
-	n := -1
-	for i, s := range r.Steps {
-		if i == 0 || s.HasInfo && r.Steps[0].HasInfo && s.Info.Subnet == r.Steps[0].Info.Subnet {
-			n++
-		}
-		s.Iteration = n
-	}
-}
-
-// waits lists the dependencies between the engines of a core of which both commands
-// were recorded.
+// waits lists the dependencies between the engines of a core if both commands have records.
 func waits(c *Core) (w axis.Waits) {
 	t, g := c.Engine(command.TIU), c.Engine(command.GDMA)
 	if t == nil || g == nil {
@@ -85,18 +73,17 @@ func waits(c *Core) (w axis.Waits) {
 	return w
 }
 
-// each calls f with every record of e that waited for a record of o.
+// each calls f with every record i of e that waited for a record j of o.
 func each(e, o *Engine, f func(i, j int)) {
 	for i := range e.Command {
-		j := e.WaitedFor(i, o)
-		if j >= 0 {
+		if j := e.WaitedFor(i, o); j >= 0 {
 			f(i, j)
 		}
 	}
 	if len(e.Issued) == 0 || len(o.Issued) == 0 {
 		return
 	}
-	// Commands of the firmware: the latest one before with the number.
+	// Commands of the firmware wait for the latest earlier command with the number.
 	record := func(x *Engine) map[int32]int {
 		m := map[int32]int{}
 		for i, k := range x.Issue {
@@ -114,20 +101,14 @@ func each(e, o *Engine, f func(i, j int)) {
 			latest[o.Issued[j].Number] = int32(j)
 		}
 		i, ok := mine[int32(k)]
-		d := e.Issued[k].Dep
-		if !ok || d == 0 {
-			continue
-		}
-		if x, ok := latest[d]; ok {
-			if rec, ok := theirs[x]; ok {
-				f(i, rec)
-			}
+		x, had := latest[e.Issued[k].Dep]
+		if rec, recorded := theirs[x]; ok && had && recorded && e.Issued[k].Dep != 0 {
+			f(i, rec)
 		}
 	}
 }
 
-// WaitedFor is the record of the other engine's command that record i waited for, -1
-// for none.
+// WaitedFor returns the record of the other engine's command that record i waited for, -1 for none.
 func (e *Engine) WaitedFor(i int, o *Engine) int {
 	k := int(e.Command[i])
 	if k < 0 || k >= e.Program.Len() || e.Program.Dep[k] == 0 {
@@ -145,16 +126,16 @@ func (e *Engine) WaitedFor(i int, o *Engine) int {
 	return int(o.Record[x])
 }
 
-// clocks chooses the frequencies and solves ratio and offsets.
-func (r *Recording) clocks(in *record.Input, groups []axis.Waits, cores []*Core) {
+// clocks chooses the clocks and solves their ratio and the offsets of the cores.
+func (r *Recording) clocks(in *record.Input, groups []axis.Waits) {
 	k := &r.Clock
 	k.TIU, k.DMA = r.Chip.TIUClock, r.Chip.DMAClock
 	k.TIUMethod = "nominal clock of " + r.Chip.Name
-	k.DMAMethod = k.TIUMethod
 	if r.Chip == command.BM1684X && r.Log.FreqMHz > 0 {
 		k.TIU, k.DMA = r.Log.FreqMHz*mhz, r.Log.FreqMHz*mhz
-		k.TIUMethod, k.DMAMethod = "tpu_freq of global.profile", "tpu_freq of global.profile"
+		k.TIUMethod = "tpu_freq of global.profile"
 	}
+	k.DMAMethod = k.TIUMethod
 	k.NominalTIU, k.NominalDMA = k.TIU, k.DMA
 	expected := []float64{k.TIU / k.DMA}
 	for i, t := range r.Chip.TIUClocks {
@@ -162,37 +143,38 @@ func (r *Recording) clocks(in *record.Input, groups []axis.Waits, cores []*Core)
 			expected = append(expected, v)
 		}
 	}
-	if v := 1.0; r.Chip == command.BM1684 {
-		expected = append(expected, v)
+	if r.Chip == command.BM1684 {
+		expected = append(expected, 1)
 	}
 	tiu, dma := in.Clocks["tiu"], in.Clocks["dma"]
 	if v := in.Clocks[""]; v > 0 && tiu <= 0 && dma <= 0 {
 		tiu = v
 	}
-	if tiu > 0 && dma > 0 {
-		k.Given = true
+	if k.Given = tiu > 0 && dma > 0; k.Given {
 		expected = append([]float64{tiu / dma}, expected...)
 	}
 	var offsets []axis.Offset
 	k.Ratio, offsets = axis.Solve(groups, expected, k.Given)
+	const given = "given by the user"
 	switch {
 	case k.Given:
-		k.TIU, k.DMA, k.TIUMethod, k.DMAMethod = tiu, dma, "given by the user", "given by the user"
+		k.TIU, k.DMA, k.TIUMethod, k.DMAMethod = tiu, dma, given, given
 	case tiu > 0:
-		k.TIU, k.DMA, k.TIUMethod, k.DMAMethod = tiu, tiu/k.Ratio.K, "given by the user", "clock of the tensor engine by the ratio of the two"
+		k.TIU, k.DMA, k.TIUMethod, k.DMAMethod = tiu, tiu/k.Ratio.K, given, "clock of the tensor engine by the ratio of the two"
 	case dma > 0:
-		k.TIU, k.DMA, k.TIUMethod, k.DMAMethod = dma*k.Ratio.K, dma, "clock of the copy engine by the ratio of the two", "given by the user"
+		k.TIU, k.DMA, k.TIUMethod, k.DMAMethod = dma*k.Ratio.K, dma, "clock of the copy engine by the ratio of the two", given
 	case !k.Ratio.Nominal:
 		r.byRatio()
 	}
-	for i, c := range cores {
-		c.Offset = offsets[i]
-		c.Aligned = offsets[i].Waits > 0
+	i := 0
+	for _, c := range r.Cores() {
+		c.Offset, c.Aligned = offsets[i], offsets[i].Waits > 0
+		i++
 	}
 }
 
-// byRatio takes the pair of clocks that the chip is sold with and that have the ratio,
-// else the nominal clock of the tensor engine.
+// byRatio sets the clocks to the pair of the chip that has the ratio, else to the nominal clock of
+// the tensor engine and the copies' clock by the ratio.
 func (r *Recording) byRatio() {
 	k := &r.Clock
 	for i, t := range r.Chip.TIUClocks {
@@ -207,35 +189,23 @@ func (r *Recording) byRatio() {
 	k.DMAMethod = "clock of the tensor engine by the ratio that agrees with what commands waited for"
 }
 
-// oneBase reports whether the engines of a chip are known to count from the same
-// instant.
-func oneBase(c *command.Chip) bool {
-	return c != command.BM1684 && c != command.BM1684X
-}
-
 // seconds converts the counters of a core. Time 0 is the first copy.
 func (r *Recording) seconds(c *Core) {
 	k := r.Clock
-	first := func(tensor bool) (int64, bool) {
-		least, ok := int64(math.MaxInt64), false
-		for _, e := range c.Engines {
-			if (e.Kind == command.TIU) == tensor && e.Len() > 0 {
-				ok = true
-				for _, v := range e.Start {
-					least = min(least, v)
-				}
-			}
+	first := [2]int64{math.MaxInt64, math.MaxInt64} // of the tensor engine and of copies
+	for _, e := range c.Engines {
+		side := &first[min(e.Kind, 1)]
+		for _, v := range e.Start {
+			*side = min(*side, v)
 		}
-		return least, ok
 	}
-	t0, tiu := first(true)
-	g0, dma := first(false)
+	t0, g0 := first[0], first[1]
 	offset := 0.0 // of the first tensor command after the first copy, TIU cycles
-	if tiu && dma {
+	if t0 < math.MaxInt64 && g0 < math.MaxInt64 {
 		x := c.Offset.X
 		if !c.Aligned {
 			x = 0
-			if !oneBase(r.Chip) {
+			if r.Chip == command.BM1684 || r.Chip == command.BM1684X { // no common start of the counters
 				x = k.Ratio.K*float64(g0) - float64(t0)
 			}
 		}
@@ -255,8 +225,18 @@ func (r *Recording) seconds(c *Core) {
 	}
 }
 
-// messages lists when a core was released from waiting for each message, by message
-// and how often it came before.
+// shift moves the records of the core by a number of seconds.
+func (c *Core) shift(d float64) {
+	for _, e := range c.Engines {
+		for i := range e.Begin {
+			e.Begin[i] += d
+			e.Finish[i] += d
+		}
+	}
+}
+
+// messages returns the times at which the waits of a core for messages ended, by message and by the
+// number of earlier waits for it.
 func (c *Core) messages() map[[2]int]float64 {
 	out := map[[2]int]float64{}
 	for _, kind := range []command.Engine{command.TIU, command.GDMA} {
@@ -283,8 +263,8 @@ func (c *Core) messages() map[[2]int]float64 {
 	return out
 }
 
-// launch is when the messages end with which every engine of BM1690 begins: the same
-// instant on all cores.
+// launch returns the end of the messages with which every engine of BM1690 begins: the same instant
+// on all cores.
 func (c *Core) launch() (float64, bool) {
 	e := c.Engine(command.GDMA)
 	if e == nil || e.Len() < 3 || e.Class[0] != Sync || e.Class[1] != Sync || e.Command[0] >= 0 || e.Command[1] >= 0 {
@@ -293,8 +273,7 @@ func (c *Core) launch() (float64, bool) {
 	return e.Finish[1], true
 }
 
-// alignCores moves the cores of a step so that those that waited for the same message
-// were released together.
+// alignCores moves the cores of a step so that waits for the same message end together.
 func alignCores(s *Step) {
 	if len(s.Cores) < 2 {
 		return
@@ -317,12 +296,7 @@ func alignCores(s *Step) {
 			}
 		}
 		c.Shift = d
-		for _, e := range c.Engines {
-			for i := range e.Begin {
-				e.Begin[i] += d
-				e.Finish[i] += d
-			}
-		}
+		c.shift(d)
 	}
 }
 
@@ -340,12 +314,7 @@ func origin(s *Step) float64 {
 		return 0
 	}
 	for _, c := range s.Cores {
-		for _, e := range c.Engines {
-			for i := range e.Begin {
-				e.Begin[i] -= least
-				e.Finish[i] -= least
-			}
-		}
+		c.shift(-least)
 	}
 	return most - least
 }

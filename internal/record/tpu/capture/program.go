@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -9,15 +10,15 @@ import (
 
 const maxStream = 1 << 31 // bytes
 
-// programOf makes a program of a stream.
 func programOf(chip *command.Chip, list []command.Command, stop *command.Stop) Program {
 	p := Program{Commands: list, Stop: stop, Dep: make([]uint32, len(list)), Func: make([]uint8, len(list)), System: make([]bool, len(list))}
 	for i := range list {
 		c := &list[i]
-		p.Dep[i], p.Func[i] = c.Dep, funcOf(c)
+		p.Dep[i], p.Func[i] = c.Dep, uint8(c.Func())
 		p.System[i] = c.Op.System() && c.Op.Type >= 0
+		const tableWrite = 12 // writes a table register for the operation that needs it
 		if c.Op.Engine == command.TIU && p.Func[i] == tableWrite && chip != command.BM1684 {
-			p.System[i] = false // it is part of the operation that needs the table
+			p.System[i] = false
 		}
 	}
 	p.Sections = sectionsOfCommands(chip, list)
@@ -25,11 +26,7 @@ func programOf(chip *command.Chip, list []command.Command, stop *command.Stop) P
 	return p
 }
 
-// tableWrite is the type of tensor commands that write a table register.
-const tableWrite = 12
-
-// sectionsOfCommands finds where own ids begin again. The counter of ids wraps at
-// 2^16 or 2^20.
+// sectionsOfCommands returns where own ids restart. The counter of ids wraps at 2^16 or 2^20.
 func sectionsOfCommands(chip *command.Chip, list []command.Command) []int {
 	cuts := []int{0}
 	if !chip.Own {
@@ -44,7 +41,6 @@ func sectionsOfCommands(chip *command.Chip, list []command.Command) []int {
 	return cuts
 }
 
-// idBits is the width of ids in commands.
 func idBits(chip *command.Chip) int {
 	if chip == command.BM1684 {
 		return 16
@@ -52,8 +48,8 @@ func idBits(chip *command.Chip) int {
 	return 20
 }
 
-// unwrapDeps undoes wraps of the ids of the other engine: a command waits for a later
-// one than those before it, or for the same.
+// unwrapDeps undoes wraps of the ids of the other engine: a command waits for the same command as
+// those before it, or for a later one.
 func (p *Program) unwrapDeps(chip *command.Chip) {
 	wrap := uint32(1) << idBits(chip)
 	for s := range p.Sections {
@@ -73,40 +69,35 @@ func (p *Program) unwrapDeps(chip *command.Chip) {
 	}
 }
 
-// stream decodes the stream of an engine from its file.
-func (r *Recording) stream(c *Core, e *Engine) (Program, bool) {
+// stream decodes the stream of an engine from its file. ok is false without a stream.
+func (r *Recording) stream(c *Core, e *Engine) (p Program, ok bool) {
 	if !c.HasStreams {
-		return Program{}, false
+		return p, false
 	}
 	s := &c.Streams
-	from, offset, code, count := s.TIUBase, s.TIUOffset, 0, 0
+	from, offset, code := s.TIUBase, s.TIUOffset, 0
 	switch e.Kind {
 	case command.GDMA:
 		from, offset, code = s.GDMABase, s.GDMAOffset, 1
 	case command.SDMA:
 		from, offset, code = s.SDMABase, s.SDMAOffset, 5
-	case command.CDMA:
-		return Program{}, false
 	}
-	f := r.streams[streamKey{from, c.Index, code}]
+	f := cmp.Or(r.streams[StreamKey{from, c.Index, code}], r.streams[StreamKey{from, -1, code}])
 	if f == nil {
-		f = r.streams[streamKey{from, -1, code}]
-	}
-	if f == nil {
-		return Program{}, false
+		return p, false
 	}
 	data, err := f.Read(maxStream)
 	if err != nil && len(data) == 0 {
 		r.Dropped.Add(fmt.Sprintf("command streams that cannot be read (%v)", err), 1)
-		return Program{}, false
+		return p, false
 	}
 	r.Files++
 	if offset >= uint64(len(data)) {
 		r.Dropped.Add(fmt.Sprintf("command streams that begin behind the end of %s", f.Name), 1)
-		return Program{}, false
+		return p, false
 	}
-	if r.Chip.Own {
-		// Others end where their stream says so.
+	count := 0
+	if r.Chip.Own { // streams of other chips have an end command
 		for _, g := range s.Groups {
 			n := g[1]
 			if e.Kind == command.GDMA {
@@ -115,14 +106,14 @@ func (r *Recording) stream(c *Core, e *Engine) (Program, bool) {
 			count = min(count+int(n), math.MaxInt32)
 		}
 		if count == 0 {
-			return Program{}, false
+			return p, false
 		}
 	}
 	list, stop := command.Decode(r.Chip, e.Kind, data[offset:], count)
 	return programOf(r.Chip, list, stop), true
 }
 
-// logKey names the commands of one engine in the log.
+// logKey identifies the commands of one engine in the log.
 type logKey struct {
 	subnet int32
 	core   uint8
@@ -132,31 +123,31 @@ type logKey struct {
 // logLines sorts the lines of the log by engine, once.
 func (r *Recording) logLines() map[logKey][]int32 {
 	if r.byEngine == nil {
-		r.byEngine = map[logKey][]int32{}
+		lists := map[logKey]*[]int32{}
 		c := &r.Log.Commands
 		var last logKey
-		var list []int32
+		var list *[]int32
 		for i := range c.Len() {
-			k := logKey{c.Subnet[i], c.Core[i], c.DMA[i]}
-			if k != last || list == nil {
-				if list != nil {
-					r.byEngine[last] = list
+			if k := (logKey{c.Subnet[i], c.Core[i], c.DMA[i]}); k != last || list == nil {
+				if last, list = k, lists[k]; list == nil {
+					list = new([]int32)
+					lists[k] = list
 				}
-				last, list = k, r.byEngine[k]
 			}
-			list = append(list, int32(i))
+			*list = append(*list, int32(i))
 		}
-		if list != nil {
-			r.byEngine[last] = list
+		r.byEngine = map[logKey][]int32{}
+		for k, list := range lists {
+			r.byEngine[k] = *list
 		}
 	}
 	return r.byEngine
 }
 
-// programs finds what the engines of a core were to do, and the lines of the log that
-// belong to it: the k-th line of an engine is its k-th command.
+// programs finds the programs of the engines of a core and their lines of the log. The k-th line
+// of an engine is its k-th command.
 func (r *Recording) programs(s *Step, c *Core) {
-	if !s.HasInfo || !s.Dynamic() {
+	if r.raw || !s.Dynamic() {
 		for _, kind := range []command.Engine{command.TIU, command.GDMA, command.SDMA} {
 			e := c.Engine(kind)
 			if e == nil {
@@ -178,19 +169,11 @@ func (r *Recording) programs(s *Step, c *Core) {
 	}
 }
 
-// attachLog joins a program with the log, or makes it of the log where there is no
-// stream.
+// attachLog joins a program with the log. Without a stream, the program comes from the log.
 func (r *Recording) attachLog(s *Step, c *Core, e *Engine) {
-	if e.Kind != command.TIU && e.Kind != command.GDMA {
-		return
-	}
-	subnet := int32(0)
-	if s.HasInfo {
-		subnet = int32(s.Info.Subnet)
-	}
-	// The log numbers cores as they stand beside one another.
-	lines := r.logLines()[logKey{subnet, uint8(c.Index), e.Kind != command.TIU}]
-	if len(lines) == 0 {
+	// The log numbers cores by their order.
+	lines := r.logLines()[logKey{s.Subnet(), uint8(c.Index), e.Kind != command.TIU}]
+	if len(lines) == 0 || e.Kind != command.TIU && e.Kind != command.GDMA {
 		return
 	}
 	l := &r.Log.Commands
@@ -199,7 +182,7 @@ func (r *Recording) attachLog(s *Step, c *Core, e *Engine) {
 		if e.Len() == 0 {
 			return
 		}
-		p.FromLog, p.Sections, p.Commands = true, []int{0}, nil
+		p.Sections, p.Commands = []int{0}, nil
 		r.extend(e, lines)
 		p.Lines = lines
 		return
@@ -213,24 +196,20 @@ func (r *Recording) attachLog(s *Step, c *Core, e *Engine) {
 			p.Disagree++
 		}
 	}
-	// A log of another model agrees by chance only.
+	// A log of another model would agree only by chance.
 	if p.Disagree*10 <= n {
 		p.Lines = lines[:n]
 		if p.Stop != nil && len(lines) > decoded && len(p.Sections) == 1 {
-			// The log knows the commands behind the place where decoding ended.
+			// The log contains the commands after the place where decoding ended.
 			r.extend(e, lines[decoded:])
 			p.Lines = lines
 		}
 	}
 }
 
-// extend adds commands of the log to a program.
 func (r *Recording) extend(e *Engine, lines []int32) {
 	l, p := &r.Log.Commands, &e.Program
-	system := uint8(15)
-	if e.Kind != command.TIU {
-		system = 6
-	}
+	system := uint8(command.SystemType(e.Kind))
 	for _, i := range lines {
 		f := uint8(max(l.Func[i], 0))
 		d := l.Dep[i]
@@ -242,8 +221,7 @@ func (r *Recording) extend(e *Engine, lines []int32) {
 	p.unwrapDeps(r.Chip)
 }
 
-// Command is the decoded command at a place of the program, nil where it was not
-// decoded.
+// Command returns the decoded command at a place of the program, nil if it was not decoded.
 func (p *Program) Command(k int) *command.Command {
 	if k < 0 || k >= len(p.Commands) {
 		return nil

@@ -2,8 +2,9 @@ package capture
 
 import (
 	"fmt"
-	"path"
+	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,13 +14,13 @@ import (
 	"github.com/opmeter/opmeter/internal/record/tpu/compiler"
 )
 
-// Kind says what a file of a directory is.
+// Kind is the kind of a file of a directory.
 type Kind uint8
 
 // Kinds of files.
 const (
 	Other     Kind = iota
-	LogFile        // compiler's log, with what the runtime wrote around it
+	LogFile        // compiler's log with the lines of the runtime around it
 	StepFile       // one subnet's run
 	Stream         // command stream
 	Estimates      // estimated cycles
@@ -38,18 +39,19 @@ var (
 	portName   = regexp.MustCompile(`^cdma(\d{1,4})_(\d{1,3})\.profile$`)
 )
 
-// KindOf says what a file is, by its name and its beginning.
+// KindOf returns the kind of a file by its name and its beginning.
 func KindOf(f *record.File) Kind {
+	blocks := block.Plausible(f.Head)
 	switch {
-	case stepName.MatchString(f.Name) && block.Plausible(f.Head):
+	case blocks && stepName.MatchString(f.Name):
 		return StepFile
-	case streamName.MatchString(f.Name) && len(f.Head) > 0:
+	case len(f.Head) > 0 && streamName.MatchString(f.Name):
 		return Stream
-	case coreName.MatchString(f.Name) && block.Plausible(f.Head):
+	case blocks && coreName.MatchString(f.Name):
 		return CoreFile
-	case portName.MatchString(f.Name) && block.Plausible(f.Head):
+	case blocks && portName.MatchString(f.Name):
 		return PortFile
-	case driverName.MatchString(f.Name) && block.Plausible(f.Head):
+	case blocks && driverName.MatchString(f.Name):
 		return DriverLog
 	case compiler.IsLocations(f.Head):
 		return Places
@@ -63,8 +65,7 @@ func KindOf(f *record.File) Kind {
 	return Other
 }
 
-// numbers are the parts of a name that a pattern takes as numbers; -1 where one is
-// absent.
+// numbers returns the submatches of a pattern in a name as numbers, -1 for missing ones.
 func numbers(re *regexp.Regexp, name string) []int {
 	var out []int
 	for _, s := range re.FindStringSubmatch(name)[1:] {
@@ -77,16 +78,34 @@ func numbers(re *regexp.Regexp, name string) []int {
 	return out
 }
 
-// texts reads the files of the compiler, several at a time. A file that fails is a
-// fault.
+// StreamKey identifies a command stream by its address in memory, its core (-1 if the name has
+// none) and the number of its engine.
+type StreamKey struct {
+	Base         uint64
+	Core, Engine int
+}
+
+// StreamName parses the name cmd_ADDRESS_CORE_ENGINE.dat, or cmd_ADDRESS_ENGINE.dat of older
+// runtimes.
+func StreamName(name string) (k StreamKey, ok bool) {
+	m := streamName.FindStringSubmatch(name)
+	if m == nil {
+		return k, false
+	}
+	n := numbers(streamName, name)
+	base, err := strconv.ParseUint(m[1], 16, 64)
+	return StreamKey{base, n[1], n[2]}, err == nil
+}
+
+// texts reads the files of the compiler in parallel. A file that fails is a fault.
 func (r *Recording) texts(files []*record.File) (faults []error) {
 	r.Log = &compiler.Log{}
-	r.streams = map[streamKey]*record.File{}
+	r.streams = map[StreamKey]*record.File{}
 	var log, estimate, places, program *record.File
 	for _, f := range files {
 		switch KindOf(f) {
 		case LogFile:
-			// global.profile holds the log of the model that ran; others are of the compiler.
+			// global.profile contains the log of the model that ran. The compiler writes others.
 			r.choose(&log, f, "global.profile", "further compiler logs")
 		case Estimates:
 			r.choose(&estimate, f, "net_stat.sim", "further estimates")
@@ -95,31 +114,29 @@ func (r *Recording) texts(files []*record.File) (faults []error) {
 		case Mlir:
 			program = f
 		case Stream:
-			m := streamName.FindStringSubmatch(f.Name)
-			if base, err := strconv.ParseUint(m[1], 16, 64); err == nil {
-				n := numbers(streamName, f.Name)
-				r.streams[streamKey{base, n[1], n[2]}] = f
+			if k, ok := StreamName(f.Name); ok {
+				r.streams[k] = f
 			}
 		}
 	}
 	var errs [4]error
 	var wait sync.WaitGroup
-	each := func(i int, f *record.File, read func() error) {
-		if f != nil {
+	for i, x := range [...]struct {
+		f    *record.File
+		read func() error
+	}{
+		{log, func() (err error) { r.Log, err = with(log, compiler.ReadLog); return err }},
+		{estimate, func() (err error) { r.Estimate, err = with(estimate, compiler.ReadEstimate); return err }},
+		{places, func() (err error) { r.Locations, err = with(places, compiler.ReadLocations); return err }},
+		{program, func() (err error) { r.Program, err = with(program, compiler.ReadProgram); return err }},
+	} {
+		if x.f != nil {
 			r.Files++
-			wait.Go(func() { errs[i] = read() })
+			wait.Go(func() { errs[i] = x.read() })
 		}
 	}
-	each(0, log, func() (err error) { r.Log, err = with(log, compiler.ReadLog); return err })
-	each(1, estimate, func() (err error) { r.Estimate, err = with(estimate, compiler.ReadEstimate); return err })
-	each(2, places, func() (err error) { r.Locations, err = with(places, compiler.ReadLocations); return err })
-	each(3, program, func() (err error) { r.Program, err = with(program, compiler.ReadProgram); return err })
 	wait.Wait()
-	for _, err := range errs {
-		if err != nil {
-			faults = append(faults, err)
-		}
-	}
+	faults = slices.DeleteFunc(errs[:], func(err error) bool { return err == nil })
 	if r.Log.Dropped > 0 {
 		r.Dropped.Add("lines of the compiler's log beyond what is kept", r.Log.Dropped)
 	}
@@ -134,21 +151,17 @@ func (r *Recording) texts(files []*record.File) (faults []error) {
 	return faults
 }
 
-// choose keeps the file with a name, else the first one.
+// choose selects the file with a name, else the first one.
 func (r *Recording) choose(have **record.File, f *record.File, name, more string) {
-	switch {
-	case *have == nil:
-		*have = f
-	case f.Name == name:
-		*have = f
+	if *have != nil {
 		r.Dropped.Add(more, 1)
-	default:
-		r.Dropped.Add(more, 1)
+	}
+	if *have == nil || f.Name == name {
+		*have = f
 	}
 }
 
-// with reads a file as a stream.
-func with[T any](f *record.File, read func(r reader) (T, error)) (T, error) {
+func with[T any](f *record.File, read func(r io.Reader) (T, error)) (T, error) {
 	in, err := f.Open()
 	if err != nil {
 		var none T
@@ -163,6 +176,3 @@ func with[T any](f *record.File, read func(r reader) (T, error)) (T, error) {
 	}
 	return v, nil
 }
-
-// base is the name of a path for people.
-func base(p string) string { return path.Base(p) }

@@ -2,18 +2,14 @@ package command
 
 import "fmt"
 
-// Hazard is a place in memory that one access writes and another reads at a time that
-// nothing orders.
+// Hazard is a place in memory that one access writes and another reads without a defined order.
 type Hazard struct {
-	// Writer and Reader are the commands; they are the same for a command that writes
-	// over a part of what it reads.
-	Writer, Reader *Command
-	// Write and Read are the accesses, Equal says that they cover the same bytes.
-	Write, Read Access
-	Equal       bool
+	Writer, Reader *Command // equal for a command that overwrites a part of its operand
+	Write, Read    Access
+	Equal          bool // both accesses have the same bytes
 }
 
-// String tells commands and places.
+// String describes commands and places.
 func (h *Hazard) String() string {
 	side := func(c *Command, a *Access) string {
 		return fmt.Sprintf("%s %d %s %s %s 0x%x+%d", c.Op.Engine, c.ID, c.Name(), a.Operand, a.Space, a.Addr, a.Size)
@@ -24,26 +20,23 @@ func (h *Hazard) String() string {
 	return side(h.Writer, &h.Write) + " is written while " + side(h.Reader, &h.Read) + " is read"
 }
 
-// Limits of a check: hazards kept, and pairs of commands that are compared.
+// Limits of a check.
 const (
-	maxHazards = 10_000
-	maxPairs   = 100_000_000
+	maxHazards = 10_000      // in the result
+	maxPairs   = 100_000_000 // of commands
 )
 
-// CheckResult is what a check found.
+// CheckResult is the result of a check.
 type CheckResult struct {
-	Hazards []Hazard
-	// Commands and Pairs count what was compared.
-	Commands, Pairs int
-	// Cut says that limits ended the check early.
-	Cut bool
+	Hazards         []Hazard
+	Commands, Pairs int  // numbers of checked commands and of compared pairs
+	Cut             bool // limits ended the check early
 }
 
-// Check looks for places that a core's engines write and read with nothing between that
-// orders it. The tensor engine works off its commands in order, the copy engine its own;
-// a command begins when the one of the other engine that it waits for has ended. Inside
-// one command, writing where it reads is in place when both begin at the same byte and no
-// more is written than read, and a hazard otherwise.
+// Check looks for places that a core's engines write and read without a defined order. Each engine
+// executes its commands in order. A command begins when the command of the other engine that it
+// waits for has ended. A command may write to its own operand if both begin at the same byte and
+// the result is not larger. Otherwise that is a hazard, too.
 func Check(chip *Chip, tiu, dma []Command) CheckResult {
 	k := checker{chip: chip}
 	for _, group := range pairGroups(tiu, dma) {
@@ -57,7 +50,7 @@ type checker struct {
 	out  CheckResult
 }
 
-// pairGroups cuts both streams where a command closes a group; ids begin anew behind it.
+// pairGroups divides both streams where a command closes a group. Ids restart there.
 func pairGroups(tiu, dma []Command) [][2][]Command {
 	cut := func(list []Command) [][]Command {
 		var groups [][]Command
@@ -71,7 +64,7 @@ func pairGroups(tiu, dma []Command) [][2][]Command {
 		return groups
 	}
 	a, b := cut(tiu), cut(dma)
-	if len(a) != len(b) { // only whole streams can be held against one another
+	if len(a) != len(b) { // only whole streams are comparable
 		return [][2][]Command{{tiu, dma}}
 	}
 	groups := make([][2][]Command, len(a))
@@ -82,7 +75,7 @@ func pairGroups(tiu, dma []Command) [][2][]Command {
 }
 
 func (k *checker) group(tiu, dma []Command) {
-	before := prefixDeps(dma) // ids of tensor commands that have ended when a copy begins
+	before := prefixDeps(dma) // last tensor command that has ended when a copy begins
 	waits := prefixDeps(tiu)
 	tensors, copies := k.accesses(tiu), k.accesses(dma)
 	for _, side := range [...]struct {
@@ -91,7 +84,7 @@ func (k *checker) group(tiu, dma []Command) {
 	}{{tiu, tensors}, {dma, copies}} {
 		for i := range side.list {
 			k.out.Commands++
-			k.inside(&side.list[i], side.acc[i])
+			k.between(&side.list[i], &side.list[i], side.acc[i], side.acc[i])
 		}
 	}
 	first := 0
@@ -118,7 +111,7 @@ func (k *checker) accesses(list []Command) [][]Access {
 	return out
 }
 
-// prefixDeps is the largest id that a command or one before it waits for.
+// prefixDeps returns the largest id that each command or one before it waits for.
 func prefixDeps(list []Command) []uint32 {
 	out := make([]uint32, len(list))
 	last := uint32(0)
@@ -129,24 +122,13 @@ func prefixDeps(list []Command) []uint32 {
 	return out
 }
 
-func (k *checker) inside(c *Command, list []Access) {
-	for i := range list {
-		for j := range list {
-			if list[i].Write && !list[j].Write && list[i].Overlaps(&list[j]) && !inPlace(&list[i], &list[j]) {
-				k.add(Hazard{Writer: c, Reader: c, Write: list[i], Read: list[j]})
-			}
-		}
-	}
-}
-
+// between adds the overlaps of the results of w with the operands of r.
 func (k *checker) between(w, r *Command, writes, reads []Access) {
 	for i := range writes {
-		if !writes[i].Write {
-			continue
-		}
 		for j := range reads {
-			if !reads[j].Write && writes[i].Overlaps(&reads[j]) {
-				k.add(Hazard{Writer: w, Reader: r, Write: writes[i], Read: reads[j], Equal: same(&writes[i], &reads[j])})
+			a, b := &writes[i], &reads[j]
+			if a.Write && !b.Write && a.Overlaps(b) && (w != r || !inPlace(a, b)) {
+				k.add(Hazard{Writer: w, Reader: r, Write: *a, Read: *b, Equal: w != r && same(a, b)})
 			}
 		}
 	}
@@ -164,8 +146,8 @@ func same(a, b *Access) bool {
 	return a.Space == b.Space && a.Addr == b.Addr && a.Size == b.Size && (a.Space != Local || a.Lane == b.Lane && a.Lanes == b.Lanes)
 }
 
-// inPlace reports whether a result lies on its operand, element on element: a lane that
-// is copied to others may be among them, and narrower elements end before they are read.
+// inPlace reports whether a result overwrites its operand element by element. The lanes may differ
+// in number, and the elements of the result may be smaller.
 func inPlace(w, r *Access) bool {
 	return w.Space == r.Space && w.Addr == r.Addr && w.Lane == r.Lane && w.Size <= r.Size
 }

@@ -1,19 +1,18 @@
-// Package command decodes the command streams of Sophgo's tensor processors: what the
-// compiler stored for the tensor engine (TIU) and the copy engines (GDMA, SDMA, CDMA),
-// command by command, and what follows from a command alone: its work, direction, data
-// type, message and the memory that it reads and writes.
+// Package command decodes the command streams of Sophgo's tensor processors for the tensor engine
+// (TIU) and the copy engines (GDMA, SDMA, CDMA). It computes the properties of single commands:
+// work, direction, data type, message, and the memory that a command reads and writes.
 //
-// The layouts are tables in isa/*.isa, one for each chip, made by tools/tpuisa; a field
-// is read by its place in the command when it is asked for, so that a stream of a
-// million commands costs no more than its walk.
+// The layouts are tables in isa/*.isa, one for each chip, written by tools/tpuisa. Fields are read
+// from the command on request, so that decoding only finds the ends of commands.
 package command
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// Engine is the unit of a chip that executes a stream of commands.
+// Engine is a unit of a chip that executes a stream of commands.
 type Engine uint8
 
 // The engines. SDMA is the second copy engine of BM1690 and has the commands of GDMA.
@@ -24,52 +23,36 @@ const (
 	CDMA
 )
 
-// String is the engine's name in lower case.
-func (e Engine) String() string {
-	return [...]string{"tiu", "gdma", "sdma", "cdma"}[min(e, CDMA)]
-}
+// String returns the engine's name in lower case.
+func (e Engine) String() string { return [...]string{"tiu", "gdma", "sdma", "cdma"}[min(e, CDMA)] }
 
-// Chip is what is known about a processor without a record: its layout of memory, widths,
-// clocks and stated peaks. Figures that no one states are zero.
+// Chip describes a processor: its layout of memory, widths, clocks and stated peaks. Unknown
+// figures are zero.
 type Chip struct {
-	// Name is the product's name: BM1684, BM1684X, BM1688, CV186X, BM1690, CV184X.
-	Name string
-	// Report is the name that the vendor's own reports use.
-	Report string
-	// Arch are the numbers by which records name the chip, the usual one first.
-	Arch []int
-	// Cores is how many cores a full chip has.
-	Cores int
-	// Lanes is how many slices the local memory has, LaneBytes the size of one.
+	Name   string // product: BM1684, BM1684X, BM1688, CV186X, BM1690, CV184X
+	Report string // name in the vendor's reports
+	Arch   []int  // numbers of the chip in records, the usual one first
+	Cores  int    // of a full chip
+	// Lanes are slices of the local memory of LaneBytes. A lane consists of Banks of BankBytes.
 	Lanes, LaneBytes int
-	// Banks of BankBytes make up a lane.
 	Banks, BankBytes int
-	// EU8 is how many execution units a lane has for 8-bit values (BM1684: for 32-bit ones).
-	EU8 int
-	// Cube8 is how many input channels of 8 bits the convolution takes in one cycle.
-	Cube8 int
-	// CubeOut is the multiple to which the convolution pads its output's area.
-	CubeOut int
-	// VectorBytes is the width that the vendor's estimate takes for fused and transposing
-	// commands.
-	VectorBytes int
+	EU8              int // execution units of a lane for 8-bit values (BM1684: for 32-bit values)
+	Cube8            int // 8-bit input channels that the convolution takes in one cycle
+	CubeOut          int // the convolution pads its output's area to a multiple of it
+	VectorBytes      int // width in the vendor's estimate for fused and transposing commands
 	// MaxBurst, L2Burst and BusWidth describe the bus.
 	MaxBurst, L2Burst, BusWidth int
-	// DDRRate is the memory's rate in million transfers per second.
-	DDRRate int
-	// DDRPeak and L2Peak are bytes per second that a core can move at most.
-	DDRPeak, L2Peak float64
-	// TIUClock and DMAClock are the nominal clocks in Hz; TIUClocks and DMAClocks are all
-	// pairs that the chip is sold with, the nominal one first.
+	DDRRate                     int     // million transfers per second
+	DDRPeak, L2Peak             float64 // bytes per second of a core
+	// TIUClock and DMAClock are the nominal clocks in Hz. TIUClocks and DMAClocks are all pairs of
+	// clocks of the product, the nominal one first.
 	TIUClock, DMAClock   float64
 	TIUClocks, DMAClocks []float64
-	// Int8Peak and FloatPeak are operations per second of the whole chip, as stated.
-	Int8Peak, FloatPeak float64
-	// GlobalBit, when set, tells addresses of DDR by one bit (BM1688); Tagged addresses
-	// carry a tag in bits 40 to 44 (BM1690, CV184X).
+	Int8Peak, FloatPeak  float64 // stated operations per second of the whole chip
+	// GlobalBit means that one bit of an address selects DDR (BM1688). Tagged addresses have a tag in
+	// bits 40 to 44 (BM1690, CV184X).
 	GlobalBit, Tagged bool
-	// Own says that commands carry an id of their own; otherwise it is their place.
-	Own bool
+	Own               bool // commands contain their id; otherwise the id is their place
 
 	isa *table
 }
@@ -109,7 +92,7 @@ var (
 	}
 )
 
-// Chips are all chips whose commands can be decoded.
+// Chips are all chips with known commands.
 var Chips = []*Chip{BM1684, BM1684X, BM1688, CV186X, CV184X, BM1690}
 
 func init() {
@@ -125,8 +108,7 @@ func init() {
 	}
 }
 
-// ByName returns the chip with a product's or report's name in any case, nil when there
-// is none.
+// ByName returns the chip by its product's or report's name in any case, nil for unknown names.
 func ByName(name string) *Chip {
 	for _, c := range Chips {
 		if strings.EqualFold(name, c.Name) || strings.EqualFold(name, c.Report) {
@@ -136,50 +118,40 @@ func ByName(name string) *Chip {
 	return nil
 }
 
-// ByArch returns the chip that records call by a number, nil if absent. CV186X
-// has the number of BM1688.
+// ByArch returns the chip by its number in records, nil for unknown numbers. CV186X has the number
+// of BM1688.
 func ByArch(arch int) *Chip {
 	for _, c := range Chips {
-		for _, a := range c.Arch {
-			if a == arch {
-				return c
-			}
+		if slices.Contains(c.Arch, arch) {
+			return c
 		}
 	}
 	return nil
 }
 
-// EU returns how many execution units a lane has for values of a type. It is 0 for
-// types that the chip's tables do not know.
+// EU returns the number of execution units of a lane for values of a type, 0 for types without
+// units.
 func (c *Chip) EU(t DType) int {
-	switch t.bits() {
-	case 4:
-		return c.EU8 * 2
-	case 8:
-		return c.EU8
-	case 16:
-		return c.EU8 / 2
-	case 32, 20:
+	switch bits := t.bits(); bits {
+	case 0:
+		return 0
+	case 20:
 		return c.EU8 / 4
+	default:
+		return c.EU8 * 8 / bits
 	}
-	return 0
 }
 
-// Cube returns how many input channels of a type the convolution takes in one cycle, 1
-// for 32-bit types.
+// Cube returns the number of input channels of a type that the convolution takes in one cycle, 1
+// for types of more than 16 bits.
 func (c *Chip) Cube(t DType) int {
-	switch t.bits() {
-	case 4:
-		return c.Cube8 * 2
-	case 8:
-		return c.Cube8
-	case 16:
-		return c.Cube8 / 2
+	if bits := t.bits(); bits > 0 && bits <= 16 {
+		return c.Cube8 * 8 / bits
 	}
 	return 1
 }
 
-// DType is the code of an element type in commands.
+// DType is the number of an element type in commands.
 type DType uint8
 
 // The element types of commands.
@@ -200,35 +172,26 @@ var dtypes = [...]struct {
 	name string
 	bits int
 }{
-	{"INT8", 8},
-	{"FP16", 16},
-	{"FP32", 32},
-	{"INT16", 16},
-	{"INT32", 32},
-	{"BFP16", 16},
-	{"INT4", 4},
-	{"FP8", 8},
-	{"FP20", 20},
-	{"TF32", 32},
+	{"INT8", 8}, {"FP16", 16}, {"FP32", 32}, {"INT16", 16}, {"INT32", 32}, {"BFP16", 16}, {"INT4", 4}, {"FP8", 8}, {"FP20", 20}, {"TF32", 32},
 }
 
-// String is the type's name as reports print it; "type N" where the code is unknown.
+// String returns the type's name in reports, "type N" for unknown numbers.
 func (t DType) String() string {
-	if int(t) < len(dtypes) {
+	if t.Known() {
 		return dtypes[t].name
 	}
 	return "type " + strconv.Itoa(int(t))
 }
 
-// Known reports whether the code has a meaning.
+// Known reports whether the number is that of a type.
 func (t DType) Known() bool { return int(t) < len(dtypes) }
 
 func (t DType) bits() int {
-	if int(t) < len(dtypes) {
+	if t.Known() {
 		return dtypes[t].bits
 	}
 	return 0
 }
 
-// Bytes is the size of an element: half a byte for 4-bit types, 0 for unknown codes.
+// Bytes returns the size of an element: half a byte for 4-bit types, 0 for unknown types.
 func (t DType) Bytes() float64 { return float64(t.bits()) / 8 }

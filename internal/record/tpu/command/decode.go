@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math/bits"
@@ -9,44 +10,35 @@ import (
 // Command is one decoded command: its layout and its bits.
 type Command struct {
 	Op *Op
-	// Raw are the bits: bit b is bit b mod 8 of byte b div 8. They belong to the stream
-	// (BM1684's tensor commands: to a copy with the words put in order).
-	Raw []byte
-	// Offset is where the command lies in the stream, in bytes.
-	Offset int
-	// ID is the command's id: its own where the chip has such ids, else its place in the
-	// stream counted from 1.
-	ID uint32
-	// Dep is the id of the other engine's command that this one waits for.
-	Dep uint32
-	// Sub is the sub-function.
-	Sub uint8
+	// Raw are the bits: bit b is bit b mod 8 of byte b div 8. They belong to the stream (BM1684's
+	// tensor commands: to a copy with the words in order).
+	Raw    []byte
+	Offset int    // in the stream, in bytes
+	ID     uint32 // its own id on chips with such ids, else its place in the stream from 1
+	Dep    uint32 // id of the other engine's command that it waits for
+	Sub    uint8  // sub-function
 }
 
-// Stop says where and why a stream could not be decoded to its end.
+// Stop tells where and why the decoding of a stream ended early.
 type Stop struct {
-	// Offset is in bytes, Index counts the commands before it.
-	Offset, Index int
+	Offset, Index int // in bytes, and the number of commands before
 	Code          StopReason
-	// Type, Short and Sub are the head of the command that has no layout.
+	// Type, Short and Sub are the head of the command without a layout.
 	Type, Sub int
 	Short     bool
 }
 
-// StopReason is why decoding stopped.
+// StopReason is the reason why decoding ended.
 type StopReason uint8
 
 // The reasons.
 const (
-	// NoLayout: the chip's tables have no layout for the command.
-	NoLayout StopReason = iota + 1
-	// Cut: the stream ends inside a command, or before the count that was announced.
-	Cut
-	// TooMany: there are more commands than are kept.
-	TooMany
+	NoLayout StopReason = iota + 1 // the chip's tables have no layout for the command
+	Cut                            // the stream ends inside a command, or before the announced count
+	TooMany                        // the stream has too many commands
 )
 
-// Error tells place and reason.
+// Error describes place and reason.
 func (s *Stop) Error() string {
 	switch s.Code {
 	case NoLayout:
@@ -57,21 +49,17 @@ func (s *Stop) Error() string {
 	return fmt.Sprintf("the stream ends at byte %d in command %d", s.Offset, s.Index+1)
 }
 
-// MaxCommands is how many commands of one stream are decoded.
-const MaxCommands = 1 << 24
+// Bounds and sizes of streams.
+const (
+	MaxCommands = 1 << 24 // limits the commands of one stream
+	headBytes   = 8       // length of the shortest command, which contains type and form
+	groupAlign  = 128     // bytes; a function group begins at a multiple of it
+)
 
-const headBytes = 8 // the shortest command; what tells commands apart lies in it
-
-const groupAlign = 128 // bytes; a function group begins at a multiple of it
-
-// Decode decodes a stream of an engine. count is how many commands were announced; with
-// 0 the stream is decoded until its end. What precedes a place that cannot be decoded is
-// returned with the place.
+// Decode decodes a stream of an engine. count is the announced number of commands. 0 decodes until
+// the end of the stream. The commands before an undecodable place are returned with the place.
 func Decode(chip *Chip, engine Engine, data []byte, count int) ([]Command, *Stop) {
-	d := decoder{chip: chip, engine: engine, table: chip.isa.load(), data: data}
-	if chip == BM1684 && engine == TIU {
-		d.data = reverseWords(data)
-	}
+	d := newDecoder(chip, engine, data)
 	guess := len(data) / 64
 	if count > 0 {
 		guess = min(count, guess*4)
@@ -99,13 +87,9 @@ func Decode(chip *Chip, engine Engine, data []byte, count int) ([]Command, *Stop
 	return list, nil
 }
 
-// DecodeOne decodes the command that data begins with, as firmware records hold it.
+// DecodeOne decodes the command at the beginning of data, as in firmware records.
 func DecodeOne(chip *Chip, engine Engine, data []byte) (Command, *Stop) {
-	d := decoder{chip: chip, engine: engine, table: chip.isa.load(), data: data}
-	if chip == BM1684 && engine == TIU {
-		d.data = reverseWords(data)
-	}
-	return d.next(0)
+	return newDecoder(chip, engine, data).next(0)
 }
 
 type decoder struct {
@@ -117,25 +101,31 @@ type decoder struct {
 	closed bool // the last command ended a group
 }
 
-// head reads type, form and sub-function of the command at the present place.
+func newDecoder(chip *Chip, engine Engine, data []byte) *decoder {
+	if chip == BM1684 && engine == TIU {
+		data = reverseWords(data)
+	}
+	return &decoder{chip: chip, engine: engine, table: chip.isa.load(), data: data}
+}
+
+// head reads type, form and sub-function of the next command.
 func (d *decoder) head() (kind int, short bool, sub int) {
 	if d.chip == BM1684 {
 		return 0, false, 0
 	}
-	b := d.data[d.at:]
+	bits := func(first, width int) int { return int(extract(d.data[d.at:], first, width)) }
 	switch {
 	case d.engine == TIU:
-		kind, sub = int(extract(b, 41, 4)), int(extract(b, 45, 5))
-		short = extract(b, 0, 1) == 1
+		kind, sub, short = bits(41, 4), bits(45, 5), bits(0, 1) == 1
 		if kind == typeTable && d.chip != BM1684X {
 			sub &= 7
 		}
 	case d.engine == CDMA:
-		kind, sub = int(extract(b, 4, 4)), int(extract(b, 8, 3))
+		kind, sub = bits(4, 4), bits(8, 3)
 	case d.chip.Tagged:
-		kind, sub, short = int(extract(b, 32, 5)), int(extract(b, 37, 3)), extract(b, 3, 1) == 1
+		kind, sub, short = bits(32, 5), bits(37, 3), bits(3, 1) == 1
 	default:
-		kind, sub, short = int(extract(b, 32, 4)), int(extract(b, 36, 3)), extract(b, 3, 1) == 1
+		kind, sub, short = bits(32, 4), bits(36, 3), bits(3, 1) == 1
 	}
 	return kind, short, sub
 }
@@ -157,33 +147,26 @@ func (d *decoder) next(index int) (Command, *Stop) {
 	if d.chip == BM1684 || !op.Has(TaskSub) {
 		c.Sub = uint8(c.Get(TaskSub))
 	}
-	if v, ok := c.Lookup(CmdID); ok && d.chip.Own {
-		c.ID = uint32(v)
+	if d.chip.Own {
+		c.ID = uint32(c.lookup(CmdID, uint64(c.ID)))
 	}
 	c.Dep = uint32(c.Get(CmdDep))
 	if d.chip.Tagged {
-		c.Dep &= 0xFFFFF // a flag lies above the id
+		c.Dep &= 0xFFFFF // the next bit is a flag
 	}
 	d.at += size
 	return c, nil
 }
 
-// Ends reports whether a command closes a group of commands: the rest of its block is
-// padding.
+// Ends reports whether a command closes a group of commands. The rest of its block is padding.
 func (c *Command) Ends() bool {
-	if c.Op.Type < 0 {
-		return false
+	last := uint8(0)
+	if c.Op.Engine == TIU {
+		last = 31
 	}
-	switch c.Op.Engine {
-	case TIU:
-		return c.Op.Type == typeSys && c.Sub == 31
-	case CDMA:
-		return c.Op.Type == cdmaSys && c.Sub == 0
-	}
-	return c.Op.Type == dmaSys && c.Sub == 0
+	return c.Op.Type == SystemType(c.Op.Engine) && c.Sub == last
 }
 
-// afterEnd moves to the next group.
 func (d *decoder) afterEnd() {
 	next := (d.at + groupAlign - 1) / groupAlign * groupAlign
 	if d.chip == BM1684X || next <= len(d.data) && zero(d.data[d.at:next]) {
@@ -192,26 +175,16 @@ func (d *decoder) afterEnd() {
 	d.closed = true
 }
 
-// ended reports whether nothing but padding is left, after a command that closes a group
-// at most a command's length.
+// ended reports whether only padding is left, at most one block of it after a command that closes a
+// group.
 func (d *decoder) ended() bool {
 	rest := d.data[d.at:]
-	if len(rest) == 0 {
-		return true
-	}
 	closed := d.closed
 	d.closed = false
-	return closed && len(rest) <= groupAlign && zero(rest)
+	return len(rest) == 0 || closed && len(rest) <= groupAlign && zero(rest)
 }
 
-func zero(b []byte) bool {
-	for _, v := range b {
-		if v != 0 {
-			return false
-		}
-	}
-	return true
-}
+func zero(b []byte) bool { return len(bytes.TrimLeft(b, "\x00")) == 0 }
 
 // dropEnds removes the second and later of several commands that close the stream.
 func dropEnds(list []Command) []Command {
@@ -221,21 +194,19 @@ func dropEnds(list []Command) []Command {
 	return list
 }
 
-// reverseWords puts the words of each 128-byte command in order: BM1684 stores the last
-// word of a tensor command first.
+// reverseWords reverses the words of each 128-byte command: BM1684 stores the last word of a tensor
+// command first.
 func reverseWords(data []byte) []byte {
-	all := append([]byte(nil), data...)
-	for out := all; len(out) >= 128; out = out[128:] {
-		for i, j := 0, 124; i < j; i, j = i+4, j-4 {
-			a, b := binary.LittleEndian.Uint32(out[i:]), binary.LittleEndian.Uint32(out[j:])
-			binary.LittleEndian.PutUint32(out[i:], b)
-			binary.LittleEndian.PutUint32(out[j:], a)
+	out := bytes.Clone(data)
+	for at := 0; at+128 <= len(data); at += 128 {
+		for i := 0; i < 128; i += 4 {
+			copy(out[at+i:at+i+4], data[at+124-i:])
 		}
 	}
-	return all
+	return out
 }
 
-// extract reads width bits from bit first; bits behind the end are zero.
+// extract reads width bits from bit first on. Bits beyond the end are zero.
 func extract(b []byte, first, width int) uint64 {
 	at, shift := first>>3, first&7
 	if at >= len(b) {
@@ -259,7 +230,7 @@ func extract(b []byte, first, width int) uint64 {
 	return v
 }
 
-// deposit writes width bits at bit first.
+// deposit writes width bits from bit first on.
 func deposit(b []byte, first, width int, v uint64) {
 	for i := range width {
 		at := first + i
@@ -276,7 +247,7 @@ func (c *Command) Field(i int) uint64 {
 	return extract(c.Raw, f.First, f.Width)
 }
 
-// Lookup reads the field with a role; ok is false where the layout has none.
+// Lookup reads the field with a role. ok is false if the layout has none.
 func (c *Command) Lookup(r Role) (v uint64, ok bool) {
 	p := c.Op.roles[r]
 	if p.width == 0 {
@@ -285,22 +256,21 @@ func (c *Command) Lookup(r Role) (v uint64, ok bool) {
 	return extract(c.Raw, int(p.first), int(p.width)), true
 }
 
-// Get reads the field with a role, 0 where the layout has none.
-func (c *Command) Get(r Role) uint64 {
-	p := c.Op.roles[r]
-	if p.width == 0 {
-		return 0
+// Get reads the field with a role, 0 if the layout has none.
+func (c *Command) Get(r Role) uint64 { return c.lookup(r, 0) }
+
+// lookup reads the field with a role, another value if the layout has none.
+func (c *Command) lookup(r Role, other uint64) uint64 {
+	if v, ok := c.Lookup(r); ok {
+		return v
 	}
-	return extract(c.Raw, int(p.first), int(p.width))
+	return other
 }
 
 // Has reports whether the layout has a field with a role.
 func (o *Op) Has(r Role) bool { return o.roles[r].width > 0 }
 
-// address joins the halves of an address.
-func (c *Command) address(low, high Role) uint64 {
-	return c.Get(high)<<32 | c.Get(low)
-}
+func (c *Command) address(low, high Role) uint64 { return c.Get(high)<<32 | c.Get(low) }
 
 func ceilDiv(a, b uint64) uint64 {
 	if b == 0 {
@@ -309,7 +279,7 @@ func ceilDiv(a, b uint64) uint64 {
 	return a/b + min(a%b, 1)
 }
 
-// up is the smallest multiple of a that is not below x.
+// up returns the smallest multiple of a that is not below x.
 func up(x, a uint64) uint64 {
 	if a == 0 {
 		return x
@@ -317,8 +287,7 @@ func up(x, a uint64) uint64 {
 	return mul(ceilDiv(x, a), a)
 }
 
-// mul multiplies and stays at the largest number where that overflows: no count that a
-// chip can work off comes near it.
+// mul multiplies. The result of an overflow is the largest number, which no chip can work off.
 func mul(f ...uint64) uint64 {
 	p := uint64(1)
 	for _, v := range f {
@@ -330,3 +299,59 @@ func mul(f ...uint64) uint64 {
 	}
 	return p
 }
+
+// Encode writes fields into an empty command of a layout; values are in the order of its
+// fields, missing ones are zero. The bytes are those that Raw of the decoded command has.
+func (o *Op) Encode(values []uint64) []byte {
+	raw := make([]byte, o.Bits/8)
+	for i, v := range values {
+		if i < len(o.Fields) {
+			deposit(raw, o.Fields[i].First, o.Fields[i].Width, v)
+		}
+	}
+	return raw
+}
+
+// Set writes the field with a role into a raw command. ok is false if the layout has none.
+func (o *Op) Set(raw []byte, r Role, v uint64) (ok bool) {
+	p := o.roles[r]
+	deposit(raw, int(p.first), int(p.width), v)
+	return p.width > 0
+}
+
+// Layout returns the layout of a kind of command, nil if the chip's tables have none.
+func (c *Chip) Layout(e Engine, kind int, short bool, sub int) *Op {
+	return c.isa.load().find(e, kind, short, sub)
+}
+
+// Builder puts commands together to a stream as the chip stores it: words of BM1684's
+// tensor commands reversed, groups begun at their boundary.
+type Builder struct {
+	chip   *Chip
+	engine Engine
+	out    []byte
+	align  bool
+}
+
+// Reset begins an empty stream.
+func (b *Builder) Reset(chip *Chip, e Engine) { *b = Builder{chip: chip, engine: e} }
+
+// Append adds a command of a layout with the values of its fields.
+func (b *Builder) Append(o *Op, values []uint64) { b.AppendRaw(o, o.Encode(values)) }
+
+// AppendRaw adds a command by its bits.
+func (b *Builder) AppendRaw(o *Op, raw []byte) {
+	if b.align {
+		b.out = append(b.out, make([]byte, (groupAlign-len(b.out)%groupAlign)%groupAlign)...)
+	}
+	if b.chip == BM1684 && b.engine == TIU {
+		raw = reverseWords(raw)
+	}
+	b.out = append(b.out, raw...)
+	c := Command{Op: o, Raw: raw}
+	c.Sub = uint8(c.Get(TaskSub))
+	b.align = c.Ends()
+}
+
+// Bytes is the stream so far.
+func (b *Builder) Bytes() []byte { return b.out }

@@ -1,10 +1,9 @@
 package command
 
-// Space is a memory that commands read and write.
+// Space is a memory of commands.
 type Space uint8
 
-// The memories. Static is the small memory of constants in the chip, Registers what
-// system commands write.
+// The memories. Static is the small memory of constants in the chip.
 const (
 	NoSpace Space = iota
 	DDR
@@ -13,7 +12,7 @@ const (
 	Static
 )
 
-// String is the name that reports use.
+// String returns the name in reports.
 func (s Space) String() string {
 	return [...]string{"-", "DDR", "LMEM", "L2M", "SMEM"}[min(s, Static)]
 }
@@ -29,10 +28,10 @@ const (
 	staticSize  = 64 << 10
 	l2Base      = 0x1000_0000
 	l2Size      = 2 << 20
-	localTensor = 16 << 20 // below it, a tensor command means a place in local memory
+	localTensor = 16 << 20 // lower addresses of tensor commands are places in local memory
 )
 
-// spaceOf tells the memory of a copy's address.
+// spaceOf returns the memory of a copy's address.
 func (c *Chip) spaceOf(addr uint64) Space {
 	switch {
 	case c.Tagged:
@@ -61,8 +60,8 @@ func (c *Chip) spaceOf(addr uint64) Space {
 	return DDR
 }
 
-// Spaces tells from which memory a copy reads and to which it writes; NoSpace for
-// tensor and system commands.
+// Spaces returns the memories that a copy reads from and writes to, NoSpace for tensor and system
+// commands.
 func (c *Command) Spaces(chip *Chip) (from, to Space) {
 	if c.Op.Engine == TIU || c.Op.System() {
 		return NoSpace, NoSpace
@@ -71,28 +70,17 @@ func (c *Command) Spaces(chip *Chip) (from, to Space) {
 		return DDR, DDR
 	}
 	if chip == BM1684 {
-		switch c.Get(CopyDirection) {
-		case 0:
-			return DDR, Local
-		case 1:
-			return Local, DDR
-		case 2:
-			return DDR, DDR
-		}
-		return Local, Local
+		way := [...][2]Space{{DDR, Local}, {Local, DDR}, {DDR, DDR}, {Local, Local}}[min(c.Get(CopyDirection), 3)]
+		return way[0], way[1]
 	}
-	from, to = chip.spaceOf(c.address(SrcLow, SrcHigh)), chip.spaceOf(c.address(DstLow, DstHigh))
-	return from, to
+	return chip.spaceOf(c.address(SrcLow, SrcHigh)), chip.spaceOf(c.address(DstLow, DstHigh))
 }
 
-// DType is the element type of a copy, or of a tensor command's first operand (of its
-// result where the command has no such field).
+// DType returns the element type of a copy, or of a tensor command's first operand (of its result
+// if the command has no such field).
 func (c *Command) DType() DType {
 	if c.Op.Engine == TIU {
-		if v, ok := c.Lookup(Opd0Prec); ok {
-			return DType(v)
-		}
-		return DType(c.Get(Res0Prec))
+		return DType(c.lookup(Opd0Prec, c.Get(Res0Prec)))
 	}
 	v := c.Get(SrcFormat)
 	if c.Op.Type < 0 && v < uint64(len(types1684)) {
@@ -101,29 +89,21 @@ func (c *Command) DType() DType {
 	return DType(v)
 }
 
-// Message is a number that cores use to wait for one another.
+// Message is a number by which cores wait for one another.
 type Message struct {
-	// ID names the message, Count is how often it is sent or waited for.
-	ID, Count int
-	// Wait is true for the waiting side.
-	Wait bool
+	ID, Count int  // Count is the number of sends or waits
+	Wait      bool // the waiting side
 }
 
 // Message returns the message that a system command sends or waits for.
-func (c *Command) Message() (Message, bool) {
-	if c.Op.Type < 0 || !c.Op.System() {
-		return Message{}, false
-	}
-	send, wait, role := uint8(3), uint8(4), Constant
+func (c *Command) Message() (m Message, ok bool) {
+	send, role := uint8(3), Constant
 	if c.Op.Engine == TIU {
-		send, wait, role = 8, 9, Imm
-		if c.Op.Type != typeSys {
-			return Message{}, false
-		}
+		send, role = 8, Imm
 	}
-	if c.Op.Engine == CDMA || c.Sub != send && c.Sub != wait {
-		return Message{}, false
+	if c.Op.Engine == CDMA || c.Op.Type != SystemType(c.Op.Engine) || c.Sub != send && c.Sub != send+1 {
+		return m, false
 	}
 	v, ok := c.Lookup(role)
-	return Message{ID: int(v & 0x7F), Count: int(v >> 16 & 7), Wait: c.Sub == wait}, ok
+	return Message{ID: int(v & 0x7F), Count: int(v >> 16 & 7), Wait: c.Sub == send+1}, ok
 }

@@ -17,10 +17,10 @@ type Field struct {
 	First, Width int
 }
 
-// Form says whether a layout is the long or the short one of its command.
+// Form is the form of a layout.
 type Form uint8
 
-// The forms. Any holds where a command has one layout only.
+// The forms. Any is the form of commands with one layout.
 const (
 	Long Form = iota
 	Short
@@ -33,74 +33,48 @@ type Op struct {
 	Name   string
 	Engine Engine
 	Form   Form
-	// Type is the command's type, -1 where all commands of the engine share one layout.
-	Type int
-	// Bits is the command's length.
-	Bits int
-	// Fields are in order of their first bit.
-	Fields []Field
-	// funcs are names of sub-functions; nil where any sub-function has this layout.
+	Type   int     // the command's type, -1 if all commands of the engine have one layout
+	Bits   int     // the command's length
+	Fields []Field // in order of their first bit
+	// funcs are names of sub-functions, nil if any sub-function has this layout.
 	funcs map[int]string
-	// subs has a bit for each of them, all where any sub-function has this layout.
+	// subs has a bit for each of them, all bits if any sub-function has this layout.
 	subs  uint32
 	roles [NoRole + 1]place
 }
 
 type place struct{ first, width uint16 }
 
-// Function is the name of a sub-function, "" where it has none.
+// Function returns the name of a sub-function, "" without a name.
 func (o *Op) Function(sub int) string { return o.funcs[sub] }
 
-// System reports whether the command orders the engine itself and computes or moves
-// nothing.
+// System reports whether the command orders the engine itself and computes or moves nothing.
 func (o *Op) System() bool {
-	switch o.Engine {
-	case TIU:
-		return o.Type == typeSys || o.Type == typeTable
-	case CDMA:
-		return o.Type == cdmaSys
-	}
-	return o.Type == dmaSys
+	return o.Type == SystemType(o.Engine) || o.Engine == TIU && o.Type == typeTable
 }
 
-// The types of commands that the decoder or the arithmetic treat apart.
+// SystemType returns the type of an engine's system commands.
+func SystemType(e Engine) int {
+	return [...]int{TIU: typeSys, GDMA: dmaSys, SDMA: dmaSys, CDMA: cdmaSys}[e]
+}
+
+// The types of commands with special rules in the decoder or the arithmetic.
 const (
-	typeConv  = 0
-	typePool  = 1
-	typeMM    = 2
-	typeAR    = 3
-	typeRQDQ  = 4
-	typeTrans = 5
-	typeSG    = 6
-	typeLAR   = 7
-	typeSFU   = 9
-	typeLin   = 10
-	typeTable = 12
-	typeCmp   = 13
-	typeVC    = 14
-	typeSys   = 15
-	dmaSys    = 6
-	cdmaSys   = 7
+	typeConv, typePool, typeMM, typeAR, typeRQDQ, typeTrans = 0, 1, 2, 3, 4, 5
+	typeSG, typeLAR, typeSFU, typeLin                       = 6, 7, 9, 10
+	typeTable, typeCmp, typeVC, typeSys                     = 12, 13, 14, 15
+	dmaSys, cdmaSys                                         = 6, 7
 )
 
-// table is what a chip's file says.
 type table struct {
-	file string
-	once sync.Once
-	ops  [3][]*Op // tiu, dma, cdma
-	// byType leads from a type and form to the layouts that may hold.
-	byType [3][2][32][]*Op
+	file   string
+	once   sync.Once
+	ops    [3][]*Op        // tiu, dma, cdma
+	byType [3][2][32][]*Op // possible layouts by engine, form and type
 }
 
-func side(e Engine) int {
-	switch e {
-	case TIU:
-		return 0
-	case CDMA:
-		return 2
-	}
-	return 1
-}
+// side returns the index of an engine's commands: tiu, dma, cdma.
+func side(e Engine) int { return [...]int{TIU: 0, GDMA: 1, SDMA: 1, CDMA: 2}[e] }
 
 func (t *table) load() *table {
 	t.once.Do(func() {
@@ -118,15 +92,15 @@ func (t *table) load() *table {
 // Ops returns the layouts of an engine's commands in the order of the chip's tables.
 func (c *Chip) Ops(e Engine) []*Op { return c.isa.load().ops[side(e)] }
 
-// find returns the layout of a command, nil where the tables have none.
+// find returns the layout of a command, nil if the tables have none.
 func (t *table) find(e Engine, kind int, short bool, sub int) *Op {
 	s := side(e)
 	if len(t.ops[s]) > 0 && t.ops[s][0].Type < 0 {
 		return t.ops[s][0]
 	}
-	form := 0
+	form := Long
 	if short {
-		form = 1
+		form = Short
 	}
 	for _, o := range t.byType[s][form][kind&31] {
 		if o.subs>>(sub&31)&1 == 1 {
@@ -172,13 +146,13 @@ func (t *table) add(o *Op) {
 		o.subs = 1<<32 - 1
 	}
 	if !o.Has(CmdShort) {
-		o.Form = Any // the bit of the form means something else in this layout
+		o.Form = Any // the bit of the form has another meaning in this layout
 	}
 	if o.Type < 0 {
 		return
 	}
 	for form := range t.byType[s] {
-		if o.Form == Any || (o.Form == Short) == (form == 1) {
+		if o.Form == Any || o.Form == Form(form) {
 			t.byType[s][form][o.Type] = append(t.byType[s][form][o.Type], o)
 		}
 	}
@@ -194,18 +168,8 @@ func newOp(line string) (*Op, error) {
 	if o.Name, err = strconv.Unquote(w[4]); err != nil {
 		return nil, err
 	}
-	switch w[0] {
-	case "dma":
-		o.Engine = GDMA
-	case "cdma":
-		o.Engine = CDMA
-	}
-	switch w[1] {
-	case "short":
-		o.Form = Short
-	case "any":
-		o.Form = Any
-	}
+	o.Engine = map[string]Engine{"dma": GDMA, "cdma": CDMA}[w[0]]
+	o.Form = map[string]Form{"short": Short, "any": Any}[w[1]]
 	if w[2] != "-" {
 		if o.Type, err = strconv.Atoi(w[2]); err != nil || o.Type < 0 || o.Type > 31 {
 			return nil, fmt.Errorf("bad type %q", w[2])

@@ -1,61 +1,38 @@
 package command
 
-// Work is what a tensor command has to do by the arithmetic of the vendor's own reports.
+// Work is the work of a tensor command by the arithmetic of the vendor's reports.
 type Work struct {
-	// Alg are useful operations, Arch those that the machine spends on padded lanes,
-	// channels and areas.
+	// Alg are useful operations, Arch those that the machine spends with padded lanes, channels and
+	// areas.
 	Alg, Arch uint64
-	// Cycles is how many cycles Alg takes at the full width, 0 for chips whose reports
-	// have no such figure.
-	Cycles uint64
-	// Startup and Conflict are fixed cycles of the command and those of bank conflicts,
-	// as the vendor's reports count them.
+	Cycles    uint64 // of Alg at the full width, 0 for chips whose reports have no such figure
+	// Startup and Conflict are the fixed cycles of the command and those of bank conflicts.
 	Startup, Conflict uint64
 }
 
-// Rate is the share of the spent operations that are useful, 0 to 1.
-func (w Work) Rate() float64 {
-	if w.Arch == 0 {
-		return 0
-	}
-	return float64(w.Alg) / float64(w.Arch)
-}
-
-// Sub-functions that the arithmetic tells apart.
+// Sub-functions with arithmetic of their own.
 const (
-	poolDepthwise     = 0
-	poolAverage       = 1
-	poolDepthwiseRelu = 2
-	poolMax           = 4
-	mmNN              = 4
-	mmNT              = 5
-	mmTT              = 6
-	arDiv             = 12
-	transLaneCopy     = 2
-	transBroadcast    = 3
-	transStaticBC     = 4
-	transDistribute   = 5
-	sgRect            = 2
-	sgLine            = 17
-	sfuTaylor4        = 12
-	sfuTaylor         = 13
-	sfuNormalize      = 15
-	sfuRsqrt          = 17
+	poolDepthwise, poolAverage, poolDepthwiseRelu, poolMax        = 0, 1, 2, 4
+	mmNN, mmNT, mmTT                                              = 4, 5, 6
+	arDiv                                                         = 12
+	transLaneCopy, transBroadcast, transStaticBC, transDistribute = 2, 3, 4, 5
+	sgRect, sgLine                                                = 2, 17
+	sfuTaylor4, sfuTaylor, sfuRsqrt                               = 12, 13, 17
 )
 
-// Work computes the work of a tensor command. ok is false for copies and for chips and
-// commands without a formula.
+// Work computes the work of a tensor command. ok is false for copies and for chips and commands
+// without a formula.
 func (c *Command) Work(chip *Chip) (w Work, ok bool) {
 	if c.Op.Engine != TIU || c.Op.Type < 0 {
 		return Work{}, false
 	}
 	k := &worker{c: c, chip: chip, x: chip == BM1684X, lanes: uint64(chip.Lanes)}
-	k.prec = DType(c.Get(Res0Prec))
-	if v, ok := c.Lookup(Opd0Prec); ok && c.Op.Type != typeTrans && c.Op.Type != typeLin {
-		k.prec = DType(v)
+	result := DType(c.Get(Res0Prec))
+	if k.prec = result; c.Op.Type != typeTrans && c.Op.Type != typeLin {
+		k.prec = DType(c.lookup(Opd0Prec, uint64(result)))
 	}
 	k.eu, k.cube = uint64(chip.EU(k.prec)), uint64(chip.Cube(k.prec))
-	k.n, k.ch, k.h, k.w = k.dim(Res0N), k.dim(Res0C), k.dim(Res0H), k.dim(Res0W)
+	k.n, k.ch, k.h, k.w = c.lookup(Res0N, 1), c.lookup(Res0C, 1), c.lookup(Res0H, 1), c.lookup(Res0W, 1)
 	k.cUp, k.hwUp, k.wUp = up(k.ch, k.lanes), up(mul(k.h, k.w), k.eu), up(k.w, k.eu)
 	switch c.Op.Type {
 	case typeConv:
@@ -88,7 +65,7 @@ func (c *Command) Work(chip *Chip) (w Work, ok bool) {
 		w.Startup = 12
 	case typeCmp:
 		w = k.areas(2, 2)
-		w.Cycles = ceilDiv(w.Alg, mul(k.vector(DType(c.Get(Res0Prec))), k.lanes, 2))
+		w.Cycles = ceilDiv(w.Alg, mul(k.vector(result), k.lanes, 2))
 		w.Startup = 9
 	case typeVC:
 		w = k.correlate()
@@ -109,7 +86,7 @@ func (c *Command) Work(chip *Chip) (w Work, ok bool) {
 	return w, true
 }
 
-// worker has what the formulas of one command share.
+// worker contains the values that the formulas of one command share.
 type worker struct {
 	c           *Command
 	chip        *Chip
@@ -122,38 +99,31 @@ type worker struct {
 	hwUp, wUp   uint64
 }
 
-// dim reads a size; sizes that a short form leaves out are 1.
-func (k *worker) dim(r Role) uint64 {
-	if v, ok := k.c.Lookup(r); ok {
-		return v
-	}
-	return 1
-}
+// dim reads a size. Sizes that a short form leaves out are 1.
+func (k *worker) dim(r Role) uint64 { return k.c.lookup(r, 1) }
 
-// areas is the work of element by element commands with f operations for an element.
+// areas returns the work of elementwise commands with f operations per element.
 func (k *worker) areas(f, perUnit uint64) Work {
 	alg := mul(k.n, k.ch, k.h, k.w, f)
 	return Work{Alg: alg, Arch: mul(k.n, k.cUp, k.hwUp, f), Cycles: ceilDiv(alg, mul(k.eu, perUnit, k.lanes))}
 }
 
-// rows is the work of commands that pad each row.
+// rows returns the work of commands that pad each row.
 func (k *worker) rows(f, padded, divisor uint64) Work {
 	alg := mul(k.n, k.ch, k.h, k.w, f)
 	return Work{Alg: alg, Arch: mul(k.n, k.cUp, k.h, padded, f), Cycles: ceilDiv(alg, divisor)}
 }
 
-// vector is how many values of a type pass at once through the units that the vendor
-// counts by bytes.
+// vector returns the number of values of a type that pass at once through the units with a width in
+// bytes, 0 for unknown types.
 func (k *worker) vector(t DType) uint64 {
-	return wholeVector(k.chip.VectorBytes, t.bits())
-}
-
-func wholeVector(bytes, bits int) uint64 {
-	if bits == 0 {
+	if t.bits() == 0 {
 		return 0
 	}
-	return uint64(bytes * 8 / bits)
+	return uint64(k.chip.VectorBytes * 8 / t.bits())
 }
+
+func less1(v uint64) uint64 { return v - min(1, v) }
 
 func (k *worker) conv() Work {
 	b := uint64(1)
@@ -194,7 +164,7 @@ func (k *worker) pool() Work {
 	default:
 		kernel = 1
 	}
-	w := k.areas(mul(f, kernel)-min(1, mul(f, kernel)), 1)
+	w := k.areas(less1(mul(f, kernel)), 1)
 	w.Cycles = ceilDiv(w.Alg, mul(k.eu, k.lanes, unit))
 	w.Startup = 10
 	return w
@@ -207,7 +177,7 @@ func (k *worker) matrix() Work {
 	}
 	m, inner, bias := k.dim(Opd0N), mul(k.dim(Opd0W), k.dim(Opd0C)), uint64(1)
 	if k.x {
-		inner = mul(k.dim(Opd0W), k.dim(Opd0C)-min(1, k.dim(Opd0C))) + k.dim(Opd1W)
+		inner = mul(k.dim(Opd0W), less1(k.dim(Opd0C))) + k.dim(Opd1W)
 		if c.Sub == 1 && k.prec.bits() <= 16 {
 			bias = 0
 		}
@@ -216,7 +186,7 @@ func (k *worker) matrix() Work {
 	if c.Get(LeftTran) == 1 {
 		m, inner = inner, m
 	}
-	ops := mul(2, inner) + bias - min(1, mul(2, inner)+bias)
+	ops := less1(mul(2, inner) + bias)
 	w := Work{Alg: mul(m, k.w, k.ch, ops), Arch: mul(m, k.cUp, k.wUp, ops), Startup: 32}
 	w.Cycles = ceilDiv(w.Alg, mul(k.eu, k.lanes, 2))
 	return w
@@ -240,7 +210,7 @@ func (k *worker) matrix2() Work {
 		if k.prec.bits() == 8 {
 			b = 1
 		}
-		ops := func(inner uint64) uint64 { return mul(2, inner) + b - min(1, mul(2, inner)+b) }
+		ops := func(inner uint64) uint64 { return less1(mul(2, inner) + b) }
 		w.Alg, w.Arch = mul(m, n, ops(inner)), mul(up(m, k.lanes), n, ops(up(inner, k.eu)))
 		return w
 	}
@@ -302,8 +272,7 @@ func (k *worker) gather() Work {
 func (k *worker) special() Work {
 	switch k.c.Sub {
 	case sfuTaylor4, sfuTaylor:
-		f := mul(2, k.dim(Opd1N))
-		return k.areas(f-min(1, f), 2)
+		return k.areas(less1(mul(2, k.dim(Opd1N))), 2)
 	case sfuRsqrt:
 		f := uint64(30)
 		if k.x {
@@ -317,11 +286,11 @@ func (k *worker) special() Work {
 }
 
 func (k *worker) correlate() Work {
-	n := mul(k.dim(Opd0C)-min(1, k.dim(Opd0C)), k.dim(Opd0W)) + k.dim(Opd1W)
+	n := mul(less1(k.dim(Opd0C)), k.dim(Opd0W)) + k.dim(Opd1W)
 	widest := DType(k.c.Get(Res0Prec))
 	for _, r := range []Role{Opd0Prec, Opd1Prec} {
-		if v, ok := k.c.Lookup(r); ok && DType(v).bits() > widest.bits() {
-			widest = DType(v)
+		if t := DType(k.c.lookup(r, uint64(widest))); t.bits() > widest.bits() {
+			widest = t
 		}
 	}
 	a := k.vector(widest)

@@ -1,72 +1,127 @@
-// Package compat writes what the chip vendor's own converter writes for a profile
-// directory: the same files, columns and figures, so that they can be compared.
+// Package compat writes the files that the chip vendor's converter writes for a profile
+// directory, with the same columns and figures, so that both can be compared.
 //
-// Its arithmetic is followed where it is known to be wrong, because the aim is the same
-// figures: two engines on clocks that do not agree, records that are cut by the rule of
-// zeros, layers joined by numbers of different counters. Nothing of this package is used
-// for the program's own reports.
+// It repeats known errors of the converter's arithmetic: clocks of two engines that do not
+// agree, records that are cut at commands with number 0, and layers that are joined by numbers
+// of different counters. The program's own reports use nothing of this package.
 package compat
 
 import (
+	_ "embed"
 	"encoding/binary"
+	"strings"
 
 	"github.com/opmeter/opmeter/internal/record/tpu/command"
+	"github.com/opmeter/opmeter/internal/record/tpu/compiler"
 )
 
-// Input is what a directory says, before anything is made of it.
+// Input is the content of a directory before conversion.
 type Input struct {
 	Chip *command.Chip
-	// TIUMHz and DMAMHz are the clocks that the converter takes.
+	// TIUMHz and DMAMHz are the clocks that the converter uses.
 	TIUMHz, DMAMHz int
-	// Net is the name of the model.
-	Net string
-	// Subnet is the number of the subnet whose records these are.
+	Net            string // the name of the model
+	Mode           string // quantisation of the model in lower case
+	FLOPs          float64
+	// Subnet is the number of the recorded subnet.
 	Subnet int
 	Cores  []Core
-	// Embedded says that the streams stood in the records' file: then records without a
-	// command are kept (BM1690).
+	// Embedded means that the file of records contained the command streams. Then records
+	// without a command are kept (BM1690).
 	Embedded bool
-	// Places are the objects of tensor_location.json, nil without the file; MLIR are the
+	// Places are the objects of tensor_location.json, nil without the file. MLIR contains the
 	// lines of final.mlir.
-	Places []Place
-	MLIR   []string
-	// Classic has what only the converter of BM1684 and BM1684X uses.
-	Classic *Classic
+	Places  []Place
+	MLIR    []string
+	Classic *Classic // the input of the converter for BM1684 and BM1684X only
 }
 
-// Core has the monitor's records as they were stored and the decoded streams.
+// Core contains the monitor's records as they were stored and the decoded streams.
 type Core struct {
 	// TIU, GDMA and SDMA are payloads of the monitor's blocks.
 	TIU, GDMA, SDMA []byte
-	// Streams of commands. Empty ones are unknown.
+	// Streams of commands, empty if unknown.
 	TIUCommands, GDMACommands, SDMACommands []command.Command
+}
+
+// Classic is the input of the converter for BM1684 and BM1684X.
+type Classic struct {
+	Log      []byte             // text of global.profile
+	Estimate *compiler.Estimate // nil if absent
+	Firmware []byte             // the payload of the block of firmware records
+	Dynamic  bool               // Dynamic means that the firmware created the commands
 }
 
 // Place is one object of tensor_location.json.
 type Place struct {
-	Line, Subnet, Core int
-	// Op is the operation without the dialect.
-	Op    string
-	Local bool
 	// Ordinal is the object's number in the file, from 1.
-	Ordinal int
+	Ordinal int `json:"-"`
+	Line    int `json:"file-line"`
+	Subnet  int `json:"subnet_id"`
+	Core    int `json:"core_id"`
+	// Op is the operation without the dialect.
+	Op    string `json:"opcode"`
+	Local bool   `json:"is_local"`
 	// The object owns the tensor commands Before[0]+1 to After[0] and the copies
 	// Before[1]+1 to After[1].
-	Before, After [2]int
-	// In and Out are operands and results that are there.
-	In, Out []Tensor
+	Before [2]int `json:"tiu_dma_id(before)"`
+	After  [2]int `json:"tiu_dma_id(after)"`
+	// In and Out are the operands and results with a type.
+	In  []Tensor `json:"operands"`
+	Out []Tensor `json:"results"`
 }
 
-// File is one file that was written.
+// Tensor is an operand or result of an object of tensor_location.json.
+type Tensor struct {
+	Shape []int  `json:"-"`
+	Type  string `json:"memory_type"` // the compiler's name of the element type: f16, si8
+}
+
+// File is an output file.
 type File struct {
 	Name string
 	Data []byte
 }
 
+// Write returns the converter's files for a directory: for BM1684 and BM1684X those of all
+// formats of the classic converter, for other chips those of the newer converter.
+func Write(in *Input) ([]File, error) {
+	if in.Classic != nil {
+		return Texts(in), nil
+	}
+	p := newPerfAI(in)
+	book, err := p.workbook()
+	if err != nil {
+		return nil, err
+	}
+	return append(p.texts(), File{"PerfAI_output.xlsx", book}), nil
+}
+
+// Texts returns the files of [Write] without the workbook.
+func Texts(in *Input) []File {
+	if in.Classic != nil {
+		return newClassic(in).texts()
+	}
+	return newPerfAI(in).texts()
+}
+
+//go:embed columns.txt
+var columnText string
+
+// columns contains the lists of columns.txt by name. A comma or an end of line separates elements.
+var columns = func() map[string][]string {
+	lists := map[string][]string{}
+	for section := range strings.SplitSeq(columnText, "[") {
+		name, body, _ := strings.Cut(section, "]\n")
+		lists[name] = strings.Split(strings.ReplaceAll(strings.TrimSpace(body), "\n", ","), ",")
+	}
+	return lists
+}()
+
 // words is one record of a monitor.
 type words []uint32
 
-// records splits a block into records of a number of words.
+// records splits a block into records of n words.
 func records(block []byte, n int) []words {
 	list := make([]words, 0, len(block)/(4*n))
 	for ; len(block) >= 4*n; block = block[4*n:] {
@@ -77,43 +132,4 @@ func records(block []byte, n int) []words {
 		list = append(list, r)
 	}
 	return list
-}
-
-// The numbers of engines in the converter's output.
-const (
-	engineTIU  = 0
-	engineGDMA = 1
-	engineSDMA = 3
-)
-
-// instr is one executed command as the converter sees it.
-type instr struct {
-	engine int
-	core   int
-	id     int // number of the command, from 1
-	global int
-	// start and end in cycles of the engine's clock
-	start, end int64
-	cycles     int64
-	c          *command.Command // nil where the converter does not know it
-	work       command.Work
-	copy       transfer
-	name, kind string
-	msg, count int
-	layer      *Place
-	raw        words
-	average    int64
-}
-
-// transfer is what the converter makes of a copy's counters.
-type transfer struct {
-	direction, from, to string
-	dtype               string
-	ddrBytes, lmemBytes uint64
-	ddrBW, lmemBW       float64
-	ddrCount, lmemCount uint64
-	size                uint64
-	stall               uint64
-	bandwidth           float64
-	l2                  bool
 }

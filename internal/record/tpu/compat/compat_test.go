@@ -9,6 +9,7 @@ import (
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/tpu/command"
 	"github.com/opmeter/opmeter/internal/record/tpu/compat"
+	"github.com/opmeter/opmeter/internal/record/tpu/compiler"
 	"github.com/opmeter/opmeter/internal/record/tpu/reginfo"
 	"github.com/opmeter/opmeter/internal/testing/tpurecords"
 )
@@ -115,7 +116,11 @@ func FuzzWrite(f *testing.F) {
 			Places: []compat.Place{{Ordinal: 1, Line: 2, Op: "Load", Local: true, After: [2]int{3, 1 << 20}}, {Ordinal: 2, Before: [2]int{1, 1}, After: [2]int{2, 2}}},
 		}
 		if c == command.BM1684 || c == command.BM1684X {
-			in.Classic = &compat.Classic{Log: log, Estimate: estimate, Firmware: dma}
+			e, err := compiler.ReadEstimate(bytes.NewReader(estimate))
+			if err != nil {
+				t.Fatal(err)
+			}
+			in.Classic = &compat.Classic{Log: log, Estimate: e, Firmware: dma}
 		}
 		for _, f := range compat.Texts(in) {
 			if len(f.Data) == 0 {

@@ -1,20 +1,63 @@
 package compat
 
 import (
+	"cmp"
+	"iter"
+	"slices"
+
 	"github.com/opmeter/opmeter/internal/record/tpu/command"
 )
 
-// perfAI is what the converter of the newer chips makes of a directory.
+// perfAI is the output of the newer converter before formatting.
 type perfAI struct {
 	in    *Input
 	cores []coreRun
-	d     dict // of the command that is written
+	d     dict // entries of the current command
 }
 
-type coreRun struct{ tiu, gdma, sdma []instr }
+type coreRun struct{ tiu, gdma, sdma []*instr }
 
-// newPerfAI matches records with commands, sets the clocks and computes each command's
-// figures in the converter's way.
+func (c *coreRun) lists() [3][]*instr { return [...][]*instr{c.tiu, c.gdma, c.sdma} }
+
+// The numbers of engines in the converter's output.
+const (
+	engineTIU  = 0
+	engineGDMA = 1
+	engineSDMA = 3
+)
+
+type instr struct {
+	engine, core, global int
+	id                   int // number of the command, from 1
+	// start and end in cycles of the engine's clock
+	start, end, cycles, average int64
+	c                           *command.Command // nil if the converter does not know it
+	work                        command.Work
+	copy                        transfer
+	name, kind                  string
+	msg, count                  int
+	layer                       *Place
+	raw                         words
+}
+
+// transfer is what the converter derives from the counters of a copy.
+type transfer struct {
+	direction, from, to, dtype               string
+	ddrBytes, lmemBytes, ddrCount, lmemCount uint64
+	size, stall                              uint64
+	ddrBW, lmemBW, bandwidth                 float64
+	l2                                       bool
+}
+
+func (t *transfer) rates() (ddr, l2 float64) {
+	if t.l2 {
+		return 0, t.bandwidth
+	}
+	return t.bandwidth, 0
+}
+
+// newPerfAI matches records with commands, converts the times and computes the figures of each
+// command.
 func newPerfAI(in *Input) *perfAI {
 	p := &perfAI{in: in}
 	if in.Chip == command.BM1690 {
@@ -22,259 +65,137 @@ func newPerfAI(in *Input) *perfAI {
 	} else {
 		p.matchByID()
 	}
-	for k := range p.cores {
-		c := &p.cores[k]
+	for _, c := range p.cores {
 		averages(c.tiu)
-		for _, list := range [][]instr{c.tiu, c.gdma, c.sdma} {
-			for i := range list {
-				p.derive(&list[i])
-			}
+		for x := range p.clocked(c) {
+			p.derive(x)
 		}
 	}
 	p.joinLayers()
 	return p
 }
 
-// words of a TIU and of a DMA record.
-func recordWords(chip *command.Chip) (tiu, dma int) {
-	if chip.Tagged {
-		return 4, 16
-	}
-	return 8, 64
-}
-
-// matchByID pairs a record with the command of its number. Copies made by the runtime
-// restart the numbers: a rule on the places of number 0 cuts them off.
-func (p *perfAI) matchByID() {
-	tw, dw := recordWords(p.in.Chip)
-	for k, core := range p.in.Cores {
-		var run coreRun
-		lost := idWrap{bits: 16}
-		for _, r := range records(core.TIU, tw) {
-			x := instr{engine: engineTIU, core: k, raw: r}
-			id := r[2] & 0xFFFF
-			x.start, x.end = int64(r[0]), int64(r[1])
-			if p.in.Chip.Tagged {
-				id, x.start, x.end = r[0]&0xFFFFF, int64(r[2]), int64(r[3])
-			} else {
-				id = lost.next(id)
+// clocked yields the commands of a core, each with the clock of its engine in MHz.
+func (p *perfAI) clocked(c coreRun) iter.Seq2[*instr, float64] {
+	return func(yield func(*instr, float64) bool) {
+		for e, list := range c.lists() {
+			mhz := float64(p.in.TIUMHz)
+			if e > 0 {
+				mhz = float64(p.in.DMAMHz)
 			}
-			if int(id) < len(core.TIUCommands) {
-				x.id, x.c = int(id)+1, &core.TIUCommands[id]
-				run.tiu = append(run.tiu, x)
-			}
-		}
-		for _, r := range cutZeros(records(core.GDMA, dw)) {
-			id := r[2] & 0xFFFFF
-			if int(id) < len(core.GDMACommands) {
-				run.gdma = append(run.gdma, instr{
-					engine: engineGDMA, core: k, id: int(id) + 1, c: &core.GDMACommands[id],
-					start: int64(r[0]), end: int64(r[1]), raw: r,
-				})
-			}
-		}
-		if len(run.tiu) > 0 {
-			if m, ok := run.tiu[0].c.Message(); ok && !m.Wait {
-				run.tiu = run.tiu[1:]
-			}
-		}
-		unwrap(run.tiu)
-		unwrap(run.gdma)
-		p.cores = append(p.cores, run)
-	}
-	p.alignWaits()
-	for k := range p.cores {
-		number(p.cores[k].tiu, 1)
-		number(p.cores[k].gdma, 1)
-	}
-}
-
-// idWrap restores numbers that ran over: behind one near the end of the range a small
-// one is of the next round.
-type idWrap struct {
-	bits      int
-	add, last uint32
-}
-
-func (w *idWrap) next(id uint32) uint32 {
-	if w.last > 65_000 && id < 1000 {
-		w.add += 1 << w.bits
-	}
-	w.last = id
-	return id + w.add
-}
-
-func number(list []instr, first int) {
-	for i := range list {
-		list[i].global = i + first
-	}
-}
-
-// cutZeros keeps of a core's copies what lies between the records with number 0.
-func cutZeros(list []words) []words {
-	var zeros []int
-	for i, r := range list {
-		if r[2]&0xFFFFF == 0 {
-			zeros = append(zeros, i)
-		}
-	}
-	switch len(zeros) {
-	case 0:
-		return list
-	case 1:
-		return list[1:]
-	case 2:
-		return list[zeros[0]+1 : zeros[1]]
-	}
-	return list[zeros[1]:zeros[len(zeros)-1]]
-}
-
-// unwrap adds what 32-bit counters lost.
-func unwrap(list []instr) {
-	var add, last int64
-	for i := range list {
-		for _, t := range []*int64{&list[i].start, &list[i].end} {
-			*t += add
-			if *t < last {
-				*t += 1 << 32
-				add += 1 << 32
-			}
-			last = *t
-		}
-	}
-}
-
-// alignWaits puts all records on one axis: cycles become nanoseconds, every core's first
-// wait for a message begins with core 0's, the earliest record at 0; then cycles again.
-func (p *perfAI) alignWaits() {
-	nanos := func(list []instr, mhz int) {
-		for i := range list {
-			list[i].start = int64(float64(list[i].start) / float64(mhz) * 1000)
-			list[i].end = int64(float64(list[i].end) / float64(mhz) * 1000)
-		}
-	}
-	var base int64
-	haveBase := false
-	first := int64(1<<63 - 1)
-	for k := range p.cores {
-		c := &p.cores[k]
-		nanos(c.tiu, p.in.TIUMHz)
-		nanos(c.gdma, p.in.DMAMHz)
-		shift := int64(0)
-		for i := range c.tiu {
-			if m, ok := c.tiu[i].c.Message(); ok && m.Wait {
-				if !haveBase {
-					base, haveBase = c.tiu[i].start, true
+			for _, x := range list {
+				if !yield(x, mhz) {
+					return
 				}
-				shift = base - c.tiu[i].start
-				break
 			}
 		}
-		averages(c.tiu)
-		for _, list := range [][]instr{c.tiu, c.gdma} {
-			for i := range list {
-				list[i].start += shift
-				list[i].end += shift
-				first = min(first, list[i].start)
-			}
-		}
-	}
-	cycles := func(list []instr, mhz int) {
-		for i := range list {
-			list[i].start = int64(float64((list[i].start-first)*int64(mhz)) / 1000)
-			list[i].end = int64(float64((list[i].end-first)*int64(mhz)) / 1000)
-		}
-	}
-	for k := range p.cores {
-		cycles(p.cores[k].tiu, p.in.TIUMHz)
-		cycles(p.cores[k].gdma, p.in.DMAMHz)
 	}
 }
 
-// derive computes what the converter shows of a command.
+// all returns the commands of every engine and core by start, end, number and engine.
+func (p *perfAI) all() []*instr {
+	var list []*instr
+	for _, c := range p.cores {
+		for x := range p.clocked(c) {
+			list = append(list, x)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *instr) int {
+		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end), cmp.Compare(a.id, b.id), cmp.Compare(a.engine, b.engine))
+	})
+	return list
+}
+
+const averaged = 200
+
+// averages sets the mean cycles of the last 200 tensor commands of a core, gaps included.
+func averages(list []*instr) {
+	for i, x := range list {
+		span, n := x.end, int64(x.id)
+		if x.id > averaged {
+			span, n = x.end-list[max(0, i-averaged+1)].start, averaged
+		}
+		x.average = int64(round(float64(span)/float64(n), 0))
+	}
+}
+
 func (p *perfAI) derive(x *instr) {
 	x.cycles = x.end - x.start + 1
-	if x.c == nil {
-		x.name, x.kind = "unknown", "unknown"
-	} else {
+	x.name, x.kind = "unknown", "unknown"
+	x.work = command.Work{Alg: 1, Arch: 1}
+	if x.c != nil {
 		x.name, x.kind = x.c.Name(), x.c.Op.Name
 		if m, ok := x.c.Message(); ok {
 			x.msg, x.count = m.ID, m.Count
 		}
-	}
-	if x.engine == engineTIU {
-		x.work = command.Work{Alg: 1, Arch: 1}
-		if x.c != nil {
-			if w, ok := x.c.Work(p.in.Chip); ok {
-				x.work = w
-			}
+		if w, ok := x.c.Work(p.in.Chip); ok {
+			x.work = w
 		}
-		return
 	}
-	p.deriveCopy(x)
+	if x.engine != engineTIU {
+		p.deriveCopy(x)
+	}
 }
 
-// deriveCopy reads a copy's counters.
 func (p *perfAI) deriveCopy(x *instr) {
-	t := &x.copy
-	w := x.raw
+	t, w := &x.copy, x.raw
+	sum := func(at ...int) (n uint64) {
+		for _, i := range at {
+			n += uint64(w[i])
+		}
+		return n
+	}
+	scale := 0.75
 	if p.in.Chip.Tagged {
-		written, read := uint64(w[10]), uint64(w[5])
-		t.ddrBytes = written + read
-		t.lmemBytes = t.ddrBytes
-		t.ddrCount, t.lmemCount = uint64(w[12])+uint64(w[13]), uint64(w[14])+uint64(w[15])
-		t.stall = uint64(w[4])
+		scale = float64(p.in.DMAMHz)
+		t.ddrBytes, t.lmemBytes, t.stall = sum(5, 10), sum(5, 10), sum(4)
+		t.ddrCount, t.lmemCount = sum(12, 13), sum(14, 15)
 	} else {
-		t.ddrBytes = uint64(w[3]) + uint64(w[6]) + uint64(w[5]) + uint64(w[8])
-		t.lmemBytes = uint64(w[9]) + uint64(w[11])
+		t.ddrBytes, t.lmemBytes, t.stall = sum(3, 5, 6, 8), sum(9, 11), sum(28, 29)
 		t.ddrCount, t.lmemCount = t.ddrBytes/16, t.lmemBytes/16
-		t.stall = uint64(w[28]) + uint64(w[29])
 	}
 	t.size = max(t.ddrBytes, t.lmemBytes)
 	rate := func(bytes uint64) float64 {
+		v := ratio(bytes, uint64(x.cycles)) * scale
 		if p.in.Chip.Tagged {
-			return round(ratio(bytes, uint64(x.cycles))*float64(p.in.DMAMHz)/1000, 4)
+			v /= 1000
 		}
-		return round(ratio(bytes, uint64(x.cycles))*0.75, 4)
+		return round(v, 4)
 	}
-	t.ddrBW, t.lmemBW = rate(t.ddrBytes), rate(t.lmemBytes)
-	t.bandwidth = rate(t.size)
+	t.ddrBW, t.lmemBW, t.bandwidth = rate(t.ddrBytes), rate(t.lmemBytes), rate(t.size)
 	t.from, t.to, t.dtype = "DDR", "LMEM", "INT8"
 	if x.c != nil {
-		p.places(x)
+		p.memories(x)
 	}
 	t.direction = t.from + "->" + t.to
 }
 
-// places names the memories of a copy.
-func (p *perfAI) places(x *instr) {
+// memories names the memories of a copy, and the copy by them.
+func (p *perfAI) memories(x *instr) {
 	t := &x.copy
-	from, to := spaces(p.in.Chip, x.c)
-	t.from, t.to = from, to
+	t.from = p.memory(x.c, command.SrcLow, command.SrcHigh)
+	t.to = p.memory(x.c, command.DstLow, command.DstHigh)
 	t.dtype = x.c.DType().String()
-	t.l2 = from != "DDR" && to != "DDR" && (from == "L2M" || to == "L2M")
-	if x.c.Op.System() {
+	t.l2 = t.from != "DDR" && t.to != "DDR" && (t.from == "L2M" || t.to == "L2M")
+	switch {
+	case x.c.Op.System():
 		x.name = p.systemName(x.c)
 		x.kind = x.name
-		return
-	}
-	if x.c.Op.Type <= 1 && x.c.Sub == 0 {
-		switch {
-		case from == "L2M" || to == "L2M":
-			x.name = "tensor"
-		case from == "DDR":
-			x.name = "tensorLd"
-		case to == "DDR":
-			x.name = "tensorSt"
-		default:
-			x.name = "tensorMv"
-		}
+	case x.c.Op.Type > 1 || x.c.Sub != 0:
+	case t.from == "L2M" || t.to == "L2M":
+		x.name = "tensor"
+	case t.from == "DDR":
+		x.name = "tensorLd"
+	case t.to == "DDR":
+		x.name = "tensorSt"
+	default:
+		x.name = "tensorMv"
 	}
 }
 
 var systemNames = [...]string{"chain end", "nop", "sys_tr_wr", "sys_send", "sys_wait"}
 
-// systemName is what the converter calls a system command of a copy engine.
+// systemName returns the converter's name of a system command of a copy engine.
 func (p *perfAI) systemName(c *command.Command) string {
 	if p.in.Chip == command.BM1690 || int(c.Sub) >= len(systemNames) {
 		return "DMA_sys"
@@ -282,30 +203,21 @@ func (p *perfAI) systemName(c *command.Command) string {
 	return systemNames[c.Sub]
 }
 
-// spaces tells the memories by the bits that the converter looks at, system commands
-// included.
-func spaces(chip *command.Chip, c *command.Command) (from, to string) {
-	name := func(low, high command.Role) string {
-		h, l := c.Get(high), c.Get(low)
-		switch {
-		case chip == command.CV184X:
-			if l>>31&1 == 1 {
-				return "DDR"
-			}
-			return "LMEM"
-		case chip.Tagged:
-			switch h >> 8 & 31 {
-			case 31:
-				return "LMEM"
-			case 30:
-				return "L2M"
-			}
-			return "DDR"
-		}
-		if h>>7&1 == 1 {
-			return "DDR"
-		}
-		return "LMEM"
+// memory names the memory of an address by the bits that the converter reads, for system
+// commands, too.
+func (p *perfAI) memory(c *command.Command, low, high command.Role) string {
+	h := c.Get(high)
+	isDDR := h>>7&1 == 1
+	switch {
+	case p.in.Chip == command.CV184X:
+		isDDR = c.Get(low)>>31&1 == 1
+	case p.in.Chip.Tagged && h>>8&31 == 30:
+		return "L2M"
+	case p.in.Chip.Tagged:
+		isDDR = h>>8&31 != 31
 	}
-	return name(command.SrcLow, command.SrcHigh), name(command.DstLow, command.DstHigh)
+	if isDDR {
+		return "DDR"
+	}
+	return "LMEM"
 }

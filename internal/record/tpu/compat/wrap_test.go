@@ -2,7 +2,7 @@ package compat
 
 import "testing"
 
-// Numbers of 16 bits go on behind 65535.
+// TestIDWrap continues 16-bit command numbers after 65535.
 func TestIDWrap(t *testing.T) {
 	t.Parallel()
 	w := idWrap{bits: 16}

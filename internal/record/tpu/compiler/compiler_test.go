@@ -111,8 +111,8 @@ func TestEstimate(t *testing.T) {
 		Table         int32
 	}
 	var got []item
-	for i := range e.Len() {
-		got = append(got, item{e.DMA[i], e.Layer[i], e.Names[e.Op[i]], e.Names[e.Func[i]], e.Start[i], e.Cycles[i], e.Dir[i], e.Bytes[i], e.Table[i]})
+	for _, x := range e.Items {
+		got = append(got, item{x.DMA, x.Layer, e.Names[x.Op], e.Names[x.Func], x.Start, x.Cycles, x.Dir, x.Bytes, x.Table})
 	}
 	want := []item{
 		{true, 20, "Load", "GDMA_TENSOR", 0, 100, 0, 196608, 0},
@@ -177,15 +177,15 @@ func TestPlaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l.Len() != 2 || l.Bad != 1 || l.Before[0] != [2]int64{0, 1} || l.After[1] != [2]int64{2, 4} || l.Core[0] != 2 || l.Op[1] != "tpu.Gather" {
-		t.Errorf("%+v", l)
+	want := []compiler.Location{
+		{
+			Line: 13, Subnet: 1, Core: 2, Op: "tpu.Gather", Before: [2]int64{0, 1}, After: [2]int64{2, 3},
+			Operands: []compiler.Place{{Name: "w", Type: "bf16", Shape: []int64{24, 2048}}, {}}, Results: []compiler.Place{{Name: "é", Type: "f32", Shape: []int64{}}},
+		},
+		{Line: 13, Subnet: 1, Op: "tpu.Gather", Before: [2]int64{2, 3}, After: [2]int64{2, 4}},
 	}
-	want := [][]compiler.Place{{{Name: "w", Type: "bf16", Shape: []int64{24, 2048}}, {}}, nil}
-	if diff := cmp.Diff(want, l.Operands); diff != "" {
-		t.Error(diff)
-	}
-	if l.Results[0][0].Name != "é" || l.Results[0][0].Type != "f32" || l.Results[1] != nil {
-		t.Errorf("results are %+v", l.Results)
+	if diff := cmp.Diff(want, l.List); diff != "" || l.Bad != 1 {
+		t.Error(diff, l.Bad)
 	}
 }
 
@@ -208,17 +208,23 @@ func FuzzTexts(f *testing.F) {
 			}
 		}
 		e, err := compiler.ReadEstimate(strings.NewReader(s))
-		for _, n := range []int{len(e.Layer), len(e.Op), len(e.Func), len(e.BD), len(e.GDMA), len(e.Start), len(e.Cycles), len(e.Dir), len(e.Bytes), len(e.Table)} {
-			if n != e.Len() || err != nil {
-				t.Fatalf("%d and %d items, %v", n, e.Len(), err)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range e.Items {
+			if max(int(x.Op), int(x.Func)) >= len(e.Names) || x.Start < 0 || x.Cycles < 0 || x.Table >= e.Tables {
+				t.Fatalf("%+v", x)
 			}
 		}
 		if p, err := compiler.ReadProgram(strings.NewReader(s)); err != nil || p == nil {
 			t.Fatal(err)
 		}
-		p, err := compiler.ReadLocations(strings.NewReader(s))
-		if n := p.Len(); err == nil && (len(p.Op) != n || len(p.Before) != n || len(p.After) != n || len(p.Results) != n || len(p.Operands) != n || len(p.Core) != n) {
-			t.Fatalf("%+v", p)
+		if l, err := compiler.ReadLocations(strings.NewReader(s)); err == nil {
+			for _, x := range l.List {
+				if min(x.Line, x.Before[0], x.Before[1], x.After[0], x.After[1]) < 0 {
+					t.Fatalf("%+v", x)
+				}
+			}
 		}
 	})
 }

@@ -7,44 +7,38 @@ import (
 	"strings"
 )
 
-// Estimate is what the compiler expects of each command. Times are cycles of the tensor
-// engine; those of later subnets come after the latest end before.
+// Estimate is the compiler's estimate for each command. Times are cycles of the tensor engine.
+// Those of later subnets come after the latest end before.
 type Estimate struct {
-	// Items are columns, in the order of the file.
-	DMA []bool
-	// Layer is the line of the operation in final.mlir, -1 where the name has none.
-	Layer []int64
-	// Op and Func are the names of the operation and of the command, as places in Names.
-	Op, Func []int32
-	Names    []string
-	// BD and GDMA are the ids of the command and of the one that it waits for.
-	BD, GDMA []uint32
-	// Start and Cycles of the command.
-	Start, Cycles []int64
-	// Dir is the direction of copies, -1 for none, Bytes what they move.
-	Dir   []int8
-	Bytes []int64
-	// Table numbers the table of each item: one for each subnet.
-	Table []int32
-	// Tables is the number of tables.
+	Items  []Item   // in the order of the file
+	Names  []string // of operations and commands
 	Tables int32
-	// Total is the sum of the tables' cycles.
-	Total int64
-	// Moved holds the bytes of the summaries by direction: DDR to local, local to DDR,
-	// DDR to DDR, local to local. Summaries counts them.
-	Moved     [4]int64
-	Summaries int
-	// FLOPs and RuntimeS add up the lines with the model's operations; 0 where none
-	// is there.
+	Total  int64 // sum of the tables' cycles
+	// Moved contains the bytes of the summaries by direction: DDR to local, local to DDR, DDR to
+	// DDR, local to local.
+	Moved [4]int64
+	// FLOPs and RuntimeS are sums over the lines with the model's operations, 0 without such lines.
 	FLOPs    int64
 	RuntimeS float64
-	// Bad counts items that could not be read, Dropped those beyond the bound.
+	// Bad counts unreadable items, Dropped those beyond the bound.
 	Bad, Dropped int64
 
 	at map[string]int32
 }
 
-// name is the place of a text in Names.
+// Item is the estimate for one command.
+type Item struct {
+	DMA           bool
+	Dir           int8   // direction of copies, -1 for none
+	Op, Func      int32  // names of the operation and of the command in Names
+	Table         int32  // one for each subnet
+	BD, GDMA      uint32 // id of the command and id of the command that it waits for
+	Layer         int64  // line of the operation in final.mlir, -1 if the name has none
+	Start, Cycles int64
+	Bytes         int64 // of copies
+}
+
+// name returns the place of a text in Names.
 func (e *Estimate) name(b []byte) int32 {
 	if i, ok := e.at[string(b)]; ok {
 		return i
@@ -61,15 +55,12 @@ func (e *Estimate) name(b []byte) int32 {
 	return i
 }
 
-// Len is the number of items.
-func (e *Estimate) Len() int { return len(e.DMA) }
-
-// IsEstimate reports whether a text that begins so is an estimate.
+// IsEstimate reports whether the beginning of a text is that of an estimate.
 func IsEstimate(head []byte) bool {
 	return bytes.Contains(head, []byte("ENGINE_BD")) && bytes.Contains(head, []byte("ENGINE_GDMA"))
 }
 
-// ReadEstimate reads an estimate. The error is the reader's; what came before is kept.
+// ReadEstimate reads an estimate. The error is the reader's. The items before are kept.
 func ReadEstimate(r io.Reader) (*Estimate, error) {
 	p := estimateParser{e: &Estimate{}}
 	err := lines(r, p.line)
@@ -80,9 +71,9 @@ func ReadEstimate(r io.Reader) (*Estimate, error) {
 type estimateParser struct {
 	e       *Estimate
 	inside  bool
-	base    int64 // cycles before the present table
-	latest  int64 // end of the present table
-	counted bool  // the present table has stated its total
+	base    int64 // cycles before the current table
+	latest  int64 // end of the current table
+	counted bool  // the current table has stated its total
 	open    bool
 }
 
@@ -122,7 +113,7 @@ func (p *estimateParser) total(v []byte) {
 	}
 }
 
-// close ends a table: the next one begins behind it.
+// close ends a table. The next one begins after it.
 func (p *estimateParser) close() {
 	if !p.open {
 		return
@@ -132,9 +123,8 @@ func (p *estimateParser) close() {
 	p.latest, p.open = 0, false
 }
 
-// summary reads |dr[0] S2L:2150032|dr[1] L2S:...
+// summary parses |dr[0] S2L:2150032|dr[1] L2S:...
 func (p *estimateParser) summary(b []byte) {
-	p.e.Summaries++
 	for i, name := range []string{"S2L:", "L2S:", "S2S:", "L2L:"} {
 		if at := bytes.Index(b, []byte(name)); at >= 0 {
 			if n, ok := integer(b[at+len(name):]); ok && n >= 0 {
@@ -144,7 +134,7 @@ func (p *estimateParser) summary(b []byte) {
 	}
 }
 
-// flops reads flops: F, runtime: X ms, ComputationAbility: Y T.
+// flops parses flops: F, runtime: X ms, ComputationAbility: Y T.
 func (p *estimateParser) flops(b []byte) {
 	for part := range strings.SplitSeq(string(b), ",") {
 		key, v, _ := strings.Cut(part, ":")
@@ -162,16 +152,21 @@ func (p *estimateParser) flops(b []byte) {
 	}
 }
 
-// item reads NAME_ID|FUNCTION|s:|b:|g:|e:|t:, of copies also |dr:|sz:|bw:.
+var itemKeys = []string{"s", "t", "e", "b", "g", "dr", "sz"}
+
+// item parses NAME_ID|FUNCTION|s:|b:|g:|e:|t:, of copies also |dr:|sz:|bw:.
 func (p *estimateParser) item(word []byte) {
 	e := p.e
-	if e.Len() >= maxCommands {
+	if len(e.Items) >= maxCommands {
 		e.Dropped++
 		return
 	}
 	name, rest, ok1 := bytes.Cut(word, []byte("|"))
 	fn, rest, ok2 := bytes.Cut(rest, []byte("|"))
-	if !ok1 || !ok2 {
+	v := [...]int64{0, 0, -1, 0, 0, -1, 0}
+	have := values(rest, '|', ':', itemKeys, v[:])
+	start, cycles, end, dir := v[0], v[1], v[2], v[5]
+	if !ok1 || !ok2 || have&3 != 3 || min(start, cycles) < 0 || max(start, cycles, end, v[6]) > 1<<53 {
 		e.Bad++
 		return
 	}
@@ -181,72 +176,9 @@ func (p *estimateParser) item(word []byte) {
 			layer, name = v, name[:at]
 		}
 	}
-	x := itemFields{end: -1, dir: -1}
-	if !x.read(rest) || x.start < 0 || x.cycles < 0 {
-		e.Bad++
-		return
-	}
-	e.DMA = append(e.DMA, x.dir >= 0 || bytes.HasPrefix(fn, []byte("GDMA")))
-	e.Layer = append(e.Layer, layer)
-	e.Op, e.Func = append(e.Op, e.name(name)), append(e.Func, e.name(fn))
-	e.BD, e.GDMA = append(e.BD, clip32(x.bd)), append(e.GDMA, clip32(x.gdma))
-	e.Start, e.Cycles = append(e.Start, p.base+x.start), append(e.Cycles, x.cycles)
-	e.Dir, e.Bytes = append(e.Dir, int8(min(x.dir, 127))), append(e.Bytes, max(x.size, 0))
-	e.Table = append(e.Table, e.Tables-1)
-	p.latest = max(p.latest, x.end+1, x.start+x.cycles)
-}
-
-// itemFields are the numbers of an item.
-type itemFields struct{ start, end, cycles, bd, gdma, dir, size int64 }
-
-// read takes key:value fields between bars; it reports whether start and duration are
-// among them.
-func (x *itemFields) read(b []byte) bool {
-	have := 0
-	for len(b) > 0 {
-		colon := bytes.IndexByte(b, ':')
-		if colon < 0 {
-			break
-		}
-		key := b[:colon]
-		v, ok := integer(b[colon+1:])
-		end := bytes.IndexByte(b, '|')
-		if end < 0 {
-			end = len(b) - 1
-		}
-		if end > colon && ok && v <= 1<<53 {
-			switch {
-			case len(key) == 1:
-				switch key[0] {
-				case 's':
-					x.start = v
-					have |= 1
-				case 'e':
-					x.end = v
-				case 't':
-					x.cycles = v
-					have |= 2
-				case 'b':
-					x.bd = v
-				case 'g':
-					x.gdma = v
-				}
-			case string(key) == "dr":
-				x.dir = v
-			case string(key) == "sz":
-				x.size = v
-			}
-		}
-		b = b[end+1:]
-	}
-	return have == 3
-}
-
-// digits is how many digits b begins with.
-func digits(b []byte) int {
-	n := 0
-	for n < len(b) && b[n] >= '0' && b[n] <= '9' {
-		n++
-	}
-	return n
+	e.Items = append(e.Items, Item{
+		DMA: dir >= 0 || bytes.HasPrefix(fn, []byte("GDMA")), Dir: int8(min(dir, 127)), Op: e.name(name), Func: e.name(fn), Table: e.Tables - 1,
+		BD: clip32(v[3]), GDMA: clip32(v[4]), Layer: layer, Start: p.base + start, Cycles: cycles, Bytes: max(v[6], 0),
+	})
+	p.latest = max(p.latest, end+1, start+cycles)
 }

@@ -1,6 +1,5 @@
-// Package compiler reads what the compiler of Sophgo's chips leaves beside a model and
-// what its runtime copies into a profile directory, all of it text: the log of commands
-// and layers (global.profile, *.net_N.profile), the estimate of cycles (net_stat.sim,
+// Package compiler reads the texts of the compiler of Sophgo's chips and of its runtime: the log
+// of commands and layers (global.profile, *.net_N.profile), the estimate of cycles (net_stat.sim,
 // compiler_profile_N.txt), the places of tensors (tensor_location.json) and the program
 // (final.mlir).
 package compiler
@@ -14,38 +13,28 @@ import (
 	"strings"
 )
 
-// Log is a compiler log with what the runtime wrote around it.
+// Log is a compiler log with the lines of the runtime around it.
 type Log struct {
-	// Arch is the number of the chip, 0 where the file does not say; ArchName its name
-	// where the file has that.
-	Arch     int
-	ArchName string
+	Arch     int    // number of the chip, 0 if unknown
+	ArchName string // name of the chip, in files that have it instead of the number
 	NetName  string
-	// FreqMHz is the clock that the file states, 0 for none.
-	FreqMHz float64
-	// Cores are those that ran.
-	Cores []int
-	// Named says that layer types are names and layer ids lines of final.mlir.
-	Named bool
-	// Started says that a compiler log is there.
-	Started bool
-	// Layers are the lines that begin a layer, in order; the same layer stands there
-	// once for every slice.
+	FreqMHz  float64 // stated clock, 0 if unknown
+	Cores    []int   // cores that ran
+	Named    bool    // layer types are names and layer ids are lines of final.mlir
+	Started  bool    // the file contains a compiler log
+	// Layers are the lines that begin a layer, in order. A layer has one line for every slice.
 	Layers []LayerLine
-	// Tensors are those of each layer's first line.
-	Tensors []TensorLine
-	// Commands are the command lines in order.
+	// Tensors are the tensors of each layer's first line.
+	Tensors  []TensorLine
 	Commands Commands
-	// Memory lists allocations.
-	Memory []Allocation
-	// Lines is the number of lines, Unknown those that have nothing that is known,
-	// Dropped what was beyond the bounds.
+	Memory   []Allocation
+	// Lines counts lines, Unknown those without known content, Dropped those beyond the bounds.
 	Lines, Unknown, Dropped int64
 
 	types texts
 }
 
-// Scope says which memory a layer works from.
+// Scope is the memory that a layer works from.
 type Scope uint8
 
 // Scopes.
@@ -57,63 +46,52 @@ const (
 
 // LayerLine is a line that begins a layer.
 type LayerLine struct {
-	// ID is the number of the operation, its line in final.mlir.
-	ID     int64
+	ID     int64 // number of the operation: its line in final.mlir
 	Subnet int32
 	Scope  Scope
-	// Type is the kind of operation, a name or a number.
-	Type string
-	// Name is seldom there.
-	Name string
-	// Tensors are the layer's in Log.Tensors, none but for its first line.
+	Type   string // kind of operation, a name or a number
+	Name   string // usually empty
+	// The layer's tensors in Log.Tensors. Only its first line has some.
 	FirstTensor, EndTensor int
 }
 
 // TensorLine is a tensor of a layer.
 type TensorLine struct {
-	// ID is the line of the operation that makes it, below 0 for an input of the net.
-	ID int64
-	In bool
-	// Shape has at most 64 dimensions.
-	Shape []int64
-	// DType is the code of the element type, -1 where it is not stated.
-	DType int
+	ID    int64 // line of the operation that produces it, below 0 for an input of the net
+	In    bool
+	Shape []int64 // at most 64 dimensions
+	DType int     // number of the element type, -1 if unknown
 	Const bool
-	// Global and Local are its address in global and local memory, Bytes its size
-	// where the log tells.
+	// Global and Local are addresses in global and local memory, Bytes is the size if stated.
 	Global, Local, Bytes uint64
 }
 
 // Commands are the columns of command lines.
 type Commands struct {
-	// DMA says which engine, false for the tensor engine.
-	DMA []bool
-	// Core and Subnet number what the command is of.
+	DMA    []bool // a command of the copy engine
 	Core   []uint8
 	Subnet []int32
-	// Own is the command's own id where the chip has such, Dep that of the other engine
-	// that it waits for.
+	// Own is the command's own id on chips that have such ids, Dep the id of the other engine's
+	// command that it waits for.
 	Own, Dep []uint32
-	// Func is the code of its function, Dir that of its direction (-1 for none).
+	// Func is the number of its function, Dir that of its direction (-1 for none).
 	Func, Dir []int8
-	// Line is the position in Log.Layers, -1 before the first one.
-	Line []int32
+	Line      []int32 // position in Log.Layers, -1 before the first one
 }
 
-// Len is the number of commands.
+// Len returns the number of commands.
 func (c *Commands) Len() int { return len(c.DMA) }
 
 // Allocation is a part of the host's or the chip's memory.
 type Allocation struct {
-	// Kind is 0 CPU, 1 global, 2 local, 3 ARM.
-	Kind           int
+	Kind           int // 0 CPU, 1 global, 2 local, 3 ARM
 	Address, Bytes uint64
-	// Alloc and Free are the host's clock, microseconds; Free 0 for until the end.
+	// Alloc and Free are microseconds of the host's clock. Free is 0 for until the end.
 	Alloc, Free uint64
 	Name        string
 }
 
-// Bounds of what is kept of a log.
+// Bounds of the content of texts.
 const (
 	maxCommands   = 1 << 24
 	maxLayers     = 1 << 22
@@ -124,7 +102,7 @@ const (
 	maxTypes      = 1 << 16
 )
 
-// texts keeps one copy of each text.
+// texts stores one copy of each text.
 type texts struct{ at map[string]string }
 
 func (t *texts) of(b []byte) string {
@@ -141,8 +119,8 @@ func (t *texts) of(b []byte) string {
 	return s
 }
 
-// lines calls f with each line without its end; a line beyond the bound is cut. f
-// may change the line.
+// lines calls f with each line without its end. A line beyond the bound is cut. f may change the
+// line.
 func lines(r io.Reader, f func(line []byte)) error {
 	br := bufio.NewReaderSize(r, maxLine)
 	for {
@@ -162,7 +140,7 @@ func lines(r io.Reader, f func(line []byte)) error {
 	}
 }
 
-// IsLog reports whether a text that begins so is such a log.
+// IsLog reports whether the beginning of a text is that of a log.
 func IsLog(head []byte) bool {
 	if bytes.Contains(head, []byte("[bmprofile]")) || bytes.Contains(head, []byte("...Start Profile Log...")) {
 		return true
@@ -170,7 +148,7 @@ func IsLog(head []byte) bool {
 	return bytes.Contains(head, []byte("arch=")) && bytes.Contains(head, []byte("tpu_freq="))
 }
 
-// ReadLog reads a log. The error is the reader's; what came before is kept.
+// ReadLog reads a log. The error is the reader's. The lines before are kept.
 func ReadLog(r io.Reader) (*Log, error) {
 	p := logParser{log: &Log{}, subnet: 0, seen: map[[2]int64]bool{}}
 	err := lines(r, p.line)
@@ -181,46 +159,60 @@ type logParser struct {
 	log    *Log
 	subnet int32
 	seen   map[[2]int64]bool // layers whose tensors are kept
-	keep   bool              // tensors of the present layer
+	keep   bool              // keep the tensors of the current layer
 }
 
-var prefix = []byte("[bmprofile]")
+// kinds are the parsers of lines by the beginning of the line, the most frequent first.
+var kinds = []struct {
+	prefix string
+	take   func(p *logParser, line []byte)
+}{
+	{"tensor_id=", (*logParser).tensor},
+	{"gdma cmd_id", (*logParser).command},
+	{"bd cmd_id", (*logParser).command},
+	{"local_layer", func(p *logParser, b []byte) { p.layer(b, Local) }},
+	{"global_layer", func(p *logParser, b []byte) { p.layer(b, Global) }},
+	{"gdma_layer", func(p *logParser, b []byte) { p.layer(b, Move) }},
+	{"mtype=", (*logParser).memory},
+	{"start to run", (*logParser).start},
+	{"...Start Profile Log", (*logParser).start},
+	{"start parallel", nil},
+	{"end parallel", nil},
+	{"insert ", nil},
+	{"end to run", nil},
+	// The plan of local memory of old compilers contains nothing that commands do not contain.
+	{"subnet_id", nil},
+	{"start local memory", nil},
+	{"layer_id=", nil},
+}
 
-// line takes a line. The keys of the commonest lines are looked for first.
 func (p *logParser) line(b []byte) {
-	l := p.log
-	l.Lines++
-	b = bytes.TrimSpace(b)
-	b = bytes.TrimSpace(bytes.TrimPrefix(b, prefix))
-	switch {
-	case len(b) == 0, bytes.HasPrefix(b, []byte("start parallel")), bytes.HasPrefix(b, []byte("end parallel")), bytes.HasPrefix(b, []byte("insert ")):
-	case bytes.HasPrefix(b, []byte("tensor_id=")):
-		p.tensor(b)
-	case bytes.HasPrefix(b, []byte("gdma cmd_id")), bytes.HasPrefix(b, []byte("bd cmd_id")):
-		p.command(b)
-	case bytes.HasPrefix(b, []byte("local_layer")):
-		p.layer(b, Local)
-	case bytes.HasPrefix(b, []byte("global_layer")):
-		p.layer(b, Global)
-	case bytes.HasPrefix(b, []byte("gdma_layer")):
-		p.layer(b, Move)
-	case bytes.HasPrefix(b, []byte("mtype=")):
-		p.memory(b)
-	case bytes.HasPrefix(b, []byte("start to run")):
-		if v, ok := number(b, "subnet_id"); ok {
-			p.subnet = int32(v)
+	p.log.Lines++
+	b = bytes.TrimSpace(bytes.TrimPrefix(bytes.TrimSpace(b), []byte("[bmprofile]")))
+	for i := range kinds {
+		k := &kinds[i]
+		if len(b) >= len(k.prefix) && string(b[:len(k.prefix)]) == k.prefix {
+			if k.take != nil {
+				k.take(p, b)
+			}
+			return
 		}
-		l.Started = true
-	case bytes.HasPrefix(b, []byte("...Start Profile Log")):
-		l.Started = true
-	case bytes.HasPrefix(b, []byte("end to run")), bytes.HasPrefix(b, []byte("subnet_id")), bytes.HasPrefix(b, []byte("start local memory")), bytes.HasPrefix(b, []byte("layer_id=")):
-		// The plan of local memory of old compilers says nothing that commands do not.
-	default:
+	}
+	if len(b) > 0 {
 		p.head(b)
 	}
 }
 
-// head takes a line with a property of the whole.
+func (p *logParser) start(b []byte) {
+	if v, ok := fieldOf(b, "subnet_id"); ok {
+		if n, ok := integer(v); ok {
+			p.subnet = int32(n)
+		}
+	}
+	p.log.Started = true
+}
+
+// head parses a line with a property of the log.
 func (p *logParser) head(b []byte) {
 	l := p.log
 	i := bytes.IndexByte(b, '=')
@@ -260,71 +252,76 @@ func (p *logParser) head(b []byte) {
 	}
 }
 
-// fieldOf finds the value of key= and what follows it.
-func fieldOf(b []byte, key string) (v, rest []byte, ok bool) {
-	for at := 0; ; {
-		i := bytes.Index(b[at:], []byte(key))
+// fieldOf returns the value of key=.
+func fieldOf(b []byte, key string) (v []byte, ok bool) {
+	for {
+		i := bytes.Index(b, []byte(key))
 		if i < 0 {
-			return nil, b, false
+			return nil, false
 		}
-		i += at
 		end := i + len(key)
 		if end < len(b) && b[end] == '=' && (i == 0 || b[i-1] == ' ' || b[i-1] == '(') {
-			v = b[end+1:]
-			if sp := bytes.IndexByte(v, ' '); sp >= 0 {
-				return v[:sp], v[sp:], true
-			}
-			return v, nil, true
+			v, _, _ = bytes.Cut(b[end+1:], []byte(" "))
+			return v, true
 		}
-		at = end
+		b = b[end:]
 	}
 }
 
-func number(b []byte, key string) (int64, bool) {
-	v, _, ok := fieldOf(b, key)
-	if !ok {
-		return 0, false
-	}
-	return integer(v)
-}
-
-// integer reads an integer at the beginning of b.
 func integer(b []byte) (n int64, ok bool) {
-	neg := false
-	i := 0
+	begin := 0
 	if len(b) > 0 && b[0] == '-' {
-		neg, i = true, 1
+		begin = 1
 	}
-	begin := i
-	for ; i < len(b) && b[i] >= '0' && b[i] <= '9'; i++ {
-		if i-begin > 18 {
-			return 0, false
-		}
-		n = n*10 + int64(b[i]-'0')
-	}
-	if i == begin {
+	count := digits(b[begin:])
+	if count == 0 || count > 18 { // more digits may overflow
 		return 0, false
 	}
-	if neg {
+	for _, c := range b[begin : begin+count] {
+		n = n*10 + int64(c-'0')
+	}
+	if begin == 1 {
 		n = -n
 	}
 	return n, true
 }
 
-// pairs walks the key=value words of a line in one pass.
-func pairs(b []byte, f func(key, value []byte)) {
+func digits(b []byte) int {
+	n := 0
+	for n < len(b) && b[n] >= '0' && b[n] <= '9' {
+		n++
+	}
+	return n
+}
+
+// values parses the integers of the listed keys in a line of key-value pairs. v has the values in
+// the order of the keys and keeps its content for missing keys. have has a bit for each key found.
+func values(b []byte, between, equal byte, keys []string, v []int64) (have uint) {
 	for len(b) > 0 {
 		word := b
-		if sp := bytes.IndexByte(b, ' '); sp >= 0 {
-			word, b = b[:sp], b[sp+1:]
+		if end := bytes.IndexByte(b, between); end >= 0 {
+			word, b = b[:end], b[end+1:]
 		} else {
 			b = nil
 		}
-		if eq := bytes.IndexByte(word, '='); eq > 0 {
-			f(word[:eq], word[eq+1:])
+		at := bytes.IndexByte(word, equal)
+		if at <= 0 {
+			continue
+		}
+		for i, key := range keys {
+			if string(word[:at]) == key {
+				if n, ok := integer(word[at+1:]); ok {
+					v[i] = n
+					have |= 1 << i
+				}
+				break
+			}
 		}
 	}
+	return have
 }
+
+var commandKeys = []string{"bd_id", "gdma_id", "bd_func", "gdma_func", "gdma_dir", "core"}
 
 func (p *logParser) command(b []byte) {
 	l := p.log
@@ -333,45 +330,19 @@ func (p *logParser) command(b []byte) {
 		l.Dropped++
 		return
 	}
-	var bd, gdma, core int64
-	fn, dir := int64(-1), int64(-1)
-	dma, known := false, false
-	pairs(b, func(key, value []byte) {
-		v, ok := integer(value)
-		if !ok {
-			return
-		}
-		switch string(key) {
-		case "bd_id":
-			bd = v
-		case "gdma_id":
-			gdma = v
-		case "bd_func":
-			fn, known = v, true
-		case "gdma_func":
-			fn, dma, known = v, true, true
-		case "gdma_dir":
-			dir = v
-		case "core":
-			core = v
-		}
-	})
-	if !known {
+	v := [...]int64{0, 0, 0, 0, -1, 0}
+	have := values(b, ' ', '=', commandKeys, v[:])
+	own, dep, fn, dma := v[0], v[1], v[2], have>>3&1 == 1
+	if dma {
+		own, dep, fn = v[1], v[0], v[3]
+	} else if have>>2&1 == 0 {
 		l.Unknown++
 		return
 	}
-	own, dep := bd, gdma
-	if dma {
-		own, dep = gdma, bd
-	}
-	c.DMA = append(c.DMA, dma)
-	c.Core = append(c.Core, uint8(min(max(core, 0), 255)))
-	c.Subnet = append(c.Subnet, p.subnet)
-	c.Own = append(c.Own, clip32(own))
-	c.Dep = append(c.Dep, clip32(dep))
-	c.Func = append(c.Func, int8(min(max(fn, -1), 127)))
-	c.Dir = append(c.Dir, int8(min(max(dir, -1), 127)))
-	c.Line = append(c.Line, int32(len(l.Layers)-1))
+	c.DMA, c.Subnet, c.Line = append(c.DMA, dma), append(c.Subnet, p.subnet), append(c.Line, int32(len(l.Layers)-1))
+	c.Own, c.Dep = append(c.Own, clip32(own)), append(c.Dep, clip32(dep))
+	c.Func, c.Dir = append(c.Func, int8(min(max(fn, -1), 127))), append(c.Dir, int8(min(max(v[4], -1), 127)))
+	c.Core = append(c.Core, uint8(min(max(v[5], 0), 255)))
 }
 
 func clip32(v int64) uint32 { return uint32(min(max(v, 0), 1<<32-1)) }
@@ -382,27 +353,24 @@ func (p *logParser) layer(b []byte, s Scope) {
 		l.Dropped++
 		return
 	}
-	line := LayerLine{ID: -1, Subnet: p.subnet, Scope: s, FirstTensor: len(l.Tensors), EndTensor: len(l.Tensors)}
-	if v, ok := number(b, "layer_id"); ok {
-		line.ID = v
-	}
-	if v, _, ok := fieldOf(b, "layer_type"); ok {
+	v := [...]int64{-1}
+	values(b, ' ', '=', []string{"layer_id"}, v[:])
+	line := LayerLine{ID: v[0], Subnet: p.subnet, Scope: s, FirstTensor: len(l.Tensors), EndTensor: len(l.Tensors)}
+	if v, ok := fieldOf(b, "layer_type"); ok {
 		line.Type = l.types.of(v)
-	} else if v, _, ok := fieldOf(b, "gdma_type"); ok {
+	} else if v, ok := fieldOf(b, "gdma_type"); ok {
 		line.Type = moves(v)
 	}
-	if i := bytes.Index(b, []byte("layer_name=")); i >= 0 {
-		line.Name = l.types.of(bytes.TrimSpace(b[i+len("layer_name="):]))
+	if _, name, ok := bytes.Cut(b, []byte("layer_name=")); ok {
+		line.Name = l.types.of(bytes.TrimSpace(name))
 	}
 	key := [2]int64{int64(p.subnet), line.ID}
-	p.keep = !p.seen[key] && len(p.seen) < maxLayers
-	if p.keep {
+	if p.keep = !p.seen[key] && len(p.seen) < maxLayers; p.keep {
 		p.seen[key] = true
 	}
 	l.Layers = append(l.Layers, line)
 }
 
-// moves names the copies of old compilers.
 func moves(v []byte) string {
 	n, _ := integer(v)
 	if n >= 0 && n < 4 {
@@ -420,38 +388,19 @@ func (p *logParser) tensor(b []byte) {
 		l.Dropped++
 		return
 	}
-	t := TensorLine{DType: -1}
-	pairs(b, func(key, value []byte) {
-		if string(key) == "shape" {
-			t.Shape = shape(value)
-			return
-		}
-		v, ok := integer(value)
-		if !ok {
-			return
-		}
-		switch string(key) {
-		case "tensor_id":
-			t.ID = v
-		case "is_in":
-			t.In = v == 1
-		case "dtype":
-			t.DType = int(v)
-		case "is_const":
-			t.Const = v == 1
-		case "gaddr":
-			t.Global = uint64(max(v, 0))
-		case "loffset":
-			t.Local = uint64(max(v, 0))
-		case "gsize":
-			t.Bytes = uint64(max(v, 0))
-		}
-	})
+	v := [...]int64{0, 0, -1, 0, 0, 0, 0}
+	values(b, ' ', '=', tensorKeys, v[:])
+	t := TensorLine{ID: v[0], In: v[1] == 1, DType: int(v[2]), Const: v[3] == 1, Global: uint64(max(v[4], 0)), Local: uint64(max(v[5], 0)), Bytes: uint64(max(v[6], 0))}
+	if v, ok := fieldOf(b, "shape"); ok {
+		t.Shape = shape(v)
+	}
 	l.Tensors = append(l.Tensors, t)
 	l.Layers[len(l.Layers)-1].EndTensor = len(l.Tensors)
 }
 
-// shape reads [1x3x128x128].
+var tensorKeys = []string{"tensor_id", "is_in", "dtype", "is_const", "gaddr", "loffset", "gsize"}
+
+// shape parses [1x3x128x128].
 func shape(v []byte) []int64 {
 	v = bytes.Trim(v, "[]<>")
 	out := []int64{}
@@ -471,28 +420,14 @@ func (p *logParser) memory(b []byte) {
 		l.Dropped++
 		return
 	}
-	var a Allocation
-	pairs(b, func(key, value []byte) {
-		if string(key) == "desc" {
-			a.Name = l.types.of(value)
-			return
-		}
-		n, err := strconv.ParseUint(string(value), 10, 64)
-		if err != nil {
-			return
-		}
-		switch string(key) {
-		case "mtype":
-			a.Kind = int(min(n, 255))
-		case "addr":
-			a.Address = n
-		case "size":
-			a.Bytes = n
-		case "alloc":
-			a.Alloc = n
-		case "free":
-			a.Free = n
-		}
-	})
+	var v [5]int64
+	values(b, ' ', '=', []string{"mtype", "addr", "size", "alloc", "free"}, v[:])
+	for i := range v {
+		v[i] = max(v[i], 0)
+	}
+	a := Allocation{Kind: int(min(v[0], 255)), Address: uint64(v[1]), Bytes: uint64(v[2]), Alloc: uint64(v[3]), Free: uint64(v[4])}
+	if v, ok := fieldOf(b, "desc"); ok {
+		a.Name = l.types.of(v)
+	}
 	l.Memory = append(l.Memory, a)
 }

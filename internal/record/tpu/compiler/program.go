@@ -3,54 +3,44 @@ package compiler
 import (
 	"bytes"
 	"io"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// Program is what is needed of final.mlir. Lines are counted from 1.
+// Program is the used content of final.mlir. Lines are counted from 1.
 type Program struct {
-	// Name of the module; Chip, Mode and FLOPs are its attributes, Cores how many it is
-	// made for; empty and 0 where it does not say.
-	Name, Chip, Mode string
-	FLOPs            int64
-	Cores            int64
+	Name, Chip, Mode string // the module and its attributes, empty if absent
+	FLOPs, Cores     int64  // attributes, 0 if absent
 	Inputs, Outputs  []string
-	// Weights and Activations are address and size of their parts of global memory, 0
-	// where the program does not say.
+	// Weights and Activations are address and size of the parts of global memory, 0 if unknown.
 	Weights, Activations [2]int64
-	// Ops are the operations by line.
-	Ops map[int64]Operation
-	// Groups are the layer groups in order.
-	Groups []Group
-	// Dropped counts lines beyond the bound.
-	Dropped int64
+	Ops                  map[int64]Operation // by line
+	Groups               []Group             // layer groups in order
+	Dropped              int64               // lines beyond the bound
 }
 
 // Operation is a line of the program.
 type Operation struct {
-	// Name is the operation without its dialect, such as "Conv2D".
-	Name string
-	// Location is the name of the original operation or tensor, "" for none.
-	Location string
-	// Shape and Type are those of the first result, nil and "" where it has none.
+	Name     string // without the dialect, such as "Conv2D"
+	Location string // name of the original operation or tensor, "" for none
+	// Shape and Type are those of the first result, nil and "" without a result.
 	Shape []int64
 	Type  string
 }
 
 // Group is a layer group: the operations on the lines strictly between.
-type Group struct {
-	Begin, End int64
-	Location   string
-}
+type Group struct{ Begin, End int64 }
 
-// IsProgram reports whether a text that begins so is such a program.
+// IsProgram reports whether the beginning of a text is that of such a program.
 func IsProgram(head []byte) bool {
 	return bytes.Contains(head, []byte("module @")) && bytes.Contains(head, []byte("module.chip"))
 }
 
-// ReadProgram reads a program. The error is the reader's; what came before is kept.
+// ReadProgram reads a program. The error is the reader's. The lines before are kept.
 func ReadProgram(r io.Reader) (*Program, error) {
-	p := programParser{p: &Program{Ops: map[int64]Operation{}}, names: map[string]string{}, fused: map[string][]string{}, group: -1}
+	p := programParser{p: &Program{Ops: map[int64]Operation{}}, names: map[string]string{}, fused: map[string][]string{}, loc: map[int64]string{}, group: -1}
 	err := lines(r, p.line)
 	p.resolve()
 	return p.p, err
@@ -68,18 +58,14 @@ type programParser struct {
 func (p *programParser) line(b []byte) {
 	p.n++
 	b = bytes.TrimSpace(b)
-	if len(b) == 0 {
-		return
-	}
-	if bytes.HasPrefix(b, []byte("#loc")) {
+	switch {
+	case bytes.HasPrefix(b, []byte("#loc")):
 		p.location(b)
 		return
-	}
-	if bytes.HasPrefix(b, []byte("module @")) {
+	case bytes.HasPrefix(b, []byte("module @")):
 		p.module(string(b))
 		return
-	}
-	if p.group >= 0 && bytes.Contains(b, []byte("Yield")) {
+	case p.group >= 0 && bytes.Contains(b, []byte("Yield")):
 		p.p.Groups[p.group].End = p.n
 		p.group = -1
 		return
@@ -94,9 +80,6 @@ func (p *programParser) line(b []byte) {
 	}
 	op := Operation{Name: name}
 	op.Shape, op.Type = result(b)
-	if p.loc == nil {
-		p.loc = map[int64]string{}
-	}
 	if at := bytes.LastIndex(b, []byte("loc(")); at >= 0 {
 		v := string(bytes.TrimSuffix(b[at+4:], []byte(")")))
 		if strings.HasPrefix(v, "\"") {
@@ -112,52 +95,42 @@ func (p *programParser) line(b []byte) {
 	}
 }
 
-// opName is the operation of a line: %8 = "tpu.Conv2D"(...), or without quotes.
+// opName returns the operation of a line without its dialect: %8 = "tpu.Conv2D"(...), or without
+// the result.
 func opName(b []byte) (string, bool) {
-	i := bytes.IndexByte(b, '"')
-	if i < 0 || i > 0 && !(b[0] == '%' && bytes.Contains(b[:i], []byte(" = "))) {
+	before, rest, _ := bytes.Cut(b, []byte{'"'})
+	name, _, ok := bytes.Cut(rest, []byte{'"'})
+	if !ok || len(name) == 0 || len(name) > 200 || len(before) > 0 && !(before[0] == '%' && bytes.Contains(before, []byte(" = "))) {
 		return "", false
 	}
-	end := bytes.IndexByte(b[i+1:], '"')
-	if end <= 0 || end > 200 {
-		return "", false
-	}
-	s := strings.ToValidUTF8(string(b[i+1:i+1+end]), "\uFFFD")
-	if dot := strings.IndexByte(s, '.'); dot >= 0 && dot+1 < len(s) {
-		s = s[dot+1:]
+	s := strings.ToValidUTF8(string(name), "\uFFFD")
+	if _, op, _ := strings.Cut(s, "."); op != "" {
+		s = op
 	}
 	return s, true
 }
 
-// result is the type of the first result: behind the last arrow.
+// result returns the type of the first result: the text after the last arrow.
 func result(b []byte) ([]int64, string) {
 	at := bytes.LastIndex(b, []byte("-> "))
 	if at < 0 {
 		return nil, ""
 	}
-	b = b[at:]
-	at = bytes.Index(b, []byte("tensor<"))
-	if at < 0 || at > 4 {
-		return nil, ""
-	}
-	b = b[at+len("tensor<"):]
+	b = bytes.TrimPrefix(b[at+3:], []byte("("))
+	b, ok := bytes.CutPrefix(b, []byte("tensor<"))
 	end := bytes.IndexAny(b, ",>")
-	if end < 0 {
+	if !ok || end < 0 {
 		return nil, ""
 	}
 	l := Locations{}
-	shape, kind := l.memory(string(b[:end]))
-	return shape, kind
+	return l.memory(string(b[:end]))
 }
 
-// quoted is the text between the first quotes.
+// quoted returns the text between the first quotes.
 func quoted(s string) string {
-	i := strings.IndexByte(s, '"')
-	if i < 0 {
-		return ""
-	}
+	_, s, _ = strings.Cut(s, "\"")
 	var b strings.Builder
-	for k := i + 1; k < len(s); k++ {
+	for k := 0; k < len(s); k++ {
 		switch {
 		case s[k] == '"':
 			return strings.ToValidUTF8(b.String(), "\uFFFD")
@@ -169,14 +142,11 @@ func quoted(s string) string {
 	return ""
 }
 
-// location takes #locN = loc("name") or loc(fused[#loc1, #loc2]).
+// location parses #locN = loc("name") or loc(fused[#loc1, #loc2]).
 func (p *programParser) location(b []byte) {
-	key, v, ok := strings.Cut(string(b), " = ")
-	if !ok || len(p.names)+len(p.fused) >= maxLayers {
-		return
-	}
+	key, v, _ := strings.Cut(string(b), " = ")
 	body, ok := strings.CutPrefix(strings.TrimSpace(v), "loc(")
-	if !ok {
+	if !ok || len(p.names)+len(p.fused) >= maxLayers {
 		return
 	}
 	body = strings.TrimSuffix(body, ")")
@@ -184,21 +154,22 @@ func (p *programParser) location(b []byte) {
 		p.names[key] = quoted(body)
 		return
 	}
-	open := strings.LastIndexByte(body, '[')
-	if !strings.HasPrefix(body, "fused") || open < 0 {
-		return
+	if open := strings.LastIndexByte(body, '['); strings.HasPrefix(body, "fused") && open >= 0 {
+		p.fused[key] = parts(body[open+1:])
 	}
-	var parts []string
-	for part := range strings.SplitSeq(strings.TrimRight(body[open+1:], "] "), ",") {
-		if len(parts) >= maxPlaces {
-			break
-		}
-		parts = append(parts, strings.TrimSpace(part))
-	}
-	p.fused[key] = parts
 }
 
-// resolve gives operations and groups their locations.
+// parts lists the parts of a fused location.
+func parts(list string) []string {
+	out := strings.SplitN(strings.TrimRight(list, "] "), ",", maxPlaces+1)
+	out = out[:min(len(out), maxPlaces)]
+	for i := range out {
+		out[i] = strings.TrimSpace(out[i])
+	}
+	return out
+}
+
+// resolve sets the locations of operations and the ends of open groups.
 func (p *programParser) resolve() {
 	for line, ref := range p.loc {
 		op := p.p.Ops[line]
@@ -213,10 +184,9 @@ func (p *programParser) resolve() {
 	}
 }
 
-const maxFused = 8 // locations within one another
+const maxFused = 8 // depth of nested locations
 
-// named is the name of a location; of fused ones the last part's, which is that of the
-// result.
+// named returns the name of a location, for fused locations that of the last part, the result.
 func (p *programParser) named(ref string, depth int) string {
 	if s, ok := p.names[ref]; ok {
 		return s
@@ -224,80 +194,56 @@ func (p *programParser) named(ref string, depth int) string {
 	if strings.HasPrefix(ref, "\"") {
 		return quoted(ref)
 	}
-	parts := p.fused[ref]
-	if strings.HasPrefix(ref, "fused[") {
-		parts = strings.Split(strings.TrimRight(strings.TrimPrefix(ref, "fused["), "] "), ",")
+	list := p.fused[ref]
+	if text, ok := strings.CutPrefix(ref, "fused["); ok {
+		list = parts(text)
 	}
-	if depth >= maxFused {
-		return ""
-	}
-	for i := len(parts) - 1; i >= 0; i-- {
-		if s := p.named(strings.TrimSpace(parts[i]), depth+1); s != "" {
+	for _, part := range slices.Backward(list) {
+		if depth >= maxFused {
+			break
+		}
+		if s := p.named(part, depth+1); s != "" {
 			return s
 		}
 	}
 	return ""
 }
 
-// module reads the attributes of the outer module.
+// moduleAttribute matches an attribute of a module: a text, a list of texts or a number.
+var moduleAttribute = regexp.MustCompile(`module\.(\w+) = ("(?:[^"\\]|\\.)*"|\[(?:"(?:[^"\\]|\\.)*"(?:, )?)*\]|\d+)`)
+
+var quotedText = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+
+// module reads the attributes of the outer module and the addresses of all modules.
 func (p *programParser) module(s string) {
-	for i, key := range []string{"module.coeff_addr", "module.coeff_size", "module.neuron_addr", "module.neuron_size"} {
-		to := &p.p.Weights
-		if i >= 2 {
-			to = &p.p.Activations
-		}
-		if v, ok := whole(s, key); ok && to[i%2] == 0 {
-			to[i%2] = v
+	values := map[string]string{}
+	for _, m := range moduleAttribute.FindAllStringSubmatch(s, -1) {
+		if _, twice := values[m[1]]; !twice {
+			values[m[1]] = m[2]
 		}
 	}
-	if p.p.Name != "" {
+	to := p.p
+	for key, n := range map[string]*int64{
+		"coeff_addr": &to.Weights[0], "coeff_size": &to.Weights[1], "neuron_addr": &to.Activations[0], "neuron_size": &to.Activations[1],
+	} {
+		if v, err := strconv.ParseInt(values[key], 10, 64); err == nil && *n == 0 {
+			*n = v
+		}
+	}
+	if to.Name != "" {
 		return
 	}
-	name := strings.TrimPrefix(s, "module @")
-	if i := strings.IndexAny(name, " {"); i >= 0 {
-		name = name[:i]
-	}
-	p.p.Name = strings.ToValidUTF8(strings.Trim(name, "\""), "\uFFFD")
-	p.p.Chip, p.p.Mode = attribute(s, "module.chip"), attribute(s, "module.mode")
-	p.p.FLOPs, _ = whole(s, "module.FLOPs")
-	p.p.Cores, _ = whole(s, "module.cores")
-	p.p.Inputs, p.p.Outputs = list(s, "module.inputs"), list(s, "module.outputs")
-}
-
-// attribute is the text of key = "text".
-func attribute(s, key string) string {
-	_, v, ok := strings.Cut(s, key+" = \"")
-	if !ok {
-		return ""
-	}
-	return quoted("\"" + v)
-}
-
-func whole(s, key string) (int64, bool) {
-	_, v, ok := strings.Cut(s, key+" = ")
-	if !ok {
-		return 0, false
-	}
-	v = v[:digits([]byte(v))]
-	n, err := strconv.ParseInt(v, 10, 64)
-	return n, err == nil
-}
-
-// list is the texts of key = ["a", "b"].
-func list(s, key string) []string {
-	_, v, ok := strings.Cut(s, key+" = [")
-	if !ok {
-		return nil
-	}
-	var out []string
-	for strings.HasPrefix(v, "\"") && len(out) < maxPlaces {
-		name := quoted(v)
-		out = append(out, name)
-		end := strings.Index(v[1:], "\"")
-		if end < 0 {
-			break
+	name, _, _ := strings.Cut(strings.TrimPrefix(s, "module @"), " ")
+	name, _, _ = strings.Cut(name, "{")
+	to.Name = strings.ToValidUTF8(strings.Trim(name, "\""), "\uFFFD")
+	to.Chip, to.Mode = quoted(values["chip"]), quoted(values["mode"])
+	to.FLOPs, _ = strconv.ParseInt(values["FLOPs"], 10, 64)
+	to.Cores, _ = strconv.ParseInt(values["cores"], 10, 64)
+	texts := func(list string) (out []string) {
+		for _, text := range quotedText.FindAllString(list, maxPlaces) {
+			out = append(out, quoted(text))
 		}
-		v = strings.TrimPrefix(v[end+2:], ", ")
+		return out
 	}
-	return out
+	to.Inputs, to.Outputs = texts(values["inputs"]), texts(values["outputs"])
 }

@@ -1,5 +1,5 @@
-// Package names has the names of the numbers that Sophgo's runtime and driver write
-// for kinds of layers and for calls.
+// Package names contains the names of the numbers of Sophgo's runtime and driver for kinds of
+// layers and for calls.
 package names
 
 import (
@@ -21,7 +21,7 @@ const (
 	Call     Kind = "call"     // functions of the driver
 )
 
-// names.txt has a line for each name; a number before it is its own, others count on.
+// names.txt has a line for each name. A number before a name is its number. Others count on.
 //
 //go:embed names.txt
 var text string
@@ -47,7 +47,7 @@ var lists = sync.OnceValue(func() map[Kind]map[uint64]string {
 	return out
 })
 
-// Of is the name of a number, the kind with the number where it has none.
+// Of returns the name of a number, for unknown numbers the kind with the number.
 func Of(k Kind, n uint64) string {
 	if s, ok := lists()[k][n]; ok {
 		return s

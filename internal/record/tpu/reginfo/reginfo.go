@@ -1,11 +1,10 @@
-// Package reginfo reads and writes the text dumps of executed commands that Sophgo's
-// simulators and converters print: tiuRegInfo_N.txt, tdmaRegInfo_N.txt,
-// cdmaRegInfo_P.txt and cpuInfo_N.txt.
+// Package reginfo reads and writes the text dumps of executed commands of Sophgo's simulators and
+// converters: tiuRegInfo_N.txt, tdmaRegInfo_N.txt, cdmaRegInfo_P.txt and cpuInfo_N.txt.
 //
-// A dump is a list of blocks. A line __NAME__ begins one; lines with a tab and
-// "key: value" are its entries; a line "name:" without a tab names the part of the block
-// that follows, the command's registers. The first block is usually
-// __CHIP_ARCH_ARGS__, the constants of the chip; each later one is a command.
+// A dump is a list of blocks. A line __NAME__ begins a block. Lines with a tab and "key: value" are
+// its entries. A line "name:" without a tab names the following part of the block, the registers of
+// the command. The first block is usually __CHIP_ARCH_ARGS__, the constants of the chip. Each other
+// block is a command.
 package reginfo
 
 import (
@@ -13,11 +12,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// The kinds of blocks that are known; others are kept under their own name.
+// The known kinds of blocks. Others keep their name.
 const (
 	Chip = "CHIP_ARCH_ARGS"
 	TIU  = "TIU_REG_INFO"
@@ -25,47 +25,41 @@ const (
 	CDMA = "CDMA_REG_INFO"
 )
 
-// Limits on what is kept of a file.
 const (
 	maxLine    = 1 << 16
 	maxBlocks  = 1 << 24
 	maxEntries = 4096 // of one block
 )
 
-// Entry is one line of a block. Keys may come twice.
+// Entry is one line of a block. Keys may occur twice.
 type Entry struct{ Key, Value string }
 
-// Block is what is said of the chip or of one command.
+// Block contains the constants of the chip or one command.
 type Block struct {
-	// Kind is the name between the underscores.
-	Kind string
-	// Entries are in the order of the file.
-	Entries []Entry
-	// Part names the entries from PartAt on, "" where the block has no such line.
-	Part   string
-	PartAt int
-	// Line is where the block begins, counted from 1.
-	Line int
+	Kind    string  // the name between the underscores
+	Entries []Entry // in the order of the file
+	Part    string  // name of the entries from PartAt on, "" without such a line
+	PartAt  int
+	Line    int // first line of the block, counted from 1
 }
 
 // Get returns the value of the first entry with a key.
 func (b *Block) Get(key string) (string, bool) {
-	for i := range b.Entries {
-		if b.Entries[i].Key == key {
-			return b.Entries[i].Value, true
-		}
+	i := slices.IndexFunc(b.Entries, func(e Entry) bool { return e.Key == key })
+	if i < 0 {
+		return "", false
 	}
-	return "", false
+	return b.Entries[i].Value, true
 }
 
-// Int returns the value of a key as an integer; ok is false where it is none.
+// Int returns the value of a key as an integer. ok is false for other values.
 func (b *Block) Int(key string) (n int64, ok bool) {
 	v, _ := b.Get(key)
 	n, err := strconv.ParseInt(strings.TrimSpace(v), 10, 64)
 	return n, err == nil
 }
 
-// Float returns the value of a key as a number, without a percent sign behind it.
+// Float returns the value of a key as a number, which may have a percent sign.
 func (b *Block) Float(key string) (f float64, ok bool) {
 	v, _ := b.Get(key)
 	f, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(v), "%"), 64)
@@ -75,15 +69,14 @@ func (b *Block) Float(key string) (f float64, ok bool) {
 // Add appends an entry.
 func (b *Block) Add(key, value string) { b.Entries = append(b.Entries, Entry{key, value}) }
 
-// ErrFormat says that a text is not a dump at all.
+// ErrFormat means that a text is not a dump.
 var ErrFormat = errors.New("no block of registers: want a line like __TIU_REG_INFO__")
 
 // Reader reads a dump block by block.
 type Reader struct {
 	in      *bufio.Reader
 	line    int
-	next    string // the kind of the block whose first line was read already
-	at      int
+	next    *Block // its first line was read already
 	blocks  int
 	skipped int
 	err     error
@@ -92,16 +85,13 @@ type Reader struct {
 // NewReader returns a reader of the dump in r.
 func NewReader(r io.Reader) *Reader { return &Reader{in: bufio.NewReaderSize(r, maxLine)} }
 
-// Skipped counts lines that belong to no block or are not entry.
+// Skipped counts lines that belong to no block or are not entries.
 func (r *Reader) Skipped() int { return r.skipped }
 
-// Next returns the next block, io.EOF behind the last one and ErrFormat where a text has
-// none.
+// Next returns the next block, io.EOF after the last one and ErrFormat for a text without blocks.
 func (r *Reader) Next() (*Block, error) {
-	var b *Block
-	if r.next != "" {
-		b, r.next = &Block{Kind: r.next, Line: r.at}, ""
-	}
+	b := r.next
+	r.next = nil
 	for r.err == nil {
 		var line string
 		if line, r.err = r.readLine(); r.err != nil {
@@ -112,14 +102,11 @@ func (r *Reader) Next() (*Block, error) {
 				r.err = fmt.Errorf("line %d: more than %d blocks", r.line, maxBlocks)
 				break
 			}
-			if b != nil {
-				r.next, r.at = kind, r.line
+			if r.next = (&Block{Kind: kind, Line: r.line}); b != nil {
 				return b, nil
 			}
-			b = &Block{Kind: kind, Line: r.line}
-			continue
-		}
-		if !b.take(line) {
+			b, r.next = r.next, nil
+		} else if !b.take(line) {
 			r.skipped++
 		}
 	}
@@ -132,7 +119,7 @@ func (r *Reader) Next() (*Block, error) {
 	return nil, r.err
 }
 
-// marker returns the kind that a line begins.
+// marker returns the kind of the block that a line begins.
 func marker(line string) (string, bool) {
 	if len(line) > 4 && strings.HasPrefix(line, "__") && strings.HasSuffix(line, "__") {
 		return line[2 : len(line)-2], true
@@ -140,7 +127,7 @@ func marker(line string) (string, bool) {
 	return "", false
 }
 
-// take adds a line to the block and reports whether it has a meaning.
+// take adds a line to the block and reports whether its format is known.
 func (b *Block) take(line string) bool {
 	if strings.TrimSpace(line) == "" {
 		return true
@@ -164,7 +151,7 @@ func (b *Block) take(line string) bool {
 	return true
 }
 
-// readLine returns a line without its end; of a longer one its beginning.
+// readLine returns a line without its end, of a long line only the beginning.
 func (r *Reader) readLine() (string, error) {
 	line, err := r.in.ReadSlice('\n')
 	text := string(line)
@@ -178,10 +165,9 @@ func (r *Reader) readLine() (string, error) {
 	return strings.TrimRight(text, "\r\n"), nil
 }
 
-// ReadAll reads a whole dump. Lines that have no meaning are passed over.
-func ReadAll(in io.Reader) ([]Block, error) {
+// ReadAll reads a whole dump without its unknown lines.
+func ReadAll(in io.Reader) (all []Block, err error) {
 	r := NewReader(in)
-	var all []Block
 	for {
 		b, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -194,21 +180,16 @@ func ReadAll(in io.Reader) ([]Block, error) {
 	}
 }
 
-// Append appends a block to a text as the vendor's tools write it.
+// Append appends a block to a text in the format of the vendor's tools.
 func (b *Block) Append(text []byte) []byte {
 	text = append(text, "__"+b.Kind+"__\n"...)
-	for i, e := range b.Entries {
+	for i := range len(b.Entries) + 1 {
 		if b.Part != "" && b.PartAt == i {
 			text = append(text, b.Part+":\n"...)
 		}
-		text = append(text, '\t')
-		text = append(text, e.Key...)
-		text = append(text, ": "...)
-		text = append(text, e.Value...)
-		text = append(text, '\n')
-	}
-	if b.Part != "" && b.PartAt == len(b.Entries) {
-		text = append(text, b.Part+":\n"...)
+		if i < len(b.Entries) {
+			text = append(append(append(append(append(text, '\t'), b.Entries[i].Key...), ": "...), b.Entries[i].Value...), '\n')
+		}
 	}
 	return text
 }

@@ -173,10 +173,10 @@ func runTruths[T tensor.Number]() op.Run {
 
 // castKinds maps the types that SIMD conversions support.
 var castKinds = map[tensor.Type]simd.CastKind{
-	tensor.Bool: simd.CastBool, tensor.Float16: simd.CastHalf, tensor.Float32: simd.CastFloat, tensor.Float64: simd.CastDouble,
+	tensor.Bool: simd.CastBool, tensor.Float16: simd.CastFloat16, tensor.Float32: simd.CastFloat, tensor.Float64: simd.CastDouble,
 	tensor.Int8: simd.CastInt8, tensor.Uint8: simd.CastUint8, tensor.Int32: simd.CastInt32, tensor.Int64: simd.CastInt64,
 	tensor.Int16: simd.CastInt16, tensor.Uint16: simd.CastUint16, tensor.Uint32: simd.CastUint32,
-	tensor.Uint64: simd.CastUint64, tensor.BFloat16: simd.CastBrain,
+	tensor.Uint64: simd.CastUint64, tensor.BFloat16: simd.CastBFloat16,
 }
 
 // inVectors is a SIMD conversion.

@@ -137,7 +137,7 @@ func halfExact(k exact, inf uint16) func(dst, src []uint16) {
 		return func(dst, src []uint16) {
 			src = src[:len(dst)]
 			if e := simd.ElementKernels(); e != nil {
-				n := e.RectifyHalf(dst, src, inf)
+				n := e.ReluHalf(dst, src, inf)
 				dst, src = dst[n:], src[n:]
 			}
 			for i, h := range src {

@@ -266,7 +266,7 @@ const lpColumns = 128
 func lpVectors(outer, n, inner, p int) op.Run {
 	f, r, k := simd.FoldKernels(), simd.RowKernels(), simd.FoldSquares
 	if p == 1 {
-		k = simd.FoldSizes
+		k = simd.FoldMagnitudes
 	}
 	tiles := (inner + lpColumns - 1) / lpColumns
 	var x, y []float32 // of the run, whose loop is made once

@@ -130,7 +130,7 @@ func placeIn[T tensor.Number](line []T, want T, last bool) int {
 // argTile finds the positions of the extremes of adjacent lines, stride apart. The first NaN of a
 // line is its extreme.
 func argTile[T tensor.Number](dst []int64, src []T, n, stride int, least, last bool) {
-	if f, ok := any(src).([]float32); ok && simd.PlaceKernels().Columns(dst, f, stride, n, least, last) {
+	if f, ok := any(src).([]float32); ok && simd.ArgMaxKernels().Columns(dst, f, stride, n, least, last) {
 		return
 	}
 	var best [element.Block]T

@@ -74,7 +74,7 @@ func prepareArg(least bool) layout.Prepare {
 func runArg[T tensor.Number](a recipe.Arg) op.Run {
 	var x []T // made once, as the closure below: a run must not allocate
 	best, n, in := make([]int, a.Outer*a.Inner), a.N, a.Inner
-	f := simd.PlaceKernels()
+	f := simd.ArgMaxKernels()
 	work := func(lo, hi int) {
 		if in == 1 && !a.Least && f != nil && largestOfRows(f, best[lo:hi], x[lo*n:hi*n], n) {
 			return
@@ -100,7 +100,7 @@ func runArg[T tensor.Number](a recipe.Arg) op.Run {
 
 // largestOfRows finds the largest elements of rows with SIMD; false if it has no kernel for the
 // type.
-func largestOfRows[T tensor.Number](f *simd.Places, best []int, x []T, n int) bool {
+func largestOfRows[T tensor.Number](f *simd.ArgMax, best []int, x []T, n int) bool {
 	switch x := any(x).(type) {
 	case []float32:
 		f.Floats(best, x, n)

@@ -144,8 +144,8 @@ func (t tconv) hybrid(c *op.Call) (op.Run, error) {
 	taps := t.KH * t.KW
 	h := &hybridTConv{
 		tconv: t, weights: make([]float32, len(wq)), scales: make([]float32, taps*t.OC),
-		q: op.ScratchOf[float32](c, t.H*t.W*t.C), workspace: op.ScratchOf[float32](c, (t.KW*t.OC+t.C+simd.Spare)*c.Pool.Threads()),
-		places: op.ScratchOf[int32](c, (t.C+simd.Spare)*c.Pool.Threads()),
+		q: op.ScratchOf[float32](c, t.H*t.W*t.C), workspace: op.ScratchOf[float32](c, (t.KW*t.OC+t.C+simd.NonzerosPadding)*c.Pool.Threads()),
+		places: op.ScratchOf[int32](c, (t.C+simd.NonzerosPadding)*c.Pool.Threads()),
 		mul:    element.Mul[float32](), add: element.Add[float32](),
 	}
 	for o := range t.OC {
@@ -190,7 +190,7 @@ func (t tconv) hybrid(c *op.Call) (op.Run, error) {
 // lines adds the contributions of all inputs to lines lo to hi of the output, in the order of the
 // inputs.
 func (h *hybridTConv) lines(out []float32, worker, lo, hi int, scale float32) {
-	line, each := h.KW*h.OC, h.C+simd.Spare
+	line, each := h.KW*h.OC, h.C+simd.NonzerosPadding
 	workspace, places := h.workspace[worker*(line+each):][:line+each], h.places[worker*each:][:each]
 	workspace, values := workspace[:line], workspace[line:]
 	for y := range h.H {

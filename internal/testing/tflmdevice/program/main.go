@@ -1,7 +1,7 @@
 // Command program is a made-up program with TensorFlow Lite Micro in it: it prints what that
 // one's profiler would print of a model, or goes wrong in one of several ways. Tests build it.
 //
-//	program MODEL                  one inference, to standard error, as the benchmark of TensorFlow Lite Micro
+//	program MODEL                  one inference, to standard error, as the benchmark of TFLM
 //	program -runs 20 MODEL         more of them
 package main
 

@@ -1,0 +1,3 @@
+package simd
+
+var shortRowKernels = family[ShortRows]{AVX512: {Set: AVX512, lines: spreadLinesAVX512, ones: spreadOnesAVX512}}
