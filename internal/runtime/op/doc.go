@@ -2,9 +2,9 @@
 //
 // An operator goes through three stages.
 //
-//  1. Infer, while planning: derives types and shapes of the outputs from the types and shapes of the
-//     inputs and from those elements that are already known. A shape that depends on unknown elements
-//     is reported with [ErrDynamic]; the engine calls Infer again at run time.
+//  1. Infer, while planning: derives types and shapes of the outputs from the types and shapes of
+//     the inputs and from those elements that are already known. A shape that depends on unknown
+//     elements is reported with [ErrDynamic]; the engine calls Infer again at run time.
 //  2. Prepare, once per combination of shapes: validates, selects a kernel for the types and the
 //     instruction set, computes multipliers, repacks constant weights and reserves scratch memory.
 //     It returns the function to run.

@@ -126,6 +126,55 @@ func Simple(run Run) func(*Call) (Run, error) {
 	return func(*Call) (Run, error) { return run, nil }
 }
 
+// Needs wraps infer with a check that inputs 0 to n-1 are present.
+func Needs(n int, infer func(c *Call) error) func(c *Call) error {
+	return func(c *Call) error {
+		if err := c.NeedInputs(n); err != nil {
+			return err
+		}
+		return infer(c)
+	}
+}
+
+// Infer makes the Infer function of an operator from read, which checks the node and sets its
+// outputs. Prepare obtains the same geometry with [Must].
+func Infer[G any](read func(c *Call) (G, error)) func(c *Call) error {
+	return func(c *Call) error {
+		_, err := read(c)
+		return err
+	}
+}
+
+// Must returns v. It is for a Prepare that repeats what Infer has checked: an error is impossible
+// then, and Must panics with it.
+func Must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// Parallel makes a run that calls f for ranges of n work items in parallel, each at least grain
+// long as for [workers.Pool.For]. The run does not allocate.
+func Parallel(n, grain int, f func(c *Call, lo, hi int)) Run {
+	return func(c *Call) error {
+		workers.Do(c.Pool, n, grain, c, f)
+		return nil
+	}
+}
+
+// ParallelWorkers is [Parallel] with the number of the worker, for its scratch memory.
+func ParallelWorkers(n, grain int, f func(c *Call, worker, lo, hi int)) Run {
+	var call *Call
+	work := func(worker, lo, hi int) { f(call, worker, lo, hi) }
+	return func(c *Call) error {
+		call = c
+		c.Pool.ForWorker(n, grain, work)
+		call = nil
+		return nil
+	}
+}
+
 // Call is the argument of a definition's functions. In and Out follow the node's inputs and
 // outputs. Absent optional ones are nil; trailing ones may be missing altogether: use
 // [Call.Input] and [Call.Has].
@@ -251,6 +300,13 @@ func (c *Call) SetOut(i int, t tensor.Type, shape []int) {
 	if c.Wants(i) {
 		c.Out[i].Type, c.Out[i].Shape = t, shape
 	}
+}
+
+// Result sets type and shape of output 0, see [Call.SetOut]. It returns nil, the result of an Infer
+// that ends with it.
+func (c *Call) Result(t tensor.Type, shape []int) error {
+	c.SetOut(0, t, shape)
+	return nil
 }
 
 // Make gives output i a type, a shape and fresh elements from within Run, for operators whose
@@ -531,4 +587,13 @@ func Axis(axis, rank int) (int, error) {
 		return 0, fmt.Errorf("axis %d is outside rank %d", axis, rank)
 	}
 	return a, nil
+}
+
+// Iota lists the integers below n, such as the axes of rank n.
+func Iota(n int) []int {
+	v := make([]int, n)
+	for i := range v {
+		v[i] = i
+	}
+	return v
 }

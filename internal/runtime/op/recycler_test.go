@@ -19,7 +19,7 @@ func TestSpare(t *testing.T) {
 	s.Alloc(a)
 	first := at(a)
 	if s.Free(a); a.Known() {
-		t.Error("what was given back is still known")
+		t.Error("a freed block is still known")
 	}
 	b, c, small, large := of(2*n), of(2*n), of(n-1), of(4*n+1)
 	for _, x := range []*tensor.Tensor{small, large, b, c} {

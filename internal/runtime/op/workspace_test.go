@@ -58,9 +58,9 @@ func TestWorkspace(t *testing.T) {
 	}
 }
 
-// TestRoomsGrow checks that a call that needs slightly more at each preparation does not add a
-// block each time.
-func TestRoomsGrow(t *testing.T) {
+// TestWorkspaceGrowth checks that a call that needs slightly more at each preparation does not add
+// a block each time.
+func TestWorkspaceGrowth(t *testing.T) {
 	t.Parallel()
 	var r op.Workspace
 	call := &op.Call{}

@@ -5,22 +5,11 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 )
-
-// cutDefs lists the operators that join and split tensors.
-func cutDefs() []op.Def {
-	return slices.Concat(
-		op.Versions(layout.Def("", "Concat", 1, concat, layout.None), 1, 4, 11, 13),
-		op.Versions(op.Def{Name: "Split", Infer: layout.Needs(1, inferSplit), Prepare: layout.WithUnpacked(layout.PrepareOnce(prepareSplit))}, 1, 2, 11, 13, 18),
-		op.Versions(layout.Def("", "Slice", 1, slice), 1, 10, 11, 13),
-		// Experimental in early operator sets, before Slice took these values as inputs.
-		op.Versions(layout.Def("", "DynamicSlice", 1, slice), 1),
-		op.Versions(op.Def{Name: "Trilu", Infer: layout.Needs(1, inferTrilu), Prepare: layout.WithUnpacked(prepareTrilu)}, 14),
-	)
-}
 
 // scalar reads a known number that must be the only element.
 func scalar(x *tensor.Tensor) (int, error) {
@@ -144,9 +133,7 @@ func slice(c *op.Call) (w layout.Geometry, err error) {
 		}
 	}
 	if axes == nil {
-		for i := range starts {
-			axes = append(axes, i)
-		}
+		axes = op.Iota(len(starts))
 	}
 	if len(starts) != len(ends) || len(axes) != len(starts) || steps != nil && len(steps) != len(starts) {
 		return w, fmt.Errorf("%d starts, %d ends, %d axes and %d steps", len(starts), len(ends), len(axes), len(steps))
@@ -211,8 +198,7 @@ func prepareTrilu(c *op.Call) (op.Run, error) {
 	if c.In[0].Type != tensor.String {
 		w = c.In[0].Type.Bits() / 8
 	}
-	var from, to []byte // of the run, whose loop is made once
-	rows := func(lo, hi int) { keepRows(&t, from, to, w, lo, hi) }
+	rows := func(c *op.Call, lo, hi int) { keepRows(&t, c.In[0].Data, c.Out[0].Data, w, lo, hi) }
 	return func(c *op.Call) error {
 		if t.k = 0; c.Has(1) {
 			var k [1]int64
@@ -229,8 +215,7 @@ func prepareTrilu(c *op.Call) (op.Run, error) {
 			keepRows(&t, x.Strings, y.Strings, 1, 0, len(x.Strings)/t.cols)
 			return nil
 		}
-		from, to = x.Data, y.Data
-		c.Pool.For(x.Len()/t.cols, max(1, 1<<15/t.cols), rows)
+		workers.Do(c.Pool, x.Len()/t.cols, max(1, 1<<15/t.cols), c, rows)
 		return nil
 	}, nil
 }

@@ -9,19 +9,7 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
-	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 )
-
-// imageDefs lists operators over whole matrices and images.
-func imageDefs() []op.Def {
-	return slices.Concat(
-		op.Versions(op.Def{Name: "Col2Im", Infer: inferCol2Im, Prepare: prepareCol2Im}, 18),
-		op.Versions(op.Def{
-			Name: "Det", Infer: layout.Needs(1, inferDet), Prepare: op.Simple(runDet),
-			Types: []tensor.Type{tensor.Float32, tensor.Float64, tensor.Float16, tensor.BFloat16},
-		}, 11, 22),
-	)
-}
 
 // columns is the geometry of Col2Im: the image, the block and, per axis, the number of blocks and
 // their positions.
@@ -31,9 +19,6 @@ type columns struct {
 }
 
 func columnsOf(c *op.Call) (*columns, error) {
-	if err := c.NeedInputs(3); err != nil {
-		return nil, err
-	}
 	image, err := op.Ints(c.In[1])
 	if err != nil {
 		return nil, err
@@ -91,8 +76,7 @@ func inferCol2Im(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	c.SetOut(0, c.In[0].Type, append([]int{c.In[0].Shape[0], g.channels}, g.image...))
-	return nil
+	return c.Result(c.In[0].Type, append([]int{c.In[0].Shape[0], g.channels}, g.image...))
 }
 
 func prepareCol2Im(c *op.Call) (op.Run, error) {
@@ -207,8 +191,7 @@ func inferDet(c *op.Call) error {
 	if !c.In[0].Type.IsFloat() || !c.In[0].Type.IsNumber() {
 		return op.Unsupported("Det of %v", c.In[0].Type)
 	}
-	c.SetOut(0, c.In[0].Type, slices.Clone(s[:r-2]))
-	return nil
+	return c.Result(c.In[0].Type, slices.Clone(s[:r-2]))
 }
 
 func runDet(c *op.Call) error {

@@ -13,16 +13,6 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 )
 
-// makeDefs lists the operators that create tensors from few or no inputs.
-func makeDefs() []op.Def {
-	return slices.Concat(
-		op.Versions(op.Def{Name: "Constant", Infer: inferConstant, Prepare: op.Simple(runConstant)}, 1, 9, 11, 12, 13, 19, 21, 23, 24, 25),
-		op.Versions(op.Def{Name: "ConstantOfShape", Infer: layout.Needs(1, inferConstantOfShape), Prepare: layout.WithUnpacked(prepareConstantOfShape), Uniform: everywhere}, 9, 20, 21, 23, 24, 25),
-		op.Versions(op.Def{Name: "EyeLike", Infer: layout.Needs(1, inferEyeLike), Prepare: op.Simple(runEyeLike), ShapeOnly: true}, 9, 22),
-		op.Versions(op.Def{Name: "Range", Infer: layout.Needs(3, inferRange), Prepare: op.Simple(runRange)}, 11, 27),
-	)
-}
-
 // constantOf builds the value of a Constant node from whichever attribute holds it. A sparse
 // value is either expanded by the reader or a list of values, indices and dimensions.
 func constantOf(c *op.Call) (*tensor.Tensor, error) {
@@ -104,8 +94,7 @@ func inferConstant(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	c.SetOut(0, v.Type, slices.Clone(v.Shape))
-	return nil
+	return c.Result(v.Type, slices.Clone(v.Shape))
 }
 
 func runConstant(c *op.Call) error {
@@ -132,8 +121,7 @@ func inferConstantOfShape(c *op.Call) error {
 	if _, err := tensor.CheckShape(t, shape); err != nil {
 		return err
 	}
-	c.SetOut(0, t, shape)
-	return nil
+	return c.Result(t, shape)
 }
 
 // everywhere returns the value of all elements of ConstantOfShape.
@@ -166,8 +154,7 @@ func inferEyeLike(c *op.Call) error {
 	if !t.IsNumber() {
 		return op.Unsupported("EyeLike of %v", t)
 	}
-	c.SetOut(0, t, slices.Clone(c.In[0].Shape))
-	return nil
+	return c.Result(t, slices.Clone(c.In[0].Shape))
 }
 
 func runEyeLike(c *op.Call) error {
@@ -237,8 +224,7 @@ func inferRange(c *op.Call) error {
 	if _, err := tensor.CheckShape(t, []int{count}); err != nil {
 		return err
 	}
-	c.SetOut(0, t, []int{count})
-	return nil
+	return c.Result(t, []int{count})
 }
 
 func runRange(c *op.Call) error {

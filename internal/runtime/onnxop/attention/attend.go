@@ -31,9 +31,7 @@ func SplitHeads[T tensor.Real](v []T, rows, heads, size int) Heads[T] {
 }
 
 // At returns the row of a head.
-func (v Heads[T]) At(b, h, r, size int) []T {
-	return v.Data[b*v.Batch+h*v.Head+r*v.Row:][:size]
-}
+func (v Heads[T]) At(b, h, r, size int) []T { return v.Data[b*v.Batch+h*v.Head+r*v.Row:][:size] }
 
 // Added is added to scores: the value for query row i of head h of batch b and key j is at
 // b*Batch + h*Head + i*Row + j*Key. -Inf masks the key out. Key is 0 or 1. Without Data nothing
@@ -44,9 +42,7 @@ type Added[T tensor.Real] struct {
 }
 
 // at returns the values for keys from from on.
-func (d *Added[T]) at(b, h, i, from int) []T {
-	return d.Data[b*d.Batch+h*d.Head+i*d.Row+from*d.Key:]
-}
+func (d *Added[T]) at(b, h, i, from int) []T { return d.Data[b*d.Batch+h*d.Head+i*d.Row+from*d.Key:] }
 
 // Attend is scaled dot-product attention over views. It serves one run at a time.
 type Attend[T tensor.Real] struct {

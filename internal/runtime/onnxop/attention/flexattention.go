@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/matmul"
@@ -21,26 +22,15 @@ func newFlex(c *op.Call) (*attention, error) {
 	if t.packed {
 		return nil, fmt.Errorf("query %s, want rank 4", tensor.FormatShape(c.In[0].Shape))
 	}
-	return t, nil
-}
-
-func inferFlexAttention(c *op.Call) error {
-	t, err := newFlex(c)
-	if err != nil {
-		return err
-	}
 	c.SetOut(0, c.In[0].Type, []int{t.batch, t.heads, t.rows, t.vsize})
-	return nil
+	return t, nil
 }
 
 // softmaxTypes maps ONNX's type numbers to the types that softmax_precision allows.
 var softmaxTypes = map[int]tensor.Type{1: tensor.Float32, 10: tensor.Float16, 11: tensor.Float64, 16: tensor.BFloat16}
 
 func prepareFlexAttention[T tensor.Real](c *op.Call) (op.Run, error) {
-	t, err := newFlex(c)
-	if err != nil {
-		return nil, err
-	}
+	t := op.Must(newFlex(c))
 	kind := tensor.Float32
 	if c.In[0].Type == tensor.Float64 {
 		kind = tensor.Float64
@@ -130,9 +120,6 @@ type linearAttention struct {
 }
 
 func newLinearAttention(c *op.Call) (*linearAttention, error) {
-	if err := c.NeedInputs(3); err != nil {
-		return nil, err
-	}
 	q, k, v, a := c.In[0].Shape, c.In[1].Shape, c.In[2].Shape, c.Node.Attrs
 	t := &linearAttention{heads: a.Int("q_num_heads", 0), kvHeads: a.Int("kv_num_heads", 0)}
 	bad := fmt.Errorf("query %s, key %s, value %s with %d and %d heads", tensor.FormatShape(q), tensor.FormatShape(k), tensor.FormatShape(v), t.heads, t.kvHeads)
@@ -175,47 +162,36 @@ func newLinearAttention(c *op.Call) (*linearAttention, error) {
 	if t.scale = float64(a.Float("scale", 0)); t.scale == 0 {
 		t.scale = 1 / math.Sqrt(float64(t.size))
 	}
+	kind := c.In[0].Type
+	c.SetOut(0, kind, []int{t.batch, t.rows, t.heads * t.vsize})
+	if c.Has(3) {
+		kind = c.In[3].Type
+	}
+	c.SetOut(1, kind, t.state())
 	return t, nil
 }
 
 func (t *linearAttention) state() []int { return []int{t.batch, t.kvHeads, t.size, t.vsize} }
 
 // InferLinearAttention sets the shapes of the result and of the state.
-func InferLinearAttention(c *op.Call) error {
-	t, err := newLinearAttention(c)
-	if err != nil {
-		return err
-	}
-	c.SetOut(0, c.In[0].Type, []int{t.batch, t.rows, t.heads * t.vsize})
-	kind := c.In[0].Type
-	if c.Has(3) {
-		kind = c.In[3].Type
-	}
-	c.SetOut(1, kind, t.state())
-	return nil
-}
+var InferLinearAttention = op.Infer(newLinearAttention)
 
 // PrepareLinearAttention makes attention with a recurrent state.
 func PrepareLinearAttention(c *op.Call) (op.Run, error) {
-	t, err := newLinearAttention(c)
-	if err != nil {
-		return nil, err
-	}
+	t := op.Must(newLinearAttention(c))
 	state := op.ScratchOf[float32](c, tensor.Elements(t.state()))
 	reads := op.ScratchOf[float32](c, t.batch*t.kvHeads*t.vsize)
-	var run *op.Call // whose loop is made once
-	heads := func(lo, hi int) {
+	heads := func(c *op.Call, lo, hi int) {
 		for i := lo; i < hi; i++ {
-			t.run(run, i/t.kvHeads, i%t.kvHeads, state[i*t.size*t.vsize:][:t.size*t.vsize], reads[i*t.vsize:][:t.vsize])
+			t.run(c, i/t.kvHeads, i%t.kvHeads, state[i*t.size*t.vsize:][:t.size*t.vsize], reads[i*t.vsize:][:t.vsize])
 		}
 	}
 	return func(c *op.Call) error {
-		run = c
 		clear(state)
 		if past := elem.Elements[float32](c, 3); past != nil {
 			copy(state, past)
 		}
-		c.Pool.For(t.batch*t.kvHeads, 1, heads)
+		workers.Do(c.Pool, t.batch*t.kvHeads, 1, c, heads)
 		if c.Wants(1) {
 			copy(tensor.Of[float32](c.Out[1]), state)
 		}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/runtime/op"
@@ -44,9 +45,6 @@ type RotaryEmbedding struct {
 }
 
 func newRotary(c *op.Call) (*RotaryEmbedding, error) {
-	if err := c.NeedInputs(3); err != nil {
-		return nil, err
-	}
 	x, a := c.In[0].Shape, c.Node.Attrs
 	r := &RotaryEmbedding{}
 	r.Interleaved = a.Bool("interleaved", false)
@@ -77,29 +75,19 @@ func newRotary(c *op.Call) (*RotaryEmbedding, error) {
 		want == 3 && (cos[0] != r.Batch || cos[1] != r.Rows) {
 		return nil, fmt.Errorf("caches %s and %s for %d rotated elements", tensor.FormatShape(cos), tensor.FormatShape(sin), r.Dim)
 	}
-	return r, nil
-}
-
-func inferRotary(c *op.Call) error {
-	if _, err := newRotary(c); err != nil {
-		return err
-	}
-	return elem.Same(c)
+	return r, elem.Same(c)
 }
 
 func prepareRotary[T tensor.Real](c *op.Call) (op.Run, error) {
-	r, err := newRotary(c)
-	if err != nil {
-		return nil, err
-	}
+	r := op.Must(newRotary(c))
 	var ids []int64
 	if c.Has(3) {
 		ids = op.ScratchOf[int64](c, r.Batch*r.Rows)
 	}
-	var from, to Heads[T] // of the run, whose loop is made once
-	var cos, sin []T
 	n := r.Dim / 2
-	turn := func(lo, hi int) {
+	turn := func(c *op.Call, lo, hi int) {
+		cos, sin := tensor.Of[T](c.In[1]), tensor.Of[T](c.In[2])
+		from, to := ViewOf(tensor.Of[T](c.In[0]), r.Packed, r.Rows, r.Heads, r.Size), ViewOf(tensor.Of[T](c.Out[0]), r.Packed, r.Rows, r.Heads, r.Size)
 		for i := lo; i < hi; i++ {
 			p := i
 			if ids != nil {
@@ -111,7 +99,6 @@ func prepareRotary[T tensor.Real](c *op.Call) (op.Run, error) {
 		}
 	}
 	return func(c *op.Call) error {
-		cos, sin = tensor.Of[T](c.In[1]), tensor.Of[T](c.In[2])
 		if ids != nil {
 			if err := op.ReadInts(ids, c.In[3]); err != nil {
 				return err
@@ -122,8 +109,7 @@ func prepareRotary[T tensor.Real](c *op.Call) (op.Run, error) {
 				}
 			}
 		}
-		from, to = ViewOf(tensor.Of[T](c.In[0]), r.Packed, r.Rows, r.Heads, r.Size), ViewOf(tensor.Of[T](c.Out[0]), r.Packed, r.Rows, r.Heads, r.Size)
-		c.Pool.For(r.Batch*r.Rows, max(1, 1<<12/max(r.Heads*r.Size, 1)), turn)
+		workers.Do(c.Pool, r.Batch*r.Rows, max(1, 1<<12/max(r.Heads*r.Size, 1)), c, turn)
 		return nil
 	}, nil
 }
@@ -131,9 +117,6 @@ func prepareRotary[T tensor.Real](c *op.Call) (op.Run, error) {
 // TensorScatter writes updates into a copy of a cache along a sequence axis.
 
 func inferTensorScatter(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	x, u := c.In[0].Shape, c.In[1].Shape
 	axis, err := op.Axis(c.Node.Attrs.Int("axis", -2), len(x))
 	if err != nil {
@@ -152,16 +135,12 @@ func inferTensorScatter(c *op.Call) error {
 	if b := c.In[0].Type.Bits(); b < 8 && c.In[0].Type != tensor.String {
 		return op.Unsupported("TensorScatter of %v", c.In[0].Type)
 	}
-	c.SetOut(0, c.In[0].Type, slices.Clone(x))
-	return nil
+	return c.Result(c.In[0].Type, slices.Clone(x))
 }
 
 func prepareTensorScatter(c *op.Call) (op.Run, error) {
 	x, u := c.In[0].Shape, c.In[1].Shape
-	axis, err := op.Axis(c.Node.Attrs.Int("axis", -2), len(x))
-	if err != nil {
-		return nil, err
-	}
+	axis := op.Must(op.Axis(c.Node.Attrs.Int("axis", -2), len(x)))
 	circular := c.Node.Attrs.Str("mode", "linear") == "circular"
 	outer, inner, n, m := tensor.Elements(x[:axis]), tensor.Elements(x[axis+1:]), x[axis], u[axis]
 	perBatch := outer / max(x[0], 1)
@@ -203,9 +182,6 @@ func scatterRows[E any](dst, cache, update []E, outer, m, inner int, place func(
 
 // InferCausalConv sets the shapes of the result and of the state.
 func InferCausalConv(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	x, w := c.In[0].Shape, c.In[1].Shape
 	if len(x) != 3 || len(w) != 3 || w[0] != x[1] || w[1] != 1 || w[2] < 1 {
 		return fmt.Errorf("input %s with weights %s", tensor.FormatShape(x), tensor.FormatShape(w))
@@ -217,9 +193,7 @@ func InferCausalConv(c *op.Call) error {
 	if p := c.Input(3); p != nil && !slices.Equal(p.Shape, state) {
 		return fmt.Errorf("past_state %s, want %s", tensor.FormatShape(p.Shape), tensor.FormatShape(state))
 	}
-	switch a := c.Node.Attrs.Str("activation", "none"); a {
-	case "none", "silu", "swish":
-	default:
+	if a := c.Node.Attrs.Str("activation", "none"); !slices.Contains([]string{"none", "silu", "swish"}, a) {
 		return fmt.Errorf("activation %q", a)
 	}
 	c.SetOut(0, c.In[0].Type, slices.Clone(x))
@@ -233,8 +207,12 @@ func PrepareCausalConv[T tensor.Real](c *op.Call) (op.Run, error) {
 	k := c.In[1].Shape[2]
 	silu := c.Node.Attrs.Str("activation", "none") != "none"
 	line := op.ScratchOf[T](c, batch*ch*(n+k-1))
-	var x, w, y, bias, past, state []T // of the run, whose loop is made once
-	lines := func(lo, hi int) {
+	return op.Parallel(batch*ch, max(1, 1<<12/max(n*k, 1)), func(c *op.Call, lo, hi int) {
+		x, w, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[T](c.Out[0])
+		bias, past, state := elem.Elements[T](c, 2), elem.Elements[T](c, 3), []T(nil)
+		if c.Wants(1) {
+			state = tensor.Of[T](c.Out[1])
+		}
 		for i := lo; i < hi; i++ {
 			l := line[i*(n+k-1):][:n+k-1]
 			clear(l[:k-1])
@@ -260,14 +238,5 @@ func PrepareCausalConv[T tensor.Real](c *op.Call) (op.Run, error) {
 				copy(state[i*(k-1):][:k-1], l[n:])
 			}
 		}
-	}
-	return func(c *op.Call) error {
-		x, w, y = tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[T](c.Out[0])
-		bias, past, state = elem.Elements[T](c, 2), elem.Elements[T](c, 3), nil
-		if c.Wants(1) {
-			state = tensor.Of[T](c.Out[1])
-		}
-		c.Pool.For(batch*ch, max(1, 1<<12/max(n*k, 1)), lines)
-		return nil
-	}, nil
+	}), nil
 }

@@ -121,11 +121,13 @@ type fusedBias[T tensor.Real] struct {
 	mask    []T   // what the mask adds; nil for none
 	strides []int // of the additive input
 	side    int   // of a square mask
+	fill    func(c *op.Call, lo, hi int)
 }
 
 // newFusedBias returns nil if nothing is added. It sets which keys an attention sees.
 func newFusedBias[T tensor.Real](c *op.Call, t *fusedAttention, a *attention.Attend[T]) (*fusedBias[T], error) {
 	f := &fusedBias[T]{t: t}
+	f.fill = f.maskRows
 	a.Outside = T(-math.MaxFloat32)
 	if t.causal {
 		a.Span = func(_, i int) (from, to int) { return 0, t.past + i + 1 }
@@ -157,7 +159,7 @@ func (f *fusedBias[T]) bind(c *op.Call, a *attention.Attend[T]) {
 	t := f.t
 	if f.mask != nil {
 		rows := t.maskRows()
-		workers.Each(c.Pool, t.batch*rows, max(1, 1<<13/max(1, t.total())), maskArgs[T]{f, elem.Elements[int32](c, t.maskAt)})
+		workers.Do(c.Pool, t.batch*rows, max(1, 1<<13/max(1, t.total())), c, f.fill)
 		a.Added[0] = attention.Added[T]{Data: f.mask, Batch: rows * t.total(), Key: 1}
 		if rows > 1 {
 			a.Added[0].Row = t.total()
@@ -168,18 +170,12 @@ func (f *fusedBias[T]) bind(c *op.Call, a *attention.Attend[T]) {
 	}
 }
 
-// maskArgs holds the arguments of a work item of a mask.
-type maskArgs[T tensor.Real] struct {
-	f    *fusedBias[T]
-	mask []int32
-}
-
-// Piece makes rows lo to hi.
-func (q maskArgs[T]) Piece(lo, hi int) {
-	t := q.f.t
+// maskRows makes rows lo to hi of the mask.
+func (f *fusedBias[T]) maskRows(c *op.Call, lo, hi int) {
+	t, mask := f.t, elem.Elements[int32](c, f.t.maskAt)
 	rows, total, least := t.maskRows(), t.total(), max(T(t.filter), T(-math.MaxFloat32))
 	for n := lo; n < hi; n++ {
-		fillMask(t, q.mask, q.f.side, n/rows, n%rows, q.f.mask[n*total:][:total], least)
+		fillMask(t, mask, f.side, n/rows, n%rows, f.mask[n*total:][:total], least)
 	}
 }
 
@@ -187,9 +183,6 @@ func (q maskArgs[T]) Piece(lo, hi int) {
 // [2,B,N,P,D], attention_bias.
 
 func newFusedAttention(c *op.Call) (*fusedAttention, error) {
-	if err := c.NeedInputs(2); err != nil {
-		return nil, err
-	}
 	x, w := c.In[0].Shape, c.In[1].Shape
 	t := &fusedAttention{maskAt: 3, pastAt: 4, addAt: 5}
 	if c.Node.Op == "QAttention" {
@@ -247,10 +240,7 @@ func (t *fusedAttention) outputs(c *op.Call, kind tensor.Type) {
 }
 
 func prepareFusedAttention[T tensor.Real](c *op.Call) (op.Run, error) {
-	t, err := newFusedAttention(c)
-	if err != nil {
-		return nil, err
-	}
+	t := op.Must(newFusedAttention(c))
 	n := 2*t.hidden + t.vhidden
 	project := newProjection[T](c, t.batch*t.rows, n, t.in, 1)
 	return runFusedAttention(c, t, func(c *op.Call, qkv []T) {
@@ -311,9 +301,6 @@ func (h *halfState) set(x *tensor.Tensor, i int) *tensor.Tensor {
 // key and value as [B,L,N,2,D]; key and value may be [B,N,L,D].
 
 func newMultiHead(c *op.Call) (*fusedAttention, error) {
-	if err := c.NeedInputs(1); err != nil {
-		return nil, err
-	}
 	t := &fusedAttention{maskAt: 4, pastAt: 6, addAt: 5}
 	if err := t.options(c); err != nil {
 		return nil, err
@@ -379,10 +366,7 @@ func inferMultiHead(c *op.Call) error {
 }
 
 func prepareMultiHead[T tensor.Real](c *op.Call) (op.Run, error) {
-	t, err := newMultiHead(c)
-	if err != nil {
-		return nil, err
-	}
+	t := op.Must(newMultiHead(c))
 	// Without bias, past and state outputs, query, key and value are read in place.
 	var workspace [3]*tensor.Tensor
 	keep := c.Has(3) || t.past > 0

@@ -95,13 +95,22 @@ func inferFusedConv(c *op.Call) error {
 	return nil
 }
 
-func prepareFusedConv[T tensor.Real](conv elem.Prepare) elem.Prepare {
+// activated adds the residual and the activation of FusedConv, or the activation of FusedGemm, to
+// the result of a plain operator.
+func activated[T tensor.Real](prepare elem.Prepare) elem.Prepare {
 	return func(c *op.Call) (op.Run, error) {
-		run, err := conv(c)
+		run, err := prepare(c)
 		if err != nil {
 			return nil, err
 		}
-		f, err := fusedActivation(c.Node.Attrs, c.Node.Attrs.Floats("activation_params"))
+		a := c.Node.Attrs
+		params := a.Floats("activation_params")
+		for _, n := range []string{"activation_alpha", "activation_beta"} {
+			if c.Node.Op == "FusedGemm" && a.Has(n) {
+				params = append(params, a.Float(n, 0))
+			}
+		}
+		f, err := fusedActivation(a, params)
 		if err != nil {
 			return nil, err
 		}
@@ -114,33 +123,6 @@ func prepareFusedConv[T tensor.Real](conv elem.Prepare) elem.Prepare {
 				y[i] += v
 			}
 			apply(c.Pool, f, y)
-			return nil
-		}, nil
-	}
-}
-
-func prepareFusedGemm[T tensor.Real](gemm elem.Prepare) elem.Prepare {
-	return func(c *op.Call) (op.Run, error) {
-		run, err := gemm(c)
-		if err != nil {
-			return nil, err
-		}
-		a := c.Node.Attrs
-		var params []float32
-		for _, n := range []string{"activation_alpha", "activation_beta"} {
-			if a.Has(n) {
-				params = append(params, a.Float(n, 0))
-			}
-		}
-		f, err := fusedActivation(a, params)
-		if err != nil {
-			return nil, err
-		}
-		return func(c *op.Call) error {
-			if err := run(c); err != nil {
-				return err
-			}
-			apply(c.Pool, f, tensor.Of[T](c.Out[0]))
 			return nil
 		}, nil
 	}
@@ -163,9 +145,6 @@ func fusedOperand(c *op.Call, i int, letter string) (shape []int, trans, batch b
 }
 
 func newFusedMatMul(c *op.Call) (*matmul.Batched, bool, bool, error) {
-	if err := c.NeedInputs(2); err != nil {
-		return nil, false, false, err
-	}
 	a, ta, ba := fusedOperand(c, 0, "A")
 	b, tb, bb := fusedOperand(c, 1, "B")
 	if ba || bb {
@@ -180,8 +159,7 @@ func inferFusedMatMul(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	c.SetOut(0, c.In[0].Type, v.Out)
-	return nil
+	return c.Result(c.In[0].Type, v.Out)
 }
 
 func prepareFusedMatMul[T tensor.Real](c *op.Call) (op.Run, error) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/gemm"
 	"github.com/opmeter/opmeter/internal/kernel/quantise"
@@ -44,15 +45,11 @@ func inferQLinearConcat(c *op.Call) error {
 		}
 		shape[axis] += n
 	}
-	c.SetOut(0, c.In[1].Type, shape)
-	return nil
+	return c.Result(c.In[1].Type, shape)
 }
 
 func prepareQLinearConcat(c *op.Call) (op.Run, error) {
-	axis, err := op.Axis(c.Node.Attrs.Int("axis", 0), c.In[2].Rank())
-	if err != nil {
-		return nil, err
-	}
+	axis := op.Must(op.Axis(c.Node.Attrs.Int("axis", 0), c.In[2].Rank()))
 	outer, inner := tensor.Elements(c.Out[0].Shape[:axis]), tensor.Elements(c.Out[0].Shape[axis:])
 	parts := (len(c.In) - 2) / 3
 	tables, same, starts := make([][256]uint8, parts), make([]bool, parts), make([]int, parts)
@@ -81,14 +78,13 @@ func prepareQLinearConcat(c *op.Call) (op.Run, error) {
 			}
 		}
 	}
-	// Work items of parts, those of a row one after the other; the closure is allocated once.
-	var of *op.Call
-	pieces := func(lo, hi int) {
+	// Work items of parts, those of a row one after the other.
+	pieces := func(c *op.Call, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			o, p := i/parts, i%parts
-			x := of.In[2+3*p]
+			x := c.In[2+3*p]
 			n := tensor.Elements(x.Shape[axis:])
-			src, dst := x.Data[o*n:][:n], of.Out[0].Data[o*inner+starts[p]:][:n]
+			src, dst := x.Data[o*n:][:n], c.Out[0].Data[o*inner+starts[p]:][:n]
 			if same[p] {
 				if n > 0 && &dst[0] != &src[0] {
 					copy(dst, src)
@@ -99,10 +95,10 @@ func prepareQLinearConcat(c *op.Call) (op.Run, error) {
 		}
 	}
 	return func(c *op.Call) error {
-		if of = c; !known {
+		if !known {
 			scales(c)
 		}
-		c.Pool.For(outer*parts, max(1, element.Grain*parts/max(1, inner)), pieces)
+		workers.Do(c.Pool, outer*parts, max(1, element.Grain*parts/max(1, inner)), c, pieces)
 		return nil
 	}, nil
 }
@@ -114,20 +110,12 @@ func prepareQLinearConcat(c *op.Call) (op.Run, error) {
 type qgemm struct{ *matmul.GemmShape }
 
 func newQGemm(c *op.Call) (*qgemm, error) {
-	if err := c.NeedInputs(6); err != nil {
-		return nil, err
-	}
 	if !quant.IsByte(c.In[0]) || !quant.IsByte(c.In[3]) {
 		return nil, op.Unsupported("QGemm of %v and %v", c.In[0].Type, c.In[3].Type)
 	}
 	v, err := matmul.NewGemm(&op.Call{Node: c.Node, In: []*tensor.Tensor{c.In[0], c.In[3], c.Input(6)}})
-	return &qgemm{v}, err
-}
-
-func inferQGemm(c *op.Call) error {
-	v, err := newQGemm(c)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	kind := tensor.Float32
 	if c.Has(7) {
@@ -136,14 +124,11 @@ func inferQGemm(c *op.Call) error {
 		}
 	}
 	c.SetOut(0, kind, []int{v.M, v.N})
-	return nil
+	return &qgemm{v}, nil
 }
 
 func prepareQGemm(c *op.Call) (op.Run, error) {
-	v, err := newQGemm(c)
-	if err != nil {
-		return nil, err
-	}
+	v := op.Must(newQGemm(c))
 	if n := c.In[4].Len(); n != 1 && n != v.N || c.In[1].Len() != 1 {
 		return nil, fmt.Errorf("scales %s and %s", tensor.FormatShape(c.In[1].Shape), tensor.FormatShape(c.In[4].Shape))
 	}
@@ -220,8 +205,7 @@ func (v *qgemm) lift(c *op.Call, b []int32) {
 	}
 }
 
-// qgemmProduct makes the sums of products: with weights packed once where they are
-// constant.
+// qgemmProduct makes the sums of products: with weights packed once where they are constant.
 type qgemmProduct struct {
 	sums   func(c *op.Call, sums []int32)
 	packed *gemm.PackedInt8 // nil where weights are not
@@ -322,17 +306,7 @@ func dotInts(a, b []int32) int32 {
 // MatMulIntegerToFloat: a, b, a_scale, b_scale, a_zero, b_zero, bias. The result is
 // the integer product times the scales.
 
-func inferMatMulIntegerToFloat(c *op.Call) error {
-	if err := c.NeedInputs(4); err != nil {
-		return err
-	}
-	v, err := matmul.NewBatched(c.In[0].Shape, c.In[1].Shape)
-	if err != nil {
-		return err
-	}
-	c.SetOut(0, c.In[2].Type, v.Out)
-	return nil
-}
+func inferMatMulIntegerToFloat(c *op.Call) error { return matmul.InferProduct(c, 0, 1, c.In[2].Type) }
 
 func prepareMatMulIntegerToFloat(c *op.Call) (op.Run, error) {
 	q, err := matmul.NewIntMatMul(c, 0, 4, 1, 5)
@@ -353,8 +327,7 @@ func prepareMatMulIntegerToFloat(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// scaling turns integer sums into floats: times a, times b of the column, plus the
-// column's bias.
+// scaling turns integer sums into floats: times a, times b of the column, plus the column's bias.
 type scaling struct {
 	n          int // columns
 	factors    []float32
@@ -414,25 +387,17 @@ func (s *scaling) rows(_, lo, hi int) {
 // quantised to uint8 over their range at each run.
 
 func inferDynamicQuantizeMatMul(c *op.Call) error {
-	if err := c.NeedInputs(3); err != nil {
-		return err
-	}
-	v, err := matmul.NewBatched(c.In[0].Shape, c.In[1].Shape)
-	if err != nil {
+	if err := matmul.InferProduct(c, 0, 1, tensor.Float32); err != nil {
 		return err
 	}
 	if c.In[0].Type != tensor.Float32 || !quant.IsByte(c.In[1]) {
 		return op.Unsupported("%v times %v", c.In[0].Type, c.In[1].Type)
 	}
-	c.SetOut(0, tensor.Float32, v.Out)
 	return nil
 }
 
 func prepareDynamicQuantizeMatMul(c *op.Call) (op.Run, error) {
-	v, err := matmul.NewBatched(c.In[0].Shape, c.In[1].Shape)
-	if err != nil {
-		return nil, err
-	}
+	v := op.Must(matmul.NewBatched(c.In[0].Shape, c.In[1].Shape))
 	if n := c.In[2].Len(); n != 1 && n != v.N {
 		return nil, fmt.Errorf("scales %s", tensor.FormatShape(c.In[2].Shape))
 	}

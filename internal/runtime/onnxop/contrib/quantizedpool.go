@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/pool"
@@ -55,8 +56,7 @@ func inferQLinearAveragePool(c *op.Call) error {
 	if channelsLast(c) {
 		shape = append(append([]int{s[0]}, w.Out...), s[len(s)-1])
 	}
-	c.SetOut(0, c.In[0].Type, shape)
-	return nil
+	return c.Result(c.In[0].Type, shape)
 }
 
 func inferQLinearGlobalPool(c *op.Call) error {
@@ -69,11 +69,10 @@ func inferQLinearGlobalPool(c *op.Call) error {
 			shape[i] = 1
 		}
 	}
-	c.SetOut(0, c.In[0].Type, shape)
-	return nil
+	return c.Result(c.In[0].Type, shape)
 }
 
-// lastAveragePool is lastGlobalPool for windows that see all of a picture.
+// lastAveragePool is lastGlobalPool for windows that cover a whole image.
 func lastAveragePool(c *op.Call) op.NHWCSupport {
 	if w, err := pool.NewPool(channelsFirst(c)); err != nil || !w.Whole() || tensor.Elements(w.Out) != 1 {
 		return op.NHWCNever
@@ -85,10 +84,7 @@ func lastAveragePool(c *op.Call) op.NHWCSupport {
 var averageOfFloats = quant.AroundFloat(pool.PrepareAveragePool[float32])
 
 func prepareQLinearAveragePool(c *op.Call) (op.Run, error) {
-	w, err := pool.NewPool(channelsFirst(c))
-	if err != nil {
-		return nil, err
-	}
+	w := op.Must(pool.NewPool(channelsFirst(c)))
 	if !channelsLast(c) && !w.Whole() {
 		return averageOfFloats(c)
 	}
@@ -114,9 +110,7 @@ func lastGlobalPool(c *op.Call) op.NHWCSupport {
 func prepareQLinearGlobalPool(c *op.Call) (op.Run, error) {
 	s := channelsFirst(c).In[0].Shape[2:]
 	area, one := tensor.Elements(s), make([]int, len(s))
-	for i := range one {
-		one[i] = 1
-	}
+	element.Fill(one, 1)
 	return prepareQuantizedMean(c, s, one, true, func(_ []int, f func(pos int)) int {
 		for i := range area {
 			f(i)

@@ -97,8 +97,8 @@ func TestBranches(t *testing.T) {
 	wants(t, "no second result", err, "output 1 was not computed")
 }
 
-// TestTurns adds the iteration number to a state, and keeps it doubled: 0 1 3 6.
-func TestTurns(t *testing.T) {
+// TestLoopState adds the iteration number to a state, and keeps it doubled: 0 1 3 6.
+func TestLoopState(t *testing.T) {
 	t.Parallel()
 	body := graph.Attrs{"body": graph.GraphRef(1)}
 	var turns int

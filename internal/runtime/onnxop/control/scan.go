@@ -231,106 +231,98 @@ func (s *scanShape) scan(turn *turns, b op.Body, pool *workers.Pool, state, xs [
 	return final, stacks, nil
 }
 
-func prepareScan(c *op.Call) (op.Run, error) {
-	s, g, err := scanOf(c)
-	if err != nil {
-		return nil, err
+// scanBy makes a Scan whose run has the node's geometry and its body.
+func scanBy(run func(c *op.Call, s *scanShape, g *graph.Graph, b op.Body) error) func(c *op.Call) (op.Run, error) {
+	return func(c *op.Call) (op.Run, error) {
+		s, g, err := scanOf(c)
+		if err != nil {
+			return nil, err
+		}
+		b, _, err := body(c, "body")
+		return func(c *op.Call) error { return run(c, s, g, b) }, err
 	}
-	b, _, err := body(c, "body")
+}
+
+func runScan(c *op.Call, s *scanShape, g *graph.Graph, b op.Body) error {
+	turn := begin(c.Env, true)
+	defer turn.end()
+	final, stacks, err := s.scan(turn, b, c.Pool, c.In[:s.states], c.In[s.states:], -1)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return func(c *op.Call) error {
-		turn := begin(c.Env, true)
-		defer turn.end()
-		final, stacks, err := s.scan(turn, b, c.Pool, c.In[:s.states], c.In[s.states:], -1)
+	for i, x := range final {
+		if err := give(c, i, x); err != nil {
+			return err
+		}
+	}
+	for k := range stacks {
+		v := g.Values[max(0, g.Outputs[s.states+k])]
+		if err := stacks[k].give(c, s.states+k, s.outAxes[k], s.outReversed[k] != 0, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runScan8 implements version 8, in which every input has a batch axis 0 and sequences may
+// end early.
+func runScan8(c *op.Call, s *scanShape, g *graph.Graph, b op.Body) (err error) {
+	data := c.In[1:]
+	for _, x := range data {
+		if x.Rank() == 0 || x.Shape[0] != data[0].Shape[0] {
+			return errors.New("inputs differ in their batch axis")
+		}
+	}
+	batch := data[0].Shape[0]
+	var lens []int
+	if c.Has(0) {
+		if lens, err = op.Ints(c.In[0]); err != nil {
+			return err
+		}
+		if len(lens) != batch {
+			return fmt.Errorf("%d sequence lengths for a batch of %d", len(lens), batch)
+		}
+	}
+	part := make([]func(int) *tensor.Tensor, len(data))
+	for k, x := range data {
+		if part[k], err = rows(c.Pool, x, 0); err != nil {
+			return err
+		}
+	}
+	out := make([]stack, s.states+s.outs)
+	turn := begin(c.Env, true)
+	defer turn.end()
+	for i := range batch {
+		one := make([]*tensor.Tensor, len(data))
+		for k := range data {
+			one[k] = part[k](i)
+		}
+		limit := -1
+		if lens != nil {
+			limit = max(0, lens[i])
+		}
+		final, stacks, err := s.scan(turn, b, c.Pool, one[:s.states], one[s.states:], limit)
 		if err != nil {
 			return err
 		}
-		for i, x := range final {
-			if err := give(c, i, x); err != nil {
-				return err
-			}
+		for k, x := range final {
+			out[k].push(x)
 		}
+		longest := one[s.states].Shape[0]
 		for k := range stacks {
-			v := g.Values[max(0, g.Outputs[s.states+k])]
-			if err := stacks[k].give(c, s.states+k, s.outAxes[k], s.outReversed[k] != 0, v); err != nil {
-				return err
-			}
-		}
-		return nil
-	}, nil
-}
-
-// prepareScan8 implements version 8, in which every input has a batch axis 0 and sequences may
-// end early.
-func prepareScan8(c *op.Call) (op.Run, error) {
-	s, g, err := scanOf(c)
-	if err != nil {
-		return nil, err
-	}
-	b, _, err := body(c, "body")
-	if err != nil {
-		return nil, err
-	}
-	return func(c *op.Call) error {
-		data := c.In[1:]
-		for _, x := range data {
-			if x.Rank() == 0 || x.Shape[0] != data[0].Shape[0] {
-				return errors.New("inputs differ in their batch axis")
-			}
-		}
-		batch := data[0].Shape[0]
-		var lens []int
-		if c.Has(0) {
-			if lens, err = op.Ints(c.In[0]); err != nil {
-				return err
-			}
-			if len(lens) != batch {
-				return fmt.Errorf("%d sequence lengths for a batch of %d", len(lens), batch)
-			}
-		}
-		part := make([]func(int) *tensor.Tensor, len(data))
-		for k, x := range data {
-			if part[k], err = rows(c.Pool, x, 0); err != nil {
-				return err
-			}
-		}
-		out := make([]stack, s.states+s.outs)
-		turn := begin(c.Env, true)
-		defer turn.end()
-		for i := range batch {
-			one := make([]*tensor.Tensor, len(data))
-			for k := range data {
-				one[k] = part[k](i)
-			}
-			limit := -1
-			if lens != nil {
-				limit = max(0, lens[i])
-			}
-			final, stacks, err := s.scan(turn, b, c.Pool, one[:s.states], one[s.states:], limit)
+			y, err := padded(c.Pool, stacks[k].items, longest, g.Values[max(0, g.Outputs[s.states+k])])
 			if err != nil {
 				return err
 			}
-			for k, x := range final {
-				out[k].push(x)
-			}
-			longest := one[s.states].Shape[0]
-			for k := range stacks {
-				y, err := padded(c.Pool, stacks[k].items, longest, g.Values[max(0, g.Outputs[s.states+k])])
-				if err != nil {
-					return err
-				}
-				out[s.states+k].push(y)
-			}
+			out[s.states+k].push(y)
 		}
-		for k := range out {
-			if err := out[k].give(c, k, 0, false, g.Values[max(0, g.Outputs[k])]); err != nil {
-				return err
-			}
+	}
+	for k := range out {
+		if err := out[k].give(c, k, 0, false, g.Values[max(0, g.Outputs[k])]); err != nil {
+			return err
 		}
-		return nil
-	}, nil
+	}
+	return nil
 }
 
 // padded joins items along a new first axis of n positions; missing ones are zero.

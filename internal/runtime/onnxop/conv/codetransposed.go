@@ -23,9 +23,6 @@ type phase struct {
 }
 
 func newCodesTransposed(c *op.Call) (*convolution, error) {
-	if err := c.NeedInputs(8); err != nil {
-		return nil, err
-	}
 	v, err := newTransposed(&op.Call{Node: c.Node, In: []*tensor.Tensor{c.In[0], c.In[3], c.Input(8)}})
 	if err != nil {
 		return nil, err
@@ -36,16 +33,8 @@ func newCodesTransposed(c *op.Call) (*convolution, error) {
 	if tensor.Elements(v.Out) == 0 {
 		return nil, op.Unsupported("a transposed convolution of no codes")
 	}
-	return v, nil
-}
-
-func inferCodesTransposed(c *op.Call) error {
-	v, err := newCodesTransposed(c)
-	if err != nil {
-		return err
-	}
 	c.SetOut(0, c.In[7].Type, append([]int{v.n, v.m}, v.In...))
-	return nil
+	return v, nil
 }
 
 // codesTransposed is a prepared node.

@@ -1,18 +1,34 @@
+// Package conv implements ONNX's convolutions: plain, transposed, deformable and quantised.
 package conv
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/conv"
+	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/matmul"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/window"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
+
+// Defs lists the operators of this package.
+func Defs() []op.Def {
+	return []op.Def{
+		elem.Fusing(op.Def{Name: "Conv", Since: 1, Types: elem.Floats, Infer: op.Needs(2, InferConv), Prepare: prepareConv}),
+		elem.Fusing(elem.RealDef("ConvTranspose", op.Needs(2, op.Infer(newTransposed)), prepareConvTranspose[float32], prepareConvTranspose[float64])),
+		elem.RealDef("DeformConv", op.Needs(3, inferDeformConv), prepareDeformConv[float32], prepareDeformConv[float64]),
+		{Name: "ConvInteger", Since: 10, Types: elem.Bytes, Infer: op.Needs(2, inferConvInteger), Prepare: prepareConvInteger},
+		{Name: "QLinearConv", Since: 10, Fuses: true, Types: elem.Bytes, Infer: op.Needs(8, InferQLinearConv), Prepare: PrepareQLinearConv, NHWC: lastQLinearConv},
+		{Domain: graph.Own, Name: "QLinearConvTranspose", Since: 1, Fuses: true, Types: elem.Bytes, Infer: op.Needs(8, op.Infer(newCodesTransposed)), Prepare: prepareCodesTransposed},
+	}
+}
 
 // convolution is the checked geometry of a Conv-like node: input x [N,C,...], weights w
 // [M,C/groups,...].
@@ -46,15 +62,11 @@ func (v *convolution) shape() []int { return append([]int{v.n, v.m}, v.Out...) }
 
 // InferConv checks the shapes of a convolution and sets the shape of output 0.
 func InferConv(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	v, err := newConvolution(c, c.In[0], c.In[1], c.Input(2))
 	if err != nil {
 		return err
 	}
-	c.SetOut(0, c.In[0].Type, v.shape())
-	return nil
+	return c.Result(c.In[0].Type, v.shape())
 }
 
 // volume returns the float32 kernel's shape of a three-dimensional convolution.
@@ -138,10 +150,7 @@ func prepareHalves(c *op.Call) (op.Run, error) {
 // PrepareConv32 handles up to three dimensions with the shared kernel; three with constant
 // weights only.
 func PrepareConv32(c *op.Call) (op.Run, error) {
-	v, err := newConvolution(c, c.In[0], c.In[1], c.Input(2))
-	if err != nil {
-		return nil, err
-	}
+	v := op.Must(newConvolution(c, c.In[0], c.In[1], c.Input(2)))
 	if len(v.In) > 3 || tensor.Elements(c.Out[0].Shape) == 0 || v.c == 0 {
 		return PrepareConvAny[float32](c)
 	}
@@ -190,10 +199,7 @@ const colBytes = 1 << 20
 
 // PrepareConvAny computes a convolution by im2col and GEMM: any rank, either float type.
 func PrepareConvAny[T tensor.Real](c *op.Call) (op.Run, error) {
-	v, err := newConvolution(c, c.In[0], c.In[1], c.Input(2))
-	if err != nil {
-		return nil, err
-	}
+	v := op.Must(newConvolution(c, c.In[0], c.In[1], c.Input(2)))
 	taps, area := tensor.Elements(v.Kernel), tensor.Elements(v.Out)
 	cg, mg := v.c/v.groups, v.m/v.groups
 	k := cg * taps
@@ -230,9 +236,7 @@ func fillBias[T tensor.Real](c *op.Call, y []T, m0, area int) {
 	b := tensor.Of[T](c.In[2])[m0:]
 	for m := 0; m*area < len(y); m++ {
 		row := y[m*area : (m+1)*area]
-		for i := range row {
-			row[i] = b[m]
-		}
+		element.Fill(row, b[m])
 	}
 }
 
@@ -290,4 +294,62 @@ func unfoldLine[T tensor.Number](dst, line []T, q, stride int) {
 		copy(dst[lo:hi], line[q+lo:])
 	}
 	clear(dst[hi:])
+}
+
+// normalised is the number of inputs of a convolution into which a plan has fused a batch
+// normalisation: its own, then scale, shift, mean and variance of each output channel.
+const normalised = 7
+
+// prepareNormalised multiplies constant float32 weights and bias by the factors of the batch
+// normalisation.
+func prepareNormalised(c *op.Call) (op.Run, error) {
+	w := c.In[1]
+	if !w.Known() || w.Type != tensor.Float32 || w.Rank() < 3 {
+		return nil, op.Unsupported("normalised weights %v", w.Type)
+	}
+	channels := w.Shape[0]
+	for i := 3; i < normalised; i++ {
+		if x := c.In[i]; x.Type != tensor.Float32 || x.Len() != channels || !x.Known() {
+			return nil, fmt.Errorf("input %d of shape %s for %d channels", i, tensor.FormatShape(x.Shape), channels)
+		}
+	}
+	if err := c.AffordTensor(w.Type, w.Shape); err != nil {
+		return nil, err
+	}
+	eps := float64(c.Node.Attrs.Float("epsilon", 1e-5))
+	scaled, shifted := &tensor.Tensor{Type: tensor.Float32, Shape: w.Shape}, tensor.New(tensor.Float32, channels)
+	c.Recycler.Alloc(scaled)
+	from, to, bias := tensor.Of[float32](w), tensor.Of[float32](scaled), tensor.Of[float32](shifted)
+	gamma, beta, mean, vari := tensor.Of[float32](c.In[3]), tensor.Of[float32](c.In[4]), tensor.Of[float32](c.In[5]), tensor.Of[float32](c.In[6])
+	n := len(from) / max(channels, 1)
+	for o := range channels {
+		f := float64(gamma[o]) / math.Sqrt(float64(vari[o])+eps)
+		was := 0.0
+		if c.Has(2) {
+			was = float64(tensor.Of[float32](c.In[2])[o])
+		}
+		bias[o] = float32((was-float64(mean[o]))*f + float64(beta[o]))
+		for i, v := range from[o*n:][:n] {
+			to[o*n+i] = float32(float64(v) * f)
+		}
+	}
+	own, fixed := c.In, c.Fixed
+	in := []*tensor.Tensor{c.In[0], scaled, shifted}
+	c.In, c.Fixed = in, []bool{len(fixed) > 0 && fixed[0], true, true}
+	run, err := prepareConv(c)
+	c.In, c.Fixed = own, fixed
+	if c.IsCopied(1) {
+		c.Recycler.Free(scaled)
+	}
+	for i := 1; i < normalised; i++ {
+		c.Copied(i)
+	}
+	return func(c *op.Call) error {
+		own := c.In
+		in[0] = own[0]
+		c.In = in
+		err := run(c)
+		c.In = own
+		return err
+	}, err
 }

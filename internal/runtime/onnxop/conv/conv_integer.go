@@ -189,15 +189,11 @@ func prepareConvInteger(c *op.Call) (op.Run, error) {
 
 // InferQLinearConv checks the shapes of a quantised convolution and sets output 0.
 func InferQLinearConv(c *op.Call) error {
-	if err := c.NeedInputs(8); err != nil {
-		return err
-	}
 	v, err := newConvolution(c, c.In[0], c.In[3], c.Input(8))
 	if err != nil {
 		return err
 	}
-	c.SetOut(0, c.In[7].Type, v.shape())
-	return nil
+	return c.Result(c.In[7].Type, v.shape())
 }
 
 // lastQLinearConv returns the support of a quantised convolution for channels-last order.

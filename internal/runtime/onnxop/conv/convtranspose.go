@@ -45,7 +45,7 @@ func newTransposed(c *op.Call) (*convolution, error) {
 	return v, v.transposedSizes(c)
 }
 
-// transposedSizes sets padding and output sizes of a ConvTranspose.
+// transposedSizes sets padding, output sizes and output 0 of a ConvTranspose.
 func (v *convolution) transposedSizes(c *op.Call) error {
 	a, n := c.Node.Attrs, len(v.Out)
 	extra := a.Ints("output_padding")
@@ -94,26 +94,11 @@ func (v *convolution) transposedSizes(c *op.Call) error {
 			return fmt.Errorf("output size %d", v.In[i])
 		}
 	}
-	return nil
-}
-
-func inferConvTranspose(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
-	v, err := newTransposed(c)
-	if err != nil {
-		return err
-	}
-	c.SetOut(0, c.In[0].Type, append([]int{v.n, v.m}, v.In...))
-	return nil
+	return c.Result(c.In[0].Type, append([]int{v.n, v.m}, v.In...))
 }
 
 func prepareConvTranspose[T tensor.Real](c *op.Call) (op.Run, error) {
-	v, err := newTransposed(c)
-	if err != nil {
-		return nil, err
-	}
+	v := op.Must(newTransposed(c))
 	if inArea := tensor.Elements(v.Out); inArea > fewPositions {
 		if p := newPhases(c, v); p != nil {
 			return func(c *op.Call) error {

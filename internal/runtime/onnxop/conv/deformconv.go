@@ -14,9 +14,6 @@ import (
 
 // newDeform checks a DeformConv: x, w, offset, bias, mask.
 func newDeform(c *op.Call) (*convolution, int, error) {
-	if err := c.NeedInputs(3); err != nil {
-		return nil, 0, err
-	}
 	v, err := newConvolution(c, c.In[0], c.In[1], c.Input(3))
 	if err != nil {
 		return nil, 0, err
@@ -45,8 +42,7 @@ func inferDeformConv(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	c.SetOut(0, c.In[0].Type, v.shape())
-	return nil
+	return c.Result(c.In[0].Type, v.shape())
 }
 
 // prepareDeformConv samples the patches bilinearly at the given offsets and multiplies them by
@@ -58,7 +54,7 @@ func prepareDeformConv[T tensor.Real](c *op.Call) (op.Run, error) {
 	}
 	taps, area, inArea := tensor.Elements(v.Kernel), tensor.Elements(v.Out), tensor.Elements(v.In)
 	if inArea > math.MaxInt32 {
-		return nil, op.Unsupported("pictures of %d pixels", inArea)
+		return nil, op.Unsupported("images of %d pixels", inArea)
 	}
 	cg, mg := v.c/v.groups, v.m/v.groups
 	perOffset := v.c / og
@@ -67,7 +63,7 @@ func prepareDeformConv[T tensor.Real](c *op.Call) (op.Run, error) {
 	for i := range points {
 		points[i] = window.NewPoints[T](deformBlock)
 	}
-	var n int // the picture, of the run, whose loop is made once
+	var n int // the image of the run: the closure is allocated once
 	var x, off, mask []T
 	work := func(worker, lo, hi int) {
 		q := points[worker]

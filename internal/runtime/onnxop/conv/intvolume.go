@@ -5,6 +5,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/conv"
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/quantise"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/window"
@@ -110,9 +111,7 @@ func (s *slabs) gather(pool *workers.Pool, x []uint8, n, d int, zero uint8) (*co
 			dst := s.x[i*s.plane:][:s.plane]
 			at := q.d*s.Stride[0] - s.Begin[0] + (q.p.lo+i%k)*s.Dilation[0]
 			if at < 0 || at >= s.In[0] {
-				for j := range dst {
-					dst[j] = q.zero
-				}
+				element.Fill(dst, q.zero)
 				continue
 			}
 			copy(dst, q.x[((q.n*s.c+i/k)*s.In[0]+at)*s.plane:])

@@ -3,6 +3,7 @@ package conv
 import (
 	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/conv"
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/window"
@@ -97,9 +98,7 @@ func joined(runs []conv.PhaseRun) conv.PhaseRun {
 	for _, r := range runs {
 		for _, taps := range r.Taps {
 			own := make([]int, all.Kernel)
-			for i := range own {
-				own[i] = -1
-			}
+			element.Fill(own, -1)
 			copy(own[(all.Pad-r.Pad)/all.Dilation:], taps)
 			all.Taps = append(all.Taps, own)
 			all.N++

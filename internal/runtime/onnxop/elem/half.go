@@ -15,6 +15,11 @@ type Prepare = func(c *op.Call) (op.Run, error)
 // grain is the number of elements worth giving to another thread.
 const grain = 8 << 10
 
+// With fixes the second argument of a prepare function.
+func With[K any](prepare func(c *op.Call, k K) (op.Run, error), k K) Prepare {
+	return func(c *op.Call) (op.Run, error) { return prepare(c, k) }
+}
+
 // ByReal makes the second stage of an operator over floating-point tensors. The
 // first floating-point input chooses: float32 and float64 have a kernel each (nil:
 // not supported); halves go through float32 as in [Widen].
@@ -202,8 +207,7 @@ func ReadHalves(dst []float32, x *tensor.Tensor, at int) {
 	tensor.Read(dst, x, at)
 }
 
-// NarrowTo rounds float32 elements into a floating-point tensor of whole bytes in
-// parallel.
+// NarrowTo rounds float32 elements into a floating-point tensor of whole bytes in parallel.
 func NarrowTo(p *workers.Pool, y *tensor.Tensor, src []float32) {
 	workers.Do(p, len(src), grain, conversion{y, src}, func(a conversion, lo, hi int) { WriteHalves(a.x, lo, a.wide[lo:hi]) })
 }
@@ -217,35 +221,20 @@ func WriteHalves(y *tensor.Tensor, at int, src []float32) {
 	tensor.WriteFloat32(y, at, src)
 }
 
-// blocks is a function of each element of halves, in float32: a block at a time, which stays in
-// the cache.
-type blocks struct {
-	f         func(dst, src []float32) // dst may be src
-	x, y      *tensor.Tensor
-	workspace []float32 // a block for each thread
-	body      func(worker, lo, hi int)
-}
-
+// block is the number of elements that [RunHalves] converts together: a block stays in the cache.
 const block = 1024
 
-// RunHalves applies f to the halves of input 0 as to float32, and rounds what it gives to output 0.
+// RunHalves applies f, whose dst may be src, to the halves of input 0 as to float32, and rounds the
+// results to output 0.
 func RunHalves(c *op.Call, f func(dst, src []float32)) op.Run {
-	b := &blocks{f: f, workspace: make([]float32, block*c.Pool.Threads())}
-	b.body = b.work
-	return func(c *op.Call) error {
-		b.x, b.y = c.In[0], c.Out[0]
-		c.Pool.ForWorker(b.x.Len(), grain, b.body)
-		b.x, b.y = nil, nil
-		return nil
-	}
-}
-
-func (b *blocks) work(worker, lo, hi int) {
-	for lo < hi {
-		v := b.workspace[worker*block:][:min(block, hi-lo)]
-		ReadHalves(v, b.x, lo)
-		b.f(v, v)
-		WriteHalves(b.y, lo, v)
-		lo += len(v)
-	}
+	workspace := make([]float32, block*c.Pool.Threads())
+	return op.ParallelWorkers(c.In[0].Len(), grain, func(c *op.Call, worker, lo, hi int) {
+		for lo < hi {
+			v := workspace[worker*block:][:min(block, hi-lo)]
+			ReadHalves(v, c.In[0], lo)
+			f(v, v)
+			WriteHalves(c.Out[0], lo, v)
+			lo += len(v)
+		}
+	})
 }

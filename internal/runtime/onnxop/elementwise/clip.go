@@ -22,95 +22,75 @@ func prepareClip(c *op.Call) (op.Run, error) {
 		}
 	}
 	if c.In[0].Type.IsHalf() {
-		return clipped(c, func(f func(dst, src []float32)) op.Run { return elem.RunHalves(c, f) }, func(x *tensor.Tensor) float32 { return float32(tensor.At(x, 0)) }), nil
+		all := func(f func(dst, src []float32)) op.Run { return elem.RunHalves(c, f) }
+		bound := func(x *tensor.Tensor) float32 { return float32(tensor.At(x, 0)) }
+		return clipped(c, all, bound, float32(math.Inf(-1)), float32(math.Inf(1))), nil
 	}
-	if f := tensor.PickNumber(c.In[0].Type, clip[float32], clip[float64], clip[int8], clip[int16], clip[int32], clip[int64], clip[uint8], clip[uint16], clip[uint32], clip[uint64]); f != nil {
+	if f := tensor.PickNumber(c.In[0].Type, clipReal[float32], clipReal[float64], clipInt[int8], clipInt[int16], clipInt[int32], clipInt[int64], clipInt[uint8], clipInt[uint16], clipInt[uint32], clipInt[uint64]); f != nil {
 		return f(c), nil
 	}
 	return nil, elem.BadType(c, 0)
 }
 
-func clip[T tensor.Number](c *op.Call) op.Run {
-	return clipped(c, RunUnary[T, T], tensor.Single[T])
+func clipReal[T tensor.Real](c *op.Call) op.Run {
+	return clipped(c, RunUnary[T, T], tensor.Single[T], T(math.Inf(-1)), T(math.Inf(1)))
 }
 
-// clipped makes a run with all, which applies a loop to all elements; bound reads a limit.
-func clipped[T tensor.Number](c *op.Call, all func(f func(dst, src []T)) op.Run, bound func(x *tensor.Tensor) T) op.Run {
-	attrs := c.Node.Version < 11
-	var lo, hi T
-	var hasLo, hasHi bool
-	if attrs {
-		hasLo, hasHi = c.Node.Attrs.Has("min"), c.Node.Attrs.Has("max")
-		lo, hi = T(c.Node.Attrs.Float("min", 0)), T(c.Node.Attrs.Float("max", 0))
+func clipInt[T tensor.Integer](c *op.Call) op.Run {
+	lowest, highest := tensor.Bounds[T]()
+	return clipped(c, RunUnary[T, T], tensor.Single[T], lowest, highest)
+}
+
+// clipped makes a run with all, which applies a loop to all elements; bound reads a limit. lowest
+// and highest stand for absent limits.
+func clipped[T tensor.Number](c *op.Call, all func(f func(dst, src []T)) op.Run, bound func(x *tensor.Tensor) T, lowest, highest T) op.Run {
+	attrs, lo, hi := c.Node.Version < 11, lowest, highest
+	if attrs && c.Node.Attrs.Has("min") {
+		lo = T(c.Node.Attrs.Float("min", 0))
+	}
+	if attrs && c.Node.Attrs.Has("max") {
+		hi = T(c.Node.Attrs.Float("max", 0))
 	}
 	run := all(func(dst, src []T) {
 		src = src[:len(dst)]
-		lo, hi := lo, hi // out of the loops' way
-		if f, ok := any(src).([]float32); ok {
+		lo, hi := lo, hi // local copies for the loops
+		n := 0
+		switch x := any(src).(type) {
+		case []float32:
 			if e := simd.ElementKernels(); e != nil {
-				// Infinite bounds have no effect.
-				l, h := float32(math.Inf(-1)), float32(math.Inf(1))
-				if hasLo {
-					l = float32(lo)
-				}
-				if hasHi {
-					h = float32(hi)
-				}
-				e.Limit(any(dst).([]float32), f, l, h)
+				e.Limit(any(dst).([]float32), x, float32(lo), float32(hi))
 				return
 			}
+		case []float64:
+			n = simd.ElementKernels().LimitDoubles(any(dst).([]float64), x, float64(lo), float64(hi))
+		case []uint8:
+			n = limitBytes(any(dst).([]uint8), x, uint8(lo), uint8(hi), false)
+		case []int8:
+			n = limitBytes(asBytes(any(dst).([]int8)), asBytes(x), uint8(int8(lo)), uint8(int8(hi)), true)
 		}
-		if d, ok := any(src).([]float64); ok {
-			l, h := math.Inf(-1), math.Inf(1)
-			if hasLo {
-				l = float64(lo)
-			}
-			if hasHi {
-				h = float64(hi)
-			}
-			n := simd.ElementKernels().LimitDoubles(any(dst).([]float64), d, l, h)
-			src, dst = src[n:], dst[n:]
-		}
-		src, dst = limitBytes(dst, src, lo, hi, hasLo, hasHi)
-		switch {
-		case hasLo && hasHi && T(1)/2 == 0: // Integers, without data-dependent branches.
+		src, dst = src[n:], dst[n:]
+		if T(1)/2 == 0 { // Integers, without data-dependent branches.
 			for i, x := range src {
 				dst[i] = min(max(x, lo), hi)
 			}
-		case hasLo && hasHi:
-			for i, x := range src {
-				if x < lo {
-					x = lo
-				}
-				if x > hi { // last, so that the maximum wins when the bounds cross
-					x = hi
-				}
-				dst[i] = x
+			return
+		}
+		for i, x := range src {
+			if x < lo {
+				x = lo
 			}
-		case hasLo:
-			for i, x := range src {
-				if x < lo {
-					x = lo
-				}
-				dst[i] = x
+			if x > hi { // last, so that the maximum wins when the bounds cross
+				x = hi
 			}
-		case hasHi:
-			for i, x := range src {
-				if x > hi {
-					x = hi
-				}
-				dst[i] = x
-			}
-		default:
-			copy(dst, src)
+			dst[i] = x
 		}
 	})
 	return func(c *op.Call) error {
 		if !attrs {
-			if hasLo = c.Has(1); hasLo {
+			if lo = lowest; c.Has(1) {
 				lo = bound(c.In[1])
 			}
-			if hasHi = c.Has(2); hasHi {
+			if hi = highest; c.Has(2) {
 				hi = bound(c.In[2])
 			}
 		}
@@ -118,35 +98,18 @@ func clipped[T tensor.Number](c *op.Call, all func(f func(dst, src []T)) op.Run,
 	}
 }
 
-// limitBytes clips 8-bit numbers with SIMD and returns the rest of src and dst; for other types
-// it returns everything.
-func limitBytes[T tensor.Number](dst, src []T, lo, hi T, hasLo, hasHi bool) (restSrc, restDst []T) {
+// limitBytes clips 8-bit numbers with SIMD and returns the number of them.
+func limitBytes(dst, src []uint8, lo, hi uint8, signed bool) int {
 	e := simd.ElementKernels()
 	if e == nil || len(dst) == 0 {
-		return src, dst
+		return 0
 	}
-	n := 0
-	switch from := any(src).(type) {
-	case []uint8:
-		l, h := uint8(0), uint8(math.MaxUint8)
-		if hasLo {
-			l = uint8(lo)
-		}
-		if hasHi {
-			h = uint8(hi)
-		}
-		n = e.LimitBytes(any(dst).([]uint8), from, l, h, false)
-	case []int8:
-		l, h := int8(math.MinInt8), int8(math.MaxInt8)
-		if hasLo {
-			l = int8(lo)
-		}
-		if hasHi {
-			h = int8(hi)
-		}
-		n = e.LimitBytes(unsafe.Slice((*uint8)(unsafe.Pointer(unsafe.SliceData(any(dst).([]int8)))), len(dst)), unsafe.Slice((*uint8)(unsafe.Pointer(unsafe.SliceData(from))), len(from)), uint8(l), uint8(h), true)
-	}
-	return src[n:], dst[n:]
+	return e.LimitBytes(dst, src, lo, hi, signed)
+}
+
+// asBytes views the bit patterns of 8-bit integers.
+func asBytes(v []int8) []uint8 {
+	return unsafe.Slice((*uint8)(unsafe.Pointer(unsafe.SliceData(v))), len(v))
 }
 
 // prepareFastGelu is the tanh approximation of Gelu with an optional bias along the last

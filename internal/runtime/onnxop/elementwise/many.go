@@ -6,6 +6,7 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/runtime/op"
+	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 )
 
 // inferMany broadcasts any number of inputs.
@@ -21,8 +22,7 @@ func inferMany(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	c.SetOut(0, c.In[0].Type, out)
-	return nil
+	return c.Result(c.In[0].Type, out)
 }
 
 // prepareMany folds the inputs into the output, two at a time: Max, Min, Sum and Mean.
@@ -88,15 +88,11 @@ func foldMany[T tensor.Number](c *op.Call, l element.Loops[T, T], after func([]T
 
 // inferSwiGLU requires equal shapes: the operator does not broadcast.
 func inferSwiGLU(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	a, b := c.In[0].Shape, c.In[1].Shape
 	if tensor.FormatShape(a) != tensor.FormatShape(b) {
 		return c.Errorf("shapes %s and %s differ", tensor.FormatShape(a), tensor.FormatShape(b))
 	}
-	c.SetOut(0, c.In[0].Type, a)
-	return nil
+	return c.Result(c.In[0].Type, a)
 }
 
 // prepareSwiGLU computes a·sigmoid(alpha·a)·b.
@@ -122,4 +118,98 @@ func prepareSwiGLU(c *op.Call) (op.Run, error) {
 		}})
 	}
 	return nil, elem.BadType(c, 0)
+}
+
+func inferWhere(c *op.Call) error {
+	if err := elem.SameTypes(c, 1); err != nil {
+		return err
+	}
+	if c.In[0].Type != tensor.Bool {
+		return c.Errorf("condition is %v", c.In[0].Type)
+	}
+	return elem.InferBroadcast(c, c.In[1].Type, 0, 1, 2)
+}
+
+// prepareWhere copies elements by their width: their type does not matter.
+func prepareWhere(c *op.Call) (op.Run, error) {
+	plan, err := NewBroadcast(c.Out[0].Shape, c.In[0].Shape, c.In[1].Shape, c.In[2].Shape)
+	if err != nil {
+		return nil, err
+	}
+	return layout.Select(plan, element.Grain), nil
+}
+
+// prepareImageScaler computes x·scale + bias[channel] for images in NCHW order.
+func prepareImageScaler(c *op.Call) (op.Run, error) {
+	if f := tensor.PickReal(c.In[0].Type, imageScaler[float32], imageScaler[float64]); f != nil {
+		return f(c)
+	}
+	return nil, elem.BadType(c, 0)
+}
+
+func imageScaler[T tensor.Real](c *op.Call) (op.Run, error) {
+	shape := c.In[0].Shape
+	scale, bias := T(c.Node.Attrs.Float("scale", 1)), c.Node.Attrs.Floats("bias")
+	if len(shape) != 4 || len(bias) != shape[1] {
+		return nil, c.Errorf("%d biases for shape %s", len(bias), tensor.FormatShape(shape))
+	}
+	plane := shape[2] * shape[3]
+	return op.Parallel(shape[0]*shape[1], max(1, element.Grain/max(1, plane)), func(c *op.Call, lo, hi int) {
+		src, dst := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
+		for p := lo; p < hi; p++ {
+			b := T(bias[p%shape[1]])
+			out := dst[p*plane : (p+1)*plane]
+			for i, x := range src[p*plane : (p+1)*plane] {
+				out[i] = x*scale + b
+			}
+		}
+	}), nil
+}
+
+// cropWindow returns the part of an NCHW image that Crop keeps: without the border (left, top,
+// right, bottom), or of the size "scale" (height, width) starting at the left and top border.
+func cropWindow(c *op.Call) (top, left, height, width int, err error) {
+	shape, border, size := c.In[0].Shape, c.Node.Attrs.Ints("border"), c.Node.Attrs.Ints("scale")
+	if len(shape) != 4 || len(border) != 4 {
+		return 0, 0, 0, 0, c.Errorf("shape %s with %d borders", tensor.FormatShape(shape), len(border))
+	}
+	left, top = border[0], border[1]
+	height, width = shape[2]-border[3]-top, shape[3]-border[2]-left
+	if len(size) == 2 {
+		height, width = size[0], size[1]
+	}
+	if top < 0 || left < 0 || height <= 0 || width <= 0 || top > shape[2]-height || left > shape[3]-width {
+		return 0, 0, 0, 0, c.Errorf("crop of %dx%d at %d, %d from shape %s", height, width, top, left, tensor.FormatShape(shape))
+	}
+	return top, left, height, width, nil
+}
+
+func inferCrop(c *op.Call) error {
+	_, _, h, w, err := cropWindow(c)
+	if err != nil {
+		return err
+	}
+	return c.Result(c.In[0].Type, []int{c.In[0].Shape[0], c.In[0].Shape[1], h, w})
+}
+
+func prepareCrop(c *op.Call) (op.Run, error) {
+	top, left, h, w, err := cropWindow(c)
+	if err != nil {
+		return nil, err
+	}
+	size := c.In[0].Type.Bits() / 8
+	if size == 0 {
+		return nil, elem.BadType(c, 0)
+	}
+	shape := c.In[0].Shape
+	return func(c *op.Call) error {
+		src, dst := c.In[0].Data, c.Out[0].Data
+		for p := range shape[0] * shape[1] {
+			for y := range h {
+				from := ((p*shape[2]+top+y)*shape[3] + left) * size
+				copy(dst[(p*h+y)*w*size:][:w*size], src[from:])
+			}
+		}
+		return nil
+	}, nil
 }

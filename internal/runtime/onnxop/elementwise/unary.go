@@ -3,13 +3,11 @@ package elementwise
 import (
 	"encoding/binary"
 	"math"
-	"slices"
 	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/runtime/op"
@@ -20,14 +18,6 @@ import (
 type curve struct {
 	f32 func(dst, src []float32)
 	f64 func(float64) float64
-}
-
-// unary is a prepared unary element-wise operator.
-type unary[T, R any] struct {
-	f    func(dst []R, src []T)
-	in   []T
-	out  []R
-	body func(worker, lo, hi int)
 }
 
 // RunUnary applies f to ranges of input 0 in parallel.
@@ -42,12 +32,9 @@ func RunLookup(f func(dst, src []uint8)) op.Run {
 }
 
 func runUnary[T, R any](f func(dst []R, src []T), in func(*tensor.Tensor) []T, out func(*tensor.Tensor) []R, grain int) op.Run {
-	r := &unary[T, R]{f: f}
-	r.body = func(_, lo, hi int) { r.f(r.out[lo:hi], r.in[lo:hi]) }
+	work := func(c *op.Call, lo, hi int) { f(out(c.Out[0])[lo:hi], in(c.In[0])[lo:hi]) }
 	return func(c *op.Call) error {
-		r.in, r.out = in(c.In[0]), out(c.Out[0])
-		c.Pool.ForWorker(len(r.out), grain, r.body)
-		r.in, r.out = nil, nil
+		workers.Do(c.Pool, c.Out[0].Len(), grain, c, work)
 		return nil
 	}
 }
@@ -163,29 +150,32 @@ func prepareHalfExact(k exact) elem.Prepare {
 }
 
 func realExact[T tensor.Real](k exact) op.Run {
-	if k == absolute {
-		if f, ok := any(element.Abs).(func(dst, src []T)); ok {
-			return RunUnary(f)
-		}
-		return RunUnary(func(dst, src []T) {
+	var f func(dst, src []T)
+	var single any
+	switch k {
+	case absolute:
+		single = element.Abs
+		f = func(dst, src []T) {
 			src = src[:len(dst)]
 			for i, x := range src {
 				// Branch-free on the bits, because signs are unpredictable.
 				dst[i] = T(math.Abs(float64(x)))
 			}
-		})
-	}
-	if f, ok := any(element.Sign).(func(dst, src []T)); ok && k == signum {
-		return RunUnary(f)
-	}
-	if f, ok := any(signDoubles).(func(dst, src []T)); ok && k == signum {
-		return RunUnary(f)
-	}
-	if k == negative {
+		}
+	case signum:
+		if single = element.Sign; unsafe.Sizeof(T(0)) == 8 {
+			single = signDoubles
+		}
+	case negative:
 		by := element.Mul[T]().VectorScalar
-		return RunUnary(func(dst, src []T) { by(dst, src, -1) })
+		f = func(dst, src []T) { by(dst, src, -1) }
+	default:
+		f = rectifier[T]()
 	}
-	return RunUnary(numberExact[T](k))
+	if g, ok := single.(func(dst, src []T)); ok {
+		f = g
+	}
+	return RunUnary(f)
 }
 
 // signDoubles writes 1 or -1 with the sign of each value except zero and NaN, which stay. It
@@ -241,44 +231,20 @@ func intExact[T tensor.Integer](k exact) op.Run {
 			}
 		})
 	}
-	return RunUnary(numberExact[T](k))
-}
-
-func numberExact[T tensor.Number](k exact) func(dst, src []T) {
-	switch k {
-	case absolute:
-		return func(dst, src []T) {
-			src = src[:len(dst)]
-			for i, x := range src {
-				if x < 0 {
-					x = -x
-				}
-				dst[i] = x
-			}
-		}
-	case negative:
-		return func(dst, src []T) {
+	if k == negative {
+		return RunUnary(func(dst, src []T) {
 			src = src[:len(dst)]
 			for i, x := range src {
 				dst[i] = -x
 			}
-		}
-	case signum:
-		return func(dst, src []T) {
-			src = src[:len(dst)]
-			for i, x := range src {
-				switch {
-				case x > 0:
-					x = 1
-				case x < 0:
-					x = 0
-					x--
-				}
-				dst[i] = x
-			}
-		}
+		})
 	}
-	if e := simd.ElementKernels(); e != nil { // rectify; NaN passes
+	return RunUnary(rectifier[T]())
+}
+
+// rectifier returns the loop that replaces negative numbers by zero; NaN passes.
+func rectifier[T tensor.Number]() func(dst, src []T) {
+	if e := simd.ElementKernels(); e != nil {
 		if f, ok := any(func(dst, src []float32) { e.Limit(dst, src[:len(dst)], 0, float32(math.Inf(1))) }).(func(dst, src []T)); ok {
 			return f
 		}
@@ -322,20 +288,17 @@ func classify(mk func(c *op.Call) (func(float64) bool, func(dst []uint8, src []f
 		case tensor.BFloat16:
 			return runUnary(classLoop[uint16](bits, 0x7f80), tensor.Words[uint16], tensor.Of[uint8], element.Grain/2), nil
 		}
-		return func(c *op.Call) error {
+		return op.Parallel(c.Out[0].Len(), element.Grain/2, func(c *op.Call, lo, hi int) {
 			x, y := c.In[0], tensor.Of[uint8](c.Out[0])
-			c.Pool.For(len(y), element.Grain/2, func(lo, hi int) {
-				var block [element.Block]float64
-				for ; lo < hi; lo += element.Block {
-					b := block[:min(element.Block, hi-lo)]
-					tensor.Read(b, x, lo)
-					for i, v := range b {
-						y[lo+i] = tensor.Truth(f(v))
-					}
+			var block [element.Block]float64
+			for ; lo < hi; lo += element.Block {
+				b := block[:min(element.Block, hi-lo)]
+				tensor.Read(b, x, lo)
+				for i, v := range b {
+					y[lo+i] = tensor.Truth(f(v))
 				}
-			})
-			return nil
-		}, nil
+			}
+		}), nil
 	}
 }
 
@@ -431,47 +394,4 @@ func flipBits(dst, src []uint8, by uint8) {
 	for i, b := range src {
 		dst[i] = b ^ by
 	}
-}
-
-func unaryDefs() []op.Def {
-	var out []op.Def
-	for _, e := range []struct {
-		name  string
-		since int
-		kind  exact
-		types []tensor.Type
-	}{
-		{"Abs", 1, absolute, elem.Numbers},
-		{"Neg", 1, negative, slices.Concat(elem.Floats, elem.Signed)},
-		{"Sign", 9, signum, elem.Numbers},
-		{"Relu", 1, rectify, slices.Concat(elem.Floats, elem.Signed)},
-		{"BitwiseNot", 18, complement, elem.Integers},
-	} {
-		out = append(out, op.Def{
-			Domain: graph.ONNX, Name: e.name, Since: e.since, Types: e.types, Infer: elem.Same, InPlace: true,
-			Prepare: prepareHalfExact(e.kind),
-		})
-	}
-	out = append(out,
-		op.Def{Domain: graph.ONNX, Name: "Not", Since: 1, Types: elem.Bools, Infer: elem.Same, InPlace: true, Prepare: prepareNot},
-		op.Def{
-			Domain: graph.ONNX, Name: "IsNaN", Since: 9, Types: slices.Concat(elem.Floats, elem.Float8s), Infer: elem.SameTruth,
-			Prepare: classify(isNaN),
-		},
-		op.Def{Domain: graph.ONNX, Name: "IsInf", Since: 10, Types: slices.Concat(elem.Floats, elem.Float8s), Infer: elem.SameTruth, Prepare: classify(isInf)},
-		op.Def{Domain: graph.ONNX, Name: "Clip", Since: 1, Types: elem.Numbers, Infer: elem.Same, InPlace: true, Prepare: prepareClip, NHWC: elem.AllLast},
-		op.Def{Domain: graph.Microsoft, Name: "FastGelu", Since: 1, Types: elem.Floats, Infer: elem.Same, Prepare: elem.Widen(prepareFastGelu)},
-		op.Def{Domain: graph.Microsoft, Name: "BiasGelu", Since: 1, Types: elem.Floats, Infer: inferBinary(tensor.Invalid), Prepare: elem.Widen(prepareBiasGelu)},
-	)
-	for _, e := range curves() {
-		types := elem.Floats
-		if e.ints {
-			types = elem.Numbers
-		}
-		out = append(out, op.Def{
-			Domain: e.domain, Name: e.name, Since: e.since, Types: types, Infer: elem.Same, InPlace: true,
-			Prepare: prepareCurve(e.make, e.ints, e.doubles),
-		})
-	}
-	return out
 }

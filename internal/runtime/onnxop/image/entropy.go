@@ -162,8 +162,7 @@ func (d *jpegFile) baseline(c *component, q []int16) {
 	}
 }
 
-// band reads a band for the first time. Runs of blocks without coefficients are
-// stored once.
+// band reads a band for the first time. Runs of blocks without coefficients are stored once.
 func (d *jpegFile) band(c *component, q []int16, from, to int, low uint) {
 	if d.eobRun > 0 {
 		d.eobRun--

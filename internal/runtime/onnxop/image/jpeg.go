@@ -51,7 +51,7 @@ var zigzag = [64]int{
 	35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
 }
 
-func decodeJPEG(b []byte) (*picture, error) {
+func decodeJPEG(b []byte) (*rgbImage, error) {
 	d := &jpegFile{b: b, at: 2}
 	if err := d.segments(); err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func decodeJPEG(b []byte) (*picture, error) {
 	if len(d.comps) == 0 {
 		return nil, errJPEG
 	}
-	p, err := newPicture(d.w, d.h)
+	p, err := newImage(d.w, d.h)
 	if err != nil {
 		return nil, err
 	}
@@ -257,9 +257,7 @@ func (d *jpegFile) scan(s []byte) error {
 	return nil
 }
 
-func (c *component) block(x, y int) []int16 {
-	return c.coef[(y*c.wide+x)*64:][:64]
-}
+func (c *component) block(x, y int) []int16 { return c.coef[(y*c.wide+x)*64:][:64] }
 
 func (d *jpegFile) startScan(comps []*component) {
 	d.bits = bits{b: d.b, at: d.at}
@@ -279,7 +277,7 @@ func (d *jpegFile) resync(comps []*component) {
 }
 
 // paint upsamples the chroma planes to full size and converts to RGB.
-func (d *jpegFile) paint(p *picture) {
+func (d *jpegFile) paint(p *rgbImage) {
 	lines := make([][]byte, len(d.comps))
 	for i := range lines {
 		lines[i] = make([]byte, p.w)
@@ -302,3 +300,129 @@ func (d *jpegFile) paint(p *picture) {
 		}
 	}
 }
+
+// The inverse cosine transform of Loeffler, Ligtenberg and Moschytz in 13-bit fixed point, with
+// the roundings of libjpeg's accurate integer method: two extra bits between the passes.
+const (
+	fix    = 13
+	extra  = 2
+	c0298  = 2446  // 0.298631336
+	c0390  = 3196  // 0.390180644
+	c0541  = 4433  // 0.541196100
+	c0765  = 6270  // 0.765366865
+	c0899  = 7373  // 0.899976223
+	c1175  = 9633  // 1.175875602
+	c1501  = 12299 // 1.501321110
+	c1847  = 15137 // 1.847759065
+	c1961  = 16069 // 1.961570560
+	c2053  = 16819 // 2.053119869
+	c2562  = 20995 // 2.562915447
+	c3072  = 25172 // 3.072711026
+	center = 128
+)
+
+// transform turns the plane's coefficients into samples.
+func (c *component) transform(quant *[64]int) {
+	stride := c.wide * 8
+	c.pix = make([]byte, stride*c.high*8)
+	var m [64]int
+	for b := range c.wide * c.high {
+		for i, v := range c.coef[b*64 : (b+1)*64] {
+			m[i] = int(v) * quant[i]
+		}
+		for x := range 8 {
+			eight(m[x:], 8, fix-extra)
+		}
+		for y := range 8 {
+			eight(m[8*y:], 1, fix+extra+3)
+		}
+		out := c.pix[b/c.wide*8*stride+b%c.wide*8:]
+		for i, v := range m {
+			out[i/8*stride+i%8] = clamp(v + center)
+		}
+	}
+	c.coef = nil
+}
+
+// eight transforms eight values that lie step apart and drops shift bits.
+func eight(m []int, step int, shift uint) {
+	z := (m[2*step] + m[6*step]) * c0541
+	t2, t3 := z-m[6*step]*c1847, z+m[2*step]*c0765
+	t0, t1 := (m[0]+m[4*step])<<fix, (m[0]-m[4*step])<<fix
+	e0, e3, e1, e2 := t0+t3, t0-t3, t1+t2, t1-t2
+
+	o0, o1, o2, o3 := m[7*step], m[5*step], m[3*step], m[step]
+	z1, z2, z3, z4 := o0+o3, o1+o2, o0+o2, o1+o3
+	z5 := (z3 + z4) * c1175
+	z1, z2, z3, z4 = -z1*c0899, -z2*c2562, z5-z3*c1961, z5-z4*c0390
+	o0 = o0*c0298 + z1 + z3
+	o1 = o1*c2053 + z2 + z4
+	o2 = o2*c3072 + z2 + z3
+	o3 = o3*c1501 + z1 + z4
+
+	half := 1 << (shift - 1)
+	m[0], m[7*step] = (e0+o3+half)>>shift, (e0-o3+half)>>shift
+	m[step], m[6*step] = (e1+o2+half)>>shift, (e1-o2+half)>>shift
+	m[2*step], m[5*step] = (e2+o1+half)>>shift, (e2-o1+half)>>shift
+	m[3*step], m[4*step] = (e3+o0+half)>>shift, (e3-o0+half)>>shift
+}
+
+// line upsamples row y of the image from a plane that is smaller by hx and vx.
+func (c *component) line(dst []byte, hx, vx, y int) {
+	stride := c.wide * 8
+	near := y / vx
+	row := func(i int) []byte { return c.pix[min(max(i, 0), c.rows-1)*stride:][:c.w] }
+	switch {
+	case hx == 1 && vx == 1:
+		copy(dst, row(y))
+	case hx <= 2 && vx <= 2 && (hx == 1 || c.w > 2):
+		far := near
+		if vx == 2 {
+			far += 2*(y%2) - 1 // the other row that a pixel leans on is above or below
+		}
+		interpolate(dst, row(near), row(far), hx, vx, y)
+	default:
+		src := row(near)
+		for x := range dst {
+			dst[x] = src[x/hx]
+		}
+	}
+}
+
+// interpolate makes one row: three quarters of the nearer sample and one of the farther in each
+// direction that is subsampled. Ties round up and down alternately, so that there is no bias.
+func interpolate(dst, near, far []byte, hx, vx, y int) {
+	n := len(near)
+	if hx == 1 {
+		for i := range dst {
+			dst[i] = byte((3*int(near[i]) + int(far[i]) + 1 + y%2) >> 2)
+		}
+		return
+	}
+	if vx == 1 {
+		for i := range dst {
+			k := i / 2
+			other := k + 2*(i%2) - 1
+			if other < 0 || other >= n {
+				dst[i] = near[k]
+				continue
+			}
+			dst[i] = byte((3*int(near[k]) + int(near[other]) + 1 + i%2) >> 2)
+		}
+		return
+	}
+	sum := func(i int) int { i = min(max(i, 0), n-1); return 3*int(near[i]) + int(far[i]) }
+	for i := range dst {
+		k := i / 2
+		dst[i] = byte((3*sum(k) + sum(k+2*(i%2)-1) + 8 - i%2) >> 4)
+	}
+}
+
+// convert converts JFIF colour to RGB in 16-bit fixed point.
+func convert(y, cb, cr byte) (r, g, b byte) {
+	const half = 1 << 15
+	l, u, v := int(y), int(cb)-128, int(cr)-128
+	return clamp(l + (91881*v+half)>>16), clamp(l + (-22554*u-46802*v+half)>>16), clamp(l + (116130*u+half)>>16)
+}
+
+func clamp(v int) byte { return byte(min(max(v, 0), 255)) }

@@ -83,8 +83,8 @@ func bmp(w, h int32, bits uint16, compression uint32, palette, pixels []byte) []
 	return append(append(b, palette...), pixels...)
 }
 
-// TestPictures decodes files written by hand; rgb lists pixels row by row.
-func TestPictures(t *testing.T) {
+// TestImages decodes files written by hand; rgb lists pixels row by row.
+func TestImages(t *testing.T) {
 	t.Parallel()
 	le, be := binary.LittleEndian, binary.BigEndian
 	// 3 x 2 of three samples
@@ -133,9 +133,9 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-// TestCutPictures: files that end within the last pixel give an empty image, as any broken
+// TestTruncatedImages: files that end within the last pixel give an empty image, as any broken
 // stream.
-func TestCutPictures(t *testing.T) {
+func TestTruncatedImages(t *testing.T) {
 	t.Parallel()
 	le := binary.LittleEndian
 	bad := bmp(1, 1, 24, 0, nil, []byte{1, 2, 3, 0})
@@ -169,8 +169,8 @@ func TestCutPictures(t *testing.T) {
 	}
 }
 
-// TestOtherPictures: unsupported formats are reported as such.
-func TestOtherPictures(t *testing.T) {
+// TestUnsupportedImages: unsupported formats are reported as such.
+func TestUnsupportedImages(t *testing.T) {
 	t.Parallel()
 	le := binary.LittleEndian
 	for want, file := range map[string][]byte{

@@ -27,7 +27,7 @@ const (
 
 // decodeTIFF reads the first image of a TIFF file: grey or RGB with eight bits per sample in
 // strips, uncompressed or deflated.
-func decodeTIFF(b []byte) (*picture, error) {
+func decodeTIFF(b []byte) (*rgbImage, error) {
 	var order binary.ByteOrder = binary.LittleEndian
 	if b[0] == 'M' {
 		order = binary.BigEndian
@@ -52,7 +52,7 @@ func decodeTIFF(b []byte) (*picture, error) {
 	if len(tags[tagBits]) == 0 || photo > 2 || photo == 2 && channels < 3 || channels < 1 || channels > 4 || planar != 1 || predictor > 2 {
 		return nil, op.Unsupported("TIFF with %d samples, photometric %d, planar %d, predictor %d", channels, photo, planar, predictor)
 	}
-	p, err := newPicture(w, h)
+	p, err := newImage(w, h)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func decodeTIFF(b []byte) (*picture, error) {
 }
 
 // strip writes n rows of samples to the image.
-func (p *picture) strip(data []byte, row, n, channels, photo, predictor int) {
+func (p *rgbImage) strip(data []byte, row, n, channels, photo, predictor int) {
 	for y := range n {
 		line := data[y*p.w*channels:][:p.w*channels]
 		if predictor == 2 {

@@ -6,18 +6,11 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/kernel/move"
+	"github.com/opmeter/opmeter/internal/kernel/order"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 )
-
-func selectDefs() []op.Def {
-	return slices.Concat(
-		op.Versions(op.Def{Name: "OneHot", Infer: layout.Needs(3, inferOneHot), Prepare: layout.WithUnpacked(prepareOneHot)}, 9, 11, 28),
-		op.Versions(op.Def{Name: "NonZero", Infer: layout.Needs(1, inferNonZero), Prepare: op.Simple(runNonZero)}, 9, 13),
-		op.Versions(op.Def{Name: "Compress", Infer: layout.Needs(2, inferCompress), Prepare: layout.WithUnpacked(prepareCompress)}, 9, 11, 28),
-	)
-}
 
 func inferOneHot(c *op.Call) error {
 	if c.In[2].Len() != 2 {
@@ -43,15 +36,11 @@ func inferOneHot(c *op.Call) error {
 	if !(d[0] >= 0 && d[0] <= tensor.MaxBytes) {
 		return fmt.Errorf("depth is %g", d[0])
 	}
-	c.SetOut(0, c.In[2].Type, slices.Insert(slices.Clone(c.In[0].Shape), a, int(d[0])))
-	return nil
+	return c.Result(c.In[2].Type, slices.Insert(slices.Clone(c.In[0].Shape), a, int(d[0])))
 }
 
 func prepareOneHot(c *op.Call) (op.Run, error) {
-	a, err := op.Axis(c.Node.Attrs.Int("axis", -1), c.In[0].Rank()+1)
-	if err != nil {
-		return nil, err
-	}
+	a := op.Must(op.Axis(c.Node.Attrs.Int("axis", -1), c.In[0].Rank()+1))
 	version := c.Node.Version
 	var numbers []float64 // kept: a run must not allocate
 	var at []int
@@ -92,8 +81,7 @@ func inferNonZero(c *op.Call) error {
 		return err
 	}
 	// A scalar has no coordinates, but its count is still visible in the shape.
-	c.SetOut(0, tensor.Int64, []int{c.In[0].Rank(), n})
-	return nil
+	return c.Result(tensor.Int64, []int{c.In[0].Rank(), n})
 }
 
 func runNonZero(c *op.Call) error {
@@ -146,17 +134,13 @@ func inferCompress(c *op.Call) error {
 		return err
 	}
 	out[a] = len(at)
-	c.SetOut(0, c.In[0].Type, out)
-	return nil
+	return c.Result(c.In[0].Type, out)
 }
 
 func prepareCompress(c *op.Call) (op.Run, error) {
 	n, inner, outer := c.In[0].Len(), 1, 1
 	if c.Node.Attrs.Has("axis") {
-		a, err := axisOf(c, 0)
-		if err != nil {
-			return nil, err
-		}
+		a := op.Must(axisOf(c, 0))
 		s := c.In[0].Shape
 		n, inner, outer = s[a], tensor.Elements(s[a+1:]), tensor.Elements(s[:a])
 	}
@@ -169,4 +153,92 @@ func prepareCompress(c *op.Call) (op.Run, error) {
 		b.Gather(c.Pool, layout.Of(c.Out[0]), layout.Of(c.In[0]))
 		return nil
 	}, nil
+}
+
+func inferTopK(c *op.Call) error {
+	x := c.In[0]
+	if !layout.Sortable(x.Type) {
+		return op.Unsupported("TopK of %v", x.Type)
+	}
+	if x.Rank() == 0 {
+		return fmt.Errorf("input has rank 0")
+	}
+	a, err := axisOf(c, -1)
+	if err != nil {
+		return err
+	}
+	k := c.Node.Attrs.Int("k", -1)
+	if c.Node.Version >= 10 {
+		if err := c.NeedInputs(2); err != nil {
+			return err
+		}
+		if k, err = layout.Scalar(c.In[1]); err != nil {
+			return err
+		}
+	}
+	if k < 0 || k > x.Shape[a] {
+		return fmt.Errorf("k is %d of %d elements", k, x.Shape[a])
+	}
+	out := slices.Clone(x.Shape)
+	out[a] = k
+	c.SetOut(0, x.Type, out)
+	c.SetOut(1, tensor.Int64, slices.Clone(out))
+	return nil
+}
+
+func prepareTopK(c *op.Call) (op.Run, error) {
+	a := op.Must(axisOf(c, -1))
+	return layout.TopK(c.In[0].Shape, a, c.Node.Attrs.Bool("largest", true))
+}
+
+// inferUnique never knows the count: finding it is the whole work.
+func inferUnique(c *op.Call) error {
+	if c.Node.Attrs.Has("axis") {
+		if _, err := axisOf(c, 0); err != nil {
+			return err
+		}
+	}
+	if !layout.Sortable(c.In[0].Type) {
+		return op.Unsupported("Unique of %v", c.In[0].Type)
+	}
+	return op.ErrDynamic
+}
+
+func runUnique(c *op.Call) error {
+	x := c.In[0]
+	lines, shape, axis := order.Lines{Outer: 1, N: x.Len(), Inner: 1}, []int{0}, 0
+	if c.Node.Attrs.Has("axis") {
+		var err error
+		if axis, err = axisOf(c, 0); err != nil {
+			return err
+		}
+		lines, shape = layout.LinesOf(x.Shape, axis), slices.Clone(x.Shape)
+	}
+	keys, err := layout.Keys(nil, x)
+	if err != nil {
+		return err
+	}
+	g := lines.Unique(keys, c.Node.Attrs.Bool("sorted", true))
+	if c.Wants(0) {
+		shape[axis] = len(g.First)
+		y, err := c.Make(0, x.Type, shape)
+		if err != nil {
+			return err
+		}
+		b := move.Blocks{Rows: lines.Outer, SrcRow: lines.N * lines.Inner, At: g.First, Len: lines.Inner}
+		b.Gather(c.Pool, layout.Of(y), layout.Of(x))
+	}
+	for i, v := range [][]int{g.First, g.Of, g.Count} {
+		if !c.Wants(i + 1) {
+			continue
+		}
+		y, err := c.Make(i+1, tensor.Int64, []int{len(v)})
+		if err != nil {
+			return err
+		}
+		if err := layout.PutInts(y, v); err != nil {
+			return err
+		}
+	}
+	return nil
 }

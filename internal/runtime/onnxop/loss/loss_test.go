@@ -19,7 +19,7 @@ var floats = []tensor.Type{tensor.Float32, tensor.Float64}
 // probability of each target, ignored ones zero; the mean is over the weights.
 func TestLosses(t *testing.T) {
 	t.Parallel()
-	// Two pictures of two places, three classes: scores[n][class][place].
+	// Two images of two positions, three classes: scores[n][class][position].
 	scores := []float64{0.5, -1, 2, 0, -0.5, 3, 1, 1, -2, 0.25, 0, 4}
 	at := func(n, class, place int) float64 { return scores[(n*3+class)*2+place] }
 	targets := [][2]int{{2, 0}, {1, 2}}

@@ -22,9 +22,6 @@ type codesProduct struct {
 }
 
 func newCodesProduct(c *op.Call) (*codesProduct, error) {
-	if err := c.NeedInputs(3); err != nil {
-		return nil, err
-	}
 	x, w, s := c.In[0].Shape, c.In[1].Shape, c.In[2]
 	v := &codesProduct{block: c.Node.Attrs.Int("block_size", 0)}
 	switch c.In[1].Type {
@@ -50,25 +47,12 @@ func newCodesProduct(c *op.Call) (*codesProduct, error) {
 	if b := c.Input(4); b != nil && b.Len() != v.n {
 		return nil, fmt.Errorf("bias %s for %d columns", tensor.FormatShape(b.Shape), v.n)
 	}
+	c.SetOut(0, c.In[0].Type, append(slices.Clone(x[:len(x)-1]), v.n))
 	return v, nil
 }
 
-func inferCodesMatMul(c *op.Call) error {
-	v, err := newCodesProduct(c)
-	if err != nil {
-		return err
-	}
-	shape := slices.Clone(c.In[0].Shape)
-	shape[len(shape)-1] = v.n
-	c.SetOut(0, c.In[0].Type, shape)
-	return nil
-}
-
 func prepareCodesMatMul(c *op.Call) (op.Run, error) {
-	v, err := newCodesProduct(c)
-	if err != nil {
-		return nil, err
-	}
+	v := op.Must(newCodesProduct(c))
 	if !c.Known(1, 2, 3) {
 		return nil, op.Unsupported("codes, scales and zero points that are not constant")
 	}

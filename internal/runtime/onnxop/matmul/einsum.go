@@ -109,7 +109,7 @@ func newEinsum(c *op.Call) (*einsum, error) {
 	return layEinsum(c, in, out, size)
 }
 
-// layEinsum orders the labels and computes strides.
+// layEinsum orders the labels, computes strides and sets the output.
 func layEinsum(c *op.Call, in [][]int, out []int, size map[int]int) (*einsum, error) {
 	e := &einsum{}
 	order := slices.Clone(out)
@@ -145,6 +145,7 @@ func layEinsum(c *op.Call, in [][]int, out []int, size map[int]int) (*einsum, er
 		e.strides = append(e.strides, stride(t, c.In[i].Shape))
 	}
 	e.join()
+	c.SetOut(0, c.In[0].Type, e.out)
 	return e, nil
 }
 
@@ -163,15 +164,6 @@ func (e *einsum) join() {
 	}
 }
 
-func inferEinsum(c *op.Call) error {
-	e, err := newEinsum(c)
-	if err != nil {
-		return err
-	}
-	c.SetOut(0, c.In[0].Type, e.out)
-	return nil
-}
-
 func prepareEinsum(c *op.Call) (op.Run, error) {
 	if f := tensor.PickInteger(c.In[0].Type, prepareEinsumOf[int8], prepareEinsumOf[int16], prepareEinsumOf[int32], prepareEinsumOf[int64], prepareEinsumOf[uint8], prepareEinsumOf[uint16], prepareEinsumOf[uint32], prepareEinsumOf[uint64]); f != nil {
 		return f(c)
@@ -181,10 +173,7 @@ func prepareEinsum(c *op.Call) (op.Run, error) {
 
 // prepareEinsumOf adds up products in the order of the labels.
 func prepareEinsumOf[T tensor.Number](c *op.Call) (op.Run, error) {
-	e, err := newEinsum(c)
-	if err != nil {
-		return nil, err
-	}
+	e := op.Must(newEinsum(c))
 	in := make([][]T, len(c.In))
 	return func(c *op.Call) error {
 		for i, x := range c.In {

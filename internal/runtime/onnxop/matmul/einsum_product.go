@@ -12,10 +12,7 @@ import (
 // prepareEinsumReal computes an equation of two inputs as GEMMs if possible, of more inputs pair
 // by pair, and any other equation line by line.
 func prepareEinsumReal[T tensor.Real](c *op.Call) (op.Run, error) {
-	e, err := newEinsum(c)
-	if err != nil {
-		return nil, err
-	}
+	e := op.Must(newEinsum(c))
 	for _, x := range c.In {
 		if x.Type != c.In[0].Type || tensor.Elements(e.size) == 0 {
 			return prepareEinsumOf[T](c)

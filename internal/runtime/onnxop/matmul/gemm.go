@@ -17,11 +17,8 @@ type GemmShape struct {
 	Cr, Cc         int // strides of C along rows and columns
 }
 
-// NewGemm checks the shapes of a Gemm.
+// NewGemm checks the shapes of a Gemm and sets output 0.
 func NewGemm(c *op.Call) (*GemmShape, error) {
-	if err := c.NeedInputs(2); err != nil {
-		return nil, err
-	}
 	a, b, at := c.In[0].Shape, c.In[1].Shape, c.Node.Attrs
 	if len(a) != 2 || len(b) != 2 {
 		return nil, fmt.Errorf("%s times %s", tensor.FormatShape(a), tensor.FormatShape(b))
@@ -60,17 +57,8 @@ func NewGemm(c *op.Call) (*GemmShape, error) {
 			v.Cr = cols
 		}
 	}
-	return v, nil
-}
-
-// InferGemm sets the shape of output 0.
-func InferGemm(c *op.Call) error {
-	v, err := NewGemm(c)
-	if err != nil {
-		return err
-	}
 	c.SetOut(0, c.In[0].Type, []int{v.M, v.N})
-	return nil
+	return v, nil
 }
 
 func prepareGemmAny(c *op.Call) (op.Run, error) {
@@ -98,10 +86,7 @@ func takesSame(c *op.Call, i int, one *tensor.Tensor) bool {
 
 // PrepareGemm32 uses the packed path if B is constant and C is a row or absent.
 func PrepareGemm32(c *op.Call) (op.Run, error) {
-	v, err := NewGemm(c)
-	if err != nil {
-		return nil, err
-	}
+	v := op.Must(NewGemm(c))
 	if !v.packs(c) {
 		return PrepareGemm[float32](c)
 	}
@@ -132,10 +117,7 @@ func packed(c *op.Call, m, k, n int, turned bool) *gemm.PackedB {
 
 // PrepareGemm makes a Gemm of floating-point matrices.
 func PrepareGemm[T tensor.Real](c *op.Call) (op.Run, error) {
-	v, err := NewGemm(c)
-	if err != nil {
-		return nil, err
-	}
+	v := op.Must(NewGemm(c))
 	act := c.Activation
 	c.Kernel = "unpacked"
 	return func(c *op.Call) error {
@@ -149,10 +131,7 @@ func PrepareGemm[T tensor.Real](c *op.Call) (op.Run, error) {
 }
 
 func prepareIntegerGemm[T int32 | int64 | uint32 | uint64](c *op.Call) (op.Run, error) {
-	v, err := NewGemm(c)
-	if err != nil {
-		return nil, err
-	}
+	v := op.Must(NewGemm(c))
 	act := c.Activation
 	return func(c *op.Call) error {
 		y := tensor.Of[T](c.Out[0])

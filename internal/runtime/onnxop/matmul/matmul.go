@@ -1,3 +1,5 @@
+// Package matmul implements ONNX's matrix multiplications: MatMul, Gemm, Einsum and their
+// quantised forms.
 package matmul
 
 import (
@@ -8,10 +10,27 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/gemm"
+	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
+
+var matrixInts = []tensor.Type{tensor.Int32, tensor.Int64, tensor.Uint32, tensor.Uint64}
+
+// Defs lists the operators of this package.
+func Defs() []op.Def {
+	codes := elem.Fusing(elem.RealDef("CodesMatMul", op.Needs(3, op.Infer(newCodesProduct)), prepareCodesMatMul, nil))
+	codes.Domain = graph.Own
+	return []op.Def{
+		codes,
+		{Name: "MatMul", Since: 1, Types: elem.FloatsAnd(matrixInts...), Infer: op.Needs(2, inferMatMul), Prepare: prepareMatMul, Fuses: true},
+		{Name: "Gemm", Since: 1, Types: elem.FloatsAnd(matrixInts...), Infer: op.Needs(2, op.Infer(NewGemm)), Prepare: prepareGemmAny, Fuses: true, AcceptsUniform: takesSame},
+		{Name: "Einsum", Since: 12, Infer: op.Infer(newEinsum), Prepare: prepareEinsum},
+		{Name: "MatMulInteger", Since: 10, Types: elem.Bytes, Infer: op.Needs(2, inferMatMulInteger), Prepare: prepareMatMulInteger},
+		{Name: "QLinearMatMul", Since: 10, Types: elem.Bytes, Infer: op.Needs(8, inferQLinearMatMul), Prepare: prepareQLinearMatMul},
+	}
+}
 
 // Batched is a MatMul with NumPy's rules: leading axes broadcast, a vector on the left is a row
 // and on the right a column.
@@ -124,43 +143,43 @@ func (v *Batched) apart(threads int) bool {
 // multiply-accumulates per nanosecond.
 func (v *Batched) together(rate float64) int { return max(1, workers.Grain(rate)/max(1, v.M*v.N*v.K)) }
 
-func inferMatMul(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
+// InferProduct gives output 0 type t and the shape of the product of inputs a and b.
+func InferProduct(c *op.Call, a, b int, t tensor.Type) error {
+	v, err := NewBatched(c.In[a].Shape, c.In[b].Shape)
+	if err != nil {
 		return err
 	}
+	return c.Result(t, v.Out)
+}
+
+func inferMatMul(c *op.Call) error {
 	if c.In[0].Type != c.In[1].Type {
 		return fmt.Errorf("%v times %v", c.In[0].Type, c.In[1].Type)
 	}
-	v, err := NewBatched(c.In[0].Shape, c.In[1].Shape)
-	if err != nil {
-		return err
-	}
-	c.SetOut(0, c.In[0].Type, v.Out)
-	return nil
+	return InferProduct(c, 0, 1, c.In[0].Type)
 }
 
 func prepareMatMul(c *op.Call) (op.Run, error) {
-	if f := tensor.PickInteger(c.In[0].Type, nil, nil, prepareIntegerMatMul[int32], prepareIntegerMatMul[int64], nil, nil, prepareIntegerMatMul[uint32], prepareIntegerMatMul[uint64]); f != nil {
+	if f := tensor.PickInteger(c.In[0].Type, nil, nil, prepareProduct(clampInts[int32]), prepareProduct(clampInts[int64]), nil, nil, prepareProduct(clampInts[uint32]), prepareProduct(clampInts[uint64])); f != nil {
 		return f(c)
 	}
-	return elem.PrepareReal(c, prepareMatMul32, prepareMatMul64)
+	return elem.PrepareReal(c, prepareMatMul32, prepareProduct(elem.Clamp[float64]))
 }
 
-func prepareIntegerMatMul[T int32 | int64 | uint32 | uint64](c *op.Call) (op.Run, error) {
-	v, err := NewBatched(c.In[0].Shape, c.In[1].Shape)
-	if err != nil {
-		return nil, err
+// prepareProduct makes a MatMul of types without a packed kernel; clamp applies the activation.
+func prepareProduct[T float64 | int32 | int64 | uint32 | uint64](clamp func(act activation.Clamp, y []T)) elem.Prepare {
+	return func(c *op.Call) (op.Run, error) {
+		v, act := op.Must(NewBatched(c.In[0].Shape, c.In[1].Shape)), c.Activation
+		v.fold()
+		return func(c *op.Call) error {
+			a, b, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[T](c.Out[0])
+			v.Each(func(pa, pb, pc int) {
+				PlainGemm(c.Pool, Matrices{M: v.M, N: v.N, K: v.K}, a[pa:], b[pb:], y[pc:])
+			})
+			clamp(act, y)
+			return nil
+		}, nil
 	}
-	v.fold()
-	act := c.Activation
-	return func(c *op.Call) error {
-		a, b, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]), tensor.Of[T](c.Out[0])
-		v.Each(func(pa, pb, pc int) {
-			PlainGemm(c.Pool, Matrices{M: v.M, N: v.N, K: v.K}, a[pa:], b[pb:], y[pc:])
-		})
-		clampInts(act, y)
-		return nil
-	}, nil
 }
 
 // clampInts is clamp for integers; values within the bounds keep all their bits.
@@ -178,28 +197,8 @@ func clampInts[T tensor.Number](act activation.Clamp, y []T) {
 	}
 }
 
-func prepareMatMul64(c *op.Call) (op.Run, error) {
-	v, err := NewBatched(c.In[0].Shape, c.In[1].Shape)
-	if err != nil {
-		return nil, err
-	}
-	v.fold()
-	act := c.Activation
-	return func(c *op.Call) error {
-		a, b, y := tensor.Of[float64](c.In[0]), tensor.Of[float64](c.In[1]), tensor.Of[float64](c.Out[0])
-		v.Each(func(pa, pb, pc int) {
-			PlainGemm(c.Pool, Matrices{M: v.M, N: v.N, K: v.K}, a[pa:], b[pb:], y[pc:])
-		})
-		elem.Clamp(act, y)
-		return nil
-	}, nil
-}
-
 func prepareMatMul32(c *op.Call) (op.Run, error) {
-	v, err := NewBatched(c.In[0].Shape, c.In[1].Shape)
-	if err != nil {
-		return nil, err
-	}
+	v := op.Must(NewBatched(c.In[0].Shape, c.In[1].Shape))
 	v.fold()
 	g := gemm.Params{M: v.M, N: v.N, K: v.K, Act: c.Activation}
 	if c.Has(2) { // a plan has joined an addition

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/base/workers"
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/gemm"
 	"github.com/opmeter/opmeter/internal/kernel/quantise"
 	"github.com/opmeter/opmeter/internal/model/tensor"
@@ -143,9 +144,7 @@ func (q *intMatMul) liftB(c *op.Call) {
 }
 
 // Sums computes the product into y.
-func (q *intMatMul) Sums(c *op.Call, y []int32) {
-	q.Product(c, c.In[q.ai], q.zeros(c), y)
-}
+func (q *intMatMul) Sums(c *op.Call, y []int32) { q.Product(c, c.In[q.ai], q.zeros(c), y) }
 
 // zeros returns the zero points of a in a run.
 func (q *intMatMul) zeros(c *op.Call) []int32 {
@@ -186,9 +185,7 @@ func (q *intMatMul) run(r intRun) {
 		q.liftB(r.c)
 	}
 	r.last = q.now.last
-	for i := range r.last {
-		r.last[i] = -1
-	}
+	element.Fill(r.last, -1)
 	q.now = r
 	n, pool := tensor.Elements(q.flat.batch), r.c.Pool
 	if q.shared {
@@ -245,17 +242,7 @@ func (q *intMatMul) product(pool *workers.Pool, worker, i int) {
 	gemm.MultiplyRescaled(pool, v.M, r.x.Data[pa:], q.tables, b, sums, r.rescale, r.out[pc:])
 }
 
-func inferMatMulInteger(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
-	v, err := NewBatched(c.In[0].Shape, c.In[1].Shape)
-	if err != nil {
-		return err
-	}
-	c.SetOut(0, tensor.Int32, v.Out)
-	return nil
-}
+func inferMatMulInteger(c *op.Call) error { return InferProduct(c, 0, 1, tensor.Int32) }
 
 func prepareMatMulInteger(c *op.Call) (op.Run, error) {
 	q, err := NewIntMatMul(c, 0, 2, 1, 3)
@@ -270,17 +257,7 @@ func prepareMatMulInteger(c *op.Call) (op.Run, error) {
 
 // Inputs of QLinearMatMul: a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero.
 
-func inferQLinearMatMul(c *op.Call) error {
-	if err := c.NeedInputs(8); err != nil {
-		return err
-	}
-	v, err := NewBatched(c.In[0].Shape, c.In[3].Shape)
-	if err != nil {
-		return err
-	}
-	c.SetOut(0, c.In[7].Type, v.Out)
-	return nil
-}
+func inferQLinearMatMul(c *op.Call) error { return InferProduct(c, 0, 3, c.In[7].Type) }
 
 func prepareQLinearMatMul(c *op.Call) (op.Run, error) {
 	q, err := NewIntMatMul(c, 0, 2, 3, 5)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
@@ -70,18 +71,15 @@ type labelEncoder struct {
 	byName       map[string]int
 	byNumber     map[float64]int
 	byInt        map[int64]int
-	nan          int // key that is not a number, -1 for none
+	nan          int // position of the key NaN, -1 if absent
 
-	// Of whole keys that lie near each other, first and the next ones, the positions; nil for
-	// others.
+	// near holds, for integer keys that are close to each other, their positions by distance from
+	// first; -1 for other integers. Otherwise it is nil.
 	near  []int32
 	first int64
 }
 
 func newLabelEncoder(c *op.Call) (*labelEncoder, error) {
-	if err := c.NeedInputs(1); err != nil {
-		return nil, err
-	}
 	a := c.Node.Attrs
 	e := &labelEncoder{nan: -1}
 	var err error
@@ -109,6 +107,7 @@ func newLabelEncoder(c *op.Call) (*labelEncoder, error) {
 		return nil, err
 	}
 	e.index()
+	c.SetOut(0, e.values.kind, slices.Clone(c.In[0].Shape))
 	return e, nil
 }
 
@@ -134,7 +133,7 @@ func (e *labelEncoder) setFallback(c *op.Call) error {
 	return nil
 }
 
-// index makes the look-up tables; of equal keys the first one counts.
+// index makes the look-up tables; the first of equal keys counts.
 func (e *labelEncoder) index() {
 	e.byName, e.byNumber, e.byInt = map[string]int{}, map[float64]int{}, map[int64]int{}
 	for i := e.keys.len() - 1; i >= 0; i-- {
@@ -151,15 +150,15 @@ func (e *labelEncoder) index() {
 	}
 }
 
-// lay makes the table of keys that lie near each other.
-func (e *labelEncoder) lay() {
+// indexNear makes the table of integer keys that are close to each other.
+func (e *labelEncoder) indexNear() {
 	n := e.keys.len()
 	keys := e.keys.ints
 	if keys == nil {
 		for _, v := range e.keys.nums {
 			k := int64(v)
 			if float64(k) != v || k == math.MaxInt64 || k == math.MinInt64 {
-				return // no number, or none of the whole ones
+				return // NaN or not an integer
 			}
 			keys = append(keys, k)
 		}
@@ -170,17 +169,15 @@ func (e *labelEncoder) lay() {
 	first := slices.Min(keys)
 	if size := uint64(slices.Max(keys)) - uint64(first); size < uint64(8*n+256) {
 		e.near, e.first = make([]int32, size+1), first
-		for i := range e.near {
-			e.near[i] = -1
-		}
+		element.Fill(e.near, -1)
 		for i := n - 1; i >= 0; i-- {
 			e.near[keys[i]-first] = int32(i)
 		}
 	}
 }
 
-// places writes the positions of elements of x among the keys, from a place on; that of what is
-// none of them is past the last key.
+// places writes the key positions of elements of x, beginning with element from; the number of
+// keys for an element that is not a key.
 func (e *labelEncoder) places(to []int32, x *tensor.Tensor, from int) {
 	none := int32(e.keys.len())
 	at := func(p int, ok bool) int32 {
@@ -242,36 +239,24 @@ func (k *column) write(y *tensor.Tensor, i, p int) {
 	}
 }
 
-func inferLabelEncoder(c *op.Call) error {
-	e, err := newLabelEncoder(c)
-	if err != nil {
-		return err
-	}
-	c.SetOut(0, e.values.kind, slices.Clone(c.In[0].Shape))
-	return nil
-}
-
 func prepareLabelEncoder(c *op.Call) (op.Run, error) {
-	e, err := newLabelEncoder(c)
-	if err != nil {
-		return nil, err
-	}
+	e := op.Must(newLabelEncoder(c))
 	if (e.values.kind == tensor.String) != (len(e.fallback.names) == 1) {
 		return nil, fmt.Errorf("default does not have the type of the values, %v", e.values.kind)
 	}
 	if x := c.In[0]; x.Type != tensor.String && !x.Type.IsNumber() {
 		return nil, op.Unsupported("input of %v", x.Type)
 	}
-	e.lay()
-	// The values as the output has them, the default behind the last one.
+	e.indexNear()
+	// The values in the output's type, then the default.
 	n := e.values.len()
 	list := tensor.New(c.Out[0].Type, n+1)
 	for p := range n {
 		e.values.write(list, p, p)
 	}
 	e.fallback.write(list, n, 0)
-	var x, y *tensor.Tensor // of the run, whose loop is made once
-	work := func(lo, hi int) {
+	return op.Parallel(c.In[0].Len(), 1<<12, func(c *op.Call, lo, hi int) {
+		x, y := c.In[0], c.Out[0]
 		var workspace [labelBlock]int32
 		for ; lo < hi; lo += len(workspace) {
 			places := workspace[:min(len(workspace), hi-lo)]
@@ -291,15 +276,10 @@ func prepareLabelEncoder(c *op.Call) (op.Run, error) {
 				}
 			}
 		}
-	}
-	return func(c *op.Call) error {
-		x, y = c.In[0], c.Out[0]
-		c.Pool.For(x.Len(), 1<<12, work)
-		return nil
-	}, nil
+	}), nil
 }
 
-// pickPlaces writes what lies at places.
+// pickPlaces writes the elements of list at the given positions.
 func pickPlaces[E any](to, list []E, places []int32) {
 	to = to[:len(places)]
 	for i, p := range places {
@@ -310,9 +290,6 @@ func pickPlaces[E any](to, list []E, places []int32) {
 // CategoryMapper maps names to numbers or numbers to names, by the input's type.
 
 func inferCategoryMapper(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	a := c.Node.Attrs
 	if len(a.Strs("cats_strings")) != len(a.Ints("cats_int64s")) {
 		return fmt.Errorf("%d names and %d numbers", len(a.Strs("cats_strings")), len(a.Ints("cats_int64s")))
@@ -363,15 +340,11 @@ func prepareCategoryMapper(c *op.Call) (op.Run, error) {
 // OneHotEncoder adds an axis of the categories.
 
 func inferOneHot(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	n := max(len(c.Node.Attrs.Ints("cats_int64s")), len(c.Node.Attrs.Strs("cats_strings")))
 	if n == 0 || (c.In[0].Type == tensor.String) != (len(c.Node.Attrs.Strs("cats_strings")) > 0) {
 		return fmt.Errorf("%d categories for input of %v", n, c.In[0].Type)
 	}
-	c.SetOut(0, tensor.Float32, append(slices.Clone(c.In[0].Shape), n))
-	return nil
+	return c.Result(tensor.Float32, append(slices.Clone(c.In[0].Shape), n))
 }
 
 func prepareOneHot(c *op.Call) (op.Run, error) {
@@ -400,7 +373,7 @@ func prepareOneHot(c *op.Call) (op.Run, error) {
 			case k >= 0:
 				y[i*n+k] = 1
 			case !zeros:
-				return fmt.Errorf("element %d is of no category", i)
+				return fmt.Errorf("element %d has no category", i)
 			}
 		}
 		return nil

@@ -10,23 +10,9 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-func inferFloat(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
-	c.SetOut(0, tensor.Float32, slices.Clone(c.In[0].Shape))
-	return nil
-}
+func inferFloat(c *op.Call) error { return c.Result(tensor.Float32, slices.Clone(c.In[0].Shape)) }
 
-func inferSame(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
-	c.SetOut(0, c.In[0].Type, slices.Clone(c.In[0].Shape))
-	return nil
-}
-
-// byType is the run of the type of input 0, of those that the domain allows.
+// byType returns the run for the type of input 0.
 func byType(c *op.Call, float32s, float64s, int32s, int64s op.Run) (op.Run, error) {
 	switch c.In[0].Type {
 	case tensor.Float32:
@@ -41,7 +27,7 @@ func byType(c *op.Call, float32s, float64s, int32s, int64s op.Run) (op.Run, erro
 	return nil, op.Unsupported("input of %v", c.In[0].Type)
 }
 
-// eachLine runs f over rows of as many elements as there are features.
+// eachLine applies f to rows with one element per feature.
 func eachLine[D, S tensor.Number](f func(dst []D, src []S)) op.Run {
 	return func(c *op.Call) error {
 		features := lastAxis(c)
@@ -53,7 +39,7 @@ func eachLine[D, S tensor.Number](f func(dst []D, src []S)) op.Run {
 	}
 }
 
-// lastAxis is the number of features of input 0, at least one.
+// lastAxis returns the number of features of input 0, at least one.
 func lastAxis(c *op.Call) int {
 	if r := c.In[0].Rank(); r > 0 {
 		return max(c.In[0].Shape[r-1], 1)
@@ -61,7 +47,7 @@ func lastAxis(c *op.Call) int {
 	return 1
 }
 
-// oneOrMany writes out a list of one value or of one for each feature.
+// oneOrMany returns one value per feature, from a list of one value or of one per feature.
 func oneOrMany[T any](c *op.Call, name string, v []T) ([]T, error) {
 	features := lastAxis(c)
 	switch len(v) {
@@ -103,7 +89,7 @@ func above[T tensor.Number](t float64) func(dst, src []T) {
 	return func(dst, src []T) {
 		src = src[:len(dst)]
 		for i, v := range src {
-			dst[i] = T(tensor.Truth(float64(v) > t)) // which goes without a jump
+			dst[i] = T(tensor.Truth(float64(v) > t)) // without a branch
 		}
 	}
 }
@@ -126,15 +112,14 @@ func prepareImputer(c *op.Call) (op.Run, error) {
 	return byType(c, eachLine(imputed[float32](values, old)), eachLine(imputed[float64](values, old)), nil, nil)
 }
 
-// imputed puts the value of a feature where there is the one that stands for none, which may be
-// no number.
+// imputed replaces the marker of missing values, which may be NaN, by the value of the feature.
 func imputed[T tensor.Number, V int | float64](values []V, old V) func(dst, src []T) {
 	numbers := make([]T, len(values))
 	for i, v := range values {
 		numbers[i] = T(v)
 	}
 	missing := T(old)
-	if V(missing) != old && old == old { // which no element is
+	if V(missing) != old && old == old { // not representable: no element equals it
 		return func(dst, src []T) { copy(dst, src) }
 	}
 	return func(dst, src []T) {
@@ -157,8 +142,8 @@ func imputed[T tensor.Number, V int | float64](values []V, old V) func(dst, src 
 	}
 }
 
-// prepareNormalizer divides rows by their largest value, their sum of absolute
-// values or their length.
+// prepareNormalizer divides rows by their largest value, their sum of absolute values or their
+// length.
 func prepareNormalizer(c *op.Call) (op.Run, error) {
 	mode := c.Node.Attrs.Str("norm", "MAX")
 	if mode != "MAX" && mode != "L1" && mode != "L2" {
@@ -184,7 +169,7 @@ func overSize[T tensor.Number](mode string) func(dst []float32, src []T) {
 			d = 1
 		}
 		src = src[:len(dst)]
-		// A product with the inverse is off by no more than float64 rounds, which float32 does
+		// Multiplication by the inverse differs by a float64 rounding only, which float32 does
 		// not show.
 		if by := 1 / d; !math.IsInf(by, 0) {
 			for j, v := range src {
@@ -198,7 +183,7 @@ func overSize[T tensor.Number](mode string) func(dst []float32, src []T) {
 	}
 }
 
-// rowMax is none where an element is not a number.
+// rowMax returns the largest element, NaN if any element is NaN.
 func rowMax[T tensor.Number](row []T) float64 {
 	most := row[0]
 	for _, v := range row {
@@ -211,7 +196,7 @@ func rowMax[T tensor.Number](row []T) float64 {
 	return float64(most)
 }
 
-// The loops below keep four sums, so that one need not wait for another.
+// The loops below keep four independent sums, so that additions overlap.
 
 func rowSizes[T tensor.Number](row []T) float64 {
 	var a, b, c, d float64
@@ -242,7 +227,7 @@ func rowLength[T tensor.Number](row []T) float64 {
 	return math.Sqrt(a + b + (c + d))
 }
 
-// dot is the sum of products of two rows of one length.
+// dot computes the dot product of two rows of equal length.
 func dot(x, y []float64) float64 {
 	var a, b, c, d float64
 	y = y[:len(x)]
@@ -263,7 +248,7 @@ func dot(x, y []float64) float64 {
 	return a + b + (c + d)
 }
 
-// FeatureVectorizer puts the features of several inputs side by side.
+// FeatureVectorizer concatenates the features of several inputs.
 
 func inferVectorizer(c *op.Call) error {
 	if len(c.In) == 0 {
@@ -284,8 +269,7 @@ func inferVectorizer(c *op.Call) error {
 		n = r
 		width += f
 	}
-	c.SetOut(0, tensor.Float32, []int{n, width})
-	return nil
+	return c.Result(tensor.Float32, []int{n, width})
 }
 
 func runVectorizer(c *op.Call) error {
@@ -310,12 +294,9 @@ func runVectorizer(c *op.Call) error {
 	return nil
 }
 
-// ArrayFeatureExtractor takes columns by number.
+// ArrayFeatureExtractor selects columns by number.
 
 func inferExtractor(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	x := c.In[0].Shape
 	if len(x) == 0 {
 		return fmt.Errorf("input is a scalar")
@@ -324,8 +305,7 @@ func inferExtractor(c *op.Call) error {
 	if len(x) == 1 {
 		shape = []int{1, c.In[1].Len()}
 	}
-	c.SetOut(0, c.In[0].Type, shape)
-	return nil
+	return c.Result(c.In[0].Type, shape)
 }
 
 func prepareExtractor(*op.Call) (op.Run, error) {
@@ -361,7 +341,7 @@ func prepareExtractor(*op.Call) (op.Run, error) {
 	}, nil
 }
 
-// pickColumns copies columns of lines of width elements.
+// pickColumns copies columns of lines with width elements.
 func pickColumns[E any](y, x []E, columns []int64, width int64) {
 	for ; len(y) > 0 && len(columns) > 0; y, x = y[len(columns):], x[width:] {
 		line, to := x[:width], y[:len(columns)]

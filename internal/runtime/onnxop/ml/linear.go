@@ -11,6 +11,7 @@ import (
 type linear struct {
 	*matrix
 	bias []float64
+	post transform
 }
 
 func newLinear(c *op.Call, targets int) (*linear, error) {
@@ -28,10 +29,11 @@ func newLinear(c *op.Call, targets int) (*linear, error) {
 	if bias == nil {
 		bias = make([]float64, targets)
 	}
-	return &linear{newMatrix(weights, targets, f), bias}, nil
+	post, err := postTransform(c)
+	return &linear{newMatrix(weights, targets, f), bias, post}, err
 }
 
-// scores are those of some rows, one row's behind the other's.
+// scores computes the scores of some rows, one row after the other.
 func (l *linear) scores(x, s []float64) {
 	for at := 0; at < len(s); at += l.lines {
 		copy(s[at:], l.bias)
@@ -40,15 +42,7 @@ func (l *linear) scores(x, s []float64) {
 }
 
 func inferLinearRegressor(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
-	n, _, err := rows(c.In[0])
-	if err != nil {
-		return err
-	}
-	c.SetOut(0, tensor.Float32, []int{n, max(c.Node.Attrs.Int("targets", 1), 1)})
-	return nil
+	return setRows(c, tensor.Float32, max(c.Node.Attrs.Int("targets", 1), 1))
 }
 
 func prepareLinearRegressor(c *op.Call) (op.Run, error) {
@@ -56,19 +50,15 @@ func prepareLinearRegressor(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	post, err := postTransform(c)
-	if err != nil {
-		return nil, err
-	}
 	return eachRows(c, l.lines, 0, func(c *op.Call, first int, x, s, _ []float64) {
 		l.scores(x, s)
-		post.rows(s, l.lines)
+		l.post.rows(s, l.lines)
 		tensor.Convert(tensor.Of[float32](c.Out[0])[first*l.lines:][:len(s)], s)
 	})
 }
 
-// classes is the width of a linear classifier's scores: with one row of
-// coefficients and two labels both classes are written.
+// linearClasses returns the number of targets and the width of a linear classifier's scores. With
+// one row of coefficients and two labels both classes are written.
 func linearClasses(c *op.Call) (targets, width int) {
 	targets = max(len(float64s(c, "intercepts")), 1)
 	if targets == 1 && classLabels(c).len() == 2 {
@@ -90,10 +80,6 @@ func inferLinearClassifier(c *op.Call) error {
 func prepareLinearClassifier(c *op.Call) (op.Run, error) {
 	targets, width := linearClasses(c)
 	l, err := newLinear(c, targets)
-	if err != nil {
-		return nil, err
-	}
-	post, err := postTransform(c)
 	if err != nil {
 		return nil, err
 	}
@@ -119,12 +105,12 @@ func prepareLinearClassifier(c *op.Call) (op.Run, error) {
 		}
 		y := tensor.Of[float32](c.Out[1])[first*width:][:n*width]
 		if width == targets {
-			post.rows(s, targets)
+			l.post.rows(s, targets)
 			tensor.Convert(y, s)
 			return
 		}
 		// One score decides between two classes.
-		if post == logistic {
+		if l.post == logistic {
 			sigmoids(s)
 		}
 		for i, v := range s {

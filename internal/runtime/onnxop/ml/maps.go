@@ -10,13 +10,9 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// ZipMap turns each row of scores into a map from class to score: a sequence of
-// maps.
+// ZipMap turns each row of scores into a map from class to score: a sequence of maps.
 
 func inferZipMap(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	_, width, err := rows(c.In[0])
 	if err != nil {
 		return err
@@ -36,8 +32,8 @@ func prepareZipMap(c *op.Call) (op.Run, error) {
 	return func(c *op.Call) error { return zip(c, keys) }, nil
 }
 
-// zip makes a map of each row. Whoever collects sequences keeps maps, so that each run makes new
-// ones.
+// zip makes a map of each row. Operators that collect sequences keep the maps, so each run makes
+// new ones.
 func zip(c *op.Call, keys *tensor.Tensor) error {
 	n, width, err := rows(c.In[0])
 	if err != nil {
@@ -68,14 +64,9 @@ func entries(c *op.Call) (keys, values *tensor.Tensor, err error) {
 	return m.Elems[0], m.Elems[1], nil
 }
 
-// DictVectorizer puts a map's values at the places of their keys in a vocabulary.
+// DictVectorizer writes a map's values at the positions of their keys in a vocabulary.
 
-func inferDict(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
-	return op.ErrDynamic
-}
+func inferDict(c *op.Call) error { return op.ErrDynamic }
 
 func runDictVectorizer(c *op.Call) error {
 	keys, values, err := entries(c)
@@ -111,8 +102,8 @@ func runDictVectorizer(c *op.Call) error {
 	return nil
 }
 
-// CastMap makes a tensor of a map's values, in the order of the keys; a sparse one
-// takes the keys for positions.
+// runCastMap makes a tensor of a map's values, in the order of the keys. For a sparse map the
+// keys are the positions.
 func runCastMap(c *op.Call) error {
 	keys, values, err := entries(c)
 	if err != nil {
@@ -128,10 +119,7 @@ func runCastMap(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	order := make([]int, len(at))
-	for i := range order {
-		order[i] = i
-	}
+	order := op.Iota(len(at))
 	slices.SortFunc(order, func(p, q int) int { return at[p] - at[q] })
 	n, sparse := len(at), a.Str("map_form", "DENSE") == "SPARSE"
 	if sparse {

@@ -130,7 +130,7 @@ func TestKeysNearEachOther(t *testing.T) {
 		e.index()
 		want, got := make([]int32, labelBlock), make([]int32, labelBlock)
 		e.places(want, x, 0)
-		e.lay()
+		e.indexNear()
 		e.places(got, x, 0)
 		if !slices.Equal(got, want) {
 			t.Fatalf("keys %v: places %v, want %v", keys, got, want)

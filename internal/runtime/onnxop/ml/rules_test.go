@@ -113,7 +113,7 @@ func TestOneHot(t *testing.T) {
 	near(t, "floats are cut off", run(t, "OneHotEncoder", graph.Attrs{"cats_int64s": []int64{0, 1}}, 1, floats([]int{1}, 1.75))[0], 0, 1)
 	strict := graph.Attrs{"cats_strings": []string{"a", "b"}, "zeros": int64(0)}
 	near(t, "names", run(t, "OneHotEncoder", strict, 1, texts("b", "a"))[0], 0, 1, 1, 0)
-	refuse(t, "element 1 is of no category", "OneHotEncoder", strict, texts("b", "c"))
+	refuse(t, "element 1 has no category", "OneHotEncoder", strict, texts("b", "c"))
 	refuse(t, "2 categories for input of int64", "OneHotEncoder", strict, longs(1))
 	refuse(t, "1 categories for input of string", "OneHotEncoder", graph.Attrs{"cats_int64s": []int64{1}}, texts("a"))
 	refuse(t, "0 categories", "OneHotEncoder", nil, longs(1))

@@ -10,12 +10,12 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// machine is what support vector classifiers and regressors share.
+// machine holds the parameters that support vector classifiers and regressors share.
 type machine struct {
 	kernel               string
 	gamma, coef0, degree float64
 	vectors              []float64 // count × features
-	// what rows are compared with: the vectors, or the coefficients of classes
+	// points are compared with rows: the vectors, or the coefficients of classes.
 	points            *matrix
 	count, features   int
 	coefficients, rho []float64
@@ -29,9 +29,7 @@ func newMachine(c *op.Call) (*machine, error) {
 		kernel: a.Str("kernel_type", "LINEAR"), vectors: float64s(c, "support_vectors"),
 		coefficients: float64s(c, "coefficients"), rho: float64s(c, "rho"), probA: float64s(c, "prob_a"), probB: float64s(c, "prob_b"),
 	}
-	switch m.kernel {
-	case "LINEAR", "POLY", "RBF", "SIGMOID":
-	default:
+	if !slices.Contains([]string{"LINEAR", "POLY", "RBF", "SIGMOID"}, m.kernel) {
 		return nil, fmt.Errorf("kernel_type %q", m.kernel)
 	}
 	p := float64s(c, "kernel_params")
@@ -49,8 +47,7 @@ func newMachine(c *op.Call) (*machine, error) {
 	return m, err
 }
 
-// similarities are the kernel function of each row of x and each of the points, as many as near
-// has.
+// similarities writes to near the kernel function of each row of x and each point.
 func (m *machine) similarities(near, x []float64) {
 	f := m.features
 	clear(near)
@@ -98,17 +95,7 @@ func (m *machine) similarities(near, x []float64) {
 	}
 }
 
-func inferSVMRegressor(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
-	n, _, err := rows(c.In[0])
-	if err != nil {
-		return err
-	}
-	c.SetOut(0, tensor.Float32, []int{n, 1})
-	return nil
-}
+func inferSVMRegressor(c *op.Call) error { return setRows(c, tensor.Float32, 1) }
 
 func prepareSVMRegressor(c *op.Call) (op.Run, error) {
 	m, err := newMachine(c)
@@ -145,8 +132,8 @@ func prepareSVMRegressor(c *op.Call) (op.Run, error) {
 	})
 }
 
-// svmClassifier votes between pairs of classes, or scores classes directly when
-// there are no support vectors.
+// svmClassifier votes between pairs of classes. Without support vectors it scores classes
+// directly.
 type svmClassifier struct {
 	*machine
 	labels
@@ -195,7 +182,7 @@ func newSVMClassifier(c *op.Call) (*svmClassifier, error) {
 	return s, nil
 }
 
-// width is the number of scores a row.
+// width returns the number of scores per row.
 func (s *svmClassifier) width() int {
 	switch {
 	case s.linear || len(s.probA) > 0 || s.classes == 2:
@@ -241,15 +228,15 @@ func prepareSVMClassifier(c *op.Call) (op.Run, error) {
 	})
 }
 
-// workspace is what [svmClassifier.classify] needs: votes, pairs with two more for scores of
-// them, and what [svmClassifier.couple] takes.
+// workspace returns the scratch size of [svmClassifier.classify]: votes, pairs, two pair scores,
+// and the scratch memory of [svmClassifier.couple].
 func (s *svmClassifier) workspace() int {
 	n := s.classes
 	return n + n*(n-1)/2 + 2 + 2*n*n + 2*n
 }
 
-// classify returns the class of a row and its scores, from its similarities to the support
-// vectors, or its products with coefficients of classes.
+// classify returns the class of a row and its scores. near holds its similarities to the support
+// vectors, or its products with the coefficients of classes.
 func (s *svmClassifier) classify(near, workspace []float64) (int, []float64) {
 	if s.linear {
 		for k := range near {
@@ -288,8 +275,8 @@ func (s *svmClassifier) classify(near, workspace []float64) (int, []float64) {
 	return k, pair
 }
 
-// pairScores writes two scores of the one decision between two classes to out. There is
-// no transform over both of them, as in ONNX Runtime.
+// pairScores writes the two scores of a single decision between two classes to out. The post
+// transform is not applied to them, as in ONNX Runtime.
 func (s *svmClassifier) pairScores(v float64, out []float64) []float64 {
 	switch {
 	case s.post == logistic:
@@ -302,8 +289,8 @@ func (s *svmClassifier) pairScores(v float64, out []float64) []float64 {
 	return out
 }
 
-// couple turns pairwise probabilities into class probabilities by the iteration
-// of Wu, Lin and Weng (2004), second approach. They lie in workspace.
+// couple turns pairwise probabilities into class probabilities by the iteration of Wu, Lin and
+// Weng (2004), second approach. The result is in workspace.
 func (s *svmClassifier) couple(pair, workspace []float64) []float64 {
 	n := s.classes
 	r, q, p, qp := workspace[:n*n], workspace[n*n:][:n*n], workspace[2*n*n:][:n], workspace[2*n*n+n:][:n]

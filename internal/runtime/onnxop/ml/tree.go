@@ -3,12 +3,13 @@ package ml
 import (
 	"fmt"
 	"math"
+	"sync"
 
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// Modes of a tree's nodes, numbered as TreeEnsemble does.
+// Modes of a tree's nodes, with the numbers of TreeEnsemble.
 const (
 	branchLEQ = iota
 	branchLT
@@ -25,7 +26,7 @@ var modeNames = map[string]uint8{
 	"BRANCH_EQ": branchEQ, "BRANCH_NEQ": branchNEQ, "BRANCH_MEMBER": branchMember, "LEAF": leafNode,
 }
 
-// treeNode is a branch or a leaf. Children are positions in the forest.
+// treeNode is a branch or a leaf. yes and no are positions in the forest.
 type treeNode struct {
 	mode      uint8
 	missing   bool // a missing value goes to the true branch
@@ -41,16 +42,15 @@ type vote struct {
 	weight float64
 }
 
-// treeStep is a node of a forest whose branches all ask whether a value is at most another one,
-// and take what is missing for more: what a walk reads of it, without a jump that no one could
-// foretell.
+// treeStep is a node of a forest in which all branches are BRANCH_LEQ and missing values go to
+// the false branch. A walk selects the next node without an unpredictable CPU branch.
 type treeStep struct {
 	value   float64
 	feature int32    // -1 for a leaf
-	next    [2]int32 // for more, and for at most; of a leaf itself
+	next    [2]int32 // false and true branch; the leaf itself for a leaf
 }
 
-// makeSteps lays branches out for walks, if all are such.
+// makeSteps makes the steps, if all branches are of the kind that they need.
 func (f *forest) makeSteps() {
 	if len(f.nodes) > math.MaxInt32 || f.features > math.MaxInt32 {
 		return
@@ -69,7 +69,7 @@ func (f *forest) makeSteps() {
 	f.steps = steps
 }
 
-// forest is a tree ensemble of any version, laid out in one way.
+// forest is a tree ensemble of any version in a common layout.
 type forest struct {
 	nodes     []treeNode
 	votes     []vote
@@ -78,14 +78,14 @@ type forest struct {
 	base      []float64
 	aggregate string
 	post      transform
-	features  int // number of features that the branches ask for
+	features  int // number of features that the branches need
 	steps     []treeStep
 	adds      bool // votes are added
-	reached   int  // nodes that check came to
+	reached   int  // nodes that check has visited
 }
 
-// fourLeaves walks from four roots at once, of a forest with steps, so that one walk need not
-// wait for another.
+// fourLeaves walks from four roots at once in a forest with steps, so that memory accesses
+// overlap.
 func (f *forest) fourLeaves(roots []int, x []float64) [4]int32 {
 	steps := f.steps
 	a, b, c, d := int32(roots[0]), int32(roots[1]), int32(roots[2]), int32(roots[3])
@@ -98,7 +98,8 @@ func (f *forest) fourLeaves(roots []int, x []float64) [4]int32 {
 	}
 }
 
-// beyond is the node behind this one; that of a leaf is the leaf, whose feature may be any.
+// beyond returns the next node, for a leaf the leaf itself. The feature of a leaf is negative and
+// reads x[0].
 func (s *treeStep) beyond(x []float64) int32 {
 	return s.next[tensor.Truth(x[s.feature&^(s.feature>>31)] <= s.value)&1]
 }
@@ -169,8 +170,7 @@ func (f *forest) count(leaf *treeNode, s []float64, seen []bool) {
 	}
 }
 
-// scores aggregates the votes of all trees for one row; seen tells which
-// targets had any.
+// scores aggregates the votes of all trees for one row; seen marks the targets with votes.
 func (f *forest) scores(x, s []float64, seen []bool) {
 	clear(s)
 	clear(seen)
@@ -190,8 +190,7 @@ func (f *forest) scores(x, s []float64, seen []bool) {
 	}
 }
 
-// check makes sure that walking a tree ends at a leaf: children exist, and no
-// node is reached twice.
+// check ensures that walking a tree ends at a leaf: children exist, and no node is reached twice.
 func (f *forest) check() error {
 	reached := make([]bool, len(f.nodes))
 	var open []int
@@ -232,8 +231,8 @@ func (f *forest) check() error {
 	return nil
 }
 
-// readForest reads the attributes of TreeEnsembleClassifier and
-// TreeEnsembleRegressor; prefix is "class" or "target".
+// readForest reads the attributes of TreeEnsembleClassifier and TreeEnsembleRegressor; prefix is
+// "class" or "target".
 func readForest(c *op.Call, prefix string, targets int) (*forest, error) {
 	a := c.Node.Attrs
 	f := &forest{targets: targets, base: float64s(c, "base_values"), aggregate: a.Str("aggregate_function", "SUM")}
@@ -296,7 +295,7 @@ func readForest(c *op.Call, prefix string, targets int) (*forest, error) {
 	return f, nil
 }
 
-// readVotes gives each leaf its weights.
+// readVotes assigns the weights to the leaves.
 func (f *forest) readVotes(c *op.Call, prefix string, at map[[2]int]int) error {
 	a := c.Node.Attrs
 	tree, id, target := a.Ints(prefix+"_treeids"), a.Ints(prefix+"_nodeids"), a.Ints(prefix+"_ids")
@@ -320,38 +319,21 @@ func (f *forest) readVotes(c *op.Call, prefix string, at map[[2]int]int) error {
 	return nil
 }
 
-// eachRow makes the run that calls f for the rows of input 0 in parallel, with scratch scores.
-func eachRow(c *op.Call, targets int, f func(c *op.Call, i int, x, s []float64, seen []bool)) op.Run {
-	// Made once, as the closure below: a run must not allocate.
-	var call *op.Call
-	var x []float64
-	var features int
-	var scores []float64
-	var voted []bool
-	work := func(worker, lo, hi int) {
-		s, seen := scores[worker*(targets+1):][:targets:targets+1], voted[worker*targets:][:targets]
-		for i := lo; i < hi; i++ {
-			f(call, i, x[i*features:][:features], s, seen)
+// eachRow makes a run that calls f for the rows of input 0 in parallel. s and seen are scratch
+// memory for a score and a mark per target.
+func eachRow(c *op.Call, targets int, f func(c *op.Call, i int, x, s []float64, seen []bool)) (op.Run, error) {
+	marks := sync.Pool{New: func() any { return &marked{make([]bool, targets)} }}
+	return eachRows(c, targets, 0, func(c *op.Call, first int, x, s, _ []float64) {
+		m, n := marks.Get().(*marked), len(s)/targets
+		for k := range n {
+			f(c, first+k, x[k*len(x)/n:][:len(x)/n], s[k*targets:][:targets], m.seen)
 		}
-	}
-	return func(c *op.Call) error {
-		n, width, err := rows(c.In[0])
-		if err != nil {
-			return err
-		}
-		features = width
-		if x, err = numbers(x, c.In[0]); err != nil {
-			return err
-		}
-		if n > 0 && scores == nil {
-			threads := c.Pool.Threads()
-			scores, voted = make([]float64, threads*(targets+1)), make([]bool, threads*targets)
-		}
-		call = c
-		c.Pool.ForWorker(n, 16, work)
-		return nil
-	}
+		marks.Put(m)
+	})
 }
+
+// marked is scratch memory of [eachRow].
+type marked struct{ seen []bool }
 
 func checkFeatures(c *op.Call, need int) error {
 	_, features, err := rows(c.In[0])

@@ -3,15 +3,13 @@ package ml
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
 func inferClassifier(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	n, _, err := rows(c.In[0])
 	if err != nil {
 		return err
@@ -22,8 +20,8 @@ func inferClassifier(c *op.Call) error {
 	return nil
 }
 
-// treeClassifier adds the special case of two classes of which only one has
-// weights: its score decides alone.
+// treeClassifier handles the special case of two classes of which only one has weights: its score
+// decides alone.
 type treeClassifier struct {
 	*forest
 	labels
@@ -73,10 +71,10 @@ func prepareTreeClassifier(c *op.Call) (op.Run, error) {
 				}
 			}
 		}
-	}), nil
+	})
 }
 
-// best is the class with the highest score among those that had votes.
+// best returns the class with the highest score among those with votes.
 func best(s []float64, seen []bool) int {
 	k := -1
 	for j, v := range s {
@@ -87,8 +85,8 @@ func best(s []float64, seen []bool) int {
 	return max(k, 0)
 }
 
-// two finishes the scores of at most two classes, with ONNX Runtime's rules: the
-// standard leaves them open.
+// two computes the scores of at most two classes by ONNX Runtime's rules: the standard does not
+// define them.
 func (t *treeClassifier) two(s []float64, seen []bool) (int, []float64) {
 	both := len(s) == 2 && seen[1]
 	switch {
@@ -122,7 +120,7 @@ func (t *treeClassifier) two(s []float64, seen []bool) (int, []float64) {
 	return k, binaryScores(t.post, score, t.positive, len(s))
 }
 
-// binaryScores makes the scores of both classes from that of the second.
+// binaryScores computes the scores of both classes from that of the second.
 func binaryScores(post transform, score float64, probability bool, n int) []float64 {
 	var s []float64
 	switch {
@@ -142,13 +140,6 @@ func binaryScores(post transform, score float64, probability bool, n int) []floa
 }
 
 func inferTreeRegressor(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
-	n, _, err := rows(c.In[0])
-	if err != nil {
-		return err
-	}
 	targets := c.Node.Attrs.Int("n_targets", 1)
 	if targets < 1 {
 		return fmt.Errorf("n_targets %d", targets)
@@ -157,8 +148,7 @@ func inferTreeRegressor(c *op.Call) error {
 	if c.Node.Op == "TreeEnsemble" {
 		kind = c.In[0].Type
 	}
-	c.SetOut(0, kind, []int{n, targets})
-	return nil
+	return setRows(c, kind, targets)
 }
 
 func prepareTreeRegressor(c *op.Call) (op.Run, error) {
@@ -176,9 +166,7 @@ func (f *forest) regress(c *op.Call) (op.Run, error) {
 	if len(f.base) != 0 && len(f.base) != f.targets {
 		return nil, fmt.Errorf("%d base values for %d targets", len(f.base), f.targets)
 	}
-	switch f.aggregate {
-	case "SUM", "AVERAGE", "MIN", "MAX":
-	default:
+	if !slices.Contains([]string{"SUM", "AVERAGE", "MIN", "MAX"}, f.aggregate) {
 		return nil, fmt.Errorf("aggregate_function %q", f.aggregate)
 	}
 	return eachRow(c, f.targets, func(c *op.Call, i int, x, s []float64, seen []bool) {
@@ -188,11 +176,11 @@ func (f *forest) regress(c *op.Call) (op.Run, error) {
 		}
 		f.post.apply(s)
 		tensor.WriteFloat64(c.Out[0], i*f.targets, s, tensor.Conversion{Saturate: true})
-	}), nil
+	})
 }
 
-// prepareTreeEnsemble reads version 5's layout: branches and leaves are listed
-// apart, and each child says which of the two it is.
+// prepareTreeEnsemble reads version 5's layout: branches and leaves have lists of their own, and
+// each child says which of the two it is.
 func prepareTreeEnsemble(c *op.Call) (op.Run, error) {
 	a := c.Node.Attrs
 	names := []string{"AVERAGE", "SUM", "MIN", "MAX"}
@@ -250,7 +238,7 @@ func prepareTreeEnsemble(c *op.Call) (op.Run, error) {
 		if t.yes, err = child(yes[i], yesLeaf[i]); err != nil {
 			return nil, err
 		}
-		// A root that is a leaf is written as a branch whose two ways are one leaf.
+		// A root that is a leaf is stored as a branch whose two children are the same leaf.
 		if t.no, err = child(no[i], noLeaf[i]); err != nil {
 			return nil, err
 		}

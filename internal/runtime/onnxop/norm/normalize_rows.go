@@ -8,13 +8,13 @@ import (
 
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/matmul"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/pool"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// rowNorm is a normalisation over the axes from axis on; scale and bias
-// broadcast to the input.
+// rowNorm is a normalisation over the axes from axis on; scale and bias broadcast to the input.
 type rowNorm struct {
 	rows, cols  int
 	eps         float64
@@ -23,7 +23,7 @@ type rowNorm struct {
 
 // spread maps positions of the input to those of a broadcast operand.
 type spread struct {
-	direct bool // one value a column
+	direct bool // one value per column
 	at     []int32
 	cols   int
 }
@@ -54,7 +54,8 @@ func NewSpread(x, s []int, axis int) (*spread, error) {
 	return m, nil
 }
 
-// row returns the operand's values of one row, gathered into buf if need be.
+// spreadRow returns the operand's values of one row, gathered into buf if they are not
+// contiguous.
 func spreadRow[T tensor.Real](m *spread, v []T, row int, buf []T) []T {
 	if m.direct {
 		return v[:m.cols]
@@ -85,12 +86,9 @@ func newRowNorm(c *op.Call, axis int, scale, bias *tensor.Tensor) (*rowNorm, err
 	return v, nil
 }
 
-// InferLayerNormalization serves both LayerNormalization and
-// SimplifiedLayerNormalization: statistics have the stash type, float32.
+// InferLayerNormalization serves LayerNormalization and SimplifiedLayerNormalization: statistics
+// have the stash type, float32.
 func InferLayerNormalization(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	x := c.In[0]
 	axis, err := op.Axis(c.Node.Attrs.Int("axis", -1), x.Rank())
 	if err != nil {
@@ -116,20 +114,20 @@ func prepareLayerNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	v.eps = float64(c.Node.Attrs.Float("epsilon", 1e-5))
-	buf := op.ScratchOf[T](c, 2*v.cols*c.Pool.Threads())
-	var x, y, gamma, beta []T // of a run, whose loop is made once
-	var to *op.Call
-	work := func(worker, lo, hi int) {
-		if beta != nil && v.scale.direct && v.bias.direct && !to.Wants(1) && !to.Wants(2) &&
-			layerRows(y[lo*v.cols:hi*v.cols], x[lo*v.cols:], gamma[:v.cols], beta[:v.cols], v.eps) {
+	buf, r := op.ScratchOf[T](c, 2*v.cols*c.Pool.Threads()), simd.RowKernels()
+	return op.ParallelWorkers(v.rows, max(1, 1<<12/max(v.cols, 1)), func(c *op.Call, worker, lo, hi int) {
+		x, y, gamma, beta := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[1]), elem.Elements[T](c, 2)
+		// Whole rows with SIMD.
+		if f, ok := any(y[lo*v.cols : hi*v.cols]).([]float32); ok && r != nil && beta != nil && v.scale.direct && v.bias.direct && !c.Wants(1) && !c.Wants(2) &&
+			r.LayerRows(f, any(x[lo*v.cols:]).([]float32), any(gamma[:v.cols]).([]float32), any(beta[:v.cols]).([]float32), v.eps) {
 			return
 		}
 		b := buf[2*v.cols*worker:][:2*v.cols]
 		for i := lo; i < hi; i++ {
 			src, dst := x[i*v.cols:][:v.cols], y[i*v.cols:][:v.cols]
 			mean, inv := Moments(src, v.eps)
-			Store(to, 1, i, mean)
-			Store(to, 2, i, inv)
+			Store(c, 1, i, mean)
+			Store(c, 2, i, inv)
 			g := spreadRow(v.scale, gamma, i, b)
 			var o []T
 			if beta != nil {
@@ -138,35 +136,7 @@ func prepareLayerNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 			Standardise(dst, src, mean, inv)
 			Affine(dst, g, o)
 		}
-	}
-	return func(c *op.Call) error {
-		x, y, gamma, beta, to = tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[1]), nil, c
-		if c.Has(2) {
-			beta = tensor.Of[T](c.In[2])
-		}
-		c.Pool.ForWorker(v.rows, max(1, 1<<12/max(v.cols, 1)), work)
-		return nil
-	}, nil
-}
-
-// layerRows normalises whole rows in vectors; false where nothing does.
-func layerRows[T tensor.Real](y, x, gamma, beta []T, eps float64) bool {
-	d, ok := any(y).([]float32)
-	if !ok {
-		return false
-	}
-	r := simd.RowKernels()
-	return r != nil && r.LayerRows(d, any(x).([]float32), any(gamma).([]float32), any(beta).([]float32), eps)
-}
-
-// meanSquareRows divides whole rows by their root mean square in vectors; false where nothing does.
-func meanSquareRows[T tensor.Real](y, x, gamma []T, eps float64) bool {
-	d, ok := any(y).([]float32)
-	if !ok {
-		return false
-	}
-	r := simd.RowKernels()
-	return r != nil && r.MeanSquareRows(d, any(x).([]float32), any(gamma).([]float32), eps)
+	}), nil
 }
 
 // PrepareRMSNormalization divides rows by their root mean square.
@@ -176,29 +146,25 @@ func PrepareRMSNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	v.eps = float64(c.Node.Attrs.Float("epsilon", 1e-5))
-	buf := op.ScratchOf[T](c, v.cols*c.Pool.Threads())
-	var x, y, gamma []T // of a run, whose loop is made once
-	var to *op.Call
-	work := func(worker, lo, hi int) {
-		if v.scale.direct && !to.Wants(1) && meanSquareRows(y[lo*v.cols:hi*v.cols], x[lo*v.cols:], gamma[:v.cols], v.eps) {
+	buf, r := op.ScratchOf[T](c, v.cols*c.Pool.Threads()), simd.RowKernels()
+	return op.ParallelWorkers(v.rows, max(1, 1<<12/max(v.cols, 1)), func(c *op.Call, worker, lo, hi int) {
+		x, y, gamma := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[1])
+		// Whole rows with SIMD.
+		if f, ok := any(y[lo*v.cols : hi*v.cols]).([]float32); ok && r != nil && v.scale.direct && !c.Wants(1) &&
+			r.MeanSquareRows(f, any(x[lo*v.cols:]).([]float32), any(gamma[:v.cols]).([]float32), v.eps) {
 			return
 		}
 		for i := lo; i < hi; i++ {
 			src, dst := x[i*v.cols:][:v.cols], y[i*v.cols:][:v.cols]
 			inv := InverseRMS(src, v.eps)
-			Store(to, 1, i, inv)
+			Store(c, 1, i, inv)
 			Standardise(dst, src, 0, inv)
 			Affine(dst, spreadRow(v.scale, gamma, i, buf[v.cols*worker:][:v.cols]), nil)
 		}
-	}
-	return func(c *op.Call) error {
-		x, y, gamma, to = tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[1]), c
-		c.Pool.ForWorker(v.rows, max(1, 1<<12/max(v.cols, 1)), work)
-		return nil
-	}, nil
+	}), nil
 }
 
-// InverseRMS is one over the root mean square, with eps added to the mean.
+// InverseRMS returns one over the root mean square, with eps added to the mean.
 func InverseRMS[T tensor.Real](v []T, eps float64) float64 {
 	n := float64(max(len(v), 1))
 	if f, ok := any(v).([]float32); ok {
@@ -229,26 +195,23 @@ func prepareLpNormalization[T tensor.Real](c *op.Call) (op.Run, error) {
 	if x.Type == tensor.Float32 && simd.FoldKernels() != nil && n > 0 {
 		return lpVectors(outer, n, inner, p), nil
 	}
-	return func(c *op.Call) error {
+	return op.Parallel(outer*inner, max(1, 1<<12/max(n, 1)), func(c *op.Call, lo, hi int) {
 		x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
-		c.Pool.For(outer*inner, max(1, 1<<12/max(n, 1)), func(lo, hi int) {
-			for i := lo; i < hi; i++ {
-				base := i/inner*n*inner + i%inner
-				var s float64
-				for j := range n {
-					s += pool.Power(float64(x[base+j*inner]), float64(p))
-				}
-				by := factor(s, p)
-				for j := range n {
-					y[base+j*inner] = T(float64(x[base+j*inner]) * by)
-				}
+		for i := lo; i < hi; i++ {
+			base := i/inner*n*inner + i%inner
+			var s float64
+			for j := range n {
+				s += pool.Power(float64(x[base+j*inner]), float64(p))
 			}
-		})
-		return nil
-	}, nil
+			by := factor(s, p)
+			for j := range n {
+				y[base+j*inner] = T(float64(x[base+j*inner]) * by)
+			}
+		}
+	}), nil
 }
 
-// factor is what a line is multiplied by, of its sum: zero where all are zero.
+// factor returns the factor of a line from its sum of powers: zero if all elements are zero.
 func factor(s float64, p int) float64 {
 	if p == 2 {
 		s = math.Sqrt(s)
@@ -259,19 +222,19 @@ func factor(s float64, p int) float64 {
 	return 1 / s
 }
 
-// lpColumns is the number of columns that [lpVectors] takes together.
+// lpColumns is the number of columns that [lpVectors] processes together.
 const lpColumns = 128
 
-// lpVectors is LpNormalization of float32 in vectors.
+// lpVectors is LpNormalization of float32 with SIMD.
 func lpVectors(outer, n, inner, p int) op.Run {
 	f, r, k := simd.FoldKernels(), simd.RowKernels(), simd.FoldSquares
 	if p == 1 {
 		k = simd.FoldMagnitudes
 	}
 	tiles := (inner + lpColumns - 1) / lpColumns
-	var x, y []float32 // of the run, whose loop is made once
 	workspaces := sync.Pool{New: func() any { return new([lpColumns]float64) }}
-	work := func(lo, hi int) {
+	return op.Parallel(outer*tiles, max(1, 1<<13/(n*min(inner, lpColumns))), func(c *op.Call, lo, hi int) {
+		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
 		for i := lo; i < hi; i++ {
 			if inner == 1 {
 				row := x[i*n:][:n]
@@ -294,12 +257,7 @@ func lpVectors(outer, n, inner, p int) op.Run {
 			}
 			workspaces.Put(workspace)
 		}
-	}
-	return func(c *op.Call) error {
-		x, y = tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
-		c.Pool.For(outer*tiles, max(1, 1<<13/(n*min(inner, lpColumns))), work)
-		return nil
-	}
+	})
 }
 
 // prepareLRN normalises over neighbouring channels.
@@ -317,8 +275,8 @@ func prepareLRN[T tensor.Real](c *op.Call) (op.Run, error) {
 	before, after := (size-1)/2, size-1-(size-1)/2
 	if r := simd.RowKernels(); r != nil && x.Type == tensor.Float32 && beta == 0.75 {
 		workspace := op.ScratchOf[float32](c, c.Pool.Threads()*area)
-		var xs, ys []float32 // made once, as the closure below: a run must not allocate
-		work := func(worker, lo, hi int) {
+		return op.ParallelWorkers(n*ch, max(1, 1<<13/max(size*area, 1)), func(c *op.Call, worker, lo, hi int) {
+			xs, ys := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
 			sum := workspace[worker*area:][:area]
 			for i := lo; i < hi; i++ {
 				k := i % ch
@@ -328,12 +286,7 @@ func prepareLRN[T tensor.Real](c *op.Call) (op.Run, error) {
 				}
 				r.ThreeQuarters(ys[i*area:][:area], xs[i*area:], sum, float32(bias), float32(alpha/float64(size)))
 			}
-		}
-		return func(c *op.Call) error {
-			xs, ys = tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
-			c.Pool.ForWorker(n*ch, max(1, 1<<13/max(size*area, 1)), work)
-			return nil
-		}, nil
+		}), nil
 	}
 	workspace := op.ScratchOf[float64](c, c.Pool.Threads()*area)
 	var xs, ys []T
@@ -360,7 +313,7 @@ func prepareLRN[T tensor.Real](c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// falloff is x to the power of -beta; nearly all models have beta = 3/4.
+// falloff returns x to the power of -beta; nearly all models have beta = 3/4.
 func falloff(x, beta float64) float64 {
 	if beta == 0.75 {
 		r := math.Sqrt(x)
@@ -399,7 +352,8 @@ func prepareMVN[T tensor.Real](c *op.Call) (op.Run, error) {
 	}
 	count := float64(x.Len() / groups)
 	mean, scale := op.ScratchOf[float64](c, groups), op.ScratchOf[float64](c, groups)
-	// In pieces of one group, or of one element each of groups that follow each other.
+	// The tensor is processed in pieces: of one group, or of one element of each of consecutive
+	// groups.
 	together := x.Rank() > 0 && reduced[x.Rank()-1]
 	piece := tensor.Elements(trailing(x.Shape, reduced, together))
 	first := make([]int32, x.Len()/piece)
@@ -470,7 +424,7 @@ func prepareMVN[T tensor.Real](c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// trailing are the dimensions at the end that are all reduced, or all kept.
+// trailing returns the last dimensions that are all reduced, or all kept.
 func trailing(shape []int, reduced []bool, wanted bool) []int {
 	i := len(shape)
 	for i > 0 && reduced[i-1] == wanted {
@@ -479,8 +433,7 @@ func trailing(shape []int, reduced []bool, wanted bool) []int {
 	return shape[i:]
 }
 
-// mvnVectors is MeanVarianceNormalization of float32 in vectors: of groups of runs that lie side
-// by side.
+// mvnVectors is MeanVarianceNormalization of float32 with SIMD, for groups of contiguous runs.
 func mvnVectors(shape, stride []int, groups, run int) op.Run {
 	runs, at := make([][]int, groups), make([]int, len(shape))
 	for begin := 0; begin < tensor.Elements(shape); begin += run {
@@ -492,8 +445,8 @@ func mvnVectors(shape, stride []int, groups, run int) op.Run {
 		runs[g] = append(runs[g], begin)
 	}
 	r := simd.RowKernels()
-	var x, y []float32 // of the run, whose loop is made once
-	work := func(lo, hi int) {
+	return op.Parallel(groups, max(1, 1<<13/(tensor.Elements(shape)/groups)), func(c *op.Call, lo, hi int) {
+		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
 		for _, begins := range runs[lo:hi] {
 			var sum, squares float64
 			for _, b := range begins {
@@ -510,10 +463,5 @@ func mvnVectors(shape, stride []int, groups, run int) op.Run {
 				r.Normalise(y[b:][:run], x[b:][:run], mean, inv)
 			}
 		}
-	}
-	return func(c *op.Call) error {
-		x, y = tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
-		c.Pool.For(groups, max(1, 1<<13/(len(x)/groups)), work)
-		return nil
-	}
+	})
 }

@@ -195,7 +195,7 @@ func TestNeighbouringChannels(t *testing.T) {
 	// 16 to the -3/4
 	run(t, "LRN", 13, of(1, 15, .75, 1), 1, []float64{1. / 8}, f32([]int{1, 1}, 1))
 	run(t, "LRN", 13, graph.Attrs{"size": int64(1)}, 1, []float64{100 * math.Pow(2, -.75)}, f32([]int{1, 1}, 100))
-	// Pictures and places stay apart.
+	// Images and positions stay separate.
 	run(t, "LRN", 13, of(3, 3, 1, 0), 1, []float64{1. / 10, 2. / 20, 3. / 10, 4. / 20, 1. / 2, 0, 1. / 2, 1}, f32([]int{2, 2, 2}, 1, 2, 3, 4, 1, 0, 1, 1))
 	refuse(t, "size 0", "LRN", 13, nil, x)
 	refuse(t, "input 4", "LRN", 13, of(1, 1, 1, 1), f32([]int{4}, 1, 2, 3, 4))

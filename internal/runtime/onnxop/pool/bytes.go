@@ -11,10 +11,7 @@ import (
 // outermost of three axes first, with its planes as lines of an image. It returns nil if there
 // are not kernels.
 func maxBytesApart(c *op.Call) (op.Run, error) {
-	w, err := NewPool(c)
-	if err != nil {
-		return nil, err
-	}
+	w := op.Must(NewPool(c))
 	i, signed := len(w.In)-1, c.In[0].Type == tensor.Int8
 	if c.Wants(1) || i != 0 && i != 2 {
 		return nil, nil

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/kernel/pooling"
@@ -24,13 +23,9 @@ func lastMaxPool(c *op.Call) op.NHWCSupport {
 	return op.NHWCAny
 }
 
-// lastBytes returns the pooling kernel for channels-last 8-bit feature maps; nil if there is
-// none.
+// lastBytes returns the pooling kernel for channels-last 8-bit feature maps; nil if it is missing.
 func lastBytes(c *op.Call) (*pooling.Int8, error) {
-	w, err := NewPool(c)
-	if err != nil {
-		return nil, err
-	}
+	w := op.Must(NewPool(c))
 	t := c.In[0].Type
 	if c.Wants(1) || len(w.Out) != 2 || w.Dilation[0] != 1 || w.Dilation[1] != 1 || t != tensor.Int8 && t != tensor.Uint8 {
 		return nil, nil
@@ -97,10 +92,7 @@ func prepareMaxPool(c *op.Call) (op.Run, error) {
 
 func prepareMaxPoolOf[T tensor.Number](lowest T) elem.Prepare {
 	return func(c *op.Call) (op.Run, error) {
-		w, err := NewPool(c)
-		if err != nil {
-			return nil, err
-		}
+		w := op.Must(NewPool(c))
 		column := c.Node.Attrs.Int("storage_order", 0) == 1
 		act := c.Activation
 		c.Kernel = w.Way()
@@ -138,12 +130,12 @@ func prepareMaxPoolOf[T tensor.Number](lowest T) elem.Prepare {
 			x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
 			switch {
 			case c.Wants(1):
-				places[T]{w, lowest, column, x, y, tensor.Of[int64](c.Out[1]), lines}.run(c.Pool)
+				eachPlane(c.Pool, w, len(y), places[T]{w, lowest, column, x, y, tensor.Of[int64](c.Out[1]), lines})
 			case len(w.Out) == 2:
 				planes.x, planes.y = x, y
-				planes.run(c.Pool)
+				eachPlane(c.Pool, w, len(y), planes)
 			default:
-				pooled[T, T]{w, most, x, y}.run(c.Pool)
+				eachPlane(c.Pool, w, len(y), pooled[T, T]{w, most, x, y})
 			}
 			switch y := any(y).(type) {
 			case []float32:
@@ -175,12 +167,6 @@ func newLargest[T tensor.Number](w *window.Window, lowest T) largest[T] {
 	return q
 }
 
-func (q *largest[T]) run(p *workers.Pool) {
-	if out := tensor.Elements(q.w.Out); out > 0 {
-		workers.Each(p, len(q.y)/out, 1, *q)
-	}
-}
-
 // Piece computes planes lo to hi.
 func (q largest[T]) Piece(lo, hi int) {
 	w := q.w
@@ -189,9 +175,7 @@ func (q largest[T]) Piece(lo, hi int) {
 		plane := q.x[i*in:][:in]
 		for oy := range w.Out[0] {
 			row := q.y[i*out+oy*w.Out[1]:][:w.Out[1]]
-			for j := range row {
-				row[j] = q.lowest
-			}
+			element.Fill(row, q.lowest)
 			sy, y0, y1 := w.Span(0, oy)
 			for ky := y0; ky < y1; ky++ {
 				line := plane[(sy+ky*w.Dilation[0])*w.In[1]:][:w.In[1]]
@@ -227,12 +211,6 @@ type places[T tensor.Number] struct {
 	x, y   []T
 	index  []int64
 	lines  *sync.Pool // of what newPlacedLines makes
-}
-
-func (q places[T]) run(p *workers.Pool) {
-	if out := tensor.Elements(q.w.Out); out > 0 {
-		workers.Each(p, len(q.y)/out, 1, q)
-	}
 }
 
 // Piece computes planes lo to hi.
@@ -369,9 +347,6 @@ func placeLine[T tensor.Number](l *placedLines, plane []T, base int) {
 
 // inferMaxUnpool inverts a pooling: inputs are values, indices and an optional output shape.
 func inferMaxUnpool(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	x := c.In[0]
 	n := x.Rank() - 2
 	if n < 1 || !slices.Equal(x.Shape, c.In[1].Shape) {
@@ -389,8 +364,7 @@ func inferMaxUnpool(c *op.Call) error {
 			return fmt.Errorf("output_shape %v for rank %d", shape, x.Rank())
 		}
 	}
-	c.SetOut(0, x.Type, shape)
-	return nil
+	return c.Result(x.Type, shape)
 }
 
 // unpooledShape returns the shape that the indices of MaxUnpool refer to.
@@ -420,10 +394,7 @@ func prepareMaxUnpool[T tensor.Real](c *op.Call) (op.Run, error) {
 	if c.In[1].Type != tensor.Int64 {
 		return nil, op.Unsupported("indices of %v", c.In[1].Type)
 	}
-	from, err := unpooledShape(c)
-	if err != nil {
-		return nil, err
-	}
+	from := op.Must(unpooledShape(c))
 	at := make([]int, len(from))
 	total := tensor.Elements(from)
 	return func(c *op.Call) error {

@@ -1,3 +1,4 @@
+// Package pool implements ONNX's pooling over windows and over whole planes.
 package pool
 
 import (
@@ -14,11 +15,21 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// NewPool checks a pooling node over [N,C,...].
-func NewPool(c *op.Call) (*window.Window, error) {
-	if err := c.NeedInputs(1); err != nil {
-		return nil, err
+// Defs lists the operators of this package.
+func Defs() []op.Def {
+	return []op.Def{
+		elem.Fusing(elem.RealDef("AveragePool", op.Needs(1, op.Infer(NewPool)), PrepareAveragePool[float32], PrepareAveragePool[float64])),
+		{Name: "MaxPool", Since: 1, Types: elem.FloatsAnd(elem.Bytes...), Infer: op.Needs(1, op.Infer(NewPool)), Prepare: prepareMaxPool, NHWC: lastMaxPool},
+		elem.RealDef("LpPool", op.Needs(1, op.Infer(NewPool)), prepareLpPool[float32], prepareLpPool[float64]),
+		elem.RealDef("MaxUnpool", op.Needs(2, inferMaxUnpool), prepareMaxUnpool[float32], prepareMaxUnpool[float64]),
+		elem.Fusing(elem.RealDef("GlobalAveragePool", op.Needs(1, inferGlobalPool), globalPool(globalAverage[float32]), globalPool(globalAverage[float64]))),
+		elem.Fusing(elem.RealDef("GlobalMaxPool", op.Needs(1, inferGlobalPool), globalPool(globalMax[float32]), globalPool(globalMax[float64]))),
+		elem.RealDef("GlobalLpPool", op.Needs(1, inferGlobalPool), globalPool(globalLp[float32]), globalPool(globalLp[float64])),
 	}
+}
+
+// NewPool checks a pooling node over [N,C,...] and sets its outputs.
+func NewPool(c *op.Call) (*window.Window, error) {
 	x := c.In[0]
 	if x.Rank() < 3 {
 		return nil, fmt.Errorf("input %s", tensor.FormatShape(x.Shape))
@@ -27,18 +38,20 @@ func NewPool(c *op.Call) (*window.Window, error) {
 	if k == nil {
 		return nil, fmt.Errorf("kernel_shape is missing")
 	}
-	return window.New(c, x.Shape[2:], k, c.Node.Attrs.Bool("ceil_mode", false))
+	w, err := window.New(c, x.Shape[2:], k, c.Node.Attrs.Bool("ceil_mode", false))
+	if err != nil {
+		return nil, err
+	}
+	c.SetOut(0, x.Type, slices.Concat(x.Shape[:2], w.Out))
+	c.SetOut(1, tensor.Int64, slices.Concat(x.Shape[:2], w.Out))
+	return w, nil
 }
 
-func inferPool(c *op.Call) error {
-	w, err := NewPool(c)
-	if err != nil {
-		return err
+// eachPlane computes all planes of n elements of results.
+func eachPlane[A workers.Piecewise](p *workers.Pool, w *window.Window, n int, q A) {
+	if out := tensor.Elements(w.Out); out > 0 {
+		workers.Each(p, n/out, 1, q)
 	}
-	shape := append(slices.Clone(c.In[0].Shape[:2]), w.Out...)
-	c.SetOut(0, c.In[0].Type, shape)
-	c.SetOut(1, tensor.Int64, slices.Clone(shape))
-	return nil
 }
 
 // pooled holds the arguments of a work item of planes where each output element is f of its plane
@@ -48,12 +61,6 @@ type pooled[T, U tensor.Number] struct {
 	f func(plane []T, at [window.MaxSpatial]int) U
 	x []T
 	y []U
-}
-
-func (q pooled[T, U]) run(p *workers.Pool) {
-	if out := tensor.Elements(q.w.Out); out > 0 {
-		workers.Each(p, len(q.y)/out, 1, q)
-	}
 }
 
 // Piece computes planes lo to hi.
@@ -71,10 +78,7 @@ func (q pooled[T, U]) Piece(lo, hi int) {
 
 // PrepareAveragePool computes means of windows over [N,C,...].
 func PrepareAveragePool[T tensor.Real](c *op.Call) (op.Run, error) {
-	w, err := NewPool(c)
-	if err != nil {
-		return nil, err
-	}
+	w := op.Must(NewPool(c))
 	include := c.Node.Attrs.Bool("count_include_pad", false)
 	if w.Whole() {
 		return globalPool(globalAverage[T])(c)
@@ -105,9 +109,9 @@ func PrepareAveragePool[T tensor.Real](c *op.Call) (op.Run, error) {
 			vec.run(c.Pool, tensor.Of[float32](c.In[0]), y)
 			vec.last.Divide(c.Pool, y, counts)
 		} else if x := tensor.Of[T](c.In[0]); len(w.Out) == 2 {
-			averages[T]{w, include, x, y}.run(c.Pool)
+			eachPlane(c.Pool, w, len(y), averages[T]{w, include, x, y})
 		} else {
-			pooled[T, T]{w, mean, x, y}.run(c.Pool)
+			eachPlane(c.Pool, w, len(y), pooled[T, T]{w, mean, x, y})
 		}
 		elem.Clamp(act, y)
 		return nil
@@ -119,12 +123,6 @@ type averages[T tensor.Real] struct {
 	w       *window.Window
 	include bool // padding
 	x, y    []T
-}
-
-func (q averages[T]) run(p *workers.Pool) {
-	if out := tensor.Elements(q.w.Out); out > 0 {
-		workers.Each(p, len(q.y)/out, 1, q)
-	}
 }
 
 // Piece computes planes lo to hi.
@@ -156,10 +154,7 @@ func (q averages[T]) Piece(lo, hi int) {
 }
 
 func prepareLpPool[T tensor.Real](c *op.Call) (op.Run, error) {
-	w, err := NewPool(c)
-	if err != nil {
-		return nil, err
-	}
+	w := op.Must(NewPool(c))
 	order := normOrder(c)
 	norm := func(x []T, at [window.MaxSpatial]int) T {
 		var sum float64
@@ -167,7 +162,7 @@ func prepareLpPool[T tensor.Real](c *op.Call) (op.Run, error) {
 		return T(math.Pow(sum, 1/order))
 	}
 	return func(c *op.Call) error {
-		pooled[T, T]{w, norm, tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])}.run(c.Pool)
+		eachPlane(c.Pool, w, c.Out[0].Len(), pooled[T, T]{w, norm, tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])})
 		return nil
 	}, nil
 }
@@ -197,9 +192,6 @@ func Power(v, order float64) float64 {
 }
 
 func inferGlobalPool(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	x := c.In[0]
 	if x.Rank() < 2 {
 		return fmt.Errorf("input %s", tensor.FormatShape(x.Shape))
@@ -208,8 +200,7 @@ func inferGlobalPool(c *op.Call) error {
 	for i := 2; i < len(shape); i++ {
 		shape[i] = 1
 	}
-	c.SetOut(0, x.Type, shape)
-	return nil
+	return c.Result(x.Type, shape)
 }
 
 // globalPool reduces each plane with f.
@@ -217,16 +208,15 @@ func globalPool[T tensor.Real](f func(c *op.Call) func(plane []T) T) elem.Prepar
 	return func(c *op.Call) (op.Run, error) {
 		reduce, act := f(c), c.Activation
 		area := tensor.Elements(c.In[0].Shape[2:])
-		var x, y []T // of the run, whose loop is made once
-		work := func(lo, hi int) {
+		work := func(c *op.Call, lo, hi int) {
+			x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
 			for i := lo; i < hi; i++ {
 				y[i] = reduce(x[i*area:][:area])
 			}
 		}
 		return func(c *op.Call) error {
-			x, y = tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
-			c.Pool.For(len(y), max(1, 1<<14/max(area, 1)), work)
-			elem.Clamp(act, y)
+			workers.Do(c.Pool, c.Out[0].Len(), max(1, 1<<14/max(area, 1)), c, work)
+			elem.Clamp(act, tensor.Of[T](c.Out[0]))
 			return nil
 		}, nil
 	}

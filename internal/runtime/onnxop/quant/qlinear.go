@@ -7,8 +7,6 @@ import (
 	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
-	"github.com/opmeter/opmeter/internal/kernel/vecmath"
-	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/elementwise"
@@ -33,12 +31,19 @@ func readAffine(c *op.Call, i int) affine {
 	return a
 }
 
-func needAffine(c *op.Call, i int) error {
-	if s := c.Input(i); s == nil || s.Len() != 1 || s.Type != tensor.Float32 {
-		return op.Unsupported("%s with a scale at input %d that is not a float32 scalar", c.Node.Op, i)
+// checkQuantised fails unless input x has 8 bits, and each of the given inputs is a scalar scale
+// that a scalar zero point may follow.
+func checkQuantised(c *op.Call, x int, scales ...int) error {
+	if !IsByte(c.In[x]) {
+		return elem.BadType(c, x)
 	}
-	if z := c.Input(i + 1); z != nil && z.Len() != 1 {
-		return op.Unsupported("%s with a zero point at input %d that is not a scalar", c.Node.Op, i+1)
+	for _, i := range scales {
+		if s := c.Input(i); s == nil || s.Len() != 1 || s.Type != tensor.Float32 {
+			return op.Unsupported("%s with a scale at input %d that is not a float32 scalar", c.Node.Op, i)
+		}
+		if z := c.Input(i + 1); z != nil && z.Len() != 1 {
+			return op.Unsupported("%s with a zero point at input %d that is not a scalar", c.Node.Op, i+1)
+		}
 	}
 	return nil
 }
@@ -60,42 +65,22 @@ func (a affine) code(v float32, t tensor.Type) uint8 {
 	return uint8(int32(quantizeOne(v/a.scale, lo-a.zero, hi-a.zero)) + int32(a.zero))
 }
 
-func eightBits(c *op.Call, i int) error {
-	if t := c.In[i].Type; t != tensor.Int8 && t != tensor.Uint8 {
-		return elem.BadType(c, i)
-	}
-	return nil
-}
-
 // inferQLinear broadcasts inputs 0 and 3.
 func inferQLinear(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	if !c.Has(3) || !c.Has(6) {
 		return c.Errorf("inputs 3 and 6 are needed")
 	}
 	if c.In[0].Type != c.In[3].Type {
 		return c.Errorf("input 0 is %v, input 3 is %v", c.In[0].Type, c.In[3].Type)
 	}
-	out, err := tensor.Broadcast(c.In[0].Shape, c.In[3].Shape)
-	if err != nil {
-		return err
-	}
-	c.SetOut(0, c.In[0].Type, out)
-	return nil
+	return elem.InferBroadcast(c, c.In[0].Type, 0, 3)
 }
 
 // prepareQLinear makes QLinearAdd and QLinearMul: both operands are dequantised by table,
 // combined and quantised again.
 func prepareQLinear(c *op.Call, product bool) (op.Run, error) {
-	if err := eightBits(c, 0); err != nil {
+	if err := checkQuantised(c, 0, 1, 4, 6); err != nil {
 		return nil, err
-	}
-	for _, i := range []int{1, 4, 6} {
-		if err := needAffine(c, i); err != nil {
-			return nil, err
-		}
 	}
 	shapes := [][]int{c.Out[0].Shape, c.In[0].Shape, c.In[3].Shape}
 	if c.NHWCIn {
@@ -142,13 +127,8 @@ func prepareQLinear(c *op.Call, product bool) (op.Run, error) {
 // recomputed for each run because its scales are inputs.
 func prepareQTable(mk func(c *op.Call) func(float32) float32) elem.Prepare {
 	return func(c *op.Call) (op.Run, error) {
-		if err := eightBits(c, 0); err != nil {
+		if err := checkQuantised(c, 0, 1, 3); err != nil {
 			return nil, err
-		}
-		for _, i := range []int{1, 3} {
-			if err := needAffine(c, i); err != nil {
-				return nil, err
-			}
 		}
 		f, t := mk(c), c.In[0].Type
 		var table [256]uint8
@@ -173,15 +153,11 @@ func prepareQTable(mk func(c *op.Call) func(float32) float32) elem.Prepare {
 // [C, 256] with one table for each channel of [N, C, ...].
 
 func inferLookUp(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	x, t := c.In[0], c.In[1]
 	if !IsByte(x) || !IsByte(t) || t.Len() != lookUps && (len(t.Shape) != 2 || t.Shape[1] != lookUps || len(x.Shape) < 2 || x.Shape[1] != t.Shape[0]) {
 		return op.Unsupported("looking %v %s up in %v %s", x.Type, tensor.FormatShape(x.Shape), t.Type, tensor.FormatShape(t.Shape))
 	}
-	c.SetOut(0, t.Type, x.Shape)
-	return nil
+	return c.Result(t.Type, x.Shape)
 }
 
 // lookUps is the number of entries of a table.
@@ -199,25 +175,17 @@ func prepareLookUp(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// lookingUp holds the arguments of a work item of lookUpEach.
-type lookingUp struct {
-	y, x, tables []uint8
-	channels     int
-	size         int // of a plane
-}
-
 // lookUpEach looks up each channel in its table.
 func lookUpEach(c *op.Call) error {
-	q := lookingUp{c.Out[0].Data, c.In[0].Data, c.In[1].Data, c.In[1].Shape[0], 0}
-	planes := c.In[0].Shape[0] * q.channels
-	if planes == 0 || len(q.x) == 0 {
+	planes := c.In[0].Shape[0] * c.In[1].Shape[0]
+	if planes == 0 || len(c.In[0].Data) == 0 {
 		return nil
 	}
-	q.size = len(q.x) / planes
-	workers.Do(c.Pool, planes, max(1, element.LookupGrain()/q.size), q, func(q lookingUp, lo, hi int) {
-		n := q.size
+	workers.Do(c.Pool, planes, max(1, element.LookupGrain()*planes/len(c.In[0].Data)), c, func(c *op.Call, lo, hi int) {
+		y, x, tables, channels := c.Out[0].Data, c.In[0].Data, c.In[1].Data, c.In[1].Shape[0]
+		n := len(x) / (c.In[0].Shape[0] * channels)
 		for i := lo; i < hi; i++ {
-			element.Lookup(q.y[i*n:(i+1)*n], q.x[i*n:(i+1)*n], (*[lookUps]uint8)(q.tables[i%q.channels*lookUps:]))
+			element.Lookup(y[i*n:(i+1)*n], x[i*n:(i+1)*n], (*[lookUps]uint8)(tables[i%channels*lookUps:]))
 		}
 	})
 	return nil
@@ -244,32 +212,18 @@ func lastOfTwo(c *op.Call) op.NHWCSupport {
 // eachChannel reports whether b has one number for each channel of a.
 func eachChannel(a, b []int) bool { return a[0] == b[0] && a[1] == b[1] && b[2] == 1 && b[3] == 1 }
 
-func qlinearDefs() []op.Def {
-	bytes := []tensor.Type{tensor.Uint8, tensor.Int8}
-	two := func(name string, product bool) op.Def {
-		return op.Def{
-			Domain: graph.Microsoft, Name: name, Since: 1, Types: bytes, Infer: inferQLinear, Fuses: true, NHWC: lastOfTwo,
-			Prepare: func(c *op.Call) (op.Run, error) { return prepareQLinear(c, product) },
+// leaky is LeakyRelu.
+func leaky(c *op.Call) func(float32) float32 {
+	a := c.Node.Attrs.Float("alpha", 0.01)
+	return func(x float32) float32 {
+		if x < 0 {
+			return a * x
 		}
-	}
-	one := func(name string, mk func(c *op.Call) func(float32) float32) op.Def {
-		return op.Def{Domain: graph.Microsoft, Name: name, Since: 1, Types: bytes, Infer: elem.Same, InPlace: true, Prepare: prepareQTable(mk), NHWC: elem.AllLast}
-	}
-	return []op.Def{
-		{Domain: graph.Own, Name: "LookUp", Since: 1, Types: bytes, Infer: inferLookUp, InPlace: true, Prepare: prepareLookUp, NHWC: lastOfLookUp},
-		two("QLinearAdd", false), two("QLinearMul", true),
-		one("QLinearSigmoid", func(*op.Call) func(float32) float32 { return vecmath.Sigmoid }),
-		one("QLinearLeakyRelu", func(c *op.Call) func(float32) float32 {
-			a := c.Node.Attrs.Float("alpha", 0.01)
-			return func(x float32) float32 {
-				if x < 0 {
-					return a * x
-				}
-				return x
-			}
-		}),
+		return x
 	}
 }
+
+func inferQuant(c *op.Call) error { return elem.InferBroadcast(c, c.In[0].Type, 0, 1, 2) }
 
 // roundings are the rounding modes of QONNX's Quant.
 var roundings = map[string]func(float64) float64{
@@ -300,9 +254,9 @@ func prepareQuant(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	var lo, hi float64 // made once, as the closure below: a run must not allocate
-	var x, scale, zero, dst []float32
-	work := func(a, b int) {
+	var lo, hi float64
+	work := func(c *op.Call, a, b int) {
+		x, scale, zero, dst := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.In[1]), tensor.Of[float32](c.In[2]), tensor.Of[float32](c.Out[0])
 		for it := plan.Runs(a, b); it.Next(); {
 			for i := range it.N {
 				s, z := scale[it.Off[1]+i*plan.Step[1]], zero[it.Off[2]+i*plan.Step[2]]
@@ -313,8 +267,7 @@ func prepareQuant(c *op.Call) (op.Run, error) {
 	}
 	return func(c *op.Call) error {
 		lo, hi = bitRange(float64(tensor.Single[float32](c.In[3])), signed, narrow)
-		x, scale, zero, dst = tensor.Of[float32](c.In[0]), tensor.Of[float32](c.In[1]), tensor.Of[float32](c.In[2]), tensor.Of[float32](c.Out[0])
-		c.Pool.For(plan.Len, element.Grain, work)
+		workers.Do(c.Pool, plan.Len, element.Grain, c, work)
 		return nil
 	}, nil
 }
@@ -334,23 +287,106 @@ func bitRange(bits float64, signed, narrow bool) (lo, hi float64) {
 	return 0, hi
 }
 
-func qonnxDefs() []op.Def {
-	var out []op.Def
-	for _, domain := range []string{graph.ONNX, "qonnx.custom_op.general", "onnx.brevitas", "finn.custom_op.general"} {
-		out = append(out, op.Def{
-			Domain: domain, Name: "Quant", Since: 0, Types: elem.Floats[:1],
-			Infer: func(c *op.Call) error {
-				if err := c.NeedInputs(4); err != nil {
-					return err
-				}
-				out, err := tensor.Broadcast(c.In[0].Shape, c.In[1].Shape, c.In[2].Shape)
-				if err != nil {
-					return err
-				}
-				c.SetOut(0, c.In[0].Type, out)
-				return nil
-			}, Prepare: prepareQuant,
-		})
+// Some 8-bit operators of the Microsoft domain have no useful integer form: they are their
+// float32 counterparts between a table look-up and a quantisation.
+
+// AroundFloat prepares the float32 operator that mk makes from a call whose input 0 and output 0
+// are real, and wraps it. Scale and zero point of the input are inputs 1 and 2, those of the
+// output 3 and 4.
+func AroundFloat(mk elem.Prepare) elem.Prepare {
+	return func(c *op.Call) (op.Run, error) {
+		if err := checkQuantised(c, 0, 1, 3); err != nil {
+			return nil, err
+		}
+		w := *c
+		w.In = []*tensor.Tensor{{Type: tensor.Float32, Shape: c.In[0].Shape, Data: c.Scratch(4 * c.In[0].Len())}}
+		w.Out = []*tensor.Tensor{{Type: tensor.Float32, Shape: c.Out[0].Shape, Data: c.Scratch(4 * c.Out[0].Len())}}
+		run, err := mk(&w)
+		if err != nil {
+			return nil, err
+		}
+		t := c.In[0].Type
+		lo, hi := intRange(t)
+		// Of a run; allocated once.
+		var x, y affine
+		var codes []uint8
+		wide, narrow := tensor.Of[float32](w.In[0]), tensor.Of[float32](w.Out[0])
+		widen := func(a, b int) { toReals(wide[a:b], codes[a:b], t == tensor.Int8, int32(x.zero), x.scale) }
+		round := func(a, b int) { toCodes(codes[a:b], narrow[a:b], y.scale, lo-y.zero, hi-y.zero, int32(y.zero)) }
+		return func(c *op.Call) error {
+			x, y = readAffine(c, 1), readAffine(c, 3)
+			codes = c.In[0].Data
+			c.Pool.For(len(wide), element.Grain, widen)
+			if err := run(&w); err != nil {
+				return err
+			}
+			codes = c.Out[0].Data
+			c.Pool.For(len(narrow), element.Grain, round)
+			return nil
+		}, nil
 	}
-	return out
+}
+
+// qSoftmaxCall follows the attribute "opset", which selects the version of Softmax.
+func qSoftmaxCall(c *op.Call) *op.Call {
+	n := *c.Node
+	n.Version = n.Attrs.Int("opset", 13)
+	w := *c
+	w.Node = &n
+	return &w
+}
+
+// qReduceCall hides the inputs after the first: input 1 is a scale, not the axes.
+func qReduceCall(c *op.Call) *op.Call {
+	w := *c
+	w.In = c.In[:1]
+	return &w
+}
+
+// inferQWhere: condition, X with its scale and zero point, the same for Y, then scale and zero
+// point of the result.
+func inferQWhere(c *op.Call) error {
+	if len(c.In) < 8 || !c.Has(0) || !c.Has(1) || !c.Has(4) {
+		return c.Errorf("inputs are missing")
+	}
+	if c.In[1].Type != c.In[4].Type {
+		return c.Errorf("operands are %v and %v", c.In[1].Type, c.In[4].Type)
+	}
+	return elem.InferBroadcast(c, c.In[1].Type, 0, 1, 4)
+}
+
+func prepareQWhere(c *op.Call) (op.Run, error) {
+	if c.In[0].Type != tensor.Bool {
+		return nil, elem.BadType(c, 0)
+	}
+	if err := checkQuantised(c, 1, 2, 5, 7); err != nil {
+		return nil, err
+	}
+	plan, err := elementwise.NewBroadcast(c.Out[0].Shape, c.In[0].Shape, c.In[1].Shape, c.In[4].Shape)
+	if err != nil {
+		return nil, err
+	}
+	t := c.In[1].Type
+	var codes [2][256]uint8 // from the codes of Y and X to those of the result
+	var reals [256]float32
+	return func(c *op.Call) error {
+		z := readAffine(c, 7)
+		for k, i := range []int{5, 2} {
+			readAffine(c, i).realTable(&reals, t)
+			for q, v := range reals {
+				codes[k][q] = z.code(v, t)
+			}
+		}
+		cond, x, y, dst := c.In[0].Data, c.In[1].Data, c.In[4].Data, c.Out[0].Data
+		for it := plan.Runs(0, plan.Len); it.Next(); {
+			for i := range it.N {
+				if cond[it.Off[0]+i*plan.Step[0]] != 0 {
+					dst[it.Dst+i] = codes[1][x[it.Off[1]+i*plan.Step[1]]]
+				} else {
+					dst[it.Dst+i] = codes[0][y[it.Off[2]+i*plan.Step[2]]]
+				}
+			}
+		}
+		return nil
+	}, nil
 }

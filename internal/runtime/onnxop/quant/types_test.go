@@ -56,7 +56,7 @@ func everyType(t *testing.T, d op.Def, ty tensor.Type) {
 				return
 			}
 			for i, w := range reals(want[0]) {
-				if w != w && d.Name != "Acosh" { // of 0 there is none
+				if w != w && d.Name != "Acosh" { // undefined for 0
 					t.Errorf("%v: element %d of float64 is not a number", ty, i)
 				}
 			}

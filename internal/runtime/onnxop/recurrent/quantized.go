@@ -129,14 +129,8 @@ func (g *byteGates) run(c *op.Call, pool *workers.Pool, dir int, x, y []float32)
 	}
 }
 
-func prepareDynamicQuantizeLSTM(c *op.Call) (op.Run, error) {
-	if err := c.NeedInputs(3); err != nil {
-		return nil, err
-	}
-	v, err := newRecurrent(c, 4, "Sigmoid", "Tanh", "Tanh")
-	if err != nil {
-		return nil, err
-	}
+func prepareDynamicQuantizeLSTM(c *op.Call) (_ op.Run, err error) {
+	v := op.Must(newRecurrent(c, 4, "Sigmoid", "Tanh", "Tanh"))
 	if v.batchFirst {
 		return nil, op.Unsupported("layout 1")
 	}

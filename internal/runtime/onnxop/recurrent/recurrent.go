@@ -1,3 +1,4 @@
+// Package recurrent implements ONNX's recurrent layers: RNN, GRU and LSTM.
 package recurrent
 
 import (
@@ -7,11 +8,22 @@ import (
 
 	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/gemm"
+	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/matmul"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
+
+// Defs lists the operators of this package.
+func Defs() []op.Def {
+	return []op.Def{
+		elem.RealDef("RNN", inferCell(1, "Tanh"), prepareRNN[float32], prepareRNN[float64]),
+		elem.RealDef("GRU", inferCell(3, "Sigmoid", "Tanh"), prepareGRU[float32], prepareGRU[float64]),
+		elem.RealDef("LSTM", inferCell(4, "Sigmoid", "Tanh", "Tanh"), prepareLSTM[float32], prepareLSTM[float64]),
+		elem.InDomain(graph.Microsoft, elem.RealDef("DynamicQuantizeLSTM", inferCell(4, "Sigmoid", "Tanh", "Tanh"), prepareDynamicQuantizeLSTM, nil))[0],
+	}
+}
 
 // Inputs of RNN, GRU and LSTM; the last two are LSTM's.
 const (
@@ -41,9 +53,6 @@ type recurrentShape struct {
 // newRecurrent checks shapes and attributes for a cell with gates gates and
 // nacts activation functions with the given defaults.
 func newRecurrent(c *op.Call, gates int, defaults ...string) (*recurrentShape, error) {
-	if err := c.NeedInputs(3); err != nil {
-		return nil, err
-	}
 	x, w, r, a := c.In[inX], c.In[inW], c.In[inR], c.Node.Attrs
 	if x.Rank() != 3 || w.Rank() != 3 || r.Rank() != 3 {
 		return nil, fmt.Errorf("input %s, W %s, R %s", tensor.FormatShape(x.Shape), tensor.FormatShape(w.Shape), tensor.FormatShape(r.Shape))
@@ -97,10 +106,11 @@ func newRecurrent(c *op.Call, gates int, defaults ...string) (*recurrentShape, e
 	for i, n := range a.Strs("activations") {
 		v.usual = v.usual && strings.EqualFold(n, defaults[i%len(defaults)])
 	}
+	v.setOutputs(c)
 	return v, err
 }
 
-func (v *recurrentShape) infer(c *op.Call) {
+func (v *recurrentShape) setOutputs(c *op.Call) {
 	y, s := []int{v.seq, v.dirs, v.batch, v.hidden}, []int{v.dirs, v.batch, v.hidden}
 	if v.batchFirst {
 		y, s = []int{v.batch, v.seq, v.dirs, v.hidden}, []int{v.batch, v.dirs, v.hidden}

@@ -148,23 +148,13 @@ func tanhs[T tensor.Real](v []T) {
 }
 
 func inferCell(gates int, defaults ...string) func(*op.Call) error {
-	return func(c *op.Call) error {
-		v, err := newRecurrent(c, gates, defaults...)
-		if err != nil {
-			return err
-		}
-		v.infer(c)
-		return nil
-	}
+	return op.Needs(3, op.Infer(func(c *op.Call) (*recurrentShape, error) { return newRecurrent(c, gates, defaults...) }))
 }
 
 // RNN: h = f(x·Wᵀ + h·Rᵀ + b).
 
 func prepareRNN[T tensor.Real](c *op.Call) (op.Run, error) {
-	v, err := newRecurrent(c, 1, "Tanh")
-	if err != nil {
-		return nil, err
-	}
+	v := op.Must(newRecurrent(c, 1, "Tanh"))
 	return prepareRecurrent(c, v, func(q *recurrent[T], c *op.Call, dir int, live []int) {
 		q.project(c, dir, q.h, 0, 1)
 		f, n := q.acts[dir][0], q.hidden
@@ -179,10 +169,7 @@ func prepareRNN[T tensor.Real](c *op.Call) (op.Run, error) {
 // GRU: gates are update z, reset r, hidden h.
 
 func prepareGRU[T tensor.Real](c *op.Call) (op.Run, error) {
-	v, err := newRecurrent(c, 3, "Sigmoid", "Tanh")
-	if err != nil {
-		return nil, err
-	}
+	v := op.Must(newRecurrent(c, 3, "Sigmoid", "Tanh"))
 	return prepareRecurrent(c, v, gruStep[T])
 }
 
@@ -245,10 +232,7 @@ func gruStep[T tensor.Real](q *recurrent[T], c *op.Call, dir int, live []int) {
 // LSTM: gates are input i, output o, forget f, cell c; peepholes i, o, f.
 
 func prepareLSTM[T tensor.Real](c *op.Call) (op.Run, error) {
-	v, err := newRecurrent(c, 4, "Sigmoid", "Tanh", "Tanh")
-	if err != nil {
-		return nil, err
-	}
+	v := op.Must(newRecurrent(c, 4, "Sigmoid", "Tanh", "Tanh"))
 	return prepareRecurrent(c, v, lstmStep[T])
 }
 

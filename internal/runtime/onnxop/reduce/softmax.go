@@ -26,8 +26,8 @@ const (
 // line is a tensor viewed as [outer, n, inner] around an axis.
 type line struct{ outer, n, inner int }
 
-// softmaxLine finds the axis. Before operator set 13 all dimensions from the axis on are
-// normalised together.
+// softmaxLine finds the axis and sets output 0. Before operator set 13 all dimensions from the
+// axis on are normalised together.
 func softmaxLine(c *op.Call) (line, error) {
 	shape := c.In[0].Shape
 	flat := c.Node.Version < 13
@@ -36,7 +36,7 @@ func softmaxLine(c *op.Call) (line, error) {
 		axis = c.Node.Attrs.Int("axis", 1)
 	}
 	if len(shape) == 0 || flat && axis == len(shape) {
-		return line{c.In[0].Len(), 1, 1}, nil
+		return line{c.In[0].Len(), 1, 1}, elem.Same(c)
 	}
 	axis, err := op.Axis(axis, len(shape))
 	if err != nil {
@@ -46,26 +46,15 @@ func softmaxLine(c *op.Call) (line, error) {
 	if flat {
 		l.n, l.inner = l.n*l.inner, 1
 	}
-	return l, nil
+	return l, elem.Same(c)
 }
 
 // InferSoftmax checks the axis and gives output 0 the shape of input 0.
-func InferSoftmax(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
-	if _, err := softmaxLine(c); err != nil {
-		return err
-	}
-	return elem.Same(c)
-}
+var InferSoftmax = op.Infer(softmaxLine)
 
 // PrepareSoftmax makes an operator that normalises along an axis.
 func PrepareSoftmax(c *op.Call, k Normalisation) (op.Run, error) {
-	l, err := softmaxLine(c)
-	if err != nil {
-		return nil, err
-	}
+	l := op.Must(softmaxLine(c))
 	switch c.In[0].Type {
 	case tensor.Float32:
 		var row func(dst, src []float32)
@@ -95,9 +84,12 @@ func PrepareSoftmax(c *op.Call, k Normalisation) (op.Run, error) {
 
 // normalise runs over the lines. row, if not nil, handles a contiguous line.
 func normalise[T tensor.Real](l line, k Normalisation, row func(dst, src []T)) op.Run {
-	var dst, src []T // of the run, whose loop is made once
+	if l.n == 0 {
+		return func(*op.Call) error { return nil }
+	}
 	if l.inner == 1 && row != nil {
-		rows := func(lo, hi int) {
+		return op.Parallel(l.outer, max(1, element.Grain/4/l.n), func(c *op.Call, lo, hi int) {
+			dst, src := tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[0])
 			if f, ok := any(dst).([]float32); ok && k == Softmax {
 				if simd.CurveKernels().SoftmaxRows(f[lo*l.n:hi*l.n], any(src).([]float32)[lo*l.n:], l.n) {
 					return
@@ -117,17 +109,11 @@ func normalise[T tensor.Real](l line, k Normalisation, row func(dst, src []T)) o
 			for i := lo; i < hi; i++ {
 				row(dst[i*l.n:(i+1)*l.n], src[i*l.n:(i+1)*l.n])
 			}
-		}
-		return func(c *op.Call) error {
-			if l.n > 0 {
-				dst, src = tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[0])
-				c.Pool.For(l.outer, max(1, element.Grain/4/l.n), rows)
-			}
-			return nil
-		}
+		})
 	}
 	tiles := (l.inner + element.Block - 1) / element.Block
-	work := func(lo, hi int) {
+	return op.Parallel(l.outer*tiles, max(1, element.Grain/4/(l.n*min(element.Block, max(1, l.inner)))), func(c *op.Call, lo, hi int) {
+		dst, src := tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[0])
 		for u := lo; u < hi; u++ {
 			col := u % tiles * element.Block
 			at := u/tiles*l.n*l.inner + col
@@ -137,14 +123,7 @@ func normalise[T tensor.Real](l line, k Normalisation, row func(dst, src []T)) o
 			}
 			tile(dst[at:], src[at:], l.n, l.inner, min(element.Block, l.inner-col), k)
 		}
-	}
-	return func(c *op.Call) error {
-		if l.n > 0 {
-			dst, src = tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[0])
-			c.Pool.For(l.outer*tiles, max(1, element.Grain/4/(l.n*min(element.Block, max(1, l.inner)))), work)
-		}
-		return nil
-	}
+	})
 }
 
 // columns normalises adjacent float32 columns with SIMD.
@@ -342,3 +321,75 @@ var (
 	expWorkspaces    = sync.Pool{New: func() any { return new([element.Block]float32) }}
 	doubleWorkspaces = sync.Pool{New: func() any { return new([element.Block]float64) }}
 )
+
+// wideColumns is the number of neighbouring columns from which on they are normalised side by
+// side, in vectors. Fewer are turned into rows.
+const wideColumns = 32
+
+// fewLogs is the length of columns up to which float32 holds the sums that logarithms are taken of.
+const fewLogs = 1024
+
+// softmaxColumns normalises up to [element.Block] neighbouring columns of n values, stride apart,
+// or writes the logarithms of that; dst may be src.
+func softmaxColumns(dst, src []float32, n, stride, width int, logs bool) {
+	// Arguments of SIMD kernels escape from the stack, so the block comes from a pool.
+	workspace := limitWorkspaces.Get().(*[3 * element.Block]float32)
+	defer limitWorkspaces.Put(workspace)
+	e, top, sum, part := simd.ElementKernels(), workspace[:width], workspace[element.Block:][:width], workspace[2*element.Block:][:width]
+	copy(top, src)
+	clear(sum)
+	for r := 1; r < n; r++ {
+		line := src[r*stride:][:width]
+		done := e.Max(top, top, line)
+		element.MaxTo(top[done:], top[done:], line[done:])
+	}
+	for r := range n {
+		row := dst[r*stride:][:width]
+		e.Sub(row, src[r*stride:][:width], top)
+		power := row
+		if logs {
+			power = part
+		}
+		vecmath.ExpSumTo(power, row, 0)
+		e.Add(sum, sum, power)
+	}
+	if logs {
+		vecmath.LogTo(sum, sum)
+	} else {
+		for i, v := range sum {
+			sum[i] = 1 / v
+		}
+	}
+	for r := range n {
+		row := dst[r*stride:][:width]
+		if logs {
+			e.Sub(row, row, sum)
+		} else {
+			e.Mul(row, row, sum)
+		}
+	}
+}
+
+// limitWorkspaces have the largest values of columns, then their sums, then the exponentials of a
+// line.
+var limitWorkspaces = sync.Pool{New: func() any { return new([3 * element.Block]float32) }}
+
+// columnWorkspaces hold columns that have been turned into rows.
+var columnWorkspaces = sync.Pool{New: func() any { return new([]float32) }}
+
+// turnedColumns turns width neighbouring columns of n values, stride apart, into rows, and back
+// when row has seen them; dst may be src.
+func turnedColumns(dst, src []float32, n, stride, width int, row func(dst, src []float32)) {
+	workspace := columnWorkspaces.Get().(*[]float32)
+	if cap(*workspace) < n*width {
+		*workspace = make([]float32, n*width)
+	}
+	rows := (*workspace)[:n*width]
+	move.Transpose(rows, n, src, stride, width, n)
+	for i := range width {
+		r := rows[i*n:][:n]
+		row(r, r)
+	}
+	move.Transpose(dst, stride, rows, n, n, width)
+	columnWorkspaces.Put(workspace)
+}

@@ -39,15 +39,11 @@ func newSampler(c *op.Call, dims []int) (*sampler, error) {
 
 // inferGridSample: x [N,C,...], grid [N,...,rank].
 func inferGridSample(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	x, g := c.In[0].Shape, c.In[1].Shape
 	if len(x) < 3 || len(g) != len(x) || g[0] != x[0] || g[len(g)-1] != len(x)-2 || len(x)-2 > window.MaxSpatial {
 		return fmt.Errorf("input %s with grid %s", tensor.FormatShape(x), tensor.FormatShape(g))
 	}
-	c.SetOut(0, c.In[0].Type, append(slices.Clone(x[:2]), g[1:len(g)-1]...))
-	return nil
+	return c.Result(c.In[0].Type, append(slices.Clone(x[:2]), g[1:len(g)-1]...))
 }
 
 func prepareGridSample[T tensor.Real](c *op.Call) (op.Run, error) {
@@ -335,9 +331,6 @@ func reflect(p, lo, hi float64) float64 {
 
 // inferAffineGrid: theta [N,2,3] or [N,3,4], size [N,C,H,W] or [N,C,D,H,W].
 func inferAffineGrid(c *op.Call) error {
-	if err := c.NeedInputs(2); err != nil {
-		return err
-	}
 	size, err := op.Ints(c.In[1])
 	if err != nil {
 		return err
@@ -348,8 +341,7 @@ func inferAffineGrid(c *op.Call) error {
 		return fmt.Errorf("theta %s for size %v", tensor.FormatShape(th), size)
 	}
 	shape := append([]int{size[0]}, size[2:]...)
-	c.SetOut(0, c.In[0].Type, append(shape, rank))
-	return nil
+	return c.Result(c.In[0].Type, append(shape, rank))
 }
 
 func prepareAffineGrid[T tensor.Real](c *op.Call) (op.Run, error) {

@@ -1,3 +1,5 @@
+// Package resize implements ONNX's operators that resample images: Resize, GridSample, regions of
+// interest, and non-maximum suppression.
 package resize
 
 import (
@@ -6,9 +8,25 @@ import (
 	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/kernel/element"
+	"github.com/opmeter/opmeter/internal/kernel/order"
 	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
+
+// Defs lists the operators of this package.
+func Defs() []op.Def {
+	return []op.Def{
+		{Name: "Resize", Since: 10, Infer: op.Needs(1, inferResize), Prepare: prepareResize},
+		{Name: "Upsample", Since: 1, Infer: op.Needs(1, inferResize), Prepare: prepareResize},
+		elem.RealDef("GridSample", op.Needs(2, inferGridSample), prepareGridSample[float32], prepareGridSample[float64]),
+		elem.RealDef("AffineGrid", op.Needs(2, inferAffineGrid), prepareAffineGrid[float32], prepareAffineGrid[float64]),
+		elem.RealDef("RoiAlign", op.Needs(3, inferRoiAlign), prepareRoiAlign32, prepareRoiAlign[float64]),
+		elem.RealDef("MaxRoiPool", op.Needs(2, inferMaxRoiPool), prepareMaxRoiPool[float32], prepareMaxRoiPool[float64]),
+		{Name: "NonMaxSuppression", Since: 10, Types: []tensor.Type{tensor.Float32}, Infer: op.Needs(2, inferNMS), Prepare: op.Simple(runNMS)},
+	}
+}
 
 // resize is one Resize or Upsample with its inputs read.
 type resize struct {
@@ -24,9 +42,6 @@ type resize struct {
 // newResize reads attributes and the inputs that hold scales, sizes and the region. It returns
 // op.ErrDynamic when they are not known.
 func newResize(c *op.Call) (*resize, error) {
-	if err := c.NeedInputs(1); err != nil {
-		return nil, err
-	}
 	a, x := c.Node.Attrs, c.In[0]
 	r := &resize{
 		in: x.Shape, mode: a.Str("mode", "nearest"), nearest: a.Str("nearest_mode", "round_prefer_floor"),
@@ -46,7 +61,7 @@ func newResize(c *op.Call) (*resize, error) {
 		if err != nil {
 			return nil, err
 		}
-		return r, r.fromScales(scales, nil)
+		return r, r.fromScales(scales, op.Iota(len(r.in)))
 	}
 	return r, r.read(c)
 }
@@ -83,9 +98,7 @@ func (r *resize) read(c *op.Call) error {
 	rank := len(r.in)
 	axes := c.Node.Attrs.Ints("axes")
 	if axes == nil {
-		for i := range rank {
-			axes = append(axes, i)
-		}
+		axes = op.Iota(rank)
 	}
 	for i := range axes {
 		var err error
@@ -132,14 +145,7 @@ func (r *resize) read(c *op.Call) error {
 func (r *resize) fromScales(scales []float64, axes []int) error {
 	rank := len(r.in)
 	r.scale, r.out = make([]float64, rank), slices.Clone(r.in)
-	for i := range r.scale {
-		r.scale[i] = 1
-	}
-	if axes == nil {
-		for i := range rank {
-			axes = append(axes, i)
-		}
-	}
+	element.Fill(r.scale, 1)
 	if len(scales) != len(axes) {
 		return fmt.Errorf("%d scales for %d axes", len(scales), len(axes))
 	}
@@ -166,9 +172,7 @@ func (r *resize) fromSizes(sizes, axes []int, policy string) error {
 		return fmt.Errorf("%d sizes for %d axes", len(sizes), len(axes))
 	}
 	r.scale, r.out = make([]float64, len(r.in)), slices.Clone(r.in)
-	for i := range r.scale {
-		r.scale[i] = 1
-	}
+	element.Fill(r.scale, 1)
 	common := math.NaN()
 	for i, a := range axes {
 		if sizes[i] < 0 {
@@ -207,8 +211,7 @@ func inferResize(c *op.Call) error {
 	if slices.Contains(r.in, 0) && !slices.Contains(r.out, 0) {
 		return fmt.Errorf("cannot make %s of the empty %s", tensor.FormatShape(r.out), tensor.FormatShape(r.in))
 	}
-	c.SetOut(0, c.In[0].Type, r.out)
-	return nil
+	return c.Result(c.In[0].Type, r.out)
 }
 
 // source maps output position x along an axis to a position in the input. The arithmetic is
@@ -351,4 +354,104 @@ func cubic(x, a float64) float64 {
 		return ((a*x-5*a)*x+8*a)*x - 4*a
 	}
 	return 0
+}
+
+// inferNMS checks boxes [N,B,4] and scores [N,C,B]; the number of remaining boxes is known only
+// after the run.
+func inferNMS(c *op.Call) error {
+	b, s := c.In[0].Shape, c.In[1].Shape
+	if len(b) != 3 || len(s) != 3 || b[2] != 4 || b[0] != s[0] || b[1] != s[2] {
+		return fmt.Errorf("boxes %s with scores %s", tensor.FormatShape(b), tensor.FormatShape(s))
+	}
+	if c.In[0].Type != tensor.Float32 || c.In[1].Type != tensor.Float32 {
+		return op.Unsupported("boxes of %v with scores of %v", c.In[0].Type, c.In[1].Type)
+	}
+	return op.ErrDynamic
+}
+
+// box is a rectangle given by its corners.
+type box struct{ y0, x0, y1, x1, area float32 }
+
+func readBox(v []float32, center bool) (b box) {
+	if center { // x, y, width, height
+		b = box{y0: v[1] - v[3]/2, x0: v[0] - v[2]/2, y1: v[1] + v[3]/2, x1: v[0] + v[2]/2}
+	} else {
+		b = box{y0: min(v[0], v[2]), x0: min(v[1], v[3]), y1: max(v[0], v[2]), x1: max(v[1], v[3])}
+	}
+	b.area = (b.y1 - b.y0) * (b.x1 - b.x0)
+	return b
+}
+
+// overlap returns the intersection over union.
+func (a *box) overlap(b *box) float32 {
+	h, w := min(a.y1, b.y1)-max(a.y0, b.y0), min(a.x1, b.x1)-max(a.x0, b.x0)
+	if h <= 0 || w <= 0 || a.area <= 0 || b.area <= 0 {
+		return 0
+	}
+	return h * w / (a.area + b.area - h*w)
+}
+
+// meets reports whether one of boxes overlaps a by more than iou.
+func (a *box) meets(boxes []box, iou float32) bool {
+	for i := range boxes {
+		if a.overlap(&boxes[i]) > iou {
+			return true
+		}
+	}
+	return false
+}
+
+func runNMS(c *op.Call) error {
+	boxes, scores := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.In[1])
+	n, classes, count := c.In[1].Shape[0], c.In[1].Shape[1], c.In[1].Shape[2]
+	limit := 0
+	if c.Has(2) && c.In[2].Len() > 0 {
+		// exporters write the largest integer for no limit
+		limit = int(min(tensor.At(c.In[2], 0), float64(count)))
+	}
+	var iou float32
+	if c.Has(3) && c.In[3].Len() > 0 {
+		iou = float32(tensor.At(c.In[3], 0))
+	}
+	if iou < 0 || iou > 1 {
+		return fmt.Errorf("iou_threshold %v", iou)
+	}
+	hasFloor := c.Has(4) && c.In[4].Len() > 0
+	var floor float32
+	if hasFloor {
+		floor = float32(tensor.At(c.In[4], 0))
+	}
+	center := c.Node.Attrs.Bool("center_point_box", false)
+	var picked []int64
+	places := make([]int, 0, count)
+	var kept []box
+	for i := range n * classes {
+		if limit <= 0 {
+			break
+		}
+		score := scores[i*count:][:count]
+		places, kept = places[:0], kept[:0]
+		for k, s := range score {
+			if !hasFloor || s > floor {
+				places = append(places, k)
+			}
+		}
+		order.SortDescending(places, score)
+		for _, k := range places {
+			if len(kept) >= limit {
+				break
+			}
+			b := readBox(boxes[(i/classes*count+k)*4:][:4], center)
+			if !b.meets(kept, iou) {
+				kept = append(kept, b)
+				picked = append(picked, int64(i/classes), int64(i%classes), int64(k))
+			}
+		}
+	}
+	y, err := c.Make(0, tensor.Int64, []int{len(picked) / 3, 3})
+	if err != nil {
+		return err
+	}
+	copy(tensor.Of[int64](y), picked)
+	return nil
 }

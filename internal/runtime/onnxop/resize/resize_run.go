@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/base/workers"
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/vectors"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
@@ -130,9 +131,7 @@ func (p *nearestPlan) look() {
 }
 
 // words views the elements as unsigned integers of their width.
-func words[T tensor.Number](x *tensor.Tensor) []T {
-	return tensor.Of[T](&tensor.Tensor{Data: x.Data})
-}
+func words[T tensor.Number](x *tensor.Tensor) []T { return tensor.Of[T](&tensor.Tensor{Data: x.Data}) }
 
 // bits returns the representation of v in an element type.
 func bits[T uint8 | uint16 | uint32 | uint64](t tensor.Type, v float64) T {
@@ -229,7 +228,7 @@ func pairs[E any](dst, src []E) {
 		return
 	}
 	switch v := any(src).(type) {
-	case []uint32: // two in one go
+	case []uint32: // both copies with one store
 		both := unsafe.Slice((*uint64)(unsafe.Pointer(&dst[0])), len(v))
 		for j, x := range v {
 			both[j] = uint64(x) * (1<<32 + 1)
@@ -442,9 +441,7 @@ func (a applied[T]) Piece(lo, hi int) {
 		if t.outside[o] {
 			for p := range planes {
 				row := dst[p*m*inner:][:inner]
-				for j := range row {
-					row[j] = a.extrapolation
-				}
+				element.Fill(row, a.extrapolation)
 			}
 			continue
 		}

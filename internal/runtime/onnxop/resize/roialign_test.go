@@ -17,7 +17,7 @@ func TestRoiAlignTurned(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(name string, lo, hi int) int { return rapid.IntRange(lo, hi).Draw(t, name) }
-		x := tensor.New(tensor.Float64, draw("pictures", 1, 2), draw("channels", 1, 19), draw("height", 1, 9), draw("width", 1, 9))
+		x := tensor.New(tensor.Float64, draw("images", 1, 2), draw("channels", 1, 19), draw("height", 1, 9), draw("width", 1, 9))
 		tensor.Fill(x, func(i int) float64 { return float64(i*i%23-11) / 8 })
 		rois := tensor.New(tensor.Float64, draw("regions", 0, 4), 4)
 		for i := range rois.Len() {
@@ -25,7 +25,7 @@ func TestRoiAlignTurned(t *testing.T) {
 		}
 		batch := tensor.New(tensor.Int64, rois.Shape[0])
 		for i := range batch.Len() {
-			tensor.Of[int64](batch)[i] = int64(draw("picture", 0, x.Shape[0]-1))
+			tensor.Of[int64](batch)[i] = int64(draw("image", 0, x.Shape[0]-1))
 		}
 		node := optest.Node{Op: "RoiAlign", Version: 16, Attrs: graph.Attrs{
 			"output_height": int64(draw("rows", 1, 4)), "output_width": int64(draw("cols", 1, 4)),

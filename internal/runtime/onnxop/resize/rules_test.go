@@ -311,7 +311,7 @@ func TestGridSample(t *testing.T) {
 	// Two images, two channels, three points: each image has its own points.
 	many := f32([]int{2, 2, 1, 3}, 0, 1, 2, 10, 11, 12, 20, 21, 22, 30, 31, 32)
 	grid := f32([]int{2, 1, 3, 2}, -1, 0, 0, 0, 1, 0, 1, 0, 0, 0, -1, 0)
-	near(t, "pictures and channels", run(t, "GridSample", 20, graph.Attrs{"align_corners": int64(1)}, many, grid), 0, 1, 2, 10, 11, 12, 22, 21, 20, 32, 31, 30)
+	near(t, "images and channels", run(t, "GridSample", 20, graph.Attrs{"align_corners": int64(1)}, many, grid), 0, 1, 2, 10, 11, 12, 22, 21, 20, 32, 31, 30)
 	// With three axes the grid lists the innermost first.
 	cube := ramp(1, 1, 2, 3, 4)
 	near(t, "cube", run(t, "GridSample", 20, graph.Attrs{"align_corners": int64(1)}, cube, f32([]int{1, 1, 1, 2, 3}, 1, -1, -1, -1, 0, 1)), 3, 12+4)
@@ -378,7 +378,7 @@ func TestNonMaxSuppression(t *testing.T) {
 	near(t, "half in common", run(t, "NonMaxSuppression", 11, byCentre, centre, one, i64(2), line(.5)), 0, 0, 0, 0, 0, 1)
 	near(t, "more than allowed", run(t, "NonMaxSuppression", 11, byCentre, centre, one, i64(2), line(.49)), 0, 0, 0)
 	two := f32([]int{2, 1, 4}, 0, 0, 1, 1, 5, 5, 6, 6)
-	near(t, "two pictures", run(t, "NonMaxSuppression", 11, nil, two, f32([]int{2, 1, 1}, .1, .2), i64(9)), 0, 0, 0, 1, 0, 0)
+	near(t, "two images", run(t, "NonMaxSuppression", 11, nil, two, f32([]int{2, 1, 1}, .1, .2), i64(9)), 0, 0, 0, 1, 0, 0)
 	flat := f32([]int{1, 2, 4}, 0, 0, 2, 0, 0, 0, 2, 0) // boxes without area have nothing in common
 	near(t, "no area", run(t, "NonMaxSuppression", 11, nil, flat, one, i64(2)), 0, 0, 0, 0, 0, 1)
 	refuse(t, "iou_threshold 1.5", "NonMaxSuppression", 11, nil, boxes, scores, i64(1), line(1.5))
@@ -432,7 +432,7 @@ func TestRoiAlign(t *testing.T) {
 	}
 	two := f32([]int{2, 2, 1, 1}, 1, 2, 3, 4)
 	rois := f32([]int{3, 4}, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1)
-	near(t, "pictures and channels", run(t, "RoiAlign", 10, of(nil), two, rois, i64(1, 0, 1)), 3, 4, 1, 2, 3, 4)
+	near(t, "images and channels", run(t, "RoiAlign", 10, of(nil), two, rois, i64(1, 0, 1)), 3, 4, 1, 2, 3, 4)
 	refuse(t, "batch index 1 of 1", "RoiAlign", 16, of(nil), x, roi, i64(1))
 	refuse(t, "batch index -1 of 1", "RoiAlign", 16, of(nil), x, roi, i64(-1))
 	refuse(t, "batch_indices 2", "RoiAlign", 16, of(nil), x, roi, i64(0, 0))
@@ -462,7 +462,7 @@ func TestMaxRoiPool(t *testing.T) {
 	near(t, "over the edge", run(t, "MaxRoiPool", 22, of(1, 1), x, f32([]int{1, 5}, 0, -5, -5, 1, 0)), 1)
 	near(t, "negative values", run(t, "MaxRoiPool", 22, of(1, 1), f32([]int{1, 1, 1, 2}, -5, -3), f32([]int{1, 5}, 0, 0, 0, 1, 0)), -3)
 	two := f32([]int{2, 2, 1, 1}, 1, 2, 3, 4)
-	near(t, "pictures and channels", run(t, "MaxRoiPool", 22, of(1, 1), two, f32([]int{2, 5}, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)), 3, 4, 1, 2)
+	near(t, "images and channels", run(t, "MaxRoiPool", 22, of(1, 1), two, f32([]int{2, 5}, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)), 3, 4, 1, 2)
 	refuse(t, "batch index 1 of 1", "MaxRoiPool", 22, of(1, 1), x, f32([]int{1, 5}, 1, 0, 0, 1, 1))
 	refuse(t, "batch index -1 of 1", "MaxRoiPool", 22, of(1, 1), x, f32([]int{1, 5}, -1, 0, 0, 1, 1))
 	refuse(t, "batch index NaN of 1", "MaxRoiPool", 22, of(1, 1), x, f32([]int{1, 5}, float32(math.NaN()), 0, 0, 1, 1))

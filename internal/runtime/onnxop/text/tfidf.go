@@ -9,14 +9,14 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// edge leads from a node of the n-gram tree to the next by one token.
+// edge leads from a node of the n-gram tree to the next one by a token.
 type edge[T comparable] struct {
 	node int
 	tok  T
 }
 
-// grams is the tree of the n-grams of a TfIdfVectorizer. Node 0 is its root;
-// gram holds for each node one plus the number of the n-gram that ends there.
+// grams is the tree of the n-grams of a TfIdfVectorizer. Node 0 is its root; gram holds, by node,
+// one plus the number of the n-gram that ends there.
 type grams[T comparable] struct {
 	next           map[edge[T]]int
 	gram           []int
@@ -29,9 +29,6 @@ type grams[T comparable] struct {
 }
 
 func inferTfIdf(c *op.Call) error {
-	if err := c.NeedInputs(1); err != nil {
-		return err
-	}
 	x := c.In[0]
 	coords := c.Node.Attrs.Ints("ngram_indexes")
 	if len(coords) == 0 {
@@ -61,7 +58,7 @@ func prepareTfIdf(c *op.Call) (op.Run, error) {
 			return nil, err
 		}
 		return func(c *op.Call) error { g.run(c, c.In[0].Strings); return nil }, nil
-	case tensor.Int32:
+	case tensor.Int32, tensor.Int64:
 		pool, _ := a["pool_int64s"].([]int64)
 		g, err := treeOf(c, pool)
 		if err != nil {
@@ -69,19 +66,10 @@ func prepareTfIdf(c *op.Call) (op.Run, error) {
 		}
 		return func(c *op.Call) error {
 			v := make([]int64, c.In[0].Len())
-			for i, x := range tensor.Of[int32](c.In[0]) {
-				v[i] = int64(x)
-			}
+			tensor.Read(v, c.In[0], 0)
 			g.run(c, v)
 			return nil
 		}, nil
-	case tensor.Int64:
-		pool, _ := a["pool_int64s"].([]int64)
-		g, err := treeOf(c, pool)
-		if err != nil {
-			return nil, err
-		}
-		return func(c *op.Call) error { g.run(c, tensor.Of[int64](c.In[0])); return nil }, nil
 	}
 	return nil, op.Unsupported("TfIdfVectorizer of %v", c.In[0].Type)
 }
@@ -164,8 +152,8 @@ func (g *grams[T]) run(c *op.Call, tokens []T) {
 	}
 }
 
-// count walks the tree from every token, at every distance between tokens.
-// Distances make no difference to single tokens, which count once.
+// count walks the tree from every token, at every distance between tokens. Single tokens have no
+// distance and count once.
 func (g *grams[T]) count(counts []int, tokens []T) {
 	for dist := 1; dist <= g.skips+1; dist++ {
 		for start := range tokens {

@@ -22,7 +22,7 @@ const None = -1
 func Def(domain, name string, needs int, of func(c *op.Call) (Geometry, error), params ...int) op.Def {
 	return op.Def{
 		Domain: domain, Name: name,
-		Infer: Needs(needs, func(c *op.Call) error {
+		Infer: op.Needs(needs, func(c *op.Call) error {
 			g, err := of(c)
 			if err != nil {
 				return err
@@ -40,15 +40,8 @@ func Def(domain, name string, needs int, of func(c *op.Call) (Geometry, error), 
 	}
 }
 
-// Needs wraps infer with a check that inputs 0 to n-1 are present.
-func Needs(n int, infer func(c *op.Call) error) func(c *op.Call) error {
-	return func(c *op.Call) error {
-		if err := c.NeedInputs(n); err != nil {
-			return err
-		}
-		return infer(c)
-	}
-}
+// Needs is [op.Needs].
+func Needs(n int, infer func(c *op.Call) error) func(c *op.Call) error { return op.Needs(n, infer) }
 
 // SameAsInput gives output 0 the type and shape of input 0.
 func SameAsInput(c *op.Call) error {

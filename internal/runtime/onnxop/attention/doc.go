@@ -1,3 +1,0 @@
-// Package attention implements ONNX's multi-head attention, rotary embeddings and other operators
-// on sequences of tokens.
-package attention

@@ -1,2 +1,0 @@
-// Package conv implements ONNX's convolutions: plain, transposed, deformable and quantised.
-package conv

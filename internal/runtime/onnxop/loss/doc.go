@@ -1,2 +1,0 @@
-// Package loss holds ONNX's losses and Dropout.
-package loss

@@ -1,2 +1,0 @@
-// Package norm implements ONNX's batch, instance, group and layer normalisations.
-package norm

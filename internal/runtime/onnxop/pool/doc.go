@@ -1,2 +1,0 @@
-// Package pool implements ONNX's pooling over windows and over whole planes.
-package pool

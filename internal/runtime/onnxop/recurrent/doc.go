@@ -1,2 +1,0 @@
-// Package recurrent implements ONNX's recurrent layers: RNN, GRU and LSTM.
-package recurrent

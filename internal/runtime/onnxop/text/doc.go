@@ -1,2 +1,0 @@
-// Package text holds ONNX's operators on strings.
-package text
