@@ -1,9 +1,14 @@
+// Package activation implements TFLite's activations, softmax and mathematical functions of one
+// tensor, for floats and quantised values.
 package activation
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"sync"
 
+	"github.com/opmeter/opmeter/internal/kernel/broadcast"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/fixed"
 	"github.com/opmeter/opmeter/internal/kernel/libm"
@@ -17,20 +22,45 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
 )
 
+// Defs lists the operators of this package.
+func Defs() []op.Def {
+	inf := float32(math.Inf(1))
+	var defs []op.Def
+	add := func(name string, types []tensor.Type, prepare func(c *op.Call) (op.Run, error)) {
+		defs = append(defs, op.Def{Name: name, Types: types, Infer: layer.InferSame, Prepare: prepare, InPlace: true})
+	}
+	add("LOGISTIC", layer.ConvTypes, logisticOp.prepare)
+	add("TANH", layer.ConvTypes, tanhOp.prepare)
+	add("RELU", layer.ConvTypes, prepareClamp(0, inf))
+	add("RELU6", layer.ConvTypes, prepareClamp(0, 6))
+	add("RELU_N1_TO_1", layer.ConvTypes, prepareClamp(-1, 1))
+	add("RELU_0_TO_1", layer.ConvTypes, prepareClamp(0, 1))
+	add("LEAKY_RELU", layer.ConvTypes, prepareLeaky)
+	add("GELU", layer.ConvTypes, prepareGelu)
+	add("HARD_SWISH", layer.ByteTypes, prepareHardSwish)
+	for _, name := range slices.Sorted(maps.Keys(unaries)) {
+		add(name, layer.ConvTypes, prepareUnary(name))
+	}
+	return layer.InTFLite(append(defs,
+		op.Def{Name: "SOFTMAX", Types: layer.ConvTypes, Infer: layer.InferSame, Prepare: prepareSoftmax},
+		op.Def{Name: "LOG_SOFTMAX", Types: layer.ByteTypes, Infer: layer.InferSame, Prepare: prepareLogSoftmax},
+		op.Def{Name: "PRELU", Types: layer.ByteTypes, Infer: inferPrelu, Prepare: preparePrelu}))
+}
+
 // byValue prepares an activation of integers, given as a function of the stored value: a table
 // for 8 bits, element by element for 16.
 func byValue(c *op.Call, f func(int32) int32) (op.Run, error) {
-	if c.In[0].Type != c.Out[0].Type {
-		return nil, op.Unsupported("%v input with %v output", c.In[0].Type, c.Out[0].Type)
+	t := c.In[0].Type
+	if t != c.Out[0].Type {
+		return nil, op.Unsupported("%v input with %v output", t, c.Out[0].Type)
 	}
-	switch t := c.In[0].Type; t {
+	switch t {
 	case tensor.Int8, tensor.Uint8:
 		return layer.Lookup(0, tabulate8(t, f)), nil
 	case tensor.Int16:
 		return layer.Map(func(v int16) int16 { return int16(min(max(f(int32(v)), math.MinInt16), math.MaxInt16)) }), nil
-	default:
-		return nil, op.Unsupported("%v input", t)
 	}
+	return nil, op.Unsupported("%v input", t)
 }
 
 // prepareClamp makes the RELU family.
@@ -61,29 +91,30 @@ func prepareClamp(lo, hi float32) func(c *op.Call) (op.Run, error) {
 	}
 }
 
-func prepareLogistic(c *op.Call) (op.Run, error) {
-	switch {
-	case c.In[0].Type == tensor.Float32:
-		return unary{rows: libm.SigmoidTo, one: sigmoid}.prepare(c)
-	case c.In[0].Type == tensor.Uint8:
-		return unary{one: sigmoid}.prepare(c)
-	case c.In[0].Type == tensor.Int16:
-		return saturating16(c, false, fixed.Logistic16)
-	}
-	return logistic8.prepare(c)
+// saturating is the logistic function or tanh: float and uint8 functions, the int16 function and
+// the int8 one.
+type saturating struct {
+	rows  func(dst, src []float32)
+	one   func(float32) float32
+	tanh  bool
+	words func(int16, int32, int) int16
+	bytes *curve8
 }
 
-func prepareTanh(c *op.Call) (op.Run, error) {
-	switch {
-	case c.In[0].Type == tensor.Float32:
-		return unary{rows: libm.TanhTo, one: wrap64(math.Tanh)}.prepare(c)
-	case c.In[0].Type == tensor.Uint8:
-		return unary{one: wrap64(math.Tanh)}.prepare(c)
-	case c.In[0].Type == tensor.Int16:
-		return saturating16(c, true, fixed.Tanh16)
+func (s saturating) prepare(c *op.Call) (op.Run, error) {
+	switch c.In[0].Type {
+	case tensor.Float32, tensor.Uint8:
+		return unary{rows: s.rows, one: s.one}.prepare(c)
+	case tensor.Int16:
+		return saturating16(c, s.tanh, s.words)
 	}
-	return tanh8.prepare(c)
+	return s.bytes.prepare(c)
 }
+
+var (
+	logisticOp = saturating{libm.SigmoidTo, sigmoid, false, fixed.Logistic16, &logistic8}
+	tanhOp     = saturating{libm.TanhTo, wrap64(math.Tanh), true, fixed.Tanh16, &tanh8}
+)
 
 func sigmoid(x float32) float32 { return float32(1 / (1 + math.Exp(-float64(x)))) }
 
@@ -188,7 +219,7 @@ func preparePrelu(c *op.Call) (op.Run, error) {
 	}
 }
 
-func quantPrelu[T int8 | uint8](c *op.Call, w *arith.Broadcast) (op.Run, error) {
+func quantPrelu[T int8 | uint8](c *op.Call, w *broadcast.Walk) (op.Run, error) {
 	q, err := arith.NewBinaryQuant(c)
 	if err != nil {
 		return nil, err
@@ -209,10 +240,7 @@ func quantPrelu[T int8 | uint8](c *op.Call, w *arith.Broadcast) (op.Run, error) 
 	if channels := slopeChannels(c); channels > 0 {
 		return preluTable(c, channels, one), nil
 	}
-	return func(c *op.Call) error {
-		arith.Spread(c, w, one)
-		return nil
-	}, nil
+	return arith.RunBinary(c, w, element.FromFunc(one)), nil
 }
 
 // slopeChannels returns the number of constant slopes, one per channel of the last axis, or 0 if
@@ -234,23 +262,18 @@ func slopeChannels(c *op.Call) int {
 func preluTable[T int8 | uint8](c *op.Call, channels int, one func(x, a T) T) op.Run {
 	table := make([][256]T, channels)
 	for i, a := range tensor.Of[T](c.In[1]) {
-		for code := range 256 {
-			table[i][code] = one(T(code), a)
+		for v := range 256 {
+			table[i][v] = one(T(v), a)
 		}
 	}
-	rows := c.In[0].Len() / channels
-	return func(c *op.Call) error {
-		x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
-		c.Pool.For(rows, max(1, layer.Grain/channels), func(lo, hi int) {
-			for r := lo; r < hi; r++ {
-				from, to := x[r*channels:][:len(table)], y[r*channels:][:len(table)]
-				for i := range table {
-					to[i] = table[i][uint8(from[i])]
-				}
+	return layer.Ranges(c.In[0].Len()/channels, max(1, layer.Grain/channels), func(y, x []T, lo, hi int) {
+		for r := lo; r < hi; r++ {
+			from, to := x[r*channels:][:len(table)], y[r*channels:][:len(table)]
+			for i := range table {
+				to[i] = table[i][uint8(from[i])]
 			}
-		})
-		return nil
-	}
+		}
+	})
 }
 
 func prepareGelu(c *op.Call) (op.Run, error) {

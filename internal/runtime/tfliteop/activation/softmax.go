@@ -26,20 +26,14 @@ func prepareSoftmax(c *op.Call) (op.Run, error) {
 		if depth > 0 && depth < shortRow && simd.CurveKernels() != nil {
 			return shortSoftmax(c, rows, depth, beta), nil
 		}
-		var x, y []float32 // of the run, whose loop is made once
 		sums := op.ScratchOf[float32](c, SoftmaxTile*c.Pool.Threads())
 		tile := SoftmaxRows(depth)
-		work := func(worker, lo, hi int) {
+		return layer.RangesWorker(rows, 1+4096/max(depth, 1), func(y, x []float32, worker, lo, hi int) {
 			for ; lo < hi; lo += SoftmaxTile {
 				n := min(SoftmaxTile, hi-lo)
 				tile(y[lo*depth:(lo+n)*depth], x[lo*depth:(lo+n)*depth], sums[worker*SoftmaxTile:][:n], depth, beta)
 			}
-		}
-		return func(c *op.Call) error {
-			x, y = tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
-			c.Pool.ForWorker(rows, 1+4096/max(depth, 1), work)
-			return nil
-		}, nil
+		}), nil
 	case x == tensor.Int8 && y == tensor.Int8:
 		return intSoftmax[int8, int8](c, rows, depth, beta)
 	case x == tensor.Int8 && y == tensor.Int16:
@@ -110,7 +104,6 @@ type columns struct {
 	max, sub      func(dst, a, b []float32)
 	add, div      func(dst, a, b []float32)
 	turned, total []float32 // of all workers
-	x, y          []float32 // of the run
 }
 
 func shortSoftmax(c *op.Call, rows, depth int, beta float32) op.Run {
@@ -118,21 +111,15 @@ func shortSoftmax(c *op.Call, rows, depth int, beta float32) op.Run {
 		depth: depth, beta: beta, max: element.Max[float32]().Vec, sub: element.Sub[float32]().Vec, add: element.Add[float32]().Vec, div: element.Div[float32]().Vec,
 		turned: op.ScratchOf[float32](c, shortTile*depth*c.Pool.Threads()), total: op.ScratchOf[float32](c, shortTile*c.Pool.Threads()),
 	}
-	work := s.rows
-	return func(c *op.Call) error {
-		s.x, s.y = tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
-		c.Pool.ForWorker(rows, max(shortTile, 4096/depth), work)
-		s.x, s.y = nil, nil
-		return nil
-	}
+	return layer.RangesWorker(rows, max(shortTile, 4096/depth), s.rows)
 }
 
 // rows computes rows lo to hi.
-func (s *columns) rows(worker, lo, hi int) {
+func (s *columns) rows(to, from []float32, worker, lo, hi int) {
 	depth, workspace, all := s.depth, s.turned[worker*shortTile*s.depth:], s.total[worker*shortTile:]
 	for ; lo < hi; lo += shortTile {
 		n := min(shortTile, hi-lo)
-		x, y := s.x[lo*depth:(lo+n)*depth], s.y[lo*depth:(lo+n)*depth]
+		x, y := from[lo*depth:(lo+n)*depth], to[lo*depth:(lo+n)*depth]
 		t, total := workspace[:n*depth], all[:n]
 		move.Transpose(t, n, x, depth, depth, n)
 		copy(total, t)
@@ -177,13 +164,13 @@ func intSoftmax[T int8 | uint8, O int8 | uint8 | int16](c *op.Call, rows, depth 
 	}
 	c.Recipe = recipe.Softmax{Rows: rows, Depth: depth, Exps: exps, Span: -dmin, Lo: lo, Hi: hi, Bits: width}
 	vectors := newByteSoftmax(c, &exps, lo, hi)
-	var x []T // of the run, whose loop is made once
+	var x []T // set by each run; the closure is allocated once
 	var y []O
 	var data []uint8
 	work := func(worker, r0, r1 int) {
 		for r := r0; r < r1; r++ {
 			in, out := x[r*depth:(r+1)*depth], y[r*depth:(r+1)*depth]
-			if vectors != nil && depth > fewCodes && vectors.row(worker, quantise.Bits(in), data[r*depth:(r+1)*depth]) {
+			if vectors != nil && depth > fewValues && vectors.row(worker, quantise.Bits(in), data[r*depth:(r+1)*depth]) {
 				continue
 			}
 			softmaxRow(out, in, &exps, &rounded, width, lo, hi)
@@ -196,9 +183,9 @@ func intSoftmax[T int8 | uint8, O int8 | uint8 | int16](c *op.Call, rows, depth 
 	}, nil
 }
 
-// fewCodes is the maximum length of a row that is computed value by value: a table of all results
+// fewValues is the maximum length of a row that is computed value by value: a table of all results
 // costs more.
-const fewCodes = 24
+const fewValues = 24
 
 // softmaxRow writes the softmax of a row from the exponentials of the distances to its maximum.
 func softmaxRow[T int8 | uint8, O int8 | uint8 | int16](out []O, in []T, exps, rounded *[256]int32, width int, lo, hi int32) {
@@ -276,8 +263,7 @@ func wideSoftmax(c *op.Call, rows, depth int, beta float32) (op.Run, error) {
 	m := fixed.FromReal(float64(s*beta) / (10.0 / 65535.0)) // the product is a float32
 	c.Recipe = recipe.WideSoftmax{Rows: rows, Depth: depth, Mul: m}
 	vectors := newWideVectors(c, m, rows, depth)
-	var x, y []int16 // of the run, whose loop is made once
-	work := func(lo, hi int) {
+	return layer.Ranges(rows, 1+2048/max(depth, 1), func(y, x []int16, lo, hi int) {
 		if vectors != nil {
 			vectors.rows(y[lo*depth:hi*depth], x[lo*depth:hi*depth], vectors.tops[lo:hi])
 			return
@@ -285,12 +271,7 @@ func wideSoftmax(c *op.Call, rows, depth int, beta float32) (op.Run, error) {
 		for r := lo; r < hi; r++ {
 			wideSoftmaxRow(y[r*depth:(r+1)*depth], x[r*depth:(r+1)*depth], m)
 		}
-	}
-	return func(c *op.Call) error {
-		x, y = tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0])
-		c.Pool.For(rows, 1+2048/max(depth, 1), work)
-		return nil
-	}, nil
+	}), nil
 }
 
 // wideVectors is the int16 softmax with SIMD.
@@ -359,15 +340,11 @@ func prepareLogSoftmax(c *op.Call) (op.Run, error) {
 	}
 	switch x {
 	case tensor.Float32:
-		return func(c *op.Call) error {
-			x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
-			c.Pool.For(rows, 1+4096/max(depth, 1), func(lo, hi int) {
-				for r := lo; r < hi; r++ {
-					logSoftmaxRow(y[r*depth:(r+1)*depth], x[r*depth:(r+1)*depth])
-				}
-			})
-			return nil
-		}, nil
+		return layer.Ranges(rows, 1+4096/max(depth, 1), func(y, x []float32, lo, hi int) {
+			for r := lo; r < hi; r++ {
+				logSoftmaxRow(y[r*depth:(r+1)*depth], x[r*depth:(r+1)*depth])
+			}
+		}), nil
 	case tensor.Int8, tensor.Uint8:
 		return tableLogSoftmax(c, rows, depth)
 	}
@@ -396,29 +373,21 @@ func tableLogSoftmax(c *op.Call, rows, depth int) (op.Run, error) {
 		return nil, err
 	}
 	lo, hi := layer.Limits(c.Out[0].Type)
-	signed := c.In[0].Type == tensor.Int8
-	return func(c *op.Call) error {
-		xs, ys := c.In[0].Data, c.Out[0].Data
-		get := func(b byte) float32 {
-			if signed {
-				return float32(int8(b)) * si
-			}
-			return float32(b) * si
+	var table [256]float32
+	for i := range table {
+		if table[i] = float32(i) * si; lo < 0 {
+			table[i] = float32(int8(i)) * si
 		}
+	}
+	x, y := make([]float32, depth), make([]float32, depth)
+	return func(c *op.Call) error {
 		for r := range rows {
-			in := xs[r*depth : (r+1)*depth]
-			top := float32(math.Inf(-1))
-			for _, b := range in {
-				top = max(top, get(b))
+			for i, b := range c.In[0].Data[r*depth:][:depth] {
+				x[i] = table[b]
 			}
-			var sum float32
-			for _, b := range in {
-				sum += libm.Exp(get(b) - top)
-			}
-			l := libm.Log(sum)
-			for i, b := range in {
-				q := layer.Round((get(b)-top-l)/so) + zo
-				ys[r*depth+i] = byte(max(lo, min(q, hi)))
+			logSoftmaxRow(y, x)
+			for i, v := range y {
+				c.Out[0].Data[r*depth+i] = byte(max(lo, min(layer.Round(v/so)+zo, hi)))
 			}
 		}
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/opmeter/opmeter/internal/testing/optest"
 )
 
-// Rows of codes in vectors have the bits of plain Go: steep and flat ones, short and long ones,
+// Quantised rows with SIMD are bit-exact with plain Go: steep and flat ones, short and long ones,
 // sums near the end of their type.
 func TestSoftmaxSets(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 44))

@@ -2,6 +2,7 @@ package activation
 
 import (
 	"math"
+	"sync"
 
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/fixed"
@@ -12,9 +13,8 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
 )
 
-// unary is an element-wise function: over whole rows of floats, and of one real
-// number for the tables of quantised types. plain, if not nil, gives the function
-// on integers without scales.
+// unary is an element-wise function: over whole rows of floats, and of one real number for the
+// tables of quantised types. plain, if not nil, gives the function on integers without scales.
 type unary struct {
 	rows  func(dst, src []float32)
 	one   func(float32) float32
@@ -116,33 +116,20 @@ func (u unary) prepare(c *op.Call) (op.Run, error) {
 		return nil, op.Unsupported("%v input with %v output", x, y)
 	}
 	if x == tensor.Float32 {
-		return u.floats(), nil
+		return layer.Ranges(c.Out[0].Len(), layer.Grain/4, func(y, x []float32, lo, hi int) { u.rows(y[lo:hi], x[lo:hi]) }), nil
 	}
 	if layer.Quantised(c.In[0]) {
 		return u.table(c)
 	}
-	if u.plain == nil {
+	f := tensor.PickInteger(x, plainUnary[int8], plainUnary[int16], plainUnary[int32], plainUnary[int64], nil, nil, nil, nil)
+	if u.plain == nil || f == nil {
 		return nil, op.Unsupported("%v input", x)
 	}
-	if f := tensor.PickInteger(x, plainUnary[int8], plainUnary[int16], plainUnary[int32], plainUnary[int64], nil, nil, nil, nil); f != nil {
-		return f(u.plain), nil
-	}
-	return nil, op.Unsupported("%v input", x)
+	return f(u.plain), nil
 }
 
 func plainUnary[T int8 | int16 | int32 | int64](f func(int64) int64) op.Run {
 	return layer.Map(func(v T) T { return T(f(int64(v))) })
-}
-
-func (u unary) floats() op.Run {
-	// Made once: a run must not allocate.
-	var x, y []float32
-	work := func(lo, hi int) { u.rows(y[lo:hi], x[lo:hi]) }
-	return func(c *op.Call) error {
-		x, y = tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
-		c.Pool.For(len(y), layer.Grain/4, work)
-		return nil
-	}
 }
 
 // table computes quantised types through a table over all inputs.
@@ -185,20 +172,13 @@ func quantAbs(c *op.Call) (op.Run, error) {
 	}
 	m := fixed.FromReal(float64(si / so)) // a quotient of float32 numbers
 	lo, hi := layer.Limits(c.Out[0].Type)
-	one := func(q int32) int32 {
+	return byValue(c, func(q int32) int32 {
 		v := max(q-zi, zi-q)
 		if si != so {
 			v = m.Apply(v)
 		}
 		return min(max(v+zo, lo), hi)
-	}
-	switch c.In[0].Type {
-	case tensor.Int8, tensor.Uint8:
-		return layer.Lookup(0, tabulate8(c.In[0].Type, one)), nil
-	case tensor.Int16:
-		return layer.Map(func(v int16) int16 { return int16(one(int32(v))) }), nil
-	}
-	return nil, op.Unsupported("%v input", c.In[0].Type)
+	})
 }
 
 // quantRsqrt is 1/sqrt on int8 by the integer reciprocal square root.
@@ -222,4 +202,74 @@ func quantRsqrt(c *op.Call) (op.Run, error) {
 		return last.Apply(data) + zo
 	})
 	return layer.Lookup(0, t), nil
+}
+
+// curve8 is the logistic function or tanh on int8: inputs are scaled to Q4.27 and saturate
+// outside ±15.
+type curve8 struct {
+	exact  func(a int32) int32 // of Q4.27 to Q0.31
+	rows   func(dst, src []float32)
+	shift  int // from Q0.31 to quantised values
+	offset int32
+}
+
+var (
+	logistic8 = curve8{func(a int32) int32 { return fixed.Logistic(a, 4) }, libm.SigmoidTo, 23, -128}
+	tanh8     = curve8{func(a int32) int32 { return fixed.Tanh(a, 4) }, libm.TanhTo, 24, 0}
+)
+
+func (f curve8) prepare(c *op.Call) (op.Run, error) {
+	if x, y := c.In[0].Type, c.Out[0].Type; x != tensor.Int8 {
+		return nil, op.Unsupported("%v input", x)
+	} else if y != tensor.Int8 {
+		return nil, op.Unsupported("%v input with %v output", x, y)
+	}
+	s, z, err := layer.ScaleOf(c.In[0])
+	if err != nil {
+		return nil, err
+	}
+	return layer.Lookup(0, f.table(s, z)), nil
+}
+
+// nearHalf is the distance from the middle between two quantised values within which floating
+// point does not decide. The functions in fixed point and in float32 both have errors below
+// 1/10000 of a step.
+const nearHalf = 1. / 64
+
+// curveWorkspaces is a pool of scratch memory for the arguments and results of a floating-point
+// table.
+var curveWorkspaces = sync.Pool{New: func() any { return new([2][256]float32) }}
+
+// table computes the results of all 256 values. The results are those of fixed point; floating
+// point determines most of them much faster.
+func (f curve8) table(scale float32, zero int32) *[256]uint8 {
+	m := fixed.FromReal(float64(scale) * (1 << 27))
+	radius := math.Floor(math.Ldexp(15*(1<<27), -m.Shift))
+	r := curveWorkspaces.Get().(*[2][256]float32)
+	defer curveWorkspaces.Put(r)
+	x, y := &r[0], &r[1]
+	for i := range x {
+		x[i] = float32(m.Apply(int32(i)-128-zero)) / (1 << 27)
+	}
+	f.rows(y[:], x[:])
+	var table [256]uint8
+	for i := range y {
+		v, q := int32(i)-128-zero, int32(math.MaxInt8)
+		if d := float64(v); d <= -radius {
+			q = math.MinInt8
+		} else if d < radius {
+			real := float64(y[i]) * float64(int64(1)<<(31-f.shift))
+			whole := math.Floor(real)
+			if part := real - whole; part < 0.5-nearHalf {
+				q = int32(whole)
+			} else if part > 0.5+nearHalf {
+				q = int32(whole) + 1
+			} else {
+				q = fixed.RoundShift(f.exact(m.Apply(v)), f.shift)
+			}
+			q = min(max(q+f.offset, math.MinInt8), math.MaxInt8)
+		}
+		table[uint8(i-128)] = uint8(q)
+	}
+	return &table
 }

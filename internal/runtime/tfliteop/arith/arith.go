@@ -1,3 +1,5 @@
+// Package arith implements TFLite's arithmetic of two and more tensors, for floats, integers and
+// quantised values, with the roundings of the reference kernels.
 package arith
 
 import (
@@ -5,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/kernel/broadcast"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
@@ -12,34 +15,27 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
 )
 
-// arith identifies a binary operator.
-type arith uint8
-
-const (
-	addOp arith = iota
-	subOp
-	mulOp
-	divOp
-	maxOp
-	minOp
-	sqdiffOp
-)
-
-// kind returns the operator of a recipe.
-func (k arith) kind() recipe.PlainKind {
-	return [...]recipe.PlainKind{recipe.PlainAdd, recipe.PlainSub, recipe.PlainMul, recipe.PlainDiv, recipe.PlainMax, recipe.PlainMin, recipe.PlainSquaredDifference}[k]
+// Defs lists the operators of this package.
+func Defs() []op.Def {
+	defs := []op.Def{
+		{Name: "ADD_N", Types: []tensor.Type{tensor.Float32, tensor.Int32, tensor.Int64, tensor.Int8}, Infer: inferAddN, Prepare: prepareAddN},
+	}
+	for k, name := range []string{recipe.PlainAdd: "ADD", recipe.PlainSub: "SUB", recipe.PlainMul: "MUL", recipe.PlainDiv: "DIV", recipe.PlainMax: "MAXIMUM", recipe.PlainMin: "MINIMUM", recipe.PlainSquaredDifference: "SQUARED_DIFFERENCE"} {
+		defs = append(defs, op.Def{Name: name, Types: layer.Numbers, Infer: inferBroadcast, Prepare: prepareArith(recipe.PlainKind(k)), Fuses: true})
+	}
+	return layer.InTFLite(defs)
 }
 
 var errDivision = errors.New("division by zero")
 
-func prepareArith(k arith) func(c *op.Call) (op.Run, error) {
+func prepareArith(k recipe.PlainKind) func(c *op.Call) (op.Run, error) {
 	return func(c *op.Call) (op.Run, error) {
 		w, err := NewBroadcast(c.In[0].Shape, c.In[1].Shape)
 		if err != nil {
 			return nil, err
 		}
 		t := c.In[0].Type
-		if (t == tensor.Int8 || t == tensor.Uint8 || t == tensor.Int16) && k != maxOp && k != minOp && (layer.Quantised(c.In[0]) || layer.Quantised(c.Out[0])) {
+		if (t == tensor.Int8 || t == tensor.Uint8 || t == tensor.Int16) && k != recipe.PlainMax && k != recipe.PlainMin && (layer.Quantised(c.In[0]) || layer.Quantised(c.Out[0])) {
 			return tensor.PickInteger(t, quantArith[int8], quantArith[int16], nil, nil, quantArith[uint8], nil, nil, nil)(c, k, w)
 		}
 		if c.Out[0].Type != t {
@@ -55,25 +51,14 @@ func prepareArith(k arith) func(c *op.Call) (op.Run, error) {
 	}
 }
 
-func arithLoops[T tensor.Number](k arith) element.Loops[T, T] {
-	switch k {
-	case addOp:
-		return element.Add[T]()
-	case subOp:
-		return element.Sub[T]()
-	case mulOp:
-		return element.Mul[T]()
-	case divOp:
-		return element.Div[T]()
-	case maxOp:
-		return element.Max[T]()
-	case minOp:
-		return element.Min[T]()
-	}
-	return element.SquaredDifference[T]()
+func arithLoops[T tensor.Number](k recipe.PlainKind) element.Loops[T, T] {
+	return [...]func() element.Loops[T, T]{
+		recipe.PlainAdd: element.Add[T], recipe.PlainSub: element.Sub[T], recipe.PlainMul: element.Mul[T], recipe.PlainDiv: element.Div[T], recipe.PlainMax: element.Max[T], recipe.PlainMin: element.Min[T],
+		recipe.PlainSquaredDifference: element.SquaredDifference[T],
+	}[k]()
 }
 
-func floatArith(c *op.Call, k arith, w *Broadcast) (op.Run, error) {
+func floatArith(c *op.Call, k recipe.PlainKind, w *broadcast.Walk) (op.Run, error) {
 	act, err := layer.Activation(c)
 	if err != nil {
 		return nil, err
@@ -85,9 +70,9 @@ func floatArith(c *op.Call, k arith, w *Broadcast) (op.Run, error) {
 	return RunBinary(c, w, l), nil
 }
 
-// RunBinary applies loops to two inputs and an output of one type.
-func RunBinary[T tensor.Number](c *op.Call, w *Broadcast, l element.Loops[T, T]) op.Run {
-	r := element.NewBinary(c.Pool, w.Walk, l)
+// RunBinary applies kernels to two inputs and an output of one type.
+func RunBinary[T tensor.Number](c *op.Call, w *broadcast.Walk, l element.Loops[T, T]) op.Run {
+	r := element.NewBinary(c.Pool, w, l)
 	return func(c *op.Call) error {
 		r.Run(c.Pool, tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[0]), tensor.Of[T](c.In[1]))
 		return nil
@@ -95,13 +80,13 @@ func RunBinary[T tensor.Number](c *op.Call, w *Broadcast, l element.Loops[T, T])
 }
 
 // plainArith works on integers without scales. Sums wrap, as in C.
-func plainArith[T tensor.Integer](c *op.Call, k arith, w *Broadcast) (op.Run, error) {
+func plainArith[T tensor.Integer](c *op.Call, k recipe.PlainKind, w *broadcast.Walk) (op.Run, error) {
 	act, err := layer.Activation(c)
 	if err != nil {
 		return nil, err
 	}
 	l := arithLoops[T](k)
-	c.Recipe = recipe.Plain{Kind: k.kind(), A: c.In[0].Shape, B: c.In[1].Shape, Clamped: act.On}
+	c.Recipe = recipe.Plain{Kind: k, A: c.In[0].Shape, B: c.In[1].Shape, Clamped: act.On}
 	if act.On {
 		lo, hi := tensor.Bounds[T]()
 		if !math.IsInf(float64(act.Min), 0) {
@@ -113,7 +98,7 @@ func plainArith[T tensor.Integer](c *op.Call, k arith, w *Broadcast) (op.Run, er
 		l = element.Clamped(l, lo, hi)
 	}
 	run := RunBinary(c, w, l)
-	if k != divOp {
+	if k != recipe.PlainDiv {
 		return run, nil
 	}
 	return func(c *op.Call) error {
@@ -122,4 +107,30 @@ func plainArith[T tensor.Integer](c *op.Call, k arith, w *Broadcast) (op.Run, er
 		}
 		return run(c)
 	}, nil
+}
+
+// NewBroadcast plans the walk over operands of two shapes and an output of the NumPy-broadcast
+// shape.
+func NewBroadcast(a, b []int) (*broadcast.Walk, error) {
+	shape, err := tensor.Broadcast(a, b)
+	if err != nil {
+		return nil, err
+	}
+	return broadcast.New(shape, a, b)
+}
+
+func inferBroadcast(c *op.Call) error {
+	if err := c.NeedInputs(2); err != nil {
+		return err
+	}
+	if c.In[0].Type != c.In[1].Type {
+		return op.Unsupported("inputs of types %v and %v", c.In[0].Type, c.In[1].Type)
+	}
+	s, err := tensor.Broadcast(c.In[0].Shape, c.In[1].Shape)
+	if err != nil {
+		return err
+	}
+	// A declared output type that contradicts the inputs is ignored.
+	c.SetOut(0, c.In[0].Type, s)
+	return nil
 }

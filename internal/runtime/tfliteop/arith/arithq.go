@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/opmeter/opmeter/internal/kernel/broadcast"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/fixed"
 	"github.com/opmeter/opmeter/internal/kernel/quantise"
@@ -35,7 +36,7 @@ func NewBinaryQuant(c *op.Call) (q binaryQuant, err error) {
 		}
 	}
 	q.S1, q.S2, q.So = s[0], s[1], s[2]
-	q.lo, q.hi, err = layer.ClampOf(c.Node.Attrs.Str("fused_activation_function", "NONE"), c.Out[0])
+	q.lo, q.hi, err = layer.ClampOf(c)
 	return q, err
 }
 
@@ -45,7 +46,7 @@ func (q *binaryQuant) Range() (zero, lo, hi int32) { return q.zo, q.lo, q.hi }
 // Clamp adds the zero point of the output and saturates to its range.
 func (q *binaryQuant) Clamp(v int32) int32 { return min(max(v+q.zo, q.lo), q.hi) }
 
-func quantArith[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast) (op.Run, error) {
+func quantArith[T int8 | uint8 | int16](c *op.Call, k recipe.PlainKind, w *broadcast.Walk) (op.Run, error) {
 	if c.Out[0].Type != c.In[0].Type {
 		return nil, op.Unsupported("%v inputs with %v output", c.In[0].Type, c.Out[0].Type)
 	}
@@ -55,9 +56,9 @@ func quantArith[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast) (op.R
 	}
 	wide := c.In[0].Type == tensor.Int16
 	switch k {
-	case addOp, subOp, sqdiffOp:
+	case recipe.PlainAdd, recipe.PlainSub, recipe.PlainSquaredDifference:
 		return sumQuant[T](c, k, w, q, wide)
-	case mulOp:
+	case recipe.PlainMul:
 		// TensorFlow Lite multiplies the scales in float32, TFLite Micro in float64, whose
 		// results match the reference outputs.
 		m := fixed.FromReal(float64(q.S1) * float64(q.S2) / float64(q.So))
@@ -73,7 +74,7 @@ func quantArith[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast) (op.R
 				dst[i] = (int32(a[i]) - z1) * (int32(b[i]) - z2)
 			}
 		}), nil
-	case divOp:
+	case recipe.PlainDiv:
 		return divQuant[T](c, w, q)
 	}
 	return nil, op.Unsupported("%v inputs", c.In[0].Type)
@@ -81,12 +82,12 @@ func quantArith[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast) (op.R
 
 // sumQuant converts both inputs to a common finer scale, adds or subtracts there and scales once
 // more. For 8-bit inputs the first step is a table.
-func sumQuant[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast, q binaryQuant, wide bool) (op.Run, error) {
+func sumQuant[T int8 | uint8 | int16](c *op.Call, k recipe.PlainKind, w *broadcast.Walk, q binaryQuant, wide bool) (op.Run, error) {
 	shift := 20
 	switch {
-	case k == sqdiffOp && wide:
+	case k == recipe.PlainSquaredDifference && wide:
 		shift = 0
-	case k == sqdiffOp:
+	case k == recipe.PlainSquaredDifference:
 		shift = 7
 	case wide:
 		shift = 15
@@ -94,7 +95,7 @@ func sumQuant[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast, q binar
 	twice := 2 * float64(max(q.S1, q.S2))
 	m1, m2 := fixed.FromReal(float64(q.S1)/twice), fixed.FromReal(float64(q.S2)/twice)
 	mo := fixed.FromReal(twice / (float64(int(1)<<shift) * float64(q.So)))
-	if k == sqdiffOp {
+	if k == recipe.PlainSquaredDifference {
 		mo = fixed.FromReal(twice * twice / (float64(int(1)<<(2*shift)) * float64(q.So)))
 	}
 	c.Recipe = recipe.Sum{
@@ -105,9 +106,9 @@ func sumQuant[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast, q binar
 	second := func(y int32) int32 { return m2.Apply((y - q.Z2) << shift) }
 	finish := func(a, b int32) T {
 		switch k {
-		case addOp:
+		case recipe.PlainAdd:
 			return T(q.Clamp(mo.Apply(a + b)))
-		case subOp:
+		case recipe.PlainSub:
 			return T(q.Clamp(mo.Apply(a - b)))
 		}
 		d := a - b
@@ -115,19 +116,16 @@ func sumQuant[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast, q binar
 	}
 	var pair *quantise.Binary[T]
 	var ok bool
-	if k == sqdiffOp {
+	if k == recipe.PlainSquaredDifference {
 		pair, ok = quantise.NewSquaredDifference[T](shift, q.Z1, q.Z2, m1, m2, mo, q.zo, q.lo, q.hi)
 	} else {
-		pair, ok = quantise.NewAdd[T](k == subOp, shift, q.Z1, q.Z2, m1, m2, mo, q.zo, q.lo, q.hi)
+		pair, ok = quantise.NewAdd[T](k == recipe.PlainSub, shift, q.Z1, q.Z2, m1, m2, mo, q.zo, q.lo, q.hi)
 	}
 	switch {
 	case ok && wide:
 		return RunPair(c, w, pair), nil
 	case wide:
-		return func(c *op.Call) error {
-			Spread(c, w, func(x, y T) T { return finish(first(int32(x)), second(int32(y))) })
-			return nil
-		}, nil
+		return RunBinary(c, w, element.FromFunc(func(x, y T) T { return finish(first(int32(x)), second(int32(y))) })), nil
 	}
 	if !ok {
 		pair = nil
@@ -144,11 +142,11 @@ func sumQuant[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast, q binar
 		t1, t2 := &t[0], &t[1]
 		a, b = a[:len(dst)], b[:len(dst)]
 		switch k {
-		case addOp:
+		case recipe.PlainAdd:
 			for i := range dst {
 				dst[i] = t1[uint8(a[i])] + t2[uint8(b[i])]
 			}
-		case subOp:
+		case recipe.PlainSub:
 			for i := range dst {
 				dst[i] = t1[uint8(a[i])] - t2[uint8(b[i])]
 			}
@@ -161,18 +159,18 @@ func sumQuant[T int8 | uint8 | int16](c *op.Call, k arith, w *Broadcast, q binar
 	}), nil
 }
 
-// scaled returns a function that makes the requantisation by a multiplier, for loops over pairs
+// scaled returns a function that makes the requantisation by a multiplier, for kernels over pairs
 // that do not include it.
 func (q *binaryQuant) scaled(m fixed.Multiplier) func() *quantise.Uniform {
 	zero, lo, hi := q.Range()
 	return func() *quantise.Uniform { return quantise.NewUniform(m, zero, lo, hi) }
 }
 
-func sumKind(k arith) recipe.SumKind {
+func sumKind(k recipe.PlainKind) recipe.SumKind {
 	switch k {
-	case subOp:
+	case recipe.PlainSub:
 		return recipe.Sub
-	case sqdiffOp:
+	case recipe.PlainSquaredDifference:
 		return recipe.SquaredDifference
 	}
 	return recipe.Add
@@ -180,7 +178,7 @@ func sumKind(k arith) recipe.SumKind {
 
 // sums runs f, which combines two inputs, and quantises its results, block by block. pair, if not
 // nil, does both with SIMD. For 8-bit values with a single constant a table holds the results.
-func sums[T int8 | uint8 | int16](c *op.Call, w *Broadcast, scaled func() *quantise.Uniform, pair *quantise.Binary[T], f func(dst []int32, a, b []T)) op.Run {
+func sums[T int8 | uint8 | int16](c *op.Call, w *broadcast.Walk, scaled func() *quantise.Uniform, pair *quantise.Binary[T], f func(dst []int32, a, b []T)) op.Run {
 	for i := range 2 {
 		if x := c.In[i]; c.Const(i) && x.Len() == 1 && x.Type != tensor.Int16 && c.Out[0].Len() == c.In[1-i].Len() {
 			return layer.Lookup(1-i, tabulate(scaled(), tensor.Of[T](x)[0], i == 0, f))
@@ -190,7 +188,7 @@ func sums[T int8 | uint8 | int16](c *op.Call, w *Broadcast, scaled func() *quant
 		return RunPair(c, w, pair)
 	}
 	u := scaled()
-	// Several workers run the loops: each uses its own scratch memory.
+	// Several workers run the kernel: each uses its own scratch memory.
 	free := sync.Pool{New: func() any { return new([quantise.RequantBlock]int32) }}
 	return RunBinary(c, w, element.Loops[T, T]{Vec: func(dst, a, b []T) {
 		workspace := free.Get().(*[quantise.RequantBlock]int32)
@@ -204,8 +202,8 @@ func sums[T int8 | uint8 | int16](c *op.Call, w *Broadcast, scaled func() *quant
 	}})
 }
 
-// RunPair applies loops over quantised values to two inputs and an output of one type.
-func RunPair[T quantise.Integer](c *op.Call, w *Broadcast, pair *quantise.Binary[T]) op.Run {
+// RunPair applies kernels on quantised values to two inputs and an output of one type.
+func RunPair[T quantise.Integer](c *op.Call, w *broadcast.Walk, pair *quantise.Binary[T]) op.Run {
 	return RunBinary(c, w, element.Loops[T, T]{Vec: pair.Run, Rows: pair.Rows})
 }
 
@@ -229,7 +227,7 @@ func tabulate[T int8 | uint8 | int16](u *quantise.Uniform, v T, first bool, f fu
 	return &table
 }
 
-func divQuant[T int8 | uint8 | int16](c *op.Call, w *Broadcast, q binaryQuant) (op.Run, error) {
+func divQuant[T int8 | uint8 | int16](c *op.Call, w *broadcast.Walk, q binaryQuant) (op.Run, error) {
 	m := fixed.FromReal(float64(q.S1 / (q.S2 * q.So)))
 	finish := func(x scaledNumber, inv scaledNumber) T {
 		total := m.Shift - inv.bits - x.bits

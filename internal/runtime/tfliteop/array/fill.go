@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/model/tensor"
@@ -11,20 +12,7 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 )
 
-func fillDefs() []op.Def {
-	return []op.Def{
-		lite("FILL", 2, inferFill, op.Simple(runFill)),
-		lite("ZEROS_LIKE", 1, layout.SameAsInput, op.Simple(runZeros)),
-		lite("RANGE", 3, inferRange, prepareRange),
-		lite("ONE_HOT", 4, inferOneHot, prepareOneHot),
-	}
-}
-
-func inferFill(c *op.Call) error {
-	shape, err := op.Ints(c.In[0])
-	if err != nil {
-		return err
-	}
+func inferFill(c *op.Call, shape []int) error {
 	if c.In[1].Len() != 1 {
 		return fmt.Errorf("value of shape %s", tensor.FormatShape(c.In[1].Shape))
 	}
@@ -50,16 +38,15 @@ func inferRange(c *op.Call) error {
 			return fmt.Errorf("parameter %v %s beside %v", x.Type, tensor.FormatShape(x.Shape), t)
 		}
 	}
-	count := map[tensor.Type]func(*op.Call) (int, error){tensor.Float32: rangeLen[float32], tensor.Int32: rangeLen[int32], tensor.Int64: rangeLen[int64]}[t]
+	count := tensor.PickNumber(t, rangeLen[float32], nil, nil, nil, rangeLen[int32], rangeLen[int64], nil, nil, nil, nil)
 	if count == nil {
 		return op.Unsupported("elements of type %v", t)
 	}
 	n, err := count(c)
-	if err != nil {
-		return err
+	if err == nil {
+		c.SetOut(0, t, []int{n})
 	}
-	c.SetOut(0, t, []int{n})
-	return nil
+	return err
 }
 
 func rangeLen[T float32 | int32 | int64](c *op.Call) (int, error) {
@@ -82,7 +69,7 @@ func rangeLen[T float32 | int32 | int64](c *op.Call) (int, error) {
 }
 
 func prepareRange(c *op.Call) (op.Run, error) {
-	return map[tensor.Type]op.Run{tensor.Float32: runRange[float32], tensor.Int32: runRange[int32], tensor.Int64: runRange[int64]}[c.In[0].Type], nil
+	return tensor.PickNumber[op.Run](c.In[0].Type, runRange[float32], nil, nil, nil, runRange[int32], runRange[int64], nil, nil, nil, nil), nil
 }
 
 func runRange[T float32 | int32 | int64](c *op.Call) error {
@@ -96,11 +83,7 @@ func runRange[T float32 | int32 | int64](c *op.Call) error {
 }
 
 // inferOneHot has indices, depth, the on value and the off value.
-func inferOneHot(c *op.Call) error {
-	depth, err := layout.Scalar(c.In[1])
-	if err != nil {
-		return err
-	}
+func inferOneHot(c *op.Call, depth int) error {
 	if depth < 0 || c.In[2].Type != c.In[3].Type || c.In[2].Len() != 1 || c.In[3].Len() != 1 {
 		return fmt.Errorf("depth %d, values %v and %v", depth, c.In[2].Type, c.In[3].Type)
 	}
@@ -142,13 +125,6 @@ func prepareOneHot(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-func diagDefs() []op.Def {
-	return []op.Def{
-		lite("MATRIX_DIAG", 1, inferDiag, prepareDiag),
-		lite("MATRIX_SET_DIAG", 2, inferSetDiag, prepareDiag),
-	}
-}
-
 func inferDiag(c *op.Call) error {
 	x := c.In[0]
 	if x.Rank() == 0 {
@@ -184,6 +160,66 @@ func prepareDiag(c *op.Call) (op.Run, error) {
 			return err
 		}
 		p.Run(c.Pool, layout.Of(c.Out[0]), layout.Of(c.In[last]))
+		return nil
+	}, nil
+}
+
+// maxGrams bounds the number of results: it grows with the power of the n-gram's size.
+const maxGrams = 1 << 20
+
+func inferSkipGram(c *op.Call) error {
+	if x := c.In[0]; x.Type != tensor.String || x.Len() != 1 {
+		return fmt.Errorf("input %v %s where one string is expected", x.Type, tensor.FormatShape(x.Shape))
+	}
+	return op.ErrDynamic
+}
+
+// prepareSkipGram lists n-grams of words with at most some words skipped between neighbours,
+// longer ones first.
+func prepareSkipGram(c *op.Call) (op.Run, error) {
+	size, skip := c.Node.Attrs.Int("ngram_size", 0), c.Node.Attrs.Int("max_skip_size", 0)
+	all := c.Node.Attrs.Bool("include_all_ngrams", false)
+	if size < 1 || skip < 0 {
+		return nil, fmt.Errorf("n-grams of %d words that skip %d", size, skip)
+	}
+	return func(c *op.Call) error {
+		words := strings.Split(c.In[0].Strings[0], " ")
+		var list, gram []string
+		steps := 0
+		var extend func(last int) error
+		extend = func(last int) error {
+			if steps++; steps > 16*maxGrams {
+				return fmt.Errorf("too many ways to skip words")
+			}
+			if n := len(gram); n < size {
+				end := len(words)
+				if n > 0 {
+					end = min(end, last+skip+2)
+				}
+				for i := last + 1; i < end; i++ {
+					gram = append(gram, words[i])
+					if err := extend(i); err != nil {
+						return err
+					}
+					gram = gram[:n]
+				}
+			}
+			if n := len(gram); n == size || all && n > 0 {
+				if len(list) == maxGrams {
+					return fmt.Errorf("more than %d n-grams", maxGrams)
+				}
+				list = append(list, strings.Join(gram, " "))
+			}
+			return nil
+		}
+		if err := extend(-1); err != nil {
+			return err
+		}
+		y, err := c.Make(0, tensor.String, []int{len(list)})
+		if err != nil {
+			return err
+		}
+		copy(y.Strings, list)
 		return nil
 	}, nil
 }

@@ -8,21 +8,11 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 	"github.com/opmeter/opmeter/internal/runtime/op/layout"
+	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
 )
 
-func joinDefs() []op.Def {
-	return []op.Def{
-		moved("CONCATENATION", 1, concat, layout.None),
-		moved("PACK", 1, pack, layout.None),
-		lite("UNPACK", 1, inferUnpack, prepareUnpack),
-		lite("SPLIT", 2, inferSplit, prepareSplit(1, 0, 0)),
-		lite("SPLIT_V", 3, inferSplitV, prepareSplit(0, 2, 1, 2)),
-	}
-}
-
-// concat joins the inputs. 8-bit ones whose quantisation differs from the output's are
-// requantised.
+// concat joins the inputs. 8-bit ones whose quantisation differs from the output's are requantised.
 func concat(c *op.Call) (g layout.Geometry, err error) {
 	if err := c.NeedInputs(len(c.In)); err != nil {
 		return g, err
@@ -39,7 +29,7 @@ func concat(c *op.Call) (g layout.Geometry, err error) {
 	return g, nil
 }
 
-// finished adds what TFLite does to the result of a join.
+// finished adds requantisation and the fused activation to a concatenation.
 func finished(c *op.Call, prepare layout.Prepare, axis int) (op.Run, error) {
 	if tables := rescaleTables(c); tables != nil {
 		c.Recipe = recipe.Join{Tables: tables}
@@ -48,18 +38,19 @@ func finished(c *op.Call, prepare layout.Prepare, axis int) (op.Run, error) {
 			return nil
 		}, nil
 	}
-	act := c.Node.Attrs.Str("fused_activation_function", "NONE")
-	if act == "NONE" || act == "" {
+	name := c.Node.Attrs.Str("fused_activation_function", "NONE")
+	if name == "NONE" || name == "" {
 		return prepare(c)
 	}
-	d := *c // what is joined is changed: it may not lie where the parts do
+	// without notes of copies: the result is changed and must not share memory with the inputs
+	d := *c
 	join, err := prepare(&d)
 	if err != nil {
 		return nil, err
 	}
-	lo, hi, err := clampOf(act)
+	act, err := layer.Activation(c)
 	if t := c.In[0].Type; err != nil || t != tensor.Float32 {
-		return nil, op.Unsupported("activation %s on %v", act, t)
+		return nil, op.Unsupported("activation %s on %v", name, t)
 	}
 	return func(c *op.Call) error {
 		if err := join(c); err != nil {
@@ -67,23 +58,10 @@ func finished(c *op.Call, prepare layout.Prepare, axis int) (op.Run, error) {
 		}
 		y := tensor.Of[float32](c.Out[0])
 		for i, v := range y {
-			y[i] = min(max(v, lo), hi)
+			y[i] = min(max(v, act.Min), act.Max)
 		}
 		return nil
 	}, nil
-}
-
-func clampOf(activation string) (lo, hi float32, err error) {
-	inf := float32(math.Inf(1))
-	switch activation {
-	case "RELU":
-		return 0, inf, nil
-	case "RELU6":
-		return 0, 6, nil
-	case "RELU_N1_TO_1":
-		return -1, 1, nil
-	}
-	return 0, 0, op.Unsupported("activation %s", activation)
 }
 
 // rescaleTables returns, for 8-bit inputs whose quantisation differs from the output's, a table
@@ -171,16 +149,11 @@ func prepareUnpack(c *op.Call) (op.Run, error) {
 
 // inferSplit has the axis first and the value second.
 func inferSplit(c *op.Call) error {
-	a, err := layout.Scalar(c.In[0])
+	x, n := c.In[1], len(c.Out)
+	axis, err := axisOf(c, 0, x.Rank())
 	if err != nil {
 		return err
 	}
-	x := c.In[1]
-	axis, err := op.Axis(a, x.Rank())
-	if err != nil {
-		return err
-	}
-	n := len(c.Out)
 	if n == 0 || x.Shape[axis]%n != 0 {
 		return fmt.Errorf("axis %d of %s is not a multiple of %d", axis, tensor.FormatShape(x.Shape), n)
 	}
@@ -190,12 +163,8 @@ func inferSplit(c *op.Call) error {
 
 // inferSplitV has the value, the sizes and the axis; one size may be -1.
 func inferSplitV(c *op.Call) error {
-	a, err := layout.Scalar(c.In[2])
-	if err != nil {
-		return err
-	}
 	x := c.In[0]
-	axis, err := op.Axis(a, x.Rank())
+	axis, err := axisOf(c, 2, x.Rank())
 	if err != nil {
 		return err
 	}
@@ -231,12 +200,8 @@ func inferSplitV(c *op.Call) error {
 // prepareSplit takes the parts' sizes from the outputs' shapes.
 func prepareSplit(value, axisInput int, params ...int) layout.Prepare {
 	return layout.PrepareOnce(func(c *op.Call) (op.Run, error) {
-		a, err := layout.Scalar(c.In[axisInput])
-		if err != nil {
-			return nil, err
-		}
 		x := c.In[value].Shape
-		axis, err := op.Axis(a, len(x))
+		axis, err := axisOf(c, axisInput, len(x))
 		if err != nil {
 			return nil, err
 		}

@@ -7,23 +7,13 @@ import (
 
 	"github.com/opmeter/opmeter/internal/kernel/move"
 	"github.com/opmeter/opmeter/internal/kernel/order"
+	"github.com/opmeter/opmeter/internal/kernel/quantise"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
 )
-
-func orderDefs() []op.Def {
-	return []op.Def{
-		lite("ARG_MAX", 2, inferArg, layout.PrepareOnce(prepareArg(false), 1)),
-		lite("ARG_MIN", 2, inferArg, layout.PrepareOnce(prepareArg(true), 1)),
-		lite("TOPK_V2", 2, inferTopK, prepareTopK),
-		lite("UNIQUE", 1, inferUnique, op.Simple(runUnique)),
-		lite("WHERE", 1, inferWhere, op.Simple(runWhere)),
-		lite("BUCKETIZE", 1, inferBucketize, prepareBucketize),
-	}
-}
 
 // indexType returns the integer type of an index output: the declared type, because converters do
 // not always set the option.
@@ -46,12 +36,8 @@ func inferArg(c *op.Call) error {
 	if err != nil {
 		return err
 	}
-	a, err := layout.Scalar(c.In[1])
-	if err != nil {
-		return err
-	}
 	x := c.In[0]
-	axis, err := op.Axis(a, x.Rank())
+	axis, err := axisOf(c, 1, x.Rank())
 	if err != nil {
 		return err
 	}
@@ -64,87 +50,71 @@ func inferArg(c *op.Call) error {
 
 func prepareArg(least bool) layout.Prepare {
 	return func(c *op.Call) (op.Run, error) {
-		a, err := layout.Scalar(c.In[1])
+		shape, t := c.In[0].Shape, c.In[0].Type
+		axis, err := axisOf(c, 1, len(shape))
 		if err != nil {
 			return nil, err
 		}
-		axis, err := op.Axis(a, c.In[0].Rank())
-		if err != nil {
-			return nil, err
+		if t == tensor.Bool {
+			t = tensor.Uint8
 		}
-		bytes := runArg[uint8](axis, least)
-		run := map[tensor.Type]op.Run{
-			tensor.Float32: runArg[float32](axis, least), tensor.Float64: runArg[float64](axis, least),
-			tensor.Int8: runArg[int8](axis, least), tensor.Int16: runArg[int16](axis, least), tensor.Int32: runArg[int32](axis, least),
-			tensor.Int64: runArg[int64](axis, least), tensor.Uint8: bytes, tensor.Bool: bytes,
-		}[c.In[0].Type]
-		if run == nil {
-			return nil, op.Unsupported("elements of type %v", c.In[0].Type)
+		make := tensor.PickNumber(t, runArg[float32], runArg[float64], runArg[int8], runArg[int16], runArg[int32], runArg[int64], runArg[uint8], nil, nil, nil)
+		if make == nil {
+			return nil, op.Unsupported("elements of type %v", t)
 		}
-		if shape := c.In[0].Shape; c.Const(1) {
-			c.Recipe = recipe.Arg{Outer: layout.Outer(shape, axis), N: shape[axis], Inner: layout.Inner(shape, axis), Least: least}
+		arg := recipe.Arg{Outer: layout.Outer(shape, axis), N: shape[axis], Inner: layout.Inner(shape, axis), Least: least}
+		if c.Const(1) {
+			c.Recipe = arg
 		}
-		return run, nil
+		return make(arg), nil
 	}
 }
 
 // runArg finds the first of the largest (or smallest) elements along an axis.
-func runArg[T tensor.Number](axis int, least bool) op.Run {
+func runArg[T tensor.Number](a recipe.Arg) op.Run {
 	var x []T // made once, as the closure below: a run must not allocate
-	var best []int
-	var n, in int
+	best, n, in := make([]int, a.Outer*a.Inner), a.N, a.Inner
+	f := simd.ArgMaxKernels()
 	work := func(lo, hi int) {
+		if in == 1 && !a.Least && f != nil && largestOfRows(f, best[lo:hi], x[lo*n:hi*n], n) {
+			return
+		}
 		for o := lo; o < hi; o++ {
 			at := o/in*n*in + o%in
 			v := x[at]
 			best[o] = 0
 			for k := 1; k < n; k++ {
 				at += in
-				if w := x[at]; least && w < v || !least && w > v {
+				if w := x[at]; a.Least && w < v || !a.Least && w > v {
 					best[o], v = k, w
 				}
 			}
 		}
 	}
-	var from *tensor.Tensor
-	vectors := largestOfRows[T](simd.ArgMaxKernels(), &from, &best, &n)
-	if least {
-		vectors = nil
-	}
 	return func(c *op.Call) error {
-		y := c.Out[0]
-		x, n, in = tensor.Of[T](c.In[0]), c.In[0].Shape[axis], layout.Inner(c.In[0].Shape, axis)
-		best = slices.Grow(best[:0], y.Len())[:y.Len()]
-		from = c.In[0]
-		if in == 1 && vectors != nil {
-			c.Pool.For(y.Len(), max(1, 16384/n), vectors)
-			return layout.PutInts(y, best)
-		}
-		c.Pool.For(y.Len(), max(1, 16384/n), work)
-		return layout.PutInts(y, best)
+		x = tensor.Of[T](c.In[0])
+		c.Pool.For(len(best), max(1, 16384/n), work)
+		return layout.PutInts(c.Out[0], best)
 	}
 }
 
-// largestOfRows finds the largest elements of rows lo to hi; nil if SIMD has no loop for the
+// largestOfRows finds the largest elements of rows with SIMD; false if it has no kernel for the
 // type.
-func largestOfRows[T tensor.Number](f *simd.ArgMax, from **tensor.Tensor, best *[]int, n *int) func(lo, hi int) {
-	if f == nil {
-		return nil
+func largestOfRows[T tensor.Number](f *simd.ArgMax, best []int, x []T, n int) bool {
+	switch x := any(x).(type) {
+	case []float32:
+		f.Floats(best, x, n)
+	case []int8:
+		f.Bytes(best, quantise.Bits(x), n, true)
+	case []uint8:
+		f.Bytes(best, x, n, false)
+	default:
+		return false
 	}
-	switch any(T(0)).(type) {
-	case float32:
-		return func(lo, hi int) { f.Floats((*best)[lo:hi], tensor.Of[float32](*from)[lo**n:hi**n], *n) }
-	case int8, uint8:
-		return func(lo, hi int) { f.Bytes((*best)[lo:hi], (*from).Data[lo**n:hi**n], *n, (*from).Type == tensor.Int8) }
-	}
-	return nil
+	return true
 }
 
-func inferTopK(c *op.Call) error {
-	k, err := layout.Scalar(c.In[1])
-	if err != nil {
-		return err
-	}
+func inferTopK(c *op.Call, k int) error {
 	shape := like(c.In[0].Shape)
 	last := len(shape) - 1
 	if last < 0 || k < 0 || k > shape[last] {
@@ -219,25 +189,17 @@ func runWhere(c *op.Call) error {
 	return layout.NonZeroCoordinates(tensor.Of[int64](c.Out[0]), c.In[0], c.In[0].Rank(), 1)
 }
 
-func inferBucketize(c *op.Call) error {
-	c.SetOut(0, tensor.Int32, like(c.In[0].Shape))
-	return nil
-}
-
 // prepareBucketize counts the boundaries that are not above each element.
 func prepareBucketize(c *op.Call) (op.Run, error) {
 	bounds := c.Node.Attrs.Floats("boundaries")
 	if !slices.IsSorted(bounds) {
 		return nil, fmt.Errorf("boundaries are not in order")
 	}
-	run := map[tensor.Type]op.Run{
-		tensor.Float32: runBucketize[float32](bounds), tensor.Float64: runBucketize[float64](bounds),
-		tensor.Int32: runBucketize[int32](bounds), tensor.Int64: runBucketize[int64](bounds),
-	}[c.In[0].Type]
-	if run == nil {
+	make := tensor.PickNumber(c.In[0].Type, runBucketize[float32], runBucketize[float64], nil, nil, runBucketize[int32], runBucketize[int64], nil, nil, nil, nil)
+	if make == nil {
 		return nil, op.Unsupported("elements of type %v", c.In[0].Type)
 	}
-	return run, nil
+	return make(bounds), nil
 }
 
 func runBucketize[T tensor.Number](bounds []float32) op.Run {

@@ -4,26 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
-	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 )
-
-func shapeDefs() []op.Def {
-	view := func(name string, needs int, infer func(c *op.Call) error) op.Def {
-		return op.Def{Domain: graph.TFLite, Name: name, Infer: layout.Needs(needs, infer), Prepare: layout.CopyAll, InPlace: true}
-	}
-	return []op.Def{
-		view("RESHAPE", 1, inferReshape),
-		view("SQUEEZE", 1, inferSqueeze),
-		view("EXPAND_DIMS", 2, inferExpandDims),
-		view("BITCAST", 1, inferBitcast),
-		view("DENSIFY", 1, layout.SameAsInput),
-		{Domain: graph.TFLite, Name: "SHAPE", Infer: layout.Needs(1, inferShape), Prepare: prepareShape, ShapeOnly: true},
-		{Domain: graph.TFLite, Name: "RANK", Infer: layout.Needs(1, inferRank), Prepare: prepareShape, ShapeOnly: true},
-	}
-}
 
 // inferReshape takes the shape from the second input if it is a list, else from the options. One
 // dimension may be -1.
@@ -89,12 +72,8 @@ func inferSqueeze(c *op.Call) error {
 }
 
 func inferExpandDims(c *op.Call) error {
-	axis, err := layout.Scalar(c.In[1])
-	if err != nil {
-		return err
-	}
 	x := c.In[0]
-	a, err := op.Axis(axis, x.Rank()+1)
+	a, err := axisOf(c, 1, x.Rank()+1)
 	if err != nil {
 		return err
 	}
@@ -135,11 +114,4 @@ func inferShape(c *op.Call) error {
 func inferRank(c *op.Call) error {
 	c.SetOut(0, tensor.Int32, []int{})
 	return nil
-}
-
-func prepareShape(c *op.Call) (op.Run, error) {
-	if c.Node.Op == "RANK" {
-		return func(c *op.Call) error { return layout.PutInts(c.Out[0], []int{c.In[0].Rank()}) }, nil
-	}
-	return func(c *op.Call) error { return layout.PutInts(c.Out[0], c.In[0].Shape) }, nil
 }

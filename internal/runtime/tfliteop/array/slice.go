@@ -9,16 +9,6 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 )
 
-func sliceDefs() []op.Def {
-	return []op.Def{
-		moved("SLICE", 3, slice),
-		moved("STRIDED_SLICE", 4, stridedSlice),
-		lite("DYNAMIC_UPDATE_SLICE", 3, layout.SameAsInput, prepareUpdateSlice),
-		moved("REVERSE_V2", 2, reverse),
-		lite("REVERSE_SEQUENCE", 2, layout.SameAsInput, prepareReverseSequence),
-	}
-}
-
 // slice has begin and size; size -1 extends to the end.
 func slice(c *op.Call) (g layout.Geometry, err error) {
 	begin, err := op.Ints(c.In[1])
@@ -44,39 +34,31 @@ func slice(c *op.Call) (g layout.Geometry, err error) {
 	return layout.StridedSlice(x.Shape, begin, slices.Repeat([]int{1}, len(begin)), size)
 }
 
-// strided is a resolved STRIDED_SLICE: one entry for each axis of the view before axes are
-// removed.
-type strided struct {
-	shape  []int // of the result
-	view   []int // same elements, as they are walked
-	stride []int // in elements
-	from   int
-}
-
-// resolveStrided applies the masks. The specification may be shorter than the rank, may insert
-// axes, and may skip axes with one ellipsis.
-func resolveStrided(c *op.Call) (s strided, err error) {
+// stridedSlice applies the masks. The specification may be shorter than the rank, may insert axes,
+// and may skip axes with one ellipsis.
+func stridedSlice(c *op.Call) (g layout.Geometry, err error) {
 	var spec [3][]int
 	for i := range spec {
 		if spec[i], err = op.Ints(c.In[i+1]); err != nil {
-			return s, err
+			return g, err
 		}
 	}
 	begin, end, step := spec[0], spec[1], spec[2]
 	if len(end) != len(begin) || len(step) != len(begin) {
-		return s, fmt.Errorf("%d begins, %d ends and %d strides", len(begin), len(end), len(step))
+		return g, fmt.Errorf("%d begins, %d ends and %d strides", len(begin), len(end), len(step))
 	}
 	a := c.Node.Attrs
 	beginMask, endMask, shrink := a.Int("begin_mask", 0), a.Int("end_mask", 0), a.Int("shrink_axis_mask", 0)
 	ellipsis, newAxis, offset := a.Int("ellipsis_mask", 0), a.Int("new_axis_mask", 0), a.Bool("offset", false)
 	shape := c.In[0].Shape
 	strides := tensor.Strides(shape)
-	axis := 0
-	whole := func() {
-		s.shape = append(s.shape, shape[axis])
-		s.view = append(s.view, shape[axis])
-		s.stride = append(s.stride, strides[axis])
-		axis++
+	var out, view, by []int // result; same elements, as they are walked, with strides
+	axis, from := 0, 0
+	add := func(n, stride int) { out, view, by = append(out, n), append(view, n), append(by, stride) }
+	whole := func(last int) {
+		for ; axis < last; axis++ {
+			add(shape[axis], strides[axis])
+		}
 	}
 	seen := false
 	for i := range begin {
@@ -84,7 +66,7 @@ func resolveStrided(c *op.Call) (s strided, err error) {
 		switch {
 		case ellipsis&bit != 0:
 			if seen {
-				return s, fmt.Errorf("more than one ellipsis")
+				return g, fmt.Errorf("more than one ellipsis")
 			}
 			seen = true
 			rest := 0 // axes of the input that the entries after this one take
@@ -93,45 +75,37 @@ func resolveStrided(c *op.Call) (s strided, err error) {
 					rest++
 				}
 			}
-			for axis < len(shape)-rest {
-				whole()
-			}
+			whole(len(shape) - rest)
 			continue
 		case newAxis&bit != 0:
-			s.shape = append(s.shape, 1)
+			out = append(out, 1)
 			continue
 		}
 		if axis >= len(shape) {
-			return s, fmt.Errorf("%d entries for shape %s", len(begin), tensor.FormatShape(shape))
+			return g, fmt.Errorf("%d entries for shape %s", len(begin), tensor.FormatShape(shape))
 		}
-		r, err := axisRange(shape[axis], begin[i], end[i], step[i], maskBits{beginMask&bit != 0, endMask&bit != 0, shrink&bit != 0, offset})
+		first, n, err := axisRange(shape[axis], begin[i], end[i], step[i], maskBits{beginMask&bit != 0, endMask&bit != 0, shrink&bit != 0, offset})
 		if err != nil {
-			return s, fmt.Errorf("axis %d of %s: %w", axis, tensor.FormatShape(shape), err)
+			return g, fmt.Errorf("axis %d of %s: %w", axis, tensor.FormatShape(shape), err)
 		}
-		s.from += r.first * strides[axis]
+		from += first * strides[axis]
 		if shrink&bit == 0 {
-			s.shape = append(s.shape, r.n)
-			s.view = append(s.view, r.n)
-			s.stride = append(s.stride, step[i]*strides[axis])
+			add(n, step[i]*strides[axis])
 		}
 		axis++
 	}
-	for axis < len(shape) {
-		whole()
-	}
-	return s, nil
+	whole(len(shape))
+	return layout.ViewGeometry(out, view, by, from)
 }
 
 // maskBits are the options of one axis of a STRIDED_SLICE: begin and end are ignored, a single
 // element is selected, the end counts from the begin.
 type maskBits struct{ begin, end, shrink, offset bool }
 
-// walk is the start of a slice along an axis and its number of elements.
-type walk struct{ first, n int }
-
-func axisRange(d, begin, end, step int, m maskBits) (walk, error) {
+// axisRange returns the first index of a slice along an axis, and its number of elements.
+func axisRange(d, begin, end, step int, m maskBits) (first, n int, err error) {
 	if step == 0 {
-		return walk{}, fmt.Errorf("the stride is zero")
+		return 0, 0, fmt.Errorf("the stride is zero")
 	}
 	b := clampIndex(begin, d, step)
 	if m.begin {
@@ -142,9 +116,9 @@ func axisRange(d, begin, end, step int, m maskBits) (walk, error) {
 	}
 	if m.shrink {
 		if b < 0 || b >= d {
-			return walk{}, fmt.Errorf("index %d is outside", begin)
+			return 0, 0, fmt.Errorf("index %d is outside", begin)
 		}
-		return walk{b, 1}, nil
+		return b, 1, nil
 	}
 	var e int
 	switch {
@@ -159,11 +133,11 @@ func axisRange(d, begin, end, step int, m maskBits) (walk, error) {
 	}
 	switch {
 	case step > 0 && e > b:
-		return walk{b, (e-b-1)/step + 1}, nil
+		return b, (e-b-1)/step + 1, nil
 	case step < 0 && e < b:
-		return walk{b, (b-e-1)/-step + 1}, nil
+		return b, (b-e-1)/-step + 1, nil
 	}
-	return walk{}, nil
+	return 0, 0, nil
 }
 
 // clampIndex resolves a negative index and clamps it to where a walk with the step can begin or
@@ -176,14 +150,6 @@ func clampIndex(i, d, step int) int {
 		return min(max(i, 0), d)
 	}
 	return min(max(i, -1), d-1)
-}
-
-func stridedSlice(c *op.Call) (layout.Geometry, error) {
-	s, err := resolveStrided(c)
-	if err != nil {
-		return layout.Geometry{}, err
-	}
-	return layout.ViewGeometry(s.shape, s.view, s.stride, s.from)
 }
 
 // prepareUpdateSlice copies the operand and then the update over it; the start is clamped so that
@@ -207,12 +173,8 @@ func prepareUpdateSlice(c *op.Call) (op.Run, error) {
 	})
 }
 
-func reverse(c *op.Call) (g layout.Geometry, err error) {
+func reverse(c *op.Call, axes []int) (g layout.Geometry, err error) {
 	x := c.In[0]
-	axes, err := op.Ints(c.In[1])
-	if err != nil {
-		return g, err
-	}
 	strides := tensor.Strides(x.Shape)
 	turned := make([]bool, x.Rank())
 	from := 0

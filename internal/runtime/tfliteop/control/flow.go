@@ -1,3 +1,5 @@
+// Package control implements TFLite's control flow, calls of subgraphs, resources (variables and
+// hash tables) and random numbers: operators that use services of the engine.
 package control
 
 import (
@@ -9,28 +11,43 @@ import (
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
+	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 )
 
 // Defs lists the operators of this package.
-func Defs() []op.Def { return slices.Concat(flowDefs(), variableDefs(), tableDefs(), randomDefs()) }
-
-func flowDefs() []op.Def {
-	lite := func(name string, infer func(c *op.Call) error, prepare func(c *op.Call) (op.Run, error)) op.Def {
-		// A subgraph may hold variables, so that no call of one is ever folded.
-		return op.Def{Domain: graph.TFLite, Name: name, Infer: infer, Prepare: prepare, Stateful: true}
+func Defs() []op.Def {
+	var all []op.Def
+	add := func(name string, infer func(c *op.Call) error, prepare func(c *op.Call) (op.Run, error)) {
+		all = append(all, op.Def{Domain: graph.TFLite, Name: name, Infer: infer, Prepare: prepare})
 	}
-	return []op.Def{
-		lite("IF", inferDeclared, prepareIf),
-		lite("STABLEHLO_CASE", inferDeclared, prepareCase),
-		lite("WHILE", inferDynamic, prepareWhile),
-		lite("STABLEHLO_WHILE", inferDynamic, prepareWhile),
-		lite("CALL", inferDeclared, prepareCall("subgraph")),
-		lite("STABLEHLO_COMPOSITE", inferDeclared, prepareCall("decomposition_subgraph_index")),
-		lite("CALL_ONCE", func(*op.Call) error { return nil }, prepareCallOnce),
+	add("VAR_HANDLE", inferHandle, prepareHandle)
+	add("HASHTABLE", inferHandle, op.Simple(runHashtable))
+	stateless := len(all)
+	add("READ_VARIABLE", layout.Needs(1, inferRead), prepareRead)
+	add("ASSIGN_VARIABLE", layout.Needs(2, inferNothing), prepareAssign)
+	add("HASHTABLE_IMPORT", layout.Needs(3, inferImport), op.Simple(runImport))
+	add("HASHTABLE_FIND", layout.Needs(3, inferFind), op.Simple(runFind))
+	add("HASHTABLE_SIZE", layout.Needs(1, inferSize), op.Simple(runSize))
+	add("RANDOM_UNIFORM", layout.Needs(1, inferRandom), prepareRandom(uniform))
+	add("RANDOM_STANDARD_NORMAL", layout.Needs(1, inferRandom), prepareRandom(normal))
+	add("MULTINOMIAL", layout.Needs(2, inferMultinomial), prepareMultinomial)
+	// A subgraph may hold variables, so calls are never folded.
+	add("IF", layout.Needs(1, inferDeclared), prepareIf)
+	add("STABLEHLO_CASE", layout.Needs(1, inferDeclared), prepareCase)
+	add("WHILE", inferDynamic, prepareWhile)
+	add("STABLEHLO_WHILE", inferDynamic, prepareWhile)
+	add("CALL", inferDeclared, prepareCall("subgraph"))
+	add("STABLEHLO_COMPOSITE", inferDeclared, prepareCall("decomposition_subgraph_index"))
+	add("CALL_ONCE", inferNothing, prepareCallOnce)
+	for i := range all[stateless:] {
+		all[stateless+i].Stateful = true
 	}
+	return all
 }
 
 func inferDynamic(*op.Call) error { return op.ErrDynamic }
+
+func inferNothing(*op.Call) error { return nil }
 
 // inferDeclared uses the shapes that the file declares for the outputs if the inputs have their
 // declared shapes. Otherwise the shapes are determined at run time.
@@ -62,18 +79,25 @@ func fixed(v *graph.Value) bool {
 	return v.HasShape && v.Type != tensor.Invalid && !slices.ContainsFunc(v.Shape, func(d int) bool { return d < 0 })
 }
 
-// body returns the runner of the graph that an attribute names.
-func body(c *op.Call, attr string) (op.Body, error) {
-	g, ok := c.Node.Attrs.Graph(attr)
-	if !ok {
-		return nil, fmt.Errorf("attribute %s is missing", attr)
+// bodies returns the runners of the graphs that attributes name.
+func bodies(c *op.Call, attrs ...string) (list []op.Body, err error) {
+	for _, attr := range attrs {
+		g, ok := c.Node.Attrs.Graph(attr)
+		if !ok {
+			return nil, fmt.Errorf("attribute %s is missing", attr)
+		}
+		b, err := c.Env.Body(g)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, b)
 	}
-	return c.Env.Body(g)
+	return list, nil
 }
 
-// call runs a graph that is not a turn of a loop, and hands its results out. Graphs that
-// call others twice each, some levels deep, run as often as an endless loop.
-func (h handed) call(c *op.Call, b op.Body, in []*tensor.Tensor) error {
+// call runs a graph that is not an iteration of a loop and copies its results to the outputs.
+// Graphs that call others twice each, some levels deep, run as often as an endless loop.
+func (h results) call(c *op.Call, b op.Body, in []*tensor.Tensor) error {
 	if err := c.Env.Turn(time.Time{}, true); err != nil {
 		return err
 	}
@@ -84,14 +108,14 @@ func (h handed) call(c *op.Call, b op.Body, in []*tensor.Tensor) error {
 	return h.put(c, out)
 }
 
-// handed is memory of results that a node returns: that of the last run, where it suffices.
-type handed []struct {
+// results is the memory of the results of a node: that of the last run, if it suffices.
+type results []struct {
 	data  []byte
 	shape []int
 }
 
-// copy makes y a copy of result i, which it keeps the memory of.
-func (h handed) copy(i int, y, r *tensor.Tensor) {
+// copy makes y a copy of result i in memory that h keeps.
+func (h results) copy(i int, y, r *tensor.Tensor) {
 	q := y.Quant
 	defer func() { y.Quant = cmp.Or(q, y.Quant) }()
 	if r.Data == nil || r.Type == tensor.String || r.Type.IsContainer() || r.Type == tensor.Resource {
@@ -111,12 +135,12 @@ func (h handed) copy(i int, y, r *tensor.Tensor) {
 	copy(y.Data, r.Data)
 }
 
-// put hands copies of the results of a subgraph out.
-func (h handed) put(c *op.Call, results []*tensor.Tensor) error {
-	if len(results) != len(c.Out) {
-		return fmt.Errorf("subgraph has %d outputs, the operator %d", len(results), len(c.Out))
+// put copies the results of a subgraph to the outputs.
+func (h results) put(c *op.Call, from []*tensor.Tensor) error {
+	if len(from) != len(c.Out) {
+		return fmt.Errorf("subgraph has %d outputs, the operator %d", len(from), len(c.Out))
 	}
-	for i, r := range results {
+	for i, r := range from {
 		if !c.Wants(i) {
 			continue
 		}
@@ -147,26 +171,19 @@ func truth(x *tensor.Tensor) (bool, error) {
 }
 
 func prepareIf(c *op.Call) (op.Run, error) {
-	if err := c.NeedInputs(1); err != nil {
-		return nil, err
-	}
-	yes, err := body(c, "then_subgraph_index")
+	branches, err := bodies(c, "then_subgraph_index", "else_subgraph_index")
 	if err != nil {
 		return nil, err
 	}
-	no, err := body(c, "else_subgraph_index")
-	if err != nil {
-		return nil, err
-	}
-	h := make(handed, len(c.Out))
+	h := make(results, len(c.Out))
 	return func(c *op.Call) error {
-		b := no
 		t, err := truth(c.In[0])
 		if err != nil {
 			return err
 		}
+		b := branches[1]
 		if t {
-			b = yes
+			b = branches[0]
 		}
 		return h.call(c, b, c.In[1:])
 	}, nil
@@ -174,9 +191,6 @@ func prepareIf(c *op.Call) (op.Run, error) {
 
 // prepareCase takes the last branch for an index that is out of range.
 func prepareCase(c *op.Call) (op.Run, error) {
-	if err := c.NeedInputs(1); err != nil {
-		return nil, err
-	}
 	refs, _ := c.Node.Attrs["branch_subgraph_indices"].([]graph.GraphRef)
 	if len(refs) == 0 {
 		for _, g := range c.Node.Attrs.Ints("branch_subgraph_indices") {
@@ -194,7 +208,7 @@ func prepareCase(c *op.Call) (op.Run, error) {
 	if len(branches) == 0 {
 		return nil, fmt.Errorf("no branches")
 	}
-	h := make(handed, len(c.Out))
+	h := make(results, len(c.Out))
 	return func(c *op.Call) error {
 		at, err := op.Ints(c.In[0])
 		if err != nil {
@@ -212,15 +226,12 @@ func prepareCase(c *op.Call) (op.Run, error) {
 }
 
 func prepareWhile(c *op.Call) (op.Run, error) {
-	cond, err := body(c, "cond_subgraph_index")
+	graphs, err := bodies(c, "cond_subgraph_index", "body_subgraph_index")
 	if err != nil {
 		return nil, err
 	}
-	step, err := body(c, "body_subgraph_index")
-	if err != nil {
-		return nil, err
-	}
-	h := make(handed, len(c.Out))
+	cond, step := graphs[0], graphs[1]
+	h := make(results, len(c.Out))
 	return func(c *op.Call) error {
 		state := c.In
 		began := time.Now()
@@ -240,44 +251,40 @@ func prepareWhile(c *op.Call) (op.Run, error) {
 				return err
 			}
 			if !again {
-				break
+				return h.put(c, state)
 			}
 			if state, err = step.Run(state); err != nil {
 				return err
 			}
 		}
-		return h.put(c, state)
 	}, nil
 }
 
 func prepareCall(attr string) func(c *op.Call) (op.Run, error) {
 	return func(c *op.Call) (op.Run, error) {
-		b, err := body(c, attr)
+		b, err := bodies(c, attr)
 		if err != nil {
 			return nil, err
 		}
-		h := make(handed, len(c.Out))
-		return func(c *op.Call) error { return h.call(c, b, c.In) }, nil
+		h := make(results, len(c.Out))
+		return func(c *op.Call) error { return h.call(c, b[0], c.In) }, nil
 	}
 }
 
 // prepareCallOnce runs the subgraph in the first inference of a session only.
 func prepareCallOnce(c *op.Call) (op.Run, error) {
-	g, ok := c.Node.Attrs.Graph("init_subgraph_index")
-	if !ok {
-		return nil, fmt.Errorf("attribute init_subgraph_index is missing")
-	}
-	b, err := c.Env.Body(g)
+	const attr = "init_subgraph_index"
+	b, err := bodies(c, attr)
 	if err != nil {
 		return nil, err
 	}
-	key := fmt.Sprintf("call_once/%d", g)
-	env := c.Env
+	g, _ := c.Node.Attrs.Graph(attr)
+	key, env := fmt.Sprintf("call_once/%d", g), c.Env
 	return func(*op.Call) error {
 		if env.State(key) != nil {
 			return nil
 		}
-		if _, err := b.Run(nil); err != nil {
+		if _, err := b[0].Run(nil); err != nil {
 			return err
 		}
 		env.SetState(key, true)

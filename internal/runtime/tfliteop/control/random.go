@@ -5,22 +5,9 @@ import (
 	"math"
 
 	"github.com/opmeter/opmeter/internal/kernel/random"
-	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
-	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 )
-
-func randomDefs() []op.Def {
-	lite := func(name string, infer func(c *op.Call) error, prepare func(c *op.Call) (op.Run, error)) op.Def {
-		return op.Def{Domain: graph.TFLite, Name: name, Infer: infer, Prepare: prepare, Stateful: true}
-	}
-	return []op.Def{
-		lite("RANDOM_UNIFORM", layout.Needs(1, inferRandom), prepareRandom(uniform)),
-		lite("RANDOM_STANDARD_NORMAL", layout.Needs(1, inferRandom), prepareRandom(normal)),
-		lite("MULTINOMIAL", layout.Needs(2, inferMultinomial), prepareMultinomial),
-	}
-}
 
 // philox is the counter-based generator Philox 4x32 with ten rounds.
 type philox struct {
@@ -30,8 +17,8 @@ type philox struct {
 	left    int
 }
 
-// newPhilox seeds a generator. Two zero seeds ask for an arbitrary sequence;
-// here it is always the same, so that profiles can be repeated.
+// newPhilox seeds a generator. Two zero seeds request an arbitrary sequence. It is always the same
+// here, so that profiles are reproducible.
 func newPhilox(c *op.Call) *philox {
 	lo, hi := uint64(c.Node.Attrs.Int("seed", 0)), uint64(c.Node.Attrs.Int("seed2", 0))
 	return &philox{key: [2]uint32{uint32(lo), uint32(lo >> 32)}, counter: [4]uint32{0, 0, uint32(hi), uint32(hi >> 32)}}
@@ -114,7 +101,7 @@ func normal(p *philox, y []float32) {
 	}
 }
 
-// inferMultinomial has logits of shape batch x classes and the number of samples.
+// inferMultinomial reads logits of shape batch x classes and the number of samples.
 func inferMultinomial(c *op.Call) error {
 	n, err := op.Ints(c.In[1])
 	if err != nil {
@@ -161,7 +148,7 @@ func prepareMultinomial(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// cumulate sums the unnormalised probabilities of logits.
+// cumulate computes cumulative sums of the unnormalised probabilities of logits.
 func cumulate(sum []float64, logits []float32) {
 	top := logits[0]
 	for _, v := range logits {

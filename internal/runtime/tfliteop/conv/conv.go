@@ -9,10 +9,15 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
 )
 
-// convShape reads the geometry of CONV_2D and DEPTHWISE_CONV_2D. The filter is
-// [OC,KH,KW,C/groups], or [1,KH,KW,OC] when depthwise.
-func convShape(c *op.Call, depthwise bool) (conv.Shape, error) {
-	var s conv.Shape
+// layer2D is the geometry of CONV_2D and DEPTHWISE_CONV_2D. The filter is [OC,KH,KW,C/groups], or
+// [1,KH,KW,OC] when depthwise.
+type layer2D struct {
+	conv.Shape
+	depthwise bool
+}
+
+func convShape(c *op.Call) (layer2D, error) {
+	s := layer2D{depthwise: c.Node.Op == "DEPTHWISE_CONV_2D"}
 	for i := range 2 {
 		if err := layer.NeedRank(c, i, 4); err != nil {
 			return s, err
@@ -24,11 +29,11 @@ func convShape(c *op.Call, depthwise bool) (conv.Shape, error) {
 		return s, err
 	}
 	dh, dw := layer.Dilations(c)
-	s = conv.Shape{N: x[0], H: x[1], W: x[2], C: x[3], OC: w[0], KH: w[1], KW: w[2], StrideH: sh, StrideW: sw, DilH: dh, DilW: dw, Groups: 1}
+	s.Shape = conv.Shape{N: x[0], H: x[1], W: x[2], C: x[3], OC: w[0], KH: w[1], KW: w[2], StrideH: sh, StrideW: sw, DilH: dh, DilW: dw, Groups: 1}
 	switch {
-	case depthwise && w[0] != 1:
+	case s.depthwise && w[0] != 1:
 		return s, c.Errorf("depthwise filter %s does not begin with 1", tensor.FormatShape(w))
-	case depthwise:
+	case s.depthwise:
 		s.OC = w[3]
 		if s.C < 1 || s.OC%s.C != 0 {
 			return s, c.Errorf("%d output channels are not a multiple of %d input channels", s.OC, s.C)
@@ -54,43 +59,27 @@ func convShape(c *op.Call, depthwise bool) (conv.Shape, error) {
 	return s, nil
 }
 
-func inferConv(depthwise bool) func(c *op.Call) error {
-	return func(c *op.Call) error {
-		s, err := convShape(c, depthwise)
-		if err != nil {
-			return err
-		}
-		c.SetOut(0, layer.OutType(c, c.In[0].Type), []int{s.N, s.OH, s.OW, s.OC})
-		return nil
-	}
+func inferConv(c *op.Call, s layer2D) {
+	c.SetOut(0, layer.OutType(c, c.In[0].Type), []int{s.N, s.OH, s.OW, s.OC})
 }
 
-func prepareConv(depthwise bool) func(c *op.Call) (op.Run, error) {
-	return func(c *op.Call) (op.Run, error) {
-		s, err := convShape(c, depthwise)
-		if err != nil {
-			return nil, err
-		}
-		x, w := c.In[0].Type, c.In[1].Type
-		if x == tensor.Float32 && layer.IsHybrid(w) && c.Const(1) && layer.Quantised(c.In[1]) {
-			return hybridConv(c, s, depthwise)
-		}
-		if x == tensor.Float32 {
-			return floatConv(c, s, depthwise)
-		}
-		if !c.Const(1) || c.Has(2) && !c.Const(2) {
-			return nil, op.Unsupported("integer weights that are not constant")
-		}
-		switch {
-		case x == tensor.Int8 && (w == tensor.Int8 || w == tensor.Int4 || w == tensor.Int2):
-			return intConv[int8](c, s, depthwise)
-		case x == tensor.Uint8 && w == tensor.Uint8:
-			return intConv[uint8](c, s, depthwise)
-		case x == tensor.Int16 && (w == tensor.Int8 || w == tensor.Int4):
-			return wideConv(c, s, depthwise)
-		}
-		return nil, op.Unsupported("%v input with %v weights", x, w)
+func prepareConv(c *op.Call, s layer2D) (op.Run, error) {
+	x, w := c.In[0].Type, c.In[1].Type
+	switch integers := c.Const(1) && (!c.Has(2) || c.Const(2)); {
+	case x == tensor.Float32 && layer.IsHybrid(w) && c.Const(1) && layer.Quantised(c.In[1]):
+		return hybridConv(c, s.Shape, s.depthwise)
+	case x == tensor.Float32:
+		return floatConv(c, s.Shape, s.depthwise)
+	case !integers:
+		return nil, op.Unsupported("integer weights that are not constant")
+	case x == tensor.Int8 && (w == tensor.Int8 || w == tensor.Int4 || w == tensor.Int2):
+		return intConv[int8](c, s.Shape, s.depthwise)
+	case x == tensor.Uint8 && w == tensor.Uint8:
+		return intConv[uint8](c, s.Shape, s.depthwise)
+	case x == tensor.Int16 && (w == tensor.Int8 || w == tensor.Int4):
+		return wideConv(c, s.Shape, s.depthwise)
 	}
+	return nil, op.Unsupported("%v input with %v weights", x, w)
 }
 
 // floatConv runs in float32; weights of other types are converted once.
@@ -103,38 +92,29 @@ func floatConv(c *op.Call, s conv.Shape, depthwise bool) (op.Run, error) {
 	if depthwise {
 		make = conv.NewDepthwiseNHWC
 	}
-	load := func(c *op.Call) (w, b []float32, err error) {
-		if w, err = layer.Floats(c.In[1]); err == nil && c.Has(2) && c.In[2].Len() > 0 {
-			b, err = layer.Floats(c.In[2])
-		}
-		return w, b, err
-	}
-	fixed := c.Const(1) && (!c.Has(2) || c.Const(2))
-	var conv *conv.Float32
-	if fixed {
-		w, b, err := load(c)
+	if c.Const(1) && (!c.Has(2) || c.Const(2)) {
+		w, b, err := layer.FloatPair(c, 1, 2)
 		if err != nil {
 			return nil, err
 		}
-		conv = make(s, w, b, act)
+		conv := make(s, w, b, act)
 		c.Kernel = conv.Name()
 		if !depthwise {
 			c.Copied(1)
 		}
-	} else {
-		c.Kernel = "unpacked"
+		return layer.Direct(conv.Run), nil
 	}
+	c.Kernel = "unpacked"
+	var conv *conv.Float32
 	return func(c *op.Call) error {
-		if !fixed {
-			w, b, err := load(c)
-			if err != nil {
-				return err
-			}
-			if conv == nil {
-				conv = make(s, w, b, act)
-			} else {
-				conv.SetWeights(w, b)
-			}
+		w, b, err := layer.FloatPair(c, 1, 2)
+		if err != nil {
+			return err
+		}
+		if conv == nil {
+			conv = make(s, w, b, act)
+		} else {
+			conv.SetWeights(w, b)
 		}
 		conv.Run(c.Pool, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]))
 		return nil
@@ -143,26 +123,18 @@ func floatConv(c *op.Call, s conv.Shape, depthwise bool) (op.Run, error) {
 
 // requant returns the requantisation of 32-bit sums to the output's type.
 func requant(c *op.Call, channels int) (quantise.Requant, error) {
-	ms, err := layer.ChannelMultipliers(c.In[0], c.In[1], c.Out[0], channels)
+	by, err := layer.ChannelMultipliers(c.In[0], c.In[1], c.Out[0], channels)
 	if err != nil {
 		return quantise.Requant{}, err
 	}
-	_, zero, err := layer.ScaleOf(c.Out[0])
-	if err != nil {
-		return quantise.Requant{}, err
-	}
-	lo, hi, err := layer.ClampOf(c.Node.Attrs.Str("fused_activation_function", "NONE"), c.Out[0])
-	if err != nil {
-		return quantise.Requant{}, err
-	}
-	q := quantise.Requant{Mul: ms, Zero: zero, Min: lo, Max: hi}
-	if c.Has(2) && c.In[2].Len() > 0 {
+	q, err := layer.Requant(c, by)
+	if err == nil && c.Has(2) && c.In[2].Len() > 0 {
 		if c.In[2].Type != tensor.Int32 {
 			return q, op.Unsupported("%v biases", c.In[2].Type)
 		}
 		q.Bias = tensor.Of[int32](c.In[2])
 	}
-	return q, nil
+	return q, err
 }
 
 func intConv[T int8 | uint8](c *op.Call, s conv.Shape, depthwise bool) (op.Run, error) {
@@ -183,35 +155,22 @@ func intConv[T int8 | uint8](c *op.Call, s conv.Shape, depthwise bool) (op.Run, 
 		return nil, err
 	}
 	c.Kernel = conv.Name()
-	return func(c *op.Call) error {
-		conv.Run(c.Pool, tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]))
-		return nil
-	}, nil
+	return layer.Direct(conv.Run), nil
 }
 
 // packConv packs an 8-bit filter in place if all zero points are equal, others as differences to
 // their zero points.
-func packConv[T int8 | uint8](filter *tensor.Tensor, s conv.Shape, depthwise bool, zero int32, q quantise.Requant) (*conv.Int8[T], error) {
-	zeroW, one := layer.WeightZero(filter)
-	switch {
-	case depthwise || !one:
-	case filter.Type == tensor.Int8:
-		return conv.NewInt8[T](s, tensor.Of[int8](filter), zeroW, zero, q), nil
-	case filter.Type == tensor.Uint8:
-		return conv.NewInt8[T](s, tensor.Of[uint8](filter), zeroW, zero, q), nil
-	case filter.Type == tensor.Int4 || filter.Type == tensor.Int2:
-		w, err := tensor.All[int8](filter)
+func packConv[T int8 | uint8](filter *tensor.Tensor, s conv.Shape, depthwise bool, zero int32, q quantise.Requant) (k *conv.Int8[T], err error) {
+	if depthwise {
+		w, err := layer.Weights(filter)
 		if err != nil {
 			return nil, err
 		}
-		return conv.NewInt8[T](s, w, zeroW, zero, q), nil
-	}
-	w, err := layer.Weights(filter)
-	if err != nil {
-		return nil, err
-	}
-	if depthwise {
 		return conv.NewDepthwiseInt8[T](s, w, zero, q), nil
 	}
-	return conv.NewInt8[T](s, w, 0, zero, q), nil
+	err = layer.ReadWeights(filter,
+		func(w []int8, z int32) { k = conv.NewInt8[T](s, w, z, zero, q) },
+		func(w []uint8, z int32) { k = conv.NewInt8[T](s, w, z, zero, q) },
+		func(w []int16) { k = conv.NewInt8[T](s, w, 0, zero, q) })
+	return k, err
 }

@@ -13,41 +13,12 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
 )
 
-// WideSums converts q to a recipe.
-func WideSums(q *gemm.Requant16) recipe.Sums {
-	return recipe.Sums{Bias: q.Bias, Mul: q.Mul, Min: q.Min, Max: q.Max, Wide: !q.Narrow}
-}
-
 func newWide(c *op.Call, channels int) (*gemm.Requant16, error) {
-	ms, err := layer.ChannelMultipliers(c.In[0], c.In[1], c.Out[0], channels)
+	by, err := layer.ChannelMultipliers(c.In[0], c.In[1], c.Out[0], channels)
 	if err != nil {
 		return nil, err
 	}
-	lo, hi, err := layer.ClampOf(c.Node.Attrs.Str("fused_activation_function", "NONE"), c.Out[0])
-	if err != nil {
-		return nil, err
-	}
-	q := &gemm.Requant16{Mul: ms, Min: lo, Max: hi}
-	if c.Has(2) && c.In[2].Len() > 0 {
-		if q.Bias, q.Narrow, err = WideBias(c.In[2]); err != nil {
-			return nil, err
-		}
-	}
-	return q, nil
-}
-
-// WideBias reads a 64-bit bias, or a 32-bit one, which also makes the sums 32 bits wide.
-func WideBias(t *tensor.Tensor) (b []int64, narrow bool, err error) {
-	switch t.Type {
-	case tensor.Int64:
-		return tensor.Of[int64](t), false, nil
-	case tensor.Int32:
-		for _, v := range tensor.Of[int32](t) {
-			b = append(b, int64(v))
-		}
-		return b, true, nil
-	}
-	return nil, false, op.Unsupported("%v biases", t.Type)
+	return layer.Requant16(c, by, 2)
 }
 
 // wideConv is a convolution of int16 activations with weights of 8 or fewer bits.
@@ -63,9 +34,9 @@ func wideConv(c *op.Call, s conv.Shape, depthwise bool) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Recipe = recipe.Conv{Shape: s, Depthwise: depthwise, Sums: WideSums(q)}
+	c.Recipe = recipe.Conv{Shape: s, Depthwise: depthwise, Sums: layer.WideSumsOf(q)}
 	if !depthwise && (s.Groups == 1 || s.C > s.Groups) && !plainProduct(&s) {
-		if run := windowsWide(c, s, q, wv); run != nil {
+		if run := inPlaceWide(c, s, q, wv); run != nil {
 			return run, nil
 		}
 	}
@@ -84,8 +55,7 @@ func wideConv(c *op.Call, s conv.Shape, depthwise bool) (op.Run, error) {
 	if depthwise {
 		so, st = 1, s.OC
 	}
-	var x, y []int16 // of the run, whose loop is made once
-	positions := func(lo, hi int) {
+	return layer.Ranges(s.N*s.OH*s.OW, max(1, 4096/max(1, s.OC*s.KH*s.KW*cg)), func(y, x []int16, lo, hi int) {
 		for p := lo; p < hi; p++ {
 			n, oy, ox := p/s.OW/s.OH, p/s.OW%s.OH, p%s.OW
 			for o := range s.OC {
@@ -110,12 +80,7 @@ func wideConv(c *op.Call, s conv.Shape, depthwise bool) (op.Run, error) {
 				y[p*s.OC+o] = q.One(acc, o)
 			}
 		}
-	}
-	return func(c *op.Call) error {
-		x, y = tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0])
-		c.Pool.For(s.N*s.OH*s.OW, max(1, 4096/max(1, s.OC*s.KH*s.KW*cg)), positions)
-		return nil
-	}, nil
+	}), nil
 }
 
 // bytes reports whether all weights have 8 bits.
@@ -139,8 +104,8 @@ func splitConv(c *op.Call, s conv.Shape, q *gemm.Requant16, w []int32, depthwise
 	return halved(c, 0, q, s.OC, conv.Run)
 }
 
-// reals converts weights to float32.
-func reals(w []int32) []float32 {
+// reals converts integer weights to float32.
+func reals[T int8 | int32](w []T) []float32 {
 	v := make([]float32, len(w))
 	for i, x := range w {
 		v[i] = float32(x)
@@ -151,8 +116,13 @@ func reals(w []int32) []float32 {
 // halved computes with the high and low bytes of the 16-bit input in, with run in float32.
 func halved(c *op.Call, in int, q *gemm.Requant16, channels int, run func(p *workers.Pool, x, y []float32)) op.Run {
 	split := gemm.NewSplitInt16(q, channels, c.In[in].Len(), c.Out[0].Len(), func(n int) []float32 { return op.ScratchOf[float32](c, n) }, run)
+	return on(in, split.Run)
+}
+
+// on is [layer.Direct] for input in.
+func on[X, Y tensor.Number](in int, run func(p *workers.Pool, x []X, y []Y)) op.Run {
 	return func(c *op.Call) error {
-		split.Run(c.Pool, tensor.Of[int16](c.In[in]), tensor.Of[int16](c.Out[0]))
+		run(c.Pool, tensor.Of[X](c.In[in]), tensor.Of[Y](c.Out[0]))
 		return nil
 	}
 }
@@ -160,18 +130,15 @@ func halved(c *op.Call, in int, q *gemm.Requant16, channels int, run func(p *wor
 // widePatches is the number of patches that are multiplied together.
 const widePatches = 48
 
-// windowsWide reads windows where they lie; nil where it cannot.
-func windowsWide(c *op.Call, s conv.Shape, q *gemm.Requant16, w []int32) op.Run {
+// inPlaceWide reads the input in place; it returns nil where no kernel can.
+func inPlaceWide(c *op.Call, s conv.Shape, q *gemm.Requant16, w []int32) op.Run {
 	conv := conv.NewInt16(w, q, s)
 	if conv == nil {
 		return nil
 	}
 	c.Kernel = conv.Name(widePatches)
 	workspace := op.ScratchOf[int16](c, conv.ScratchSize())
-	return func(c *op.Call) error {
-		conv.Run(c.Pool, tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0]), workspace)
-		return nil
-	}
+	return layer.Direct(func(p *workers.Pool, x, y []int16) { conv.Run(p, x, y, workspace) })
 }
 
 // plainProduct tells whether each position makes one of the results.
@@ -185,10 +152,7 @@ func packedWide(c *op.Call, s conv.Shape, p *gemm.PackedInt8, q *gemm.Requant16)
 	product := gemm.NewInt16(p, q)
 	if plainProduct(&s) {
 		c.Kernel = p.Name(widePatches)
-		return func(c *op.Call) error {
-			product.Run(c.Pool, s.N*s.H*s.W, tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0]))
-			return nil
-		}
+		return layer.Direct(func(p *workers.Pool, x, y []int16) { product.Run(p, s.N*s.H*s.W, x, y) })
 	}
 	line := product.RowLength()
 	patches := op.ScratchOf[int16](c, c.Pool.Threads()*widePatches*line)
@@ -209,7 +173,7 @@ func packedWide(c *op.Call, s conv.Shape, p *gemm.PackedInt8, q *gemm.Requant16)
 	}
 }
 
-// widePatch writes what output position at sees; beyond the borders is zero.
+// widePatch writes the receptive field of output position at, zero beyond the borders.
 func widePatch(dst, x []int16, s *conv.Shape, at int) {
 	n, oy, ox := at/s.OW/s.OH, at/s.OW%s.OH, at%s.OW
 	// how often values are copied for a line of taps, and how many taps at a time

@@ -1,7 +1,6 @@
 package conv
 
 import (
-	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/conv"
 	"github.com/opmeter/opmeter/internal/kernel/element"
@@ -11,17 +10,17 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
 )
 
-// conv3D is a convolution over [N,D,H,W,C] with a filter [KD,KH,KW,C,OC], or its
-// transpose with a filter [KD,KH,KW,OC,C].
+// conv3D is a convolution over [N,D,H,W,C] with a filter [KD,KH,KW,C,OC], or its transpose with a
+// filter [KD,KH,KW,OC,C].
 type conv3D struct {
 	n, c, oc            int
 	in, out, k, s, d, p [3]int
+	data, bias          int // input numbers; 1 is the filter
 }
 
-var axes3D = [3]string{"d", "h", "w"}
-
+// options reads strides and dilation factors.
 func (v *conv3D) options(c *op.Call) error {
-	for i, a := range axes3D {
+	for i, a := range []string{"d", "h", "w"} {
 		v.s[i] = c.Node.Attrs.Int("stride_"+a, 1)
 		v.d[i] = max(1, c.Node.Attrs.Int("dilation_"+a+"_factor", 1))
 		if v.s[i] < 1 || v.k[i] < 1 {
@@ -38,7 +37,7 @@ func shapeConv3D(c *op.Call) (*conv3D, error) {
 		}
 	}
 	x, w := c.In[0].Shape, c.In[1].Shape
-	v := &conv3D{n: x[0], c: x[4], oc: w[4], in: [3]int(x[1:4]), k: [3]int(w[:3])}
+	v := &conv3D{bias: 2, n: x[0], c: x[4], oc: w[4], in: [3]int(x[1:4]), k: [3]int(w[:3])}
 	if err := v.options(c); err != nil {
 		return nil, err
 	}
@@ -55,22 +54,11 @@ func shapeConv3D(c *op.Call) (*conv3D, error) {
 	return v, nil
 }
 
-func inferConv3D(shape func(c *op.Call) (*conv3D, error), data int) func(c *op.Call) error {
-	return func(c *op.Call) error {
-		v, err := shape(c)
-		if err != nil {
-			return err
-		}
-		c.SetOut(0, layer.OutType(c, c.In[data].Type), []int{v.n, v.out[0], v.out[1], v.out[2], v.oc})
-		return nil
-	}
+func inferConv3D(c *op.Call, v *conv3D) {
+	c.SetOut(0, layer.OutType(c, c.In[v.data].Type), []int{v.n, v.out[0], v.out[1], v.out[2], v.oc})
 }
 
-func prepareConv3D(c *op.Call) (op.Run, error) {
-	v, err := shapeConv3D(c)
-	if err != nil {
-		return nil, err
-	}
+func prepareConv3D(c *op.Call, v *conv3D) (op.Run, error) {
 	if c.In[0].Type != tensor.Float32 {
 		return nil, op.Unsupported("%v input", c.In[0].Type)
 	}
@@ -78,9 +66,15 @@ func prepareConv3D(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Const(1) && (!c.Has(2) || c.Const(2)) {
-		if run, err := v.lines(c, act); run != nil || err != nil {
-			return run, err
+	w, bias, both, err := v.constants(c)
+	if err != nil {
+		return nil, err
+	}
+	if both {
+		if volume := v.vectors(w, bias, act); volume != nil {
+			c.Copied(1)
+			c.Kernel = volume.Name()
+			return layer.Direct(volume.Run), nil
 		}
 	}
 	g := gemm.Params{N: v.oc, K: v.k[0] * v.k[1] * v.k[2] * v.c, Act: act, Exact: true}
@@ -89,27 +83,28 @@ func prepareConv3D(c *op.Call) (op.Run, error) {
 	rows := op.ScratchOf[float32](c, chunk*g.K)
 	var packed *gemm.PackedB
 	if c.Const(1) {
-		w, err := layer.Floats(c.In[1])
-		if err != nil {
-			return nil, err
-		}
 		packed = gemm.PackB(g.K, g.N, w, 0, false)
 		c.Copied(1)
 		c.Kernel = packed.Name(g)
 	}
-	var x []float32 // of the run, whose loop is made once
+	var x []float32 // set by each run; the closure is allocated once
 	first := 0
 	gather := func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			v.window(rows[i*g.K:][:g.K], first+i, x)
 		}
 	}
-	return func(c *op.Call) error {
+	return func(c *op.Call) (err error) {
 		x = tensor.Of[float32](c.In[0])
 		y := tensor.Of[float32](c.Out[0])
 		g := g
-		var err error
-		if g.BiasN, err = layer.Floats(c.Input(2)); err != nil {
+		var w []float32
+		if packed == nil {
+			w, g.BiasN, err = layer.FloatPair(c, 1, 2)
+		} else {
+			g.BiasN, err = layer.BiasOf(c, 2)
+		}
+		if err != nil {
 			return err
 		}
 		for p := 0; p < positions; p += chunk {
@@ -117,60 +112,17 @@ func prepareConv3D(c *op.Call) (op.Run, error) {
 			c.Pool.For(g.M, max(1, layer.Grain/max(1, g.K)), gather)
 			if packed != nil {
 				gemm.MultiplyPacked(c.Pool, g, rows, packed, y[p*v.oc:])
-				continue
+			} else {
+				gemm.Multiply(c.Pool, g, rows, w, y[p*v.oc:])
 			}
-			w, err := layer.Floats(c.In[1])
-			if err != nil {
-				return err
-			}
-			gemm.Multiply(c.Pool, g, rows, w, y[p*v.oc:])
 		}
 		return nil
 	}, nil
 }
 
-// lines is a convolution in vectors that gathers nothing; nil if absent.
-func (v *conv3D) lines(c *op.Call, act activation.Clamp) (op.Run, error) {
-	w, err := layer.Floats(c.In[1])
-	if err != nil {
-		return nil, err
-	}
-	bias, err := layer.Floats(c.Input(2))
-	if err != nil {
-		return nil, err
-	}
-	volume := conv.NewNDHWC(conv.Shape{
-		N: v.n, C: v.c, H: v.in[1], W: v.in[2], OC: v.oc, OH: v.out[1], OW: v.out[2], KH: v.k[1], KW: v.k[2],
-		StrideH: v.s[1], StrideW: v.s[2], DilH: v.d[1], DilW: v.d[2], PadT: v.p[1], PadL: v.p[2],
-	}, conv.Depth{In: v.in[0], Out: v.out[0], Kernel: v.k[0], Stride: v.s[0], Dilation: v.d[0], Pad: v.p[0]}, w, bias, act)
-	if volume == nil {
-		return nil, nil
-	}
-	c.Copied(1)
-	c.Kernel = volume.Name()
-	return func(c *op.Call) error {
-		volume.Run(c.Pool, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]))
-		return nil
-	}, nil
-}
-
-// gathered is how many values of windows are gathered at once at most: as much as a second-level
-// cache holds beside weights.
+// gathered is the maximum number of input values that are gathered for one matrix multiplication:
+// as many as a second-level cache holds beside weights.
 const gathered = 1 << 16
-
-// clampAll is [element.Bound] for many values.
-func clampAll(p *workers.Pool, v []float32, a activation.Clamp) {
-	if !a.On {
-		return
-	}
-	workers.Do(p, len(v), layer.Grain, clampArgs{v, a}, func(c clampArgs, lo, hi int) { element.Bound(c.v[lo:hi], c.a.Min, c.a.Max) })
-}
-
-// clampArgs is what a piece of clampAll needs.
-type clampArgs struct {
-	v []float32
-	a activation.Clamp
-}
 
 // split turns a position into batch and coordinates.
 func split(p int, dims [3]int) (n int, at [3]int) {
@@ -213,13 +165,6 @@ func (v *conv3D) window(row []float32, p int, x []float32) {
 	}
 }
 
-// addTo adds a bias, nil for none.
-func addTo(v, bias []float32) {
-	for i, b := range bias {
-		v[i] += b
-	}
-}
-
 // shapeConv3DTranspose: inputs are output shape, filter, data, bias.
 func shapeConv3DTranspose(c *op.Call) (*conv3D, error) {
 	for _, i := range []int{1, 2} {
@@ -241,7 +186,7 @@ func shapeConv3DTranspose(c *op.Call) (*conv3D, error) {
 		return nil, err
 	}
 	x, w := c.In[2].Shape, c.In[1].Shape
-	v := &conv3D{n: x[0], c: x[4], oc: w[3], in: [3]int(x[1:4]), out: [3]int(shape[1:4]), k: [3]int(w[:3])}
+	v := &conv3D{data: 2, bias: 3, n: x[0], c: x[4], oc: w[3], in: [3]int(x[1:4]), out: [3]int(shape[1:4]), k: [3]int(w[:3])}
 	if err := v.options(c); err != nil {
 		return nil, err
 	}
@@ -256,11 +201,7 @@ func shapeConv3DTranspose(c *op.Call) (*conv3D, error) {
 	return v, nil
 }
 
-func prepareConv3DTranspose(c *op.Call) (op.Run, error) {
-	v, err := shapeConv3DTranspose(c)
-	if err != nil {
-		return nil, err
-	}
+func prepareConv3DTranspose(c *op.Call, v *conv3D) (op.Run, error) {
 	if c.In[2].Type != tensor.Float32 {
 		return nil, op.Unsupported("%v input", c.In[2].Type)
 	}
@@ -268,12 +209,16 @@ func prepareConv3DTranspose(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Const(1) && (!c.Has(3) || c.Const(3)) {
-		if run, err := v.transposedPictures(c, act); run != nil || err != nil {
+	w, bias, both, err := v.constants(c)
+	if err != nil {
+		return nil, err
+	}
+	if both {
+		if run, err := v.transposedPlanes(c, w, bias, act); run != nil || err != nil {
 			return run, err
 		}
 	}
-	var x, y, w, bias []float32 // of the run, whose loop is made once
+	var x, y []float32 // set by each run; the closure is allocated once
 	// Each output gathers the inputs that would scatter into it.
 	positions := func(lo, hi int) {
 		for p := lo; p < hi; p++ {
@@ -283,13 +228,9 @@ func prepareConv3DTranspose(c *op.Call) (op.Run, error) {
 			}
 		}
 	}
-	return func(c *op.Call) error {
+	return func(c *op.Call) (err error) {
 		x, y = tensor.Of[float32](c.In[2]), tensor.Of[float32](c.Out[0])
-		var err error
-		if w, err = layer.Floats(c.In[1]); err != nil {
-			return err
-		}
-		if bias, err = layer.Floats(c.Input(3)); err != nil {
+		if w, bias, err = layer.FloatPair(c, 1, 3); err != nil {
 			return err
 		}
 		c.Pool.For(v.n*v.out[0]*v.out[1]*v.out[2], max(1, layer.Grain/max(1, v.k[0]*v.k[1]*v.k[2]*v.c*v.oc)), positions)
@@ -321,5 +262,72 @@ func (v *conv3D) gather(p int, x, out, w, bias []float32) {
 			}
 		}
 	}
-	addTo(out, bias)
+	for j, b := range bias {
+		out[j] += b
+	}
+}
+
+// constants returns the filter if it is constant, and the bias if both are constant or absent.
+func (v *conv3D) constants(c *op.Call) (w, bias []float32, both bool, err error) {
+	if !c.Const(1) {
+		return nil, nil, false, nil
+	}
+	if w, err = layer.Floats(c.In[1]); err == nil && (!c.Has(v.bias) || c.Const(v.bias)) {
+		bias, err = layer.Floats(c.Input(v.bias))
+		both = true
+	}
+	return w, bias, both, err
+}
+
+// vectors returns the SIMD kernel that reads the input in place; nil if it is absent.
+func (v *conv3D) vectors(w, bias []float32, act activation.Clamp) *conv.NDHWC {
+	return conv.NewNDHWC(conv.Shape{
+		N: v.n, C: v.c, H: v.in[1], W: v.in[2], OC: v.oc, OH: v.out[1], OW: v.out[2], KH: v.k[1], KW: v.k[2],
+		StrideH: v.s[1], StrideW: v.s[2], DilH: v.d[1], DilW: v.d[2], PadT: v.p[1], PadL: v.p[2],
+	}, conv.Depth{In: v.in[0], Out: v.out[0], Kernel: v.k[0], Stride: v.s[0], Dilation: v.d[0], Pad: v.p[0]}, w, bias, act)
+}
+
+// transposedPlanes is a 3D transposed convolution with SIMD: each plane of the input adds 2D
+// transposed convolutions to planes of the output, in order. It returns nil without SIMD, and for
+// dilated taps.
+func (v *conv3D) transposedPlanes(c *op.Call, w, bias []float32, act activation.Clamp) (op.Run, error) {
+	if v.d[1] != 1 || v.d[2] != 1 {
+		return nil, nil
+	}
+	taps, s := v.k[1]*v.k[2], conv.TransposedShape{
+		N: 1, H: v.in[1], W: v.in[2], C: v.c, OC: v.oc, OH: v.out[1], OW: v.out[2], KH: v.k[1], KW: v.k[2],
+		StrideH: v.s[1], StrideW: v.s[2], PadT: v.p[1], PadL: v.p[2],
+	}
+	// The filter has the output channels after the taps.
+	turned := make([]float32, taps*v.oc*v.c)
+	planes := make([]*conv.Transposed, v.k[0])
+	for kd := range planes {
+		for i := range taps * v.oc {
+			copy(turned[(i%v.oc*taps+i/v.oc)*v.c:][:v.c], w[(kd*taps*v.oc+i)*v.c:])
+		}
+		if planes[kd] = conv.NewTransposed(s, turned); planes[kd] == nil {
+			return nil, nil
+		}
+	}
+	finish, err := newFinish(c, v.n*v.out[0]*v.out[1]*v.out[2], v.oc, act)
+	if err != nil {
+		return nil, err
+	}
+	c.Copied(1)
+	c.Kernel = planes[0].Name()
+	in, out := v.in[1]*v.in[2]*v.c, v.out[1]*v.out[2]*v.oc
+	return func(c *op.Call) error {
+		x, y := tensor.Of[float32](c.In[2]), tensor.Of[float32](c.Out[0])
+		clear(y)
+		for i := range v.n * v.in[0] {
+			for kd, t := range planes {
+				d := i%v.in[0]*v.s[0] - v.p[0] + kd*v.d[0]
+				if uint(d) < uint(v.out[0]) {
+					t.Add(c.Pool, x[i*in:][:in], y[(i/v.in[0]*v.out[0]+d)*out:][:out])
+				}
+			}
+		}
+		finish.run(c.Pool, y, bias)
+		return nil
+	}, nil
 }

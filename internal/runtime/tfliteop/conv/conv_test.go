@@ -34,7 +34,7 @@ func window(in, k, stride, dil int, same bool) (out, pad int) {
 	return out, max(0, (out-1)*stride+reach-in) / 2
 }
 
-// spec is a convolution: sizes of pictures, filter and steps.
+// spec is a convolution: sizes of images, filter and strides.
 type spec struct {
 	n, c, oc, groups           int
 	in, k, stride, dil         [3]int
@@ -249,7 +249,7 @@ func TestConv2D(t *testing.T) {
 	}
 }
 
-// A filter larger than the picture, no channels out and no pictures: nothing comes, with
+// A filter larger than the image, no channels out and no images: the output is empty, with
 // one thread and with two.
 func TestEmptyResults(t *testing.T) {
 	t.Parallel()
@@ -311,7 +311,7 @@ func TestHybrid(t *testing.T) {
 			lo, hi = -128, 127
 		}
 		x, w, b := optest.Draw(r, s.n*elements(s.in[:]...)*s.c, lo, hi), optest.Draw(r, taps*per*s.oc, -128, 127), optest.Draw(r, s.oc, -9, 9)
-		for n := range s.n { // each picture has the whole range
+		for n := range s.n { // each image has the whole range
 			x[n*len(x)/s.n], x[n*len(x)/s.n+1] = float64(lo), float64(hi)
 		}
 		name, shape := "CONV_2D", []int{s.oc, s.k[1], s.k[2], per}

@@ -1,3 +1,5 @@
+// Package conv implements TFLite's convolutions: plain, depthwise, transposed and
+// three-dimensional, for floats and quantised values.
 package conv
 
 import (
@@ -8,13 +10,21 @@ import (
 
 // Defs lists the operators of this package.
 func Defs() []op.Def {
-	defs := []op.Def{
-		{Name: "CONV_2D", Types: layer.ConvTypes, Infer: inferConv(false), Prepare: prepareConv(false), Fuses: true},
-		{Name: "DEPTHWISE_CONV_2D", Types: layer.ConvTypes, Infer: inferConv(true), Prepare: prepareConv(true), Fuses: true},
-		{Name: "TRANSPOSE_CONV", Types: layer.ConvTypes, Infer: inferTConv(shapeTConv), Prepare: prepareTConv(shapeTConv), Fuses: true},
-		{Domain: graph.TFLiteCustom, Name: "Convolution2DTransposeBias", Types: layer.ConvTypes, Infer: inferTConv(shapeTConvBias), Prepare: prepareTConv(shapeTConvBias), Fuses: true},
-		{Name: "CONV_3D", Types: layer.FloatOnly, Infer: inferConv3D(shapeConv3D, 0), Prepare: prepareConv3D, Fuses: true},
-		{Name: "CONV_3D_TRANSPOSE", Types: layer.FloatOnly, Infer: inferConv3D(shapeConv3DTranspose, 2), Prepare: prepareConv3DTranspose, Fuses: true},
+	conv := func(name string) op.Def {
+		return layer.Shaped(op.Def{Name: name, Types: layer.ConvTypes, Fuses: true}, convShape, inferConv, prepareConv)
 	}
-	return layer.InTFLite(defs)
+	tconv := func(domain, name string, shape func(c *op.Call) (tconv, error)) op.Def {
+		return layer.Shaped(op.Def{Domain: domain, Name: name, Types: layer.ConvTypes, Fuses: true}, shape, inferTConv, prepareTConv)
+	}
+	conv3D := func(name string, shape func(c *op.Call) (*conv3D, error), prepare func(c *op.Call, v *conv3D) (op.Run, error)) op.Def {
+		return layer.Shaped(op.Def{Name: name, Types: layer.FloatOnly, Fuses: true}, shape, inferConv3D, prepare)
+	}
+	return layer.InTFLite([]op.Def{
+		conv("CONV_2D"),
+		conv("DEPTHWISE_CONV_2D"),
+		tconv("", "TRANSPOSE_CONV", shapeTConv),
+		tconv(graph.TFLiteCustom, "Convolution2DTransposeBias", shapeTConvBias),
+		conv3D("CONV_3D", shapeConv3D, prepareConv3D),
+		conv3D("CONV_3D_TRANSPOSE", shapeConv3DTranspose, prepareConv3DTranspose),
+	})
 }

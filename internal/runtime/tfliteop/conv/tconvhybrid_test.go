@@ -59,7 +59,7 @@ func TestHybridTranspose(t *testing.T) {
 			for i := range from {
 				from[i] = float32(x[n*batch+i])
 			}
-			scale, _ := layer.QuantizeRow(q, from, true)
+			scale, _ := layer.QuantiseRow(q, from, true)
 			acc := make([]float32, s.oh*s.ow*s.oc)
 			for p := range batch {
 				y, xx, i := p/s.c/s.w, p/s.c%s.w, p%s.c

@@ -16,27 +16,26 @@ import (
 )
 
 // Hybrid operators have float activations and integer weights of up to 8 bits. A row of
-// activations is quantised on the fly, the dot products are integers and are scaled back. The
+// activations is quantised at run time, the dot products are integers and are dequantised. The
 // rules are those of TFLite's reference kernels.
 
 // Hybrid is a matrix of integer weights [n, k] that is multiplied by rows of floats.
 type Hybrid struct {
 	n, k   int
-	w      []float32 // integers
 	scales []float32 // one, or one a row of weights
 	asym   bool
-	chunk  int // products whose sum float32 holds exactly
-	q, sum []float32
-	whole  []int32
-	// With SIMD, replaces w and chunk: the row's quantised values, with their scale and zero
-	// point.
+	sum    []float32
+
+	// With SIMD: packed weights, and their zero point.
 	packed *gemm.PackedInt8
-	stored []uint8
 	table  [1]gemm.ByteTable
-	scale  [1]float32
-	zero   [1]int32
 	back   quantise.FloatScale // with the bias and the limits of the run
-	many   *hybridRows         // nil where rows are done one by one
+	many   *hybridRows
+
+	// Without SIMD.
+	w, q  []float32 // weights and a row as integers
+	chunk int       // number of products whose sum float32 holds exactly
+	whole []int32
 }
 
 // hybridRows is scratch memory for rows that are multiplied together.
@@ -61,7 +60,7 @@ const together = 32
 // Together allocates memory for rows rows, which [Hybrid.Rows] then multiplies together where
 // that is faster.
 func (h *Hybrid) Together(rows int) {
-	if n := min(rows, together); n > 1 && h.packed != nil {
+	if n := min(rows, together); h.packed != nil && (n > 1 || h.many == nil) {
 		h.many = &hybridRows{
 			q: make([]float32, n*h.k), scales: make([]float32, n), zeros: make([]int32, n), stored: make([]uint8, n*h.k), tables: make([]gemm.ByteTable, n), whole: make([]int32, n*h.n),
 			quantise: h.quantiseRows, scale: h.scaleRows,
@@ -69,53 +68,58 @@ func (h *Hybrid) Together(rows int) {
 	}
 }
 
-// Rows is Run for rows rows.
+// Rows writes the results y of rows rows of x: dequantised sums, plus the bias if present, clamped.
 func (h *Hybrid) Rows(p *workers.Pool, rows int, y, x, bias []float32, act activation.Clamp) {
-	if h.many == nil {
-		for r := range rows {
-			h.Run(p, y[r*h.n:], x[r*h.k:], bias, act)
+	for most := 1; rows > 0; rows, x, y = rows-most, x[most*h.k:], y[most*h.n:] {
+		if h.packed == nil {
+			sums, scale := h.Row(p, x)
+			copy(y[:h.n], sums)
+			ScaleBack(y[:h.n], scale, h.scales, bias, act)
+			continue
 		}
-		return
-	}
-	most := len(h.many.scales)
-	for ; rows > 0; rows, x, y = rows-most, x[most*h.k:], y[most*h.n:] {
-		if rows <= most {
-			h.block(p, rows, y, x, bias, act)
-			return
-		}
+		most = min(rows, len(h.many.scales))
 		h.block(p, most, y, x, bias, act)
 	}
 }
 
-// block multiplies rows together.
+// block is Rows for rows that are multiplied together.
 func (h *Hybrid) block(p *workers.Pool, rows int, y, x, bias []float32, act activation.Clamp) {
+	h.multiply(p, rows, x)
 	m := h.many
-	m.x, m.y, h.back.Bias, h.back.Act = x, y, bias, act
+	m.y, h.back.Bias, h.back.Act = y, bias, act
+	p.For(rows, max(1, Grain/(1+h.n)), m.scale)
+	m.y, h.back.Bias = nil, nil
+}
+
+// multiply computes the integer sums of rows, with SIMD.
+func (h *Hybrid) multiply(p *workers.Pool, rows int, x []float32) {
+	m := h.many
+	m.x = x
 	p.For(rows, max(1, Grain/(1+h.k)), m.quantise)
+	m.x = nil
 	tables := h.table[:] // of all rows, where they have one zero point
 	if h.asym {
 		tables = m.tables[:rows]
 	}
 	gemm.MultiplyInt8(p, rows, m.stored, tables, h.packed, m.whole)
-	p.For(rows, max(1, Grain/(1+h.n)), m.scale)
-	m.x, m.y, h.back.Bias = nil, nil, nil
 }
 
 // quantiseRows quantises rows lo to hi of a block.
 func (h *Hybrid) quantiseRows(lo, hi int) {
 	m := h.many
-	h.codes(m.stored[lo*h.k:], m.q[lo*h.k:], m.x[lo*h.k:], m.scales[lo:hi], m.zeros[lo:hi])
+	h.quantiseAll(m.stored[lo*h.k:], m.q[lo*h.k:], m.x[lo*h.k:], m.scales[lo:hi], m.zeros[lo:hi])
 	for r := lo; h.asym && r < hi; r++ {
 		m.tables[r].Fill(false, m.zeros[r]+withoutSign)
 	}
 }
 
-// codes quantises as many rows as there are scales; workspace is scratch memory of the same size.
-func (h *Hybrid) codes(dst []uint8, workspace, x, scales []float32, zeros []int32) {
+// quantiseAll quantises as many rows as there are scales; workspace is scratch memory of the same
+// size.
+func (h *Hybrid) quantiseAll(dst []uint8, workspace, x, scales []float32, zeros []int32) {
 	e := simd.ElementKernels()
 	for r := 0; r < len(scales); r++ {
 		if r += e.QuantiseRows(dst[r*h.k:], x[r*h.k:], h.k, !h.asym, scales[r:], zeros[r:], withoutSign); r < len(scales) {
-			scales[r], zeros[r] = QuantizeCodes(dst[r*h.k:][:h.k], workspace[r*h.k:][:h.k], x[r*h.k:][:h.k], h.asym, withoutSign)
+			scales[r], zeros[r] = QuantiseBytes(dst[r*h.k:][:h.k], workspace[r*h.k:][:h.k], x[r*h.k:][:h.k], h.asym, withoutSign)
 		}
 	}
 }
@@ -147,7 +151,7 @@ func HybridWeights(t *tensor.Tensor) ([]int8, error) {
 
 // NewHybrid prepares quantised weights [n, k]; alone says that a run has a single row, for which
 // weights are read from memory, see [kernel.PackedQ.Rows]; asym selects the quantisation of rows,
-// see [QuantizeRow].
+// see [QuantiseRow].
 func NewHybrid(t *tensor.Tensor, n, k int, alone, asym bool) (*Hybrid, error) {
 	if !Quantised(t) {
 		return nil, op.Unsupported("%v weights without quantisation", t.Type)
@@ -165,7 +169,7 @@ func NewHybrid(t *tensor.Tensor, n, k int, alone, asym bool) (*Hybrid, error) {
 // HybridOf prepares weights of which step i of channel j is w[j*vec+i*elem], with one scale for
 // all or one per channel.
 func HybridOf(w []int8, n, k, vec, elem int, scales []float32, alone, asym bool) *Hybrid {
-	h := &Hybrid{n: n, k: k, asym: asym, scales: scales, q: make([]float32, k), sum: make([]float32, n)}
+	h := &Hybrid{n: n, k: k, asym: asym, scales: scales, sum: make([]float32, n)}
 	if packed := gemm.NewPackedInt8(n, k).SetRows(1, alone); packed.UsesSIMD() {
 		gemm.FillInt8(nil, packed, w, 0, vec, elem)
 		if h.back = (quantise.FloatScale{Weights: scales, Together: true}); len(scales) == 1 {
@@ -174,17 +178,17 @@ func HybridOf(w []int8, n, k, vec, elem int, scales []float32, alone, asym bool)
 		if h.table[0].Fill(false, withoutSign); !asym {
 			packed = packed.PrepareZero(&h.table[0])
 		}
-		h.packed, h.stored, h.whole = packed, make([]uint8, k), make([]int32, n)
+		h.packed = packed
+		h.Together(1)
 		return h
 	}
-	h.w = make([]float32, n*k)
+	h.w, h.q = make([]float32, n*k), make([]float32, k)
 	for j := range n {
 		for i := range k {
 			h.w[j*k+i] = float32(w[j*vec+i*elem])
 		}
 	}
-	// float32 represents every integer up to 2^24 exactly: 255·128·512 and 127·128·1024 are
-	// below.
+	// float32 represents every integer up to 2^24 exactly: 255·128·512 and 127·128·1024 are below.
 	if h.chunk = 1024; asym {
 		h.chunk = 512
 	}
@@ -199,11 +203,11 @@ func HybridOf(w []int8, n, k, vec, elem int, scales []float32, alone, asym bool)
 // next call.
 func (h *Hybrid) Row(p *workers.Pool, x []float32) (sums []float32, scale float32) {
 	if h.packed != nil {
-		scale = h.wholeRow(p, x)
-		element.Int32ToFloat32(h.sum, h.whole)
-		return h.sum, scale
+		h.multiply(p, 1, x)
+		element.Int32ToFloat32(h.sum, h.many.whole[:h.n])
+		return h.sum, h.many.scales[0]
 	}
-	scale, _ = QuantizeRow(h.q, x[:h.k], h.asym)
+	scale, _ = QuantiseRow(h.q, x[:h.k], h.asym)
 	if h.whole == nil {
 		gemm.Multiply(p, gemm.Params{M: 1, N: h.n, K: h.k, TransB: true, Exact: true}, h.q, h.w, h.sum)
 		return h.sum, scale
@@ -222,35 +226,10 @@ func (h *Hybrid) Row(p *workers.Pool, x []float32) (sums []float32, scale float3
 	return h.sum, scale
 }
 
-// wholeRow is Row in vectors, whose sums are in h.whole.
-func (h *Hybrid) wholeRow(p *workers.Pool, x []float32) (scale float32) {
-	h.codes(h.stored, h.q, x, h.scale[:], h.zero[:])
-	if h.asym {
-		h.table[0].Fill(false, h.zero[0]+withoutSign)
-	}
-	gemm.MultiplyInt8(p, 1, h.stored, h.table[:], h.packed, h.whole)
-	return h.scale[0]
-}
-
-// Run writes the results y of x, a row of each: sums scaled back, plus the bias where there is
-// one, clamped.
-func (h *Hybrid) Run(p *workers.Pool, y, x, bias []float32, act activation.Clamp) {
-	if h.packed != nil {
-		scale := h.wholeRow(p, x)
-		h.back.Bias, h.back.Act = bias, act
-		h.back.Rows(y, h.n, h.whole, h.n, 1, h.n, 0, nil, scale)
-		h.back.Bias = nil
-		return
-	}
-	sums, scale := h.Row(p, x)
-	copy(y[:h.n], sums)
-	ScaleBack(y[:h.n], scale, h.scales, bias, act)
-}
-
 // Scales returns the scales of the weights: one, or one per row.
 func (h *Hybrid) Scales() []float32 { return h.scales }
 
-// ScaleBack dequantises sums of a row that [QuantizeRow] has quantised, one per channel, in
+// ScaleBack dequantises sums of a row that [QuantiseRow] has quantised, one per channel, in
 // place: times the row's scale and the weights' scale (one, or one per channel), plus the bias if
 // present, clamped.
 func ScaleBack(y []float32, scale float32, weights, bias []float32, act activation.Clamp) {
@@ -280,10 +259,10 @@ func ScaleBack(y []float32, scale float32, weights, bias []float32, act activati
 	}
 }
 
-// QuantizeRow writes x as integers, minus their zero point, to q and returns the scale and the
+// QuantiseRow writes x as integers, minus their zero point, to q and returns the scale and the
 // zero point. Symmetric: scale max|x|/127, zero point 0. Asymmetric: the range of x and 0 over
 // 255 steps.
-func QuantizeRow(q, x []float32, asym bool) (scale float32, zero int32) {
+func QuantiseRow(q, x []float32, asym bool) (scale float32, zero int32) {
 	s := stepsOf(x, asym)
 	if s.none {
 		clear(q)
@@ -300,14 +279,14 @@ func QuantizeRow(q, x []float32, asym bool) (scale float32, zero int32) {
 	return s.scale, s.zero
 }
 
-// QuantizeCodes is [QuantizeRow] for 8-bit values: integers plus their zero point and plus.
+// QuantiseBytes is [QuantiseRow] for 8-bit values: integers plus their zero point and plus.
 // workspace is scratch memory of the same size.
-func QuantizeCodes(dst []uint8, workspace, x []float32, asym bool, plus int32) (scale float32, zero int32) {
+func QuantiseBytes(dst []uint8, workspace, x []float32, asym bool, plus int32) (scale float32, zero int32) {
 	s := stepsOf(x, asym)
 	if !s.none && s.e.QuantiseRow(dst[:len(x)], x, s.inv, s.lo, s.hi, s.zero+plus) {
 		return s.scale, s.zero
 	}
-	scale, zero = QuantizeRow(workspace, x, asym)
+	scale, zero = QuantiseRow(workspace, x, asym)
 	n := 0
 	if e := simd.ElementKernels(); e != nil {
 		n = e.Quantise(dst, workspace, 1, float32(-128-zero), float32(127-zero), zero+plus)
@@ -323,8 +302,7 @@ type steps struct {
 	scale, inv, lo, hi float32
 	zero               int32
 	none               bool // the row has zeros only
-	// nil without vectors, and where a number is infinite or none: what becomes of it is for
-	// plain Go to say
+	// nil without SIMD, and for infinities and NaN, which plain Go handles
 	e *simd.Elements
 }
 

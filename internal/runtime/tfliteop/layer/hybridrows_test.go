@@ -53,7 +53,7 @@ func TestHybridRows(t *testing.T) {
 		act := activation.Clamp{On: i%5 == 0, Min: -1, Max: 3}
 		want, got := make([]float32, rows*n), make([]float32, rows*n)
 		for r := range rows {
-			h.Run(pool, want[r*n:], x[r*k:], bias, act)
+			h.Rows(pool, 1, want[r*n:], x[r*k:], bias, act)
 		}
 		h.Together(rows)
 		h.Rows(pool, rows, got, x, bias, act)
@@ -78,10 +78,10 @@ func TestHybridCodes(t *testing.T) {
 		for row := range rows {
 			rangesOf(r, x[row*k:][:k])
 		}
-		h.codes(dst, make([]float32, rows*k), x, scales, zeros)
+		h.quantiseAll(dst, make([]float32, rows*k), x, scales, zeros)
 		for row := range rows {
 			q := make([]float32, k)
-			scale, zero := QuantizeRow(q, x[row*k:][:k], asym)
+			scale, zero := QuantiseRow(q, x[row*k:][:k], asym)
 			if scale != scales[row] && scale == scale || zero != zeros[row] {
 				t.Fatalf("row %d of %d of %d numbers: scale %g, zero point %d, not %g and %d", row, rows, k, scales[row], zeros[row], scale, zero)
 			}

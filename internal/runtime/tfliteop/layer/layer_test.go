@@ -91,7 +91,9 @@ func TestClampOf(t *testing.T) {
 		{"RELU", tensor.Int8, nil, 0, 0, "without quantisation"},
 		{"TANH", tensor.Int8, quant(0, 0, nil, 1), 0, 0, "fused activation TANH of integers"},
 	} {
-		lo, hi, err := ClampOf(c.act, &tensor.Tensor{Type: c.typ, Quant: c.q})
+		n := call(graph.Attrs{"fused_activation_function": c.act})
+		n.Out[0].Type, n.Out[0].Quant = c.typ, c.q
+		lo, hi, err := ClampOf(n)
 		says(t, c.act, err, c.text)
 		if lo != c.lo || hi != c.hi {
 			t.Errorf("%s of %v: %d to %d, want %d to %d", c.act, c.typ, lo, hi, c.lo, c.hi)
@@ -385,9 +387,9 @@ func TestChannelMultipliers(t *testing.T) {
 	}
 }
 
-// TestQuantizeRow: rows of floats become integers: symmetric over 127 steps on each side,
+// TestQuantiseRow: rows of floats become integers: symmetric over 127 steps on each side,
 // asymmetric over 255 with zero among them.
-func TestQuantizeRow(t *testing.T) {
+func TestQuantiseRow(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name  string
@@ -416,7 +418,7 @@ func TestQuantizeRow(t *testing.T) {
 		for i := range q {
 			q[i] = 99
 		}
-		scale, zero := QuantizeRow(q, c.x, c.asym)
+		scale, zero := QuantiseRow(q, c.x, c.asym)
 		if scale != c.scale || zero != c.zero || !slices.Equal(q, c.q) {
 			t.Errorf("%s: %v, scale %v, zero %d; want %v, %v, %d", c.name, q, scale, zero, c.q, c.scale, c.zero)
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/fixed"
+	"github.com/opmeter/opmeter/internal/kernel/gemm"
 	"github.com/opmeter/opmeter/internal/kernel/quantise"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
@@ -22,6 +23,17 @@ func ScaleOf(t *tensor.Tensor) (scale float32, zero int32, err error) {
 		zero = int32(t.Quant.Zero[0])
 	}
 	return t.Quant.Scale[0], zero, nil
+}
+
+// ScalesOf is [ScaleOf] for several tensors.
+func ScalesOf(ts ...*tensor.Tensor) (scales []float32, zeros []int32, err error) {
+	scales, zeros = make([]float32, len(ts)), make([]int32, len(ts))
+	for i, t := range ts {
+		if scales[i], zeros[i], err = ScaleOf(t); err != nil {
+			return nil, nil, err
+		}
+	}
+	return scales, zeros, nil
 }
 
 func typeOf(t *tensor.Tensor) tensor.Type {
@@ -51,8 +63,9 @@ func Round(x float32) int32 {
 	return int32(math.Round(float64(x)))
 }
 
-// ClampOf returns the range of an output after its fused activation.
-func ClampOf(act string, out *tensor.Tensor) (lo, hi int32, err error) {
+// ClampOf returns the range of output 0 after the fused activation.
+func ClampOf(c *op.Call) (lo, hi int32, err error) {
+	out, act := c.Out[0], c.Node.Attrs.Str("fused_activation_function", "NONE")
 	lo, hi = Limits(out.Type)
 	if act == "" || act == "NONE" {
 		return lo, hi, nil
@@ -99,17 +112,11 @@ func Activation(c *op.Call) (activation.Clamp, error) {
 // ChannelMultipliers returns the factors s_in*s_w[c]/s_out, one per channel. As in the reference
 // kernels the product is computed in float64, for uint8 in float32.
 func ChannelMultipliers(in, w, out *tensor.Tensor, channels int) ([]fixed.Multiplier, error) {
-	si, _, err := ScaleOf(in)
+	scales, _, err := ScalesOf(in, out, w)
 	if err != nil {
 		return nil, err
 	}
-	so, _, err := ScaleOf(out)
-	if err != nil {
-		return nil, err
-	}
-	if _, _, err = ScaleOf(w); err != nil {
-		return nil, err
-	}
+	si, so := scales[0], scales[1]
 	sw := w.Quant.Scale
 	if len(sw) != 1 && len(sw) != channels {
 		return nil, op.Unsupported("%d scales for %d channels", len(sw), channels)
@@ -125,16 +132,54 @@ func ChannelMultipliers(in, w, out *tensor.Tensor, channels int) ([]fixed.Multip
 	return ms, nil
 }
 
+// Requant returns the requantisation of sums to output 0, without a bias: the zero point, and the
+// range after the fused activation.
+func Requant(c *op.Call, by []fixed.Multiplier) (quantise.Requant, error) {
+	_, zero, err := ScaleOf(c.Out[0])
+	if err != nil {
+		return quantise.Requant{}, err
+	}
+	lo, hi, err := ClampOf(c)
+	return quantise.Requant{Mul: by, Zero: zero, Min: lo, Max: hi}, err
+}
+
+// Requant16 returns the requantisation of sums to an int16 output 0. Input bias, which may be
+// absent or empty, has 64-bit elements, or 32-bit ones, which also make the sums 32 bits wide.
+func Requant16(c *op.Call, by []fixed.Multiplier, bias int) (*gemm.Requant16, error) {
+	lo, hi, err := ClampOf(c)
+	if err != nil {
+		return nil, err
+	}
+	q := &gemm.Requant16{Mul: by, Min: lo, Max: hi}
+	t := c.Input(bias)
+	switch {
+	case t == nil || t.Len() == 0:
+	case t.Type == tensor.Int64:
+		q.Bias = tensor.Of[int64](t)
+	case t.Type == tensor.Int32:
+		q.Bias, q.Narrow = widened(tensor.Of[int32](t)), true
+	default:
+		return nil, op.Unsupported("%v biases", t.Type)
+	}
+	return q, nil
+}
+
+// widened converts a bias to 64 bits, nil if it is empty.
+func widened(bias []int32) (out []int64) {
+	for _, b := range bias {
+		out = append(out, int64(b))
+	}
+	return out
+}
+
 // SumsOf converts a requantisation to a recipe.
 func SumsOf(q quantise.Requant) recipe.Sums {
-	s := recipe.Sums{Mul: q.Mul, Zero: q.Zero, Min: q.Min, Max: q.Max}
-	if len(q.Bias) > 0 {
-		s.Bias = make([]int64, len(q.Bias))
-	}
-	for i, b := range q.Bias {
-		s.Bias[i] = int64(b)
-	}
-	return s
+	return recipe.Sums{Bias: widened(q.Bias), Mul: q.Mul, Zero: q.Zero, Min: q.Min, Max: q.Max}
+}
+
+// WideSumsOf is [SumsOf] for int16 outputs.
+func WideSumsOf(q *gemm.Requant16) recipe.Sums {
+	return recipe.Sums{Bias: q.Bias, Mul: q.Mul, Min: q.Min, Max: q.Max, Wide: !q.Narrow}
 }
 
 // window is the geometry of a convolution or pooling along one axis.
@@ -287,4 +332,20 @@ func Lookup(in int, table *[256]uint8) op.Run {
 		})
 		return nil
 	}
+}
+
+// FloatPair returns inputs weights and bias as float32, nil for absent ones and an empty bias.
+func FloatPair(c *op.Call, weights, bias int) (w, b []float32, err error) {
+	if w, err = Floats(c.Input(weights)); err == nil {
+		b, err = BiasOf(c, bias)
+	}
+	return w, b, err
+}
+
+// BiasOf returns bias input i as float32, nil if it is absent or empty.
+func BiasOf(c *op.Call, i int) ([]float32, error) {
+	if b := c.Input(i); b != nil && b.Len() > 0 {
+		return Floats(b)
+	}
+	return nil, nil
 }

@@ -1,6 +1,7 @@
 package matmul
 
 import (
+	"github.com/opmeter/opmeter/internal/kernel/broadcast"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/gemm"
 	"github.com/opmeter/opmeter/internal/model/tensor"
@@ -11,7 +12,7 @@ import (
 // A BATCH_MATMUL with the attributes of a plan, which files cannot have, computes softmax(x·y,
 // with operands)·v: the score MatMul that the file has before it, the binary operators after
 // that, and their softmax. It works in blocks of rows, whose scores stay in the second-level
-// cache. Everything is computed in the order and with the loops of the file's operators, so that
+// cache. Everything is computed in the order and with the kernels of the file's operators, so that
 // results are bit-exact.
 //
 // Inputs are x, y and v, and the operand of each operator; the attributes are [op.AttrScores] and
@@ -77,32 +78,17 @@ func shapeAttend(c *op.Call) (*attend, error) {
 	}
 	for i, name := range names {
 		s := scoreStep{at: make([]int, n)}
-		switch name {
-		case "ADD":
-			s.loops = element.Add[float32]()
-		case "SUB":
-			s.loops = element.Sub[float32]()
-		case "MUL":
-			s.loops = element.Mul[float32]()
-		case "DIV":
-			s.loops = element.Div[float32]()
-		default:
+		loops, ok := map[string]func() element.Loops[float32, float32]{
+			"ADD": element.Add[float32], "SUB": element.Sub[float32], "MUL": element.Mul[float32], "DIV": element.Div[float32],
+		}[name]
+		if !ok {
 			return nil, op.Unsupported("%s of scores", name)
 		}
+		s.loops = loops()
 		shape, operand := lead(i), c.In[3+i].Shape
-		if len(operand) > len(shape) || tensor.Elements(shape) != n*t.scores.m*t.scores.n {
+		strides, err := broadcast.Strides(operand, shape)
+		if err != nil || tensor.Elements(shape) != n*t.scores.m*t.scores.n {
 			return nil, c.Errorf("operand %s for scores %s", tensor.FormatShape(operand), tensor.FormatShape(shape))
-		}
-		var strides [op.LeadAxes + 2]int
-		for a, size := len(operand)-1, 1; a >= 0; a-- {
-			at := len(shape) - len(operand) + a
-			if operand[a] != 1 && operand[a] != shape[at] {
-				return nil, c.Errorf("operand %s for scores %s", tensor.FormatShape(operand), tensor.FormatShape(shape))
-			}
-			if operand[a] > 1 {
-				strides[at] = size
-			}
-			size *= operand[a]
 		}
 		s.row, s.col = strides[op.LeadAxes], strides[op.LeadAxes+1]
 		for b := range n {

@@ -1,3 +1,4 @@
+// Package matmul implements TFLite's fully connected layers and batched matrix multiplications.
 package matmul
 
 import (
@@ -11,10 +12,18 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
-	"github.com/opmeter/opmeter/internal/runtime/tfliteop/conv"
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
 )
+
+// Defs lists the operators of this package.
+func Defs() []op.Def {
+	defs := []op.Def{
+		layer.Shaped(op.Def{Name: "FULLY_CONNECTED", Types: layer.ConvTypes, Fuses: true}, shapeFC, inferFC, prepareFC),
+		{Name: "BATCH_MATMUL", Types: []tensor.Type{tensor.Float32, tensor.Int8, tensor.Int16}, Infer: inferMatmul, Prepare: prepareMatmul},
+	}
+	return layer.InTFLite(defs)
+}
 
 // fcShape is the product [rows, in] x [out, in]ᵀ.
 type fcShape struct{ rows, in, out int }
@@ -42,25 +51,16 @@ func shapeFC(c *op.Call) (fcShape, error) {
 	return s, nil
 }
 
-func inferFC(c *op.Call) error {
-	s, err := shapeFC(c)
-	if err != nil {
-		return err
-	}
+func inferFC(c *op.Call, s fcShape) {
 	shape := []int{s.rows, s.out}
 	x := c.In[0].Shape
 	if c.Node.Attrs.Bool("keep_num_dims", false) && len(x) > 0 && x[len(x)-1] == s.in {
 		shape = append(append([]int{}, x[:len(x)-1]...), s.out)
 	}
 	c.SetOut(0, layer.OutType(c, c.In[0].Type), shape)
-	return nil
 }
 
-func prepareFC(c *op.Call) (op.Run, error) {
-	s, err := shapeFC(c)
-	if err != nil {
-		return nil, err
-	}
+func prepareFC(c *op.Call, s fcShape) (op.Run, error) {
 	x, w := c.In[0].Type, c.In[1].Type
 	switch {
 	case x == tensor.Float32 && layer.IsHybrid(w) && c.Const(1) && layer.Quantised(c.In[1]):
@@ -87,7 +87,7 @@ func floatFC(c *op.Call, s fcShape) (op.Run, error) {
 		c.Copied(1)
 		c.Kernel = m.Name()
 		return func(c *op.Call) error {
-			bias, err := fcBias(c)
+			bias, err := layer.BiasOf(c, 2)
 			if err == nil {
 				m.Run(c.Pool, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]), bias, act)
 			}
@@ -109,7 +109,7 @@ func floatFC(c *op.Call, s fcShape) (op.Run, error) {
 	}
 	return func(c *op.Call) (err error) {
 		g := g
-		if g.BiasN, err = fcBias(c); err != nil {
+		if g.BiasN, err = layer.BiasOf(c, 2); err != nil {
 			return err
 		}
 		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
@@ -126,8 +126,7 @@ func floatFC(c *op.Call, s fcShape) (op.Run, error) {
 	}, nil
 }
 
-// fourBits reads constant block-quantised 4-bit weights in place for a single row; nil for
-// others.
+// fourBits reads constant block-quantised 4-bit weights in place for a single row; nil for others.
 func fourBits(c *op.Call, s fcShape) *gemm.Int4Matrix {
 	w := c.In[1]
 	q := w.Quant
@@ -135,13 +134,6 @@ func fourBits(c *op.Call, s fcShape) *gemm.Int4Matrix {
 		return nil
 	}
 	return gemm.NewInt4Matrix(s.in, s.out, q.Block, w.Data, q.Scale)
-}
-
-func fcBias(c *op.Call) ([]float32, error) {
-	if !c.Has(2) || c.In[2].Len() == 0 {
-		return nil, nil
-	}
-	return layer.Floats(c.In[2])
 }
 
 // fcMultipliers differ from those of convolution for per-tensor quantised weights: the product of
@@ -153,16 +145,9 @@ func fcMultipliers(c *op.Call, out int) ([]fixed.Multiplier, error) {
 	if len(c.In[1].Quant.Scale) > 1 {
 		return layer.ChannelMultipliers(c.In[0], c.In[1], c.Out[0], out)
 	}
-	si, _, err := layer.ScaleOf(c.In[0])
-	if err != nil {
-		return nil, err
-	}
-	so, _, err := layer.ScaleOf(c.Out[0])
-	if err != nil {
-		return nil, err
-	}
+	si, so, _, _, err := layer.InOut(c)
 	product := si * c.In[1].Quant.Scale[0]
-	return []fixed.Multiplier{fixed.FromReal(float64(product) / float64(so))}, nil
+	return []fixed.Multiplier{fixed.FromReal(float64(product) / float64(so))}, err
 }
 
 func intFC[T int8 | uint8](c *op.Call, s fcShape) (op.Run, error) {
@@ -172,7 +157,7 @@ func intFC[T int8 | uint8](c *op.Call, s fcShape) (op.Run, error) {
 	if c.In[1].Quant != nil && c.In[1].Quant.Block > 0 {
 		return nil, op.Unsupported("blockwise weights with integer activations")
 	}
-	ms, err := fcMultipliers(c, s.out)
+	by, err := fcMultipliers(c, s.out)
 	if err != nil {
 		return nil, err
 	}
@@ -180,15 +165,10 @@ func intFC[T int8 | uint8](c *op.Call, s fcShape) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, zo, err := layer.ScaleOf(c.Out[0])
+	q, err := layer.Requant(c, by)
 	if err != nil {
 		return nil, err
 	}
-	lo, hi, err := layer.ClampOf(c.Node.Attrs.Str("fused_activation_function", "NONE"), c.Out[0])
-	if err != nil {
-		return nil, err
-	}
-	q := quantise.Requant{Mul: ms, Zero: zo, Min: lo, Max: hi}
 	q.SetSteps(s.in, zx)
 	if c.Has(2) && c.In[2].Len() > 0 {
 		if c.In[2].Type != tensor.Int32 || !c.Const(2) {
@@ -197,15 +177,13 @@ func intFC[T int8 | uint8](c *op.Call, s fcShape) (op.Run, error) {
 		q.Bias = tensor.Of[int32](c.In[2])
 	}
 	c.Recipe = recipe.Dense{Rows: s.rows, In: s.in, Out: s.out, Zero: zx, Sums: layer.SumsOf(q)}
-	if c.Const(1) && s.rows > 0 && s.out > 0 && s.in > 0 {
-		// Without SIMD packing pays off from a few rows on.
-		if simd.IntKernels() != nil || s.rows >= 4 {
-			packed, err := packFC(c, s)
-			if err != nil {
-				return nil, err
-			}
-			return packedFC[T](c, s, packed, zx, &q), nil
+	// Without SIMD packing pays off from a few rows on.
+	if c.Const(1) && s.rows > 0 && s.out > 0 && s.in > 0 && (simd.IntKernels() != nil || s.rows >= 4) {
+		packed, err := packFC(c, s)
+		if err != nil {
+			return nil, err
 		}
+		return packedFC[T](c, s, packed, zx, &q), nil
 	}
 	var w []int16
 	if c.Const(1) {
@@ -228,7 +206,7 @@ func intFC[T int8 | uint8](c *op.Call, s fcShape) (op.Run, error) {
 			for i, v := range x[r*s.in:][:s.in] {
 				xq[i] = int32(v) - zx
 			}
-			rowFC(c, s, r, xq, w, &q)
+			workers.Do(c.Pool, s.out, max(1, 16384/max(1, s.in)), rowArgs{c.Out[0], r * s.out, s.in, xq, w, &q}, rowArgs.outputs)
 		}
 		return nil
 	}, nil
@@ -236,42 +214,19 @@ func intFC[T int8 | uint8](c *op.Call, s fcShape) (op.Run, error) {
 
 // packFC packs weights, once for all layers that read them.
 func packFC(c *op.Call, s fcShape) (*gemm.PackedInt8, error) {
+	far := c.ConstantsExceedCache()
 	type packing struct {
 		q   *gemm.PackedInt8
 		err error
 	}
-	far := c.ConstantsExceedCache()
-	p := op.Share(c, 1, fmt.Sprintf("rows of codes %t", far && s.rows == 1), func() packing {
+	p := op.Share(c, 1, fmt.Sprintf("int8 rows %t", far && s.rows == 1), func() packing {
 		q := gemm.NewPackedInt8(s.out, s.in).SetRows(s.rows, far)
-		return packing{q, fillFC(c, s, q)}
+		return packing{q, layer.ReadWeights(c.In[1],
+			func(w []int8, zero int32) { gemm.FillInt8(c.Pool, q, w, zero, s.in, 1) },
+			func(w []uint8, zero int32) { gemm.FillInt8(c.Pool, q, w, zero, s.in, 1) },
+			func(w []int16) { gemm.FillInt8(c.Pool, q, w, 0, s.in, 1) })}
 	})
 	return p.q, p.err
-}
-
-// fillFC packs 8-bit weights in place, others as differences to their zero points.
-func fillFC(c *op.Call, s fcShape, packed *gemm.PackedInt8) error {
-	zero, one := layer.WeightZero(c.In[1])
-	switch {
-	case !one:
-	case c.In[1].Type == tensor.Int8:
-		gemm.FillInt8(c.Pool, packed, tensor.Of[int8](c.In[1]), zero, s.in, 1)
-		return nil
-	case c.In[1].Type == tensor.Uint8:
-		gemm.FillInt8(c.Pool, packed, tensor.Of[uint8](c.In[1]), zero, s.in, 1)
-		return nil
-	case c.In[1].Type == tensor.Int4 || c.In[1].Type == tensor.Int2:
-		w, err := tensor.All[int8](c.In[1])
-		if err == nil {
-			gemm.FillInt8(c.Pool, packed, w, zero, s.in, 1)
-		}
-		return err
-	}
-	w, err := layer.Weights(c.In[1])
-	if err != nil {
-		return err
-	}
-	gemm.FillInt8(c.Pool, packed, w, 0, s.in, 1)
-	return nil
 }
 
 // packedFC multiplies by the packed weights.
@@ -290,11 +245,6 @@ func packedFC[T int8 | uint8](c *op.Call, s fcShape, packed *gemm.PackedInt8, ze
 		quantise.RequantRows(c.Pool, tensor.Of[T](c.Out[0]), sums, s.out, q)
 		return nil
 	}
-}
-
-// rowFC computes one row of outputs.
-func rowFC(c *op.Call, s fcShape, r int, x []int32, w []int16, q *quantise.Requant) {
-	workers.Do(c.Pool, s.out, max(1, 16384/max(1, s.in)), rowArgs{c.Out[0], r * s.out, s.in, x, w, q}, rowArgs.outputs)
 }
 
 // rowArgs holds the arguments of a work item of a row of outputs that begins at at.
@@ -345,30 +295,26 @@ func wideFC(c *op.Call, s fcShape) (op.Run, error) {
 	if !c.Const(1) || c.Has(2) && !c.Const(2) {
 		return nil, op.Unsupported("int16 input with weights that are not constant")
 	}
-	ms, err := fcMultipliers(c, s.out)
+	by, err := fcMultipliers(c, s.out)
 	if err != nil {
 		return nil, err
 	}
-	lo, hi, err := layer.ClampOf(c.Node.Attrs.Str("fused_activation_function", "NONE"), c.Out[0])
+	q, err := layer.Requant16(c, by, 2)
 	if err != nil {
 		return nil, err
-	}
-	q := &gemm.Requant16{Mul: ms, Min: lo, Max: hi}
-	if c.Has(2) && c.In[2].Len() > 0 {
-		if q.Bias, q.Narrow, err = conv.WideBias(c.In[2]); err != nil {
-			return nil, err
-		}
 	}
 	w, err := layer.Integers(c.In[1])
 	if err != nil {
 		return nil, err
 	}
-	c.Recipe = recipe.Dense{Rows: s.rows, In: s.in, Out: s.out, Sums: conv.WideSums(q)}
+	c.Recipe = recipe.Dense{Rows: s.rows, In: s.in, Out: s.out, Sums: layer.WideSumsOf(q)}
 	if p := gemm.NewPackedInt16(s.out, s.in); s.in > 0 && p.UsesSIMD() {
-		return packedWideFC(c, s, p, w, q), nil
+		p.Fill(w, s.in, 1)
+		c.Kernel = p.Name(s.rows)
+		product := gemm.NewInt16(p, q)
+		return layer.Direct(func(p *workers.Pool, x, y []int16) { product.Run(p, s.rows, x, y) }), nil
 	}
-	var x, y []int16 // of the run, whose loop is made once
-	sums := func(lo, hi int) {
+	return layer.Ranges(s.rows*s.out, max(1, 16384/max(1, s.in)), func(y, x []int16, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			r, o := i/s.out, i%s.out
 			var acc int64
@@ -378,23 +324,7 @@ func wideFC(c *op.Call, s fcShape) (op.Run, error) {
 			}
 			y[i] = q.One(acc, o)
 		}
-	}
-	return func(c *op.Call) error {
-		x, y = tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0])
-		c.Pool.For(s.rows*s.out, max(1, 16384/max(1, s.in)), sums)
-		return nil
-	}, nil
-}
-
-// packedWideFC multiplies by the packed weights.
-func packedWideFC(c *op.Call, s fcShape, p *gemm.PackedInt8, w []int32, q *gemm.Requant16) op.Run {
-	p.Fill(w, s.in, 1)
-	c.Kernel = p.Name(s.rows)
-	product := gemm.NewInt16(p, q)
-	return func(c *op.Call) error {
-		product.Run(c.Pool, s.rows, tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0]))
-		return nil
-	}
+	}), nil
 }
 
 // hybridFC quantises each row of a float input to 8 bits and scales the integer sums back.
@@ -413,7 +343,7 @@ func hybridFC(c *op.Call, s fcShape) (op.Run, error) {
 	c.Kernel = "hybrid"
 	h.Together(s.rows)
 	return func(c *op.Call) error {
-		bias, err := fcBias(c)
+		bias, err := layer.BiasOf(c, 2)
 		if err != nil {
 			return err
 		}

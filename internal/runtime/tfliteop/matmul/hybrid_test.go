@@ -41,7 +41,7 @@ func TestHybridProducts(t *testing.T) {
 					row[i] = float32(x[at*k+i])
 				}
 			}
-			scale, _ := layer.QuantizeRow(q, row, asym)
+			scale, _ := layer.QuantiseRow(q, row, asym)
 			for j := range n {
 				var sum float64
 				for i, v := range q {

@@ -240,18 +240,12 @@ func (s matmulSums[X, Y]) Piece(lo, hi int) {
 }
 
 func matmulQuant[X, Y int8 | int16](c *op.Call, t *matmul) (op.Run, error) {
-	sx, zx, err := layer.ScaleOf(c.In[0])
+	scales, zeros, err := layer.ScalesOf(c.In[0], c.In[1], c.Out[0])
 	if err != nil {
 		return nil, err
 	}
-	sy, zy, err := layer.ScaleOf(c.In[1])
-	if err != nil {
-		return nil, err
-	}
-	so, zo, err := layer.ScaleOf(c.Out[0])
-	if err != nil {
-		return nil, err
-	}
+	sx, sy, so := scales[0], scales[1], scales[2]
+	zx, zy, zo := zeros[0], zeros[1], zeros[2]
 	ms := []fixed.Multiplier{fixed.FromReal(float64(sx*sy) / float64(so))}
 	if q := c.In[1].Quant; len(q.Scale) > 1 {
 		columns := c.In[1].Rank() - 1
@@ -272,29 +266,19 @@ func matmulQuant[X, Y int8 | int16](c *op.Call, t *matmul) (op.Run, error) {
 		M: t.m, N: t.n, K: t.k, AdjX: t.adjX, AdjY: t.adjY, X: t.x, Y: t.y, ZeroX: zx, ZeroY: zy,
 		Sums: recipe.Sums{Mul: ms, Zero: zo, Min: lo, Max: hi, Wide: wide},
 	}
+	q := quantise.Requant{Mul: ms, Zero: zo, Min: lo, Max: hi}
+	q16 := &gemm.Requant16{Mul: ms, Zero: zo, Min: lo, Max: hi, Narrow: !wide}
+	if w := newWide[Y](c, t, zx, zy, q16); w != nil {
+		return w.run, nil
+	}
+	if w := t.narrow(c, zx, zy, q); w != nil {
+		return w.run, nil
+	}
+	if w := t.few(c, zx, zy, q); w != nil {
+		return w.run, nil
+	}
 	var out []X
-	put := func(i int, acc int64) {
-		var v int32
-		m := ms[0]
-		if len(ms) > 1 {
-			m = ms[i%t.n]
-		}
-		if wide {
-			v = m.Apply64(acc)
-		} else {
-			v = m.Apply(int32(acc))
-		}
-		out[i] = X(min(max(v+zo, lo), hi))
-	}
-	if w := newWide[Y](c, t, zx, zy, &gemm.Requant16{Mul: ms, Zero: zo, Min: lo, Max: hi}); w != nil {
-		return w.run, nil
-	}
-	if w := t.narrow(c, zx, zy, quantise.Requant{Mul: ms, Zero: zo, Min: lo, Max: hi}); w != nil {
-		return w.run, nil
-	}
-	if w := t.few(c, zx, zy, quantise.Requant{Mul: ms, Zero: zo, Min: lo, Max: hi}); w != nil {
-		return w.run, nil
-	}
+	put := func(i int, acc int64) { out[i] = X(q16.One(acc, i%t.n)) }
 	return func(c *op.Call) error {
 		out = tensor.Of[X](c.Out[0])
 		matmulSums[X, Y]{t, tensor.Of[X](c.In[0]), tensor.Of[Y](c.In[1]), zx, zy, put}.run(c.Pool)
@@ -308,7 +292,7 @@ type vectors struct {
 	*matmul
 	zero   int32 // of the right-hand operand
 	packed *gemm.PackedInt8
-	at     int // of what is packed; negative for nothing
+	at     int // offset of the packed operand, negative for none
 	always bool
 }
 

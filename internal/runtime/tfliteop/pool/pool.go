@@ -1,9 +1,11 @@
+// Package pool implements TFLite's pooling and image resizing.
 package pool
 
 import (
 	"math"
 
 	"github.com/opmeter/opmeter/internal/base/workers"
+	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/conv"
 	"github.com/opmeter/opmeter/internal/kernel/pooling"
 	"github.com/opmeter/opmeter/internal/model/tensor"
@@ -12,70 +14,73 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
 )
 
-// pool is a pooling window over [N,H,W,C].
-type pool struct {
-	n, h, w, c             int
-	oh, ow, kh, kw, sh, sw int
-	padT, padL             int
+// Defs lists the operators of this package.
+func Defs() []op.Def {
+	pool := func(name string, types []tensor.Type, kind kindOfPool) op.Def {
+		return layer.Shaped(op.Def{Name: name, Types: types, Fuses: true}, shapePool, inferPool, preparePool(kind))
+	}
+	return layer.InTFLite([]op.Def{
+		pool("AVERAGE_POOL_2D", layer.ConvTypes, averagePool),
+		pool("MAX_POOL_2D", layer.ConvTypes, maxPool),
+		pool("L2_POOL_2D", layer.FloatOnly, l2Pool),
+		layer.Shaped(op.Def{Name: "RESIZE_BILINEAR", Types: layer.ConvTypes}, shapeResize, inferResize, prepareBilinear),
+		layer.Shaped(op.Def{Name: "RESIZE_NEAREST_NEIGHBOR"}, shapeResize, inferResize, prepareNearest),
+	})
 }
 
-func shapePool(c *op.Call) (pool, error) {
-	var p pool
+// pool is the geometry of a pooling over [N,H,W,C].
+type pool struct{ conv.Shape }
+
+func shapePool(c *op.Call) (p pool, err error) {
 	if err := layer.NeedRank(c, 0, 4); err != nil {
 		return p, err
 	}
 	x, a := c.In[0].Shape, c.Node.Attrs
-	p = pool{n: x[0], h: x[1], w: x[2], c: x[3], kh: a.Int("filter_height", 1), kw: a.Int("filter_width", 1)}
-	var err error
-	if p.sh, p.sw, err = layer.Strides(c); err != nil {
+	p = pool{conv.Shape{N: x[0], H: x[1], W: x[2], C: x[3], KH: a.Int("filter_height", 1), KW: a.Int("filter_width", 1), DilH: 1, DilW: 1}}
+	if p.StrideH, p.StrideW, err = layer.Strides(c); err != nil {
 		return p, err
 	}
-	if p.kh < 1 || p.kw < 1 {
-		return p, c.Errorf("window of %dx%d", p.kw, p.kh)
+	if p.KH < 1 || p.KW < 1 {
+		return p, c.Errorf("window of %dx%d", p.KW, p.KH)
 	}
-	v, h := layer.Slide(p.h, p.kh, p.sh, 1, layer.IsSame(c)), layer.Slide(p.w, p.kw, p.sw, 1, layer.IsSame(c))
-	p.oh, p.padT, p.ow, p.padL = v.Out, v.Pad, h.Out, h.Pad
+	v, h := layer.Slide(p.H, p.KH, p.StrideH, 1, layer.IsSame(c)), layer.Slide(p.W, p.KW, p.StrideW, 1, layer.IsSame(c))
+	p.OH, p.PadT, p.OW, p.PadL = v.Out, v.Pad, h.Out, h.Pad
 	return p, nil
 }
 
-func inferPool(c *op.Call) error {
-	p, err := shapePool(c)
-	if err != nil {
-		return err
-	}
-	c.SetOut(0, layer.OutType(c, c.In[0].Type), []int{p.n, p.oh, p.ow, p.c})
-	return nil
+func inferPool(c *op.Call, p pool) {
+	c.SetOut(0, layer.OutType(c, c.In[0].Type), []int{p.N, p.OH, p.OW, p.C})
 }
 
-// each makes a function that calls f for every output position with the offset of its window's
-// first element, the window's size inside the image, and the offset of the result.
-func (p pool) each(f func(in, rows, cols, out int)) func(w *workers.Pool) {
-	work := func(lo, hi int) {
+// each returns a run that calls f for every output position with the offset of the first element
+// that its window covers, the number of rows and columns inside the image, and the offset of the
+// result.
+func each[T tensor.Number](p pool, f func(y, x []T, in, rows, cols, out int)) op.Run {
+	return layer.Ranges(p.N*p.OH, 1+(1<<13)/max(1, p.OW*p.C*p.KH*p.KW), func(y, x []T, lo, hi int) {
 		for r := lo; r < hi; r++ {
-			n, oy := r/p.oh, r%p.oh
-			y0 := oy*p.sh - p.padT
-			y1 := min(y0+p.kh, p.h)
+			n, oy := r/p.OH, r%p.OH
+			y0 := oy*p.StrideH - p.PadT
+			y1 := min(y0+p.KH, p.H)
 			y0 = max(y0, 0)
-			for ox := range p.ow {
-				x0 := ox*p.sw - p.padL
-				x1 := min(x0+p.kw, p.w)
+			for ox := range p.OW {
+				x0 := ox*p.StrideW - p.PadL
+				x1 := min(x0+p.KW, p.W)
 				x0 = max(x0, 0)
-				f(((n*p.h+y0)*p.w+x0)*p.c, max(y1-y0, 0), max(x1-x0, 0), (r*p.ow+ox)*p.c)
+				f(y, x, ((n*p.H+y0)*p.W+x0)*p.C, max(y1-y0, 0), max(x1-x0, 0), (r*p.OW+ox)*p.C)
 			}
 		}
-	}
-	return func(w *workers.Pool) { w.For(p.n*p.oh, 1+(1<<13)/max(1, p.ow*p.c*p.kh*p.kw), work) }
+	})
 }
 
 // sizes lists the number of values of each window of an image.
 func (p pool) sizes() []float32 {
-	n := make([]float32, 0, p.oh*p.ow)
-	for oy := range p.oh {
-		y := oy*p.sh - p.padT
-		rows := max(min(y+p.kh, p.h)-max(y, 0), 0)
-		for ox := range p.ow {
-			x := ox*p.sw - p.padL
-			n = append(n, float32(max(rows*max(min(x+p.kw, p.w)-max(x, 0), 0), 1)))
+	n := make([]float32, 0, p.OH*p.OW)
+	for oy := range p.OH {
+		y := oy*p.StrideH - p.PadT
+		rows := max(min(y+p.KH, p.H)-max(y, 0), 0)
+		for ox := range p.OW {
+			x := ox*p.StrideW - p.PadL
+			n = append(n, float32(max(rows*max(min(x+p.KW, p.W)-max(x, 0), 0), 1)))
 		}
 	}
 	return n
@@ -90,12 +95,8 @@ const (
 	l2Pool
 )
 
-func preparePool(kind kindOfPool) func(c *op.Call) (op.Run, error) {
-	return func(c *op.Call) (op.Run, error) {
-		p, err := shapePool(c)
-		if err != nil {
-			return nil, err
-		}
+func preparePool(kind kindOfPool) func(c *op.Call, p pool) (op.Run, error) {
+	return func(c *op.Call, p pool) (op.Run, error) {
 		x := c.In[0].Type
 		if c.Out[0].Type != x {
 			return nil, op.Unsupported("%v input with %v output", x, c.Out[0].Type)
@@ -115,53 +116,36 @@ func preparePool(kind kindOfPool) func(c *op.Call) (op.Run, error) {
 	}
 }
 
-func (p pool) window() conv.Shape {
-	return conv.Shape{
-		N: p.n, C: p.c, H: p.h, W: p.w, OH: p.oh, OW: p.ow, KH: p.kh, KW: p.kw, StrideH: p.sh, StrideW: p.sw,
-		DilH: 1, DilW: 1, PadT: p.padT, PadL: p.padL,
-	}
-}
-
 func (p pool) float(c *op.Call, kind kindOfPool) (op.Run, error) {
 	act, err := layer.Activation(c)
 	if err != nil {
 		return nil, err
 	}
-	vec := &pooling.Float32{NHWC: true, Max: kind == maxPool, Clamp: act, Shape: p.window()}
+	vec := &pooling.Float32{NHWC: true, Max: kind == maxPool, Clamp: act, Shape: p.Shape}
 	if kind != l2Pool && vec.Prepare() {
 		c.Kernel = vec.Name()
 		if kind == maxPool {
-			return func(c *op.Call) error {
-				vec.Run(c.Pool, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]))
-				return nil
-			}, nil
+			return layer.Direct(vec.Run), nil
 		}
 		counts := p.sizes()
-		return func(c *op.Call) error {
-			y := tensor.Of[float32](c.Out[0])
-			vec.Run(c.Pool, tensor.Of[float32](c.In[0]), y)
-			vec.Divide(c.Pool, y, counts)
-			if act.On {
-				for i, v := range y {
-					y[i] = min(max(v, act.Min), act.Max)
-				}
-			}
-			return nil
-		}, nil
+		return layer.Direct(func(pool *workers.Pool, x, y []float32) {
+			vec.Run(pool, x, y)
+			vec.Divide(pool, y, counts)
+			clampTo(y, act)
+		}), nil
 	}
-	var x, y []float32 // of the run, whose loop is made once
-	run := p.each(func(in, rows, cols, out int) {
-		acc := y[out : out+p.c]
-		start := float32(0)
-		if kind == maxPool {
-			start = float32(math.Inf(-1))
-		}
+	start := float32(0)
+	if kind == maxPool {
+		start = float32(math.Inf(-1))
+	}
+	return each(p, func(y, x []float32, in, rows, cols, out int) {
+		acc := y[out : out+p.C]
 		for i := range acc {
 			acc[i] = start
 		}
 		for r := range rows {
 			for q := range cols {
-				src := x[in+(r*p.w+q)*p.c:][:len(acc)]
+				src := x[in+(r*p.W+q)*p.C:][:len(acc)]
 				switch kind {
 				case maxPool:
 					for i, v := range src {
@@ -191,29 +175,17 @@ func (p pool) float(c *op.Call, kind kindOfPool) (op.Run, error) {
 				acc[i] = float32(math.Sqrt(float64(v / n)))
 			}
 		}
-		if act.On {
-			for i, v := range acc {
-				acc[i] = min(max(v, act.Min), act.Max)
-			}
-		}
-	})
-	return func(c *op.Call) error {
-		x, y = tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
-		run(c.Pool)
-		return nil
-	}, nil
+		clampTo(acc, act)
+	}), nil
 }
 
 func intPool[T int8 | uint8 | int16](c *op.Call, p pool, kind kindOfPool) (op.Run, error) {
-	lo, hi, err := layer.ClampOf(c.Node.Attrs.Str("fused_activation_function", "NONE"), c.Out[0])
+	lo, hi, err := layer.ClampOf(c)
 	if err != nil {
 		return nil, err
 	}
-	c.Recipe = recipe.Pool{
-		N: p.n, H: p.h, W: p.w, C: p.c, OH: p.oh, OW: p.ow, KH: p.kh, KW: p.kw, StrideH: p.sh, StrideW: p.sw,
-		PadT: p.padT, PadL: p.padL, Max: kind == maxPool, Lo: lo, Hi: hi,
-	}
-	bytes := &pooling.Int8{Shape: p.window(), Max: kind == maxPool, Signed: c.In[0].Type == tensor.Int8, Lo: lo, Hi: hi}
+	c.Recipe = recipe.Pool{Shape: p.Shape, Max: kind == maxPool, Lo: lo, Hi: hi}
+	bytes := &pooling.Int8{Shape: p.Shape, Max: kind == maxPool, Signed: c.In[0].Type == tensor.Int8, Lo: lo, Hi: hi}
 	if bytes.Words = c.In[0].Type == tensor.Int16; bytes.Prepare() {
 		c.Kernel = bytes.Name()
 		return func(c *op.Call) error {
@@ -221,9 +193,8 @@ func intPool[T int8 | uint8 | int16](c *op.Call, p pool, kind kindOfPool) (op.Ru
 			return nil
 		}, nil
 	}
-	var x, y []T // of the run, whose loop is made once
-	run := p.each(func(in, rows, cols, out int) {
-		dst := y[out : out+p.c]
+	return each(p, func(y, x []T, in, rows, cols, out int) {
+		dst := y[out : out+p.C]
 		n := int32(max(rows*cols, 1))
 		for i := range dst {
 			s := int32(0)
@@ -231,7 +202,7 @@ func intPool[T int8 | uint8 | int16](c *op.Call, p pool, kind kindOfPool) (op.Ru
 				s = math.MinInt32
 			}
 			for r := range rows {
-				at := in + r*p.w*p.c + i
+				at := in + r*p.W*p.C + i
 				for range cols {
 					v := int32(x[at])
 					if kind == maxPool {
@@ -239,7 +210,7 @@ func intPool[T int8 | uint8 | int16](c *op.Call, p pool, kind kindOfPool) (op.Ru
 					} else {
 						s += v
 					}
-					at += p.c
+					at += p.C
 				}
 			}
 			if kind == averagePool {
@@ -251,10 +222,14 @@ func intPool[T int8 | uint8 | int16](c *op.Call, p pool, kind kindOfPool) (op.Ru
 			}
 			dst[i] = T(min(max(s, lo), hi))
 		}
-	})
-	return func(c *op.Call) error {
-		x, y = tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
-		run(c.Pool)
-		return nil
-	}, nil
+	}), nil
+}
+
+// clampTo clamps y to the range of a fused activation.
+func clampTo(y []float32, act activation.Clamp) {
+	if act.On {
+		for i, v := range y {
+			y[i] = min(max(v, act.Min), act.Max)
+		}
+	}
 }

@@ -147,7 +147,7 @@ func TestPoolEdges(t *testing.T) {
 	all := options("VALID", 2, 2, 1, 1)
 	optest.Exactly(t, "NaN and infinity", Defs(), optest.Lite("MAX_POOL_2D", all, f32, nil), []int{1, 1, 1, 2}, []float64{inf, -inf},
 		optest.Of(f32, nil, []int{1, 2, 2, 2}, 1, -inf, math.NaN(), -inf, inf, -inf, 0, -inf))
-	optest.Exactly(t, "window beyond the picture", Defs(), optest.Lite("MAX_POOL_2D", options("VALID", 3, 3, 1, 1), f32, nil), []int{1, 0, 0, 1}, nil, optest.Of(f32, nil, []int{1, 2, 2, 1}))
+	optest.Exactly(t, "window beyond the image", Defs(), optest.Lite("MAX_POOL_2D", options("VALID", 3, 3, 1, 1), f32, nil), []int{1, 0, 0, 1}, nil, optest.Of(f32, nil, []int{1, 2, 2, 1}))
 	optest.Exactly(t, "no options", Defs(), optest.Lite("AVERAGE_POOL_2D", nil, f32, nil), []int{1, 1, 3, 1}, []float64{4, 5, 6}, optest.Of(f32, nil, []int{1, 1, 3, 1}, 4, 5, 6))
 	q := optest.Affine(0, 1)
 	for _, c := range []struct {
@@ -206,7 +206,7 @@ func TestBilinear(t *testing.T) {
 	} {
 		for _, typ := range []tensor.Type{f32, i8, u8, i16} {
 			// A second channel beside it, of the opposite numbers where there are such, and a
-			// second picture.
+			// second image.
 			var x, want []float64
 			second := func(v float64) float64 {
 				if typ == u8 {
@@ -281,7 +281,7 @@ func TestNearest(t *testing.T) {
 			}
 		}
 	}
-	// Both axes of two pictures.
+	// Both axes of two images.
 	optest.Exactly(t, "both", Defs(), optest.Lite("RESIZE_NEAREST_NEIGHBOR", nil, i8, nil), []int{2, 2, 1, 1}, []float64{1, 3, 5, 7},
 		optest.Of(i8, nil, []int{2, 2, 2, 1}, 1, 2, 3, 4, 5, 6, 7, 8), size(2, 1))
 }

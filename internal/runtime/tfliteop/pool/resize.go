@@ -3,6 +3,7 @@ package pool
 import (
 	"math"
 
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
@@ -39,21 +40,21 @@ func shapeResize(c *op.Call) (resize, error) {
 	return r, nil
 }
 
-func inferResize(c *op.Call) error {
-	r, err := shapeResize(c)
-	if err != nil {
-		return err
-	}
+func inferResize(c *op.Call, r resize) {
 	c.SetOut(0, layer.OutType(c, c.In[0].Type), []int{r.n, r.oh, r.ow, r.c})
-	return nil
+}
+
+// scale returns the distance of output positions in the input.
+func (r resize) scale(in, out int) float32 {
+	if r.corners && out > 1 {
+		return float32(in-1) / float32(out-1)
+	}
+	return float32(in) / float32(out)
 }
 
 // nearest returns the source index of each output index.
 func (r resize) nearest(in, out int) []int {
-	scale := float32(in) / float32(out)
-	if r.corners && out > 1 {
-		scale = float32(in-1) / float32(out-1)
-	}
+	scale := r.scale(in, out)
 	var offset float32
 	if r.centres {
 		offset = 0.5
@@ -69,18 +70,14 @@ func (r resize) nearest(in, out int) []int {
 	return at
 }
 
-func prepareNearest(c *op.Call) (op.Run, error) {
-	r, err := shapeResize(c)
-	if err != nil {
-		return nil, err
-	}
+func prepareNearest(c *op.Call, r resize) (op.Run, error) {
 	bits := c.In[0].Type.Bits()
 	if bits < 8 || c.In[0].Type != c.Out[0].Type {
 		return nil, op.Unsupported("%v input with %v output", c.In[0].Type, c.Out[0].Type)
 	}
 	ys, xs := r.nearest(r.h, r.oh), r.nearest(r.w, r.ow)
 	size := r.c * bits / 8 // bytes of a pixel
-	var src, dst []byte    // of the run, whose loop is made once
+	var src, dst []byte    // set by each run; the closure is allocated once
 	work := func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			row := src[(i/r.oh*r.h+ys[i%r.oh])*r.w*size:]
@@ -104,10 +101,7 @@ type tap struct {
 }
 
 func (r resize) taps(in, out int) []tap {
-	scale := float32(in) / float32(out)
-	if r.corners && out > 1 {
-		scale = float32(in-1) / float32(out-1)
-	}
+	scale := r.scale(in, out)
 	t := make([]tap, out)
 	for i := range t {
 		v := float32(i) * scale
@@ -120,18 +114,15 @@ func (r resize) taps(in, out int) []tap {
 	return t
 }
 
-func prepareBilinear(c *op.Call) (op.Run, error) {
-	r, err := shapeResize(c)
-	if err != nil {
-		return nil, err
-	}
+func prepareBilinear(c *op.Call, r resize) (op.Run, error) {
 	if c.In[0].Type != c.Out[0].Type {
 		return nil, op.Unsupported("%v input with %v output", c.In[0].Type, c.Out[0].Type)
 	}
-	if f := tensor.PickInteger(c.In[0].Type, fixedBilinear[int8], fixedBilinear[int16], nil, nil, nil, nil, nil, nil); f != nil {
-		return f(c, r), nil
-	}
 	switch t := c.In[0].Type; t {
+	case tensor.Int8:
+		return fixedBilinear[int8](c, r), nil
+	case tensor.Int16:
+		return fixedBilinear[int16](c, r), nil
 	case tensor.Float32:
 		if f := simd.ResizeKernels(); f != nil {
 			return floatLines(c, r, f), nil
@@ -148,8 +139,7 @@ func prepareBilinear(c *op.Call) (op.Run, error) {
 // bilinear interpolates in float32; half is the offset that rounds to integers.
 func bilinear[T float32 | uint8](r resize, half float32) op.Run {
 	ys, xs := r.taps(r.h, r.oh), r.taps(r.w, r.ow)
-	var x, y []T // of the run, whose loop is made once
-	work := func(lo, hi int) {
+	return layer.Ranges(r.n*r.oh, max(1, layer.Grain/max(1, 4*r.ow*r.c)), func(y, x []T, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			v := ys[i%r.oh]
 			base := i / r.oh * r.h
@@ -165,61 +155,44 @@ func bilinear[T float32 | uint8](r resize, half float32) op.Run {
 				}
 			}
 		}
-	}
-	return func(c *op.Call) error {
-		x, y = tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
-		c.Pool.For(r.n*r.oh, max(1, layer.Grain/max(1, 4*r.ow*r.c)), work)
-		return nil
-	}
+	})
 }
 
-// fixedTap is a tap with a 10-bit weight.
-type fixedTap struct{ lo, hi, f int64 }
-
-func (r resize) fixedTaps(in, out int) []fixedTap {
+// fixedTaps are taps with 10-bit weights.
+func (r resize) fixedTaps(in, out int) []recipe.Tap {
 	scale := (1024*in + out/2) / out
 	if r.corners && out > 1 {
 		scale = (1024*(in-1) + (out-1)/2) / (out - 1)
 	}
-	t := make([]fixedTap, out)
+	t := make([]recipe.Tap, out)
 	for i := range t {
 		v := i * scale
 		if r.centres {
 			v += scale/2 - 512
 		}
 		lo := max(v/1024, 0)
-		hi := max(0, min((v+1023)/1024, in-1))
-		t[i] = fixedTap{int64(min(lo, in-1)), int64(hi), int64(v - 1024*lo)}
+		t[i] = recipe.Tap{Lo: min(lo, in-1), Hi: max(0, min((v+1023)/1024, in-1)), F: v - 1024*lo}
 	}
 	return t
 }
 
-func recipeTaps(taps []fixedTap) []recipe.Tap {
-	out := make([]recipe.Tap, len(taps))
-	for i, t := range taps {
-		out[i] = recipe.Tap{Lo: int(t.lo), Hi: int(t.hi), F: int(t.f)}
-	}
-	return out
-}
-
 func fixedBilinear[T int8 | int16](c *op.Call, r resize) op.Run {
 	ys, xs := r.fixedTaps(r.h, r.oh), r.fixedTaps(r.w, r.ow)
-	c.Recipe = recipe.Bilinear{N: r.n, H: r.h, W: r.w, C: r.c, Rows: recipeTaps(ys), Cols: recipeTaps(xs)}
+	c.Recipe = recipe.Bilinear{N: r.n, H: r.h, W: r.w, C: r.c, Rows: ys, Cols: xs}
 	if f := simd.ResizeKernels(); f != nil && c.In[0].Type == tensor.Int8 {
 		return byteLines(c, r, f, ys, xs)
 	}
-	var x, y []T // of the run, whose loop is made once
-	work := func(lo, hi int) {
+	return layer.Ranges(r.n*r.oh, max(1, layer.Grain/max(1, 8*r.ow*r.c)), func(y, x []T, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			v := ys[i%r.oh]
 			base := i / r.oh * r.h
-			top, bottom := x[(base+int(v.lo))*r.w*r.c:][:r.w*r.c], x[(base+int(v.hi))*r.w*r.c:][:r.w*r.c]
+			top, bottom := x[(base+v.Lo)*r.w*r.c:][:r.w*r.c], x[(base+v.Hi)*r.w*r.c:][:r.w*r.c]
 			for j, u := range xs {
 				out := y[(i*r.ow+j)*r.c:][:r.c]
-				p, q := int(u.lo)*r.c, int(u.hi)*r.c
+				p, q, vf, uf := u.Lo*r.c, u.Hi*r.c, int64(v.F), int64(u.F)
 				for k := range out {
-					s := (1024-v.f)*((1024-u.f)*int64(top[p+k])+u.f*int64(top[q+k])) +
-						v.f*((1024-u.f)*int64(bottom[p+k])+u.f*int64(bottom[q+k]))
+					s := (1024-vf)*((1024-uf)*int64(top[p+k])+uf*int64(top[q+k])) +
+						vf*((1024-uf)*int64(bottom[p+k])+uf*int64(bottom[q+k]))
 					if s > 0 {
 						s += 1 << 19
 					} else {
@@ -229,10 +202,45 @@ func fixedBilinear[T int8 | int16](c *op.Call, r resize) op.Run {
 				}
 			}
 		}
+	})
+}
+
+// floatLines interpolates line by line: it first interpolates between the two neighbouring input
+// lines.
+func floatLines(c *op.Call, r resize, f *simd.Resizes) op.Run {
+	ys, xs, mul := r.taps(r.h, r.oh), r.taps(r.w, r.ow), element.Mul[float32]().VectorScalar
+	taps := make([]simd.Tap, len(xs))
+	for i, u := range xs {
+		taps[i] = simd.Tap{Lo: int32(4 * u.lo * r.c), Hi: int32(4 * u.hi * r.c), Left: math.Float32bits(1 - u.f), Right: math.Float32bits(u.f)}
 	}
-	return func(c *op.Call) error {
-		x, y = tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
-		c.Pool.For(r.n*r.oh, max(1, layer.Grain/max(1, 8*r.ow*r.c)), work)
-		return nil
+	line := r.w * r.c
+	workspace := op.ScratchOf[float32](c, 2*line*c.Pool.Threads())
+	return layer.RangesWorker(r.n*r.oh, max(1, layer.Grain/max(1, r.ow*r.c)), func(y, x []float32, worker, lo, hi int) {
+		top, bottom := workspace[2*worker*line:][:line], workspace[(2*worker+1)*line:][:line]
+		for i := lo; i < hi; i++ {
+			v, base := ys[i%r.oh], i/r.oh*r.h
+			mul(top, x[(base+v.lo)*line:][:line], 1-v.f)
+			mul(bottom, x[(base+v.hi)*line:][:line], v.f)
+			f.AcrossFloats(y[i*r.ow*r.c:], top, bottom, taps, r.c)
+		}
+	})
+}
+
+// byteLines is floatLines for integers: a line is combined from both neighbours first. With
+// weights of up to 1.5·2^10 nothing overflows 32 bits.
+func byteLines(c *op.Call, r resize, f *simd.Resizes, ys, xs []recipe.Tap) op.Run {
+	taps := make([]simd.Tap, len(xs))
+	for i, u := range xs {
+		taps[i] = simd.Tap{Lo: int32(4 * u.Lo * r.c), Hi: int32(4 * u.Hi * r.c), Left: uint32(1024 - u.F), Right: uint32(u.F)}
 	}
+	line := r.w * r.c
+	workspace := op.ScratchOf[int32](c, line*c.Pool.Threads())
+	return layer.RangesWorker(r.n*r.oh, max(1, layer.Grain/max(1, r.ow*r.c)), func(y, x []int8, worker, lo, hi int) {
+		both := workspace[worker*line:][:line]
+		for i := lo; i < hi; i++ {
+			v, base := ys[i%r.oh], i/r.oh*r.h
+			f.MixBytes(both, x[(base+v.Lo)*line:][:line], x[(base+v.Hi)*line:][:line], int32(1024-v.F), int32(v.F))
+			f.AcrossBytes(y[i*r.ow*r.c:], both, taps, r.c)
+		}
+	})
 }

@@ -1,3 +1,4 @@
+// Package quant implements TFLite's operators that quantise and dequantise.
 package quant
 
 import (
@@ -14,23 +15,35 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
 )
 
+// Defs lists the operators of this package.
+func Defs() []op.Def {
+	defs := []op.Def{
+		{Name: "QUANTIZE", Infer: layer.InferSame, Prepare: prepareQuantize},
+		{Name: "DEQUANTIZE", Infer: inferDequantize, Prepare: prepareDequantize},
+		{Name: "FAKE_QUANT", Types: layer.FloatOnly, Infer: layer.InferSame, Prepare: prepareFakeQuant, InPlace: true},
+	}
+	return layer.InTFLite(defs)
+}
+
 func prepareQuantize(c *op.Call) (op.Run, error) {
 	x, y := c.In[0].Type, c.Out[0].Type
-	switch {
-	case x == tensor.Float32:
-		if f := tensor.PickInteger(y, quantizeFloat[int8], quantizeFloat[int16], quantizeFloat[int32], nil, quantizeFloat[uint8], nil, nil, nil); f != nil {
-			return f(c)
-		}
-	case x == tensor.Int8:
-		return requantizeTo[int8](c)
-	case x == tensor.Uint8:
-		return requantizeTo[uint8](c)
-	case x == tensor.Int16:
-		return requantizeTo[int16](c)
-	case x == tensor.Int32:
-		return requantizeTo[int32](c)
+	var f func(c *op.Call) (op.Run, error)
+	switch x {
+	case tensor.Float32:
+		f = tensor.PickInteger(y, quantizeFloat[int8], quantizeFloat[int16], quantizeFloat[int32], nil, quantizeFloat[uint8], nil, nil, nil)
+	case tensor.Int8:
+		f = requantizeTo[int8](y)
+	case tensor.Uint8:
+		f = requantizeTo[uint8](y)
+	case tensor.Int16:
+		f = requantizeTo[int16](y)
+	case tensor.Int32:
+		f = requantizeTo[int32](y)
 	}
-	return nil, op.Unsupported("%v to %v", x, y)
+	if f == nil {
+		return nil, op.Unsupported("%v to %v", x, y)
+	}
+	return f(c)
 }
 
 func quantizeFloat[Y int8 | uint8 | int16 | int32](c *op.Call) (op.Run, error) {
@@ -62,7 +75,7 @@ func quantizeFloat[Y int8 | uint8 | int16 | int32](c *op.Call) (op.Run, error) {
 	}
 	c.Recipe = recipe.Quantise{Scale: s, Zero: z, Min: lo, Max: hi}
 	e := simd.ElementKernels()
-	var all []float32 // of the run, whose loop is made once
+	var all []float32 // set by each run; the closure is allocated once
 	var out []Y
 	work := func(from, to int) {
 		x, y := all[from:to], out[from:to]
@@ -85,19 +98,8 @@ func quantizeFloat[Y int8 | uint8 | int16 | int32](c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-func requantizeTo[X int8 | uint8 | int16 | int32](c *op.Call) (op.Run, error) {
-	switch y := c.Out[0].Type; y {
-	case tensor.Int8:
-		return requantize[X, int8](c)
-	case tensor.Uint8:
-		return requantize[X, uint8](c)
-	case tensor.Int16:
-		return requantize[X, int16](c)
-	case tensor.Int32:
-		return requantize[X, int32](c)
-	default:
-		return nil, op.Unsupported("%v to %v", c.In[0].Type, y)
-	}
+func requantizeTo[X int8 | uint8 | int16 | int32](y tensor.Type) func(c *op.Call) (op.Run, error) {
+	return tensor.PickInteger(y, requantize[X, int8], requantize[X, int16], requantize[X, int32], nil, requantize[X, uint8], nil, nil, nil)
 }
 
 func requantize[X, Y int8 | uint8 | int16 | int32](c *op.Call) (op.Run, error) {
@@ -143,12 +145,13 @@ func inferDequantize(c *op.Call) error {
 }
 
 func prepareDequantize(c *op.Call) (op.Run, error) {
+	copied := func(c *op.Call) error {
+		v, err := layer.Floats(c.In[0])
+		copy(tensor.Of[float32](c.Out[0]), v)
+		return err
+	}
 	if len(c.In[0].Shape) > 0 && c.In[0].Quant != nil && len(c.In[0].Quant.Scale) > 1 {
-		return func(c *op.Call) error {
-			v, err := layer.Floats(c.In[0])
-			copy(tensor.Of[float32](c.Out[0]), v)
-			return err
-		}, nil
+		return copied, nil
 	}
 	if f := tensor.PickInteger(c.In[0].Type, dequantizeInt[int8], dequantizeInt[int16], dequantizeInt[int32], nil, dequantizeInt[uint8], nil, nil, nil); f != nil {
 		return f(c)
@@ -166,11 +169,7 @@ func prepareDequantize(c *op.Call) (op.Run, error) {
 			return nil
 		}, nil
 	case tensor.Float32, tensor.Int4, tensor.Int2:
-		return func(c *op.Call) error {
-			v, err := layer.Floats(c.In[0])
-			copy(tensor.Of[float32](c.Out[0]), v)
-			return err
-		}, nil
+		return copied, nil
 	default:
 		return nil, op.Unsupported("%v input", t)
 	}

@@ -41,13 +41,9 @@ type Dense struct {
 
 // Pool is AVERAGE_POOL_2D or MAX_POOL_2D over [N,H,W,C].
 type Pool struct {
-	N, H, W, C       int
-	OH, OW           int
-	KH, KW           int
-	StrideH, StrideW int
-	PadT, PadL       int
-	Max              bool // the largest, not the mean
-	Lo, Hi           int32
+	conv.Shape
+	Max    bool // the largest, not the mean
+	Lo, Hi int32
 }
 
 // Softmax is SOFTMAX of 8-bit rows. Exps[d] is the exponential of a value d below the maximum of
@@ -76,9 +72,8 @@ const (
 	SquaredDifference
 )
 
-// Sum is ADD, SUB or SQUARED_DIFFERENCE of two quantised inputs, which broadcast: both
-// differences to their zero points are shifted left by Shift and scaled, the result is scaled by
-// MulOut.
+// Sum is ADD, SUB or SQUARED_DIFFERENCE of two quantised inputs, which broadcast: both differences
+// to their zero points are shifted left by Shift and scaled, the result is scaled by MulOut.
 type Sum struct {
 	Kind           SumKind
 	A, B           []int // shapes of the inputs
@@ -162,13 +157,10 @@ type Tap struct{ Lo, Hi, F int }
 
 // TransposeConv is TRANSPOSE_CONV; input Data is the image, input Filter the filter [OC,KH,KW,C].
 type TransposeConv struct {
-	N, H, W, C, OC, OH, OW int
-	KH, KW                 int
-	StrideH, StrideW       int
-	PadT, PadL             int
-	Data, Filter           int
-	Zero                   int32 // zero point of the input
-	Sums                   Sums
+	conv.TransposedShape
+	Data, Filter int
+	Zero         int32 // zero point of the input
+	Sums         Sums
 }
 
 // MatMul is BATCH_MATMUL of integers: products of M×K by K×N, one for each pair of offsets in X
@@ -239,8 +231,7 @@ type Plain struct {
 // inputs that have its quantisation already.
 type Join struct{ Tables []*[256]uint8 }
 
-// Arg is ARG_MAX or ARG_MIN over [Outer, N, Inner]: the first of the largest or smallest
-// elements.
+// Arg is ARG_MAX or ARG_MIN over [Outer, N, Inner]: the first of the largest or smallest elements.
 type Arg struct {
 	Outer, N, Inner int
 	Least           bool

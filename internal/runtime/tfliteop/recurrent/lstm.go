@@ -46,33 +46,28 @@ type lstm struct {
 	coupled                bool      // no input gate: it is one minus the forget gate
 }
 
-func newLSTM(c *op.Call, at lstmInputs, batch int) (*lstm, error) {
+func newLSTM(c *op.Call, at lstmInputs, batch, in int) (l *lstm, err error) {
 	a := c.Node.Attrs
-	l := &lstm{at: at, batch: batch, cellClip: a.Float("cell_clip", 0), projClip: a.Float("proj_clip", 0)}
-	asym := a.Bool("asymmetric_quantize_inputs", false)
-	var err error
+	l = &lstm{at: at, batch: batch, cellClip: a.Float("cell_clip", 0), projClip: a.Float("proj_clip", 0)}
 	if l.act, err = nonlinear(a.Str("fused_activation_function", "NONE")); err != nil {
 		return nil, err
 	}
+	w := newWeights(c)
 	for g := range 4 {
-		if l.in[g], err = newProjection(c, at.input+g, asym); err != nil {
-			return nil, err
-		}
-		if l.rec[g], err = newProjection(c, at.recurrent+g, asym); err != nil {
-			return nil, err
-		}
+		l.in[g], l.rec[g] = w.read(at.input+g), w.read(at.recurrent+g)
 		if at.aux >= 0 {
-			if l.aux[g], err = newProjection(c, at.aux+g, asym); err != nil {
-				return nil, err
-			}
+			l.aux[g] = w.read(at.aux + g)
 		}
 	}
-	if l.project, err = newProjection(c, at.project, asym); err != nil {
-		return nil, err
+	if l.project = w.read(at.project); w.err != nil {
+		return nil, w.err
 	}
 	l.coupled = l.in[inputGate] == nil
 	if err := l.check(c); err != nil {
 		return nil, err
+	}
+	if k := l.in[outputGate].k; k != in {
+		return nil, c.Errorf("weights take %d inputs, input has %d", k, in)
 	}
 	l.hiddenState, l.cellState = newState[float32](c, at.hidden), newState[float32](c, at.cell)
 	for g := range l.gates {
@@ -153,15 +148,7 @@ func (l *lstm) gate(c *op.Call, g int, x, aux, hidden, cell []float32) error {
 			copy(v[b*l.cells:], l.bias[g])
 		}
 	}
-	if err := l.in[g].add(c, v, x, l.batch); err != nil {
-		return err
-	}
-	if aux != nil {
-		if err := l.aux[g].add(c, v, aux, l.batch); err != nil {
-			return err
-		}
-	}
-	if err := l.rec[g].add(c, v, hidden, l.batch); err != nil {
+	if err := addAll(c, v, l.batch, term{l.in[g], x}, term{l.aux[g], aux}, term{l.rec[g], hidden}); err != nil {
 		return err
 	}
 	if p := l.peephole[g]; p != nil {
@@ -252,141 +239,78 @@ func (l *lstm) step(c *op.Call, x, aux, out []float32) error {
 	return nil
 }
 
-// sequence is the layout of a recurrent layer's input.
-type sequence struct {
-	steps, batch, in int
-	timeMajor        bool
+// half returns the cell as a direction of a sequence.
+func (l *lstm) half() half {
+	out := make([]float32, l.batch*l.outputs)
+	return half{l.outputs, l.load, func(c *op.Call, x, aux []float32) ([]float32, error) {
+		return out, l.step(c, x, aux, out)
+	}}
 }
 
-func shapeSequence(c *op.Call, timeMajor bool) (sequence, error) {
-	if !c.Has(0) {
-		return sequence{}, c.Errorf("input 0 is missing")
-	}
-	switch x := c.In[0].Shape; {
-	case len(x) == 2:
-		return sequence{1, x[0], x[1], true}, nil
-	case len(x) == 3 && timeMajor:
-		return sequence{x[0], x[1], x[2], true}, nil
-	case len(x) == 3:
-		return sequence{x[1], x[0], x[2], false}, nil
-	default:
-		return sequence{}, c.Errorf("input has rank %d", len(x))
-	}
-}
-
-// shape returns the output's shape for n units.
-func (s sequence) shape(x []int, n int) []int { return append(append([]int{}, x[:len(x)-1]...), n) }
-
-// gather copies step t of all batch entries to dst; it returns x itself if that is contiguous.
-func (s sequence) gather(dst, x []float32, t, n int) []float32 {
-	if s.timeMajor || s.steps == 1 {
-		return x[t*s.batch*n:][:s.batch*n]
-	}
-	for b := range s.batch {
-		copy(dst[b*n:(b+1)*n], x[(b*s.steps+t)*n:])
-	}
-	return dst
-}
-
-// scatter is the inverse of gather; n values per row go to rows of width stride from at on.
-func (s sequence) scatter(y, src []float32, t, n, stride, at int) {
-	for b := range s.batch {
-		r := t*s.batch + b
-		if !s.timeMajor {
-			r = b*s.steps + t
-		}
-		copy(y[r*stride+at:][:n], src[b*n:(b+1)*n])
-	}
-}
-
-func inferLSTM(c *op.Call) error {
+// shapeLSTM reads the sequence of LSTM and UNIDIRECTIONAL_SEQUENCE_LSTM. The basic kernel has one
+// step.
+func shapeLSTM(c *op.Call) (sequence, error) {
 	if c.Node.Attrs.Str("kernel_type", "FULL") == "BASIC" {
-		return inferBasicLSTM(c)
+		return shapeBasicLSTM(c)
 	}
-	s, err := shapeSequence(c, c.Node.Attrs.Bool("time_major", false))
-	if err != nil {
-		return err
-	}
-	if err := layer.NeedRank(c, sequenceLSTM.recurrent+outputGate, 2); err != nil {
-		return err
-	}
-	n := c.In[sequenceLSTM.recurrent+outputGate].Shape[1]
-	c.SetOut(0, layer.OutType(c, c.In[0].Type), s.shape(c.In[0].Shape, n))
-	return nil
+	return shapeSequence(c, false, sequenceLSTM.recurrent+outputGate, 1)
 }
 
-func prepareLSTM(c *op.Call) (op.Run, error) {
-	if c.Node.Attrs.Str("kernel_type", "FULL") == "BASIC" {
-		return prepareBasicLSTM(c)
+func inferLSTM(c *op.Call, s sequence) {
+	if !s.basic {
+		inferSequence(c, s)
+		return
 	}
-	s, err := shapeSequence(c, c.Node.Attrs.Bool("time_major", false))
-	if err != nil {
-		return nil, err
+	for i, n := range []int{s.units, s.units, s.in + s.units, 4 * s.units} {
+		c.SetOut(i, c.In[0].Type, []int{s.batch, n})
+	}
+}
+
+func prepareLSTM(c *op.Call, s sequence) (op.Run, error) {
+	if s.basic {
+		return prepareBasicLSTM(c, s)
 	}
 	switch c.In[0].Type {
 	case tensor.Float32:
+		l, err := newLSTM(c, sequenceLSTM, s.batch, s.in)
+		if err != nil {
+			return nil, err
+		}
+		return s.run(auxiliary{}, l.half()), nil
 	case tensor.Int8:
 		return lstmQuant[int8](c, s)
 	case tensor.Int16:
 		return lstmQuant[int16](c, s)
-	default:
-		return nil, op.Unsupported("%v input", c.In[0].Type)
 	}
-	l, err := newLSTM(c, sequenceLSTM, s.batch)
-	if err != nil {
-		return nil, err
-	}
-	if l.in[outputGate].k != s.in {
-		return nil, c.Errorf("weights take %d inputs, input has %d", l.in[outputGate].k, s.in)
-	}
-	row, out := make([]float32, s.batch*s.in), make([]float32, s.batch*l.outputs)
-	return func(c *op.Call) error {
-		if err := l.load(c); err != nil {
-			return err
-		}
-		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
-		for t := range s.steps {
-			if err := l.step(c, s.gather(row, x, t, s.in), nil, out); err != nil {
-				return err
-			}
-			s.scatter(y, out, t, l.outputs, l.outputs, 0)
-		}
-		return nil
-	}, nil
+	return nil, op.Unsupported("%v input", c.In[0].Type)
 }
 
-// inferBasicLSTM: data, previous output, weights, bias, previous state give output, state and two
-// buffers that other kernels use.
-func inferBasicLSTM(c *op.Call) error {
+// shapeBasicLSTM checks the basic kernel: data, previous output, weights, bias, previous state give
+// output, state and two buffers that other kernels use.
+func shapeBasicLSTM(c *op.Call) (s sequence, err error) {
 	if err := c.NeedInputs(5); err != nil {
-		return err
+		return s, err
 	}
-	for i := range 3 {
+	for _, i := range []int{0, 1, 2, 4} {
 		if err := layer.NeedRank(c, i, 2); err != nil {
-			return err
+			return s, err
 		}
-	}
-	if err := layer.NeedRank(c, 4, 2); err != nil {
-		return err
 	}
 	b, in, n := c.In[0].Shape[0], c.In[0].Shape[1], c.In[1].Shape[1]
 	w := c.In[2].Shape
 	if w[0] != 4*n || w[1] != in+n || c.In[3].Len() != 4*n || c.In[1].Shape[0] != b || c.In[4].Len() != b*n {
-		return c.Errorf("weights %s do not fit %d inputs and %d cells", tensor.FormatShape(w), in, n)
+		return s, c.Errorf("weights %s do not fit %d inputs and %d cells", tensor.FormatShape(w), in, n)
 	}
-	for i, s := range []int{n, n, in + n, 4 * n} {
-		c.SetOut(i, c.In[0].Type, []int{b, s})
-	}
-	return nil
+	return sequence{steps: 1, batch: b, in: in, units: n, basic: true}, nil
 }
 
-func prepareBasicLSTM(c *op.Call) (op.Run, error) {
+func prepareBasicLSTM(c *op.Call, s sequence) (op.Run, error) {
 	for i := range 5 {
 		if c.In[i].Type != tensor.Float32 {
 			return nil, op.Unsupported("basic LSTM on %v", c.In[i].Type)
 		}
 	}
-	b, in, n := c.In[0].Shape[0], c.In[0].Shape[1], c.In[1].Shape[1]
+	b, in, n := s.batch, s.in, s.units
 	joined, gates := make([]float32, b*(in+n)), make([]float32, b*4*n)
 	return func(c *op.Call) error {
 		x, h := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.In[1])

@@ -12,9 +12,9 @@ import (
 // fullLSTM is the integer LSTM of the full runtime with 8-bit activations and a 16-bit cell:
 // projection, layer normalisation, peepholes and coupled gates. Its scales between the steps are
 // those of the model's intermediate tensors. The logistic function and tanh are the tables of the
-// Micro kernels, which differ from the full runtime's polynomials by a few units in the last
-// place.
+// Micro kernels, which differ from the full runtime's polynomials by a few units in the last place.
 type fullLSTM struct {
+	integerCell
 	in, rec           [4]*gateProduct
 	peephole          [4]*smallVector
 	norm              [4]*smallVector
@@ -22,10 +22,9 @@ type fullLSTM struct {
 	bias              [4][]int32
 	project           *gateProduct
 	cells, outputs    int
-	power             int
 	hidden            fixed.Multiplier
 	zeroHidden, zeroH int32 // zero points before and after the projection
-	clip, projClip    int32
+	projClip          int32
 	coupled           bool
 }
 
@@ -65,20 +64,12 @@ func newFullLSTM(c *op.Call, s sequence) (*fullLSTM, error) {
 	if h == nil || cell == nil || h.Type != tensor.Int8 || cell.Type != tensor.Int16 || c.Out[0].Type != tensor.Int8 {
 		return nil, op.Unsupported("integer LSTM whose state is not int8 and int16")
 	}
-	if a := c.Node.Attrs.Str("fused_activation_function", "TANH"); a != "TANH" {
-		return nil, op.Unsupported("integer LSTM with activation %s", a)
-	}
 	l := &fullLSTM{coupled: !c.Has(at.input)}
-	sc, _, err := layer.ScaleOf(cell)
-	if err != nil {
+	var err error
+	if l.integerCell, err = newIntegerCell(c, cell); err != nil {
 		return nil, err
 	}
-	f, e := math.Frexp(float64(sc))
-	if f != 0.5 {
-		return nil, op.Unsupported("cell scale %v that is not a power of two", sc)
-	}
-	l.power = e - 1
-	if err := l.gates(c, float64(sc)); err != nil {
+	if err := l.gates(c); err != nil {
 		return nil, err
 	}
 	if err := l.output(c, h); err != nil {
@@ -87,17 +78,12 @@ func newFullLSTM(c *op.Call, s sequence) (*fullLSTM, error) {
 	if l.in[outputGate].k != s.in || h.Len() != s.batch*l.outputs || cell.Len() != s.batch*l.cells {
 		return nil, c.Errorf("state does not fit %d outputs and %d cells", l.outputs, l.cells)
 	}
-	if v := c.Node.Attrs.Float("cell_clip", 0); v > 0 {
-		l.clip = int32(min(float64(v)/float64(sc), math.MaxInt16))
-	}
-	if v := c.Node.Attrs.Float("proj_clip", 0); v > 0 {
-		sh, _, _ := layer.ScaleOf(h)
-		l.projClip = int32(min(float64(v)/float64(sh), math.MaxInt8))
-	}
+	sh, _, _ := layer.ScaleOf(h)
+	l.projClip = clipOf(c, "proj_clip", sh, math.MaxInt8)
 	return l, nil
 }
 
-func (l *fullLSTM) gates(c *op.Call, cellScale float64) error {
+func (l *fullLSTM) gates(c *op.Call) error {
 	at := sequenceLSTM
 	peepholes := map[int]int{inputGate: 0, forgetGate: 1, outputGate: 2}
 	for g := range 4 {
@@ -114,12 +100,10 @@ func (l *fullLSTM) gates(c *op.Call, cellScale float64) error {
 			to, bias = float64(s), -1
 		}
 		var err error
-		if l.in[g], err = newPackedProduct(c, at.input+g, bias, c.In[0], to); err != nil {
+		if l.in[g], l.rec[g], err = newGate(c, g, bias, c.In[at.hidden], to); err != nil {
 			return err
 		}
-		if l.rec[g], err = newPackedProduct(c, at.recurrent+g, -1, c.In[at.hidden], to); err != nil {
-			return err
-		}
+		l.in[g].own, l.rec[g].own = stack(c, 1, l.in[g]), stack(c, 1, l.rec[g])
 		if l.cells == 0 {
 			l.cells, l.outputs = l.in[g].n, l.rec[g].k
 		}
@@ -127,7 +111,7 @@ func (l *fullLSTM) gates(c *op.Call, cellScale float64) error {
 			return c.Errorf("weights of gate %d do not fit %d cells", g, l.cells)
 		}
 		if p, ok := peepholes[g]; ok {
-			if l.peephole[g], err = newSmallVector(c, at.peephole+p, l.cells, func(s float64) float64 { return cellScale * s / to }); err != nil {
+			if l.peephole[g], err = newSmallVector(c, at.peephole+p, l.cells, func(s float64) float64 { return l.scale * s / to }); err != nil {
 				return err
 			}
 		}
@@ -174,9 +158,10 @@ func (l *fullLSTM) output(c *op.Call, h *tensor.Tensor) error {
 	l.zeroHidden = -zm
 	mid.Quant = &tensor.Quant{Scale: mid.Quant.Scale[:1], Zero: []int64{int64(-zm)}}
 	l.hidden = fixed.FromReal(math.Ldexp(1/float64(sm), -30))
-	if l.project, err = newPackedProduct(c, at.project, at.projectBias, mid, float64(sh)); err != nil {
+	if l.project, err = newGateProduct(c, at.project, at.projectBias, mid, float64(sh)); err != nil {
 		return err
 	}
+	l.project.own = stack(c, 1, l.project)
 	l.project.wide = false // the values before the projection are 8 bits
 	if l.project.k != l.cells || l.project.n != l.outputs {
 		return c.Errorf("projection does not fit %d cells and %d outputs", l.cells, l.outputs)
@@ -245,10 +230,7 @@ func lstmFull(c *op.Call, s sequence) (op.Run, error) {
 		hidden, cell := outputs.begin(c), memory.begin(c)
 		for t := range s.steps {
 			for b := range s.batch {
-				r := t*s.batch + b
-				if !s.timeMajor {
-					r = b*s.steps + t
-				}
+				r := s.row(t, b)
 				h := hidden[b*l.outputs:][:l.outputs]
 				l.row(gates, mid, x[r*s.in:][:s.in], h, cell[b*l.cells:][:l.cells])
 				copy(y[r*l.outputs:], h)

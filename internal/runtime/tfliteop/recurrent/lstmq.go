@@ -26,15 +26,15 @@ type gateProduct struct {
 	mult  fixed.Multiplier
 	wide  bool
 
-	// sums are the products of an input row, with SIMD: nil for the loop of scaledSum.
+	// sums are the dot products of an input row, with SIMD; nil where scaledSum computes them
 	sums []int32
 	own  *stacked // nil where others are multiplied with it
 }
 
 // begin computes the products of x, if SIMD kernels do.
 func begin[T int8 | int16](pool *workers.Pool, p *gateProduct, x []T) {
-	if codes, ok := any(x).([]int8); ok && p.own != nil {
-		p.own.run(pool, codes)
+	if bytes, ok := any(x).([]int8); ok && p.own != nil {
+		p.own.run(pool, bytes)
 		p.own.row(0)
 	}
 }
@@ -87,6 +87,15 @@ func (s *stacked) row(r int) {
 
 const gateScale = 1.0 / 4096
 
+// newGate prepares the products of gate g with the input, plus input bias, and with the state h, at
+// the scale to; bias -1 means none.
+func newGate(c *op.Call, g, bias int, h *tensor.Tensor, to float64) (in, rec *gateProduct, err error) {
+	if in, err = newGateProduct(c, sequenceLSTM.input+g, bias, c.In[0], to); err == nil {
+		rec, err = newGateProduct(c, sequenceLSTM.recurrent+g, -1, h, to)
+	}
+	return in, rec, err
+}
+
 // newGateProduct prepares x·Wᵀ + bias at the scale to; bias -1 means none.
 func newGateProduct(c *op.Call, weight, bias int, x *tensor.Tensor, to float64) (*gateProduct, error) {
 	w := c.Input(weight)
@@ -96,52 +105,33 @@ func newGateProduct(c *op.Call, weight, bias int, x *tensor.Tensor, to float64) 
 	if w.Type != tensor.Int8 || !c.Const(weight) {
 		return nil, op.Unsupported("weights %d of type %v", weight, w.Type)
 	}
-	sx, zx, err := layer.ScaleOf(x)
-	if err != nil {
-		return nil, err
-	}
-	sw, _, err := layer.ScaleOf(w)
+	scales, zeros, err := layer.ScalesOf(x, w)
 	if err != nil {
 		return nil, err
 	}
 	p := &gateProduct{input: weight, n: w.Shape[0], k: w.Shape[1], wide: x.Type == tensor.Int16}
-	p.mult = fixed.FromReal(float64(sx*sw) / to)
+	p.mult = fixed.FromReal(float64(scales[0]*scales[1]) / to)
 	if p.w, err = layer.Weights(w); err != nil {
 		return nil, err
 	}
 	p.fold = make([]int64, p.n)
-	if b := c.Input(bias); bias >= 0 && b != nil {
+	if b := c.Input(bias); b != nil {
 		if b.Len() != p.n || !c.Const(bias) {
 			return nil, c.Errorf("bias %d has %d elements, %d were expected", bias, b.Len(), p.n)
 		}
-		switch b.Type {
-		case tensor.Int32:
-			for i, v := range tensor.Of[int32](b) {
-				p.fold[i] = int64(v)
-			}
-		case tensor.Int64:
-			copy(p.fold, tensor.Of[int64](b))
-		default:
+		if b.Type != tensor.Int32 && b.Type != tensor.Int64 {
 			return nil, op.Unsupported("bias of type %v", b.Type)
 		}
+		tensor.Read(p.fold, b, 0)
 	}
 	for o := range p.fold {
 		var s int64
 		for _, v := range p.w[o*p.k:][:p.k] {
 			s += int64(v)
 		}
-		p.fold[o] -= s * int64(zx)
+		p.fold[o] -= s * int64(zeros[0])
 	}
 	return p, nil
-}
-
-// newPackedProduct is newGateProduct for rows that come one by one.
-func newPackedProduct(c *op.Call, weight, bias int, x *tensor.Tensor, to float64) (*gateProduct, error) {
-	p, err := newGateProduct(c, weight, bias, x, to)
-	if err == nil {
-		p.own = stack(c, 1, p)
-	}
-	return p, err
 }
 
 // apply computes row o of the product for one input row, saturated to 16 bits.
@@ -176,15 +166,13 @@ func scaledSum[T int8 | int16](p *gateProduct, x []T, o int) int32 {
 
 // lstmInt holds an integer LSTM.
 type lstmInt struct {
+	integerCell
 	in, rec [4]*gateProduct
-	// in and rec, of all rows and of one; nil where no kernel in vectors computes them
+	// in and rec, of all rows and of one; nil where no SIMD kernel computes them
 	all, step          *stacked
 	forget, input, out fixed.Multiplier
-	clip               int32
-	power              int // log2 of the cell's scale
 	cells              int
 	zeroHidden         int32
-	cellTanh           bool
 }
 
 func newLSTMInt(c *op.Call, s sequence) (*lstmInt, error) {
@@ -194,12 +182,9 @@ func newLSTMInt(c *op.Call, s sequence) (*lstmInt, error) {
 	if h == nil || cell == nil || cell.Type != tensor.Int16 || h.Type != c.In[0].Type || c.Out[0].Type != h.Type {
 		return nil, op.Unsupported("integer LSTM whose state is not of the input's type and int16")
 	}
+	var err error
 	for g := range 4 {
-		var err error
-		if l.in[g], err = newGateProduct(c, at.input+g, at.bias+g, c.In[0], gateScale); err != nil {
-			return nil, err
-		}
-		if l.rec[g], err = newGateProduct(c, at.recurrent+g, -1, h, gateScale); err != nil {
+		if l.in[g], l.rec[g], err = newGate(c, g, at.bias+g, h, gateScale); err != nil {
 			return nil, err
 		}
 	}
@@ -213,32 +198,18 @@ func newLSTMInt(c *op.Call, s sequence) (*lstmInt, error) {
 	if h.Len() != s.batch*l.cells || cell.Len() != s.batch*l.cells {
 		return nil, c.Errorf("state does not fit batch %d and %d cells", s.batch, l.cells)
 	}
-	sc, _, err := layer.ScaleOf(cell)
-	if err != nil {
+	if l.integerCell, err = newIntegerCell(c, cell); err != nil {
 		return nil, err
 	}
 	sh, zh, err := layer.ScaleOf(h)
 	if err != nil {
 		return nil, err
 	}
-	f, e := math.Frexp(float64(sc))
-	if f != 0.5 {
-		return nil, op.Unsupported("cell scale %v that is not a power of two", sc)
-	}
-	l.power, l.zeroHidden = e-1, zh
+	l.zeroHidden = zh
 	const unit = 1.0 / 32768 // scale of gates after their activation
-	l.forget = fixed.FromReal(unit * float64(sc) / float64(sc))
-	l.input = fixed.FromReal(unit * unit / float64(sc))
+	l.forget = fixed.FromReal(unit * l.scale / l.scale)
+	l.input = fixed.FromReal(unit * unit / l.scale)
 	l.out = fixed.FromReal(unit * unit / float64(sh))
-	if v := c.Node.Attrs.Float("cell_clip", 0); v > 0 {
-		l.clip = int32(min(float64(v)/float64(sc), math.MaxInt16))
-	}
-	switch a := c.Node.Attrs.Str("fused_activation_function", "TANH"); a {
-	case "TANH":
-		l.cellTanh = true
-	default:
-		return nil, op.Unsupported("integer LSTM with activation %s", a)
-	}
 	return l, nil
 }
 
@@ -281,7 +252,7 @@ func lstmQuant[T int8 | int16](c *op.Call, s sequence) (op.Run, error) {
 	// Gates of the same step must not see the new output.
 	fresh := make([]T, n)
 	outputs, memory := newState[T](c, sequenceLSTM.hidden), newState[int16](c, sequenceLSTM.cell)
-	var in, h []T // of a step, whose loop is made once
+	var in, h []T // of a step; the closure is allocated once
 	var state []int16
 	work := func(k0, k1 int) {
 		for k := k0; k < k1; k++ {
@@ -291,17 +262,14 @@ func lstmQuant[T int8 | int16](c *op.Call, s sequence) (op.Run, error) {
 	return func(c *op.Call) error {
 		x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
 		hidden, cell := outputs.begin(c), memory.begin(c)
-		codes, _ := any(x).([]int8)
+		bytes, _ := any(x).([]int8)
 		states, _ := any(hidden).([]int8)
 		if l.all != nil {
-			l.all.run(c.Pool, codes)
+			l.all.run(c.Pool, bytes)
 		}
 		for t := range s.steps {
 			for b := range s.batch {
-				r := t*s.batch + b
-				if !s.timeMajor {
-					r = b*s.steps + t
-				}
+				r := s.row(t, b)
 				in, h, state = x[r*s.in:][:s.in], hidden[b*n:][:n], cell[b*n:][:n]
 				if l.all != nil {
 					l.all.row(r)
@@ -351,4 +319,35 @@ func cellStep[T int8 | int16](l *lstmInt, x, h []T, state []int16, k int) int32 
 	}
 	state[k] = int16(v)
 	return l.out.Apply(int32(o)*int32(tanh16(int16(v), l.power))) + l.zeroHidden
+}
+
+// integerCell holds what both integer LSTMs read from a node: the cell's scale, its power of two,
+// and its limit.
+type integerCell struct {
+	scale float64
+	power int
+	clip  int32 // 0 for none
+}
+
+func newIntegerCell(c *op.Call, cell *tensor.Tensor) (l integerCell, err error) {
+	if a := c.Node.Attrs.Str("fused_activation_function", "TANH"); a != "TANH" {
+		return l, op.Unsupported("integer LSTM with activation %s", a)
+	}
+	s, _, err := layer.ScaleOf(cell)
+	if err != nil {
+		return l, err
+	}
+	f, e := math.Frexp(float64(s))
+	if f != 0.5 {
+		return l, op.Unsupported("cell scale %v that is not a power of two", s)
+	}
+	return integerCell{float64(s), e - 1, clipOf(c, "cell_clip", s, math.MaxInt16)}, nil
+}
+
+// clipOf returns the limit that an attribute sets for values of a scale, 0 for none.
+func clipOf(c *op.Call, attr string, scale float32, top float64) int32 {
+	if v := c.Node.Attrs.Float(attr, 0); v > 0 {
+		return int32(min(float64(v)/float64(scale), top))
+	}
+	return 0
 }

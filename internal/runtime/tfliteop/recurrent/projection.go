@@ -105,3 +105,38 @@ func (p *projection) add(c *op.Call, dst, x []float32, rows int) error {
 	gemm.Multiply(c.Pool, g, x, w, dst)
 	return nil
 }
+
+// weights reads projections. It keeps the first error.
+type weights struct {
+	c    *op.Call
+	asym bool
+	err  error
+}
+
+func newWeights(c *op.Call) *weights {
+	return &weights{c: c, asym: c.Node.Attrs.Bool("asymmetric_quantize_inputs", false)}
+}
+
+// read returns the projection of an input, nil if it is absent.
+func (w *weights) read(input int) (p *projection) {
+	if w.err == nil {
+		p, w.err = newProjection(w.c, input, w.asym)
+	}
+	return p
+}
+
+// term is an input of a gate with its weights.
+type term struct {
+	p *projection
+	x []float32
+}
+
+// addAll adds all products of rows to dst.
+func addAll(c *op.Call, dst []float32, rows int, terms ...term) error {
+	for _, t := range terms {
+		if err := t.p.add(c, dst, t.x, rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}

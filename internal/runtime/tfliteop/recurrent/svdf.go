@@ -39,29 +39,21 @@ func shapeSVDF(c *op.Call) (svdf, error) {
 	return s, nil
 }
 
-func inferSVDF(c *op.Call) error {
-	s, err := shapeSVDF(c)
-	if err != nil {
-		return err
-	}
+func inferSVDF(c *op.Call, s svdf) {
 	c.SetOut(0, layer.OutType(c, c.In[0].Type), []int{s.batch, s.units})
-	return nil
 }
 
-func prepareSVDF(c *op.Call) (op.Run, error) {
-	s, err := shapeSVDF(c)
-	if err != nil {
-		return nil, err
-	}
-	switch {
-	case c.In[0].Type == tensor.Float32 && c.In[4].Type == tensor.Float32:
+func prepareSVDF(c *op.Call, s svdf) (op.Run, error) {
+	switch x, w, state := c.In[0].Type, c.In[2].Type, c.In[4].Type; {
+	case x == tensor.Float32 && state == tensor.Float32:
 		return s.float(c)
-	case c.In[0].Type == tensor.Int8 && c.In[4].Type == tensor.Int16 && c.In[2].Type == tensor.Int16:
+	case x == tensor.Int8 && state == tensor.Int16 && w == tensor.Int16:
 		return svdfQuant[int16](c, s)
-	case c.In[0].Type == tensor.Int8 && c.In[4].Type == tensor.Int8 && c.In[2].Type == tensor.Int8:
+	case x == tensor.Int8 && state == tensor.Int8 && w == tensor.Int8:
 		return svdfQuant[int8](c, s)
+	default:
+		return nil, op.Unsupported("%v input with %v state", x, state)
 	}
-	return nil, op.Unsupported("%v input with %v state", c.In[0].Type, c.In[4].Type)
 }
 
 func (s svdf) float(c *op.Call) (op.Run, error) {
@@ -77,11 +69,7 @@ func (s svdf) float(c *op.Call) (op.Run, error) {
 	memory := newState[float32](c, 4)
 	return func(c *op.Call) error {
 		x, state, y := tensor.Of[float32](c.In[0]), memory.begin(c), tensor.Of[float32](c.Out[0])
-		time, err := layer.Floats(c.In[2])
-		if err != nil {
-			return err
-		}
-		bias, err := layer.Floats(c.Input(3))
+		time, bias, err := layer.FloatPair(c, 2, 3)
 		if err != nil {
 			return err
 		}
@@ -115,13 +103,9 @@ func (s svdf) float(c *op.Call) (op.Run, error) {
 }
 
 func svdfQuant[S int8 | int16](c *op.Call, s svdf) (op.Run, error) {
-	var sc [5]float32
-	var z [5]int32
-	for i, t := range []*tensor.Tensor{c.In[0], c.In[1], c.In[2], c.In[4], c.Out[0]} {
-		var err error
-		if sc[i], z[i], err = layer.ScaleOf(t); err != nil {
-			return nil, err
-		}
+	sc, z, err := layer.ScalesOf(c.In[0], c.In[1], c.In[2], c.In[4], c.Out[0])
+	if err != nil {
+		return nil, err
 	}
 	m1 := fixed.FromReal(float64(sc[0] * sc[1] / sc[3]))
 	m2 := fixed.FromReal(float64(sc[3] * sc[2] / sc[4]))
@@ -134,7 +118,7 @@ func svdfQuant[S int8 | int16](c *op.Call, s svdf) (op.Run, error) {
 		Batch: s.batch, In: s.in, Filters: s.filters, Memory: s.memory, Units: s.units, Rank: s.rank,
 		ZeroIn: z[0], ZeroState: z[3], Zero: z[4], Feature: m1, Time: m2, StateMin: lo, StateMax: hi,
 	}
-	var x, w []int8 // of the run, whose loop is made once
+	var x, w []int8 // set by each run; the closure is allocated once
 	var state []S
 	features := func(f0, f1 int) {
 		for i := f0; i < f1; i++ {

@@ -20,22 +20,16 @@ func prepareL2Norm(c *op.Call) (op.Run, error) {
 		if err != nil {
 			return nil, err
 		}
-		var x, y []float32 // of the run, whose loop is made once
-		work := func(lo, hi int) {
+		return layer.Ranges(rows, max(1, layer.Grain/max(depth, 1)), func(y, x []float32, lo, hi int) {
 			for r := lo; r < hi; r++ {
 				l2Row(y[r*depth:][:depth], x[r*depth:][:depth])
-				if act.On {
-					for i, v := range y[r*depth:][:depth] {
-						y[r*depth+i] = min(max(v, act.Min), act.Max)
-					}
+			}
+			if act.On {
+				for i, v := range y[lo*depth : hi*depth] {
+					y[lo*depth+i] = min(max(v, act.Min), act.Max)
 				}
 			}
-		}
-		return func(c *op.Call) error {
-			x, y = tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
-			c.Pool.For(rows, max(1, layer.Grain/max(depth, 1)), work)
-			return nil
-		}, nil
+		}), nil
 	case tensor.Int8:
 		return quantL2[int8](c, rows, depth)
 	case tensor.Uint8:
@@ -46,7 +40,7 @@ func prepareL2Norm(c *op.Call) (op.Run, error) {
 }
 
 func l2Row(y, x []float32) {
-	var s float32 // as the reference kernels sum
+	var s float32 // in the type of the reference kernels
 	for _, v := range x {
 		s += v * v
 	}
@@ -56,7 +50,7 @@ func l2Row(y, x []float32) {
 	}
 }
 
-// quantL2 has an output scale of 1/128 with the middle of the type as zero.
+// quantL2 has an output scale of 1/128, and the middle of the type as zero point.
 func quantL2[T int8 | uint8](c *op.Call, rows, depth int) (op.Run, error) {
 	_, z, err := layer.ScaleOf(c.In[0])
 	if err != nil {
@@ -74,7 +68,7 @@ func quantL2[T int8 | uint8](c *op.Call, rows, depth int) (op.Run, error) {
 				s += d * d
 			}
 			m := fixed.InvSqrt(s)
-			// The factor 128 goes into the multiplier of int8 and into the values of uint8.
+			// The factor 128 is part of the multiplier for int8, and of the values for uint8.
 			factor := int32(128)
 			if middle == 0 {
 				m.Shift, factor = m.Shift+7, 1
@@ -87,7 +81,7 @@ func quantL2[T int8 | uint8](c *op.Call, rows, depth int) (op.Run, error) {
 	}, nil
 }
 
-// prepareLRN normalises by the squares of neighbouring channels.
+// prepareLRN normalises by the sum of the squares of neighbouring channels.
 func prepareLRN(c *op.Call) (op.Run, error) {
 	if c.In[0].Type != tensor.Float32 {
 		return nil, op.Unsupported("%v input", c.In[0].Type)
@@ -99,22 +93,18 @@ func prepareLRN(c *op.Call) (op.Run, error) {
 		return nil, c.Errorf("radius %d is negative", radius)
 	}
 	radius = min(radius, depth)
-	return func(c *op.Call) error {
-		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
-		c.Pool.For(rows, max(1, 1024/max(depth, 1)), func(lo, hi int) {
-			for r := lo; r < hi; r++ {
-				in := x[r*depth:][:depth]
-				for i, v := range in {
-					var s float32
-					for _, w := range in[max(0, i-radius):min(depth, i+radius+1)] {
-						s += w * w
-					}
-					y[r*depth+i] = v * float32(math.Pow(bias+alpha*float64(s), -beta))
+	return layer.Ranges(rows, max(1, 1024/max(depth, 1)), func(y, x []float32, lo, hi int) {
+		for r := lo; r < hi; r++ {
+			in := x[r*depth:][:depth]
+			for i, v := range in {
+				var s float32
+				for _, w := range in[max(0, i-radius):min(depth, i+radius+1)] {
+					s += w * w
 				}
+				y[r*depth+i] = v * float32(math.Pow(bias+alpha*float64(s), -beta))
 			}
-		})
-		return nil
-	}, nil
+		}
+	}), nil
 }
 
 func inferEmbedding(c *op.Call) error {
@@ -153,20 +143,18 @@ func prepareEmbedding(c *op.Call) (op.Run, error) {
 	if c.Out[0].Type != tensor.Float32 {
 		return nil, op.Unsupported("%v table with %v output", t.Type, c.Out[0].Type)
 	}
-	var all []float32
+	load := layer.Floats
 	if c.Const(1) {
-		var err error
-		if all, err = layer.Floats(t); err != nil {
+		all, err := layer.Floats(t)
+		if err != nil {
 			return nil, err
 		}
+		load = func(*tensor.Tensor) ([]float32, error) { return all, nil }
 	}
 	return func(c *op.Call) error {
-		v := all
-		if v == nil {
-			var err error
-			if v, err = layer.Floats(c.In[1]); err != nil {
-				return err
-			}
+		v, err := load(c.In[1])
+		if err != nil {
+			return err
 		}
 		y := tensor.Of[float32](c.Out[0])
 		return find(c, func(i, r int) { copy(y[i*width:(i+1)*width], v[r*width:]) })

@@ -1,3 +1,5 @@
+// Package reduce implements TFLite's reductions, cumulative sums and normalisations along axes, and
+// the lookup of embeddings.
 package reduce
 
 import (
@@ -12,12 +14,33 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/recipe"
 )
 
-// reduction is an input with the axes that go.
+// Defs lists the operators of this package.
+func Defs() []op.Def {
+	ordered, truth := []tensor.Type{tensor.Float32, tensor.Int32, tensor.Int64}, []tensor.Type{tensor.Bool}
+	reduction := func(name string, types []tensor.Type, prepare func(c *op.Call, r *reduction) (op.Run, error)) op.Def {
+		return layer.Shaped(op.Def{Name: name, Types: types}, shapeReduce, inferReduce, prepare)
+	}
+	return layer.InTFLite([]op.Def{
+		reduction("MEAN", layer.Numbers, prepareSum(true)),
+		reduction("SUM", layer.Numbers, prepareSum(false)),
+		reduction("REDUCE_MAX", layer.Numbers, prepareExtreme(false)),
+		reduction("REDUCE_MIN", layer.Numbers, prepareExtreme(true)),
+		reduction("REDUCE_PROD", ordered, prepareProd),
+		reduction("REDUCE_ANY", truth, prepareLogic(reduce.Max[uint8](0))),
+		reduction("REDUCE_ALL", truth, prepareLogic(reduce.Min[uint8](1))),
+		{Name: "CUMSUM", Types: ordered, Infer: inferCumsum, Prepare: prepareCumsum},
+		{Name: "L2_NORMALIZATION", Types: layer.ByteTypes, Infer: layer.InferSame, Prepare: prepareL2Norm, Fuses: true},
+		{Name: "LOCAL_RESPONSE_NORMALIZATION", Types: layer.FloatOnly, Infer: layer.InferSame, Prepare: prepareLRN},
+		{Name: "EMBEDDING_LOOKUP", Infer: inferEmbedding, Prepare: prepareEmbedding},
+	})
+}
+
+// reduction describes which axes of an input are reduced.
 type reduction struct {
 	shape []int // of the output
 	drop  []bool
 	plan  reduce.Plan
-	count int // elements that become one
+	count int // elements of the input per element of the output
 }
 
 func shapeReduce(c *op.Call) (*reduction, error) {
@@ -55,13 +78,8 @@ func shapeReduce(c *op.Call) (*reduction, error) {
 	return r, nil
 }
 
-func inferReduce(c *op.Call) error {
-	r, err := shapeReduce(c)
-	if err != nil {
-		return err
-	}
+func inferReduce(c *op.Call, r *reduction) {
 	c.SetOut(0, layer.OutType(c, c.In[0].Type), r.shape)
-	return nil
 }
 
 // runReduce folds input 0 into output 0.
@@ -74,12 +92,8 @@ func runReduce[T tensor.Number, A any](c *op.Call, r *reduction, f reduce.Reduce
 }
 
 // prepareSum makes SUM and MEAN.
-func prepareSum(mean bool) func(c *op.Call) (op.Run, error) {
-	return func(c *op.Call) (op.Run, error) {
-		r, err := shapeReduce(c)
-		if err != nil {
-			return nil, err
-		}
+func prepareSum(mean bool) func(c *op.Call, r *reduction) (op.Run, error) {
+	return func(c *op.Call, r *reduction) (op.Run, error) {
 		x, y := c.In[0].Type, c.Out[0].Type
 		if x != y {
 			return nil, op.Unsupported("%v input with %v output", x, y)
@@ -89,28 +103,22 @@ func prepareSum(mean bool) func(c *op.Call) (op.Run, error) {
 				return f(c, r, mean)
 			}
 		}
-		switch x {
-		case tensor.Float32:
-			return plainSum[float32, float32](c, r, mean)
-		case tensor.Int32:
-			return plainSum[int32, int64](c, r, mean)
-		case tensor.Int64:
-			return plainSum[int64, int64](c, r, mean)
+		if f := tensor.PickNumber(x, plainSum[float32, float32], nil, nil, nil, plainSum[int32, int64], plainSum[int64, int64], nil, nil, nil, nil); f != nil {
+			return f(c, r, mean), nil
 		}
 		return nil, op.Unsupported("%v input", x)
 	}
 }
 
-// plainSum sums in order and in the type of the reference kernels: float32, or
-// 64-bit integers.
-func plainSum[T, A float32 | int32 | int64](c *op.Call, r *reduction, mean bool) (op.Run, error) {
+// plainSum sums in order and in the type of the reference kernels: float32, or 64-bit integers.
+func plainSum[T, A float32 | int32 | int64](c *op.Call, r *reduction, mean bool) op.Run {
 	isFloat := c.In[0].Type == tensor.Float32
 	return runReduce(c, r, reduce.OrderedSum(func(a A, n int) T {
 		if mean && (n > 0 || isFloat) { // the mean of nothing is not a number
 			a /= A(n)
 		}
 		return T(a)
-	})), nil
+	}))
 }
 
 func quantSum[T int8 | uint8 | int16](c *op.Call, r *reduction, mean bool) (op.Run, error) {
@@ -129,12 +137,8 @@ func quantSum[T int8 | uint8 | int16](c *op.Call, r *reduction, mean bool) (op.R
 }
 
 // prepareExtreme makes REDUCE_MAX and REDUCE_MIN, which copy stored values.
-func prepareExtreme(least bool) func(c *op.Call) (op.Run, error) {
-	return func(c *op.Call) (op.Run, error) {
-		r, err := shapeReduce(c)
-		if err != nil {
-			return nil, err
-		}
+func prepareExtreme(least bool) func(c *op.Call, r *reduction) (op.Run, error) {
+	return func(c *op.Call, r *reduction) (op.Run, error) {
 		t := c.In[0].Type
 		if t != c.Out[0].Type {
 			return nil, op.Unsupported("%v input with %v output", t, c.Out[0].Type)
@@ -161,18 +165,15 @@ func extreme[T tensor.Integer](c *op.Call, r *reduction, least bool) op.Run {
 	return runReduce(c, r, reduce.Max(lo))
 }
 
-func prepareProd(c *op.Call) (op.Run, error) {
-	r, err := shapeReduce(c)
-	if err != nil {
-		return nil, err
+func prepareProd(c *op.Call, r *reduction) (op.Run, error) {
+	t := c.In[0].Type
+	if t != c.Out[0].Type || layer.Quantised(c.In[0]) {
+		return nil, op.Unsupported("%v input with %v output", t, c.Out[0].Type)
 	}
-	if c.In[0].Type != c.Out[0].Type || layer.Quantised(c.In[0]) {
-		return nil, op.Unsupported("%v input with %v output", c.In[0].Type, c.Out[0].Type)
-	}
-	if f := tensor.PickNumber(c.In[0].Type, prod[float32], nil, nil, nil, prod[int32], prod[int64], nil, nil, nil, nil); f != nil {
+	if f := tensor.PickNumber(t, prod[float32], nil, nil, nil, prod[int32], prod[int64], nil, nil, nil, nil); f != nil {
 		return f(c, r), nil
 	}
-	return nil, op.Unsupported("%v input", c.In[0].Type)
+	return nil, op.Unsupported("%v input", t)
 }
 
 // prod multiplies in order.
@@ -183,20 +184,12 @@ func prod[T float32 | int32 | int64](c *op.Call, r *reduction) op.Run {
 }
 
 // prepareLogic makes REDUCE_ANY and REDUCE_ALL: truth values are 0 and 1.
-func prepareLogic(all bool) func(c *op.Call) (op.Run, error) {
-	return func(c *op.Call) (op.Run, error) {
-		r, err := shapeReduce(c)
-		if err != nil {
-			return nil, err
-		}
+func prepareLogic(truth reduce.Reducer[uint8, uint8]) func(c *op.Call, r *reduction) (op.Run, error) {
+	truth.Done, truth.All = func(a uint8, _ int) uint8 { return min(a, 1) }, nil
+	return func(c *op.Call, r *reduction) (op.Run, error) {
 		if c.In[0].Type != tensor.Bool || c.Out[0].Type != tensor.Bool {
 			return nil, op.Unsupported("%v input", c.In[0].Type)
 		}
-		truth := reduce.Max[uint8](0)
-		if all {
-			truth = reduce.Min[uint8](1)
-		}
-		truth.Done, truth.All = func(a uint8, _ int) uint8 { return min(a, 1) }, nil
 		return runReduce(c, r, truth), nil
 	}
 }

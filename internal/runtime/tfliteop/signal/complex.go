@@ -6,22 +6,9 @@ import (
 	"math/cmplx"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
-
-func complexDefs() []op.Def {
-	lite := func(name string, infer func(c *op.Call) error, prepare func(c *op.Call) (op.Run, error)) op.Def {
-		return op.Def{Domain: graph.TFLite, Name: name, Infer: infer, Prepare: prepare}
-	}
-	return []op.Def{
-		lite("RFFT2D", inferRfft2D, prepareRfft2D),
-		lite("COMPLEX_ABS", inferPart, preparePart(size)),
-		lite("REAL", inferPart, preparePart(func(z complex128) float64 { return real(z) })),
-		lite("IMAG", inferPart, preparePart(func(z complex128) float64 { return imag(z) })),
-	}
-}
 
 func inferPart(c *op.Call) error {
 	if err := c.NeedInputs(1); err != nil {
@@ -40,7 +27,7 @@ func inferPart(c *op.Call) error {
 }
 
 // size is |z|. Squares of float32 numbers are exact, their sum is rounded once and the root once,
-// as in the C library; wider ones may overflow.
+// as in the C library. Squares of float64 numbers may overflow.
 func size(z complex128) float64 {
 	if r := math.Sqrt(real(z)*real(z) + imag(z)*imag(z)); r > 0x1p-500 && r < 0x1p500 || z == 0 {
 		return r
@@ -48,22 +35,20 @@ func size(z complex128) float64 {
 	return math.Hypot(real(z), imag(z))
 }
 
-func preparePart(f func(z complex128) float64) func(c *op.Call) (op.Run, error) {
-	return func(c *op.Call) (op.Run, error) {
-		return func(c *op.Call) error {
-			if c.In[0].Type == tensor.Complex128 {
-				y := tensor.Of[float64](c.Out[0])
-				for i, z := range tensor.Of[complex128](c.In[0]) {
-					y[i] = f(z)
-				}
-				return nil
-			}
-			y := tensor.Of[float32](c.Out[0])
-			for i, z := range tensor.Of[complex64](c.In[0]) {
-				y[i] = float32(f(complex128(z)))
+func runPart(f func(z complex128) float64) op.Run {
+	return func(c *op.Call) error {
+		if c.In[0].Type == tensor.Complex128 {
+			y := tensor.Of[float64](c.Out[0])
+			for i, z := range tensor.Of[complex128](c.In[0]) {
+				y[i] = f(z)
 			}
 			return nil
-		}, nil
+		}
+		y := tensor.Of[float32](c.Out[0])
+		for i, z := range tensor.Of[complex64](c.In[0]) {
+			y[i] = float32(f(complex128(z)))
+		}
+		return nil
 	}
 }
 
@@ -144,13 +129,13 @@ func prepareRfft2D(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// realFFTRow transforms rows of n real numbers. If n is even, two neighbours are a complex number
-// of a transform of half the length, whose results are separated by sums and differences of
-// opposite frequencies.
+// realFFTRow transforms rows of n real numbers. If n is even, it combines two neighbours to
+// a complex number of a transform of half the length. Sums and differences of opposite frequencies
+// separate the results.
 type realFFTRow struct {
 	n        int
 	fft      *floatFFT
-	twiddles []complex128 // of n, where it is even
+	twiddles []complex128 // for length n; nil if n is odd
 	out      []complex128
 }
 
@@ -165,7 +150,7 @@ func newRealFFTRow(n int) *realFFTRow {
 	for i := range f.twiddles {
 		f.twiddles[i] = cmplx.Rect(1, -2*math.Pi*float64(i)/float64(n))
 	}
-	f.twiddles[n/2] = -1 // bit for bit
+	f.twiddles[n/2] = -1 // bit-exact
 	return f
 }
 
@@ -197,8 +182,7 @@ func (f *realFFTRow) run(x []float32) []complex128 {
 	return f.out
 }
 
-// floatFFT is a complex transform of any length; lengths with small factors are
-// fast.
+// floatFFT is a complex transform of any length; lengths with small factors are fast.
 type floatFFT struct {
 	n        int
 	twiddles []complex128
@@ -221,26 +205,30 @@ func newFloatFFT(n int, inverse bool) *floatFFT {
 	return f
 }
 
-// buffer is a work space of n points that run does not use.
+// buffer returns scratch memory of n points that run does not use.
 func (f *floatFFT) buffer() []complex128 { return f.in }
 
 // run returns the transform, valid until the next run.
 func (f *floatFFT) run(in []complex128) []complex128 {
-	f.stage(f.out, in, 1, f.factors)
+	stages(f, f.out, in, 1, f.factors)
 	return f.out
 }
 
-func (f *floatFFT) stage(x, in []complex128, step int, factors []int) {
+// stages computes the stages of a transform of mixed radices, the last ones first. f combines the m
+// points of each of p transforms, whose input is step apart.
+func stages[P any](f interface{ combine(x []P, step, p, m int) }, x, in []P, step int, factors []int) {
 	p, m := factors[0], factors[1]
-	if m == 1 {
-		for k := range p {
+	for k := range p {
+		if m == 1 {
 			x[k] = in[k*step]
-		}
-	} else {
-		for k := range p {
-			f.stage(x[k*m:(k+1)*m], in[k*step:], step*p, factors[2:])
+		} else {
+			stages(f, x[k*m:(k+1)*m], in[k*step:], step*p, factors[2:])
 		}
 	}
+	f.combine(x, step, p, m)
+}
+
+func (f *floatFFT) combine(x []complex128, step, p, m int) {
 	w := f.twiddles
 	switch p {
 	case 2:

@@ -2,20 +2,24 @@ package signal
 
 import (
 	"errors"
+	"fmt"
 	"math"
+
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
 // point is a complex number of fixed-point parts.
 type point[T int16 | int32] struct{ r, i T }
 
 // fixedFFT is a complex transform in fixed point with mixed radices. Every stage
-// divides by its radix before it adds, so that nothing overflows; the rounding
-// of each product and quotient is part of the result.
+// divides by its radix before it adds, so that nothing overflows. The rounding of each product and
+// quotient is part of the result.
 type fixedFFT[T int16 | int32] struct {
 	n        int
 	inverse  bool
 	frac     uint  // fraction bits: 15 or 31
-	top      int64 // largest value, stands for 1
+	top      int64 // largest value, which represents 1
 	twiddles []point[T]
 	factors  []int // radix and remaining length by stage
 	scratch  []point[T]
@@ -45,12 +49,12 @@ func newFixedFFT[T int16 | int32](n int, inverse bool) *fixedFFT[T] {
 	return f
 }
 
-// unit is the point of the unit circle at an angle.
+// unit returns the point of the unit circle at an angle.
 func (f *fixedFFT[T]) unit(phase float64) point[T] {
 	return point[T]{T(math.Floor(0.5 + float64(f.top)*math.Cos(phase))), T(math.Floor(0.5 + float64(f.top)*math.Sin(phase)))}
 }
 
-// factorize takes out fours, then twos, then odd numbers.
+// factorize returns radices and remaining lengths: fours, then twos, then odd numbers.
 func factorize(n int) []int {
 	var out []int
 	p, root := 4, int(math.Sqrt(float64(n)))
@@ -94,19 +98,9 @@ func add[T int16 | int32](a, b point[T]) point[T] { return point[T]{a.r + b.r, a
 func sub[T int16 | int32](a, b point[T]) point[T] { return point[T]{a.r - b.r, a.i - b.i} }
 
 // run transforms in to out, which must not overlap.
-func (f *fixedFFT[T]) run(out, in []point[T]) { f.stage(out, in, 1, f.factors) }
+func (f *fixedFFT[T]) run(out, in []point[T]) { stages(f, out, in, 1, f.factors) }
 
-func (f *fixedFFT[T]) stage(out, in []point[T], step int, factors []int) {
-	p, m := factors[0], factors[1]
-	if m == 1 {
-		for k := range p {
-			out[k] = in[k*step]
-		}
-	} else {
-		for k := range p {
-			f.stage(out[k*m:(k+1)*m], in[k*step:], step*p, factors[2:])
-		}
-	}
+func (f *fixedFFT[T]) combine(out []point[T], step, p, m int) {
 	switch p {
 	case 2:
 		f.radix2(out, step, m)
@@ -260,4 +254,134 @@ func (f *realFFT[T]) backward(y []T, x []point[T]) {
 	for i, p := range f.out {
 		y[2*i], y[2*i+1] = p.r, p.i
 	}
+}
+
+// transform is a SignalRfft or SignalIrfft with n samples: rows of have numbers become rows of
+// width numbers.
+type transform struct{ n, have, width int }
+
+func shapeTransform(c *op.Call) (v transform, err error) {
+	if err := c.NeedInputs(1); err != nil {
+		return v, err
+	}
+	o, err := optionsOf(c)
+	if err != nil {
+		return v, err
+	}
+	v.n = int(o.GetInt("fft_length", 0))
+	if v.n < 2 || v.n%2 != 0 || v.n > 1<<24 {
+		return v, errOddLength
+	}
+	switch t := c.In[0].Type; t {
+	case tensor.Int16, tensor.Int32, tensor.Float32:
+		_, v.have, err = lastAxis(c.In[0])
+		return v, err
+	default:
+		return v, op.Unsupported("elements of type %v", t)
+	}
+}
+
+func inferTransform(c *op.Call, v transform) {
+	c.SetOut(0, c.In[0].Type, withLast(c.In[0].Shape, v.width))
+}
+
+// eachRow applies f to rows.
+func eachRow[T tensor.Number](v transform, f func(y, x []T)) op.Run {
+	return func(c *op.Call) error {
+		x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
+		for ; len(y) > 0; x, y = x[v.have:], y[v.width:] {
+			f(y[:v.width], x[:v.have])
+		}
+		return nil
+	}
+}
+
+func shapeRfft(c *op.Call) (transform, error) {
+	v, err := shapeTransform(c)
+	if v.width = v.n + 2; err == nil && v.have > v.n {
+		err = fmt.Errorf("frame of %d for a transform of %d", v.have, v.n)
+	}
+	return v, err
+}
+
+func prepareRfft(c *op.Call, v transform) (op.Run, error) {
+	return v.prepare(c, fixedRfft[int16], fixedRfft[int32], func(v transform) op.Run {
+		f := newRealFFTRow(v.n)
+		return eachRow(v, func(y, x []float32) {
+			for i, p := range f.run(x) {
+				y[2*i], y[2*i+1] = float32(real(p)), float32(imag(p))
+			}
+		})
+	})
+}
+
+// prepare chooses the function for the element type.
+func (v transform) prepare(c *op.Call, i16, i32 func(v transform) (op.Run, error), f32 func(v transform) op.Run) (op.Run, error) {
+	c.Kernel = "fixed-point fft"
+	switch c.In[0].Type {
+	case tensor.Int16:
+		return i16(v)
+	case tensor.Int32:
+		return i32(v)
+	}
+	c.Kernel = "fft"
+	return f32(v), nil
+}
+
+// fixedRfft pads each frame with zeros at the end.
+func fixedRfft[T int16 | int32](v transform) (op.Run, error) {
+	f, err := newRealFFT[T](v.n, false)
+	if err != nil {
+		return nil, err
+	}
+	padded, points := make([]T, v.n), make([]point[T], v.n/2+1)
+	return eachRow(v, func(y, x []T) {
+		clear(padded[copy(padded, x):])
+		f.forward(points, padded)
+		for i, p := range points {
+			y[2*i], y[2*i+1] = p.r, p.i
+		}
+	}), nil
+}
+
+func shapeIrfft(c *op.Call) (transform, error) {
+	v, err := shapeTransform(c)
+	if v.width = v.n; err == nil && v.have != v.n+2 {
+		err = fmt.Errorf("spectrum of %d numbers for a transform of %d", v.have, v.n)
+	}
+	return v, err
+}
+
+func prepareIrfft(c *op.Call, v transform) (op.Run, error) {
+	return v.prepare(c, fixedIrfft[int16], fixedIrfft[int32], func(v transform) op.Run {
+		n := v.n
+		f, spectrum := newFloatFFT(n, true), make([]complex128, n)
+		return eachRow(v, func(y, x []float32) {
+			for i := range n/2 + 1 {
+				p := complex(float64(x[2*i]), float64(x[2*i+1]))
+				spectrum[i] = p
+				if i > 0 && i < n/2 {
+					spectrum[n-i] = complex(real(p), -imag(p))
+				}
+			}
+			// The reference's inverse divides by the length.
+			for i, p := range f.run(spectrum) {
+				y[i] = float32(real(p) / float64(n))
+			}
+		})
+	})
+}
+
+func fixedIrfft[T int16 | int32](v transform) (op.Run, error) {
+	f, err := newRealFFT[T](v.n, true)
+	if err != nil {
+		return nil, err
+	}
+	points := make([]point[T], v.n/2+1)
+	return eachRow(v, func(y, x []T) {
+		for i := range points {
+			points[i] = point[T]{x[2*i], x[2*i+1]}
+		}
+		f.backward(y, points)
+	}), nil
 }

@@ -3,35 +3,14 @@ package signal
 import (
 	"fmt"
 
+	"github.com/opmeter/opmeter/internal/model/flexbuffer"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-func frameDefs() []op.Def {
-	return []op.Def{
-		stateful(micro("SignalDelay", inferDelay, prepareDelay)),
-		stateful(micro("SignalOverlapAdd", inferOverlapAdd, prepareOverlapAdd)),
-		stateful(micro("SignalFramer", inferFramer, prepareFramer)),
-		stateful(micro("SignalStacker", inferStacker, prepareStacker)),
-		stateful(micro("CIRCULAR_BUFFER", inferCircular, prepareCircular)),
-	}
-}
-
-func inferDelay(c *op.Call) error {
-	if err := want(c, tensor.Int16); err != nil {
-		return err
-	}
-	c.SetOut(0, tensor.Int16, c.In[0].Shape)
-	return nil
-}
-
 // prepareDelay keeps the last samples of each row for the next run.
-func prepareDelay(c *op.Call) (op.Run, error) {
-	o, err := optionsOf(c)
-	if err != nil {
-		return nil, err
-	}
-	rows, _, err := lastAxis(c.In[0])
+func prepareDelay(c *op.Call, o flexbuffer.Value) (op.Run, error) {
+	rows, n, err := lastAxis(c.In[0])
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +21,6 @@ func prepareDelay(c *op.Call) (op.Run, error) {
 	late := sessionSlice[int16](c, rows*d)
 	return func(c *op.Call) error {
 		x, y := tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0])
-		_, n, _ := lastAxis(c.In[0])
 		for r := range rows {
 			xs, ys, held := x[r*n:][:n], y[r*n:][:n], late[r*d:][:d]
 			k := copy(ys, held)
@@ -59,206 +37,184 @@ func prepareDelay(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// overlapShape reads the step; the input is rows x frames x frame size.
-func overlapShape(c *op.Call) (rows, frames, size, step int, err error) {
+// overlap is the layout of SignalOverlapAdd: rows of frames of size samples, which begin every step
+// samples.
+type overlap struct{ rows, frames, size, step int }
+
+func shapeOverlap(c *op.Call) (v overlap, err error) {
 	if err := c.NeedInputs(1); err != nil {
-		return 0, 0, 0, 0, err
+		return v, err
 	}
 	o, err := optionsOf(c)
 	if err != nil {
-		return 0, 0, 0, 0, err
+		return v, err
 	}
 	s := c.In[0].Shape
-	step = int(o.GetInt("frame_step", 0))
+	step := int(o.GetInt("frame_step", 0))
 	if len(s) < 2 || step < 1 || step > s[len(s)-1] {
-		return 0, 0, 0, 0, fmt.Errorf("step %d for frames %s", step, tensor.FormatShape(s))
+		return v, fmt.Errorf("step %d for frames %s", step, tensor.FormatShape(s))
 	}
-	return tensor.Elements(s[:len(s)-2]), s[len(s)-2], s[len(s)-1], step, nil
+	return overlap{tensor.Elements(s[:len(s)-2]), s[len(s)-2], s[len(s)-1], step}, nil
 }
 
-func inferOverlapAdd(c *op.Call) error {
-	_, frames, _, step, err := overlapShape(c)
-	if err != nil {
-		return err
-	}
-	shape := withLast(c.In[0].Shape[:c.In[0].Rank()-1], frames*step)
-	c.SetOut(0, c.In[0].Type, shape)
-	return nil
+func inferOverlapAdd(c *op.Call, v overlap) {
+	c.SetOut(0, c.In[0].Type, withLast(c.In[0].Shape[:c.In[0].Rank()-1], v.frames*v.step))
 }
 
-func prepareOverlapAdd(c *op.Call) (op.Run, error) {
+func prepareOverlapAdd(c *op.Call, v overlap) (op.Run, error) {
 	switch t := c.In[0].Type; t {
 	case tensor.Int16:
-		return overlapAdd(c, func(a, b int16) int16 { return int16(min(max(int32(a)+int32(b), -32768), 32767)) })
+		return overlapAdd(c, v, func(a, b int16) int16 { return int16(min(max(int32(a)+int32(b), -32768), 32767)) }), nil
 	case tensor.Float32:
-		return overlapAdd(c, func(a, b float32) float32 { return a + b })
+		return overlapAdd(c, v, func(a, b float32) float32 { return a + b }), nil
 	default:
 		return nil, op.Unsupported("elements of type %v", t)
 	}
 }
 
-// overlapAdd adds each frame to the rest of earlier ones and outputs the samples that no later
-// frame reaches.
-func overlapAdd[T tensor.Number](c *op.Call, add func(a, b T) T) (op.Run, error) {
-	rows, frames, size, step, err := overlapShape(c)
-	if err != nil {
-		return nil, err
-	}
-	held := sessionSlice[T](c, rows*size)
+// overlapAdd adds each frame to the remaining samples of earlier ones and outputs the samples that
+// later frames do not overlap.
+func overlapAdd[T tensor.Number](c *op.Call, v overlap, add func(a, b T) T) op.Run {
+	held := sessionSlice[T](c, v.rows*v.size)
 	return func(c *op.Call) error {
 		x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
-		for r := range rows {
-			acc := held[r*size:][:size]
-			for f := range frames {
-				for i, v := range x[(r*frames+f)*size:][:size] {
-					acc[i] = add(acc[i], v)
+		for r := range v.rows {
+			acc := held[r*v.size:][:v.size]
+			for f := range v.frames {
+				for i, e := range x[(r*v.frames+f)*v.size:][:v.size] {
+					acc[i] = add(acc[i], e)
 				}
-				copy(y[(r*frames+f)*step:][:step], acc)
-				clear(acc[copy(acc, acc[step:]):])
+				copy(y[(r*v.frames+f)*v.step:][:v.step], acc)
+				clear(acc[copy(acc, acc[v.step:]):])
 			}
 		}
 		return nil
-	}, nil
+	}
 }
 
-// framerShape reads the options; the input's rows are an integer of steps.
-func framerShape(c *op.Call) (size, step, frames int, prefill bool, err error) {
+// framing is the layout of SignalFramer: frames of size samples, which begin every step samples, in
+// rows of frames steps.
+type framing struct {
+	rows, size, step, frames int
+	prefill                  bool
+}
+
+func shapeFramer(c *op.Call) (v framing, err error) {
 	if err := want(c, tensor.Int16); err != nil {
-		return 0, 0, 0, false, err
+		return v, err
 	}
 	o, err := optionsOf(c)
 	if err != nil {
-		return 0, 0, 0, false, err
+		return v, err
 	}
-	_, n, err := lastAxis(c.In[0])
+	rows, n, err := lastAxis(c.In[0])
 	if err != nil {
-		return 0, 0, 0, false, err
+		return v, err
 	}
-	size, step = int(o.GetInt("frame_size", 0)), int(o.GetInt("frame_step", 0))
+	size, step := int(o.GetInt("frame_size", 0)), int(o.GetInt("frame_step", 0))
 	if step < 1 || size < step || n%step != 0 || size > 1<<24 {
-		return 0, 0, 0, false, fmt.Errorf("frames of %d every %d from %d samples", size, step, n)
+		return v, fmt.Errorf("frames of %d every %d from %d samples", size, step, n)
 	}
-	return size, step, n / step, o.GetBool("prefill", false), nil
+	return framing{rows, size, step, n / step, o.GetBool("prefill", false)}, nil
 }
 
-func inferFramer(c *op.Call) error {
-	size, _, frames, _, err := framerShape(c)
-	if err != nil {
-		return err
-	}
-	c.SetOut(0, tensor.Int16, withLast(c.In[0].Shape, frames, size))
+func inferFramer(c *op.Call, v framing) {
+	c.SetOut(0, tensor.Int16, withLast(c.In[0].Shape, v.frames, v.size))
 	c.SetOut(1, tensor.Bool, []int{})
-	return nil
-}
-
-// framer is the memory of a SignalFramer.
-type framer struct {
-	held [][]int16 // the last samples of each row, at most one frame
 }
 
 // prepareFramer extracts overlapping frames from a stream. Until the first frame is full the
 // result is not valid, unless the buffer is prefilled with zeros.
-func prepareFramer(c *op.Call) (op.Run, error) {
-	size, step, frames, prefill, err := framerShape(c)
-	if err != nil {
-		return nil, err
-	}
-	rows, _, _ := lastAxis(c.In[0])
-	state := sessionSlice[framer](c, 1)
-	s := &state[0]
-	if s.held == nil {
-		s.held = make([][]int16, rows)
-		for r := range s.held {
-			s.held[r] = make([]int16, 0, size+step)
-			if prefill {
-				s.held[r] = s.held[r][:size-step]
+func prepareFramer(c *op.Call, v framing) (op.Run, error) {
+	// The last samples of each row, at most one frame.
+	held := sessionSlice[[]int16](c, v.rows)
+	for r := range held {
+		if held[r] == nil {
+			held[r] = make([]int16, 0, v.size+v.step)
+			if v.prefill {
+				held[r] = held[r][:v.size-v.step]
 			}
 		}
 	}
 	return func(c *op.Call) error {
 		x, y := tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0])
 		valid := true
-		for r := range rows {
-			h := s.held[r]
-			for f := range frames {
-				out := y[(r*frames+f)*size:][:size]
-				h = append(h, x[(r*frames+f)*step:][:step]...)
-				if len(h) < size {
+		for r, h := range held {
+			for f := range v.frames {
+				out := y[(r*v.frames+f)*v.size:][:v.size]
+				h = append(h, x[(r*v.frames+f)*v.step:][:v.step]...)
+				if len(h) < v.size {
 					valid = false
 					clear(out)
 					continue
 				}
 				copy(out, h)
-				h = h[:copy(h, h[step:])]
+				h = h[:copy(h, h[v.step:])]
 			}
-			s.held[r] = h
+			held[r] = h
 		}
-		if c.Wants(1) {
-			tensor.Of[bool](c.Out[1])[0] = valid
-		}
+		setValid(c, valid)
 		return nil
 	}, nil
 }
 
-// stackerShape reads the options: channels of one step, how many steps before and after are
-// joined, and the number of steps between results.
-func stackerShape(c *op.Call) (channels, left, right, step int, err error) {
+// setValid writes the second output, whether the first one is valid.
+func setValid(c *op.Call, valid bool) {
+	if c.Wants(1) {
+		tensor.Of[bool](c.Out[1])[0] = valid
+	}
+}
+
+// stacking holds the options of SignalStacker: channels of one step, how many steps before and
+// after are joined, and the number of steps between results.
+type stacking struct{ channels, left, right, step int }
+
+func shapeStacker(c *op.Call) (v stacking, err error) {
 	if err := want(c, tensor.Int16); err != nil {
-		return 0, 0, 0, 0, err
+		return v, err
 	}
 	o, err := optionsOf(c)
 	if err != nil {
-		return 0, 0, 0, 0, err
+		return v, err
 	}
-	channels, step = int(o.GetInt("num_channels", 0)), int(o.GetInt("stacker_step", 0))
-	left, right = int(o.GetInt("stacker_left_context", 0)), int(o.GetInt("stacker_right_context", 0))
-	if channels < 1 || step < 1 || left < 0 || right < 0 || max(channels, step, left, right) > 1<<20 || c.In[0].Len() != channels {
-		return 0, 0, 0, 0, fmt.Errorf("%d channels, contexts of %d and %d every %d from %s", channels, left, right, step, tensor.FormatShape(c.In[0].Shape))
+	v = stacking{int(o.GetInt("num_channels", 0)), int(o.GetInt("stacker_left_context", 0)), int(o.GetInt("stacker_right_context", 0)), int(o.GetInt("stacker_step", 0))}
+	if v.channels < 1 || v.step < 1 || v.left < 0 || v.right < 0 || max(v.channels, v.step, v.left, v.right) > 1<<20 || c.In[0].Len() != v.channels {
+		return v, fmt.Errorf("%d channels, contexts of %d and %d every %d from %s", v.channels, v.left, v.right, v.step, tensor.FormatShape(c.In[0].Shape))
 	}
-	return channels, left, right, step, nil
+	return v, nil
 }
 
-func inferStacker(c *op.Call) error {
-	channels, left, right, _, err := stackerShape(c)
-	if err != nil {
-		return err
-	}
-	c.SetOut(0, tensor.Int16, []int{channels * (left + 1 + right)})
+// full is the size of a result.
+func (v stacking) full() int { return v.channels * (v.left + 1 + v.right) }
+
+func inferStacker(c *op.Call, v stacking) {
+	c.SetOut(0, tensor.Int16, []int{v.full()})
 	c.SetOut(1, tensor.Bool, []int{})
-	return nil
 }
 
-// stacker is the memory of a SignalStacker.
-type stacker struct{ held []int16 }
-
-// prepareStacker joins neighbouring steps. The first step replaces missing ones before it.
-func prepareStacker(c *op.Call) (op.Run, error) {
-	channels, left, right, step, err := stackerShape(c)
-	if err != nil {
-		return nil, err
-	}
-	full := channels * (left + 1 + right)
-	s := &sessionSlice[stacker](c, 1)[0]
+// prepareStacker joins neighbouring steps. Copies of the first step replace steps before it.
+func prepareStacker(c *op.Call, v stacking) (op.Run, error) {
+	full := v.full()
+	held := &sessionSlice[[]int16](c, 1)[0]
 	return func(c *op.Call) error {
 		x, y := tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0])
-		if s.held == nil {
-			s.held = make([]int16, 0, full+channels*step)
-			for range left {
-				s.held = append(s.held, x...)
+		h := *held
+		if h == nil {
+			h = make([]int16, 0, full+v.channels*v.step)
+			for range v.left {
+				h = append(h, x...)
 			}
 		}
-		s.held = append(s.held, x...)
-		valid := len(s.held) >= full
+		h = append(h, x...)
+		valid := len(h) >= full
 		if valid {
-			copy(y, s.held[:full])
-			drop := min(channels*step, len(s.held))
-			s.held = s.held[:copy(s.held, s.held[drop:])]
+			copy(y, h[:full])
+			h = h[:copy(h, h[min(v.channels*v.step, len(h)):])]
 		} else {
 			clear(y)
 		}
-		if c.Wants(1) {
-			tensor.Of[bool](c.Out[1])[0] = valid
-		}
+		*held = h
+		setValid(c, valid)
 		return nil
 	}, nil
 }

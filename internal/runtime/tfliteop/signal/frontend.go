@@ -5,53 +5,20 @@ import (
 	"math"
 	"math/bits"
 
+	"github.com/opmeter/opmeter/internal/model/flexbuffer"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-func frontendDefs() []op.Def {
-	return []op.Def{
-		micro("SignalWindow", inferWindow, prepareWindow),
-		micro("SignalFftAutoScale", inferAutoScale, prepareAutoScale),
-		micro("SignalEnergy", inferEnergy, prepareEnergy),
-		micro("SignalFilterBank", inferFilterBank, prepareFilterBank),
-		micro("SignalFilterBankSquareRoot", inferSquareRoot, prepareSquareRoot),
-		stateful(micro("SignalFilterBankSpectralSubtraction", inferSubtraction, prepareSubtraction)),
-		micro("SignalPCAN", inferPCAN, preparePCAN),
-		micro("SignalFilterBankLog", inferLog, prepareLog),
-	}
-}
-
-// want checks the types of the inputs.
-func want(c *op.Call, types ...tensor.Type) error {
-	if err := c.NeedInputs(len(types)); err != nil {
-		return err
-	}
-	for i, t := range types {
-		if c.In[i].Type != t {
-			return op.Unsupported("input %d of type %v", i, c.In[i].Type)
-		}
-	}
-	return nil
-}
-
-func inferWindow(c *op.Call) error {
-	if err := want(c, tensor.Int16, tensor.Int16); err != nil {
-		return err
-	}
+func checkWindow(c *op.Call) error {
 	x, w := c.In[0], c.In[1]
 	if w.Rank() != 1 || w.Shape[0] == 0 || x.Len()%w.Shape[0] != 0 {
 		return fmt.Errorf("window %s for shape %s", tensor.FormatShape(w.Shape), tensor.FormatShape(x.Shape))
 	}
-	c.SetOut(0, tensor.Int16, x.Shape)
 	return nil
 }
 
-func prepareWindow(c *op.Call) (op.Run, error) {
-	o, err := optionsOf(c)
-	if err != nil {
-		return nil, err
-	}
+func prepareWindow(c *op.Call, o flexbuffer.Value) (op.Run, error) {
 	shift := o.GetInt("shift", 0)
 	if shift < 0 || shift > 31 {
 		return nil, fmt.Errorf("shift of %d bits", shift)
@@ -69,32 +36,27 @@ func prepareWindow(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-func inferAutoScale(c *op.Call) error {
-	if err := want(c, tensor.Int16); err != nil {
-		return err
-	}
-	c.SetOut(0, tensor.Int16, c.In[0].Shape)
+// inferShift sets the second output, the number of bits.
+func inferShift(c *op.Call) error {
 	c.SetOut(1, tensor.Int32, []int{})
 	return nil
 }
 
-// prepareAutoScale shifts the block up until its largest value uses all bits.
-func prepareAutoScale(c *op.Call) (op.Run, error) {
-	return func(c *op.Call) error {
-		x, y := tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0])
-		top := int32(0)
-		for _, v := range x {
-			top = max(top, int32(v), -int32(v))
-		}
-		shift := max(15-bits.Len32(uint32(top)), 0)
-		for i, v := range x {
-			y[i] = v << shift
-		}
-		if c.Wants(1) {
-			tensor.Of[int32](c.Out[1])[0] = int32(shift)
-		}
-		return nil
-	}, nil
+// runAutoScale shifts the block up until its largest value uses all bits.
+func runAutoScale(c *op.Call) error {
+	x, y := tensor.Of[int16](c.In[0]), tensor.Of[int16](c.Out[0])
+	top := int32(0)
+	for _, v := range x {
+		top = max(top, int32(v), -int32(v))
+	}
+	shift := max(15-bits.Len32(uint32(top)), 0)
+	for i, v := range x {
+		y[i] = v << shift
+	}
+	if c.Wants(1) {
+		tensor.Of[int32](c.Out[1])[0] = int32(shift)
+	}
+	return nil
 }
 
 func inferEnergy(c *op.Call) error {
@@ -105,17 +67,11 @@ func inferEnergy(c *op.Call) error {
 	if x.Rank() < 1 || x.Shape[x.Rank()-1]%2 != 0 {
 		return fmt.Errorf("spectrum of shape %s", tensor.FormatShape(x.Shape))
 	}
-	shape := append([]int(nil), x.Shape...)
-	shape[len(shape)-1] /= 2
-	c.SetOut(0, tensor.Uint32, shape)
+	c.SetOut(0, tensor.Uint32, withLast(x.Shape, x.Shape[x.Rank()-1]/2))
 	return nil
 }
 
-func prepareEnergy(c *op.Call) (op.Run, error) {
-	o, err := optionsOf(c)
-	if err != nil {
-		return nil, err
-	}
+func prepareEnergy(c *op.Call, o flexbuffer.Value) (op.Run, error) {
 	n := c.Out[0].Len()
 	lo, hi := int(o.GetInt("start_index", 0)), int(o.GetInt("end_index", int64(n)))
 	if lo < 0 || hi < lo || hi > n {
@@ -132,8 +88,8 @@ func prepareEnergy(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// inferFilterBank has the spectrum, weights and their complements, then for each
-// channel the first bin, the first weight and the width.
+// inferFilterBank reads the spectrum, weights and their complements, then for each channel the
+// first bin, the first weight and the width.
 func inferFilterBank(c *op.Call) error {
 	if err := want(c, tensor.Uint32, tensor.Int16, tensor.Int16, tensor.Int16, tensor.Int16, tensor.Int16); err != nil {
 		return err
@@ -150,53 +106,45 @@ func inferFilterBank(c *op.Call) error {
 	return nil
 }
 
-// prepareFilterBank adds each bin to two neighbouring triangles. The first
-// triangle only has a falling side, which begins the first channel.
-func prepareFilterBank(c *op.Call) (op.Run, error) {
-	return func(c *op.Call) error {
-		x, y := tensor.Of[uint32](c.In[0]), tensor.Of[uint64](c.Out[0])
-		rise, fall := tensor.Of[int16](c.In[1]), tensor.Of[int16](c.In[2])
-		bins, weights, widths := tensor.Of[int16](c.In[3]), tensor.Of[int16](c.In[4]), tensor.Of[int16](c.In[5])
-		var sum, next uint64
-		for i, width := range widths {
-			b, w, n := int(bins[i]), int(weights[i]), int(width)
-			if b < 0 || w < 0 || n < 0 || b+n > len(x) || w+n > len(rise) || w+n > len(fall) {
-				return fmt.Errorf("channel %d reads %d bins from %d with weights from %d", i, n, b, w)
-			}
-			for j := range n {
-				v := uint64(x[b+j])
-				sum += uint64(rise[w+j]) * v
-				next += uint64(fall[w+j]) * v
-			}
-			if i > 0 {
-				y[i-1] = sum
-			}
-			sum, next = next, 0
+// runFilterBank adds each bin to two neighbouring triangular filters. The first filter has a
+// falling side only, which is the start of the first channel.
+func runFilterBank(c *op.Call) error {
+	x, y := tensor.Of[uint32](c.In[0]), tensor.Of[uint64](c.Out[0])
+	rise, fall := tensor.Of[int16](c.In[1]), tensor.Of[int16](c.In[2])
+	bins, weights, widths := tensor.Of[int16](c.In[3]), tensor.Of[int16](c.In[4]), tensor.Of[int16](c.In[5])
+	var sum, next uint64
+	for i, width := range widths {
+		b, w, n := int(bins[i]), int(weights[i]), int(width)
+		if b < 0 || w < 0 || n < 0 || b+n > len(x) || w+n > len(rise) || w+n > len(fall) {
+			return fmt.Errorf("channel %d reads %d bins from %d with weights from %d", i, n, b, w)
 		}
-		return nil
-	}, nil
-}
-
-func inferSquareRoot(c *op.Call) error {
-	if err := want(c, tensor.Uint64, tensor.Int32); err != nil {
-		return err
+		for j := range n {
+			v := uint64(x[b+j])
+			sum += uint64(rise[w+j]) * v
+			next += uint64(fall[w+j]) * v
+		}
+		if i > 0 {
+			y[i-1] = sum
+		}
+		sum, next = next, 0
 	}
-	if c.In[1].Len() != 1 {
-		return fmt.Errorf("scale of shape %s", tensor.FormatShape(c.In[1].Shape))
-	}
-	c.SetOut(0, tensor.Uint32, c.In[0].Shape)
 	return nil
 }
 
-func prepareSquareRoot(c *op.Call) (op.Run, error) {
-	return func(c *op.Call) error {
-		shift := min(uint32(tensor.Single[int32](c.In[1])), 32)
-		y := tensor.Of[uint32](c.Out[0])
-		for i, v := range tensor.Of[uint64](c.In[0]) {
-			y[i] = squareRoot(v) >> shift
-		}
-		return nil
-	}, nil
+func checkScale(c *op.Call) error {
+	if c.In[1].Len() != 1 {
+		return fmt.Errorf("scale of shape %s", tensor.FormatShape(c.In[1].Shape))
+	}
+	return nil
+}
+
+func runSquareRoot(c *op.Call) error {
+	shift := min(uint32(tensor.Single[int32](c.In[1])), 32)
+	y := tensor.Of[uint32](c.Out[0])
+	for i, v := range tensor.Of[uint64](c.In[0]) {
+		y[i] = squareRoot(v) >> shift
+	}
+	return nil
 }
 
 // squareRoot rounds to nearest, but saturates to the bits of the result: 16 for numbers below
@@ -219,22 +167,15 @@ func squareRoot(v uint64) uint32 {
 	return uint32(r)
 }
 
-func inferSubtraction(c *op.Call) error {
-	if err := want(c, tensor.Uint32); err != nil {
-		return err
-	}
-	c.SetOut(0, tensor.Uint32, c.In[0].Shape)
+// inferNoise sets the second output, the noise of each channel.
+func inferNoise(c *op.Call) error {
 	c.SetOut(1, tensor.Uint32, c.In[0].Shape)
 	return nil
 }
 
-// prepareSubtraction tracks the noise in each channel and subtracts it, but leaves a share of the
-// signal.
-func prepareSubtraction(c *op.Call) (op.Run, error) {
-	o, err := optionsOf(c)
-	if err != nil {
-		return nil, err
-	}
+// prepareSubtraction estimates the noise in each channel and subtracts it. A minimum share of the
+// signal remains.
+func prepareSubtraction(c *op.Call, o flexbuffer.Value) (op.Run, error) {
 	get := func(k string) uint64 { return uint64(uint32(o.GetInt(k, 0))) }
 	smooth := [2]uint64{get("smoothing"), get("alternate_smoothing")}
 	keep := [2]uint64{get("one_minus_smoothing"), get("alternate_one_minus_smoothing")}
@@ -265,24 +206,16 @@ func prepareSubtraction(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// inferPCAN has the signal, the noise estimate and the table of gains.
-func inferPCAN(c *op.Call) error {
-	if err := want(c, tensor.Uint32, tensor.Uint32, tensor.Int16); err != nil {
-		return err
-	}
+// checkPCAN reads the signal, the noise estimate and the table of gains.
+func checkPCAN(c *op.Call) error {
 	if c.In[0].Len() != c.In[1].Len() || c.In[2].Len() < 4*32-3 {
 		return fmt.Errorf("signal %s, noise %s, %d table entries", tensor.FormatShape(c.In[0].Shape), tensor.FormatShape(c.In[1].Shape), c.In[2].Len())
 	}
-	c.SetOut(0, tensor.Uint32, c.In[0].Shape)
 	return nil
 }
 
-// preparePCAN is the gain control by channel energy.
-func preparePCAN(c *op.Call) (op.Run, error) {
-	o, err := optionsOf(c)
-	if err != nil {
-		return nil, err
-	}
+// preparePCAN is per-channel amplitude normalisation: gain control by the noise of each channel.
+func preparePCAN(c *op.Call, o flexbuffer.Value) (op.Run, error) {
 	shift := o.GetInt("snr_shift", 0)
 	if shift < 0 || shift > 63 {
 		return nil, fmt.Errorf("shift of %d bits", shift)
@@ -322,19 +255,7 @@ func shrink(snr uint32) uint32 {
 	return snr>>(12-6) - 1<<6
 }
 
-func inferLog(c *op.Call) error {
-	if err := want(c, tensor.Uint32); err != nil {
-		return err
-	}
-	c.SetOut(0, tensor.Int16, c.In[0].Shape)
-	return nil
-}
-
-func prepareLog(c *op.Call) (op.Run, error) {
-	o, err := optionsOf(c)
-	if err != nil {
-		return nil, err
-	}
+func prepareLog(c *op.Call, o flexbuffer.Value) (op.Run, error) {
 	scale, shift := uint32(o.GetInt("output_scale", 1)), o.GetInt("input_correction_bits", 0)
 	if shift < 0 || shift > 31 {
 		return nil, fmt.Errorf("correction of %d bits", shift)

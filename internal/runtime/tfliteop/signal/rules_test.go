@@ -127,7 +127,7 @@ func TestRoots(t *testing.T) {
 	t.Parallel()
 	x := tensor.From(tensor.Uint64, []int{8}, []uint64{0, 1, 16, 20, 21, 1<<32 - 1, 1 << 32, math.MaxUint64})
 	shift := func(n float64) *tensor.Tensor { return numbers(tensor.Int32, n) }
-	// Nearest, but a number of 32 bits has a root of 16.
+	// Nearest, but the root of a number below 2^32 has at most 16 bits.
 	gives(t, "roots", "SignalFilterBankSquareRoot", nil, 1, [][]float64{{0, 1, 4, 4, 5, 65535, 65536, math.MaxUint32}}, x, shift(0))
 	gives(t, "halves", "SignalFilterBankSquareRoot", nil, 1, [][]float64{{0, 0, 2, 2, 2, 32767, 32768, math.MaxInt32}}, x, shift(1))
 	gives(t, "all bits", "SignalFilterBankSquareRoot", nil, 1, [][]float64{{0, 0, 0, 0, 0, 0, 0, 0}}, x, shift(32))

@@ -6,35 +6,17 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/kernel/broadcast"
+	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/move"
+	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 	"github.com/opmeter/opmeter/internal/runtime/op/layout"
+	"github.com/opmeter/opmeter/internal/runtime/tfliteop/elementwise"
 )
 
-func arithmeticDefs() []op.Def {
-	var l []op.Def
-	for name, f := range binaries {
-		l = append(l, def(name, 2, inferSameBinary, prepareBinary(f)))
-	}
-	for name, f := range unaries {
-		l = append(l, def(name, 1, layout.SameAsInput, prepareUnary(f)))
-	}
-	slices.SortFunc(l, func(a, b op.Def) int {
-		if a.Name < b.Name {
-			return -1
-		}
-		return 1
-	})
-	return append(l,
-		def("COMPARE", 2, inferCompare, prepareCompare),
-		def("SELECT", 3, inferSelect, prepareSelect),
-		def("CLAMP", 3, inferClamp, prepareClamp))
-}
-
-// kernel is an operation on two elements, for floats, for integers and for
-// truth values; nil where it does not exist.
+// kernel is an operation on two floats, integers or truth values; nil for types that it does not
+// support.
 type kernel struct {
 	float func(a, b float64) float64
 	int   func(a, b int64) int64
@@ -97,24 +79,8 @@ var unaries = map[string]func(v float64) float64{
 	"RSQRT":    func(v float64) float64 { return 1 / math.Sqrt(v) },
 }
 
-// inferSameBinary has two inputs of one shape. Scalars are let through, as the
-// reference does.
-func inferSameBinary(c *op.Call) error {
-	a, b := c.In[0], c.In[1]
-	if a.Type != b.Type {
-		return fmt.Errorf("inputs of types %v and %v", a.Type, b.Type)
-	}
-	shape, err := tensor.Broadcast(a.Shape, b.Shape)
-	if err != nil {
-		return err
-	}
-	c.SetOut(0, a.Type, shape)
-	return nil
-}
-
 func prepareBinary(k kernel) layout.Prepare {
 	return func(c *op.Call) (op.Run, error) {
-		var run map[tensor.Type]func(*op.Call) (op.Run, error)
 		switch t := c.In[0].Type; {
 		case t == tensor.Bool && k.bool != nil:
 			return over(c, tensor.Of[bool], tensor.Of[bool], k.bool)
@@ -123,66 +89,43 @@ func prepareBinary(k kernel) layout.Prepare {
 		case t == tensor.Float32 && k.float != nil:
 			return over(c, tensor.Of[float32], tensor.Of[float32], func(a, b float32) float32 { return float32(k.float(float64(a), float64(b))) })
 		case k.int != nil:
-			run = map[tensor.Type]func(*op.Call) (op.Run, error){
-				tensor.Int8: integers[int8](k.int), tensor.Int16: integers[int16](k.int), tensor.Int32: integers[int32](k.int), tensor.Int64: integers[int64](k.int),
-				tensor.Uint8: integers[uint8](k.int), tensor.Uint16: integers[uint16](k.int), tensor.Uint32: integers[uint32](k.int),
-			}
+			return pick(c, tensor.PickInteger(t, integers[int8], integers[int16], integers[int32], integers[int64], integers[uint8], integers[uint16], integers[uint32], nil), k.int)
 		}
-		return pick(c, run)
+		return nil, badType(c.In[0])
 	}
 }
 
-// pick prepares for the type of input 0.
-func pick(c *op.Call, by map[tensor.Type]func(*op.Call) (op.Run, error)) (op.Run, error) {
-	prepare := by[c.In[0].Type]
+func badType(x *tensor.Tensor) error { return op.Unsupported("elements of type %v", x.Type) }
+
+// pick prepares with the function for the type of input 0, nil for types that are not supported.
+func pick[A any](c *op.Call, prepare func(c *op.Call, a A) (op.Run, error), a A) (op.Run, error) {
 	if prepare == nil {
-		return nil, op.Unsupported("elements of type %v", c.In[0].Type)
+		return nil, badType(c.In[0])
 	}
-	return prepare(c)
+	return prepare(c, a)
 }
 
-func integers[T tensor.Number](f func(a, b int64) int64) layout.Prepare {
-	return func(c *op.Call) (op.Run, error) {
-		return over(c, tensor.Of[T], tensor.Of[T], func(a, b T) T { return T(f(int64(a), int64(b))) })
-	}
+func integers[T tensor.Number](c *op.Call, f func(a, b int64) int64) (op.Run, error) {
+	return over(c, tensor.Of[T], tensor.Of[T], func(a, b T) T { return T(f(int64(a), int64(b))) })
 }
-
-// grain is the number of elements below which another thread does not pay.
-const grain = 1 << 14
 
 // over applies f to all elements of two broadcast inputs.
 func over[T, R any](c *op.Call, in func(*tensor.Tensor) []T, out func(*tensor.Tensor) []R, f func(a, b T) R) (op.Run, error) {
-	r, err := broadcast.New(c.Out[0].Shape, c.In[0].Shape, c.In[1].Shape)
-	if err != nil {
-		return nil, err
-	}
-	return func(c *op.Call) error {
-		a, b, y := in(c.In[0]), in(c.In[1]), out(c.Out[0])
-		r.Each(c.Pool, grain, func(o int, at [3]int, n int) {
-			i, j := at[0], at[1]
-			for k := o; k < o+n; k++ {
-				y[k] = f(a[i], b[j])
-				i += r.Step[0]
-				j += r.Step[1]
-			}
-		})
-		return nil
-	}, nil
+	return elementwise.Over(c, [2]func(*tensor.Tensor) []T{in, in}, out, element.FromFunc(f))
 }
 
 func prepareUnary(f func(v float64) float64) layout.Prepare {
 	return func(c *op.Call) (op.Run, error) {
-		by := map[tensor.Type]func(*op.Call) (op.Run, error){
-			tensor.Float32: op.Simple(each[float32](f)), tensor.Float64: op.Simple(each[float64](f)),
-		}
+		t := c.In[0].Type
+		run := tensor.PickReal(t, each[float32], each[float64])
 		if slices.Contains([]string{"STABLEHLO_ABS", "STABLEHLO_NEGATE", "FlexAbs", "FlexNeg"}, c.Node.Op) {
-			by[tensor.Int8], by[tensor.Int16], by[tensor.Int32] = op.Simple(each[int8](f)), op.Simple(each[int16](f)), op.Simple(each[int32](f))
+			run = tensor.PickNumber(t, each[float32], each[float64], each[int8], each[int16], each[int32], nil, nil, nil, nil, nil)
 		}
-		return pick(c, by)
+		return pick(c, run, f)
 	}
 }
 
-func each[T tensor.Number](f func(v float64) float64) op.Run {
+func each[T tensor.Number](_ *op.Call, f func(v float64) float64) (op.Run, error) {
 	return func(c *op.Call) error {
 		x, y := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0])
 		c.Pool.For(len(y), 4096, func(lo, hi int) {
@@ -191,38 +134,25 @@ func each[T tensor.Number](f func(v float64) float64) op.Run {
 			}
 		})
 		return nil
-	}
-}
-
-func inferCompare(c *op.Call) error {
-	if err := inferSameBinary(c); err != nil {
-		return err
-	}
-	c.Out[0].Type = tensor.Bool
-	return nil
+	}, nil
 }
 
 func prepareCompare(c *op.Call) (op.Run, error) {
 	d := c.Node.Attrs.Str("comparison_direction", "")
 	d = d[strings.LastIndexByte(d, '_')+1:] // files may give the long name
-	return pick(c, map[tensor.Type]func(*op.Call) (op.Run, error){
-		tensor.Float32: compare[float32](d), tensor.Float64: compare[float64](d), tensor.Int8: compare[int8](d), tensor.Int16: compare[int16](d),
-		tensor.Int32: compare[int32](d), tensor.Int64: compare[int64](d), tensor.Uint8: compare[uint8](d), tensor.Bool: compare[uint8](d), tensor.Uint32: compare[uint32](d),
-	})
+	return pick(c, byType(c.In[0], compare[float32], compare[float64], compare[int8], compare[int16], compare[int32], compare[int64], compare[uint8], compare[uint32]), d)
 }
 
-func compare[T tensor.Number](direction string) layout.Prepare {
-	return func(c *op.Call) (op.Run, error) {
-		f, ok := map[string]func(a, b T) bool{
-			"EQ": func(a, b T) bool { return a == b }, "NE": func(a, b T) bool { return a != b },
-			"LT": func(a, b T) bool { return a < b }, "LE": func(a, b T) bool { return a <= b },
-			"GT": func(a, b T) bool { return a > b }, "GE": func(a, b T) bool { return a >= b },
-		}[direction]
-		if !ok {
-			return nil, op.Unsupported("comparison %q", direction)
-		}
-		return over(c, tensor.Of[T], tensor.Of[bool], f)
+func compare[T tensor.Number](c *op.Call, direction string) (op.Run, error) {
+	f, ok := map[string]func(a, b T) bool{
+		"EQ": func(a, b T) bool { return a == b }, "NE": func(a, b T) bool { return a != b },
+		"LT": func(a, b T) bool { return a < b }, "LE": func(a, b T) bool { return a <= b },
+		"GT": func(a, b T) bool { return a > b }, "GE": func(a, b T) bool { return a >= b },
+	}[direction]
+	if !ok {
+		return nil, op.Unsupported("comparison %q", direction)
 	}
+	return over(c, tensor.Of[T], tensor.Of[bool], f)
 }
 
 func inferSelect(c *op.Call) error {
@@ -242,7 +172,7 @@ func prepareSelect(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// inferClamp has the lower bound, the values and the upper bound.
+// inferClamp reads the lower bound, the values and the upper bound.
 func inferClamp(c *op.Call) error {
 	x := c.In[1]
 	for _, b := range []*tensor.Tensor{c.In[0], c.In[2]} {
@@ -255,12 +185,9 @@ func inferClamp(c *op.Call) error {
 }
 
 func prepareClamp(c *op.Call) (op.Run, error) {
-	run := map[tensor.Type]op.Run{
-		tensor.Float32: runClamp[float32], tensor.Int8: runClamp[int8], tensor.Int16: runClamp[int16], tensor.Int32: runClamp[int32],
-		tensor.Int64: runClamp[int64], tensor.Uint8: runClamp[uint8],
-	}[c.In[1].Type]
+	run := tensor.PickNumber[op.Run](c.In[1].Type, runClamp[float32], nil, runClamp[int8], runClamp[int16], runClamp[int32], runClamp[int64], runClamp[uint8], nil, nil, nil)
 	if run == nil {
-		return nil, op.Unsupported("elements of type %v", c.In[1].Type)
+		return nil, badType(c.In[1])
 	}
 	return run, nil
 }
@@ -272,4 +199,33 @@ func runClamp[T tensor.Number](c *op.Call) error {
 		y[i] = min(max(v, lo[i*ls]), hi[i*hs])
 	}
 	return nil
+}
+
+// flexDefs are TensorFlow operators that converters leave in a file as custom operators, if one of
+// the element-wise kernels of this package computes them.
+func flexDefs() []op.Def {
+	var l []op.Def
+	add := func(name string, needs int, infer func(c *op.Call) error, prepare layout.Prepare) {
+		l = append(l, op.Def{Domain: graph.TFLiteCustom, Name: "Flex" + name, Infer: layout.Needs(needs, infer), Prepare: prepare})
+	}
+	for name, of := range map[string]string{
+		"Add": "ADD", "AddV2": "ADD", "Sub": "SUBTRACT", "Mul": "MULTIPLY", "Div": "DIVIDE", "RealDiv": "DIVIDE", "Maximum": "MAXIMUM",
+		"Minimum": "MINIMUM", "Pow": "POWER", "LogicalAnd": "AND", "LogicalOr": "OR",
+	} {
+		add(name, 2, elementwise.InferBinary(tensor.Invalid), prepareBinary(binaries[of]))
+	}
+	for name, of := range map[string]string{
+		"Abs": "ABS", "Ceil": "CEIL", "Floor": "FLOOR", "Cos": "COSINE", "Exp": "EXPONENTIAL", "Log": "LOG", "Tanh": "TANH", "Neg": "NEGATE",
+		"Sigmoid": "LOGISTIC", "Rsqrt": "RSQRT",
+	} {
+		add(name, 1, layout.SameAsInput, prepareUnary(unaries[of]))
+	}
+	for name, f := range map[string]func(v float64) float64{
+		"Sin": math.Sin, "Sqrt": math.Sqrt, "Erf": math.Erf, "Log1p": math.Log1p, "Expm1": math.Expm1,
+		"Softplus": func(v float64) float64 { return max(v, 0) + math.Log1p(math.Exp(-math.Abs(v))) },
+		"Softsign": func(v float64) float64 { return v / (1 + math.Abs(v)) },
+	} {
+		add(name, 1, layout.SameAsInput, prepareUnary(f))
+	}
+	return l
 }

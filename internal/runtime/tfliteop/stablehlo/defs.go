@@ -1,3 +1,7 @@
+// Package stablehlo implements the StableHLO operators that TFLite files may contain beside its
+// own: element-wise arithmetic, data movement, gathers, scatters and reductions. Their shapes are
+// static. Control flow and composites are in internal/runtime/tfliteop/control. The package also
+// has the TensorFlow operators (Flex) that these kernels compute.
 package stablehlo
 
 import (
@@ -14,7 +18,34 @@ import (
 
 // Defs lists the operators of this package.
 func Defs() []op.Def {
-	return slices.Concat(arithmeticDefs(), moveDefs(), indexDefs(), reduceDefs(), flexDefs())
+	l := []op.Def{
+		def("COMPARE", 2, elementwise.InferBinary(tensor.Bool), prepareCompare),
+		def("SELECT", 3, inferSelect, prepareSelect),
+		def("CLAMP", 3, inferClamp, prepareClamp),
+		def("RESHAPE", 1, inferReshape, layout.CopyAll),
+		def("CONVERT", 1, inferConvert, func(c *op.Call) (op.Run, error) { return elementwise.Cast(c.In[0].Type, c.Out[0].Type) }),
+		moved("TRANSPOSE", 1, transpose),
+		def("BROADCAST_IN_DIM", 1, inferDeclared, prepareBroadcast),
+		moved("SLICE", 1, slice),
+		moved("CONCATENATE", 1, concatenate),
+		moved("PAD", 2, pad),
+		def("IOTA", 0, inferDeclared, prepareIota),
+		def("DYNAMIC_SLICE", 1, inferDynamicSlice, prepareDynamicSlice),
+		def("DYNAMIC_UPDATE_SLICE", 2, layout.SameAsInput, prepareUpdateSlice),
+		def("GATHER", 2, inferDeclared, prepareGather),
+		def("SCATTER", 3, inferScatter, prepareScatter),
+		def("REDUCE", 2, inferReduce, prepareReduce),
+		def("REDUCE_WINDOW", 2, inferDeclared, prepareWindow),
+		{Domain: graph.TFLite, Name: "REDUCE_WINDOW", Infer: inferBuiltinWindow, Prepare: prepareBuiltinWindow},
+		def("RNG_BIT_GENERATOR", 1, inferBits, prepareBits),
+	}
+	for name, k := range binaries {
+		l = append(l, def(name, 2, elementwise.InferBinary(tensor.Invalid), prepareBinary(k)))
+	}
+	for name, f := range unaries {
+		l = append(l, def(name, 1, layout.SameAsInput, prepareUnary(f)))
+	}
+	return append(l, flexDefs()...)
 }
 
 func def(name string, needs int, infer func(c *op.Call) error, prepare layout.Prepare) op.Def {
@@ -26,7 +57,7 @@ func moved(name string, needs int, of func(c *op.Call) (layout.Geometry, error))
 	return layout.Def(graph.TFLite, "STABLEHLO_"+name, needs, of, layout.None)
 }
 
-// declared is the static type and shape that the file gives to output 0.
+// declared returns the type and shape that the file declares for output 0, which must be static.
 func declared(c *op.Call) (tensor.Type, []int, error) {
 	v := c.Graph.Values[c.Node.Outputs[0]]
 	if !v.HasShape || v.Type == tensor.Invalid || slices.ContainsFunc(v.Shape, func(d int) bool { return d < 0 }) {
@@ -35,8 +66,7 @@ func declared(c *op.Call) (tensor.Type, []int, error) {
 	return v.Type, slices.Clone(v.Shape), nil
 }
 
-// inferDeclared takes the result as the file declares it; sizes are checked when
-// the operator is prepared.
+// inferDeclared uses the declared type and shape. Prepare functions check the sizes.
 func inferDeclared(c *op.Call) error {
 	t, shape, err := declared(c)
 	if err != nil {
@@ -44,21 +74,6 @@ func inferDeclared(c *op.Call) error {
 	}
 	c.SetOut(0, t, shape)
 	return nil
-}
-
-func moveDefs() []op.Def {
-	return []op.Def{
-		def("RESHAPE", 1, inferReshape, layout.CopyAll),
-		def("CONVERT", 1, inferConvert, func(c *op.Call) (op.Run, error) { return elementwise.Cast(c.In[0].Type, c.Out[0].Type) }),
-		moved("TRANSPOSE", 1, transpose),
-		def("BROADCAST_IN_DIM", 1, inferDeclared, prepareBroadcast),
-		moved("SLICE", 1, slice),
-		moved("CONCATENATE", 1, concatenate),
-		moved("PAD", 2, pad),
-		def("IOTA", 0, inferDeclared, prepareIota),
-		def("DYNAMIC_SLICE", 1, inferDynamicSlice, prepareDynamicSlice),
-		def("DYNAMIC_UPDATE_SLICE", 2, layout.SameAsInput, prepareUpdateSlice),
-	}
 }
 
 func inferReshape(c *op.Call) error {
@@ -125,8 +140,7 @@ func concatenate(c *op.Call) (g layout.Geometry, err error) {
 	return layout.Concat(c.In, axis)
 }
 
-// pad puts the value around and between elements; edges may be negative and cut
-// off.
+// pad inserts the value around and between elements. A negative padding crops the edge.
 func pad(c *op.Call) (g layout.Geometry, err error) {
 	a, x := c.Node.Attrs, c.In[0]
 	low, high, between := a.Ints("edge_padding_low"), a.Ints("edge_padding_high"), a.Ints("interior_padding")

@@ -10,34 +10,27 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 )
 
-func indexDefs() []op.Def {
-	return []op.Def{
-		def("GATHER", 2, inferDeclared, prepareGather),
-		def("SCATTER", 3, inferScatter, prepareScatter),
-	}
-}
-
-// indexing is what gather and scatter share: index vectors in the start tensor,
-// and windows of the operand.
+// indexing holds the parameters of gather and scatter: index vectors in the start tensor, and
+// windows of the operand.
 type indexing struct {
-	vector  int   // axis of the start tensor that holds index vectors
-	toAxis  []int // operand axis of each entry of an index vector
-	size    []int // window over all operand axes
-	batch   []int // shape of the start tensor without the vector axis
-	strides []int // of the operand
-	shape   []int // of the operand
+	toAxis []int // operand axis of each entry of an index vector
+	size   []int // window over all operand axes
+	// Shape and strides of the start tensor without the axis of index vectors, and the distance of
+	// the entries of a vector.
+	batch, batchStrides []int
+	step                int
+	shape, strides      []int // of the operand
 }
 
 func indexingOf(operand, start, toAxis, size []int, vector int) (x indexing, err error) {
-	x = indexing{vector: vector, toAxis: toAxis, size: size, shape: operand, strides: tensor.Strides(operand)}
+	x = indexing{toAxis: toAxis, size: size, batch: slices.Clone(start), batchStrides: tensor.Strides(start), step: 1, shape: operand, strides: tensor.Strides(operand)}
 	if vector < 0 || vector > len(start) {
 		return x, fmt.Errorf("index vectors along axis %d of %s", vector, tensor.FormatShape(start))
 	}
-	n := 1 // length of a vector: 1 when there is no axis for it
-	x.batch = slices.Clone(start)
+	n := 1 // length of a vector: 1 without an axis for it
 	if vector < len(start) {
-		n = start[vector]
-		x.batch = slices.Delete(x.batch, vector, vector+1)
+		n, x.step = start[vector], x.batchStrides[vector]
+		x.batch, x.batchStrides = slices.Delete(x.batch, vector, vector+1), slices.Delete(x.batchStrides, vector, vector+1)
 	}
 	if n != len(toAxis) || len(size) != len(operand) {
 		return x, fmt.Errorf("index vectors of %d for axes %v, windows %v of %s", n, toAxis, size, tensor.FormatShape(operand))
@@ -55,25 +48,12 @@ func indexingOf(operand, start, toAxis, size []int, vector int) (x indexing, err
 	return x, nil
 }
 
-// origin returns where window b begins in the operand. Gathers move it so that
-// the window fits; scatters leave out windows that do not.
-func (x *indexing) origin(start []int, startShape []int, b int, fit bool) (at int, ok bool) {
-	// Place of the first entry of the vector, and the step between entries.
-	base, step := 0, 1
-	strides := tensor.Strides(startShape)
-	if x.vector < len(startShape) {
-		step = strides[x.vector]
-	}
-	for i, k := len(startShape)-1, len(x.batch)-1; i >= 0; i-- {
-		if i == x.vector {
-			continue
-		}
-		base += b % x.batch[k] * strides[i]
-		b /= x.batch[k]
-		k--
-	}
+// origin returns the offset of window b in the operand. With fit, as in gathers, the window is
+// moved into the operand; otherwise, as in scatters, ok is false for one outside.
+func (x *indexing) origin(start []int, b int, fit bool) (at int, ok bool) {
+	base := place(b, x.batch, x.batchStrides)
 	for k, a := range x.toAxis {
-		v := start[base+k*step]
+		v := start[base+k*x.step]
 		last := x.shape[a] - x.size[a]
 		if fit {
 			v = min(max(v, 0), last)
@@ -96,9 +76,8 @@ func windowAxes(rank int, dropped []int) []int {
 	return out
 }
 
-// spread splits the axes of the combined tensor (result of a gather, updates of
-// a scatter) into window axes, which are named, and batch axes. It returns
-// strides of both.
+// spread splits the axes of the combined tensor (result of a gather, updates of a scatter) into
+// window axes, which are named, and batch axes. It returns strides of both.
 func spread(shape, window []int) (win, batch, batchShape []int, err error) {
 	st := tensor.Strides(shape)
 	for i := range shape {
@@ -145,7 +124,7 @@ func prepareGather(c *op.Call) (op.Run, error) {
 			return err
 		}
 		for i := range tensor.Elements(ix.batch) {
-			p.From, _ = ix.origin(v, c.In[1].Shape, i, true)
+			p.From, _ = ix.origin(v, i, true)
 			p.To = place(i, batchShape, batch)
 			p.Run(c.Pool, layout.Of(c.Out[0]), layout.Of(c.In[0]))
 		}
@@ -153,7 +132,7 @@ func prepareGather(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// place turns the number of a batch entry into its offset.
+// place converts the number of a batch entry to its offset.
 func place(i int, shape, strides []int) int {
 	at := 0
 	for k := len(shape) - 1; k >= 0; k-- {
@@ -163,7 +142,7 @@ func place(i int, shape, strides []int) int {
 	return at
 }
 
-// inferScatter has the operand, start indices and updates.
+// inferScatter reads the operand, start indices and updates.
 func inferScatter(c *op.Call) error {
 	if len(c.In) != 3 || c.In[2].Type != c.In[0].Type {
 		return op.Unsupported("%d inputs, updates %v of %v", len(c.In), c.In[2].Type, c.In[0].Type)
@@ -176,8 +155,7 @@ func prepareScatter(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return byType(c, name,
-		scatter[float32], scatter[float64], scatter[int8], scatter[int16], scatter[int32], scatter[int64], scatter[uint8], scatter[uint32])
+	return pick(c, byType(c.In[0], scatter[float32], scatter[float64], scatter[int8], scatter[int16], scatter[int32], scatter[int64], scatter[uint8], scatter[uint32]), name)
 }
 
 func scatter[T tensor.Number](c *op.Call, name string) (op.Run, error) {
@@ -219,7 +197,7 @@ func scatter[T tensor.Number](c *op.Call, name string) (op.Run, error) {
 		layout.Copy(c.Pool, c.Out[0], c.In[0])
 		y, u := tensor.Of[T](c.Out[0]), tensor.Of[T](c.In[2])
 		for i := range tensor.Elements(ix.batch) {
-			at, ok := ix.origin(v, c.In[1].Shape, i, false)
+			at, ok := ix.origin(v, i, false)
 			if !ok {
 				continue
 			}

@@ -10,17 +10,8 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-func reduceDefs() []op.Def {
-	return []op.Def{
-		def("REDUCE", 2, inferReduce, prepareReduce),
-		def("REDUCE_WINDOW", 2, inferDeclared, prepareWindow),
-		{Domain: graph.TFLite, Name: "REDUCE_WINDOW", Infer: inferBuiltinWindow, Prepare: prepareBuiltinWindow},
-		def("RNG_BIT_GENERATOR", 1, inferBits, prepareBits),
-	}
-}
-
-// combiner returns what a body of two parameters does with them: the name of
-// its only operator without prefix, or "SECOND" when it returns the second.
+// combiner returns the operation of a body of two parameters: the name of its only operator without
+// prefix, or "SECOND" when it returns the second.
 func combiner(c *op.Call, attr string) (string, error) {
 	i, ok := c.Node.Attrs.Graph(attr)
 	if !ok || i >= len(c.Model.Graphs) {
@@ -44,7 +35,7 @@ func combiner(c *op.Call, attr string) (string, error) {
 	return "", op.Unsupported("body %q is not one of add, multiply, maximum, minimum, and, or", g.Name)
 }
 
-// usesBoth reports whether the only node takes the two parameters in any order.
+// usesBoth reports whether the inputs of the only node are the two parameters, in any order.
 func usesBoth(g *graph.Graph) bool {
 	in := slices.Sorted(slices.Values(g.Nodes[0].Inputs))
 	want := slices.Sorted(slices.Values(g.Inputs))
@@ -80,20 +71,17 @@ func merge[T tensor.Number](name string, truth bool) (func(a, b T) T, error) {
 	return func(a, b T) T { return T(k(int64(a), int64(b))) }, nil
 }
 
-// named adds a combiner's name to what prepares for one element type.
-type named = func(c *op.Call, name string) (op.Run, error)
-
-// byType prepares for the type of input 0.
-func byType(c *op.Call, name string, f32, f64, i8, i16, i32, i64, u8, u32 named) (op.Run, error) {
-	by := map[tensor.Type]func(*op.Call) (op.Run, error){}
-	types := []tensor.Type{tensor.Float32, tensor.Float64, tensor.Int8, tensor.Int16, tensor.Int32, tensor.Int64, tensor.Uint8, tensor.Uint32, tensor.Bool}
-	for i, f := range []named{f32, f64, i8, i16, i32, i64, u8, u32, u8} {
-		by[types[i]] = func(c *op.Call) (op.Run, error) { return f(c, name) }
+// byType chooses an instance of a generic function for the type of x. Truth values are bytes.
+func byType[F any](x *tensor.Tensor, f32, f64, i8, i16, i32, i64, u8, u32 F) F {
+	t := x.Type
+	if t == tensor.Bool {
+		t = tensor.Uint8
 	}
-	return pick(c, by)
+	var none F
+	return tensor.PickNumber(t, f32, f64, i8, i16, i32, i64, u8, none, u32, none)
 }
 
-// inferReduce has one operand and one initial value.
+// inferReduce reads one operand and one initial value.
 func inferReduce(c *op.Call) error {
 	if len(c.In) != 2 {
 		return op.Unsupported("a reduction of %d operands", len(c.In)/2)
@@ -124,8 +112,7 @@ func prepareReduce(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return byType(c, name,
-		reduce[float32], reduce[float64], reduce[int8], reduce[int16], reduce[int32], reduce[int64], reduce[uint8], reduce[uint32])
+	return pick(c, byType(c.In[0], reduce[float32], reduce[float64], reduce[int8], reduce[int16], reduce[int32], reduce[int64], reduce[uint8], reduce[uint32]), name)
 }
 
 func reduce[T tensor.Number](c *op.Call, name string) (op.Run, error) {
@@ -164,7 +151,7 @@ func reduce[T tensor.Number](c *op.Call, name string) (op.Run, error) {
 	}, nil
 }
 
-// prepareWindow reduces sliding windows over an operand with padding and holes.
+// prepareWindow reduces sliding windows of an operand with padding and dilations.
 func prepareWindow(c *op.Call) (op.Run, error) {
 	name, err := combiner(c, "body_subgraph_index")
 	if err != nil {
@@ -178,11 +165,15 @@ func prepareWindow(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return slides(c, w, name)
+	w.combiner = name
+	return slideOf(c, w)
 }
 
-// window holds the options of a sliding window, one entry an axis.
-type window struct{ size, stride, base, hole, low []int }
+// window holds the options of a sliding window, one entry an axis, and the name of the combiner.
+type window struct {
+	size, stride, base, hole, low []int
+	combiner                      string
+}
 
 func windowOf(c *op.Call) (w window, err error) {
 	a, x := c.Node.Attrs, c.In[0].Shape
@@ -193,15 +184,25 @@ func windowOf(c *op.Call) (w window, err error) {
 		}
 		return def
 	}
-	w = window{a.Ints("window_dimensions"), get("window_strides", ones), get("base_dilations", ones), get("window_dilations", ones), make([]int, len(x))}
-	pad := get("padding", make([]int, 2*len(x)))
+	w = window{size: a.Ints("window_dimensions"), stride: get("window_strides", ones), base: get("base_dilations", ones), hole: get("window_dilations", ones)}
+	shape, err := w.slide(x, get("padding", make([]int, 2*len(x))))
+	if err == nil && !slices.Equal(shape, c.Out[0].Shape) {
+		err = fmt.Errorf("windows make %s where %s is declared", tensor.FormatShape(shape), tensor.FormatShape(c.Out[0].Shape))
+	}
+	return w, err
+}
+
+// slide returns the shape of the result for an operand of shape x with padding before and after
+// each axis.
+func (w *window) slide(x, pad []int) ([]int, error) {
 	if len(w.size) != len(x) || len(w.stride) != len(x) || len(w.base) != len(x) || len(w.hole) != len(x) || len(pad) != 2*len(x) {
-		return w, fmt.Errorf("window of rank %d for shape %s", len(w.size), tensor.FormatShape(x))
+		return nil, fmt.Errorf("window of rank %d for shape %s", len(w.size), tensor.FormatShape(x))
 	}
 	shape := make([]int, len(x))
+	w.low = make([]int, len(x))
 	for i, d := range x {
 		if min(w.size[i], w.stride[i], w.base[i], w.hole[i]) < 1 {
-			return w, fmt.Errorf("window of %v by %v", w.size, w.stride)
+			return nil, fmt.Errorf("window of %v by %v", w.size, w.stride)
 		}
 		w.low[i] = pad[2*i]
 		n := max(d-1, 0)*w.base[i] + min(d, 1) + pad[2*i] + pad[2*i+1]
@@ -209,14 +210,11 @@ func windowOf(c *op.Call) (w window, err error) {
 			shape[i] = (n-reach)/w.stride[i] + 1
 		}
 	}
-	if !slices.Equal(shape, c.Out[0].Shape) {
-		return w, fmt.Errorf("windows make %s where %s is declared", tensor.FormatShape(shape), tensor.FormatShape(c.Out[0].Shape))
-	}
-	return w, nil
+	return shape, nil
 }
 
-// builtinWindow reads the inputs of TFLite's own operator: operand, initial
-// value, size, strides and dilations of the window. There is no padding.
+// builtinWindow reads the inputs of TFLite's own operator: operand, initial value, size, strides
+// and dilations of the window. It has no padding.
 func builtinWindow(c *op.Call) (w window, shape []int, err error) {
 	if err := c.NeedInputs(5); err != nil {
 		return w, nil, err
@@ -230,17 +228,9 @@ func builtinWindow(c *op.Call) (w window, shape []int, err error) {
 			return w, nil, fmt.Errorf("window of rank %d for shape %s", len(*p), tensor.FormatShape(x))
 		}
 	}
-	w.base, w.low = slices.Repeat([]int{1}, len(x)), make([]int, len(x))
-	shape = make([]int, len(x))
-	for i, d := range x {
-		if min(w.size[i], w.stride[i], w.hole[i]) < 1 {
-			return w, nil, fmt.Errorf("window of %v by %v", w.size, w.stride)
-		}
-		if reach := (w.size[i]-1)*w.hole[i] + 1; d >= reach {
-			shape[i] = (d-reach)/w.stride[i] + 1
-		}
-	}
-	return w, shape, nil
+	w.base = slices.Repeat([]int{1}, len(x))
+	shape, err = w.slide(x, make([]int, 2*len(x)))
+	return w, shape, err
 }
 
 func inferBuiltinWindow(c *op.Call) error {
@@ -269,51 +259,49 @@ func prepareBuiltinWindow(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return slides(c, w, name)
+	w.combiner = name
+	return slideOf(c, w)
 }
 
-// slides prepares the sliding of a window for the type of input 0.
-func slides(c *op.Call, w window, name string) (op.Run, error) {
-	return byType(c, name,
-		slide[float32](w), slide[float64](w), slide[int8](w), slide[int16](w), slide[int32](w), slide[int64](w), slide[uint8](w), slide[uint32](w))
+// slideOf prepares the sliding of a window for the type of input 0.
+func slideOf(c *op.Call, w window) (op.Run, error) {
+	return pick(c, byType(c.In[0], slide[float32], slide[float64], slide[int8], slide[int16], slide[int32], slide[int64], slide[uint8], slide[uint32]), w)
 }
 
-func slide[T tensor.Number](w window) func(c *op.Call, name string) (op.Run, error) {
-	return func(c *op.Call, name string) (op.Run, error) {
-		f, err := merge[T](name, c.In[0].Type == tensor.Bool)
-		if err != nil {
-			return nil, err
-		}
-		x, out := c.In[0].Shape, c.Out[0].Shape
-		strides, taps := tensor.Strides(x), tensor.Elements(w.size)
-		return func(c *op.Call) error {
-			in, y, start := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]), tensor.Single[T](c.In[1])
-			c.Pool.For(len(y), max(1, 4096/max(taps, 1)), func(lo, hi int) {
-				for o := lo; o < hi; o++ {
-					acc := start
-				tap:
-					for t := range taps {
-						at := 0
-						for k, ro, rt := len(x)-1, o, t; k >= 0; k-- {
-							p := ro%out[k]*w.stride[k] + rt%w.size[k]*w.hole[k] - w.low[k]
-							ro /= out[k]
-							rt /= w.size[k]
-							if p < 0 || p%w.base[k] != 0 || p/w.base[k] >= x[k] {
-								continue tap // padding and holes hold the initial value
-							}
-							at += p / w.base[k] * strides[k]
-						}
-						acc = f(acc, in[at])
-					}
-					y[o] = acc
-				}
-			})
-			return nil
-		}, nil
+func slide[T tensor.Number](c *op.Call, w window) (op.Run, error) {
+	f, err := merge[T](w.combiner, c.In[0].Type == tensor.Bool)
+	if err != nil {
+		return nil, err
 	}
+	x, out := c.In[0].Shape, c.Out[0].Shape
+	strides, taps := tensor.Strides(x), tensor.Elements(w.size)
+	return func(c *op.Call) error {
+		in, y, start := tensor.Of[T](c.In[0]), tensor.Of[T](c.Out[0]), tensor.Single[T](c.In[1])
+		c.Pool.For(len(y), max(1, 4096/max(taps, 1)), func(lo, hi int) {
+			for o := lo; o < hi; o++ {
+				acc := start
+			tap:
+				for t := range taps {
+					at := 0
+					for k, ro, rt := len(x)-1, o, t; k >= 0; k-- {
+						p := ro%out[k]*w.stride[k] + rt%w.size[k]*w.hole[k] - w.low[k]
+						ro /= out[k]
+						rt /= w.size[k]
+						if p < 0 || p%w.base[k] != 0 || p/w.base[k] >= x[k] {
+							continue tap // padding and the gaps of dilation hold the initial value
+						}
+						at += p / w.base[k] * strides[k]
+					}
+					acc = f(acc, in[at])
+				}
+				y[o] = acc
+			}
+		})
+		return nil
+	}, nil
 }
 
-// inferBits has the generator's state; the results are the new state and bits.
+// inferBits reads the generator's state. The outputs are the new state and the bits.
 func inferBits(c *op.Call) error {
 	s := c.In[0]
 	if s.Type != tensor.Uint64 || s.Rank() != 1 || s.Shape[0] < 2 || s.Shape[0] > 3 || len(c.Out) != 2 {
@@ -333,8 +321,8 @@ func inferBits(c *op.Call) error {
 	return nil
 }
 
-// prepareBits draws from a counter-based generator: ThreeFry 2x32 or Philox
-// 4x32, which is also the default for states of three words.
+// prepareBits reads a counter-based generator: ThreeFry 2x32 or Philox 4x32, which is also the
+// default for states of three words.
 func prepareBits(c *op.Call) (op.Run, error) {
 	philox := c.In[0].Shape[0] == 3
 	switch a := c.Node.Attrs.Str("algorithm", "DEFAULT"); a {

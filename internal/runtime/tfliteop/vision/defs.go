@@ -1,43 +1,39 @@
+// Package vision implements the operators after vision models: selection of boxes (non-maximum
+// suppression, detection post-processing), the decoder of PoseNet, and MediaPipe's operators on
+// landmarks, image transforms and unpooling.
 package vision
 
 import (
-	"fmt"
-	"slices"
-
-	"github.com/opmeter/opmeter/internal/model/flexbuffer"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
+	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
 )
 
 // Defs lists the operators of this package.
 func Defs() []op.Def {
-	defs := slices.Concat(suppressDefs(), detectDefs(), poseDefs(), landmarkDefs(), unpoolDefs())
-	for i := range defs {
-		defs[i].Types = []tensor.Type{tensor.Float32}
-		if n := defs[i].Name; n == "TFLite_Detection_PostProcess" || n == "PosenetDecoderOp" {
-			defs[i].Types = []tensor.Type{tensor.Float32, tensor.Uint8, tensor.Int8}
-		}
+	floats := []tensor.Type{tensor.Float32}
+	bytes := []tensor.Type{tensor.Float32, tensor.Uint8, tensor.Int8}
+	custom := func(name string, types []tensor.Type) op.Def {
+		return op.Def{Domain: graph.TFLiteCustom, Name: name, Types: types}
 	}
-	return defs
-}
-
-func custom(name string, infer func(c *op.Call) error, prepare func(c *op.Call) (op.Run, error)) op.Def {
-	return op.Def{Domain: graph.TFLiteCustom, Name: name, Infer: infer, Prepare: prepare}
-}
-
-// optionsOf parses a custom operator's options.
-func optionsOf(c *op.Call) (flexbuffer.Value, error) {
-	b, _ := c.Node.Attrs["custom_options"].([]byte)
-	v, err := flexbuffer.Parse(b)
-	if err != nil {
-		return flexbuffer.Value{}, fmt.Errorf("custom options: %w", err)
+	suppress := func(name string, inputs int) op.Def {
+		return op.Def{Domain: graph.TFLite, Name: name, Types: floats, Infer: inferSuppress(inputs), Prepare: op.Simple(runSuppress)}
 	}
-	return v, nil
+	return []op.Def{
+		suppress("NON_MAX_SUPPRESSION_V4", 5),
+		suppress("NON_MAX_SUPPRESSION_V5", 6),
+		layer.Shaped(custom("TFLite_Detection_PostProcess", bytes), detectionOf, inferDetect, prepareDetect),
+		layer.Shaped(custom("PosenetDecoderOp", bytes), poseOptionsOf, inferPose, preparePose),
+		layer.Shaped(custom("Landmarks2TransformMatrix", floats), regionOf, inferMatrix, prepareMatrix),
+		layer.Shaped(custom("TransformTensorBilinear", floats), warpOf, inferWarp, prepareWarp),
+		layer.Shaped(custom("TransformLandmarks", floats), transformOf, inferTransform, prepareTransform),
+		layer.Shaped(custom("MaxPoolingWithArgmax2D", floats), poolOf, inferPool, preparePool),
+		layer.Shaped(custom("MaxUnpooling2D", floats), unpoolOf, inferUnpool, prepareUnpool),
+	}
 }
 
-// reals returns a function that reads a tensor as real numbers: float tensors as
-// they are, 8-bit ones through their quantisation.
+// reals returns a function that reads a tensor as float32; 8-bit tensors are dequantised.
 func reals(x *tensor.Tensor) (func(x *tensor.Tensor) []float32, error) {
 	if x.Type == tensor.Float32 {
 		return tensor.Of[float32], nil
@@ -65,7 +61,7 @@ func reals(x *tensor.Tensor) (func(x *tensor.Tensor) []float32, error) {
 	}, nil
 }
 
-// box is a rectangle in the order in which the operators store it.
+// box is a rectangle, with its corners in the order of the operators.
 type box struct{ y0, x0, y1, x1 float32 }
 
 func (b box) area() float32 { return (b.y1 - b.y0) * (b.x1 - b.x0) }
@@ -78,4 +74,15 @@ func overlap(a, b box) float32 {
 	}
 	both := max(min(a.y1, b.y1)-max(a.y0, b.y0), 0) * max(min(a.x1, b.x1)-max(a.x0, b.x0), 0)
 	return both / (sa + sb - both)
+}
+
+// views returns a function for each input that reads it as real numbers, see [reals].
+func views(in []*tensor.Tensor) (list []func(x *tensor.Tensor) []float32, err error) {
+	list = make([]func(x *tensor.Tensor) []float32, len(in))
+	for i, x := range in {
+		if list[i], err = reals(x); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
 }

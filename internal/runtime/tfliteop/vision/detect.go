@@ -8,10 +8,120 @@ import (
 
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
+	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
 )
 
-func detectDefs() []op.Def {
-	return []op.Def{custom("TFLite_Detection_PostProcess", inferDetect, prepareDetect)}
+// inferSuppress reads boxes, scores, the largest number of results, thresholds for overlap and
+// score and, in version 5, the width of soft suppression: n inputs.
+func inferSuppress(n int) func(c *op.Call) error {
+	return func(c *op.Call) error {
+		if err := c.NeedInputs(n); err != nil {
+			return err
+		}
+		b, s := c.In[0], c.In[1]
+		if b.Type != tensor.Float32 || s.Type != tensor.Float32 || b.Rank() != 2 || b.Shape[1] != 4 || s.Rank() != 1 || s.Shape[0] != b.Shape[0] {
+			return fmt.Errorf("boxes %v %s with scores %v %s", b.Type, tensor.FormatShape(b.Shape), s.Type, tensor.FormatShape(s.Shape))
+		}
+		for _, x := range c.In[3:n] {
+			if x.Type != tensor.Float32 || x.Len() != 1 {
+				return fmt.Errorf("threshold %v %s", x.Type, tensor.FormatShape(x.Shape))
+			}
+		}
+		most, err := op.Ints(c.In[2])
+		if err != nil {
+			return err
+		}
+		if len(most) != 1 || most[0] < 0 {
+			return fmt.Errorf("largest number of boxes %v", most)
+		}
+		c.SetOut(0, tensor.Int32, most)
+		if n == 6 {
+			c.SetOut(1, tensor.Float32, []int{most[0]})
+		}
+		c.SetOut(n-4, tensor.Int32, []int{})
+		return nil
+	}
+}
+
+// candidate is a box that may still be chosen.
+type candidate struct {
+	box   int
+	score float32
+	seen  int // chosen boxes that it was compared with
+}
+
+func runSuppress(c *op.Call) error {
+	b, scores := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.In[1])
+	number := func(i int) float32 { return tensor.Single[float32](c.In[i]) }
+	count := 1 // number of the output that holds the number of chosen boxes
+	var decay float32
+	if c.Node.Op == "NON_MAX_SUPPRESSION_V5" {
+		count = 2
+		if sigma := number(5); sigma > 0 {
+			decay = -0.5 / sigma
+		}
+	}
+	boxes := make([]box, len(scores))
+	for i := range boxes {
+		p := b[4*i:][:4]
+		boxes[i] = box{min(p[0], p[2]), min(p[1], p[3]), max(p[0], p[2]), max(p[1], p[3])}
+	}
+	chosen, values := choose(boxes, scores, c.Out[0].Shape[0], number(3), number(4), decay)
+	at := tensor.Of[int32](c.Out[0])
+	clear(at)
+	for i, k := range chosen {
+		at[i] = int32(k)
+	}
+	if count == 2 && c.Wants(1) {
+		y := tensor.Of[float32](c.Out[1])
+		clear(y[copy(y, values):])
+	}
+	if c.Wants(count) {
+		tensor.Of[int32](c.Out[count])[0] = int32(len(chosen))
+	}
+	return nil
+}
+
+// choose selects the best candidates one by one. A candidate that overlaps a chosen box too much is
+// dropped. With decay each overlap lowers its score, and the candidate returns to the queue.
+func choose(boxes []box, scores []float32, most int, limit, least, decay float32) (chosen []int, values []float32) {
+	var queue []candidate
+	for i, s := range scores {
+		if s > least {
+			queue = append(queue, candidate{i, s, 0})
+		}
+	}
+	// The best candidate is the last.
+	order := func(a, b candidate) int { return cmp.Or(cmp.Compare(a.score, b.score), cmp.Compare(b.box, a.box)) }
+	slices.SortFunc(queue, order)
+	for len(chosen) < most && len(queue) > 0 {
+		top := queue[len(queue)-1]
+		queue = queue[:len(queue)-1]
+		before, dropped := top.score, false
+		for j := len(chosen) - 1; j >= top.seen; j-- {
+			o := overlap(boxes[top.box], boxes[chosen[j]])
+			if o >= limit {
+				dropped = true
+				break
+			}
+			if decay != 0 {
+				top.score *= float32(math.Exp(float64(decay * o * o)))
+			}
+			if top.score <= least {
+				break
+			}
+		}
+		top.seen = len(chosen)
+		switch {
+		case dropped:
+		case top.score == before:
+			chosen, values = append(chosen, top.box), append(values, top.score)
+		case top.score > least:
+			i, _ := slices.BinarySearchFunc(queue, top, order)
+			queue = slices.Insert(queue, i, top)
+		}
+	}
+	return chosen, values
 }
 
 // detection holds the options of the post-processing of SSD models.
@@ -21,19 +131,23 @@ type detection struct {
 	least, limit                           float32
 	scale                                  [4]float32 // y, x, h, w
 
-	// Workspace of a run, kept: it must not allocate.
+	// Workspace of a run, which must not allocate.
 	best                    []float32
 	order, kept, classOrder []int
 	gone                    []bool
 	list                    []found
 }
 
-func detectionOf(c *op.Call) (d detection, err error) {
-	o, err := optionsOf(c)
-	if err != nil {
-		return d, err
+// detectionOf reads the options. Inputs are encoded boxes, class scores and anchors.
+func detectionOf(c *op.Call) (*detection, error) {
+	if err := c.NeedInputs(3); err != nil {
+		return nil, err
 	}
-	d = detection{
+	o, err := layer.Options(c)
+	if err != nil {
+		return nil, err
+	}
+	d := &detection{
 		most:          int(o.GetInt("max_detections", 0)),
 		classesPerBox: int(o.GetInt("max_classes_per_detection", 0)),
 		perClass:      int(o.GetInt("detections_per_class", 100)),
@@ -46,33 +160,23 @@ func detectionOf(c *op.Call) (d detection, err error) {
 		d.scale[i] = float32(o.GetFloat(k, 1))
 	}
 	if d.most < 1 || d.classesPerBox < 1 || d.classes < 1 || d.perClass < 1 || d.most > 1<<20 || d.classesPerBox > 1<<10 {
-		return d, fmt.Errorf("%d detections of %d classes, %d classes a box", d.most, d.classes, d.classesPerBox)
+		return nil, fmt.Errorf("%d detections of %d classes, %d classes a box", d.most, d.classes, d.classesPerBox)
 	}
 	if slices.Contains(d.scale[:], 0) {
-		return d, fmt.Errorf("a scale is zero")
+		return nil, fmt.Errorf("a scale is zero")
+	}
+	b, s, a := c.In[0].Shape, c.In[1].Shape, c.In[2].Shape
+	if len(b) != 3 || len(s) != 3 || len(a) != 2 || b[0] != 1 || s[0] != 1 || b[1] != s[1] || b[1] != a[0] || b[2] < 4 || a[1] != 4 || s[2] < d.classes {
+		return nil, fmt.Errorf("boxes %s, scores %s, anchors %s", tensor.FormatShape(b), tensor.FormatShape(s), tensor.FormatShape(a))
 	}
 	return d, nil
 }
 
-// inferDetect has encoded boxes, class scores and anchors.
-func inferDetect(c *op.Call) error {
-	if err := c.NeedInputs(3); err != nil {
-		return err
-	}
-	d, err := detectionOf(c)
-	if err != nil {
-		return err
-	}
-	b, s, a := c.In[0].Shape, c.In[1].Shape, c.In[2].Shape
-	if len(b) != 3 || len(s) != 3 || len(a) != 2 || b[0] != 1 || s[0] != 1 || b[1] != s[1] || b[1] != a[0] || b[2] < 4 || a[1] != 4 || s[2] < d.classes {
-		return fmt.Errorf("boxes %s, scores %s, anchors %s", tensor.FormatShape(b), tensor.FormatShape(s), tensor.FormatShape(a))
-	}
+func inferDetect(c *op.Call, d *detection) {
 	n := d.most * d.classesPerBox
-	c.SetOut(0, tensor.Float32, []int{1, n, 4})
-	c.SetOut(1, tensor.Float32, []int{1, n})
-	c.SetOut(2, tensor.Float32, []int{1, n})
-	c.SetOut(3, tensor.Float32, []int{1})
-	return nil
+	for i, shape := range [][]int{{1, n, 4}, {1, n}, {1, n}, {1}} {
+		c.SetOut(i, tensor.Float32, shape)
+	}
 }
 
 // found is a detection: a box, its class and score.
@@ -81,32 +185,24 @@ type found struct {
 	score      float32
 }
 
-func prepareDetect(c *op.Call) (op.Run, error) {
-	d, err := detectionOf(c)
-	if err != nil {
-		return nil, err
-	}
+func prepareDetect(c *op.Call, d *detection) (op.Run, error) {
 	if len(c.Out) != 4 || slices.Contains(c.Out, nil) {
 		return nil, fmt.Errorf("%d outputs where four are expected", len(c.Out))
 	}
-	var view [3]func(*tensor.Tensor) []float32
-	for i := range view {
-		if view[i], err = reals(c.In[i]); err != nil {
-			return nil, err
-		}
+	view, err := views(c.In[:3])
+	if err != nil {
+		return nil, err
 	}
 	n, columns, width := c.In[1].Shape[1], c.In[1].Shape[2], c.In[0].Shape[2]
 	boxes := make([]box, n)
 	return func(c *op.Call) error {
 		d.decode(boxes, view[0](c.In[0]), view[2](c.In[2]), width)
 		scores := view[1](c.In[1])
-		var list []found
+		list := d.byBox
 		if d.regular {
-			list = d.byClass(boxes, scores, columns)
-		} else {
-			list = d.byBox(boxes, scores, columns)
+			list = d.byClass
 		}
-		d.write(c, boxes, list)
+		d.write(c, boxes, list(boxes, scores, columns))
 		return nil
 	}, nil
 }
@@ -124,8 +220,7 @@ func (d *detection) decode(boxes []box, code, anchors []float32, width int) {
 	}
 }
 
-// keep suppresses boxes of one list of scores and returns at most `most`, best
-// first.
+// keep suppresses boxes by one list of scores and returns at most `most` of them, best first.
 func (d *detection) keep(boxes []box, score func(i int) float32, most int) []int {
 	order := d.order[:0]
 	for i := range boxes {
@@ -155,7 +250,7 @@ func (d *detection) keep(boxes []box, score func(i int) float32, most int) []int
 	return kept
 }
 
-// byBox is the fast way: suppression by each box's best class only.
+// byBox suppresses boxes by their best class only, which is fast.
 func (d *detection) byBox(boxes []box, scores []float32, columns int) []found {
 	first := columns - d.classes // a background class may come before the others
 	per := min(d.classesPerBox, d.classes)
@@ -181,7 +276,7 @@ func (d *detection) byBox(boxes []box, scores []float32, columns int) []found {
 	return list
 }
 
-// byClass suppresses within each class and takes the best of all.
+// byClass suppresses boxes within each class and returns the best of all classes.
 func (d *detection) byClass(boxes []box, scores []float32, columns int) []found {
 	first := columns - d.classes
 	list := d.list[:0]

@@ -6,15 +6,8 @@ import (
 
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
+	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
 )
-
-func landmarkDefs() []op.Def {
-	return []op.Def{
-		custom("Landmarks2TransformMatrix", inferMatrix, prepareMatrix),
-		custom("TransformTensorBilinear", inferWarp, prepareWarp),
-		custom("TransformLandmarks", inferTransform, prepareTransform),
-	}
-}
 
 // affine maps the pixels of a crop to the pixels of the image.
 type affine struct{ xx, xy, x0, yx, yy, y0 float32 }
@@ -31,7 +24,7 @@ type region struct {
 	left, right   int
 	target        float64 // angle of the line from left to right in the crop, radians
 	width, height float64 // of the crop, pixels
-	sx, sy        float64 // enlargement
+	sx, sy        float64 // scale factors
 	points        []int
 }
 
@@ -39,7 +32,7 @@ func regionOf(c *op.Call) (r region, err error) {
 	if err := c.NeedInputs(1); err != nil {
 		return r, err
 	}
-	o, err := optionsOf(c)
+	o, err := layer.Options(c)
 	if err != nil {
 		return r, err
 	}
@@ -67,21 +60,11 @@ func regionOf(c *op.Call) (r region, err error) {
 	return r, nil
 }
 
-func inferMatrix(c *op.Call) error {
-	if _, err := regionOf(c); err != nil {
-		return err
-	}
-	c.SetOut(0, tensor.Float32, []int{1, 4, 4})
-	return nil
-}
+func inferMatrix(c *op.Call, _ region) { c.SetOut(0, tensor.Float32, []int{1, 4, 4}) }
 
-// prepareMatrix finds the rotated rectangle around the landmarks and the map
-// from the crop to it: scale about the crop's centre, rotate, shift.
-func prepareMatrix(c *op.Call) (op.Run, error) {
-	r, err := regionOf(c)
-	if err != nil {
-		return nil, err
-	}
+// prepareMatrix finds the rotated rectangle around the landmarks and the map from the crop to it:
+// scale about the crop's centre, rotate, shift.
+func prepareMatrix(_ *op.Call, r region) (op.Run, error) {
 	return func(c *op.Call) error {
 		p := tensor.Of[float32](c.In[0])
 		at := func(i int) (x, y float64) { return float64(p[3*i]), float64(p[3*i+1]) }
@@ -89,7 +72,7 @@ func prepareMatrix(c *op.Call) (op.Run, error) {
 		rx, ry := at(r.right)
 		angle := r.target - math.Atan2(-(ry-ly), rx-lx)
 		angle -= 2 * math.Pi * math.Floor((angle+math.Pi)/(2*math.Pi))
-		// Bounds in the frame of the crop, turned back by the angle.
+		// Bounds in the frame of the crop, rotated back by the angle.
 		sin, cos := math.Sincos(angle)
 		x0, y0, x1, y1 := math.Inf(1), math.Inf(1), math.Inf(-1), math.Inf(-1)
 		for _, i := range r.points {
@@ -122,32 +105,36 @@ func checkMatrix(c *op.Call, rank int) error {
 	return nil
 }
 
-func inferWarp(c *op.Call) error {
+// warpOf reads the height and width of the result.
+func warpOf(c *op.Call) (size [2]int, err error) {
 	if err := checkMatrix(c, 4); err != nil {
-		return err
+		return size, err
 	}
-	o, err := optionsOf(c)
+	o, err := layer.Options(c)
 	if err != nil {
-		return err
+		return size, err
 	}
-	h, w := int(o.GetInt("output_height", 0)), int(o.GetInt("output_width", 0))
-	if h < 1 || w < 1 {
-		return fmt.Errorf("result of %d x %d", h, w)
+	size = [2]int{int(o.GetInt("output_height", 0)), int(o.GetInt("output_width", 0))}
+	if min(size[0], size[1]) < 1 {
+		return size, fmt.Errorf("result of %d x %d", size[0], size[1])
 	}
-	c.SetOut(0, tensor.Float32, []int{1, h, w, c.In[0].Shape[3]})
-	return nil
+	return size, nil
 }
 
-// prepareWarp reads the image between four pixels; outside it is zero. From
-// version 2 on coordinates are those of pixel centres.
-func prepareWarp(c *op.Call) (op.Run, error) {
+func inferWarp(c *op.Call, size [2]int) {
+	c.SetOut(0, tensor.Float32, []int{1, size[0], size[1], c.In[0].Shape[3]})
+}
+
+// prepareWarp interpolates between four pixels of the image, which is zero outside. From version 2
+// on coordinates are those of pixel centres.
+func prepareWarp(c *op.Call, size [2]int) (op.Run, error) {
 	half := float32(0)
 	if c.Node.Version >= 2 {
 		half = 0.5
 	}
 	ih, iw, ch := c.In[0].Shape[1], c.In[0].Shape[2], c.In[0].Shape[3]
-	ow := c.Out[0].Shape[2]
-	var m affine // made once, as the closure below: a run must not allocate
+	ow := size[1]
+	var m affine // allocated once, as the closure below: a run must not allocate
 	var x, y []float32
 	work := func(lo, hi int) {
 		for r := lo; r < hi; r++ {
@@ -161,12 +148,12 @@ func prepareWarp(c *op.Call) (op.Run, error) {
 	}
 	return func(c *op.Call) error {
 		x, y, m = tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]), affineOf(tensor.Of[float32](c.In[1]))
-		c.Pool.For(c.Out[0].Shape[1], 1, work)
+		c.Pool.For(size[0], 1, work)
 		return nil
 	}, nil
 }
 
-// bilinear adds the four neighbours of a place that lie inside the image.
+// bilinear adds the weighted neighbours of a position, as far as they are inside the image.
 func bilinear(out, x []float32, u, v float32, h, w int) {
 	fu, fv := math.Floor(float64(u)), math.Floor(float64(v))
 	if !(fu >= -1 && fv >= -1 && fu < float64(w) && fv < float64(h)) {
@@ -185,22 +172,24 @@ func bilinear(out, x []float32, u, v float32, h, w int) {
 	}
 }
 
-func inferTransform(c *op.Call) error {
+// transformOf returns the number of coordinates of a landmark.
+func transformOf(c *op.Call) (n int, err error) {
 	if err := checkMatrix(c, 3); err != nil {
-		return err
+		return 0, err
 	}
-	if n := c.In[0].Shape[2]; n < 2 {
-		return fmt.Errorf("landmarks of %d coordinates", n)
+	if n = c.In[0].Shape[2]; n < 2 {
+		return n, fmt.Errorf("landmarks of %d coordinates", n)
 	}
-	c.SetOut(0, tensor.Float32, c.In[0].Shape)
-	return nil
+	return n, nil
 }
 
-// prepareTransform moves the landmarks' x and y; further coordinates stay.
-func prepareTransform(*op.Call) (op.Run, error) {
+func inferTransform(c *op.Call, _ int) { c.SetOut(0, tensor.Float32, c.In[0].Shape) }
+
+// prepareTransform transforms x and y of the landmarks and copies other coordinates.
+func prepareTransform(_ *op.Call, n int) (op.Run, error) {
 	return func(c *op.Call) error {
 		x, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0])
-		m, n := affineOf(tensor.Of[float32](c.In[1])), c.In[0].Shape[2]
+		m := affineOf(tensor.Of[float32](c.In[1]))
 		copy(y, x)
 		for i := 0; i < len(x); i += n {
 			y[i], y[i+1] = m.at(x[i], x[i+1])

@@ -105,7 +105,7 @@ func TestPeople(t *testing.T) {
 	refuses(t, "width", graph.TFLiteCustom, name, opts(1, 0.5, 20, 16), 4, "map 2", heat, short, tensor.New(tensor.Float32, 1, h, w+1, 4*len(bones)))
 }
 
-// TestWarpEdges reads between pixels and beyond the picture, where it is dark.
+// TestWarpEdges reads between pixels and beyond the image, which is zero there.
 func TestWarpEdges(t *testing.T) {
 	t.Parallel()
 	image := optest.Of(tensor.Float32, nil, []int{1, 2, 3, 2}, 1, 10, 2, 20, 3, 30, 4, 40, 5, 50, 6, 60)
@@ -141,7 +141,7 @@ func TestWarpEdges(t *testing.T) {
 	refuses(t, "no width", graph.TFLiteCustom, name, size(3, 0), 1, "result of 3 x 0", image, shift(0, 0))
 	refuses(t, "matrix", graph.TFLiteCustom, name, size(1, 1), 1, "with matrix float32 3x3", image, tensor.New(tensor.Float32, 3, 3))
 	refuses(t, "rank", graph.TFLiteCustom, name, size(1, 1), 1, "float32 2x3", tensor.New(tensor.Float32, 2, 3), shift(0, 0))
-	refuses(t, "two pictures", graph.TFLiteCustom, name, size(1, 1), 1, "float32 2x2x3x2", tensor.New(tensor.Float32, 2, 2, 3, 2), shift(0, 0))
+	refuses(t, "two images", graph.TFLiteCustom, name, size(1, 1), 1, "float32 2x2x3x2", tensor.New(tensor.Float32, 2, 2, 3, 2), shift(0, 0))
 	refuses(t, "no matrix", graph.TFLiteCustom, name, size(1, 1), 1, "input 1 is missing", image)
 
 	// Landmarks: x and y are moved, what follows stays.

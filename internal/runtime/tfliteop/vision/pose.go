@@ -8,17 +8,14 @@ import (
 
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
+	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
 )
-
-func poseDefs() []op.Def {
-	return []op.Def{custom("PosenetDecoderOp", inferPose, preparePose)}
-}
 
 const keypoints = 17
 
-// bones joins keypoints (0 nose, 1-2 eyes, 3-4 ears, 5-6 shoulders, 7-8 elbows,
-// 9-10 wrists, 11-12 hips, 13-14 knees, 15-16 ankles; left before right), in the
-// order of the model's displacement maps.
+// bones joins keypoints (0 nose, 1-2 eyes, 3-4 ears, 5-6 shoulders, 7-8 elbows, 9-10 wrists, 11-12
+// hips, 13-14 knees, 15-16 ankles; left before right), in the order of the model's displacement
+// maps.
 var bones = [16][2]int{
 	{0, 1},
 	{1, 3},
@@ -45,27 +42,19 @@ type poseOptions struct {
 	stride, radius float32 // pixels
 }
 
+// poseOptionsOf reads the options. Inputs are heat maps, offsets to the exact position,
+// displacements between keypoints and, for body parts, offsets from anywhere to the keypoints.
 func poseOptionsOf(c *op.Call) (p poseOptions, err error) {
-	o, err := optionsOf(c)
+	if err := c.NeedInputs(3); err != nil {
+		return p, err
+	}
+	o, err := layer.Options(c)
 	if err != nil {
 		return p, err
 	}
 	p = poseOptions{int(o.GetInt("max_detections", 0)), float32(o.GetFloat("score_threshold", 0)), float32(o.GetInt("stride", 0)), float32(o.GetFloat("nms_radius", 0))}
 	if p.most < 1 || p.most > 1<<16 || p.stride < 1 {
 		return p, fmt.Errorf("%d poses with a stride of %v", p.most, p.stride)
-	}
-	return p, nil
-}
-
-// inferPose has heat maps, offsets to the exact place, displacements between
-// keypoints and, for body parts, offsets from anywhere to the keypoints.
-func inferPose(c *op.Call) error {
-	if err := c.NeedInputs(3); err != nil {
-		return err
-	}
-	p, err := poseOptionsOf(c)
-	if err != nil {
-		return err
 	}
 	h := c.In[0].Shape
 	for i, depth := range []int{keypoints, 2 * keypoints, 4 * len(bones), 2 * keypoints} {
@@ -74,18 +63,20 @@ func inferPose(c *op.Call) error {
 			break
 		}
 		if x.Rank() != 4 || x.Shape[0] != 1 || x.Shape[3] != depth || x.Shape[1] != h[1] || x.Shape[2] != h[2] {
-			return op.Unsupported("map %d of shape %s", i, tensor.FormatShape(x.Shape))
+			return p, op.Unsupported("map %d of shape %s", i, tensor.FormatShape(x.Shape))
 		}
 	}
-	c.SetOut(0, tensor.Float32, []int{1, p.most, keypoints, 2})
-	c.SetOut(1, tensor.Float32, []int{1, p.most, keypoints})
-	c.SetOut(2, tensor.Float32, []int{1, p.most})
-	c.SetOut(3, tensor.Float32, []int{1})
-	c.SetOut(4, tensor.Float32, []int{p.most, h[1], h[2]})
-	return nil
+	return p, nil
 }
 
-// pose is one person, in cells of the maps.
+func inferPose(c *op.Call, p poseOptions) {
+	h := c.In[0].Shape
+	for i, shape := range [][]int{{1, p.most, keypoints, 2}, {1, p.most, keypoints}, {1, p.most}, {1}, {p.most, h[1], h[2]}} {
+		c.SetOut(i, tensor.Float32, shape)
+	}
+}
+
+// pose is one person; coordinates are in cells of the maps.
 type pose struct {
 	y, x, score [keypoints]float32
 	total       float32
@@ -98,19 +89,13 @@ type decoder struct {
 	heat, short, mid, broad []float32
 }
 
-func preparePose(c *op.Call) (op.Run, error) {
-	p, err := poseOptionsOf(c)
-	if err != nil {
-		return nil, err
-	}
+func preparePose(c *op.Call, p poseOptions) (op.Run, error) {
 	if len(c.Out) > 5 || len(c.Out) == 5 && !c.Has(3) {
 		return nil, op.Unsupported("%d outputs from %d maps", len(c.Out), len(c.In))
 	}
-	view := make([]func(*tensor.Tensor) []float32, len(c.In))
-	for i, x := range c.In {
-		if view[i], err = reals(x); err != nil {
-			return nil, err
-		}
+	view, err := views(c.In)
+	if err != nil {
+		return nil, err
 	}
 	return func(c *op.Call) error {
 		d := decoder{poseOptions: p, h: c.In[0].Shape[1], w: c.In[0].Shape[2]}
@@ -125,14 +110,14 @@ func preparePose(c *op.Call) (op.Run, error) {
 
 func sigmoid(v float32) float32 { return float32(1 / (1 + math.Exp(-float64(v)))) }
 
-// cell is the map cell nearest to a place.
+// cell returns the map cell nearest to a position.
 func (d *decoder) cell(y, x float32) int {
 	r := min(max(int(math.Round(float64(y))), 0), d.h-1)
 	c := min(max(int(math.Round(float64(x))), 0), d.w-1)
 	return r*d.w + c
 }
 
-// refine moves a place by the offset that its cell predicts for a keypoint.
+// refine moves a position by the offset that its cell predicts for a keypoint.
 func (d *decoder) refine(k, cell int, y, x float32) (float32, float32) {
 	o := d.short[cell*2*keypoints:][:2*keypoints]
 	return y + o[k]/d.stride, x + o[keypoints+k]/d.stride
@@ -144,8 +129,7 @@ type root struct {
 	score   float32
 }
 
-// roots lists the keypoint cells above the threshold that no neighbour exceeds,
-// best first.
+// roots lists the keypoint cells above the threshold that no neighbour exceeds, best first.
 func (d *decoder) roots() []root {
 	var list []root
 	for cell := range d.h * d.w {
@@ -171,8 +155,7 @@ func (d *decoder) roots() []root {
 	return list
 }
 
-// poses follows each root that is not near the same keypoint of an earlier pose
-// along the bones to all other keypoints.
+// poses decodes a pose from each root that is not near the same keypoint of an earlier pose.
 func (d *decoder) poses() []pose {
 	radius := d.radius / d.stride
 	near := func(p *pose, k int, y, x float32) bool {
@@ -189,7 +172,7 @@ func (d *decoder) poses() []pose {
 			continue
 		}
 		p := d.follow(r, y, x)
-		// Keypoints that an earlier pose has already do not count.
+		// Keypoints near those of an earlier pose do not count.
 		for k := range keypoints {
 			if !slices.ContainsFunc(list, func(q pose) bool { return near(&q, k, p.y[k], p.x[k]) }) {
 				p.total += p.score[k] / keypoints
@@ -203,8 +186,8 @@ func (d *decoder) poses() []pose {
 	return list
 }
 
-// follow decodes a pose from one keypoint: the surest known keypoint leads to
-// its neighbours first.
+// follow decodes a pose from one keypoint along the bones. Keypoints with the highest score are
+// expanded first.
 func (d *decoder) follow(r root, y, x float32) (p pose) {
 	var done [keypoints]bool
 	p.y[r.k], p.x[r.k], p.score[r.k] = y, x, r.score
@@ -225,8 +208,7 @@ func (d *decoder) follow(r root, y, x float32) (p pose) {
 				if from != k || done[to] || slices.Contains(queue, to) {
 					continue
 				}
-				// Forward displacements come first, then backward ones; each has
-				// all y before all x.
+				// Forward displacements precede backward ones; each has all y before all x.
 				m := d.mid[d.cell(p.y[k], p.x[k])*4*len(bones)+side*2*len(bones):]
 				ty, tx := p.y[k]+m[e]/d.stride, p.x[k]+m[len(bones)+e]/d.stride
 				cell := d.cell(ty, tx)
@@ -268,8 +250,8 @@ func (d *decoder) write(c *op.Call, list []pose) {
 	}
 }
 
-// masks gives every cell to the pose whose keypoints lie nearest to where the
-// cell's long offsets point.
+// masks assigns every cell to the pose whose keypoints are nearest to the targets of the cell's
+// long offsets.
 func (d *decoder) masks(y []float32, list []pose) {
 	for cell := range d.h * d.w {
 		o := d.broad[cell*2*keypoints:][:2*keypoints]

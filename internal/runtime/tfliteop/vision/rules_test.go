@@ -89,7 +89,7 @@ func TestPoolAndBack(t *testing.T) {
 		if same && (bh != h || bw != w) {
 			continue // another size has another padding
 		}
-		// Each element of the picture is there or zero, and each largest one is there.
+		// Each element of the image is there or zero, and each largest one is there.
 		seen := map[float64]bool{}
 		for p, v := range tensor.Of[float32](back[0]) {
 			c, z, y, b := p%ch, p/ch%bw, p/ch/bw%bh, p/ch/bw/bh
@@ -125,7 +125,7 @@ func TestPoolRefuses(t *testing.T) {
 	good := pooling(true, 1, 1, 1, 1)
 	refuses(t, "options", graph.TFLiteCustom, pool, graph.Attrs{"custom_options": make([]byte, 19)}, 2, "options of 19 bytes", x)
 	refuses(t, "no options", graph.TFLiteCustom, pool, nil, 2, "options of 0 bytes", x)
-	refuses(t, "no picture", graph.TFLiteCustom, pool, good, 2, "input 0 is missing")
+	refuses(t, "no image", graph.TFLiteCustom, pool, good, 2, "input 0 is missing")
 	refuses(t, "rank", graph.TFLiteCustom, pool, good, 2, "images float32 2x2", tensor.New(tensor.Float32, 2, 2))
 	refuses(t, "type", graph.TFLiteCustom, pool, good, 2, "images int8", tensor.New(tensor.Int8, 1, 2, 2, 1))
 	refuses(t, "one output", graph.TFLiteCustom, pool, good, 1, "two outputs are expected", x)
@@ -138,7 +138,7 @@ func TestPoolRefuses(t *testing.T) {
 
 // TestChoice: boxes are taken by score, the first of equal ones first; one that overlaps
 // a taken one as much as the limit is dropped, one with as little score as the least is
-// no candidate.
+// not a candidate.
 func TestChoice(t *testing.T) {
 	t.Parallel()
 	// Halves of each other's neighbours: 0 and 1 overlap by a third, 2 is alone.
@@ -227,7 +227,7 @@ func TestDetectionRefuses(t *testing.T) {
 		refuses(t, k, graph.TFLiteCustom, name, good(map[string]any{k: 0.0}), 4, "a scale is zero", b, s, a)
 	}
 	for what, in := range map[string][3]*tensor.Tensor{
-		"two pictures": {of(2, 3, 4), s, a}, "scores of two": {b, of(2, 3, 3), a}, "boxes": {of(1, 2, 4), s, a}, "anchors": {b, s, of(2, 4)},
+		"two images": {of(2, 3, 4), s, a}, "scores of two": {b, of(2, 3, 3), a}, "boxes": {of(1, 2, 4), s, a}, "anchors": {b, s, of(2, 4)},
 		"short boxes": {of(1, 3, 3), s, a}, "short anchors": {b, s, of(3, 3)}, "classes": {b, of(1, 3, 1), a}, "rank": {of(3, 4), s, a},
 	} {
 		refuses(t, what, graph.TFLiteCustom, name, good(nil), 4, "boxes ", in[0], in[1], in[2])

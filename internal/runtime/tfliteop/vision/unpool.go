@@ -6,24 +6,20 @@ import (
 
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
+	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
 )
 
-func unpoolDefs() []op.Def {
-	return []op.Def{
-		custom("MaxPoolingWithArgmax2D", inferPool, preparePool),
-		custom("MaxUnpooling2D", inferUnpool, prepareUnpool),
-	}
-}
-
-// window is the pooling window. Its place in the padded image is the offset.
-type window struct {
+// poolOptions holds the options of both operators and their padding; a position in the padded
+// window is the offset that they exchange.
+type poolOptions struct {
 	same                   bool
 	strideW, strideH, w, h int
+	outH, outW, padH, padW int
 }
 
-// windowOf reads the options: 32-bit words for padding (1 same, 2 valid), strides
-// and size, as they lie in memory.
-func windowOf(c *op.Call, inputs int) (p window, err error) {
+// poolOptionsOf reads the options: 32-bit little-endian words for padding (1 same, 2 valid),
+// strides and size.
+func poolOptionsOf(c *op.Call, inputs int) (p poolOptions, err error) {
 	if err := c.NeedInputs(inputs); err != nil {
 		return p, err
 	}
@@ -32,7 +28,7 @@ func windowOf(c *op.Call, inputs int) (p window, err error) {
 		return p, op.Unsupported("options of %d bytes", len(b))
 	}
 	word := func(i int) int { return int(int32(binary.LittleEndian.Uint32(b[4*i:]))) }
-	p = window{word(0) == 1, word(1), word(2), word(3), word(4)}
+	p = poolOptions{same: word(0) == 1, strideW: word(1), strideH: word(2), w: word(3), h: word(4)}
 	if min(p.strideW, p.strideH, p.w, p.h) < 1 || max(p.strideW, p.strideH, p.w, p.h) > 1<<20 {
 		return p, fmt.Errorf("window %d x %d with strides %d and %d", p.h, p.w, p.strideH, p.strideW)
 	}
@@ -44,42 +40,29 @@ func windowOf(c *op.Call, inputs int) (p window, err error) {
 	return p, nil
 }
 
-// span returns the result's length and the padding before.
-func (p window) span(n, size, stride int) (out, pad int) {
-	if !p.same {
-		return max((n-size+stride)/stride, 0), 0
+func poolOf(c *op.Call) (poolOptions, error) {
+	p, err := poolOptionsOf(c, 1)
+	if err == nil {
+		s := c.In[0].Shape
+		h, w := layer.Slide(s[1], p.h, p.strideH, 1, p.same), layer.Slide(s[2], p.w, p.strideW, 1, p.same)
+		p.outH, p.padH, p.outW, p.padW = h.Out, h.Pad, w.Out, w.Pad
 	}
-	out = (n + stride - 1) / stride
-	return out, max((out-1)*stride+size-n, 0) / 2
+	return p, err
 }
 
-func inferPool(c *op.Call) error {
-	p, err := windowOf(c, 1)
-	if err != nil {
-		return err
-	}
-	s := c.In[0].Shape
-	h, _ := p.span(s[1], p.h, p.strideH)
-	w, _ := p.span(s[2], p.w, p.strideW)
-	c.SetOut(0, tensor.Float32, []int{s[0], h, w, s[3]})
-	c.SetOut(1, tensor.Float32, []int{s[0], h, w, s[3]})
-	return nil
+func inferPool(c *op.Call, p poolOptions) {
+	inferUnpool(c, p)
+	c.SetOut(1, tensor.Float32, []int{c.In[0].Shape[0], p.outH, p.outW, c.In[0].Shape[3]})
 }
 
-// preparePool gives the largest element and its place within the window.
-func preparePool(c *op.Call) (op.Run, error) {
-	p, err := windowOf(c, 1)
-	if err != nil {
-		return nil, err
-	}
+// preparePool computes the largest element and its position in the window.
+func preparePool(c *op.Call, p poolOptions) (op.Run, error) {
 	if !c.Wants(0) || !c.Wants(1) {
 		return nil, fmt.Errorf("two outputs are expected")
 	}
 	return func(c *op.Call) error {
 		x, y, at := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]), tensor.Of[float32](c.Out[1])
 		s, o := c.In[0].Shape, c.Out[0].Shape
-		_, padH := p.span(s[1], p.h, p.strideH)
-		_, padW := p.span(s[2], p.w, p.strideW)
 		c.Pool.For(o[0]*o[1], 1, func(lo, hi int) {
 			for row := lo; row < hi; row++ {
 				b, r := row/o[1], row%o[1]
@@ -88,7 +71,7 @@ func preparePool(c *op.Call) (op.Run, error) {
 					for ch := range o[3] {
 						best, place := float32(0), -1
 						for i := range p.h * p.w {
-							v, u := r*p.strideH-padH+i/p.w, k*p.strideW-padW+i%p.w
+							v, u := r*p.strideH-p.padH+i/p.w, k*p.strideW-p.padW+i%p.w
 							if v < 0 || u < 0 || v >= s[1] || u >= s[2] {
 								continue
 							}
@@ -105,34 +88,33 @@ func preparePool(c *op.Call) (op.Run, error) {
 	}, nil
 }
 
-// inferUnpool has values and their places; the image grows by the strides.
-func inferUnpool(c *op.Call) error {
-	p, err := windowOf(c, 2)
+// unpoolOf reads values and their positions. The strides are the factors of enlargement.
+func unpoolOf(c *op.Call) (poolOptions, error) {
+	p, err := poolOptionsOf(c, 2)
 	if err != nil {
-		return err
+		return p, err
 	}
 	s := c.In[0].Shape
 	if c.In[1].Len() != c.In[0].Len() {
-		return fmt.Errorf("values %s with places %s", tensor.FormatShape(s), tensor.FormatShape(c.In[1].Shape))
+		return p, fmt.Errorf("values %s with places %s", tensor.FormatShape(s), tensor.FormatShape(c.In[1].Shape))
 	}
-	h, w := s[1]*p.strideH, s[2]*p.strideW
+	p.outH, p.outW = s[1]*p.strideH, s[2]*p.strideW
 	if !p.same {
-		h, w = (s[1]-1)*p.strideH+p.h, (s[2]-1)*p.strideW+p.w
+		p.outH, p.outW = (s[1]-1)*p.strideH+p.h, (s[2]-1)*p.strideW+p.w
 	}
-	c.SetOut(0, tensor.Float32, []int{s[0], h, w, s[3]})
-	return nil
+	p.padH = layer.Slide(p.outH, p.h, p.strideH, 1, p.same).Pad
+	p.padW = layer.Slide(p.outW, p.w, p.strideW, 1, p.same).Pad
+	return p, nil
 }
 
-func prepareUnpool(c *op.Call) (op.Run, error) {
-	p, err := windowOf(c, 2)
-	if err != nil {
-		return nil, err
-	}
+func inferUnpool(c *op.Call, p poolOptions) {
+	c.SetOut(0, tensor.Float32, []int{c.In[0].Shape[0], p.outH, p.outW, c.In[0].Shape[3]})
+}
+
+func prepareUnpool(_ *op.Call, p poolOptions) (op.Run, error) {
 	return func(c *op.Call) error {
 		x, at, y := tensor.Of[float32](c.In[0]), tensor.Of[float32](c.In[1]), tensor.Of[float32](c.Out[0])
 		s, o := c.In[0].Shape, c.Out[0].Shape
-		_, padH := p.span(o[1], p.h, p.strideH)
-		_, padW := p.span(o[2], p.w, p.strideW)
 		clear(y)
 		for i, v := range x {
 			ch, k, r, b := i%s[3], i/s[3]%s[2], i/s[3]/s[2]%s[1], i/s[3]/s[2]/s[1]
@@ -140,7 +122,7 @@ func prepareUnpool(c *op.Call) (op.Run, error) {
 			if place < 0 || place >= p.h*p.w {
 				return fmt.Errorf("place %v is outside the window", at[i])
 			}
-			row, col := r*p.strideH-padH+place/p.w, k*p.strideW-padW+place%p.w
+			row, col := r*p.strideH-p.padH+place/p.w, k*p.strideW-p.padW+place%p.w
 			if row < 0 || col < 0 || row >= o[1] || col >= o[2] {
 				continue
 			}

@@ -1,2 +1,0 @@
-// Package pool implements TFLite's pooling and image resizing.
-package pool

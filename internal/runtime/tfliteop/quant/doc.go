@@ -1,2 +1,0 @@
-// Package quant implements TFLite's operators that quantise and dequantise.
-package quant
