@@ -194,7 +194,8 @@ func (r *Reader) Scan(fields ...any) error {
 			case *string:
 				*to = r.Str()
 			default:
-				panic("protoread: Scan into a type that it does not support") // naming it would move variables to the heap
+				// naming the type would move variables to the heap
+				panic("protoread: Scan into a type that it does not support")
 			}
 		}
 	}
