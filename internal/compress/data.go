@@ -7,7 +7,7 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// HeldOut is the share of real samples that profiles do not use: plans are evaluated on them.
+// HeldOut is the share of real samples left out of profiles: plans are evaluated on them.
 const HeldOut = 0.3
 
 // minSplitSamples is the number of samples below which none are held out.

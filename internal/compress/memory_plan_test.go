@@ -36,10 +36,10 @@ func held(t *testing.T, ram, flash int64) *chip.Target {
 	return &out
 }
 
-// TestRoom makes plans for memory limits. A model that fits stays unchanged, another one becomes
-// smaller, and an impossible limit is refused with the nearest plan. The least memory within a
-// loss equals that of the written file.
-func TestRoom(t *testing.T) {
+// TestMemoryPlan makes plans for memory limits. A model that fits stays unchanged, another one
+// becomes smaller, and an impossible limit is refused with the nearest plan. The least memory
+// within a loss equals that of the written file.
+func TestMemoryPlan(t *testing.T) {
 	t.Parallel()
 	j := opened(t, "ds_cnn.yaml", filepath.Join(t.TempDir(), "m.study"))
 	changes, err := Grid(false, []float64{.25, .5, .75}, []study.Structure{study.Filter}, []study.Format{})

@@ -11,7 +11,7 @@ import (
 )
 
 // TestUpperIsBest compares plans within the upper end of drops with all choices there are, with
-// few layers, which are looked through, and with more.
+// few layers, which are searched, and with more.
 func TestUpperIsBest(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 6))

@@ -95,8 +95,8 @@ func (e *boundaryFinder) markHeads(at int, from []int) (outer []int, inputs bool
 }
 
 // markFirst marks the first layer of a graph. If that is inside a control flow operator, it is
-// the first layer of each branch of an If, or of the first subgraph of others. It is false where
-// there is none.
+// the first layer of each branch of an If, or of the first subgraph of others. It is false if
+// such a layer is absent.
 func (e *boundaryFinder) markFirst(at int) bool {
 	if e.open[at] {
 		return false

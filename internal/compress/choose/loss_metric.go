@@ -26,7 +26,7 @@ const (
 	Ranks = "ranks"
 )
 
-// adds says how losses by a metric add up; those of others are [Drops].
+// adds says how losses by a metric add up; [Drops] add up otherwise.
 var adds = map[string]string{
 	"relative_error": Errors, "snr_db": Noise, "kl": Divergences, "magnitude": Ranks, "sensitivity": Ranks, "cosine": Angles,
 }

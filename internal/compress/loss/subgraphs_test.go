@@ -16,7 +16,7 @@ import (
 
 // TestBodies finds losses of layers in the branches of an If. For the branch that runs, end to
 // end losses equal those of running the complete model, and output errors exist; for the other
-// branch there are none.
+// branch they are absent.
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	m, err := modelfile.Open(material.Path(t, "models", "real", "silero_vad.onnx"))

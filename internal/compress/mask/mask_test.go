@@ -86,7 +86,7 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-func TestNoRoom(t *testing.T) {
+func TestNoCapacity(t *testing.T) {
 	t.Parallel()
 	mixed, fixed := layer(4, 4, 1, 1), layer(4, 4, 1, 1)
 	mixed.MixedLayouts, fixed.Fixed = true, study.NoZero

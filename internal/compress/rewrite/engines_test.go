@@ -51,7 +51,7 @@ func ask(t *testing.T, lib external.Library, m *graph.Model, in []*tensor.Tensor
 		task.Options = []external.Option{{Key: "kernel", Value: "reference"}}
 	}
 	// products with weights behind DequantizeLinear are of floats, and not of activations that it
-	// quantises for itself
+	// quantises on its own
 	if m.Format == "onnx" {
 		task.Options = []external.Option{{Key: "session.qdq_matmulnbits_accuracy_level", Value: "1"}}
 	}

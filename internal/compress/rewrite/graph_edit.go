@@ -109,8 +109,8 @@ func (e *edit) mutableNode(i int) *graph.Node {
 	return &c
 }
 
-// insertAfter inserts a node after the producer of a value, or at the very beginning if there is
-// none.
+// insertAfter inserts a node after the producer of a value, or at the very beginning without a
+// producer.
 func (e *edit) insertAfter(n *graph.Node, behind int) {
 	for _, id := range n.Outputs {
 		if id >= 0 {

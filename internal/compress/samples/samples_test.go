@@ -138,8 +138,8 @@ func TestOpen(t *testing.T) {
 		{"classes", []in{vec}, map[string]any{"d/b/1.npy": f32([]int{3}), "d/a/2.npy": f32([]int{3})}, Options{Path: "d"}, 2, []int{1, 3}, []float64{0, 1, 2}, []float64{0, 1}},
 		{"classes that are numbers", []in{vec}, map[string]any{"d/5/1.npy": f32([]int{3}), "d/12/2.npy": f32([]int{3})}, Options{Path: "d"}, 2, []int{1, 3}, []float64{0, 1, 2}, []float64{12, 5}},
 		{"picture", []in{{"x", tensor.Float32, []int{1, 3, 2, 2}, nil}}, map[string]any{"p.png": plain(5, 7, color.RGBA{255, 0, 51, 255})}, Options{Path: "p.png", Mean: []float32{0.5}, Std: []float32{0.5, 0.5, 0.1}}, 1, []int{1, 3, 2, 2}, []float64{1, 1, 1, 1, -1, -1, -1, -1, -3, -3, -3, -3}, nil},
-		{"picture, channels last", []in{{"x", tensor.Float32, []int{1, 2, 1, 3}, nil}}, map[string]any{"p.png": plain(3, 3, color.RGBA{255, 0, 51, 255})}, Options{Path: "p.png"}, 1, []int{1, 2, 1, 3}, []float64{1, 0, .2, 1, 0, .2}, nil},
-		{"picture as codes", []in{{"x", tensor.Uint8, []int{1, 2, 1, 3}, &tensor.Quant{Scale: []float32{1. / 255}, Zero: []int64{0}}}}, map[string]any{"p.png": plain(3, 3, color.RGBA{255, 1, 51, 255})}, Options{Path: "p.png"}, 1, []int{1, 2, 1, 3}, []float64{255, 1, 51, 255, 1, 51}, nil},
+		{"image, channels last", []in{{"x", tensor.Float32, []int{1, 2, 1, 3}, nil}}, map[string]any{"p.png": plain(3, 3, color.RGBA{255, 0, 51, 255})}, Options{Path: "p.png"}, 1, []int{1, 2, 1, 3}, []float64{1, 0, .2, 1, 0, .2}, nil},
+		{"image as quantised values", []in{{"x", tensor.Uint8, []int{1, 2, 1, 3}, &tensor.Quant{Scale: []float32{1. / 255}, Zero: []int64{0}}}}, map[string]any{"p.png": plain(3, 3, color.RGBA{255, 1, 51, 255})}, Options{Path: "p.png"}, 1, []int{1, 2, 1, 3}, []float64{255, 1, 51, 255, 1, 51}, nil},
 		{"limit", []in{vec}, map[string]any{"d.npy": f32([]int{9, 3})}, Options{Path: "d.npy", Limit: 4}, 4, []int{1, 3}, nil, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -211,8 +211,8 @@ func TestFaults(t *testing.T) {
 		{"one file for two inputs", []in{vec, {"z", tensor.Float32, []int{-1}, nil}}, map[string]any{"d.npy": f32([]int{2, 3})}, Options{Path: "d.npy"}, "has data of one input"},
 		{"no archive", []in{vec}, map[string]any{"d.npz": "PK"}, Options{Path: "d.npz"}, "d.npz: is no .npz file"},
 		{"no array", []in{vec}, map[string]any{"d.npy": "hello"}, Options{Path: "d.npy"}, "d.npy: not a .npy file"},
-		{"no picture", []in{{"x", tensor.Float32, []int{1, 3, 2, 2}, nil}}, map[string]any{"p.png": "hello"}, Options{Path: "p.png"}, "p.png: is not a readable image"},
-		{"picture for a vector", []in{{"x", tensor.Float32, []int{1}, nil}}, map[string]any{"p.png": plain(1, 1, color.Black)}, Options{Path: "p.png"}, "two to four dimensions were expected"},
+		{"not an image", []in{{"x", tensor.Float32, []int{1, 3, 2, 2}, nil}}, map[string]any{"p.png": "hello"}, Options{Path: "p.png"}, "p.png: is not a readable image"},
+		{"image for a vector", []in{{"x", tensor.Float32, []int{1}, nil}}, map[string]any{"p.png": plain(1, 1, color.Black)}, Options{Path: "p.png"}, "two to four dimensions were expected"},
 		{"means", []in{{"x", tensor.Float32, []int{1, 3, 2, 2}, nil}}, map[string]any{"p.png": plain(1, 1, color.Black)}, Options{Path: "p.png", Mean: []float32{1, 2}}, "mean has 2 numbers, 1 or 3 were expected"},
 		{"files beside folders", []in{vec}, map[string]any{"d/a/1.npy": f32([]int{3}), "d/2.npy": f32([]int{3})}, Options{Path: "d"}, "has files (2.npy) beside folders (a)"},
 		{"another file", []in{vec}, map[string]any{"d/readme.md": "x"}, Options{Path: "d"}, "readme.md: is not a sample"},

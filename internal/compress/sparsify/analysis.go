@@ -371,7 +371,7 @@ func Sensitivity(in, out Shapes, params int64) float64 {
 	return (i + o) / float64(params) * narrows
 }
 
-// Sparsity is the share of zero weights of prunable nodes; false if there are none.
+// Sparsity is the share of zero weights of prunable nodes; false without any.
 func (a *Analysis) Sparsity() (share float64, ok bool) {
 	var all, zero int64
 	for _, n := range a.Nodes {

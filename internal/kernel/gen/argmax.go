@@ -7,18 +7,20 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// places writes where rows have their largest value: the first of equals, 0 where that is no number or all others are none.
+// places writes where rows have their largest value: the first of equals, 0 where that is NaN or
+// all others are none.
 func places(a *asm) {
 	a.placesOfFloats()
 	a.placesOfBytes()
-	// Relations that hold of what is no number, too.
+	// Relations that hold of what is NaN, too.
 	a.placesOfColumns("Most", 6)
 	a.placesOfColumns("LastMost", 5)
 	a.placesOfColumns("Least", 9)
 	a.placesOfColumns("LastLeast", 10)
 }
 
-// placeLoop walks rows: most finds the largest value of a register's worth of elements, equal says which ones are as large.
+// placeLoop walks rows: most finds the largest value of a register's worth of elements, equal
+// says which ones are as large.
 func (a *asm) placeLoop(each, size int, begin func(row reg.Register), most func(p, mask reg.Register), all func(), equal func(p, mask reg.Register, bits reg.Register)) {
 	dst := a.Load(a.Param("dst"), a.GP64())
 	src := a.Load(a.Param("src"), a.GP64())
@@ -75,7 +77,7 @@ func (a *asm) placesOfFloats() {
 		a.VMOVSS(at(row, 0), first)
 	}, func(p, mask reg.Register) {
 		x := load(p, mask)
-		// What is no number leaves the largest as it is.
+		// What is NaN leaves the largest as it is.
 		if mask != nil {
 			a.VMAXPS(top, x, mask, top)
 		} else {
@@ -92,7 +94,7 @@ func (a *asm) placesOfFloats() {
 			a.VPERMILPS(operand.U8(order), z, w)
 			a.VMAXPS(w, z, z)
 		}
-		// A row whose first element is no number has nothing that equals its largest.
+		// A row whose first element is NaN has nothing that equals its largest.
 		a.VCMPSS(operand.U8(3), first, first, w)
 		a.VORPS(w, z, z)
 		a.VBROADCASTSS(z, top)
@@ -151,8 +153,9 @@ func (a *asm) largestOf(v reg.VecVirtual) reg.VecVirtual {
 	return x
 }
 
-// placesOfColumns writes, for n columns of lines that lie step bytes apart, in which line the largest or the smallest value is: the first one,
-// or the last; the first that is no number goes before all others.
+// placesOfColumns writes, for n columns of lines that lie step bytes apart, in which line the
+// largest or the smallest value is: the first one, or the last; the first that is NaN goes before
+// all others.
 func (a *asm) placesOfColumns(name string, better uint8) {
 	a.function("placesOf"+name+"AVX512", "func(dst *int64, src *float32, step, lines, n int)")
 	dst := a.Load(a.Param("dst"), a.GP64())

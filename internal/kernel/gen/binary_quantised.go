@@ -5,9 +5,10 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// pairs writes loops over two operands of codes of 8 or 16 bits in the fixed-point arithmetic of TFLite; see simd.Pair for
-// the numbers that they take. They take rows of n codes, whose results lie side by side: those of the operands lie stepA and stepB bytes apart, and
-// of the operand that is single (1 for a, 2 for b) they have one code.
+// pairs writes loops over two operands of codes of 8 or 16 bits in the fixed-point arithmetic of
+// TFLite; see simd.Pair for the numbers that they take. They take rows of n codes, whose results
+// lie side by side: those of the operands lie stepA and stepB bytes apart, and of the operand
+// that is single (1 for a, 2 for b) they have one code.
 func pairs(a *asm) {
 	for _, codes := range []string{"U8", "S8", "S16"} {
 		for _, kind := range []string{"sum", "difference", "reverse", "product"} {
@@ -34,8 +35,8 @@ const (
 	pairHi     = pairLo + 1
 )
 
-// scaler multiplies 32-bit numbers as requantiseRows does; the sign counts where it is asked for, which it is not
-// for a shift by nothing.
+// scaler multiplies 32-bit numbers as requantiseRows does; the sign counts where it is asked for,
+// which it is not for a shift by nothing.
 type scaler struct {
 	a                               *asm
 	twice, odds, down, half, negate reg.VecVirtual
@@ -194,7 +195,8 @@ func (a *asm) pair(kind, codes string) {
 	a.RET()
 }
 
-// standing has a row that is one code, as the argument single says, read from a place with 16 of them, again and again.
+// standing has a row that is one code, as the argument single says, read from a place with 16 of
+// them, again and again.
 func (a *asm) standing(which int, row, p, by reg.Register, words bool) {
 	name := label("moves%d", which)
 	a.CMPQ(a.argument("single"), operand.U8(uint8(which)))

@@ -8,7 +8,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// casts writes conversions between types of elements, which round to the nearest, ties to even, or towards zero.
+// casts writes conversions between types of elements, which round to the nearest, ties to even,
+// or towards zero.
 func casts(a *asm) {
 	for _, c := range []struct{ from, to string }{
 		{"F32", "F64 F16 BF16 I8 I16 I32 U32 I64 U64"},
@@ -173,7 +174,8 @@ func (c *caster) doubles(x reg.VecVirtual) reg.VecVirtual {
 	return y
 }
 
-// odd are float32 that are rounded right when they are rounded once more, to fewer bits: what float32 does not hold is cut off, and its last bit set.
+// odd are float32 that are rounded right when they are rounded once more, to fewer bits: what
+// float32 does not hold is cut off, and its last bit set.
 func (c *caster) odd(x reg.VecVirtual) reg.VecVirtual {
 	if c.from != "F64" && castSizes[c.from] < 4 || c.from == "F32" {
 		return c.floats(x)
@@ -243,7 +245,8 @@ func (c *caster) longUnsigned(x reg.VecVirtual) reg.VecVirtual {
 	return y
 }
 
-// loadEight loads eight elements, or those of a mask, as they are where they have 32 or 64 bits, else as float32 or as integers of 32 bits.
+// loadEight loads eight elements, or those of a mask, as they are where they have 32 or 64 bits,
+// else as float32 or as integers of 32 bits.
 func (a *asm) loadEight(m operand.Mem, from string, mask reg.Register) reg.VecVirtual {
 	v := a.ZMM()
 	half := v.AsY()

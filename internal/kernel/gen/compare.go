@@ -48,7 +48,7 @@ const (
 
 var relationNames = []string{"equal", "unequal", "less", "lessEqual"}
 
-// floats is the predicate of float32 that is false, or for unequal true, where an operand is no number.
+// floats is the predicate of float32 that is false, or for unequal true, where an operand is NaN.
 func (r relation) floats() operand.Op { return operand.U8([]uint8{0, 4, 17, 18}[r]) }
 
 // ints is the predicate of integers.

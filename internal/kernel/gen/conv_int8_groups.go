@@ -19,8 +19,8 @@ const (
 	groupStart
 )
 
-// groupKind is what a tile of a convolution of groups computes: 16 or 32 outputs of a group, or all outputs of four groups of four
-// channels, or of two of eight.
+// groupKind is what a tile of a convolution of groups computes: 16 or 32 outputs of a group, or
+// all outputs of four groups of four channels, or of two of eight.
 type groupKind string
 
 const (
@@ -39,9 +39,10 @@ func byteGroups(a *asm) {
 	}
 }
 
-// groupTile writes the sums of rows positions over all taps. Of a wide group four channels are spread over a register and multiplied by the
-// weights of 16 outputs. Of small groups 16 channels of a position are repeated four times: each word, four channels, meets the
-// weights of one output in each lane; words of one output are added up at the end, and put in order.
+// groupTile writes the sums of rows positions over all taps. Of a wide group four channels are
+// spread over a register and multiplied by the weights of 16 outputs. Of small groups 16 channels
+// of a position are repeated four times: each word, four channels, meets the weights of one
+// output in each lane; words of one output are added up at the end, and put in order.
 func (a *asm) groupTile(rows int, kind groupKind, byOutput operand.Mem) {
 	a.function(label("group%s%dVNNI", kind, rows), "func(t *GroupTile)")
 	t := a.Load(a.Param("t"), a.GP64())
@@ -133,8 +134,8 @@ func (a *asm) groupTile(rows int, kind groupKind, byOutput operand.Mem) {
 	a.RET()
 }
 
-// groupOrder is a table of 16 bytes: in which word the sum of each output of two groups of eight is, of which the second register has
-// the upper four.
+// groupOrder is a table of 16 bytes: in which word the sum of each output of two groups of eight
+// is, of which the second register has the upper four.
 func (a *asm) groupOrder() operand.Mem {
 	m := a.StaticGlobal("groupOrder")
 	a.DataAttributes(attr.RODATA | attr.NOPTR)

@@ -5,8 +5,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// spreads writes rows of up to 32 floats side by side: lines of memory some step apart, or single numbers that fill a row each. Whole registers
-// are stored, one row over the end of the one before.
+// spreads writes rows of up to 32 floats side by side: lines of memory some step apart, or single
+// numbers that fill a row each. Whole registers are stored, one row over the end of the one
+// before.
 func spreads(a *asm) {
 	a.spreadRows("spreadLinesAVX512", false)
 	a.spreadRows("spreadOnesAVX512", true)

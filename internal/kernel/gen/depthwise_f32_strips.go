@@ -42,9 +42,10 @@ const (
 type stripKind string
 
 const (
-	spreadStrip stripKind = "Spread"  // positions of a line; one weight for all of them
-	laneStrip   stripKind = "Lanes"   // channels of a position; products and sums are rounded apart
-	columnStrip stripKind = "Columns" // a register of channels of each of several positions; rounded apart
+	spreadStrip stripKind = "Spread" // positions of a line; one weight for all of them
+	laneStrip   stripKind = "Lanes"  // channels of a position; products and sums are rounded apart
+	// a register of channels of each of several positions; rounded apart
+	columnStrip stripKind = "Columns"
 )
 
 func strips(a *asm) {
@@ -71,7 +72,7 @@ func strips(a *asm) {
 // strip writes the walk of a k by k window down a strip of lines, of one or two registers
 // of values: a line is read once, and gives what it has to give to each of the k results
 // whose windows are on it. These stand in registers, the oldest first. With a step of
-// two, lines take turns: even ones are the first of a window and end one, odd ones lie
+// two, lines alternate: even ones are the first of a window and end one, odd ones lie
 // between; the strip of the exact kind has the columns that its values see where it is
 // told, that of the other kind takes every other value.
 func (a *asm) strip(w width, k, vecs, step int, kind stripKind) {
@@ -158,7 +159,8 @@ func (a *asm) strip(w width, k, vecs, step int, kind stripKind) {
 	if columns {
 		a.LEAQ(operand.Mem{Base: tap, Index: tap, Scale: 2}, tap3)
 	}
-	// A mask for each tap of a line and register: 16 bits. The last register is for those that find no other, and for results.
+	// A mask for each tap of a line and register: 16 bits. The last register is for those that
+	// find no other, and for results.
 	held := []reg.OpmaskPhysical{reg.K1, reg.K2, reg.K3, reg.K4, reg.K5, reg.K6}
 	kmask := func(i int) reg.OpmaskPhysical {
 		if i < len(held) {
@@ -235,8 +237,9 @@ func (a *asm) strip(w width, k, vecs, step int, kind stripKind) {
 		}
 		a.ADDQ(at(t, stripLineSrc), src)
 	}
-	// lineOfThree takes a pair of registers apart into what the second and the third tap see, so that lines of whole registers are read at
-	// places that these have; the first tap sees what the third one does, moved by one, and a value before.
+	// lineOfThree takes a pair of registers apart into what the second and the third tap see, so
+	// that lines of whole registers are read at places that these have; the first tap sees what
+	// the third one does, moved by one, and a value before.
 	lineOfThree := func(parity int) {
 		odd, upper := pair[0], pair[1]
 		a.VMOVUPS_Z(at(src, 4), kmask(0), odd)
@@ -299,7 +302,7 @@ func (a *asm) strip(w width, k, vecs, step int, kind stripKind) {
 			}
 		}
 	}
-	// read takes what stands beside the results; results makes its mask ready.
+	// read takes what is next to the results; results makes its mask ready.
 	results := func() {
 		if !w.masks {
 			a.VMOVUPS(at(masks, 32*k), mask)
@@ -334,7 +337,7 @@ func (a *asm) strip(w width, k, vecs, step int, kind stripKind) {
 			a.JZ(operand.LabelRef(name + "_free"))
 			a.VBROADCASTSS(at(t, stripMin), lo)
 		}
-		// With the sum last, a sum that is no number stays.
+		// With the sum last, a sum that is NaN stays.
 		for v := range vecs {
 			a.VMAXPS(sums[0][v], lo, sums[0][v])
 		}

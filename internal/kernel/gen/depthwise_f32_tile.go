@@ -44,23 +44,25 @@ func laneTiles(a *asm) {
 	}
 }
 
-// laneTile computes neighbouring results, rows by cols, of depthwise convolutions of k by k over [N,H,W,C], 16 channels
-// at a time: a value that is read is multiplied for all results that see it. Products and sums are rounded apart; a
-// result adds them up line by line, as the reference kernels of TFLite do, and the bias at the end.
+// laneTile computes neighbouring results, rows by cols, of depthwise convolutions of k by k over
+// [N,H,W,C], 16 channels at a time: a value that is read is multiplied for all results that see
+// it. Products and sums are rounded apart; a result adds them up line by line, as the reference
+// kernels of TFLite do, and the bias at the end.
 type laneTile struct {
 	*asm
 	k, step, rows, cols int
-	whole               bool // all lines and columns are there, and all channels, of which else a mask tells
-	next                int
-	sums                [][]reg.VecPhysical
-	weights             [][]reg.VecPhysical // of the lines of the window that are wanted at once
-	values, products    []reg.VecPhysical
-	t                   reg.Register
-	src, dst, w         reg.GPVirtual
-	line, far, farther  reg.GPVirtual // column 0, 4 and 8
-	out, ahead          reg.GPVirtual
-	begun               [8]bool
-	apart, apart3       reg.GPVirtual
+	// all lines and columns are there, and all channels, of which else a mask tells
+	whole              bool
+	next               int
+	sums               [][]reg.VecPhysical
+	weights            [][]reg.VecPhysical // of the lines of the window that are wanted at once
+	values, products   []reg.VecPhysical
+	t                  reg.Register
+	src, dst, w        reg.GPVirtual
+	line, far, farther reg.GPVirtual // column 0, 4 and 8
+	out, ahead         reg.GPVirtual
+	begun              [8]bool
+	apart, apart3      reg.GPVirtual
 }
 
 func newLaneTile(a *asm, k, step, rows, cols int, whole bool) *laneTile {
@@ -182,7 +184,7 @@ func (b *laneTile) store(i int, limits []reg.VecPhysical) {
 	b.VMOVUPS(at(b.w, 0), bias)
 	for j, v := range b.sums[i] {
 		b.VADDPS(bias, v, v)
-		// With the sum last, a sum that is no number stays.
+		// With the sum last, a sum that is NaN stays.
 		b.VMAXPS(v, limits[0], v)
 		b.VMINPS(v, limits[1], v)
 		m := operand.Mem{Base: b.out}

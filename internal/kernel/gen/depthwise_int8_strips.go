@@ -59,7 +59,7 @@ func byteStrips(a *asm) {
 
 // byteWalk is the walk of a k by k window over 8-bit numbers down a strip of lines;
 // see strip. Four taps of a line are multiplied and added in one step, the weights of
-// those that are missing being zero. Lines beyond the picture are made of the edge.
+// those that are missing being zero. Lines beyond the image are made of the edge.
 type byteWalk struct {
 	*asm
 	k, step, vecs, live, groups int
@@ -67,7 +67,7 @@ type byteWalk struct {
 	next                        int // register that is free
 	wide                        bool
 	sums                        [][]reg.VecPhysical
-	weights                     []reg.VecPhysical // in memory where there are none
+	weights                     []reg.VecPhysical // in memory without registers
 	edge, sign                  reg.VecPhysical
 	temp                        [5]reg.VecPhysical
 	t                           reg.Register
@@ -131,8 +131,8 @@ func (b *byteWalk) load(mask int, m operand.Mem, to reg.VecPhysical) {
 	b.VPXORD(b.sign, to, to)
 }
 
-// line meets a line, of the picture or beyond it, with the windows that see it: those that begin at even lines, or
-// (parity) at odd ones, for steps of two.
+// line meets a line, of the image or beyond it, with the windows that see it: those that begin at
+// even lines, or (parity) at odd ones, for steps of two.
 func (b *byteWalk) line(parity int, there func(parity int), edge func(parity int)) {
 	name := label("line%d", b.lines0)
 	b.lines0++
@@ -209,7 +209,8 @@ func (b *byteWalk) seen(parity int, f func(ky, j int)) {
 	}
 }
 
-// spread computes 16 positions in each of vecs registers: the bytes are put where they are needed, from one load.
+// spread computes 16 positions in each of vecs registers: the bytes are put where they are
+// needed, from one load.
 func (b *byteWalk) spread() {
 	b.open(label("byteSpread%dx%dby%dVNNI", b.k, b.vecs, b.step), b.vecs, byteDst)
 	var index []reg.VecPhysical
@@ -248,8 +249,9 @@ func (b *byteWalk) spread() {
 	})
 }
 
-// lanes computes channels, whose taps are interleaved, 64 or 32 of them in four registers of sums, each of which has
-// four channels of each sixteen. It writes sums in order, or (quantised) 8-bit numbers.
+// lanes computes channels, whose taps are interleaved, 64 or 32 of them in four registers of
+// sums, each of which has four channels of each sixteen. It writes sums in order, or (quantised)
+// 8-bit numbers.
 func (b *byteWalk) lanes(quantised bool) {
 	name, dst := "byteLanes", byteDst
 	if quantised {
@@ -372,8 +374,8 @@ func (b *byteWalk) storeSums() {
 	}
 }
 
-// quantised lets one of four loops quantise sums, by how the block rounds: as it is defined, where no result is below the zero point, with
-// the numbers of simd.Fused, or by real scales.
+// quantised lets one of four loops quantise sums, by how the block rounds: as it is defined,
+// where no result is below the zero point, with the numbers of simd.Fused, or by real scales.
 func (b *byteWalk) quantised(quantise func(up bool), fuse, scale func()) {
 	up, fused, scaled, done := label("up%d", b.lines0), label("fused%d", b.lines0), label("scaled%d", b.lines0), label("quantised%d", b.lines0)
 	b.CMPL(at(b.t, byteRound), operand.U8(2))
@@ -402,7 +404,8 @@ func (b *byteWalk) scaleSums(v reg.Register, scale, zero operand.Op) {
 	b.VPADDD(zero, v, v)
 }
 
-// limited writes what limits codes, which is left out where they have a sign and no limits but those of 8 bits.
+// limited writes what limits codes, which is left out where they have a sign and no limits but
+// those of 8 bits.
 func (b *byteWalk) limited(limit func()) {
 	whole := label("whole%d", b.lines0)
 	b.CMPQ(at(b.t, byteFinish), operand.U8(finishSigned))
@@ -411,8 +414,9 @@ func (b *byteWalk) limited(limit func()) {
 	b.Label(whole)
 }
 
-// storeCodes quantises the sums of a line. Behind what the sums begin with lie the numbers of quantiseSums, for each
-// register all five kinds, or the three of fuseSums, or scales and zero points.
+// storeCodes quantises the sums of a line. Behind what the sums begin with lie the numbers of
+// quantiseSums, for each register all five kinds, or the three of fuseSums, or scales and zero
+// points.
 func (b *byteWalk) storeCodes() {
 	s := b.sums[0]
 	at1 := func(v, kind int) operand.Mem { return at(b.start, b.bytes*(b.vecs+5*v+kind)) }
@@ -443,9 +447,10 @@ func (b *byteWalk) storeCodes() {
 	b.VMOVDQU8(s[0], reg.K7, at(b.dst, 0))
 }
 
-// codes computes 16 channels and quantises them, for windows whose weights would not fit into registers with lanes:
-// four taps of all come into a register with a load each, a fifth one into another, and all that does not change stays
-// in registers. Behind what the sums begin with lie the numbers of quantiseSums.
+// codes computes 16 channels and quantises them, for windows whose weights would not fit into
+// registers with lanes: four taps of all come into a register with a load each, a fifth one into
+// another, and all that does not change stays in registers. Behind what the sums begin with lie
+// the numbers of quantiseSums.
 func (b *byteWalk) codes() {
 	b.open(label("byteCodes%dx16by%dVNNI", b.k, b.step), b.k, byteOut)
 	for range b.k * b.groups {

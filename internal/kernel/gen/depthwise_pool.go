@@ -27,7 +27,7 @@ const (
 )
 
 // Kinds of windows: with weights for each value or one for all values of a tap, the
-// largest of the values (what is no number never wins, or always), their sum, and the
+// largest of the values (what is NaN never wins, or always), their sum, and the
 // value of a single tap.
 const (
 	kindLanes = iota
@@ -143,7 +143,7 @@ func (a *asm) window(w width, kind int) {
 				load(m, value)
 				a.VADDPS(value, sum, sum)
 			case kindLargest:
-				// The value if it is larger, else what there is: as a loop with > does.
+				// The value if it is larger, else the earlier maximum, as a loop with > does.
 				load(m, value)
 				a.VMAXPS(sum, value, sum)
 			case kindGreatest:
@@ -231,11 +231,13 @@ func (a *asm) window(w width, kind int) {
 	a.RET()
 }
 
-// lanePlaces are the numbers of places that are computed together: as many as there are, then what is left of them.
+// lanePlaces are the numbers of places that are computed together: as many as there are, then
+// what is left of them.
 var lanePlaces = []int{8, 4, 2, 1}
 
-// windowLanes writes a walk of windows with a weight for each value: a register of values at several places at a time, so that weights are
-// read once for all of them, and what is multiplied comes from memory.
+// windowLanes writes a walk of windows with a weight for each value: a register of values at
+// several places at a time, so that weights are read once for all of them, and what is multiplied
+// comes from memory.
 func (a *asm) windowLanes(w width) {
 	a.function("windowLanes"+w.set, "func(t *Window)")
 	t := a.Load(a.Param("t"), a.GP64())
@@ -317,7 +319,7 @@ func (a *asm) windowLanes(w width) {
 		a.TESTL(operand.U32(flagClamp), pw.As32())
 		a.JZ(operand.LabelRef(name + "_free"))
 		for i := range n {
-			// With the sum last, a sum that is no number stays.
+			// With the sum last, a sum that is NaN stays.
 			a.VMAXPS(w.reg(i), lo, w.reg(i))
 			a.VMINPS(w.reg(i), hi, w.reg(i))
 		}
@@ -467,8 +469,9 @@ func (a *asm) intWindow(w width, spread, dot bool) {
 	a.RET()
 }
 
-// lags adds, for lanes that lie side by side, the products of values at some places with those n distances further on to
-// sums, whose rows are step bytes apart, and with plain the values themselves to the row before. Lanes fill registers.
+// lags adds, for lanes that lie side by side, the products of values at some places with those n
+// distances further on to sums, whose rows are step bytes apart, and with plain the values
+// themselves to the row before. Lanes fill registers.
 func (a *asm) lags(w width, n int) {
 	a.function(label("lags%d%s", n, w.set), "func(sums, x *float32, places *int, count int, lags *int, lanes, step int, plain int)")
 	sums := a.Load(a.Param("sums"), a.GP64())
@@ -567,7 +570,8 @@ func (a *asm) every2() {
 	a.RET()
 }
 
-// copyFloats copies lines of n values of which each, every other, third or fourth is wanted. The last register of a line has masks, whole or not.
+// copyFloats copies lines of n values of which each, every other, third or fourth is wanted. The
+// last register of a line has masks, whole or not.
 func (a *asm) copyFloats(each int) {
 	a.function(label("copyFloats%dAVX512", each), "func(dst *float32, stepDst int, src *float32, stepSrc, n, lines int)")
 	dst := a.Load(a.Param("dst"), a.GP64())
@@ -649,8 +653,9 @@ func (a *asm) copyFloats(each int) {
 	a.RET()
 }
 
-// everyPlaces is a table of 16 bytes for each but the first of as many registers as each says: where a register that has every so many values of
-// all takes its own from, of those there are, and the register from place 16 on.
+// everyPlaces is a table of 16 bytes for each but the first of as many registers as each says:
+// where a register that has every so many values of all takes its own from, of those there are,
+// and the register from place 16 on.
 func (a *asm) everyPlaces(each int) operand.Mem {
 	m := a.StaticGlobal(label("every%d", each))
 	a.DataAttributes(attr.RODATA | attr.NOPTR)

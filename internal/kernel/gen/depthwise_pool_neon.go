@@ -2,7 +2,7 @@ package main
 
 import "fmt"
 
-// smlalAll multiplies four numbers of 16 bits each and adds the products to sums of 32 bits.
+// smlalAll multiplies four 16-bit values each and adds the products to sums of 32 bits.
 func (a *arm) smlalAll(half, m, n, d int) { a.three("SMLAL", 0x0E608000|half, m, n, d) }
 
 // Registers of windows.
@@ -32,7 +32,7 @@ func neonWindows(a *arm) {
 	a.every2()
 }
 
-// limits keeps V(x) between V9 and V10: what is no number stays. V15 is lost.
+// limits keeps V(x) between V9 and V10: what is NaN stays. V15 is lost.
 func (a *arm) limits(x int) {
 	a.fcmgt(x, 9, 15)
 	a.bit(15, 9, x)
@@ -57,8 +57,8 @@ func (a *arm) windowWalk(body func()) {
 	a.line("RET")
 }
 
-// window writes a walk of windows: at each place the taps are taken in order, for 16 values, for 4, and for
-// each one that is left.
+// window writes a walk of windows: at each place the taps are taken in order, for 16 values, for
+// 4, and for each one that is left.
 func (a *arm) window(kind int) {
 	a.function(kindNames[kind]+"NEON", "func(t *Window)", 8)
 	a.line("MOVD t+0(FP), %s", winT)
@@ -141,7 +141,7 @@ func (a *arm) windowPart(kind int, name string, values int) {
 	case kindSum:
 		each(func(v int) { a.add(value+v, v, v) })
 	case kindLargest:
-		// The value if it is larger, else what there is: as a loop with > does.
+		// The value if it is larger, else the earlier maximum, as a loop with > does.
 		each(func(v int) {
 			a.fcmgt(v, value+v, 15)
 			a.bit(15, value+v, v)
@@ -223,8 +223,8 @@ func (a *arm) intWindow(spread bool) {
 	})
 }
 
-// every2 copies every other value of lines: 4 at a time while more than those are left, since the neighbour of the last
-// one may not be there.
+// every2 copies every other value of lines: 4 at a time while more than those are left, since the
+// neighbour of the last one may not be there.
 func (a *arm) every2() {
 	p := a.element("every2", "func(dst *float32, stepDst int, src *float32, stepSrc, n, lines int, in, out *int32)")
 	a.pointers(p, "dst", "stepDst", "src", "stepSrc", "n", "lines")

@@ -8,8 +8,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// quotients writes divisions of numbers and what they leave, by way of floating-point quotients: of dividends of less bits than a quotient has,
-// the whole part of a rounded quotient is the exact one.
+// quotients writes divisions of numbers and what they leave, by way of floating-point quotients:
+// of dividends of less bits than a quotient has, the whole part of a rounded quotient is the
+// exact one.
 func quotients(a *asm) {
 	for _, k := range []string{"I8", "U8", "I16", "U16", "I32", "U32", "I64", "U64"} {
 		for _, o := range []string{"quotient", "restFloor", "restTrunc"} {
@@ -43,7 +44,8 @@ func (q *quotient) pick(signed, unsigned func(...operand.Op)) func(...operand.Op
 	return unsigned
 }
 
-// load loads integers, or those of a mask and zeros: of up to 16 bits 16 of them, as 32 bits, else eight.
+// load loads integers, or those of a mask and zeros: of up to 16 bits 16 of them, as 32 bits,
+// else eight.
 func (q *quotient) load(m operand.Mem, mask reg.Register) reg.VecVirtual {
 	v := q.ZMM()
 	if q.bits() == 32 {
@@ -80,7 +82,8 @@ func (q *quotient) store(v, mask reg.Register, m operand.Mem) {
 	}
 }
 
-// integers takes any number of elements, and returns how many it has computed: it ends before eight numbers of 64 bits of which a dividend takes more than 53.
+// integers takes any number of elements, and returns how many it has computed: it ends before
+// eight 64-bit values of which a dividend takes more than 53.
 func (q *quotient) integers() {
 	q.function(q.op+q.kind+"AVX512", "func(dst, a, b *byte, n int) int")
 	dst, pa, pb, n := q.operandsOf()
@@ -193,8 +196,9 @@ func (q *quotient) whole(x, y reg.VecVirtual) reg.VecVirtual {
 	return u
 }
 
-// remainders writes what truncated quotients leave, with the dividend's sign. It returns how many it has computed: it ends before eight of which
-// one divisor is zero, infinite or no number, or so small that the quotient is 2^52 or more. The rest of a smaller quotient is exact with one
+// remainders writes what truncated quotients leave, with the dividend's sign. It returns how many
+// it has computed: it ends before eight of which one divisor is zero, infinite or no number, or
+// so small that the quotient is 2^52 or more. The rest of a smaller quotient is exact with one
 // rounding, if the whole part of the quotient is not one too large, which the sign tells.
 func (a *asm) remainders(kind string) {
 	a.function("remainders"+kind+"AVX512", "func(dst, a, b *byte, n int) int")

@@ -158,7 +158,8 @@ func elements(a *asm) {
 	})
 }
 
-// lost are the bits that differ in some of n numbers, a multiple of 8, and these rounded to float16, and their bits that bfloat16 does not have.
+// lost are the bits that differ in some of n numbers, a multiple of 8, and these rounded to
+// float16, and their bits that bfloat16 does not have.
 func (a *asm) lost() {
 	a.function("lostAVX2", "func(src *float32, n int) (half, brain uint32)")
 	src := a.Load(a.Param("src"), a.GP64())
@@ -227,7 +228,8 @@ func (a *asm) ofTwo(choose func(...operand.Op), ops []operand.Op) {
 	a.VBLENDVPS(none, x, r, ops[2])
 }
 
-// roundAway writes n values, a multiple of 8, times mul, rounded with ties away from zero and limited to lo and hi.
+// roundAway writes n values, a multiple of 8, times mul, rounded with ties away from zero and
+// limited to lo and hi.
 func (a *asm) roundAway() {
 	a.function("roundAwayAVX2", "func(dst, src *float32, n int, mul, lo, hi float32)")
 	dst := a.Load(a.Param("dst"), a.GP64())
@@ -264,7 +266,7 @@ func (a *asm) awayMasks(sign, half reg.Register) {
 }
 
 // extent writes the smallest and the largest of n values, a multiple of 8, in each lane,
-// and where one is no number.
+// and where one is NaN.
 func (a *asm) extent() {
 	a.function("extentAVX2", "func(src *float32, n int) (least, most float32)")
 	src := a.Load(a.Param("src"), a.GP64())
@@ -372,7 +374,8 @@ func (a *asm) dot() {
 	a.RET()
 }
 
-// dots writes eight sums of the products of n values of a, a multiple of 8, with those of b from eight places on.
+// dots writes eight sums of the products of n values of a, a multiple of 8, with those of b from
+// eight places on.
 func (a *asm) dots() {
 	a.function("dotsAVX2", "func(sums, a, b *float32, offs *int, n int)")
 	pa := a.Load(a.Param("a"), a.GP64())
@@ -397,7 +400,8 @@ func (a *asm) dots() {
 	a.ADDQ(operand.U8(8), i)
 	a.CMPQ(i, n)
 	a.JLT(operand.LabelRef("step"))
-	// Pairs of lanes are added across registers, so that four registers give four sums in a half each.
+	// Pairs of lanes are added across registers, so that four registers give four sums in a half
+	// each.
 	for k := 0; k < 8; k += 4 {
 		a.VHADDPS(sum[k+1], sum[k], sum[k])
 		a.VHADDPS(sum[k+3], sum[k+2], sum[k+2])
@@ -414,8 +418,8 @@ func (a *asm) dots() {
 	a.RET()
 }
 
-// dotNibbles writes the inner product of a row of weights of 4 bits in blocks: of groups of 16, of whose 8
-// bytes x has the values of the lower halves first. sums are those of x in each block.
+// dotNibbles writes the inner product of a row of weights of 4 bits in blocks: of groups of 16,
+// of whose 8 bytes x has the values of the lower halves first. sums are those of x in each block.
 func (a *asm) dotNibbles() {
 	a.function("dotNibblesAVX2", "func(x *float32, w *byte, groups, blocks int, scales, zeros, sums *float32) float32")
 	x := a.Load(a.Param("x"), a.GP64())
@@ -471,8 +475,8 @@ func (a *asm) dotNibbles() {
 	a.RET()
 }
 
-// rectifyHalf writes 0 for negative numbers of 16 bits, n a multiple of 16. inf is the code
-// of infinity: larger magnitudes are no numbers and stay, as zeros of both signs do.
+// rectifyHalf writes 0 for negative 16-bit values, n a multiple of 16. inf is the code
+// of infinity: larger magnitudes are NaN and stay, as zeros of both signs do.
 func (a *asm) rectifyHalf() {
 	a.function("rectifyHalfAVX2", "func(dst, src *uint16, n int, inf uint16)")
 	dst := a.Load(a.Param("dst"), a.GP64())
@@ -556,7 +560,7 @@ func (a *asm) spreadParam(name string) reg.VecVirtual {
 	return v
 }
 
-// whole writes whole numbers near n values, a multiple of 8.
+// whole writes integers near n values, a multiple of 8.
 func (a *asm) whole(name string, mode uint8) {
 	a.function(name+"AVX2", "func(dst, src *float32, n int)")
 	dst := a.Load(a.Param("dst"), a.GP64())
@@ -588,7 +592,8 @@ func (a *asm) wholeDoubles(name string, mode uint8) {
 	})
 }
 
-// signDoubles writes 1 and -1 for float64 above and below zero, and others as they are; n is as for wholeDoubles.
+// signDoubles writes 1 and -1 for float64 above and below zero, and others as they are; n is as
+// for wholeDoubles.
 func (a *asm) signDoubles() {
 	a.function("signDoublesAVX2", "func(dst, src *float64, n int)")
 	dst := a.Load(a.Param("dst"), a.GP64())
@@ -616,7 +621,8 @@ func (a *asm) signDoubles() {
 	})
 }
 
-// limitDoubles writes float64 that are neither less than lo nor greater than hi, else the limit; n is as for wholeDoubles.
+// limitDoubles writes float64 that are neither less than lo nor greater than hi, else the limit;
+// n is as for wholeDoubles.
 func (a *asm) limitDoubles() {
 	a.function("limitDoublesAVX2", "func(dst, src *float64, n int, lo, hi float64)")
 	dst := a.Load(a.Param("dst"), a.GP64())
@@ -659,7 +665,7 @@ func (a *asm) magnitude() {
 	})
 }
 
-// clamp writes min(max(x, lo), hi) as Go has it: what is no number stays, and of zeros
+// clamp writes min(max(x, lo), hi) as Go has it: what is NaN stays, and of zeros
 // of both signs the positive one is greater, which the addition of plus sees to.
 func (a *asm) clamp() {
 	a.function("clampAVX2", "func(dst, src *float32, n int, lo, hi, plus float32)")
@@ -712,7 +718,7 @@ func (a *asm) convert(name, sig string, dstSize, srcSize int, f func(from, to op
 	a.RET()
 }
 
-// codes writes 8-bit codes of n values, a multiple of 8: values divided by scale, or
+// codes writes 8-bit values of n values, a multiple of 8: values divided by scale, or
 // integers with a bias multiplied by it, are limited, rounded (ties to even, or away from
 // zero) and get the zero point.
 func (a *asm) codes(name, sig string, integers, away bool) {
@@ -741,7 +747,7 @@ func (a *asm) codes(name, sig string, integers, away bool) {
 			a.VDIVPS(scale, x, x)
 		}
 		if away {
-			// What is no number becomes zero.
+			// What is NaN becomes zero.
 			number, part := a.YMM(), a.YMM()
 			a.VCMPPS(operand.U8(7), x, x, number)
 			a.VANDPS(number, x, x)
@@ -752,7 +758,7 @@ func (a *asm) codes(name, sig string, integers, away bool) {
 			a.VADDPS(part, x, x)
 			a.VCVTTPS2DQ(x, x)
 		} else {
-			// What is no number becomes the lower limit.
+			// What is NaN becomes the lower limit.
 			a.VMAXPS(lo, x, x)
 			a.VMINPS(hi, x, x)
 			a.VCVTPS2DQ(x, x)
@@ -924,8 +930,8 @@ func (a *asm) maxBytes(signed bool) {
 	a.RET()
 }
 
-// combine writes the codes of sums or products of n pairs, a multiple of 8, of 8-bit
-// codes. q are the zero point and the scale of a, those of b, the scale of the result, its limits
+// combine writes the values of sums or products of n pairs, a multiple of 8, of 8-bit
+// values. q are the zero point and the scale of a, those of b, the scale of the result, its limits
 // less the zero point, and the zero point as an integer.
 func (a *asm) combine(signed, product bool) {
 	name := "sum"

@@ -2,8 +2,8 @@ package main
 
 import "strings"
 
-// Arm Architecture Reference Manual, C7.2, by name; of four single-precision numbers unless the comment says
-// otherwise.
+// Arm Architecture Reference Manual, C7.2, by name; of four single-precision numbers unless the
+// comment says otherwise.
 func (a *arm) fsub(m, n, d int)   { a.three("FSUB", 0x4EA0D400, m, n, d) }
 func (a *arm) fdiv(m, n, d int)   { a.three("FDIV", 0x6E20FC00, m, n, d) }
 func (a *arm) fmaxnm(m, n, d int) { a.three("FMAXNM", 0x4E20C400, m, n, d) }
@@ -20,7 +20,7 @@ func (a *arm) scvtf(n, d int)     { a.two("SCVTF", 0x4E21D800, n, d) }
 func (a *arm) fminv(n, d int)     { a.two("FMINV", 0x6EB0F800, n, d) }
 func (a *arm) fmaxv(n, d int)     { a.two("FMAXV", 0x6E30F800, n, d) }
 
-// Numbers of 16 bits.
+// 16-bit values.
 func (a *arm) cmgt16(m, n, d int)    { a.three("CMGT", 0x4E603400, m, n, d) }
 func (a *arm) cmeq16(n, d int)       { a.two("CMEQ $0,", 0x4E609800, n, d) }
 func (a *arm) cmlt16(n, d int)       { a.two("CMLT $0,", 0x4E60A800, n, d) }
@@ -30,7 +30,7 @@ func (a *arm) sxtl16(half, n, d int) { a.two("SXTL", 0x0F10A400|half, n, d) }
 func (a *arm) uxtl16(half, n, d int) { a.two("UXTL", 0x2F10A400|half, n, d) }
 func (a *arm) uxtl(half, n, d int)   { a.two("UXTL", 0x2F08A400|half, n, d) }
 
-// Of 16 numbers of 8 bits without a sign; those with one lack bit 29.
+// Of 16 8-bit values without a sign; those with one lack bit 29.
 const (
 	armMax8   = 0x6E206400
 	armMin8   = 0x6E206C00
@@ -192,7 +192,7 @@ func (a *arm) each(name, params string, names []string, f func(x int)) {
 	a.line("RET")
 }
 
-// clamp takes the limit where it is greater, or less: what is no number stays.
+// clamp takes the limit where it is greater, or less: what is NaN stays.
 func (a *arm) clamp() {
 	a.each("clamp", "lo, hi, plus", []string{"lo", "hi", "plus"}, func(x int) {
 		a.fcmgt(x, 16, 4+x)
@@ -235,7 +235,8 @@ func (a *arm) extent() {
 	a.line("RET")
 }
 
-// halvesOf splits 8 bytes in V(x) into their lower halves, in x, and their upper ones, in x+1; V15 has 15s.
+// halvesOf splits 8 bytes in V(x) into their lower halves, in x, and their upper ones, in x+1;
+// V15 has 15s.
 func (a *arm) halvesOf(x int) {
 	a.line("VUSHR $4, V%d.B16, V%d.B16", x, x+1)
 	a.line("VAND V15.B16, V%d.B16, V%d.B16", x, x)
@@ -344,7 +345,7 @@ func (a *arm) dotNibbles() {
 	a.line("RET")
 }
 
-// halves writes what reads or writes numbers of 16 bits, and what turns integers into floats.
+// halves writes what reads or writes 16-bit values, and what turns integers into floats.
 func (a *arm) halves() {
 	p := a.element("rectifyHalf", "func(dst, src *uint16, n int, inf uint16)")
 	a.pointers(p, "dst", "src", "n")
@@ -408,7 +409,7 @@ func (a *arm) store(zero int) {
 	a.line("VST1.P [V0.B8], 8(R0)")
 }
 
-// codes writes 8-bit codes of numbers; see that for amd64.
+// codes writes 8-bit values of numbers; see that for amd64.
 func (a *arm) codes(name string) {
 	sig, names := "func(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)", []string{"scale", "lo", "hi", "zero"}
 	if name == "rescale" {
@@ -430,11 +431,11 @@ func (a *arm) codes(name string) {
 				a.fdiv(scale, x, x)
 			}
 			if name == "quantiseAway" {
-				// What is no number becomes zero.
+				// What is NaN becomes zero.
 				a.fcmeq(x, x, 4)
 				a.line("VAND V4.B16, V%d.B16, V%d.B16", x, x)
 			}
-			// What is no number becomes the lower limit.
+			// What is NaN becomes the lower limit.
 			a.fmaxnm(lo, x, x)
 			a.fminnm(hi, x, x)
 			if name == "quantiseAway" {
@@ -483,7 +484,7 @@ func (a *arm) bytes(signed bool) {
 	a.line("RET")
 }
 
-// combine writes the codes of sums or products of codes; see that for amd64.
+// combine writes the codes of sums or products of quantised values; see that for amd64.
 func (a *arm) combine(signed, product bool) {
 	name := "sum"
 	op := a.add
@@ -526,7 +527,8 @@ func (a *arm) combine(signed, product bool) {
 	a.line("RET")
 }
 
-// turn writes n squares of 8 by 8 words, side by side, with rows and columns exchanged: squares of 4 by 4.
+// turn writes n squares of 8 by 8 words, side by side, with rows and columns exchanged: squares
+// of 4 by 4.
 func (a *arm) turn() {
 	p := a.element("turn", "func(dst *uint32, stepDst int, src *uint32, stepSrc, n int)")
 	a.pointers(p, "dst", "stepDst", "src", "stepSrc", "n")
@@ -557,8 +559,8 @@ func (a *arm) turn() {
 	a.line("RET")
 }
 
-// lookup replaces n bytes, a multiple of 64, by their entries in a table of 256: four tables of 64, each of which
-// knows only what lies within it.
+// lookup replaces n bytes, a multiple of 64, by their entries in a table of 256: four tables of
+// 64, each of which knows only what lies within it.
 func (a *arm) lookup() {
 	p := a.element("lookup", "func(dst, src *byte, n int, table *byte)")
 	a.pointers(p, "dst", "src", "n", "table")

@@ -5,7 +5,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// rowPairs are the loops over rows of n elements of two operands, whose steps are in bytes. In those of singles the second has one element a row.
+// rowPairs are the loops over rows of n elements of two operands, whose steps are in bytes. In
+// those of singles the second has one element a row.
 func (a *asm) rowPairs() {
 	type op func(x, y reg.VecVirtual)
 	sub, div := func(x, y reg.VecVirtual) { a.VSUBPS(y, x, x) }, func(x, y reg.VecVirtual) { a.VDIVPS(y, x, x) }

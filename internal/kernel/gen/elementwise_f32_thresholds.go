@@ -5,7 +5,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// thresholds writes functions of float32 that look at signs and limits; what is no number is as in a comparison.
+// thresholds writes functions of float32 that look at signs and limits; what is NaN is as in a
+// comparison.
 func thresholds(a *asm) {
 	word := func(bits uint32) reg.VecVirtual {
 		v, g, low := a.YMM(), a.GP32(), a.XMM()
@@ -36,7 +37,8 @@ func thresholds(a *asm) {
 		a.VCMPPS(operand.U8(30), first, x, more)
 		a.VANDPS(more, x, x)
 	})
-	// What is above the limit less the bias, what is below its negative with the bias, and zero between them
+	// What is above the limit less the bias, what is below its negative with the bias, and zero
+	// between them
 	a.threshold("shrink", "limit, bias", func() {
 		first, second, sign = a.spreadParam("limit"), a.spreadParam("bias"), word(1<<31)
 		zero = a.YMM()

@@ -87,7 +87,8 @@ func (k tileKind) exact() bool { return k == exactTile || k == exactPlacedTile }
 
 func (k tileKind) placed() bool { return k == placedTile || k == exactPlacedTile }
 
-// wideTile is a row by several panels of numbers of one kind; none for tiles of one panel of float32.
+// wideTile is a row by several panels of numbers of one kind; none for tiles of one panel of
+// float32.
 type wideTile string
 
 const (
@@ -106,8 +107,10 @@ func tileName(w width, rows, vecs int, kind tileKind, wide wideTile) string {
 // halved is the nearer half of a register.
 func halved(r reg.VecPhysical) reg.VecPhysical { return r.AsY().(reg.VecPhysical) }
 
-// tile writes the product of up to 12 rows by one panel, of up to 6 rows by two whole ones that lie side by side (vecs is 4), or of one row by several
-// panels (wide). Sums stay in registers; b is read once, a is spread from memory. Of a short tile the second register has half as many columns.
+// tile writes the product of up to 12 rows by one panel, of up to 6 rows by two whole ones that
+// lie side by side (vecs is 4), or of one row by several panels (wide). Sums stay in registers; b
+// is read once, a is spread from memory. Of a short tile the second register has half as many
+// columns.
 func (a *asm) tile(w width, rows, vecs int, kind tileKind, numbers wideTile, short bool) {
 	name, wide := tileName(w, rows, vecs, kind, numbers), numbers != ""
 	if short {
@@ -228,7 +231,8 @@ func (a *asm) tile(w width, rows, vecs int, kind tileKind, numbers wideTile, sho
 	a.JNZ(operand.LabelRef("continue"))
 	each(func(r, v int) { a.zero(w, sum(r, v)) })
 	if fetch {
-		// Where results go is brought near meanwhile: they may lie in as many pages as there are rows.
+		// Where results go is brought near meanwhile: they may lie in as many pages as there are
+		// rows.
 		setBases(tileC, tileRowC)
 		for r := range rows {
 			for off := 0; off < vecs*w.bytes(); off += 64 {
@@ -246,7 +250,8 @@ func (a *asm) tile(w width, rows, vecs int, kind tileKind, numbers wideTile, sho
 	setBases(tileA, tileRowA)
 	pb := a.Load(a.Param("t"), a.GP64())
 	a.MOVQ(at(t, tileB), pb)
-	// Whatever each step adds is in a register: operands in memory would take turns of the units that read a.
+	// Whatever each step adds is in a register: operands in memory would use the load ports that
+	// read a.
 	stepA, stepB, fetched, seg, segs, k := a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64()
 	a.MOVQ(at(t, tileStepA), stepA)
 	offs, place, ahead := a.GP64(), a.GP64(), a.GP64()
@@ -257,7 +262,8 @@ func (a *asm) tile(w width, rows, vecs int, kind tileKind, numbers wideTile, sho
 	}
 	if fetch {
 		a.MOVQ(at(t, tileFetch), fetched)
-		// Where there is nothing to fetch it is what is there already: an address of none is looked up each time.
+		// Where there is nothing to fetch it is what is there already: an address of none is
+		// looked up each time.
 		a.MOVQ(at(t, tileNext), ahead)
 		a.TESTQ(ahead, ahead)
 		a.CMOVQEQ(pb, ahead)
@@ -403,7 +409,7 @@ func (a *asm) tile(w width, rows, vecs int, kind tileKind, numbers wideTile, sho
 		a.VBROADCASTSS(at(t, tileMin), b[0])
 		a.VBROADCASTSS(at(t, tileMax), b[1])
 		each(func(r, v int) {
-			// With the sum last, a sum that is no number stays.
+			// With the sum last, a sum that is NaN stays.
 			a.VMAXPS(sum(r, v), fit(b[0], v), sum(r, v))
 			a.VMINPS(sum(r, v), fit(b[1], v), sum(r, v))
 		})

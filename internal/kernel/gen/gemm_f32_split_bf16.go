@@ -58,7 +58,8 @@ const (
 	partPanel = 2 * partRows
 )
 
-// parts writes products of float32 as products of tiles of bfloat16: each number is the sum of three such parts.
+// parts writes products of float32 as products of tiles of bfloat16: each number is the sum of
+// three such parts.
 func parts(a *asm) {
 	a.splitParts()
 	for rows := 1; rows <= 3; rows++ {
@@ -69,9 +70,11 @@ func parts(a *asm) {
 	a.partSums()
 }
 
-// splitParts writes numbers in parts. Two registers of numbers, gap bytes apart, become a row of a tile in each part: of each pair of
-// numbers one is of the first register, and one of the second. What is rounded off is exact, so that the third part leaves nothing of
-// numbers of usual size. It finds the largest sizes in each column of registers, as bits, and whether any second or third part is not zero.
+// splitParts writes numbers in parts. Two registers of numbers, gap bytes apart, become a row of
+// a tile in each part: of each pair of numbers one is of the first register, and one of the
+// second. What is rounded off is exact, so that the third part leaves nothing of numbers of usual
+// size. It finds the largest sizes in each column of registers, as bits, and whether any second
+// or third part is not zero.
 func (a *asm) splitParts() {
 	a.function("splitPartsAVX512", "func(p *splitArgs)")
 	p := a.Load(a.Param("p"), a.GP64())
@@ -160,13 +163,15 @@ func (a *asm) splitParts() {
 	a.RET()
 }
 
-// tileBrains adds to tile sum the products of pairs of bfloat16 of rows of tile x by columns of tile y (TDPBF16PS).
+// tileBrains adds to tile sum the products of pairs of bfloat16 of rows of tile x by columns of
+// tile y (TDPBF16PS).
 func (a *asm) tileBrains(y, x, sum int) {
 	a.raw(label("TDPBF16PS tile %d, tile %d, tile %d", y, x, sum), append(vex38(vexF3, false, 0, 0, 0, y), 0x5C, byte(0xC0|sum<<3|x))...)
 }
 
-// partProducts writes the sums of blocks of 16 rows by a panel of 32 columns, of as many parts of rows and of columns: all products of parts but those
-// that are smaller than what float32 rounds off. Tiles in use are few, see tileSums.
+// partProducts writes the sums of blocks of 16 rows by a panel of 32 columns, of as many parts of
+// rows and of columns: all products of parts but those that are smaller than what float32 rounds
+// off. Tiles in use are few, see tileSums.
 func (a *asm) partProducts(rows, cols int) {
 	const x, y = 2, 3
 	a.function(label("parts%d%dAMX", rows, cols), "func(p *partProgram)")
@@ -193,7 +198,7 @@ func (a *asm) partProducts(rows, cols int) {
 	for i := rows - 1; i >= 0; i-- {
 		a.tileLoad(x, pa, line, i*partTile)
 		var order []int
-		// Sums take turns, and the tile of columns that is there is used once more.
+		// Sums alternate, and the tile of columns that is there is used once more.
 		for j := range min(cols, 3-i) {
 			for v := range 2 {
 				order = append(order, 2*j+v)
@@ -224,7 +229,8 @@ func (a *asm) partProducts(rows, cols int) {
 	a.RET()
 }
 
-// partSums writes rows of 32 sums, or of as many as two masks say: what is there may be added, and values of rows and of columns, and they may be limited.
+// partSums writes rows of 32 sums, or of as many as two masks say: what is there may be added,
+// and values of rows and of columns, and they may be limited.
 func (a *asm) partSums() {
 	a.function("partSumsAVX512", "func(p *partSums)")
 	p := a.Load(a.Param("p"), a.GP64())
@@ -290,7 +296,7 @@ func (a *asm) partSums() {
 	a.Label("no_columns")
 	skip(sumsClamp, "limited")
 	for v := range sum {
-		// With the sum last, a sum that is no number stays.
+		// With the sum last, a sum that is NaN stays.
 		a.VMAXPS(sum[v], least, sum[v])
 		a.VMINPS(sum[v], most, sum[v])
 	}

@@ -73,8 +73,9 @@ func bytes(a *asm) {
 // intKind is what numbers a product of integers has, and the name of its kernels.
 type intKind string
 
-// Pairs of 16-bit numbers by pairs of 8-bit numbers, or of 16-bit ones; fours of 8-bit numbers without a
-// sign by fours with one, or the other way round; either by the first half of a panel, too.
+// Pairs of 16-bit numbers by pairs of 8-bit numbers, or of 16-bit ones; fours of 8-bit numbers
+// without a sign by fours with one, or the other way round; either by the first half of a panel,
+// too.
 const (
 	narrow intKind = "narrow"
 	wide   intKind = "wide"
@@ -88,8 +89,8 @@ const (
 )
 
 // intTile writes the product of rows by a panel, with 32-bit sums. dot multiplies and adds in one
-// instruction. Sums of fours begin with those of start, a row for all, or turned with a number for each;
-// sums of pairs begin with zero.
+// instruction. Sums of fours begin with those of start, a row for all, or turned with a number
+// for each; sums of pairs begin with zero.
 func (a *asm) intTile(w width, rows int, kind intKind, dot bool) {
 	set := w.set
 	switch {
@@ -126,9 +127,11 @@ const panelVecs = 2
 // byColumn tells whether weights are those of columns, of fours.
 func (k intKind) byColumn() bool { return k == quads || k == sieve }
 
-// intProducts computes the sums of rows by the first vecs registers of a panel: those of a row after those of the row before, in the first registers. It
-// returns pointers to rows, for any use. Where further is set, rows of the left-hand matrix, or of c where sums go on from it, begin that much further on, the tile
-// may have no segments, and sums may begin with what c has and start both.
+// intProducts computes the sums of rows by the first vecs registers of a panel: those of a row
+// after those of the row before, in the first registers. It returns pointers to rows, for any
+// use. Where further is set, rows of the left-hand matrix, or of c where sums go on from it,
+// begin that much further on, the tile may have no segments, and sums may begin with what c has
+// and start both.
 func (a *asm) intProducts(t reg.Register, w width, rows, vecs int, kind intKind, dot bool, further operand.Op) *rowPointers {
 	sum := func(r, v int) reg.VecPhysical { return w.reg(r*vecs + v) }
 	each := func(f func(r, v int)) {
@@ -246,7 +249,8 @@ func (a *asm) intStep(p *rowPointers, w width, rows, vecs int, kind intKind, dot
 	a.JNZ(operand.LabelRef("step"))
 }
 
-// sieveStep goes along a segment, two fours of all rows at a time: each column takes its codes out of the eight.
+// sieveStep goes along a segment, two fours of all rows at a time: each column takes its codes
+// out of the eight.
 func (a *asm) sieveStep(p *rowPointers, w width, rows, vecs int, pb, k reg.Register) {
 	first := rows * vecs
 	weight := func(v int) reg.VecPhysical { return w.reg(first + v) }
@@ -405,8 +409,9 @@ func (a *asm) interleave() {
 	a.RET()
 }
 
-// reach adds up by how much the k bytes of each row, of which some bits are turned first, lie above a number, and below it, and adds that to what is there.
-// It reads whole vectors: mask has the bytes of the last one that count.
+// reach adds up by how much the k bytes of each row, of which some bits are turned first, lie
+// above a number, and below it, and adds that to what is there. It reads whole vectors: mask has
+// the bytes of the last one that count.
 func (a *asm) reach() {
 	a.function("reachAVX2", "func(src *byte, rows, k int, turn, from uint32, mask *byte, above, below *int32)")
 	src := a.Load(a.Param("src"), a.GP64())
@@ -516,9 +521,9 @@ func (a *asm) lookup() {
 	a.RET()
 }
 
-// lines writes lines of n bytes, each one or every other, wide as 16-bit differences to a zero point, else
-// with some bits turned. The last register of a line, which may be a whole one, has masks: in of the bytes
-// that it reads, out of the values that it writes.
+// lines writes lines of n bytes, each one or every other, wide as 16-bit differences to a zero
+// point, else with some bits turned. The last register of a line, which may be a whole one, has
+// masks: in of the bytes that it reads, out of the values that it writes.
 func (a *asm) lines(name string, each int, wide, signed bool) {
 	params := "zero int16"
 	if !wide {

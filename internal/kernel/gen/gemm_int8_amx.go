@@ -44,16 +44,18 @@ const (
 	progDoneAhead
 )
 
-// Tiles of a program: sums, by row and by column; rows of a; columns of b. All rows take turns in one, and so do columns, of which
-// some are loaded twice: a core has few registers behind the eight names of tiles, for both of its threads, and where the other thread uses
-// tiles, too, products with all eight names take twice as long as those with six.
+// Tiles of a program: sums, by row and by column; rows of a; columns of b. All rows use one in
+// succession, and so do columns, of which some are loaded twice: a core has few registers behind
+// the eight names of tiles, for both of its threads, and where the other thread uses tiles, too,
+// products with all eight names take twice as long as those with six.
 const (
 	tileSums = 0
 	tileRows = 4
 	tileCols = 5
 )
 
-// amx writes the products of fours of 8-bit numbers with tiles: registers of up to 16 rows of 64 bytes.
+// amx writes the products of fours of 8-bit numbers with tiles: registers of up to 16 rows of 64
+// bytes.
 func amx(a *asm) {
 	for _, k := range []intKind{quads, few, turned, half} {
 		for rows := 1; rows <= 2; rows++ {
@@ -63,10 +65,11 @@ func amx(a *asm) {
 	a.cpuid()
 }
 
-// Instructions of tiles, in the encoding of Intel's Software Developer's Manual; a test disassembles them. Go's
-// assembler knows none.
+// Instructions of tiles, in the encoding of Intel's Software Developer's Manual; a test
+// disassembles them. Go's assembler knows none.
 
-// tileMemory writes an instruction that moves rows of 64 bytes, or fewer, between tile t and memory at base + off + row·index.
+// tileMemory writes an instruction that moves rows of 64 bytes, or fewer, between tile t and
+// memory at base + off + row·index.
 func (a *asm) tileMemory(name string, prefix vexPrefix, t int, base, index reg.GPPhysical, off int) {
 	b, x := int(base.PhysicalIndex()), int(index.PhysicalIndex())
 	code := append(vex38(prefix, false, t, x, b, 0), 0x4B)
@@ -91,7 +94,8 @@ func (a *asm) tileZero(t int) {
 	a.raw(fmt.Sprintf("TILEZERO tile %d", t), append(vex38(vexF2, false, 0, 0, 0, 0), 0x49, byte(0xC0|t<<3))...)
 }
 
-// tileProduct adds to tile sum the products of rows of tile x by columns of tile y. One of both has signs.
+// tileProduct adds to tile sum the products of rows of tile x by columns of tile y. One of both
+// has signs.
 func (a *asm) tileProduct(signed bool, y, x, sum int) {
 	name, prefix := "TDPBUSD", vex66
 	if signed {
@@ -111,7 +115,8 @@ func (a *asm) tileRelease() {
 	a.raw("TILERELEASE", append(vex38(vexNone, false, 0, 0, 0, 0), 0x49, 0xC0)...)
 }
 
-// bringAhead brings lines near that come next, as many as the field of p says, in each step that has it.
+// bringAhead brings lines near that come next, as many as the field of p says, in each step that
+// has it.
 func (a *asm) bringAhead(p reg.GPPhysical, field int, ahead, left reg.GPPhysical) {
 	a.MOVQ(at(p, field), left)
 	a.TESTQ(left, left)
@@ -124,10 +129,12 @@ func (a *asm) bringAhead(p reg.GPPhysical, field int, ahead, left reg.GPPhysical
 	a.Label("fetched")
 }
 
-// tiles writes a program of one or two tiles of rows by a panel of 32 columns, or by its first half, for blocks of as many
-// rows, which share what it costs to set the tiles up. Sums begin with what start has: for each column, or turned for
-// each row; without it with nothing if they are fresh, else with what c has. After the last block it goes on with the next panel. How far blocks and panels have come
-// is counted in bytes and not kept in the program's pointers, which the garbage collector sees.
+// tiles writes a program of one or two tiles of rows by a panel of 32 columns, or by its first
+// half, for blocks of as many rows, which share what it costs to set the tiles up. Sums begin
+// with what start has: for each column, or turned for each row; without it with nothing if they
+// are fresh, else with what c has. After the last block it goes on with the next panel. How far
+// blocks and panels have come is counted in bytes and not kept in the program's pointers, which
+// the garbage collector sees.
 func (a *asm) tiles(rows int, kind intKind) {
 	name, cols := fmt.Sprintf("%s%dAMX", kind, 16*rows), 2
 	switch kind {

@@ -9,8 +9,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// avxVNNI writes the products of integers with the dot products of 256-bit registers that processors without
-// AVX-512 have. Go's assembler knows only how AVX-512 encodes them.
+// avxVNNI writes the products of integers with the dot products of 256-bit registers that
+// processors without AVX-512 have. Go's assembler knows only how AVX-512 encodes them.
 func avxVNNI(a *asm) {
 	for r := 1; r <= 6; r++ {
 		for _, k := range []intKind{narrow, wide, quads, turned, half} {
@@ -42,9 +42,9 @@ const (
 	vexF2
 )
 
-// vex38 is the beginning of an instruction of the map 0F38 without W (Intel's Software Developer's Manual, volume 2,
-// 2.3): r, x and b are the upper bits of the registers in ModRM.reg, SIB.index, and ModRM.rm or SIB.base;
-// v is another register.
+// vex38 is the beginning of an instruction of the map 0F38 without W (Intel's Software
+// Developer's Manual, volume 2, 2.3): r, x and b are the upper bits of the registers in
+// ModRM.reg, SIB.index, and ModRM.rm or SIB.base; v is another register.
 func vex38(prefix vexPrefix, wide bool, r, x, b, v int) []byte {
 	second, third := 0x02, byte(prefix)|byte(^v&15)<<3
 	for i, n := range []int{r, x, b} {
@@ -58,7 +58,8 @@ func vex38(prefix vexPrefix, wide bool, r, x, b, v int) []byte {
 	return []byte{0xC4, byte(second), third}
 }
 
-// dotKind is the opcode of a product with 32-bit sums: of fours of 8-bit numbers, or of pairs of 16-bit ones.
+// dotKind is the opcode of a product with 32-bit sums: of fours of 8-bit numbers, or of pairs of
+// 16-bit ones.
 type dotKind byte
 
 const (

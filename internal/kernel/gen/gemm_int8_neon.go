@@ -2,7 +2,8 @@ package main
 
 import "fmt"
 
-// three writes an instruction that the assembler does not know, with registers m and n in and d out.
+// three writes an instruction that the assembler does not know, with registers m and n in and d
+// out.
 func (a *arm) three(name string, code, m, n, d int) {
 	a.line("WORD $0x%08X // %s V%d, V%d, V%d", code|m<<16|n<<5|d, name, d, n, m)
 }
@@ -15,7 +16,8 @@ func (a *arm) two(name string, code, n, d int) {
 // upper makes an instruction take the upper halves of its narrow registers.
 const upper = 1 << 30
 
-// Arm Architecture Reference Manual, C7.2, by name; numbers have 32 bits unless the comment says otherwise.
+// Arm Architecture Reference Manual, C7.2, by name; numbers have 32 bits unless the comment says
+// otherwise.
 func (a *arm) sdot(m, n, d int)     { a.three("SDOT", 0x4E809400, m, n, d) }
 func (a *arm) smmla(m, n, d int)    { a.three("SMMLA", 0x4E80A400, m, n, d) }
 func (a *arm) sshl(m, n, d int)     { a.three("SSHL", 0x4EA04400, m, n, d) }
@@ -30,7 +32,7 @@ func (a *arm) sxtl(half, n, d int)  { a.two("SXTL", 0x0F08A400|half, n, d) } // 
 func (a *arm) xtn16(half, n, d int) { a.two("XTN", 0x0E612800|half, n, d) }  // 32 to 16 bits
 func (a *arm) xtn8(n, d int)        { a.two("XTN", 0x0E212800, n, d) }       // 16 to 8 bits
 
-// smlal multiplies four numbers of 16 bits by number i of m, one of the first 16 registers.
+// smlal multiplies four 16-bit values by number i of m, one of the first 16 registers.
 func (a *arm) smlal(half, m, i, n, d int) {
 	a.three(fmt.Sprintf("SMLAL %d of", i), 0x0F402000|half|i&1<<20|i>>1&1<<21, m, n, d)
 }
@@ -80,8 +82,9 @@ func (a *arm) rowsOf(rows, first, by int) {
 	}
 }
 
-// intProduct writes what the products of integers by a panel of 16 columns share: sums come from the result
-// or begin anew, a step after the other is added to them, they are stored. A segment has K steps of 4 bytes.
+// intProduct writes what the products of integers by a panel of 16 columns share: sums come from
+// the result or begin anew, a step after the other is added to them, they are stored. A segment
+// has K steps of 4 bytes.
 func (a *arm) intProduct(name string, rows int, load, begin, segment, store func()) {
 	a.function(name, "func(t *IntTile)", 8)
 	a.line("MOVD t+0(FP), %s", armTile)
@@ -122,7 +125,8 @@ func (a *arm) steps(f func()) {
 	a.line("BNE step")
 }
 
-// pairTile writes the product of rows of pairs of 16-bit numbers by a panel of pairs of 8-bit (narrow) or 16-bit ones.
+// pairTile writes the product of rows of pairs of 16-bit numbers by a panel of pairs of 8-bit
+// (narrow) or 16-bit ones.
 func (a *arm) pairTile(rows int, kind intKind) {
 	sum := func(r int) int { return 8 + 4*r }
 	const one = 4
@@ -142,7 +146,8 @@ func (a *arm) pairTile(rows int, kind intKind) {
 		},
 		func() {
 			a.steps(func() {
-				// The first numbers of the pairs of 8 columns in V0, the second in V1, those of the other columns in V2 and V3.
+				// The first numbers of the pairs of 8 columns in V0, the second in V1, those of
+				// the other columns in V2 and V3.
 				if kind == wide {
 					a.line("VLD2.P 32(%s), %s", armB, listOf(0, 2, "H8"))
 					a.line("VLD2.P 32(%s), %s", armB, listOf(2, 2, "H8"))
@@ -208,9 +213,10 @@ func (a *arm) dotTile(rows int, kind intKind) {
 		each(func(r int) { a.line("VST1 %s, (%s)", list(r*vecs, vecs), armRow(r)) }))
 }
 
-// matrixTile is dotTile with products of two rows of eight numbers by two columns. The panel has for two fours
-// the eights of all columns, and for the last four of an odd number the fours. A register of sums has two of a row, then two of
-// the next one; what stands for a row that is not there is never stored.
+// matrixTile is dotTile with products of two rows of eight numbers by two columns. The panel has
+// for two fours the eights of all columns, and for the last four of an odd number the fours. A
+// register of sums has two of a row, then two of the next one; what stands for a row that is
+// absent is never stored.
 func (a *arm) matrixTile(rows int, kind intKind) {
 	vecs := 4 // of four columns
 	name := fmt.Sprintf("%s%dI8MM", kind, rows)
@@ -306,7 +312,8 @@ func (a *arm) matrixTile(rows int, kind intKind) {
 		})
 }
 
-// widen writes the differences of n 8-bit numbers to a zero point, n a multiple of 16, as 16-bit numbers.
+// widen writes the differences of n 8-bit numbers to a zero point, n a multiple of 16, as 16-bit
+// numbers.
 func (a *arm) widen(signed bool) {
 	name := "widenUint8NEON"
 	if signed {
@@ -367,8 +374,8 @@ func (a *arm) gatherPairs() {
 	a.line("RET")
 }
 
-// gatherQuads is gather for rows of fours of 8-bit numbers; with 8 taps for rows of two fours, and the last of an
-// odd number alone, as matrixTile reads them.
+// gatherQuads is gather for rows of fours of 8-bit numbers; with 8 taps for rows of two fours,
+// and the last of an odd number alone, as matrixTile reads them.
 func (a *arm) gatherQuads(taps int) {
 	name := "gatherQuadsNEONDot"
 	if taps == 8 {
@@ -427,7 +434,8 @@ func (a *arm) gatherQuads(taps int) {
 	a.line("RET")
 }
 
-// requantise turns rows of 32-bit sums into 8-bit values, eight channels at a time; see that for amd64.
+// requantise turns rows of 32-bit sums into 8-bit values, eight channels at a time; see that for
+// amd64.
 func (a *arm) requantise() {
 	a.function("requantiseNEON", "func(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, mul, up, down, bias *int32, zero, lo, hi int32)", 92)
 	for i, name := range []string{"dst", "stepDst", "sums", "stepSums", "rows", "n", "mul", "up", "down", "bias"} {
@@ -454,7 +462,8 @@ func (a *arm) requantise() {
 		a.line("VADD V%d.S4, V%d.S4, V%d.S4", bias+i, i, i)
 		a.sshl(up+i, i, i)
 		a.sqrdmulh(mul+i, i, i)
-		// What shifts to the right rounds ties up: negative ones lose one before, so that theirs go away from zero.
+		// What shifts to the right rounds ties up: negative ones lose one before, so that theirs
+		// go away from zero.
 		a.line("VAND V%d.B16, V%d.B16, V%d.B16", down+i, i, 2+i)
 		a.signs(2+i, 2+i)
 		a.sqadd(2+i, i, i)

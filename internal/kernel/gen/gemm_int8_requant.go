@@ -5,7 +5,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Places of the fields of simd.CodeTile behind those of simd.IntTile, in bytes; a test there compares them.
+// Places of the fields of simd.CodeTile behind those of simd.IntTile, in bytes; a test there
+// compares them.
 const (
 	codeOut = intAhead + 8 + 8*iota
 	codeRowOut
@@ -21,7 +22,8 @@ const (
 	codeLo
 )
 
-// What codeFinish has beside zero: codes with a sign, and without one and a zero point, of which no limit is but those of 8 bits.
+// What codeFinish has beside zero: codes with a sign, and without one and a zero point, of which
+// no limit is but those of 8 bits.
 const (
 	finishSigned = 1 + iota
 	finishPlain
@@ -45,8 +47,10 @@ func codeTiles(a *asm) {
 	}
 }
 
-// codeTile is a product of rows by a panel of 32 columns, or by its first half, and of as many tiles more as follow. Sums begin with all that is added to them. They are quantised
-// as quantiseSums has it, or rescaled as floats: by a scale for each column, or turned by one for each row.
+// codeTile is a product of rows by a panel of 32 columns, or by its first half, and of as many
+// tiles more as follow. Sums begin with all that is added to them. They are quantised as
+// quantiseSums has it, or rescaled as floats: by a scale for each column, or turned by one for
+// each row.
 func (a *asm) codeTile(name string, rows int, kind intKind, rescaled bool, order operand.Mem) {
 	a.function(label("%s%dVNNI", name, rows), "func(t *CodeTile)")
 	vecs := panelVecs
@@ -71,7 +75,8 @@ func (a *asm) codeTile(name string, rows int, kind intKind, rescaled bool, order
 	table := a.GP64()
 	a.LEAQ(order, table)
 	a.VPMOVZXBD(at(table, 0), turn)
-	// pack makes codes of words, those of four registers in one; finish does what is left. A row has 16 or 32 of the 64 codes.
+	// pack makes codes of words, those of four registers in one; finish does what is left. A row
+	// has 16 or 32 of the 64 codes.
 	pack := func(zeros bool, narrow func(ops ...operand.Op), finish func(x reg.Register)) {
 		words := func(i int) reg.VecPhysical {
 			x, last := zmm.reg(i), zmm.reg(min(i+1, rows*vecs-1))
@@ -197,8 +202,9 @@ func (a *asm) rescaleTile(rows, vecs int, kind intKind, scales, mask reg.GPVirtu
 	}
 }
 
-// quantiseTile quantises the sums of a tile by the numbers of quantiseSums, all five kinds for each register of columns, or by those of simd.Fused: scales,
-// what is added, and the bits of zero.
+// quantiseTile quantises the sums of a tile by the numbers of quantiseSums, all five kinds for
+// each register of columns, or by those of simd.Fused: scales, what is added, and the bits of
+// zero.
 func (a *asm) quantiseTile(t reg.Register, rows, vecs int, scales reg.Register) {
 	evens := a.GP32()
 	a.MOVL(operand.U32(0x5555), evens)

@@ -20,7 +20,8 @@ const (
 	digitsMost  // and after it the least
 )
 
-// Of a block of a row of digits simd.BitRecord numbers are kept: what the sums of each digit begin with, the scale, and the sum of the row.
+// Of a block of a row of digits simd.BitRecord numbers are kept: what the sums of each digit
+// begin with, the scale, and the sum of the row.
 const (
 	recordScale = 12
 	recordSum   = 16
@@ -33,8 +34,9 @@ const leastTop = 0x17800000
 // fetchAhead is how many bytes further on weights of a single row are asked for.
 const fetchAhead = 4096
 
-// bitDigits writes blocks of a row as whole numbers of up to three digits of 8 bits with a sign, so that the largest magnitude is the limit: for 16 steps the
-// digits of each place, in the order in which words of weights have steps.
+// bitDigits writes blocks of a row as integers of up to three digits of 8 bits with a sign, so
+// that the largest magnitude is the limit: for 16 steps the digits of each place, in the order in
+// which words of weights have steps.
 func (a *asm) bitDigits() {
 	a.function("bitDigitsVNNI", "func(t *BitDigits)")
 	t := a.Load(a.Param("t"), a.GP64())
@@ -62,7 +64,7 @@ func (a *asm) bitDigits() {
 	a.MOVL(operand.U32(0x111), top) // the first sum of each digit
 	a.KMOVW(top, reg.K2)
 	a.Label("block")
-	// The largest magnitude: as integers, among which what is no number is the largest.
+	// The largest magnitude: as integers, among which what is NaN is the largest.
 	v, by := a.ZMM(), a.ZMM()
 	a.zero(zmm, by)
 	a.MOVQ(at(t, digitsChunks), chunks)
@@ -128,7 +130,8 @@ func (a *asm) largestWord(v, spare reg.VecVirtual) {
 	}
 }
 
-// digitSums writes to a record what the sums of each digit begin with, and the sum of the row, of which sums has the digits' in words of each four.
+// digitSums writes to a record what the sums of each digit begin with, and the sum of the row, of
+// which sums has the digits' in words of each four.
 func (a *asm) digitSums(t, record reg.Register, sums, powers, v reg.VecVirtual) {
 	for _, turn := range []uint8{0x4E, 0xB1} {
 		a.VPSHUFD(operand.U8(turn), sums, v)
@@ -149,8 +152,9 @@ func (a *asm) digitSums(t, record reg.Register, sums, powers, v reg.VecVirtual) 
 	a.VMOVSS(sums.AsX(), at(record, recordSum))
 }
 
-// bitDigitRows multiplies rows of digits by half a panel, or a row by a whole one, of raw codes. Each digit has sums of its own, which are exact; those of a
-// block make one number, less the zero points times the sum of the row, that takes the scales of both.
+// bitDigitRows multiplies rows of digits by half a panel, or a row by a whole one, of raw codes.
+// Each digit has sums of its own, which are exact; those of a block make one number, less the
+// zero points times the sum of the row, that takes the scales of both.
 func (a *asm) bitDigitRows(bits, digits, rows, regs int) {
 	a.function(label("bitDigits%dx%dRows%dVNNI", bits, digits, rows), "func(t *BitTile)")
 	t := a.Load(a.Param("t"), a.GP64())
@@ -213,7 +217,8 @@ func (a *asm) bitDigitRows(bits, digits, rows, regs int) {
 			}
 		}
 	}
-	if rows == 1 && digits == 3 { // weights come from memory, of which the processor asks for too little by itself
+	// weights come from memory, of which the processor asks for too little by itself
+	if rows == 1 && digits == 3 {
 		for i := range 2 * bits {
 			a.PREFETCHT0(at(codes, fetchAhead+64*i))
 		}
@@ -259,7 +264,8 @@ func (a *asm) bitDigitRows(bits, digits, rows, regs int) {
 	a.RET()
 }
 
-// rawStep takes codes of four steps, those of a word of each column that begin at the same bit of its bytes.
+// rawStep takes codes of four steps, those of a word of each column that begin at the same bit of
+// its bytes.
 func (a *asm) rawStep(bits, step int, codes reg.Register, mask reg.Register, words, some []reg.VecPhysical) {
 	word := bits * step / 8
 	for i, from := range some {
@@ -275,7 +281,8 @@ func (a *asm) rawStep(bits, step int, codes reg.Register, mask reg.Register, wor
 	}
 }
 
-// Places in simd.digitBytes: the lowest bits of bytes, what makes codes of them raw, ones of 16 bits, and the middle of the range.
+// Places in simd.digitBytes: the lowest bits of bytes, what makes codes of them raw, ones of 16
+// bits, and the middle of the range.
 const (
 	bytesMask = 32 * iota
 	bytesFlip
@@ -283,7 +290,8 @@ const (
 	bytesMiddle
 )
 
-// bitDigitRow multiplies a row of digits by a panel of codes of 4 bits with a sign, with AVX2: 32 steps of half of the columns make sums of 16 bits, which become floats.
+// bitDigitRow multiplies a row of digits by a panel of codes of 4 bits with a sign, with AVX2: 32
+// steps of half of the columns make sums of 16 bits, which become floats.
 func (a *asm) bitDigitRow(digits int) {
 	a.function(label("bitDigits4x%dRow1AVX2", digits), "func(t *BitTile)")
 	t := a.Load(a.Param("t"), a.GP64())
@@ -377,7 +385,8 @@ func (a *asm) bitDigitRow(digits int) {
 	a.RET()
 }
 
-// digitWord adds the products of eight steps of two registers of columns: of the even ones, and of the odd ones.
+// digitWord adds the products of eight steps of two registers of columns: of the even ones, and
+// of the odd ones.
 func (a *asm) digitWord(digits, word int, codes operand.Mem, x, values reg.Register, words, some [2]reg.VecPhysical, sums [3][2]reg.VecPhysical, spread, spare reg.VecPhysical) {
 	for i := range words {
 		a.VMOVDQU(codes.Offset(32*i), words[i])

@@ -22,7 +22,8 @@ const (
 	bitsRowY
 )
 
-// fewBits are loops over weights of 2, 4 and 8 bits with a sign, in panels of four registers of columns.
+// fewBits are loops over weights of 2, 4 and 8 bits with a sign, in panels of four registers of
+// columns.
 func fewBits(a *asm) {
 	for _, w := range []width{ymm, zmm} {
 		for _, bits := range []int{2, 4, 8} {
@@ -83,7 +84,8 @@ func (c *bitCodes) load(from reg.Register) {
 func (c *bitCodes) value(step, i int, v reg.VecVirtual) {
 	a := c.a
 	if c.w == zmm && c.bits < 8 {
-		// The permutation looks at the lowest four bits only; of codes of two bits the table has each four times.
+		// The permutation looks at the lowest four bits only; of codes of two bits the table has
+		// each four times.
 		a.VPERMPS(c.table, c.words[i], v)
 		if step < c.steps()-1 {
 			a.VPSRLD(operand.U8(c.bits), c.words[i], c.words[i])
@@ -103,9 +105,10 @@ func (c *bitCodes) value(step, i int, v reg.VecVirtual) {
 	a.VCVTDQ2PS(v, v)
 }
 
-// bitRow multiplies a row by a panel. The products of a block are added up, less the zero points times the sum of the row there, and take the
-// scales. With AVX-512 codes have no sign, and become numbers where they lie in their words, times a power of two that the row
-// has been divided by: shifts and permutations would wait for each other's units.
+// bitRow multiplies a row by a panel. The products of a block are added up, less the zero points
+// times the sum of the row there, and take the scales. With AVX-512 codes have no sign, and
+// become numbers where they lie in their words, times a power of two that the row has been
+// divided by: shifts and permutations would wait for each other's units.
 func (a *asm) bitRow(w width, bits int) {
 	a.function(label("bitRow%d%s", bits, w.set), "func(t *BitTile)")
 	t := a.Load(a.Param("t"), a.GP64())
@@ -206,7 +209,8 @@ func (a *asm) bitRow(w width, bits int) {
 	a.RET()
 }
 
-// bitWiden writes groups of one block, of two of the four registers of columns, in float32: less the zero points, times the scales.
+// bitWiden writes groups of one block, of two of the four registers of columns, in float32: less
+// the zero points, times the scales.
 func (a *asm) bitWiden(w width, bits int) {
 	a.function(label("bitWiden%d%s", bits, w.set), "func(t *BitTile)")
 	t := a.Load(a.Param("t"), a.GP64())

@@ -5,8 +5,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// fourBits multiplies a row x by 64 columns of codes of 4 bits: of each eight steps a word a column, the first step in its lowest bits. Blocks
-// of groups of eight steps have a scale a column. A weight is its code's entry of values times the scale, rounded; products and sums are
+// fourBits multiplies a row x by 64 columns of codes of 4 bits: of each eight steps a word a
+// column, the first step in its lowest bits. Blocks of groups of eight steps have a scale a
+// column. A weight is its code's entry of values times the scale, rounded; products and sums are
 // rounded apart, in the order of the steps.
 func fourBits(a *asm) {
 	a.function("fourBitsAVX512", "func(y, x *float32, w *uint32, scales *float32, groups, blocks int, values *float32)")

@@ -88,7 +88,7 @@ func (c *singleLoop) horner(x reg.VecVirtual, place, n int) reg.VecVirtual {
 	return p
 }
 
-// exp is e^y of y <= 0; what is no number passes.
+// exp is e^y of y <= 0; what is NaN passes.
 func (c *singleLoop) exp(y reg.VecVirtual) reg.VecVirtual {
 	least, n, half := c.load(singleLeast), c.YMM(), c.YMM()
 	c.VMAXPS(y, least, y)
@@ -99,7 +99,8 @@ func (c *singleLoop) exp(y reg.VecVirtual) reg.VecVirtual {
 	c.VFNMADD231PS(c.at(singleHigh), n, r)
 	c.VFNMADD231PS(c.at(singleLow), n, r)
 	p, q := c.horner(r, singleFactors, 6), c.YMM()
-	// e^r = 1 + (r + r·(r·p)): the square of a small r would be less than the least normal number, with which processors are slow.
+	// e^r = 1 + (r + r·(r·p)): the square of a small r would be less than the least normal
+	// number, with which processors are slow.
 	c.VMULPS(r, p, q)
 	c.VFMADD213PS(r, r, q)
 	c.VADDPS(c.at(singleOne), q, p)
@@ -215,7 +216,8 @@ func (c *singleLoop) exponential(x reg.VecVirtual) reg.VecVirtual {
 	return c.exp(x)
 }
 
-// logarithm is ln(x) = e·ln 2 + ln(m) with m from √½ to √2, whose logarithm is a series of (m-1)/(m+1). Only positive numbers have one.
+// logarithm is ln(x) = e·ln 2 + ln(m) with m from √½ to √2, whose logarithm is a series of
+// (m-1)/(m+1). Only positive numbers have one.
 func (c *singleLoop) logarithm(x reg.VecVirtual) reg.VecVirtual {
 	small, y, e, m, down := c.YMM(), c.YMM(), c.YMM(), c.YMM(), c.YMM()
 	c.VCMPPS(operand.U8(17), c.at(singleTiny), x, small)
@@ -249,7 +251,8 @@ func (c *singleLoop) logarithm(x reg.VecVirtual) reg.VecVirtual {
 	return p
 }
 
-// softplus is ln(1+e^x): max(x, 0) + ln(1+z) with z = e^-|x|, by the series of the inverse hyperbolic tangent.
+// softplus is ln(1+e^x): max(x, 0) + ln(1+z) with z = e^-|x|, by the series of the inverse
+// hyperbolic tangent.
 func (c *singleLoop) softplus(x reg.VecVirtual) reg.VecVirtual {
 	y, s, d, zero := c.YMM(), c.YMM(), c.load(singleOne), c.YMM()
 	c.VORPS(c.at(singleSign), x, y)
@@ -265,7 +268,8 @@ func (c *singleLoop) softplus(x reg.VecVirtual) reg.VecVirtual {
 	return p
 }
 
-// mish is x·tanh(ln(1+e^x)), which is x·n/(n+2) with n = e^x·(e^x+2), by the exponential of -|x|. Below the least nothing is left.
+// mish is x·tanh(ln(1+e^x)), which is x·n/(n+2) with n = e^x·(e^x+2), by the exponential of -|x|.
+// Below the least nothing is left.
 func (c *singleLoop) mish(x reg.VecVirtual) reg.VecVirtual {
 	y, top, d, one, least := c.YMM(), c.YMM(), c.YMM(), c.load(singleOne), c.load(singleLeast)
 	c.VORPS(c.at(singleSign), x, y)
@@ -573,7 +577,8 @@ func (a *asm) wide() *wideLoop {
 	return c
 }
 
-// sixteens runs whole for each sixteen of n values, and then rest, with K1 as mask, for those that are left.
+// sixteens runs whole for each sixteen of n values, and then rest, with K1 as mask, for those
+// that are left.
 func (a *asm) sixteens(n reg.Register, whole, rest func()) {
 	a.Label("many")
 	a.SUBQ(operand.U8(16), n)
@@ -591,12 +596,12 @@ func (a *asm) sixteens(n reg.Register, whole, rest func()) {
 	a.Label("end")
 }
 
-// notLess is the comparison that what is no number passes.
+// notLess is the comparison that what is NaN passes.
 const notLess = 21
 
-// expSum writes the exponential of values less shift, the largest, and returns the sum of the results. What is less
-// than the least normal number becomes zero, as it is of masked scores: some processors take a hundred times as long for
-// such numbers, here and in what reads them.
+// expSum writes the exponential of values less shift, the largest, and returns the sum of the
+// results. What is less than the least normal number becomes zero, as it is of masked scores:
+// some processors take a hundred times as long for such numbers, here and in what reads them.
 func (a *asm) expSum() {
 	a.function("expSumAVX2", "func(dst, src *float32, n int, shift float32, t *SingleTable) float64")
 	dst := a.Load(a.Param("dst"), a.GP64())

@@ -8,7 +8,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// doubles writes functions of float32 that are computed in float64: they end within little more than half a unit in the last place.
+// doubles writes functions of float32 that are computed in float64: they end within little more
+// than half a unit in the last place.
 func doubles(a *asm) {
 	a.expDoubles()
 	table := a.StaticGlobal("doubleNumbers")
@@ -141,7 +142,7 @@ func (d *double) magnitude(x reg.Register) (size, sign reg.VecVirtual) {
 	return d.and(x, d.bits(1<<63-1)), d.and(x, d.bits(1<<63))
 }
 
-// bounded is x, at least -most and at most most; what is no number passes.
+// bounded is x, at least -most and at most most; what is NaN passes.
 func (d *double) bounded(x reg.Register, most float64) reg.VecVirtual {
 	r := d.vec(d.w)
 	d.VMINPD(x, d.num(most), r)
@@ -149,7 +150,7 @@ func (d *double) bounded(x reg.Register, most float64) reg.VecVirtual {
 	return r
 }
 
-// whole is the whole number next to x.
+// whole is the integer next to x.
 func (d *double) whole(x reg.Register) reg.VecVirtual {
 	r := d.vec(d.w)
 	if d.w.masks {
@@ -240,7 +241,8 @@ func (d *double) atan(x reg.VecVirtual) reg.VecVirtual {
 	return d.or(d.choose(isGreater, size, one, d.sub(d.num(math.Pi/2), p), p), sign)
 }
 
-// arc is the arc of a sine: of |x| up to a half that of |x|, beyond half the rest to a right angle; and |x|, and the sign of x.
+// arc is the arc of a sine: of |x| up to a half that of |x|, beyond half the rest to a right
+// angle; and |x|, and the sign of x.
 func (d *double) arc(x reg.VecVirtual) (p, size, sign reg.VecVirtual) {
 	size, sign = d.magnitude(x)
 	half := d.num(0.5)
@@ -329,7 +331,8 @@ func (d *double) powers() {
 	}, dst, pa, pb)
 }
 
-// signed is the power of x by y, whose size without the sign of x is r, with the special cases of C.
+// signed is the power of x by y, whose size without the sign of x is r, with the special cases of
+// C.
 func (d *double) signed(x, y, r, sign reg.Register) reg.VecVirtual {
 	half := d.mul(y, d.num(0.5))
 	minus, none, zero, one := d.xor(r, sign), d.num(math.NaN()), d.num(0), d.num(1)

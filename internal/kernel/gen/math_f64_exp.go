@@ -20,15 +20,16 @@ func expTerms() (c []float64) {
 	return c
 }
 
-// expDoubles writes the exponentials of n float64 less a shift, and returns their sum. What is left of x beside the logarithm of a power of two, r, at most
-// 0.347 in size, goes into Taylor's series up to r¹³, whose next term is 4e-18.
+// expDoubles writes the exponentials of n float64 less a shift, and returns their sum. What is
+// left of x beside the logarithm of a power of two, r, at most 0.347 in size, goes into Taylor's
+// series up to r¹³, whose next term is 4e-18.
 func (a *asm) expDoubles() {
 	a.function("expDoublesAVX512", "func(dst, src *float64, n int, shift float64) float64")
 	dst, src, n := a.Load(a.Param("dst"), a.GP64()), a.Load(a.Param("src"), a.GP64()), a.Load(a.Param("n"), a.GP64())
 	low, shift := a.XMM(), a.ZMM()
 	a.Load(a.Param("shift"), low)
 	a.VBROADCASTSD(low, shift)
-	// Beyond this all are infinite or zero, and what is no number passes.
+	// Beyond this all are infinite or zero, and what is NaN passes.
 	most, least := a.double512(1000), a.double512(-1000)
 	perPower, power, rest := a.double512(math.Log2E), a.double512(math.Ln2), a.double512(ln2Rest)
 	one := a.double512(1)

@@ -7,7 +7,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// curves writes functions of float64, in AVX-512, that end within two units in the last place or so.
+// curves writes functions of float64, in AVX-512, that end within two units in the last place or
+// so.
 func (d *double) curves() {
 	d.onDoubles("sigmoidDoubles", func(x reg.VecVirtual) reg.VecVirtual {
 		one := d.num(1)
@@ -63,7 +64,8 @@ func (d *double) fused(x, y, z reg.Register, minus bool) reg.VecVirtual {
 	return r
 }
 
-// expParts are p and n with e^(x+low) = (1+p)·2^n; low may be nil. See [asm.expDoubles] for the series.
+// expParts are p and n with e^(x+low) = (1+p)·2^n; low may be nil. See [asm.expDoubles] for the
+// series.
 func (d *double) expParts(x, low reg.Register) (p, n reg.VecVirtual) {
 	r := d.ZMM()
 	n = d.whole(d.mul(x, d.num(math.Log2E)))
@@ -122,7 +124,8 @@ func (d *double) fullLog(x reg.VecVirtual) reg.VecVirtual {
 	return d.choose(isLess, x, zero, d.num(math.NaN()), r)
 }
 
-// fullWave writes sines or cosines, and returns for how many numbers: it stops at eight of which one is beyond 2^30. See waves for the quarters.
+// fullWave writes sines or cosines, and returns for how many numbers: it stops at eight of which
+// one is beyond 2^30. See waves for the quarters.
 func (d *double) fullWave(name string, cosine bool) {
 	d.function(name+d.w.set, "func(dst, src *float64, n int) (done int)")
 	dst, src, n := d.Load(d.Param("dst"), d.GP64()), d.Load(d.Param("src"), d.GP64()), d.Load(d.Param("n"), d.GP64())
@@ -178,8 +181,9 @@ func (d *double) fullWave(name string, cosine bool) {
 	d.RET()
 }
 
-// logParts is the logarithm of |x| as a sum whose second part the first one cannot hold, and which is no number where the first is infinite: twice the series of the area tangent of
-// s = (m-1)/(m+1), of which all terms that count are computed in two parts.
+// logParts is the logarithm of |x| as a sum whose second part the first one cannot hold, and
+// which is NaN where the first is infinite: twice the series of the area tangent of s =
+// (m-1)/(m+1), of which all terms that count are computed in two parts.
 func (d *double) logParts(x reg.VecVirtual) (high, low reg.VecVirtual) {
 	m, k := d.mantissa(x)
 	one := d.num(1)
@@ -198,7 +202,8 @@ func (d *double) logParts(x reg.VecVirtual) (high, low reg.VecVirtual) {
 	third := d.num(1. / 3)
 	tail := d.mul(z, d.horner(z, 1./21, 1./19, 1./17, 1./15, 1./13, 1./11, 1./9, 1./7, 1./5))
 	u := d.add(third, tail)
-	uLow := d.add(d.add(d.sub(third, u), tail), d.num(1.8503717077085943e-17)) // a third, exactly, less its float64
+	// a third, exactly, less its float64
+	uLow := d.add(d.add(d.sub(third, u), tail), d.num(1.8503717077085943e-17))
 	v := d.mul(z, u)
 	vLow := d.fused(z, uLow, d.fused(zLow, u, d.fused(z, u, v, true), false), false)
 	t := d.mul(s, v)
@@ -225,7 +230,8 @@ func (d *double) fullPowers() {
 		times := d.bounded(y, 1e300) // of an infinite exponent a large one is enough
 		product := d.mul(times, high)
 		rest, some := d.fused(times, low, d.fused(times, high, product, true), false), d.ZMM()
-		// Beside an infinite product, as of the logarithm of zero, the rest is no number, and does not count.
+		// Beside an infinite product, as of the logarithm of zero, the rest is NaN, and does not
+		// count.
 		d.VMINPD(d.num(1), rest, some)
 		d.VMAXPD(d.num(-1), some, some)
 		r := d.fullExp(product, some)

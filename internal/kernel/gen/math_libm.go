@@ -67,8 +67,8 @@ func (a *asm) libmLoop() *curveLoop {
 	return c
 }
 
-// expOf is Exp of package libm for four float32. Values of which nothing is left are not computed: some processors take a
-// hundred times as long for numbers that are too small.
+// expOf is Exp of package libm for four float32. Values of which nothing is left are not
+// computed: some processors take a hundred times as long for numbers that are too small.
 func (c *curveLoop) expOf(x reg.VecVirtual) reg.VecVirtual {
 	d, kd, r, p, q := c.YMM(), c.YMM(), c.YMM(), c.YMM(), c.YMM()
 	k := c.YMM()
@@ -120,7 +120,8 @@ func (a *asm) libmExp() {
 	a.RET()
 }
 
-// libmWide is what exponentials of package libm need for sixteen values at a time: numbers and powers of two in registers.
+// libmWide is what exponentials of package libm need for sixteen values at a time: numbers and
+// powers of two in registers.
 type libmWide struct {
 	*asm
 	dst, src, n                     reg.Register
@@ -159,11 +160,11 @@ func (c *libmWide) single(place int) reg.VecVirtual {
 	return v
 }
 
-// exp is Exp of package libm. Above the limit, which changes no result, it is as there; below the other one nothing is left, see
-// [curveLoop.expOf]. some is a mask to use.
+// exp is Exp of package libm. Above the limit, which changes no result, it is as there; below the
+// other one nothing is left, see [curveLoop.expOf]. some is a mask to use.
 func (c *libmWide) exp(x reg.VecVirtual, some reg.Register) reg.VecVirtual {
 	y, far := c.ZMM(), c.YMM()
-	c.VMINPS(x, c.most, y) // what is no number passes
+	c.VMINPS(x, c.most, y) // what is NaN passes
 	c.VCMPPS(operand.U8(notLess), c.least, y, some)
 	c.VMOVAPS_Z(y, some, y)
 	c.VEXTRACTF64X4(operand.U8(1), y, far)
@@ -177,8 +178,8 @@ func (c *libmWide) exp(x reg.VecVirtual, some reg.Register) reg.VecVirtual {
 		c.VSUBPD(c.shift, k[i], kd)
 		c.VSUBPD(kd, d, r[i])
 	}
-	// Of the shifted numbers the lower halves: for every two of the first those of two of the second. The
-	// powers come in halves, too, which go together again in the same order.
+	// Of the shifted numbers the lower halves: for every two of the first those of two of the
+	// second. The powers come in halves, too, which go together again in the same order.
 	high, low, up := c.ZMM(), c.ZMM(), c.ZMM()
 	c.VSHUFPS(operand.U8(0x88), k[1], k[0], high)
 	c.VPSLLD(operand.U8(52-5-32), high, up)
@@ -280,7 +281,8 @@ func (a *asm) libmSigmoid() {
 	a.RET()
 }
 
-// libmLog writes Log of package libm. t has the table's factors, then its logarithms, and the numbers behind logLn2.
+// libmLog writes Log of package libm. t has the table's factors, then its logarithms, and the
+// numbers behind logLn2.
 func (a *asm) libmLog() {
 	const (
 		logLn2 = 8*32 + 8*iota
@@ -296,7 +298,8 @@ func (a *asm) libmLog() {
 	t := a.Load(a.Param("t"), a.GP64())
 	zero, least, scale, down := a.ZMM(), a.number512(1<<23), a.number512(0x4b000000), a.number512(23<<23)
 	offset, exponent := a.number512(0x3f330000), a.number512(0xff800000)
-	infinity, none, negative := a.number512(0x7f800000), a.number512(0x7fc00000), exponent // -infinity has the same bits
+	// -infinity has the same bits
+	infinity, none, negative := a.number512(0x7f800000), a.number512(0x7fc00000), exponent
 	a.VPXORD(zero, zero, zero)
 	var tables [4]reg.VecVirtual
 	for i := range tables {
@@ -370,9 +373,11 @@ func (a *asm) libmLog() {
 	a.RET()
 }
 
-// shares writes rows of n values divided by a number each, as division rounds them. A product with the reciprocal is made exact by two steps of Newton with
-// fused remainders (Markstein, IA-64 and Elementary Functions), which a processor does in a third of the time of dividing, where no
-// remainder can be too small: of numbers from 2^-60 to 2^60, and of zero. Registers with others are divided.
+// shares writes rows of n values divided by a number each, as division rounds them. A product
+// with the reciprocal is made exact by two steps of Newton with fused remainders (Markstein,
+// IA-64 and Elementary Functions), which a processor does in a third of the time of dividing,
+// where no remainder can be too small: of numbers from 2^-60 to 2^60, and of zero. Registers with
+// others are divided.
 func (a *asm) shares() {
 	a.function("sharesAVX512", "func(dst, src *float32, n int, by *float32, rows int)")
 	dst, src := a.Load(a.Param("dst"), a.GP64()), a.Load(a.Param("src"), a.GP64())

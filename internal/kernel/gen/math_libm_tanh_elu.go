@@ -18,7 +18,8 @@ var tanhNumbers = []uint32{
 	math.Float32bits(0.5),     //
 	math.Float32bits(tanhInv), // 1/ln 2
 	math.Float32bits(-2.0109921195e-07), math.Float32bits(4.0082177293e-06), math.Float32bits(-7.9365076090e-05),
-	math.Float32bits(1.5873016091e-03), math.Float32bits(-3.3333335072e-02), // of the polynomial, the last first
+	// of the polynomial, the last first
+	math.Float32bits(1.5873016091e-03), math.Float32bits(-3.3333335072e-02),
 	math.Float32bits(3), math.Float32bits(6), math.Float32bits(2),
 	1,
 }
@@ -45,8 +46,9 @@ const (
 // 1/ln 2 and the parts of ln 2 of Expm1 of package libm.
 const tanhInv, tanhLn2hi, tanhLn2lo = float32(1.4426950216), float32(6.9313812256e-01), float32(9.0580006145e-06)
 
-// expm1Rows are what expm1 looks up by the multiple k of ln 2 in its argument: for each k the multiple in two parts, then what is added to the rest,
-// the power of two that multiplies that, and what is added at last.
+// expm1Rows are what expm1 looks up by the multiple k of ln 2 in its argument: for each k the
+// multiple in two parts, then what is added to the rest, the power of two that multiplies that,
+// and what is added at last.
 func expm1Rows(ks [32]int) (rows [5][32]float32) {
 	for i, k := range ks {
 		power := float32(math.Ldexp(1, k))
@@ -75,9 +77,10 @@ func (a *asm) expm1Data(name string, ks [32]int) operand.Mem {
 	return table
 }
 
-// libmTanh writes Tanh of package libm: 1 - 2/(e^2a - 1 + 2) or, for a = |x| below 1, -t/(t+2) with t = e^-2a - 1. The branches of Expm1 differ
-// in numbers that are looked up, so that there are none. Where k is 23 and more Expm1 adds in another order, whose bits do not reach the
-// result; what is cut off has 1 for a result as well.
+// libmTanh writes Tanh of package libm: 1 - 2/(e^2a - 1 + 2) or, for a = |x| below 1, -t/(t+2) with
+// t = e^-2a - 1. The branches of Expm1 differ in constants, which are looked up here, so that the
+// code does not branch. From k = 23 on, Expm1 adds in another order. Its bits do not reach the
+// result, since results beyond the limit are 1 as well.
 func (a *asm) libmTanh() {
 	table := a.StaticGlobal("libmTanh")
 	a.DataAttributes(attr.RODATA | attr.NOPTR)
@@ -105,7 +108,7 @@ func (a *asm) libmTanh() {
 		x, abs := a.ZMM(), a.ZMM()
 		a.loadFloats(at(src, off), mask, x)
 		a.VPANDD_BCST(num(tanhNoSign), x, abs)
-		a.VMINPS(abs, top, abs)                               // what is no number stays such
+		a.VMINPS(abs, top, abs)                               // what is NaN stays such
 		a.VCMPPS_BCST(operand.U8(29), num(tanhOne), abs, big) // at least 1
 		a.KNOTW(big, small)
 		// y = 2a or -2a.
@@ -198,7 +201,8 @@ func (e *expm1) of(y, k reg.VecVirtual) reg.VecVirtual {
 	a.VMULPS(y, f, f)
 	a.VSUBPS(c, f, f)
 	a.VSUBPS(hxs, f, f)
-	// 2^k·(y-f), with what makes it e^y - 1 added before, after, or both: products with powers of two are exact.
+	// 2^k·(y-f), with what makes it e^y - 1 added before, after, or both: products with powers of
+	// two are exact.
 	a.VSUBPS(f, y, y)
 	a.VADDPS(pick(2), y, y)
 	power := pick(3)
@@ -206,7 +210,8 @@ func (e *expm1) of(y, k reg.VecVirtual) reg.VecVirtual {
 	return power
 }
 
-// libmElu writes e^x - 1 of package libm where x is negative, and x elsewhere. What is cut off has -1 for a result as well.
+// libmElu writes e^x - 1 of package libm where x is negative, and x elsewhere. What is cut off
+// has -1 for a result as well.
 func (a *asm) libmElu(table operand.Mem) {
 	var ks [32]int
 	for i := range ks {

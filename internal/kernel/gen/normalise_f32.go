@@ -5,7 +5,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// rows are loops over a row of float32 that add up in float64, and what normalisations do with the sums.
+// rows are loops over a row of float32 that add up in float64, and what normalisations do with
+// the sums.
 func rows(a *asm) {
 	a.rowSum("rowSum", "func(src *float32, n int) float64", func(x, sum reg.VecVirtual) { a.VADDPD(x, sum, sum) })
 	a.rowSum("rowSquares", "func(src *float32, n int, mean float64) float64", nil)
@@ -18,8 +19,9 @@ func rows(a *asm) {
 	a.layerRows(true)
 }
 
-// orderedSums writes the sums of eight rows of n values, a multiple of 4, step bytes apart, each in the order of its
-// values: four columns at a time, turned round so that a column is a register.
+// orderedSums writes the sums of eight rows of n values, a multiple of 4, step bytes apart, each
+// in the order of its values: four columns at a time, turned round so that a column is a
+// register.
 func (a *asm) orderedSums() {
 	a.function("orderedSumsAVX2", "func(sums, src *float32, step, n int)")
 	sums := a.Load(a.Param("sums"), a.GP64())
@@ -63,7 +65,8 @@ func (a *asm) orderedSums() {
 	a.RET()
 }
 
-// rowSum adds up f of n values, a multiple of 8; without f the squares of what they are above the mean.
+// rowSum adds up f of n values, a multiple of 8; without f the squares of what they are above the
+// mean.
 func (a *asm) rowSum(name, sig string, f func(x, sum reg.VecVirtual)) {
 	a.function(name+"AVX2", sig)
 	src := a.Load(a.Param("src"), a.GP64())
@@ -173,8 +176,9 @@ func (a *asm) roots() {
 	a.RET()
 }
 
-// layerRows writes rows of n values, a multiple of 16, to dst: what they are above their mean, divided by their standard deviation, times
-// gamma, plus beta. per is one divided by n; eps is added to the variance. All but the last product and sum are float64.
+// layerRows writes rows of n values, a multiple of 16, to dst: what they are above their mean,
+// divided by their standard deviation, times gamma, plus beta. per is one divided by n; eps is
+// added to the variance. All but the last product and sum are float64.
 func (a *asm) layerRows(zero bool) {
 	if zero {
 		a.function("meanSquareRowsAVX512", "func(dst, src, gamma *float32, rows, n int, per, eps float64)")

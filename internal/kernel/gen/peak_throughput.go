@@ -3,7 +3,7 @@ package main
 import "github.com/mmcloughlin/avo/operand"
 
 // peaks writes loops that do nothing but multiply and add, with as many sums at a time as
-// hide how long one takes: what no product of matrices can exceed.
+// hide how long one takes: what no matrix multiplication can exceed.
 func peaks(a *asm) {
 	for _, w := range []width{ymm, zmm} {
 		x, y := w.reg(w.regs-1), w.reg(w.regs-2)

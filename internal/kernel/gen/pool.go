@@ -8,7 +8,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// pools writes loops of pooling windows over 8-bit numbers: down the lines of a picture first, then along.
+// pools writes loops of pooling windows over 8-bit numbers: down the lines of an image first,
+// then along.
 func pools(a *asm) {
 	for _, signed := range []bool{false, true} {
 		a.addBytes(signed)
@@ -65,8 +66,9 @@ func (a *asm) addFloats() {
 	a.RET()
 }
 
-// several runs body for four registers of each values at a time, then for one at a time, then with a mask for those that are left of n. body
-// begins its labels with the name that it is given; pointers go on with what was done.
+// several runs body for four registers of each values at a time, then for one at a time, then
+// with a mask for those that are left of n. body begins its labels with the name that it is
+// given; pointers go on with what was done.
 func (a *asm) several(n reg.Register, each int, body func(name string, vecs int, mask reg.Register), pointers ...reg.Register) {
 	a.Label("wide")
 	a.CMPQ(n, operand.U32(uint32(4*each)))
@@ -113,8 +115,10 @@ func (a *asm) masked(name string, n reg.Register, each int, body func(mask reg.R
 	a.Label(name + "_end")
 }
 
-// chains runs body on n numbers, each at a time and several such together, whose instructions take turns: one alone, in which all waits for what comes
-// before, leaves the processor little to do. body gets how many numbers of four bytes lie before its own, and which of those together it is.
+// chains runs body on n numbers, each at a time and several such together, whose instructions are
+// interleaved: one alone, in which all waits for what comes before, leaves the processor little
+// to do. body gets how many numbers of four bytes lie before its own, and which of those together
+// it is.
 func (a *asm) chains(name string, n reg.Register, each, together int, body func(off, chain int, mask reg.Register), steps ...step) {
 	a.Label(name + "_together")
 	a.SUBQ(operand.U32(uint32(each*together)), n)
@@ -133,7 +137,7 @@ func (a *asm) chains(name string, n reg.Register, each, together int, body func(
 	a.masked(name, n, each, func(mask reg.Register) { body(0, 0, mask) }, steps...)
 }
 
-// takeTurns writes the instructions of bodies in turns.
+// takeTurns writes the instructions of bodies alternately.
 func (a *asm) takeTurns(bodies ...func()) {
 	file, _ := a.Result() // what is wrong is found at the end
 	all := file.Functions()
@@ -302,8 +306,9 @@ func (a *asm) largestTaps(codes string) {
 	})
 }
 
-// averageTaps writes at each place the sum of taps that lie tap bytes apart, divided and rounded, halves away from
-// zero: the quotient of numbers below 2^24 never rounds up to a whole one that it does not reach.
+// averageTaps writes at each place the sum of taps that lie tap bytes apart, divided and rounded,
+// halves away from zero: the quotient of numbers below 2^24 never rounds up to a whole one that
+// it does not reach.
 func (a *asm) averageTaps() {
 	a.function("averageTapsAVX512", "func(dst *byte, stepDst int, src *int32, stepSrc, tap, taps, places, n int, by, half float32, lo, hi int32)")
 	tap := a.Load(a.Param("tap"), a.GP64())

@@ -6,8 +6,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// scales writes loops between codes or sums and real numbers that have registers of 512 bits: they take any number of
-// elements.
+// scales writes loops between codes or sums and real numbers that have registers of 512 bits:
+// they take any number of elements.
 func (a *asm) scales() {
 	a.addScaled()
 	a.nonzeros()
@@ -30,8 +30,8 @@ func (a *asm) scales() {
 	}
 }
 
-// quantise16 writes codes of 16 bits: src/scale, limited and rounded to even, plus zero. What is no number becomes the lower limit. With away ties go
-// away from zero, and what is no number becomes zero.
+// quantise16 writes codes of 16 bits: src/scale, limited and rounded to even, plus zero. What is
+// NaN becomes the lower limit. With away ties go away from zero, and what is NaN becomes zero.
 func (a *asm) quantise16(away bool) {
 	name := "quantise16AVX512"
 	if away {
@@ -44,7 +44,8 @@ func (a *asm) quantise16(away bool) {
 	scale, lo, hi, zero := a.spread512("scale"), a.spread512("lo"), a.spread512("hi"), a.spread512("zero")
 	var sign, half reg.VecVirtual
 	if away {
-		// A half itself, added before the rest is cut off, would carry what is just below one half up.
+		// A half itself, added before the rest is cut off, would carry what is just below one
+		// half up.
 		sign, half = a.number512(1<<31), a.number512(0x3effffff)
 	}
 	a.masked("words", n, 16, func(mask reg.Register) {
@@ -144,8 +145,9 @@ func (a *asm) storeFloats(x, mask reg.Register, m operand.Mem) {
 	}
 }
 
-// scaleRows writes rows of n sums times the weight of their column times scale, or that of their row where there are scales, in this order or
-// (together) the sum times the product of both, plus the bias of the column, if there is one. Steps are in bytes.
+// scaleRows writes rows of n sums times the weight of their column times scale, or that of their
+// row where there are scales, in this order or (together) the sum times the product of both, plus
+// the bias of the column, if there is one. Steps are in bytes.
 func (a *asm) scaleRows(together bool) {
 	name := "scaleRows"
 	if together {
@@ -209,8 +211,9 @@ func (a *asm) scaleRows(together bool) {
 // scaledColumns is how many registers of sums addScaled keeps at a time.
 const scaledColumns = 4
 
-// addScaled adds ((w·x)·scales)·scale, rounded after each step, to n sums, for count values of x in order: the weights of x[i] are those of row
-// places[i], rows step apart. Sums stay in registers meanwhile.
+// addScaled adds ((w·x)·scales)·scale, rounded after each step, to n sums, for count values of x
+// in order: the weights of x[i] are those of row places[i], rows step apart. Sums stay in
+// registers meanwhile.
 func (a *asm) addScaled() {
 	a.function("addScaledAVX512", "func(dst, w, scales *float32, n int, x *float32, places *int32, count, step int, scale float32)")
 	dst := a.Load(a.Param("dst"), a.GP64())
@@ -272,7 +275,8 @@ func (a *asm) addScaled() {
 	a.RET()
 }
 
-// nonzeros writes the values that are not zero, and their places, with up to 15 of no meaning behind them, and returns how many there are.
+// nonzeros writes the values that are not zero, and their places, with up to 15 of no meaning
+// behind them, and returns how many there are.
 func (a *asm) nonzeros() {
 	a.function("nonzerosAVX512", "func(values *float32, places *int32, x *float32, n int) int")
 	values := a.Load(a.Param("values"), a.GP64())
@@ -287,7 +291,7 @@ func (a *asm) nonzeros() {
 	a.masked("values", n, 16, func(mask reg.Register) {
 		v, where := a.ZMM(), a.ZMM()
 		a.loadFloats(at(x, 0), mask, v)
-		a.VCMPPS(operand.U8(4), zero, v, reg.K2) // what is no number is not zero
+		a.VCMPPS(operand.U8(4), zero, v, reg.K2) // what is NaN is not zero
 		a.VCOMPRESSPS_Z(v, reg.K2, v)
 		a.VPCOMPRESSD_Z(place, reg.K2, where)
 		a.VMOVUPS(v, operand.Mem{Base: values, Index: total, Scale: 4})
@@ -312,8 +316,8 @@ func (a *asm) sixteenPlaces() operand.Mem {
 	return m
 }
 
-// curve16 writes the curves of simd.Curve16: of (x·mul + round) >> shift the size finds a line of the table, with its value in the lower 16 bits and
-// its rise in the upper ones.
+// curve16 writes the curves of simd.Curve16: of (x·mul + round) >> shift the size finds a line of
+// the table, with its value in the lower 16 bits and its rise in the upper ones.
 func (a *asm) curve16() {
 	a.function("curve16AVX512", "func(dst, src *int16, n int, table *uint32, mul, round, shift, bits, mask, above, below, out int32)")
 	dst := a.Load(a.Param("dst"), a.GP64())
@@ -355,7 +359,8 @@ func (a *asm) curve16() {
 	a.RET()
 }
 
-// quantiseRow writes codes of 8 bits: src·mul, limited, rounded with ties away from zero, plus zero.
+// quantiseRow writes codes of 8 bits: src·mul, limited, rounded with ties away from zero, plus
+// zero.
 func (a *asm) quantiseRow() {
 	a.function("quantiseRowAVX512", "func(dst *byte, src *float32, n int, mul, lo, hi float32, zero int32)")
 	dst := a.Load(a.Param("dst"), a.GP64())
@@ -370,7 +375,8 @@ func (a *asm) quantiseRow() {
 	a.RET()
 }
 
-// codesBy is what numbers become codes by: times mul, between lo and hi, half a unit of their sign more (see awayMasks), cut off, plus zero.
+// codesBy is what numbers become codes by: times mul, between lo and hi, half a unit of their
+// sign more (see awayMasks), cut off, plus zero.
 type codesBy struct{ mul, lo, hi, zero, sign, half reg.Register }
 
 // codesAway makes codes of 16 numbers, of those that mask has where it is not nil.

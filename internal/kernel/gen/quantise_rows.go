@@ -7,10 +7,11 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// quantiseRows writes codes of 8 bits of rows of n numbers, each with the scale and the zero point of its own range, which has zero in it, and
-// returns how many rows it did: it stops at one whose range is nothing, or not finite, or whose scale has no inverse.
-// Codes are less than 256 by their scale, rounded with ties away from zero, plus the zero point and plus. Those of even rows have a range that
-// is the same on both sides of zero, where their zero point is.
+// quantiseRows writes codes of 8 bits of rows of n numbers, each with the scale and the zero
+// point of its own range, which has zero in it, and returns how many rows it did: it stops at one
+// whose range is nothing, or not finite, or whose scale has no inverse. Codes are less than 256
+// by their scale, rounded with ties away from zero, plus the zero point and plus. Those of even
+// rows have a range that is the same on both sides of zero, where their zero point is.
 func (a *asm) quantiseRows(even bool) {
 	name := "quantiseRowsAVX512"
 	if even {
@@ -22,7 +23,8 @@ func (a *asm) quantiseRows(even bool) {
 	scales, zeros := a.Load(a.Param("scales"), a.GP64()), a.Load(a.Param("zeros"), a.GP64())
 	done, p, left := a.GP64(), a.GP64(), a.GP64()
 	a.XORQ(done, done)
-	by := codesBy{sign: a.number512(1 << 31), half: a.number512(0x3effffff), mul: a.ZMM()} // see awayMasks
+	// see awayMasks
+	by := codesBy{sign: a.number512(1 << 31), half: a.number512(0x3effffff), mul: a.ZMM()}
 	rowScale := a.rowScale
 	if even {
 		by.lo, by.hi, by.zero = a.number512(math.Float32bits(-127)), a.number512(math.Float32bits(127)), a.spread512("plus")
@@ -83,10 +85,12 @@ func (a *asm) stopInfinite(x reg.Register) {
 	a.JP(operand.LabelRef("stop"))
 }
 
-// rowScaler writes the scale and the zero point of a row by the ends and the width of its range, and what its codes are made by.
+// rowScaler writes the scale and the zero point of a row by the ends and the width of its range,
+// and what its codes are made by.
 type rowScaler func(lo, hi, width, scales, zeros reg.Register)
 
-// evenScale is the rowScaler of even rows: their scale is the 127th part of what is farthest from zero.
+// evenScale is the rowScaler of even rows: their scale is the 127th part of what is farthest from
+// zero.
 func (a *asm) evenScale(by *codesBy) rowScaler {
 	parts := a.number512(math.Float32bits(127)).AsX()
 	return func(lo, hi, _, scales, zeros reg.Register) {

@@ -7,7 +7,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// sums writes what folds float32 in float64, and float64: sums of numbers, of their squares and of their magnitudes, and products.
+// sums writes what folds float32 in float64, and float64: sums of numbers, of their squares and
+// of their magnitudes, and products.
 func sums(a *asm) {
 	for _, w := range []width{ymm, zmm} {
 		for _, k := range []string{"sum", "square", "size", "product"} {
@@ -32,7 +33,8 @@ func sums(a *asm) {
 	}
 }
 
-// addProducts adds to n sums the products of k numbers with the lines of a matrix, all of a type of some bytes.
+// addProducts adds to n sums the products of k numbers with the lines of a matrix, all of a type
+// of some bytes.
 func (a *asm) addProducts(name, kind string, size int) {
 	a.function("add"+name+"AVX512", "func(dst, x *"+kind+", stepX int, lines *"+kind+", step, k, n int)")
 	load := func(name string) reg.Register { return a.Load(a.Param(name), a.GP64()) }
@@ -174,7 +176,8 @@ type fold struct {
 // each is the number of float64 in a register.
 func (f *fold) each() int { return f.w.floats / 2 }
 
-// source is the type of the numbers, with what names of functions have for it, and the size of a register's worth of them.
+// source is the type of the numbers, with what names of functions have for it, and the size of a
+// register's worth of them.
 func (f *fold) source() (kind, name string, size int) {
 	if f.doubles {
 		return "float64", "Doubles", f.w.bytes()
@@ -324,7 +327,8 @@ func (f *fold) lines() {
 	f.RET()
 }
 
-// row writes the result of n numbers, without masks a multiple of 8; squares are those of what is above the mean.
+// row writes the result of n numbers, without masks a multiple of 8; squares are those of what is
+// above the mean.
 func (f *fold) row() {
 	mean := ""
 	if f.kind == "square" && !f.doubles {

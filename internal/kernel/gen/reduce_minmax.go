@@ -49,7 +49,8 @@ type extreme struct {
 	same func(ops ...operand.Op) // compares; nil for integers
 }
 
-// join makes acc the extreme of it and of x. What is no number in acc stays; of x it wins, and of two equals that of x.
+// join makes acc the extreme of it and of x. What is NaN in acc stays; of x it wins, and of two
+// equals that of x.
 func (e *extreme) join(x operand.Op, acc, mask reg.Register) {
 	if e.same != nil {
 		const ordered = 7

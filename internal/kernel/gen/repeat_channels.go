@@ -5,8 +5,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// repeats write each of neighbouring values several times: a register of them, one register of results after the other, whose places in it
-// are given.
+// repeats write each of neighbouring values several times: a register of them, one register of
+// results after the other, whose places in it are given.
 func repeats(a *asm) {
 	for n := 1; n <= 8; n++ {
 		a.groupLanes(n)
@@ -41,8 +41,10 @@ func (a *asm) repeat(name, value, number string, permute func(places, values, to
 	a.RET()
 }
 
-// groupLanes writes for each of so many positions, step bytes apart in src, registers of the values that 16 results of groups take of it: one for each
-// of the n channels of a group, whose values lie at the places of the table that belongs to it. mask tells which values there are to read.
+// groupLanes writes for each of so many positions, step bytes apart in src, registers of the
+// values that 16 results of groups take of it: one for each of the n channels of a group, whose
+// values lie at the places of the table that belongs to it. mask tells which values there are to
+// read.
 func (a *asm) groupLanes(n int) {
 	a.function(label("groupLanes%dAVX512", n), "func(dst, src *float32, step int, places *int32, positions int, mask uint32)")
 	dst := a.Load(a.Param("dst"), a.GP64())

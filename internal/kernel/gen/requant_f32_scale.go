@@ -7,7 +7,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// codes512 makes the loops over codes of 8 bits that have registers of 512 bits: they take any number of elements.
+// codes512 makes the loops over codes of 8 bits that have registers of 512 bits: they take any
+// number of elements.
 func (a *asm) codes512() {
 	order := a.turnOrder()
 	a.function("quantiseAVX512", "func(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)")
@@ -37,16 +38,17 @@ func (a *asm) codes512() {
 	}
 }
 
-// codePacker narrows rounded numbers to codes of 8 bits with saturation: registers of 16, up to four, to one. Codes without a sign are
-// computed less 128, which sign turns back.
+// codePacker narrows rounded numbers to codes of 8 bits with saturation: registers of 16, up to
+// four, to one. Codes without a sign are computed less 128, which sign turns back.
 type codePacker struct {
 	a                                 *asm
 	most, zero, lo, hi, sign, byGroup reg.VecVirtual
 	small                             bool
 }
 
-// rescaleParams are the parameters of loops that rescale: small says that no scale is as large as a half, so that no product leaves 32 bits;
-// others are limited to most before they are rounded. What is below becomes the least number.
+// rescaleParams are the parameters of loops that rescale: small says that no scale is as large as
+// a half, so that no product leaves 32 bits; others are limited to most before they are rounded.
+// What is below becomes the least number.
 const rescaleParams = "func(dst *byte, stepDst int, src *int32, stepSrc, rows, n int, scales *float32, bias *int32, most float32, zero, lo, hi, sign int32)"
 
 func (a *asm) codePacker(order operand.Mem, small bool) *codePacker {
@@ -68,7 +70,7 @@ func (a *asm) codePacker(order operand.Mem, small bool) *codePacker {
 	return p
 }
 
-// round makes whole numbers of sums with their bias.
+// round makes integers of sums with their bias.
 func (p *codePacker) round(x, scale reg.Register) {
 	a := p.a
 	a.VCVTDQ2PS(x, x)
@@ -117,7 +119,8 @@ func (a *asm) rescaling(name string, order operand.Mem, small bool) *rescaling {
 	return q
 }
 
-// rescaleRows writes the codes of (src + bias)·scale for rows, each of which has a bias and a scale.
+// rescaleRows writes the codes of (src + bias)·scale for rows, each of which has a bias and a
+// scale.
 func (a *asm) rescaleRows(order operand.Mem, small bool) {
 	q := a.rescaling("rescaleRows", order, small)
 	to, stepDst, from, stepSrc := q.dst, q.stepDst, q.src, q.stepSrc
@@ -177,7 +180,8 @@ func (a *asm) rescaleRows(order operand.Mem, small bool) {
 	a.RET()
 }
 
-// rescaleColumns is rescaleRows for rows of n columns, each of which has a bias and a scale: 32 columns at a time, or as many as there are.
+// rescaleColumns is rescaleRows for rows of n columns, each of which has a bias and a scale: 32
+// columns at a time, or as many as there are.
 func (a *asm) rescaleColumns(order operand.Mem, small bool) {
 	q := a.rescaling("rescaleColumns", order, small)
 	dst, stepDst, src, stepSrc := q.dst, q.stepDst, q.src, q.stepSrc
@@ -242,8 +246,9 @@ func (a *asm) rescaleColumns(order operand.Mem, small bool) {
 	a.RET()
 }
 
-// turnBytes writes n columns of 16 rows of bytes as n rows of 16. Each of four rounds interleaves the bytes of rows that lie half of
-// all rows apart: that moves the highest bit of a byte's row to the lowest of its column, and the highest one of the column to the row.
+// turnBytes writes n columns of 16 rows of bytes as n rows of 16. Each of four rounds interleaves
+// the bytes of rows that lie half of all rows apart: that moves the highest bit of a byte's row
+// to the lowest of its column, and the highest one of the column to the row.
 func (a *asm) turnBytes() {
 	a.function("turnBytesAVX512", "func(dst *byte, stepDst int, src *byte, stepSrc, n int)")
 	dst := a.Load(a.Param("dst"), a.GP64())
@@ -410,10 +415,12 @@ func (a *asm) spread512(name string) reg.VecVirtual {
 	return v
 }
 
-// divide lets the numbers be divided. A division takes the processor as long as all else, so numbers are multiplied by the
-// inverse, and divided only where that could be rounded to another code: the product is off by 1.5·2^-23 of itself at most, which
-// for codes of 8 bits, 383 from their zero point at most, is less than 2^-13; so it is in doubt where it lies so near to the
-// middle of two codes. That holds for divisors whose inverse is a normal number; with others all is in doubt.
+// divide lets the numbers be divided. A division takes the processor as long as all else, so
+// numbers are multiplied by the inverse, and divided only where that could be rounded to another
+// code: the product is off by 1.5·2^-23 of itself at most, which for codes of 8 bits, 383 from
+// their zero point at most, is less than 2^-13; so it is in doubt where it lies so near to the
+// middle of two codes. That holds for divisors whose inverse is a normal number; with others all
+// is in doubt.
 func (w *codeWriter) divide(by reg.VecVirtual) {
 	a := w.a
 	w.by, w.inverse, w.doubt = by, a.ZMM(), a.ZMM()
@@ -421,14 +428,15 @@ func (w *codeWriter) divide(by reg.VecVirtual) {
 	a.VDIVPS(by, one, w.inverse)
 	size := a.ZMM()
 	a.VPANDD(a.number512(1<<31-1), by, size)
-	// Biased exponents of 2 to 252 as whole numbers: the inverse's are then of 1 to 252.
+	// Biased exponents of 2 to 252 as integers: the inverse's are then of 1 to 252.
 	a.VPSUBD(a.number512(2<<23), size, size)
 	a.VPCMPUD(operand.U8(1), a.number512(251<<23), size, reg.K2)
 	a.VMOVAPS_Z(a.number512(math.Float32bits(0.5-1.0/(1<<13))), reg.K2, w.doubt)
 }
 
-// guesses is divide for numbers of which guess knows about what they are when they have been divided: those in doubt are computed as they are
-// defined. Guesses are limited as codes, with a sign or without.
+// guesses is divide for numbers of which guess knows about what they are when they have been
+// divided: those in doubt are computed as they are defined. Guesses are limited as codes, with a
+// sign or without.
 func (w *codeWriter) guesses(by, doubt reg.VecVirtual, signed bool, guess func(off int, x reg.VecVirtual)) {
 	a := w.a
 	w.by, w.doubt, w.signed, w.guess = by, doubt, signed, guess
@@ -444,7 +452,7 @@ func (w *codeWriter) guesses(by, doubt reg.VecVirtual, signed bool, guess func(o
 	a.VPBROADCASTW(w.zero.AsX(), w.words)
 }
 
-// codes narrows whole numbers of guesses to codes.
+// codes narrows integers of guesses to codes.
 func (w *codeWriter) codes(r [4]reg.VecVirtual) {
 	a := w.a
 	for i := 0; i < 4; i += 2 {
@@ -472,8 +480,9 @@ func (a *asm) number512(bits uint32) reg.VecVirtual {
 	return v
 }
 
-// write stores the codes of n numbers, 64 at a time, then up to 16; value gives 16 of them, off bytes of 32-bit
-// elements on, those of a mask alone where there is one. What is no number becomes the lower limit.
+// write stores the codes of n numbers, 64 at a time, then up to 16; value gives 16 of them, off
+// bytes of 32-bit elements on, those of a mask alone where there is one. What is NaN becomes the
+// lower limit.
 func (w *codeWriter) write(n reg.Register, value func(off int, mask reg.Register) reg.VecVirtual, steps ...step) {
 	a := w.a
 	limit := func(x reg.VecVirtual) {
@@ -507,7 +516,7 @@ func (w *codeWriter) write(n reg.Register, value func(off int, mask reg.Register
 			exact(64*i, nil, x)
 		}
 	} else {
-		// The largest distance from a whole number.
+		// The largest distance from a integer.
 		far := a.ZMM()
 		for i, x := range r {
 			y := far

@@ -8,8 +8,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// requantises writes the requantisation of rows for multipliers of 2^30 and more whose shifts go to the right by
-// 1 to 20, and sums of at most 2^30: see requantiseRows.
+// requantises writes the requantisation of rows for multipliers of 2^30 and more whose shifts go
+// to the right by 1 to 20, and sums of at most 2^30: see requantiseRows.
 func requantises(a *asm) {
 	a.requantise16(false)
 	a.requantise16(true)
@@ -28,9 +28,11 @@ func requantises(a *asm) {
 	}
 }
 
-// requantise16 writes rows of n channels of (sum + bias)·mul/2^down, rounded with half, plus zero, between lo and hi, in 64 bits of which 32
-// count from the shift on. Sums are those of parts, each as far from the last as stepParts says, and are read to a multiple of 16; all but the
-// last low of them count 256 times where low is less than parts, and not 0. With halves they are floats, and whole numbers: 256 times the first part and the second.
+// requantise16 writes rows of n channels of (sum + bias)·mul/2^down, rounded with half, plus
+// zero, between lo and hi, in 64 bits of which 32 count from the shift on. Sums are those of
+// parts, each as far from the last as stepParts says, and are read to a multiple of 16; all but
+// the last low of them count 256 times where low is less than parts, and not 0. With halves they
+// are floats, and integers: 256 times the first part and the second.
 func (a *asm) requantise16(halves bool) {
 	if halves {
 		a.function("requantiseHalvesAVX512", "func(dst *int16, stepDst int, sums *float32, stepSums, rows, n, stepParts int, scales *int64, zero, lo, hi int32)")
@@ -121,7 +123,8 @@ func (a *asm) requantise16(halves bool) {
 	a.RET()
 }
 
-// halves takes 16-bit numbers apart: their upper 8 bits, with the sign, and the lower ones, as floats.
+// halves takes 16-bit numbers apart: their upper 8 bits, with the sign, and the lower ones, as
+// floats.
 func (a *asm) halves() {
 	a.function("halvesAVX512", "func(upper, lower *float32, src *int16, n int)")
 	upper := a.Load(a.Param("upper"), a.GP64())
@@ -172,7 +175,8 @@ func (a *asm) apart() {
 	a.RET()
 }
 
-// weave writes pairs of lines of n words, step bytes apart, as pairs of words, cols a line of which those from n on are 0.
+// weave writes pairs of lines of n words, step bytes apart, as pairs of words, cols a line of
+// which those from n on are 0.
 func (a *asm) weave() {
 	a.function("weaveAVX512", "func(dst *int16, cols int, src *int16, step, n, pairs int)")
 	load := func(name string) reg.Register { return a.Load(a.Param(name), a.GP64()) }
@@ -209,7 +213,8 @@ func (a *asm) weave() {
 	a.RET()
 }
 
-// lostWords returns the bits, of any of n words, that are others in what their lower bytes stand for.
+// lostWords returns the bits, of any of n words, that are others in what their lower bytes stand
+// for.
 func (a *asm) lostWords() {
 	a.function("lostWordsAVX512", "func(src *int16, n int) uint32")
 	src, n := a.Load(a.Param("src"), a.GP64()), a.Load(a.Param("n"), a.GP64())
@@ -234,10 +239,11 @@ func (a *asm) lostWords() {
 	a.RET()
 }
 
-// requantiseRows quantises blocks of 16 to 64 channels, or the last one, which may lack some. Sums get 2^31 added, so
-// that they have no sign and can be multiplied by twice the multiplier, which has 32 bits. Of the product the
-// upper half is wanted. Before it is cut off, a number is added that rounds it to the nearest, takes the 2^31 away,
-// and has half of the last shift and the zero point in it: see quantiseSums. The loops of fused rounding take scales for twice the
+// requantiseRows quantises blocks of 16 to 64 channels, or the last one, which may lack some.
+// Sums get 2^31 added, so that they have no sign and can be multiplied by twice the multiplier,
+// which has 32 bits. Of the product the upper half is wanted. Before it is cut off, a number is
+// added that rounds it to the nearest, takes the 2^31 away, and has half of the last shift and
+// the zero point in it: see quantiseSums. The loops of fused rounding take scales for twice the
 // multipliers, what is added for shifts, and what sums begin with for the bias: see fuseSums.
 func (a *asm) requantiseRows(regs int, round string, last bool, byColumn operand.Mem) {
 	up, fused := round == "Up", round == "Fused"
@@ -405,7 +411,8 @@ func (a *asm) requantiseRows(regs int, round string, last bool, byColumn operand
 	a.RET()
 }
 
-// channels are the numbers of the channels in a register: see quantiseSums; of fused ones the scale, what is added, as half, and what sums begin with.
+// channels are the numbers of the channels in a register: see quantiseSums; of fused ones the
+// scale, what is added, as half, and what sums begin with.
 type channels struct{ twice, twiceOdd, half, halfOdd, bias reg.VecVirtual }
 
 // fusedWhole is the float that fused zeros are, see simd.Fused.
@@ -417,11 +424,12 @@ func (a *asm) fuseSums(v, scale reg.Register, add, zero operand.Op) {
 	a.VPSUBD(zero, v, v)
 }
 
-// quantiseSums multiplies sums v, which have 2^31 added; odd is then to be shifted to the right by 1 to 20. twice is
-// twice the multipliers, twiceOdd those of every other channel, half and halfOdd are added to the products before their
-// lower 32 bits are cut off. evens chooses every other channel. Ties go away from zero: a negative sum has one less,
-// which half and halfOdd take from all, and which others get back; not so where limits let no result below the zero
-// point through (up). twice, twiceOdd, half and halfOdd may be memory.
+// quantiseSums multiplies sums v, which have 2^31 added; odd is then to be shifted to the right
+// by 1 to 20. twice is twice the multipliers, twiceOdd those of every other channel, half and
+// halfOdd are added to the products before their lower 32 bits are cut off. evens chooses every
+// other channel. Ties go away from zero: a negative sum has one less, which half and halfOdd take
+// from all, and which others get back; not so where limits let no result below the zero point
+// through (up). twice, twiceOdd, half and halfOdd may be memory.
 func (a *asm) quantiseSums(v, even, odd reg.Register, evens reg.OpmaskPhysical, twice, twiceOdd, half, halfOdd operand.Op, up bool) {
 	a.VPMULUDQ(twice, v, even)
 	a.VPSRLQ(operand.U8(32), v, odd)

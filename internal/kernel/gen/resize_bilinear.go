@@ -5,8 +5,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// resizes writes the bilinear interpolation of TFLite along a line, from two lines that have been weighted already, or from one that has
-// been put together, position by position over n channels that lie side by side.
+// resizes writes the bilinear interpolation of TFLite along a line, from two lines that have been
+// weighted already, or from one that has been put together, position by position over n channels
+// that lie side by side.
 func resizes(a *asm) {
 	a.mixBytes()
 	a.acrossFloats()
@@ -17,8 +18,8 @@ func resizes(a *asm) {
 // Fields of simd.Between.
 const betweenBase, betweenIn, betweenOut, betweenLo, betweenHi, betweenLeft, betweenRight, betweenSize = 0, 8, 12, 16, 80, 144, 208, 272
 
-// betweenFloats writes blocks of 16 values of lines, each the sum of two of 32 neighbours of a line times their weights: products and
-// sums are rounded apart.
+// betweenFloats writes blocks of 16 values of lines, each the sum of two of 32 neighbours of a
+// line times their weights: products and sums are rounded apart.
 func (a *asm) betweenFloats() {
 	a.function("betweenFloatsAVX512", "func(dst *float32, stepDst int, src *float32, stepSrc, lines int, blocks *Between, count int)")
 	dst := a.Load(a.Param("dst"), a.GP64())
@@ -71,7 +72,8 @@ func (a *asm) betweenFloats() {
 // Fields of simd.Tap.
 const tapLo, tapHi, tapLeft, tapRight, tapSize = 0, 4, 8, 12, 16
 
-// across runs body for each position: places of what it lies between, in bytes, with the weights of both in all lanes.
+// across runs body for each position: places of what it lies between, in bytes, with the weights
+// of both in all lanes.
 func (a *asm) across(taps, count, channels reg.Register, dst reg.Register, size int, body func(lo, hi reg.Register, left, right reg.VecVirtual, to reg.Register, mask reg.Register)) {
 	lo, hi, to, n := a.GP64(), a.GP64(), a.GP64(), a.GP64()
 	left, right := a.ZMM(), a.ZMM()
@@ -95,7 +97,8 @@ func (a *asm) across(taps, count, channels reg.Register, dst reg.Register, size 
 	a.RET()
 }
 
-// acrossFloats writes top·left + bottom·left + top·right + bottom·right + 0, the former two from lo, the latter from hi.
+// acrossFloats writes top·left + bottom·left + top·right + bottom·right + 0, the former two from
+// lo, the latter from hi.
 func (a *asm) acrossFloats() {
 	a.function("acrossFloatsAVX512", "func(dst, top, bottom *float32, taps *Tap, count, channels int)")
 	dst := a.Load(a.Param("dst"), a.GP64())
@@ -150,7 +153,8 @@ func (a *asm) mixBytes() {
 	a.RET()
 }
 
-// acrossBytes writes (src·left + src·right) / 2^20, from lo and from hi, rounded with ties away from zero.
+// acrossBytes writes (src·left + src·right) / 2^20, from lo and from hi, rounded with ties away
+// from zero.
 func (a *asm) acrossBytes() {
 	a.function("acrossBytesAVX512", "func(dst *byte, src *int32, taps *Tap, count, channels int)")
 	dst := a.Load(a.Param("dst"), a.GP64())

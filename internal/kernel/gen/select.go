@@ -7,8 +7,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// picks writes, for elements of 1, 2, 4 and 8 bytes, those of x where a byte is not zero and those of y elsewhere. Steps are the bytes that x
-// and y advance for each register, 0 for a first element that stands for all.
+// picks writes, for elements of 1, 2, 4 and 8 bytes, those of x where a byte is not zero and
+// those of y elsewhere. Steps are the bytes that x and y advance for each register, 0 for a first
+// element that stands for all.
 func picks(a *asm) {
 	for _, size := range []int{1, 2, 4, 8} {
 		a.pick(size)

@@ -8,8 +8,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Numbers of sines and cosines, float64, in the order of their table: what makes quarters of a turn of x, the way back in two parts, what
-// rounds so that the lowest bits tell the quarter, and the series of both, the last coefficient first.
+// Numbers of sines and cosines, float64, in the order of their table: what makes quarters of a
+// turn of x, the way back in two parts, what rounds so that the lowest bits tell the quarter, and
+// the series of both, the last coefficient first.
 var waveNumbers = []float64{
 	2 / math.Pi, math.Pi / 2, 6.123233995736766e-17, 3 << 51, 1,
 	1. / 362880, -1. / 5040, 1. / 120, -1. / 6,
@@ -26,7 +27,8 @@ const (
 	waveCosine = waveSine + 4*8
 )
 
-// waves writes sines and cosines, of numbers up to 2^30, by their remainders of a quarter of a turn in float64.
+// waves writes sines and cosines, of numbers up to 2^30, by their remainders of a quarter of a
+// turn in float64.
 func waves(a *asm) {
 	table := a.StaticGlobal("waves")
 	a.DataAttributes(attr.RODATA | attr.NOPTR)

@@ -5,8 +5,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// libmWave writes Sin of package libm, or Cos where turn is 1, and returns for how many numbers: it stops at 16 of which one is 120 or more in
-// size, or no number. t has 2/π times 2^24, π/2, the terms of the sine and those of the cosine.
+// libmWave writes Sin of package libm, or Cos where turn is 1, and returns for how many numbers:
+// it stops at 16 of which one is 120 or more in size, or no number. t has 2/π times 2^24, π/2,
+// the terms of the sine and those of the cosine.
 func (a *asm) libmWave() {
 	a.function("libmWaveAVX512", "func(dst, src *float32, n int, turn int32, t *float64) (done int)")
 	dst, src := a.Load(a.Param("dst"), a.GP64()), a.Load(a.Param("src"), a.GP64())

@@ -5,10 +5,11 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// rowSoftmax writes the softmax of rows of 16 values and more that lie side by side: exponentials less the largest of a row, as expSum has them,
-// times the inverse of their sum in float32. What would be less than the least normal number is zero: products that are such take
-// a hundred times as long on some processors. The last register of a row has its last 16 values, of which the first ones may be those of the
-// register before: what is stored by a mask cannot be read soon.
+// rowSoftmax writes the softmax of rows of 16 values and more that lie side by side: exponentials
+// less the largest of a row, as expSum has them, times the inverse of their sum in float32. What
+// would be less than the least normal number is zero: products that are such take a hundred times
+// as long on some processors. The last register of a row has its last 16 values, of which the
+// first ones may be those of the register before: what is stored by a mask cannot be read soon.
 func rowSoftmax(a *asm) {
 	a.function("softmaxRowsAVX512", "func(dst, src *float32, rows, n int, t *SingleTable)")
 	dst, src := a.Load(a.Param("dst"), a.GP64()), a.Load(a.Param("src"), a.GP64())
@@ -75,7 +76,8 @@ func rowSoftmax(a *asm) {
 	a.VMOVAPS(exp(last), last)
 	a.VADDPS(last, sum, reg.K1, sum)
 	a.inAll(sum, a.VADDPS)
-	a.VMULPS(sum, smallest, total) // exponentials below it have results below the least normal number
+	// exponentials below it have results below the least normal number
+	a.VMULPS(sum, smallest, total)
 	a.VDIVPS(sum, c.one, sum)
 	result := func(y reg.VecVirtual) {
 		a.VCMPPS(operand.U8(notLess), total, y, reg.K2)

@@ -5,8 +5,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// softmaxes writes the parts of the softmax of codes of 8 bits: what becomes of a code depends on how far it is below the largest of
-// its row only, so that tables of 256 entries have all that is needed. flip makes codes such without a sign.
+// softmaxes writes the parts of the softmax of codes of 8 bits: what becomes of a code depends on
+// how far it is below the largest of its row only, so that tables of 256 entries have all that is
+// needed. flip makes codes such without a sign.
 func softmaxes(a *asm) {
 	a.largestByte()
 	a.sumBytes()
@@ -76,7 +77,8 @@ func (a *asm) largestByte() {
 	a.RET()
 }
 
-// sumBytes adds up entries of three bytes each, in planes from the lowest byte on, for how far n bytes are below the top.
+// sumBytes adds up entries of three bytes each, in planes from the lowest byte on, for how far n
+// bytes are below the top.
 func (a *asm) sumBytes() {
 	a.function("sumBelowVNNI", "func(src *byte, n int, top, flip uint32, planes *[3][256]uint8) uint64")
 	src := a.Load(a.Param("src"), a.GP64())
@@ -116,8 +118,8 @@ func (a *asm) sumBytes() {
 	a.RET()
 }
 
-// softmaxTable writes n bytes, a multiple of 16: the lower byte of ((by·src + 2^30) / 2^31 + half) / 2^down + lo, at most hi; no
-// number has a sign but lo and hi.
+// softmaxTable writes n bytes, a multiple of 16: the lower byte of ((by·src + 2^30) / 2^31 +
+// half) / 2^down + lo, at most hi; no number has a sign but lo and hi.
 func (a *asm) softmaxTable() {
 	a.function("softmaxTableVNNI", "func(dst *byte, src *int32, n int, by, half, down, lo, hi int32)")
 	dst := a.Load(a.Param("dst"), a.GP64())
@@ -138,7 +140,8 @@ func (a *asm) softmaxTable() {
 		a.VPMULUDQ(by, odd, odd)
 		a.VPADDQ(round, v, v)
 		a.VPADDQ(round, odd, odd)
-		// Less than 2^62, so that the quotients have 31 bits: they are moved to the lower and the upper halves.
+		// Less than 2^62, so that the quotients have 31 bits: they are moved to the lower and the
+		// upper halves.
 		a.VPSRLQ(operand.U8(31), v, v)
 		a.VPADDQ(odd, odd, odd)
 		a.VMOVDQA32(odd, reg.K2, v)

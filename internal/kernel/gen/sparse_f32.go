@@ -177,7 +177,7 @@ func (a *asm) sparseTile(w width, rows, panels int, exact bool) {
 	a.VBROADCASTSS(at(t, sparseMin), spread)
 	a.VBROADCASTSS(at(t, sparseMax), product)
 	each(func(r, v int) {
-		// With the sum last, a sum that is no number stays.
+		// With the sum last, a sum that is NaN stays.
 		a.VMAXPS(sum(r, v), spread, sum(r, v))
 		a.VMINPS(sum(r, v), product, sum(r, v))
 	})

@@ -8,7 +8,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Places of the fields of simd.ExpandTile and simd.ExpandIntTile, in bytes; a test there compares them.
+// Places of the fields of simd.ExpandTile and simd.ExpandIntTile, in bytes; a test there compares
+// them.
 const (
 	expandY = 8 * iota
 	expandX
@@ -18,11 +19,12 @@ const (
 	expandStart
 )
 
-// expandAhead is how many bytes of a list are asked for ahead of those that are read: what fetches lines by itself stops at the end of a page.
+// expandAhead is how many bytes of a list are asked for ahead of those that are read: what
+// fetches lines by itself stops at the end of a page.
 const expandAhead = 1024
 
-// expand multiplies a row by panels of which zeros are left out: bits tell which columns of a step have a value, and the values lie one behind the
-// other.
+// expand multiplies a row by panels of which zeros are left out: bits tell which columns of a
+// step have a value, and the values lie one behind the other.
 func expand(a *asm) {
 	table := a.expandOrder()
 	for _, kind := range []string{"Fused", "Exact"} {
@@ -73,7 +75,8 @@ func (a *asm) expandFloats(kind string) {
 	a.RET()
 }
 
-// expandOrder is a table of eight bytes for each eight bits: which of the values that come next belongs to a column, less than zero for none.
+// expandOrder is a table of eight bytes for each eight bits: which of the values that come next
+// belongs to a column, less than zero for none.
 func (a *asm) expandOrder() operand.Mem {
 	m := a.StaticGlobal("expandOrder")
 	a.DataAttributes(attr.RODATA | attr.NOPTR)
@@ -132,7 +135,8 @@ func (a *asm) expandFloatsAVX2(kind string, table operand.Mem) {
 	a.RET()
 }
 
-// expandInts takes panels of 32 columns of fours of 8-bit weights, by fours of codes without a sign. Sums begin with those of start.
+// expandInts takes panels of 32 columns of fours of 8-bit weights, by fours of codes without a
+// sign. Sums begin with those of start.
 func (a *asm) expandInts() {
 	a.function("expandBytesVNNI", "func(t *ExpandIntTile)")
 	t := a.Load(a.Param("t"), a.GP64())

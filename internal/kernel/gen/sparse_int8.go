@@ -31,7 +31,8 @@ func sparseBytes(a *asm) {
 	a.splitWords()
 }
 
-// splitWords takes fours of 32 positions apart: of rows of 32 words it makes, in their place, four lines of 32 bytes each.
+// splitWords takes fours of 32 positions apart: of rows of 32 words it makes, in their place,
+// four lines of 32 bytes each.
 func (a *asm) splitWords() {
 	byByte := a.turnOrder()
 	apart := a.StaticGlobal("halvesApart")
@@ -88,11 +89,13 @@ type sparseInt struct {
 func (s *sparseInt) sum(r, v int) reg.VecPhysical { return s.w.reg(r*s.vecs + v) }
 func (s *sparseInt) reg(i int) reg.VecPhysical    { return s.w.reg(s.base + i) }
 
-// sparseBytesTile writes the products of fours of 8-bit weights, row after row, or of four rows at a time that have them at the same steps,
-// by a panel of codes without a sign. Where the fours lie together, a panel has the codes of four steps of a position side by side;
-// else it has a line for each step, and four lines are woven into each other in registers: 16 bytes of each at a time,
-// so that sums stand in another order until they are written. dot multiplies and adds fours in one instruction; else every other
-// code is multiplied as a pair of 16 bits, and weights have been taken apart so.
+// sparseBytesTile writes the products of fours of 8-bit weights, row after row, or of four rows
+// at a time that have them at the same steps, by a panel of codes without a sign. Where the fours
+// lie together, a panel has the codes of four steps of a position side by side; else it has a
+// line for each step, and four lines are woven into each other in registers: 16 bytes of each at
+// a time, so that sums stand in another order until they are written. dot multiplies and adds
+// fours in one instruction; else every other code is multiplied as a pair of 16 bits, and weights
+// have been split so.
 func (a *asm) sparseBytesTile(w width, rows int, together, dot bool) {
 	s := &sparseInt{w: w, rows: rows, vecs: 4, together: together, dot: dot}
 	halves := 1

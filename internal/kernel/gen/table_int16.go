@@ -5,7 +5,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// tables16 writes functions of 16-bit numbers by 512 straight pieces, see simd.Table16, and the softmax that is made of them.
+// tables16 writes functions of 16-bit numbers by 512 straight pieces, see simd.Table16, and the
+// softmax that is made of them.
 func tables16(a *asm) {
 	a.table16()
 	a.exps16()
@@ -19,7 +20,8 @@ func (a *asm) pieces() *pieces {
 	return &pieces{a.Load(a.Param("table"), a.GP64()), a.number512(127), a.number512(128), a.number512(64)}
 }
 
-// of makes results of x, 32 bits each: both ends of a piece, two words that lie side by side, times how near they are.
+// of makes results of x, 32 bits each: both ends of a piece, two words that lie side by side,
+// times how near they are.
 func (a *asm) of(t *pieces, x reg.VecVirtual) {
 	line, ends, far := a.ZMM(), a.ZMM(), a.ZMM()
 	a.VPSRAD(operand.U8(7), x, line)
@@ -68,8 +70,8 @@ func (a *asm) table16() {
 	a.RET()
 }
 
-// exps16 writes the results of a table of (src - top) << left times mul in Q0.31, plus add, divided by 2^down, counted from 32767 on, and returns their
-// sum.
+// exps16 writes the results of a table of (src - top) << left times mul in Q0.31, plus add,
+// divided by 2^down, counted from 32767 on, and returns their sum.
 func (a *asm) exps16() {
 	a.function("exps16AVX512", "func(dst, src *int16, n int, table *int16, top, left, mul, add, down int32) int32")
 	dst, src, n := a.Load(a.Param("dst"), a.GP64()), a.Load(a.Param("src"), a.GP64()), a.Load(a.Param("n"), a.GP64())
@@ -116,7 +118,8 @@ func (a *asm) exps16() {
 	a.RET()
 }
 
-// quotients16 multiplies words that are not negative by recip, divides by 2^shift, with half added, and lets nothing above 32767 through.
+// quotients16 multiplies words that are not negative by recip, divides by 2^shift, with half
+// added, and lets nothing above 32767 through.
 func (a *asm) quotients16() {
 	a.function("quotients16AVX512", "func(dst *int16, n int, recip, half, shift int32)")
 	dst, n := a.Load(a.Param("dst"), a.GP64()), a.Load(a.Param("n"), a.GP64())

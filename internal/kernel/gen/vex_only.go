@@ -9,11 +9,13 @@ import (
 	"github.com/mmcloughlin/avo/operand"
 )
 
-// vectorMoves are the moves of SSE that parameters and constants come by, and what AVX has for each.
+// vectorMoves are the moves of SSE that parameters and constants come by, and what AVX has for
+// each.
 var vectorMoves = map[string]string{"MOVD": "VMOVD", "MOVQ": "VMOVQ", "MOVSS": "VMOVSS", "MOVSD": "VMOVSD"}
 
-// withoutSSE is a pass that gives moves of SSE the encoding of AVX: while the upper parts of any register hold something,
-// an instruction in the old encoding takes some 200 clocks on an Intel Xeon (Sapphire and Emerald Rapids). All loops have AVX.
+// withoutSSE is a pass that gives moves of SSE the encoding of AVX: while the upper parts of any
+// register hold something, an instruction in the old encoding takes some 200 clocks on an Intel
+// Xeon (Sapphire and Emerald Rapids). All loops have AVX.
 func withoutSSE(i *ir.Instruction) error {
 	if !slices.ContainsFunc(i.ISA, func(isa string) bool { return strings.HasPrefix(isa, "SSE") }) {
 		return nil

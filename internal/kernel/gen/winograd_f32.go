@@ -5,8 +5,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Winograd's minimal filtering F(4×4, 3×3); see simd.Minimal for the matrices. Numbers of one place of many tiles lie side by side, so
-// that transforms are the same arithmetic on whole registers.
+// Winograd's Winograd filtering F(4×4, 3×3); see simd.Minimal for the matrices. Numbers of one
+// place of many tiles lie side by side, so that transforms are the same arithmetic on whole
+// registers.
 
 // Places in the table of constants, see simd.minimalConstants.
 const (
@@ -51,7 +52,8 @@ func (a *asm) constants(w width, table reg.Register, first int, places ...int) [
 	return out
 }
 
-// minimalRoom says where the numbers of a transform wait for its second half: in registers, as far as there are any, or in memory.
+// minimalRoom says where the numbers of a transform wait for its second half: in registers, as
+// far as there are any, or in memory.
 type minimalRoom struct {
 	a    *asm
 	w    width
@@ -76,7 +78,8 @@ func (r *minimalRoom) get(i int, v reg.VecPhysical) {
 	r.a.VMOVUPS(at(r.room, i*r.w.bytes()), v)
 }
 
-// turnFours exchanges rows and columns of the four by four numbers in each 128 bits of v; t is room.
+// turnFours exchanges rows and columns of the four by four numbers in each 128 bits of v; t is
+// room.
 func (a *asm) turnFours(v, t [4]reg.VecPhysical) {
 	a.VUNPCKLPS(v[1], v[0], t[0])
 	a.VUNPCKHPS(v[1], v[0], t[1])
@@ -88,7 +91,8 @@ func (a *asm) turnFours(v, t [4]reg.VecPhysical) {
 	a.VUNPCKHPD(t[3], t[1], v[3])
 }
 
-// minimalSplit takes lines apart: value 4·t+j of a line goes to place t of frame j, for j from 0 to 5.
+// minimalSplit takes lines apart: value 4·t+j of a line goes to place t of frame j, for j from 0
+// to 5.
 func (a *asm) minimalSplit(w width) {
 	a.function("minimalSplit"+w.set, "func(dst *float32, frame, stepDst int, src *float32, stepSrc, n, lines int, order *int32, next *float32, stepNext int)")
 	dst, frame, stepDst := a.pointer("dst"), a.pointer("frame"), a.pointer("stepDst")
@@ -146,7 +150,8 @@ func (a *asm) minimalSplit(w width) {
 	a.RET()
 }
 
-// minimalInput writes the 36 places of n registers of tiles, which lie place bytes apart, from frames.
+// minimalInput writes the 36 places of n registers of tiles, which lie place bytes apart, from
+// frames.
 func (a *asm) minimalInput(w width) {
 	a.function("minimalInput"+w.set, "func(dst *float32, place int, src *float32, frame, line, n int, room, constants *float32)")
 	dst, place, src := a.pointer("dst"), a.pointer("place"), a.pointer("src")
@@ -218,7 +223,8 @@ func (a *asm) minimalInput(w width) {
 	a.RET()
 }
 
-// minimalOutput writes lines lines of columns columns, 1 to 4 lines step bytes apart, from the sums of neighbouring tiles.
+// minimalOutput writes lines lines of columns columns, 1 to 4 lines step bytes apart, from the
+// sums of neighbouring tiles.
 func (a *asm) minimalOutput(w width) {
 	a.function("minimalOutput"+w.set, "func(dst *float32, step, lines, columns int, src *float32, place int, room, constants *float32, order, mask *int32, bias, low, high float32)")
 	dst, step, lines, columns := a.pointer("dst"), a.pointer("step"), a.pointer("lines"), a.pointer("columns")
@@ -303,7 +309,7 @@ func (a *asm) minimalOutput(w width) {
 		a.VMOVUPS(at(order, 0), by)
 		for j := range v {
 			a.VADDPS(bias, v[j], v[j])
-			// With the sum last, a sum that is no number stays.
+			// With the sum last, a sum that is NaN stays.
 			a.VMAXPS(v[j], low, v[j])
 			a.VMINPS(v[j], high, v[j])
 			a.VPERMPS(v[j], by, v[j])
@@ -346,7 +352,8 @@ func (a *asm) minimalOutput(w width) {
 	a.RET()
 }
 
-// minimalWeights writes the 36 places of n filters of a register of output channels, steps of step bytes.
+// minimalWeights writes the 36 places of n filters of a register of output channels, steps of
+// step bytes.
 func (a *asm) minimalWeights(w width) {
 	a.function("minimalWeights"+w.set, "func(dst *float32, place, step int, src *float32, n int, room, constants *float32)")
 	dst, place, step := a.pointer("dst"), a.pointer("place"), a.pointer("step")

@@ -98,7 +98,7 @@ func isHarmless(p *profile.Profile, t *profile.Tensor) bool {
 // maxOpenInputs bounds the inputs that a finding names.
 const maxOpenInputs = 4
 
-// Open returns the finding about open dimensions that were set to 1, nil if there are none. Time,
+// Open returns the finding about open dimensions that were set to 1, nil without any. Time,
 // operation counts and memory may then belong to a much smaller input than intended. suggest
 // returns other sizes; the finding ends with the command that sets them.
 func Open(p *profile.Profile, suggest func() *inputs.Hint) *profile.Finding {

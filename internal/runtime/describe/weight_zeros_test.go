@@ -212,7 +212,7 @@ func TestWhichWeights(t *testing.T) {
 		share  float64 // -1 for nothing
 	}{
 		{"the second", graph.Node{Op: "MatMul", Inputs: []int{0, 1}}, nil, []*graph.Value{half(4), half(8)}, 16, 0.5},
-		{"the first, for want of it", graph.Node{Op: "MatMul", Inputs: []int{0, 1}}, nil, []*graph.Value{half(4), empty()}, 16, 0.25},
+		{"the first, without it", graph.Node{Op: "MatMul", Inputs: []int{0, 1}}, nil, []*graph.Value{half(4), empty()}, 16, 0.25},
 		{"a convolution has one place", graph.Node{Op: "Conv", Inputs: []int{0, 1}}, nil, []*graph.Value{half(4), empty()}, 16, -1},
 		{"absent", graph.Node{Op: "MatMul", Inputs: []int{0, -1}}, nil, []*graph.Value{half(4)}, 16, 0.25},
 		{"one operand", graph.Node{Op: "MatMul", Inputs: []int{0}}, nil, []*graph.Value{half(4)}, 16, 0.25},

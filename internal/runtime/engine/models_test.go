@@ -24,7 +24,7 @@ var allocate = map[string]uint64{
 // TestModelsDoNotAllocate counts the allocations of models in the steady state.
 func TestModelsDoNotAllocate(t *testing.T) {
 	if testing.Short() {
-		t.Skip("the race detector, which comes with -short, drops rooms that were given back")
+		t.Skip("the race detector, which comes with -short, drops returned scratch buffers")
 	}
 	var files []string
 	for _, dir := range []string{"real", "mcu"} {
@@ -34,7 +34,7 @@ func TestModelsDoNotAllocate(t *testing.T) {
 		}
 		files = append(files, found...)
 	}
-	// Keep pooled scratch buffers alive and on one processor, so that the next request finds
+	// Keep pooled scratch buffers and on one processor, so that the next request finds
 	// them.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))

@@ -3,7 +3,7 @@ package engine
 import "time"
 
 // threadTrials decides whether the worker threads take part in short runs. The gain depends on
-// where the operating system has placed the threads: handing over a loop takes 0.2 µs or 1.5 µs,
+// where the operating system has placed the threads: dispatching work takes 0.2 µs or 1.5 µs,
 // and transferring a cache line from one core to another takes 6 ns or 30 ns. If two threads are
 // on hyperthreads of one core, there is nothing to gain. Runs are tried in the other mode from
 // time to time and continue in the faster one. Results are the same.

@@ -29,7 +29,7 @@ const (
 	waveSize   = 16000
 )
 
-// Suggest finds sizes for open dimensions without a given size, nil if there are none. Sizes
+// Suggest finds sizes for open dimensions without a given size, nil without any. Sizes
 // follow from the use of an input. If they cause contradictions in the model, a few others are
 // tried, and those with the fewest contradictions are returned.
 func Suggest(m *graph.Model, ins []*tensor.Tensor, src []Source, o Options) *Hint {

@@ -16,15 +16,15 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/plan"
 )
 
-// pictures builds graphs of operators on quantised values.
-type pictures struct {
+// quantisedGraph builds graphs of operators on quantised values.
+type quantisedGraph struct {
 	*net
 	kind  tensor.Type
 	codes func(shape ...int) *tensor.Tensor
 }
 
 // microsoft adds a node of the domain com.microsoft.
-func (b pictures) microsoft(name string, a graph.Attrs, in ...int) int {
+func (b quantisedGraph) microsoft(name string, a graph.Attrs, in ...int) int {
 	id := b.node(name, a, in...)
 	n := b.g.Nodes[len(b.g.Nodes)-1]
 	n.Domain, n.Version = graph.Microsoft, 1
@@ -32,36 +32,36 @@ func (b pictures) microsoft(name string, a graph.Attrs, in ...int) int {
 }
 
 // scaled adds a scale and a zero point.
-func (b pictures) scaled(scale float32, zero int64) []int {
+func (b quantisedGraph) scaled(scale float32, zero int64) []int {
 	return []int{b.constant(scalar32(scale)), b.constant(zeroPoint(b.kind, zero))}
 }
 
-func (b pictures) conv(x, in, out, k, stride int) int {
+func (b quantisedGraph) conv(x, in, out, k, stride int) int {
 	ids := append([]int{x}, b.scaled(0.05, 3)...)
 	ids = append(append(ids, b.constant(b.codes(out, in, k, k))), b.scaled(0.02, 0)...)
 	p := int64(k / 2)
 	return b.node("QLinearConv", graph.Attrs{"pads": []int64{p, p, p, p}, "strides": []int64{int64(stride), int64(stride)}}, append(ids, b.scaled(2, 5)...)...)
 }
 
-func (b pictures) add(x, y int) int {
+func (b quantisedGraph) add(x, y int) int {
 	ids := append([]int{x}, b.scaled(0.05, 3)...)
 	ids = append(append(ids, y), b.scaled(0.07, 1)...)
 	return b.microsoft("QLinearAdd", nil, append(ids, b.scaled(0.08, 2)...)...)
 }
 
-func (b pictures) clip(x int) int {
+func (b quantisedGraph) clip(x int) int {
 	return b.node("Clip", nil, x, b.constant(zeroPoint(b.kind, 4)), b.constant(zeroPoint(b.kind, 100)))
 }
 
-func (b pictures) pool(x int) int {
+func (b quantisedGraph) pool(x int) int {
 	return b.node("MaxPool", graph.Attrs{"kernel_shape": []int64{3, 3}, "strides": []int64{2, 2}, "pads": []int64{1, 1, 1, 1}}, x)
 }
 
-func (b pictures) mean(x int) int {
+func (b quantisedGraph) mean(x int) int {
 	return b.microsoft("QLinearGlobalAveragePool", nil, append(append([]int{x}, b.scaled(0.05, 3)...), b.scaled(0.04, 1)...)...)
 }
 
-func (b pictures) sigmoid(x int) int {
+func (b quantisedGraph) sigmoid(x int) int {
 	return b.microsoft("QLinearSigmoid", nil, append(append([]int{x}, b.scaled(0.05, 3)...), b.scaled(0.01, 0)...)...)
 }
 
@@ -77,23 +77,23 @@ func TestLastChains(t *testing.T) {
 	tests := []struct {
 		name     string
 		channels int
-		build    func(b pictures, x int) int
+		build    func(b quantisedGraph, x int) int
 		want     []string
 	}{
-		{"chain", 16, func(b pictures, x int) int { return b.conv(b.conv(x, 16, 32, 3, 1), 32, 16, 3, 1) }, []string{"m", "r"}},
-		{"block", 16, func(b pictures, x int) int {
+		{"chain", 16, func(b quantisedGraph, x int) int { return b.conv(b.conv(x, 16, 32, 3, 1), 32, 16, 3, 1) }, []string{"m", "r"}},
+		{"block", 16, func(b quantisedGraph, x int) int {
 			a := b.conv(x, 16, 32, 3, 1)
 			return b.mean(b.clip(b.add(b.conv(a, 32, 32, 3, 1), a)))
 		}, []string{"m", "rm", "rm", "r"}},
-		{"first of few channels", 3, func(b pictures, x int) int { return b.conv(b.pool(b.conv(x, 3, 32, 3, 2)), 32, 16, 1, 1) }, []string{"m", "rm", "r"}},
-		{"sum with an input", 16, func(b pictures, x int) int { return b.conv(b.add(b.conv(x, 16, 16, 3, 1), x), 16, 16, 3, 1) }, []string{"", "", ""}},
-		{"small product", 16, func(b pictures, x int) int { return b.conv(b.conv(x, 16, 32, 1, 1), 32, 16, 1, 1) }, []string{"", ""}},
-		{"other reader", 16, func(b pictures, x int) int {
+		{"first of few channels", 3, func(b quantisedGraph, x int) int { return b.conv(b.pool(b.conv(x, 3, 32, 3, 2)), 32, 16, 1, 1) }, []string{"m", "rm", "r"}},
+		{"sum with an input", 16, func(b quantisedGraph, x int) int { return b.conv(b.add(b.conv(x, 16, 16, 3, 1), x), 16, 16, 3, 1) }, []string{"", "", ""}},
+		{"small product", 16, func(b quantisedGraph, x int) int { return b.conv(b.conv(x, 16, 32, 1, 1), 32, 16, 1, 1) }, []string{"", ""}},
+		{"other reader", 16, func(b quantisedGraph, x int) int {
 			a := b.conv(x, 16, 16, 3, 1)
 			b.g.Outputs = append(b.g.Outputs, b.node("Flatten", nil, a))
 			return b.conv(a, 16, 16, 3, 1)
 		}, []string{"", "", ""}},
-		{"output", 16, func(b pictures, x int) int {
+		{"output", 16, func(b quantisedGraph, x int) int {
 			a := b.conv(x, 16, 16, 3, 1)
 			b.g.Outputs = append(b.g.Outputs, a)
 			return b.conv(a, 16, 16, 3, 1)
@@ -102,7 +102,7 @@ func TestLastChains(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			b := pictures{newNet(), tensor.Uint8, plainCodes}
+			b := quantisedGraph{newNet(), tensor.Uint8, plainCodes}
 			b.g.Outputs = append(b.g.Outputs, test.build(b, b.input(plainCodes(1, test.channels, 20, 20))))
 			p, err := plan.Make(b.model(), b.in, plan.Options{Registry: operators.Registry()})
 			if err != nil {
@@ -134,7 +134,7 @@ func TestLastChains(t *testing.T) {
 func TestLast(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		b := pictures{net: newNet(), kind: tensor.Uint8}
+		b := quantisedGraph{net: newNet(), kind: tensor.Uint8}
 		if rapid.Bool().Draw(t, "signed") {
 			b.kind = tensor.Int8
 		}
@@ -211,7 +211,7 @@ func TestLastReverted(t *testing.T) {
 	}
 	refused := *operators.Registry().Find(graph.Microsoft, "QLinearSigmoid", 1)
 	refused.Prepare = func(*op.Call) (op.Run, error) { return nil, op.Unsupported("for this test") }
-	b := pictures{newNet(), tensor.Uint8, func(shape ...int) *tensor.Tensor {
+	b := quantisedGraph{newNet(), tensor.Uint8, func(shape ...int) *tensor.Tensor {
 		x := plainCodes(shape...)
 		for i := range x.Data {
 			x.Data[i] = byte(i * i % 251)

@@ -85,7 +85,7 @@ func (m *liteMatcher) attention(i int) (graph.Attrs, []int) {
 }
 
 // scores returns the MatMul that computes a value through binary operators and reshapes, nil if
-// there is none.
+// absent.
 func (m *liteMatcher) scores(id int) *graph.Node {
 	id = m.reshaped(id)
 	s := m.float32Value(id)

@@ -10,8 +10,8 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
-// rule returns the integer node that computes an operator between conversions, nil if there is
-// none.
+// rule returns the integer node that computes an operator between conversions, nil if none
+// exists.
 type rule func(*builder) *graph.Node
 
 // rules maps the name of a floating-point operator to its rule.

@@ -63,7 +63,7 @@ func newList(odd string, x, row *tensor.Tensor, at int32) *list {
 	return l
 }
 
-// run computes the graph, as in the file or by the steps of the plan.
+// run computes the graph, as in the file or by the nodes of the plan.
 func (l *list) run(keep bool) (*tensor.Tensor, []plan.Step, error) {
 	m := &graph.Model{Format: "tflite", Graphs: []*graph.Graph{l.g}}
 	s, err := engine.New(m, l.in, engine.Options{Registry: operators.Registry(), KeepAll: keep})
@@ -75,7 +75,7 @@ func (l *list) run(keep bool) (*tensor.Tensor, []plan.Step, error) {
 	return s.Output(0), s.Steps(), err
 }
 
-// outputsOf computes a model, as in the file or by the steps of the plan.
+// outputsOf computes a model, as in the file or by the nodes of the plan.
 func outputsOf(t interface{ Fatal(...any) }, m *graph.Model, in []*tensor.Tensor, keep bool) (out []*tensor.Tensor, steps []plan.Step) {
 	s, err := engine.New(m, in, engine.Options{Registry: operators.Registry(), KeepAll: keep})
 	if err != nil {
