@@ -18,9 +18,9 @@ func newDeviceAgent(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "agent [-o DIR]",
 		Short: "Write the C header that measures inside your own firmware",
-		Long: `Agent writes opmeter.h, which any firmware can include: it times the operators that the
-firmware marks and sends the figures over its serial port while it runs. opmeter_tflm.h
-beside it is a profiler for TensorFlow Lite Micro.
+		Long: `Agent writes opmeter.h, which any firmware can include. It times the operators that the
+firmware marks, and sends the figures over its serial port. The file opmeter_tflm.h is a
+profiler for TensorFlow Lite Micro.
 
   #define OPMETER_IMPLEMENTATION       /* in one file */
   #include "opmeter.h"

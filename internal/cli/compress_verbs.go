@@ -31,9 +31,10 @@ func newCompressLoss(a *app) *cobra.Command {
 		Short: "Measure what pruning and quantisation of each layer cost",
 		Long: `Change one layer at a time (layers that must lose filters together count as one) and measure the loss.
 Method end-to-end runs the model from that layer on and compares its outputs, or its accuracy if
-labels are given. output takes the relative error of the layer's own output. calibrated converts these
-errors to losses of the model's outputs, with a few runs per layer. The default is calibrated for large
-models without labels, else end-to-end. magnitude, approximated and one-shot are those of Sparsify.
+labels are given. Method output takes the relative error of the layer's own output. Method calibrated
+converts these errors to losses of the model's outputs, with a few runs per layer. The default is
+calibrated for large models without labels, else end-to-end. The methods magnitude, approximated and
+one-shot are those of Sparsify.
 Each figure has a confidence interval from resampling the samples.`,
 		Example: `  opmeter compress loss model.onnx --data x.npy
   opmeter compress loss model.onnx --data x.npy --labels y.npy --method end-to-end
@@ -72,8 +73,8 @@ func newCompressPlan(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plan MODEL",
 		Short: "Choose a change for every layer, and benchmark the result",
-		Long: `Choose a change for every layer from a performance and a loss profile of the study: the fastest model
-within a loss, or the smallest loss for a speed or size. The plan is applied and run interleaved with
+		Long: `Choose a change for every layer from a performance and a loss profile of the study. The result is the
+fastest model within a loss, or the smallest loss for a speed or size. The plan is applied and run interleaved with
 the unchanged model; a second choice uses the measured difference. With --data, the loss is measured on
 held-out samples.`,
 		Example: `  opmeter compress plan model.onnx --speedup 2
@@ -125,9 +126,9 @@ func newCompressApply(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "apply MODEL -o FILE",
 		Short: "Write the compressed model of a plan",
-		Long: `Write the model of a plan: pruned weights are exact zeros, channels and filters are removed together
-with their consumers, lower-precision weights are stored as the format defines them. Layers that cannot
-follow the plan stay unchanged and are named. --correct adjusts the remaining weights to minimise the
+		Long: `Write the model of a plan. Pruned weights are exact zeros. Channels and filters are removed together
+with their consumers, and lower-precision weights are stored as the format defines them. Layers that
+cannot follow the plan stay unchanged and are named. The flag --correct adjusts the remaining weights to minimise the
 error of each layer's output on the data.`,
 		Example: `  opmeter compress apply model.onnx -o small.onnx
   opmeter compress apply model.onnx --data x.npy --correct -o small.onnx
@@ -297,9 +298,9 @@ func newCompressExport(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "export MODEL",
 		Short: "Export profiles and plans to other tools",
-		Long: `Write a part of the study in the format of another tool: Sparsify's analysis, performance or loss profile,
-a SparseML recipe, or the layers that a plan leaves unchanged as exclusion list for NNCF and Neural
-Compressor.`,
+		Long: `Write a part of the study in the format of another tool. That is Sparsify's analysis, performance or
+loss profile, or a SparseML recipe. For NNCF and Neural Compressor it is a list of the layers that a
+plan leaves unchanged.`,
 		Example: `  opmeter compress export model.onnx --kind sparsify-analysis -o analysis.json
   opmeter compress export model.onnx --kind nncf`,
 		Args: needOneModel,

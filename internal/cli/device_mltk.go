@@ -39,7 +39,7 @@ func newDeviceMLTK(a *app) *cobra.Command {
 		Use:   "mltk MODEL",
 		Short: "Measure on a Silicon Labs board with the MLTK's profiler",
 		Long: `Write a model into the flash memory of a Silicon Labs board, where the MLTK profiler firmware expects
-it, start the board and read its output. Flashing needs the vendor's commander; opmeter downloads
+it. Then start the board and read its output. Flashing needs the vendor's commander; opmeter downloads
 neither commander nor firmware. Without --firmware, the firmware on the board is kept. With -o and a
 name that ends in .hex or .bin, only the flash image is written: .hex has the address, .bin does not.`,
 		Example: `  opmeter device mltk kws.tflite --port /dev/ttyACM0 --platform brd2601b --firmware mltk_model_profiler-brd2601-mvp.s37

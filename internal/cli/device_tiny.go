@@ -34,8 +34,8 @@ func newDeviceTiny(a *app) *cobra.Command {
 		Use:   "tiny [MODEL]",
 		Short: "Measure a board with MLPerf Tiny's firmware",
 		Long: `Drive a board with the MLPerf Tiny firmware: load an input, run windows of inferences, read the time
-stamps. The report has median latency and throughput, and says which rules of the benchmark are met:
-five windows of ten seconds, the defaults of this command. With a model, the predicted class is
+stamps. The report has median latency and throughput, and says which rules of the benchmark are met.
+The defaults of this command are its five windows of ten seconds. With a model, the predicted class is
 compared with that of opmeter's engine. Only the MLPerf organisation can make a result official.`,
 		Example: `  opmeter device tiny --port /dev/ttyACM0
   opmeter device tiny --port /dev/ttyACM0 ic.tflite --input cat.bin

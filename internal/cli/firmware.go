@@ -126,8 +126,8 @@ func newDeviceFirmware(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "firmware MODEL --board BOARD",
 		Short: "Write a C program that runs a model on a board and profiles itself",
-		Long: `Write a quantised .tflite model as a C program for a Cortex-M board: portable integer kernels, the
-opmeter agent, start-up code, a linker script and a Makefile. --build compiles it with
+		Long: `Write a quantised .tflite model as a C program for a Cortex-M board. It has portable integer kernels,
+the opmeter agent, start-up code, a linker script and a Makefile. The flag --build compiles it with
 arm-none-eabi-gcc. The program sends the time of each operator over the UART of the board.
 docs/reference/board-files.md explains how to describe a board.`,
 		Example: `  opmeter device firmware --list

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/text"
 )
 
@@ -102,10 +103,10 @@ func verb(b *strings.Builder, c *cobra.Command) {
 			f := c.Flags().Lookup(name)
 			return f != nil && !f.Hidden && topics[i].of(verbOf(c), name)
 		}) {
-			names = append(names, "`opmeter help "+topics[i].name+"`")
+			names = append(names, "`opmeter\u00a0help\u00a0"+topics[i].name+"`") // not broken between lines
 		}
 	}
 	if len(names) > 0 {
-		fmt.Fprintf(b, "\nSee also: %s.\n", strings.Join(names, ", "))
+		b.WriteString("\n" + strings.ReplaceAll(strings.Join(report.Wrap("See also: "+strings.Join(names, ", ")+".", 100), "\n"), "\u00a0", " ") + "\n")
 	}
 }

@@ -44,8 +44,8 @@ func newDeviceSensiml(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "sensiml",
 		Short: "Measure a SensiML Knowledge Pack: generators, sensors, classifier",
-		Long: `Read the output of a Knowledge Pack that was built with debug and profile, and show the time of each
-feature generator and sensor. --compat prints what the vendor's ProfileParser prints.`,
+		Long: `Read the output of a Knowledge Pack that was built with debug and profile. Show the time of each
+feature generator and sensor. The flag --compat prints what the vendor's ProfileParser prints.`,
 		Example: `  opmeter device sensiml --port COM3 --model-json model.json --clock 64MHz
   opmeter device sensiml --exec ./pack --model-json model.json -o pack.csv
   opmeter device sensiml --port file:a.log --model-json model.json --compat`,

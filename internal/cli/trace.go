@@ -35,8 +35,8 @@ func newTrace(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "trace [flags] -- PROGRAM [ARGUMENT ...]",
 		Short: "Profile the stages of your own program",
-		Long: `Run your own program, which marks its stages (decode, preprocess, infer, postprocess), and show the
-time of each stage per frame, by thread, and the time outside of stages. The program keeps its
+		Long: `Run your own program, which marks its stages, such as decode, preprocess and infer. Show the time of
+each stage per frame and thread, and the time outside of stages. The program keeps its
 input and output; the table goes to standard error.
 
 Marks are calls of the Go package github.com/opmeter/opmeter/marks, or of two C files that --native

@@ -64,7 +64,7 @@ func flagsPage(b *bytes.Buffer, d *docs) error {
 }
 
 func outputPage(b *bytes.Buffer, d *docs) error {
-	err := d.head(b, "Output formats", "`-o FILE` writes a file; the ending of its name selects the format. `--format NAME` selects the format\non standard output. [Formats](page:file-formats) describes them and the rules for several profiles.")
+	err := d.head(b, "Output formats", "`-o FILE` writes a file; the ending of its name selects the format. `--format NAME` selects the\nformat on standard output. [Formats](page:file-formats) describes them and the rules for several profiles.")
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func outputPage(b *bytes.Buffer, d *docs) error {
 }
 
 func importPage(b *bytes.Buffer, d *docs) error {
-	err := d.head(b, "Import formats", "What `opmeter import` reads, by the name that `--from` takes and that profiles have as their format. A\nformat is recognised by the content of the file. [Import](page:import-formats) explains how records become\nprofiles; `opmeter import --list` prints this list.")
+	err := d.head(b, "Import formats", "What `opmeter import` reads, by the name that `--from` takes and that profiles have as their format.\nA format is recognised by the content of the file. [Import](page:import-formats) explains how\nrecords become profiles; `opmeter import --list` prints this list.")
 	if err != nil {
 		return err
 	}
@@ -117,8 +117,8 @@ func importPage(b *bytes.Buffer, d *docs) error {
 }
 
 func quantitiesPage(b *bytes.Buffer, d *docs) error {
-	err := d.head(b, "Quantities", `All figures that a profile can have for a layer or for the model, by the key that JSON, CSV and other
-files use. The [profile format](page:profile) describes where they are; the [glossary](page:glossary) defines the terms.
+	err := d.head(b, "Quantities", `All figures that a profile can have for a layer or for the model, by the key that JSON, CSV and
+other files use. The [profile format](page:profile) describes where they are; the [glossary](page:glossary) defines the terms.
 
 - **adds**: the figures of the layers add up to that of the model.
 - **model**: only the whole model has it.
@@ -187,7 +187,7 @@ func unit(u string) string {
 }
 
 func targetsPage(b *bytes.Buffer, d *docs) error {
-	err := d.head(b, "Targets", "Chips and cores that `--on` estimates a model for. [Targets](page:target-files) describes target files and\nestimates, [calibration](page:estimates) the measurements behind them. `opmeter targets ID` prints all\ndetails of one.\n\n\"Median error\" and \"90 % error\" are those of measurements that were left out of the fit. \"Figures\nfrom\" names the cores whose figures are used where the target itself was not measured. Generic cores have\nno memory sizes.")
+	err := d.head(b, "Targets", "Chips and cores that `--on` estimates a model for. [Targets](page:target-files) describes target files and\nestimates, [calibration](page:estimates) the measurements behind them. `opmeter targets ID` prints all\ndetails of one.\n\n\"Median error\" and \"90 % error\" are those of measurements that were left out of the fit. \"Figures\nfrom\" names the cores whose figures are used where the target itself was not measured. Generic\ncores have no memory sizes.")
 	if err != nil {
 		return err
 	}
