@@ -38,13 +38,13 @@ const (
 	flagWhole = 1 << 5
 )
 
-// stripKind says what stands side by side in a strip.
+// stripKind says what the adjacent values of a strip are.
 type stripKind string
 
 const (
-	spreadStrip stripKind = "Spread" // positions of a line; one weight for all of them
-	laneStrip   stripKind = "Lanes"  // channels of a position; products and sums are rounded apart
-	// a register of channels of each of several positions; rounded apart
+	spreadStrip stripKind = "Spread" // positions of a line, with one weight for all of them
+	laneStrip   stripKind = "Lanes"  // channels of a position; products and sums are rounded separately
+	// a register of channels for each of several positions; rounded separately
 	columnStrip stripKind = "Columns"
 )
 
@@ -69,387 +69,477 @@ func strips(a *asm) {
 	}
 }
 
-// strip writes the walk of a k by k window down a strip of lines, of one or two registers
-// of values: a line is read once, and gives what it has to give to each of the k results
-// whose windows are on it. These stand in registers, the oldest first. With a step of
-// two, lines alternate: even ones are the first of a window and end one, odd ones lie
-// between; the strip of the exact kind has the columns that its values see where it is
-// told, that of the other kind takes every other value.
+// stripWriter writes one strip kernel. It holds the shape of the kernel and its registers.
+type stripWriter struct {
+	*asm
+	w             width
+	k, vecs, step int  // kernel size, registers of a strip, stride
+	exact         bool // multiply and add separately, each rounded
+	columns       bool // the kind is columnStrip
+	apart         bool // select every other value of a pair of registers
+	three         bool // one pair of registers serves all three taps
+	live          int  // results that one line of input can belong to
+	loads         int  // masked loads of a line
+
+	sums                 [][]reg.VecPhysical // by age, oldest first, by register of the strip
+	weights              [][]reg.VecPhysical // by tap, by register of the strip
+	value, product, mask reg.VecPhysical
+	pair                 [2]reg.VecPhysical
+	order, even, odds    reg.VecPhysical // permutations of a pair; the even values
+	least, most          reg.VecPhysical // limits; nil where no registers are free
+
+	t                                                      reg.Register
+	src, dst, left, pw, bias, tap, tap3, far, masks, flags reg.GPVirtual
+
+	firstDst, firstSrc, strips, lines, tapW reg.GPVirtual
+}
+
+// strip writes a k by k depthwise convolution that goes down a strip of lines. The strip is vecs
+// registers of values wide. Each line is read once, and its products are added to each of the up
+// to k results whose receptive fields contain it. The sums of these results stay in registers.
+// With a stride of two, lines alternate: an even line is the first of one receptive field and the
+// last of another, an odd line lies between. The exact kinds read the columns of their values at
+// given addresses. The spread kind selects every other value of a pair of registers.
 func (a *asm) strip(w width, k, vecs, step int, kind stripKind) {
-	exact, columns := kind != spreadStrip, kind == columnStrip
 	a.function(label("strip%s%dx%dby%d%s", kind, k, vecs, step, w.set), "func(t *Strip)")
-	t := a.Load(a.Param("t"), a.GP64())
+	exact := kind != spreadStrip
+	s := &stripWriter{
+		asm: a, w: w, k: k, vecs: vecs, step: step, exact: exact, columns: kind == columnStrip,
+		apart: step == 2 && !exact, three: step == 2 && !exact && k == 3,
+		t: a.Load(a.Param("t"), a.GP64()),
+	}
+	s.allocate(kind == laneStrip)
+	s.loadFields()
+	s.loadMasks()
+	s.far = a.GP64()
+	s.Label("strip")
+	s.startStrip()
+	s.inputLines()
+	s.lastLines()
+	s.nextStrip()
+}
+
+// allocate assigns the vector registers and loads the limits. lanes says that each value has
+// weights of its own.
+func (s *stripWriter) allocate(lanes bool) {
 	next := 0
 	fresh := func() reg.VecPhysical {
 		next++
-		return w.reg(next - 1)
+		return s.w.reg(next - 1)
 	}
-	live := (k-1)/step + 1
-	sums := make([][]reg.VecPhysical, live) // by age, by register of the strip
-	for j := range sums {
-		for range vecs {
-			sums[j] = append(sums[j], fresh())
+	s.live = (s.k-1)/s.step + 1
+	s.sums = make([][]reg.VecPhysical, s.live)
+	for j := range s.sums {
+		for range s.vecs {
+			s.sums[j] = append(s.sums[j], fresh())
 		}
 	}
-	value, product := fresh(), reg.VecPhysical(nil)
-	if exact {
-		product = fresh()
+	s.value = fresh()
+	if s.exact {
+		s.product = fresh()
 	}
-	// Weights stay in registers: one for all values (spread), or others for each (lanes).
+	// The weights stay in registers: one for all values, or with lanes one for each value.
 	sets := 1
-	if kind == laneStrip {
-		sets = vecs
+	if lanes {
+		sets = s.vecs
 	}
-	apart := step == 2 && !exact // every other value of registers
-	three := apart && k == 3     // of one pair of registers all taps
-	var pair [2]reg.VecPhysical
-	var order, even, odds reg.VecPhysical
-	if apart {
-		pair[0], pair[1], order = fresh(), fresh(), fresh()
+	if s.apart {
+		s.pair[0], s.pair[1], s.order = fresh(), fresh(), fresh()
 	}
-	if three {
-		even, odds = fresh(), fresh()
+	if s.three {
+		s.even, s.odds = fresh(), fresh()
 	}
-	weights := make([][]reg.VecPhysical, k*k)
-	for i := range weights {
+	s.weights = make([][]reg.VecPhysical, s.k*s.k)
+	for i := range s.weights {
 		for range sets {
-			if next < w.regs {
-				weights[i] = append(weights[i], fresh())
+			if next < s.w.regs {
+				s.weights[i] = append(s.weights[i], fresh())
 			}
 		}
 	}
-	var mask reg.VecPhysical
-	if !w.masks {
-		mask = fresh()
+	if !s.w.masks {
+		s.mask = fresh()
 	}
 
-	// The limits stay in registers as well, if there are any left.
-	var least, most reg.VecPhysical
-	if next+2 <= w.regs {
-		least, most = fresh(), fresh()
-		a.VBROADCASTSS(at(t, stripMin), least)
-		a.VBROADCASTSS(at(t, stripMax), most)
+	// The limits stay in registers as well, if enough registers are free.
+	if next+2 <= s.w.regs {
+		s.least, s.most = fresh(), fresh()
+		s.VBROADCASTSS(at(s.t, stripMin), s.least)
+		s.VBROADCASTSS(at(s.t, stripMax), s.most)
 	}
+}
 
+// loadFields loads the pointers and counts of the strip, and the orders of a pair of registers.
+func (s *stripWriter) loadFields() {
 	field := func(off int) reg.GPVirtual {
-		r := a.GP64()
-		a.MOVQ(at(t, off), r)
+		r := s.GP64()
+		s.MOVQ(at(s.t, off), r)
 		return r
 	}
-	dst0, src0, pw, bias := field(stripDst), field(stripSrc), field(stripW), field(stripBias)
-	n, tap, masks := field(stripN), field(stripTap), a.GP64()
-	flags := a.GP64()
-	a.MOVL(at(t, stripFlags), flags.As32())
-	loads := k * vecs // of a line, each with its mask
-	if columns {
-		loads = (vecs-1)*step + k
+	s.firstDst, s.firstSrc = field(stripDst), field(stripSrc)
+	s.pw, s.bias = field(stripW), field(stripBias)
+	s.strips, s.tap, s.masks = field(stripN), field(stripTap), s.GP64()
+	s.flags = s.GP64()
+	s.MOVL(at(s.t, stripFlags), s.flags.As32())
+	s.loads = s.k * s.vecs
+	if s.columns {
+		s.loads = (s.vecs-1)*s.step + s.k
 	}
-	if apart {
-		loads = k + 1
-		index := a.GP64()
-		a.MOVQ(at(t, stripMasks), index)
-		a.VMOVUPS(at(index, 0), order)
-		if three {
-			loads = k
-			a.VMOVUPS(at(index, 64), odds)
-		}
-	}
-	src, dst, lines, left, tapW := a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64()
-	tap3 := a.GP64()
-	if columns {
-		a.LEAQ(operand.Mem{Base: tap, Index: tap, Scale: 2}, tap3)
-	}
-	// A mask for each tap of a line and register: 16 bits. The last register is for those that
-	// find no other, and for results.
-	held := []reg.OpmaskPhysical{reg.K1, reg.K2, reg.K3, reg.K4, reg.K5, reg.K6}
-	kmask := func(i int) reg.OpmaskPhysical {
-		if i < len(held) {
-			return held[i]
-		}
-		a.KMOVW(at(t, stripBits+2*i), reg.K7)
-		return reg.K7
-	}
-	if w.masks {
-		for i := range min(loads, len(held)) {
-			a.KMOVW(at(t, stripBits+2*i), held[i])
-		}
-	} else {
-		a.MOVQ(at(t, stripMasks), masks)
-	}
-	// load reads a register of values of tap kx.
-	load := func(v, kx int) {
-		m := operand.Mem{Base: left, Disp: v * w.bytes()}
-		if w.masks {
-			a.VMOVUPS_Z(m, kmask(kx*vecs+v), value)
-			return
-		}
-		a.VMOVUPS(at(masks, 32*kx), mask)
-		a.VMASKMOVPS(m, mask, value)
-	}
-	// multiply adds products of tap kx to register v of all results that see the line.
-	multiply := func(parity, kx, v, set int, value reg.VecPhysical) {
-		for j := range live { // result j is met by line ky of its window
-			ky := k - 1 - parity - j*step
-			if ky < 0 {
-				continue
-			}
-			i := ky*k + kx
-			switch {
-			case exact:
-				a.VMULPS(weights[i][set], value, product)
-				a.VADDPS(product, sums[j][v], sums[j][v])
-			case weights[i] == nil:
-				// Broadcasting is part of the instruction.
-				a.VFMADD231PS_BCST(at(pw, 4*i), value, sums[j][v])
-			default:
-				a.VFMADD231PS(weights[i][0], value, sums[j][v])
-			}
+	if s.apart {
+		s.loads = s.k + 1
+		index := s.GP64()
+		s.MOVQ(at(s.t, stripMasks), index)
+		s.VMOVUPS(at(index, 0), s.order)
+		if s.three {
+			s.loads = s.k
+			s.VMOVUPS(at(index, 64), s.odds)
 		}
 	}
-	// column is memory in column c from p on; far is room for pointers.
-	far := a.GP64()
-	column := func(p reg.GPVirtual, c int) operand.Mem {
-		if c > 0 && c%4 == 0 {
-			a.LEAQ(operand.Mem{Base: p, Index: tap, Scale: uint8(c)}, far)
-		}
-		if c >= 4 {
-			p = far
-		}
-		m := operand.Mem{Base: p}
-		switch c % 4 {
-		case 1:
-			m.Index, m.Scale = tap, 1
-		case 2:
-			m.Index, m.Scale = tap, 2
-		case 3:
-			m.Index, m.Scale = tap3, 1
-		}
-		return m
+	s.src, s.dst, s.lines, s.left, s.tapW = s.GP64(), s.GP64(), s.GP64(), s.GP64(), s.GP64()
+	s.tap3 = s.GP64()
+	if s.columns {
+		s.LEAQ(operand.Mem{Base: s.tap, Index: s.tap, Scale: 2}, s.tap3)
 	}
-	lineOfColumns := func(parity int) {
-		for c := range loads {
-			a.VMOVUPS_Z(column(src, c), kmask(c), value)
-			for v := range vecs {
-				if kx := c - v*step; kx >= 0 && kx < k {
-					multiply(parity, kx, v, 0, value)
-				}
-			}
-		}
-		a.ADDQ(at(t, stripLineSrc), src)
-	}
-	// lineOfThree takes a pair of registers apart into what the second and the third tap see, so
-	// that lines of whole registers are read at places that these have; the first tap sees what
-	// the third one does, moved by one, and a value before.
-	lineOfThree := func(parity int) {
-		odd, upper := pair[0], pair[1]
-		a.VMOVUPS_Z(at(src, 4), kmask(0), odd)
-		a.VMOVUPS_Z(at(src, 4+w.bytes()), kmask(1), upper)
-		a.VMOVAPS(odd, even)
-		a.VPERMT2PS(upper, order, even)
-		a.VPERMT2PS(upper, odds, odd)
-		multiply(parity, 1, 0, 0, even)
-		multiply(parity, 2, 0, 0, odd)
-		a.VBROADCASTSS_Z(at(src, 0), kmask(2), value)
-		a.VALIGND(operand.U8(uint8(w.floats-1)), value, odd, value)
-		multiply(parity, 0, 0, 0, value)
-		a.ADDQ(at(t, stripLineSrc), src)
-	}
-	// line reads a line: with a step of two those of one parity.
-	line := func(parity int) {
-		if three {
-			lineOfThree(parity)
-			return
-		}
-		if columns {
-			lineOfColumns(parity)
-			return
-		}
-		a.MOVQ(src, left)
-		for kx := range k {
-			for v := range vecs {
-				if !apart {
-					load(v, kx)
-				} else {
-					if kx%2 == 0 {
-						for i := range pair {
-							a.VMOVUPS_Z(operand.Mem{Base: left, Disp: i*w.bytes() + 4*kx}, kmask(kx+i), pair[i])
-						}
-					}
-					// Results stand in the order that this gives until they are written.
-					a.VSHUFPS(operand.U8([]uint8{0x88, 0xdd}[kx%2]), pair[1], pair[0], value)
-				}
-				multiply(parity, kx, v, v, value)
-			}
-			if kx < k-1 && !apart {
-				a.ADDQ(tap, left)
-			}
-		}
-		a.ADDQ(at(t, stripLineSrc), src)
-	}
-	begin := func(j int) {
-		for v := range vecs {
-			if exact {
-				a.zero(w, sums[j][v])
-			} else {
-				a.VBROADCASTSS(at(bias, 0), sums[j][v])
-			}
-		}
-	}
-	shift := func() {
-		for j := range live - 1 {
-			for v := range vecs {
-				a.VMOVAPS(sums[j+1][v], sums[j][v])
-			}
-		}
-	}
-	// read takes what is next to the results; results makes its mask ready.
-	results := func() {
-		if !w.masks {
-			a.VMOVUPS(at(masks, 32*k), mask)
-		}
-	}
-	read := func(m operand.Mem, v int, to reg.VecPhysical) {
-		if w.masks {
-			a.KMOVW(at(t, stripBits+2*(loads+v)), reg.K7)
-			a.VMOVUPS_Z(m, reg.K7, to)
-			return
-		}
-		a.VMASKMOVPS(m, mask, to)
-	}
-	// store writes the oldest result.
-	store := func(name string) {
-		results()
-		if exact {
-			a.TESTQ(bias, bias)
-			a.JZ(operand.LabelRef(name + "_nobias"))
-			for v := range vecs {
-				if v == 0 || !columns {
-					read(at(bias, v*w.bytes()), v, value)
-				}
-				a.VADDPS(value, sums[0][v], sums[0][v])
-			}
-			a.Label(name + "_nobias")
-		}
-		lo, hi := least, most
-		if least == nil {
-			lo, hi = value, value
-			a.TESTL(operand.U32(flagClamp), flags.As32())
-			a.JZ(operand.LabelRef(name + "_free"))
-			a.VBROADCASTSS(at(t, stripMin), lo)
-		}
-		// With the sum last, a sum that is NaN stays.
-		for v := range vecs {
-			a.VMAXPS(sums[0][v], lo, sums[0][v])
-		}
-		if least == nil {
-			a.VBROADCASTSS(at(t, stripMax), hi)
-		}
-		for v := range vecs {
-			a.VMINPS(sums[0][v], hi, sums[0][v])
-		}
-		a.Label(name + "_free")
-		if !w.masks {
-			// Writing with a mask takes some processors a dozen cycles.
-			a.TESTL(operand.U32(flagWhole), flags.As32())
-			a.JZ(operand.LabelRef(name + "_part"))
-			for v := range vecs {
-				a.VMOVUPS(sums[0][v], at(dst, v*w.bytes()))
-			}
-			a.JMP(operand.LabelRef(name + "_written"))
-			a.Label(name + "_part")
-		}
-		for v := range vecs {
-			m, sum := at(dst, v*w.bytes()), sums[0][v]
-			if apart && !three {
-				a.VPERMPD(sum, order, value)
-				sum = value
-			}
-			if columns {
-				m = column(dst, v)
-			}
-			if w.masks {
-				if v == 0 || !columns {
-					a.KMOVW(at(t, stripBits+2*(loads+v)), reg.K7)
-				}
-				a.VMOVUPS(sum, reg.K7, m)
-			} else {
-				a.VMASKMOVPS(sum, mask, m)
-			}
-		}
-		a.Label(name + "_written")
-		a.ADDQ(at(t, stripLineDst), dst)
-	}
+}
 
-	a.Label("strip")
-	if exact {
-		a.MOVQ(pw, tapW)
-		results()
+// heldMasks are the mask registers that keep the masks of the first loads of a line. K7 holds
+// the masks of further loads, and those of the results.
+var heldMasks = []reg.OpmaskPhysical{reg.K1, reg.K2, reg.K3, reg.K4, reg.K5, reg.K6}
+
+// loadMasks loads the masks of 16 bits, one for each tap of a line and each register, or their
+// address where the instruction set has no mask registers.
+func (s *stripWriter) loadMasks() {
+	if !s.w.masks {
+		s.MOVQ(at(s.t, stripMasks), s.masks)
+		return
 	}
-	for i := range weights {
-		if exact && i > 0 {
-			a.ADDQ(at(t, stripStepW), tapW)
+	for i := range min(s.loads, len(heldMasks)) {
+		s.KMOVW(at(s.t, stripBits+2*i), heldMasks[i])
+	}
+}
+
+// tapMask returns the mask register of load i of a line.
+func (s *stripWriter) tapMask(i int) reg.OpmaskPhysical {
+	if i < len(heldMasks) {
+		return heldMasks[i]
+	}
+	s.KMOVW(at(s.t, stripBits+2*i), reg.K7)
+	return reg.K7
+}
+
+// startStrip loads the weights of a strip, sets its pointers and starts its results.
+func (s *stripWriter) startStrip() {
+	if s.exact {
+		s.MOVQ(s.pw, s.tapW)
+		s.loadResultMask()
+	}
+	for i := range s.weights {
+		if s.exact && i > 0 {
+			s.ADDQ(at(s.t, stripStepW), s.tapW)
 		}
-		for v, r := range weights[i] {
-			if exact {
-				read(at(tapW, v*w.bytes()), v, r)
+		for v, r := range s.weights[i] {
+			if s.exact {
+				s.readMasked(at(s.tapW, v*s.w.bytes()), v, r)
 			} else {
-				a.VBROADCASTSS(at(pw, 4*i), r)
+				s.VBROADCASTSS(at(s.pw, 4*i), r)
 			}
 		}
 	}
-	a.MOVQ(src0, src)
-	a.ADDQ(at(t, stripAt), src)
-	a.MOVQ(dst0, dst)
-	for j := range live {
-		begin(j)
+	s.MOVQ(s.firstSrc, s.src)
+	s.ADDQ(at(s.t, stripAt), s.src)
+	s.MOVQ(s.firstDst, s.dst)
+	for j := range s.live {
+		s.startResult(j)
 	}
-	// Lines after which no result is whole come first.
-	lead := a.GP64()
-	a.MOVQ(at(t, stripLead), lead)
-	a.MOVQ(at(t, stripLines), lines)
-	between := a.GP64()
-	if step == 2 {
-		a.MOVQ(at(t, stripOdd), between)
-		a.TESTL(operand.U32(flagOdd), flags.As32())
-		a.JNZ(operand.LabelRef("odd"))
+}
+
+// inputLines goes down the lines of input and writes each result after its last line.
+func (s *stripWriter) inputLines() {
+	// After the first lines, no result is complete yet.
+	lead := s.GP64()
+	s.MOVQ(at(s.t, stripLead), lead)
+	s.MOVQ(at(s.t, stripLines), s.lines)
+	between := s.GP64()
+	if s.step == 2 {
+		s.MOVQ(at(s.t, stripOdd), between)
+		s.TESTL(operand.U32(flagOdd), s.flags.As32())
+		s.JNZ(operand.LabelRef("odd"))
 	}
-	a.Label("line")
-	line(0)
-	a.DECQ(lead)
-	a.JNS(operand.LabelRef("none"))
-	store("line")
-	a.Label("none")
-	shift()
-	begin(live - 1)
-	a.DECQ(lines)
-	if step == 2 {
-		a.TESTQ(between, between)
-		a.JZ(operand.LabelRef("all"))
-		a.Label("odd")
-		line(1)
-		a.DECQ(between)
-		a.TESTQ(lines, lines)
+	s.Label("line")
+	s.line(0)
+	s.DECQ(lead)
+	s.JNS(operand.LabelRef("none"))
+	s.storeOldest("line")
+	s.Label("none")
+	s.shiftResults()
+	s.startResult(s.live - 1)
+	s.DECQ(s.lines)
+	if s.step == 2 {
+		s.TESTQ(between, between)
+		s.JZ(operand.LabelRef("all"))
+		s.Label("odd")
+		s.line(1)
+		s.DECQ(between)
+		s.TESTQ(s.lines, s.lines)
 	}
-	a.JNZ(operand.LabelRef("line"))
-	if step == 2 {
-		a.Label("all")
+	s.JNZ(operand.LabelRef("line"))
+	if s.step == 2 {
+		s.Label("all")
 	}
-	// Results whose windows end below the last line.
-	a.MOVQ(at(t, stripLast), lines)
-	a.TESTQ(lines, lines)
-	a.JZ(operand.LabelRef("done"))
-	a.Label("last")
-	store("last")
-	shift()
-	a.DECQ(lines)
-	a.JNZ(operand.LabelRef("last"))
-	a.Label("done")
-	a.ADDQ(at(t, stripNextDst), dst0)
-	a.ADDQ(at(t, stripNextSrc), src0)
-	a.ADDQ(at(t, stripNextW), pw)
-	a.ADDQ(at(t, stripNextBias), bias)
-	a.DECQ(n)
-	a.JNZ(operand.LabelRef("strip"))
-	a.VZEROUPPER()
-	a.RET()
+}
+
+// lastLines writes the results whose receptive fields end below the last line of input.
+func (s *stripWriter) lastLines() {
+	s.MOVQ(at(s.t, stripLast), s.lines)
+	s.TESTQ(s.lines, s.lines)
+	s.JZ(operand.LabelRef("done"))
+	s.Label("last")
+	s.storeOldest("last")
+	s.shiftResults()
+	s.DECQ(s.lines)
+	s.JNZ(operand.LabelRef("last"))
+}
+
+// nextStrip advances to the next strip, or returns after the last one.
+func (s *stripWriter) nextStrip() {
+	s.Label("done")
+	s.ADDQ(at(s.t, stripNextDst), s.firstDst)
+	s.ADDQ(at(s.t, stripNextSrc), s.firstSrc)
+	s.ADDQ(at(s.t, stripNextW), s.pw)
+	s.ADDQ(at(s.t, stripNextBias), s.bias)
+	s.DECQ(s.strips)
+	s.JNZ(operand.LabelRef("strip"))
+	s.VZEROUPPER()
+	s.RET()
+}
+
+// loadTap reads the values of tap kx into the value register, for register v of the strip.
+func (s *stripWriter) loadTap(v, kx int) {
+	m := operand.Mem{Base: s.left, Disp: v * s.w.bytes()}
+	if s.w.masks {
+		s.VMOVUPS_Z(m, s.tapMask(kx*s.vecs+v), s.value)
+		return
+	}
+	s.VMOVUPS(at(s.masks, 32*kx), s.mask)
+	s.VMASKMOVPS(m, s.mask, s.value)
+}
+
+// multiply adds the products of tap kx to register v of every result that uses the line.
+// parity is 1 for the odd lines of a stride of two, else 0.
+func (s *stripWriter) multiply(parity, kx, v, set int, value reg.VecPhysical) {
+	for j := range s.live { // result j is met by line ky of its window
+		ky := s.k - 1 - parity - j*s.step
+		if ky < 0 {
+			continue
+		}
+		i := ky*s.k + kx
+		switch {
+		case s.exact:
+			s.VMULPS(s.weights[i][set], value, s.product)
+			s.VADDPS(s.product, s.sums[j][v], s.sums[j][v])
+		case s.weights[i] == nil:
+			// Broadcasting is part of the instruction.
+			s.VFMADD231PS_BCST(at(s.pw, 4*i), value, s.sums[j][v])
+		default:
+			s.VFMADD231PS(s.weights[i][0], value, s.sums[j][v])
+		}
+	}
+}
+
+// column returns the address of column c, counted from p. It overwrites the register far.
+func (s *stripWriter) column(p reg.GPVirtual, c int) operand.Mem {
+	if c > 0 && c%4 == 0 {
+		s.LEAQ(operand.Mem{Base: p, Index: s.tap, Scale: uint8(c)}, s.far)
+	}
+	if c >= 4 {
+		p = s.far
+	}
+	m := operand.Mem{Base: p}
+	switch c % 4 {
+	case 1:
+		m.Index, m.Scale = s.tap, 1
+	case 2:
+		m.Index, m.Scale = s.tap, 2
+	case 3:
+		m.Index, m.Scale = s.tap3, 1
+	}
+	return m
+}
+
+// line reads a line of input and adds its products. With a stride of two, parity selects the
+// even or the odd lines.
+func (s *stripWriter) line(parity int) {
+	if s.three {
+		s.threeTapLine(parity)
+		return
+	}
+	if s.columns {
+		s.columnLine(parity)
+		return
+	}
+	s.MOVQ(s.src, s.left)
+	for kx := range s.k {
+		for v := range s.vecs {
+			if !s.apart {
+				s.loadTap(v, kx)
+			} else {
+				if kx%2 == 0 {
+					for i := range s.pair {
+						s.VMOVUPS_Z(operand.Mem{Base: s.left, Disp: i*s.w.bytes() + 4*kx}, s.tapMask(kx+i), s.pair[i])
+					}
+				}
+				// Results stay in the order of this shuffle until they are written.
+				s.VSHUFPS(operand.U8([]uint8{0x88, 0xdd}[kx%2]), s.pair[1], s.pair[0], s.value)
+			}
+			s.multiply(parity, kx, v, v, s.value)
+		}
+		if kx < s.k-1 && !s.apart {
+			s.ADDQ(s.tap, s.left)
+		}
+	}
+	s.ADDQ(at(s.t, stripLineSrc), s.src)
+}
+
+// columnLine is line for a column strip: each column of input serves several positions.
+func (s *stripWriter) columnLine(parity int) {
+	for c := range s.loads {
+		s.VMOVUPS_Z(s.column(s.src, c), s.tapMask(c), s.value)
+		for v := range s.vecs {
+			if kx := c - v*s.step; kx >= 0 && kx < s.k {
+				s.multiply(parity, kx, v, 0, s.value)
+			}
+		}
+	}
+	s.ADDQ(at(s.t, stripLineSrc), s.src)
+}
+
+// threeTapLine is line for three taps with a stride of two. It splits a pair of registers into
+// the values of the second and of the third tap, so that lines of whole registers are read at
+// aligned addresses. The first tap uses the values of the third, shifted by one, and one value
+// before them.
+func (s *stripWriter) threeTapLine(parity int) {
+	odd, upper := s.pair[0], s.pair[1]
+	s.VMOVUPS_Z(at(s.src, 4), s.tapMask(0), odd)
+	s.VMOVUPS_Z(at(s.src, 4+s.w.bytes()), s.tapMask(1), upper)
+	s.VMOVAPS(odd, s.even)
+	s.VPERMT2PS(upper, s.order, s.even)
+	s.VPERMT2PS(upper, s.odds, odd)
+	s.multiply(parity, 1, 0, 0, s.even)
+	s.multiply(parity, 2, 0, 0, odd)
+	s.VBROADCASTSS_Z(at(s.src, 0), s.tapMask(2), s.value)
+	s.VALIGND(operand.U8(uint8(s.w.floats-1)), s.value, odd, s.value)
+	s.multiply(parity, 0, 0, 0, s.value)
+	s.ADDQ(at(s.t, stripLineSrc), s.src)
+}
+
+// startResult sets the sums of result j to the bias, or to zero in the exact kinds.
+func (s *stripWriter) startResult(j int) {
+	for v := range s.vecs {
+		if s.exact {
+			s.zero(s.w, s.sums[j][v])
+		} else {
+			s.VBROADCASTSS(at(s.bias, 0), s.sums[j][v])
+		}
+	}
+}
+
+// shiftResults drops the oldest result: every other one moves down by one.
+func (s *stripWriter) shiftResults() {
+	for j := range s.live - 1 {
+		for v := range s.vecs {
+			s.VMOVAPS(s.sums[j+1][v], s.sums[j][v])
+		}
+	}
+}
+
+// loadResultMask loads the mask that readMasked and storeOldest use without mask registers.
+func (s *stripWriter) loadResultMask() {
+	if !s.w.masks {
+		s.VMOVUPS(at(s.masks, 32*s.k), s.mask)
+	}
+}
+
+// readMasked reads the values that belong to register v of the results.
+func (s *stripWriter) readMasked(m operand.Mem, v int, to reg.VecPhysical) {
+	if s.w.masks {
+		s.KMOVW(at(s.t, stripBits+2*(s.loads+v)), reg.K7)
+		s.VMOVUPS_Z(m, reg.K7, to)
+		return
+	}
+	s.VMASKMOVPS(m, s.mask, to)
+}
+
+// storeOldest adds the bias in the exact kinds, clamps the oldest result and writes it. name is
+// the prefix of its labels.
+func (s *stripWriter) storeOldest(name string) {
+	s.loadResultMask()
+	if s.exact {
+		s.TESTQ(s.bias, s.bias)
+		s.JZ(operand.LabelRef(name + "_nobias"))
+		for v := range s.vecs {
+			if v == 0 || !s.columns {
+				s.readMasked(at(s.bias, v*s.w.bytes()), v, s.value)
+			}
+			s.VADDPS(s.value, s.sums[0][v], s.sums[0][v])
+		}
+		s.Label(name + "_nobias")
+	}
+	s.clampOldest(name)
+	s.writeOldest(name)
+}
+
+// clampOldest limits the oldest result to the minimum and the maximum.
+func (s *stripWriter) clampOldest(name string) {
+	lo, hi := s.least, s.most
+	if s.least == nil {
+		lo, hi = s.value, s.value
+		s.TESTL(operand.U32(flagClamp), s.flags.As32())
+		s.JZ(operand.LabelRef(name + "_free"))
+		s.VBROADCASTSS(at(s.t, stripMin), lo)
+	}
+	// With the sum last, a sum that is NaN stays.
+	for v := range s.vecs {
+		s.VMAXPS(s.sums[0][v], lo, s.sums[0][v])
+	}
+	if s.least == nil {
+		s.VBROADCASTSS(at(s.t, stripMax), hi)
+	}
+	for v := range s.vecs {
+		s.VMINPS(s.sums[0][v], hi, s.sums[0][v])
+	}
+	s.Label(name + "_free")
+}
+
+// writeOldest writes the oldest result and advances dst to the next line.
+func (s *stripWriter) writeOldest(name string) {
+	if !s.w.masks {
+		// Writing with a mask takes some processors a dozen cycles.
+		s.TESTL(operand.U32(flagWhole), s.flags.As32())
+		s.JZ(operand.LabelRef(name + "_part"))
+		for v := range s.vecs {
+			s.VMOVUPS(s.sums[0][v], at(s.dst, v*s.w.bytes()))
+		}
+		s.JMP(operand.LabelRef(name + "_written"))
+		s.Label(name + "_part")
+	}
+	for v := range s.vecs {
+		m, sum := at(s.dst, v*s.w.bytes()), s.sums[0][v]
+		if s.apart && !s.three {
+			s.VPERMPD(sum, s.order, s.value)
+			sum = s.value
+		}
+		if s.columns {
+			m = s.column(s.dst, v)
+		}
+		if s.w.masks {
+			if v == 0 || !s.columns {
+				s.KMOVW(at(s.t, stripBits+2*(s.loads+v)), reg.K7)
+			}
+			s.VMOVUPS(sum, reg.K7, m)
+		} else {
+			s.VMASKMOVPS(sum, s.mask, m)
+		}
+	}
+	s.Label(name + "_written")
+	s.ADDQ(at(s.t, stripLineDst), s.dst)
 }
