@@ -107,10 +107,31 @@ func tileName(w width, rows, vecs int, kind tileKind, wide wideTile) string {
 // halved is the nearer half of a register.
 func halved(r reg.VecPhysical) reg.VecPhysical { return r.AsY().(reg.VecPhysical) }
 
-// tile writes the product of up to 12 rows by one panel, of up to 6 rows by two whole ones that
-// lie side by side (vecs is 4), or of one row by several panels (wide). Sums stay in registers; b
-// is read once, a is spread from memory. Of a short tile the second register has half as many
-// columns.
+// tileWriter writes one GEMM tile. It holds the shape of the tile and its registers.
+type tileWriter struct {
+	*asm
+	w          width
+	rows, vecs int
+	numbers    wideTile
+	short      bool // the second register has half as many columns
+	wide       bool // one row by several panels
+	exact      bool // multiply and add separately, each rounded
+	placed     bool // each row of b has its own offset
+	fetch      bool // fetch the results and the next b ahead
+	whole      bool // the caller passes whole panels only
+
+	b               []reg.VecPhysical
+	spread, product reg.VecPhysical
+	lie             rowPointers // of c, then of a, then of c again
+
+	t, pb                                     reg.Register
+	mask, stepA, stepB, fetched, seg, segs, k reg.GPVirtual
+	offs, place, ahead, panel, panel3         reg.GPVirtual
+}
+
+// tile writes a GEMM tile whose sums stay in registers: up to 12 rows by one panel, up to 6 rows
+// by two adjacent whole panels (vecs is 4), or one row by several panels (wide). It reads b once
+// and broadcasts a from memory. In a short tile the second register has half as many columns.
 func (a *asm) tile(w width, rows, vecs int, kind tileKind, numbers wideTile, short bool) {
 	name, wide := tileName(w, rows, vecs, kind, numbers), numbers != ""
 	if short {
@@ -119,306 +140,357 @@ func (a *asm) tile(w width, rows, vecs int, kind tileKind, numbers wideTile, sho
 	if w == ymm512 {
 		name = label("%s%dx1tiny%s", kind, rows, zmm.set)
 	}
-	// fit is the part of a register that holds columns of register v of a tile.
-	fit := func(r reg.VecPhysical, v int) reg.VecPhysical {
-		if short && v == 1 {
-			return halved(r)
-		}
-		return r
-	}
-	exact, placed := kind.exact(), kind.placed()
-	fetch, whole := !wide && !placed, wide || vecs > 2
 	a.function(name, "func(t *Tile)")
-	t := a.Load(a.Param("t"), a.GP64())
-
-	sum := func(r, v int) reg.VecPhysical { return fit(w.reg(r*vecs+v), v) }
-	free := rows * vecs
-	b := make([]reg.VecPhysical, 2)
-	if vecs > len(b) && !wide {
-		b = make([]reg.VecPhysical, vecs)
+	s := &tileWriter{
+		asm: a, w: w, rows: rows, vecs: vecs, numbers: numbers, short: short, wide: wide,
+		exact: kind.exact(), placed: kind.placed(),
+		fetch: !wide && !kind.placed(), whole: wide || vecs > 2,
+		t: a.Load(a.Param("t"), a.GP64()),
 	}
-	for v := range b {
-		b[v] = w.reg(free)
+	s.allocate()
+	s.startSums()
+	s.loadFields()
+	s.Label("segment")
+	s.MOVQ(at(s.t, tileK), s.k)
+	s.Label("step")
+	if wide {
+		s.wideStep()
+	} else {
+		s.panelStep()
+	}
+	s.nextStep()
+	s.finish()
+}
+
+// allocate assigns the registers after those of the sums.
+func (s *tileWriter) allocate() {
+	free := s.rows * s.vecs
+	s.b = make([]reg.VecPhysical, 2)
+	if s.vecs > len(s.b) && !s.wide {
+		s.b = make([]reg.VecPhysical, s.vecs)
+	}
+	for v := range s.b {
+		s.b[v] = s.w.reg(free)
 		free++
 	}
-	spread := w.reg(free)
-	product := w.reg(min(free+1, w.regs-1))
-	k1, k2 := reg.K1, reg.K2
+	s.spread = s.w.reg(free)
+	s.product = s.w.reg(min(free+1, s.w.regs-1))
+	s.lie = rowPointers{a: s.asm, step: s.GP64(), step3: s.GP64()}
+	s.mask = s.GP64()
+}
 
-	lie := rowPointers{a: a, step: a.GP64(), step3: a.GP64()}
-	row := lie.at
-	setBases := func(first, by int) {
-		a.MOVQ(at(t, by), lie.step)
-		if rows > 3 {
-			a.LEAQ(operand.Mem{Base: lie.step, Index: lie.step, Scale: 2}, lie.step3)
-		}
-		if lie.bases == nil {
-			for range (rows + 3) / 4 {
-				lie.bases = append(lie.bases, a.GP64())
-			}
-		}
-		a.MOVQ(at(t, first), lie.bases[0])
-		for i := 1; i < len(lie.bases); i++ {
-			a.LEAQ(operand.Mem{Base: lie.bases[i-1], Index: lie.step, Scale: 4}, lie.bases[i])
-		}
+// fit returns the part of register r that holds the columns of register v of a tile.
+func (s *tileWriter) fit(r reg.VecPhysical, v int) reg.VecPhysical {
+	if s.short && v == 1 {
+		return halved(r)
 	}
-	mask := a.GP64()
-	maskedLoads := func() {
-		if w.masks {
-			a.MOVL(at(t, tileBits), mask.As32())
-			a.KMOVD(mask.As32(), k1)
-			a.SHRL(operand.U8(16), mask.As32())
-			a.KMOVD(mask.As32(), k2)
-			return
-		}
-		a.MOVQ(at(t, tileMask), mask)
-	}
-	// load and store take a part of a register where columns are missing.
-	load := func(m operand.Mem, v int, dst reg.VecPhysical, masked bool) {
-		switch {
-		case !masked:
-			a.VMOVUPS(m, dst)
-		case w.masks:
-			a.VMOVUPS_Z(m, []reg.OpmaskPhysical{k1, k2}[v], dst)
-		default:
-			a.VMOVUPS(at(mask, 32*v), dst)
-			a.VMASKMOVPS(m, dst, dst)
-		}
-	}
-	store := func(src reg.VecPhysical, v int, m operand.Mem, masked bool) {
-		switch {
-		case !masked:
-			a.VMOVUPS(src, m)
-		case w.masks:
-			a.VMOVUPS(src, []reg.OpmaskPhysical{k1, k2}[v], m)
-		default:
-			a.VMOVUPS(at(mask, 32*v), product)
-			a.VMASKMOVPS(src, product, m)
-		}
-	}
-	// masked runs f for all columns or for those that there are.
-	masked := func(part string, f func(masked bool)) {
-		if whole {
-			f(false) // the caller gives whole panels
-			return
-		}
-		a.TESTL(operand.U32(flagMasked), at(t, tileFlags))
-		a.JNZ(operand.LabelRef(part + "_masked"))
-		f(false)
-		a.JMP(operand.LabelRef(part + "_end"))
-		a.Label(part + "_masked")
-		maskedLoads()
-		f(true)
-		a.Label(part + "_end")
-	}
-	// when runs f if a flag is set.
-	when := func(flag uint32, part string, f func()) {
-		a.TESTL(operand.U32(flag), at(t, tileFlags))
-		a.JZ(operand.LabelRef("no_" + part))
-		f()
-		a.Label("no_" + part)
-	}
-	each := func(f func(r, v int)) {
-		for r := range rows {
-			for v := range vecs {
-				f(r, v)
-			}
-		}
-	}
+	return r
+}
 
-	// Sums begin with nothing or with what is there.
-	a.TESTL(operand.U32(flagContinue), at(t, tileFlags))
-	a.JNZ(operand.LabelRef("continue"))
-	each(func(r, v int) { a.zero(w, sum(r, v)) })
-	if fetch {
-		// Where results go is brought near meanwhile: they may lie in as many pages as there are
-		// rows.
-		setBases(tileC, tileRowC)
-		for r := range rows {
-			for off := 0; off < vecs*w.bytes(); off += 64 {
-				a.PREFETCHT0(row(r, off))
+// sum returns the register of the sums of row r and register v.
+func (s *tileWriter) sum(r, v int) reg.VecPhysical { return s.fit(s.w.reg(r*s.vecs+v), v) }
+
+// setBases points the row pointers to the matrix whose address and row stride are the fields
+// first and by.
+func (s *tileWriter) setBases(first, by int) {
+	s.MOVQ(at(s.t, by), s.lie.step)
+	if s.rows > 3 {
+		s.LEAQ(operand.Mem{Base: s.lie.step, Index: s.lie.step, Scale: 2}, s.lie.step3)
+	}
+	if s.lie.bases == nil {
+		for range (s.rows + 3) / 4 {
+			s.lie.bases = append(s.lie.bases, s.GP64())
+		}
+	}
+	s.MOVQ(at(s.t, first), s.lie.bases[0])
+	for i := 1; i < len(s.lie.bases); i++ {
+		s.LEAQ(operand.Mem{Base: s.lie.bases[i-1], Index: s.lie.step, Scale: 4}, s.lie.bases[i])
+	}
+}
+
+// loadMasks loads the masks of the columns, or their address without mask registers.
+func (s *tileWriter) loadMasks() {
+	if s.w.masks {
+		s.MOVL(at(s.t, tileBits), s.mask.As32())
+		s.KMOVD(s.mask.As32(), reg.K1)
+		s.SHRL(operand.U8(16), s.mask.As32())
+		s.KMOVD(s.mask.As32(), reg.K2)
+		return
+	}
+	s.MOVQ(at(s.t, tileMask), s.mask)
+}
+
+// loadColumns loads register v of a row, masked where columns are missing.
+func (s *tileWriter) loadColumns(m operand.Mem, v int, dst reg.VecPhysical, masked bool) {
+	switch {
+	case !masked:
+		s.VMOVUPS(m, dst)
+	case s.w.masks:
+		s.VMOVUPS_Z(m, []reg.OpmaskPhysical{reg.K1, reg.K2}[v], dst)
+	default:
+		s.VMOVUPS(at(s.mask, 32*v), dst)
+		s.VMASKMOVPS(m, dst, dst)
+	}
+}
+
+// storeColumns stores register v of a row, masked where columns are missing. Without mask
+// registers it overwrites product.
+func (s *tileWriter) storeColumns(src reg.VecPhysical, v int, m operand.Mem, masked bool) {
+	switch {
+	case !masked:
+		s.VMOVUPS(src, m)
+	case s.w.masks:
+		s.VMOVUPS(src, []reg.OpmaskPhysical{reg.K1, reg.K2}[v], m)
+	default:
+		s.VMOVUPS(at(s.mask, 32*v), s.product)
+		s.VMASKMOVPS(src, s.product, m)
+	}
+}
+
+// forColumns runs f for all columns, or masked if columns are missing. part is the prefix of its
+// labels.
+func (s *tileWriter) forColumns(part string, f func(masked bool)) {
+	if s.whole {
+		f(false) // the caller passes whole panels
+		return
+	}
+	s.TESTL(operand.U32(flagMasked), at(s.t, tileFlags))
+	s.JNZ(operand.LabelRef(part + "_masked"))
+	f(false)
+	s.JMP(operand.LabelRef(part + "_end"))
+	s.Label(part + "_masked")
+	s.loadMasks()
+	f(true)
+	s.Label(part + "_end")
+}
+
+// whenFlag writes the code of f so that it runs only if flag is set.
+func (s *tileWriter) whenFlag(flag uint32, part string, f func()) {
+	s.TESTL(operand.U32(flag), at(s.t, tileFlags))
+	s.JZ(operand.LabelRef("no_" + part))
+	f()
+	s.Label("no_" + part)
+}
+
+// forEach runs f for each row and register of the tile.
+func (s *tileWriter) forEach(f func(r, v int)) {
+	for r := range s.rows {
+		for v := range s.vecs {
+			f(r, v)
+		}
+	}
+}
+
+// multiply adds x times y to sum.
+func (s *tileWriter) multiply(x, y, sum reg.VecPhysical) {
+	if s.exact {
+		s.VMULPS(x, y, s.product)
+		s.VADDPS(s.product, sum, sum)
+		return
+	}
+	s.VFMADD231PS(x, y, sum)
+}
+
+// startSums sets the sums to zero, or to the earlier results with flagContinue.
+func (s *tileWriter) startSums() {
+	s.TESTL(operand.U32(flagContinue), at(s.t, tileFlags))
+	s.JNZ(operand.LabelRef("continue"))
+	s.forEach(func(r, v int) { s.zero(s.w, s.sum(r, v)) })
+	if s.fetch {
+		// Prefetch the results meanwhile: they may lie in as many pages as the tile has rows.
+		s.setBases(tileC, tileRowC)
+		for r := range s.rows {
+			for off := 0; off < s.vecs*s.w.bytes(); off += 64 {
+				s.PREFETCHT0(s.lie.at(r, off))
 			}
 		}
 	}
-	a.JMP(operand.LabelRef("begin"))
-	a.Label("continue")
-	setBases(tileC, tileRowC)
-	masked("first", func(m bool) {
-		each(func(r, v int) { load(row(r, v*w.bytes()), v, sum(r, v), m) })
+	s.JMP(operand.LabelRef("begin"))
+	s.Label("continue")
+	s.setBases(tileC, tileRowC)
+	s.forColumns("first", func(m bool) {
+		s.forEach(func(r, v int) { s.loadColumns(s.lie.at(r, v*s.w.bytes()), v, s.sum(r, v), m) })
 	})
-	a.Label("begin")
-	setBases(tileA, tileRowA)
-	pb := a.Load(a.Param("t"), a.GP64())
-	a.MOVQ(at(t, tileB), pb)
-	// Whatever each step adds is in a register: operands in memory would use the load ports that
-	// read a.
-	stepA, stepB, fetched, seg, segs, k := a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64()
-	a.MOVQ(at(t, tileStepA), stepA)
-	offs, place, ahead := a.GP64(), a.GP64(), a.GP64()
-	if placed {
-		a.MOVQ(at(t, tileOffs), offs)
-	} else {
-		a.MOVQ(at(t, tileStepB), stepB)
-	}
-	if fetch {
-		a.MOVQ(at(t, tileFetch), fetched)
-		// Where there is nothing to fetch it is what is there already: an address of none is
-		// looked up each time.
-		a.MOVQ(at(t, tileNext), ahead)
-		a.TESTQ(ahead, ahead)
-		a.CMOVQEQ(pb, ahead)
-	}
-	a.MOVQ(at(t, tileSegs), segs)
-	panel, panel3 := a.GP64(), a.GP64()
-	if wide {
-		a.MOVQ(at(t, tilePanelB), panel)
-		a.LEAQ(operand.Mem{Base: panel, Index: panel, Scale: 2}, panel3)
-	}
-	// From the end of a segment of a to the beginning of the next one.
-	a.MOVQ(at(t, tileK), seg)
-	a.IMULQ(stepA, seg)
-	a.NEGQ(seg)
-	a.ADDQ(at(t, tileSegA), seg)
+	s.Label("begin")
+}
 
-	a.Label("segment")
-	a.MOVQ(at(t, tileK), k)
-	a.Label("step")
-	multiply := func(x, y, s reg.VecPhysical) {
-		if exact {
-			a.VMULPS(x, y, product)
-			a.VADDPS(product, s, s)
-			return
-		}
-		a.VFMADD231PS(x, y, s)
-	}
-	if wide {
-		a.VBROADCASTSS(row(0, 0), spread)
-		for v := range vecs {
-			m := operand.Mem{Base: pb, Disp: v % 2 * w.bytes()}
-			if numbers != wideFloats {
-				m.Disp /= 2
-			}
-			switch v / 2 {
-			case 1:
-				m.Index, m.Scale = panel, 1
-			case 2:
-				m.Index, m.Scale = panel, 2
-			case 3:
-				m.Index, m.Scale = panel3, 1
-			}
-			var x operand.Op = m
-			switch numbers {
-			case wideHalves:
-				a.VCVTPH2PS(m, b[v%2])
-				x = b[v%2]
-			case wideBrains:
-				a.VPMOVZXWD(m, b[v%2])
-				a.VPSLLD(operand.U8(16), b[v%2], b[v%2])
-				x = b[v%2]
-			}
-			if exact {
-				a.VMULPS(x, spread, product)
-				a.VADDPS(product, sum(0, v), sum(0, v))
-			} else {
-				a.VFMADD231PS(x, spread, sum(0, v))
-			}
-		}
+// loadFields loads the pointers and strides of a and b, and the numbers of steps.
+func (s *tileWriter) loadFields() {
+	s.setBases(tileA, tileRowA)
+	s.pb = s.Load(s.Param("t"), s.GP64())
+	s.MOVQ(at(s.t, tileB), s.pb)
+	// The strides are in registers: memory operands would use the load ports that read a.
+	s.stepA, s.stepB, s.fetched, s.seg, s.segs, s.k = s.GP64(), s.GP64(), s.GP64(), s.GP64(), s.GP64(), s.GP64()
+	s.MOVQ(at(s.t, tileStepA), s.stepA)
+	s.offs, s.place, s.ahead = s.GP64(), s.GP64(), s.GP64()
+	if s.placed {
+		s.MOVQ(at(s.t, tileOffs), s.offs)
 	} else {
-		if placed {
-			a.MOVLQSX(at(offs, 0), place)
-		}
-		for v := range vecs {
-			m := at(pb, v*w.bytes())
-			if placed {
-				m.Index, m.Scale = place, 4
-			}
-			a.VMOVUPS(m, fit(b[v], v))
-		}
-		for r := range rows {
-			if exact && w.masks {
-				// Spreading in the product costs no turn of the units that add.
-				for v := range vecs {
-					a.VMULPS_BCST(row(r, 0), fit(b[v], v), fit(product, v))
-					a.VADDPS(fit(product, v), sum(r, v), sum(r, v))
-				}
-				continue
-			}
-			a.VBROADCASTSS(row(r, 0), spread)
-			for v := range vecs {
-				multiply(fit(b[v], v), fit(spread, v), sum(r, v))
-			}
-		}
+		s.MOVQ(at(s.t, tileStepB), s.stepB)
 	}
-	for _, base := range lie.bases {
-		a.ADDQ(stepA, base)
+	if s.fetch {
+		s.MOVQ(at(s.t, tileFetch), s.fetched)
+		// Without a next address, fetch b itself: a zero address would be looked up each time.
+		s.MOVQ(at(s.t, tileNext), s.ahead)
+		s.TESTQ(s.ahead, s.ahead)
+		s.CMOVQEQ(s.pb, s.ahead)
 	}
-	if placed {
-		a.ADDQ(operand.U32(4), offs)
-	} else {
-		a.ADDQ(stepB, pb)
+	s.MOVQ(at(s.t, tileSegs), s.segs)
+	s.panel, s.panel3 = s.GP64(), s.GP64()
+	if s.wide {
+		s.MOVQ(at(s.t, tilePanelB), s.panel)
+		s.LEAQ(operand.Mem{Base: s.panel, Index: s.panel, Scale: 2}, s.panel3)
 	}
-	if fetch {
-		a.PREFETCHT1(at(ahead, 0))
-		a.ADDQ(fetched, ahead)
-	}
-	a.DECQ(k)
-	a.JNZ(operand.LabelRef("step"))
-	for _, base := range lie.bases {
-		a.ADDQ(seg, base)
-	}
-	a.DECQ(segs)
-	a.JNZ(operand.LabelRef("segment"))
+	// seg leads from the end of a segment of a to the start of the next one.
+	s.MOVQ(at(s.t, tileK), s.seg)
+	s.IMULQ(s.stepA, s.seg)
+	s.NEGQ(s.seg)
+	s.ADDQ(at(s.t, tileSegA), s.seg)
+}
 
-	setBases(tileC, tileRowC)
-	when(flagAccumulate, "accumulate", func() {
-		masked("accumulate", func(m bool) {
-			each(func(r, v int) {
+// wideStep adds the products of one step for one row and several panels.
+func (s *tileWriter) wideStep() {
+	s.VBROADCASTSS(s.lie.at(0, 0), s.spread)
+	for v := range s.vecs {
+		m := operand.Mem{Base: s.pb, Disp: v % 2 * s.w.bytes()}
+		if s.numbers != wideFloats {
+			m.Disp /= 2
+		}
+		switch v / 2 {
+		case 1:
+			m.Index, m.Scale = s.panel, 1
+		case 2:
+			m.Index, m.Scale = s.panel, 2
+		case 3:
+			m.Index, m.Scale = s.panel3, 1
+		}
+		var x operand.Op = m
+		switch s.numbers {
+		case wideHalves:
+			s.VCVTPH2PS(m, s.b[v%2])
+			x = s.b[v%2]
+		case wideBrains:
+			s.VPMOVZXWD(m, s.b[v%2])
+			s.VPSLLD(operand.U8(16), s.b[v%2], s.b[v%2])
+			x = s.b[v%2]
+		}
+		if s.exact {
+			s.VMULPS(x, s.spread, s.product)
+			s.VADDPS(s.product, s.sum(0, v), s.sum(0, v))
+		} else {
+			s.VFMADD231PS(x, s.spread, s.sum(0, v))
+		}
+	}
+}
+
+// panelStep adds the products of one step for all rows.
+func (s *tileWriter) panelStep() {
+	if s.placed {
+		s.MOVLQSX(at(s.offs, 0), s.place)
+	}
+	for v := range s.vecs {
+		m := at(s.pb, v*s.w.bytes())
+		if s.placed {
+			m.Index, m.Scale = s.place, 4
+		}
+		s.VMOVUPS(m, s.fit(s.b[v], v))
+	}
+	for r := range s.rows {
+		if s.exact && s.w.masks {
+			// A broadcast inside the multiplication takes no cycle of the units that add.
+			for v := range s.vecs {
+				s.VMULPS_BCST(s.lie.at(r, 0), s.fit(s.b[v], v), s.fit(s.product, v))
+				s.VADDPS(s.fit(s.product, v), s.sum(r, v), s.sum(r, v))
+			}
+			continue
+		}
+		s.VBROADCASTSS(s.lie.at(r, 0), s.spread)
+		for v := range s.vecs {
+			s.multiply(s.fit(s.b[v], v), s.fit(s.spread, v), s.sum(r, v))
+		}
+	}
+}
+
+// nextStep advances to the next step and, after the last one, to the next segment of a.
+func (s *tileWriter) nextStep() {
+	for _, base := range s.lie.bases {
+		s.ADDQ(s.stepA, base)
+	}
+	if s.placed {
+		s.ADDQ(operand.U32(4), s.offs)
+	} else {
+		s.ADDQ(s.stepB, s.pb)
+	}
+	if s.fetch {
+		s.PREFETCHT1(at(s.ahead, 0))
+		s.ADDQ(s.fetched, s.ahead)
+	}
+	s.DECQ(s.k)
+	s.JNZ(operand.LabelRef("step"))
+	for _, base := range s.lie.bases {
+		s.ADDQ(s.seg, base)
+	}
+	s.DECQ(s.segs)
+	s.JNZ(operand.LabelRef("segment"))
+}
+
+// finish accumulates, adds the biases, clamps, writes the results and returns.
+func (s *tileWriter) finish() {
+	s.setBases(tileC, tileRowC)
+	s.whenFlag(flagAccumulate, "accumulate", func() {
+		s.forColumns("accumulate", func(m bool) {
+			s.forEach(func(r, v int) {
 				if !m {
-					a.VADDPS(row(r, v*w.bytes()), sum(r, v), sum(r, v))
+					s.VADDPS(s.lie.at(r, v*s.w.bytes()), s.sum(r, v), s.sum(r, v))
 					return
 				}
-				load(row(r, v*w.bytes()), v, fit(b[0], v), true)
-				a.VADDPS(fit(b[0], v), sum(r, v), sum(r, v))
+				s.loadColumns(s.lie.at(r, v*s.w.bytes()), v, s.fit(s.b[0], v), true)
+				s.VADDPS(s.fit(s.b[0], v), s.sum(r, v), s.sum(r, v))
 			})
 		})
 	})
-	bias := a.GP64()
-	a.MOVQ(at(t, tileBiasM), bias)
-	a.TESTQ(bias, bias)
-	a.JZ(operand.LabelRef("no_rows"))
-	for r := range rows {
-		a.VBROADCASTSS(at(bias, 4*r), spread)
-		for v := range vecs {
-			a.VADDPS(fit(spread, v), sum(r, v), sum(r, v))
+	s.addBias()
+	s.whenFlag(flagClamp, "clamp", func() {
+		s.VBROADCASTSS(at(s.t, tileMin), s.b[0])
+		s.VBROADCASTSS(at(s.t, tileMax), s.b[1])
+		s.forEach(func(r, v int) {
+			// With the sum last, a sum that is NaN stays.
+			s.VMAXPS(s.sum(r, v), s.fit(s.b[0], v), s.sum(r, v))
+			s.VMINPS(s.sum(r, v), s.fit(s.b[1], v), s.sum(r, v))
+		})
+	})
+	s.forColumns("write", func(m bool) {
+		s.forEach(func(r, v int) { s.storeColumns(s.sum(r, v), v, s.lie.at(r, v*s.w.bytes()), m) })
+	})
+	s.VZEROUPPER()
+	s.RET()
+}
+
+// addBias adds the bias of each row and of each column, where present.
+func (s *tileWriter) addBias() {
+	bias := s.GP64()
+	s.MOVQ(at(s.t, tileBiasM), bias)
+	s.TESTQ(bias, bias)
+	s.JZ(operand.LabelRef("no_rows"))
+	for r := range s.rows {
+		s.VBROADCASTSS(at(bias, 4*r), s.spread)
+		for v := range s.vecs {
+			s.VADDPS(s.fit(s.spread, v), s.sum(r, v), s.sum(r, v))
 		}
 	}
-	a.Label("no_rows")
-	a.MOVQ(at(t, tileBiasN), bias)
-	a.TESTQ(bias, bias)
-	a.JZ(operand.LabelRef("no_columns"))
-	masked("columns", func(m bool) {
-		for v := range vecs {
-			load(at(bias, v*w.bytes()), v, fit(b[v%len(b)], v), m)
-			for r := range rows {
-				a.VADDPS(fit(b[v%len(b)], v), sum(r, v), sum(r, v))
+	s.Label("no_rows")
+	s.MOVQ(at(s.t, tileBiasN), bias)
+	s.TESTQ(bias, bias)
+	s.JZ(operand.LabelRef("no_columns"))
+	s.forColumns("columns", func(m bool) {
+		for v := range s.vecs {
+			s.loadColumns(at(bias, v*s.w.bytes()), v, s.fit(s.b[v%len(s.b)], v), m)
+			for r := range s.rows {
+				s.VADDPS(s.fit(s.b[v%len(s.b)], v), s.sum(r, v), s.sum(r, v))
 			}
 		}
 	})
-	a.Label("no_columns")
-	when(flagClamp, "clamp", func() {
-		a.VBROADCASTSS(at(t, tileMin), b[0])
-		a.VBROADCASTSS(at(t, tileMax), b[1])
-		each(func(r, v int) {
-			// With the sum last, a sum that is NaN stays.
-			a.VMAXPS(sum(r, v), fit(b[0], v), sum(r, v))
-			a.VMINPS(sum(r, v), fit(b[1], v), sum(r, v))
-		})
-	})
-	masked("write", func(m bool) {
-		each(func(r, v int) { store(sum(r, v), v, row(r, v*w.bytes()), m) })
-	})
-	a.VZEROUPPER()
-	a.RET()
+	s.Label("no_columns")
 }
 
 // gather writes n rows of a panel. A row is made of runs of neighbouring values, each
