@@ -62,173 +62,205 @@ func windows(a *asm) {
 	}
 }
 
-// window writes a walk of windows: at each place the taps are taken in order, for four
-// registers of values, for one, and for what is left.
+// windowWriter writes a kernel that goes over receptive fields. It holds the registers.
+type windowWriter struct {
+	*asm
+	w    width
+	kind int
+
+	t                                       reg.Register
+	dst, src, places, flags, col, remaining reg.GPVirtual
+	p, pw, offs, taps, base                 reg.GPVirtual
+	spread, lo, hi, value, mask             reg.VecPhysical
+}
+
+// window writes a kernel that goes over receptive fields. At each position it takes the taps in
+// order: for four registers of values, for two, for one, and for the remaining values.
 func (a *asm) window(w width, kind int) {
 	a.function(kindNames[kind]+w.set, "func(t *Window)")
-	t := a.Load(a.Param("t"), a.GP64())
+	s := &windowWriter{asm: a, w: w, kind: kind, t: a.Load(a.Param("t"), a.GP64())}
+	s.loadFields()
+	s.Label("place")
+	s.XORQ(s.col, s.col)
+	s.MOVQ(at(s.t, windowN), s.remaining)
+	for _, size := range []struct {
+		name, after string
+		vecs        int
+	}{{"four", "few", 4}, {"two", "less", 2}, {"one", "rest", 1}} {
+		values := operand.U32(uint32(size.vecs * s.w.floats))
+		s.Label(size.name)
+		s.SUBQ(values, s.remaining)
+		s.JLT(operand.LabelRef(size.after))
+		s.part(size.name, size.vecs, false)
+		s.ADDQ(operand.U32(uint32(size.vecs*s.w.bytes())), s.col)
+		s.JMP(operand.LabelRef(size.name))
+		s.Label(size.after)
+		s.ADDQ(values, s.remaining)
+	}
+	s.JZ(operand.LabelRef("next"))
+	s.part("masked", 1, true)
+	s.Label("next")
+	s.ADDQ(at(s.t, windowStepDst), s.dst)
+	s.ADDQ(at(s.t, windowStepSrc), s.src)
+	s.DECQ(s.places)
+	s.JNZ(operand.LabelRef("place"))
+	s.VZEROUPPER()
+	s.RET()
+}
+
+// loadFields loads the pointers, the limits and the mask of the remaining values.
+func (s *windowWriter) loadFields() {
 	field := func(off int) reg.GPVirtual {
-		r := a.GP64()
-		a.MOVQ(at(t, off), r)
+		r := s.GP64()
+		s.MOVQ(at(s.t, off), r)
 		return r
 	}
-	dst, src, places := field(windowDst), field(windowSrc), field(windowPlaces)
-	spread, lo, hi := w.reg(8), w.reg(9), w.reg(10)
-	value, mask := w.reg(11), w.reg(12)
-	a.VBROADCASTSS(at(t, windowMin), lo)
-	a.VBROADCASTSS(at(t, windowMax), hi)
-	bits, flags := a.GP64(), a.GP64()
-	a.MOVL(at(t, windowBits), bits.As32())
-	a.MOVL(at(t, windowFlags), flags.As32())
-	if w == zmm {
-		a.KMOVD(bits.As32(), reg.K1)
+	s.dst, s.src, s.places = field(windowDst), field(windowSrc), field(windowPlaces)
+	s.spread, s.lo, s.hi = s.w.reg(8), s.w.reg(9), s.w.reg(10)
+	s.value, s.mask = s.w.reg(11), s.w.reg(12)
+	s.VBROADCASTSS(at(s.t, windowMin), s.lo)
+	s.VBROADCASTSS(at(s.t, windowMax), s.hi)
+	bits := s.GP64()
+	s.flags = s.GP64()
+	s.MOVL(at(s.t, windowBits), bits.As32())
+	s.MOVL(at(s.t, windowFlags), s.flags.As32())
+	if s.w == zmm {
+		s.KMOVD(bits.As32(), reg.K1)
 	} else {
-		a.MOVQ(at(t, windowMask), bits)
-		a.VMOVUPS(at(bits, 0), mask)
+		s.MOVQ(at(s.t, windowMask), bits)
+		s.VMOVUPS(at(bits, 0), s.mask)
 	}
-	col, left := a.GP64(), a.GP64()
-	p, pw, offs, taps, base := a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64()
+	s.col, s.remaining = s.GP64(), s.GP64()
+	s.p, s.pw, s.offs, s.taps, s.base = s.GP64(), s.GP64(), s.GP64(), s.GP64(), s.GP64()
+}
 
-	part := func(name string, vecs int, masked bool) {
-		load := func(m operand.Mem, v reg.VecPhysical) {
-			switch {
-			case !masked:
-				a.VMOVUPS(m, v)
-			case w == zmm:
-				a.VMOVUPS_Z(m, reg.K1, v)
-			default:
-				a.VMASKMOVPS(m, mask, v)
-			}
+// load reads a register of values, masked for the remaining ones.
+func (s *windowWriter) load(m operand.Mem, v reg.VecPhysical, masked bool) {
+	switch {
+	case !masked:
+		s.VMOVUPS(m, v)
+	case s.w == zmm:
+		s.VMOVUPS_Z(m, reg.K1, v)
+	default:
+		s.VMASKMOVPS(m, s.mask, v)
+	}
+}
+
+// part takes all taps for vecs registers of values from column col on. name is the prefix of its
+// labels.
+func (s *windowWriter) part(name string, vecs int, masked bool) {
+	s.MOVQ(at(s.t, windowOffs), s.offs)
+	s.MOVQ(at(s.t, windowTaps), s.taps)
+	s.LEAQ(operand.Mem{Base: s.src, Index: s.col, Scale: 1}, s.base)
+	if s.kind == kindSpread {
+		s.MOVQ(at(s.t, windowW), s.pw)
+	}
+	s.startResults(vecs)
+	s.Label(name + "_tap")
+	s.MOVQ(at(s.offs, 0), s.p)
+	if s.kind == kindSpread {
+		s.VBROADCASTSS(at(s.pw, 0), s.spread)
+	}
+	for v := range vecs {
+		s.tap(v, masked)
+	}
+	s.ADDQ(operand.U8(8), s.offs)
+	if s.kind == kindSpread {
+		s.ADDQ(operand.U8(4), s.pw)
+	}
+	s.DECQ(s.taps)
+	s.JNZ(operand.LabelRef(name + "_tap"))
+	s.clampResults(name, vecs)
+	s.storeResults(vecs, masked)
+}
+
+// startResults sets the results to the bias, to minus infinity or to zero, as the kind needs.
+func (s *windowWriter) startResults(vecs int) {
+	switch s.kind {
+	case kindSpread:
+		s.MOVQ(at(s.t, windowBias), s.p)
+		s.VBROADCASTSS(at(s.p, 0), s.w.reg(0))
+		for v := 1; v < vecs; v++ {
+			s.VMOVUPS(s.w.reg(0), s.w.reg(v))
 		}
-		a.MOVQ(at(t, windowOffs), offs)
-		a.MOVQ(at(t, windowTaps), taps)
-		a.LEAQ(operand.Mem{Base: src, Index: col, Scale: 1}, base)
-		if kind == kindSpread {
-			a.MOVQ(at(t, windowW), pw)
+	case kindLargest, kindGreatest:
+		// Minus infinity is the smallest of all numbers.
+		s.VPCMPEQD(reg.X0, reg.X0, reg.X0)
+		s.VPSLLD(operand.U8(23), reg.X0, reg.X0)
+		s.VBROADCASTSS(reg.X0, s.w.reg(0))
+		for v := 1; v < vecs; v++ {
+			s.VMOVUPS(s.w.reg(0), s.w.reg(v))
 		}
-		switch kind {
-		case kindSpread:
-			a.MOVQ(at(t, windowBias), p)
-			a.VBROADCASTSS(at(p, 0), w.reg(0))
-			for v := 1; v < vecs; v++ {
-				a.VMOVUPS(w.reg(0), w.reg(v))
-			}
-		case kindLargest, kindGreatest:
-			// The smallest of all numbers: minus infinity.
-			a.VPCMPEQD(reg.X0, reg.X0, reg.X0)
-			a.VPSLLD(operand.U8(23), reg.X0, reg.X0)
-			a.VBROADCASTSS(reg.X0, w.reg(0))
-			for v := 1; v < vecs; v++ {
-				a.VMOVUPS(w.reg(0), w.reg(v))
-			}
-		case kindSum:
-			for v := range vecs {
-				a.zero(w, w.reg(v))
-			}
-		}
-		a.Label(name + "_tap")
-		a.MOVQ(at(offs, 0), p)
-		if kind == kindSpread {
-			a.VBROADCASTSS(at(pw, 0), spread)
-		}
+	case kindSum:
 		for v := range vecs {
-			m, sum := operand.Mem{Base: base, Index: p, Scale: 1, Disp: v * w.bytes()}, w.reg(v)
-			switch kind {
-			case kindSpread:
-				load(m, value)
-				a.VFMADD231PS(spread, value, sum)
-			case kindCopy:
-				load(m, sum)
-			case kindSum:
-				load(m, value)
-				a.VADDPS(value, sum, sum)
-			case kindLargest:
-				// The value if it is larger, else the earlier maximum, as a loop with > does.
-				load(m, value)
-				a.VMAXPS(sum, value, sum)
-			case kindGreatest:
-				load(m, value)
-				if w == zmm {
-					a.VCMPPS(operand.U8(3), value, value, reg.K2)
-					a.VMAXPS(sum, value, sum)
-					a.VMOVAPS(value, reg.K2, sum)
-					break
-				}
-				a.VCMPPS(operand.U8(3), value, value, w.reg(13))
-				a.VMAXPS(sum, value, sum)
-				a.VORPS(w.reg(13), sum, sum)
-			}
-		}
-		a.ADDQ(operand.U8(8), offs)
-		if kind == kindSpread {
-			a.ADDQ(operand.U8(4), pw)
-		}
-		a.DECQ(taps)
-		a.JNZ(operand.LabelRef(name + "_tap"))
-		if kind != kindLargest && kind != kindGreatest && kind != kindCopy {
-			a.TESTL(operand.U32(flagClamp), flags.As32())
-			a.JZ(operand.LabelRef(name + "_free"))
-		}
-		for v := range vecs {
-			if kind == kindCopy {
-				break
-			}
-			a.VMAXPS(w.reg(v), lo, w.reg(v))
-			a.VMINPS(w.reg(v), hi, w.reg(v))
-		}
-		if kind != kindLargest && kind != kindGreatest && kind != kindCopy {
-			a.Label(name + "_free")
-		}
-		a.MOVQ(dst, p)
-		a.ADDQ(col, p)
-		for v := range vecs {
-			switch m := at(p, v*w.bytes()); {
-			case !masked:
-				a.VMOVUPS(w.reg(v), m)
-			case w == zmm:
-				a.VMOVUPS(w.reg(v), reg.K1, m)
-			default:
-				a.VMASKMOVPS(w.reg(v), mask, m)
-			}
+			s.zero(s.w, s.w.reg(v))
 		}
 	}
+}
 
-	a.Label("place")
-	a.XORQ(col, col)
-	a.MOVQ(at(t, windowN), left)
-	a.Label("four")
-	a.SUBQ(operand.U32(uint32(4*w.floats)), left)
-	a.JLT(operand.LabelRef("few"))
-	part("four", 4, false)
-	a.ADDQ(operand.U32(uint32(4*w.bytes())), col)
-	a.JMP(operand.LabelRef("four"))
-	a.Label("few")
-	a.ADDQ(operand.U32(uint32(4*w.floats)), left)
-	a.Label("two")
-	a.SUBQ(operand.U32(uint32(2*w.floats)), left)
-	a.JLT(operand.LabelRef("less"))
-	part("two", 2, false)
-	a.ADDQ(operand.U32(uint32(2*w.bytes())), col)
-	a.JMP(operand.LabelRef("two"))
-	a.Label("less")
-	a.ADDQ(operand.U32(uint32(2*w.floats)), left)
-	a.Label("one")
-	a.SUBQ(operand.U32(uint32(w.floats)), left)
-	a.JLT(operand.LabelRef("rest"))
-	part("one", 1, false)
-	a.ADDQ(operand.U32(uint32(w.bytes())), col)
-	a.JMP(operand.LabelRef("one"))
-	a.Label("rest")
-	a.ADDQ(operand.U32(uint32(w.floats)), left)
-	a.JZ(operand.LabelRef("next"))
-	part("masked", 1, true)
-	a.Label("next")
-	a.ADDQ(at(t, windowStepDst), dst)
-	a.ADDQ(at(t, windowStepSrc), src)
-	a.DECQ(places)
-	a.JNZ(operand.LabelRef("place"))
-	a.VZEROUPPER()
-	a.RET()
+// tap adds one tap to register v of the results.
+func (s *windowWriter) tap(v int, masked bool) {
+	m, sum := operand.Mem{Base: s.base, Index: s.p, Scale: 1, Disp: v * s.w.bytes()}, s.w.reg(v)
+	switch s.kind {
+	case kindSpread:
+		s.load(m, s.value, masked)
+		s.VFMADD231PS(s.spread, s.value, sum)
+	case kindCopy:
+		s.load(m, sum, masked)
+	case kindSum:
+		s.load(m, s.value, masked)
+		s.VADDPS(s.value, sum, sum)
+	case kindLargest:
+		// The value if it is larger, else the earlier maximum, as a loop with > does.
+		s.load(m, s.value, masked)
+		s.VMAXPS(sum, s.value, sum)
+	case kindGreatest:
+		s.load(m, s.value, masked)
+		if s.w == zmm {
+			s.VCMPPS(operand.U8(3), s.value, s.value, reg.K2)
+			s.VMAXPS(sum, s.value, sum)
+			s.VMOVAPS(s.value, reg.K2, sum)
+			break
+		}
+		s.VCMPPS(operand.U8(3), s.value, s.value, s.w.reg(13))
+		s.VMAXPS(sum, s.value, sum)
+		s.VORPS(s.w.reg(13), sum, sum)
+	}
+}
+
+// clampResults limits the results: maxima always, sums with flagClamp, copies never.
+func (s *windowWriter) clampResults(name string, vecs int) {
+	if s.kind == kindCopy {
+		return
+	}
+	optional := s.kind != kindLargest && s.kind != kindGreatest
+	if optional {
+		s.TESTL(operand.U32(flagClamp), s.flags.As32())
+		s.JZ(operand.LabelRef(name + "_free"))
+	}
+	for v := range vecs {
+		s.VMAXPS(s.w.reg(v), s.lo, s.w.reg(v))
+		s.VMINPS(s.w.reg(v), s.hi, s.w.reg(v))
+	}
+	if optional {
+		s.Label(name + "_free")
+	}
+}
+
+// storeResults writes the results, masked for the remaining values.
+func (s *windowWriter) storeResults(vecs int, masked bool) {
+	s.MOVQ(s.dst, s.p)
+	s.ADDQ(s.col, s.p)
+	for v := range vecs {
+		switch m := at(s.p, v*s.w.bytes()); {
+		case !masked:
+			s.VMOVUPS(s.w.reg(v), m)
+		case s.w == zmm:
+			s.VMOVUPS(s.w.reg(v), reg.K1, m)
+		default:
+			s.VMASKMOVPS(s.w.reg(v), s.mask, m)
+		}
+	}
 }
 
 // lanePlaces are the numbers of places that are computed together: as many as there are, then
