@@ -320,7 +320,7 @@ func TestLong(t *testing.T) {
 			full++
 		}
 	}
-	if n := len(tracks[laneTrack(1)].slices); n != 50*2100 || full != 50 || !strings.Contains(about, "first bar only") {
+	if n := len(tracks[laneTrack(1)].slices); n != 50*2100 || full != 50 || !strings.Contains(about, "only the first bar") {
 		t.Errorf("%d slices, %d with all arguments, %q", n, full, about)
 	}
 }

@@ -98,7 +98,7 @@ func TestFaultsOfDescriptions(t *testing.T) {
 		{"0x4002100C, value", "0x4002100D, value", 12, "setup[2]", "no register of 16 bits"},
 		{"value: 7, width: 16", "value: 7, width: 24", 12, "setup[2].width", "8, 16 or 32"},
 		{"kind: registers", "kind: uarte", 14, "uart.kind", "DMA"},
-		{"base: 0x40008000", "base: 0x140008000", 15, "uart.base", "32 bits"},
+		{"base: 0x40008000", "base: 0x140008000", 15, "uart.base", "32-bit"},
 		{"clock: 4MHz", "clock: 4kHz", 19, "uart.divisor", "1 to 2^32 - 1"},
 		{"clock: 4MHz", "clock: fast", 16, "uart.clock", "25MHz"},
 		{"speed: 9600", "speed: 12", 17, "uart.speed", "300"},
