@@ -74,7 +74,13 @@ func TestStudyText(t *testing.T) {
 	if err := WriteStudy(&b, studied(), "table", StudyOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	want := `Model  net (onnx), 3 layers with 348 weights, 20.7 % of them zero
+	want := `Plan "loss-0.05": a loss of at most 0.05
+Predicted  88.0 µs (87.0 µs to 89.0 µs), 1.14 × (1.12 × to 1.15 ×) as fast, loss 0.02 (0 to 0.07), 41.3 % of the weights zero, 1.42 KiB of weights
+Measured   89.0 µs (88.0 µs to 90.0 µs), 1.12 × (1.11 × to 1.14 ×) as fast, loss 0.08 (0.02 to 0.11)
+At most 0.0 % from the optimum for these profiles
+! On held-out samples the loss exceeds the limit (within the confidence interval: use more samples).
+
+Model  net (onnx), 3 layers with 348 weights, 20.7 % of them zero
 Speed  "host", measured here, 1 thread, go, 100 µs per inference (99.0 µs to 101 µs)
        60.0 % of the time can be reduced; 31.0 % is in layers without a suitable kernel, 9.0 % in operators without weights
 Loss   "accuracy", outputs of the model with one layer changed, on data, accuracy, 100 samples of x.npy, 0.9 unchanged
@@ -83,12 +89,6 @@ Loss   "accuracy", outputs of the model with one layer changed, on data, accurac
 0  first    Conv      40          30.0 µs  30.0 %  compute          ▁█                   0      0.4     2  unchanged: the first layer
 1  =second  Conv     296  25.0 %  60.0 µs  60.0 %           2.50 ×  ▂▅                0.02     0.15     1  unstructured 50 %
 2  last     Gemm      27          1.00 µs   1.0 %                                                          unknown zero point
-
-Plan "loss-0.05": a loss of at most 0.05
-Predicted  88.0 µs (87.0 µs to 89.0 µs), 1.14 × (1.12 × to 1.15 ×) as fast, loss 0.02 (0 to 0.07), 41.3 % of the weights zero, 1.42 KiB of weights
-Measured   89.0 µs (88.0 µs to 90.0 µs), 1.12 × (1.11 × to 1.14 ×) as fast, loss 0.08 (0.02 to 0.11)
-At most 0.0 % from the optimum for these profiles
-! On held-out samples the loss exceeds the limit (within the confidence interval: use more samples).
 
 Bench "loss-0.05"
 engine            threads   batch  unchanged  compressed                   speed-up  note

@@ -256,13 +256,13 @@ func studyText(w io.Writer, s *study.Study, o StudyOptions) error {
 		return err
 	}
 	var b strings.Builder
+	if v.plan != nil { // the answer first
+		v.planned(&b)
+		b.WriteByte('\n')
+	}
 	v.facts(&b)
 	b.WriteByte('\n')
 	v.table(&b)
-	if v.plan != nil {
-		b.WriteByte('\n')
-		v.planned(&b)
-	}
 	for _, x := range s.Benches {
 		b.WriteByte('\n')
 		v.bench(&b, x)
