@@ -135,6 +135,18 @@ func newRoot(a *app) *cobra.Command {
 	for i := range topics {
 		root.AddCommand(topics[i].command(root))
 	}
+	root.SetHelpCommand(&cobra.Command{
+		Use:   "help [COMMAND or TOPIC]",
+		Short: "Explain a command or a topic",
+		RunE: func(_ *cobra.Command, args []string) error {
+			c, _, err := root.Find(args)
+			if err != nil {
+				return useError("%w", err)
+			}
+			c.InitDefaultHelpFlag()
+			return c.Help()
+		},
+	})
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) { help(c.OutOrStdout(), c) })
 	root.SetUsageFunc(func(c *cobra.Command) error { help(c.OutOrStderr(), c); return nil })
 	complete(root)

@@ -370,7 +370,7 @@ func killed(t *testing.T, n int, most time.Duration, more []string) {
 	}
 	t.Logf("done %d times before a kill, %d points held", whole, len(held))
 	status, out, errs := here(t, args...)
-	if status != 0 || !strings.Contains(out, "\nPlan ") {
+	if status != 0 || !strings.HasPrefix(out, "Plan ") {
 		t.Errorf("status %d: %s%s", status, out, errs)
 	}
 	s, damage, err := study.Read(at("m.study"))

@@ -204,6 +204,9 @@ each runtime, and the errors of its estimates. docs/reference/target-files.md ex
 			}
 			if len(args) == 1 {
 				t, err := s.Find(args[0])
+				if e, ok := errors.AsType[*opmeter.OptionError](err); ok { // no flag is at fault
+					return withFaults(useError("%s; opmeter targets lists them", e.Text), faults)
+				}
 				if err != nil {
 					return withFaults(told(err), faults)
 				}

@@ -426,7 +426,10 @@ func usages(set *pflag.FlagSet) string {
 		if f.Shorthand != "" {
 			name = "  -" + f.Shorthand + ", --" + f.Name
 		}
-		if takes != "" {
+		switch {
+		case takes != "" && f.NoOptDefVal != "" && f.Value.Type() != "bool": // a value follows "=" only
+			name += "[=" + takes + "]"
+		case takes != "":
 			name += " " + takes
 		}
 		names, texts = append(names, name), append(texts, text)

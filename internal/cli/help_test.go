@@ -52,16 +52,20 @@ func TestHelpFits(t *testing.T) {
 	}
 	for _, c := range root.Commands() {
 		text := all[c.Name()]
+		// named tells whether a text has a flag, whose value may be optional: --name[=VALUE].
+		named := func(text, before, name string) bool {
+			return strings.Contains(text, before+"--"+name+" ") || strings.Contains(text, before+"--"+name+"[=")
+		}
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			own := f.Name == "verbose" || slices.ContainsFunc(refused, func(r struct{ name, short, instead string }) bool { return r.name == f.Name })
 			if own {
 				return
 			}
-			if strings.Contains(text, "--"+f.Name+" ") && strings.Contains(text, "\n      --"+f.Name+" ") || strings.Contains(text, ", --"+f.Name+" ") {
+			if named(text, "\n      ", f.Name) || named(text, ", ", f.Name) {
 				return
 			}
 			for _, topic := range topics {
-				if slices.Contains(topic.flags, f.Name) && strings.Contains(text, "opmeter help "+topic.name) && strings.Contains(all[topic.name], "--"+f.Name+" ") {
+				if slices.Contains(topic.flags, f.Name) && strings.Contains(text, "opmeter help "+topic.name) && named(all[topic.name], "", f.Name) {
 					return
 				}
 			}

@@ -140,6 +140,9 @@ func badFlag(c *cobra.Command, err error) error {
 		if e.GetFlag().Value.Type() == "bool" {
 			return useError("%s: use true or false, not %q", name, e.GetValue())
 		}
+		if number, ok := errors.AsType[*strconv.NumError](err); ok {
+			return useError("%s: expected a number, not %q", name, number.Num)
+		}
 		return useError("%s: %w", name, e.Unwrap())
 	}
 	if e, ok := errors.AsType[*pflag.NotExistError](err); ok {

@@ -43,7 +43,8 @@ type stripKind string
 
 const (
 	spreadStrip stripKind = "Spread" // positions of a line, with one weight for all of them
-	laneStrip   stripKind = "Lanes"  // channels of a position; products and sums are rounded separately
+	// channels of a position; multiplications and sums are rounded separately
+	laneStrip stripKind = "Lanes"
 	// a register of channels for each of several positions; rounded separately
 	columnStrip stripKind = "Columns"
 )

@@ -18,7 +18,7 @@ import (
 func Formats() []*record.Format {
 	return []*record.Format{
 		{
-			Name: "go-bench", Title: "Go benchmark text", Files: "output of go test -bench, files for benchstat; opmeter's own (report format gobench)",
+			Name: "go-bench", Title: "Go benchmark text", Files: "output of go test -bench, files for benchstat; opmeter's own (report format bench)",
 			Gives: []string{"latency_s", "samples"}, Match: matchGo, Read: record.RunsPerFile(readGo),
 		},
 		{

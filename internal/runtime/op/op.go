@@ -452,6 +452,9 @@ func (e *LimitError) Error() string {
 
 // binary formats a size with its unit.
 func binary(n int, round func(float64) float64) string {
+	if n < 1<<20 {
+		return fmt.Sprintf("%.1f KiB", round(float64(n)/(1<<10)))
+	}
 	if n < 1<<30 {
 		return fmt.Sprintf("%.1f MiB", round(float64(n)/(1<<20)))
 	}
