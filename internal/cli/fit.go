@@ -185,7 +185,7 @@ func (a *app) showFit(s *several, fit, open, fell []report.ListRow) error {
 }
 
 func (a *app) fitTables(fit, open, fell []report.ListRow) error {
-	fmt.Fprintf(a.out, "%s\n\n", fitAnswer(fit, len(fit)+len(open)+len(fell)))
+	fmt.Fprintln(a.out, fitAnswer(fit, len(fit)+len(open)+len(fell)))
 	for i, part := range []struct {
 		rows  []report.ListRow
 		title string
@@ -197,12 +197,9 @@ func (a *app) fitTables(fit, open, fell []report.ListRow) error {
 		if len(part.rows) == 0 {
 			continue
 		}
+		fmt.Fprintln(a.out)
 		if part.title != "" {
-			blank := "\n"
-			if i == 1 && len(fit) == 0 || i == 2 && len(fit)+len(open) == 0 {
-				blank = ""
-			}
-			fmt.Fprintf(a.out, "%s%s\n", blank, part.title)
+			fmt.Fprintln(a.out, part.title)
 		}
 		var rows []report.TargetRow
 		for _, r := range part.rows {

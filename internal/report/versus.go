@@ -142,13 +142,15 @@ func plusMinus(f compare.Figure, heading string) string {
 func intervalHeading(t *compare.Table) string {
 	heading := ""
 	for i := range t.Runs {
-		if f := &t.Runs[i].Total; f.Low != nil {
-			if kind := words.VersusInterval(f.Interval); kind != cmp.Or(heading, kind) {
-				return "interval"
-			} else {
-				heading = kind
-			}
+		f := &t.Runs[i].Total
+		if f.Low == nil {
+			continue
 		}
+		kind := words.VersusInterval(f.Interval)
+		if heading != "" && kind != heading {
+			return "interval"
+		}
+		heading = kind
 	}
 	return cmp.Or(heading, "95 % CI")
 }
