@@ -315,7 +315,7 @@ func Passes(m *graph.Model, slots []plan.Slot, open func(slot, graph int) float6
 // liveActivations sets which activations are live while each layer of the main graph runs, and
 // their largest sum. Layers of bodies have arenas of their own.
 func (d *describer) liveActivations(out *profile.Profile, p *plan.Plan) {
-	bytes, whole := Live(p)
+	bytes, whole := live(p)
 	var peak int64
 	all := true
 	for i := range d.slots {
@@ -337,10 +337,10 @@ func (d *describer) liveActivations(out *profile.Profile, p *plan.Plan) {
 	out.Memory = mem
 }
 
-// Live sums the sizes of the main graph's values that are live while each node runs, including
+// live sums the sizes of the main graph's values that are live while each node runs, including
 // the graph's inputs. whole is false for nodes with a live value of unknown size. Values that a
 // plan never computes count nothing.
-func Live(p *plan.Plan) (bytes []int64, whole []bool) {
+func live(p *plan.Plan) (bytes []int64, whole []bool) {
 	g, steps := p.Main.Graph, p.Main.Steps()
 	first, last := make([]int, len(g.Values)), make([]int, len(g.Values))
 	for i := range first {

@@ -40,9 +40,6 @@ func Def(domain, name string, needs int, of func(c *op.Call) (Geometry, error), 
 	}
 }
 
-// Needs is [op.Needs].
-func Needs(n int, infer func(c *op.Call) error) func(c *op.Call) error { return op.Needs(n, infer) }
-
 // SameAsInput gives output 0 the type and shape of input 0.
 func SameAsInput(c *op.Call) error {
 	c.SetOut(0, c.In[0].Type, slices.Clone(c.In[0].Shape))

@@ -16,11 +16,11 @@ import (
 // Defs lists the operators of this package.
 func Defs() []op.Def {
 	view := func(name string, needs int, infer func(c *op.Call) error) op.Def {
-		return op.Def{Domain: graph.TFLite, Name: name, Infer: layout.Needs(needs, infer), Prepare: layout.CopyAll, InPlace: true}
+		return op.Def{Domain: graph.TFLite, Name: name, Infer: op.Needs(needs, infer), Prepare: layout.CopyAll, InPlace: true}
 	}
 	ask := func(name string, infer func(c *op.Call) error, of func(x *tensor.Tensor) []int) op.Def {
 		run := func(c *op.Call) error { return layout.PutInts(c.Out[0], of(c.In[0])) }
-		return op.Def{Domain: graph.TFLite, Name: name, Infer: layout.Needs(1, infer), Prepare: op.Simple(run), ShapeOnly: true}
+		return op.Def{Domain: graph.TFLite, Name: name, Infer: op.Needs(1, infer), Prepare: op.Simple(run), ShapeOnly: true}
 	}
 	defs := []op.Def{
 		view("RESHAPE", 1, inferReshape),
@@ -102,7 +102,7 @@ var calculates = func() map[string][]tensor.Type {
 // lite makes a definition of TFLite's domain for nodes with at least needs inputs. Packed element
 // types are unpacked around the prepared function.
 func lite(name string, needs int, infer func(c *op.Call) error, p layout.Prepare) op.Def {
-	return op.Def{Domain: graph.TFLite, Name: name, Infer: layout.Needs(needs, infer), Prepare: layout.WithUnpacked(p)}
+	return op.Def{Domain: graph.TFLite, Name: name, Infer: op.Needs(needs, infer), Prepare: layout.WithUnpacked(p)}
 }
 
 // moved is [layout.Def] in TFLite's domain.

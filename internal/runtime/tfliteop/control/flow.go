@@ -11,7 +11,6 @@ import (
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
-	"github.com/opmeter/opmeter/internal/runtime/op/layout"
 )
 
 // Defs lists the operators of this package.
@@ -23,17 +22,17 @@ func Defs() []op.Def {
 	add("VAR_HANDLE", inferHandle, prepareHandle)
 	add("HASHTABLE", inferHandle, op.Simple(runHashtable))
 	stateless := len(all)
-	add("READ_VARIABLE", layout.Needs(1, inferRead), prepareRead)
-	add("ASSIGN_VARIABLE", layout.Needs(2, inferNothing), prepareAssign)
-	add("HASHTABLE_IMPORT", layout.Needs(3, inferImport), op.Simple(runImport))
-	add("HASHTABLE_FIND", layout.Needs(3, inferFind), op.Simple(runFind))
-	add("HASHTABLE_SIZE", layout.Needs(1, inferSize), op.Simple(runSize))
-	add("RANDOM_UNIFORM", layout.Needs(1, inferRandom), prepareRandom(uniform))
-	add("RANDOM_STANDARD_NORMAL", layout.Needs(1, inferRandom), prepareRandom(normal))
-	add("MULTINOMIAL", layout.Needs(2, inferMultinomial), prepareMultinomial)
+	add("READ_VARIABLE", op.Needs(1, inferRead), prepareRead)
+	add("ASSIGN_VARIABLE", op.Needs(2, inferNothing), prepareAssign)
+	add("HASHTABLE_IMPORT", op.Needs(3, inferImport), op.Simple(runImport))
+	add("HASHTABLE_FIND", op.Needs(3, inferFind), op.Simple(runFind))
+	add("HASHTABLE_SIZE", op.Needs(1, inferSize), op.Simple(runSize))
+	add("RANDOM_UNIFORM", op.Needs(1, inferRandom), prepareRandom(uniform))
+	add("RANDOM_STANDARD_NORMAL", op.Needs(1, inferRandom), prepareRandom(normal))
+	add("MULTINOMIAL", op.Needs(2, inferMultinomial), prepareMultinomial)
 	// A subgraph may hold variables, so calls are never folded.
-	add("IF", layout.Needs(1, inferDeclared), prepareIf)
-	add("STABLEHLO_CASE", layout.Needs(1, inferDeclared), prepareCase)
+	add("IF", op.Needs(1, inferDeclared), prepareIf)
+	add("STABLEHLO_CASE", op.Needs(1, inferDeclared), prepareCase)
 	add("WHILE", inferDynamic, prepareWhile)
 	add("STABLEHLO_WHILE", inferDynamic, prepareWhile)
 	add("CALL", inferDeclared, prepareCall("subgraph"))

@@ -206,7 +206,7 @@ func runClamp[T tensor.Number](c *op.Call) error {
 func flexDefs() []op.Def {
 	var l []op.Def
 	add := func(name string, needs int, infer func(c *op.Call) error, prepare layout.Prepare) {
-		l = append(l, op.Def{Domain: graph.TFLiteCustom, Name: "Flex" + name, Infer: layout.Needs(needs, infer), Prepare: prepare})
+		l = append(l, op.Def{Domain: graph.TFLiteCustom, Name: "Flex" + name, Infer: op.Needs(needs, infer), Prepare: prepare})
 	}
 	for name, of := range map[string]string{
 		"Add": "ADD", "AddV2": "ADD", "Sub": "SUBTRACT", "Mul": "MULTIPLY", "Div": "DIVIDE", "RealDiv": "DIVIDE", "Maximum": "MAXIMUM",

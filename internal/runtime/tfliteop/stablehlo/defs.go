@@ -49,7 +49,7 @@ func Defs() []op.Def {
 }
 
 func def(name string, needs int, infer func(c *op.Call) error, prepare layout.Prepare) op.Def {
-	return op.Def{Domain: graph.TFLite, Name: "STABLEHLO_" + name, Infer: layout.Needs(needs, infer), Prepare: layout.WithUnpacked(prepare)}
+	return op.Def{Domain: graph.TFLite, Name: "STABLEHLO_" + name, Infer: op.Needs(needs, infer), Prepare: layout.WithUnpacked(prepare)}
 }
 
 // moved is [layout.Def] for operators whose parameters are all attributes.
