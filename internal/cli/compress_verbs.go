@@ -74,9 +74,9 @@ func newCompressPlan(a *app) *cobra.Command {
 		Use:   "plan MODEL",
 		Short: "Choose a change for every layer, and benchmark the result",
 		Long: `Choose a change for every layer from a performance and a loss profile of the study. The result is the
-fastest model within a loss, or the smallest loss for a speed or size. The plan is applied and run interleaved with
-the unchanged model; a second choice uses the measured difference. With --data, the loss is measured on
-held-out samples.`,
+fastest model within a loss, or the smallest loss for a speed or size. The plan is applied and run
+interleaved with the unchanged model; a second choice uses the measured difference. With --data, the
+loss is measured on held-out samples.`,
 		Example: `  opmeter compress plan model.onnx --speedup 2
   opmeter compress plan model.onnx --max-drop 1% --data x.npy --labels y.npy
   opmeter compress plan model.onnx --compat sparsify --sparsity 0.85`,

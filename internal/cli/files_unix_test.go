@@ -114,8 +114,7 @@ func TestLongErrors(t *testing.T) {
 }
 
 // TestPipeIsReadOnce gives a named pipe whose content is not a profile. Opening it again to say
-// what
-// it is would block, because the writer is gone.
+// what it is would block, because the writer is gone.
 func TestPipeIsReadOnce(t *testing.T) {
 	t.Parallel()
 	pipe := filepath.Join(t.TempDir(), "pipe.opmeter")

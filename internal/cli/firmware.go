@@ -94,7 +94,7 @@ func (f *boardFlags) build(ctx context.Context, b *board.Board, dir string, file
 }
 
 // writeAll writes files into a folder, which is made if absent. A folder with other
-// others is left alone.
+// files is left alone.
 func writeAll(dir string, files map[string][]byte) error {
 	list, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

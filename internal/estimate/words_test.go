@@ -60,8 +60,8 @@ func TestONNXFormat(t *testing.T) {
 	}
 }
 
-// TestTypesByActivations uses the type of activations, not by that of weights, and
-// leaves out what has no products or no time.
+// TestTypesByActivations uses the type of activations, not that of weights, and
+// leaves out layers without multiplications or time.
 func TestTypesByActivations(t *testing.T) {
 	t.Parallel()
 	layer := func(macs int64, timed bool, types ...string) profile.Layer {

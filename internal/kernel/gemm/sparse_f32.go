@@ -235,7 +235,7 @@ const SparseCut = 3 * simd.SparseRows
 
 // Block computes rows r0 to r1 of K block b for the np positions of the panels in buf, which have
 // steps rows. Row r begins at y[(r-r0)*step] and continues the sums of earlier blocks. The last
-// block adds bias[r], if there is a bias, and clamps.
+// Block adds bias[r], if there is a bias, and clamps.
 func (s *SparseFloat32) Block(t *simd.SparseTile, buf []float32, steps, b int, y []float32, step, np, r0, r1 int, bias []float32, act activation.Clamp, exact bool) {
 	f, last := s.f, b == s.Blocks-1
 	t.Panel, t.RowY = 4*steps*f.Cols, 4*step

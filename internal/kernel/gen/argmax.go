@@ -12,7 +12,7 @@ import (
 func places(a *asm) {
 	a.placesOfFloats()
 	a.placesOfBytes()
-	// Relations that hold of what is NaN, too.
+	// Relations that hold of NaN, too.
 	a.placesOfColumns("Most", 6)
 	a.placesOfColumns("LastMost", 5)
 	a.placesOfColumns("Least", 9)
@@ -77,7 +77,7 @@ func (a *asm) placesOfFloats() {
 		a.VMOVSS(at(row, 0), first)
 	}, func(p, mask reg.Register) {
 		x := load(p, mask)
-		// What is NaN leaves the largest as it is.
+		// NaN leaves the largest as it is.
 		if mask != nil {
 			a.VMAXPS(top, x, mask, top)
 		} else {

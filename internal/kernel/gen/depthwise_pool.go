@@ -27,7 +27,7 @@ const (
 )
 
 // Kinds of windows: with weights for each value or one for all values of a tap, the
-// largest of the values (what is NaN never wins, or always), their sum, and the
+// largest of the values (NaN never wins, or always), their sum, and the
 // value of a single tap.
 const (
 	kindLanes = iota
@@ -263,8 +263,8 @@ func (s *windowWriter) storeResults(vecs int, masked bool) {
 	}
 }
 
-// lanePlaces are the numbers of places that are computed together: as many as there are, then
-// what is left of them.
+// lanePlaces are the numbers of places that are computed together: the largest first, then
+// smaller ones for the rest.
 var lanePlaces = []int{8, 4, 2, 1}
 
 // windowLanes writes a walk of windows with a weight for each value: a register of values at

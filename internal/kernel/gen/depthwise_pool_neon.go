@@ -32,7 +32,7 @@ func neonWindows(a *arm) {
 	a.every2()
 }
 
-// limits keeps V(x) between V9 and V10: what is NaN stays. V15 is lost.
+// limits keeps V(x) between V9 and V10: NaN stays. V15 is lost.
 func (a *arm) limits(x int) {
 	a.fcmgt(x, 9, 15)
 	a.bit(15, 9, x)

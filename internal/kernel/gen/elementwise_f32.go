@@ -665,7 +665,7 @@ func (a *asm) magnitude() {
 	})
 }
 
-// clamp writes min(max(x, lo), hi) as Go has it: what is NaN stays, and of zeros
+// clamp writes min(max(x, lo), hi) as Go has it: NaN stays, and of zeros
 // of both signs the positive one is greater, which the addition of plus sees to.
 func (a *asm) clamp() {
 	a.function("clampAVX2", "func(dst, src *float32, n int, lo, hi, plus float32)")
@@ -747,7 +747,7 @@ func (a *asm) codes(name, sig string, integers, away bool) {
 			a.VDIVPS(scale, x, x)
 		}
 		if away {
-			// What is NaN becomes zero.
+			// NaN becomes zero.
 			number, part := a.YMM(), a.YMM()
 			a.VCMPPS(operand.U8(7), x, x, number)
 			a.VANDPS(number, x, x)
@@ -758,7 +758,7 @@ func (a *asm) codes(name, sig string, integers, away bool) {
 			a.VADDPS(part, x, x)
 			a.VCVTTPS2DQ(x, x)
 		} else {
-			// What is NaN becomes the lower limit.
+			// NaN becomes the lower limit.
 			a.VMAXPS(lo, x, x)
 			a.VMINPS(hi, x, x)
 			a.VCVTPS2DQ(x, x)

@@ -192,7 +192,7 @@ func (a *arm) each(name, params string, names []string, f func(x int)) {
 	a.line("RET")
 }
 
-// clamp takes the limit where it is greater, or less: what is NaN stays.
+// clamp takes the limit where it is greater, or less: NaN stays.
 func (a *arm) clamp() {
 	a.each("clamp", "lo, hi, plus", []string{"lo", "hi", "plus"}, func(x int) {
 		a.fcmgt(x, 16, 4+x)
@@ -431,11 +431,11 @@ func (a *arm) codes(name string) {
 				a.fdiv(scale, x, x)
 			}
 			if name == "quantiseAway" {
-				// What is NaN becomes zero.
+				// NaN becomes zero.
 				a.fcmeq(x, x, 4)
 				a.line("VAND V4.B16, V%d.B16, V%d.B16", x, x)
 			}
-			// What is NaN becomes the lower limit.
+			// NaN becomes the lower limit.
 			a.fmaxnm(lo, x, x)
 			a.fminnm(hi, x, x)
 			if name == "quantiseAway" {

@@ -5,7 +5,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// thresholds writes functions of float32 that look at signs and limits; what is NaN is as in a
+// thresholds writes functions of float32 that look at signs and limits; NaN is as in a
 // comparison.
 func thresholds(a *asm) {
 	word := func(bits uint32) reg.VecVirtual {

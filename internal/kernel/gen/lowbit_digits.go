@@ -64,7 +64,7 @@ func (a *asm) bitDigits() {
 	a.MOVL(operand.U32(0x111), top) // the first sum of each digit
 	a.KMOVW(top, reg.K2)
 	a.Label("block")
-	// The largest magnitude: as integers, among which what is NaN is the largest.
+	// The largest magnitude: as integers, among which NaN is the largest.
 	v, by := a.ZMM(), a.ZMM()
 	a.zero(zmm, by)
 	a.MOVQ(at(t, digitsChunks), chunks)

@@ -88,7 +88,7 @@ func (c *singleLoop) horner(x reg.VecVirtual, place, n int) reg.VecVirtual {
 	return p
 }
 
-// exp is e^y of y <= 0; what is NaN passes.
+// exp is e^y of y <= 0; NaN passes.
 func (c *singleLoop) exp(y reg.VecVirtual) reg.VecVirtual {
 	least, n, half := c.load(singleLeast), c.YMM(), c.YMM()
 	c.VMAXPS(y, least, y)
@@ -596,7 +596,7 @@ func (a *asm) sixteens(n reg.Register, whole, rest func()) {
 	a.Label("end")
 }
 
-// notLess is the comparison that what is NaN passes.
+// notLess is the comparison that NaN passes.
 const notLess = 21
 
 // expSum writes the exponential of values less shift, the largest, and returns the sum of the

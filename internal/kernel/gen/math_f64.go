@@ -142,7 +142,7 @@ func (d *double) magnitude(x reg.Register) (size, sign reg.VecVirtual) {
 	return d.and(x, d.bits(1<<63-1)), d.and(x, d.bits(1<<63))
 }
 
-// bounded is x, at least -most and at most most; what is NaN passes.
+// bounded is x, at least -most and at most most; NaN passes.
 func (d *double) bounded(x reg.Register, most float64) reg.VecVirtual {
 	r := d.vec(d.w)
 	d.VMINPD(x, d.num(most), r)

@@ -29,7 +29,7 @@ func (a *asm) expDoubles() {
 	low, shift := a.XMM(), a.ZMM()
 	a.Load(a.Param("shift"), low)
 	a.VBROADCASTSD(low, shift)
-	// Beyond this all are infinite or zero, and what is NaN passes.
+	// Beyond this all are infinite or zero, and NaN passes.
 	most, least := a.double512(1000), a.double512(-1000)
 	perPower, power, rest := a.double512(math.Log2E), a.double512(math.Ln2), a.double512(ln2Rest)
 	one := a.double512(1)

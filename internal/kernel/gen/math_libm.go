@@ -164,7 +164,7 @@ func (c *libmWide) single(place int) reg.VecVirtual {
 // other one nothing is left, see [curveLoop.expOf]. some is a mask to use.
 func (c *libmWide) exp(x reg.VecVirtual, some reg.Register) reg.VecVirtual {
 	y, far := c.ZMM(), c.YMM()
-	c.VMINPS(x, c.most, y) // what is NaN passes
+	c.VMINPS(x, c.most, y) // NaN passes
 	c.VCMPPS(operand.U8(notLess), c.least, y, some)
 	c.VMOVAPS_Z(y, some, y)
 	c.VEXTRACTF64X4(operand.U8(1), y, far)

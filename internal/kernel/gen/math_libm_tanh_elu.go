@@ -108,7 +108,7 @@ func (a *asm) libmTanh() {
 		x, abs := a.ZMM(), a.ZMM()
 		a.loadFloats(at(src, off), mask, x)
 		a.VPANDD_BCST(num(tanhNoSign), x, abs)
-		a.VMINPS(abs, top, abs)                               // what is NaN stays such
+		a.VMINPS(abs, top, abs)                               // NaN stays such
 		a.VCMPPS_BCST(operand.U8(29), num(tanhOne), abs, big) // at least 1
 		a.KNOTW(big, small)
 		// y = 2a or -2a.

@@ -31,7 +31,7 @@ func (a *asm) scales() {
 }
 
 // quantise16 writes codes of 16 bits: src/scale, limited and rounded to even, plus zero. What is
-// NaN becomes the lower limit. With away ties go away from zero, and what is NaN becomes zero.
+// NaN becomes the lower limit. With away ties go away from zero, and NaN becomes zero.
 func (a *asm) quantise16(away bool) {
 	name := "quantise16AVX512"
 	if away {
@@ -291,7 +291,7 @@ func (a *asm) nonzeros() {
 	a.masked("values", n, 16, func(mask reg.Register) {
 		v, where := a.ZMM(), a.ZMM()
 		a.loadFloats(at(x, 0), mask, v)
-		a.VCMPPS(operand.U8(4), zero, v, reg.K2) // what is NaN is not zero
+		a.VCMPPS(operand.U8(4), zero, v, reg.K2) // NaN is not zero
 		a.VCOMPRESSPS_Z(v, reg.K2, v)
 		a.VPCOMPRESSD_Z(place, reg.K2, where)
 		a.VMOVUPS(v, operand.Mem{Base: values, Index: total, Scale: 4})

@@ -49,7 +49,7 @@ type extreme struct {
 	same func(ops ...operand.Op) // compares; nil for integers
 }
 
-// join makes acc the extreme of it and of x. What is NaN in acc stays; of x it wins, and of two
+// join makes acc the extreme of it and of x. NaN in acc stays; of x it wins, and of two
 // equals that of x.
 func (e *extreme) join(x operand.Op, acc, mask reg.Register) {
 	if e.same != nil {

@@ -481,7 +481,7 @@ func (a *asm) number512(bits uint32) reg.VecVirtual {
 }
 
 // write stores the codes of n numbers, 64 at a time, then up to 16; value gives 16 of them, off
-// bytes of 32-bit elements on, those of a mask alone where there is one. What is NaN becomes the
+// bytes of 32-bit elements on, those of a mask alone where there is one. NaN becomes the
 // lower limit.
 func (w *codeWriter) write(n reg.Register, value func(off int, mask reg.Register) reg.VecVirtual, steps ...step) {
 	a := w.a

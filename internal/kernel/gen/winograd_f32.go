@@ -52,34 +52,34 @@ func (a *asm) constants(w width, table reg.Register, first int, places ...int) [
 	return out
 }
 
-// minimalRoom says where the numbers of a transform wait for its second half: in registers, as
+// winogradScratch says where the numbers of a transform wait for its second half: in registers, as
 // far as there are any, or in memory.
-type minimalRoom struct {
-	a    *asm
-	w    width
-	room reg.Register
+type winogradScratch struct {
+	a   *asm
+	w   width
+	buf reg.Register
 }
 
 // put keeps number i.
-func (r *minimalRoom) put(v reg.VecPhysical, i int) {
+func (r *winogradScratch) put(v reg.VecPhysical, i int) {
 	if first := 16; i < r.w.regs-first {
 		r.a.VMOVAPS(v, r.w.reg(first+i))
 		return
 	}
-	r.a.VMOVUPS(v, at(r.room, i*r.w.bytes()))
+	r.a.VMOVUPS(v, at(r.buf, i*r.w.bytes()))
 }
 
 // get brings number i back.
-func (r *minimalRoom) get(i int, v reg.VecPhysical) {
+func (r *winogradScratch) get(i int, v reg.VecPhysical) {
 	if first := 16; i < r.w.regs-first {
 		r.a.VMOVAPS(r.w.reg(first+i), v)
 		return
 	}
-	r.a.VMOVUPS(at(r.room, i*r.w.bytes()), v)
+	r.a.VMOVUPS(at(r.buf, i*r.w.bytes()), v)
 }
 
 // turnFours exchanges rows and columns of the four by four numbers in each 128 bits of v; t is
-// room.
+// scratch.
 func (a *asm) turnFours(v, t [4]reg.VecPhysical) {
 	a.VUNPCKLPS(v[1], v[0], t[0])
 	a.VUNPCKHPS(v[1], v[0], t[1])
@@ -156,7 +156,7 @@ func (a *asm) minimalInput(w width) {
 	a.function("minimalInput"+w.set, "func(dst *float32, place int, src *float32, frame, line, n int, room, constants *float32)")
 	dst, place, src := a.pointer("dst"), a.pointer("place"), a.pointer("src")
 	frame, line, n := a.pointer("frame"), a.pointer("line"), a.pointer("n")
-	between := &minimalRoom{a, w, a.pointer("room")}
+	between := &winogradScratch{a, w, a.pointer("room")}
 	k := a.constants(w, a.pointer("constants"), 10, minimalA, minimalB, minimalA2, minimalB2, minimalP, minimalS)
 	kA, kB, kA2, kB2, kP, kS := k[0], k[1], k[2], k[3], k[4], k[5]
 	var d [6]reg.VecPhysical
@@ -229,7 +229,7 @@ func (a *asm) minimalOutput(w width) {
 	a.function("minimalOutput"+w.set, "func(dst *float32, step, lines, columns int, src *float32, place int, room, constants *float32, order, mask *int32, bias, low, high float32)")
 	dst, step, lines, columns := a.pointer("dst"), a.pointer("step"), a.pointer("lines"), a.pointer("columns")
 	src, place := a.pointer("src"), a.pointer("place")
-	between := &minimalRoom{a, w, a.pointer("room")}
+	between := &winogradScratch{a, w, a.pointer("room")}
 	k := a.constants(w, a.pointer("constants"), 10, minimalA, minimalB, minimalA2, minimalB2, minimalA3, minimalB3)
 	kA, kB, kA2, kB2, kA3, kB3 := k[0], k[1], k[2], k[3], k[4], k[5]
 	order, mask := a.pointer("order"), a.pointer("mask")
@@ -357,7 +357,7 @@ func (a *asm) minimalOutput(w width) {
 func (a *asm) minimalWeights(w width) {
 	a.function("minimalWeights"+w.set, "func(dst *float32, place, step int, src *float32, n int, room, constants *float32)")
 	dst, place, step := a.pointer("dst"), a.pointer("place"), a.pointer("step")
-	src, n, room := a.pointer("src"), a.pointer("n"), a.pointer("room")
+	src, n, buf := a.pointer("src"), a.pointer("n"), a.pointer("room")
 	k := a.constants(w, a.pointer("constants"), 9, minimalG0, minimalGA, minimalGA+4, minimalGA+8, minimalGB, minimalGB+4, minimalGB+8)
 	g := [3]reg.VecPhysical{w.reg(0), w.reg(1), w.reg(2)}
 	u := [6]reg.VecPhysical{w.reg(3), w.reg(4), w.reg(5), w.reg(6), w.reg(7), g[2]}
@@ -380,13 +380,13 @@ func (a *asm) minimalWeights(w width) {
 			a.VMOVUPS(at(src, (3*i+j)*w.bytes()), g[i])
 		}
 		for i, v := range transform() {
-			a.VMOVUPS(v, at(room, (3*i+j)*w.bytes()))
+			a.VMOVUPS(v, at(buf, (3*i+j)*w.bytes()))
 		}
 	}
 	a.MOVQ(dst, p)
 	for i := range minimalSide {
 		for j := range 3 {
-			a.VMOVUPS(at(room, (3*i+j)*w.bytes()), g[j])
+			a.VMOVUPS(at(buf, (3*i+j)*w.bytes()), g[j])
 		}
 		for _, v := range transform() {
 			a.VMOVUPS(v, at(p, 0))

@@ -43,7 +43,7 @@ type submodelPair struct {
 }
 
 // withProducers makes a submodel of the layer and the producers of its inputs, nil without
-// none.
+// producers.
 func (c *checker) withProducers(ctx context.Context) (*submodelPair, error) {
 	context, seconds := c.producers()
 	if len(context) == 0 {

@@ -40,8 +40,8 @@ type lane struct {
 
 // Bar is one thing that took time.
 type Bar struct {
-	// Start and Duration are seconds; subtract the origin of a large clock as an integer
-	// numbers before.
+	// Start and Duration are seconds; subtract the origin of a large clock before, in
+	// integers.
 	Start, Duration float64
 	// Layer and Iteration are indices, -1 for none.
 	Layer, Iteration int32

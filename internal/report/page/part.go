@@ -10,7 +10,7 @@ import (
 )
 
 // pieceBytes bounds the gzipped bytes of one element. A multiple of three, so that
-// the base64 text of each piece is decoded separately: 8 MiB of text.
+// the base64 text of each piece can be decoded separately: 8 MiB of text.
 const pieceBytes = 6 << 20
 
 // part writes data gzipped and in base64 into elements that the browser does not

@@ -180,7 +180,7 @@ func weights(l *profile.Layer) (w *profile.Tensor, at int) {
 }
 
 // block is the block, rows x columns, that the Neural Engine prunes by. It depends on
-// the type of the weights and by whether they are the first operand (the layout of
+// the type of the weights and on whether they are the first operand (the layout of
 // its sparse library).
 func block(dtype string, at int) string {
 	switch {

@@ -34,8 +34,7 @@ func TestModelsDoNotAllocate(t *testing.T) {
 		}
 		files = append(files, found...)
 	}
-	// Keep pooled scratch buffers and on one processor, so that the next request finds
-	// them.
+	// Keep pooled scratch buffers, on one processor, so that the next request finds them.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	const runs = 10
