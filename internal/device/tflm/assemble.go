@@ -3,6 +3,7 @@ package tflm
 import (
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/tflm"
 )
 
@@ -225,7 +226,7 @@ func (a *assembler) guess() []string {
 		a.through = len(groups) > 1
 		return a.begin(u)
 	}
-	if p := tflm.Period(all); p < len(all) && !slices.Equal(all[:p], a.model) {
+	if p := record.Period(all); p < len(all) && !slices.Equal(all[:p], a.model) {
 		a.through = len(groups) > 1
 		return all[:p]
 	}
@@ -258,7 +259,7 @@ func unit(all []string) []string {
 				continue
 			}
 			u := all[i-p+1 : i+1]
-			if tflm.Period(u) < p || alike(u) {
+			if record.Period(u) < p || alike(u) {
 				break
 			}
 			twice := append(slices.Clone(u), u...)

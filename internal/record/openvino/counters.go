@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/base/jsontree"
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
@@ -57,21 +56,16 @@ type node struct {
 	real, cpu, percent []float64
 }
 
-// blocks collects the counters of infer requests.
+// blocks collects the counters of one run: those of its infer requests.
 type blocks struct {
 	d         *draft.Draft
+	block     record.Block // of the first request
 	nodes     map[string]*node
 	order     []*node
-	seen      map[string]int // occurrences of a name in the current block
 	requests  int
 	real, cpu []float64 // totals of requests
-	open      bool
-	sum       float64
 	kept      int
-}
-
-func newBlocks(f *record.File) *blocks {
-	return &blocks{d: newDraft(f), nodes: map[string]*node{}, seen: map[string]int{}}
+	report    runReport // that the tool printed
 }
 
 // states are the states of nodes. A node that was not run is part of a neighbour, or
@@ -87,12 +81,10 @@ const (
 	maxKept    = 5_000_000
 )
 
-// add adds a row. Truncated names may be equal: their order distinguishes them.
-func (b *blocks) add(c *counter) {
-	b.open = true
-	c.status = strings.TrimPrefix(strings.ToUpper(c.status), "STATUS.")
-	b.seen[c.name]++
-	key := fmt.Sprintf("%s\x00%d", c.name, b.seen[c.name])
+// add adds the row of a request. Truncated names may be equal: nth, their order in the request,
+// distinguishes them.
+func (b *blocks) add(c *counter, nth int) {
+	key := fmt.Sprintf("%s\x00%d", c.name, nth)
 	n := b.nodes[key]
 	if n == nil {
 		l := profile.Layer{Name: c.name, Op: c.op, Kernel: c.exec, State: State(c.status)}
@@ -117,9 +109,6 @@ func (b *blocks) add(c *counter) {
 		l.State = profile.Ran
 	}
 	none := func(v *float64) bool { return v == nil || *v == 0 }
-	if c.real != nil {
-		b.sum += *c.real
-	}
 	if b.requests >= maxSamples || b.kept > maxKept || c.status != "EXECUTED" && none(c.real) && none(c.cpu) {
 		return
 	}
@@ -135,24 +124,27 @@ func keep(to []float64, v *float64) []float64 {
 	return to
 }
 
-// end ends a request with its totals, nil if absent.
-func (b *blocks) end(real, cpu *float64) {
-	if !b.open {
-		return
+// request adds an infer request with its totals, nil if absent.
+func (b *blocks) request(rows []*counter, real, cpu *float64) {
+	seen := map[string]int{}
+	sum := 0.0
+	for _, c := range rows {
+		seen[c.name]++
+		b.add(c, seen[c.name])
+		if c.real != nil {
+			sum += *c.real
+		}
 	}
 	if real == nil {
-		real = new(b.sum)
+		real = &sum
 	}
 	if b.requests++; b.requests <= maxSamples {
 		b.real, b.cpu = keep(b.real, real), keep(b.cpu, cpu)
 	}
-	b.open, b.sum = false, 0
-	clear(b.seen)
 }
 
 // finish puts the figures of all requests into the layers.
 func (b *blocks) finish() *draft.Draft {
-	b.end(nil, nil)
 	d := b.d
 	for _, n := range b.order {
 		l := d.Layer(n.layer)
@@ -178,81 +170,13 @@ func (b *blocks) finish() *draft.Draft {
 			d.P.Settings.Runs = new(int64(b.requests))
 		}
 	}
+	b.report.into(d)
 	return d
-}
-
-// readCounters reads counters as CSV, as JSON, or as the tools print them.
-func readCounters(f *record.File) (*draft.Draft, error) {
-	b := newBlocks(f)
-	k := kindOf(f)
-	if k == countersJSON {
-		err := b.readJSON(f)
-		return b.finish(), err
-	}
-	var cols textscan.Columns
-	err := f.Lines(func(l string) {
-		l = textscan.Strip(l)
-		if k == console {
-			b.printed(l)
-		} else {
-			b.csv(strings.TrimSpace(l), &cols)
-		}
-	})
-	return b.finish(), err
 }
 
 func milli(s string) (float64, bool) {
 	v, ok := textscan.Number(s)
 	return v / 1e3, ok && v >= 0
-}
-
-// csv reads a line of the CSV. A name may have separators: excess fields belong to it.
-func (b *blocks) csv(l string, cols *textscan.Columns) {
-	row := strings.Split(strings.TrimSuffix(l, ";"), ";")
-	extra := len(row) - len(cols.Names())
-	switch {
-	case l == "":
-		b.end(nil, nil)
-	case row[0] == "layerName":
-		b.end(nil, nil)
-		*cols = textscan.NewColumns(row)
-	case row[0] == "Total" && textscan.Cell(row, 1) == "" && textscan.Cell(row, 2) == "":
-		b.end(draft.Known(milli(cols.Text(row, "realTime (ms)"))), draft.Known(milli(cols.Text(row, "cpuTime (ms)"))))
-	case len(row) < 5 || cols.Names() == nil:
-		b.d.Dropped.Add("rows with too few fields", 1)
-	default:
-		if extra > 0 {
-			row = append([]string{strings.Join(row[:extra+1], ";")}, row[extra+1:]...)
-		}
-		c := &counter{}
-		for i, name := range cols.Names() {
-			text := textscan.Cell(row, i)
-			v, ok := textscan.Number(text)
-			c.set(name, text, text, v, ok)
-		}
-		b.add(c)
-	}
-}
-
-// consoleRow is a row as the tools print it; columns may run together.
-var consoleRow = regexp.MustCompile(`^(.*?)\s*(?:Status\.)?(EXECUTED|NOT_RUN|OPTIMIZED_OUT)\s*layerType: (.*?)\s*realTime(?: \(ms\))?: (.*?)\s*cpu(?:Time \(ms\))?: (.*?)\s*execType: ?(.*?)\s*$`)
-
-var request = regexp.MustCompile(`(?i)performance counts for (\d+)-th infer request`)
-
-// printed reads a line of the console.
-func (b *blocks) printed(l string) {
-	if request.MatchString(l) || strings.HasPrefix(strings.ToLower(strings.TrimSpace(l)), "total time:") {
-		b.end(nil, nil)
-		return
-	}
-	m := consoleRow.FindStringSubmatch(l)
-	if m == nil {
-		return
-	}
-	c := &counter{name: strings.TrimSpace(m[1]), status: m[2], op: m[3], exec: m[6]}
-	inMS := strings.Contains(l, "realTime (ms)")
-	c.real, c.cpu = draft.Known(span(m[4], inMS)), draft.Known(span(m[5], inMS))
-	b.add(c)
 }
 
 var spanText = regexp.MustCompile(`^(?:(\d+) days?, )?(\d+):(\d\d):(\d\d(?:\.\d+)?)$`)
@@ -276,49 +200,4 @@ func span(s string, ms bool) (float64, bool) {
 		return v / 1e3, ok && v >= 0
 	}
 	return v / 1e6, ok && v >= 0 && !math.IsInf(v, 0)
-}
-
-// maxJSON limits the size of a JSON file.
-const maxJSON = 64 << 20
-
-// readJSON reads counters as JSON.
-func (b *blocks) readJSON(f *record.File) error {
-	v, fault, err := f.ParseJSON(maxJSON)
-	if err != nil {
-		return err
-	}
-	for key, item := range v.Members() {
-		b.json(item)
-		if k := item.Kind; k == jsontree.String || k == jsontree.Number {
-			b.d.Note(key, item.Str())
-		}
-	}
-	if fault != nil {
-		b.d.Dropped.Add(fmt.Sprintf("the text is damaged: %v", fault), 1)
-	}
-	return nil
-}
-
-// json reads a request, or a list of requests.
-func (b *blocks) json(v *jsontree.Value) {
-	for _, e := range v.List() {
-		b.json(e)
-	}
-	nodes := v.Get("nodes")
-	if nodes == nil {
-		return
-	}
-	for _, n := range nodes.List() {
-		c := &counter{}
-		for key, e := range n.Members() {
-			f, ok := e.Float()
-			c.set(key, e.Str(), e.Brief(), f, ok)
-		}
-		b.add(c)
-	}
-	total := func(key string) *float64 {
-		f, ok := v.Get(key).Float()
-		return draft.Milli(f, ok && f >= 0)
-	}
-	b.end(total("total_real_time"), total("total_cpu_time"))
 }

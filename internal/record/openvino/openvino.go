@@ -25,7 +25,7 @@ func Format() *record.Format {
 	return &record.Format{
 		Name:  "openvino",
 		Title: "OpenVINO benchmark_app performance counters",
-		Files: "benchmark_detailed_counters_report, benchmark_average_counters_report, benchmark_sort_detailed_counters_report and benchmark_report as .csv or .json (-report_type, -report_folder), console output with -pc",
+		Files: "benchmark_detailed_counters_report, benchmark_average_counters_report, benchmark_sort_detailed_counters_report and benchmark_report as .csv or .json (-report_type, -report_folder), console output, with or without -pc",
 		Gives: []string{"latency_s", "share", "samples", "options"},
 		Match: func(f *record.File) record.Sure { return record.Certain.If(kindOf(f) != none) },
 		Read:  read,
@@ -65,12 +65,15 @@ func kindOf(f *record.File) kind {
 			if sections++; sections == 2 {
 				return report
 			}
-		case consoleRow.MatchString(l):
+		case consoleCounter(l) != nil, throughput.MatchString(l):
 			return console
 		}
 		return none
-	}, "execStatus", "layerType", "Command line parameters", "Configuration setup", "Execution results", "Group Latencies", "Data shape;")
+	}, "execStatus", "layerType", "Command line parameters", "Configuration setup", "Execution results", "Group Latencies", "Data shape;", "Throughput:")
 }
+
+// throughput is the last line of the tool's console.
+var throughput = regexp.MustCompile(`^Throughput:\s+[\d.]+ FPS$`)
 
 // ends are the ends of file names after the common name of a run.
 var ends = regexp.MustCompile(`(?i)_?((detailed|average|sort_detailed|no|sort)_counters)?_?report$`)
@@ -86,9 +89,11 @@ func newDraft(f *record.File) *draft.Draft {
 // read makes a run of each file of counters. The report of the whole run is added to the run with
 // its name.
 func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
+	// part is a run, or one of several runs of a file.
 	type part struct {
-		file *record.File
-		d    *draft.Draft
+		file  *record.File
+		d     *draft.Draft
+		alone bool
 	}
 	var parts []part
 	var errs []error
@@ -105,17 +110,20 @@ func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
 			if reports {
 				var r *runReport
 				if r, err = readReport(f); r != nil {
-					to := slices.IndexFunc(parts, func(p part) bool { return stem(p.file) == stem(f) && kindOf(p.file) != console })
+					to := slices.IndexFunc(parts, func(p part) bool { return p.alone && stem(p.file) == stem(f) && kindOf(p.file) != console })
 					if to < 0 {
 						to = len(parts)
-						parts = append(parts, part{f, newDraft(f)})
+						parts = append(parts, part{f, newDraft(f), true})
 					}
 					r.into(parts[to].d)
 				}
 			} else {
-				var d *draft.Draft
-				if d, err = readCounters(f); err == nil || !d.Empty() {
-					parts = append(parts, part{f, d})
+				var ds []*draft.Draft
+				ds, err = readCounters(f)
+				for _, d := range ds {
+					if err == nil || !d.Empty() {
+						parts = append(parts, part{f, d, len(ds) == 1})
+					}
 				}
 			}
 			if err != nil {

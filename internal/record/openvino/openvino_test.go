@@ -1,8 +1,10 @@
 package openvino_test
 
 import (
+	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -129,6 +131,85 @@ func TestTraps(t *testing.T) {
 	p = read(`{"cmd_options":{"m":"net.xml"},"configuration_setup":{"target_device":"CPU"},"execution_results":{"latency_median":2.5,"latency_avg":2.6,"throughput":400,"iterations_num":100,"compile_model_time":33}}`)
 	if m := p.Totals.Latency; *m.Median != 2.5e-3 || *m.N != 100 || *p.Phases.PlanS != 0.033 {
 		t.Errorf("%+v", m)
+	}
+}
+
+// TestApart: blocks of other devices, of repeated runs and of requests in one file.
+func TestApart(t *testing.T) {
+	t.Parallel()
+	row := func(name, exec string, us int) string {
+		return fmt.Sprintf("%s  EXECUTED  layerType: Conv  realTime: %d  cpu: %d  execType: %s\n", name, us, us, exec)
+	}
+	block := row("a", "x", 1000) + row("b", "x", 2000)
+	for name, c := range map[string]struct {
+		text string
+		want []float64 // seconds of each run
+		runs int64     // of the first
+		warn bool
+	}{
+		"other devices":      {"## GPU\n" + block + "\n## CPU\n" + row("a", "y", 100) + row("b", "y", 200), []float64{3e-3, 0.3e-3}, 0, false},
+		"other names":        {block + "Total time: 3000 microseconds\n" + row("c", "x", 500), []float64{3e-3, 0.5e-3}, 0, false},
+		"no text between":    {block + block + block, []float64{3e-3, 3e-3, 3e-3}, 0, true},
+		"blank line between": {block + "\n" + block, []float64{3e-3, 3e-3}, 0, true},
+		"one run, two parts": {row("a", "x", 1000) + "\n" + row("b", "x", 2000), []float64{3e-3}, 0, false},
+		"requests":           {"Performance counts for 0-th infer request\n" + block + "Performance counts for 1-th infer request\n" + block, []float64{3e-3}, 2, false},
+		"requests again":     {"Performance counts for 0-th infer request\n" + block + "Performance counts for 0-th infer request\n" + block, []float64{3e-3, 3e-3}, 0, true},
+		"logged, quoted":     {"> [ INFO ] " + strings.ReplaceAll(strings.TrimSuffix(block, "\n"), "\n", "\n> [ INFO ] "), []float64{3e-3}, 0, false},
+	} {
+		ps := records.Read(t, openvino.Format(), []*record.File{record.Bytes("x.txt", []byte(c.text))}, record.Options{})
+		if len(ps) != len(c.want) {
+			t.Errorf("%s: %d profiles, want %d", name, len(ps), len(c.want))
+			continue
+		}
+		for i, p := range ps {
+			if v, _ := p.Totals.Latency.Best(); !near(v, c.want[i]) {
+				t.Errorf("%s: run %d takes %g s, want %g", name, i, v, c.want[i])
+			}
+			warn := slices.ContainsFunc(p.Findings, func(f profile.Finding) bool { return f.ID == "record.runs" && f.Severity == profile.Warning })
+			if warn != c.warn {
+				t.Errorf("%s: %+v", name, p.Findings)
+			}
+		}
+		if n := ps[0].Settings.Runs; (c.runs > 0) != (n != nil) || n != nil && *n != c.runs {
+			t.Errorf("%s: %v inferences, want %d", name, n, c.runs)
+		}
+	}
+}
+
+// TestConsole reads the console of today's Python program, with the summary that it prints, and
+// the summary alone.
+func TestConsole(t *testing.T) {
+	t.Parallel()
+	end := "[ INFO ] Execution Devices:['CPU']\n[ INFO ] Count:            40 iterations\n[ INFO ] Duration:         70.13 ms\n[ INFO ] Latency:\n" +
+		"[ INFO ]    Median:        1.38 ms\n[ INFO ]    Average:       1.58 ms\n[ INFO ]    Min:           1.04 ms\n[ INFO ]    Max:           3.25 ms\n[ INFO ] Throughput:   570.38 FPS\n"
+	text := "[Step 4/11] Reading model files\n[ INFO ] Read model took 34.79 ms\n[ INFO ] Compile model took 115.97 ms\n[Step 11/11] Dumping statistics report\n" +
+		"Performance counters for 0-th infer request:\n" +
+		"conv1   Status.EXECUTED layerType: Convolution          execType: jit_avx2_f32     realTime (ms): 5.100000 cpuTime (ms): 4.100000\n" +
+		"if_1    Status.EXECUTED layerType: If   execType: unknown_f32      realTime (ms): 0.001000 cpuTime (ms): 0.001000\n" +
+		"relu1   Status.OPTIMIZED_OUT layerType: ReLU            execType: unknown_f32      realTime (ms): 0.000000 cpuTime (ms): 0.000000\n" +
+		"Total time:     5.101 milliseconds\nTotal CPU time: 4.101 milliseconds\n\n"
+	for _, text := range []string{text + end, end} {
+		ps := records.Read(t, openvino.Format(), []*record.File{record.Bytes("x.log", []byte(text))}, record.Options{})
+		if len(ps) != 1 {
+			t.Fatalf("%d profiles", len(ps))
+		}
+		p := ps[0]
+		if m := p.Totals.Latency; !near(*m.Median, 1.38e-3) || !near(*m.Mean, 1.58e-3) || !near(*m.Min, 1.04e-3) || !near(*m.Max, 3.25e-3) || *m.N != 40 {
+			t.Errorf("%+v", m)
+		}
+		if v, _ := p.Totals.Value("inferences_per_s"); v != 570.38 {
+			t.Errorf("%g inferences/s", v)
+		}
+		if len(text) == len(end) {
+			continue
+		}
+		if !near(*p.Phases.LoadS, 34.79e-3) || !near(*p.Phases.PlanS, 115.97e-3) || len(p.Layers) != 3 {
+			t.Fatalf("%+v, %d layers", p.Phases, len(p.Layers))
+		}
+		cpu, _ := p.Layers[0].Value("cpu_time_s")
+		if l := p.Layers[0]; !near(get(p, 0), 5.1e-3) || !near(cpu, 4.1e-3) || l.Op != "Convolution" || l.Kernel != "jit_avx2_f32" || p.Layers[2].State != profile.Folded {
+			t.Errorf("%+v", p.Layers)
+		}
 	}
 }
 

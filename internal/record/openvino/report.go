@@ -65,6 +65,27 @@ func (r *runReport) csv(f *record.File) error {
 	})
 }
 
+// line adds a figure that the tool printed at its end, with its unit.
+func (r *runReport) line(name, figure, unit string) {
+	name = strings.ToLower(name)
+	switch name {
+	case "count":
+		name = "number of iterations"
+	case "median", "average", "min", "max", "avg":
+		name = "latency " + name
+	}
+	name = strings.TrimSuffix(name, " took")
+	if strings.HasSuffix(name, " model") {
+		name += " time"
+	}
+	if unit == "ms" {
+		name += " (ms)"
+	}
+	if len(r.pairs) < 1000 {
+		r.pairs = append(r.pairs, [2]string{name, figure})
+	}
+}
+
 // json reads sections of objects.
 func (r *runReport) json(f *record.File) error {
 	v, _, err := f.ParseJSON(maxJSON)
@@ -122,6 +143,9 @@ func phase(p *profile.Phases, name string) **float64 {
 
 // into puts the figures into a run.
 func (r *runReport) into(d *draft.Draft) {
+	if len(r.pairs)+len(r.groups) == 0 {
+		return
+	}
 	m := &profile.Metric{}
 	ph := profile.Phases{}
 	if d.P.Phases != nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
+	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -121,20 +122,6 @@ func (l *log) describe(d *draft.Draft) {
 	}
 }
 
-// Period is the number of operators after which the tags repeat, or the number of all if they do
-// not. Tags that are all equal have no period.
-func Period(tags []string) int {
-	n := len(tags)
-	for p := 2; p <= n/2; p++ {
-		first := tags[:p]
-		equal := !slices.ContainsFunc(first, func(t string) bool { return t != first[0] })
-		if n%p == 0 && !equal && slices.Equal(tags[p:], tags[:n-p]) {
-			return p
-		}
-	}
-	return n
-}
-
 // inferences makes the layers of groups of events, and their figures over the inferences.
 func inferences(d *draft.Draft, gs []*group, clock float64) {
 	var es []Event
@@ -151,7 +138,7 @@ func inferences(d *draft.Draft, gs []*group, clock float64) {
 		for i, e := range g.events {
 			tags[i] = e.Tag
 		}
-		n = Period(tags)
+		n = record.Period(tags)
 	}
 	if g.round != nil {
 		whole(d, g, clock)
