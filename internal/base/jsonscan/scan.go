@@ -30,6 +30,8 @@ type Options struct {
 	// whether it was one value and was used. It speeds up files with one event a line: the text
 	// is scanned once. May be nil.
 	Whole func(line []byte) bool
+	// Document is called where a document begins, the first one too. May be nil.
+	Document func()
 	// Object is called with a text that begins with an object, an element of a member's list or
 	// of the outermost list (""). It returns the length of the object. 0 means that the object is
 	// incomplete or invalid; it is then scanned the usual way. It speeds up readers that parse
@@ -162,7 +164,11 @@ func (s *scanner) fault() {
 func (s *scanner) documents() error {
 	for first := true; ; first = false {
 		var err error
-		switch c := s.peek(); {
+		c := s.peek()
+		if s.o.Document != nil && (c == '[' || c == '{') {
+			s.o.Document()
+		}
+		switch {
 		case c == '[':
 			s.pos++
 			err = s.list("")

@@ -2,6 +2,7 @@ package tensorrt
 
 import (
 	"cmp"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -31,31 +32,77 @@ var (
 	share   = profile.Quantity{Key: "recorded_share", Unit: "1", Head: "rec. share", Name: "Share as recorded", Group: "Record", Doc: "Part of the time by the record's own table."}
 )
 
-// runs makes a run of each profile of the engine; other contents are added to all of them.
-func (s *set) runs() []*runlog.Run {
-	ps := s.profiles
-	if len(ps) == 0 {
-		ps = []*profiled{nil}
+// member is what the documents of an engine say about one run.
+type member struct {
+	p     *profiled
+	t     *times
+	info  *described
+	metas []*jsontree.Value
+}
+
+// members joins the documents to runs. The n-th document of each kind belongs to the n-th run if
+// there are equally many; one description of layers belongs to all runs. undecided says that the
+// numbers differ: then documents of different kinds are not joined.
+func (s *set) members() (out []member, undecided bool) {
+	n := max(len(s.profiles), len(s.times), 1)
+	if len(s.profiles) == 0 && len(s.times) == 0 {
+		n = max(len(s.infos), 1)
 	}
-	var out []*runlog.Run
-	for i, p := range ps {
+	out = make([]member, n)
+	var apart []member
+	for i, p := range s.profiles {
+		if len(s.profiles) == n {
+			out[i].p = p
+		} else {
+			apart = append(apart, member{p: p})
+		}
+	}
+	for i, t := range s.times {
+		if len(s.times) == n {
+			out[i].t = t
+		} else {
+			apart = append(apart, member{t: t})
+		}
+	}
+	for i := range out {
+		switch {
+		case len(s.infos) == 1:
+			out[i].info = s.infos[0]
+		case len(s.infos) == n:
+			out[i].info = s.infos[i]
+		}
+		switch {
+		case n == 1 || len(s.metas) == 1:
+			out[i].metas = s.metas
+		case len(s.metas) == n:
+			out[i].metas = s.metas[i : i+1]
+		}
+	}
+	joined := func(k int) bool { return k <= 1 || k == n }
+	return append(out, apart...), len(apart) > 0 || !joined(len(s.infos)) || n > 1 && !joined(len(s.metas))
+}
+
+// drafts makes a draft of each run of the engine.
+func (s *set) drafts() (out []*draft.Draft) {
+	members, undecided := s.members()
+	for i, m := range members {
 		d := draft.New("tensorrt", s.name, "TensorRT")
-		if len(ps) > 1 {
-			d.P.Model.Description = "profile " + string(rune('0'+min(i+1, 9))) + " of the file"
+		layers(d, m.p, m.info)
+		if m.t != nil {
+			m.t.into(d)
 		}
-		s.layers(d, p)
-		if s.times != nil && i == 0 {
-			s.times.into(d)
+		if m.info != nil {
+			for _, b := range m.info.bindings {
+				d.Note("binding", b)
+			}
 		}
-		for _, b := range s.bindings {
-			d.Note("binding", b)
-		}
-		for _, m := range s.metas {
-			metadata(d, m)
+		for _, v := range m.metas {
+			metadata(d, v)
 		}
 		if i == 0 {
 			d.Dropped.Add("text that is neither JSON nor a record of an export", s.bad)
 			d.Dropped.Add("records beyond their bound", s.large)
+			d.Dropped.Add(fmt.Sprintf("documents beyond the first %d", draft.MaxRuns), s.lost)
 			if s.cut {
 				d.Dropped.Add("the file ends within a record", 1)
 			}
@@ -63,6 +110,25 @@ func (s *set) runs() []*runlog.Run {
 		if d.Empty() && d.P.Target.Description == "" && len(s.metas) == 0 {
 			continue
 		}
+		out = append(out, d)
+	}
+	if undecided && len(out) > 0 {
+		out[0].Found("tensorrt.documents", profile.Warning, "The files have %d profiles of layers, %d lists of times and %d descriptions of layers. Which of them belong together is not said, so they are not joined.", len(s.profiles), len(s.times), len(s.infos))
+	}
+	return out
+}
+
+// runs makes the runs of the engine.
+func (s *set) runs() []*runlog.Run {
+	ds := s.drafts()
+	for _, l := range s.logs {
+		if d := l.draft(s.name); d != nil {
+			ds = append(ds, d)
+		}
+	}
+	draft.Apart(ds, false)
+	var out []*runlog.Run
+	for _, d := range ds {
 		out = append(out, d.Run())
 	}
 	return out
@@ -71,14 +137,18 @@ func (s *set) runs() []*runlog.Run {
 var otherProfile = regexp.MustCompile(` \[profile (\d+)\]$`)
 
 // layers makes the layers of a profile, of the layers' descriptions, or of both.
-func (s *set) layers(d *draft.Draft, p *profiled) {
+func layers(d *draft.Draft, p *profiled, of *described) {
+	var infos []*jsontree.Value
+	if of != nil {
+		infos = of.layers
+	}
 	add := func(name string, state profile.State, info *jsontree.Value) int {
 		i := d.Add(profile.Layer{Name: name, Op: operator(name), State: state}, runlog.Hint{Nodes: nodes(name)})
 		describe(d, i, info)
 		return i
 	}
 	if p == nil {
-		for _, v := range s.infos {
+		for _, v := range infos {
 			add(infoName(v), "", v)
 		}
 		return
@@ -86,7 +156,7 @@ func (s *set) layers(d *draft.Draft, p *profiled) {
 	d.P.Settings.Runs = p.runs()
 	// Descriptions are matched to times by name; those with equal names in their order.
 	waiting := map[string][]*jsontree.Value{}
-	for _, v := range s.infos {
+	for _, v := range infos {
 		n := infoName(v)
 		waiting[n] = append(waiting[n], v)
 	}
@@ -113,7 +183,7 @@ func (s *set) layers(d *draft.Draft, p *profiled) {
 		}
 	}
 	// Layers without a time copy nothing or are parts of others.
-	for _, v := range s.infos {
+	for _, v := range infos {
 		if !used[v] {
 			add(infoName(v), profile.NotReached, v)
 		}

@@ -26,7 +26,7 @@ func Format() *record.Format {
 	return &record.Format{
 		Name:  "tensorrt",
 		Title: "TensorRT trtexec and engine explorer",
-		Files: "JSON of trtexec --exportProfile, --exportTimes and --exportLayerInfo, metadata of the engine explorer; files of one engine with the same name become one run",
+		Files: "JSON of trtexec --exportProfile, --exportTimes and --exportLayerInfo, its console output, metadata of the engine explorer; files of one engine with the same name become one run",
 		Gives: []string{"latency_s", "share", "timeline", "shapes", "options", "samples", "params", "weights_bytes"},
 		Match: match,
 		Read:  read,
@@ -49,7 +49,9 @@ var marks = []struct {
 	{record.Maybe, []string{`"Layers"`, `["`}},
 }
 
-func match(f *record.File) record.Sure {
+func match(f *record.File) record.Sure { return max(matchJSON(f), matchConsole(f)) }
+
+func matchJSON(f *record.File) record.Sure {
 	if h := f.JSONHead("{["); h != nil {
 		for _, m := range marks {
 			if h.Has(m.keys...) {
@@ -81,19 +83,45 @@ func stem(f *record.File) string {
 	}
 }
 
-// set holds the files of one engine.
+// set holds the files of one engine. Their documents stand in the order of the files.
 type set struct {
 	name     string
 	first    *record.File
 	profiles []*profiled
-	infos    []*jsontree.Value
-	bindings []string
-	times    *times
+	infos    []*described
+	times    []*times
 	metas    []*jsontree.Value
+	doc      document
 	bad      int64
 	cut      bool
 	large    int64
 	kept     int64 // bytes of text that is kept as values
+	lost     int64 // documents beyond the limit
+	logs     []*consoleLog
+}
+
+// document is the JSON document that is being read: what it has begun so far.
+type document struct {
+	info *described
+	time *times
+	meta *jsontree.Value
+}
+
+// described is a document of exportLayerInfo.
+type described struct {
+	layers   []*jsontree.Value
+	bindings []string
+}
+
+// add appends a document to a list of limited length; one that does not fit is counted, and
+// forgotten.
+func add[T any](s *set, list *[]*T, doc *T) *T {
+	if len(*list) < draft.MaxRuns {
+		*list = append(*list, doc)
+	} else {
+		s.lost++
+	}
+	return doc
 }
 
 // maxKept limits the text of an engine's files that is kept, in bytes.
@@ -119,45 +147,15 @@ const maxLayerInfo = 4 << 20
 
 // file reads all documents of a file.
 func (s *set) file(ctx context.Context, f *record.File) error {
-	var meta *jsontree.Value
-	res, err := f.ScanJSON(ctx, jsonscan.Options{MaxValue: maxLayerInfo, Line: s.line, Stream: jsonscan.Keys("Layers", "Bindings")}, func(key string, value []byte) {
-		v, fault := jsontree.Parse(value)
-		if s.kept > maxKept && !v.Has("latencyMs") && !v.Has("computeMs") {
-			s.large++
-			return
-		}
-		if fault != nil && key == "" && s.line(value) {
-			return
-		}
-		if fault != nil {
-			s.bad++
-		}
-		if key != "Bindings" && (key != "" || v.Has("name") || !v.Has("latencyMs")) {
-			s.kept += int64(len(value))
-		}
-		switch key {
-		case "Layers":
-			if len(s.infos) < draft.MaxLayers {
-				s.infos = append(s.infos, v)
-			} else {
-				s.bad++
-			}
-		case "Bindings":
-			if b := v.Str(); b != "" && len(s.bindings) < draft.MaxLayers {
-				s.bindings = append(s.bindings, b)
-			}
-		case "":
-			s.element(v)
-		default:
-			if meta == nil {
-				meta = &jsontree.Value{Kind: jsontree.Object}
-				s.metas = append(s.metas, meta)
-			}
-			if len(meta.Keys) < 1000 {
-				meta.Keys, meta.Items = append(meta.Keys, key), append(meta.Items, v)
-			}
-		}
-	})
+	s.doc = document{}
+	if matchConsole(f) > matchJSON(f) {
+		return s.console(f)
+	}
+	o := jsonscan.Options{
+		MaxValue: maxLayerInfo, Line: s.line, Stream: jsonscan.Keys("Layers", "Bindings"),
+		Document: func() { s.doc = document{} },
+	}
+	res, err := f.ScanJSON(ctx, o, s.value)
 	s.bad += res.Bad
 	s.cut = s.cut || res.Cut
 	s.large += res.Large
@@ -165,6 +163,53 @@ func (s *set) file(ctx context.Context, f *record.File) error {
 		return fmt.Errorf("no TensorRT export: %w", err)
 	}
 	return err
+}
+
+// value reads a member of a document, or an element of a list.
+func (s *set) value(key string, value []byte) {
+	v, fault := jsontree.Parse(value)
+	if s.kept > maxKept && !v.Has("latencyMs") && !v.Has("computeMs") {
+		s.large++
+		return
+	}
+	if fault != nil && key == "" && s.line(value) {
+		return
+	}
+	if fault != nil {
+		s.bad++
+	}
+	if key != "Bindings" && (key != "" || v.Has("name") || !v.Has("latencyMs")) {
+		s.kept += int64(len(value))
+	}
+	switch key {
+	case "Layers":
+		if i := s.info(); len(i.layers) < draft.MaxLayers {
+			i.layers = append(i.layers, v)
+		} else {
+			s.bad++
+		}
+	case "Bindings":
+		if i, b := s.info(), v.Str(); b != "" && len(i.bindings) < draft.MaxLayers {
+			i.bindings = append(i.bindings, b)
+		}
+	case "":
+		s.element(v)
+	default:
+		if s.doc.meta == nil {
+			s.doc.meta = add(s, &s.metas, &jsontree.Value{Kind: jsontree.Object})
+		}
+		if m := s.doc.meta; len(m.Keys) < 1000 {
+			m.Keys, m.Items = append(m.Keys, key), append(m.Items, v)
+		}
+	}
+}
+
+// info returns the description of layers that the document is.
+func (s *set) info() *described {
+	if s.doc.info == nil {
+		s.doc.info = add(s, &s.infos, &described{})
+	}
+	return s.doc.info
 }
 
 // line reads a layer of a profile that is not JSON: names are written without escaping, so that
@@ -191,9 +236,7 @@ func (s *set) element(v *jsontree.Value) {
 	switch {
 	case v.Has("count") && !v.Has("name"):
 		n, _ := v.Get("count").Float()
-		if len(s.profiles) < 1000 {
-			s.profiles = append(s.profiles, &profiled{count: n})
-		}
+		add(s, &s.profiles, &profiled{count: n})
 	case v.Has("name") && (v.Has("timeMs") || v.Has("averageMs")):
 		if len(s.profiles) == 0 {
 			s.profiles = append(s.profiles, &profiled{})
@@ -205,10 +248,10 @@ func (s *set) element(v *jsontree.Value) {
 			s.bad++
 		}
 	case v.Has("latencyMs") || v.Has("computeMs"):
-		if s.times == nil {
-			s.times = newTimes()
+		if s.doc.time == nil {
+			s.doc.time = add(s, &s.times, newTimes())
 		}
-		s.times.add(v)
+		s.doc.time.add(v)
 	case v != nil && v.Kind == jsontree.Object && len(s.metas) < 100:
 		s.metas = append(s.metas, v)
 	default:

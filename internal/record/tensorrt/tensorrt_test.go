@@ -211,5 +211,6 @@ func FuzzTensorRT(f *testing.F) {
 	f.Add([]byte(`{"Layers":[{"Name":"a","LayerType":"x","Inputs":[{"Name":"i","Dimensions":[1,-1],"Format/Datatype":"Row major linear FP32"}],"Weights":{"Type":"Half","Count":5},"Metadata":"[ONNX Layer: b]"}],"Bindings":["x"]}`))
 	f.Add([]byte(`[{"startEnqMs":0,"endEnqMs":1,"startComputeMs":0.5,"endComputeMs":2,"computeMs":1.5,"latencyMs":1.5}]`))
 	f.Add([]byte(`{"performance_summary":{"Throughput":2,"Latency":[1,2,3,4,5]},"device_information":{"Selected Device":"x","Compute Clock Rate":1.5}}`))
+	f.Add([]byte(newSummary(1) + newProfile))
 	f.Fuzz(func(t *testing.T, b []byte) { records.Fuzz(t, tensorrt.Format(), "a.json", b) })
 }

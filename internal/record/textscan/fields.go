@@ -7,47 +7,6 @@ import (
 	"strings"
 )
 
-// prefixes matches the prefixes that loggers put before a line.
-var prefixes = []*regexp.Regexp{
-	// logcat -v threadtime
-	regexp.MustCompile(`^\d\d-\d\d \d\d:\d\d:\d\d\.\d+\s+\d+\s+\d+ [VDIWEF] [^:]{0,60}: ?`),
-	// logcat -v brief
-	regexp.MustCompile(`^[VDIWEF]/[^(:]{1,60}\(\s*\d+\): ?`),
-	regexp.MustCompile(`^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+\s+\d+ [^\]]{1,80}\] ?`), // glog
-	regexp.MustCompile(`^(?:INFO|WARNING|ERROR|VERBOSE): ?`),
-	regexp.MustCompile(`^\[ ?(?:INFO|WARNING|ERROR|INF|WRN|ERR) ?\] ?`),
-	regexp.MustCompile(`^\[\d{1,6}[:.]\d\d[:.]\d\d[.,]\d{1,6}\] ?`), // time of a serial monitor
-	regexp.MustCompile(`^> `),
-}
-
-// begins holds the first bytes of all prefixes; most lines start with none of them.
-var begins = func() (t [256]bool) {
-	for _, c := range []byte("0123456789VDIWEF[>") {
-		t[c] = true
-	}
-	return t
-}()
-
-// Strip removes logger prefixes from a line: times, levels, program names, quotation marks.
-// Blanks after the prefix stay.
-func Strip(line string) string {
-	for range 3 {
-		if line == "" || !begins[line[0]] {
-			return line
-		}
-		before := line
-		for _, p := range prefixes {
-			if at := p.FindStringIndex(line); at != nil {
-				line = line[at[1]:]
-			}
-		}
-		if line == before {
-			break
-		}
-	}
-	return line
-}
-
 // Number parses a finite number that may have surrounding blanks, a sign, thousands separators
 // (commas) or a trailing "%". A percent sign does not divide by 100.
 func Number(s string) (float64, bool) {

@@ -73,6 +73,11 @@ func Collect(t testing.TB, r *runlog.Run) *profile.Profile {
 	return p
 }
 
+// Found reports whether a profile has a finding.
+func Found(p *profile.Profile, id string) bool {
+	return slices.ContainsFunc(p.Findings, func(f profile.Finding) bool { return f.ID == id })
+}
+
 // Fuzz reads a text as a file with a format, whether it is recognised or not: what
 // comes out must be valid profiles.
 func Fuzz(t *testing.T, f *record.Format, name string, data []byte) {
