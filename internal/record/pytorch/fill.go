@@ -46,15 +46,25 @@ func (r *run) fill(out *runlog.Run) {
 			}
 		}
 	}
+	ranks := r.join(walls)
+	if ranks != nil {
+		walls = ranks.walls
+		for i := range dev {
+			if n := dev[i].iteration; n >= 0 {
+				dev[i].iteration = ranks.to[n]
+			}
+		}
+	}
 	r.order(out.Profile, dev)
 	r.figures(out, walls, dev)
+	ranks.figures(out, dev)
 	for _, p := range r.parts {
 		p.addSteps()
 	}
 	r.flows.Links(t)
 	out.Profile.Timeline = t.Timeline("first event of the trace", "recorded by PyTorch's profiler")
 	if tl := out.Profile.Timeline; tl != nil && len(walls) > 0 {
-		tl.Iterations = new(int64(len(walls) / max(1, len(r.parts))))
+		tl.Iterations = new(int64(r.steps(walls)))
 	}
 	if outside > 0 {
 		out.Found("import.outside", profile.Info, "%d calls of operators lie outside of the recorded steps: they are shown, and count in no figure.", outside)
@@ -67,6 +77,7 @@ func (r *run) fill(out *runlog.Run) {
 func (p *part) iterations(walls []int64) []int64 {
 	t := &p.run.trace
 	p.first = int32(len(walls))
+	defer func() { p.end = int32(len(p.run.number)) }()
 	var steps []track.Step
 	all := make([]track.Step, len(p.steps))
 	for i, s := range p.steps {
@@ -74,13 +85,12 @@ func (p *part) iterations(walls []int64) []int64 {
 	}
 	for i, n := range p.operators(all) {
 		if n > 0 {
-			p.number = append(p.number, int32(i))
+			p.run.number = append(p.run.number, int32(i))
 			steps = append(steps, all[i])
 			walls = append(walls, all[i].End-all[i].Start)
 		}
 	}
 	if len(steps) == 0 {
-		p.whole = true
 		mine := map[*track.Track]bool{}
 		for _, x := range p.list {
 			mine[t.Tracks[x.track]] = true
@@ -88,6 +98,7 @@ func (p *part) iterations(walls []int64) []int64 {
 		start, end, _ := t.Span(func(k *track.Track) bool { return mine[k] && !k.Aside })
 		steps = []track.Step{{Start: start, End: end + 1}}
 		walls = append(walls, end-start)
+		p.run.number = append(p.run.number, -1)
 	}
 	for _, s := range p.slices() {
 		if s.Iteration = track.InStep(steps, s.Start); s.Iteration >= 0 {
@@ -277,7 +288,7 @@ func (r *run) figures(out *runlog.Run, walls []int64, dev []deviceCall) {
 	for i < len(dev) && dev[i].iteration < 0 {
 		i++
 	}
-	for n := range walls {
+	for n := range r.steps(walls) {
 		for ; i < len(dev) && dev[i].iteration == int32(n); i++ {
 			device.Call(int(dev[i].layer), dev[i].dur)
 		}
@@ -300,7 +311,7 @@ func (r *run) figures(out *runlog.Run, walls []int64, dev []deviceCall) {
 			qs.Set(l, occupancy, x.busy/float64(x.known)/100)
 		}
 		if x.taken > 0 && len(walls) > 0 {
-			qs.Set(l, taken, float64(x.taken)/float64(len(walls)))
+			qs.Set(l, taken, float64(x.taken)/float64(len(r.number)))
 		}
 	}
 	if len(dev) > 0 && side.Totals.Latency != nil {
@@ -309,6 +320,14 @@ func (r *run) figures(out *runlog.Run, walls []int64, dev []deviceCall) {
 	}
 	r.peaks(p, &qs)
 	p.Quantities = qs.List
+}
+
+// steps returns the number of steps that figures are of: those that are not left out stand first.
+func (r *run) steps(walls []int64) int {
+	if n := slices.Index(walls, track.NoWall); n >= 0 {
+		return n
+	}
+	return len(walls)
 }
 
 // peaks sets the peak memory of each kind of device.
@@ -339,10 +358,8 @@ func (p *part) addSteps() {
 	t := &p.run.trace
 	for _, s := range p.slices() {
 		s.Extra = 0
-		if s.Iteration < 0 || p.whole {
-			s.Iteration = -1
-		} else {
-			s.Iteration = p.number[s.Iteration-p.first]
+		if s.Iteration >= 0 {
+			s.Iteration = p.run.number[s.Iteration]
 		}
 	}
 	if len(p.steps) == 0 {

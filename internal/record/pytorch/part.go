@@ -24,6 +24,7 @@ type run struct {
 	flows   track.Flows
 	layers  []layer
 	at      map[layerKey]int32
+	number  []int32 // of each iteration the step of its rank, -1 for a file without steps
 }
 
 // part is the file of one rank.
@@ -46,9 +47,7 @@ type part struct {
 	names        map[string]string // of threads and processes
 	aux          []aux
 	steps        []step
-	whole        bool    // there are no steps: the file is one iteration
-	first        int32   // iteration of the run in which the file begins
-	number       []int32 // step of each iteration
+	first, end   int32 // iterations of the run that are of this file
 	memory       []mark
 	counters     map[string]*track.Counter
 	sums         map[string]float64

@@ -139,6 +139,9 @@ func (r *run) done(parts []*part) *runlog.Run {
 	p := out.Profile
 	p.Target.Engine, p.Settings.Engine = "PyTorch", "PyTorch"
 	first.machine(p)
+	if len(parts) > 1 {
+		p.Model.Name = ranksName(parts)
+	}
 	r.parts = parts
 	r.fill(out)
 	for _, x := range parts {

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"compress/gzip"
 	"encoding/json"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -340,12 +341,64 @@ func TestRanks(t *testing.T) {
 	if d := gocmp.Diff(map[string]bool{"rank 0": true, "rank 1": true}, groups); d != "" {
 		t.Error(d)
 	}
-	// Four steps, of which the first one counts separately: 100, 80, 100, 80 µs.
-	if n := *ps[0].Totals.Latency.N; n != 3 {
+	// Two steps of two ranks, of which the first one counts separately.
+	if n := *ps[0].Totals.Latency.N; n != 1 {
 		t.Errorf("%d steps", n)
 	}
 	if ps := read(t, a, a); len(ps) != 2 {
 		t.Errorf("%d profiles of the same rank twice", len(ps))
+	}
+}
+
+// TestSlowestRank: a step takes as long as its slowest rank.
+func TestSlowestRank(t *testing.T) {
+	t.Parallel()
+	// steps holds milliseconds by the number of the step.
+	rank := func(rank int, steps [][2]int) string {
+		events, at := []string{}, 1000
+		for i, s := range steps {
+			us := s[1] * 1000
+			events = append(events, fmt.Sprintf(`{"ph":"X","cat":"user_annotation","name":"ProfilerStep#%d","pid":1,"tid":1,"ts":%d,"dur":%d}`, s[0], at, us),
+				fmt.Sprintf(`{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":1,"ts":%d,"dur":%d,"args":{"External id":%d}}`, at+10, us-1000, i+1))
+			at += us + 10
+		}
+		return fmt.Sprintf(`{"schemaVersion":1,"distributedInfo":{"backend":"nccl","rank":%d,"world_size":4},"traceEvents":[%s]}`, rank, strings.Join(events, ","))
+	}
+	one := func(ms int) [][2]int { return [][2]int{{3, ms}} }
+	ps := read(t, rank(0, one(30)), rank(1, one(10)), rank(2, one(12)), rank(3, one(12)))
+	if len(ps) != 1 {
+		t.Fatalf("%d profiles", len(ps))
+	}
+	p := ps[0]
+	near := func(key string, want float64) {
+		t.Helper()
+		if v, ok := p.Totals.Value(key); !ok || math.Abs(v-want) > 1e-9 {
+			t.Errorf("%s is %g, want %g", key, v, want)
+		}
+	}
+	near("latency_s", 30e-3)
+	near("rank_0_s", 30e-3)
+	near("rank_1_s", 10e-3)
+	near("ranks_mean_s", 16e-3)
+	near("ranks_slowest_s", 30e-3)
+	near("ranks_imbalance", 30.0/16)
+	if v, _ := p.Layers[0].Latency.Best(); math.Abs(v-29e-3) > 1e-9 || p.Phases != nil || p.Model.Name != "rank, 4 ranks" || !records.Found(p, "pytorch.ranks") {
+		t.Errorf("layer takes %g s; %+v, %q", v, p.Phases, p.Model.Name)
+	}
+	// Steps of a rank that others did not record count for nobody; the first step counts
+	// separately.
+	p = read(t, rank(0, [][2]int{{1, 500}, {2, 90}, {3, 30}, {4, 14}}), rank(1, [][2]int{{2, 50}, {3, 10}, {4, 40}}))[0]
+	near("latency_s", 35e-3)
+	near("rank_0_s", 22e-3)
+	near("rank_1_s", 25e-3)
+	if m := p.Totals.Latency; *m.N != 2 || *m.Min != 30e-3 || *m.Max != 40e-3 || *p.Phases.FirstRunS != 90e-3 {
+		t.Errorf("%+v", m)
+	}
+	// Ranks without a step in common are not joined.
+	p = read(t, rank(0, [][2]int{{1, 20}}), rank(1, [][2]int{{2, 50}}))[0]
+	near("latency_s", 50e-3)
+	if !records.Found(p, "pytorch.steps") {
+		t.Errorf("%+v", p.Findings)
 	}
 }
 
