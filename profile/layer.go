@@ -108,6 +108,8 @@ type Layer struct {
 	Check *Check `json:"check,omitzero"`
 	// Provenance leads back to the model's own operators.
 	Provenance *Provenance `json:"provenance,omitzero"`
+	// Weights is the constant that the layer multiplies with, absent for layers without.
+	Weights *Weights `json:"weights,omitzero"`
 	// Sparsity of weights and activations.
 	Sparsity *Sparsity `json:"sparsity,omitzero"`
 }
@@ -256,6 +258,20 @@ type SourceNode struct {
 	// Share is the part of the layer's figures that is this node's, 0 to 1, where
 	// it is known.
 	Share *float64 `json:"share,omitzero"`
+}
+
+// Weights is a constant that a layer multiplies with, as the file stores it: also where
+// Transpose, DequantizeLinear and the like stand between the two.
+type Weights struct {
+	// Name is the constant's name.
+	Name string `json:"name,omitzero"`
+	// DType is the type of its elements, such as "int8".
+	DType string `json:"dtype"`
+	// Shape is its shape. Where the layer reads it as a matrix it is that of the matrix, which
+	// [Sparsity.Blocks] is about.
+	Shape []int64 `json:"shape"`
+	// Input is the position of the operand of the model's operator that it becomes, from 0.
+	Input int64 `json:"input"`
 }
 
 // Sparsity is the share of zeros.

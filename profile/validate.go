@@ -354,6 +354,9 @@ func (c *checker) layer(i int, l *Layer, n int) {
 			c.fraction(at+".provenance.source_nodes.share", s.Share)
 		}
 	}
+	if w := l.Weights; w != nil && (w.Input < 0 || slices.ContainsFunc(w.Shape, func(d int64) bool { return d < 0 })) {
+		c.fail(at+".weights", "has shape %v as input %d", w.Shape, w.Input)
+	}
 	if s := l.Sparsity; s != nil {
 		c.fraction(at+".sparsity.weights", s.Weights)
 		c.fraction(at+".sparsity.activations", s.Activations)

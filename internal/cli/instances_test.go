@@ -150,7 +150,7 @@ func checkTable(t *testing.T, path string) []float64 {
 		ratio, aim := "", c[12]
 		if wantTarget[i] == " 90%" {
 			k := wantRow[i]
-			ratio, aim = fmt.Sprintf("=IF(N%d=90%%,B%d,IF(N%d=80%%,C%d,IF(N%d=70%%,D%d,E%d)))", row, k, row, k, row, k, k), fmt.Sprintf("=M%d/O%d", row, row)
+			ratio, aim = fmt.Sprintf("=IF(VALUE(N%d)=90%%,B%d,IF(VALUE(N%d)=80%%,C%d,IF(VALUE(N%d)=70%%,D%d,E%d)))", row, k, row, k, row, k, k), fmt.Sprintf("=M%d/O%d", row, row)
 		}
 		if c[14] != ratio || c[15] != aim {
 			t.Errorf("row %d: ratio %q and aim %q, want %q and %q", row, c[14], c[15], ratio, aim)

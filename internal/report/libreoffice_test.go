@@ -434,28 +434,31 @@ func TestNeuralEngineLong(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, ops, sums := sections(t, b.String())
-	if want := "=SUMIF(L8:L4007,TRUE,P8:P4007)"; len(ops) != 4001 || sums[1][15] != want {
+	if want := `=SUMIF(L8:L4007,"<>",P8:P4007)`; len(ops) != 4001 || sums[1][15] != want {
 		t.Errorf("%d operators, sum %.60q, want %q", len(ops)-1, sums[1][15], want)
 	}
 }
 
-// TestNeuralEngineOpens has LibreOffice open the table and compute it.
+// TestNeuralEngineOpens has LibreOffice open tables as it does without being asked, and with
+// percentages recognised, and compute them: the short one and one whose sum has a range.
 func TestNeuralEngineOpens(t *testing.T) {
 	t.Parallel()
-	in, out := t.TempDir(), t.TempDir()
-	path := filepath.Join(in, "p.ne.csv")
-	if err := File(path, sparseProfile(), Options{}); err != nil {
-		t.Fatal(err)
-	}
-	// Comma, quote, UTF-8, first line 1; numbers with percent signs and formulas
-	// are recognised as in the import dialogue.
-	soffice(t, "xlsx", out, []string{"--infilter=CSV:44,34,76,1,,1033,false,true,false,false,false,-1,true"}, path)
-	f := open(t, filepath.Join(out, "p.ne.xlsx"))
-	for label, want := range totals(whatif.New(sparseProfile()).Totals()) {
-		sheet := f.GetSheetList()[0]
-		got := raw(t, f, sheet, find(t, f, sheet, label))
-		if v, err := strconv.ParseFloat(got, 64); err != nil || math.Abs(v-want) > 1e-3*want {
-			t.Errorf("%s is %q, want %g", label, got, want)
+	for name, p := range map[string]*profile.Profile{"short": sparseProfile(), "long": large(1200, 0)} {
+		for _, options := range [][]string{nil, {"--infilter=CSV:44,34,76,1,,1033,false,true,false,false,false,-1,true"}} {
+			in, out := t.TempDir(), t.TempDir()
+			path := filepath.Join(in, "p.ne.csv")
+			if err := File(path, p, Options{}); err != nil {
+				t.Fatal(err)
+			}
+			soffice(t, "xlsx", out, options, path)
+			f := open(t, filepath.Join(out, "p.ne.xlsx"))
+			for label, want := range totals(whatif.New(p).Totals()) {
+				sheet := f.GetSheetList()[0]
+				got := raw(t, f, sheet, find(t, f, sheet, label))
+				if v, err := strconv.ParseFloat(got, 64); err != nil || math.Abs(v-want) > 1e-3*want {
+					t.Errorf("%s, %q: %s is %q, want %g", name, options, label, got, want)
+				}
+			}
 		}
 	}
 }

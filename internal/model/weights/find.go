@@ -190,6 +190,9 @@ func (f *finder) quantise(l *Layer, n *graph.Node, p operand, at *tracedView) bo
 	if axis < 0 {
 		axis += rank
 	}
+	if n.Op == "QGemm" && n.Attrs.Bool("transB", false) {
+		axis = 0 // of outputs, which come first
+	}
 	switch {
 	case p.scale > 0 && at.q == nil:
 		q, ok := quantOf(constOperand(f.g, n, p.scale), constOperand(f.g, n, p.zero), hasInput(n, p.zero), axis, 0)

@@ -1,6 +1,8 @@
 package weights
 
 import (
+	"slices"
+
 	"github.com/opmeter/opmeter/internal/model/graph"
 )
 
@@ -121,15 +123,18 @@ func operandsOf(n *graph.Node) []operand {
 // Inputs lists the inputs that can hold the weights of a matrix multiplication or a convolution,
 // the usual one first. It is nil for other operators.
 func Inputs(n *graph.Node) []int {
+	var out []int
+	for _, p := range multiplied(n) {
+		out = append(out, p.input)
+	}
+	return out
+}
+
+// multiplied lists the operands of [Inputs].
+func multiplied(n *graph.Node) []operand {
 	list := operandsOf(n)
 	if len(list) > 1 && !eitherOperand[n.Op] {
 		return nil
 	}
-	var out []int
-	for _, p := range list {
-		if p.repeats != never {
-			out = append(out, p.input)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(list), func(p operand) bool { return p.repeats == never })
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// evaluator computes the formulas of a sheet: arithmetic, comparison, IF, SUM and SUMIF. The
+// evaluator computes the formulas of a sheet: arithmetic, comparison, IF, SUM, SUMIF and VALUE. The
 // profiler writes these, and users edit them.
 type evaluator struct {
 	sheet [][]string
@@ -195,6 +195,9 @@ func (p *formula) atom() (float64, bool) {
 		return p.total()
 	case begins("SUMIF("):
 		return p.sumIf()
+	case begins("VALUE("):
+		v, ok := p.binary(0)
+		return v, p.close() && ok
 	case begins("TRUE"):
 		return 1, true
 	case begins("FALSE"):
@@ -310,10 +313,15 @@ func (p *formula) total() (float64, bool) {
 	}
 }
 
-// sumIf parses the rest of SUMIF(: the sum of cells of one range if those of another are TRUE.
+// sumIf parses the rest of SUMIF(: the sum of cells of one range if those of another are TRUE,
+// or have any text where the criterion is "<>".
 func (p *formula) sumIf() (float64, bool) {
 	r0, c0, r1, _, ok := p.span()
-	if !ok || !p.take(",") || !p.take("TRUE") || !p.take(",") {
+	if !ok || !p.take(",") {
+		return 0, false
+	}
+	filled := p.take(`"<>"`)
+	if !filled && !p.take("TRUE") || !p.take(",") {
 		return 0, false
 	}
 	s0, d0, _, _, ok := p.span()
@@ -322,7 +330,7 @@ func (p *formula) sumIf() (float64, bool) {
 	}
 	sum := 0.0
 	for r := r0; r <= min(r1, len(p.e.sheet)-1); r++ {
-		if c := p.e.sheet[r]; c0 >= len(c) || !strings.EqualFold(strings.TrimSpace(c[c0]), "true") {
+		if c := p.e.sheet[r]; c0 >= len(c) || c[c0] == "" || !filled && !strings.EqualFold(strings.TrimSpace(c[c0]), "true") {
 			continue
 		}
 		if v, ok := p.e.cell(s0+r-r0, d0, p.depth); ok {

@@ -80,8 +80,12 @@ func TestTable(t *testing.T) {
 func TestEdited(t *testing.T) {
 	t.Parallel()
 	text := strings.Replace(table, "=M5/O5", "=(M5-0.5)*2/(O5+-1.5)", 1)
-	text = strings.Replace(text, "=M4/O4", `"=SUMIF(L4:L8,TRUE,M4:M8)+IF(N4<0.95,1,9)"`, 1)
+	text = strings.Replace(text, "=M4/O4", `"=SUMIF(L4:L8,TRUE,M4:M8)+IF(VALUE(N4)<0.95,1,9)"`, 1)
 	text = strings.Replace(text, ",0.500, ,,0.500", ",0.500, ,,=P6", 1)
+	filled := strings.Replace(text, "L8,TRUE,M4", `L8,""<>"",M4`, 1)
+	if p := read(t, record.Bytes("a.csv", []byte(filled)))[0]; !near(value(&p.Layers[0], "sparse_latency_s"), 4e-3) {
+		t.Errorf("criterion of any text: %g", value(&p.Layers[0], "sparse_latency_s"))
+	}
 	p := read(t, record.Bytes("a.csv", []byte(text)))[0]
 	if v := value(&p.Layers[1], "sparse_latency_s"); !near(v, 1e-3) { // (1-0.5)*2/(2.5-1.5)
 		t.Errorf("%g", v)

@@ -22,8 +22,8 @@ const maxFormula = 8192
 
 // CSV writes the file of Intel's Neural Engine profiler: three
 // tables below each other, with formulas as text that a spreadsheet computes on
-// opening. Columns, names, formulas and the blank before the target are the
-// profiler's. Where its files cannot be read again (commas in names, scalars, no
+// opening. Columns, names and the blank before the target are the profiler's, and so are the
+// formulas but for VALUE. Where its files cannot be read again (commas in names, scalars, no
 // operator that can be sparse) this writer quotes, keeps separators and writes 0.
 // Operators stand under the model's names for them, with typical times.
 func CSV(w io.Writer, p *profile.Profile) error { return write(w, whatif.New(p)) }
@@ -77,7 +77,9 @@ func write(w io.Writer, t *whatif.Table) error {
 		if r.Target != nil && r.Latency != nil {
 			n, k := "N"+strconv.Itoa(row), strconv.Itoa(2+r.Shape)
 			target = fmt.Sprintf("%.0f%%", 100**r.Target)
-			ratio = fmt.Sprintf("=IF(%s=90%%,B%s,IF(%s=80%%,C%s,IF(%s=70%%,D%s,E%s)))", n, k, n, k, n, k, k)
+			// Some spreadsheets take a percentage in a file for text until it is edited: VALUE
+			// has the number of either.
+			ratio = fmt.Sprintf("=IF(VALUE(%s)=90%%,B%s,IF(VALUE(%s)=80%%,C%s,IF(VALUE(%s)=70%%,D%s,E%s)))", n, k, n, k, n, k, k)
 			aim = fmt.Sprintf("=M%d/O%d", row, row)
 		}
 		can, sparse := "", ""
@@ -103,7 +105,7 @@ func write(w io.Writer, t *whatif.Table) error {
 		if len(support) > 0 {
 			sum = "=" + strings.Join(support, "+")
 			if len(sum) > maxFormula {
-				sum = fmt.Sprintf("=SUMIF(L%d:L%d,TRUE,P%d:P%d)", first, last, first, last)
+				sum = fmt.Sprintf(`=SUMIF(L%d:L%d,"<>",P%d:P%d)`, first, last, first, last)
 			}
 		}
 		improve, share := "", ""

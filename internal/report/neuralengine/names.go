@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/report/whatif"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -23,9 +24,6 @@ var engineNames = map[string]string{
 	"Unsqueeze": "Unsqueeze", "EXPAND_DIMS": "Unsqueeze", "Squeeze": "Squeeze", "SQUEEZE": "Squeeze", "Cast": "Cast", "CAST": "Cast", "Where": "Where", "SELECT_V2": "Where",
 }
 
-// products are matrix products, which the engine tells apart by their second operand.
-var products = []string{"MatMul", "MatMulInteger", "QLinearMatMul", "BATCH_MATMUL"}
-
 // Operator is the engine's name of a layer's operator: InnerProduct for a product with constant
 // weights, Matmul for one of two activations; the model's where the engine has no such
 // operator.
@@ -33,16 +31,14 @@ func Operator(l *profile.Layer) string {
 	if l.Domain != "" && l.Domain != "ai.onnx" && l.Domain != "com.microsoft" {
 		return l.Op
 	}
-	if slices.Contains(products, l.Op) {
-		for i := range min(2, len(l.Inputs)) {
-			if l.Inputs[i].Constant {
-				return "InnerProduct"
-			}
-		}
-		return "Matmul"
-	}
 	if name := engineNames[l.Op]; name != "" {
 		return name
+	}
+	if whatif.Product(l) {
+		if l.Weights != nil || slices.ContainsFunc(l.Inputs[:min(2, len(l.Inputs))], func(t profile.Tensor) bool { return t.Constant }) {
+			return "InnerProduct"
+		}
+		return "Matmul"
 	}
 	return l.Op
 }

@@ -91,12 +91,23 @@ type Table struct {
 	Rows   []Row
 }
 
-// kinds are the operators that can be sparse: the Neural Engine's own two and
-// what other formats call them.
+// kinds are the matrix products, which can be sparse: the Neural Engine's own two and what
+// other formats and engines call them.
 var kinds = map[string]bool{
 	"InnerProduct": true, "Matmul": true, // Neural Engine
-	"Gemm": true, "MatMul": true, // ONNX
-	"FULLY_CONNECTED": true, // TFLite
+	"Gemm": true, "MatMul": true, "MatMulInteger": true, "QLinearMatMul": true, // ONNX
+	"QGemm": true, "MatMulIntegerToFloat": true, "DynamicQuantizeMatMul": true, // ONNX Runtime
+	"FusedGemm": true, "FusedMatMul": true, "FusedMatMulActivation": true, "GemmFastGelu": true,
+	"FULLY_CONNECTED": true, "BATCH_MATMUL": true, // TFLite
+}
+
+// Product reports whether a layer is a matrix product: it is called one, or one of the model's
+// operators that it runs is.
+func Product(l *profile.Layer) bool {
+	if kinds[l.Op] {
+		return true
+	}
+	return l.Provenance != nil && slices.ContainsFunc(l.Provenance.SourceNodes, func(n profile.SourceNode) bool { return kinds[n.Op] })
 }
 
 // Plain is [New] with ratios of 1: nothing is gained until somebody puts in the ratios
@@ -138,9 +149,10 @@ func New(p *profile.Profile) *Table {
 		if s := l.Sparsity; s != nil {
 			r.ElementSparsity, r.Blocks = s.Weights, s.Blocks
 		}
-		if w, at := weights(l); w != nil {
+		if w := weights(l); w != nil {
+			r.Inputs = ports(stored(l.Inputs, w))
 			r.WeightShape = shape(w.Shape)
-			r.Block = block(w.DType, at)
+			r.Block = block(w.DType, w.Input)
 			if v, ok := r.Blocks[r.Block]; ok {
 				r.BlockSparsity = &v
 			}
@@ -166,23 +178,39 @@ func New(p *profile.Profile) *Table {
 	return t
 }
 
-// weights returns the constant operand of a matrix product and its position.
-func weights(l *profile.Layer) (w *profile.Tensor, at int) {
-	if !kinds[l.Op] {
-		return nil, 0
+// weights returns the constant operand of a matrix product.
+func weights(l *profile.Layer) *profile.Weights {
+	if !Product(l) {
+		return nil
+	}
+	if l.Weights != nil {
+		return l.Weights
 	}
 	for _, i := range []int{1, 0} {
 		if i < len(l.Inputs) && l.Inputs[i].Constant && l.Inputs[i].Shape != nil {
-			return &l.Inputs[i], i
+			in := &l.Inputs[i]
+			return &profile.Weights{Name: in.Name, DType: in.DType, Shape: in.Shape, Input: int64(i)}
 		}
 	}
-	return nil, 0
+	return nil
+}
+
+// stored returns the inputs with the weights as the file stores them, where the operator reads
+// what another one makes of them.
+func stored(in []profile.Tensor, w *profile.Weights) []profile.Tensor {
+	named := func(t profile.Tensor) bool { return t.Constant && t.Name == w.Name }
+	if w.Input >= int64(len(in)) || in[w.Input].Constant || slices.ContainsFunc(in, named) {
+		return in
+	}
+	in = slices.Clone(in)
+	in[w.Input] = profile.Tensor{Name: w.Name, DType: w.DType, Shape: w.Shape, Constant: true}
+	return in
 }
 
 // block is the block, rows x columns, that the Neural Engine prunes by. It depends on
 // the type of the weights and on whether they are the first operand (the layout of
 // its sparse library).
-func block(dtype string, at int) string {
+func block(dtype string, at int64) string {
 	switch {
 	case !strings.Contains(dtype, "int"):
 		return "1x16"

@@ -57,6 +57,33 @@ func TestCapable(t *testing.T) {
 	}
 }
 
+// TestStoredWeights has weights that reach the product through another operator, of a
+// product of the engine's that stands for several of the model's, and of no product.
+func TestStoredWeights(t *testing.T) {
+	t.Parallel()
+	w := &profile.Weights{Name: "q", DType: "int8", Shape: []int64{8, 16}, Input: 1}
+	behind := layer("MatMul", "float32")
+	behind.Inputs, behind.Weights = append(behind.Inputs, profile.Tensor{Name: "dequantised", DType: "float32", Shape: []int64{8, 16}}), w
+	joined := behind
+	joined.Op, joined.Provenance = "fused by the engine", &profile.Provenance{SourceNodes: []profile.SourceNode{{Op: "DynamicQuantizeLinear"}, {Op: "MatMulInteger"}}}
+	joined.Inputs = []profile.Tensor{{Name: "x", DType: "float32"}, {Name: "scale", DType: "float32"}, {Name: "q", DType: "int8", Shape: []int64{8, 16}, Constant: true}}
+	convolution := behind
+	convolution.Op = "Conv"
+	got := New(profileOf(behind, joined, convolution))
+	if len(got.Shapes) != 1 || got.Shapes[0].Name != "8x16" {
+		t.Errorf("shapes %+v", got.Shapes)
+	}
+	for i, want := range [][]string{{"x", "q"}, {"x", "scale", "q"}, {"x", "dequantised"}} {
+		r := &got.Rows[i]
+		if capable := i < 2; r.Capable() != capable || !slices.Equal(r.Inputs.Names, want) || capable && (r.Block != "4x16" || r.WeightShape != "8x16") {
+			t.Errorf("row %d: %+v, want inputs %q", i, r, want)
+		}
+	}
+	if !slices.Equal(got.Rows[0].Inputs.Types, []string{"fp32", "s8"}) {
+		t.Errorf("types %q", got.Rows[0].Inputs.Types)
+	}
+}
+
 func TestTable(t *testing.T) {
 	t.Parallel()
 	sparse := layer("Gemm", "float32", []int64{8, 64})

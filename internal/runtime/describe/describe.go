@@ -11,6 +11,7 @@ import (
 	"github.com/opmeter/opmeter/internal/model/count"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/model/weights"
 	"github.com/opmeter/opmeter/internal/runtime/memplan"
 	"github.com/opmeter/opmeter/internal/runtime/plan"
 	"github.com/opmeter/opmeter/profile"
@@ -24,7 +25,7 @@ import (
 // requested last, so that it can be computed concurrently until then.
 func Model(p *plan.Plan, slots []plan.Slot, identity func() (*Identity, error)) (*profile.Profile, error) {
 	m := p.Model
-	d := &describer{m: m, slots: slots, zeros: ZerosBudget}
+	d := &describer{m: m, slots: slots, zeros: ZerosBudget, made: map[int][]*graph.Node{}}
 	out := &profile.Profile{
 		Schema: profile.SchemaV1, Model: file(m, p.Remarks()),
 		Target: profile.Target{ID: "none", Kind: profile.TargetSimulator},
@@ -66,6 +67,17 @@ type describer struct {
 	m     *graph.Model
 	slots []plan.Slot
 	zeros int64 // number of weights that may still be scanned for zeros
+	made  map[int][]*graph.Node
+}
+
+// producers returns the nodes that produce the values of a graph.
+func (d *describer) producers(at int) []*graph.Node {
+	made, ok := d.made[at]
+	if !ok {
+		made = weights.Producers(d.m.Graphs[at])
+		d.made[at] = made
+	}
+	return made
 }
 
 // file describes the model file.
@@ -112,7 +124,8 @@ func (d *describer) layer(i int) profile.Layer {
 	l.MLTKOps, l.MLTKMACs = w.MLTKOps, w.MLTKMACs
 	l.Params, l.WeightsBytes = w.Params, w.WeightBytes
 	l.BytesRead, l.BytesWritten = w.BytesRead, w.BytesWritten
-	l.Sparsity = WeightZeros(g, n, &d.zeros)
+	read := weights.ReadingOf(g, d.producers(s.Graph), n)
+	l.Weights, l.Sparsity = weightsOf(g, read), weightZeros(g, read, &d.zeros)
 	return l
 }
 

@@ -3,7 +3,6 @@ package describe
 import (
 	"encoding/binary"
 	"math/bits"
-	"slices"
 
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
@@ -15,49 +14,45 @@ import (
 // of work.
 const ZerosBudget = 1 << 27
 
-// WeightZeros inspects the constant weights of a matrix multiplication or convolution: how many
-// are zero, and in two dimensions in which blocks. It returns nil for other operators, for
-// weights whose zero value is unknown, and for weights with more than *budget elements. It
-// subtracts the inspected elements from the budget: weights of many gigabytes would take too
-// long.
-func WeightZeros(g *graph.Graph, n *graph.Node, budget *int64) *profile.Sparsity {
-	for _, i := range weights.Inputs(n) {
-		if i >= len(n.Inputs) || n.Inputs[i] < 0 || n.Inputs[i] >= len(g.Values) {
-			continue
-		}
-		var made []*graph.Node
-		if g.Values[n.Inputs[i]].Const == nil {
-			made = weights.Producers(g)
-		}
-		from := weights.SourceOf(g, made, n.Inputs[i])
-		if from == nil {
-			continue
-		}
-		v := g.Values[from.Value]
-		// Skip lists of shapes, such as the first input of TRANSPOSE_CONV.
-		mark := nonZeroMarker(v)
-		count := v.Const.Len()
-		if mark == nil || count == 0 || int64(count) > *budget || len(v.Const.Data) < v.Const.Type.Bytes(count) {
-			return nil
-		}
-		shape := v.Const.Shape
-		if !from.KeepsShape() { // blocks would differ
-			shape = nil
-		}
-		*budget -= int64(count)
-		z := zeros(shape, count, mark)
-		if v.Sparse != nil {
-			z.Encoded, z.StoredBytes = true, new(int64(v.Sparse.StoredBytes))
-		}
-		return z
+// weightsOf describes the constant that a layer multiplies with, nil for other layers.
+func weightsOf(g *graph.Graph, r *weights.Reading) *profile.Weights {
+	if r == nil {
+		return nil
 	}
-	return nil
+	v := g.Values[r.Value]
+	shape := r.Shape
+	if shape == nil {
+		shape = v.Const.Shape
+	}
+	return &profile.Weights{Name: v.Name, DType: v.Const.Type.String(), Shape: dims(shape), Input: int64(r.Input)}
+}
+
+// weightZeros inspects the constant that a matrix multiplication or convolution reads: how many
+// elements are zero, and of a matrix in which blocks. It returns nil for weights whose zero value
+// is unknown, and for weights with more than *budget elements. It subtracts the inspected
+// elements from the budget: weights of many gigabytes would take too long.
+func weightZeros(g *graph.Graph, r *weights.Reading, budget *int64) *profile.Sparsity {
+	if r == nil {
+		return nil
+	}
+	v := g.Values[r.Value]
+	mark := nonZeroMarker(v.Const, r)
+	count := v.Const.Len()
+	if mark == nil || count == 0 || int64(count) > *budget || len(v.Const.Data) < v.Const.Type.Bytes(count) {
+		return nil
+	}
+	*budget -= int64(count)
+	z := zeros(r.Shape, count, mark)
+	if v.Sparse != nil {
+		z.Encoded, z.StoredBytes = true, new(int64(v.Sparse.StoredBytes))
+	}
+	return z
 }
 
 // nonZeroMarker returns a function that sets row[i] to 1 if element from+i is not zero, else to
-// 0; nil for types and quantisations without a single zero value.
-func nonZeroMarker(v *graph.Value) func(row []uint8, from int) {
-	d := v.Const.Data
+// 0; nil for types and quantisations without a known zero value.
+func nonZeroMarker(c *tensor.Tensor, r *weights.Reading) func(row []uint8, from int) {
+	d := c.Data
 	mark := func(ok func(i int) bool) func(row []uint8, from int) {
 		return func(row []uint8, from int) {
 			for i := range row {
@@ -68,7 +63,7 @@ func nonZeroMarker(v *graph.Value) func(row []uint8, from int) {
 			}
 		}
 	}
-	switch v.Const.Type {
+	switch c.Type {
 	case tensor.Float32:
 		return func(row []uint8, from int) {
 			b := d[4*from:][:4*len(row)]
@@ -82,32 +77,43 @@ func nonZeroMarker(v *graph.Value) func(row []uint8, from int) {
 	case tensor.Float16, tensor.BFloat16:
 		return mark(func(i int) bool { return binary.LittleEndian.Uint16(d[2*i:])<<1 != 0 })
 	}
-	q := v.Quant
-	if q == nil || len(q.Zero) == 0 || slices.ContainsFunc(q.Zero, func(z int64) bool { return z != q.Zero[0] }) {
+	zero, each, ok := r.Zero()
+	if !ok {
 		return nil
 	}
-	switch zero := q.Zero[0]; v.Const.Type {
-	case tensor.Int8, tensor.Uint8:
-		return func(row []uint8, from int) {
-			const ones = 0x0101010101010101
-			b := d[from : from+len(row)]
-			for ; len(row) >= 8 && len(b) >= 8; row, b = row[8:], b[8:] {
-				x := binary.LittleEndian.Uint64(b) ^ ones*uint64(byte(zero))
-				// Sets the upper bit of each non-zero byte, without carries between bytes.
-				x |= x&(0x7f*ones) + 0x7f*ones
-				binary.LittleEndian.PutUint64(row, x>>7&ones)
-			}
-			for i, b := range b {
-				x := uint32(b ^ byte(zero))
-				row[i] = uint8((x | -x) >> 31)
-			}
+	if each == nil {
+		each = func(int) int64 { return zero }
+		if c.Type == tensor.Int8 || c.Type == tensor.Uint8 {
+			return byteMarker(d, byte(zero))
 		}
-	case tensor.Int16:
-		return mark(func(i int) bool { return binary.LittleEndian.Uint16(d[2*i:]) != uint16(zero) })
-	case tensor.Int4:
-		return mark(func(i int) bool { return d[i/2]>>(i%2*4)&15 != byte(zero)&15 })
+	}
+	switch c.Type {
+	case tensor.Int8, tensor.Uint8:
+		return mark(func(i int) bool { return d[i] != byte(each(i)) })
+	case tensor.Int16, tensor.Uint16:
+		return mark(func(i int) bool { return binary.LittleEndian.Uint16(d[2*i:]) != uint16(each(i)) })
+	case tensor.Int4, tensor.Uint4:
+		return mark(func(i int) bool { return d[i/2]>>(i%2*4)&15 != byte(each(i))&15 })
 	}
 	return nil
+}
+
+// byteMarker is [nonZeroMarker] for bytes of which one value stands for zero.
+func byteMarker(d []byte, zero byte) func(row []uint8, from int) {
+	return func(row []uint8, from int) {
+		const ones = 0x0101010101010101
+		b := d[from : from+len(row)]
+		for ; len(row) >= 8 && len(b) >= 8; row, b = row[8:], b[8:] {
+			x := binary.LittleEndian.Uint64(b) ^ ones*uint64(zero)
+			// Sets the upper bit of each non-zero byte, without carries between bytes.
+			x |= x&(0x7f*ones) + 0x7f*ones
+			binary.LittleEndian.PutUint64(row, x>>7&ones)
+		}
+		for i, b := range b {
+			x := uint32(b ^ zero)
+			row[i] = uint8((x | -x) >> 31)
+		}
+	}
 }
 
 // piece is the number of elements marked at a time where rows are irrelevant.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/model/weights"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -16,6 +17,11 @@ import (
 func weighing(c *tensor.Tensor, q *tensor.Quant) (*graph.Graph, *graph.Node) {
 	return &graph.Graph{Values: []*graph.Value{{}, {Const: c, Type: c.Type, Quant: q}}},
 		&graph.Node{Op: "FULLY_CONNECTED", Domain: graph.TFLite, Inputs: []int{0, 1}}
+}
+
+// zerosOf is what a node's weights say about zeros.
+func zerosOf(g *graph.Graph, n *graph.Node, budget *int64) *profile.Sparsity {
+	return weightZeros(g, weights.ReadingOf(g, weights.Producers(g), n), budget)
 }
 
 // plain is the definition: for every block look at every element.
@@ -92,7 +98,7 @@ func TestWeightZeros(t *testing.T) {
 		}
 		g, n := weighing(c, q)
 		budget := int64(rows * cols)
-		got := WeightZeros(g, n, &budget)
+		got := zerosOf(g, n, &budget)
 		want := plain(rows, cols, func(r, c int) bool { return v[r*cols+c] == zero })
 		if got == nil || *got.Weights != *want.Weights || !maps.Equal(got.Blocks, want.Blocks) {
 			t.Fatalf("%dx%d of %v: %+v, want %+v", rows, cols, kind, got, want)
@@ -121,7 +127,7 @@ func TestWeightZerosUnknown(t *testing.T) {
 	} {
 		g, n := weighing(tt.c, tt.q)
 		n.Op = tt.op
-		if z := WeightZeros(g, n, &tt.budget); z != nil {
+		if z := zerosOf(g, n, &tt.budget); z != nil {
 			t.Errorf("%s: %+v, want nothing", tt.name, z)
 		}
 	}
@@ -129,13 +135,13 @@ func TestWeightZerosUnknown(t *testing.T) {
 	g, n := weighing(tensor.New(tensor.Float32, 2, 3, 3, 2), nil)
 	n.Op = "CONV_2D"
 	budget := int64(100)
-	if z := WeightZeros(g, n, &budget); z == nil || *z.Weights != 1 || z.Blocks != nil {
+	if z := zerosOf(g, n, &budget); z == nil || *z.Weights != 1 || z.Blocks != nil {
 		t.Errorf("convolution: %+v, want all zero and no blocks", z)
 	}
 	four := tensor.New(tensor.Int4, 2, 2)
 	four.Data[0], four.Data[1] = 0xf0, 0x0f
 	g, n = weighing(four, &tensor.Quant{Scale: []float32{1}, Zero: []int64{-1}})
-	if z := WeightZeros(g, n, &budget); z == nil || *z.Weights != 0.5 {
+	if z := zerosOf(g, n, &budget); z == nil || *z.Weights != 0.5 {
 		t.Errorf("4-bit: %+v, want half", z)
 	}
 }
@@ -151,7 +157,7 @@ func TestWeightZerosBehind(t *testing.T) {
 		g.Nodes = []*graph.Node{{Op: op, Domain: graph.TFLite, Inputs: []int{1}, Outputs: []int{2}}, {Op: "DEQUANTIZE", Domain: graph.TFLite, Inputs: []int{2}, Outputs: []int{3}}, n}
 		n.Inputs[1] = 3
 		budget := int64(100)
-		z := WeightZeros(g, n, &budget)
+		z := zerosOf(g, n, &budget)
 		if op == "ADD" {
 			if z != nil {
 				t.Errorf("a sum: %+v, want nothing", z)
@@ -175,7 +181,7 @@ func BenchmarkWeightZeros(b *testing.B) {
 			b.SetBytes(int64(len(c.Data)))
 			for b.Loop() {
 				budget := int64(1 << 30)
-				if WeightZeros(g, n, &budget) == nil {
+				if zerosOf(g, n, &budget) == nil {
 					b.Fatal("nothing")
 				}
 			}
@@ -233,7 +239,7 @@ func TestWhichWeights(t *testing.T) {
 	} {
 		g := &graph.Graph{Values: c.values, Nodes: c.before}
 		before := c.budget
-		z := WeightZeros(g, &c.n, &c.budget)
+		z := zerosOf(g, &c.n, &c.budget)
 		switch {
 		case c.share < 0 && (z != nil || c.budget != before):
 			t.Errorf("%s: %+v with %d left of %d, want nothing", c.name, z, c.budget, before)
@@ -257,7 +263,7 @@ func TestManyZeros(t *testing.T) {
 		}
 		g := &graph.Graph{Values: []*graph.Value{{}, {Type: tensor.Int8, Const: c, Quant: &tensor.Quant{Zero: []int64{5, 5}}}}}
 		budget := int64(n)
-		z := WeightZeros(g, &graph.Node{Op: "CONV_2D", Domain: graph.TFLite, Inputs: []int{0, 1}}, &budget)
+		z := zerosOf(g, &graph.Node{Op: "CONV_2D", Domain: graph.TFLite, Inputs: []int{0, 1}}, &budget)
 		if z == nil || *z.Weights != float64(want)/float64(n) || z.Blocks != nil {
 			t.Errorf("%d elements: %+v, want %d zeros", n, z, want)
 		}
@@ -283,14 +289,14 @@ func TestManyZeros(t *testing.T) {
 			v.Quant = &tensor.Quant{Zero: x.zero}
 		}
 		budget := int64(4)
-		z := WeightZeros(&graph.Graph{Values: []*graph.Value{{}, v}}, &graph.Node{Op: "Gemm", Inputs: []int{0, 1}}, &budget)
+		z := zerosOf(&graph.Graph{Values: []*graph.Value{{}, v}}, &graph.Node{Op: "Gemm", Inputs: []int{0, 1}}, &budget)
 		if x.want < 0 && z != nil || x.want >= 0 && (z == nil || *z.Weights != x.want) {
 			t.Errorf("%v %v: %+v, want %v", x.typ, x.data, z, x.want)
 		}
 	}
 	budget := int64(100)
 	unquantised := &graph.Value{Type: tensor.Int8, Const: tensor.New(tensor.Int8, 4, 4)}
-	if z := WeightZeros(&graph.Graph{Values: []*graph.Value{{}, unquantised}}, &graph.Node{Op: "Gemm", Inputs: []int{0, 1}}, &budget); z != nil || budget != 100 {
+	if z := zerosOf(&graph.Graph{Values: []*graph.Value{{}, unquantised}}, &graph.Node{Op: "Gemm", Inputs: []int{0, 1}}, &budget); z != nil || budget != 100 {
 		t.Errorf("without a zero point: %+v, %d left", z, budget)
 	}
 }

@@ -96,7 +96,11 @@ func layer(l *profile.Layer, model []profile.Layer, m Match) {
 	l.Inputs, l.Outputs = s.merge(l.Inputs, in), s.merge(l.Outputs, out)
 	counts(l, model, m.Layers)
 	if len(m.Layers) == 1 {
-		l.Sparsity, l.LiveBytes = first.Sparsity, first.LiveBytes
+		l.LiveBytes = first.LiveBytes
+	}
+	multiplies := slices.DeleteFunc(slices.Clone(m.Layers), func(at int) bool { return model[at].Weights == nil && model[at].Sparsity == nil })
+	if len(multiplies) == 1 {
+		l.Weights, l.Sparsity = model[multiplies[0]].Weights, model[multiplies[0]].Sparsity
 	}
 }
 

@@ -2,6 +2,7 @@ package join_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -138,13 +139,19 @@ func TestUncounted(t *testing.T) {
 // TestFill adds up operation counts and weights, distributes them, and reports what was matched.
 func TestFill(t *testing.T) {
 	t.Parallel()
-	model := &profile.Profile{Model: profile.Model{Name: "net", Format: "onnx"}, Layers: chain, Totals: profile.Totals{Params: new(int64(28))}}
+	layers := slices.Clone(chain)
+	weighing := slices.IndexFunc(layers, func(l profile.Layer) bool { return l.Name == "c2" })
+	layers[weighing].Weights, layers[weighing].Sparsity = &profile.Weights{Name: "w", Shape: []int64{8, 4}}, &profile.Sparsity{Weights: new(0.5)}
+	model := &profile.Profile{Model: profile.Model{Name: "net", Format: "onnx"}, Layers: layers, Totals: profile.Totals{Params: new(int64(28))}}
 	p := &profile.Profile{Model: profile.Model{Name: "record", Format: "trace"}, Layers: rows("c2:FusedConv", "f:Flatten", "odd:Copy")}
 	p.Layers[0].Outputs = []profile.Tensor{{DType: "float32", Shape: []int64{1, 8}}}
 	join.Fill(p, model, join.Find(chain, p.Layers, nil))
 	l := &p.Layers[0]
 	if *l.Ops != 30 || *l.MACs != 100 || *l.Params != 7 || *p.Totals.Params != 28 || p.Model.Name != "net" || p.Settings.Libraries["record"] != "trace" {
 		t.Errorf("%+v of %+v", l, p.Model)
+	}
+	if l.Weights == nil || l.Weights.Name != "w" || *l.Sparsity.Weights != 0.5 {
+		t.Errorf("weights of the one of three that has some: %+v, %+v", l.Weights, l.Sparsity)
 	}
 	n := l.Provenance.SourceNodes
 	if len(n) != 3 || l.Provenance.Confidence != profile.Exact || n[1].Confidence != profile.ByOrder || *n[0].Share != 10./30 {

@@ -429,6 +429,8 @@ export interface Layer {
   total_s?: Metric;
   /** Version is the operator's version or operator-set version. */
   version?: number;
+  /** Weights is the constant that the layer multiplies with, absent for layers without. */
+  weights?: Weights;
   /** WeightsBytes is the size of these constants as stored. */
   weights_bytes?: number;
 }
@@ -1031,4 +1033,16 @@ export interface Warmup {
   steady?: boolean;
   /** TimeS is the time spent. */
   time_s?: number;
+}
+
+/** Weights is a constant that a layer multiplies with, as the file stores it: also where Transpose, DequantizeLinear and the like stand between the two. */
+export interface Weights {
+  /** DType is the type of its elements, such as "int8". */
+  dtype: string;
+  /** Input is the position of the operand of the model's operator that it becomes, from 0. */
+  input: number;
+  /** Name is the constant's name. */
+  name?: string;
+  /** Shape is its shape. Where the layer reads it as a matrix it is that of the matrix, which [Sparsity.Blocks] is about. */
+  shape: number[];
 }
