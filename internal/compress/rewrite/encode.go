@@ -24,7 +24,7 @@ func Write(m *graph.Model, path string) error {
 		}
 		return atomicfile.Write(path, b)
 	}
-	b, beside, err := onnx.EncodeExternal(m, filepath.Base(path)+".data")
+	b, beside, err := onnx.EncodeExternal(compact(m), filepath.Base(path)+".data")
 	if err != nil {
 		return err
 	}
@@ -60,16 +60,16 @@ func constBytes(m *graph.Model) (total int64) {
 // Encode encodes a model in its format with all constants inside, including names, metadata,
 // signatures and operator sets. A model above the 2 GiB of such a file is an error that suggests
 // remedies. Constants that were sparse in a TFLite file are sparse again where that is smaller,
-// else dense without the DENSIFY node.
+// else dense without the DENSIFY node. Values that nothing uses are not written.
 func Encode(m *graph.Model) ([]byte, error) {
 	if total := constBytes(m); total > math.MaxInt32 {
 		return nil, fmt.Errorf("%s: %d bytes of constants exceed the 2 GiB of a file: use low-bit formats for more layers, or remove channels", m.ShortName(), total)
 	}
 	switch m.Format {
 	case "tflite":
-		return tflite.Encode(withoutDensify(m))
+		return tflite.Encode(compact(withoutDensify(m)))
 	case "onnx":
-		return onnx.Encode(m)
+		return onnx.Encode(compact(m))
 	}
 	return nil, fmt.Errorf("a model of format %q cannot be written", m.Format)
 }
