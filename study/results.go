@@ -1,6 +1,7 @@
 package study
 
 import (
+	"slices"
 	"time"
 
 	"github.com/opmeter/opmeter/profile"
@@ -165,6 +166,10 @@ type LossSettings struct {
 	// used.
 	Data    string `json:"data,omitzero"`
 	Samples int    `json:"samples,omitzero"`
+	// HeldOut is the number of further samples that only plans are tried on, 0 for none.
+	// Available is the number of samples that the data has, 0 where unknown.
+	HeldOut   int `json:"held_out,omitzero"`
+	Available int `json:"available,omitzero"`
 	// DataSHA256 is the hash of samples and labels as the model reads them, held-out samples
 	// included; "" for generated samples and in studies of older versions.
 	DataSHA256 string `json:"data_sha256,omitzero"`
@@ -199,6 +204,9 @@ type Loss struct {
 	Anchors []LossPoint `json:"anchors,omitzero"`
 	Done    bool        `json:"done,omitzero"`
 }
+
+// Share reports whether losses are shares of 1, such as a drop of accuracy.
+func (l *Loss) Share() bool { return slices.Contains([]string{"accuracy", "top1"}, l.Metric) }
 
 // InputEnergy has the mean square of each input column of a layer, group by group. Weights with
 // the least product of squared weight and mean are pruned first.

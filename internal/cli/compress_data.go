@@ -134,6 +134,9 @@ func (x *compressCommand) planOptions(j *compress.Job) (o compress.PlanOptions, 
 		if err != nil {
 			return o, useError("--max-drop: write a share such as 1%% or 0.01, not %q", f.drop)
 		}
+		if l := &x.loss; v >= 1 && (l.metric == "accuracy" || l.metric == "top1" || l.metric == "" && l.labels != "") {
+			return o, useError("--max-drop %s: accuracy falls by less than 100 %%, so nothing is bounded; write a share such as 1%%", f.drop)
+		}
 		g.MaxLoss = &v
 	}
 	if f.given("sparsity") {

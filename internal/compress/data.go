@@ -19,6 +19,7 @@ type Data struct {
 
 	used, held *samples.Set
 	sum        string // hash of all samples, "" for generated ones
+	checked    bool   // the unchanged model is better than chance
 }
 
 // open reads the samples of a model and splits them.
@@ -31,6 +32,9 @@ func (d *Data) open(j *Job) error {
 	o.Feed, o.MaxBytes = j.o.Feed, j.o.Feed.MaxBytes
 	all, err := samples.Open(j.m, o)
 	if err != nil {
+		return err
+	}
+	if err := j.checkLabels(d, all); err != nil {
 		return err
 	}
 	d.used, d.held = all, all
@@ -46,7 +50,10 @@ func (d *Data) open(j *Job) error {
 // settings records the origin of the samples.
 func (d *Data) settings(s *study.LossSettings) {
 	s.Data, s.Samples, s.Random = d.used.Path, d.used.Len(), d.used.Random
-	s.DataSHA256 = d.sum
+	s.DataSHA256, s.Available = d.sum, d.used.Available
+	if d.held != d.used {
+		s.HeldOut = d.held.Len()
+	}
 	s.Labels, s.Mean, s.Std = d.Options.Labels, d.Options.Mean, d.Options.Std
 	if c := d.Options.Column; c != "" {
 		s.Labels = strings.TrimSpace(s.Labels + " column " + c)

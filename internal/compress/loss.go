@@ -68,6 +68,11 @@ func (j *Job) lossSettings(ctx context.Context, o *LossOptions) (study.LossSetti
 	case s.Random && s.Metric == loss.Command:
 		return s, optionError("Metric", "a custom metric needs real data, not random inputs")
 	}
+	if s.Metric == loss.Accuracy {
+		if err := j.checkAccuracy(ctx, o); err != nil {
+			return s, err
+		}
+	}
 	s.Higher = loss.HigherIsBetter(s.Metric)
 	if needsData(s.Method) {
 		s.Seed, s.Shapes = o.Seed, j.inputShapes(0)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/opmeter/opmeter/internal/compress/choose"
@@ -53,6 +54,14 @@ func defaultGoal(p *study.Loss) study.Goal {
 	return study.Goal{Speedup: new(1.5)}
 }
 
+// checkMaxLoss refuses a loss bound that no plan can break.
+func checkMaxLoss(g *study.Goal, p *study.Loss) error {
+	if g.MaxLoss != nil && *g.MaxLoss >= 1 && (p.Metric == loss.Accuracy || p.Metric == loss.Top1) {
+		return optionError("Goal", "a loss of %g %%: %s falls by less than 100 %%, so nothing is bounded", 100**g.MaxLoss, strings.ReplaceAll(p.Metric, "_", " "))
+	}
+	return nil
+}
+
 // hasTarget reports whether a goal asks for anything.
 func hasTarget(g *study.Goal) bool {
 	return g.Speedup != nil || g.MaxLoss != nil || g.Sparsity != nil || g.Size != nil || g.Fit != ""
@@ -94,6 +103,9 @@ func (j *Job) Plan(ctx context.Context, o PlanOptions) (*study.Plan, error) {
 		g := defaultGoal(lo)
 		g.Cost, g.Exclude = o.Goal.Cost, o.Goal.Exclude
 		o.Goal = g
+	}
+	if err := checkMaxLoss(&o.Goal, lo); err != nil {
+		return nil, err
 	}
 	if o.Goal.Cost == choose.Energy && (sp == nil || sp.Energy == nil) {
 		return nil, missingEnergyError(sp)

@@ -56,9 +56,36 @@ func (v *view) facts(b *strings.Builder) {
 	if v.loss != nil && v.loss.Random {
 		warn("Random inputs: sensitivity ranking only, accuracy not measured. Pass real data with --data.")
 	}
+	if v.loss != nil {
+		for _, s := range sampleWarnings(v.loss, v.s.Model.Outputs) {
+			warn(s)
+		}
+	}
 	if s := v.assumed(); s != "" {
 		warn("Open dimensions were taken as 1: " + s + ". Times and work are for that size; set another with --shape NAME=DIMS.")
 	}
+}
+
+// fewSamples is the number of samples below which none are held out for plans.
+const fewSamples = 16
+
+// sampleWarnings lists what makes the losses of a profile weak evidence: few samples, and an
+// accuracy that is not above chance.
+func sampleWarnings(p *study.Loss, outputs []profile.Tensor) (out []string) {
+	if p.Random || p.Data == "" {
+		return nil
+	}
+	if p.Samples > 0 && p.Samples < fewSamples && p.HeldOut == 0 {
+		out = append(out, fmt.Sprintf("Only %s: none is held out, so plans are judged on the samples that chose them. Give at least %d, better hundreds.", counted(p.Samples, "sample"), fewSamples))
+	}
+	if p.Metric != "accuracy" || p.Base == nil || p.Base.CI95 == nil || len(outputs) == 0 || len(outputs[0].Shape) == 0 {
+		return out
+	}
+	classes := max(outputs[0].Shape[len(outputs[0].Shape)-1], 2)
+	if chance := 1 / float64(classes); p.Base.CI95[0] <= chance {
+		out = append(out, fmt.Sprintf("The accuracy of the unchanged model is not clearly above that of guessing (%s): check labels and normalisation. Losses say little here.", Percent(chance)))
+	}
+	return out
 }
 
 // assumed tells which inputs of the shown profiles had open dimensions that no one gave.
@@ -139,7 +166,13 @@ func (v *view) lossFacts() string {
 		if p.Data != "" {
 			s += " of " + p.Data
 		}
+		if p.HeldOut > 0 {
+			s += fmt.Sprintf(" and %d held out for plans", p.HeldOut)
+		}
 		parts = append(parts, s)
+		if left := p.Available - p.Samples - p.HeldOut; left > 0 {
+			parts = append(parts, fmt.Sprintf("%d of %d not used: --samples %[2]d narrows the intervals", left, p.Available))
+		}
 	}
 	if base, ok := middle(p.Base); ok && !p.Random {
 		parts = append(parts, fmt.Sprintf("%s unchanged", lossDigits(base)))
@@ -153,8 +186,8 @@ func (v *view) lossFacts() string {
 // planned writes what a plan promises and what became of that.
 func (v *view) planned(b *strings.Builder) {
 	p := v.plan
-	fmt.Fprintf(b, "Plan %q%s: %s\n", text.Clean(p.Name), compatWords(p.Compat), goalWords(&p.Goal))
-	random := v.s.Loss(p.Loss) != nil && v.s.Loss(p.Loss).Random
+	fmt.Fprintf(b, "Plan %q%s: %s\n", text.Clean(p.Name), compatWords(p.Compat), v.goalWords(p))
+	random := v.randomLoss(p)
 	outcome := func(what string, o *study.Outcome) {
 		var parts []string
 		if s := spanned(o.LatencyS, Duration); s != "" {
@@ -163,7 +196,10 @@ func (v *view) planned(b *strings.Builder) {
 		if s := spanned(o.Speedup, func(x float64) string { return ratioDigits(x) + " ×" }); s != "" {
 			parts = append(parts, s+" as fast")
 		}
-		if s := spanned(o.Loss, lossDigits); s != "" && !random {
+		switch s := spanned(o.Loss, v.lossWords); {
+		case random:
+			parts = append(parts, "loss unknown (random inputs: sensitivity ranking only)")
+		case s != "":
 			parts = append(parts, "loss "+s)
 		}
 		if o.Params != nil && o.Zeros != nil && *o.Params > 0 {
@@ -241,14 +277,33 @@ func compatWords(c string) string {
 	return " by the rules of " + c
 }
 
-func goalWords(g *study.Goal) string {
+// randomLoss reports whether a plan follows from a ranking of layers on generated inputs.
+func (v *view) randomLoss(p *study.Plan) bool {
+	l := v.s.Loss(p.Loss)
+	return l != nil && l.Random
+}
+
+// lossWords formats a loss: in percent where it is a share, as users give the limit.
+func (v *view) lossWords(x float64) string {
+	if v.loss != nil && v.loss.Share() {
+		return strconv.FormatFloat(100*x, 'g', 3, 64) + " %"
+	}
+	return lossDigits(x)
+}
+
+func (v *view) goalWords(p *study.Plan) string {
+	g := &p.Goal
+	least := "with the smallest loss"
+	if v.randomLoss(p) {
+		least = "by the layers that react least to random inputs"
+	}
 	switch {
 	case g.Speedup != nil:
-		return fmt.Sprintf("%g times as fast with the smallest loss", *g.Speedup)
+		return fmt.Sprintf("%g times as fast %s", *g.Speedup, least)
 	case g.MaxLoss != nil:
-		return fmt.Sprintf("a loss of at most %g", *g.MaxLoss)
+		return "a loss of at most " + v.lossWords(*g.MaxLoss)
 	case g.Sparsity != nil:
-		return Percent(*g.Sparsity) + " of the weights zero with the smallest loss"
+		return Percent(*g.Sparsity) + " of the weights zero " + least
 	case g.Size != nil:
 		return Bytes(*g.Size) + " of weights at most"
 	case g.Fit != "":

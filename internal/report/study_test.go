@@ -74,9 +74,9 @@ func TestStudyText(t *testing.T) {
 	if err := WriteStudy(&b, studied(), "table", StudyOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	want := `Plan "loss-0.05": a loss of at most 0.05
-Predicted  88.0 µs (87.0 µs to 89.0 µs), 1.14 × (1.12 × to 1.15 ×) as fast, loss 0.02 (0 to 0.07), 41.3 % of the weights zero, 1.42 KiB of weights
-Measured   89.0 µs (88.0 µs to 90.0 µs), 1.12 × (1.11 × to 1.14 ×) as fast, loss 0.08 (0.02 to 0.11)
+	want := `Plan "loss-0.05": a loss of at most 5 %
+Predicted  88.0 µs (87.0 µs to 89.0 µs), 1.14 × (1.12 × to 1.15 ×) as fast, loss 2 % (0 % to 7 %), 41.3 % of the weights zero, 1.42 KiB of weights
+Measured   89.0 µs (88.0 µs to 90.0 µs), 1.12 × (1.11 × to 1.14 ×) as fast, loss 8 % (2 % to 11 %)
 At most 0.0 % from the optimum for these profiles
 ! On held-out samples the loss exceeds the limit (within the confidence interval: use more samples).
 
@@ -125,8 +125,39 @@ func TestStudyRandom(t *testing.T) {
 	if err := WriteStudy(&b, s, "table", StudyOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.String(); !strings.Contains(got, "! Random inputs") || strings.Contains(got, ", loss 0") || strings.Contains(got, "0.9 unchanged") {
+	if got := b.String(); !strings.Contains(got, "! Random inputs") || strings.Contains(got, ", loss 2 %") ||
+		strings.Count(got, "loss unknown (random inputs: sensitivity ranking only)") != 2 || strings.Contains(got, "0.9 unchanged") {
 		t.Errorf("shows\n%s", got)
+	}
+}
+
+// Weak evidence is said: few samples, an accuracy no better than guessing, samples not used.
+func TestStudySamples(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name      string
+		set       func(l *study.Loss)
+		has, lack string
+	}{
+		{"enough", func(l *study.Loss) { l.HeldOut = 30 }, "100 samples of x.npy and 30 held out for plans", "! "},
+		{"unused", func(l *study.Loss) { l.HeldOut, l.Available = 30, 500 }, "370 of 500 not used: --samples 500", "Only"},
+		{"one", func(l *study.Loss) { l.Samples = 1 }, "! Only 1 sample: none is held out", "samples of"},
+		{"guessing", func(l *study.Loss) { l.Base.CI95 = &[2]float64{.2, .4} }, "not clearly above that of guessing (33.3 %)", "Only"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := studied()
+			s.Plans = nil
+			s.Model.Outputs = []profile.Tensor{{Name: "y", Shape: []int64{1, 3}}}
+			tt.set(s.Losses[0])
+			var b bytes.Buffer
+			if err := WriteStudy(&b, s, "table", StudyOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if got := b.String(); !strings.Contains(got, tt.has) || strings.Contains(got, tt.lack) {
+				t.Errorf("want %q and not %q:\n%s", tt.has, tt.lack, got)
+			}
+		})
 	}
 }
 

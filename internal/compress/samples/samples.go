@@ -85,6 +85,8 @@ type Set struct {
 	Classes []string
 	// Batch is the number of samples per run: 1, except for models with a larger fixed batch.
 	Batch int
+	// Available is the number of samples that the source has, 0 for generated ones.
+	Available int
 
 	inputs [][]*tensor.Tensor // by run, in the order of the model's inputs
 }
@@ -136,7 +138,7 @@ func (s *Set) Split(share float64, seed uint64) (used, held *Set) {
 
 // Pick returns a set of some of the runs.
 func (s *Set) Pick(runs []int) *Set {
-	p := &Set{Path: s.Path, Random: s.Random, Classes: s.Classes, Batch: s.Batch}
+	p := &Set{Path: s.Path, Random: s.Random, Classes: s.Classes, Batch: s.Batch, Available: s.Available}
 	for _, r := range runs {
 		p.inputs = append(p.inputs, s.inputs[r])
 		if s.Labels != nil {
@@ -264,8 +266,8 @@ func (r *reader) chooseSamples(n int) []int {
 
 // set builds the inputs of all runs.
 func (r *reader) set() (*Set, error) {
-	s := &Set{Path: r.o.Path, Batch: 1}
 	first := r.columnsOf[0]
+	s := &Set{Path: r.o.Path, Batch: 1, Available: first.n}
 	for _, c := range r.columnsOf {
 		if c.n != first.n {
 			return nil, dataError(c.file, c.place, "has %d samples, and %s has %d", c.n, first.file, first.n)
