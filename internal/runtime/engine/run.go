@@ -330,7 +330,7 @@ func (f *frame) inferDynamic(st *step) error {
 	if err := f.checkTypes(st); err != nil {
 		return err
 	}
-	err := st.Def.Infer(c)
+	err := st.Def.InferOutputs(c)
 	free := errors.Is(err, op.ErrDynamic)
 	if err != nil && !free {
 		return err

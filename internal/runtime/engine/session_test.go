@@ -334,6 +334,7 @@ func TestPreparation(t *testing.T) {
 			return func(*op.Call) error { return nil }, nil
 		}},
 		{Name: "Refuses", Infer: func(*op.Call) error { return op.Unsupported("this use") }},
+		{Name: "Same", Infer: same, Prepare: op.Simple(func(*op.Call) error { return nil })},
 		{Name: "Untyped", Infer: func(*op.Call) error { return nil }},
 		{Name: "Contradicts", Infer: func(*op.Call) error { return errors.New("shapes disagree") }},
 	}
@@ -348,7 +349,8 @@ func TestPreparation(t *testing.T) {
 		{[]string{"Half a x", "Inc y a"}, "unsupported skipped", "halves", 0},
 		{[]string{"Panics a x", "Inc y a"}, "failed skipped", "never mind", 0},
 		{[]string{"Refuses a x", "Inc y a"}, "unsupported skipped", "this use", 0},
-		{[]string{"Untyped a x", "Inc y a"}, "failed skipped", "output 0 has no type", 0},
+		{[]string{"Untyped a x", "Inc y a"}, "unsupported skipped", "output 0, which is requested, is not computed", 0},
+		{[]string{"Same a,b x", "Sub y a b"}, "unsupported skipped", "output 1, which is requested, is not computed", 0},
 		{[]string{"Contradicts a x", "Inc y a"}, "failed skipped", "shapes disagree", 0},
 		{[]string{"Large a x", "Inc y a"}, "runs runs", "", 1128},
 		{[]string{"Large a x", "Inc y a"}, "failed skipped", "memory", 999},

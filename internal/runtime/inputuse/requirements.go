@@ -414,7 +414,8 @@ func (c *call) splitAxis(k, data int) {
 // recurrent requires whole sequences.
 func (c *call) recurrent() { c.wholeAxis(4, 0, c.n.Attrs.Int("layout", 0)) }
 
-// groupQuery requires the number of keys: those of the cache and the new ones.
+// groupQuery requires the number of keys: those of the cache and the new ones. A cache with the
+// same declared length before and after is a buffer that the keys fill.
 func (c *call) groupQuery() {
 	q, past := c.shape(0), c.shape(3)
 	if len(q) != 3 {
@@ -423,9 +424,32 @@ func (c *call) groupQuery() {
 	total := q[1]
 	if len(past) == 4 {
 		total += past[2]
+		if past[2] >= q[1] && c.sharedCache(3, 1) {
+			total = past[2]
+		}
 	}
 	c.fill(5, Length, total-1) // index of the last key
 	c.fill(6, Length, total)
+}
+
+// sharedCache reports whether the file declares the same length of the cache for input k and
+// output o, as a size or as a name.
+func (c *call) sharedCache(k, o int) bool {
+	if o >= len(c.n.Outputs) || c.n.Outputs[o] < 0 {
+		return false
+	}
+	in, out := c.in(k), c.g.Values[c.n.Outputs[o]]
+	name := func(v *graph.Value) string {
+		if len(v.DimNames) == 4 {
+			return v.DimNames[2]
+		}
+		return ""
+	}
+	if n := name(in); n != "" && n == name(out) {
+		return true
+	}
+	s := c.result(o)
+	return len(s) == 4 && len(in.Shape) == 4 && s[2] == in.Shape[2]
 }
 
 // transformed requires the length and the axis of a Fourier transform: the whole of the last axis

@@ -175,6 +175,39 @@ func ParallelWorkers(n, grain int, f func(c *Call, worker, lo, hi int)) Run {
 	}
 }
 
+// noShape marks an output whose shape Infer has not set.
+var noShape = []int{-1}
+
+// InferOutputs calls Infer. It fails if Infer leaves a requested output without a shape: such an
+// output is never computed.
+func (d *Def) InferOutputs(c *Call) error {
+	for i, x := range c.Out {
+		if x != nil && !c.isVariable(i) {
+			x.Shape = noShape
+		}
+	}
+	err := d.Infer(c)
+	for i, x := range c.Out {
+		if x == nil || len(x.Shape) != 1 || &x.Shape[0] != &noShape[0] {
+			continue
+		}
+		x.Shape = nil
+		if err == nil && !x.Type.IsContainer() {
+			err = Unsupported("output %d, which is requested, is not computed", i)
+		}
+	}
+	return err
+}
+
+// isVariable reports whether output i is a variable, which has a shape of its own.
+func (c *Call) isVariable(i int) bool {
+	if c.Graph == nil || c.Node == nil || i >= len(c.Node.Outputs) {
+		return false
+	}
+	id := c.Node.Outputs[i]
+	return id >= 0 && id < len(c.Graph.Values) && c.Graph.Values[id].Variable
+}
+
 // Call is the argument of a definition's functions. In and Out follow the node's inputs and
 // outputs. Absent optional ones are nil; trailing ones may be missing altogether: use
 // [Call.Input] and [Call.Has].

@@ -380,7 +380,7 @@ func (g *Graph) scratch(n *graph.Node) bool {
 // infer sets the shapes of the outputs, or marks the task dynamic. Constant values that a shape
 // depends on are computed.
 func (g *Graph) infer(t *Task) error {
-	err := Guard(func() error { return t.Def.Infer(&t.Call) })
+	err := Guard(func() error { return t.Def.InferOutputs(&t.Call) })
 	if err == nil {
 		return nil
 	}
@@ -391,7 +391,7 @@ func (g *Graph) infer(t *Task) error {
 		}
 	}
 	if more {
-		err = Guard(func() error { return t.Def.Infer(&t.Call) })
+		err = Guard(func() error { return t.Def.InferOutputs(&t.Call) })
 	}
 	if errors.Is(err, op.ErrDynamic) {
 		t.Dynamic, err = true, nil

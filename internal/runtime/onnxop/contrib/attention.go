@@ -194,8 +194,13 @@ func newFusedAttention(c *op.Call) (*fusedAttention, error) {
 	if len(x) != 3 || len(w) != 2 || w[0] != x[2] {
 		return nil, fmt.Errorf("input %s, weights %s", tensor.FormatShape(x), tensor.FormatShape(w))
 	}
-	if c.Node.Attrs.Bool("do_rotary", false) {
-		return nil, op.Unsupported("%s with do_rotary", c.Node.Op)
+	for _, name := range []string{"do_rotary", "past_present_share_buffer"} {
+		if c.Node.Attrs.Bool(name, false) {
+			return nil, op.Unsupported("%s with %s", c.Node.Op, name)
+		}
+	}
+	if err := leavesOut(c, max(t.maskAt, t.pastAt, t.addAt)+1); err != nil {
+		return nil, err
 	}
 	t.batch, t.rows, t.in = x[0], x[1], x[2]
 	t.fresh = t.rows
@@ -223,6 +228,16 @@ func newFusedAttention(c *op.Call) (*fusedAttention, error) {
 		t.scale = 1 / math.Sqrt(float64(t.size))
 	}
 	return t, t.checkMask(c.Input(t.maskAt))
+}
+
+// leavesOut fails if the node has input n or a later one: they are not read.
+func leavesOut(c *op.Call, n int) error {
+	for ; n < len(c.In); n++ {
+		if c.Has(n) {
+			return op.Unsupported("%s with input %d", c.Node.Op, n)
+		}
+	}
+	return nil
 }
 
 func inferFusedAttention(c *op.Call) error {
@@ -303,6 +318,9 @@ func (h *halfState) set(x *tensor.Tensor, i int) *tensor.Tensor {
 func newMultiHead(c *op.Call) (*fusedAttention, error) {
 	t := &fusedAttention{maskAt: 4, pastAt: 6, addAt: 5}
 	if err := t.options(c); err != nil {
+		return nil, err
+	}
+	if err := leavesOut(c, 8); err != nil { // a buffer for the caches, beams
 		return nil, err
 	}
 	q := c.In[0].Shape
@@ -412,6 +430,7 @@ func prepareMultiHead[T tensor.Real](c *op.Call) (op.Run, error) {
 		added.bind(c, &a)
 		if c.Wants(3) {
 			qk := tensor.Of[T](c.Out[3])
+			a.Stage = 2 // with mask and bias
 			a.Trace = func(b, h, i int, s []T) { copy(qk[((b*t.heads+h)*t.rows+i)*t.total():], s) }
 		}
 		a.Run(c.Pool, views[0], views[1], views[2], attention.PackedHeads(tensor.Of[T](c.Out[0]), t.rows, t.heads, t.vsize))

@@ -27,6 +27,21 @@ const (
 	gqPositions
 	gqBias
 	gqSink
+	gqKScale // the first of those that are not supported
+)
+
+// Outputs of GroupQueryAttention.
+const (
+	gqPresentK = 1
+	gqPresentV = 2
+	gqScores   = 3
+)
+
+// Values of the attribute qk_output of GroupQueryAttention.
+const (
+	gqScoresNone = iota
+	gqScoresRaw  // before the softmax
+	gqScoresSoftmax
 )
 
 // groupQuery is the geometry of GroupQueryAttention: the cache may be a buffer longer than its
@@ -44,6 +59,7 @@ type groupQuery struct {
 	longest       int
 	first, places []int
 	sink          *tensor.Tensor
+	scores        *tensor.Tensor // the output for them, nil if it is not requested
 }
 
 func newGroupQuery(c *op.Call) (*groupQuery, error) {
@@ -51,6 +67,9 @@ func newGroupQuery(c *op.Call) (*groupQuery, error) {
 		if !c.Has(i) {
 			return nil, fmt.Errorf("input %d is missing", i)
 		}
+	}
+	if err := supportsGroupQuery(c); err != nil {
+		return nil, err
 	}
 	q, a := c.In[gqQuery].Shape, c.Node.Attrs
 	t := &groupQuery{heads: a.Int("num_heads", 0), kvHeads: a.Int("kv_num_heads", 0), window: a.Int("local_window_size", -1), packed: !c.Has(gqKey)}
@@ -82,6 +101,34 @@ func newGroupQuery(c *op.Call) (*groupQuery, error) {
 	return t, t.readRotary(c)
 }
 
+// supportsGroupQuery fails if the node has inputs or attributes that would be ignored.
+func supportsGroupQuery(c *op.Call) error {
+	if err := leavesOut(c, gqKScale); err != nil {
+		return err
+	}
+	a := c.Node.Attrs
+	for _, name := range []string{"k_quant_type", "v_quant_type"} {
+		if s := a.Str(name, "NONE"); s != "NONE" {
+			return op.Unsupported("%s %q", name, s)
+		}
+	}
+	for _, name := range []string{"kv_cache_bit_width", "sliding_window_cache"} {
+		if n := a.Int(name, 0); n != 0 {
+			return op.Unsupported("%s %d", name, n)
+		}
+	}
+	if !a.Bool("causal", true) {
+		return op.Unsupported("causal 0")
+	}
+	switch n := a.Int("qk_output", gqScoresNone); {
+	case n < gqScoresNone || n > gqScoresSoftmax:
+		return fmt.Errorf("qk_output %d, expected 0, 1 or 2", n)
+	case n == gqScoresNone && c.Wants(gqScores):
+		return fmt.Errorf("output %d is requested, but qk_output is 0: expected 1 (scores before softmax) or 2", gqScores)
+	}
+	return nil
+}
+
 func (t *groupQuery) readRotary(c *op.Call) error {
 	if !c.Node.Attrs.Bool("do_rotary", false) {
 		return nil
@@ -109,8 +156,9 @@ func inferGroupQuery(c *op.Call) error {
 	kind := c.In[gqQuery].Type
 	cache := []int{t.batch, t.kvHeads, max(total[0], t.past), t.size}
 	c.SetOut(0, kind, []int{t.batch, t.rows, t.heads * t.size})
-	c.SetOut(1, kind, cache)
-	c.SetOut(2, kind, slices.Clone(cache))
+	c.SetOut(gqPresentK, kind, cache)
+	c.SetOut(gqPresentV, kind, slices.Clone(cache))
+	c.SetOut(gqScores, kind, []int{t.batch, t.heads, t.rows, total[0]})
 	return nil
 }
 
@@ -126,6 +174,7 @@ func prepareGroupQuery[T tensor.Real](c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	traceGroup(c, t, a)
 	angles := &groupAngles[T]{t: t}
 	turn := angles.turn
 	return func(c *op.Call) error {
@@ -160,6 +209,9 @@ func prepareGroupQuery[T tensor.Real](c *op.Call) (op.Run, error) {
 // bind reads the lengths of a run.
 func (t *groupQuery) bind(c *op.Call) error {
 	lens := c.In[gqLens]
+	if c.Wants(gqScores) {
+		t.scores = c.Out[gqScores]
+	}
 	t.longest = int(tensor.At(c.In[gqTotal], 0))
 	t.present = max(t.longest, t.past)
 	for b := range lens.Len() {
@@ -261,6 +313,24 @@ func groupAttend[T tensor.Real](c *op.Call, t *groupQuery) (*attention.Attend[T]
 		a.Sink = func(int) float64 { return 0 }
 	}
 	return a, nil
+}
+
+// traceGroup lets the attention copy its scores to the output for them. Those of keys that a row
+// does not see are 0.
+func traceGroup[T tensor.Real](c *op.Call, t *groupQuery, a *attention.Attend[T]) {
+	if !c.Wants(gqScores) {
+		return
+	}
+	a.Stage = 2
+	if c.Node.Attrs.Int("qk_output", gqScoresNone) == gqScoresSoftmax {
+		a.Stage = 3
+	}
+	a.Trace = func(b, h, i int, scores []T) {
+		row := tensor.Of[T](t.scores)[((b*t.heads+h)*t.rows+i)*t.longest:][:t.longest]
+		from, end := t.span(b, i)
+		clear(row)
+		copy(row[from:end], scores[from:])
+	}
 }
 
 // span returns the range of keys that a row may see.

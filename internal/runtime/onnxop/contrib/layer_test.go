@@ -1,8 +1,10 @@
 package contrib
 
 import (
+	"maps"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -263,6 +265,109 @@ func TestGroupQueryDecode(t *testing.T) {
 		pastK, pastV = one[1], one[2]
 	}
 	near(t, "keys", pastK, numbersOf(all[1]), 1e-6)
+}
+
+// TestGroupQueryScores: the optional output holds the scores of the keys that a row sees, with cap
+// and bias before the softmax or the weights after it, and 0 for other keys.
+func TestGroupQueryScores(t *testing.T) {
+	t.Parallel()
+	r := source(31)
+	const heads, kvHeads, rows, size, held, past = 4, 2, 2, 8, 9, 3
+	const total, softcap, window = past + rows, 0.7, 3
+	q, k, v := random(r, tensor.Float32, 1, rows, heads*size), random(r, tensor.Float32, 1, rows, kvHeads*size), random(r, tensor.Float32, 1, rows, kvHeads*size)
+	pk, pv, bias := random(r, tensor.Float32, 1, kvHeads, held, size), random(r, tensor.Float32, 1, kvHeads, held, size), random(r, tensor.Float32, 1, 1, rows, total)
+	num := func(n int) *tensor.Tensor { return tensor.From(tensor.Int32, []int{1}, []int32{int32(n)}) }
+	for mode := 1; mode <= 2; mode++ {
+		node := groups(heads, kvHeads, 0)
+		node.Outputs = 4
+		node.Attrs["qk_output"], node.Attrs["softcap"], node.Attrs["local_window_size"] = int64(mode), float32(softcap), int64(window)
+		out := run(t, node, q, k, v, pk, pv, num(total-1), num(total), nil, nil, nil, bias)
+		want := make([]float64, heads*rows*total)
+		for h := range heads {
+			for i := range rows {
+				var sum float64
+				row := want[(h*rows+i)*total:][:total]
+				for j := max(0, past+i+1-window); j <= past+i; j++ {
+					var s float64
+					for d := range size {
+						key := tensor.At(pk, (h/2*held+j)*size+d)
+						if j >= past {
+							key = tensor.At(k, ((j-past)*kvHeads+h/2)*size+d)
+						}
+						s += tensor.At(q, (i*heads+h)*size+d) * key
+					}
+					row[j] = softcap*math.Tanh(s/math.Sqrt(size)/softcap) + tensor.At(bias, i*total+j)
+					sum += math.Exp(row[j])
+				}
+				for j := range row {
+					if mode == 2 && row[j] != 0 {
+						row[j] = math.Exp(row[j]) / sum
+					}
+				}
+			}
+		}
+		if want := []int{1, heads, rows, total}; !slices.Equal(out[3].Shape, want) || out[1].Shape[2] != held {
+			t.Errorf("scores %v and cache %v, want %v and %d keys", out[3].Shape, out[1].Shape, want, held)
+		}
+		near(t, "scores", out[3], want, 1e-5)
+	}
+}
+
+// TestMultiHeadScores: the optional output holds the scores with mask and bias.
+func TestMultiHeadScores(t *testing.T) {
+	t.Parallel()
+	r := source(32)
+	const heads, rows, keys, size = 2, 2, 3, 4
+	q, k, v := random(r, tensor.Float32, 1, rows, heads*size), random(r, tensor.Float32, 1, keys, heads*size), random(r, tensor.Float32, 1, keys, heads*size)
+	bias, mask := random(r, tensor.Float32, 1, heads, rows, keys), tensor.From(tensor.Int32, []int{1, keys}, []int32{1, 0, 1})
+	node := optest.Node{Domain: graph.Microsoft, Op: "MultiHeadAttention", Version: 1, Outputs: 4, Attrs: graph.Attrs{"num_heads": int64(heads), "mask_filter_value": float32(-50)}}
+	y := run(t, node, q, k, v, nil, mask, bias)[3]
+	want := make([]float64, heads*rows*keys)
+	for n := range want {
+		h, i, j := n/(rows*keys), n/keys%rows, n%keys
+		for d := range size {
+			want[n] += tensor.At(q, (i*heads+h)*size+d) * tensor.At(k, (j*heads+h)*size+d) / 2
+		}
+		if want[n] += tensor.At(bias, n); j == 1 {
+			want[n] -= 50
+		}
+	}
+	near(t, "scores", y, want, 1e-5)
+}
+
+// TestAttentionRefuses: attributes and inputs that would be ignored are errors.
+func TestAttentionRefuses(t *testing.T) {
+	t.Parallel()
+	r := source(33)
+	x := func(shape ...int) *tensor.Tensor { return random(r, tensor.Float32, shape...) }
+	num := func(n int) *tensor.Tensor { return tensor.From(tensor.Int32, []int{1}, []int32{int32(n)}) }
+	group := []*tensor.Tensor{x(1, 1, 8), x(1, 1, 8), x(1, 1, 8), nil, nil, num(0), num(1)}
+	for _, tt := range []struct {
+		op      string
+		outputs int
+		attrs   graph.Attrs
+		in      []*tensor.Tensor
+		want    string
+	}{
+		{"GroupQueryAttention", 4, nil, group, "qk_output is 0"},
+		{"GroupQueryAttention", 4, graph.Attrs{"qk_output": int64(3)}, group, "qk_output 3"},
+		{"GroupQueryAttention", 1, graph.Attrs{"causal": int64(0)}, group, "causal 0"},
+		{"GroupQueryAttention", 1, graph.Attrs{"sliding_window_cache": int64(1)}, group, "sliding_window_cache 1"},
+		{"GroupQueryAttention", 1, graph.Attrs{"kv_cache_bit_width": int64(8)}, group, "kv_cache_bit_width 8"},
+		{"GroupQueryAttention", 1, graph.Attrs{"v_quant_type": "PER_TENSOR"}, group, "v_quant_type"},
+		{"GroupQueryAttention", 1, nil, slices.Concat(group, make([]*tensor.Tensor, 7), []*tensor.Tensor{x(4)}), "input 14"},
+		{"Attention", 1, graph.Attrs{"past_present_share_buffer": int64(1)}, []*tensor.Tensor{x(1, 2, 4), x(4, 12)}, "past_present_share_buffer"},
+		{"Attention", 1, nil, []*tensor.Tensor{x(1, 2, 4), x(4, 12), nil, nil, nil, nil, num(0)}, "input 6"},
+		{"QAttention", 1, graph.Attrs{"past_present_share_buffer": int64(1)}, []*tensor.Tensor{x(1, 2, 4), x(4, 12), x(12), x(), x()}, "past_present_share_buffer"},
+		{"MultiHeadAttention", 1, nil, []*tensor.Tensor{x(1, 2, 4), x(1, 2, 4), x(1, 2, 4), nil, nil, nil, nil, nil, num(0)}, "input 8"},
+	} {
+		attrs := graph.Attrs{"num_heads": int64(2), "kv_num_heads": int64(2)}
+		maps.Copy(attrs, tt.attrs)
+		node := optest.Node{Domain: graph.Microsoft, Op: tt.op, Version: 1, Outputs: tt.outputs, Attrs: attrs}
+		if _, err := optest.Run(allDefs(), node, tt.in...); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s %v: error %v, want %q", tt.op, tt.attrs, err, tt.want)
+		}
+	}
 }
 
 func numbersOf(x *tensor.Tensor) []float64 {
