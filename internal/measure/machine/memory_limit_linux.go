@@ -9,27 +9,34 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func (s system) free() (int64, bool) {
-	least := int64(math.MaxInt64)
+// bounds returns what bounds the memory of this process, each as far as the system reports it.
+func (s system) bounds() (out []Bound) {
 	if n, ok := s.kilobytes("proc/meminfo", "MemAvailable"); ok {
-		least = min(least, n)
+		b := Bound{By: "the free memory of this computer", Free: n, Most: math.MaxInt64}
+		if total, ok := s.kilobytes("proc/meminfo", "MemTotal"); ok {
+			swap, _ := s.kilobytes("proc/meminfo", "SwapTotal")
+			b.Most = total + swap
+		}
+		out = append(out, b)
 	}
 	for _, l := range []struct {
 		resource int
 		used     string // field of /proc/self/status
-	}{{unix.RLIMIT_AS, "VmSize"}, {unix.RLIMIT_DATA, "VmData"}} {
+		by       string
+	}{
+		{unix.RLIMIT_AS, "VmSize", "the address space of the process (ulimit -v)"},
+		{unix.RLIMIT_DATA, "VmData", "the data segment of the process (ulimit -d)"},
+	} {
 		var r unix.Rlimit
 		if unix.Getrlimit(l.resource, &r) != nil || r.Cur > math.MaxInt64/2 {
 			continue
 		}
 		if used, ok := s.kilobytes("proc/self/status", l.used); ok {
-			least = min(least, max(0, int64(r.Cur)-used))
+			free := max(0, int64(r.Cur)-used)
+			out = append(out, Bound{By: l.by, Free: free, Most: free - Reserve(free)})
 		}
 	}
-	if n, ok := s.groupFree(); ok {
-		least = min(least, n)
-	}
-	return least, least < math.MaxInt64
+	return append(out, s.groupBounds()...)
 }
 
 // kilobytes returns a field of a /proc file in bytes.
@@ -38,12 +45,11 @@ func (s system) kilobytes(file, name string) (int64, bool) {
 	return n << 10, err == nil
 }
 
-// groupFree returns the free memory within the control groups of the process, for both versions.
-// A group is bounded by its parents too. Within a container the path of the group is often that
-// of the host, and its files are at the root.
-func (s system) groupFree() (int64, bool) {
+// groupBounds returns the bounds of the control groups of the process, for both versions. A group
+// is bounded by its parents too. Within a container the path of the group is often that of the
+// host, and its files are at the root.
+func (s system) groupBounds() (out []Bound) {
 	const root = "sys/fs/cgroup"
-	least := int64(math.MaxInt64)
 	groups, _ := s.text("proc/self/cgroup")
 	for line := range strings.Lines(groups) {
 		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
@@ -64,14 +70,15 @@ func (s system) groupFree() (int64, bool) {
 			used, known := s.integer(dir, usage)
 			// Inactive page cache is reclaimed under memory pressure.
 			if ok && known && most < math.MaxInt64/2 {
-				least = min(least, max(0, most-max(0, used-s.stat(dir, idle))))
+				free := max(0, most-max(0, used-s.stat(dir, idle)))
+				out = append(out, Bound{By: "the memory limit of the container or control group", Free: free, Most: most})
 			}
 			if at == "/" {
 				break
 			}
 		}
 	}
-	return least, least < math.MaxInt64
+	return out
 }
 
 func contains(list, word string) bool {

@@ -3,12 +3,13 @@ package machine
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
-// TestGroupFree reads limits of control groups of both versions: the tightest of the group and
+// TestGroupBounds reads limits of control groups of both versions: the tightest of the group and
 // its parents applies, without reclaimable page cache.
-func TestGroupFree(t *testing.T) {
+func TestGroupBounds(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name  string
@@ -46,10 +47,68 @@ func TestGroupFree(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			got, ok := system{root}.groupFree()
-			if ok != (tt.want >= 0) || ok && got != tt.want {
-				t.Errorf("got %d (%v), want %d", got, ok, tt.want)
+			got, ok := tightest(system{root}.groupBounds(), func(b Bound) int64 { return b.Free })
+			if ok != (tt.want >= 0) || ok && got.Free != tt.want {
+				t.Errorf("got %d (%v), want %d", got.Free, ok, tt.want)
 			}
 		})
+	}
+}
+
+// TestMemoryLimit: the default is what is free less a reserve, and names the tightest bound.
+func TestMemoryLimit(t *testing.T) {
+	t.Parallel()
+	computer := Bound{By: "computer", Free: 16 << 30, Most: 24 << 30}
+	container := Bound{By: "container", Free: 2 << 30, Most: 3 << 30}
+	for _, tt := range []struct {
+		name   string
+		bounds []Bound
+		memory *int64
+		want   int
+		by     string
+	}{
+		{"computer", []Bound{computer}, nil, 14 << 30, "computer"},
+		{"container", []Bound{computer, container}, nil, 2<<30 - 256<<20, "container"},
+		{"little", []Bound{{By: "process", Free: 100 << 20}}, nil, 50 << 20, "process"},
+		{"nothing", []Bound{{By: "process"}}, nil, 1 << 20, "process"},
+		{"unknown", nil, new(int64(4 << 30)), 2 << 30, "half of the memory of this computer"},
+	} {
+		if n, by := limitOf(tt.bounds, tt.memory); n != tt.want || by != tt.by {
+			t.Errorf("%s: %d by %q, want %d by %q", tt.name, n, by, tt.want, tt.by)
+		}
+	}
+	both := []Bound{computer, container}
+	if err := holds(both, 3<<30); err != nil {
+		t.Errorf("3 GiB: %v", err)
+	}
+	const want = "4.0 GiB cannot be held: at most 3.0 GiB are possible, limited by container"
+	if err := holds(both, 4<<30); err == nil || err.Error() != want {
+		t.Errorf("4 GiB: %v, want %s", err, want)
+	}
+}
+
+// TestBounds: free memory and the control group are bounds, each with what it could hold at most.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	for name, text := range map[string]string{
+		"proc/meminfo": "MemTotal: 2048 kB\nMemAvailable: 1024 kB\nSwapTotal: 512 kB\n", "proc/self/cgroup": "0::/a\n",
+		"sys/fs/cgroup/a/memory.max": "1000\n", "sys/fs/cgroup/a/memory.current": "300\n",
+	} {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := system{root}.bounds()
+	want := []Bound{
+		{"the free memory of this computer", 1 << 20, 2<<20 + 512<<10},
+		{"the memory limit of the container or control group", 700, 1000},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }

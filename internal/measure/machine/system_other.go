@@ -18,4 +18,4 @@ func (s system) core(cpu int) string       { return strconv.Itoa(cpu) }
 // ProcessPeakBytes returns nil: it is not implemented for this system.
 func ProcessPeakBytes() *int64 { return nil }
 
-func (s system) free() (int64, bool) { return 0, false }
+func (s system) bounds() []Bound { return nil }
