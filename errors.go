@@ -12,6 +12,7 @@ import (
 	"github.com/opmeter/opmeter/internal/estimate"
 	"github.com/opmeter/opmeter/internal/estimate/chip"
 	"github.com/opmeter/opmeter/internal/measure/host"
+	"github.com/opmeter/opmeter/internal/measure/machine"
 	"github.com/opmeter/opmeter/internal/model/onnx"
 	"github.com/opmeter/opmeter/internal/model/tflite"
 	"github.com/opmeter/opmeter/internal/runtime/engine"
@@ -143,6 +144,9 @@ func failed(file string, err error) error {
 	}
 	if e, ok := errors.AsType[*estimate.UseError](err); ok {
 		return &OptionError{Option: map[string]string{"runtime": "Runtime", "build": "Build", "clock": "ClockHz"}[e.Option], Text: e.Text, Err: err}
+	}
+	if e, ok := errors.AsType[*machine.HoldError](err); ok {
+		return &OptionError{Option: "MaxMemory", Text: e.Error(), Err: err}
 	}
 	if e, ok := errors.AsType[*host.TooLargeError](err); ok {
 		return &TooLargeError{File: file, MaxMACs: e.Limit}

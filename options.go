@@ -131,9 +131,9 @@ type Options struct {
 	// fails, and the rest of the model is measured. 0 means 3 s, negative no limit.
 	MaxLoop time.Duration
 	// MaxMemory limits the bytes of inputs, results and working memory of the model. A model above
-	// the limit is refused; an operator that needs more in a run fails alone. 0 means half of the
-	// memory that this computer and the limits of the process leave, and at most 128 times the size
-	// of the model or 512 MiB, since more comes from a faulty file rather than from a network.
+	// the limit is refused; an operator that needs more in a run fails alone, and the model then
+	// has no latency. 0 means the memory that is free of this computer, the container and the
+	// limits of the process, less a reserve. More than these can hold is an [OptionError].
 	MaxMemory int64
 	// Progress is called with the current phase and its progress from 0 to 1, at most ten times a
 	// second and outside timed regions. It must not measure itself. May be nil.
@@ -199,7 +199,9 @@ func (o *Options) host(m *Model) (host.Options, error) {
 	if err != nil {
 		return host.Options{}, err
 	}
-	f.MaxBytes = m.in.MemoryLimit(o.MaxMemory)
+	if f.MaxBytes, err = bridge.MemoryLimit(o.MaxMemory); err != nil {
+		return host.Options{}, failed(m.in.Graph.Path, err)
+	}
 	h := host.Options{
 		Feed: f, Threads: max(o.Threads, 1), Pin: o.Pin, Runs: o.Runs, Time: o.Time, Exact: o.Exact, Samples: o.KeepSamples, MaxMACs: o.MaxMACs,
 		Progress: o.Progress, Version: buildinfo.Version(), LoadS: m.in.Load.Seconds(), WarmupTime: o.Warmup,

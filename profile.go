@@ -36,7 +36,7 @@ func Count(m *Model, in Inputs) (*profile.Profile, error) {
 		return nil, err
 	}
 	// Nothing runs: values take no memory, but inputs and folded constants do.
-	f.MaxBytes = machine.MemoryLimit()
+	f.MaxBytes, _ = machine.MemoryLimit()
 	return m.collect(context.Background(), host.Options{Feed: f, Threads: 1, Static: true, Version: buildinfo.Version()}, "")
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/base/buildinfo"
 	"github.com/opmeter/opmeter/internal/base/mapped"
+	"github.com/opmeter/opmeter/internal/bridge"
 	"github.com/opmeter/opmeter/internal/measure/host"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/npy"
@@ -119,7 +120,9 @@ func NewSession(m *Model, o RunOptions) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.MaxBytes = m.in.MemoryLimit(o.MaxMemory)
+	if f.MaxBytes, err = bridge.MemoryLimit(o.MaxMemory); err != nil {
+		return nil, failed(m.in.Graph.Path, err)
+	}
 	if o.Record {
 		return recorded(m, f, o)
 	}
@@ -134,7 +137,7 @@ func NewSession(m *Model, o RunOptions) (*Session, error) {
 	}
 	var s *engine.Session
 	err = m.in.Reading(func() (err error) {
-		s, err = engine.New(m.in.Graph, ins, engine.Options{Registry: operators.Registry(), Threads: o.Threads, KeepAll: o.KeepAll, Carry: carry, Exact: o.Exact, MaxBytes: f.MaxBytes, MaxLoop: maxLoop(o.MaxLoop)})
+		s, err = engine.New(m.in.Graph, ins, engine.Options{Registry: operators.Registry(), Threads: o.Threads, KeepAll: o.KeepAll, Carry: carry, Exact: o.Exact, MaxBytes: f.MaxBytes, Held: engine.InputBytes(ins), MaxLoop: maxLoop(o.MaxLoop)})
 		return err
 	})
 	if err != nil {

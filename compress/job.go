@@ -50,7 +50,9 @@ func Open(m *opmeter.Model, o Options) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.MaxBytes = c.in.MemoryLimit(o.MaxMemory)
+	if f.MaxBytes, err = bridge.MemoryLimit(o.MaxMemory); err != nil {
+		return nil, bridge.Failed(c.in.Graph.Path, err)
+	}
 	c.in.Identify()
 	err = c.in.Reading(func() (err error) {
 		c.j, err = compress.Open(c.in.Graph, o.Study, compress.Options{Feed: f, Identity: c.in.Identity, Progress: o.Progress})

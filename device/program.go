@@ -65,7 +65,9 @@ func NewProgram(m *opmeter.Model, o ProgramOptions) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.MaxBytes = in.MemoryLimit(o.MaxMemory)
+	if f.MaxBytes, err = bridge.MemoryLimit(o.MaxMemory); err != nil {
+		return nil, bridge.Failed(in.Graph.Path, err)
+	}
 	id, err := in.Identity()
 	if err != nil {
 		return nil, bridge.Failed(in.Graph.Path, err)

@@ -33,12 +33,28 @@ func (p *Profile) Unrun() (layers []int64, most bool) {
 	return layers, idle > all/2
 }
 
+// Starved lists the layers that failed for want of memory: a latency without them is not
+// that of the model.
+func (p *Profile) Starved() (layers []int64) {
+	for i := range p.Layers {
+		if l := &p.Layers[i]; l.State == Failed && l.Cause != nil && l.Cause.Code == ByMemory && !l.Constant {
+			layers = append(layers, int64(i))
+		}
+	}
+	return layers
+}
+
 // withhold takes the figures of time and energy of the whole model away where most of
-// its work did not run: nobody is to quote them. Those of layers stay.
+// its work did not run, or a part of it had no memory: nobody is to quote them. Those of
+// layers stay.
 func (p *Profile) withhold() {
 	layers, most := p.Unrun()
+	why := Missing{Cause: ByWork, Layers: layers}
 	if !most {
-		return
+		if layers = p.Starved(); layers == nil {
+			return
+		}
+		why = Missing{Cause: ByMemory, Layers: layers, Text: "the model has no latency"}
 	}
 	t := &p.Totals
 	t.Latency, t.CPUCycles, t.AcceleratorCycles, t.SimulatorCycles, t.Energy, t.LatencySamples = nil, nil, nil, nil, nil, nil
@@ -49,5 +65,5 @@ func (p *Profile) withhold() {
 			delete(t.Figures, key)
 		}
 	}
-	p.Incomplete = append(p.Incomplete, Missing{Cause: ByWork, Layers: layers})
+	p.Incomplete = append(p.Incomplete, why)
 }

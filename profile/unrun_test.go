@@ -90,6 +90,34 @@ func TestNothingToQuote(t *testing.T) {
 	}
 }
 
+// TestStarved: a model that lacks a layer for want of memory has no figure of the whole,
+// however little work the layer is. A layer that failed for another reason leaves it.
+func TestStarved(t *testing.T) {
+	t.Parallel()
+	for _, cause := range []CauseCode{ByMemory, ByError} {
+		b := begun(t)
+		send(t, b, Event{Refined: &Refined{Layer: 0, State: Failed, Cause: &Cause{Code: cause, Text: "no"}}})
+		for _, l := range []int{-1, 1} {
+			if err := b.Count(l, "latency_s", Value(Measured, 3, "")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p, err := b.Finish()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, most := p.Unrun(); most {
+			t.Fatal("the layer is most of the work")
+		}
+		if starved := cause == ByMemory; (p.Totals.Latency == nil) != starved || (len(p.Incomplete) == 1) != starved || (p.Starved() != nil) != starved {
+			t.Errorf("%s: latency %v, incomplete %+v", cause, p.Totals.Latency, p.Incomplete)
+		}
+		if p.Layers[1].Latency == nil {
+			t.Errorf("%s: the time of a layer is gone", cause)
+		}
+	}
+}
+
 // TestWorkNotKnown never sums up counts that are not known to nothing.
 func TestWorkNotKnown(t *testing.T) {
 	t.Parallel()

@@ -56,21 +56,14 @@ func (m *Model) Identify() {
 // Close releases the file, at the latest when work that was stopped has ended.
 func (m *Model) Close() error { return m.hold.close() }
 
-// MemoryLimit returns the limit of an option in bytes; without one, 0, it depends on the size of
-// the model and the memory of this computer.
-func (m *Model) MemoryLimit(most int64) int {
-	if most > 0 {
-		return int(most)
+// MemoryLimit returns the limit of an option in bytes; without one, 0, it is what this process
+// may use. The error is a [machine.HoldError] for more than it can hold.
+func MemoryLimit(most int64) (int, error) {
+	if most == 0 {
+		n, _ := machine.MemoryLimit()
+		return n, nil
 	}
-	size := m.Graph.FileBytes
-	for _, g := range m.Graph.Graphs {
-		for _, v := range g.Values {
-			if v.Const != nil {
-				size += int64(len(v.Const.Data))
-			}
-		}
-	}
-	return int(min(int64(machine.MemoryLimit()), max(512<<20, 128*size)))
+	return int(most), machine.Holds(most)
 }
 
 // Base returns the last part of the model's path, or of its path inside an archive.

@@ -9,6 +9,7 @@ import (
 	"github.com/opmeter/opmeter"
 	"github.com/opmeter/opmeter/compress"
 	"github.com/opmeter/opmeter/engine"
+	"github.com/opmeter/opmeter/internal/measure/machine"
 	"github.com/opmeter/opmeter/record"
 	"github.com/opmeter/opmeter/study"
 	"github.com/opmeter/opmeter/target"
@@ -110,7 +111,8 @@ func told(err error) error {
 		return withStatus(statusInput, fmt.Errorf("%w: profile this model alone", err))
 	}
 	if errors.Is(err, opmeter.ErrMemory) {
-		err = fmt.Errorf("%w: use smaller inputs (--shape, --batch) or a higher limit (--max-memory)", err)
+		_, by := machine.MemoryLimit()
+		err = fmt.Errorf("%w: use smaller inputs (--shape, --batch) or a higher limit (--max-memory; without it, the limit follows from %s)", err, by)
 	}
 	if e, ok := errors.AsType[*engine.Error](err); ok {
 		switch e.Code {

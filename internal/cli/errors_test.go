@@ -10,6 +10,7 @@ import (
 	"github.com/opmeter/opmeter/compress"
 	"github.com/opmeter/opmeter/device"
 	"github.com/opmeter/opmeter/engine"
+	"github.com/opmeter/opmeter/internal/measure/machine"
 	"github.com/opmeter/opmeter/record"
 	"github.com/opmeter/opmeter/target"
 )
@@ -17,6 +18,7 @@ import (
 func TestTold(t *testing.T) {
 	t.Parallel()
 	boom := errors.New("boom")
+	_, by := machine.MemoryLimit()
 	for _, tt := range []struct {
 		err    error
 		status int
@@ -27,8 +29,8 @@ func TestTold(t *testing.T) {
 		{&opmeter.OptionError{Option: "target", Text: "did you mean x?"}, statusUse, "--on: did you mean x? opmeter targets lists them"},
 		{&opmeter.OptionError{Option: "Unheard", Text: "x"}, statusUse, "Unheard: x"},
 		{&opmeter.ModelError{File: "m", Offset: 3, Err: boom}, statusInput, "m at byte 3: boom"},
-		{&opmeter.ModelError{File: "m", Offset: -1, Err: opmeter.ErrMemory}, statusInput, "m: not enough memory: use smaller inputs (--shape, --batch) or a higher limit (--max-memory)"},
-		{&opmeter.NodeError{File: "m", Node: 1, Op: "Conv", Err: opmeter.ErrMemory}, statusSource, "m: node 1 (Conv): not enough memory: use smaller inputs (--shape, --batch) or a higher limit (--max-memory)"},
+		{&opmeter.ModelError{File: "m", Offset: -1, Err: opmeter.ErrMemory}, statusInput, "m: not enough memory: use smaller inputs (--shape, --batch) or a higher limit (--max-memory; without it, the limit follows from " + by + ")"},
+		{&opmeter.NodeError{File: "m", Node: 1, Op: "Conv", Err: opmeter.ErrMemory}, statusSource, "m: node 1 (Conv): not enough memory: use smaller inputs (--shape, --batch) or a higher limit (--max-memory; without it, the limit follows from " + by + ")"},
 		{&target.Error{File: "t", Line: 2, Key: "k", Text: "bad"}, statusInput, "t:2: k: bad"},
 		{&opmeter.TooLargeError{File: "m", MaxMACs: 5e9}, statusInput, "m: one inference takes more than 5 G multiply-accumulates: profile this model alone"},
 		{&opmeter.NodeError{File: "m", Node: 1, Op: "Conv", Err: boom}, statusSource, "m: node 1 (Conv): boom"},

@@ -66,9 +66,9 @@ COLUMNS=120 sets the width, also for a pipe.`
 	{
 		"inputs", "shapes and data of the inputs", func() string {
 			return `By default a model runs with random data of a fixed seed, equal on every machine, in the shapes
-that its file declares. Set open dimensions with --shape, --dim or --batch. Inputs and results
-may take 512 MiB, or 128 times the size of the model if that is more, within the memory of this
-computer; --max-memory sets another limit.`
+that its file declares. Set open dimensions with --shape, --dim or --batch. Inputs, results and
+packed weights may take the memory that is free, less a reserve: of this computer, of the container
+and of the process (ulimit -v, ulimit -d). --max-memory sets another limit.`
 		},
 		`  opmeter profile model.onnx --shape input=1x3x320x320
   opmeter profile model.onnx --input input=cat.npy`,

@@ -202,14 +202,18 @@ func costs(p *profile.Profile) bool {
 	return p.Target.Kind == profile.TargetDevice && slices.ContainsFunc(p.Layers, func(l profile.Layer) bool { return l.Share != nil })
 }
 
-// unrun is the error of a run of which most of the work did not run, nil for others.
+// unrun is the error of a run without a latency, because most of the work did not run or a layer
+// had no memory, nil for others.
 func unrun(p *profile.Profile) error {
 	if p.Settings.Passes == "" { // nothing was to run
 		return nil
 	}
 	layers, most := p.Unrun()
-	if !most {
-		return nil
+	if starved := p.Starved(); !most {
+		if starved == nil {
+			return nil
+		}
+		layers = starved
 	}
 	return withStatus(statusSource, fmt.Errorf("%d of %s did not run: no latency for the model", len(layers), plural(len(p.Layers), "layer")))
 }

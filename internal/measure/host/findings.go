@@ -12,7 +12,7 @@ import (
 
 // findings lists the findings of a run.
 func (p *pass) findings() []profile.Finding {
-	if _, most := p.p.Unrun(); most {
+	if _, most := p.p.Unrun(); most || p.p.Starved() != nil {
 		return p.static() // the time of the rest is meaningless
 	}
 	return slices.Concat(p.static(), figures.Findings(p.p))
@@ -23,6 +23,9 @@ func (r *runner) static() []profile.Finding {
 	out := r.openDimensions()
 	if layers, most := r.p.Unrun(); most {
 		out = append(out, figures.Finding("model.unrun", profile.Problem, layers, "Most of the work did not run (%d of %s): no latency can be given for the model.", len(layers), figures.Plural(len(r.p.Layers), "layer")))
+	}
+	if layers := r.p.Starved(); layers != nil {
+		out = append(out, figures.Finding("model.memory", profile.Problem, layers, "%s had no memory: no latency can be given for the model.", figures.Plural(len(layers), "layer")))
 	}
 	idle := r.p.Select(func(l *profile.Layer) bool { return l.State == profile.Unsupported || l.State == profile.Failed })
 	for _, g := range idle.Group(figures.Operator) {

@@ -268,7 +268,7 @@ func (r *runner) prepare() error {
 // engineOptions returns how sessions are made.
 func (r *runner) engineOptions() (engine.Options, error) {
 	carry, err := Carries(r.m.Main(), r.o.Carry)
-	return engine.Options{Registry: operators.Registry(), Threads: r.o.Threads, KeepAll: r.o.KeepAll, Carry: carry, Exact: r.o.Exact, MaxBytes: r.o.Feed.MaxBytes, MaxLoop: r.o.MaxLoop}, err
+	return engine.Options{Registry: operators.Registry(), Threads: r.o.Threads, KeepAll: r.o.KeepAll, Carry: carry, Exact: r.o.Exact, MaxBytes: r.o.Feed.MaxBytes, Held: engine.InputBytes(r.ins), MaxLoop: r.o.MaxLoop, Static: r.o.Static}, err
 }
 
 // send passes an event on.

@@ -72,6 +72,7 @@ func (d *native) Anew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	o.Held = held(d.s)
 	if d.anew, err = engine.New(d.m, d.ins, o); err != nil {
 		return err
 	}
@@ -131,6 +132,7 @@ func (r *runner) fleet(ctx context.Context, n int) (*fleet, error) {
 			own := f.cpus[len(f.sessions)*f.threads:]
 			o.Pin = func(w int) { _ = machine.Pin(own[w]) }
 		}
+		o.Held = held(f.sessions...)
 		s, err := engine.New(r.m, r.ins, o)
 		if err != nil {
 			return f, err
@@ -141,6 +143,14 @@ func (r *runner) fleet(ctx context.Context, n int) (*fleet, error) {
 		}
 	}
 	return f, nil
+}
+
+// held is how much of a limit of memory sessions use.
+func held(sessions ...*engine.Session) (n int) {
+	for _, s := range sessions {
+		n += s.Held()
+	}
+	return n
 }
 
 // runUntilStable runs a session until no node fails any more; nodes that fail are removed from

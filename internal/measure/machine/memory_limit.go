@@ -59,10 +59,17 @@ type HoldError struct {
 
 // Error states both sizes and what bounds the process.
 func (e *HoldError) Error() string {
-	return fmt.Sprintf("%.1f GiB cannot be held: at most %.1f GiB are possible, limited by %s", gib(e.Want), gib(e.Most), e.By)
+	return fmt.Sprintf("%s cannot be held: at most %s are possible, limited by %s", binary(e.Want), binary(e.Most), e.By)
 }
 
-func gib(n int64) float64 { return math.Floor(float64(n)/(1<<30)*10) / 10 }
+// binary writes a size, rounded down.
+func binary(n int64) string {
+	unit, div := "MiB", float64(1<<20)
+	if n >= 1<<30 {
+		unit, div = "GiB", 1<<30
+	}
+	return fmt.Sprintf("%.1f %s", math.Floor(float64(n)/div*10)/10, unit)
+}
 
 // Holds returns a [HoldError] if the process cannot use so many bytes.
 func Holds(n int64) error { return holds(system{"/"}.bounds(), n) }

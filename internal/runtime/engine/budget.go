@@ -89,7 +89,7 @@ func (f *frame) releaseUnplanned(st *step) {
 	f.s.held -= st.unplannedBytes
 	st.unplannedBytes = 0
 	if limit := f.s.freeBytes(); limit > 0 {
-		st.Call.Limit = limit
+		st.Call.Limit, st.Call.Held = limit, f.s.held
 	}
 }
 

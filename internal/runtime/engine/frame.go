@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -35,6 +36,7 @@ type frame struct {
 
 	arenaBytes, valueBytes int
 	spent                  int // bytes of the plan, as counted by the session
+	planned                bool
 	placed                 []Placed
 }
 
@@ -91,6 +93,7 @@ func (s *Session) plan(g *graph.Graph, in []*tensor.Tensor, outer *frame) (*fram
 	}
 	f.spent = f.p.Reserved
 	s.held += f.spent
+	f.planned = true
 	s.frames[g.Index] = f
 	return f, nil
 }
@@ -101,7 +104,7 @@ const foldBytes = 256 << 20
 
 func (s *Session) planning() plan.Options {
 	return plan.Options{
-		Registry: s.opts.Registry, MaxBytes: s.freeBytes(), FoldBytes: foldBytes,
+		Registry: s.opts.Registry, MaxBytes: s.freeBytes(), HeldBytes: s.held, FoldBytes: foldBytes,
 		Exact: s.opts.Exact, KeepAll: s.opts.KeepAll, Disabled: s.disabled,
 	}
 }
@@ -133,9 +136,11 @@ func (s *Session) variable(g *graph.Graph, v *graph.Value) (*tensor.Tensor, erro
 	if _, err := tensor.CheckShape(v.Type, v.Shape); err != nil {
 		return nil, fmt.Errorf("variable %q: %w", v.Name, err)
 	}
-	if n := v.Type.Bytes(tensor.Elements(v.Shape)); s.opts.MaxBytes > 0 && n > s.opts.MaxBytes {
-		return nil, fmt.Errorf("variable %q: %w", v.Name, &op.LimitError{Want: n, Limit: s.opts.MaxBytes})
+	n := v.Type.Bytes(tensor.Elements(v.Shape))
+	if err := s.checkHeld(n); err != nil {
+		return nil, fmt.Errorf("variable %q: %w", v.Name, err)
 	}
+	s.held, s.fixed = s.held+n, s.fixed+n
 	t := tensor.New(v.Type, v.Shape...)
 	t.Quant = v.Quant
 	if v.Const != nil {
@@ -196,6 +201,9 @@ func (f *frame) prepareSteps() {
 		}
 		switch st.State {
 		case plan.Runs:
+			if f.s.opts.Static && f.awaits(st) {
+				break
+			}
 			if !f.constants(i) {
 				i-- // the plan has changed: retry
 				continue
@@ -206,7 +214,9 @@ func (f *frame) prepareSteps() {
 			}
 			begin := now()
 			err := f.prepareStep(st)
-			if st.prepared = now() - begin; err != nil {
+			if st.prepared = now() - begin; errors.Is(err, op.ErrPlanned) {
+				st.run = nil
+			} else if err != nil {
 				if st.Lowered {
 					i = f.p.Revert(i) - 1
 				} else {
@@ -234,7 +244,40 @@ func (f *frame) prepareStep(st *step) error {
 	}
 	f.releasePages(st)
 	f.discardCopied(st)
-	return f.p.Reserve(f.workspace.Bytes() - before)
+	n := f.workspace.Bytes() - before
+	if f.s.opts.Static {
+		st.run = nil
+	} else if !st.Call.Kept() {
+		for k, t := range st.Call.In {
+			if t != nil && st.Call.IsCopied(k) {
+				n += len(t.Data)
+			}
+		}
+	}
+	return f.p.Reserve(n)
+}
+
+// staticBytes bounds what a node of a static session keeps, and the constants that are computed
+// for it, in bytes.
+const staticBytes = 1 << 20
+
+// Keep implements [op.Keeper].
+func (f *frame) Keep(n int) error {
+	switch {
+	case f.s.opts.Static && n > staticBytes:
+		return op.ErrPlanned
+	case f.planned:
+		return f.s.checkHeld(n) // a dynamic step replaces what it kept
+	}
+	return f.p.Reserve(n)
+}
+
+// awaits reports whether a step reads large constants that are not computed yet.
+func (f *frame) awaits(st *step) bool {
+	return slices.ContainsFunc(f.neededInputs(st.Task), func(id int) bool {
+		t := f.vals[max(id, 0)]
+		return id >= 0 && f.fixed[id] && !t.Known() && t.Bytes() > staticBytes
+	})
 }
 
 // discardCopied releases folded constants that the step has copied, so that the next step can

@@ -77,10 +77,15 @@ func (f *frame) placeValues() error {
 	if err := f.p.Reserve(total); err != nil {
 		return tooLarge(err)
 	}
-	arena := tensor.New(tensor.Uint8, total+alignment).Data
+	var arena []byte
+	if !f.s.opts.Static {
+		arena = tensor.New(tensor.Uint8, total+alignment).Data
+	}
 	for j, id := range ids {
 		o, n := offsets[j], bufs[j].Bytes
-		f.vals[id].Data = arena[o : o+n : o+n]
+		if arena != nil {
+			f.vals[id].Data = arena[o : o+n : o+n]
+		}
 		f.valueBytes += n
 		f.placed = append(f.placed, Placed{Name: f.g.Values[id].Name, Value: id, Offset: o, Bytes: n, First: bufs[j].First, Last: bufs[j].Last})
 	}

@@ -36,6 +36,11 @@ type Options struct {
 	// memory of its operators; 0 means no limit. A model beyond it is rejected with an
 	// [op.LimitError] before the memory is allocated.
 	MaxBytes int
+	// Held is how many bytes of MaxBytes the caller has used, such as for the inputs.
+	Held int
+	// Static is for sessions that never run: values are placed but have no memory, and nodes that
+	// would keep much memory are not prepared.
+	Static bool
 	// Watch lists sets of main-graph outputs that are needed during runs: Seen is called with the
 	// index of a set when the last of its values is computed. Afterwards their memory is reused.
 	Watch [][]int
@@ -79,7 +84,8 @@ type Session struct {
 	carried []carried
 	timing  *Timing
 	done    <-chan struct{}
-	held    int // bytes of plans, run-time outputs, and what loops collect
+	held    int // bytes of the caller, plans, packed weights, run-time outputs, and what loops collect
+	fixed   int // bytes of variables
 	// collected is the number of bytes that loops without a known end have collected in this
 	// inference, iterations the number of loop iterations.
 	collected, iterations int
@@ -217,7 +223,7 @@ func (s *Session) Disable(e *NodeError) bool {
 // replan plans the main graph for the current inputs. On failure the old plan stays.
 func (s *Session) replan() error {
 	before := s.held
-	s.held = 0
+	s.held = s.opts.Held + s.fixed
 	f, err := s.plan(s.Model.Main(), s.in, nil)
 	if err != nil {
 		s.held = before
@@ -230,7 +236,7 @@ func (s *Session) replan() error {
 // Reset discards all state: variables, resources, random generators.
 func (s *Session) Reset() error {
 	s.feedBack()
-	s.state = map[string]any{}
+	s.state, s.fixed = map[string]any{}, 0
 	return s.replan()
 }
 
@@ -325,6 +331,17 @@ func (s *Session) Value(id int) *tensor.Tensor { return s.main.vals[id] }
 // Memory returns the size of the block that holds the main graph's intermediate values, in bytes,
 // and the sum of their sizes without sharing.
 func (s *Session) Memory() (arena, unshared int) { return s.main.arenaBytes, s.main.valueBytes }
+
+// InputBytes returns the bytes of inputs, for [Options.Held].
+func InputBytes(ins []*tensor.Tensor) (n int) {
+	for _, t := range ins {
+		n += len(t.Data)
+	}
+	return n
+}
+
+// Held returns the bytes of the session that count against Options.MaxBytes.
+func (s *Session) Held() int { return s.held }
 
 // Working returns the size of the operators' scratch memory in bytes: the workspace that the
 // steps of a graph share, for all graphs that have been planned.

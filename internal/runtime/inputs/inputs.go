@@ -90,7 +90,7 @@ func Shapes(m *graph.Model, o Options) ([]*tensor.Tensor, []Source, error) {
 		if !ok {
 			continue
 		}
-		x, err := npy.ReadFile(file, func(t tensor.Type, shape []int) error { return afford(t, shape, o.MaxBytes) })
+		x, err := npy.ReadFile(file, func(t tensor.Type, shape []int) error { return afford(t, shape, o.MaxBytes, 0) })
 		if err != nil {
 			return nil, nil, wrapInputError(v, err)
 		}
@@ -109,7 +109,7 @@ func Shapes(m *graph.Model, o Options) ([]*tensor.Tensor, []Source, error) {
 		if ins[k] == nil {
 			shape, assumed, err := d.shape(v, o)
 			if err == nil {
-				err = afford(v.Type, shape, left)
+				err = afford(v.Type, shape, left, max(0, o.MaxBytes-left))
 			}
 			if err != nil {
 				return nil, nil, wrapInputError(v, err)
@@ -218,7 +218,7 @@ func generate(v *graph.Value, shape []int, k int, src *Source, o Options) (*tens
 	return x, nil
 }
 
-// afford rejects shapes that need more memory than the limit.
-func afford(t tensor.Type, shape []int, limit int) error {
-	return (&op.Call{Limit: limit}).AffordTensor(t, shape)
+// afford rejects shapes that need more memory than the limit; others have used held bytes of it.
+func afford(t tensor.Type, shape []int, limit, held int) error {
+	return (&op.Call{Limit: limit, Held: held}).AffordTensor(t, shape)
 }

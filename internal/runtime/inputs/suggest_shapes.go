@@ -58,7 +58,7 @@ func Suggest(m *graph.Model, ins []*tensor.Tensor, src []Source, o Options) *Hin
 // if the model cannot be planned with them.
 func contradictions(m *graph.Model, shapes []*tensor.Tensor, o Options) int {
 	for _, x := range shapes {
-		if afford(x.Type, x.Shape, o.MaxBytes) != nil {
+		if afford(x.Type, x.Shape, o.MaxBytes, 0) != nil {
 			return -1
 		}
 	}

@@ -244,13 +244,15 @@ type Call struct {
 	// Recycler provides the memory for temporary results that Prepare computes from constants and
 	// does not keep. Nil means fresh memory.
 	Recycler *Recycler
-	// Limit bounds each block of memory that the node may request, in bytes; 0 means no limit.
-	Limit      int
-	workspace  *Workspace // scratch memory that the call shares with others; nil for its own
-	scratch    [][]byte
-	packed     []int
-	copied     []int
-	copyRanges []CopyRange
+	// Limit bounds each block of memory that the node may request, in bytes; 0 means no limit. It
+	// is what others leave of a limit of the model, of which they use Held bytes.
+	Limit, Held int
+	kept        bool
+	workspace   *Workspace // scratch memory that the call shares with others; nil for its own
+	scratch     [][]byte
+	packed      []int
+	copied      []int
+	copyRanges  []CopyRange
 }
 
 // CopyRange says that a range of bytes of an output is a copy of a range of bytes of an input,
@@ -471,7 +473,32 @@ func (c *Call) readers() []int {
 	})
 }
 
-// LimitError reports that a model requests more memory than the limit allows.
+// Keeper is an [Env] that counts what prepared nodes keep.
+type Keeper interface {
+	// Keep counts n bytes that a node is about to keep. The error is a [LimitError], or
+	// [ErrPlanned] in sessions that never run.
+	Keep(n int) error
+}
+
+// ErrPlanned ends a Prepare that would keep much memory in a session that never runs.
+var ErrPlanned = errors.New("planned only")
+
+// Keep counts, in Prepare, n bytes that the node keeps between runs, such as packed weights. Call
+// it before they are allocated: it panics with an error of [Keeper], which the engine handles.
+func (c *Call) Keep(n int) {
+	c.kept = true
+	if k, ok := c.Env.(Keeper); ok {
+		if err := k.Keep(n); err != nil {
+			panic(err)
+		}
+	}
+}
+
+// Kept reports whether [Call.Keep] was called.
+func (c *Call) Kept() bool { return c.kept }
+
+// LimitError reports that a model requests more memory than the limit allows. Want includes what
+// the model uses already.
 type LimitError struct{ Want, Limit int }
 
 // Error states both sizes in MiB, from 1 GiB on in GiB.
@@ -523,20 +550,16 @@ const MaxText = 128 << 20
 // AffordText fails with a [LimitError] when n bytes of strings in total exceed the limit of a
 // tensor.
 func (c *Call) AffordText(n int) error {
-	limit := MaxText
-	if c.Limit > 0 {
-		limit = min(limit, c.Limit)
+	if n > MaxText {
+		return &LimitError{Want: n, Limit: MaxText}
 	}
-	if n > limit {
-		return &LimitError{Want: n, Limit: limit}
-	}
-	return nil
+	return c.Afford(n)
 }
 
 // Afford fails with a [LimitError] when n bytes exceed Limit.
 func (c *Call) Afford(n int) error {
 	if c.Limit > 0 && n > c.Limit {
-		return &LimitError{Want: n, Limit: c.Limit}
+		return &LimitError{Want: n + c.Held, Limit: c.Limit + c.Held}
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ const workspaceAlign = 64
 // [Workspace.End]. It discards the call's earlier records.
 func (r *Workspace) Begin(c *Call) {
 	r.growing = c.workspace == r
-	c.workspace, c.scratch, c.packed, c.copied, c.copyRanges = r, nil, nil, nil, nil
+	c.workspace, c.scratch, c.packed, c.copied, c.copyRanges, c.kept = r, nil, nil, nil, nil, false
 	for i := range r.blocks {
 		r.blocks[i].used = 0
 	}

@@ -19,6 +19,9 @@ type Options struct {
 	// MaxBytes bounds each value, and all folded values of a graph together, in bytes; 0 means no
 	// limit.
 	MaxBytes int
+	// HeldBytes is what a limit of the model has lost to others: MaxBytes is the rest. It is only
+	// for messages.
+	HeldBytes int
 	// FoldBytes bounds the bytes that one folded node may read and write to be computed while
 	// planning; 0 means 1 MiB. The result of a larger node is known to be constant, but its
 	// elements are not known.
@@ -297,7 +300,7 @@ func (g *Graph) inferTask(i int) {
 	if t.Def != nil && t.wide {
 		t.Def = g.widened(t.Def)
 	}
-	t.Call = op.Call{Model: g.model, Graph: g.Graph, Node: n, Limit: g.opts.MaxBytes, Activation: t.act, NHWCIn: t.nhwc[0], NHWCOut: t.nhwc[1]}
+	t.Call = op.Call{Model: g.model, Graph: g.Graph, Node: n, Limit: g.opts.MaxBytes, Held: g.opts.HeldBytes, Activation: t.act, NHWCIn: t.nhwc[0], NHWCOut: t.nhwc[1]}
 	t.State, t.Dynamic, t.Err, t.Ready, t.settled, t.failed = Runs, false, nil, false, true, nil
 	c := &t.Call
 	fixed, missing := g.inputs(t)
@@ -578,7 +581,7 @@ func (g *Graph) markFailed(i int, s State, err error) {
 // total exceeds the limit.
 func (g *Graph) Reserve(n int) error {
 	if limit := g.opts.MaxBytes; limit > 0 && g.Reserved+n > limit {
-		return &op.LimitError{Want: g.Reserved + n, Limit: limit}
+		return &op.LimitError{Want: g.opts.HeldBytes + g.Reserved + n, Limit: g.opts.HeldBytes + limit}
 	}
 	g.Reserved += n
 	return nil
@@ -604,6 +607,9 @@ func Panicked(e any) error {
 	}
 	if err, ok := e.(*op.LimitError); ok {
 		return err
+	}
+	if e == op.ErrPlanned {
+		return op.ErrPlanned
 	}
 	if err, ok := e.(error); ok && errors.Is(err, workers.ErrStopped) {
 		return err

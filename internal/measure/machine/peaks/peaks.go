@@ -181,8 +181,8 @@ func rates(ctx context.Context, o Options) (Rates, error) {
 		return r, err
 	}
 	r.Cache, r.Buffer = l3, Buffer(l3)
-	// Do not push a small computer into swapping.
-	if n := machine.MemoryBytes(); n == nil || *n >= 8*r.Buffer {
+	// Do not push a small computer into swapping, nor the process beyond its limits.
+	if n := machine.MemoryBytes(); (n == nil || *n >= 8*r.Buffer) && spare(r.Buffer) {
 		buf := buffer(r.Buffer)
 		r.Levels = append(r.Levels, Level{"memory", 0, r.again(func() []float64 { return memoryRates(o.Pool, buf) })})
 		runtime.KeepAlive(buf)
@@ -191,6 +191,12 @@ func rates(ctx context.Context, o Options) (Rates, error) {
 	}
 	r.Took = time.Since(start)
 	return r, nil
+}
+
+// spare reports whether a buffer leaves a reserve of the memory of this process.
+func spare(bytes int64) bool {
+	free, ok := machine.Free()
+	return !ok || bytes <= free-min(machine.Reserve(free), 64<<20)
 }
 
 // again is [Again] for one of the rates.

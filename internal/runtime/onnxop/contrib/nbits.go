@@ -169,6 +169,7 @@ func (v *nBits) fewBits(c *op.Call) *gemm.LowBitMatrix {
 			}
 		}
 	}
+	c.Keep(c.In[1].Bytes())
 	w := gemm.NewLowBitMatrix(v.shape(), tensor.Of[uint8](c.In[1]), false, tensor.Of[float32](c.In[2]), zeros)
 	for i := 1; w != nil && i <= 3; i++ {
 		if c.Has(i) {
@@ -185,6 +186,7 @@ func (v *nBits) packed(c *op.Call) (op.Run, error) {
 		return nil, err
 	}
 	line := v.blocks * v.block
+	c.Keep(4 * v.n * line)
 	wide := make([]float32, v.n*line)
 	for n := range v.n {
 		row(wide[n*line:][:line], n)

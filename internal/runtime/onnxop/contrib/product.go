@@ -21,6 +21,7 @@ import (
 // are constant float32.
 func newProjection[T tensor.Real](c *op.Call, m, n, k, wi int) func(c *op.Call, x, bias, y []T) {
 	if w, ok := any(elem.Elements[T](c, wi)).([]float32); ok && c.Const(wi) && n*k > 0 {
+		c.Keep(4 * n * k)
 		p := gemm.PackForRows(m, c.ConstantsExceedCache(), k, n, w, 0, false)
 		return func(c *op.Call, x, bias, y []T) {
 			g := gemm.Params{M: m, N: n, K: k, BiasN: any(bias).([]float32)}

@@ -215,6 +215,7 @@ type qgemmProduct struct {
 func newQGemmProduct(c *op.Call, v *qgemm) *qgemmProduct {
 	p := &qgemmProduct{tables: make([]gemm.ByteTable, 1)}
 	if c.Const(3) && c.Const(5) && !v.TransA && v.K > 0 {
+		c.Keep(v.N * v.K)
 		w := gemm.NewPackedInt8(v.N, v.K).SetRows(v.M, c.ConstantsExceedCache())
 		if v.M < 4 && !w.UsesSIMD() {
 			b := make([]int32, v.K*v.N)

@@ -71,6 +71,7 @@ func prepareCodesMatMul(c *op.Call) (op.Run, error) {
 		}, nil
 	}
 	g := gemm.Params{M: v.m, N: v.n, K: v.k, Act: act}
+	c.Keep(4 * v.k * v.n)
 	kept := gemm.PackB(v.k, v.n, v.wide(c), 0, false)
 	c.Kernel = kept.Name(g)
 	return func(c *op.Call) error {
@@ -115,6 +116,7 @@ func (v *codesProduct) packed(c *op.Call) *gemm.LowBitMatrix {
 	if !shape.KeepsLowBit(v.m) {
 		return nil
 	}
+	c.Keep(v.k * v.n * v.bits / 8)
 	given := tensor.Of[float32](c.In[2])
 	scales := make([]float32, v.n*v.blocks)
 	middle := 0

@@ -128,6 +128,7 @@ func (p *einsumProduct[T]) pack(c *op.Call) {
 	if !ok {
 		return
 	}
+	c.Keep(4 * p.s.K * p.s.N)
 	b, step := y, p.s.ldb
 	if p.b.workspace != nil {
 		b, step = make([]float32, p.s.K*p.s.N), 0

@@ -107,10 +107,12 @@ func PrepareGemm32(c *op.Call) (op.Run, error) {
 // packed packs input 1, a constant of k by n values or its transpose, for products of m rows.
 func packed(c *op.Call, m, k, n int, turned bool) *gemm.PackedB {
 	if len(c.Uniform) > 1 && c.Uniform[1] != nil {
+		c.Keep(4 * k * n)
 		return gemm.PackConstant(k, n, tensor.Single[float32](c.Uniform[1]))
 	}
 	far := c.ConstantsExceedCache()
 	return op.Share(c, 1, fmt.Sprintf("product %d %d %t %t", k, n, turned, far && m == 1), func() *gemm.PackedB {
+		c.Keep(4 * k * n)
 		return gemm.PackForRows(m, far, k, n, tensor.Of[float32](c.In[1]), 0, turned)
 	})
 }

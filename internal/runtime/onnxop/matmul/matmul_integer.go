@@ -101,6 +101,7 @@ func (q *intMatMul) workspace(p *workers.Pool) int {
 
 // packConst packs a constant b, directly from the file if it has one zero point.
 func (q *intMatMul) packConst(c *op.Call) {
+	c.Keep(c.In[q.bi].Len())
 	z := quant.Zeros(c.Input(q.bz))
 	if len(z) > 1 && slices.Max(z) == slices.Min(z) {
 		z = z[:1]

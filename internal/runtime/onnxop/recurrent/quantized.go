@@ -51,6 +51,7 @@ func newByteGates(c *op.Call, v *recurrentShape, rows, w, scale, off int) (*byte
 	}
 	g.rows = &tensor.Tensor{Type: tensor.Uint8, Shape: []int{rows * g.k}, Data: c.Scratch(rows * g.k)}
 	g.sums, g.factors = op.ScratchOf[int32](c, rows*g.n), make([]float32, v.dirs*g.n)
+	c.Keep(v.dirs * g.n * g.k)
 	for range v.dirs {
 		g.packed = append(g.packed, gemm.NewPackedInt8(g.n, g.k))
 	}

@@ -186,12 +186,14 @@ func (q *recurrent[T]) pack(c *op.Call, cuts []int) {
 		return
 	}
 	if w, ok := any(elem.Elements[T](c, inW)).([]float32); ok && c.Const(inW) {
+		c.Keep(4 * len(w))
 		for d := range q.dirs {
 			q.packW = append(q.packW, gemm.PackB(q.in, g, w[d*g*q.in:][:g*q.in], 0, true))
 		}
 		c.Copied(inW)
 	}
 	if r, ok := any(elem.Elements[T](c, inR)).([]float32); ok && c.Const(inR) {
+		c.Keep(4 * len(r))
 		for d := range q.dirs {
 			var parts []packedGates
 			for k, first := range cuts[:len(cuts)-1] {

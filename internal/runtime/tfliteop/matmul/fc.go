@@ -83,6 +83,9 @@ func floatFC(c *op.Call, s fcShape) (op.Run, error) {
 		return nil, err
 	}
 	g := gemm.Params{M: s.rows, N: s.out, K: s.in, TransB: true, Act: act, Exact: true}
+	if c.Const(1) && c.In[1].Type != tensor.Float32 {
+		c.Keep(c.In[1].Bytes())
+	}
 	if m := fourBits(c, s); m != nil {
 		c.Copied(1)
 		c.Kernel = m.Name()
@@ -103,7 +106,10 @@ func floatFC(c *op.Call, s fcShape) (op.Run, error) {
 			return nil, err
 		}
 		far := c.ConstantsExceedCache()
-		packed = op.Share(c, 1, fmt.Sprintf("rows %t", far && g.M == 1), func() *gemm.PackedB { return gemm.PackForRows(g.M, far, s.in, s.out, w, 0, true) })
+		packed = op.Share(c, 1, fmt.Sprintf("rows %t", far && g.M == 1), func() *gemm.PackedB {
+			c.Keep(4 * s.in * s.out)
+			return gemm.PackForRows(g.M, far, s.in, s.out, w, 0, true)
+		})
 		c.Copied(1)
 		c.Kernel = packed.Name(g)
 	}
@@ -220,6 +226,7 @@ func packFC(c *op.Call, s fcShape) (*gemm.PackedInt8, error) {
 		err error
 	}
 	p := op.Share(c, 1, fmt.Sprintf("int8 rows %t", far && s.rows == 1), func() packing {
+		c.Keep(s.in * s.out)
 		q := gemm.NewPackedInt8(s.out, s.in).SetRows(s.rows, far)
 		return packing{q, layer.ReadWeights(c.In[1],
 			func(w []int8, zero int32) { gemm.FillInt8(c.Pool, q, w, zero, s.in, 1) },
@@ -303,6 +310,7 @@ func wideFC(c *op.Call, s fcShape) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.Keep(2 * s.out * s.in)
 	w, err := layer.Integers(c.In[1])
 	if err != nil {
 		return nil, err
@@ -336,6 +344,7 @@ func hybridFC(c *op.Call, s fcShape) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.Keep(s.out * s.in)
 	h, err := layer.NewHybrid(c.In[1], s.out, s.in, s.rows == 1 && c.ConstantsExceedCache(), c.Node.Attrs.Bool("asymmetric_quantize_inputs", false))
 	if err != nil {
 		return nil, err

@@ -58,6 +58,7 @@ func stack(c *op.Call, rows int, gates ...*gateProduct) *stacked {
 	if s.packed = gemm.NewPackedInt8(s.n, s.k); gates[0].wide || !s.packed.UsesSIMD() {
 		return nil
 	}
+	c.Keep(s.n * s.k)
 	w := make([]int32, 0, s.n*s.k)
 	for _, p := range gates {
 		for _, v := range p.w {

@@ -53,6 +53,9 @@ func newProjection(c *op.Call, input int, asym bool) (*projection, error) {
 		return nil, c.Errorf("weights %d have rank %d, 2 was expected", input, t.Rank())
 	}
 	p := &projection{input: input, n: t.Shape[0], k: t.Shape[1]}
+	if c.Const(input) {
+		c.Keep(p.n * p.k * 4)
+	}
 	if layer.IsHybrid(t.Type) {
 		if !c.Const(input) {
 			return nil, op.Unsupported("%v weights that are not constant", t.Type)
