@@ -1,14 +1,13 @@
 // Command accuracy prints how well estimates for microcontrollers hold on
-// measurements that they were not fitted to: of 8-bit integers by core and runtime,
-// of floating point, of operators without optimised kernels, of the MVP accelerator,
-// and of energy.
+// measurements that they were not fitted to: by core and runtime, of operators
+// without optimised kernels, of the MVP accelerator, and of energy.
 //
 //	go run ./bench/accuracy -data ../shared
 //
-// One network is left out at a time, of all sources, which is what a user with a new
-// network on a known board meets; with -sources one source (a submitter's round, a commit
-// of a repository, a paper, a board in floating point), which is another submitter with
-// a known network. In plain C an operator and a core are left out, for MVP a model.
+// Three tables leave out one network at a time, which is what a user with a new network on
+// a known board meets; one board (all rows of a chip, whatever the runtime), which is an
+// unfamiliar board; and one source (a submitter's round, a commit of a repository, a paper).
+// -out selects some of them. In plain C an operator and a core are left out, for MVP a model.
 // Coefficients are made from what is left alone. Bands are those that are shipped; with
 // -nested they are made from what is left, too, which takes minutes.
 package main
@@ -18,7 +17,9 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"sort"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/opmeter/opmeter/internal/base/stats"
@@ -31,45 +32,34 @@ import (
 func main() {
 	data := flag.String("data", "../shared", "folder with data/ and models/")
 	rows := flag.Bool("rows", false, "print every measurement")
-	sources := flag.Bool("sources", false, "leave out one source at a time instead of one network")
+	out := flag.String("out", "network,board,source", "what to leave out, separated by commas")
 	nested := flag.Bool("nested", false, "make the bands, too, without what is left out")
 	flag.Parse()
-	if err := run(*data, *rows, *sources, *nested); err != nil {
+	if err := run(*data, strings.Split(*out, ","), *rows, *nested); err != nil {
 		fmt.Fprintln(os.Stderr, "accuracy:", err)
 		os.Exit(1)
 	}
 }
 
-func run(data string, rows, sources, nested bool) error {
+func run(data string, out []string, rows, nested bool) error {
 	all, err := study.LoadAll(data)
 	if err != nil {
 		return err
 	}
-	ms, skipped := all.Measurements, all.Skipped
 	s := study.NewStudy(all, fit.Default)
-	var held []*study.Held
-	what := "network"
-	if sources {
-		what = "source"
-	}
-	switch {
-	case sources && nested:
-		held = study.NestedSources(ms, fit.Default)
-	case sources:
-		held = s.Bands.State(study.LeaveSourcesOut(ms, fit.Default))
-	case nested:
-		held = study.NestedNetworks(ms, fit.Default)
-	default:
-		held = s.Bands.State(s.Residuals)
-	}
-	fmt.Printf("%d whole-model measurements of %d sources are left out one %s at a time.\n\n", len(held), len(fit.Sources(ms)), what)
-	if err := groups(held); err != nil {
-		return err
+	for _, name := range out {
+		at := slices.IndexFunc(study.LeaveOuts, func(l study.LeaveOut) bool { return l.Name == name })
+		if at < 0 {
+			return fmt.Errorf("-out %q; expected network, board or source", name)
+		}
+		if err := leaveOut(&study.LeaveOuts[at], s, rows, nested); err != nil {
+			return err
+		}
 	}
 	fmt.Println("\nfrom: measured = the core, chip and runtime have others; other chip = the core and runtime have; scaled = other cores of the tier, this core by another family;\n" +
 		"tier = other cores only; other era = another version of the runtime; none = nothing is left to estimate from.")
 	fmt.Println("\nSingle layers, one source at a time:")
-	if err := groups(s.Bands.StateLayers(study.LeaveLayersOut(ms, fit.Default))); err != nil {
+	if err := groups(s.Bands.StateLayers(study.LeaveLayersOut(all.Measurements, fit.Default))); err != nil {
 		return err
 	}
 	if err := plain(all.Plain); err != nil {
@@ -78,31 +68,58 @@ func run(data string, rows, sources, nested bool) error {
 	if err := accelerator(data); err != nil {
 		return err
 	}
+	if err := energy(s); err != nil {
+		return err
+	}
+	fmt.Println("\nNot used:")
+	for _, k := range sorted(all.Skipped) {
+		fmt.Printf("%6d %s\n", all.Skipped[k], k)
+	}
+	return nil
+}
+
+// leaveOut prints the tables of one way to leave measurements out.
+func leaveOut(l *study.LeaveOut, s *study.Study, rows, nested bool) error {
+	ms := s.Measurements
+	var held []*study.Held
+	if nested {
+		held = l.Nested(ms, fit.Default)
+	} else {
+		held = s.Bands.State(l.Residuals(ms, fit.Default))
+	}
+	fmt.Printf("\n%d whole-model measurements of %d sources are left out one %s at a time.\n\n", len(held), len(fit.Sources(ms)), l.Name)
+	if err := groups(held); err != nil {
+		return err
+	}
+	fmt.Println("\nOf them the boards of 2026:")
+	if err := groups(slices.DeleteFunc(slices.Clone(held), func(h *study.Held) bool { return !h.M.Board })); err != nil {
+		return err
+	}
+	if !rows {
+		return nil
+	}
+	fmt.Println("\npredicted/measured, half-width, distance:")
+	for _, h := range held {
+		fmt.Printf("%6.2f ±%4.2f d%.2f %-12s %s %v %s %s\n", h.Predicted/h.M.Cycles, h.Half, h.Distance, h.How, h.M.Source, h.M.Group(), h.M.Chip, h.M.Model)
+	}
+	return nil
+}
+
+// energy prints how well energy per cycle holds.
+func energy(s *study.Study) error {
 	fmt.Println("\nEnergy per cycle of total supply, one source left out at a time:")
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "target\trows\tsources\tmedian\t90 %\tin band\t")
 	for _, e := range s.EnergyErrors() {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%.1f %%\t%.1f %%\t%.1f %%\t\n", e.Target, e.Rows, e.Sources, 100*e.Median, 100*e.P90, 100*e.Covered)
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	if rows {
-		for _, h := range held {
-			fmt.Printf("%6.2f ±%4.2f d%.2f %-12s %s %v %s %s\n", h.Predicted/h.M.Cycles, h.Half, h.Distance, h.How, h.M.Source, h.M.Group(), h.M.Chip, h.M.Model)
-		}
-	}
-	fmt.Println("\nNot used:")
-	for _, k := range sorted(skipped) {
-		fmt.Printf("%6d %s\n", skipped[k], k)
-	}
-	return nil
+	return w.Flush()
 }
 
 // groups prints a line for each core and runtime, and sums.
 func groups(held []*study.Held) error {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "core\truntime\tfrom\trows\tsources\tmedian\t90 %\twithin 25 %\tbias\tin band\tband\t")
+	fmt.Fprintln(w, "core\truntime\tfrom\trows\tsources\tmedian\t90 %\twithin 25 %\tbias\tin band\twidth\t")
 	byGroup, sums := map[string][]*study.Held{}, map[string][]*study.Held{}
 	for _, h := range held {
 		byGroup[key(h)] = append(byGroup[key(h)], h)
@@ -201,21 +218,26 @@ func key(h *study.Held) string {
 
 func line(w *tabwriter.Writer, k string, held []*study.Held) {
 	var rs []*fit.Residual
-	in, width := 0, 0.0
+	var widths []float64
+	in := 0
 	for _, h := range held {
 		rs = append(rs, h.Residual)
-		if h.How != "" && h.Inside() {
+		if h.How == "" {
+			continue
+		}
+		if h.Inside() {
 			in++
 		}
-		width += h.Half
+		widths = append(widths, math.Exp(2*h.Half)) // the upper end over the lower
 	}
 	s := fit.Summarise(rs)
 	if s.Rows == 0 {
 		fmt.Fprintf(w, "%s\t%d\t\t\t\t\t\t\t\t\n", k, len(held))
 		return
 	}
-	fmt.Fprintf(w, "%s\t%d\t%d\t%.1f %%\t%.1f %%\t%.1f %%\t%+.1f %%\t%.1f %%\t±%.2f\t\n",
-		k, s.Rows, s.Sources, 100*s.Median, 100*s.P90, 100*s.Within25, 100*s.Bias, 100*float64(in)/float64(s.Rows), width/float64(s.Rows))
+	sort.Float64s(widths)
+	fmt.Fprintf(w, "%s\t%d\t%d\t%.1f %%\t%.1f %%\t%.1f %%\t%+.1f %%\t%.1f %%\t%.2f\t\n",
+		k, s.Rows, s.Sources, 100*s.Median, 100*s.P90, 100*s.Within25, 100*s.Bias, 100*float64(in)/float64(s.Rows), stats.Quantile(widths, 0.5))
 }
 
 func sorted[V any](m map[string]V) []string {

@@ -32,8 +32,10 @@ type Measurement struct {
 	Work cortexm.Vector
 	// Code is the image size without the model, in bytes, 0 if unknown.
 	Code int64
-	// Layer is set for a measurement of one layer.
-	Layer bool
+	// Layer is set for a measurement of one layer, Board for one of a table of single boards.
+	Layer, Board bool
+	// Build is the option that the program was compiled with, "" for speed or if not stated.
+	Build string
 }
 
 // Group identifies a set of coefficients.

@@ -1,7 +1,8 @@
 package study
 
 import (
-	"maps"
+	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"sort"
@@ -24,10 +25,17 @@ type Band struct {
 // class of residuals that share a band.
 type class struct{ family, how string }
 
+// origin is a group with how its coefficients came about.
+type origin struct {
+	group fit.Group
+	how   string
+}
+
 // Bands of families by how their coefficients came about.
 type Bands struct {
-	// groups are those with measurements enoughRows for a band of their own.
-	groups map[fit.Group]Band
+	// groups have measurements enoughRows for a band of their own, by how their coefficients came
+	// about.
+	groups map[origin]Band
 	// kinds holds what all families of a kind share; see kind.
 	kinds map[class]Band
 	// scatter is how far single layers lie from the others of their network.
@@ -50,6 +58,7 @@ func kind(family string) string {
 type scored struct {
 	class              class
 	group              fit.Group
+	chip               string
 	source, network    string
 	log                float64
 	distance, overhead float64
@@ -64,23 +73,27 @@ func MakeBands(ms []*fit.Measurement, s fit.Settings) *Bands {
 			if r.How != "" && !odd[r.M.Group()] {
 				out = append(out, scored{
 					class{kind(r.M.Family), r.How},
-					r.M.Group(), r.M.Source, networkOf(r.M.Model),
+					r.M.Group(), r.M.Chip, r.M.Source, networkOf(r.M.Model),
 					math.Abs(r.Log()), r.Distance, r.Overhead,
 				})
 			}
 		}
 		return out
 	}
-	b := &Bands{groups: map[fit.Group]Band{}, kinds: map[class]Band{}, scatter: scatter(ms, s)}
-	apart := score(LeaveNetworksOut(ms, s))
-	all := slices.Concat(apart, score(LeaveSourcesOut(ms, s)), score(leaveGroupsOut(ms, s)))
-	for _, r := range apart {
-		if _, ok := b.groups[r.group]; ok || r.class.how != "measured" {
+	b := &Bands{groups: map[origin]Band{}, kinds: map[class]Band{}, scatter: scatter(ms, s)}
+	apart, boards := score(LeaveOuts[0].Residuals(ms, s)), score(LeaveOuts[1].Residuals(ms, s))
+	all := slices.Concat(apart, score(LeaveOuts[2].Residuals(ms, s)), boards, score(leaveGroupsOut(ms, s)))
+	// On a measured chip the network is new; elsewhere the board is.
+	known := func(r *scored) bool { return r.class.how == "measured" }
+	fresh := slices.Concat(filter(apart, known), filter(boards, func(r *scored) bool { return !known(r) }))
+	for _, r := range fresh {
+		at := origin{r.group, r.class.how}
+		if _, ok := b.groups[at]; ok {
 			continue
 		}
-		own := filter(apart, func(o *scored) bool { return o.group == r.group && o.class.how == "measured" })
+		own := filter(fresh, func(o *scored) bool { return origin{o.group, o.class.how} == at })
 		if len(own) >= enoughRows && len(count(own, network)) >= enoughNetworks {
-			b.groups[r.group] = tight(own)
+			b.groups[at] = tight(own)
 		}
 	}
 	for _, r := range all {
@@ -91,7 +104,7 @@ func MakeBands(ms []*fit.Measurement, s fit.Settings) *Bands {
 			own := filter(all, func(o *scored) bool {
 				return o.class.family == c.family && (c.how == "" || o.class.how == c.how) && o.overhead < 0.5
 			})
-			if len(own) > 0 && (c.how == "" || len(count(own, sourceOf)) >= 3 && len(own) >= 8) {
+			if len(own) > 0 && (c.how == "" || len(count(own, boardOf)) >= 3 && len(own) >= 8) {
 				b.kinds[c] = band(own)
 			}
 		}
@@ -108,6 +121,9 @@ const (
 func network(r *scored) string  { return r.network }
 func sourceOf(r *scored) string { return r.source }
 
+// boardOf names what rows have in common: a chip with a runtime on it.
+func boardOf(r *scored) string { return fmt.Sprint(r.group, r.chip) }
+
 func count(rs []scored, by func(*scored) string) map[string]int {
 	n := map[string]int{}
 	for i := range rs {
@@ -116,14 +132,29 @@ func count(rs []scored, by func(*scored) string) map[string]int {
 	return n
 }
 
-// tight is the band that holds nine of ten rows of one group whose networks were left
-// out, and no more: the width of each row grows with its distance from the others, and
-// with its overhead where no other network of the group is mostly overhead.
+// tight is the band that holds nine of ten rows of one group that were left out, and no
+// more: the width of each row grows with its distance from the others, and with its overhead
+// where that makes the rows' bands narrower than one width for all networks.
 func tight(rs []scored) Band {
-	b := Band{Rows: len(rs), Sources: len(count(rs, sourceOf)), Ports: cortexm.OverheadHalf}
-	if slices.ContainsFunc(rs, func(r scored) bool { return r.overhead >= 0.5 }) {
-		b.Ports = 0
+	own, shared := tightest(rs, cortexm.OverheadHalf), tightest(rs, 0)
+	if own.width(rs) < shared.width(rs) {
+		return own
 	}
+	return shared
+}
+
+// width is the mean half-width of the band over rows.
+func (b Band) width(rs []scored) float64 {
+	sum := 0.0
+	for i := range rs {
+		sum += cortexm.Half(b.Near, b.Far, b.Ports, rs[i].distance, rs[i].overhead)
+	}
+	return sum / float64(len(rs))
+}
+
+// tightest is the narrowest band that holds nine of ten rows, for a width of overhead.
+func tightest(rs []scored, ports float64) Band {
+	b := Band{Rows: len(rs), Sources: len(count(rs, sourceOf)), Ports: ports}
 	var v []float64
 	for i := range rs {
 		r := &rs[i]
@@ -202,7 +233,10 @@ func without(ms []*fit.Measurement, source string, layers bool) (rest, held []*f
 // Groups with too few measurements share the band of their kind, and what was carried
 // over from elsewhere is never surer than what was measured.
 func (b *Bands) Of(g fit.Group, how string) Band {
-	if own, ok := b.groups[g]; ok && how == "measured" {
+	if own, ok := b.groups[origin{g, how}]; ok {
+		if m, ok := b.groups[origin{g, "measured"}]; ok {
+			own.Near, own.Far = math.Max(own.Near, m.Near), math.Max(own.Far, m.Far)
+		}
 		return own
 	}
 	k := kind(g.Family)
@@ -213,10 +247,6 @@ func (b *Bands) Of(g fit.Group, how string) Band {
 	wide.Ports = cortexm.OverheadHalf
 	if how != "measured" {
 		wide = b.carried(g, wide)
-	}
-	if how == "tier" && k == "optimised" {
-		// No measurement tells how this core's memory compares.
-		wide.Near, wide.Far = 1.5*wide.Near, 1.5*wide.Far
 	}
 	if wide.Rows == 0 {
 		wide.Near, wide.Far = nothing, nothing
@@ -234,7 +264,7 @@ func (b *Bands) carried(g fit.Group, wide Band) Band {
 		surest(m)
 	}
 	for from, m := range b.groups {
-		if from.Family == g.Family {
+		if from.how == "measured" && from.group.Family == g.Family {
 			surest(m)
 		}
 	}
@@ -277,27 +307,24 @@ func band(rs []scored) Band {
 	return b
 }
 
-// few is the number of sources below which rows are not independent evidence.
-const few = 8
-
-// spread is the half-width that holds the share [fit.Coverage] of residuals. With few
-// sources the rows of one do not stand for others, so that the worst of each source
-// counts.
+// spread is the half-width that holds the share [fit.Coverage] of residuals. Rows of one board
+// miss together, so that each board has the same weight, however many networks ran on it.
 func spread(rs []scored) float64 {
-	worst := map[string]float64{}
-	var all []float64
-	for _, r := range rs {
-		worst[r.source] = math.Max(worst[r.source], r.log)
-		all = append(all, r.log)
+	type miss struct{ log, weight float64 }
+	boards := count(rs, boardOf)
+	list := make([]miss, len(rs))
+	for i := range rs {
+		list[i] = miss{rs[i].log, 1 / float64(boards[boardOf(&rs[i])])}
 	}
-	if len(worst) >= few {
-		return fit.Quantile(all)
+	slices.SortFunc(list, func(a, b miss) int { return cmp.Compare(a.log, b.log) })
+	at := 0.0
+	for _, m := range list {
+		at += m.weight
+		if at >= fit.Coverage*float64(len(boards))-1e-9 { // a sum of thirds is not exact
+			return m.log
+		}
 	}
-	var each []float64
-	for _, s := range slices.Sorted(maps.Keys(worst)) {
-		each = append(each, worst[s])
-	}
-	return fit.Quantile(each)
+	return 0
 }
 
 // Seen returns the mixes of the networks that a group was fitted to.

@@ -25,6 +25,7 @@ func Load(path, root string) (ms []*fit.Measurement, skipped map[string]int, err
 	files := map[string]*fit.Work{}
 	doubtful := map[string]bool{}
 	for _, r := range t.Rows {
+		complete(r)
 		if r["suggested_use"] == "doubtful" {
 			doubtful[build(r)] = true
 		}
@@ -41,6 +42,41 @@ func Load(path, root string) (ms []*fit.Measurement, skipped map[string]int, err
 		ms = append(ms, m)
 	}
 	return ms, skipped, nil
+}
+
+// complete fills in what tables of boards leave out: they name boards and not chips, hold
+// nothing but measurements, and mark doubtful rows in a column of their own.
+func complete(r map[string]string) {
+	if _, full := r["evidence"]; full {
+		return
+	}
+	r["evidence"], r["suggested_use"] = "measured", "calibrate"
+	if r["doubtful"] == "yes" {
+		r["suggested_use"] = "doubtful"
+	}
+	r["mcu"] = chipOf(r["board"])
+	r["model_file"] = strings.TrimPrefix(r["model_file"], "shared/")
+	if strings.HasPrefix(r["notes"], "-Os") {
+		r["runtime"] += ", -Os"
+	}
+}
+
+// chipOf is the chip on a board that is named without it, else the board's name.
+func chipOf(board string) string {
+	for _, b := range []struct{ part, chip string }{
+		{"Nano 33 BLE", "nRF52840"},
+		{"Portenta H7", "STM32H747XI"},
+		{"LOLIN32", "ESP32"},
+		{"F429ZI", "STM32F429ZI"},
+		{"H745ZI", "STM32H747XI"}, // of one die
+		{"MCXN947", "MCXN947"},
+		{"N657", "STM32N657"},
+	} {
+		if strings.Contains(board, b.part) {
+			return b.chip
+		}
+	}
+	return board
 }
 
 // build names a network on a board with a runtime: what one image was made of. Where
@@ -74,6 +110,9 @@ func measurement(r map[string]string, root string, files map[string]*fit.Work) (
 		return floatMeasurement(r, root)
 	}
 	m := &fit.Measurement{Source: source(r["source"]), Chip: r["mcu"], Model: r["model_name"], Version: r["runtime_version"]}
+	if strings.HasSuffix(r["runtime"], ", -Os") {
+		m.Build = "size"
+	}
 	m.Core = coreID(r["core"])
 	m.Family, m.Era = family(r["runtime"], r["runtime_version"], m.Core)
 	if typ == cortexm.Int16 {
@@ -238,6 +277,8 @@ func family(runtime, version, core string) (name, era string) {
 			return "x-cube-ai", "7.3"
 		case strings.HasPrefix(version, "8.1"):
 			return "x-cube-ai", "8.1"
+		case version == "7.x":
+			return "x-cube-ai", "7.3" // of 2022
 		case version == "":
 			return "", ""
 		}
@@ -246,8 +287,14 @@ func family(runtime, version, core string) (name, era string) {
 		return "tflm-cmsis-nn", edgeImpulse
 	case runtime == "Edge Impulse SDK" && core != "":
 		return reference, edgeImpulse
+	case runtime == "TFLM + CMSIS-NN, -Os" && strings.HasPrefix(version, "Zephyr"):
+		// modules/cmsis-nn/CMakeLists.txt of Zephyr compiles the kernels with -Ofast whatever the
+		// option of the program.
+		return "tflm-cmsis-nn", ""
 	case runtime == "TFLM + CMSIS-NN, -Os":
 		return "tflm-cmsis-nn", small
+	case strings.HasPrefix(runtime, "TFLM (Arduino_TensorFlowLite, CMSIS-NN)"), runtime == "TFLM (Arduino)":
+		return "tflm-cmsis-nn", small // the environment's default
 	case runtime == "TFLM + CMSIS-NN, -Ofast", runtime == "TFLM + CMSIS-NN, FPU off":
 		return "tflm-cmsis-nn", "" // kernels for integers are within one per cent of -O3
 	case runtime == "TFLM without ESP-NN", strings.Contains(runtime, "reference kernels"):
@@ -316,6 +363,17 @@ func LoadAll(root string) (*Data, error) {
 	for why, n := range left {
 		skipped[why] += n
 	}
+	boards, left, err := Load(filepath.Join(root, "data", "mcu_measured_2026.csv"), root)
+	if err != nil {
+		return nil, err
+	}
+	for why, n := range left {
+		skipped[why] += n
+	}
+	for _, m := range boards {
+		m.Board = true
+	}
+	more = append(more, boards...)
 	d := &Data{Measurements: slices.Concat(ms, more, layers), Skipped: skipped}
 	d.Plain, err = LoadPlain(path)
 	return d, err

@@ -39,7 +39,7 @@ func floatMeasurement(r map[string]string, root string) (*fit.Measurement, strin
 		return nil, "no latency, or no clock to make cycles of it"
 	}
 	n := floatNetwork(r)
-	if n == nil && strings.HasPrefix(r["model_file"], "models/") && strings.HasSuffix(r["model_file"], ".tflite") {
+	if n == nil && strings.HasPrefix(r["model_file"], "models/") && (strings.HasSuffix(r["model_file"], ".tflite") || strings.HasSuffix(r["model_file"], ".yaml")) {
 		n = open(filepath.Join(root, r["model_file"]), c.Kernels{Family: "tflm-reference"})
 	}
 	if n == nil {

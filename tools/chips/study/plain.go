@@ -223,6 +223,9 @@ func centre(costs []plainCost, term int, keep func(plainCost) bool) (float64, bo
 	return stats.Median(means), true
 }
 
+// few is the number of operators below which their spread says little of the rest.
+const few = 8
+
 // plainHalf predicts each operator on each core from other operators on other
 // cores.
 func plainHalf(costs []plainCost, term int, keep func(plainCost) bool) float64 {

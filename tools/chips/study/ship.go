@@ -63,7 +63,7 @@ func NewStudy(d *Data, s fit.Settings) *Study {
 	for _, c := range chips() {
 		units[c.core] = c.Core.FPU == "single" || c.Core.FPU == "double"
 	}
-	return &Study{ms, d.Plain, train(ms, s), MakeBands(ms, s), LeaveNetworksOut(ms, s), units}
+	return &Study{ms, d.Plain, train(ms, s), MakeBands(ms, s), LeaveOuts[0].Residuals(ms, s), units}
 }
 
 // Targets makes all shipped targets of this package.

@@ -10,17 +10,6 @@ import (
 	"github.com/opmeter/opmeter/internal/estimate/fit"
 )
 
-// networks of the whole-model measurements, in order.
-func networks(ms []*fit.Measurement) []string {
-	seen := map[string]bool{}
-	for _, m := range ms {
-		if !m.Layer {
-			seen[networkOf(m.Model)] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(seen))
-}
-
 // withoutNetwork splits measurements into those of other networks, layers included, and
 // the whole models of the network.
 func withoutNetwork(ms []*fit.Measurement, network string) (rest, held []*fit.Measurement) {
@@ -33,17 +22,6 @@ func withoutNetwork(ms []*fit.Measurement, network string) (rest, held []*fit.Me
 		}
 	}
 	return rest, held
-}
-
-// LeaveNetworksOut predicts every whole-model measurement from those of other networks,
-// of the same source among them: what a user with a new network on a known board meets.
-func LeaveNetworksOut(ms []*fit.Measurement, s fit.Settings) []*fit.Residual {
-	var out []*fit.Residual
-	for _, n := range networks(ms) {
-		rest, held := withoutNetwork(ms, n)
-		out = append(out, foretell(rest, held, s)...)
-	}
-	return out
 }
 
 // leaveGroupsOut predicts whole-model measurements as if their chip had never been
@@ -115,14 +93,18 @@ func predict(f *Fit, ms []*fit.Measurement) []*fit.Residual {
 	return out
 }
 
-// LeaveSourcesOut predicts every whole-model measurement from the other sources.
-func LeaveSourcesOut(ms []*fit.Measurement, s fit.Settings) []*fit.Residual {
-	var out []*fit.Residual
-	for _, src := range fit.Sources(ms) {
-		rest, held := without(ms, src, false)
-		out = append(out, foretell(rest, held, s)...)
+// withoutChip splits measurements into those of other chips, and the whole models of the
+// chip. Layers of the chip are in neither.
+func withoutChip(ms []*fit.Measurement, chip string) (rest, held []*fit.Measurement) {
+	for _, m := range ms {
+		switch {
+		case m.Chip != chip:
+			rest = append(rest, m)
+		case !m.Layer:
+			held = append(held, m)
+		}
 	}
-	return out
+	return rest, held
 }
 
 // foretell predicts measurements from others. Families of kernels are fitted apart, so
@@ -189,22 +171,52 @@ func (b *Bands) State(rs []*fit.Residual) []*Held {
 	return out
 }
 
-// NestedNetworks leaves one network out at a time and states bands from the other
-// networks alone, so that neither coefficients nor bands know the measurement.
-func NestedNetworks(ms []*fit.Measurement, s fit.Settings) []*Held {
-	var out []*Held
-	for _, n := range networks(ms) {
-		rest, held := withoutNetwork(ms, n)
-		out = append(out, MakeBands(of(rest, families(held)...), s).State(foretell(rest, held, s))...)
+// LeaveOut names what is left out at a time, with the way to predict it from the rest.
+type LeaveOut struct {
+	// Name in the singular: network, board or source.
+	Name string
+	of   func(*fit.Measurement) string
+	// split separates the measurements that are left from those that are predicted.
+	split func(ms []*fit.Measurement, name string) (rest, held []*fit.Measurement)
+}
+
+// LeaveOuts lists what users meet: a new network on a known board, an unfamiliar board, and
+// another publication.
+var LeaveOuts = []LeaveOut{
+	{"network", func(m *fit.Measurement) string { return networkOf(m.Model) }, withoutNetwork},
+	{"board", func(m *fit.Measurement) string { return m.Chip }, withoutChip},
+	{"source", func(m *fit.Measurement) string { return m.Source }, func(ms []*fit.Measurement, source string) (rest, held []*fit.Measurement) {
+		return without(ms, source, false)
+	}},
+}
+
+// names lists what is left out of whole-model measurements, in order.
+func (l *LeaveOut) names(ms []*fit.Measurement) []string {
+	seen := map[string]bool{}
+	for _, m := range ms {
+		if !m.Layer {
+			seen[l.of(m)] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
+
+// Residuals predicts every whole-model measurement from those that are left.
+func (l *LeaveOut) Residuals(ms []*fit.Measurement, s fit.Settings) []*fit.Residual {
+	var out []*fit.Residual
+	for _, name := range l.names(ms) {
+		rest, held := l.split(ms, name)
+		out = append(out, foretell(rest, held, s)...)
 	}
 	return out
 }
 
-// NestedSources is [NestedNetworks] with one source left out at a time.
-func NestedSources(ms []*fit.Measurement, s fit.Settings) []*Held {
+// Nested is [LeaveOut.Residuals] with bands that are made from what is left, too, so that
+// neither coefficients nor bands know the measurement.
+func (l *LeaveOut) Nested(ms []*fit.Measurement, s fit.Settings) []*Held {
 	var out []*Held
-	for _, src := range fit.Sources(ms) {
-		rest, held := without(ms, src, false)
+	for _, name := range l.names(ms) {
+		rest, held := l.split(ms, name)
 		out = append(out, MakeBands(of(rest, families(held)...), s).State(foretell(rest, held, s))...)
 	}
 	return out
