@@ -10,14 +10,22 @@ import (
 // MaxRuns limits the runs of a file.
 const MaxRuns = 1000
 
-// Apart numbers the runs of one file and says that nothing was added up. undecided says that some
-// of them may be inferences of one run: the file does not tell, see [record.Undecided].
+// Apart numbers the runs of one file that have the same name, and says that nothing was added up.
+// undecided says that some of them may be inferences of one run: the file does not tell, see
+// [record.Undecided].
 func Apart(ds []*Draft, undecided bool) {
 	if len(ds) < 2 {
 		return
 	}
+	of, number := map[string]int{}, map[string]int{}
+	for _, d := range ds {
+		of[d.P.Model.Name]++
+	}
 	for i, d := range ds {
-		d.P.Model.Name = Text(d.P.Model.Name + " " + strconv.Itoa(i+1))
+		if name := d.P.Model.Name; of[name] > 1 {
+			number[name]++
+			d.P.Model.Name = Text(name + " " + strconv.Itoa(number[name]))
+		}
 		if undecided {
 			d.Found("record.runs", profile.Warning, "This is block %d of %d in the file. The file does not say whether the blocks are inferences of one run or different runs, so each is a profile and nothing is added up.", i+1, len(ds))
 			continue

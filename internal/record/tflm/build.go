@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 	"path"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
@@ -34,30 +34,28 @@ func (l *log) draft(name string) *draft.Draft {
 }
 
 // runs makes the runs. Groups of one model with equal operators and without a benchmark's heading
-// between are inferences of one run. clock is in hertz, 0 if unknown; lost counts skipped events.
-func (l *log) runs(name string, clock float64, lost int64) (out []*runlog.Run) {
+// between are inferences of one run. clock is in hertz, 0 if unknown.
+func (l *log) runs(name string, clock float64) (out []*draft.Draft) {
 	var parts [][]*group
+	l.wholes()
 	for _, g := range l.groups {
 		if len(g.events) == 0 && g.round == nil {
 			continue
 		}
-		if n := len(parts); n > 0 && g.round == nil && g.title == "" && sameTags(parts[n-1][len(parts[n-1])-1], g) {
+		if n := len(parts); n > 0 && g.round == nil && g.title == "" && len(g.setup) == 0 && sameTags(parts[n-1][len(parts[n-1])-1], g) {
 			parts[n-1] = append(parts[n-1], g)
 		} else {
 			parts = append(parts, []*group{g})
 		}
 	}
-	const most = 1000
 	used := map[*sums]bool{}
-	for i, part := range parts[:min(len(parts), most)] {
+	for i, part := range parts[:min(len(parts), draft.MaxRuns)] {
 		d := l.draft(name)
-		if len(parts) > 1 {
-			d.P.Model.Name = draft.Text(d.P.Model.Name + " " + strconv.Itoa(i+1))
-		}
-		d.Dropped.Add(fmt.Sprintf("more than %d events", maxEvents), lost)
-		d.Dropped.Add(fmt.Sprintf("more than %d runs", most), int64(max(0, len(parts)-most)))
 		d.P.Model.Description = draft.Text(part[0].title)
 		inferences(d, part, clock)
+		for _, e := range part[0].setup {
+			initialisation(d, e, clock)
+		}
 		l.join(d)
 		for _, t := range l.tables {
 			if !used[t] && (i+1 == len(parts) || t.order < parts[i+1][0].order) {
@@ -65,8 +63,9 @@ func (l *log) runs(name string, clock float64, lost int64) (out []*runlog.Run) {
 				t.compare(d, clock)
 			}
 		}
-		out = append(out, d.Run())
+		out = append(out, d)
 	}
+	draft.Beyond(out, int64(max(0, len(parts)-draft.MaxRuns)))
 	if len(parts) > 0 {
 		return out
 	}
@@ -74,13 +73,60 @@ func (l *log) runs(name string, clock float64, lost int64) (out []*runlog.Run) {
 		if len(t.rows) > 0 {
 			d := l.draft(name)
 			t.layers(d, clock)
-			out = append(out, d.Run())
+			out = append(out, d)
 		}
 	}
 	if len(out) == 0 && len(l.model.arena) > 0 {
-		out = append(out, l.draft(name).Run())
+		out = append(out, l.draft(name))
 	}
 	return out
+}
+
+// wholeTag is a name that programs give to the time of a whole inference, or of its preparation.
+var wholeTag = regexp.MustCompile(`(?i)(init|setup|load|alloc|invoke|inference|total|run|iteration|predict|benchmark)`)
+
+// isWhole reports whether an event is not of an operator, judging by its name.
+func isWhole(e *Event) bool {
+	t := opTag.FindString(e.Tag)
+	return t != e.Tag && wholeTag.MatchString(e.Tag)
+}
+
+// wholes separates the events of whole inferences and of their preparation from those of
+// operators: by their names, by standing alone, and by taking at least as long as the rest.
+func (l *log) wholes() {
+	operators := slices.ContainsFunc(l.groups, func(g *group) bool {
+		return slices.ContainsFunc(g.events, func(e Event) bool { return opTag.FindString(e.Tag) == e.Tag })
+	})
+	var setup []Event
+	for _, g := range l.groups {
+		if operators && g.round == nil && len(g.events) > 0 && !slices.ContainsFunc(g.events, func(e Event) bool { return !isWhole(&e) }) {
+			setup, g.events = append(setup, g.events...), nil
+			continue
+		}
+		if g.round == nil && len(g.events) > 1 {
+			i := slices.IndexFunc(g.events, func(e Event) bool { return isWhole(&e) })
+			if i >= 0 && g.events[i].Ticks >= ticksIn(g.events)-g.events[i].Ticks {
+				e := g.events[i]
+				g.round, g.n = &e, 1
+				g.events = slices.Delete(g.events, i, i+1)
+			}
+		}
+		if len(g.events) > 0 || g.round != nil {
+			g.setup, setup = setup, nil
+		}
+	}
+}
+
+// initialisation sets the figures of an event before the inferences.
+func initialisation(d *draft.Draft, e Event, clock float64) {
+	if e.Ticks < 0 {
+		return
+	}
+	key := "init_" + runlog.Key(e.Tag)
+	d.Total(profile.Quantity{Key: key + "_ticks", Unit: "cycles", Name: "Initialisation: " + e.Tag + ", ticks", Group: "Time"}, float64(e.Ticks))
+	if clock > 0 {
+		d.Total(profile.Quantity{Key: key + "_s", Unit: "s", Name: "Initialisation: " + e.Tag, Group: "Time"}, float64(e.Ticks)/clock)
+	}
 }
 
 func sameTags(a, b *group) bool {
@@ -144,6 +190,11 @@ func inferences(d *draft.Draft, gs []*group, clock float64) {
 		whole(d, g, clock)
 	}
 	runs := len(es) / max(n, 1)
+	if !repair(d, es, clock) {
+		for i := range es {
+			es[i].MS = -1 // times of the others would be shown as the whole
+		}
+	}
 	for i := range n {
 		k := d.Add(profile.Layer{Name: es[i].Tag, Op: es[i].Tag}, runlog.Hint{})
 		if k < 0 {
@@ -152,6 +203,9 @@ func inferences(d *draft.Draft, gs []*group, clock float64) {
 		ts, ms := make([]float64, 0, runs), make([]float64, 0, runs)
 		for r := range runs {
 			e := es[r*n+i]
+			if e.Ticks < 0 {
+				continue
+			}
 			ts = append(ts, float64(e.Ticks))
 			if e.MS > 0 {
 				ms = append(ms, float64(e.MS)/1e3)
@@ -165,7 +219,9 @@ func inferences(d *draft.Draft, gs []*group, clock float64) {
 		if clock > 0 && g.round == nil {
 			var walls []float64
 			for part := range slices.Chunk(es, n) {
-				walls = append(walls, float64(ticksIn(part))/clock)
+				if known(part) {
+					walls = append(walls, float64(ticksIn(part))/clock)
+				}
 			}
 			d.P.Totals.Latency, d.P.Totals.LatencySamples = draft.Samples(walls, "sum of the operators")
 		}
@@ -175,9 +231,51 @@ func inferences(d *draft.Draft, gs []*group, clock float64) {
 
 func ticksIn(es []Event) (sum int64) {
 	for _, e := range es {
-		sum += e.Ticks
+		sum += max(0, e.Ticks)
 	}
 	return sum
+}
+
+// known reports whether the ticks of all events are known.
+func known(es []Event) bool {
+	return !slices.ContainsFunc(es, func(e Event) bool { return e.Ticks < 0 })
+}
+
+// repair gives events whose count was printed as negative their milliseconds: the printed ones are
+// those of the negative count, by the same clock. It reports whether all such times are known.
+func repair(d *draft.Draft, es []Event, clock float64) bool {
+	unknown, wraps := int64(0), 0
+	for _, e := range es {
+		if e.Ticks < 0 {
+			unknown++
+		}
+		if e.wrapped {
+			wraps++
+		}
+	}
+	d.Dropped.Add("counts of ticks that cannot be read", unknown)
+	if unknown > 0 {
+		d.Found("tflm.unread", profile.Warning, "%d counts of ticks cannot be read: they are negative beyond 32 bits or larger than 53 bits. Their operators have no figure, and sums lack them.", unknown)
+	}
+	if wraps == 0 {
+		return true
+	}
+	lo, hi := bounds(es)
+	exact := lo > 0 && hi-lo <= hi/100
+	for i := range es {
+		if e := &es[i]; e.wrapped && exact {
+			e.MS = int64(math.Round(float64(e.Ticks) * 1e3 / Roundest(lo, hi)))
+		}
+	}
+	text := "There are no times, since the clock is not known: give it with --clock."
+	switch {
+	case clock > 0:
+		text = "Times are by the clock that was given."
+	case exact:
+		text = "Their times are by the clock that the printed milliseconds imply."
+	}
+	d.Found("tflm.wrapped", profile.Warning, "Counts of ticks that are negative: %d. The profiler counts 32 bits and prints them as signed, so 2^32 was added. %s", wraps, text)
+	return exact
 }
 
 // set sets ticks and time of a layer over the inferences.
@@ -193,7 +291,7 @@ func set(d *draft.Draft, k int, ts, ms []float64, clock float64) {
 			ts[i] /= clock
 		}
 		y.Latency, y.Samples = draft.Figure(ts, byClock)
-	} else if len(ms) == len(ts) {
+	} else if len(ms) == len(ts) && len(ms) > 0 {
 		y.Latency, _ = draft.Samples(ms, byPrinted)
 	}
 }
@@ -203,6 +301,9 @@ func whole(d *draft.Draft, g *group, clock float64) {
 	n := float64(g.n)
 	d.P.Settings.Runs = &g.n
 	d.Note("benchmark", g.round.Tag)
+	if g.round.Ticks < 0 {
+		return
+	}
 	perRun := float64(g.round.Ticks) / n
 	d.Total(profile.Quantity{Key: "benchmark_ticks", Unit: "cycles", Name: "Ticks of an inference", Group: "Time", Better: -1}, perRun)
 	m := &profile.Metric{}
@@ -218,6 +319,26 @@ func whole(d *draft.Draft, g *group, clock float64) {
 	d.P.Totals.Latency = draft.Metric(m)
 }
 
+// bounds returns the clocks between which the printed milliseconds put it. They are the ticks
+// divided by it and truncated.
+func bounds(es []Event) (lo, hi float64) {
+	hi = math.Inf(1)
+	for _, e := range es {
+		count, ms := e.Ticks, e.MS
+		if e.wrapped {
+			count, ms = 1<<32-e.Ticks, e.signedMS
+		}
+		if ms < 0 || count <= 0 {
+			continue
+		}
+		lo = max(lo, float64(count)*1e3/float64(ms+1))
+		if ms > 0 {
+			hi = min(hi, float64(count)*1e3/float64(ms))
+		}
+	}
+	return lo, hi
+}
+
 // hertz reports the clock. Printed milliseconds are the ticks divided by it and truncated, so that
 // each line bounds it.
 func hertz(d *draft.Draft, es []Event, gs []*group, clock float64) {
@@ -226,18 +347,8 @@ func hertz(d *draft.Draft, es []Event, gs []*group, clock float64) {
 			es = append(es, *g.round)
 		}
 	}
-	lo, hi := 0.0, math.Inf(1)
-	nonzero := false
-	for _, e := range es {
-		nonzero = nonzero || e.Ticks > 0
-		if e.MS < 0 || e.Ticks <= 0 {
-			continue
-		}
-		lo = max(lo, float64(e.Ticks)*1e3/float64(e.MS+1))
-		if e.MS > 0 {
-			hi = min(hi, float64(e.Ticks)*1e3/float64(e.MS))
-		}
-	}
+	lo, hi := bounds(es)
+	nonzero := slices.ContainsFunc(es, func(e Event) bool { return e.Ticks != 0 })
 	bounded := lo > 0 && !math.IsInf(hi, 1) && lo < hi
 	switch {
 	case !nonzero && len(es) > 0:
@@ -307,12 +418,13 @@ func (t *sums) compare(d *draft.Draft, clock float64) {
 	}
 	var differ []string
 	for _, r := range t.rows {
+		if r.Ticks < 0 {
+			d.Dropped.Add("counts of ticks that cannot be read", 1)
+			continue
+		}
 		sum, ran := have[r.Tag]
 		if !ran {
-			d.Total(profile.Quantity{Key: "init_" + runlog.Key(r.Tag) + "_ticks", Unit: "cycles", Name: "Initialisation: " + r.Tag + ", ticks", Group: "Time"}, float64(r.Ticks))
-			if clock > 0 {
-				d.Total(profile.Quantity{Key: "init_" + runlog.Key(r.Tag) + "_s", Unit: "s", Name: "Initialisation: " + r.Tag, Group: "Time"}, float64(r.Ticks)/clock)
-			}
+			initialisation(d, r, clock)
 			continue
 		}
 		d.Total(profile.Quantity{Key: "tag_" + runlog.Key(r.Tag) + "_ticks", Unit: "cycles", Name: "Sum of " + r.Tag + " as recorded, ticks", Group: "Time"}, float64(r.Ticks))
@@ -328,11 +440,15 @@ func (t *sums) compare(d *draft.Draft, clock float64) {
 // layers makes layers of a table of sums if a file has no events.
 func (t *sums) layers(d *draft.Draft, clock float64) {
 	for _, r := range t.rows {
-		if k := d.Add(profile.Layer{Name: r.Tag, Op: r.Tag}, runlog.Hint{}); k >= 0 {
+		k := d.Add(profile.Layer{Name: r.Tag, Op: r.Tag}, runlog.Hint{})
+		switch {
+		case r.Ticks < 0:
+			d.Dropped.Add("counts of ticks that cannot be read", 1)
+		case k >= 0:
 			set(d, k, []float64{float64(r.Ticks)}, nil, clock)
 		}
 	}
-	if t.has {
+	if t.has && t.total >= 0 {
 		d.Total(profile.Quantity{Key: "recorded_ticks", Unit: "cycles", Name: "Ticks as recorded", Group: "Time"}, float64(t.total))
 		if sum := ticksIn(t.rows); sum != t.total && (sum-t.total)%(1<<32) != 0 {
 			d.Found("tflm.sums", profile.Info, "The table says %d ticks in all; its rows add up to %d.", t.total, sum)

@@ -11,9 +11,12 @@ import (
 // Event is the call of an operator, or of something else that was timed.
 type Event struct {
 	Tag   string
-	Ticks int64
+	Ticks int64 // [Unknown] if the count cannot be read
 	MS    int64 // milliseconds as printed, truncated to integers, -1 if absent
 	Row   int64 // number of the row in a table of events, -1 for a line of the log
+
+	wrapped  bool  // the count was printed as negative
+	signedMS int64 // milliseconds of the negative count without its sign, -1 if absent
 }
 
 // Hooks receive the output of a console as it comes.

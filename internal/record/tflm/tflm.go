@@ -8,6 +8,7 @@ package tflm
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"regexp"
 	"strconv"
@@ -34,11 +35,14 @@ func Format() *record.Format {
 var (
 	tookLine = regexp.MustCompile(`^(.*\S) took (-?\d+) ticks(?: \((-?\d+) ms\))?\.?\s*$`)
 	opTag    = regexp.MustCompile(`(?:^|\s)([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|[A-Z]{2,}[A-Z0-9]*)$`)
-	rounds   = regexp.MustCompile(`Iterations\((\d+)\)$`)
+	// rounds is the name of a number of inferences, such as KeywordRunNIterations(10).
+	rounds   = regexp.MustCompile(`(?:^|\s)[A-Za-z_]\w*\((\d+)\)$`)
 	eventRow = regexp.MustCompile(`^(\d+),(.+),(-?\d+)$`)
 	tagRow   = regexp.MustCompile(`^(.+), (-?\d+)$`)
 	totalRow = regexp.MustCompile(`^"?total number of ticks"?, (-?\d+)$`)
 	modelOp  = regexp.MustCompile(`^Op#(\d+) (\S+?)\((.*)\) -> *\[(.*)\]$`)
+	// heading is a title of a document.
+	heading  = regexp.MustCompile(`^#{1,6} (\S.*)$`)
 	oldArena = regexp.MustCompile(`\[RecordingMicroAllocator\] Arena allocation (total|head|tail) (\d+) bytes`)
 )
 
@@ -63,10 +67,11 @@ func match(f *record.File) record.Sure {
 // group is a sequence of events without other text between.
 type group struct {
 	events []Event
-	round  *Event // all inferences, as a benchmark prints it before their operators
-	n      int64  // number of inferences of round
-	title  string // text before
-	order  int    // among groups and tables
+	round  *Event  // all inferences, as a benchmark prints it before their operators
+	n      int64   // number of inferences of round
+	setup  []Event // of what was timed before, and is no inference
+	title  string  // text before
+	order  int     // among groups and tables
 }
 
 // sums is a table of ticks by tag.
@@ -119,12 +124,15 @@ type reader struct {
 	wrap   string // begin of a line of the model's analysis that a console wrapped
 	events int
 	lost   int64
+	done   []log  // of the models before
 	live   *Hooks // receives events as they come; nil to keep them
 }
 
-func newReader(live *Hooks) reader {
-	return reader{live: live, log: log{model: model{tensors: map[int64]tensorInfo{}, arena: map[string]int64{}}}}
+func newLog() log {
+	return log{model: model{tensors: map[int64]tensorInfo{}, arena: map[string]int64{}}}
 }
+
+func newReader(live *Hooks) reader { return reader{live: live, log: newLog()} }
 
 func readFile(_ context.Context, in *record.Input, f *record.File) ([]*runlog.Run, error) {
 	p := newReader(nil)
@@ -145,7 +153,19 @@ func readFile(_ context.Context, in *record.Input, f *record.File) ([]*runlog.Ru
 	if table != nil {
 		return draft.NotEmpty(table.runs(), err)
 	}
-	return draft.NotEmpty(p.log.runs(draft.Stem(f), in.Clocks[""], p.lost), err)
+	var ds []*draft.Draft
+	for _, l := range append(p.done, p.log) {
+		ds = append(ds, l.runs(draft.Stem(f), in.Clocks[""])...)
+	}
+	if len(ds) > 0 {
+		ds[0].Dropped.Add(fmt.Sprintf("more than %d events", maxEvents), p.lost)
+	}
+	draft.Apart(ds, false)
+	var runs []*runlog.Run
+	for _, d := range ds {
+		runs = append(runs, d.Run())
+	}
+	return draft.NotEmpty(runs, err)
 }
 
 func (p *reader) line(l string) {
@@ -167,7 +187,7 @@ func (p *reader) line(l string) {
 			if m[1] == "0" {
 				p.cut() // the counter begins again
 			}
-			p.event(Event{strings.TrimSpace(m[2]), ticksOf(m[3]), -1, number(m[1])})
+			p.event(Event{Tag: strings.TrimSpace(m[2]), Ticks: ticksOf(m[3]), MS: -1, Row: number(m[1]), wrapped: wrapped(m[3]), signedMS: -1})
 			return
 		}
 	}
@@ -181,7 +201,7 @@ func (p *reader) line(l string) {
 			return
 		}
 		if m := tagRow.FindStringSubmatch(l); m != nil && len(p.t.rows) < maxEvents/10 {
-			p.t.rows = append(p.t.rows, Event{m[1], ticksOf(m[2]), -1, -1})
+			p.t.rows = append(p.t.rows, Event{Tag: m[1], Ticks: ticksOf(m[2]), MS: -1, Row: -1})
 			return
 		}
 	}
@@ -214,7 +234,10 @@ func (p *reader) cut() {
 // took reads a line of the profiler.
 func (p *reader) took(m []string) {
 	p.csv, p.t = false, nil
-	e := Event{m[1], ticksOf(m[2]), number(m[3]), -1}
+	e := Event{Tag: m[1], Ticks: ticksOf(m[2]), MS: number(m[3]), Row: -1}
+	if wrapped(m[2]) && e.MS <= 0 {
+		e.wrapped, e.signedMS, e.MS = true, number(strings.TrimPrefix(m[3], "-")), -1
+	}
 	n := rounds.FindStringSubmatch(m[1])
 	switch {
 	case n != nil && p.live != nil:
@@ -259,17 +282,24 @@ func (p *reader) event(e Event) {
 	p.g.events = append(p.g.events, e)
 }
 
-// ticksOf parses ticks of 32 bits, which are printed as signed.
+// Unknown stands for a count of ticks that cannot be read.
+const Unknown = -1
+
+// ticksOf parses ticks, [Unknown] for what no counter of 53 bits holds. The profiler counts 32
+// bits; a count that is printed as signed and negative is repaired.
 func ticksOf(s string) int64 {
 	v, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || v >= 1<<53 || v < math.MinInt32 {
-		return 0
+		return Unknown
 	}
 	if v < 0 {
 		v += 1 << 32
 	}
 	return v
 }
+
+// wrapped reports whether [ticksOf] repairs a count.
+func wrapped(s string) bool { return strings.HasPrefix(s, "-") && ticksOf(s) >= 0 }
 
 // number parses an integer from 0, -1 for other text.
 func number(s string) int64 {
@@ -296,6 +326,15 @@ func (p *reader) other(l string) {
 		} else if len(l) < 4000 {
 			p.wrap = l
 		}
+	case heading.MatchString(l):
+		p.cut()
+		p.title = heading.FindStringSubmatch(l)[1]
+	case modelTitle.MatchString(l):
+		if p.log.size() > 0 && p.live == nil && len(p.done) < draft.MaxRuns {
+			p.cut()
+			p.done, p.log = append(p.done, p.log), newLog()
+		}
+		p.log.model.path = modelTitle.FindStringSubmatch(l)[1]
 	case modelLines.Apply(&p.log, l):
 	case titled:
 		if p.g != nil && len(p.g.events) > 0 {
@@ -304,6 +343,9 @@ func (p *reader) other(l string) {
 		p.title = title
 	}
 }
+
+// modelTitle begins the analysis of a model.
+var modelTitle = regexp.MustCompile(`^=== (\S.*) ===$`)
 
 // modelLines are lines about model, target and memory.
 var modelLines = textscan.Rules[*log]{
@@ -316,7 +358,6 @@ var modelLines = textscan.Rules[*log]{
 			l.model.tensors[id] = t
 		}
 	}),
-	textscan.On(`^=== (\S.*) ===$`, func(l *log, m []string) { l.model.path = m[1] }),
 	textscan.On(`^Model size:\s+(\d+) bytes`, func(l *log, m []string) { l.model.bytes = max(0, number(m[1])) }),
 	textscan.On(`^(Total|NonPersistent|Persistent) \|\s*(\d+) \|`, func(l *log, m []string) { l.model.arena[m[1]] = number(m[2]) }),
 	textscan.On(oldArena.String(), func(l *log, m []string) {

@@ -186,6 +186,70 @@ func TestTraps(t *testing.T) {
 	}
 }
 
+// TestWholes separates the times of inferences and of their preparation from those of operators.
+func TestWholes(t *testing.T) {
+	t.Parallel()
+	ops := "QUANTIZE took 3753 ticks (3 ms).\nSVDF took 37998 ticks (37 ms).\nethos-u took 100 ticks (0 ms).\n"
+	ps := read(t, "InitializeKeywordRunner took 152689 ticks (152 ms).\n\nKeywordRunNIerations(1) took 152628 ticks (152 ms)\n"+ops+"\nKeywordRunNIerations(2) took 304000 ticks (304 ms)\n"+ops+ops, 1e6)
+	if len(ps) != 2 {
+		t.Fatalf("%d runs", len(ps))
+	}
+	for i, want := range []float64{0.152628, 0.152} {
+		p := ps[i]
+		if v, _ := p.Totals.Latency.Best(); v != want || len(p.Layers) != 3 || p.Layers[2].Op != "ethos-u" {
+			t.Errorf("run %d: %g s, %d layers", i, v, len(p.Layers))
+		}
+	}
+	if v, _ := ps[0].Totals.Value("init_initializekeywordrunner_s"); v != 0.152689 {
+		t.Errorf("preparation %g", v)
+	}
+	p := read(t, "CONV_2D took 70 ticks (0 ms).\nSOFTMAX took 10 ticks (0 ms).\nModel invoke took 85 ticks (0 ms).\n", 1e3)[0]
+	if v, _ := p.Totals.Latency.Best(); v != 85e-3 || len(p.Layers) != 2 {
+		t.Errorf("%g s, %d layers", v, len(p.Layers))
+	}
+	// An operator of an accelerator takes most of the time and is none of these.
+	p = read(t, "CONV_2D took 70 ticks (0 ms).\nethos-u took 1000 ticks (0 ms).\n", 1e3)[0]
+	if len(p.Layers) != 2 || total(p, "ticks") != 1070 {
+		t.Errorf("%d layers", len(p.Layers))
+	}
+	// Each model of a log has its own analysis.
+	ps = read(t, "=== a.tflite ===\nCONV_2D took 70 ticks (0 ms).\n=== b.tflite ===\nCONV_2D took 80 ticks (0 ms).\n", 1e3)
+	if len(ps) != 2 || ps[0].Model.Name != "a" || ps[1].Model.Name != "b" || total(ps[1], "ticks") != 80 {
+		t.Errorf("%d runs of two models", len(ps))
+	}
+	if ps = read(t, "## -O2\nCONV_2D took 70 ticks (0 ms).\nADD took 1 ticks (0 ms).\n## -Os\nCONV_2D took 80 ticks (0 ms).\nADD took 1 ticks (0 ms).\n", 1e3); len(ps) != 2 || ps[1].Model.Description != "-Os" || !records.Found(ps[0], "record.runs") {
+		t.Errorf("%d runs of two builds", len(ps))
+	}
+}
+
+// TestWraps: counts of 32 bits that are printed as negative, and counts that no counter has.
+func TestWraps(t *testing.T) {
+	t.Parallel()
+	text := "CONV_2D took -1742123456 ticks (-17421 ms).\nDEPTHWISE_CONV_2D took 1200000 ticks (12 ms).\nSOFTMAX took 2000 ticks (0 ms).\n"
+	p := read(t, text, 0)[0]
+	if v := total(p, "latency_s"); math.Abs(v-25.54) > 1e-9 || total(p, "ticks") != 2552843840+1202000 || !records.Found(p, "tflm.wrapped") {
+		t.Errorf("%g s: %+v", v, p.Findings)
+	}
+	if v := total(read(t, text, 1e8)[0], "latency_s"); math.Abs(v-25.5404584) > 1e-9 {
+		t.Errorf("%g s by the clock", v)
+	}
+	// No clock is implied: no operator has a time, or their sum would be shown as the whole.
+	p = read(t, "CONV_2D took -5 ticks (0 ms).\nDEPTHWISE_CONV_2D took 1200000 ticks (12 ms).\n", 0)[0]
+	if p.Totals.Latency != nil || total(p, "latency_s") != 0 || total(p, "ticks") != 4294967291+1200000 {
+		t.Errorf("%+v", p.Totals.Latency)
+	}
+	for _, bad := range []string{"18446744073709551616", "-9000000000"} {
+		p = read(t, "CONV_2D took "+bad+" ticks (1 ms).\nSOFTMAX took 2000 ticks (2 ms).\n", 1e6)[0]
+		if _, ok := p.Layers[0].Value("ticks"); ok || len(p.Incomplete) != 1 || !records.Found(p, "tflm.unread") {
+			t.Errorf("%s: %+v", bad, p.Layers[0])
+		}
+	}
+	p = read(t, "\"Event\",\"Tag\",\"Ticks\"\n0,CONV_2D,-5\n1,SOFTMAX,99999999999999999999\n", 1e6)[0]
+	if len(p.Layers) != 2 || total(p, "ticks") != 4294967291 || len(p.Incomplete) != 1 || !records.Found(p, "tflm.wrapped") {
+		t.Errorf("%+v", p.Incomplete)
+	}
+}
+
 func FuzzTFLM(f *testing.F) {
 	f.Add([]byte("A_B took 1 ticks (0 ms).\nC_D took -2 ticks (0 ms).\n\"Unique Tag\",\"Total ticks across all events with that tag.\"\nA_B, 5\n\"total number of ticks\", 5\n"))
 	f.Add([]byte("\"Event\",\"Tag\",\"Ticks\"\n0,CONV_2D,5\n1,SOFTMAX,6\n"))
