@@ -58,11 +58,11 @@ var bodies = map[string]bool{"WHILE": true, "IF": true, "CALL": true, "CALL_ONCE
 // "ld" for the number.
 var nodeName = regexp.MustCompile(`^(.*?)(?:[:/](\d+|ld|lld|zu|d))?$`)
 
-// build makes the run, nil if it has no content.
-func (l *log) build(name string) *runlog.Run {
+// build makes the draft of the run, nil if it has no content.
+func (l *log) build(name string) *draft.Draft {
 	d := draft.New("tflite-benchmark", name, "TensorFlow Lite")
 	d.P.Model.Path = l.graph
-	d.Dropped.Add("rows that are not row of their table", l.broken)
+	d.Dropped.Add("rows that do not have the columns of their table", l.broken)
 	for _, p := range l.params {
 		l.param(d, p[0], p[1])
 	}
@@ -74,7 +74,7 @@ func (l *log) build(name string) *runlog.Run {
 	if d.Empty() && d.P.Phases == nil {
 		return nil
 	}
-	return d.Run()
+	return d
 }
 
 // param keeps a parameter of the tool.

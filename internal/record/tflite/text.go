@@ -3,7 +3,6 @@ package tflite
 import (
 	"path"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
@@ -26,11 +25,8 @@ var (
 	bracketed   = regexp.MustCompile(`\[[^\]]+\]`)
 )
 
-// Limits of a file: its runs, and the rows of all tables.
-const (
-	maxLogs = 2000
-	maxRows = 1_000_000
-)
+// maxRows limits the rows of all tables of a file.
+const maxRows = 1_000_000
 
 // stat is a line of figures such as "count=50 first=79449 avg=79732", by name.
 type stat map[string]float64
@@ -94,30 +90,39 @@ type reader struct {
 	csv   bool
 	table *[]row
 	rows  int
+	lost  int64 // runs beyond the limit
 }
 
 func readText(f *record.File) (runs []*runlog.Run, err error) {
 	p := &reader{cur: &log{}}
 	err = f.Lines(func(l string) { p.line(textscan.Strip(l)) })
 	p.flush()
-	for i, l := range p.logs {
+	var ds []*draft.Draft
+	for _, l := range p.logs {
 		name := draft.Stem(f)
 		if l.graph != "" {
 			name = strings.TrimSuffix(path.Base(l.graph), ".tflite")
-		} else if len(p.logs) > 1 {
-			name += " " + strconv.Itoa(i+1)
 		}
-		if run := l.build(name); run != nil {
-			runs = append(runs, run)
+		if d := l.build(name); d != nil {
+			ds = append(ds, d)
 		}
+	}
+	draft.Beyond(ds, p.lost)
+	draft.Apart(ds, false)
+	for _, d := range ds {
+		runs = append(runs, d.Run())
 	}
 	return draft.NotEmpty(runs, err)
 }
 
 // flush ends the current run.
 func (p *reader) flush() {
-	if len(p.logs) < maxLogs && (p.cur.begun() || len(p.cur.init) > 0) {
+	switch {
+	case !p.cur.begun() && len(p.cur.init) == 0:
+	case len(p.logs) < draft.MaxRuns:
 		p.logs = append(p.logs, p.cur)
+	default:
+		p.lost++
 	}
 	p.cur = &log{}
 	p.part(nil)
@@ -127,11 +132,11 @@ func (p *reader) flush() {
 func (p *reader) part(in *[]*block) { p.in, p.at, p.table, p.title = in, nil, nil, "" }
 
 func (p *reader) line(s string) {
-	if p.table != nil && !p.csv && strings.HasPrefix(s, "\t") && !strings.Contains(s, "ode type]") {
-		p.add(s) // most lines of a log
+	trimmed := strings.TrimSpace(s)
+	if p.table != nil && !p.csv && likeRow(trimmed) {
+		p.add(trimmed) // most lines of a log
 		return
 	}
-	trimmed := strings.TrimSpace(s)
 	switch {
 	case p.cur.begun() && (trimmed == "STARTING!" || strings.HasPrefix(trimmed, "Graph: [")):
 		p.flush()
@@ -156,29 +161,33 @@ func (p *reader) line(s string) {
 		if trimmed != "" || p.csv {
 			p.table = nil
 		}
-	default:
-		p.add(s)
+	case p.csv:
+		p.add(trimmed)
 	}
 }
 
-// add adds a row to the current table; another line ends the table.
+// likeRow reports whether a line of text may be a row of a table, of operators or of types.
+func likeRow(s string) bool {
+	return strings.Count(s, "%") >= 2 && !strings.Contains(s, "ode type]")
+}
+
+// add adds a row to the current table.
 func (p *reader) add(s string) {
 	r, ok := p.row(s)
-	if !ok {
-		p.table = nil
-	} else if p.rows++; p.rows <= maxRows {
-		*p.table = append(*p.table, r)
-	} else {
+	if p.rows++; !ok || p.rows > maxRows {
 		p.cur.broken++
+		return
 	}
+	*p.table = append(*p.table, r)
 }
 
 // figures are lines that are not a part of a table.
 var figures = textscan.Rules[*reader]{
 	textscan.On(`^(count=\d.*)$`, func(p *reader, m []string) {
-		if len(p.cur.stats) < 10 {
-			p.cur.stats = append(p.cur.stats, parseStat(m[1]))
+		if p.cur.parts != nil || len(p.cur.stats) == 2 {
+			p.flush() // a run has one line for its warm-up and one for its measured runs
 		}
+		p.cur.stats = append(p.cur.stats, parseStat(m[1]))
 	}),
 	textscan.On(timingsLine.String(), func(p *reader, m []string) {
 		if p.at != nil {
@@ -191,6 +200,9 @@ var figures = textscan.Rules[*reader]{
 		}
 	}),
 	textscan.On(`^.*nference timings in us:.*$`, func(p *reader, m []string) {
+		if p.cur.parts != nil {
+			p.flush()
+		}
 		p.cur.parts = map[string]float64{}
 		for _, m := range partOfLine.FindAllStringSubmatch(m[0], -1) {
 			if v, ok := textscan.Number(m[2]); ok {
@@ -265,9 +277,10 @@ func (p *reader) head(s string) {
 	}
 	p.cols = textscan.NewColumns(names)
 	types := p.cols.At("count") >= 0
-	if p.at == nil || p.at.order != nil && !types && p.title == "Run Order" {
-		if p.at != nil && p.in == &p.cur.run && p.at.timings != nil {
-			p.flush() // another log without headings
+	again := p.at != nil && (p.at.order != nil && !types && p.title == "Run Order" || p.at.types != nil && types)
+	if p.at == nil || again {
+		if again && p.in == &p.cur.run {
+			p.flush() // the same table of another run, in a log without headings
 		}
 		p.at = nil
 		p.open(&block{})
@@ -292,23 +305,20 @@ func (p *reader) row(s string) (r row, ok bool) {
 	if p.csv {
 		fields = strings.SplitN(s, ", ", n)
 	} else {
-		s = strings.TrimRight(s, "\t ")
-		fields = strings.Split(strings.TrimPrefix(s, "\t"), "\t")
-		if len(fields) < n { // a terminal replaced tabs by blanks
-			fields = strings.Fields(s)
+		fields = strings.Split(s, "\t")
+		if len(fields) < n-1 {
+			fields = p.blanks(s) // a terminal or a document replaced tabs by blanks
 		}
 		if len(fields) > n {
 			fields = append(fields[:n-1:n-1], strings.Join(fields[n-1:], " "))
 		}
 	}
 	if len(fields) < n-1 || len(fields) < 4 {
-		p.cur.broken++
 		return r, false
 	}
 	get := func(names ...string) *float64 { return draft.Known(p.cols.Number(fields, names...)) }
 	r.node, r.name = p.cols.Text(fields, "node type"), p.cols.Text(fields, "name")
 	if r.avg, ok = p.cols.Number(fields, "avg ms"); !ok || r.node == "" {
-		p.cur.broken++
 		return r, false
 	}
 	r.start, r.first, r.kB = get("start"), get("first"), get("mem KB")
@@ -316,4 +326,27 @@ func (p *reader) row(s string) (r row, ok bool) {
 	r.called, _ = p.cols.Number(fields, "times called")
 	r.operatorCount, _ = p.cols.Number(fields, "count")
 	return r, true
+}
+
+// blanks splits a row without tabs: the numbers stand between the type and the name of the node,
+// which may have blanks.
+func (p *reader) blanks(s string) []string {
+	words := strings.Fields(s)
+	numbers := len(p.cols.Names()) - 1
+	if p.cols.At("name") >= 0 {
+		numbers--
+	}
+	run := 0
+	for i, w := range words {
+		if _, ok := textscan.Number(w); !ok || i == 0 {
+			run = 0
+			continue
+		}
+		if run++; run == numbers {
+			first := i + 1 - numbers
+			fields := append([]string{strings.Join(words[:first], " ")}, words[first:i+1]...)
+			return append(fields, strings.Join(words[i+1:], " "))
+		}
+	}
+	return words
 }

@@ -44,7 +44,7 @@ func match(f *record.File) record.Sure {
 }
 
 func matchLine(l string) record.Sure {
-	l = textscan.Strip(l)
+	l = strings.TrimSpace(textscan.Strip(l))
 	switch {
 	case nodeHead.MatchString(l), strings.HasPrefix(l, runHeading), strings.HasPrefix(l, initHeading), timingsLine.MatchString(l):
 		return record.Certain

@@ -205,6 +205,69 @@ func TestSeveral(t *testing.T) {
 	}
 }
 
+// TestPrefixes reads a log as other programs and documents show it: the right values are those of
+// the plain log.
+func TestPrefixes(t *testing.T) {
+	t.Parallel()
+	plain := strings.ReplaceAll(delegated, "04-05 12:34:56.789  1234  5678 I tflite  : ", "")
+	want, _ := only(t, plain)
+	prefixed := func(by string) string {
+		return by + strings.ReplaceAll(strings.TrimSuffix(plain, "\n"), "\n", "\n"+by) + "\n"
+	}
+	for name, text := range map[string]string{
+		"logcat": delegated, "tab": prefixed("\t"), "blanks": prefixed("    "), "quoted": prefixed("> "), "list, quoted": prefixed("   > > "),
+		"iOS":        prefixed("2022-09-06 13:15:37.000000+0900 TFLiteBenchmark[54612:4020499] "),
+		"syslog":     prefixed("Sep  6 13:15:37 phone benchmark[54612]: "),
+		"CI":         prefixed("2022-09-06T13:15:37.1234567Z "),
+		"level":      prefixed("\tINFO: "),
+		"tabs gone":  strings.ReplaceAll(plain, "\t", "  "),
+		"two tabs":   prefixed("\t\t"),
+		"serial":     prefixed("13:15:37.123 -> "),
+		"terminated": strings.ReplaceAll(plain, "\n", "\r\n"),
+	} {
+		got, _ := only(t, text)
+		if d := cmp.Diff(want.Layers, got.Layers); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+		if d := cmp.Diff(want.Totals, got.Totals); d != "" || len(got.Incomplete) > 0 {
+			t.Errorf("%s: %s %+v", name, d, got.Incomplete)
+		}
+	}
+}
+
+// TestLostRows: each row that cannot be read counts, and those after it are read.
+func TestLostRows(t *testing.T) {
+	t.Parallel()
+	head := "Operator-wise Profiling Info for Regular Benchmark Runs:\n============================== Run Order ==============================\n" +
+		"\t[node type]\t[first]\t[avg ms]\t[%]\t[cdf%]\t[mem KB]\t[times called]\t[Name]\n"
+	row := func(ms string) string { return "\tADD\t1.0\t" + ms + "\t10%\t10%\t0\t1\t[a]:0\n" }
+	p, r := only(t, head+row("1.5")+row("oops")+row("?")+"W some text between\n"+row("2.5"))
+	if len(p.Layers) != 2 || !near(sum(p), 4e-3) || len(r.Lost) != 1 || *r.Lost[0].Records != 2 {
+		t.Errorf("%d layers, %+v", len(p.Layers), r.Lost)
+	}
+}
+
+// TestRepeated: logs of several runs that follow one another without a heading are not added up.
+func TestRepeated(t *testing.T) {
+	t.Parallel()
+	one := func(us int) string {
+		return fmt.Sprintf("count=5 first=9 curr=9 min=9 max=9 avg=9 std=0\ncount=50 first=%d curr=%d min=%d max=%d avg=%d std=0\nInference timings in us: Init: 1, First inference: 9, Warmup (avg): 9, Inference (avg): %d\n", us, us, us, us, us, us)
+	}
+	table := "\t[node type]\t[first]\t[avg ms]\t[%]\t[cdf%]\t[mem KB]\t[times called]\t[Name]\n\tADD\t1.0\t1.5\t10%\t10%\t0\t1\t[a]:0\n"
+	order := "= Run Order =\n" + table
+	for name, text := range map[string]string{"summaries": one(100) + one(300), "with tables": one(100) + order + "\n" + one(300) + order} {
+		for i, want := range []float64{100e-6, 300e-6} {
+			p, _ := at(t, text, i, 2)
+			if v, _ := p.Totals.Latency.Best(); !near(v, want) || !records.Found(p, "record.runs") {
+				t.Errorf("%s: run %d takes %g s, want %g", name, i, v, want)
+			}
+		}
+	}
+	if p, _ := at(t, order+"\n"+order, 1, 2); !near(sum(p), 1.5e-3) {
+		t.Errorf("tables: %g s", sum(p))
+	}
+}
+
 func msg(fields ...[]byte) (out []byte) {
 	for _, f := range fields {
 		out = append(out, f...)
