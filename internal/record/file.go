@@ -2,7 +2,6 @@ package record
 
 import (
 	"archive/tar"
-	"archive/zip"
 	"bufio"
 	"bytes"
 	"errors"
@@ -286,13 +285,13 @@ func isTar(head []byte) bool { return len(head) >= 262 && string(head[257:262]) 
 
 // zip adds the files of a zip archive.
 func (w *finder) zip(name string) {
-	z, err := zip.OpenReader(name)
+	z, err := newArchive(func() (archiveFile, fs.FileInfo, error) { return infile.Open(name) })
 	if err != nil {
 		w.fault(name, fmt.Errorf("zip: %w", err))
 		return
 	}
-	defer z.Close()
-	for i, e := range z.File {
+	defer z.release()
+	for i, e := range z.dir.File {
 		if e.FileInfo().IsDir() {
 			continue
 		}
@@ -300,24 +299,8 @@ func (w *finder) zip(name string) {
 		if !w.hasSpace(at) {
 			return
 		}
-		w.addFile(at, func() (io.ReadCloser, error) { return openZipped(name, i) }, 1)
+		w.addFile(at, func() (io.ReadCloser, error) { return z.entry(i) }, 1)
 	}
-}
-
-// openZipped opens the i-th file of a zip archive.
-func openZipped(name string, i int) (io.ReadCloser, error) {
-	z, err := zip.OpenReader(name)
-	if err != nil {
-		return nil, err
-	}
-	if i >= len(z.File) {
-		return nil, errors.Join(errors.New("the archive has changed"), z.Close())
-	}
-	r, err := z.File[i].Open()
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("zip: %w", err), z.Close())
-	}
-	return &readCloser{Reader: r, close: func() error { return errors.Join(r.Close(), z.Close()) }}, nil
 }
 
 // maxTarFiles limits the files of a tar archive: reaching an entry means reading all entries
