@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -45,6 +46,9 @@ target. docs/explanation/estimates.md explains the method.`,
 			if out == "" {
 				out = t.ID + ".yaml"
 			}
+			if ext := filepath.Ext(out); ext != ".yaml" && ext != ".yml" {
+				return useError("--output %s: a target file has a name that ends in .yaml", out)
+			}
 			if err := writable(out, args[0]); err != nil {
 				return err
 			}
@@ -58,7 +62,7 @@ target. docs/explanation/estimates.md explains the method.`,
 			if err := atomicfile.Write(out, fitted.File); err != nil {
 				return withStatus(statusUse, plainPath(err))
 			}
-			fmt.Fprintf(a.out, "wrote %s: runtime %s fitted to %s\n", out, fitted.Runtime, plural(fitted.Measurements, "measurement"))
+			fmt.Fprintf(a.out, "wrote %s: runtime %s fitted to %s; use it with --on %[1]s\n", out, fitted.Runtime, plural(fitted.Measurements, "measurement"))
 			return nil
 		},
 	}

@@ -22,7 +22,7 @@ type targetFlags struct {
 }
 
 func (f *targetFlags) add(c *cobra.Command) {
-	c.Flags().StringArrayVar(&f.on, "on", []string{"host"}, "`TARGET`: host, a target's id, or device:PORT")
+	c.Flags().StringArrayVar(&f.on, "on", []string{"host"}, "`TARGET`: host, a target's id or its .yaml file, or device:PORT")
 	f.addDir(c)
 	c.Flags().StringVar(&f.runtime, "runtime", "", "`NAME`: runtime of the target (default: its first)")
 	c.Flags().StringVar(&f.build, "runtime-build", "", "`BUILD`: build of the runtime: size (-Os), no-fpu")

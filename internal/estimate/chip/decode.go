@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
@@ -355,8 +354,6 @@ func at(n *yaml.Node, name string) *yaml.Node {
 func (d *decoder) check(t *Target, n *yaml.Node) {
 	if !validID(t.ID) {
 		d.fail(at(n, "id"), "id", "is %q; expected lower-case letters, digits and single dashes", t.ID)
-	} else if base := strings.TrimSuffix(filepath.Base(d.file), filepath.Ext(d.file)); d.file != "" && base != t.ID {
-		d.fail(at(n, "id"), "id", "is %q in a file named %q; both must agree", t.ID, filepath.Base(d.file))
 	}
 	c := at(n, "clock")
 	switch {

@@ -1,6 +1,8 @@
 package chip
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,9 +23,9 @@ type Set struct {
 	faulty map[string]error   // of ids whose files there cannot be used
 }
 
-// Load returns the targets of the binary and of the folder dir; a file there replaces a shipped
-// target with the same id. Dir "" adds none. The set omits faulty files, and the error names them
-// all. A shipped target does not replace a faulty file with its id.
+// Load returns the targets of the binary and of the folder dir; a file there, whatever its name,
+// replaces a shipped target with the same id. Dir "" adds none. The set omits faulty files, and the
+// error names them all. A shipped target does not replace a faulty file with its id or name.
 func Load(dir string) (*Set, error) {
 	s := &Set{own: map[string]*Target{}, faulty: map[string]error{}}
 	if dir == "" {
@@ -47,18 +49,13 @@ const maxFile = 4 << 20
 
 // readAll adds the targets of a folder.
 func (s *Set) readAll(dir string) error {
-	entries, err := os.ReadDir(dir)
+	b, err := openFolder(dir)
 	if err != nil {
 		return err
 	}
 	var errs []error
-	b := &bases{dir: dir, open: map[string]bool{}}
-	for _, e := range entries {
-		ext := filepath.Ext(e.Name())
-		if e.IsDir() || ext != ".yaml" && ext != ".yml" {
-			continue
-		}
-		t, err := b.read(e.Name())
+	for _, name := range b.names {
+		t, err := b.read(name)
 		if err == nil {
 			if first := s.own[t.ID]; first != nil {
 				err = &FileError{File: t.File, Line: 1, Key: "id", Text: fmt.Sprintf("is %q, which %s has already; expected one file for each id", t.ID, first.File)}
@@ -66,7 +63,7 @@ func (s *Set) readAll(dir string) error {
 		}
 		if err != nil {
 			errs = append(errs, err)
-			s.faulty[strings.ToLower(strings.TrimSuffix(e.Name(), ext))] = err
+			s.faulty[cmp.Or(b.ids[name], strings.ToLower(strings.TrimSuffix(name, filepath.Ext(name))))] = err
 			continue
 		}
 		s.own[t.ID] = t
@@ -80,8 +77,46 @@ func (s *Set) readAll(dir string) error {
 // bases reads target files of a folder that may inherit from each other, and from shipped
 // targets.
 type bases struct {
-	dir  string
-	open map[string]bool // files that are being read
+	dir   string
+	names []string          // the target files, in order
+	ids   map[string]string // what each states as its id, "" for none
+	open  map[string]bool   // files that are being read
+}
+
+// openFolder lists the target files of a folder.
+func openFolder(dir string) (*bases, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	b := &bases{dir: dir, ids: map[string]string{}, open: map[string]bool{}}
+	for _, e := range entries {
+		if e.IsDir() || !isFile(e.Name()) {
+			continue
+		}
+		b.names = append(b.names, e.Name())
+		if text, err := infile.Read(filepath.Join(dir, e.Name()), maxFile); err == nil {
+			b.ids[e.Name()] = statedID(text)
+		}
+	}
+	return b, nil
+}
+
+// isFile reports whether a name is that of a target file and not an id.
+func isFile(name string) bool {
+	ext := filepath.Ext(name)
+	return ext == ".yaml" || ext == ".yml"
+}
+
+// statedID finds the id that a file states, also in a file that cannot be read otherwise.
+func statedID(text []byte) string {
+	for line := range bytes.Lines(text) {
+		if v, ok := bytes.CutPrefix(line, []byte("id:")); ok {
+			v, _, _ = bytes.Cut(v, []byte("#"))
+			return strings.Trim(strings.TrimSpace(string(v)), `"'`)
+		}
+	}
+	return ""
 }
 
 func (b *bases) read(name string) (*Target, error) {
@@ -101,12 +136,8 @@ func (b *bases) read(name string) (*Target, error) {
 // find returns the target with an id, preferring the folder to the binary. If a file has the id
 // that it inherits from, the shipped target is meant.
 func (b *bases) find(id, asking string) (*Target, error) {
-	for _, ext := range []string{".yaml", ".yml"} {
-		name := id + ext
-		if name == asking || filepath.Base(name) != name {
-			continue // a path is not an id
-		}
-		if _, err := os.Stat(filepath.Join(b.dir, name)); err != nil {
+	for _, name := range b.names {
+		if name == asking || b.ids[name] != id {
 			continue
 		}
 		if b.open[name] {
@@ -160,9 +191,12 @@ func (e *UnknownError) Error() string {
 	return s
 }
 
-// Find returns the target with an id, ignoring case. If the file with that id is faulty, it
-// returns the file's error, otherwise an [UnknownError].
+// Find returns the target with an id, ignoring case, or that of a target file by its path. If the
+// file with that id is faulty, it returns the file's error, otherwise an [UnknownError].
 func (s *Set) Find(id string) (*Target, error) {
+	if isFile(id) {
+		return s.open(id)
+	}
 	// Arm writes Cortex-M0+; a plus sign is unusual in file names.
 	id = strings.ReplaceAll(strings.ToLower(id), "+", "plus")
 	if err := s.faulty[id]; err != nil {
@@ -195,6 +229,21 @@ func (s *Set) Find(id string) (*Target, error) {
 		err.Nearest = append(err.Nearest, n.id)
 	}
 	return nil, err
+}
+
+// open reads the target file at a path. It may inherit from the files beside it.
+func (s *Set) open(path string) (*Target, error) {
+	if _, err := os.Stat(path); err != nil {
+		if e, ok := errors.AsType[*fs.PathError](err); ok {
+			err = e.Err
+		}
+		return nil, &FileError{File: path, Text: err.Error(), Err: err}
+	}
+	b, err := openFolder(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	return b.read(filepath.Base(path))
 }
 
 // nearest returns the word of the list most similar to s, "" if none is similar.

@@ -72,7 +72,6 @@ func TestParseErrors(t *testing.T) {
 		{"band", change("[0.8, 1.3]", "[1.1, 1.3]"), "my-board.yaml:12: runtimes[0].calibration.band: is [1.1, 1.3]; expected factors around 1, such as [0.9, 1.1]"},
 		{"band of three", change("[0.8, 1.3]", "[1, 2, 3]"), "my-board.yaml:12: runtimes[0].calibration.band: expected a list of 2, found one of 3"},
 		{"id", change("id: my-board", "id: My Board"), `my-board.yaml:1: id: is "My Board"; expected lower-case letters, digits and single dashes`},
-		{"other id", change("id: my-board", "id: your-board"), `my-board.yaml:1: id: is "your-board" in a file named "my-board.yaml"; both must agree`},
 		{"twice", change("name: My board\n", "name: My board\nname: again\n"), "my-board.yaml:3: name: appears twice"},
 		{"no value", change("name: My board", "name:"), "my-board.yaml:2: name: has no value"},
 		{"no runtime", small[:strings.Index(small, "runtimes:")] + "runtimes: []\n", "my-board.yaml:8: runtimes: is empty; expected at least one runtime family"},
@@ -209,6 +208,44 @@ func TestOverlay(t *testing.T) {
 	}
 	if _, err := chip.Load(filepath.Join(dir, "absent")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("absent folder: %v", err)
+	}
+}
+
+// TestFileNames reads files whatever their names: the id counts. A path names a file, too.
+func TestFileNames(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"my.yaml":    "id: \"stm32l4r5\" # mine\ninherits: stm32l4r5\nname: Slow\nclock: {default: 4MHz}\n",
+		"other.yml":  "inherits: stm32l4r5\nid: second\nname: Second\n",
+		"broken.yml": "name: x\nid: nrf52840\nclock: [\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := chip.Load(dir)
+	if err == nil || !strings.Contains(err.Error(), "broken.yml") {
+		t.Errorf("error is %v", err)
+	}
+	for id, name := range map[string]string{"stm32l4r5": "Slow", "second": "Second"} {
+		if got, err := s.Find(id); err != nil || got.Name != name || got.Clock.Default != 4e6 {
+			t.Errorf("%s: %+v, %v", id, got, err)
+		}
+	}
+	// The target that a faulty file states is not replaced by the shipped one.
+	if _, err := s.Find("nrf52840"); err == nil || !strings.Contains(err.Error(), "broken.yml") {
+		t.Errorf("nrf52840: %v", err)
+	}
+	shipped, err := chip.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := shipped.Find(filepath.Join(dir, "other.yml")); err != nil || got.ID != "second" || got.Clock.Default != 4e6 {
+		t.Errorf("by path: %+v, %v", got, err)
+	}
+	if _, err := shipped.Find(filepath.Join(dir, "absent.yaml")); !errors.Is(err, os.ErrNotExist) || !strings.HasPrefix(err.Error(), filepath.Join(dir, "absent.yaml")+": ") {
+		t.Errorf("absent: %v", err)
 	}
 }
 

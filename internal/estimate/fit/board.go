@@ -171,14 +171,15 @@ func Board(t *chip.Target, runtime string, ms []*Measurement, s Settings) (*chip
 	if err != nil {
 		return nil, fmt.Errorf("target %s, runtime %s: %w", t.ID, rt.Name, err)
 	}
-	fit := Follow(ms, start, s.BoardShrink)
-	residuals, how := boardResiduals(ms, start, s)
+	shrink := weigh(ms, start, s)
+	fit := Follow(ms, start, shrink)
+	residuals, how := boardResiduals(ms, start, shrink)
 	sum := Summarise(residuals)
 	x := *rt.Cortexm
 	half := boardHalf(residuals, inSample(ms, fit), x.Integer.Near)
 	rt.Cortexm = &x
 	x.Integer.Cycles = chip.Terms(fit)
-	x.Integer.Far = math.Max(half, math.Min(x.Integer.Far, 2*half+0.1))
+	x.Integer.Far = math.Max(math.Max(half, math.Min(x.Integer.Far, 2*half+0.1)), moved(ms, start))
 	x.Integer.Near, x.Integer.Layer = half, math.Hypot(half, FewLayers)
 	for k := range x.Integer.Bands {
 		if wellRepresented(ms, fit, k) {
@@ -188,6 +189,16 @@ func Board(t *chip.Target, runtime string, ms []*Measurement, s Settings) (*chip
 	x.Seen = boardSeen(&x, ms)
 	rt.Calibration = boardCalibration(ms, residuals, sum, half, how)
 	return &out, nil
+}
+
+// moved returns by how much, in logarithms, the rows contradict the coefficients that they start
+// from: kinds of work without rows may have moved as far, or not at all.
+func moved(ms []*Measurement, start cortexm.Vector) float64 {
+	var logs []float64
+	for _, m := range ms {
+		logs = append(logs, math.Abs(math.Log(m.Cycles/start.Dot(m.Work))))
+	}
+	return Quantile(logs)
 }
 
 // inSample returns the largest distance, in logarithms, between a row and its fitted value.
@@ -204,9 +215,31 @@ func wellRepresented(ms []*Measurement, v cortexm.Vector, term int) bool {
 	return slices.ContainsFunc(ms, func(m *Measurement) bool { return v[term]*m.Work[term] > 0.05*v.Dot(m.Work) })
 }
 
+// weigh returns the weight of the target's coefficients against the rows: the variance of the rows
+// over that of coefficients, which rows that were left out tell. Rows that one set of coefficients
+// explains get the least weight, so that the fit returns them; kernels of another structure scatter,
+// and following each row would mislead about other networks.
+func weigh(ms []*Measurement, start cortexm.Vector, s Settings) float64 {
+	best, least := s.BoardShrink, math.Inf(1)
+	for shrink := s.BoardShrink; shrink < 1; shrink *= 10 {
+		rs, _ := boardResiduals(ms, start, shrink)
+		if len(rs) == 0 {
+			return s.BoardShrink
+		}
+		sum := 0.0
+		for _, r := range rs {
+			sum += math.Abs(r.Log())
+		}
+		if sum < least {
+			best, least = shrink, sum
+		}
+	}
+	return best
+}
+
 // boardResiduals predicts each source from the others, or each network from the others if there
 // is one source; a single network has no residuals.
-func boardResiduals(ms []*Measurement, start cortexm.Vector, s Settings) (rs []*Residual, how string) {
+func boardResiduals(ms []*Measurement, start cortexm.Vector, shrink float64) (rs []*Residual, how string) {
 	key, how := func(m *Measurement) string { return m.Source }, "one source left out at a time"
 	if len(Sources(ms)) < 2 {
 		key, how = func(m *Measurement) string { return m.Model }, "one model left out at a time"
@@ -225,7 +258,7 @@ func boardResiduals(ms []*Measurement, start cortexm.Vector, s Settings) (rs []*
 				rest = append(rest, m)
 			}
 		}
-		v := Follow(rest, start, s.BoardShrink)
+		v := Follow(rest, start, shrink)
 		for _, m := range held[k] {
 			rs = append(rs, &Residual{M: m, Predicted: v.Dot(m.Work), How: "measured"})
 		}

@@ -137,8 +137,8 @@ func TestBoardRefusesFloat(t *testing.T) {
 	}
 }
 
-// Whatever a board is like, the calibrated target returns its rows: within one per
-// cent, which is what the pull towards the target leaves, for any number of rows, and the
+// Whatever a board is like, the calibrated target returns its rows: within one per cent, or
+// within three where a stronger pull towards the target predicts left-out rows better. The
 // band that is stated holds each.
 func TestBoardFollows(t *testing.T) {
 	t.Parallel()
@@ -178,12 +178,85 @@ func TestBoardFollows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		most := 0.01
+		if n > 5 {
+			most = 0.03
+		}
 		for _, m := range ms {
 			miss := math.Abs(math.Log(v.Dot(m.Work) / m.Cycles))
-			if !(miss < 0.01) || !(miss <= rt.Cortexm.Integer.Near) {
+			if !(miss < most) || !(miss <= rt.Cortexm.Integer.Near) {
 				t.Errorf("%d rows: %s is missed by %v, the band is ±%v", n, m.Model, miss, rt.Cortexm.Integer.Near)
 			}
 		}
+	}
+}
+
+// Five rows of convolutions that cost four tenths of what sure coefficients say move the estimate
+// of other convolutions all the way. Whether dense layers moved as far the rows do not tell: the
+// band holds them if they did, and if they did not.
+func TestBoardContradicts(t *testing.T) {
+	t.Parallel()
+	set, err := chip.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tg, err := set.Find("stm32l4r5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const runtime = "tflm-cmsis-nn"
+	start, err := cortexm.Coefficients(tg.Runtime(runtime))
+	if err != nil {
+		t.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(3, 4))
+	network := func(size, channels int) cortexm.Vector {
+		return fit.Total([]cortexm.Layer{cortexm.Conv(size, size, 3, 3, 3, channels, 1), cortexm.Conv(size, size, 1, 1, channels, 2*channels, 1)}).All
+	}
+	dense := fit.Total([]cortexm.Layer{cortexm.Dense(1, 784, 128), cortexm.Dense(1, 128, 10)}).All
+	in, within, rows := 0, 0, 0
+	for i := range 20 {
+		truth := start
+		for k := range truth {
+			if k < cortexm.DenseMAC || i%2 == 0 {
+				truth[k] *= 0.4 * math.Exp(0.4*(random.Float64()-0.5))
+			}
+		}
+		var ms []*fit.Measurement
+		for i := range 5 {
+			w := network(8+8*i, 8+4*(i%3))
+			cycles := truth.Dot(w) * math.Exp(0.1*(random.Float64()-0.5))
+			ms = append(ms, &fit.Measurement{Source: "mine", Model: string(rune('a' + i)), Cycles: cycles, Seconds: 1, Clock: 1, Work: w})
+		}
+		got, err := fit.Board(tg, runtime, ms, fit.Default)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rt := got.Runtime(runtime)
+		v, err := cortexm.Coefficients(rt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var seen []cortexm.Vector
+		for _, s := range rt.Cortexm.Seen {
+			seen = append(seen, cortexm.Vector(s))
+		}
+		prior := cortexm.Prior(rt.Cortexm.Family, rt.Cortexm.Tier)
+		x := rt.Cortexm.Integer
+		for _, w := range []cortexm.Vector{network(20, 24), dense} {
+			half := cortexm.Half(x.Near, x.Far, x.Overhead, cortexm.Nearest(cortexm.Mix(prior, w), seen), cortexm.Overhead(v, w))
+			miss := math.Abs(math.Log(truth.Dot(w) / v.Dot(w)))
+			rows++
+			if miss <= half {
+				in++
+			}
+			if w != dense && miss <= math.Log(1.15) {
+				within++
+			}
+		}
+	}
+	if in < rows*85/100 || within < rows/2*9/10 {
+		t.Errorf("of %d networks %d are inside their bands, %d within 15 %%", rows, in, within)
 	}
 }
 
