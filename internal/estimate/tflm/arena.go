@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/model/count"
 	"github.com/opmeter/opmeter/internal/model/graph"
-	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/memplan"
 )
 
@@ -18,7 +16,7 @@ type Arena struct {
 	Problem string
 	// Scratch are the scratch buffers that operators request.
 	Scratch []memplan.Scratch
-	// PersistentBytes is the memory that lives as long as the model is loaded, by formula.
+	// PersistentBytes is the memory that lives as long as the model is loaded.
 	PersistentBytes int
 	// NodeBytes is the memory of tensors and scratch buffers in use while each node of the main
 	// graph runs, each buffer rounded up as planned.
@@ -46,8 +44,13 @@ func Plan(m *graph.Model, k Kernels) (*Arena, error) {
 		return nil, fmt.Errorf("the model has no graph")
 	}
 	m = stored(m)
-	a := &Arena{PersistentBytes: persistent(m, k)}
+	a := &Arena{}
 	a.Scratch, a.Unknown = scratch(m, k)
+	if l, ok := fits[k]; ok {
+		a.PersistentBytes = l.bytes(m)
+	} else {
+		a.PersistentBytes = persistent(m, a.Scratch, device(k))
+	}
 	plan, err := memplan.TFLM(m, a.Scratch)
 	if err != nil {
 		a.Problem = err.Error()
@@ -143,8 +146,8 @@ func scratchNodes(g *graph.Graph, p *memplan.Plan) map[int]int {
 	return m
 }
 
-// layout holds the sizes of the runtime's own structures for a family of kernels, in bytes.
-type layout struct {
+// fit approximates the persistent memory of kernels whose structures are not public, in bytes.
+type fit struct {
 	channel float64 // per output channel of convolutions
 	output  float64 // per output of fully connected layers
 	conv    float64 // per convolution
@@ -153,86 +156,39 @@ type layout struct {
 	fixed   float64
 }
 
-// Fitted to the memory that the MLTK profiler found by search on devices (within 0.5 % above 30
-// kB, 5 % below), and for the reference kernels to the allocation record of person_detect on a
-// 32-bit device.
-var layouts = map[Kernels]layout{
-	MVP:       {channel: 4.3, output: 1.9, conv: 191.1, dense: 189.5, other: 177.4, fixed: 441.2},
-	MVPFirst:  {channel: 7.06, output: 2.11, conv: 251.2, dense: 199.8, other: 80.5, fixed: 625.6},
-	CMSISNN:   {channel: 8, conv: 195, dense: 195, other: 150, fixed: 450},
-	CMSISMVE:  {channel: 8, conv: 195, dense: 195, other: 150, fixed: 450},
-	Reference: {channel: 8, conv: 195, dense: 195, other: 150, fixed: 450},
+// fits agree with the memory that the MLTK profiler found by search on devices: within 0.5 %
+// above 30 kB, 5 % below.
+var fits = map[Kernels]fit{
+	MVP:      {channel: 4.3, output: 1.9, conv: 191.1, dense: 189.5, other: 177.4, fixed: 441.2},
+	MVPFirst: {channel: 7.06, output: 2.11, conv: 251.2, dense: 199.8, other: 80.5, fixed: 625.6},
 }
 
-func persistent(m *graph.Model, k Kernels) int {
-	l, ok := layouts[k]
-	if !ok {
-		l = layouts[Reference]
-	}
+// bytes returns the persistent memory of a model. The buffers that operators without a kernel of
+// the vendor request are exact.
+func (l fit) bytes(m *graph.Model) int {
+	t := &tail{abi: device("").abi}
 	v := l.fixed
-	for _, g := range m.Graphs {
-		for _, n := range g.Nodes {
-			channels := 0.0
-			if out := count.Declared(g, n.Outputs); len(out) > 0 && out[0] != nil && out[0].Rank() > 0 {
-				channels = float64(max(out[0].Shape[out[0].Rank()-1], 0))
-			}
-			switch n.Op {
-			case "CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV":
-				v += l.conv + l.channel*channels
-			case "FULLY_CONNECTED":
-				v += l.dense + l.output*channels
-			default:
-				v += l.other
-			}
-			if in := count.Declared(g, n.Inputs); n.Op == "SOFTMAX" && len(in) > 0 && in[0] != nil && in[0].Type == tensor.Int16 {
-				v += softmaxTables
+	t.each(m, func(o *operands, k kernel) {
+		channels := 0.0
+		if out := o.output(0); out.Rank() > 0 {
+			channels = float64(max(out.Shape[out.Rank()-1], 0))
+		}
+		switch o.n.Op {
+		case "CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV":
+			v += l.conv + l.channel*channels
+		case "FULLY_CONNECTED":
+			v += l.dense + l.output*channels
+		default:
+			v += l.other
+			if k.prepare != nil {
+				k.prepare(o)
 			}
 		}
-		for _, val := range g.Values {
-			if val.Variable {
-				v += float64(count.Declared(g, []int{val.ID})[0].Bytes())
-			}
-		}
+	})
+	_, sizes := variables(m)
+	for _, n := range sizes {
+		t.buffer(n)
 	}
-	return int(v+0.5) + variables(m)
-}
-
-// softmaxTables is the size of the lookup tables of softmax with 16-bit activations: the
-// exponential and the reciprocal at 513 points of 16 bits each.
-const softmaxTables = 2 * 513 * 2
-
-// variables returns the memory of resource variables: the runtime keeps one buffer for each name,
-// as large as the values read from it or assigned to it.
-func variables(m *graph.Model) int {
-	type name struct{ container, shared string }
-	sizes := map[name]int{}
-	for _, g := range m.Graphs {
-		handles := map[int]name{}
-		for _, n := range g.Nodes {
-			at := func(ids []int) int {
-				if len(ids) == 0 {
-					return -1
-				}
-				return ids[0]
-			}
-			switch n.Op {
-			case "VAR_HANDLE":
-				handles[at(n.Outputs)] = name{n.Attrs.Str("container", ""), n.Attrs.Str("shared_name", "")}
-			case "READ_VARIABLE", "ASSIGN_VARIABLE":
-				of, ok := handles[at(n.Inputs)]
-				values := n.Outputs
-				if n.Op == "ASSIGN_VARIABLE" && len(n.Inputs) > 1 {
-					values = n.Inputs[1:]
-				}
-				if t := count.Declared(g, values); ok && len(t) > 0 && t[0] != nil {
-					sizes[of] = max(sizes[of], t[0].Bytes())
-				}
-			}
-		}
-	}
-	sum := 0
-	for _, b := range sizes {
-		sum += (b + memplan.TFLMAlign - 1) / memplan.TFLMAlign * memplan.TFLMAlign
-	}
-	return sum
+	t.variableTensors(m)
+	return int(v+0.5) + t.used
 }
