@@ -13,6 +13,8 @@ import (
 	"github.com/opmeter/opmeter/engine"
 	"github.com/opmeter/opmeter/internal/bridge"
 	"github.com/opmeter/opmeter/internal/compress"
+	"github.com/opmeter/opmeter/internal/compress/speed"
+	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/study"
 )
@@ -44,20 +46,11 @@ func (c *Job) Bench(ctx context.Context, o BenchOptions) (*study.Bench, error) {
 		if err != nil {
 			return nil, err
 		}
-		dir, err := os.MkdirTemp("", "opmeter-")
-		if err != nil {
+		var done func()
+		if err := c.do(func() (err error) { changed, done, err = c.written(a.a); return err }); err != nil {
 			return nil, err
 		}
-		defer os.RemoveAll(dir)
-		file := c.in.Base()
-		file = filepath.Join(dir, strings.TrimSuffix(file, filepath.Ext(file))+"-compressed."+c.in.Graph.Format)
-		if err := a.Write(file); err != nil {
-			return nil, err
-		}
-		if changed, err = opmeter.Open(file); err != nil {
-			return nil, err
-		}
-		defer changed.Close()
+		defer done()
 		if name == "" {
 			if name, err = c.j.PlanName(o.Plan); err != nil {
 				return nil, c.failed(err, "")
@@ -88,13 +81,7 @@ func orDefault[T any](list []T, v T) []T {
 
 // benchPoint measures one combination, unless the study has it.
 func (c *Job) benchPoint(ctx context.Context, changed *opmeter.Model, name string, e *engine.Engine, threads, batch int, t time.Duration) error {
-	p := study.BenchPoint{Engine: "opmeter", Threads: threads, Batch: batch}
-	if e != nil {
-		p.Engine = e.Name
-		if e.Version != "" {
-			p.Engine += " " + e.Version
-		}
-	}
+	p := study.BenchPoint{Engine: engineName(e), Threads: threads, Batch: batch}
 	in := bridge.Of(changed)
 	id, err := in.Identity()
 	if err != nil {
@@ -126,22 +113,86 @@ func (c *Job) benchPoint(ctx context.Context, changed *opmeter.Model, name strin
 
 // benchExternal measures both models with an external engine in interleaved runs.
 func (c *Job) benchExternal(ctx context.Context, changed *opmeter.Model, e *engine.Engine, threads, batch int, t time.Duration) (before, after, speedup *profile.Metric, err error) {
+	ps, err := c.interleaved(ctx, []*opmeter.Model{c.m, changed}, e, threads, batch, t)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	a, b := &ps[0].Totals, &ps[1].Totals
+	return a.Latency, b.Latency, compress.PairedSpeedup(a.LatencySamples, b.LatencySamples), nil
+}
+
+// interleaved profiles models with an external engine in interleaved runs.
+func (c *Job) interleaved(ctx context.Context, models []*opmeter.Model, e *engine.Engine, threads, batch int, t time.Duration) ([]*profile.Profile, error) {
 	var order opmeter.Interleaver
-	var ps [2]*profile.Profile
-	var errs [2]error
+	ps, errs := make([]*profile.Profile, len(models)), make([]error, len(models))
 	var wait sync.WaitGroup
-	for i, m := range []*opmeter.Model{c.m, changed} {
+	for i, m := range models {
+		in := c.inputs
+		in.Batch = batch
 		o := opmeter.Options{
-			Engine: e, Threads: threads, Inputs: opmeter.Inputs{Batch: batch}, Time: t, Interleaver: &order, SkipPeaks: true,
+			Engine: e, Threads: threads, Inputs: in, Time: t, Interleaver: &order, SkipPeaks: true,
 		}
 		wait.Go(func() { ps[i], errs[i] = opmeter.Profile(ctx, m, o) })
 	}
 	wait.Wait()
 	for _, err := range errs { // the first suffices if an engine accepts neither
 		if err != nil {
-			return nil, nil, nil, err
+			return nil, err
 		}
 	}
-	a, b := &ps[0].Totals, &ps[1].Totals
-	return a.Latency, b.Latency, compress.PairedSpeedup(a.LatencySamples, b.LatencySamples), nil
+	return ps, nil
+}
+
+// engineName is the name of an engine with its version, as studies store it.
+func engineName(e *engine.Engine) string {
+	switch {
+	case e == nil:
+		return "opmeter"
+	case e.Version != "":
+		return e.Name + " " + e.Version
+	}
+	return e.Name
+}
+
+// external returns an engine in the form that profiles and plans take, nil for opmeter's own.
+func (c *Job) external(e *engine.Engine) *compress.External {
+	if e == nil {
+		return nil
+	}
+	return &compress.External{Name: engineName(e), Compare: func(ctx context.Context, changed *graph.Model, threads, batch int, t time.Duration) (*speed.Pair, error) {
+		models := []*opmeter.Model{c.m}
+		p := &speed.Pair{}
+		if changed != nil {
+			m, done, err := c.written(&compress.Applied{Graph: changed})
+			if err != nil {
+				return nil, err
+			}
+			defer done()
+			models = append(models, m)
+			p.Changed = bridge.Of(m).Graph
+		}
+		ps, err := c.interleaved(ctx, models, e, threads, batch, t)
+		if err != nil {
+			return nil, err
+		}
+		p.Before, p.After = ps[0], ps[len(ps)-1]
+		return p, nil
+	}}
+}
+
+// written writes a changed model to a temporary file and opens it. done closes and removes it.
+func (c *Job) written(a *compress.Applied) (m *opmeter.Model, done func(), err error) {
+	dir, err := os.MkdirTemp("", "opmeter-")
+	if err != nil {
+		return nil, nil, err
+	}
+	file := c.in.Base()
+	file = filepath.Join(dir, strings.TrimSuffix(file, filepath.Ext(file))+"-compressed."+c.in.Graph.Format)
+	if err = a.Write(file); err == nil {
+		m, err = opmeter.Open(file)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return m, func() { _ = m.Close(); _ = os.RemoveAll(dir) }, nil
 }

@@ -33,9 +33,10 @@ type Options struct {
 // accuracy. When a method returns, the study's file holds its results, even if the context ended:
 // the same call then continues. A Job is for one goroutine at a time.
 type Job struct {
-	m  *opmeter.Model
-	in *bridge.Model
-	j  *compress.Job
+	m      *opmeter.Model
+	in     *bridge.Model
+	inputs opmeter.Inputs
+	j      *compress.Job
 }
 
 // Open opens or creates the study of a model. Errors are an [opmeter.ModelError], also for models
@@ -45,7 +46,7 @@ func Open(m *opmeter.Model, o Options) (*Job, error) {
 	if o.Study == "" {
 		return nil, wrong("Study", "give a file")
 	}
-	c := &Job{m: m, in: bridge.Of(m)}
+	c := &Job{m: m, in: bridge.Of(m), inputs: o.Inputs}
 	f, err := bridge.Feed(&o.Inputs, c.in)
 	if err != nil {
 		return nil, err
@@ -117,7 +118,7 @@ func (c *Job) Compress(ctx context.Context, s SpeedOptions, l LossOptions, p Pla
 	if err != nil {
 		return nil, err
 	}
-	p.Speed, p.Loss, p.On, p.Time = speed.Name, loss.Name, cmp.Or(p.On, s.On), cmp.Or(p.Time, s.Time)
+	p.Speed, p.Loss, p.On, p.Time, p.Engine = speed.Name, loss.Name, cmp.Or(p.On, s.On), cmp.Or(p.Time, s.Time), s.Engine
 	if p.Data == nil {
 		p.Data = &l
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/opmeter/opmeter/engine"
 	"github.com/opmeter/opmeter/internal/bridge"
 	"github.com/opmeter/opmeter/internal/compress"
 	"github.com/opmeter/opmeter/internal/compress/sparsify"
@@ -26,6 +27,9 @@ type PlanOptions struct {
 	// On is the target whose working memory is minimised if Goal.Cost is "ram", nil for this
 	// computer.
 	On *target.Target
+	// Engine is the one of the performance profile, in which plans are measured, nil for opmeter's
+	// own.
+	Engine *engine.Engine
 	// Ends lets the first layer and those that make outputs change, too.
 	Ends bool
 	// WithoutStructures and WithoutFormats are excluded from the plan.
@@ -56,7 +60,7 @@ type SparsifyOptions struct {
 // plans on the data. The study keeps the plans.
 func (c *Job) Plan(ctx context.Context, o PlanOptions) (p *study.Plan, err error) {
 	x := compress.PlanOptions{
-		Name: o.Name, Speed: o.Speed, Loss: o.Loss, Goal: o.Goal, Ends: o.Ends, WithoutStructures: o.WithoutStructures, WithoutFormats: o.WithoutFormats, SkipRun: o.Unrun, Time: o.Time,
+		Name: o.Name, Speed: o.Speed, Loss: o.Loss, Goal: o.Goal, External: c.external(o.Engine), Ends: o.Ends, WithoutStructures: o.WithoutStructures, WithoutFormats: o.WithoutFormats, SkipRun: o.Unrun, Time: o.Time,
 	}
 	if t := cmp.Or(o.Fit, o.On); t != nil {
 		if x.Target, err = bridge.Chip(t); err != nil {

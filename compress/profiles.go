@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/engine"
 	"github.com/opmeter/opmeter/internal/bridge"
 	"github.com/opmeter/opmeter/internal/compress"
 	"github.com/opmeter/opmeter/internal/compress/samples"
@@ -23,6 +24,8 @@ type SpeedOptions struct {
 	// runtime; its inputs are not used.
 	On       *target.Target
 	Estimate opmeter.EstimateOptions
+	// Engine measures, nil for opmeter's own. Its profiler reports the times of layers.
+	Engine *engine.Engine
 	// Counted takes the number of operations in place of times, and runs nothing.
 	Counted bool
 	// Batch is the first dimension of inputs, 0 for that of the file. Threads is the number of
@@ -33,7 +36,8 @@ type SpeedOptions struct {
 	Levels     []float64
 	Structures []study.Structure
 	Formats    []study.Format
-	// Time is how long each changed model and the unchanged one are interleaved, 0 for 0.4 s.
+	// Time is how long each changed model and the unchanged one are interleaved, 0 for 0.4 s, or
+	// 0.5 s each for external engines.
 	Time time.Duration
 }
 
@@ -47,7 +51,10 @@ func (c *Job) Speed(ctx context.Context, o SpeedOptions) (p *study.Speed, err er
 	if err != nil {
 		return nil, c.failed(err, "")
 	}
-	s := compress.SpeedOptions{Name: o.Name, Counted: o.Counted, Batch: o.Batch, Threads: o.Threads, Changes: changes, Time: o.Time}
+	if o.Engine != nil && (o.On != nil || o.Counted) {
+		return nil, wrong("Engine", "an engine measures on this computer: leave out the target and counting")
+	}
+	s := compress.SpeedOptions{Name: o.Name, External: c.external(o.Engine), Counted: o.Counted, Batch: o.Batch, Threads: o.Threads, Changes: changes, Time: o.Time}
 	if o.On != nil {
 		if s.Target, err = bridge.Chip(o.On); err != nil {
 			return nil, err

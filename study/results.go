@@ -27,6 +27,8 @@ type SpeedSettings struct {
 	Name string `json:"name"`
 	// Target is "host", or the id of a target whose times are estimates.
 	Target string `json:"target"`
+	// Engine is the engine with its version, such as "onnxruntime 1.20.1"; "" for opmeter's own.
+	Engine string `json:"engine,omitzero"`
 	// Batch is the batch size, 0 for that of the file.
 	Batch   int `json:"batch,omitzero"`
 	Threads int `json:"threads,omitzero"`

@@ -3,9 +3,11 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/opmeter/opmeter"
 	"github.com/opmeter/opmeter/compress"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/text"
@@ -28,7 +30,7 @@ Without --data, losses only rank the layers.`,
 				return err
 			}
 			return x.with(args[0], func(j *compress.Job) error {
-				if err := x.whole(c.Context(), j); err != nil {
+				if err := withoutName(x.whole(c.Context(), j)); err != nil {
 					return err
 				}
 				return x.deliver(j.Study(), report.StudyOptions{})
@@ -42,6 +44,14 @@ Without --data, losses only rank the layers.`,
 	x.addOut(c)
 	c.AddCommand(newCompressPerf(a), newCompressLoss(a), newCompressPlan(a), newCompressApply(a), newCompressBench(a), newCompressRecipe(a), newCompressImport(a), newCompressExport(a), newCompressShow(a))
 	return c
+}
+
+// withoutName is the error of a command that measures all profiles, which have no --name there.
+func withoutName(err error) error {
+	if e, ok := errors.AsType[*opmeter.OptionError](err); ok && e.Option == "Name" {
+		return useError("%s", strings.TrimSuffix(e.Text, ": give this one another name")+": name another file with --study")
+	}
+	return err
 }
 
 // needOneModel asks for a model.
@@ -59,8 +69,10 @@ func newCompressPerf(a *app) *cobra.Command {
 		Short: "Measure what pruning and quantisation gain in each layer",
 		Long: `Measure the time of each layer, unchanged and with pruned or lower-precision weights. Models with
 the same change in all layers run interleaved with the unchanged one, with the same kernels.
-Each gain has a confidence interval. Ctrl-C keeps what was measured; the same command resumes.`,
+Each gain has a confidence interval. Ctrl-C keeps what was measured; the same command resumes. Gains
+differ between engines: --engine measures in the one that ships.`,
 		Example: `  opmeter compress perf model.onnx
+  opmeter compress perf model.onnx --engine onnxruntime
   opmeter compress perf model.onnx --threads 2 --batch 8 --name throughput
   opmeter compress perf model.tflite --on efr32xg24-mvp --precision int8`,
 		Args: needOneModel,
@@ -93,6 +105,12 @@ func (x *compressCommand) speedOptions() (o compress.SpeedOptions, err error) {
 	o = compress.SpeedOptions{Name: x.name, Counted: x.flops, Batch: x.m.batch, Threads: x.threads, Levels: x.levels, Structures: x.shapes, Formats: x.numbers, Time: x.time}
 	if len(x.target.on) > 1 {
 		return o, useError("--on: one target per command")
+	}
+	if x.engines.list != ownEngine && (x.flops || x.target.on[0] != "host") {
+		return o, useError("--engine measures on this computer: leave out --flops and --on")
+	}
+	if o.Engine, err = x.engine(); err != nil {
+		return o, err
 	}
 	if id := x.target.on[0]; id != "host" {
 		set, faults, err := x.target.load()

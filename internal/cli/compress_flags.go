@@ -12,6 +12,7 @@ import (
 
 	"github.com/opmeter/opmeter"
 	"github.com/opmeter/opmeter/compress"
+	"github.com/opmeter/opmeter/engine"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/study"
@@ -116,6 +117,7 @@ type compressCommand struct {
 	a       *app
 	m       modelFlags
 	target  targetFlags
+	engines engineFlags
 	study   string
 	name    string
 	threads int
@@ -162,6 +164,25 @@ func (x *compressCommand) addSpeed(c *cobra.Command) {
 	x.addChanges(c)
 	spanVar(c, &x.time, "time", 400*time.Millisecond, 1, "time of each comparison", "a time above zero, such as 1s")
 	c.Flags().BoolVar(&x.flops, "flops", false, "count operations in place of measuring")
+	x.engines.addEngines(c)
+}
+
+// engine is the engine that measures, nil for opmeter's own.
+func (x *compressCommand) engine() (*engine.Engine, error) {
+	list, err := x.engines.find()
+	if err != nil {
+		return nil, err
+	}
+	if len(list) > 1 {
+		return nil, useError("--engine: one engine per profile; compress bench compares several")
+	}
+	if list[0].engine != nil {
+		if list[0].engine.Command != "" {
+			return nil, useError("--engine %s: its times belong to another device; use onnxruntime, litert, tflite or openvino", list[0].name)
+		}
+		x.a.measures(enginePatience)
+	}
+	return list[0].engine, nil
 }
 
 // addChanges adds what is tried.

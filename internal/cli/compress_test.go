@@ -121,6 +121,7 @@ func studyFolder(t *testing.T) func(name string) string {
 	write("perf.json", []byte(`{"analysis":{"baseline":{"model":{"measurement":0.001},"ops":[{"id":"c","name":"second","index":2,"measurement":0.0005}]},"pruning":{"model":{"baseline_measurement_key":"0.0","measurements":{"0.0":0.001,"0.9":0.0005}},"ops":[{"id":"c","name":"second","index":2,"baseline_measurement_key":"0.0","measurements":{"0.0":0.0005,"0.9":0.0002}}]},"quantization":null}}`))
 	write("recipe.yaml", []byte("modifiers:\n  - !GMPruningModifier\n    start_epoch: 1.0\n    end_epoch: 4.0\n    params:\n      - \"w1\"\n    init_sparsity: 0.05\n    final_sparsity: 0.8\n    update_frequency: 1.0\n"))
 	write("torn.study", []byte("no study\n"))
+	write("seven.txt", []byte(strings.Repeat("7\n", n)))
 	return at
 }
 
@@ -270,6 +271,11 @@ func TestCompressRefused(t *testing.T) {
 		{"work on no study", []string{"compress", "perf", model, "--study", at("torn.study")}, statusInput, "is not an opmeter study"},
 		{"import of nothing", []string{"compress", "import", model, at("x.npy")}, statusInput, "x.npy"},
 		{"target", []string{"compress", "perf", model, "--on", "toaster"}, statusUse, "toaster"},
+		{"engine and target", []string{"compress", "perf", model, "--on", "stm32l4r5", "--engine", "onnxruntime"}, statusUse, "--engine measures on this computer"},
+		{"engine and counting", []string{"compress", model, "--flops", "--engine", "litert"}, statusUse, "--engine measures on this computer"},
+		{"no engine", []string{"compress", "perf", model, "--engine", "toaster"}, statusUse, "toaster"},
+		{"labels of other classes", []string{"compress", model, "--data", at("x.npy"), "--labels", at("seven.txt")}, statusInput, "seven.txt: the label 7 is not a class of the first output, which has 3"},
+		{"drop of everything", []string{"compress", model, "--data", at("x.npy"), "--labels", at("y.npy"), "--max-drop", "200%"}, statusUse, "accuracy falls by less than 100 %"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -282,6 +288,45 @@ func TestCompressRefused(t *testing.T) {
 				t.Errorf("status %d, want %d; said %q, want %q; showed %q", status, tt.status, errs, tt.want, out)
 			}
 		})
+	}
+}
+
+// TestCompressEngine measures profile and plan in another engine.
+func TestCompressEngine(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("OPMETER_ONNXRUNTIME") == "" {
+		t.Skip("ONNX Runtime is absent: set OPMETER_TEST_ENGINES")
+	}
+	at := studyFolder(t)
+	common := []string{at("model.onnx"), "--study", at("m.study"), "--data", at("x.npy"), "--labels", at("y.npy"), "--time", "1ms"}
+	args := append([]string{"compress"}, common...)
+	args = append(args, "--engine", "onnxruntime", "--levels", "0.5", "--structure", "filter", "--precision", "int8", "--speedup", "1", "--ends")
+	if status, _, errs := here(t, args...); status != 0 {
+		t.Fatal(errs)
+	}
+	s, _, err := study.Read(at("m.study"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := s.Speeds[0]
+	if !strings.HasPrefix(p.Engine, "onnxruntime 1.20") || len(p.Layers) != 3 || p.KernelSet != "" || !strings.Contains(p.Name, "onnxruntime") {
+		t.Errorf("profile %q in %q with %d layers", p.Name, p.Engine, len(p.Layers))
+	}
+	ratios := 0
+	for _, x := range p.Points {
+		if x.Ratio != nil && x.Ratio.CI95 != nil {
+			ratios++
+		}
+	}
+	if ratios < 3 {
+		t.Errorf("%d ratios of %d points", ratios, len(p.Points))
+	}
+	if m := s.Plans[0].Measured; m == nil || m.Speedup == nil || m.LatencyS == nil {
+		t.Errorf("the plan was measured as %+v", m)
+	}
+	args = append([]string{"compress", "plan"}, common...)
+	if status, _, errs := here(t, args...); status != statusUse || !strings.Contains(errs, "was measured in onnxruntime 1.20") {
+		t.Errorf("status %d: %s", status, errs)
 	}
 }
 

@@ -95,6 +95,9 @@ loss is measured on held-out samples.`,
 					return err
 				}
 				p.Name, p.Speed, p.Loss, p.Unrun, p.Time = x.name, o.Speed, o.Loss, o.Unrun, x.time
+				if p.Engine, err = x.engine(); err != nil {
+					return err
+				}
 				if len(x.loss.data) > 0 {
 					p.Data = &l
 				}
@@ -112,6 +115,7 @@ loss is measured on held-out samples.`,
 	c.Flags().StringVar(&o.Loss, "loss", "", "`NAME` of the loss profile (default: the last)")
 	spanVar(c, &x.time, "time", 0, 0, "time of each comparison with the unchanged model (default: 1.6s)", "a time of zero or more, such as 2s")
 	c.Flags().BoolVar(&o.Unrun, "untried", false, "do not apply and run the plan")
+	x.engines.addEngines(c)
 	x.plan.add(c)
 	x.loss.add(c)
 	x.target.addDir(c)

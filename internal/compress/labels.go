@@ -92,7 +92,7 @@ func (j *Job) checkLabels(d *Data, all *samples.Set) error {
 	bad := fmt.Sprintf("the label %v is not a class of the first output, which has %d: use 0 to %d", all.Labels[at], classes, classes-1)
 	switch {
 	case !whole:
-		bad += ". Values of a regression are no labels: leave them out to compare outputs, or compute the metric with --metric-command"
+		bad += ". Values of a regression are not class labels: leave them out to compare outputs, or compute the metric with --metric-command"
 	case low >= 1 && high == float64(classes):
 		bad += ". The labels seem to count from 1: subtract 1"
 	case low >= 0 && high >= float64(classes):

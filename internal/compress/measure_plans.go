@@ -218,14 +218,9 @@ func (j *Job) evaluatePlans(ctx context.Context, o *PlanOptions, plans []*study.
 	}
 	found := make([]speed.Compared, len(plans))
 	if sp.Timed() {
-		ins, err := j.inputs(sp.Batch)
-		if err == nil {
-			const long = 4 // times the usual time: one comparison covers all models
-			found, err = speed.CompareMany(ctx, j.m, models, speed.Options{
-				Engine: j.engineOptions(max(sp.Threads, 1)), Inputs: ins, Time: cmp.Or(o.Time, long*speed.UsualTime), Progress: j.o.Progress,
-			})
-		}
-		if err != nil {
+		const long = 4 // times the usual time: one comparison covers all models
+		var err error
+		if found, err = j.compareMany(ctx, o.External, models, max(sp.Threads, 1), sp.Batch, cmp.Or(o.Time, long*speed.UsualTime)); err != nil {
 			return contextError(ctx, err)
 		}
 	}

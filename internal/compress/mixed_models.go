@@ -110,18 +110,16 @@ func (j *Job) mixedModel(mix []study.Change) (*graph.Model, error) {
 // appends them. Each is measured interleaved with the unchanged model, and both are prepared
 // anew, as for a plan: memory placement is part of the error to be estimated.
 func (j *Job) MeasureMixes(ctx context.Context, all [][]study.Change, o *SpeedOptions, file *study.File, p *study.Speed) error {
-	ins, err := j.inputs(o.Batch)
-	if err != nil {
-		return err
-	}
 	for len(p.Mixed) < len(all) {
 		found := study.MixedModel{Changes: all[len(p.Mixed)]}
 		// incompatible changes give no figure
 		if m, err := j.mixedModel(found.Changes); err == nil {
 			// The time of a whole model is steadier than layer times, so half the time is enough.
-			got, err := speed.CompareMany(ctx, j.m, []*graph.Model{m}, speed.Options{
-				Engine: j.engineOptions(o.Threads), Inputs: ins, Time: cmp.Or(o.Time, speed.UsualTime) / 2, Progress: j.o.Progress,
-			})
+			t := cmp.Or(o.Time, speed.UsualTime) / 2
+			if o.External != nil {
+				t = cmp.Or(o.Time, externalTime)
+			}
+			got, err := j.compareMany(ctx, o.External, []*graph.Model{m}, max(o.Threads, 1), o.Batch, t)
 			if err != nil {
 				return err
 			}

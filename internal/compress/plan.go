@@ -28,6 +28,8 @@ type PlanOptions struct {
 	// Target is the target of Goal.Fit, or the one whose peak memory is minimised; nil for this
 	// computer.
 	Target *chip.Target
+	// External is the engine of the performance profile, nil for opmeter's own.
+	External *External
 	// Ends allows changes of the first layer and of layers that produce model outputs.
 	Ends bool
 	// WithoutStructures and WithoutFormats exclude changes.
@@ -90,6 +92,11 @@ func (j *Job) Plan(ctx context.Context, o PlanOptions) (*study.Plan, error) {
 	s := j.Study()
 	sp, lo, err := j.profiles(o.Speed, o.Loss)
 	if err != nil {
+		return nil, err
+	}
+	if o.SkipRun {
+		o.External = nil
+	} else if o.External, err = externalFor(sp, o.External); err != nil {
 		return nil, err
 	}
 	if o.Sparsify != nil {

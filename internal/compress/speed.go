@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/opmeter/opmeter/internal/compress/speed"
@@ -21,6 +22,8 @@ type SpeedOptions struct {
 	// estimate.
 	Target *chip.Target
 	Runs   chip.Options
+	// External is another engine to measure in, nil for opmeter's own.
+	External *External
 	// Counted uses operation counts instead of times.
 	Counted bool
 	// Batch is the first dimension of inputs, 0 for the file's. Threads is the thread count, 0
@@ -42,7 +45,13 @@ func (j *Job) speedSettings(o *SpeedOptions) study.SpeedSettings {
 	case o.Target != nil:
 		s.Target, name = o.Target.ID, o.Target.ID
 	default:
-		s.Threads, s.KernelSet = max(o.Threads, 1), simd.Current().String()
+		s.Threads = max(o.Threads, 1)
+		if o.External != nil {
+			s.Engine = o.External.Name
+			name += "-" + strings.ReplaceAll(o.External.Name, " ", "-")
+		} else {
+			s.KernelSet = simd.Current().String()
+		}
 		if s.Threads > 1 {
 			name += fmt.Sprintf("-t%d", s.Threads)
 		}
@@ -85,6 +94,7 @@ func (j *Job) Speed(ctx context.Context, o SpeedOptions) (*study.Speed, error) {
 func checkSpeedSettings(p *study.Speed, s *study.SpeedSettings) error {
 	return checkSettings("performance", p.Name, []setting{
 		{"target", p.Target, s.Target},
+		{"engine", cmp.Or(p.Engine, "opmeter"), cmp.Or(s.Engine, "opmeter")},
 		{"batch", p.Batch, s.Batch},
 		{"threads", p.Threads, s.Threads},
 		{"kernel set", p.KernelSet, s.KernelSet},
@@ -129,18 +139,24 @@ func (j *Job) speed(ctx context.Context, o *SpeedOptions, p *study.Speed) error 
 			Target: o.Target, Options: o.Runs, Feed: j.inputOptions(o.Batch), Changes: changes, Have: has, Progress: j.o.Progress,
 		}, yield)
 	}
-	ins, err := j.inputs(o.Batch)
-	if err != nil {
-		return err
-	}
-	err = speed.Measure(ctx, j.m, j.Layers, speed.Options{
-		Engine: j.engineOptions(o.Threads), Inputs: ins, Changes: changes, Have: has, Time: o.Time, Progress: j.o.Progress,
-	}, func(s *study.SpeedPoints) error {
+	withMixes := func(s *study.SpeedPoints) error {
 		s.Done = false // mixed models follow
 		return yield(s)
-	})
-	if err != nil {
-		return err
+	}
+	if o.External != nil {
+		if err := j.measureExternal(ctx, o, p, has, withMixes); err != nil {
+			return err
+		}
+	} else {
+		ins, err := j.inputs(o.Batch)
+		if err != nil {
+			return err
+		}
+		if err := speed.Measure(ctx, j.m, j.Layers, speed.Options{
+			Engine: j.engineOptions(o.Threads), Inputs: ins, Changes: changes, Have: has, Time: o.Time, Progress: j.o.Progress,
+		}, withMixes); err != nil {
+			return err
+		}
 	}
 	if err := j.MeasureMixes(ctx, RandomMixes(p, len(j.Layers), mixedModels, 0), o, j.File, p); err != nil {
 		return err

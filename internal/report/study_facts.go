@@ -120,7 +120,12 @@ func (v *view) speedFacts() string {
 	case p.Target != "host":
 		parts = append(parts, "estimates for "+p.Target)
 	default:
-		parts = append(parts, "measured here", counted(p.Threads, "thread"), p.KernelSet)
+		parts = append(parts, "measured here", counted(p.Threads, "thread"))
+		if p.Engine != "" {
+			parts = append(parts, "in "+p.Engine)
+		} else {
+			parts = append(parts, p.KernelSet)
+		}
 	}
 	if p.Batch > 0 {
 		parts = append(parts, fmt.Sprintf("batch %d", p.Batch))

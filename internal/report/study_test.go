@@ -87,7 +87,7 @@ Loss   "accuracy", outputs of the model with one layer changed, on data, accurac
 
 #  layer    op    params    zero     time   share  limit      gain  loss by level  at 50 %  at 90 %  rank  verdict
 0  first    Conv      40          30.0 µs  30.0 %  compute          ▁█                   0      0.4     2  unchanged: the first layer
-1  =second  Conv     296  25.0 %  60.0 µs  60.0 %           2.50 ×  ▂▅                0.02     0.15     1  unstructured 50 %
+1  =second  Conv     296  25.0 %  60.0 µs  60.0 %           1.25 ×  ▂▅                0.02     0.15     1  unstructured 50 %
 2  last     Gemm      27          1.00 µs   1.0 %                                                          unknown zero point
 
 Bench "loss-0.05"
@@ -97,6 +97,29 @@ onnxruntime 1.20        2       8                                               
 `
 	if d := cmp.Diff(want, b.String()); d != "" {
 		t.Error(d)
+	}
+}
+
+// The gain is that of the plan's change; without a plan the highest, which the head says. A change
+// that leaves no work has no gain that could be timed.
+func TestStudyGain(t *testing.T) {
+	t.Parallel()
+	s := studied()
+	none := profile.Value(profile.Counted, 0, "")
+	s.Speeds[0].Points = append(s.Speeds[0].Points, study.SpeedPoint{Layer: 1, Change: study.Change{Structure: study.Filter, Level: .99}, Ratio: none})
+	show := func() string {
+		var b bytes.Buffer
+		if err := WriteStudy(&b, s, "table", StudyOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	if got := show(); !strings.Contains(got, "1.25 ×") || strings.Contains(got, "2.50 ×") || strings.Contains(got, "Inf") || strings.Contains(got, "max. gain") {
+		t.Errorf("with a plan:\n%s", got)
+	}
+	s.Plans = nil
+	if got := show(); !strings.Contains(got, "2.50 ×") || strings.Contains(got, "Inf") || !strings.Contains(got, "max. gain") {
+		t.Errorf("without a plan:\n%s", got)
 	}
 }
 

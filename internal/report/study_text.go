@@ -118,8 +118,8 @@ func (v *view) best(layer int) *study.SpeedPoint {
 	for i := range v.gains[layer] {
 		p := &v.gains[layer][i]
 		r, ok := v.ratio(p)
-		if !ok || p.Cause != "" || r >= 1 {
-			continue
+		if !ok || p.Cause != "" || r <= 0 || r >= 1 {
+			continue // nothing remains to be timed at 0
 		}
 		if _, high, ok := interval(p.Ratio); ok && len(p.Affected) == 0 && high >= 1 && v.speed.Target == "host" {
 			continue // it may as well be none
@@ -132,6 +132,41 @@ func (v *view) best(layer int) *study.SpeedPoint {
 		best = p
 	}
 	return best
+}
+
+// gainHead is the head of the column of gains: those of the plan, or the highest of any change,
+// whatever it loses.
+func (v *view) gainHead() string {
+	if v.plan != nil {
+		return "gain"
+	}
+	return "max. gain"
+}
+
+// gain is the time of a layer with the change of the plan, or without a plan with the one that
+// makes it fastest, divided by that without.
+func (v *view) gain(layer int) (ratio float64, ok bool) {
+	if v.plan == nil {
+		if p := v.best(layer); p != nil {
+			return v.ratio(p)
+		}
+		return 0, false
+	}
+	for _, c := range v.plan.Choices {
+		if c.Layer != layer || c.Change.IsZero() {
+			continue
+		}
+		for i := range v.gains[layer] {
+			if p := &v.gains[layer][i]; p.Change == c.Change && p.Cause == "" {
+				r, ok := v.ratio(p)
+				return r, ok && r > 0
+			}
+		}
+		if c.TimeS != nil && *c.TimeS > 0 && v.cost(layer) > 0 { // between measured levels
+			return *c.TimeS / v.cost(layer), true
+		}
+	}
+	return 0, false
 }
 
 // worse is how much is lost with a change: the figure itself, or of one that is better high, what
@@ -344,9 +379,8 @@ func (v *view) speedColumns() []studyColumn {
 			}
 			return v.times[i].Limit
 		}},
-		{"gain", 92, false, 0, func(i int) string {
-			if p := v.best(i); p != nil {
-				r, _ := v.ratio(p)
+		{v.gainHead(), 92, false, 0, func(i int) string {
+			if r, ok := v.gain(i); ok {
 				return ratioDigits(1/r) + " ×"
 			}
 			return ""

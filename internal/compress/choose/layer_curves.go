@@ -390,6 +390,9 @@ func (p *problem) effectCurves(layer int) map[changeKind]*effectCurves {
 		if v, is := readInterval(x.Latency); !ok && is && base > 0 && !p.Speed.Counted {
 			r, ok = v.scale(1/base), true
 		}
+		if ok && p.measured() && (x.Cause == study.NoKernel || x.Cause == study.Unsettled) && len(x.Affected) == 0 {
+			r = unity // the same kernel runs: a difference is noise
+		}
 		if ok {
 			g := changeKind{x.Change.Structure, x.Change.Format}
 			if out[g] == nil {

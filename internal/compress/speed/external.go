@@ -1,0 +1,301 @@
+package speed
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/base/stats"
+	"github.com/opmeter/opmeter/internal/compress/rewrite"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/weights"
+	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/study"
+)
+
+// Pair has profiles of the unchanged and of a changed model by another engine, measured
+// interleaved.
+type Pair struct {
+	Before, After *profile.Profile
+	// Changed is the changed model as the engine read it.
+	Changed *graph.Model
+}
+
+// ExternalOptions configure a measurement by another engine, like [Options].
+type ExternalOptions struct {
+	Changes  []study.Change
+	Have     func(study.Change) bool
+	Progress func(phase string, fraction float64)
+	// Compare profiles the unchanged model and a changed one interleaved; without one the
+	// unchanged model alone.
+	Compare func(ctx context.Context, changed *graph.Model) (*Pair, error)
+}
+
+// methodExternal is the displayed method of times by another engine.
+const methodExternal = "profiler of the engine, operators that compute the layer"
+
+// MeasureExternal finds the times of layers in another engine, like [Measure]: by the operators
+// that the engine reports, assigned to those of the model.
+func MeasureExternal(ctx context.Context, m *graph.Model, layers []*weights.Layer, o ExternalOptions, yield func(*study.SpeedPoints) error) error {
+	if o.Have == nil || !o.Have(study.Change{}) {
+		p, err := o.Compare(ctx, nil)
+		if err != nil {
+			return err
+		}
+		if err := yield(externalUnchanged(p.Before, m, layers)); err != nil {
+			return err
+		}
+	}
+	for i, c := range o.Changes {
+		if c.IsZero() || o.Have != nil && o.Have(c) {
+			continue
+		}
+		if o.Progress != nil {
+			o.Progress("measuring "+Describe(c), float64(i)/float64(len(o.Changes)))
+		}
+		change := o.measureChange
+		if c.Structure.Removes() {
+			change = o.measureGroups
+		}
+		points, err := change(ctx, m, layers, c)
+		if err != nil {
+			return err
+		}
+		if err := yield(&study.SpeedPoints{Points: points}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// externalUnchanged returns the times of the unchanged model.
+func externalUnchanged(p *profile.Profile, m *graph.Model, layers []*weights.Layer) *study.SpeedPoints {
+	out := &study.SpeedPoints{Latency: p.Totals.Latency}
+	times := engineTimes(p, m)
+	for i, l := range layers {
+		if t := times.sum(readers(l)); t != nil {
+			out.Layers = append(out.Layers, study.LayerTime{Layer: i, Latency: t, Kernel: times.kernel(readers(l))})
+		}
+	}
+	return out
+}
+
+func (o *ExternalOptions) measureChange(ctx context.Context, m *graph.Model, layers []*weights.Layer, c study.Change) ([]study.SpeedPoint, error) {
+	changed, effects, err := ApplyToAll(m, layers, c)
+	if err != nil {
+		return nil, err
+	}
+	x, err := o.compare(ctx, m, changed)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]study.SpeedPoint, len(layers))
+	for i, l := range layers {
+		out[i] = study.SpeedPoint{Layer: i, Change: c, Cause: effects[i].Cause}
+		if effects[i].Cause == "" {
+			x.setPoint(&out[i], readers(l))
+		}
+	}
+	return out, nil
+}
+
+// measureGroups measures a change that makes layers smaller, group by group.
+func (o *ExternalOptions) measureGroups(ctx context.Context, m *graph.Model, layers []*weights.Layer, c study.Change) ([]study.SpeedPoint, error) {
+	points := unchangeable(layers, c)
+	own := map[int]bool{}
+	for _, l := range layers {
+		for _, n := range readers(l) {
+			own[n] = true
+		}
+	}
+	for _, gs := range groupsByModel(rewrite.Groups(m, layers, c.Structure), layers) {
+		changed, effects, err := groupChanged(m, layers, c, gs)
+		if err != nil {
+			return nil, err
+		}
+		x, err := o.compare(ctx, m, changed)
+		if err != nil {
+			return nil, err
+		}
+		for _, g := range gs {
+			var others []study.AffectedLayer
+			for i, l := range layers {
+				p := study.SpeedPoint{Layer: i, Change: c}
+				member := slices.Contains(g.Layers, i)
+				if !member && !slices.ContainsFunc(readers(l), func(n int) bool { return slices.Contains(g.Nodes, n) }) {
+					continue
+				}
+				if p.Cause = effects[i].Cause; p.Cause == "" {
+					x.setPoint(&p, readers(l))
+				}
+				switch {
+				case member:
+					p.With = rewrite.OtherMembers(g.Layers, i)
+					points[i] = p
+				case p.Ratio != nil:
+					others = append(others, study.AffectedLayer{Layer: i, Ratio: p.Ratio})
+				}
+			}
+			lead := &points[g.Layers[0]]
+			if lead.Ratio == nil {
+				continue
+			}
+			lead.Affected = others
+			if slices.ContainsFunc(others, func(a study.AffectedLayer) bool { r, _ := a.Ratio.Best(); return r < 1 }) {
+				lead.Cause = "" // the gain is that of its readers
+			}
+			rest := slices.DeleteFunc(slices.Clone(g.Nodes), func(n int) bool { return own[n] })
+			was, is := x.before.sum(rest), x.after.sum(correspondingNodes(x.stands, rest))
+			if a, ok := was.Best(); ok {
+				if b, ok := is.Best(); ok {
+					lead.RestS = profile.Value(profile.Measured, b-a, methodExternal)
+				}
+			}
+		}
+	}
+	return points, nil
+}
+
+// comparedTimes are the times of both models of a [Pair] by node; stands has the unchanged node
+// of each changed one.
+type comparedTimes struct {
+	before, after nodeTimes
+	stands        []int
+}
+
+func (o *ExternalOptions) compare(ctx context.Context, m, changed *graph.Model) (*comparedTimes, error) {
+	p, err := o.Compare(ctx, changed)
+	if err != nil {
+		return nil, err
+	}
+	return &comparedTimes{engineTimes(p.Before, m), engineTimes(p.After, p.Changed), allOriginalNodes(m, p.Changed)}, nil
+}
+
+// setPoint completes a point by the times of a layer's nodes.
+func (x *comparedTimes) setPoint(p *study.SpeedPoint, nodes []int) {
+	now := correspondingNodes(x.stands, nodes)
+	before, after := x.before.sum(nodes), x.after.sum(now)
+	b, ok := before.Best()
+	a, ok2 := after.Best()
+	if !ok || !ok2 || b <= 0 || a <= 0 {
+		p.Cause = study.NoData
+		return
+	}
+	p.Latency, p.Kernel = after, x.after.kernel(now)
+	p.Ratio = profile.Value(profile.Measured, a/b, "both models interleaved; "+methodExternal)
+	if before.CI95 == nil || after.CI95 == nil || before.CI95[0] <= 0 {
+		return
+	}
+	p.Ratio.CI95 = &[2]float64{after.CI95[0] / before.CI95[1], after.CI95[1] / before.CI95[0]}
+	switch {
+	case p.Ratio.CI95[0] >= 1:
+		p.Cause = study.NoGain
+	case p.Ratio.CI95[1] >= 1:
+		p.Cause = study.Unsettled
+	}
+}
+
+// nodeTime is the time that an engine spent on a node, with the ends of its interval.
+type nodeTime struct {
+	mid, lo, hi float64
+	kernel      string
+}
+
+// nodeTimes are times by position in the node lists of all graphs; NaN where the engine reports
+// none.
+type nodeTimes []nodeTime
+
+// engineTimes assigns the operators of an engine to the nodes of the model: a fused operator to
+// all that it computes, by their shares. Operators that the engine inserted belong to no node.
+func engineTimes(p *profile.Profile, m *graph.Model) nodeTimes {
+	first := make([]int, len(m.Graphs)+1)
+	for i, g := range m.Graphs {
+		first[i+1] = first[i] + len(g.Nodes)
+	}
+	out := make(nodeTimes, first[len(m.Graphs)])
+	for i := range out {
+		out[i].mid = math.NaN()
+	}
+	for i := range p.Layers {
+		l := &p.Layers[i]
+		if l.Provenance == nil || l.Provenance.Inserted {
+			continue
+		}
+		v, lo, hi, ok := operatorTime(l)
+		if !ok {
+			continue
+		}
+		from := l.Provenance.SourceNodes
+		for k := range from {
+			s := &from[k]
+			share := 1 / float64(len(from))
+			if s.Share != nil {
+				share = *s.Share
+			}
+			if s.Graph < 0 || s.Graph >= int64(len(m.Graphs)) || s.Node < 0 || s.Node >= int64(len(m.Graphs[s.Graph].Nodes)) {
+				continue
+			}
+			t := &out[first[s.Graph]+int(s.Node)]
+			if math.IsNaN(t.mid) {
+				*t = nodeTime{kernel: l.Op}
+			}
+			t.mid, t.lo, t.hi = t.mid+share*v, t.lo+share*lo, t.hi+share*hi
+		}
+	}
+	return out
+}
+
+// coarse is the number of distinct times up to which the clock's resolution decides the median.
+const coarse = 16
+
+// operatorTime returns the time of an operator with its 95 % interval. It is the median, or the
+// mean without the highest times where the engine's clock is coarse: a counter of whole
+// microseconds is right on average.
+func operatorTime(l *profile.Layer) (mid, lo, hi float64, ok bool) {
+	if n := len(l.Samples); n >= 2*coarse {
+		s := slices.Sorted(slices.Values(l.Samples))
+		s = s[:n-n/20]
+		if len(slices.Compact(slices.Clone(s))) <= coarse {
+			mean, wide := stats.Mean(s), 1.96*stats.StdDev(s)/math.Sqrt(float64(len(s)))
+			return mean, max(mean-wide, 0), mean + wide, mean > 0
+		}
+	}
+	if mid, ok = l.Latency.Best(); l.Latency != nil && l.Latency.Median != nil {
+		mid = *l.Latency.Median
+	}
+	lo, hi = mid, mid
+	if ok && l.Latency.CI95 != nil {
+		lo, hi = l.Latency.CI95[0], l.Latency.CI95[1]
+	}
+	return mid, lo, hi, ok && mid > 0
+}
+
+// sum adds the times of nodes; nil where the engine reports none of them.
+func (t nodeTimes) sum(nodes []int) *profile.Metric {
+	var s nodeTime
+	known := false
+	for _, n := range nodes {
+		if n < 0 || n >= len(t) || math.IsNaN(t[n].mid) {
+			continue
+		}
+		known = true
+		s.mid, s.lo, s.hi = s.mid+t[n].mid, s.lo+t[n].lo, s.hi+t[n].hi
+	}
+	if !known {
+		return nil
+	}
+	m := profile.Value(profile.Measured, s.mid, methodExternal)
+	m.CI95 = &[2]float64{min(s.lo, s.mid), max(s.hi, s.mid)}
+	return m
+}
+
+// kernel names the engine's operator that takes most of the time of nodes.
+func (t nodeTimes) kernel(nodes []int) (name string) {
+	most := 0.0
+	for _, n := range nodes {
+		if n >= 0 && n < len(t) && t[n].mid > most {
+			most, name = t[n].mid, t[n].kernel
+		}
+	}
+	return name
+}
