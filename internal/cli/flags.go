@@ -41,7 +41,7 @@ func (f *modelFlags) addData(c *cobra.Command) {
 	c.Flags().BoolVar(&f.zeros, "zeros", false, "feed zeros instead of random inputs")
 	spanVar(c, &f.maxLoop, "max-loop", 3*time.Second, 0, "time limit of a loop of unknown length, 0s for none", "a time of zero or more, such as 10s")
 	c.Flags().StringVar(&f.maxMemory, "max-memory", "", "`SIZE`: memory limit for tensors, such as 4GiB")
-	c.Flags().BoolVar(&f.exact, "exact", false, "no fusion of QDQ patterns: compute them in floating point; round float16 after each operator")
+	c.Flags().BoolVar(&f.exact, "exact", false, "compute QDQ patterns and MatMulNBits in floating point; round float16 after each operator")
 }
 
 // inputs turns the flags into options of the library.

@@ -151,11 +151,37 @@ func (m *LowBitMatrix) Run(p *workers.Pool, rows int, x, y, bias []float32, act 
 	}
 }
 
-// RunInt8 is [LowBitMatrix.Run] with activations that may be quantised per block to integers from
-// -127 to 127; the scale is the largest magnitude divided by 127.
+// RunInt8 is [LowBitMatrix.Run] with activations that are rounded per block as by [RoundInt8].
 func (m *LowBitMatrix) RunInt8(p *workers.Pool, rows int, x, y, bias []float32, act activation.Clamp) {
-	if !m.runDigits(p, 1, rows, x, y, bias, act) {
-		m.runFloat(p, rows, x, y, bias, act)
+	if m.runDigits(p, 1, rows, x, y, bias, act) {
+		return
+	}
+	sc, rounded := scratch.Borrow(rows * m.K)
+	RoundInt8(p, m.Block, m.K, rounded, x)
+	m.runFloat(p, rows, rounded, y, bias, act)
+	scratch.Float32s.Put(sc)
+}
+
+// RoundInt8 writes rows of x, of length k, with each block rounded to integers from -127 to 127
+// times a scale: the largest magnitude of the block divided by 127. Blocks with infinities or NaN,
+// or with only the smallest values, are not rounded.
+func RoundInt8(p *workers.Pool, block, k int, dst, x []float32) {
+	workers.Do(p, len(x)/max(k, 1), max(1, scratch.CopyGrain/max(k, 1)), roundArgs{block, k, dst, x}, roundArgs.rows)
+}
+
+// roundArgs holds the arguments of a work item of [RoundInt8].
+type roundArgs struct {
+	block, k int
+	dst, x   []float32
+}
+
+// rows rounds rows lo to hi.
+func (q roundArgs) rows(lo, hi int) {
+	for r := lo; r < hi; r++ {
+		for from := r * q.k; from < (r+1)*q.k; from += q.block {
+			to := min(from+q.block, (r+1)*q.k)
+			simd.RoundDigits(q.dst[from:to], q.x[from:to])
+		}
 	}
 }
 

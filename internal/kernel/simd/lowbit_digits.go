@@ -135,6 +135,24 @@ func (t *BitDigits) arrange(dst []uint8, records, x []float32) {
 	}
 }
 
+// RoundDigits writes the values that one digit per element of x, a block, represents. A block that
+// digits do not represent is copied.
+func RoundDigits(dst, x []float32) {
+	top := uint32(0)
+	for _, v := range x {
+		top = max(top, math.Float32bits(v)&^(1<<31))
+	}
+	most := math.Float32frombits(top)
+	if top > math.Float32bits(math.MaxFloat32) || most < minDigitMagnitude {
+		copy(dst, x)
+		return
+	}
+	by, scale := digitLimit(1)/most, most/digitLimit(1)
+	for i, v := range x {
+		dst[i] = float32(math.RoundToEven(float64(v*by))) * scale
+	}
+}
+
 // Digits writes to y the products of rows of digits with half of the columns of a panel; a single
 // row uses all columns. X points to the digits, Sums to the records. A block has block steps.
 func (f *LowBit) Digits(t *BitTile, bits, digits, rows, block int) {

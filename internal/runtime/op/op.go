@@ -224,6 +224,8 @@ type Call struct {
 	// memory, although their shapes are [N,C,H,W]. NHWCOut says the same of its outputs. They are
 	// set only for definitions whose NHWC allows it.
 	NHWCIn, NHWCOut bool
+	// Exact forbids approximations that the file permits, such as rounded activations.
+	Exact bool
 	// Fixed says for each input whether its value stays the same for the life of the prepared
 	// node: constants of the model and values folded from them. Nil stands for the model's
 	// constants.

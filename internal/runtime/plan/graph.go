@@ -28,7 +28,7 @@ type Options struct {
 	FoldBytes int
 	// Exact leaves operators between DequantizeLinear and QuantizeLinear in floating point, as in
 	// the file, and rounds float16 results after each operator and before a clamp. It disables
-	// fusions that change the last digits of results.
+	// fusions that change the last digits of results, and approximations that the file permits.
 	Exact bool
 	// KeepAll materialises every value of the file: no node is fused into another.
 	KeepAll bool
@@ -300,7 +300,7 @@ func (g *Graph) inferTask(i int) {
 	if t.Def != nil && t.wide {
 		t.Def = g.widened(t.Def)
 	}
-	t.Call = op.Call{Model: g.model, Graph: g.Graph, Node: n, Limit: g.opts.MaxBytes, Held: g.opts.HeldBytes, Activation: t.act, NHWCIn: t.nhwc[0], NHWCOut: t.nhwc[1]}
+	t.Call = op.Call{Model: g.model, Graph: g.Graph, Node: n, Limit: g.opts.MaxBytes, Held: g.opts.HeldBytes, Exact: g.opts.Exact, Activation: t.act, NHWCIn: t.nhwc[0], NHWCOut: t.nhwc[1]}
 	t.State, t.Dynamic, t.Err, t.Ready, t.settled, t.failed = Runs, false, nil, false, true, nil
 	c := &t.Call
 	fixed, missing := g.inputs(t)

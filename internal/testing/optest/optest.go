@@ -23,6 +23,7 @@ type Node struct {
 	OutTypes   []tensor.Type // declared types of outputs, where the operator needs them
 	OutQuant   []*tensor.Quant
 	Const      []bool // which inputs are constants of the model; nil: none
+	Exact      bool   // see op.Call
 	Threads    int    // workers, 2 if 0
 }
 
@@ -70,7 +71,7 @@ func RunEnv(env op.Env, defs []op.Def, n Node, in ...*tensor.Tensor) ([]*tensor.
 	}
 	g := &graph.Graph{}
 	node := &graph.Node{Domain: n.Domain, Op: n.Op, Version: n.Version, Attrs: n.Attrs}
-	c := &op.Call{Model: &graph.Model{Graphs: []*graph.Graph{g}}, Graph: g, Node: node, In: in, Pool: workers.New(cmp.Or(n.Threads, 2), nil)}
+	c := &op.Call{Model: &graph.Model{Graphs: []*graph.Graph{g}}, Graph: g, Node: node, In: in, Exact: n.Exact, Pool: workers.New(cmp.Or(n.Threads, 2), nil)}
 	defer c.Pool.Close()
 	for i, x := range in {
 		id := -1

@@ -73,28 +73,59 @@ func (v *nBits) shape() gemm.LowBitShape {
 	return gemm.LowBitShape{Bits: v.bits, K: v.k, N: v.n, Block: v.block}
 }
 
+// roundsInput reports whether the rows of a are rounded to 8-bit integers per block:
+// accuracy_level 4 permits that. It holds for any number of rows, so that a prompt and the steps
+// after it have the same arithmetic. With g_idx or zero points in floating point, rows stay
+// float32, as in ONNX Runtime.
+func (v *nBits) roundsInput(c *op.Call) bool {
+	return c.Node.Attrs.Int("accuracy_level", 0) == 4 && !c.Exact && !c.Has(4) && (!c.Has(3) || c.In[3].Type == tensor.Uint8)
+}
+
 // prepareNBits keeps the weights quantised and dequantises some rows at a time.
 func prepareNBits(c *op.Call) (op.Run, error) {
 	v := op.Must(newNBits(c))
+	if level := c.Node.Attrs.Int("accuracy_level", 0); level < 0 || level > 4 {
+		return nil, fmt.Errorf("accuracy_level %d, expected 0 to 4", level)
+	}
+	run, rounded, err := v.prepare(c)
+	if err != nil || rounded || !v.roundsInput(c) {
+		return run, err
+	}
+	rows := &tensor.Tensor{Type: tensor.Float32, Shape: c.In[0].Shape, Data: c.Scratch(4 * v.m * v.k)}
+	in := slices.Clone(c.In)
+	in[0] = rows
+	var w op.Call
+	return func(c *op.Call) error {
+		gemm.RoundInt8(c.Pool, v.block, v.k, tensor.Of[float32](rows), tensor.Of[float32](c.In[0]))
+		copy(in[1:], c.In[1:])
+		w = *c
+		w.In = in
+		return run(&w)
+	}, nil
+}
+
+// prepare returns the product, and whether it rounds its rows itself.
+func (v *nBits) prepare(c *op.Call) (run op.Run, rounded bool, err error) {
 	if v.n*v.k <= nBitsKept && (!v.shape().KeepsLowBit(v.m) || c.Has(4)) && c.Known(1, 2, 3, 4) {
-		return v.packed(c)
+		run, err = v.packed(c)
+		return run, false, err
 	}
 	if w := v.fewBits(c); w != nil {
 		c.Kernel = w.Name()
-		run := w.Run
-		if c.Node.Attrs.Int("accuracy_level", 0) == 4 {
-			run = w.RunInt8
+		multiply := w.Run
+		if rounded = v.roundsInput(c); rounded {
+			multiply = w.RunInt8
 		}
 		return func(c *op.Call) error {
-			run(c.Pool, v.m, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]), elem.Elements[float32](c, 5), activation.Clamp{})
+			multiply(c.Pool, v.m, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]), elem.Elements[float32](c, 5), activation.Clamp{})
 			return nil
-		}, nil
+		}, rounded, nil
 	}
 	if e := simd.ElementKernels(); e != nil && v.m < nBitsMatrix && v.bits == 4 && v.block%16 == 0 && !c.Has(4) {
 		c.Kernel = "rows/" + e.Set.String()
-		return v.nibbles(c, e), nil
+		return v.nibbles(c, e), false, nil
 	}
-	return v.parts(c), nil
+	return v.parts(c), false, nil
 }
 
 // parts dequantises some rows of the weights at a time.

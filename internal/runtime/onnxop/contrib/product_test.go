@@ -236,6 +236,66 @@ func TestMatMulNBits(t *testing.T) {
 	}
 }
 
+// TestMatMulNBitsRows: with accuracy_level 4, rows are rounded to 8 bits per block, whatever their
+// number, the size of the weights, and whether they are constant. Exact calls, blocks in another
+// order and zero points that are numbers have float32 rows.
+func TestMatMulNBitsRows(t *testing.T) {
+	t.Parallel()
+	const block = 32
+	for _, size := range [][2]int{{64, 64}, {60, 70}, {440, 312}} {
+		n, k := size[0], size[1]
+		blocks := (k + block - 1) / block
+		for _, bits := range []int{2, 4, 8} {
+			r := source(uint64(n + bits))
+			const most = 20
+			a, w, scale := random(r, tensor.Float32, most, k), random(r, tensor.Uint8, n, blocks, block*bits/8), random(r, tensor.Float32, n*blocks)
+			rounded := tensor.New(tensor.Float32, most, k)
+			for i := range most * blocks {
+				from := i/blocks*k + i%blocks*block
+				to := min(from+block, (i/blocks+1)*k)
+				top := 0.0
+				for j := from; j < to; j++ {
+					top = max(top, math.Abs(tensor.At(a, j)))
+				}
+				for j := from; j < to; j++ {
+					by := 127 / float32(top)
+					tensor.Of[float32](rounded)[j] = float32(math.RoundToEven(float64(tensor.Of[float32](a)[j]*by)) * top / 127)
+				}
+			}
+			product := func(x *tensor.Tensor) []float64 {
+				want := make([]float64, most*n)
+				for i := range want {
+					for q := range k {
+						at := i % n * blocks * block * bits
+						field := int(w.Data[(at+q*bits)/8]) >> (q * bits % 8) & (1<<bits - 1)
+						want[i] += tensor.At(x, i/n*k+q) * float64(field-1<<(bits-1)) * tensor.At(scale, i%n*blocks+q/block)
+					}
+				}
+				return want
+			}
+			want, floats := product(rounded), product(a)
+			tolerance := 1e-5 * float64(k) * float64(int(1)<<bits)
+			zeros, index := tensor.New(tensor.Float32, n*blocks), tensor.New(tensor.Int32, k)
+			tensor.Fill(zeros, func(int) float64 { return float64(int(1) << (bits - 1)) })
+			tensor.Fill(index, func(i int) float64 { return float64(i / block) })
+			for rows := 1; rows <= most; rows += 1 + rows/4 {
+				x := tensor.From(tensor.Float32, []int{rows, k}, tensor.Of[float32](a)[:rows*k])
+				for _, constant := range []bool{false, true} {
+					node := optest.Node{
+						Domain: graph.Microsoft, Op: "MatMulNBits", Version: 1, Const: []bool{false, constant, constant, constant, constant},
+						Attrs: graph.Attrs{"K": int64(k), "N": int64(n), "bits": int64(bits), "block_size": int64(block), "accuracy_level": int64(4)},
+					}
+					near(t, "rounded rows", run(t, node, x, w, scale)[0], want[:rows*n], tolerance)
+					near(t, "zero points that are numbers", run(t, node, x, w, scale, zeros)[0], floats[:rows*n], tolerance)
+					near(t, "blocks of rows", run(t, node, x, w, scale, nil, index)[0], floats[:rows*n], tolerance)
+					node.Exact = true
+					near(t, "exact", run(t, node, x, w, scale)[0], floats[:rows*n], tolerance)
+				}
+			}
+		}
+	}
+}
+
 func TestQLinearMatMul(t *testing.T) {
 	t.Parallel()
 	for _, kind := range elem.Bytes {
