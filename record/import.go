@@ -1,6 +1,7 @@
 package record
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -45,8 +46,11 @@ func Formats() []Format {
 type Options struct {
 	// Format is the only format to look for, "" for all.
 	Format string
-	// Arch names the chip if the record does not name it, or names a wrong one.
-	Arch string
+	// Arch names the chip if the record does not. If a file of the record names another chip, the
+	// import is an error, unless ForceArch is set. It is an [opmeter.OptionError] for records of
+	// formats that know no chips.
+	Arch      string
+	ForceArch bool
 	// ClocksHz holds frequencies in hertz by the name of the unit, such as "tiu"; "" is the single
 	// clock that counts the ticks of a record.
 	ClocksHz map[string]float64
@@ -183,7 +187,7 @@ func (o *Options) each(path, cannot string, can func(*record.Format) bool, do fu
 
 // input returns the files as a reader takes them.
 func (o *Options) input(files []*record.File) *record.Input {
-	return &record.Input{Files: files, Options: record.Options{Arch: o.Arch, Clocks: o.ClocksHz}}
+	return &record.Input{Files: files, Options: record.Options{Arch: o.Arch, ForceArch: o.ForceArch, Clocks: o.ClocksHz}}
 }
 
 // records are the files at a path by format and folder.
@@ -234,10 +238,33 @@ func (o *Options) find(path string) (r *records, errs []error, err error) {
 	if len(files) == 1 && len(r.skipped) == 1 {
 		return nil, nil, errors.Join(append(errs, foreign(files[0]))...)
 	}
+	if err := o.arch(r.order); err != nil {
+		return nil, nil, err
+	}
 	if len(r.order) == 0 && len(errs) == 0 {
 		return nil, nil, &Error{File: path, Err: fmt.Errorf("none of %d files is a record that opmeter reads", len(files))}
 	}
 	return r, errs, nil
+}
+
+// arch checks the name of the chip against the formats that were found.
+func (o *Options) arch(found []groupKey) error {
+	if o.Arch == "" || len(found) == 0 {
+		return nil
+	}
+	var chips []string
+	for _, k := range found {
+		chips = append(chips, k.format.Chips...)
+	}
+	switch {
+	case len(chips) == 0:
+		text := fmt.Sprintf("a record of %s is not read by chip: leave out %q", found[0].format.Name, o.Arch)
+		return &opmeter.OptionError{Option: "Arch", Text: text}
+	case !slices.ContainsFunc(chips, func(c string) bool { return strings.EqualFold(c, o.Arch) }):
+		text := fmt.Sprintf("no chip is called %q: name one of %s", o.Arch, strings.Join(chips, ", "))
+		return &opmeter.OptionError{Option: "Arch", Text: text}
+	}
+	return nil
 }
 
 // guarded turns a panic of a reader into an error, so that the records of other formats in a folder
@@ -292,7 +319,7 @@ func foreign(f *record.File) error {
 	switch {
 	case len(f.Head) == 0:
 		why = errors.New("is empty: many tools write their record when they end, and nothing where they crash")
-	case strings.HasPrefix(head, "\x89OPM"):
+	case strings.HasPrefix(head, "\x89OPM"), bytes.Contains(f.Head[:min(len(f.Head), 400)], []byte(`"`+profile.SchemaV1+`"`)):
 		why = errors.New("is a saved profile: opmeter report shows it")
 	case len(head) >= 8 && head[4:8] == "TFL3":
 		why = errors.New("is a model: opmeter profile measures it")

@@ -98,7 +98,8 @@ func TestImportFolders(t *testing.T) {
 // TestImportErrors have types that tell what they are about.
 func TestImportErrors(t *testing.T) {
 	t.Parallel()
-	dir := put(t, map[string][]byte{"empty.json": nil, "none.txt": []byte("x"), "ort.json": []byte(ortRecord)})
+	own := []byte("{\n  \"schema\": \"" + profile.SchemaV1 + "\",\n  \"layers\": []\n}")
+	dir := put(t, map[string][]byte{"empty.json": nil, "none.txt": []byte("x"), "ort.json": []byte(ortRecord), "own.json": own})
 	for name, c := range map[string]struct {
 		path string
 		o    record.Options
@@ -106,6 +107,7 @@ func TestImportErrors(t *testing.T) {
 	}{
 		"empty":     {"empty.json", record.Options{}, "is empty"},
 		"no record": {"none.txt", record.Options{}, "not a profile or trace"},
+		"own JSON":  {"own.json", record.Options{}, "opmeter report shows it"},
 		"another":   {"none.txt", record.Options{Format: "onnxruntime"}, "none.txt"},
 	} {
 		_, err := record.Import(t.Context(), filepath.Join(dir, c.path), c.o)
@@ -116,7 +118,7 @@ func TestImportErrors(t *testing.T) {
 	if _, err := record.Import(t.Context(), filepath.Join(dir, "absent"), record.Options{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("absent: %v", err)
 	}
-	for _, o := range []record.Options{{Format: "nothing"}, {ClocksHz: map[string]float64{"": 0}}, {ClocksHz: map[string]float64{"tiu": -1}}} {
+	for _, o := range []record.Options{{Format: "nothing"}, {ClocksHz: map[string]float64{"": 0}}, {ClocksHz: map[string]float64{"tiu": -1}}, {Arch: "bm1684x"}} {
 		_, err := record.Import(t.Context(), filepath.Join(dir, "ort.json"), o)
 		if _, ok := errors.AsType[*opmeter.OptionError](err); !ok {
 			t.Errorf("%+v: %v", o, err)
@@ -133,6 +135,17 @@ func TestImportCommands(t *testing.T) {
 	t.Parallel()
 	made := tpurecords.Make(tpurecords.Options{})
 	dir := put(t, made.Files)
+	_, err := record.Import(t.Context(), dir, record.Options{Arch: "unheard"})
+	if e, ok := errors.AsType[*opmeter.OptionError](err); !ok || !strings.Contains(e.Text, "BM1684X") {
+		t.Errorf("an unknown chip: %v", err)
+	}
+	_, err = record.Import(t.Context(), dir, record.Options{Arch: "bm1688"})
+	if e, ok := errors.AsType[*record.Error](err); !ok || e.File != dir {
+		t.Errorf("another chip: %v", err)
+	}
+	if got, err := record.Import(t.Context(), dir, record.Options{Arch: "bm1688", ForceArch: true}); err != nil || len(got.Profiles) != 1 {
+		t.Errorf("another chip, forced: %v", err)
+	}
 	var list bytes.Buffer
 	if err := record.WriteCommands(t.Context(), dir, record.Options{}, &list); err != nil {
 		t.Fatal(err)

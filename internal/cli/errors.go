@@ -70,6 +70,7 @@ var flags = map[string]struct{ flag, hint string }{
 	"Engine.Options": {"--engine-option", ""},
 	"Format":         {"--from", "opmeter import --list names them"},
 	"ClocksHz":       {"--clock", ""},
+	"Arch":           {flag: "--arch"},
 	"Port":           {"--port", "opmeter devices lists those connected"},
 	"Speed":          {"--speed", ""},
 	"Protocol":       {"--protocol", ""},

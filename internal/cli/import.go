@@ -25,7 +25,7 @@ import (
 type importFlags struct {
 	model, from, arch string
 	clocks            []string
-	list              bool
+	list, force       bool
 	compat            string
 	commands, check   bool
 }
@@ -88,7 +88,8 @@ to the model, which adds shapes, work, weights and the graph.`,
 	}
 	c.Flags().StringVar(&f.model, "model", "", "`FILE`: the model that was recorded")
 	c.Flags().StringVar(&f.from, "from", "", "`NAME`: read as this format of --list, skip detection")
-	c.Flags().StringVar(&f.arch, "arch", "", "`NAME`: chip, where the record has none or a wrong one")
+	c.Flags().StringVar(&f.arch, "arch", "", "`NAME`: chip, where the record does not name it")
+	c.Flags().BoolVar(&f.force, "force", false, "use --arch although the record names another chip")
 	c.Flags().StringArrayVar(&f.clocks, "clock", nil, "`[UNIT=]HERTZ`: clock of ticks, or of units: tiu=900MHz,dma=750MHz")
 	c.Flags().BoolVar(&f.list, "list", false, "list the formats and what each contains")
 	c.Flags().StringVar(&f.compat, "compat", "", "`DIR`: write the files of the original tool, with its figures")
@@ -162,7 +163,10 @@ func (a *app) recordTool(ctx context.Context, path string, opts record.Options, 
 
 // options turns the flags into options of the library.
 func (f *importFlags) options() (o record.Options, err error) {
-	o.Format, o.Arch = f.from, f.arch
+	if f.force && f.arch == "" {
+		return o, useError("--force goes with --arch: name the chip")
+	}
+	o.Format, o.Arch, o.ForceArch = f.from, f.arch, f.force
 	for _, s := range f.clocks {
 		for _, part := range strings.Split(s, ",") {
 			unit, value, ok := cutLast(part)
@@ -254,13 +258,11 @@ func (a *app) recordFormats(format string) error {
 	if format == "json" {
 		return jsonx.MarshalWrite(a.out, list)
 	}
-	for i, f := range list {
-		if i > 0 {
-			fmt.Fprintln(a.out)
-		}
-		fmt.Fprintf(a.out, "%s  %s\n", f.Name, f.Title)
-		for _, l := range []struct{ name, text string }{{"files", f.Files}, {"says", strings.Join(says(f.Gives), ", ")}} {
-			for k, line := range report.Wrap(l.text, 68) {
+	fmt.Fprintln(a.out, "The content of a file decides its format; --from NAME skips the detection.")
+	for _, f := range list {
+		fmt.Fprintf(a.out, "\n%s: %s\n", f.Name, f.Title)
+		for _, l := range []struct{ name, text string }{{"files", f.Files}, {"holds", strings.Join(says(f.Gives), ", ")}} {
+			for k, line := range report.Wrap(l.text, 88) {
 				name := l.name
 				if k > 0 {
 					name = ""
@@ -281,6 +283,8 @@ func says(gives []string) []string {
 			if len(q.Name) > 1 && q.Name[1] >= 'a' { // not of abbreviations
 				out[i] = strings.ToLower(q.Name[:1]) + q.Name[1:]
 			}
+		} else {
+			out[i] = strings.ReplaceAll(strings.TrimSuffix(g, "_s"), "_", " ")
 		}
 	}
 	return out

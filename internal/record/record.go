@@ -35,6 +35,8 @@ type Format struct {
 	Title string
 	// Files describes the files and how to make them.
 	Files string
+	// Chips are the names that [Options].Arch may have, nil if the format has no use for it.
+	Chips []string
 	// Gives lists the content that such a file can have: keys of quantities, and words of
 	// [Parts].
 	Gives []string
@@ -89,8 +91,10 @@ type Input struct {
 
 // Options holds facts that the user knows and a file does not contain.
 type Options struct {
-	// Arch names the chip; if empty, it is taken from the data.
-	Arch string
+	// Arch names the chip; if empty, it is taken from the data. Data that names another chip is an
+	// error unless ForceArch is set.
+	Arch      string
+	ForceArch bool
 	// Clocks holds frequencies in hertz by name of the unit; the key "" is the single clock that
 	// ticks refer to.
 	Clocks map[string]float64

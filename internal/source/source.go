@@ -86,7 +86,10 @@ func Collect(ctx context.Context, s Source, o Options) (p *profile.Profile, err 
 	if ctx.Err() != nil && described && !outlivesStop(err) {
 		err = nil
 	}
-	return b.Profile(), err
+	if p = b.Profile(); p != nil {
+		bounds(p)
+	}
+	return p, err
 }
 
 // outlivesStop reports whether an error matters although the source was stopped.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/record/tpu/capture"
 	"github.com/opmeter/opmeter/internal/record/tpu/command"
 	"github.com/opmeter/opmeter/internal/record/tpu/reginfo"
 	"github.com/opmeter/opmeter/profile"
@@ -59,6 +60,10 @@ func readDumps(ctx context.Context, in *record.Input) (*runlog.Run, error) {
 	if len(d.lanes) == 0 {
 		return nil, errors.Join(faults...)
 	}
+	if d.contradicts(in) && !in.ForceArch {
+		err := &capture.ChipError{Asked: in.Arch, Says: []string{"the dump says " + d.chip.Name}}
+		return nil, errors.Join(append(faults, &record.FileError{Path: dir, Err: err})...)
+	}
 	return d.run(dir, in), errors.Join(faults...)
 }
 
@@ -84,6 +89,12 @@ func (d *dump) file(f *record.File) error {
 		}
 		d.command(b)
 	}
+}
+
+// contradicts reports whether the dump is of another chip than the user named.
+func (d *dump) contradicts(in *record.Input) bool {
+	asked := command.ByName(in.Arch)
+	return asked != nil && d.chip != nil && asked != d.chip
 }
 
 // constants reads the table of the chip. Nominal clocks replace missing ones.
@@ -265,7 +276,7 @@ func (d *dump) run(dir string, in *record.Input) *runlog.Run {
 	}
 	p.Quantities = inOrder(d.quantity.List)
 	d.drop.To(run)
-	if in.Arch != "" && d.chip != nil && !strings.EqualFold(in.Arch, d.chip.Name) {
+	if d.contradicts(in) {
 		run.Found("tpu.chip", profile.Problem, "The dump is of %s, and %s was asked for: the dump was followed.", d.chip.Name, in.Arch)
 	}
 	run.Found("tpu.dump", profile.Info, "The record is a dump of %s by a simulator or converter. Times, operations and bytes are those of the dump. It has no layers: commands are grouped by function.", fmt.Sprintf("%.0f commands", d.total.v[qCommands]))

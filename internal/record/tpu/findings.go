@@ -242,6 +242,7 @@ func aboutTime(run *runlog.Run, r *capture.Recording, w *work) {
 		tiu, dma = tiu+st, dma+sd
 	}
 	tiu, dma = tiu/n, dma/n
+	foundIf(run, max(tiu, dma) > wall*(1+1e-3), "tpu.busy", profile.Problem, "An engine was busy for %.4g %% of the time, which is impossible: the chip, a clock or a part of the record is wrong. Do not use these figures.", 100*max(tiu, dma)/wall)
 	text := fmt.Sprintf("Of %s the busiest tensor engine worked %s (%.1f %%) and the busiest copy engine %s (%.1f %%), %s of it at the same time as another engine. If copies and computing overlapped fully, the time would be %s; with computing alone %s",
 		seconds(wall), seconds(tiu), 100*tiu/wall, seconds(dma), 100*dma/wall, seconds(w.inBoth/n), seconds(max(tiu, dma)), seconds(tiu))
 	flops, have := run.Profile.Totals.Value(quantities[qFLOPs].Key)

@@ -2,6 +2,7 @@ package tpu_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -12,6 +13,7 @@ import (
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/tpu"
 	"github.com/opmeter/opmeter/internal/record/tpu/block"
+	"github.com/opmeter/opmeter/internal/record/tpu/capture"
 	"github.com/opmeter/opmeter/internal/record/tpu/command"
 	"github.com/opmeter/opmeter/internal/testing/tpurecords"
 	"github.com/opmeter/opmeter/profile"
@@ -375,13 +377,25 @@ func TestCut(t *testing.T) {
 		if n > 100 && finding(ps[0], "tpu.dropped") == nil {
 			t.Errorf("%d bytes: nothing is said of what is missing", n)
 		}
+		for _, x := range ps[0].Incomplete {
+			// Records are counted, of which there are a few more than commands, and not bytes.
+			if x.Want != nil && x.Got != nil && *x.Want-*x.Got > 300 {
+				t.Errorf("%d bytes: %d records are lost of 200 commands: %s", n, *x.Want-*x.Got, x.Text)
+			}
+		}
 	}
 }
 
 // TestArch asks for another chip than the record is of.
 func TestArch(t *testing.T) {
 	d := tpurecords.Make(tpurecords.Options{Commands: 200, TIUStart: 9})
-	p := one(t, &record.Input{Files: files(d.Files), Options: record.Options{Arch: "bm1688"}})
+	wrong := &record.Input{Files: files(d.Files), Options: record.Options{Arch: "bm1688"}}
+	runs, err := tpu.Format().Read(t.Context(), wrong)
+	if e, ok := errors.AsType[*capture.ChipError](err); !ok || len(runs) > 0 || e.Asked != "BM1688" || !strings.Contains(err.Error(), "global.profile says BM1684X") || !strings.Contains(err.Error(), "--force") {
+		t.Errorf("%d runs, %v", len(runs), err)
+	}
+	wrong.ForceArch = true
+	p := one(t, wrong)
 	if f := finding(p, "tpu.chip"); f == nil || !strings.Contains(f.Text, "BM1684X") {
 		t.Errorf("finding is %v", f)
 	}

@@ -43,6 +43,13 @@ const Name = "sophgo-tpu"
 
 // Format recognises the files of profile directories.
 func Format() *record.Format {
+	var chips []string
+	for _, c := range command.Chips {
+		chips = append(chips, c.Name)
+		if c.Report != c.Name && !slices.Contains(chips, c.Report) {
+			chips = append(chips, c.Report)
+		}
+	}
 	gives := []string{"latency_s", "expected_s", "timeline", "memory", "shapes"}
 	for _, q := range quantities {
 		gives = append(gives, q.Key)
@@ -52,6 +59,7 @@ func Format() *record.Format {
 		Title: "Sophgo TPU profile directories (BM1684, BM1684X, BM1688, CV186X, CV184X, BM1690)",
 		Files: "folder bmprofile_data* of a run with BMRUNTIME_ENABLE_PROFILE=1 (global.profile, iter*.profile, cmd_*.dat, net_stat.sim), cdm_profile_data*, bmlib*.profile, " +
 			"the compiler's *.net_N.profile and compiler_profile_N.txt, final.mlir and tensor_location.json beside them, tiuRegInfo_N.txt and tdmaRegInfo_N.txt of simulators",
+		Chips: chips,
 		Gives: gives,
 		Match: match,
 		Read:  read,

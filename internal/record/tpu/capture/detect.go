@@ -11,9 +11,20 @@ import (
 	"github.com/opmeter/opmeter/internal/record/tpu/command"
 )
 
+// ChipError is the error for a chip that the user named and the files of the record contradict.
+type ChipError struct {
+	Asked string   // as the user named it
+	Says  []string // what the files say
+}
+
+// Error names both and what to do.
+func (e *ChipError) Error() string {
+	return fmt.Sprintf("the record is not of %s: %s; leave out --arch, or add --force to read it as %s all the same", e.Asked, strings.Join(e.Says, ", "), e.Asked)
+}
+
 // detect finds the chip from the option, the statements of files, and the sizes and contents of
-// records. It records contradictions.
-func (r *Recording) detect(in *record.Input) {
+// records. It records contradictions; those of the option are an error unless it is forced.
+func (r *Recording) detect(in *record.Input) error {
 	type claim struct {
 		from string
 		chip *command.Chip
@@ -25,11 +36,7 @@ func (r *Recording) detect(in *record.Input) {
 		}
 	}
 	if in.Arch != "" {
-		c := command.ByName(in.Arch)
-		if c == nil {
-			r.Guesses = append(r.Guesses, fmt.Sprintf("%q is an unknown chip; the chip was detected from the record", in.Arch))
-		}
-		add("option", c)
+		add("option", command.ByName(in.Arch))
 	}
 	add("global.profile", command.ByArch(r.Log.Arch))
 	add("global.profile", named(r.Log.ArchName))
@@ -44,7 +51,7 @@ func (r *Recording) detect(in *record.Input) {
 		add("estimate", byEstimate(r))
 	}
 	if len(claims) == 0 {
-		return
+		return nil
 	}
 	r.Chip, r.ChipFrom = claims[0].chip, claims[0].from
 	// BM1688 and CV186X have the same number in the log and the same records. The program names the
@@ -59,6 +66,10 @@ func (r *Recording) detect(in *record.Input) {
 			r.Says = append(r.Says, fmt.Sprintf("%s says %s", c.from, c.chip.Name))
 		}
 	}
+	if r.ChipFrom == "option" && len(r.Says) > 0 && !in.ForceArch {
+		return &ChipError{Asked: r.Chip.Name, Says: r.Says}
+	}
+	return nil
 }
 
 // named returns the chip by its name in compiler output, nil for unknown names.
@@ -84,16 +95,18 @@ func byEstimate(r *Recording) *command.Chip {
 		return nil
 	}
 	chip := command.BM1684X
+	why := "and no clock of an estimate tells it"
 	if e := r.Estimate; e != nil && e.RuntimeS > 0 {
+		why = "and no chip has the clock of the estimate"
 		hz := float64(e.Total) / e.RuntimeS
 		for _, c := range []*command.Chip{command.BM1684X, command.BM1688, command.CV184X, command.BM1684} {
 			if math.Abs(hz/c.TIUClock-1) < 0.01 {
-				chip = c
-				break
+				r.Guesses = append(r.Guesses, fmt.Sprintf("No file names the chip; %s was assumed by the clock of the estimate", c.Name))
+				return c
 			}
 		}
 	}
-	r.Guesses = append(r.Guesses, fmt.Sprintf("No file names the chip; %s was assumed by the clock of the estimate", chip.Name))
+	r.Guesses = append(r.Guesses, fmt.Sprintf("No file names the chip, %s; %s was assumed. Name it with --arch", why, chip.Name))
 	return chip
 }
 

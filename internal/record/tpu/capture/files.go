@@ -40,7 +40,9 @@ func read(ctx context.Context, in *record.Input, r *Recording) (_ *Recording, fa
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
-	r.detect(in)
+	if err := r.detect(in); err != nil {
+		return nil, nil, &record.FileError{Path: in.Files[0].Dir, Err: err}
+	}
 	if r.Chip == nil {
 		return nil, faults, nil
 	}
@@ -167,11 +169,24 @@ func (r *Recording) parts(f *record.File) (list []part, fault error) {
 	case err != nil:
 		return list, &record.FileError{Path: f.Path, Place: fmt.Sprintf("byte %d", c.n), Err: err}
 	case cut != nil && cut.Type != 0:
-		r.Dropped.Add(fmt.Sprintf("%s ends within a block of type %d: bytes missing", path.Base(f.Path), cut.Type), cut.Want-cut.Have)
+		r.cut(f, cut)
 	case cut != nil:
-		r.Dropped.Add(fmt.Sprintf("%s ends within the head of a block: bytes left over", path.Base(f.Path)), cut.Have)
+		r.Dropped.Add(fmt.Sprintf("%s ends within the head of a block, after %d bytes of it", path.Base(f.Path), cut.Have), 1)
 	}
 	return list, nil
+}
+
+// cut counts the records that are missing at the end of a file. The record in which the file ends
+// was counted where it was read.
+func (r *Recording) cut(f *record.File, c *block.Cut) {
+	missing := c.Want - c.Have
+	text := fmt.Sprintf("%s ends within a block of type %d: %d of %d bytes are missing", path.Base(f.Path), c.Type, missing, c.Want)
+	kind, monitor := monitored[c.Type]
+	if l := block.LayoutOf(r.Chip.Name, kind); monitor && l != nil {
+		r.Dropped.Add(text, missing/int64(l.Size))
+		return
+	}
+	r.Dropped.Add(text, 1)
 }
 
 // step reads iter<N>.profile.

@@ -14,9 +14,12 @@ import (
 // MaxRecords bounds the records of one engine in one step.
 const MaxRecords = 1 << 24
 
+// monitored are the engines of blocks of records.
+var monitored = map[block.Type]command.Engine{block.MonitorBD: command.TIU, block.MonitorGDMA: command.GDMA, block.MonitorSDMA: command.SDMA, block.MonitorCDMA: command.CDMA}
+
 // monitor reads the records of an engine. It returns nil if the chip has no such monitor.
 func (r *Recording) monitor(f *record.File, t block.Type, p io.Reader) (*Engine, error) {
-	kind := map[block.Type]command.Engine{block.MonitorBD: command.TIU, block.MonitorGDMA: command.GDMA, block.MonitorSDMA: command.SDMA, block.MonitorCDMA: command.CDMA}[t]
+	kind := monitored[t]
 	l := block.LayoutOf(r.Chip.Name, kind)
 	if l == nil {
 		r.Dropped.Add(fmt.Sprintf("blocks of type %d, which %s does not have", t, r.Chip.Name), 1)
@@ -25,7 +28,9 @@ func (r *Recording) monitor(f *record.File, t block.Type, p io.Reader) (*Engine,
 	e := &Engine{Kind: kind}
 	a := adder{e: e, l: l, chip: r.Chip}
 	rest, err := l.Each(p, a.add, a.columns()...)
-	r.Dropped.Add(fmt.Sprintf("%s: bytes after the last whole record of the %s", path.Base(f.Path), e.Kind), int64(rest))
+	if rest > 0 {
+		r.Dropped.Add(fmt.Sprintf("%s: the last record of the %s has %d of %d bytes", path.Base(f.Path), e.Kind, rest, l.Size), 1)
+	}
 	r.Dropped.Add(fmt.Sprintf("records of the %s that were never written", e.Kind), a.blank)
 	r.Dropped.Add(fmt.Sprintf("records of the %s beyond what is kept", e.Kind), a.over)
 	unwrapTimes(e)
