@@ -6,6 +6,7 @@ package draft
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"path"
 	"strings"
 
@@ -126,13 +127,27 @@ func (d *Draft) Hint(i int) *runlog.Hint {
 func (d *Draft) Len() int { return len(d.P.Layers) }
 
 // Set sets a quantity of a layer, see [runlog.Quantities.Set]. Negative values of opmeter's own
-// quantities are ignored.
+// quantities, and values that are not finite, are left out and counted.
 func (d *Draft) Set(i int, q profile.Quantity, v float64) {
-	l := d.Layer(i)
-	if l == nil || v < 0 && typed(q) {
-		return
+	if l := d.Layer(i); l != nil && d.usable(q, v) {
+		d.Q.Set(l, q, v)
 	}
-	d.Q.Set(l, q, v)
+}
+
+// NotFinite is the reason for which figures such as NaN are left out.
+const NotFinite = "figures that are infinite or not a number"
+
+// usable reports whether a quantity can have a figure. One that it cannot have is counted.
+func (d *Draft) usable(q profile.Quantity, v float64) bool {
+	switch {
+	case math.IsNaN(v) || math.IsInf(v, 0):
+		d.Dropped.Add(NotFinite, 1)
+	case v < 0 && typed(q):
+		d.Dropped.Add("figures below zero", 1)
+	default:
+		return true
+	}
+	return false
 }
 
 // typed reports whether a quantity is defined by opmeter; such quantities are never negative.
@@ -143,10 +158,9 @@ func typed(q profile.Quantity) bool {
 
 // Total sets a quantity of the whole model.
 func (d *Draft) Total(q profile.Quantity, v float64) {
-	if v < 0 && typed(q) {
-		return
+	if d.usable(q, v) {
+		d.Q.SetTotal(&d.P.Totals, q, v)
 	}
-	d.Q.SetTotal(&d.P.Totals, q, v)
 }
 
 // TotalMetric sets a quantity of the whole model including its spread; nil is ignored.

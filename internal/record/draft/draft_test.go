@@ -49,7 +49,7 @@ func TestRun(t *testing.T) {
 	if v, _ := p.Layers[0].Value("a_ms"); v != 5 || p.Layers[0].Option("has_bias") != "1" || p.Layers[0].Latency != nil || p.Layers[0].MACs != nil || p.Layers[0].Parent != nil {
 		t.Errorf("%+v", p.Layers[0])
 	}
-	if p.Layers[1].State != profile.NotReached || p.Layers[2].State != profile.Fused || len(p.Incomplete) != 1 {
+	if p.Layers[1].State != profile.NotReached || p.Layers[2].State != profile.Fused || len(p.Incomplete) != 3 {
 		t.Errorf("%+v", p.Layers)
 	}
 	for _, q := range p.Quantities {

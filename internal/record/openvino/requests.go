@@ -141,6 +141,9 @@ func (r *reader) csv(l string, cols *textscan.Columns) {
 		for i, name := range cols.Names() {
 			text := textscan.Cell(row, i)
 			v, ok := textscan.Number(text)
+			if i > 3 && textscan.NotFinite(text) {
+				r.d.Dropped.Add(draft.NotFinite, 1)
+			}
 			c.set(name, text, text, v, ok)
 		}
 		r.add(c)

@@ -1,6 +1,7 @@
 package textscan
 
 import (
+	"errors"
 	"math"
 	"regexp"
 	"strconv"
@@ -29,6 +30,17 @@ func Number(s string) (float64, bool) {
 		return 0, false
 	}
 	return v, true
+}
+
+// NotFinite reports whether a text is a number that is infinite, not a number, or beyond the range
+// of 64 bits. [Number] refuses it.
+func NotFinite(s string) bool {
+	s = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(s), "%"))
+	if s == "" || len(s) > 400 {
+		return false
+	}
+	v, err := strconv.ParseFloat(s, 64)
+	return errors.Is(err, strconv.ErrRange) || err == nil && (math.IsNaN(v) || math.IsInf(v, 0))
 }
 
 var thousands = regexp.MustCompile(`^[-+]?\d{1,3}(,\d{3})+(\.\d+)?$`)

@@ -156,3 +156,12 @@ func TestRules(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+func TestNotFinite(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]bool{"nan": true, "NaN": true, " -inf ": true, "Infinity": true, "1e400": true, "-1e400%": true, "1": false, "1e300": false, "": false, "info": false, "x": false} {
+		if got := textscan.NotFinite(in); got != want {
+			t.Errorf("%q: %v", in, got)
+		}
+	}
+}

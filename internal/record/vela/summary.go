@@ -76,7 +76,10 @@ func (n *network) summary(row []string, cols textscan.Columns) {
 		v, number := textscan.Number(text)
 		q := profile.Quantity{Key: name, Name: words(name)}
 		switch {
-		case name == "" || name == "network" || name == "core_clock" || text == "" || !number && strings.EqualFold(text, "nan"):
+		case name == "" || name == "network" || name == "core_clock" || text == "":
+			continue
+		case textscan.NotFinite(text):
+			d.Dropped.Add(draft.NotFinite, 1)
 			continue
 		case !number:
 			d.Note(name, text)
@@ -164,6 +167,9 @@ var scales = map[string]struct {
 	"ms": {1e-3, "s", ""}, "bytes": {1, "B", "_bytes"},
 }
 
+// lastPrinted is the last row of a printed summary.
+const lastPrinted = "Batch Inference time"
+
 // readPrinted reads printed summaries. Documents repeat parts of one: repeated rows are skipped.
 func (ns *networks) readPrinted(f *record.File) error {
 	var n *network
@@ -190,6 +196,9 @@ func (ns *networks) readPrinted(f *record.File) error {
 		if !seen[key] {
 			seen[key] = true
 			n.printed(strings.Join(strings.Fields(key), " "), text)
+		}
+		if key == lastPrinted {
+			n = nil // prose and other tables follow
 		}
 	})
 }
@@ -222,6 +231,8 @@ func (n *network) printed(key, text string) {
 	case key == "Neural network macs" && v == math.Trunc(v) && v < 1<<53:
 		d.P.Totals.MACs = new(int64(v))
 	case summaryFields.Total(d, key, v):
+	case !known && !strings.HasSuffix(key, " operators"):
+		d.Note(key, text) // without a unit it may be of another table
 	default:
 		d.Total(profile.Quantity{Key: runlog.Key(key) + u.end, Name: key, Unit: u.unit}, v*u.by)
 	}

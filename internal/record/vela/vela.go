@@ -227,6 +227,13 @@ func (n *network) row(row []string, cols textscan.Columns, part string) {
 		}
 	}
 	y := d.Layer(i)
+	macs, _ := cols.Number(row, "MAC Count")
+	for k, name := range cols.Names() {
+		// The use of the MAC units is not a number for operators without any.
+		if k > 1 && name != "Name" && !(name == "Util%" && macs == 0) && textscan.NotFinite(textscan.Cell(row, k)) {
+			d.Dropped.Add(draft.NotFinite, 1)
+		}
+	}
 	if v, ok := cols.Number(row, "MAC Count"); ok && v >= 0 && v < 1<<53 {
 		y.MACs = new(int64(v))
 	}

@@ -100,6 +100,35 @@ func TestPrinted(t *testing.T) {
 	}
 }
 
+// TestProse: a document has other tables around a summary, which are no figures of it.
+func TestProse(t *testing.T) {
+	t.Parallel()
+	text := "Network summary for net\nAccelerator clock       500 MHz\nTotal SRAM used      0.95 KiB\nAdd / add_1         5.89\nNPU operators = 44 (97.8%)\nBatch Inference time     0.23 ms, 4382.18 inferences/s (batch size 1)\n" +
+		"\n## Per layer\n\nConv2D / conv_629616      86.18\nSplit time     3 ms\n"
+	p := records.Read(t, vela.Format(), []*record.File{record.Bytes("PERFORMANCE.md", []byte(text))}, record.Options{})[0]
+	for key := range p.Totals.Figures {
+		if strings.Contains(key, "add") || strings.Contains(key, "conv") || strings.Contains(key, "split") {
+			t.Errorf("%s is no figure of the summary", key)
+		}
+	}
+	if total(p, "npu_operators") != 44 || total(p, "total_sram_used_bytes") != .95*1024 {
+		t.Errorf("%+v", p.Totals.Figures)
+	}
+}
+
+// TestNotFinite: figures that are no numbers are absent, and counted.
+func TestNotFinite(t *testing.T) {
+	t.Parallel()
+	head := "TFLite_operator,NNG Operator,SRAM Usage,Peak%,Op Cycles,Network%,NPU,SRAM AC,DRAM AC,OnFlash AC,OffFlash AC,MAC Count,Network%,Util%,Name\n"
+	p := records.Read(t, vela.Format(), []*record.File{record.Bytes("n_per-layer.csv", []byte(head+"CONV_2D,Conv2D,10,50,1e400,inf,900,1000,0,0,0,5,100,nan,a\nADD,Add,10,50,10,1,9,10,0,0,0,0,0,nan,b\n"))}, record.Options{})[0]
+	if len(p.Incomplete) != 1 || *p.Incomplete[0].Want != 3 {
+		t.Errorf("%+v", p.Incomplete)
+	}
+	if _, ok := p.Layers[0].Value("accelerator_cycles"); ok {
+		t.Error("1e400 is a figure")
+	}
+}
+
 // TestTraps: both files of a network, nothing on the NPU, older columns, a name with a comma.
 func TestTraps(t *testing.T) {
 	t.Parallel()
