@@ -1,16 +1,19 @@
 // Package benchtext reads results of programs that measure other programs or whole
 // networks: hyperfine, Go's benchmarks, benchncnn with the tables of its documents, MNN's
-// timeProfile, and the profiler of MediaTek's Neuron runtime.
+// timeProfile and benchmark, and the profiler of MediaTek's Neuron runtime.
 //
 // Sources of the formats: hyperfine's own documentation; design document 14313 of the
-// Go project; benchmark/benchncnn.cpp of ncnn; tools/cpp/Profiler.cpp of MNN; the Neuron
+// Go project; benchmark/benchncnn.cpp of ncnn; tools/cpp/Profiler.cpp and
+// benchmark/benchmark.cpp of MNN; the Neuron
 // SDK's page about its runtime profiler.
 package benchtext
 
 import (
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/textscan"
 )
 
@@ -26,7 +29,7 @@ func Formats() []*record.Format {
 			Gives: []string{"latency_s", "samples", "processor_s"}, Match: matchHyperfine, Read: record.RunsPerFile(readHyperfine),
 		},
 		{
-			Name: "mnn", Title: "MNN timeProfile", Files: "console output of timeProfile.out: tables by node and by type",
+			Name: "mnn", Title: "MNN timeProfile and benchmark", Files: "console output of timeProfile.out (tables by node and by type) and of benchmark.out",
 			Gives: []string{"latency_s", "share"}, Match: matchMNN, Read: record.RunsPerFile(readMNN),
 		},
 		{
@@ -35,7 +38,7 @@ func Formats() []*record.Format {
 		},
 		{
 			Name: "neuron-runtime", Title: "MediaTek Neuron Runtime Profiler", Files: "CSV log of MTKNN_PROFILER_LOG_PATH: titled tables by level",
-			Gives: []string{"latency_s"}, Match: matchNeuron, Read: record.RunPerFile(readNeuron),
+			Gives: []string{"latency_s"}, Match: matchNeuron, Read: record.RunsPerFile(readNeuron),
 		},
 	}
 }
@@ -61,7 +64,16 @@ func matchHyperfine(f *record.File) record.Sure {
 }
 
 func matchMNN(f *record.File) record.Sure {
-	return record.Certain.If(some(f, "Avg(ms)", func(l string) bool { return mnnHead(l) >= 0 }))
+	return record.Certain.If(some(f, "Avg(ms)", func(l string) bool { return mnnHead(l) >= 0 }) || some(f, "[ - ]", mnnNetwork.MatchString))
+}
+
+// apart makes the runs of a file.
+func apart(ds []*draft.Draft, err error) (runs []*runlog.Run, _ error) {
+	draft.Apart(ds, false)
+	for _, d := range ds {
+		runs = append(runs, d.Run())
+	}
+	return draft.NotEmpty(runs, err)
 }
 
 func matchNCNN(f *record.File) record.Sure {

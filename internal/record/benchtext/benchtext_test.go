@@ -3,6 +3,7 @@ package benchtext_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"regexp"
@@ -188,6 +189,30 @@ func TestMNN(t *testing.T) {
 	_, types, _ := strings.Cut(log, "Sort by time cost !\n")
 	if p = records.Read(t, format(t, "mnn"), []*record.File{record.Bytes("x", []byte(types))}, record.Options{})[0]; len(p.Layers) != 2 || p.Layers[1].Op != "Convolution" {
 		t.Errorf("%+v", p.Layers)
+	}
+}
+
+// TestMNNBenchmark reads networks that benchmark.out times, with two settings in one log.
+func TestMNNBenchmark(t *testing.T) {
+	t.Parallel()
+	one := func(threads int, avg float64) string {
+		return fmt.Sprintf("MNN benchmark\nForward type: **CPU** thread=%d** precision=2** sparsity=0** sparseBlockOC=1\n--------> Benchmarking... loop = 50, warmup = 10\n[ - ] squeezenetv1.1.mnn          max =    7.250 ms  min =    6.500 ms  avg = %8.3f ms\n[ - ] ./models/resnet-v2-50.mnn    max =   95.000 ms  min =   84.000 ms  avg =   88.000 ms\n", threads, avg)
+	}
+	ps := records.Read(t, format(t, "mnn"), []*record.File{record.Bytes("x", []byte(one(1, 6.75)+one(4, 6.625)))}, record.Options{})
+	if len(ps) != 2 || len(ps[0].Layers) != 2 || *ps[0].Settings.Threads != 1 || *ps[1].Settings.Threads != 4 || *ps[0].Settings.Runs != 50 {
+		t.Fatalf("%d profiles", len(ps))
+	}
+	if m, l := ps[1].Layers[0].Latency, ps[1].Layers[1]; *m.Mean != 6.625e-3 || *m.Min != 6.5e-3 || *m.Max != 7.25e-3 || l.Name != "resnet-v2-50" || ps[0].Target.Description != "CPU" {
+		t.Errorf("%+v, %+v", m, l)
+	}
+	// Networks that come again are another call, also without settings.
+	_, rows, _ := strings.Cut(one(1, 6.75), "warmup = 10\n")
+	if ps = records.Read(t, format(t, "mnn"), []*record.File{record.Bytes("x", []byte(rows+rows))}, record.Options{}); len(ps) != 2 || len(ps[1].Layers) != 2 {
+		t.Errorf("%d profiles", len(ps))
+	}
+	ncnn := "  a  min =    1.50  max =    2.50  avg =    2.00\n  b  min =    1.50  max =    2.50  avg =    2.00\n"
+	if ps = records.Read(t, format(t, "ncnn"), []*record.File{record.Bytes("x", []byte(ncnn+ncnn))}, record.Options{}); len(ps) != 2 || len(ps[1].Layers) != 2 {
+		t.Errorf("%d profiles of two calls of benchncnn", len(ps))
 	}
 }
 

@@ -2,6 +2,7 @@ package benchtext
 
 import (
 	"context"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -44,13 +45,15 @@ var (
 	gap       = regexp.MustCompile(`\s*\t\s*|\s{2,}`)
 )
 
-// readMNN reads the tables of nodes and of types.
+// readMNN reads the tables of nodes and of types, and those of networks.
 func readMNN(_ context.Context, _ *record.Input, f *record.File) (runs []*runlog.Run, err error) {
+	var ds []*draft.Draft
+	var nets mnnBench
 	var rows [2][][]string // by kind of table
 	in := -1
 	flush := func(ms, mflops float64) {
-		if len(rows[0])+len(rows[1]) > 0 && len(runs) < maxTables {
-			runs = append(runs, mnnRun(draft.Stem(f), rows, ms, mflops))
+		if len(rows[0])+len(rows[1]) > 0 && len(ds) < maxTables {
+			ds = append(ds, mnnRun(draft.Stem(f), rows, ms, mflops))
 		}
 		rows = [2][][]string{}
 	}
@@ -70,14 +73,93 @@ func readMNN(_ context.Context, _ *record.Input, f *record.File) (runs []*runlog
 			rows[in] = append(rows[in], row)
 		} else if l != "" {
 			in = -1
+			nets.line(l)
 		}
 	})
 	flush(-1, -1)
-	return draft.NotEmpty(runs, err)
+	for _, t := range nets.tables {
+		if len(t.rows) > 0 {
+			ds = append(ds, t.draft(draft.Stem(f)))
+		}
+	}
+	return apart(ds, err)
 }
 
-// mnnRun makes a run; types become layers only if the table of nodes is missing.
-func mnnRun(name string, rows [2][][]string, ms, mflops float64) *runlog.Run {
+// mnnCall holds networks: the output of one call of benchmark.out, or of one setting of it.
+type mnnCall struct {
+	settings [][2]string
+	rows     [][]string // matches of mnnNetwork
+}
+
+// mnnBench reads the output of benchmark.out.
+type mnnBench struct{ tables []*mnnCall }
+
+var (
+	mnnNetwork = regexp.MustCompile(`^\[ - \] (\S+)\s+max\s*[=:]\s*([\d.]+)\s*ms\s+min\s*[=:]\s*([\d.]+)\s*ms\s+avg\s*[=:]\s*([\d.]+)\s*ms`)
+	mnnSetting = regexp.MustCompile(`\b(Forward type|thread|precision|loop|warmup|sparsity|sparseBlockOC|testQuantizedModel)\s*[=:]\s*\**\s*([\w.-]+)`)
+)
+
+// line reads a line. Settings after networks, or a network that was there already, begin another
+// table.
+func (b *mnnBench) line(l string) {
+	m := mnnNetwork.FindStringSubmatch(l)
+	settings := mnnSetting.FindAllStringSubmatch(l, -1)
+	if m == nil && len(settings) == 0 || len(b.tables) >= maxTables {
+		return
+	}
+	n := len(b.tables)
+	if n == 0 || m == nil && len(b.tables[n-1].rows) > 0 || m != nil && slices.ContainsFunc(b.tables[n-1].rows, func(r []string) bool { return r[1] == m[1] }) {
+		b.tables = append(b.tables, &mnnCall{})
+		n++
+	}
+	t := b.tables[n-1]
+	if m != nil && len(t.rows) < maxTables {
+		t.rows = append(t.rows, m)
+	}
+	for _, s := range settings {
+		if len(t.settings) < 50 {
+			t.settings = append(t.settings, [2]string{s[1], s[2]})
+		}
+	}
+}
+
+// draft makes the draft of the networks. One network is a model, several are layers.
+func (t *mnnCall) draft(name string) *draft.Draft {
+	d := draft.New("mnn", name, "MNN")
+	for _, s := range t.settings {
+		n, ok := textscan.Whole(s[1])
+		switch {
+		case s[0] == "Forward type":
+			d.P.Target.Description = s[1]
+		case !ok || n < 0:
+		case s[0] == "thread":
+			d.P.Settings.Threads = &n
+		case s[0] == "loop":
+			d.P.Settings.Runs = &n
+		case s[0] == "warmup":
+			d.P.Settings.WarmupRuns = &n
+		}
+		d.Note(s[0], s[1])
+	}
+	latency := func(r []string) *profile.Metric {
+		ms := func(i int) *float64 { return draft.Milli(textscan.Number(r[i])) }
+		return draft.Metric(&profile.Metric{Max: ms(2), Min: ms(3), Mean: ms(4)})
+	}
+	network := func(r []string) string { return strings.TrimSuffix(path.Base(r[1]), ".mnn") }
+	if len(t.rows) == 1 {
+		d.P.Model.Name = draft.Text(network(t.rows[0]))
+		d.P.Totals.Latency = latency(t.rows[0])
+		return d
+	}
+	for _, r := range t.rows {
+		d.Add(profile.Layer{Name: network(r), Op: "network", Latency: latency(r)}, runlog.Hint{})
+	}
+	d.Found("mnn.networks", profile.Info, "Each layer is a network of its own: their sum is the time to run each of them once.")
+	return d
+}
+
+// mnnRun makes a draft; types become layers only if the table of nodes is missing.
+func mnnRun(name string, rows [2][][]string, ms, mflops float64) *draft.Draft {
 	d := draft.New("mnn", name, "MNN")
 	kind := mnnNodes
 	if len(rows[mnnNodes]) == 0 {
@@ -107,5 +189,5 @@ func mnnRun(name string, rows [2][][]string, ms, mflops float64) *runlog.Run {
 	if mflops >= 0 {
 		d.Total(profile.Quantity{Key: "recorded_flops", Name: "Floating-point operations as recorded", Group: "Work"}, mflops*1e6)
 	}
-	return d.Run()
+	return d
 }

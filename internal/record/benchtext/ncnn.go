@@ -3,6 +3,7 @@ package benchtext
 import (
 	"context"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
@@ -44,6 +45,9 @@ func readNCNN(_ context.Context, _ *record.Input, f *record.File) (runs []*runlo
 		l = strings.TrimSpace(textscan.Strip(l))
 		call := strings.Index(l, "benchncnn ")
 		if m := ncnnLine.FindStringSubmatch(l); m != nil {
+			if len(cur.rows) < 1000 && slices.ContainsFunc(cur.rows, func(r []string) bool { return r[1] == m[1] }) {
+				next() // benchncnn runs each network once
+			}
 			if rows++; rows <= maxLines {
 				cur.rows = append(cur.rows, m)
 			}
@@ -61,12 +65,13 @@ func readNCNN(_ context.Context, _ *record.Input, f *record.File) (runs []*runlo
 			cur.settings = append(cur.settings, [2]string{"gpu " + m[1], m[2]})
 		}
 	})
+	var ds []*draft.Draft
 	for _, t := range tables {
 		if len(t.rows) > 0 {
-			runs = append(runs, t.run(draft.Stem(f)))
+			ds = append(ds, t.draft(draft.Stem(f)))
 		}
 	}
-	return draft.NotEmpty(runs, err)
+	return apart(ds, err)
 }
 
 // spread makes a figure from milliseconds.
@@ -75,7 +80,7 @@ func spread(row []string) *profile.Metric {
 	return draft.Metric(&profile.Metric{Min: ms(2), Max: ms(3), Mean: ms(4)})
 }
 
-func (t *table) run(name string) *runlog.Run {
+func (t *table) draft(name string) *draft.Draft {
 	if t.heading != "" {
 		name = t.heading
 	}
@@ -103,11 +108,11 @@ func (t *table) run(name string) *runlog.Run {
 	if len(t.rows) == 1 {
 		d.P.Model.Name = draft.Text(t.rows[0][1])
 		d.P.Totals.Latency = spread(t.rows[0])
-		return d.Run()
+		return d
 	}
 	for _, r := range t.rows {
 		d.Add(profile.Layer{Name: r[1], Op: "network", Latency: spread(r)}, runlog.Hint{})
 	}
 	d.Found("ncnn.networks", profile.Info, "Each layer is a network of its own: their sum is the time to run each of them once. The mean is of all loops, disturbed ones too; the minimum is of the best one.")
-	return d.Run()
+	return d
 }

@@ -1,9 +1,9 @@
 package benchtext
 
 import (
-	"cmp"
 	"context"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -31,14 +31,24 @@ type scenario struct {
 	rows    [][]string
 }
 
-// readNeuron reads titled tables.
-func readNeuron(_ context.Context, f *record.File) (*runlog.Run, error) {
+// readNeuron reads titled tables. A title that comes again begins another run.
+func readNeuron(_ context.Context, _ *record.Input, f *record.File) ([]*runlog.Run, error) {
+	var ds []*draft.Draft
 	var all []*scenario
+	end := func() {
+		if d := neuronRun(draft.Stem(f), all); !d.Empty() && len(ds) < draft.MaxRuns {
+			ds = append(ds, d)
+		}
+		all = nil
+	}
 	var cur *scenario
 	rows := 0
 	err := f.Lines(func(l string) {
 		l = strings.TrimSpace(textscan.Strip(l))
 		if m := neuronTitle.FindStringSubmatch(l); m != nil && len(all) < 1000 {
+			if slices.ContainsFunc(all, func(c *scenario) bool { return c.title == m[1] }) {
+				end()
+			}
 			level, _ := strconv.ParseInt(m[2], 10, 32)
 			cur = &scenario{title: m[1], level: level, summary: m[3] == "Summary", times: 1}
 			all = append(all, cur)
@@ -61,11 +71,8 @@ func readNeuron(_ context.Context, f *record.File) (*runlog.Run, error) {
 			cur.rows = append(cur.rows, row)
 		}
 	})
-	d := neuronRun(draft.Stem(f), all)
-	if d.Empty() {
-		return nil, cmp.Or(err, draft.ErrNothing)
-	}
-	return d.Run(), err
+	end()
+	return apart(ds, err)
 }
 
 // cell reads a number of a row, with or without its unit.

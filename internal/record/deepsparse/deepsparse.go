@@ -9,7 +9,7 @@ import (
 	"context"
 	"path"
 	"regexp"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/base/jsontree"
@@ -25,7 +25,7 @@ func Format() *record.Format {
 	return &record.Format{
 		Name:  "deepsparse",
 		Title: "DeepSparse benchmark and analyze",
-		Files: "JSON of deepsparse.benchmark --export_path, JSON or CSV of deepsparse.analyze",
+		Files: "JSON of deepsparse.benchmark --export_path, its console output, JSON or CSV of deepsparse.analyze",
 		Gives: []string{"latency_s", "samples", "sparsity_activations", "shapes", "options"},
 		Match: match,
 		Read:  record.RunsPerFile(read),
@@ -34,7 +34,7 @@ func Format() *record.Format {
 
 func match(f *record.File) record.Sure {
 	h := record.Head(f.Head)
-	return record.Certain.If(h.Has(`"benchmark_result"`, `"items_per_sec"`) || h.Has(`"layer_info"`) && h.HasAny(`"average_total_time"`, `"canonical_name"`) || isCSV(f))
+	return record.Certain.If(h.Has(`"benchmark_result"`, `"items_per_sec"`) || h.Has(`"layer_info"`) && h.HasAny(`"average_total_time"`, `"canonical_name"`) || isCSV(f) || isConsole(f))
 }
 
 // isCSV looks for the header of analyze, whose columns come in any order.
@@ -43,7 +43,10 @@ func isCSV(f *record.File) bool {
 		return false
 	}
 	ls := append(textscan.Head(f.Head, f.Whole), "")
-	c := textscan.NewColumns(textscan.Fields(ls[0], ','))
+	return isHeader(textscan.NewColumns(textscan.Fields(ls[0], ',')))
+}
+
+func isHeader(c textscan.Columns) bool {
 	return c.At("canonical_name") >= 0 && c.At("average_run_time_in_ms") >= 0
 }
 
@@ -51,14 +54,13 @@ func isCSV(f *record.File) bool {
 const maxBytes = 64 << 20
 
 func read(_ context.Context, _ *record.Input, f *record.File) ([]*runlog.Run, error) {
-	d := draft.New("deepsparse", draft.Stem(f), "DeepSparse")
-	if isCSV(f) {
-		err := readCSV(d, f)
-		if d.Empty() {
-			return draft.NotEmpty(nil, err)
-		}
-		return []*runlog.Run{d.Run()}, err
+	switch {
+	case isCSV(f):
+		return readCSV(f)
+	case isConsole(f):
+		return readConsole(f)
 	}
+	d := newDraft(f)
 	v, fault, err := f.ParseJSON(maxBytes)
 	if err != nil {
 		return nil, err
@@ -69,6 +71,97 @@ func read(_ context.Context, _ *record.Input, f *record.File) ([]*runlog.Run, er
 		benchmark(d, v)
 	}
 	return d.Runs(fault)
+}
+
+func newDraft(f *record.File) *draft.Draft {
+	return draft.New("deepsparse", draft.Stem(f), "DeepSparse")
+}
+
+// runs makes the runs of a file.
+func runs(ds []*draft.Draft, err error) (out []*runlog.Run, _ error) {
+	ds = slices.DeleteFunc(ds, (*draft.Draft).Empty)
+	draft.Apart(ds, false)
+	for _, d := range ds {
+		out = append(out, d.Run())
+	}
+	return draft.NotEmpty(out, err)
+}
+
+// printed are the lines of the console with the keys that they have in the JSON.
+var printed = []struct{ line, key string }{
+	{"Original Model Path: ", "orig_model_path"},
+	{"Batch Size: ", "batch_size"},
+	{"Scenario: ", "scenario"},
+	{"Throughput (items/sec): ", "items_per_sec"},
+	{"Latency Mean (ms/batch): ", "mean"},
+	{"Latency Mean (ms): ", "mean"},
+	{"Latency Median (ms/batch): ", "median"},
+	{"Latency Median (ms): ", "median"},
+	{"Latency Std (ms/batch): ", "std"},
+	{"Latency Std (ms): ", "std"},
+	{"Iterations: ", "iterations"},
+}
+
+// printedLine returns the key and text of a line of the console, "" for other lines.
+func printedLine(l string) (key, text string) {
+	l = strings.TrimSpace(textscan.Strip(l))
+	for _, p := range printed {
+		if text, ok := strings.CutPrefix(l, p.line); ok {
+			return p.key, strings.TrimSpace(text)
+		}
+	}
+	return "", ""
+}
+
+func isConsole(f *record.File) bool {
+	return record.FindLine(f, func(l string) bool {
+		key, text := printedLine(l)
+		_, ok := textscan.Number(text)
+		return ok && (key == "items_per_sec" || key == "mean")
+	}, "Throughput (items/sec): ", "Latency Mean (ms")
+}
+
+// readConsole reads the console. A line that the run has already begins the next run.
+func readConsole(f *record.File) ([]*runlog.Run, error) {
+	var all []*jsontree.Value
+	err := f.Lines(func(l string) {
+		key, text := printedLine(l)
+		if key == "" || len(all) > draft.MaxRuns {
+			return
+		}
+		n := len(all)
+		if n == 0 || all[n-1].Has(key) || all[n-1].Get("benchmark_result").Has(key) {
+			all = append(all, &jsontree.Value{Kind: jsontree.Object})
+			put(all[n], "benchmark_result", &jsontree.Value{Kind: jsontree.Object})
+			n++
+		}
+		to := all[n-1]
+		if key != "orig_model_path" && key != "batch_size" && key != "scenario" {
+			to = to.Get("benchmark_result")
+		}
+		put(to, key, scalar(text))
+	})
+	var ds []*draft.Draft
+	for _, v := range all {
+		d := newDraft(f)
+		benchmark(d, v)
+		ds = append(ds, d)
+	}
+	return runs(ds, err)
+}
+
+// put adds a member to an object.
+func put(to *jsontree.Value, key string, e *jsontree.Value) {
+	to.Keys, to.Items = append(to.Keys, key), append(to.Items, e)
+}
+
+// scalar makes a number, or a text.
+func scalar(text string) *jsontree.Value {
+	e := &jsontree.Value{Kind: jsontree.String, Text: text}
+	if n, ok := textscan.Number(text); ok {
+		e.Kind, e.Num = jsontree.Number, n
+	}
+	return e
 }
 
 // benchmark reads the result of a benchmark. Times are milliseconds.
@@ -286,35 +379,35 @@ func text(e *jsontree.Value) string {
 	return strings.Join(parts, " ")
 }
 
-// readCSV reads the table of layers: maps became columns such as kernel_dims_h.
-func readCSV(d *draft.Draft, f *record.File) error {
+// readCSV reads the table of layers: maps became columns such as kernel_dims_h. A header that
+// comes again begins another run.
+func readCSV(f *record.File) ([]*runlog.Run, error) {
 	var cols textscan.Columns
-	return f.Lines(func(l string) {
+	var ds []*draft.Draft
+	err := f.Lines(func(l string) {
 		row := textscan.Fields(l, ',')
-		if cols.Names() == nil {
-			cols = textscan.NewColumns(row)
-		} else if len(row) >= 2 {
-			layer(d, object(cols.Names(), row), -1, 0)
+		switch c := textscan.NewColumns(row); {
+		case isHeader(c):
+			if cols = c; len(ds) < draft.MaxRuns {
+				ds = append(ds, newDraft(f))
+			}
+		case len(row) >= 2 && len(ds) > 0:
+			layer(ds[len(ds)-1], object(cols.Names(), row), -1, 0)
 		}
 	})
+	return runs(ds, err)
 }
 
 // object makes the object of a row as the JSON has it.
 func object(names, row []string) *jsontree.Value {
 	v := &jsontree.Value{Kind: jsontree.Object}
-	put := func(to *jsontree.Value, key string, e *jsontree.Value) {
-		to.Keys, to.Items = append(to.Keys, key), append(to.Items, e)
-	}
 	maps := map[string]*jsontree.Value{}
 	for i, name := range names {
 		cell := textscan.Cell(row, i)
 		if cell == "" || name == "" {
 			continue
 		}
-		e := &jsontree.Value{Kind: jsontree.String, Text: cell}
-		if n, err := strconv.ParseFloat(cell, 64); err == nil {
-			e.Kind, e.Num = jsontree.Number, n
-		}
+		e := scalar(cell)
 		m := dimension.FindStringSubmatch(name)
 		if m == nil {
 			put(v, name, e)

@@ -3,6 +3,7 @@ package deepsparse_test
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/record"
@@ -55,6 +56,33 @@ func TestCSV(t *testing.T) {
 	}
 	if v, _ := p.Totals.Latency.Best(); !near(v, .75e-3) {
 		t.Errorf("sum %g", v)
+	}
+}
+
+// TestConsole reads what the tool prints, of one run and of a batch job.
+func TestConsole(t *testing.T) {
+	t.Parallel()
+	one := func(batch int, mean float64) string {
+		return fmt.Sprintf("2022-09-01 12:00:00 deepsparse.benchmark.benchmark_model INFO     Starting 'sync' performance measurements for 10 seconds\n"+
+			"Original Model Path: zoo:cv/classification/resnet/base\nBatch Size: %d\nScenario: sync\nThroughput (items/sec): 55.1905\nLatency Mean (ms/batch): %g\nLatency Median (ms/batch): 18.5\nLatency Std (ms/batch): 0.25\nIterations: 552\n", batch, mean)
+	}
+	text := one(1, 18.1) + one(64, 1159.5)
+	for _, text := range []string{text, ">> " + strings.ReplaceAll(text, "\n", "\n>> ")} {
+		ps := records.Read(t, deepsparse.Format(), []*record.File{record.Bytes("x.log", []byte(text))}, record.Options{})
+		if len(ps) != 2 {
+			t.Fatalf("%d profiles", len(ps))
+		}
+		m := ps[1].Totals.Latency
+		if *m.Mean != 1.1595 || *m.Median != 18.5e-3 || *m.StdDev != 0.25e-3 || *m.N != 552 || *ps[1].Settings.Batch != 64 || *ps[0].Settings.Batch != 1 || !strings.HasPrefix(ps[0].Model.Name, "base") {
+			t.Errorf("%+v, %s", m, ps[0].Model.Name)
+		}
+		if v, _ := ps[0].Totals.Value("items_per_s"); v != 55.1905 {
+			t.Errorf("%g items/s", v)
+		}
+	}
+	table := "canonical_name,name,average_run_time_in_ms\na,conv,1.5\n"
+	if ps := records.Read(t, deepsparse.Format(), []*record.File{record.Bytes("x.csv", []byte(table+table))}, record.Options{}); len(ps) != 2 || len(ps[1].Layers) != 1 {
+		t.Errorf("%d profiles of two tables", len(ps))
 	}
 }
 

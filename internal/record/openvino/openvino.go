@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -121,6 +122,10 @@ func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
 				var ds []*draft.Draft
 				ds, err = readCounters(f)
 				for _, d := range ds {
+					// The tool can write the counters of a run twice, the second time sorted.
+					if slices.ContainsFunc(parts, func(p part) bool { return reordered(p.d, d) }) {
+						continue
+					}
 					if err == nil || !d.Empty() {
 						parts = append(parts, part{f, d, len(ds) == 1})
 					}
@@ -140,4 +145,25 @@ func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
 		runs = append(runs, p.d.Run())
 	}
 	return runs, errors.Join(errs...)
+}
+
+// reordered reports whether two runs have the same nodes with the same times in other orders.
+func reordered(a, b *draft.Draft) bool {
+	if a.Len() != b.Len() || a.Len() < 2 {
+		return false
+	}
+	count := map[string]int{}
+	same := true
+	for i := range a.Len() {
+		x, y := a.Layer(i), b.Layer(i)
+		same = same && x.Name == y.Name
+		v, _ := x.Latency.Best()
+		w, _ := y.Latency.Best()
+		count[fmt.Sprint(x.Name, x.Kernel, v)]++
+		count[fmt.Sprint(y.Name, y.Kernel, w)]--
+	}
+	for _, n := range count {
+		same = same || n != 0
+	}
+	return !same
 }

@@ -176,6 +176,22 @@ func TestApart(t *testing.T) {
 	}
 }
 
+// TestSorted: the counters of a run that the tool wrote a second time, sorted, are no second run.
+func TestSorted(t *testing.T) {
+	t.Parallel()
+	head, a, b := "layerName;execStatus;layerType;execType;realTime (ms);cpuTime (ms);\n", "a;EXECUTED;Conv;jit;1;1;\n", "b;EXECUTED;Conv;jit;2;2;\n"
+	file := func(name, text string) *record.File { return record.Bytes(name, []byte(text)) }
+	for name, c := range map[string]struct {
+		second string
+		want   int
+	}{"sorted": {head + b + a, 1}, "other times": {head + strings.Replace(b, ";2;", ";3;", 1) + a, 2}, "in the same order": {head + a + b, 2}} {
+		ps := records.Read(t, openvino.Format(), []*record.File{file("r.csv", head+a+b), file("s.csv", c.second)}, record.Options{})
+		if len(ps) != c.want || ps[0].Layers[0].Name != "a" {
+			t.Errorf("%s: %d runs, want %d", name, len(ps), c.want)
+		}
+	}
+}
+
 // TestConsole reads the console of today's Python program, with the summary that it prints, and
 // the summary alone.
 func TestConsole(t *testing.T) {
