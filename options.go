@@ -199,7 +199,7 @@ func (o *Options) host(m *Model) (host.Options, error) {
 	if err != nil {
 		return host.Options{}, err
 	}
-	if f.MaxBytes, err = bridge.MemoryLimit(o.MaxMemory); err != nil {
+	if f.MaxBytes, err = m.in.MemoryLimit(o.MaxMemory); err != nil {
 		return host.Options{}, failed(m.in.Graph.Path, err)
 	}
 	h := host.Options{

@@ -11,7 +11,6 @@ import (
 
 	"github.com/opmeter/opmeter/internal/base/buildinfo"
 	"github.com/opmeter/opmeter/internal/base/mapped"
-	"github.com/opmeter/opmeter/internal/bridge"
 	"github.com/opmeter/opmeter/internal/measure/host"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/npy"
@@ -120,7 +119,7 @@ func NewSession(m *Model, o RunOptions) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.MaxBytes, err = bridge.MemoryLimit(o.MaxMemory); err != nil {
+	if f.MaxBytes, err = m.in.MemoryLimit(o.MaxMemory); err != nil {
 		return nil, failed(m.in.Graph.Path, err)
 	}
 	if o.Record {

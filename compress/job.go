@@ -51,7 +51,7 @@ func Open(m *opmeter.Model, o Options) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.MaxBytes, err = bridge.MemoryLimit(o.MaxMemory); err != nil {
+	if f.MaxBytes, err = c.in.MemoryLimit(o.MaxMemory); err != nil {
 		return nil, bridge.Failed(c.in.Graph.Path, err)
 	}
 	c.in.Identify()

@@ -65,7 +65,7 @@ func NewProgram(m *opmeter.Model, o ProgramOptions) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.MaxBytes, err = bridge.MemoryLimit(o.MaxMemory); err != nil {
+	if f.MaxBytes, err = in.MemoryLimit(o.MaxMemory); err != nil {
 		return nil, bridge.Failed(in.Graph.Path, err)
 	}
 	id, err := in.Identity()

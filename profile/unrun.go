@@ -33,7 +33,7 @@ func (p *Profile) Unrun() (layers []int64, most bool) {
 	return layers, idle > all/2
 }
 
-// Starved lists the layers that failed for want of memory: a latency without them is not
+// Starved lists the layers that failed because memory ran out: a latency without them is not
 // that of the model.
 func (p *Profile) Starved() (layers []int64) {
 	for i := range p.Layers {

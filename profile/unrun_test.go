@@ -90,7 +90,7 @@ func TestNothingToQuote(t *testing.T) {
 	}
 }
 
-// TestStarved: a model that lacks a layer for want of memory has no figure of the whole,
+// TestStarved: a model that lacks a layer because memory ran out has no figure of the whole,
 // however little work the layer is. A layer that failed for another reason leaves it.
 func TestStarved(t *testing.T) {
 	t.Parallel()

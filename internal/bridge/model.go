@@ -38,6 +38,9 @@ func NewModel(g *graph.Model, data []byte, load time.Duration) *Model {
 		return id, err
 	})
 	m.Prepared = sync.OnceValues(func() (e *estimate.Model, err error) {
+		if g.Absent != nil {
+			return nil, g.Absent
+		}
 		err = m.Reading(func() (err error) { e, err = estimate.Prepare(g, inputs.Options{}, m.Identity); return err })
 		return e, err
 	})
@@ -56,9 +59,13 @@ func (m *Model) Identify() {
 // Close releases the file, at the latest when work that was stopped has ended.
 func (m *Model) Close() error { return m.hold.close() }
 
-// MemoryLimit returns the limit of an option in bytes; without one, 0, it is what this process
-// may use. The error is a [machine.HoldError] for more than it can hold.
-func MemoryLimit(most int64) (int, error) {
+// MemoryLimit returns the limit of an option in bytes for a model that is to run; without one, 0,
+// it is what this process may use. The error is a [machine.HoldError] for more than it can hold,
+// or that of a model without its external data.
+func (m *Model) MemoryLimit(most int64) (int, error) {
+	if m.Graph.Absent != nil {
+		return 0, m.Graph.Absent
+	}
 	if most == 0 {
 		n, _ := machine.MemoryLimit()
 		return n, nil

@@ -23,7 +23,7 @@ func Free() (int64, bool) {
 	return b.Free, ok
 }
 
-// tightest returns the bound with the least value, false if there is none.
+// tightest returns the bound with the least value, false for no bounds.
 func tightest(bs []Bound, value func(Bound) int64) (least Bound, ok bool) {
 	for _, b := range bs {
 		if !ok || value(b) < value(least) {

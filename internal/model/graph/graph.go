@@ -39,6 +39,11 @@ type Model struct {
 	// Content is the model encoded in its format where Path is not such a file: a model from an
 	// archive, a description or memory. It is nil where Path has the content.
 	Content []byte
+	// BesideBytes is the size of the external data that the constants refer to.
+	BesideBytes int64
+	// Absent says which external data is missing: the constants in it have no elements. It is nil
+	// for a complete model.
+	Absent error
 	// Beside lists the files with external data of an ONNX model, nil for none.
 	Beside []string
 	// Close releases mappings; constants are invalid afterwards. May be nil.

@@ -22,7 +22,12 @@ import (
 // For model files the content decides, not the name: a TFLite file has its identifier at byte 4,
 // an archive begins with "PK", and a protobuf message that is not ONNX is rejected by its reader.
 // Errors name the file.
-func Open(path string) (*graph.Model, error) {
+func Open(path string) (*graph.Model, error) { return open(path, onnx.Open) }
+
+// OpenShapes is [Open] for a model whose external data may be missing: see [graph.Model].Absent.
+func OpenShapes(path string) (*graph.Model, error) { return open(path, onnx.OpenShapes) }
+
+func open(path string, openONNX func(string) (*graph.Model, error)) (*graph.Model, error) {
 	hugepages.EnlargeHeap()
 	f, st, err := infile.Open(path)
 	if e, ok := errors.AsType[*infile.KindError](err); ok {
@@ -51,7 +56,7 @@ func Open(path string) (*graph.Model, error) {
 	case isText(head) || !looksLikeProtobuf(head):
 		return nil, notModel(path, head)
 	}
-	m, err := onnx.Open(path)
+	m, err := openONNX(path)
 	if err != nil && strings.EqualFold(filepath.Ext(path), ".tflite") {
 		return nil, notModel(path, head)
 	}

@@ -3,6 +3,8 @@ package onnx
 import (
 	"cmp"
 	"errors"
+	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -13,12 +15,25 @@ import (
 
 // Open maps a model file and reads its structure. Constants are slices of the mapping until the
 // model's Close. External data files are looked up in the model's folder.
-func Open(path string) (*graph.Model, error) {
+func Open(path string) (*graph.Model, error) { return open(path, false) }
+
+// OpenShapes is [Open] for a model whose external data files may be missing: see
+// [graph.Model].Absent.
+func OpenShapes(path string) (*graph.Model, error) { return open(path, true) }
+
+func open(path string, shapes bool) (*graph.Model, error) {
 	f, err := mapped.Open(path)
 	if err != nil {
 		return nil, &Error{File: path, Offset: -1, Err: cause(err)}
 	}
-	m, err := Parse(f.Data, path, filepath.Dir(path))
+	dir := filepath.Dir(path)
+	m, err := Parse(f.Data, path, dir)
+	if absent := err; shapes && errors.Is(err, fs.ErrNotExist) {
+		if m, err = parse(f.Data, path, &external{dir: dir, optional: true}); err == nil {
+			m.Absent = absent
+			m.Warnings = append(m.Warnings, fmt.Sprintf("External data is missing: shapes and counts are known, the weights are not. %v", absent))
+		}
+	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -31,8 +46,11 @@ func Open(path string) (*graph.Model, error) {
 // Parse reads a model from memory, which must stay unchanged while the model is used. The name is
 // for errors and Model.Path; dir is the folder of external data, "" if absent. The model's
 // Close releases that data.
-func Parse(data []byte, name, dir string) (m *graph.Model, err error) {
-	x := &external{dir: dir}
+func Parse(data []byte, name, dir string) (*graph.Model, error) {
+	return parse(data, name, &external{dir: dir})
+}
+
+func parse(data []byte, name string, x *external) (m *graph.Model, err error) {
 	defer func() {
 		if err != nil {
 			m = nil
@@ -76,7 +94,7 @@ func (x *external) model(data []byte, name string) (*graph.Model, error) {
 	if err := b.build(); err != nil {
 		return nil, err
 	}
-	m.Beside = x.paths()
+	m.Beside, m.BesideBytes = x.paths(), x.bytes
 	return m, m.Validate()
 }
 

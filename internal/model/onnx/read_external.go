@@ -10,13 +10,23 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/infile"
 	"github.com/opmeter/opmeter/internal/base/mapped"
 )
 
 // external returns slices of external data files, each mapped once.
 type external struct {
-	dir   string // "" refuses all
-	files map[string]*mapped.File
+	dir      string // "" refuses all
+	optional bool   // missing files give no elements
+	files    map[string]*mapped.File
+	seen     map[extent]bool
+	bytes    int64 // of all extents
+}
+
+// extent is a range of bytes of a data file.
+type extent struct {
+	location       string
+	offset, length int64
 }
 
 // slice finds the elements of a tensor of want bytes. A checksum is not verified: that would read
@@ -38,11 +48,22 @@ func (x *external) slice(entries []rawEntry, want int) ([]byte, error) {
 		}
 	}
 	data, err := x.file(location)
-	if err != nil {
+	absent := x.optional && errors.Is(err, fs.ErrNotExist)
+	if err != nil && !absent {
 		return nil, err
 	}
 	if length >= 0 && length != int64(want) {
 		return nil, fmt.Errorf("length %d, but the tensor takes %d bytes", length, want)
+	}
+	if e := (extent{location, offset, int64(want)}); !x.seen[e] {
+		if x.seen == nil {
+			x.seen = map[extent]bool{}
+		}
+		x.seen[e] = true
+		x.bytes += e.length
+	}
+	if absent {
+		return nil, nil
 	}
 	if offset > int64(len(data)) || int64(want) > int64(len(data))-offset {
 		return nil, fmt.Errorf("%q has %d bytes, but the tensor needs %d at %d", location, len(data), want, offset)
@@ -58,8 +79,9 @@ func size(b []byte) (int64, error) {
 	return n, nil
 }
 
-// file maps a data file. The location must stay in the model's folder, also through symbolic
-// links: a model must not access other files.
+// file maps a data file. The location must stay in the model's folder: a model must not access
+// other files. A symbolic link there may lead elsewhere, as in the cache of a model hub, to a file
+// of the link's owner; see [follow].
 func (x *external) file(location string) ([]byte, error) {
 	if location == "" {
 		return nil, errors.New("no location")
@@ -81,15 +103,58 @@ func (x *external) file(location string) ([]byte, error) {
 	}
 	defer root.Close()
 	// Opening a pipe or a device may block or have side effects, so check first.
-	if st, err := root.Stat(name); err != nil {
-		return nil, fmt.Errorf("location %q: %w", location, cause(err))
-	} else if !st.Mode().IsRegular() {
+	st, err := root.Stat(name)
+	if err != nil {
+		return x.follow(root, name, location)
+	}
+	if !st.Mode().IsRegular() {
 		return nil, fmt.Errorf("location %q is not a regular file", location)
 	}
 	f, err := root.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("location %q: %w", location, cause(err))
 	}
+	return x.add(f, name, location)
+}
+
+// follow maps the data file that a link in the model's folder leads to. The link and its target
+// must have the same owner: then whoever placed the link had the right to the file. A location
+// that is missing is an error too.
+func (x *external) follow(root *os.Root, name, location string) ([]byte, error) {
+	link, err := firstLink(root, name)
+	if err != nil {
+		return nil, fmt.Errorf("location %q: %w", location, cause(err))
+	}
+	target, err := filepath.EvalSymlinks(filepath.Join(x.dir, name))
+	if err != nil {
+		return nil, fmt.Errorf("location %q: %w", location, cause(err))
+	}
+	f, st, err := infile.Open(target)
+	if err != nil {
+		return nil, fmt.Errorf("location %q is a link: %w", location, err)
+	}
+	if !st.Mode().IsRegular() || !sameOwner(link, st) {
+		f.Close()
+		return nil, fmt.Errorf("location %q is a link to a file of another owner: copy the file into the model's folder", location)
+	}
+	return x.add(f, name, location)
+}
+
+// firstLink describes the first part of a path below a folder that is a symbolic link.
+func firstLink(root *os.Root, name string) (fs.FileInfo, error) {
+	for i := 0; i <= len(name); i++ {
+		if i < len(name) && !os.IsPathSeparator(name[i]) {
+			continue
+		}
+		if st, err := root.Lstat(name[:i]); err != nil || st.Mode()&fs.ModeSymlink != 0 {
+			return st, err
+		}
+	}
+	return root.Lstat(name)
+}
+
+// add maps an open data file and takes ownership of it.
+func (x *external) add(f *os.File, name, location string) ([]byte, error) {
 	m, err := mapped.Map(f, filepath.Join(x.dir, name))
 	if err != nil {
 		f.Close()

@@ -50,7 +50,7 @@ func Model(p *plan.Plan, slots []plan.Slot, identity func() (*Identity, error)) 
 		out.Totals.ComputedParams = &n
 	}
 	if m.FileBytes > 0 {
-		out.Totals.FlashBytes = new(m.FileBytes)
+		out.Totals.FlashBytes = new(m.FileBytes + m.BesideBytes)
 	}
 	if identity == nil {
 		return out, nil

@@ -22,7 +22,7 @@ type Identity struct {
 	// File is the hash of the model file, empty for a model without a file.
 	File string
 	// Structure is a hash of the graphs without names and constants, Weights one of all
-	// constants, including those in external data files.
+	// constants, including those in external data files; empty if these are missing.
 	Structure, Weights string
 }
 
@@ -48,7 +48,10 @@ func Identify(m *graph.Model, data []byte) (*Identity, error) {
 	for _, g := range m.Graphs {
 		s.graph(g, w)
 	}
-	id.Structure, id.Weights = s.sum(), w.sum()
+	id.Structure = s.sum()
+	if m.Absent == nil {
+		id.Weights = w.sum()
+	}
 	if err := <-done; err != nil {
 		return nil, err
 	}

@@ -272,11 +272,12 @@ func (f *frame) Keep(n int) error {
 	return f.p.Reserve(n)
 }
 
-// awaits reports whether a step reads large constants that are not computed yet.
+// awaits reports whether a step reads large constants that are not computed yet, or constants that
+// the model lacks.
 func (f *frame) awaits(st *step) bool {
 	return slices.ContainsFunc(f.neededInputs(st.Task), func(id int) bool {
 		t := f.vals[max(id, 0)]
-		return id >= 0 && f.fixed[id] && !t.Known() && t.Bytes() > staticBytes
+		return id >= 0 && f.fixed[id] && !t.Known() && (t.Bytes() > staticBytes || f.s.Model.Absent != nil)
 	})
 }
 
