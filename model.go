@@ -28,8 +28,8 @@ func init() {
 // Open reads a .tflite, .onnx or .mltk.zip file, or builds the network that a .yaml file describes.
 // The content of the file decides its format, not the name. Weights are mapped, not copied: if the
 // file changes while the model is in use, the next use returns a [ModelError] that wraps
-// [ErrChanged]. Without the external data of an ONNX model only [Count] works, other uses return the
-// error. The error is a [ModelError].
+// [ErrChanged]. If the external data of an ONNX model is missing, only [Count] works: other uses
+// return the error. The error is a [ModelError].
 func Open(path string) (*Model, error) {
 	t := time.Now()
 	g, err := modelfile.OpenShapes(path)

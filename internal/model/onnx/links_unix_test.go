@@ -63,7 +63,7 @@ func TestHubCache(t *testing.T) {
 	}
 }
 
-// TestOtherOwner refuses a link to a file of another user, and to what is no regular file.
+// TestOtherOwner refuses a link to a file of another user, and to what is not a file.
 func TestOtherOwner(t *testing.T) {
 	t.Parallel()
 	data := model(externalTensor(2, "location", "w.bin"), input("x"), node("Add y = x w"), output("y"))
