@@ -106,6 +106,13 @@ func (c *call) tuples(k int, table []int) {
 	}
 }
 
+// gatheredTuples requires index tuples into the axes of input 0 after the batch dimensions.
+func (c *call) gatheredTuples() {
+	if s, batch := c.shape(0), c.n.Attrs.Int("batch_dims", 0); batch >= 0 && batch <= len(s) {
+		c.tuples(1, s[batch:])
+	}
+}
+
 // wholeAxis requires the length of an axis.
 func (c *call) wholeAxis(k, of, axis int) {
 	if s := c.shape(of); axis >= 0 && axis < len(s) {
@@ -290,7 +297,7 @@ var onnxRequirements = map[string]func(*call){
 	"GatherElements":            func(c *call) { c.indexes(1, 0, c.n.Attrs.Int("axis", 0)) },
 	"ScatterElements":           func(c *call) { c.indexes(1, 0, c.n.Attrs.Int("axis", 0)) },
 	"Scatter":                   func(c *call) { c.indexes(1, 0, c.n.Attrs.Int("axis", 0)) },
-	"GatherND":                  func(c *call) { c.tuples(1, c.shape(0)[min(len(c.shape(0)), c.n.Attrs.Int("batch_dims", 0)):]) },
+	"GatherND":                  (*call).gatheredTuples,
 	"ScatterND":                 func(c *call) { c.tuples(1, c.shape(0)) },
 	"RoiAlign":                  func(c *call) { c.indexes(2, 0, 0) },
 	"TensorScatter":             func(c *call) { c.zeros(2, Indices) },
