@@ -142,7 +142,7 @@ func TestFindSuggests(t *testing.T) {
 		want []string
 	}{
 		{"efr32xg42", []string{"efr32xg24"}},
-		{"efr32", []string{"efr32xg24", "efr32xg24-mvp"}},
+		{"efr32", []string{"efr32xg24", "efr32xg24-mvp", "esp32"}},
 		{"something-else", nil},
 	}
 	for _, tt := range tests {

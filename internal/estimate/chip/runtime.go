@@ -29,8 +29,8 @@ type Runtime struct {
 	Calibration *Calibration `yaml:"calibration"`
 }
 
-// Build is a build configuration of a runtime: factors on the cycles by kind of work, 0 for
-// unchanged kinds.
+// Build is a build configuration of a runtime: factors on the cycles by kind of work, as measured
+// on the board with its compiler, 0 for unchanged kinds.
 type Build struct {
 	// Name such as "small" (optimised for size) or "no-fpu".
 	Name string `yaml:"name,required"`
@@ -41,6 +41,11 @@ type Build struct {
 	Integer Terms `yaml:"integer"`
 	Int16   Terms `yaml:"int16"`
 	Float   Terms `yaml:"float"`
+	// IntegerBound and FloatBound are the largest factors measured on other boards, of classes
+	// whose effect was not measured on this one: the estimate stays that of the default build, and
+	// the upper end of its band rises by them.
+	IntegerBound Terms `yaml:"integer_bound"`
+	FloatBound   Terms `yaml:"float_bound"`
 	// Band is the half-width in logarithms that the use of the factors adds.
 	Band float64 `yaml:"band"`
 }

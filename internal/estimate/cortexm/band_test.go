@@ -105,6 +105,62 @@ func TestTotals(t *testing.T) {
 	}
 }
 
+// TestBuildBound keeps the estimate of the default build where a build was not measured on the
+// board, and raises the upper end of the band by what other boards measured.
+func TestBuildBound(t *testing.T) {
+	t.Parallel()
+	tg := board()
+	bound := chip.Build{Name: "size"}
+	bound.IntegerBound[cortexm.DenseMAC] = 3
+	tg.Runtimes[0].Builds = append(tg.Runtimes[0].Builds[1:], bound)
+	m := chain(tensor.Int8, tensor.Int8)
+	costs := func(build string) *chip.Costs {
+		c, err := cortexm.Model{}.Costs(m, m.Main(), tg, tg.Runtime(""), chip.Options{Build: build})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	usual, size := costs(""), costs("size")
+	// Of 520 cycles 400 are products, which may take three times as long.
+	want := usual.Latency.High * (520 + 2*400) / 520
+	if got := size.Latency; got.Value != usual.Latency.Value || got.Low != usual.Latency.Low || !(math.Abs(got.High-want) <= 1e-9*want) {
+		t.Errorf("%+v, want %v and %v to %v", got, usual.Latency.Value, usual.Latency.Low, want)
+	}
+	if len(size.Remarks) != len(usual.Remarks)+1 {
+		t.Errorf("remarks %q", size.Remarks)
+	}
+	if a, b := usual.Layers[1].CPU, size.Layers[1].CPU; a.Value != b.Value || a.Low != b.Low || !(math.Abs(b.High-a.High*(210+400)/210) <= 1e-9*b.High) {
+		t.Errorf("a layer of %+v, of the usual build %+v", b, a)
+	}
+}
+
+// TestSoftQuantise prices quantisation as floating point where it is computed in software.
+func TestSoftQuantise(t *testing.T) {
+	t.Parallel()
+	g := &graph.Graph{Values: []*graph.Value{
+		{ID: 0, Type: tensor.Float32, Shape: []int{1, 50}, HasShape: true}, {ID: 1, Type: tensor.Int8, Shape: []int{1, 50}, HasShape: true},
+	}}
+	g.Nodes = []*graph.Node{{Op: "QUANTIZE", Domain: graph.TFLite, Inputs: []int{0}, Outputs: []int{1}}}
+	m := &graph.Model{Format: "tflite", Graphs: []*graph.Graph{g}}
+	for _, c := range []struct {
+		fpu, build string
+		want       float64 // of a call, an operator and 50 elements
+	}{{"single", "", 100 + 10 + 50*3}, {"none", "", 100 + 10 + 50*700}, {"single", "no-fpu", 100 + 10 + 50*700}} {
+		tg := board()
+		tg.Core.FPU = c.fpu
+		s := tg.Runtimes[0].Cortexm
+		s.Integer.Cycles[cortexm.PlainElement], s.Float.Cycles[cortexm.PlainElement] = 3, 700
+		costs, err := cortexm.Model{}.Costs(m, m.Main(), tg, tg.Runtime(""), chip.Options{Build: c.build})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := costs.Latency.Value; got != c.want {
+			t.Errorf("FPU %s, build %q: %v cycles, want %v", c.fpu, c.build, got, c.want)
+		}
+	}
+}
+
 // TestHalf is the half-width between what was seen and what is far, and of overhead.
 func TestHalf(t *testing.T) {
 	t.Parallel()

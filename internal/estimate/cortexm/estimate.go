@@ -65,6 +65,7 @@ type figures struct {
 	near, far, overhead float64     // of all kernels of the class together
 	level               [Terms]bool // terms whose error is that of the class
 	from                string      // where figures come from, "" for those of int8
+	rise                Vector      // cycles that a build may add, which was not measured on the board
 }
 
 // Estimator holds the figures of one runtime on one target.
@@ -77,6 +78,7 @@ type Estimator struct {
 	seen    []Vector
 	pruned  bool
 	slow    memory
+	soft    bool // floating point is computed in software
 }
 
 // NewEstimator reads the figures of a runtime for a named build configuration, "" for the default
@@ -105,11 +107,15 @@ func NewEstimator(t *chip.Target, rt *chip.Runtime, build string) (*Estimator, e
 		e.by[Int16] = whole
 		e.by[Int16].near, e.by[Int16].far = math.Hypot(whole.near, otherType), math.Hypot(whole.far, otherType)
 	}
+	e.soft = t.Core.FPU == "none" || build == noFPU
 	if b := rt.Build(build); b != nil {
 		e.built(b)
 	}
 	return e, nil
 }
+
+// noFPU is the build that leaves the unit for floating point unused.
+const noFPU = "no-fpu"
 
 // otherType is the half-width for using int8 figures for kernels with 16-bit activations. On
 // Cortex-M4 with CMSIS-NN they differ by up to 1.35, on cores without such kernels by more.
@@ -146,8 +152,14 @@ func (e *Estimator) built(b *chip.Build) {
 	if *wide == (chip.Terms{}) {
 		wide = &b.Integer
 	}
+	bounds := [types]*chip.Terms{&b.IntegerBound, &b.IntegerBound, &b.FloatBound}
 	for t, factors := range [types]*chip.Terms{&b.Integer, wide, &b.Float} {
 		f, changed := &e.by[t], false
+		for k, factor := range bounds[t] {
+			if factor > 1 {
+				f.rise[k] = f.coef[k] * (factor - 1)
+			}
+		}
 		for k, factor := range factors {
 			if factor != 0 {
 				f.coef[k] *= factor
@@ -172,19 +184,29 @@ func (e *Estimator) work(l *Layer) Vector {
 	return l.Work
 }
 
+// typeOf returns the class of figures that apply to a layer. Without a unit for floating point,
+// quantising costs what software makes of its division and rounding.
+func (e *Estimator) typeOf(l *Layer) Type {
+	if l.FromFloat && e.soft && e.by[Float].coef[PlainElement] > 0 {
+		return Float
+	}
+	return l.Type
+}
+
 // Layer estimates one layer; op names the operator in reasons.
 func (e *Estimator) Layer(l *Layer, op string) chip.LayerCost {
 	out := chip.LayerCost{Simulated: -1, Kernel: l.Kernel, Missing: l.Missing}
 	if out.Missing != nil {
 		return out
 	}
-	work, f := e.work(l), &e.by[l.Type]
+	typ := e.typeOf(l)
+	work, f := e.work(l), &e.by[typ]
 	wait := e.slow.cycles(l)
 	cycles, width := f.coef.Dot(work)+wait, 0.0
 	for k, w := range work {
-		if w > 0 && f.coef[k] == 0 && (k >= PlainMAC || l.Type == Float && k != ConvGather && k != PointGather && k != ConvWindow) {
+		if w > 0 && f.coef[k] == 0 && (k >= PlainMAC || typ == Float && k != ConvGather && k != PointGather && k != ConvWindow) {
 			what, code := "kernels in plain C for ", chip.MissingData
-			if l.Type == Float {
+			if typ == Float {
 				what, code = "float32 ", chip.MissingType
 			}
 			out.Missing = &chip.Missing{Code: code, Text: fmt.Sprintf("no measurement of %s%s on %s to estimate from", what, op, e.t.Core.Name)}
@@ -196,6 +218,9 @@ func (e *Estimator) Layer(l *Layer, op string) chip.LayerCost {
 		width = (width + wait*slowHalf) / cycles
 	}
 	out.CPU = chip.Scaled(cycles, math.Exp(-width), math.Exp(width))
+	if cycles > 0 {
+		out.CPU.High *= 1 + f.rise.Dot(work)/cycles
+	}
 	out.Latency = out.CPU
 	return out
 }
@@ -207,17 +232,20 @@ type parts struct {
 	work   [types]Vector // terms whose error is that of the class of types
 	waits  float64
 	own    [types]Vector // cycles of the terms with bands of their own
+	rise   float64       // cycles that the build may add
 }
 
 func (p *parts) add(l *Layer) {
-	f := &p.e.by[l.Type]
+	typ := p.e.typeOf(l)
+	f := &p.e.by[typ]
 	p.waits += p.e.slow.cycles(l)
-	p.layers[l.Type]++
+	p.layers[typ]++
+	p.rise += f.rise.Dot(p.e.work(l))
 	for k, w := range p.e.work(l) {
 		if f.level[k] {
-			p.work[l.Type][k] += w
+			p.work[typ][k] += w
 		} else {
-			p.own[l.Type][k] += f.coef[k] * w
+			p.own[typ][k] += f.coef[k] * w
 		}
 	}
 }
@@ -298,7 +326,12 @@ func (p *parts) total() (*chip.Figure, []string) {
 			remarks = append(remarks, fmt.Sprintf("%.0f %% of the cycles are in %s, estimated from %s", 100*of[t]/total, name, e.by[t].from))
 		}
 	}
-	return &chip.Figure{Value: total, Low: max(total-math.Sqrt(below), total*math.Exp(-3)), High: total + math.Sqrt(above)}, remarks
+	out := &chip.Figure{Value: total, Low: max(total-math.Sqrt(below), total*math.Exp(-3)), High: total + math.Sqrt(above)}
+	if rise := p.rise + e.by[p.main()].rise[Call]; rise > 0 && total > 0 {
+		out.High *= 1 + rise/total
+		remarks = append(remarks, fmt.Sprintf("what this build costs was not measured on this board: the estimate is that of the default build, and its band reaches to %.2g times as much, the most that other boards measured", 1+rise/total))
+	}
+	return out, remarks
 }
 
 // Half returns the half-width of the band of work at a distance from the calibration data.

@@ -87,8 +87,10 @@ type Layer struct {
 	Kernel string
 	// WeightBytes is the size of the weights, Passes how often a convolution reads them.
 	WeightBytes, Passes float64
-	// Type is the class of types that the operator computes in.
-	Type Type
+	// Type is the class of types that the operator computes in. FromFloat is set for operators on
+	// integers that read floating point: quantisation.
+	Type      Type
+	FromFloat bool
 	// positions is the number of kernel window positions over all pixels.
 	positions float64
 	// Missing says why the work is unknown, nil if it is known.
@@ -212,6 +214,7 @@ func layer(m *graph.Model, g *graph.Graph, n *graph.Node, dead map[int][]bool, k
 		l.MACs = float64(*w.MACs)
 	}
 	l.Type = typeOf(n, in, float)
+	l.FromFloat = (n.Op == "QUANTIZE" || n.Op == "QuantizeLinear") && len(in) > 0 && in[0] != nil && in[0].Type.IsFloat()
 	if float {
 		l.WeightBytes *= 4
 	}

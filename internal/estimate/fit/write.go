@@ -288,6 +288,8 @@ func (e *encoder) builds(list []chip.Build) {
 		e.terms("integer", &b.Integer, 0)
 		e.terms("int16", &b.Int16, 0)
 		e.terms("float", &b.Float, 0)
+		e.terms("integer_bound", &b.IntegerBound, 0)
+		e.terms("float_bound", &b.FloatBound, 0)
 		e.number(4, "band", b.Band)
 	}
 }

@@ -3,6 +3,7 @@ package study
 import (
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/opmeter/opmeter/internal/base/stats"
 	"github.com/opmeter/opmeter/internal/estimate/chip"
@@ -37,35 +38,103 @@ func buildKind(term int, plainC bool) int {
 	return restKind
 }
 
-// builds makes the ways of building a runtime on a core: for size, by what it changes on
-// the Cortex-M4 where both were measured, and without the unit for floating point.
-func (s *Study) builds(g fit.Group) []chip.Build {
+// builds makes the ways of building a runtime on a chip: for size, and without the unit for
+// floating point. What a build costs depends on compiler, kernel and core, so that factors are
+// those of the board itself. Elsewhere the largest ones bound the band.
+func (s *Study) builds(g fit.Group, c *chipFacts) []chip.Build {
 	if g.Era != "" || g.Family != "tflm-cmsis-nn" && g.Family != reference {
 		return nil
 	}
 	const from = "the same networks built both ways for a Cortex-M4 (EdgeMark)"
 	m4, floats := group("tflm-cmsis-nn", "", "cortex-m4"), group(cortexm.FloatTFLM, "", "cortex-m4")
-	size := chip.Build{Name: "size", Title: "built for size (-Os)", From: from}
-	size.Float, size.Band = s.factors(floats, group(cortexm.FloatTFLM, small, "cortex-m4"))
-	if g.Family == reference {
-		size.Integer = size.Float // the same loops in plain C
+	size := chip.Build{Name: sizeBuild, Title: "built for size (-Os)", From: from}
+	plain, plainHalf := s.factors(floats, group(cortexm.FloatTFLM, small, "cortex-m4"))
+	own := slices.Contains(c.chips, edgeMarkChip)
+	if own {
+		size.Float, size.Band = plain, plainHalf
 	} else {
-		var half float64
-		size.Integer, half = s.factors(m4, group("tflm-cmsis-nn", small, "cortex-m4"))
-		size.Band = math.Max(size.Band, half)
+		size.FloatBound = plain
+	}
+	switch f, half, where := s.sized(g, c); {
+	case g.Family == reference:
+		size.IntegerBound = plain // the same loops in plain C
+	case where != "":
+		size.Integer, size.Band = f, math.Max(size.Band, half)
+		if !own {
+			size.From = where
+		}
+	default:
+		size.IntegerBound, _ = s.factors(m4, group("tflm-cmsis-nn", small, "cortex-m4"))
 	}
 	list := []chip.Build{size}
 	if s.units[g.Core] {
 		soft := chip.Build{Name: "no-fpu", Title: "without the unit for floating point", From: from}
 		soft.Float, soft.Band = s.factors(floats, group(cortexm.FloatTFLM, "", noUnit))
+		if g.Core != "cortex-m4" {
+			soft.Band *= 2 // the library's routines were not measured on other cores
+		}
 		list = append(list, soft)
 	}
-	if g.Core != "cortex-m4" {
-		for i := range list {
-			list[i].Band *= 2 // how compilers do on other cores was not measured
+	return list
+}
+
+const (
+	sizeBuild    = "size"
+	edgeMarkChip = "STM32L4R5ZI" // networks were built in all ways for it
+)
+
+// sized returns the factors of a build for size on a chip that was measured so, with the
+// half-width that they add and the source, "" if it was not measured.
+func (s *Study) sized(g fit.Group, c *chipFacts) (out chip.Terms, half float64, from string) {
+	if f, half := s.pairs(c); half > 0 {
+		for k := range out {
+			out[k] = f
+		}
+		return out, half, "the same networks built both ways for " + strings.Join(c.chips, ", ")
+	}
+	other := group(g.Family, small, g.Core)
+	usual, how := s.coefficients(g, c)
+	for _, name := range c.chips {
+		v, measured := s.Fit.Of(other, name)
+		if measured != "measured" || how == "" {
+			continue
+		}
+		for k := range out {
+			if usual[k] > 0 {
+				out[k] = v[k] / usual[k]
+			}
+		}
+		_, half = s.factors(group(g.Family, "", "cortex-m4"), group(g.Family, small, "cortex-m4"))
+		return out, half, "networks built so for " + name
+	}
+	return out, 0, ""
+}
+
+// pairs returns the factor between networks that were built both ways for a chip, with the
+// half-width that holds them; 0 without any. Compilers that leave the kernels' options alone
+// change the rest alone, too little to tell kinds of work apart.
+func (s *Study) pairs(c *chipFacts) (factor, half float64) {
+	type network struct{ source, chip, model string }
+	usual := map[network]float64{}
+	for _, m := range s.Measurements {
+		if m.Board && m.Build == "" && m.Era == "" {
+			usual[network{m.Source, m.Chip, m.Model}] = m.Cycles
 		}
 	}
-	return list
+	var logs []float64
+	for _, m := range s.Measurements {
+		if u := usual[network{m.Source, m.Chip, m.Model}]; u > 0 && m.Build == sizeBuild && slices.Contains(c.chips, m.Chip) {
+			logs = append(logs, math.Log(m.Cycles/u))
+		}
+	}
+	if len(logs) < 2 {
+		return 0, 0
+	}
+	mean := stats.Mean(logs)
+	for i := range logs {
+		logs[i] = math.Abs(logs[i] - mean)
+	}
+	return math.Exp(mean), math.Max(fit.Quantile(logs), 0.01)
 }
 
 // factors by which one way of building differs from the usual one, and the half-width of

@@ -111,7 +111,7 @@ func measurement(r map[string]string, root string, files map[string]*fit.Work) (
 	}
 	m := &fit.Measurement{Source: source(r["source"]), Chip: r["mcu"], Model: r["model_name"], Version: r["runtime_version"]}
 	if strings.HasSuffix(r["runtime"], ", -Os") {
-		m.Build = "size"
+		m.Build = sizeBuild
 	}
 	m.Core = coreID(r["core"])
 	m.Family, m.Era = family(r["runtime"], r["runtime_version"], m.Core)

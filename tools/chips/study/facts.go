@@ -114,7 +114,7 @@ func chips() []chipFacts {
 			Description: "Microcontroller with 4 KiB instruction and data caches.", Core: core("Cortex-M7", "armv7e-m", "dsp", "single", 1), Clock: mhz(0, 216, 216),
 			Memories: []chip.Memory{mem("SRAM", "ram", kib(256)), mem("DTCM", "tcm", kib(64)), waits("flash", "flash", mib(1), 7, kib(4))},
 		}},
-		{core: "cortex-m4", watts: 156e-12, Target: chip.Target{
+		{core: "cortex-m4", chips: []string{"nRF52840"}, watts: 156e-12, Target: chip.Target{
 			ID: "nrf52840", Name: "nRF52840", Vendor: "Nordic Semiconductor",
 			Description: "Radio microcontroller.", Core: m4, Clock: mhz(64, 64, 64),
 			Memories: []chip.Memory{mem("RAM", "ram", kib(256)), mem("flash", "flash", mib(1))},
@@ -170,6 +170,46 @@ func chips() []chipFacts {
 			ID: "esp32-p4", Name: "ESP32-P4", Vendor: "Espressif",
 			Description: "Two RISC-V cores with vector extension; sizes outside the chip are those of common modules.", Core: core("RV32IMAFC", "rv32imafc", "xesppie", "single", 2), Clock: mhz(0, 400, 360),
 			Memories: []chip.Memory{mem("L2MEM", "ram", kib(768)), mem("PSRAM", "external-ram", mib(32)), serial(mib(16), 0, 0)},
+		}},
+		{core: "xtensa-lx6", chips: []string{"ESP32"}, Target: chip.Target{
+			ID: "esp32", Name: "ESP32", Vendor: "Espressif",
+			Description: "Two Xtensa LX6 cores; sizes outside the chip are those of common modules.", Core: core("Xtensa LX6", "xtensa", "none", "single", 2), Clock: mhz(0, 240, 240),
+			Memories: []chip.Memory{mem("SRAM", "ram", kib(520)), serial(mib(4), kib(32), 0)},
+		}},
+		{core: "cortex-m4", st: true, chips: []string{"STM32F429ZI"}, Target: chip.Target{
+			ID: "stm32f429", Name: "STM32F429", Vendor: "STMicroelectronics",
+			Description: "Microcontroller with flash accelerator; figures hold at 180 MHz with five wait states.", Core: m4, Clock: mhz(0, 180, 180),
+			Memories: []chip.Memory{mem("SRAM", "ram", kib(192)), mem("CCM", "tcm", kib(64)), waits("flash", "flash", mib(2), 5, 0)},
+		}},
+		{core: "cortex-m33", chips: []string{"MCXN947"}, Target: chip.Target{
+			ID: "mcxn947", Name: "MCXN947", Vendor: "NXP",
+			Description: "Two cores with a cache for code; the neural processing unit takes no part.", Core: core("Cortex-M33", "armv8-m", "dsp", "single", 2), Clock: mhz(0, 150, 150),
+			Memories: []chip.Memory{mem("SRAM", "ram", kib(512)), waits("flash", "flash", mib(2), 0, kib(16))},
+		}},
+		{core: "cortex-m7", chips: []string{"i.MX RT1062"}, Target: chip.Target{
+			ID: "imxrt1062", Name: "i.MX RT1062", Vendor: "NXP",
+			Description: "Microcontroller of the Teensy 4; floating point was measured with code and data in tightly coupled memory. Flash is of the size on the Teensy 4.0.", Core: m7, Clock: mhz(0, 600, 600),
+			Memories: []chip.Memory{mem("OCRAM", "ram", kib(512)), mem("FlexRAM", "tcm", kib(512)), serial(mib(2), kib(32), 0)},
+		}},
+		{core: "cortex-m7", Target: chip.Target{
+			ID: "samv71", Name: "SAMV71", Vendor: "Microchip",
+			Description: "Microcontroller with 16 KiB instruction and data caches.", Core: m7, Clock: mhz(0, 300, 300),
+			Memories: []chip.Memory{mem("SRAM", "ram", kib(384)), waits("flash", "flash", mib(2), 6, kib(16))},
+		}},
+		{core: "cortex-m4", chips: []string{"SAMD51"}, Target: chip.Target{
+			ID: "samd51", Name: "SAMD51", Vendor: "Microchip",
+			Description: "Microcontroller with a 4 KiB cache. Floating point was measured at 200 MHz, beyond the data sheet.", Core: m4, Clock: mhz(0, 200, 120),
+			Memories: []chip.Memory{mem("SRAM", "ram", kib(256)), waits("flash", "flash", mib(1), 5, kib(4))},
+		}},
+		{core: "cortex-m0plus", Target: chip.Target{
+			ID: "samd21", Name: "SAMD21", Vendor: "Microchip",
+			Description: "Low-power microcontroller.", Core: m0plus, Clock: mhz(0, 48, 48),
+			Memories: []chip.Memory{mem("SRAM", "ram", kib(32)), waits("flash", "flash", kib(256), 1, 0)},
+		}},
+		{core: "cortex-m55", chips: []string{"STM32N657"}, Target: chip.Target{
+			ID: "stm32n657", Name: "STM32N657", Vendor: "STMicroelectronics",
+			Description: "Microcontroller with Helium vector instructions and 32 KiB caches; the neural processing unit takes no part. Figures hold with caches on.", Core: m55, Clock: mhz(0, 800, 600),
+			Memories: []chip.Memory{mem("AXI SRAM", "ram", kib(4300)), mem("DTCM", "tcm", kib(128))},
 		}},
 		generic("cortex-m0plus", m0plus, 48),
 		generic("cortex-m3", m3, 72),

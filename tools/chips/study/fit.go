@@ -59,6 +59,9 @@ func tier(family, core string) string {
 	if family == "tflm-andes-nn" {
 		return "pext"
 	}
+	if family == "tflm-esp-nn" && (core == "xtensa-lx6" || core == "rv32imc") {
+		return "plain" // ESP-NN has no instructions for these: both run the same optimised C
+	}
 	if family == cortexm.FloatTFLM {
 		if softFloat[core] {
 			return "soft"

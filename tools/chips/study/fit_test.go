@@ -2,6 +2,7 @@ package study
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/estimate/cortexm"
@@ -115,6 +116,53 @@ func TestTight(t *testing.T) {
 		}
 		if share := float64(in) / float64(n); !(share >= 0.9) || in > int(math.Ceil(0.9*float64(n)))+1 {
 			t.Errorf("%d rows: %d inside", n, in)
+		}
+	}
+}
+
+// TestBuilds takes what a build for size costs from the chip itself: from networks built both ways,
+// and from those built so alone. Elsewhere the largest factors bound the band.
+func TestBuilds(t *testing.T) {
+	t.Parallel()
+	const family = "tflm-cmsis-nn"
+	usual := cortexm.Prior(family, "dsp")
+	slow := fit.Faster(usual, 1.4)
+	fpu := cortexm.Prior(cortexm.FloatTFLM, "fpu")
+	ms := slices.Concat(
+		measured(family, "", "cortex-m4", edgeMarkChip, usual, 1), measured(family, small, "cortex-m4", edgeMarkChip, slow, 1),
+		measured(family, small, "cortex-m7", "M7 chip", slow, 1),
+		measured(cortexm.FloatTFLM, "", "cortex-m4", edgeMarkChip, fpu, 1), measured(cortexm.FloatTFLM, small, "cortex-m4", edgeMarkChip, fpu, 3),
+	)
+	for _, build := range []string{"", sizeBuild} {
+		for _, m := range measured(family, "", "cortex-m33", "M33 chip", usual, 1) {
+			m.Board, m.Build = true, build
+			if build != "" {
+				m.Cycles *= 1.02
+			}
+			ms = append(ms, m)
+		}
+	}
+	s := NewStudy(&Data{Measurements: ms, Plain: &Plain{}}, fit.Default)
+	for _, c := range []struct {
+		core, chip       string
+		integer, boundTo float64
+	}{
+		{"cortex-m4", edgeMarkChip, 1.4, 0},
+		{"cortex-m33", "M33 chip", 1.02, 0},
+		{"cortex-m7", "M7 chip", 1.4, 0},
+		{"cortex-m4", "another", 0, 1.4},
+		{"cortex-m33", "another", 0, 1.4},
+	} {
+		b := s.builds(group(family, "", c.core), &chipFacts{core: c.core, chips: []string{c.chip}})
+		if len(b) == 0 || b[0].Name != sizeBuild {
+			t.Fatalf("%+v: %+v", c, b)
+		}
+		near := func(got, want float64) bool { return got == want || math.Abs(math.Log(got/want)) < 0.06 }
+		if f, most := b[0].Integer[cortexm.ConvMAC], b[0].IntegerBound[cortexm.ConvMAC]; !near(f, c.integer) || !near(most, c.boundTo) {
+			t.Errorf("%s %s: factor %v, at most %v, want %v and %v", c.core, c.chip, f, most, c.integer, c.boundTo)
+		}
+		if own := c.chip == edgeMarkChip; (b[0].Float[cortexm.ConvMAC] > 0) != own || (b[0].FloatBound[cortexm.ConvMAC] > 0) == own {
+			t.Errorf("%s %s: floats %v, at most %v", c.core, c.chip, b[0].Float, b[0].FloatBound)
 		}
 	}
 }

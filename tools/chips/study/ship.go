@@ -24,7 +24,7 @@ var runtimeOf = []struct {
 		"tflm-cmsis-nn", "", "tflm-cmsis-nn", "TensorFlow Lite Micro with CMSIS-NN", "2021 and later", false,
 		set("cortex-m4", "cortex-m33", "cortex-m7", "cortex-m55", "cortex-m85", "rxv2"),
 	},
-	{"tflm-esp-nn", "", "tflm-esp-nn", "TensorFlow Lite Micro with ESP-NN", "2026", false, set("xtensa-lx7", "rv32imc", "rv32-p4")},
+	{"tflm-esp-nn", "", "tflm-esp-nn", "TensorFlow Lite Micro with ESP-NN", "2026", false, set("xtensa-lx6", "xtensa-lx7", "rv32imc", "rv32-p4")},
 	{"x-cube-ai", "9", "x-cube-ai", "X-CUBE-AI, ST Edge AI Core", "X-CUBE-AI 9.0 to 10.2, ST Edge AI Core 3 and 4", true, nil},
 	{"x-cube-ai", "8.1", "x-cube-ai-8.1", "X-CUBE-AI", "8.1", true, nil},
 	{"x-cube-ai", "7.3", "x-cube-ai-7.3", "X-CUBE-AI", "7.3 and 8.0", true, nil},
@@ -130,7 +130,7 @@ func (s *Study) runtime(g fit.Group, c *chipFacts, name, title, versions string)
 	for _, m := range s.Fit.Seen(g) {
 		x.Seen = append(x.Seen, chip.Terms(m))
 	}
-	r := &chip.Runtime{Name: name, Title: title, Versions: versions, Arena: arena(g), Cortexm: x, Builds: s.builds(g)}
+	r := &chip.Runtime{Name: name, Title: title, Versions: versions, Arena: arena(g), Cortexm: x, Builds: s.builds(g, c)}
 	r.Code = s.code(g)
 	if g.Era == "2020" {
 		r.Release = 2020
