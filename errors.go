@@ -126,7 +126,7 @@ func (e *TooLargeError) Error() string {
 }
 
 // inputOptions holds the fields of the options by the names in errors of package inputs.
-var inputOptions = map[string]string{"shape": "Inputs.Shapes", "dim": "Inputs.Dims", "input": "Inputs.Files", "batch": "Inputs.Batch", "carry": "Carry"}
+var inputOptions = map[string]string{"iterations": "Inputs.Iterations", "shape": "Inputs.Shapes", "dim": "Inputs.Dims", "input": "Inputs.Files", "batch": "Inputs.Batch", "carry": "Carry"}
 
 // failed gives an error its public type. Errors of a public type stay unchanged.
 func failed(file string, err error) error {

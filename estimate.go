@@ -57,10 +57,10 @@ func (m *Model) estimate(t *chip.Target, o EstimateOptions) (*profile.Profile, e
 
 // estimable returns the model planned for some inputs.
 func (m *Model) estimable(in Inputs) (*estimate.Model, error) {
-	if in.Batch == 0 && len(in.Shapes) == 0 && len(in.Dims) == 0 && len(in.Files) == 0 && in.Overrides == "" {
+	if in.Batch == 0 && len(in.Shapes) == 0 && len(in.Dims) == 0 && len(in.Files) == 0 && len(in.Iterations) == 0 && in.Overrides == "" {
 		return m.in.Prepared()
 	}
-	f, err := in.feed(m.in)
+	f, err := in.shapes(m.in)
 	if err != nil {
 		return nil, err
 	}

@@ -37,6 +37,10 @@ type Inputs struct {
 	Dims map[string]int
 	// Files feeds .npy files by the input's name; they set its shape.
 	Files map[string]string
+	// Iterations sets how often loops run whose iterations depend on data, by the name of the
+	// layer, or by its index after "#". It applies to [Count] and [Estimate] alone: a run
+	// determines them itself.
+	Iterations map[string]int64
 	// Overrides is a JSON file that sets shapes and fills of generated inputs by the model file's
 	// base name, "" for none.
 	Overrides string
@@ -59,17 +63,33 @@ func (i *Inputs) Validate() error {
 			return wrong("Inputs.Dims", "use 0 or more for dimension %q, not %d", name, d)
 		}
 	}
+	for name, n := range i.Iterations {
+		if n < 0 || n > maxIterations {
+			return wrong("Inputs.Iterations", "use 0 to %d for loop %q, not %d", int64(maxIterations), name, n)
+		}
+	}
 	return nil
 }
+
+// maxIterations keeps counts of nested loops exact.
+const maxIterations = 1_000_000_000
 
 // wrong returns the error for an option.
 func wrong(option, format string, args ...any) error {
 	return &OptionError{Option: option, Text: fmt.Sprintf(format, args...)}
 }
 
-// feed checks the inputs and translates them for a model.
+// feed checks the inputs of a run and translates them for a model.
 func (i *Inputs) feed(m *bridge.Model) (inputs.Options, error) {
-	o := inputs.Options{Seed: i.Seed, Zeros: i.Zeros, Batch: i.Batch, Shapes: i.Shapes, Dims: i.Dims, Files: i.Files}
+	if len(i.Iterations) > 0 {
+		return inputs.Options{}, wrong("Inputs.Iterations", "a run determines how often loops run: leave it out, or count or estimate the model")
+	}
+	return i.shapes(m)
+}
+
+// shapes is feed where nothing is run.
+func (i *Inputs) shapes(m *bridge.Model) (inputs.Options, error) {
+	o := inputs.Options{Iterations: i.Iterations, Seed: i.Seed, Zeros: i.Zeros, Batch: i.Batch, Shapes: i.Shapes, Dims: i.Dims, Files: i.Files}
 	if err := i.Validate(); err != nil {
 		return o, err
 	}

@@ -31,7 +31,7 @@ func Profile(ctx context.Context, m *Model, o Options) (*profile.Profile, error)
 // parameters and the memory plan, for the shapes of the inputs. It runs nothing. Errors are an
 // [OptionError] or [ModelError].
 func Count(m *Model, in Inputs) (*profile.Profile, error) {
-	f, err := in.feed(m.in)
+	f, err := in.shapes(m.in)
 	if err != nil {
 		return nil, err
 	}

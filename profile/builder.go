@@ -372,6 +372,7 @@ func (b *Builder) Profile() *Profile {
 		b.series[k].put(b, p, k)
 	}
 	p.declare()
+	p.unreached()
 	p.sum()
 	p.shares()
 	p.withhold()

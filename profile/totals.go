@@ -44,6 +44,17 @@ func times(n int64, by, per float64) *int64 {
 	return new(v.Int64())
 }
 
+// unreached sets the counts of layers that no inference reached to zero, so that no sum over the
+// layers holds them. Their parameters stay: the file has them.
+func (p *Profile) unreached() {
+	for i := range p.Layers {
+		if l := &p.Layers[i]; l.State == NotReached {
+			l.Calls = new(0.0)
+			l.ScaleCounts(0)
+		}
+	}
+}
+
 // sum fills in totals: counts by the rule of [Totals], and other figures that add
 // up where the source gave none for the whole.
 func (p *Profile) sum() {

@@ -65,6 +65,7 @@ a table of their own. Targets that do not fit follow, each with the reason.`,
 	}
 	f.addDir(c)
 	m.add(c)
+	m.addIterations(c)
 	o.addFiles(c)
 	spanVar(c, &l.latency, "latency", 0, 1, "maximum latency, such as 50ms", "a time above zero, such as 50ms")
 	c.Flags().StringVar(&l.ram, "ram", "", "`SIZE`: maximum working memory, such as 256KiB")

@@ -19,6 +19,7 @@ import (
 type modelFlags struct {
 	shapes, files []string
 	dims          []string
+	iterations    []string
 	batch         int
 	seed          uint64
 	zeros         bool
@@ -34,6 +35,11 @@ func (f *modelFlags) add(c *cobra.Command) {
 	wholeVar(c, &f.batch, "batch", 0, 1, most, "batch size: first dimension of every input", "")
 }
 
+// addIterations is for commands that count or estimate: a run determines iterations itself.
+func (f *modelFlags) addIterations(c *cobra.Command) {
+	c.Flags().StringArrayVar(&f.iterations, "iterations", nil, "`NAME=N`: iterations of a loop that depend on data, for counts and estimates")
+}
+
 func (f *modelFlags) addData(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.files, "input", nil, "`NAME=FILE`: data of an input, a .npy file")
 	c.Flags().Var(&natural{&f.seed}, "seed", "seed of random inputs")
@@ -46,7 +52,7 @@ func (f *modelFlags) addData(c *cobra.Command) {
 
 // inputs turns the flags into options of the library.
 func (f *modelFlags) inputs() (opmeter.Inputs, error) {
-	in := opmeter.Inputs{Seed: f.seed, Zeros: f.zeros, Batch: f.batch, Shapes: map[string][]int{}, Dims: map[string]int{}, Files: map[string]string{}}
+	in := opmeter.Inputs{Seed: f.seed, Zeros: f.zeros, Batch: f.batch, Shapes: map[string][]int{}, Dims: map[string]int{}, Files: map[string]string{}, Iterations: map[string]int64{}}
 	for _, s := range f.shapes {
 		name, v, ok := cutLast(s)
 		if !ok {
@@ -65,6 +71,14 @@ func (f *modelFlags) inputs() (opmeter.Inputs, error) {
 			return in, useError("--dim %q: write NAME=N with an integer", s)
 		}
 		in.Dims[name] = n
+	}
+	for _, s := range f.iterations {
+		name, v, ok := cutLast(s)
+		n, err := strconv.ParseInt(v, 10, 64)
+		if !ok || err != nil || n < 0 {
+			return in, useError("--iterations %q: write NAME=N with an integer, such as while=25", s)
+		}
+		in.Iterations[name] = n
 	}
 	for _, s := range f.files {
 		name, v, ok := cutLast(s)

@@ -96,6 +96,7 @@ it on a board. Several models or targets print a line each.`,
 	d.add(c)
 	e.add(c)
 	m.add(c)
+	m.addIterations(c)
 	m.addData(c)
 	r.add(c)
 	o.add(c)
@@ -148,6 +149,7 @@ could not be read.`,
 		},
 	}
 	m.add(c)
+	m.addIterations(c)
 	o.add(c)
 	return c
 }

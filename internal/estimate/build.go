@@ -9,6 +9,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/estimate/chip"
 	"github.com/opmeter/opmeter/internal/estimate/tflm"
+	"github.com/opmeter/opmeter/internal/runtime/describe"
 	"github.com/opmeter/opmeter/internal/source"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -27,7 +28,8 @@ type builder struct {
 	idle    []int64                // layers of them
 	costs   []*chip.Costs          // by graph, nil for those that nothing runs
 	passes  []float64              // by graph: runs in one inference
-	taken   []bool                 // by graph: false for a branch that is not the longer one
+	assumed *describe.Assumed      // passes that the model does not determine
+	taken   []bool                 // by graph: false for one that runs in the first inference only
 	pace    map[int]*chip.Figure   // by graph: time of one pass with what it runs
 	kernels tflm.Kernels           // "" when the runtime is not TensorFlow Lite Micro
 	p       *profile.Profile
@@ -122,6 +124,9 @@ func (b *builder) layer(i int) error {
 	if b.costs[s.Graph] == nil || !b.taken[s.Graph] || passes == 0 {
 		e.State = profile.NotReached
 		e.Cause = &profile.Cause{Code: profile.ByData}
+		if passes == 0 {
+			e.Cause = b.assumed.Unreached(s.Graph)
+		}
 		return b.refine(l, &e)
 	}
 	if r, ok := b.refused[place{s.Graph, s.Node.Index}]; ok {

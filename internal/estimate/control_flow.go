@@ -3,10 +3,12 @@ package estimate
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/estimate/chip"
 	"github.com/opmeter/opmeter/internal/estimate/tflm"
+	"github.com/opmeter/opmeter/internal/model/count"
 	"github.com/opmeter/opmeter/internal/runtime/describe"
 )
 
@@ -40,17 +42,23 @@ func (b *builder) estimateGraphs() error {
 		b.costs[0] = c
 	}
 	b.refuse()
-	b.branches()
-	seen := map[int]bool{}
-	b.passes = describe.Passes(b.m, b.slots, func(slot, _ int) float64 {
+	b.assumed = describe.Assume(b.m, b.slots, func(slot int) float64 {
 		s := &b.slots[slot]
-		// The iterations of loops depend on the data: one pass is estimated.
-		if !branching(s.Node.Op) && s.Node.Op != "CALL" && !seen[slot] {
-			seen[slot] = true
-			b.once = append(b.once, int64(slot))
+		if c := b.costs[s.Graph]; c != nil {
+			if f := c.Layers[s.Node.Index].Latency; f != nil {
+				return f.Value
+			}
 		}
-		return 1
+		return 0
 	})
+	b.passes = b.assumed.Passes()
+	for i := range b.slots {
+		s := &b.slots[i]
+		open := func(c count.Calls) bool { return c.Times == nil }
+		if !describe.Branching(s.Node.Op) && slices.ContainsFunc(describe.Bodies(b.m, s), open) {
+			b.once = append(b.once, int64(i))
+		}
+	}
 	for i := range b.slots {
 		// Its graph runs in the first inference only: the figures describe later ones.
 		if b.slots[i].Node.Op == "CALL_ONCE" {
@@ -93,37 +101,6 @@ func (b *builder) refuse() {
 	}
 }
 
-// branching reports whether an operator runs one of its graphs.
-func branching(op string) bool { return op == "IF" || op == "If" || op == "STABLEHLO_CASE" }
-
-// branches takes the slower of alternative graphs if the model does not determine which one runs.
-func (b *builder) branches() {
-	for i := range b.slots {
-		s := &b.slots[i]
-		if !branching(s.Node.Op) {
-			continue
-		}
-		longest, most := -1, -1.0
-		for _, g := range s.Bodies {
-			if g <= 0 || g >= len(b.costs) || b.costs[g] == nil {
-				continue
-			}
-			v := 0.0
-			if f := b.pass(g); f != nil {
-				v = f.Value
-			}
-			if v > most {
-				longest, most = g, v
-			}
-		}
-		for _, c := range describe.Bodies(b.m, s) {
-			if c.Times == nil && c.Graph > 0 && c.Graph < len(b.taken) && c.Graph != longest {
-				b.taken[c.Graph] = false
-			}
-		}
-	}
-}
-
 // pass returns the time of one pass through a graph, including nested graphs, in processor
 // cycles; nil if nothing is known. A recursive call counts as nothing.
 func (b *builder) pass(g int) *chip.Figure {
@@ -155,17 +132,12 @@ func (b *builder) bodyTime(slot int) *chip.Figure {
 		return nil
 	}
 	var sum *chip.Figure
-	for _, c := range describe.Bodies(b.m, s) {
-		if c.Graph <= 0 || c.Graph >= len(b.costs) || c.Times != nil && *c.Times == 0 {
+	greatest := b.assumed.Greatest(slot)
+	for k, c := range describe.Bodies(b.m, s) {
+		if c.Graph <= 0 || c.Graph >= len(b.costs) || c.Times != nil && *c.Times == 0 || describe.Branching(s.Node.Op) && k != greatest {
 			continue
 		}
 		f := b.pass(c.Graph)
-		if branching(s.Node.Op) {
-			if f != nil && (sum == nil || f.Value > sum.Value) {
-				sum = f
-			}
-			continue
-		}
 		times := 1.0
 		if c.Times != nil {
 			times = float64(*c.Times)
@@ -184,7 +156,7 @@ func (b *builder) includeFasterBranches(totals ...*chip.Figure) {
 	}
 	for i := range b.slots {
 		s := &b.slots[i]
-		if !branching(s.Node.Op) || !b.taken[s.Graph] {
+		if !describe.Branching(s.Node.Op) || !b.taken[s.Graph] {
 			continue
 		}
 		for k, f := range totals {

@@ -103,6 +103,9 @@ func Prepare(m *graph.Model, o inputs.Options, identity func() (*describe.Identi
 		return nil, err
 	}
 	slots := p.Slots()
+	if err := describe.Iterate(m, slots, o.Iterations); err != nil {
+		return nil, err
+	}
 	base, err := describe.Model(p, slots, identity)
 	if err != nil {
 		return nil, err

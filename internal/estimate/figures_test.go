@@ -278,7 +278,7 @@ func TestFlow(t *testing.T) {
 		}
 		if c.once {
 			i := slices.IndexFunc(p.Findings, func(f profile.Finding) bool { return f.ID == "target.iterations" })
-			if want := "1 layer runs graphs as often as the data says: one pass through each is estimated, so that totals are per iteration."; p.Findings[i].Text != want || !slices.Equal(p.Findings[i].Layers, []int64{1}) {
+			if want := `Iterations depend on data: totals hold one iteration of each such loop. Set the number with --iterations NAME=N. #1 WHILE "out": 0 ops per iteration (--iterations out=N).`; p.Findings[i].Text != want || !slices.Equal(p.Findings[i].Layers, []int64{1}) {
 				t.Errorf("%s: %+v", c.name, p.Findings[i])
 			}
 		}

@@ -57,9 +57,7 @@ func (b *builder) findings() error {
 		}
 		b.find("target.incomplete", profile.Problem, text, b.missing...)
 	}
-	if len(b.once) > 0 {
-		b.find("target.iterations", profile.Problem, fmt.Sprintf("%s graphs as often as the data says: one pass through each is estimated, so that totals are per iteration.", layers(len(b.once), "runs", "run")), b.once...)
-	}
+	b.out = append(b.out, b.assumed.Findings(b.p, "target", profile.Problem)...)
 	b.format()
 	b.types()
 	b.accelerator()

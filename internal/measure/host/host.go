@@ -121,6 +121,7 @@ type runner struct {
 	ins   []*tensor.Tensor
 	src   []inputs.Source // how the inputs were chosen
 	s     *engine.Session
+	plan  *plan.Plan
 	slots []plan.Slot
 	// p is the description with everything that was sent since, for findings.
 	p      *profile.Profile
@@ -144,7 +145,11 @@ func (s *Source) Run(ctx context.Context, to source.Sink) error {
 	}
 	defer r.s.Close()
 	if r.o.Static {
-		return r.find(r.static())
+		found, err := r.assume()
+		if err != nil {
+			return err
+		}
+		return r.find(slices.Concat(r.static(), found))
 	}
 	return r.measure(ctx)
 }
@@ -165,7 +170,10 @@ func (r *runner) describe(identity func() (*describe.Identity, error)) error {
 	if err != nil {
 		return err
 	}
-	r.slots = p.Slots()
+	r.plan, r.slots = p, p.Slots()
+	if err := describe.Iterate(r.m, r.slots, r.o.Feed.Iterations); err != nil {
+		return err
+	}
 	if r.p, err = describe.Model(p, r.slots, identity); err != nil {
 		return err
 	}
@@ -258,11 +266,55 @@ func (r *runner) prepare() error {
 	if !r.o.Static {
 		r.phases.PlanS = new(time.Since(t).Seconds())
 	}
-	r.slots = plan.List(r.m, r.s.GraphSteps)
+	r.slots = r.list()
 	if err := r.refine(); err != nil {
 		return err
 	}
 	return r.note(r.memory())
+}
+
+// list describes the steps of all graphs by the engine's last run, or as planned if a graph never
+// ran. The plan knows how often loops run.
+func (r *runner) list() []plan.Slot {
+	slots := plan.List(r.m, func(graph int) []plan.Step {
+		if s := r.s.GraphSteps(graph); s != nil {
+			return s
+		}
+		return r.plan.Steps(graph)
+	})
+	for i := range slots { // the list has the order of the model, whoever planned it
+		slots[i].Calls = r.slots[i].Calls
+	}
+	return slots
+}
+
+// assume reports the passes through graphs that the model does not determine, and explains them.
+func (r *runner) assume() ([]profile.Finding, error) {
+	a := describe.Assume(r.m, r.slots, func(i int) float64 {
+		if w := describe.Work(r.m, &r.slots[i]); w.Ops != nil {
+			return float64(*w.Ops)
+		}
+		return 0
+	})
+	passes := a.Passes()
+	for i := range r.slots {
+		l, n := &r.p.Layers[i], passes[r.slots[i].Graph]
+		var e *profile.Event
+		switch {
+		case l.Parent == nil:
+		case n == 0:
+			l.State, l.Cause = profile.NotReached, a.Unreached(r.slots[i].Graph)
+			e = &profile.Event{Refined: &profile.Refined{Layer: int64(i), State: l.State, Cause: l.Cause}}
+		case l.Calls == nil && n != 1:
+			e = &profile.Event{Counted: &profile.Figure{Layer: new(int64(i)), Quantity: "calls", Metric: profile.Value(profile.Counted, n, "one iteration of loops that depend on data")}}
+		}
+		if e != nil {
+			if err := r.send(*e); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return a.Findings(r.p, "model", profile.Warning), nil
 }
 
 // engineOptions returns how sessions are made.

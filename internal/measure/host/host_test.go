@@ -371,3 +371,45 @@ func TestInputSources(t *testing.T) {
 		t.Errorf("input %+v", in)
 	}
 }
+
+// TestFusedShapesOfRuns counts layers that are fused where shapes are known only at run time: the
+// value between them is never computed. NonZero gives 1x4 indices, and the loop runs three times.
+func TestFusedShapesOfRuns(t *testing.T) {
+	t.Parallel()
+	m := newModel(2)
+	x := m.value(0, "x", tensor.Float32, 4)
+	trips := m.constant(0, "trips", tensor.From(tensor.Int64, nil, []int64{3}))
+	y := m.value(0, "y", tensor.Float32, 4)
+	m.node(0, "Loop", []int{trips, -1, x}, []int{y}, graph.Attrs{"body": graph.GraphRef(1)})
+	m.m.Graphs[0].Inputs, m.m.Graphs[0].Outputs = []int{x}, []int{y}
+	i, c, v := m.value(1, "i", tensor.Int64), m.value(1, "c", tensor.Bool), m.value(1, "v", tensor.Float32, 4)
+	w, bias := m.constant(1, "w", tensor.New(tensor.Float32, 4, 4)), m.constant(1, "bias", tensor.New(tensor.Float32, 4))
+	open := func(name string, kind tensor.Type) int {
+		id := m.value(1, name, kind)
+		m.m.Graphs[1].Values[id].HasShape = false
+		return id
+	}
+	at, real, a, b := open("at", tensor.Int64), open("real", tensor.Float32), open("a", tensor.Float32), open("b", tensor.Float32)
+	m.node(1, "NonZero", []int{v}, []int{at}, nil)
+	m.node(1, "Cast", []int{at}, []int{real}, graph.Attrs{"to": int64(1)})
+	m.node(1, "Gemm", []int{real, w, bias}, []int{a}, nil)
+	m.node(1, "Relu", []int{a}, []int{b}, nil)
+	m.m.Graphs[1].Inputs, m.m.Graphs[1].Outputs = []int{i, c, v}, []int{c, v}
+	m.m.Graphs[1].Parent = m.m.Graphs[0]
+	o := options()
+	o.Feed.Overrides.Fill = map[string]synth.Fill{"x": {Const: new(2.0)}}
+	p, err := profiled(t.Context(), m.m, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gemm, relu := &p.Layers[3], &p.Layers[4]
+	if relu.State != profile.Fused {
+		t.Fatalf("Relu is %s, want fused", relu.State)
+	}
+	if gemm.MACs == nil || *gemm.MACs != 3*16 || *p.Totals.MACs != 3*16 {
+		t.Errorf("MACs %v, calls %v, outputs %+v, want 48", gemm.MACs, gemm.Calls, gemm.Outputs)
+	}
+	if relu.Ops == nil || *relu.Ops != 3*4 {
+		t.Errorf("Relu: ops %v, want 12", relu.Ops)
+	}
+}

@@ -42,7 +42,7 @@ func (r *runner) measure(ctx context.Context) error {
 	err := r.firstRun(ctx)
 	r.phases.FirstRunS = new(time.Since(t).Seconds())
 	// Bodies are planned now, and shapes that only a run determines are known.
-	r.slots = plan.List(r.m, r.s.GraphSteps)
+	r.slots = r.list()
 	if e := r.refine(); e != nil {
 		return e
 	}

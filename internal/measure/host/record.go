@@ -90,7 +90,7 @@ func (c *Recorder) Run(ctx context.Context) error {
 func (c *Recorder) begin() error {
 	r := c.r
 	r.phases.FirstRunS = new(float64(c.tm.Bounds[len(c.tm.Bounds)-1]-c.tm.Bounds[0]) / 1e9)
-	r.slots = plan.List(r.m, r.s.GraphSteps)
+	r.slots = r.list()
 	if err := r.refine(); err != nil {
 		return err
 	}

@@ -38,6 +38,8 @@ func (r *runner) refine() error {
 			e.Computes = l.Computes
 		}
 		in, out := describe.Ports(r.m.Graphs[s.Graph], s)
+		keepKnown(in, l.Inputs)
+		keepKnown(out, l.Outputs)
 		if !slices.EqualFunc(in, l.Inputs, sameShape) {
 			l.Inputs, e.Inputs = in, in
 		}
@@ -93,11 +95,25 @@ func (r *runner) outputs() []profile.Tensor {
 	return out
 }
 
+// keepKnown keeps the shapes that planning knows and the engine does not know before a run.
+func keepKnown(now, before []profile.Tensor) {
+	for k := range now {
+		if k < len(before) && open(now[k]) && !open(before[k]) {
+			now[k] = before[k]
+		}
+	}
+}
+
+// open reports whether the shape of a value is not fully known.
+func open(t profile.Tensor) bool {
+	return !t.Absent && (t.Shape == nil || slices.ContainsFunc(t.Shape, func(d int64) bool { return d < 0 }))
+}
+
 func sameShape(a, b profile.Tensor) bool {
 	return a.Name == b.Name && a.DType == b.DType && slices.Equal(a.Shape, b.Shape)
 }
 
-// recount counts the operations of a layer again whose shapes were known only at run time.
+// recount counts the operations of a layer again for the shapes of the run.
 func (r *runner) recount(i int) error {
 	l := &r.p.Layers[i]
 	known := *l
@@ -114,10 +130,17 @@ func (r *runner) recount(i int) error {
 		{"bytes_read", known.BytesRead, w.BytesRead},
 		{"bytes_written", known.BytesWritten, w.BytesWritten},
 	} {
-		if x.have != nil || x.now == nil {
+		if x.now == nil {
 			continue
 		}
-		m := profile.Value(profile.Counted, float64(*x.now), "")
+		now := *x.now
+		if l.Calls != nil { // counts cover all calls
+			now = int64(float64(now) * *l.Calls)
+		}
+		if x.have != nil && *x.have == now {
+			continue
+		}
+		m := profile.Value(profile.Counted, float64(now), "")
 		if err := l.Set(x.key, m); err != nil {
 			return err
 		}

@@ -53,6 +53,9 @@ func State(l *profile.Layer) string {
 	case profile.Fused:
 		return "fused into " + strconv.FormatInt(*l.FusedInto, 10)
 	case profile.NotReached:
+		if l.Cause != nil && l.Cause.Text != "" {
+			return l.Cause.Text
+		}
 		return "not reached in these runs"
 	case profile.Unsupported:
 		if l.Cause != nil && l.Cause.Code == profile.ByOperator {

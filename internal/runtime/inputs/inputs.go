@@ -35,6 +35,8 @@ type Options struct {
 	Files map[string]string
 	// Overrides adapts generated inputs.
 	Overrides synth.Overrides
+	// Iterations sets how often loops run by the name of their layer, where nothing is run.
+	Iterations map[string]int64
 	// MaxBytes bounds the memory of all inputs, 0 for no limit.
 	MaxBytes int
 }

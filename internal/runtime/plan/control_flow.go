@@ -2,6 +2,7 @@ package plan
 
 import (
 	"encoding/binary"
+	"math"
 	"slices"
 	"unsafe"
 
@@ -22,6 +23,8 @@ type bodies struct {
 	plans []int  // by graph: number of plans made
 	busy  []bool // by graph: planning in progress, to stop recursion
 	depth int
+	// tripWork is the number of nodes computed to count iterations.
+	tripWork int
 	// malformed is the first node of the bodies that breaks a rule of the format.
 	malformed *MalformedError
 }
@@ -118,7 +121,10 @@ func (b *bodies) planBodies(g *Graph, t *Task) {
 	if len(refs) == 0 {
 		return
 	}
+	mark := len(g.inner)
 	out := b.outputs(g, t, refs)
+	t.ran = slices.Clone(g.inner[min(mark, len(g.inner)):])
+	b.countScans(g, t, out)
 	if !t.Dynamic {
 		return
 	}
@@ -134,6 +140,31 @@ func (b *bodies) planBodies(g *Graph, t *Task) {
 			x.Type, x.Shape = out[k].Type, out[k].Shape
 		}
 	}
+}
+
+// countScans sets the first dimension of the scan outputs of an ONNX Loop: its iterations.
+func (b *bodies) countScans(g *Graph, t *Task, out []*tensor.Tensor) {
+	if t.Node.Domain != graph.ONNX || t.Node.Op != "Loop" {
+		return
+	}
+	from := max(0, len(t.Call.In)-2)
+	if !slices.ContainsFunc(out[min(from, len(out)):], known0) {
+		return
+	}
+	calls := g.calls(t, t.Node)
+	if len(calls) != 1 || calls[0].Times == nil || *calls[0].Times > math.MaxInt32 {
+		return
+	}
+	for _, y := range out[from:] {
+		if known0(y) {
+			y.Shape[0] = int(*calls[0].Times)
+		}
+	}
+}
+
+// known0 reports whether only the first dimension of a value is unknown.
+func known0(t *tensor.Tensor) bool {
+	return t != nil && t.Type != tensor.Invalid && len(t.Shape) > 0 && t.Shape[0] < 0 && !slices.ContainsFunc(t.Shape[1:], func(d int) bool { return d < 0 })
 }
 
 func (b *bodies) outputs(g *Graph, t *Task, refs []int) []*tensor.Tensor {

@@ -100,7 +100,8 @@ type Task struct {
 	final   bool // no pass may change it again
 	noFold  bool // runs every time although constant: it needs too much memory
 	failed  error
-	work    int64 // estimated operations to fold it
+	work    int64    // estimated operations to fold it
+	ran     []*Graph // plans of the graphs that it runs, if nested graphs are planned too
 }
 
 // New plans one graph for inputs of the given types and shapes. outer is the plan of the

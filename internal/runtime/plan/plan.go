@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/model/count"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
@@ -71,6 +72,7 @@ func (p *Plan) Steps(graph int) []Step {
 			s := &steps[i]
 			mergeKnown(s.In, o.In)
 			mergeKnown(s.Out, o.Out)
+			mergeCalls(s.Calls, o.Calls)
 			if s.State != o.State {
 				// It runs in at least one of the plans, which determines its cost.
 				if o.State == Runs {
@@ -90,6 +92,15 @@ func mergeKnown(a, b []*tensor.Tensor) {
 		}
 		if a[k] = agree(a[k], b[k]); a[k].Type == tensor.Invalid {
 			a[k] = nil
+		}
+	}
+}
+
+// mergeCalls keeps the numbers that two plans of a node have in common.
+func mergeCalls(a, b []count.Calls) {
+	for k := range min(len(a), len(b)) {
+		if x, y := a[k].Times, b[k].Times; x == nil || y == nil || *x != *y {
+			a[k].Times = nil
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"github.com/opmeter/opmeter/internal/model/count"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
@@ -24,7 +25,7 @@ func List(m *graph.Model, steps func(graph int) []Step) []Slot {
 		seen[g] = true
 		list := steps(g)
 		if list == nil {
-			list = Declared(m.Graphs[g])
+			list = Declared(m, m.Graphs[g])
 		}
 		for _, st := range list {
 			at := len(out)
@@ -41,7 +42,7 @@ func List(m *graph.Model, steps func(graph int) []Step) []Slot {
 }
 
 // Declared describes a graph that was never planned by what the file declares.
-func Declared(g *graph.Graph) []Step {
+func Declared(m *graph.Model, g *graph.Graph) []Step {
 	of := func(ids []int) []*tensor.Tensor {
 		out := make([]*tensor.Tensor, len(ids))
 		for i, id := range ids {
@@ -69,7 +70,8 @@ func Declared(g *graph.Graph) []Step {
 	}
 	out := make([]Step, len(g.Nodes))
 	for i, n := range g.Nodes {
-		out[i] = Step{Graph: g.Index, Node: n, Runs: n, In: of(n.Inputs), Out: of(n.Outputs), Into: -1}
+		in, results := of(n.Inputs), of(n.Outputs)
+		out[i] = Step{Graph: g.Index, Node: n, Runs: n, In: in, Out: results, Calls: count.Bodies(m, n, in, results), Into: -1}
 	}
 	return out
 }

@@ -3,8 +3,10 @@ package plan
 import (
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/model/count"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
 // State says how a node is computed.
@@ -42,6 +44,8 @@ type Step struct {
 	// Fused lists the indices of the nodes that are fused into this one.
 	Fused []int
 	Err   error // reason why the node does not run, nil if it runs
+	// Calls says how often one execution of Node runs each graph that its attributes refer to.
+	Calls []count.Calls
 	// Kernel is the chosen kernel and Scratch its scratch memory in bytes. They are set only in a
 	// plan that was prepared to run.
 	Kernel  string
@@ -69,6 +73,7 @@ func (g *Graph) Steps() []Step {
 			out[s.Into].Fused = append(out[s.Into].Fused, i)
 		}
 		s.In, s.Out = g.describeAll(n.Inputs), g.describeAll(n.Outputs)
+		s.Calls = g.calls(t, n)
 		if t.State == Runs && t.Node != n && len(t.Node.Inputs) > 0 && len(s.In) > 0 && s.In[0] != nil {
 			if x := g.describeAll(t.Node.Inputs[:1])[0]; x != nil && x.Type != s.In[0].Type {
 				s.Computes = x.Type
@@ -76,7 +81,71 @@ func (g *Graph) Steps() []Step {
 		}
 		out[i] = s
 	}
+	g.inferFused(out)
 	return out
+}
+
+// inferFused infers the values between fused nodes of which nothing is known: where shapes are
+// known only at run time, no node computes these values.
+func (g *Graph) inferFused(steps []Step) {
+	if !slices.ContainsFunc(steps, func(s Step) bool { return s.State == Fused }) {
+		return
+	}
+	made := map[int]*tensor.Tensor{}
+	for i := range steps {
+		s := &steps[i]
+		for k, id := range s.Node.Inputs {
+			if x := made[id]; x != nil && !known(s.In[k]) {
+				s.In[k] = x
+			}
+		}
+		if s.State != Runs && s.State != Fused || !slices.ContainsFunc(s.Out, func(t *tensor.Tensor) bool { return !known(t) }) {
+			continue
+		}
+		for k, t := range g.inferNode(s) {
+			if id := s.Node.Outputs[k]; id >= 0 && known(t) && !known(s.Out[k]) {
+				s.Out[k], made[id] = t, t
+			}
+		}
+	}
+}
+
+// inferNode infers the outputs of a node of the file from the types and shapes of its inputs, nil
+// if that is not possible.
+func (g *Graph) inferNode(s *Step) []*tensor.Tensor {
+	n := s.Node
+	if !g.mayName(n.Domain) {
+		return nil
+	}
+	d := g.opts.Registry.Find(n.Domain, n.Op, n.Version)
+	if d == nil {
+		return nil
+	}
+	c := &op.Call{Model: g.model, Graph: g.File, Node: n, Limit: g.opts.MaxBytes}
+	for k, id := range n.Inputs {
+		x := s.In[k]
+		if id >= 0 {
+			if !known(x) {
+				return nil
+			}
+			if v := g.File.Values[id]; v.Const != nil && !v.Variable {
+				x = v.Const
+			}
+		}
+		c.In = append(c.In, x)
+	}
+	for _, id := range n.Outputs {
+		var x *tensor.Tensor
+		if id >= 0 {
+			v := g.File.Values[id]
+			x = &tensor.Tensor{Type: v.Type, Quant: v.Quant, Elem: v.Elem}
+		}
+		c.Out = append(c.Out, x)
+	}
+	if Guard(func() error { return d.Infer(c) }) != nil {
+		return nil
+	}
+	return c.Out
 }
 
 func (g *Graph) describeAll(ids []int) []*tensor.Tensor {
