@@ -37,8 +37,8 @@ type PlanOptions struct {
 	WithoutFormats    []study.Format
 	// Sparsify plans by the rules of that tool, nil for those of opmeter.
 	Sparsify *SparsifyOptions
-	// Data holds the samples that the plan is tried on, except those that profiles used; nil
-	// measures the plan's time only.
+	// Data holds the samples that plans are chosen by, and those that only the chosen plan is run
+	// on; nil measures the plan's time only.
 	Data *LossOptions
 	// Unrun keeps the plan from being tried.
 	Unrun bool

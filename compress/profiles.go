@@ -79,22 +79,16 @@ type DataOptions struct {
 	// Mean and Std normalise images: (pixel/255 - Mean)/Std, one value for all channels or one
 	// each.
 	Mean, Std []float32
-	// Samples is the largest number of samples, 0 for 256.
+	// Samples is the largest number of samples, 0 for 256 to 2048, by the time that the model
+	// takes; profiles then use at most 256.
 	Samples int
-	// Seed selects them, and splits them into those that profiles use and those that plans are
-	// tried on.
+	// Seed selects them, and splits them into those that profiles and plans are chosen by, and
+	// those on which the chosen plan is checked.
 	Seed uint64
 }
 
-// defaultSamples is the default of [DataOptions].Samples.
-const defaultSamples = 256
-
 func (o *DataOptions) data() *compress.Data {
-	d := &compress.Data{Options: samples.Options{Path: o.Path, Inputs: o.Inputs, Labels: o.Labels, Column: o.Column, Mean: o.Mean, Std: o.Std, Limit: o.Samples, Seed: o.Seed}}
-	if d.Options.Limit == 0 {
-		d.Options.Limit = defaultSamples
-	}
-	return d
+	return &compress.Data{Options: samples.Options{Path: o.Path, Inputs: o.Inputs, Labels: o.Labels, Column: o.Column, Mean: o.Mean, Std: o.Std, Limit: o.Samples, Seed: o.Seed}}
 }
 
 // LossOptions configures [Job.Loss]. The zero value takes [study.OutputError] on random inputs.

@@ -168,8 +168,10 @@ type LossSettings struct {
 	// used.
 	Data    string `json:"data,omitzero"`
 	Samples int    `json:"samples,omitzero"`
-	// HeldOut is the number of further samples that only plans are tried on, 0 for none.
-	// Available is the number of samples that the data has, 0 where unknown.
+	// Tried is the number of samples on which plans are chosen, and HeldOut that of further ones,
+	// on which only the chosen plan is run; 0 for none. Available is the number of samples that
+	// the data has, 0 where unknown.
+	Tried     int `json:"tried,omitzero"`
 	HeldOut   int `json:"held_out,omitzero"`
 	Available int `json:"available,omitzero"`
 	// DataSHA256 is the hash of samples and labels as the model reads them, held-out samples

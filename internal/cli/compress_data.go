@@ -42,7 +42,7 @@ func (f *lossFlags) addData(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.data, "data", nil, "`PATH`: .npy, .npz, .csv, image, folder; NAME=PATH")
 	c.Flags().Var(&reals{&f.mean}, "mean", "`X,…`: of images: (pixel/255 - mean)/std, by channel")
 	c.Flags().Var(&reals{&f.std}, "std", "`X,…`: see --mean")
-	wholeVar(c, &f.samples, "samples", 256, 1, most, "most samples that are taken", "")
+	wholeVar(c, &f.samples, "samples", 0, 1, most, "most samples that are taken (default: 256 to 2048, by the model's time)", "")
 }
 
 // methods are the names of methods for people.

@@ -143,7 +143,7 @@ func TestSamplesCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Samples != 14 || p.HeldOut != 6 || p.Available != 40 {
+	if p.Samples != 14 || p.Tried != 14 || p.HeldOut != 6 || p.Available != 40 {
 		t.Errorf("%d used, %d held out of %d; want 14, 6, 40", p.Samples, p.HeldOut, p.Available)
 	}
 }

@@ -38,9 +38,17 @@ func mayBeAsFast(a, b *study.Plan) bool {
 func withGoalOf(a, b *study.Plan) *study.Plan {
 	out := *a
 	out.Goal, out.NextSteps, out.Bound, out.Gap = b.Goal, nil, nil, nil
+	changes := changesOf(&out)
 	out.Front = slices.Clone(b.Front)
+	found := false
 	for i := range out.Front {
-		out.Front[i].Chosen = slices.EqualFunc(out.Front[i].Changes, out.Choices, func(c study.Change, x study.Choice) bool { return c == x.Change })
+		out.Front[i].Chosen = slices.Equal(out.Front[i].Changes, changes)
+		found = found || out.Front[i].Chosen
+	}
+	for _, x := range a.Front {
+		if x.Chosen && !found {
+			out.Front = append(out.Front, x)
+		}
 	}
 	return &out
 }

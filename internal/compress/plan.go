@@ -157,11 +157,56 @@ func (j *Job) Plan(ctx context.Context, o PlanOptions) (*study.Plan, error) {
 			return nil, err
 		}
 	}
+	if searchesByRunning(&c, e) {
+		if p, err = j.saferPlan(ctx, &o, c, p, e, sp); err != nil {
+			return nil, err
+		}
+	}
+	if m, err := choose.MetricOf(c.Loss); err == nil {
+		p.Front = choose.ReconcileFront(p.Front, m.MaxLoss())
+	}
 	p.Name, p.Created = cmp.Or(o.Name, goalName(&p.Goal, "")), now()
 	if err := j.File.Append(study.Record{Plan: p}); err != nil {
 		return nil, err
 	}
 	return p, j.replaceBeaten(p)
+}
+
+// saferPlan returns a plan that keeps to its bound on the held-out samples: the given one, or one
+// that is chosen for a half or a quarter of the bound. If all of them exceed it, the given one
+// stays, and reports say so.
+func (j *Job) saferPlan(ctx context.Context, o *PlanOptions, c choose.Options, p *study.Plan, e *evaluator, sp *study.Speed) (*study.Plan, error) {
+	if e.held == e.tried || p.Measured == nil {
+		return p, nil
+	}
+	bound := *p.Goal.MaxLoss
+	for _, share := range []float64{.5, .25} {
+		if _, known := p.Measured.Loss.Best(); meetsGoal(p) || !known {
+			return p, nil
+		}
+		c.Goal.MaxLoss = new(share * bound)
+		if e.metric == loss.SNR { // decibels of noise power
+			c.Goal.MaxLoss = new(bound - 10*math.Log10(share))
+		}
+		plans, err := j.candidatePlans(ctx, &c, e, false)
+		if _, ok := errors.AsType[*OptionError](err); ok {
+			break // nothing loses so little
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, x := range plans {
+			x.Goal = p.Goal
+		}
+		q, err := j.measurePlans(ctx, o, plans, e, sp, faster)
+		if err != nil {
+			return nil, err
+		}
+		if meetsGoal(q) {
+			return q, nil
+		}
+	}
+	return p, nil
 }
 
 // planMemory makes, evaluates and stores a plan for little memory.

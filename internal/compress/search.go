@@ -14,14 +14,12 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// evaluator runs the models of plans on the samples used by profiles, and on the held-out
-// samples.
+// evaluator runs the models of plans on the samples that plans are chosen by, and the chosen one
+// on the held-out samples.
 type evaluator struct {
-	metric     string
-	data       *LossOptions
-	used, held *loss.Trial
-	// usedShare is the share of used samples among all samples.
-	usedShare float64
+	metric      string
+	data        *LossOptions
+	tried, held *loss.Trial
 	// ranges are the value ranges on the samples used by profiles, nil where no change needs
 	// them.
 	ranges map[string][2]float32
@@ -54,12 +52,11 @@ func (j *Job) newEvaluator(ctx context.Context, plan *PlanOptions, p *study.Loss
 	}
 	e := &evaluator{metric: s.Metric, data: o}
 	var err error
-	if e.used, err = trial(o.Data.used); err != nil {
+	if e.tried, err = trial(o.Data.tried); err != nil {
 		return nil, err
 	}
-	e.held, e.usedShare = e.used, 1
-	if o.Data.held != o.Data.used {
-		e.usedShare = float64(o.Data.used.Len()) / float64(o.Data.used.Len()+o.Data.held.Len())
+	e.held = e.tried
+	if o.Data.held != o.Data.tried {
 		if e.held, err = trial(o.Data.held); err != nil {
 			return nil, err
 		}
@@ -104,53 +101,43 @@ func (e *evaluator) loss(ctx context.Context, t *loss.Trial, c changedModel) (*p
 	return x.Value, nil
 }
 
-// withinBound reports whether a loss keeps to a bound. Drops of a metric get a standard error
-// added, and gains count as no drop (selection bias: of many plans, the chosen one is favoured by
-// these samples).
+// withinBound reports whether a loss keeps to a bound, with a standard error to spare: of many
+// plans, the chosen one is favoured by these samples (selection bias). Gains count as no drop.
 func (e *evaluator) withinBound(m *profile.Metric, bound float64) bool {
 	v, ok := m.Best()
 	if e.metric == loss.SNR {
 		return ok && v >= bound
 	}
 	if ok && loss.HigherIsBetter(e.metric) {
-		v = max(v, 0) + standardError(m)
+		v = max(v, 0) + max(standardError(m), unseenError(m, bound))
 	}
 	// Shares such as 1 of 100 samples are not exactly .01.
 	return ok && v <= bound+1e-9
 }
 
-// planWithinBound reports whether a plan keeps to a bound on used and held-out samples together,
-// and records its loss on the used ones. More samples make a bound of one percent depend less on
-// a single sample.
+// unseenError is the standard error of a drop of samples that are right or wrong, as if one more
+// sample differed: no difference among n samples says little about rare ones. It is 0 where there
+// are too few samples for the bound, since no plan could keep to it.
+func unseenError(m *profile.Metric, bound float64) float64 {
+	if m.StdDev == nil || m.N == nil || *m.N <= 0 || float64(*m.N)*bound < 1 {
+		return 0
+	}
+	n := float64(*m.N)
+	v, _ := m.Best()
+	differ := (*m.StdDev**m.StdDev + v*v) * n
+	return math.Sqrt(differ+1) / n
+}
+
+// planWithinBound reports whether a plan keeps to a bound on the samples that plans are chosen
+// by, and records its loss on them.
 func (j *Job) planWithinBound(ctx context.Context, e *evaluator, p *study.Plan, bound float64) (bool, error) {
 	e.setRanges(p)
 	c, err := j.applied(ctx, p, e.data, false)
 	if err != nil {
 		return false, err
 	}
-	if p.Predicted.Loss, err = e.loss(ctx, e.used, c); err != nil || e.held == e.used {
-		return e.withinBound(p.Predicted.Loss, bound), err
-	}
-	held, err := e.loss(ctx, e.held, c)
-	if err != nil {
-		return false, err
-	}
-	return e.withinBound(pooledLoss(p.Predicted.Loss, held, e.usedShare), bound), nil
-}
-
-// pooledLoss is the loss on two sets of samples, the first of which makes up the given share; nil
-// where one loss is unknown.
-func pooledLoss(a, b *profile.Metric, share float64) *profile.Metric {
-	x, ok := a.Best()
-	y, is := b.Best()
-	if !ok || !is {
-		return nil
-	}
-	m := profile.Value(profile.Measured, share*x+(1-share)*y, "")
-	if wide := 1.96 * math.Hypot(share*standardError(a), (1-share)*standardError(b)); wide > 0 {
-		m.CI95 = &[2]float64{*m.Median - wide, *m.Median + wide}
-	}
-	return m
+	p.Predicted.Loss, err = e.loss(ctx, e.tried, c)
+	return e.withinBound(p.Predicted.Loss, bound), err
 }
 
 // standardError returns the standard error of a loss: from the deviation over samples where
@@ -198,13 +185,15 @@ func (j *Job) search(ctx context.Context, c choose.Options, e *evaluator) ([]*st
 	}
 	// Points rise in cost; the last has the least loss.
 	n := len(all.Front)
+	var run []*study.Plan
 	p, tried, err := lastWithin(n, func(k int) (*study.Plan, bool, error) {
-		j.progress("trying plans", 0)
+		j.progress("trying plans", float64(len(run))/expectedTrials)
 		p, err := at(c, all.Front[n-1-k].Loss)
 		if err != nil {
 			return nil, false, err
 		}
 		keeps, err := j.planWithinBound(ctx, e, p, *goal.MaxLoss)
+		run = append(run, p)
 		return p, keeps, err
 	})
 	if err != nil {
@@ -214,6 +203,7 @@ func (j *Job) search(ctx context.Context, c choose.Options, e *evaluator) ([]*st
 		least, _ := tried.Predicted.Loss.Best()
 		return nil, optionError("Goal", "no plan keeps the loss within %.4g: the lowest loss is %.4g", *goal.MaxLoss, least)
 	}
+	recordLosses(p, run, m)
 	out := []*study.Plan{p}
 	for _, group := range uniformChanges(&c) {
 		u, _, err := lastWithin(len(group), func(k int) (*study.Plan, bool, error) {
@@ -235,6 +225,25 @@ func (j *Job) search(ctx context.Context, c choose.Options, e *evaluator) ([]*st
 		}
 	}
 	return out, nil
+}
+
+// expectedTrials is the usual number of plans that are run, for the progress.
+const expectedTrials = 30
+
+// recordLosses stores in the front of a plan the losses that plans had when they were run.
+func recordLosses(p *study.Plan, run []*study.Plan, m choose.Metric) {
+	for _, x := range run {
+		v, ok := x.Predicted.Loss.Best()
+		if !ok || x.Predicted.Loss.Kind != profile.Measured {
+			continue
+		}
+		changes := changesOf(x)
+		for i := range p.Front {
+			if slices.Equal(p.Front[i].Changes, changes) {
+				p.Front[i].Loss = max(m.Bound(v), 0)
+			}
+		}
+	}
 }
 
 // lossUpperBound is more than any plan loses by the profiles.

@@ -171,11 +171,11 @@ func (v *view) lossFacts() string {
 		if p.Data != "" {
 			s += " of " + p.Data
 		}
-		if p.HeldOut > 0 {
-			s += fmt.Sprintf(" and %d held out for plans", p.HeldOut)
-		}
 		parts = append(parts, s)
-		if left := p.Available - p.Samples - p.HeldOut; left > 0 {
+		if p.HeldOut > 0 {
+			parts = append(parts, fmt.Sprintf("plans chosen on %d and checked on %d others", max(p.Tried, p.Samples), p.HeldOut))
+		}
+		if left := p.Available - max(p.Tried, p.Samples) - p.HeldOut; left > 0 {
 			parts = append(parts, fmt.Sprintf("%d of %d not used: --samples %[2]d narrows the intervals", left, p.Available))
 		}
 	}

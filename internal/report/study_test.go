@@ -162,7 +162,7 @@ func TestStudySamples(t *testing.T) {
 		set       func(l *study.Loss)
 		has, lack string
 	}{
-		{"enough", func(l *study.Loss) { l.HeldOut = 30 }, "100 samples of x.npy and 30 held out for plans", "! "},
+		{"enough", func(l *study.Loss) { l.HeldOut, l.Tried = 30, 70 }, "100 samples of x.npy, plans chosen on 100 and checked on 30 others", "! "},
 		{"unused", func(l *study.Loss) { l.HeldOut, l.Available = 30, 500 }, "370 of 500 not used: --samples 500", "Only"},
 		{"one", func(l *study.Loss) { l.Samples = 1 }, "! Only 1 sample: none is held out", "samples of"},
 		{"guessing", func(l *study.Loss) { l.Base.CI95 = &[2]float64{.2, .4} }, "not clearly above that of guessing (33.3 %)", "Only"},

@@ -2,7 +2,10 @@ package choose
 
 import (
 	"cmp"
+	"math"
 	"slices"
+
+	"github.com/opmeter/opmeter/study"
 )
 
 // Limits of the front: the number of points, and the number of attempts to find plans between
@@ -78,4 +81,42 @@ func paretoSort(spots []frontPoint) []frontPoint {
 	}
 	slices.Reverse(out)
 	return out
+}
+
+// ReconcileFront returns a front without plans that its chosen one or another one dominates, or
+// that would dominate the chosen one: when models were run, those predictions did not come true.
+// Losses are at most all that the model can lose. Points are in order of cost.
+func ReconcileFront(points []study.FrontPoint, all float64) []study.FrontPoint {
+	points = slices.Clone(points)
+	for i := range points {
+		points[i].Loss = min(points[i].Loss, all)
+	}
+	at := slices.IndexFunc(points, func(p study.FrontPoint) bool { return p.Chosen })
+	slices.SortStableFunc(points, func(a, b study.FrontPoint) int {
+		return cmp.Or(cmp.Compare(a.Loss, b.Loss), cmp.Compare(a.Cost, b.Cost))
+	})
+	if at >= 0 {
+		at = slices.IndexFunc(points, func(p study.FrontPoint) bool { return p.Chosen })
+		chosen := points[at]
+		points = slices.DeleteFunc(points, func(p study.FrontPoint) bool {
+			return !p.Chosen && p.Cost <= chosen.Cost && p.Loss <= chosen.Loss
+		})
+	}
+	out := points[:0]
+	for _, p := range points {
+		if len(out) == 0 || p.Cost < out[len(out)-1].Cost {
+			out = append(out, p)
+		}
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// MaxLoss is the most that a model can lose by a metric: all of its accuracy or agreement,
+// infinite for other metrics.
+func (m Metric) MaxLoss() float64 {
+	if m.Adds == Drops && m.higher && m.base > 0 {
+		return m.base
+	}
+	return math.Inf(1)
 }
