@@ -51,7 +51,7 @@ var users = map[string][]string{
 	"github.com/spf13/cobra":         {"internal/cli"},
 	"github.com/spf13/pflag":         {"internal/cli"},
 	"charm.land/lipgloss/v2":         {"internal/report"},
-	"github.com/xuri/excelize/v2":    {"internal/report", "internal/record/tpu/compat"},
+	"github.com/xuri/excelize/v2":    {"internal/report", "internal/record/ort", "internal/record/tpu/compat"},
 	"github.com/go-json-experiment/": {"internal/base/jsonx"},
 	"go.bug.st/serial":               {"internal/base/port"},
 	"github.com/klauspost/cpuid/v2":  {"internal/measure/machine"},

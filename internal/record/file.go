@@ -2,6 +2,7 @@ package record
 
 import (
 	"archive/tar"
+	"archive/zip"
 	"bufio"
 	"bytes"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -216,8 +218,7 @@ func (w *finder) addFile(name string, open func() (io.ReadCloser, error), packin
 		return
 	}
 	switch {
-	case isZip(head) && packings == 0:
-		w.zip(name)
+	case isZip(head) && packings == 0 && w.zip(name):
 		return
 	case isTar(head) && packings < maxPackings:
 		w.tar(name, open, packings)
@@ -283,24 +284,32 @@ func isZip(head []byte) bool { return bytes.HasPrefix(head, []byte("PK\x03\x04")
 
 func isTar(head []byte) bool { return len(head) >= 262 && string(head[257:262]) == "ustar" }
 
-// zip adds the files of a zip archive.
-func (w *finder) zip(name string) {
+// workbook is a file that spreadsheets of the Office Open XML format have.
+const workbook = "xl/workbook.xml"
+
+// zip adds the files of a zip archive. It returns false for a spreadsheet, which is one file to its
+// readers.
+func (w *finder) zip(name string) bool {
 	z, err := newArchive(func() (archiveFile, fs.FileInfo, error) { return infile.Open(name) })
 	if err != nil {
 		w.fault(name, fmt.Errorf("zip: %w", err))
-		return
+		return true
 	}
 	defer z.release()
+	if slices.ContainsFunc(z.dir.File, func(e *zip.File) bool { return e.Name == workbook }) {
+		return false
+	}
 	for i, e := range z.dir.File {
 		if e.FileInfo().IsDir() {
 			continue
 		}
 		at := name + "!" + e.Name
 		if !w.hasSpace(at) {
-			return
+			return true
 		}
 		w.addFile(at, func() (io.ReadCloser, error) { return z.entry(i) }, 1)
 	}
+	return true
 }
 
 // maxTarFiles limits the files of a tar archive: reaching an entry means reading all entries

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -14,23 +15,41 @@ const MaxRuns = 1000
 // undecided says that some of them may be inferences of one run: the file does not tell, see
 // [record.Undecided].
 func Apart(ds []*Draft, undecided bool) {
-	if len(ds) < 2 {
+	ps := make([]*profile.Profile, len(ds))
+	for i, d := range ds {
+		ps[i] = d.P
+	}
+	apart(ps, undecided)
+}
+
+// ApartRuns is [Apart] for runs that were built without a draft.
+func ApartRuns(rs []*runlog.Run, undecided bool) {
+	ps := make([]*profile.Profile, len(rs))
+	for i, r := range rs {
+		ps[i] = r.Profile
+	}
+	apart(ps, undecided)
+}
+
+func apart(ps []*profile.Profile, undecided bool) {
+	if len(ps) < 2 {
 		return
 	}
 	of, number := map[string]int{}, map[string]int{}
-	for _, d := range ds {
-		of[d.P.Model.Name]++
+	for _, p := range ps {
+		of[p.Model.Name]++
 	}
-	for i, d := range ds {
-		if name := d.P.Model.Name; of[name] > 1 {
+	for i, p := range ps {
+		if name := p.Model.Name; of[name] > 1 {
 			number[name]++
-			d.P.Model.Name = Text(name + " " + strconv.Itoa(number[name]))
+			p.Model.Name = Text(name + " " + strconv.Itoa(number[name]))
 		}
+		f := profile.Finding{ID: "record.runs", Severity: profile.Info, Text: fmt.Sprintf("This is run %d of %d in the file. Each is a profile, and nothing is added up.", i+1, len(ps))}
 		if undecided {
-			d.Found("record.runs", profile.Warning, "This is block %d of %d in the file. The file does not say whether the blocks are inferences of one run or different runs, so each is a profile and nothing is added up.", i+1, len(ds))
-			continue
+			f.Severity = profile.Warning
+			f.Text = fmt.Sprintf("This is block %d of %d in the file. The file does not say whether the blocks are inferences of one run or different runs, so each is a profile and nothing is added up.", i+1, len(ps))
 		}
-		d.Found("record.runs", profile.Info, "This is run %d of %d in the file. Each is a profile, and nothing is added up.", i+1, len(ds))
+		p.Findings = append(p.Findings, f)
 	}
 }
 

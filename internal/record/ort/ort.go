@@ -12,12 +12,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"path"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -28,14 +30,18 @@ const Name = "onnxruntime"
 func Format() *record.Format {
 	return &record.Format{
 		Name: Name, Title: "ONNX Runtime profile",
-		Files: "*.json, written when a session ends whose options have enable_profiling",
+		Files: "*.json, written when a session ends whose options have enable_profiling; its events as .csv or .xlsx, as pandas writes them",
 		Gives: []string{"latency_s", "total_s", "calls", "bytes_read", "bytes_written", "weights_bytes", "timeline", "samples", "shapes", "memory", "phases"},
-		Match: match, Read: record.RunPerFile(read),
+		Match: match,
+		Read:  record.RunsPerFile(func(ctx context.Context, _ *record.Input, f *record.File) ([]*runlog.Run, error) { return read(ctx, f) }),
 	}
 }
 
 // match looks for events of a session or its nodes.
 func match(f *record.File) record.Sure {
+	if t := tableOf(f); t != nil {
+		return t.sure
+	}
 	h := f.JSONHead("[{")
 	if !bytes.HasPrefix(bytes.TrimSpace(bytes.TrimPrefix(h, []byte("["))), []byte("{")) {
 		return record.No
@@ -48,16 +54,63 @@ func match(f *record.File) record.Sure {
 	return record.Likely.If(node)
 }
 
-func read(ctx context.Context, f *record.File) (*runlog.Run, error) {
+// sessions are the readers of a file's sessions: a file of ONNX Runtime has one, but users put
+// several into one file.
+type sessions struct {
+	list []*reader
+	lost int64
+}
+
+// begin begins the next session.
+func (s *sessions) begin() *reader {
 	r := newReader()
-	err := f.With(func(in io.Reader) error { return r.read(ctx, in) })
+	r.split = func() *reader {
+		r.finish()
+		return s.begin()
+	}
+	if len(s.list) >= draft.MaxRuns {
+		s.lost++
+		s.list[len(s.list)-1] = r
+	} else {
+		s.list = append(s.list, r)
+	}
+	return r
+}
+
+// last is the reader of the current session.
+func (s *sessions) last() *reader { return s.list[len(s.list)-1] }
+
+// document begins a session where a document follows another one.
+func (s *sessions) document() {
+	if r := s.last(); r.begun() {
+		r.split()
+	}
+}
+
+func read(ctx context.Context, f *record.File) ([]*runlog.Run, error) {
+	var s sessions
+	s.begin()
+	var err error
+	if t := tableOf(f); t != nil {
+		err = t.read(ctx, f, &s)
+	} else {
+		err = f.With(func(in io.Reader) error { return scan(ctx, in, s.last, s.document) })
+	}
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil, err
 	}
-	if len(r.rows) == 0 && r.sessions == 0 {
+	var runs []*runlog.Run
+	for _, r := range s.list {
+		if len(r.rows) > 0 || r.sessions > 0 {
+			runs = append(runs, r.run(strings.TrimSuffix(path.Base(f.Name), path.Ext(f.Name)), f.Path))
+		}
+	}
+	if len(runs) == 0 {
 		return nil, cmp.Or(err, errors.New("has no event of a session or node of ONNX Runtime"))
 	}
-	return r.run(strings.TrimSuffix(path.Base(f.Name), path.Ext(f.Name)), f.Path), nil
+	s.last().dropped.Add(fmt.Sprintf("sessions beyond the first %d", draft.MaxRuns), s.lost)
+	draft.ApartRuns(runs, false)
+	return runs, nil
 }
 
 // provider is the unit of a provider's name: "cpu" for the processor.

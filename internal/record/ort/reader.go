@@ -49,6 +49,8 @@ type reader struct {
 	qs       runlog.Quantities
 	key      []byte
 	args     arguments // of the present event
+	// split begins the reader of the next session of the file; nil for one session.
+	split func() *reader
 }
 
 // rowKey identifies rows: a node's index is unique only within its graph.
@@ -68,6 +70,9 @@ func newReader() *reader {
 	return &reader{ids: map[string]int32{}, rowAt: map[rowKey]int32{}, lastOf: map[string]int32{}, threads: map[string]int32{}, arena: -1, peak: -1, bars: bars{every: 1}, from: math.MinInt64}
 }
 
+// begun reports whether nodes or inferences of the session were read.
+func (r *reader) begun() bool { return r.runs > 0 || r.late != nil || len(r.pending) > 0 }
+
 // event reads one event.
 func (r *reader) event(v []byte) {
 	if !r.whole(v) && !r.line(v) {
@@ -86,6 +91,12 @@ func (r *reader) whole(v []byte) bool {
 
 func (r *reader) take() {
 	e := &r.now
+	if r.split != nil && r.begun() && loading(e) {
+		next := r.split()
+		next.now = *e
+		next.take()
+		return
+	}
 	r.seen++
 	if e.timed && e.ts+e.dur <= r.from && !loading(e) {
 		return

@@ -54,7 +54,7 @@ func (c *Recording) Add(ctx context.Context, file io.ReadSeeker, s Session) erro
 	again := r.sessions > 0
 	load, plan := r.load, r.plan
 	before := r.seen
-	err := r.read(ctx, file)
+	err := scan(ctx, file, func() *reader { return r }, nil)
 	c.events += r.seen - before
 	if again {
 		r.load, r.plan = load, plan // loading counts once
@@ -98,23 +98,27 @@ func (c *Recording) Run(name, path string) *runlog.Run {
 	return c.r.run(name, path)
 }
 
-// read reads the events of a file, up to its end or an error.
-func (r *reader) read(ctx context.Context, in io.Reader) error {
+// scan reads a file. at returns the reader of the current session, document is called where a JSON
+// document begins.
+func scan(ctx context.Context, in io.Reader, at func() *reader, document func()) error {
 	n := 0
 	// Without whole, the scanner calls the last function, which stops the scan.
 	whole := func(v []byte) bool {
 		n++
-		return (n&1023 != 0 || ctx.Err() == nil) && r.whole(v)
+		return (n&1023 != 0 || ctx.Err() == nil) && at().whole(v)
 	}
-	res, err := jsonscan.Each(in, jsonscan.Options{Line: r.line, Whole: whole, Stream: jsonscan.Keys("traceEvents")}, func(_ string, v []byte) error {
+	line := func(b []byte) bool { return at().line(b) }
+	o := jsonscan.Options{Line: line, Whole: whole, Document: document, Stream: jsonscan.Keys("traceEvents")}
+	res, err := jsonscan.Each(in, o, func(_ string, v []byte) error {
 		if ctx.Err() == nil {
-			r.event(v)
+			at().event(v)
 		}
 		return ctx.Err()
 	})
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return err
 	}
+	r := at()
 	if err != nil {
 		r.dropped.Add(fmt.Sprintf("what follows byte %d, which cannot be read (%v)", res.Bytes, err), 1)
 	}
