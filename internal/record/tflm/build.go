@@ -219,7 +219,7 @@ func inferences(d *draft.Draft, gs []*group, clock float64) {
 		if clock > 0 && g.round == nil {
 			var walls []float64
 			for part := range slices.Chunk(es, n) {
-				if known(part) {
+				if readable(part) {
 					walls = append(walls, float64(ticksIn(part))/clock)
 				}
 			}
@@ -236,8 +236,8 @@ func ticksIn(es []Event) (sum int64) {
 	return sum
 }
 
-// known reports whether the ticks of all events are known.
-func known(es []Event) bool {
+// readable reports whether the ticks of all events are known.
+func readable(es []Event) bool {
 	return !slices.ContainsFunc(es, func(e Event) bool { return e.Ticks < 0 })
 }
 

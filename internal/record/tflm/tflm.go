@@ -25,7 +25,7 @@ func Format() *record.Format {
 	return &record.Format{
 		Name:  "tflm",
 		Title: "TensorFlow Lite Micro profiler",
-		Files: "console log of MicroProfiler (Log, LogCsv, LogTicksPerTagCsv) and of the TFLM benchmarks; CSV of binary sizes",
+		Files: "console log of MicroProfiler (Log, LogCsv, LogTicksPerTagCsv) and of the TFLM benchmarks; CSV of binary sizes; other CSVs of operators with ticks or times",
 		Gives: []string{"latency_s", "memory", "shapes", "samples"},
 		Match: match,
 		Read:  record.RunsPerFile(readFile),
@@ -53,6 +53,15 @@ const (
 )
 
 func match(f *record.File) record.Sure {
+	sure := known(f)
+	if sure == record.No && tableOf(f) != nil {
+		return record.Maybe
+	}
+	return sure
+}
+
+// known recognises what the profiler and the benchmarks print themselves.
+func known(f *record.File) record.Sure {
 	arena := record.No
 	sure := record.FindLine(f, func(l string) record.Sure {
 		l = strings.TrimSpace(textscan.Strip(l))
@@ -135,6 +144,9 @@ func newLog() log {
 func newReader(live *Hooks) reader { return reader{live: live, log: newLog()} }
 
 func readFile(_ context.Context, in *record.Input, f *record.File) ([]*runlog.Run, error) {
+	if t := tableOf(f); t != nil && known(f) == record.No {
+		return t.read(f, in.Clocks[""])
+	}
 	p := newReader(nil)
 	var table *sizes
 	first := true

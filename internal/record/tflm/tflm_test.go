@@ -250,10 +250,53 @@ func TestWraps(t *testing.T) {
 	}
 }
 
+// TestOtherTables reads CSVs that firmware and scripts of others write, with columns of any name.
+func TestOtherTables(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		text    string
+		clock   float64
+		runs    int
+		ticks   float64
+		seconds float64
+	}{
+		"microseconds":  {"index,operator,time_us\n0,CONV_2D,1500\n1,SOFTMAX,20.5\nTotal,,1520.5\n", 0, 1, 0, 1520.5e-6},
+		"ticks, ms":     {"Layer Name;opType;Cycle Count;Time (ms)\nconv1;CONV_2D;100;1.5\nfc;FULLY_CONNECTED;50;0.5\n", 0, 1, 150, 2e-3},
+		"clock":         {"op\tticks\nCONV_2D\t100\nSOFTMAX\t50\n", 1e3, 1, 150, 150e-3},
+		"by content":    {"what,avgCycles\nCONV_2D,100\nRESHAPE,5\nmyCustomOp,7\n", 0, 1, 112, 0},
+		"index restart": {"#,Tag,Ticks\n0,CONV_2D,100\n1,SOFTMAX,50\n0,CONV_2D,300\n1,SOFTMAX,50\n", 0, 1, 250, 0},
+		"iterations":    {"iteration,op,ticks\n1,CONV_2D,100\n1,SOFTMAX,50\n2,CONV_2D,300\n2,SOFTMAX,50\n", 0, 1, 250, 0},
+		"two models":    {"#,Tag,Ticks\n0,CONV_2D,100\n1,SOFTMAX,50\n0,FULLY_CONNECTED,300\n1,SOFTMAX,50\n", 0, 2, 150, 0},
+		"two tables":    {"op,ticks\nCONV_2D,100\nSOFTMAX,50\nop,ticks\nCONV_2D,300\nSOFTMAX,50\n", 0, 2, 150, 0},
+	} {
+		ps := read(t, c.text, c.clock)
+		if len(ps) != c.runs {
+			t.Errorf("%s: %d runs, want %d", name, len(ps), c.runs)
+			continue
+		}
+		if v := total(ps[0], "ticks"); v != c.ticks {
+			t.Errorf("%s: %g ticks, want %g", name, v, c.ticks)
+		}
+		if v := total(ps[0], "latency_s"); math.Abs(v-c.seconds) > 1e-12 {
+			t.Errorf("%s: %g s, want %g", name, v, c.seconds)
+		}
+	}
+	p := read(t, "op,ticks\nCONV_2D,1e400\nSOFTMAX,-3\nRESHAPE,5\n", 0)[0]
+	if len(p.Layers) != 1 || len(p.Incomplete) != 2 {
+		t.Errorf("%+v %+v", p.Layers, p.Incomplete)
+	}
+	for _, text := range []string{"name,price\nCONV_2D,5\n", "op,ticks\nfoo,5\n", "op,share\nCONV_2D,5\n"} {
+		if s := tflm.Format().Match(record.Bytes("x.csv", []byte(text))); s != record.No {
+			t.Errorf("%q is taken for a record", text)
+		}
+	}
+}
+
 func FuzzTFLM(f *testing.F) {
 	f.Add([]byte("A_B took 1 ticks (0 ms).\nC_D took -2 ticks (0 ms).\n\"Unique Tag\",\"Total ticks across all events with that tag.\"\nA_B, 5\n\"total number of ticks\", 5\n"))
 	f.Add([]byte("\"Event\",\"Tag\",\"Ticks\"\n0,CONV_2D,5\n1,SOFTMAX,6\n"))
 	f.Add([]byte("date,sha,text,data,bss,total\n2022-01-10 22:39:00.301510,c5,1,2,3,6\n"))
 	f.Add([]byte("=== a.tflite ===\nOp#0 CONV_2D(T#1, T#2[1]) -> [T#0]\nT#0(x) shape:[1, 2], type:INT8\nCONV_2D took 5 ticks (0 ms)\n        Total | 84436 |   100.00\n"))
+	f.Add([]byte("index,operator,time_us,Cycles\n0,CONV_2D,1500,3\n1,SOFTMAX,20.5,x\n0,CONV_2D,1500,3\n"))
 	f.Fuzz(func(t *testing.T, b []byte) { records.Fuzz(t, tflm.Format(), "a.log", b) })
 }

@@ -1,0 +1,346 @@
+package tflm
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/measure/runlog"
+	"github.com/opmeter/opmeter/internal/record"
+	"github.com/opmeter/opmeter/internal/record/draft"
+	"github.com/opmeter/opmeter/internal/record/textscan"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// A table is a CSV that firmware and scripts of others make of the profiler's events: the columns
+// have any names and order. Columns are found by words in their names, the operators by the
+// content.
+
+// role is what a column of a table holds.
+type role int
+
+const (
+	noRole role = iota
+	opRole
+	nameRole
+	indexRole // of the operator in its inference
+	roundRole // number of the inference
+	ticksRole
+	timeRole
+)
+
+// roles are words in the names of columns, by falling precedence.
+var roles = []struct {
+	role role
+	name *regexp.Regexp
+}{
+	{ticksRole, regexp.MustCompile(`(?i)\b(ticks?|cycles?|clocks)\b`)},
+	{timeRole, regexp.MustCompile(`(?i)\b(time|duration|latency|elapsed|took|exec(ution)?)\b|^(ms|us|µs|ns)$`)},
+	{roundRole, regexp.MustCompile(`(?i)\b(iteration|iter|run|inference|invocation|round)\b`)},
+	{opRole, regexp.MustCompile(`(?i)\b(op|ops|operator|operation|opname|optype|opcode|tag|kernel|type)\b`)},
+	{indexRole, regexp.MustCompile(`(?i)^#$|\b(index|idx|id|no|number|event|order|position)\b`)},
+	{nameRole, regexp.MustCompile(`(?i)\b(name|layer|node|tensor)\b`)},
+}
+
+// units are the units of times in the names of columns, in seconds.
+var units = []struct {
+	name *regexp.Regexp
+	s    float64
+}{
+	{regexp.MustCompile(`(?i)\b(ms|msec|millis|milliseconds?)\b`), 1e-3},
+	{regexp.MustCompile(`(?i)\b(us|µs|μs|usec|micros|microseconds?)\b`), 1e-6},
+	{regexp.MustCompile(`(?i)\b(ns|nsec|nanos|nanoseconds?)\b`), 1e-9},
+	{regexp.MustCompile(`(?i)\b(s|sec|secs|seconds?)\b`), 1},
+}
+
+// builtin matches the names of operators that TensorFlow Lite Micro prints.
+var builtin = regexp.MustCompile(`^(?:DEPTHWISE_CONV_2D|CONV_2D|TRANSPOSE_CONV|FULLY_CONNECTED|SOFTMAX|RESHAPE|(?:DE)?QUANTIZE|SVDF|(?:MAX|AVERAGE)_POOL_2D|MEAN|PAD(?:V2)?|ADD|SUB|MUL|LOGISTIC|TANH|RELU6?|LEAKY_RELU|HARD_SWISH|CONCATENATION|STRIDED_SLICE|EXPAND_DIMS|TRANSPOSE|UNIDIRECTIONAL_SEQUENCE_LSTM|BATCH_MATMUL|PACK|SPLIT|RESIZE_\w+|ARG_MAX|SHAPE|SQUEEZE|VAR_HANDLE|READ_VARIABLE|ASSIGN_VARIABLE|CALL_ONCE)$`)
+
+// table is the layout of a CSV.
+type table struct {
+	sep    byte
+	names  []string
+	at     map[role]int
+	second float64 // the unit of the column of times in seconds, 0 if unknown
+}
+
+// words separates the parts of a name such as opName, avg_time_us or "Time (ms)".
+func words(s string) string {
+	var b strings.Builder
+	small := false
+	for _, r := range s {
+		if small && r >= 'A' && r <= 'Z' {
+			b.WriteByte(' ')
+		}
+		small = r >= 'a' && r <= 'z'
+		if strings.ContainsRune("_-()[]/.", r) {
+			r = ' '
+		}
+		b.WriteRune(r)
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// tableOf returns the layout of a CSV whose rows name operators of TensorFlow Lite Micro and have a
+// column of ticks or times; nil for other files.
+func tableOf(f *record.File) *table {
+	if !textscan.Any(f.Head, "CONV_2D", "FULLY_CONNECTED", "SOFTMAX", "RESHAPE", "QUANTIZE", "POOL_2D", "ADD", "MUL") {
+		return nil
+	}
+	lines := slices.DeleteFunc(textscan.Head(f.Head, f.Whole), comment)
+	if len(lines) < 2 {
+		return nil
+	}
+	for _, sep := range []byte(",;\t") {
+		if t := layout(sep, lines); t != nil {
+			return t
+		}
+	}
+	return nil
+}
+
+// comment reports whether a line is blank or a comment; a header may begin with the column "#".
+func comment(l string) bool {
+	l = strings.TrimSpace(l)
+	return l == "" || l[0] == '#' && (len(l) < 2 || !strings.ContainsAny(l[1:2], ",;\t"))
+}
+
+// layout finds the columns by their names and the first rows.
+func layout(sep byte, lines []string) *table {
+	t := &table{sep: sep, at: map[role]int{}}
+	header := textscan.Fields(lines[0], sep)
+	if len(header) < 2 || slices.ContainsFunc(header, func(h string) bool { _, number := textscan.Number(h); return number }) {
+		return nil
+	}
+	// Operators are found by content: the column that names most of them.
+	rows := lines[1:min(len(lines), 200)]
+	best := 0
+	for c := range header {
+		n := 0
+		for _, l := range rows {
+			if builtin.MatchString(textscan.Cell(textscan.Fields(l, sep), c)) {
+				n++
+			}
+		}
+		if n > best {
+			best, t.at[opRole] = n, c
+		}
+	}
+	if best == 0 || 2*best < len(rows) {
+		return nil
+	}
+	for c, h := range header {
+		t.names = append(t.names, strings.TrimSpace(h))
+		if c == t.at[opRole] {
+			continue
+		}
+		name := words(h)
+		for _, r := range roles {
+			if _, taken := t.at[r.role]; r.name.MatchString(name) && !strings.Contains(h, "%") {
+				if !taken {
+					t.at[r.role] = c
+				}
+				break
+			}
+		}
+	}
+	if c, ok := t.at[timeRole]; ok {
+		for _, u := range units {
+			if u.name.MatchString(words(header[c])) {
+				t.second = u.s
+				break
+			}
+		}
+	}
+	_, ticks := t.at[ticksRole]
+	if !ticks && t.second == 0 {
+		return nil
+	}
+	return t
+}
+
+// cell returns the text of a column, "" if there is none.
+func (t *table) cell(row []string, r role) string {
+	if c, ok := t.at[r]; ok {
+		return textscan.Cell(row, c)
+	}
+	return ""
+}
+
+// tableRow is the call of an operator.
+type tableRow struct {
+	op, name    string
+	index       string
+	ticks, time float64 // -1 if unknown; seconds
+}
+
+// inference holds the rows of an inference.
+type inference struct {
+	block record.Block
+	rows  []tableRow
+	round string
+}
+
+// isHeader reports whether a row repeats the names of the columns.
+func (t *table) isHeader(fields []string) bool {
+	return slices.EqualFunc(fields, t.names, func(f, n string) bool { return strings.TrimSpace(f) == n })
+}
+
+// maxRows limits the rows of a table.
+const maxRows = 1_000_000
+
+// read reads the rows into inferences, and these into runs.
+func (t *table) read(f *record.File, clock float64) ([]*runlog.Run, error) {
+	var all []*inference
+	lost := map[string]int64{}
+	first, n := true, 0
+	err := f.Lines(func(l string) {
+		fields := textscan.Fields(l, t.sep)
+		if comment(l) {
+			return
+		}
+		if first || t.isHeader(fields) {
+			if first = false; len(all) > 0 {
+				all = append(all, &inference{}) // another table follows
+			}
+			return
+		}
+		r := t.row(fields, lost)
+		if r == nil {
+			return
+		}
+		if n++; n > maxRows {
+			lost["rows beyond the first million"]++
+			return
+		}
+		round := t.cell(fields, roundRole)
+		if k := len(all); k == 0 || len(all[k-1].rows) > 0 && (round != all[k-1].round || r.index != "" && !after(r.index, all[k-1].rows[len(all[k-1].rows)-1].index)) {
+			all = append(all, &inference{block: record.Block{Next: k > 0}})
+		}
+		cur := all[len(all)-1]
+		cur.round, cur.rows = round, append(cur.rows, *r)
+		cur.block.Rows = append(cur.block.Rows, r.op+"\x00"+r.name)
+	})
+	var ds []*draft.Draft
+	undecided := false
+	for start := 0; start < len(all) && len(ds) < draft.MaxRuns; {
+		end := start + 1
+		for end < len(all) {
+			if relation := all[end].block.After(&all[start].block); relation != record.SameRun {
+				undecided = undecided || relation == record.Undecided
+				break
+			}
+			end++
+		}
+		if len(all[start].rows) > 0 {
+			ds = append(ds, t.draft(draft.Stem(f), all[start:end], clock))
+		}
+		start = end
+	}
+	draft.Apart(ds, undecided)
+	var runs []*runlog.Run
+	for i, d := range ds {
+		for reason, n := range lost {
+			if i == 0 {
+				d.Dropped.Add(reason, n)
+			}
+		}
+		runs = append(runs, d.Run())
+	}
+	return draft.NotEmpty(runs, err)
+}
+
+// after reports whether an index follows another one in its inference.
+func after(index, before string) bool {
+	a, ok := textscan.Number(index)
+	b, also := textscan.Number(before)
+	return !ok || !also || a > b
+}
+
+// sumRow matches rows that add up others.
+var sumRow = regexp.MustCompile(`(?i)^(total|sum|all|overall|average|mean)\b`)
+
+// row reads a row, nil for a row that is none of an operator. lost counts rows and figures that
+// cannot be read.
+func (t *table) row(fields []string, lost map[string]int64) *tableRow {
+	r := &tableRow{op: t.cell(fields, opRole), name: t.cell(fields, nameRole), index: t.cell(fields, indexRole), ticks: -1, time: -1}
+	if sumRow.MatchString(textscan.Cell(fields, 0)) || sumRow.MatchString(r.op) || sumRow.MatchString(r.name) {
+		return nil
+	}
+	figure := func(of role, scale float64) float64 {
+		text := t.cell(fields, of)
+		v, ok := textscan.Number(text)
+		if ok && v >= 0 && v < 1<<53 {
+			return v * scale
+		}
+		if text != "" {
+			lost["figures that are negative, too large or no numbers"]++
+		}
+		return -1
+	}
+	r.ticks, r.time = figure(ticksRole, 1), -1
+	if t.second > 0 {
+		r.time = figure(timeRole, t.second)
+	}
+	if r.op == "" || r.ticks < 0 && r.time < 0 {
+		lost["rows without an operator or a figure"]++
+		return nil
+	}
+	return r
+}
+
+// draft makes a run of inferences with equal operators.
+func (t *table) draft(name string, all []*inference, clock float64) *draft.Draft {
+	d := draft.New("tflm", name, engine)
+	n, rows := len(all[0].rows), []tableRow{}
+	for _, x := range all {
+		rows = append(rows, x.rows...)
+	}
+	if len(all) == 1 {
+		n = record.Period(all[0].block.Rows)
+	}
+	for i := range n {
+		l := profile.Layer{Name: rows[i].name, Op: rows[i].op}
+		if l.Name == "" {
+			l.Name = l.Op
+		}
+		k := d.Add(l, runlog.Hint{})
+		if k < 0 {
+			break
+		}
+		var ts, seconds []float64
+		for r := i; r < len(rows); r += n {
+			if v := rows[r].ticks; v >= 0 {
+				ts = append(ts, v)
+			}
+			if v := rows[r].time; v >= 0 {
+				seconds = append(seconds, v)
+			}
+		}
+		set(d, k, ts, nil, clock)
+		if y := d.Layer(k); y.Latency == nil {
+			y.Latency, y.Samples = draft.Figure(seconds, "")
+		}
+	}
+	if runs := len(rows) / n; runs > 1 {
+		d.P.Settings.Runs = new(int64(runs))
+		d.Found("tflm.inferences", profile.Info, "The table has %d inferences of %d operators.", runs, n)
+	}
+	if clock > 0 {
+		d.P.Target.ClockHz = &clock
+	}
+	var columns []string
+	for _, r := range []struct {
+		role role
+		what string
+	}{{opRole, "operator"}, {nameRole, "name"}, {ticksRole, "ticks"}, {timeRole, "time"}, {indexRole, "index"}, {roundRole, "inference"}} {
+		if c, ok := t.at[r.role]; ok && (r.role != timeRole || t.second > 0) {
+			columns = append(columns, r.what+" from \""+t.names[c]+"\"")
+		}
+	}
+	d.Found("tflm.columns", profile.Info, "The table is not one of the profiler's own. Columns were found by their names and content: %s.", strings.Join(columns, ", "))
+	if _, ok := t.at[ticksRole]; ok && t.second == 0 && clock == 0 {
+		d.Found("tflm.clock", profile.Warning, "The table counts ticks and does not tell their frequency: give the profiler's clock in hertz with --clock for times.")
+	}
+	return d
+}
