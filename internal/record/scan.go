@@ -2,6 +2,7 @@ package record
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -47,6 +48,10 @@ func (f *File) ScanJSON(ctx context.Context, o jsonscan.Options, use func(key st
 	return res, err
 }
 
+// MoreDocuments is the reason for which the documents after the first one of a file are left out,
+// where a format has one in a file.
+const MoreDocuments = "documents after the first one, which are of other runs: put each into a file of its own"
+
 // ParseJSON reads a JSON file of at most the given bytes. err is an error of reading. fault is an
 // error in the text; v then holds the values before it.
 func (f *File) ParseJSON(most int64) (v *jsontree.Value, fault, err error) {
@@ -54,6 +59,9 @@ func (f *File) ParseJSON(most int64) (v *jsontree.Value, fault, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	v, fault = jsontree.Parse(text)
+	v, rest, fault := jsontree.ParseFirst(text)
+	if fault == nil && len(rest) > 0 && (rest[0] == '{' || rest[0] == '[') {
+		fault = errors.New(MoreDocuments)
+	}
 	return v, fault, nil
 }

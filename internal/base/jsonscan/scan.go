@@ -30,6 +30,9 @@ type Options struct {
 	// whether it was one value and was used. It speeds up files with one event a line: the text
 	// is scanned once. May be nil.
 	Whole func(line []byte) bool
+	// Single stops before a document that follows a whole one, if the first one is an object with
+	// a member that Stream selects, or Stream is nil. [Result].More then says that there is one.
+	Single bool
 	// Document is called where a document begins, the first one too. May be nil.
 	Document func()
 	// Object is called with a text that begins with an object, an element of a member's list or
@@ -55,6 +58,8 @@ type Result struct {
 	// Unclosed says that it ended between the elements of a list, which some recorders never
 	// close.
 	Unclosed bool
+	// More says that another document follows and was not read, see [Options].Single.
+	More bool
 	// Bad counts values that were invalid and skipped, Large values beyond the size limit.
 	Bad, Large int64
 	// At is the offset of the first error in the text, -1 for none.
@@ -95,6 +100,8 @@ type scanner struct {
 	base int64 // place of buf in the text
 	rerr error
 	res  Result
+	// streamed says that a member was passed on element by element.
+	streamed bool
 }
 
 // fill reads more and discards the text before keep. It reports whether there is more.
@@ -165,8 +172,14 @@ func (s *scanner) documents() error {
 	for first := true; ; first = false {
 		var err error
 		c := s.peek()
-		if s.o.Document != nil && (c == '[' || c == '{') {
-			s.o.Document()
+		if c == '[' || c == '{' {
+			if !first && s.o.Single && (s.streamed || s.o.Stream == nil) {
+				s.res.More = true
+				return nil
+			}
+			if s.o.Document != nil {
+				s.o.Document()
+			}
 		}
 		switch {
 		case c == '[':
@@ -276,6 +289,7 @@ func (s *scanner) object() error {
 			s.pos++
 			if s.peek() == '[' && s.o.Stream != nil && s.o.Stream(key) {
 				s.pos++
+				s.streamed = true
 				if err := s.list(key); err != nil {
 					return err
 				}

@@ -154,3 +154,24 @@ func FuzzEach(f *testing.F) {
 		}
 	})
 }
+
+// TestSingle stops before a second document, unless the first one may be one event of many.
+func TestSingle(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]struct {
+		values int64
+		more   bool
+	}{
+		`{"events":[1,2]}` + "\n" + `{"events":[3]}`: {2, true},
+		`{"events":[1,2]}` + " \n":                   {2, false},
+		`{"a":1}` + "\n" + `{"a":2}`:                 {2, false},
+		`[1,2][3]`:                                   {3, false},
+	} {
+		documents := 0
+		o := jsonscan.Options{Stream: jsonscan.Keys("events"), Single: true, Document: func() { documents++ }}
+		res, err := jsonscan.Each(strings.NewReader(text), o, func(string, []byte) error { return nil })
+		if err != nil || res.Values != want.values || res.More != want.more || documents == 0 {
+			t.Errorf("%s: %+v, %v, %d documents", text, res, err, documents)
+		}
+	}
+}

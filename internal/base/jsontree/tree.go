@@ -48,9 +48,16 @@ const maxDepth = 64
 // truncated or invalid, the values before are returned together with the error, which gives the
 // position.
 func Parse(b []byte) (*Value, error) {
+	v, _, err := ParseFirst(b)
+	return v, err
+}
+
+// ParseFirst is [Parse] that also returns the text after the value, without blanks before it.
+func ParseFirst(b []byte) (v *Value, rest []byte, err error) {
 	p := &parser{b: bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")), left: MaxValues}
-	v := p.value(0)
-	return v, p.err
+	v = p.value(0)
+	p.peek()
+	return v, p.b[p.i:], p.err
 }
 
 type parser struct {

@@ -62,7 +62,7 @@ const (
 
 func read(ctx context.Context, _ *record.Input, f *record.File) ([]*runlog.Run, error) {
 	b := newReader()
-	o := jsonscan.Options{Stream: jsonscan.Keys("traceEvents", "samples"), MaxValue: maxEvent}
+	o := jsonscan.Options{Stream: jsonscan.Keys("traceEvents", "samples"), MaxValue: maxEvent, Single: true}
 	res, err := traceevent.Read(ctx, f, o, func(key string, e *traceevent.Event) {
 		if b.e = e; key == "samples" {
 			b.sample()
@@ -81,6 +81,9 @@ func read(ctx context.Context, _ *record.Input, f *record.File) ([]*runlog.Run, 
 	}
 	b.trace.Dropped.Add("values that are not valid JSON", res.Bad)
 	b.trace.Dropped.Add("values that are too large", res.Large)
+	if res.More {
+		b.trace.Dropped.Add(record.MoreDocuments, 1)
+	}
 	return b.runs(f, res, err), nil
 }
 

@@ -69,10 +69,13 @@ func read(ctx context.Context, f *record.File) (*runlog.Run, error) {
 	b := &reader{interval: 1}
 	var cut bool
 	pass := func(first bool, take func(key string, v []byte)) error {
-		o := jsonscan.Options{Stream: jsonscan.Keys("threads", "processes", "counters"), MaxValue: maxThread}
+		o := jsonscan.Options{Stream: jsonscan.Keys("threads", "processes", "counters"), MaxValue: maxThread, Single: true}
 		res, err := f.ScanJSON(ctx, o, take)
 		if cut = res.Cut; first {
 			b.set.Dropped.Add("values that are not valid JSON, or too large", res.Bad+res.Large)
+			if res.More {
+				b.set.Dropped.Add(record.MoreDocuments, 1)
+			}
 		}
 		return err
 	}

@@ -48,7 +48,7 @@ func readTrace(ctx context.Context, f *record.File, n string) (*trace, error) {
 	t := &trace{instance: n, at: map[string]int{}}
 	seen := map[string]int{}
 	var err error
-	t.res, err = f.ScanJSON(ctx, jsonscan.Options{Stream: jsonscan.Keys("traceEvents"), MaxValue: 1 << 20}, func(key string, b []byte) {
+	t.res, err = f.ScanJSON(ctx, jsonscan.Options{Stream: jsonscan.Keys("traceEvents"), MaxValue: 1 << 20, Single: true}, func(key string, b []byte) {
 		if key != "traceEvents" {
 			return
 		}
@@ -142,6 +142,9 @@ func traces(d *draft.Draft, ts []*trace, at map[string]int) {
 	runs := 0
 	for instance, t := range ts {
 		d.Dropped.Add("events that are not events of this trace", t.odd+t.res.Bad+t.res.Large)
+		if t.res.More {
+			d.Dropped.Add(record.MoreDocuments, 1)
+		}
 		if t.res.Cut {
 			d.Dropped.Add("the file ends within an event", 1)
 		}

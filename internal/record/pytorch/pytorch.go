@@ -117,7 +117,7 @@ func ranks(all []*part) (groups [][]*part) {
 func (r *run) read(ctx context.Context, p *part) error {
 	p.run = r
 	var err error
-	o := jsonscan.Options{Stream: jsonscan.Keys("traceEvents"), MaxValue: maxEvent}
+	o := jsonscan.Options{Stream: jsonscan.Keys("traceEvents"), MaxValue: maxEvent, Single: true}
 	p.res, err = traceevent.Read(ctx, p.file, o, func(_ string, e *traceevent.Event) { p.event(e) }, p.member)
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -128,6 +128,9 @@ func (r *run) read(ctx context.Context, p *part) error {
 	p.cut = p.res.Cut || err != nil
 	r.trace.Dropped.Add("values that are not valid JSON", p.res.Bad)
 	r.trace.Dropped.Add("values that are too large", p.res.Large)
+	if p.res.More {
+		r.trace.Dropped.Add(record.MoreDocuments, 1)
+	}
 	p.nameTracks()
 	return nil
 }

@@ -49,15 +49,20 @@ type reader struct {
 	exporter string
 	profiles int
 	cut      bool
+	more     bool // another document follows
 }
 
 func read(ctx context.Context, f *record.File) (*runlog.Run, error) {
 	b := &reader{}
 	found := false
 	pass := func(take func(key string, v []byte)) error {
-		o := jsonscan.Options{Stream: jsonscan.Keys("profiles"), MaxValue: maxProfile}
+		o := jsonscan.Options{Stream: jsonscan.Keys("profiles"), MaxValue: maxProfile, Single: true}
 		res, err := f.ScanJSON(ctx, o, take)
 		b.cut = res.Cut
+		if res.More && !b.more {
+			b.more = true
+			b.set.Dropped.Add(record.MoreDocuments, 1)
+		}
 		b.set.Dropped.Add("values that are not valid JSON, or too large", res.Bad+res.Large)
 		return err
 	}

@@ -40,9 +40,12 @@ const maxValue = 256 << 20
 func read(ctx context.Context, f *record.File) (*runlog.Run, error) {
 	set := &stacks.Set{}
 	b := &Builder{Set: set}
-	res, err := f.ScanJSON(ctx, jsonscan.Options{MaxValue: maxValue}, func(key string, v []byte) { b.Member([]byte(key), v) })
+	res, err := f.ScanJSON(ctx, jsonscan.Options{MaxValue: maxValue, Single: true}, func(key string, v []byte) { b.Member([]byte(key), v) })
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
+	}
+	if res.More {
+		set.Dropped.Add(record.MoreDocuments, 1)
 	}
 	if len(b.order) == 0 {
 		if err == nil {

@@ -87,6 +87,16 @@ func (ns *networks) add(name string, clock float64) *network {
 	return n
 }
 
+// layersOf returns the estimate that takes the next table of layers: the first one without layers.
+func (ns *networks) layersOf(f *record.File) *network {
+	for _, n := range ns.list {
+		if n.d.Len() == 0 {
+			return n
+		}
+	}
+	return ns.add(stem(f), ns.list[0].clock)
+}
+
 func (ns *networks) read(f *record.File) error {
 	switch kindOf(f) {
 	case summaryFile:
@@ -94,7 +104,7 @@ func (ns *networks) read(f *record.File) error {
 	case printed:
 		return ns.readPrinted(f)
 	}
-	return ns.list[0].readLayers(f)
+	return ns.readLayers(f)
 }
 
 func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
@@ -114,9 +124,14 @@ func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
 	}, (*networks).read)
 	var drafts []*draft.Draft
 	for _, ns := range groups {
+		var own []*draft.Draft
 		for _, n := range ns.list {
-			drafts = append(drafts, n.d)
+			if !n.d.Empty() {
+				own = append(own, n.d)
+			}
 		}
+		draft.Apart(own, false)
+		drafts = append(drafts, own...)
 	}
 	return draft.RunsOf(in.Files, drafts, errs)
 }
@@ -139,18 +154,22 @@ func cycles(key, head, name, doc string) profile.Quantity {
 	return profile.Quantity{Key: key, Unit: "cycles", Head: head, Name: name, Group: "Target", Adds: true, Better: -1, Doc: doc}
 }
 
-// readLayers reads the table of layers. Its header is repeated for each part of the network
-// that runs on the NPU.
-func (n *network) readLayers(f *record.File) error {
+// readLayers reads the table of layers. Its header is repeated for each part of the network that
+// runs on the NPU. The shares of cycles of one network add up to 100 %, so that a part beyond that
+// is of another estimate.
+func (ns *networks) readLayers(f *record.File) error {
+	n := ns.layersOf(f)
 	var cols textscan.Columns
 	part := int64(0)
+	sum := 0.0     // of the shares of cycles in percent
+	first := false // the next row is the first of its part
 	err := f.Lines(func(l string) {
 		row := textscan.Fields(l, ',')
 		last := len(cols.Names()) - 1
 		switch {
 		case isLayerHead(l):
 			cols = textscan.NewColumns(row)
-			part++
+			first = true
 		case last < 0 || len(row) < 5:
 			if strings.TrimSpace(l) != "" {
 				n.d.Dropped.Add("rows with too few fields", 1)
@@ -159,9 +178,24 @@ func (n *network) readLayers(f *record.File) error {
 			if len(row) > last+1 { // the name is last and not quoted
 				row = append(row[:last:last], strings.Join(row[last:], ","))
 			}
+			share, _ := cols.Number(row, "Network%")
+			if sum += max(0, share); first && sum > 100.5 && len(ns.list) <= maxSummaries {
+				n.finish(part)
+				n, part, sum = ns.layersOf(f), 0, share
+			}
+			if first {
+				part++
+			}
+			first = false
 			n.row(row, cols, "NPU part "+string(rune('0'+min(part, 9))))
 		}
 	})
+	n.finish(part)
+	return err
+}
+
+// finish says what the table of layers lacks.
+func (n *network) finish(part int64) {
 	switch {
 	case n.d.Len() > 0 && n.clock == 0:
 		n.d.Found("vela.clock", profile.Warning, "The table has cycles and not the clock: read it together with the network's summary, or give the clock with --clock, for times.")
@@ -171,7 +205,6 @@ func (n *network) readLayers(f *record.File) error {
 	if part > 1 {
 		n.d.Found("vela.parts", profile.Info, "%d parts of the network run on the NPU; operators between them run on the processor and are not in the table.", part)
 	}
-	return err
 }
 
 // column is a column of the table of layers.

@@ -2,6 +2,7 @@ package vela_test
 
 import (
 	"encoding/csv"
+	"fmt"
 	"math"
 	"os"
 	"strconv"
@@ -113,6 +114,30 @@ func TestProse(t *testing.T) {
 	}
 	if total(p, "npu_operators") != 44 || total(p, "total_sram_used_bytes") != .95*1024 {
 		t.Errorf("%+v", p.Totals.Figures)
+	}
+}
+
+// TestTwice: the table of another estimate of the network is not a further part of it.
+func TestTwice(t *testing.T) {
+	t.Parallel()
+	head := "TFLite_operator,NNG Operator,SRAM Usage,Peak%,Op Cycles,Network%,NPU,SRAM AC,DRAM AC,OnFlash AC,OffFlash AC,MAC Count,Network%,Util%,Name\n"
+	row := func(name string, cycles, share int) string {
+		return fmt.Sprintf("CONV_2D,Conv2D,10,50,%d,%d,900,1000,0,0,0,5,100,1,%s\n", cycles, share, name)
+	}
+	text := head + row("a", 100, 57) + row("b", 50, 29) + head + row("c", 25, 14) + head + row("a", 300, 80) + row("b", 50, 13) + head + row("c", 25, 7)
+	ps := records.Read(t, vela.Format(), []*record.File{record.Bytes("n_per-layer.csv", []byte(text))}, record.Options{Clocks: map[string]float64{"": 1e6}})
+	if len(ps) != 2 || len(ps[0].Layers) != 3 || len(ps[1].Layers) != 3 {
+		t.Fatalf("%d runs", len(ps))
+	}
+	for i, want := range []float64{175e-6, 375e-6} {
+		s := 0.0
+		for _, l := range ps[i].Layers {
+			v, _ := l.Latency.Best()
+			s += v
+		}
+		if math.Abs(s-want) > 1e-12 {
+			t.Errorf("estimate %d: %g s, want %g", i, s, want)
+		}
 	}
 }
 
