@@ -229,6 +229,16 @@ func TestNeuron(t *testing.T) {
 	}
 }
 
+// TestGoPrefixed reads a benchmark's text in the log of a job.
+func TestGoPrefixed(t *testing.T) {
+	t.Parallel()
+	log := "2024-01-02T03:04:05.123Z pkg: a\n2024-01-02T03:04:05.123Z BenchmarkX-4   \t 10\t 5 ns/op\n2024-01-02T03:04:05.123Z BenchmarkX-4   \t 10\t 7 ns/op\n"
+	p := records.Read(t, format(t, "go-bench"), []*record.File{record.Bytes("x", []byte(log))}, record.Options{})[0]
+	if v, _ := p.Layers[0].Latency.Best(); len(p.Layers) != 1 || v != 6e-9 {
+		t.Errorf("%g s", v)
+	}
+}
+
 func FuzzBenchText(f *testing.F) {
 	f.Add([]byte("pkg: a\nBenchmarkX-4 10 5 ns/op 16 B/op 3 MACs/s\nBenchmarkModel/layer=0:a 1 2 ns/op 5 MACs/s\n"))
 	f.Add([]byte(`{"results":[{"command":"a","mean":1,"times":[1,2],"exit_codes":[0]}]}`))

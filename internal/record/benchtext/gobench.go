@@ -47,6 +47,7 @@ func readGo(_ context.Context, _ *record.Input, f *record.File) (runs []*runlog.
 	suites := []*suite{cur}
 	total, bad := 0, int64(0)
 	err = f.Lines(func(l string) {
+		l = strings.TrimSpace(textscan.Strip(l))
 		if m := goLine.FindStringSubmatch(l); m != nil {
 			if total++; total > maxLines || !cur.add(m) {
 				bad++

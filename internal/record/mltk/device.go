@@ -7,6 +7,7 @@ import (
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/mltk/console"
+	"github.com/opmeter/opmeter/internal/record/textscan"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -23,6 +24,7 @@ func readDevice(f *record.File) (runs []*runlog.Run, err error) {
 		l = &console.Log{}
 	}
 	err = f.Lines(func(line string) {
+		line = textscan.Strip(line)
 		if console.Starts(line) {
 			flush()
 		}

@@ -203,8 +203,8 @@ func readText(f *record.File, csv bool) (runs []*runlog.Run, err error) {
 			}
 			return
 		}
-		row, boxed := textscan.Boxed(l)
 		l = strings.TrimSpace(textscan.Strip(l))
+		row, boxed := textscan.Boxed(l)
 		key, value, ok := strings.Cut(l, ": ")
 		if !ok {
 			key, ok = strings.CutSuffix(l, ":")

@@ -56,6 +56,7 @@ func kindOf(f *record.File) kind {
 		return none
 	}
 	return record.FindLine(f, func(l string) kind {
+		l = textscan.Strip(l)
 		for _, begin := range []string{"ST Edge AI Core v", "Exec/report summary (", "ST.AI Profiling results", "Neural Network Tools for STM32"} {
 			if strings.HasPrefix(l, begin) {
 				return text

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/record"
@@ -117,6 +118,21 @@ func TestValidate(t *testing.T) {
 	m := p.Totals.Latency
 	if len(p.Layers) != 2 || math.Abs(*m.Mean-11.97e-3) > 1e-15 || math.Abs(*m.Min-11.733e-3) > 1e-15 || *m.N != 540 || total(p, "cpu_cycles") != 957600 || p.Layers[1].Op != "Dense" || p.Layers[1].Option("m_id") != "2" {
 		t.Errorf("%+v %+v", m, p.Layers)
+	}
+}
+
+// TestTwice: the results of a second run in a file are not mixed with those of the first.
+func TestTwice(t *testing.T) {
+	t.Parallel()
+	one := func(ms float64) string {
+		return fmt.Sprintf("Results for 10 inference(s) @168/168MHz (macc:874970)\n duration    : %g ms (average)\n\nInspector report (layer by layer)\n\nClayer  id  desc                          oshape            ms        \n----------------------------------------\n0       0   10011/(Dense)                 (10, 44, 1, 128)  %.3f    \n\n", ms, ms)
+	}
+	text := one(14.5) + one(20)
+	for _, text := range []string{text, "12:00:00.123 -> " + strings.ReplaceAll(text, "\n", "\n12:00:00.123 -> ")} {
+		p := records.Read(t, stedgeai.Format(), []*record.File{record.Bytes("network_validate_report.txt", []byte(text))}, record.Options{})[0]
+		if v, _ := p.Totals.Latency.Best(); v != 14.5e-3 || len(p.Layers) != 1 || math.Abs(sum(p, "latency_s")-14.5e-3) > 1e-12 || len(p.Incomplete) != 1 || *p.Incomplete[0].Want != 1 {
+			t.Errorf("%g s, %+v", v, p.Incomplete)
+		}
 	}
 }
 

@@ -47,18 +47,22 @@ type page struct {
 	id     string // number of the model's layer above
 	parts  map[string][]string
 	origin map[string]string
+	// results counts the runs on a board in the text; only the first one is read.
+	results int64
 }
 
 func (n *network) text(f *record.File) error {
 	p := &page{n: n, last: -1, parts: map[string][]string{}, origin: map[string]string{}}
 	before := ""
 	err := f.Lines(func(l string) {
+		l = textscan.Strip(l)
 		p.line(l, before)
 		if strings.TrimSpace(l) != "" && !isRule(l) {
 			before = l
 		}
 	})
 	p.finish()
+	n.d.Dropped.Add("results of further runs in the file: put each into a file of its own", p.results-1)
 	return err
 }
 
@@ -84,6 +88,13 @@ func (p *page) cells(l string) []string {
 // line reads a line; before is the last one that is not a rule.
 func (p *page) line(l, before string) {
 	trimmed := strings.TrimSpace(l)
+	m := resultLine.FindStringSubmatch(trimmed)
+	if m != nil || strings.HasPrefix(trimmed, "ST.AI Profiling results ") {
+		p.results++
+	}
+	if p.results > 1 {
+		return
+	}
 	if isRule(l) {
 		if spans := dashes.FindAllStringIndex(l, -1); len(spans) > 2 {
 			p.spans = spans
@@ -95,7 +106,7 @@ func (p *page) line(l, before string) {
 		p.at, p.names, p.spans = timeTable, wide.Split(trimmed, -1), nil
 		return
 	}
-	if m := resultLine.FindStringSubmatch(trimmed); m != nil {
+	if m != nil {
 		if v, ok := textscan.Whole(m[1]); ok {
 			p.n.d.P.Settings.Runs = &v
 		}
