@@ -46,8 +46,8 @@ func tableOf(f *record.File) *table {
 
 // columns are the columns of a table: the keys of an event, and of its arguments.
 type columns struct {
-	keys []string // "" for a column that is no key of an event
-	args []string // "" for a column that is no argument
+	keys []string // "" for a column that is not a key of an event
+	args []string // "" for a column that is not an argument
 }
 
 // eventKeys are the keys of an event that are read.

@@ -102,7 +102,7 @@ func TestTables(t *testing.T) {
 	}
 	_, err := ort.Format().Read(t.Context(), &record.Input{Files: []*record.File{record.Bytes("x.csv", []byte("name,dur,ts,op_name\n"))}})
 	if err == nil {
-		t.Error("a table without rows is no profile")
+		t.Error("a table without rows is not a profile")
 	}
 }
 

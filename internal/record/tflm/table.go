@@ -159,7 +159,7 @@ func layout(sep byte, lines []string) *table {
 	return t
 }
 
-// cell returns the text of a column, "" if there is none.
+// cell returns the text of a column, "" if it is absent.
 func (t *table) cell(row []string, r role) string {
 	if c, ok := t.at[r]; ok {
 		return textscan.Cell(row, c)

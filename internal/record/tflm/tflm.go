@@ -78,7 +78,7 @@ type group struct {
 	events []Event
 	round  *Event  // all inferences, as a benchmark prints it before their operators
 	n      int64   // number of inferences of round
-	setup  []Event // of what was timed before, and is no inference
+	setup  []Event // of what was timed before and is not an inference
 	title  string  // text before
 	order  int     // among groups and tables
 }

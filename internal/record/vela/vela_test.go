@@ -101,7 +101,7 @@ func TestPrinted(t *testing.T) {
 	}
 }
 
-// TestProse: a document has other tables around a summary, which are no figures of it.
+// TestProse: a document has other tables around a summary, which are not figures of it.
 func TestProse(t *testing.T) {
 	t.Parallel()
 	text := "Network summary for net\nAccelerator clock       500 MHz\nTotal SRAM used      0.95 KiB\nAdd / add_1         5.89\nNPU operators = 44 (97.8%)\nBatch Inference time     0.23 ms, 4382.18 inferences/s (batch size 1)\n" +
@@ -109,7 +109,7 @@ func TestProse(t *testing.T) {
 	p := records.Read(t, vela.Format(), []*record.File{record.Bytes("PERFORMANCE.md", []byte(text))}, record.Options{})[0]
 	for key := range p.Totals.Figures {
 		if strings.Contains(key, "add") || strings.Contains(key, "conv") || strings.Contains(key, "split") {
-			t.Errorf("%s is no figure of the summary", key)
+			t.Errorf("%s is not a figure of the summary", key)
 		}
 	}
 	if total(p, "npu_operators") != 44 || total(p, "total_sram_used_bytes") != .95*1024 {
@@ -141,7 +141,7 @@ func TestTwice(t *testing.T) {
 	}
 }
 
-// TestNotFinite: figures that are no numbers are absent, and counted.
+// TestNotFinite: figures that are not numbers are absent, and counted.
 func TestNotFinite(t *testing.T) {
 	t.Parallel()
 	head := "TFLite_operator,NNG Operator,SRAM Usage,Peak%,Op Cycles,Network%,NPU,SRAM AC,DRAM AC,OnFlash AC,OffFlash AC,MAC Count,Network%,Util%,Name\n"
