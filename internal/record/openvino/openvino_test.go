@@ -176,7 +176,7 @@ func TestApart(t *testing.T) {
 	}
 }
 
-// TestSorted: the counters of a run that the tool wrote a second time, sorted, are not a second run.
+// TestSorted: counters that the tool wrote a second time, sorted, are not a second run.
 func TestSorted(t *testing.T) {
 	t.Parallel()
 	head, a, b := "layerName;execStatus;layerType;execType;realTime (ms);cpuTime (ms);\n", "a;EXECUTED;Conv;jit;1;1;\n", "b;EXECUTED;Conv;jit;2;2;\n"
