@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/base/subprocess"
 	"github.com/opmeter/opmeter/internal/measure/loop"
 	"github.com/opmeter/opmeter/internal/measure/recheck"
 	"github.com/opmeter/opmeter/internal/model/submodel"
@@ -35,11 +36,11 @@ func Check(ctx context.Context, m *Model, p *profile.Profile, o Options) error {
 	if o.Time <= 0 {
 		o.Time = loop.DefaultTime
 	}
-	folder, err := os.MkdirTemp("", "opmeter-check-")
+	folder, remove, err := subprocess.Folder("check")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(folder)
+	defer remove()
 	file, clean, err := m.in.File()
 	if err != nil {
 		return err

@@ -3,7 +3,6 @@ package compress
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/opmeter/opmeter"
 	"github.com/opmeter/opmeter/engine"
+	"github.com/opmeter/opmeter/internal/base/subprocess"
 	"github.com/opmeter/opmeter/internal/bridge"
 	"github.com/opmeter/opmeter/internal/compress"
 	"github.com/opmeter/opmeter/internal/compress/speed"
@@ -182,7 +182,7 @@ func (c *Job) external(e *engine.Engine) *compress.External {
 
 // written writes a changed model to a temporary file and opens it. done closes and removes it.
 func (c *Job) written(a *compress.Applied) (m *opmeter.Model, done func(), err error) {
-	dir, err := os.MkdirTemp("", "opmeter-")
+	dir, remove, err := subprocess.Folder("")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -192,7 +192,8 @@ func (c *Job) written(a *compress.Applied) (m *opmeter.Model, done func(), err e
 		m, err = opmeter.Open(file)
 	}
 	if err != nil {
-		return nil, nil, errors.Join(err, os.RemoveAll(dir))
+		remove()
+		return nil, nil, err
 	}
-	return m, func() { _ = m.Close(); _ = os.RemoveAll(dir) }, nil
+	return m, func() { _ = m.Close(); remove() }, nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter/internal/base/mapped"
+	"github.com/opmeter/opmeter/internal/base/subprocess"
 	"github.com/opmeter/opmeter/internal/estimate"
 	"github.com/opmeter/opmeter/internal/measure/machine"
 	"github.com/opmeter/opmeter/internal/model/graph"
@@ -89,11 +90,10 @@ func (m *Model) File() (path string, clean func(), err error) {
 		path, err = filepath.Abs(m.Graph.Path)
 		return path, func() {}, err
 	}
-	folder, err := os.MkdirTemp("", "opmeter-model-")
+	folder, clean, err := subprocess.Folder("model")
 	if err != nil {
 		return "", nil, err
 	}
-	clean = func() { _ = os.RemoveAll(folder) }
 	name := strings.TrimSuffix(m.Base(), filepath.Ext(m.Base()))
 	path = filepath.Join(folder, name+"."+m.Graph.Format)
 	if err := os.WriteFile(path, m.Graph.Content, 0o600); err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/base/buildinfo"
 	"github.com/opmeter/opmeter/internal/base/editdistance"
+	"github.com/opmeter/opmeter/internal/base/subprocess"
 	"github.com/opmeter/opmeter/internal/model/modelfile"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -101,11 +102,11 @@ func (a *app) standardInput(c *cobra.Command, args []string) error {
 		if a.stdin != "" {
 			return useError("standard input (-) is given twice")
 		}
-		dir, err := os.MkdirTemp("", "opmeter-")
+		dir, remove, err := subprocess.Folder("")
 		if err != nil {
 			return err
 		}
-		a.stdin = filepath.Join(dir, "stdin")
+		a.stdin, a.dropStdin = filepath.Join(dir, "stdin"), remove
 		f, err := os.Create(a.stdin)
 		if err != nil {
 			return plainPath(err)
@@ -122,7 +123,7 @@ func (a *app) standardInput(c *cobra.Command, args []string) error {
 // dropInput removes the file of [app.standardInput].
 func (a *app) dropInput() {
 	if a.stdin != "" {
-		_ = os.RemoveAll(filepath.Dir(a.stdin))
+		a.dropStdin()
 	}
 }
 

@@ -28,7 +28,8 @@ type app struct {
 	tty      bool // standard error is a terminal: progress may be shown
 	pending
 
-	stdin string // file with what standard input held, where "-" named it
+	stdin     string // file with what standard input held, where "-" named it
+	dropStdin func() // removes it
 }
 
 // keeper is a writer that keeps the first error: nothing that was to be read may be lost

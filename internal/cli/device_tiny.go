@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/internal/base/subprocess"
 )
 
 // tinyCommand measures a board with the firmware of MLPerf Tiny.
@@ -171,11 +172,11 @@ func expected(ctx context.Context, m *opmeter.Model, in []byte) (input []byte, o
 
 // computed runs the model once.
 func computed(ctx context.Context, m *opmeter.Model, name string, t *opmeter.Tensor) ([]float64, error) {
-	dir, err := os.MkdirTemp("", "opmeter-")
+	dir, remove, err := subprocess.Folder("")
 	if err != nil {
 		return nil, withStatus(statusUse, plainPath(err))
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
+	defer remove()
 	path := filepath.Join(dir, "input.npy")
 	if err := os.WriteFile(path, array(t), 0o600); err != nil {
 		return nil, withStatus(statusUse, plainPath(err))

@@ -16,6 +16,7 @@ import (
 	"github.com/opmeter/opmeter"
 	"github.com/opmeter/opmeter/device"
 	"github.com/opmeter/opmeter/internal/base/atomicfile"
+	"github.com/opmeter/opmeter/internal/base/subprocess"
 	internaldevice "github.com/opmeter/opmeter/internal/device"
 	"github.com/opmeter/opmeter/internal/device/agent"
 	"github.com/opmeter/opmeter/internal/device/firmware/board"
@@ -295,12 +296,12 @@ func (e *emulation) model(ctx context.Context, path string) error {
 		if err != nil {
 			return err
 		}
-		dir, err := os.MkdirTemp("", "opmeter-firmware-")
+		dir, remove, err := subprocess.Folder("firmware")
 		if err != nil {
 			return withStatus(statusUse, plainPath(err))
 		}
-		defer func() { _ = os.RemoveAll(dir) }()
-		built, err := e.f.build(ctx, e.b, dir, files)
+		defer remove()
+		built, err := e.f.build(ctx, e.b, filepath.Join(dir, "program"), files)
 		if err != nil {
 			return err
 		}

@@ -289,7 +289,7 @@ func TestEnds(t *testing.T) {
 			}
 			done := make(chan int, 1)
 			time.AfterFunc(3*longPatience, func() { done <- statusDone })
-			if status, got := a.ends(done, func() bool { return tt.gathers }); got != tt.want || status != statusDone {
+			if status, got := a.ends(done, func() bool { return tt.gathers }, nil); got != tt.want || status != statusDone {
 				t.Errorf("ended %v with status %d, want %v", got, status, tt.want)
 			}
 		})

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter/internal/base/atomicfile"
+	"github.com/opmeter/opmeter/internal/base/subprocess"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/source"
 )
@@ -103,7 +104,7 @@ func (p *pending) state() (journals []string, study string, keeps time.Duration)
 
 // Main runs the program with its arguments (without the program's name) and returns
 // the exit status. Ctrl-C ends a running measurement and keeps what was measured; a
-// second one ends the program. Work that does not end when it is told to, such as one
+// second one ends the program and what it started. Work that does not end when it is told to, such as one
 // long operator, is left where it is.
 func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	a := newApp(in, out, errw)
@@ -112,25 +113,25 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	ctx, gathers := source.Watch(ctx)
 	sig := make(chan os.Signal, 1)
 	signal.Notify(sig, os.Interrupt, syscall.SIGTERM)
+	subprocess.Sweep()
 	done := make(chan int, 1)
 	go func() { done <- a.execute(ctx, args) }()
 	select {
 	case status := <-done:
 		return status
 	case s := <-sig:
-		signal.Stop(sig) // from here on the system's own handling applies
 		cancel()
 		status := statusStopped
 		if n, ok := s.(syscall.Signal); ok {
 			status = 128 + int(n)
 		}
-		return a.finish(done, gathers, status)
+		return a.finish(done, gathers, sig, status)
 	}
 }
 
-// ends waits for work that was told to end, but not for long. It returns the status of what
-// ended.
-func (a *app) ends(done <-chan int, gathers func() bool) (status int, ended bool) {
+// ends waits for work that was told to end, but not for long, and not after another signal. It
+// returns the status of what ended.
+func (a *app) ends(done <-chan int, gathers func() bool, again <-chan os.Signal) (status int, ended bool) {
 	wait, measures := patience, false
 	if _, _, keeps := a.state(); keeps > 0 {
 		wait, measures = keeps, true
@@ -142,6 +143,8 @@ func (a *app) ends(done <-chan int, gathers func() bool) (status int, ended bool
 		select {
 		case status := <-done:
 			return status, true
+		case <-again:
+			return 0, false
 		case <-tick.C:
 		}
 		now := time.Now()
@@ -155,14 +158,17 @@ func (a *app) ends(done <-chan int, gathers func() bool) (status int, ended bool
 }
 
 // finish is the end of the program that was told to stop, with the status for that.
-func (a *app) finish(done <-chan int, gathers func() bool, stopped int) int {
-	if status, ended := a.ends(done, gathers); ended {
+func (a *app) finish(done <-chan int, gathers func() bool, again chan os.Signal, stopped int) int {
+	status, ended := a.ends(done, gathers, again)
+	signal.Stop(again) // from here on the system's own handling applies
+	if ended {
 		if status == statusStopped {
 			return stopped
 		}
 		return status
 	}
 	atomicfile.Abandon()
+	subprocess.EndAll()
 	journals, study, _ := a.state()
 	if a.tty {
 		fmt.Fprint(a.err, "\r\x1b[K")

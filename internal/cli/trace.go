@@ -17,6 +17,7 @@ import (
 
 	"github.com/opmeter/opmeter"
 	"github.com/opmeter/opmeter/internal/base/atomicfile"
+	"github.com/opmeter/opmeter/internal/base/subprocess"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/marks/native"
 	"github.com/opmeter/opmeter/record"
@@ -111,11 +112,11 @@ func (a *app) writeNative(dir string) error {
 
 // trace runs a program and shows what it marked.
 func (a *app) trace(ctx context.Context, args []string, opts record.Options, f *traceFlags, o *outputFlags) error {
-	dir, err := os.MkdirTemp("", "opmeter-trace-")
+	dir, remove, err := subprocess.Folder("trace")
 	if err != nil {
 		return withStatus(statusUse, plainPath(err))
 	}
-	defer os.RemoveAll(dir)
+	defer remove()
 	file := filepath.Join(dir, "marks")
 	if f.keep != "" {
 		k, err := newRecording("--keep", f.keep)

@@ -155,7 +155,8 @@ func (p *Pipe) Receive() (*Message, error) {
 	}
 	m := &Message{}
 	if err := jsonx.Unmarshal(text, m); err != nil {
-		return nil, fmt.Errorf("a message that is none: %w", err)
+		// The error may be that of an end of file, which this is not.
+		return nil, fmt.Errorf("a message that is none: %v", err) //nolint:errorlint // on purpose
 	}
 	if len(m.Heads) > maxTensors {
 		return nil, fmt.Errorf("%d tensors in a message, at most %d are expected", len(m.Heads), maxTensors)

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/opmeter/opmeter/internal/base/subprocess"
 )
 
 // process is a running child.
@@ -21,9 +23,11 @@ type process struct {
 	stdin  io.Closer
 	stdout io.Closer
 	stderr *tail
-	folder string // of the child's files
+	group  subprocess.Group
+	remove func() // removes the folder of the child's files
 	came   chan received
 	doing  string // the phase last reported
+	killed bool   // it did not end when it was told to
 }
 
 type received struct {
@@ -67,7 +71,8 @@ func (t *tail) lines() []string {
 // sent a request removes the folder as well. The folder's name begins with FolderPrefix.
 const (
 	FolderVariable = "OPMETER_ENGINE_FOLDER"
-	FolderPrefix   = "opmeter-engine-"
+	FolderPrefix   = "opmeter-" + folderKind + "-"
+	folderKind     = "engine"
 )
 
 // unsignalled returns the GODEBUG settings of the child with signal-based preemption disabled,
@@ -83,17 +88,17 @@ func unsignalled(settings string) string {
 
 // start starts a child and sends its request.
 func start(helper string, req *Request) (*process, error) {
-	folder, err := os.MkdirTemp("", FolderPrefix)
+	folder, remove, err := subprocess.Folder(folderKind)
 	if err != nil {
 		return nil, err
 	}
-	p := &process{folder: folder, stderr: &tail{}, came: make(chan received)}
+	p := &process{remove: remove, stderr: &tail{}, came: make(chan received)}
 	p.cmd = exec.Command(helper)
 	p.cmd.Env = append(os.Environ(), FolderVariable+"="+folder, unsignalled(os.Getenv("GODEBUG")))
 	p.cmd.Stderr = p.stderr
 	// A process that inherits the child's standard error must not keep Wait from returning.
 	p.cmd.WaitDelay = time.Second
-	apart(p.cmd)
+	p.group.Prepare(p.cmd)
 	in, err := p.cmd.StdinPipe()
 	var out io.ReadCloser
 	if err == nil {
@@ -103,9 +108,10 @@ func start(helper string, req *Request) (*process, error) {
 		err = p.cmd.Start()
 	}
 	if err != nil {
-		_ = os.RemoveAll(folder)
+		remove()
 		return nil, Errorf(NoHelper, "%s does not start: %v", helper, err)
 	}
+	p.group.Started(p.cmd)
 	p.stdin, p.stdout, p.pipe = in, out, NewPipe(out, in)
 	m := &Message{Request: req}
 	if req.Task != nil {
@@ -174,13 +180,14 @@ func (p *process) end(patience time.Duration) {
 	select {
 	case <-done:
 	case <-timer.C:
-		kill(p.cmd)
-		// something that it started and that left its group may hold the other end
+		p.killed = true
+		p.group.Kill()
+		// Something that it started may hold the other end where it cannot be found.
 		_ = p.stdout.Close()
 	}
 	<-done
-	kill(p.cmd) // remaining processes that it started
-	_ = os.RemoveAll(p.folder)
+	p.group.Kill() // remaining processes that it started
+	p.remove()
 }
 
 // died describes how a child ended unexpectedly. The child has ended. most is its memory limit, 0
@@ -195,6 +202,9 @@ func (p *process) died(title string, most int64) *Error {
 	lines := p.stderr.lines()
 	if starved(lines, most > 0) {
 		return Errorf(NoMemory, "%s ran out of memory%s: %s", title, while, moreMemory(most))
+	}
+	if p.killed {
+		return Errorf(Crashed, "%s closed its output%s without an answer and did not end, so opmeter ended it: %s%s", title, while, next, saying(lines))
 	}
 	if sig, ok := signalled(st); ok && sig == "SIGKILL" {
 		return Errorf(Killed, "%s was killed from outside%s: by a user, or by the system because memory ran out; try again, with less at the same time", title, while)

@@ -77,8 +77,17 @@ func New(o Options) *Source {
 // their records only then.
 func (s *Source) Patience() time.Duration { return stopping + 2*time.Second }
 
-// stopping is the time that a child gets to end when it is told to.
-const stopping = 10 * time.Second
+const (
+	// stopping is the time that a child gets to end when it is told to and says that it will.
+	stopping = 10 * time.Second
+	// acknowledging is the time that it gets to say so.
+	acknowledging = 300 * time.Millisecond
+	// leaving is the time that a process gets to end after its last message.
+	leaving = time.Second
+)
+
+// Ending is the phase that a child reports when it was told to stop.
+const Ending = "ending"
 
 // Run implements [source.Source].
 func (s *Source) Run(ctx context.Context, to source.Sink) error {
@@ -104,8 +113,11 @@ func (s *Source) Run(ctx context.Context, to source.Sink) error {
 
 // hear reads the child's messages until it ends, then ends the process.
 func (s *Source) hear(ctx context.Context) error {
-	quick := time.Second
+	quick := leaving
 	err := s.listen(ctx)
+	if ctx.Err() != nil {
+		quick = leaving / 10 // nothing is lost with what it still does
+	}
 	if errors.Is(err, errLate) {
 		quick = 0
 		err = Errorf(Silent, "%s did not respond for %v%s: it was ended%s", s.title(), s.o.Silent, s.doing(), s.patience())
@@ -155,19 +167,24 @@ func (s *Source) progress(phase string, f float64) {
 }
 
 // listen reads messages up to the last one. When the context ends, it tells the child to stop and
-// waits for the results so far.
+// waits for the results so far, if there are any and the child answers.
 func (s *Source) listen(ctx context.Context) error {
-	wait := s.o.Silent
 	told := false
-	listening := ctx
+	listening, cancel := ctx, context.CancelFunc(func() {})
+	defer func() { cancel() }()
+	within := func(limit time.Duration) {
+		cancel()
+		listening, cancel = context.WithTimeout(context.WithoutCancel(ctx), limit)
+	}
 	for {
-		m, err := s.p.receive(listening, wait)
+		m, err := s.p.receive(listening, s.o.Silent)
 		switch {
-		case err != nil && errors.Is(err, listening.Err()) && !told:
-			told, listening, wait = true, context.WithoutCancel(ctx), stopping
+		case err != nil && errors.Is(err, listening.Err()) && !told && (s.covered != nil || s.o.Request.Alone):
+			told = true
+			within(acknowledging)
 			go func() { _ = s.p.pipe.Send(&Message{Stop: true}) }()
 			continue
-		case errors.Is(err, errLate) && told:
+		case err != nil && ctx.Err() != nil:
 			return ctx.Err()
 		case errors.Is(err, errLate):
 			return err
@@ -180,6 +197,8 @@ func (s *Source) listen(ctx context.Context) error {
 		case m.Done:
 			s.whole = true
 			return ctx.Err()
+		case told && m.Progress != nil && m.Progress.Phase == Ending:
+			within(stopping)
 		}
 		if err := s.take(ctx, m); err != nil {
 			return err

@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"sync"
 	"time"
+
+	"github.com/opmeter/opmeter/internal/base/subprocess"
 )
 
 const (
@@ -29,7 +31,7 @@ type program struct {
 	in     *os.File // what it reads
 	stderr tail
 	both   bool // what it writes to standard error is read, too
-	group  group
+	group  subprocess.Group
 	exited chan struct{} // closed when it has ended
 	wait   error         // how, set before that
 	copied chan struct{} // closed when standard error has ended
@@ -95,12 +97,12 @@ func (p *program) start() error {
 	if p.both {
 		p.cmd.Stderr = files[3]
 	}
-	p.group.prepare(p.cmd)
+	p.group.Prepare(p.cmd)
 	if err := p.cmd.Start(); err != nil {
 		drop(files)
 		return err
 	}
-	p.group.started(p.cmd)
+	p.group.Started(p.cmd)
 	drop([]*os.File{files[0], files[3], files[5]})
 	go func() {
 		defer close(p.copied)
@@ -121,7 +123,7 @@ func (p *program) watch(errs *os.File) {
 	// read in any case.
 	_ = p.out.SetReadDeadline(limit)
 	_ = errs.SetReadDeadline(limit)
-	time.AfterFunc(lingering, p.group.kill)
+	time.AfterFunc(lingering, p.group.Kill)
 }
 
 func (p *program) read(b []byte) (int, error) {
@@ -183,7 +185,7 @@ func (p *program) setSpeed(int) error { return ErrNoSpeed }
 // quit kills the program with its children: nobody reads its output any more.
 func (p *program) quit() {
 	p.quits.Do(func() {
-		p.group.kill()
+		p.group.Kill()
 		p.in.Close()
 		_ = p.out.SetReadDeadline(time.Now())
 	})

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/base/subprocess"
 	"github.com/opmeter/opmeter/internal/model/npy"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
@@ -25,11 +25,11 @@ const maxPrinted = 1 << 16
 // with the outputs of all samples in out_0.npy and so on, and labels in labels.npy; it prints a
 // number.
 func (j *Job) command(ctx context.Context, outs [][]*tensor.Tensor) (float64, error) {
-	dir, err := os.MkdirTemp("", "opmeter-metric-")
+	dir, remove, err := subprocess.Folder("metric")
 	if err != nil {
 		return 0, err
 	}
-	defer os.RemoveAll(dir)
+	defer remove()
 	if err := writeOutputs(dir, outs); err != nil {
 		return 0, err
 	}
@@ -101,7 +101,7 @@ func runCommand(ctx context.Context, args []string, dir string, limit time.Durat
 	var out, bad limitedBuffer
 	c.Stdout, c.Stderr = &out, &bad
 	c.WaitDelay = time.Second
-	err := c.Run()
+	err := subprocess.Run(c)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return 0, fmt.Errorf("command %s had not ended after %v, the limit", args[0], limit)
 	}

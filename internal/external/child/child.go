@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/opmeter/opmeter/internal/external"
@@ -30,7 +31,9 @@ type server struct {
 	turns   chan struct{}
 	stop    context.CancelFunc
 	folder  string // removed where the parent is gone
-	exit    func(status int)
+	// measuring says that there are results, or will be after the next inference.
+	measuring atomic.Bool
+	exit      func(status int)
 }
 
 // Serve answers one request. in and out are connected to the parent; whatever the library prints
@@ -47,6 +50,10 @@ func Serve(in io.Reader, out io.Writer, engines Engines, exit func(status int)) 
 	case err != nil:
 		s.clear()
 		s.exit(1)
+		return
+	case m.Stop: // it was stopped before it asked for anything
+		s.clear()
+		s.end(nil)
 		return
 	case m.Request == nil || m.Request.Protocol != external.Protocol:
 		s.end(external.Errorf(external.NoHelper, "opmeter-engine is of another release than opmeter: install both from the same one"))
@@ -81,6 +88,14 @@ func (s *server) listen() {
 			default:
 			}
 		case m.Stop:
+			if !s.measuring.Load() {
+				// A library call may be running on the main thread, and nothing waits for it.
+				s.end(nil)
+				s.exit(0)
+				return
+			}
+			// The library may compute for long: the parent is to know that its word arrived.
+			s.progress(external.Ending, 0)
 			s.stop()
 		}
 	}

@@ -133,6 +133,7 @@ func (t *trial) round(ctx context.Context) error {
 	}
 	defer f.Close()
 	o := t.driving(loop.NewClock())
+	t.measuring.Store(true)
 	r, err := o.Round(ctx, f)
 	if r != nil {
 		err = errors.Join(err, t.pipe.Send(&external.Message{Round: r}))

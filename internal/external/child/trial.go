@@ -169,6 +169,7 @@ func (t *trial) after() error {
 func (t *trial) measure(ctx context.Context) error {
 	clock := loop.NewClock()
 	computer := machine.NewWatch()
+	t.measuring.Store(true)
 	t.progress("warming up", 0)
 	computer.Begin()
 	o := t.options(clock)

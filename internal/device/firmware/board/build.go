@@ -18,6 +18,7 @@ import (
 	"sync"
 
 	"github.com/opmeter/opmeter/internal/base/infile"
+	"github.com/opmeter/opmeter/internal/base/subprocess"
 )
 
 // MissingError says that a required program is not installed.
@@ -150,7 +151,7 @@ func run(ctx context.Context, dir, gcc string, args []string) error {
 	c.Env = append(os.Environ(), "LC_ALL=C")
 	var said bytes.Buffer
 	c.Stdout, c.Stderr = &said, &said
-	err := c.Run()
+	err := subprocess.Run(c)
 	if err == nil {
 		return nil
 	}

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/opmeter/opmeter/internal/base/subprocess"
 )
 
 // Commander is the vendor's tool for the debug probe of its boards.
@@ -90,7 +92,7 @@ func (c *Commander) run(ctx context.Context, args ...string) (string, error) {
 	cmd.WaitDelay = 5 * time.Second
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &limited{&out}, &limited{&out}
-	err := cmd.Run()
+	err := subprocess.Run(cmd)
 	text := out.String()
 	if err != nil || strings.Contains(strings.ToLower(text), "error:") {
 		advice := ""
@@ -169,11 +171,11 @@ func (c *Commander) Firmware(ctx context.Context, p Part, path string) error {
 
 // Model programs a model's image and leaves the processor halted.
 func (c *Commander) Model(ctx context.Context, p Part, i Image) error {
-	dir, err := os.MkdirTemp("", "opmeter-")
+	dir, remove, err := subprocess.Folder("")
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
+	defer remove()
 	path := filepath.Join(dir, "model.bin")
 	if err := os.WriteFile(path, i.Data, 0o600); err != nil {
 		return err

@@ -1,17 +1,15 @@
-package port
+package subprocess
 
 import (
 	"os/exec"
-	"sync"
 	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
 )
 
-// group is a program with all processes that it starts: a job that ends with its last handle.
+// group is a job that ends with its last handle.
 type group struct {
-	mu  sync.Mutex
 	job windows.Handle
 	cmd *exec.Cmd
 }
@@ -22,8 +20,6 @@ func (g *group) prepare(c *exec.Cmd) {
 
 // started puts the program into a job. If that fails, only the program itself is killed later.
 func (g *group) started(c *exec.Cmd) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	g.cmd = c
 	job, err := windows.CreateJobObject(nil, nil)
 	if err != nil {
@@ -49,18 +45,12 @@ func (g *group) started(c *exec.Cmd) {
 }
 
 func (g *group) kill() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	switch {
 	case g.job != 0:
 		// A job that has ended cannot be terminated.
 		_ = windows.TerminateJobObject(g.job, 1)
 		_ = windows.CloseHandle(g.job)
-		g.job = 0
 	case g.cmd != nil:
 		_ = g.cmd.Process.Kill()
 	}
-	g.cmd = nil
 }
-
-func signalOf(*exec.ExitError) string { return "" }
