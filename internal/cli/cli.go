@@ -98,6 +98,9 @@ func (a *app) execute(ctx context.Context, args []string) (status int) {
 		what = strings.ReplaceAll(what, a.stdin, "standard input")
 	}
 	fmt.Fprintf(a.err, "opmeter: %s\n", oneLine(what))
+	if diskFails(err) {
+		return statusSource
+	}
 	if e, ok := errors.AsType[*statusError](err); ok {
 		return e.status
 	}

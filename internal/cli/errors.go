@@ -152,6 +152,17 @@ func told(err error) error {
 	return withStatus(statusSource, err)
 }
 
+// diskFails reports whether an error is that of a disk that is full or broken: the command was
+// right, and its input too.
+func diskFails(err error) bool {
+	for _, e := range diskErrors {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
 // option says of a flag what the library says of an option; "" is an option that no
 // flag sets.
 func option(e *opmeter.OptionError, flag string) error {

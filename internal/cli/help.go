@@ -196,7 +196,8 @@ which has no band; the table of opmeter has estimates of its own. docs/howto/mig
        fits, no such operator, import --check found an overlap
     2  wrong use of the command line
     3  bad input: a model, profile, target or data file
-    4  the run failed, or most of the model did not run
+    4  the run failed, most of the model did not run, or a disk took
+       no more
   130  stopped by Ctrl-C before there was a result; 143 by SIGTERM`
 		}, "", nil, nil,
 	},

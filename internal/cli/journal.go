@@ -49,16 +49,27 @@ func (a *app) kept(files []string, run func(journal string) (*profile.Profile, e
 }
 
 // settle removes the journal of a run that is safe: in its files, or without figures.
-// One that has figures which no file has stays, and a line says where.
+// One that has figures which no file has stays, and a line says where, also where the disk
+// had no room for all of it.
 func (a *app) settle(p *profile.Profile, files []string, safe bool) {
 	journal := a.journalOf(files)
 	if journal == "" {
 		return
 	}
-	short := func(f profile.Finding) bool { return f.ID == profile.JournalShort }
-	if safe || slices.ContainsFunc(p.Findings, short) {
+	short := slices.ContainsFunc(p.Findings, func(f profile.Finding) bool { return f.ID == profile.JournalShort })
+	var unread error
+	if short && !safe {
+		_, unread = profile.Read(journal)
+	}
+	switch {
+	case safe:
 		_ = os.Remove(journal) // one too many loses nothing
-	} else {
+	case unread != nil:
+		_ = os.Remove(journal)
+		fmt.Fprintln(a.err, "the figures are in no file: the disk had no room for a journal either")
+	case short:
+		fmt.Fprintf(a.err, "the disk had room for a part of the figures, which are in %s: opmeter report opens it\n", text.Clean(journal))
+	default:
 		fmt.Fprintf(a.err, "the figures are in %s: opmeter report opens it\n", text.Clean(journal))
 	}
 	a.setJournal(files[0], "")

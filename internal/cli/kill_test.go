@@ -211,9 +211,21 @@ func limited(t *testing.T, blocks int, example, file string) (out, errs *bytes.B
 // Neither a journal nor a file that cannot be written loses the figures.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
+	for blocks, want := range map[int]string{8: "the figures are in no file: ", 40: "a part of the figures, which are in "} {
+		t.Run(fmt.Sprint(blocks), func(t *testing.T) {
+			t.Parallel()
+			fullDisk(t, blocks, want)
+		})
+	}
+}
+
+// fullDisk checks what becomes of a journal that has no room for all, nor for the description of
+// the model at worst.
+func fullDisk(t *testing.T, blocks int, said string) {
+	t.Helper()
 	dir := t.TempDir()
-	out, errs, err := limited(t, 8, "resnet8", filepath.Join(dir, "x.json"))
-	if e, ok := errors.AsType[*exec.ExitError](err); !ok || e.ExitCode() != statusUse {
+	out, errs, err := limited(t, blocks, "resnet8", filepath.Join(dir, "x.json"))
+	if e, ok := errors.AsType[*exec.ExitError](err); !ok || e.ExitCode() != statusSource {
 		t.Errorf("ended with %v", err)
 	}
 	for _, want := range []string{"\nLatency ", "The journal of this run ends early (", "too large); the profile is complete."} {
@@ -221,11 +233,20 @@ func TestFullDisk(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}
 	}
-	if got := errs.String(); !strings.HasPrefix(got, "opmeter: ") || !strings.Contains(got, "x.json: file too large") || strings.Count(got, "\n") != 1 {
+	journal := filepath.Join(dir, "x.json"+profile.JournalExtension)
+	if got := errs.String(); !strings.Contains(got, said) || !strings.Contains(got, "x.json: file too large") || strings.Count(got, "\n") != 2 {
 		t.Errorf("said %q", got)
 	}
-	if names, err := os.ReadDir(dir); err != nil || len(names) != 0 {
-		t.Errorf("left %v (%v)", names, err)
+	_, err = os.Stat(journal)
+	if kept := strings.Contains(said, "a part"); kept {
+		if p, err := profile.Read(journal); err != nil || len(p.Layers) == 0 || !strings.Contains(errs.String(), journal) {
+			t.Errorf("the journal holds %+v (%v)", p, err)
+		}
+	} else if !os.IsNotExist(err) {
+		t.Errorf("a journal without content is left: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "x.json")); !os.IsNotExist(err) {
+		t.Errorf("a cut file is left: %v", err)
 	}
 }
 
@@ -236,7 +257,7 @@ func TestPageTooLarge(t *testing.T) {
 	dir := t.TempDir()
 	out, errs, err := limited(t, 256, "ds_cnn", filepath.Join(dir, "x.html"))
 	journal := filepath.Join(dir, "x.html"+profile.JournalExtension)
-	if e, ok := errors.AsType[*exec.ExitError](err); !ok || e.ExitCode() != statusUse || !strings.Contains(out.String(), "\nLatency ") || !strings.Contains(errs.String(), "the figures are in "+journal) {
+	if e, ok := errors.AsType[*exec.ExitError](err); !ok || e.ExitCode() != statusSource || !strings.Contains(out.String(), "\nLatency ") || !strings.Contains(errs.String(), "the figures are in "+journal) {
 		t.Errorf("ended with %v, said %q and showed\n%s", err, errs.String(), out.String())
 	}
 	p, err := profile.Read(journal)

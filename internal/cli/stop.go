@@ -104,8 +104,8 @@ func (p *pending) state() (journals []string, study string, keeps time.Duration)
 
 // Main runs the program with its arguments (without the program's name) and returns
 // the exit status. Ctrl-C ends a running measurement and keeps what was measured; a
-// second one ends the program and what it started. Work that does not end when it is told to, such as one
-// long operator, is left where it is.
+// second one ends the program and what it started. Work that does not end when it is
+// told to, such as one long operator, is left where it is.
 func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	a := newApp(in, out, errw)
 	ctx, cancel := context.WithCancel(context.Background())

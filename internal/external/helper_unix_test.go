@@ -77,7 +77,7 @@ func TestStopHelper(t *testing.T) {
 	}
 }
 
-// TestOtherHelper has programs that are no helper: what opmeter ended itself was not killed from
+// TestOtherHelper has other programs in place of a helper: what opmeter ended itself was not killed from
 // outside.
 func TestOtherHelper(t *testing.T) {
 	t.Parallel()

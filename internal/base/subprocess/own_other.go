@@ -4,5 +4,5 @@ package subprocess
 
 import "io/fs"
 
-// own is true: each user has an own folder for temporary files.
+// own is true: each user has a folder of their own for temporary files.
 func own(fs.FileInfo) bool { return true }

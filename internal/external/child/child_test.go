@@ -8,7 +8,7 @@ import (
 )
 
 // TestFirstMessage answers messages that come in place of a request: one that stops the child
-// before it got any is no sign of another release.
+// before it got any does not mean another release.
 func TestFirstMessage(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
