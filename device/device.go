@@ -54,7 +54,8 @@ type Options struct {
 	Until float64
 	// ClockHz is the frequency of the device's counter, 0 if the device sends it.
 	ClockHz float64
-	// Timeout is how long the device may be silent, 0 for 10 s. Reconnect is how long to wait
+	// Timeout is how long the device may be silent, 0 for 10 s; six times that is how long it may
+	// send without an inference. Reconnect is how long to wait
 	// for one that was unplugged, 0 not at all.
 	Timeout, Reconnect time.Duration
 	// Record receives every byte from the device when it arrives, for a later "file:"; may be nil.
@@ -76,6 +77,10 @@ type Options struct {
 	// may be nil.
 	Found    func(protocol string, speed int)
 	Progress func(Progress)
+	// Waiting is called about once a second while bytes come and no inference is complete: with
+	// the bytes, the time since the last inference, and the time at which the measurement is given
+	// up, 0 for never. It may be nil.
+	Waiting func(bytes int64, since, limit time.Duration)
 	// Output is called with tensors that the firmware sends, such as the model's outputs; may be
 	// nil.
 	Output func(name string, index int, data []byte)
@@ -212,6 +217,9 @@ func Measure(ctx context.Context, m *opmeter.Model, o Options) (*profile.Profile
 	}
 	if o.Progress != nil {
 		d.Progress = func(p device.Progress) { o.Progress(newProgress(p)) }
+	}
+	if o.Waiting != nil {
+		d.Waiting = func(w device.Waiting) { o.Waiting(w.Bytes, w.Since, w.Limit) }
 	}
 	if o.Found != nil {
 		d.Recognised = func(s *device.Seen) { o.Found(s.Protocol, s.Speed) }

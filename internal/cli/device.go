@@ -85,7 +85,7 @@ func (f *deviceFlags) addRecord(c *cobra.Command) {
 }
 
 func (f *deviceFlags) addTimeout(c *cobra.Command, usual time.Duration) {
-	spanVar(c, &f.timeout, "timeout", usual, 1, "maximum silence of the device", "a time above zero, such as 30s")
+	spanVar(c, &f.timeout, "timeout", usual, 1, "maximum silence of the device; without an inference six times that", "a time above zero, such as 30s")
 }
 
 func (f *deviceFlags) addReconnect(c *cobra.Command) {
@@ -160,10 +160,17 @@ func (a *app) measured(ctx context.Context, m *opmeter.Model, o device.Options, 
 		defer l.stop()
 		l.show("listening", 0)
 		o.Found = func(protocol string, speed int) { l.remark(heard(protocol, speed)) }
+		o.Waiting = func(bytes int64, since, limit time.Duration) {
+			l.remark(unfinished(bytes, since, limit))
+			l.show("listening", 0)
+		}
 		o.Progress = func(g device.Progress) {
 			l.remark(interval(&g))
 			l.show("measuring", fraction(&g, o.Until))
 		}
+	}
+	if o.Waiting == nil && !a.tty {
+		o.Waiting = a.waiting()
 	}
 	p, err = a.kept(files, func(journal string) (*profile.Profile, error) {
 		o := o
@@ -171,6 +178,27 @@ func (a *app) measured(ctx context.Context, m *opmeter.Model, o device.Options, 
 		return device.Measure(ctx, m, o)
 	})
 	return p, told(err)
+}
+
+// waiting says once, where no terminal shows it, that a device sends and completes nothing.
+func (a *app) waiting() func(bytes int64, since, limit time.Duration) {
+	const worth = 5 * time.Second
+	said := false
+	return func(bytes int64, since, limit time.Duration) {
+		if !said && since >= worth {
+			said = true
+			fmt.Fprintf(a.err, "%s\n", unfinished(bytes, since, limit))
+		}
+	}
+}
+
+// unfinished is the state of a measurement without an inference.
+func unfinished(bytes int64, since, limit time.Duration) string {
+	s := fmt.Sprintf("%s in %.0f s, no inference complete", plural(int(bytes), "byte"), since.Seconds())
+	if limit > 0 {
+		s += fmt.Sprintf("; given up after %.0f s", limit.Seconds())
+	}
+	return s
 }
 
 // newRecording makes the file of a recording; one that is there is not written over: it may be the

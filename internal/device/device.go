@@ -93,12 +93,14 @@ type Conn struct {
 	got     int64
 	gap     bool // bytes before the next ones are lost
 	starts  *starts
+	watch   *watch
+	waiting func(Waiting) // told while no protocol is recognised; may be nil
 }
 
 // Read returns the next bytes. It waits at most for wait, or for the session's timeout if wait is
-// 0. Errors are a [SilentError], [io.EOF] if a file or program has ended, [ErrEnough] if the
-// program was ended because its time is over, a [port.GoneError] if the device was disconnected,
-// and the context's.
+// 0. Errors are a [SilentError], a [StuckError], [io.EOF] if a file or program has ended,
+// [ErrEnough] if the program was ended because its time is over, a [port.GoneError] if the device
+// was disconnected, and the context's.
 func (c *Conn) Read(ctx context.Context, wait time.Duration) (Chunk, error) {
 	if len(c.head) > 0 {
 		x := Chunk{Data: c.head, At: c.headAt}
@@ -126,6 +128,7 @@ func (c *Conn) Read(ctx context.Context, wait time.Duration) (Chunk, error) {
 		}
 		if err == nil {
 			c.starts.flagChunk(&x)
+			err = c.watch.came(x.At, c.got, c.addr)
 		}
 		return x, err
 	}

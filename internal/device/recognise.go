@@ -195,7 +195,7 @@ func (c *Conn) listen(ctx context.Context, ps []*Protocol, last bool, silence ti
 	asked := 0
 	asks := slices.DeleteFunc(slices.Clone(ps), func(p *Protocol) bool { return p.Ask == nil })
 	waited := time.Duration(0)
-	var first time.Time // when the first byte came
+	var first, told time.Time // when the first byte came, and when that was last said
 	for {
 		wait := min(pause, silence-waited)
 		if len(head) == 0 && len(ps) == 1 && len(asks) == 1 && asked == 0 {
@@ -206,15 +206,19 @@ func (c *Conn) listen(ctx context.Context, ps []*Protocol, last bool, silence ti
 		case err == nil:
 			waited = 0
 			if len(head) == 0 {
-				first = x.At
+				first, told = x.At, x.At
 			}
 			head = append(head, x.Data...)
+			if c.waiting != nil && x.At.Sub(told) >= time.Second {
+				told = x.At
+				c.waiting(Waiting{Bytes: int64(len(head)), Since: x.At.Sub(first), Limit: patience * silence})
+			}
 			p, how, _ := best(ps, head)
 			if how >= sure || how >= likely && len(head) >= lookBytes {
 				return p, head, nil
 			}
 			foreign := how == 0 && !last && x.At.Sub(first) >= noise
-			if len(head) >= HeadBytes || (foreign || len(head) >= lookBytes) && !text(head) {
+			if len(head) >= HeadBytes || x.At.Sub(first) >= patience*silence || (foreign || len(head) >= lookBytes) && !text(head) {
 				return nil, head, nil
 			}
 			continue

@@ -112,6 +112,7 @@ type Recorder struct {
 	clock   float64
 	counter string // key of the counter's quantity, "" unknown
 
+	moves      int         // what it was told, to notice a device that does not come further
 	seen, kept int         // all inferences, counted inferences
 	warm       int         // skipped inferences
 	start      started     // since the program was started
@@ -179,6 +180,7 @@ func (r *Recorder) describe(p *profile.Profile, fill func(model *profile.Profile
 	if r.p != nil {
 		return errors.New("a device is described once")
 	}
+	r.moves++
 	p.Schema = profile.SchemaV1
 	p.Target.Kind = cmp.Or(p.Target.Kind, profile.TargetDevice)
 	p.Target.ID = cmp.Or(p.Target.ID, "device")
@@ -241,6 +243,7 @@ func (r *Recorder) Note(n *profile.Noted) error { return r.to.Send(profile.Event
 
 // Count sets a figure of a layer, or of the whole if layer is -1, that is not per inference.
 func (r *Recorder) Count(layer int, quantity string, m *profile.Metric) error {
+	r.moves++
 	r.bounded = r.bounded || quantity == "latency_s"
 	f := &profile.Figure{Quantity: quantity, Metric: m}
 	if layer >= 0 {
@@ -291,6 +294,7 @@ func (r *Recorder) Inference(x Inference) error {
 		return nil // cut short by whoever stopped the session, and not lost
 	}
 	r.seen++
+	r.moves++
 	r.clean(&x)
 	r.time(&x)
 	warming := r.kept == 0 && !x.Partial && (x.First || r.warm < r.rules.Warmup)

@@ -24,6 +24,8 @@ type Options struct {
 	AtMost bool
 	// Timeout is how long a device may be silent, 0 for [DefaultTimeout].
 	Timeout time.Duration
+	// Waiting is called about once a second while bytes come and no inference does; may be nil.
+	Waiting func(Waiting)
 	// Open opens the port, nil for [port.Open].
 	Open func(ctx context.Context, a port.Address, o port.Options) (port.Port, error)
 	// Again configures repeated starts of a program, nil for a single start.
@@ -95,6 +97,7 @@ func (s *Session) Run(ctx context.Context, to source.Sink) error {
 			return err
 		}
 	}
+	c.waiting = s.o.Waiting
 	p, seen, err := c.recognise(ctx, s.o.Protocols, s.o.Port.Speed, s.o.Timeout)
 	if err != nil {
 		return err
@@ -112,6 +115,9 @@ func (s *Session) Run(ctx context.Context, to source.Sink) error {
 	r.stopped = func() bool { return ctx.Err() != nil }
 	if c.starts != nil {
 		c.starts.r = r
+	}
+	if c.Live() {
+		c.watch = &watch{r: r, limit: patience * s.o.Timeout, endless: s.o.Runs == 0, told: s.o.Waiting}
 	}
 	err = p.Run(ctx, c, &Job{Model: s.o.Model, Recorder: r})
 	source.Gathers(to, true)
@@ -154,7 +160,7 @@ func (s *Session) ended(ctx context.Context, r *Recorder, p *Protocol, err error
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			m.Cause = profile.ByDeadline
 		}
-	case errors.Is(err, ErrSilent):
+	case errors.Is(err, ErrSilent), errors.Is(err, ErrStuck):
 		m.Cause = profile.ByDeadline
 	case isGone:
 		m.Cause, m.Text = profile.ByEnd, gone.Error()
