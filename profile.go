@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/opmeter/opmeter/internal/base/buildinfo"
+	"github.com/opmeter/opmeter/internal/base/gcpolicy"
 	"github.com/opmeter/opmeter/internal/measure/host"
 	"github.com/opmeter/opmeter/internal/measure/machine"
 	"github.com/opmeter/opmeter/internal/source"
@@ -41,6 +42,9 @@ func Count(m *Model, in Inputs) (*profile.Profile, error) {
 }
 
 func (m *Model) collect(ctx context.Context, h host.Options, journal string) (*profile.Profile, error) {
+	if m.in.Large() {
+		defer gcpolicy.Tight()()
+	}
 	m.in.Identify() // planning needs it later
 	p, err := source.Collect(ctx, m.in.Source(&host.Source{Model: m.in.Graph, Identity: m.in.Identity, Options: h}), source.Options{Version: buildinfo.Version(), Journal: journal})
 	return p, failed(m.in.Graph.Path, err)

@@ -358,6 +358,19 @@ func (b *Builder) lost(l *Loss) {
 	b.p.Incomplete = append(b.p.Incomplete, m)
 }
 
+// Take is [Builder.Profile] for a builder that gets no more events: it returns what the builder
+// holds and no copy. The builder has no profile afterwards.
+func (b *Builder) Take() *Profile {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := b.p
+	if p != nil {
+		b.complete(p)
+	}
+	b.p, b.done = nil, true
+	return p
+}
+
 // Profile returns the profile of the events until now, nil before the model was
 // described. Until done it says that it is incomplete. The caller may change it, but
 // for what lists of numbers hold: events to come share them.
@@ -368,6 +381,12 @@ func (b *Builder) Profile() *Profile {
 		return nil
 	}
 	p := deep(b.p)
+	b.complete(p)
+	return p
+}
+
+// complete adds what follows from all events.
+func (b *Builder) complete(p *Profile) {
 	for _, k := range b.order {
 		b.series[k].put(b, p, k)
 	}
@@ -380,7 +399,6 @@ func (b *Builder) Profile() *Profile {
 	if !b.done {
 		p.Incomplete = append(p.Incomplete, Missing{Cause: ByEnd})
 	}
-	return p
 }
 
 // put sets the figure that a series makes. Send has refused what Set would refuse.

@@ -74,6 +74,16 @@ func (m *Model) MemoryLimit(most int64) (int, error) {
 	return int(most), machine.Holds(most)
 }
 
+// Large reports whether the model has so many nodes that their descriptions matter: about 1 KiB
+// for each.
+func (m *Model) Large() bool {
+	n := 0
+	for _, g := range m.Graph.Graphs {
+		n += len(g.Nodes)
+	}
+	return n > 20_000
+}
+
 // Base returns the last part of the model's path, or of its path inside an archive.
 func (m *Model) Base() string {
 	path := m.Graph.Path

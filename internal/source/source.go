@@ -86,7 +86,7 @@ func Collect(ctx context.Context, s Source, o Options) (p *profile.Profile, err 
 	if ctx.Err() != nil && described && !outlivesStop(err) {
 		err = nil
 	}
-	if p = b.Profile(); p != nil {
+	if p = b.Take(); p != nil {
 		bounds(p)
 	}
 	return p, err

@@ -15,6 +15,7 @@ const Off = -1
 var settings struct {
 	sync.Mutex
 	wanted []int // by the parts that have begun and not ended
+	tight  int   // number of parts that want a small heap
 	before int   // the percentage outside of all parts
 	now    int   // the one that holds
 }
@@ -25,9 +26,7 @@ var settings struct {
 func At(percent int) (restore func()) {
 	settings.Lock()
 	defer settings.Unlock()
-	if len(settings.wanted) == 0 {
-		settings.before, settings.now = debug.SetGCPercent(percent), percent
-	}
+	begin(percent)
 	settings.wanted = append(settings.wanted, percent)
 	settle()
 	return sync.OnceFunc(func() {
@@ -39,10 +38,39 @@ func At(percent int) (restore func()) {
 	})
 }
 
+// tightPercent is the percentage of sections that want a small heap.
+const tightPercent = 40
+
+// Tight keeps the heap small at the expense of time, until restore is called: for sections that
+// hold much more than they produce garbage. [At] has precedence.
+func Tight() (restore func()) {
+	settings.Lock()
+	defer settings.Unlock()
+	begin(tightPercent)
+	settings.tight++
+	settle()
+	return sync.OnceFunc(func() {
+		settings.Lock()
+		defer settings.Unlock()
+		settings.tight--
+		settle()
+	})
+}
+
+// begin keeps the percentage outside of all parts before the first one.
+func begin(percent int) {
+	if len(settings.wanted) == 0 && settings.tight == 0 {
+		settings.before, settings.now = debug.SetGCPercent(percent), percent
+	}
+}
+
 // settle sets the effective percentage if it changed: a change stops the whole process for a
 // moment.
 func settle() {
 	most := settings.before
+	if settings.tight > 0 && (most < 0 || most > tightPercent) {
+		most = tightPercent
+	}
 	for _, p := range settings.wanted {
 		if p < 0 || most >= 0 && p > most {
 			most = p

@@ -50,3 +50,28 @@ func TestAt(t *testing.T) {
 		})
 	}
 }
+
+// TestTight: a section that wants a small heap gives way to others, and the value from before
+// returns at the end.
+func TestTight(t *testing.T) {
+	before := debug.SetGCPercent(100)
+	defer debug.SetGCPercent(before)
+	now := func() int { p := debug.SetGCPercent(-1); debug.SetGCPercent(p); return p }
+	tight := Tight()
+	if got := now(); got != tightPercent {
+		t.Errorf("tight: %d, want %d", got, tightPercent)
+	}
+	wide := At(400)
+	if got := now(); got != 400 {
+		t.Errorf("with another section: %d, want 400", got)
+	}
+	wide()
+	if got := now(); got != tightPercent {
+		t.Errorf("after the other section: %d, want %d", got, tightPercent)
+	}
+	tight()
+	tight()
+	if got := now(); got != 100 {
+		t.Errorf("at the end: %d, want 100", got)
+	}
+}

@@ -143,7 +143,6 @@ func (s *Source) Run(ctx context.Context, to source.Sink) error {
 	if err := r.prepare(); err != nil {
 		return err
 	}
-	defer r.s.Close()
 	if r.o.Static {
 		found, err := r.assume()
 		if err != nil {
@@ -151,6 +150,7 @@ func (s *Source) Run(ctx context.Context, to source.Sink) error {
 		}
 		return r.find(slices.Concat(r.static(), found))
 	}
+	defer r.s.Close()
 	return r.measure(ctx)
 }
 
@@ -259,6 +259,7 @@ func (r *runner) prepare() error {
 		return err
 	}
 	o.Pin = pin
+	r.slots = nil // of the description: the session's replace them
 	t := time.Now()
 	if r.s, err = engine.New(r.m, r.ins, o); err != nil {
 		return err
@@ -270,7 +271,12 @@ func (r *runner) prepare() error {
 	if err := r.refine(); err != nil {
 		return err
 	}
-	return r.note(r.memory())
+	n := r.memory()
+	if r.o.Static { // nothing will run: the plans of a large model take much memory
+		r.s.Close()
+		r.s, r.slots = nil, nil
+	}
+	return r.note(n)
 }
 
 // list describes the steps of all graphs by the engine's last run, or as planned if a graph never

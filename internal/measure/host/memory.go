@@ -14,7 +14,7 @@ func (r *runner) memory() profile.Noted {
 	}
 	mem.ArenaBytes, mem.ScratchBytes = new(int64(arena)), new(int64(scratch))
 	mem.Planner, mem.AlignBytes = "greedy by size", new(int64(64))
-	mem.Plan, mem.StepLayers = nil, nil
+	mem.Plan, mem.StepLayers = make([]profile.Buffer, 0, len(r.s.Plan())), nil
 	for _, pl := range r.s.Plan() {
 		mem.Plan = append(mem.Plan, profile.Buffer{
 			Name: pl.Name, Bytes: int64(pl.Bytes), Offset: int64(pl.Offset), First: int64(pl.First), Last: int64(pl.Last),

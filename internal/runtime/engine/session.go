@@ -172,12 +172,13 @@ func New(m *graph.Model, inputs []*tensor.Tensor, o Options) (*Session, error) {
 // Large models, which would hold that memory, use the usual setting.
 const startupGCPercent = 400
 
-// isSmall reports whether a model's constants are so small that the garbage of preparing it does
-// not matter.
+// isSmall reports whether a model's constants and nodes are so few that the garbage of preparing it
+// does not matter.
 func isSmall(m *graph.Model) bool {
-	const most = 16 << 20
+	const most, node = 16 << 20, 4 << 10 // bytes, about, that planning and describing a node take
 	n := 0
 	for _, g := range m.Graphs {
+		n += node * len(g.Nodes)
 		for _, v := range g.Values {
 			if v.Const != nil {
 				n += len(v.Const.Data)

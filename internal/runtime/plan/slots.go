@@ -18,7 +18,11 @@ type Slot struct {
 // several steps share is listed once, after the first. steps describes a graph; if it returns
 // nil, the entries state what the file declares.
 func List(m *graph.Model, steps func(graph int) []Step) []Slot {
-	var out []Slot
+	n := 0
+	for _, g := range m.Graphs {
+		n += len(g.Nodes)
+	}
+	out := make([]Slot, 0, n)
 	seen := make([]bool, len(m.Graphs))
 	var add func(g, parent int)
 	add = func(g, parent int) {

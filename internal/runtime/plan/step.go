@@ -58,6 +58,7 @@ type Step struct {
 // Steps describes the graph, one entry per node of the file, in order.
 func (g *Graph) Steps() []Step {
 	out := make([]Step, len(g.Tasks))
+	d := describer{g: g, one: make([]*tensor.Tensor, len(g.Values))}
 	for i := range g.Tasks {
 		t := &g.Tasks[i]
 		n := g.File.Nodes[i]
@@ -72,7 +73,7 @@ func (g *Graph) Steps() []Step {
 			}
 			out[s.Into].Fused = append(out[s.Into].Fused, i)
 		}
-		s.In, s.Out = g.describeAll(n.Inputs), g.describeAll(n.Outputs)
+		s.In, s.Out = d.all(n.Inputs), d.all(n.Outputs)
 		s.Calls = g.calls(t, n)
 		if t.State == Runs && t.Node != n && len(t.Node.Inputs) > 0 && len(s.In) > 0 && s.In[0] != nil {
 			if x := g.describeAll(t.Node.Inputs[:1])[0]; x != nil && x.Type != s.In[0].Type {
@@ -148,20 +149,54 @@ func (g *Graph) inferNode(s *Step) []*tensor.Tensor {
 	return c.Out
 }
 
+// describer describes values of a graph, each once: a graph may have a million of them.
+type describer struct {
+	g    *Graph
+	one  []*tensor.Tensor // by value id
+	rest []*tensor.Tensor // memory of lists
+}
+
+func (d *describer) all(ids []int) []*tensor.Tensor {
+	if len(ids) == 0 {
+		return nil
+	}
+	if len(ids) > cap(d.rest)-len(d.rest) {
+		d.rest = make([]*tensor.Tensor, 0, max(len(ids), min(1024, 2*len(d.g.Tasks))))
+	}
+	at := len(d.rest)
+	for _, id := range ids {
+		d.rest = append(d.rest, d.of(id))
+	}
+	return d.rest[at:len(d.rest):len(d.rest)]
+}
+
+func (d *describer) of(id int) *tensor.Tensor {
+	if id < 0 {
+		return nil
+	}
+	if d.one[id] == nil {
+		d.one[id] = d.g.describe(id)
+	}
+	return d.one[id]
+}
+
 func (g *Graph) describeAll(ids []int) []*tensor.Tensor {
 	var out []*tensor.Tensor
 	for _, id := range ids {
-		var t *tensor.Tensor
-		if id >= 0 {
-			if t = g.Values[id]; t != nil && t.Type != tensor.Invalid {
-				t = describe(t)
-			} else {
-				t = describe(g.claims[id])
-			}
-		}
-		out = append(out, t)
+		out = append(out, g.describe(id))
 	}
 	return out
+}
+
+// describe describes a value, nil if nothing is known of it.
+func (g *Graph) describe(id int) *tensor.Tensor {
+	if id < 0 {
+		return nil
+	}
+	if t := g.Values[id]; t != nil && t.Type != tensor.Invalid {
+		return describe(t)
+	}
+	return describe(g.claims[id])
 }
 
 // describe copies type and shape without the elements.
