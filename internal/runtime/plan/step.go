@@ -188,7 +188,7 @@ func (g *Graph) describeAll(ids []int) []*tensor.Tensor {
 	return out
 }
 
-// describe describes a value, nil if nothing is known of it.
+// describe describes a value, nil for an unknown one.
 func (g *Graph) describe(id int) *tensor.Tensor {
 	if id < 0 {
 		return nil
