@@ -6,7 +6,6 @@ import (
 	"github.com/opmeter/opmeter/internal/base/buildinfo"
 	"github.com/opmeter/opmeter/internal/base/gcpolicy"
 	"github.com/opmeter/opmeter/internal/measure/host"
-	"github.com/opmeter/opmeter/internal/measure/machine"
 	"github.com/opmeter/opmeter/internal/source"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -37,7 +36,9 @@ func Count(m *Model, in Inputs) (*profile.Profile, error) {
 		return nil, err
 	}
 	// Nothing runs: values take no memory, but inputs and folded constants do.
-	f.MaxBytes, _ = machine.MemoryLimit()
+	if f.MaxBytes, err = m.in.PlanLimit(); err != nil {
+		return nil, failed(m.in.Graph.Path, err)
+	}
 	return m.collect(context.Background(), host.Options{Feed: f, Threads: 1, Static: true, Version: buildinfo.Version()}, "")
 }
 

@@ -103,7 +103,8 @@ func (c *Job) do(fn func() error) error {
 }
 
 // Compress makes a performance profile, a loss profile and a plan, in this order, and continues an
-// earlier call that was stopped. The plan is tried on the data of l.
+// earlier call that was stopped. The plan is tried on the data of l, which is opened first: a wrong
+// file is an error before anything is measured.
 func (c *Job) Compress(ctx context.Context, s SpeedOptions, l LossOptions, p PlanOptions) (*study.Plan, error) {
 	data := l.compress(nil)
 	if err := c.do(func() error { return c.j.CheckData(ctx, &data) }); err != nil {

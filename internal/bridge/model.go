@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/runtime/describe"
 	"github.com/opmeter/opmeter/internal/runtime/inputs"
+	"github.com/opmeter/opmeter/internal/runtime/op"
 	"github.com/opmeter/opmeter/internal/source"
 )
 
@@ -68,21 +70,34 @@ func (m *Model) MemoryLimit(most int64) (int, error) {
 		return 0, m.Graph.Absent
 	}
 	if most == 0 {
-		n, _ := machine.MemoryLimit()
-		return n, nil
+		return m.PlanLimit()
 	}
 	return int(most), machine.Holds(most)
 }
 
-// Large reports whether the model has so many nodes that their descriptions matter: about 1 KiB
-// for each.
-func (m *Model) Large() bool {
-	n := 0
+// nodeBytes is about what planning and describing a node takes.
+const nodeBytes = 6 << 10
+
+// PlanLimit returns how many bytes this process may use. The error is an [op.LimitError] for a
+// model with more nodes than can be planned in that.
+func (m *Model) PlanLimit() (int, error) {
+	limit, _ := machine.MemoryLimit()
+	if n := nodeBytes * m.nodes(); m.Large() && n > limit {
+		return 0, fmt.Errorf("planning %d nodes %w", m.nodes(), &op.LimitError{Want: n, Limit: limit})
+	}
+	return limit, nil
+}
+
+func (m *Model) nodes() (n int) {
 	for _, g := range m.Graph.Graphs {
 		n += len(g.Nodes)
 	}
-	return n > 20_000
+	return n
 }
+
+// Large reports whether the model has so many nodes that their descriptions matter: about 1 KiB
+// for each.
+func (m *Model) Large() bool { return m.nodes() > 20_000 }
 
 // Base returns the last part of the model's path, or of its path inside an archive.
 func (m *Model) Base() string {

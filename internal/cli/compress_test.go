@@ -478,3 +478,19 @@ func TestCompressStopped(t *testing.T) {
 		t.Errorf("holds %+v (%v)", s, err)
 	}
 }
+
+// TestCompressDataFirst: a job that needs data late opens it before it measures anything.
+func TestCompressDataFirst(t *testing.T) {
+	t.Parallel()
+	at := studyFolder(t)
+	for _, bad := range [][]string{{"--data", at("absent.npy")}, {"--data", at("wide.npy")}, {"--data", at("x.npy"), "--labels", at("short.npy")}, {"--data", "/dev/zero"}} {
+		name := filepath.Join(t.TempDir(), "m.study")
+		status, out, errs := here(t, append([]string{"compress", at("model.onnx"), "--study", name}, bad...)...)
+		if status != statusInput || out != "" || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%v: status %d, said %q, showed %q", bad, status, errs, out)
+		}
+		if s, _, err := study.Read(name); err == nil && len(s.Speeds) > 0 {
+			t.Errorf("%v: measured %d performance profiles", bad, len(s.Speeds))
+		}
+	}
+}

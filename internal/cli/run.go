@@ -257,5 +257,5 @@ func (r *runCommand) save(t *opmeter.Tensor, file string) (runTensor, error) {
 		return d, nil
 	}
 	d.File = file
-	return d, create(filepath.Join(r.out, file), t.WriteNPY)
+	return d, withStatus(statusUse, plainPath(atomicfile.Many(filepath.Join(r.out, file), t.WriteNPY)))
 }

@@ -50,7 +50,13 @@ func (f file) Patch(offset int64, b []byte) error {
 
 // Stream is [Write] for content that is generated incrementally, so that it need not be held in
 // memory. The writer is a [Patcher].
-func Stream(path string, write func(io.Writer) error) (err error) {
+func Stream(path string, write func(io.Writer) error) error { return stream(path, write, true) }
+
+// Many is [Stream] for one of many files that can be computed again: it does not wait for the
+// disk, which takes about a millisecond for each. A power failure may leave an empty file.
+func Many(path string, write func(io.Writer) error) error { return stream(path, write, false) }
+
+func stream(path string, write func(io.Writer) error, durable bool) (err error) {
 	f, err := begin(path)
 	if err != nil {
 		return named(path, err)
@@ -70,8 +76,10 @@ func Stream(path string, write func(io.Writer) error) (err error) {
 		return err
 	}
 	// Without this a power failure may leave an empty file under the final name.
-	if err = f.Sync(); err != nil {
-		return err
+	if durable {
+		if err = f.Sync(); err != nil {
+			return err
+		}
 	}
 	if err = f.Close(); err != nil {
 		return err
