@@ -1,22 +1,23 @@
 package report
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/opmeter/opmeter/internal/report/words"
 )
 
-// digits writes v with three significant digits, never in exponent form.
+// digits writes v with three significant digits, in exponent form only if it is huge.
 func digits(v float64) string {
 	a := math.Abs(v)
 	switch {
 	case a >= 99.95 || a == 0:
-		return strconv.FormatFloat(v, 'f', 0, 64)
+		return words.Fixed(v, 0)
 	case a >= 9.995:
-		return strconv.FormatFloat(v, 'f', 1, 64)
+		return words.Fixed(v, 1)
 	case a >= 0.9995:
-		return strconv.FormatFloat(v, 'f', 2, 64)
+		return words.Fixed(v, 2)
 	}
 	return strconv.FormatFloat(v, 'g', 2, 64)
 }
@@ -65,7 +66,7 @@ func Bytes(n int64) string {
 func Quantity(v float64, unit string) string { return scaled(v, 1000, allPrefixes, 4, unit) }
 
 // Percent writes a fraction as "12.3 %".
-func Percent(f float64) string { return fmt.Sprintf("%.1f %%", 100*f) }
+func Percent(f float64) string { return words.Fixed(100*f, 1) + " %" }
 
 // Range writes an interval with its unit once where both ends have the same: "231 to 245 µs".
 func Range(low, high float64, show func(float64) string) string {

@@ -167,13 +167,13 @@ func versusRatio(r compare.Ratio) string {
 func ratioDigits(v float64) string {
 	switch {
 	case v >= 99.95:
-		return strconv.FormatFloat(v, 'f', 0, 64)
+		return words.Fixed(v, 0)
 	case v >= 9.995:
-		return strconv.FormatFloat(v, 'f', 1, 64)
+		return words.Fixed(v, 1)
 	case v >= 0.9995:
-		return strconv.FormatFloat(v, 'f', 2, 64)
+		return words.Fixed(v, 2)
 	case v >= 0.09995:
-		return strconv.FormatFloat(v, 'f', 3, 64)
+		return words.Fixed(v, 3)
 	}
 	return strconv.FormatFloat(v, 'g', 3, 64)
 }

@@ -154,7 +154,7 @@ func times(v float64) string {
 func percent(v float64) string {
 	p := 100 * v
 	if p >= 99.5 {
-		return strconv.FormatFloat(p, 'f', 0, 64) + " %"
+		return Fixed(p, 0) + " %"
 	}
 	return strconv.FormatFloat(p, 'g', 2, 64) + " %"
 }
