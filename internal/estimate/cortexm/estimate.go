@@ -310,8 +310,14 @@ func (p *parts) total() (*chip.Figure, []string) {
 		// All kernels of a class share the error of its level; the remaining error of a kind is
 		// independent.
 		add(of[t], half)
-		for k, c := range p.own[t] {
-			widen(c, math.Sqrt(max(square(f.half[k])-square(half), 0)))
+		for _, kind := range kernelTerms {
+			// The terms of one kernel err together.
+			c, wide := 0.0, 0.0
+			for k := kind[0]; k < kind[1]; k++ {
+				c += p.own[t][k]
+				wide = max(wide, f.half[k])
+			}
+			widen(c, math.Sqrt(max(square(wide)-square(half), 0)))
 		}
 	}
 	if f := &e.by[Int8]; f.near < f.far && distance > FarAway/2 && of[Int8]-plain > total/2 {
@@ -337,6 +343,24 @@ func (p *parts) total() (*chip.Figure, []string) {
 // Half returns the half-width of the band of work at a distance from the calibration data.
 func (f *figures) Half(distance float64, work Vector) float64 {
 	return Half(f.near, f.far, f.overhead, distance, Overhead(f.coef, work))
+}
+
+// kernelTerms are the ranges of terms that belong to one kernel.
+var kernelTerms = [][2]int{
+	{Call, ConvMAC},
+	{ConvMAC, PointMAC},
+	{PointMAC, DepthwiseMAC},
+	{DepthwiseMAC, DenseMAC},
+	{DenseMAC, PoolElement},
+	{PoolElement, Element},
+	{Element, TableElement},
+	{TableElement, MoveElement},
+	{MoveElement, PlainMAC},
+	{PlainMAC, PlainElement},
+	{PlainElement, PlainTable},
+	{PlainTable, PlainReduce},
+	{PlainReduce, PlainMove},
+	{PlainMove, Terms},
 }
 
 func square(v float64) float64 { return v * v }

@@ -13,6 +13,10 @@ type Settings struct {
 	// GroupShrink the coefficients of a core towards the era's: strongly, because most cores have
 	// measurements of few networks.
 	EraShrink, GroupShrink float64
+	// TypedShrink replaces GroupShrink for floating point and 16-bit activations: their networks are
+	// many where they were measured at all, and compilers make their cores differ more than
+	// instructions do. Leaving out networks, boards and sources all err least with it.
+	TypedShrink float64
 	// BoardShrink regularises the coefficients of a board towards its target's: weakly, because
 	// the rows come from the very board that is estimated.
 	BoardShrink float64
@@ -24,7 +28,7 @@ type Settings struct {
 }
 
 // Default settings.
-var Default = Settings{EraShrink: 0.02, GroupShrink: 0.1, BoardShrink: 1e-4, BuildShrink: 0.02, LayerWeight: 0.1}
+var Default = Settings{EraShrink: 0.02, GroupShrink: 0.1, TypedShrink: 0.003, BoardShrink: 1e-4, BuildShrink: 0.02, LayerWeight: 0.1}
 
 // Refine fits coefficients close to those of start, up to a free common factor. Outliers have
 // less weight.

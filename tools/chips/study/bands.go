@@ -170,9 +170,23 @@ func tightest(rs []scored, ports float64) Band {
 			b.Near = 1.01 * v[at]
 		}
 	}
+	if rs[0].class.how != "measured" {
+		b.Near = math.Max(b.Near, balanced(rs))
+	}
 	b.Near = math.Max(b.Near, 0.02)
 	b.Far = farther * b.Near
 	return b
+}
+
+// balanced is the near width that holds nine of ten rows of kernels where each board has the same
+// weight: on an unfamiliar board, many rows of one known board say no more than one row of each,
+// and the width of overhead excuses no error of kernels.
+func balanced(rs []scored) float64 {
+	rs = filter(rs, func(r *scored) bool { return r.overhead < 0.5 })
+	for i := range rs {
+		rs[i].log /= cortexm.Half(1, farther, 0, rs[i].distance, rs[i].overhead)
+	}
+	return spread(rs)
 }
 
 // farther is how much wider the band of a network is that is unlike all that were

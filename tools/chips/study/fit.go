@@ -107,6 +107,9 @@ func train(ms []*fit.Measurement, s fit.Settings) *Fit {
 			}
 			start := fit.Faster(era, f.Scales[tierCore{k.Family, core}])
 			own := s
+			if typeOfFamily(k.Family) != cortexm.Int8 {
+				own.GroupShrink = s.TypedShrink
+			}
 			if usual, ok := f.Groups[group(k.Family, "", core)]; ok && built(k.Era) {
 				// The same kernels, built otherwise: kinds of work change apart.
 				start, own.GroupShrink = otherwise(usual, k.Family == reference || k.Family == cortexm.FloatTFLM, byCore[core]), s.BuildShrink

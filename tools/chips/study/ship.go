@@ -233,17 +233,47 @@ func (s *Study) float(g fit.Group, c *chipFacts) *chip.Typed {
 // typed makes figures of a family of kernels that are not of 8-bit integers.
 func (s *Study) typed(f fit.Group, how, from string, v cortexm.Vector) *chip.Typed {
 	b := s.Bands.Of(f, how)
-	return &chip.Typed{
-		From: from, Measured: s.measured(f, how), Near: b.Near, Far: math.Hypot(b.Near, s.Plain.Kinds), Overhead: b.Ports, Cycles: chip.Terms(v),
+	t := &chip.Typed{From: from, Measured: s.measured(f, how), Near: b.Near, Overhead: b.Ports}
+	away := 0.0
+	if how == "measured" || how == otherChip {
+		away = s.kinds(f, t, &v)
 	}
+	t.Far, t.Cycles = math.Hypot(math.Hypot(b.Near, s.Plain.Kinds), away), chip.Terms(v)
+	return t
 }
 
-// measured names the kinds of layers that are a good part of the networks of a group,
-// or of its family where figures are carried over.
+// kinds gives kinds of layers that a core was not measured with the figures of the cores of its
+// tier that were, where software computes floating point: a library's routines take the time,
+// which depends on their operands (zeros of a ReLU are fast), so that dense layers on one core say
+// little of convolutions. It returns half of the largest step in logarithms, by which the bands of
+// these kinds widen.
+func (s *Study) kinds(f fit.Group, t *chip.Typed, v *cortexm.Vector) (away float64) {
+	if tier(f.Family, f.Core) != "soft" {
+		return 0
+	}
+	for core := range softFloat {
+		other := group(f.Family, f.Era, core)
+		own, ok := s.Fit.Groups[other]
+		if !ok || core == f.Core {
+			continue
+		}
+		there := chip.Typed{Measured: s.measured(other, "measured")}
+		for _, k := range []int{cortexm.ConvMAC, cortexm.ConvWindow, cortexm.ConvOutput, cortexm.DenseMAC, cortexm.DenseOutput} {
+			if name := cortexm.Names[k]; !t.Has(name) && there.Has(name) && own[k] > 0 && v[k] > 0 {
+				away = math.Max(away, math.Abs(math.Log(own[k]/v[k]))/2)
+				v[k] = own[k]
+			}
+		}
+	}
+	return away
+}
+
+// measured names the kinds of layers that are a good part of the networks of a core, or of
+// its family where figures are carried over from other cores.
 func (s *Study) measured(g fit.Group, how string) string {
 	var conv, dense bool
 	for _, m := range s.Measurements {
-		if m.Family != g.Family || m.Layer || how == "measured" && m.Group() != g {
+		if m.Family != g.Family || m.Layer || (how == "measured" || how == otherChip) && m.Group() != g {
 			continue
 		}
 		mix := cortexm.Mix(cortexm.Prior(g.Family, tier(g.Family, g.Core)), m.Work)

@@ -247,8 +247,10 @@ func (b *Bands) StateLayers(rs []*fit.Residual) []*Held {
 }
 
 // TypeOf is the class of element types of a measurement's kernels.
-func TypeOf(m *fit.Measurement) cortexm.Type {
-	switch m.Family {
+func TypeOf(m *fit.Measurement) cortexm.Type { return typeOfFamily(m.Family) }
+
+func typeOfFamily(family string) cortexm.Type {
+	switch family {
 	case cortexm.FloatTFLM, cortexm.FloatXCubeAI:
 		return cortexm.Float
 	case cortexm.Int16CMSISNN, cortexm.Int16Reference:
