@@ -105,7 +105,7 @@ func Conv(oh, ow, kh, kw, ci, co int, share float64) Layer {
 	pixels := float64(oh * ow)
 	outs, taps := pixels*float64(co), float64(kh*kw*ci)
 	l.MACs = outs * taps
-	l.WeightBytes, l.Passes = taps*float64(co), max(1, pixels/2)
+	l.WeightBytes, l.Passes = taps*float64(co), max(1, pixels)
 	l.Work[Op], l.Live[Op] = 1, 1
 	if kh*kw == 1 {
 		l.Kernel = "pointwise"

@@ -128,7 +128,9 @@ func chips() []chipFacts {
 		{core: "cortex-m0plus", chips: []string{"RP2040"}, Target: chip.Target{
 			ID: "rp2040", Name: "RP2040", Vendor: "Raspberry Pi",
 			Description: "Two cores; code and model in serial flash behind a 16 KiB cache, of the size on the Pico board.", Core: core("Cortex-M0+", "armv6-m", "none", "none", 2), Clock: mhz(0, 133, 133),
-			Memories: []chip.Memory{mem("SRAM", "ram", kib(264)), serial(mib(2), kib(16), 30)},
+			// A line of 8 bytes takes 28 clocks of the quad bus (address, mode, 4 waits, data), which
+			// the Pico's boot code runs at half of the processor's clock.
+			Memories: []chip.Memory{mem("SRAM", "ram", kib(264)), serial(mib(2), kib(16), 7)},
 		}},
 		{core: "cortex-m33", Target: chip.Target{
 			ID: "rp2350", Name: "RP2350", Vendor: "Raspberry Pi",

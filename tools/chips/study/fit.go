@@ -325,6 +325,12 @@ func (f *Fit) Coefficients(g fit.Group) (cortexm.Vector, string) {
 		}
 		return fit.Faster(v, scale), how
 	}
+	if g.Family == "tflm-cmsis-nn" && g.Era == "" && k.Tier == "plain" {
+		// Without instructions for pairs, CMSIS-NN is optimised C like ESP-NN on such cores.
+		if v, ok := f.Eras[tierEra{"tflm-esp-nn", "plain", ""}]; ok {
+			return v, "tier"
+		}
+	}
 	// The nearest other era of the same core, later ones first.
 	eras := []string{"7.1", "7.3", "8.1", "9"}
 	for d := 1; d < len(eras); d++ {

@@ -22,7 +22,7 @@ var runtimeOf = []struct {
 }{
 	{
 		"tflm-cmsis-nn", "", "tflm-cmsis-nn", "TensorFlow Lite Micro with CMSIS-NN", "2021 and later", false,
-		set("cortex-m4", "cortex-m33", "cortex-m7", "cortex-m55", "cortex-m85", "rxv2"),
+		set("cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m33", "cortex-m7", "cortex-m55", "cortex-m85", "rxv2"),
 	},
 	{"tflm-esp-nn", "", "tflm-esp-nn", "TensorFlow Lite Micro with ESP-NN", "2026", false, set("xtensa-lx6", "xtensa-lx7", "rv32imc", "rv32-p4")},
 	{"x-cube-ai", "9", "x-cube-ai", "X-CUBE-AI, ST Edge AI Core", "X-CUBE-AI 9.0 to 10.2, ST Edge AI Core 3 and 4", true, nil},
