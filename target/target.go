@@ -131,6 +131,9 @@ type Figures struct {
 	// Band the factors that hold nine of ten; nil if unknown.
 	MedianError, P90Error *float64
 	Band                  *[2]float64
+	// UnfamiliarMedian and UnfamiliarP90 are the errors on boards that were left out with all their
+	// measurements, which is what to expect of one that nobody measured; nil if unknown.
+	UnfamiliarMedian, UnfamiliarP90 *float64
 	// Types lists the element types that have figures.
 	Types []string
 	// CodeBytes is the least and most program code in images that were measured, nil if none were.
@@ -162,6 +165,9 @@ func newFigures(r *chip.Runtime) Figures {
 	if c := r.Calibration; c != nil {
 		f.From, f.On, f.Rows, f.Sources = c.From, c.On, c.Rows, c.Sources
 		f.MedianError, f.P90Error, f.Band = c.MedianError, c.P90Error, c.Band
+		if u := c.Unfamiliar; u != nil {
+			f.UnfamiliarMedian, f.UnfamiliarP90 = new(u.MedianError), new(u.P90Error)
+		}
 	}
 	if s := r.Cortexm; s != nil && s.Int16 != nil {
 		f.Types = append(f.Types, "int16")

@@ -25,7 +25,7 @@ func (f *targetFlags) add(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.on, "on", []string{"host"}, "`TARGET`: host, a target's id or its .yaml file, or device:PORT")
 	f.addDir(c)
 	c.Flags().StringVar(&f.runtime, "runtime", "", "`NAME`: runtime of the target (default: its first)")
-	c.Flags().StringVar(&f.build, "runtime-build", "", "`BUILD`: build of the runtime: size (-Os), no-fpu")
+	c.Flags().StringVar(&f.build, "runtime-build", "", "`BUILD`: build of the runtime: size (-Os), no-fpu, no-cache")
 	c.Flags().StringVar(&f.clock, "clock", "", "`HERTZ`: CPU clock of the target, such as 64MHz")
 }
 
@@ -275,6 +275,9 @@ func figures(f *target.Figures) []string {
 	}
 	if f.MedianError != nil && f.P90Error != nil {
 		add("errors", fmt.Sprintf("%.1f %% in the middle, %.1f %% at 90 %%, of measurements that were left out", 100**f.MedianError, 100**f.P90Error))
+	}
+	if f.UnfamiliarMedian != nil {
+		add("boards", fmt.Sprintf("%.1f %% in the middle, %.1f %% at 90 %%, of unfamiliar boards: each left out with all its measurements", 100**f.UnfamiliarMedian, 100**f.UnfamiliarP90))
 	}
 	if f.Band != nil {
 		add("band", fmt.Sprintf("%.2f to %.2f times the estimate holds nine of ten", f.Band[0], f.Band[1]))

@@ -201,6 +201,14 @@ func (e *encoder) calibration(n int, c *chip.Calibration) {
 	if c.P90Error != nil {
 		e.number(n+1, "p90_error", *c.P90Error)
 	}
+	if u := c.Unfamiliar; u != nil {
+		e.key(n+1, "unfamiliar")
+		e.line(n+2, "group", quote(u.Group))
+		e.line(n+2, "rows", strconv.FormatInt(u.Rows, 10))
+		e.number(n+2, "median_error", u.MedianError)
+		e.number(n+2, "p90_error", u.P90Error)
+		e.number(n+2, "bias", u.Bias)
+	}
 	e.band(n+1, c.Band)
 	if c.Coverage != nil {
 		e.number(n+1, "coverage", *c.Coverage)

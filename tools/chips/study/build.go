@@ -67,6 +67,9 @@ func (s *Study) builds(g fit.Group, c *chipFacts) []chip.Build {
 		size.IntegerBound, _ = s.factors(m4, group("tflm-cmsis-nn", small, "cortex-m4"))
 	}
 	list := []chip.Build{size}
+	if b := s.noCache(g, c); b != nil {
+		list = append(list, *b)
+	}
 	if s.units[g.Core] {
 		soft := chip.Build{Name: "no-fpu", Title: "without the unit for floating point", From: from}
 		soft.Float, soft.Band = s.factors(floats, group(cortexm.FloatTFLM, "", noUnit))
@@ -108,6 +111,43 @@ func (s *Study) sized(g fit.Group, c *chipFacts) (out chip.Terms, half float64, 
 		return out, half, "networks built so for " + name
 	}
 	return out, 0, ""
+}
+
+// noCache makes the build whose caches are off, of a chip that was measured so; nil for others.
+// Kernels wait for their data, the overhead of calls for its code: they have a factor each.
+func (s *Study) noCache(g fit.Group, c *chipFacts) *chip.Build {
+	v, how := s.coefficients(g, c)
+	var kinds [2][]float64 // logarithms of networks of kernels, and of overhead
+	for _, m := range s.uncached {
+		if m.Group() == g && slices.Contains(c.chips, m.Chip) && how != "" {
+			kind := 0
+			if cortexm.Overhead(v, m.Work) >= 0.5 {
+				kind = 1
+			}
+			kinds[kind] = append(kinds[kind], math.Log(m.Cycles/v.Dot(m.Work)))
+		}
+	}
+	if len(kinds[0]) < 2 {
+		return nil
+	}
+	if len(kinds[1]) == 0 {
+		kinds[1] = kinds[0]
+	}
+	b := &chip.Build{Name: "no-cache", Title: "with caches off", From: "networks on " + strings.Join(c.chips, ", ") + " that took so long that caches must have been off"}
+	var miss []float64
+	for kind, logs := range kinds {
+		mean := stats.Mean(logs)
+		for k := range b.Integer {
+			if (k <= cortexm.Op) == (kind == 1) {
+				b.Integer[k] = math.Exp(mean)
+			}
+		}
+		for _, l := range logs {
+			miss = append(miss, math.Abs(l-mean))
+		}
+	}
+	b.Float, b.Band = b.Integer, fit.Quantile(miss)
+	return b
 }
 
 // pairs returns the factor between networks that were built both ways for a chip, with the

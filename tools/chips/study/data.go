@@ -44,6 +44,26 @@ func Load(path, root string) (ms []*fit.Measurement, skipped map[string]int, err
 	return ms, skipped, nil
 }
 
+// loadUncached reads the rows that are doubtful for the reason that caches were off.
+func loadUncached(path, root string) (ms []*fit.Measurement, err error) {
+	t, err := fit.OpenTable(path)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string]*fit.Work{}
+	for _, r := range t.Rows {
+		complete(r)
+		if r["suggested_use"] != "doubtful" || !strings.Contains(r["notes"], "caches") {
+			continue
+		}
+		r["suggested_use"] = "calibrate"
+		if m, why := measurement(r, root, files); why == "" {
+			ms = append(ms, m)
+		}
+	}
+	return ms, nil
+}
+
 // complete fills in what tables of boards leave out: they name boards and not chips, hold
 // nothing but measurements, and mark doubtful rows in a column of their own.
 func complete(r map[string]string) {
@@ -330,6 +350,8 @@ type Data struct {
 	Measurements []*fit.Measurement
 	// Plain is what operators without optimised kernels cost.
 	Plain *Plain
+	// Uncached are networks on a chip whose caches were off, as far as can be told.
+	Uncached []*fit.Measurement
 	// Skipped counts rows of whole models that are of no use, by reason.
 	Skipped map[string]int
 }
@@ -375,6 +397,9 @@ func LoadAll(root string) (*Data, error) {
 	}
 	more = append(more, boards...)
 	d := &Data{Measurements: slices.Concat(ms, more, layers), Skipped: skipped}
+	if d.Uncached, err = loadUncached(filepath.Join(root, "data", "mcu_measured_2026.csv"), root); err != nil {
+		return nil, err
+	}
 	d.Plain, err = LoadPlain(path)
 	return d, err
 }

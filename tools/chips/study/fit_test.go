@@ -166,3 +166,40 @@ func TestBuilds(t *testing.T) {
 		}
 	}
 }
+
+// TestNoCache has factors of kernels and of overhead, from networks of each.
+func TestNoCache(t *testing.T) {
+	t.Parallel()
+	const family, core = "tflm-cmsis-nn", "cortex-m55"
+	truth := cortexm.Prior(family, "mve")
+	ms := measured(family, "", core, "chip", truth, 1)
+	s := NewStudy(&Data{Measurements: ms, Plain: &Plain{}}, fit.Default)
+	c := &chipFacts{core: core, chips: []string{"chip"}}
+	if b := s.noCache(group(family, "", core), c); b != nil {
+		t.Errorf("of nothing measured: %+v", b)
+	}
+	s.uncached = measured(family, "", core, "chip", truth, 10)
+	tiny := fit.Total([]cortexm.Layer{cortexm.Dense(1, 1, 2), cortexm.Dense(1, 2, 1)}).All
+	s.uncached = append(s.uncached, &fit.Measurement{Family: family, Core: core, Chip: "chip", Model: "tiny", Work: tiny, Cycles: 3 * truth.Dot(tiny)})
+	b := s.noCache(group(family, "", core), c)
+	if b == nil || !(math.Abs(b.Integer[cortexm.ConvMAC]/10-1) < 0.15) || !(math.Abs(b.Integer[cortexm.Op]/3-1) < 0.15) {
+		t.Errorf("%+v", b)
+	}
+}
+
+// TestUnfamiliar is the error of boards that were left out with all their rows, absent with one.
+func TestUnfamiliar(t *testing.T) {
+	t.Parallel()
+	const family, core = "tflm-cmsis-nn", "cortex-m4"
+	truth := cortexm.Prior(family, "dsp")
+	g := group(family, "", core)
+	one := measured(family, "", core, "one", truth, 1)
+	if u := NewStudy(&Data{Measurements: one, Plain: &Plain{}}, fit.Default).unfamiliar(g); u != nil {
+		t.Errorf("of one board: %+v", u)
+	}
+	two := append(one, measured(family, "", core, "two", truth, 1.5)...)
+	u := NewStudy(&Data{Measurements: two, Plain: &Plain{}}, fit.Default).unfamiliar(g)
+	if u == nil || u.Rows != 8 || !(u.MedianError > 0.25 && u.MedianError < 0.6) {
+		t.Errorf("%+v", u)
+	}
+}

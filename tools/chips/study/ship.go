@@ -53,7 +53,9 @@ type Study struct {
 	Fit          *Fit
 	Bands        *Bands
 	Residuals    []*fit.Residual // networks left out
+	Boards       []*fit.Residual // boards left out
 	units        map[string]bool // cores with a unit for floating point
+	uncached     []*fit.Measurement
 }
 
 // NewStudy fits and validates.
@@ -63,7 +65,7 @@ func NewStudy(d *Data, s fit.Settings) *Study {
 	for _, c := range chips() {
 		units[c.core] = c.Core.FPU == "single" || c.Core.FPU == "double"
 	}
-	return &Study{ms, d.Plain, train(ms, s), MakeBands(ms, s), LeaveOuts[0].Residuals(ms, s), units}
+	return &Study{ms, d.Plain, train(ms, s), MakeBands(ms, s), LeaveOuts[0].Residuals(ms, s), LeaveOuts[1].Residuals(ms, s), units, d.Uncached}
 }
 
 // Targets makes all shipped targets of this package.
@@ -324,6 +326,7 @@ func (s *Study) calibration(g fit.Group, f *chipFacts, how string, b Band) *chip
 	}
 	lo, hi, cov := math.Exp(-b.Near), math.Exp(b.Near), fit.Coverage
 	c.Band, c.Coverage = &[2]float64{lo, hi}, &cov
+	c.Unfamiliar = s.unfamiliar(g)
 	byModel := map[string][]*fit.Residual{}
 	var rs []*fit.Residual
 	for _, r := range s.Residuals {
@@ -342,6 +345,22 @@ func (s *Study) calibration(g fit.Group, f *chipFacts, how string, b Band) *chip
 		c.Errors = append(c.Errors, chip.ErrorRow{Group: n, Rows: int64(x.Rows), MedianError: x.Median, P90Error: x.P90, Bias: x.Bias})
 	}
 	return c
+}
+
+// unfamiliar is the error of the boards of a group, each left out with all its rows; nil unless
+// two boards have the group in common.
+func (s *Study) unfamiliar(g fit.Group) *chip.ErrorRow {
+	var rs []*fit.Residual
+	for _, r := range s.Boards {
+		if r.M.Group() == g && r.How == otherChip {
+			rs = append(rs, r)
+		}
+	}
+	if len(rs) == 0 {
+		return nil
+	}
+	x := fit.Summarise(rs)
+	return &chip.ErrorRow{Group: "one board left out at a time", Rows: int64(x.Rows), MedianError: x.Median, P90Error: x.P90, Bias: x.Bias}
 }
 
 // energy makes the power model of a chip: energy per elapsed cycle at the supply
