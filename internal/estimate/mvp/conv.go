@@ -59,6 +59,7 @@ func (c *Counts) conv(w Window, lib Library) error {
 			return err
 		}
 		c.Programs++
+		c.reads = true
 		c.Instructions += int64(w.H) * int64(w.W) * int64(w.C/k)
 	}
 	xs, okX := segments(w.W, w.FW, w.StrideX, w.PadX, w.OW)
@@ -125,6 +126,7 @@ func (c *Counts) convProgram(w Window, lib Library, x, y segment, p pass) error 
 	c.Programs++
 	c.Stores += n
 	c.NoOps += n * int64(e+r)
+	c.idle = e+r > 0
 	c.strideNoOps += n * int64(e)
 	c.Stalls += n
 	tail := int64(2 + e + r)
@@ -201,6 +203,7 @@ func (c *Counts) add(o *Counts) {
 	c.Stores += o.Stores
 	c.NoOps += o.NoOps
 	c.ClampIterations += o.ClampIterations
+	c.reads, c.idle = c.reads || o.reads, o.idle
 	c.doubleStores += o.doubleStores
 	c.singleStores += o.singleStores
 	c.strideNoOps += o.strideNoOps

@@ -1,5 +1,7 @@
 package mvp
 
+import "slices"
+
 // Kernel is an algorithm of the kernel library.
 type Kernel string
 
@@ -47,6 +49,37 @@ type Counts struct {
 	pairs                      int64 // of element-wise operators
 	pixels                     int64 // outputs without channels, of pools
 	segments                   int64 // parts of the output with a filter of their own, of depthwise
+
+	reads bool // the first instruction reads a register
+	idle  bool // the last instruction only advances an array
+}
+
+// leaves lists the kernels whose last instruction writes the register that a program for scaled
+// inputs reads first. Others write another one.
+var leaves = map[Kernel]bool{KernelConv: true, KernelDense: true, KernelDepthwise: true, KernelMaxPool: true}
+
+// carried finds the layers that lose a cycle to the layer before: a stall reaches over the border
+// of programs, from the last instruction of one layer to the first of the next. Only scaled
+// convolutions and transposed ones begin with an instruction that reads a register. The list has
+// the counts of all layers in order, nil for those on the processor. The layer before the first
+// is the last one, of the inference before.
+func carried(list []*Counts) []bool {
+	out := make([]bool, len(list))
+	var before *Counts
+	for _, c := range slices.Backward(list) {
+		if c != nil {
+			before = c
+			break
+		}
+	}
+	for i, c := range list {
+		if c == nil {
+			continue
+		}
+		out[i] = c.reads && leaves[before.Kernel] && !before.idle && before.ClampIterations == 0
+		before = c
+	}
+	return out
 }
 
 // Simulated returns the number of accelerator cycles in the vendor's simulator: each instruction

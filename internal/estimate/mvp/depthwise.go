@@ -1,5 +1,7 @@
 package mvp
 
+import "errors"
+
 // Depthwise counts DEPTHWISE_CONV_2D. The kernel with one program per output pixel is preferred
 // for small inputs; the kernel over runs of outputs handles the rest.
 func Depthwise(w Window) (*Counts, error) {
@@ -9,10 +11,11 @@ func Depthwise(w Window) (*Counts, error) {
 		return depthwisePixel(w), nil
 	}
 	c, err := depthwise(w)
-	if err != nil && pixelFits {
-		return depthwisePixel(w), nil
+	// The library does not try another kernel for a program that the hardware refuses.
+	if le := (*LimitError)(nil); !pixelFits || !errors.As(err, &le) || le.hardware {
+		return c, err
 	}
-	return c, err
+	return depthwisePixel(w), nil
 }
 
 // pairsOf returns the number of accelerator elements that hold n channels: pairs if n is even,
@@ -155,8 +158,10 @@ func (ws walks) fit(operand string) error {
 		if !w.moves() {
 			continue
 		}
-		if err := fits(stride("steps through the "+operand, w.stride), size("steps through the "+operand, w.steps)); err != nil {
-			return err
+		err := fits(stride("steps through the "+operand, w.stride), size("steps through the "+operand, w.steps))
+		if le := (*LimitError)(nil); errors.As(err, &le) {
+			le.hardware = true
+			return le
 		}
 	}
 	return nil
@@ -323,6 +328,7 @@ func (c *Counts) addRun(p *run) {
 	outputs := rows * int64(p.columns) * int64(p.groups)
 	c.Programs += int64(p.programs)
 	c.segments++
+	c.idle = p.storeSteps > 1 || max(p.rowGap, p.storeGap, p.filterGap) > 1
 	c.Stores += outputs
 	c.pixels += int64(p.rows) * int64(p.groups) * int64(p.columns)
 	c.Instructions += channels + outputs*(2*taps+1+int64(max(1, p.storeSteps)))

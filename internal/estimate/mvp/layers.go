@@ -44,26 +44,33 @@ func (Model) Costs(m *graph.Model, g *graph.Graph, t *chip.Target, rt *chip.Runt
 		costs.Method = "counted MVP programs with device corrections (" + string(c.lib) + " kernels)"
 	}
 	integer, gone := plan.Quantised(g)
+	counted := make([]*Counts, len(g.Nodes))
 	for i, n := range g.Nodes {
 		if gone[n] {
 			none := &chip.Figure{}
 			costs.Layers[i] = chip.LayerCost{CPU: none, Latency: none, Simulated: -1, Verdict: chip.NotOperator, Reason: "part of the integer operator beside it", Kernel: "none"}
 			continue
 		}
-		costs.Layers[i] = c.layer(m, g, i, integer[n], ops, t.Accelerator != nil)
+		costs.Layers[i], counted[i] = c.layer(m, g, i, integer[n], ops, t.Accelerator != nil)
+	}
+	for i, stalls := range carried(counted) {
+		if stalls {
+			costs.Layers[i].Simulated++
+			costs.Layers[i].Counts["stalls"]++
+		}
 	}
 	return costs, nil
 }
 
 // layer estimates node i; integer marks nodes that an ONNX file writes in floating point and
-// converters compute in int8.
-func (m *fitted) layer(mod *graph.Model, g *graph.Graph, i int, integer bool, ops *processor, accelerator bool) chip.LayerCost {
+// converters compute in int8. The counts are nil for a layer on the processor.
+func (m *fitted) layer(mod *graph.Model, g *graph.Graph, i int, integer bool, ops *processor, accelerator bool) (chip.LayerCost, *Counts) {
 	l := chip.LayerCost{Simulated: -1}
 	n := g.Nodes[i]
 	in, out := count.Declared(g, n.Inputs), count.Declared(g, n.Outputs)
 	if !known(in, out) {
 		l.Missing = &chip.Missing{Code: chip.MissingShape, Text: n.Key() + ": its shapes are not known before the model runs"}
-		return l
+		return l, nil
 	}
 	if accelerator {
 		ln, lin, lout := n, in, out
@@ -83,25 +90,25 @@ func (m *fitted) layer(mod *graph.Model, g *graph.Graph, i int, integer bool, op
 			l.Accelerator = m.figure(acc, group)
 			if cpu == 0 {
 				l.Missing = &chip.Missing{Code: chip.MissingData, Text: fmt.Sprintf("the processor's part of %s on the accelerator was never measured", n.Op)}
-				return l
+				return l, c
 			}
 			l.CPU = m.figure(cpu, "cpu."+group)
 			l.Latency = m.figure(elapsed, "latency."+group)
-			return l
+			return l, c
 		}
 	}
 	cycles, kernel, missing := ops.cycles(mod, g, n, in, out)
 	if missing != nil {
 		if ops.other == nil {
 			l.Missing = missing
-			return l
+			return l, nil
 		}
 		o := ops.other.Layer(&ops.layers[i], n.Key())
 		o.Verdict, o.Reason, o.Simulated, o.Carried = l.Verdict, l.Reason, l.Simulated, true
 		if o.Missing == nil {
 			o.Kernel = "cpu/" + strings.ToLower(o.Kernel)
 		}
-		return o
+		return o, nil
 	}
 	l.Kernel = kernel
 	l.CPU = m.figure(cycles, "op."+n.Op)
@@ -109,7 +116,7 @@ func (m *fitted) layer(mod *graph.Model, g *graph.Graph, i int, integer bool, op
 		l.CPU = m.figure(cycles, "op")
 	}
 	l.Latency = l.CPU
-	return l
+	return l, nil
 }
 
 func known(lists ...[]*tensor.Tensor) bool {
@@ -172,7 +179,12 @@ func (m *fitted) count(n *graph.Node, in, out []*tensor.Tensor) (*Counts, error)
 		if in[0].Len()%depth != 0 {
 			return nil, errGeometry("input")
 		}
-		return FullyConnected(in[0].Len()/depth, depth, in[1].Shape[0], clip)
+		rows, outputs := in[0].Len()/depth, in[1].Shape[0]
+		if out[0].Rank() > 2 {
+			// The kernel reads the number of outputs from the second dimension.
+			rows, outputs = out[0].Shape[0], out[0].Shape[1]
+		}
+		return FullyConnected(rows, depth, outputs, clip)
 	case "ADD", "MUL":
 		if len(in) < 2 || !slices.Equal(in[0].Shape, in[1].Shape) {
 			return nil, errBroadcast

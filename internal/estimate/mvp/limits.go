@@ -11,11 +11,14 @@ const (
 )
 
 // LimitError says which limit keeps a layer off the accelerator.
-type LimitError struct{ Text string }
+type LimitError struct {
+	Text     string
+	hardware bool // of a program that a kernel planned already
+}
 
 func (e *LimitError) Error() string { return e.Text }
 
-func limit(format string, args ...any) error { return &LimitError{fmt.Sprintf(format, args...)} }
+func limit(format string, args ...any) error { return &LimitError{Text: fmt.Sprintf(format, args...)} }
 
 // need is a requirement of a program on the hardware.
 type need struct {

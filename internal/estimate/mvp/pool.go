@@ -37,7 +37,7 @@ func MaxPool(w Window) (*Counts, error) { return pool(w, KernelMaxPool) }
 func pool(w Window, kernel Kernel) (*Counts, error) {
 	k := w.C / pairsOf(w.C)
 	inRow := w.W * w.C
-	if err := fits(stride("rows of the output", w.OW*w.C), stride("rows of the input", inRow/k), stride("windows", w.StrideX*w.C/k)); err != nil {
+	if err := fits(stride("rows of the output", w.OW*w.C/k), stride("rows of the input", inRow/k), stride("windows", w.StrideX*w.C/k)); err != nil {
 		return nil, err
 	}
 	xs, okX := segments(w.W, w.FW, w.StrideX, w.PadX, w.OW)
@@ -49,20 +49,21 @@ func pool(w Window, kernel Kernel) (*Counts, error) {
 	pairs := int64(w.Batch) * int64(w.C/k)
 	for _, x := range xs {
 		columns := x.n
-		if x.n == 1 && w.StrideY*inRow/k > maxStride {
-			columns = 2 // too far apart to walk down a column: rows are done in passes
-		}
 		for _, y := range ys {
+			// Too far apart to walk down a column: averages are done in passes over the rows.
+			switch down := stride("rows of a column", w.StrideY*inRow/k); {
+			case x.n > 1:
+			case kernel == KernelAveragePool && (fits(down) != nil || w.OW*w.C > maxStride):
+				columns = 2
+			case y.n > 1 && fits(down) != nil:
+				return nil, fits(down)
+			}
 			if kernel == KernelAveragePool && x.t*y.t > maxAveraged {
 				return nil, limit("a window has %d elements, sums are exact for at most %d", x.t*y.t, maxAveraged)
 			}
 			for _, p := range passes(y, w.StrideY, columns) {
 				e := 0
 				if p.step*w.OW*w.C > maxStride {
-					// Since release 0.8 maximum pooling rejects what average pooling accepts.
-					if kernel == KernelMaxPool {
-						return nil, fits(stride("rows of the output in a pass", p.step*w.OW*w.C))
-					}
 					e = p.step - 1
 				}
 				rows := (y.t + p.extra) * p.rows
@@ -81,6 +82,7 @@ func pool(w Window, kernel Kernel) (*Counts, error) {
 				c.Programs += pairs
 				c.Stores += n
 				c.NoOps += n * int64(e+r)
+				c.idle = e+r > 0
 				c.Instructions += n * int64(x.t*y.t+2+e+r)
 				if kernel == KernelAveragePool {
 					c.Stalls += n

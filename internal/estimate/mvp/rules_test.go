@@ -2,6 +2,7 @@ package mvp
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -476,6 +477,7 @@ func TestTransposeConv(t *testing.T) {
 						want := Counts{
 							Kernel: KernelTransposeConv, Stores: pairs, Programs: 2 + int64(w.H*w.W*oc),
 							Instructions: (elements+1)/2 + starts + products*int64(oc)*3 + 2*pairs + pixels, Stalls: starts + pairs,
+							reads: true,
 						}
 						if *c != want {
 							t.Fatalf("%+v:\n%+v, want\n%+v", w, *c, want)
@@ -767,6 +769,81 @@ func TestLite(t *testing.T) {
 		n, _, _ := lite(&graph.Node{Op: "Conv", Domain: graph.ONNX, Attrs: graph.Attrs{tt.attr: ints(2, 3)}}, []*tensor.Tensor{f(1, 3, 20, 20), constant(4, 3, 3, 3)}, []*tensor.Tensor{f(1, 4, 6, 6)}, true)
 		if n.Attrs.Int(tt.want[0], 0) != 2 || n.Attrs.Int(tt.want[1], 0) != 3 {
 			t.Errorf("%s: %v", tt.attr, n.Attrs)
+		}
+	}
+}
+
+// TestCarried has the cycle that a convolution loses to the layer before it. In the vendor's
+// simulator it follows convolutions, maxima, dense and depthwise layers, but not sums, averages,
+// single pixels, clamping programs and programs that end with a step of an array.
+func TestCarried(t *testing.T) {
+	t.Parallel()
+	conv := &Counts{Kernel: KernelConv, reads: true}
+	of := func(k Kernel) *Counts { return &Counts{Kernel: k} }
+	for _, c := range []struct {
+		name string
+		list []*Counts
+		want []bool
+	}{
+		{"none", nil, []bool{}},
+		{"processor alone", []*Counts{nil, nil}, []bool{false, false}},
+		{"after itself", []*Counts{conv}, []bool{true}},
+		{"after the inference before", []*Counts{conv, of(KernelDense)}, []bool{true, false}},
+		{"an inference that ends with a sum", []*Counts{conv, of(KernelAdd)}, []bool{false, false}},
+		{"processor between", []*Counts{of(KernelMaxPool), nil, conv}, []bool{false, false, true}},
+		{"depthwise", []*Counts{of(KernelDepthwise), conv}, []bool{false, true}},
+		{"depthwise, single pixels", []*Counts{of(KernelDepthwisePixel), conv}, []bool{false, false}},
+		{"depthwise with gaps", []*Counts{{Kernel: KernelDepthwise, idle: true}, conv}, []bool{false, false}},
+		{"averages", []*Counts{of(KernelAveragePool), conv}, []bool{false, false}},
+		{"averages, single pixels", []*Counts{of(KernelAveragePoolPixel), conv}, []bool{false, false}},
+		{"products", []*Counts{of(KernelMul), conv}, []bool{false, false}},
+		{"clamped", []*Counts{{Kernel: KernelConv, ClampIterations: 5}, conv}, []bool{false, false}},
+		{"transposed", []*Counts{conv, {Kernel: KernelTransposeConv, reads: true}, conv}, []bool{true, true, false}},
+		{"first generation", []*Counts{of(KernelConv), of(KernelConv)}, []bool{false, false}},
+	} {
+		if got := carried(c.list); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// TestSimulated has layers as the simulator of MLTK 0.19 counts them.
+func TestSimulated(t *testing.T) {
+	t.Parallel()
+	i8 := tensor.Int8
+	m := shipped(t, "tflm-mvp")
+	same, valid := graph.Attrs{"padding": "SAME"}, graph.Attrs{"padding": "VALID"}
+	window := func(a graph.Attrs, filter, stride int) graph.Attrs {
+		out := graph.Attrs{"filter_height": int64(filter), "filter_width": int64(filter), "stride_h": int64(stride), "stride_w": int64(stride)}
+		maps.Copy(out, a)
+		return out
+	}
+	for _, c := range []struct {
+		name, op string
+		attrs    graph.Attrs
+		in       []*tensor.Tensor
+		out      *tensor.Tensor
+		want     int64 // 0: refused
+	}{
+		{"dense, three dimensions", "FULLY_CONNECTED", nil, []*tensor.Tensor{value(i8, 1, 1, 64), value(i8, 20, 64)}, value(i8, 1, 1, 20), 100},
+		{"dense, five rows", "FULLY_CONNECTED", nil, []*tensor.Tensor{value(i8, 1, 5, 64), value(i8, 20, 64)}, value(i8, 1, 5, 20), 500},
+		{"dense, four dimensions", "FULLY_CONNECTED", nil, []*tensor.Tensor{value(i8, 1, 4, 5, 64), value(i8, 20, 64)}, value(i8, 1, 4, 5, 20), 400},
+		{"maximum, VALID", "MAX_POOL_2D", window(valid, 3, 2), []*tensor.Tensor{value(i8, 1, 112, 112, 24)}, value(i8, 1, 55, 55, 24), 435600},
+		{"maximum, SAME", "MAX_POOL_2D", window(same, 3, 2), []*tensor.Tensor{value(i8, 1, 112, 112, 24)}, value(i8, 1, 56, 56, 24), 0},
+		{"maximum, 40 channels", "MAX_POOL_2D", window(same, 3, 1), []*tensor.Tensor{value(i8, 1, 64, 64, 40)}, value(i8, 1, 64, 64, 40), 1039600},
+		{"maximum, 32 channels", "MAX_POOL_2D", window(same, 3, 1), []*tensor.Tensor{value(i8, 1, 64, 64, 32)}, value(i8, 1, 64, 64, 32), 831680},
+		{"maximum, 5x5", "MAX_POOL_2D", window(same, 5, 2), []*tensor.Tensor{value(i8, 1, 64, 64, 30)}, value(i8, 1, 32, 32, 30), 427455},
+		{"average, SAME", "AVERAGE_POOL_2D", window(same, 3, 2), []*tensor.Tensor{value(i8, 1, 112, 112, 24)}, value(i8, 1, 56, 56, 24), 484524},
+		{"average, 40 channels", "AVERAGE_POOL_2D", window(same, 3, 1), []*tensor.Tensor{value(i8, 1, 60, 60, 40)}, value(i8, 1, 60, 60, 40), 988880},
+		{"depthwise", "DEPTHWISE_CONV_2D", window(valid, 3, 2), []*tensor.Tensor{value(i8, 1, 57, 57, 24), value(i8, 1, 3, 3, 24)}, value(i8, 1, 28, 28, 24), 565848},
+		{"depthwise, too wide", "DEPTHWISE_CONV_2D", window(valid, 3, 2), []*tensor.Tensor{value(i8, 1, 97, 97, 24), value(i8, 1, 3, 3, 24)}, value(i8, 1, 48, 48, 24), 0},
+	} {
+		got, _, reason := m.accelerate(&graph.Node{Domain: graph.TFLite, Op: c.op, Attrs: c.attrs}, c.in, []*tensor.Tensor{c.out})
+		switch {
+		case got == nil && c.want != 0:
+			t.Errorf("%s: refused: %s", c.name, reason)
+		case got != nil && got.Simulated() != c.want:
+			t.Errorf("%s: %d cycles, want %d", c.name, got.Simulated(), c.want)
 		}
 	}
 }

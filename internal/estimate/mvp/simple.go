@@ -79,7 +79,7 @@ func TransposeConv(w Window) (*Counts, error) {
 	if err := fits(size("channels of the input", w.C), size("columns of the filter", w.FW), size("rows of the filter", w.FH), stride("rows of the output", w.OW*w.OC), stride("rows of the filter", w.FW*w.C)); err != nil {
 		return nil, err
 	}
-	c := &Counts{Kernel: KernelTransposeConv}
+	c := &Counts{Kernel: KernelTransposeConv, reads: true}
 	out := int64(w.OH) * int64(w.OW) * int64(w.OC)
 	c.Programs, c.Instructions = 1, (out+1)/2 // clearing the accumulators
 	var rows, columns int64

@@ -75,6 +75,7 @@ func TestAddRun(t *testing.T) {
 	} {
 		r, want := base, want
 		c.change(&r, &want)
+		want.idle = want.NoOps > 0
 		var got Counts
 		got.addRun(&r)
 		if got != want {
