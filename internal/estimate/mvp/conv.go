@@ -126,7 +126,7 @@ func (c *Counts) convProgram(w Window, lib Library, x, y segment, p pass) error 
 	c.Programs++
 	c.Stores += n
 	c.NoOps += n * int64(e+r)
-	c.idle = e+r > 0
+	c.idle = r > 0
 	c.strideNoOps += n * int64(e)
 	c.Stalls += n
 	tail := int64(2 + e + r)

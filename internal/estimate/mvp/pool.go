@@ -82,7 +82,7 @@ func pool(w Window, kernel Kernel) (*Counts, error) {
 				c.Programs += pairs
 				c.Stores += n
 				c.NoOps += n * int64(e+r)
-				c.idle = e+r > 0
+				c.idle = r > 0
 				c.Instructions += n * int64(x.t*y.t+2+e+r)
 				if kernel == KernelAveragePool {
 					c.Stalls += n
