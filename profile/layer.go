@@ -24,6 +24,9 @@ type Layer struct {
 	// Options is the operator's options, in the order of the format. Strides and
 	// filters are width x height.
 	Options []Option `json:"options,omitzero"`
+	// OptionTable is the name of the option table in a TFLite file, such as
+	// ReshapeOptions, absent where the operator has none.
+	OptionTable string `json:"option_table,omitzero"`
 	// Inputs lists the inputs in the operator's order, absent ones included.
 	Inputs []Tensor `json:"inputs,omitzero"`
 	// Outputs lists the outputs in the operator's order.

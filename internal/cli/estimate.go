@@ -139,6 +139,9 @@ func (f *targetFlags) hertz() (float64, error) {
 // hostOnly are flags that say how to run a model here.
 var hostOnly = []string{"input", "seed", "zeros", "carry", "exact", "max-loop", "max-memory", "threads", "time", "warmup", "pin", "samples", "engine"}
 
+// measuring are flags that say how to measure, here or on a device.
+var measuring = slices.Concat(hostOnly, deviceOnly, []string{"runs", "strict"})
+
 // estimateOnly are flags that say for what to estimate.
 var estimateOnly = []string{"runtime", "runtime-build", "targets"}
 

@@ -58,6 +58,11 @@ func (f *mltkFlags) apply(c *cobra.Command, t *targetFlags, o *outputFlags) erro
 		}
 	}
 	if !c.Flags().Changed("accelerator") {
+		here := func(name string) bool { return c.Flags().Changed(name) }
+		if o.mltk.Estimates && !here("on") && !slices.ContainsFunc(measuring, here) {
+			// Without an accelerator the profiler estimates the chip's processor.
+			t.on = []string{accelerators["none"]}
+		}
 		return nil
 	}
 	name := strings.ToLower(f.accelerator)

@@ -159,6 +159,9 @@ type Node struct {
 	Inputs  []int  // value ids, -1 where an optional input is absent
 	Outputs []int  // value ids, -1 where an optional output is absent
 	Attrs   Attrs
+	// Table is the name of the option table that a TFLite file holds for the node, empty without
+	// one: "ReshapeOptions".
+	Table string
 	// Function is the path of model functions that this node was inlined from, outermost first,
 	// empty otherwise.
 	Function []string

@@ -42,6 +42,7 @@ func (p *parser) attributes(t flatbuffer.Table, n *graph.Node) graph.Attrs {
 		own, known := optionsOf[n.Op]
 		switch {
 		case known && own.number == number && own.second == u.second:
+			n.Table = own.name
 			p.decode(o, own.fields, a)
 		case number <= len(u.list) && len(u.list[number-1].fields) == 0:
 			// Empty tables carry no information, whatever their name.

@@ -325,7 +325,7 @@ func (e *encoder) node(n *graph.Node) (*flatbuffer.Object, error) {
 		if p.second {
 			slot = 11
 		}
-		if used > 0 {
+		if used > 0 || n.Table == p.name {
 			o.Uint8(slot, uint8(p.number), 0)
 			o.Table(slot+1, t)
 		}

@@ -319,24 +319,40 @@ func message(l *profile.Layer) string {
 }
 
 // optionTypes are the types of options that the profiler names where it does not
-// show the options themselves.
+// show the options themselves, for profiles that do not name the option table.
 var optionTypes = map[string]string{
 	"SOFTMAX": "softmax", "PAD": "pad", "MEAN": "reducer", "SHAPE": "shape", "STRIDED_SLICE": "stridedslice", "PACK": "pack", "SUB": "sub",
 }
 
+// detailed lists the operators whose options the profiler shows.
+var detailed = map[string]bool{
+	"CONV_2D": true, "DEPTHWISE_CONV_2D": true, "TRANSPOSE_CONV": true, "FULLY_CONNECTED": true, "ADD": true,
+	"MUL": true, "AVERAGE_POOL_2D": true, "MAX_POOL_2D": true,
+}
+
 // options is the text of the profiler's later releases: words begin with capitals.
 func options(l *profile.Layer) string {
-	if t, ok := optionTypes[l.Op]; ok {
-		return "Type=" + t + "options"
+	activation := func(o profile.Option) bool { return o.Key == "activation" }
+	if !detailed[l.Op] || !slices.ContainsFunc(l.Options, activation) {
+		t, ok := optionTypes[l.Op]
+		switch {
+		case l.OptionTable != "":
+			t = strings.ToLower(l.OptionTable)
+		case ok:
+			t += "options"
+		default:
+			t = "none"
+		}
+		return "Type=" + t
 	}
-	if !slices.ContainsFunc(l.Options, func(o profile.Option) bool { return o.Key == "activation" }) {
-		return "Type=none"
-	}
-	parts := make([]string, len(l.Options))
-	for i, o := range l.Options {
+	list := slices.DeleteFunc(slices.Clone(l.Options), func(o profile.Option) bool {
+		return l.Op == "TRANSPOSE_CONV" && activation(o)
+	})
+	parts := make([]string, len(list))
+	for i, o := range list {
 		k, v := o.Key, o.Value
 		if k == "padding" || k == "activation" {
-			v = strings.ReplaceAll(title(v), " ", "")
+			v = strings.ReplaceAll(title(v), " ", "_")
 		}
 		if i == 0 {
 			k = title(k)

@@ -87,13 +87,13 @@ MACs/s: 1.2M
 Inference/s: 588.2
 
 Model Layers
-+-------+---------+--------+--------+------------+------------+------------+----------+---------------+--------------+------------------------------------------+------------+----------------+
-| Index | OpCode  | # Ops  | # MACs | Acc Cycles | CPU Cycles | Energy (J) | Time (s) | Input Shape   | Output Shape | Options                                  | Supported? | Error Msg      |
-+-------+---------+--------+--------+------------+------------+------------+----------+---------------+--------------+------------------------------------------+------------+----------------+
-| 0     | conv_2d | 4.0k   | 2.0k   | 800.0      | 100.0      | 2.0u       | 800.0u   | 1x49x10,8x3x3 | 1x25x8       | Padding:Same stride:2x2 activation:ReluN1 | True       |                |
-| 1     | softmax | 20.0   | 0      | 0          | 300.0      | 1.0u       | 300.0u   |               | 0            | Type=softmaxoptions                      | True       |                |
-| 2     | add     | None   | None   | 0          | 600.0      | None       | 600.0u   |               |              | Type=none                                | False      | limit exceeded |
-+-------+---------+--------+--------+------------+------------+------------+----------+---------------+--------------+------------------------------------------+------------+----------------+
++-------+---------+--------+--------+------------+------------+------------+----------+---------------+--------------+-------------------------------------------+------------+----------------+
+| Index | OpCode  | # Ops  | # MACs | Acc Cycles | CPU Cycles | Energy (J) | Time (s) | Input Shape   | Output Shape | Options                                   | Supported? | Error Msg      |
++-------+---------+--------+--------+------------+------------+------------+----------+---------------+--------------+-------------------------------------------+------------+----------------+
+| 0     | conv_2d | 4.0k   | 2.0k   | 800.0      | 100.0      | 2.0u       | 800.0u   | 1x49x10,8x3x3 | 1x25x8       | Padding:Same stride:2x2 activation:Relu_N1 | True       |                |
+| 1     | softmax | 20.0   | 0      | 0          | 300.0      | 1.0u       | 300.0u   |               | 0            | Type=softmaxoptions                       | True       |                |
+| 2     | add     | None   | None   | 0          | 600.0      | None       | 600.0u   |               |              | Type=none                                 | False      | limit exceeded |
++-------+---------+--------+--------+------------+------------+------------+----------+---------------+--------------+-------------------------------------------+------------+----------------+
 `
 	squeeze := func(s string) string { // widths of columns follow from their cells
 		s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '-' }), "-")
@@ -188,7 +188,7 @@ func TestJSONAndCSV(t *testing.T) {
 		}
 	}
 	read(written(t, func(b *bytes.Buffer) error { return JSON(b, kws(), Options{Estimates: true, Full: true}) }))
-	for key, want := range map[string]any{"name": "kws", "accelerator": "MVP", "tflite_size": 2000.0, "ops": 4020.0, "macs": 2000.0, "n_layers": 3.0, "n_unsupported_layers": 1.0, "accelerator_cycles": 800.0, "cpu_cycles": 1000.0, "cpu_clock_rate": 1e6, "accelerator_programs": 3.0} {
+	for key, want := range map[string]any{"name": "kws", "accelerator": "mvp", "tflite_size": 2000.0, "ops": 4020.0, "macs": 2000.0, "n_layers": 3.0, "n_unsupported_layers": 1.0, "accelerator_cycles": 800.0, "cpu_cycles": 1000.0, "cpu_clock_rate": 1e6, "accelerator_programs": 3.0} {
 		if doc.Summary[key] != want {
 			t.Errorf("summary, %s: %v, want %v", key, doc.Summary[key], want)
 		}
@@ -216,7 +216,7 @@ func TestJSONAndCSV(t *testing.T) {
 <kws>,<MVP>,<1x49x10>,<int8>,"<1x4,0>","<int8,float32>",2000,3000,4020,2000,3,1,800
 
 index,opcode,ops,macs,accelerator_cycles,input_shape,output_shape,options,supported,error_msg
-0,<conv_2d>,4000,2000,800,"<1x49x10,8x3x3>",<1x25x8>,<Padding:Same stride:2x2 activation:ReluN1>,True,
+0,<conv_2d>,4000,2000,800,"<1x49x10,8x3x3>",<1x25x8>,<Padding:Same stride:2x2 activation:Relu_N1>,True,
 1,<softmax>,20,0,0,<>,<0>,<Type=softmaxoptions>,True,
 2,<add>,,,0,<>,<>,<Type=none>,False,<limit exceeded>
 `
@@ -376,9 +376,14 @@ func TestNumbers(t *testing.T) {
 		want string
 	}{
 		{profile.Layer{Op: "ADD"}, "Type=none"},
+		{profile.Layer{Op: "EXPAND_DIMS", OptionTable: "ExpandDimsOptions"}, "Type=expanddimsoptions"},
+		{profile.Layer{Op: "CONCATENATION", OptionTable: "ConcatenationOptions", Options: []profile.Option{{Key: "axis", Value: "3"}}}, "Type=concatenationoptions"},
+		{profile.Layer{Op: "RESHAPE"}, "Type=none"},
+		{profile.Layer{Op: "RESHAPE", OptionTable: "ReshapeOptions"}, "Type=reshapeoptions"},
+		{profile.Layer{Op: "TRANSPOSE_CONV", OptionTable: "TransposeConvOptions", Options: []profile.Option{{Key: "padding", Value: "same"}, {Key: "stride", Value: "2x2"}, {Key: "activation", Value: "none"}}}, "Padding:Same stride:2x2"},
 		{profile.Layer{Op: "MEAN", Options: []profile.Option{{Key: "activation", Value: "relu"}}}, "Type=reduceroptions"},
 		{profile.Layer{Op: "ADD", Options: []profile.Option{{Key: "activation", Value: "relu6"}}}, "Activation:Relu6"},
-		{profile.Layer{Op: "ADD", Options: []profile.Option{{Key: "stride_x", Value: "a_b"}, {Key: "activation", Value: "sign_bit"}}}, "Stride X:a_b activation:SignBit"},
+		{profile.Layer{Op: "ADD", Options: []profile.Option{{Key: "stride_x", Value: "a_b"}, {Key: "activation", Value: "sign_bit"}}}, "Stride X:a_b activation:Sign_Bit"},
 	} {
 		if got := options(&c.l); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.l, got, c.want)

@@ -104,6 +104,11 @@ func JSON(w io.Writer, p *profile.Profile, o Options) error {
 
 func writeJSON(w io.Writer, p *profile.Profile, o Options) error {
 	r := newResult(p, o)
+	for i, f := range r.summary {
+		if name, ok := f.value.(string); ok && f.key == "accelerator" && name != "None" {
+			r.summary[i].value = strings.ToLower(name) // as scripts pass it to the profiler
+		}
+	}
 	values := func(fs []field) object {
 		out := object{}
 		for _, f := range fs {
