@@ -133,6 +133,15 @@ func known(lists ...[]*tensor.Tensor) bool {
 	return true
 }
 
+// Accelerated reports whether a generation of kernels runs a TFLite node on the accelerator.
+func Accelerated(n *graph.Node, in, out []*tensor.Tensor, lib Library) bool {
+	if !known(in, out) {
+		return false
+	}
+	c, _, _ := (&fitted{lib: lib}).accelerate(n, in, out)
+	return c != nil
+}
+
 // accelerate counts the programs of a node, or says why it is not accelerated.
 func (m *fitted) accelerate(n *graph.Node, in, out []*tensor.Tensor) (*Counts, chip.Verdict, string) {
 	typed, ok := operators[n.Op]

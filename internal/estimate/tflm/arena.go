@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/memplan"
 )
 
@@ -172,6 +173,9 @@ func (l fit) bytes(m *graph.Model) int {
 		channels := 0.0
 		if out := o.output(0); out.Rank() > 0 {
 			channels = float64(max(out.Shape[out.Rank()-1], 0))
+		}
+		if t := o.input(0).Type; t == tensor.Float32 {
+			channels = 0 // arrays of channels are for quantised kernels
 		}
 		switch o.n.Op {
 		case "CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV":

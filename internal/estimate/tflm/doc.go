@@ -4,6 +4,6 @@
 // structures and of the buffers that its kernels request, in their order. For kernels whose
 // structures are not public it is a formula.
 //
-// The package imports internal/runtime/memplan, internal/model/count, internal/model/graph,
-// internal/model/tensor and internal/estimate/chip. It runs nothing.
+// The package imports internal/estimate/mvp, internal/runtime/memplan, internal/model/count,
+// internal/model/graph and internal/model/tensor. It runs nothing.
 package tflm

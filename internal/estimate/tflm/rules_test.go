@@ -67,6 +67,8 @@ func TestScratch(t *testing.T) {
 		// A column of the window in 16 bits, twice: 3*2*5 = 30 values, rounded up to 32.
 		{"convolution", "CONV_2D", nil, vals(val(i8, 1, 4, 6, 5), val(i8, 7, 3, 2, 5)), val(i8, 1, 4, 6, 7), by{CMSISNN: 4 * 32, CMSISMVE: 4 * 32, MVP: 2 * 120}},
 		{"convolution, 33 values", "CONV_2D", nil, vals(val(i8, 1, 4, 6, 11), val(i8, 7, 3, 1, 11)), val(i8, 1, 4, 6, 7), by{CMSISNN: 4 * 36, CMSISMVE: 4 * 48, MVP: 2 * 264}},
+		// The accelerator refuses it, and CMSIS-NN runs it.
+		{"too wide for the accelerator", "CONV_2D", nil, vals(val(i8, 1, 40, 40, 60), val(i8, 60, 3, 3, 60)), val(i8, 1, 40, 40, 60), by{CMSISNN: 4 * 540, CMSISMVE: 4 * 544, MVP: 4 * 540, MVPFirst: 4 * 540}},
 		{"1x1", "CONV_2D", nil, vals(val(i8, 1, 4, 6, 5), val(i8, 7, 1, 1, 5)), val(i8, 1, 4, 6, 7), by{MVP: 2 * 120}},
 		{"1x1 with steps", "CONV_2D", stride(2, 1), vals(val(i8, 1, 4, 6, 8), val(i8, 7, 1, 1, 8)), val(i8, 1, 2, 6, 7), by{CMSISNN: 32, CMSISMVE: 64, MVP: 2 * 192}},
 		{"1x1 with steps across", "CONV_2D", stride(1, 2), vals(val(i8, 1, 4, 6, 8), val(i8, 7, 1, 1, 8)), val(i8, 1, 4, 3, 7), by{CMSISNN: 32, CMSISMVE: 64, MVP: 2 * 192}},

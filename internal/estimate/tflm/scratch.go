@@ -1,6 +1,7 @@
 package tflm
 
 import (
+	"github.com/opmeter/opmeter/internal/estimate/mvp"
 	"github.com/opmeter/opmeter/internal/model/count"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
@@ -44,6 +45,9 @@ func scratch(m *graph.Model, k Kernels) (list []memplan.Scratch, unknown []strin
 	return list, unknown
 }
 
+// library is the generation of the accelerator's kernels.
+var library = map[Kernels]mvp.Library{MVP: mvp.Second, MVPFirst: mvp.First}
+
 // own returns the scratch size of a vendor's kernel; ok is false if there is no such kernel.
 func own(k Kernels, g *graph.Graph, n *graph.Node) (bytes int, ok bool) {
 	if n.Domain != graph.TFLite {
@@ -60,13 +64,19 @@ func own(k Kernels, g *graph.Graph, n *graph.Node) (bytes int, ok bool) {
 		}
 	}
 	switch k {
-	case MVP:
-		if n.Op == "CONV_2D" {
+	case MVP, MVPFirst:
+		switch n.Op {
+		case "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED":
+		default:
+			return 0, false
+		}
+		switch {
+		case !mvp.Accelerated(n, in, out, library[k]):
+			return cmsis(false, n, in, out[0])
+		case k == MVP && n.Op == "CONV_2D":
 			return 2 * in[0].Len(), true // the scaled input as half floats
 		}
-		return 0, n.Op == "DEPTHWISE_CONV_2D" || n.Op == "FULLY_CONNECTED"
-	case MVPFirst:
-		return 0, n.Op == "CONV_2D" || n.Op == "DEPTHWISE_CONV_2D" || n.Op == "FULLY_CONNECTED"
+		return 0, true
 	case CMSISNN, CMSISMVE:
 		return cmsis(k == CMSISMVE, n, in, out[0])
 	}
