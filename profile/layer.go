@@ -67,6 +67,10 @@ type Layer struct {
 	Params *int64 `json:"params,omitzero"`
 	// WeightsBytes is the size of these constants as stored.
 	WeightsBytes *int64 `json:"weights_bytes,omitzero"`
+	// SharedParams and SharedWeightsBytes are the part of Params and WeightsBytes that another
+	// layer reads too and counts. Sums over layers leave them out. Absent for none.
+	SharedParams       *int64 `json:"shared_params,omitzero"`
+	SharedWeightsBytes *int64 `json:"shared_weights_bytes,omitzero"`
 	// BytesRead and BytesWritten are the sizes of the operands, each once a call.
 	BytesRead    *int64 `json:"bytes_read,omitzero"`
 	BytesWritten *int64 `json:"bytes_written,omitzero"`

@@ -69,8 +69,9 @@ func (ls Layers) Sum(key string) (sum float64, ok bool) {
 
 // SumOf adds up the layers' figures of a quantity, such as one of
 // [Profile.Quantities]; ok is false when none is known, or when figures of that
-// quantity do not add up. A quotient is that of the sums over the layers in which
-// all of its parts are known, so that work without a time is not a part of a rate.
+// quantity do not add up. Weights that several layers read count once. A quotient is
+// that of the sums over the layers in which all of its parts are known, so that work
+// without a time is not a part of a rate.
 func (ls Layers) SumOf(q *Quantity) (sum float64, ok bool) {
 	if q.Derived() {
 		return ls.quotient(q)
@@ -80,13 +81,28 @@ func (ls Layers) SumOf(q *Quantity) (sum float64, ok bool) {
 	}
 	for _, l := range ls {
 		if v, has := l.Value(q.Key); has {
-			sum, ok = sum+v, true
+			sum, ok = sum+v-float64(l.shared(q.Key)), true
 		}
 	}
 	if math.IsInf(sum, 0) || math.IsNaN(sum) {
 		return 0, false // beyond what a figure can be
 	}
 	return sum, ok
+}
+
+// shared returns the part of a layer's count that another layer counts too.
+func (l *Layer) shared(key string) int64 {
+	var n *int64
+	switch key {
+	case "params":
+		n = l.SharedParams
+	case "weights_bytes":
+		n = l.SharedWeightsBytes
+	}
+	if n == nil {
+		return 0
+	}
+	return *n
 }
 
 func (ls Layers) quotient(q *Quantity) (float64, bool) {

@@ -82,7 +82,7 @@ func table() []entry {
 		{Quantity{Key: "energy_per_op_j", Unit: "J", Head: "J/op", Name: "Energy per operation", Group: "Target", Better: -1, Doc: "Energy divided by operations.", Of: []string{"energy_j"}, Per: []string{"ops"}}, nil, nil},
 		{Quantity{Key: "power_w", Unit: "W", Head: "power", Name: "Power", Group: "Target", Better: -1, Doc: "Energy divided by time: mean power.", Of: []string{"energy_j"}, Per: []string{"latency_s"}}, nil, nil},
 		{
-			Quantity{Key: "params", Head: "params", Name: "Parameters", Group: "Memory", Adds: true, Whole: true, Better: -1, Doc: "Number of constant elements that the layer reads as weights. Shapes, axes and similar constants are not counted. Layers may share weights; the total counts each once."},
+			Quantity{Key: "params", Head: "params", Name: "Parameters", Group: "Memory", Adds: true, Whole: true, Better: -1, Doc: "Number of constant elements that the layer reads as weights. Shapes, axes and similar constants are not counted. Weights behind layers that run at load count for the layer that reads the result. Layers may share weights; sums count each once."},
 			counted(func(l *Layer) **int64 { return &l.Params }), countedTotal(func(t *Totals) **int64 { return &t.Params }),
 		},
 		{

@@ -116,10 +116,11 @@ func (ls Layers) count(e *entry) (sum *int64, ok bool) {
 			unknown = true
 			continue
 		}
-		if *v > math.MaxInt64-s {
+		own := *v - l.shared(e.Key)
+		if own > math.MaxInt64-s {
 			return nil, true
 		}
-		s, ok = s+*v, true
+		s, ok = s+own, true
 	}
 	if s == 0 && unknown && workCounts[e.Key] {
 		return nil, true // nothing of what is known says nothing about the rest

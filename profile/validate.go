@@ -119,6 +119,13 @@ func (c *checker) counts(at string, vs ...named) {
 	}
 }
 
+// within checks that a count is part of another.
+func (c *checker) within(at string, part, of *int64) {
+	if part != nil && (of == nil || *part > *of) {
+		c.fail(at, "is %d, more than what it is a part of", *part)
+	}
+}
+
 func (c *checker) reals(at string, vs ...realNamed) {
 	for _, v := range vs {
 		if v.v != nil && !(*v.v >= 0 && !math.IsInf(*v.v, 0)) {
@@ -313,7 +320,10 @@ func (c *checker) layer(i int, l *Layer, n int) {
 	c.tensors(at+".outputs", l.Outputs)
 	c.counts(at, named{"version", l.Version}, named{"ops", l.Ops}, named{"macs", l.MACs}, named{"macs_executed", l.MACsExecuted},
 		named{"mltk_ops", l.MLTKOps}, named{"mltk_macs", l.MLTKMACs}, named{"params", l.Params}, named{"weights_bytes", l.WeightsBytes},
+		named{"shared_params", l.SharedParams}, named{"shared_weights_bytes", l.SharedWeightsBytes},
 		named{"bytes_read", l.BytesRead}, named{"bytes_written", l.BytesWritten}, named{"live_bytes", l.LiveBytes})
+	c.within(at+".shared_params", l.SharedParams, l.Params)
+	c.within(at+".shared_weights_bytes", l.SharedWeightsBytes, l.WeightsBytes)
 	c.metrics(at, metricNamed{"latency_s", l.Latency}, metricNamed{"total_s", l.Total}, metricNamed{"expected_s", l.Expected},
 		metricNamed{"cpu_cycles", l.CPUCycles}, metricNamed{"accelerator_cycles", l.AcceleratorCycles}, metricNamed{"simulator_cycles", l.SimulatorCycles}, metricNamed{"energy_j", l.Energy})
 	c.figures(at+".figures", l.Figures)

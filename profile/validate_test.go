@@ -102,6 +102,10 @@ var spoiled = []struct {
 	{"reason below the verdict", func(p *Profile) {
 		p.Trust = &Trust{Verdict: Good, Doubts: []Doubt{{Code: DoubtDrift, Verdict: Unreliable}}}
 	}, "trust.doubts[0].verdict"},
+	{"shared parameters of none", func(p *Profile) { p.Layers[0].Params, p.Layers[0].SharedParams = nil, new(int64(1)) }, "layers[0].shared_params"},
+	{"more shared weights than weights", func(p *Profile) {
+		p.Layers[0].WeightsBytes, p.Layers[0].SharedWeightsBytes = new(int64(4)), new(int64(5))
+	}, "layers[0].shared_weights_bytes"},
 	{"scope", func(p *Profile) { p.Trust = &Trust{Verdict: Good, Interval: "ever"} }, "trust.interval"},
 	{"quote", func(p *Profile) { p.Trust = &Trust{Verdict: Good, Quote: "the best one"} }, "trust.quote"},
 	{"peak", func(p *Profile) { p.Target.Peaks = []Peak{{DType: "int8", OpsPerSecond: -1}} }, "target.peaks[0].ops_per_second"},

@@ -134,7 +134,7 @@ func columnsFor(p *profile.Profile, o Options) []column {
 	cs := slices.DeleteFunc(columns(p), func(c column) bool { return o.By != "" && !c.group || o.By == "" && c.key == "layers" })
 	if o.By == "scope" {
 		i := slices.IndexFunc(cs, func(c column) bool { return c.key == "op" })
-		cs[i].head, cs[i].wide, cs[i].flex = "scope", 60, 20
+		cs[i].head, cs[i].wide, cs[i].flex, cs[i].tail = "scope", 60, 20, true
 	}
 	return cs
 }

@@ -16,6 +16,7 @@ type row struct {
 	// group is the name of a group, which may be empty; nil for a layer.
 	group *string
 	cum   *float64 // share of this row and those above
+	inner bool     // a scope within the scope of a row above
 }
 
 // layer is the layer of a row, nil for groups.
@@ -88,32 +89,42 @@ func rows(p *profile.Profile, o Options) ([]row, error) {
 		for i := range ls {
 			out = append(out, row{Layers: ls[i : i+1]})
 		}
-	case "op", "scope":
-		name := words.Op
-		if o.By == "scope" {
-			name = func(l *profile.Layer) string { return cmp.Or(l.Scope, "(none)") }
-		}
-		for _, g := range ls.Group(name) {
+	case "op":
+		for _, g := range ls.Group(words.Op) {
 			out = append(out, row{Layers: g.Layers, group: &g.Name})
 		}
+	case "scope":
+		return scopeRows(p, ls, o)
 	default:
 		return nil, fmt.Errorf("cannot group by %q: use one of %s", o.By, strings.Join(Groups, ", "))
 	}
-	order := o.Sort
-	if order == "" && o.By != "" {
-		order = "time"
-	}
-	if err := sortRows(out, order, p.AllQuantities()); err != nil {
+	if err := sortRows(out, o.groupOrder(), p.AllQuantities()); err != nil {
 		return nil, err
 	}
+	addShares(out)
+	return out, nil
+}
+
+// groupOrder is the order of the rows: groups have the slowest first unless another is asked for.
+func (o *Options) groupOrder() string {
+	if o.Sort == "" && o.By != "" {
+		return "time"
+	}
+	return o.Sort
+}
+
+// addShares sets the cumulative shares of rows that are not part of others.
+func addShares(out []row) {
 	var c float64
 	for i := range out {
+		if out[i].inner {
+			continue
+		}
 		if s, ok := out[i].value("share"); ok {
 			c += s
 			out[i].cum = new(c)
 		}
 	}
-	return out, nil
 }
 
 // sortRows puts rows in an order: by a text, or by a figure with the largest first

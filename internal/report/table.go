@@ -230,6 +230,9 @@ func grid(b *strings.Builder, p *profile.Profile, rs []row, o Options) {
 	if len(rs) < all {
 		b.WriteString(topLine(len(rs), all, o) + "\n")
 	}
+	if slices.ContainsFunc(rs, func(r row) bool { return r.inner }) {
+		notes = append(notes, innerScopes)
+	}
 	var lacking []string
 	for _, c := range cols {
 		if c.shown == 0 && c.head != "" {
@@ -248,6 +251,9 @@ func grid(b *strings.Builder, p *profile.Profile, rs []row, o Options) {
 		}
 	}
 }
+
+// innerScopes says how rows of scopes add up.
+const innerScopes = "A scope includes the scopes inside it. The outermost scopes add up to the total."
 
 // noRoom names the columns that the terminal is too narrow for.
 func noRoom(heads []string) string {
@@ -310,10 +316,7 @@ func notesBelow(rs []row, c drawn) []string {
 // topLine says which rows of how many a table has.
 func topLine(n, all int, o Options) string {
 	what := map[string]string{"": "layers", "op": "operators", "scope": "scopes"}[o.By]
-	order := o.Sort
-	if order == "" && o.By != "" {
-		order = "time"
-	}
+	order := o.groupOrder()
 	switch order {
 	case "", "index":
 		return fmt.Sprintf("the first %d of %d %s: leave out --top for all", n, all, what)

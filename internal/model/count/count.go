@@ -2,6 +2,7 @@ package count
 
 import (
 	"math"
+	"slices"
 
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
@@ -248,7 +249,7 @@ func (c *call) traffic(w *Work) {
 		if !Weight(c.n, v) {
 			continue
 		}
-		params += int64(v.Const.Len())
+		params += Params(c.n, i, v)
 		if v.Sparse != nil {
 			stored += int64(v.Sparse.StoredBytes)
 		} else {
@@ -318,6 +319,46 @@ func Weight(n *graph.Node, v *graph.Value) bool {
 		return false
 	}
 	return !v.Type.IsContainer()
+}
+
+// packedWeights lists, by operator, the operands with bytes of several weights each and the
+// attribute with the bits of a weight.
+var packedWeights = map[string]struct {
+	operands []int
+	bits     string
+}{
+	"MatMulNBits":          {[]int{1, 3}, "bits"},
+	"MatMulNBitsMlp":       {[]int{3, 6}, "bits"},
+	"MatMulNBitsQkv":       {[]int{3, 6, 9}, "bits"},
+	"GatherBlockQuantized": {[]int{0, 3}, "bits"},
+	"QMoE":                 {[]int{2, 5, 8, 11, 12, 13}, "expert_weight_bits"},
+	"MatMulBnb4":           {[]int{1}, ""},
+}
+
+// Params returns the number of weights in the constant v, operand i of node n: several for each
+// byte where the operator packs them, without those that only fill a block.
+func Params(n *graph.Node, i int, v *graph.Value) int64 {
+	all := int64(v.Const.Len())
+	p, ok := packedWeights[n.Op]
+	if !ok || n.Domain != graph.Microsoft || v.Type != tensor.Uint8 || !slices.Contains(p.operands, i) {
+		return all
+	}
+	bits := int64(n.Attrs.Int(p.bits, 4))
+	if bits < 1 || bits > 8 || all > limit {
+		return all
+	}
+	all = all * 8 / bits
+	k, columns, block := int64(n.Attrs.Int("K", 0)), int64(n.Attrs.Int("N", 0)), int64(n.Attrs.Int("block_size", 0))
+	if k < 1 || columns < 1 || k > limit/columns {
+		return all
+	}
+	if i == 1 {
+		return min(all, k*columns)
+	}
+	if i == 3 && block > 0 {
+		return min(all, (k+block-1)/block*columns)
+	}
+	return all
 }
 
 var integerProducts = map[string]bool{

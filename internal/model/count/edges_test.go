@@ -188,3 +188,40 @@ func TestLoopBodies(t *testing.T) {
 		}
 	}
 }
+
+// TestPackedParams: bytes that hold several weights count as these weights, without those that
+// only fill a block.
+func TestPackedParams(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		domain, op string
+		attrs      graph.Attrs
+		operand    int
+		typ        tensor.Type
+		elements   int
+		want       int64
+	}{
+		{graph.Microsoft, "MatMulNBits", graph.Attrs{"K": int64(64), "N": int64(64), "block_size": int64(32)}, 1, tensor.Uint8, 64 * 2 * 16, 64 * 64},
+		{graph.Microsoft, "MatMulNBits", graph.Attrs{"K": int64(40), "N": int64(3), "block_size": int64(32)}, 1, tensor.Uint8, 3 * 2 * 16, 3 * 40},
+		{graph.Microsoft, "MatMulNBits", graph.Attrs{"K": int64(96), "N": int64(3), "block_size": int64(32)}, 3, tensor.Uint8, 3 * 2, 3 * 3},
+		{graph.Microsoft, "MatMulNBits", graph.Attrs{"K": int64(96), "N": int64(3), "block_size": int64(32)}, 3, tensor.Float32, 9, 9},
+		{graph.Microsoft, "MatMulNBits", graph.Attrs{"K": int64(96), "N": int64(3), "block_size": int64(32)}, 2, tensor.Float32, 9, 9},
+		{graph.Microsoft, "MatMulNBits", graph.Attrs{"K": int64(64), "N": int64(2), "block_size": int64(32), "bits": int64(2)}, 1, tensor.Uint8, 32, 128},
+		{graph.Microsoft, "MatMulNBits", graph.Attrs{"K": int64(64), "N": int64(2), "block_size": int64(32), "bits": int64(8)}, 1, tensor.Uint8, 128, 128},
+		{graph.Microsoft, "MatMulNBits", graph.Attrs{"K": int64(64), "N": int64(2), "bits": int64(0)}, 1, tensor.Uint8, 128, 128},
+		{graph.Microsoft, "MatMulNBits", graph.Attrs{"K": int64(1) << 40, "N": int64(1) << 40}, 1, tensor.Uint8, 128, 256},
+		{graph.Microsoft, "GatherBlockQuantized", nil, 0, tensor.Uint8, 100, 200},
+		{graph.Microsoft, "GatherBlockQuantized", nil, 0, tensor.Int4, 100, 100},
+		{graph.Microsoft, "QMoE", graph.Attrs{"expert_weight_bits": int64(8)}, 2, tensor.Uint8, 100, 100},
+		{graph.Microsoft, "QMoE", nil, 2, tensor.Uint8, 100, 200},
+		{graph.Microsoft, "MatMulBnb4", graph.Attrs{"K": int64(10), "N": int64(3)}, 1, tensor.Uint8, 15, 30},
+		{graph.Microsoft, "Attention", nil, 1, tensor.Uint8, 100, 100},
+		{"local", "MatMulNBits", nil, 1, tensor.Uint8, 100, 100},
+	} {
+		v := &graph.Value{Type: tt.typ, Const: &tensor.Tensor{Type: tt.typ, Shape: []int{tt.elements}}}
+		n := &graph.Node{Domain: tt.domain, Op: tt.op, Attrs: tt.attrs}
+		if got := Params(n, tt.operand, v); got != tt.want {
+			t.Errorf("%s %v, operand %d: %d parameters, want %d", tt.op, tt.attrs, tt.operand, got, tt.want)
+		}
+	}
+}

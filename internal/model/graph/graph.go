@@ -165,6 +165,9 @@ type Node struct {
 	// Function is the path of model functions that this node was inlined from, outermost first,
 	// empty otherwise.
 	Function []string
+	// Scope is the path of the module that the file names for the node, parts separated by "/",
+	// empty if it names none.
+	Scope string
 }
 
 // Key is the displayed operator name with its domain, such as "CONV_2D", "Conv",

@@ -304,7 +304,7 @@ func (s *scope) node(n *rawNode, outs []int) error {
 	}
 	gn := &graph.Node{
 		Index: len(s.g.Nodes), Name: n.name, Domain: n.domain, Op: n.op, Version: s.version(n),
-		Inputs: ins, Outputs: outs, Attrs: attrs,
+		Inputs: ins, Outputs: outs, Attrs: attrs, Scope: s.call.moduleOf(n),
 	}
 	if s.call != nil {
 		gn.Name, gn.Function = s.call.name(n), s.call.path

@@ -295,6 +295,44 @@ func TestCaptures(t *testing.T) {
 	}
 }
 
+// TestModulePaths: PyTorch's exporter writes the modules of a node to its metadata. Nodes of a
+// function have the module of the call.
+func TestModulePaths(t *testing.T) {
+	t.Parallel()
+	meta := func(key, value string) func(*message) { return sub(nodeMetadata, str(entryKey, key), str(entryValue, value)) }
+	for _, tt := range []struct {
+		name string
+		meta []func(*message)
+		want string
+	}{
+		{"scopes", []func(*message){meta(scopesKey, "['', 'model', 'model.layers.0', 'model.layers.0.attn.q', 'linear_3']")}, "model/layers.0/attn/q"},
+		{"quotes", []func(*message){meta(scopesKey, `["", 'it"s', "linear"]`)}, `it"s`},
+		{"nested lists", []func(*message){meta(scopesKey, "['', 'blocks.1.2', 'add']")}, "blocks.1.2"},
+		{"of the model itself", []func(*message){meta(scopesKey, "['', 'add']")}, ""},
+		{"without modules", []func(*message){meta(scopesKey, "['add']")}, ""},
+		{"empty", []func(*message){meta(scopesKey, "[]")}, ""},
+		{"no list", []func(*message){meta(scopesKey, "layers.0.linear")}, ""},
+		{"not closed", []func(*message){meta(scopesKey, "['a', 'b")}, ""},
+		{"without commas", []func(*message){meta(scopesKey, "['a' 'b']")}, ""},
+		{"escapes", []func(*message){meta(scopesKey, `['', 'a\'b', 'c']`)}, ""},
+		{"too long", []func(*message){meta(scopesKey, "['', '"+strings.Repeat("a", maxModulePath)+"', 'c']")}, ""},
+		{"namespace", []func(*message){meta(namespaceKey, ": net.Model/layers.0: net.Layer/layers.0.fc: torch.nn.Linear/linear: aten.linear.default")}, "layers.0/fc"},
+		{"another namespace", []func(*message){meta(namespaceKey, "a/b/c")}, ""},
+		{"scopes before a namespace", []func(*message){meta(scopesKey, "['', 'a', 'n']"), meta(namespaceKey, ": M/b: B/n: t")}, "a"},
+		{"scopes after a namespace", []func(*message){meta(namespaceKey, ": M/b: B/n: t"), meta(scopesKey, "['', 'a', 'n']")}, "a"},
+		{"other metadata", []func(*message){meta("pkg.torch.onnx.fx_node", "['', 'a', 'n']")}, ""},
+	} {
+		if n := mustParse(t, model(input("x"), node("Relu y = x", tt.meta...), output("y"))).Main().Nodes[0]; n.Scope != tt.want {
+			t.Errorf("%s: module %q, want %q", tt.name, n.Scope, tt.want)
+		}
+	}
+	g := mustParse(t, modelWith([]func(*message){function("F", "a", "b", nodeIn(functionNode, "Relu c = a"), nodeIn(functionNode, "Neg b = c", meta(scopesKey, "['own', 'n']")))},
+		input("x"), node("local:F y = x", meta(scopesKey, "['', 'outer', 'n']")), output("y"))).Main()
+	if a, b := g.Nodes[0].Scope, g.Nodes[1].Scope; a != "outer" || b != "own" {
+		t.Errorf("modules %q and %q inside of a function, want outer and own", a, b)
+	}
+}
+
 func TestFunctions(t *testing.T) {
 	t.Parallel()
 	ref := func(name, to string, kind int64) func(*message) { return attr(name, kind, str(attrRef, to)) }

@@ -47,6 +47,7 @@ type rawInit struct {
 
 type rawNode struct {
 	op, domain, name, overload string
+	module                     string // path of its module, from the metadata
 	in, out                    []string
 	attrs                      []rawAttr
 	off                        int64
@@ -248,6 +249,14 @@ func (d *decoder) node(r protoread.Reader) (n rawNode, err error) {
 			n.domain = normal(d.str(&r))
 		case nodeOverload:
 			n.overload = d.str(&r)
+		case nodeMetadata:
+			var e rawEntry
+			if e, err = d.entry(r.Message()); err != nil {
+				return n, under(err, "metadata_props")
+			}
+			if m := d.modulePath(e); m != "" && (n.module == "" || e.key == scopesKey) {
+				n.module = m
+			}
 		case nodeAttribute:
 			var a rawAttr
 			if a, err = d.attribute(r.Message()); err != nil {

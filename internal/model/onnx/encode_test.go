@@ -21,7 +21,7 @@ var sameModel = cmp.Options{
 	cmpopts.EquateNaNs(),
 	cmpopts.IgnoreFields(graph.Model{}, "Path", "FileBytes", "Close", "Check", "Warnings", "IRVersion"),
 	cmpopts.IgnoreFields(graph.Value{}, "Offset"),
-	cmpopts.IgnoreFields(graph.Node{}, "Function"),
+	cmpopts.IgnoreFields(graph.Node{}, "Function", "Scope"),
 	cmp.Comparer(func(a, b *tensor.Tensor) bool { // much faster than element by element
 		return (a == nil) == (b == nil) && (a == nil || a.Type == b.Type && slices.Equal(a.Shape, b.Shape) &&
 			bytes.Equal(a.Data, b.Data) && slices.Equal(a.Strings, b.Strings))

@@ -19,6 +19,8 @@ type call struct {
 	outs  map[string]int // values that the caller uses, by the function's output names
 	path  []string       // functions, outermost first
 	names string         // prefix of names inside
+	// module is the path of the module that the call comes from.
+	module string
 }
 
 // bound is an attribute with the scope that resolves names of its graphs.
@@ -47,13 +49,21 @@ func (c *call) name(n *rawNode) string {
 	return c.names + "/" + own
 }
 
+// moduleOf returns the path of the module that a node comes from: its own, or that of the call.
+func (c *call) moduleOf(n *rawNode) string {
+	if n.module != "" || c == nil {
+		return n.module
+	}
+	return c.module
+}
+
 // inBody returns the call for a nested subgraph of the function: attributes are the same, but
 // names produced there are not the function's outputs.
 func (c *call) inBody() *call {
 	if c == nil {
 		return nil
 	}
-	return &call{attrs: c.attrs, path: c.path, names: c.names}
+	return &call{attrs: c.attrs, path: c.path, names: c.names, module: c.module}
 }
 
 // cost estimates the budget units of a copy of nodes.
@@ -81,7 +91,7 @@ func (s *scope) inline(f *rawFunc, n *rawNode, ins, outs []int) error {
 	if err := b.spend(1+len(f.in)+len(f.out)+len(f.defaults)+cost(f.nodes), n.off); err != nil {
 		return err
 	}
-	c := &call{attrs: map[string]bound{}, outs: map[string]int{}, names: s.call.name(n)}
+	c := &call{attrs: map[string]bound{}, outs: map[string]int{}, names: s.call.name(n), module: s.call.moduleOf(n)}
 	if s.call != nil {
 		c.path = slices.Clone(s.call.path)
 	}
@@ -136,7 +146,7 @@ func (s *scope) passThrough(f *rawFunc, n *rawNode, child *scope, outs []int) er
 			s.g.Nodes = append(s.g.Nodes, &graph.Node{
 				Index: len(s.g.Nodes), Name: child.call.names, Op: "Identity",
 				Version: max(s.b.raw.opsets[""], 1),
-				Inputs:  []int{from}, Outputs: []int{id}, Function: child.call.path,
+				Inputs:  []int{from}, Outputs: []int{id}, Function: child.call.path, Scope: child.call.module,
 			})
 		}
 	}

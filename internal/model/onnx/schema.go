@@ -35,6 +35,7 @@ const (
 	nodeAttribute = 5
 	nodeDomain    = 7
 	nodeOverload  = 8
+	nodeMetadata  = 9
 
 	attrName        = 1
 	attrF           = 2

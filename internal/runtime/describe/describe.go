@@ -43,6 +43,7 @@ func Model(p *plan.Plan, slots []plan.Slot, identity func() (*Identity, error)) 
 	for i := range slots {
 		out.Layers[i] = d.layer(i)
 	}
+	d.layerWeights(out.Layers)
 	d.calls(out.Layers)
 	d.liveActivations(out, p)
 	out.Totals.Params, out.Totals.WeightsBytes = parameters(m)
@@ -155,9 +156,12 @@ func name(g *graph.Graph, n *graph.Node) string {
 	return ""
 }
 
-// scope returns the path before the name's last part, or the functions that the node was inlined
-// from.
+// scope returns the module that the file names for the node, the functions that it was inlined
+// from, or the path before the last part of its name.
 func scope(g *graph.Graph, n *graph.Node) string {
+	if n.Scope != "" {
+		return n.Scope
+	}
 	if len(n.Function) > 0 {
 		return strings.Join(n.Function, "/")
 	}
@@ -333,31 +337,16 @@ func live(p *plan.Plan) (bytes []int64, whole []bool) {
 // nodes and graphs read it.
 func parameters(m *graph.Model) (params, bytes *int64) {
 	var n, size int64
-	seen := map[*tensor.Tensor]bool{}
-	data := map[*byte]bool{}
+	var counted constants
 	for _, g := range m.Graphs {
 		for _, node := range g.Nodes {
-			for _, id := range node.Inputs {
+			for k, id := range node.Inputs {
 				if id < 0 || id >= len(g.Values) {
 					continue
 				}
-				v := g.Values[id]
-				if !count.Weight(node, v) || seen[v.Const] {
-					continue
-				}
-				seen[v.Const] = true
-				if len(v.Const.Data) > 0 { // graphs of a file may share a buffer
-					at := &v.Const.Data[0]
-					if data[at] {
-						continue
-					}
-					data[at] = true
-				}
-				n += int64(v.Const.Len())
-				if v.Sparse != nil {
-					size += int64(v.Sparse.StoredBytes)
-				} else {
-					size += int64(v.Const.Bytes())
+				if v := g.Values[id]; count.Weight(node, v) && counted.first(v.Const) {
+					n += count.Params(node, k, v)
+					size += storedBytes(v)
 				}
 			}
 		}

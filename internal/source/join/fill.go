@@ -236,6 +236,10 @@ func counts(l *profile.Layer, model []profile.Layer, set []int) {
 			*c(l) = &sum
 		}
 	}
+	for _, at := range set {
+		addShared(&l.SharedParams, model[at].SharedParams, l.Params)
+		addShared(&l.SharedWeightsBytes, model[at].SharedWeightsBytes, l.WeightsBytes)
+	}
 	if len(set) == 1 {
 		if l.BytesRead == nil {
 			l.BytesRead = model[set[0]].BytesRead
@@ -247,6 +251,18 @@ func counts(l *profile.Layer, model []profile.Layer, set []int) {
 	if l.Calls != nil {
 		l.ScaleCounts(*l.Calls)
 	}
+}
+
+// addShared adds n, a part of a count of the same layers, of which absence means 0.
+func addShared(to **int64, n, of *int64) {
+	if n == nil || of == nil {
+		return
+	}
+	sum := *n
+	if *to != nil {
+		sum += **to
+	}
+	*to = new(min(sum, *of))
 }
 
 // findings report how much was matched, and what was not.
