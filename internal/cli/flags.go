@@ -164,7 +164,7 @@ type outputFlags struct {
 func (f *outputFlags) add(c *cobra.Command) {
 	f.addFiles(c)
 	c.Flags().StringVar(&f.sort, "sort", "", "`KEY`: sort by: "+strings.Join(report.Sorts, " "))
-	c.Flags().StringVar(&f.by, "by", "", "`KEY`: group the table by op or scope; a scope includes the scopes inside it")
+	c.Flags().StringVar(&f.by, "by", "", "`KEY`: group the table by op, or by scope and level")
 	wholeVar(c, &f.top, "top", 0, 0, most, "show the slowest N rows, or the first N of --sort", "")
 	c.Flags().BoolVar(&f.all, "all", false, "also list folded and fused layers")
 	c.Flags().BoolVar(&f.memory, "memory", false, "add the memory plan to table and Markdown")
