@@ -247,7 +247,7 @@ func (l *loop) constant(test int) (int64, bool) {
 }
 
 func (l *loop) count(at *cone, test int, reads []int, next func(k int) int) (int64, bool) {
-	if l.counts && slices.Equal(reads, []int{1}) && len(l.body.steps) == 0 { // it hands its condition on
+	if l.counts && slices.Equal(reads, []int{1}) && len(l.body.steps) == 0 { // true stays true
 		return l.most, l.limited
 	}
 	states := slices.Clone(l.states)
