@@ -234,9 +234,10 @@ type Totals struct {
 	// UnsupportedLayers is the number of layers that the engine or accelerator
 	// cannot run.
 	UnsupportedLayers *int64 `json:"unsupported_layers,omitzero"`
-	// RAMBytes is the memory that an inference holds at once beside the model: the
-	// arena of activations, working memory of operators, and what lasts between
-	// inferences, by the plan of the runtime.
+	// RAMBytes is the memory that the runtime plans for an inference beside the model:
+	// the arena of activations, scratch memory of operators, and what lasts between
+	// inferences, with the graphs of control flow. On this computer the caller owns the
+	// inputs, which are left out, except in models with control flow.
 	RAMBytes *int64 `json:"ram_bytes,omitzero"`
 	// FlashBytes is the storage that the model needs on the target.
 	FlashBytes *int64 `json:"flash_bytes,omitzero"`
@@ -314,8 +315,9 @@ type Reconcile struct {
 type Memory struct {
 	// ArenaBytes is the size of the block that holds all activations.
 	ArenaBytes *int64 `json:"arena_bytes,omitzero"`
-	// PeakBytes is the largest sum of activations live at the same time: what a
-	// perfect plan would need.
+	// PeakBytes is the largest sum of activations live at the same time, with the
+	// inputs and outputs of the model and the graphs of control flow: what a perfect
+	// plan would need.
 	PeakBytes *int64 `json:"peak_bytes,omitzero"`
 	// PersistentBytes is memory held between inferences: variables, packed weights.
 	PersistentBytes *int64 `json:"persistent_bytes,omitzero"`

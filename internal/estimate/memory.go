@@ -34,6 +34,8 @@ func (b *builder) memory() error {
 		return nil
 	}
 	mem := *b.p.Memory
+	mem.Plan, mem.StepLayers = nil, nil
+	mem.TFLMArenaBytes = nil // of reference kernels; this target's are those of its build
 	mem.Planner, mem.AlignBytes = "tflm", new(int64(memplan.TFLMAlign))
 	mem.ArenaBytes, mem.PersistentBytes = new(int64(a.Plan.Bytes)), new(int64(a.PersistentBytes))
 	scratch := 0

@@ -181,31 +181,17 @@ func fitsLine(p *profile.Profile) string {
 	return ""
 }
 
-// memoryLine is the memory that the model needs: of a chip its RAM and flash, of this computer the
-// activations, and of TFLite models the tensor arena under TFLite Micro.
+// memoryLine is the memory that the model needs: figures of working memory, and storage.
 func memoryLine(p *profile.Profile) string {
 	var parts []string
-	add := func(format string, v *int64) {
-		if v != nil {
-			parts = append(parts, fmt.Sprintf(format, Bytes(*v)))
+	for i, m := range memories(p) {
+		if m.name != "RAM" || i == 0 { // beside the peak, the details have this engine's own
+			parts = append(parts, m.name+" "+m.value)
 		}
 	}
-	m, t := p.Memory, &p.Totals
-	chip := p.Target.Kind == profile.TargetSimulator || p.Target.Kind == profile.TargetDevice
-	if chip || m == nil || m.PeakBytes == nil {
-		add("RAM %s", t.RAMBytes)
+	if f := flash(p); f != "" {
+		parts = append(parts, "flash "+f)
 	}
-	if m != nil {
-		add("peak activations %s", m.PeakBytes)
-		if !chip {
-			add("TFLM tensor arena %s", m.TFLMArenaBytes)
-		}
-	}
-	flash := "flash %s (model)"
-	if chip {
-		flash = "flash %s + program code"
-	}
-	add(flash, t.FlashBytes)
 	return strings.Join(parts, " · ")
 }
 

@@ -39,7 +39,7 @@ func TestHeadline(t *testing.T) {
 		p    *profile.Profile
 		want string
 	}{
-		{"good", host(), "kws.tflite on this computer (2 threads, avx2)\nLatency 238 µs (95 % CI 231 to 245 µs) · quality: good\nMemory peak activations 1.00 KiB · TFLM tensor arena 1.50 KiB · flash 4.00 KiB (model)\nNext step compare with the engine that you ship: --engine opmeter,litert"},
+		{"good", host(), "kws.tflite on this computer (2 threads, avx2)\nLatency 238 µs (95 % CI 231 to 245 µs) · quality: good\nMemory peak activations 1.00 KiB · TFLM tensor arena 1.50 KiB + persistent part · flash 4.00 KiB (model)\nNext step compare with the engine that you ship: --engine opmeter,litert"},
 		{"undisturbed", func() *profile.Profile {
 			p := host()
 			p.Trust = &profile.Trust{Verdict: profile.Unreliable, Quote: "undisturbed_latency_s", Doubts: []profile.Doubt{{Code: profile.DoubtWaiting, Verdict: profile.Unreliable}}}
@@ -66,7 +66,7 @@ func TestHeadline(t *testing.T) {
 			p.Target.Engine, p.Settings.EngineVersion = "onnxruntime", "1.20"
 			return p
 		}(), "(2 threads, onnxruntime 1.20)\n"},
-		{"estimate", chip(), "kws.onnx on m4 (tflm, 80.0 MHz, estimate)\nLatency 2.00 ms (90 % band 999 µs to 3.00 ms)\nMemory RAM 2.00 KiB · peak activations 1.00 KiB · flash 4.00 KiB + program code\nNext step measure on the board"},
+		{"estimate", chip(), "kws.onnx on m4 (tflm, 80.0 MHz, estimate)\nLatency 2.00 ms (90 % band 999 µs to 3.00 ms)\nMemory RAM 2.00 KiB · flash 4.00 KiB (model) + program code\nNext step measure on the board"},
 		{"fits", fits(profile.Info, profile.Info), "3.00 ms) · fits in RAM and flash\n"},
 		{"no RAM", fits(profile.Problem, profile.Warning), " · does not fit: too little RAM\n"},
 		{"neither", fits(profile.Problem, profile.Problem), " · does not fit: too little RAM and flash\n"},
@@ -75,7 +75,7 @@ func TestHeadline(t *testing.T) {
 			p := chip()
 			p.Findings = []profile.Finding{{ID: "target.refused", Severity: profile.Problem}}
 			return p
-		}(), " · the runtime does not load this model\nMemory RAM 2.00 KiB · peak activations 1.00 KiB · flash 4.00 KiB + program code\nNext step see the problem in the findings below"},
+		}(), " · the runtime does not load this model\nMemory RAM 2.00 KiB · flash 4.00 KiB (model) + program code\nNext step see the problem in the findings below"},
 		{"device", func() *profile.Profile {
 			p := chip()
 			p.Target.Kind, p.Target.ID, p.Target.ClockHz = profile.TargetDevice, "board", nil

@@ -383,11 +383,23 @@ func TestSummaryLines(t *testing.T) {
 		{"nothing to count", "Operations", func(p *profile.Profile) { p.Totals.UncountedLayers = new(int64(0)) }, ""},
 		{"padding", "MACs", func(p *profile.Profile) { p.Totals.MACs, p.Totals.MACsExecuted = new(int64(5)), new(int64(4)) }, "5 (4 without padding)"},
 		{"no padding", "MACs", func(p *profile.Profile) { p.Totals.MACs, p.Totals.MACsExecuted = new(int64(5)), new(int64(5)) }, "5"},
-		{"flash", "Flash", func(p *profile.Profile) { p.Totals.FlashBytes = new(int64(1024)) }, "1.00 KiB"},
+		{"flash", "Flash", func(p *profile.Profile) { p.Totals.FlashBytes = new(int64(1024)) }, "1.00 KiB (model)"},
 		{"RAM", "RAM", func(p *profile.Profile) { p.Totals.RAMBytes = new(int64(1024)) }, "1.00 KiB"},
-		{"RAM elsewhere", "RAM", func(p *profile.Profile) {
-			p.Totals.RAMBytes, p.Memory = new(int64(1024)), &profile.Memory{TFLMArenaBytes: new(int64(512))}
-		}, "1.00 KiB (TFLM tensor arena 512 B)"},
+		{"flash of a chip", "Flash", func(p *profile.Profile) {
+			p.Target.Kind, p.Totals.FlashBytes = profile.TargetSimulator, new(int64(1024))
+		}, "1.00 KiB (model) + program code"},
+		{"RAM here", "Engine RAM", func(p *profile.Profile) {
+			p.Target.Kind, p.Totals.RAMBytes = profile.TargetHost, new(int64(1024))
+			p.Memory = &profile.Memory{ArenaBytes: new(int64(1000)), ScratchBytes: new(int64(24))}
+		}, "1.00 KiB (arena 1000 B, scratch 24 B)"},
+		{"RAM of a chip", "RAM", func(p *profile.Profile) {
+			p.Target.Kind, p.Totals.RAMBytes = profile.TargetSimulator, new(int64(1024))
+			p.Memory = &profile.Memory{ArenaBytes: new(int64(1000)), PersistentBytes: new(int64(24)), PeakBytes: new(int64(900))}
+		}, "1.00 KiB (arena 1000 B, persistent 24 B)"},
+		{"what any runtime needs", "Activations", func(p *profile.Profile) { p.Memory = &profile.Memory{PeakBytes: new(int64(512))} }, "512 B at the peak"},
+		{"arena elsewhere", "TFLM arena", func(p *profile.Profile) {
+			p.Memory = &profile.Memory{TFLMArenaBytes: new(int64(512))}
+		}, "512 B + persistent part (see --on TARGET)"},
 		{"a time", "Latency", func(p *profile.Profile) { p.Totals.Latency = one(0.002) }, "2.00 ms"},
 		{"a time with a band", "Latency", func(p *profile.Profile) {
 			p.Totals.Latency = one(0.002)

@@ -20,11 +20,6 @@ func summary(p *profile.Profile) []fact {
 			fs = append(fs, fact{label, text.Clean(value)}) // parts of it come from files
 		}
 	}
-	count := func(label string, v *int64, show func(int64) string) {
-		if v != nil {
-			add(label, show(*v))
-		}
-	}
 	add("Model", text.Clean(p.Model.Name)+origin(p))
 	add("Target", target(p))
 	for i, t := range p.Model.Inputs {
@@ -54,8 +49,10 @@ func summary(p *profile.Profile) []fact {
 		macs += fmt.Sprintf(" (%s without padding)", Count(*t.MACsExecuted))
 	}
 	add("MACs", macs)
-	count("Flash", t.FlashBytes, Bytes)
-	add("RAM", ram(p))
+	add("Flash", flash(p))
+	for _, m := range memories(p) {
+		add(m.label, m.value+m.note)
+	}
 	add("Latency", latency(p))
 	add("Recommended", recommended(p))
 	add("Normalised", normalised(p))
@@ -161,17 +158,57 @@ func layers(p *profile.Profile) string {
 	return s
 }
 
-// ram is the working memory of the target and, of TFLite models on this computer, the tensor arena
-// that TFLite Micro would need.
-func ram(p *profile.Profile) string {
-	if p.Totals.RAMBytes == nil {
+// flash is the storage of the model, and what comes on top.
+func flash(p *profile.Profile) string {
+	n := p.Totals.FlashBytes
+	switch {
+	case n == nil:
 		return ""
+	case onChip(p):
+		return Bytes(*n) + " (model) + program code"
 	}
-	s := Bytes(*p.Totals.RAMBytes)
-	if p.Memory != nil && p.Memory.TFLMArenaBytes != nil && p.Target.Kind != profile.TargetSimulator {
-		s += fmt.Sprintf(" (TFLM tensor arena %s)", Bytes(*p.Memory.TFLMArenaBytes))
+	return Bytes(*n) + " (model)"
+}
+
+// onChip reports whether a profile is of a microcontroller.
+func onChip(p *profile.Profile) bool {
+	return p.Target.Kind == profile.TargetSimulator && p.Target.ID != "none" || p.Target.Kind == profile.TargetDevice
+}
+
+// memoryFigure is a figure of working memory: its label, its name in a sentence, and what the
+// details add to the value.
+type memoryFigure struct{ label, name, value, note string }
+
+// memories lists the figures of working memory, each by one definition. On a chip it is the RAM
+// that the runtime plans. Elsewhere the peak of the activations says what any runtime needs.
+func memories(p *profile.Profile) (out []memoryFigure) {
+	m, ram := p.Memory, p.Totals.RAMBytes
+	if m == nil {
+		m = &profile.Memory{}
 	}
-	return s
+	parts := func(name string, more *int64) string {
+		if m.ArenaBytes == nil || more == nil {
+			return ""
+		}
+		return fmt.Sprintf(" (arena %s, %s %s)", Bytes(*m.ArenaBytes), name, Bytes(*more))
+	}
+	if onChip(p) && ram != nil {
+		return []memoryFigure{{"RAM", "RAM", Bytes(*ram) + parts("persistent", m.PersistentBytes), ""}}
+	}
+	if m.PeakBytes != nil {
+		out = append(out, memoryFigure{"Activations", "peak activations", Bytes(*m.PeakBytes), " at the peak"})
+	}
+	if ram != nil {
+		label := "RAM"
+		if p.Target.Kind == profile.TargetHost {
+			label = "Engine RAM"
+		}
+		out = append(out, memoryFigure{label, "RAM", Bytes(*ram), parts("scratch", m.ScratchBytes)})
+	}
+	if m.TFLMArenaBytes != nil && !onChip(p) {
+		out = append(out, memoryFigure{"TFLM arena", "TFLM tensor arena", Bytes(*m.TFLMArenaBytes) + " + persistent part", " (see --on TARGET)"})
+	}
+	return out
 }
 
 func pair(n *int64, show func(int64) string, b *int64, showB func(int64) string) string {

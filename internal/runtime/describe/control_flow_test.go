@@ -298,3 +298,60 @@ func TestIterate(t *testing.T) {
 		})
 	}
 }
+
+// TestMemoryOfBodies holds the values of a loop's body beside those of the loop: input and output
+// of 4x8 floats (128 bytes each), the product of the body, two counters of 4 bytes and the
+// condition.
+func TestMemoryOfBodies(t *testing.T) {
+	t.Parallel()
+	m := while(i32(0), i32(9), lessThan(nil, "n"), step(1))
+	p, slots := planned(t, m)
+	d, err := Model(p, slots, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mem := d.Memory
+	// The counters that the loop returns, that of the body, and the body's product.
+	if want := int64(128 + 128 + 4 + 4 + 4 + 128 + 1); mem.PeakBytes == nil || *mem.PeakBytes != want {
+		t.Fatalf("peak %v, want %d", mem.PeakBytes, want)
+	}
+	if mem.ArenaBytes == nil || *mem.ArenaBytes < *mem.PeakBytes || len(mem.Plan) != 7 {
+		t.Fatalf("memory %+v", mem)
+	}
+	for i, a := range mem.Plan {
+		if a.First < 0 || a.Last >= int64(len(slots)) || a.Offset+a.Bytes > *mem.ArenaBytes {
+			t.Errorf("%+v", a)
+		}
+		for _, b := range mem.Plan[:i] {
+			if a.First <= b.Last && b.First <= a.Last && a.Offset < b.Offset+b.Bytes && b.Offset < a.Offset+a.Bytes {
+				t.Errorf("%+v overlaps %+v", a, b)
+			}
+		}
+	}
+	if mem.TFLMArenaBytes == nil {
+		t.Error("no arena of TensorFlow Lite Micro")
+	}
+}
+
+// TestArenaOfShapes plans the arena of TensorFlow Lite Micro for the shapes that were asked for.
+func TestArenaOfShapes(t *testing.T) {
+	t.Parallel()
+	g := net(0, graph.TFLite, nil, "x:f32:1x16", "y", "TANH y:f32:1x16 x")
+	for _, v := range g.Values {
+		v.Placeholder, v.Shape = []int{1, 16}, []int{-1, 16}
+	}
+	m := &graph.Model{Format: "tflite", Graphs: []*graph.Graph{g}}
+	for batch, want := range map[int]int64{1: 128, 8: 1024} {
+		p, err := plan.Make(m, []*tensor.Tensor{tensor.New(tensor.Float32, batch, 16)}, plan.Options{Registry: operators.Registry()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := Model(p, p.Slots(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := d.Memory.TFLMArenaBytes; got == nil || *got != want {
+			t.Errorf("batch %d: %v bytes, want %d", batch, got, want)
+		}
+	}
+}

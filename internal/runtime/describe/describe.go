@@ -12,7 +12,6 @@ import (
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/model/weights"
-	"github.com/opmeter/opmeter/internal/runtime/memplan"
 	"github.com/opmeter/opmeter/internal/runtime/plan"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -45,7 +44,7 @@ func Model(p *plan.Plan, slots []plan.Slot, identity func() (*Identity, error)) 
 	}
 	d.layerWeights(out.Layers)
 	d.calls(out.Layers)
-	d.liveActivations(out, p)
+	out.Memory = d.memory(out.Layers, p)
 	out.Totals.Params, out.Totals.WeightsBytes = parameters(m)
 	if n := countPrecomputed(m, slots); n > 0 {
 		out.Totals.ComputedParams = &n
@@ -256,83 +255,6 @@ func known(g *graph.Graph, ids []int, in []*tensor.Tensor) []*tensor.Tensor {
 	return in
 }
 
-// liveActivations sets which activations are live while each layer of the main graph runs, and
-// their largest sum. Layers of bodies have arenas of their own.
-func (d *describer) liveActivations(out *profile.Profile, p *plan.Plan) {
-	bytes, whole := live(p)
-	var peak int64
-	all := true
-	for i := range d.slots {
-		s := &d.slots[i]
-		if s.Graph != 0 || s.State == plan.Folded || s.State == plan.Fused {
-			continue
-		}
-		if n := s.Node.Index; whole[n] {
-			out.Layers[i].LiveBytes = new(bytes[n])
-			peak = max(peak, bytes[n])
-		} else {
-			all = false
-		}
-	}
-	mem := &profile.Memory{TFLMArenaBytes: tflmArena(d.m)}
-	if all {
-		mem.PeakBytes = &peak
-	}
-	out.Memory = mem
-}
-
-// live sums the sizes of the main graph's values that are live while each node runs, including
-// the graph's inputs. whole is false for nodes with a live value of unknown size. Values that a
-// plan never computes count nothing.
-func live(p *plan.Plan) (bytes []int64, whole []bool) {
-	g, steps := p.Main.Graph, p.Main.Steps()
-	first, last := make([]int, len(g.Values)), make([]int, len(g.Values))
-	for i := range first {
-		first[i], last[i] = -1, -1
-	}
-	for _, id := range g.Inputs {
-		first[id], last[id] = 0, 0
-	}
-	for i, s := range steps {
-		if s.Runs == nil || s.State == plan.Folded || s.State == plan.Fused {
-			continue
-		}
-		for _, id := range slices.Concat(s.Runs.Inputs, p.Main.Captured(s.Runs)) {
-			if id >= 0 {
-				last[id] = i
-			}
-		}
-		for _, id := range s.Runs.Outputs {
-			if id >= 0 {
-				first[id], last[id] = i, max(last[id], i)
-			}
-		}
-	}
-	for _, id := range g.Outputs {
-		if id >= 0 {
-			last[id] = len(steps)
-		}
-	}
-	bytes, whole = make([]int64, len(steps)), make([]bool, len(steps))
-	for i := range whole {
-		whole[i] = true
-	}
-	for id, v := range g.Values {
-		if first[id] < 0 || v.Const != nil && !v.Variable {
-			continue
-		}
-		n := size(p.Main.Known(id))
-		for i := first[id]; i <= min(last[id], len(steps)-1); i++ {
-			if n == nil {
-				whole[i] = false
-			} else {
-				bytes[i] += *n
-			}
-		}
-	}
-	return bytes, whole
-}
-
 // parameters counts weights and their stored size, each constant once regardless of how many
 // nodes and graphs read it.
 func parameters(m *graph.Model) (params, bytes *int64) {
@@ -352,21 +274,4 @@ func parameters(m *graph.Model) (params, bytes *int64) {
 		}
 	}
 	return &n, &size
-}
-
-// tflmArena returns the arena size that TensorFlow Lite Micro would plan, nil if its planner does
-// not apply or an operator's scratch memory is not known.
-func tflmArena(m *graph.Model) *int64 {
-	if m.Format != "tflite" {
-		return nil
-	}
-	scratch, unknown := memplan.ReferenceScratch(m)
-	if len(unknown) > 0 {
-		return nil
-	}
-	p, err := memplan.TFLM(m, scratch)
-	if err != nil {
-		return nil
-	}
-	return new(int64(p.Bytes))
 }

@@ -59,6 +59,14 @@ func (p *Plan) collect(g *Graph, seen map[*Graph]bool) {
 	}
 }
 
+// Planned returns the plan of a graph for the first shapes that it runs with, nil if it never runs.
+func (p *Plan) Planned(graph int) *Graph {
+	if graph < 0 || graph >= len(p.graphs) || len(p.graphs[graph]) == 0 {
+		return nil
+	}
+	return p.graphs[graph][0]
+}
+
 // Steps describes a graph, one entry per node of the file; nil for a graph that never runs. If a
 // graph runs with several combinations of shapes, the entries state what all of them have in
 // common.
