@@ -37,6 +37,9 @@ func (t *topic) of(verb, flag string) bool {
 	if !slices.Contains(t.flags, flag) || its != "" && its != verb {
 		return false
 	}
+	if verb == "compress" && t.name == "boards" {
+		return false // its --speed names a profile
+	}
 	own := func(u topic) bool { return only[u.name] == verb && slices.Contains(u.flags, flag) }
 	return its != "" || !slices.ContainsFunc(topics, own)
 }
@@ -141,19 +144,21 @@ describes the protocols.`
 (unstructured), blocks of rows and columns (1x4, 4x1, block4, block16), two of four (2:4), or whole
 inputs and outputs (channel, filter). Precisions store weights as float16, or in 8 or 4 bits (w8, w4),
 or compute in int8. Defaults: unstructured, 4x1 and filter; float16, int8 and w4; for targets filter,
-int8 and w4. --flops counts operations instead of measuring.`
+int8 and w4. --flops counts operations instead of measuring. --engine measures in another engine,
+such as onnxruntime: gains differ between engines.`
 		},
 		`  opmeter compress perf model.onnx --structure 4x1 --levels 0.5,0.7,0.9
   opmeter compress perf model.onnx --structure none --precision int8,w4`,
-		[]string{"levels", "structure", "precision", "flops", "time", "batch", "shape", "dim", "seed", "max-memory", "targets"},
-		[]string{"levels", "structure", "precision", "flops", "time", "batch", "shape", "dim", "seed", "max-memory", "targets"},
+		[]string{"levels", "structure", "precision", "flops", "time", "threads", "engine", "engine-option", "engine-timeout", "batch", "shape", "dim", "seed", "max-memory", "targets"},
+		[]string{"levels", "structure", "precision", "flops", "time", "threads", "engine", "engine-option", "engine-timeout", "batch", "shape", "dim", "seed", "max-memory", "targets"},
 	},
 	{
 		"losses", "data and metrics for compress", func() string {
 			return `Data is a .npy or .npz file, a .csv file, an image, or a folder of images with a folder per class.
-About 30 % of the samples are held out to test plans. With labels, the loss is that of accuracy, with
-each layer changed alone; without labels, the error of each layer's own output. --metric-command runs a
-program of yours: it gets a folder with the outputs (out_0.npy and so on) and prints a number.`
+Three of ten samples are held out: only the chosen plan is run on them. With labels, the loss of a layer
+is the drop of accuracy when that layer alone is changed; without labels, the change of the model's
+outputs. --metric-command runs a program of yours: it gets a folder with the outputs (out_0.npy and so
+on) and prints a number.`
 		},
 		`  opmeter compress loss model.onnx --data x.npy --labels y.npy
   opmeter compress loss model.onnx --data images/ --mean 0.5 --std 0.25

@@ -130,3 +130,16 @@ func TestCompletionScripts(t *testing.T) {
 		t.Error("tcsh: no error")
 	}
 }
+
+// The flags of a verb of compress are explained there, and not as those of boards that have the
+// same names.
+func TestHelpCompressPlan(t *testing.T) {
+	t.Parallel()
+	var b, errs bytes.Buffer
+	if status := run(t.Context(), []string{"help", "compress", "plan"}, strings.NewReader(""), &b, &errs); status != 0 {
+		t.Fatal(errs.String())
+	}
+	if got := b.String(); !strings.Contains(got, "--speed NAME    NAME of the performance profile") || strings.Contains(got, "help boards") {
+		t.Error(got)
+	}
+}

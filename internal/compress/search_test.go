@@ -80,8 +80,8 @@ func TestHighest(t *testing.T) {
 	}
 }
 
-// Of many samples without a difference a few may differ: half a percent of 200 is no proof of
-// less, and all of them may be within 1 %.
+// Of many samples without a difference a few may differ: none of 200 does not rule out
+// rare ones.
 func TestRareDifferences(t *testing.T) {
 	t.Parallel()
 	of := func(lost, n float64) *profile.Metric {

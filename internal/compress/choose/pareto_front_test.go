@@ -10,9 +10,9 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// TestReconciledFront checks that no plan of a front dominates another one, that the chosen one is
+// TestFrontWithoutDominated checks that no plan of a front dominates another one, that the chosen one is
 // in it, and that no loss is above what the model has.
-func TestReconciledFront(t *testing.T) {
+func TestFrontWithoutDominated(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		all := rapid.Float64Range(.1, 1).Draw(t, "all")
