@@ -136,3 +136,22 @@ func (c *Job) Apply(ctx context.Context, o ApplyOptions) (*AppliedPlan, error) {
 func (p *AppliedPlan) Write(path string) error {
 	return p.c.do(func() error { return p.a.Write(path) })
 }
+
+// ZeroStorage says what the zero weights of a written model cost in its file.
+type ZeroStorage struct {
+	// Weights and Zeros count the weights of layers. Bytes is what they take in the file, Sparse
+	// what they would take as non-zero values with column indices.
+	Weights, Zeros, Bytes, Sparse int64
+	// File is the size of the file, Compressed its size under gzip; 0 for files over 256 MiB.
+	File, Compressed int64
+}
+
+// ZeroStorage counts the zero weights of a model that [AppliedPlan.Write] wrote to a file.
+func (p *AppliedPlan) ZeroStorage(path string) (z ZeroStorage, err error) {
+	err = p.c.do(func() error {
+		x, err := p.a.ZeroStorage(path)
+		z = ZeroStorage(x)
+		return err
+	})
+	return z, err
+}

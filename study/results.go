@@ -334,6 +334,8 @@ type MemoryUse struct {
 	Limit *int64 `json:"limit,omitzero"`
 	// AtLeast says that a runtime needs an unknown amount in addition.
 	AtLeast bool `json:"least,omitzero"`
+	// Unchanged is the use by the unchanged model, nil where unknown.
+	Unchanged *int64 `json:"unchanged,omitzero"`
 }
 
 // FrontPoint is a plan of the Pareto front.

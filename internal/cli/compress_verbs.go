@@ -173,6 +173,13 @@ error of each layer's output on the data.`,
 					}
 				}
 				a.sayWrote([]string{out}, true)
+				z, err := made.ZeroStorage(out)
+				if err != nil {
+					return withStatus(statusUse, plainPath(err))
+				}
+				if s := zeroWords(z, j.Study().Model.Format); s != "" {
+					fmt.Fprintln(a.out, s)
+				}
 				return nil
 			})
 		},
@@ -183,6 +190,29 @@ error of each layer's output on the data.`,
 	x.loss.addData(c)
 	c.Flags().StringVarP(&out, "output", "o", "", "`FILE` to write")
 	return c
+}
+
+// Zeros are worth a word where they are this share of the weights, and a sparse encoding would save
+// this share of their bytes.
+const (
+	manyZeros   = .3
+	worthSaving = .1
+)
+
+// zeroWords says which storage gains from the zeros of a file, "" if there are few.
+func zeroWords(z compress.ZeroStorage, format string) string {
+	if float64(z.Zeros) < manyZeros*float64(z.Weights) || float64(z.Sparse) > (1-worthSaving)*float64(z.Bytes) {
+		return ""
+	}
+	s := fmt.Sprintf("%s of its weights are zero; the file stores all of them, %s.", report.Percent(float64(z.Zeros)/float64(max(z.Weights, 1))), report.Bytes(z.Bytes))
+	if z.Compressed > 0 {
+		s += fmt.Sprintf(" With gzip it has %s: compress it for downloads and updates.", report.Bytes(z.Compressed))
+	}
+	s += fmt.Sprintf(" As non-zero values with indices they would take %s", report.Bytes(z.Sparse))
+	if format == "tflite" {
+		return s + ": LiteRT reads TFLite's sparse tensors, TensorFlow Lite Micro does not. Removed filters make every file smaller (--structure filter)."
+	}
+	return s + ": ONNX Runtime expands sparse initializers when it loads them. Removed filters make every file smaller (--structure filter)."
 }
 
 func newCompressBench(a *app) *cobra.Command {

@@ -224,6 +224,9 @@ func (j *Job) evaluatePlans(ctx context.Context, o *PlanOptions, plans []*study.
 		}
 		models[i] = changed[i].m
 	}
+	if err := j.planTargetMemory(ctx, o, plans, models, sp); err != nil {
+		return err
+	}
 	found := make([]speed.Compared, len(plans))
 	if sp.Timed() {
 		const long = 4 // times the usual time: one comparison covers all models

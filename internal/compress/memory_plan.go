@@ -101,6 +101,46 @@ func (j *Job) memory(ctx context.Context, m *graph.Model, t *chip.Target) (ram, 
 	return ram, flash, nil
 }
 
+// planTargetMemory records in plans for a target what their models take of its memories, beside the
+// unchanged model: time may be bought with RAM.
+func (j *Job) planTargetMemory(ctx context.Context, o *PlanOptions, plans []*study.Plan, models []*graph.Model, sp *study.Speed) error {
+	if sp == nil || sp.Target == "host" || sp.Counted {
+		return nil
+	}
+	t := o.Target
+	if t == nil || t.ID != sp.Target {
+		set, err := chip.Load("")
+		if err != nil {
+			return err
+		}
+		if t, err = set.Find(sp.Target); err != nil {
+			return nil //nolint:nilerr // a target of a folder that this command was not given
+		}
+	}
+	ram, flash, err := j.memory(ctx, j.m, t)
+	if err != nil {
+		return contextError(ctx, err)
+	}
+	bytes := func(m *study.MemoryUse) *int64 {
+		if m == nil {
+			return nil
+		}
+		return &m.Bytes
+	}
+	for i, p := range plans {
+		if p.Predicted.RAM, p.Predicted.Flash, err = j.memory(ctx, models[i], t); err != nil {
+			return contextError(ctx, err)
+		}
+		if p.Predicted.RAM != nil {
+			p.Predicted.RAM.Unchanged = bytes(ram)
+		}
+		if p.Predicted.Flash != nil {
+			p.Predicted.Flash.Unchanged = bytes(flash)
+		}
+	}
+	return nil
+}
+
 // memoryProxyCost returns an additive cost that leads to less memory. It sums each layer's output
 // size, raised to a power so that large outputs dominate (the largest are live together), and
 // adds weight bytes with the given share.

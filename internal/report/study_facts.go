@@ -221,7 +221,7 @@ func (v *view) planned(b *strings.Builder) {
 			r    *study.MemoryUse
 		}{{"RAM", o.RAM}, {"flash", o.Flash}} {
 			if m.r != nil {
-				parts = append(parts, roomWords(m.r)+" of "+m.what)
+				parts = append(parts, roomWords(m.r)+" of "+m.what+unchangedWords(m.r))
 			}
 		}
 		for i, l := range wrap(strings.Join(parts, ", "), v.o.Width-11) {
@@ -261,6 +261,14 @@ func roomWords(r *study.MemoryUse) string {
 		s += " of " + Bytes(*r.Limit)
 	}
 	return s
+}
+
+// unchangedWords says what the unchanged model takes.
+func unchangedWords(r *study.MemoryUse) string {
+	if r.Unchanged == nil || *r.Unchanged == r.Bytes {
+		return ""
+	}
+	return " (unchanged: " + Bytes(*r.Unchanged) + ")"
 }
 
 // spanned is a figure with its interval.

@@ -10,8 +10,8 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// TestFrontWithoutDominated checks that no plan of a front dominates another one, that the chosen one is
-// in it, and that no loss is above what the model has.
+// TestFrontWithoutDominated checks that no plan of a front dominates another one, that the chosen
+// one is in it, and that no loss is above what the model has.
 func TestFrontWithoutDominated(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
