@@ -3,6 +3,7 @@ package sparsify
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -20,6 +21,7 @@ const (
 	SetRate      Kind = "SetLearningRateModifier"
 	LearningRate Kind = "LearningRateModifier"
 	Trainable    Kind = "TrainableParamsModifier"
+	Quantization Kind = "QuantizationModifier"
 )
 
 // Modifier is one step of a recipe. Epochs may be fractions; -1 stands for the beginning or the
@@ -44,6 +46,46 @@ type Modifier struct {
 	Milestones []float64 `json:"milestones,omitempty"`
 	// Trainable parameters, else nil.
 	Train *bool `json:"trainable,omitzero"`
+	// Quantisation: the scheme of all modules, or of Submodules if there are some, without those
+	// of Ignore; Overrides are other schemes by module.
+	Scheme     *Scheme           `json:"scheme,omitzero"`
+	Submodules []string          `json:"submodules,omitempty"`
+	Ignore     []string          `json:"ignore,omitempty"`
+	Overrides  map[string]Scheme `json:"scheme_overrides,omitempty"`
+}
+
+// Scheme says how a module is quantised; nil parts stay floating point.
+type Scheme struct {
+	Activations *Integers `json:"input_activations"`
+	Weights     *Integers `json:"weights"`
+}
+
+// Integers describe quantised values.
+type Integers struct {
+	Bits      int  `json:"num_bits"`
+	Symmetric bool `json:"symmetric"`
+}
+
+// schemes are those of the formats that training can prepare for.
+var schemes = map[study.Format]Scheme{
+	study.Int8:    {&Integers{8, false}, &Integers{8, true}},
+	study.Weight8: {nil, &Integers{8, true}},
+	study.Weight4: {nil, &Integers{4, true}},
+}
+
+// format is the format of a scheme, [study.OriginalFormat] if there is none like it.
+func (s *Scheme) format() study.Format {
+	switch {
+	case s.Weights == nil:
+		return study.OriginalFormat
+	case s.Weights.Bits == 8 && s.Activations != nil && s.Activations.Bits == 8:
+		return study.Int8
+	case s.Weights.Bits == 8 && s.Activations == nil:
+		return study.Weight8
+	case s.Weights.Bits == 4 && s.Activations == nil:
+		return study.Weight4
+	}
+	return study.OriginalFormat
 }
 
 // Recipe is a SparseML training recipe.
@@ -68,14 +110,18 @@ type Training struct {
 func NewRecipe(p *study.Plan, layers []study.Layer, t Training) (r *Recipe, lost []string) {
 	e := NewEpochs(t.Epochs)
 	r = &Recipe{Modifiers: []Modifier{{Kind: EpochRange, Start: e.Start, End: e.End}}}
+	names, doubled := paramNames(layers)
+	lost = append(lost, doubled...)
+	q := newQuantisation(e)
 	for _, c := range p.Choices {
 		if c.Layer < 0 || c.Layer >= len(layers) {
 			continue
 		}
-		name := layers[c.Layer].Weight
-		if c.Change.Format != study.OriginalFormat {
-			lost = append(lost, fmt.Sprintf("%s: a recipe has no numbers of %s", name, c.Change.Format))
+		name := names[c.Layer]
+		if c.Change.Format == study.Half {
+			lost = append(lost, name+": training does not change for float16, convert the trained model")
 		}
+		q.add(name, c.Change.Format)
 		if c.Change.Structure == study.Dense || c.Change.Level == 0 {
 			continue
 		}
@@ -91,6 +137,9 @@ func NewRecipe(p *study.Plan, layers []study.Layer, t Training) (r *Recipe, lost
 			InitSparsity: 0.05, FinalSparsity: c.Change.Level, Update: e.Update, Mask: c.Change.Structure,
 		})
 	}
+	if q.used {
+		r.Modifiers = append(r.Modifiers, q.Modifier)
+	}
 	if t.InitialRate != nil {
 		r.Modifiers = append(r.Modifiers, Rates(e, *t.InitialRate, t.FinalRate)...)
 	}
@@ -103,6 +152,65 @@ func NewRecipe(p *study.Plan, layers []study.Layer, t Training) (r *Recipe, lost
 		}
 	}
 	return r, lost
+}
+
+// quantisation collects the quantisation of a plan in a modifier.
+type quantisation struct {
+	Modifier
+	used bool
+}
+
+// newQuantisation starts with the fine-tuning after the pruning, as SparseML's own recipes do.
+func newQuantisation(e Epochs) *quantisation {
+	s := schemes[study.Int8]
+	return &quantisation{Modifier: Modifier{Kind: Quantization, Start: e.PruningEnd, End: -1, Scheme: &s}}
+}
+
+func (q *quantisation) add(param string, f study.Format) {
+	s, ok := schemes[f]
+	switch name := module(param); {
+	case !ok:
+		q.Ignore = append(q.Ignore, name)
+	case f != study.Int8:
+		if q.Overrides == nil {
+			q.Overrides = map[string]Scheme{}
+		}
+		q.Overrides[name], q.used = s, true
+	default:
+		q.used = true
+	}
+}
+
+// module is the name of the module of a parameter, as PyTorch and Keras name them.
+func module(param string) string {
+	for _, end := range []string{".weight", "/kernel:0", "/kernel", "/weights"} {
+		if s, ok := strings.CutSuffix(param, end); ok && s != "" {
+			return s
+		}
+	}
+	return param
+}
+
+// paramNames are the names by which recipes know layers: those of their weights, or of the layers
+// where several weights have one name.
+func paramNames(layers []study.Layer) (names, doubled []string) {
+	count, byName := map[string]int{}, map[string]int{}
+	for i := range layers {
+		count[layers[i].Weight]++
+		byName[layers[i].Name]++
+	}
+	for i := range layers {
+		l := &layers[i]
+		name := l.Weight
+		if (count[name] > 1 || name == "") && l.Name != "" && byName[l.Name] == 1 {
+			name = l.Name
+			if l.Weight != "" {
+				doubled = append(doubled, fmt.Sprintf("%s: %d layers have weights of the name %q, so the recipe has the name of the layer", l.Name, count[l.Weight], l.Weight))
+			}
+		}
+		names = append(names, name)
+	}
+	return names, doubled
 }
 
 // masks maps structures to SparseML's names; lists are blocks of rows and columns.
@@ -155,6 +263,25 @@ func (r *Recipe) YAML() []byte {
 					put("mask_type", k.name)
 				}
 			}
+		case Quantization:
+			if m.Scheme != nil {
+				put("scheme", m.Scheme.yaml())
+			}
+			for _, x := range []struct {
+				key  string
+				list []string
+			}{{"submodules", m.Submodules}, {"ignore", m.Ignore}} {
+				if len(x.list) > 0 {
+					list(x.key, x.list)
+				}
+			}
+			if len(m.Overrides) > 0 {
+				b.WriteString("    scheme_overrides:\n")
+				for _, name := range slices.Sorted(maps.Keys(m.Overrides)) {
+					x := m.Overrides[name]
+					fmt.Fprintf(&b, "      %s: %s\n", jsonx.AppendString(nil, name), x.yaml())
+				}
+			}
 		case SetRate:
 			num("learning_rate", m.Rate)
 		case LearningRate:
@@ -167,6 +294,16 @@ func (r *Recipe) YAML() []byte {
 		}
 	}
 	return b.Bytes()
+}
+
+func (s *Scheme) yaml() string {
+	part := func(v *Integers) string {
+		if v == nil {
+			return "null"
+		}
+		return fmt.Sprintf("{num_bits: %d, symmetric: %t}", v.Bits, v.Symmetric)
+	}
+	return fmt.Sprintf("{input_activations: %s, weights: %s}", part(s.Activations), part(s.Weights))
 }
 
 func arguments(m *Modifier) string {
@@ -189,7 +326,8 @@ func formatInteger(v float64) string { return strings.TrimSuffix(Key(v), ".0") }
 // JSON encodes the recipe as plain JSON.
 func (r *Recipe) JSON() ([]byte, error) { return jsonx.MarshalIndent(r) }
 
-// Plan makes a plan from the pruning modifiers; the last one wins if several name a weight.
+// Plan makes a plan from the modifiers of pruning and quantisation; the last one wins if several
+// name a weight.
 // unmatched are names that no layer has.
 func (r *Recipe) Plan(layers []study.Layer) (p *study.Plan, unmatched []string, err error) {
 	p = &study.Plan{Choices: make([]study.Choice, len(layers))}
@@ -197,6 +335,13 @@ func (r *Recipe) Plan(layers []study.Layer) (p *study.Plan, unmatched []string, 
 		p.Choices[i].Layer = i
 	}
 	for _, m := range r.Modifiers {
+		if m.Kind == Quantization {
+			more, err := m.quantise(p, layers)
+			if err != nil {
+				return nil, nil, err
+			}
+			unmatched = append(unmatched, more...)
+		}
 		if m.Kind != Pruning {
 			continue
 		}
@@ -208,7 +353,8 @@ func (r *Recipe) Plan(layers []study.Layer) (p *study.Plan, unmatched []string, 
 			any := false
 			for i := range layers {
 				if f(&layers[i]) {
-					p.Choices[i].Change, any = study.Change{Structure: m.Mask, Level: m.FinalSparsity}, true
+					c := &p.Choices[i].Change
+					c.Structure, c.Level, any = m.Mask, m.FinalSparsity, true
 				}
 			}
 			if !any {
@@ -217,4 +363,53 @@ func (r *Recipe) Plan(layers []study.Layer) (p *study.Plan, unmatched []string, 
 		}
 	}
 	return p, unmatched, nil
+}
+
+// quantise stores the formats of a modifier in a plan. unmatched are modules that no layer has.
+func (m *Modifier) quantise(p *study.Plan, layers []study.Layer) (unmatched []string, err error) {
+	seen := map[string]bool{}
+	among := func(names []string, l *study.Layer) (string, error) {
+		for _, name := range names {
+			f, err := matcher(name)
+			if err != nil {
+				return "", err
+			}
+			if f(l) || module(l.Weight) == name {
+				seen[name] = true
+				return name, nil
+			}
+		}
+		return "", nil
+	}
+	overridden := slices.Sorted(maps.Keys(m.Overrides))
+	for i := range layers {
+		s := m.Scheme
+		if s == nil {
+			s = new(schemes[study.Int8])
+		}
+		sub, err := among(m.Submodules, &layers[i])
+		if err != nil {
+			return nil, err
+		}
+		skip, err := among(m.Ignore, &layers[i])
+		if err != nil {
+			return nil, err
+		}
+		name, err := among(overridden, &layers[i])
+		if err != nil {
+			return nil, err
+		}
+		if name != "" {
+			s = new(m.Overrides[name])
+		}
+		if skip == "" && (sub != "" || len(m.Submodules) == 0) {
+			p.Choices[i].Change.Format = s.format()
+		}
+	}
+	for _, name := range slices.Concat(m.Submodules, m.Ignore, overridden) {
+		if !seen[name] {
+			unmatched = append(unmatched, name)
+		}
+	}
+	return unmatched, nil
 }

@@ -99,6 +99,7 @@ func (d *document) stage(r *Recipe, n *yaml.Node, depth int) (found bool, err er
 var kinds = map[string]Kind{
 	"EpochRangeModifier": EpochRange, "GMPruningModifier": Pruning, "MagnitudePruningModifier": Pruning, "LegacyGMPruningModifier": Pruning,
 	"SetLearningRateModifier": SetRate, "LearningRateModifier": LearningRate, "TrainableParamsModifier": Trainable,
+	"QuantizationModifier": Quantization,
 }
 
 func (d *document) modifiers(r *Recipe, list *yaml.Node) error {
@@ -211,6 +212,24 @@ func (d *document) modifier(r *Recipe, m *Modifier, n *yaml.Node, name string) (
 			if yes, err = d.truth(v, what); m.Kind == Trainable {
 				m.Train = &yes
 			}
+		case "submodules":
+			m.Submodules, err = d.texts(v, what)
+		case "ignore":
+			m.Ignore, err = d.texts(v, what)
+		case "scheme":
+			m.Scheme, err = d.scheme(v, what)
+		case "scheme_overrides":
+			if v.Kind != yaml.MappingNode {
+				return d.bad(v, "%s: schemes by module were expected, not %s", what, kind(v))
+			}
+			m.Overrides = map[string]Scheme{}
+			for k, x := range members(v) {
+				s, err := d.scheme(x, what+": "+k.Value)
+				if err != nil {
+					return err
+				}
+				m.Overrides[k.Value] = *s
+			}
 		case "type":
 		default:
 			r.Ignored = append(r.Ignored, fmt.Sprintf("line %d: %s", k.Line, what))
@@ -220,6 +239,42 @@ func (d *document) modifier(r *Recipe, m *Modifier, n *yaml.Node, name string) (
 		}
 	}
 	return d.complete(m, n, name, have)
+}
+
+// scheme reads how modules are quantised; parts that it does not name have 8 bits.
+func (d *document) scheme(n *yaml.Node, what string) (*Scheme, error) {
+	if n.Kind != yaml.MappingNode {
+		return nil, d.bad(n, "%s: a mapping of input_activations and weights was expected, not %s", what, kind(n))
+	}
+	s := schemes[study.Int8]
+	for k, v := range members(n) {
+		to := map[string]**Integers{"input_activations": &s.Activations, "weights": &s.Weights}[k.Value]
+		switch {
+		case to == nil: // such as output_activations
+		case v.Kind == yaml.ScalarNode && v.Tag == "!!null":
+			*to = nil
+		case v.Kind != yaml.MappingNode:
+			return nil, d.bad(v, "%s: %s: a mapping with num_bits was expected, not %s", what, k.Value, kind(v))
+		default:
+			x := Integers{Bits: 8, Symmetric: k.Value == "weights"}
+			for k, v := range members(v) {
+				var err error
+				switch k.Value {
+				case "num_bits":
+					var bits float64
+					bits, err = d.number(v, what+": num_bits")
+					x.Bits = int(bits)
+				case "symmetric":
+					x.Symmetric, err = d.truth(v, what+": symmetric")
+				}
+				if err != nil {
+					return nil, err
+				}
+			}
+			*to = &x
+		}
+	}
+	return &s, nil
 }
 
 // complete checks the required fields of a modifier.
