@@ -195,7 +195,7 @@ func (v *view) planned(b *strings.Builder) {
 	random := v.randomLoss(p)
 	outcome := func(what string, o *study.Outcome) {
 		var parts []string
-		if s := spanned(o.LatencyS, Duration); s != "" {
+		if s := duration(o.LatencyS); s != "" {
 			parts = append(parts, s)
 		}
 		if s := spanned(o.Speedup, func(x float64) string { return ratioDigits(x) + " ×" }); s != "" {
@@ -236,6 +236,9 @@ func (v *view) planned(b *strings.Builder) {
 	if p.Measured != nil {
 		outcome("Measured", p.Measured)
 	}
+	if s := v.vague(p); s != "" {
+		say("! " + s)
+	}
 	if p.Gap != nil {
 		say("At most " + Percent(*p.Gap) + " from the optimum for these profiles")
 	}
@@ -249,6 +252,30 @@ func (v *view) planned(b *strings.Builder) {
 		}
 		say("! On held-out samples the loss exceeds the limit" + more)
 	}
+}
+
+// vagueRatio is the ratio of the ends of an interval above which a figure is no basis for a plan.
+const vagueRatio = 2
+
+// vague says what to do about intervals that are too wide to plan by, as on a busy machine.
+func (v *view) vague(p *study.Plan) string {
+	sp := v.s.Speed(p.Speed)
+	if !sp.Timed() {
+		return ""
+	}
+	wide := func(m *profile.Metric) bool {
+		low, high, ok := interval(m)
+		return ok && high > vagueRatio*max(low, 0)
+	}
+	switch {
+	case wide(p.Predicted.LatencyS) && (p.Measured == nil || wide(p.Measured.Speedup)):
+		return "The predicted interval is too wide to plan by: the computer was busy while the profile was measured. Close other programs and repeat in another file (--study), with --time 2s if it stays busy."
+	case wide(p.Predicted.LatencyS):
+		return "The predicted interval is wide: the computer was busy while the profile was measured. Go by the measured speed-up, or repeat in another file (--study) on a quiet computer."
+	case p.Measured != nil && wide(p.Measured.Speedup):
+		return "The measured interval is wide: the computer was busy. Repeat compress bench on a quiet computer."
+	}
+	return ""
 }
 
 // roomWords says what is taken of a memory.
@@ -269,6 +296,15 @@ func unchangedWords(r *study.MemoryUse) string {
 		return ""
 	}
 	return " (unchanged: " + Bytes(*r.Unchanged) + ")"
+}
+
+// duration is a time with its interval. No model takes 0 s, so that end is left out.
+func duration(m *profile.Metric) string {
+	if low, high, ok := interval(m); ok && low <= 0 {
+		x, _ := middle(m)
+		return fmt.Sprintf("%s (at most %s)", Duration(x), Duration(high))
+	}
+	return spanned(m, Duration)
 }
 
 // spanned is a figure with its interval.

@@ -123,6 +123,65 @@ func TestStudyGain(t *testing.T) {
 	}
 }
 
+// An interval from a busy computer comes with advice.
+func TestStudyVague(t *testing.T) {
+	t.Parallel()
+	s := studied()
+	show := func() string {
+		var b bytes.Buffer
+		if err := WriteStudy(&b, s, "table", StudyOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	if got := show(); strings.Contains(got, "busy") {
+		t.Error(got)
+	}
+	p := s.Plans[0]
+	p.Predicted.LatencyS.CI95 = &[2]float64{0, 82.8e-3}
+	if got := show(); !strings.Contains(got, "88.0 µs (at most 82.8 ms)") || !strings.Contains(got, "! The predicted interval is wide") {
+		t.Error(got)
+	}
+	p.Measured.Speedup.CI95 = &[2]float64{.4, 2.1}
+	if got := show(); !strings.Contains(got, "too wide to plan by") || !strings.Contains(got, "repeat in another file (--study)") {
+		t.Error(got)
+	}
+	s.Speeds[0].Target = "stm32l4r5" // bands of estimates are not of this computer
+	if got := show(); strings.Contains(got, "busy") {
+		t.Error(got)
+	}
+}
+
+// What a plan leaves unchanged has the reason that is true for its goal.
+func TestStudyUnchanged(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		goal  study.Goal
+		cause study.Cause
+		want  string
+	}{
+		{"budget", study.Goal{MaxLoss: new(.05)}, study.Spent, "unchanged: loss budget used up by other layers"},
+		{"no budget", study.Goal{Speedup: new(1.5)}, study.Spent, "unchanged: other layers gain more for their loss"},
+		{"much to gain", study.Goal{MaxLoss: new(.05)}, study.Head, "unchanged: makes an output of the model (--ends lets it change)"},
+		{"gain without a loss", study.Goal{MaxLoss: new(.05)}, study.NoData, "unchanged: its loss is unknown"},
+		{"other causes", study.Goal{MaxLoss: new(.05)}, study.NoFormat, "unchanged: the file format has no such type"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := studied()
+			s.Plans[0].Goal, s.Plans[0].Choices[1] = tt.goal, study.Choice{Layer: 1, Cause: tt.cause}
+			var b bytes.Buffer
+			if err := WriteStudy(&b, s, "table", StudyOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if got := b.String(); !strings.Contains(got, tt.want) {
+				t.Errorf("want %q:\n%s", tt.want, got)
+			}
+		})
+	}
+}
+
 // Tables fit every terminal.
 func TestStudyNarrow(t *testing.T) {
 	t.Parallel()

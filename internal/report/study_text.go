@@ -453,7 +453,7 @@ func (v *view) verdict(i int) string {
 			case !c.Change.IsZero():
 				return words.Change(c.Change)
 			case c.Cause != "":
-				return "unchanged: " + words.StudyCause(c.Cause)
+				return "unchanged: " + v.unchanged(i, c.Cause)
 			default:
 				return "unchanged"
 			}
@@ -471,6 +471,21 @@ func (v *view) verdict(i int) string {
 		return "little to gain"
 	}
 	return "most with " + words.Change(p.Change)
+}
+
+// unchanged says why a plan leaves a layer unchanged.
+func (v *view) unchanged(layer int, c study.Cause) string {
+	const much = .1 // of the time
+	gains := v.speed != nil && v.best(layer) != nil
+	switch {
+	case c == study.Spent && v.plan.Goal.MaxLoss == nil:
+		return "other layers gain more for their loss"
+	case (c == study.First || c == study.Head) && gains && v.cost(layer) >= much*v.total:
+		return words.StudyCause(c) + " (--ends lets it change)"
+	case c == study.NoData && gains:
+		return "its loss is unknown"
+	}
+	return words.StudyCause(c)
 }
 
 // why is the usual reason for a layer's lack of a gain.

@@ -474,20 +474,19 @@ func groups[T any](m map[changeKind]T) []changeKind {
 	})
 }
 
-// causeOf returns why a layer has no points: the common cause in its profile, or no data.
+// causeOf returns why a layer has no points: the most frequent cause in its profile, or no data.
 func (p *problem) causeOf(i int) study.Cause {
-	cause := study.Cause("")
+	best, count := study.NoData, map[study.Cause]int{}
 	if !p.fromProfile() {
-		return study.NoData
+		return best
 	}
 	for _, x := range p.Speed.Points {
 		if x.Layer != i || x.Cause == "" {
 			continue
 		}
-		if cause != "" && x.Cause != cause {
-			return study.NoData
+		if count[x.Cause]++; best == study.NoData || count[x.Cause] > count[best] {
+			best = x.Cause
 		}
-		cause = x.Cause
 	}
-	return cmp.Or(cause, study.NoData)
+	return best
 }
