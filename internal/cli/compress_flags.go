@@ -249,7 +249,7 @@ func (x *compressCommand) with(model string, do func(c *compress.Job) error) err
 	}
 	x.a.measures(longPatience)
 	return x.a.withModel(path, func(m *opmeter.Model) error {
-		show, stop := x.a.progress()
+		show, stop := x.a.progressLines(time.Now)
 		defer stop()
 		c, err := compress.Open(m, compress.Options{Study: name, Inputs: in, MaxMemory: memory, Progress: show})
 		if err != nil {

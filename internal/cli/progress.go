@@ -44,6 +44,38 @@ func (a *app) progress() (show func(phase string, f float64), stop func()) {
 	return m.show, m.stop
 }
 
+// logEvery is the time between two lines of progress where standard error goes to a file or pipe.
+const logEvery = 30 * time.Second
+
+// progressLines shows progress on the terminal, elsewhere as lines: hours of work in a pipeline are
+// not silent.
+func (a *app) progressLines(clock func() time.Time) (show func(phase string, f float64), stop func()) {
+	if a.tty {
+		return a.progress()
+	}
+	l := &progressLog{w: a.err, clock: clock, start: clock(), last: clock()}
+	return l.show, func() {}
+}
+
+// progressLog writes lines of progress.
+type progressLog struct {
+	w           io.Writer
+	clock       func() time.Time
+	start, last time.Time
+	mu          sync.Mutex
+}
+
+func (l *progressLog) show(phase string, f float64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.clock()
+	if now.Sub(l.last) < logEvery {
+		return
+	}
+	l.last = now
+	fmt.Fprintf(l.w, "opmeter: %s, %.0f %% of this step, %s\n", phase, 100*f, now.Sub(l.start).Round(time.Second))
+}
+
 // meter begins a line of progress.
 func (a *app) meter() *meter {
 	m := &meter{w: a.err, start: time.Now(), now: time.Now(), phase: "loading", over: make(chan struct{})}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"testing"
 	"time"
 )
@@ -23,5 +24,22 @@ func TestProgressLine(t *testing.T) {
 		if got := line(tt.phase, tt.f, tt.lasted, tt.all); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
+	}
+}
+
+// Without a terminal a line appears from time to time.
+func TestProgressLines(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	now := time.Unix(1000, 0)
+	show, stop := (&app{err: &b}).progressLines(func() time.Time { return now })
+	defer stop()
+	for i := range 10 {
+		show("measuring int8", float64(i)/10)
+		now = now.Add(10 * time.Second)
+	}
+	want := "opmeter: measuring int8, 30 % of this step, 30s\nopmeter: measuring int8, 60 % of this step, 1m0s\nopmeter: measuring int8, 90 % of this step, 1m30s\n"
+	if b.String() != want {
+		t.Errorf("%q, want %q", b.String(), want)
 	}
 }

@@ -254,7 +254,7 @@ func (v *view) planned(b *strings.Builder) {
 	}
 }
 
-// vagueRatio is the ratio of the ends of an interval above which a figure is no basis for a plan.
+// vagueRatio is the ratio of the ends of an interval above which plans should not follow from it.
 const vagueRatio = 2
 
 // vague says what to do about intervals that are too wide to plan by, as on a busy machine.
@@ -271,7 +271,7 @@ func (v *view) vague(p *study.Plan) string {
 	case wide(p.Predicted.LatencyS) && (p.Measured == nil || wide(p.Measured.Speedup)):
 		return "The predicted interval is too wide to plan by: the computer was busy while the profile was measured. Close other programs and repeat in another file (--study), with --time 2s if it stays busy."
 	case wide(p.Predicted.LatencyS):
-		return "The predicted interval is wide: the computer was busy while the profile was measured. Go by the measured speed-up, or repeat in another file (--study) on a quiet computer."
+		return "The predicted interval is wide: the computer was busy while the profile was measured. Trust the measured speed-up, or repeat in another file (--study) on a quiet computer."
 	case p.Measured != nil && wide(p.Measured.Speedup):
 		return "The measured interval is wide: the computer was busy. Repeat compress bench on a quiet computer."
 	}

@@ -325,7 +325,7 @@ func TestRecipeOfPlan(t *testing.T) {
 }
 
 // TestRecipeFormats writes all formats that training can prepare for and reads them again. Weights
-// with one name for several layers go by the names of the layers.
+// with one name for several layers get the names of the layers.
 func TestRecipeFormats(t *testing.T) {
 	t.Parallel()
 	ls := layers()

@@ -73,7 +73,7 @@ var schemes = map[study.Format]Scheme{
 	study.Weight4: {nil, &Integers{4, true}},
 }
 
-// format is the format of a scheme, [study.OriginalFormat] if there is none like it.
+// format is the format of a scheme, [study.OriginalFormat] if studies have no such format.
 func (s *Scheme) format() study.Format {
 	switch {
 	case s.Weights == nil:
