@@ -52,7 +52,8 @@ type Options struct {
 	Arch      string
 	ForceArch bool
 	// ClocksHz holds frequencies in hertz by the name of the unit, such as "tiu"; "" is the single
-	// clock that counts the ticks of a record.
+	// clock that counts the ticks of a record. It is an [opmeter.OptionError] for records of formats
+	// without ticks.
 	ClocksHz map[string]float64
 	// Model is the recorded model, nil if unknown. Its operators are matched with those of the
 	// record, which get shapes, work and weights from it.
@@ -238,7 +239,7 @@ func (o *Options) find(path string) (r *records, errs []error, err error) {
 	if len(files) == 1 && len(r.skipped) == 1 {
 		return nil, nil, errors.Join(append(errs, foreign(files[0]))...)
 	}
-	if err := o.arch(r.order); err != nil {
+	if err := o.useful(r.order); err != nil {
 		return nil, nil, err
 	}
 	if len(r.order) == 0 && len(errs) == 0 {
@@ -247,9 +248,16 @@ func (o *Options) find(path string) (r *records, errs []error, err error) {
 	return r, errs, nil
 }
 
-// arch checks the name of the chip against the formats that were found.
-func (o *Options) arch(found []groupKey) error {
-	if o.Arch == "" || len(found) == 0 {
+// useful returns an error for options that none of the formats that were found uses.
+func (o *Options) useful(found []groupKey) error {
+	if len(found) == 0 {
+		return nil
+	}
+	if len(o.ClocksHz) > 0 && !slices.ContainsFunc(found, func(k groupKey) bool { return k.format.Clocked }) {
+		text := fmt.Sprintf("a record of %s has times and not ticks: leave out the clock", found[0].format.Name)
+		return &opmeter.OptionError{Option: "ClocksHz", Text: text}
+	}
+	if o.Arch == "" {
 		return nil
 	}
 	var chips []string

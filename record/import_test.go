@@ -118,7 +118,7 @@ func TestImportErrors(t *testing.T) {
 	if _, err := record.Import(t.Context(), filepath.Join(dir, "absent"), record.Options{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("absent: %v", err)
 	}
-	for _, o := range []record.Options{{Format: "nothing"}, {ClocksHz: map[string]float64{"": 0}}, {ClocksHz: map[string]float64{"tiu": -1}}, {Arch: "bm1684x"}} {
+	for _, o := range []record.Options{{Format: "nothing"}, {ClocksHz: map[string]float64{"": 0}}, {ClocksHz: map[string]float64{"tiu": -1}}, {Arch: "bm1684x"}, {ClocksHz: map[string]float64{"": 1e6}}} {
 		_, err := record.Import(t.Context(), filepath.Join(dir, "ort.json"), o)
 		if _, ok := errors.AsType[*opmeter.OptionError](err); !ok {
 			t.Errorf("%+v: %v", o, err)

@@ -295,7 +295,7 @@ func (w *finder) zip(name string) bool {
 		w.fault(name, fmt.Errorf("zip: %w", err))
 		return true
 	}
-	defer z.release()
+	defer func() { _ = z.release() }() // it was only read
 	if slices.ContainsFunc(z.dir.File, func(e *zip.File) bool { return e.Name == workbook }) {
 		return false
 	}

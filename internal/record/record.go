@@ -37,6 +37,8 @@ type Format struct {
 	Files string
 	// Chips are the names that [Options].Arch may have, nil if the format has no use for it.
 	Chips []string
+	// Clocked says that the format uses [Options].Clocks.
+	Clocked bool
 	// Gives lists the content that such a file can have: keys of quantities, and words of
 	// [Parts].
 	Gives []string

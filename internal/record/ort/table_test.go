@@ -41,7 +41,7 @@ const pandas = `,cat,pid,tid,dur,ts,ph,name,args
 7,Session,7,8,40,4998,X,model_run,{}
 `
 
-// normalised is the same profile as json_normalize makes it: a column for each argument, which is
+// normalised is the same profile with flattened objects: a column for each argument, which is
 // empty or a float where other rows lack it.
 const normalised = `cat;pid;tid;dur;ts;ph;name;args.op_name;args.provider;args.node_index;args.output_size;args.input_type_shape
 Session;7;8;1000.0;0;X;model_loading_uri;;;;;

@@ -21,12 +21,13 @@ const maxPack = 64 << 20
 // Format is the reader.
 func Format() *record.Format {
 	return &record.Format{
-		Name:  "sensiml",
-		Title: "SensiML Knowledge Pack",
-		Files: "recording of the serial port of a profiled pack, with its model.json in the same folder for names",
-		Gives: []string{"latency_s", "cpu_cycles", "samples", "options"},
-		Match: match,
-		Read:  read,
+		Name:    "sensiml",
+		Title:   "SensiML Knowledge Pack",
+		Files:   "recording of the serial port of a profiled pack, with its model.json in the same folder for names",
+		Clocked: true,
+		Gives:   []string{"latency_s", "cpu_cycles", "samples", "options"},
+		Match:   match,
+		Read:    read,
 	}
 }
 

@@ -53,6 +53,18 @@ var units = []struct {
 	{regexp.MustCompile(`(?i)\b(s|sec|secs|seconds?)\b`), 1},
 }
 
+// special are operators of TensorFlow Lite, by their names without underscores. Scripts also write
+// them as Conv2D; other runtimes have other names for them.
+var special = map[string]bool{
+	"CONV2D": true, "DEPTHWISECONV2D": true, "TRANSPOSECONV": true, "FULLYCONNECTED": true, "SVDF": true,
+	"AVERAGEPOOL2D": true, "MAXPOOL2D": true,
+}
+
+// operator reports whether a text is the name of an operator.
+func operator(s string) bool {
+	return builtin.MatchString(s) || special[strings.ToUpper(strings.ReplaceAll(s, "_", ""))]
+}
+
 // builtin matches the names of operators that TensorFlow Lite Micro prints.
 var builtin = regexp.MustCompile(`^(?:DEPTHWISE_CONV_2D|CONV_2D|TRANSPOSE_CONV|FULLY_CONNECTED|SOFTMAX|RESHAPE|(?:DE)?QUANTIZE|SVDF|(?:MAX|AVERAGE)_POOL_2D|MEAN|PAD(?:V2)?|ADD|SUB|MUL|LOGISTIC|TANH|RELU6?|LEAKY_RELU|HARD_SWISH|CONCATENATION|STRIDED_SLICE|EXPAND_DIMS|TRANSPOSE|UNIDIRECTIONAL_SEQUENCE_LSTM|BATCH_MATMUL|PACK|SPLIT|RESIZE_\w+|ARG_MAX|SHAPE|SQUEEZE|VAR_HANDLE|READ_VARIABLE|ASSIGN_VARIABLE|CALL_ONCE)$`)
 
@@ -84,7 +96,7 @@ func words(s string) string {
 // tableOf returns the layout of a CSV whose rows name operators of TensorFlow Lite Micro and have a
 // column of ticks or times; nil for other files.
 func tableOf(f *record.File) *table {
-	if !textscan.Any(f.Head, "CONV_2D", "FULLY_CONNECTED", "SOFTMAX", "RESHAPE", "QUANTIZE", "POOL_2D", "ADD", "MUL") {
+	if !textscan.Any(f.Head, "CONV_2D", "FULLY_CONNECTED", "SOFTMAX", "RESHAPE", "QUANTIZE", "POOL_2D", "ADD", "MUL", "Conv2D", "FullyConnected", "conv_2d", "conv2d") {
 		return nil
 	}
 	lines := slices.DeleteFunc(textscan.Head(f.Head, f.Whole), comment)
@@ -118,7 +130,7 @@ func layout(sep byte, lines []string) *table {
 	for c := range header {
 		n := 0
 		for _, l := range rows {
-			if builtin.MatchString(textscan.Cell(textscan.Fields(l, sep), c)) {
+			if operator(textscan.Cell(textscan.Fields(l, sep), c)) {
 				n++
 			}
 		}

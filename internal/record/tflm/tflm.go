@@ -23,12 +23,13 @@ import (
 // Format is the reader.
 func Format() *record.Format {
 	return &record.Format{
-		Name:  "tflm",
-		Title: "TensorFlow Lite Micro profiler",
-		Files: "console log of MicroProfiler (Log, LogCsv, LogTicksPerTagCsv) and of the TFLM benchmarks; CSV of binary sizes; other CSVs of operators with ticks or times",
-		Gives: []string{"latency_s", "memory", "shapes", "samples"},
-		Match: match,
-		Read:  record.RunsPerFile(readFile),
+		Name:    "tflm",
+		Title:   "TensorFlow Lite Micro profiler",
+		Files:   "console log of MicroProfiler (Log, LogCsv, LogTicksPerTagCsv) and of the TFLM benchmarks; CSV of binary sizes; other CSVs of operators with ticks or times",
+		Gives:   []string{"latency_s", "memory", "shapes", "samples"},
+		Clocked: true,
+		Match:   match,
+		Read:    record.RunsPerFile(readFile),
 	}
 }
 

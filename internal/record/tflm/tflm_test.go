@@ -264,6 +264,7 @@ func TestOtherTables(t *testing.T) {
 		"ticks, ms":     {"Layer Name;opType;Cycle Count;Time (ms)\nconv1;CONV_2D;100;1.5\nfc;FULLY_CONNECTED;50;0.5\n", 0, 1, 150, 2e-3},
 		"clock":         {"op\tticks\nCONV_2D\t100\nSOFTMAX\t50\n", 1e3, 1, 150, 150e-3},
 		"by content":    {"what,avgCycles\nCONV_2D,100\nRESHAPE,5\nmyCustomOp,7\n", 0, 1, 112, 0},
+		"other case":    {"Layer,Latency [us]\nConv2D,1500\nDepthwiseConv2D,250\nSoftmax,50\n", 0, 1, 0, 1800e-6},
 		"index restart": {"#,Tag,Ticks\n0,CONV_2D,100\n1,SOFTMAX,50\n0,CONV_2D,300\n1,SOFTMAX,50\n", 0, 1, 250, 0},
 		"iterations":    {"iteration,op,ticks\n1,CONV_2D,100\n1,SOFTMAX,50\n2,CONV_2D,300\n2,SOFTMAX,50\n", 0, 1, 250, 0},
 		"two models":    {"#,Tag,Ticks\n0,CONV_2D,100\n1,SOFTMAX,50\n0,FULLY_CONNECTED,300\n1,SOFTMAX,50\n", 0, 2, 150, 0},

@@ -59,10 +59,11 @@ func Format() *record.Format {
 		Title: "Sophgo TPU profile directories (BM1684, BM1684X, BM1688, CV186X, CV184X, BM1690)",
 		Files: "folder bmprofile_data* of a run with BMRUNTIME_ENABLE_PROFILE=1 (global.profile, iter*.profile, cmd_*.dat, net_stat.sim), cdm_profile_data*, bmlib*.profile, " +
 			"the compiler's *.net_N.profile and compiler_profile_N.txt, final.mlir and tensor_location.json beside them, tiuRegInfo_N.txt and tdmaRegInfo_N.txt of simulators",
-		Chips: chips,
-		Gives: gives,
-		Match: match,
-		Read:  read,
+		Chips:   chips,
+		Clocked: true,
+		Gives:   gives,
+		Match:   match,
+		Read:    read,
 
 		Original: original, Commands: commands, Check: check,
 	}

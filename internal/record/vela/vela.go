@@ -19,12 +19,13 @@ import (
 // Format is the reader.
 func Format() *record.Format {
 	return &record.Format{
-		Name:  "vela",
-		Title: "Vela (Arm Ethos-U) performance estimate",
-		Files: "<network>_summary_<system>.csv, <network>_per-layer.csv (--verbose-performance), the printed network summary; both files of a network become one run",
-		Gives: []string{"latency_s", "accelerator_cycles", "macs", "memory", "options"},
-		Match: func(f *record.File) record.Sure { return record.Certain.If(kindOf(f) != none) },
-		Read:  read,
+		Name:    "vela",
+		Title:   "Vela (Arm Ethos-U) performance estimate",
+		Files:   "<network>_summary_<system>.csv, <network>_per-layer.csv (--verbose-performance), the printed network summary; both files of a network become one run",
+		Gives:   []string{"latency_s", "accelerator_cycles", "macs", "memory", "options"},
+		Clocked: true,
+		Match:   func(f *record.File) record.Sure { return record.Certain.If(kindOf(f) != none) },
+		Read:    read,
 	}
 }
 
