@@ -246,6 +246,7 @@ func FuzzBenchText(f *testing.F) {
 	f.Add([]byte("### x\nloop_count = 4\n a  min =    1.50  max =    2.50  avg =    2.00\n b  min =    1.50  max =    2.50  avg =    2.00\n"))
 	f.Add([]byte("Node Name \tOp Type \tAvg(ms) \t% \tFlops Rate \t\nc \tC \t1.5 \t75 \t9 \t\ntotal time : 2 ms, total mflops : 3 \n"))
 	f.Add([]byte("A (LEVEL 2) - Summary\nTotal Execution Time: 190.0 ms over 100 times inference.\nTime,Ratio,ExeTimes,Time/Inf.,Description\n1,2,3,4,x\n"))
+	f.Add([]byte("Forward type: **CPU** thread=4** precision=2\n[ - ] a.mnn    max =    7.250 ms  min =    6.500 ms  avg =    6.750 ms\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for _, x := range benchtext.Formats() {
 			records.Fuzz(t, x, "a.txt", b)

@@ -87,6 +87,7 @@ func TestConsole(t *testing.T) {
 }
 
 func FuzzDeepSparse(f *testing.F) {
+	f.Add([]byte("Original Model Path: a\nBatch Size: 4\nThroughput (items/sec): 5.5\nLatency Mean (ms/batch): 1.5\nIterations: 3\n"))
 	f.Add([]byte(`{"layer_info":[{"name":"a","canonical_name":"b","average_run_time_in_ms":1,"output_dims":{"n":1},"sub_layer_info":[{"name":"c","average_run_time_in_ms":0.5}]}],"average_total_time":1,"iteration_times":[1,2]}`))
 	f.Add([]byte(`{"benchmark_result":{"items_per_sec":1,"median":2,"iterations":3,"99.9%":4},"engine":"x"}`))
 	f.Add([]byte("canonical_name,average_run_time_in_ms,kernel_dims_h\na,1,2\n"))

@@ -231,6 +231,7 @@ func TestConsole(t *testing.T) {
 
 func FuzzOpenVINO(f *testing.F) {
 	f.Add([]byte("layerName;execStatus;layerType;execType;realTime (ms);cpuTime (ms); %;\na;EXECUTED;Conv;jit;1;2;3;\nTotal;;;;1;2;100;\n\n"))
+	f.Add([]byte("Performance counters for 0-th infer request:\na  Status.EXECUTED layerType: Conv execType: x realTime (ms): 5.1 cpuTime (ms): 5.1\nTotal time: 5.1 milliseconds\n[ INFO ] Count:   40 iterations\n[ INFO ]    Median:        1.38 ms\nThroughput:   570.38 FPS\n"))
 	f.Add([]byte("a  Status.EXECUTEDlayerType: Conv  realTime: 0:00:01.5cpu: 0:00:00  execType: undef\n"))
 	f.Add([]byte(`{"detailed_performance":[{"nodes":[{"name":"a","status":"EXECUTED","node_type":"Conv","exec_type":"x","real_time":1,"cpu_time":1}],"total_real_time":1}]}`))
 	f.Add([]byte("Command line parameters\nm;a.xml;\n\nExecution results\nlatency (ms);1.5;\n\nGroup Latencies\nData shape;Median;Average;Min;Max\n[1];1;2;0;3\n"))

@@ -125,3 +125,10 @@ func TestSessions(t *testing.T) {
 		}
 	}
 }
+
+func FuzzTable(f *testing.F) {
+	f.Add([]byte(pandas))
+	f.Add([]byte(normalised))
+	f.Add([]byte("name,dur,ts,args\nx_kernel_time,1,2,\"{'op_name': 'A', 'n': (1, None, True)}\"\nname,dur,ts,args\n"))
+	f.Fuzz(func(t *testing.T, b []byte) { records.Fuzz(t, ort.Format(), "a.csv", b) })
+}
