@@ -85,6 +85,9 @@ func (l *log) runs(name string, clock float64) (out []*draft.Draft) {
 // wholeTag is a name that programs give to the time of a whole inference, or of its preparation.
 var wholeTag = regexp.MustCompile(`(?i)(init|setup|load|alloc|invoke|inference|total|run|iteration|predict|benchmark)`)
 
+// preparation matches the names that are not those of an inference.
+var preparation = regexp.MustCompile(`(?i)(init|setup|load|alloc)`)
+
 // isWhole reports whether an event is not of an operator, judging by its name.
 func isWhole(e *Event) bool {
 	t := opTag.FindString(e.Tag)
@@ -92,29 +95,53 @@ func isWhole(e *Event) bool {
 }
 
 // wholes separates the events of whole inferences and of their preparation from those of
-// operators: by their names, by standing alone, and by taking at least as long as the rest.
+// operators: by their names, and by taking at least as long as the operators beside them.
 func (l *log) wholes() {
 	operators := slices.ContainsFunc(l.groups, func(g *group) bool {
 		return slices.ContainsFunc(g.events, func(e Event) bool { return opTag.FindString(e.Tag) == e.Tag })
 	})
-	var setup []Event
+	if !operators {
+		return
+	}
+	var apart []Event // that stood alone since the last operators
+	var before *group
 	for _, g := range l.groups {
-		if operators && g.round == nil && len(g.events) > 0 && !slices.ContainsFunc(g.events, func(e Event) bool { return !isWhole(&e) }) {
-			setup, g.events = append(setup, g.events...), nil
+		if g.round != nil {
+			g.setup, apart = apart, nil
 			continue
 		}
-		if g.round == nil && len(g.events) > 1 {
-			i := slices.IndexFunc(g.events, func(e Event) bool { return isWhole(&e) })
-			if i >= 0 && g.events[i].Ticks >= ticksIn(g.events)-g.events[i].Ticks {
-				e := g.events[i]
-				g.round, g.n = &e, 1
-				g.events = slices.Delete(g.events, i, i+1)
+		if !slices.ContainsFunc(g.events, func(e Event) bool { return !isWhole(&e) }) {
+			for _, e := range g.events {
+				if before == nil || !before.takes(e) {
+					apart = append(apart, e)
+				}
+			}
+			g.events = nil
+			continue
+		}
+		if i := slices.IndexFunc(g.events, func(e Event) bool { return isWhole(&e) }); i >= 0 {
+			e := g.events[i]
+			rest := slices.Delete(slices.Clone(g.events), i, i+1)
+			was := g.events
+			if g.events = rest; !g.takes(e) {
+				g.events = was
 			}
 		}
-		if len(g.events) > 0 || g.round != nil {
-			g.setup, setup = setup, nil
-		}
+		apart = slices.DeleteFunc(apart, g.takes)
+		g.setup, apart, before = apart, nil, g
 	}
+	if before != nil {
+		before.setup = append(before.setup, apart...)
+	}
+}
+
+// takes makes an event the time of the group's inference, and reports whether it can be that.
+func (g *group) takes(e Event) bool {
+	if g.wall != nil || preparation.MatchString(e.Tag) || e.Ticks < ticksIn(g.events) {
+		return false
+	}
+	g.wall = &e
+	return true
 }
 
 // initialisation sets the figures of an event before the inferences.
@@ -226,6 +253,7 @@ func inferences(d *draft.Draft, gs []*group, clock float64) {
 			d.P.Totals.Latency, d.P.Totals.LatencySamples = draft.Samples(walls, "sum of the operators")
 		}
 	}
+	walls(d, gs, clock)
 	hertz(d, es, gs, clock)
 }
 
@@ -296,6 +324,26 @@ func set(d *draft.Draft, k int, ts, ms []float64, clock float64) {
 	}
 }
 
+// walls sets the latency from the times of whole inferences, if all groups have one.
+func walls(d *draft.Draft, gs []*group, clock float64) {
+	var seconds []float64
+	method := byClock
+	for _, g := range gs {
+		switch {
+		case g.wall == nil:
+			return
+		case clock > 0:
+			seconds = append(seconds, float64(g.wall.Ticks)/clock)
+		case g.wall.MS > 0:
+			seconds, method = append(seconds, float64(g.wall.MS)/1e3), byPrinted
+		}
+	}
+	if len(seconds) == len(gs) {
+		d.P.Totals.Latency, d.P.Totals.LatencySamples = draft.Figure(seconds, method)
+	}
+	d.Note("inference", gs[0].wall.Tag)
+}
+
 // whole sets the time of the inferences that a benchmark printed.
 func whole(d *draft.Draft, g *group, clock float64) {
 	n := float64(g.n)
@@ -345,6 +393,9 @@ func hertz(d *draft.Draft, es []Event, gs []*group, clock float64) {
 	for _, g := range gs {
 		if g.round != nil {
 			es = append(es, *g.round)
+		}
+		if g.wall != nil {
+			es = append(es, *g.wall)
 		}
 	}
 	lo, hi := bounds(es)

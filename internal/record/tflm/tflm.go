@@ -79,6 +79,7 @@ type group struct {
 	events []Event
 	round  *Event  // all inferences, as a benchmark prints it before their operators
 	n      int64   // number of inferences of round
+	wall   *Event  // the whole inference, as a program times it beside its operators
 	setup  []Event // of what was timed before and is not an inference
 	title  string  // text before
 	order  int     // among groups and tables

@@ -207,6 +207,18 @@ func TestWholes(t *testing.T) {
 	if v, _ := p.Totals.Latency.Best(); v != 85e-3 || len(p.Layers) != 2 {
 		t.Errorf("%g s, %d layers", v, len(p.Layers))
 	}
+	// So do lines that stand apart, after each inference or before it.
+	ops = "CONV_2D took 70 ticks (0 ms).\nSOFTMAX took 10 ticks (0 ms).\n"
+	for name, text := range map[string]string{
+		"after":  ops + "\nInvoke took 90 ticks (0 ms).\n\n" + ops + "\nInvoke took 100 ticks (0 ms).\n",
+		"before": "AllocateTensors took 500 ticks (0 ms).\n\nInvoke took 90 ticks (0 ms).\n\n" + ops + "\nInvoke took 100 ticks (0 ms).\n\n" + ops,
+	} {
+		p = read(t, text, 1e3)[0]
+		m := p.Totals.Latency
+		if m == nil || m.N == nil || *m.N != 2 || *m.Min != 90e-3 || *m.Max != 100e-3 || len(p.Layers) != 2 || total(p, "ticks") != 80 {
+			t.Errorf("%s: %+v, %d layers", name, m, len(p.Layers))
+		}
+	}
 	// An operator of an accelerator takes most of the time and is none of these.
 	p = read(t, "CONV_2D took 70 ticks (0 ms).\nethos-u took 1000 ticks (0 ms).\n", 1e3)[0]
 	if len(p.Layers) != 2 || total(p, "ticks") != 1070 {
