@@ -48,6 +48,29 @@ func (f *File) ScanJSON(ctx context.Context, o jsonscan.Options, use func(key st
 	return res, err
 }
 
+// maxDocuments limits the JSON documents of a file that are read.
+const maxDocuments = 1000
+
+// EachJSON calls use with each document of a JSON file of at most the given bytes. fault is an
+// error in its text; v then holds the values before it, and the file ends there.
+func (f *File) EachJSON(most int64, use func(v *jsontree.Value, fault error)) error {
+	text, err := f.Read(most)
+	if err != nil {
+		return err
+	}
+	for n := 0; n == 0 || len(text) > 0 && (text[0] == '{' || text[0] == '['); n++ {
+		v, rest, fault := jsontree.ParseFirst(text)
+		if n == maxDocuments {
+			fault = fmt.Errorf("more than %d documents", maxDocuments)
+		}
+		if use(v, fault); fault != nil {
+			break
+		}
+		text = rest
+	}
+	return nil
+}
+
 // MoreDocuments is the reason for which the documents after the first one of a file are left out,
 // where a format has one in a file.
 const MoreDocuments = "documents after the first one, which are of other runs: put each into a file of its own"

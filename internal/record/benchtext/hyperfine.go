@@ -1,6 +1,7 @@
 package benchtext
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -26,23 +27,23 @@ func readHyperfine(_ context.Context, _ *record.Input, f *record.File) ([]*runlo
 	if f.JSONHead("{") == nil {
 		return hyperfineCSV(f)
 	}
-	v, fault, err := f.ParseJSON(maxHyperfine)
-	if err != nil {
-		return nil, err
-	}
 	var runs []*runlog.Run
-	for _, r := range v.Get("results").List() {
-		if r.Get("command").Str() == "" || len(runs) >= maxCommands {
-			continue
+	var damaged error
+	err := f.EachJSON(maxHyperfine, func(v *jsontree.Value, fault error) {
+		damaged = cmp.Or(damaged, fault)
+		for _, r := range v.Get("results").List() {
+			if r.Get("command").Str() == "" || len(runs) >= maxCommands {
+				continue
+			}
+			if rs, _ := hyperfineResult(r).Runs(fault); rs != nil {
+				runs = append(runs, rs...)
+			}
 		}
-		if rs, _ := hyperfineResult(r).Runs(fault); rs != nil {
-			runs = append(runs, rs...)
-		}
-	}
+	})
 	if runs != nil {
-		fault = nil
+		damaged = nil
 	}
-	return draft.NotEmpty(runs, fault)
+	return draft.NotEmpty(runs, cmp.Or(err, damaged))
 }
 
 func hyperfineResult(r *jsontree.Value) *draft.Draft {

@@ -6,7 +6,9 @@
 package deepsparse
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"path"
 	"regexp"
 	"slices"
@@ -60,17 +62,22 @@ func read(_ context.Context, _ *record.Input, f *record.File) ([]*runlog.Run, er
 	case isConsole(f):
 		return readConsole(f)
 	}
-	d := newDraft(f)
-	v, fault, err := f.ParseJSON(maxBytes)
-	if err != nil {
-		return nil, err
-	}
-	if v.Has("layer_info") {
-		analyze(d, v)
-	} else {
-		benchmark(d, v)
-	}
-	return d.Runs(fault)
+	var ds []*draft.Draft
+	var damaged error
+	err := f.EachJSON(maxBytes, func(v *jsontree.Value, fault error) {
+		d := newDraft(f)
+		if v.Has("layer_info") {
+			analyze(d, v)
+		} else {
+			benchmark(d, v)
+		}
+		if damaged = fault; fault != nil && !d.Empty() {
+			d.Dropped.Add(fmt.Sprintf("the text is damaged: %v", fault), 1)
+			damaged = nil
+		}
+		ds = append(ds, d)
+	})
+	return runs(ds, cmp.Or(err, damaged))
 }
 
 func newDraft(f *record.File) *draft.Draft {

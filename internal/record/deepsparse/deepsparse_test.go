@@ -80,6 +80,12 @@ func TestConsole(t *testing.T) {
 			t.Errorf("%g items/s", v)
 		}
 	}
+	report := func(mean float64) string {
+		return fmt.Sprintf(`{"orig_model_path":"a.onnx","benchmark_result":{"items_per_sec":5,"mean":%g}}`+"\n", mean)
+	}
+	if ps := records.Read(t, deepsparse.Format(), []*record.File{record.Bytes("x.json", []byte(report(10)+report(30)))}, record.Options{}); len(ps) != 2 || *ps[1].Totals.Latency.Mean != 30e-3 {
+		t.Errorf("%d profiles of two reports", len(ps))
+	}
 	table := "canonical_name,name,average_run_time_in_ms\na,conv,1.5\n"
 	if ps := records.Read(t, deepsparse.Format(), []*record.File{record.Bytes("x.csv", []byte(table+table))}, record.Options{}); len(ps) != 2 || len(ps[1].Layers) != 1 {
 		t.Errorf("%d profiles of two tables", len(ps))

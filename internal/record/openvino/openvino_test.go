@@ -134,6 +134,15 @@ func TestTraps(t *testing.T) {
 	}
 }
 
+// jsonRequests is a report of requests that take milliseconds.
+func jsonRequests(ms ...int) string {
+	var list []string
+	for _, v := range ms {
+		list = append(list, fmt.Sprintf(`{"nodes":[{"name":"a","status":"EXECUTED","node_type":"Conv","exec_type":"x","real_time":%d,"cpu_time":1}],"total_real_time":%d,"total_cpu_time":1}`, v, v))
+	}
+	return `{"detailed_performance":[` + strings.Join(list, ",") + "]}\n"
+}
+
 // TestApart: blocks of other devices, of repeated runs and of requests in one file.
 func TestApart(t *testing.T) {
 	t.Parallel()
@@ -154,6 +163,7 @@ func TestApart(t *testing.T) {
 		"one run, two parts": {row("a", "x", 1000) + "\n" + row("b", "x", 2000), []float64{3e-3}, 0, false},
 		"requests":           {"Performance counts for 0-th infer request\n" + block + "Performance counts for 1-th infer request\n" + block, []float64{3e-3}, 2, false},
 		"requests again":     {"Performance counts for 0-th infer request\n" + block + "Performance counts for 0-th infer request\n" + block, []float64{3e-3, 3e-3}, 0, true},
+		"documents":          {jsonRequests(1, 2) + jsonRequests(1), []float64{1.5e-3, 1e-3}, 2, true},
 		"logged, quoted":     {"> [ INFO ] " + strings.ReplaceAll(strings.TrimSuffix(block, "\n"), "\n", "\n> [ INFO ] "), []float64{3e-3}, 0, false},
 	} {
 		ps := records.Read(t, openvino.Format(), []*record.File{record.Bytes("x.txt", []byte(c.text))}, record.Options{})

@@ -23,6 +23,7 @@ type reader struct {
 	// heading before it.
 	next      bool
 	title     string
+	document  bool  // the next request is the first of a JSON document
 	number    int64 // of the last request that has one
 	apart     bool  // other text has come since the last row
 	undecided bool
@@ -245,20 +246,18 @@ const maxJSON = 64 << 20
 
 // readJSON reads counters as JSON.
 func (r *reader) readJSON() error {
-	v, fault, err := r.file.ParseJSON(maxJSON)
-	if err != nil {
-		return err
-	}
-	for key, item := range v.Members() {
-		r.json(item)
-		if k := item.Kind; k == jsontree.String || k == jsontree.Number {
-			r.d.Note(key, item.Str())
+	return r.file.EachJSON(maxJSON, func(v *jsontree.Value, fault error) {
+		r.document = true
+		for key, item := range v.Members() {
+			r.json(item)
+			if k := item.Kind; k == jsontree.String || k == jsontree.Number {
+				r.d.Note(key, item.Str())
+			}
 		}
-	}
-	if fault != nil {
-		r.d.Dropped.Add(fmt.Sprintf("the text is damaged: %v", fault), 1)
-	}
-	return nil
+		if fault != nil {
+			r.d.Dropped.Add(fmt.Sprintf("the text is damaged: %v", fault), 1)
+		}
+	})
 }
 
 // json reads a request, or a list of requests.
@@ -282,6 +281,8 @@ func (r *reader) json(v *jsontree.Value) {
 		f, ok := v.Get(key).Float()
 		return draft.Milli(f, ok && f >= 0)
 	}
-	r.next = true // an element of the tool's own list of requests
+	// An element of the tool's own list of requests is the next one, the first of another
+	// document is not.
+	r.next, r.document = !r.document, false
 	r.end(total("total_real_time"), total("total_cpu_time"))
 }
