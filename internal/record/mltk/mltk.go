@@ -173,10 +173,11 @@ func (r *report) layer(cells []string) {
 // readText reads reports as text or CSV, one after the other.
 func readText(f *record.File, csv bool) (runs []*runlog.Run, err error) {
 	cur := newReport()
+	var ds []*draft.Draft
 	flush := func() {
-		if len(cur.layers)+len(cur.summary) > 0 && len(runs) < maxReports {
+		if len(cur.layers)+len(cur.summary) > 0 && len(ds) < maxReports {
 			if d := cur.build(f); !d.Empty() {
-				runs = append(runs, d.Run())
+				ds = append(ds, d)
 			}
 		}
 		cur = newReport()
@@ -189,6 +190,9 @@ func readText(f *record.File, csv bool) (runs []*runlog.Run, err error) {
 			switch {
 			case strings.TrimSpace(l) == "":
 			case strings.HasPrefix(l, layerHead):
+				if len(cur.layers) > 0 {
+					flush()
+				}
 				cur.keys, state = cells, "layers"
 			case strings.HasPrefix(l, summaryHead):
 				flush()
@@ -217,6 +221,9 @@ func readText(f *record.File, csv bool) (runs []*runlog.Run, err error) {
 			state = l
 		case boxed && (len(row) == 0 || state == "Memory Plan"):
 		case boxed && len(row) > 1 && row[0] == "Index":
+			if len(cur.layers) > 0 {
+				flush()
+			}
 			cur.keys = nil
 			for _, c := range row {
 				cur.keys = append(cur.keys, label(c))
@@ -228,6 +235,10 @@ func readText(f *record.File, csv bool) (runs []*runlog.Run, err error) {
 		}
 	})
 	flush()
+	draft.Apart(ds, false)
+	for _, d := range ds {
+		runs = append(runs, d.Run())
+	}
 	return draft.NotEmpty(runs, err)
 }
 

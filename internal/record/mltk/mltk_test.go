@@ -112,6 +112,21 @@ func TestWritten(t *testing.T) {
 	}
 }
 
+// TestTwice: tables of layers that follow one another without a summary are reports of their own.
+func TestTwice(t *testing.T) {
+	t.Parallel()
+	csv := "index,opcode,ops,macs,cpu_cycles\n0,CONV_2D,10,5,100\n1,SOFTMAX,3,0,7\n"
+	text := "+-------+---------+------------+\n| Index | OpCode  | CPU Cycles |\n+-------+---------+------------+\n| 0     | CONV_2D | 100        |\n| 1     | SOFTMAX | 7          |\n+-------+---------+------------+\n"
+	for name, text := range map[string]string{"r.csv": csv, "r.txt": text} {
+		for n := 1; n <= 2; n++ {
+			ps := read(t, name, strings.Repeat(text, n))
+			if len(ps) != n || len(ps[0].Layers) != 2 || *ps[0].Layers[0].CPUCycles.Median != 100 || n == 2 && !records.Found(ps[1], "record.runs") {
+				t.Errorf("%s: %d reports, want %d", name, len(ps), n)
+			}
+		}
+	}
+}
+
 // TestPair: the two files of a report are one run.
 func TestPair(t *testing.T) {
 	t.Parallel()

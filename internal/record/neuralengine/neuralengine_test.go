@@ -98,6 +98,17 @@ func TestEdited(t *testing.T) {
 	}
 }
 
+// TestTwice: the table of another run in a file is left out and counted.
+func TestTwice(t *testing.T) {
+	t.Parallel()
+	want := read(t, record.Bytes("a.csv", []byte(table)))[0]
+	p := read(t, record.Bytes("a.csv", []byte(table+table)))[0]
+	a, _ := want.Totals.Latency.Best()
+	if v, _ := p.Totals.Latency.Best(); v != a || len(p.Layers) != len(want.Layers) || len(p.Incomplete) != len(want.Incomplete)+1 {
+		t.Errorf("%d layers, %g s, want %d, %g", len(p.Layers), v, len(want.Layers), a)
+	}
+}
+
 // TestInstances: files of several instances are one run with a figure of each.
 func TestInstances(t *testing.T) {
 	t.Parallel()

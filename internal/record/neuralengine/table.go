@@ -51,6 +51,7 @@ type table struct {
 	totals    map[string]int // row by label in column L
 	shifted   int64
 	bad       int64
+	more      bool // another table follows
 }
 
 func readTable(f *record.File, n string) (*table, error) {
@@ -61,6 +62,10 @@ func readTable(f *record.File, n string) (*table, error) {
 		cells := textscan.Fields(l, ',')
 		if len(t.sheet) >= draft.MaxLayers {
 			t.bad++
+			return
+		}
+		head := strings.HasPrefix(l, "weight shape,") || strings.HasPrefix(l, tableHead)
+		if t.more = t.more || head && len(t.ops) > 0; t.more {
 			return
 		}
 		label := totalLabel(cells)
@@ -232,6 +237,9 @@ var (
 // operators that are still absent.
 func (t *table) into(d *draft.Draft, at map[string]int, first bool) {
 	d.Dropped.Add("rows that could not be put into their columns", t.bad)
+	if t.more {
+		d.Dropped.Add(record.MoreDocuments, 1)
+	}
 	sheet := &evaluator{sheet: t.sheet}
 	for _, o := range t.ops {
 		c := o.cells
