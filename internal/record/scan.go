@@ -58,15 +58,15 @@ func (f *File) EachJSON(most int64, use func(v *jsontree.Value, fault error)) er
 	if err != nil {
 		return err
 	}
-	for n := 0; n == 0 || len(text) > 0 && (text[0] == '{' || text[0] == '['); n++ {
+	more := true
+	for n := 0; more; n++ {
 		v, rest, fault := jsontree.ParseFirst(text)
 		if n == maxDocuments {
 			fault = fmt.Errorf("more than %d documents", maxDocuments)
 		}
-		if use(v, fault); fault != nil {
-			break
-		}
+		use(v, fault)
 		text = rest
+		more = fault == nil && len(text) > 0 && (text[0] == '{' || text[0] == '[')
 	}
 	return nil
 }
