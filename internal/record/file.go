@@ -53,6 +53,9 @@ type File struct {
 
 // Open opens the decompressed file at its beginning. Reading beyond [MaxFileBytes] is an error.
 func (f *File) Open() (io.ReadCloser, error) {
+	if f.Whole { // a small file was already read
+		return &readCloser{Reader: &progressReader{r: bytes.NewReader(f.Head), f: f}, close: func() error { return nil }}, nil
+	}
 	r, err := f.open()
 	if err != nil {
 		return nil, err

@@ -14,7 +14,11 @@ import (
 // decompresses ahead in a goroutine.
 func Read(ctx context.Context, f *record.File, o jsonscan.Options, event func(key string, e *Event), other func(key string, v []byte)) (res jsonscan.Result, err error) {
 	err = f.With(func(r io.Reader) error {
-		res, err = Each(ctx, r, o, event, other)
+		if f.Whole { // there is nothing to read ahead
+			res, err = each(ctx, r, o, event, other)
+		} else {
+			res, err = Each(ctx, r, o, event, other)
+		}
 		return err
 	})
 	return res, err
@@ -24,6 +28,10 @@ func Read(ctx context.Context, f *record.File, o jsonscan.Options, event func(ke
 func Each(ctx context.Context, r io.Reader, o jsonscan.Options, event func(key string, e *Event), other func(key string, v []byte)) (jsonscan.Result, error) {
 	a := newAhead(r)
 	defer a.stop()
+	return each(ctx, a, o, event, other)
+}
+
+func each(ctx context.Context, r io.Reader, o jsonscan.Options, event func(key string, e *Event), other func(key string, v []byte)) (jsonscan.Result, error) {
 	var e Event
 	n := 0
 	o.Object = func(key string, text []byte) int {
@@ -36,7 +44,7 @@ func Each(ctx context.Context, r io.Reader, o jsonscan.Options, event func(key s
 		}
 		return size
 	}
-	res, err := jsonscan.Each(a, o, func(key string, v []byte) error {
+	res, err := jsonscan.Each(r, o, func(key string, v []byte) error {
 		switch {
 		case key != "" && !o.Stream(key):
 			other(key, v)
