@@ -35,7 +35,9 @@ func readHyperfine(_ context.Context, _ *record.Input, f *record.File) ([]*runlo
 			if r.Get("command").Str() == "" || len(runs) >= maxCommands {
 				continue
 			}
-			if rs, _ := hyperfineResult(r).Runs(fault); rs != nil {
+			d := hyperfineResult(r)
+			d.Dropped.Add(draft.NotFinite, r.Odd())
+			if rs, _ := d.Runs(fault); rs != nil {
 				runs = append(runs, rs...)
 			}
 		}

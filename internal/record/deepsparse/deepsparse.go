@@ -71,6 +71,7 @@ func read(_ context.Context, _ *record.Input, f *record.File) ([]*runlog.Run, er
 		} else {
 			benchmark(d, v)
 		}
+		d.Dropped.Add(draft.NotFinite, v.Odd())
 		if damaged = fault; fault != nil && !d.Empty() {
 			d.Dropped.Add(fmt.Sprintf("the text is damaged: %v", fault), 1)
 			damaged = nil

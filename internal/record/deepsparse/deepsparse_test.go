@@ -86,6 +86,10 @@ func TestConsole(t *testing.T) {
 	if ps := records.Read(t, deepsparse.Format(), []*record.File{record.Bytes("x.json", []byte(report(10)+report(30)))}, record.Options{}); len(ps) != 2 || *ps[1].Totals.Latency.Mean != 30e-3 {
 		t.Errorf("%d profiles of two reports", len(ps))
 	}
+	p := records.Read(t, deepsparse.Format(), []*record.File{record.Bytes("x.json", []byte(`{"benchmark_result":{"items_per_sec":NaN,"mean":5,"std":1e400,"median":Infinity}}`))}, record.Options{})[0]
+	if *p.Totals.Latency.Mean != 5e-3 || p.Totals.Latency.StdDev != nil || len(p.Incomplete) != 1 || *p.Incomplete[0].Want != 3 {
+		t.Errorf("%+v %+v", p.Totals.Latency, p.Incomplete)
+	}
 	table := "canonical_name,name,average_run_time_in_ms\na,conv,1.5\n"
 	if ps := records.Read(t, deepsparse.Format(), []*record.File{record.Bytes("x.csv", []byte(table+table))}, record.Options{}); len(ps) != 2 || len(ps[1].Layers) != 1 {
 		t.Errorf("%d profiles of two tables", len(ps))

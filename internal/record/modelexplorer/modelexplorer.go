@@ -46,6 +46,7 @@ func read(_ context.Context, _ *record.Input, f *record.File) ([]*runlog.Run, er
 		return nil, err
 	}
 	d := draft.New("model-explorer", draft.Stem(f), "")
+	d.Dropped.Add(draft.NotFinite, v.Odd())
 	if v.Has("results") && v.Get("results").Kind == jsontree.Object {
 		graph(d, "", 0, v) // an unnamed graph
 	} else {

@@ -248,6 +248,7 @@ const maxJSON = 64 << 20
 func (r *reader) readJSON() error {
 	return r.file.EachJSON(maxJSON, func(v *jsontree.Value, fault error) {
 		r.document = true
+		r.d.Dropped.Add(draft.NotFinite, v.Odd())
 		for key, item := range v.Members() {
 			r.json(item)
 			if k := item.Kind; k == jsontree.String || k == jsontree.Number {

@@ -113,6 +113,7 @@ func (n *network) file(f *record.File) error {
 	if err != nil {
 		return err
 	}
+	n.d.Dropped.Add(draft.NotFinite, v.Odd())
 	switch k {
 	case graph:
 		n.graph(v)
