@@ -31,26 +31,26 @@ const (
 
 // roles are words in the names of columns, by falling precedence.
 var roles = []struct {
-	role role
-	name *regexp.Regexp
+	role  role
+	words []string
 }{
-	{ticksRole, regexp.MustCompile(`(?i)\b(ticks?|cycles?|clocks)\b`)},
-	{timeRole, regexp.MustCompile(`(?i)\b(time|duration|latency|elapsed|took|exec(ution)?)\b|^(ms|us|µs|ns)$`)},
-	{roundRole, regexp.MustCompile(`(?i)\b(iteration|iter|run|inference|invocation|round)\b`)},
-	{opRole, regexp.MustCompile(`(?i)\b(op|ops|operator|operation|opname|optype|opcode|tag|kernel|type)\b`)},
-	{indexRole, regexp.MustCompile(`(?i)^#$|\b(index|idx|id|no|number|event|order|position)\b`)},
-	{nameRole, regexp.MustCompile(`(?i)\b(name|layer|node|tensor)\b`)},
+	{ticksRole, []string{"tick", "ticks", "cycle", "cycles", "clocks"}},
+	{timeRole, []string{"time", "duration", "latency", "elapsed", "took", "exec", "execution", "ms", "us", "µs", "μs", "ns"}},
+	{roundRole, []string{"iteration", "iter", "run", "inference", "invocation", "round"}},
+	{opRole, []string{"op", "ops", "operator", "operation", "opname", "optype", "opcode", "tag", "kernel", "type"}},
+	{indexRole, []string{"#", "index", "idx", "id", "no", "number", "event", "order", "position"}},
+	{nameRole, []string{"name", "layer", "node", "tensor"}},
 }
 
+// secondary are words in the names of columns that are used only where no other has their role.
+var secondary = []string{"min", "max", "std", "stddev", "start", "begin", "end", "first", "last", "total", "sum", "cumulative", "cum"}
+
 // units are the units of times in the names of columns, in seconds.
-var units = []struct {
-	name *regexp.Regexp
-	s    float64
-}{
-	{regexp.MustCompile(`(?i)\b(ms|msec|millis|milliseconds?)\b`), 1e-3},
-	{regexp.MustCompile(`(?i)\b(us|µs|μs|usec|micros|microseconds?)\b`), 1e-6},
-	{regexp.MustCompile(`(?i)\b(ns|nsec|nanos|nanoseconds?)\b`), 1e-9},
-	{regexp.MustCompile(`(?i)\b(s|sec|secs|seconds?)\b`), 1},
+var units = map[string]float64{
+	"s": 1, "sec": 1, "secs": 1, "second": 1, "seconds": 1,
+	"ms": 1e-3, "msec": 1e-3, "millis": 1e-3, "millisecond": 1e-3, "milliseconds": 1e-3,
+	"us": 1e-6, "µs": 1e-6, "μs": 1e-6, "usec": 1e-6, "micros": 1e-6, "microsecond": 1e-6, "microseconds": 1e-6,
+	"ns": 1e-9, "nsec": 1e-9, "nanos": 1e-9, "nanosecond": 1e-9, "nanoseconds": 1e-9,
 }
 
 // special are operators of TensorFlow Lite, by their names without underscores. Scripts also write
@@ -76,8 +76,8 @@ type table struct {
 	second float64 // the unit of the column of times in seconds, 0 if unknown
 }
 
-// words separates the parts of a name such as opName, avg_time_us or "Time (ms)".
-func words(s string) string {
+// words are the parts of a name such as opName, avg_time_us or "Time (ms)", in lower case.
+func words(s string) []string {
 	var b strings.Builder
 	small := false
 	for _, r := range s {
@@ -85,12 +85,26 @@ func words(s string) string {
 			b.WriteByte(' ')
 		}
 		small = r >= 'a' && r <= 'z'
-		if strings.ContainsRune("_-()[]/.", r) {
+		if strings.ContainsRune("_-()[]/.:,", r) {
 			r = ' '
 		}
 		b.WriteRune(r)
 	}
-	return strings.TrimSpace(b.String())
+	return strings.Fields(strings.ToLower(b.String()))
+}
+
+// roleOf returns the role that the name of a column suggests.
+func roleOf(name string) role {
+	ws := words(name)
+	if strings.Contains(name, "%") {
+		return noRole
+	}
+	for _, r := range roles {
+		if slices.ContainsFunc(ws, func(w string) bool { return slices.Contains(r.words, w) }) {
+			return r.role
+		}
+	}
+	return noRole
 }
 
 // tableOf returns the layout of a CSV whose rows name operators of TensorFlow Lite Micro and have a
@@ -141,26 +155,22 @@ func layout(sep byte, lines []string) *table {
 	if best == 0 || 2*best < len(rows) {
 		return nil
 	}
-	for c, h := range header {
+	for _, h := range header {
 		t.names = append(t.names, strings.TrimSpace(h))
-		if c == t.at[opRole] {
-			continue
-		}
-		name := words(h)
-		for _, r := range roles {
-			if _, taken := t.at[r.role]; r.name.MatchString(name) && !strings.Contains(h, "%") {
-				if !taken {
-					t.at[r.role] = c
-				}
-				break
+	}
+	for _, second := range []bool{false, true} {
+		for c, h := range header {
+			r := roleOf(h)
+			aside := slices.ContainsFunc(words(h), func(w string) bool { return slices.Contains(secondary, w) })
+			if _, taken := t.at[r]; !taken && r != noRole && aside == second && c != t.at[opRole] {
+				t.at[r] = c
 			}
 		}
 	}
 	if c, ok := t.at[timeRole]; ok {
-		for _, u := range units {
-			if u.name.MatchString(words(header[c])) {
-				t.second = u.s
-				break
+		for _, w := range words(header[c]) {
+			if unit := units[w]; unit > 0 {
+				t.second = unit
 			}
 		}
 	}

@@ -276,6 +276,8 @@ func TestOtherTables(t *testing.T) {
 		"ticks, ms":     {"Layer Name;opType;Cycle Count;Time (ms)\nconv1;CONV_2D;100;1.5\nfc;FULLY_CONNECTED;50;0.5\n", 0, 1, 150, 2e-3},
 		"clock":         {"op\tticks\nCONV_2D\t100\nSOFTMAX\t50\n", 1e3, 1, 150, 150e-3},
 		"by content":    {"what,avgCycles\nCONV_2D,100\nRESHAPE,5\nmyCustomOp,7\n", 0, 1, 112, 0},
+		"units":         {"Layer #; Kernel ; avg [cycles]; Exec time [µs]; comment\n0; CONV_2D ; 1,200 ; 12.5 ; a\n1; SOFTMAX ; 100 ; 1.5 ; b\n", 0, 1, 1300, 14e-6},
+		"spread":        {"op,start_us,min_us,total_us,avg_us,max_us\nCONV_2D,0,1,30,3,9\nSOFTMAX,5,1,20,2,9\n", 0, 1, 0, 5e-6},
 		"other case":    {"Layer,Latency [us]\nConv2D,1500\nDepthwiseConv2D,250\nSoftmax,50\n", 0, 1, 0, 1800e-6},
 		"index restart": {"#,Tag,Ticks\n0,CONV_2D,100\n1,SOFTMAX,50\n0,CONV_2D,300\n1,SOFTMAX,50\n", 0, 1, 250, 0},
 		"iterations":    {"iteration,op,ticks\n1,CONV_2D,100\n1,SOFTMAX,50\n2,CONV_2D,300\n2,SOFTMAX,50\n", 0, 1, 250, 0},
