@@ -89,9 +89,10 @@ func peek(f *record.File) *part {
 	return p
 }
 
-// ranks groups the files of one run: ranks of one world whose file names differ only in digits.
+// ranks groups the files of one run: ranks of one world whose file names differ only in digits. A
+// rank with several files took part in several runs, whose files are in the same order.
 func ranks(all []*part) (groups [][]*part) {
-	at := map[string]int{}
+	at := map[string][]int{}
 	for _, p := range all {
 		key := fmt.Sprintf("%s\x00%d\x00%s\x00%s", p.file.Dir, p.world, p.backend, strings.Map(func(r rune) rune {
 			if r >= '0' && r <= '9' {
@@ -99,12 +100,15 @@ func ranks(all []*part) (groups [][]*part) {
 			}
 			return r
 		}, p.file.Name))
-		i, ok := at[key]
-		if !ok || p.world < 2 || slices.ContainsFunc(groups[i], func(o *part) bool { return o.rank == p.rank }) {
-			at[key] = len(groups)
+		lacking := slices.IndexFunc(at[key], func(i int) bool {
+			return !slices.ContainsFunc(groups[i], func(o *part) bool { return o.rank == p.rank })
+		})
+		if lacking < 0 || p.world < 2 {
+			at[key] = append(at[key], len(groups))
 			groups = append(groups, []*part{p})
 			continue
 		}
+		i := at[key][lacking]
 		groups[i] = append(groups[i], p)
 	}
 	for _, g := range groups {

@@ -394,6 +394,20 @@ func TestSlowestRank(t *testing.T) {
 	if m := p.Totals.Latency; *m.N != 2 || *m.Min != 30e-3 || *m.Max != 40e-3 || *p.Phases.FirstRunS != 90e-3 {
 		t.Errorf("%+v", m)
 	}
+	// Each rank wrote a file for each of two cycles: the files are sorted by rank.
+	var cycles []*record.File
+	for _, f := range []struct{ rank, step, ms int }{{0, 3, 30}, {0, 8, 10}, {1, 3, 20}, {1, 8, 50}} {
+		name := fmt.Sprintf("run/worker%d_step_%d.pt.trace.json", f.rank, f.step)
+		cycles = append(cycles, record.Bytes(name, []byte(rank(f.rank, [][2]int{{f.step, f.ms}}))))
+	}
+	ps = records.Read(t, pytorch.Format(), cycles, record.Options{})
+	if len(ps) != 2 {
+		t.Fatalf("%d profiles of two cycles", len(ps))
+	}
+	for i, want := range []float64{30e-3, 50e-3} {
+		p = ps[i]
+		near("latency_s", want)
+	}
 	// Ranks without a step in common are not joined.
 	p = read(t, rank(0, [][2]int{{1, 20}}), rank(1, [][2]int{{2, 50}}))[0]
 	near("latency_s", 50e-3)
