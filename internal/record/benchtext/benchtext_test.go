@@ -186,6 +186,10 @@ func TestMNN(t *testing.T) {
 	if v, _ := p.Totals.Value("recorded_flops"); v != 3.5e6 || *p.Totals.Latency.Mean != 2e-3 {
 		t.Errorf("%g", v)
 	}
+	cut := strings.Replace(log, "conv1 \tConvolution \t1.500000 \t75.000000 \t90.000000 \t\n", "conv1 \tConvolution \t1.500000 \n", 1)
+	if p = records.Read(t, format(t, "mnn"), []*record.File{record.Bytes("x", []byte(cut))}, record.Options{})[0]; len(p.Layers) != 1 || len(p.Incomplete) != 1 || *p.Incomplete[0].Want != 1 {
+		t.Errorf("a row that is cut: %+v %+v", p.Layers, p.Incomplete)
+	}
 	_, types, _ := strings.Cut(log, "Sort by time cost !\n")
 	if p = records.Read(t, format(t, "mnn"), []*record.File{record.Bytes("x", []byte(types))}, record.Options{})[0]; len(p.Layers) != 2 || p.Layers[1].Op != "Convolution" {
 		t.Errorf("%+v", p.Layers)

@@ -49,6 +49,7 @@ var (
 func readMNN(_ context.Context, _ *record.Input, f *record.File) (runs []*runlog.Run, err error) {
 	var ds []*draft.Draft
 	var nets mnnBench
+	broken := int64(0)
 	var rows [2][][]string // by kind of table
 	in := -1
 	flush := func(ms, mflops float64) {
@@ -71,12 +72,17 @@ func readMNN(_ context.Context, _ *record.Input, f *record.File) (runs []*runlog
 			in = -1
 		} else if row := gap.Split(l, -1); in >= 0 && len(row) >= 5 && len(rows[0])+len(rows[1]) < draft.MaxLayers {
 			rows[in] = append(rows[in], row)
+		} else if in >= 0 && len(row) > 2 {
+			broken++
 		} else if l != "" {
 			in = -1
 			nets.line(l)
 		}
 	})
 	flush(-1, -1)
+	if len(ds) > 0 {
+		ds[0].Dropped.Add("rows that do not have the columns of their table", broken)
+	}
 	for _, t := range nets.tables {
 		if len(t.rows) > 0 {
 			ds = append(ds, t.draft(draft.Stem(f)))

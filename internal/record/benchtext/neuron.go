@@ -102,6 +102,9 @@ func neuronRun(name string, all []*scenario) *draft.Draft {
 			what := c.cols.Text(row, "Description")
 			sum, ok := c.cell(row, "Time", "Time(ms)", "Time (ms)")
 			if !ok || what == "" || !c.summary {
+				if c.summary {
+					d.Dropped.Add("rows without a time", 1)
+				}
 				continue
 			}
 			per, has := c.cell(row, "Time/Inf.", "Time/Inf", "Time/Inf.(ms)")

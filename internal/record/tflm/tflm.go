@@ -135,6 +135,7 @@ type reader struct {
 	wrap   string // begin of a line of the model's analysis that a console wrapped
 	events int
 	lost   int64
+	broken int64  // lines of the profiler that cannot be read
 	done   []log  // of the models before
 	live   *Hooks // receives events as they come; nil to keep them
 }
@@ -173,6 +174,7 @@ func readFile(_ context.Context, in *record.Input, f *record.File) ([]*runlog.Ru
 	}
 	if len(ds) > 0 {
 		ds[0].Dropped.Add(fmt.Sprintf("more than %d events", maxEvents), p.lost)
+		ds[0].Dropped.Add("lines of the profiler that cannot be read", p.broken)
 	}
 	draft.Apart(ds, false)
 	var runs []*runlog.Run
@@ -223,6 +225,9 @@ func (p *reader) line(l string) {
 		if m := tookLine.FindStringSubmatch(l); m != nil {
 			p.took(m)
 			return
+		}
+		if strings.Contains(l, " ticks") {
+			p.broken++
 		}
 	}
 	if l == "" && !p.csv && p.g != nil {

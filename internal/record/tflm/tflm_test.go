@@ -256,6 +256,10 @@ func TestWraps(t *testing.T) {
 			t.Errorf("%s: %+v", bad, p.Layers[0])
 		}
 	}
+	p = read(t, "CONV_2D took 5 ticks (0 ms).\nADD took x ticks (0 ms).\nMUL took ? ticks\nSOFTMAX took 2000 ticks (2 ms).\n", 1e6)[0]
+	if len(p.Layers) != 2 || len(p.Incomplete) != 1 || *p.Incomplete[0].Want != 2 {
+		t.Errorf("lines that cannot be read: %+v", p.Incomplete)
+	}
 	p = read(t, "\"Event\",\"Tag\",\"Ticks\"\n0,CONV_2D,-5\n1,SOFTMAX,99999999999999999999\n", 1e6)[0]
 	if len(p.Layers) != 2 || total(p, "ticks") != 4294967291 || len(p.Incomplete) != 1 || !records.Found(p, "tflm.wrapped") {
 		t.Errorf("%+v", p.Incomplete)
