@@ -6,8 +6,9 @@
 // Each run is a process of its own that gets the signal at a random moment of its
 // first three seconds. It prints a line a case with the number of runs that had not
 // ended by themselves, the median and the longest time from signal to exit, and fails
-// where one took more than half a second, or ended by the signal instead of by the
-// program's own hand although it had begun to say something. A process that dies of the
+// where one took more than half a second, left a process or a temporary folder, or ended
+// by the signal instead of by the program's own hand although it had begun to say
+// something. Some commands have a helper program that is silent, deaf or writes without end. A process that dies of the
 // signal in its first milliseconds, before it can ask for it, has nothing to lose.
 package main
 
@@ -48,6 +49,7 @@ type trial struct {
 	args []string
 	// most is the latest moment for the signal.
 	most time.Duration
+	env  []string
 }
 
 func bench(n int, seed uint64, only string, models int) error {
@@ -66,6 +68,14 @@ func bench(n int, seed uint64, only string, models int) error {
 	if err != nil {
 		return err
 	}
+	more, err := helperTrials(dir)
+	if err != nil {
+		return err
+	}
+	trials = append(trials, more...)
+	if err := os.Mkdir(filepath.Join(dir, "tmp"), 0o700); err != nil {
+		return err
+	}
 	moments := rand.New(rand.NewPCG(seed, 0))
 	var all []time.Duration
 	var faults []string
@@ -77,9 +87,12 @@ func bench(n int, seed uint64, only string, models int) error {
 		for i := range 2 * n {
 			sig := []os.Signal{os.Interrupt, syscall.SIGTERM}[i%2]
 			at := 20*time.Millisecond + time.Duration(moments.Int64N(int64(tr.most)))
-			d, said, err := stop(program, dir, tr.args, sig, at)
+			d, said, err := stop(program, dir, &tr, sig, at)
 			if err != nil {
 				return fmt.Errorf("%s: %w", tr.name, err)
+			}
+			if l := left(dir); len(l) > 0 {
+				said = strings.TrimSpace(said + " " + strings.Join(l, ", "))
 			}
 			if d < 0 {
 				continue
@@ -110,10 +123,11 @@ func show(name string, took []time.Duration) {
 
 // stop starts the program, sends it a signal and measures until it has ended; a
 // negative time is for one that ended before. fault says what was wrong.
-func stop(program, dir string, args []string, sig os.Signal, at time.Duration) (took time.Duration, fault string, err error) {
-	c := exec.Command(program, args...)
+func stop(program, dir string, tr *trial, sig os.Signal, at time.Duration) (took time.Duration, fault string, err error) {
+	c := exec.Command(program, tr.args...)
 	var out, errs bytes.Buffer
 	c.Dir, c.Stdout, c.Stderr = dir, &out, &errs
+	c.Env = append(append(os.Environ(), "TMPDIR="+filepath.Join(dir, "tmp")), tr.env...)
 	if err := c.Start(); err != nil {
 		return 0, "", err
 	}

@@ -244,7 +244,7 @@ reason.`,
 			for _, f := range list {
 				o.Engines = append(o.Engines, f.engine)
 				if f.engine != nil {
-					a.measures(enginePatience)
+					a.measures(longPatience)
 				}
 			}
 			return x.with(args[0], func(j *compress.Job) error {

@@ -142,7 +142,7 @@ func (f *engineFlags) give(to []chosen) error {
 // are measured.
 func (a *app) byEngines(cs []chosen, opts opmeter.Options, measured func(*profile.Profile)) []runner {
 	if slices.ContainsFunc(cs, func(c chosen) bool { return c.engine != nil }) {
-		a.measures(enginePatience)
+		a.measures(longPatience)
 	}
 	rs := make([]runner, len(cs))
 	for i, c := range cs {

@@ -26,8 +26,6 @@ import (
 const (
 	patience     = 50 * time.Millisecond
 	longPatience = 350 * time.Millisecond
-	// External engines write what they recorded when they end.
-	enginePatience = 15 * time.Second
 )
 
 // errStopped is the end of a command that Ctrl-C stopped before it had a result.

@@ -153,9 +153,6 @@ func (s *sweepCommand) run(ctx context.Context, path string) error {
 		return err
 	}
 	s.a.measures(longPatience)
-	if slices.ContainsFunc(o.Engines, func(e *engine.Engine) bool { return e != nil }) {
-		s.a.measures(enginePatience)
-	}
 	var points []opmeter.SweepPoint
 	err = s.a.withModel(path, func(m *opmeter.Model) error {
 		show, stop := s.a.progress()

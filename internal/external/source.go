@@ -73,13 +73,13 @@ func New(o Options) *Source {
 	return &Source{o: o}
 }
 
-// Patience is the maximum time that the source takes to end after it was stopped: engines write
-// their records only then.
-func (s *Source) Patience() time.Duration { return stopping + 2*time.Second }
+// Patience is the maximum time that the source takes to end after it was stopped, unless the child
+// says that it will end: then the source gathers, since engines write their records only then.
+func (s *Source) Patience() time.Duration { return acknowledging + leaving/5 }
 
 const (
 	// stopping is the time that a child gets to end when it is told to and says that it will.
-	stopping = 10 * time.Second
+	stopping = source.LastWord
 	// acknowledging is the time that it gets to say so.
 	acknowledging = 300 * time.Millisecond
 	// leaving is the time that a process gets to end after its last message.
@@ -169,9 +169,9 @@ func (s *Source) progress(phase string, f float64) {
 // listen reads messages up to the last one. When the context ends, it tells the child to stop and
 // waits for the results so far, if there are any and the child answers.
 func (s *Source) listen(ctx context.Context) error {
-	told := false
-	listening, cancel := ctx, context.CancelFunc(func() {})
-	defer func() { cancel() }()
+	told, answered := false, false
+	listening, cancel, release := ctx, func() {}, func() {}
+	defer func() { cancel(); release() }()
 	within := func(limit time.Duration) {
 		cancel()
 		listening, cancel = context.WithTimeout(context.WithoutCancel(ctx), limit)
@@ -179,7 +179,7 @@ func (s *Source) listen(ctx context.Context) error {
 	for {
 		m, err := s.p.receive(listening, s.o.Silent)
 		switch {
-		case err != nil && errors.Is(err, listening.Err()) && !told && (s.covered != nil || s.o.Request.Alone):
+		case err != nil && errors.Is(err, listening.Err()) && !told && (s.covered != nil || s.o.Request.Alone && s.about.Engine != ""):
 			told = true
 			within(acknowledging)
 			go func() { _ = s.p.pipe.Send(&Message{Stop: true}) }()
@@ -197,8 +197,11 @@ func (s *Source) listen(ctx context.Context) error {
 		case m.Done:
 			s.whole = true
 			return ctx.Err()
-		case told && m.Progress != nil && m.Progress.Phase == Ending:
+		case told && !answered && m.Progress != nil && m.Progress.Phase == Ending:
+			answered = true
 			within(stopping)
+			source.Gathers(s.to, true)
+			release = source.Holds(ctx)
 		}
 		if err := s.take(ctx, m); err != nil {
 			return err

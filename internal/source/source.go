@@ -131,6 +131,17 @@ func Watch(ctx context.Context) (watched context.Context, waits func() bool) {
 	return context.WithValue(ctx, watchKey{}, n), func() bool { return n.Load() > 0 }
 }
 
+// Holds notes in a context of [Watch] that there will be figures, until the function that it
+// returns is called.
+func Holds(ctx context.Context) (release func()) {
+	n, ok := ctx.Value(watchKey{}).(*atomic.Int32)
+	if !ok {
+		return func() {}
+	}
+	n.Add(1)
+	return func() { n.Add(-1) }
+}
+
 // await runs a source until it ends, or until its time after the context's end is over.
 func await(ctx context.Context, s Source, to *stamp) error {
 	done := make(chan error, 1)
@@ -140,10 +151,7 @@ func await(ctx context.Context, s Source, to *stamp) error {
 		return err
 	case <-ctx.Done():
 	}
-	if n, ok := ctx.Value(watchKey{}).(*atomic.Int32); ok {
-		n.Add(1)
-		defer n.Add(-1)
-	}
+	defer Holds(ctx)()
 	patience := Patience
 	if p, ok := s.(Patient); ok {
 		patience = p.Patience()
