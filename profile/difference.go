@@ -61,6 +61,36 @@ type Difference struct {
 	Limit *float64 `json:"limit,omitzero"`
 }
 
+// Magnitude says how large the difference is and how much of the output differs, "" where nothing
+// is known: "up to 2 quantisation steps in 5.6 % of the elements", "SNR 92 dB, at most 1.2e-6".
+func (d *Difference) Magnitude() string {
+	part := ""
+	switch {
+	case d.Same == nil || *d.Same >= 1:
+	case *d.Same < 0.005: // two digits of it would be 1e+02
+		part = " in nearly all elements"
+	default:
+		part = fmt.Sprintf(" in %.2g %% of the elements", 100*(1-*d.Same))
+	}
+	switch {
+	case d.State == Equal || d.State == NotComparable:
+		return ""
+	case d.Steps != nil && *d.Steps == 1:
+		return "1 quantisation step" + part
+	case d.Steps != nil:
+		return fmt.Sprintf("up to %.0f quantisation steps", *d.Steps) + part
+	case d.SNR != nil && d.MaxAbsolute != nil:
+		return fmt.Sprintf("SNR %.0f dB, at most %.2g%s", *d.SNR, *d.MaxAbsolute, part)
+	case d.SNR != nil:
+		return fmt.Sprintf("SNR %.0f dB", *d.SNR)
+	case d.MaxAbsolute != nil && part != "":
+		return fmt.Sprintf("at most %.2g%s", *d.MaxAbsolute, part)
+	case d.Same != nil:
+		return fmt.Sprintf("%.3g %% of the elements are equal", 100**d.Same)
+	}
+	return ""
+}
+
 func (c *checker) differences(ds []Difference) {
 	for i := range ds {
 		d := &ds[i]

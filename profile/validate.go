@@ -379,7 +379,7 @@ func (c *checker) layer(i int, l *Layer, n int) {
 
 func (c *checker) cause(at string, code CauseCode) {
 	c.word(at, string(code), string(ByOperator), string(ByType), string(ByLimit), string(ByUse), string(ByInput), string(ByShape), string(ByData), string(ByMemory),
-		string(ByBodies), string(ByError), string(ByCancel), string(ByDeadline), string(ByEnd), string(ByRecord), string(ByNoFigures), string(ByLoop), string(ByWork))
+		string(ByBodies), string(ByError), string(ByCancel), string(ByDeadline), string(ByEnd), string(ByRecord), string(ByNoFigures), string(ByResolution), string(ByLoop), string(ByWork))
 }
 
 func (c *checker) confidence(at string, v Confidence) {

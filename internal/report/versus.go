@@ -197,7 +197,7 @@ func versusRuns(t *compare.Table) [][]string {
 		if r.Ratio.Low != nil && r.Ratio.High != nil {
 			between = ratioDigits(*r.Ratio.Low) + "–" + ratioDigits(*r.Ratio.High)
 		}
-		row := []string{r.Name, versusFigure(t, r.Total.Value), plusMinus(r.Total, heading), versusRatio(r.Ratio), between, "", "", "", words.Outputs(r.Outputs), words.Verdict(r.Trust), "", d.engine(r), d.target(r), d.dtype(r), r.Version}
+		row := []string{r.Name, versusFigure(t, r.Total.Value), plusMinus(r.Total, heading), versusRatio(r.Ratio), between, "", "", "", words.Outputs(r), words.Verdict(r.Trust), "", d.engine(r), d.target(r), d.dtype(r), r.Version}
 		if r.LoadS != nil {
 			row[5] = Duration(*r.LoadS)
 		}

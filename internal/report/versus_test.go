@@ -67,6 +67,33 @@ func TestVersusTable(t *testing.T) {
 }
 
 // TestVersusNarrow fits any number of runs into narrow terminals: none is left out.
+// TestVersusOutputs says by how much outputs differ.
+func TestVersusOutputs(t *testing.T) {
+	t.Parallel()
+	x := compared(t, 4)
+	for k, d := range []profile.Difference{
+		{With: "opmeter", State: profile.Rounding, Steps: new(1.0), Same: new(0.9)},
+		{With: "opmeter", State: profile.Differs, Steps: new(3.0), Same: new(0.75)},
+		{With: "opmeter", State: profile.NotComparable, Cause: &profile.Cause{Code: profile.ByType, Text: "int8 here, uint8 there"}},
+	} {
+		r := &x.Runs[k+1]
+		r.Outputs, r.With, r.Difference = d.State, d.With, &d
+	}
+	x.Notes = append(x.Notes, compare.Note{Code: compare.OtherResults, Runs: []int{2, 3}})
+	var b bytes.Buffer
+	if err := report.WriteVersus(&b, x, "table", report.VersusOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"rounding, 1 step\n", "differ, 3 steps\n", "not compared\n",
+		"engine 2: outputs differ from those of opmeter by more than rounding (up to 3 quantisation steps in 25 % of the elements); engine 3: outputs could not be compared with those of opmeter (int8 here, uint8 there).",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+}
+
 func TestVersusNarrow(t *testing.T) {
 	t.Parallel()
 	for _, runs := range []int{2, 3, 5, 9} {

@@ -31,7 +31,10 @@ func (b *builder) runs(named []Named) {
 		if m := p.Memory; m != nil {
 			r.PeakBytes, r.ArenaBytes = m.ProcessPeakBytes, m.ArenaBytes
 		}
-		r.Outputs, r.With = outputs(p.Differences)
+		r.Difference = worst(p.Differences)
+		if d := r.Difference; d != nil {
+			r.Outputs, r.With = d.State, d.With
+		}
 	}
 	label(t.Runs)
 	usable := func(k int) bool { return t.Runs[k].Trust != profile.Unreliable }
@@ -112,16 +115,27 @@ func added(a, b *float64) *float64 {
 	return new(*a + *b)
 }
 
-// outputs is the worst state of outputs and the engine that they were compared with.
-func outputs(ds []profile.Difference) (worst profile.DifferenceState, with string) {
-	order := []profile.DifferenceState{"", profile.Equal, profile.Rounding, profile.NotComparable, profile.Differs}
+// worst is the difference of the output that differs most, nil where nobody compared.
+func worst(ds []profile.Difference) (most *profile.Difference) {
+	order := []profile.DifferenceState{profile.Equal, profile.Rounding, profile.NotComparable, profile.Differs}
 	for i := range ds {
-		if slices.Index(order, ds[i].State) > slices.Index(order, worst) {
-			worst = ds[i].State
+		d := &ds[i]
+		if most == nil || slices.Index(order, d.State) > slices.Index(order, most.State) || d.State == most.State && larger(d, most) {
+			most = d
 		}
-		with = ds[i].With
 	}
-	return worst, with
+	return most
+}
+
+// larger reports whether a difference of the same state is the larger one, as far as both tell.
+func larger(a, b *profile.Difference) bool {
+	switch {
+	case a.Steps != nil && b.Steps != nil:
+		return *a.Steps > *b.Steps
+	case a.SNR != nil && b.SNR != nil:
+		return *a.SNR < *b.SNR
+	}
+	return false
 }
 
 // label gives names to runs without one: the engine, the engine with its version, the target,

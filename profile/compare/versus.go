@@ -113,6 +113,8 @@ type Run struct {
 	// nobody compared.
 	Outputs profile.DifferenceState `json:"outputs,omitzero"`
 	With    string                  `json:"with,omitzero"`
+	// Difference is that of the output that differs most.
+	Difference *profile.Difference `json:"difference,omitzero"`
 }
 
 // Group is operators of the model that can be compared.

@@ -3,6 +3,7 @@ package child
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -363,6 +364,12 @@ func (t *trial) layers(run *runlog.Run, res *loop.Result) error {
 			strange = append(strange, int64(i))
 			continue
 		}
+		if v, ok := l.Latency.Best(); ok && v < run.ResolutionS {
+			if err := t.tooShort(at[i], run.ResolutionS); err != nil {
+				return err
+			}
+			continue
+		}
 		if err := t.layer(at[i], l, scale); err != nil {
 			return err
 		}
@@ -371,6 +378,12 @@ func (t *trial) layers(run *runlog.Run, res *loop.Result) error {
 		return t.event(profile.Event{Lost: &profile.Loss{Records: new(int64(n)), Cause: profile.Cause{Code: profile.ByRecord, Text: "operators that the first runs did not execute"}}})
 	}
 	return nil
+}
+
+// tooShort says that a layer ran, and that its time is below the profiler's resolution.
+func (t *trial) tooShort(i int, resolution float64) error {
+	cause := &profile.Cause{Code: profile.ByResolution, Text: fmt.Sprintf("below the profiler's resolution of %g µs", resolution*1e6)}
+	return t.event(profile.Event{Refined: &profile.Refined{Layer: int64(i), State: profile.Ran, Cause: cause}})
 }
 
 // layer sends the figures of one layer.

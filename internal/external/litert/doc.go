@@ -14,6 +14,6 @@
 // ("Convolution (NHWC, F32) IGEMM"). The nodes that a delegate took are still known: all nodes
 // that the interpreter did not run itself. Their order is known because this package repeats the
 // interpreter's partitioning of the graph. The two lists are then aligned; see align.go. Times
-// are whole microseconds, truncated: the mean over many runs is right for short operators, single
-// values are not.
+// are whole microseconds, truncated. An operator whose mean is below one has no time: the
+// profiler's own events make up much of what is left of it.
 package litert

@@ -119,6 +119,11 @@ func (p *profiled) Reset() error {
 
 // Records returns what was recorded so far.
 func (p *profiled) Records() (*runlog.Run, error) {
+	const resolution = 1e-6 // the profiler counts whole microseconds
 	name := strings.TrimSuffix(filepath.Base(p.task.Model), ".tflite")
-	return p.rec.record(name, p.task.Threads), nil
+	run := p.rec.record(name, p.task.Threads)
+	if run != nil {
+		run.ResolutionS = resolution
+	}
+	return run, nil
 }

@@ -28,6 +28,9 @@ type Run struct {
 	// Attach takes what is known about a model, where the layers are not operators of one and a
 	// model is a part of one of them; nil where they are. It reports whether there is such a part.
 	Attach func(p, model *profile.Profile) bool
+	// ResolutionS is the smallest time in seconds that the profiler can tell, 0 unknown: shorter
+	// times of layers are no figures.
+	ResolutionS float64
 }
 
 // Hint says which operators of a model a layer of a record is of.

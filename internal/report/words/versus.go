@@ -37,26 +37,47 @@ func VersusNote(t *compare.Table, n *compare.Note) string {
 	case compare.NotWhole:
 		return fmt.Sprintf("%s: incomplete profile.", who)
 	case compare.OtherResults:
-		return fmt.Sprintf("%s: outputs differ by more than rounding, or could not be compared.", who)
+		return otherOutputs(t, n)
 	case compare.NoLayers:
 		return fmt.Sprintf("%s: no figures per layer; only totals are compared.", who)
 	}
 	return string(n.Code) + ": " + who
 }
 
-// Outputs says how the outputs of a run compare.
-func Outputs(s profile.DifferenceState) string {
-	switch s {
-	case profile.Equal:
-		return "equal"
-	case profile.Rounding:
-		return "rounding"
-	case profile.Differs:
-		return "differ"
-	case profile.NotComparable:
-		return "not compared"
+// Outputs says how the outputs of a run compare, and by how much they differ.
+func Outputs(r *compare.Run) string {
+	s := map[profile.DifferenceState]string{
+		profile.Equal: "equal", profile.Rounding: "rounding", profile.Differs: "differ", profile.NotComparable: "not compared",
+	}[r.Outputs]
+	switch d := r.Difference; {
+	case d == nil || d.State == profile.Equal || d.State == profile.NotComparable:
+	case d.Steps != nil:
+		s += ", " + Plural(int64(*d.Steps), "step")
+	case d.SNR != nil:
+		s += fmt.Sprintf(", %.0f dB", *d.SNR)
 	}
-	return ""
+	return s
+}
+
+// otherOutputs says by how much the outputs of runs differ, or why that is unknown.
+func otherOutputs(t *compare.Table, n *compare.Note) string {
+	var parts []string
+	for _, k := range n.Runs {
+		if k < 0 || k >= len(t.Runs) || t.Runs[k].Difference == nil {
+			continue
+		}
+		r := &t.Runs[k]
+		d := r.Difference
+		switch m := d.Magnitude(); {
+		case d.State == profile.NotComparable && d.Cause != nil:
+			parts = append(parts, fmt.Sprintf("%s: outputs could not be compared with those of %s (%s)", r.Name, r.With, d.Cause.Text))
+		case m != "":
+			parts = append(parts, fmt.Sprintf("%s: outputs differ from those of %s by more than rounding (%s)", r.Name, r.With, m))
+		default:
+			parts = append(parts, fmt.Sprintf("%s: outputs differ from those of %s by more than rounding", r.Name, r.With))
+		}
+	}
+	return strings.Join(parts, "; ") + "."
 }
 
 // VersusInterval names an interval of a comparison. What does not say its kind is a confidence

@@ -17,23 +17,24 @@ import (
 
 // causes says why something is missing or did not run.
 var causes = map[profile.CauseCode]string{
-	profile.ByOperator:  "unknown operator",
-	profile.ByType:      "element type",
-	profile.ByLimit:     "a limit is exceeded",
-	profile.ByUse:       "use of the operator",
-	profile.ByInput:     "an input was not computed",
-	profile.ByShape:     "unknown shapes",
-	profile.ByData:      "depends on the data",
-	profile.ByMemory:    "out of memory",
-	profile.ByBodies:    "its subgraph has no figures",
-	profile.ByError:     "an error",
-	profile.ByCancel:    "stopped early; figures cover the part that ran",
-	profile.ByDeadline:  "time limit reached; figures cover the part that ran",
-	profile.ByEnd:       "the source ended unexpectedly; figures cover the data received until then",
-	profile.ByRecord:    "records were lost",
-	profile.ByNoFigures: "no measurements exist",
-	profile.ByLoop:      "its loop exceeded the time limit",
-	profile.ByWork:      "most of the work did not run, so the model has no latency",
+	profile.ByOperator:   "unknown operator",
+	profile.ByType:       "element type",
+	profile.ByLimit:      "a limit is exceeded",
+	profile.ByUse:        "use of the operator",
+	profile.ByInput:      "an input was not computed",
+	profile.ByShape:      "unknown shapes",
+	profile.ByData:       "depends on the data",
+	profile.ByMemory:     "out of memory",
+	profile.ByBodies:     "its subgraph has no figures",
+	profile.ByError:      "an error",
+	profile.ByCancel:     "stopped early; figures cover the part that ran",
+	profile.ByDeadline:   "time limit reached; figures cover the part that ran",
+	profile.ByEnd:        "the source ended unexpectedly; figures cover the data received until then",
+	profile.ByRecord:     "records were lost",
+	profile.ByNoFigures:  "no measurements exist",
+	profile.ByResolution: "below the resolution of the profiler",
+	profile.ByLoop:       "its loop exceeded the time limit",
+	profile.ByWork:       "most of the work did not run, so the model has no latency",
 }
 
 // because is the cause's own text, or words for its code; "" for no cause.
@@ -73,6 +74,10 @@ func State(l *profile.Layer) string {
 		return with("record lost", why)
 	case profile.NoEstimate:
 		return with("no estimate", why)
+	case profile.Ran:
+		if l.Cause != nil && l.Cause.Code == profile.ByResolution {
+			return why
+		}
 	}
 	return ""
 }

@@ -193,11 +193,13 @@ func numbers(d *profile.Difference, t tensor.Type, a, b *Tensor, size, n int, o 
 	if s.odd > 0 {
 		d.NotFinite = new(int64(s.odd))
 	}
-	if t.IsInteger() && a.Scale > 0 && s.finite > 0 {
+	// An engine may not tell how its outputs are quantised: the other one knows it of the model.
+	quantised := a.Scale > 0 || b.Scale > 0
+	if t.IsInteger() && quantised && s.finite > 0 {
 		d.Steps = finite(s.most)
 	}
-	d.Top = topAgreement(x, y, a.Shape, t.IsFloat() || a.Scale > 0)
-	judge(d, t, s, a.Scale > 0, equal, o)
+	d.Top = topAgreement(x, y, a.Shape, t.IsFloat() || quantised)
+	judge(d, t, s, quantised, equal, o)
 }
 
 // finite returns a pointer to v, nil if v is NaN or infinite.

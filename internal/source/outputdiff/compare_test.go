@@ -66,7 +66,7 @@ func TestFigures(t *testing.T) {
 	near(t, "top", d.Top, 0)
 	near(t, "limit", d.Limit, 80)
 	f := outputdiff.Finding([]profile.Difference{d})
-	if f == nil || f.Severity != profile.Warning || !strings.Contains(f.Text, "y (SNR 11 dB, top-1 class differs)") {
+	if f == nil || f.Severity != profile.Warning || !strings.Contains(f.Text, "y (SNR 11 dB, at most 1 in nearly all elements, top-1 class differs)") {
 		t.Errorf("finding %+v", f)
 	}
 }
@@ -106,6 +106,8 @@ func TestRules(t *testing.T) {
 		{"a step", ints(.5, 1, 2), ints(.5, 2, 2), outputdiff.Options{}, profile.Rounding},
 		{"two steps", ints(.5, 1, 2), ints(.5, 3, 2), outputdiff.Options{}, profile.Differs},
 		{"three steps after integers", ints(.5, 1, 2), ints(.5, 4, 2), outputdiff.Options{Quantised: true}, profile.Rounding},
+		{"a step, of an engine that does not tell the scale", ints(0, 1, 2), ints(.5, 2, 2), outputdiff.Options{}, profile.Rounding},
+		{"three steps, of an engine that does not tell the scale", ints(0, 1, 2), ints(.5, 4, 2), outputdiff.Options{}, profile.Differs},
 		{"from -128 to 127", ints(.5, 128), ints(.5, 127), outputdiff.Options{}, profile.Differs},
 		{"a place", ints(0, 1, 2), ints(0, 2, 2), outputdiff.Options{}, profile.Differs},
 		{"nothing", ints(0), ints(0), outputdiff.Options{}, profile.Equal},

@@ -46,13 +46,8 @@ func describeDifference(d *profile.Difference) string {
 	if d.NotFinite != nil {
 		s = append(s, fmt.Sprintf("%d elements are infinite or NaN in one of the two", *d.NotFinite))
 	}
-	switch {
-	case d.Steps != nil:
-		s = append(s, fmt.Sprintf("up to %.0f quantisation steps", *d.Steps))
-	case d.SNR != nil:
-		s = append(s, fmt.Sprintf("SNR %.0f dB", *d.SNR))
-	case d.Same != nil:
-		s = append(s, fmt.Sprintf("%.3g %% of the elements are equal", 100**d.Same))
+	if m := d.Magnitude(); m != "" {
+		s = append(s, m)
 	}
 	if d.Top != nil && *d.Top < 1 {
 		s = append(s, "top-1 class differs")

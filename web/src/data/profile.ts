@@ -60,7 +60,7 @@ export interface Buffer {
 /** Cause says why something is as it is. */
 export interface Cause {
   /** Code names the cause. */
-  code: "operator" | "type" | "limit" | "use" | "input" | "shape" | "data" | "memory" | "bodies" | "error" | "canceled" | "deadline" | "end" | "record" | "figures" | "loop" | "work";
+  code: "operator" | "type" | "limit" | "use" | "input" | "shape" | "data" | "memory" | "bodies" | "error" | "canceled" | "deadline" | "end" | "record" | "figures" | "resolution" | "loop" | "work";
   /** Text is the detail for readers: a limit, a type, an error. */
   text?: string;
 }
@@ -536,7 +536,7 @@ export interface Metric {
 /** Missing says what a profile lacks. */
 export interface Missing {
   /** Cause says why. */
-  cause: "operator" | "type" | "limit" | "use" | "input" | "shape" | "data" | "memory" | "bodies" | "error" | "canceled" | "deadline" | "end" | "record" | "figures" | "loop" | "work";
+  cause: "operator" | "type" | "limit" | "use" | "input" | "shape" | "data" | "memory" | "bodies" | "error" | "canceled" | "deadline" | "end" | "record" | "figures" | "resolution" | "loop" | "work";
   /** Got and Want count what is there and what was expected, such as inferences, where that is known. */
   got?: number;
   /** Layers are the indices of the layers that it is about, absent for the whole. */
@@ -630,7 +630,7 @@ export interface Phases {
 /** Placement says which unit of the target does a layer's work. */
 export interface Placement {
   /** Cause is why an accelerator does not take the layer. Where it does, another of its kernels refused the layer first, which some reports show. */
-  cause?: "operator" | "type" | "limit" | "use" | "input" | "shape" | "data" | "memory" | "bodies" | "error" | "canceled" | "deadline" | "end" | "record" | "figures" | "loop" | "work";
+  cause?: "operator" | "type" | "limit" | "use" | "input" | "shape" | "data" | "memory" | "bodies" | "error" | "canceled" | "deadline" | "end" | "record" | "figures" | "resolution" | "loop" | "work";
   /** On names the unit: the accelerator's name, or "cpu". */
   on: string;
   /** Text says more about the cause, for people. */
