@@ -23,6 +23,7 @@ type Builder struct {
 	mu      sync.Mutex
 	p       *Profile
 	work    [][]work // by layer, in the order of scaled
+	changed Layer    // the layer that an event changes
 	series  map[seriesKey]*series
 	order   []seriesKey
 	done    bool
@@ -158,15 +159,16 @@ func calls(l *Layer) float64 {
 
 // change applies a change to a layer when the layer is valid with it.
 func (b *Builder) change(layer int64, do func(*Layer) error) error {
-	l := b.p.Layers[layer]
+	l := &b.changed
+	*l = b.p.Layers[layer]
 	l.Figures = maps.Clone(l.Figures)
-	if err := do(&l); err != nil {
+	if err := do(l); err != nil {
 		return err
 	}
 	c := &checker{}
-	c.layer(int(layer), &l, len(b.p.Layers))
+	c.layer(int(layer), l, len(b.p.Layers))
 	if c.err == nil {
-		b.p.Layers[layer] = l
+		b.p.Layers[layer] = *l
 	}
 	return c.err
 }

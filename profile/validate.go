@@ -302,11 +302,29 @@ func (c *checker) host(h *Host) {
 	}
 }
 
+// The valid words of a layer. They are shared because a large profile checks each of its layers
+// after each event.
+var (
+	stateWords      = []string{string(Ran), string(Folded), string(Fused), string(Unsupported), string(Skipped), string(Failed), string(NotReached), string(Lost), string(NoEstimate)}
+	confidenceWords = []string{string(Exact), string(ByTensor), string(ByName), string(ByOrder), string(Unknown)}
+	causeWords      = []string{
+		string(ByOperator), string(ByType), string(ByLimit), string(ByUse), string(ByInput), string(ByShape), string(ByData), string(ByMemory),
+		string(ByBodies), string(ByError), string(ByCancel), string(ByDeadline), string(ByEnd), string(ByRecord), string(ByNoFigures), string(ByResolution), string(ByLoop), string(ByWork),
+	}
+)
+
+// layer checks layer i of n. It makes the names of places for a wrong layer only.
 func (c *checker) layer(i int, l *Layer, n int) {
 	if c.err != nil {
 		return
 	}
-	at := fmt.Sprintf("layers[%d]", i)
+	var quick checker
+	if quick.layerAt("", i, l, n); quick.err != nil {
+		c.layerAt(fmt.Sprintf("layers[%d]", i), i, l, n)
+	}
+}
+
+func (c *checker) layerAt(at string, i int, l *Layer, n int) {
 	if l.Index != int64(i) {
 		c.fail(at+".index", "is %d", l.Index)
 	}
@@ -378,12 +396,11 @@ func (c *checker) layer(i int, l *Layer, n int) {
 }
 
 func (c *checker) cause(at string, code CauseCode) {
-	c.word(at, string(code), string(ByOperator), string(ByType), string(ByLimit), string(ByUse), string(ByInput), string(ByShape), string(ByData), string(ByMemory),
-		string(ByBodies), string(ByError), string(ByCancel), string(ByDeadline), string(ByEnd), string(ByRecord), string(ByNoFigures), string(ByResolution), string(ByLoop), string(ByWork))
+	c.word(at, string(code), causeWords...)
 }
 
 func (c *checker) confidence(at string, v Confidence) {
-	c.word(at, string(v), string(Exact), string(ByTensor), string(ByName), string(ByOrder), string(Unknown))
+	c.word(at, string(v), confidenceWords...)
 }
 
 // figures checks a map of figures. Foreign ones may be negative. Of several faults the
@@ -410,7 +427,7 @@ func (c *checker) figures(at string, fs map[string]*Metric) {
 }
 
 func (c *checker) state(at string, s State) {
-	c.word(at, string(s), string(Ran), string(Folded), string(Fused), string(Unsupported), string(Skipped), string(Failed), string(NotReached), string(Lost), string(NoEstimate))
+	c.word(at, string(s), stateWords...)
 }
 
 func (c *checker) missing(ms []Missing, layers int) {
