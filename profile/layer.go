@@ -199,7 +199,7 @@ const (
 	ByNoFigures CauseCode = "figures" // figures that no one has measured
 	// a time below the smallest that its profiler can tell
 	ByResolution CauseCode = "resolution"
-	ByLoop      CauseCode = "loop"    // a loop that had not ended within its limit
+	ByLoop       CauseCode = "loop" // a loop that had not ended within its limit
 	// most of the work did not run, so that no figure of the whole is one
 	ByWork CauseCode = "work"
 )

@@ -106,7 +106,7 @@ func (j *Job) compensate(ctx context.Context, changes []rewrite.Change, at []int
 			mats[at[i]] = mat
 		}
 	}
-	found, err := loss.CompensateErrors(ctx, j.m, j.Layers, mats, false, o.Data.used, o.Threads, j.o.Feed.MaxBytes, func(share float64, doing string) { j.progress("correcting: "+doing, share) })
+	found, err := loss.CompensateErrors(ctx, j.m, j.Layers, mats, false, o.Data.used, o.Threads, min(j.o.Feed.MaxBytes, mostCompensation), func(share float64, doing string) { j.progress("correcting: "+doing, share) })
 	if err != nil {
 		return nil, err
 	}
@@ -149,6 +149,10 @@ type Applied struct {
 	// error compensation, by layer.
 	Corrected map[int][2]float64
 }
+
+// mostCompensation bounds the memory of a pass that compensates errors: the session and the samples
+// need the rest.
+const mostCompensation = 1 << 30
 
 // Apply builds the model of a plan; "" is the last one. o has the data for activation ranges and
 // for error compensation; nil for none.
