@@ -132,7 +132,7 @@ type Figures struct {
 	MedianError, P90Error *float64
 	Band                  *[2]float64
 	// UnfamiliarMedian and UnfamiliarP90 are the errors on boards that were left out with all their
-	// measurements, which is what to expect of one that nobody measured; nil if unknown.
+	// measurements, which is what to expect of a board without any; nil if unknown.
 	UnfamiliarMedian, UnfamiliarP90 *float64
 	// Types lists the element types that have figures.
 	Types []string

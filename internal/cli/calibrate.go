@@ -62,7 +62,7 @@ target. docs/explanation/estimates.md explains the method.`,
 			if err := atomicfile.Write(out, fitted.File); err != nil {
 				return withStatus(statusUse, plainPath(err))
 			}
-			fmt.Fprintf(a.out, "wrote %s: runtime %s fitted to %s; use it with --on %[1]s\n", out, fitted.Runtime, plural(fitted.Measurements, "measurement"))
+			fmt.Fprintf(a.out, "wrote %s: runtime %s fitted to %s\nuse it with --on %[1]s\n", out, fitted.Runtime, plural(fitted.Measurements, "measurement"))
 			return nil
 		},
 	}

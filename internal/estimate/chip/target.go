@@ -131,8 +131,8 @@ type Calibration struct {
 	// %.
 	MedianError *float64 `yaml:"median_error"`
 	P90Error    *float64 `yaml:"p90_error"`
-	// Unfamiliar is the error of boards that were left out with all their rows, as boards are that
-	// nobody measured; nil if the core was measured on one board alone.
+	// Unfamiliar is the error of boards that were left out with all their rows, as on a board
+	// without measurements; nil if the core was measured on one board alone.
 	Unfamiliar *ErrorRow `yaml:"unfamiliar"`
 	// Band is the interval, as factors of the estimate, that contains the measured value in the
 	// share Coverage of held-out measurements (0.9 by default).

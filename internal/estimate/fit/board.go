@@ -215,10 +215,10 @@ func wellRepresented(ms []*Measurement, v cortexm.Vector, term int) bool {
 	return slices.ContainsFunc(ms, func(m *Measurement) bool { return v[term]*m.Work[term] > 0.05*v.Dot(m.Work) })
 }
 
-// weigh returns the weight of the target's coefficients against the rows: the variance of the rows
-// over that of coefficients, which rows that were left out tell. Rows that one set of coefficients
-// explains get the least weight, so that the fit returns them; kernels of another structure scatter,
-// and following each row would mislead about other networks.
+// weigh returns the weight of the target's coefficients against the rows: the variance of rows over
+// that of coefficients, as left-out rows tell it. If one set of coefficients explains all rows, the
+// weight is least, so that the fit returns them. Kernels of another structure scatter: following
+// each row would mislead about other networks.
 func weigh(ms []*Measurement, start cortexm.Vector, s Settings) float64 {
 	best, least := s.BoardShrink, math.Inf(1)
 	for shrink := s.BoardShrink; shrink < 1; shrink *= 10 {
