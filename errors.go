@@ -143,7 +143,7 @@ func failed(file string, err error) error {
 		return &OptionError{Option: "target", Text: err.Error(), Err: err}
 	}
 	if e, ok := errors.AsType[*estimate.UseError](err); ok {
-		return &OptionError{Option: map[string]string{"runtime": "Runtime", "build": "Build", "clock": "ClockHz"}[e.Option], Text: e.Text, Err: err}
+		return &OptionError{Option: map[string]string{"runtime": "Runtime", "build": "Build", "flash": "Flash", "clock": "ClockHz"}[e.Option], Text: e.Text, Err: err}
 	}
 	if e, ok := errors.AsType[*machine.HoldError](err); ok {
 		return &OptionError{Option: "MaxMemory", Text: e.Error(), Err: err}

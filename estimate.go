@@ -20,6 +20,9 @@ type EstimateOptions struct {
 	// Build is a way of building the runtime, such as "size" or "no-fpu", "" for the usual one:
 	// for speed, with all units of the core.
 	Build string
+	// Flash is where the model lies: "ram" or "external" flash, "" for the target's flash. It is for
+	// targets with a known read cost of external flash.
+	Flash string
 	// ClockHz is the processor's clock in hertz, 0 for the target's default.
 	ClockHz float64
 	// Name of the model for people, "" for that of the file.
@@ -49,7 +52,7 @@ func (m *Model) estimate(t *chip.Target, o EstimateOptions) (*profile.Profile, e
 	if err != nil {
 		return nil, failed(m.in.Graph.Path, err)
 	}
-	options := chip.Options{Runtime: o.Runtime, Build: o.Build, Clock: chip.Hertz(o.ClockHz), Name: o.Name}
+	options := chip.Options{Runtime: o.Runtime, Build: o.Build, Flash: o.Flash, Clock: chip.Hertz(o.ClockHz), Name: o.Name}
 	s := m.in.Source(&estimate.Source{Model: ready, Target: t, Options: options})
 	p, err := source.Collect(context.Background(), s, source.Options{Version: buildinfo.Version()})
 	return p, failed(m.in.Graph.Path, err)

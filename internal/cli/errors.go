@@ -92,6 +92,7 @@ var flags = map[string]struct{ flag, hint string }{
 	"Kind":              {"--kind", ""},
 	"Correct":           {"--correct", ""},
 	"Inputs.Iterations": {"--iterations", ""},
+	"Flash":             {"--option flash", ""},
 }
 
 // told puts an error of the library in words of the command line, with the exit

@@ -18,14 +18,16 @@ import (
 type targetFlags struct {
 	on                         []string
 	dir, runtime, build, clock string
-	ticking                    bool // an engine is a program that counts by a clock of its own
+	settings                   []string // NAME=VALUE
+	ticking                    bool     // an engine is a program that counts by a clock of its own
 }
 
 func (f *targetFlags) add(c *cobra.Command) {
-	c.Flags().StringArrayVar(&f.on, "on", []string{"host"}, "`TARGET`: host, a target's id or its .yaml file, or device:PORT")
+	c.Flags().StringArrayVar(&f.on, "on", []string{"host"}, "`TARGET`: host, target id or file, device:PORT")
 	f.addDir(c)
 	c.Flags().StringVar(&f.runtime, "runtime", "", "`NAME`: runtime of the target (default: its first)")
 	c.Flags().StringVar(&f.build, "runtime-build", "", "`BUILD`: build of the runtime: size (-Os), no-fpu, no-cache")
+	c.Flags().StringArrayVar(&f.settings, "option", nil, "`NAME=VALUE`: flash=ram or flash=external: where the model lies")
 	c.Flags().StringVar(&f.clock, "clock", "", "`HERTZ`: CPU clock of the target, such as 64MHz")
 }
 
@@ -124,6 +126,16 @@ func withFaults(err, faults error) error {
 // options turns the flags into options of the library.
 func (f *targetFlags) options() (o opmeter.EstimateOptions, err error) {
 	o.Runtime, o.Build = f.runtime, f.build
+	for _, s := range f.settings {
+		name, value, _ := strings.Cut(s, "=")
+		if name != "flash" || value == "" {
+			return o, useError("--option %q: expected flash=ram or flash=external", s)
+		}
+		if o.Flash != "" {
+			return o, useError("--option flash is given twice")
+		}
+		o.Flash = value
+	}
 	o.ClockHz, err = f.hertz()
 	return o, err
 }
@@ -143,7 +155,7 @@ var hostOnly = []string{"input", "seed", "zeros", "carry", "exact", "max-loop", 
 var measuring = slices.Concat(hostOnly, deviceOnly, []string{"runs", "strict"})
 
 // estimateOnly are flags that say for what to estimate.
-var estimateOnly = []string{"runtime", "runtime-build", "targets"}
+var estimateOnly = []string{"runtime", "runtime-build", "option", "targets"}
 
 // estimates are runners for the targets that are absent, at their places among those
 // asked for, with the faults of target files that were not.

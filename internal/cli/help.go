@@ -121,8 +121,8 @@ opmeter calibrate.`
 		`  opmeter profile model.tflite --on efr32xg24-mvp
   opmeter profile model.tflite --on host --on stm32l4r5 --on nrf52840
   opmeter fit model.tflite --latency 50ms --ram 256KiB`,
-		[]string{"on", "runtime", "runtime-build", "clock", "targets", "latency", "ram", "flash"},
-		[]string{"targets", "runtime", "runtime-build", "clock"},
+		[]string{"on", "runtime", "runtime-build", "option", "clock", "targets", "latency", "ram", "flash"},
+		[]string{"targets", "runtime", "runtime-build", "option", "clock"},
 	},
 	{
 		"boards", "measuring on a connected board",

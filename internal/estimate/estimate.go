@@ -34,7 +34,7 @@ var models = map[string]chip.CycleModel{
 
 // UseError is the error for options that the target does not have.
 type UseError struct {
-	// Option is "runtime", "build" or "clock".
+	// Option is "runtime", "build", "flash" or "clock".
 	Option string
 	// Text says what is wrong and which values are possible.
 	Text string
@@ -142,6 +142,9 @@ func (s *Source) Run(_ context.Context, to source.Sink) (err error) {
 	if name := s.Options.Build; name != "" && rt.Build(name) == nil {
 		return noBuild(t, rt, name)
 	}
+	if err := flashOf(t, rt, s.Options.Flash); err != nil {
+		return err
+	}
 	clock, err := clockOf(t, s.Options.Clock)
 	if err != nil {
 		return err
@@ -151,6 +154,28 @@ func (s *Source) Run(_ context.Context, to source.Sink) (err error) {
 		return fmt.Errorf("%s: %w", t.ID, err)
 	}
 	return b.report()
+}
+
+// flashOf checks that the place of a model changes the estimate of a target.
+func flashOf(t *chip.Target, rt *chip.Runtime, place string) error {
+	m := t.SerialFlash()
+	_, internal := t.Flash()
+	fail := func(format string, args ...any) error { return &UseError{"flash", fmt.Sprintf(format, args...)} }
+	switch {
+	case place == "":
+		return nil
+	case place != chip.FlashRAM && place != chip.FlashExternal:
+		return fail("the model lies in %q; expected ram or external", place)
+	case m == nil:
+		return fail("target %s has no external flash with a known read cost, so that the place of the model changes nothing", t.ID)
+	case rt.Cortexm == nil:
+		return fail("runtime %s of target %s has no figures for other places of the model", rt.Name, t.ID)
+	case place == chip.FlashRAM && internal:
+		return fail("target %s has internal flash; what a model in RAM gains was not measured", t.ID)
+	case place == chip.FlashExternal && !internal:
+		return fail("the model of target %s lies in external flash anyway", t.ID)
+	}
+	return nil
 }
 
 // clockOf returns the clock to estimate at, 0 for the target's default.

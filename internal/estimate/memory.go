@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/estimate/chip"
 	"github.com/opmeter/opmeter/internal/estimate/tflm"
 	"github.com/opmeter/opmeter/internal/runtime/memplan"
 	"github.com/opmeter/opmeter/profile"
@@ -66,6 +67,10 @@ func (b *builder) memory() error {
 		mem.Plan = append(mem.Plan, pl)
 	}
 	b.p.Totals.RAMBytes = new(int64(a.Total()))
+	if model := b.p.Totals.FlashBytes; b.opt.Flash == chip.FlashRAM && model != nil {
+		*b.p.Totals.RAMBytes += *model
+		b.find("target.memory", profile.Info, fmt.Sprintf("RAM includes the model of %s, which is copied there.", sized(*model)))
+	}
 	if len(a.Unknown) > 0 {
 		b.find("target.memory", profile.Warning, "The working memory of "+strings.Join(a.Unknown, ", ")+" is not known; the arena may be larger.")
 	}

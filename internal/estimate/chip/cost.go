@@ -10,10 +10,28 @@ type Options struct {
 	Runtime string
 	// Build is the build configuration of the runtime, "" for the default one.
 	Build string
+	// Flash says where the model lies: [FlashRAM] or [FlashExternal], "" for the target's flash.
+	Flash string
 	// Clock replaces the target's default clock, 0 for the default.
 	Clock Hertz
 	// Name is the display name of the model, "" for the file's.
 	Name string
+}
+
+// Places of the model other than the target's flash.
+const (
+	FlashRAM      = "ram"      // copied to RAM, which does not wait
+	FlashExternal = "external" // in flash outside of the chip
+)
+
+// SerialFlash returns the external flash whose read cost is known, nil if there is none.
+func (t *Target) SerialFlash() *Memory {
+	for i := range t.Memories {
+		if m := &t.Memories[i]; m.Role == "external-flash" && m.ReadCyclesPerByte != nil {
+			return m
+		}
+	}
+	return nil
 }
 
 // Figure is an estimate with an interval that contains the true value in 90 % of cases. Low and

@@ -16,7 +16,7 @@ var _ chip.CycleModel = Model{}
 
 // Costs implements [chip.CycleModel].
 func (Model) Costs(m *graph.Model, g *graph.Graph, t *chip.Target, rt *chip.Runtime, opt chip.Options) (*chip.Costs, error) {
-	e, err := NewEstimator(t, rt, opt.Build)
+	e, err := NewEstimator(t, rt, opt)
 	if err != nil {
 		return nil, fmt.Errorf("target %s, runtime %s: %w", t.ID, rt.Name, err)
 	}
@@ -24,6 +24,9 @@ func (Model) Costs(m *graph.Model, g *graph.Graph, t *chip.Target, rt *chip.Runt
 	method := "structural model, " + rt.Name
 	if opt.Build != "" {
 		method += ", built " + opt.Build
+	}
+	if opt.Flash != "" {
+		method += ", model in " + opt.Flash
 	}
 	costs := &chip.Costs{Layers: make([]chip.LayerCost, len(layers)), Method: method}
 	sum := &parts{e: e}
@@ -81,15 +84,15 @@ type Estimator struct {
 	soft    bool // floating point is computed in software
 }
 
-// NewEstimator reads the figures of a runtime for a named build configuration, "" for the default
-// one.
-func NewEstimator(t *chip.Target, rt *chip.Runtime, build string) (*Estimator, error) {
+// NewEstimator reads the figures of a runtime for the build and the place of the model in the
+// options.
+func NewEstimator(t *chip.Target, rt *chip.Runtime, opt chip.Options) (*Estimator, error) {
 	coef, err := Coefficients(rt)
 	if err != nil {
 		return nil, err
 	}
 	f := rt.Cortexm
-	e := &Estimator{t: t, rt: rt, kernels: Kernels{f.Family, f.Tier}, pruned: f.Pruned, single: f.Integer.Layer, slow: slowMemory(t)}
+	e := &Estimator{t: t, rt: rt, kernels: Kernels{f.Family, f.Tier}, pruned: f.Pruned, single: f.Integer.Layer, slow: slowMemory(t, opt.Flash)}
 	for _, m := range f.Seen {
 		e.seen = append(e.seen, Vector(m))
 	}
@@ -107,8 +110,8 @@ func NewEstimator(t *chip.Target, rt *chip.Runtime, build string) (*Estimator, e
 		e.by[Int16] = whole
 		e.by[Int16].near, e.by[Int16].far = math.Hypot(whole.near, otherType), math.Hypot(whole.far, otherType)
 	}
-	e.soft = t.Core.FPU == "none" || build == noFPU
-	if b := rt.Build(build); b != nil {
+	e.soft = t.Core.FPU == "none" || opt.Build == noFPU
+	if b := rt.Build(opt.Build); b != nil {
 		e.built(b)
 	}
 	return e, nil
@@ -386,18 +389,15 @@ const slowHalf = 0.7
 // memory is slow memory that weights are read from.
 type memory struct{ cost, cache float64 }
 
-// slowMemory returns the memory that holds the model, if it is slow: external flash of a chip
-// without internal flash, with a known read cost.
-func slowMemory(t *chip.Target) memory {
-	if _, ok := t.Flash(); ok {
+// slowMemory returns the memory that holds the model, if it is slow: external flash with a known
+// read cost, of a chip without internal flash or where the options say so.
+func slowMemory(t *chip.Target, flash string) memory {
+	_, internal := t.Flash()
+	m := t.SerialFlash()
+	if m == nil || flash == chip.FlashRAM || internal && flash != chip.FlashExternal {
 		return memory{}
 	}
-	for i := range t.Memories {
-		if x := &t.Memories[i]; x.Role == "external-flash" && x.ReadCyclesPerByte != nil {
-			return memory{*x.ReadCyclesPerByte, float64(x.Cache)}
-		}
-	}
-	return memory{}
+	return memory{*m.ReadCyclesPerByte, float64(m.Cache)}
 }
 
 // cycles returns the cycles spent waiting for a layer's weights: once if they fit a quarter of

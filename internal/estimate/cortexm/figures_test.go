@@ -96,7 +96,7 @@ func TestCoefficients(t *testing.T) {
 // estimator reads the figures of a board, of the usual build where build is "".
 func estimator(t *testing.T, tg *chip.Target, build string) *cortexm.Estimator {
 	t.Helper()
-	e, err := cortexm.NewEstimator(tg, tg.Runtime(""), build)
+	e, err := cortexm.NewEstimator(tg, tg.Runtime(""), chip.Options{Build: build})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,6 +217,33 @@ func TestSlowMemory(t *testing.T) {
 		// Boards differ by a factor of two in waiting, 0.7 in logarithms.
 		half := (50*0.5 + c.want*0.7) / (50 + c.want)
 		near(t, c.name+", band", got.High, (50+c.want)*math.Exp(half))
+	}
+}
+
+// TestPlace moves a model to RAM, which does not wait, and to flash outside of a chip with both.
+func TestPlace(t *testing.T) {
+	t.Parallel()
+	cost := 2.0
+	outside := chip.Memory{Role: "external-flash", Size: 1 << 20, Cache: 400, ReadCyclesPerByte: &cost}
+	inside := chip.Memory{Role: "flash", Size: 100}
+	for _, c := range []struct {
+		place    string
+		memories []chip.Memory
+		want     float64
+	}{
+		{"", []chip.Memory{outside}, 50 + 2*1000*3},
+		{chip.FlashRAM, []chip.Memory{outside}, 50},
+		{"", []chip.Memory{inside, outside}, 50},
+		{chip.FlashExternal, []chip.Memory{inside, outside}, 50 + 2*1000*3},
+	} {
+		tg := board()
+		tg.Memories = c.memories
+		e, err := cortexm.NewEstimator(tg, tg.Runtime(""), chip.Options{Flash: c.place})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := cortexm.Layer{Work: cortexm.Vector{cortexm.DenseMAC: 50}, WeightBytes: 1000, Passes: 3}
+		near(t, "model in "+c.place, e.Layer(&l, "OP").CPU.Value, c.want)
 	}
 }
 

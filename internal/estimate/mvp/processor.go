@@ -42,7 +42,7 @@ func (p *processor) fallBack(m *graph.Model, g *graph.Graph, t *chip.Target, rt 
 	if k == nil || k.Cortexm == nil {
 		return fmt.Errorf("processor: target %s has no runtime with the cycle model cortexm", id)
 	}
-	if p.other, err = cortexm.NewEstimator(t, k, ""); err != nil {
+	if p.other, err = cortexm.NewEstimator(t, k, chip.Options{}); err != nil {
 		return fmt.Errorf("processor: target %s: %w", id, err)
 	}
 	p.layers = cortexm.Layers(m, g, cortexm.Kernels{Family: k.Cortexm.Family, Tier: k.Cortexm.Tier})
