@@ -24,7 +24,7 @@ const (
 	FlashExternal = "external" // in flash outside of the chip
 )
 
-// SerialFlash returns the external flash whose read cost is known, nil if there is none.
+// SerialFlash returns the external flash whose read cost is known, nil if it is absent.
 func (t *Target) SerialFlash() *Memory {
 	for i := range t.Memories {
 		if m := &t.Memories[i]; m.Role == "external-flash" && m.ReadCyclesPerByte != nil {

@@ -170,23 +170,19 @@ func tightest(rs []scored, ports float64) Band {
 			b.Near = 1.01 * v[at]
 		}
 	}
-	if rs[0].class.how != "measured" {
-		b.Near = math.Max(b.Near, balanced(rs))
+	kernels := filter(rs, func(r *scored) bool { return r.overhead < 0.5 })
+	for i := range kernels { // the width of overhead excuses no error of kernels
+		kernels[i].log /= cortexm.Half(1, farther, 0, kernels[i].distance, kernels[i].overhead)
+	}
+	if rs[0].class.how == "measured" {
+		b.Near = math.Max(b.Near, share(kernels, one))
+	} else {
+		// On an unfamiliar board, many rows of one known board say no more than one row of each.
+		b.Near = math.Max(b.Near, share(kernels, boardOf))
 	}
 	b.Near = math.Max(b.Near, 0.02)
 	b.Far = farther * b.Near
 	return b
-}
-
-// balanced is the near width that holds nine of ten rows of kernels where each board has the same
-// weight: on an unfamiliar board, many rows of one known board say no more than one row of each,
-// and the width of overhead excuses no error of kernels.
-func balanced(rs []scored) float64 {
-	rs = filter(rs, func(r *scored) bool { return r.overhead < 0.5 })
-	for i := range rs {
-		rs[i].log /= cortexm.Half(1, farther, 0, rs[i].distance, rs[i].overhead)
-	}
-	return spread(rs)
 }
 
 // farther is how much wider the band of a network is that is unlike all that were
@@ -323,18 +319,30 @@ func band(rs []scored) Band {
 
 // spread is the half-width that holds the share [fit.Coverage] of residuals. Rows of one board
 // miss together, so that each board has the same weight, however many networks ran on it.
-func spread(rs []scored) float64 {
+func spread(rs []scored) float64 { return share(rs, boardOf) }
+
+// one gives each row the same weight in [share].
+func one(*scored) string { return "" }
+
+// share returns the half-width that holds the share [fit.Coverage] of residuals, where each name
+// that by gives has the same weight. The name "" is of each row.
+func share(rs []scored, by func(*scored) string) float64 {
 	type miss struct{ log, weight float64 }
-	boards := count(rs, boardOf)
+	names := count(rs, by)
+	total := float64(len(names))
+	if n := names[""]; n > 0 {
+		total = float64(n)
+		names[""] = 1
+	}
 	list := make([]miss, len(rs))
 	for i := range rs {
-		list[i] = miss{rs[i].log, 1 / float64(boards[boardOf(&rs[i])])}
+		list[i] = miss{rs[i].log, 1 / float64(names[by(&rs[i])])}
 	}
 	slices.SortFunc(list, func(a, b miss) int { return cmp.Compare(a.log, b.log) })
 	at := 0.0
 	for _, m := range list {
 		at += m.weight
-		if at >= fit.Coverage*float64(len(boards))-1e-9 { // a sum of thirds is not exact
+		if at >= fit.Coverage*total-1e-9 { // a sum of thirds is not exact
 			return m.log
 		}
 	}
