@@ -9,7 +9,7 @@
  * library, under 1 KB of RAM. Frames, costs and limits: docs/reference/agent.md.
  *
  * The functions are for one thread and not for interrupt handlers, except
- * opmeter_systick, which is for one.
+ * opmeter_systick, which is for one, and the hooks for a scheduler.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -78,6 +78,14 @@ void opmeter_done(void);
  * SysTick is the counter, useful where a 32-bit counter may go round within one
  * operator. With OPMETER_SYSTICK_HANDLER defined the agent has that handler itself. */
 void opmeter_systick(void);
+
+/* With OPMETER_TASKS defined everywhere: for the scheduler of an RTOS, when the thread
+ * that measures loses the processor and when it gets it back. Counts between the two are
+ * in no figure. Without these, operators contain what ran in between. */
+#ifdef OPMETER_TASKS
+void opmeter_task_out(void);
+void opmeter_task_in(void);
+#endif
 
 #ifdef __cplusplus
 }
@@ -173,6 +181,12 @@ static struct {
   uint8_t counter;
   bool running;
   bool muted;
+  bool shared; /* SysTick belongs to an RTOS, which needs its flag */
+#ifdef OPMETER_TASKS
+  bool out;
+  uint64_t left;          /* counter where the thread lost the processor */
+  volatile uint64_t away; /* counts for which it has been without */
+#endif
   uint8_t frame[OPMETER_FRAME];
   uint8_t told[(OPMETER_TAGS + 7) / 8];
   opmeter_open open[OPMETER_NEST];
@@ -180,19 +194,57 @@ static struct {
 
 /* ---- Counters ---- */
 
-enum { OPMETER_COUNTER_USER, OPMETER_COUNTER_DWT, OPMETER_COUNTER_SYSTICK, OPMETER_COUNTER_MCYCLE, OPMETER_COUNTER_CLOCK };
+enum {
+  OPMETER_COUNTER_USER,
+  OPMETER_COUNTER_DWT,
+  OPMETER_COUNTER_SYSTICK,
+  OPMETER_COUNTER_MCYCLE,
+  OPMETER_COUNTER_CLOCK,
+  OPMETER_COUNTER_RISCV,
+  OPMETER_COUNTER_XTENSA
+};
 
-#if defined(__ARM_ARCH_6M__) || defined(__ARM_ARCH_7M__) || defined(__ARM_ARCH_7EM__) || \
+/* OPMETER_NO_COUNTER leaves every counter of the processor alone; config.now is needed.
+ * OPMETER_COUNTER_CSR is the number of a 32-bit cycle counter of a RISC-V processor that
+ * has no mcycle; OPMETER_COUNTER_CSR_START is a statement that starts it. */
+#if defined(OPMETER_NO_COUNTER)
+#elif defined(__ARM_ARCH_6M__) || defined(__ARM_ARCH_7M__) || defined(__ARM_ARCH_7EM__) || \
     defined(__ARM_ARCH_8M_BASE__) || defined(__ARM_ARCH_8M_MAIN__) || defined(__ARM_ARCH_8_1M_MAIN__)
 #define OPMETER_CORTEX_M
 #if !defined(__ARM_ARCH_6M__) && !defined(__ARM_ARCH_8M_BASE__)
 #define OPMETER_HAS_DWT
 #endif
 #elif defined(__riscv) && !defined(__linux__)
+/* ESP32-C2 and C3 count in a register of their own: events 0x7E0 (1 is cycles), mode
+ * 0x7E1, count 0x7E2. */
+#if !defined(OPMETER_COUNTER_CSR) && (defined(CONFIG_IDF_TARGET_ESP32C2) || defined(CONFIG_IDF_TARGET_ESP32C3))
+#define OPMETER_COUNTER_CSR 0x7E2
+#define OPMETER_COUNTER_CSR_START() __asm volatile("csrwi 0x7E0, 1\n\tcsrwi 0x7E1, 1")
+#endif
+#ifndef OPMETER_COUNTER_CSR
 #define OPMETER_MCYCLE
+#endif
+#ifndef OPMETER_COUNTER_CSR_START
+#define OPMETER_COUNTER_CSR_START() ((void)0)
+#endif
+#elif defined(__XTENSA__)
+#define OPMETER_CCOUNT
 #elif defined(__unix__) || defined(__APPLE__) || defined(_WIN32)
 #include <time.h>
 #define OPMETER_CLOCK
+#else
+#error "opmeter: no counter of this processor is known: define OPMETER_NO_COUNTER and set config.now to a function that reads one"
+#endif
+
+#if defined(OPMETER_HAS_DWT) || defined(OPMETER_COUNTER_CSR) || defined(OPMETER_CCOUNT)
+/* Extends a counter of 32 bits; for use with interrupts off. */
+static uint64_t opmeter_extend(uint32_t value) {
+  if (value < (uint32_t)opmeter_state.last) {
+    opmeter_state.high += (uint64_t)1 << 32;
+  }
+  opmeter_state.last = opmeter_state.high + value;
+  return opmeter_state.last;
+}
 #endif
 
 #ifdef OPMETER_CORTEX_M
@@ -222,12 +274,20 @@ static void opmeter_unlock(uint32_t mask) {
 /* SysTick counts down from RVR to 0 and asks for its interrupt when it gets there;
  * 0 is therefore the first value of a new round. Where the round is over and the
  * interrupt still waits (interrupts are off here), its flag says so: the value that
- * was read may be of either side, one that is read after the flag is of the new round. */
+ * was read may be of either side, one that is read after the flag is of the new round.
+ * Reading the flag of the control register clears it. The driver of an RTOS needs that
+ * flag; a SysTick that it keeps is therefore known to be in a new round by its value. */
 static uint64_t opmeter_read_systick(void) {
   const uint32_t mask = opmeter_lock();
   uint32_t value = OPMETER_SYST_CVR;
   uint64_t now;
-  if ((opmeter_state.flags & OPMETER_FLAG_POLLED) != 0) {
+  if (opmeter_state.shared) {
+    now = opmeter_state.high;
+    if (now + (value != 0 ? opmeter_state.period - value : 0) < opmeter_state.last) {
+      opmeter_state.high += opmeter_state.period;
+      now = opmeter_state.high;
+    }
+  } else if ((opmeter_state.flags & OPMETER_FLAG_POLLED) != 0) {
     if ((OPMETER_SYST_CSR & (1u << 16)) != 0) { /* been round since the last look */
       value = OPMETER_SYST_CVR;
       opmeter_state.high += opmeter_state.period;
@@ -256,29 +316,51 @@ static uint64_t opmeter_read_systick(void) {
 static bool opmeter_systick_arrives(uint32_t period) {
   const volatile uint64_t *high = &opmeter_state.high;
   const uint64_t before = *high;
-  uint32_t patience;
-  for (patience = 16u * period; patience != 0 && (OPMETER_SYST_CSR & (1u << 16)) == 0 && *high == before; patience--) {
+  uint32_t last, value, patience;
+  for (patience = 1000; patience != 0 && OPMETER_SYST_CVR == 0; patience--) { /* just started */
+  }
+  last = value = OPMETER_SYST_CVR;
+  for (patience = 16u * period; patience != 0 && value <= last && *high == before; patience--) {
+    last = value;
+    value = OPMETER_SYST_CVR;
   }
   for (patience = 1000; patience != 0 && *high == before; patience--) {
   }
   return *high != before;
 }
 
+/* Whether SysTick counts. Its control register is not read for that, nor later right after
+ * a round: the flag that says so is for the handler. */
+static bool opmeter_systick_runs(void) {
+  const uint32_t before = OPMETER_SYST_CVR;
+  const uint32_t half = (OPMETER_SYST_RVR & 0xFFFFFFu) / 2u;
+  uint32_t i;
+  for (i = 0; i < 1000u && OPMETER_SYST_CVR == before; i++) { /* slow ones need a while */
+  }
+  if (OPMETER_SYST_CVR == before) {
+    return false;
+  }
+  for (i = 0; i < 0x2000000u && (OPMETER_SYST_CVR > half || OPMETER_SYST_CVR < half / 2u); i++) {
+  }
+  return true;
+}
+
 /* A SysTick that runs keeps its period. Otherwise it is started with the longest
  * one, and with its interrupt where there is a handler: a vector that is also the one
  * of NMI is the default handler, which never returns. */
 static void opmeter_start_systick(void) {
-  const bool found = (OPMETER_SYST_CSR & 1u) != 0;
+  const bool found = opmeter_systick_runs();
   uint32_t control = 5u; /* processor clock, enabled */
   uint32_t mask;
   bool arrives = false;
   opmeter_state.counter = OPMETER_COUNTER_SYSTICK;
   if (found) {
     opmeter_state.period = (OPMETER_SYST_RVR & 0xFFFFFFu) + 1u;
-    if ((OPMETER_SYST_CSR & 4u) == 0 && opmeter_state.config.unit == OPMETER_CYCLES) {
+    control = OPMETER_SYST_CSR;
+    if ((control & 4u) == 0 && opmeter_state.config.unit == OPMETER_CYCLES) {
       opmeter_state.config.unit = OPMETER_TICKS; /* a clock of its own */
     }
-    arrives = (OPMETER_SYST_CSR & 2u) != 0 && opmeter_systick_arrives(opmeter_state.period);
+    arrives = (control & 2u) != 0 && opmeter_systick_arrives(opmeter_state.period);
   } else {
 #ifdef OPMETER_SYSTICK_HANDLER
     control |= 2u;
@@ -308,8 +390,11 @@ static void opmeter_start_systick(void) {
   mask = opmeter_lock(); /* the handler may already be at work */
   opmeter_state.high = 0;
   opmeter_state.last = 0;
+  opmeter_state.shared = found && !arrives;
   if (!arrives) {
-    (void)OPMETER_SYST_CSR; /* forgets the round that was waited for */
+    if (!found) {
+      (void)OPMETER_SYST_CSR; /* forgets the round that was waited for */
+    }
     opmeter_state.flags |= OPMETER_FLAG_POLLED;
   }
   opmeter_unlock(mask);
@@ -318,13 +403,7 @@ static void opmeter_start_systick(void) {
 #ifdef OPMETER_HAS_DWT
 static uint64_t opmeter_read_dwt(void) {
   const uint32_t mask = opmeter_lock();
-  const uint32_t value = OPMETER_DWT_CYCCNT;
-  uint64_t now;
-  if (value < (uint32_t)opmeter_state.last) {
-    opmeter_state.high += (uint64_t)1 << 32;
-  }
-  now = opmeter_state.high + value;
-  opmeter_state.last = now;
+  const uint64_t now = opmeter_extend(OPMETER_DWT_CYCCNT);
   opmeter_unlock(mask);
   return now;
 }
@@ -395,7 +474,43 @@ static uint64_t opmeter_read_counter(void) {
 
 #else /* not a Cortex-M */
 
+#if defined(OPMETER_COUNTER_CSR) || defined(OPMETER_CCOUNT)
+
+static void opmeter_start_counter(void) {
+#ifdef OPMETER_CCOUNT
+  opmeter_state.counter = OPMETER_COUNTER_XTENSA;
+#else
+  OPMETER_COUNTER_CSR_START();
+  opmeter_state.counter = OPMETER_COUNTER_RISCV;
+#endif
+}
+
+#define OPMETER_TEXT_OF(x) #x
+#define OPMETER_TEXT(x) OPMETER_TEXT_OF(x)
+
+static uint64_t opmeter_read_counter(void) {
+  uint32_t mask, value;
+  uint64_t now;
+#ifdef OPMETER_CCOUNT
+  __asm volatile("rsil %0, 3\n\trsr.ccount %1" : "=a"(mask), "=a"(value) : : "memory");
+  now = opmeter_extend(value);
+  __asm volatile("wsr.ps %0\n\trsync" : : "a"(mask) : "memory");
+#else
+  __asm volatile("csrrci %0, mstatus, 8" : "=r"(mask) : : "memory");
+  __asm volatile("csrr %0, " OPMETER_TEXT(OPMETER_COUNTER_CSR) : "=r"(value));
+  now = opmeter_extend(value);
+  __asm volatile("csrs mstatus, %0" : : "r"(mask & 8u) : "memory");
+#endif
+  return now;
+}
+
+void opmeter_systick(void) { (void)opmeter_read_counter(); }
+
+#else
+
 void opmeter_systick(void) {}
+
+#endif
 
 #ifdef OPMETER_MCYCLE
 
@@ -440,7 +555,7 @@ static uint64_t opmeter_read_counter(void) {
 #endif
 }
 
-#else /* an unknown processor: config.now is needed */
+#elif defined(OPMETER_NO_COUNTER)
 
 static void opmeter_start_counter(void) {}
 static uint64_t opmeter_read_counter(void) { return 0; }
@@ -448,12 +563,38 @@ static uint64_t opmeter_read_counter(void) { return 0; }
 #endif
 #endif
 
-static uint64_t opmeter_now(void) {
+static uint64_t opmeter_count(void) {
   if (opmeter_state.config.now != NULL) {
     return opmeter_state.config.now(opmeter_state.config.user);
   }
   return opmeter_read_counter();
 }
+
+#ifdef OPMETER_TASKS
+/* Counts of the measuring thread: those of the counter without what others had of it. */
+static uint64_t opmeter_now(void) {
+  uint64_t away, now;
+  do { /* until no switch came between */
+    away = opmeter_state.away;
+    now = opmeter_count();
+  } while (away != opmeter_state.away);
+  return now - away;
+}
+
+void opmeter_task_out(void) {
+  opmeter_state.left = opmeter_count();
+  opmeter_state.out = true;
+}
+
+void opmeter_task_in(void) {
+  if (opmeter_state.out) {
+    opmeter_state.out = false;
+    opmeter_state.away += opmeter_count() - opmeter_state.left;
+  }
+}
+#else
+static uint64_t opmeter_now(void) { return opmeter_count(); }
+#endif
 
 /* ---- Frames ---- */
 
@@ -566,7 +707,7 @@ static void opmeter_send_problem(uint8_t code, uint16_t index) {
 }
 
 static void opmeter_hello(uint8_t flags) {
-  static const char *const counters[] = {"user", "dwt", "systick", "mcycle", "clock"};
+  static const char *const counters[] = {"user", "dwt", "systick", "mcycle", "clock", "csr", "ccount"};
   const opmeter_config *c = &opmeter_state.config;
   unsigned i;
   opmeter_open_frame(OPMETER_TYPE_HELLO);
@@ -579,7 +720,7 @@ static void opmeter_hello(uint8_t flags) {
   opmeter_put_number(opmeter_state.cost);
   opmeter_put_number(opmeter_state.pairs);
   opmeter_put_number(2 * OPMETER_PAIRS);
-  if (opmeter_state.counter == OPMETER_COUNTER_DWT) {
+  if (opmeter_state.counter == OPMETER_COUNTER_DWT || opmeter_state.counter >= OPMETER_COUNTER_RISCV) {
     opmeter_put_number((uint64_t)1 << 32);
   } else {
     opmeter_put_number((opmeter_state.flags & OPMETER_FLAG_POLLED) != 0 ? opmeter_state.period : 0);
@@ -639,6 +780,11 @@ void opmeter_start(const opmeter_config *config) {
   opmeter_state.config.model_sha256_hex = config->model_sha256_hex;
   opmeter_state.counter = OPMETER_COUNTER_USER;
   opmeter_state.flags = 0;
+  opmeter_state.shared = false;
+#ifdef OPMETER_TASKS
+  opmeter_state.out = false;
+  opmeter_state.away = 0;
+#endif
   opmeter_state.period = 0;
   opmeter_state.high = 0;
   opmeter_state.last = 0;

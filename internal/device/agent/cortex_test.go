@@ -93,6 +93,46 @@ func TestCortex(t *testing.T) {
 	}
 }
 
+// TestKernel runs the agent beside a kernel that owns SysTick: every round still has its flag when
+// the kernel's handler looks, and operators longer than a round come out right as long as someone
+// reads the counter in each. With the hooks of a scheduler what other threads do is in no figure.
+func TestKernel(t *testing.T) {
+	t.Parallel()
+	qemu := tool(t, "qemu-system-arm")
+	for _, x := range []struct {
+		name, round, tasks string
+	}{{"flag", "-DROUND=10000", "-DKERNEL"}, {"tasks", "-DROUND=4000", "-DOPMETER_TASKS"}} {
+		t.Run(x.name, func(t *testing.T) {
+			t.Parallel()
+			exe := filepath.Join(t.TempDir(), "kernel.elf")
+			args := append([]string{
+				"-std=c99", "-mcpu=cortex-m3", x.round, "-DKERNEL=1", "-mthumb", "-Os", "-ffreestanding", "-nostdlib", "-I", firmware, "-T", filepath.Join(firmware, "test", "cortex.ld"),
+				filepath.Join(firmware, "test", "cortex.c"), "-o", exe,
+			}, warnings...)
+			if x.name == "tasks" {
+				args = append(args, x.tasks)
+			}
+			compile(t, "arm-none-eabi-gcc", append(args, "-lgcc")...)
+			runs, memory := emulate(t, exec.Command(qemu, "-M", "mps2-an385", "-nographic", "-monitor", "none", "-serial", "stdio", "-icount", "shift=0", "-kernel", exe))
+			if len(memory) != 1 || memory[0] != (Memory{"lost rounds", 0}) {
+				t.Errorf("rounds without their flag: %v", memory)
+			}
+			for _, r := range runs {
+				if r.Partial || r.Wrong {
+					t.Errorf("inference %d: %+v", r.Number, r)
+				}
+				for _, o := range r.Ops {
+					// 40000 instructions in 1000 ticks, ten times; handler and agent may add
+					// 20 ticks to each.
+					if o.Index == 1 && (o.Calls != 10 || o.Counts < 10000 || o.Counts > 10200) {
+						t.Errorf("inference %d: %+v", r.Number, o)
+					}
+				}
+			}
+		})
+	}
+}
+
 // emulate runs a program until it is done, and ends it.
 func emulate(t *testing.T, cmd *exec.Cmd) (runs []*Run, memory []Memory) {
 	t.Helper()
