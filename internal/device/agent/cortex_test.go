@@ -93,6 +93,19 @@ func TestCortex(t *testing.T) {
 	}
 }
 
+// TestUnknownProcessor stops the compiler where no counter is known, with what to do.
+func TestUnknownProcessor(t *testing.T) {
+	t.Parallel()
+	source := filepath.Join(t.TempDir(), "agent.c")
+	write(t, source, "#define OPMETER_IMPLEMENTATION\n#include \"opmeter.h\"\n")
+	args := []string{"-std=c99", "-mcpu=cortex-a7", "-ffreestanding", "-I", firmware, "-c", source, "-o", filepath.Join(t.TempDir(), "agent.o")}
+	out, err := exec.Command(tool(t, "arm-none-eabi-gcc"), args...).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "define OPMETER_NO_COUNTER and set config.now") {
+		t.Errorf("%v: %s", err, out)
+	}
+	compile(t, "arm-none-eabi-gcc", append(append(args, "-DOPMETER_NO_COUNTER"), warnings...)...)
+}
+
 // TestKernel runs the agent beside a kernel that owns SysTick: every round still has its flag when
 // the kernel's handler looks, and operators longer than a round come out right as long as someone
 // reads the counter in each. With the hooks of a scheduler what other threads do is in no figure.
