@@ -214,6 +214,11 @@ func (a *app) writeFirmware(ctx context.Context, m *opmeter.Model, b *board.Boar
 		for _, u := range built.Uses {
 			fmt.Fprintf(a.out, "  %-8s %s of %s\n", u.Memory, report.Bytes(u.Used), report.Bytes(u.Size))
 		}
+		i, err := board.ReadImage(built.ELF)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(a.out, "  %-8s %s\n", "image", imageText(i))
 	}
 	if b.Emulator != nil {
 		fmt.Fprintf(a.out, "run it: opmeter device run %s --board %s --emulate\n", elf, b.Name)
@@ -352,8 +357,28 @@ func (e *emulation) run(ctx context.Context, m *opmeter.Model, elf string) error
 	if p == nil {
 		return err
 	}
+	if err := measuredImage(p, elf); err != nil {
+		return err
+	}
 	differ := compared(p, want, got)
 	return errors.Join(err, e.a.deliver(p, e.o), differ)
+}
+
+// imageText says how large a program is.
+func imageText(i *board.Image) string {
+	return fmt.Sprintf("text %s, data %s, bss %s, stack %s", report.Bytes(i.Text), report.Bytes(i.Data), report.Bytes(i.BSS), report.Bytes(i.Stack))
+}
+
+// measuredImage says in a profile how large the program is that ran.
+func measuredImage(p *profile.Profile, path string) error {
+	i, err := board.ReadImage(path)
+	if err != nil {
+		return withStatus(statusInput, plainPath(err))
+	}
+	p.Findings = append(p.Findings, profile.Finding{ID: "device.image", Severity: profile.Info, Text: fmt.Sprintf(
+		"The program takes %s of flash and %s of RAM: %s. The sizes at the top are those of the model alone.",
+		report.Bytes(i.Flash()), report.Bytes(i.RAM()), imageText(i))})
+	return nil
 }
 
 // compared says in a profile how the outputs of a device compare with those of the

@@ -381,3 +381,36 @@ func TestAllBuild(t *testing.T) {
 		}
 	}
 }
+
+// TestImage compares the sizes of a program with those of the toolchain's own tool, which counts
+// the stack as bss.
+func TestImage(t *testing.T) {
+	t.Parallel()
+	need(t, compilerName)
+	size, err := exec.LookPath("arm-none-eabi-size")
+	if err != nil {
+		t.Skip("arm-none-eabi-size is not installed")
+	}
+	b := find(t, "mps2-an385")
+	path := build(t, b, standIn("")).ELF
+	i, err := ReadImage(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(size, path).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text, data, bss int64
+	_, line, _ := strings.Cut(string(out), "\n")
+	if _, err := fmt.Sscan(line, &text, &data, &bss); err != nil {
+		t.Fatalf("%q: %v", out, err)
+	}
+	stack := int64(b.Stack) + handlerStack
+	if *i != (Image{text, data, bss - stack, stack}) || i.Flash() != text+data || i.RAM() != data+bss {
+		t.Errorf("%+v, want text %d, data %d, bss %d with a stack of %d", i, text, data, bss, stack)
+	}
+	if _, err := ReadImage("board_test.go"); err == nil {
+		t.Error("sizes of a file that is no program")
+	}
+}

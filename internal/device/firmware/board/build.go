@@ -221,6 +221,49 @@ func (b *Board) uses(path string) ([]Use, error) {
 	return all, nil
 }
 
+// Image holds the sizes of a linked program in bytes.
+type Image struct {
+	Text  int64 // code and constants, weights included
+	Data  int64 // initial values of variables, in flash and in RAM
+	BSS   int64 // memory that is zero at the start, arena included
+	Stack int64 // reserved, with that of the handlers
+}
+
+// Flash and RAM return what the program takes of both.
+func (i *Image) Flash() int64 { return i.Text + i.Data }
+
+// RAM includes the stack.
+func (i *Image) RAM() int64 { return i.Data + i.BSS + i.Stack }
+
+// stackSection is the name that the linker script gives the reserved stack.
+const stackSection = ".stack"
+
+// ReadImage reads the sizes of a program from its sections, as the program size does, and the stack
+// by its name.
+func ReadImage(path string) (*Image, error) {
+	f, err := elf.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	defer func() { _ = f.Close() }()
+	i := &Image{}
+	for _, s := range f.Sections {
+		n := int64(s.Size)
+		switch {
+		case s.Flags&elf.SHF_ALLOC == 0:
+		case s.Name == stackSection:
+			i.Stack += n
+		case s.Type == elf.SHT_NOBITS:
+			i.BSS += n
+		case s.Flags&elf.SHF_WRITE != 0:
+			i.Data += n
+		default:
+			i.Text += n
+		}
+	}
+	return i, nil
+}
+
 func (m *Memory) has(address uint64) bool {
 	return address >= uint64(m.Origin) && address < uint64(m.Origin)+uint64(m.Size)
 }
