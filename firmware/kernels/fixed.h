@@ -44,7 +44,31 @@ static inline int32_t k_scale(int32_t x, int32_t mul, int shift) {
   return k_round_shift(k_high_mul(x, mul), -shift);
 }
 
-/* The same for a sum of 64 bits: the multiplier is cut to 16 bits, one rounding. */
+/* How a shift of n bits to the right (0 to 30) rounds: what is added first, and to negative
+ * numbers in addition. */
+typedef struct {
+  int32_t half, negative;
+  int n;
+} k_rounding;
+
+static inline k_rounding k_round(int n) {
+  k_rounding r = {0, 0, 0};
+  if (n > 0) {
+    r.half = (int32_t)(UINT32_C(1) << (n - 1));
+    r.negative = -1;
+    r.n = n;
+  }
+  return r;
+}
+
+/* k_scale with such a shift, where x and the result stay far from the limits of 32 bits and
+ * mul is not negative. */
+static inline int32_t k_scale_right(int32_t x, int32_t mul, k_rounding r) {
+  const int32_t h = (int32_t)(((int64_t)x * mul + (1 << 30)) >> 31);
+  return (h + ((h >> 31) & r.negative) + r.half) >> r.n;
+}
+
+/* k_scale for a sum of 64 bits: the multiplier is cut to 16 bits, one rounding. */
 static inline int32_t k_scale64(int64_t x, int32_t mul, int shift) {
   const int64_t r = mul < 0x7FFF0000 ? ((int64_t)mul + (1 << 15)) >> 16 : 0x7FFF;
   const int total = 15 - shift;

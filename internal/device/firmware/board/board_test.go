@@ -411,6 +411,6 @@ func TestImage(t *testing.T) {
 		t.Errorf("%+v, want text %d, data %d, bss %d with a stack of %d", i, text, data, bss, stack)
 	}
 	if _, err := ReadImage("board_test.go"); err == nil {
-		t.Error("sizes of a file that is no program")
+		t.Error("sizes of a file that is not a program")
 	}
 }
