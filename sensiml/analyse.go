@@ -43,6 +43,7 @@ type analysis struct {
 	against  int          // counts that contradict their seconds
 	far      int          // counts far outside
 	varied   int          // those that are too many to be damage
+	wrapped  int          // counts of a counter that went round
 	fromTime int          // inferences of which only the line with times came
 }
 

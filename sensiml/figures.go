@@ -216,7 +216,11 @@ const (
 // varies has many of them, which stay.
 func (a *analysis) outliers(s *series) {
 	v := slices.DeleteFunc(slices.Clone(s.all), math.IsNaN)
-	if len(v) < farFew || a.rules.KeepAll {
+	if a.rules.KeepAll {
+		return
+	}
+	v = a.wraps(s, v)
+	if len(v) < farFew {
 		return
 	}
 	med := stats.Median(v)
@@ -241,6 +245,29 @@ func (a *analysis) outliers(s *series) {
 		return
 	}
 	a.far += n
+	a.leave(s, far)
+}
+
+// wraps takes values away that a counter of 32 bits gives when it goes round or is set back within a
+// measurement: close below 2^32, where the others are much smaller. They are no work, however many
+// they are. It returns the values that stay.
+func (a *analysis) wraps(s *series, v []float64) []float64 {
+	if len(v) < 3 || a.res.Unit == "ns" {
+		return v
+	}
+	const half, whole, times = 1 << 31, 1 << 32, 16
+	med := stats.Median(v)
+	wrapped := func(x float64) bool { return x >= half && x < whole && x > times*med }
+	stay := slices.DeleteFunc(slices.Clone(v), wrapped)
+	if n := len(v) - len(stay); n > 0 {
+		a.wrapped += n
+		a.leave(s, wrapped)
+	}
+	return stay
+}
+
+// leave takes the values away for which far holds.
+func (a *analysis) leave(s *series, far func(float64) bool) {
 	single := len(s.all) == len(s.each)
 	for i, x := range s.all {
 		if far(x) {
@@ -425,6 +452,9 @@ func (a *analysis) tell() {
 	}
 	if a.far > 0 {
 		a.res.found(true, "outlier", "Model %d: %d figures lie far outside all others of theirs and were left out: the lines have no checksum, and a damaged digit looks like this. Keep them with --keep-all.", i, a.far)
+	}
+	if a.wrapped > 0 {
+		a.res.found(true, "wrapped", "Model %d: %d counts are close to 2^32 and were left out: the counter of 32 bits went round or was set back during the measurement. Keep them with --keep-all.", i, a.wrapped)
 	}
 	if a.varied > 0 {
 		a.res.found(true, "varied", "Model %d: %d figures lie far from the median of theirs. They are too many to be damage and count: the work depends on the data, or the line is very bad. Prefer the median.", i, a.varied)

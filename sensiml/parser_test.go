@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -178,6 +179,38 @@ func TestOrder(t *testing.T) {
 	res = replay(t, "", damaged, Options{Messages: -1}).Result()
 	if s := res.Models[0].Features[0].Cycles; !has(res, "sensiml.contradiction") || s.N != 19 || s.Left != 1 || !(*s.LeftMax > 30000) {
 		t.Errorf("%+v, %v", s, res.Findings)
+	}
+}
+
+// TestWrappedCounter leaves out counts of a 32-bit counter that went round, also where they are a
+// tenth of all, and keeps them on request.
+func TestWrappedCounter(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	for i := range 30 {
+		v := 1000 + i
+		if i%10 == 3 {
+			v = 1<<32 - 500*i
+		}
+		fmt.Fprintf(&b, "{\"ModelNumber\":0,\"Type\":\"Cycles\", \"FeatureCycles\":[%d,2000],\"ClassifierCycles\": 3000}\n", v)
+	}
+	res := replay(t, "", []byte(b.String()), Options{Messages: -1}).Result()
+	s := res.Models[0].Features[0].Cycles
+	if !has(res, "sensiml.wrapped") || has(res, "sensiml.varied") || s.N != 27 || s.Left != 3 || s.Mean < 1000 || s.Mean > 1030 || s.Max > 1030 {
+		t.Errorf("%+v, %v", s, res.Findings)
+	}
+	if share := res.Models[0].Features[0].Share; share == nil || *share > 0.2 {
+		t.Errorf("a share of %v of the whole", share)
+	}
+	kept := replay(t, "", []byte(b.String()), Options{Messages: -1, Rules: Rules{KeepAll: true}}).Result()
+	if s := kept.Models[0].Features[0].Cycles; s.N != 30 || s.Left != 0 || has(kept, "sensiml.wrapped") {
+		t.Errorf("with all kept: %+v, %v", s, kept.Findings)
+	}
+	// A device whose work is as long as that has no wraps.
+	long := strings.ReplaceAll(b.String(), "2000", "4000000000")
+	res = replay(t, "", []byte(long), Options{Messages: -1}).Result()
+	if s := res.Models[0].Features[1].Cycles; s.N != 30 || s.Left != 0 {
+		t.Errorf("long work: %+v", s)
 	}
 }
 
