@@ -248,9 +248,9 @@ func (a *analysis) outliers(s *series) {
 	a.leave(s, far)
 }
 
-// wraps takes values away that a counter of 32 bits gives when it goes round or is set back within a
-// measurement: close below 2^32, where the others are much smaller. They are no work, however many
-// they are. It returns the values that stay.
+// wraps takes values away that a counter of 32 bits gives when it goes round or is set back within
+// a measurement: close below 2^32, where the others are much smaller. Their number does not matter.
+// It returns the values that stay.
 func (a *analysis) wraps(s *series, v []float64) []float64 {
 	if len(v) < 3 || a.res.Unit == "ns" {
 		return v
