@@ -47,7 +47,7 @@ func dequantised(x, scale, zero *tensor.Tensor, outer, cols int) []float64 {
 }
 
 // TestDynamicQuantizeLSTM compares with the equations of LSTM of what is quantised: all inputs
-// together, the states of each step.
+// together, the state of each step and batch row on its own.
 func TestDynamicQuantizeLSTM(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -96,9 +96,8 @@ func TestDynamicQuantizeLSTM(t *testing.T) {
 				if d == 1 {
 					tm = seq - 1 - s
 				}
-				codes := asBytes(h)
 				for n := range batch {
-					nh, nc := naiveLSTM(xs[(tm*batch+n)*in:][:in], codes[n*hid:][:hid], c[n*hid:][:hid], times(wd), times(rd), func(half, g, j int) float64 {
+					nh, nc := naiveLSTM(xs[(tm*batch+n)*in:][:in], asBytes(h[n*hid:][:hid]), c[n*hid:][:hid], times(wd), times(rd), func(half, g, j int) float64 {
 						return tensor.At(b, ((d*2+half)*4+g)*hid+j)
 					})
 					copy(h[n*hid:], nh)

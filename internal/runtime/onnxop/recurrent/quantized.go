@@ -24,10 +24,13 @@ const (
 // outputsLast reports whether W and R have the outputs as their last dimension.
 func outputsLast(c *op.Call) bool { return c.Node.Op == "DynamicQuantizeLSTM" }
 
-// byteGates multiplies rows of floats by the 8-bit weights of a direction. Rows are quantised
-// together to uint8 over their range, widened to include zero.
+// byteGates multiplies rows of floats by the 8-bit weights of a direction. Rows are quantised to
+// uint8 over their range, widened to include zero: all inputs of a sequence together, and each
+// row of the state on its own. ONNX Runtime does the latter if it has a thread for each row, and
+// takes several rows together if it has fewer.
 type byteGates struct {
 	n, k       int
+	alone      bool // each row has its own range
 	w          int // the input with the weights; scale and zero point of them
 	scale, off int
 	rows       *tensor.Tensor
@@ -111,6 +114,17 @@ func (g *byteGates) run(c *op.Call, pool *workers.Pool, dir int, x, y []float32)
 	if !g.ready {
 		g.fill(c, dir)
 	}
+	rows := len(x)
+	if g.alone {
+		rows = g.k
+	}
+	for ; len(x) > 0; x, y = x[rows:], y[rows/g.k*g.n:] {
+		g.multiply(pool, dir, x[:rows], y)
+	}
+}
+
+// multiply computes rows that have one range.
+func (g *byteGates) multiply(pool *workers.Pool, dir int, x, y []float32) {
 	m := len(x) / g.k
 	scale, zero := quant.Dynamic(x)
 	quant.QuantizeReal(g.rows, 0, x, scale, zero)
@@ -142,6 +156,7 @@ func prepareDynamicQuantizeLSTM(c *op.Call) (_ op.Run, err error) {
 	if q.bytesR, err = newByteGates(c, v, v.batch, inR, inRScale, inRZero); err != nil {
 		return nil, err
 	}
+	q.bytesR.alone = true
 	q.split(c)
 	return q.run, nil
 }

@@ -32,6 +32,7 @@ func Defs() []op.Def {
 type resize struct {
 	in, out                    []int
 	scale                      []float64
+	ratio                      [][2]int  // scales as fractions, where sizes are given; else nil
 	roi                        []float64 // starts, then ends, of all axes
 	mode, coordinates, nearest string
 	cubicA, extrapolation      float64
@@ -155,10 +156,8 @@ func (r *resize) fromScales(scales []float64, axes []int) error {
 			return fmt.Errorf("scale %v", s)
 		}
 		r.scale[a] = s
+		// The specification multiplies by the region too; ONNX Runtime and the reference do not.
 		n := float32(r.in[a]) * float32(s)
-		if r.roi != nil {
-			n = float32(float64(r.in[a]) * (r.roi[rank+a] - r.roi[a]) * s)
-		}
 		if n > 1<<30 {
 			return fmt.Errorf("scale %v of an axis of %d", s, r.in[a])
 		}
@@ -173,7 +172,8 @@ func (r *resize) fromSizes(sizes, axes []int, policy string) error {
 	}
 	r.scale, r.out = make([]float64, len(r.in)), slices.Clone(r.in)
 	element.Fill(r.scale, 1)
-	common := math.NaN()
+	r.ratio = slices.Repeat([][2]int{{1, 1}}, len(r.in))
+	var common [2]int
 	for i, a := range axes {
 		if sizes[i] < 0 {
 			return fmt.Errorf("size %d", sizes[i])
@@ -182,11 +182,13 @@ func (r *resize) fromSizes(sizes, axes []int, policy string) error {
 		if r.in[a] == 0 {
 			continue
 		}
-		s := float64(sizes[i]) / float64(r.in[a])
-		r.scale[a] = s
-		switch {
-		case math.IsNaN(common), policy == "not_larger" && s < common, policy == "not_smaller" && s > common:
-			common = s
+		if sizes[i] > maxAxis || r.in[a] > maxAxis {
+			return fmt.Errorf("size %d of an axis of %d", sizes[i], r.in[a])
+		}
+		r.setRatio(a, [2]int{sizes[i], r.in[a]})
+		order := sizes[i]*common[1] - common[0]*r.in[a]
+		if common[1] == 0 || policy == "not_larger" && order < 0 || policy == "not_smaller" && order > 0 {
+			common = r.ratio[a]
 		}
 	}
 	switch policy {
@@ -197,10 +199,69 @@ func (r *resize) fromSizes(sizes, axes []int, policy string) error {
 		return fmt.Errorf("keep_aspect_ratio_policy %q", policy)
 	}
 	for _, a := range axes {
-		r.scale[a] = common
-		r.out[a] = int(common*float64(r.in[a]) + 0.5)
+		if common[1] > 0 {
+			r.setRatio(a, common)
+			r.out[a] = floorDiv(2*common[0]*r.in[a]+common[1], 2*common[1])
+		}
 	}
 	return nil
+}
+
+// maxAxis bounds axes whose sizes are given, so that products of two and a small factor fit.
+const maxAxis = 1 << 29
+
+// setRatio sets the scale of an axis.
+func (r *resize) setRatio(axis int, ratio [2]int) {
+	r.ratio[axis], r.scale[axis] = ratio, float64(ratio[0])/float64(ratio[1])
+}
+
+// floorDiv returns a/b, rounded down, for b > 0.
+func floorDiv(a, b int) int {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
+}
+
+// fraction maps output position x along an axis, whose scale is a fraction, to a position in the
+// input as a fraction: n/d with d > 0. ok is false for modes without one.
+func (r *resize) fraction(axis, x int) (n, d int, ok bool) {
+	in, out, p, q := r.in[axis], r.out[axis], r.ratio[axis][0], r.ratio[axis][1]
+	if p == 0 {
+		return 0, 0, false
+	}
+	switch r.coordinates {
+	case "align_corners":
+		n, d = x*(in-1), p*in/q-1
+		if p*in%q != 0 { // the length before it was rounded
+			if n > math.MaxInt/q {
+				return 0, 0, false
+			}
+			n, d = n*q, p*in-q
+		}
+		if d <= 0 || out == 1 {
+			return 0, 1, true
+		}
+		return n, d, true
+	case "asymmetric":
+		return x * q, p, true
+	case "tf_half_pixel_for_nn":
+		if p == q {
+			return x, 1, true
+		}
+		return (2*x + 1) * q, 2 * p, true
+	case "half_pixel_symmetric":
+		return in*p - out*q + (2*x+1)*q - p, 2 * p, true
+	case "pytorch_half_pixel":
+		if out == 1 {
+			return -1, 2, true
+		}
+	case "half_pixel":
+	default:
+		return 0, 0, false
+	}
+	return (2*x+1)*q - p, 2 * p, true
 }
 
 func inferResize(c *op.Call) error {
@@ -229,6 +290,9 @@ func (r *resize) source(axis, x int) float64 {
 	case "asymmetric":
 		return float64(pos / scale)
 	case "tf_half_pixel_for_nn":
+		if scale == 1 {
+			return float64(x)
+		}
 		return float64((pos + 0.5) / scale)
 	case "tf_crop_and_resize":
 		start, end := float32(r.roi[axis]), float32(r.roi[len(r.in)+axis])
@@ -259,8 +323,13 @@ func (r *resize) check() error {
 // pixel returns the input position that nearest mode uses for output position x; negative if it
 // is outside and the extrapolation value applies.
 func (r *resize) pixel(axis int, x int) int {
-	p := r.source(axis, x)
 	last := r.in[axis] - 1
+	if r.ratio != nil {
+		if n, d, ok := r.fraction(axis, x); ok {
+			return min(max(r.round(n, d), 0), last)
+		}
+	}
+	p := r.source(axis, x)
 	if r.coordinates == "tf_crop_and_resize" && (p < 0 || p > float64(last)) {
 		return -1
 	}
@@ -278,6 +347,20 @@ func (r *resize) pixel(axis int, x int) int {
 		q = math.Ceil(p - 0.5)
 	}
 	return min(max(int(q), 0), last)
+}
+
+// round rounds n/d as nearest mode does. No digit is lost: positions half-way between two pixels
+// are frequent.
+func (r *resize) round(n, d int) int {
+	switch r.nearest {
+	case "floor":
+		return floorDiv(n, d)
+	case "ceil":
+		return -floorDiv(-n, d)
+	case "round_prefer_ceil":
+		return floorDiv(2*n+d, 2*d)
+	}
+	return -floorDiv(d-2*n, 2*d)
 }
 
 // resizeTaps is the interpolation along one axis: n input positions and weights for each output

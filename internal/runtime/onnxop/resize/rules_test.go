@@ -2,6 +2,8 @@ package resize
 
 import (
 	"math"
+	"math/big"
+	"slices"
 	"strings"
 	"testing"
 
@@ -89,8 +91,8 @@ func TestCoordinates(t *testing.T) {
 		{mode: "tf_crop_and_resize", roi: line(.5, 1), sizes: i64(1), want: []float64{2.25}},
 		{mode: "tf_crop_and_resize", roi: line(-.5, 1.5), sizes: i64(3), extra: graph.Attrs{"extrapolation_value": float32(9)}, want: []float64{9, 1.5, 9}},
 		{mode: "tf_crop_and_resize", roi: line(0, 1), sizes: i64(4), extra: graph.Attrs{"extrapolation_value": float32(9)}, want: []float64{0, 1, 2, 3}},
-		// 4 (1 - 0.5) 2 places
-		{mode: "tf_crop_and_resize", roi: line(.5, 1), scales: double, want: []float64{1.5, 2, 2.5, 3}},
+		// The region does not change the number of places, as in ONNX Runtime and the reference.
+		{mode: "tf_crop_and_resize", roi: line(.5, 1), scales: double, want: []float64{1.5, 1.5 + 1.5/7, 1.5 + 3./7, 1.5 + 4.5/7, 1.5 + 6./7, 1.5 + 7.5/7, 1.5 + 9./7, 3}},
 		{mode: "half_pixel", sizes: i64(8), want: []float64{0, .25, .75, 1.25, 1.75, 2.25, 2.75, 3}},
 		{mode: "half_pixel", sizes: i64(0), want: nil},
 	} {
@@ -102,6 +104,78 @@ func TestCoordinates(t *testing.T) {
 	}
 	refuse(t, `coordinate_transformation_mode "x"`, "Resize", 13, graph.Attrs{"mode": "linear", "coordinate_transformation_mode": "x"}, x, nil, double)
 	refuse(t, `coordinate_transformation_mode "x"`, "Resize", 13, graph.Attrs{"coordinate_transformation_mode": "x"}, x, nil, double)
+}
+
+// TestNearestSizes compares nearest mode with sizes to exact fractions: no half is rounded the
+// wrong way because of a scale with lost digits.
+func TestNearestSizes(t *testing.T) {
+	t.Parallel()
+	whole := func(x *big.Rat) int64 { return new(big.Int).Div(x.Num(), x.Denom()).Int64() } // rounds down
+	half := big.NewRat(1, 2)
+	rounds := map[string]func(p *big.Rat) int64{
+		"floor":              whole,
+		"ceil":               func(p *big.Rat) int64 { return -whole(new(big.Rat).Neg(p)) },
+		"round_prefer_ceil":  func(p *big.Rat) int64 { return whole(new(big.Rat).Add(p, half)) },
+		"round_prefer_floor": func(p *big.Rat) int64 { return -whole(new(big.Rat).Sub(half, p)) },
+	}
+	centre := func(in, out, x int64) *big.Rat { return big.NewRat((2*x+1)*in, 2*out) }
+	places := map[string]func(in, out, x int64) *big.Rat{
+		"asymmetric": func(in, out, x int64) *big.Rat { return big.NewRat(x*in, out) },
+		"half_pixel": func(in, out, x int64) *big.Rat { return new(big.Rat).Sub(centre(in, out, x), half) },
+		"align_corners": func(in, out, x int64) *big.Rat {
+			if out == 1 {
+				return new(big.Rat)
+			}
+			return big.NewRat(x*(in-1), out-1)
+		},
+		"tf_half_pixel_for_nn": func(in, out, x int64) *big.Rat {
+			if in == out {
+				return big.NewRat(x, 1) // an axis that is not resized keeps its pixels
+			}
+			return centre(in, out, x)
+		},
+	}
+	places["half_pixel_symmetric"] = places["half_pixel"]
+	places["pytorch_half_pixel"] = func(in, out, x int64) *big.Rat {
+		if out == 1 {
+			return new(big.Rat)
+		}
+		return places["half_pixel"](in, out, x)
+	}
+	for mode, place := range places {
+		for name, round := range rounds {
+			for in := 2; in <= 40; in++ {
+				for out := 1; out <= 80; out++ {
+					r := &resize{in: []int{in}, coordinates: mode, nearest: name}
+					if err := r.fromSizes([]int{out}, []int{0}, "stretch"); err != nil {
+						t.Fatal(err)
+					}
+					for x := range out {
+						want := min(max(round(place(int64(in), int64(out), int64(x))), 0), int64(in-1))
+						if got := r.pixel(0, x); int64(got) != want {
+							t.Fatalf("%s, %s, %d to %d: place %d is of pixel %d, want %d", mode, name, in, out, x, got, want)
+						}
+					}
+				}
+			}
+			a := graph.Attrs{"nearest_mode": name, "coordinate_transformation_mode": mode}
+			y := run(t, "Resize", 13, a, ramp(14), nil, nil, i64(19))
+			for x := range 19 {
+				if want := min(max(round(place(14, 19, int64(x))), 0), 13); tensor.At(y, x) != float64(want) {
+					t.Errorf("%s, %s: place %d of a run is of pixel %v, want %d", mode, name, x, tensor.At(y, x), want)
+				}
+			}
+		}
+	}
+	near(t, "an axis of scale 1", run(t, "Resize", 11, graph.Attrs{"coordinate_transformation_mode": "tf_half_pixel_for_nn", "nearest_mode": "ceil"}, f32([]int{2, 2}, 1, 2, 3, 4), nil, line(1, 2)), 2, 2, 2, 2, 4, 4, 4, 4)
+	// 7/2 of an axis of 1 is rounded up to 4.
+	for policy, want := range map[string][]int{"not_larger": {4, 7}, "not_smaller": {5, 10}} {
+		y := run(t, "Resize", 19, graph.Attrs{"keep_aspect_ratio_policy": policy}, f32([]int{1, 2}, 1, 2), nil, nil, i64(5, 7))
+		if !slices.Equal(y.Shape, want) {
+			t.Errorf("%s: %v, want %v", policy, y.Shape, want)
+		}
+	}
+	refuse(t, "size 536870913", "Resize", 13, nil, ramp(2), nil, nil, i64(1<<29+1))
 }
 
 // TestNearest uses pixels of positions 0, 1/4, 1/2 and so on of two pixels.
