@@ -241,6 +241,9 @@ type Totals struct {
 	RAMBytes *int64 `json:"ram_bytes,omitzero"`
 	// FlashBytes is the storage that the model needs on the target.
 	FlashBytes *int64 `json:"flash_bytes,omitzero"`
+	// CodeBytes is the smallest and largest program code that comes on top of
+	// FlashBytes, in measured images. Absent if unknown.
+	CodeBytes *[2]int64 `json:"code_bytes,omitzero"`
 	// Latency is the time of one inference, from the plain pass where there is one.
 	Latency *Metric `json:"latency_s,omitzero"`
 	// CPUCycles is processor cycles of one inference.

@@ -199,6 +199,9 @@ func (c *checker) totals(t *Totals) {
 		named{"mltk_ops", t.MLTKOps}, named{"mltk_macs", t.MLTKMACs}, named{"params", t.Params}, named{"weights_bytes", t.WeightsBytes}, named{"computed_params", t.ComputedParams},
 		named{"bytes_read", t.BytesRead}, named{"bytes_written", t.BytesWritten}, named{"uncounted_layers", t.UncountedLayers},
 		named{"unsupported_layers", t.UnsupportedLayers}, named{"ram_bytes", t.RAMBytes}, named{"flash_bytes", t.FlashBytes})
+	if b := t.CodeBytes; b != nil {
+		c.counts("totals", named{"code_bytes", &b[0]}, named{"code_bytes", &b[1]})
+	}
 	c.metrics("totals", metricNamed{"latency_s", t.Latency}, metricNamed{"cpu_cycles", t.CPUCycles},
 		metricNamed{"accelerator_cycles", t.AcceleratorCycles}, metricNamed{"simulator_cycles", t.SimulatorCycles}, metricNamed{"energy_j", t.Energy})
 	c.samples("totals.latency_samples_s", t.LatencySamples)

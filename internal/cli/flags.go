@@ -37,7 +37,7 @@ func (f *modelFlags) add(c *cobra.Command) {
 
 // addIterations is for commands that count or estimate: a run determines iterations itself.
 func (f *modelFlags) addIterations(c *cobra.Command) {
-	c.Flags().StringArrayVar(&f.iterations, "iterations", nil, "`NAME=N`: iterations of a loop that depend on data, for counts and estimates")
+	c.Flags().StringArrayVar(&f.iterations, "iterations", nil, "`NAME=N`: iterations of a loop, in counts and estimates")
 }
 
 func (f *modelFlags) addData(c *cobra.Command) {

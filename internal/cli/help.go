@@ -69,14 +69,15 @@ COLUMNS=120 sets the width, also for a pipe.`
 	{
 		"inputs", "shapes and data of the inputs", func() string {
 			return `By default a model runs with random data of a fixed seed, equal on every machine, in the shapes
-that its file declares. Set open dimensions with --shape, --dim or --batch. Inputs, results and
+that its file declares. Set open dimensions with --shape, --dim or --batch. Counts and estimates
+take one iteration of a loop that depends on data, or what --iterations says. Inputs, results and
 packed weights may take the memory that is free, less a reserve: of this computer, of the container
 and of the process (ulimit -v, ulimit -d). --max-memory sets another limit.`
 		},
 		`  opmeter profile model.onnx --shape input=1x3x320x320
   opmeter profile model.onnx --input input=cat.npy`,
-		[]string{"shape", "dim", "batch", "input", "inputs", "seed", "zeros", "carry", "exact", "max-memory"},
-		[]string{"batch", "seed", "zeros", "carry", "exact", "max-memory", "inputs"},
+		[]string{"shape", "dim", "batch", "iterations", "input", "inputs", "seed", "zeros", "carry", "exact", "max-memory"},
+		[]string{"batch", "iterations", "seed", "zeros", "carry", "exact", "max-memory", "inputs"},
 	},
 	{
 		"measuring", "how a model is measured on this computer", func() string {

@@ -35,8 +35,7 @@ func newProfile(a *app) *cobra.Command {
 it on a board. Several models or targets print a line each.`,
 		Example: `  opmeter profile model.tflite --by op
   opmeter profile model.onnx --shape input=1x3x320x320 -o page.html
-  opmeter profile model.tflite --on host --on stm32l4r5 --on esp32-s3
-  opmeter profile model.tflite --on device:/dev/ttyACM0
+  opmeter profile model.tflite --on stm32l4r5 --on device:/dev/ttyACM0
   opmeter profile model.onnx --engine opmeter,onnxruntime`,
 		Args: needModel,
 		RunE: func(c *cobra.Command, args []string) error {

@@ -72,6 +72,9 @@ func (b *builder) describe() {
 	if w := b.rt.Build(b.opt.Build); w != nil {
 		p.Settings.EngineVersion = strings.TrimPrefix(p.Settings.EngineVersion+", "+cmp.Or(w.Title, w.Name), ", ")
 	}
+	if c := b.rt.Code; c != nil {
+		p.Totals.CodeBytes = &[2]int64{int64(c[0]), int64(c[1])}
+	}
 	p.Layers = append([]profile.Layer{}, b.base.Layers...)
 	b.p = &p
 }

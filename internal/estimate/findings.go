@@ -88,7 +88,17 @@ func (b *builder) findings() error {
 
 // shapes reports the shapes assumed for inputs with dynamic dimensions.
 func (b *builder) shapes() {
-	if f := describe.Open(b.p, b.hint); f != nil {
+	var more []string // options that differ from the target's defaults
+	if b.rt != &b.t.Runtimes[0] {
+		more = append(more, "--runtime", b.rt.Name)
+	}
+	if b.opt.Build != "" {
+		more = append(more, "--runtime-build", b.opt.Build)
+	}
+	if b.clock != float64(b.t.Clock.Default) {
+		more = append(more, "--clock", strconv.FormatFloat(b.clock/1e6, 'f', -1, 64)+"MHz")
+	}
+	if f := describe.Open(b.p, b.hint, more...); f != nil {
 		b.out = append(b.out, *f)
 	}
 }

@@ -515,7 +515,9 @@ func TestFitsTarget(t *testing.T) {
 		}, "no", "too little flash for the program code"},
 		{"program code may not fit", func(_ *TargetRow, p *profile.Profile) {
 			p.Findings = []profile.Finding{{ID: "target.flash", Severity: profile.Warning}}
-		}, "?", "program code may not fit in flash"},
+		}, "perhaps", "program code may not fit in flash"},
+		{"near a limit", func(r *TargetRow, _ *profile.Profile) { r.Near = []string{"takes 1.00 s"} }, "perhaps", "takes 1.00 s"},
+		{"near a limit, of unknown size", func(r *TargetRow, _ *profile.Profile) { r.Near, r.RAM = []string{"takes 1.00 s"}, nil }, "?", "no size of RAM, takes 1.00 s"},
 		{"remarks on it", func(_ *TargetRow, p *profile.Profile) {
 			p.Findings = []profile.Finding{{ID: "target.flash", Severity: profile.Info}, {ID: "target.ram", Severity: profile.Problem}}
 		}, "yes", ""},

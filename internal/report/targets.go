@@ -20,8 +20,8 @@ type TargetRow struct {
 	// RAM and Flash are the largest internal memories, ExternalFlash the largest
 	// outside, where chips without internal flash keep the model.
 	RAM, Flash, ExternalFlash *int64
-	// Over says which limits of the user's the profile does not keep.
-	Over []string
+	// Over says which limits of the user's the profile exceeds, Near which it may exceed.
+	Over, Near []string
 }
 
 // missing is the number of layers without an estimate.
@@ -43,7 +43,8 @@ func (r TargetRow) found(id string, s profile.Severity) bool {
 	return slices.ContainsFunc(r.Profile.Findings, func(f profile.Finding) bool { return f.ID == id && f.Severity == s })
 }
 
-// Fits is "yes", "no" or "?" where a size is not known, "" for this computer.
+// Fits is "yes", "no", "perhaps" where a limit lies inside the uncertainty, "?" where a size is not
+// known, "" for this computer.
 func (r TargetRow) Fits() string {
 	ok, _ := r.fits()
 	return ok
@@ -59,7 +60,7 @@ func (r TargetRow) fits() (ok, why string) {
 	}
 	ok = "yes"
 	var unknown []string
-	no := slices.Clone(r.Over)
+	no, near := slices.Clone(r.Over), slices.Clone(r.Near)
 	flash, where := r.Flash, "flash"
 	if flash == nil && r.ExternalFlash != nil {
 		flash, where = r.ExternalFlash, "external flash"
@@ -81,7 +82,7 @@ func (r TargetRow) fits() (ok, why string) {
 		case *x.need <= *x.have && x.name == where && r.found("target.flash", profile.Problem):
 			no = append(no, "too little "+x.name+" for the program code")
 		case *x.need <= *x.have && x.name == where && r.found("target.flash", profile.Warning):
-			unknown = append(unknown, "program code may not fit in "+x.name)
+			near = append(near, "program code may not fit in "+x.name)
 		case *x.need > *x.have:
 			no = append(no, fmt.Sprintf("%s short of %s", Bytes(*x.need-*x.have), x.name))
 		case x.least:
@@ -94,7 +95,9 @@ func (r TargetRow) fits() (ok, why string) {
 	case r.RAM == nil && flash == nil:
 		return "?", "unknown memory size"
 	case len(unknown) > 0:
-		return "?", strings.Join(unknown, ", ")
+		return "?", strings.Join(slices.Concat(unknown, near), ", ")
+	case len(near) > 0:
+		return "perhaps", strings.Join(near, ", ")
 	case where != "flash":
 		return ok, "model in external flash"
 	}
@@ -273,7 +276,13 @@ func targetColumns(rs []TargetRow) (cols []targetColumn, notes []string) {
 	add("target", true, func(r *TargetRow) string { return text.Clean(r.Profile.Target.ID) })
 	add("latency", false, func(r *TargetRow) string { return band(r.Profile.Totals.Latency, Duration) })
 	add("RAM", false, func(r *TargetRow) string { return bytesOf(r.Profile.Totals.RAMBytes) })
-	add("flash", false, func(r *TargetRow) string { return bytesOf(r.Profile.Totals.FlashBytes) })
+	add("flash", false, func(r *TargetRow) string {
+		s := bytesOf(r.Profile.Totals.FlashBytes)
+		if s != "" && r.Profile.Totals.CodeBytes != nil {
+			s += " + code"
+		}
+		return s
+	})
 	add("energy", false, func(r *TargetRow) string {
 		return band(r.Profile.Totals.Energy, func(v float64) string { return Quantity(v, "J") })
 	})

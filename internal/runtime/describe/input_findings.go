@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/runtime/inputs"
@@ -43,14 +44,19 @@ func Fed(p *profile.Profile, src []inputs.Source) {
 	}
 }
 
-// Command returns the shell command that profiles the model with the sizes of a hint, quoted for
-// pasting; "" for no hint.
-func Command(p *profile.Profile, h *inputs.Hint) string {
+// Command returns the shell command that repeats the work with the sizes of a hint, quoted for
+// pasting; "" for no hint. It keeps the shapes, threads and files that were given, and adds more
+// arguments.
+func Command(p *profile.Profile, h *inputs.Hint, more ...string) string {
 	if h == nil {
 		return ""
 	}
 	path, _, _ := strings.Cut(cmp.Or(p.Model.Path, p.Model.Name), "!")
-	args := []string{"opmeter", "profile", shellQuote(path)}
+	verb := "profile"
+	if p.Target.Kind == profile.TargetHost && p.Settings.Passes == "" {
+		verb = "summary"
+	}
+	args := []string{"opmeter", verb, shellQuote(path)}
 	if p.Target.Kind == profile.TargetSimulator && p.Target.ID != "none" {
 		args = append(args, "--on", shellQuote(p.Target.ID))
 	}
@@ -66,10 +72,23 @@ func Command(p *profile.Profile, h *inputs.Hint) string {
 			sizes = append(sizes, "--shape", shellQuote(t.Name+"="+profile.ShapeText(dims(s))))
 		}
 	}
+	var given []string
+	for k, t := range p.Model.Inputs {
+		if t.Declared != nil && len(t.Assumed) == 0 && (k >= len(h.Shapes) || h.Shapes[k] == nil) && p.Settings.Inputs[t.Name].File == "" {
+			given = append(given, "--shape", shellQuote(t.Name+"="+profile.ShapeText(t.Shape)))
+		}
+	}
 	if same { // only the batch is open, and 1 is the usual batch
+		if given != nil {
+			return "" // another batch may contradict the shapes that were given
+		}
 		sizes = []string{"--batch", "8"}
 	}
-	args = append(args, sizes...)
+	args = append(append(args, given...), sizes...)
+	if n := p.Settings.Threads; n != nil && *n > 1 {
+		args = append(args, "--threads", strconv.FormatInt(*n, 10))
+	}
+	args = append(args, more...)
 	for _, t := range p.Model.Inputs {
 		if f := p.Settings.Inputs[t.Name].File; f != "" {
 			args = append(args, "--input", shellQuote(t.Name+"="+f))
@@ -100,8 +119,8 @@ const maxOpenInputs = 4
 
 // Open returns the finding about open dimensions that were set to 1, nil without any. Time,
 // operation counts and memory may then belong to a much smaller input than intended. suggest
-// returns other sizes; the finding ends with the command that sets them.
-func Open(p *profile.Profile, suggest func() *inputs.Hint) *profile.Finding {
+// returns other sizes; the finding ends with the command that sets them, with more arguments.
+func Open(p *profile.Profile, suggest func() *inputs.Hint, more ...string) *profile.Finding {
 	var list []string
 	left := 0
 	for i := range p.Model.Inputs {
@@ -122,7 +141,7 @@ func Open(p *profile.Profile, suggest func() *inputs.Hint) *profile.Finding {
 		text += fmt.Sprintf(" and %d more", left)
 	}
 	text += ". Time, operation counts and memory are for that size."
-	if c := Command(p, suggest()); c != "" {
+	if c := Command(p, suggest(), more...); c != "" {
 		text += " For another size: " + c
 	}
 	return &profile.Finding{ID: "model.shapes", Severity: profile.Warning, Text: text}

@@ -73,6 +73,9 @@ func TestCommand(t *testing.T) {
 			shapes, "opmeter profile m --shape x=1x128 --input 'a=a b.npy'",
 		},
 		{"what was taken already", profile.Profile{Model: profile.Model{Path: "m", Inputs: []profile.Tensor{{}, {Name: "x", Shape: []int64{1, 128}}}}}, shapes, "opmeter profile m --batch 8"},
+		{"a shape that was given", profile.Profile{Model: profile.Model{Path: "m", Inputs: []profile.Tensor{{Name: "in put", Declared: []int64{-1, -1}, Shape: []int64{1, 512}}, {Name: "x"}}}, Settings: profile.Settings{Threads: new(int64(2))}}, shapes, "opmeter profile m --shape 'in put=1x512' --shape x=1x128 --threads 2"},
+		{"a batch that would contradict a shape", profile.Profile{Model: profile.Model{Path: "m", Inputs: []profile.Tensor{{Name: "in", Declared: []int64{-1, -1}, Shape: []int64{1, 512}}, {Name: "x", Shape: []int64{1, 128}}}}}, shapes, ""},
+		{"a count", profile.Profile{Model: profile.Model{Path: "m", Inputs: []profile.Tensor{{}, {Name: "x"}}}, Target: profile.Target{ID: "host", Kind: profile.TargetHost}}, shapes, "opmeter summary m --shape x=1x128"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
