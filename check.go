@@ -201,7 +201,7 @@ func (t *timer) external(ctx context.Context, x *recheck.Piece, slots int, order
 	runs, d := length(x, slots)
 	// Half of the runs, or of the time, are instrumented.
 	o.Inputs, o.Interleaver, o.Runs, o.Time, o.Warmup = in, order, 2*runs, 2*d, cmp.Or(t.o.Warmup, checkWarmup)
-	p, err := Profile(ctx, m, o)
+	p, err := m.profile(ctx, o)
 	if err != nil {
 		return err
 	}

@@ -112,6 +112,20 @@ func (e *NodeError) place() string {
 // Unwrap returns the cause.
 func (e *NodeError) Unwrap() error { return e.Err }
 
+// UnrunError reports that most of a model did not run, so that it has no latency. The profile comes
+// with the error: it has the figures of the other layers, and the cause of each that did not run.
+type UnrunError struct {
+	File string
+	// Layers are the indices of those that did not run, of Of.
+	Layers []int64
+	Of     int
+}
+
+// Error states how much did not run.
+func (e *UnrunError) Error() string {
+	return fmt.Sprintf("%s: %d of %d layers did not run: no latency for the model", e.File, len(e.Layers), e.Of)
+}
+
 // TooLargeError reports a model whose inference takes more work than the options allow.
 type TooLargeError struct {
 	// File is the model's file as it was named.

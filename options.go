@@ -142,6 +142,9 @@ type Options struct {
 	// timeline of the instrumented inferences: all of them, or an evenly spread selection with a
 	// million operators.
 	KeepSamples bool
+	// MaxEvents is the largest number of operators in the timeline, which has whole inferences,
+	// spread evenly, and one at least. 0 means a million.
+	MaxEvents int
 	// MaxMACs is the largest number of multiply-accumulates of one inference; a model with more
 	// gives a [TooLargeError]. 0 means no limit.
 	MaxMACs int64
@@ -179,6 +182,8 @@ func (o *Options) Validate() error {
 		return wrong("Time", "use a time such as 2s, not %v", o.Time)
 	case o.MaxMemory < 0:
 		return wrong("MaxMemory", "use 0 or more, not %d", o.MaxMemory)
+	case o.MaxEvents < 0:
+		return wrong("MaxEvents", "use 0 or more, not %d", o.MaxEvents)
 	case o.MaxMACs < 0:
 		return wrong("MaxMACs", "use 0 or more, not %d", o.MaxMACs)
 	}
@@ -223,7 +228,7 @@ func (o *Options) host(m *Model) (host.Options, error) {
 		return host.Options{}, failed(m.in.Graph.Path, err)
 	}
 	h := host.Options{
-		Feed: f, Threads: max(o.Threads, 1), Pin: o.Pin, Runs: o.Runs, Time: o.Time, Exact: o.Exact, Samples: o.KeepSamples, MaxMACs: o.MaxMACs,
+		Feed: f, Threads: max(o.Threads, 1), Pin: o.Pin, Runs: o.Runs, Time: o.Time, Exact: o.Exact, Samples: o.KeepSamples, MaxEvents: o.MaxEvents, MaxMACs: o.MaxMACs,
 		Progress: o.Progress, Version: buildinfo.Version(), LoadS: m.in.Load.Seconds(), WarmupTime: o.Warmup,
 		MaxLoop: maxLoop(o.MaxLoop), Streams: o.Streams, Rate: o.Rate, Cold: o.Cold,
 	}

@@ -19,12 +19,20 @@ import (
 // so, without an error. If nothing was measured yet, the profile is nil and the error the
 // context's. An operator that runs on for long is not waited for: it ends in the background. With
 // an error the profile holds what was known before, or is nil if that is nothing. Errors are an
-// [OptionError], [ModelError], [NodeError], [TooLargeError] or [engine.Error].
+// [OptionError], [ModelError], [NodeError], [TooLargeError], [UnrunError] or [engine.Error].
+// Without an error, [profile.Profile.Headline] has the latency, unless ctx ended early.
 //
 // A process measures one profile at a time: concurrent calls wait for each other. The settings of
 // the garbage collector are restored afterwards.
 func Profile(ctx context.Context, m *Model, o Options) (*profile.Profile, error) {
-	return m.profile(ctx, o)
+	p, err := m.profile(ctx, o)
+	if err != nil || p == nil {
+		return p, err
+	}
+	if layers, most := p.Unrun(); most {
+		return p, &UnrunError{File: m.in.Graph.Path, Layers: layers, Of: len(p.Layers)}
+	}
+	return p, nil
 }
 
 // Count reports what follows from the model alone: shapes, operations, multiply-accumulates,

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -153,7 +154,11 @@ func (a *app) byEngines(cs []chosen, opts opmeter.Options, measured func(*profil
 			opts.Progress, opts.MaxMACs, opts.Interleaver = b.progress, b.macs, b.turns
 			return a.kept(b.files, func(journal string) (*profile.Profile, error) {
 				opts.Journal = journal
-				return opmeter.Profile(ctx, m, opts)
+				p, err := opmeter.Profile(ctx, m, opts)
+				if _, ok := errors.AsType[*opmeter.UnrunError](err); ok {
+					err = nil // each output says so itself
+				}
+				return p, err
 			})
 		})
 		rs[i].after = func(ctx context.Context, m *opmeter.Model, p *profile.Profile, err error, b bounds) error {

@@ -79,7 +79,9 @@ it on a board. Several models or targets print a line each.`,
 				if err := fit(engines, opts, &t); err != nil {
 					return err
 				}
-				opts.KeepSamples = opts.KeepSamples || slices.ContainsFunc(o.files, report.WantsEvents)
+				if !opts.KeepSamples && slices.ContainsFunc(o.files, report.WantsEvents) {
+					opts.KeepSamples, opts.MaxEvents = true, tracedEvents
+				}
 				rs = append(rs, a.byEngines(engines, opts, func(p *profile.Profile) { gates = append(gates, r.gate(p)) })...)
 			}
 			if t.host() {
@@ -101,6 +103,10 @@ it on a board. Several models or targets print a line each.`,
 	o.add(c)
 	return c
 }
+
+// tracedEvents bounds the timeline of a file unless --samples asks for all of it: a trace in JSON
+// takes about a kilobyte for each operator.
+const tracedEvents = 4000
 
 // hostOptions gathers the flags of a run here.
 func hostOptions(m *modelFlags, r *runFlags) (o opmeter.Options, err error) {

@@ -44,6 +44,9 @@ type Options struct {
 	KeepAll bool
 	// Samples keeps every sample in the profile, and a timeline.
 	Samples bool
+	// MaxEvents bounds the operators in the timeline, but keeps one inference at least; 0 means
+	// [loop.MaxSpans].
+	MaxEvents int
 	// MaxMACs rejects models with more multiply-accumulates, 0 for no limit.
 	MaxMACs int64
 	// MaxLoop bounds loops without a known end, see [engine.Options.MaxLoop].

@@ -61,7 +61,7 @@ func (r *runner) measure(ctx context.Context) error {
 	// Rows beyond the recorder's limit are sampled.
 	p := &pass{runner: r, work: newSelfTimes(r.slots), rec: loop.NewRecorder(len(r.slots), 4096), calls: make([]int64, len(r.slots))}
 	if r.o.Samples {
-		p.events = newRecording(r.slots, len(r.m.Main().Nodes), tm)
+		p.events = newRecording(r.slots, len(r.m.Main().Nodes), tm, r.o.MaxEvents)
 	}
 	r.progress("warming up", 0)
 	computer.Begin()

@@ -97,7 +97,7 @@ func (c *Recorder) begin() error {
 	c.work, c.calls = newSelfTimes(r.slots), make([]int64, len(r.slots))
 	c.rec = loop.NewRecorder(len(r.slots), 4096)
 	seen := c.tm.Events
-	c.events = newRecording(r.slots, len(r.m.Main().Nodes), c.tm)
+	c.events = newRecording(r.slots, len(r.m.Main().Nodes), c.tm, 0)
 	if seen != nil {
 		c.tm.Events = seen
 	}

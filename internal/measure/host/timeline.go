@@ -22,8 +22,13 @@ type recording struct {
 	run    []loop.Span // spans of the run being added
 }
 
-func newRecording(ss []plan.Slot, steps int, tm *engine.Timing) *recording {
-	r := &recording{main: make([]int32, steps), bodies: make([][]int32, len(tm.Bodies)), spans: loop.NewSpans(loop.MaxSpans)}
+func newRecording(ss []plan.Slot, steps int, tm *engine.Timing, most int) *recording {
+	limit, inner := loop.MaxSpans, bodyEvents
+	if most > 0 {
+		inner = min(most, bodyEvents)
+		limit = min(max(most, 2+steps+inner), loop.MaxSpans)
+	}
+	r := &recording{main: make([]int32, steps), bodies: make([][]int32, len(tm.Bodies)), spans: loop.NewSpans(limit)}
 	for i := range r.main {
 		r.main[i] = -1
 	}
@@ -44,7 +49,7 @@ func newRecording(ss []plan.Slot, steps int, tm *engine.Timing) *recording {
 		}
 	}
 	if nested > 0 {
-		tm.Events = make([]engine.BodyEvent, 0, bodyEvents)
+		tm.Events = make([]engine.BodyEvent, 0, inner)
 	}
 	r.run = make([]loop.Span, 0, steps+cap(tm.Events))
 	return r

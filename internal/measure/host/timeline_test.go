@@ -21,7 +21,7 @@ func TestRecording(t *testing.T) {
 	}
 	ss := []plan.Slot{step(0, 0, plan.Runs), step(1, 0, plan.Runs), step(2, 0, plan.Runs), step(0, 1, plan.Folded), step(0, 2, plan.Runs)}
 	tm := &engine.Timing{Bodies: [][]engine.BodyTime{nil, make([]engine.BodyTime, 1), make([]engine.BodyTime, 1)}}
-	r := newRecording(ss, 3, tm)
+	r := newRecording(ss, 3, tm, 0)
 	for run := range int64(2) {
 		at := 1000 + 500*run
 		tm.Bounds = []int64{at, at + 100, at + 100, at + 130}
@@ -52,6 +52,24 @@ func TestRecording(t *testing.T) {
 	}
 	if d := cmp.Diff([]float64{0, 500e-9}, got.Lanes[0].Starts); d != "" {
 		t.Errorf("iterations (-want +got):\n%s", d)
+	}
+}
+
+// TestTimelineLimit keeps whole inferences within a limit, and one that exceeds it.
+func TestTimelineLimit(t *testing.T) {
+	t.Parallel()
+	ss := []plan.Slot{{Step: plan.Step{Node: &graph.Node{}, State: plan.Runs}}, {Step: plan.Step{Node: &graph.Node{Index: 1}, State: plan.Runs}}}
+	for most, want := range map[int]int{0: 100, 24: 7, 1: 1} { // an inference takes 3: itself and two operators
+		tm := &engine.Timing{}
+		r := newRecording(ss, 2, tm, most)
+		for run := range int64(100) {
+			tm.Bounds = []int64{run * 10, run*10 + 4, run*10 + 9}
+			r.add(tm)
+		}
+		got := r.timeline()
+		if n := len(got.Lanes[0].Starts); n != want || len(got.Lanes[1].Starts) != 2*n {
+			t.Errorf("limit %d: %d inferences with %d operators, want %d", most, n, len(got.Lanes[1].Starts), want)
+		}
 	}
 }
 
