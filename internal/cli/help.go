@@ -172,7 +172,7 @@ on) and prints a number.`
 			return `A plan has one goal: a speed-up, a loss, a sparsity, a size, or a target that the weights must fit.
 The default is a loss of at most 1 % of accuracy or the equivalent in other metrics; if only
 sensitivity ranks are known, a speed-up of 1.5. The first layer and those that compute outputs stay
-unchanged unless --ends is given.`
+unchanged unless --ends is given or their loss on data is small.`
 		},
 		`  opmeter compress plan model.onnx --speedup 2 --exclude head --exclude int8
   opmeter compress plan model.onnx --compat sparsify --sparsity 0.85`,

@@ -27,7 +27,8 @@ func Formats(here bool) []study.Format {
 	return []study.Format{study.Int8, study.Weight4}
 }
 
-// Grid lists the changes of all structures at all levels, then those of formats. Nil lists stand
+// Grid lists the changes of all structures at all levels, then those of formats, then filters with
+// int8. Nil lists stand
 // for the defaults, empty ones for none. here selects the defaults of this computer. A level
 // outside 0 to 1 is an [OptionError].
 func Grid(here bool, levels []float64, structures []study.Structure, formats []study.Format) ([]study.Change, error) {
@@ -66,8 +67,26 @@ func Grid(here bool, levels []float64, structures []study.Structure, formats []s
 			out = append(out, c)
 		}
 	}
+	out = append(out, combined(levels, structures, formats)...)
 	if len(out) == 0 {
 		return nil, optionError("Levels", "nothing to try: give a level above 0 or a format")
 	}
 	return out, nil
+}
+
+// combinedLevels are the levels at which removed filters are also tried with int8, of those that are
+// tried: both make a layer faster whatever the kernels, and the curve between levels is smooth.
+var combinedLevels = []float64{.4, .6, .8}
+
+// combined lists changes that prune and quantise a layer at once.
+func combined(levels []float64, structures []study.Structure, formats []study.Format) (out []study.Change) {
+	if !slices.Contains(structures, study.Filter) || !slices.Contains(formats, study.Int8) {
+		return nil
+	}
+	for _, v := range combinedLevels {
+		if slices.Contains(levels, v) {
+			out = append(out, study.Change{Structure: study.Filter, Level: v, Format: study.Int8})
+		}
+	}
+	return out
 }

@@ -132,6 +132,9 @@ func (j *Job) Plan(ctx context.Context, o PlanOptions) (*study.Plan, error) {
 	if o.Goal.Fit != "" || o.Goal.Cost == choose.RAM {
 		return j.planMemory(ctx, &o, c, e, sp)
 	}
+	if searchesByRunning(&c, e) {
+		c.Keep = keptBoundaries(c.Keep, c.Loss, *o.Goal.MaxLoss)
+	}
 	plans, err := j.candidatePlans(ctx, &c, e, usual)
 	if err != nil {
 		return nil, err

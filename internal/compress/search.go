@@ -3,7 +3,9 @@ package compress
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -223,8 +225,48 @@ func (j *Job) search(ctx context.Context, c choose.Options, e *evaluator) ([]*st
 		if u != nil && u.Predicted.Loss.Kind == profile.Measured && mayBeAsFast(u, p) {
 			out = append(out, withGoalOf(u, p))
 		}
+		if len(group) > 1 || group[0].Structure != study.Dense {
+			continue
+		}
+		// One format in all layers, as a converter stores it: others have to beat it.
+		d := c
+		d.Only, d.Keep = group, nil
+		u, err = at(d, most)
+		if _, ok := errors.AsType[*OptionError](err); ok {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		keeps, err := j.planWithinBound(ctx, e, u, *goal.MaxLoss)
+		if err != nil {
+			return nil, err
+		}
+		if keeps {
+			out = append(out, withGoalOf(u, p))
+		}
 	}
 	return out, nil
+}
+
+// smallShare is the share of a loss bound that is small for a layer.
+const smallShare = .25
+
+// keptBoundaries returns the first and last layers that stay unchanged: those whose measured loss is
+// not small with any change. Where models are run on data, the rule for these layers need not stand
+// for a measurement.
+func keptBoundaries(keep map[int]study.Cause, p *study.Loss, bound float64) map[int]study.Cause {
+	m, err := choose.MetricOf(p)
+	if err != nil || p.Random {
+		return keep
+	}
+	out := maps.Clone(keep)
+	for _, x := range p.Points {
+		if v, ok := x.Value.Best(); ok && !x.Change.IsZero() && m.Loss(v) <= smallShare*m.Bound(bound) {
+			delete(out, x.Layer)
+		}
+	}
+	return out
 }
 
 // expectedTrials is the usual number of plans that are run, for the progress.

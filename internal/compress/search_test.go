@@ -110,3 +110,20 @@ func TestRareDifferences(t *testing.T) {
 		})
 	}
 }
+
+// The first and the last layer may change where their loss is measured to be small.
+func TestKeptBoundaries(t *testing.T) {
+	t.Parallel()
+	p := &study.Loss{LossSettings: study.LossSettings{Metric: loss.Accuracy, Higher: true}, Base: measured(.9)}
+	for i, v := range []float64{.899, .88, .7} {
+		p.Points = append(p.Points, study.LossPoint{Layer: i, Change: study.Change{Format: study.Int8}, Value: measured(v)})
+	}
+	keep := map[int]study.Cause{0: study.First, 2: study.Head}
+	if got := keptBoundaries(keep, p, .01); len(got) != 1 || got[2] != study.Head || len(keep) != 2 {
+		t.Errorf("kept %v of %v", got, keep)
+	}
+	p.Random = true
+	if got := keptBoundaries(keep, p, .01); len(got) != 2 {
+		t.Errorf("without data: kept %v", got)
+	}
+}
