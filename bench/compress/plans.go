@@ -75,7 +75,7 @@ type rival struct {
 	m     *graph.Model
 	plan  *study.Plan // nil for uniform sparsity
 	used  float64     // what it loses on the use data
-	upper float64     // the same, gains as no loss, and a standard error up, which opmeter bounds
+	upper float64     // the same, gains as no loss, and 1.645 standard errors up, as opmeter bounds
 	tried bool
 	speed *profile.Metric
 }
@@ -84,7 +84,7 @@ func (r *rival) tell(lost *profile.Metric) {
 	r.used, r.tried = lost.Best()
 	r.upper = max(r.used, 0)
 	if lost.CI95 != nil {
-		r.upper += (lost.CI95[1] - r.used) / 1.96
+		r.upper += 1.645 * (lost.CI95[1] - r.used) / 1.96
 	}
 }
 
@@ -96,7 +96,7 @@ type contest struct {
 
 // plans compares plans at equal accuracy.
 func plans(ctx context.Context, nets []*network) ([]timed, error) {
-	fmt.Println("\nPlans at equal accuracy: the fastest of each kind that keeps the drop on the use data, a standard error to spare; drop on held-out samples; speed-up of opmeter's, interleaved")
+	fmt.Println("\nPlans at equal accuracy: the fastest of each kind that keeps the drop on the use data, 1.645 standard errors to spare; drop on held-out samples; speed-up of opmeter's, interleaved")
 	fmt.Println("network\tdrop\tkind\tmodel\tspeed-up\tdrop on use data\tdrop on held-out\topmeter's against it")
 	var out []timed
 	for _, n := range nets {

@@ -176,14 +176,14 @@ func (j *Job) Plan(ctx context.Context, o PlanOptions) (*study.Plan, error) {
 }
 
 // saferPlan returns a plan that keeps to its bound on the held-out samples: the given one, or one
-// that is chosen for a half or a quarter of the bound. If all of them exceed it, the given one
+// that is chosen for a part of the bound. If all of them exceed it, the given one
 // stays, and reports say so.
 func (j *Job) saferPlan(ctx context.Context, o *PlanOptions, c choose.Options, p *study.Plan, e *evaluator, sp *study.Speed) (*study.Plan, error) {
 	if e.held == e.tried || p.Measured == nil {
 		return p, nil
 	}
 	bound := *p.Goal.MaxLoss
-	for _, share := range []float64{.5, .25} {
+	for _, share := range []float64{.7, .4, .2} {
 		if _, known := p.Measured.Loss.Best(); meetsGoal(p) || !known {
 			return p, nil
 		}

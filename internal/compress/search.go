@@ -103,15 +103,19 @@ func (e *evaluator) loss(ctx context.Context, t *loss.Trial, c changedModel) (*p
 	return x.Value, nil
 }
 
-// withinBound reports whether a loss keeps to a bound, with a standard error to spare: of many
-// plans, the chosen one is favoured by these samples (selection bias). Gains count as no drop.
+// spare is the number of standard errors that a loss keeps from its bound: 95 % of losses at the
+// bound seem greater. Of many plans, the chosen one is favoured by the samples (selection bias).
+const spare = 1.645
+
+// withinBound reports whether a loss keeps to a bound, with some standard errors to spare. Gains
+// count as no drop.
 func (e *evaluator) withinBound(m *profile.Metric, bound float64) bool {
 	v, ok := m.Best()
 	if e.metric == loss.SNR {
 		return ok && v >= bound
 	}
 	if ok && loss.HigherIsBetter(e.metric) {
-		v = max(v, 0) + max(standardError(m), unseenError(m, bound))
+		v = max(v, 0) + spare*max(standardError(m), unseenError(m, bound))
 	}
 	// Shares such as 1 of 100 samples are not exactly .01.
 	return ok && v <= bound+1e-9
@@ -121,7 +125,7 @@ func (e *evaluator) withinBound(m *profile.Metric, bound float64) bool {
 // sample differed: no difference among n samples says little about rare ones. It is 0 where there
 // are too few samples for the bound, since no plan could keep to it.
 func unseenError(m *profile.Metric, bound float64) float64 {
-	if m.StdDev == nil || m.N == nil || *m.N <= 0 || float64(*m.N)*bound < 1 {
+	if m.StdDev == nil || m.N == nil || *m.N <= 0 || float64(*m.N)*bound < spare {
 		return 0
 	}
 	n := float64(*m.N)
@@ -253,8 +257,7 @@ func (j *Job) search(ctx context.Context, c choose.Options, e *evaluator) ([]*st
 const smallShare = .25
 
 // keptBoundaries returns the first and last layers that stay unchanged: those whose measured loss is
-// not small with any change. Where models are run on data, the rule for these layers need not stand
-// for a measurement.
+// not small with any change. Models that are run on data need no rule for these layers.
 func keptBoundaries(keep map[int]study.Cause, p *study.Loss, bound float64) map[int]study.Cause {
 	m, err := choose.MetricOf(p)
 	if err != nil || p.Random {
