@@ -74,8 +74,8 @@ func Grid(here bool, levels []float64, structures []study.Structure, formats []s
 	return out, nil
 }
 
-// combinedLevels are the levels at which removed filters are also tried with int8. Both make a layer
-// faster whatever the kernels, and curves between levels are smooth.
+// combinedLevels are the levels at which removed filters are also tried with int8. Both make a
+// layer faster whatever the kernels, and curves between levels are smooth.
 var combinedLevels = []float64{.4, .6, .8}
 
 // combined lists changes that prune and quantise a layer at once.

@@ -256,8 +256,8 @@ func (j *Job) search(ctx context.Context, c choose.Options, e *evaluator) ([]*st
 // smallShare is the share of a loss bound that is small for a layer.
 const smallShare = .25
 
-// keptBoundaries returns the first and last layers that stay unchanged: those whose measured loss is
-// not small with any change. Models that are run on data need no rule for these layers.
+// keptBoundaries returns the first and last layers that stay unchanged: those whose measured loss
+// is not small with any change. Models that are run on data need no rule for these layers.
 func keptBoundaries(keep map[int]study.Cause, p *study.Loss, bound float64) map[int]study.Cause {
 	m, err := choose.MetricOf(p)
 	if err != nil || p.Random {

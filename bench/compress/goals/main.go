@@ -29,7 +29,7 @@ import (
 func main() {
 	var b bench
 	list := flag.String("engine", "opmeter", "`LIST` of one engine, in which times are measured")
-	flag.IntVar(&b.seeds, "seeds", 3, "`N` choices of samples for each goal")
+	flag.IntVar(&b.seeds, "seeds", 3, "`N` draws of samples, of which each goal has a plan")
 	flag.DurationVar(&b.time, "time", 100*time.Millisecond, "`TIME` of each comparison")
 	flag.Parse()
 	found, err := engine.Find(*list)
@@ -69,7 +69,7 @@ func (b *bench) run(ctx context.Context, dir string) (err error) {
 		n := &nets[i]
 		at := filepath.Join(dir, n.name)
 		if _, err := os.Stat(filepath.Join(at, "model.onnx")); err != nil {
-			if err := n.build(at, uint64(i)); err != nil {
+			if err := n.build(at, uint64(i), b.seeds); err != nil {
 				return err
 			}
 		}
@@ -106,7 +106,7 @@ func (b *bench) network(ctx context.Context, name, dir string) error {
 	}
 	fmt.Printf("%s\tunchanged\t\t\taccuracy %s\n", name, figure(test.Base, 100))
 	for seed := range uint64(b.seeds) {
-		data := compress.LossOptions{Data: compress.DataOptions{Path: filepath.Join(dir, "use_x.npy"), Labels: filepath.Join(dir, "use_y.npy"), Seed: seed}}
+		data := compress.LossOptions{Data: compress.DataOptions{Path: filepath.Join(dir, fmt.Sprintf("use%d_x.npy", seed)), Labels: filepath.Join(dir, fmt.Sprintf("use%d_y.npy", seed)), Seed: seed}}
 		lost, err := job.Loss(ctx, data)
 		if err != nil {
 			return err

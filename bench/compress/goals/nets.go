@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -93,8 +94,9 @@ func (n *net) task(r *rand.Rand) func(count int) ([][]float32, []int) {
 	}
 }
 
-// build trains a network, and writes model and samples to a folder.
-func (n *net) build(dir string, seed uint64) error {
+// build trains a network, and writes model and samples to a folder: use0, use1 and so on to give to
+// opmeter, each drawn anew, and test.
+func (n *net) build(dir string, seed uint64, uses int) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -110,7 +112,11 @@ func (n *net) build(dir string, seed uint64) error {
 	if err := os.WriteFile(filepath.Join(dir, "model.onnx"), data, 0o600); err != nil {
 		return err
 	}
-	for kind, count := range map[string]int{"use": given, "test": heldOut} {
+	for i := range uses + 1 {
+		kind, count := fmt.Sprint("use", i), given
+		if i == uses {
+			kind, count = "test", heldOut
+		}
 		xs, labels := draw(count)
 		x, y := tensor.New(tensor.Float32, append([]int{count}, n.shape...)...), tensor.New(tensor.Int64, count)
 		for i := range xs {

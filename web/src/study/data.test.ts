@@ -28,19 +28,32 @@ const loss: Loss = { name: "l", method: "output", metric: "relative_error", chan
 describe("a study", () => {
   test("rows know gains, unchanged layers and reasons", () => {
     const r = rows(study, speed, loss, undefined);
-    expect(r.map((x) => x.fastestRatio)).toEqual([0.5, undefined, 1]);
+    expect(r.map((x) => x.fastestRatio)).toEqual([0.5, undefined, undefined]);
     expect(r[0].share).toBe(0.4);
-    expect(r[0].verdict).toBe("Up to 2.0 times as fast.");
+    expect(r[0].verdict).toBe("Up to 2.0 times as fast, whatever it loses.");
     expect(r[1].verdict).toContain("zero point unknown");
-    expect(r[2].verdict).toBe("No change makes a kernel faster; memory-bound.");
+    expect(r[2].verdict).toBe("No kernel gains from this.");
     expect(r[0].loss).toHaveLength(1);
   });
   test("a plan's choice comes before what could be", () => {
     const plan: Plan = { name: "p", created: "", goal: {}, speed: "s", loss: "l", predicted: {}, choices: [{ layer: 0, change: { structure: "4x1", level: 0.8 }, time_s: 1 }, { layer: 2, change: {}, cause: "head" }] };
     const r = rows(study, speed, loss, plan);
-    expect(r[0].verdict).toBe("80 % 4×1 blocks, 4.0 times as fast.");
+    expect(r[0].verdict).toBe("80 % 4×1 blocks, 4.00 times as fast.");
     expect(r[2].verdict).toBe("Unchanged: it computes an output of the model.");
     expect(r[2].after).toBe(2);
+  });
+  test("noise, and changes that leave no work, are no gains; the gain of a plan is its change's", () => {
+    const change = { structure: "unstructured", level: 0.9 };
+    const points = [
+      { layer: 0, change, ratio: { ...of(0.9), ci95: [0.7, 1.1] } as Metric },
+      { layer: 0, change: { structure: "filter", level: 0.99 }, ratio: of(0) },
+      { layer: 2, change: { format: "int8" }, ratio: { ...of(0.5), ci95: [0.4, 0.6] } as Metric },
+    ];
+    const plan: Plan = { name: "p", created: "", goal: {}, speed: "s", loss: "l", predicted: {}, choices: [{ layer: 0, change: {} }, { layer: 2, change: { format: "int8" } }] };
+    const r = rows(study, { ...speed, points }, loss, plan);
+    expect(r.map((x) => x.fastestRatio)).toEqual([undefined, undefined, 0.5]);
+    expect(r.map((x) => x.planRatio)).toEqual([undefined, undefined, 0.5]);
+    expect(optimisable(r, speed)).toEqual({ gains: 2, none: 6, others: 2, whole: 10 });
   });
   test("the time splits into what gains, what does not, and what has no weights", () => {
     expect(optimisable(rows(study, speed, loss, undefined), speed)).toEqual({ gains: 4, none: 4, others: 2, whole: 10 });

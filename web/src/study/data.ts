@@ -45,6 +45,8 @@ export interface Row {
   /** The point with the largest gain. */
   fastest?: SpeedPoint;
   fastestRatio?: number;
+  /** The time with the plan's change divided by that without. */
+  planRatio?: number;
   chosen?: Change;
   after?: number;
   loss: LossPoint[];
@@ -84,9 +86,13 @@ export function gained(s: Speed | undefined, p: SpeedPoint): number | undefined 
   return before > 0 ? after / before : own;
 }
 
-// A ratio above this does not count as a gain: it is within the variation of repeated
-// measurements.
-const worth = 0.95;
+/** gains tells whether a change makes a layer faster for certain: a kernel exists, some work is left,
+ * and the interval of a measurement ends below 1. The table in the terminal has the same rule. */
+function gains(s: Speed | undefined, p: SpeedPoint, r: number | undefined): boolean {
+  if (r === undefined || p.cause || r <= 0 || r >= 1) return false;
+  const ends = p.ratio?.ci95 ?? p.ratio?.band;
+  return !(ends && !p.others?.length && ends[1] >= 1 && s?.target === "host");
+}
 
 /** byLayer collects points by layer. */
 function byLayer<P extends { layer: number }>(points: P[] | undefined): Map<number, P[]> {
@@ -102,7 +108,7 @@ function byLayer<P extends { layer: number }>(points: P[] | undefined): Map<numb
 /** rows returns one row per layer. */
 export function rows(study: Study, speed: Speed | undefined, loss: Loss | undefined, plan: Plan | undefined): Row[] {
   const total = speed?.layers?.reduce((sum, l) => sum + (best(l.latency_s) ?? l.ops ?? 0), 0) ?? 0;
-  const whole = best(speed?.latency_s) ?? total;
+  const whole = Math.max(best(speed?.latency_s) ?? 0, total);
   const speeds = byLayer(speed?.points);
   const losses = byLayer(loss?.points);
   return study.layers.map((layer, index) => {
@@ -111,9 +117,11 @@ export function rows(study: Study, speed: Speed | undefined, loss: Loss | undefi
     let fastestRatio: number | undefined;
     for (const p of speeds.get(index) ?? []) {
       const r = gained(speed, p);
-      if (r !== undefined && (fastestRatio === undefined || r < fastestRatio)) [fastest, fastestRatio] = [p, r];
+      if (gains(speed, p, r) && (fastestRatio === undefined || r! < fastestRatio)) [fastest, fastestRatio] = [p, r];
     }
     const choice = plan?.choices.find((c) => c.layer === index);
+    const chosenPoint = choice && (speeds.get(index) ?? []).find((p) => key(p.change) === key(choice.change) && !p.cause);
+    const changed = choice?.change.structure || choice?.change.format;
     const row: Row = {
       index,
       layer,
@@ -121,6 +129,7 @@ export function rows(study: Study, speed: Speed | undefined, loss: Loss | undefi
       share: dense !== undefined && whole > 0 ? dense / whole : undefined,
       fastest,
       fastestRatio,
+      planRatio: chosenPoint ? gained(speed, chosenPoint) : changed && choice?.time_s && dense ? choice.time_s / dense : undefined,
       chosen: choice?.change,
       after: choice?.time_s ?? (choice && !choice.change.structure && !choice.change.format ? dense : undefined),
       loss: (losses.get(index) ?? []).toSorted((a, b) => (a.change.level ?? 0) - (b.change.level ?? 0)),
@@ -135,18 +144,15 @@ export function rows(study: Study, speed: Speed | undefined, loss: Loss | undefi
 function verdict(r: Row, speed: Speed | undefined, why: string | undefined, points: SpeedPoint[] | undefined): string {
   if (r.layer.fixed) return `Unchanged: ${cause(r.layer.fixed)}.`;
   if (r.chosen && (r.chosen.structure || r.chosen.format)) {
-    const gain = r.dense && r.after && r.after < worth * r.dense ? `, ${(r.dense / r.after).toFixed(1)} times as fast` : "";
+    const gain = r.planRatio && r.planRatio < 1 ? `, ${(1 / r.planRatio).toFixed(2)} times as fast` : "";
     return `${changeText(r.chosen)}${gain}.`.replace(/^./, (c) => c.toUpperCase());
   }
   if (why) return `Unchanged: ${cause(why)}.`;
-  if (r.fastestRatio !== undefined && r.fastestRatio > worth) {
-    const t = speed?.layers?.find((l) => l.layer === r.index);
-    const l = limit(t?.limit);
-    return `No change makes a kernel faster${l ? `; ${l}` : ""}.`;
-  }
-  if (r.fastestRatio !== undefined) return `Up to ${(1 / r.fastestRatio).toFixed(1)} times as fast.`;
+  if (r.fastestRatio !== undefined) return `Up to ${(1 / r.fastestRatio).toFixed(1)} times as fast, whatever it loses.`;
   const causes = [...new Set((points ?? []).map((p) => p.cause).filter(Boolean))];
-  return causes.length > 0 ? `${cause(causes[0])}.`.replace(/^./, (c) => c.toUpperCase()) : "";
+  if (causes.length > 0) return `${cause(causes[0])}.`.replace(/^./, (c) => c.toUpperCase());
+  const l = limit(speed?.layers?.find((t) => t.layer === r.index)?.limit);
+  return points?.length ? `No change makes a kernel faster${l ? `; ${l}` : ""}.` : "";
 }
 
 /** refusals says why changes of a layer gain nothing, and at which levels. */
@@ -181,10 +187,10 @@ export function optimisable(list: Row[], speed: Speed | undefined): Optimisable 
   let none = 0;
   for (const r of list) {
     if (r.dense === undefined) continue;
-    if (!r.layer.fixed && r.fastestRatio !== undefined && r.fastestRatio <= worth) gains += r.dense;
+    if (r.fastestRatio !== undefined) gains += r.dense;
     else none += r.dense;
   }
-  const whole = best(speed.latency_s) ?? gains + none;
+  const whole = Math.max(best(speed.latency_s) ?? 0, gains + none);
   return whole > 0 ? { gains, none, others: Math.max(0, whole - gains - none), whole } : undefined;
 }
 
