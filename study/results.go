@@ -244,6 +244,9 @@ type LossPoint struct {
 	Cause Cause `json:"cause,omitzero"`
 }
 
+// DefaultSpeedup is the speed-up that plans ask for where losses are only ranks and no goal is given.
+const DefaultSpeedup = 1.5
+
 // Goal is what a plan should reach: one of the first five fields is set.
 type Goal struct {
 	// Speedup asks for this speed-up at the least loss.
@@ -258,6 +261,8 @@ type Goal struct {
 	Fit string `json:"fit,omitzero"`
 	// Cost is the quantity to minimise: "time", "energy", "ram", "flash", "macs", "size".
 	Cost string `json:"cost,omitzero"`
+	// Default says that no goal was given. Speedup is then 1.5, or what can be reached.
+	Default bool `json:"default,omitzero"`
 	// Exclude are the positions of layers that stay unchanged.
 	Exclude []int `json:"exclude,omitzero"`
 	// WithoutStructures and WithoutFormats are excluded changes. Ends allows changes of the first

@@ -53,7 +53,7 @@ func defaultGoal(p *study.Loss) study.Goal {
 	if v, ok := most[p.Metric]; ok && !p.Random && p.Method != study.OneShot {
 		return study.Goal{MaxLoss: &v}
 	}
-	return study.Goal{Speedup: new(1.5)}
+	return study.Goal{Speedup: new(study.DefaultSpeedup)}
 }
 
 // checkMaxLoss refuses a loss bound that no plan can break.
@@ -108,7 +108,7 @@ func (j *Job) Plan(ctx context.Context, o PlanOptions) (*study.Plan, error) {
 	usual := !hasTarget(&o.Goal)
 	if usual {
 		g := defaultGoal(lo)
-		g.Cost, g.Exclude = o.Goal.Cost, o.Goal.Exclude
+		g.Cost, g.Exclude, g.Default = o.Goal.Cost, o.Goal.Exclude, true
 		o.Goal = g
 	}
 	if err := checkMaxLoss(&o.Goal, lo); err != nil {

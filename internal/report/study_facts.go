@@ -242,6 +242,9 @@ func (v *view) planned(b *strings.Builder) {
 	if p.Gap != nil {
 		say("At most " + Percent(*p.Gap) + " from the optimum for these profiles")
 	}
+	if sp := v.s.Speed(p.Speed); sp.Timed() && sp.Engine == "" && !v.benchedElsewhere() {
+		say("Gains are those of opmeter's engine. For the engine that ships: opmeter compress bench " + text.Clean(v.s.Model.Name) + "." + v.s.Model.Format + " --engine NAME, or plan with --engine NAME")
+	}
 	if random || p.Measured == nil || p.Goal.MaxLoss == nil || p.Adds == "noise" {
 		return
 	}
@@ -252,6 +255,13 @@ func (v *view) planned(b *strings.Builder) {
 		}
 		say("! On held-out samples the loss exceeds the limit" + more)
 	}
+}
+
+// benchedElsewhere reports whether a model was measured in another engine.
+func (v *view) benchedElsewhere() bool {
+	return slices.ContainsFunc(v.s.Benches, func(b *study.Bench) bool {
+		return slices.ContainsFunc(b.Points, func(p study.BenchPoint) bool { return p.Engine != "opmeter" })
+	})
 }
 
 // vagueRatio is the ratio of the ends of an interval above which plans should not follow from it.
@@ -347,8 +357,14 @@ func (v *view) goalWords(p *study.Plan) string {
 		least = "by the layers that react least to random inputs"
 	}
 	switch {
+	case g.Speedup != nil && g.Default && *g.Speedup < study.DefaultSpeedup:
+		return fmt.Sprintf("%g times as fast %s (no goal was given; the default of %g is out of reach)", *g.Speedup, least, study.DefaultSpeedup)
+	case g.Speedup != nil && g.Default:
+		return fmt.Sprintf("%g times as fast %s (the default without a goal)", *g.Speedup, least)
 	case g.Speedup != nil:
 		return fmt.Sprintf("%g times as fast %s", *g.Speedup, least)
+	case g.MaxLoss != nil && g.Default:
+		return "a loss of at most " + v.lossWords(*g.MaxLoss) + " (the default without a goal)"
 	case g.MaxLoss != nil:
 		return "a loss of at most " + v.lossWords(*g.MaxLoss)
 	case g.Sparsity != nil:

@@ -123,6 +123,30 @@ func TestStudyGain(t *testing.T) {
 	}
 }
 
+// A goal that nobody gave says where it comes from, and gains of opmeter's engine that they are.
+func TestStudyDefaults(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		goal study.Goal
+		want string
+	}{
+		{study.Goal{Speedup: new(1.14), Default: true}, "1.14 times as fast with the smallest loss (no goal was given; the default of 1.5 is out of reach)"},
+		{study.Goal{Speedup: new(1.5), Default: true}, "(the default without a goal)"},
+		{study.Goal{MaxLoss: new(.01), Default: true}, "a loss of at most 1 % (the default without a goal)"},
+		{study.Goal{Speedup: new(1.5)}, "1.5 times as fast with the smallest loss\n"},
+	} {
+		s := studied()
+		s.Plans[0].Goal, s.Benches = tt.goal, nil
+		var b bytes.Buffer
+		if err := WriteStudy(&b, s, "table", StudyOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.String(); !strings.Contains(got, tt.want) || !strings.Contains(got, "Gains are those of opmeter's engine. For the engine that ships: opmeter compress bench net.onnx --engine NAME") {
+			t.Errorf("want %q:\n%s", tt.want, got)
+		}
+	}
+}
+
 // An interval from a busy computer comes with advice.
 func TestStudyVague(t *testing.T) {
 	t.Parallel()

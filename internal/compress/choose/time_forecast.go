@@ -69,6 +69,15 @@ func (p *problem) addUp(changes []study.Change) (f layerForecast, ok bool) {
 			turns[c] += p.bases[o.layer] * o.ratio.width()
 		}
 	}
+	// Smaller inputs were measured with unchanged readers. A reader in another format may gain
+	// anything between that and nothing.
+	for i := range sides {
+		for _, o := range sides[i].others {
+			if o.layer < len(changes) && changes[o.layer].Format != study.OriginalFormat && o.ratio.mid < 1 {
+				turns[changes[i]] += 2 * p.bases[o.layer] * sides[o.layer].own.mid * (1 - o.ratio.mid)
+			}
+		}
+	}
 	of, rest := combineEffects(sides)
 	f.ends = p.modelTime(of, rest)
 	f.time = f.ends.mid

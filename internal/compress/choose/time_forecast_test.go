@@ -203,3 +203,33 @@ func TestForecastJoint(t *testing.T) {
 		t.Error("half of what is tied has a time")
 	}
 }
+
+// A layer in another format may not gain from smaller inputs: the interval holds that time, too.
+func TestForecastOfReaders(t *testing.T) {
+	t.Parallel()
+	filters, int8 := study.Change{Structure: study.Filter, Level: .5}, study.Change{Format: study.Int8}
+	s := &study.Speed{SpeedSettings: study.SpeedSettings{Name: "s", Target: "host"}, Latency: value(10)}
+	for i := range 2 {
+		s.Layers = append(s.Layers, study.LayerTime{Layer: i, Latency: value(5)})
+	}
+	s.Points = []study.SpeedPoint{
+		{Layer: 0, Change: filters, Ratio: value(.6), Affected: []study.AffectedLayer{{Layer: 1, Ratio: value(.4)}}},
+		{Layer: 1, Change: int8, Ratio: value(.8)},
+	}
+	layers := []study.Layer{{Rows: 4, Cols: 4}, {Rows: 4, Cols: 4}}
+	width := func(changes ...study.Change) (low, high float64) {
+		o := Forecast(s, layers, changes)
+		if o.LatencyS == nil || o.LatencyS.Band == nil {
+			t.Fatalf("%v: no interval", changes)
+		}
+		return o.LatencyS.Band[0], o.LatencyS.Band[1]
+	}
+	low, high := width(filters, study.Change{})
+	_, wide := width(filters, int8)
+	if full := 5*.6 + 5*.8; wide < full {
+		t.Errorf("up to %v, the time is %v if the reader gains nothing", wide, full)
+	}
+	if high-low > 4 {
+		t.Errorf("from %v to %v where the reader stays as it was measured", low, high)
+	}
+}

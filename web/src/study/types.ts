@@ -67,6 +67,7 @@ export interface MixedModel {
 export interface Speed {
   name: string;
   target: string;
+  engine?: string;
   batch?: number;
   threads?: number;
   kernel_set?: string;
@@ -104,6 +105,9 @@ export interface Loss {
   data?: string;
   data_sha256?: string;
   samples?: number;
+  tried?: number;
+  held_out?: number;
+  available?: number;
   random?: boolean;
   choice?: string;
   changes: Change[];
@@ -145,6 +149,7 @@ export interface MemoryUse {
   bytes: number;
   limit?: number;
   least?: boolean;
+  unchanged?: number;
 }
 
 export interface FrontPoint {
@@ -163,6 +168,7 @@ export interface NextStep {
 }
 
 export interface Goal {
+  default?: boolean;
   speedup?: number;
   max_loss?: number;
   sparsity?: number;
