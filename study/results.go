@@ -244,7 +244,8 @@ type LossPoint struct {
 	Cause Cause `json:"cause,omitzero"`
 }
 
-// DefaultSpeedup is the speed-up that plans ask for where losses are only ranks and no goal is given.
+// DefaultSpeedup is the speed-up that plans ask for where losses are only ranks and no goal is
+// given.
 const DefaultSpeedup = 1.5
 
 // Goal is what a plan should reach: one of the first five fields is set.

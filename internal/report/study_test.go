@@ -123,7 +123,7 @@ func TestStudyGain(t *testing.T) {
 	}
 }
 
-// A goal that nobody gave says where it comes from, and gains of opmeter's engine that they are.
+// A default goal says so, and gains of the built-in engine name it.
 func TestStudyDefaults(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
