@@ -180,7 +180,7 @@ func (x *compressCommand) engine() (*engine.Engine, error) {
 		if list[0].engine.Command != "" {
 			return nil, useError("--engine %s: its times belong to another device; use onnxruntime, litert, tflite or openvino", list[0].name)
 		}
-		x.a.measures(enginePatience)
+		x.a.measures(longPatience)
 	}
 	return list[0].engine, nil
 }

@@ -77,8 +77,8 @@ func TestStopHelper(t *testing.T) {
 	}
 }
 
-// TestOtherHelper has other programs in place of a helper: what opmeter ended itself was not killed from
-// outside.
+// TestOtherHelper has other programs in place of a helper: what opmeter ended itself was not killed
+// from outside.
 func TestOtherHelper(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ script, want string }{

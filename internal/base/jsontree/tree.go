@@ -323,8 +323,8 @@ func (v *Value) brief(b []byte) []byte {
 	return append(b, v.Text...)
 }
 
-// Odd counts the words in the value that are neither JSON nor a number of 64 bits, such as NaN and
-// 1e400: they have no value.
+// Odd counts the words in the value that are neither JSON nor within the range of float64, such as
+// NaN and 1e400: they have no value.
 func (v *Value) Odd() (n int64) {
 	if v == nil {
 		return 0

@@ -123,7 +123,8 @@ func TestExecChildren(t *testing.T) {
 	script := filepath.Join(dir, "pack")
 	text := "#!/bin/sh\nsleep 1000 &\necho $!\nsleep 1000 &\necho $!\necho $$\nwait\n"
 	want := 3
-	if _, err := exec.LookPath("setsid"); err == nil && runtime.GOOS == "linux" { // leaves the process group
+	// setsid leaves the process group.
+	if _, err := exec.LookPath("setsid"); err == nil && runtime.GOOS == "linux" {
 		text, want = strings.Replace(text, "wait", "setsid sleep 1000 &\necho $!\nwait", 1), 4
 	}
 	if err := os.WriteFile(script, []byte(text), 0o700); err != nil { //nolint:gosec // it has to run

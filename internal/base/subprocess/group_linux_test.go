@@ -60,8 +60,7 @@ func TestKill(t *testing.T) {
 	g.Kill() // a second time does no harm
 }
 
-// alive reports whether a process computes or waits: one that has ended and that nobody has
-// waited for does not.
+// alive reports whether a process computes or waits, and is not a zombie.
 func alive(pid int) bool {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	_, rest, _ := strings.Cut(string(b), ") ")

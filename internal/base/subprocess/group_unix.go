@@ -16,7 +16,7 @@ func (g *group) started(c *exec.Cmd) { g.pid = c.Process.Pid }
 
 func (g *group) kill() {
 	if g.pid > 0 {
-		// There may be no process left.
+		// The group may have ended already.
 		_ = syscall.Kill(-g.pid, syscall.SIGKILL)
 	}
 }

@@ -59,7 +59,8 @@ func TestRecording(t *testing.T) {
 func TestTimelineLimit(t *testing.T) {
 	t.Parallel()
 	ss := []plan.Slot{{Step: plan.Step{Node: &graph.Node{}, State: plan.Runs}}, {Step: plan.Step{Node: &graph.Node{Index: 1}, State: plan.Runs}}}
-	for most, want := range map[int]int{0: 100, 24: 7, 1: 1} { // an inference takes 3: itself and two operators
+	// An inference takes 3: itself and two operators.
+	for most, want := range map[int]int{0: 100, 24: 7, 1: 1} {
 		tm := &engine.Timing{}
 		r := newRecording(ss, 2, tm, most)
 		for run := range int64(100) {

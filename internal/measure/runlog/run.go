@@ -29,7 +29,7 @@ type Run struct {
 	// model is a part of one of them; nil where they are. It reports whether there is such a part.
 	Attach func(p, model *profile.Profile) bool
 	// ResolutionS is the smallest time in seconds that the profiler can tell, 0 unknown: shorter
-	// times of layers are no figures.
+	// times of layers are below its resolution.
 	ResolutionS float64
 }
 

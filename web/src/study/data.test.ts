@@ -42,7 +42,7 @@ describe("a study", () => {
     expect(r[2].verdict).toBe("Unchanged: it computes an output of the model.");
     expect(r[2].after).toBe(2);
   });
-  test("noise, and changes that leave no work, are no gains; the gain of a plan is its change's", () => {
+  test("noise and changes that leave no work do not count as gains; the gain of a plan is its change's", () => {
     const change = { structure: "unstructured", level: 0.9 };
     const points = [
       { layer: 0, change, ratio: { ...of(0.9), ci95: [0.7, 1.1] } as Metric },

@@ -110,7 +110,8 @@ func TestCoordinates(t *testing.T) {
 // wrong way because of a scale with lost digits.
 func TestNearestSizes(t *testing.T) {
 	t.Parallel()
-	whole := func(x *big.Rat) int64 { return new(big.Int).Div(x.Num(), x.Denom()).Int64() } // rounds down
+	// whole rounds down.
+	whole := func(x *big.Rat) int64 { return new(big.Int).Div(x.Num(), x.Denom()).Int64() }
 	half := big.NewRat(1, 2)
 	rounds := map[string]func(p *big.Rat) int64{
 		"floor":              whole,
