@@ -323,7 +323,7 @@ func (v *Value) brief(b []byte) []byte {
 	return append(b, v.Text...)
 }
 
-// Odd counts the words in the value that are neither JSON nor within the range of float64, such as
+// Odd counts the words in the value that are neither JSON nor a number that float64 holds, such as
 // NaN and 1e400: they have no value.
 func (v *Value) Odd() (n int64) {
 	if v == nil {

@@ -19,7 +19,9 @@ func Apart(ds []*Draft, undecided bool) {
 	for i, d := range ds {
 		ps[i] = d.P
 	}
-	apart(ps, undecided)
+	for i, f := range apart(ps, undecided) {
+		ds[i].found = append(ds[i].found, f)
+	}
 }
 
 // ApartRuns is [Apart] for runs that were built without a draft.
@@ -28,12 +30,15 @@ func ApartRuns(rs []*runlog.Run, undecided bool) {
 	for i, r := range rs {
 		ps[i] = r.Profile
 	}
-	apart(ps, undecided)
+	for i, f := range apart(ps, undecided) {
+		ps[i].Findings = append(ps[i].Findings, f)
+	}
 }
 
-func apart(ps []*profile.Profile, undecided bool) {
+// apart names the profiles and returns a finding for each, none for one profile.
+func apart(ps []*profile.Profile, undecided bool) (out []profile.Finding) {
 	if len(ps) < 2 {
-		return
+		return nil
 	}
 	of, number := map[string]int{}, map[string]int{}
 	for _, p := range ps {
@@ -49,8 +54,9 @@ func apart(ps []*profile.Profile, undecided bool) {
 			f.Severity = profile.Warning
 			f.Text = fmt.Sprintf("This is block %d of %d in the file. The file does not say whether the blocks are inferences of one run or different runs, so each is a profile and nothing is added up.", i+1, len(ps))
 		}
-		p.Findings = append(p.Findings, f)
+		out = append(out, f)
 	}
+	return out
 }
 
 // Beyond counts runs beyond [MaxRuns], which are left out.
