@@ -78,6 +78,7 @@ type several struct {
 	used    map[string]bool  // names of files
 	wrote   []string
 	refused int
+	faults  int // of them those of engines and other sources, not of models
 	lacking int // profiles of which most did not run
 	failed  error
 }
@@ -184,11 +185,15 @@ func (s *several) add(r report.ListRow, files []string) error {
 	defer s.a.writing()()
 	if r.Err != nil {
 		s.refused++
+		if e, ok := errors.AsType[*statusError](r.Err); ok && e.status == statusSource {
+			s.faults++
+		}
 		// lists have a line for it
 		if s.list == nil && (s.engines || s.o.format != "csv" && s.o.format != "markdown") {
 			fmt.Fprintf(s.a.err, "opmeter: %s\n", oneLine(r.Err.Error()))
 		}
-	} else {
+	}
+	if s.usable(&r) {
 		for _, path := range files {
 			wrote, err := s.a.writeTo(path, r.Profile, s.o)
 			s.wrote = append(s.wrote, wrote...)
@@ -208,6 +213,12 @@ func (s *several) add(r report.ListRow, files []string) error {
 	return nil
 }
 
+// usable reports whether a row has a profile to show and write: a whole one, or what an engine
+// had measured before it failed.
+func (s *several) usable(r *report.ListRow) bool {
+	return r.Err == nil || s.engines && r.Profile != nil && costs(r.Profile)
+}
+
 // end writes what holds all profiles, shows them and says what was written.
 func (s *several) end() error {
 	var err error
@@ -221,7 +232,11 @@ func (s *several) end() error {
 		if format == "" {
 			format = "table"
 		}
-		err = report.WriteList(s.a.out, s.rows, format, s.a.width)
+		rows := s.rows
+		if s.engines { // those that failed were named
+			rows = slices.DeleteFunc(slices.Clone(rows), func(r report.ListRow) bool { return !s.usable(&r) })
+		}
+		err = report.WriteList(s.a.out, rows, format, s.a.width)
 	default:
 		err = report.WriteAll(s.a.out, s.rows, s.o.format, s.o.options(s.a))
 	}
@@ -309,7 +324,7 @@ func (a *app) all(ctx context.Context, files []string, o *outputFlags, rs []runn
 	n := len(files) * len(rs)
 	switch {
 	case s.refused > 0:
-		err := withStatus(statusInput, fmt.Errorf("%d of %s refused", s.refused, plural(n, what)))
+		err := s.refusal(n, what)
 		if s.refused == n {
 			return err
 		}
@@ -318,6 +333,18 @@ func (a *app) all(ctx context.Context, files []string, o *outputFlags, rs []runn
 		return errors.Join(withStatus(statusSource, fmt.Errorf("most of the work did not run in %d of %s", s.lacking, plural(n, what))), s.apart)
 	}
 	return withStatus(statusSource, s.apart)
+}
+
+// refusal is the error for models that were refused and engines that failed, of n of what.
+func (s *several) refusal(n int, what string) error {
+	verb, status := "refused", statusInput
+	if s.faults == s.refused {
+		verb, status = "failed", statusSource
+	}
+	if s.engines {
+		what = "engine"
+	}
+	return withStatus(status, fmt.Errorf("%d of %s %s", s.refused, plural(n, what), verb))
 }
 
 // forAll profiles a model for every target.

@@ -31,7 +31,7 @@ func (s *several) compared() *compare.Table {
 	}
 	var runs []compare.Named
 	for i, r := range s.rows {
-		if r.Err == nil {
+		if s.usable(&r) {
 			runs = append(runs, compare.Named{Name: s.called[i], Profile: r.Profile})
 		}
 	}

@@ -195,6 +195,40 @@ func TestLateFaults(t *testing.T) {
 	}
 }
 
+// An engine of two that is killed is at fault, whatever the other one does: what it had measured is
+// kept, and it is called an engine and not a model.
+func TestOneOfTwo(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("there are no signals")
+	}
+	for name, f := range map[string]testengine.Fault{
+		"late": {At: testengine.Run, What: testengine.Kill, Later: 4 * time.Second}, "early": {At: testengine.Load, What: testengine.Kill},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			lib, err := testengine.Write(t.TempDir(), testengine.Behaviour{Run: time.Millisecond, Faults: []testengine.Fault{f}, NoCeilings: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			out := t.TempDir()
+			var o, e bytes.Buffer
+			args := []string{"profile", model, "--engine", "opmeter,onnxruntime=" + lib, "--time", "6s", "--warmup", "0", "-o", filepath.Join(out, "p.opmeter")}
+			status := cli.Main(args, strings.NewReader(""), &o, &e)
+			if status != 4 || !strings.Contains(e.String(), "was killed from outside") || !strings.Contains(e.String(), "1 of 2 engines failed") || strings.Contains(o.String()+e.String(), "refused") {
+				t.Errorf("status %d: %s%s", status, e.String(), o.String())
+			}
+			files, _ := filepath.Glob(filepath.Join(out, "*"))
+			if want := map[string]int{"late": 2, "early": 1}[name]; len(files) != want {
+				t.Errorf("files %q, want %d", files, want)
+			}
+			if compared := strings.Contains(o.String(), "incomplete profile"); compared != (name == "late") {
+				t.Errorf("compared with an incomplete profile: %v\n%s", compared, o.String())
+			}
+		})
+	}
+}
+
 // A thousand starts, most of them in vain, leave no process, no file and no goroutine; [TestMain]
 // looks for the first two at the end.
 func TestStarts(t *testing.T) {
