@@ -10,13 +10,14 @@ import (
 )
 
 // differences says in which of their properties the runs of a comparison differ.
-type differences struct{ engines, targets, dtypes, threads, models bool }
+type differences struct{ engines, kinds, targets, dtypes, threads, models bool }
 
 func differing(t *compare.Table) (d differences) {
 	first := &t.Runs[0]
 	for i := range t.Runs {
 		r := &t.Runs[i]
 		d.engines = d.engines || r.Engine != first.Engine
+		d.kinds = d.kinds || words.Kind(r.Kind) != words.Kind(first.Kind)
 		d.targets = d.targets || r.Target != first.Target
 		d.dtypes = d.dtypes || r.DType != first.DType
 		d.models = d.models || r.Model != first.Model
@@ -32,6 +33,10 @@ func (d differences) engine(r *compare.Run) string {
 func (d differences) target(r *compare.Run) string {
 	return only(d.targets && r.Target != r.Name, r.Target)
 }
+
+// kind is how the figures of a run came about, where that differs.
+func (d differences) kind(r *compare.Run) string { return only(d.kinds, words.Kind(r.Kind)) }
+
 func (d differences) dtype(r *compare.Run) string { return only(d.dtypes, r.DType) }
 
 func only(yes bool, s string) string {
@@ -44,7 +49,7 @@ func only(yes bool, s string) string {
 // label names a run with the properties in which it differs from others: "two [2 threads]".
 func (d differences) label(r *compare.Run) string {
 	var parts []string
-	for _, s := range []string{only(d.models && r.Model != r.Name, r.Model), d.dtype(r), d.target(r), d.engine(r)} {
+	for _, s := range []string{only(d.models && r.Model != r.Name, r.Model), d.kind(r), d.dtype(r), d.target(r), d.engine(r)} {
 		if s != "" {
 			parts = append(parts, s)
 		}

@@ -370,3 +370,49 @@ func shorten(s string, width int) string {
 	}
 	return string(r[:head]) + "…" + string(r[len(r)-tail:])
 }
+
+// shortenApart shortens texts so that those that differ still do: where they are cut to the same
+// text, they keep what comes after their common beginning, or get a number.
+func shortenApart(all []string, widths []int) []string {
+	out := make([]string, len(all))
+	groups := map[string][]int{}
+	const least = 5 // columns in which names can be told apart
+	for i := range all {
+		if widths[i] == 0 {
+			continue
+		}
+		if out[i] = shorten(text.Clean(all[i]), widths[i]); widths[i] < least {
+			continue
+		}
+		groups[out[i]] = append(groups[out[i]], i)
+	}
+	for _, same := range groups {
+		first := []rune(text.Clean(all[same[0]]))
+		common := len(first)
+		for _, i := range same {
+			n := 0
+			for _, r := range text.Clean(all[i]) {
+				if n >= common || first[n] != r {
+					break
+				}
+				n++
+			}
+			common = n
+		}
+		if common == len(first) && !slices.ContainsFunc(same, func(i int) bool { return all[i] != all[same[0]] }) {
+			continue
+		}
+		taken := map[string]string{} // the text that a short one stands for
+		for _, i := range same {
+			full := text.Clean(all[i])
+			rest := []rune(full)[common:]
+			s := shorten("…"+string(rest), widths[i])
+			for n := 2; taken[s] != "" && taken[s] != full && n < 1000; n++ {
+				number := "~" + strconv.Itoa(n)
+				s = shorten(full, max(widths[i]-len(number), 1)) + number
+			}
+			taken[s], out[i] = full, s
+		}
+	}
+	return out
+}

@@ -189,7 +189,7 @@ func groupOp(g *compare.Group) string {
 // versusRuns are the rows about runs: a heading, and a row a run.
 func versusRuns(t *compare.Table) [][]string {
 	heading := intervalHeading(t)
-	rows := [][]string{{"run", "total", heading, "ratio", "ratio interval", "load", "first run", "memory", "outputs", "quality", "threads", "engine", "target", "type", "version"}}
+	rows := [][]string{{"run", "total", heading, "ratio", "ratio interval", "load", "first run", "memory", "outputs", "quality", "threads", "engine", "target", "type", "version", "kind"}}
 	d := differing(t)
 	for i := range t.Runs {
 		r := &t.Runs[i]
@@ -197,7 +197,7 @@ func versusRuns(t *compare.Table) [][]string {
 		if r.Ratio.Low != nil && r.Ratio.High != nil {
 			between = ratioDigits(*r.Ratio.Low) + "–" + ratioDigits(*r.Ratio.High)
 		}
-		row := []string{r.Name, versusFigure(t, r.Total.Value), plusMinus(r.Total, heading), versusRatio(r.Ratio), between, "", "", "", words.Outputs(r), words.Verdict(r.Trust), "", d.engine(r), d.target(r), d.dtype(r), r.Version}
+		row := []string{r.Name, versusFigure(t, r.Total.Value), plusMinus(r.Total, heading), versusRatio(r.Ratio), between, "", "", "", words.Outputs(r), words.Verdict(r.Trust), "", d.engine(r), d.target(r), d.dtype(r), r.Version, d.kind(r)}
 		if r.LoadS != nil {
 			row[5] = Duration(*r.LoadS)
 		}
@@ -216,7 +216,7 @@ func versusRuns(t *compare.Table) [][]string {
 }
 
 // versusKeeps says how much a narrow terminal needs the columns of [versusRuns].
-var versusKeeps = []int{100, 99, 90, 98, 80, 60, 65, 50, 70, 75, 40, 45, 44, 43, 10}
+var versusKeeps = []int{100, 99, 90, 98, 80, 60, 65, 50, 70, 75, 40, 45, 44, 43, 10, 46}
 
 // versusLines are the last rows of the table of operators: what is not an operator of the model,
 // and the total.
@@ -391,6 +391,12 @@ func inColumns(b *strings.Builder, rows [][]string, keeps []int, o VersusOptions
 		}
 		widths[least] = 0
 	}
+	heads := shortenApart(rows[0], widths)
+	firsts := make([]string, len(rows))
+	for k, r := range rows {
+		firsts[k] = r[0]
+	}
+	firsts = shortenApart(firsts, slices.Repeat(widths[:1], len(rows)))
 	for k, r := range rows {
 		var cells []string
 		for i, w := range widths {
@@ -398,7 +404,14 @@ func inColumns(b *strings.Builder, rows [][]string, keeps []int, o VersusOptions
 				continue
 			}
 			left := i == 0 || keeps[i] == 20
-			s := pad(shorten(text.Clean(r[i]), w), w, left)
+			s := shorten(text.Clean(r[i]), w)
+			switch {
+			case i == 0:
+				s = firsts[k]
+			case k == 0:
+				s = heads[i]
+			}
+			s = pad(s, w, left)
 			if o.Color && k > 0 {
 				s = markColour(s)
 			}

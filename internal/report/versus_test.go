@@ -67,6 +67,35 @@ func TestVersusTable(t *testing.T) {
 }
 
 // TestVersusNarrow fits any number of runs into narrow terminals: none is left out.
+// TestVersusKinds names what was measured, imported and estimated, with engine and target.
+func TestVersusKinds(t *testing.T) {
+	t.Parallel()
+	var runs []compare.Named
+	for k, target := range []profile.Target{
+		{ID: "host", Kind: profile.TargetHost}, {ID: "host", Kind: profile.TargetImport, Engine: "ONNX Runtime"},
+		{ID: "stm32h743", Kind: profile.TargetSimulator, Engine: "tflm-cmsis-nn"}, {ID: "board", Kind: profile.TargetDevice},
+	} {
+		p := &profile.Profile{Schema: profile.SchemaV1, Model: profile.Model{Name: "net"}, Target: target}
+		p.Totals.Latency = profile.Value(profile.Measured, float64(k+1)*1e-3, "")
+		runs = append(runs, compare.Named{Name: fmt.Sprintf("r%d", k), Profile: p})
+	}
+	x, err := compare.New(runs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := report.WriteVersus(&b, x, "table", report.VersusOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"! r0: measured; r1: imported (ONNX Runtime); r2: estimated for stm32h743 (tflm-cmsis-nn); r3: measured on board.\n", "imported\n", "estimated\n",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+}
+
 // TestVersusOutputs says by how much outputs differ.
 func TestVersusOutputs(t *testing.T) {
 	t.Parallel()

@@ -17,7 +17,7 @@ func (b *builder) runs(named []Named) {
 	for k, p := range b.ps {
 		r := &t.Runs[k]
 		*r = Run{
-			Name: named[k].Name, Engine: cmp.Or(p.Settings.Engine, p.Target.Engine), Version: p.Settings.EngineVersion, Target: p.Target.ID,
+			Name: named[k].Name, Engine: cmp.Or(p.Settings.Engine, p.Target.Engine), Version: p.Settings.EngineVersion, Target: p.Target.ID, Kind: p.Target.Kind,
 			Model: p.Model.Name, DType: dtype(p),
 			Threads: p.Settings.Threads, Total: of(p.Totals.Figure(t.Quantity)), Ratio: Ratio{Verdict: Open},
 		}
@@ -193,14 +193,24 @@ func (b *builder) notes() {
 		add(OtherShapes, k, !sameShapes(x.Inputs, y.Inputs))
 		add(OtherInputs, k, otherInputs(first, p))
 		h, g := first.Host, p.Host
+		add(OtherKind, k, origin(first.Target.Kind) != origin(p.Target.Kind))
 		add(OtherMachine, k, first.Target.Kind == profile.TargetHost && p.Target.Kind == profile.TargetHost &&
 			h != nil && g != nil && h.Fingerprint != "" && g.Fingerprint != "" && h.Fingerprint != g.Fingerprint)
 	}
-	for _, code := range []NoteCode{OtherModel, OtherNodes, OtherResults, OtherShapes, OtherBatch, OtherInputs, OtherThreads, OtherMachine, NotWhole, NotGood, NoLayers} {
+	for _, code := range []NoteCode{OtherKind, OtherModel, OtherNodes, OtherResults, OtherShapes, OtherBatch, OtherInputs, OtherThreads, OtherMachine, NotWhole, NotGood, NoLayers} {
 		if runs := found[code]; runs != nil {
 			b.t.Notes = append(b.t.Notes, Note{Code: code, Runs: runs})
 		}
 	}
+}
+
+// origin is the kind of target as far as figures compare: those of this computer and of a board were
+// both measured.
+func origin(k profile.TargetKind) profile.TargetKind {
+	if k == profile.TargetDevice {
+		return profile.TargetHost
+	}
+	return k
 }
 
 func apart(a, b *int64) bool { return a != nil && b != nil && *a != *b }

@@ -86,6 +86,8 @@ type Run struct {
 	Engine  string `json:"engine,omitzero"`
 	Version string `json:"version,omitzero"`
 	Target  string `json:"target,omitzero"`
+	// Kind says whether its figures were measured, imported or estimated.
+	Kind profile.TargetKind `json:"kind,omitzero"`
 	Threads *int64 `json:"threads,omitzero"`
 	// Model is the name of its model, DType the element type in which most of the time is computed.
 	Model string `json:"model,omitzero"`
@@ -146,6 +148,7 @@ const (
 	OtherShapes  NoteCode = "shapes"  // other shapes of inputs
 	OtherInputs  NoteCode = "inputs"  // other data of inputs
 	OtherMachine NoteCode = "machine" // other computers
+	OtherKind    NoteCode = "kind"    // figures that were measured, imported and estimated
 	NotGood      NoteCode = "trust"   // a latency that is less than good
 	NotWhole     NoteCode = "whole"   // a profile that is incomplete
 	OtherResults NoteCode = "results" // outputs that differ by more than rounding explains

@@ -30,6 +30,8 @@ func VersusNote(t *compare.Table, n *compare.Note) string {
 		return fmt.Sprintf("%s: other input shapes than %s.", who, first)
 	case compare.OtherInputs:
 		return fmt.Sprintf("%s: other input data than %s.", who, first)
+	case compare.OtherKind:
+		return kinds(t)
 	case compare.OtherMachine:
 		return fmt.Sprintf("%s: measured on another computer than %s.", who, first)
 	case compare.NotGood:
@@ -42,6 +44,36 @@ func VersusNote(t *compare.Table, n *compare.Note) string {
 		return fmt.Sprintf("%s: no figures per layer; only totals are compared.", who)
 	}
 	return string(n.Code) + ": " + who
+}
+
+// kinds says of each run how its figures came about: by which engine, on or for what.
+func kinds(t *compare.Table) string {
+	parts := make([]string, len(t.Runs))
+	for i := range t.Runs {
+		r := &t.Runs[i]
+		s := r.Name + ": " + Kind(r.Kind)
+		if r.Kind == profile.TargetSimulator || r.Kind == profile.TargetDevice {
+			s += map[bool]string{true: " for ", false: " on "}[r.Kind == profile.TargetSimulator] + r.Target
+		}
+		if r.Engine != "" && r.Engine != r.Name {
+			s += " (" + r.Engine + ")"
+		}
+		parts[i] = s
+	}
+	return strings.Join(parts, "; ") + "."
+}
+
+// Kind says how the figures of a kind of target came about.
+func Kind(k profile.TargetKind) string {
+	switch k {
+	case profile.TargetHost, profile.TargetDevice:
+		return "measured"
+	case profile.TargetImport:
+		return "imported"
+	case profile.TargetSimulator:
+		return "estimated"
+	}
+	return string(k)
 }
 
 // Outputs says how the outputs of a run compare, and by how much they differ.
