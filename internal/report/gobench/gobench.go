@@ -20,13 +20,10 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// MaxLines is the number of result lines of a layer. More samples are gathered
-// into that many batches of neighbours, whose means are written with the number of
-// iterations in them, as Go's own benchmarks do.
-const MaxLines = 20
-
-// Write writes p: lines for the whole model, then for every layer in order of
-// execution. A layer without samples has one line with its best figure.
+// Write writes p: a line for the whole model, then for every layer in order of
+// execution, with its best figure and the number of inferences behind it. Inferences of one process
+// are not independent samples, for which benchstat takes lines of one name: two runs of a minute
+// apart would differ significantly in every layer. Files of several processes have a line each.
 func Write(w io.Writer, p *profile.Profile) error {
 	b := bufio.NewWriterSize(w, 1<<16)
 	us := unitsOf(p)
@@ -71,6 +68,7 @@ func head(b *bufio.Writer, p *profile.Profile, us []unit) {
 	if t := p.Settings.Threads; t != nil {
 		fmt.Fprintf(b, "# threads: %d\n", *t)
 	}
+	fmt.Fprintf(b, "# one process, one sample: join files of six or more runs (cat *.bench.txt) for benchstat\n")
 	for _, u := range us {
 		switch {
 		case u.Better > 0:
@@ -153,24 +151,17 @@ func known(v *float64) (float64, bool) {
 	return *v, true
 }
 
-// write writes the lines of one benchmark.
+// write writes the line of one benchmark.
 func write(b *bufio.Writer, name string, us []unit, samples []float64, value func(key string) (float64, bool)) {
 	best, timed := value("latency_s")
-	n := len(samples)
-	if n == 0 {
-		if timed {
-			result(b, name, 1, best, best, us, value)
+	if n := len(samples); n > 0 && !timed {
+		for _, s := range samples {
+			best += s / float64(n)
 		}
-		return
+		timed = true
 	}
-	lines := min(n, MaxLines)
-	for i := range lines {
-		batch := samples[i*n/lines : (i+1)*n/lines]
-		sum := 0.0
-		for _, s := range batch {
-			sum += s
-		}
-		result(b, name, len(batch), sum/float64(len(batch)), best, us, value)
+	if timed {
+		result(b, name, max(1, len(samples)), best, best, us, value)
 	}
 }
 
