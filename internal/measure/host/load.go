@@ -2,12 +2,15 @@ package host
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/opmeter/opmeter/internal/base/mapped"
 	"github.com/opmeter/opmeter/internal/measure/loadfigures"
 	"github.com/opmeter/opmeter/internal/measure/loop"
 	"github.com/opmeter/opmeter/internal/measure/machine"
 	"github.com/opmeter/opmeter/internal/runtime/engine"
+	"github.com/opmeter/opmeter/internal/runtime/op"
 	"github.com/opmeter/opmeter/internal/source"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -76,7 +79,10 @@ func (d *native) Anew(ctx context.Context) error {
 	if d.anew, err = engine.New(d.m, d.ins, o); err != nil {
 		return err
 	}
-	return runUntilStable(ctx, d.anew)
+	if err := runUntilStable(ctx, d.anew); err != nil {
+		return err
+	}
+	return starved(d.s, d.anew)
 }
 
 // End implements [loadfigures.Engine].
@@ -132,7 +138,9 @@ func (r *runner) fleet(ctx context.Context, n int) (*fleet, error) {
 			own := f.cpus[len(f.sessions)*f.threads:]
 			o.Pin = func(w int) { _ = machine.Pin(own[w]) }
 		}
-		o.Held = held(f.sessions...)
+		if o.Held = held(f.sessions...); f.cpus != nil {
+			o.Held += held(r.s)
+		}
 		s, err := engine.New(r.m, r.ins, o)
 		if err != nil {
 			return f, err
@@ -141,8 +149,23 @@ func (r *runner) fleet(ctx context.Context, n int) (*fleet, error) {
 		if err := runUntilStable(ctx, s); err != nil {
 			return f, err
 		}
+		if err := starved(r.s, s); err != nil {
+			return f, fmt.Errorf("stream %d of %d: %w", len(f.sessions), n, err)
+		}
 	}
 	return f, nil
+}
+
+// starved returns the error of a step of a session that had no memory although the first session
+// ran it: the time of the others is not that of the model.
+func starved(first, s *engine.Session) error {
+	had := first.Steps()
+	for i, st := range s.Steps() {
+		if limit, ok := errors.AsType[*op.LimitError](st.Err); ok && had[i].Err == nil {
+			return &engine.NodeError{Node: st.Node, Err: limit}
+		}
+	}
+	return nil
 }
 
 // held is how much of a limit of memory sessions use.

@@ -26,7 +26,7 @@ func TestAbsent(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		defer m.Close()
+		defer func() { _ = m.Close() }()
 		for _, v := range m.Main().Values {
 			if v.Name == "w" && (v.Const == nil || v.Const.Known() || v.Const.Bytes() != 8) {
 				t.Errorf("%v: constant %+v, want 8 bytes without elements", entries, v.Const)

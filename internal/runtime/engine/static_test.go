@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
@@ -77,6 +78,20 @@ func TestStatic(t *testing.T) {
 		}
 		if y := s.Value(g.Outputs[0]); y.Data != nil {
 			t.Errorf("the output has %d bytes, want none", len(y.Data))
+		}
+	}
+}
+
+// TestSmall: many nodes matter as much as large constants.
+func TestSmall(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		nodes, bytes int
+		small        bool
+	}{{1, 1 << 20, true}, {1, 17 << 20, false}, {1000, 0, true}, {5000, 0, false}} {
+		g := &graph.Graph{Values: []*graph.Value{{Const: &tensor.Tensor{Data: make([]byte, c.bytes)}}}, Nodes: make([]*graph.Node, c.nodes)}
+		if got := isSmall(&graph.Model{Graphs: []*graph.Graph{g}}); got != c.small {
+			t.Errorf("%d nodes and %d bytes: %v, want %v", c.nodes, c.bytes, got, c.small)
 		}
 	}
 }
