@@ -68,7 +68,8 @@ func (s *Set) List() []Target {
 	return out
 }
 
-// Find returns the target with an id; case does not matter. The error is an [opmeter.OptionError]
+// Find returns the target with an id, or that of a target file by its path ending in .yaml or .yml;
+// the case of an id does not matter. The error is an [opmeter.OptionError]
 // that names similar ids, or joins an [Error] for each fault of the target's file.
 func (s *Set) Find(id string) (Target, error) {
 	x, err := s.set.Find(id)

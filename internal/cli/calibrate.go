@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -46,7 +45,7 @@ target. docs/explanation/estimates.md explains the method.`,
 			if out == "" {
 				out = t.ID + ".yaml"
 			}
-			if ext := filepath.Ext(out); ext != ".yaml" && ext != ".yml" {
+			if !targetFile(out) {
 				return useError("--output %s: a target file has a name that ends in .yaml", out)
 			}
 			if err := writable(out, args[0]); err != nil {

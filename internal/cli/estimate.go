@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -65,6 +66,12 @@ func kindOf(id string) onWhat {
 		return onComputer
 	}
 	return onChip
+}
+
+// targetFile reports whether a target is named by its file.
+func targetFile(id string) bool {
+	ext := filepath.Ext(id)
+	return ext == ".yaml" || ext == ".yml"
 }
 
 // fits refuses flags that say something about targets that were not asked for.
@@ -167,6 +174,9 @@ func (a *app) estimates(f *targetFlags, m *modelFlags) (rs []runner, faults, err
 	opts, err := f.options()
 	if err != nil {
 		return nil, nil, err
+	}
+	if f.dir != "" && !slices.ContainsFunc(f.on, func(id string) bool { return kindOf(id) == onChip && !targetFile(id) }) {
+		return nil, nil, useError("--targets is for ids of targets: leave it out with --on %s", strings.Join(f.on, " --on "))
 	}
 	if opts.Inputs, err = m.inputs(); err != nil {
 		return nil, nil, err

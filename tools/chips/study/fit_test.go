@@ -203,3 +203,19 @@ func TestUnfamiliar(t *testing.T) {
 		t.Errorf("%+v", u)
 	}
 }
+
+// TestOptimisedC takes CMSIS-NN on a core without instructions for pairs from ESP-NN's kernels for
+// such cores, as kernels of another tier, and nothing on cores with them.
+func TestOptimisedC(t *testing.T) {
+	t.Parallel()
+	truth := cortexm.Prior("tflm-esp-nn", "plain")
+	ms := append(measured("tflm-esp-nn", "", "xtensa-lx6", "one", truth, 8), measured("tflm-esp-nn", "", "rv32imc", "two", truth, 8)...)
+	f := train(ms, fit.Default)
+	v, how := f.Coefficients(group("tflm-cmsis-nn", "", "cortex-m0plus"))
+	if how != "tier" || !(math.Abs(math.Log(v[cortexm.ConvMAC]/(8*truth[cortexm.ConvMAC]))) < 0.3) {
+		t.Errorf("%q, %v", how, v[cortexm.ConvMAC])
+	}
+	if _, how := f.Coefficients(group("tflm-cmsis-nn", "", "cortex-m4")); how != "" {
+		t.Errorf("a core with instructions for pairs: %q", how)
+	}
+}
