@@ -54,6 +54,23 @@ func kind(family string) string {
 	return "optimised"
 }
 
+// kindOf is the kind of a group's kernels by how their coefficients came about. Where these are
+// carried over, kernels built in another way and floating point in software are kinds of their own:
+// neither tells how far off the usual ones are.
+func kindOf(g fit.Group, how string) string {
+	k := kind(g.Family)
+	if how == "measured" {
+		return k
+	}
+	if g.Family == cortexm.FloatTFLM && softFloat[g.Core] {
+		k += ", in software"
+	}
+	if built(g.Era) {
+		k += ", built otherwise"
+	}
+	return k
+}
+
 // scored is a residual with the distance of its network from the training set.
 type scored struct {
 	class              class
@@ -72,7 +89,7 @@ func MakeBands(ms []*fit.Measurement, s fit.Settings) *Bands {
 		for _, r := range rs {
 			if r.How != "" && !odd[r.M.Group()] {
 				out = append(out, scored{
-					class{kind(r.M.Family), r.How},
+					class{kindOf(r.M.Group(), r.How), r.How},
 					r.M.Group(), r.M.Chip, r.M.Source, networkOf(r.M.Model),
 					math.Abs(r.Log()), r.Distance, r.Overhead,
 				})
@@ -249,7 +266,7 @@ func (b *Bands) Of(g fit.Group, how string) Band {
 		}
 		return own
 	}
-	k := kind(g.Family)
+	k := kindOf(g, how)
 	wide, ok := b.kinds[class{k, how}]
 	if !ok {
 		wide = b.kinds[class{k, ""}]
