@@ -259,7 +259,7 @@ var kernels = map[string]kernel{
 	"DIV":                {options: "e", data: "ii ii ii i"},
 	"SQUARED_DIFFERENCE": {data: "b" + arithmeticData},
 	"SOFTMAX":            {options: "f", data: "d ii ii i i f p pp pp", prepare: softmaxTables},
-	"LOG_SOFTMAX":        {prepare: logSoftmax},
+	"LOG_SOFTMAX":        {prepare: ofInt8("iiii i pp")},
 	"HARD_SWISH":         {data: "hhh i h i"},
 	"RELU":               {data: "iii i iii"},
 	"RELU6":              {data: "bb"},
@@ -269,8 +269,8 @@ var kernels = map[string]kernel{
 	"TANH":               {data: "iii i"},
 	"LEAKY_RELU":         {options: "f", data: "ii ii ii"},
 	"PRELU":              {data: "iii ii ii"},
-	"CUMSUM":             {options: "bb", data: "iii iii iii"},
-	"ADD_N":              {data: "iii iii iii i"},
+	"CUMSUM":             {options: "bb", prepare: ofInt8("iii iii iii")},
+	"ADD_N":              {prepare: ofInt8("iii iii iii i")},
 	"ARG_MAX":            {options: "e"},
 	"ARG_MIN":            {options: "e"},
 	"ABS":                {data: elementwise},
@@ -364,9 +364,12 @@ func densePerChannel(o *operands) {
 	}
 }
 
-func logSoftmax(o *operands) {
-	if o.input(0).Type == tensor.Int8 {
-		o.buffer(o.size("iiii i pp"))
+// ofInt8 requests a kernel's data for 8-bit inputs only.
+func ofInt8(fields string) func(*operands) {
+	return func(o *operands) {
+		if o.input(0).Type == tensor.Int8 {
+			o.buffer(o.size(fields))
+		}
 	}
 }
 
