@@ -61,6 +61,28 @@ func (m *Model) Format() string { return m.in.Graph.Format }
 // Name is the path or name that the model was opened with.
 func (m *Model) Name() string { return m.in.Graph.Path }
 
+// Signatures lists the signatures of a TFLite file, of which each graph has its first; nil for
+// none. An inference runs the file's first graph unless [Model.Select] chooses another.
+func (m *Model) Signatures() (keys []string) {
+	for _, e := range m.in.Graph.Entries() {
+		keys = append(keys, e.Keys[0])
+	}
+	return keys
+}
+
+// Select makes the graph of a signature the one that inferences run. Call it before any other use
+// of the model. The error is an [OptionError].
+func (m *Model) Select(signature string) error {
+	g, err := m.in.Graph.Select(signature)
+	if err != nil {
+		return &OptionError{Option: "signature", Text: err.Error()}
+	}
+	if g != m.in.Graph {
+		m.in = bridge.NewModel(g, g.Content, m.in.Load)
+	}
+	return nil
+}
+
 // Inputs lists the model's inputs: name, element type and shape, with -1 for dimensions that the
 // file leaves open.
 func (m *Model) Inputs() []profile.Tensor {

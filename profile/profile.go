@@ -78,6 +78,10 @@ type Model struct {
 	WeightsSHA256 string `json:"weights_sha256,omitzero"`
 	// FileBytes is the size of the model file, external data not counted.
 	FileBytes *int64 `json:"file_bytes,omitzero"`
+	// Signature is the signature of a TFLite file that the profile is of, of those in Signatures.
+	// Both are absent for files without, or with only one graph that has signatures.
+	Signature  string   `json:"signature,omitzero"`
+	Signatures []string `json:"signatures,omitempty"`
 	// Producer is the program that wrote the model, as the file says.
 	Producer string `json:"producer,omitzero"`
 	// Description is the file's own text about the model.

@@ -28,6 +28,8 @@ type app struct {
 	tty      bool // standard error is a terminal: progress may be shown
 	pending
 
+	signature string // of a TFLite file, "" for its first graph
+
 	stdin     string // file with what standard input held, where "-" named it
 	dropStdin func() // removes it
 }

@@ -93,6 +93,7 @@ var flags = map[string]struct{ flag, hint string }{
 	"Correct":           {"--correct", ""},
 	"Inputs.Iterations": {"--iterations", ""},
 	"Flash":             {"--option flash", ""},
+	"signature":         {"--signature", ""},
 }
 
 // told puts an error of the library in words of the command line, with the exit

@@ -202,12 +202,29 @@ func (a *app) withModel(path string, do func(m *opmeter.Model) error) (err error
 	if path, err = findModel(path); err != nil {
 		return err
 	}
-	m, err := opmeter.Open(path)
+	m, err := a.openModel(path)
 	if err != nil {
 		return told(err)
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
 	return do(m)
+}
+
+// openModel opens a model with the signature of the command line.
+func (a *app) openModel(path string) (*opmeter.Model, error) {
+	m, err := opmeter.Open(path)
+	if err != nil || a.signature == "" {
+		return m, err
+	}
+	if err := m.Select(a.signature); err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return m, nil
+}
+
+// addSignature adds the flag that selects a signature.
+func (a *app) addSignature(c *cobra.Command) {
+	c.Flags().StringVar(&a.signature, "signature", "", "`NAME`: signature of a TFLite file with several")
 }
 
 func newTargets(a *app) *cobra.Command {

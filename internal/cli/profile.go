@@ -59,8 +59,14 @@ it on a board. Several models or targets print a line each.`,
 			}
 			var rs []runner
 			var gates []error
+			if a.signature != "" && slices.ContainsFunc(engines, func(e chosen) bool { return e.engine != nil }) {
+				return useError("--signature %s: other engines run the first graph of the file: leave --engine out", a.signature)
+			}
 			for i, id := range t.on {
 				if port, ok := devicePort(id); ok {
+					if a.signature != "" {
+						return useError("--signature %s: devices run the first graph of the file", a.signature)
+					}
 					opts, err := d.options(a, port, &r, &t, &m)
 					if err != nil {
 						return err
@@ -98,6 +104,7 @@ it on a board. Several models or targets print a line each.`,
 	e.add(c)
 	m.add(c)
 	m.addIterations(c)
+	a.addSignature(c)
 	m.addData(c)
 	r.add(c)
 	o.add(c)
@@ -150,13 +157,40 @@ could not be read.`,
 			run := func(_ context.Context, m *opmeter.Model, _ bounds) (*profile.Profile, error) {
 				return opmeter.Count(m, in)
 			}
-			return a.each(c.Context(), args, &o, []runner{onHost(run)}, false)
+			for i, key := range a.signatures(args, &o) {
+				if i > 0 {
+					fmt.Fprintln(a.out)
+				}
+				a.signature = key
+				if err := a.each(c.Context(), args, &o, []runner{onHost(run)}, false); err != nil {
+					return err
+				}
+			}
+			return nil
 		},
 	}
 	m.add(c)
 	m.addIterations(c)
+	a.addSignature(c)
 	o.add(c)
 	return c
+}
+
+// signatures lists what a summary on the terminal shows: all signatures of a single file, unless
+// one is given.
+func (a *app) signatures(args []string, o *outputFlags) []string {
+	if a.signature != "" || len(args) != 1 || len(o.files) > 0 || o.format != "" && o.format != "table" {
+		return []string{a.signature}
+	}
+	m, err := opmeter.Open(args[0])
+	if err != nil {
+		return []string{""} // a folder, or what the summary reports
+	}
+	defer m.Close()
+	if keys := m.Signatures(); len(keys) > 1 {
+		return keys
+	}
+	return []string{""}
 }
 
 func needModel(_ *cobra.Command, args []string) error {
@@ -233,7 +267,7 @@ func cancelled(m profile.Missing) bool { return m.Cause == profile.ByCancel }
 func (a *app) one(ctx context.Context, path string, run profiler, b bounds) (p *profile.Profile, err error) {
 	show, stop := a.progress()
 	defer stop()
-	m, err := opmeter.Open(path)
+	m, err := a.openModel(path)
 	if err != nil {
 		return nil, told(err)
 	}

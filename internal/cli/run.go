@@ -93,6 +93,7 @@ Neural Engine profiler, in engine_profiling/ here; docs/reference/neural-engine.
 	}
 	r.m.add(c)
 	r.m.addData(c)
+	a.addSignature(c)
 	c.Flags().StringVar(&r.overrides, "inputs", "", "`FILE`: shapes and fills of generated inputs, as JSON")
 	c.Flags().StringVar(&r.out, "output", "", "`DIR`: folder for the results, created if missing")
 	c.Flags().BoolVar(&r.dump, "dump-ops", false, "write every operator's outputs")

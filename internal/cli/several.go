@@ -349,7 +349,7 @@ func (s *several) refusal(n int, what string) error {
 
 // forAll profiles a model for every target.
 func (a *app) forAll(ctx context.Context, path string, s *several, rs []runner) error {
-	m, err := opmeter.Open(path)
+	m, err := a.openModel(path)
 	if err != nil {
 		if !s.models {
 			return told(err)

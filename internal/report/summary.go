@@ -21,6 +21,7 @@ func summary(p *profile.Profile) []fact {
 		}
 	}
 	add("Model", text.Clean(p.Model.Name)+origin(p))
+	add("Signature", signature(&p.Model))
 	add("Target", target(p))
 	for i, t := range p.Model.Inputs {
 		if i == 4 {
@@ -336,4 +337,28 @@ func start(ph *profile.Phases) string {
 		s = append(s, fmt.Sprintf("warm-up %s in %s", runs(*w.Count), Duration(*w.TimeS)))
 	}
 	return strings.Join(s, ", ")
+}
+
+// signature says which signature of the file the profile is of, and how to see others.
+func signature(m *profile.Model) string {
+	var others []string
+	for _, s := range m.Signatures {
+		if s != m.Signature {
+			others = append(others, s)
+		}
+	}
+	if len(others) == 0 {
+		return m.Signature
+	}
+	const most = 4
+	rest := ""
+	if len(others) > most {
+		rest = " and " + words.Plural(int64(len(others)-most), "more")
+		others = others[:most]
+	}
+	name := m.Signature
+	if name == "" {
+		name = "none"
+	}
+	return fmt.Sprintf("%s; the file also has %s%s: choose with --signature NAME", name, strings.Join(others, ", "), rest)
 }

@@ -91,6 +91,14 @@ func file(m *graph.Model, remarks []string) profile.Model {
 	if m.IRVersion > 0 {
 		d.FormatVersion = new(int64(m.IRVersion))
 	}
+	if entries := m.Entries(); len(entries) > 1 {
+		for _, e := range entries {
+			d.Signatures = append(d.Signatures, e.Keys[0])
+			if e.Graph == 0 {
+				d.Signature = e.Keys[0]
+			}
+		}
+	}
 	for dom, v := range m.Opsets {
 		if d.Opsets == nil {
 			d.Opsets = map[string]int64{}

@@ -91,7 +91,7 @@ func TestCoordinates(t *testing.T) {
 		{mode: "tf_crop_and_resize", roi: line(.5, 1), sizes: i64(1), want: []float64{2.25}},
 		{mode: "tf_crop_and_resize", roi: line(-.5, 1.5), sizes: i64(3), extra: graph.Attrs{"extrapolation_value": float32(9)}, want: []float64{9, 1.5, 9}},
 		{mode: "tf_crop_and_resize", roi: line(0, 1), sizes: i64(4), extra: graph.Attrs{"extrapolation_value": float32(9)}, want: []float64{0, 1, 2, 3}},
-		// The region does not change the number of places, as in ONNX Runtime and the reference.
+		// The region does not change the number of places, as in ONNX Runtime.
 		{mode: "tf_crop_and_resize", roi: line(.5, 1), scales: double, want: []float64{1.5, 1.5 + 1.5/7, 1.5 + 3./7, 1.5 + 4.5/7, 1.5 + 6./7, 1.5 + 7.5/7, 1.5 + 9./7, 3}},
 		{mode: "half_pixel", sizes: i64(8), want: []float64{0, .25, .75, 1.25, 1.75, 2.25, 2.75, 3}},
 		{mode: "half_pixel", sizes: i64(0), want: nil},
