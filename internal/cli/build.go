@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter/internal/base/atomicfile"
+	"github.com/opmeter/opmeter/internal/model/modelfile"
 	"github.com/opmeter/opmeter/internal/model/netspec"
 	"github.com/opmeter/opmeter/internal/model/tflite"
 	"github.com/opmeter/opmeter/internal/report"
@@ -32,8 +33,14 @@ docs/reference/network-yaml.md explains them; examples/ holds networks to start 
 			if out == "" {
 				out = strings.TrimSuffix(filepath.Base(args[0]), filepath.Ext(args[0])) + ".tflite"
 			}
+			if end := filepath.Ext(out); !strings.EqualFold(end, ".tflite") {
+				return useError("-o %s: build writes .tflite files only: name it %s.tflite", out, strings.TrimSuffix(out, end))
+			}
 			if err := writable(out, args[0]); err != nil {
 				return err
+			}
+			if is := modelfile.Describe(args[0]); is != "" {
+				return withStatus(statusInput, fmt.Errorf("%s: it is %s; build takes the description of a network (.yaml)", args[0], is))
 			}
 			m, err := netspec.File(args[0])
 			if err != nil {

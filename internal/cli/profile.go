@@ -67,6 +67,9 @@ it on a board. Several models or targets print a line each.`,
 					if a.signature != "" {
 						return useError("--signature %s: devices run the first graph of the file", a.signature)
 					}
+					if strings.TrimSpace(port) == "" {
+						return useError("--on %s: name the port: --on device:/dev/ttyACM0; opmeter devices lists those connected", id)
+					}
 					opts, err := d.options(a, port, &r, &t, &m)
 					if err != nil {
 						return err

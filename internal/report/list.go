@@ -149,7 +149,7 @@ func listColumns() []listColumn {
 		col("trust", "quality", true, len("unreliable"), 88, trust, rawTrust),
 		number("energy_j", "energy", 0, 0, Duration, func(p *profile.Profile) (float64, bool) { return p.Totals.Energy.Best() }),
 		col("fits", "fits", true, 0, 0, fits, rawFits),
-		col("largest_layer", "largest layer", true, 22, 75, largest, rawLargest),
+		col("largest_layer", "largest layer", true, 30, 75, largest, rawLargest),
 	}
 }
 
@@ -171,7 +171,11 @@ func largestLayer(p *profile.Profile) string {
 			if key == "share" {
 				sum = 1
 			}
-			return fmt.Sprintf("#%d %s %s", best.Index, words.Op(best), Percent(most/sum))
+			of := "of time"
+			if key == "macs" {
+				of = "of MACs"
+			}
+			return fmt.Sprintf("#%d %s %s %s", best.Index, words.Op(best), Percent(most/sum), of)
 		}
 	}
 	return ""

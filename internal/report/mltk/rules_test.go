@@ -259,7 +259,7 @@ func TestFolder(t *testing.T) {
 	}
 	p := kws()
 	p.Target.Accelerator = ""
-	if names, err := Folder(t.TempDir(), p, Options{Raw: true}); err != nil || filepath.Base(names[0]) != "profiling_report-none-simulated.txt" {
+	if names, err := Folder(t.TempDir(), p, Options{Raw: true}); err != nil || filepath.Base(names[0]) != "profiling_report-simulated.txt" {
 		t.Errorf("without accelerator: %q, %v", names, err)
 	}
 	file := filepath.Join(t.TempDir(), "file")

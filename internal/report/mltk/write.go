@@ -223,7 +223,11 @@ func Folder(dir string, p *profile.Profile, o Options) ([]string, error) {
 		source = "host"
 	}
 	accelerator, _ := summary(p, &layer{}, 0, 0, o)[1].value.(string)
-	base := filepath.Join(dir, "profiling_report-"+strings.ToLower(filepath.Base(accelerator))+"-"+source)
+	name := "profiling_report-"
+	if a := strings.ToLower(filepath.Base(accelerator)); a != "none" {
+		name += a + "-" // without an accelerator there is nothing to name
+	}
+	base := filepath.Join(dir, name+source)
 	text, data := base+".txt", base+".json"
 	return []string{text, data}, errors.Join(
 		atomicfile.Stream(text, func(w io.Writer) error { return Text(w, p, o) }),

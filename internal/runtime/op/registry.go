@@ -2,7 +2,9 @@ package op
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/opmeter/opmeter/internal/model/graph"
@@ -127,6 +129,35 @@ func insert(have []*Def, d *Def) []*Def {
 		return have
 	}
 	return slices.Insert(have, j, d)
+}
+
+// Unknown returns the error for a node without a definition: it tells an operator that no version
+// defines from one of other versions.
+func (r *Registry) Unknown(domain, name string, version int) error {
+	var since []string
+	for _, p := range r.parts {
+		if p.holds != nil && !p.holds(domain) {
+			continue
+		}
+		for _, d := range slices.Backward(p.find(domain, name)) {
+			span := fmt.Sprintf("from %d", d.Since)
+			if d.Until > 0 {
+				span = fmt.Sprintf("%d to %d", d.Since, d.Until)
+			}
+			since = append(since, span)
+		}
+	}
+	text := fmt.Sprintf("version %d; known are versions %s", version, strings.Join(since, ", "))
+	switch {
+	case since != nil:
+	case slices.Contains([]string{graph.ONNX, graph.ONNXML, graph.ONNXTraining, graph.Microsoft, graph.TFLite}, domain):
+		text = "the format has no operator of this name that opmeter knows"
+	case domain == graph.TFLiteCustom:
+		text = "a custom operator whose kernel only its own runtime has"
+	default:
+		text = fmt.Sprintf("an operator of domain %q, whose kernel only its own runtime has", domain)
+	}
+	return &UnsupportedError{text, ErrUnknown}
 }
 
 // Find returns the definition of an operator at a version, nil if it is absent.

@@ -315,7 +315,7 @@ func (g *Graph) inferTask(i int) {
 		g.markFailed(i, Failed, off)
 		return
 	case t.Def == nil:
-		g.markFailed(i, Unsupported, op.Unknown(n.Version))
+		g.markFailed(i, Unsupported, g.opts.Registry.Unknown(n.Domain, n.Op, n.Version))
 		return
 	case g.scratch(n):
 		g.markFailed(i, Unsupported, op.Unsupported("inputs that are scratch memory"))

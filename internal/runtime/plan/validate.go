@@ -114,9 +114,15 @@ func (g *Graph) matchesDeclared(k, id int, made tensor.Type) error {
 // remarkLimit bounds the remarks on one model.
 const remarkLimit = 8
 
+// newestOpset is the newest version of ONNX's operator set in the table of operators.
+const newestOpset = 28
+
 // Remarks lists attributes of the file that no operator reads, one sentence each.
 func (p *Plan) Remarks() []string {
 	var out []string
+	if v := p.Model.Opsets[graph.ONNX]; p.Model.Format == "onnx" && v > newestOpset {
+		out = append(out, fmt.Sprintf("The model is of opset %d, newer than %d: operators that changed since then are computed by their older definition.", v, newestOpset))
+	}
 	for _, g := range p.Model.Graphs {
 		for _, n := range g.Nodes {
 			for _, a := range p.Main.opts.Registry.UnknownAttributes(n) {
