@@ -19,6 +19,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/opmeter/opmeter/compress"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/npy"
 	"github.com/opmeter/opmeter/internal/model/onnx"
@@ -492,5 +493,24 @@ func TestCompressDataFirst(t *testing.T) {
 		if s, _, err := study.Read(name); err == nil && len(s.Speeds) > 0 {
 			t.Errorf("%v: measured %d performance profiles", bad, len(s.Speeds))
 		}
+	}
+}
+
+// TestZeroWords says which storage gains from zeros, where there are many.
+func TestZeroWords(t *testing.T) {
+	t.Parallel()
+	z := compress.ZeroStorage{Weights: 1000, Zeros: 778, Bytes: 311 << 10, Sparse: 100 << 10, File: 299 << 10, Compressed: 90 << 10}
+	got := zeroWords(z, "tflite")
+	for _, want := range []string{"77.8 % of its weights are zero", "With gzip it has 90.0 KiB", "they would take 100 KiB", "TensorFlow Lite Micro does not"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q lacks %q", got, want)
+		}
+	}
+	if got := zeroWords(z, "onnx"); !strings.Contains(got, "ONNX Runtime expands sparse initializers") {
+		t.Errorf("%q", got)
+	}
+	z.Zeros = 100
+	if got := zeroWords(z, "tflite"); got != "" {
+		t.Errorf("few zeros: %q", got)
 	}
 }

@@ -40,3 +40,15 @@ func TestTrace(t *testing.T) {
 		})
 	}
 }
+
+// TestInferenceOfParts adds layers and all other operators up to the time of an inference, so that
+// shares add up to one. Parts without layers belong to the others already.
+func TestInferenceOfParts(t *testing.T) {
+	t.Parallel()
+	parts := []timedPart{{layers: []int{0}}, {layers: []int{1, 2}}, {nodes: []int{7}}}
+	// Interruptions make the whole run longer than its parts are in most runs.
+	g := groupTimes{whole: 9, parts: []float64{3, 1, .5}, rest: 2}
+	if got := g.inference(parts); got != 3+1+2 {
+		t.Errorf("%v, want 6", got)
+	}
+}
