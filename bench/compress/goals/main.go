@@ -2,7 +2,7 @@
 // small networks, plans for losses of 1, 2 and 5 % of accuracy, writes the models, and runs them
 // on samples that opmeter has not seen:
 //
-//	go run ./bench/compress/goals [-engine LIST] [-seeds N] [-time TIME] [FOLDER]
+//	go run ./bench/compress/goals [-engine LIST] [-net NAME] [-seeds N] [-time TIME] [FOLDER]
 package main
 
 import (
@@ -30,6 +30,7 @@ func main() {
 	var b bench
 	list := flag.String("engine", "opmeter", "`LIST` of one engine, in which times are measured")
 	flag.IntVar(&b.seeds, "seeds", 3, "`N` draws of samples, of which each goal has a plan")
+	flag.StringVar(&b.only, "net", "", "`NAME` of the only network")
 	flag.DurationVar(&b.time, "time", 100*time.Millisecond, "`TIME` of each comparison")
 	flag.Parse()
 	found, err := engine.Find(*list)
@@ -48,6 +49,7 @@ func main() {
 
 type bench struct {
 	engine *engine.Engine
+	only   string
 	seeds  int
 	time   time.Duration
 
@@ -67,6 +69,9 @@ func (b *bench) run(ctx context.Context, dir string) (err error) {
 	fmt.Println("network\tlimit\tseed\tpromised drop\tdrop on unseen samples\tpredicted\tmeasured again\twritten file")
 	for i := range nets {
 		n := &nets[i]
+		if b.only != "" && b.only != n.name {
+			continue
+		}
 		at := filepath.Join(dir, n.name)
 		if _, err := os.Stat(filepath.Join(at, "model.onnx")); err != nil {
 			if err := n.build(at, uint64(i), b.seeds); err != nil {
