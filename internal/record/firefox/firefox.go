@@ -195,7 +195,7 @@ func (b *reader) ownThread(t *tables, group, name string, markers []byte) {
 				x.Number("moved_bytes", f)
 			case string(k) == "stall":
 				x.Number("stall_us", f*1e3)
-			case string(k) == "layer", string(k) == "iteration":
+			case string(k) == "layer", string(k) == "iteration", string(k) == "latency_s":
 				x.Number(string(k), f)
 			}
 		})
@@ -235,9 +235,26 @@ func (b *reader) ownProfile(run *runlog.Run) {
 	}
 	if best != nil {
 		best.Kind = timeline.Layer
+		told := make([]*profile.Metric, len(p.Layers))
+		for i := range p.Layers {
+			told[i] = p.Layers[i].Latency
+		}
 		var tally runlog.Tally
 		b.trace.Tally(&tally, walls, -1)
 		tally.Fill(p)
+		for i, m := range told { // the profile's own figure is that of all its inferences
+			v, ok := m.Best()
+			if !ok {
+				continue
+			}
+			if have := p.Layers[i].Latency; have != nil {
+				c := *have
+				if c.Typical = &v; c.Validate() == nil {
+					m = &c
+				}
+			}
+			p.Layers[i].Latency = m
+		}
 	}
 	p.Timeline = b.trace.Timeline("", "as the profile of an earlier run shows it")
 	b.set.Dropped.To(run)

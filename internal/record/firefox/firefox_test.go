@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"math"
+	"slices"
 	"os"
 	"strings"
 	"testing"
@@ -222,7 +223,16 @@ func TestRoundTrip(t *testing.T) {
 		if m == nil {
 			t.Fatalf("%+v has no time", q.Layers[i])
 		}
-		got[q.Layers[i].Name] += *m.Mean * float64(*m.N)
+		for _, s := range q.Layers[i].Samples {
+			got[q.Layers[i].Name] += s
+		}
+	}
+	for i := range q.Layers { // the profile's own figures, so that all formats add up to the same
+		k := slices.IndexFunc(p.Layers, func(l profile.Layer) bool { return l.Name == q.Layers[i].Name })
+		typical, _ := p.Layers[k].Latency.Best()
+		if v, _ := q.Layers[i].Latency.Best(); v != typical {
+			t.Errorf("%s takes %g s, want %g", q.Layers[i].Name, v, typical)
+		}
 	}
 	if d := cmp.Diff(want, got, cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-7 })); d != "" {
 		t.Error(d)

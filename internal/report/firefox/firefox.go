@@ -32,7 +32,7 @@ const MaxBars = 200_000
 // that last as long as nothing changes.
 func Write(w io.Writer, p *profile.Profile) error {
 	all := spans.Of(p)
-	t := &writer{w: bufio.NewWriterSize(w, 1<<16), v: all.Thin(MaxBars), kinds: map[string]int{}}
+	t := &writer{w: bufio.NewWriterSize(w, 1<<16), v: all.Thin(MaxBars), kinds: map[string]int{}, timed: map[int]bool{}}
 	t.categories()
 	t.meta(all)
 	t.text(",\n\"libs\":[],\n\"threads\":[")
@@ -52,6 +52,8 @@ type writer struct {
 	b     []byte
 	kinds map[string]int // category of each kind of work
 	names []string       // of the categories
+	// timed are layers whose figure is in the file.
+	timed map[int]bool
 }
 
 // palette holds the colours that the page knows, besides grey for what is left.
@@ -325,6 +327,11 @@ func (t *writer) data(l *timeline.Lane, b spans.Bar) {
 	number := func(key string, v int64) { t.text(`,"` + key + `":` + strconv.FormatInt(v, 10)) }
 	if n := spans.At(l.Layers, b.Index); n >= 0 {
 		number("layer", int64(n))
+		// Readers of the file have the profile's own figure, and not one of these bars alone.
+		if v, ok := t.v.Profile.Layers[n].Latency.Best(); ok && l.Kind == timeline.Layer && !t.timed[n] {
+			t.timed[n] = true
+			t.text(`,"latency_s":` + strconv.FormatFloat(v, 'g', -1, 64))
+		}
 	}
 	if n := spans.At(l.Iterations, b.Index); n >= 0 {
 		number("iteration", int64(n))
