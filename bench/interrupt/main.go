@@ -8,9 +8,9 @@
 // ended by themselves, the median and the longest time from signal to exit, and fails
 // where one took more than half a second, left a process or a temporary folder, or ended
 // by the signal instead of by the program's own hand although it had begun to say
-// something. Some commands have a helper program that is silent, deaf or writes without end. A
-// process that dies of the signal in its first milliseconds, before it can ask for it, has nothing
-// to lose.
+// something. Some commands have a helper program that is silent, deaf or writes without
+// end. A process that dies of the signal in its first milliseconds, before it can ask for
+// it, has nothing to lose.
 package main
 
 import (

@@ -98,7 +98,9 @@ func constant(name string, v []int64) *graph.Value {
 func trialsIn(dir string, models int) ([]trial, error) {
 	var out []trial
 	const most = 3 * time.Second
-	add := func(name string, most time.Duration, args ...string) { out = append(out, trial{name: name, args: args, most: most}) }
+	add := func(name string, most time.Duration, args ...string) {
+		out = append(out, trial{name: name, args: args, most: most})
+	}
 	for i := range slows {
 		s := &slows[i]
 		b, err := onnx.Encode(s.model())

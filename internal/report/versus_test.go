@@ -72,8 +72,10 @@ func TestVersusKinds(t *testing.T) {
 	t.Parallel()
 	var runs []compare.Named
 	for k, target := range []profile.Target{
-		{ID: "host", Kind: profile.TargetHost}, {ID: "host", Kind: profile.TargetImport, Engine: "ONNX Runtime"},
-		{ID: "stm32h743", Kind: profile.TargetSimulator, Engine: "tflm-cmsis-nn"}, {ID: "board", Kind: profile.TargetDevice},
+		{ID: "host", Kind: profile.TargetHost},
+		{ID: "host", Kind: profile.TargetImport, Engine: "ONNX Runtime"},
+		{ID: "stm32h743", Kind: profile.TargetSimulator, Engine: "tflm-cmsis-nn"},
+		{ID: "board", Kind: profile.TargetDevice},
 	} {
 		p := &profile.Profile{Schema: profile.SchemaV1, Model: profile.Model{Name: "net"}, Target: target}
 		p.Totals.Latency = profile.Value(profile.Measured, float64(k+1)*1e-3, "")

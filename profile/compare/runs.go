@@ -204,8 +204,8 @@ func (b *builder) notes() {
 	}
 }
 
-// origin is the kind of target as far as figures compare: those of this computer and of a board were
-// both measured.
+// origin is the kind of target as far as figures compare: both those of this computer and those of
+// a board were measured.
 func origin(k profile.TargetKind) profile.TargetKind {
 	if k == profile.TargetDevice {
 		return profile.TargetHost

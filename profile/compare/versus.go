@@ -87,8 +87,8 @@ type Run struct {
 	Version string `json:"version,omitzero"`
 	Target  string `json:"target,omitzero"`
 	// Kind says whether its figures were measured, imported or estimated.
-	Kind profile.TargetKind `json:"kind,omitzero"`
-	Threads *int64 `json:"threads,omitzero"`
+	Kind    profile.TargetKind `json:"kind,omitzero"`
+	Threads *int64             `json:"threads,omitzero"`
 	// Model is the name of its model, DType the element type in which most of the time is computed.
 	Model string `json:"model,omitzero"`
 	DType string `json:"dtype,omitzero"`

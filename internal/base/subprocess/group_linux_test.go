@@ -60,7 +60,8 @@ func TestKill(t *testing.T) {
 	g.Kill() // a second time does no harm
 }
 
-// alive reports whether a process computes or waits, and is not a zombie.
+// alive reports whether a process computes or waits: one that has ended does not, also
+// before its parent has waited for it.
 func alive(pid int) bool {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	_, rest, _ := strings.Cut(string(b), ") ")

@@ -16,7 +16,7 @@ func (g *group) started(c *exec.Cmd) { g.pid = c.Process.Pid }
 
 func (g *group) kill() {
 	if g.pid > 0 {
-		// The group may have ended already.
+		// All of its processes may have ended.
 		_ = syscall.Kill(-g.pid, syscall.SIGKILL)
 	}
 }

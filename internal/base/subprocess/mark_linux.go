@@ -26,7 +26,7 @@ func killMarked(mark string) {
 	}
 }
 
-// killRound kills the processes with the mark, and reports whether it found any.
+// killRound kills the processes that it finds, and reports whether it found any.
 func killRound(mark string) (found bool) {
 	proc, err := os.Open("/proc")
 	if err != nil {

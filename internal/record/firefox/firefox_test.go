@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"io"
 	"math"
-	"slices"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
