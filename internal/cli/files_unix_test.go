@@ -98,7 +98,7 @@ func TestStandardOutputFull(t *testing.T) {
 		{"completion", "bash"},
 	} {
 		var errs bytes.Buffer
-		if status := run(context.Background(), args, strings.NewReader(""), full{}, &errs); status != statusUse || !strings.Contains(errs.String(), "no space left on device") {
+		if status := run(context.Background(), args, strings.NewReader(""), full{}, &errs); status != statusSource || !strings.Contains(errs.String(), "no space left on device") {
 			t.Errorf("%v: status %d, %q", args, status, errs.String())
 		}
 	}
