@@ -609,10 +609,7 @@ func Panicked(e any) error {
 	if err, ok := e.(*op.LimitError); ok {
 		return err
 	}
-	if e == op.ErrPlanned {
-		return op.ErrPlanned
-	}
-	if err, ok := e.(error); ok && errors.Is(err, workers.ErrStopped) {
+	if err, ok := e.(error); ok && (errors.Is(err, op.ErrPlanned) || errors.Is(err, workers.ErrStopped)) {
 		return err
 	}
 	if t, ok := e.(*tensor.TypeError); ok {
