@@ -228,7 +228,14 @@ var microsoftRules = []Rule{
 	perOutputElement(4, "scale, round, add, saturate", "QuantizeLinear").in(groupQuant),
 	perOutputElement(2, "subtract, multiply", "DequantizeLinear", "DequantizeBlockwise", "GatherBlockQuantized").in(groupQuant),
 	dataMovement("QLinearConcat", "ExpandDims", "Pad", "GatherND", "Trilu", "Crop"),
-	dataDependent("Tokenizer"),
+	perOutputElement(1, "", "Range"),
+	{Group: groupResize, Names: []string{"GridSample"}, MACs: "0", Ops: "nearest 0; bilinear 9 and bicubic 31 for every output element", f: func(c *call) amount {
+		return c.interpolate(len(c.in(0))-2, c.n.Attrs.Str("mode", "bilinear"))
+	}},
+	{Group: groupProduct, Names: []string{"Inverse"}, MACs: "0", Ops: "2·n³ for each matrix", f: func(c *call) amount {
+		return opsOnly(c.mul(2, c.dim(c.in(0), -1), c.nout(0)))
+	}},
+	dataDependent("Tokenizer", "Unique", "NGramRepeatBlock"),
 }
 
 // distances counts distances between rows: squares of both, and their products.

@@ -211,6 +211,8 @@ func TestCountsByHand(t *testing.T) {
 		{"recurrent codes, both directions", ms, "DynamicQuantizeLSTM", nil, list(x(2, 1, 3), x(2, 3, 16), x(2, 4, 16), x(2, 32)), list(x(2, 2, 1, 4)), numbers{2*448 + 2*(18*8+64) + 6*2*(2*3+8) + 2*16*8, 448, 448}},
 		{"projected to other sizes", ms, "Attention", graph.Attrs{"num_heads": int64(2), "qkv_hidden_sizes": []int64{4, 4, 12}}, list(x(1, 3, 8), x(8, 20)), list(x(1, 3, 12)), numbers{2*(480+18*8) + 6*18, 480 + 144, 480 + 144}},
 		{"groups of queries, packed, turned", ms, "GroupQueryAttention", graph.Attrs{"num_heads": int64(4), "kv_num_heads": int64(2), "do_rotary": int64(1)}, list(x(1, 3, 32)), list(x(1, 3, 16)), numbers{2*288 + 6*36 + 3*3*6*4, 288, 288}},
+		{"grid of this domain", ms, "GridSample", nil, list(x(1, 1, 4, 4), x(1, 2, 2, 2)), list(x(1, 1, 2, 2)), numbers{36, 0, 0}},
+		{"inverse", ms, "Inverse", nil, list(x(2, 3, 3)), list(x(2, 3, 3)), numbers{108, 0, 0}},
 		{"groups of queries, past", ms, "GroupQueryAttention", graph.Attrs{"num_heads": int64(4), "kv_num_heads": int64(2)}, list(x(1, 1, 16), x(1, 1, 8), x(1, 1, 8), x(1, 2, 9, 4), x(1, 2, 9, 4)), list(x(1, 1, 16)), numbers{2*320 + 6*40, 320, 320}},
 		{"linear, plain", on, "LinearAttention", graph.Attrs{"q_num_heads": int64(4), "kv_num_heads": int64(2), "update_rule": "linear"}, list(x(1, 3, 16), x(1, 3, 8), x(1, 3, 10)), list(x(1, 3, 20)), numbers{2 * 360, 60 * 6, 360}},
 		{"linear, gated", on, "LinearAttention", graph.Attrs{"q_num_heads": int64(4), "kv_num_heads": int64(2), "update_rule": "gated"}, list(x(1, 3, 16), x(1, 3, 8), x(1, 3, 10)), list(x(1, 3, 20)), numbers{2*360 + 120, 360, 360}},

@@ -25,7 +25,7 @@ func Defs() []op.Def {
 	globalPool := quantized("QLinearGlobalAveragePool", inferQLinearGlobalPool, prepareQLinearGlobalPool)
 	averagePool := quantized("QLinearAveragePool", op.Needs(1, inferQLinearAveragePool), prepareQLinearAveragePool)
 	globalPool.NHWC, averagePool.NHWC = lastGlobalPool, lastAveragePool
-	return elem.InDomain(graph.Microsoft,
+	return elem.InDomain(graph.Microsoft, slices.Concat(standardDefs(), []op.Def{
 		elem.RealDef("SkipLayerNormalization", op.Needs(3, inferSkipNorm), prepareSkipNorm[float32], prepareSkipNorm[float64]),
 		elem.RealDef("SkipSimplifiedLayerNormalization", op.Needs(3, inferSkipNorm), prepareSkipNorm[float32], prepareSkipNorm[float64]),
 		elem.RealDef("SimplifiedLayerNormalization", op.Needs(2, norm.InferLayerNormalization), norm.PrepareRMSNormalization[float32], norm.PrepareRMSNormalization[float64]),
@@ -41,6 +41,7 @@ func Defs() []op.Def {
 		elem.RealDef("MatMulNBits", op.Needs(3, op.Infer(newNBits)), prepareNBits, nil),
 		elem.RealDef("FusedConv", op.Needs(2, inferFusedConv), activated[float32](conv.PrepareConv32), activated[float64](conv.PrepareConvAny[float64])),
 		elem.RealDef("FusedGemm", op.Needs(2, op.Infer(matmul.NewGemm)), activated[float32](matmul.PrepareGemm32), activated[float64](matmul.PrepareGemm[float64])),
+		elem.Fusing(elem.RealDef("TransposeMatMul", op.Needs(2, inferFusedMatMul), prepareFusedMatMul[float32], prepareFusedMatMul[float64])),
 		elem.Fusing(elem.RealDef("FusedMatMul", op.Needs(2, inferFusedMatMul), prepareFusedMatMul[float32], prepareFusedMatMul[float64])),
 		elem.RealDef("CausalConvWithState", op.Needs(2, attention.InferCausalConv), attention.PrepareCausalConv[float32], nil),
 		elem.RealDef("LinearAttention", op.Needs(3, attention.InferLinearAttention), attention.PrepareLinearAttention, nil),
@@ -52,7 +53,7 @@ func Defs() []op.Def {
 		quantized("QGemm", op.Needs(6, op.Infer(newQGemm)), prepareQGemm),
 		elem.RealDef("MatMulIntegerToFloat", op.Needs(4, inferMatMulIntegerToFloat), prepareMatMulIntegerToFloat, nil),
 		elem.RealDef("DynamicQuantizeMatMul", op.Needs(3, inferDynamicQuantizeMatMul), prepareDynamicQuantizeMatMul, nil),
-	)
+	})...)
 }
 
 // RotaryEmbedding (com.microsoft): x, position_ids ([1]: of the first token, or
