@@ -85,6 +85,9 @@ func solve(g *graph.Graph, o Options, files []*tensor.Tensor) (*dims, error) {
 		}
 	}
 	d.derive(known)
+	if err := d.complete(known, o.Dims); err != nil {
+		return nil, err
+	}
 	for _, n := range known {
 		_, has := d.given[n]
 		if _, ok := d.value(n); !has && !ok && !compound(n, known) {
@@ -136,6 +139,70 @@ func (d *dims) derive(known []string) {
 			}
 		}
 	}
+}
+
+// complete sets a name that is missing in a sum whose total and other parts are given, such as the
+// cached positions of all positions. It fails if the options name a sum with other parts. Files
+// and shapes may contradict a name: a cache may be a longer buffer.
+func (d *dims) complete(known []string, named map[string]int) error {
+	for _, n := range known {
+		total, ok := d.given[n]
+		parts := terms(n, known)
+		if !ok || parts == nil {
+			continue
+		}
+		sum, missing := 0, []string(nil)
+		for _, factors := range parts {
+			p := 1
+			for _, f := range factors {
+				v, has := d.given[f]
+				if c, err := strconv.Atoi(f); err == nil {
+					v, has = c, true
+				}
+				if !has {
+					missing = append(missing, f)
+				}
+				p *= v
+			}
+			if len(missing) > 0 && len(factors) > 1 {
+				missing = append(missing, "") // a factor of a product does not follow
+				continue
+			}
+			sum += p
+		}
+		_, asked := named[n]
+		switch {
+		case len(missing) == 0 && sum != total && asked && namesAll(named, parts):
+			return optionError("dim", "%q is %d, but its parts (%s) add up to %d: leave one of them out", n, total, joinTerms(parts), sum)
+		case len(missing) == 1 && total >= sum:
+			d.given[missing[0]] = total - sum
+		case len(missing) == 1 && asked:
+			return optionError("dim", "%q is %d, which is less than its parts (%s): %d", n, total, joinTerms(parts), sum)
+		}
+	}
+	return nil
+}
+
+// namesAll reports whether the options name all parts of a sum but the numbers.
+func namesAll(named map[string]int, parts [][]string) bool {
+	for _, f := range slices.Concat(parts...) {
+		if _, err := strconv.Atoi(f); err == nil {
+			continue
+		}
+		if _, ok := named[f]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// joinTerms writes a sum of products.
+func joinTerms(parts [][]string) string {
+	var out []string
+	for _, factors := range parts {
+		out = append(out, strings.Join(factors, " * "))
+	}
+	return strings.Join(out, " + ")
 }
 
 // compound reports whether a name is composed of others.

@@ -73,6 +73,26 @@ func TestDims(t *testing.T) {
 			shapes: [][]int{{2, 1}, {2, 6}, {2, 4, 1, 8}}, assumed: [][]bool{{false, true}, nil, {false, false, true, false}},
 		},
 		{
+			name: "the cache follows", inputs: cache, o: Options{Dims: map[string]int{"total_seq": 8, "seq": 3, "batch": 1}},
+			shapes: [][]int{{1, 3}, {1, 8}, {1, 4, 5, 8}}, assumed: [][]bool{nil, nil, nil},
+		},
+		{
+			name: "an empty cache follows", inputs: cache, o: Options{Dims: map[string]int{"total_seq": 8, "seq": 8, "batch": 1}},
+			shapes: [][]int{{1, 8}, {1, 8}, {1, 4, 0, 8}}, assumed: [][]bool{nil, nil, nil},
+		},
+		{
+			name: "a total with other parts", inputs: cache, o: Options{Dims: map[string]int{"total_seq": 8, "seq": 8, "past_seq": 1}},
+			err: `dim: "total_seq" is 8, but its parts (past_seq + seq) add up to 9`,
+		},
+		{
+			name: "a total of less than a part", inputs: cache, o: Options{Dims: map[string]int{"total_seq": 8, "seq": 9}},
+			err: `dim: "total_seq" is 8, which is less than its parts`,
+		},
+		{
+			name: "a buffer longer than the total", inputs: cache, o: Options{Dims: map[string]int{"total_seq": 8, "seq": 1}, Shapes: map[string][]int{"c": {1, 4, 16, 8}}},
+			shapes: [][]int{{1, 1}, {1, 8}, {1, 4, 16, 8}}, assumed: [][]bool{nil, nil, nil},
+		},
+		{
 			name: "total by short names", inputs: [][]string{{"batch", "seq"}, {"batch", "total"}, {"past"}}, o: Options{Dims: map[string]int{"seq": 5, "past": 3, "batch": 1}},
 			shapes: [][]int{{1, 5}, {1, 8}, {3}}, assumed: [][]bool{nil, nil, nil},
 		},
