@@ -38,6 +38,7 @@ func Defs() []op.Def {
 		elem.WithCaches(elem.RealDef("GroupQueryAttention", inferGroupQuery, prepareGroupQuery[float32], nil), prepareGroupQuery[float32], [2]int{gqPastK, 1}, [2]int{gqPastV, 2}),
 		elem.RealDef("RotaryEmbedding", op.Needs(4, op.Infer(newOffsetRotary)), prepareOffsetRotary[float32], nil),
 		elem.RealDef("GatherBlockQuantized", op.Needs(3, op.Infer(newGatherBlock)), prepareGatherBlock, nil),
+		elem.RealDef("MatMulBnb4", op.Needs(3, op.Infer(newBnb4)), prepareBnb4, nil),
 		elem.RealDef("MatMulNBits", op.Needs(3, op.Infer(newNBits)), prepareNBits, nil),
 		elem.RealDef("FusedConv", op.Needs(2, inferFusedConv), activated[float32](conv.PrepareConv32), activated[float64](conv.PrepareConvAny[float64])),
 		elem.RealDef("FusedGemm", op.Needs(2, op.Infer(matmul.NewGemm)), activated[float32](matmul.PrepareGemm32), activated[float64](matmul.PrepareGemm[float64])),
