@@ -299,7 +299,9 @@ func TestCaptures(t *testing.T) {
 // function have the module of the call.
 func TestModulePaths(t *testing.T) {
 	t.Parallel()
-	meta := func(key, value string) func(*message) { return sub(nodeMetadata, str(entryKey, key), str(entryValue, value)) }
+	meta := func(key, value string) func(*message) {
+		return sub(nodeMetadata, str(entryKey, key), str(entryValue, value))
+	}
 	for _, tt := range []struct {
 		name string
 		meta []func(*message)

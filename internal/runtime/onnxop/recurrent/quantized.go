@@ -31,7 +31,7 @@ func outputsLast(c *op.Call) bool { return c.Node.Op == "DynamicQuantizeLSTM" }
 type byteGates struct {
 	n, k       int
 	alone      bool // each row has its own range
-	w          int // the input with the weights; scale and zero point of them
+	w          int  // the input with the weights; scale and zero point of them
 	scale, off int
 	rows       *tensor.Tensor
 	sums, wide []int32
