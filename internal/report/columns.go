@@ -113,6 +113,7 @@ func columns(p *profile.Profile) []column {
 		name(),
 		textual("accelerated", "accelerated", placedKeep(p), 12, false, of(words.Placed)),
 		note,
+		textual("state", "state", hidden, 12, false, of(func(l *profile.Layer) string { return string(l.State) })),
 	)
 	return append(cs, parts()...)
 }

@@ -149,7 +149,7 @@ func listColumns() []listColumn {
 		col("trust", "quality", true, len("unreliable"), 88, trust, rawTrust),
 		number("energy_j", "energy", 0, 0, Duration, func(p *profile.Profile) (float64, bool) { return p.Totals.Energy.Best() }),
 		col("fits", "fits", true, 0, 0, fits, rawFits),
-		col("largest_layer", "largest layer", true, 30, 75, largest, rawLargest),
+		col("largest_layer", "largest layer", true, 22, 75, largest, rawLargest),
 	}
 }
 
@@ -171,11 +171,7 @@ func largestLayer(p *profile.Profile) string {
 			if key == "share" {
 				sum = 1
 			}
-			of := "of time"
-			if key == "macs" {
-				of = "of MACs"
-			}
-			return fmt.Sprintf("#%d %s %s %s", best.Index, words.Op(best), Percent(most/sum), of)
+			return fmt.Sprintf("#%d %s %s", best.Index, words.Op(best), Percent(most/sum))
 		}
 	}
 	return ""
@@ -191,7 +187,9 @@ func NewList(w io.Writer, o ListOptions) *List {
 	m.cols = slices.DeleteFunc(m.cols, func(c listColumn) bool {
 		return c.width == 0 || (c.key == "latency_s" || c.key == "trust") && !o.Measured
 	})
-	if last := &m.cols[len(m.cols)-1]; o.Measured {
+	last := &m.cols[len(m.cols)-1]
+	last.head = "most MACs in"
+	if o.Measured {
 		last.head = "slowest layer"
 	}
 	m.cols[0].width = len("model")

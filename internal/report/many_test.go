@@ -165,11 +165,11 @@ func TestWriteAll(t *testing.T) {
 			t.Errorf("YAML: %+v, %v", y, err)
 		}
 	}
-	csv := "model,target,index,op,latency_s,ops,ops_per_s,name,latency_median_s\na,t,0,ADD,0.002,7,3500,x,0.002\nb,t,0,ADD,0.004,7,1750,x,0.004\n"
+	csv := "model,target,index,op,latency_s,ops,ops_per_s,name,state,latency_median_s\na,t,0,ADD,0.002,7,3500,x,ran,0.002\nb,t,0,ADD,0.004,7,1750,x,ran,0.004\n"
 	if got := text("csv", rs); got != csv {
 		t.Errorf("CSV:\n%s\nwant\n%s", got, csv)
 	}
-	if got, want := text("csv", rs[:1]), "index,op,latency_s,ops,ops_per_s,name,latency_median_s\n0,ADD,0.002,7,3500,x,0.002\n"; got != want {
+	if got, want := text("csv", rs[:1]), "index,op,latency_s,ops,ops_per_s,name,state,latency_median_s\n0,ADD,0.002,7,3500,x,ran,0.002\n"; got != want {
 		t.Errorf("CSV of one:\n%s\nwant\n%s", got, want)
 	}
 	for _, format := range []string{"table", "markdown"} {
@@ -194,7 +194,7 @@ func TestWriteAll(t *testing.T) {
 	rs[2].Profile.Layers[0].Params = new(int64(3))
 	rs[2].Profile.Quantities = []profile.Quantity{{Key: "own", Name: "own"}}
 	rs[2].Profile.Layers[0].Figures = map[string]*profile.Metric{"own": profile.Value(profile.Measured, 5, "")}
-	want := "model,target,index,op,latency_s,ops,ops_per_s,params,name,latency_median_s,own\na,t,0,ADD,0.002,7,3500,,x,0.002,\nb,t,0,ADD,0.004,7,1750,3,x,0.004,5\n"
+	want := "model,target,index,op,latency_s,ops,ops_per_s,params,name,state,latency_median_s,own\na,t,0,ADD,0.002,7,3500,,x,ran,0.002,\nb,t,0,ADD,0.004,7,1750,3,x,ran,0.004,5\n"
 	if got := text("csv", rs); got != want {
 		t.Errorf("CSV:\n%s\nwant\n%s", got, want)
 	}

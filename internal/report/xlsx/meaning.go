@@ -11,6 +11,7 @@ var Meaning = map[string]string{
 	"inputs":              "Shapes of the inputs without constants.",
 	"options":             "The operator's options in words; strides and windows are width x height.",
 	"name":                "The node's name in the model, or that of its first output.",
+	"state":               "What became of the layer: ran, fused, folded, not_reached and so on, as in JSON. Layers not reached are in no sum.",
 	"note":                "Why the layer has no time, or the accelerator does not take it: fused into another, computed once at load, not supported, not reached, a limit exceeded.",
 	"latency_median_s":    "Middle sample, in seconds.",
 	"latency_mean_s":      "Arithmetic mean of the samples, in seconds.",

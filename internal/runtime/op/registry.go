@@ -147,15 +147,15 @@ func (r *Registry) Unknown(domain, name string, version int) error {
 			since = append(since, span)
 		}
 	}
-	text := fmt.Sprintf("version %d; known are versions %s", version, strings.Join(since, ", "))
+	text := fmt.Sprintf("version %d; known: %s", version, strings.Join(since, ", "))
 	switch {
 	case since != nil:
 	case slices.Contains([]string{graph.ONNX, graph.ONNXML, graph.ONNXTraining, graph.Microsoft, graph.TFLite}, domain):
-		text = "the format has no operator of this name that opmeter knows"
+		text = "unknown operator"
 	case domain == graph.TFLiteCustom:
-		text = "a custom operator whose kernel only its own runtime has"
+		text = "custom operator"
 	default:
-		text = fmt.Sprintf("an operator of domain %q, whose kernel only its own runtime has", domain)
+		text = fmt.Sprintf("unknown domain %q", domain)
 	}
 	return &UnsupportedError{text, ErrUnknown}
 }
