@@ -36,8 +36,8 @@ func newFit(a *app) *cobra.Command {
 		Short: "Find the targets that a model fits, fastest first",
 		Long: `Estimate a model on every target. Fit lists the targets whose memory holds it and that meet
 the limits, fastest first; incomplete estimates come last. Further tables list targets that may
-fit, because a limit lies inside the uncertainty, targets of unknown memory size, and targets
-that do not fit, each with the reason. The exit status is 1 if no target is sure to fit.`,
+fit, because a limit lies inside the uncertainty, and targets of unknown memory size. The last
+one has the reason why others do not fit. The exit status is 1 if no target is sure to fit.`,
 		Example: `  opmeter fit model.tflite
   opmeter fit model.tflite --latency 50ms --ram 256KiB
   opmeter fit model.tflite --format csv`,

@@ -355,3 +355,20 @@ func TestArenaOfShapes(t *testing.T) {
 		}
 	}
 }
+
+// TestNewerOpset warns of a model that is newer than the table of operators.
+func TestNewerOpset(t *testing.T) {
+	t.Parallel()
+	for opset, want := range map[int]int{28: 0, 99: 1} {
+		g := net(0, graph.ONNX, nil, "x:f32:4x8", "y", "Relu y x")
+		m := &graph.Model{Format: "onnx", Graphs: []*graph.Graph{g}, Opsets: map[string]int{"": opset}}
+		p, slots := planned(t, m)
+		d, err := Model(p, slots, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(d.Model.Warnings) != want {
+			t.Errorf("opset %d: warnings %q, want %d", opset, d.Model.Warnings, want)
+		}
+	}
+}
