@@ -99,7 +99,7 @@ var groups = []Group{
 		{Name: "peak activation memory", Text: "Largest size of the live tensors over all layers, the least that any memory plan needs.", Unit: "B", Key: "live_bytes", Doc: "profile"},
 		{Name: "tensor arena", Text: "The one block of RAM in which TensorFlow Lite Micro places activations and its own data.", Unit: "B", Key: "memory.tflm_arena_bytes", Doc: "target-files"},
 		{Name: "memory plan", Text: "Offsets of all activations in the arena, with the first and last layer that needs each.", Key: "memory", Doc: "page"},
-		{Name: "RAM", Text: "Working memory of an inference by the plan of the runtime, without the model: activations, workspace of operators, state between inferences and bodies of control flow. Reports of this computer call it Engine RAM.", Unit: "B", Key: "totals.ram_bytes", Doc: "target-files"},
+		{Name: "RAM", Text: "Working memory that the runtime plans for an inference, without the model: activations with those of bodies, workspace of operators, and state between inferences.", Unit: "B", Key: "totals.ram_bytes", Doc: "target-files"},
 		{Name: "flash", Text: "Storage that the model file takes on the target; program code comes on top.", Unit: "B", Key: "totals.flash_bytes", Doc: "target-files"},
 		{Name: "workspace", Text: "Scratch memory that an operator needs while it runs, such as an im2col buffer.", Unit: "B", Doc: "profile"},
 	}},
