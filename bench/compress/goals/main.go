@@ -100,7 +100,7 @@ func (b *bench) network(ctx context.Context, name, dir string) error {
 	if err != nil {
 		return err
 	}
-	defer job.Close()
+	defer func() { _ = job.Close() }()
 	speed, err := job.Speed(ctx, compress.SpeedOptions{Engine: b.engine, Time: b.time})
 	if err != nil {
 		return err

@@ -75,7 +75,7 @@ func usedValues(m *graph.Model, g *graph.Graph) []bool {
 		mark(n.Inputs...)
 		mark(n.Outputs...)
 		for _, id := range n.Attrs.Ints("intermediates") {
-			mark(int(id))
+			mark(id)
 		}
 	}
 	for _, c := range g.Captures {
