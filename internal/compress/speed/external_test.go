@@ -132,3 +132,50 @@ func TestCoarseClock(t *testing.T) {
 		t.Error("a time of 0 is a figure")
 	}
 }
+
+// TestDisturbedPair measures again where another process held one of the models up.
+func TestDisturbedPair(t *testing.T) {
+	t.Parallel()
+	of := func(seconds, high float64) *profile.Profile {
+		p := &profile.Profile{}
+		p.Totals.Latency = profile.Value(profile.Measured, seconds, "")
+		p.Totals.Latency.CI95 = &[2]float64{seconds, high}
+		return p
+	}
+	for _, tt := range []struct {
+		name  string
+		pairs [][2]*profile.Profile
+		want  int // the pair that is taken
+		tries int
+	}{
+		{"steady", [][2]*profile.Profile{{of(1, 1.1), of(.5, .6)}}, 0, 1},
+		{"wide interval", [][2]*profile.Profile{{of(1, 50), of(.5, .6)}, {of(1, 1.1), of(.5, .6)}}, 1, 2},
+		{"slow unchanged model", [][2]*profile.Profile{{of(50, 51), of(.5, .6)}, {of(1, 1.1), of(.5, .6)}}, 0, 1},
+		{"always disturbed", [][2]*profile.Profile{{of(1, 9), of(.5, .6)}, {of(1, 3), of(.5, .6)}, {of(1, 7), of(.5, .6)}}, 1, 3},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			n := 0
+			o := ExternalOptions{Compare: func(context.Context, *graph.Model) (*Pair, error) {
+				n++
+				return &Pair{Before: tt.pairs[n-1][0], After: tt.pairs[n-1][1]}, nil
+			}}
+			got, err := o.steadyPair(t.Context(), nil)
+			if err != nil || n != tt.tries || got.Before != tt.pairs[tt.want][0] {
+				t.Errorf("%v after %d attempts", err, n)
+			}
+		})
+	}
+	// The unchanged model was fast before: 50 times its time is a disturbance.
+	n := 0
+	o := ExternalOptions{fastest: 1, Compare: func(context.Context, *graph.Model) (*Pair, error) {
+		n++
+		if n == 1 {
+			return &Pair{Before: of(50, 51), After: of(.5, .6)}, nil
+		}
+		return &Pair{Before: of(1, 1.1), After: of(.5, .6)}, nil
+	}}
+	if p, err := o.steadyPair(t.Context(), nil); err != nil || n != 2 || *p.Before.Totals.Latency.Median != 1 {
+		t.Errorf("%v after %d attempts", err, n)
+	}
+}
