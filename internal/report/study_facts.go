@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -236,8 +237,10 @@ func (v *view) planned(b *strings.Builder) {
 	if p.Measured != nil {
 		outcome("Measured", p.Measured)
 	}
-	if s := v.vague(p); s != "" {
-		say("! " + s)
+	for _, s := range []string{v.vague(p), v.unprovable(p)} {
+		if s != "" {
+			say("! " + s)
+		}
 	}
 	if p.Gap != nil {
 		say("At most " + Percent(*p.Gap) + " from the optimum for these profiles")
@@ -262,6 +265,20 @@ func (v *view) benchedElsewhere() bool {
 	return slices.ContainsFunc(v.s.Benches, func(b *study.Bench) bool {
 		return slices.ContainsFunc(b.Points, func(p study.BenchPoint) bool { return p.Engine != "opmeter" })
 	})
+}
+
+// unprovable says that a plan's limit is finer than its samples.
+func (v *view) unprovable(p *study.Plan) string {
+	const errors = 1.645 // standard errors that plans keep from the limit, of one sample at least
+	l := v.s.Loss(p.Loss)
+	if l == nil || !l.Share() || l.Random || p.Goal.MaxLoss == nil || *p.Goal.MaxLoss <= 0 {
+		return ""
+	}
+	n := max(l.Tried, l.Samples)
+	if need := int(math.Ceil(errors / *p.Goal.MaxLoss)); n > 0 && n < need {
+		return fmt.Sprintf("%s cannot show a loss of %s: one of them is %.3g %%. Choose plans on at least %d.", counted(n, "sample"), v.lossWords(*p.Goal.MaxLoss), 100/float64(n), need)
+	}
+	return ""
 }
 
 // vagueRatio is the ratio of the ends of an interval above which plans should not follow from it.

@@ -176,6 +176,27 @@ func TestStudyVague(t *testing.T) {
 	}
 }
 
+// A limit that is finer than the samples says how many it needs.
+func TestStudyFineLimit(t *testing.T) {
+	t.Parallel()
+	s := studied()
+	s.Losses[0].Samples, s.Plans[0].Goal.MaxLoss = 25, new(.01)
+	show := func() string {
+		var b bytes.Buffer
+		if err := WriteStudy(&b, s, "table", StudyOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	if got := show(); !strings.Contains(got, "! 25 samples cannot show a loss of 1 %: one of them is 4 %. Choose plans on at least 165.") {
+		t.Error(got)
+	}
+	s.Losses[0].Tried = 165
+	if got := show(); strings.Contains(got, "cannot show") {
+		t.Error(got)
+	}
+}
+
 // What a plan leaves unchanged has the reason that is true for its goal.
 func TestStudyUnchanged(t *testing.T) {
 	t.Parallel()
