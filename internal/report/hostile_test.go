@@ -177,7 +177,7 @@ func noMarkup(t *rapid.T, s string) {
 }
 
 // neuralEngineFormula is what that format means as formulas.
-var neuralEngineFormula = regexp.MustCompile(`^=(IF\(N\d+=90%,B\d+,IF\(N\d+=80%,C\d+,IF\(N\d+=70%,D\d+,E\d+\)\)\)|[MP]\d+/[OP]\d+|SUM\(P\d+:P\d+\)|P\d+(\+P\d+)*)$`)
+var neuralEngineFormula = regexp.MustCompile(`^=(IF\(VALUE\(N\d+\)=90%,B\d+,IF\(VALUE\(N\d+\)=80%,C\d+,IF\(VALUE\(N\d+\)=70%,D\d+,E\d+\)\)\)|[MP]\d+/[OP]\d+|SUM\(P\d+:P\d+\)|P\d+(\+P\d+)*)$`)
 
 func noFormulas(t *rapid.T, b []byte, ours *regexp.Regexp) {
 	r := csv.NewReader(bytes.NewReader(b))
