@@ -12,6 +12,7 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/measure/loop"
 	"github.com/opmeter/opmeter/internal/measure/machine"
+	"github.com/opmeter/opmeter/internal/model/count"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/describe"
@@ -126,6 +127,7 @@ type runner struct {
 	s     *engine.Session
 	plan  *plan.Plan
 	slots []plan.Slot
+	calls [][]count.Calls // of each slot, by the plan
 	// p is the description with everything that was sent since, for findings.
 	p      *profile.Profile
 	phases profile.Phases
@@ -262,6 +264,10 @@ func (r *runner) prepare() error {
 		return err
 	}
 	o.Pin = pin
+	r.calls = r.calls[:0]
+	for i := range r.slots {
+		r.calls = append(r.calls, r.slots[i].Calls)
+	}
 	r.slots = nil // of the description: the session's replace them
 	t := time.Now()
 	if r.s, err = engine.New(r.m, r.ins, o); err != nil {
@@ -292,7 +298,7 @@ func (r *runner) list() []plan.Slot {
 		return r.plan.Steps(graph)
 	})
 	for i := range slots { // the list has the order of the model, whoever planned it
-		slots[i].Calls = r.slots[i].Calls
+		slots[i].Calls = r.calls[i]
 	}
 	return slots
 }
