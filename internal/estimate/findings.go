@@ -243,4 +243,13 @@ func (b *builder) accelerator() {
 	if l := group[profile.ByLimit]; len(l) > 0 {
 		b.find("target.limit", profile.Warning, fmt.Sprintf("%s a limit of %s, so that the processor does the work, the first: %s", layers(len(l), "exceeds", "exceed"), name, b.p.Layers[l[0]].Placement.Text), l...)
 	}
+	var simulated, estimated float64
+	for i := range b.p.Layers {
+		v, _ := b.p.Layers[i].SimulatorCycles.Best()
+		w, _ := b.p.Layers[i].AcceleratorCycles.Best()
+		simulated, estimated = simulated+v, estimated+w
+	}
+	if simulated > 0 && simulated != estimated {
+		b.find("target.simulator", profile.Info, fmt.Sprintf("The vendor's simulator counts %.3g M accelerator cycles, boards take about %.3g M. --format mltk prints the figures of the simulator.", simulated/1e6, estimated/1e6))
+	}
 }
