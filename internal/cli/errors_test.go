@@ -55,7 +55,7 @@ func TestTold(t *testing.T) {
 func TestFlagsOfOptions(t *testing.T) {
 	t.Parallel()
 	// arguments of functions
-	fields := map[string]bool{"target": true, "Exclude": true, "Kind": true}
+	fields := map[string]bool{"target": true, "signature": true, "Exclude": true, "Kind": true}
 	for _, typ := range []reflect.Type{
 		reflect.TypeFor[opmeter.Options](), reflect.TypeFor[opmeter.EstimateOptions](), reflect.TypeFor[record.Options](), reflect.TypeFor[device.Options](),
 		reflect.TypeFor[compress.Options](), reflect.TypeFor[compress.SpeedOptions](), reflect.TypeFor[compress.BenchOptions](), reflect.TypeFor[compress.DataOptions](),
