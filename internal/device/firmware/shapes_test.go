@@ -187,7 +187,7 @@ func TestRefusals(t *testing.T) {
 	if !ok || len(e.Problems) != 2 || e.Problems[0].Layer != 0 || e.Problems[0].Op != "SOFTMAX" || e.Problems[1].Layer != 2 || e.Problems[1].Op != "NO_SUCH_OPERATOR" {
 		t.Fatalf("%v", err)
 	}
-	for _, want := range []string{"2 of the model's operators", "layer 0, SOFTMAX: no kernel for float32 to float32", "layer 2, NO_SUCH_OPERATOR: not supported: version 1"} {
+	for _, want := range []string{"2 of the model's operators", "layer 0, SOFTMAX: no kernel for float32 to float32", "layer 2, NO_SUCH_OPERATOR: not supported: unknown operator"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in:\n%v", want, err)
 		}
