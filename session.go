@@ -86,14 +86,17 @@ type Tensor struct {
 
 // Array reports whether the tensor has elements that [Tensor.WriteNPY] can write.
 func (t *Tensor) Array() bool {
-	return t.t != nil && t.t.Type != tensor.String && !t.t.Type.IsContainer() && t.t.Type != tensor.Resource && t.t.Type != tensor.Variant
+	if t.t == nil || t.t.Type.IsContainer() || t.t.Type == tensor.Resource || t.t.Type == tensor.Variant {
+		return false
+	}
+	return t.t.Type != tensor.String || npy.Holds(t.t)
 }
 
 // WriteNPY writes the tensor in NumPy's file format. It returns an error unless [Tensor.Array] is
 // true.
 func (t *Tensor) WriteNPY(w io.Writer) error {
 	if !t.Array() {
-		return fmt.Errorf("%s is not an array of numbers", t.Name)
+		return fmt.Errorf("%s cannot be written as a .npy file", t.Name)
 	}
 	return npy.Write(w, t.t)
 }

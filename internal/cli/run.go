@@ -66,7 +66,8 @@ func newRun(a *app) *cobra.Command {
 		Use:   "run MODEL --output DIR",
 		Short: "Run a model once and write its outputs to files",
 		Long: `Run one inference and write out_0.npy, out_1.npy, … and result.json with the SHA-256 of every
-input and output. With --dump-ops, operators run one by one without fusion and the outputs of
+input and output. Text is an array of numpy's type U, in files of --input, too; without --input,
+strings are empty. With --dump-ops, operators run one by one without fusion and the outputs of
 each are written, too.
 
 With ENGINE_PROFILING set, or --instances N, the run is recorded in the format of Intel's
@@ -251,7 +252,8 @@ func describe(t *opmeter.Tensor) runTensor {
 	return d
 }
 
-// save writes a tensor as .npy; strings and containers go into result.json only.
+// save writes a tensor as .npy. Containers go into result.json only, as does text that numpy cannot
+// hold. Other text is in both.
 func (r *runCommand) save(t *opmeter.Tensor, file string) (runTensor, error) {
 	d := describe(t)
 	if !t.Array() {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/npy"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/model/tflite"
 )
@@ -26,6 +27,8 @@ func TestSignatures(t *testing.T) {
 		})
 		m.Signatures = append(m.Signatures, graph.Signature{Key: name, Graph: i, Inputs: []graph.SignatureTensor{{Name: "x", Value: 0}}})
 	}
+	// Another signature of the first graph has other names.
+	m.Signatures = append(m.Signatures, graph.Signature{Key: "other", Inputs: []graph.SignatureTensor{{Name: "y", Value: 0}}})
 	data, err := tflite.Encode(m)
 	if err != nil {
 		t.Fatal(err)
@@ -35,6 +38,14 @@ func TestSignatures(t *testing.T) {
 		t.Fatal(err)
 	}
 	folder := filepath.Join(t.TempDir(), "out")
+	array := func(n int) string {
+		name := filepath.Join(t.TempDir(), "x.npy")
+		if err := npy.WriteFile(name, tensor.From(tensor.Float32, []int{1, n}, make([]float32, n))); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	four, five := array(4), array(5)
 	for _, tt := range []struct {
 		args   []string
 		status int
@@ -46,6 +57,12 @@ func TestSignatures(t *testing.T) {
 		{[]string{"summary", file, "--format", "csv"}, statusDone, []string{"TANH"}, "ABS"},
 		{[]string{"summary", file, "--signature", "x"}, statusUse, []string{`no signature "x": the file has "dec", "enc"`}, "ABS"},
 		{[]string{"profile", file, "--signature", "enc", "--on", "device:x"}, statusUse, []string{"--signature enc"}, "ABS"},
+		{[]string{"run", file, "--signature", "enc", "--input", "x=" + five, "--output", folder}, statusDone, []string{"enc_out float32 1x5"}, ""},
+		{[]string{"run", file, "--signature", "enc", "--input", "enc_in=" + five, "--output", folder}, statusDone, []string{"enc_out float32 1x5"}, ""},
+		{[]string{"run", file, "--signature", "dec", "--input", "x=" + four, "--output", folder}, statusDone, []string{"dec_out float32 1x4"}, ""},
+		{[]string{"run", file, "--signature", "other", "--input", "y=" + four, "--output", folder}, statusDone, []string{"dec_out float32 1x4"}, ""},
+		{[]string{"run", file, "--signature", "other", "--input", "x=" + four, "--output", folder}, statusUse, []string{`no input "x"`}, ""},
+		{[]string{"run", file, "--input", "x=" + four, "--input", "dec_in=" + four, "--output", folder}, statusUse, []string{`"x" and "dec_in" are the same input`}, ""},
 		{[]string{"run", file, "--signature", "enc", "--output", folder}, statusDone, []string{"enc_out float32 1x5"}, ""},
 	} {
 		status, out, errs := command(t, tt.args...)

@@ -164,13 +164,21 @@ func (r *reader) column(s *inputSpec, path string) (column, error) {
 // npy reads an array within the memory limit.
 func (r *reader) npy(path string) (*tensor.Tensor, error) {
 	t, err := npy.ReadFile(path, func(t tensor.Type, shape []int) error {
-		n, err := tensor.CheckShape(t, shape)
+		n, err := numbers(t, shape)
 		if err == nil {
 			err = r.reserve(path, t.Bytes(n))
 		}
 		return err
 	})
 	return t, r.asDataError(path, err)
+}
+
+// numbers returns the elements of an array of numbers.
+func numbers(t tensor.Type, shape []int) (int, error) {
+	if t == tensor.String {
+		return 0, errors.New("holds text, numbers were expected")
+	}
+	return tensor.CheckShape(t, shape)
 }
 
 // asDataError converts errors in the content of a file to a DataError.
@@ -292,7 +300,7 @@ func (r *reader) file(path string, s *inputSpec) (*tensor.Tensor, error) {
 		return r.image(path, s)
 	}
 	t, err := npy.ReadFile(path, func(t tensor.Type, shape []int) error {
-		n, err := tensor.CheckShape(t, shape)
+		n, err := numbers(t, shape)
 		if most := max(r.o.MaxBytes, 0); err == nil && most > 0 && t.Bytes(n) > most {
 			err = fmt.Errorf("%s of %v exceed the memory limit", tensor.FormatShape(shape), t)
 		}

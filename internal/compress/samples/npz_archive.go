@@ -70,6 +70,9 @@ func (a *npz) read(r *reader, name string) (*tensor.Tensor, error) {
 		return nil, dataError(a.file, where, "has more than %d MiB, the limit of memory", most>>20)
 	}
 	t, err := npy.Parse(data)
+	if err == nil {
+		_, err = numbers(t.Type, t.Shape)
+	}
 	if err != nil {
 		return nil, dataError(a.file, where, "%v", err)
 	}

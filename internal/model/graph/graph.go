@@ -33,6 +33,8 @@ type Model struct {
 	// nested subgraphs in order of discovery.
 	Graphs     []*Graph
 	Signatures []Signature
+	// Selected is the signature that Select was called with, empty for none.
+	Selected string
 	Metadata   []Metadata
 	// Warnings are defects that the reader tolerated, one sentence each.
 	Warnings []string

@@ -42,10 +42,11 @@ func (m *Model) Select(key string) (*Model, error) {
 		return nil, fmt.Errorf("no signature %q: the file has %s", key, strings.Join(keys, ", "))
 	}
 	first := m.Signatures[i].Graph
-	if first == 0 {
-		return m, nil
-	}
 	out := *m
+	out.Selected = key
+	if first == 0 {
+		return &out, nil
+	}
 	swap := func(g int) int {
 		switch g {
 		case 0:
@@ -70,6 +71,24 @@ func (m *Model) Select(key string) (*Model, error) {
 	}
 	out.Name = out.Main().Name
 	return &out, nil
+}
+
+// InputOf returns the name of the main graph's input that a signature calls name: the selected
+// signature, or the first one of the graph. It is name itself if the signature has no such input.
+func (m *Model) InputOf(name string) string {
+	g := m.Main()
+	for _, s := range m.Signatures {
+		if s.Graph != 0 || m.Selected != "" && s.Key != m.Selected {
+			continue
+		}
+		for _, x := range s.Inputs {
+			if x.Name == name && x.Value >= 0 && x.Value < len(g.Values) {
+				return g.Values[x.Value].Name
+			}
+		}
+		break
+	}
+	return name
 }
 
 // withGraphs returns the node with other indices of graphs.

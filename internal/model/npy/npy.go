@@ -1,6 +1,7 @@
 // Package npy reads and writes NumPy's .npy files: one dense tensor each.
 //
-// Strings, structures and objects are not supported: an object array would need to run code.
+// Text is read from arrays of type U and S and written as U. Structures and objects are refused: an
+// object array would need to run code.
 package npy
 
 import (
@@ -87,6 +88,9 @@ func read(r io.ReadSeeker, afford func(t tensor.Type, shape []int) error) (*tens
 	if err != nil {
 		return nil, err
 	}
+	if h.typ == tensor.String {
+		return readText(r, h, count, have, afford)
+	}
 	if want := int64(h.typ.Bytes(count)); have != want {
 		return nil, fmt.Errorf("%d bytes of elements, %s of %v needs %d", have, tensor.FormatShape(h.shape), h.typ, want)
 	}
@@ -98,7 +102,8 @@ func read(r io.ReadSeeker, afford func(t tensor.Type, shape []int) error) (*tens
 		swap(t)
 	}
 	if h.fortran && len(h.shape) > 1 {
-		transpose(t)
+		w, src := h.typ.Bits()/8, bytes.Clone(t.Data)
+		transpose(h.shape, func(to, from int) { copy(t.Data[to*w:(to+1)*w], src[from*w:]) })
 	}
 	return t, nil
 }
@@ -122,6 +127,9 @@ type header struct {
 	shape   []int
 	big     bool
 	fortran bool
+	// Text has elements of width bytes (S) or of width code points of four bytes (U).
+	width int
+	wide  bool
 }
 
 // parseHeader parses the literal of a Python dictionary with the keys descr, fortran_order and
@@ -150,6 +158,12 @@ func parseHeader(s string) (h header, err error) {
 		if d == descr {
 			h.typ = t
 		}
+	}
+	if h.typ == tensor.Invalid {
+		h.textType(descr)
+	}
+	if descr == "O" {
+		return h, errors.New("holds Python objects, which are not read: save text with numpy.save(file, x.astype('U'))")
 	}
 	if h.typ == tensor.Invalid {
 		return h, fmt.Errorf("element type %q is not read", descr)
@@ -189,13 +203,13 @@ func swap(t *tensor.Tensor) {
 	}
 }
 
-// transpose converts column-major elements to row-major order.
-func transpose(t *tensor.Tensor) {
-	w, rank := t.Type.Bits()/8, len(t.Shape)
-	src := bytes.Clone(t.Data)
+// transpose calls move with the position of each element in row-major order, and with its position
+// in column-major order.
+func transpose(shape []int, move func(to, from int)) {
+	rank := len(shape)
 	stride := make([]int, rank) // in the file
 	n := 1
-	for i, d := range t.Shape {
+	for i, d := range shape {
 		stride[i] = n
 		n *= d
 	}
@@ -205,9 +219,9 @@ func transpose(t *tensor.Tensor) {
 		for k, x := range at {
 			from += x * stride[k]
 		}
-		copy(t.Data[i*w:(i+1)*w], src[from*w:])
+		move(i, from)
 		for k := rank - 1; k >= 0; k-- {
-			if at[k]++; at[k] < t.Shape[k] {
+			if at[k]++; at[k] < shape[k] {
 				break
 			}
 			at[k] = 0
@@ -218,6 +232,12 @@ func transpose(t *tensor.Tensor) {
 // Write writes t in format version 1.0.
 func Write(w io.Writer, t *tensor.Tensor) error {
 	d, ok := descriptors[t.Type]
+	width := 0
+	if t.Type == tensor.String {
+		if width, ok = textWidth(t); ok {
+			d = "U" + strconv.Itoa(width)
+		}
+	}
 	if !ok {
 		return fmt.Errorf("a .npy file cannot hold %v", t.Type)
 	}
@@ -240,6 +260,9 @@ func Write(w io.Writer, t *tensor.Tensor) error {
 	head = binary.LittleEndian.AppendUint16(head, uint16(len(h)))
 	if _, err := w.Write(append(head, h...)); err != nil {
 		return err
+	}
+	if t.Type == tensor.String {
+		return writeText(w, t.Strings, width)
 	}
 	_, err := w.Write(t.Data)
 	return err

@@ -43,7 +43,17 @@ func TestHeaders(t *testing.T) {
 		{"{'descr' '<i4', 'fortran_order': False, 'shape': (1,)}", eight, nil, "header has no simple descr"},
 		{"'descr':'", eight, nil, "header has no simple descr"},
 		{"{'descr': '', 'fortran_order': False, 'shape': (1,)}", eight, nil, `element type "" is not read`},
-		{"{'descr': '<U4', 'fortran_order': False, 'shape': (1,)}", eight, nil, `element type "U4" is not read`},
+		{"{'descr': '<U2', 'fortran_order': False, 'shape': (2,)}", []byte("a\x00\x00\x00\xac\x20\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"), texts([]int{2}, "a€", ""), ""},
+		{"{'descr': '>U1', 'fortran_order': False, 'shape': ()}", []byte{0, 1, 0xf6, 0}, texts([]int{}, "😀"), ""},
+		{"{'descr': '|S2', 'fortran_order': True, 'shape': (2, 2)}", []byte("a\x00b\x00c\x00\x00d"), texts([]int{2, 2}, "a", "c", "b", "\x00d"), ""},
+		{"{'descr': '<U2', 'fortran_order': False, 'shape': (0, 3)}", nil, tensor.New(tensor.String, 0, 3), ""},
+		{"{'descr': '<U2', 'fortran_order': False, 'shape': (2,)}", eight, nil, "8 bytes of elements, 2 of text needs 8 bytes for each"},
+		{"{'descr': '<U1', 'fortran_order': False, 'shape': (2,)}", []byte{97, 0, 0, 0, 0, 0xd8, 0, 0}, nil, "element 1: code point 0xd800 is not Unicode"},
+		{"{'descr': '|S1', 'fortran_order': False, 'shape': (1,)}", []byte{0xff}, nil, "element 0: bytes that are not UTF-8"},
+		{"{'descr': '<U0', 'fortran_order': False, 'shape': (99999999,)}", nil, nil, `element type "U0" is not read`},
+		{"{'descr': '<U99999999999', 'fortran_order': False, 'shape': (0,)}", nil, nil, `element type "U99999999999" is not read`},
+		{"{'descr': '<US4', 'fortran_order': False, 'shape': (1,)}", eight, nil, `element type "US4" is not read`},
+		{"{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", eight, nil, "holds Python objects, which are not read: save text with numpy.save(file, x.astype('U'))"},
 		{"{'descr': '<i4', 'shape': (1,)}", eight, nil, "header has no fortran_order"},
 		{"{'descr': '<i4', 'fortran_order': False}", eight, nil, "header has no shape"},
 		{"{'descr': '<i4', 'fortran_order': False, 'shape': 1}", eight, nil, "header has no shape"},
@@ -60,6 +70,43 @@ func TestHeaders(t *testing.T) {
 		}
 		if diff := cmp.Diff(tt.want, got); err != nil || diff != "" {
 			t.Errorf("%s: %v %s", tt.header, err, diff)
+		}
+	}
+}
+
+func texts(shape []int, s ...string) *tensor.Tensor {
+	t := tensor.New(tensor.String, shape...)
+	copy(t.Strings, s)
+	return t
+}
+
+// TestText writes arrays of text as NumPy does, and refuses what it would change.
+func TestText(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		x    *tensor.Tensor
+		head string
+	}{
+		{texts([]int{2, 2}, "a", "", "€ü", "a\x00b"), "{'descr': '<U3', 'fortran_order': False, 'shape': (2, 2), }"},
+		{texts([]int{2}, "", ""), "{'descr': '<U1', 'fortran_order': False, 'shape': (2,), }"},
+		{texts(nil, "\xff"), ""},
+		{texts(nil, "a\x00"), ""},
+		{texts([]int{1 << 10}, strings.Repeat("x", 1<<18+1)), ""},
+	} {
+		var b bytes.Buffer
+		err := Write(&b, tt.x)
+		if holds := tt.head != ""; Holds(tt.x) != holds || (err == nil) != holds {
+			t.Fatalf("%.9q: held is %v: %v", tt.x.Strings, Holds(tt.x), err)
+		}
+		if err != nil {
+			continue
+		}
+		if !strings.Contains(b.String(), tt.head) {
+			t.Errorf("%q: no header %s in %q", tt.x.Strings, tt.head, b.String())
+		}
+		got, err := Parse(b.Bytes())
+		if diff := cmp.Diff(tt.x, got); err != nil || diff != "" {
+			t.Errorf("%q: %v %s", tt.x.Strings, err, diff)
 		}
 	}
 }

@@ -59,6 +59,10 @@ type Source struct {
 // Inputs makes the inputs of a model's main graph, in its order.
 func Inputs(m *graph.Model, o Options) ([]*tensor.Tensor, []Source, error) {
 	g := m.Main()
+	o, err := byValue(m, o)
+	if err != nil {
+		return nil, nil, err
+	}
 	ins, src, err := Shapes(m, o)
 	if err != nil {
 		return nil, nil, err
@@ -82,6 +86,10 @@ func Inputs(m *graph.Model, o Options) ([]*tensor.Tensor, []Source, error) {
 // elements, except those that come from files or determine shapes.
 func Shapes(m *graph.Model, o Options) ([]*tensor.Tensor, []Source, error) {
 	g := m.Main()
+	o, err := byValue(m, o)
+	if err != nil {
+		return nil, nil, err
+	}
 	if err := checkNames(g, o); err != nil {
 		return nil, nil, err
 	}
@@ -122,7 +130,7 @@ func Shapes(m *graph.Model, o Options) ([]*tensor.Tensor, []Source, error) {
 		if o.MaxBytes > 0 {
 			// Never 0, which would remove the limit for the inputs that follow.
 			n, _ := tensor.CheckShape(ins[k].Type, ins[k].Shape)
-			left = max(1, left-ins[k].Type.Bytes(n))
+			left = max(1, left-max(ins[k].Type.Bytes(n), ins[k].Held()))
 		}
 		ins[k].Quant = v.Quant
 	}
@@ -153,6 +161,39 @@ func (e *OptionError) Error() string { return e.Option + ": " + e.Text }
 
 func optionError(option, format string, args ...any) error {
 	return &OptionError{option, fmt.Sprintf(format, args...)}
+}
+
+// byValue replaces the names that a signature of a TFLite file gives to inputs by those of the
+// graph. A name of the graph comes before that of a signature.
+func byValue(m *graph.Model, o Options) (Options, error) {
+	if len(m.Signatures) == 0 {
+		return o, nil
+	}
+	var err error
+	if o.Shapes, err = rename(m, "shape", o.Shapes); err == nil {
+		o.Files, err = rename(m, "input", o.Files)
+	}
+	return o, err
+}
+
+// rename is byValue for the values of one option.
+func rename[T any](m *graph.Model, option string, all map[string]T) (map[string]T, error) {
+	g := m.Main()
+	own := func(n string) bool {
+		return slices.ContainsFunc(g.Inputs, func(id int) bool { return g.Values[id].Name == n })
+	}
+	out := make(map[string]T, len(all))
+	for n, x := range all {
+		to := n
+		if !own(n) {
+			to = m.InputOf(n)
+		}
+		if _, twice := all[to]; twice && to != n {
+			return nil, optionError(option, "%q and %q are the same input: give one of them", n, to)
+		}
+		out[to] = x
+	}
+	return out, nil
 }
 
 // checkNames rejects options for inputs that the model does not have.

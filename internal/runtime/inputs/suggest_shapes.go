@@ -37,6 +37,10 @@ func Suggest(m *graph.Model, ins []*tensor.Tensor, src []Source, o Options) *Hin
 	if !slices.ContainsFunc(src, func(s Source) bool { return s.Assumed != nil }) {
 		return nil
 	}
+	o, err := byValue(m, o)
+	if err != nil {
+		return nil
+	}
 	var best *Hint
 	least := -1
 	for _, batch := range []int{1, 16, tokenCount} {
