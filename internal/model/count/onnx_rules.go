@@ -232,10 +232,15 @@ var microsoftRules = []Rule{
 	{Group: groupResize, Names: []string{"GridSample"}, MACs: "0", Ops: "nearest 0; bilinear 9 and bicubic 31 for every output element", f: func(c *call) amount {
 		return c.interpolate(len(c.in(0))-2, c.n.Attrs.Str("mode", "bilinear"))
 	}},
+	{Group: groupResize, Names: []string{"CropAndResize"}, MACs: "0", Ops: "nearest 0; bilinear 9 for every output element", f: func(c *call) amount {
+		return c.interpolate(len(c.in(0))-2, c.n.Attrs.Str("mode", "bilinear"))
+	}},
+	{Group: groupPool, Names: []string{"NhwcMaxPool", "MaxpoolWithMask"}, MACs: "0", Ops: "k1·…·kn·elements(output)", f: func(c *call) amount { return c.onnxPool(1, 0) }},
+	{Group: groupConv, Names: []string{"ConvTransposeWithDynamicPads"}, MACs: "k1·…·kn·Cout/group·elements(input)", Ops: "2·MACs" + biasText, f: func(c *call) amount { return c.transposed(1, 3, 0) }},
 	{Group: groupProduct, Names: []string{"Inverse"}, MACs: "0", Ops: "2·n³ for each matrix", f: func(c *call) amount {
 		return opsOnly(c.mul(2, c.dim(c.in(0), -1), c.nout(0)))
 	}},
-	dataDependent("Tokenizer", "Unique", "NGramRepeatBlock"),
+	dataDependent("MurmurHash3", "Tokenizer", "Unique", "NGramRepeatBlock"),
 }
 
 // distances counts distances between rows: squares of both, and their products.

@@ -25,7 +25,7 @@ func Defs() []op.Def {
 	globalPool := quantized("QLinearGlobalAveragePool", inferQLinearGlobalPool, prepareQLinearGlobalPool)
 	averagePool := quantized("QLinearAveragePool", op.Needs(1, inferQLinearAveragePool), prepareQLinearAveragePool)
 	globalPool.NHWC, averagePool.NHWC = lastGlobalPool, lastAveragePool
-	return elem.InDomain(graph.Microsoft, slices.Concat(standardDefs(), []op.Def{
+	return elem.InDomain(graph.Microsoft, slices.Concat(standardDefs(), visionDefs(), []op.Def{
 		elem.RealDef("SkipLayerNormalization", op.Needs(3, inferSkipNorm), prepareSkipNorm[float32], prepareSkipNorm[float64]),
 		elem.RealDef("SkipSimplifiedLayerNormalization", op.Needs(3, inferSkipNorm), prepareSkipNorm[float32], prepareSkipNorm[float64]),
 		elem.RealDef("SimplifiedLayerNormalization", op.Needs(2, norm.InferLayerNormalization), norm.PrepareRMSNormalization[float32], norm.PrepareRMSNormalization[float64]),
@@ -47,6 +47,7 @@ func Defs() []op.Def {
 		elem.RealDef("CausalConvWithState", op.Needs(2, attention.InferCausalConv), attention.PrepareCausalConv[float32], nil),
 		elem.RealDef("LinearAttention", op.Needs(3, attention.InferLinearAttention), attention.PrepareLinearAttention, nil),
 		elem.RealDef("CDist", op.Needs(2, inferDistances), prepareDistances[float32], prepareDistances[float64]),
+		{Name: "MurmurHash3", Types: hashed, Infer: op.Needs(1, inferHash), Prepare: op.Simple(runHash)},
 		averagePool,
 		globalPool,
 		quantized("QLinearConcat", inferQLinearConcat, prepareQLinearConcat),
