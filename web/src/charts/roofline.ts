@@ -1,6 +1,6 @@
 // Data of the roofline chart: operation rate of each layer against the limits of
 // arithmetic and memory. The limits and the bottleneck of a layer come from the profile.
-import { best } from "../figures/quantities";
+import { best, reached } from "../figures/quantities";
 import type { Layer, Target } from "../data/profile";
 
 /** The bottleneck of a layer. */
@@ -64,7 +64,7 @@ export function roofline(layers: Layer[], target: Target): Roofline {
   let total = 0;
   for (const l of layers) {
     const seconds = best(l.latency_s);
-    if (seconds === undefined || !(seconds > 0)) continue;
+    if (seconds === undefined || !(seconds > 0) || !reached(l)) continue;
     total += seconds;
     const ops = l.ops;
     const bytes = l.bytes_read === undefined || l.bytes_written === undefined ? undefined : l.bytes_read + l.bytes_written;

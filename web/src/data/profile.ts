@@ -399,6 +399,8 @@ export interface Layer {
   op: string;
   /** Ops is the number of arithmetic operations of one inference by the convention of docs/explanation/counting.md. Like the other counts of work and traffic it is over all calls, and of one call where calls are not known. */
   ops?: number;
+  /** OptionTable is the name of the option table in a TFLite file, such as ReshapeOptions, absent where the operator has none. */
+  option_table?: string;
   /** Options is the operator's options, in the order of the format. Strides and filters are width x height. */
   options?: Option[];
   /** Outputs lists the outputs in the operator's order. */
@@ -419,6 +421,10 @@ export interface Layer {
   scope?: string;
   /** Share is the layer's fraction of the sum of all layers' times, 0 to 1. */
   share?: number;
+  /** SharedParams and SharedWeightsBytes are the part of Params and WeightsBytes that another layer reads too and counts. Sums over layers leave them out. Absent for none. */
+  shared_params?: number;
+  /** SharedParams and SharedWeightsBytes are the part of Params and WeightsBytes that another layer reads too and counts. Sums over layers leave them out. Absent for none. */
+  shared_weights_bytes?: number;
   /** SimulatorCycles is the same by the accelerator maker's simulator, for comparison with its reports. */
   simulator_cycles?: Metric;
   /** Sparsity of weights and activations. */
@@ -479,7 +485,7 @@ export interface Memory {
   allocated_per_run_bytes?: number;
   /** ArenaBytes is the size of the block that holds all activations. */
   arena_bytes?: number;
-  /** PeakBytes is the largest sum of activations live at the same time: what a perfect plan would need. */
+  /** PeakBytes is the largest sum of activations live at the same time, with the inputs and outputs of the model and the graphs of control flow: what a perfect plan would need. */
   peak_bytes?: number;
   /** PersistentBytes is memory held between inferences: variables, packed weights. */
   persistent_bytes?: number;
@@ -571,6 +577,10 @@ export interface Model {
   producer?: string;
   /** SHA256 is the hash of the model file, 64 lower-case hexadecimal digits. */
   sha256?: string;
+  /** Signature is the signature of a TFLite file that the profile is of, of those in Signatures. Both are absent for files without, or with only one graph that has signatures. */
+  signature?: string;
+  /** Signature is the signature of a TFLite file that the profile is of, of those in Signatures. Both are absent for files without, or with only one graph that has signatures. */
+  signatures?: string[];
   /** StructureSHA256 is a hash of the graphs: operators, options, connections, types and shapes, names and constants left out. Models with the same one differ in names and weights only. */
   structure_sha256?: string;
   /** Warnings is what the reader of the file got over, one sentence each. */
@@ -915,6 +925,8 @@ export interface Totals {
   bytes_read?: number;
   /** BytesRead and BytesWritten sum what the layers read and write, each operand once a layer. */
   bytes_written?: number;
+  /** CodeBytes is the smallest and largest program code that comes on top of FlashBytes, in measured images. Absent if unknown. */
+  code_bytes?: [number, number];
   /** ComputedParams is the number of elements that layers read as constants and that are not in the file: they are computed of other constants once, such as weights that the file fills with one value. Params, WeightsBytes and FlashBytes leave them out. Absent if absent. */
   computed_params?: number;
   /** CPUCycles is processor cycles of one inference. */
@@ -997,7 +1009,7 @@ export interface Totals {
   ops?: number;
   /** Params is the number of constant elements, each counted once. */
   params?: number;
-  /** RAMBytes is the memory that an inference holds at once beside the model: the arena of activations, working memory of operators, and what lasts between inferences, by the plan of the runtime. */
+  /** RAMBytes is the memory that the runtime plans for an inference beside the model: the arena of activations, scratch memory of operators, and what lasts between inferences, with the graphs of control flow. On this computer the caller owns the inputs, which are left out, except in models with control flow. */
   ram_bytes?: number;
   /** SimulatorCycles is the same by the accelerator maker's simulator, for comparison with its reports. */
   simulator_cycles?: Metric;

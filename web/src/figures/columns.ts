@@ -3,7 +3,7 @@
 // texts and statistics of the time are added here.
 import type { Layer, Metric, Quantity, Tensor } from "../data/profile";
 import { bytes, clean, count, percent, plain, range, seconds, shape, si } from "./format";
-import { Figures, stored } from "./quantities";
+import { Figures, reached, stored } from "./quantities";
 import * as words from "./words";
 
 export interface LayerColumn {
@@ -192,12 +192,10 @@ export function exact(c: LayerColumn, l: Layer): string {
   return `${v.toLocaleString("en-GB", { maximumSignificantDigits: 15 })} ${c.unit === "1" ? "" : (c.unit ?? "")}`.trim();
 }
 
-/** total is a column's figure for several layers: a sum, or a quotient of sums. Layers
- * that no inference reached do not count, as in the totals of the model. missing is the
- * number of layers without the figure. */
+/** total is a column's figure for several layers: a sum, or a quotient of sums. missing is
+ * the number of layers without the figure, of those that an inference reached. */
 export function total(c: LayerColumn, layers: Layer[]): { value: number | undefined; missing: number } {
-  const reached = layers.filter((l) => l.state !== "not_reached");
-  return { value: c.sum?.(reached), missing: reached.filter((l) => c.value(l) === undefined).length };
+  return { value: c.sum?.(layers), missing: layers.filter((l) => reached(l) && c.value(l) === undefined).length };
 }
 
 /** about is the explanation of a column with its unit and provenance. */

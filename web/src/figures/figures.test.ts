@@ -72,6 +72,26 @@ test("sums add what is known; quotients are of the layers that have all parts", 
   expect(total(column("bank_conflicts"), list).value).toBeUndefined();
 });
 
+test("sums leave out layers that no inference reached, and count shared weights once", () => {
+  const list = [
+    layer(0, { params: 10, ops: 1, latency_s: time(2) }),
+    layer(1, { params: 10, shared_params: 8, ops: 2 }),
+    layer(2, { params: 100, ops: 1000, latency_s: time(0), state: "not_reached" }),
+  ];
+  const params = columnsOf([{ key: "params", name: "Parameters", adds: true, whole: true }]).find((c) => c.key === "params")!;
+  expect(total(params, list)).toEqual({ value: 12, missing: 0 });
+  expect(shown(params, list[1])).toBe("10");
+  expect(new Figures(quantities).sum(list, "ops")).toBe(3);
+  expect(total(column("ops_per_s"), list)).toEqual({ value: 0.5, missing: 1 });
+});
+
+test("a time below the resolution of the profiler is blank, with its cause", () => {
+  const l = layer(0, { ops: 7, cause: { code: "resolution", text: "below the profiler's resolution of 1 µs" } });
+  expect([shown(column("latency_s"), l), shown(column("share"), l), shown(column("ops_per_s"), l)]).toEqual(["", "", ""]);
+  expect(shown(column("cause"), l)).toBe("below the profiler's resolution of 1 µs");
+  expect(total(column("latency_s"), [l, layer(1, { latency_s: time(2) })])).toEqual({ value: 2, missing: 1 });
+});
+
 test("work of layers that did not run is not part of a rate", () => {
   const p = {
     totals: { ops: 100, bytes_read: 50, latency_s: time(2) },

@@ -30,6 +30,14 @@ export function stored(of: Layer | Totals, key: string): Metric | number | undef
   return of.figures?.[key];
 }
 
+/** reached reports whether an inference called a layer: others are in no sum. */
+export const reached = (l: Layer): boolean => l.state !== "not_reached";
+
+/** shared is the part of a layer's count that another layer has too. Sums leave it out. */
+export function shared(l: Layer, key: string): number {
+  return (key === "params" ? l.shared_params : key === "weights_bytes" ? l.shared_weights_bytes : undefined) ?? 0;
+}
+
 /** Figures reads figures by the table of quantities. */
 export class Figures {
   readonly known: Map<string, Quantity>;
@@ -68,10 +76,11 @@ export class Figures {
     return sum;
   }
 
-  /** sum adds up a figure over layers, undefined where none is known or the figure does
-   * not add up. A quotient is that of the sums over the layers that have all its parts,
+  /** sum adds up a figure over the layers that an inference reached, undefined where none
+   * is known or the figure does not add up. Weights of several layers count once. A quotient is that of the sums over the layers that have all its parts,
    * so that a rate leaves out work without a time. */
-  sum(layers: Layer[], key: string): number | undefined {
+  sum(all: Layer[], key: string): number | undefined {
+    const layers = all.filter(reached);
     const q = this.known.get(key);
     if (q?.of?.length) {
       let [over, under] = [0, 0];
@@ -87,7 +96,7 @@ export class Figures {
     let s: number | undefined;
     for (const l of layers) {
       const v = this.value(l, key);
-      if (v !== undefined) s = (s ?? 0) + v;
+      if (v !== undefined) s = (s ?? 0) + v - shared(l, key);
     }
     return s;
   }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Layer, Profile, Tensor } from "../data/profile";
-import { assumed, blank, cause, elsewhere, idle, missing, options, outcome, states, taken, unit, unrun } from "./words";
+import { assumed, blank, cause, elsewhere, idle, missing, options, outcome, states, taken, unit, withheld } from "./words";
 
 const layer = (more: Partial<Layer>): Layer => ({ index: 3, op: "X", state: "ran", ...more });
 
@@ -30,9 +30,14 @@ test("open dimensions show the declared and the used shape", () => {
 });
 
 test("a model has no latency if most of the work did not run", () => {
-  expect(unrun({ incomplete: [{ cause: "work", layers: [1] }] } as Profile)).toBe(true);
-  expect(unrun({ incomplete: [{ cause: "data", layers: [1] }] } as Profile)).toBe(false);
-  expect(unrun({} as Profile)).toBe(false);
+  const of = (...incomplete: Profile["incomplete"] & object) => ({ incomplete, totals: {} }) as Profile;
+  expect(withheld(of({ cause: "work", layers: [1] }))).toBe("most of the work did not run");
+  expect(withheld(of({ cause: "memory", layers: [1, 4], text: "the model has no latency" }))).toBe("out of memory in 2 layers");
+  expect(withheld(of({ cause: "data", layers: [1] }))).toBe("");
+  // The run ended for lack of memory, but its layers have figures.
+  expect(withheld(of({ cause: "memory" }))).toBe("");
+  expect(withheld({ ...of({ cause: "memory", layers: [1] }), totals: { latency_s: { kind: "measured", median: 1 } } })).toBe("");
+  expect(withheld({ totals: {} } as Profile)).toBe("");
 });
 
 test("outcome and cause are sentences", () => {

@@ -65,6 +65,7 @@ const causes: Record<CauseCode, string> = {
   end: "the source ended unexpectedly",
   record: "missing record",
   figures: "no measurement available",
+  resolution: "below the resolution of the profiler",
   loop: "iteration limit of the loop reached",
   work: "most of the work did not run",
 };
@@ -92,8 +93,13 @@ const readable = (name: string | undefined): boolean => !!name && name.length <=
 export const assumed = (p: Profile): Tensor[] =>
   (p.model.inputs ?? []).filter((t) => t.assumed?.length && !(p.model.format === "tflite" && t.assumed.length === 1 && t.assumed[0] === 0));
 
-/** unrun reports whether most of the work did not run, so that the latency is unknown. */
-export const unrun = (p: Profile): boolean => (p.incomplete ?? []).some((m) => m.cause === "work");
+/** withheld says why a model whose layers ran in part has no latency, "" for all others. */
+export function withheld(p: Profile): string {
+  const of = (cause: CauseCode) => (p.incomplete ?? []).find((m) => m.cause === cause);
+  if (of("work")) return "most of the work did not run";
+  const starved = of("memory")?.layers?.length;
+  return starved && !p.totals.latency_s ? `out of memory in ${plural(starved, "layer")}` : "";
+}
 
 /** unit names the processing unit that runs a layer, "" where the target has only one. */
 export function unit(p: Placement | undefined): string {

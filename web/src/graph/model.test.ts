@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Layer, Profile } from "../data/profile";
 import { automatic, type Grouping } from "./groups";
-import { boxes, build, cost, costs } from "./model";
+import { boxes, build, cost, costs, summed } from "./model";
 
 function layer(index: number, inputs: string[], outputs: string[], more: Partial<Layer> = {}): Layer {
   return { index, op: "X", state: "ran", inputs: inputs.map((name) => ({ name })), outputs: outputs.map((name) => ({ name })), latency_s: { kind: "measured", median: 1 }, ...more };
@@ -34,6 +34,21 @@ describe("graph of a profile", () => {
     const s = build(p, { source: true, grouping: "none" });
     expect(pairs(s)).toContain("l0>l1");
     expect(s.byLayer.size).toBe(4);
+  });
+  test("sums of a group leave out layers that were not reached, and count weights once", () => {
+    const l = (i: number, more: Partial<Layer>) => layer(i, [`t${i}`], [`t${i + 1}`], { scope: i < 4 ? "a" : "b", ...more });
+    const p = model([
+      l(0, { macs: 5, weights_bytes: 8 }),
+      l(1, { macs: 5, weights_bytes: 8, shared_weights_bytes: 8 }),
+      l(2, { macs: 100, weights_bytes: 64, state: "not_reached" }),
+      l(3, {}),
+      l(4, { macs: 1 }),
+      l(5, { macs: 1 }),
+    ]);
+    const g = build(p, { source: false, grouping: "scope" });
+    expect(g.root.children.map((n) => [n.title, cost(n, costs.macs, p.layers), cost(n, costs.weights, p.layers)])).toEqual([["a", 10, 8], ["b", 2, undefined]]);
+    expect(cost(g.byLayer.get(1)!, costs.weights, p.layers)).toBe(8);
+    expect(summed(p.layers, costs.macs)).toBe(12);
   });
   test("source nodes of one layer stand inside it", () => {
     const p = model([layer(0, [], ["a"], { provenance: { confidence: "exact", source_nodes: [{ graph: 0, node: 0, op: "Conv" }, { graph: 0, node: 1, op: "Relu" }] } })]);

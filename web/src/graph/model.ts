@@ -1,6 +1,6 @@
 // The graph of a profile: layers as nodes, tensors as edges, and groups of nodes:
 // control-flow bodies, scopes, blocks.
-import { best, counted } from "../figures/quantities";
+import { best, counted, reached, shared } from "../figures/quantities";
 import { elsewhere } from "../figures/words";
 import type { Layer, Profile, Tensor } from "../data/profile";
 import { Groups, type Grouping } from "./groups";
@@ -219,6 +219,8 @@ export interface Cost {
   of: (l: Layer) => number | undefined;
   /** The figure adds up over a group. */
   adds: boolean;
+  /** Key of the figure, where several layers may have the same weights. */
+  key?: string;
 }
 
 export const costs: Record<string, Cost> = {
@@ -230,7 +232,7 @@ export const costs: Record<string, Cost> = {
   macs: { name: "MACs", unit: "count", of: (l) => l.macs, adds: true },
   ops: { name: "operations", unit: "count", of: (l) => l.ops, adds: true },
   bytes: { name: "bytes moved", unit: "bytes", of: (l) => (l.bytes_read === undefined || l.bytes_written === undefined ? undefined : l.bytes_read + l.bytes_written), adds: true },
-  weights: { name: "bytes of weights", unit: "bytes", of: (l) => l.weights_bytes, adds: true },
+  weights: { name: "bytes of weights", unit: "bytes", of: (l) => l.weights_bytes, adds: true, key: "weights_bytes" },
   output: { name: "bytes of outputs", unit: "bytes", of: (l) => total((l.outputs ?? []).map((t) => t.bytes)), adds: true },
   energy: { name: "energy", unit: "J", of: (l) => best(l.energy_j), adds: true },
   accelerator: { name: "accelerator cycles", unit: "count", of: (l) => best(l.accelerator_cycles), adds: true },
@@ -250,10 +252,21 @@ function total(vs: (number | undefined)[]): number | undefined {
   return sum;
 }
 
-/** cost of a node: the sum of its members, or the maximum for figures that do not add up. */
+/** summed adds up a figure that does over the layers that an inference reached. */
+export function summed(layers: Layer[], c: Cost): number | undefined {
+  return total(
+    layers.filter(reached).map((l) => {
+      const v = c.of(l);
+      return v === undefined ? undefined : v - shared(l, c.key ?? "");
+    }),
+  );
+}
+
+/** cost of a node: the figure of a single layer, the sum of several, or the maximum for
+ * figures that do not add up. */
 export function cost(n: Node, c: Cost, layers: Layer[]): number | undefined {
+  if (c.adds && n.members.length > 1) return summed(n.members.map((i) => layers[i]), c);
   const vs = n.members.map((i) => c.of(layers[i]));
-  if (c.adds) return total(vs);
   const known = vs.filter((v) => v !== undefined);
   return known.length > 0 ? Math.max(...known) : undefined;
 }
