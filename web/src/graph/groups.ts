@@ -32,6 +32,19 @@ export class Groups {
     return nodes;
   }
 
+  /** few divides the content of a group that has too many boxes into parts of equal size. */
+  private few(nodes: Node[]): Node[] {
+    if (nodes.length <= readable) return nodes;
+    const size = Math.ceil(nodes.length / Math.ceil(Math.sqrt(nodes.length)));
+    const out: Node[] = [];
+    for (let i = 0; i < nodes.length; i += size) {
+      const part = nodes.slice(i, i + size);
+      const [a, b] = [part[0].layer, leaves(part[part.length - 1]).at(-1)!.layer];
+      out.push(part.length === 1 ? part[0] : this.make({ id: `p${a}`, kind: "group", layer: a, title: `#${a} to #${b}`, children: part }));
+    }
+    return out;
+  }
+
   private byScope(nodes: Node[], depth: number): Node[] {
     const part = (n: Node) => this.paths[n.layer][depth] as string | undefined;
     const out: Node[] = [];
@@ -47,7 +60,7 @@ export class Groups {
         inside[0].title = `${name}/${inside[0].title}`;
         out.push(inside[0]);
       } else if (run.length === 1 || (run.length === nodes.length && depth === 0)) out.push(...inside);
-      else out.push(this.make({ id: `g${run[0].layer}.${depth}`, kind: "group", layer: run[0].layer, title: name, children: inside }));
+      else out.push(this.make({ id: `g${run[0].layer}.${depth}`, kind: "group", layer: run[0].layer, title: name, children: this.few(inside) }));
     }
     return out;
   }
@@ -55,7 +68,7 @@ export class Groups {
   private byBlock(nodes: Node[]): Node[] {
     return runs(nodes, (n) => this.blocks[n.layer]).flatMap((run) => {
       const title = this.blocks[run[0].layer];
-      return title === "" || run.length === 1 ? run : [this.make({ id: `k${run[0].layer}`, kind: "group", layer: run[0].layer, title, children: run })];
+      return title === "" || run.length === 1 ? run : [this.make({ id: `k${run[0].layer}`, kind: "group", layer: run[0].layer, title, children: this.few(run) })];
     });
   }
 
@@ -63,13 +76,18 @@ export class Groups {
    * many boxes. */
   private alike(nodes: Node[]): Node[] {
     if (nodes.length <= readable) return nodes;
-    const sign = new Map(nodes.map((n) => [n, n.kind === "group" ? signature(n.children.map((c) => this.layers[c.layer])) : ""]));
+    const sign = new Map(nodes.map((n) => [n, n.kind === "group" ? signature(leaves(n).map((c) => this.layers[c.layer])) : ""]));
     return runs(nodes, (n) => sign.get(n)).flatMap((run) =>
       run.length < fewLike || sign.get(run[0]) === ""
         ? run
-        : [this.make({ id: `r${run[0].layer}`, kind: "group", layer: run[0].layer, title: `${run.length.toLocaleString("en-GB")} blocks of ${run[0].children.length}`, children: run })],
+        : [this.make({ id: `r${run[0].layer}`, kind: "group", layer: run[0].layer, title: `${run.length.toLocaleString("en-GB")} blocks of ${leaves(run[0]).length}`, children: this.few(run) })],
     );
   }
+}
+
+/** leaves lists the nodes of the layers in a group, those of bodies left out. */
+function leaves(n: Node): Node[] {
+  return n.kind === "group" ? n.children.flatMap(leaves) : [n];
 }
 
 /** runs splits a list where the key changes. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Layer, Profile } from "../data/profile";
 import { automatic, type Grouping } from "./groups";
-import { boxes, build, cost, costs, summed } from "./model";
+import { boxes, build, cost, costs, spine, summed } from "./model";
 
 function layer(index: number, inputs: string[], outputs: string[], more: Partial<Layer> = {}): Layer {
   return { index, op: "X", state: "ran", inputs: inputs.map((name) => ({ name })), outputs: outputs.map((name) => ({ name })), latency_s: { kind: "measured", median: 1 }, ...more };
@@ -49,6 +49,27 @@ describe("graph of a profile", () => {
     expect(g.root.children.map((n) => [n.title, cost(n, costs.macs, p.layers), cost(n, costs.weights, p.layers)])).toEqual([["a", 10, 8], ["b", 2, undefined]]);
     expect(cost(g.byLayer.get(1)!, costs.weights, p.layers)).toBe(8);
     expect(summed(p.layers, costs.macs)).toBe(12);
+  });
+  test("what holds more than half of the time is open from the start, recursively", () => {
+    const l = (i: number, scope: string, t: number, more: Partial<Layer> = {}) => layer(i, [`t${i}`], [`t${i + 1}`], { scope, latency_s: { kind: "measured", median: t }, ...more });
+    const p = model([l(0, "a/x", 1), l(1, "a/x", 1), l(2, "b/x", 1), l(3, "b/x", 1), l(4, "b/y", 9), l(5, "b/y", 20), l(6, "c/x", 5), l(7, "c/x", 5)]);
+    const g = build(p, { source: false, grouping: "scope" });
+    expect([...spine(g, costs.time, p.layers)].map((n) => n.title)).toEqual(["b", "y"]);
+    // Without a cost, what holds most of the layers.
+    expect([...spine(g, undefined, p.layers)]).toEqual([]);
+  });
+  test("the path leads through control flow to the branch that took the time", () => {
+    const inside = (i: number, graph: string, t: number) => layer(i, [`t${i}`], [`t${i + 1}`], { parent: 0, graph, latency_s: { kind: "measured", median: t } });
+    const p = model([layer(0, ["x"], ["y"], { op: "If" }), inside(1, "then", 1), inside(2, "then", 1), inside(3, "else", 40), inside(4, "else", 40), layer(5, ["y"], ["z"])]);
+    const g = build(p, { source: false, grouping: "none" });
+    expect([...spine(g, costs.time, p.layers)].map((n) => n.title)).toEqual(["If", "else"]);
+  });
+  test("a group with too many boxes is divided into parts, and the costly part opens", () => {
+    const p = model(Array.from({ length: 402 }, (_, i) => layer(i, [`t${i}`], [`t${i + 1}`], { scope: i < 400 ? "a" : "b", latency_s: { kind: "measured", median: i < 20 ? 100 : 1 } })));
+    const g = build(p, { source: false, grouping: "scope" });
+    expect(g.root.children[0].children.map((n) => n.title).slice(0, 2)).toEqual(["#0 to #19", "#20 to #39"]);
+    expect(g.root.children[0].members.length).toBe(400);
+    expect([...spine(g, costs.time, p.layers)].map((n) => n.title)).toEqual(["a", "#0 to #19"]);
   });
   test("source nodes of one layer stand inside it", () => {
     const p = model([layer(0, [], ["a"], { provenance: { confidence: "exact", source_nodes: [{ graph: 0, node: 0, op: "Conv" }, { graph: 0, node: 1, op: "Relu" }] } })]);
@@ -107,8 +128,11 @@ describe("groups to begin with", () => {
     expect(automatic(count(p), false)).toBe("block");
     const g = build(p, { source: false, grouping: "block" });
     expect(g.root.children.map((n) => n.title)).toEqual(["700 blocks of 3", "dense"]);
-    expect(g.root.children[0].children).toHaveLength(700);
-    expect(g.root.children[0].children.every((n) => n.members.length === 3)).toBe(true);
+    // In parts, since 700 boxes are more than one can read.
+    const parts = g.root.children[0].children;
+    expect(parts[0].title).toBe("#0 to #77");
+    expect(parts.flatMap((n) => n.children)).toHaveLength(700);
+    expect(parts.flatMap((n) => n.children).every((n) => n.members.length === 3)).toBe(true);
   });
   test("scopes that group come before blocks, scopes that do not behind", () => {
     const list = Array.from({ length: 100 }, (_, i) => layer(i, [`t${i}`], [`t${i + 1}`], { params: 1 - (i % 2), scope: `m/part${Math.floor(i / 10)}` }));

@@ -3,7 +3,7 @@
 import { best, counted, reached, shared } from "../figures/quantities";
 import { elsewhere } from "../figures/words";
 import type { Layer, Profile, Tensor } from "../data/profile";
-import { Groups, type Grouping } from "./groups";
+import { Groups, readable, type Grouping } from "./groups";
 
 export interface Node {
   id: string;
@@ -269,4 +269,23 @@ export function cost(n: Node, c: Cost, layers: Layer[]): number | undefined {
   const vs = n.members.map((i) => c.of(layers[i]));
   const known = vs.filter((v) => v !== undefined);
   return known.length > 0 ? Math.max(...known) : undefined;
+}
+
+/** spine returns the nodes that are open from the start: those with most of the cost or of
+ * the layers, and within them again, so that the first picture shows where the cost is. */
+export function spine(g: Graph, c: Cost | undefined, layers: Layer[]): Set<Node> {
+  const out = new Set<Node>();
+  const whole = c?.adds ? (summed(layers, c) ?? 0) : 0;
+  const visit = (n: Node) => {
+    for (const k of n.children) {
+      if (k.children.length < 2 || k.children[0].kind === "source") continue;
+      const costly = whole > 0 && (cost(k, c!, layers) ?? 0) > 0.5 * whole;
+      const large = k.members.length > 0.6 * layers.length && k.children.length <= readable;
+      if (!costly && !large) continue;
+      out.add(k);
+      visit(k);
+    }
+  };
+  visit(g.root);
+  return out;
 }
