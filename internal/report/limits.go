@@ -58,8 +58,12 @@ func memoryLevel(p *profile.Profile, level string) string {
 	return level
 }
 
-// bottleneck says what bounds the layers, by time. The parts add up to 100 %.
+// bottleneck says what bounds the model: the engines of an accelerator that were recorded, else the
+// layers by time. Parts of the time add up to 100 %.
 func bottleneck(p *profile.Profile) string {
+	if s := engineBound(p); s != "" {
+		return s
+	}
 	var sum, known float64
 	by := map[profile.Bound]float64{}
 	levels := map[string]float64{}

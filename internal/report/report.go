@@ -97,10 +97,13 @@ func zipped(write func(io.Writer, *profile.Profile) error) func(io.Writer, *prof
 }
 
 func writePage(w io.Writer, p *profile.Profile, _ Options) error {
-	a := page.Answers{Fits: fitsLine(p)}
+	a := page.Answers{Fits: fitsLine(p), Bound: capital(engineBound(p))}
 	a.Reason, _ = words.Reason(p.Trust)
 	for _, f := range answerLines(p) {
-		if f.label != "Next step" || p.Target.Kind != profile.TargetImport { // that is the page
+		switch {
+		case f.label == "Next step" && p.Target.Kind == profile.TargetImport: // that is the page
+		case f.label == "Bottleneck" && a.Bound != "": // stands beside the latency
+		default:
 			a.Lines = append(a.Lines, page.Line{Label: f.label, Text: f.value})
 		}
 	}

@@ -557,4 +557,9 @@ func versusMarkdown(w io.Writer, t *compare.Table, o VersusOptions) error {
 	return err
 }
 
-func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+func capital(s string) string {
+	if s == "" {
+		return ""
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}

@@ -49,6 +49,9 @@ type document struct {
 type Answers struct {
 	// Fits says whether the memories of a target hold the model, "" where that is unknown.
 	Fits string `json:"fits,omitzero"`
+	// Bound says which engine of an accelerator bounds an inference, "" for other targets. It
+	// stands beside the latency.
+	Bound string `json:"bound,omitzero"`
 	// Reason is the main reason of a quality that is less than good.
 	Reason string `json:"reason,omitzero"`
 	Lines  []Line `json:"lines,omitempty"`

@@ -53,6 +53,8 @@ export interface Distribution {
 export interface Answers {
   /** Whether the memories of a target hold the model; absent where that is unknown. */
   fits?: string;
+  /** Which engine of an accelerator bounds an inference; absent for other targets. */
+  bound?: string;
   /** Main reason of a quality that is less than good. */
   reason?: string;
   lines?: { label: string; text: string }[];

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Lane, Timeline } from "../data/profile";
 import { align } from "./clocks";
-import { extent, middle, opening } from "./extent";
+import { extent, middle, opening, spans } from "./extent";
 
 const lane = (kind: Lane["kind"], ...bars: [start: number, length: number][]): Lane => ({ name: kind, kind, starts_s: Float64Array.from(bars, (b) => b[0]), durations_s: Float64Array.from(bars, (b) => b[1]) });
 const timeline = (...lanes: Lane[]): Timeline => ({ lanes, origin: "x" }) as Timeline;
@@ -36,4 +36,17 @@ it("begins with what can be compared", () => {
   expect(r.t1).toBeCloseTo(4.08);
   const known = { ...t, clocks: [{ name: "host", offset_s: 1 }] } as Timeline;
   expect(opening(align(known).timeline, align(known).fixes)).toBeUndefined();
+});
+
+it("measures each clock by what it covers itself", () => {
+  const chip = lane("engine", [0, 2], [3, 1]);
+  const host = { ...lane("host", [5, 1000]), clock: "host" };
+  const t = { ...timeline(chip, host), clocks: [{ name: "host" }] } as Timeline;
+  const a = align(t);
+  const of = spans(a.timeline, a.fixes);
+  expect([of(undefined), of("host")]).toEqual([4, 1000]);
+  // Clocks with a known conversion are one.
+  const known = align({ ...t, clocks: [{ name: "host", offset_s: 5 }] } as Timeline);
+  const both = spans(known.timeline, known.fixes);
+  expect([both(undefined), both("host")]).toEqual([1000, 1000]);
 });

@@ -29,6 +29,22 @@ export function extent(t: Timeline, on: (clock: string | undefined) => boolean =
   return { t0, t1 };
 }
 
+/** spans returns the length of the recording on the clock of a lane: of all clocks that are
+ * comparable together, of any other by itself. */
+export function spans(t: Timeline, fixes: Map<string, Fix>): (clock: string | undefined) => number {
+  const known = new Map<string, number>();
+  const domain = (clock: string | undefined) => apart(fixes, clock)?.clock.name ?? "";
+  return (clock) => {
+    const d = domain(clock);
+    let length = known.get(d);
+    if (length === undefined) {
+      const { t0, t1 } = extent(t, (c) => domain(c) === d);
+      known.set(d, (length = t1 - t0));
+    }
+    return length;
+  };
+}
+
 /** Recordings of fewer inferences are shown whole. */
 const fewest = 4;
 
