@@ -14,6 +14,7 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/matmul"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/norm"
+	"github.com/opmeter/opmeter/internal/runtime/onnxop/pool"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
@@ -23,7 +24,7 @@ func Defs() []op.Def {
 		return op.Def{Name: name, Since: 1, Types: elem.Bytes, Infer: infer, Prepare: p}
 	}
 	globalPool := quantized("QLinearGlobalAveragePool", inferQLinearGlobalPool, prepareQLinearGlobalPool)
-	averagePool := quantized("QLinearAveragePool", op.Needs(1, inferQLinearAveragePool), prepareQLinearAveragePool)
+	averagePool := quantized("QLinearAveragePool", op.Needs(1, inferQLinearAveragePool), pool.OrNothing(prepareQLinearAveragePool))
 	globalPool.NHWC, averagePool.NHWC = lastGlobalPool, lastAveragePool
 	return elem.InDomain(graph.Microsoft, slices.Concat(standardDefs(), visionDefs(), []op.Def{
 		elem.RealDef("SkipLayerNormalization", op.Needs(3, inferSkipNorm), prepareSkipNorm[float32], prepareSkipNorm[float64]),

@@ -75,9 +75,9 @@ func lastPool[T int8 | uint8](c *op.Call, lowest T) (op.Run, error) {
 }
 
 // MaxpoolWithMask: MaxPool of x [N, C, ...] where a 0 in the mask ends a line of the window. The
-// documentation says "for internal use" only, so that ONNX Runtime's results are the definition: the
-// mask of plane i begins at element i·plane mod (N·C of the mask), and in two and more dimensions
-// its first element counts as 1. Without an element, the result is the lowest float32.
+// documentation says no more than "for internal use": ONNX Runtime's results are the definition.
+// The mask of plane i begins at element i·plane mod (N·C of the mask), and in two and more
+// dimensions its first element counts as 1. Without an element, the result is the lowest float32.
 
 func newMaskedPool(c *op.Call) (*window.Window, error) {
 	x, m := c.In[0], c.In[1]

@@ -17,7 +17,7 @@ import (
 
 // Defs lists the operators of this package.
 func Defs() []op.Def {
-	return []op.Def{
+	defs := []op.Def{
 		elem.Fusing(elem.RealDef("AveragePool", op.Needs(1, op.Infer(NewPool)), PrepareAveragePool[float32], PrepareAveragePool[float64])),
 		{Name: "MaxPool", Since: 1, Types: elem.FloatsAnd(elem.Bytes...), Infer: op.Needs(1, op.Infer(NewPool)), Prepare: prepareMaxPool, NHWC: lastMaxPool},
 		elem.RealDef("LpPool", op.Needs(1, op.Infer(NewPool)), prepareLpPool[float32], prepareLpPool[float64]),
@@ -25,6 +25,20 @@ func Defs() []op.Def {
 		elem.Fusing(elem.RealDef("GlobalAveragePool", op.Needs(1, inferGlobalPool), globalPool(globalAverage[float32]), globalPool(globalAverage[float64]))),
 		elem.Fusing(elem.RealDef("GlobalMaxPool", op.Needs(1, inferGlobalPool), globalPool(globalMax[float32]), globalPool(globalMax[float64]))),
 		elem.RealDef("GlobalLpPool", op.Needs(1, inferGlobalPool), globalPool(globalLp[float32]), globalPool(globalLp[float64])),
+	}
+	for i := range defs {
+		defs[i].Prepare = OrNothing(defs[i].Prepare)
+	}
+	return defs
+}
+
+// OrNothing prepares nothing for a node without results.
+func OrNothing(prepare func(*op.Call) (op.Run, error)) func(*op.Call) (op.Run, error) {
+	return func(c *op.Call) (op.Run, error) {
+		if slices.Contains(c.Out[0].Shape, 0) {
+			return func(*op.Call) error { return nil }, nil
+		}
+		return prepare(c)
 	}
 }
 
@@ -38,7 +52,7 @@ func NewPool(c *op.Call) (*window.Window, error) {
 	if k == nil {
 		return nil, fmt.Errorf("kernel_shape is missing")
 	}
-	w, err := window.New(c, x.Shape[2:], k, c.Node.Attrs.Bool("ceil_mode", false))
+	w, err := window.ForPool(c, x.Shape[2:], k, c.Node.Attrs.Bool("ceil_mode", false))
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -177,6 +178,52 @@ func TestGlobal(t *testing.T) {
 	for order, want := range map[float64]float64{1: 3, 2: 9, 3: 27, 0.5: math.Sqrt(3)} {
 		if got := Power(-3, order); !optest.Within(got, want, 0, 1e-15) {
 			t.Errorf("3 to the %v is %v", order, got)
+		}
+	}
+}
+
+// TestKernelBeyondAxis: a kernel that exceeds an axis by at most its stride gives no results, as
+// the formula of the specification does. A larger one is an error.
+func TestKernelBeyondAxis(t *testing.T) {
+	t.Parallel()
+	for _, typ := range []tensor.Type{tensor.Float32, tensor.Float64, tensor.Int8, tensor.Uint8} {
+		for _, name := range []string{"MaxPool", "AveragePool", "LpPool"} {
+			if name != "MaxPool" && (typ == tensor.Int8 || typ == tensor.Uint8) {
+				continue
+			}
+			for _, tt := range []struct {
+				in, kernel, stride []int
+				want               []int // nil: an error
+			}{
+				{[]int{2, 5}, []int{3, 2}, []int{1, 1}, []int{1, 3, 0, 4}},
+				{[]int{2, 5}, []int{3, 6}, []int{1, 1}, []int{1, 3, 0, 0}},
+				{[]int{2, 5}, []int{4, 2}, []int{2, 1}, []int{1, 3, 0, 4}},
+				{[]int{2, 5}, []int{4, 2}, []int{1, 1}, nil},
+				{[]int{2}, []int{3}, []int{1}, []int{1, 3, 0}},
+				{[]int{4, 2, 4}, []int{2, 3, 2}, []int{1, 1, 1}, []int{1, 3, 3, 0, 3}},
+			} {
+				attrs := graph.Attrs{}
+				for name, v := range map[string][]int{"kernel_shape": tt.kernel, "strides": tt.stride} {
+					wide := make([]int64, len(v))
+					for i, n := range v {
+						wide[i] = int64(n)
+					}
+					attrs[name] = wide
+				}
+				x := tensor.New(typ, append([]int{1, 3}, tt.in...)...)
+				out, err := optest.Run(Defs(), optest.Node{Op: name, Version: 18, Attrs: attrs}, x)
+				if tt.want == nil {
+					if err == nil || !strings.Contains(err.Error(), "does not fit into axis of 2") {
+						t.Errorf("%s of %v: %v", name, tt.kernel, err)
+					}
+					continue
+				}
+				if err != nil {
+					t.Errorf("%s of %v, %v: %v", name, typ, tt.kernel, err)
+				} else if !slices.Equal(out[0].Shape, tt.want) {
+					t.Errorf("%s of %v: %v, want %v", name, tt.kernel, out[0].Shape, tt.want)
+				}
+			}
 		}
 	}
 }

@@ -356,12 +356,9 @@ func windowDefs() []op.Def {
 			n := c.Out[0].Len()
 			period := n
 			if !c.Node.Attrs.Bool("periodic", true) {
-				period = max(n-1, 1)
+				period = n - 1 // of 1 element: 0, and NaN as the definition gives
 			}
 			tensor.Fill(c.Out[0], func(i int) float64 {
-				if n == 1 {
-					return 1
-				}
 				return f(2 * math.Pi * float64(i) / float64(period))
 			})
 			return nil

@@ -36,6 +36,26 @@ func (w *Window) Whole() bool {
 // New reads strides, dilations, pads and auto_pad for the given input and kernel sizes and
 // computes the output sizes. ceil rounds them up as pooling's ceil_mode does.
 func New(c *op.Call, in, kernel []int, ceil bool) (*Window, error) {
+	w, err := ForPool(c, in, kernel, ceil)
+	if err != nil {
+		return nil, err
+	}
+	for i, n := range w.Out {
+		if n == 0 && in[i] > 0 {
+			return nil, w.tooLarge(i)
+		}
+	}
+	return w, nil
+}
+
+// tooLarge says that the kernel does not fit into axis i.
+func (w *Window) tooLarge(i int) error {
+	return fmt.Errorf("kernel of extent %d does not fit into axis of %d with padding %d+%d", (w.Kernel[i]-1)*w.Dilation[i]+1, w.In[i], w.Begin[i], w.End[i])
+}
+
+// ForPool is New without an error for a kernel that exceeds an axis by at most its stride. Then the
+// formula of the specification, floor(-1/stride) + 1, gives no results along the axis.
+func ForPool(c *op.Call, in, kernel []int, ceil bool) (*Window, error) {
 	a, n := c.Node.Attrs, len(in)
 	if n == 0 || n > MaxSpatial {
 		return nil, fmt.Errorf("%d spatial axes", n)
@@ -86,8 +106,11 @@ func New(c *op.Call, in, kernel []int, ceil bool) (*Window, error) {
 			return nil, fmt.Errorf("auto_pad %q", auto)
 		}
 		workspace := in[i] + w.Begin[i] + w.End[i] - ext
+		if workspace < -w.Stride[i] {
+			return nil, w.tooLarge(i)
+		}
 		if workspace < 0 {
-			return nil, fmt.Errorf("kernel of extent %d does not fit into axis of %d with padding %d+%d", ext, in[i], w.Begin[i], w.End[i])
+			continue // no results
 		}
 		w.Out[i] = workspace/w.Stride[i] + 1
 		if ceil && workspace%w.Stride[i] != 0 {
