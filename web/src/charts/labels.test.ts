@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { place, type Mark } from "./labels";
+import { around, place, rise, type Mark } from "./labels";
 
 const bounds = { x0: 0, y0: 0, x1: 800, y1: 400 };
 const wide = (t: string) => 6 * t.length;
@@ -41,4 +41,10 @@ test("marks in one place get a label at each side at most", () => {
   const got = place([1, 2, 3, 4, 5, 6].map((i) => ({ x: 200, y: 200, r: 8, text: `#${i} CONV_2D` })), bounds, wide);
   expect(new Set(got.map((p) => `${p.x} ${p.y} ${p.anchor}`)).size).toBe(got.length);
   expect(got.length).toBeLessThanOrEqual(4);
+});
+
+test("texts in one place rise above each other and above what is there", () => {
+  const taken = around({ text: "196 Gop/s", x: 780, y: 94 }, wide);
+  const got = rise([{ text: "L1", x: 400, y: 94 }, { text: "L2", x: 404, y: 94 }, { text: "L3", x: 408, y: 94 }, { text: "memory", x: 770, y: 94 }, { text: "far", x: 100, y: 94 }], wide, [taken]);
+  expect(got.map((l) => l.y)).toEqual([94, 81, 68, 81, 94]);
 });

@@ -16,7 +16,7 @@ export interface Placed {
   anchor: "start" | "end" | "middle";
 }
 
-interface Rect {
+export interface Rect {
   x0: number;
   y0: number;
   x1: number;
@@ -53,4 +53,27 @@ export function place(marks: Mark[], bounds: Rect, width: (text: string) => numb
     out.push({ mark: i, x: anchor === "start" ? r.x0 : anchor === "end" ? r.x1 : m.x, y: r.y1 - 3, anchor });
   });
   return out;
+}
+
+/** A text that ends at x, with its baseline at y. */
+export interface Ending {
+  text: string;
+  x: number;
+  y: number;
+}
+
+/** around returns the rectangle of a text. */
+export function around(e: Ending, width: (text: string) => number): Rect {
+  return { x0: e.x - width(e.text), x1: e.x, y0: e.y - 10, y1: e.y + 3 };
+}
+
+/** rise moves texts up by whole lines until none overlaps another or a taken rectangle. */
+export function rise<T extends Ending>(texts: T[], width: (text: string) => number, taken: Rect[] = []): T[] {
+  const used = [...taken];
+  return texts.map((t) => {
+    const at = { ...t };
+    for (let n = 0; n <= used.length && used.some((u) => meet(u, around(at, width))); n++) at.y -= tall;
+    used.push(around(at, width));
+    return at;
+  });
 }
