@@ -59,13 +59,33 @@ func (b *builder) runs(named []Named) {
 	for k := range t.Runs {
 		r := &t.Runs[k]
 		if layers := added(r.Operators, r.Inserted); layers != nil && r.Total.Value != nil {
-			rest := *r.Total.Value - *layers
-			if math.Abs(rest) <= rounding**r.Total.Value {
-				rest = 0
-			}
-			r.Rest = &rest
+			r.Rest = outside(r.Total, *layers, t.Groups, k)
 		}
 	}
+}
+
+// outside returns what the total of run k takes beside its layers. It is absent where the
+// difference lies within the intervals of both, and where the layers take longer than the whole:
+// they were timed in other runs, so that the difference is not a time.
+func outside(total Figure, layers float64, groups []Group, k int) *float64 {
+	rest := *total.Value - layers
+	if math.Abs(rest) <= rounding**total.Value {
+		return new(0.0)
+	}
+	noise := 0.0
+	add := func(f Figure) {
+		if f.Low != nil && f.High != nil {
+			noise = math.Hypot(noise, (*f.High-*f.Low)/2)
+		}
+	}
+	add(total)
+	for i := range groups {
+		add(groups[i].Figures[k])
+	}
+	if rest <= noise {
+		return nil
+	}
+	return &rest
 }
 
 // dtype is the element type in which most of the time is computed, or most of the work where no

@@ -98,8 +98,8 @@ type Run struct {
 	Total Figure `json:"total"`
 	Ratio Ratio  `json:"ratio"`
 	// Operators is the sum over the groups, Inserted that over layers that do no operator of the
-	// model, Rest what the whole takes beside both: it may be negative where a profiler makes
-	// layers longer than they are.
+	// model, Rest what the whole takes beside both, never negative: it is absent where the
+	// difference lies within the intervals of both, or a profiler makes layers longer than they are.
 	Operators *float64 `json:"operators,omitzero"`
 	Inserted  *float64 `json:"inserted,omitzero"`
 	Rest      *float64 `json:"rest,omitzero"`

@@ -107,6 +107,39 @@ func TestGroups(t *testing.T) {
 	}
 }
 
+func said(v *float64) string {
+	if v == nil {
+		return "absent"
+	}
+	return fmt.Sprint(*v)
+}
+
+// TestRest: what a total takes beside its layers is a time, so that it is never negative, and absent
+// where the intervals of both explain the difference.
+func TestRest(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name        string
+		total, half float64
+		layers      []profile.Layer
+		want        *float64
+	}{
+		{"beyond the intervals", 10, .1, []profile.Layer{row("Conv", 8, .1, 0)}, new(2.0)},
+		{"within that of the total", 10, .5, []profile.Layer{row("Conv", 9.6, 0, 0)}, nil},
+		{"within those of the layers", 10, 0, []profile.Layer{row("Conv", 5, .3, 0), row("Pool", 4.6, .3, 1)}, nil},
+		{"beyond both together", 10, .3, []profile.Layer{row("Conv", 9, .4, 0)}, new(1.0)},
+		{"layers take longer within the intervals", 10, .5, []profile.Layer{row("Conv", 10.2, .1, 0)}, nil},
+		{"layers take longer than the whole", 10, .1, []profile.Layer{row("Conv", 12, .1, 0)}, nil},
+		{"equal", 10, .1, []profile.Layer{row("Conv", 4, .1, 0), row("Pool", 6, .1, 1)}, new(0.0)},
+	} {
+		p := run("a", tt.total, tt.half, tt.layers...)
+		got := table(t, p, p).Runs[0].Rest
+		if (got == nil) != (tt.want == nil) || got != nil && math.Abs(*got-*tt.want) > 1e-12 {
+			t.Errorf("%s: %s, want %s", tt.name, said(got), said(tt.want))
+		}
+	}
+}
+
 // TestVerdicts goes through the rule: 10 against a figure with its half interval.
 func TestVerdicts(t *testing.T) {
 	t.Parallel()
