@@ -170,7 +170,7 @@ func place[T tensor.Real](i, n, size int, from, to T) T {
 		return to * last
 	}
 	step := (to - from) * last / T(n-1)
-	return from*last + T(T(i)*step)
+	return from*last + T(T(i)*step) //nolint:unconvert // rounds the product: it must not fuse with the sum
 }
 
 func prepareCrop[T tensor.Real](c *op.Call) (op.Run, error) {
@@ -226,8 +226,8 @@ func between[T tensor.Real](plane []T, width int, y, x T) T {
 	bottom, right := int(math.Ceil(float64(y))), int(math.Ceil(float64(x)))
 	fy, fx := y-T(top), x-T(left)
 	upper, lower := plane[top*width:], plane[bottom*width:]
-	a := upper[left] + T((upper[right]-upper[left])*fx)
-	b := lower[left] + T((lower[right]-lower[left])*fx)
+	a := upper[left] + T((upper[right]-upper[left])*fx) //nolint:unconvert // rounds the product: it must not fuse with the sum
+	b := lower[left] + T((lower[right]-lower[left])*fx) //nolint:unconvert // rounds the product: it must not fuse with the sum
 	return a + T((b-a)*fy)
 }
 
