@@ -228,7 +228,7 @@ func between[T tensor.Real](plane []T, width int, y, x T) T {
 	upper, lower := plane[top*width:], plane[bottom*width:]
 	a := upper[left] + T((upper[right]-upper[left])*fx) //nolint:unconvert // rounds the product: it must not fuse with the sum
 	b := lower[left] + T((lower[right]-lower[left])*fx) //nolint:unconvert // rounds the product: it must not fuse with the sum
-	return a + T((b-a)*fy) //nolint:unconvert // as above
+	return a + T((b-a)*fy)                              //nolint:unconvert // as above
 }
 
 // withPads returns ConvTransposeWithDynamicPads: ConvTranspose with the padding as input 2, before
