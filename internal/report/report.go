@@ -102,7 +102,7 @@ func writePage(w io.Writer, p *profile.Profile, _ Options) error {
 	for _, f := range answerLines(p) {
 		switch {
 		case f.label == "Next step" && p.Target.Kind == profile.TargetImport: // that is the page
-		case f.label == "Bottleneck" && a.Bound != "": // stands beside the latency
+		case f.label == "Bottleneck" && a.Bound != "": // is next to the latency
 		default:
 			a.Lines = append(a.Lines, page.Line{Label: f.label, Text: f.value})
 		}

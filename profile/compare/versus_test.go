@@ -114,8 +114,8 @@ func said(v *float64) string {
 	return fmt.Sprint(*v)
 }
 
-// TestRest: what a total takes beside its layers is a time, so that it is never negative, and absent
-// where the intervals of both explain the difference.
+// TestRest: what a total takes beside its layers is a time, so that it is never negative. It is
+// absent where the intervals of both explain the difference.
 func TestRest(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

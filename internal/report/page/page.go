@@ -50,7 +50,7 @@ type Answers struct {
 	// Fits says whether the memories of a target hold the model, "" where that is unknown.
 	Fits string `json:"fits,omitzero"`
 	// Bound says which engine of an accelerator bounds an inference, "" for other targets. It
-	// stands beside the latency.
+	// is shown next to the latency.
 	Bound string `json:"bound,omitzero"`
 	// Reason is the main reason of a quality that is less than good.
 	Reason string `json:"reason,omitzero"`

@@ -272,7 +272,7 @@ export function cost(n: Node, c: Cost, layers: Layer[]): number | undefined {
 }
 
 /** spine returns the nodes that are open from the start: those with most of the cost or of
- * the layers, and within them again, so that the first picture shows where the cost is. */
+ * the layers, and within them again, so that the first view shows where the cost is. */
 export function spine(g: Graph, c: Cost | undefined, layers: Layer[]): Set<Node> {
   const out = new Set<Node>();
   const whole = c?.adds ? (summed(layers, c) ?? 0) : 0;
