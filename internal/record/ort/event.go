@@ -14,6 +14,7 @@ type event struct {
 	cat, name, tid []byte
 	ts, dur        int64 // microseconds
 	timed          bool  // ts and dur are present
+	placed         bool  // ts is present
 }
 
 // parse parses an event with its arguments in a single pass. It reports whether v is one object
@@ -56,7 +57,8 @@ func (e *event) parse(v []byte, a *arguments) bool {
 	}
 	// Times beyond a hundred years are invalid and would overflow nanoseconds.
 	const most = 3e15
-	e.timed = ts && dur && e.dur >= 0 && e.dur < most && e.ts > -most && e.ts < most
+	e.placed = ts && e.ts > -most && e.ts < most
+	e.timed = e.placed && dur && e.dur >= 0 && e.dur < most
 	return c.Whole() && e.cat != nil
 }
 
@@ -114,7 +116,7 @@ func (r *reader) line(b []byte) bool {
 		return false
 	}
 	e := &r.now
-	*e = event{cat: m[1], name: m[6], tid: m[3], timed: true}
+	*e = event{cat: m[1], name: m[6], tid: m[3], timed: true, placed: true}
 	r.args.reset()
 	for c := (jsonscan.Cursor{Text: m[7]}); c.Next(); {
 		r.args.add(c.Key, c.Value())

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -321,6 +322,48 @@ func TestThreads(t *testing.T) {
 	// rounding of a mean
 	if got, want := *p.Layers[0].Latency.Mean*7e6, 3*5+4*7.0; !(math.Abs(got-want) < 1e-6) {
 		t.Errorf("x took %v µs, want %v", got, want)
+	}
+}
+
+// TestUnreadable leaves inferences out in which the duration or start of a call cannot be read.
+func TestUnreadable(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		`"dur":NaN,"ts":105`, `"dur":1e400,"ts":105`, `"dur":-1,"ts":105`, `"dur":1e300,"ts":105`,
+		`"dur":"abc","ts":105`, `"ts":105`, `"dur":10,"ts":NaN`,
+	} {
+		for _, lost := range []int{3, 1} { // of 3 and of 1 inferences, one has the text
+			list := []string{}
+			for i := range lost {
+				at := 100 + 100*i
+				dur := fmt.Sprintf(`"dur":10,"ts":%d`, at+5)
+				if i == 0 {
+					dur = text
+				}
+				list = append(list,
+					fmt.Sprintf(`{"cat":"Node","pid":1,"tid":1,%s,"ph":"X","name":"a_kernel_time","args":{"op_name":"Conv","node_index":"0"}}`, dur),
+					fmt.Sprintf(`{"cat":"Node","pid":1,"tid":1,"dur":4,"ts":%d,"ph":"X","name":"b_kernel_time","args":{"op_name":"Relu","node_index":"1"}}`, at+15),
+					fmt.Sprintf(`{"cat":"Session","pid":1,"tid":1,"dur":30,"ts":%d,"ph":"X","name":"model_run","args":{}}`, at))
+			}
+			p := imported(t, record.Bytes("a.json", []byte("["+strings.Join(list, ",\n")+"]")))
+			if !slices.ContainsFunc(p.Findings, func(f profile.Finding) bool { return f.ID == "record.incomplete" }) {
+				t.Errorf("%s: %+v", text, p.Findings)
+			}
+			if len(p.Layers) != 2 {
+				t.Fatalf("%s: %d layers", text, len(p.Layers))
+			}
+			if lost == 1 {
+				if p.Totals.Latency != nil || p.Layers[0].Latency != nil || p.Layers[1].Latency != nil {
+					t.Errorf("%s: no inference is complete, but %+v", text, p.Totals.Latency)
+				}
+				continue
+			}
+			// The first complete inference counts separately.
+			m := p.Layers[0].Latency
+			if *m.Min != 10e-6 || *m.Max != 10e-6 || *p.Totals.Latency.N != 1 || *p.Totals.Latency.Typical != 30e-6 {
+				t.Errorf("%s: %+v, total %+v", text, m, p.Totals.Latency)
+			}
+		}
 	}
 }
 

@@ -32,11 +32,13 @@ type reader struct {
 	runner   []bool   // by thread: it runs the session
 	tally    runlog.Tally
 	bars     bars
-	sessions int   // events of sessions
-	runs     int   // inferences
-	seen     int64 // events
-	from     int64 // events that end before are ignored, microseconds
-	shift    int64 // of the file's times, microseconds
+	sessions int    // events of sessions
+	runs     int    // inferences with all times
+	left     int    // inferences that are left out: a time of a call cannot be read
+	partial  []item // the items of the first one that is left out
+	seen     int64  // events
+	from     int64  // events that end before are ignored, microseconds
+	shift    int64  // of the file's times, microseconds
 	summed   bool
 	looked   int // pending events that were compared with inferences
 	taken    int // those of them that belong to one
@@ -64,6 +66,8 @@ type item struct {
 	node    int32 // -1 for an executor
 	thread  int32
 	body    []int32 // positions of the items that it ran
+	lost    bool    // the duration cannot be read
+	adrift  bool    // the start cannot be read either: it is part of the inference around it
 }
 
 func newReader() *reader {
@@ -71,7 +75,7 @@ func newReader() *reader {
 }
 
 // begun reports whether nodes or inferences of the session were read.
-func (r *reader) begun() bool { return r.runs > 0 || r.late != nil || len(r.pending) > 0 }
+func (r *reader) begun() bool { return r.runs+r.left > 0 || r.late != nil || len(r.pending) > 0 }
 
 // event reads one event.
 func (r *reader) event(v []byte) {
@@ -188,10 +192,8 @@ func (r *reader) keep(i item) {
 
 // node reads the event of a node.
 func (r *reader) node() {
-	if !r.timed() {
-		return
-	}
 	name := r.now.name
+	timed := r.timed()
 	switch {
 	case bytes.HasSuffix(name, []byte(kernelTime)):
 		name = name[:len(name)-len(kernelTime)]
@@ -203,7 +205,11 @@ func (r *reader) node() {
 		r.dropped.Add("nodes beyond the first hundred thousand different ones", 1)
 		return
 	}
-	r.keep(r.item(id))
+	it := r.item(id)
+	if !timed {
+		it.end, it.lost, it.adrift = it.ts, true, !r.now.placed
+	}
+	r.keep(it)
 }
 
 // id numbers nodes, and adds the event's arguments to those of its node.
@@ -272,17 +278,20 @@ func (r *reader) inside(run *item) bool {
 	return slices.ContainsFunc(r.pending, func(p item) bool { return p.within(run) })
 }
 
-func (i *item) within(run *item) bool { return i.ts >= run.ts && i.end <= run.end }
+func (i *item) within(run *item) bool {
+	return i.adrift || i.ts >= run.ts && i.end <= run.end
+}
 
 // finish reads the pending events at the end of the file.
 func (r *reader) finish() {
 	r.endLate()
 	all := r.pending
 	r.pending = nil
+	defer r.incomplete()
 	switch {
 	case len(all) == 0:
 		return
-	case r.runs > 0:
+	case r.runs+r.left > 0:
 		r.dropped.Add("nodes of an inference whose end is not recorded", int64(len(all)))
 		return
 	}
@@ -304,11 +313,26 @@ func (r *reader) finish() {
 
 func (r *reader) pieces(items []item) {
 	r.pending = append(r.pending[:0], items...)
-	run := item{ts: items[0].ts, end: items[0].end, thread: items[0].thread, node: -1}
+	run := item{ts: math.MaxInt64, end: math.MinInt64, thread: items[0].thread, node: -1}
 	for i := range items {
-		run.ts, run.end = min(run.ts, items[i].ts), max(run.end, items[i].end)
+		if !items[i].adrift {
+			run.ts, run.end = min(run.ts, items[i].ts), max(run.end, items[i].end)
+		}
 	}
 	r.inference(&run)
+}
+
+// incomplete adds the layers of an inference without all times, if there is no other inference.
+func (r *reader) incomplete() {
+	if r.runs > 0 || r.partial == nil {
+		return
+	}
+	nth := map[rowKey]int32{}
+	for _, i := range r.tree(r.partial) {
+		r.count(r.partial, i, -1, nth)
+	}
+	r.tally.Drop()
+	r.partial = nil
 }
 
 // inference adds up the events within a run. Events before it that belong to no run are
@@ -342,6 +366,13 @@ func (r *reader) inference(run *item) {
 		r.looked, rest = 0, nil
 	}
 	r.pending = append(r.pending[:0], rest...)
+	if slices.ContainsFunc(mine, func(i item) bool { return i.lost }) {
+		r.left++
+		if r.partial == nil {
+			r.partial = mine
+		}
+		return
+	}
 	r.runs++
 	top := r.tree(mine)
 	r.bars.begin(run)

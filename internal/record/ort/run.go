@@ -119,7 +119,7 @@ func (r *reader) figures(l *profile.Layer, n *node) {
 		}
 	}
 	if n.device.n > 0 {
-		r.qs.Set(l, profile.Quantity{Key: "device_s"}, n.device.total/float64(max(1, r.runs)))
+		r.qs.Set(l, profile.Quantity{Key: "device_s"}, n.device.total/float64(max(1, r.runs+r.left)))
 	}
 	for _, key := range slices.Sorted(maps.Keys(n.more)) {
 		r.qs.Set(l, profile.Quantity{Name: key, Doc: "As ONNX Runtime records it; mean of the calls."}, n.more[key].mean())
@@ -143,8 +143,11 @@ var memoryFigures = []struct {
 
 // findings adds findings about missing inferences and changed shapes.
 func (r *reader) findings(out *runlog.Run, order []int) {
-	if r.sessions > 0 && r.runs == 0 {
+	if r.sessions > 0 && r.runs+r.left == 0 {
 		out.Found("import.no_run", profile.Warning, "The record has no inference: the session was made and not run, or what it ran was lost.")
+	}
+	if r.left > 0 {
+		out.Found("record.incomplete", profile.Warning, "Inferences left out of all times: %d of %d. The duration of a call in them cannot be read. Correct these durations, or record the model again.", r.left, r.runs+r.left)
 	}
 	if r.summed {
 		out.Found("import.summed", profile.Info, "The record has no event of a whole inference: its time is the sum of its operators, without what lies between them.")
