@@ -94,7 +94,11 @@ func (p *Profile) sum() {
 		if t.Figure(q.Key) != nil {
 			continue // the source knows better than a sum
 		}
-		if m := all.total(&q); m != nil {
+		m, whole := all.total(&q)
+		if q.Key == "latency_s" && !whole && m != nil && m.Kind == Imported {
+			continue // a record without the time of a layer that ran says nothing about the whole
+		}
+		if m != nil {
 			_ = t.Set(q.Key, m)
 		}
 	}
@@ -128,13 +132,14 @@ func (ls Layers) count(e *entry) (sum *int64, ok bool) {
 	return &s, ok
 }
 
-// total is the sum of the layers' figures as a metric, nil where none is known.
-func (ls Layers) total(q *Quantity) *Metric {
+// total is the sum of the layers' figures as a metric, nil where none is known. whole reports
+// whether all layers that ran have a figure.
+func (ls Layers) total(q *Quantity) (m *Metric, whole bool) {
 	v, ok := ls.SumOf(q)
 	if !ok {
-		return nil
+		return nil, false
 	}
-	m := &Metric{Kind: Counted, Median: &v}
+	m = &Metric{Kind: Counted, Median: &v}
 	var have, want int
 	for _, l := range ls {
 		f := l.Figure(q.Key)
@@ -151,7 +156,7 @@ func (ls Layers) total(q *Quantity) *Metric {
 	case m.Kind != Counted:
 		m.Method = "sum of the layers"
 	}
-	return m
+	return m, want == 0
 }
 
 // counters stand for the time where no layer has one.

@@ -39,16 +39,27 @@ func (c *counter) set(key, text, brief string, v float64, ok bool) {
 		c.op = text
 	case "execType", "exec_type":
 		c.exec = text
-	case "realTime (ms)", "real_time":
+	case "real_time":
 		c.real = draft.Milli(v, ok && v >= 0)
-	case "cpuTime (ms)", "cpu_time":
+	case "cpu_time":
 		c.cpu = draft.Milli(v, ok && v >= 0)
 	case "%":
 		c.percent = draft.Known(v/100, ok)
 	default:
+		if m := timeColumn.FindStringSubmatch(key); m != nil {
+			to := map[string]**float64{"realTime": &c.real, "cpuTime": &c.cpu}[m[1]]
+			*to = draft.Known(v/perSecond[m[2]], ok && v >= 0)
+			return
+		}
 		c.more = append(c.more, [2]string{key, brief})
 	}
 }
+
+// timeColumn is the header of a column of times with its unit.
+var timeColumn = regexp.MustCompile(`^(realTime|cpuTime) ?\((s|ms|us|µs|ns)\)$`)
+
+// perSecond says how many of a unit are a second.
+var perSecond = map[string]float64{"s": 1, "ms": 1e3, "us": 1e6, "µs": 1e6, "ns": 1e9}
 
 // node is a layer with the values of its requests.
 type node struct {
@@ -65,6 +76,7 @@ type blocks struct {
 	requests  int
 	real, cpu []float64 // totals of requests
 	kept      int
+	partial   int       // requests in which the time of an executed node is unknown
 	report    runReport // that the tool printed
 }
 
@@ -127,15 +139,21 @@ func keep(to []float64, v *float64) []float64 {
 // request adds an infer request with its totals, nil if absent.
 func (b *blocks) request(rows []*counter, real, cpu *float64) {
 	seen := map[string]int{}
-	sum := 0.0
+	sum, unknown := 0.0, int64(0)
 	for _, c := range rows {
 		seen[c.name]++
 		b.add(c, seen[c.name])
 		if c.real != nil {
 			sum += *c.real
+		} else if c.status == "EXECUTED" {
+			unknown++
 		}
 	}
-	if real == nil {
+	if unknown > 0 {
+		b.d.Dropped.Add("times of executed layers that are missing or cannot be read", unknown)
+		b.partial++
+	}
+	if real == nil && unknown == 0 {
 		real = &sum
 	}
 	if b.requests++; b.requests <= maxSamples {
@@ -171,12 +189,14 @@ func (b *blocks) finish() *draft.Draft {
 		}
 	}
 	b.report.into(d)
+	if b.partial > 0 {
+		total := "The latency is the total that the record has."
+		if d.P.Totals.Latency == nil {
+			total = "The record has no total, so that the latency is unknown."
+		}
+		d.Found("record.incomplete", profile.Warning, "Requests without the time of an executed layer: %d of %d. %s Shares are parts of the known times.", b.partial, b.requests, total)
+	}
 	return d
-}
-
-func milli(s string) (float64, bool) {
-	v, ok := textscan.Number(s)
-	return v / 1e3, ok && v >= 0
 }
 
 var spanText = regexp.MustCompile(`^(?:(\d+) days?, )?(\d+):(\d\d):(\d\d(?:\.\d+)?)$`)
@@ -192,11 +212,9 @@ func span(s string, ms bool) (float64, bool) {
 		sec, ok := textscan.Number(m[4])
 		return d*24*time.Hour.Seconds() + h*3600 + mi*60 + sec, ok && d < 1e6 && h < 1e6
 	}
-	if n, ok := strings.CutSuffix(s, "ms"); ok {
-		return milli(n)
-	}
-	v, ok := textscan.Number(s)
-	if ms {
+	n, also := strings.CutSuffix(s, "ms")
+	v, ok := textscan.Decimal(n)
+	if ms || also {
 		return v / 1e3, ok && v >= 0
 	}
 	return v / 1e6, ok && v >= 0 && !math.IsInf(v, 0)

@@ -134,6 +134,44 @@ func TestTraps(t *testing.T) {
 	}
 }
 
+// TestUnknown: a sum without the time of an executed layer is no latency. Times have the unit of
+// their column, and a decimal comma where it cannot be a thousands separator.
+func TestUnknown(t *testing.T) {
+	t.Parallel()
+	row := func(time string) string {
+		return "a  Status.EXECUTED layerType: Conv execType: x realTime (ms): " + time + " cpuTime (ms): 1.0\n" +
+			"b  Status.EXECUTED layerType: If execType: x realTime (ms): 0.001000 cpuTime (ms): 0.001000\n"
+	}
+	const total = "Total time:     0.005101 seconds\nTotal CPU time: 0.005101 seconds\n"
+	const head = "layerName;execStatus;layerType;execType;cpuTime (us);realTime (us)\n"
+	for name, c := range map[string]struct {
+		text    string
+		want    float64 // seconds, 0 for absent
+		a       float64 // of the first layer
+		partial bool
+	}{
+		"comma":           {row("5,100000") + total, 5.101e-3, 5.1e-3, false},
+		"ambiguous":       {row("5,100") + total, 5.101e-3, 0, true},
+		"nan, a total":    {row("nan") + total, 5.101e-3, 0, true},
+		"nan, no total":   {row("nan"), 0, 0, true},
+		"microseconds":    {head + "a;EXECUTED;Conv;jit;100;1500\nb;NOT_RUN;Conv;jit;0;0\n", 1.5e-3, 1.5e-3, false},
+		"NaN in the CSV":  {head + "b;EXECUTED;Conv;jit;100;1500\na;EXECUTED;Conv;jit;1;NaN\n", 0, 1.5e-3, true},
+		"total in CSV":    {head + "b;EXECUTED;Conv;jit;100;1500\na;EXECUTED;Conv;jit;1;NaN\nTotal;;;;1;2000\n", 2e-3, 1.5e-3, true},
+		"no unit":         {strings.ReplaceAll(head, " (us)", "") + "a;EXECUTED;Conv;jit;100;1500\n", 0, 0, true},
+		"comma in a cell": {strings.ReplaceAll(head, "(us)", "(ms)") + "a;EXECUTED;Conv;jit;1;1,5\nb;EXECUTED;Conv;jit;1;2.5\n", 4e-3, 1.5e-3, false},
+	} {
+		p := records.Read(t, openvino.Format(), []*record.File{record.Bytes("x.txt", []byte(c.text))}, record.Options{})[0]
+		v, known := p.Totals.Latency.Best()
+		if known != (c.want > 0) || !near(v, c.want) || !near(get(p, 0), c.a) {
+			t.Errorf("%s: %g s, first layer %g s", name, v, get(p, 0))
+		}
+		found := slices.ContainsFunc(p.Findings, func(f profile.Finding) bool { return f.ID == "record.incomplete" })
+		if found != c.partial || len(p.Layers[0].Name) != 1 {
+			t.Errorf("%s: %+v", name, p.Findings)
+		}
+	}
+}
+
 // jsonRequests is a report of requests that take milliseconds.
 func jsonRequests(ms ...int) string {
 	var list []string

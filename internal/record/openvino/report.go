@@ -2,6 +2,7 @@ package openvino
 
 import (
 	"cmp"
+	"strconv"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/base/jsontree"
@@ -80,6 +81,9 @@ func (r *runReport) line(name, figure, unit string) {
 	}
 	if unit == "ms" {
 		name += " (ms)"
+	}
+	if v, ok := textscan.Decimal(figure); ok {
+		figure = strconv.FormatFloat(v, 'f', -1, 64)
 	}
 	if len(r.pairs) < 1000 {
 		r.pairs = append(r.pairs, [2]string{name, figure})

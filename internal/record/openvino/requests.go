@@ -131,24 +131,30 @@ func (r *reader) csv(l string, cols *textscan.Columns) {
 		r.end(nil, nil)
 		*cols = textscan.NewColumns(row)
 	case row[0] == "Total" && textscan.Cell(row, 1) == "" && textscan.Cell(row, 2) == "":
-		r.end(draft.Known(milli(cols.Text(row, "realTime (ms)"))), draft.Known(milli(cols.Text(row, "cpuTime (ms)"))))
+		c := r.counter(row, cols)
+		r.end(c.real, c.cpu)
 	case len(row) < 5 || cols.Names() == nil:
 		r.d.Dropped.Add("rows with too few fields", 1)
 	default:
 		if extra > 0 {
 			row = append([]string{strings.Join(row[:extra+1], ";")}, row[extra+1:]...)
 		}
-		c := &counter{}
-		for i, name := range cols.Names() {
-			text := textscan.Cell(row, i)
-			v, ok := textscan.Number(text)
-			if i > 3 && textscan.NotFinite(text) {
-				r.d.Dropped.Add(draft.NotFinite, 1)
-			}
-			c.set(name, text, text, v, ok)
-		}
-		r.add(c)
+		r.add(r.counter(row, cols))
 	}
+}
+
+// counter reads the fields of a row of the CSV.
+func (r *reader) counter(row []string, cols *textscan.Columns) *counter {
+	c := &counter{}
+	for i, name := range cols.Names() {
+		text := textscan.Cell(row, i)
+		v, ok := textscan.Decimal(text)
+		if i > 3 && textscan.NotFinite(text) {
+			r.d.Dropped.Add(draft.NotFinite, 1)
+		}
+		c.set(name, text, text, v, ok)
+	}
+	return c
 }
 
 var (
@@ -206,6 +212,17 @@ func (r *reader) repeats(name string) bool {
 	return name == r.rows[0].name || r.apart && slices.ContainsFunc(r.rows, func(o *counter) bool { return o.name == name })
 }
 
+// units are the units of the total, by the words that releases print.
+var units = map[string]string{"seconds": "s", "milliseconds": "ms", "microseconds": "us"}
+
+// totalTime is the total of a request, which the tool rounds: the sum of the rows is more exact.
+var totalTime = regexp.MustCompile(`(?i)^total time:\s*([\d.,]+) (seconds|milliseconds|microseconds)$`)
+
+// unknown reports whether the time of an executed node of the current request is unknown.
+func (r *reader) unknown() bool {
+	return slices.ContainsFunc(r.rows, func(c *counter) bool { return c.status == "EXECUTED" && c.real == nil })
+}
+
 // printed reads a line of the console.
 func (r *reader) printed(l string) {
 	if c := consoleCounter(l); c != nil {
@@ -223,7 +240,12 @@ func (r *reader) printed(l string) {
 		return
 	}
 	if strings.HasPrefix(strings.ToLower(l), "total time:") {
-		r.end(nil, nil)
+		var total *float64
+		if m := totalTime.FindStringSubmatch(l); m != nil && r.unknown() {
+			v, ok := textscan.Decimal(m[1])
+			total = draft.Known(v/perSecond[units[m[2]]], ok)
+		}
+		r.end(total, nil)
 		return
 	}
 	if m := heading.FindStringSubmatch(l); m != nil {

@@ -32,6 +32,19 @@ func Number(s string) (float64, bool) {
 	return v, true
 }
 
+// Decimal is [Number] for programs that print no thousands separators: a comma is the decimal sign
+// of the user's language. "1,500" may be both, and is refused.
+func Decimal(s string) (float64, bool) {
+	s = strings.TrimSpace(s)
+	if whole, part, ok := strings.Cut(s, ","); ok && !strings.ContainsAny(part, ",.") && part != "" {
+		if strings.TrimLeft(whole, "+-0") != "" && thousands.MatchString(s) {
+			return 0, false
+		}
+		s = whole + "." + part
+	}
+	return Number(s)
+}
+
 // NotFinite reports whether a text is a number that is infinite, not a number, or beyond the range
 // of 64 bits. [Number] refuses it.
 func NotFinite(s string) bool {
