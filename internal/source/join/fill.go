@@ -93,8 +93,13 @@ func layer(l *profile.Layer, model []profile.Layer, m Match) {
 	// If a row has several nodes, the record lists the tensors of the first one, or of all.
 	_ = s.pair(l.Inputs, in) || s.pair(l.Inputs, first.Inputs)
 	_ = s.pair(l.Outputs, out) || s.pair(l.Outputs, first.Outputs)
+	stored := l.WeightsBytes
 	l.Inputs, l.Outputs = s.merge(l.Inputs, in), s.merge(l.Outputs, out)
 	counts(l, model, m.Layers)
+	traffic(l, model, m.Layers, stored, sameShapes(l.Inputs, in) && sameShapes(l.Outputs, out))
+	if l.Calls != nil {
+		l.ScaleCounts(*l.Calls)
+	}
 	if len(m.Layers) == 1 {
 		l.LiveBytes = first.LiveBytes
 	}
@@ -240,17 +245,86 @@ func counts(l *profile.Layer, model []profile.Layer, set []int) {
 		addShared(&l.SharedParams, model[at].SharedParams, l.Params)
 		addShared(&l.SharedWeightsBytes, model[at].SharedWeightsBytes, l.WeightsBytes)
 	}
+}
+
+// traffic sets the bytes that a layer reads and writes to those of its nodes, counted as for
+// opmeter's own engine. If these are unknown, or the record has other shapes, the record's bytes
+// are kept. An engine that prepacked constant weights omits them there: stored is what it counted
+// of them.
+func traffic(l *profile.Layer, model []profile.Layer, set []int, stored *int64, same bool) {
+	read, written := bytesOf(model, set)
+	if read != nil && (same || l.BytesRead == nil) {
+		l.BytesRead = read
+	} else if l.BytesRead != nil && l.WeightsBytes != nil && stored != nil {
+		l.BytesRead = new(*l.BytesRead + max(0, *l.WeightsBytes-*stored))
+	}
+	if written != nil && (same || l.BytesWritten == nil) {
+		l.BytesWritten = written
+	}
+}
+
+// sameShapes reports whether a record has the shapes of the model, as far as the model knows
+// them.
+func sameShapes(merged, known []profile.Tensor) bool {
+	return slices.EqualFunc(merged, known, func(a, b profile.Tensor) bool { return slices.Equal(a.Shape, b.Shape) })
+}
+
+// bytesOf returns what a set of layers reads and writes together: tensors between them do not
+// count, and a tensor that several of them read counts once. A sum is nil if a part is unknown.
+func bytesOf(model []profile.Layer, set []int) (read, written *int64) {
 	if len(set) == 1 {
-		if l.BytesRead == nil {
-			l.BytesRead = model[set[0]].BytesRead
-		}
-		if l.BytesWritten == nil {
-			l.BytesWritten = model[set[0]].BytesWritten
+		return model[set[0]].BytesRead, model[set[0]].BytesWritten
+	}
+	_, out := boundaryTensors(model, set)
+	leaves, had := map[string]bool{}, map[string]bool{}
+	for _, t := range out {
+		leaves[t.Name] = true
+	}
+	for _, at := range set {
+		for _, t := range model[at].Outputs {
+			had[t.Name] = true
 		}
 	}
-	if l.Calls != nil {
-		l.ScaleCounts(*l.Calls)
+	var in, made byteSum
+	for _, at := range set {
+		l := &model[at]
+		in.add(l.BytesRead, l.Inputs, func(t *profile.Tensor) bool {
+			before := had[t.Name]
+			had[t.Name] = true
+			return before
+		})
+		made.add(l.BytesWritten, l.Outputs, func(t *profile.Tensor) bool { return !leaves[t.Name] })
 	}
+	return in.value(), made.value()
+}
+
+// byteSum is a sum of bytes of which a part may be unknown.
+type byteSum struct {
+	n       int64
+	unknown bool
+}
+
+// add adds the bytes of a layer without those of the tensors that do not count. A lookup reads
+// less than its tensors hold, so that the difference may be negative.
+func (s *byteSum) add(n *int64, tensors []profile.Tensor, skip func(*profile.Tensor) bool) {
+	left := value(n)
+	for i := range tensors {
+		t := &tensors[i]
+		if t.Absent || t.Name == "" || !skip(t) {
+			continue
+		}
+		s.unknown = s.unknown || t.Bytes == nil
+		left -= value(t.Bytes)
+	}
+	s.unknown = s.unknown || n == nil
+	s.n += max(0, left)
+}
+
+func (s *byteSum) value() *int64 {
+	if s.unknown {
+		return nil
+	}
+	return &s.n
 }
 
 // addShared adds n, a part of a count of the same layers, of which absence means 0.

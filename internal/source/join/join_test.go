@@ -189,3 +189,52 @@ func TestShapes(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// TestBytes counts the bytes of a layer as those of its nodes: an engine that prepacked constant
+// weights omits them in its record.
+func TestBytes(t *testing.T) {
+	t.Parallel()
+	tensor := func(name string, bytes int64) profile.Tensor {
+		return profile.Tensor{Name: name, DType: "float32", Shape: []int64{1, bytes / 4}, Bytes: &bytes}
+	}
+	model := net("m:MatMul(x,w1)->a", "r:Relu(a)->y")
+	m, r := &model[0], &model[1]
+	m.Inputs, m.Outputs = []profile.Tensor{tensor("x", 64), tensor("w1", 4096)}, []profile.Tensor{tensor("a", 256)}
+	r.Inputs, r.Outputs = []profile.Tensor{tensor("a", 256)}, []profile.Tensor{tensor("y", 256)}
+	m.BytesRead, m.BytesWritten, m.WeightsBytes = new(int64(4160)), new(int64(256)), new(int64(4096))
+	r.BytesRead, r.BytesWritten, r.WeightsBytes = new(int64(256)), new(int64(256)), new(int64(0))
+	for name, c := range map[string]struct {
+		rows   []string
+		change func(row *profile.Layer, model []profile.Layer)
+		read   int64
+	}{
+		"one node":   {[]string{"m:MatMul", "r:Relu"}, func(*profile.Layer, []profile.Layer) {}, 4160},
+		"fused":      {[]string{"m:FusedMatMul"}, func(*profile.Layer, []profile.Layer) {}, 4160},
+		"unrecorded": {[]string{"m:FusedMatMul"}, func(l *profile.Layer, _ []profile.Layer) { l.BytesRead, l.WeightsBytes = nil, nil }, 4160},
+		"of another size": {[]string{"m:MatMul", "r:Relu"}, func(l *profile.Layer, _ []profile.Layer) {
+			l.Inputs = []profile.Tensor{{DType: "float32", Shape: []int64{2, 16}}, {DType: "float32", Shape: []int64{1, 1024}}}
+			l.BytesRead = new(int64(128))
+		}, 4224},
+		"unknown in the model": {[]string{"m:MatMul", "r:Relu"}, func(_ *profile.Layer, model []profile.Layer) { model[0].BytesRead = nil }, 4160},
+		"unknown weights": {[]string{"m:MatMul", "r:Relu"}, func(_ *profile.Layer, model []profile.Layer) {
+			model[0].BytesRead, model[0].WeightsBytes = nil, nil
+		}, 64},
+	} {
+		layers := slices.Clone(model)
+		p := &profile.Profile{Layers: rows(c.rows...)}
+		l := &p.Layers[0]
+		l.BytesRead, l.WeightsBytes, l.BytesWritten = new(int64(64)), new(int64(0)), new(int64(256))
+		c.change(l, layers)
+		join.Fill(p, &profile.Profile{Layers: layers}, join.Find(layers, p.Layers, nil))
+		if l.BytesRead == nil || *l.BytesRead != c.read || *l.BytesWritten != 256 {
+			t.Errorf("%s: reads %v, want %d; writes %d", name, deref(l.BytesRead), c.read, *l.BytesWritten)
+		}
+	}
+}
+
+func deref(n *int64) any {
+	if n == nil {
+		return nil
+	}
+	return *n
+}
