@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -39,8 +40,7 @@ func net(index int, domain string, consts map[string]*tensor.Tensor, inputs, out
 					if _, dims, ok := strings.Cut(kind, ":"); ok {
 						v.HasShape = true
 						for d := range strings.SplitSeq(dims, "x") {
-							n := 0
-							fmt.Sscan(d, &n)
+							n, _ := strconv.Atoi(d) // 0 for an open dimension
 							v.Shape = append(v.Shape, n)
 						}
 					} else {
