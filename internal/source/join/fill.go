@@ -217,8 +217,33 @@ func (s observed) merge(recorded, known []profile.Tensor) []profile.Tensor {
 	return out
 }
 
-// counts adds up the operation counts of a set of layers. A sum is unknown if one of them is.
+// oneCall returns a layer of the model with the work and traffic of one call: the model's counts
+// are of one inference, with the calls that it determines. No calls leave them unknown.
+func oneCall(l *profile.Layer) profile.Layer {
+	out := *l
+	if l.Calls == nil || *l.Calls == 1 {
+		return out
+	}
+	n := int64(*l.Calls)
+	for _, c := range []**int64{&out.Ops, &out.MACs, &out.MACsExecuted, &out.MLTKOps, &out.MLTKMACs, &out.BytesRead, &out.BytesWritten} {
+		switch v := *c; {
+		case v == nil:
+		case n < 1 || float64(n) != *l.Calls || *v%n != 0:
+			*c = nil
+		default:
+			*c = new(*v / n)
+		}
+	}
+	return out
+}
+
+// counts adds up the operation counts of a set of layers, for the calls that were recorded. A sum
+// is unknown if one of them is.
 func counts(l *profile.Layer, model []profile.Layer, set []int) {
+	calls := make([]profile.Layer, len(set))
+	for k, at := range set {
+		calls[k] = oneCall(&model[at])
+	}
 	for _, c := range []func(*profile.Layer) **int64{
 		func(l *profile.Layer) **int64 { return &l.Ops },
 		func(l *profile.Layer) **int64 { return &l.MACs },
@@ -229,8 +254,8 @@ func counts(l *profile.Layer, model []profile.Layer, set []int) {
 		func(l *profile.Layer) **int64 { return &l.WeightsBytes },
 	} {
 		sum, all := int64(0), true
-		for _, at := range set {
-			v := *c(&model[at])
+		for k := range calls {
+			v := *c(&calls[k])
 			if v == nil {
 				all = false
 				break
@@ -269,11 +294,12 @@ func sameShapes(merged, known []profile.Tensor) bool {
 	return slices.EqualFunc(merged, known, func(a, b profile.Tensor) bool { return slices.Equal(a.Shape, b.Shape) })
 }
 
-// bytesOf returns what a set of layers reads and writes together: tensors between them do not
+// bytesOf returns what one call of a set of layers reads and writes together: tensors between them do not
 // count, and a tensor that several of them read counts once. A sum is nil if a part is unknown.
 func bytesOf(model []profile.Layer, set []int) (read, written *int64) {
 	if len(set) == 1 {
-		return model[set[0]].BytesRead, model[set[0]].BytesWritten
+		one := oneCall(&model[set[0]])
+		return one.BytesRead, one.BytesWritten
 	}
 	_, out := boundaryTensors(model, set)
 	leaves, had := map[string]bool{}, map[string]bool{}
@@ -287,7 +313,7 @@ func bytesOf(model []profile.Layer, set []int) (read, written *int64) {
 	}
 	var in, made byteSum
 	for _, at := range set {
-		l := &model[at]
+		l := oneCall(&model[at])
 		in.add(l.BytesRead, l.Inputs, func(t *profile.Tensor) bool {
 			before := had[t.Name]
 			had[t.Name] = true

@@ -238,3 +238,41 @@ func deref(n *int64) any {
 	}
 	return *n
 }
+
+// TestFillCalls gives a row of a loop's body the model's counts of one call times the calls that
+// were recorded, whatever calls the model determines.
+func TestFillCalls(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		model, recorded *float64
+		want            string
+	}{
+		{nil, nil, "28 512 64"},
+		{nil, new(3.0), "84 1536 64"},
+		{new(7.0), nil, "28 512 64"}, // one call is not written down
+		{new(7.0), new(7.0), "196 3584 64"},
+		{new(7.0), new(2.5), "70 1280 64"},
+		{new(7.0), new(0.0), "0 0 64"},
+		{new(0.0), new(2.0), "unknown"}, // the counts of no calls say nothing of one
+	} {
+		body := net("m:MatMul(x,w)->y")
+		body[0].MACs, body[0].BytesRead, body[0].Params = new(int64(28)), new(int64(512)), new(int64(64))
+		if tt.model != nil {
+			body[0].ScaleCounts(*tt.model)
+			body[0].Calls = tt.model
+		}
+		p := &profile.Profile{Layers: rows("m:MatMul")}
+		p.Layers[0].Calls = tt.recorded
+		join.Fill(p, &profile.Profile{Layers: body}, join.Find(body, p.Layers, nil))
+		l, got := &p.Layers[0], "unknown"
+		if l.MACs != nil && l.BytesRead != nil {
+			got = fmt.Sprint(*l.MACs, *l.BytesRead, *l.Params)
+		}
+		if got != tt.want {
+			t.Errorf("%s, want %s", got, tt.want)
+		}
+		if tt.model != nil && *body[0].MACs != int64(28**tt.model) {
+			t.Error("the model's counts changed")
+		}
+	}
+}
