@@ -87,7 +87,7 @@ func engineError(path, name string, err error) error {
 // externalOptions prepares a measurement with an external engine. clean removes its temporary
 // files.
 func (m *Model) externalOptions(o *Options, h host.Options, turn *external.Turn) (g external.Options, clean func(), err error) {
-	base, err := Count(m, o.Inputs)
+	base, err := m.count(o.Inputs, true)
 	if err != nil {
 		return g, nil, err
 	}

@@ -76,7 +76,7 @@ func (m *Model) profileTFLM(ctx context.Context, o Options, turn *external.Turn)
 	if m.in.Graph.Format != "tflite" {
 		return nil, engineError(m.in.Graph.Path, o.Engine.Name, external.Errorf(external.NoFormat, "TensorFlow Lite Micro reads .tflite models, this one is of format %s", m.in.Graph.Format))
 	}
-	base, err := Count(m, o.Inputs)
+	base, err := m.count(o.Inputs, true)
 	if err != nil {
 		return nil, err
 	}

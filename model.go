@@ -20,6 +20,7 @@ func init() {
 	bridge.Of = func(m any) *bridge.Model { return m.(*Model).in }
 	bridge.Feed = func(in any, m *bridge.Model) (inputs.Options, error) { return in.(*Inputs).feed(m) }
 	bridge.Failed = failed
+	bridge.Joined = func(m, in any) (*profile.Profile, error) { return m.(*Model).count(in.(Inputs), true) }
 	bridge.Estimate = func(m any, t *chip.Target, o any) (*profile.Profile, error) {
 		return m.(*Model).estimate(t, o.(EstimateOptions))
 	}

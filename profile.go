@@ -38,7 +38,10 @@ func Profile(ctx context.Context, m *Model, o Options) (*profile.Profile, error)
 // Count reports what follows from the model alone: shapes, operations, multiply-accumulates,
 // parameters and the memory plan, for the shapes of the inputs. It runs nothing. Errors are an
 // [OptionError] or [ModelError].
-func Count(m *Model, in Inputs) (*profile.Profile, error) {
+func Count(m *Model, in Inputs) (*profile.Profile, error) { return m.count(in, false) }
+
+// count is [Count]; with all, branches that the model does not choose have their work each.
+func (m *Model) count(in Inputs, all bool) (*profile.Profile, error) {
 	f, err := in.shapes(m.in)
 	if err != nil {
 		return nil, err
@@ -47,7 +50,7 @@ func Count(m *Model, in Inputs) (*profile.Profile, error) {
 	if f.MaxBytes, err = m.in.PlanLimit(); err != nil {
 		return nil, failed(m.in.Graph.Path, err)
 	}
-	return m.collect(context.Background(), host.Options{Feed: f, Threads: 1, Static: true, Version: buildinfo.Version()}, "")
+	return m.collect(context.Background(), host.Options{Feed: f, Threads: 1, Static: true, AllBranches: all, Version: buildinfo.Version()}, "")
 }
 
 func (m *Model) collect(ctx context.Context, h host.Options, journal string) (*profile.Profile, error) {

@@ -225,7 +225,7 @@ func Measure(ctx context.Context, m *opmeter.Model, o Options) (*profile.Profile
 		d.Recognised = func(s *device.Seen) { o.Found(s.Protocol, s.Speed) }
 	}
 	if m != nil {
-		if d.Model, err = opmeter.Count(m, o.Inputs); err != nil {
+		if d.Model, err = bridge.Joined(m, o.Inputs); err != nil {
 			return nil, err
 		}
 	}

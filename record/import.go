@@ -103,7 +103,7 @@ func Import(ctx context.Context, path string, o Options) (*Imported, error) {
 	}
 	out := &Imported{Skipped: found.skipped}
 	// All runs share the model in its own shapes.
-	base := sync.OnceValues(func() (*profile.Profile, error) { return opmeter.Count(o.Model, o.Inputs) })
+	base := sync.OnceValues(func() (*profile.Profile, error) { return bridge.Joined(o.Model, o.Inputs) })
 	for _, k := range found.order {
 		var runs []*runlog.Run
 		err := guarded(found.groups[k], func() (err error) {
@@ -369,7 +369,7 @@ func (o *Options) join(r *runlog.Run, of func() (*profile.Profile, error)) error
 	if shapes := join.Shapes(base, r.Profile.Layers, ms); len(shapes) > 0 && len(o.Inputs.Shapes) == 0 && len(o.Inputs.Dims) == 0 && o.Inputs.Batch == 0 {
 		in := o.Inputs
 		in.Shapes = shapes
-		if again, err := opmeter.Count(o.Model, in); err == nil {
+		if again, err := bridge.Joined(o.Model, in); err == nil {
 			base = again
 			ms = join.Find(base.Layers, r.Profile.Layers, r.Hints)
 		}

@@ -18,6 +18,9 @@ var (
 	Feed func(in any, m *Model) (inputs.Options, error)
 	// Failed gives an error its public type; file is the model's. It returns nil for nil.
 	Failed func(file string, err error) error
+	// Joined describes an *opmeter.Model with an opmeter.Inputs value, to be joined with a record: as
+	// opmeter.Count does, with the work of all branches.
+	Joined func(model, in any) (*profile.Profile, error)
 	// Estimate estimates an *opmeter.Model on a target, with an opmeter.EstimateOptions value.
 	Estimate func(model any, t *chip.Target, o any) (*profile.Profile, error)
 )

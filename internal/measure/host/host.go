@@ -70,6 +70,9 @@ type Options struct {
 	Leased bool
 	// Static stops before anything is run, except for constant folding during planning.
 	Static bool
+	// AllBranches describes with Static all branches of the model as if each ran, for a record that
+	// says which of them did.
+	AllBranches bool
 }
 
 // Carry names an output of the model and the input that it is fed back to.
@@ -128,6 +131,8 @@ type runner struct {
 	plan  *plan.Plan
 	slots []plan.Slot
 	calls [][]count.Calls // of each slot, by the plan
+	// found explains what was assumed of loops and branches, if nothing runs.
+	found []profile.Finding
 	// p is the description with everything that was sent since, for findings.
 	p      *profile.Profile
 	phases profile.Phases
@@ -149,11 +154,7 @@ func (s *Source) Run(ctx context.Context, to source.Sink) error {
 		return err
 	}
 	if r.o.Static {
-		found, err := r.assume()
-		if err != nil {
-			return err
-		}
-		return r.find(slices.Concat(r.static(), found))
+		return r.find(slices.Concat(r.static(), r.found))
 	}
 	defer r.s.Close()
 	return r.measure(ctx)
@@ -282,6 +283,11 @@ func (r *runner) prepare() error {
 	}
 	n := r.memory()
 	if r.o.Static { // nothing will run: the plans of a large model take much memory
+		if !r.o.AllBranches {
+			if r.found, err = r.assume(); err != nil {
+				return err
+			}
+		}
 		r.s.Close()
 		r.s, r.slots = nil, nil
 	}

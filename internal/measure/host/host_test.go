@@ -184,6 +184,58 @@ func TestCountLoop(t *testing.T) {
 	}
 }
 
+// TestCountBranches takes the branch that costs most where data choose, and a single iteration of
+// a loop whose trip count is an input; it says so. For a record all branches keep their work.
+func TestCountBranches(t *testing.T) {
+	t.Parallel()
+	m := newModel(4)
+	c, trips := m.value(0, "c", tensor.Bool), m.value(0, "trips", tensor.Int64)
+	x, y, z := m.value(0, "x", tensor.Float32, 4, 4), m.value(0, "y", tensor.Float32, 4, 4), m.value(0, "z", tensor.Float32, 4, 4)
+	m.node(0, "If", []int{c}, []int{y}, graph.Attrs{"then_branch": graph.GraphRef(1), "else_branch": graph.GraphRef(2)})
+	m.node(0, "Loop", []int{trips, -1, x}, []int{z}, graph.Attrs{"body": graph.GraphRef(3)})
+	m.m.Graphs[0].Inputs, m.m.Graphs[0].Outputs = []int{c, trips, x}, []int{y, z}
+	for g, muls := range []int{0, 1, 3, 1} {
+		if g == 0 {
+			continue
+		}
+		w := m.constant(g, fmt.Sprint("w", g), tensor.From(tensor.Float32, []int{4, 4}, make([]float32, 16)))
+		v, outs := w, []int{}
+		if g == 3 {
+			i, again := m.value(g, "i", tensor.Int64), m.value(g, "again", tensor.Bool)
+			v = m.value(g, "v", tensor.Float32, 4, 4)
+			m.m.Graphs[g].Inputs, outs = []int{i, again, v}, []int{again}
+		} else {
+			v = m.value(g, fmt.Sprint("v", g), tensor.Float32, 4, 4)
+			m.m.Graphs[g].Captures = []graph.Capture{{Inner: v, Outer: x}}
+		}
+		for k := range muls {
+			next := m.value(g, fmt.Sprint("m", g, k), tensor.Float32, 4, 4)
+			m.node(g, "MatMul", []int{v, w}, []int{next}, nil)
+			v = next
+		}
+		m.m.Graphs[g].Outputs, m.m.Graphs[g].Parent = append(outs, v), m.m.Graphs[0]
+	}
+	for _, all := range []bool{false, true} {
+		o := options()
+		o.AllBranches = all
+		p, err := counted(m.m, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		macs, want := int64((3+1)*64), "model.iterations model.branches"
+		if all {
+			macs, want = (1+3+1)*64, ""
+		}
+		var ids []string
+		for _, f := range p.Findings {
+			ids = append(ids, f.ID)
+		}
+		if got := strings.Join(ids, " "); got != want || p.Totals.MACs == nil || *p.Totals.MACs != macs {
+			t.Errorf("all branches %v: findings %q, MACs %v; want %q, %d", all, got, p.Totals.MACs, want, macs)
+		}
+	}
+}
+
 func TestProfileLoop(t *testing.T) {
 	t.Parallel()
 	p, err := profiled(t.Context(), looped(), options())

@@ -22,14 +22,19 @@ func Fill(p, model *profile.Profile, ms []Match) {
 	if p.Model.Name == "" {
 		p.Model.Name = name
 	}
-	for i := range p.Layers {
-		layer(&p.Layers[i], model.Layers, ms[i])
-	}
+	rows := map[int]int{} // of the record, by layer of the model
 	once := map[int]bool{}
 	for i := range ms {
 		for _, l := range ms[i].Layers {
 			once[l] = true
+			rows[l]++
 		}
+	}
+	for i := range p.Layers {
+		if l := &p.Layers[i]; l.Calls == nil && l.State != profile.NotReached {
+			l.Calls = determined(model.Layers, ms[i].Layers, rows)
+		}
+		layer(&p.Layers[i], model.Layers, ms[i])
 	}
 	t, f := &p.Totals, &model.Totals
 	t.Params, t.WeightsBytes, t.ComputedParams, t.FlashBytes = f.Params, f.WeightsBytes, f.ComputedParams, f.FlashBytes
@@ -235,6 +240,19 @@ func oneCall(l *profile.Layer) profile.Layer {
 		}
 	}
 	return out
+}
+
+// determined returns how often the model says that a row without recorded calls runs, nil if it
+// says nothing. A loop that the engine unrolled has a row for each call.
+func determined(model []profile.Layer, set []int, rows map[int]int) (calls *float64) {
+	for k, at := range set {
+		c := model[at].Calls
+		if c == nil || *c == 0 || rows[at] > 1 || k > 0 && *c != *calls {
+			return nil
+		}
+		calls = c
+	}
+	return calls
 }
 
 // counts adds up the operation counts of a set of layers, for the calls that were recorded. A sum
