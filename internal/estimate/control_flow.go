@@ -131,9 +131,13 @@ func (b *builder) bodyTime(slot int) *chip.Figure {
 	if len(s.Bodies) == 0 || s.Node.Op == "CALL_ONCE" {
 		return nil
 	}
+	calls := describe.Bodies(b.m, s)
+	if len(calls) > 0 && !slices.ContainsFunc(calls, func(c count.Calls) bool { return c.Times == nil || *c.Times > 0 }) {
+		return &chip.Figure{} // a loop without iterations
+	}
 	var sum *chip.Figure
 	greatest := b.assumed.Greatest(slot)
-	for k, c := range describe.Bodies(b.m, s) {
+	for k, c := range calls {
 		if c.Graph <= 0 || c.Graph >= len(b.costs) || c.Times != nil && *c.Times == 0 || describe.Branching(s.Node.Op) && k != greatest {
 			continue
 		}

@@ -159,6 +159,39 @@ func TestLoop(t *testing.T) {
 	}
 }
 
+// A loop without iterations costs nothing: the other layers have a total. Remarks of its graphs
+// are not repeated.
+func TestNoIterations(t *testing.T) {
+	t.Parallel()
+	for _, trips := range []int64{0, 2} {
+		m := dense(tensor.Float32, 64, 10, graph.ONNX, "Loop")
+		m.Format, m.Path, m.Opsets = "onnx", "net.onnx", map[string]int{"": 13}
+		g := m.Main()
+		g.Nodes[0].Op, g.Nodes[0].Domain, g.Nodes[0].Version = "MatMul", graph.ONNX, 13
+		g.Values[1].Shape, g.Values[1].Const = []int{64, 10}, tensor.New(tensor.Float32, 64, 10)
+		g.Values = append(g.Values, &graph.Value{ID: 4, Name: "trips", Type: tensor.Int64, Shape: []int{}, HasShape: true, Const: tensor.From(tensor.Int64, []int{}, []int64{trips})})
+		g.Nodes[1].Version, g.Nodes[1].Inputs, g.Nodes[1].Attrs = 13, []int{4, -1, 2}, graph.Attrs{"body": graph.GraphRef(1)}
+		v := func(id int, name string, typ tensor.Type, shape ...int) *graph.Value {
+			return &graph.Value{ID: id, Name: name, Type: typ, Shape: append([]int{}, shape...), HasShape: true}
+		}
+		body := &graph.Graph{Index: 1, Parent: g, Inputs: []int{0, 1, 2}, Outputs: []int{1, 4}}
+		body.Values = []*graph.Value{v(0, "i", tensor.Int64), v(1, "c", tensor.Bool), v(2, "v", tensor.Float32, 1, 10), v(3, "w", tensor.Float32, 10, 10), v(4, "v2", tensor.Float32, 1, 10)}
+		body.Values[3].Const = tensor.New(tensor.Float32, 10, 10)
+		body.Nodes = []*graph.Node{{Index: 0, Op: "MatMul", Version: 13, Inputs: []int{2, 3}, Outputs: []int{4}}}
+		m.Graphs = append(m.Graphs, body)
+		p := estimate(t, m, "stm32h743", "")
+		if p.Incomplete != nil || p.Totals.Latency == nil || p.Layers[1].Total == nil || (best(p.Layers[1].Total) == 0) != (trips == 0) {
+			t.Errorf("%d iterations: incomplete %+v, latency %+v, loop %+v", trips, p.Incomplete, p.Totals.Latency, p.Layers[1].Total)
+		}
+		said := map[string]int{}
+		for _, f := range p.Findings {
+			if said[f.Text]++; said[f.Text] > 1 {
+				t.Errorf("twice: %s", f.Text)
+			}
+		}
+	}
+}
+
 // The energy of an inference holds that of the graphs that it runs.
 func TestEnergyOfBodies(t *testing.T) {
 	t.Parallel()

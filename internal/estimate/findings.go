@@ -75,12 +75,16 @@ func (b *builder) findings() error {
 			b.find("target.remark", profile.Info, fmt.Sprintf("layer %d (CALL_ONCE) runs its graph in the first inference only: figures are those of later ones", i), int64(i))
 		}
 	}
+	said := map[string]bool{} // graphs of one model often have the same remarks
 	for _, c := range b.costs {
 		if c == nil {
 			continue
 		}
 		for _, r := range c.Remarks {
-			b.find("target.remark", profile.Info, r)
+			if !said[r] {
+				said[r] = true
+				b.find("target.remark", profile.Info, r)
+			}
 		}
 	}
 	return nil

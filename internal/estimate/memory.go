@@ -10,6 +10,15 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
+// peakFits reports a peak of activations that alone exceeds the chip's memory. A smaller one does
+// not say that the whole fits.
+func (b *builder) peakFits() {
+	n := b.p.Memory.PeakBytes
+	if most, ok := b.t.RAM(); ok && n != nil && *n > int64(most) {
+		b.fit("target.ram", "RAM", "The activation peak of %s", n, b.t.RAM)
+	}
+}
+
 // memory plans the arena if the runtime's planner is known. The activation memory that all
 // runtimes need is in the description.
 func (b *builder) memory() error {
@@ -18,11 +27,13 @@ func (b *builder) memory() error {
 		if n := b.p.Memory.PeakBytes; n != nil {
 			b.find("target.memory", profile.Info, fmt.Sprintf("At least %s of RAM for activations; what the runtime needs beside them is not known for a file of ONNX.", sized(*n)))
 		}
+		b.peakFits()
 		return nil
 	}
 	if b.kernels == "" {
 		// Another runtime plans by its own rules: the peak of live activations is all that
 		// follows from the model.
+		b.peakFits()
 		return nil
 	}
 	a, err := tflm.Plan(b.m, b.kernels)

@@ -44,6 +44,15 @@ func TestONNXFormat(t *testing.T) {
 	if want := "target.memory info: At least 296 B of RAM for activations; what the runtime needs beside them is not known for a file of ONNX."; memory(p) != want {
 		t.Errorf("memory: %q, want %q", memory(p), want)
 	}
+	const low = "target.ram problem: The activation peak of 296 B does not fit: a chip has 200 B of RAM, 96 B too little."
+	for most, want := range map[chip.Bytes]bool{200: true, 296: false} {
+		small := byHand()
+		small.Name = "a chip"
+		small.Memories = []chip.Memory{{Name: "ram", Role: "ram", Size: most}}
+		if got := said(estimated(t, product(), small, chip.Options{})); slices.Contains(got, low) != want {
+			t.Errorf("%d bytes of RAM: %q", most, got)
+		}
+	}
 	tg.Runtimes[0].Arena = "reference"
 	p = estimated(t, product(), tg, chip.Options{})
 	if got := said(p); !slices.Contains(got, format) {
