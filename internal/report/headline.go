@@ -24,6 +24,9 @@ func headline(p *profile.Profile) (title string, fs []fact) {
 			fs = append(fs, fact{label, text.Clean(value)})
 		}
 	}
+	if len(p.Model.Signatures) > 1 {
+		add("Signature", signature(&p.Model))
+	}
 	add(cost.label, cost.value)
 	add("Energy", metric(p.Totals.Energy, "J"))
 	add("Under load", underLoad(p))

@@ -40,6 +40,11 @@ func TestHeadline(t *testing.T) {
 		want string
 	}{
 		{"good", host(), "kws.tflite on this computer (2 threads, avx2)\nLatency 238 µs (95 % CI 231 to 245 µs) · quality: good\nMemory peak activations 1.00 KiB · TFLM tensor arena 1.50 KiB + persistent part · flash 4.00 KiB (model)\nNext step compare with the engine that you ship: --engine opmeter,litert"},
+		{"one of several signatures", func() *profile.Profile {
+			p := host()
+			p.Model.Signature, p.Model.Signatures = "dec", []string{"dec", "enc"}
+			return p
+		}(), "Signature dec; the file also has enc: choose with --signature NAME\nLatency 238 µs"},
 		{"undisturbed", func() *profile.Profile {
 			p := host()
 			p.Trust = &profile.Trust{Verdict: profile.Unreliable, Quote: "undisturbed_latency_s", Doubts: []profile.Doubt{{Code: profile.DoubtWaiting, Verdict: profile.Unreliable}}}

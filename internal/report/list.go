@@ -106,6 +106,17 @@ func listColumns() []listColumn {
 		}
 		return col(key, head, false, width, keep, cell(show), cell(plainNumber))
 	}
+	size, rawSize := func(r *ListRow) string {
+		if n := modelBytes(r.Profile); n != nil {
+			return Bytes(*n)
+		}
+		return ""
+	}, func(r *ListRow) string {
+		if n := r.Profile.Model.FileBytes; n != nil {
+			return strconv.FormatInt(*n, 10)
+		}
+		return ""
+	}
 	name, rawName := both(func(r *ListRow) string { return filepath.Base(cmp.Or(r.Path, r.Profile.Model.Name)) })
 	target, rawTarget := both(func(r *ListRow) string { return r.Profile.Target.ID })
 	format, rawFormat := both(func(r *ListRow) string { return r.Profile.Model.Format })
@@ -134,7 +145,7 @@ func listColumns() []listColumn {
 		col("model", "model", true, nameWidth, 100, name, rawName),
 		col("target", "target", true, 0, 0, target, rawTarget),
 		col("format", "format", true, 6, 30, format, rawFormat),
-		whole("file_bytes", "size", 8, 60, Bytes, func(p *profile.Profile) *int64 { return p.Model.FileBytes }),
+		col("file_bytes", "size", false, 8, 60, size, rawSize),
 		whole("layers", "layers", 6, 40, Count, func(p *profile.Profile) *int64 { return p.Totals.Layers }),
 		whole("macs", "MACs", 7, 70, Count, func(p *profile.Profile) *int64 { return p.Totals.MACs }),
 		whole("params", "params", 7, 50, Count, func(p *profile.Profile) *int64 { return p.Totals.Params }),
@@ -437,4 +448,12 @@ func (m *List) Close() error {
 	}
 	_, err := io.WriteString(m.w, b.String())
 	return err
+}
+
+// modelBytes is the size of the model with the external data that its file names.
+func modelBytes(p *profile.Profile) *int64 {
+	if p.Model.FileBytes == nil || p.Totals.FlashBytes == nil {
+		return p.Model.FileBytes
+	}
+	return new(max(*p.Model.FileBytes, *p.Totals.FlashBytes))
 }

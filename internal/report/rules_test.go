@@ -603,16 +603,17 @@ func TestListFormats(t *testing.T) {
 		}
 		return b.String()
 	}
+	// The size holds external data, which the flash has too; file_bytes is that of the file alone.
 	for format, want := range map[string]string{
 		"csv": "model,target,format,file_bytes,layers,macs,params,ram_bytes,flash_bytes,latency_s,latency_low_s,latency_high_s,inferences_per_s,loaded_latency_s,response_s,trust,energy_j,fits,largest_layer,note\n" +
 			"net.onnx,chip,onnx,2048,3,2000,40,1024,4096,0.002,0.001,0.003,,,,good,1e-06,,#0 A 100.0 %,odd\n" +
 			"'=bad.onnx,,,,,,,,,,,,,,,,,,,refused: the file is empty\n",
 		"markdown": "| model | format | size | layers | MACs | params | RAM | latency | quality | slowest layer | note |\n" +
 			"| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- | --- | --- |\n" +
-			"| net.onnx | onnx | 2.00 KiB | 3 | 2.00 k | 40 | 1.00 KiB | 2.00 ms | good | #0 A 100.0 % | odd |\n" +
+			"| net.onnx | onnx | 4.00 KiB | 3 | 2.00 k | 40 | 1.00 KiB | 2.00 ms | good | #0 A 100.0 % | odd |\n" +
 			"| =bad.onnx |  |  |  |  |  |  |  |  |  | refused: the file is empty |\n",
 		"": "model      format      size  layers     MACs   params       RAM   latency  quality     slowest layer           note\n" +
-			"net.onnx   onnx    2.00 KiB       3   2.00 k       40  1.00 KiB   2.00 ms  good        #0 A 100.0 %            odd\n" +
+			"net.onnx   onnx    4.00 KiB       3   2.00 k       40  1.00 KiB   2.00 ms  good        #0 A 100.0 %            odd\n" +
 			"=bad.onnx                                                                                                      refused: the file is empty\n" +
 			"2 models, 1 refused:\n\ncount  example    reason\n    1  =bad.onnx  the file is empty\n",
 	} {
