@@ -95,8 +95,8 @@ func (p *Profile) sum() {
 			continue // the source knows better than a sum
 		}
 		m, whole := all.total(&q)
-		if q.Key == "latency_s" && !whole && m != nil && m.Kind == Imported {
-			continue // a record without the time of a layer that ran says nothing about the whole
+		if slices.Contains(counters, q.Key) && !whole && m != nil && m.Kind == Imported {
+			continue // a record without the cost of a layer that ran says nothing about the whole
 		}
 		if m != nil {
 			_ = t.Set(q.Key, m)

@@ -140,6 +140,23 @@ func TestHyperfine(t *testing.T) {
 	}
 }
 
+// TestHyperfineUnknown: the shortest time is not the latency, and negative times are none.
+func TestHyperfineUnknown(t *testing.T) {
+	t.Parallel()
+	text := "command,mean,stddev,median,user,system,min,max\na,nan,0,1e400,0,0,0.1,0.2\nb,-1,0,-1,0,0,0.3,0.4\n"
+	ps := records.Read(t, format(t, "hyperfine"), []*record.File{record.Bytes("x.csv", []byte(text))}, record.Options{})
+	if len(ps) != 2 {
+		t.Fatalf("%d runs", len(ps))
+	}
+	for i, want := range [][2]float64{{0.1, 0.2}, {0.3, 0.4}} {
+		least, _ := ps[i].Totals.Value("latency_min_s")
+		most, _ := ps[i].Totals.Value("latency_max_s")
+		if ps[i].Totals.Latency != nil || least != want[0] || most != want[1] || len(ps[i].Incomplete) == 0 {
+			t.Errorf("%+v, %g to %g, lost %+v", ps[i].Totals.Latency, least, most, ps[i].Incomplete)
+		}
+	}
+}
+
 // TestNCNN adds up every row of the tables.
 func TestNCNN(t *testing.T) {
 	t.Parallel()

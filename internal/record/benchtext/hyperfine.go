@@ -118,7 +118,15 @@ func hyperfineCSV(f *record.File) ([]*runlog.Run, error) {
 			bad++
 			return
 		}
-		d := command(cols.Text(row, "command"), func(key string) *float64 { return draft.Known(cols.Number(row, key)) }, nil)
+		odd := int64(0)
+		d := command(cols.Text(row, "command"), func(key string) *float64 {
+			v, ok := cols.Number(row, key)
+			if text := cols.Text(row, key); text != "" && (!ok || v < 0) {
+				odd++
+			}
+			return draft.Known(v, ok && v >= 0)
+		}, nil)
+		d.Dropped.Add("figures that are negative or cannot be read", odd)
 		for i := 8; i < len(cols.Names()); i++ {
 			d.Note(cols.Names()[i], textscan.Cell(row, i))
 		}

@@ -242,7 +242,7 @@ func (d *Draft) Run() *runlog.Run {
 	for i := range p.Layers {
 		d.tidy(&p.Layers[i], i)
 	}
-	p.Totals.Latency = Metric(p.Totals.Latency)
+	p.Totals.Latency = d.central(Metric(p.Totals.Latency))
 	layers := map[string]bool{}
 	for i := range p.Layers {
 		for k := range p.Layers[i].Figures {
@@ -260,6 +260,27 @@ func (d *Draft) Run() *runlog.Run {
 	r := &runlog.Run{Profile: p, Hints: d.hints, Lost: d.Lost, Missing: d.Missing}
 	d.Dropped.To(r)
 	return r
+}
+
+// Bounds are kept by themselves where the record has no typical time.
+var (
+	shortest = profile.Quantity{Key: "latency_min_s", Unit: "s", Name: "Inference, shortest", Group: "Time", Better: -1}
+	longest  = profile.Quantity{Key: "latency_max_s", Unit: "s", Name: "Inference, longest", Group: "Time", Better: -1}
+)
+
+// central returns the latency of the whole, nil if it has bounds only: the shortest time stands for
+// no other. The bounds become quantities of their own.
+func (d *Draft) central(m *profile.Metric) *profile.Metric {
+	if m == nil || m.Typical != nil || m.Median != nil || m.Mean != nil {
+		return m
+	}
+	if m.Min != nil {
+		d.Total(shortest, *m.Min)
+	}
+	if m.Max != nil {
+		d.Total(longest, *m.Max)
+	}
+	return nil
 }
 
 // tidy removes figures that are invalid in a profile.

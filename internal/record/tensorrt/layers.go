@@ -199,8 +199,16 @@ func (p *profiled) figures(d *draft.Draft, i int, row *jsontree.Value) {
 	if p.count > 1 {
 		m.N = p.runs()
 	}
+	zero := func(v *float64) bool { return v == nil || *v == 0 }
+	unknown := sum != nil && *sum > 0 && zero(m.Mean) && zero(m.Median)
+	if unknown {
+		m.Mean, m.Median = nil, nil // rounded to 0, or of no iterations
+	}
 	if total, ok := row.Get("timeMs").Float(); m.Mean == nil && ok && p.count > 0 {
 		m.Mean = new(total / p.count / 1e3)
+	}
+	if unknown && m.Mean == nil {
+		d.Dropped.Add("layers with a time in all iterations and an average of 0", 1)
 	}
 	if y.Latency = draft.Metric(m); sum != nil && *sum == 0 {
 		y.State, y.Latency = profile.NotReached, nil

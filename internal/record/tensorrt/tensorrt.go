@@ -248,7 +248,7 @@ func (s *set) element(v *jsontree.Value) {
 			s.bad++
 		}
 	case v.Has("latencyMs") || v.Has("computeMs"):
-		if s.doc.time == nil {
+		if s.doc.time == nil || s.doc.time.restarts(v) {
 			s.doc.time = add(s, &s.times, newTimes())
 		}
 		s.doc.time.add(v)

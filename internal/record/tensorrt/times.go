@@ -37,6 +37,25 @@ type times struct {
 	dur     map[string]*stats.Reservoir
 	n       int32
 	bad     int64
+	// Start of the first and of the last inference, longest time of one, seconds.
+	first, last, longest float64
+}
+
+// begin is the start of an inference in seconds.
+func begin(v *jsontree.Value) (float64, bool) {
+	for _, key := range []string{"startEnqMs", "startH2dMs", "startInMs", "startComputeMs"} {
+		if f, ok := v.Get(key).Float(); ok && !math.IsInf(f, 0) {
+			return f / 1e3, true
+		}
+	}
+	return 0, false
+}
+
+// restarts reports whether an inference is the first of another run: the clock is set back by more
+// than inferences of several streams overlap, to the first half of the run.
+func (t *times) restarts(v *jsontree.Value) bool {
+	start, ok := begin(v)
+	return ok && t.n > 1 && t.last-start > t.longest && start-t.first < (t.last-t.first)/2
 }
 
 func newTimes() *times {
@@ -79,6 +98,17 @@ func (t *times) add(v *jsontree.Value) {
 		t.note(p.name, d)
 		if d > 0 {
 			t.bars.Add(t.bars.Lane(p.kind, p.group, p.name, ""), runlog.Bar{Start: start, Duration: d, Layer: -1, Iteration: t.n, Label: -1, Type: -1, Bytes: -1})
+		}
+	}
+	if start, ok := begin(v); ok {
+		if t.n == 0 {
+			t.first = start
+		}
+		t.last = max(t.last, start)
+	}
+	for _, key := range []string{"latencyMs", "endToEndMs", "computeMs"} {
+		if d, ok := get(key); ok {
+			t.longest = max(t.longest, d)
 		}
 	}
 	if e, ok := get("endToEndMs"); ok && e >= 0 {

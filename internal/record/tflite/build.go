@@ -63,6 +63,7 @@ func (l *log) build(name string) *draft.Draft {
 	d := draft.New("tflite-benchmark", name, "TensorFlow Lite")
 	d.P.Model.Path = l.graph
 	d.Dropped.Add("rows that do not have the columns of their table", l.broken)
+	d.Dropped.Add("times of operators that cannot be read", l.unknown)
 	for _, p := range l.params {
 		l.param(d, p[0], p[1])
 	}
@@ -100,7 +101,7 @@ func whole(s string) (int64, bool) {
 
 // metric makes a figure from a line of figures in microseconds.
 func (s stat) metric(method string) *profile.Metric {
-	if s == nil || s["count"] < 1 {
+	if s == nil || !(s["count"] >= 1) {
 		return nil
 	}
 	get := func(name string) *float64 {
@@ -139,9 +140,12 @@ func (l *log) totals(d *draft.Draft) {
 	if v := part("Inference"); v != nil && p.Totals.Latency == nil {
 		p.Totals.Latency = draft.Metric(&profile.Metric{Mean: v})
 	}
+	if avg, ok := measured["avg"]; ok && math.IsNaN(avg) {
+		d.Found("record.incomplete", profile.Warning, "The mean of the measured runs cannot be read. The latency is the sum of the operators if the record has one, else it is unknown.")
+	}
 	inference := draft.Fields{"p5": {Q: p5Time, Scale: 1e-6}, "first": {Q: firstRun, Scale: 1e-6}}
 	for _, name := range []string{"p5", "first"} {
-		if v, ok := measured[name]; ok {
+		if v, ok := measured[name]; ok && !math.IsNaN(v) {
 			inference.Total(d, name, v)
 		}
 	}
@@ -149,7 +153,7 @@ func (l *log) totals(d *draft.Draft) {
 	if ph.PlanS == nil && l.session != nil {
 		ph.PlanS = positive(new(*l.session / 1e3))
 	}
-	if v, ok := warm["first"]; ok && ph.FirstRunS == nil {
+	if v, ok := warm["first"]; ok && !math.IsNaN(v) && ph.FirstRunS == nil {
 		ph.FirstRunS = positive(new(v / 1e6))
 	}
 	if n, avg := warm["count"], warm["avg"]; n >= 1 && n < 1e15 && avg >= 0 {
@@ -172,7 +176,7 @@ func (l *log) totals(d *draft.Draft) {
 		if b.delegate || b.index != 0 {
 			continue
 		}
-		if m := b.memory; m["count"] >= 1 {
+		if m := b.memory; m["count"] >= 1 && !math.IsNaN(m["avg"]) {
 			d.Total(profile.Quantity{Key: "recorded_memory_bytes", Unit: "B", Name: "Memory of operators as recorded", Group: "Memory"}, m["avg"])
 		}
 		if m := b.timings.metric("sum of the operators of each run"); m != nil {
@@ -255,7 +259,7 @@ func fill(d *draft.Draft, blocks []*block, bars *runlog.Lanes) {
 			if i < 0 {
 				break
 			}
-			if r.start != nil && b.order != nil && !b.delegate && b.index == 0 {
+			if r.start != nil && !r.unknown && b.order != nil && !b.delegate && b.index == 0 {
 				bars.Add(bars.Lane(timeline.Layer, "", "operators", ""), r.bar(int32(i), -1))
 			}
 			n.add(d, i, b, delegated(r.node))
@@ -297,7 +301,9 @@ func addRow(d *draft.Draft, r *row, b *block) int {
 		return i
 	}
 	y := d.Layer(i)
-	y.Latency = draft.Metric(&profile.Metric{Mean: new(r.seconds())})
+	if !r.unknown {
+		y.Latency = draft.Metric(&profile.Metric{Mean: new(r.seconds())})
+	}
 	if r.called > 1 {
 		y.Calls = new(r.called)
 	}
@@ -380,7 +386,7 @@ func phase(d *draft.Draft, blocks []*block, bars *runlog.Lanes) {
 		for i := range rows {
 			r := &rows[i]
 			key := runlog.Key(r.node)
-			if key == "" {
+			if key == "" || r.unknown {
 				continue
 			}
 			d.Total(initTime(r.node), r.seconds())

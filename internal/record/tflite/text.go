@@ -1,6 +1,7 @@
 package tflite
 
 import (
+	"math"
 	"path"
 	"regexp"
 	"strings"
@@ -35,9 +36,11 @@ func parseStat(s string) stat {
 	out := stat{}
 	for _, f := range strings.Fields(s) {
 		if k, v, ok := strings.Cut(f, "="); ok {
-			if n, ok := textscan.Number(v); ok {
-				out[k] = n
+			n, ok := textscan.Number(v)
+			if !ok {
+				n = math.NaN() // present, and unknown
 			}
+			out[k] = n
 		}
 	}
 	return out
@@ -50,6 +53,7 @@ type row struct {
 	start, first          *float64 // milliseconds
 	percent, sum, kB      *float64
 	called, operatorCount float64
+	unknown               bool // avg cannot be read
 }
 
 // block holds the tables of one graph.
@@ -75,6 +79,7 @@ type log struct {
 	sizeMB    float64
 	graph     string
 	broken    int64
+	unknown   int64 // rows without a readable time
 }
 
 // begun reports whether figures of a run were seen.
@@ -177,6 +182,9 @@ func (p *reader) add(s string) {
 	if p.rows++; !ok || p.rows > maxRows {
 		p.cur.broken++
 		return
+	}
+	if r.unknown {
+		p.cur.unknown++
 	}
 	*p.table = append(*p.table, r)
 }
@@ -318,9 +326,10 @@ func (p *reader) row(s string) (r row, ok bool) {
 	}
 	get := func(names ...string) *float64 { return draft.Known(p.cols.Number(fields, names...)) }
 	r.node, r.name = p.cols.Text(fields, "node type"), p.cols.Text(fields, "name")
-	if r.avg, ok = p.cols.Number(fields, "avg ms"); !ok || r.node == "" {
+	if r.avg, ok = p.cols.Number(fields, "avg ms"); r.node == "" || p.cols.At("avg ms") < 0 {
 		return r, false
 	}
+	r.unknown = !ok || r.avg < 0
 	r.start, r.first, r.kB = get("start"), get("first"), get("mem KB")
 	r.percent, r.sum = get("%", "avg %"), get("cdf%", "cdf %")
 	r.called, _ = p.cols.Number(fields, "times called")

@@ -235,14 +235,30 @@ func TestPrefixes(t *testing.T) {
 	}
 }
 
-// TestLostRows: each row that cannot be read counts, and those after it are read.
+// TestUnknownMean: neither the warm-up, the last nor the shortest run stands for the mean.
+func TestUnknownMean(t *testing.T) {
+	t.Parallel()
+	warm := "count=67 first=8781 curr=7197 min=6335 max=9775 avg=7514.93 std=419\n"
+	measured := "count=67 first=7176 curr=7505 min=6373 max=7775 avg=nan std=256\n"
+	end := "Inference timings in us: Init: 16772, First inference: 8781, Warmup (avg): 7514.93, Inference (avg): nan\n"
+	p, _ := only(t, warm+measured+end)
+	if p.Totals.Latency != nil || len(p.Findings) == 0 || p.Findings[0].ID != "record.incomplete" {
+		t.Errorf("%+v, %+v", p.Totals.Latency, p.Findings)
+	}
+	if v, _ := p.Totals.Value("latency_min_s"); !near(v, 6373e-6) {
+		t.Errorf("shortest %g s", v)
+	}
+}
+
+// TestLostRows: each row with a time that cannot be read counts and keeps its layer, those after it
+// are read. The sum without it is not the latency.
 func TestLostRows(t *testing.T) {
 	t.Parallel()
 	head := "Operator-wise Profiling Info for Regular Benchmark Runs:\n============================== Run Order ==============================\n" +
 		"\t[node type]\t[first]\t[avg ms]\t[%]\t[cdf%]\t[mem KB]\t[times called]\t[Name]\n"
 	row := func(ms string) string { return "\tADD\t1.0\t" + ms + "\t10%\t10%\t0\t1\t[a]:0\n" }
 	p, r := only(t, head+row("1.5")+row("oops")+row("?")+"W some text between\n"+row("2.5"))
-	if len(p.Layers) != 2 || !near(sum(p), 4e-3) || len(r.Lost) != 1 || *r.Lost[0].Records != 2 {
+	if len(p.Layers) != 4 || p.Layers[1].Latency != nil || p.Totals.Latency != nil || !near(sum(p), 4e-3) || len(r.Lost) != 1 || *r.Lost[0].Records != 2 {
 		t.Errorf("%d layers, %+v", len(p.Layers), r.Lost)
 	}
 }

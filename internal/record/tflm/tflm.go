@@ -39,6 +39,8 @@ var (
 	// rounds is the name of a number of inferences, such as KeywordRunNIterations(10).
 	rounds   = regexp.MustCompile(`(?:^|\s)[A-Za-z_]\w*\((\d+)\)$`)
 	eventRow = regexp.MustCompile(`^(\d+),(.+),(-?\d+)$`)
+	// oddRow is a row of events whose count cannot be read, or has quotes as spreadsheets write.
+	oddRow   = regexp.MustCompile(`^(\d+),([^,]+),(.*)$`)
 	tagRow   = regexp.MustCompile(`^(.+), (-?\d+)$`)
 	totalRow = regexp.MustCompile(`^"?total number of ticks"?, (-?\d+)$`)
 	modelOp  = regexp.MustCompile(`^Op#(\d+) (\S+?)\((.*)\) -> *\[(.*)\]$`)
@@ -204,6 +206,17 @@ func (p *reader) line(l string) {
 				p.cut() // the counter begins again
 			}
 			p.event(Event{Tag: strings.TrimSpace(m[2]), Ticks: ticksOf(m[3]), MS: -1, Row: number(m[1]), wrapped: wrapped(m[3]), signedMS: -1})
+			return
+		}
+		if m := oddRow.FindStringSubmatch(l); m != nil {
+			if m[1] == "0" {
+				p.cut()
+			}
+			e := Event{Tag: strings.TrimSpace(m[2]), Ticks: Unknown, MS: -1, Row: number(m[1]), signedMS: -1}
+			if v, ok := textscan.Whole(strings.Trim(m[3], "\"' ")); ok && v >= 0 {
+				e.Ticks = v
+			}
+			p.event(e)
 			return
 		}
 	}

@@ -266,6 +266,26 @@ func TestWraps(t *testing.T) {
 	}
 }
 
+// TestUnknownTicks: a row whose ticks cannot be read keeps its layer, and the sum is unknown.
+func TestUnknownTicks(t *testing.T) {
+	t.Parallel()
+	head := "\"Event\",\"Tag\",\"Ticks\"\n0,CONV_2D,1000\n"
+	for _, c := range []struct {
+		row  string
+		want float64 // 0 for unknown
+	}{{"nan", 0}, {"1e400", 0}, {"", 0}, {"abc", 0}, {`"1,000"`, 1000}, {`"70"`, 70}, {"1.5", 0}} {
+		p := read(t, head+"1,ADD,"+c.row+"\n2,MUL,5\n", 0)[0]
+		if len(p.Layers) != 3 {
+			t.Fatalf("%s: %d layers", c.row, len(p.Layers))
+		}
+		v, known := p.Layers[1].Value("ticks")
+		_, whole := p.Totals.Value("ticks")
+		if v != c.want || known != (c.want > 0) || whole != known || len(p.Incomplete) > 0 == known {
+			t.Errorf("%s: %g ticks, sum known %v, %+v", c.row, v, whole, p.Incomplete)
+		}
+	}
+}
+
 // TestOtherTables reads CSVs that firmware and scripts of others write, with columns of any name.
 func TestOtherTables(t *testing.T) {
 	t.Parallel()
