@@ -151,6 +151,7 @@ func (r *run) done(parts []*part) *runlog.Run {
 	}
 	r.parts = parts
 	r.fill(out)
+	absent(out, parts)
 	for _, x := range parts {
 		if x.cut {
 			text := "the file is cut"

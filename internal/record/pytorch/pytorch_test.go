@@ -366,6 +366,9 @@ func TestSlowestRank(t *testing.T) {
 	}
 	one := func(ms int) [][2]int { return [][2]int{{3, ms}} }
 	ps := read(t, rank(0, one(30)), rank(1, one(10)), rank(2, one(12)), rank(3, one(12)))
+	if records.Found(ps[0], "pytorch.missing_ranks") || records.Found(ps[0], "pytorch.unequal_steps") {
+		t.Errorf("all ranks and steps are there: %+v", ps[0].Findings)
+	}
 	if len(ps) != 1 {
 		t.Fatalf("%d profiles", len(ps))
 	}
@@ -388,6 +391,11 @@ func TestSlowestRank(t *testing.T) {
 	// Steps of a rank that others did not record count for nobody; the first step counts
 	// separately.
 	p = read(t, rank(0, [][2]int{{1, 500}, {2, 90}, {3, 30}, {4, 14}}), rank(1, [][2]int{{2, 50}, {3, 10}, {4, 40}}))[0]
+	for id, want := range map[string]string{"pytorch.missing_ranks": "2 of 4 (2, 3)", "pytorch.unequal_steps": "recorded: 1."} {
+		if !slices.ContainsFunc(p.Findings, func(f profile.Finding) bool { return f.ID == id && strings.Contains(f.Text, want) }) {
+			t.Errorf("no %s with %q: %+v", id, want, p.Findings)
+		}
+	}
 	near("latency_s", 35e-3)
 	near("rank_0_s", 22e-3)
 	near("rank_1_s", 25e-3)

@@ -24,6 +24,8 @@ type joined struct {
 	// steps is the number of steps that all ranks recorded; 0 means that the ranks recorded
 	// different ones, and that walls are those of the slowest rank.
 	steps int
+	// left is the number of steps that only some ranks recorded.
+	left int
 }
 
 // stepName is the name of the step that an iteration is.
@@ -56,8 +58,9 @@ func (r *run) join(walls []int64) *joined {
 			}
 		}
 	}
+	j.left = len(names)
 	names = slices.DeleteFunc(names, func(n string) bool { return len(by[n]) != len(r.parts) })
-	j.steps = len(names)
+	j.steps, j.left = len(names), j.left-len(names)
 	slowest := r.means(j, by, names, walls)
 	take := func(i int32) {
 		j.to[i] = int32(len(j.walls))
@@ -169,8 +172,38 @@ func (j *joined) figures(out *runlog.Run, dev []deviceCall) {
 		out.Found("pytorch.steps", profile.Warning, "The %d ranks recorded different steps, so they cannot be joined: latency and layers are those of rank %d, the slowest.", len(r.parts), r.parts[slowest].rank)
 		return
 	}
+	if j.left > 0 {
+		out.Found("pytorch.unequal_steps", profile.Warning, "Steps that only some of the ranks recorded: %d. They are left out of the times; the %d steps of all ranks count.", j.left, j.steps)
+	}
 	out.Found("pytorch.ranks", profile.Info, "The run has %d ranks. A step takes as long as its slowest rank, and latency and layers are of that rank. On average rank %d is slowest with %s; the mean of the ranks is %s.",
 		len(r.parts), r.parts[slowest].rank, milliseconds(j.mean[slowest]), milliseconds(mean))
+}
+
+// maxNamed limits the missing ranks that a finding names.
+const maxNamed = 10
+
+// absent adds a finding about the ranks of the world that have no file.
+func absent(out *runlog.Run, parts []*part) {
+	have := map[int64]bool{}
+	for _, p := range parts {
+		have[int64(p.rank)] = true
+	}
+	world := int64(parts[0].world)
+	missing := world - int64(len(have))
+	if world < 2 || missing <= 0 {
+		return
+	}
+	var named []string
+	for k := int64(0); k < world && len(named) < maxNamed; k++ {
+		if !have[k] {
+			named = append(named, fmt.Sprint(k))
+		}
+	}
+	more := ""
+	if missing > int64(len(named)) {
+		more = " and others"
+	}
+	out.Found("pytorch.missing_ranks", profile.Warning, "Ranks without a file: %d of %d (%s%s). A slower one among them would make each step longer. Add their files.", missing, world, strings.Join(named, ", "), more)
 }
 
 func milliseconds(s float64) string { return fmt.Sprintf("%.4g ms", s*1e3) }
