@@ -296,28 +296,31 @@ type groupKey struct {
 func group(files []*record.File, formats []*record.Format, sure bool) (groups map[groupKey][]*record.File, order []groupKey) {
 	groups = map[groupKey][]*record.File{}
 	for _, f := range files {
-		k := groupKey{}
-		if format := match(f, formats, sure); format != nil {
-			k = groupKey{format, f.Dir}
+		matching := match(f, formats, sure)
+		if len(matching) == 0 {
+			groups[groupKey{}] = append(groups[groupKey{}], f)
+		}
+		for _, format := range matching {
+			k := groupKey{format, f.Dir}
 			if format.Folder != nil {
 				k.dir = format.Folder(f.Dir)
 			}
 			if groups[k] == nil {
 				order = append(order, k)
 			}
+			groups[k] = append(groups[k], f)
 		}
-		groups[k] = append(groups[k], f)
 	}
 	return groups, order
 }
 
-// match returns the format that is surest of a file, nil for none. A format that the user named
-// reads every file.
-func match(f *record.File, formats []*record.Format, named bool) *record.Format {
+// match returns the formats that read a file, nil for none. A format that the user named reads
+// every file.
+func match(f *record.File, formats []*record.Format, named bool) []*record.Format {
 	if named {
-		return formats[0]
+		return formats[:1]
 	}
-	return record.Surest(formats, f)
+	return record.Matching(formats, f)
 }
 
 // foreign returns the error for a file of unknown format.

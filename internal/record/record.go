@@ -39,6 +39,9 @@ type Format struct {
 	Chips []string
 	// Clocked says that the format uses [Options].Clocks.
 	Clocked bool
+	// Logged says that the tool prints its records as text, and that the reader skips the text of
+	// other tools before and after them: a log may hold records of several such formats.
+	Logged bool
 	// Gives lists the content that such a file can have: keys of quantities, and words of
 	// [Parts].
 	Gives []string
@@ -72,6 +75,25 @@ func Surest(formats []*Format, f *File) *Format {
 		}
 	}
 	return best
+}
+
+// Matching returns the format that is surest of a file, and for a log that holds records of
+// several tools the others that are likely.
+func Matching(formats []*Format, f *File) []*Format {
+	best := Surest(formats, f)
+	if best == nil {
+		return nil
+	}
+	out := []*Format{best}
+	if !best.Logged || f.JSONHead("{") != nil {
+		return out
+	}
+	for _, x := range formats {
+		if x != best && x.Logged && x.Match(f) >= Likely {
+			out = append(out, x)
+		}
+	}
+	return out
 }
 
 // Output is a file that [Format].Original makes.

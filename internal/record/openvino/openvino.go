@@ -24,12 +24,13 @@ import (
 // Format is the reader.
 func Format() *record.Format {
 	return &record.Format{
-		Name:  "openvino",
-		Title: "OpenVINO benchmark_app performance counters",
-		Files: "benchmark_detailed_counters_report, benchmark_average_counters_report, benchmark_sort_detailed_counters_report and benchmark_report as .csv or .json (-report_type, -report_folder), console output, with or without -pc",
-		Gives: []string{"latency_s", "share", "samples", "options"},
-		Match: func(f *record.File) record.Sure { return record.Certain.If(kindOf(f) != none) },
-		Read:  read,
+		Name:   "openvino",
+		Title:  "OpenVINO benchmark_app performance counters",
+		Files:  "benchmark_detailed_counters_report, benchmark_average_counters_report, benchmark_sort_detailed_counters_report and benchmark_report as .csv or .json (-report_type, -report_folder), console output, with or without -pc",
+		Logged: true,
+		Gives:  []string{"latency_s", "share", "samples", "options"},
+		Match:  func(f *record.File) record.Sure { return record.Certain.If(kindOf(f) != none) },
+		Read:   read,
 	}
 }
 

@@ -24,12 +24,13 @@ import (
 // Format is the reader.
 func Format() *record.Format {
 	return &record.Format{
-		Name:  "tensorrt",
-		Title: "TensorRT trtexec and engine explorer",
-		Files: "JSON of trtexec --exportProfile, --exportTimes and --exportLayerInfo, its console output, metadata of the engine explorer; files of one engine with the same name become one run",
-		Gives: []string{"latency_s", "share", "timeline", "shapes", "options", "samples", "params", "weights_bytes"},
-		Match: match,
-		Read:  read,
+		Name:   "tensorrt",
+		Title:  "TensorRT trtexec and engine explorer",
+		Files:  "JSON of trtexec --exportProfile, --exportTimes and --exportLayerInfo, its console output, metadata of the engine explorer; files of one engine with the same name become one run",
+		Logged: true,
+		Gives:  []string{"latency_s", "share", "timeline", "shapes", "options", "samples", "params", "weights_bytes"},
+		Match:  match,
+		Read:   read,
 	}
 }
 

@@ -20,11 +20,12 @@ import (
 // Format is the reader.
 func Format() *record.Format {
 	return &record.Format{
-		Name:  "tflite-benchmark",
-		Title: "TensorFlow Lite / LiteRT benchmark",
-		Files: "output of benchmark_model --enable_op_profiling=true: log, CSV (op_profiling_output_mode=csv), profile and result as protocol buffers",
-		Gives: []string{"latency_s", "share", "options", "phases", "timeline", "shapes"},
-		Match: match,
+		Name:   "tflite-benchmark",
+		Title:  "TensorFlow Lite / LiteRT benchmark",
+		Files:  "output of benchmark_model --enable_op_profiling=true: log, CSV (op_profiling_output_mode=csv), profile and result as protocol buffers",
+		Logged: true,
+		Gives:  []string{"latency_s", "share", "options", "phases", "timeline", "shapes"},
+		Match:  match,
 		Read: record.RunsPerFile(func(_ context.Context, _ *record.Input, f *record.File) ([]*runlog.Run, error) {
 			if kindOf(f.Head, f.Whole) != none {
 				return readProto(f)
