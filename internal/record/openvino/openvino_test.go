@@ -134,7 +134,7 @@ func TestTraps(t *testing.T) {
 	}
 }
 
-// TestUnknown: a sum without the time of an executed layer is no latency. Times have the unit of
+// TestUnknown: where the time of an executed layer is unknown, so is the sum. Times have the unit of
 // their column, and a decimal comma where it cannot be a thousands separator.
 func TestUnknown(t *testing.T) {
 	t.Parallel()
