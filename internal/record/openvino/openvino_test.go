@@ -134,8 +134,8 @@ func TestTraps(t *testing.T) {
 	}
 }
 
-// TestUnknown: where the time of an executed layer is unknown, so is the sum. Times have the unit of
-// their column, and a decimal comma where it cannot be a thousands separator.
+// TestUnknown: where the time of an executed layer is unknown, so is the sum. Times have the unit
+// of their column, and a decimal comma where it cannot be a thousands separator.
 func TestUnknown(t *testing.T) {
 	t.Parallel()
 	row := func(time string) string {
