@@ -283,7 +283,7 @@ func repair(d *draft.Draft, es []Event, clock float64) bool {
 	}
 	d.Dropped.Add("counts of ticks that cannot be read", unknown)
 	if unknown > 0 {
-		d.Found("tflm.unread", profile.Warning, "%d counts of ticks cannot be read: they are no whole numbers, negative beyond 32 bits or larger than 53 bits. Their operators have no figure, and sums lack them.", unknown)
+		d.Found("tflm.unread", profile.Warning, "%d counts of ticks cannot be read: they are not integers, negative beyond 32 bits or larger than 53 bits. Their operators have no figure, and sums lack them.", unknown)
 	}
 	if wraps == 0 {
 		return true
