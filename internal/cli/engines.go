@@ -160,7 +160,11 @@ func (k *catalogue) ask(ctx context.Context, rows []engineRow, quiet bool) (help
 		}
 		return e, nil
 	}
+	// A program that is no helper opens none of them.
+	asking, stop := context.WithCancel(ctx)
+	defer stop()
 	var wait sync.WaitGroup
+	var once sync.Once
 	free := make(chan struct{}, 2)
 	for i := range rows {
 		r := &rows[i]
@@ -170,16 +174,21 @@ func (k *catalogue) ask(ctx context.Context, rows []engineRow, quiet bool) (help
 		wait.Go(func() {
 			free <- struct{}{}
 			defer func() { <-free }()
-			if ctx.Err() != nil {
+			if asking.Err() != nil {
 				return
 			}
-			about, err := k.about(ctx, helper, r.Engine, r.Path)
-			if err == nil {
+			about, err := k.about(asking, helper, r.Engine, r.Path)
+			e, ok := errors.AsType[*external.Error](err)
+			switch {
+			case err == nil:
 				r.About = &about
-				return
-			}
-			var ok bool
-			if r.Error, ok = errors.AsType[*external.Error](err); !ok {
+			case ok && e.Code == external.NoHelper:
+				once.Do(func() { helperless = e })
+				stop()
+			case asking.Err() != nil:
+			case ok:
+				r.Error = e
+			default:
 				r.Error = external.Errorf(external.Failed, "%v", err)
 			}
 		})
@@ -188,7 +197,7 @@ func (k *catalogue) ask(ctx context.Context, rows []engineRow, quiet bool) (help
 	if ctx.Err() != nil {
 		return nil, errStopped
 	}
-	return nil, nil
+	return helperless, nil
 }
 
 // usable reports whether a row has a library that may be opened; programs are not started.

@@ -85,6 +85,8 @@ func TestOtherHelper(t *testing.T) {
 		"zeros":                 {"exec head -c 100000000 /dev/zero", "sends invalid messages"},
 		"text":                  {"yes", "sends invalid messages"},
 		"closes its output":     {"exec >&-; exec sleep 1000", "closed its output without an answer"},
+		"sends requests back":   {"exec cat", "sends invalid messages (a request"},
+		"ends at once":          {"exit 0", "ended the process (exit status 0): opmeter-engine answers at once; name it with OPMETER_ENGINE"},
 		"ends with status 3":    {"exit 3", "ended the process (exit status 3)"},
 		"kills itself":          {"kill -9 $$", "was killed from outside"},
 		"writes half a message": {"printf '\\100\\0\\0\\0\\0\\0\\0\\0{'; exec >&-; exec sleep 1000", "closed its output without an answer"},
@@ -93,9 +95,19 @@ func TestOtherHelper(t *testing.T) {
 			t.Parallel()
 			path, _ := helper(t, c.script)
 			err := New(Options{Helper: path, Request: Request{Engine: "x", Task: &Task{}}}).Run(t.Context(), nil)
-			if e, ok := errors.AsType[*Error](err); !ok || !strings.Contains(err.Error(), c.want) {
+			if e, ok := errors.AsType[*Error](err); !ok || !strings.Contains(err.Error(), "the program "+path+" "+c.want) {
 				t.Errorf("%T %v, want %q", e, err, c.want)
 			}
 		})
+	}
+}
+
+// TestGreeting gives a program that does not answer at once as a helper no more time.
+func TestGreeting(t *testing.T) {
+	t.Parallel()
+	path, _ := helper(t, "exec sleep 1000")
+	err := New(Options{Helper: path, Request: Request{Engine: "x"}, Greeting: 1}).Run(t.Context(), nil)
+	if e, ok := errors.AsType[*Error](err); !ok || e.Code != NoHelper || !strings.Contains(e.Text, path) || !strings.Contains(e.Text, "OPMETER_ENGINE") {
+		t.Errorf("%v", err)
 	}
 }

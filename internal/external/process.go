@@ -191,9 +191,8 @@ func (p *process) end(patience time.Duration) {
 }
 
 // died describes how a child ended unexpectedly. The child has ended. most is its memory limit, 0
-// for none.
-func (p *process) died(title string, most int64) *Error {
-	const next = "try another release of it or other options"
+// for none; next says what to do.
+func (p *process) died(title string, most int64, next string) *Error {
 	st := p.cmd.ProcessState
 	while := ""
 	if p.doing != "" {

@@ -33,6 +33,8 @@ type Options struct {
 	Accept func(version string) error
 	// Silent is how long the child may send nothing, 0 for five minutes.
 	Silent time.Duration
+	// Greeting is how long the helper may take to its first message, 0 for five seconds.
+	Greeting time.Duration
 	// Progress is called with the current phase.
 	Progress func(phase string, fraction float64)
 	// Outputs receives the outputs of the first run and the settings in effect. The events that
@@ -59,15 +61,21 @@ type Source struct {
 	// spare says that the child may end now without loss of requested results; whole says that it
 	// finished.
 	spare, whole bool
+	// greeted says that the helper sent a message as opmeter-engine does.
+	greeted bool
 }
 
 // DefaultSilent is how long an engine may send nothing: libraries compile large models for
 // minutes.
 const DefaultSilent = 5 * time.Minute
 
+// greeting is how long a helper may take to its first message, which it sends before it reads or
+// opens anything.
+const greeting = 5 * time.Second
+
 // New returns a source.
 func New(o Options) *Source {
-	o.Silent = cmp.Or(o.Silent, DefaultSilent)
+	o.Silent, o.Greeting = cmp.Or(o.Silent, DefaultSilent), cmp.Or(o.Greeting, greeting)
 	o.Request.Protocol = Protocol
 	o.Request.Interleaved = o.Turn != nil
 	return &Source{o: o}
@@ -89,10 +97,13 @@ const (
 // Ending is the phase that a child reports when it was told to stop.
 const Ending = "ending"
 
+// Starting is the phase that a child reports before it reads its request.
+const Starting = "starting the engine"
+
 // Run implements [source.Source].
 func (s *Source) Run(ctx context.Context, to source.Sink) error {
 	s.to = to
-	s.progress("starting the engine", 0)
+	s.progress(Starting, 0)
 	var err error
 	if s.p, err = start(s.o.Helper, &s.o.Request); err != nil {
 		return err
@@ -118,7 +129,10 @@ func (s *Source) hear(ctx context.Context) error {
 	if ctx.Err() != nil {
 		quick = leaving / 10 // nothing is lost with what it still does
 	}
-	if errors.Is(err, errLate) {
+	if errors.Is(err, errLate) && !s.greeted {
+		quick = 0
+		err = Errorf(NoHelper, "%s did not respond for %v, so opmeter ended it: %s", s.title(), s.o.Greeting, otherHelper)
+	} else if errors.Is(err, errLate) {
 		quick = 0
 		err = Errorf(Silent, "%s did not respond for %v%s: it was ended%s", s.title(), s.o.Silent, s.doing(), s.patience())
 	}
@@ -132,13 +146,27 @@ func (s *Source) hear(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	return s.p.died(s.title(), s.o.Request.MaxMemory)
+	if !s.greeted {
+		e := s.p.died(s.title(), 0, otherHelper)
+		if e.Code == Crashed {
+			e.Code = NoHelper
+		}
+		return e
+	}
+	return s.p.died(s.title(), s.o.Request.MaxMemory, "try another release of it or other options")
 }
+
+// otherHelper advises what to do about a program that does not answer as a helper.
+const otherHelper = "opmeter-engine answers at once; name it with OPMETER_ENGINE, or unset that"
 
 // errGone says that the child ended without a final message.
 var errGone = errors.New("the child is gone")
 
+// title names what failed: the program until it is known to be a helper, then the library.
 func (s *Source) title() string {
+	if !s.greeted {
+		return "the program " + s.o.Helper
+	}
 	if s.about.Title == "" {
 		return s.o.Request.Engine + " (" + s.o.Request.Library + ")"
 	}
@@ -177,7 +205,11 @@ func (s *Source) listen(ctx context.Context) error {
 		listening, cancel = context.WithTimeout(context.WithoutCancel(ctx), limit)
 	}
 	for {
-		m, err := s.p.receive(listening, s.o.Silent)
+		wait := s.o.Silent
+		if !s.greeted {
+			wait = s.o.Greeting
+		}
+		m, err := s.p.receive(listening, wait)
 		switch {
 		case err != nil && errors.Is(err, listening.Err()) && !told && (s.covered != nil || s.o.Request.Alone && s.about.Engine != ""):
 			told = true
@@ -191,7 +223,12 @@ func (s *Source) listen(ctx context.Context) error {
 		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || isGone(err):
 			return errGone
 		case err != nil:
-			return Errorf(Crashed, "%s sends invalid messages (%v): the library writes where it must not, or something else is called opmeter-engine", s.title(), err)
+			return s.invalid(err)
+		case m.Request != nil:
+			return s.invalid(errors.New("a request, which only opmeter sends"))
+		}
+		s.greeted = true
+		switch {
 		case m.Error != nil:
 			return m.Error
 		case m.Done:
@@ -207,6 +244,14 @@ func (s *Source) listen(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// invalid describes a message that no helper sends.
+func (s *Source) invalid(err error) *Error {
+	if !s.greeted {
+		return Errorf(NoHelper, "%s sends invalid messages (%v): %s", s.title(), err, otherHelper)
+	}
+	return Errorf(Crashed, "%s sends invalid messages (%v): the library writes where it must not", s.title(), err)
 }
 
 // take handles one message.

@@ -45,6 +45,8 @@ func Serve(in io.Reader, out io.Writer, engines Engines, exit func(status int)) 
 	if f := os.Getenv(external.FolderVariable); strings.HasPrefix(filepath.Base(f), external.FolderPrefix) {
 		s.folder = f
 	}
+	// The parent waits only briefly for this: no other program sends it.
+	s.progress(external.Starting, 0)
 	m, err := s.pipe.Receive()
 	switch {
 	case err != nil:

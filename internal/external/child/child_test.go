@@ -24,7 +24,11 @@ func TestFirstMessage(t *testing.T) {
 			t.Fatal(err)
 		}
 		Serve(&in, &out, nil, func(int) { t.Errorf("%s: the process exits", name) })
-		m, err := external.NewPipe(&out, nil).Receive()
+		pipe := external.NewPipe(&out, nil)
+		if m, err := pipe.Receive(); err != nil || m.Progress == nil || m.Progress.Phase != external.Starting {
+			t.Fatalf("%s: %+v, %v before the answer", name, m, err)
+		}
+		m, err := pipe.Receive()
 		if err != nil {
 			t.Fatal(err)
 		}
