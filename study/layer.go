@@ -85,7 +85,8 @@ const (
 	NoData Cause = "no_data"
 	// NoGain: no change of the layer costs less than the unchanged layer.
 	NoGain Cause = "no_gain"
-	// Spent: the loss budget is used up; other layers gain more for the same loss.
+	// Spent: the loss budget is used up; other layers gain more for the same loss. If no layer of
+	// the plan changes, no cheaper change was found within the bound.
 	Spent Cause = "spent"
 )
 

@@ -206,6 +206,8 @@ func TestStudyUnchanged(t *testing.T) {
 		cause study.Cause
 		want  string
 	}{
+		{"no change at all", study.Goal{MaxLoss: new(.05)}, study.Spent, "unchanged: no cheaper change was found to keep the loss within the limit"},
+		{"no change needed", study.Goal{Speedup: new(1.0)}, study.Spent, "unchanged: the goal is met without a change"},
 		{"budget", study.Goal{MaxLoss: new(.05)}, study.Spent, "unchanged: loss budget used up by other layers"},
 		{"no budget", study.Goal{Speedup: new(1.5)}, study.Spent, "unchanged: other layers gain more for their loss"},
 		{"much to gain", study.Goal{MaxLoss: new(.05)}, study.Head, "unchanged: makes an output of the model (--ends lets it change)"},
@@ -216,6 +218,12 @@ func TestStudyUnchanged(t *testing.T) {
 			t.Parallel()
 			s := studied()
 			s.Plans[0].Goal, s.Plans[0].Choices[1] = tt.goal, study.Choice{Layer: 1, Cause: tt.cause}
+			for i := range s.Plans[0].Choices {
+				s.Plans[0].Choices[i].Change = study.Change{}
+			}
+			if !strings.HasPrefix(tt.name, "no change") {
+				s.Plans[0].Choices[0].Change = study.Change{Structure: study.Unstructured, Level: .5}
+			}
 			var b bytes.Buffer
 			if err := WriteStudy(&b, s, "table", StudyOptions{}); err != nil {
 				t.Fatal(err)

@@ -477,7 +477,12 @@ func (v *view) verdict(i int) string {
 func (v *view) unchanged(layer int, c study.Cause) string {
 	const much = .1 // of the time
 	gains := v.speed != nil && v.best(layer) != nil
+	none := !slices.ContainsFunc(v.plan.Choices, func(x study.Choice) bool { return !x.Change.IsZero() })
 	switch {
+	case c == study.Spent && none && v.plan.Goal.MaxLoss != nil:
+		return "no cheaper change was found to keep the loss within the limit"
+	case c == study.Spent && none:
+		return "the goal is met without a change"
 	case c == study.Spent && v.plan.Goal.MaxLoss == nil:
 		return "other layers gain more for their loss"
 	case (c == study.First || c == study.Head) && gains && v.cost(layer) >= much*v.total:

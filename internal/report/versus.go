@@ -253,7 +253,7 @@ func versusTable(w io.Writer, t *compare.Table, o VersusOptions) error {
 		}
 	}
 	b.WriteByte('\n')
-	for _, l := range wrap(fmt.Sprintf("%s: %s of one inference, %d runs, ratios to %s", text.Clean(t.Model), versusWhat(t), len(t.Runs), text.Clean(t.Runs[0].Name)), o.Width) {
+	for _, l := range wrap(fmt.Sprintf("%s: %s of one inference, %d runs, ratios to %s", text.Clean(words.VersusModels(t)), versusWhat(t), len(t.Runs), text.Clean(t.Runs[0].Name)), o.Width) {
 		b.WriteString(l + "\n")
 	}
 	b.WriteByte('\n')
@@ -525,7 +525,7 @@ func versusMarkdown(w io.Writer, t *compare.Table, o VersusOptions) error {
 		return err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n\n", escape(t.Model))
+	fmt.Fprintf(&b, "# %s\n\n", escape(words.VersusModels(t)))
 	for _, s := range answers(t) {
 		fmt.Fprintf(&b, "%s\n\n", escape(s))
 	}

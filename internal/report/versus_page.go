@@ -118,7 +118,7 @@ func versusPage(w io.Writer, t *compare.Table, o VersusOptions) error {
 		notes = append(notes, text.Clean(words.VersusNote(t, &t.Notes[i])))
 	}
 	return versusHTML.Execute(w, map[string]any{
-		"Title": text.Clean(t.Model), "Answers": cleaned(answers(t)), "What": capital(versusWhat(t)) + " of one inference; ratios to " + text.Clean(t.Runs[0].Name) + ".",
+		"Title": text.Clean(words.VersusModels(t)), "Answers": cleaned(answers(t)), "What": capital(versusWhat(t)) + " of one inference; ratios to " + text.Clean(t.Runs[0].Name) + ".",
 		"Tables": []versusSheet{sheet("Runs", versusRuns(t), 1), operators}, "Notes": notes, "Legend": words.VersusLegend + ".",
 	})
 }

@@ -206,7 +206,10 @@ func (b *builder) notes() {
 		x, y := &first.Model, &p.Model
 		files := x.SHA256 != "" && y.SHA256 != "" && x.SHA256 != y.SHA256
 		same := x.StructureSHA256 != "" && x.StructureSHA256 == y.StructureSHA256
-		add(OtherModel, k, files || x.SHA256 == "" && y.SHA256 == "" && x.Name != y.Name)
+		none := x.SHA256 == "" && y.SHA256 == ""
+		add(OtherModel, k, files || none && x.Name != y.Name)
+		// An imported record may know no file: the names are all that tells.
+		add(OtherName, k, !none && !files && !same && x.Name != y.Name && (x.SHA256 == "" || y.SHA256 == ""))
 		add(OtherNodes, k, files && !same)
 		add(OtherThreads, k, apart(first.Settings.Threads, p.Settings.Threads))
 		add(OtherBatch, k, apart(first.Settings.Batch, p.Settings.Batch))
@@ -217,7 +220,7 @@ func (b *builder) notes() {
 		add(OtherMachine, k, first.Target.Kind == profile.TargetHost && p.Target.Kind == profile.TargetHost &&
 			h != nil && g != nil && h.Fingerprint != "" && g.Fingerprint != "" && h.Fingerprint != g.Fingerprint)
 	}
-	for _, code := range []NoteCode{OtherKind, OtherModel, OtherNodes, OtherResults, OtherShapes, OtherBatch, OtherInputs, OtherThreads, OtherMachine, NotWhole, NotGood, NoLayers} {
+	for _, code := range []NoteCode{OtherKind, OtherModel, OtherName, OtherNodes, OtherResults, OtherShapes, OtherBatch, OtherInputs, OtherThreads, OtherMachine, NotWhole, NotGood, NoLayers} {
 		if runs := found[code]; runs != nil {
 			b.t.Notes = append(b.t.Notes, Note{Code: code, Runs: runs})
 		}

@@ -141,6 +141,8 @@ type NoteCode string
 // Notes.
 const (
 	OtherModel NoteCode = "model" // the files differ
+	// the names differ, and the file of one is unknown
+	OtherName NoteCode = "name"
 	// their structures differ, so that layers were joined by names and order
 	OtherNodes   NoteCode = "nodes"
 	OtherThreads NoteCode = "threads" // other numbers of threads

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/opmeter/opmeter/profile"
@@ -240,5 +241,18 @@ func TestRefused(t *testing.T) {
 	}
 	if x := table(t, ticks, ticks); x.Quantity != "ticks" || x.Unit != "ticks" {
 		t.Errorf("compared are %s in %s", x.Quantity, x.Unit)
+	}
+}
+
+// TestOtherName compares with a record that knows no model file: only the names tell.
+func TestOtherName(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{"net": false, "another": true} {
+		a, b := run("a", 3, 0, row("Relu", 3, 0, 0)), run("b", 3, 0, row("Relu", 3, 0))
+		a.Model.SHA256, b.Model.Name = strings.Repeat("a", 64), name
+		got := slices.ContainsFunc(table(t, a, b).Notes, func(n compare.Note) bool { return n.Code == compare.OtherName && slices.Equal(n.Runs, []int{1}) })
+		if got != want {
+			t.Errorf("%s: noted %v, want %v", name, got, want)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package words
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/opmeter/opmeter/profile"
@@ -20,6 +21,8 @@ func VersusNote(t *compare.Table, n *compare.Note) string {
 	switch n.Code {
 	case compare.OtherModel:
 		return fmt.Sprintf("%s: another model file than %s.", who, first)
+	case compare.OtherName:
+		return fmt.Sprintf("%s: perhaps another model than %s, because its name differs and a file is unknown; operators were matched by name and order.", who, first)
 	case compare.OtherNodes:
 		return fmt.Sprintf("%s: another model structure than %s; operators were matched by name and order.", who, first)
 	case compare.OtherThreads:
@@ -44,6 +47,25 @@ func VersusNote(t *compare.Table, n *compare.Note) string {
 		return fmt.Sprintf("%s: no figures per layer; only totals are compared.", who)
 	}
 	return string(n.Code) + ": " + who
+}
+
+// VersusModels names the models of a comparison: several if they differ.
+func VersusModels(t *compare.Table) string {
+	var names []string
+	for i := range t.Runs {
+		if n := t.Runs[i].Model; n != "" && !slices.Contains(names, n) {
+			names = append(names, n)
+		}
+	}
+	other := slices.ContainsFunc(t.Notes, func(n compare.Note) bool { return n.Code == compare.OtherModel || n.Code == compare.OtherName })
+	if len(names) < 2 || !other {
+		return t.Model
+	}
+	const most = 4
+	if n := len(names); n > most {
+		names = append(names[:most:most], fmt.Sprintf("%d others", n-most))
+	}
+	return strings.Join(names, ", ")
 }
 
 // kinds says of each run how its figures came about: by which engine, on or for what.
