@@ -79,7 +79,7 @@ func where(p *profile.Profile) string {
 			add(words.Plural(*n, "thread"))
 		}
 		if t.Engine != "opmeter" {
-			add(strings.TrimSpace(t.Engine + " " + p.Settings.EngineVersion))
+			add(engineRelease(t.Engine, p.Settings.EngineVersion))
 		} else {
 			add(p.Settings.KernelSet)
 		}
@@ -243,4 +243,12 @@ func hostCPUs(p *profile.Profile) int64 {
 		return *h.CPUs
 	}
 	return 0
+}
+
+// engineRelease names an engine with its version, which the engine's name may contain already.
+func engineRelease(engine, version string) string {
+	if strings.HasSuffix(engine, " "+version) {
+		return strings.TrimSpace(engine)
+	}
+	return strings.TrimSpace(engine + " " + version)
 }

@@ -149,3 +149,17 @@ func TestOperators(t *testing.T) {
 		}
 	}
 }
+
+// TestEngineRelease states a version once.
+func TestEngineRelease(t *testing.T) {
+	t.Parallel()
+	for _, c := range [][3]string{
+		{"ONNX Runtime 1.32.0", "1.32.0", "ONNX Runtime 1.32.0"},
+		{"ONNX Runtime", "1.32.0", "ONNX Runtime 1.32.0"},
+		{"LiteRT", "", "LiteRT"},
+	} {
+		if got := engineRelease(c[0], c[1]); got != c[2] {
+			t.Errorf("%q %q: %q, want %q", c[0], c[1], got, c[2])
+		}
+	}
+}

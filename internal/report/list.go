@@ -266,7 +266,7 @@ func (m *List) Add(r ListRow) error {
 	} else {
 		m.bad++
 		cells[0] = filepath.Base(r.Path)
-		why := strings.TrimPrefix(strings.TrimPrefix(r.Err.Error(), r.Path), ": ")
+		why := strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(r.Err.Error(), r.Path), ": "))
 		m.note(why, cells[0])
 		note = "refused: " + why
 	}

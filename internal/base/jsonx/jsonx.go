@@ -75,6 +75,9 @@ func visible(b []byte) []byte {
 func MarshalWrite(w io.Writer, v any) error {
 	out := &shown{w: w}
 	if err := json.MarshalWrite(out, v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true), jsontext.WithIndent("  ")); err != nil {
+		if out.failed != nil {
+			return out.failed // without the encoder's words
+		}
 		return err
 	}
 	_, err := out.Write([]byte("\n"))
@@ -86,6 +89,8 @@ func MarshalWrite(w io.Writer, v any) error {
 type shown struct {
 	w    io.Writer
 	rest []byte
+	// failed is the error of w.
+	failed error
 }
 
 func (s *shown) Write(p []byte) (int, error) {
@@ -104,6 +109,7 @@ func (s *shown) Write(p []byte) (int, error) {
 		keep = 0
 	}
 	if _, err := s.w.Write(visible(b[:len(b)-keep])); err != nil {
+		s.failed = err
 		return 0, err
 	}
 	s.rest = append([]byte(nil), b[len(b)-keep:]...)

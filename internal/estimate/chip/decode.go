@@ -354,6 +354,8 @@ func at(n *yaml.Node, name string) *yaml.Node {
 func (d *decoder) check(t *Target, n *yaml.Node) {
 	if !validID(t.ID) {
 		d.fail(at(n, "id"), "id", "is %q; expected lower-case letters, digits and single dashes", t.ID)
+	} else if t.ID == "host" {
+		d.fail(at(n, "id"), "id", "is %q, which stands for this computer; expected another id", t.ID)
 	}
 	c := at(n, "clock")
 	switch {

@@ -72,6 +72,7 @@ func TestParseErrors(t *testing.T) {
 		{"band", change("[0.8, 1.3]", "[1.1, 1.3]"), "my-board.yaml:12: runtimes[0].calibration.band: is [1.1, 1.3]; expected factors around 1, such as [0.9, 1.1]"},
 		{"band of three", change("[0.8, 1.3]", "[1, 2, 3]"), "my-board.yaml:12: runtimes[0].calibration.band: expected a list of 2, found one of 3"},
 		{"id", change("id: my-board", "id: My Board"), `my-board.yaml:1: id: is "My Board"; expected lower-case letters, digits and single dashes`},
+		{"reserved id", change("id: my-board", "id: host"), `my-board.yaml:1: id: is "host", which stands for this computer; expected another id`},
 		{"twice", change("name: My board\n", "name: My board\nname: again\n"), "my-board.yaml:3: name: appears twice"},
 		{"no value", change("name: My board", "name:"), "my-board.yaml:2: name: has no value"},
 		{"no runtime", small[:strings.Index(small, "runtimes:")] + "runtimes: []\n", "my-board.yaml:8: runtimes: is empty; expected at least one runtime family"},

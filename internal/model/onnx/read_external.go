@@ -126,6 +126,10 @@ func (x *external) follow(root *os.Root, name, location string) ([]byte, error) 
 		return nil, fmt.Errorf("location %q: %w", location, cause(err))
 	}
 	target, err := filepath.EvalSymlinks(filepath.Join(x.dir, name))
+	if p := (*fs.PathError)(nil); err != nil && !errors.As(err, &p) {
+		// The only other error of links is that there are too many.
+		return nil, fmt.Errorf("location %q is a link that leads back to itself, or through too many others: put the file there", location)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("location %q: %w", location, cause(err))
 	}

@@ -186,8 +186,21 @@ func result(b *bufio.Writer, name string, n int, seconds, best float64, us []uni
 			ok = ok && v > 0 && !math.IsInf(v, 0)
 		}
 		if ok {
-			put(v, u.name)
+			put(significant(v), u.name)
 		}
 	}
 	_, _ = b.Write(append(out, '\n'))
+}
+
+// significant rounds a mean of counts to nine significant digits, far more than is measured. Whole
+// numbers stay exact.
+func significant(v float64) float64 {
+	if v == math.Trunc(v) {
+		return v
+	}
+	r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'e', 8, 64), 64)
+	if err != nil {
+		return v
+	}
+	return r
 }
