@@ -115,6 +115,9 @@ func parseTable(path string, text []byte, column string) (rows [][]float64, name
 			}
 			v, ok := number(c)
 			where := fmt.Sprintf("line %d, column %d", line, i+1)
+			if !ok && column == "" {
+				return dataError(path, where, "is %q, a number was expected; if the column holds labels, name it with --label-column", truncated(c))
+			}
 			if !ok {
 				return dataError(path, where, "is %q, a number was expected", truncated(c))
 			}

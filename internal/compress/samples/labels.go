@@ -102,7 +102,7 @@ func (l *labels) table(path string, text []byte, column string) error {
 					return err
 				}
 			case len(cells) != 1:
-				return dataError(path, "", "has %d columns; one, or the name of the one with labels was expected", len(cells))
+				return dataError(path, "", "has %d columns; name the one with labels with --label-column NAME, or give a file with one column", len(cells))
 			default:
 				// Text is taken for a title if numbers follow: see number.
 				_, ok := number(cells[0])

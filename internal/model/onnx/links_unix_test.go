@@ -85,3 +85,23 @@ func TestOtherOwner(t *testing.T) {
 		t.Errorf("of another owner: %v", err)
 	}
 }
+
+// TestLinkLoop refuses external data behind links that lead back to themselves, in plain words.
+func TestLinkLoop(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "m.onnx")
+	data := model(externalTensor(2, "location", "a.bin", "length", "8"), input("x"), node("Add y = x w"), output("y"))
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for from, to := range map[string]string{"a.bin": "b.bin", "b.bin": "a.bin"} {
+		if err := os.Symlink(to, filepath.Join(dir, from)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := Open(path)
+	if err == nil || !strings.Contains(err.Error(), `"a.bin" is a link that leads back to itself`) || strings.Contains(err.Error(), "EvalSymlinks") {
+		t.Errorf("%v", err)
+	}
+}
