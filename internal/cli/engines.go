@@ -160,7 +160,7 @@ func (k *catalogue) ask(ctx context.Context, rows []engineRow, quiet bool) (help
 		}
 		return e, nil
 	}
-	// A program that is no helper opens none of them.
+	// A program other than opmeter-engine opens none of them.
 	asking, stop := context.WithCancel(ctx)
 	defer stop()
 	var wait sync.WaitGroup

@@ -35,7 +35,7 @@ type Model struct {
 	Signatures []Signature
 	// Selected is the signature that Select was called with, empty for none.
 	Selected string
-	Metadata   []Metadata
+	Metadata []Metadata
 	// Warnings are defects that the reader tolerated, one sentence each.
 	Warnings []string
 	// Content is the model encoded in its format where Path is not such a file: a model from an

@@ -192,8 +192,8 @@ func result(b *bufio.Writer, name string, n int, seconds, best float64, us []uni
 	_, _ = b.Write(append(out, '\n'))
 }
 
-// significant rounds a mean of counts to nine significant digits, far more than is measured. Whole
-// numbers stay exact.
+// significant rounds a mean of counts to nine significant digits, far more than is measured.
+// Integers stay exact.
 func significant(v float64) float64 {
 	if v == math.Trunc(v) {
 		return v

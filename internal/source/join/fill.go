@@ -312,8 +312,9 @@ func sameShapes(merged, known []profile.Tensor) bool {
 	return slices.EqualFunc(merged, known, func(a, b profile.Tensor) bool { return slices.Equal(a.Shape, b.Shape) })
 }
 
-// bytesOf returns what one call of a set of layers reads and writes together: tensors between them do not
-// count, and a tensor that several of them read counts once. A sum is nil if a part is unknown.
+// bytesOf returns what one call of a set of layers reads and writes together: tensors between them
+// do not count, and a tensor that several of them read counts once. A sum is nil if a part is
+// unknown.
 func bytesOf(model []profile.Layer, set []int) (read, written *int64) {
 	if len(set) == 1 {
 		one := oneCall(&model[set[0]])

@@ -249,11 +249,11 @@ func TestFillCalls(t *testing.T) {
 	}{
 		{nil, nil, "28 512 64"},
 		{nil, new(3.0), "84 1536 64"},
-		{new(7.0), nil, "196 3584 64"}, // the record says nothing of calls
+		{new(7.0), nil, "196 3584 64"}, // the record lacks calls
 		{new(7.0), new(7.0), "196 3584 64"},
 		{new(7.0), new(2.5), "70 1280 64"},
 		{new(7.0), new(0.0), "0 0 64"},
-		{new(0.0), new(2.0), "unknown"}, // the counts of no calls say nothing of one
+		{new(0.0), new(2.0), "unknown"}, // that of one call is unknown
 	} {
 		body := net("m:MatMul(x,w)->y")
 		body[0].MACs, body[0].BytesRead, body[0].Params = new(int64(28)), new(int64(512)), new(int64(64))
