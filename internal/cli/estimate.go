@@ -224,7 +224,7 @@ func (a *app) openModel(path string) (*opmeter.Model, error) {
 
 // addSignature adds the flag that selects a signature.
 func (a *app) addSignature(c *cobra.Command) {
-	c.Flags().StringVar(&a.signature, "signature", "", "`NAME`: signature of a TFLite file with several")
+	c.Flags().StringVar(&a.signature, "signature", "", "`NAME`: signature of a TFLite file with several; --input takes its names")
 }
 
 func newTargets(a *app) *cobra.Command {

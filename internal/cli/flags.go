@@ -41,7 +41,7 @@ func (f *modelFlags) addIterations(c *cobra.Command) {
 }
 
 func (f *modelFlags) addData(c *cobra.Command) {
-	c.Flags().StringArrayVar(&f.files, "input", nil, "`NAME=FILE`: data of an input, a .npy file; also by the name in --signature")
+	c.Flags().StringArrayVar(&f.files, "input", nil, "`NAME=FILE`: data of an input, a .npy file")
 	c.Flags().Var(&natural{&f.seed}, "seed", "seed of random inputs")
 	c.Flags().StringArrayVar(&f.carry, "carry", nil, "`OUT=IN`: feed an output back to an input of the next inference")
 	c.Flags().BoolVar(&f.zeros, "zeros", false, "feed zeros instead of random inputs")
