@@ -199,7 +199,8 @@ func TestCountBranches(t *testing.T) {
 			continue
 		}
 		w := m.constant(g, fmt.Sprint("w", g), tensor.From(tensor.Float32, []int{4, 4}, make([]float32, 16)))
-		v, outs := w, []int{}
+		var v int
+		outs := []int{}
 		if g == 3 {
 			i, again := m.value(g, "i", tensor.Int64), m.value(g, "again", tensor.Bool)
 			v = m.value(g, "v", tensor.Float32, 4, 4)

@@ -186,9 +186,9 @@ const maxNamed = 10
 func absent(out *runlog.Run, parts []*part) {
 	have := map[int64]bool{}
 	for _, p := range parts {
-		have[int64(p.rank)] = true
+		have[p.rank] = true
 	}
-	world := int64(parts[0].world)
+	world := parts[0].world
 	missing := world - int64(len(have))
 	if world < 2 || missing <= 0 {
 		return
