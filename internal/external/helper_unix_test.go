@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -19,7 +20,11 @@ func helper(t *testing.T, script string) (path, begun string) {
 	dir := t.TempDir()
 	path, begun = filepath.Join(dir, "helper"), filepath.Join(dir, "begun")
 	text := "#!/bin/sh\necho \"$OPMETER_ENGINE_FOLDER\" > " + begun + ".new\nmv " + begun + ".new " + begun + "\n" + script + "\n"
-	if err := os.WriteFile(path, []byte(text), 0o700); err != nil { //nolint:gosec // it has to run
+	// A process that forks meanwhile would hold the file open for writing, and it could not be run.
+	syscall.ForkLock.RLock()
+	err := os.WriteFile(path, []byte(text), 0o700) //nolint:gosec // it has to run
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		t.Fatal(err)
 	}
 	return path, begun
