@@ -127,7 +127,11 @@ func TestExecChildren(t *testing.T) {
 	if _, err := exec.LookPath("setsid"); err == nil && runtime.GOOS == "linux" {
 		text, want = strings.Replace(text, "wait", "setsid sleep 1000 &\necho $!\nwait", 1), 4
 	}
-	if err := os.WriteFile(script, []byte(text), 0o700); err != nil { //nolint:gosec // it has to run
+	// A process that forks meanwhile would hold the file open for writing, and it could not be run.
+	syscall.ForkLock.RLock()
+	err := os.WriteFile(script, []byte(text), 0o700) //nolint:gosec // it has to run
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		t.Fatal(err)
 	}
 	p := open(t, "exec:"+script, port.Options{})
