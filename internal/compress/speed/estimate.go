@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/compress/rewrite"
 	"github.com/opmeter/opmeter/internal/estimate"
 	"github.com/opmeter/opmeter/internal/estimate/chip"
 	"github.com/opmeter/opmeter/internal/model/graph"
@@ -46,6 +45,13 @@ func Estimate(ctx context.Context, m *graph.Model, layers []*weights.Layer, o Ta
 			return err
 		}
 	}
+	compare := func(ctx context.Context, changed *graph.Model) (comparison, error) {
+		p, err := o.Profile(ctx, changed)
+		if err != nil {
+			return nil, err
+		}
+		return &estimatedTimes{allLayers(dense, m), allLayers(p, changed), allOriginalNodes(m, changed)}, nil
+	}
 	for i, c := range o.Changes {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -62,12 +68,7 @@ func Estimate(ctx context.Context, m *graph.Model, layers []*weights.Layer, o Ta
 			for k := range layers {
 				out.Points = append(out.Points, study.SpeedPoint{Layer: k, Change: c, Cause: study.NoKernel})
 			}
-		} else if c.Structure.Removes() {
-			out.Points, err = o.estimateGroups(ctx, m, layers, dense, c)
-		} else {
-			out.Points, err = o.estimateChange(ctx, m, layers, dense, c)
-		}
-		if err != nil {
+		} else if out.Points, err = points(ctx, m, layers, c, compare); err != nil {
 			return err
 		}
 		if err := yield(out); err != nil {
@@ -157,80 +158,23 @@ func sum(all []*profile.Layer, nodes []int, of func(*profile.Layer) *profile.Met
 	return out
 }
 
-func (o *TargetOptions) estimateChange(ctx context.Context, m *graph.Model, layers []*weights.Layer, dense *profile.Profile, c study.Change) ([]study.SpeedPoint, error) {
-	changed, effects, err := ApplyToAll(m, layers, c)
-	if err != nil {
-		return nil, err
-	}
-	p, err := o.Profile(ctx, changed)
-	if err != nil {
-		return nil, err
-	}
-	stands, before, after := allOriginalNodes(m, changed), allLayers(dense, m), allLayers(p, changed)
-	out := make([]study.SpeedPoint, len(layers))
-	for i, l := range layers {
-		out[i] = study.SpeedPoint{Layer: i, Change: c, Cause: effects[i].Cause}
-		if effects[i].Cause == "" {
-			nodes := correspondingNodes(stands, readers(l))
-			setRatio(&out[i], latency(before, readers(l)), latency(after, nodes))
-			out[i].Energy = energy(after, nodes)
-		}
-	}
-	return out, nil
+// estimatedTimes are the layers of two estimates by node; stands has the unchanged node of each
+// changed one.
+type estimatedTimes struct {
+	before, after []*profile.Layer
+	stands        []int
 }
 
-// estimateGroups estimates a change that makes layers smaller, group by group like [Measure].
-func (o *TargetOptions) estimateGroups(ctx context.Context, m *graph.Model, layers []*weights.Layer, dense *profile.Profile, c study.Change) ([]study.SpeedPoint, error) {
-	points := unchangeable(layers, c)
-	own := map[int]bool{}
-	for _, l := range layers {
-		for _, n := range readers(l) {
-			own[n] = true
-		}
-	}
-	for _, gs := range groupsByModel(rewrite.Groups(m, layers, c.Structure), layers) {
-		changed, effects, err := groupChanged(m, layers, c, gs)
-		if err != nil {
-			return nil, err
-		}
-		p, err := o.Profile(ctx, changed)
-		if err != nil {
-			return nil, err
-		}
-		stands, before, after := allOriginalNodes(m, changed), allLayers(dense, m), allLayers(p, changed)
-		for _, g := range gs {
-			lead := &points[g.Layers[0]]
-			var others []study.AffectedLayer
-			for i, l := range layers {
-				x := study.SpeedPoint{Layer: i, Change: c}
-				member := slices.Contains(g.Layers, i)
-				if !member && !slices.ContainsFunc(readers(l), func(n int) bool { return slices.Contains(g.Nodes, n) }) {
-					continue
-				}
-				if x.Cause = effects[i].Cause; x.Cause == "" {
-					nodes := correspondingNodes(stands, readers(l))
-					setRatio(&x, latency(before, readers(l)), latency(after, nodes))
-					x.Energy = energy(after, nodes)
-				}
-				switch {
-				case member:
-					x.With = rewrite.OtherMembers(g.Layers, i)
-					points[i] = x
-				case x.Ratio != nil:
-					others = append(others, study.AffectedLayer{Layer: i, Ratio: x.Ratio, Energy: x.Energy})
-				}
-			}
-			if lead.Ratio == nil {
-				continue
-			}
-			lead.Affected = others
-			rest := slices.DeleteFunc(slices.Clone(g.Nodes), func(n int) bool { return own[n] })
-			nodes := correspondingNodes(stands, rest)
-			lead.RestS = difference(latency(before, rest), latency(after, nodes))
-			lead.RestJ = difference(energy(before, rest), energy(after, nodes))
-		}
-	}
-	return points, nil
+func (x *estimatedTimes) point(p *study.SpeedPoint, nodes []int) {
+	now := correspondingNodes(x.stands, nodes)
+	setRatio(p, latency(x.before, nodes), latency(x.after, now))
+	p.Energy = energy(x.after, now)
+}
+
+func (x *estimatedTimes) rest(lead *study.SpeedPoint, nodes []int) {
+	now := correspondingNodes(x.stands, nodes)
+	lead.RestS = difference(latency(x.before, nodes), latency(x.after, now))
+	lead.RestJ = difference(energy(x.before, nodes), energy(x.after, now))
 }
 
 // setRatio completes a point. The errors of both estimates come from one model and mostly cancel.

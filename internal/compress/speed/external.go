@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/base/stats"
-	"github.com/opmeter/opmeter/internal/compress/rewrite"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/weights"
 	"github.com/opmeter/opmeter/profile"
@@ -56,15 +55,11 @@ func MeasureExternal(ctx context.Context, m *graph.Model, layers []*weights.Laye
 		if o.Progress != nil {
 			o.Progress("measuring "+Describe(c), float64(i)/float64(len(o.Changes)))
 		}
-		change := o.measureChange
-		if c.Structure.Removes() {
-			change = o.measureGroups
-		}
-		points, err := change(ctx, m, layers, c)
+		ps, err := points(ctx, m, layers, c, func(ctx context.Context, changed *graph.Model) (comparison, error) { return o.compare(ctx, m, changed) })
 		if err != nil {
 			return err
 		}
-		if err := yield(&study.SpeedPoints{Points: points}); err != nil {
+		if err := yield(&study.SpeedPoints{Points: ps}); err != nil {
 			return err
 		}
 	}
@@ -83,82 +78,6 @@ func externalUnchanged(p *profile.Profile, m *graph.Model, layers []*weights.Lay
 	return out
 }
 
-func (o *ExternalOptions) measureChange(ctx context.Context, m *graph.Model, layers []*weights.Layer, c study.Change) ([]study.SpeedPoint, error) {
-	changed, effects, err := ApplyToAll(m, layers, c)
-	if err != nil {
-		return nil, err
-	}
-	x, err := o.compare(ctx, m, changed)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]study.SpeedPoint, len(layers))
-	for i, l := range layers {
-		out[i] = study.SpeedPoint{Layer: i, Change: c, Cause: effects[i].Cause}
-		if effects[i].Cause == "" {
-			x.setPoint(&out[i], readers(l))
-		}
-	}
-	return out, nil
-}
-
-// measureGroups measures a change that makes layers smaller, group by group.
-func (o *ExternalOptions) measureGroups(ctx context.Context, m *graph.Model, layers []*weights.Layer, c study.Change) ([]study.SpeedPoint, error) {
-	points := unchangeable(layers, c)
-	own := map[int]bool{}
-	for _, l := range layers {
-		for _, n := range readers(l) {
-			own[n] = true
-		}
-	}
-	for _, gs := range groupsByModel(rewrite.Groups(m, layers, c.Structure), layers) {
-		changed, effects, err := groupChanged(m, layers, c, gs)
-		if err != nil {
-			return nil, err
-		}
-		x, err := o.compare(ctx, m, changed)
-		if err != nil {
-			return nil, err
-		}
-		for _, g := range gs {
-			var others []study.AffectedLayer
-			for i, l := range layers {
-				p := study.SpeedPoint{Layer: i, Change: c}
-				member := slices.Contains(g.Layers, i)
-				if !member && !slices.ContainsFunc(readers(l), func(n int) bool { return slices.Contains(g.Nodes, n) }) {
-					continue
-				}
-				if p.Cause = effects[i].Cause; p.Cause == "" {
-					x.setPoint(&p, readers(l))
-				}
-				switch {
-				case member:
-					p.With = rewrite.OtherMembers(g.Layers, i)
-					points[i] = p
-				case p.Ratio != nil:
-					others = append(others, study.AffectedLayer{Layer: i, Ratio: p.Ratio})
-				}
-			}
-			lead := &points[g.Layers[0]]
-			if lead.Ratio == nil {
-				continue
-			}
-			lead.Affected = others
-			if slices.ContainsFunc(others, func(a study.AffectedLayer) bool { r, _ := a.Ratio.Best(); return r < 1 }) {
-				lead.Cause = "" // the gain is that of its readers
-			}
-			rest := slices.DeleteFunc(slices.Clone(g.Nodes), func(n int) bool { return own[n] })
-			was, is := x.before.sum(rest), x.after.sum(correspondingNodes(x.stands, rest))
-			if a, ok := was.Best(); ok {
-				if b, ok := is.Best(); ok {
-					lead.RestS = profile.Value(profile.Measured, b-a, methodExternal)
-				}
-			}
-		}
-	}
-	return points, nil
-}
-
 // comparedTimes are the times of both models of a [Pair] by node; stands has the unchanged node
 // of each changed one.
 type comparedTimes struct {
@@ -166,7 +85,7 @@ type comparedTimes struct {
 	stands        []int
 }
 
-func (o *ExternalOptions) compare(ctx context.Context, m, changed *graph.Model) (*comparedTimes, error) {
+func (o *ExternalOptions) compare(ctx context.Context, m, changed *graph.Model) (comparison, error) {
 	p, err := o.steadyPair(ctx, changed)
 	if err != nil {
 		return nil, err
@@ -221,8 +140,7 @@ func middle(m *profile.Metric) (float64, bool) {
 	return m.Best()
 }
 
-// setPoint completes a point by the times of a layer's nodes.
-func (x *comparedTimes) setPoint(p *study.SpeedPoint, nodes []int) {
+func (x *comparedTimes) point(p *study.SpeedPoint, nodes []int) {
 	now := correspondingNodes(x.stands, nodes)
 	before, after := x.before.sum(nodes), x.after.sum(now)
 	b, ok := before.Best()
@@ -242,6 +160,18 @@ func (x *comparedTimes) setPoint(p *study.SpeedPoint, nodes []int) {
 		p.Cause = study.NoGain
 	case p.Ratio.CI95[1] >= 1:
 		p.Cause = study.Unsettled
+	}
+}
+
+func (x *comparedTimes) rest(lead *study.SpeedPoint, nodes []int) {
+	if slices.ContainsFunc(lead.Affected, func(a study.AffectedLayer) bool { r, _ := a.Ratio.Best(); return r < 1 }) {
+		lead.Cause = "" // the gain is that of its readers
+	}
+	was, is := x.before.sum(nodes), x.after.sum(correspondingNodes(x.stands, nodes))
+	if a, ok := was.Best(); ok {
+		if b, ok := is.Best(); ok {
+			lead.RestS = profile.Value(profile.Measured, b-a, methodExternal)
+		}
 	}
 }
 
