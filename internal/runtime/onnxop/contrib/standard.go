@@ -29,6 +29,22 @@ func standardDefs() []op.Def {
 	}
 }
 
+// within returns an operator whose functions run within another one, which may change the call for
+// them and restores it.
+func within(d op.Def, change func(c *op.Call, do func() error) error) op.Def {
+	infer, prepare := d.Infer, d.Prepare
+	d.Infer = func(c *op.Call) error { return change(c, func() error { return infer(c) }) }
+	d.Prepare = func(c *op.Call) (run op.Run, err error) {
+		err = change(c, func() error { run, err = prepare(c); return err })
+		if err != nil {
+			return nil, err
+		}
+		inner := run
+		return func(c *op.Call) error { return change(c, func() error { return inner(c) }) }, nil
+	}
+	return d
+}
+
 // standard returns an operator that is defined like the standard's at a version.
 func standard(defs []op.Def, name string, version int) op.Def {
 	var d op.Def
@@ -37,7 +53,6 @@ func standard(defs []op.Def, name string, version int) op.Def {
 			d = x
 		}
 	}
-	infer, prepare := d.Infer, d.Prepare
 	as := func(c *op.Call, do func() error) error {
 		own, n := c.Node, *c.Node
 		n.Domain, n.Version = graph.ONNX, version
@@ -46,21 +61,11 @@ func standard(defs []op.Def, name string, version int) op.Def {
 		return do()
 	}
 	d.Since, d.Until, d.NHWC = 1, 0, nil
-	d.Infer = func(c *op.Call) error { return as(c, func() error { return infer(c) }) }
-	d.Prepare = func(c *op.Call) (run op.Run, err error) {
-		err = as(c, func() error { run, err = prepare(c); return err })
-		if err != nil {
-			return nil, err
-		}
-		inner := run
-		return func(c *op.Call) error { return as(c, func() error { return inner(c) }) }, nil
-	}
-	return d
+	return within(d, as)
 }
 
 // withStep adds the step of 1 that a Range of this domain may leave out.
 func withStep(d op.Def) op.Def {
-	infer, prepare := d.Infer, d.Prepare
 	with := func(c *op.Call, do func() error) error {
 		if c.Has(2) || len(c.In) < 2 || c.In[0] == nil {
 			return do()
@@ -72,16 +77,7 @@ func withStep(d op.Def) op.Def {
 		defer func() { c.In = own }()
 		return do()
 	}
-	d.Infer = func(c *op.Call) error { return with(c, func() error { return infer(c) }) }
-	d.Prepare = func(c *op.Call) (run op.Run, err error) {
-		err = with(c, func() error { run, err = prepare(c); return err })
-		if err != nil {
-			return nil, err
-		}
-		inner := run
-		return func(c *op.Call) error { return with(c, func() error { return inner(c) }) }, nil
-	}
-	return d
+	return within(d, with)
 }
 
 // copyElements copies the elements of a tensor of the same type and length.

@@ -236,7 +236,6 @@ func between[T tensor.Real](plane []T, width int, y, x T) T {
 func withPads(defs []op.Def) op.Def {
 	d := standard(defs, "ConvTranspose", 11)
 	d.Name = "ConvTransposeWithDynamicPads"
-	infer, prepare := d.Infer, d.Prepare
 	with := func(c *op.Call, do func() error) error {
 		own, n := c.Node, *c.Node
 		in, fixed := c.In, c.Fixed
@@ -266,14 +265,5 @@ func withPads(defs []op.Def) op.Def {
 		}
 		return do()
 	}
-	d.Infer = func(c *op.Call) error { return with(c, func() error { return infer(c) }) }
-	d.Prepare = func(c *op.Call) (run op.Run, err error) {
-		err = with(c, func() error { run, err = prepare(c); return err })
-		if err != nil {
-			return nil, err
-		}
-		inner := run
-		return func(c *op.Call) error { return with(c, func() error { return inner(c) }) }, nil
-	}
-	return d
+	return within(d, with)
 }
