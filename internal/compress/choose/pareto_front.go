@@ -45,7 +45,7 @@ func front(items [][]option) []frontPoint {
 			last = cost
 		}
 	}
-	return paretoSort(refineFront(items, out, (out[0].cost-end)*refineGap))
+	return paretoPoints(refineFront(items, out, (out[0].cost-end)*refineGap))
 }
 
 // refineFront searches for plans between distant neighbours.
@@ -68,19 +68,23 @@ func refineFront(items [][]option, spots []frontPoint, far float64) []frontPoint
 	return out
 }
 
-// paretoSort sorts by cost and drops dominated points.
-func paretoSort(spots []frontPoint) []frontPoint {
-	slices.SortStableFunc(spots, func(a, b frontPoint) int {
-		return cmp.Or(cmp.Compare(a.loss, b.loss), cmp.Compare(a.cost, b.cost))
+// paretoSort drops dominated points and sorts the others by cost.
+func paretoSort[P any](points []P, loss, cost func(*P) float64) []P {
+	slices.SortStableFunc(points, func(a, b P) int {
+		return cmp.Or(cmp.Compare(loss(&a), loss(&b)), cmp.Compare(cost(&a), cost(&b)))
 	})
-	out := spots[:0]
-	for _, s := range spots {
-		if len(out) == 0 || s.cost < out[len(out)-1].cost {
-			out = append(out, s)
+	out := points[:0]
+	for _, p := range points {
+		if len(out) == 0 || cost(&p) < cost(&out[len(out)-1]) {
+			out = append(out, p)
 		}
 	}
 	slices.Reverse(out)
 	return out
+}
+
+func paretoPoints(points []frontPoint) []frontPoint {
+	return paretoSort(points, func(p *frontPoint) float64 { return p.loss }, func(p *frontPoint) float64 { return p.cost })
 }
 
 // ReconcileFront returns a front without plans that its chosen one or another one dominates, or
@@ -91,25 +95,13 @@ func ReconcileFront(points []study.FrontPoint, all float64) []study.FrontPoint {
 	for i := range points {
 		points[i].Loss = min(points[i].Loss, all)
 	}
-	at := slices.IndexFunc(points, func(p study.FrontPoint) bool { return p.Chosen })
-	slices.SortStableFunc(points, func(a, b study.FrontPoint) int {
-		return cmp.Or(cmp.Compare(a.Loss, b.Loss), cmp.Compare(a.Cost, b.Cost))
-	})
-	if at >= 0 {
-		at = slices.IndexFunc(points, func(p study.FrontPoint) bool { return p.Chosen })
+	if at := slices.IndexFunc(points, func(p study.FrontPoint) bool { return p.Chosen }); at >= 0 {
 		chosen := points[at]
 		points = slices.DeleteFunc(points, func(p study.FrontPoint) bool {
 			return !p.Chosen && p.Cost <= chosen.Cost && p.Loss <= chosen.Loss
 		})
 	}
-	out := points[:0]
-	for _, p := range points {
-		if len(out) == 0 || p.Cost < out[len(out)-1].Cost {
-			out = append(out, p)
-		}
-	}
-	slices.Reverse(out)
-	return out
+	return paretoSort(points, func(p *study.FrontPoint) float64 { return p.Loss }, func(p *study.FrontPoint) float64 { return p.Cost })
 }
 
 // MaxLoss is the most that a model can lose by a metric: all of its accuracy or agreement,

@@ -340,7 +340,7 @@ func (p *problem) frontPoints(items [][]option) []frontPoint {
 		s.cost = p.modelCost(pointsOf(items, s.pick)).mid
 	}
 	if p.coupled {
-		out = paretoSort(out)
+		out = paretoPoints(out)
 	}
 	return out
 }
