@@ -23,6 +23,26 @@ func (l *Layer) ScaleCounts(by float64) {
 	}
 }
 
+// OneCall returns a copy of the layer with the work and traffic of one of its calls.
+// Counts that this does not determine are unknown in it, and all are without calls.
+func (l *Layer) OneCall() Layer {
+	out := *l
+	if l.Calls == nil || *l.Calls == 1 {
+		return out
+	}
+	n := int64(*l.Calls)
+	for _, c := range scaled(&out) {
+		switch v := *c; {
+		case v == nil:
+		case n < 1 || float64(n) != *l.Calls || *v%n != 0:
+			*c = nil
+		default:
+			*c = new(*v / n)
+		}
+	}
+	return out
+}
+
 // times is n*by/per as an integer, exact before it is rounded; nil where that is
 // not known: more than 64 bits, or anything but nothing out of no calls.
 func times(n int64, by, per float64) *int64 {

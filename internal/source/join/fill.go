@@ -222,28 +222,8 @@ func (s observed) merge(recorded, known []profile.Tensor) []profile.Tensor {
 	return out
 }
 
-// oneCall returns a layer of the model with the work and traffic of one call: the model's counts
-// are of one inference, with the calls that it determines. No calls leave them unknown.
-func oneCall(l *profile.Layer) profile.Layer {
-	out := *l
-	if l.Calls == nil || *l.Calls == 1 {
-		return out
-	}
-	n := int64(*l.Calls)
-	for _, c := range []**int64{&out.Ops, &out.MACs, &out.MACsExecuted, &out.MLTKOps, &out.MLTKMACs, &out.BytesRead, &out.BytesWritten} {
-		switch v := *c; {
-		case v == nil:
-		case n < 1 || float64(n) != *l.Calls || *v%n != 0:
-			*c = nil
-		default:
-			*c = new(*v / n)
-		}
-	}
-	return out
-}
-
 // determined returns how often the model says that a row without recorded calls runs, nil if it
-// says nothing. A loop that the engine unrolled has a row for each call.
+// does not say that. A loop that the engine unrolled has a row for each call.
 func determined(model []profile.Layer, set []int, rows map[int]int) (calls *float64) {
 	for k, at := range set {
 		c := model[at].Calls
@@ -260,7 +240,7 @@ func determined(model []profile.Layer, set []int, rows map[int]int) (calls *floa
 func counts(l *profile.Layer, model []profile.Layer, set []int) {
 	calls := make([]profile.Layer, len(set))
 	for k, at := range set {
-		calls[k] = oneCall(&model[at])
+		calls[k] = model[at].OneCall()
 	}
 	for _, c := range []func(*profile.Layer) **int64{
 		func(l *profile.Layer) **int64 { return &l.Ops },
@@ -317,7 +297,7 @@ func sameShapes(merged, known []profile.Tensor) bool {
 // unknown.
 func bytesOf(model []profile.Layer, set []int) (read, written *int64) {
 	if len(set) == 1 {
-		one := oneCall(&model[set[0]])
+		one := model[set[0]].OneCall()
 		return one.BytesRead, one.BytesWritten
 	}
 	_, out := boundaryTensors(model, set)
@@ -332,7 +312,7 @@ func bytesOf(model []profile.Layer, set []int) (read, written *int64) {
 	}
 	var in, made byteSum
 	for _, at := range set {
-		l := oneCall(&model[at])
+		l := model[at].OneCall()
 		in.add(l.BytesRead, l.Inputs, func(t *profile.Tensor) bool {
 			before := had[t.Name]
 			had[t.Name] = true
