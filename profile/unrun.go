@@ -45,7 +45,7 @@ func (p *Profile) Starved() (layers []int64) {
 }
 
 // withhold takes the figures of time and energy of the whole model away where most of
-// its work did not run, or a part of it had no memory: nobody is to quote them. Those of
+// its work did not run, or a part of it had no memory: they must not be quoted. Those of
 // layers stay.
 func (p *Profile) withhold() {
 	layers, most := p.Unrun()

@@ -50,7 +50,7 @@ func (a *app) kept(files []string, run func(journal string) (*profile.Profile, e
 
 // settle removes the journal of a run that is safe: in its files, or without figures.
 // One that has figures which no file has stays, and a line says where, also where the disk
-// had no room for all of it.
+// was too full for all of it.
 func (a *app) settle(p *profile.Profile, files []string, safe bool) {
 	journal := a.journalOf(files)
 	if journal == "" {

@@ -9,8 +9,8 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// room is what a figure may exceed its bound by: figures are rounded where they are recorded.
-const room = 1e-3
+// rounding is what a figure may exceed its bound by: records round their figures.
+const rounding = 1e-3
 
 // fractions are words in the keys of quantities that are parts of a whole, and so at most 1. A
 // quantity of unit "1" without them is a ratio, which has no bound.
@@ -55,7 +55,7 @@ type exceeding struct {
 }
 
 func (e *exceeding) add(where string, v float64) {
-	if v <= 1+room {
+	if v <= 1+rounding {
 		return
 	}
 	if e.n++; v > e.most {

@@ -15,5 +15,5 @@
 // that the interpreter did not run itself. Their order is known because this package repeats the
 // interpreter's partitioning of the graph. The two lists are then aligned; see align.go. Times
 // are whole microseconds, truncated. An operator whose mean is below one has no time: the
-// profiler's own events make up much of what is left of it.
+// cost of the profiler's own events is of the same size.
 package litert
