@@ -51,7 +51,7 @@ func TestStopHelper(t *testing.T) {
 	for name, script := range map[string]string{
 		"silent":            "exec sleep 1000",
 		"deaf":              "trap '' INT TERM HUP PIPE; while :; do sleep 1000; done",
-		"echo":              "exec cat >/dev/null",
+		"reads on":          "exec cat 3>&1 >/dev/null", // its output stays open
 		"floods its errors": "while :; do echo words >&2; done",
 		"leaves its group":  "sleep 1000 & exec sleep 1000",
 	} {
