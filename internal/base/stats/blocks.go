@@ -43,11 +43,21 @@ func Repeated(series []float64, floor float64) (r Repeat, ok bool) {
 	for i := range medians {
 		medians[i] = Median(series[i*n/b : (i+1)*n/b])
 	}
+	return RepeatedBlocks(medians, floor)
+}
+
+// RepeatedBlocks is [Repeated] for a series whose blocks are summarised already, in chronological
+// order: values holds the centre of each.
+func RepeatedBlocks(values []float64, floor float64) (r Repeat, ok bool) {
+	b := len(values)
+	if b < leastBlocks {
+		return Repeat{Middle: Median(values), Blocks: b}, false
+	}
 	r.Blocks = b
-	r.Middle = Midmean(medians)
-	own := StdDev(medians) / math.Sqrt(float64(b))
+	r.Middle = Midmean(values)
+	own := StdDev(values) / math.Sqrt(float64(b))
 	// The variance of the mean of a first-order autoregressive series.
-	if rho := min(max(Autocorrelation(medians, 1), 0), 0.8); rho > 0 {
+	if rho := min(max(Autocorrelation(values, 1), 0), 0.8); rho > 0 {
 		own *= math.Sqrt((1 + rho) / (1 - rho))
 	}
 	half := math.Sqrt2 * math.Hypot(studentT(b-1)*own, 1.959964*floor*r.Middle)
