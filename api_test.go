@@ -156,7 +156,7 @@ func TestTimesAddUp(t *testing.T) {
 	for i := range p.Layers {
 		l := &p.Layers[i]
 		v, ok := l.Latency.Best()
-		if ok && l.Latency.Estimator() != "typical" {
+		if ok && l.Latency.Estimator() != "median" {
 			t.Errorf("layer %d shows its %s", i, l.Latency.Estimator())
 		}
 		sum += v

@@ -77,7 +77,7 @@ func (m *Metric) detached() *Metric {
 		return nil
 	}
 	c := *m
-	for _, p := range [...]**float64{&c.Typical, &c.Median, &c.Mean, &c.Min, &c.Max, &c.P90, &c.P95, &c.P99, &c.StdDev, &c.MAD} {
+	for _, p := range [...]**float64{&c.Median, &c.Mean, &c.Min, &c.Max, &c.P90, &c.P95, &c.P99, &c.StdDev, &c.MAD} {
 		if *p != nil {
 			*p = new(**p)
 		}

@@ -8,7 +8,7 @@ import (
 
 func TestHeadlineOf(t *testing.T) {
 	t.Parallel()
-	latency := &Metric{Kind: Measured, Typical: new(5.0), Median: new(4.0), CI95: &[2]float64{3, 6}}
+	latency := &Metric{Kind: Measured, Mean: new(5.0), Median: new(4.0), CI95: &[2]float64{3, 6}}
 	quoted := &Metric{Kind: Measured, Median: new(2.0), CI95: &[2]float64{1, 3}}
 	for _, c := range []struct {
 		name string

@@ -32,11 +32,9 @@ type Metric struct {
 	Kind Kind `json:"kind"`
 	// N is the number of samples.
 	N *int64 `json:"n,omitzero"`
-	// Typical is the mean over the typical runs: those whose whole duration lies
-	// between the quartiles of all. Typical figures of one profile are of the same
-	// runs, so that they add up, and a few disturbed runs do not move them.
-	Typical *float64 `json:"typical,omitzero"`
-	// Median is the middle sample, or the one value of a figure that has no spread.
+	// Median is the middle sample, or the one value of a figure that has no spread. The
+	// median time of a layer is its share of the inference times the latency, so that
+	// the layers add up (see docs/reference/measurement-quality.md).
 	Median *float64 `json:"median,omitzero"`
 	// Mean is the arithmetic mean.
 	Mean *float64 `json:"mean,omitzero"`
@@ -64,14 +62,12 @@ type Metric struct {
 	Method string `json:"method,omitzero"`
 }
 
-// Estimator names the part that [Metric.Best] returns: "typical", "median", "mean"
+// Estimator names the part that [Metric.Best] returns: "median", "mean"
 // or "min"; "value" for a figure without spread, "" if absent.
 func (m *Metric) Estimator() string {
 	switch {
 	case m == nil:
 		return ""
-	case m.Typical != nil:
-		return "typical"
 	case m.Median != nil && m.Mean == nil && m.N == nil:
 		return "value"
 	case m.Median != nil:
@@ -89,13 +85,13 @@ func Value(kind Kind, v float64, method string) *Metric {
 	return &Metric{Kind: kind, Median: &v, Method: method}
 }
 
-// Best returns the figure to show when there is room for one: the typical one, else
-// the median, the mean, the minimum. ok is false when m is nil or has none.
+// Best returns the figure to show when there is room for one: the median, else the
+// mean, the minimum. ok is false when m is nil or has none.
 func (m *Metric) Best() (v float64, ok bool) {
 	if m == nil {
 		return 0, false
 	}
-	for _, p := range []*float64{m.Typical, m.Median, m.Mean, m.Min} {
+	for _, p := range []*float64{m.Median, m.Mean, m.Min} {
 		if p != nil {
 			return *p, true
 		}
@@ -121,7 +117,7 @@ func (m *Metric) Validate() error {
 		name string
 		v    *float64
 	}{
-		{"typical", m.Typical}, {"median", m.Median}, {"mean", m.Mean}, {"min", m.Min}, {"max", m.Max}, {"p90", m.P90}, {"p95", m.P95}, {"p99", m.P99}, {"stddev", m.StdDev}, {"mad", m.MAD},
+		{"median", m.Median}, {"mean", m.Mean}, {"min", m.Min}, {"max", m.Max}, {"p90", m.P90}, {"p95", m.P95}, {"p99", m.P99}, {"stddev", m.StdDev}, {"mad", m.MAD},
 	}
 	for _, p := range parts {
 		if p.v != nil && (math.IsNaN(*p.v) || math.IsInf(*p.v, 0)) {
@@ -132,7 +128,7 @@ func (m *Metric) Validate() error {
 		return errors.New("a spread is negative")
 	}
 	// Sums in floating point may put a mean a rounding error outside.
-	for _, p := range parts[:8] {
+	for _, p := range parts[:7] {
 		if p.v == nil {
 			continue
 		}

@@ -296,12 +296,12 @@ type Warmup struct {
 }
 
 // Reconcile compares sums with the wall clock. All times are of one inference;
-// the first three are typical times of the instrumented pass (see [Metric.Typical])
+// the first three divide the median latency by the parts of the instrumented pass
 // and operators_s + gaps_s = wall_s, operators_s being the sum of the layers' times.
 type Reconcile struct {
-	// WallS is the typical wall time of an instrumented inference.
+	// WallS is the latency that is divided; of a record, the duration of an inference.
 	WallS *float64 `json:"wall_s,omitzero"`
-	// OperatorsS is the sum of the layers' typical times.
+	// OperatorsS is the sum of the layers' times.
 	OperatorsS *float64 `json:"operators_s,omitzero"`
 	// GapsS is the time between operators.
 	GapsS *float64 `json:"gaps_s,omitzero"`

@@ -5,7 +5,7 @@ package profile
 func table() []entry {
 	return []entry{
 		{
-			Quantity{Key: "latency_s", Unit: "s", Head: "time", Name: "Time", Group: "Time", Adds: true, Better: -1, Doc: "Time in the layer itself in one inference, over all its calls and without the layers of its bodies, so that layers add up. From samples: the typical time, which is the mean over the runs between the quartiles of the total time."},
+			Quantity{Key: "latency_s", Unit: "s", Head: "time", Name: "Time", Group: "Time", Adds: true, Better: -1, Doc: "Time in the layer itself in one inference, over all its calls and without the layers of its bodies, so that layers add up. From samples: the median share of an inference, times the median latency."},
 			metrics(func(l *Layer) **Metric { return &l.Latency }), metricsTotal(func(t *Totals) **Metric { return &t.Latency }),
 		},
 		{

@@ -87,6 +87,28 @@ type Trust struct {
 	Interval Scope `json:"interval,omitzero"`
 	// Blocks is the number of stretches of the run that the intervals come from.
 	Blocks *int64 `json:"blocks,omitzero"`
+	// Undisturbed is the number of inferences during which the system reported no
+	// disturbance, Disturbed that of the others. Figures come from the first, unless
+	// there are too few.
+	Undisturbed *int64 `json:"undisturbed,omitzero"`
+	Disturbed   *int64 `json:"disturbed,omitzero"`
+	// Modes are the latencies of separate groups of inferences, the fastest first;
+	// absent where there is one group.
+	Modes []Mode `json:"modes,omitzero"`
+}
+
+// Mode is a group of inferences of about the same duration, such as at one of the
+// speeds that the machine ran at.
+type Mode struct {
+	// Part is the fraction of the inferences.
+	Part float64 `json:"part"`
+	// LatencyS is their median and CI95 its 95 % interval, in seconds.
+	LatencyS float64     `json:"latency_s"`
+	CI95     *[2]float64 `json:"ci95,omitzero"`
+	// Speed is the machine's speed by the reference loop.
+	Speed *float64 `json:"speed,omitzero"`
+	// Headline says that the latency of the profile is this one.
+	Headline bool `json:"headline,omitzero"`
 }
 
 // Doubt is a reason not to rely on a latency.
@@ -123,7 +145,15 @@ func (c *checker) trust(t *Trust) {
 	if t.Quote != "" && !isKey(t.Quote) {
 		c.fail("trust.quote:", "%v", badKey(t.Quote))
 	}
-	c.counts("trust", named{"blocks", t.Blocks})
+	c.counts("trust", named{"blocks", t.Blocks}, named{"undisturbed", t.Undisturbed}, named{"disturbed", t.Disturbed})
+	for i, m := range t.Modes {
+		at := fmt.Sprintf("trust.modes[%d]", i)
+		c.fraction(at+".part", &m.Part)
+		c.reals(at, realNamed{"latency_s", &m.LatencyS}, realNamed{"speed", m.Speed})
+		if m.CI95 != nil {
+			c.reals(at+".ci95", realNamed{"low", &m.CI95[0]}, realNamed{"high", &m.CI95[1]})
+		}
+	}
 	for i, d := range t.Doubts {
 		at := fmt.Sprintf("trust.doubts[%d]", i)
 		c.word(at+".code", string(d.Code), doubtCodes...)

@@ -53,7 +53,7 @@ func TestHeadline(t *testing.T) {
 		}(), "Latency 200 µs (undisturbed runs) · quality: unreliable (machine busy)\nMemory"},
 		{"the interval is that of the median", func() *profile.Profile {
 			p := host()
-			p.Totals.Latency.Typical = new(300e-6)
+			p.Totals.Latency.Mean = new(300e-6)
 			return p
 		}(), "Latency 238 µs (95 % CI 231 to 245 µs)"},
 		{"a mean of unknown runs", func() *profile.Profile {

@@ -249,9 +249,6 @@ func latency(p *profile.Profile) string {
 	if by := m.Estimator(); by != "value" {
 		s += " " + by
 	}
-	if m.Typical != nil && m.Median != nil {
-		s += ", median " + Duration(*m.Median)
-	}
 	if m.CI95 != nil {
 		s += ", " + words.Interval(p.Trust) + " " + inSeconds(m.CI95)
 	}

@@ -181,7 +181,7 @@ func (t *trial) measure(ctx context.Context) error {
 			began = clock.Now()
 			return t.profiled.Run()
 		}
-		o.AfterInstrumented = func() {
+		o.AfterInstrumented = func(bool) {
 			if err := t.finished(clock.Now() - began); err != nil && failed == nil {
 				failed = err
 			}
@@ -223,11 +223,16 @@ func (t *trial) finished(wall int64) error {
 // options returns the options of the measurement loop.
 func (t *trial) options(clock *loop.Clock) loop.Options {
 	reference := loop.NewReference()
+	parallel, usage := t.parallel(), machine.ThreadUsage()
+	if parallel {
+		usage = machine.ProcessUsage()
+	}
 	return loop.Options{
+		Usage: usage,
 		Clock: clock, Runs: t.req.Runs, Time: time.Duration(t.req.Time), WarmupTime: time.Duration(t.req.WarmupTime), WarmupRuns: t.req.WarmupRuns, HeapGrowth: machine.HeapGrowth(),
-		Reference: func() { reference.Round() }, CPUTime: machine.ThreadTime(), ProcessTime: machine.ProcessTime(), Parallel: t.parallel(), Apart: t.profiled != nil,
+		Reference: func() { reference.Round() }, CPUTime: machine.ThreadTime(), ProcessTime: machine.ProcessTime(), Parallel: parallel, Apart: t.profiled != nil,
 		Progress: func(f float64) { t.progress("measuring", f) },
-		Snapshot: func(res *loop.Result) error { return t.whole(res) },
+		Snapshot: func(res *loop.Result) error { return t.whole(figures.Evaluate(res)) },
 	}
 }
 
@@ -266,13 +271,13 @@ func (t *trial) figure(layer int, key string, m *profile.Metric) error {
 }
 
 // whole sends the figures of the whole model.
-func (t *trial) whole(res *loop.Result) error {
-	if m := figures.Latency(res); m != nil {
+func (t *trial) whole(run *figures.Run) error {
+	if m := run.Latency(); m != nil {
 		if err := t.figure(-1, "latency_s", m); err != nil {
 			return err
 		}
 	}
-	for key, m := range figures.Whole(res) {
+	for key, m := range run.Whole() {
 		if err := t.figure(-1, key, m); err != nil {
 			return err
 		}
@@ -285,7 +290,8 @@ func (t *trial) report(res *loop.Result, host *profile.Host) error {
 	t.phases.Warmup = &profile.Warmup{
 		TimeS: new(res.WarmupTime), Count: new(int64(res.WarmupRuns)), Steady: res.Stability.Steady, Reason: res.Stability.Reason,
 	}
-	if err := t.whole(res); err != nil {
+	judged := figures.Evaluate(res)
+	if err := t.whole(judged); err != nil {
 		return err
 	}
 	n := profile.Noted{Host: host, Memory: &t.memory, Phases: &t.phases}
@@ -295,10 +301,10 @@ func (t *trial) report(res *loop.Result, host *profile.Host) error {
 			return named("reading what the profiler recorded", err)
 		}
 		if run != nil {
-			if err := t.layers(run, res); err != nil {
+			if err := t.layers(run, judged); err != nil {
 				return err
 			}
-			n.Reconcile = t.reconcile(run, res)
+			n.Reconcile = t.reconcile(run, judged)
 			if t.req.Samples {
 				t.timeline = run.Profile.Timeline
 				n.Timeline = t.timeline
@@ -306,7 +312,7 @@ func (t *trial) report(res *loop.Result, host *profile.Host) error {
 		}
 	}
 	t.p.Host, t.p.Reconcile = host, n.Reconcile
-	n.Trust = figures.Trust(t.p, res, false)
+	n.Trust = judged.Trust(t.p, false)
 	t.p.Trust = n.Trust
 	n.Latencies = figures.Kept(res.Plain, t.req.Samples)
 	if err := t.event(profile.Event{Noted: &n}); err != nil {
@@ -322,8 +328,8 @@ func (t *trial) report(res *loop.Result, host *profile.Host) error {
 
 // reconcile compares the passes. The profiling overhead per operator follows from their
 // difference, since the profiler is the engine's.
-func (t *trial) reconcile(run *runlog.Run, res *loop.Result) *profile.Reconcile {
-	r := figures.Reconcile(res, run.Profile.Reconcile)
+func (t *trial) reconcile(run *runlog.Run, res *figures.Run) *profile.Reconcile {
+	r := res.Reconcile(run.Profile.Reconcile)
 	if r == nil {
 		return nil
 	}
@@ -346,7 +352,7 @@ func (t *trial) reconcile(run *runlog.Run, res *loop.Result) *profile.Reconcile 
 
 // layers sends the figures of the layers: their shares of the profiled time, scaled to the time
 // of plain inferences.
-func (t *trial) layers(run *runlog.Run, res *loop.Result) error {
+func (t *trial) layers(run *runlog.Run, res *figures.Run) error {
 	at := places(t.p.Layers, run.Profile.Layers)
 	var sum float64
 	for i := range run.Profile.Layers {
@@ -354,7 +360,7 @@ func (t *trial) layers(run *runlog.Run, res *loop.Result) error {
 		sum += v
 	}
 	scale := math.NaN()
-	if v, ok := figures.Latency(res).Best(); ok && sum > 0 {
+	if v, ok := res.Latency().Best(); ok && sum > 0 {
 		scale = v / sum
 	}
 	var strange []int64
@@ -441,7 +447,7 @@ func (t *trial) layer(i int, l *profile.Layer, scale float64) error {
 func scaled(m *profile.Metric, by float64, how string) *profile.Metric {
 	out := *m
 	out.Kind, out.Method = profile.Measured, how
-	for _, p := range []**float64{&out.Typical, &out.Median, &out.Mean, &out.Min, &out.Max, &out.P90, &out.P95, &out.P99, &out.StdDev, &out.MAD} {
+	for _, p := range []**float64{&out.Median, &out.Mean, &out.Min, &out.Max, &out.P90, &out.P95, &out.P99, &out.StdDev, &out.MAD} {
 		if *p != nil {
 			*p = new(**p * by)
 		}

@@ -41,12 +41,12 @@ func TestScaled(t *testing.T) {
 	t.Parallel()
 	v := func(x float64) *float64 { return &x }
 	m := &profile.Metric{
-		Kind: profile.Imported, N: new(int64(7)), Typical: v(1), Median: v(2), Mean: v(3), Min: v(4), Max: v(5), P90: v(6), P95: v(7), P99: v(8), StdDev: v(9), MAD: v(10),
+		Kind: profile.Imported, N: new(int64(7)), Median: v(2), Mean: v(3), Min: v(4), Max: v(5), P90: v(6), P95: v(7), P99: v(8), StdDev: v(9), MAD: v(10),
 		CI95: &[2]float64{11, 12}, Outliers: new(int64(2)), Method: "theirs",
 	}
 	before := *m
 	want := &profile.Metric{
-		Kind: profile.Measured, N: new(int64(7)), Typical: v(0.5), Median: v(1), Mean: v(1.5), Min: v(2), Max: v(2.5), P90: v(3), P95: v(3.5), P99: v(4), StdDev: v(4.5), MAD: v(5),
+		Kind: profile.Measured, N: new(int64(7)), Median: v(1), Mean: v(1.5), Min: v(2), Max: v(2.5), P90: v(3), P95: v(3.5), P99: v(4), StdDev: v(4.5), MAD: v(5),
 		CI95: &[2]float64{5.5, 6}, Outliers: new(int64(2)), Method: "ours",
 	}
 	if d := cmp.Diff(want, scaled(m, 0.5, "ours")); d != "" {

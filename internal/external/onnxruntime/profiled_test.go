@@ -185,9 +185,9 @@ func TestJoined(t *testing.T) {
 					if row.Latency == nil {
 						continue
 					}
-					all += *row.Latency.Typical
+					all += *row.Latency.Median
 					if c := row.Provenance.Confidence; c == profile.Exact || c == profile.ByTensor {
-						sure += *row.Latency.Typical
+						sure += *row.Latency.Median
 					}
 					if row.MACs != nil && *row.MACs > 0 && !row.Provenance.Inserted {
 						heavy++

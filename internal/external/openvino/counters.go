@@ -267,7 +267,7 @@ func (r *recorder) means(d *draft.Draft, rows []int, t times) {
 		}
 		sum += v
 		d.Layer(row).Latency = &profile.Metric{
-			Kind: profile.Imported, N: &n, Mean: &v, Typical: &v,
+			Kind: profile.Imported, N: &n, Mean: &v,
 			Method: fmt.Sprintf("middle of what the engine's running mean in whole microseconds allows, within %.2g µs", half*1e6),
 		}
 		// On CPUs the CPU time repeats the real time.
@@ -285,7 +285,6 @@ func (r *recorder) means(d *draft.Draft, rows []int, t times) {
 	s := r.walls.Summary()
 	kept, _ := r.walls.Kept()
 	m := profile.FromSummary(profile.Imported, s, "")
-	m.Typical = new(s.Mean)
 	d.P.Totals.Latency, d.P.Totals.LatencySamples = m, kept
 	d.P.Reconcile = &profile.Reconcile{WallS: new(max(s.Mean, sum)), OperatorsS: &sum, GapsS: new(max(0, s.Mean-sum))}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/base/stats"
+	"github.com/opmeter/opmeter/internal/measure/estimator"
 	"github.com/opmeter/opmeter/internal/measure/loop"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -41,7 +42,8 @@ func speedDistance(speeds []float64) float64 {
 
 // Whole returns the figures of the whole model that follow from groups of runs in addition to the
 // latency, by key.
-func Whole(res *loop.Result) map[string]*profile.Metric {
+func (r *Run) Whole() map[string]*profile.Metric {
+	res := r.Result
 	out := map[string]*profile.Metric{}
 	put := func(key string, m *profile.Metric) {
 		if m != nil {
@@ -58,14 +60,11 @@ func Whole(res *loop.Result) map[string]*profile.Metric {
 		m := profile.Summarize(profile.Measured, at, how+" of groups of plain runs, divided by that of the reference loop beside them")
 		floor := math.Hypot(processSpread, exponentSpread*speedDistance(speeds))
 		m.CI95 = nil
-		if r, ok := stats.Repeated(at, floor); ok {
-			m.Typical, m.CI95 = new(r.Middle), &[2]float64{max(0, r.Low), r.High}
-			m.Method += fmt.Sprintf("; interval for a repeated run, from %d blocks", r.Blocks)
+		if i, ok := stats.Repeated(at, floor); ok {
+			m.Median, m.CI95 = new(min(max(i.Middle, *m.Min), *m.Max)), &[2]float64{max(0, i.Low), i.High}
+			m.Method += fmt.Sprintf("; interval for a repeated run, from %d blocks", i.Blocks)
 		}
 		put("reference_latency_s", m)
-	}
-	if calm := res.Undisturbed(); len(calm) >= minUndisturbed {
-		put("undisturbed_latency_s", Blocked(profile.Summarize(profile.Measured, calm, "plain runs of groups in which no other program used the processor"), calm))
 	}
 	work := res.Processor()
 	put("processor_s", Blocked(profile.Summarize(profile.Measured, work, "plain pass, means over groups of runs"), work))
@@ -85,28 +84,52 @@ func Kept(samples []float64, all bool) []float64 {
 	return values
 }
 
-// Latency returns the time of an inference in the plain pass, nil without one.
-func Latency(res *loop.Result) *profile.Metric {
-	how := "plain pass"
-	if res.Batch > 1 {
+// Run is a measurement with the latency that follows from its plain pass.
+type Run struct {
+	*loop.Result
+	Plain estimator.Latency
+}
+
+// Evaluate computes the latency of a measurement.
+func Evaluate(res *loop.Result) *Run {
+	return &Run{Result: res, Plain: estimator.Measure(res.Samples(loop.ReferenceRound), processSpread)}
+}
+
+// Latency returns the time of an inference in the plain pass, nil without one: the median of the
+// undisturbed inferences, or of those at one of several speeds, with its interval.
+func (r *Run) Latency() *profile.Metric {
+	l := &r.Plain
+	how := "plain pass, undisturbed inferences"
+	if l.Worked {
+		how = "plain pass, CPU time of disturbed inferences"
+	}
+	if r.Batch > 1 {
 		how += ", each sample the mean of several runs"
 	}
-	m := profile.FromSummary(profile.Measured, res.Latency(), how)
+	m := profile.FromSummary(profile.Measured, stats.Summarize(l.Times), how)
 	if m == nil {
 		return nil
 	}
-	return Blocked(m, res.Plain)
+	mode := l.Modes[l.Headline]
+	m.Median, m.CI95 = &mode.Median, nil
+	if !math.IsNaN(mode.Low) {
+		m.CI95 = &[2]float64{mode.Low, mode.High}
+	}
+	if len(l.Modes) > 1 {
+		m.Method += "; median of one of several speeds"
+	}
+	return m
 }
 
 // Reconcile completes the sums of an instrumented inference with the times of both passes, nil if
 // one of them is missing.
-func Reconcile(res *loop.Result, sums *profile.Reconcile) *profile.Reconcile {
-	if len(res.Profiled) == 0 || len(res.Plain) == 0 || sums == nil {
+func (r *Run) Reconcile(sums *profile.Reconcile) *profile.Reconcile {
+	if len(r.Profiled) == 0 || r.Plain.Used == 0 || sums == nil {
 		return nil
 	}
-	r := *sums
-	r.PlainS, r.ProfiledS = new(stats.Median(res.Plain)), new(stats.Median(res.Profiled))
-	r.OverheadS = profile.FromSummary(profile.Measured, res.Overhead(), "paired groups of plain and instrumented runs")
-	r.OverheadPerOperatorS = profile.FromSummary(profile.Measured, res.Clock.EventCost(), "clock read and stored in a loop")
-	return &r
+	out := *sums
+	out.PlainS, out.ProfiledS = new(stats.Median(r.Result.Plain)), new(stats.Median(r.Profiled))
+	out.OverheadS = profile.FromSummary(profile.Measured, r.Overhead(), "paired groups of plain and instrumented runs")
+	out.OverheadPerOperatorS = profile.FromSummary(profile.Measured, r.Clock.EventCost(), "clock read and stored in a loop")
+	return &out
 }

@@ -184,7 +184,7 @@ func TestBlocked(t *testing.T) {
 func TestWholeFigures(t *testing.T) {
 	t.Parallel()
 	_, res := calm(40)
-	if got := Whole(res); !strings.HasPrefix(got["reference_latency_s"].Method, "processor time of groups") || !strings.Contains(got["reference_latency_s"].Method, "from 20 blocks") {
+	if got := Evaluate(res).Whole(); !strings.HasPrefix(got["reference_latency_s"].Method, "processor time of groups") || !strings.Contains(got["reference_latency_s"].Method, "from 20 blocks") {
 		t.Errorf("method %q", got["reference_latency_s"].Method)
 	}
 	for i := range res.Groups {
@@ -193,14 +193,8 @@ func TestWholeFigures(t *testing.T) {
 	for i := range res.Slots {
 		res.Slots[i].CPU = math.NaN()
 	}
-	if m := Whole(res)["reference_latency_s"]; m != nil && !strings.HasPrefix(m.Method, "time of groups") {
+	if m := Evaluate(res).Whole()["reference_latency_s"]; m != nil && !strings.HasPrefix(m.Method, "time of groups") {
 		t.Errorf("method %q", m.Method)
-	}
-	for n, want := range map[int]bool{9: false, 10: true} {
-		_, res := calm(n)
-		if got := Whole(res)["undisturbed_latency_s"] != nil; got != want {
-			t.Errorf("%d undisturbed runs are offered: %v", n, got)
-		}
 	}
 }
 
@@ -264,29 +258,6 @@ func TestDoubtLimits(t *testing.T) {
 	}
 }
 
-func TestQuoteOfFair(t *testing.T) {
-	t.Parallel()
-	p := &profile.Profile{}
-	few := func(v profile.Verdict) *profile.Trust {
-		return &profile.Trust{Verdict: v, Doubts: []profile.Doubt{{Code: profile.DoubtFewRuns, Verdict: v}}}
-	}
-	if got := recommended(p, few(profile.Fair)); got != "latency_s" {
-		t.Errorf("fair, nothing else: %q", got)
-	}
-	if err := p.Totals.Set("processor_s", profile.Value(profile.Measured, 1, "")); err != nil {
-		t.Fatal(err)
-	}
-	if got := recommended(p, few(profile.Fair)); got != "processor_s" {
-		t.Errorf("fair with processor time: %q", got)
-	}
-	if got := recommended(p, few(profile.Unreliable)); got != "" {
-		t.Errorf("too few: %q", got)
-	}
-	if got := recommended(p, &profile.Trust{Verdict: profile.Unreliable, Doubts: []profile.Doubt{{Code: profile.DoubtSpread, Verdict: profile.Unreliable}}}); got != "processor_s" {
-		t.Errorf("wild: %q", got)
-	}
-}
-
 // TestIntervalDoubt: half of the latency's interval, as a fraction of the latency, is judged.
 func TestIntervalDoubt(t *testing.T) {
 	t.Parallel()
@@ -305,7 +276,7 @@ func TestIntervalDoubt(t *testing.T) {
 		p, res := calm(40)
 		p.Totals.Latency = &profile.Metric{Kind: profile.Measured, Median: c.median, CI95: c.ci}
 		var d quality.Doubts
-		judgeSeries(&d, p, res)
+		Evaluate(res).judgeSeries(&d, p)
 		at := slices.IndexFunc(d, func(x profile.Doubt) bool { return x.Code == profile.DoubtInterval })
 		if (at >= 0) != (c.want != "") || at >= 0 && d[at].Verdict != c.want {
 			t.Errorf("median %v, interval %v: %+v, want %q", c.median, c.ci, d, c.want)

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/opmeter/opmeter/internal/base/stats"
+	"github.com/opmeter/opmeter/internal/measure/estimator"
 	"github.com/opmeter/opmeter/internal/measure/loop"
 	"github.com/opmeter/opmeter/internal/measure/quality"
 	"github.com/opmeter/opmeter/profile"
@@ -14,15 +15,12 @@ import (
 // second it is unreliable. Fractions of the time unless stated otherwise.
 const (
 	fairSpeed, badSpeed         = 0.1, .5   // spread of the speed between its deciles
-	fairWaiting, badWaiting     = 0.02, .1  // fraction of the time waiting for a processor
+	badWaiting                  = 0.1       // fraction of the time waiting for a processor
 	fairStolen, badStolen       = 0.01, .05 // stolen by the hypervisor
 	fairInstruments             = 0.25      // profiling overhead
 	fairReconcile, badReconcile = 0.1, .25  // difference of the layers' sum and plain runs
 	fairBusy                    = 0.5       // load average per processor before the runs
 )
-
-// minUndisturbed is the minimum number of undisturbed runs for which their time is recommended.
-const minUndisturbed = 10
 
 // Errors of a normalised time that no run shows, as standard deviations: the difference between
 // processes on an idle machine, as a fraction of the time, and the deviation from one of the
@@ -35,62 +33,91 @@ const (
 
 // Trust judges a run, whose threads were to be pinned if pin is set. The totals must be set
 // already.
-func Trust(p *profile.Profile, res *loop.Result, pin bool) *profile.Trust {
-	if len(res.Plain) == 0 {
+func (r *Run) Trust(p *profile.Profile, pin bool) *profile.Trust {
+	if r.Plain.Used == 0 {
 		return nil
 	}
 	var d quality.Doubts
-	judgeSeries(&d, p, res)
-	judgeMachine(&d, p, res, pin)
+	st := r.judgeSeries(&d, p)
+	judgeMachine(&d, p, r.Result, pin)
 	judgeAgreement(&d, p)
 	t := profile.NewTrust(d)
 	t.Interval = profile.OfRepeats
-	steady := res.Stability.Steady != nil && *res.Stability.Steady
+	steady := st.Steady != nil && *st.Steady
 	// The host determines the speed of a virtual machine: a run does not show what another one
 	// would get.
 	if !steady || t.Verdict != profile.Good || p.Host != nil && p.Host.Virtual != "" {
 		t.Interval = profile.OfThisRun
 	}
-	if r, ok := stats.Repeated(res.Plain, 0); ok {
-		t.Blocks = new(int64(r.Blocks))
+	mode := r.Plain.Modes[r.Plain.Headline]
+	t.Blocks = new(int64(min(mode.Runs, stats.MostBlocks)))
+	t.Undisturbed, t.Disturbed = new(int64(r.Plain.Used)), new(int64(r.Plain.Disturbed))
+	if r.Plain.Worked {
+		t.Undisturbed = new(int64(r.Plain.Used - r.Plain.Disturbed))
 	}
-	t.Quote = recommended(p, t)
+	if len(r.Plain.Modes) > 1 {
+		t.Modes = modes(&r.Plain)
+	}
+	t.Quote = recommended(t)
 	return t
 }
 
-// recommended returns the key of the recommended figure.
-func recommended(p *profile.Profile, t *profile.Trust) string {
-	if t.Verdict == profile.Good {
-		return "latency_s"
+// modes describes the speeds that the machine ran at.
+func modes(l *estimator.Latency) []profile.Mode {
+	var out []profile.Mode
+	for i, m := range l.Modes {
+		o := profile.Mode{Part: m.Part, LatencyS: m.Median, Headline: i == l.Headline}
+		if m.Speed > 0 {
+			o.Speed = new(m.Speed)
+		}
+		if !math.IsNaN(m.Low) {
+			o.CI95 = &[2]float64{m.Low, m.High}
+		}
+		out = append(out, o)
 	}
-	// Too few runs are too few for any figure.
+	return out
+}
+
+// recommended returns the key of the recommended figure: the latency, unless there are too few runs
+// for any.
+func recommended(t *profile.Trust) string {
 	for _, d := range t.Doubts {
 		if d.Code == profile.DoubtFewRuns && d.Verdict == profile.Unreliable {
 			return ""
 		}
 	}
-	for _, key := range []string{"undisturbed_latency_s", "processor_s"} {
-		if p.Totals.Figure(key) != nil {
-			return key
-		}
-	}
-	if t.Verdict == profile.Fair {
-		return "latency_s"
-	}
-	return ""
+	return "latency_s"
 }
 
-// judgeSeries judges the times themselves.
-func judgeSeries(d *quality.Doubts, p *profile.Profile, res *loop.Result) {
-	d.Series(p.Totals.Latency, len(res.Plain), &res.Stability)
-	if s := res.Speeds(loop.ReferenceRound); len(s) >= quality.FewRuns {
-		low, high := deciles(s)
-		d.Above(profile.DoubtSpeed, (high-low)/stats.Median(s), fairSpeed, badSpeed)
+// judgeSeries judges the times of the mode that the latency comes from, and returns whether they
+// were stable.
+func (r *Run) judgeSeries(d *quality.Doubts, p *profile.Profile) stats.Stability {
+	var times, speeds []float64
+	for _, t := range r.Plain.Times {
+		if r.Plain.ModeOf(t) == r.Plain.Headline {
+			times = append(times, t)
+		}
 	}
-	d.Above(profile.DoubtWaiting, res.Waited(), fairWaiting, badWaiting)
-	if res.GC > 0 {
-		d.Add(profile.DoubtCollector, profile.Fair, float64(res.GC), 0)
+	st := stats.Judge(times)
+	d.Series(p.Totals.Latency, len(times), &st)
+	if speeds = r.Speeds(loop.ReferenceRound); len(speeds) >= quality.FewRuns && len(r.Plain.Modes) < 2 {
+		low, high := deciles(speeds)
+		d.Above(profile.DoubtSpeed, (high-low)/stats.Median(speeds), fairSpeed, badSpeed)
 	}
+	if n := len(r.Plain.Modes); n > 1 && !r.Plain.BySpeed {
+		v := profile.Fair
+		if r.Plain.Modes[n-1].Median > (1+quality.BadChange)*r.Plain.Modes[0].Median {
+			v = profile.Unreliable
+		}
+		d.Add(profile.DoubtModes, v, float64(n), 1)
+	}
+	if r.Plain.Worked {
+		d.Add(profile.DoubtWaiting, profile.Fair, float64(r.Plain.Disturbed)/float64(r.Plain.Used), 0)
+	}
+	if r.GC > 0 {
+		d.Add(profile.DoubtCollector, profile.Fair, float64(r.GC), 0)
+	}
+	return st
 }
 
 // judgeMachine judges the state of the machine during the runs.

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/opmeter/opmeter/internal/base/stats"
 	"github.com/opmeter/opmeter/internal/measure/loop"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -13,11 +12,12 @@ import (
 // calm is a run of n inferences of a millisecond on an idle machine, with the matching profile of
 // one layer.
 func calm(n int) (*profile.Profile, *loop.Result) {
-	res := &loop.Result{Batch: 1}
+	res := &loop.Result{Batch: 1, Disturbed: make([]bool, n), Work: make([]float64, n)}
 	for i := range n {
 		// Alternating by a tenth of a per cent: a steady series with few ties.
 		t := 1e-3 * (1 + 0.001*math.Sin(float64(i)*2.4))
 		res.Plain = append(res.Plain, t)
+		res.Work[i] = t
 		res.Profiled = append(res.Profiled, t)
 		res.Groups = append(res.Groups, loop.Group{From: i, To: i + 1, Slot: i, Took: t, CPU: t, Processor: t})
 		res.Slots = append(res.Slots, loop.Slot{Took: loop.ReferenceRound, CPU: loop.ReferenceRound})
@@ -34,14 +34,14 @@ func calm(n int) (*profile.Profile, *loop.Result) {
 
 // judged finishes a run as package host does.
 func judged(p *profile.Profile, res *loop.Result, pin bool) *profile.Trust {
-	res.Stability = stats.Judge(res.Plain)
-	p.Totals.Latency = Blocked(profile.FromSummary(profile.Measured, res.Latency(), ""), res.Plain)
-	for key, m := range Whole(res) {
+	run := Evaluate(res)
+	p.Totals.Latency = run.Latency()
+	for key, m := range run.Whole() {
 		if err := p.Totals.Set(key, m); err != nil {
 			panic(err)
 		}
 	}
-	return Trust(p, res, pin)
+	return run.Trust(p, pin)
 }
 
 // TestTrustAtRest: these runs have no reason for a lower verdict.
@@ -58,7 +58,7 @@ func TestTrustAtRest(t *testing.T) {
 	if got := judged(p, res, false); got.Verdict != profile.Good || got.Interval != profile.OfThisRun {
 		t.Errorf("on a virtual machine: %+v", got)
 	}
-	if Trust(p, &loop.Result{}, false) != nil {
+	if Evaluate(&loop.Result{}).Trust(p, false) != nil {
 		t.Error("a verdict on nothing")
 	}
 }
@@ -76,10 +76,10 @@ func TestDoubts(t *testing.T) {
 		}
 	}
 	host := func(f func(h *profile.Host)) spoil { return func(p *profile.Profile, _ *loop.Result) { f(p.Host) } }
-	waiting := func(part float64) spoil {
+	disturbed := func(n int) spoil {
 		return func(_ *profile.Profile, res *loop.Result) {
-			for i := range res.Groups {
-				res.Groups[i].CPU *= 1 - part
+			for i := range n {
+				res.Disturbed[i], res.Plain[i] = true, 3*res.Plain[i]
 			}
 		}
 	}
@@ -121,13 +121,13 @@ func TestDoubts(t *testing.T) {
 		{"nine runs", 9, false, nil, profile.DoubtFewRuns, profile.Fair},
 		{"two runs", 2, false, nil, profile.DoubtFewRuns, profile.Unreliable},
 		{"a step up by 4 per cent", 40, false, scale(20, 40, 1.04), profile.DoubtStep, ""},
-		{"a step up by 8 per cent", 40, false, scale(20, 40, 1.08), profile.DoubtStep, profile.Fair},
-		{"a step down by 30 per cent", 40, false, scale(20, 40, 0.7), profile.DoubtStep, profile.Unreliable},
+		{"a step up by 8 per cent", 40, false, scale(20, 40, 1.08), profile.DoubtModes, profile.Fair},
+		{"a step down by 30 per cent", 40, false, scale(20, 40, 0.7), profile.DoubtModes, profile.Unreliable},
+		{"a short step up by 8 per cent", 40, false, scale(33, 40, 1.08), profile.DoubtStep, profile.Fair},
 		{"two outliers", 40, false, scale(7, 9, 1.5), profile.DoubtSpread, profile.Fair},
 		{"two far outliers", 40, false, scale(7, 9, 10), profile.DoubtSpread, profile.Unreliable},
-		{"others had one per cent", 40, false, waiting(0.01), profile.DoubtWaiting, ""},
-		{"others had five per cent", 40, false, waiting(0.05), profile.DoubtWaiting, profile.Fair},
-		{"others had half", 40, false, waiting(0.5), profile.DoubtWaiting, profile.Unreliable},
+		{"ten undisturbed runs", 40, false, disturbed(30), profile.DoubtWaiting, ""},
+		{"nine undisturbed runs", 40, false, disturbed(31), profile.DoubtWaiting, profile.Fair},
 		{"speed moved by 5 per cent", 40, false, speed(1.05), profile.DoubtSpeed, ""},
 		{"speed moved by a quarter", 40, false, speed(1.25), profile.DoubtSpeed, profile.Fair},
 		{"speed fell to a half", 40, false, speed(2), profile.DoubtSpeed, profile.Unreliable},
@@ -181,44 +181,55 @@ func TestDoubts(t *testing.T) {
 	}
 }
 
-// TestQuote: on a disturbed machine the undisturbed runs are recommended, else processor time,
-// and with too few runs nothing.
-func TestQuote(t *testing.T) {
+// TestDisturbedRuns: figures come from undisturbed runs, else from CPU times, and with too few runs
+// nothing is recommended.
+func TestDisturbedRuns(t *testing.T) {
 	t.Parallel()
 	disturb := func(every int) (*profile.Profile, *loop.Result) {
 		p, res := calm(40)
 		for i := range res.Plain {
 			if i%every != 0 {
 				res.Plain[i] *= 3
-				res.Groups[i].Took *= 3
+				res.Disturbed[i] = true
 			}
 		}
 		return p, res
 	}
 	p, res := disturb(2)
 	got := judged(p, res, false)
-	m := p.Totals.Figure("undisturbed_latency_s")
-	if got.Verdict != profile.Unreliable || got.Quote != "undisturbed_latency_s" || m == nil || *m.N != 20 || !(*m.Max <= 1.01e-3) {
-		t.Errorf("every second run disturbed: %+v, undisturbed %+v", got, m)
+	if m := p.Totals.Latency; got.Verdict != profile.Good || *got.Undisturbed != 20 || *got.Disturbed != 20 || *m.N != 20 || !(*m.Max <= 1.01e-3) {
+		t.Errorf("every second run disturbed: %+v, %+v", got, m)
 	}
 	p, res = disturb(8)
-	if got := judged(p, res, false); got.Quote != "processor_s" || p.Totals.Figure("undisturbed_latency_s") != nil {
-		t.Errorf("five undisturbed runs: %+v", got)
+	got = judged(p, res, false)
+	if m := p.Totals.Latency; got.Verdict != profile.Fair || *got.Undisturbed != 5 || *got.Disturbed != 35 || *m.N != 40 || !(*m.Max <= 1.01e-3) {
+		t.Errorf("five undisturbed runs: %+v, %+v", got, m)
 	}
-	if m := p.Totals.Figure("processor_s"); !(*m.Max <= 1.01e-3) {
-		t.Errorf("processor time %+v", m)
-	}
-	for i := range res.Groups { // a system without CPU time
-		res.Groups[i].CPU, res.Groups[i].Processor = math.NaN(), math.NaN()
+	for i := range res.Work { // a system without CPU time
+		res.Work[i] = math.NaN()
 	}
 	p.Totals = profile.Totals{}
-	res.Plain[0] = 1
-	if got := judged(p, res, false); got.Verdict != profile.Unreliable || got.Quote != "" {
+	if got := judged(p, res, false); got.Verdict == profile.Good || *p.Totals.Latency.Median < 2e-3 {
 		t.Errorf("nothing but wall time: %+v", got)
 	}
 	p, res = calm(2)
 	if got := judged(p, res, false); got.Quote != "" {
 		t.Errorf("two runs: quote %q", got.Quote)
+	}
+}
+
+// TestModes states the speeds that the machine ran at.
+func TestModes(t *testing.T) {
+	t.Parallel()
+	p, res := calm(60)
+	for i := range 20 {
+		res.Plain[i] *= 1.6
+		res.Slots[i].CPU *= 1.6
+	}
+	res.Slots[20].CPU *= 1.6
+	got := judged(p, res, false)
+	if len(got.Modes) != 2 || !got.Modes[0].Headline || got.Modes[1].Part != 1.0/3 || !(*got.Modes[1].Speed < 0.7) || math.Abs(*p.Totals.Latency.Median-1e-3) > 2e-6 {
+		t.Errorf("%+v, latency %v", got.Modes, *p.Totals.Latency.Median)
 	}
 }
 
@@ -231,16 +242,16 @@ func TestReferenceFigure(t *testing.T) {
 		for i := range res.Slots {
 			res.Slots[i].CPU *= slow
 		}
-		figures := Whole(res)
+		figures := Evaluate(res).Whole()
 		m, s := figures["reference_latency_s"], figures["machine_speed"]
 		if m == nil || s == nil || m.CI95 == nil || !(math.Abs(*s.Median-1/slow) <= 1e-9) {
 			t.Fatalf("%+v at speed %+v", m, s)
 		}
 		// A repeated run may be on either side, also below the minimum of this one.
-		if low, high := *m.Typical-m.CI95[0], m.CI95[1]-*m.Typical; !(math.Abs(low-high) <= 1e-12) || !(m.CI95[0] < *m.Min) {
-			t.Errorf("interval %v around %v", *m.CI95, *m.Typical)
+		if low, high := *m.Median-m.CI95[0], m.CI95[1]-*m.Median; !(math.Abs(low-high) <= 1e-12) || !(m.CI95[0] < *m.Min) {
+			t.Errorf("interval %v around %v", *m.CI95, *m.Median)
 		}
-		return *m.Typical, (m.CI95[1] - m.CI95[0]) / 2 / *m.Typical
+		return *m.Median, (m.CI95[1] - m.CI95[0]) / 2 / *m.Median
 	}
 	if d := speedDistance([]float64{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}); d != 0 {
 		t.Errorf("normalised the distance is %v", d)

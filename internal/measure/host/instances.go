@@ -84,13 +84,12 @@ func instanceQuantities(p *profile.Profile, n int) []string {
 }
 
 // mergeSamples summarises the samples of several series as one. Number, mean and extremes are
-// over all; typical times are averaged with the numbers as weights, so that they still add up.
+// over all.
 func mergeSamples(ms []*profile.Metric, samples [][]float64) (*profile.Metric, []float64) {
 	var kept []float64
 	var n int64
-	var sum, typical float64
+	var sum float64
 	low, high := math.Inf(1), math.Inf(-1)
-	everywhere := true
 	for i, m := range ms {
 		kept = append(kept, samples[i]...)
 		if m == nil || m.N == nil || m.Mean == nil || m.Min == nil || m.Max == nil {
@@ -99,9 +98,6 @@ func mergeSamples(ms []*profile.Metric, samples [][]float64) (*profile.Metric, [
 		n += *m.N
 		sum += *m.Mean * float64(*m.N)
 		low, high = min(low, *m.Min), max(high, *m.Max)
-		if everywhere = everywhere && m.Typical != nil; everywhere {
-			typical += *m.Typical * float64(*m.N)
-		}
 	}
 	s := stats.Summarize(kept)
 	if n > s.N {
@@ -113,9 +109,6 @@ func mergeSamples(ms []*profile.Metric, samples [][]float64) (*profile.Metric, [
 	}
 	// The samples of instances are not a time series: their confidence interval is not known.
 	m.CI95 = nil
-	if everywhere && n > 0 {
-		m.Typical = new(min(max(typical/float64(n), *m.Min), *m.Max))
-	}
 	return m, kept
 }
 

@@ -22,8 +22,12 @@ type pass struct {
 	work  *selfTimes
 	rec   *loop.Recorder
 	calls []int64 // calls of each slot, over the instrumented runs
+	// divided divides the latency among the slots; nil before the first figures.
+	divided *figures.Division
 	// events is nil if no timeline is kept.
 	events *recording
+	// recorded says that the latency is that of the instrumented inferences.
+	recorded bool
 }
 
 // measure runs the model until the context or the time ends.
@@ -93,13 +97,18 @@ func (p *pass) options(ctx context.Context, clock *loop.Clock, tm *engine.Timing
 		bind = func() (func(), error) { return machine.Bind(int(c[0])) }
 	}
 	reference := loop.NewReference()
+	usage := machine.ThreadUsage()
+	if o.Threads > 1 {
+		usage = machine.ProcessUsage()
+	}
 	return loop.Options{
+		Usage:     usage,
 		Reference: func() { reference.Round() }, CPUTime: machine.ThreadTime(), ProcessTime: machine.ProcessTime(), Parallel: o.Threads > 1,
 		Clock: clock, Runs: o.Runs, Time: o.Time, WarmupTime: o.WarmupTime, WarmupRuns: o.WarmupRuns, Bind: bind, Leased: true, HeapGrowth: machine.HeapGrowth(), Turn: o.Turn,
 		Instrumented: func() error { return p.s.RunTimed(ctx, tm) },
-		AfterInstrumented: func() {
+		AfterInstrumented: func(disturbed bool) {
 			p.work.read(tm)
-			p.rec.Add(p.work.self, tm.Bounds[len(tm.Bounds)-1]-tm.Bounds[0])
+			p.rec.Add(p.work.self, tm.Bounds[len(tm.Bounds)-1]-tm.Bounds[0], disturbed)
 			if p.events != nil {
 				p.events.add(tm)
 			}
@@ -110,7 +119,7 @@ func (p *pass) options(ctx context.Context, clock *loop.Clock, tm *engine.Timing
 		Over:     func() { source.Gathers(p.to, true) },
 		Progress: func(f float64) { p.progress("measuring", f) },
 		// The results so far, in case the program is killed.
-		Snapshot: func(so *loop.Result) error { return p.figures(so) },
+		Snapshot: func(so *loop.Result) error { return p.figures(figures.Evaluate(so)) },
 	}
 }
 
@@ -174,13 +183,14 @@ func (p *pass) report(ctx context.Context, res *loop.Result, host *profile.Host,
 	p.phases.Warmup = &profile.Warmup{
 		TimeS: new(res.WarmupTime), Count: new(int64(res.WarmupRuns)), Steady: res.Stability.Steady, Reason: res.Stability.Reason,
 	}
-	if err := p.figures(res); err != nil {
+	run := figures.Evaluate(res)
+	if err := p.figures(run); err != nil {
 		return err
 	}
-	n := profile.Noted{Host: host, Memory: mem, Reconcile: p.reconcile(res)}
+	n := profile.Noted{Host: host, Memory: mem, Reconcile: run.Reconcile(p.divided.Reconcile())}
 	judged := *p.p
 	judged.Host, judged.Reconcile = host, n.Reconcile
-	n.Trust = figures.Trust(&judged, res, p.o.Pin)
+	n.Trust = run.Trust(&judged, p.o.Pin)
 	if p.events != nil {
 		n.Timeline = p.events.timeline()
 		memoryOverTime(n.Timeline, p.p.Layers)
@@ -196,28 +206,36 @@ func (p *pass) report(ctx context.Context, res *loop.Result, host *profile.Host,
 }
 
 // figures sends the figures measured so far. They replace earlier ones.
-func (p *pass) figures(res *loop.Result) error {
-	if m := figures.Latency(res); m != nil {
+func (p *pass) figures(run *figures.Run) error {
+	m := run.Latency()
+	if m != nil {
 		if err := p.total("latency_s", m); err != nil {
 			return err
 		}
 	}
-	all := figures.Whole(res)
+	all := run.Whole()
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		if err := p.total(key, all[key]); err != nil {
 			return err
 		}
 	}
-	return p.layers(p.rec.Runs())
+	if m == nil {
+		return nil
+	}
+	return p.layers(*m.Median)
 }
 
-// layers sends the figures of the layers, over n inferences.
-func (p *pass) layers(n int) error {
+// layers sends the figures of the layers, whose times add up to the latency in seconds.
+func (p *pass) layers(latency float64) error {
+	n := p.rec.Runs()
 	if n == 0 {
 		return nil
 	}
-	typical := p.rec.Typical()
-	inside := p.cumulativeTimes(typical.Steps)
+	p.divided = figures.Divide(latency, len(p.slots), p.rec)
+	if p.recorded {
+		p.divided = figures.DivideRecorded(profile.Measured, latency, len(p.slots), p.rec)
+	}
+	inside := p.cumulativeTimes()
 	for i := range p.slots {
 		s := &p.slots[i]
 		if s.State != plan.Runs {
@@ -232,12 +250,7 @@ func (p *pass) layers(n int) error {
 		if err := p.setReached(i, true); err != nil {
 			return err
 		}
-		m := figures.Blocked(profile.FromSummary(profile.Measured, p.rec.Summary(i), "instrumented pass"), p.rec.Samples(i))
-		m.Typical = new(typical.Steps[i])
-		if m.Typical != nil {
-			*m.Typical = min(max(*m.Typical, *m.Min), *m.Max)
-		}
-		if err := p.figure(i, "latency_s", m); err != nil {
+		if err := p.figure(i, "latency_s", p.divided.Metric(i)); err != nil {
 			return err
 		}
 		if c := float64(p.calls[i]) / float64(n); c != 1 || p.p.Layers[i].Calls != nil {
@@ -246,12 +259,12 @@ func (p *pass) layers(n int) error {
 			}
 		}
 		if len(s.Bodies) > 0 {
-			t := &profile.Metric{Kind: profile.Measured, Typical: new(inside[i]), Method: "sum of the layer and those inside it"}
+			t := profile.Value(profile.Measured, inside[i], "sum of the layer and those inside it")
 			if err := p.figure(i, "total_s", t); err != nil {
 				return err
 			}
 		}
-		if err := p.send(profile.Event{Refined: &profile.Refined{Layer: int64(i), Samples: figures.Kept(p.rec.Samples(i), p.o.Samples)}}); err != nil {
+		if err := p.send(profile.Event{Refined: &profile.Refined{Layer: int64(i), Samples: figures.Kept(p.divided.Samples(i), p.o.Samples)}}); err != nil {
 			return err
 		}
 	}
@@ -280,23 +293,16 @@ func (p *pass) setReached(i int, yes bool) error {
 	return p.send(profile.Event{Refined: &profile.Refined{Layer: int64(i), State: state}})
 }
 
-// cumulativeTimes sums for every slot its typical time and those of the slots in its bodies.
-func (p *pass) cumulativeTimes(typical []float64) []float64 {
+// cumulativeTimes sums for every slot its time and those of the slots in its bodies.
+func (p *pass) cumulativeTimes() []float64 {
 	total := make([]float64, len(p.slots))
 	for i := len(p.slots) - 1; i >= 0; i-- {
 		if p.slots[i].State == plan.Runs {
-			total[i] += typical[i]
+			total[i] += p.divided.Time(i)
 		}
 		if o := p.slots[i].Parent; o >= 0 {
 			total[o] += total[i]
 		}
 	}
 	return total
-}
-
-func (p *pass) reconcile(res *loop.Result) *profile.Reconcile {
-	t := p.rec.Typical()
-	// A body may seem longer than its owner by a step of the clock.
-	gaps := max(0, t.Gaps)
-	return figures.Reconcile(res, &profile.Reconcile{WallS: new(t.Wall - t.Gaps + gaps), OperatorsS: new(t.Wall - t.Gaps), GapsS: new(gaps)})
 }

@@ -78,7 +78,7 @@ func (c *Recorder) Run(ctx context.Context) error {
 	if c.runs == 1 {
 		c.first, c.wall = append(c.first, c.work.self...), wall
 	} else {
-		c.rec.Add(c.work.self, wall)
+		c.rec.Add(c.work.self, wall, false)
 	}
 	for i, n := range c.work.calls {
 		c.calls[i] += n
@@ -113,14 +113,11 @@ func (c *Recorder) Profile() (*profile.Profile, error) {
 	r := c.r
 	if c.runs == 1 {
 		rec := loop.NewRecorder(len(r.slots), 1)
-		rec.Add(c.first, c.wall)
+		rec.Add(c.first, c.wall, false)
 		c.rec = rec
 	}
 	// Figures are derived from samples as for any other run.
-	p := &pass{runner: r, rec: c.rec, calls: c.calls}
-	if err := p.layers(c.runs); err != nil {
-		return nil, err
-	}
+	p := &pass{runner: r, rec: c.rec, calls: c.calls, recorded: true}
 	how := "sum of the clock over recorded inferences, without the first"
 	if c.runs == 1 {
 		how = "the first inference"
@@ -128,6 +125,9 @@ func (c *Recorder) Profile() (*profile.Profile, error) {
 	walls := c.rec.Walls()
 	m := profile.Summarize(profile.Measured, walls, how)
 	if err := p.total("latency_s", m); err != nil {
+		return nil, err
+	}
+	if err := p.layers(*m.Median); err != nil {
 		return nil, err
 	}
 	n := r.memory()

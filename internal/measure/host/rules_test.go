@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/opmeter/opmeter/internal/measure/estimator"
+	"github.com/opmeter/opmeter/internal/measure/figures"
 	"github.com/opmeter/opmeter/internal/measure/loop"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
@@ -299,8 +301,11 @@ func TestMemoryOfPlan(t *testing.T) {
 func TestInside(t *testing.T) {
 	t.Parallel()
 	slot := func(parent int, s plan.State) plan.Slot { return plan.Slot{Step: plan.Step{State: s}, Parent: parent} }
-	p := &pass{runner: &runner{slots: []plan.Slot{slot(-1, plan.Runs), slot(0, plan.Runs), slot(1, plan.Runs), slot(0, plan.Folded), slot(-1, plan.Runs)}}}
-	if d := cmp.Diff([]float64{7, 6, 4, 0, 16}, p.cumulativeTimes([]float64{1, 2, 4, 8, 16})); d != "" {
+	p := &pass{
+		runner:  &runner{slots: []plan.Slot{slot(-1, plan.Runs), slot(0, plan.Runs), slot(1, plan.Runs), slot(0, plan.Folded), slot(-1, plan.Runs)}},
+		divided: &figures.Division{Latency: 64, Breakdown: estimator.Breakdown{Steps: []estimator.Share{{Part: 1.0 / 64}, {Part: 2.0 / 64}, {Part: 4.0 / 64}, {Part: 8.0 / 64}, {Part: 16.0 / 64}}}},
+	}
+	if d := cmp.Diff([]float64{7, 6, 4, 0, 16}, p.cumulativeTimes()); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 }

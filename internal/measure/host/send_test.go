@@ -115,19 +115,19 @@ func TestVerdictOfRun(t *testing.T) {
 	if p.Trust == nil || !slices.ContainsFunc(p.Trust.Doubts, func(d profile.Doubt) bool { return d.Code == profile.DoubtThreads }) {
 		t.Errorf("more threads than processors: %+v", p.Trust)
 	}
-	// The steps and the gaps add up to an instrumented inference.
+	// The steps and the gaps add up to the latency.
 	if r := p.Reconcile; !(*r.GapsS >= 0) || !(*r.WallS >= *r.OperatorsS) || !(*r.WallS-*r.OperatorsS-*r.GapsS < 1e-12) {
 		t.Errorf("%v s of %v s and gaps of %v s", *r.OperatorsS, *r.WallS, *r.GapsS)
 	}
-	// Typical times of layers are within their samples, and add up.
+	// Times of layers are within their samples, and add up.
 	sum := 0.0
 	for _, l := range p.Layers {
-		if m := l.Latency; !(*m.Typical >= *m.Min) || !(*m.Typical <= *m.Max) || *m.N != 12 || l.Calls != nil || l.Total != nil {
+		if m := l.Latency; !(*m.Median >= *m.Min) || !(*m.Median <= *m.Max) || *m.N != 12 || l.Calls != nil || l.Total != nil {
 			t.Errorf("layer %d: %+v", l.Index, m)
 		}
-		sum += *l.Latency.Typical
+		sum += *l.Latency.Median
 	}
-	if d := sum - *p.Reconcile.OperatorsS; !(d <= 1e-6 && d >= -1e-6) {
+	if d := sum - *p.Reconcile.OperatorsS; !(d <= 1e-15 && d >= -1e-15) {
 		t.Errorf("layers add up to %v s, operators to %v s", sum, *p.Reconcile.OperatorsS)
 	}
 }

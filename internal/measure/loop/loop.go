@@ -34,9 +34,10 @@ type Options struct {
 	After func()
 	// Instrumented does the same work with profiling. If set, groups of plain and instrumented
 	// runs are interleaved in the order ABBA, so that slow changes of the machine affect both
-	// equally. AfterInstrumented runs after each of its runs, outside the timed region.
+	// equally. AfterInstrumented runs after each of its runs, outside the timed region, and is told
+	// whether the system reported a disturbance during the run.
 	Instrumented      func() error
-	AfterInstrumented func()
+	AfterInstrumented func(disturbed bool)
 	// Apart says that plain and instrumented runs use two copies of the model, as in engines that
 	// load it again to profile it. After each switch between the copies, and after other
 	// measurements ran, the caches hold the wrong data and the first runs do not count. Groups
@@ -50,6 +51,10 @@ type Options struct {
 	// threads of the process; nil if the system does not provide it. They separate work from
 	// waiting.
 	CPUTime, ProcessTime func() int64
+	// Usage reads the CPU time of the computing threads in nanoseconds and how often the system
+	// took the processor from them; nil if the system does not provide it. It is read before and
+	// after samples, or before and after several short ones, and tells which were disturbed.
+	Usage func() (cpu, preemptions int64)
 	// Parallel says that runs use several threads: the CPU time of the calling thread is then not
 	// the time of the work.
 	Parallel bool
@@ -95,6 +100,10 @@ type Result struct {
 	WarmupSteady bool
 	// Plain and Profiled are the samples of the two passes.
 	Plain, Profiled []float64
+	// Disturbed says of each sample of Plain whether the system reported a disturbance. Work is
+	// its CPU time in seconds, NaN if unknown.
+	Disturbed []bool
+	Work      []float64
 	// Groups holds the bounds of the ABBA groups: samples [from, to) of Plain or Profiled.
 	Groups []Group
 	// Slots holds the intervals of the reference loop: one before each group and one after it,
@@ -197,6 +206,8 @@ type measurer struct {
 	// measurements ran, and with several threads in each group. due is how many of them are still
 	// to come.
 	settle, due int
+	// calm counts undisturbed samples.
+	calm int
 }
 
 func (m *measurer) defaults() {
@@ -289,6 +300,11 @@ const (
 	parallelTime = 0.03
 	settlePart   = 0.1     // uncounted part before a group, at least one sample
 	maxSamples   = 200_000 // of a measurement bounded by time only
+	// usageEvery is the least time between two readings of the usage, in seconds: they cost
+	// almost a microsecond.
+	usageEvery = 100e-6
+	// enoughCalm is the number of undisturbed samples until which the time is extended.
+	enoughCalm = 20
 )
 
 // measure takes the samples.
@@ -337,8 +353,7 @@ func (m *measurer) measure() error {
 	}
 	for turn := 0; ; turn++ {
 		enough := len(m.res.Plain) >= m.o.Runs && (m.o.Instrumented == nil || len(m.res.Profiled) >= m.o.Runs)
-		late := m.clock.Now() >= end && len(m.res.Plain) >= m.o.MinRuns && (m.o.Instrumented == nil || len(m.res.Profiled) >= m.o.MinRuns)
-		if enough || late {
+		if enough || m.late(start, end) {
 			return nil
 		}
 		if turn%len(order) == 0 && m.o.Turn != nil {
@@ -370,6 +385,16 @@ func (m *measurer) measure() error {
 	}
 }
 
+// late reports whether the time is over. While there are too few undisturbed samples it is
+// extended, to at most twice the time.
+func (m *measurer) late(start, end int64) bool {
+	now := m.clock.Now()
+	if now < end || len(m.res.Plain) < m.o.MinRuns || m.o.Instrumented != nil && len(m.res.Profiled) < m.o.MinRuns {
+		return false
+	}
+	return m.calm >= min(enoughCalm, m.o.Runs) || m.calm == len(m.res.Plain) || now >= end+(end-start)
+}
+
 // waitTurn waits for this measurement's turn, and returns how long it waited, in nanoseconds. The
 // reference loop runs again, because the machine's speed may have changed.
 func (m *measurer) waitTurn() (waited int64, err error) {
@@ -393,9 +418,16 @@ func (m *measurer) estimate() float64 {
 }
 
 func (m *measurer) group(instrumented bool, size int) error {
-	dst, f, after, batch := &m.res.Plain, m.f, m.o.After, m.res.Batch
+	dst, f, after, batch := &m.res.Plain, m.f, func(bool) {}, m.res.Batch
+	if m.o.After != nil {
+		after = func(bool) { m.o.After() }
+	}
 	if instrumented {
-		dst, f, after, batch = &m.res.Profiled, m.o.Instrumented, m.o.AfterInstrumented, 1
+		dst, f, batch = &m.res.Profiled, m.o.Instrumented, 1
+		after = func(bool) {}
+		if m.o.AfterInstrumented != nil {
+			after = m.o.AfterInstrumented
+		}
 	}
 	from := len(*dst)
 	if !m.o.KeepGC {
@@ -410,9 +442,6 @@ func (m *measurer) group(instrumented bool, size int) error {
 			}
 		}
 		d := m.clock.Now() - start
-		if after != nil {
-			after()
-		}
 		return float64(d) / float64(batch) / 1e9, nil
 	}
 	for ; m.due > 0; m.due-- {
@@ -422,6 +451,7 @@ func (m *measurer) group(instrumented bool, size int) error {
 		if _, err := one(); err != nil {
 			return err
 		}
+		after(true) // it does not count
 	}
 	// Reading runtime metrics costs microseconds: once per group, not once per sample.
 	gcs, heap := automaticGCs(), readMetric("/gc/heap/allocs:bytes")
@@ -435,15 +465,22 @@ func (m *measurer) group(instrumented bool, size int) error {
 		g.To = len(*dst)
 		m.res.Groups = append(m.res.Groups, g)
 	}()
+	watch := &usage{m: m, plain: !instrumented}
+	if watch.plain {
+		watch.every = usageEvery * 1e9
+	}
+	defer watch.close()
 	for range min(size, max(m.o.Runs-from, 1)) {
 		if err := m.ctx.Err(); err != nil {
 			return err
 		}
+		watch.begin()
 		took, err := one()
 		if err != nil {
 			return err
 		}
 		*dst = append(*dst, took)
+		after(watch.end())
 		if m.o.Apart && float64(m.clock.Now())-g.Took >= apartTime*1e9 {
 			break // profiling in external engines may cost a multiple of the work
 		}

@@ -93,7 +93,7 @@ func TestInterleaving(t *testing.T) {
 	profiled := 0
 	res, err := Measure(t.Context(), Options{
 		Clock: f.clock(), Runs: 40, WarmupRuns: -1, WarmupTime: -1,
-		Instrumented: work(100_000), AfterInstrumented: func() { profiled++ },
+		Instrumented: work(100_000), AfterInstrumented: func(bool) { profiled++ },
 	}, work(0))
 	if err != nil {
 		t.Fatal(err)
@@ -258,21 +258,18 @@ func TestClock(t *testing.T) {
 func TestRecorder(t *testing.T) {
 	t.Parallel()
 	r := NewRecorder(2, 3)
-	if r.Summary(0).N != 0 || r.Shares() != nil {
+	if r.Summary(0).N != 0 {
 		t.Error("figures of nothing")
 	}
 	r.AddBounds([]int64{100, 110, 140})
 	r.AddBounds([]int64{200, 230, 240})
-	r.Add([]int64{20, 20}, 60)
+	r.Add([]int64{20, 20}, 60, false)
 	if d := cmp.Diff([]float64{10e-9, 30e-9, 20e-9}, r.Samples(0), near); d != "" {
 		t.Errorf("samples (-want +got):\n%s", d)
 	}
 	wall, steps, gaps := r.Totals()
 	if d := cmp.Diff([]float64{140e-9 / 3, 40e-9, 20e-9 / 3}, []float64{wall, steps, gaps}, near); d != "" {
 		t.Errorf("totals (-want +got):\n%s", d)
-	}
-	if d := cmp.Diff([]float64{0.5, 0.5}, r.Shares(), near); d != "" {
-		t.Errorf("shares (-want +got):\n%s", d)
 	}
 	if m := r.Summary(1); m.Median != 20e-9 || m.N != 3 || r.Sampled() {
 		t.Errorf("metric %+v", m)
@@ -284,7 +281,7 @@ func TestRecorderSamplesLongSeries(t *testing.T) {
 	r := NewRecorder(1, 100)
 	const runs = 10_000
 	for i := range runs {
-		r.Add([]int64{int64(i)}, int64(i))
+		r.Add([]int64{int64(i)}, int64(i), false)
 	}
 	s := r.Samples(0)
 	if len(s) != 100 || !r.Sampled() || r.Runs() != runs {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/base/stats"
+	"github.com/opmeter/opmeter/internal/measure/estimator"
 )
 
 // MaxCells bounds the memory of a [Recorder]: runs times steps, 8 bytes each.
@@ -20,6 +21,7 @@ type Recorder struct {
 	times       [][]int64 // by row and step, in nanoseconds; 0 for steps added later
 	order       []int     // run number of each row
 	walls       []int64   // wall time of each row, in nanoseconds
+	disturbed   []bool    // whether the system reported a disturbance, of each row
 	runs        int
 	used        int
 	sum         []int64
@@ -35,7 +37,7 @@ func NewRecorder(steps, runs int) *Recorder {
 	rows := maxRows(steps, runs)
 	cells := make([]int64, rows*steps)
 	r := &Recorder{
-		steps: steps, rows: rows, times: make([][]int64, rows), order: make([]int, rows), walls: make([]int64, rows),
+		steps: steps, rows: rows, times: make([][]int64, rows), order: make([]int, rows), walls: make([]int64, rows), disturbed: make([]bool, rows),
 		sum: make([]int64, steps), min: make([]int64, steps), max: make([]int64, steps),
 		random: rand.New(rand.NewPCG(1, uint64(steps))), one: make([]int64, steps),
 	}
@@ -76,16 +78,17 @@ func (r *Recorder) Grow(steps int) {
 		if last < r.used {
 			// Dropping random rows keeps the sample uniform.
 			at := r.random.IntN(r.used)
-			r.times[at], r.order[at], r.walls[at] = r.times[last], r.order[last], r.walls[last]
+			r.times[at], r.order[at], r.walls[at], r.disturbed[at] = r.times[last], r.order[last], r.walls[last], r.disturbed[last]
 			r.used--
 		}
 		r.times[last] = nil
 	}
 }
 
-// Add adds the step times of one run, in nanoseconds, and its wall time. The slice is copied. It
-// panics if the number of times differs from the number of steps.
-func (r *Recorder) Add(times []int64, wall int64) {
+// Add adds the step times of one run, in nanoseconds, its wall time, and whether the system
+// reported a disturbance during it. The slice is copied. It panics if the number of times differs
+// from the number of steps.
+func (r *Recorder) Add(times []int64, wall int64, disturbed bool) {
 	if len(times) != r.steps {
 		panic("measure: a run with another number of steps")
 	}
@@ -109,7 +112,7 @@ func (r *Recorder) Add(times []int64, wall int64) {
 		r.times[row] = make([]int64, r.steps)
 	}
 	copy(r.times[row], times)
-	r.order[row], r.walls[row] = r.runs-1, wall
+	r.order[row], r.walls[row], r.disturbed[row] = r.runs-1, wall, disturbed
 	r.used = max(r.used, row+1)
 }
 
@@ -123,7 +126,7 @@ func (r *Recorder) AddBounds(bounds []int64) {
 	for i := range r.one {
 		r.one[i] = bounds[i+1] - bounds[i]
 	}
-	r.Add(r.one, bounds[r.steps]-bounds[0])
+	r.Add(r.one, bounds[r.steps]-bounds[0], false)
 }
 
 // Runs returns the number of runs added.
@@ -175,45 +178,13 @@ func (r *Recorder) Summary(step int) stats.Summary {
 	return s
 }
 
-// Typical holds means over the typical runs: among the kept runs, those whose wall time is
-// between the quartiles. Disturbed runs are excluded, and all values come from the same runs. All
-// times are in seconds.
-type Typical struct {
-	Runs  int       // number of runs
-	Wall  float64   // wall time of a run
-	Gaps  float64   // time between the steps of a run
-	Steps []float64 // time of each step
-}
-
-// Typical computes the means over the typical runs; Runs is 0 without any.
-func (r *Recorder) Typical() Typical {
-	t := Typical{Steps: make([]float64, r.steps)}
-	if r.used == 0 {
-		return t
+// Inferences returns the kept runs in chronological order.
+func (r *Recorder) Inferences() []estimator.Inference {
+	out := make([]estimator.Inference, r.used)
+	for i, row := range r.inOrder() {
+		out[i] = estimator.Inference{Steps: r.times[row], Wall: r.walls[row], Disturbed: r.disturbed[row]}
 	}
-	rows := make([]int, r.used)
-	for i := range rows {
-		rows[i] = i
-	}
-	slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(r.walls[a], r.walls[b]) })
-	// With fewer than four runs no quarter can be left out.
-	rows = rows[len(rows)/4 : len(rows)-len(rows)/4]
-	sums := make([]int64, r.steps)
-	wall := int64(0)
-	for _, row := range rows {
-		wall += r.walls[row]
-		for i, t := range r.times[row] {
-			sums[i] += t
-		}
-	}
-	n := float64(len(rows)) * 1e9
-	gaps := wall
-	for i, s := range sums {
-		t.Steps[i] = float64(s) / n
-		gaps -= s
-	}
-	t.Runs, t.Wall, t.Gaps = len(rows), float64(wall)/n, float64(gaps)/n
-	return t
+	return out
 }
 
 // Mean returns the mean time of a step in seconds over all runs, NaN for none.
@@ -224,20 +195,6 @@ func (r *Recorder) Mean(step int) float64 { return float64(r.sum[step]) / float6
 func (r *Recorder) Totals() (wall, steps, gaps float64) {
 	n := float64(r.runs) * 1e9
 	return float64(r.wall) / n, float64(r.wall-r.gaps) / n, float64(r.gaps) / n
-}
-
-// Shares returns each step's fraction of the sum of all steps' mean times, nil if nothing was
-// recorded.
-func (r *Recorder) Shares() []float64 {
-	total := r.wall - r.gaps
-	if total <= 0 {
-		return nil
-	}
-	out := make([]float64, r.steps)
-	for i, s := range r.sum {
-		out[i] = float64(s) / float64(total)
-	}
-	return out
 }
 
 func sortBy(rows, key []int) {

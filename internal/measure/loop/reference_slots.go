@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/opmeter/opmeter/internal/base/stats"
+	"github.com/opmeter/opmeter/internal/measure/estimator"
 )
 
 // Fraction of a group's time that the reference loop may take after it, and limits of the number
@@ -138,9 +139,6 @@ func (r *Result) referenceTime(group int) float64 {
 	return (a.Took + b.Took) / 2
 }
 
-// waitLimit is the fraction of a group's time above which the thread counts as preempted.
-const waitLimit = 0.02
-
 // Waited returns the fraction of the plain groups' time in which the thread had no processor, NaN
 // if it is not known, also for runs with several threads.
 func (r *Result) Waited() float64 {
@@ -156,13 +154,20 @@ func (r *Result) Waited() float64 {
 	return max(0, 1-work/took)
 }
 
-// Undisturbed returns the plain samples of groups during which the thread was not preempted, nil
-// if that is not known.
-func (r *Result) Undisturbed() []float64 {
-	var out []float64
-	for _, g := range r.Groups {
-		if !g.Instrumented && g.Took > 0 && 1-g.CPU/g.Took <= waitLimit {
-			out = append(out, r.Plain[g.From:g.To]...)
+// Samples returns the plain samples with the machine's speed and disturbances during each. round
+// is the time of a round of the reference loop at the reference speed.
+func (r *Result) Samples(round float64) []estimator.Sample {
+	out := make([]estimator.Sample, len(r.Plain))
+	for i, g := range r.Groups {
+		if g.Instrumented {
+			continue
+		}
+		speed := 0.0
+		if t := r.referenceTime(i); t > 0 {
+			speed = round / t
+		}
+		for k := g.From; k < g.To; k++ {
+			out[k] = estimator.Sample{Seconds: r.Plain[k], Work: r.Work[k], Speed: speed, Disturbed: r.Disturbed[k]}
 		}
 	}
 	return out

@@ -99,21 +99,29 @@ func TestWaiting(t *testing.T) {
 		}
 		return 0
 	}
-	res, err := Measure(t.Context(), b.options(), b.run(10*time.Millisecond))
+	o := b.options()
+	o.Usage = func() (int64, int64) { return b.cpu, 0 }
+	res, err := Measure(t.Context(), o, b.run(10*time.Millisecond))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if w := res.Waited(); !(math.Abs(w-0.6) <= 1e-6) { // 20 times 30 ms of 40 times 10 and these
 		t.Errorf("waited %v of the time, want 0.6", w)
 	}
-	calm := res.Undisturbed()
-	if len(calm) != 20 {
-		t.Fatalf("%d undisturbed runs of %d", len(calm), len(res.Plain))
-	}
-	for _, v := range calm {
-		if v != 0.010 {
-			t.Errorf("an undisturbed run took %v", v)
+	calm := 0
+	for _, s := range res.Samples(100e-6) {
+		if s.Work != 0.010 {
+			t.Errorf("CPU time %v of a run", s.Work)
 		}
+		if s.Disturbed {
+			continue
+		}
+		if calm++; s.Seconds != 0.010 {
+			t.Errorf("an undisturbed run took %v", s.Seconds)
+		}
+	}
+	if calm != 20 {
+		t.Fatalf("%d undisturbed runs of %d", calm, len(res.Plain))
 	}
 	if work := res.Processor(); len(work) != len(res.Groups) {
 		t.Errorf("%d processor times of %d groups", len(work), len(res.Groups))
@@ -141,8 +149,8 @@ func TestUnknownProcessorTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if res.Undisturbed() != nil || !math.IsNaN(res.Waited()) {
-			t.Errorf("%s: %d undisturbed runs, waited %v", name, len(res.Undisturbed()), res.Waited())
+		if !math.IsNaN(res.Waited()) {
+			t.Errorf("%s: waited %v", name, res.Waited())
 		}
 		at := res.AtReference(100e-6)
 		if len(at) != len(res.Groups) {

@@ -3,9 +3,12 @@ package loop
 import (
 	"errors"
 	"math"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/opmeter/opmeter/internal/measure/estimator"
 )
 
 // TestDefaults measures fifty runs after half a second and three runs of warm-up.
@@ -277,8 +280,13 @@ func TestPlainGroups(t *testing.T) {
 	// Around the groups a round takes 1 and, if CPU time is not known, 6 and 7; then 4.
 	near("speeds", r.Speeds(2), []float64{2, 2.0 / 6, 2.0 / 7, 2.0 / 4})
 	near("normalised", r.AtReference(2), []float64{9.8 / 4 * 2, 9.7 / 6 * 2 / 6, 6 * 2.0 / 7})
-	// Two per cent of the time is the limit of waiting.
-	near("undisturbed", r.Undisturbed(), []float64{1, 2})
+	// Samples of a group have the speed around it.
+	r.Disturbed, r.Work = make([]bool, 6), make([]float64, 6)
+	var speeds []float64
+	for _, s := range r.Samples(2) {
+		speeds = append(speeds, s.Speed)
+	}
+	near("speeds of samples", speeds, []float64{2, 2, 2.0 / 6, 2.0 / 6, 2.0 / 6, 2.0 / 7})
 	// If CPU time is unknown for one group, the total is unknown.
 	if !math.IsNaN(r.Waited()) {
 		t.Errorf("waited %v", r.Waited())
@@ -347,44 +355,21 @@ func TestOverheadByHand(t *testing.T) {
 	}
 }
 
-// TestTypical computes the means over the runs in the middle half by wall time, from the same
-// runs for all steps.
-func TestTypical(t *testing.T) {
+// TestInferences returns the kept runs with what disturbed them.
+func TestInferences(t *testing.T) {
 	t.Parallel()
 	r := NewRecorder(2, 100)
-	if x := r.Typical(); x.Runs != 0 || len(x.Steps) != 2 || x.Wall != 0 {
+	if x := r.Inferences(); len(x) != 0 {
 		t.Errorf("of nothing: %+v", x)
 	}
-	// Walls 100, 10, 60, 50, 40, 55, 1000, 20: of eight the two shortest and the two longest are
-	// left out, which leaves 40, 50, 55 and 60.
-	for _, x := range [][3]int64{{100, 1, 1}, {10, 1, 1}, {60, 30, 20}, {50, 20, 20}, {40, 10, 20}, {55, 40, 10}, {1000, 900, 50}, {20, 1, 1}} {
-		r.Add(x[1:], x[0])
+	r.Add([]int64{60, 30}, 100, false)
+	r.Add([]int64{900, 50}, 1000, true)
+	want := []estimator.Inference{{Steps: []int64{60, 30}, Wall: 100}, {Steps: []int64{900, 50}, Wall: 1000, Disturbed: true}}
+	if x := r.Inferences(); !reflect.DeepEqual(x, want) {
+		t.Errorf("%+v", x)
 	}
-	x := r.Typical()
-	near := func(what string, got, want float64) {
-		t.Helper()
-		if !(math.Abs(got-want) <= 1e-18) {
-			t.Errorf("%s: %v, want %v", what, got, want)
-		}
-	}
-	near("wall", x.Wall, 205e-9/4)
-	near("first step", x.Steps[0], 100e-9/4)
-	near("second step", x.Steps[1], 70e-9/4)
-	near("between", x.Gaps, 35e-9/4)
-	if x.Runs != 4 || r.Runs() != 8 || r.Sampled() {
-		t.Errorf("%d of %d runs", x.Runs, r.Runs())
-	}
-	near("mean of a step", r.Mean(0), 1003e-9/8)
-	if s := r.Summary(0); s.Min != 1e-9 || s.Max != 900e-9 || s.N != 8 {
-		t.Errorf("%+v", s)
-	}
-	// With three runs no quarter can be left out.
-	r = NewRecorder(1, 3)
-	for _, v := range []int64{1, 2, 300} {
-		r.Add([]int64{v}, v)
-	}
-	if x := r.Typical(); x.Runs != 3 || !(math.Abs(x.Wall-101e-9) <= 1e-18) || !(math.Abs(x.Gaps) <= 1e-18) {
-		t.Errorf("of three: %+v", x)
+	if got := r.Mean(0); got != 480e-9 {
+		t.Errorf("mean of a step: %v", got)
 	}
 }
 
@@ -399,11 +384,11 @@ func TestRecorderBounds(t *testing.T) {
 	}
 	r := NewRecorder(0, 2)
 	r.AddBounds([]int64{5})
-	if wall, steps, gaps := r.Totals(); wall != 0 || steps != 0 || gaps != 0 || r.Shares() != nil {
+	if wall, steps, gaps := r.Totals(); wall != 0 || steps != 0 || gaps != 0 {
 		t.Errorf("of no steps: %v, %v, %v", wall, steps, gaps)
 	}
 	for name, f := range map[string]func(){
-		"times":    func() { NewRecorder(2, 1).Add([]int64{1}, 1) },
+		"times":    func() { NewRecorder(2, 1).Add([]int64{1}, 1, false) },
 		"bounds":   func() { NewRecorder(2, 1).AddBounds([]int64{1, 2}) },
 		"too many": func() { NewRecorder(2, 1).AddBounds([]int64{1, 2, 3, 4}) },
 	} {
@@ -428,7 +413,7 @@ func TestRecorderIsUniform(t *testing.T) {
 	for range series {
 		r.runs, r.used = 0, 0 // the series begins anew, the random numbers go on
 		for i := range runs {
-			r.Add([]int64{int64(i)}, int64(i))
+			r.Add([]int64{int64(i)}, int64(i), false)
 		}
 		for _, v := range r.Samples(0) {
 			hits[int(v*1e9+0.5)]++

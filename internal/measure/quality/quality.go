@@ -17,9 +17,11 @@ const (
 	FewRuns = 10
 	// TooFewRuns is the number of runs below which a latency is unreliable.
 	TooFewRuns = 3
+	// BadChange is the change of a latency during the runs above which it is unreliable.
+	BadChange = 0.25
 
 	fairInterval, badInterval = 0.03, .1 // half-width of the 95 % interval
-	fairChange, badChange     = 0.05, .25
+	fairChange                = 0.05
 	fairSpread, badSpread     = 0.1, .5 // coefficient of variation
 )
 
@@ -59,9 +61,9 @@ func (d *Doubts) Series(m *profile.Metric, n int, st *stats.Stability) {
 	}
 	if st.Steady != nil && !*st.Steady {
 		if st.Changed() {
-			d.Above(profile.DoubtStep, math.Abs(st.Change), fairChange, badChange)
+			d.Above(profile.DoubtStep, math.Abs(st.Change), fairChange, BadChange)
 		} else {
-			d.Above(profile.DoubtDrift, math.Abs(st.Drift), fairChange, badChange)
+			d.Above(profile.DoubtDrift, math.Abs(st.Drift), fairChange, BadChange)
 		}
 	}
 	if st.Modes > 1 {

@@ -2,15 +2,16 @@ package runlog
 
 import (
 	"github.com/opmeter/opmeter/internal/base/stats"
+	"github.com/opmeter/opmeter/internal/measure/figures"
 	"github.com/opmeter/opmeter/internal/measure/loop"
 	"github.com/opmeter/opmeter/profile"
 )
 
 // Tally adds up the times of a record's layers over its inferences, by the rules of
 // a run on this computer: a layer's time in an inference is over all its calls and
-// without what it runs; the first inference counts separately where more follow;
-// typical figures are means over the runs in the middle half. Memory is bounded, however
-// many inferences there are. The zero value is ready.
+// without what it runs; the first inference counts separately where more follow; layers
+// take their shares of the median inference. Memory is bounded, however many
+// inferences there are. The zero value is ready.
 type Tally struct {
 	rec   *loop.Recorder
 	one   []int64 // of the inference under way, nanoseconds by layer
@@ -72,7 +73,7 @@ func (t *Tally) add(h *held) {
 		t.rec = loop.NewRecorder(0, profile.KeptSamples)
 	}
 	t.rec.Grow(len(h.times))
-	t.rec.Add(h.times, h.wall)
+	t.rec.Add(h.times, h.wall, false)
 	for i, n := range h.calls {
 		t.calls[i] += n
 	}
@@ -105,10 +106,12 @@ func (t *Tally) Fill(p *profile.Profile) {
 	for len(t.calls) < len(p.Layers) {
 		t.calls = append(t.calls, 0)
 	}
-	typical := t.rec.Typical()
+	walls := t.rec.Walls()
+	latency := profile.FromSummary(profile.Imported, stats.Summarize(walls), "")
+	d := figures.DivideRecorded(profile.Imported, *latency.Median, len(t.calls), t.rec)
 	inside := make([]float64, len(p.Layers))
 	for i := range inside {
-		inside[i] = typical.Steps[t.row(i)]
+		inside[i] = d.Time(t.row(i))
 	}
 	owner := make([]bool, len(p.Layers))
 	for i := len(p.Layers) - 1; i >= 0; i-- {
@@ -126,18 +129,16 @@ func (t *Tally) Fill(p *profile.Profile) {
 			}
 			continue
 		}
-		l.Latency, l.Samples = metric(t.rec.Summary(row), typical.Steps[row]), t.rec.Samples(row)
+		l.Latency, l.Samples = d.Metric(row), d.Samples(row)
 		if c := float64(t.calls[row]) / float64(t.rec.Runs()); c != 1 {
 			l.Calls = &c
 		}
 		if owner[i] {
-			l.Total = &profile.Metric{Kind: profile.Imported, Typical: new(inside[i]), Method: "sum of the layer and those inside it"}
+			l.Total = profile.Value(profile.Imported, inside[i], "sum of the layer and those inside it")
 		}
 	}
-	walls := t.rec.Walls()
-	p.Totals.Latency, p.Totals.LatencySamples = metric(stats.Summarize(walls), typical.Wall), walls
-	gaps := max(0, typical.Gaps)
-	p.Reconcile = &profile.Reconcile{WallS: new(typical.Wall - typical.Gaps + gaps), OperatorsS: new(typical.Wall - typical.Gaps), GapsS: new(gaps)}
+	p.Totals.Latency, p.Totals.LatencySamples = latency, walls
+	p.Reconcile = d.Reconcile()
 	if t.first != nil {
 		if p.Phases == nil {
 			p.Phases = &profile.Phases{}
@@ -146,13 +147,4 @@ func (t *Tally) Fill(p *profile.Profile) {
 			p.Phases.FirstRunS = new(float64(t.first.wall) / 1e9)
 		}
 	}
-}
-
-func metric(s stats.Summary, typical float64) *profile.Metric {
-	m := profile.FromSummary(profile.Imported, s, "")
-	if m.Min != nil && m.Max != nil {
-		typical = min(max(typical, *m.Min), *m.Max)
-	}
-	m.Typical = &typical
-	return m
 }

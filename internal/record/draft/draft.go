@@ -262,7 +262,7 @@ func (d *Draft) Run() *runlog.Run {
 	return r
 }
 
-// Bounds are kept by themselves where the record has no typical time.
+// Bounds are kept by themselves where the record has neither a median nor a mean.
 var (
 	shortest = profile.Quantity{Key: "latency_min_s", Unit: "s", Name: "Inference, shortest", Group: "Time", Better: -1}
 	longest  = profile.Quantity{Key: "latency_max_s", Unit: "s", Name: "Inference, longest", Group: "Time", Better: -1}
@@ -271,7 +271,7 @@ var (
 // central returns the latency of the whole, nil if it has bounds only: the shortest time stands for
 // no other. The bounds become quantities of their own.
 func (d *Draft) central(m *profile.Metric) *profile.Metric {
-	if m == nil || m.Typical != nil || m.Median != nil || m.Mean != nil {
+	if m == nil || m.Median != nil || m.Mean != nil {
 		return m
 	}
 	if m.Min != nil {

@@ -16,7 +16,7 @@ func Metric(m *profile.Metric) *profile.Metric {
 	}
 	out := *m
 	out.Kind = profile.Imported
-	middles := []**float64{&out.Typical, &out.Median, &out.Mean, &out.P90, &out.P95, &out.P99}
+	middles := []**float64{&out.Median, &out.Mean, &out.P90, &out.P95, &out.P99}
 	for _, v := range append(middles, &out.Min, &out.Max, &out.StdDev, &out.MAD) {
 		if *v != nil && !(**v >= 0 && !math.IsInf(**v, 0)) {
 			*v = nil

@@ -249,7 +249,7 @@ func (b *reader) ownProfile(run *runlog.Run) {
 			}
 			if have := p.Layers[i].Latency; have != nil {
 				c := *have
-				if c.Typical = &v; c.Validate() == nil {
+				if c.Median = &v; c.Validate() == nil {
 					m = &c
 				}
 			}

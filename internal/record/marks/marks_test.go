@@ -87,7 +87,7 @@ func TestPipeline(t *testing.T) {
 			t.Errorf("%+v", l)
 		}
 	}
-	near(t, "with what is within", p.Layers[0].Total.Typical, *p.Layers[0].Latency.Typical+40_000e-9)
+	near(t, "with what is within", p.Layers[0].Total.Median, *p.Layers[0].Latency.Median+40_000e-9)
 	if p.Layers[2].Option("model") != "net.tflite" {
 		t.Errorf("%+v", p.Layers[2].Options)
 	}

@@ -224,9 +224,9 @@ func times(p *profile.Profile) string {
 		}
 		total := ""
 		if l.Total != nil {
-			total = fmt.Sprintf("(%.0f)", *l.Total.Typical*1e6)
+			total = fmt.Sprintf("(%.0f)", *l.Total.Median*1e6)
 		}
-		fmt.Fprintf(&b, "%s%s %.0f%s%s ", l.Name, parent, *l.Latency.Typical*1e6, total, calls)
+		fmt.Fprintf(&b, "%s%s %.0f%s%s ", l.Name, parent, *l.Latency.Median*1e6, total, calls)
 	}
 	return strings.TrimSpace(b.String())
 }
@@ -292,7 +292,7 @@ func TestBodies(t *testing.T) {
 		if got := times(p); got != want {
 			t.Errorf("by start %v: %s, want %s", byStart, got, want)
 		}
-		if n, v := *p.Totals.Latency.N, *p.Totals.Latency.Typical; n != 2 || v != 40e-6 {
+		if n, v := *p.Totals.Latency.N, *p.Totals.Latency.Median; n != 2 || v != 40e-6 {
 			t.Errorf("%d runs of %v s", n, v)
 		}
 		if *p.Phases.LoadS != 5e-6 || *p.Phases.PlanS != 7e-6 || *p.Phases.FirstRunS != 40e-6 {
@@ -360,7 +360,7 @@ func TestUnreadable(t *testing.T) {
 			}
 			// The first complete inference counts separately.
 			m := p.Layers[0].Latency
-			if *m.Min != 10e-6 || *m.Max != 10e-6 || *p.Totals.Latency.N != 1 || *p.Totals.Latency.Typical != 30e-6 {
+			if *m.Min != 10e-6 || *m.Max != 10e-6 || *p.Totals.Latency.N != 1 || *p.Totals.Latency.Median != 30e-6 {
 				t.Errorf("%s: %+v, total %+v", text, m, p.Totals.Latency)
 			}
 		}
@@ -386,7 +386,7 @@ func TestBroken(t *testing.T) {
 		if len(p.Incomplete) == 0 {
 			t.Errorf("cut at %d of %d: nobody says so", cut, len(whole))
 		}
-		if got := *p.Layers[0].Latency.Typical; got != 5e-6 {
+		if got := *p.Layers[0].Latency.Median; got != 5e-6 {
 			t.Errorf("cut at %d: %v s", cut, got)
 		}
 	}

@@ -25,7 +25,7 @@ const maxFormula = 8192
 // opening. Columns, names and the blank before the target are the profiler's, and so are the
 // formulas but for VALUE. Where its files cannot be read again (commas in names, scalars, no
 // operator that can be sparse) this writer quotes, keeps separators and writes 0.
-// Operators stand under the model's names for them, with typical times.
+// Operators stand under the model's names for them, with their median times.
 func CSV(w io.Writer, p *profile.Profile) error { return write(w, whatif.New(p)) }
 
 // OwnCSV is [CSV] as the engine's users know it: operators under the engine's names for

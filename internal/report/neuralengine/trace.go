@@ -32,11 +32,11 @@ type call struct {
 // iteration lasts as long as the operators in it; what lay between them stands in the
 // profile's own timeline. Operators in bodies of control flow are part of their owner. Names
 // are written as in the table, so that the two can be joined. A profile without times of single
-// inferences has one iteration of typical ones, which "times" says.
+// inferences has one iteration of the median times, which "times" says.
 func Trace(w io.Writer, p *profile.Profile) error {
 	iterations, times := calls(p), "single inferences"
 	if len(iterations) == 0 {
-		iterations, times = typical(p), "typical"
+		iterations, times = medians(p), "medians"
 	}
 	out := &events{w: bufio.NewWriter(w)}
 	out.text(`{"otherData": {`)
@@ -162,8 +162,8 @@ func calls(p *profile.Profile) [][]call {
 	return out
 }
 
-// typical is an iteration of the typical times of layers, nil where none has one.
-func typical(p *profile.Profile) [][]call {
+// medians returns an iteration of the times of the layers, nil if none has one.
+func medians(p *profile.Profile) [][]call {
 	var it []call
 	for i := range p.Layers {
 		l := &p.Layers[i]

@@ -278,7 +278,7 @@ func (s *summary) figures() {
 	}
 	s.rates()
 	if r := s.p.Reconcile; r != nil {
-		s.figure("sum of layers and gaps", r.WallS, "", sec, "s", profile.Measured, "mean of the typical profiled runs")
+		s.figure("sum of layers and gaps", r.WallS, "", sec, "s", profile.Measured, "the latency, divided by the shares")
 		s.figure("time in operators", r.OperatorsS, "", sec, "s", profile.Measured, "")
 		s.figure("time between operators", r.GapsS, "", sec, "s", profile.Measured, "")
 		if v, ok := r.OverheadS.Best(); ok {

@@ -54,7 +54,7 @@ func TestStreams(t *testing.T) {
 		t.Errorf("settings %+v", s)
 	}
 	took := p.Totals.Figure("loaded_latency_s")
-	if took == nil || *took.N < 60 || !(*took.Min >= run.Seconds()) || p.Totals.Latency == nil || *p.Totals.Latency.N != 20 {
+	if took == nil || *took.N < 60 || !(*took.Min >= run.Seconds()) || p.Totals.Latency == nil || *p.Trust.Undisturbed+*p.Trust.Disturbed != 20 {
 		t.Errorf("under load %+v, alone %+v", took, p.Totals.Latency)
 	}
 	// Streams do not compute more than one inference in the time of one each.
@@ -228,7 +228,7 @@ func TestNativeInterleaved(t *testing.T) {
 	for range 2 {
 		wg.Go(func() {
 			p, err := root.Profile(t.Context(), m, root.Options{Runs: 20, Warmup: 3, Interleaver: &turns})
-			if err != nil || p.Incomplete != nil || p.Totals.Latency == nil || *p.Totals.Latency.N != 20 {
+			if err != nil || p.Incomplete != nil || p.Totals.Latency == nil || *p.Trust.Undisturbed+*p.Trust.Disturbed != 20 {
 				t.Errorf("%v", err)
 			}
 		})

@@ -1,0 +1,79 @@
+package figures
+
+import (
+	"math"
+
+	"github.com/opmeter/opmeter/internal/base/stats"
+	"github.com/opmeter/opmeter/internal/measure/estimator"
+	"github.com/opmeter/opmeter/internal/measure/loop"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// Division divides the latency of an inference among its steps: each takes its share of it. The
+// times add up to the latency, whatever the speed of the machine was while they were recorded.
+type Division struct {
+	// Latency is the latency that is divided, in seconds.
+	Latency float64
+	estimator.Breakdown
+	kind profile.Kind
+	runs []estimator.Inference
+	// recorded says that the latency is that of the same inferences.
+	recorded bool
+}
+
+// Divide divides a latency of the plain pass by the shares of a recorder's instrumented inferences.
+func Divide(latency float64, steps int, rec *loop.Recorder) *Division {
+	runs := rec.Inferences()
+	return &Division{Latency: latency, Breakdown: estimator.Shares(steps, runs), kind: profile.Measured, runs: runs}
+}
+
+// DivideRecorded is [Divide] for the latency of the recorded inferences themselves.
+func DivideRecorded(kind profile.Kind, latency float64, steps int, rec *loop.Recorder) *Division {
+	d := Divide(latency, steps, rec)
+	d.kind, d.recorded = kind, true
+	return d
+}
+
+// Time returns the time of a step in seconds.
+func (d *Division) Time(step int) float64 { return d.Steps[step].Part * d.Latency }
+
+// Samples returns the time of a step in each recorded inference: its part of that inference times
+// the latency, so that changes of the machine's speed cancel. Recorded inferences keep their own
+// times.
+func (d *Division) Samples(step int) []float64 {
+	out := make([]float64, len(d.runs))
+	for i, r := range d.runs {
+		switch {
+		case step >= len(r.Steps):
+		case d.recorded:
+			out[i] = float64(r.Steps[step]) / 1e9
+		case r.Wall > 0:
+			out[i] = float64(r.Steps[step]) / float64(r.Wall) * d.Latency
+		}
+	}
+	return out
+}
+
+// Metric returns the time of a step. Its interval is that of its share.
+func (d *Division) Metric(step int) *profile.Metric {
+	m := profile.FromSummary(d.kind, stats.Summarize(d.Samples(step)), "share of the inference, times the latency")
+	if m == nil {
+		return nil
+	}
+	s := d.Steps[step]
+	m.Median = new(min(max(s.Part*d.Latency, *m.Min), *m.Max))
+	m.CI95 = nil
+	if !math.IsNaN(s.Low) {
+		m.CI95 = &[2]float64{min(s.Low*d.Latency, *m.Median), max(s.High*d.Latency, *m.Median)}
+	}
+	return m
+}
+
+// Reconcile returns the sums of the steps and of the gaps between them, nil without a division.
+func (d *Division) Reconcile() *profile.Reconcile {
+	if d == nil {
+		return nil
+	}
+	gaps := d.Gaps.Part * d.Latency
+	return &profile.Reconcile{WallS: new(d.Latency), OperatorsS: new(d.Latency - gaps), GapsS: &gaps}
+}
