@@ -1,0 +1,333 @@
+// Command disturbed shows what figures are worth on a busy machine: it profiles models alone and
+// beside other programs, each time in a process of its own, and compares.
+//
+//	go run ./bench/disturbed [-time 1s] [-json FILE] [MODEL ...]
+//
+// The quiet profile of a model is the median of three. Beside it run one, two and four programs
+// that compute, walk through memory or write files, and one that works in bursts. The output says
+// for each kind in how many profiles the five slowest layers have their shares within two points
+// of the quiet ones, how far the latency is from the quiet one, and how often shares and latencies
+// lie outside their intervals.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/internal/base/stats"
+	"github.com/opmeter/opmeter/internal/testing/material"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// usual are the models that are taken where none are named.
+var usual = []string{"autoencoder", "ds_cnn", "lstm", "mobilenet_v1", "resnet8", "transformer"}
+
+// condition is what runs beside the profiler.
+type condition struct {
+	Load     string // "" for nothing
+	Programs int
+}
+
+func (c condition) String() string {
+	if c.Load == "" {
+		return "alone"
+	}
+	return fmt.Sprintf("%d %s", c.Programs, c.Load)
+}
+
+func conditions() []condition {
+	out := []condition{{}}
+	for _, load := range []string{"compute", "memory", "files"} {
+		for _, n := range []int{1, 2, 4} {
+			out = append(out, condition{load, n})
+		}
+	}
+	return append(out, condition{"bursts", 1})
+}
+
+// result is what a child reports.
+type result struct {
+	Latency  float64
+	Interval *[2]float64
+	Verdict  profile.Verdict
+	Shares   []float64 // of each layer
+	// Low and High enclose them, NaN as -1.
+	Low, High []float64
+	Took      float64 // seconds
+}
+
+func main() {
+	d := flag.Duration("time", time.Second, "time for the measured runs of a profile")
+	out := flag.String("json", "", "write all figures to a file")
+	child := flag.String("child", "", "profile this model and write its figures: what the program calls itself for")
+	load := flag.String("load", "", "make this load until killed: what the program calls itself for")
+	flag.Parse()
+	var err error
+	switch {
+	case *load != "":
+		err = burden(*load)
+	case *child != "":
+		err = one(*child, *d)
+	default:
+		err = bench(flag.Args(), *d, *out)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "disturbed:", err)
+		os.Exit(1)
+	}
+}
+
+// burden makes a load until the process is killed.
+func burden(kind string) error {
+	x := 1.0
+	compute := func(n int) {
+		for range n {
+			x = x*1.0000001 + 1e-9
+		}
+	}
+	memory := make([]uint64, 32<<20)
+	for {
+		switch kind {
+		case "compute":
+			compute(1 << 20)
+		case "memory":
+			for i := 0; i < len(memory); i += 8 {
+				memory[i]++
+			}
+		case "files":
+			f, err := os.CreateTemp("", "disturbed-*")
+			if err != nil {
+				return err
+			}
+			_, err = f.Write(make([]byte, 16<<20))
+			err = errors.Join(err, f.Sync(), f.Close(), os.Remove(f.Name()))
+			if err != nil {
+				return err
+			}
+		case "bursts":
+			for start := time.Now(); time.Since(start) < 100*time.Millisecond; {
+				compute(1 << 14)
+			}
+			time.Sleep(150 * time.Millisecond)
+		default:
+			return fmt.Errorf("no load %q", kind)
+		}
+		if math.IsNaN(x) {
+			return errors.New("unreachable")
+		}
+	}
+}
+
+// one profiles a model and writes its figures.
+func one(path string, d time.Duration) error {
+	start := time.Now()
+	m, err := opmeter.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = m.Close() }()
+	p, err := opmeter.Profile(context.Background(), m, opmeter.Options{Time: d, Warmup: 150 * time.Millisecond, Inputs: opmeter.Inputs{Seed: 1}})
+	if err != nil {
+		return err
+	}
+	r := result{Took: time.Since(start).Seconds(), Interval: p.Totals.Latency.CI95}
+	r.Latency, _ = p.Totals.Latency.Best()
+	if p.Trust != nil {
+		r.Verdict = p.Trust.Verdict
+	}
+	for i := range p.Layers {
+		l := &p.Layers[i]
+		v, _ := l.Latency.Best()
+		low, high := -1.0, -1.0
+		if l.Latency != nil && l.Latency.CI95 != nil {
+			low, high = l.Latency.CI95[0]/r.Latency, l.Latency.CI95[1]/r.Latency
+		}
+		r.Shares, r.Low, r.High = append(r.Shares, v/r.Latency), append(r.Low, low), append(r.High, high)
+	}
+	return json.NewEncoder(os.Stdout).Encode(r)
+}
+
+// record is a profile with what ran beside it.
+type record struct {
+	Model     string
+	Condition condition
+	Result    result
+}
+
+func bench(models []string, d time.Duration, out string) error {
+	if len(models) == 0 {
+		for _, m := range usual {
+			models = append(models, filepath.Join(material.Root(), "examples", m+".yaml"))
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	var all []record
+	quiet := map[string]result{}
+	for _, m := range models {
+		var rs []result
+		for range 3 {
+			r, err := profiled(self, m, d)
+			if err != nil {
+				return err
+			}
+			rs = append(rs, r)
+		}
+		quiet[m] = middle(rs)
+	}
+	for _, c := range conditions() {
+		for _, m := range models {
+			r, err := beside(self, c, m, d)
+			if err != nil {
+				return err
+			}
+			all = append(all, record{m, c, r})
+		}
+	}
+	report(all, quiet)
+	if out == "" {
+		return nil
+	}
+	b, err := json.MarshalIndent(map[string]any{"quiet": quiet, "profiles": all}, "", " ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(out, b, 0o644)
+}
+
+// beside profiles a model while other programs run.
+func beside(self string, c condition, model string, d time.Duration) (r result, err error) {
+	for range c.Programs {
+		load := exec.Command(self, "-load", c.Load)
+		if err := load.Start(); err != nil {
+			return r, err
+		}
+		defer func() {
+			_ = load.Process.Kill()
+			_ = load.Wait()
+		}()
+	}
+	return profiled(self, model, d)
+}
+
+func profiled(self, model string, d time.Duration) (r result, err error) {
+	b, err := exec.Command(self, "-child", model, "-time", d.String()).Output()
+	if err != nil {
+		var e *exec.ExitError
+		if errors.As(err, &e) {
+			return r, fmt.Errorf("%s: %s", model, strings.TrimSpace(string(e.Stderr)))
+		}
+		return r, err
+	}
+	return r, json.Unmarshal(b, &r)
+}
+
+// middle returns the medians of several results.
+func middle(rs []result) result {
+	of := func(f func(r *result) float64) float64 {
+		var v []float64
+		for i := range rs {
+			v = append(v, f(&rs[i]))
+		}
+		return stats.Median(v)
+	}
+	out := rs[0]
+	out.Latency = of(func(r *result) float64 { return r.Latency })
+	out.Took = of(func(r *result) float64 { return r.Took })
+	for i := range out.Shares {
+		out.Shares[i] = of(func(r *result) float64 { return r.Shares[i] })
+	}
+	return out
+}
+
+// tally counts profiles.
+type tally struct {
+	profiles, shares, latencies    int
+	intervals, held                int // of shares
+	comparable, within             int // latencies called good, and in their intervals
+	worstShare, took, times float64
+}
+
+const (
+	points = 0.02 // largest difference of a share
+	near   = 0.05 // largest difference of a latency
+	top    = 5
+)
+
+func report(all []record, quiet map[string]result) {
+	fmt.Printf("%-10s  %8s  %11s  %11s  %13s  %14s  %6s\n", "beside", "profiles", "shares ±2", "latency ±5%", "shares in int.", "good, in int.", "time")
+	var kinds []condition
+	by := map[condition]*tally{}
+	whole := &tally{}
+	for _, r := range all {
+		t := by[r.Condition]
+		if t == nil {
+			t = &tally{}
+			by[r.Condition] = t
+			kinds = append(kinds, r.Condition)
+		}
+		q := quiet[r.Model]
+		t.add(&r.Result, &q)
+		whole.add(&r.Result, &q)
+	}
+	for _, c := range kinds {
+		fmt.Printf("%-10s  %s\n", c, by[c])
+	}
+	fmt.Printf("%-10s  %s\n", "all", whole)
+}
+
+func (t *tally) String() string {
+	return fmt.Sprintf("%8d  %4d (%4.1f)  %11d  %6d of %4d  %6d of %4d  %5.2fx", t.profiles, t.shares, 100*t.worstShare, t.latencies, t.held, t.intervals, t.within, t.comparable, t.took/t.times)
+}
+
+func (t *tally) add(r, quiet *result) {
+	t.profiles++
+	worst := 0.0
+	order := make([]int, len(quiet.Shares))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		if quiet.Shares[a] > quiet.Shares[b] {
+			return -1
+		}
+		return 1
+	})
+	for _, i := range order[:min(top, len(order))] {
+		worst = max(worst, math.Abs(r.Shares[i]-quiet.Shares[i]))
+		if r.Low[i] >= 0 {
+			t.intervals++
+			if r.Low[i] <= quiet.Shares[i] && quiet.Shares[i] <= r.High[i] {
+				t.held++
+			}
+		}
+	}
+	t.worstShare = max(t.worstShare, worst)
+	if worst <= points {
+		t.shares++
+	}
+	if math.Abs(r.Latency/quiet.Latency-1) <= near {
+		t.latencies++
+	}
+	if r.Verdict == profile.Good && r.Interval != nil {
+		t.comparable++
+		if r.Interval[0] <= quiet.Latency && quiet.Latency <= r.Interval[1] {
+			t.within++
+		}
+	}
+	t.took += r.Took
+	t.times += quiet.Took
+}
