@@ -255,10 +255,10 @@ func middle(rs []result) result {
 
 // tally counts profiles.
 type tally struct {
-	profiles, shares, latencies    int
-	intervals, held                int // of shares
-	comparable, within             int // latencies called good, and in their intervals
-	worstShare, took, times float64
+	profiles, shares, latencies int
+	intervals, held             int // of shares
+	comparable, within          int // latencies called good, and in their intervals
+	worstShare, took, times     float64
 }
 
 const (

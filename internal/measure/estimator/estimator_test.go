@@ -27,7 +27,7 @@ var cases = []struct {
 	// modes is the expected number of speeds, 0 for a machine whose speed drifts.
 	modes int
 }{
-	{"calm", truth{jitter: .02}, 2000, 1, .001, 1},
+	{"calm", truth{jitter: .02}, 2000, 1, .0012, 1},
 	{"few runs", truth{jitter: .02}, 40, 1, .004, 1},
 	{"clock of a microsecond", truth{jitter: .02, resolution: 1000}, 2000, 1, .01, 1},
 	{"preempted", truth{jitter: .02, preempt: 300, lost: 3e6, seen: 1}, 2000, 1, .001, 1},
@@ -38,6 +38,9 @@ var cases = []struct {
 	{"two near speeds", truth{jitter: .02, slow: 1.15, stretch: 50}, 2000, 1, .001, 2},
 	{"bursts", truth{jitter: .02, preempt: 50, burst: 40, part: .4, stretch: 100, lost: 2e6, seen: .9}, 2000, 1, .001, 1},
 	{"bursts without a report", truth{jitter: .02, preempt: 50, burst: 40, part: .4, stretch: 100, lost: 2e6}, 2000, 1, .0015, 1},
+	{"about every run preempted", truth{jitter: .02, preempt: 330, lost: 5e6, seen: 1}, 200, 50, .01, 1},
+	{"about every run preempted, without a report", truth{jitter: .02, preempt: 330, lost: 5e6}, 200, 50, .01, 1},
+	{"half of the runs preempted, without a report", truth{jitter: .02, preempt: 330, lost: 5e6}, 500, 20, .01, 1},
 	{"long runs, each preempted", truth{jitter: .02, preempt: 50, lost: 3e6, seen: 1}, 60, 300, .02, 1},
 	{"long runs, each preempted without a report", truth{jitter: .02, preempt: 50, lost: 3e6}, 60, 300, .02, 1},
 }
@@ -178,7 +181,7 @@ func TestCPUTimeTakesThePlace(t *testing.T) {
 		s = append(s, Sample{Seconds: 3 + float64(i), Work: 1, Disturbed: i%5 > 0})
 	}
 	l := Measure(s, 0)
-	if l.Used != 40 || l.Disturbed != 32 || !l.Worked {
+	if l.Used != 32 || l.All != 40 || l.Disturbed != 32 || !l.Worked {
 		t.Errorf("%+v", l)
 	}
 	for i := range s {

@@ -35,10 +35,10 @@ type Mode struct {
 // Latency is the duration of an inference.
 type Latency struct {
 	// Used is the number of inferences that the figures come from, Disturbed the number of
-	// disturbed ones. Worked says that CPU times take the place of durations, because too few
-	// inferences were undisturbed.
-	Used, Disturbed int
-	Worked          bool
+	// disturbed ones among All. Worked says that CPU times take the place of durations, because too
+	// few inferences were undisturbed.
+	Used, Disturbed, All int
+	Worked               bool
 	// Modes are the durations that the inferences had, the fastest first; one if they do not form
 	// separate groups. Headline is the index of the one to state: that in which the machine was
 	// fastest by the reference loop, or the most frequent one if the loop shows no difference.
@@ -72,8 +72,9 @@ const (
 // show.
 func Measure(samples []Sample, floor float64) Latency {
 	var l Latency
+	n := len(samples)
 	samples = l.calm(samples)
-	l.Used = len(samples)
+	l.Used, l.All = len(samples), n
 	if len(samples) == 0 {
 		return l
 	}
@@ -86,8 +87,9 @@ func Measure(samples []Sample, floor float64) Latency {
 	return l
 }
 
-// calm leaves out disturbed samples if enough others remain. Otherwise it keeps all, with their CPU
-// time for their duration.
+// calm leaves out disturbed samples if enough others remain. Otherwise CPU times take the place of
+// durations, and the half of the samples where they are lower is kept: a preemption also costs the
+// CPU time to refill caches.
 func (l *Latency) calm(samples []Sample) []Sample {
 	out := slices.DeleteFunc(slices.Clone(samples), func(s Sample) bool { return s.Disturbed })
 	if l.Disturbed = len(samples) - len(out); len(out) >= min(MinUndisturbed, len(samples)) {
@@ -98,6 +100,10 @@ func (l *Latency) calm(samples []Sample) []Sample {
 		if s.Disturbed && s.Work > 0 {
 			out[i].Seconds, l.Worked = min(s.Seconds, s.Work), true
 		}
+	}
+	if l.Worked {
+		limit := stats.Median(durations(out))
+		out = slices.DeleteFunc(out, func(s Sample) bool { return s.Seconds > limit })
 	}
 	return out
 }

@@ -42,8 +42,8 @@ type Breakdown struct {
 }
 
 // Shares computes the parts of the given number of steps from inferences in chronological order.
-// Consecutive undisturbed inferences form blocks. Each block gives the parts of its middle half by
-// duration, as ratios of sums: a change of the machine's speed cancels, and steps near the
+// Consecutive undisturbed inferences form blocks. Each block gives the parts of the half of them
+// whose durations are closest together, as ratios of sums: a change of the machine's speed cancels, and steps near the
 // resolution of the clock are not rounded to it. The part is the median over the blocks.
 func Shares(steps int, runs []Inference) Breakdown {
 	b := Breakdown{Steps: make([]Share, steps)}
@@ -52,7 +52,7 @@ func Shares(steps int, runs []Inference) Breakdown {
 	b.Used, b.Disturbed = len(runs), all-len(runs)
 	blocks := blockParts(steps, runs)
 	if interrupted(runs) {
-		blocks = lowParts(steps, runs)
+		blocks = stepParts(steps, runs)
 	}
 	if len(blocks) == 0 {
 		return b
@@ -104,7 +104,7 @@ func blockParts(steps int, runs []Inference) [][]float64 {
 	b := min(n, stats.MostBlocks)
 	var out [][]float64
 	for i := range b {
-		if p := parts(steps, middleHalf(runs[i*n/b:(i+1)*n/b])); p != nil {
+		if p := parts(steps, densestHalf(runs[i*n/b:(i+1)*n/b])); p != nil {
 			out = append(out, p)
 		}
 	}
@@ -113,22 +113,22 @@ func blockParts(steps int, runs []Inference) [][]float64 {
 
 // Limits of the search for disturbances that the system did not report.
 const (
-	// longInference is the duration in nanoseconds from which on most inferences can be hit.
-	longInference = 5e6
-	// hidden is by which factor the median inference exceeds the sum of the low quantiles of its
+	// longInference is the duration in nanoseconds from which on most inferences can be hit: beside
+	// other programs Linux lets a program run for about 3 ms at a time.
+	longInference = 1e6
+	// hidden is by which factor the median inference exceeds the sum of the undisturbed times of its
 	// parts if most inferences are hit, each in other steps. Independent variations of the steps by
 	// 3 % give 1.03.
 	hidden = 1.05
-	// lowRuns is the least number of inferences that a low quantile is taken of, and lowQuantile
-	// that quantile: a step that half of the preemptions hit still has most of its undisturbed
-	// times above it.
-	lowRuns     = 8
-	lowQuantile = 0.15
+	// stepRuns is the least number of inferences that undisturbed times of steps are taken from, and
+	// densePart the part of them that is closest together.
+	stepRuns  = 12
+	densePart = 3
 )
 
 // interrupted reports whether about every inference was disturbed, each in other steps.
 func interrupted(runs []Inference) bool {
-	if len(runs) < lowRuns {
+	if len(runs) < stepRuns {
 		return false
 	}
 	walls := make([]float64, len(runs))
@@ -141,11 +141,12 @@ func interrupted(runs []Inference) bool {
 	if stats.Quantile(walls, 0.5) < longInference {
 		return false
 	}
-	return stats.Quantile(walls, 0.5) > hidden*stats.Sum(lowTimes(steps, runs))
+	return stats.Quantile(walls, 0.5) > hidden*stats.Sum(stepTimes(steps, runs))
 }
 
-// lowTimes returns a low quantile of each step, and last that of the gaps.
-func lowTimes(steps int, runs []Inference) []float64 {
+// stepTimes returns the undisturbed time of each step, and last that of the gaps: the mean of the
+// times that are closest together.
+func stepTimes(steps int, runs []Inference) []float64 {
 	out := make([]float64, steps+1)
 	column := make([]float64, len(runs))
 	for i := range out {
@@ -153,7 +154,8 @@ func lowTimes(steps int, runs []Inference) []float64 {
 			column[k] = r.at(i, steps)
 		}
 		slices.Sort(column)
-		out[i] = stats.Quantile(column, lowQuantile)
+		from, to := densest(len(column), max(1, len(column)/densePart), func(i int) float64 { return column[i] })
+		out[i] = stats.Mean(column[from:to])
 	}
 	return out
 }
@@ -173,14 +175,14 @@ func (r *Inference) at(i, steps int) float64 {
 	return max(0, gaps)
 }
 
-// lowParts is [blockParts] for inferences of which about every one was disturbed: the parts
-// are those of low quantiles of the steps, which most disturbances missed.
-func lowParts(steps int, runs []Inference) [][]float64 {
+// stepParts is [blockParts] for inferences of which about every one was disturbed: the parts
+// are those of the undisturbed times of the steps, each of which most disturbances missed.
+func stepParts(steps int, runs []Inference) [][]float64 {
 	n := len(runs)
-	b := max(1, min(n/lowRuns, stats.MostBlocks))
+	b := max(1, min(n/stepRuns, stats.MostBlocks))
 	var out [][]float64
 	for i := range b {
-		p := lowTimes(steps, runs[i*n/b:(i+1)*n/b])
+		p := stepTimes(steps, runs[i*n/b:(i+1)*n/b])
 		total := stats.Sum(p)
 		if !(total > 0) {
 			continue
@@ -193,11 +195,27 @@ func lowParts(steps int, runs []Inference) [][]float64 {
 	return out
 }
 
-// middleHalf returns the inferences whose duration lies between the quartiles; all below four.
-func middleHalf(runs []Inference) []Inference {
+// densestHalf returns the half of the inferences whose durations are closest together, all below
+// four. Disturbances that the system did not report scatter; up to half of the inferences may have
+// them.
+func densestHalf(runs []Inference) []Inference {
 	s := slices.Clone(runs)
 	slices.SortStableFunc(s, func(a, b Inference) int { return cmp.Compare(a.Wall, b.Wall) })
-	return s[len(s)/4 : len(s)-len(s)/4]
+	from, to := densest(len(s), len(s)-2*(len(s)/4), func(i int) float64 { return float64(s[i].Wall) })
+	return s[from:to]
+}
+
+// densest returns the bounds of the k of n ascending values that span the least; of several, those
+// nearest to the middle.
+func densest(n, k int, at func(i int) float64) (from, to int) {
+	best, off := math.Inf(1), 0
+	for i := 0; i+k <= n; i++ {
+		span, d := at(i+k-1)-at(i), max(2*i+k-n, n-2*i-k)
+		if span < best || span == best && d < off {
+			best, off, from = span, d, i
+		}
+	}
+	return from, from + k
 }
 
 // parts divides the sums of the steps and of the gaps by that of the walls, nil if it is zero.

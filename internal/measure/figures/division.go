@@ -23,15 +23,34 @@ type Division struct {
 
 // Divide divides a latency of the plain pass by the shares of a recorder's instrumented inferences.
 func Divide(latency float64, steps int, rec *loop.Recorder) *Division {
-	runs := rec.Inferences()
-	return &Division{Latency: latency, Breakdown: estimator.Shares(steps, runs), kind: profile.Measured, runs: runs}
+	d := DivideRecorded(profile.Measured, latency, steps, rec)
+	d.recorded = false
+	for i := range d.Steps {
+		widen(&d.Steps[i])
+	}
+	widen(&d.Gaps)
+	return d
 }
 
 // DivideRecorded is [Divide] for the latency of the recorded inferences themselves.
 func DivideRecorded(kind profile.Kind, latency float64, steps int, rec *loop.Recorder) *Division {
-	d := Divide(latency, steps, rec)
-	d.kind, d.recorded = kind, true
-	return d
+	runs := rec.Inferences()
+	return &Division{Latency: latency, Breakdown: estimator.Shares(steps, runs), kind: kind, runs: runs, recorded: true}
+}
+
+// Standard deviations of a share between processes, which one process does not show: of the share
+// and of the inference. Determined by bench/disturbed.
+const (
+	shareSpread     = 0.015
+	inferenceSpread = 0.001
+	// normal95 is half of the interval that holds 95 % of normal values.
+	normal95 = 1.96
+)
+
+// widen adds the spread between processes to the interval of a share.
+func widen(s *estimator.Share) {
+	floor := normal95 * math.Hypot(shareSpread*s.Part, inferenceSpread)
+	s.Low, s.High = max(0, s.Part-math.Hypot(s.Part-s.Low, floor)), min(1, s.Part+math.Hypot(s.High-s.Part, floor))
 }
 
 // Time returns the time of a step in seconds.

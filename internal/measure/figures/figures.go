@@ -101,7 +101,7 @@ func (r *Run) Latency() *profile.Metric {
 	l := &r.Plain
 	how := "plain pass, undisturbed inferences"
 	if l.Worked {
-		how = "plain pass, CPU time of disturbed inferences"
+		how = "plain pass, lower half of the CPU times of disturbed inferences"
 	}
 	if r.Batch > 1 {
 		how += ", each sample the mean of several runs"

@@ -51,10 +51,7 @@ func (r *Run) Trust(p *profile.Profile, pin bool) *profile.Trust {
 	}
 	mode := r.Plain.Modes[r.Plain.Headline]
 	t.Blocks = new(int64(min(mode.Runs, stats.MostBlocks)))
-	t.Undisturbed, t.Disturbed = new(int64(r.Plain.Used)), new(int64(r.Plain.Disturbed))
-	if r.Plain.Worked {
-		t.Undisturbed = new(int64(r.Plain.Used - r.Plain.Disturbed))
-	}
+	t.Undisturbed, t.Disturbed = new(int64(r.Plain.All-r.Plain.Disturbed)), new(int64(r.Plain.Disturbed))
 	if len(r.Plain.Modes) > 1 {
 		t.Modes = modes(&r.Plain)
 	}
@@ -112,7 +109,7 @@ func (r *Run) judgeSeries(d *quality.Doubts, p *profile.Profile) stats.Stability
 		d.Add(profile.DoubtModes, v, float64(n), 1)
 	}
 	if r.Plain.Worked {
-		d.Add(profile.DoubtWaiting, profile.Fair, float64(r.Plain.Disturbed)/float64(r.Plain.Used), 0)
+		d.Add(profile.DoubtWaiting, profile.Fair, float64(r.Plain.Disturbed)/float64(r.Plain.All), 0)
 	}
 	if r.GC > 0 {
 		d.Add(profile.DoubtCollector, profile.Fair, float64(r.GC), 0)

@@ -202,7 +202,7 @@ func TestDisturbedRuns(t *testing.T) {
 	}
 	p, res = disturb(8)
 	got = judged(p, res, false)
-	if m := p.Totals.Latency; got.Verdict != profile.Fair || *got.Undisturbed != 5 || *got.Disturbed != 35 || *m.N != 40 || !(*m.Max <= 1.01e-3) {
+	if m := p.Totals.Latency; got.Verdict != profile.Fair || *got.Undisturbed != 5 || *got.Disturbed != 35 || *m.N >= 40 || *m.N < 20 || !(*m.Max <= 1.01e-3) {
 		t.Errorf("five undisturbed runs: %+v, %+v", got, m)
 	}
 	for i := range res.Work { // a system without CPU time
