@@ -43,8 +43,9 @@ type Breakdown struct {
 
 // Shares computes the parts of the given number of steps from inferences in chronological order.
 // Consecutive undisturbed inferences form blocks. Each block gives the parts of the half of them
-// whose durations are closest together, as ratios of sums: a change of the machine's speed cancels, and steps near the
-// resolution of the clock are not rounded to it. The part is the median over the blocks.
+// whose durations are closest together, as ratios of sums: a change of the machine's speed
+// cancels, and steps near the resolution of the clock are not rounded to it. The part is the
+// median over the blocks.
 func Shares(steps int, runs []Inference) Breakdown {
 	b := Breakdown{Steps: make([]Share, steps)}
 	all := len(runs)

@@ -82,7 +82,7 @@ func TestClockwork(t *testing.T) {
 			t.Parallel()
 			c := newSelfTimes(tt.slots)
 			for range 2 { // the second run must not depend on the first
-				c.read(&engine.Timing{Bounds: tt.bounds, Bodies: tt.bodies})
+				c.read(&engine.Timing{Bounds: tt.bounds, Waits: make([]int64, len(tt.bounds)), Bodies: tt.bodies})
 			}
 			if d := cmp.Diff(tt.self, c.self); d != "" {
 				t.Errorf("self times (-want +got):\n%s", d)

@@ -62,6 +62,9 @@ func (r *runner) measure(ctx context.Context) error {
 		return err
 	}
 	tm := r.s.NewTiming()
+	if r.o.Threads <= 1 {
+		tm.CPU = machine.ThreadTime()
+	}
 	// Rows beyond the recorder's limit are sampled.
 	p := &pass{runner: r, work: newSelfTimes(r.slots), rec: loop.NewRecorder(len(r.slots), 4096), calls: make([]int64, len(r.slots))}
 	if r.o.Samples {
@@ -108,7 +111,7 @@ func (p *pass) options(ctx context.Context, clock *loop.Clock, tm *engine.Timing
 		Instrumented: func() error { return p.s.RunTimed(ctx, tm) },
 		AfterInstrumented: func(disturbed bool) {
 			p.work.read(tm)
-			p.rec.Add(p.work.self, tm.Bounds[len(tm.Bounds)-1]-tm.Bounds[0], disturbed)
+			p.rec.Add(p.work.self, tm.Wall(), disturbed)
 			if p.events != nil {
 				p.events.add(tm)
 			}

@@ -36,7 +36,7 @@ func (c *selfTimes) read(t *engine.Timing) {
 	for i, s := range c.slots {
 		n := s.Node.Index
 		if s.Graph == 0 {
-			c.raw[i], c.calls[i] = t.Bounds[n+1]-t.Bounds[n], 1
+			c.raw[i], c.calls[i] = t.Bounds[n+1]-t.Bounds[n]-t.Waits[n], 1
 			continue
 		}
 		b := t.Bodies[s.Graph][n]

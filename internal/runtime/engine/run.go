@@ -201,17 +201,22 @@ func (f *frame) runAll() (err error) {
 }
 
 // runTimed is run with one clock read at each boundary between steps.
-func (f *frame) runTimed(bounds []int64) error {
+func (f *frame) runTimed(tm *Timing) error {
+	tm.begin()
+	bounds := tm.Bounds
 	bounds[0] = now()
 	for i := range f.steps {
 		if st := &f.steps[i]; st.State == plan.Runs {
 			if f.stopped() {
 				return errStopped
 			}
+			waited := tm.waited
 			if err := f.exec(st); err != nil {
 				return err
 			}
 			bounds[i+1] = now()
+			tm.look(bounds[i], bounds[i+1])
+			tm.Waits[i] = tm.waited - waited
 		} else {
 			bounds[i+1] = bounds[i]
 		}
@@ -238,14 +243,16 @@ func (f *frame) runBodyTimed(tm *Timing) error {
 		} else if at > 0 {
 			tm.Missed++
 		}
+		waited := tm.waited
 		if err := f.exec(st); err != nil {
 			return err
 		}
 		u := now()
+		tm.look(t, u)
 		if kept {
 			tm.Events[at] = BodyEvent{Graph: int32(f.g.Index), Node: int32(i), Start: t, End: u}
 		}
-		times[i].Nanoseconds += u - t
+		times[i].Nanoseconds += u - t - (tm.waited - waited)
 		times[i].Calls++
 		t = u
 	}

@@ -97,44 +97,8 @@ type Session struct {
 	disabled map[*graph.Node]error
 }
 
-// Timing receives the times of one timed run. Create it with [Session.NewTiming].
-type Timing struct {
-	// Bounds holds the clock at each boundary between the main graph's steps: step i ran from
-	// Bounds[i] to Bounds[i+1], in nanoseconds of a monotonic clock.
-	Bounds []int64
-	// Bodies holds, by graph index and node, the time and the number of executions within the
-	// run. Graphs that are not nested bodies have no entries.
-	Bodies [][]BodyTime
-	// Events receives the start and end of each step of a nested graph, owners before their
-	// nested steps, up to its capacity. [Session.NewTiming] reserves none: set the capacity to
-	// get events. Missed counts those that did not fit.
-	Events []BodyEvent
-	Missed int64
-}
-
-// BodyEvent is one execution of a node of a nested graph, on the clock of [Timing.Bounds].
-type BodyEvent struct {
-	Graph, Node int32
-	Start, End  int64
-}
-
-// BodyTime is the time that a node of a nested graph took in one run, including what it runs
-// itself.
-type BodyTime struct {
-	Nanoseconds int64
-	Calls       int64
-}
-
 // maxDepth bounds nested control flow; real models stay below five.
 const maxDepth = 64
-
-var epoch = time.Now()
-
-// now reads the monotonic clock, in nanoseconds.
-func now() int64 { return int64(time.Since(epoch)) }
-
-// Now reads the clock of [Timing.Bounds].
-func Now() int64 { return now() }
 
 // New makes a session. If the model's constants are in a mapped file, call it, and all other
 // methods of a session that plan or run, under [mapped.Guard]. The inputs determine the shapes to
@@ -241,15 +205,6 @@ func (s *Session) Reset() error {
 	return s.replan()
 }
 
-// NewTiming allocates the times of one run; reuse it for further runs.
-func (s *Session) NewTiming() *Timing {
-	t := &Timing{Bounds: make([]int64, len(s.main.steps)+1), Bodies: make([][]BodyTime, len(s.Model.Graphs))}
-	for i, g := range s.Model.Graphs[1:] {
-		t.Bodies[i+1] = make([]BodyTime, len(g.Nodes))
-	}
-	return t
-}
-
 // Run computes one inference. It returns early, between two operators, when ctx ends.
 func (s *Session) Run(ctx context.Context) error { return s.RunTimed(ctx, nil) }
 
@@ -275,6 +230,7 @@ func (s *Session) RunTimed(ctx context.Context, t *Timing) error {
 			clear(b)
 		}
 		t.Events, t.Missed = t.Events[:0], 0
+		clear(t.Waits)
 	}
 	s.timing, s.done = t, ctx.Done()
 	s.iterations, s.collected, s.began = 0, 0, time.Now()
@@ -285,7 +241,7 @@ func (s *Session) RunTimed(ctx context.Context, t *Timing) error {
 	if t == nil {
 		err = s.main.run()
 	} else {
-		err = s.main.runTimed(t.Bounds)
+		err = s.main.runTimed(t)
 	}
 	if err != nil {
 		if ctx.Err() != nil {
