@@ -63,6 +63,9 @@ func (g *Graph) clampType(i int) tensor.Type {
 	if is8Bit(typ) && (n.Op == "QLinearConv" || n.Op == "QLinearAdd" || n.Op == "QLinearMul") {
 		return typ
 	}
+	if typ == tensor.Float32 && n.Op == "MatMulIntegerToFloat" { // of 8-bit operands
+		return typ
+	}
 	// A value that rounds to zero may get the sign of the other zero: exact plans do not allow
 	// that.
 	if typ != tensor.Float32 && (!typ.IsHalf() || n.Domain == graph.TFLite || g.opts.Exact) {

@@ -32,6 +32,7 @@ func Passes() []Pass {
 		{"attention", "Fuse MatMul, softmax and MatMul into attention that is computed block by block.", true, fuseAttentions},
 		{"pointwise-conv", "Replace Transpose, MatMul over the channels and Transpose by a 1×1 convolution.", true, pointwiseConvs},
 		{"bias", "Fuse the addition of a constant into the convolution or MatMul before it.", true, fuseBiases},
+		{"integer-products", "Fuse a MatMulInteger, the Cast of its sums, their scales and a bias.", false, fuseIntegerProducts},
 		{"quantised-weights", "Let MatMul read constant weights in their quantised form instead of dequantising them.", true, readQuantisedWeights},
 		{"batchnorm", "Fold a batch normalisation into the weights of the convolution before it.", true, fuseBatchNorms},
 		{"padding", "Fuse a zero padding operator into the convolution after it.", true, fusePadding},

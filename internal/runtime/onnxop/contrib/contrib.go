@@ -54,7 +54,7 @@ func Defs() []op.Def {
 		quantized("QLinearConcat", inferQLinearConcat, prepareQLinearConcat),
 		quantized("QLinearConv", op.Needs(8, conv.InferQLinearConv), conv.PrepareQLinearConv),
 		quantized("QGemm", op.Needs(6, op.Infer(newQGemm)), prepareQGemm),
-		elem.RealDef("MatMulIntegerToFloat", op.Needs(4, inferMatMulIntegerToFloat), prepareMatMulIntegerToFloat, nil),
+		elem.Fusing(elem.RealDef("MatMulIntegerToFloat", op.Needs(4, inferMatMulIntegerToFloat), prepareMatMulIntegerToFloat, nil)),
 		elem.RealDef("DynamicQuantizeMatMul", op.Needs(3, inferDynamicQuantizeMatMul), prepareDynamicQuantizeMatMul, nil),
 	})...)
 }

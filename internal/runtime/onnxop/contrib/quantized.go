@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/base/workers"
+	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/gemm"
 	"github.com/opmeter/opmeter/internal/kernel/quantise"
@@ -321,6 +322,7 @@ func prepareMatMulIntegerToFloat(c *op.Call) (op.Run, error) {
 		return nil, fmt.Errorf("bias %s", tensor.FormatShape(b.Shape))
 	}
 	s := newScaling(c, q.N)
+	s.act = c.Activation
 	return func(c *op.Call) error {
 		q.Sums(c, s.workspace(c))
 		s.run(c, tensor.Single[float32](c.In[2]), tensor.Of[float32](c.In[3]), elem.Elements[float32](c, 6))
@@ -334,6 +336,7 @@ type scaling struct {
 	factors    []float32
 	sums       []int32 // where the results will be: no memory of their own
 	bias, y    []float32
+	act        activation.Clamp
 	part       func(worker, lo, hi int)
 	rowsAtOnce int
 }
@@ -373,6 +376,7 @@ func (s *scaling) rows(_, lo, hi int) {
 			if s.bias != nil {
 				e.Add(y, y, s.bias)
 			}
+			elem.Clamp(s.act, y)
 			continue
 		}
 		for i, v := range sums {
@@ -381,6 +385,7 @@ func (s *scaling) rows(_, lo, hi int) {
 				y[i] += s.bias[i]
 			}
 		}
+		elem.Clamp(s.act, y)
 	}
 }
 
