@@ -47,7 +47,7 @@ func (c *Job) Speed(ctx context.Context, o SpeedOptions) (p *study.Speed, err er
 	if err := (&opmeter.RunOptions{Threads: o.Threads}).Validate(); err != nil {
 		return nil, err
 	}
-	changes, err := compress.Grid(o.On == nil, o.Levels, o.Structures, o.Formats)
+	changes, err := c.j.Grid(o.On == nil, o.Levels, o.Structures, o.Formats)
 	if err != nil {
 		return nil, c.failed(err, "")
 	}
@@ -133,7 +133,7 @@ func (c *Job) Loss(ctx context.Context, o LossOptions) (p *study.Loss, err error
 	if err := (&opmeter.RunOptions{Threads: o.Threads}).Validate(); err != nil {
 		return nil, err
 	}
-	changes, err := compress.Grid(!o.Away, o.Levels, o.Structures, o.Formats)
+	changes, err := c.j.Grid(!o.Away, o.Levels, o.Structures, o.Formats)
 	if err != nil {
 		return nil, c.failed(err, "")
 	}

@@ -131,7 +131,7 @@ func Structures() []Structure {
 	return []Structure{Unstructured, TwoOfFour, Block4, Block1x4, Block4x1, Block16, Channel, Filter}
 }
 
-// Format is how weights are stored, and with [Int8] also what layers compute with.
+// Format is how weights are stored, and with [Int8] and [Dynamic8] also what layers compute with.
 type Format string
 
 // Formats.
@@ -140,6 +140,9 @@ const (
 	OriginalFormat Format = ""
 	// Int8 has 8-bit weights and activations.
 	Int8 Format = "int8"
+	// Dynamic8 has 8-bit weights, and activations that are quantised to 8 bits over their range
+	// in each run (dynamic quantisation).
+	Dynamic8 Format = "dynamic8"
 	// Weight8 has 8-bit weights and unchanged activations.
 	Weight8 Format = "w8"
 	// Weight4 has 4-bit weights with a scale for each row or block, and unchanged activations.
@@ -149,7 +152,7 @@ const (
 )
 
 // Formats lists the formats other than the original, widest first.
-func Formats() []Format { return []Format{Half, Int8, Weight8, Weight4} }
+func Formats() []Format { return []Format{Half, Int8, Dynamic8, Weight8, Weight4} }
 
 // Change is what happens to the weights of a layer.
 type Change struct {

@@ -144,9 +144,11 @@ describes the protocols.`
 			return `Structures say which weights are pruned together, levels how many of them: unstructured weights
 (unstructured), blocks of rows and columns (1x4, 4x1, block4, block16), two of four (2:4), or whole
 inputs and outputs (channel, filter). Precisions store weights as float16, or in 8 or 4 bits (w8, w4),
-or compute in int8. Defaults: unstructured, 4x1 and filter; float16, int8 and w4; for targets filter,
-int8 and w4. --flops counts operations instead of measuring. --engine measures in another engine,
-such as onnxruntime: gains differ between engines.`
+or compute in 8 bits: int8 with activation ranges from data, dynamic8 with the range of each run
+(dynamic quantisation of MatMul and Gemm in ONNX, as quantize_dynamic writes it). Defaults:
+unstructured, 4x1 and filter; float16, int8, dynamic8 for ONNX, and w4; for targets filter, int8 and
+w4. --flops counts operations instead of measuring. --engine measures in another engine, such as
+onnxruntime: gains differ between engines.`
 		},
 		`  opmeter compress perf model.onnx --structure 4x1 --levels 0.5,0.7,0.9
   opmeter compress perf model.onnx --structure none --precision int8,w4`,

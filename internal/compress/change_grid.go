@@ -22,9 +22,20 @@ func Structures(here bool) []study.Structure {
 // Formats returns the default weight formats.
 func Formats(here bool) []study.Format {
 	if here {
-		return []study.Format{study.Half, study.Int8, study.Weight4}
+		return []study.Format{study.Half, study.Int8, study.Dynamic8, study.Weight4}
 	}
 	return []study.Format{study.Int8, study.Weight4}
+}
+
+// Grid is [Grid] for the job's model: the default formats are those that its file can have.
+func (j *Job) Grid(here bool, levels []float64, structures []study.Structure, formats []study.Format) ([]study.Change, error) {
+	if formats == nil {
+		formats = Formats(here)
+		if j.m.Format != "onnx" { // other files have no operators for dynamic quantisation
+			formats = slices.DeleteFunc(formats, func(f study.Format) bool { return f == study.Dynamic8 })
+		}
+	}
+	return Grid(here, levels, structures, formats)
 }
 
 // Grid lists the changes of all structures at all levels, then those of formats, then filters with

@@ -47,7 +47,7 @@ func TestGrid(t *testing.T) {
 		want       int
 		err        string
 	}{
-		{"usual", nil, nil, nil, 3*9 + 3 + 3, ""},
+		{"usual", nil, nil, nil, 3*9 + 4 + 3, ""},
 		{"filters and int8", []float64{.4, .5}, []study.Structure{study.Filter}, []study.Format{study.Int8}, 2 + 1 + 1, ""},
 		{"two of four has one level", []float64{.3, .6}, []study.Structure{study.TwoOfFour}, []study.Format{}, 1, ""},
 		{"level 0 is the unchanged model", []float64{0, .5}, []study.Structure{study.Filter}, []study.Format{study.Half}, 2, ""},

@@ -42,7 +42,7 @@ func Bytes(l *study.Layer, c study.Change) int64 {
 	}
 	bits, scales := own, int64(0)
 	switch c.Format {
-	case study.Int8, study.Weight8:
+	case study.Int8, study.Dynamic8, study.Weight8:
 		bits, scales = 8, 4*int64(l.Rows)
 	case study.Weight4:
 		bits, scales = 4, 4*int64(l.Rows)

@@ -162,6 +162,33 @@ func (c affineCode) dequantised(x float32) float32 {
 	return float32((q - c.zero) * float64(c.scale))
 }
 
+// quantise rounds numbers to quantised ones.
+func (c affineCode) quantise(x []float32) {
+	for i, v := range x {
+		x[i] = c.dequantised(v)
+	}
+}
+
+// quantiseDynamically rounds numbers to 8 bits over their range, as DynamicQuantizeLinear does.
+// The range includes 0.
+func quantiseDynamically(x []float32) {
+	lo, hi := float32(0), float32(0)
+	for _, v := range x {
+		lo, hi = min(lo, v), max(hi, v)
+	}
+	scale := (hi - lo) / 255
+	if !(scale > 0) {
+		return
+	}
+	code := func(v, zero float32) float32 {
+		return min(max(float32(math.RoundToEven(float64(v/scale)))+zero, 0), 255)
+	}
+	zero := code(-lo, 0)
+	for i, v := range x {
+		x[i] = (code(v, zero) - zero) * scale
+	}
+}
+
 // Ranges finds the ranges of the inputs and outputs of layers on data, by name.
 func Ranges(ctx context.Context, m *graph.Model, layers []*weights.Layer, data *samples.Set, rule RangeRule, threads int) (map[string]rewrite.Range, error) {
 	g := m.Main()

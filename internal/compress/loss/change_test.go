@@ -49,7 +49,7 @@ func TestEndToEndIsThatOfRunningTheWhole(t *testing.T) {
 	b := network(1)
 	s := b.data(t, 7)
 	ls := weights.Find(b.m, nil)
-	cs := append(changes([]study.Structure{study.Unstructured, study.Filter, study.Channel}, 0, 0.5, 0.9), study.Change{Format: study.Weight8}, study.Change{Format: study.Weight4}, study.Change{Format: study.Half}, study.Change{Format: study.Int8})
+	cs := append(changes([]study.Structure{study.Unstructured, study.Filter, study.Channel}, 0, 0.5, 0.9), study.Change{Format: study.Weight8}, study.Change{Format: study.Weight4}, study.Change{Format: study.Half}, study.Change{Format: study.Int8}, study.Change{Format: study.Dynamic8})
 	run := func(limit, threads int) (out []study.LossPoint) {
 		j := &Job{Model: b.m, Layers: ls, Data: s, MaxBytes: limit, Threads: threads, Settings: study.LossSettings{Method: study.EndToEnd, Changes: cs}}
 		j.Point = func(p study.LossPoint) error { out = append(out, p); return nil }
@@ -275,10 +275,10 @@ func TestFormatsOfOutput(t *testing.T) {
 			b.g.Outputs = []int{tt.build(b)}
 			s := b.data(t, 5)
 			ls := weights.Find(b.m, nil)
-			cs := []study.Change{{Format: study.Weight8}, {Format: study.Half}, {Format: study.Weight8, Structure: study.Unstructured, Level: 0.5}, {Format: study.Int8}}
+			cs := []study.Change{{Format: study.Weight8}, {Format: study.Half}, {Format: study.Weight8, Structure: study.Unstructured, Level: 0.5}, {Format: study.Dynamic8}, {Format: study.Int8}}
 			got := points(t, &Job{Model: b.m, Layers: ls, Data: s, Settings: study.LossSettings{Method: study.OutputError, Changes: cs}})
 			base := outputsBy(t, b.m, s)
-			for _, c := range cs[:3] {
+			for _, c := range cs[:4] {
 				m, effects, err := rewrite.Apply(b.m, []rewrite.Change{{Layer: ls[0], Change: c}}, rewrite.Options{})
 				if err != nil || effects[0].Cause != got[c].Cause {
 					t.Fatal(err, effects[0].Cause, got[c].Cause)
@@ -293,7 +293,7 @@ func TestFormatsOfOutput(t *testing.T) {
 			}
 			// With 8-bit activations as well the error is larger than with such weights alone,
 			// and still small.
-			p := got[cs[3]]
+			p := got[cs[4]]
 			if p.Cause != "" {
 				return
 			}

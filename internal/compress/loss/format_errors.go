@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/opmeter/opmeter/internal/compress/mask"
 	"github.com/opmeter/opmeter/internal/compress/rewrite"
@@ -39,7 +40,7 @@ func QuantiseWeights(mat []float32, rows, cols int, f study.Format, perTensor bo
 		for _, x := range row {
 			most = max(most, math.Abs(float64(x)))
 		}
-		s := most / top
+		s := float64(float32(most / top)) // as files store it
 		if s == 0 {
 			continue
 		}
@@ -67,6 +68,9 @@ func (j *Job) storedWeights(l *weights.Layer, mat []float32, f study.Format) ([]
 	if why := effects[0].Cause; why != "" {
 		return nil, why, nil
 	}
+	if f == study.Dynamic8 { // its scales belong to no weights in the changed model
+		return QuantiseWeights(mat, l.Rows, l.Cols, f, false), "", nil
+	}
 	for _, c := range weights.Find(m, j.Shapes) {
 		if c.ID == l.ID && c.Input == l.Input || c.Weight == l.Weight {
 			if c.Rows == l.Rows && c.Cols == l.Cols {
@@ -77,8 +81,8 @@ func (j *Job) storedWeights(l *weights.Layer, mat []float32, f study.Format) ([]
 	return QuantiseWeights(mat, l.Rows, l.Cols, f, false), "", nil
 }
 
-// formatPoint finds the point of a layer in another format. Points with int8 activations wait for
-// their ranges.
+// formatPoint finds the point of a layer in another format. Points with 8-bit activations wait for
+// a run.
 func (j *Job) formatPoint(u *momentGroup, l *groupLayer, x *matrix, order *mask.Order, c study.Change, base float64) error {
 	mat := append([]float32(nil), x.w...)
 	if order != nil {
@@ -88,7 +92,7 @@ func (j *Job) formatPoint(u *momentGroup, l *groupLayer, x *matrix, order *mask.
 	if err != nil {
 		why = study.NotRun
 	}
-	if c.Format == study.Int8 && why == "" && l.products[0].kind != lookup {
+	if (c.Format == study.Int8 && l.products[0].kind != lookup || c.Format == study.Dynamic8) && why == "" {
 		l.waiting = append(l.waiting, pendingInt8{c, x.w, q, base, make([]float64, min(j.Data.Runs(), slots))})
 		return nil
 	}
@@ -111,7 +115,7 @@ func (j *Job) formatPoint(u *momentGroup, l *groupLayer, x *matrix, order *mask.
 	return j.Point(p)
 }
 
-// pendingInt8 is a change to int8 activations that waits for ranges.
+// pendingInt8 is a change to 8-bit activations that waits for a run.
 type pendingInt8 struct {
 	change  study.Change
 	w, q    []float32
@@ -119,8 +123,8 @@ type pendingInt8 struct {
 	errs    []float64 // by slot of runs
 }
 
-// int8Points finds the points of layers with int8 activations: one pass for the ranges, another
-// for the errors, computed with quantised activations.
+// int8Points finds the points of layers with 8-bit activations: one pass for the ranges that are
+// fixed, another for the errors, computed with quantised activations.
 func (j *Job) int8Points(ctx context.Context, us []*momentGroup) error {
 	var some []*groupLayer
 	var ids, taps []int
@@ -130,8 +134,11 @@ func (j *Job) int8Points(ctx context.Context, us []*momentGroup) error {
 				continue
 			}
 			some = append(some, l)
+			fixed := slices.ContainsFunc(l.waiting, func(w pendingInt8) bool { return w.change.Format == study.Int8 })
 			for _, p := range l.products {
-				ids = append(ids, p.data)
+				if fixed {
+					ids = append(ids, p.data)
+				}
 				taps = append(taps, p.neededValues()...)
 			}
 		}
@@ -140,15 +147,18 @@ func (j *Job) int8Points(ctx context.Context, us []*momentGroup) error {
 		return nil
 	}
 	n := j.Data.Runs()
-	hs, err := histograms(ctx, j.Model, j.Data, ids, j.Threads, func(run int) {
-		j.progress(float64(run)/float64(2*n), "ranges of activations")
-	})
-	if err != nil {
-		return err
+	var hs map[int]*histogram
+	if len(ids) > 0 {
+		var err error
+		if hs, err = histograms(ctx, j.Model, j.Data, ids, j.Threads, func(run int) {
+			j.progress(float64(run)/float64(2*n), "ranges of activations")
+		}); err != nil {
+			return err
+		}
 	}
 	s := scratch{pool: j.pool}
 	failed := make([]bool, len(some))
-	err = runPass(ctx, j.Model, j.Data, taps, j.Threads, func(run int, v values) error {
+	err := runPass(ctx, j.Model, j.Data, taps, j.Threads, func(run int, v values) error {
 		for i, l := range some {
 			for _, w := range l.waiting {
 				e, err := j.int8Error(l, &w, hs, v, &s)
@@ -199,14 +209,11 @@ func (j *Job) int8Error(l *groupLayer, w *pendingInt8, hs map[int]*histogram, v 
 			return 0, err
 		}
 		change := func([]float32) {}
-		if h := hs[p.data]; h != nil {
+		if h := hs[p.data]; w.change.Format == study.Dynamic8 {
+			change = quantiseDynamically
+		} else if h != nil {
 			if r, ok := h.rangeOf(j.Ranges); ok {
-				c := affine(r)
-				change = func(x []float32) {
-					for i, v := range x {
-						x[i] = c.dequantised(v)
-					}
-				}
+				change = affine(r).quantise
 			}
 		}
 		with := &outputComparer{layer: l.layer, w: w.q, job: j, other: plain.all}

@@ -318,6 +318,8 @@ func withOpsetFor(m *graph.Model, changes []Change, layers []*weights.Layer) *gr
 		switch c.Format {
 		case study.Int8, study.Weight8:
 			to = 13 // per-channel scales
+		case study.Dynamic8:
+			to = dynamicOpset
 		case study.Weight4:
 			g := m.Graphs[layers[i].Graph]
 			if n := g.Nodes[layers[i].Node]; (c.Layer.Input != 1 || n.Op != "MatMul" && n.Op != "Gemm") && !supportsGather4(g, layers[i]) {

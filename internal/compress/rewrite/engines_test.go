@@ -76,6 +76,7 @@ var changed = []study.Change{
 	{Structure: study.Unstructured, Level: 0.3, Format: study.Weight8},
 	{Structure: study.Unstructured, Level: 0.3, Format: study.Weight4},
 	{Structure: study.Unstructured, Level: 0.3, Format: study.Int8},
+	{Structure: study.Unstructured, Level: 0.3, Format: study.Dynamic8},
 	{Structure: study.Filter, Level: 0.5},
 	{Structure: study.Channel, Level: 0.5, Format: study.Int8},
 }

@@ -62,7 +62,7 @@ func TestFormats(t *testing.T) {
 			}
 			worst := math.Inf(1)
 			for i := range m.Main().Outputs {
-				if f == study.OriginalFormat || f == study.Int8 || f == study.Weight8 {
+				if f == study.OriginalFormat || f == study.Int8 || f == study.Dynamic8 || f == study.Weight8 {
 					equal(t, string(f), got.Output(i), want.Output(i))
 				}
 				worst = min(worst, snr(want.Output(i), s.Output(i)))

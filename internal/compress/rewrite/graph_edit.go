@@ -28,6 +28,8 @@ type edit struct {
 	activations map[int]activationQuant
 	parts       map[*tensor.Tensor]jointPart
 	symmetric   map[int]bool // activations with a zero point of 0
+	// dynamic has the outputs of DynamicQuantizeLinear by float value.
+	dynamic map[int][]int
 }
 
 // activationQuant is the quantisation of an activation.
@@ -44,6 +46,7 @@ func newEdit(m *graph.Model) *edit {
 	out.Opsets = maps.Clone(m.Opsets)
 	e := &edit{m: out, g: &g, names: map[string]bool{}, after: map[*graph.Node][]*graph.Node{}, copies: map[*graph.Node]bool{}, removed: map[*graph.Node]bool{}}
 	e.activations, e.parts, e.symmetric = map[int]activationQuant{}, map[*tensor.Tensor]jointPart{}, map[int]bool{}
+	e.dynamic = map[int][]int{}
 	e.made = weights.Producers(&g)
 	for _, v := range g.Values {
 		e.names[v.Name] = true

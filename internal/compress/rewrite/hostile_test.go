@@ -52,7 +52,7 @@ func everything(t *testing.T, m *graph.Model, r *rand.Rand) {
 	t.Helper()
 	layers := weights.Find(m, nil)
 	for _, s := range append(study.Structures(), study.Dense) {
-		f := append(study.Formats(), study.OriginalFormat)[r.IntN(5)]
+		f := append(study.Formats(), study.OriginalFormat)[r.IntN(len(study.Formats())+1)]
 		var changes []rewrite.Change
 		for _, l := range layers {
 			changes = append(changes, rewrite.Change{Layer: l, Change: study.Change{Structure: s, Level: 0.5, Format: f}})

@@ -43,6 +43,8 @@ func (f *onnxFormats) store(l *weights.Layer, mat []float32, to study.Format) st
 		return f.storeDequantized(l, mat, tensor.Int4)
 	case study.Int8:
 		return f.int8(l, mat)
+	case study.Dynamic8:
+		return f.dynamic8(l, mat)
 	}
 	return study.NoFormat
 }

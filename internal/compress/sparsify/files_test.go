@@ -1,6 +1,7 @@
 package sparsify
 
 import (
+	"bytes"
 	"errors"
 	"slices"
 	"strings"
@@ -191,8 +192,8 @@ func TestRecipe(t *testing.T) {
 		{Kind: Trainable, Start: -1, End: -1, Params: []string{"c.w"}, Train: new(false)},
 		{Kind: Pruning, Start: 1, End: 7, Params: []string{"a.w", `re:b\..*`}, InitSparsity: 0.05, FinalSparsity: 0.8, Update: 0.5, Mask: study.Block1x4},
 		{
-			Kind: Quantization, Start: 8, End: -1, Scheme: &Scheme{&Integers{8, false}, &Integers{8, true}}, Ignore: []string{"c"},
-			Overrides: map[string]Scheme{"b.w": {nil, &Integers{4, true}}},
+			Kind: Quantization, Start: 8, End: -1, Scheme: &Scheme{&Integers{Bits: 8}, &Integers{Bits: 8, Symmetric: true}}, Ignore: []string{"c"},
+			Overrides: map[string]Scheme{"b.w": {nil, &Integers{Bits: 4, Symmetric: true}}},
 		},
 	}
 	if d := cmp.Diff(want, r.Modifiers); d != "" {
@@ -353,6 +354,40 @@ func TestRecipeFormats(t *testing.T) {
 	p.Choices[2].Change = study.Change{}
 	if d := cmp.Diff(p.Choices, got.Choices); d != "" {
 		t.Error(d)
+	}
+}
+
+// TestRecipeOfDynamicInt8 writes activations that are quantised in each run, beside fixed ones.
+func TestRecipeOfDynamicInt8(t *testing.T) {
+	t.Parallel()
+	p := &study.Plan{Choices: []study.Choice{
+		{Layer: 0, Change: study.Change{Format: study.Dynamic8}},
+		{Layer: 1, Change: study.Change{Format: study.Int8}},
+		{Layer: 2, Change: study.Change{Structure: study.Unstructured, Level: 0.5, Format: study.Dynamic8}},
+	}}
+	r, lost := NewRecipe(p, layers(), Training{})
+	if len(lost) != 0 {
+		t.Errorf("lost %q", lost)
+	}
+	if n := bytes.Count(r.YAML(), []byte("input_activations: {num_bits: 8, symmetric: false, dynamic: true}")); n != 2 {
+		t.Errorf("%d layers with dynamic activations, want 2:\n%s", n, r.YAML())
+	}
+	text, err := r.JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string][]byte{"yaml": r.YAML(), "json": text} {
+		back, err := ParseRecipe(data, name)
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, data)
+		}
+		got, unmatched, err := back.Plan(layers())
+		if err != nil || len(unmatched) > 0 || len(back.Ignored) > 0 {
+			t.Fatalf("%s: unmatched %q, ignored %q, %v", name, unmatched, back.Ignored, err)
+		}
+		if d := cmp.Diff(p.Choices, got.Choices); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
 	}
 }
 

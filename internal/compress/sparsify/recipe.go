@@ -64,13 +64,16 @@ type Scheme struct {
 type Integers struct {
 	Bits      int  `json:"num_bits"`
 	Symmetric bool `json:"symmetric"`
+	// Dynamic quantises over the range of each run.
+	Dynamic bool `json:"dynamic,omitzero"`
 }
 
 // schemes are those of the formats that training can prepare for.
 var schemes = map[study.Format]Scheme{
-	study.Int8:    {&Integers{8, false}, &Integers{8, true}},
-	study.Weight8: {nil, &Integers{8, true}},
-	study.Weight4: {nil, &Integers{4, true}},
+	study.Int8:     {&Integers{Bits: 8}, &Integers{Bits: 8, Symmetric: true}},
+	study.Dynamic8: {&Integers{Bits: 8, Dynamic: true}, &Integers{Bits: 8, Symmetric: true}},
+	study.Weight8:  {nil, &Integers{Bits: 8, Symmetric: true}},
+	study.Weight4:  {nil, &Integers{Bits: 4, Symmetric: true}},
 }
 
 // format is the format of a scheme, [study.OriginalFormat] if studies have no such format.
@@ -79,6 +82,9 @@ func (s *Scheme) format() study.Format {
 	case s.Weights == nil:
 		return study.OriginalFormat
 	case s.Weights.Bits == 8 && s.Activations != nil && s.Activations.Bits == 8:
+		if s.Activations.Dynamic {
+			return study.Dynamic8
+		}
 		return study.Int8
 	case s.Weights.Bits == 8 && s.Activations == nil:
 		return study.Weight8
@@ -301,7 +307,11 @@ func (s *Scheme) yaml() string {
 		if v == nil {
 			return "null"
 		}
-		return fmt.Sprintf("{num_bits: %d, symmetric: %t}", v.Bits, v.Symmetric)
+		dynamic := ""
+		if v.Dynamic {
+			dynamic = ", dynamic: true"
+		}
+		return fmt.Sprintf("{num_bits: %d, symmetric: %t%s}", v.Bits, v.Symmetric, dynamic)
 	}
 	return fmt.Sprintf("{input_activations: %s, weights: %s}", part(s.Activations), part(s.Weights))
 }

@@ -266,6 +266,8 @@ func (d *document) scheme(n *yaml.Node, what string) (*Scheme, error) {
 					x.Bits = int(bits)
 				case "symmetric":
 					x.Symmetric, err = d.truth(v, what+": symmetric")
+				case "dynamic":
+					x.Dynamic, err = d.truth(v, what+": dynamic")
 				}
 				if err != nil {
 					return nil, err

@@ -42,7 +42,7 @@ export function structure(code: string | undefined): string {
   return code ? (structures[code] ?? code) : "dense";
 }
 
-const formats: Record<string, string> = { int8: "int8", w8: "8-bit weights", w4: "4-bit weights", float16: "float16 weights" };
+const formats: Record<string, string> = { int8: "int8", dynamic8: "dynamic int8", w8: "8-bit weights", w4: "4-bit weights", float16: "float16 weights" };
 
 /** format names a number format. */
 export function format(code: string | undefined): string {
