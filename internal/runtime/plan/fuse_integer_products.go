@@ -14,13 +14,16 @@ func fuseIntegerProducts(g *Graph) {
 	if g.model.Format != "onnx" {
 		return
 	}
+	if !g.any(func(t *Task) bool { return t.State == Runs && t.Node.Op == "MatMulInteger" }) {
+		return
+	}
 	m := &matcher{g: g, uses: g.readers()}
 	for i := range g.Tasks {
 		if m.is(i, "Mul", 2) {
-			m.begin(i)
 			m.fuseScaledSums(i)
 		}
 	}
+	g.InferAll() // products make the scaled values now
 	for i := range g.Tasks {
 		if m.is(i, "Add", 2) {
 			m.fuseSumsBias(i)
@@ -29,8 +32,8 @@ func fuseIntegerProducts(g *Graph) {
 	g.InferAll()
 }
 
-// fuseScaledSums replaces task i by a MatMulIntegerToFloat if it multiplies integer sums with the
-// product of a scalar and constant scales.
+// fuseScaledSums fuses task i into the MatMulInteger before it if it multiplies integer sums with
+// the product of a scalar and constant scales.
 func (m *matcher) fuseScaledSums(i int) {
 	g, n := m.g, m.g.Tasks[i].Node
 	for k, id := range n.Inputs {
@@ -39,23 +42,27 @@ func (m *matcher) fuseScaledSums(i int) {
 		if cast == nil || cast.Attrs.Int("to", 0) != float32Code {
 			continue
 		}
-		product, scales := m.integerProduct(cast.Inputs[0]), m.producer(n.Inputs[1-k], "Mul", 2)
-		if product == nil || scales == nil {
+		at := m.integerProduct(cast.Inputs[0])
+		scales := m.producer(n.Inputs[1-k], "Mul", 2)
+		if at < 0 || scales == nil {
 			return
 		}
+		product := g.Tasks[at].Node
 		a, b := scales.Inputs[0], scales.Inputs[1]
-		if !m.scalesOf(product, a, b) {
-			if a, b = b, a; !m.scalesOf(product, a, b) {
+		if !g.scalesOf(product, a, b) {
+			if a, b = b, a; !g.scalesOf(product, a, b) {
 				return
 			}
 		}
+		if g.maker[a]-1 > at { // the scalar is computed too late
+			return
+		}
 		in := []int{product.Inputs[0], product.Inputs[1], a, b, -1, -1}
 		copy(in[4:], product.Inputs[2:])
-		// The node keeps its position: its inputs are made before the scales.
-		g.replace(i, &graph.Node{
-			Index: n.Index, Name: n.Name, Function: n.Function, Domain: graph.Microsoft, Op: "MatMulIntegerToFloat", Version: 1, Inputs: in, Outputs: n.Outputs,
-		}, m.taken...)
-		g.Tasks[i].Lowered = true
+		g.replace(at, &graph.Node{
+			Index: product.Index, Name: product.Name, Function: product.Function, Domain: graph.Microsoft, Op: "MatMulIntegerToFloat", Version: 1, Inputs: in, Outputs: n.Outputs,
+		}, append(m.taken, i)...)
+		g.Tasks[at].Lowered = true
 		return
 	}
 }
@@ -63,28 +70,27 @@ func (m *matcher) fuseScaledSums(i int) {
 // float32Code is the code of float32 in ONNX files.
 const float32Code = 1
 
-// integerProduct returns the MatMulInteger that makes a value for the match alone. Its activation
-// has one zero point, and its weights are a constant matrix.
-func (m *matcher) integerProduct(id int) *graph.Node {
+// integerProduct returns the task of the MatMulInteger that makes a value for the match alone, -1
+// for none. Its activation has one zero point, and its weights are a constant matrix.
+func (m *matcher) integerProduct(id int) int {
 	g := m.g
 	i := g.maker[id] - 1
 	if i < 0 || m.uses[id] != 1 {
-		return nil
+		return -1
 	}
 	t := &g.Tasks[i]
 	n := t.Node
 	if t.State != Runs || t.final || t.Lowered || n.Domain != graph.ONNX || n.Op != "MatMulInteger" || len(n.Inputs) < 2 || len(n.Inputs) > 4 || slices.Contains(n.Inputs[:2], -1) {
-		return nil
+		return -1
 	}
 	w := g.Values[n.Inputs[1]]
 	if w == nil || !g.Fixed[n.Inputs[1]] || len(w.Shape) != 2 {
-		return nil
+		return -1
 	}
 	if len(n.Inputs) > 2 && n.Inputs[2] >= 0 && !g.isScalar(n.Inputs[2]) {
-		return nil
+		return -1
 	}
-	m.taken = append(m.taken, i)
-	return n
+	return i
 }
 
 // isScalar reports whether a value is known to have one element and at most one axis.
@@ -95,8 +101,7 @@ func (g *Graph) isScalar(id int) bool {
 
 // scalesOf reports whether a is a float32 scalar, and b has constant scales: one, or one for each
 // column of a product.
-func (m *matcher) scalesOf(product *graph.Node, a, b int) bool {
-	g := m.g
+func (g *Graph) scalesOf(product *graph.Node, a, b int) bool {
 	if !g.isScalar(a) || g.Values[a].Type != tensor.Float32 || !g.floatConstants([]int{b}, false) {
 		return false
 	}
