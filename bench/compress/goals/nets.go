@@ -25,11 +25,15 @@ type net struct {
 
 func dense(in, out int, relu bool) *layer { return &layer{in: in, out: out, relu: relu} }
 
+func token(in, out, tokens int, relu bool) *layer {
+	return &layer{in: in, out: out, tokens: tokens, relu: relu}
+}
+
 func conv(in, out, side, size, steps int) *layer {
 	return &layer{in: in, out: out, side: side, size: size, steps: steps, relu: true}
 }
 
-// nets are six networks of different shapes.
+// nets are networks of different shapes.
 var nets = []net{
 	{"wide", []int{64}, 10, 1.9, func() []*layer {
 		return []*layer{dense(64, 384, true), dense(384, 384, true), dense(384, 10, false)}
@@ -49,6 +53,9 @@ var nets = []net{
 	{"mixed", []int{2, 10, 10}, 7, 1.6, func() []*layer {
 		return []*layer{conv(2, 16, 10, 3, 2), conv(16, 16, 5, 3, 1), dense(16*25, 192, true), dense(192, 96, true), dense(96, 7, false)}
 	}, 4},
+	{"tokens", []int{16, 64}, 10, 2.4, func() []*layer {
+		return []*layer{token(64, 192, 16, true), token(192, 64, 16, false), token(64, 192, 16, true), token(192, 64, 16, false), dense(16*64, 10, false)}
+	}, 2},
 }
 
 // Numbers of samples: to train, to give to opmeter, and held out from it.
@@ -105,12 +112,14 @@ func (n *net) build(dir string, seed uint64, uses int) error {
 	layers := n.layers()
 	xs, labels := draw(trained)
 	train(layers, xs, labels, n.epochs, r)
-	data, err := encode(layers)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(dir, "model.onnx"), data, 0o600); err != nil {
-		return err
+	for name, dynamic := range map[string]bool{"model.onnx": false, "dynamic.onnx": true} {
+		data, err := encode(layers, dynamic)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			return err
+		}
 	}
 	for i := range uses + 1 {
 		kind, count := fmt.Sprint("use", i), given

@@ -1,20 +1,16 @@
 package main
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
-
-	"github.com/opmeter/opmeter/internal/model/graph"
-	"github.com/opmeter/opmeter/internal/model/onnx"
-	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// layer is a convolution of square images with zero padding, or with size 0 a dense layer.
-// Weights are outputs by inputs, a bias last.
+// layer is a convolution of square images with zero padding, or with size 0 a dense layer, of
+// each token if there are several. Weights are outputs by inputs, a bias last.
 type layer struct {
 	in, out           int // channels, or elements
 	side, size, steps int // side of the input, kernel, stride
+	tokens            int
 	relu              bool
 
 	w, g, m, v []float32 // weights, gradients, moments
@@ -27,7 +23,7 @@ func (l *layer) outSide() int { return (l.side + l.steps - 1) / l.steps }
 // positions is the number of output positions, cols that of inputs of one.
 func (l *layer) positions() int {
 	if l.size == 0 {
-		return 1
+		return max(l.tokens, 1)
 	}
 	return l.outSide() * l.outSide()
 }
@@ -48,10 +44,18 @@ func (l *layer) init(r *rand.Rand) {
 	l.y, l.columns = make([]float32, l.outputs()), make([]float32, l.positions()*l.cols())
 }
 
+// at is the element of an output of a position: channels are first in images, last in tokens.
+func (l *layer) at(out, position int) int {
+	if l.size == 0 {
+		return position*l.out + out
+	}
+	return out*l.positions() + position
+}
+
 // gather calls do for each element of the columns with its input element, -1 in the padding.
 func (l *layer) gather(do func(column, input int)) {
 	if l.size == 0 {
-		for i := range l.in {
+		for i := range l.in * l.positions() {
 			do(i, i)
 		}
 		return
@@ -94,7 +98,7 @@ func (l *layer) forward(x []float32) []float32 {
 			if l.relu {
 				sum = max(sum, 0)
 			}
-			l.y[o*n+p] = sum
+			l.y[l.at(o, p)] = sum
 		}
 	}
 	return l.y
@@ -107,8 +111,8 @@ func (l *layer) backward(dy []float32) []float32 {
 	for o := range l.out {
 		w, g := l.w[o*(cols+1):(o+1)*(cols+1)], l.g[o*(cols+1):(o+1)*(cols+1)]
 		for p := range n {
-			d := dy[o*n+p]
-			if d == 0 || l.relu && l.y[o*n+p] == 0 {
+			d := dy[l.at(o, p)]
+			if d == 0 || l.relu && l.y[l.at(o, p)] == 0 {
 				continue
 			}
 			c, dc := l.columns[p*cols:(p+1)*cols], dcol[p*cols:(p+1)*cols]
@@ -177,55 +181,4 @@ func softmax(y []float32) []float32 {
 		out[i] /= sum
 	}
 	return out
-}
-
-// encode writes layers as an ONNX model.
-func encode(layers []*layer) ([]byte, error) {
-	g := &graph.Graph{Name: "net"}
-	value := func(name string, shape ...int) int {
-		v := &graph.Value{ID: len(g.Values), Name: name, Type: tensor.Float32, Shape: shape, HasShape: true, Offset: -1}
-		g.Values = append(g.Values, v)
-		return v.ID
-	}
-	constant := func(name string, data []float32, shape ...int) int {
-		id := value(name, shape...)
-		g.Values[id].Const = tensor.From(tensor.Float32, shape, data)
-		return id
-	}
-	node := func(op string, attrs graph.Attrs, out int, in ...int) int {
-		g.Nodes = append(g.Nodes, &graph.Node{Index: len(g.Nodes), Name: fmt.Sprint(op, len(g.Nodes)), Op: op, Version: 13, Inputs: in, Outputs: []int{out}, Attrs: attrs})
-		return out
-	}
-	first := layers[0]
-	x := value("x", 1, first.in)
-	if first.size > 0 {
-		g.Values[x].Shape = []int{1, first.in, first.side, first.side}
-	}
-	g.Inputs = []int{x}
-	flat := first.size == 0
-	for i, l := range layers {
-		cols := l.cols()
-		w, b := make([]float32, 0, l.out*cols), make([]float32, l.out)
-		for o := range l.out {
-			w = append(w, l.w[o*(cols+1):o*(cols+1)+cols]...)
-			b[o] = l.w[o*(cols+1)+cols]
-		}
-		name := fmt.Sprint("layer", i)
-		if l.size > 0 {
-			side, pad := l.outSide(), int64(l.size/2)
-			end := int64((side-1)*l.steps+l.size-l.side) - pad
-			x = node("Conv", graph.Attrs{"pads": []int64{pad, pad, max(end, 0), max(end, 0)}, "strides": []int64{int64(l.steps), int64(l.steps)}, "kernel_shape": []int64{int64(l.size), int64(l.size)}},
-				value(name, 1, l.out, side, side), x, constant(name+".w", w, l.out, l.in, l.size, l.size), constant(name+".b", b, l.out))
-		} else {
-			if !flat {
-				x, flat = node("Flatten", nil, value("flat", 1, l.in), x), true
-			}
-			x = node("Gemm", graph.Attrs{"transB": int64(1)}, value(name, 1, l.out), x, constant(name+".w", w, l.out, l.in), constant(name+".b", b, l.out))
-		}
-		if l.relu {
-			x = node("Relu", nil, value(name+".relu", g.Values[x].Shape...), x)
-		}
-	}
-	g.Outputs = []int{x}
-	return onnx.Encode(&graph.Model{Format: "onnx", IRVersion: 8, Opsets: map[string]int{"": 13}, Graphs: []*graph.Graph{g}})
 }
