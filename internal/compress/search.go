@@ -232,25 +232,42 @@ func (j *Job) search(ctx context.Context, c choose.Options, e *evaluator) ([]*st
 		if len(group) > 1 || group[0].Structure != study.Dense {
 			continue
 		}
-		// One format in all layers, as a converter stores it: others have to beat it.
-		d := c
-		d.Only, d.Keep = group, nil
-		u, err = at(d, most)
-		if _, ok := errors.AsType[*OptionError](err); ok {
-			continue
-		}
+		whole, err := wholeModelPlans(c, group, func(d choose.Options) (*study.Plan, error) { return at(d, most) })
 		if err != nil {
 			return nil, err
 		}
-		keeps, err := j.planWithinBound(ctx, e, u, *goal.MaxLoss)
-		if err != nil {
-			return nil, err
-		}
-		if keeps {
-			out = append(out, withGoalOf(u, p))
+		for _, u := range whole {
+			keeps, err := j.planWithinBound(ctx, e, u, *goal.MaxLoss)
+			if err != nil {
+				return nil, err
+			}
+			if keeps {
+				out = append(out, withGoalOf(u, p))
+			}
 		}
 	}
 	return out, nil
+}
+
+// wholeModelPlans returns the plans with one format that others have to beat, first and last layers
+// included: in all layers that gain, and in all that can have it, as a converter stores it.
+func wholeModelPlans(c choose.Options, format []study.Change, gaining func(choose.Options) (*study.Plan, error)) (out []*study.Plan, err error) {
+	c.Only, c.Keep = format, nil
+	u, err := gaining(c)
+	if _, ok := errors.AsType[*OptionError](err); ok {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	all, err := choose.UniformPlan(c, format[0])
+	switch {
+	case err != nil:
+		return nil, optionError("Goal", "%s", err.Error())
+	case all == nil || slices.Equal(changesOf(u), changesOf(all)):
+		return []*study.Plan{u}, nil
+	}
+	return []*study.Plan{u, all}, nil
 }
 
 // smallShare is the share of a loss bound that is small for a layer.

@@ -2,8 +2,10 @@ package compress
 
 import (
 	"math"
+	"slices"
 	"testing"
 
+	"github.com/opmeter/opmeter/internal/compress/choose"
 	"github.com/opmeter/opmeter/internal/compress/loss"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/study"
@@ -126,5 +128,44 @@ func TestKeptBoundaries(t *testing.T) {
 	p.Random = true
 	if got := keptBoundaries(keep, p, .01); len(got) != 2 {
 		t.Errorf("without data: kept %v", got)
+	}
+}
+
+// TestWholeModelPlans has dynamic int8 as candidates: in the layers that gain, and in all that can
+// have it, also where a layer becomes slower. The rule for first and last layers does not count.
+func TestWholeModelPlans(t *testing.T) {
+	t.Parallel()
+	dynamic := study.Change{Format: study.Dynamic8}
+	sp := &study.Speed{SpeedSettings: study.SpeedSettings{Name: "s", Target: "host", Changes: []study.Change{dynamic}}, Latency: measured(4e-3)}
+	lo := &study.Loss{LossSettings: study.LossSettings{Name: "l", Method: study.EndToEnd, Metric: loss.Accuracy, Higher: true, Changes: sp.Changes}, Base: measured(.9)}
+	c := choose.Options{Speed: sp, Loss: lo, Goal: study.Goal{MaxLoss: new(.05)}, Keep: map[int]study.Cause{0: study.First}}
+	for i, ratio := range []float64{.5, .8, 1.3, 0} {
+		c.Layers = append(c.Layers, study.Layer{Rows: 8, Cols: 8, Params: 64})
+		sp.Layers = append(sp.Layers, study.LayerTime{Layer: i, Latency: measured(1e-3)})
+		if ratio == 0 { // an operator that integers cannot compute
+			sp.Points = append(sp.Points, study.SpeedPoint{Layer: i, Change: dynamic, Cause: study.NoFormat})
+			continue
+		}
+		sp.Points = append(sp.Points, study.SpeedPoint{Layer: i, Change: dynamic, Ratio: measured(ratio)})
+		lo.Points = append(lo.Points, study.LossPoint{Layer: i, Change: dynamic, Value: measured(.899)})
+	}
+	groups := uniformChanges(&c)
+	if len(groups) != 1 {
+		t.Fatalf("groups %v", groups)
+	}
+	got, err := wholeModelPlans(c, groups[0], func(o choose.Options) (*study.Plan, error) { return choose.Plan(o) })
+	if err != nil || len(got) != 2 {
+		t.Fatalf("%d plans, %v", len(got), err)
+	}
+	for i, want := range [][]study.Change{{dynamic, dynamic, {}, {}}, {dynamic, dynamic, dynamic, {}}} {
+		if changes := changesOf(got[i]); !slices.Equal(changes, want) {
+			t.Errorf("plan %d: %v, want %v", i, changes, want)
+		}
+		if f := withGoalOf(got[i], &study.Plan{Goal: c.Goal}).Front; len(f) != 1 || !f[0].Chosen || !slices.Equal(f[0].Changes, want) {
+			t.Errorf("plan %d: front %+v", i, f)
+		}
+	}
+	if v, _ := got[1].Predicted.Speedup.Best(); math.Abs(v-4/3.6) > .02 {
+		t.Errorf("all layers: predicted %v, want 4/3.6", v)
 	}
 }

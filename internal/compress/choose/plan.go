@@ -84,13 +84,37 @@ func PlanFromChanges(o Options, changes []study.Change) (*study.Plan, error) {
 			return nil, fmt.Errorf("layer %d cannot have the change", i)
 		}
 	}
-	out := &study.Plan{Goal: o.Goal, Loss: o.Loss.Name, Adds: p.metric.Adds}
-	if o.Speed != nil {
-		out.Speed = o.Speed.Name
+	return p.planOf(pick), nil
+}
+
+// UniformPlan makes the plan with one change of all layers that can have it, whether they gain or
+// not, as a converter stores a model. It is nil where no layer can.
+func UniformPlan(o Options, change study.Change) (*study.Plan, error) {
+	p, err := newProblem(o)
+	if err != nil {
+		return nil, err
+	}
+	pick := make([]int, len(p.curves))
+	for i, c := range p.curves {
+		pick[i] = max(0, slices.IndexFunc(c.Points, func(x Point) bool { return x.Change == change }))
+	}
+	if slices.Max(pick) == 0 {
+		return nil, nil
+	}
+	out, x := p.planOf(pick), p.frontPointOf(pick)
+	out.Front = []study.FrontPoint{{Cost: x.cost, Loss: x.loss, Changes: p.changes(pick), Chosen: true}}
+	return out, nil
+}
+
+// planOf makes the plan of given points, without a front.
+func (p *problem) planOf(pick []int) *study.Plan {
+	out := &study.Plan{Goal: p.Goal, Loss: p.Loss.Name, Adds: p.metric.Adds}
+	if p.Speed != nil {
+		out.Speed = p.Speed.Name
 	}
 	p.writeChoices(out, pick)
 	p.predict(out, pick)
-	return out, nil
+	return out
 }
 
 // items returns the curves as options: costs with bounded losses, or losses with bounded costs.
@@ -299,15 +323,7 @@ func (p *problem) predictTime(o *study.Outcome, changes []study.Change) {
 
 // writeFront stores the plans for other bounds, including the chosen one.
 func (p *problem) writeFront(out *study.Plan, items [][]option, pick []int) {
-	chosen := frontPoint{cost: p.fixed, loss: p.lossConstant()}
-	for i, c := range p.curves {
-		x := &c.Points[pick[i]]
-		chosen.cost += x.Cost
-		chosen.loss += p.lossOf(x)
-	}
-	if p.coupled {
-		chosen.cost = p.modelCost(pick).mid
-	}
+	chosen := p.frontPointOf(pick)
 	placed := false
 	place := func() {
 		out.Front = append(out.Front, study.FrontPoint{Cost: chosen.cost, Loss: chosen.loss, Changes: p.changes(pick), Chosen: true})
@@ -327,6 +343,20 @@ func (p *problem) writeFront(out *study.Plan, items [][]option, pick []int) {
 	if !placed {
 		place()
 	}
+}
+
+// frontPointOf returns the cost and the loss of a plan of given points.
+func (p *problem) frontPointOf(pick []int) frontPoint {
+	out := frontPoint{cost: p.fixed, loss: p.lossConstant()}
+	for i, c := range p.curves {
+		x := &c.Points[pick[i]]
+		out.cost += x.Cost
+		out.loss += p.lossOf(x)
+	}
+	if p.coupled {
+		out.cost = p.modelCost(pick).mid
+	}
+	return out
 }
 
 // frontPoints returns the plans of the front, with costs of whole models.
