@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/opmeter/opmeter/internal/external"
@@ -88,6 +89,30 @@ func Find(list string) ([]*Engine, error) {
 		}
 	}
 	return out, nil
+}
+
+// Installed returns the engine for models of a format, "onnx" or "tflite", that is installed on this
+// computer: ONNX Runtime before OpenVINO, LiteRT before TensorFlow Lite and OpenVINO. It is nil
+// without a usable library. It searches as [Find] does, and opens no library. The error is an
+// [Error], for a library that cannot be opened because the program opmeter-engine is missing.
+func Installed(format string) (*Engine, error) {
+	here := find.Here()
+	for i := range find.Engines {
+		e := &find.Engines[i]
+		if e.Program || !slices.Contains(e.Formats, format) {
+			continue
+		}
+		f, err := here.Pick(e.Name, "")
+		if err != nil {
+			continue // absent, or nothing that can be opened: "opmeter engines" says why
+		}
+		helper, err := here.Helper()
+		if err != nil {
+			return nil, publicError(e.Name, err)
+		}
+		return &Engine{Name: f.Engine, Library: f.Path, Version: f.Version, Helper: helper}, nil
+	}
+	return nil, nil
 }
 
 // publicError gives an engine's fault its public type.

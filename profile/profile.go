@@ -41,6 +41,8 @@ type Profile struct {
 	Timeline *timeline.Timeline `json:"timeline,omitzero"`
 	// Differences compares the model's outputs with those of another engine.
 	Differences []Difference `json:"differences,omitzero"`
+	// Other summarises what another engine takes for the model, where one was measured too.
+	Other *OtherEngine `json:"other_engine,omitzero"`
 	// Findings says in plain words what a reader should know first.
 	Findings []Finding `json:"findings,omitzero"`
 }

@@ -44,6 +44,7 @@ func (p *Profile) Validate() error {
 	}
 	c.quantities(p.Quantities)
 	c.differences(p.Differences)
+	c.otherEngine(p.Other)
 	if p.Timeline != nil && c.err == nil {
 		if err := p.Timeline.Validate(len(p.Layers)); err != nil {
 			c.fail("timeline."+err.Error(), "")

@@ -65,6 +65,14 @@ var spoiled = []struct {
 	{"state", func(p *Profile) { p.Layers[0].State = "" }, "layers[0].state"},
 	{"cause", func(p *Profile) { p.Layers[1].Cause.Code = "because" }, "layers[1].cause.code"},
 	{"placement", func(p *Profile) { p.Layers[1].Placement.On = "" }, "layers[1].placement.on is missing"},
+	{"another engine without figures or cause", func(p *Profile) { p.Other = &OtherEngine{Engine: "litert", Title: "LiteRT"} }, "other_engine needs"},
+	{"another engine with figures and cause", func(p *Profile) {
+		p.Other = &OtherEngine{Engine: "litert", Title: "LiteRT", Cause: &Cause{Code: ByError}, Latency: Value(Measured, 1, "")}
+	}, "other_engine needs"},
+	{"another engine without name", func(p *Profile) { p.Other = &OtherEngine{Title: "LiteRT", Cause: &Cause{Code: ByError}} }, "other_engine.engine"},
+	{"share of another engine", func(p *Profile) {
+		p.Other = &OtherEngine{Engine: "litert", Title: "LiteRT", Latency: Value(Measured, 1, ""), Operators: []OperatorShare{{"Conv", 1.5}}}
+	}, "other_engine.operators[0].share"},
 	{"cause of a placement", func(p *Profile) { p.Layers[1].Placement.Cause = "maybe" }, "layers[1].placement.cause"},
 	{"option", func(p *Profile) { p.Layers[0].Options[0].Key = "" }, "layers[0].options[0].key"},
 	{"share", func(p *Profile) { p.Layers[0].Share = new(1.5) }, "layers[0].share"},
@@ -210,11 +218,12 @@ func validated(from *Profile) *Profile {
 	p.Trust.Doubts[0].Code, p.Trust.Doubts[0].Verdict = DoubtDrift, Fair
 	l.Roof.Bound, l.Check.Outcome = BoundMemory, CheckAgrees
 	p.Differences[0].State, p.Differences[0].Cause.Code = NotComparable, ByEnd
+	p.Other.Cause = nil
 	p.Quantities[0].Key, p.Quantities[0].Of, p.Quantities[0].Per = "key", nil, nil
 	for _, v := range []*Metric{
 		p.Totals.Latency, p.Totals.CPUCycles, p.Totals.AcceleratorCycles, p.Totals.SimulatorCycles, p.Totals.Energy, p.Totals.Figures["key"],
 		l.Latency, l.Total, l.CPUCycles, l.AcceleratorCycles, l.SimulatorCycles, l.Expected, l.Energy, l.Figures["key"],
-		p.Reconcile.OverheadS, p.Reconcile.OverheadPerOperatorS,
+		p.Reconcile.OverheadS, p.Reconcile.OverheadPerOperatorS, p.Other.Latency,
 	} {
 		v.Kind = Measured
 	}

@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
@@ -29,6 +30,8 @@ type app struct {
 	pending
 
 	signature string // of a TFLite file, "" for its first graph
+
+	besides time.Duration // limit for an engine beside opmeter's own, 0 for the usual one
 
 	stdin     string // file with what standard input held, where "-" named it
 	dropStdin func() // removes it

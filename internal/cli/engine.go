@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -25,11 +26,22 @@ type engineFlags struct {
 	check   bool
 }
 
-// ownEngine is the list of engines where nothing is said.
-const ownEngine = "opmeter"
+const (
+	// ownEngine is the list of engines where nothing is said.
+	ownEngine = "opmeter"
+	// autoEngine is that of a profile: opmeter's own engine and, for one model on this computer,
+	// for a short time one that is installed.
+	autoEngine = "auto"
+	// engineVariable is the variable of the environment that replaces autoEngine.
+	engineVariable = "OPMETER_DEFAULT_ENGINE"
+)
 
+// add adds the flags of a profile.
 func (f *engineFlags) add(c *cobra.Command) {
 	f.addEngines(c)
+	e := c.Flags().Lookup("engine")
+	e.DefValue, f.list = autoEngine, autoEngine
+	e.Usage = "`NAME[,NAME]`: engines that run the model; auto is opmeter's, and an installed one briefly"
 	c.Flags().BoolVar(&f.check, "check", false, "measure the slowest layers again, each as a model of its own")
 }
 
@@ -45,11 +57,25 @@ type chosen struct {
 	name   string
 	engine *engine.Engine // nil for opmeter's own
 	check  bool           // measure the slowest layers in a second way
+	auto   bool           // measure an installed engine beside it for a short time
+}
+
+// set takes the engines from the environment where the command line names none.
+func (f *engineFlags) set(c *cobra.Command) {
+	if v := os.Getenv(engineVariable); v != "" && !c.Flags().Changed("engine") {
+		f.list = v
+	}
 }
 
 // find finds the engines that were asked for.
 func (f *engineFlags) find() ([]chosen, error) {
-	found, err := engine.Find(f.list)
+	list, auto := f.list, f.list == autoEngine
+	if auto {
+		list = ownEngine
+	} else if slices.Contains(strings.Split(list, ","), autoEngine) {
+		return nil, useError("--engine %s: auto is opmeter's own engine and one that is installed: use it alone, or name the engines", list)
+	}
+	found, err := engine.Find(list)
 	if err != nil {
 		return nil, told(err)
 	}
@@ -61,7 +87,7 @@ func (f *engineFlags) find() ([]chosen, error) {
 	}
 	out := make([]chosen, len(found))
 	for i, e := range found {
-		out[i] = chosen{name: ownEngine, engine: e, check: f.check}
+		out[i] = chosen{name: ownEngine, engine: e, check: f.check, auto: auto && !f.check}
 		if e == nil {
 			continue
 		}
@@ -149,12 +175,15 @@ func (a *app) byEngines(cs []chosen, opts opmeter.Options, measured func(*profil
 	for i, c := range cs {
 		opts := opts
 		opts.Engine = c.engine
+		var took time.Duration
 		rs[i] = onHost(func(ctx context.Context, m *opmeter.Model, b bounds) (*profile.Profile, error) {
 			opts := opts
 			opts.Progress, opts.MaxMACs, opts.Interleaver = b.progress, b.macs, b.turns
 			return a.kept(b.files, func(journal string) (*profile.Profile, error) {
 				opts.Journal = journal
+				began := time.Now()
 				p, err := opmeter.Profile(ctx, m, opts)
+				took = time.Since(began)
 				if _, ok := errors.AsType[*opmeter.UnrunError](err); ok {
 					err = nil // each output says so itself
 				}
@@ -167,6 +196,11 @@ func (a *app) byEngines(cs []chosen, opts opmeter.Options, measured func(*profil
 				opts.Progress, opts.MaxMACs = b.progress, b.macs
 				err = opmeter.Check(ctx, m, p, opts)
 			}
+			if c.auto && err == nil && b.macs == 0 && len(cs) == 1 {
+				opts := opts
+				opts.Progress = b.progress
+				err = a.beside(ctx, m, p, opts, took)
+			}
 			measured(p)
 			return err
 		}
@@ -175,4 +209,33 @@ func (a *app) byEngines(cs []chosen, opts opmeter.Options, measured func(*profil
 		}
 	}
 	return rs
+}
+
+// What an installed engine may take beside opmeter's own: a part of the time that this one took,
+// and the most.
+const (
+	besidePart = 3
+	besideMost = 2 * time.Second
+)
+
+// beside measures an installed engine for a short time, where it can run the model as opmeter's
+// own engine did: with this graph, without --exact and without a chosen instruction set.
+func (a *app) beside(ctx context.Context, m *opmeter.Model, p *profile.Profile, o opmeter.Options, took time.Duration) error {
+	if p == nil || !costs(p) || ctx.Err() != nil || len(p.Incomplete) > 0 || a.signature != "" || o.Exact || os.Getenv("OPMETER_CPU") != "" {
+		return nil
+	}
+	e, err := engine.Installed(m.Format())
+	if err != nil {
+		p.Findings = append(p.Findings, profile.Finding{ID: "engine.other", Severity: profile.Info, Text: "An installed engine was not measured: " + err.Error() + "."})
+		return nil
+	}
+	if e == nil {
+		return nil
+	}
+	o.Engine = e
+	limit := a.besides
+	if limit == 0 {
+		limit = min(took/besidePart, besideMost)
+	}
+	return told(opmeter.CompareEngine(ctx, m, p, o, limit))
 }

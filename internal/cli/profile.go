@@ -45,9 +45,13 @@ it on a board. Several models or targets print a line each.`,
 			if err := o.check(); err != nil {
 				return err
 			}
+			e.set(c)
 			engines, err := e.find()
 			if err != nil {
 				return err
+			}
+			if len(t.on) > 1 {
+				engines[0].auto = false
 			}
 			t.ticking = programs(engines)
 			if err := t.fits(c); err != nil {

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/opmeter/opmeter/internal/source"
 )
 
 // helper writes a shell script that plays opmeter-engine. It tells that it runs by a file beside
@@ -65,7 +67,7 @@ func TestStopHelper(t *testing.T) {
 			folder := await(t, begun)
 			cancel()
 			// The engine's own time to end is 10 s: whoever waits for that waits for longer.
-			late := time.NewTimer(stopping / 2)
+			late := time.NewTimer(source.LastWord / 2)
 			defer late.Stop()
 			select {
 			case err := <-done:

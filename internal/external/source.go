@@ -35,6 +35,9 @@ type Options struct {
 	Silent time.Duration
 	// Greeting is how long the helper may take to its first message, 0 for five seconds.
 	Greeting time.Duration
+	// Stopping is how long the child may take to send its results after it was told to stop and
+	// said that it will, 0 for [source.LastWord].
+	Stopping time.Duration
 	// Progress is called with the current phase.
 	Progress func(phase string, fraction float64)
 	// Outputs receives the outputs of the first run and the settings in effect. The events that
@@ -75,7 +78,7 @@ const greeting = 5 * time.Second
 
 // New returns a source.
 func New(o Options) *Source {
-	o.Silent, o.Greeting = cmp.Or(o.Silent, DefaultSilent), cmp.Or(o.Greeting, greeting)
+	o.Silent, o.Greeting, o.Stopping = cmp.Or(o.Silent, DefaultSilent), cmp.Or(o.Greeting, greeting), cmp.Or(o.Stopping, source.LastWord)
 	o.Request.Protocol = Protocol
 	o.Request.Interleaved = o.Turn != nil
 	return &Source{o: o}
@@ -86,9 +89,7 @@ func New(o Options) *Source {
 func (s *Source) Patience() time.Duration { return acknowledging + leaving/5 }
 
 const (
-	// stopping is the time that a child gets to end when it is told to and says that it will.
-	stopping = source.LastWord
-	// acknowledging is the time that it gets to say so.
+	// acknowledging is the time that a child gets to say that it will end when it is told to.
 	acknowledging = 300 * time.Millisecond
 	// leaving is the time that a process gets to end after its last message.
 	leaving = time.Second
@@ -236,7 +237,7 @@ func (s *Source) listen(ctx context.Context) error {
 			return ctx.Err()
 		case told && !answered && m.Progress != nil && m.Progress.Phase == Ending:
 			answered = true
-			within(stopping)
+			within(s.o.Stopping)
 			source.Gathers(s.to, true)
 			release = source.Holds(ctx)
 		}

@@ -36,10 +36,10 @@ func headline(p *profile.Profile) (title string, fs []fact) {
 	return text.Clean(modelFile(p)) + text.Clean(where(p)), append(fs, answerLines(p)...)
 }
 
-// answerLines are the lines of the headline that the page shows too: what bounds the model, what
-// memory it needs, and what to do next.
+// answerLines are the lines of the headline that the page shows too: whose shares they are, what
+// bounds the model, what memory it needs, and what to do next.
 func answerLines(p *profile.Profile) (fs []fact) {
-	for _, f := range []fact{{"Bottleneck", bottleneck(p)}, {"Memory", memoryLine(p)}, {"Next step", nextStep(p)}} {
+	for _, f := range []fact{{"Shares", sharesLine(p)}, {"Bottleneck", bottleneck(p)}, {"Memory", memoryLine(p)}, {"Next step", nextStep(p)}} {
 		if f.value != "" {
 			fs = append(fs, fact{f.label, text.Clean(f.value)})
 		}
@@ -215,11 +215,7 @@ func nextStep(p *profile.Profile) string {
 			return fmt.Sprintf("try --threads 2 (of %d CPUs) and opmeter compare", cpus)
 		}
 		if p.Target.Engine == "opmeter" {
-			engine := "onnxruntime"
-			if p.Model.Format == "tflite" {
-				engine = "litert"
-			}
-			return "compare with the engine that you ship: --engine opmeter," + engine
+			return "compare with the engine that you ship: --engine opmeter," + shippedEngine(p)
 		}
 	case profile.TargetSimulator:
 		return "measure on the board: --on device:PORT (opmeter devices lists ports)"

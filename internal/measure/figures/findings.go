@@ -36,13 +36,13 @@ func overhead(r *profile.Reconcile) []profile.Finding {
 		if cost < 0 {
 			than = "less"
 		}
-		out = append(out, Finding("reconcile.overhead", profile.Warning, nil, "Profiled inferences took %.3g %% %s than plain ones (%s). Totals are from plain runs, shares from profiled runs.", 100*part, than, formatTime(math.Abs(cost))))
+		out = append(out, Finding("reconcile.overhead", profile.Warning, nil, "Profiled inferences took %.3g %% %s than plain ones (%s). Totals are from plain runs, shares from profiled runs.", 100*part, than, FormatTime(math.Abs(cost))))
 	}
 	return out
 }
 
-// formatTime formats a time with three digits.
-func formatTime(seconds float64) string {
+// FormatTime formats a time with three digits.
+func FormatTime(seconds float64) string {
 	d := time.Duration(seconds * 1e9)
 	for step := time.Second; step > 1; step /= 10 {
 		if d >= 100*step {

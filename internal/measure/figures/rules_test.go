@@ -104,7 +104,7 @@ func TestShortTimes(t *testing.T) {
 	for v, want := range map[float64]string{
 		1.2345: "1.23 s", 12.345: "12.3 s", 123.45: "2m3s", 0.9999: "1 s", 0.12345: "123 ms", 0.012345: "12.3 ms", 172.4e-6: "172 µs", 1.2345e-6: "1.23 µs", 9e-9: "9 ns", 0: "0 s",
 	} {
-		if got := formatTime(v); got != want {
+		if got := FormatTime(v); got != want {
 			t.Errorf("%v s: %q, want %q", v, got, want)
 		}
 	}

@@ -114,7 +114,7 @@ func ColdFindings(p *profile.Profile, key, what string) []profile.Finding {
 	if p.Trust != nil && p.Trust.Verdict == profile.Unreliable {
 		return nil // the warm time is unreliable
 	}
-	return []profile.Finding{Finding("time.cold", profile.Info, nil, "%s %s, %.3g times as long as a warm one.", what, formatTime(*m.Median), *m.Median/warm)}
+	return []profile.Finding{Finding("time.cold", profile.Info, nil, "%s %s, %.3g times as long as a warm one.", what, FormatTime(*m.Median), *m.Median/warm)}
 }
 
 // StreamFindings compares throughput and latency under load with single inferences. p has the
