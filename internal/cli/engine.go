@@ -41,7 +41,7 @@ func (f *engineFlags) add(c *cobra.Command) {
 	f.addEngines(c)
 	e := c.Flags().Lookup("engine")
 	e.DefValue, f.list = autoEngine, autoEngine
-	e.Usage = "`NAME[,NAME]`: engines that run the model; auto is opmeter's, and an installed one briefly"
+	e.Usage = "`NAME[,NAME]`: engines that run the model"
 	c.Flags().BoolVar(&f.check, "check", false, "measure the slowest layers again, each as a model of its own")
 }
 

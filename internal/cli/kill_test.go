@@ -24,10 +24,10 @@ import (
 const program = "OPMETER_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
-	_ = os.Setenv(engineVariable, ownEngine) // not what this computer has
 	if os.Getenv(program) != "" {
 		os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
+	_ = os.Setenv(engineVariable, ownEngine) // not what this computer has
 	_ = os.Unsetenv("COLUMNS") // the width of whoever runs the tests
 	done := engines()
 	status := m.Run()

@@ -2,6 +2,8 @@ package testengine_test
 
 import (
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -106,6 +108,58 @@ func TestCompareEngineFails(t *testing.T) {
 			}
 			if f := findingText(p, "engine.other"); !strings.Contains(f, " was not measured beside opmeter's own engine: ") || !strings.Contains(f, c.text) {
 				t.Errorf("finding %q", f)
+			}
+		})
+	}
+}
+
+// The profile of one model notes the engine that is installed, unless an engine is named or the
+// settings are those of opmeter's own engine alone.
+func TestInstalledEngine(t *testing.T) {
+	t.Parallel()
+	lib, err := testengine.Write(t.TempDir(), testengine.Behaviour{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, env, args string
+		noted           bool
+	}{
+		{"default", "", "", true},
+		{"auto", "OPMETER_DEFAULT_ENGINE=opmeter", "--engine auto", true},
+		{"own engine", "", "--engine opmeter", false},
+		{"own engine by the environment", "OPMETER_DEFAULT_ENGINE=opmeter", "", false},
+		{"chosen instruction set", "OPMETER_CPU=go", "", false},
+		{"only opmeter's own engine computes exactly", "", "--exact", false},
+		{"estimate beside it", "", "--on host --on stm32l4r5", false},
+		{"several models", "", model, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			args := append([]string{"profile", model, "--runs", "5", "--warmup", "0", "-o", filepath.Join(dir, "p.json")}, strings.Fields(c.args)...)
+			cmd := exec.Command(self, args...)
+			cmd.Env = append(os.Environ(), asProgram+"=1", "OPMETER_DEFAULT_ENGINE=", "OPMETER_ONNXRUNTIME="+lib, c.env)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			files, err := filepath.Glob(filepath.Join(dir, "*.json"))
+			if err != nil || len(files) == 0 {
+				t.Fatalf("%v: no file", err)
+			}
+			for _, f := range files {
+				p, err := profile.Read(f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				// With the little time of so short a run it may not get to figures.
+				if noted := p.Other != nil && p.Other.Engine == "onnxruntime" && (p.Other.Latency != nil || p.Other.Cause != nil); noted != c.noted {
+					t.Errorf("%s: %+v", filepath.Base(f), p.Other)
+				}
 			}
 		})
 	}

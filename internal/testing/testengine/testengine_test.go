@@ -26,10 +26,10 @@ var model string
 
 // TestMain builds the helper that opens the engines of this package, for all tests.
 func TestMain(m *testing.M) {
-	_ = os.Setenv("OPMETER_DEFAULT_ENGINE", "opmeter") // not what this computer has
 	if os.Getenv(asProgram) != "" {
 		os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
+	_ = os.Setenv("OPMETER_DEFAULT_ENGINE", "opmeter") // not what this computer has
 	os.Exit(with(m))
 }
 
