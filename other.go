@@ -63,10 +63,14 @@ const (
 	briefWeights = 256 << 20
 	// Parts of the limit for the timed runs and the warm-up, and the most for both. The rest is for
 	// the library and the model, and for extra runs where some are disturbed.
-	briefTime, briefWarmup         = 3, 10
+	briefTime, briefWarmup         = 5, 10
 	mostBriefTime, mostBriefWarmup = 600 * time.Millisecond, 200 * time.Millisecond
+	// briefEvents bounds the timed inferences by the layers of all: profilers write a record for
+	// each, which takes time to read. leastTimed and mostTimed bound them in any case.
+	briefEvents           = 10_000
+	leastTimed, mostTimed = 30, 2000
 	// briefEnd is how long the engine may take to send its figures when the limit is over.
-	briefEnd = 100 * time.Millisecond
+	briefEnd = 250 * time.Millisecond
 )
 
 // briefly measures with the external engine of the options within the limit, or says why it did
@@ -116,5 +120,6 @@ func (m *Model) profileBriefly(ctx context.Context, o Options) (*profile.Profile
 	}
 	defer clean()
 	g.Outputs, g.Stopping = nil, briefEnd
+	g.Request.Runs = min(max(briefEvents/max(len(g.Model.Layers), 1), leastTimed), mostTimed)
 	return source.Collect(ctx, m.in.Source(external.New(g)), source.Options{Version: buildinfo.Version()})
 }

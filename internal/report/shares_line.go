@@ -29,7 +29,7 @@ func sharesLine(p *profile.Profile) string {
 	theirs, _ := o.Latency.Best()
 	s += times(theirs / mine)
 	if len(o.Operators) == 0 {
-		return s + " and reports no operators"
+		return s + "; its operators are not known"
 	}
 	first := o.Operators[0]
 	s += fmt.Sprintf(" and names %s first (%.0f %%", first.Op, 100*first.Share)
