@@ -117,8 +117,9 @@ type Facts struct {
 type Profiled interface {
 	Session
 	// AfterRun is called after each Run, outside of timed regions, with the wall time of the run in
-	// nanoseconds. Engines whose profiler keeps only the last run are read here.
-	AfterRun(wall int64) error
+	// nanoseconds, less than 0 if unknown, and whether the system reported a disturbance during it.
+	// Engines whose profiler keeps only the last run are read here.
+	AfterRun(wall int64, disturbed bool) error
 	// Remaining is how many more runs the profiler can hold, less than 0 for no limit. At 0,
 	// Records must be called before the next run.
 	Remaining() int

@@ -156,7 +156,7 @@ func (t *trial) instrumented() error { return named("an instrumented run", t.pro
 
 // after reads the profiler's records, and empties the profiler when it is full.
 func (t *trial) after() error {
-	if err := t.profiled.AfterRun(-1); err != nil {
+	if err := t.profiled.AfterRun(-1, false); err != nil {
 		return named("reading what the profiler recorded", err)
 	}
 	if t.profiled.Remaining() != 0 {
@@ -181,8 +181,8 @@ func (t *trial) measure(ctx context.Context) error {
 			began = clock.Now()
 			return t.profiled.Run()
 		}
-		o.AfterInstrumented = func(bool) {
-			if err := t.finished(clock.Now() - began); err != nil && failed == nil {
+		o.AfterInstrumented = func(disturbed bool) {
+			if err := t.finished(clock.Now()-began, disturbed); err != nil && failed == nil {
 				failed = err
 			}
 		}
@@ -208,8 +208,8 @@ func (t *trial) measure(ctx context.Context) error {
 }
 
 // finished handles the end of a profiled run; wall is in nanoseconds.
-func (t *trial) finished(wall int64) error {
-	if err := t.profiled.AfterRun(wall); err != nil {
+func (t *trial) finished(wall int64, disturbed bool) error {
+	if err := t.profiled.AfterRun(wall, disturbed); err != nil {
 		return named("reading what the profiler recorded", err)
 	}
 	if t.profiled.Remaining() == 0 {

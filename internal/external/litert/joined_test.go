@@ -137,7 +137,7 @@ func records(lib external.Library, k *external.Task) (*runlog.Run, error) {
 		if err := p.Run(); err != nil {
 			return nil, err
 		}
-		if err := p.AfterRun(-1); err != nil {
+		if err := p.AfterRun(-1, false); err != nil {
 			return nil, err
 		}
 	}
@@ -160,7 +160,7 @@ func TestForget(t *testing.T) {
 			if err := p.Run(); err != nil {
 				t.Fatal(err)
 			}
-			if err := p.AfterRun(1e9); err != nil {
+			if err := p.AfterRun(1e9, false); err != nil {
 				t.Fatal(err)
 			}
 		}

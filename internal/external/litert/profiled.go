@@ -49,7 +49,7 @@ func (s *session) profile() (*profiled, error) {
 }
 
 // AfterRun reads the events of the run and empties the profiler.
-func (p *profiled) AfterRun(wall int64) error {
+func (p *profiled) AfterRun(wall int64, disturbed bool) error {
 	a := p.lib.api
 	var n int32
 	if st := call(a.numEvents, uintptr(p.handle), uintptr(unsafe.Pointer(&n))); st != 0 {
@@ -77,7 +77,7 @@ func (p *profiled) AfterRun(wall int64) error {
 	if err := p.reset(); err != nil {
 		return err
 	}
-	p.rec.add(p.events, wall)
+	p.rec.add(p.events, wall, disturbed)
 	return nil
 }
 

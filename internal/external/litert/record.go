@@ -74,8 +74,8 @@ func newRecorder(k *known, scattered bool) *recorder {
 // forget drops the times and keeps the layers.
 func (r *recorder) forget() { r.tally, r.runs = runlog.Tally{}, 0 }
 
-// add adds the events of one run that took wall nanoseconds.
-func (r *recorder) add(events []event, wall int64) {
+// add adds the events of one run that took wall nanoseconds, and whether it was disturbed.
+func (r *recorder) add(events []event, wall int64, disturbed bool) {
 	for i := range events {
 		if g := events[i].graph; ran(&events[i]) && !r.laid[g] && len(r.laid) < maxGraphs {
 			r.laid[g] = true
@@ -102,6 +102,9 @@ func (r *recorder) add(events []event, wall int64) {
 		for range min(n-1, 1<<20) {
 			r.tally.Call(i, 0)
 		}
+	}
+	if disturbed {
+		r.tally.Disturbed()
 	}
 	r.tally.End(wall)
 	r.runs++

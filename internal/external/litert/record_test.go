@@ -39,7 +39,7 @@ func TestRecord(t *testing.T) {
 	body := []event{begin(1), own(1, 0, 1), begin(2), of(2, 0, "Add (ND)", 3), of(2, 1, "Clamp (NC)", 1), of(2, 2, "Multiply (ND)", 5)}
 	run := slices.Concat([]event{begin(0), of(0, 0, "Convolution (NHWC, F32) IGEMM", 40), own(0, 1, 50)}, body, body, []event{begin(1), own(1, 0, 1), own(0, 2, 7)})
 	for range 4 {
-		r.add(run, 120_000)
+		r.add(run, 120_000, false)
 	}
 	p := r.record("loop", 1)
 	if p == nil {
@@ -84,7 +84,7 @@ func TestRecord(t *testing.T) {
 	if r.record("loop", 1) != nil {
 		t.Error("something is left")
 	}
-	r.add(run, 120_000)
+	r.add(run, 120_000, false)
 	if p := r.record("loop", 1); p == nil || len(p.Profile.Layers) != 6 {
 		t.Errorf("after all was forgotten: %+v", p)
 	}
@@ -100,7 +100,7 @@ func TestParts(t *testing.T) {
 	d.tag = "TfLiteGpuDelegateV2"
 	e := d
 	e.number = 6
-	r.add([]event{begin(0), d, own(0, 2, 3), e}, -1)
+	r.add([]event{begin(0), d, own(0, 2, 3), e}, -1, false)
 	p := r.record("m", 1)
 	if len(p.Profile.Layers) != 3 || !slices.Equal(p.Hints[0].Outputs, []string{"t1", "t2"}) || !slices.Equal(p.Hints[2].Outputs, []string{"t4", "t5"}) || p.Profile.Layers[0].Op != "TfLiteGpuDelegateV2" {
 		t.Errorf("got %+v of %+v", p.Hints, p.Profile.Layers)
@@ -112,7 +112,7 @@ func TestParts(t *testing.T) {
 func TestLeftOver(t *testing.T) {
 	t.Parallel()
 	r := newRecorder(&known{graphs: []knownGraph{*graphOf(t, "CONV_2D: 0 > 1", "SOFTMAX: 1 > 2")}}, false)
-	r.add([]event{begin(0), of(0, 0, "Convolution (NHWC, F32) IGEMM", 4), of(0, 1, "Unheard Of (NC)", 4), of(0, 2, "Softmax (NC, F32)", 2)}, -1)
+	r.add([]event{begin(0), of(0, 0, "Convolution (NHWC, F32) IGEMM", 4), of(0, 1, "Unheard Of (NC)", 4), of(0, 2, "Softmax (NC, F32)", 2)}, -1, false)
 	p := r.record("m", 1)
 	for i, h := range p.Hints {
 		if h.Index != nil || len(h.Outputs) > 0 || p.Profile.Layers[i].State != profile.Ran {
@@ -202,7 +202,7 @@ func FuzzRecord(f *testing.F) {
 			if len(events) == 0 {
 				break
 			}
-			r.add(events, -1)
+			r.add(events, -1, false)
 		}
 		if p := r.record("m", 1); p != nil {
 			if len(p.Hints) != len(p.Profile.Layers) {

@@ -37,6 +37,7 @@ type profiled struct {
 	runs   int    // of the present session
 	skip   int    // of these, runs that do not count
 	ended  bool   // the present session profiles no more
+	calm   []bool // of the runs of the present session, those that were timed without disturbance
 	all    *ort.Recording
 	source *optimised // nil where it could not be had
 }
@@ -112,7 +113,7 @@ func (p *profiled) begin() error {
 		erase(p.task.Folder, p.prefix)
 		return err
 	}
-	p.session, p.runs, p.skip, p.ended = s, 0, 0, false
+	p.session, p.runs, p.skip, p.ended, p.calm = s, 0, 0, false, nil
 	p.left = max(1, min(maxEvents, libraryEvents)/p.perRun-1)
 	return nil
 }
@@ -144,12 +145,21 @@ func (p *profiled) Run() error {
 }
 
 // AfterRun creates a session that records, if the last one no longer does.
-func (p *profiled) AfterRun(int64) error {
+func (p *profiled) AfterRun(_ int64, disturbed bool) error {
 	if p.ended {
 		return p.again()
 	}
+	for len(p.calm) < p.runs {
+		p.calm = append(p.calm, false)
+	}
+	if p.runs > 0 {
+		p.calm[p.runs-1] = !disturbed
+	}
 	return nil
 }
+
+// disturbed reports whether a run of the present session was disturbed, or part of the warm-up.
+func (p *profiled) disturbed(run int) bool { return run >= len(p.calm) || !p.calm[run] }
 
 // Remaining is how many more runs the profiler can hold.
 func (p *profiled) Remaining() int { return max(0, p.left) }
@@ -222,7 +232,7 @@ func (p *profiled) read(s *session, to *ort.Recording, skip int) error {
 	}
 	defer f.Close()
 	// The contents of a truncated file count.
-	if err := to.Add(context.Background(), f, ort.Session{Skip: skip, Started: int64(*started)}); err != nil && to.Inferences() == 0 {
+	if err := to.Add(context.Background(), f, ort.Session{Skip: skip, Started: int64(*started), Disturbed: p.disturbed}); err != nil && to.Inferences() == 0 {
 		return external.Errorf(external.Failed, "ONNX Runtime: its profile cannot be read: %v", err)
 	}
 	return nil

@@ -71,7 +71,7 @@ func TestProfiled(t *testing.T) {
 				if err := p.Run(); err != nil {
 					t.Fatal(err)
 				}
-				if err := p.AfterRun(0); err != nil {
+				if err := p.AfterRun(0, false); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -115,7 +115,7 @@ func (p *profiled) now() (t times, nodes []node, err error) {
 
 // AfterRun counts a run. Running means are read later, so a run costs nothing here. Other counters
 // describe the last inference and are added up.
-func (p *profiled) AfterRun(wall int64) error {
+func (p *profiled) AfterRun(wall int64, disturbed bool) error {
 	r := p.rec
 	r.runs++
 	if wall >= 0 {
@@ -137,6 +137,9 @@ func (p *profiled) AfterRun(wall int64) error {
 	if err != nil {
 		r.tally.Drop()
 		return err
+	}
+	if disturbed {
+		r.tally.Disturbed()
 	}
 	r.tally.End(wall)
 	return nil
@@ -268,7 +271,7 @@ func (r *recorder) means(d *draft.Draft, rows []int, t times) {
 		sum += v
 		d.Layer(row).Latency = &profile.Metric{
 			Kind: profile.Imported, N: &n, Mean: &v,
-			Method: fmt.Sprintf("middle of what the engine's running mean in whole microseconds allows, within %.2g µs", half*1e6),
+			Method: fmt.Sprintf("middle of what the engine's running mean in whole microseconds allows, within %.2g µs, over all inferences", half*1e6),
 		}
 		// On CPUs the CPU time repeats the real time.
 		if t.cpu[i] == t.real[i] {

@@ -127,7 +127,7 @@ func inspect(file string) *told {
 		if err := s.Run(); err != nil {
 			return fail(err)
 		}
-		if err := p.AfterRun(int64(time.Since(began))); err != nil {
+		if err := p.AfterRun(int64(time.Since(began)), false); err != nil {
 			return fail(err)
 		}
 		if i == 0 && !joins {

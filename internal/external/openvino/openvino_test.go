@@ -364,7 +364,7 @@ func TestRecorded(t *testing.T) {
 		}
 		run := func(times int) {
 			for range times {
-				if err := errors.Join(p.Run(), p.AfterRun(50_000_000)); err != nil {
+				if err := errors.Join(p.Run(), p.AfterRun(50_000_000, false)); err != nil {
 					t.Fatal(err)
 				}
 			}

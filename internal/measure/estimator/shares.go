@@ -99,6 +99,16 @@ func undisturbed(runs []Inference) []Inference {
 	return out
 }
 
+// Walls returns the durations in seconds of the inferences that [Shares] uses.
+func Walls(runs []Inference) []float64 {
+	runs = undisturbed(runs)
+	out := make([]float64, len(runs))
+	for i, r := range runs {
+		out[i] = float64(r.Wall) / 1e9
+	}
+	return out
+}
+
 // blockParts returns for each block the parts of its steps, and last that of the gaps.
 func blockParts(steps int, runs []Inference) [][]float64 {
 	n := len(runs)

@@ -2,6 +2,7 @@ package runlog
 
 import (
 	"github.com/opmeter/opmeter/internal/base/stats"
+	"github.com/opmeter/opmeter/internal/measure/estimator"
 	"github.com/opmeter/opmeter/internal/measure/figures"
 	"github.com/opmeter/opmeter/internal/measure/loop"
 	"github.com/opmeter/opmeter/profile"
@@ -17,6 +18,7 @@ type Tally struct {
 	one   []int64 // of the inference under way, nanoseconds by layer
 	now   []int64 // calls in it
 	calls []int64
+	hit   bool  // the system reported a disturbance during the inference under way
 	held  *held // the first inference, until it is known whether more follow
 	first *held
 	order []int
@@ -26,6 +28,7 @@ type Tally struct {
 type held struct {
 	times, calls []int64
 	wall         int64
+	disturbed    bool
 }
 
 // Call adds a call of a layer in the inference under way, self nanoseconds long
@@ -47,7 +50,8 @@ func (t *Tally) End(wall int64) {
 			wall += v
 		}
 	}
-	h := &held{t.one, t.now, wall}
+	h := &held{t.one, t.now, wall, t.hit}
+	t.hit = false
 	switch {
 	case t.rec == nil && t.held == nil:
 		t.held = h
@@ -61,11 +65,16 @@ func (t *Tally) End(wall int64) {
 	clear(t.now)
 }
 
+// Disturbed says that the system reported a disturbance during the inference under way, such as a
+// preemption. Figures come from the other inferences if there are enough of them.
+func (t *Tally) Disturbed() { t.hit = true }
+
 // Drop forgets what was added since the last inference ended, such as of one whose
 // record is cut.
 func (t *Tally) Drop() {
 	clear(t.one)
 	clear(t.now)
+	t.hit = false
 }
 
 func (t *Tally) add(h *held) {
@@ -73,7 +82,7 @@ func (t *Tally) add(h *held) {
 		t.rec = loop.NewRecorder(0, profile.KeptSamples)
 	}
 	t.rec.Grow(len(h.times))
-	t.rec.Add(h.times, h.wall, false)
+	t.rec.Add(h.times, h.wall, h.disturbed)
 	for i, n := range h.calls {
 		t.calls[i] += n
 	}
@@ -106,8 +115,11 @@ func (t *Tally) Fill(p *profile.Profile) {
 	for len(t.calls) < len(p.Layers) {
 		t.calls = append(t.calls, 0)
 	}
-	walls := t.rec.Walls()
-	latency := profile.FromSummary(profile.Imported, stats.Summarize(walls), "")
+	walls, used := t.rec.Walls(), estimator.Walls(t.rec.Inferences())
+	latency := profile.FromSummary(profile.Imported, stats.Summarize(used), "")
+	if len(used) < len(walls) {
+		latency.Method = "undisturbed inferences"
+	}
 	d := figures.DivideRecorded(profile.Imported, *latency.Median, len(t.calls), t.rec)
 	inside := make([]float64, len(p.Layers))
 	for i := range inside {

@@ -19,38 +19,41 @@ const (
 
 // reader makes rows and inferences of events in the order of the file.
 type reader struct {
-	now      event
-	ids      map[string]int32 // by name, operator and index
-	nodes    []*node          // by id
-	lastOf   map[string]int32 // node that ran last, by operator
-	rows     []row
-	rowAt    map[rowKey]int32
-	threads  map[string]int32
-	names    []string // of threads
-	pending  []item   // events whose inference is not known yet
-	late     *item    // an inference whose nodes follow it
-	runner   []bool   // by thread: it runs the session
-	tally    runlog.Tally
-	bars     bars
-	sessions int    // events of sessions
-	runs     int    // inferences with all times
-	left     int    // inferences that are left out: a time of a call cannot be read
-	partial  []item // the items of the first one that is left out
-	seen     int64  // events
-	from     int64  // events that end before are ignored, microseconds
-	shift    int64  // of the file's times, microseconds
-	summed   bool
-	looked   int // pending events that were compared with inferences
-	taken    int // those of them that belong to one
-	load     *float64
-	plan     *float64
-	arena    int64 // maximum size of the arena, -1 if unknown
-	peak     int64
-	workers  int
-	dropped  runlog.Dropped
-	qs       runlog.Quantities
-	key      []byte
-	args     arguments // of the present event
+	now     event
+	ids     map[string]int32 // by name, operator and index
+	nodes   []*node          // by id
+	lastOf  map[string]int32 // node that ran last, by operator
+	rows    []row
+	rowAt   map[rowKey]int32
+	threads map[string]int32
+	names   []string // of threads
+	pending []item   // events whose inference is not known yet
+	late    *item    // an inference whose nodes follow it
+	runner  []bool   // by thread: it runs the session
+	tally   runlog.Tally
+	// disturbed is that of the present session, nth the number of its next inference.
+	disturbed func(inference int) bool
+	nth       int
+	bars      bars
+	sessions  int    // events of sessions
+	runs      int    // inferences with all times
+	left      int    // inferences that are left out: a time of a call cannot be read
+	partial   []item // the items of the first one that is left out
+	seen      int64  // events
+	from      int64  // events that end before are ignored, microseconds
+	shift     int64  // of the file's times, microseconds
+	summed    bool
+	looked    int // pending events that were compared with inferences
+	taken     int // those of them that belong to one
+	load      *float64
+	plan      *float64
+	arena     int64 // maximum size of the arena, -1 if unknown
+	peak      int64
+	workers   int
+	dropped   runlog.Dropped
+	qs        runlog.Quantities
+	key       []byte
+	args      arguments // of the present event
 	// split begins the reader of the next session of the file; nil for one session.
 	split func() *reader
 }
@@ -366,6 +369,8 @@ func (r *reader) inference(run *item) {
 		r.looked, rest = 0, nil
 	}
 	r.pending = append(r.pending[:0], rest...)
+	nth := r.nth
+	r.nth++
 	if slices.ContainsFunc(mine, func(i item) bool { return i.lost }) {
 		r.left++
 		if r.partial == nil {
@@ -376,9 +381,12 @@ func (r *reader) inference(run *item) {
 	r.runs++
 	top := r.tree(mine)
 	r.bars.begin(run)
-	nth := map[rowKey]int32{}
+	occurrences := map[rowKey]int32{}
 	for _, i := range top {
-		r.count(mine, i, -1, nth)
+		r.count(mine, i, -1, occurrences)
+	}
+	if r.disturbed != nil && r.disturbed(nth) {
+		r.tally.Disturbed()
 	}
 	wall := 1000 * (run.end - run.ts)
 	if run.node < 0 {

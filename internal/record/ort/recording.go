@@ -28,6 +28,9 @@ func NewRecording() *Recording { return &Recording{r: newReader()} }
 type Session struct {
 	// Skip is the number of inferences at the beginning of the file that are ignored.
 	Skip int
+	// Disturbed reports whether the system disturbed an inference of the file, from 0; nil if
+	// unknown.
+	Disturbed func(inference int) bool
 	// Started is the begin of profiling in nanoseconds of a clock that all sessions of the
 	// recording share.
 	Started int64
@@ -49,6 +52,7 @@ func (c *Recording) Add(ctx context.Context, file io.ReadSeeker, s Session) erro
 			return err
 		}
 	}
+	r.disturbed, r.nth = s.Disturbed, s.Skip
 	// Sessions have separate places on the timeline.
 	r.shift = (s.Started - c.origin) / 1000
 	again := r.sessions > 0

@@ -273,7 +273,7 @@ func (p *profiled) Run() error {
 	return p.session.Run()
 }
 
-func (p *profiled) AfterRun(wall int64) error {
+func (p *profiled) AfterRun(wall int64, disturbed bool) error {
 	if err := p.lib.pass(After); err != nil {
 		return err
 	}
@@ -282,6 +282,9 @@ func (p *profiled) AfterRun(wall int64) error {
 		d = 20_000
 	}
 	p.tally.Call(0, d)
+	if disturbed {
+		p.tally.Disturbed()
+	}
 	p.tally.End(wall)
 	p.runs++
 	return nil
