@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/base/stats"
+	"github.com/opmeter/opmeter/internal/measure/figures"
 	"github.com/opmeter/opmeter/internal/measure/quality"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -50,7 +51,11 @@ func (r *Recorder) remarks() {
 		if n.Phases != nil {
 			n.Phases.Warmup.Steady, n.Phases.Warmup.Reason = st.Steady, st.Reason
 		}
-		n.Trust = r.trust(&st)
+		var m *profile.Metric
+		n.Trust, m = r.trust(&st)
+		if m != nil {
+			_ = r.to.Send(profile.Event{Counted: &profile.Figure{Quantity: "latency_s", Metric: m}})
+		}
 	}
 	if n.Phases != nil || n.Trust != nil {
 		_ = r.to.Send(profile.Event{Noted: n})
@@ -66,8 +71,9 @@ func (r *Recorder) remarks() {
 	}
 }
 
-// trust judges the quality of the device's times.
-func (r *Recorder) trust(st *stats.Stability) *profile.Trust {
+// trust judges the quality of the device's times. If the inferences had several speeds, it returns
+// the latency at the one to state, too.
+func (r *Recorder) trust(st *stats.Stability) (*profile.Trust, *profile.Metric) {
 	var d quality.Doubts
 	d.Series(profile.FromSummary(profile.Measured, stats.Summarize(r.times), ""), len(r.times), st)
 	if r.partial > 0 {
@@ -77,10 +83,12 @@ func (r *Recorder) trust(st *stats.Stability) *profile.Trust {
 		}
 		d.Add(profile.DoubtLost, v, float64(r.partial)/float64(r.seen), 0)
 	}
+	m, modes := figures.RecordedModes(r.times, r.methods["latency_s"], &d)
 	t := profile.NewTrust(d)
+	t.Modes = modes
 	t.Interval = profile.OfThisRun
 	if t.Verdict != profile.Unreliable {
 		t.Quote = "latency_s"
 	}
-	return t
+	return t, m
 }

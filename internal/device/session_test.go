@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -186,6 +187,35 @@ func text2(p *profile.Profile, id string) string {
 		}
 	}
 	return ""
+}
+
+// Two speeds of a device are two modes; the latency is that of the more frequent one, which no
+// inference between them has.
+func TestMeasuredModes(t *testing.T) {
+	t.Parallel()
+	var lines strings.Builder
+	lines.WriteString("counts#2\nhz=1000\n")
+	for i := range 60 {
+		if i%5 < 2 {
+			fmt.Fprintf(&lines, "%d,%d\n", 20+i%3, 40)
+		} else {
+			fmt.Fprintf(&lines, "%d,%d\n", 10+i%3, 20)
+		}
+	}
+	p, err := collect(t, &script{steps: []step{{data: lines.String()}}}, Options{Protocols: []*Protocol{counts("counts", "")}, Rules: Rules{Runs: 60}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := p.Totals.Latency
+	if m == nil || *m.Median != 31e-3 || m.CI95 == nil || m.CI95[1] > 33e-3 || !strings.Contains(m.Method, "median of one of several speeds") {
+		t.Errorf("latency %+v", m)
+	}
+	if p.Trust == nil || len(p.Trust.Modes) != 2 || !p.Trust.Modes[0].Headline || math.Abs(p.Trust.Modes[0].Part-0.6) > 1e-9 || p.Trust.Modes[1].LatencyS != 61e-3 {
+		t.Errorf("trust %+v", p.Trust)
+	}
+	if !slices.ContainsFunc(p.Trust.Doubts, func(d profile.Doubt) bool { return d.Code == profile.DoubtModes }) {
+		t.Errorf("doubts %+v", p.Trust.Doubts)
+	}
 }
 
 // A device that speaks tells of inferences until there are enough; warm-up is left out, cycles

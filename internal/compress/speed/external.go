@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/base/stats"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/weights"
 	"github.com/opmeter/opmeter/profile"
@@ -225,21 +224,9 @@ func engineTimes(p *profile.Profile, m *graph.Model) nodeTimes {
 	return out
 }
 
-// coarse is the number of distinct times up to which the clock's resolution decides the median.
-const coarse = 16
-
-// operatorTime returns the time of an operator with its 95 % interval. It is the median, or the
-// mean without the highest times where the engine's clock is coarse: a counter of whole
-// microseconds is right on average.
+// operatorTime returns the time of an operator with its 95 % interval. The median of a profile is
+// not rounded to the resolution of the engine's clock.
 func operatorTime(l *profile.Layer) (mid, lo, hi float64, ok bool) {
-	if n := len(l.Samples); n >= 2*coarse {
-		s := slices.Sorted(slices.Values(l.Samples))
-		s = s[:n-n/20]
-		if len(slices.Compact(slices.Clone(s))) <= coarse {
-			mean, wide := stats.Mean(s), 1.96*stats.StdDev(s)/math.Sqrt(float64(len(s)))
-			return mean, max(mean-wide, 0), mean + wide, mean > 0
-		}
-	}
 	if mid, ok = l.Latency.Best(); l.Latency != nil && l.Latency.Median != nil {
 		mid = *l.Latency.Median
 	}

@@ -112,27 +112,6 @@ func TestMeasureExternal(t *testing.T) {
 	}
 }
 
-// TestCoarseClock takes the mean of a clock of whole microseconds, whose median is 0.
-func TestCoarseClock(t *testing.T) {
-	t.Parallel()
-	l := &profile.Layer{Latency: profile.Summarize(profile.Measured, make([]float64, 8), "")}
-	for i := range 400 {
-		v := 0.0
-		if i%5 == 0 {
-			v = 1e-6
-		}
-		l.Samples = append(l.Samples, v)
-	}
-	l.Samples[0] = 1 // an interruption
-	mid, lo, hi, ok := operatorTime(l)
-	if !ok || mid < .12e-6 || mid > .2e-6 || lo >= mid || hi <= mid {
-		t.Errorf("%v (%v to %v), %v", mid, lo, hi, ok)
-	}
-	if _, _, _, ok := operatorTime(&profile.Layer{Latency: l.Latency}); ok {
-		t.Error("a time of 0 is a figure")
-	}
-}
-
 // TestDisturbedPair measures again where another process held one of the models up.
 func TestDisturbedPair(t *testing.T) {
 	t.Parallel()

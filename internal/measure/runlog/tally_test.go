@@ -56,3 +56,27 @@ func TestTallyDisturbed(t *testing.T) {
 		})
 	}
 }
+
+// The time of a layer is not rounded to the resolution of a profiler's clock.
+func TestTallyCoarseClock(t *testing.T) {
+	t.Parallel()
+	var tally runlog.Tally
+	for i := range 401 {
+		short := int64(0)
+		if i%5 == 0 {
+			short = 1000 // a counter of whole microseconds shows 0.2 µs in every fifth inference
+		}
+		tally.Call(0, short)
+		tally.Call(1, 10_000-short)
+		tally.End(-1)
+	}
+	p := &profile.Profile{Layers: make([]profile.Layer, 2)}
+	tally.Fill(p)
+	// Blocks have whole numbers of inferences, whose fifths are not whole.
+	if v, _ := p.Layers[0].Latency.Best(); v < 0.15e-6 || v > 0.25e-6 {
+		t.Errorf("%g µs, want 0.2", v*1e6)
+	}
+	if ci := p.Layers[0].Latency.CI95; ci == nil || ci[0] > 0.2e-6+1e-15 || ci[1] < 0.2e-6-1e-15 { // sums of fractions are rounded
+		t.Errorf("interval %v", ci)
+	}
+}

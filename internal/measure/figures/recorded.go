@@ -1,0 +1,41 @@
+package figures
+
+import (
+	"math"
+
+	"github.com/opmeter/opmeter/internal/base/stats"
+	"github.com/opmeter/opmeter/internal/measure/estimator"
+	"github.com/opmeter/opmeter/internal/measure/quality"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// RecordedModes returns the modes of inferences that another clock timed, such as that of a board,
+// and the latency of the stated one; nil if all inferences took about the same time. The times are
+// in seconds and in chronological order. It adds the doubt that follows. method says how the times
+// were taken.
+func RecordedModes(times []float64, method string, d *quality.Doubts) (*profile.Metric, []profile.Mode) {
+	samples := make([]estimator.Sample, len(times))
+	for i, t := range times {
+		samples[i].Seconds = t
+	}
+	l := estimator.Measure(samples, 0)
+	n := len(l.Modes)
+	if n < 2 {
+		return nil, nil
+	}
+	v := profile.Fair
+	if l.Modes[n-1].Median > (1+quality.BadChange)*l.Modes[0].Median {
+		v = profile.Unreliable
+	}
+	d.Add(profile.DoubtModes, v, float64(n), 1)
+	if method != "" {
+		method += "; "
+	}
+	m := profile.FromSummary(profile.Measured, stats.Summarize(l.Times), method+"median of one of several speeds")
+	mode := l.Modes[l.Headline]
+	m.Median, m.CI95 = &mode.Median, nil
+	if !math.IsNaN(mode.Low) {
+		m.CI95 = &[2]float64{mode.Low, mode.High}
+	}
+	return m, modes(&l)
+}
