@@ -104,7 +104,7 @@ func Installed(format string) (*Engine, error) {
 		}
 		f, err := here.Pick(e.Name, "")
 		if err != nil {
-			continue // absent, or nothing that can be opened: "opmeter engines" says why
+			continue // absent or unusable: opmeter engines says why
 		}
 		helper, err := here.Helper()
 		if err != nil {

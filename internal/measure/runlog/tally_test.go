@@ -72,11 +72,12 @@ func TestTallyCoarseClock(t *testing.T) {
 	}
 	p := &profile.Profile{Layers: make([]profile.Layer, 2)}
 	tally.Fill(p)
-	// Blocks have whole numbers of inferences, whose fifths are not whole.
+	// The size of a block is not a multiple of five.
 	if v, _ := p.Layers[0].Latency.Best(); v < 0.15e-6 || v > 0.25e-6 {
 		t.Errorf("%g µs, want 0.2", v*1e6)
 	}
-	if ci := p.Layers[0].Latency.CI95; ci == nil || ci[0] > 0.2e-6+1e-15 || ci[1] < 0.2e-6-1e-15 { // sums of fractions are rounded
+	// Sums of fractions are rounded.
+	if ci := p.Layers[0].Latency.CI95; ci == nil || ci[0] > 0.2e-6+1e-15 || ci[1] < 0.2e-6-1e-15 {
 		t.Errorf("interval %v", ci)
 	}
 }
