@@ -100,6 +100,13 @@ type Layer struct {
 	Energy *Metric `json:"energy_j,omitzero"`
 	// Share is the layer's fraction of the sum of all layers' times, 0 to 1.
 	Share *float64 `json:"share,omitzero"`
+	// ShareCI95 is a 95 % confidence interval of the share, that of latency_s as a
+	// fraction of the same sum. Only measured times have one.
+	ShareCI95 *[2]float64 `json:"share_ci95,omitzero"`
+	// Rank is the first and last place that the layer may have by time, from 1 for the
+	// slowest: [2, 3] says that it is the second or third, since its interval overlaps
+	// that of another layer. Absent unless all times are measured and have intervals.
+	Rank *[2]int64 `json:"rank,omitzero"`
 	// Roof is the layer's place under the roofline of the target.
 	Roof *Roof `json:"roof,omitzero"`
 	// Samples holds times of the layer in instrumented inferences, seconds, in the

@@ -217,6 +217,9 @@ func (p *Profile) shares() {
 				l.Share = new(v / whole)
 			}
 		}
+		if key == "latency_s" {
+			p.rank(whole)
+		}
 		return
 	}
 }

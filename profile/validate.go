@@ -328,6 +328,16 @@ func (c *checker) layer(i int, l *Layer, n int) {
 	}
 }
 
+// rank checks the interval of the share and the places of a layer.
+func (c *checker) rank(at string, l *Layer) {
+	if iv := l.ShareCI95; iv != nil && !(isFraction(iv[0]) && isFraction(iv[1]) && iv[0] <= iv[1]) {
+		c.fail(at+".share_ci95", "is %v, want two fractions in order", *iv)
+	}
+	if r := l.Rank; r != nil && !(1 <= r[0] && r[0] <= r[1]) {
+		c.fail(at+".rank", "is %v, want two places from 1 in order", *r)
+	}
+}
+
 func (c *checker) layerAt(at string, i int, l *Layer, n int) {
 	if l.Index != int64(i) {
 		c.fail(at+".index", "is %d", l.Index)
@@ -351,6 +361,7 @@ func (c *checker) layerAt(at string, i int, l *Layer, n int) {
 	c.figures(at+".figures", l.Figures)
 	c.reals(at, realNamed{"calls", l.Calls})
 	c.fraction(at+".share", l.Share)
+	c.rank(at, l)
 	c.roof(at+".roof", l.Roof)
 	c.samples(at+".samples_s", l.Samples)
 	c.state(at+".state", l.State)

@@ -334,6 +334,16 @@ func (t *trial) reconcile(run *runlog.Run, res *figures.Run) *profile.Reconcile 
 		return nil
 	}
 	r.OverheadPerOperatorS = nil
+	// The layers were scaled to the plain pass.
+	if v, ok := res.Latency().Best(); ok {
+		operators := 0.0
+		for i := range t.p.Layers {
+			s, _ := t.p.Layers[i].Latency.Best()
+			operators += s
+		}
+		// Sums of floating-point numbers may exceed the whole by rounding.
+		r.WallS, r.OperatorsS, r.GapsS = &v, new(min(operators, v)), new(max(0, v-operators))
+	}
 	calls := 0.0
 	for i := range run.Profile.Layers {
 		switch l := &run.Profile.Layers[i]; {

@@ -55,28 +55,37 @@ func Shares(steps int, runs []Inference) Breakdown {
 	if interrupted(runs) {
 		blocks = stepParts(steps, runs)
 	}
-	if len(blocks) == 0 {
+	if len(blocks) == 0 { // no clock step passed in any of them, or there are none
+		b.Gaps.Part = 1
 		return b
 	}
-	total := 0.0
-	column := make([]float64, len(blocks))
-	for i := range steps + 1 {
-		for k := range blocks {
-			column[k] = blocks[k][i]
-		}
-		s := centre(column)
-		total += s.Part
-		if i < steps {
-			b.Steps[i] = s
-		} else {
-			b.Gaps = s
-		}
+	total := b.centre(blocks)
+	if total == 0 { // in each block other steps took all of the time
+		total = b.centre([][]float64{parts(steps, runs)})
 	}
 	for i := range b.Steps {
 		b.Steps[i].scale(total)
 	}
 	b.Gaps.scale(total)
 	return b
+}
+
+// centre sets each part to the median over the blocks and returns their sum.
+func (b *Breakdown) centre(blocks [][]float64) (total float64) {
+	column := make([]float64, len(blocks))
+	for i := range len(b.Steps) + 1 {
+		for k := range blocks {
+			column[k] = blocks[k][i]
+		}
+		s := centre(column)
+		total += s.Part
+		if i < len(b.Steps) {
+			b.Steps[i] = s
+		} else {
+			b.Gaps = s
+		}
+	}
+	return total
 }
 
 func (s *Share) scale(total float64) {

@@ -80,12 +80,25 @@ func (d *Division) Metric(step int) *profile.Metric {
 		return nil
 	}
 	s := d.Steps[step]
-	m.Median = new(min(max(s.Part*d.Latency, *m.Min), *m.Max))
-	m.CI95 = nil
+	m.Median, m.CI95 = new(s.Part*d.Latency), nil
+	leaveOut(m)
 	if !math.IsNaN(s.Low) {
 		m.CI95 = &[2]float64{min(s.Low*d.Latency, *m.Median), max(s.High*d.Latency, *m.Median)}
 	}
 	return m
+}
+
+// leaveOut removes the extremes and percentiles that the median is beyond. If most inferences were
+// disturbed, a step may take a greater part of an undisturbed one than of any that was recorded.
+func leaveOut(m *profile.Metric) {
+	if *m.Min > *m.Median {
+		m.Min = nil
+	}
+	for _, p := range []**float64{&m.P90, &m.P95, &m.P99, &m.Max} {
+		if *p != nil && **p < *m.Median {
+			*p = nil
+		}
+	}
 }
 
 // Reconcile returns the sums of the steps and of the gaps between them, nil without a division.
