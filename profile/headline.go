@@ -33,11 +33,8 @@ func (p *Profile) Headline() (h Headline, ok bool) {
 	if !ok {
 		return Headline{}, false
 	}
-	if m.CI95 != nil && m.Median != nil {
-		v = *m.Median // the interval is that of the median
-	}
 	h.Key, h.Value, h.Low, h.High = key, v, v, v
-	if iv := cmp.Or(m.Band, m.CI95); iv != nil {
+	if iv := m.Interval(); iv != nil {
 		h.Low, h.High = iv[0], iv[1]
 	}
 	return h, true

@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -97,6 +98,22 @@ func (m *Metric) Best() (v float64, ok bool) {
 		}
 	}
 	return 0, false
+}
+
+// Interval returns the interval of the figure that [Metric.Best] returns: the band of an estimate,
+// or else the 95 % confidence interval. It is nil if m has none, or one that does not enclose the
+// figure and so belongs to another statistic.
+func (m *Metric) Interval() *[2]float64 {
+	v, ok := m.Best()
+	if !ok {
+		return nil
+	}
+	iv := cmp.Or(m.Band, m.CI95)
+	// Sums in floating point may put the figure a rounding error outside.
+	if slack := 1e-9 * math.Abs(v); iv == nil || v < iv[0]-slack || v > iv[1]+slack {
+		return nil
+	}
+	return iv
 }
 
 // Validate checks that the parts of m agree with each other.

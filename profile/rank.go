@@ -17,11 +17,11 @@ func Ranks(ls []Layer) []*[2]int64 {
 		if !ls[i].timed() {
 			continue
 		}
-		m := ls[i].Latency
-		if m.Kind != Measured || m.CI95 == nil {
+		iv := measuredInterval(ls[i].Latency)
+		if iv == nil {
 			return out
 		}
-		lows, highs = append(lows, m.CI95[0]), append(highs, m.CI95[1])
+		lows, highs = append(lows, iv[0]), append(highs, iv[1])
 	}
 	slices.Sort(lows)
 	slices.Sort(highs)
@@ -46,6 +46,14 @@ func Ranks(ls []Layer) []*[2]int64 {
 func (l *Layer) timed() bool {
 	_, ok := l.Latency.Best()
 	return ok && l.State != NotReached
+}
+
+// measuredInterval returns the interval of a measured figure, nil for others.
+func measuredInterval(m *Metric) *[2]float64 {
+	if m == nil || m.Kind != Measured {
+		return nil
+	}
+	return m.Interval()
 }
 
 // RankText returns places as people read them: "1st", "1st or 2nd", "3rd to 5th"; "" for none.
@@ -76,8 +84,8 @@ func (p *Profile) rank(whole float64) {
 	for i, r := range Ranks(p.Layers) {
 		l := &p.Layers[i]
 		l.Rank, l.ShareCI95 = r, nil
-		if m := l.Latency; l.Share != nil && l.timed() && m.Kind == Measured && m.CI95 != nil {
-			l.ShareCI95 = &[2]float64{min(max(0, m.CI95[0]/whole), 1), min(max(0, m.CI95[1]/whole), 1)}
+		if iv := measuredInterval(l.Latency); iv != nil && l.Share != nil && l.timed() {
+			l.ShareCI95 = &[2]float64{min(max(0, iv[0]/whole), 1), min(max(0, iv[1]/whole), 1)}
 		}
 	}
 }

@@ -30,6 +30,7 @@ func TestRanks(t *testing.T) {
 		{"a chain", []Layer{rankable(1, 2, 3), rankable(3, 4, 5), rankable(5, 6, 7), rankable(8, 9, 10)}, []string{"3rd or 4th", "2nd to 4th", "2nd or 3rd", "1st"}},
 		{"layers without a time take no place", []Layer{{Op: "Add", State: Fused}, unreached, rankable(1, 2, 3)}, []string{"", "", "1st"}},
 		{"a time without interval", []Layer{rankable(7, 8, 9), value}, []string{"", ""}},
+		{"an interval of another statistic", []Layer{rankable(7, 8, 9), rankable(1, 5, 3)}, []string{"", ""}},
 		{"a time of another tool", []Layer{rankable(7, 8, 9), imported}, []string{"", ""}},
 	} {
 		got := []string{}

@@ -25,6 +25,7 @@ type column struct {
 	needed   bool // files have it though it be empty
 	tail     bool // what is cut loses its beginning: names differ at the end
 	group    bool // shown for groups too
+	details  bool // only shown with details
 	human    func(r *row) string
 	raw      func(r *row) string
 }
@@ -85,7 +86,7 @@ func columns(p *profile.Profile) []column {
 		case "latency_s":
 			cs = append(cs, numeric("", "±", 60, false, Duration, spread))
 		case "share":
-			cs = append(cs, bar(), numeric("", "cum.", 70, true, Percent, func(r *row) (float64, bool) {
+			cs = append(cs, place(), bar(), numeric("", "cum.", 70, true, Percent, func(r *row) (float64, bool) {
 				if r.cum == nil {
 					return 0, false
 				}
@@ -132,7 +133,9 @@ func placedKeep(p *profile.Profile) int {
 
 // columnsFor lists the columns that go with the grouping.
 func columnsFor(p *profile.Profile, o Options) []column {
-	cs := slices.DeleteFunc(columns(p), func(c column) bool { return o.By != "" && !c.group || o.By == "" && c.key == "layers" })
+	cs := slices.DeleteFunc(columns(p), func(c column) bool {
+		return o.By != "" && !c.group || o.By == "" && c.key == "layers" || c.details && !o.Details
+	})
 	if o.By == "scope" {
 		i := slices.IndexFunc(cs, func(c column) bool { return c.key == "op" })
 		cs[i].head, cs[i].wide, cs[i].flex, cs[i].tail = "scope", 60, 20, true
@@ -140,7 +143,7 @@ func columnsFor(p *profile.Profile, o Options) []column {
 	return cs
 }
 
-// parts are the columns of the parts of the time.
+// parts are the columns of the parts of the time, the intervals of shares and the places.
 func parts() []column {
 	var cs []column
 	for _, x := range []struct {
@@ -172,6 +175,22 @@ func parts() []column {
 			return 0, false
 		}))
 	}
+	for i, name := range []string{"low", "high"} {
+		cs = append(cs, numeric("share_ci95_"+name, "", hidden, false, Percent, func(r *row) (float64, bool) {
+			if l := r.layer(); l != nil && l.ShareCI95 != nil {
+				return l.ShareCI95[i], true
+			}
+			return 0, false
+		}))
+	}
+	for i, name := range []string{"first", "last"} {
+		cs = append(cs, numeric("rank_"+name, "", hidden, false, digits, func(r *row) (float64, bool) {
+			if l := r.layer(); l != nil && l.Rank != nil {
+				return float64(l.Rank[i]), true
+			}
+			return 0, false
+		}))
+	}
 	return cs
 }
 
@@ -182,13 +201,31 @@ func end(interval *[2]float64, i int) *float64 {
 	return &interval[i]
 }
 
-// spread is half the width of the 95 % interval of the median.
+// spread is the distance of the time from the further end of its 95 % interval.
 func spread(r *row) (float64, bool) {
 	m := r.figure("latency_s")
-	if m == nil || m.CI95 == nil || m.CI95[1] <= m.CI95[0] {
+	iv := m.Interval()
+	if iv == nil || iv == m.Band || iv[1] <= iv[0] {
 		return 0, false // not known, or below what the clock tells apart
 	}
-	return (m.CI95[1] - m.CI95[0]) / 2, true
+	v, _ := m.Best()
+	return max(iv[1]-v, v-iv[0]), true
+}
+
+// place is the range of places of a layer by time: "1", "2–3".
+func place() column {
+	c := textual("", "place", 59, 0, false, func(r *row) string {
+		l := r.layer()
+		switch {
+		case l == nil || l.Rank == nil:
+			return ""
+		case l.Rank[0] == l.Rank[1]:
+			return strconv.FormatInt(l.Rank[0], 10)
+		}
+		return strconv.FormatInt(l.Rank[0], 10) + "–" + strconv.FormatInt(l.Rank[1], 10)
+	})
+	c.left, c.details = false, true
+	return c
 }
 
 func textual(key, head string, keep, wide int, group bool, f func(r *row) string) column {

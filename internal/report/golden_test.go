@@ -107,6 +107,12 @@ func fixed() *profile.Profile {
 	add("Mystery", "m", profile.Layer{Domain: "com.example", State: profile.Unsupported, Cause: &profile.Cause{Code: profile.ByOperator, Text: "version 1"}})
 	add("Loop", "loop", profile.Layer{Latency: measured(1e-4), Share: new(0.0667), Outputs: []profile.Tensor{tensorOf("l", 1, -1)}})
 	add("Softmax", "softmax", profile.Layer{Parent: new(int64(4)), Graph: "body", Latency: measured(5e-5), Share: new(0.0333), Calls: new(4.0), Outputs: []profile.Tensor{tensorOf("scores", 1, 10)}})
+	for i, r := range profile.Ranks(p.Layers) {
+		l := &p.Layers[i]
+		if l.Rank = r; r != nil {
+			l.ShareCI95 = &[2]float64{l.Latency.CI95[0] / 1.5e-3, l.Latency.CI95[1] / 1.5e-3}
+		}
+	}
 	return p
 }
 

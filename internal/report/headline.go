@@ -33,7 +33,36 @@ func headline(p *profile.Profile) (title string, fs []fact) {
 	add("Response", response(p))
 	add("Cold", cold(p))
 	add("Operators", operators(p))
+	add("Slowest", slowest(p))
 	return text.Clean(modelFile(p)) + text.Clean(where(p)), append(fs, answerLines(p)...)
+}
+
+// slowest names the first layers by time with their shares, until they have three quarters of it,
+// and the places that each may have. Layers with the same places stand together. It is empty where
+// no order is known.
+func slowest(p *profile.Profile) string {
+	const most, enough = 3, 0.75
+	var parts []string
+	before, sum := "", 0.0
+	for _, t := range p.Slowest(most) {
+		l := t.Layer
+		at := profile.RankText(l.Rank)
+		if at == "" || l.Share == nil || l.ShareCI95 == nil {
+			return ""
+		}
+		if sum >= enough && at != before {
+			break
+		}
+		sum += *l.Share
+		iv := l.ShareCI95
+		s := fmt.Sprintf("#%d %s %.1f ± %s", l.Index, words.Op(l), 100**l.Share, Percent(max(iv[1]-*l.Share, *l.Share-iv[0])))
+		if at == before {
+			parts[len(parts)-1] += ", " + s
+			continue
+		}
+		parts, before = append(parts, at+" "+s), at
+	}
+	return strings.Join(parts, " · ")
 }
 
 // answerLines are the lines of the headline that the page shows too: whose shares they are, what
@@ -130,16 +159,14 @@ func latencyLine(p *profile.Profile) fact {
 	if !ok {
 		return fact{}
 	}
-	if m.CI95 != nil && m.Median != nil {
-		v = *m.Median // the interval is that of the median
-	}
 	s := show(v)
+	iv := m.Interval()
 	switch {
-	case m.Band != nil:
-		note = append(note, "90 % band "+Range(m.Band[0], m.Band[1], show))
-	case m.CI95 != nil && show(m.CI95[0]) == show(m.CI95[1]): // to the digits that are shown
-	case m.CI95 != nil:
-		note = append(note, "95 % CI "+Range(m.CI95[0], m.CI95[1], show))
+	case iv != nil && iv == m.Band:
+		note = append(note, "90 % band "+Range(iv[0], iv[1], show))
+	case iv != nil && show(iv[0]) == show(iv[1]): // to the digits that are shown
+	case iv != nil:
+		note = append(note, "95 % CI "+Range(iv[0], iv[1], show))
 	case m.N != nil:
 		note = append(note, strings.TrimSpace(m.Estimator()+" of "+runs(*m.N)))
 	case !slices.Contains([]string{"", "value"}, m.Estimator()):

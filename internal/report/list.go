@@ -130,13 +130,8 @@ func listColumns() []listColumn {
 	fits, rawFits := both(func(r *ListRow) string { return r.Fits() })
 	interval := func(i int) func(p *profile.Profile) (float64, bool) {
 		return func(p *profile.Profile) (float64, bool) {
-			m := p.Totals.Latency
-			switch {
-			case m == nil:
-			case m.Band != nil:
-				return m.Band[i], true
-			case m.CI95 != nil:
-				return m.CI95[i], true
+			if iv := p.Totals.Latency.Interval(); iv != nil {
+				return iv[i], true
 			}
 			return 0, false
 		}

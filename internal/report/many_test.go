@@ -388,16 +388,16 @@ func TestRecommended(t *testing.T) {
 			t.Errorf("%+v: %v", c.m, got)
 		}
 	}
-	// Gaps below a two-thousandth are not worth words; plain runs of nought say nothing.
+	// Gaps below a two-thousandth are not worth words; other runs say nothing.
 	for _, c := range []struct {
 		gap, plain float64
 		want       string
 	}{
 		{0.0005, 0, "1.00 s"},
-		{0.00051, 0, "1.00 s + 510 µs between layers = 1.00 s"},
-		{0, 0.92, "1.00 s; unprofiled median 920 ms"},
-		{0, 0.9, "1.00 s; unprofiled median 900 ms (other programs disturbed the profiled runs more)"},
-		{0, 1.12, "1.00 s; unprofiled median 1.12 s (the difference is other programs)"},
+		{0.00051, 0, "1.00 s + 510 µs not in layers = 1.00 s"},
+		{0, 0.92, "1.00 s"},
+		{0, 0.9, "1.00 s"},
+		{0, 1.12, "1.00 s"},
 	} {
 		if got := reconcile(&profile.Reconcile{OperatorsS: new(1.0), WallS: new(1.0), GapsS: new(c.gap), PlainS: new(c.plain)}); got != c.want {
 			t.Errorf("%+v: %q", c, got)

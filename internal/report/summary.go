@@ -249,11 +249,12 @@ func latency(p *profile.Profile) string {
 	if by := m.Estimator(); by != "value" {
 		s += " " + by
 	}
-	if m.CI95 != nil {
-		s += ", " + words.Interval(p.Trust) + " " + inSeconds(m.CI95)
-	}
-	if m.Band != nil {
-		s += ", 90 % band " + inSeconds(m.Band)
+	switch iv := m.Interval(); {
+	case iv == nil:
+	case iv == m.Band:
+		s += ", 90 % band " + inSeconds(iv)
+	default:
+		s += ", " + words.Interval(p.Trust) + " " + inSeconds(iv)
 	}
 	var parts []string
 	for _, x := range []struct {

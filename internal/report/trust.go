@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile"
@@ -20,8 +19,8 @@ func recommended(p *profile.Profile) string {
 		return ""
 	}
 	s := fmt.Sprintf("%s, %s of %s", Duration(v), m.Estimator(), name)
-	if m.CI95 != nil {
-		s += ", 95 % CI of this run " + inSeconds(m.CI95)
+	if iv := m.Interval(); iv != nil {
+		s += ", 95 % CI of this run " + inSeconds(iv)
 	}
 	return s
 }
@@ -34,8 +33,8 @@ func normalised(p *profile.Profile) string {
 		return ""
 	}
 	s := Duration(v)
-	if m.CI95 != nil {
-		s += ", 95 % CI of repeated runs " + inSeconds(m.CI95)
+	if iv := m.Interval(); iv != nil {
+		s += ", 95 % CI of repeated runs " + inSeconds(iv)
 	}
 	if k := p.Totals.Figure("machine_speed"); k != nil && k.Median != nil {
 		s += fmt.Sprintf("; machine at %s of reference speed", Percent(*k.Median))
@@ -46,30 +45,17 @@ func normalised(p *profile.Profile) string {
 	return s
 }
 
-// agrees is the relative difference below which unprofiled and profiled inferences count as equal.
-const agrees = 0.1
-
-// reconcile compares the sum of the layers with the end-to-end latency.
+// reconcile is the sum of the layers with what makes it the latency, and the profiling overhead.
 func reconcile(r *profile.Reconcile) string {
 	if r == nil || r.OperatorsS == nil || r.WallS == nil || r.GapsS == nil || *r.WallS <= 0 {
 		return ""
 	}
 	s := Duration(*r.OperatorsS)
 	if *r.GapsS > 0.0005**r.WallS {
-		s += fmt.Sprintf(" + %s between layers = %s", Duration(*r.GapsS), Duration(*r.WallS))
+		s += fmt.Sprintf(" + %s not in layers = %s", Duration(*r.GapsS), Duration(*r.WallS))
 	}
 	if r.PlainS == nil || *r.PlainS <= 0 {
 		return s
-	}
-	s += "; unprofiled median " + Duration(*r.PlainS)
-	switch {
-	case math.Abs(*r.WallS / *r.PlainS - 1) <= agrees:
-	case significant(r.OverheadS) && *r.WallS > *r.PlainS:
-		s += " (without profiling overhead)"
-	case *r.WallS < *r.PlainS:
-		s += " (the difference is other programs)"
-	default:
-		s += " (other programs disturbed the profiled runs more)"
 	}
 	if o := r.OverheadS; significant(o) {
 		if v, _ := o.Best(); v > 0 {

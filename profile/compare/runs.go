@@ -60,8 +60,18 @@ func (b *builder) runs(named []Named) {
 		r := &t.Runs[k]
 		if layers := added(r.Operators, r.Inserted); layers != nil && r.Total.Value != nil {
 			r.Rest = outside(r.Total, *layers, t.Groups, k)
+			if divided(b.ps[k], *r.Total.Value) {
+				r.Rest = new(max(0, *r.Total.Value-*layers))
+			}
 		}
 	}
+}
+
+// divided reports whether the layers' times are parts of the total: the rest is then known, however
+// wide the intervals are.
+func divided(p *profile.Profile, total float64) bool {
+	r := p.Reconcile
+	return r != nil && r.WallS != nil && r.OperatorsS != nil && math.Abs(*r.WallS-total) <= rounding*total && *r.OperatorsS <= total
 }
 
 // outside returns what the total of run k takes beside its layers. It is absent where the

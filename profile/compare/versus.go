@@ -219,23 +219,18 @@ func common(ps []*profile.Profile) (string, bool) {
 	return "", false
 }
 
-// of is a metric as a figure. An interval that was found for the median stands around the figure
-// that is shown.
+// of is a metric as a figure with its interval.
 func of(m *profile.Metric) Figure {
 	v, ok := m.Best()
 	if !ok {
 		return Figure{}
 	}
 	f := Figure{Value: &v}
-	switch {
-	case m.Band != nil:
-		f.Low, f.High, f.Interval = new(m.Band[0]), new(m.Band[1]), Band90
-	case m.CI95 != nil:
-		shift := 0.0
-		if m.Median != nil {
-			shift = v - *m.Median
+	if iv := m.Interval(); iv != nil {
+		f.Low, f.High, f.Interval = new(iv[0]), new(iv[1]), CI95
+		if iv == m.Band {
+			f.Interval = Band90
 		}
-		f.Low, f.High, f.Interval = new(m.CI95[0]+shift), new(m.CI95[1]+shift), CI95
 	}
 	return f
 }

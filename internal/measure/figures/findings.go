@@ -106,8 +106,13 @@ func dominant(p *profile.Profile) []profile.Finding {
 		return append(out, Finding("time.flat", profile.Info, nil, "No single layer stands out: it takes %d of %d layers to make up half of the time.", n, len(timed)))
 	}
 	names := make([]string, n)
+	places := profile.Ranks(p.Layers)
 	for k, l := range timed[:n] {
 		names[k] = fmt.Sprintf("#%d %s", l.Index, Operator(l))
+		// Without a note, the order of the list is that of the places.
+		if at := slices.IndexFunc(p.Layers, func(o profile.Layer) bool { return o.Index == l.Index }); places[at] != nil && places[at][0] != places[at][1] {
+			names[k] += " (" + profile.RankText(places[at]) + ")"
+		}
 	}
 	verb := "make"
 	if n == 1 {

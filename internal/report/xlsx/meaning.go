@@ -23,6 +23,10 @@ var Meaning = map[string]string{
 	"latency_ci95_low_s":  "Lower end of the 95 % confidence interval of the median, in seconds.",
 	"latency_ci95_high_s": "Upper end of that interval, in seconds.",
 	"latency_n":           "Number of samples.",
+	"share_ci95_low":      "Lower end of the 95 % confidence interval of the share.",
+	"share_ci95_high":     "Upper end of that interval.",
+	"rank_first":          "First place that the layer may have by time, from 1 for the slowest.",
+	"rank_last":           "Last place that it may have. Places that overlap are not settled.",
 	"op_no":               "Number of the operator, by which the sheet \"By operator\" adds up: a spreadsheet's criteria would take signs in names for patterns.",
 }
 

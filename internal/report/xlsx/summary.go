@@ -197,11 +197,12 @@ func (s *summary) metric(name string, m *profile.Metric, format, unit string) {
 		return
 	}
 	var remark []string
-	if m.CI95 != nil {
-		remark = append(remark, fmt.Sprintf("95 %% CI %.4g to %.4g", m.CI95[0], m.CI95[1]))
-	}
-	if m.Band != nil {
-		remark = append(remark, fmt.Sprintf("90 %% band %.4g to %.4g", m.Band[0], m.Band[1]))
+	if iv := m.Interval(); iv != nil {
+		name := "95 % CI"
+		if iv == m.Band {
+			name = "90 % band"
+		}
+		remark = append(remark, fmt.Sprintf("%s %.4g to %.4g", name, iv[0], iv[1]))
 	}
 	if m.N != nil {
 		remark = append(remark, fmt.Sprintf("%d samples", *m.N))
@@ -278,9 +279,9 @@ func (s *summary) figures() {
 	}
 	s.rates()
 	if r := s.p.Reconcile; r != nil {
-		s.figure("sum of layers and gaps", r.WallS, "", sec, "s", profile.Measured, "the latency, divided by the shares")
+		s.figure("sum of layers and gaps", r.WallS, "", sec, "s", profile.Measured, "the latency, which the shares divide")
 		s.figure("time in operators", r.OperatorsS, "", sec, "s", profile.Measured, "")
-		s.figure("time between operators", r.GapsS, "", sec, "s", profile.Measured, "")
+		s.figure("time not in layers", r.GapsS, "", sec, "s", profile.Measured, "")
 		if v, ok := r.OverheadS.Best(); ok {
 			s.figure("profiling overhead", &v, "", sec, "s", r.OverheadS.Kind, r.OverheadS.Method)
 		}

@@ -99,9 +99,9 @@ func TestSummary(t *testing.T) {
 		"energy per multiply-accumulate|=B25/B8|J/MAC|estimated",
 		"mean power|=B25/B16|W|estimated",
 		"CPU utilisation|=MIN(1,B26/(2000000000*B16))||measured|cycles over clock times latency",
-		"sum of layers and gaps|2.125|s|measured|the latency, divided by the shares",
+		"sum of layers and gaps|2.125|s|measured|the latency, which the shares divide",
 		"time in operators|1.75|s|measured",
-		"time between operators|0.375|s|measured",
+		"time not in layers|0.375|s|measured",
 		"profiling overhead|0.0625|s|estimated|by the number of readings",
 		"load|0.5|s|measured",
 		"compile|0.25|s|measured",
@@ -274,7 +274,7 @@ func TestSmallTimes(t *testing.T) {
 	}
 	f := written(t, p, []Column{col("op", []string{"A"}), col("latency_s", []string{"30"})}, &whatif.Table{})
 	got := shown(t, f, "Summary")
-	for name, want := range map[string]string{"latency": "0.000", "sum of layers and gaps": "0.000", "time between operators": "0.0000000", "time in operators": "0.000"} {
+	for name, want := range map[string]string{"latency": "0.000", "sum of layers and gaps": "0.000", "time not in layers": "0.0000000", "time in operators": "0.000"} {
 		row := 1 + slices.IndexFunc(got, func(s string) bool { return strings.HasPrefix(s, name+"|") })
 		if x := formatAt(t, f, "Summary", at(1, row)); x != want {
 			t.Errorf("%s is shown as %q, want %q", name, x, want)

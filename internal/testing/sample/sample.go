@@ -194,6 +194,12 @@ func (g *generator) layers() {
 			g.p.Layers[i].Share = new(g.times[i] / sum)
 		}
 	}
+	for i, r := range profile.Ranks(g.p.Layers) {
+		l := &g.p.Layers[i]
+		if l.Rank = r; r != nil {
+			l.ShareCI95 = &[2]float64{l.Latency.CI95[0] / sum, l.Latency.CI95[1] / sum}
+		}
+	}
 }
 
 // figures gives a layer its times, measured and expected, cycles and energy.

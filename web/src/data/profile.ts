@@ -413,6 +413,8 @@ export interface Layer {
   placement?: Placement;
   /** Provenance leads back to the model's own operators. */
   provenance?: Provenance;
+  /** Rank is the first and last place that the layer may have by time, from 1 for the slowest: [2, 3] says that it is the second or third, since its interval overlaps that of another layer. Absent unless all times are measured and have intervals. */
+  rank?: [number, number];
   /** Roof is the layer's place under the roofline of the target. */
   roof?: Roof;
   /** Samples holds times of the layer in instrumented inferences, seconds, in the order in which they were taken: all of them, or a random choice of some thousand where there were more (latency_s says of how many). */
@@ -421,6 +423,8 @@ export interface Layer {
   scope?: string;
   /** Share is the layer's fraction of the sum of all layers' times, 0 to 1. */
   share?: number;
+  /** ShareCI95 is a 95 % confidence interval of the share, that of latency_s as a fraction of the same sum. Only measured times have one. */
+  share_ci95?: [number, number];
   /** SharedParams and SharedWeightsBytes are the part of Params and WeightsBytes that another layer reads too and counts. Sums over layers leave them out. Absent for none. */
   shared_params?: number;
   /** SharedParams and SharedWeightsBytes are the part of Params and WeightsBytes that another layer reads too and counts. Sums over layers leave them out. Absent for none. */
@@ -517,7 +521,7 @@ export interface Metric {
   max?: number;
   /** Mean is the arithmetic mean. */
   mean?: number;
-  /** Median is the middle sample, or the one value of a figure that has no spread. */
+  /** Median is the middle sample, or the one value of a figure that has no spread. The median time of a layer is its share of the inference times the latency, so that the layers add up (see docs/reference/measurement-quality.md). */
   median?: number;
   /** Method names how the figure was made. */
   method?: string;
@@ -535,8 +539,6 @@ export interface Metric {
   p99?: number;
   /** StdDev is the sample standard deviation (divisor n-1). */
   stddev?: number;
-  /** Typical is the mean over the typical runs: those whose whole duration lies between the quartiles of all. Typical figures of one profile are of the same runs, so that they add up, and a few disturbed runs do not move them. */
-  typical?: number;
 }
 
 /** Missing says what a profile lacks. */
@@ -551,6 +553,20 @@ export interface Missing {
   text?: string;
   /** Got and Want count what is there and what was expected, such as inferences, where that is known. */
   want?: number;
+}
+
+/** Mode is a group of inferences of about the same duration, such as at one of the speeds that the machine ran at. */
+export interface Mode {
+  /** LatencyS is their median and CI95 its 95 % interval, in seconds. */
+  ci95?: [number, number];
+  /** Headline says that the latency of the profile is this one. */
+  headline?: boolean;
+  /** LatencyS is their median and CI95 its 95 % interval, in seconds. */
+  latency_s: number;
+  /** Part is the fraction of the inferences. */
+  part: number;
+  /** Speed is the machine's speed by the reference loop. */
+  speed?: number;
 }
 
 /** Model describes a model file. */
@@ -685,11 +701,11 @@ export interface Quantity {
   whole?: boolean;
 }
 
-/** Reconcile compares sums with the wall clock. All times are of one inference; the first three are typical times of the instrumented pass (see [Metric.Typical]) and operators_s + gaps_s = wall_s, operators_s being the sum of the layers' times. */
+/** Reconcile compares sums with the wall clock. All times are of one inference; the first three divide the median latency by the parts of the instrumented pass and operators_s + gaps_s = wall_s, operators_s being the sum of the layers' times. */
 export interface Reconcile {
   /** GapsS is the time between operators. */
   gaps_s?: number;
-  /** OperatorsS is the sum of the layers' typical times. */
+  /** OperatorsS is the sum of the layers' times. */
   operators_s?: number;
   /** OverheadPerOperatorS is the measured cost of recording one operator. */
   overhead_per_operator_s?: Metric;
@@ -701,7 +717,7 @@ export interface Reconcile {
   profiled_s?: number;
   /** Unassigned is the fraction of wall_s that neither operators nor gaps explain. */
   unassigned?: number;
-  /** WallS is the typical wall time of an instrumented inference. */
+  /** WallS is the latency that is divided; of a record, the duration of an inference. */
   wall_s?: number;
 }
 
@@ -1025,12 +1041,18 @@ export interface Totals {
 export interface Trust {
   /** Blocks is the number of stretches of the run that the intervals come from. */
   blocks?: number;
+  /** Undisturbed is the number of inferences during which the system reported no disturbance, Disturbed that of the others. Figures come from the first, unless there are too few. */
+  disturbed?: number;
   /** Doubts are the reasons for it, the gravest first; some may be there beside the best verdict. */
   doubts?: Doubt[];
   /** Interval says what the 95 % interval of latency_s holds. */
   interval?: "repeats" | "run";
+  /** Modes are the latencies of separate groups of inferences, the fastest first; absent where there is one group. */
+  modes?: Mode[];
   /** Quote is the key of the figure of the totals to quote: "latency_s", or where the machine was disturbed "undisturbed_latency_s" or "processor_s". Absent where none can be quoted. */
   quote?: string;
+  /** Undisturbed is the number of inferences during which the system reported no disturbance, Disturbed that of the others. Figures come from the first, unless there are too few. */
+  undisturbed?: number;
   /** Verdict is the one word. */
   verdict: "good" | "fair" | "unreliable";
 }
