@@ -54,11 +54,13 @@ var topics = []topic{
 	},
 	{
 		"tables", "columns, order and groups of the table", func() string {
-			return `time is the mean over the typical profiled runs: those whose duration lies between the quartiles.
-± is half of the 95 % confidence interval of the median. share is the part of one inference, cum.
-the sum of the shares so far. A narrow terminal leaves columns out and names them below the table;
--o layers.csv has all. --details adds all figures of the model. NO_COLOR=1 turns colours off.
-COLUMNS=120 sets the width, also for a pipe.`
+			return `time is the share of the layer in undisturbed profiled runs, multiplied by the latency: the layers and
+the time not in layers add up to it. ± is the 95 % confidence interval of the time. share is the part
+of the time of all layers, cum. the sum of the shares so far. The line Slowest names the first layers:
+"2nd or 3rd" says that the intervals of two layers overlap, so that their order is not settled.
+A narrow terminal leaves columns out and names them below the table; -o layers.csv has all. --details
+adds all figures of the model and the column place. NO_COLOR=1 turns colours off. COLUMNS=120 sets
+the width, also for a pipe.`
 		},
 		`  opmeter profile model.tflite --by op
   opmeter profile model.tflite --top 10

@@ -33,7 +33,6 @@ func headline(p *profile.Profile) (title string, fs []fact) {
 	add("Response", response(p))
 	add("Cold", cold(p))
 	add("Operators", operators(p))
-	add("Slowest", slowest(p))
 	return text.Clean(modelFile(p)) + text.Clean(where(p)), append(fs, answerLines(p)...)
 }
 
@@ -65,10 +64,10 @@ func slowest(p *profile.Profile) string {
 	return strings.Join(parts, " · ")
 }
 
-// answerLines are the lines of the headline that the page shows too: whose shares they are, what
-// bounds the model, what memory it needs, and what to do next.
+// answerLines are the lines of the headline that the page shows too: the slowest layers, whose
+// shares they are, what bounds the model, what memory it needs, and what to do next.
 func answerLines(p *profile.Profile) (fs []fact) {
-	for _, f := range []fact{{"Shares", sharesLine(p)}, {"Bottleneck", bottleneck(p)}, {"Memory", memoryLine(p)}, {"Next step", nextStep(p)}} {
+	for _, f := range []fact{{"Slowest", slowest(p)}, {"Shares", sharesLine(p)}, {"Bottleneck", bottleneck(p)}, {"Memory", memoryLine(p)}, {"Next step", nextStep(p)}} {
 		if f.value != "" {
 			fs = append(fs, fact{f.label, text.Clean(f.value)})
 		}

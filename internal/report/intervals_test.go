@@ -42,6 +42,7 @@ func strange(r *rand.Rand) *profile.Profile {
 // TestIntervalsEnclose: in whatever is shown, an interval is that of the figure beside it.
 func TestIntervalsEnclose(t *testing.T) {
 	t.Parallel()
+	const rounding = 1e-12 // of sums of two floating-point numbers
 	r := rand.New(rand.NewPCG(5, 6))
 	for range 200 {
 		p := strange(r)
@@ -51,7 +52,7 @@ func TestIntervalsEnclose(t *testing.T) {
 			v, _ := row.value("latency_s")
 			half, shown := spread(&row)
 			own := l.Latency.CI95[0] <= v && v <= l.Latency.CI95[1]
-			if shown != own || shown && (v-half > l.Latency.CI95[0]+1e-12*v || v+half < l.Latency.CI95[1]-1e-12*v) {
+			if shown != own || shown && (v-half > l.Latency.CI95[0]+rounding*v || v+half < l.Latency.CI95[1]-rounding*v) {
 				t.Fatalf("%g ± %g (%v), interval %v", v, half, shown, *l.Latency.CI95)
 			}
 			if s := l.ShareCI95; s != nil && (*l.Share < s[0]-1e-12 || *l.Share > s[1]+1e-12) {

@@ -24,10 +24,9 @@ export const glossary = {
   "ridge point": "Arithmetic intensity at which bandwidth and arithmetic peak limit equally; below it memory is the limit.",
   "steady state": "The part of a measurement in which tests find neither a drift nor a step in the times.",
   "steal time": "Time for which the hypervisor gave the processor to another virtual machine.",
-  "sum of layers": "Typical times of all layers added up, shown beside the end-to-end latency as a check.",
+  "sum of layers": "Times of all layers added up; with the time not in layers it is the latency.",
   "throttling": "Lowering of the processor's clock by the hardware because of heat.",
   "throughput": "Inferences per second: measured over all streams, otherwise 1 divided by the latency.",
-  "typical time": "Mean over the runs whose total time lies between the quartiles, so that the times of layers add up.",
   "utilisation": "Least time that the roofline allows divided by the time taken; 100 % is on the roofline.",
   "warm-up": "Inferences before the measurement, repeated until their times are steady and then discarded.",
 } as const;

@@ -3,7 +3,7 @@
 // texts and statistics of the time are added here.
 import type { Layer, Metric, Quantity, Tensor } from "../data/profile";
 import { bytes, clean, count, percent, plain, range, seconds, shape, si } from "./format";
-import { Figures, reached, stored } from "./quantities";
+import { Figures, interval, reached, stored } from "./quantities";
 import * as words from "./words";
 
 export interface LayerColumn {
@@ -145,12 +145,14 @@ const time: LayerColumn[] = [
     "Interval",
     17,
     (l) => {
-      const ends = l.latency_s?.band ?? l.latency_s?.ci95;
+      const ends = interval(l.latency_s);
       return ends && range(ends, seconds);
     },
     "Of an estimate: the band that holds the true value in 9 of 10 cases. Of a measurement: the 95 % confidence interval of the median.",
     { name: "Interval of the time", group: "Time" },
   ),
+  text("share_interval", "Share interval", 15, (l) => l.share_ci95 && range(l.share_ci95, percent), "95 % confidence interval of the share.", { name: "Interval of the share", group: "Time" }),
+  { ...text("place", "Place", 12, (l) => l.rank && words.places(l.rank), "Place by time, 1st for the slowest layer. A range says that the intervals of layers overlap, so that their order is not settled.", { name: "Place by time", group: "Time" }), left: false },
   text("kind", "Kind", 11, (l) => l.latency_s?.kind, "Provenance of the time: measured on hardware, simulated by an exact model of it, estimated by an approximate one, or imported from another tool.", { name: "Provenance of the time", group: "Time" }),
   { key: "spread", head: "Spread", name: "Spread", group: "Time", derived: true, unit: "1", text: "Median absolute deviation (MAD) of the samples divided by the median.", width: 9, value: (l) => ratio(l.latency_s?.mad, l.latency_s?.median), show: percent },
   { key: "p99_s", head: "p99", name: "p99", group: "Time", unit: "s", text: "Time that 99 of 100 inferences do not exceed in the layer. Only with enough samples.", width: 10, value: (l) => l.latency_s?.p99, show: seconds },

@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
-import type { Layer, Profile, Quantity } from "../data/profile";
+import type { Layer, Metric, Profile, Quantity } from "../data/profile";
 import { prose } from "./format";
 import { about, columnsOf, exact, groupsOf, shown, total } from "./columns";
-import { best, Figures, took } from "./quantities";
+import { best, Figures, interval, took } from "./quantities";
+import { places } from "./words";
 
 const quantities: Quantity[] = [
   { key: "latency_s", unit: "s", head: "time", name: "Time", group: "Time", adds: true },
@@ -23,13 +24,25 @@ const column = (key: string) => columns.find((c) => c.key === key)!;
 const layer = (index: number, more: Partial<Layer>): Layer => ({ index, op: "X", state: "ran", ...more });
 const time = (v: number) => ({ kind: "measured" as const, median: v });
 
-test("the figure to show is the typical one, else median, mean, least", () => {
-  expect(best({ kind: "measured", typical: 1, median: 2, mean: 3, min: 4 })).toBe(1);
+test("the figure to show is the median, else mean, least", () => {
   expect(best({ kind: "measured", median: 2, mean: 3, min: 4 })).toBe(2);
   expect(best({ kind: "measured", mean: 3, min: 4 })).toBe(3);
   expect(best({ kind: "measured", min: 4 })).toBe(4);
-  expect(best({ kind: "measured" })).toBeUndefined();
   expect(best(undefined)).toBeUndefined();
+  // Files of earlier versions have a mean of the middle runs beside the median.
+  expect(best({ kind: "measured", typical: 1, median: 2 } as Metric)).toBe(2);
+});
+
+test("an interval stands beside the figure that it encloses", () => {
+  expect(interval({ kind: "measured", median: 2, mean: 9, ci95: [1, 3] })).toEqual([1, 3]);
+  expect(interval({ kind: "measured", median: 4, ci95: [1, 3] })).toBeUndefined();
+  expect(interval({ kind: "measured", ci95: [1, 3] })).toBeUndefined();
+  expect(interval({ kind: "estimated", median: 4, band: [1, 5], ci95: [1, 3] })).toEqual([1, 5]);
+  expect(interval({ kind: "measured", median: 3 * (1 + 1e-15), ci95: [1, 3] })).toEqual([1, 3]);
+});
+
+test("places are named as the order of layers allows", () => {
+  expect(([[1, 1], [1, 2], [2, 4], [11, 13], [22, 23]] as [number, number][]).map(places)).toEqual(["1st", "1st or 2nd", "2nd to 4th", "11th to 13th", "22nd or 23rd"]);
 });
 
 test("figures are found in fields, sparsity and the map", () => {

@@ -3,9 +3,22 @@
 import type { Layer, Metric, Profile, Quantity, Totals } from "../data/profile";
 import { blank } from "./words";
 
-/** best is the figure to show of a metric: typical time, else median, mean, minimum. */
+/** best is the figure to show of a metric: median, else mean, minimum. */
 export function best(m: Metric | undefined): number | undefined {
-  return m?.typical ?? m?.median ?? m?.mean ?? m?.min;
+  return m?.median ?? m?.mean ?? m?.min;
+}
+
+/** interval is the interval of the best figure: the band of an estimate, or else the
+ * confidence interval. One that does not enclose the figure belongs to another statistic. */
+export function interval(m: Metric | undefined): [number, number] | undefined {
+  return encloses(m?.band ?? m?.ci95, best(m));
+}
+
+/** encloses returns an interval if a value lies in it, but for rounding. */
+export function encloses(ends: [number, number] | undefined, v: number | undefined): [number, number] | undefined {
+  if (!ends || v === undefined) return undefined;
+  const slack = 1e-9 * Math.abs(v);
+  return v >= ends[0] - slack && v <= ends[1] + slack ? ends : undefined;
 }
 
 /** counters are the keys of the time and of the counts that replace an unknown time. */

@@ -12,24 +12,17 @@ export interface Recommended {
   of: string;
 }
 
-/** recommended returns the figure that trust.quote names, or else the latency. The value
- * is the one that the interval belongs to. */
+/** recommended returns the figure that trust.quote names, or else the latency. */
 export function recommended(p: Profile): Recommended | undefined {
   const key = p.trust?.quote ?? "";
   const other = runs[key] ? stored(p.totals, key) : undefined;
   const metric = typeof other === "object" ? other : p.totals.latency_s;
-  const value = central(metric);
+  const value = best(metric);
   return metric && value !== undefined ? { value, metric, of: metric === other ? runs[key] : "" } : undefined;
-}
-
-/** central returns the median where a confidence interval belongs to it, else the best
- * figure. */
-export function central(m: Metric | undefined): number | undefined {
-  return m?.ci95 && m.median !== undefined ? m.median : best(m);
 }
 
 /** estimator names the statistic of a value of a metric, "" where there is only one. */
 export function estimator(m: Metric, value: number): string {
   if (m.n === undefined || m.n === 1) return "";
-  return value === m.median ? "median" : value === m.typical ? "typical time" : value === m.mean ? "mean" : value === m.min ? "minimum" : "";
+  return value === m.median ? "median" : value === m.mean ? "mean" : value === m.min ? "minimum" : "";
 }

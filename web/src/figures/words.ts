@@ -1,7 +1,18 @@
-// Texts for the codes of a profile: states of layers, causes, units of the target,
+// Texts for the codes of a profile: states and places of layers, causes, units of the target,
 // missing data. All views take them from here.
 import type { Cause, Layer, Metric, Missing, Placement, Profile, Provenance, Tensor } from "../data/profile";
 import { clean, plural, shape } from "./format";
+
+/** ordinal writes 1 as "1st". */
+function ordinal(n: number): string {
+  const teens = Math.floor(n / 10) % 10 === 1;
+  return `${n}${(!teens && ["", "st", "nd", "rd"][n % 10]) || "th"}`;
+}
+
+/** places writes the range of places of a layer: "1st", "2nd or 3rd", "3rd to 5th". */
+export function places([first, last]: [number, number]): string {
+  return first === last ? ordinal(first) : `${ordinal(first)} ${last === first + 1 ? "or" : "to"} ${ordinal(last)}`;
+}
 
 export type State = Layer["state"];
 export type CauseCode = Cause["code"];

@@ -1,7 +1,7 @@
 // The cards of the summary: measurement quality, environment, model and settings.
 // Unknown facts have no line.
 import { bytes, clean, percent, plural, range, seconds, shape, short, si } from "../figures/format";
-import { best } from "../figures/quantities";
+import { best, encloses } from "../figures/quantities";
 import { kinds as origins, states, taken } from "../figures/words";
 import type { HostState, Layer, Metric, Profile, Tensor } from "../data/profile";
 
@@ -19,12 +19,12 @@ const yes = (v: boolean | undefined) => (v === undefined ? undefined : v ? "yes"
 // Whether the interval of a difference excludes zero.
 const significant = (m: Metric | undefined) => m?.ci95 !== undefined && (m.ci95[0] > 0 || m.ci95[1] < 0);
 
-// The sum of the layers against the end-to-end latency. Gaps between layers are shown
-// from 0.05 % of the time on.
+// The sum of the layers with the time not in layers, which make up the latency. That time is
+// shown from 0.05 % on.
 function addUp(r: Profile["reconcile"]): string | undefined {
   if (r?.operators_s === undefined || r.gaps_s === undefined || !r.wall_s) return undefined;
-  const gaps = r.gaps_s > 0.0005 * r.wall_s ? `, with ${seconds(r.gaps_s)} between layers ${seconds(r.wall_s)}` : "";
-  return `${seconds(r.operators_s)}${gaps}${r.plain_s ? `; median of plain runs ${seconds(r.plain_s)}` : ""}${r.unassigned ? `; ${percent(r.unassigned)} unassigned` : ""}`;
+  const gaps = r.gaps_s > 0.0005 * r.wall_s ? ` + ${seconds(r.gaps_s)} not in layers = ${seconds(r.wall_s)}` : "";
+  return `${seconds(r.operators_s)}${gaps}${r.unassigned ? `; ${percent(r.unassigned)} unassigned` : ""}`;
 }
 
 function quality(p: Profile, sampled: string | undefined): Facts {
@@ -36,8 +36,7 @@ function quality(p: Profile, sampled: string | undefined): Facts {
     ["Provenance", m && origins[m.kind]],
     ["Method", clean(m?.method)],
     ["Runs", m?.n !== undefined ? plural(m.n, "run") : undefined],
-    ["Median", m?.n !== undefined && m.median !== undefined ? seconds(m.median) + (m.ci95 ? `, 95 % CI ${range(m.ci95, seconds)}` : "") : undefined],
-    ["Typical time", m?.typical !== undefined ? `${seconds(m.typical)}, mean of the middle 50 % of the runs` : undefined],
+    ["Median", m?.n !== undefined && m.median !== undefined ? seconds(m.median) + (encloses(m.ci95, m.median) ? `, 95 % CI ${range(m.ci95!, seconds)}` : "") : undefined],
     ["Estimate band", m?.band && range(m.band, seconds)],
     ["Mean", m?.n !== undefined && m.mean !== undefined ? seconds(m.mean) + (m.stddev !== undefined ? `, standard deviation ${seconds(m.stddev)} (${percent(m.stddev / m.mean)})` : "") : undefined],
     ["Range", m?.min !== undefined && m.max !== undefined && m.n !== 1 ? range([m.min, m.max], seconds) : undefined],

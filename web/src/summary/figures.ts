@@ -1,8 +1,7 @@
 // Figures of the whole model, as tiles.
 import { shower } from "../figures/columns";
 import { bytes, clean, count, joules, percent, plural, range, si } from "../figures/format";
-import { best, took } from "../figures/quantities";
-import { central } from "../figures/recommended";
+import { best, interval, took } from "../figures/quantities";
 import type { Metric, Profile } from "../data/profile";
 import { columns, figures as read } from "../page/state.svelte";
 import { carded } from "./facts";
@@ -16,18 +15,17 @@ export interface Figure {
 const div = (a: number | undefined, b: number | undefined) => (a === undefined || b === undefined || !(b > 0) ? undefined : a / b);
 const many = (v: number) => (v >= 1000 ? si(v, "") : v >= 100 ? v.toFixed(0) : v >= 10 ? v.toFixed(1) : v.toPrecision(3));
 
-/** interval writes the band or the confidence interval of a metric. */
-function interval(m: Metric | undefined, show: (v: number) => string): string {
-  if (m?.band) return `band ${range(m.band, show)}`;
-  if (m?.ci95) return `95 % CI ${range(m.ci95, show)}`;
-  return "";
+/** ends writes the band or the confidence interval of a metric. */
+function ends(m: Metric | undefined, show: (v: number) => string): string {
+  const i = interval(m);
+  return i ? `${i === m?.band ? "band" : "95 % CI"} ${range(i, show)}` : "";
 }
 function figure(name: string, m: Metric | undefined, show: (v: number) => string, why: string): Figure | undefined {
-  const v = central(m);
+  const v = best(m);
   if (v === undefined) return undefined;
   // That a tile was measured or imported is the rule and needs no note.
   const kind = m!.kind === "measured" || m!.kind === "imported" ? "" : m!.kind;
-  return { name, value: show(v), notes: [[kind, interval(m, show)].filter(Boolean).join(", ")].filter(Boolean), why: [why, m!.method ? `Method: ${clean(m!.method)}.` : ""].join(" ").trim() };
+  return { name, value: show(v), notes: [[kind, ends(m, show)].filter(Boolean).join(", ")].filter(Boolean), why: [why, m!.method ? `Method: ${clean(m!.method)}.` : ""].join(" ").trim() };
 }
 function plain(name: string, v: number | undefined, show: (v: number) => string, why: string, ...notes: (string | undefined | false)[]): Figure | undefined {
   return v === undefined ? undefined : { name, value: show(v), notes: notes.filter((n): n is string => !!n), why };

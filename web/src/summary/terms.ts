@@ -4,7 +4,6 @@ import type { TermName } from "../glossary";
 export const terms: Record<string, TermName | undefined> = {
   Provenance: "provenance",
   Median: "median",
-  "Typical time": "typical time",
   "Estimate band": "estimate band",
   Percentiles: "percentile",
   MAD: "MAD",
