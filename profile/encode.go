@@ -74,6 +74,7 @@ func decode(r io.Reader) (*Profile, error) {
 		}
 		return nil, fmt.Errorf("profile: %w", err)
 	}
+	p.currentBounds()
 	if err := p.Validate(); err != nil {
 		return nil, fmt.Errorf("profile: %w", err)
 	}

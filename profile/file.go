@@ -302,6 +302,7 @@ func (h *header) unpack(r io.Reader) (*Profile, error) {
 	if err := b.Profile.join(b.Columns, bufio.NewReaderSize(r, 1<<16)); err != nil {
 		return nil, err
 	}
+	b.Profile.currentBounds()
 	if err := b.Profile.Validate(); err != nil {
 		return nil, fmt.Errorf("profile: %w", err)
 	}

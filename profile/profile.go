@@ -35,6 +35,9 @@ type Profile struct {
 	// Layers lists the operators in the order in which they run, those of
 	// control-flow bodies after their owner.
 	Layers []Layer `json:"layers"`
+	// Bounds divides the time of the layers among what bounds them, empty where no layer
+	// has a bound. The shares add up to 1.
+	Bounds []BoundPart `json:"bounds,omitzero"`
 	// Quantities describes figures that the table of known quantities lacks.
 	Quantities []Quantity `json:"quantities,omitzero"`
 	// Timeline says when things happened, for sources that recorded it.

@@ -1,6 +1,9 @@
 package profile
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Peak is the rate of arithmetic of one element type.
 type Peak struct {
@@ -9,8 +12,13 @@ type Peak struct {
 	// Kernel names the instruction set of the kernels that were measured, "go" for
 	// what the compiler makes of plain Go.
 	Kernel string `json:"kernel,omitzero"`
-	// OpsPerSecond is the rate of the quickest round; a multiply-accumulate is two.
+	// OpsPerSecond is the rate of the quickest round; a multiply-accumulate is two. On
+	// this computer it is the rate of a layer where one reached more.
 	OpsPerSecond float64 `json:"ops_per_second"`
+	// MeasuredOpsPerSecond is the rate of the quickest round and ReachedBy the index of
+	// the layer that reached more, both absent without one.
+	MeasuredOpsPerSecond *float64 `json:"measured_ops_per_second,omitzero"`
+	ReachedBy            *int64   `json:"reached_by,omitzero"`
 	// Spread is how far the median of the rounds lies below the quickest one, as a
 	// part of it.
 	Spread *float64 `json:"spread,omitzero"`
@@ -27,8 +35,14 @@ type Level struct {
 	Name string `json:"name"`
 	// Bytes is what fits, all threads together; absent for the last level.
 	Bytes *int64 `json:"bytes,omitzero"`
-	// BytesPerSecond is the rate of the quickest round, read and written.
+	// BytesPerSecond is the rate of the quickest round, read and written. On this
+	// computer it is the rate of a layer where one reached more, here or in a slower
+	// level.
 	BytesPerSecond float64 `json:"bytes_per_second"`
+	// MeasuredBytesPerSecond is the rate of the quickest round and ReachedBy the index
+	// of the layer that reached more, both absent without one.
+	MeasuredBytesPerSecond *float64 `json:"measured_bytes_per_second,omitzero"`
+	ReachedBy              *int64   `json:"reached_by,omitzero"`
 	// Spread is how far the median of the rounds lies below the quickest one, as a
 	// part of it.
 	Spread *float64 `json:"spread,omitzero"`
@@ -39,10 +53,15 @@ type Bound string
 
 // Bounds.
 const (
-	BoundCompute Bound = "compute" // arithmetic needs most of the time
-	BoundMemory  Bound = "memory"  // moving operands needs most of the time
-	BoundNeither Bound = "neither" // below 10 % of peak limits: neither explains the time
+	BoundCompute  Bound = "compute"  // arithmetic needs most of the time
+	BoundMemory   Bound = "memory"   // moving operands needs most of the time
+	BoundOverhead Bound = "overhead" // below 10 % of both limits: fixed costs take the time
+	// BoundUnknown is only the bound of a [BoundPart]: layers without a bound.
+	BoundUnknown Bound = "unknown"
 )
+
+// oldOverhead is how profiles before 2026-12 name [BoundOverhead].
+const oldOverhead = "neither"
 
 // FarBelow is the part of its limit below which a layer is far below it.
 const FarBelow = 0.1
@@ -61,30 +80,45 @@ type Roof struct {
 	// OpsPerSecond and BytesPerSecond are these two limits.
 	OpsPerSecond   *float64 `json:"ops_per_second,omitzero"`
 	BytesPerSecond *float64 `json:"bytes_per_second,omitzero"`
-	// Use is the least time that the limits allow as a part of the time taken. It is
-	// above 1 where the layer is faster than the model of two limits has it.
+	// Use is the least time that the limits allow as a part of the time taken. Under
+	// peaks that were measured here it is at most 1.
 	Use *float64 `json:"use,omitzero"`
 }
 
-// peak returns the rate of arithmetic for a layer, of its own element type where the
-// target has peaks by type. Half precision is computed in float32, and all 8-bit types
-// by the same kernels.
-func (t *Target) peak(l *Layer) (dtype string, rate *float64) {
-	if len(t.Peaks) == 0 {
-		return "", positive(t.PeakOpsPerSecond)
-	}
+// ArithmeticType is the element type whose peak bounds a layer, "" if unknown: the type that it
+// computes in. Half precision is computed in float32, and all 8-bit types by the same kernels.
+func (l *Layer) ArithmeticType() string {
 	want := l.Computes
 	if want == "" {
 		want = l.operands()
 	}
 	switch want {
 	case "uint8", "int4", "uint4":
-		want = "int8"
+		return "int8"
 	case "float16", "bfloat16":
-		want = "float32"
+		return "float32"
 	}
+	return want
+}
+
+// peakType is the type of the target's peak for a layer, "" without one.
+func (t *Target) peakType(l *Layer) string {
+	want := l.ArithmeticType()
+	if slices.ContainsFunc(t.Peaks, func(k Peak) bool { return k.DType == want }) {
+		return want
+	}
+	return ""
+}
+
+// peak returns the rate of arithmetic for a layer, of its own element type where the
+// target has peaks by type.
+func (t *Target) peak(l *Layer) (dtype string, rate *float64) {
+	if len(t.Peaks) == 0 {
+		return "", positive(t.PeakOpsPerSecond)
+	}
+	want := t.peakType(l)
 	for i := range t.Peaks {
-		if t.Peaks[i].DType == want {
+		if want != "" && t.Peaks[i].DType == want {
 			return want, positive(&t.Peaks[i].OpsPerSecond)
 		}
 	}
@@ -105,15 +139,20 @@ func (l *Layer) operands() (dtype string) {
 	return dtype
 }
 
-// level returns the first level that holds a number of bytes.
-func (t *Target) level(bytes float64) (name string, rate *float64) {
+// levelOf is the index of the first level that holds a number of bytes, -1 without levels.
+func (t *Target) levelOf(bytes float64) int {
 	for i := range t.Levels {
 		if l := &t.Levels[i]; l.Bytes == nil || bytes <= float64(*l.Bytes) {
-			return l.Name, positive(&l.BytesPerSecond)
+			return i
 		}
 	}
-	if n := len(t.Levels); n > 0 {
-		return t.Levels[n-1].Name, positive(&t.Levels[n-1].BytesPerSecond)
+	return len(t.Levels) - 1
+}
+
+// level returns the first level that holds a number of bytes.
+func (t *Target) level(bytes float64) (name string, rate *float64) {
+	if i := t.levelOf(bytes); i >= 0 {
+		return t.Levels[i].Name, positive(&t.Levels[i].BytesPerSecond)
 	}
 	if t.PeakBytesPerSecond == nil {
 		return "", nil
@@ -164,7 +203,7 @@ func (t *Target) RoofOf(l *Layer) *Roof {
 	switch {
 	case byOps == nil || byBytes == nil:
 	case *r.Use < FarBelow:
-		r.Bound = BoundNeither
+		r.Bound = BoundOverhead
 	case *byBytes > *byOps:
 		r.Bound = BoundMemory
 	default:
@@ -173,24 +212,13 @@ func (t *Target) RoofOf(l *Layer) *Roof {
 	return r
 }
 
-// roofs places all layers, each with those that are fused into it.
-func (p *Profile) roofs() {
-	w := newWholes(p)
-	for i := range p.Layers {
-		l := p.Layers[i]
-		if l.FusedInto == nil {
-			l = w.complete(i)
-		}
-		p.Layers[i].Roof = p.Target.RoofOf(&l)
-	}
-}
-
-func (c *checker) peaks(t *Target) {
+func (c *checker) peaks(t *Target, layers int) {
 	for i := range t.Peaks {
 		k := &t.Peaks[i]
 		at := fmt.Sprintf("target.peaks[%d]", i)
 		c.need(at+".dtype", k.DType)
-		c.reals(at, realNamed{"ops_per_second", &k.OpsPerSecond}, realNamed{"processor_ops_per_second", k.ProcessorOpsPerSecond})
+		c.reals(at, realNamed{"ops_per_second", &k.OpsPerSecond}, realNamed{"measured_ops_per_second", k.MeasuredOpsPerSecond}, realNamed{"processor_ops_per_second", k.ProcessorOpsPerSecond})
+		c.reachedBy(at, k.ReachedBy, layers)
 		c.fraction(at+".spread", k.Spread)
 	}
 	for i := range t.Levels {
@@ -198,8 +226,16 @@ func (c *checker) peaks(t *Target) {
 		at := fmt.Sprintf("target.levels[%d]", i)
 		c.need(at+".name", l.Name)
 		c.counts(at, named{"bytes", l.Bytes})
-		c.reals(at, realNamed{"bytes_per_second", &l.BytesPerSecond})
+		c.reals(at, realNamed{"bytes_per_second", &l.BytesPerSecond}, realNamed{"measured_bytes_per_second", l.MeasuredBytesPerSecond})
+		c.reachedBy(at, l.ReachedBy, layers)
 		c.fraction(at+".spread", l.Spread)
+	}
+}
+
+// reachedBy checks the layer that reached a peak.
+func (c *checker) reachedBy(at string, layer *int64, layers int) {
+	if layer != nil && (*layer < 0 || *layer >= int64(layers)) {
+		c.fail(at+".reached_by", "is %d, but there are %d layers", *layer, layers)
 	}
 }
 
@@ -208,7 +244,7 @@ func (c *checker) roof(at string, r *Roof) {
 		return
 	}
 	if r.Bound != "" {
-		c.word(at+".bound", string(r.Bound), string(BoundCompute), string(BoundMemory), string(BoundNeither))
+		c.word(at+".bound", string(r.Bound), string(BoundCompute), string(BoundMemory), string(BoundOverhead))
 	}
 	c.reals(at, realNamed{"ops_per_second", r.OpsPerSecond}, realNamed{"bytes_per_second", r.BytesPerSecond}, realNamed{"use", r.Use})
 }

@@ -32,7 +32,7 @@ func TestRoof(t *testing.T) {
 		{"a byte more", "float32", "", 10, 601, 400, 1, 100, BoundMemory, "L2", 100, 20, 1001.0 / 20 / 100},
 		{"memory", "float32", "", 10, 10_000, 10_000, 1, 8000, BoundMemory, "memory", 100, 5, 0.5},
 		{"each call touches its part", "float32", "", 10, 1000, 1000, 4, 80, BoundMemory, "L1", 100, 50, 0.5},
-		{"below 10 % of peak", "float32", "", 10, 10, 10, 1, 100, BoundNeither, "L1", 100, 50, 0.4 / 100},
+		{"below 10 % of peak", "float32", "", 10, 10, 10, 1, 100, BoundOverhead, "L1", 100, 50, 0.4 / 100},
 		{"faster than the roof", "float32", "", 1000, 10, 10, 1, 5, BoundCompute, "L1", 100, 50, 2},
 		{"computed in another type", "float32", "uint8", 4000, 50, 50, 1, 20, BoundCompute, "L1", 400, 50, 0.5},
 	} {

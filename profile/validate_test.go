@@ -217,6 +217,8 @@ func validated(from *Profile) *Profile {
 	p.Settings.Scenario, p.Settings.Cold = Throughput, ColdCaches
 	p.Trust.Doubts[0].Code, p.Trust.Doubts[0].Verdict = DoubtDrift, Fair
 	l.Roof.Bound, l.Check.Outcome = BoundMemory, CheckAgrees
+	p.Bounds[0].Bound = BoundUnknown
+	p.Target.Peaks[0].ReachedBy, p.Target.Levels[0].ReachedBy = new(int64(0)), new(int64(0))
 	p.Differences[0].State, p.Differences[0].Cause.Code = NotComparable, ByEnd
 	p.Other.Cause = nil
 	p.Quantities[0].Key, p.Quantities[0].Of, p.Quantities[0].Per = "key", nil, nil

@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -64,31 +63,14 @@ func bottleneck(p *profile.Profile) string {
 	if s := engineBound(p); s != "" {
 		return s
 	}
-	var sum, known float64
-	by := map[profile.Bound]float64{}
-	levels := map[string]float64{}
-	for i := range p.Layers {
-		l := &p.Layers[i]
-		s, ok := l.Latency.Best()
-		if !ok || l.State == profile.NotReached {
-			continue
-		}
-		sum += s
-		r := l.Roof
-		if r == nil || r.Bound == "" {
-			continue
-		}
-		known += s
-		by[r.Bound] += s
-		if r.Bound == profile.BoundMemory {
-			levels[r.Level] += s
-		}
+	bounds := p.Bounds
+	if bounds == nil {
+		bounds = p.BoundParts()
 	}
-	if !(sum > 0) {
-		return ""
-	}
-	if known == 0 {
+	if len(bounds) == 0 {
 		switch t := &p.Target; {
+		case !slices.ContainsFunc(p.Layers, func(l profile.Layer) bool { return l.Latency != nil }):
+			return ""
 		case t.PeakOpsPerSecond != nil && t.PeakBytesPerSecond == nil:
 			return "unknown: memory bandwidth of the target is not known"
 		case t.PeakOpsPerSecond == nil && t.PeakBytesPerSecond != nil:
@@ -96,18 +78,30 @@ func bottleneck(p *profile.Profile) string {
 		}
 		return ""
 	}
-	parts := []part{{"%d %% compute-bound", by[profile.BoundCompute]}}
-	names := []string{"L1", "L2", "L3", "memory"}
-	for _, l := range slices.Sorted(maps.Keys(levels)) {
-		if !slices.Contains(names, l) {
-			names = append(names, l)
-		}
+	var parts []part
+	for i := range bounds {
+		parts = append(parts, part{"%d %% " + strings.ReplaceAll(boundWords(p, &bounds[i]), "%", "%%"), bounds[i].Share})
 	}
-	for _, l := range names {
-		parts = append(parts, part{"%d %% " + strings.ReplaceAll(memoryLevel(p, l), "%", "%%") + "-bound", levels[l]})
-	}
-	parts = append(parts, part{"%d %% below 10 %% of peak (overhead)", by[profile.BoundNeither]}, part{"%d %% unknown", max(0, sum-known)})
 	return strings.Join(percents(parts), ", ")
+}
+
+// boundWords names what bounds a part of the time, with the mean utilisation of its limit.
+func boundWords(p *profile.Profile, b *profile.BoundPart) string {
+	at := func(of string) string {
+		if b.Use == nil || !(*b.Use > 0) {
+			return ""
+		}
+		return fmt.Sprintf(" at %.0f %% of %s", 100**b.Use, of)
+	}
+	switch b.Bound {
+	case profile.BoundCompute:
+		return "compute-bound" + at("peak")
+	case profile.BoundMemory:
+		return memoryLevel(p, b.Level) + "-bound" + at("bandwidth")
+	case profile.BoundOverhead:
+		return "overhead-bound"
+	}
+	return "unknown"
 }
 
 // peaks lists the measured peak of this engine for each type that the layers compute in, with the
@@ -124,7 +118,11 @@ func peaks(p *profile.Profile) string {
 		if !slices.Contains(types, k.DType) {
 			continue
 		}
-		s := fmt.Sprintf("%s %s measured with this engine", k.DType, Quantity(k.OpsPerSecond, "op/s"))
+		how := "measured with this engine"
+		if k.ReachedBy != nil {
+			how = fmt.Sprintf("reached by layer #%d", *k.ReachedBy)
+		}
+		s := fmt.Sprintf("%s %s %s", k.DType, Quantity(k.OpsPerSecond, "op/s"), how)
 		if v := k.ProcessorOpsPerSecond; v != nil && *v > k.OpsPerSecond {
 			s += fmt.Sprintf(" (theoretical %s with %s)", Quantity(*v, "op/s"), k.ProcessorSet)
 		}

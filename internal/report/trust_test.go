@@ -56,7 +56,7 @@ func TestBottleneckWords(t *testing.T) {
 		want   string
 	}{
 		{"no times", two, []profile.Layer{{State: profile.Ran}}, ""},
-		{"all kinds", two, []profile.Layer{layer(5, profile.BoundCompute, "L1"), layer(2, profile.BoundMemory, "L2"), layer(1, profile.BoundMemory, "memory"), layer(1, profile.BoundNeither, "L1"), layer(1, "", "")}, "50 % compute-bound, 20 % L2-bound, 10 % memory-bound, 10 % below 10 % of peak (overhead), 10 % unknown"},
+		{"all kinds", two, []profile.Layer{layer(5, profile.BoundCompute, "L1"), layer(2, profile.BoundMemory, "L2"), layer(1, profile.BoundMemory, "memory"), layer(1, profile.BoundOverhead, "L1"), layer(1, "", "")}, "50 % compute-bound, 20 % L2-bound, 10 % memory-bound, 10 % overhead-bound, 10 % unknown"},
 		{"one peak", profile.Target{PeakOpsPerSecond: new(1e9)}, []profile.Layer{layer(1, "", "")}, "unknown: memory bandwidth of the target is not known"},
 		{"the other one", profile.Target{PeakBytesPerSecond: new(1e9)}, []profile.Layer{layer(1, "", "")}, "unknown: peak arithmetic rate of the target is not known"},
 		{"none", profile.Target{}, []profile.Layer{layer(1, "", "")}, ""},

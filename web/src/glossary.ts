@@ -3,7 +3,7 @@
 /** Definitions of terms. */
 export const glossary = {
   "arithmetic peak": "Highest operation rate for an element type, measured on this machine with the engine's matrix kernels.",
-  "bottleneck": "The limit that a layer is closest to: arithmetic, one level of memory, or neither.",
+  "bottleneck": "The limit that a layer is closest to: arithmetic, one level of memory, or overhead.",
   "cold caches": "Condition of an inference whose data and code were evicted from the processor's caches beforehand.",
   "cold start": "Time to create a session and run its first inference, after the processor's caches were emptied.",
   "estimate band": "Range of an estimate that is calibrated to hold the true value in 9 of 10 cases.",

@@ -223,7 +223,7 @@ func bottleneck(r *profile.Roof) string {
 	switch r.Bound {
 	case profile.BoundCompute, profile.BoundMemory:
 		return string(r.Bound)
-	case profile.BoundNeither:
+	case profile.BoundOverhead:
 		return "overhead"
 	}
 	return ""

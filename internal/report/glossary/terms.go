@@ -113,10 +113,10 @@ var groups = []Group{
 		{Name: "theoretical peak", Text: "Operation rate of a processor by its data sheet: clock × vector lanes × 2 operations × 2 units.", Unit: "op/s", Key: "target.peaks.processor_ops_per_second", Doc: "measuring"},
 		{Name: "memory bandwidth", Text: "Measured rate of a copy within one level of memory (L1, L2, L3, DRAM), bytes read and written added.", Unit: "B/s", Key: "target.levels", Doc: "measuring", Page: true},
 		{Name: "utilisation", Text: "Least time that the roofline allows divided by the time taken; 100 % is on the roofline.", Unit: "1", Key: "roof.use", Doc: "measuring", Page: true},
-		{Name: "bottleneck", Text: "The limit that a layer is closest to: arithmetic, one level of memory, or neither.", Key: "roof.bound", Doc: "measuring", Page: true},
+		{Name: "bottleneck", Text: "The limit that a layer is closest to: arithmetic, one level of memory, or overhead.", Key: "roof.bound", Doc: "measuring", Page: true},
 		{Name: "compute-bound", Text: "Limited by arithmetic: the arithmetic peak is the lower limit for the layer.", Key: "roof.bound", Doc: "measuring"},
 		{Name: "memory-bound", Text: "Limited by bandwidth (L2-, L3- or DRAM-bound): moving the operands takes longer than computing.", Key: "roof.bound", Doc: "measuring"},
-		{Name: "overhead-bound", Text: "Below a tenth of the roofline, so that neither arithmetic nor memory explains the time, but dispatch or short loops may.", Key: "roof.bound", Doc: "measuring"},
+		{Name: "overhead-bound", Text: "Below a tenth of both limits: dispatch or short loops take the time, not arithmetic or memory.", Key: "roof.bound", Doc: "measuring"},
 	}},
 	{"Model and layers", []Term{
 		{Name: "operator", Text: "A kind of computation in a model format, such as CONV_2D of TFLite or Conv of ONNX.", Key: "op", Doc: "operators"},

@@ -4,7 +4,7 @@ import { best, reached } from "../figures/quantities";
 import type { Layer, Target } from "../data/profile";
 
 /** The bottleneck of a layer. */
-export type Bound = "memory" | "compute" | "neither";
+export type Bound = "memory" | "compute" | "overhead" | "unknown";
 
 export interface Point {
   layer: number;

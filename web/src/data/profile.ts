@@ -5,6 +5,8 @@ export type Column = Float64Array | Float32Array | Int32Array;
 
 /** Profile is the result of profiling one model on one target. */
 export interface Profile {
+  /** Bounds divides the time of the layers among what bounds them, empty where no layer has a bound. The shares add up to 1. */
+  bounds?: BoundPart[];
   /** Created is the time of the run, RFC 3339 in UTC. */
   created?: string;
   /** Differences compares the model's outputs with those of another engine. */
@@ -39,6 +41,18 @@ export interface Profile {
   totals: Totals;
   /** Trust says how far the measured latency can be relied upon. */
   trust?: Trust;
+}
+
+/** BoundPart is the part of the layers' time that one limit bounds. */
+export interface BoundPart {
+  /** Bound is the limit, and Level the level of memory of [BoundMemory]. */
+  bound: "compute" | "memory" | "overhead" | "unknown";
+  /** Bound is the limit, and Level the level of memory of [BoundMemory]. */
+  level?: string;
+  /** Share is the part of the time of all layers. */
+  share: number;
+  /** Use is the mean utilisation of the limit by these layers, weighted by their time. It is absent where the bound is unknown. */
+  use?: number;
 }
 
 /** Buffer is one place of a memory plan. */
@@ -449,10 +463,14 @@ export interface Layer {
 export interface Level {
   /** Bytes is what fits, all threads together; absent for the last level. */
   bytes?: number;
-  /** BytesPerSecond is the rate of the quickest round, read and written. */
+  /** BytesPerSecond is the rate of the quickest round, read and written. On this computer it is the rate of a layer where one reached more, here or in a slower level. */
   bytes_per_second: number;
+  /** MeasuredBytesPerSecond is the rate of the quickest round and ReachedBy the index of the layer that reached more, both absent without one. */
+  measured_bytes_per_second?: number;
   /** Name is "L1", "L2", "L3" or "memory". */
   name: string;
+  /** MeasuredBytesPerSecond is the rate of the quickest round and ReachedBy the index of the layer that reached more, both absent without one. */
+  reached_by?: number;
   /** Spread is how far the median of the rounds lies below the quickest one, as a part of it. */
   spread?: number;
 }
@@ -629,12 +647,16 @@ export interface Peak {
   dtype: string;
   /** Kernel names the instruction set of the kernels that were measured, "go" for what the compiler makes of plain Go. */
   kernel?: string;
-  /** OpsPerSecond is the rate of the quickest round; a multiply-accumulate is two. */
+  /** MeasuredOpsPerSecond is the rate of the quickest round and ReachedBy the index of the layer that reached more, both absent without one. */
+  measured_ops_per_second?: number;
+  /** OpsPerSecond is the rate of the quickest round; a multiply-accumulate is two. On this computer it is the rate of a layer where one reached more. */
   ops_per_second: number;
   /** ProcessorOpsPerSecond is what the processor could do in theory: clock times lanes times units, with the best instruction set for the type, ProcessorSet. */
   processor_ops_per_second?: number;
   /** ProcessorSet names that instruction set. */
   processor_set?: string;
+  /** MeasuredOpsPerSecond is the rate of the quickest round and ReachedBy the index of the layer that reached more, both absent without one. */
+  reached_by?: number;
   /** Spread is how far the median of the rounds lies below the quickest one, as a part of it. */
   spread?: number;
 }
@@ -724,7 +746,7 @@ export interface Reconcile {
 /** Roof is a layer's place under the roofline of the target: that of what it computes with all layers that are fused into it, whose work is its own, and without what these hand to each other, which is in no memory. */
 export interface Roof {
   /** Bound says which limit is nearer, absent where one of the two is not known. */
-  bound?: "compute" | "memory" | "neither";
+  bound?: "compute" | "memory" | "overhead" | "unknown";
   /** OpsPerSecond and BytesPerSecond are these two limits. */
   bytes_per_second?: number;
   /** DType is the type of the peak of arithmetic, Level the name of the level of memory that it is judged by: the first that holds what the layer reads and writes in a call. */
@@ -733,7 +755,7 @@ export interface Roof {
   level?: string;
   /** OpsPerSecond and BytesPerSecond are these two limits. */
   ops_per_second?: number;
-  /** Use is the least time that the limits allow as a part of the time taken. It is above 1 where the layer is faster than the model of two limits has it. */
+  /** Use is the least time that the limits allow as a part of the time taken. Under peaks that were measured here it is at most 1. */
   use?: number;
 }
 
