@@ -127,7 +127,7 @@ func (m *Model) externalOptions(o *Options, h host.Options, turn *external.Turn)
 		Request: external.Request{
 			Engine: o.Engine.Name, Library: o.Engine.Library, Task: task, MaxMemory: o.MaxMemory,
 			Load: loadfigures.Load{Rate: h.Rate, Cold: h.Cold}, Pin: h.Pin, Ceilings: ceilings(o, base),
-			Runs: h.Runs, Time: int64(h.Time), WarmupTime: int64(h.WarmupTime), WarmupRuns: h.WarmupRuns, Samples: h.Samples,
+			Runs: h.Runs, Time: int64(h.Time), WarmupTime: int64(h.WarmupTime), WarmupRuns: h.WarmupRuns, Samples: h.Samples, Events: h.MaxEvents,
 		},
 	}
 	if h.Pin {

@@ -142,8 +142,9 @@ type Options struct {
 	// timeline of the instrumented inferences: all of them, or an evenly spread selection with a
 	// million operators.
 	KeepSamples bool
-	// MaxEvents is the largest number of operators in the timeline, which has whole inferences,
-	// spread evenly, and one at least. 0 means a million.
+	// MaxEvents above 0 keeps a sample of the timeline: the representative inference, whose layers
+	// are nearest to their medians, and up to 15 others, spread evenly. MaxEvents is the largest
+	// number of their operators; the representative inference is kept in any case.
 	MaxEvents int
 	// MaxMACs is the largest number of multiply-accumulates of one inference; a model with more
 	// gives a [TooLargeError]. 0 means no limit.

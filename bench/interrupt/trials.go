@@ -144,7 +144,7 @@ func trialsIn(dir string, models int) ([]trial, error) {
 		count++
 		name := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 		add("profile "+name, most, "profile", path)
-		add("profile -o "+name, most, "profile", path, "--samples", "-o", filepath.Join(dir, name+".html"))
+		add("profile -o "+name, most, "profile", path, "--timeline", "all", "-o", filepath.Join(dir, name+".html"))
 		add("run "+name, time.Second, "run", path, "--output", filepath.Join(dir, "out"))
 		add("summary "+name, time.Second, "summary", path)
 		add("estimate "+name, time.Second, "profile", path, "--on", "stm32l4r5")

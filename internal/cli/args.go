@@ -141,9 +141,17 @@ func readProfile(path string) (*profile.Profile, error) {
 	return nil, withStatus(statusInput, plainPath(err))
 }
 
+// oldFlags lists former flags with the flag that replaces them, and how to use that.
+var oldFlags = map[string]struct{ flag, use string }{
+	"samples": {"timeline", "--timeline all"},
+}
+
 // unknownFlag is the error for a flag that a command lacks, with the nearest one that it has.
 func unknownFlag(c *cobra.Command, e *pflag.NotExistError) error {
 	name := e.GetSpecifiedName()
+	if now, ok := oldFlags[name]; ok && c.Flags().Lookup(now.flag) != nil {
+		return useError("--%s is now %s", name, now.use)
+	}
 	best, least := "", 3
 	if len(name) > 1 {
 		c.Flags().VisitAll(func(f *pflag.Flag) {

@@ -275,7 +275,7 @@ type runFlags struct {
 	cold          string
 	pin           bool
 	time, warmup  time.Duration
-	samples       bool
+	timeline      string
 	strict        string
 }
 
@@ -287,7 +287,7 @@ func (f *runFlags) add(c *cobra.Command) {
 	c.Flags().BoolVar(&f.pin, "pin", false, "pin every thread to a CPU of its own")
 	c.Flags().StringVar(&f.strict, "strict", "", "`QUALITY`: exit status 1 below it: good, fair (default fair)")
 	c.Flags().Lookup("strict").NoOptDefVal = string(profile.Fair)
-	c.Flags().BoolVar(&f.samples, "samples", false, "keep every measured time and a timeline")
+	c.Flags().StringVar(&f.timeline, "timeline", "sample", "`WHAT`: keep a sample of the inferences, or all and every measured time")
 	wholeVar(c, &f.streams, "streams", 1, 1, 1024, "also measure N sessions at the same time", "")
 	c.Flags().Var(&perSecond{&f.rate}, "rate", "`RATE`: also measure at a fixed rate, such as 100/s")
 	c.Flags().StringVar(&f.cold, "cold", "", "`WHAT`: also measure cold: caches or start (default caches)")
@@ -299,12 +299,15 @@ func (f *runFlags) set(o *opmeter.Options) error {
 	if s := profile.Verdict(f.strict); f.strict != "" && s != profile.Fair && s != profile.Good {
 		return useError("--strict %q: use good or fair", f.strict)
 	}
+	if f.timeline != "sample" && f.timeline != "all" {
+		return useError("--timeline %q: use sample or all", f.timeline)
+	}
 	switch profile.Cold(f.cold) {
 	case "", profile.ColdCaches, profile.ColdStart:
 	default:
 		return useError("--cold %q: use caches or start", f.cold)
 	}
-	o.Threads, o.Runs, o.Time, o.Warmup, o.Pin, o.KeepSamples = f.threads, f.runs, f.time, f.warmup, f.pin, f.samples
+	o.Threads, o.Runs, o.Time, o.Warmup, o.Pin, o.KeepSamples = f.threads, f.runs, f.time, f.warmup, f.pin, f.timeline == "all"
 	o.Streams, o.Rate, o.Cold = f.streams, f.rate, profile.Cold(f.cold)
 	if f.warmup == 0 {
 		o.Warmup = -1

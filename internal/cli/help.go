@@ -96,8 +96,8 @@ has the rules.`
 		`  opmeter profile model.tflite --threads 2 --time 10s --pin
   opmeter profile model.tflite --streams 2 --rate 100/s
   opmeter profile model.tflite --cold`,
-		[]string{"threads", "time", "runs", "streams", "rate", "cold", "warmup", "pin", "samples", "strict", "max-loop", "signature"},
-		[]string{"warmup", "streams", "rate", "cold", "pin", "samples", "strict", "max-loop", "signature"},
+		[]string{"threads", "time", "runs", "streams", "rate", "cold", "warmup", "pin", "timeline", "strict", "max-loop", "signature"},
+		[]string{"warmup", "streams", "rate", "cold", "pin", "timeline", "strict", "max-loop", "signature"},
 	},
 	{
 		"engine", "ONNX Runtime, LiteRT, OpenVINO and other engines", func() string {

@@ -93,7 +93,7 @@ it on a board. Several models or targets print a line each.`,
 					return err
 				}
 				if !opts.KeepSamples && slices.ContainsFunc(o.files, report.WantsEvents) {
-					opts.KeepSamples, opts.MaxEvents = true, tracedEvents
+					opts.MaxEvents = sampledEvents
 				}
 				rs = append(rs, a.byEngines(engines, opts, func(p *profile.Profile) { gates = append(gates, r.gate(p)) })...)
 			}
@@ -118,9 +118,9 @@ it on a board. Several models or targets print a line each.`,
 	return c
 }
 
-// tracedEvents bounds the timeline of a file unless --samples asks for all of it: a trace in JSON
-// takes about a kilobyte for each operator.
-const tracedEvents = 4000
+// sampledEvents bounds the timeline of a file without --timeline all: a trace in JSON takes about a
+// kilobyte for each operator.
+const sampledEvents = 4000
 
 // hostOptions gathers the flags of a run here.
 func hostOptions(m *modelFlags, r *runFlags) (o opmeter.Options, err error) {

@@ -29,8 +29,10 @@ type Request struct {
 	Time       int64 `json:"time_ns,omitzero"`
 	WarmupTime int64 `json:"warmup_time_ns,omitzero"`
 	WarmupRuns int   `json:"warmup_runs,omitzero"`
-	// Samples keeps every sample and a timeline.
+	// Samples keeps every sample and a timeline. Events keeps a sample of the timeline with so
+	// many bars, but one inference at least; 0 for none.
 	Samples bool `json:"samples,omitzero"`
+	Events  int  `json:"events,omitzero"`
 	// Interleaved says that measurements are interleaved: the child waits for its turns.
 	Interleaved bool `json:"interleaved,omitzero"`
 	// CPUs are the processors that the child and its threads are bound to, nil for any.

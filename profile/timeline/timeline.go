@@ -11,6 +11,9 @@ type Timeline struct {
 	// Iterations is the number of inferences that ran while the timeline was
 	// recorded; bars may exist for some of them only (see method).
 	Iterations *int64 `json:"iterations,omitzero"`
+	// Representative is the number of the inference whose layers are nearest to their
+	// medians, absent if it was not looked for. The timeline has its bars.
+	Representative *int64 `json:"representative,omitzero"`
 	// Dropped is the number of records that the source lost or that did not fit.
 	Dropped *int64 `json:"dropped,omitzero"`
 	// Method says how the times were taken and which part was kept.

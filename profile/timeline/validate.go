@@ -16,9 +16,9 @@ const MaxSeconds = 1e9
 // references are in range; layers is the number of the profile's layers. The error
 // names the field by its JSON path below the timeline.
 func (t *Timeline) Validate(layers int) error {
-	for i, n := range []*int64{t.Iterations, t.Dropped} {
+	for i, n := range []*int64{t.Iterations, t.Dropped, t.Representative} {
 		if n != nil && *n < 0 {
-			return fmt.Errorf("%s is %d", [...]string{"iterations", "dropped"}[i], *n)
+			return fmt.Errorf("%s is %d", [...]string{"iterations", "dropped", "representative"}[i], *n)
 		}
 	}
 	clocks := map[string]bool{"": true}

@@ -68,7 +68,7 @@ func outputPage(b *bytes.Buffer, d *docs) error {
 	if err != nil {
 		return err
 	}
-	b.WriteString("\n## Profiles\n\n\"Keeps samples\" marks formats that show single runs: `opmeter profile` then keeps every sample and a\ntimeline, as with `--samples`.\n\n| format | endings | content | `--format` | keeps samples |\n| --- | --- | --- | --- | --- |\n")
+	b.WriteString("\n## Profiles\n\n\"Keeps samples\" marks formats that show single runs: `opmeter profile` then keeps a\nsample of the timeline; `--timeline all` keeps all inferences.\n\n| format | endings | content | `--format` | keeps samples |\n| --- | --- | --- | --- | --- |\n")
 	yes := map[bool]string{true: "yes"}
 	for _, f := range report.OutputFormats() {
 		ends := make([]string, len(f.Endings))

@@ -305,8 +305,11 @@ func (t *trial) report(res *loop.Result, host *profile.Host) error {
 				return err
 			}
 			n.Reconcile = t.reconcile(run, judged)
-			if t.req.Samples {
+			if t.req.Samples || t.req.Events > 0 {
 				t.timeline = run.Profile.Timeline
+				if t.req.Events > 0 {
+					t.timeline = figures.SampleTimeline(t.timeline, t.req.Events, nil)
+				}
 				n.Timeline = t.timeline
 			}
 		}

@@ -45,8 +45,8 @@ type Options struct {
 	KeepAll bool
 	// Samples keeps every sample in the profile, and a timeline.
 	Samples bool
-	// MaxEvents bounds the operators in the timeline, but keeps one inference at least; 0 means
-	// [loop.MaxSpans].
+	// MaxEvents keeps a sample of the timeline, which has so many operators, but one inference at
+	// least. 0 keeps none without Samples, and with it up to [loop.MaxSpans].
 	MaxEvents int
 	// MaxMACs rejects models with more multiply-accumulates, 0 for no limit.
 	MaxMACs int64

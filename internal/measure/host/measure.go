@@ -67,7 +67,7 @@ func (r *runner) measure(ctx context.Context) error {
 	}
 	// Rows beyond the recorder's limit are sampled.
 	p := &pass{runner: r, work: newSelfTimes(r.slots), rec: loop.NewRecorder(len(r.slots), 4096), calls: make([]int64, len(r.slots))}
-	if r.o.Samples {
+	if r.o.Samples || r.o.MaxEvents > 0 {
 		p.events = newRecording(r.slots, len(r.m.Main().Nodes), tm, r.o.MaxEvents)
 	}
 	r.progress("warming up", 0)
@@ -113,7 +113,7 @@ func (p *pass) options(ctx context.Context, clock *loop.Clock, tm *engine.Timing
 			p.work.read(tm)
 			p.rec.Add(p.work.self, tm.Wall(), disturbed)
 			if p.events != nil {
-				p.events.add(tm)
+				p.events.add(tm, disturbed)
 			}
 			for i, n := range p.work.calls {
 				p.calls[i] += n

@@ -72,7 +72,7 @@ func (c *Recorder) Run(ctx context.Context) error {
 		}
 	}
 	c.runs++
-	c.events.add(c.tm)
+	c.events.add(c.tm, false)
 	c.work.read(c.tm)
 	wall := c.tm.Bounds[len(c.tm.Bounds)-1] - c.tm.Bounds[0]
 	if c.runs == 1 {

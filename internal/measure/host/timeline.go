@@ -3,6 +3,7 @@ package host
 import (
 	"fmt"
 
+	"github.com/opmeter/opmeter/internal/measure/figures"
 	"github.com/opmeter/opmeter/internal/measure/loop"
 	"github.com/opmeter/opmeter/internal/runtime/engine"
 	"github.com/opmeter/opmeter/internal/runtime/plan"
@@ -14,21 +15,28 @@ import (
 // number of times.
 const bodyEvents = loop.MaxSpans / 4
 
+// sampledFrom is the number of operators that a sample of the timeline is taken from.
+const sampledFrom = 1 << 16
+
 // recording records when operators ran. All memory is preallocated.
 type recording struct {
-	main   []int32   // slot of each step of the main graph, -1 if it does not run
-	bodies [][]int32 // slots by graph and node, -1 for none
-	spans  *loop.Spans
-	run    []loop.Span // spans of the run being added
+	// most is the largest number of operators in a sample of the timeline, 0 for all inferences.
+	most int
+	// disturbed says of each run whether the system reported a disturbance.
+	disturbed []bool
+	main      []int32   // slot of each step of the main graph, -1 if it does not run
+	bodies    [][]int32 // slots by graph and node, -1 for none
+	spans     *loop.Spans
+	run       []loop.Span // spans of the run being added
 }
 
 func newRecording(ss []plan.Slot, steps int, tm *engine.Timing, most int) *recording {
 	limit, inner := loop.MaxSpans, bodyEvents
 	if most > 0 {
 		inner = min(most, bodyEvents)
-		limit = min(max(most, 2+steps+inner), loop.MaxSpans)
+		limit = min(max(sampledFrom, 2+steps+inner), loop.MaxSpans)
 	}
-	r := &recording{main: make([]int32, steps), bodies: make([][]int32, len(tm.Bodies)), spans: loop.NewSpans(limit)}
+	r := &recording{most: most, main: make([]int32, steps), bodies: make([][]int32, len(tm.Bodies)), spans: loop.NewSpans(limit)}
 	for i := range r.main {
 		r.main[i] = -1
 	}
@@ -56,7 +64,8 @@ func newRecording(ss []plan.Slot, steps int, tm *engine.Timing, most int) *recor
 }
 
 // add adds one run.
-func (r *recording) add(tm *engine.Timing) {
+func (r *recording) add(tm *engine.Timing, disturbed bool) {
+	r.disturbed = append(r.disturbed, disturbed)
 	run, events := r.run[:0], tm.Events
 	for i, slot := range r.main {
 		if slot < 0 {
@@ -86,7 +95,7 @@ func (r *recording) timeline() *timeline.Timeline {
 		Origin: "start of the first instrumented inference", Iterations: new(int64(r.spans.Runs())), Dropped: new(int64(0)),
 		Method: "instrumented pass, clock read at the boundaries of operators; plain inferences ran in the longer gaps",
 	}
-	if n := r.spans.Every(); n > 1 {
+	if n := r.spans.Every(); n > 1 && r.most == 0 {
 		t.Method += fmt.Sprintf("; of %d inferences every %dth is kept", r.spans.Runs(), n)
 	}
 	seconds := func(ns int64) float64 { return float64(ns) / 1e9 }
@@ -112,7 +121,10 @@ func (r *recording) timeline() *timeline.Timeline {
 		}
 	}
 	t.Lanes = []timeline.Lane{whole, ops}
-	return t
+	if r.most == 0 {
+		return t
+	}
+	return figures.SampleTimeline(t, r.most, func(run int32) bool { return !r.disturbed[run] })
 }
 
 // zero returns the origin of the timeline by the engine's clock.

@@ -28,7 +28,7 @@ func TestRecording(t *testing.T) {
 		tm.Events = append(tm.Events[:0],
 			engine.BodyEvent{Graph: 1, Start: at + 10, End: at + 40}, engine.BodyEvent{Graph: 2, Start: at + 20, End: at + 30},
 			engine.BodyEvent{Graph: 1, Start: at + 40, End: at + 100}, engine.BodyEvent{Graph: 2, Start: at + 40, End: at + 100})
-		r.add(tm)
+		r.add(tm, false)
 	}
 	got := r.timeline()
 	p := &profile.Profile{
@@ -60,12 +60,12 @@ func TestTimelineLimit(t *testing.T) {
 	t.Parallel()
 	ss := []plan.Slot{{Step: plan.Step{Node: &graph.Node{}, State: plan.Runs}}, {Step: plan.Step{Node: &graph.Node{Index: 1}, State: plan.Runs}}}
 	// An inference takes 3: itself and two operators.
-	for most, want := range map[int]int{0: 100, 24: 7, 1: 1} {
+	for most, want := range map[int]int{0: 100, 24: 8, 1: 1} {
 		tm := &engine.Timing{}
 		r := newRecording(ss, 2, tm, most)
 		for run := range int64(100) {
 			tm.Bounds = []int64{run * 10, run*10 + 4, run*10 + 9}
-			r.add(tm)
+			r.add(tm, false)
 		}
 		got := r.timeline()
 		if n := len(got.Lanes[0].Starts); n != want || len(got.Lanes[1].Starts) != 2*n {

@@ -19,7 +19,7 @@ import (
 )
 
 // ErrNoTimeline is returned for a recorded run that does not say when operators ran.
-var ErrNoTimeline = errors.New("the files of Neural Engine need the times of single inferences: profile the model with --samples")
+var ErrNoTimeline = errors.New("the files of Neural Engine need the times of single inferences: profile the model with --timeline all")
 
 // call is an operator in an iteration, in nanoseconds.
 type call struct {

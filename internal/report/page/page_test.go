@@ -21,7 +21,7 @@ import (
 )
 
 // maxPage bounds what a page has beside its data, in bytes as they stand there.
-const maxPage = 400_000
+const maxPage = 350_000
 
 func TestBundle(t *testing.T) {
 	t.Parallel()
@@ -342,5 +342,47 @@ func TestPolicy(t *testing.T) {
 	}
 	if strings.Contains(s, " src=") || strings.Contains(s, "<link") {
 		t.Error("the page loads something")
+	}
+}
+
+// TestSmallModel: the page of a small model, with the samples and the timeline that a profile keeps
+// by default, takes at most 0.6 MB.
+func TestSmallModel(t *testing.T) {
+	t.Parallel()
+	const layers, inferences = 20, 16
+	random := rand.New(rand.NewPCG(1, 2))
+	p := &profile.Profile{
+		Schema: profile.SchemaV1, Model: profile.Model{Name: "small"}, Target: profile.Target{ID: "host", Kind: profile.TargetHost},
+		Timeline: &timeline.Timeline{Method: "sample"},
+	}
+	samples := func() []float64 {
+		out := make([]float64, profile.KeptSamples)
+		for i := range out {
+			out[i] = 1e-5 * (1 + random.Float64())
+		}
+		return out
+	}
+	lane := timeline.Lane{Name: "operators", Kind: timeline.Layer}
+	for i := range layers {
+		s := samples()
+		p.Layers = append(p.Layers, profile.Layer{
+			Index: int64(i), Op: "Conv", Name: fmt.Sprintf("model/block_%d/convolution", i), State: profile.Ran,
+			Latency: profile.Summarize(profile.Measured, s, "division"), Samples: s,
+		})
+	}
+	p.Totals.LatencySamples = samples()
+	for n := range inferences {
+		for i := range layers {
+			lane.Starts, lane.Durations = append(lane.Starts, float64(n)+1e-5*float64(i)), append(lane.Durations, 9e-6*random.Float64())
+			lane.Layers, lane.Iterations = append(lane.Layers, int32(i)), append(lane.Iterations, int32(n))
+		}
+	}
+	p.Timeline.Lanes = []timeline.Lane{lane}
+	var b bytes.Buffer
+	if err := Write(&b, p, "", Answers{}); err != nil {
+		t.Fatal(err)
+	}
+	if b.Len() > 600_000 {
+		t.Errorf("page of %d bytes, want at most 600000", b.Len())
 	}
 }

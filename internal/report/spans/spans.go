@@ -322,26 +322,12 @@ func (v *View) iterations(keep map[int32]bool) *View {
 
 // only keeps some bars.
 func (v *View) only(keep func(l *timeline.Lane, bar int) bool) *View {
-	t := *v.Timeline
-	t.Lanes = make([]timeline.Lane, len(v.Lanes))
-	moved := make([][]int32, len(v.Lanes))
-	for i := range v.Lanes {
-		l := &v.Lanes[i]
-		t.Lanes[i], moved[i] = l.Pick(func(bar int) bool { return keep(l, bar) })
-	}
-	t.Links = nil
-	for _, k := range v.Links {
-		k.FromBar, k.ToBar = moved[k.FromLane][k.FromBar], moved[k.ToLane][k.ToBar]
-		if k.FromBar >= 0 && k.ToBar >= 0 {
-			t.Links = append(t.Links, k)
-		}
-	}
-	return &View{Timeline: &t, Profile: v.Profile, Recorded: v.Recorded}
+	return &View{Timeline: v.Keep(keep), Profile: v.Profile, Recorded: v.Recorded}
 }
 
-// MedianRun returns the bars of the iteration whose length is the median (the
-// lower of the two in the middle) with its number and how many there are. Where
-// no lane shows iterations it returns v itself and 0.
+// MedianRun returns the bars of the representative iteration, or without one of that
+// whose length is the median (the lower of the two in the middle), with its number and
+// how many there are. Where no lane shows iterations it returns v itself and 0.
 func (v *View) MedianRun() (run *View, number int32, of int) {
 	type iteration struct {
 		seconds float64
@@ -364,5 +350,10 @@ func (v *View) MedianRun() (run *View, number int32, of int) {
 	}
 	slices.SortStableFunc(all, func(a, b iteration) int { return cmp.Compare(a.seconds, b.seconds) })
 	m := all[(len(all)-1)/2]
+	if n := v.Representative; n != nil {
+		if i := slices.IndexFunc(all, func(x iteration) bool { return int64(x.number) == *n }); i >= 0 {
+			m = all[i]
+		}
+	}
 	return v.iterations(map[int32]bool{m.number: true}), m.number, len(all)
 }

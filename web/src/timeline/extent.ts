@@ -48,13 +48,15 @@ export function spans(t: Timeline, fixes: Map<string, Fix>): (clock: string | un
 /** Recordings of fewer inferences are shown whole. */
 const fewest = 4;
 
-/** middle is the range of the inference of median length with a margin: the initial range
- * of a recording of many inferences. Undefined for few or no inferences. */
+/** middle is the range of the representative inference, or without one of that of median
+ * length, with a margin: the initial range of a recording of many inferences. Undefined for
+ * few or no inferences. */
 export function middle(t: Timeline): Range | undefined {
   const lane = t.lanes.find((l) => l.kind === "iteration" && l.starts_s.length >= fewest);
   if (!lane) return undefined;
   const order = Array.from(lane.durations_s.keys()).sort((a, b) => lane.durations_s[a] - lane.durations_s[b] || a - b);
-  const i = order[(order.length - 1) >> 1];
+  const chosen = t.representative === undefined ? -1 : (lane.iterations?.indexOf(t.representative) ?? -1);
+  const i = chosen >= 0 ? chosen : order[(order.length - 1) >> 1];
   const [start, length] = [lane.starts_s[i], lane.durations_s[i]];
   return length > 0 ? widen({ t0: start, t1: start + length }, 0.02) : undefined;
 }
