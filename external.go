@@ -16,6 +16,7 @@ import (
 	"github.com/opmeter/opmeter/internal/measure/loop"
 	"github.com/opmeter/opmeter/internal/measure/machine"
 	"github.com/opmeter/opmeter/internal/measure/peakmodels"
+	"github.com/opmeter/opmeter/internal/measure/roofline"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/inputs"
 	"github.com/opmeter/opmeter/internal/source"
@@ -150,7 +151,10 @@ func ceilings(o *Options, base *profile.Profile) []string {
 	if o.SkipPeaks {
 		return nil
 	}
-	kinds := []string{string(peakmodels.Float32), string(peakmodels.Memory)}
+	kinds := []string{string(peakmodels.Memory)}
+	if types := roofline.Types(base.Layers); !slices.Contains(types, "int8") || slices.Contains(types, "float32") {
+		kinds = append(kinds, string(peakmodels.Float32))
+	}
 	if quantised(base) {
 		kinds = append(kinds, string(peakmodels.Int8))
 	}

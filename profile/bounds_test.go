@@ -75,8 +75,8 @@ func TestFasterLevel(t *testing.T) {
 	}
 }
 
-// TestUnlikelyWork: a layer far beyond a peak did not do the work that is counted. It raises nothing
-// and its bound is unknown.
+// TestUnlikelyWork: a layer far beyond a peak did not do the work that is counted. It raises
+// nothing, and its bound is unknown.
 func TestUnlikelyWork(t *testing.T) {
 	t.Parallel()
 	p := hostOf(worked("float32", 1000, 100, 1), worked("float32", 50, 10, 1), worked("float32", 1, 500, 1))

@@ -25,7 +25,7 @@ func (r *run) bottlenecks(seconds map[int]float64) map[int]string {
 	watch.Begin()
 	host := watch.End()
 	pool := r.dense.s.Pool()
-	rates, earlier, err := peaks.Of(r.ctx, peaks.Options{Pool: pool, L1: host.CacheL1DBytes, L2: host.CacheL2Bytes, L3: host.CacheL3Bytes, Leased: true})
+	rates, earlier, err := peaks.Of(r.ctx, peaks.Options{Pool: pool, L1: host.CacheL1DBytes, L2: host.CacheL2Bytes, L3: host.CacheL3Bytes, Types: roofline.Types(d.Layers), Leased: true})
 	if err != nil {
 		return out
 	}

@@ -36,7 +36,7 @@ func TestRepresentative(t *testing.T) {
 	times := [][]float64{
 		{5, 2, 5}, // of median length, but its layers are not typical
 		{2, 5, 5},
-		{3, 4, 5},     // disturbed, and at the medians
+		{3, 4, 5}, // disturbed, and at the medians
 		{3, 4, 5.125},
 		{3.5, 4, 5}, // at the medians of the others
 		{9, 9, 9},

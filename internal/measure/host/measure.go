@@ -10,6 +10,7 @@ import (
 	"github.com/opmeter/opmeter/internal/measure/figures"
 	"github.com/opmeter/opmeter/internal/measure/loop"
 	"github.com/opmeter/opmeter/internal/measure/machine"
+	"github.com/opmeter/opmeter/internal/measure/machine/peaks"
 	"github.com/opmeter/opmeter/internal/runtime/engine"
 	"github.com/opmeter/opmeter/internal/runtime/plan"
 	"github.com/opmeter/opmeter/internal/source"
@@ -24,6 +25,8 @@ type pass struct {
 	calls []int64 // calls of each slot, over the instrumented runs
 	// divided divides the latency among the slots; nil before the first figures.
 	divided *figures.Division
+	// probe measures the peaks of this computer.
+	probe *peaks.Probe
 	// events is nil if no timeline is kept.
 	events *recording
 	// recorded says that the latency is that of the instrumented inferences.
@@ -72,6 +75,7 @@ func (r *runner) measure(ctx context.Context) error {
 	}
 	r.progress("warming up", 0)
 	computer.Begin()
+	p.beginPeaks()
 	res, err := loop.Measure(ctx, p.options(ctx, clock, tm), func() error { return r.s.Run(ctx) })
 	host := computer.End()
 	host.ClockResolutionS, host.ClockCostS, host.GCDuringRuns = new(clock.Resolution), new(clock.Cost), new(int64(res.GC))
@@ -119,6 +123,7 @@ func (p *pass) options(ctx context.Context, clock *loop.Clock, tm *engine.Timing
 				p.calls[i] += n
 			}
 		},
+		Between:  p.probe.Slices,
 		Over:     func() { source.Gathers(p.to, true) },
 		Progress: func(f float64) { p.progress("measuring", f) },
 		// The results so far, in case the program is killed.

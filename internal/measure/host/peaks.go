@@ -3,21 +3,36 @@ package host
 import (
 	"context"
 
+	"github.com/opmeter/opmeter/internal/measure/machine"
 	"github.com/opmeter/opmeter/internal/measure/machine/peaks"
 	"github.com/opmeter/opmeter/internal/measure/roofline"
 	"github.com/opmeter/opmeter/profile"
 )
 
-// peaks adds to the target what the roofline of this computer needs, measured after the timed
-// runs and with their threads.
+// beginPeaks prepares the measurement of the peaks that the roofline needs: of this computer, with
+// the threads of the inferences, for the types that the model computes in.
+func (p *pass) beginPeaks() {
+	watch := machine.NewWatch()
+	watch.Begin()
+	h := watch.End()
+	usage := machine.ThreadUsage()
+	if p.o.Threads > 1 {
+		usage = machine.ProcessUsage()
+	}
+	p.probe = peaks.Begin(peaks.Options{
+		Pool: p.s.Pool(), CPUs: p.p.Settings.PinnedCPUs, L1: h.CacheL1DBytes, L2: h.CacheL2Bytes, L3: h.CacheL3Bytes,
+		Types: roofline.Types(p.p.Layers), Usage: usage, Leased: true,
+	})
+}
+
+// peaks adds the peaks to the target after the timed runs.
 func (p *pass) peaks(ctx context.Context, host *profile.Host) (profile.Target, bool) {
 	t := p.p.Target
 	if ctx.Err() != nil {
 		return t, false
 	}
 	p.progress("peaks of this computer", 0)
-	pool := p.s.Pool()
-	r, earlier, err := peaks.Of(ctx, peaks.Options{Pool: pool, CPUs: p.p.Settings.PinnedCPUs, L1: host.CacheL1DBytes, L2: host.CacheL2Bytes, L3: host.CacheL3Bytes, Leased: true})
+	r, earlier, err := p.probe.End(ctx)
 	if err != nil {
 		return t, false // the context ended: the results so far are kept
 	}
@@ -25,7 +40,7 @@ func (p *pass) peaks(ctx context.Context, host *profile.Host) (profile.Target, b
 		p.phases.PeaksS = new(r.Took.Seconds())
 	}
 	roofline.Put(&t, &r, &roofline.Way{
-		Kernel: "go", Threads: pool.Threads(), Earlier: earlier,
+		Kernel: "go", Threads: p.s.Pool().Threads(), Earlier: earlier,
 		Operations: "operations from the fastest of many short rounds of this engine's matrix kernel for each type on data in the caches",
 		Bytes:      "bytes from copying half of a buffer to the other, read and written, in half of each cache and",
 	}, host)

@@ -72,6 +72,10 @@ type Options struct {
 	// by round, experience the same changes of the machine. The wait does not count as
 	// [Options].Time. nil if there are no others.
 	Turn func(context.Context) error
+	// Between is called between rounds of groups, outside timed regions, for other short
+	// measurements. It is told the time since the first round, and reports whether it measured
+	// anything. Its time does not count as [Options].Time. May be nil.
+	Between func(elapsed time.Duration) bool
 	// Leased says that the caller holds the lease: see [Lease]. Otherwise Measure takes it, and
 	// waits while others measure.
 	Leased bool
@@ -366,6 +370,13 @@ func (m *measurer) measure() error {
 				end += waited
 			}
 		}
+		if turn > 0 && turn%len(order) == 0 && m.o.Between != nil {
+			took := m.between(time.Duration(m.clock.Now()-start), group)
+			start += took
+			if end < math.MaxInt64 {
+				end += took
+			}
+		}
 		instrumented := order[turn%len(order)]
 		n := len(m.res.Groups)
 		if m.o.Apart && (n == 0 || m.res.Groups[n-1].Instrumented != instrumented) || asleep {
@@ -407,6 +418,20 @@ func (m *measurer) waitTurn() (waited int64, err error) {
 		m.runReference()
 	}
 	return m.clock.Now() - from, nil
+}
+
+// between lets other measurements run between two rounds of groups, and returns how long that took,
+// in nanoseconds. They fill the caches: the first runs of short groups after them do not count.
+func (m *measurer) between(elapsed time.Duration, group int) (took int64) {
+	from := m.clock.Now()
+	if !m.o.Between(elapsed) {
+		return 0
+	}
+	if group > 1 {
+		m.due = max(m.settle, int(math.Ceil(settlePart*float64(group))))
+	}
+	m.runReference()
+	return m.clock.Now() - from
 }
 
 // estimate returns the time of one run, from the second half of the warm-up.

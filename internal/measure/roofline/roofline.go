@@ -4,6 +4,7 @@ package roofline
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/measure/machine/peaks"
@@ -24,6 +25,18 @@ type Way struct {
 	// Operations and Bytes say how rates of either kind were measured, as the first words of "…
 	// (last-level cache 8 MiB)".
 	Operations, Bytes string
+}
+
+// Types lists the element types with a measured peak that layers compute in.
+func Types(layers []profile.Layer) []string {
+	out := []string{}
+	for i := range layers {
+		t := layers[i].ArithmeticType()
+		if slices.Contains(peaks.Types, t) && !slices.Contains(out, t) {
+			out = append(out, t)
+		}
+	}
+	return out
 }
 
 // Put writes rates to a target. host has the features of the processor.
@@ -81,6 +94,9 @@ func Put(t *profile.Target, r *peaks.Rates, w *Way, host *profile.Host) {
 		return
 	}
 	when := "measured here after the runs"
+	if r.Interleaved > 0 {
+		when = fmt.Sprintf("measured here in %d slices between the inferences, the last-level cache and the memory after them", r.Interleaved)
+	}
 	if w.Earlier {
 		when = "measured here earlier in the same process"
 	}

@@ -65,6 +65,7 @@ func TestPutOfLittle(t *testing.T) {
 		{"only floats", peaks.Rates{Float: rate}, 1, false, profile.Host{}, 1, nil, false, "measured here after the runs, 1 thread: operations", "passes"},
 		{"clock of the system", peaks.Rates{Float: rate, Passes: 1}, 2, true, profile.Host{Features: []string{"fma3"}, MaxHz: new(3e9)}, 1, new(2 * 3e9 * 32.0), false, "measured here earlier in the same process, 2 threads", "passes"},
 		{"no clock", peaks.Rates{Float: rate, Passes: 2}, 1, false, profile.Host{Features: []string{"fma3"}}, 1, nil, false, "(in 2 passes", ""},
+		{"between inferences", peaks.Rates{Float: rate, Interleaved: 9}, 1, false, profile.Host{}, 1, nil, false, "measured here in 9 slices between the inferences", "passes"},
 		{"only memory", peaks.Rates{Buffer: 3 << 20, Levels: []peaks.Level{{Name: "L1", Bytes: 1}, {Name: "memory", Rate: rate}}}, 1, false, profile.Host{}, 0, nil, true, "and in 3 MiB", "last-level"},
 		{"no memory", peaks.Rates{Float: rate, Levels: []peaks.Level{{Name: "L1", Bytes: 64, Rate: rate}}}, 1, false, profile.Host{}, 1, nil, false, "operations", "bytes, and"},
 	} {
@@ -93,5 +94,29 @@ func TestPutOfLittle(t *testing.T) {
 	Put(&g, &peaks.Rates{Float: peaks.Rate{Best: 9}, Integer: peaks.Rate{Best: 5}}, &Way{Threads: 1}, &profile.Host{})
 	if *g.PeakOpsPerSecond != 18 || len(g.Peaks) != 2 {
 		t.Errorf("peaks %+v", g)
+	}
+}
+
+// TestTypes lists the types with a kernel that layers compute in, each once.
+func TestTypes(t *testing.T) {
+	t.Parallel()
+	of := func(names ...string) (ls []profile.Layer) {
+		for _, n := range names {
+			ls = append(ls, profile.Layer{Inputs: []profile.Tensor{{DType: n}}})
+		}
+		return ls
+	}
+	for _, tt := range []struct {
+		layers []profile.Layer
+		want   []string
+	}{
+		{nil, []string{}},
+		{of("int8", "uint8", "int4"), []string{"int8"}},
+		{of("int64", "float16", "float64"), []string{"float32"}},
+		{append(of("float32"), profile.Layer{Computes: "int8", Inputs: of("float32")[0].Inputs}), []string{"float32", "int8"}},
+	} {
+		if got := Types(tt.layers); !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("%v, want %v", got, tt.want)
+		}
 	}
 }

@@ -3,7 +3,6 @@ package peaks
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -15,13 +14,8 @@ import (
 	"github.com/opmeter/opmeter/internal/measure/machine"
 )
 
-// Time limits of the measurement: for each product size of each kernel, for a cache, and for the
-// memory without the allocation of the buffer.
-const (
-	kernelTime = 6 * time.Millisecond
-	cacheTime  = 3 * time.Millisecond
-	memoryTime = 12 * time.Millisecond
-)
+// sliceTime is the minimum time of a slice.
+const sliceTime = 3 * time.Millisecond
 
 // If the median of the rounds is more than busySpread below the fastest one, the machine was
 // busy: the measurement is repeated, up to mostPasses times in total.
@@ -74,8 +68,10 @@ type Rates struct {
 	Buffer, Cache int64
 	// Passes is the maximum number of measurements of a rate: above 1 the machine was busy.
 	Passes int
-	// Took is the duration of the measurement.
-	Took time.Duration
+	// Took is the duration of the measurement, Interleaved the number of slices between
+	// inferences.
+	Took        time.Duration
+	Interleaved int
 }
 
 // Options configures the measurement.
@@ -87,9 +83,16 @@ type Options struct {
 	// L1, L2 and L3 are the cache sizes in bytes: L1 and L2 of each processor, L3 shared by all;
 	// nil if unknown.
 	L1, L2, L3 *int64
+	// Types are the element types to measure, nil for all that have a kernel: see [Types].
+	Types []string
+	// Usage tells disturbed slices, see [loop.Options].Usage; nil if unknown.
+	Usage func() (cpu, preemptions int64)
 	// Leased says that the caller holds the lease: see [loop.Lease].
 	Leased bool
 }
+
+// Types lists the element types that have a kernel to measure.
+var Types = []string{"float32", "int8"}
 
 // known caches the rates by threads and processors: they belong to the computer, not to a model,
 // and one process measures many models. The mutex is held only for lookups and updates, never
@@ -99,17 +102,56 @@ var known = struct {
 	rates map[string]Rates
 }{rates: map[string]Rates{}}
 
-func lookUp(key string) (Rates, bool) {
+func lookUp(key string, types []string) (Rates, bool) {
 	known.Lock()
 	defer known.Unlock()
 	r, ok := known.rates[key]
+	for _, t := range types {
+		ok = ok && r.of(t).Best > 0
+	}
 	return r, ok
 }
 
+// note stores rates, and those of other types that were stored before.
 func note(key string, r Rates) {
 	known.Lock()
 	defer known.Unlock()
+	before := known.rates[key]
+	for _, t := range Types {
+		if v := r.of(t); v.Best == 0 {
+			*v = *before.of(t)
+		}
+	}
 	known.rates[key] = r
+}
+
+// of is the rate of an element type.
+func (r *Rates) of(dtype string) *Rate {
+	if dtype == "int8" {
+		return &r.Integer
+	}
+	return &r.Float
+}
+
+// only removes the rates of other types.
+func (r Rates) only(types []string) Rates {
+	for _, t := range Types {
+		if !slices.Contains(types, t) {
+			*r.of(t) = Rate{}
+		}
+	}
+	return r
+}
+
+// key is what rates depend on.
+func (o *Options) key() string { return fmt.Sprint(o.Pool.Threads(), o.CPUs) }
+
+// types are the types to measure.
+func (o *Options) types() []string {
+	if o.Types == nil {
+		return Types
+	}
+	return o.Types
 }
 
 // Of returns the rates for some threads and processors. The first call in a process measures them
@@ -117,9 +159,8 @@ func note(key string, r Rates) {
 // ended first. It takes some 80 ms, up to four times that on a busy machine, plus the wait for
 // the lease.
 func Of(ctx context.Context, o Options) (r Rates, earlier bool, err error) {
-	key := fmt.Sprint(o.Pool.Threads(), o.CPUs)
-	if r, ok := lookUp(key); ok {
-		return r, true, nil
+	if r, ok := lookUp(o.key(), o.types()); ok {
+		return r.only(o.types()), true, nil
 	}
 	if !o.Leased {
 		release, err := loop.Lease(ctx)
@@ -127,83 +168,14 @@ func Of(ctx context.Context, o Options) (r Rates, earlier bool, err error) {
 			return Rates{}, false, err
 		}
 		defer release()
-		// The previous holder of the lease may have measured the same.
-		if r, ok := lookUp(key); ok {
-			return r, true, nil
-		}
 	}
-	if r, err = rates(ctx, o); err != nil {
-		return Rates{}, false, err
-	}
-	note(key, r)
-	return r, false, nil
-}
-
-// rates measures what the roofline of this computer needs.
-func rates(ctx context.Context, o Options) (Rates, error) {
-	start := time.Now()
-	r := Rates{Clock: Clock()}
-	for _, k := range []struct {
-		to   *Rate
-		work func(product) func()
-	}{{&r.Float, floatProduct}, {&r.Integer, integerProduct}} {
-		if err := ctx.Err(); err != nil {
-			return r, err
-		}
-		*k.to = r.again(func() []float64 { return kernelRates(o.Pool, k.work) })
-	}
-	n := int64(o.Pool.Threads())
-	size := func(p *int64) int64 {
-		if p == nil {
-			return 0
-		}
-		return *p
-	}
-	l1, l2, l3 := size(o.L1), size(o.L2), size(o.L3)
-	for _, c := range []struct {
-		name         string
-		bytes, touch int64 // capacity, and the buffer size per thread
-	}{
-		{"L1", n * l1, l1 / 2},
-		{"L2", n * l2, l2 / 2},
-		// Well beyond the level before, and well within the share of the last-level cache that
-		// one of several virtual machines may have.
-		{"L3", l3, min(4*l2, l3/(2*n))},
-	} {
-		if err := ctx.Err(); err != nil {
-			return r, err
-		}
-		if c.bytes > 0 && c.touch >= 4096 {
-			r.Levels = append(r.Levels, Level{c.name, c.bytes, r.again(func() []float64 { return cacheRates(o.Pool, c.touch) })})
-		}
-	}
-	if err := ctx.Err(); err != nil {
-		return r, err
-	}
-	r.Cache, r.Buffer = l3, Buffer(l3)
-	// Do not push a small computer into swapping, nor the process beyond its limits.
-	if n := machine.MemoryBytes(); (n == nil || *n >= 8*r.Buffer) && spare(r.Buffer) {
-		buf := buffer(r.Buffer)
-		r.Levels = append(r.Levels, Level{"memory", 0, r.again(func() []float64 { return memoryRates(o.Pool, buf) })})
-		runtime.KeepAlive(buf)
-	} else {
-		r.Buffer = 0
-	}
-	r.Took = time.Since(start)
-	return r, nil
+	return Begin(o).End(ctx)
 }
 
 // spare reports whether a buffer leaves a reserve of the memory of this process.
 func spare(bytes int64) bool {
 	free, ok := machine.Free()
 	return !ok || bytes <= free-min(machine.Reserve(free), 64<<20)
-}
-
-// again is [Again] for one of the rates.
-func (r *Rates) again(measured func() []float64) Rate {
-	out, passes := Again(measured)
-	r.Passes = max(r.Passes, passes)
-	return out
 }
 
 // Again computes a rate from rounds. It repeats the measurement until the rounds agree or the
@@ -274,19 +246,9 @@ func integerProduct(s product) func() {
 	return func() { gemm.MultiplyInt8(nil, s.rows, x, tables, packed, y) }
 }
 
-// kernelRates returns the multiply-accumulates per second of all threads together, each on its
-// own data, for each round of the fastest product size.
-func kernelRates(pool *workers.Pool, make func(product) func()) []float64 {
-	var best []float64
-	for _, s := range products {
-		if r := productRates(pool, s, make); len(best) == 0 || len(r) > 0 && slices.Max(r) > slices.Max(best) {
-			best = r
-		}
-	}
-	return best
-}
-
-func productRates(pool *workers.Pool, s product, make func(product) func()) []float64 {
+// productRound returns a round of a product size, of all threads together and each on its own data,
+// and its multiply-accumulates.
+func productRound(pool *workers.Pool, s product, make func(product) func()) (round func(), macs float64) {
 	// Some tens of microseconds: long compared with the distribution of the work.
 	repeat := max(1, 1<<18/s.macs())
 	n := pool.Threads()
@@ -294,7 +256,7 @@ func productRates(pool *workers.Pool, s product, make func(product) func()) []fl
 	for range n {
 		work = append(work, make(s))
 	}
-	return rounds(kernelTime, 1, float64(n*repeat*s.macs()), func() {
+	return func() {
 		pool.For(n, 1, func(lo, hi int) {
 			for _, f := range work[lo:hi] {
 				for range repeat {
@@ -302,26 +264,27 @@ func productRates(pool *workers.Pool, s product, make func(product) func()) []fl
 				}
 			}
 		})
-	})
+	}, float64(n * repeat * s.macs())
 }
 
 // rounds repeats f for a time, and at least a number of times, and returns for each round the
 // amount of work divided by its time in seconds.
-func rounds(d time.Duration, least int, amount float64, f func()) []float64 {
+func rounds(now func() time.Time, d time.Duration, least int, amount float64, f func()) []float64 {
 	var out []float64
-	start := time.Now()
-	for k := 0; k < least || time.Since(start) < d; k++ {
-		t := time.Now()
+	start := now()
+	for k := 0; k < least || now().Sub(start) < d; k++ {
+		t := now()
 		f()
-		if took := time.Since(t); took > 0 {
+		if took := now().Sub(t); took > 0 {
 			out = append(out, amount/took.Seconds())
 		}
 	}
 	return out
 }
 
-// cacheRates copies within buffers of touch bytes, one for each thread.
-func cacheRates(pool *workers.Pool, touch int64) []float64 {
+// cacheRound returns a round that copies within buffers of touch bytes, one for each thread, and the
+// bytes that it reads and writes.
+func cacheRound(pool *workers.Pool, touch int64) (round func(), bytes float64) {
 	n := pool.Threads()
 	bufs := make([][]byte, n)
 	for i := range bufs {
@@ -329,7 +292,7 @@ func cacheRates(pool *workers.Pool, touch int64) []float64 {
 	}
 	half := touch / 2
 	repeat := int(max(1, 1<<18/half)) // tens of microseconds, as above
-	return rounds(cacheTime, 2, float64(2*half)*float64(n*repeat), func() {
+	return func() {
 		pool.For(n, 1, func(lo, hi int) {
 			for _, b := range bufs[lo:hi] {
 				for range repeat {
@@ -337,7 +300,7 @@ func cacheRates(pool *workers.Pool, touch int64) []float64 {
 				}
 			}
 		})
-	})
+	}, float64(2*half) * float64(n*repeat)
 }
 
 // buffer allocates a buffer and writes to every page, because the system allocates pages on first
@@ -351,13 +314,14 @@ func buffer(size int64) []byte {
 	return buf
 }
 
-// memoryRates copies one half of a buffer to the other and counts the bytes read and written.
-func memoryRates(pool *workers.Pool, buf []byte) []float64 {
+// memoryRound returns a round that copies one half of a buffer to the other; it reads and writes as
+// many bytes as the buffer has.
+func memoryRound(pool *workers.Pool, buf []byte) func() {
 	from, to := buf[:len(buf)/2], buf[len(buf)/2:]
 	const block = 1 << 20
-	return rounds(memoryTime, 2, float64(len(buf)), func() {
+	return func() {
 		pool.For(len(from)/block, 4, func(lo, hi int) {
 			copy(to[lo*block:hi*block], from[lo*block:hi*block])
 		})
-	})
+	}
 }

@@ -18,7 +18,7 @@ func TestRates(t *testing.T) {
 	t.Parallel()
 	for _, threads := range []int{1, 2} {
 		pool := workers.New(threads, nil)
-		r, err := rates(t.Context(), Options{Pool: pool, L1: new(int64(32 << 10)), L2: new(int64(1 << 20)), L3: new(int64(8 << 20))})
+		r, _, err := Begin(Options{Pool: pool, CPUs: []int64{1003}, L1: new(int64(32 << 10)), L2: new(int64(1 << 20)), L3: new(int64(8 << 20))}).End(t.Context())
 		pool.Close()
 		if err != nil {
 			t.Fatal(err)
@@ -130,11 +130,10 @@ func TestAgain(t *testing.T) {
 		{"busy at first", [][]float64{{50, 20, 20}, {100, 100, 99, 98, 97, 98}}, 100, 98, 2},
 		{"busy all the time", [][]float64{{100, 10}, {10, 10}, {10, 10}, {10, 10}, {1000, 1000}}, 100, 10, 4},
 	} {
-		r := Rates{}
 		k := 0
-		got := r.again(func() []float64 { k++; return tt.rounds[k-1] })
-		if got.Best != tt.best || got.Median != tt.median || r.Passes != tt.passes || k != tt.passes {
-			t.Errorf("%s: %+v in %d passes", tt.name, got, r.Passes)
+		got, passes := Again(func() []float64 { k++; return tt.rounds[k-1] })
+		if got.Best != tt.best || got.Median != tt.median || passes != tt.passes || k != tt.passes {
+			t.Errorf("%s: %+v in %d passes", tt.name, got, passes)
 		}
 	}
 	if s := (Rate{}).Spread(); s != 0 {

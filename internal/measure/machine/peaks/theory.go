@@ -81,7 +81,7 @@ func Clock() float64 {
 	}
 	const steps = 20_000
 	x := uint64(1)
-	rates := rounds(2*time.Millisecond, 3, steps*cycles, func() {
+	rates := rounds(time.Now, 2*time.Millisecond, 3, steps*cycles, func() {
 		for range steps {
 			x *= 6364136223846793005 // odd: never zero
 		}
