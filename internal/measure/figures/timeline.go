@@ -37,6 +37,9 @@ func SampleTimeline(t *timeline.Timeline, bars int, calm func(inference int32) b
 		return free >= 0
 	})
 	out.NamesInUse()
+	if free < 0 {
+		out.Method += fmt.Sprintf("; of bars of no inference the first ones, without %d", -free)
+	}
 	if ok {
 		ran := int64(len(s.all))
 		if t.Iterations != nil {

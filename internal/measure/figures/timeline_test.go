@@ -96,7 +96,7 @@ func TestSampleWithoutInferences(t *testing.T) {
 	t.Parallel()
 	l := timeline.Lane{Name: "x", Kind: timeline.Thread, Starts: []float64{0, 1, 2}, Durations: []float64{1, 1, 1}}
 	got := SampleTimeline(&timeline.Timeline{Lanes: []timeline.Lane{l}, Links: []timeline.Link{{ToBar: 1}, {FromBar: 1, ToBar: 2}}}, 2, nil)
-	if len(got.Lanes[0].Starts) != 2 || len(got.Links) != 1 || got.Representative != nil {
+	if len(got.Lanes[0].Starts) != 2 || len(got.Links) != 1 || got.Representative != nil || got.Method != "; of bars of no inference the first ones, without 1" {
 		t.Errorf("%+v", got)
 	}
 	if SampleTimeline(nil, 1, nil) != nil {
