@@ -21,8 +21,8 @@ import (
 //
 // The profile must be of this model, made by opmeter's own engine with the same options. Time,
 // Runs, Warmup and what is measured besides sequential inferences do not apply: the library is
-// opened, the model loaded and measured within the limit, and ended at most half a second after
-// it. A model that is too large for that is not measured. Whatever keeps the engine from being
+// opened, the model loaded and measured within the limit, and the engine ended at most a second
+// after it. A model that is too large for that is not measured. Whatever keeps the engine from being
 // measured is noted as the cause and is not an error: errors are an [OptionError].
 func CompareEngine(ctx context.Context, m *Model, p *profile.Profile, o Options, limit time.Duration) error {
 	if o.Engine == nil || isProgram(o.Engine) {
@@ -81,7 +81,7 @@ func (m *Model) briefly(ctx context.Context, p *profile.Profile, o Options, limi
 		return nil, &profile.Cause{Code: profile.ByNoFigures, Text: "opmeter's own engine has no latency to compare with"}
 	}
 	if own*briefRuns > limit.Seconds() {
-		return nil, &profile.Cause{Code: profile.ByDeadline, Text: fmt.Sprintf("an inference is too long for a measurement of %v", limit.Round(time.Millisecond))}
+		return nil, &profile.Cause{Code: profile.ByDeadline, Text: fmt.Sprintf("an inference is too long for a measurement of %v", limit.Round(10*time.Millisecond))}
 	}
 	if b := p.Totals.WeightsBytes; b != nil && *b > briefWeights {
 		return nil, &profile.Cause{Code: profile.ByMemory, Text: fmt.Sprintf("more than %d MiB of weights would be loaded a second time", briefWeights>>20)}
@@ -92,7 +92,7 @@ func (m *Model) briefly(ctx context.Context, p *profile.Profile, o Options, limi
 	short, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	q, err := m.profileBriefly(short, o)
-	late := &profile.Cause{Code: profile.ByDeadline, Text: fmt.Sprintf("it gave no result within %v", limit.Round(time.Millisecond))}
+	late := &profile.Cause{Code: profile.ByDeadline, Text: fmt.Sprintf("it gave no result within %v", limit.Round(10*time.Millisecond))}
 	switch {
 	case err != nil && errors.Is(err, context.DeadlineExceeded):
 		return nil, late

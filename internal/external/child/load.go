@@ -22,7 +22,7 @@ func (t *trial) drive(ctx context.Context, clock *loop.Clock) error {
 func (t *trial) driving(clock *loop.Clock) loadfigures.Options {
 	return loadfigures.Options{
 		Load: t.req.Load, Clock: clock, Runs: t.req.Runs, Time: time.Duration(t.req.Time), Warmup: time.Duration(t.req.WarmupTime),
-		Threads: t.req.Task.Threads, Pin: t.req.Pin, Samples: t.req.Samples, Progress: t.progress,
+		Threads: t.req.Task.Threads, Parallel: t.several, Pin: t.req.Pin, Samples: t.req.Samples, Progress: t.progress,
 	}
 }
 

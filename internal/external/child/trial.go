@@ -29,6 +29,7 @@ type trial struct {
 	phases   profile.Phases
 	memory   profile.Memory
 	facts    external.Facts
+	several  bool // other threads than the calling one compute
 	// p is the profile that was sent, for derived figures.
 	p *profile.Profile
 	// timeline is the timeline of the profiled runs, nil for none.
@@ -224,6 +225,7 @@ func (t *trial) finished(wall int64, disturbed bool) error {
 func (t *trial) options(clock *loop.Clock) loop.Options {
 	reference := loop.NewReference()
 	parallel, usage := t.parallel(), machine.ThreadUsage()
+	t.several = parallel
 	if parallel {
 		usage = machine.ProcessUsage()
 	}

@@ -106,19 +106,7 @@ func (r *Run) Latency() *profile.Metric {
 	if r.Batch > 1 {
 		how += ", each sample the mean of several runs"
 	}
-	m := profile.FromSummary(profile.Measured, stats.Summarize(l.Times), how)
-	if m == nil {
-		return nil
-	}
-	mode := l.Modes[l.Headline]
-	m.Median, m.CI95 = &mode.Median, nil
-	if !math.IsNaN(mode.Low) {
-		m.CI95 = &[2]float64{mode.Low, mode.High}
-	}
-	if len(l.Modes) > 1 {
-		m.Method += "; median of one of several speeds"
-	}
-	return m
+	return latencyMetric(l, how)
 }
 
 // Reconcile completes the sums of an instrumented inference with the times of both passes, nil if

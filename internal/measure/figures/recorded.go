@@ -28,14 +28,26 @@ func RecordedModes(times []float64, method string, d *quality.Doubts) (*profile.
 		v = profile.Unreliable
 	}
 	d.Add(profile.DoubtModes, v, float64(n), 1)
-	if method != "" {
-		method += "; "
+	return latencyMetric(&l, method), modes(&l)
+}
+
+// latencyMetric returns the latency at the stated mode with its interval, nil without inferences.
+// how says how the times were taken.
+func latencyMetric(l *estimator.Latency, how string) *profile.Metric {
+	m := profile.FromSummary(profile.Measured, stats.Summarize(l.Times), how)
+	if m == nil {
+		return nil
 	}
-	m := profile.FromSummary(profile.Measured, stats.Summarize(l.Times), method+"median of one of several speeds")
 	mode := l.Modes[l.Headline]
 	m.Median, m.CI95 = &mode.Median, nil
 	if !math.IsNaN(mode.Low) {
 		m.CI95 = &[2]float64{mode.Low, mode.High}
 	}
-	return m, modes(&l)
+	if len(l.Modes) > 1 {
+		if m.Method != "" {
+			m.Method += "; "
+		}
+		m.Method += "median of one of several speeds"
+	}
+	return m
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/opmeter/opmeter/internal/base/stats"
+	"github.com/opmeter/opmeter/internal/measure/estimator"
 	"github.com/opmeter/opmeter/internal/measure/loadgen"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/timeline"
@@ -70,13 +71,18 @@ func setInterval(m *profile.Metric, parts []float64) {
 	m.Method += fmt.Sprintf("; interval for a repeated run, from %d parts of that time", r.Blocks)
 }
 
-// Cold returns the time of cold inferences, nil without any.
+// Cold returns the time of cold inferences, nil without any: the median of the undisturbed ones.
 func Cold(res *loadgen.Result, how string) *profile.Metric {
-	m := profile.FromSummary(profile.Measured, res.Latency, how)
-	if m == nil {
-		return nil
+	samples := make([]estimator.Sample, len(res.Samples))
+	for i, t := range res.Samples {
+		samples[i].Seconds = t
+		samples[i].Disturbed = res.Disturbed != nil && res.Disturbed[i]
 	}
-	return Blocked(m, res.Samples)
+	l := estimator.Measure(samples, processSpread)
+	if l.Disturbed > 0 && l.Used < len(samples) {
+		how += "; undisturbed inferences"
+	}
+	return latencyMetric(&l, how)
 }
 
 // StreamLanes adds a lane for each stream to a timeline. zero is time 0 in nanoseconds of the

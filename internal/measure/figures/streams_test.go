@@ -105,6 +105,33 @@ func TestCold(t *testing.T) {
 	}
 }
 
+// Cold inferences that the system disturbed do not count if enough others are there.
+func TestColdDisturbed(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		calm, hit int
+		want      float64
+		method    string
+	}{
+		{15, 25, 0.02, "how; undisturbed inferences"},
+		{3, 25, 0.09, "how"}, // too few
+		{15, 0, 0.02, "how"},
+	} {
+		res := &loadgen.Result{}
+		for i := range c.calm + c.hit {
+			hit := (i+1)*c.hit/(c.calm+c.hit) > i*c.hit/(c.calm+c.hit)
+			res.Disturbed = append(res.Disturbed, hit)
+			res.Samples = append(res.Samples, map[bool]float64{false: 0.02, true: 0.09}[hit])
+		}
+		if m := Cold(res, "how"); *m.Median != c.want || m.Method != c.method {
+			t.Errorf("%d and %d: %g by %q, want %g by %q", c.calm, c.hit, *m.Median, m.Method, c.want, c.method)
+		}
+	}
+	if m := Cold(&loadgen.Result{}, "how"); m != nil {
+		t.Errorf("of nothing: %+v", m)
+	}
+}
+
 // TestThroughputInterval: a throughput has the confidence interval of a repeated run, from parts
 // of the window.
 func TestThroughputInterval(t *testing.T) {

@@ -55,8 +55,10 @@ type Options struct {
 	// stream.
 	Runs         int
 	Time, Warmup time.Duration
-	// Threads is the number of threads per session.
-	Threads int
+	// Threads is the number of threads per session. Parallel says that more threads than the calling
+	// one compute in any case, as in engines that run inferences on a thread of their own.
+	Threads  int
+	Parallel bool
 	// Pin binds the threads of streams to processors.
 	Pin bool
 	// Samples keeps as many inferences of a stream's timeline as fit a page.
@@ -271,6 +273,10 @@ func (d *driver) cold(ctx context.Context) error {
 	e := loadgen.NewEmptier(cache)
 	o := d.o.baseOptions()
 	o.Warmup = -1
+	o.Usage, o.Parallel = machine.ThreadUsage(), d.o.Parallel || d.o.Threads > 1 || d.o.Cold == profile.ColdStart
+	if o.Parallel {
+		o.Usage = machine.ProcessUsage()
+	}
 	o.Progress = func(f float64) { d.o.progress("measuring cold", f) }
 	key, how, from := "cold_latency_s", fmt.Sprintf("caches emptied before each inference by walking through %d MiB", e.Bytes()>>20), "With cold caches an inference takes"
 	run := func() error { return d.e.Run(ctx) }

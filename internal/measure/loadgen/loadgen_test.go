@@ -317,3 +317,38 @@ func TestEmptier(t *testing.T) {
 		}
 	}
 }
+
+// Inferences during which the system took the processor away are marked, those of several streams
+// are not told apart.
+func TestDisturbed(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		each    int64 // preemptions in an inference
+		streams int
+		want    int // marks of samples, -1 for none
+	}{{"undisturbed", 0, 1, 0}, {"disturbed", 1, 1, 20}, {"streams", 1, 2, -1}} {
+		var preemptions atomic.Int64
+		f := func() error { preemptions.Add(c.each); return nil }
+		o := Options{Runs: 20, Warmup: -1, Parallel: true, Usage: func() (int64, int64) { return 0, preemptions.Load() }}
+		r, err := Run(t.Context(), o, []func() error{f, f}[:c.streams])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.want < 0 {
+			if r.Disturbed != nil {
+				t.Errorf("%s: %v", c.name, r.Disturbed)
+			}
+			continue
+		}
+		n := 0
+		for _, hit := range r.Disturbed {
+			if hit {
+				n++
+			}
+		}
+		if len(r.Disturbed) != len(r.Samples) || n != min(c.want, len(r.Samples)) {
+			t.Errorf("%s: %d of %d marks for %d samples", c.name, n, len(r.Disturbed), len(r.Samples))
+		}
+	}
+}

@@ -55,6 +55,10 @@ type Options struct {
 	// ProcessTime reads the CPU time of the process in nanoseconds; nil if the system does not
 	// provide it.
 	ProcessTime func() int64
+	// Usage and Parallel are as in internal/measure/loop. With Usage, which is for a single stream,
+	// [Result.Disturbed] is known.
+	Usage    func() (cpu, preemptions int64)
+	Parallel bool
 	// HeapGrowth is by how many bytes memory may grow while garbage collection is off, 0 for 2 GiB.
 	HeapGrowth int64
 	// Leased says that the caller holds the lease of internal/measure/loop.
@@ -116,6 +120,8 @@ type Result struct {
 	// order of streams.
 	Latency stats.Summary
 	Samples []float64
+	// Disturbed says of each sample whether the system reported a disturbance; nil if unknown.
+	Disturbed []bool
 	// Response summarises the times from when an inference was scheduled to its end, Waiting the
 	// times until its start; with a rate only.
 	Response, Waiting stats.Summary

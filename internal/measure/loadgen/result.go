@@ -43,6 +43,12 @@ func (d *driver) result(busy float64) *Result {
 		r.Streams = append(r.Streams, x)
 	}
 	r.Latency, r.Samples = combine(took)
+	if d.o.Usage != nil && len(d.streams) == 1 {
+		_, places := took[0].Kept()
+		for _, at := range places {
+			r.Disturbed = append(r.Disturbed, d.streams[0].hits[at])
+		}
+	}
 	if d.o.Rate > 0 {
 		r.Response, r.ResponseSamples = combine(response)
 		r.Waiting, _ = combine(waiting)

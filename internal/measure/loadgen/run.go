@@ -53,8 +53,10 @@ type stream struct {
 	tally                   throughputBins // all inferences over time
 	count                   int            // inferences that ended in the window or after
 	warmups                 int
-	began                   int64 // start of the current inference, 0 for none
-	last                    int64 // end of the last inference
+	began                   int64          // start of the current inference, 0 for none
+	hit                     bool           // the system disturbed the last inference
+	hits                    map[int64]bool // places of disturbed inferences among those of took
+	last                    int64          // end of the last inference
 	pinned                  bool
 	pinErr                  error
 }

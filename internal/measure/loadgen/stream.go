@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"runtime"
 	"time"
+
+	"github.com/opmeter/opmeter/internal/measure/loop"
 )
 
 // thread is a stream's goroutine.
@@ -63,6 +65,10 @@ func (s *stream) once() (start, end int64, err error) {
 			return 0, 0, err
 		}
 	}
+	var cpu, preemptions int64
+	if d.o.Usage != nil {
+		cpu, preemptions = d.o.Usage()
+	}
 	start = d.now()
 	s.began = start
 	if err := s.f(); err != nil {
@@ -70,6 +76,10 @@ func (s *stream) once() (start, end int64, err error) {
 	}
 	end = d.now()
 	s.began, s.last = 0, end
+	if d.o.Usage != nil {
+		c, p := d.o.Usage()
+		s.hit = loop.Disturbed(float64(end-start), float64(c-cpu), p-preemptions, d.o.Parallel)
+	}
 	return start, end, nil
 }
 
@@ -144,6 +154,12 @@ func (d *driver) windowClose(open, now int64) int64 {
 
 // keep records the times of an inference that began in the window.
 func (s *stream) keep(start, end int64) {
+	if s.hit {
+		if s.hits == nil {
+			s.hits = map[int64]bool{}
+		}
+		s.hits[s.took.N()] = true
+	}
 	s.took.Add(float64(end-start) / 1e9)
 	if len(s.spans) < cap(s.spans) {
 		s.spans = append(s.spans, Span{start, end})

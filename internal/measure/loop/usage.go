@@ -9,6 +9,13 @@ const (
 	waitLimit       = 0.02
 )
 
+// Disturbed reports whether other programs disturbed work that took a time and a CPU time in
+// nanoseconds, while the system took the processor from its threads so many times. Several threads
+// wait for each other: their CPU time shows nothing.
+func Disturbed(took, cpu float64, preemptions int64, parallel bool) bool {
+	return preemptions > 0 || !parallel && took-cpu > max(waitNanoseconds, waitLimit*took)
+}
+
 // usage watches consecutive samples for disturbances.
 type usage struct {
 	m *measurer
@@ -55,10 +62,9 @@ func (u *usage) close() (disturbed bool) {
 	if read := u.m.o.Usage; read != nil {
 		took := float64(u.m.clock.Now() - u.wall)
 		now, preemptions := read()
-		disturbed = preemptions > u.preemptions
-		if !u.m.o.Parallel { // threads that wait for each other are not disturbed
-			cpu := float64(now - u.cpu)
-			disturbed = disturbed || took-cpu > max(waitNanoseconds, waitLimit*took)
+		cpu := float64(now - u.cpu)
+		disturbed = Disturbed(took, cpu, preemptions-u.preemptions, u.m.o.Parallel)
+		if !u.m.o.Parallel {
 			work = cpu / float64(n*u.m.res.Batch) / 1e9
 		}
 	}
