@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/base/stats"
 	"github.com/opmeter/opmeter/internal/compress/speed"
+	"github.com/opmeter/opmeter/internal/measure/estimator"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/study"
@@ -73,18 +73,16 @@ const pairs = 16
 // Slices that were measured at the same time are compared, so that slowdowns of the machine
 // affect both. It is nil where there are too few runs.
 func PairedSpeedup(before, after []float64) *profile.Metric {
-	n := min(pairs, len(before), len(after))
-	if n < pairs/2 {
+	blocks := estimator.Paired(pairs, before, after)
+	if len(blocks) < pairs/2 {
 		return nil
 	}
-	ratios := make([]float64, n)
-	for i := range ratios {
-		part := func(s []float64) float64 { return stats.Median(s[i*len(s)/n : (i+1)*len(s)/n]) }
-		b := part(after)
-		if !(b > 0) {
+	ratios := make([]float64, len(blocks))
+	for i, b := range blocks {
+		if !(b[1] > 0) {
 			return nil
 		}
-		ratios[i] = part(before) / b
+		ratios[i] = b[0] / b[1]
 	}
 	return profile.Summarize(profile.Measured, ratios, "pairs of slices of interleaved runs")
 }

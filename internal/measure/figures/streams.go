@@ -82,7 +82,11 @@ func Cold(res *loadgen.Result, how string) *profile.Metric {
 	if l.Disturbed > 0 && l.Used < len(samples) {
 		how += "; undisturbed inferences"
 	}
-	return latencyMetric(&l, how)
+	m := latencyMetric(&l, how)
+	if m != nil && m.CI95 != nil { // of a few inferences: no median is below the shortest
+		m.CI95[0] = max(m.CI95[0], *m.Min)
+	}
+	return m
 }
 
 // StreamLanes adds a lane for each stream to a timeline. zero is time 0 in nanoseconds of the

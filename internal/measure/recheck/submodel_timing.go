@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter/internal/base/stats"
+	"github.com/opmeter/opmeter/internal/measure/estimator"
 	"github.com/opmeter/opmeter/internal/model/submodel"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -263,19 +264,18 @@ func (c *checker) memoryTime() float64 {
 // shares returns differences as fractions of the whole, for samples taken at about the same time:
 // series of different lengths are divided into the same number of blocks.
 func shares(all, with, without []float64) []float64 {
-	n := min(len(all), len(with), stats.MostBlocks)
+	series := [][]float64{all, with}
 	if without != nil {
-		n = min(n, len(without))
+		series = append(series, without)
 	}
-	out := make([]float64, 0, n)
-	middle := func(s []float64, i int) float64 { return stats.Median(s[i*len(s)/n : (i+1)*len(s)/n]) }
-	for i := range n {
-		d := middle(with, i)
+	out := []float64{}
+	for _, b := range estimator.Paired(stats.MostBlocks, series...) {
+		d := b[1]
 		if without != nil {
-			d -= middle(without, i)
+			d -= b[2]
 		}
-		if w := middle(all, i); w > 0 {
-			out = append(out, d/w)
+		if b[0] > 0 {
+			out = append(out, d/b[0])
 		}
 	}
 	return out
