@@ -195,7 +195,7 @@ func writeRecord(l external.Library, t *external.Task, runs int) (*runlog.Run, e
 		if err := p.Run(); err != nil {
 			return nil, err
 		}
-		if err := p.AfterRun(-1); err != nil {
+		if err := p.AfterRun(-1, false); err != nil {
 			return nil, err
 		}
 	}
