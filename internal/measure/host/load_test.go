@@ -68,7 +68,8 @@ func TestFixedRate(t *testing.T) {
 	if len(p.Timeline.Lanes) != 1 || p.Timeline.Lanes[0].Starts[0] < 0 {
 		t.Errorf("%+v", p.Timeline)
 	}
-	if m := p.Totals.Figure("cold_latency_s"); m == nil || *m.N != 20 || p.Settings.Cold != profile.ColdCaches {
+	// Disturbed ones of the 20 do not count as long as ten others are there.
+	if m := p.Totals.Figure("cold_latency_s"); m == nil || *m.N < 10 || *m.N > 20 || p.Settings.Cold != profile.ColdCaches {
 		t.Errorf("%+v", m)
 	}
 }
