@@ -58,7 +58,7 @@ func runFile(program, file string) (why string, stopped bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeLimit)
 	defer cancel()
 	var out, errs bytes.Buffer
-	c := exec.CommandContext(ctx, program, "profile", file, "--runs", "1", "--warmup", "0s")
+	c := exec.CommandContext(ctx, program, "profile", file, "--engine", "opmeter", "--runs", "1", "--warmup", "0s")
 	c.Stdout, c.Stderr = &out, &errs
 	if err := c.Start(); err != nil {
 		return err.Error(), false

@@ -128,7 +128,7 @@ func stop(program, dir string, tr *trial, sig os.Signal, at time.Duration) (took
 	c := exec.Command(program, tr.args...)
 	var out, errs bytes.Buffer
 	c.Dir, c.Stdout, c.Stderr = dir, &out, &errs
-	c.Env = append(append(os.Environ(), "TMPDIR="+filepath.Join(dir, "tmp")), tr.env...)
+	c.Env = append(append(os.Environ(), "OPMETER_DEFAULT_ENGINE=opmeter", "TMPDIR="+filepath.Join(dir, "tmp")), tr.env...)
 	if err := c.Start(); err != nil {
 		return 0, "", err
 	}
