@@ -22,8 +22,8 @@ import (
 // The profile must be of this model, made by opmeter's own engine with the same options. Time,
 // Runs, Warmup and what is measured besides sequential inferences do not apply: the library is
 // opened, the model loaded and measured within the limit, and the engine ended at most a second
-// after it. A model that is too large for that is not measured. Whatever keeps the engine from being
-// measured is noted as the cause and is not an error: errors are an [OptionError].
+// after it. A model that is too large for that is not measured. Whatever keeps the engine from
+// being measured is noted as the cause and is not an error: errors are an [OptionError].
 func CompareEngine(ctx context.Context, m *Model, p *profile.Profile, o Options, limit time.Duration) error {
 	if o.Engine == nil || isProgram(o.Engine) {
 		return wrong("Engine", "%s", "name an external engine with a library")

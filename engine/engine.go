@@ -92,8 +92,8 @@ func Find(list string) ([]*Engine, error) {
 }
 
 // Installed returns the engine for models of a format, "onnx" or "tflite", that is installed on
-// this computer: ONNX Runtime before OpenVINO, LiteRT before TensorFlow Lite and OpenVINO. It is nil
-// without a usable library. It searches as [Find] does, and opens no library. The error is an
+// this computer: ONNX Runtime before OpenVINO, LiteRT before TensorFlow Lite and OpenVINO. It is
+// nil without a usable library. It searches as [Find] does, and opens no library. The error is an
 // [Error], for a library that cannot be opened because the program opmeter-engine is missing.
 func Installed(format string) (*Engine, error) {
 	here := find.Here()
