@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 		os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
 	_ = os.Setenv(engineVariable, ownEngine) // not what this computer has
-	_ = os.Unsetenv("COLUMNS") // the width of whoever runs the tests
+	_ = os.Unsetenv("COLUMNS")               // the width of whoever runs the tests
 	done := engines()
 	status := m.Run()
 	done()
