@@ -48,9 +48,10 @@ func (l *Layer) timed() bool {
 	return ok && l.State != NotReached
 }
 
-// measuredInterval returns the interval of a measured figure, nil for others.
+// measuredInterval returns the confidence interval of a measured figure, nil for others. A band is
+// none: it says how coarse a figure is, such as by the digits that a board prints.
 func measuredInterval(m *Metric) *[2]float64 {
-	if m == nil || m.Kind != Measured {
+	if m == nil || m.Kind != Measured || m.Band != nil {
 		return nil
 	}
 	return m.Interval()

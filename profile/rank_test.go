@@ -16,6 +16,7 @@ func TestRanks(t *testing.T) {
 	t.Parallel()
 	unreached, value := rankable(50, 60, 70), Layer{Op: "Add", State: Ran, Latency: Value(Measured, 3, "")}
 	unreached.State = NotReached
+	banded := Layer{Op: "Add", State: Ran, Latency: &Metric{Kind: Measured, Median: new(3.0), Band: &[2]float64{2, 4}}}
 	imported := rankable(1, 2, 3)
 	imported.Latency.Kind = Imported
 	for _, c := range []struct {
@@ -31,6 +32,7 @@ func TestRanks(t *testing.T) {
 		{"layers without a time take no place", []Layer{{Op: "Add", State: Fused}, unreached, rankable(1, 2, 3)}, []string{"", "", "1st"}},
 		{"a time without interval", []Layer{rankable(7, 8, 9), value}, []string{"", ""}},
 		{"an interval of another statistic", []Layer{rankable(7, 8, 9), rankable(1, 5, 3)}, []string{"", ""}},
+		{"a time with a band", []Layer{banded, rankable(7, 8, 9)}, []string{"", ""}},
 		{"a time of another tool", []Layer{rankable(7, 8, 9), imported}, []string{"", ""}},
 	} {
 		got := []string{}

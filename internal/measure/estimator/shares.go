@@ -55,7 +55,7 @@ func Shares(steps int, runs []Inference) Breakdown {
 	if interrupted(runs) {
 		blocks = stepParts(steps, runs)
 	}
-	if len(blocks) == 0 { // no clock step passed in any of them, or there are none
+	if len(blocks) == 0 { // no inference took a step of the clock
 		b.Gaps.Part = 1
 		return b
 	}
