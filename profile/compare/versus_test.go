@@ -141,6 +141,29 @@ func TestRest(t *testing.T) {
 	}
 }
 
+// TestRestOfDivided: where layers are parts of the total, the rest is known within their intervals.
+func TestRestOfDivided(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name             string
+		wall, sum, layer float64
+		want             *float64
+	}{
+		{"parts of the total", 10, 9.6, 9.6, new(0.4)},
+		{"no rest", 10, 10, 10, new(0.0)},
+		{"layers beyond the sum", 10, 9.9, 10.2, new(0.0)},
+		{"sums of another time", 12, 9.6, 9.6, nil},
+		{"sums beyond the total", 10, 11, 9.6, nil},
+	} {
+		p := run("a", 10, .5, row("Conv", c.layer, 0, 0))
+		p.Reconcile = &profile.Reconcile{WallS: &c.wall, OperatorsS: &c.sum}
+		got := table(t, p, p).Runs[0].Rest
+		if (got == nil) != (c.want == nil) || got != nil && math.Abs(*got-*c.want) > 1e-12 {
+			t.Errorf("%s: %s, want %s", c.name, said(got), said(c.want))
+		}
+	}
+}
+
 // TestVerdicts goes through the rule: 10 against a figure with its half interval.
 func TestVerdicts(t *testing.T) {
 	t.Parallel()

@@ -339,15 +339,8 @@ func (t *trial) reconcile(run *runlog.Run, res *figures.Run) *profile.Reconcile 
 		return nil
 	}
 	r.OverheadPerOperatorS = nil
-	// The layers were scaled to the plain pass.
 	if v, ok := res.Latency().Best(); ok {
-		operators := 0.0
-		for i := range t.p.Layers {
-			s, _ := t.p.Layers[i].Latency.Best()
-			operators += s
-		}
-		// Sums of floating-point numbers may exceed the whole by rounding.
-		r.WallS, r.OperatorsS, r.GapsS = &v, new(min(operators, v)), new(max(0, v-operators))
+		divide(r, v, t.p.Layers)
 	}
 	calls := 0.0
 	for i := range run.Profile.Layers {
@@ -363,6 +356,18 @@ func (t *trial) reconcile(run *runlog.Run, res *figures.Run) *profile.Reconcile 
 		r.OverheadPerOperatorS = profile.Value(profile.Measured, v/calls, "difference of the passes over the operators of an inference")
 	}
 	return r
+}
+
+// divide sets the sums for layers that were scaled to the plain pass. What the profiler recorded and
+// no layer shows, such as operators that the first runs did not execute, is not in layers.
+func divide(r *profile.Reconcile, latency float64, layers []profile.Layer) {
+	operators := 0.0
+	for i := range layers {
+		v, _ := layers[i].Latency.Best()
+		operators += v
+	}
+	// Sums of floating-point numbers may exceed the whole by rounding.
+	r.WallS, r.OperatorsS, r.GapsS = &latency, new(min(operators, latency)), new(max(0, latency-operators))
 }
 
 // layers sends the figures of the layers: their shares of the profiled time, scaled to the time

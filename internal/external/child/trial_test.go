@@ -56,3 +56,26 @@ func TestScaled(t *testing.T) {
 		t.Error("changed:", d)
 	}
 }
+
+// TestDivide: the scaled layers and the time not in layers add up to the latency.
+func TestDivide(t *testing.T) {
+	t.Parallel()
+	layer := func(v float64) profile.Layer {
+		return profile.Layer{Latency: profile.Value(profile.Measured, v, "")}
+	}
+	for _, c := range []struct {
+		layers          []profile.Layer
+		operators, gaps float64
+	}{
+		{nil, 0, 8},
+		{[]profile.Layer{layer(2), {State: profile.NotReached}, layer(5)}, 7, 1},
+		{[]profile.Layer{layer(3), layer(5)}, 8, 0},
+		{[]profile.Layer{layer(3), layer(5 * (1 + 1e-15))}, 8, 0},
+	} {
+		r := &profile.Reconcile{WallS: new(9.0), OperatorsS: new(9.0), GapsS: new(0.0)}
+		divide(r, 8, c.layers)
+		if *r.WallS != 8 || *r.OperatorsS != c.operators || *r.GapsS != c.gaps {
+			t.Errorf("%d layers: %g + %g = %g", len(c.layers), *r.OperatorsS, *r.GapsS, *r.WallS)
+		}
+	}
+}
