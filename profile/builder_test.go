@@ -201,7 +201,7 @@ func TestLatestFigureCounts(t *testing.T) {
 	check(50.0, 0)
 	_ = b.Measure(0, "latency_s", 1, 2, 3)
 	check(2.0, 3)
-	_ = b.Count(0, "latency_s", Value(Measured, 7, "typical"))
+	_ = b.Count(0, "latency_s", Value(Measured, 7, "median"))
 	check(7.0, 3)
 	_ = b.Measure(0, "latency_s", 4, 5)
 	check(3.0, 5)

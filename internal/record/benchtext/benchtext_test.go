@@ -77,7 +77,7 @@ func TestGoBench(t *testing.T) {
 	}
 }
 
-// TestRoundTrip reads what opmeter writes as Go benchmarks: each layer with its typical
+// TestRoundTrip reads what opmeter writes as Go benchmarks: each layer with its median
 // time, its work and its figures.
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
@@ -94,11 +94,11 @@ func TestRoundTrip(t *testing.T) {
 	}
 	for i := range p.Layers {
 		want, l := &p.Layers[i], &got.Layers[i]
-		typical, _ := want.Latency.Best()
+		median, _ := want.Latency.Best()
 		read, _ := l.Latency.Best()
 		// Times are written to the picosecond.
-		if math.Abs(read-typical) > 1e-12 || *l.MACs != *want.MACs || l.Name != gobench.Name(want.Name) {
-			t.Errorf("layer %d: %g s and %d MACs, want %g and %d (%s)", i, read, *l.MACs, typical, *want.MACs, l.Name)
+		if math.Abs(read-median) > 1e-12 || *l.MACs != *want.MACs || l.Name != gobench.Name(want.Name) {
+			t.Errorf("layer %d: %g s and %d MACs, want %g and %d (%s)", i, read, *l.MACs, median, *want.MACs, l.Name)
 		}
 	}
 	if v, _ := got.Layers[3].Energy.Best(); v != 2e-6 {

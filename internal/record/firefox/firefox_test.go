@@ -229,9 +229,9 @@ func TestRoundTrip(t *testing.T) {
 	}
 	for i := range q.Layers { // the profile's own figures, so that all formats add up to the same
 		k := slices.IndexFunc(p.Layers, func(l profile.Layer) bool { return l.Name == q.Layers[i].Name })
-		typical, _ := p.Layers[k].Latency.Best()
-		if v, _ := q.Layers[i].Latency.Best(); v != typical {
-			t.Errorf("%s takes %g s, want %g", q.Layers[i].Name, v, typical)
+		median, _ := p.Layers[k].Latency.Best()
+		if v, _ := q.Layers[i].Latency.Best(); v != median {
+			t.Errorf("%s takes %g s, want %g", q.Layers[i].Name, v, median)
 		}
 	}
 	if d := cmp.Diff(want, got, cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-7 })); d != "" {

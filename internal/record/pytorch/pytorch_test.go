@@ -148,7 +148,7 @@ func own(t *testing.T, p *profile.Profile, list []event) {
 		}
 	}
 	if len(counted) > 1 {
-		return // typical figures are of some of them
+		return // figures are of some of them
 	}
 	want, twice := int64(0), int64(0)
 	for _, ss := range threads {

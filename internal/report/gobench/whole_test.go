@@ -74,7 +74,7 @@ BenchmarkModel/layer=3:SUB 1 500000 ns/op
 	}
 }
 
-// A process is one sample, however many inferences it measured: its line has the typical figure and
+// A process is one sample, however many inferences it measured: its line has the figure and
 // their number.
 func TestOneSample(t *testing.T) {
 	t.Parallel()
