@@ -272,11 +272,20 @@ func (p *pass) layers(latency float64) error {
 				return err
 			}
 		}
-		if err := p.send(profile.Event{Refined: &profile.Refined{Layer: int64(i), Samples: figures.Kept(p.divided.Samples(i), p.o.Samples)}}); err != nil {
+		if err := p.send(profile.Event{Refined: &profile.Refined{Layer: int64(i), Samples: picoseconds(figures.Kept(p.divided.Samples(i), p.o.Samples))}}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// picoseconds rounds samples to a thousandth of what the clock resolves: more digits are noise and
+// half of a file.
+func picoseconds(samples []float64) []float64 {
+	for i, s := range samples {
+		samples[i] = math.Round(s*1e12) / 1e12
+	}
+	return samples
 }
 
 // figure sends a figure of a layer.

@@ -927,6 +927,8 @@ export interface Timeline {
   names?: string[];
   /** Origin says what time 0 is. */
   origin?: string;
+  /** Representative is the number of the inference whose layers are nearest to their medians, absent if it was not looked for. The timeline has its bars. */
+  representative?: number;
   /** Subnets names the parts of the model that subnet columns refer to. */
   subnets?: string[];
 }
