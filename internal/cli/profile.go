@@ -92,7 +92,7 @@ it on a board. Several models or targets print a line each.`,
 				if err := fit(engines, opts, &t); err != nil {
 					return err
 				}
-				if !opts.KeepSamples && slices.ContainsFunc(o.files, report.WantsEvents) {
+				if !opts.KeepSamples && (c.Flags().Changed("timeline") || slices.ContainsFunc(o.files, report.WantsEvents)) {
 					opts.MaxEvents = sampledEvents
 				}
 				rs = append(rs, a.byEngines(engines, opts, func(p *profile.Profile) { gates = append(gates, r.gate(p)) })...)

@@ -282,8 +282,8 @@ func rounds(now func() time.Time, d time.Duration, least int, amount float64, f 
 	return out
 }
 
-// cacheRound returns a round that copies within buffers of touch bytes, one for each thread, and the
-// bytes that it reads and writes.
+// cacheRound returns a round that copies within buffers of touch bytes, one for each thread, and
+// the bytes that it reads and writes.
 func cacheRound(pool *workers.Pool, touch int64) (round func(), bytes float64) {
 	n := pool.Threads()
 	bufs := make([][]byte, n)

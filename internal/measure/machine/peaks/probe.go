@@ -171,7 +171,7 @@ func (p *Probe) slower(x *part) bool {
 	})
 }
 
-// rate is that of the undisturbed slices, or of all if there are none.
+// rate is that of the undisturbed slices, or of all slices if each was disturbed.
 func (x *part) rate() Rate {
 	if len(x.calm) > 0 {
 		return rateOf(x.calm)
