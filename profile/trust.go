@@ -5,16 +5,31 @@ import (
 	"slices"
 )
 
-// Verdict is the quality of a measured latency in one word. The rule is
-// in docs/reference/measurement-quality.md.
+// Verdict is the quality of the latency of the whole model. What follows for a profile is its
+// [Fit]. The rule is in docs/reference/measurement-quality.md.
 type Verdict string
 
 // Verdicts, from the best to the worst.
 const (
-	Good       Verdict = "good"
-	Fair       Verdict = "fair"       // good to about 10 %: do not compare small differences
-	Unreliable Verdict = "unreliable" // not reproducible
+	Good       Verdict = "good"       // fit for comparing at [Trust.Tolerance], at most 10 %
+	Fair       Verdict = "fair"       // off by 10 % or more: not for comparing
+	Unreliable Verdict = "unreliable" // off by 25 % or more: not reproducible
 )
+
+// Fit says what a measurement is good for.
+type Fit string
+
+// What a measurement is good for, the most first.
+const (
+	// FitComparing: the latency may be compared with that of another run at [Trust.Tolerance].
+	FitComparing Fit = "comparing"
+	// FitShares: the shares of the layers hold, the latency is only known to the tolerance.
+	FitShares Fit = "shares"
+	// FitNothing: neither holds, the measurement is to be repeated.
+	FitNothing Fit = "nothing"
+)
+
+var fits = []string{string(FitComparing), string(FitShares), string(FitNothing)}
 
 var verdicts = []string{string(Good), string(Fair), string(Unreliable)}
 
@@ -55,12 +70,22 @@ const (
 	DoubtNotPinned  DoubtCode = "not_pinned" // threads could not be bound as asked
 	// part of the inferences of which something was lost on the way
 	DoubtLost DoubtCode = "lost"
+	// what the latency of a repeated run may differ by, as a part, by all causes together
+	DoubtTolerance DoubtCode = "tolerance"
+	// number of undisturbed inferences that the shares of the layers come from
+	DoubtShareRuns DoubtCode = "share_runs"
+	// half of the widest 95 % interval of a layer's share, as a part of the inference
+	DoubtShares DoubtCode = "shares"
 )
+
+// doubtsOfShares are the reasons to doubt the shares of the layers.
+var doubtsOfShares = []DoubtCode{DoubtShareRuns, DoubtShares, DoubtInstruments}
 
 var doubtCodes = []string{
 	string(DoubtFewRuns), string(DoubtInterval), string(DoubtSpread), string(DoubtStep), string(DoubtDrift), string(DoubtModes), string(DoubtSpeed),
 	string(DoubtWaiting), string(DoubtStolen), string(DoubtThrottled), string(DoubtQuota), string(DoubtBusy), string(DoubtGovernor), string(DoubtBattery), string(DoubtThreads),
 	string(DoubtCollector), string(DoubtInstruments), string(DoubtReconcile), string(DoubtIncomplete), string(DoubtNotPinned), string(DoubtLost),
+	string(DoubtTolerance), string(DoubtShareRuns), string(DoubtShares),
 }
 
 // Scope says what an interval is to hold.
@@ -74,8 +99,13 @@ const (
 
 // Trust says how far the measured latency can be relied upon, and why not further.
 type Trust struct {
-	// Verdict is the one word.
+	// Verdict is that about the latency of the whole model.
 	Verdict Verdict `json:"verdict"`
+	// Fit says what the measurement is good for.
+	Fit Fit `json:"fit,omitzero"`
+	// Tolerance is what the latency may differ by from that on the quiet machine, as a fraction of
+	// it: a probability of 95 %. Absent if unknown.
+	Tolerance *float64 `json:"tolerance,omitzero"`
 	// Doubts are the reasons for it, the gravest first; some may be there beside
 	// the best verdict.
 	Doubts []Doubt `json:"doubts,omitzero"`
@@ -95,6 +125,8 @@ type Trust struct {
 	// Modes are the latencies of separate groups of inferences, the fastest first;
 	// absent where there is one group.
 	Modes []Mode `json:"modes,omitzero"`
+	// ModesBySpeed says that the machine's speed by the reference loop explains the modes.
+	ModesBySpeed bool `json:"modes_by_speed,omitzero"`
 }
 
 // Mode is a group of inferences of about the same duration, such as at one of the
@@ -134,11 +166,20 @@ func NewTrust(doubts []Doubt) *Trust {
 	return t
 }
 
+// SharesDoubted reports whether there is a reason to doubt the shares of the layers.
+func (t *Trust) SharesDoubted() bool {
+	return t != nil && slices.ContainsFunc(t.Doubts, func(d Doubt) bool { return slices.Contains(doubtsOfShares, d.Code) })
+}
+
 func (c *checker) trust(t *Trust) {
 	if t == nil {
 		return
 	}
 	c.word("trust.verdict", string(t.Verdict), verdicts...)
+	if t.Fit != "" {
+		c.word("trust.fit", string(t.Fit), fits...)
+	}
+	c.reals("trust", realNamed{"tolerance", t.Tolerance})
 	if t.Interval != "" {
 		c.word("trust.interval", string(t.Interval), string(OfRepeats), string(OfThisRun))
 	}

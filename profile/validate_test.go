@@ -115,6 +115,8 @@ var spoiled = []struct {
 		p.Layers[0].WeightsBytes, p.Layers[0].SharedWeightsBytes = new(int64(4)), new(int64(5))
 	}, "layers[0].shared_weights_bytes"},
 	{"scope", func(p *Profile) { p.Trust = &Trust{Verdict: Good, Interval: "ever"} }, "trust.interval"},
+	{"fit", func(p *Profile) { p.Trust = &Trust{Verdict: Good, Fit: "all"} }, "trust.fit"},
+	{"tolerance", func(p *Profile) { p.Trust = &Trust{Verdict: Good, Tolerance: new(-0.1)} }, "trust.tolerance"},
 	{"quote", func(p *Profile) { p.Trust = &Trust{Verdict: Good, Quote: "the best one"} }, "trust.quote"},
 	{"peak", func(p *Profile) { p.Target.Peaks = []Peak{{DType: "int8", OpsPerSecond: -1}} }, "target.peaks[0].ops_per_second"},
 	{"peak's type", func(p *Profile) { p.Target.Peaks = []Peak{{OpsPerSecond: 1}} }, "target.peaks[0].dtype"},
@@ -213,7 +215,7 @@ func validated(from *Profile) *Profile {
 	l.Provenance.SourceNodes[0].Confidence = Exact
 	p.Incomplete[0].Cause, p.Incomplete[0].Layers = ByEnd, []int64{0}
 	p.Findings[0].Severity, p.Findings[0].Layers = Info, []int64{0}
-	p.Trust.Verdict, p.Trust.Interval = Fair, OfRepeats
+	p.Trust.Verdict, p.Trust.Fit, p.Trust.Interval = Fair, FitShares, OfRepeats
 	p.Settings.Scenario, p.Settings.Cold = Throughput, ColdCaches
 	p.Trust.Doubts[0].Code, p.Trust.Doubts[0].Verdict = DoubtDrift, Fair
 	l.Roof.Bound, l.Check.Outcome = BoundMemory, CheckAgrees

@@ -285,8 +285,8 @@ func (f *runFlags) add(c *cobra.Command) {
 	spanVar(c, &f.time, "time", 2*time.Second, 1, "duration of the measurement", "a time above zero, such as 2s")
 	spanVar(c, &f.warmup, "warmup", 500*time.Millisecond, 0, "minimum warm-up", "a time of zero or more, such as 1s")
 	c.Flags().BoolVar(&f.pin, "pin", false, "pin every thread to a CPU of its own")
-	c.Flags().StringVar(&f.strict, "strict", "", "`QUALITY`: exit status 1 below it: good, fair (default fair)")
-	c.Flags().Lookup("strict").NoOptDefVal = string(profile.Fair)
+	c.Flags().StringVar(&f.strict, "strict", "", "`FIT`: exit status 1 unless fit for it: comparing, shares, or comparing at a tolerance such as 5% (default comparing)")
+	c.Flags().Lookup("strict").NoOptDefVal = string(profile.FitComparing)
 	c.Flags().StringVar(&f.timeline, "timeline", "sample", "`WHAT`: keep a sample of the inferences, or all and every measured time")
 	wholeVar(c, &f.streams, "streams", 1, 1, 1024, "also measure N sessions at the same time", "")
 	c.Flags().Var(&perSecond{&f.rate}, "rate", "`RATE`: also measure at a fixed rate, such as 100/s")
@@ -296,8 +296,8 @@ func (f *runFlags) add(c *cobra.Command) {
 
 // set adds the flags to the options of the library.
 func (f *runFlags) set(o *opmeter.Options) error {
-	if s := profile.Verdict(f.strict); f.strict != "" && s != profile.Fair && s != profile.Good {
-		return useError("--strict %q: use good or fair", f.strict)
+	if _, err := strictOf(f.strict); err != nil {
+		return err
 	}
 	if f.timeline != "sample" && f.timeline != "all" {
 		return useError("--timeline %q: use sample or all", f.timeline)

@@ -32,7 +32,7 @@ func (s *several) compared() *compare.Table {
 	var runs []compare.Named
 	for i, r := range s.rows {
 		if s.usable(&r) {
-			runs = append(runs, compare.Named{Name: s.called[i], Profile: r.Profile})
+			runs = append(runs, compare.Named{Name: s.called[i], Profile: r.Profile, Interleaved: true})
 		}
 	}
 	var err error

@@ -2,6 +2,7 @@ package device
 
 import (
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/base/stats"
@@ -75,7 +76,8 @@ func (r *Recorder) remarks() {
 // the latency at the one to state, too.
 func (r *Recorder) trust(st *stats.Stability) (*profile.Trust, *profile.Metric) {
 	var d quality.Doubts
-	d.Series(profile.FromSummary(profile.Measured, stats.Summarize(r.times), ""), len(r.times), st)
+	m := profile.FromSummary(profile.Measured, stats.Summarize(r.times), "")
+	d.Series(m, len(r.times), st)
 	if r.partial > 0 {
 		v := profile.Fair
 		if r.partial > r.kept {
@@ -83,12 +85,19 @@ func (r *Recorder) trust(st *stats.Stability) (*profile.Trust, *profile.Metric) 
 		}
 		d.Add(profile.DoubtLost, v, float64(r.partial)/float64(r.seen), 0)
 	}
-	m, modes := figures.RecordedModes(r.times, r.methods["latency_s"], &d)
-	t := profile.NewTrust(d)
+	stated, modes := figures.RecordedModes(r.times, r.methods["latency_s"], &d)
+	if stated != nil {
+		m = stated
+	}
+	tolerance := quality.HalfWidth(m)
+	if st.Steady != nil && !*st.Steady {
+		tolerance = quality.Tolerance(tolerance, max(math.Abs(st.Change), math.Abs(st.Drift)))
+	}
+	t := d.Trust(tolerance, d.Shares(r.p, r.kept))
 	t.Modes = modes
 	t.Interval = profile.OfThisRun
 	if t.Verdict != profile.Unreliable {
 		t.Quote = "latency_s"
 	}
-	return t, m
+	return t, stated
 }

@@ -113,7 +113,7 @@ func answer(t *compare.Table, d differences, r *compare.Run) string {
 	}
 	s += ")"
 	if r.Trust == profile.Unreliable || first.Trust == profile.Unreliable {
-		s += " · unreliable measurement"
+		s += " · unstable: repeat the measurement"
 	}
 	return s
 }

@@ -27,7 +27,7 @@ func TestAnswers(t *testing.T) {
 		{"equal", compare.Ratio{Value: f(1), Low: f(0.96), High: f(1.04), Verdict: compare.Alike}, nil, "b is as fast as a within 5 % (162 vs 199 µs; ratio 1.00, 95 % CI 0.960 to 1.04)"},
 		{"undecided", compare.Ratio{Value: f(0.9), Low: f(0.7), High: f(1.2), Verdict: compare.Open}, nil, "b is not measurably faster or slower than a (162 vs 199 µs; ratio 0.900, 95 % CI 0.700 to 1.20)"},
 		{"no interval", compare.Ratio{Value: f(0.5), Verdict: compare.Open}, nil, "b is 2.00x as fast as a (162 vs 199 µs; interval unknown)"},
-		{"unreliable", compare.Ratio{Value: f(0.5), Low: f(0.4), High: f(0.6), Verdict: compare.Open}, func(_, r *compare.Run) { r.Trust = profile.Unreliable }, "b is 2.00x as fast as a (162 vs 199 µs; 95 % CI 1.67 to 2.50) · unreliable measurement"},
+		{"unreliable", compare.Ratio{Value: f(0.5), Low: f(0.4), High: f(0.6), Verdict: compare.Open}, func(_, r *compare.Run) { r.Trust = profile.Unreliable }, "b is 2.00x as fast as a (162 vs 199 µs; 95 % CI 1.67 to 2.50) · unstable: repeat the measurement"},
 		{"no ratio", compare.Ratio{}, nil, "b and a: no ratio, since the total of one is missing or incomplete"},
 		{"threads", compare.Ratio{Value: f(0.5)}, func(_, r *compare.Run) { r.Threads = n(2) }, "b [2 threads] is 2.00x as fast as a [1 thread] (162 vs 199 µs; interval unknown)"},
 		{"types", compare.Ratio{Value: f(0.5)}, func(_, r *compare.Run) { r.DType = "int8" }, "b [int8] is 2.00x as fast as a [float32] (162 vs 199 µs; interval unknown)"},

@@ -80,7 +80,7 @@ func fixed() *profile.Profile {
 		Phases:    &profile.Phases{LoadS: new(1e-4), PlanS: new(2e-4), FirstRunS: new(3e-3), Warmup: &profile.Warmup{TimeS: new(0.5), Count: new(int64(300))}},
 		Reconcile: &profile.Reconcile{WallS: new(1.51e-3), OperatorsS: new(1.509e-3), GapsS: new(1e-6), PlainS: new(1.5e-3), ProfiledS: new(1.51e-3), OverheadS: profile.Value(profile.Measured, 1e-6, "")},
 		Trust: &profile.Trust{
-			Verdict: profile.Fair, Quote: "undisturbed_latency_s", Interval: profile.OfThisRun, Blocks: new(int64(20)),
+			Verdict: profile.Fair, Fit: profile.FitShares, Tolerance: new(0.12), Quote: "undisturbed_latency_s", Interval: profile.OfThisRun, Blocks: new(int64(20)),
 			Doubts: []profile.Doubt{
 				{Code: profile.DoubtWaiting, Verdict: profile.Fair, Value: new(0.08), Limit: new(0.02)},
 				{Code: profile.DoubtBusy, Verdict: profile.Good, Value: new(1.3), Limit: new(0.5)},

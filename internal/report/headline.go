@@ -28,11 +28,12 @@ func headline(p *profile.Profile) (title string, fs []fact) {
 		add("Signature", signature(&p.Model))
 	}
 	add(cost.label, cost.value)
+	add("Speeds", words.Modes(p, Duration))
 	add("Energy", metric(p.Totals.Energy, "J"))
 	add("Under load", underLoad(p))
 	add("Response", response(p))
 	add("Cold", cold(p))
-	add("Operators", operators(p))
+	add("Operators", operatorsLine(p))
 	return text.Clean(modelFile(p)) + text.Clean(where(p)), append(fs, answerLines(p)...)
 }
 
@@ -184,6 +185,15 @@ func latencyLine(p *profile.Profile) fact {
 		s += " · " + w
 	}
 	return fact{label, s}
+}
+
+// operatorsLine is [operators] with the reason to doubt the shares.
+func operatorsLine(p *profile.Profile) string {
+	s := operators(p)
+	if why := words.SharesDoubt(p.Trust); s != "" && why != "" {
+		s += " · unsettled: " + why
+	}
+	return s
 }
 
 // fitsLine says whether the target's memories hold the model, "" where that is not known.

@@ -39,7 +39,7 @@ func TestHeadline(t *testing.T) {
 		p    *profile.Profile
 		want string
 	}{
-		{"good", host(), "kws.tflite on this computer (2 threads, avx2)\nLatency 238 µs (95 % CI 231 to 245 µs) · quality: good\nMemory peak activations 1.00 KiB · TFLM tensor arena 1.50 KiB + persistent part · flash 4.00 KiB (model)\nNext step compare with the engine that you ship: --engine opmeter,litert"},
+		{"good", host(), "kws.tflite on this computer (2 threads, avx2)\nLatency 238 µs (95 % CI 231 to 245 µs) · quality: fit for comparing\nMemory peak activations 1.00 KiB · TFLM tensor arena 1.50 KiB + persistent part · flash 4.00 KiB (model)\nNext step compare with the engine that you ship: --engine opmeter,litert"},
 		{"one of several signatures", func() *profile.Profile {
 			p := host()
 			p.Model.Signature, p.Model.Signatures = "dec", []string{"dec", "enc"}
@@ -50,7 +50,7 @@ func TestHeadline(t *testing.T) {
 			p.Trust = &profile.Trust{Verdict: profile.Unreliable, Quote: "undisturbed_latency_s", Doubts: []profile.Doubt{{Code: profile.DoubtWaiting, Verdict: profile.Unreliable}}}
 			p.Totals.Figures = map[string]*profile.Metric{"undisturbed_latency_s": {Kind: profile.Measured, Median: new(2e-4)}}
 			return p
-		}(), "Latency 200 µs (undisturbed runs) · quality: unreliable (machine busy)\nMemory"},
+		}(), "Latency 200 µs (undisturbed runs) · quality: unstable: repeat (machine busy)\nMemory"},
 		{"the interval is that of the median", func() *profile.Profile {
 			p := host()
 			p.Totals.Latency.Mean = new(300e-6)

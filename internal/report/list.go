@@ -121,12 +121,15 @@ func listColumns() []listColumn {
 	target, rawTarget := both(func(r *ListRow) string { return r.Profile.Target.ID })
 	format, rawFormat := both(func(r *ListRow) string { return r.Profile.Model.Format })
 	largest, rawLargest := both(func(r *ListRow) string { return largestLayer(r.Profile) })
-	trust, rawTrust := both(func(r *ListRow) string {
-		if t := r.Profile.Trust; t != nil {
-			return words.Verdict(t.Verdict)
+	verdict := func(show func(t *profile.Trust) string) func(r *ListRow) string {
+		return func(r *ListRow) string {
+			if t := r.Profile.Trust; t != nil {
+				return show(t)
+			}
+			return words.Origin(r.Profile)
 		}
-		return words.Origin(r.Profile)
-	})
+	}
+	trust, rawTrust := verdict(words.FitCell), verdict(func(t *profile.Trust) string { return string(t.Verdict) })
 	fits, rawFits := both(func(r *ListRow) string { return r.Fits() })
 	interval := func(i int) func(p *profile.Profile) (float64, bool) {
 		return func(p *profile.Profile) (float64, bool) {
@@ -152,7 +155,7 @@ func listColumns() []listColumn {
 		number("inferences_per_s", "", 0, 0, plainNumber, func(p *profile.Profile) (float64, bool) { return p.Totals.Figure("inferences_per_s").Best() }),
 		number("loaded_latency_s", "", 0, 0, Duration, func(p *profile.Profile) (float64, bool) { return p.Totals.Figure("loaded_latency_s").Best() }),
 		number("response_s", "", 0, 0, Duration, func(p *profile.Profile) (float64, bool) { return p.Totals.Figure("response_s").Best() }),
-		col("trust", "quality", true, len("unreliable"), 88, trust, rawTrust),
+		col("trust", "quality", true, len("comparing"), 88, trust, rawTrust),
 		number("energy_j", "energy", 0, 0, Duration, func(p *profile.Profile) (float64, bool) { return p.Totals.Energy.Best() }),
 		col("fits", "fits", true, 0, 0, fits, rawFits),
 		col("largest_layer", "largest layer", true, 22, 75, largest, rawLargest),

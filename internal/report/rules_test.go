@@ -610,11 +610,11 @@ func TestListFormats(t *testing.T) {
 			"'=bad.onnx,,,,,,,,,,,,,,,,,,,refused: the file is empty\n",
 		"markdown": "| model | format | size | layers | MACs | params | RAM | latency | quality | slowest layer | note |\n" +
 			"| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- | --- | --- |\n" +
-			"| net.onnx | onnx | 4.00 KiB | 3 | 2.00 k | 40 | 1.00 KiB | 2.00 ms | good | #0 A 100.0 % | odd |\n" +
+			"| net.onnx | onnx | 4.00 KiB | 3 | 2.00 k | 40 | 1.00 KiB | 2.00 ms | comparing | #0 A 100.0 % | odd |\n" +
 			"| =bad.onnx |  |  |  |  |  |  |  |  |  | refused: the file is empty |\n",
-		"": "model      format      size  layers     MACs   params       RAM   latency  quality     slowest layer           note\n" +
-			"net.onnx   onnx    4.00 KiB       3   2.00 k       40  1.00 KiB   2.00 ms  good        #0 A 100.0 %            odd\n" +
-			"=bad.onnx                                                                                                      refused: the file is empty\n" +
+		"": "model      format      size  layers     MACs   params       RAM   latency  quality    slowest layer           note\n" +
+			"net.onnx   onnx    4.00 KiB       3   2.00 k       40  1.00 KiB   2.00 ms  comparing  #0 A 100.0 %            odd\n" +
+			"=bad.onnx                                                                                                     refused: the file is empty\n" +
 			"2 models, 1 refused:\n\ncount  example    reason\n    1  =bad.onnx  the file is empty\n",
 	} {
 		if got := show(format, 0); got != want {

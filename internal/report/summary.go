@@ -58,6 +58,7 @@ func summary(p *profile.Profile) []fact {
 	add("Recommended", recommended(p))
 	add("Normalised", normalised(p))
 	add("Quality", quality(p.Trust))
+	add("Speeds", words.Modes(p, Duration))
 	add("Under load", underLoad(p))
 	add("Response", response(p))
 	add("Cold", cold(p))
@@ -306,14 +307,14 @@ func rates(p *profile.Profile) string {
 	return strings.Join(s, ", ")
 }
 
-// quality is the verdict with all of its reasons.
+// quality says what the measurement is good for, with all reasons.
 func quality(t *profile.Trust) string {
 	if t == nil {
 		return ""
 	}
-	s := words.Verdict(t.Verdict)
+	s := words.Fit(t)
 	if why := words.Doubts(t); why != "" {
-		s += ": " + why
+		s += " · " + why
 	}
 	return s
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/opmeter/opmeter/internal/base/jsonx"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/report/words"
+	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/compare"
 )
 
@@ -197,7 +198,7 @@ func versusRuns(t *compare.Table) [][]string {
 		if r.Ratio.Low != nil && r.Ratio.High != nil {
 			between = ratioDigits(*r.Ratio.Low) + "–" + ratioDigits(*r.Ratio.High)
 		}
-		row := []string{r.Name, versusFigure(t, r.Total.Value), plusMinus(r.Total, heading), versusRatio(r.Ratio), between, "", "", "", words.Outputs(r), words.Verdict(r.Trust), "", d.engine(r), d.target(r), d.dtype(r), r.Version, d.kind(r)}
+		row := []string{r.Name, versusFigure(t, r.Total.Value), plusMinus(r.Total, heading), versusRatio(r.Ratio), between, "", "", "", words.Outputs(r), words.FitCell(&profile.Trust{Verdict: r.Trust, Fit: r.Fit, Tolerance: r.Tolerance}), "", d.engine(r), d.target(r), d.dtype(r), r.Version, d.kind(r)}
 		if r.LoadS != nil {
 			row[5] = Duration(*r.LoadS)
 		}

@@ -11,6 +11,8 @@ import (
 type builder struct {
 	t  *Table
 	ps []*profile.Profile
+	// errors are the parts that times may be off by, by profile.
+	errors []float64
 	// start is the number of the first layer of each profile among all layers; set is a member of
 	// the same group nearer to its root, how the confidence by root.
 	start []int
@@ -144,10 +146,6 @@ func (b *builder) groups() {
 			row.Layers[k] = append(row.Layers[k], int64(i))
 		}
 	}
-	usable := make([]bool, len(b.ps))
-	for k, p := range b.ps {
-		usable[k] = p.Trust == nil || p.Trust.Verdict != profile.Unreliable
-	}
 	var rows []Group
 	for i := range b.t.Groups {
 		g := &b.t.Groups[i]
@@ -158,7 +156,7 @@ func (b *builder) groups() {
 			any = any || g.Figures[k].Value != nil
 			g.Ratios[k] = Ratio{Verdict: Open}
 			if k > 0 {
-				g.Ratios[k] = ratio(g.Figures[k], g.Figures[0], usable[k] && usable[0])
+				g.Ratios[k] = ratio(g.Figures[k], g.Figures[0], b.errors[k], b.errors[0])
 			}
 		}
 		if any {

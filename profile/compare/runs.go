@@ -22,7 +22,7 @@ func (b *builder) runs(named []Named) {
 			Threads: p.Settings.Threads, Total: of(p.Totals.Figure(t.Quantity)), Ratio: Ratio{Verdict: Open},
 		}
 		if p.Trust != nil {
-			r.Trust = p.Trust.Verdict
+			r.Trust, r.Fit, r.Tolerance = p.Trust.Verdict, p.Trust.Fit, p.Trust.Tolerance
 		}
 		if ph := p.Phases; ph != nil {
 			r.FirstRunS = ph.FirstRunS
@@ -37,10 +37,9 @@ func (b *builder) runs(named []Named) {
 		}
 	}
 	label(t.Runs)
-	usable := func(k int) bool { return t.Runs[k].Trust != profile.Unreliable }
 	for k := range t.Runs[1:] {
 		r := &t.Runs[k+1]
-		r.Ratio = ratio(r.Total, t.Runs[0].Total, usable(k+1) && usable(0))
+		r.Ratio = ratio(r.Total, t.Runs[0].Total, b.errors[k+1], b.errors[0])
 	}
 	t.Groups = slices.DeleteFunc(t.Groups, func(g Group) bool {
 		k, yes := b.inserted(&g)

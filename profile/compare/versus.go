@@ -31,7 +31,7 @@ const (
 	Slower Verdict = "slower" // more than the first run
 	Faster Verdict = "faster" // less
 	Alike  Verdict = "alike"  // does not differ by more than 5 %
-	// not known: the intervals are too wide, one is absent, or a latency must not be used
+	// not known: the interval of the ratio includes 1, or is absent
 	Open Verdict = "open"
 )
 
@@ -57,12 +57,12 @@ type Figure struct {
 
 // Ratio is a figure divided by that of the first run.
 //
-// With x and y the halves of the two intervals as parts of their figures, the interval of the
+// With x and y the halves of the two intervals as parts of their figures, or the tolerances of the
+// latencies where these are wider ([profile.Trust]; not for interleaved runs), the interval of the
 // ratio is the ratio divided and multiplied by 1 + sqrt(x² + y² + 0.014²): errors of two runs are
 // independent, and 1.4 % is what two processes on one computer differ by without showing it (a
 // standard deviation of half a per cent each). A ratio whose interval leaves out 1 is [Slower] or
-// [Faster], one whose interval lies within 5 % of 1 is [Alike], all else is [Open], and so is
-// whatever has a latency that must not be used. Of twenty ratios of equal figures about one is
+// [Faster], one whose interval lies within 5 % of 1 is [Alike], all else is [Open]. Of twenty ratios of equal figures about one is
 // called different: of many small groups some are by chance.
 type Ratio struct {
 	Value    *float64 `json:"value,omitzero"`
@@ -92,8 +92,11 @@ type Run struct {
 	// Model is the name of its model, DType the element type in which most of the time is computed.
 	Model string `json:"model,omitzero"`
 	DType string `json:"dtype,omitzero"`
-	// Trust is the verdict about its latency.
-	Trust profile.Verdict `json:"trust,omitzero"`
+	// Trust is the verdict about its latency, Fit what its measurement is good for and Tolerance
+	// what its latency may differ by, as a fraction.
+	Trust     profile.Verdict `json:"trust,omitzero"`
+	Fit       profile.Fit     `json:"fit,omitzero"`
+	Tolerance *float64        `json:"tolerance,omitzero"`
 	// Total is the figure of one inference, Ratio that to the first run's.
 	Total Figure `json:"total"`
 	Ratio Ratio  `json:"ratio"`
@@ -183,6 +186,9 @@ type Table struct {
 type Named struct {
 	Name    string
 	Profile *profile.Profile
+	// Interleaved says that its inferences took turns with those of the other profiles of the
+	// table: what disturbed the machine met all of them.
+	Interleaved bool
 }
 
 // New compares profiles with the first of them. The error says why nothing can be compared.
@@ -193,6 +199,7 @@ func New(runs []Named) (*Table, error) {
 	b := &builder{t: &Table{Schema: SchemaV1, Model: runs[0].Profile.Model.Name}}
 	for _, r := range runs {
 		b.ps = append(b.ps, r.Profile)
+		b.errors = append(b.errors, hidden(r))
 	}
 	key, ok := common(b.ps)
 	if !ok {
@@ -235,8 +242,17 @@ func of(m *profile.Metric) Figure {
 	return f
 }
 
-// ratio compares two figures.
-func ratio(a, first Figure, usable bool) Ratio {
+// hidden is the part by which the times of a run may differ from those of the quiet machine, though
+// their intervals do not show it; 0 if unknown.
+func hidden(r Named) float64 {
+	if t := r.Profile.Trust; t != nil && t.Tolerance != nil && !r.Interleaved {
+		return *t.Tolerance
+	}
+	return 0
+}
+
+// ratio compares two figures, with errors that their intervals do not show.
+func ratio(a, first Figure, ea, ef float64) Ratio {
 	r := Ratio{Verdict: Open}
 	if a.Value == nil || first.Value == nil || !(*first.Value > 0) || !(*a.Value > 0) || a.Partial || first.Partial {
 		return r
@@ -251,6 +267,7 @@ func ratio(a, first Figure, usable bool) Ratio {
 	if !ok || !also {
 		return r
 	}
+	x, y = max(x, ea), max(y, ef)
 	by := 1 + math.Sqrt(x*x+y*y+processes*processes)
 	low, high := v/by, v*by
 	if math.IsInf(high, 0) || math.IsNaN(by) {
@@ -258,7 +275,6 @@ func ratio(a, first Figure, usable bool) Ratio {
 	}
 	r.Low, r.High, r.Interval = &low, &high, widest(a.Interval, first.Interval)
 	switch {
-	case !usable:
 	case low > 1:
 		r.Verdict = Slower
 	case high < 1:

@@ -184,12 +184,32 @@ func TestVerdicts(t *testing.T) {
 			t.Errorf("%v ± %v: %s, want %s (%v to %v)", tt.v, tt.half, got.Verdict, tt.want, *got.Low, *got.High)
 		}
 	}
-	b := run("b", 20, .1)
-	b.Trust = &profile.Trust{Verdict: profile.Unreliable}
-	if got := table(t, run("a", 10, .1), b).Runs[1].Ratio; got.Verdict != compare.Open || got.Value == nil {
-		t.Errorf("of a latency not to be used: %+v", got)
+	// An interval that leaves out 1 is a difference, whatever the verdict: the tolerance is in it.
+	for _, tt := range []struct {
+		v, tolerance float64 // 0: unknown
+		interleaved  bool
+		want         compare.Verdict
+	}{
+		{2.8, 0, false, compare.Faster},
+		{2.8, 0.4, false, compare.Faster},
+		{8, 0.4, false, compare.Open},
+		{8, 0.4, true, compare.Faster},
+		{20, 0.4, false, compare.Slower},
+	} {
+		b := run("b", tt.v, .1)
+		b.Trust = &profile.Trust{Verdict: profile.Unreliable, Fit: profile.FitShares}
+		if tt.tolerance > 0 {
+			b.Trust.Tolerance = &tt.tolerance
+		}
+		x, err := compare.New([]compare.Named{{Name: "a", Profile: run("a", 10, .1)}, {Name: "b", Profile: b, Interleaved: tt.interleaved}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := x.Runs[1]; r.Ratio.Verdict != tt.want || r.Fit != profile.FitShares || r.Tolerance != b.Trust.Tolerance {
+			t.Errorf("%+v: %+v", tt, r)
+		}
 	}
-	b = run("b", 20, .1)
+	b := run("b", 20, .1)
 	b.Totals.Latency.CI95 = nil
 	if got := table(t, run("a", 10, .1), b).Runs[1].Ratio; got.Verdict != compare.Open || got.Low != nil {
 		t.Errorf("without an interval: %+v", got)

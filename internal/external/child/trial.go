@@ -317,7 +317,7 @@ func (t *trial) report(res *loop.Result, host *profile.Host) error {
 		}
 	}
 	t.p.Host, t.p.Reconcile = host, n.Reconcile
-	n.Trust = judged.Trust(t.p, false)
+	n.Trust = judged.Trust(t.p, false, nil)
 	t.p.Trust = n.Trust
 	n.Latencies = figures.Kept(res.Plain, t.req.Samples)
 	if err := t.event(profile.Event{Noted: &n}); err != nil {

@@ -109,3 +109,18 @@ func (d *Division) Reconcile() *profile.Reconcile {
 	gaps := d.Gaps.Part * d.Latency
 	return &profile.Reconcile{WallS: new(d.Latency), OperatorsS: new(d.Latency - gaps), GapsS: &gaps}
 }
+
+// undisturbed returns the number of undisturbed inferences that the shares come from; without a
+// division the given number of instrumented ones, whose disturbances nobody saw.
+func (d *Division) undisturbed(instrumented int) int {
+	if d == nil {
+		return instrumented
+	}
+	n := 0
+	for i := range d.runs {
+		if !d.runs[i].Disturbed {
+			n++
+		}
+	}
+	return n
+}

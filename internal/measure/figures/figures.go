@@ -52,7 +52,7 @@ func (r *Run) Whole() map[string]*profile.Metric {
 	}
 	speeds := res.Speeds(loop.ReferenceRound)
 	put("machine_speed", profile.Summarize(profile.Measured, speeds, "reference loop "+loop.ReferenceName+", between the groups of plain runs"))
-	if at := res.AtReference(loop.ReferenceRound); len(at) > 0 {
+	if at := res.AtReference(loop.ReferenceRound); explained(at, speeds) {
 		how := "processor time"
 		if math.IsNaN(res.Groups[0].CPU) {
 			how = "time"
@@ -69,6 +69,39 @@ func (r *Run) Whole() map[string]*profile.Metric {
 	work := res.Processor()
 	put("processor_s", Blocked(profile.Summarize(profile.Measured, work, "plain pass, means over groups of runs"), work))
 	return out
+}
+
+// Limits of a normalised latency: the spread that the speed must explain, in parts of the spread of
+// the times, and the number of groups that tell.
+const (
+	explainedSpread = 0.8
+	leastGroups     = 16
+)
+
+// explained reports whether the machine's speed explains how the times of groups vary: times
+// normalised by it spread less than they did before, among the even and among the odd groups. Speeds
+// that have nothing to do with the times add their own spread; a chance agreement of one half is
+// not one of the other.
+func explained(normalised, speeds []float64) bool {
+	if len(normalised) < leastGroups || len(speeds) != len(normalised) {
+		return false
+	}
+	for first := range 2 {
+		var before, after []float64
+		for i := first; i < len(speeds); i += 2 {
+			before, after = append(before, normalised[i]/speeds[i]), append(after, normalised[i])
+		}
+		if !(relativeSpread(after) < explainedSpread*relativeSpread(before)) {
+			return false
+		}
+	}
+	return true
+}
+
+// relativeSpread is the distance of the deciles relative to the median.
+func relativeSpread(s []float64) float64 {
+	low, high := deciles(s)
+	return (high - low) / stats.Median(s)
 }
 
 // Kept returns all samples, or as many as a profile keeps by default.

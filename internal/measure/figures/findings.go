@@ -121,6 +121,14 @@ func dominant(p *profile.Profile) []profile.Finding {
 	return append(out, Finding("time.layers", profile.Info, Indices(timed[:n]), "%s of %d %s up %.0f %% of the time: %s.", Plural(n, "layer"), len(timed), verb, 100*half, strings.Join(names, ", ")))
 }
 
+// unsettled warns that the shares below it are not fit to decide by.
+func unsettled(p *profile.Profile) []profile.Finding {
+	if !p.Trust.SharesDoubted() {
+		return nil
+	}
+	return []profile.Finding{Finding("time.unsettled", profile.Warning, nil, "The shares of operators and layers are unsettled: too few undisturbed inferences, wide intervals or profiling overhead. Another run may name other layers first. Repeat with --time 10s, best on an idle machine.")}
+}
+
 // Finding makes one finding.
 func Finding(id string, sev profile.Severity, layers []int64, format string, args ...any) profile.Finding {
 	return profile.Finding{ID: id, Severity: sev, Text: fmt.Sprintf(format, args...), Layers: layers}
@@ -155,5 +163,5 @@ func Plural(n int, what string) string {
 func Findings(p *profile.Profile) []profile.Finding {
 	q := *p
 	q.Layers = withShares(p.Layers)
-	return slices.Concat(dominant(&q), overhead(q.Reconcile))
+	return slices.Concat(unsettled(p), dominant(&q), overhead(q.Reconcile))
 }

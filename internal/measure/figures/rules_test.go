@@ -183,7 +183,7 @@ func TestBlocked(t *testing.T) {
 
 func TestWholeFigures(t *testing.T) {
 	t.Parallel()
-	_, res := calm(40)
+	_, res := speedy(40)
 	if got := Evaluate(res).Whole(); !strings.HasPrefix(got["reference_latency_s"].Method, "processor time of groups") || !strings.Contains(got["reference_latency_s"].Method, "from 20 blocks") {
 		t.Errorf("method %q", got["reference_latency_s"].Method)
 	}
@@ -266,9 +266,9 @@ func TestIntervalDoubt(t *testing.T) {
 		ci     *[2]float64
 		want   profile.Verdict
 	}{
-		{new(2.0), &[2]float64{1.96, 2.04}, ""},
-		{new(2.0), &[2]float64{1.9, 2.1}, profile.Fair},
-		{new(2.0), &[2]float64{1.6, 2.4}, profile.Unreliable},
+		{new(2.0), &[2]float64{1.81, 2.19}, ""},
+		{new(2.0), &[2]float64{1.7, 2.3}, profile.Fair},
+		{new(2.0), &[2]float64{1.4, 2.6}, profile.Unreliable},
 		{new(2.0), nil, ""},
 		{nil, &[2]float64{1.6, 2.4}, ""},
 		{new(0.0), &[2]float64{-1, 1}, ""},

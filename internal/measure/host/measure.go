@@ -198,7 +198,7 @@ func (p *pass) report(ctx context.Context, res *loop.Result, host *profile.Host,
 	n := profile.Noted{Host: host, Memory: mem, Reconcile: run.Reconcile(p.divided.Reconcile())}
 	judged := *p.p
 	judged.Host, judged.Reconcile = host, n.Reconcile
-	n.Trust = run.Trust(&judged, p.o.Pin)
+	n.Trust = run.Trust(&judged, p.o.Pin, p.divided)
 	if p.events != nil {
 		n.Timeline = p.events.timeline()
 		memoryOverTime(n.Timeline, p.p.Layers)

@@ -2,6 +2,7 @@ package words
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,8 +10,95 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Verdict is the word for a verdict, "" for none.
-func Verdict(v profile.Verdict) string { return string(v) }
+// FitCell is [Fit] for a cell of a table: "±2 %", "shares" or "repeat"; "" for none.
+func FitCell(t *profile.Trust) string {
+	switch {
+	case t.Fit == profile.FitComparing && t.Tolerance != nil:
+		return "±" + tolerance(*t.Tolerance)
+	case t.Fit == profile.FitShares:
+		return "shares"
+	case t.Fit == profile.FitNothing || t.Verdict == profile.Unreliable:
+		return "repeat"
+	case t.Verdict == profile.Good:
+		return "comparing"
+	case t.Verdict == profile.Fair:
+		return "doubtful"
+	}
+	return ""
+}
+
+// Fit says what a measurement is good for: "fit for comparing at ±2 %"; "" for none.
+func Fit(t *profile.Trust) string {
+	if t == nil || t.Verdict == "" {
+		return ""
+	}
+	total := ""
+	if t.Tolerance != nil {
+		total = "±" + tolerance(*t.Tolerance)
+	}
+	switch {
+	case t.Fit == profile.FitComparing && total != "":
+		return "fit for comparing at " + total
+	case t.Fit == profile.FitShares && total != "":
+		return "fit for shares, total " + total
+	case t.Fit == profile.FitShares:
+		return "fit for shares alone"
+	case t.Fit == profile.FitNothing && t.Verdict == profile.Fair && total != "":
+		return "not fit for comparing, total " + total
+	}
+	// A file without these fields has the verdict alone.
+	switch t.Verdict {
+	case profile.Good:
+		return "fit for comparing"
+	case profile.Unreliable:
+		return "unstable: repeat"
+	}
+	return "not fit for comparing"
+}
+
+// tolerance writes a part as per cent, rounded up: a smaller figure would promise too much.
+func tolerance(v float64) string {
+	p := 100 * v
+	if p < 2 {
+		return Fixed(math.Ceil(10*p-1e-9)/10, 1) + " %"
+	}
+	return Fixed(math.Ceil(p-1e-9), 0) + " %"
+}
+
+// Modes describes the speeds that the machine ran at, and which one the latency is; "" for one.
+// show writes a time in seconds.
+func Modes(p *profile.Profile, show func(float64) string) string {
+	t := p.Trust
+	if t == nil || len(t.Modes) < 2 {
+		return ""
+	}
+	parts := make([]string, len(t.Modes))
+	stated := ""
+	for i, m := range t.Modes {
+		parts[i] = show(m.LatencyS) + " in " + percent(m.Part)
+		if i == 0 {
+			parts[i] += " of the inferences"
+		}
+		if m.Headline {
+			stated = show(m.LatencyS)
+		}
+	}
+	count := Plural(int64(len(parts)), "speed")
+	if n := len(parts); n < len(numbers) {
+		count = numbers[n] + " speeds"
+	}
+	s := count + ": " + strings.Join(parts, ", ") + "; stated is " + stated
+	if t.ModesBySpeed {
+		return s + ", the speed at which the reference loop runs fastest"
+	}
+	s += ", the most frequent (the reference loop does not explain them)"
+	if h := p.Host; h != nil && h.SMT != nil && *h.SMT {
+		s += "; a program on the other hardware thread of a core may be the cause"
+	}
+	return s
+}
+
+var numbers = []string{2: "two", 3: "three", 4: "four"}
 
 // Origin is "imported" for a record of another tool, whose quality is not known here, and "" for
 // all other profiles.
@@ -52,11 +140,11 @@ func doubt(d *profile.Doubt) string {
 	case profile.DoubtDrift:
 		return "latency drifted by " + part + " during the runs"
 	case profile.DoubtModes:
-		return "latencies fall into two groups"
+		return "latencies fall into separate groups that the machine's speed does not explain"
 	case profile.DoubtSpeed:
 		return "machine speed varied by " + part
 	case profile.DoubtWaiting:
-		return "preempted by other programs for " + part + " of the time"
+		return "other programs disturbed " + part + " of the inferences"
 	case profile.DoubtStolen:
 		return "the hypervisor took " + part + " of the time"
 	case profile.DoubtThrottled:
@@ -83,6 +171,18 @@ func doubt(d *profile.Doubt) string {
 		return "threads could not be pinned"
 	case profile.DoubtLost:
 		return "data lost in " + part + " of the inferences"
+	case profile.DoubtTolerance:
+		if d.Value == nil {
+			return "error of the total unknown"
+		}
+		return "a repeated run may differ by " + part
+	case profile.DoubtShareRuns:
+		return "shares come from only " + Plural(int64(v), "undisturbed run")
+	case profile.DoubtShares:
+		if d.Value == nil {
+			return "error of the shares unknown"
+		}
+		return "shares are only known to ±" + percentPoints(v)
 	}
 	return string(d.Code)
 }
@@ -107,18 +207,30 @@ var qualityCauses = []struct {
 // symptoms are reasons that have a cause among the others.
 var symptoms = []profile.DoubtCode{
 	profile.DoubtInterval, profile.DoubtSpread, profile.DoubtStep, profile.DoubtDrift, profile.DoubtModes, profile.DoubtReconcile,
+	profile.DoubtTolerance,
 }
 
-// Quality is the verdict with its main reason, such as "unreliable (machine busy)"; "" for none.
-// The verdict good has no reason.
+// Quality says what a measurement is good for with the main reason, such as "unstable: repeat
+// (machine busy)"; "" for none. What is fit for comparing has no reason.
 func Quality(t *profile.Trust) string {
-	if t == nil || t.Verdict == "" {
+	s := Fit(t)
+	if why, _ := Reason(t); why != "" {
+		return s + " (" + why + ")"
+	}
+	return s
+}
+
+// SharesDoubt is the reason to doubt the shares of the layers, "" for none.
+func SharesDoubt(t *profile.Trust) string {
+	if !t.SharesDoubted() {
 		return ""
 	}
-	if why, _ := Reason(t); why != "" {
-		return Verdict(t.Verdict) + " (" + why + ")"
+	for i := range t.Doubts {
+		if one := (&profile.Trust{Doubts: t.Doubts[i : i+1]}); one.SharesDoubted() {
+			return doubt(&t.Doubts[i])
+		}
 	}
-	return Verdict(t.Verdict)
+	return ""
 }
 
 // Reason is the main reason of a verdict other than good in short words, and how to make the
@@ -149,6 +261,9 @@ func times(v float64) string {
 	}
 	return Plural(int64(v), "time")
 }
+
+// percentPoints writes a part of a whole as percentage points.
+func percentPoints(v float64) string { return strconv.FormatFloat(100*v, 'g', 2, 64) + " points" }
 
 // percent writes a part with two digits.
 func percent(v float64) string {

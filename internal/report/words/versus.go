@@ -157,4 +157,4 @@ func VersusMark(v compare.Verdict) string {
 }
 
 // VersusLegend says what the signs mean.
-const VersusLegend = "▲ slower, ▼ faster, = within 5 %, ? undecided: interval too wide, or unreliable measurement"
+const VersusLegend = "▲ slower, ▼ faster, = within 5 %, ? undecided: the interval includes 1 or is unknown"

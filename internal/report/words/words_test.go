@@ -1,6 +1,7 @@
 package words
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -99,10 +100,11 @@ func TestDoubts(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[profile.DoubtCode]string{
 		profile.DoubtFewRuns: "only 3 runs", profile.DoubtInterval: "±300 %", profile.DoubtSpread: "varies by 300 %", profile.DoubtStep: "shifted by 300 %", profile.DoubtDrift: "drifted by 300 %",
-		profile.DoubtModes: "two groups", profile.DoubtSpeed: "speed varied by 300 %", profile.DoubtWaiting: "preempted by other programs for 300 %", profile.DoubtStolen: "hypervisor took 300 %",
+		profile.DoubtModes: "separate groups", profile.DoubtSpeed: "speed varied by 300 %", profile.DoubtWaiting: "disturbed 300 % of the inferences", profile.DoubtStolen: "hypervisor took 300 %",
 		profile.DoubtThrottled: "heat 3 times", profile.DoubtQuota: "for 3 s", profile.DoubtBusy: "load average 3.0 per CPU", profile.DoubtGovernor: "follows the load", profile.DoubtBattery: "battery",
 		profile.DoubtThreads: "3 threads per CPU", profile.DoubtCollector: "ran 3 times", profile.DoubtInstruments: "overhead 300 %", profile.DoubtReconcile: "differ by 300 %",
 		profile.DoubtIncomplete: "3 layers did not run", profile.DoubtNotPinned: "not be pinned", profile.DoubtLost: "in 300 % of the inferences",
+		profile.DoubtTolerance: "may differ by 300 %", profile.DoubtShareRuns: "only 3 undisturbed runs", profile.DoubtShares: "±3e+02 points",
 	} {
 		got := Doubts(&profile.Trust{Doubts: []profile.Doubt{{Code: code, Value: new(3.0)}}})
 		if !strings.Contains(got, want) {
@@ -110,11 +112,67 @@ func TestDoubts(t *testing.T) {
 		}
 	}
 	two := &profile.Trust{Doubts: []profile.Doubt{{Code: profile.DoubtBattery}, {Code: profile.DoubtWaiting, Value: new(0.0814)}}}
-	if got, want := Doubts(two), "running on battery; preempted by other programs for 8.1 % of the time"; got != want {
+	if got, want := Doubts(two), "running on battery; other programs disturbed 8.1 % of the inferences"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if Doubts(nil)+Quote(nil)+Verdict("") != "" || Verdict(profile.Unreliable) != "unreliable" {
+	if Doubts(nil)+Quote(nil)+Fit(nil)+Fit(&profile.Trust{})+FitCell(&profile.Trust{}) != "" {
 		t.Error("words of nothing")
+	}
+}
+
+// TestFit says what each state is good for; tolerances are rounded up.
+func TestFit(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		t          profile.Trust
+		long, cell string
+	}{
+		{profile.Trust{Verdict: profile.Good, Fit: profile.FitComparing, Tolerance: new(0.02)}, "fit for comparing at ±2 %", "±2 %"},
+		{profile.Trust{Verdict: profile.Good, Fit: profile.FitComparing, Tolerance: new(0.0141)}, "fit for comparing at ±1.5 %", "±1.5 %"},
+		{profile.Trust{Verdict: profile.Good, Fit: profile.FitComparing, Tolerance: new(0.051)}, "fit for comparing at ±6 %", "±6 %"},
+		{profile.Trust{Verdict: profile.Fair, Fit: profile.FitShares, Tolerance: new(0.12)}, "fit for shares, total ±12 %", "shares"},
+		{profile.Trust{Verdict: profile.Unreliable, Fit: profile.FitShares}, "fit for shares alone", "shares"},
+		{profile.Trust{Verdict: profile.Fair, Fit: profile.FitNothing, Tolerance: new(0.12)}, "not fit for comparing, total ±12 %", "repeat"},
+		{profile.Trust{Verdict: profile.Unreliable, Fit: profile.FitNothing, Tolerance: new(0.3)}, "unstable: repeat", "repeat"},
+		{profile.Trust{Verdict: profile.Good}, "fit for comparing", "comparing"},
+		{profile.Trust{Verdict: profile.Fair}, "not fit for comparing", "doubtful"},
+		{profile.Trust{Verdict: profile.Unreliable}, "unstable: repeat", "repeat"},
+	} {
+		if long, cell := Fit(&c.t), FitCell(&c.t); long != c.long || cell != c.cell {
+			t.Errorf("%+v: %q and %q, want %q and %q", c.t, long, cell, c.long, c.cell)
+		}
+	}
+}
+
+// TestModesWords states each speed with its part, and why one is the latency.
+func TestModesWords(t *testing.T) {
+	t.Parallel()
+	show := func(v float64) string { return fmt.Sprintf("%.0f µs", v*1e6) }
+	two := []profile.Mode{{Part: 0.62, LatencyS: 113e-6, Headline: true}, {Part: 0.38, LatencyS: 190e-6}}
+	smt := &profile.Host{SMT: new(true)}
+	const begin = "two speeds: 113 µs in 62 % of the inferences, 190 µs in 38 %; stated is 113 µs, "
+	for _, c := range []struct {
+		p    profile.Profile
+		want string
+	}{
+		{profile.Profile{}, ""},
+		{profile.Profile{Trust: &profile.Trust{Modes: two[:1]}}, ""},
+		{profile.Profile{Host: smt, Trust: &profile.Trust{Modes: two, ModesBySpeed: true}}, begin + "the speed at which the reference loop runs fastest"},
+		{profile.Profile{Trust: &profile.Trust{Modes: two}}, begin + "the most frequent (the reference loop does not explain them)"},
+		{profile.Profile{Host: smt, Trust: &profile.Trust{Modes: two}}, begin + "the most frequent (the reference loop does not explain them); a program on the other hardware thread of a core may be the cause"},
+	} {
+		if got := Modes(&c.p, show); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}
+
+// TestSharesDoubt names the first reason to doubt the shares.
+func TestSharesDoubt(t *testing.T) {
+	t.Parallel()
+	d := &profile.Trust{Doubts: []profile.Doubt{{Code: profile.DoubtSpeed, Value: new(0.2)}, {Code: profile.DoubtShareRuns, Value: new(4.0)}}}
+	if got := SharesDoubt(d); got != "shares come from only 4 undisturbed runs" || SharesDoubt(nil) != "" || SharesDoubt(&profile.Trust{Doubts: d.Doubts[:1]}) != "" {
+		t.Errorf("%q", got)
 	}
 }
 
@@ -135,14 +193,14 @@ func TestQuality(t *testing.T) {
 	}{
 		{nil, "", ""},
 		{&profile.Trust{}, "", ""},
-		{&profile.Trust{Verdict: profile.Good, Doubts: of(profile.DoubtBusy).Doubts}, "good", ""},
-		{&profile.Trust{Verdict: profile.Fair}, "fair", ""},
-		{of(profile.DoubtSpread, profile.DoubtBusy), "unreliable (machine busy)", "close other programs"},
-		{of(profile.DoubtSpread, profile.DoubtBusy, profile.DoubtThreads), "unreliable (more threads than CPUs)", "use fewer --threads"},
-		{of(profile.DoubtSpread), "unreliable (latency varies by 200 % (CV))", "measure longer"},
-		{of(profile.DoubtFewRuns, profile.DoubtBusy), "unreliable (only 2 runs)", "measure longer"},
-		{of(profile.DoubtThrottled), "unreliable (CPU throttled by heat)", "let the computer cool"},
-		{of(profile.DoubtIncomplete, profile.DoubtBusy), "unreliable (2 layers did not run)", ""},
+		{&profile.Trust{Verdict: profile.Good, Doubts: of(profile.DoubtBusy).Doubts}, "fit for comparing", ""},
+		{&profile.Trust{Verdict: profile.Fair}, "not fit for comparing", ""},
+		{of(profile.DoubtSpread, profile.DoubtBusy), "unstable: repeat (machine busy)", "close other programs"},
+		{of(profile.DoubtSpread, profile.DoubtBusy, profile.DoubtThreads), "unstable: repeat (more threads than CPUs)", "use fewer --threads"},
+		{of(profile.DoubtSpread), "unstable: repeat (latency varies by 200 % (CV))", "measure longer"},
+		{of(profile.DoubtFewRuns, profile.DoubtBusy), "unstable: repeat (only 2 runs)", "measure longer"},
+		{of(profile.DoubtThrottled), "unstable: repeat (CPU throttled by heat)", "let the computer cool"},
+		{of(profile.DoubtIncomplete, profile.DoubtBusy), "unstable: repeat (2 layers did not run)", ""},
 	} {
 		got := Quality(c.t)
 		if _, advice := Reason(c.t); got != c.want || !strings.HasPrefix(advice, c.advice) || (advice == "") != (c.advice == "") {
