@@ -28,7 +28,6 @@ func headline(p *profile.Profile) (title string, fs []fact) {
 		add("Signature", signature(&p.Model))
 	}
 	add(cost.label, cost.value)
-	add("Speeds", words.Modes(p, Duration))
 	add("Energy", metric(p.Totals.Energy, "J"))
 	add("Under load", underLoad(p))
 	add("Response", response(p))
@@ -65,10 +64,11 @@ func slowest(p *profile.Profile) string {
 	return strings.Join(parts, " · ")
 }
 
-// answerLines are the lines of the headline that the page shows too: the slowest layers, whose
-// shares they are, what bounds the model, what memory it needs, and what to do next.
+// answerLines are the lines of the headline that the page shows too: the speeds, the
+// slowest layers, whose shares they are, what bounds the model, what memory it needs, and what to
+// do next.
 func answerLines(p *profile.Profile) (fs []fact) {
-	for _, f := range []fact{{"Slowest", slowest(p)}, {"Shares", sharesLine(p)}, {"Bottleneck", bottleneck(p)}, {"Memory", memoryLine(p)}, {"Next step", nextStep(p)}} {
+	for _, f := range []fact{{"Speeds", words.Modes(p, Duration)}, {"Slowest", slowest(p)}, {"Shares", sharesLine(p)}, {"Bottleneck", bottleneck(p)}, {"Memory", memoryLine(p)}, {"Next step", nextStep(p)}} {
 		if f.value != "" {
 			fs = append(fs, fact{f.label, text.Clean(f.value)})
 		}

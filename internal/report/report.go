@@ -98,7 +98,11 @@ func zipped(write func(io.Writer, *profile.Profile) error) func(io.Writer, *prof
 
 func writePage(w io.Writer, p *profile.Profile, _ Options) error {
 	a := page.Answers{Fits: fitsLine(p), Bound: capital(engineBound(p))}
+	a.Fit = words.Fit(p.Trust)
 	a.Reason, _ = words.Reason(p.Trust)
+	if why := words.SharesDoubt(p.Trust); why != "" {
+		a.Lines = append(a.Lines, page.Line{Label: "Shares", Text: "unsettled: " + why})
+	}
 	for _, f := range answerLines(p) {
 		switch {
 		case f.label == "Next step" && p.Target.Kind == profile.TargetImport: // that is the page

@@ -186,8 +186,8 @@ type Table struct {
 type Named struct {
 	Name    string
 	Profile *profile.Profile
-	// Interleaved says that its inferences took turns with those of the other profiles of the
-	// table: what disturbed the machine met all of them.
+	// Interleaved says that its inferences were interleaved with those of the other profiles
+	// of the table: what disturbed the machine met all of them.
 	Interleaved bool
 }
 

@@ -79,9 +79,8 @@ const (
 )
 
 // explained reports whether the machine's speed explains how the times of groups vary: times
-// normalised by it spread less than they did before, among the even and among the odd groups. Speeds
-// that have nothing to do with the times add their own spread; a chance agreement of one half is
-// not one of the other.
+// normalised by it spread less than they did before, among the even and among the odd groups.
+// Unrelated speeds add their own spread, and both halves do not agree with the times by chance.
 func explained(normalised, speeds []float64) bool {
 	if len(normalised) < leastGroups || len(speeds) != len(normalised) {
 		return false

@@ -293,8 +293,8 @@ func sharesOf(p *profile.Profile, half float64, parts ...float64) {
 	}
 }
 
-// TestFit: what a measurement is good for follows from what is known of the total and, apart from
-// it, of the shares.
+// TestFit: what a measurement is good for follows from the errors of the total and, apart from
+// them, from those of the shares.
 func TestFit(t *testing.T) {
 	t.Parallel()
 	slower := func(_ *profile.Profile, res *loop.Result) { // a step that only the times show

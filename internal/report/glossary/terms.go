@@ -44,7 +44,7 @@ var groups = []Group{
 		{Name: "sample", Text: "One measured value, such as the time of one run.", Key: "samples_s", Doc: "profile"},
 	}},
 	{"Measurement quality", []Term{
-		{Name: "measurement quality", Text: "How far a measured latency can be relied upon: good, fair or unreliable, with the reasons.", Key: "trust.verdict", Doc: "measurement-quality"},
+		{Name: "measurement quality", Text: "What a measurement is good for: comparing at a tolerance, shares of layers, or nothing, with the reasons.", Key: "trust.fit", Doc: "measurement-quality"},
 		{Name: "steal time", Text: "Time for which the hypervisor gave the processor to another virtual machine.", Unit: "s", Key: "host.stolen_s", Doc: "measurement-quality", Page: true},
 		{Name: "preemption", Text: "Time in which other programs used the processor although a run was in progress.", Unit: "1", Doc: "measurement-quality"},
 		{Name: "throttling", Text: "Lowering of the processor's clock by the hardware because of heat.", Key: "host.throttled", Doc: "measurement-quality", Page: true},

@@ -52,7 +52,9 @@ type Answers struct {
 	// Bound says which engine of an accelerator bounds an inference, "" for other targets. It
 	// is shown next to the latency.
 	Bound string `json:"bound,omitzero"`
-	// Reason is the main reason of a quality that is less than good.
+	// Fit says what the measurement is good for, "" if nobody judged it.
+	Fit string `json:"fit,omitzero"`
+	// Reason is the main reason for which it is not fit for comparing.
 	Reason string `json:"reason,omitzero"`
 	Lines  []Line `json:"lines,omitempty"`
 }

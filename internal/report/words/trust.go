@@ -182,7 +182,7 @@ func doubt(d *profile.Doubt) string {
 		if d.Value == nil {
 			return "error of the shares unknown"
 		}
-		return "shares are only known to ±" + percentPoints(v)
+		return "shares are only known to ±" + part + " of the inference"
 	}
 	return string(d.Code)
 }
@@ -261,9 +261,6 @@ func times(v float64) string {
 	}
 	return Plural(int64(v), "time")
 }
-
-// percentPoints writes a part of a whole as percentage points.
-func percentPoints(v float64) string { return strconv.FormatFloat(100*v, 'g', 2, 64) + " points" }
 
 // percent writes a part with two digits.
 func percent(v float64) string {

@@ -104,7 +104,7 @@ func TestDoubts(t *testing.T) {
 		profile.DoubtThrottled: "heat 3 times", profile.DoubtQuota: "for 3 s", profile.DoubtBusy: "load average 3.0 per CPU", profile.DoubtGovernor: "follows the load", profile.DoubtBattery: "battery",
 		profile.DoubtThreads: "3 threads per CPU", profile.DoubtCollector: "ran 3 times", profile.DoubtInstruments: "overhead 300 %", profile.DoubtReconcile: "differ by 300 %",
 		profile.DoubtIncomplete: "3 layers did not run", profile.DoubtNotPinned: "not be pinned", profile.DoubtLost: "in 300 % of the inferences",
-		profile.DoubtTolerance: "may differ by 300 %", profile.DoubtShareRuns: "only 3 undisturbed runs", profile.DoubtShares: "±3e+02 points",
+		profile.DoubtTolerance: "may differ by 300 %", profile.DoubtShareRuns: "only 3 undisturbed runs", profile.DoubtShares: "±300 %",
 	} {
 		got := Doubts(&profile.Trust{Doubts: []profile.Doubt{{Code: code, Value: new(3.0)}}})
 		if !strings.Contains(got, want) {

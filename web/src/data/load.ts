@@ -55,7 +55,9 @@ export interface Answers {
   fits?: string;
   /** Which engine of an accelerator bounds an inference; absent for other targets. */
   bound?: string;
-  /** Main reason of a quality that is less than good. */
+  /** What the measurement is good for; absent if nobody judged it. */
+  fit?: string;
+  /** Main reason for which it is not fit for comparing. */
   reason?: string;
   lines?: { label: string; text: string }[];
 }

@@ -154,7 +154,7 @@ export interface Difference {
 /** Doubt is a reason not to rely on a latency. */
 export interface Doubt {
   /** Code names it. */
-  code: "few_runs" | "interval" | "spread" | "step" | "drift" | "two_modes" | "speed" | "waiting" | "stolen" | "throttled" | "quota" | "busy" | "governor" | "battery" | "threads" | "collector" | "instruments" | "reconcile" | "incomplete" | "not_pinned" | "lost";
+  code: "few_runs" | "interval" | "spread" | "step" | "drift" | "two_modes" | "speed" | "waiting" | "stolen" | "throttled" | "quota" | "busy" | "governor" | "battery" | "threads" | "collector" | "instruments" | "reconcile" | "incomplete" | "not_pinned" | "lost" | "tolerance" | "share_runs" | "shares";
   /** Value is the figure that gave rise to it, in the unit of its code, absent if unknown. Limit is what it was judged by. */
   limit?: number;
   /** Value is the figure that gave rise to it, in the unit of its code, absent if unknown. Limit is what it was judged by. */
@@ -1069,15 +1069,21 @@ export interface Trust {
   disturbed?: number;
   /** Doubts are the reasons for it, the gravest first; some may be there beside the best verdict. */
   doubts?: Doubt[];
+  /** Fit says what the measurement is good for. */
+  fit?: "comparing" | "shares" | "nothing";
   /** Interval says what the 95 % interval of latency_s holds. */
   interval?: "repeats" | "run";
   /** Modes are the latencies of separate groups of inferences, the fastest first; absent where there is one group. */
   modes?: Mode[];
+  /** ModesBySpeed says that the machine's speed by the reference loop explains the modes. */
+  modes_by_speed?: boolean;
   /** Quote is the key of the figure of the totals to quote: "latency_s", or where the machine was disturbed "undisturbed_latency_s" or "processor_s". Absent where none can be quoted. */
   quote?: string;
+  /** Tolerance is what the latency may differ by from that on the quiet machine, as a fraction of it: a probability of 95 %. Absent if unknown. */
+  tolerance?: number;
   /** Undisturbed is the number of inferences during which the system reported no disturbance, Disturbed that of the others. Figures come from the first, unless there are too few. */
   undisturbed?: number;
-  /** Verdict is the one word. */
+  /** Verdict is that about the latency of the whole model. */
   verdict: "good" | "fair" | "unreliable";
 }
 

@@ -3,9 +3,9 @@ import type { Doubt, Profile, Trust } from "../data/profile";
 import { percent, plain, plural, seconds } from "./format";
 
 export const verdicts: Record<Trust["verdict"], { word: string; text: string }> = {
-  good: { word: "good", text: "The latency is reproducible." },
-  fair: { word: "fair", text: "Good to about ±10 %: do not compare small differences." },
-  unreliable: { word: "unreliable", text: "Not reproducible: repeat on an idle machine." },
+  good: { word: "fit for comparing", text: "The latency may be compared with that of another run at this tolerance." },
+  fair: { word: "not fit for comparing", text: "The latency may be off by 10 % or more: do not compare it." },
+  unreliable: { word: "unstable: repeat", text: "The latency may be off by 25 % or more: repeat on an idle machine." },
 };
 
 type Says = (value: number, limit: string) => string;
@@ -19,9 +19,9 @@ const doubts: Record<Doubt["code"], { with: Says; without: string }> = {
   spread: { with: (v) => `latency varies by ${percent(v)} (CV)`, without: "latency varies" },
   step: { with: (v) => `latency shifted by ${percent(Math.abs(v))} during the runs`, without: "latency shifted during the runs" },
   drift: { with: (v) => `latency drifted by ${percent(Math.abs(v))} during the runs`, without: "latency drifted during the runs" },
-  two_modes: { with: () => "latencies fall into two groups", without: "latencies fall into two groups" },
+  two_modes: { with: () => "latencies fall into separate groups that the machine's speed does not explain", without: "latencies fall into separate groups" },
   speed: { with: (v) => `machine speed varied by ${percent(v)}`, without: "machine speed varied" },
-  waiting: { with: (v) => `preempted by other programs for ${percent(v)} of the time`, without: "preempted by other programs" },
+  waiting: { with: (v) => `other programs disturbed ${percent(v)} of the inferences`, without: "other programs disturbed inferences" },
   stolen: { with: (v) => `hypervisor took ${percent(v)} of the time`, without: "hypervisor took time" },
   throttled: { with: (v) => `CPU throttled by heat ${times(v)}`, without: "CPU throttled by heat" },
   quota: { with: (v) => `a CPU quota stopped the program for ${seconds(v)}`, without: "a CPU quota stopped the program" },
@@ -35,6 +35,9 @@ const doubts: Record<Doubt["code"], { with: Says; without: string }> = {
   incomplete: { with: (v) => `${plural(v, "layer")} did not run`, without: "not all layers ran" },
   not_pinned: { with: () => "threads could not be pinned", without: "threads could not be pinned" },
   lost: { with: (v) => `data lost in ${percent(v)} of the inferences`, without: "data lost in some inferences" },
+  tolerance: { with: (v) => `a repeated run may differ by ${percent(v)}`, without: "error of the total unknown" },
+  share_runs: { with: (v) => `shares come from only ${plural(v, "undisturbed run")}`, without: "shares come from few undisturbed runs" },
+  shares: { with: (v) => `shares are only known to ±${percent(v)} of the inference`, without: "error of the shares unknown" },
 };
 
 /** doubt describes a reason. */
