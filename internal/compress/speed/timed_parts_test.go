@@ -4,7 +4,11 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/model/weights"
+	"github.com/opmeter/opmeter/study"
 )
 
 // chain makes a graph of operators that each read the output of the one before.
@@ -50,5 +54,42 @@ func TestInferenceOfParts(t *testing.T) {
 	g := groupTimes{whole: 9, parts: []float64{3, 1, .5}, rest: 2}
 	if got := g.inference(parts); got != 3+1+2 {
 		t.Errorf("%v, want 6", got)
+	}
+}
+
+// TestTraceOfDynamicInt8 counts quantisation, product and scales to the layer.
+func TestTraceOfDynamicInt8(t *testing.T) {
+	t.Parallel()
+	g := &graph.Graph{Inputs: []int{0}, Outputs: []int{6}}
+	for i, name := range []string{"x", "w", "a", "b", "v", "bias", "c"} {
+		v := &graph.Value{ID: i, Name: name, Type: tensor.Float32, Shape: []int{4, 4}, HasShape: true, Offset: -1}
+		switch name {
+		case "bias":
+			v.Shape = []int{4}
+			v.Const = tensor.From(tensor.Float32, v.Shape, []float32{1, 2, 3, 4})
+		case "w", "v":
+			v.Const = tensor.New(tensor.Float32, 4, 4)
+			tensor.Fill(v.Const, func(i int) float64 { return float64(i) })
+		}
+		g.Values = append(g.Values, v)
+	}
+	g.Nodes = []*graph.Node{
+		{Op: "MatMul", Version: 13, Inputs: []int{0, 1}, Outputs: []int{2}},
+		{Index: 1, Op: "Relu", Version: 13, Inputs: []int{2}, Outputs: []int{3}},
+		{Index: 2, Op: "Gemm", Version: 13, Inputs: []int{3, 4, 5}, Outputs: []int{6}},
+	}
+	m := &graph.Model{Format: "onnx", Opsets: map[string]int{"": 13}, Graphs: []*graph.Graph{g}}
+	next, effects, err := ApplyToAll(m, weights.Find(m, nil), study.Change{Format: study.Dynamic8})
+	if err != nil || len(effects) != 2 {
+		t.Fatal(effects, err)
+	}
+	got := map[int][]string{}
+	for i, at := range originalNodes(g, next.Main()) {
+		got[at] = append(got[at], next.Main().Nodes[i].Op)
+	}
+	product := []string{"DynamicQuantizeLinear", "MatMulInteger", "Cast", "Mul", "Mul"}
+	want := map[int][]string{0: product, 1: {"Relu"}, 2: append(slices.Clone(product), "Add")}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
 	}
 }
