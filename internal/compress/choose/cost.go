@@ -30,7 +30,7 @@ func Zeros(l *study.Layer, c study.Change) int64 {
 
 // Bytes returns the stored bytes of weights and bias after a change. Weights that are zero singly
 // or in blocks are still stored; channels and filters are removed. Low-bit formats have a 4-byte
-// scale per row.
+// scale per row, and [study.Dynamic8] one.
 func Bytes(l *study.Layer, c study.Change) int64 {
 	n := l.Weights()
 	if c.Structure.Removes() {
@@ -42,8 +42,10 @@ func Bytes(l *study.Layer, c study.Change) int64 {
 	}
 	bits, scales := own, int64(0)
 	switch c.Format {
-	case study.Int8, study.Dynamic8, study.Weight8:
+	case study.Int8, study.Weight8:
 		bits, scales = 8, 4*int64(l.Rows)
+	case study.Dynamic8:
+		bits, scales = 8, 4
 	case study.Weight4:
 		bits, scales = 4, 4*int64(l.Rows)
 	case study.Half:

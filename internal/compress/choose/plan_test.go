@@ -361,6 +361,7 @@ func TestCosts(t *testing.T) {
 		{sparse(0.5), 4040, 500},
 		{study.Change{Structure: study.Filter, Level: 0.5}, 2040, 500},
 		{study.Change{Format: study.Int8}, 1080, 200},
+		{study.Change{Format: study.Dynamic8}, 1044, 200},
 		{study.Change{Format: study.Weight4}, 580, 200},
 		{study.Change{Format: study.Half}, 2040, 200},
 	} {

@@ -68,8 +68,8 @@ func (j *Job) storedWeights(l *weights.Layer, mat []float32, f study.Format) ([]
 	if why := effects[0].Cause; why != "" {
 		return nil, why, nil
 	}
-	if f == study.Dynamic8 { // its scales belong to no weights in the changed model
-		return QuantiseWeights(mat, l.Rows, l.Cols, f, false), "", nil
+	if f == study.Dynamic8 { // its scale belongs to no weights in the changed model
+		return QuantiseWeights(mat, l.Rows, l.Cols, f, true), "", nil
 	}
 	for _, c := range weights.Find(m, j.Shapes) {
 		if c.ID == l.ID && c.Input == l.Input || c.Weight == l.Weight {

@@ -2,7 +2,6 @@ package rewrite
 
 import (
 	"math"
-	"slices"
 
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
@@ -15,8 +14,11 @@ const dynamicOpset = 11
 
 // dynamic8 converts matrix multiplications to the operators that ONNX Runtime's quantize_dynamic
 // writes, and that its optimiser fuses: DynamicQuantizeLinear, MatMulInteger, Cast, and Mul by
-// both scales, for Gemm with Add. Weights are int8 with a scale per output and a zero point of 0.
-// Operators that read one activation share its quantisation.
+// both scales, for Gemm with Add. Weights are int8 with one scale and a zero point of 0. Operators
+// that read one activation share its quantisation.
+//
+// A scale per output makes the error a third smaller, but networks slower in ONNX Runtime 1.32: by
+// 19 % with 384 × 384 weights, by 9 % with 64 × 192.
 func (f *onnxFormats) dynamic8(l *weights.Layer, mat []float32) study.Cause {
 	if f.opset() < dynamicOpset || l.MixedLayouts || l.Groups != 1 || l.Taps != 1 || l.Const.Type != tensor.Float32 || len(l.Const.Shape) != 2 {
 		return study.NoFormat
@@ -53,8 +55,8 @@ func (f *onnxFormats) supportsDynamic(n *graph.Node, l *weights.Layer) bool {
 // float32 weights are float32 too.
 func isFloat32(v *graph.Value) bool { return v.Type == tensor.Float32 || v.Type == tensor.Invalid }
 
-// dynamicWeights adds the quantised weights of a layer, inputs by outputs, and their scales.
-func (f *onnxFormats) dynamicWeights(l *weights.Layer, mat []float32) (codes int, scale []float32) {
+// dynamicWeights adds the quantised weights of a layer, inputs by outputs, and returns their scale.
+func (f *onnxFormats) dynamicWeights(l *weights.Layer, mat []float32) (codes int, scale float32) {
 	byInput := *l // the same weights as a matrix in the order of MatMul
 	byInput.Const = tensor.New(tensor.Float32, l.Cols, l.Rows)
 	byInput.Row, byInput.Col = make([]int, l.Rows), make([]int, l.Cols)
@@ -64,12 +66,12 @@ func (f *onnxFormats) dynamicWeights(l *weights.Layer, mat []float32) (codes int
 	for c := range byInput.Col {
 		byInput.Col[c] = c * l.Rows
 	}
-	q := quantiseSymmetric(&byInput, mat, tensor.Int8, true, nil)
-	return f.addConst(f.freshName(f.g.Values[l.Value].Name, "_quantized"), q.c), q.scale
+	q := quantiseSymmetric(&byInput, mat, tensor.Int8, false, nil)
+	return f.addConst(f.freshName(f.g.Values[l.Value].Name, "_quantized"), q.c), q.scale[0]
 }
 
 // dynamicProduct replaces a product by integer operators.
-func (f *onnxFormats) dynamicProduct(at, codes int, scale []float32) {
+func (f *onnxFormats) dynamicProduct(at, codes int, scale float32) {
 	n := f.g.Nodes[at]
 	alpha, beta, bias := float32(1), float32(1), -1
 	if n.Op == "Gemm" {
@@ -86,17 +88,9 @@ func (f *onnxFormats) dynamicProduct(at, codes int, scale []float32) {
 		u.HasShape, u.DimNames = v.HasShape, v.DimNames
 		return u
 	}
-	factors := slices.Clone(scale)
-	for i := range factors {
-		factors[i] *= alpha
-	}
-	shape := []int{len(factors)}
-	if len(factors) == 1 {
-		shape = []int{}
-	}
-	weightScale := f.addConst(f.freshName(v.Name, "_weight_scale"), tensor.From(tensor.Float32, shape, factors))
+	weightScale := f.addConst(f.freshName(v.Name, "_weight_scale"), tensor.From(tensor.Float32, []int{}, []float32{scale * alpha}))
 	sums, floats := value("_sums", tensor.Int32), value("_sums_float", tensor.Float32)
-	both := f.addValue(f.freshName(v.Name, "_scale"), tensor.Float32, shape)
+	both := f.addValue(f.freshName(v.Name, "_scale"), tensor.Float32, []int{})
 
 	m := f.mutableNode(at)
 	m.Op, m.Domain, m.Version, m.Attrs = "MatMulInteger", graph.ONNX, f.opset(), nil

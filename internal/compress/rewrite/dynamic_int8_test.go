@@ -81,15 +81,15 @@ func (p *product) want(x []float32) []float32 {
 		}
 		return w[k*p.outs+n]
 	}
+	most := float32(0)
+	for _, v := range w {
+		most = max(most, float32(math.Abs(float64(v))))
+	}
+	scale := float32(float64(most) / 127)
 	alpha, beta := p.attrs.Float("alpha", 1), p.attrs.Float("beta", 1)
 	var y []float32
 	for row := range len(x) / p.inputs {
 		for n := range p.outs {
-			most := float32(0)
-			for k := range p.inputs {
-				most = max(most, float32(math.Abs(float64(weight(k, n)))))
-			}
-			scale := float32(float64(most) / 127)
 			sum := int32(0)
 			for k := range p.inputs {
 				sum += int32(code(x[row*p.inputs+k], zero)-zero) * int32(math.RoundToEven(float64(weight(k, n))/float64(scale)))
