@@ -18,7 +18,7 @@ const KeptSamples = 1000
 // Builder makes a profile of events. Its profile is valid at any moment, so that
 // what a source had sent before it was killed, stopped or unplugged is there. Use it
 // from several goroutines as you like. What events hold is copied, but for lists of
-// numbers: samples and columns of a timeline are not to be changed afterwards.
+// numbers, tensors and options: their elements are not to be changed afterwards.
 type Builder struct {
 	mu      sync.Mutex
 	p       *Profile
@@ -143,8 +143,10 @@ func (b *Builder) described(p *Profile) {
 	}
 	b.work = make([][]work, len(p.Layers))
 	for i := range p.Layers {
-		for _, v := range scaled(&p.Layers[i]) {
-			b.work[i] = append(b.work[i], work{*v, calls(&p.Layers[i])})
+		counts := scaled(&p.Layers[i])
+		b.work[i] = make([]work, len(counts))
+		for k, v := range counts {
+			b.work[i][k] = work{*v, calls(&p.Layers[i])}
 		}
 	}
 }

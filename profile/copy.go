@@ -2,12 +2,15 @@ package profile
 
 import "reflect"
 
-// deep returns a copy of v that shares nothing with it but slices of numbers: samples
-// and the columns of a timeline, which are long and are replaced, never changed.
+// deep returns a copy of v that shares nothing with it but what is replaced, never changed: slices
+// of numbers, such as samples and the columns of a timeline, and lists of tensors and options,
+// which fill most of a profile with many layers.
 func deep[T any](v T) T {
 	detach(reflect.ValueOf(&v).Elem())
 	return v
 }
+
+var tensorType, optionType = reflect.TypeFor[Tensor](), reflect.TypeFor[Option]()
 
 // detach replaces what v shares with the value that it was copied from by copies. Most
 // fields of a profile are plain or nil, which the copy of the whole has done with.
@@ -27,8 +30,9 @@ func detach(v reflect.Value) {
 			detach(v.Field(i))
 		}
 	case reflect.Slice:
-		kind := v.Type().Elem().Kind()
-		if v.IsNil() || kind != reflect.Struct && kind != reflect.String {
+		elem := v.Type().Elem()
+		kind := elem.Kind()
+		if v.IsNil() || kind != reflect.Struct && kind != reflect.String || elem == tensorType || elem == optionType {
 			return
 		}
 		to := reflect.MakeSlice(v.Type(), v.Len(), v.Len())

@@ -29,3 +29,17 @@ func TestDetachedMetric(t *testing.T) {
 		t.Error("a copy of nothing")
 	}
 }
+
+// TestDeepShares copies what changes and shares the lists that are replaced as a whole: a profile
+// of many layers has most of its memory there.
+func TestDeepShares(t *testing.T) {
+	p := &Profile{Layers: []Layer{{Op: "Add", MACs: new(int64(3)), Inputs: []Tensor{{Name: "x", Bytes: new(int64(4))}}, Options: []Option{{}}}}}
+	c := deep(p)
+	a, b := &p.Layers[0], &c.Layers[0]
+	if a == b || a.MACs == b.MACs || *b.MACs != 3 {
+		t.Error("the layer is shared")
+	}
+	if &a.Inputs[0] != &b.Inputs[0] || &a.Options[0] != &b.Options[0] {
+		t.Error("the lists are copied")
+	}
+}

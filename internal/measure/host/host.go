@@ -270,6 +270,9 @@ func (r *runner) prepare() error {
 		r.calls = append(r.calls, r.slots[i].Calls)
 	}
 	r.slots = nil // of the description: the session's replace them
+	if len(r.m.Graphs) == 1 {
+		r.plan = nil // the session plans the main graph itself; only bodies may never run
+	}
 	t := time.Now()
 	if r.s, err = engine.New(r.m, r.ins, o); err != nil {
 		return err
