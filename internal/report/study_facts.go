@@ -243,7 +243,7 @@ func (v *view) planned(b *strings.Builder) {
 		}
 	}
 	if p.Gap != nil {
-		say("At most " + Percent(*p.Gap) + " from the optimum for these profiles")
+		say(gapWords(*p.Gap))
 	}
 	if sp := v.s.Speed(p.Speed); sp.Timed() && sp.Engine == "" && !v.benchedElsewhere() {
 		say("Gains are those of opmeter's engine. For the engine that ships: opmeter compress bench " + text.Clean(v.s.Model.Name) + "." + v.s.Model.Format + " --engine NAME, or plan with --engine NAME")
@@ -258,6 +258,15 @@ func (v *view) planned(b *strings.Builder) {
 		}
 		say("! On held-out samples the loss exceeds the limit" + more)
 	}
+}
+
+// gapWords says how far a plan is at most from the best one. The profiles' own error exceeds a gap
+// that prints as zero.
+func gapWords(gap float64) string {
+	if far := Percent(max(gap, 0)); far != Percent(0) {
+		return "At most " + far + " from the optimum for these profiles"
+	}
+	return "The plan is optimal for these profiles"
 }
 
 // benchedElsewhere reports whether a model was measured in another engine.

@@ -68,6 +68,18 @@ func studied() *study.Study {
 	return s
 }
 
+func TestGapWords(t *testing.T) {
+	t.Parallel()
+	for gap, want := range map[float64]string{
+		0: "The plan is optimal for these profiles", 0.0004: "The plan is optimal for these profiles",
+		-1e-9: "The plan is optimal for these profiles", 0.012: "At most 1.2 % from the optimum for these profiles",
+	} {
+		if got := gapWords(gap); got != want {
+			t.Errorf("%v: %q, want %q", gap, got, want)
+		}
+	}
+}
+
 func TestStudyText(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
@@ -77,7 +89,7 @@ func TestStudyText(t *testing.T) {
 	want := `Plan "loss-0.05": a loss of at most 5 %
 Predicted  88.0 µs (87.0 µs to 89.0 µs), 1.14 × (1.12 × to 1.15 ×) as fast, loss 2 % (0 % to 7 %), 41.3 % of the weights zero, 1.42 KiB of weights
 Measured   89.0 µs (88.0 µs to 90.0 µs), 1.12 × (1.11 × to 1.14 ×) as fast, loss 8 % (2 % to 11 %)
-At most 0.0 % from the optimum for these profiles
+The plan is optimal for these profiles
 ! On held-out samples the loss exceeds the limit (within the confidence interval: use more samples).
 
 Model  net (onnx), 3 layers with 348 weights, 20.7 % of them zero
