@@ -124,6 +124,12 @@ func (b *builder) pass(g int) *chip.Figure {
 	return f
 }
 
+// unentered reports whether a slot is a loop that is known to have no iterations.
+func (b *builder) unentered(slot int) bool {
+	calls := describe.Bodies(b.m, &b.slots[slot])
+	return len(calls) > 0 && !slices.ContainsFunc(calls, func(c count.Calls) bool { return c.Times == nil || *c.Times > 0 })
+}
+
 // bodyTime returns the time of the graphs that one execution of a slot runs, nil if it is unknown
 // or the slot runs none.
 func (b *builder) bodyTime(slot int) *chip.Figure {
@@ -131,10 +137,10 @@ func (b *builder) bodyTime(slot int) *chip.Figure {
 	if len(s.Bodies) == 0 || s.Node.Op == "CALL_ONCE" {
 		return nil
 	}
-	calls := describe.Bodies(b.m, s)
-	if len(calls) > 0 && !slices.ContainsFunc(calls, func(c count.Calls) bool { return c.Times == nil || *c.Times > 0 }) {
-		return &chip.Figure{} // a loop without iterations
+	if b.unentered(slot) {
+		return &chip.Figure{}
 	}
+	calls := describe.Bodies(b.m, s)
 	var sum *chip.Figure
 	greatest := b.assumed.Greatest(slot)
 	for k, c := range calls {

@@ -307,6 +307,30 @@ func TestKnownLoop(t *testing.T) {
 	}
 }
 
+// TestUnenteredLoop says of a loop without iterations whose own time is not known that it has none,
+// instead of a time of zero.
+func TestUnenteredLoop(t *testing.T) {
+	t.Parallel()
+	m, tg := flow("Loop", graph.Attrs{"body": graph.GraphRef(1)}, 10)
+	g, body := m.Main(), m.Graphs[1]
+	g.Nodes[1].Domain = graph.ONNX
+	g.Values = append(g.Values, &graph.Value{ID: 4, Type: tensor.Int64, HasShape: true, Const: tensor.From(tensor.Int64, nil, []int64{0})})
+	g.Nodes[1].Inputs = []int{4, -1, 2}
+	body.Values = append(body.Values, &graph.Value{ID: 4, Type: tensor.Int64, HasShape: true}, &graph.Value{ID: 5, Type: tensor.Bool, HasShape: true})
+	body.Inputs, body.Outputs = []int{4, 5, 0}, []int{5, 3}
+	p := estimated(t, m, tg, chip.Options{})
+	if got := best(p.Totals.CPUCycles); !(math.Abs(got-1480) <= 1e-6) || p.Incomplete != nil {
+		t.Errorf("%v cycles, want those of the other layer, 1480; incomplete %+v", got, p.Incomplete)
+	}
+	l := &p.Layers[1]
+	if l.State != profile.NoEstimate || l.Total != nil || l.Latency != nil || l.Cause == nil || !strings.HasPrefix(l.Cause.Text, "0 iterations: ") {
+		t.Errorf("the loop is %s (%+v), takes %+v with its body", l.State, l.Cause, l.Total)
+	}
+	if l := &p.Layers[2]; l.State != profile.NotReached || l.Latency != nil {
+		t.Errorf("a layer of the body: %s, %+v", l.State, l.Latency)
+	}
+}
+
 // TestPartlyKnown marks what has no estimate, in totals and in words.
 func TestPartlyKnown(t *testing.T) {
 	t.Parallel()
