@@ -3,8 +3,10 @@
 //
 //	go run ./bench/disturbed [-time 1s] [-json FILE] [MODEL ...]
 //
-// The quiet profile of a model is the median of three. Beside it run one, two and four programs
-// that compute, walk through memory or write files, and one that works in bursts. The output says
+// The quiet figures of a model are medians of profiles that are made alone, in turns with the
+// others. Beside those run one, two and four programs that compute, walk through memory or write
+// files, and one that works in bursts. Without arguments it takes the networks of the examples, and
+// those of the shared material if it is there. The output says
 // for each kind in how many profiles the five slowest layers have their shares within two points
 // of the quiet ones, how far the latency is from the quiet one, and how often shares and latencies
 // lie outside their intervals.
@@ -31,7 +33,18 @@ import (
 )
 
 // usual are the models that are taken where none are named.
-var usual = []string{"autoencoder", "ds_cnn", "lstm", "mobilenet_v1", "resnet8", "transformer"}
+var (
+	usual        = []string{"autoencoder", "ds_cnn", "lstm", "mobilenet_v1", "mobilenet_v2", "resnet8", "resnet50", "transformer"}
+	fromMaterial = []string{
+		"basicpitch_nmp.onnx", "coral_mnv1_025_128_uint8.tflite", "coral_mnv2_224_uint8.tflite", "dtln_model_2.onnx", "gtcrn_simple.onnx", "keijiro_blazeface_front.onnx",
+		"magika_standard_v3_3.onnx", "mcunet_vww.tflite", "mlperf_tiny_kws_fp32.tflite", "mlperf_tiny_kws_int8.tflite", "mlperf_tiny_vww96_int8.tflite", "mp_face_detection_short_range.tflite",
+	}
+)
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
 
 // condition is what runs beside the profiler.
 type condition struct {
@@ -170,6 +183,11 @@ func bench(models []string, d time.Duration, out string) error {
 		for _, m := range usual {
 			models = append(models, filepath.Join(material.Root(), "examples", m+".yaml"))
 		}
+		for _, m := range fromMaterial {
+			if path := filepath.Join(material.Dir(), "models", "real", m); exists(path) {
+				models = append(models, path)
+			}
+		}
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -177,26 +195,15 @@ func bench(models []string, d time.Duration, out string) error {
 	}
 	var all []record
 	quiet := map[string]result{}
-	for _, m := range models {
-		var rs []result
-		for range 3 {
-			r, err := profiled(self, m, d)
-			if err != nil {
-				return err
-			}
-			rs = append(rs, r)
+	for i, m := range models {
+		fmt.Fprintf(os.Stderr, "\r%d of %d models", i+1, len(models))
+		rs, q, err := tried(self, m, d)
+		if err != nil {
+			return err
 		}
-		quiet[m] = middle(rs)
+		all, quiet[m] = append(all, rs...), q
 	}
-	for _, c := range conditions() {
-		for _, m := range models {
-			r, err := beside(self, c, m, d)
-			if err != nil {
-				return err
-			}
-			all = append(all, record{m, c, r})
-		}
-	}
+	fmt.Fprintln(os.Stderr)
 	report(all, quiet)
 	if out == "" {
 		return nil
@@ -206,6 +213,30 @@ func bench(models []string, d time.Duration, out string) error {
 		return err
 	}
 	return os.WriteFile(out, b, 0o644)
+}
+
+// every is after how many profiles beside other programs one is made alone.
+const every = 3
+
+// tried profiles a model under each condition, and again and again alone: the figures of a quiet
+// machine are the medians of those profiles, which are spread over the same time.
+func tried(self, model string, d time.Duration) (rs []record, quiet result, err error) {
+	var alone []result
+	for i, c := range conditions() {
+		if i%every == 0 {
+			r, err := profiled(self, model, d)
+			if err != nil {
+				return nil, quiet, err
+			}
+			alone = append(alone, r)
+		}
+		r, err := beside(self, c, model, d)
+		if err != nil {
+			return nil, quiet, err
+		}
+		rs = append(rs, record{model, c, r})
+	}
+	return rs, middle(alone), nil
 }
 
 // beside profiles a model while other programs run.
