@@ -23,6 +23,8 @@ export interface Profile {
   memory?: Memory;
   /** Model is what was profiled. */
   model: Model;
+  /** Other summarises what another engine takes for the model, where one was measured too. */
+  other_engine?: OtherEngine;
   /** Phases separates loading, the first run and warming up from steady state. */
   phases?: Phases;
   /** Quantities describes figures that the table of known quantities lacks. */
@@ -623,12 +625,36 @@ export interface Model {
   weights_sha256?: string;
 }
 
+/** OperatorShare is the part of an inference that an operator takes in all its layers. */
+export interface OperatorShare {
+  /** Op is the operator, with its domain where that is not the format's own. */
+  op: string;
+  /** Share is its fraction of the sum of all layers' times, 0 to 1. */
+  share: number;
+}
+
 /** Option is one option of an operator. */
 export interface Option {
   /** Key names it in lower case, such as "padding". */
   key: string;
   /** Value is its value as text, such as "same" or "2x2". */
   value: string;
+}
+
+/** OtherEngine is a short measurement of the same model with another engine on the same computer, with the same inputs and threads. The profile itself holds nothing else of that engine. */
+export interface OtherEngine {
+  /** Cause says why there are no figures. */
+  cause?: Cause;
+  /** Engine is the engine's name on the command line, such as "onnxruntime", Title its display name, Version that of its library. */
+  engine: string;
+  /** Latency is the time of an inference. */
+  latency_s?: Metric;
+  /** Operators lists the shares of the operators, the greatest first, as far as the engine reports them. An operator has the name that it has in the model; what the engine inserted has the engine's. */
+  operators?: OperatorShare[];
+  /** Engine is the engine's name on the command line, such as "onnxruntime", Title its display name, Version that of its library. */
+  title: string;
+  /** Engine is the engine's name on the command line, such as "onnxruntime", Title its display name, Version that of its library. */
+  version?: string;
 }
 
 /** Partition is a bank or an allocation of a memory. */
