@@ -423,8 +423,8 @@ func killed(t *testing.T, n int, most time.Duration, more []string) {
 	if err != nil || len(s.Speeds) != 1 || len(s.Losses) != 1 || len(s.Plans) != 1 || !s.Speeds[0].Done || !s.Losses[0].Done {
 		t.Fatalf("%v, %v: %+v", err, damage, s)
 	}
-	// Three layers, with four levels of three structures and three formats.
-	if n, want := len(s.Losses[0].Points), len(s.Layers)*len(s.Losses[0].Changes); n != want || want != 3*(4*3+3) {
+	// Three layers, with four levels of three structures and four formats.
+	if n, want := len(s.Losses[0].Points), len(s.Layers)*len(s.Losses[0].Changes); n != want || want != 3*(4*3+4) {
 		t.Errorf("%d points of losses, want %d", n, want)
 	}
 	for k, v := range held {
