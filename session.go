@@ -17,6 +17,7 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/engine"
 	"github.com/opmeter/opmeter/internal/runtime/inputs"
+	"github.com/opmeter/opmeter/internal/runtime/op"
 	"github.com/opmeter/opmeter/internal/runtime/operators"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -62,6 +63,7 @@ type Session struct {
 	rec *host.Recorder // nil for a session that does not record
 	// fixed holds copies of outputs that are constants of the model's file, by position.
 	fixed map[int]*tensor.Tensor
+	share memoryShare
 }
 
 // Tensor is an input or output with its elements.
@@ -115,6 +117,20 @@ type Operator struct {
 // NewSession prepares a model to run. An operator that the engine lacks is not an error:
 // [Session.Operators] reports it. Errors are an [OptionError] or [ModelError].
 func NewSession(m *Model, o RunOptions) (*Session, error) {
+	ss, err := NewSessions(m, o, 1)
+	if err != nil {
+		return nil, err
+	}
+	return ss[0], nil
+}
+
+// NewSessions prepares n sessions of a model that may run at the same time. They share the limit of
+// memory in equal parts, for they need the same. n below 1 is an [OptionError]; other errors are
+// those of [NewSession].
+func NewSessions(m *Model, o RunOptions, n int) (ss []*Session, err error) {
+	if n < 1 {
+		return nil, wrong("instances", "use 1 or more, not %d", n)
+	}
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
@@ -122,14 +138,49 @@ func NewSession(m *Model, o RunOptions) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.MaxBytes, err = m.in.MemoryLimit(o.MaxMemory); err != nil {
+	limit, err := m.in.MemoryLimit(o.MaxMemory)
+	if err != nil {
 		return nil, failed(m.in.Graph.Path, err)
 	}
+	f.MaxBytes = max(limit/n, 1)
+	defer func() {
+		if err != nil {
+			for _, s := range ss {
+				s.Close()
+			}
+			ss = nil
+		}
+	}()
+	share := memoryShare{limit, n}
+	for range n {
+		s, err := newSession(m, f, o)
+		if err != nil {
+			return ss, share.explain(err)
+		}
+		s.share = share
+		ss = append(ss, s)
+	}
+	return ss, nil
+}
+
+// memoryShare says how many sessions share a limit of memory in bytes.
+type memoryShare struct{ limit, sessions int }
+
+// explain adds to an error about memory that the limit is a part of another.
+func (s memoryShare) explain(err error) error {
+	if _, ok := errors.AsType[*op.LimitError](err); ok && s.sessions > 1 {
+		return fmt.Errorf("%w: %d instances share a limit of %.1f MiB", err, s.sessions, float64(s.limit)/(1<<20))
+	}
+	return err
+}
+
+// newSession makes a session with its part of the memory.
+func newSession(m *Model, f inputs.Options, o RunOptions) (*Session, error) {
 	if o.Record {
 		return recorded(m, f, o)
 	}
 	var ins []*tensor.Tensor
-	err = m.in.Reading(func() (err error) { ins, _, err = inputs.Inputs(m.in.Graph, f); return err })
+	err := m.in.Reading(func() (err error) { ins, _, err = inputs.Inputs(m.in.Graph, f); return err })
 	if err != nil {
 		return nil, failed(m.in.Graph.Path, err)
 	}
@@ -180,7 +231,7 @@ func (s *Session) Run(ctx context.Context) error {
 		s.detach()
 		return nil
 	})
-	return failed(s.m.in.Graph.Path, err)
+	return s.share.explain(failed(s.m.in.Graph.Path, err))
 }
 
 // detach copies outputs that are constants of the file, since their readers do not guard against
@@ -236,7 +287,7 @@ func (s *Session) Operators() []Operator {
 	out := make([]Operator, len(steps))
 	for i := range steps {
 		st := &steps[i]
-		out[i] = Operator{Node: st.Node.Index, Op: st.Node.Key(), Name: st.Node.Name, Err: st.Err}
+		out[i] = Operator{Node: st.Node.Index, Op: st.Node.Key(), Name: st.Node.Name, Err: s.share.explain(st.Err)}
 		for k, id := range st.Node.Outputs {
 			if id < 0 || st.Err != nil {
 				continue

@@ -42,19 +42,15 @@ func instancesOf(s string) int {
 
 // record runs the model in one or more sessions at the same time and writes what they did.
 func (r *runCommand) record(ctx context.Context, m *opmeter.Model, o opmeter.RunOptions) error {
-	sessions := make([]*opmeter.Session, 0, max(r.instances, 1))
+	sessions, err := opmeter.NewSessions(m, o, max(r.instances, 1))
+	if err != nil {
+		return told(err)
+	}
 	defer func() {
 		for _, s := range sessions {
 			s.Close()
 		}
 	}()
-	for range cap(sessions) {
-		s, err := opmeter.NewSession(m, o)
-		if err != nil {
-			return told(err)
-		}
-		sessions = append(sessions, s)
-	}
 	if err := opmeter.RunConcurrently(ctx, sessions, r.runs); err != nil {
 		return told(err)
 	}
