@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/opmeter/opmeter/internal/base/gcpolicy"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/profile"
@@ -88,12 +89,18 @@ func collectAt(percent int) {
 	}
 }
 
+// manyLayers is the number of layers above which reports take much memory.
+const manyLayers = 20_000
+
 // deliver writes a profile to the files and to standard output as asked. With files and
 // no format, standard output has what the files do not say at a glance: summary, findings,
 // and which files there are. What cannot be written in one place is not a reason to lose it:
 // the other files are written all the same, and the table is shown. The journal of a run
 // goes when all its files are there, and stays where one is not.
 func (a *app) deliver(p *profile.Profile, o *outputFlags) error {
+	if len(p.Layers) > manyLayers {
+		defer gcpolicy.Tight()()
+	}
 	var failed error
 	var wrote []string
 	written := a.writing()
