@@ -149,7 +149,7 @@ func (b *builder) layer(i int) error {
 	}
 	if c.Missing != nil && total != nil && b.unentered(i) {
 		e.State, total = profile.NoEstimate, nil
-		e.Cause = &profile.Cause{Code: missingCause(c.Missing.Code), Text: "0 iterations: nothing to add up, and the time of the loop itself is not known"}
+		e.Cause = &profile.Cause{Code: missingCause(c.Missing.Code), Text: "0 iterations, and the time of the loop itself is not known"}
 	}
 	if err := b.refine(l, &e); err != nil {
 		return err
