@@ -48,6 +48,7 @@ func (d *Data) open(j *Job) error {
 	j.progress("reading data", 0)
 	o := d.Options
 	o.Feed, o.MaxBytes = j.o.Feed, (j.o.Feed.MaxBytes+1)/2 // the sessions need memory too
+	o.SessionBytes = j.o.Feed.MaxBytes
 	if o.Limit == 0 {
 		o.Limit = j.defaultSamples()
 	}

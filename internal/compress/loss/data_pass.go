@@ -3,6 +3,7 @@ package loss
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/model/weights"
 	"github.com/opmeter/opmeter/internal/runtime/engine"
+	"github.com/opmeter/opmeter/internal/runtime/op"
 	"github.com/opmeter/opmeter/internal/runtime/operators"
 )
 
@@ -75,7 +77,8 @@ func runPassBySet(ctx context.Context, m *graph.Model, data *samples.Set, sets [
 		})
 		return failed
 	}
-	s, err := engine.New(withOutputs(m, outs), data.Inputs(0), engine.Options{Registry: operators.Registry(), Threads: threads, Watch: watch, Seen: seen})
+	o := engine.Options{Registry: operators.Registry(), Threads: threads, Watch: watch, Seen: seen}
+	s, err := newSession(withOutputs(m, outs), data.Inputs(0), data, o)
 	if err != nil {
 		return err
 	}
@@ -85,6 +88,23 @@ func runPassBySet(ctx context.Context, m *graph.Model, data *samples.Set, sets [
 		return nil
 	})
 	return cmp.Or(failed, err)
+}
+
+// newSession makes a session that is bounded by the memory of the data's job. A node that has no
+// memory is an error: outputs without it say nothing of the model.
+func newSession(m *graph.Model, ins []*tensor.Tensor, data *samples.Set, o engine.Options) (*engine.Session, error) {
+	o.MaxBytes, o.Held = data.Memory()
+	s, err := engine.New(m, ins, o)
+	if err != nil || o.MaxBytes == 0 {
+		return s, err
+	}
+	for _, st := range s.Steps() {
+		if _, ok := errors.AsType[*op.LimitError](st.Err); ok {
+			s.Close()
+			return nil, &engine.NodeError{Graph: st.Graph, Node: st.Node, Err: st.Err}
+		}
+	}
+	return s, nil
 }
 
 // statefulOps are parts of the names of operators with variables, resources or random numbers.

@@ -110,7 +110,7 @@ func runAll(ctx context.Context, m *graph.Model, data *samples.Set, threads int,
 
 // runWith runs a model over samples and calls f after each run.
 func runWith(ctx context.Context, m *graph.Model, data *samples.Set, o engine.Options, f func(run int, s *engine.Session) error) error {
-	s, err := engine.New(m, data.Inputs(0), o)
+	s, err := newSession(m, data.Inputs(0), data, o)
 	if err != nil {
 		return err
 	}

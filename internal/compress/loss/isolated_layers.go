@@ -226,7 +226,8 @@ func squaredDistance(got, want []float64) (num, den float64) {
 
 // outputsOf returns the first outputs of a model for recorded inputs, as real numbers.
 func (j *Job) outputsOf(ctx context.Context, m *graph.Model, kept [][]*tensor.Tensor) ([][]float64, error) {
-	s, err := engine.New(m, kept[0], engine.Options{Registry: operators.Registry(), Threads: j.Threads})
+	o := engine.Options{Registry: operators.Registry(), Threads: j.Threads}
+	s, err := newSession(m, kept[0], j.Data, o)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package loss
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -17,6 +18,7 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/model/weights"
 	"github.com/opmeter/opmeter/internal/runtime/engine"
+	"github.com/opmeter/opmeter/internal/runtime/op"
 	"github.com/opmeter/opmeter/internal/runtime/operators"
 	"github.com/opmeter/opmeter/study"
 )
@@ -122,6 +124,29 @@ func (b *builder) data(t testing.TB, n int) *samples.Set {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// TestMemoryLimit bounds the sessions of a job with its data: the error names need and limit.
+func TestMemoryLimit(t *testing.T) {
+	t.Parallel()
+	b := newBuilder("onnx", 1)
+	x := b.input(tensor.Float32, 1, 64)
+	w := b.constant(b.normal(0, 64, 64))
+	b.g.Outputs = []int{b.node("MatMul", nil, tensor.Float32, x, w)}
+	for limit, fails := range map[int]bool{0: false, 1 << 24: false, 2200: true} { // 2048 bytes are data
+		s, err := samples.Open(b.m, samples.Options{Made: 8, SessionBytes: limit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, held := s.Memory(); held != 8*64*4 {
+			t.Errorf("%d bytes of data, want %d", held, 8*64*4)
+		}
+		err = runAll(t.Context(), b.m, s.Pick([]int{0, 1}), 1, func(int, *engine.Session) error { return nil })
+		e, ok := errors.AsType[*op.LimitError](err)
+		if ok != fails || (err != nil) != fails || fails && (e.Limit != limit || e.Want <= 8*64*4) {
+			t.Errorf("limit %d: %v", limit, err)
+		}
+	}
 }
 
 // outputsBy runs a model over samples and returns its first output as numbers, samples

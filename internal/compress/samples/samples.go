@@ -41,6 +41,9 @@ type Options struct {
 	Seed  uint64
 	// MaxBytes bounds the memory of the data, 0 for no limit.
 	MaxBytes int
+	// SessionBytes bounds the memory of each session on the data, the data included, 0 for no
+	// limit.
+	SessionBytes int
 	// Feed configures generated inputs; Made is their number, 0 for 16.
 	Feed inputs.Options
 	Made int
@@ -89,7 +92,13 @@ type Set struct {
 	Available int
 
 	inputs [][]*tensor.Tensor // by run, in the order of the model's inputs
+
+	sessionBytes, held int // see Memory
 }
+
+// Memory returns the limit of sessions that run on the samples, in bytes, 0 for no limit, and how
+// much of it all samples of the source take, those of other parts included.
+func (s *Set) Memory() (limit, held int) { return s.sessionBytes, s.held }
 
 // Len is the number of samples.
 func (s *Set) Len() int { return len(s.inputs) * s.Batch }
@@ -138,7 +147,7 @@ func (s *Set) Split(share float64, seed uint64) (used, held *Set) {
 
 // Pick returns a set of some of the runs.
 func (s *Set) Pick(runs []int) *Set {
-	p := &Set{Path: s.Path, Random: s.Random, Classes: s.Classes, Batch: s.Batch, Available: s.Available}
+	p := &Set{Path: s.Path, Random: s.Random, Classes: s.Classes, Batch: s.Batch, Available: s.Available, sessionBytes: s.sessionBytes, held: s.held}
 	for _, r := range runs {
 		p.inputs = append(p.inputs, s.inputs[r])
 		if s.Labels != nil {
@@ -168,12 +177,21 @@ func (s *Set) SHA256() string {
 // WithInputs returns a set of other inputs, without labels, one per run: the inputs of a part of
 // the model on these samples.
 func (s *Set) WithInputs(inputs [][]*tensor.Tensor) *Set {
-	return &Set{Path: s.Path, Random: s.Random, Batch: 1, inputs: inputs}
+	return &Set{Path: s.Path, Random: s.Random, Batch: 1, inputs: inputs, sessionBytes: s.sessionBytes, held: s.held}
 }
 
 // Open reads samples for a model. Errors are a [DataError], file system errors, and those of
 // [inputs.Inputs] for generated inputs.
 func Open(m *graph.Model, o Options) (*Set, error) {
+	s, err := open(m, o)
+	if err != nil {
+		return nil, err
+	}
+	s.sessionBytes, s.held = o.SessionBytes, s.Bytes()
+	return s, nil
+}
+
+func open(m *graph.Model, o Options) (*Set, error) {
 	if o.Path == "" && len(o.Inputs) == 0 {
 		if o.Labels != "" {
 			return nil, dataError(o.Labels, "", "has labels of samples, but there is no data")
