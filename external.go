@@ -118,9 +118,16 @@ func (m *Model) externalOptions(o *Options, h host.Options, turn *external.Turn)
 		}
 		task.Carry[c.Output] = c.Input
 	}
+	assumed := base
+	if len(m.in.Graph.Graphs) > 1 {
+		if assumed, err = m.count(o.Inputs, false); err != nil {
+			clean()
+			return g, nil, err
+		}
+	}
 	g = external.Options{
 		Accept: find.Spec{Engine: o.Engine.Name, Version: o.Engine.Want}.Accept,
-		Helper: o.Engine.Helper, Turn: turn, Silent: o.Engine.Silent, Model: base, Reference: loop.ReferenceName,
+		Helper: o.Engine.Helper, Turn: turn, Silent: o.Engine.Silent, Model: base, Assumed: assumed, Reference: loop.ReferenceName,
 		Progress: o.Progress,
 		Outputs: func(ctx context.Context, got []external.Tensor, f *external.Facts) ([]profile.Event, error) {
 			return m.differences(ctx, o, base, got, f)

@@ -27,6 +27,10 @@ type Options struct {
 	Reference string
 	// Model is the static profile of the model: a copy of it is completed.
 	Model *profile.Profile
+	// Assumed is the same with the branches and iterations that are assumed where they depend on
+	// data, and findings that say so. It stands for an engine that reports no operators. nil
+	// stands for Model.
+	Assumed *profile.Profile
 	// Turn is this measurement's place among interleaved ones, nil if it is the only one.
 	Turn *Turn
 	// Accept checks the version that the library reports; nil accepts any.
@@ -303,7 +307,11 @@ func (s *Source) described(seen *profile.Profile, hints []join.Hint) error {
 	}
 	if len(p.Layers) == 0 {
 		// The engine does not report its operators: use the model's.
-		p.Layers = slices.Clone(s.o.Model.Layers)
+		m := cmp.Or(s.o.Assumed, s.o.Model)
+		p.Layers = slices.Clone(m.Layers)
+		p.Findings = slices.DeleteFunc(slices.Clone(m.Findings), func(f profile.Finding) bool {
+			return f.ID != "model.branches" && f.ID != "model.iterations"
+		})
 	} else {
 		join.Fill(&p, s.o.Model, join.Find(s.o.Model.Layers, p.Layers, hints))
 	}

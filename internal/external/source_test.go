@@ -1,6 +1,7 @@
 package external
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,5 +51,50 @@ func TestLastWords(t *testing.T) {
 	long := saying([]string{strings.Repeat("ä", 1000)})
 	if n := len([]rune(long)); n > 330 || !strings.HasSuffix(long, "…") {
 		t.Errorf("%d characters: %q", n, long)
+	}
+}
+
+// TestUnreportedOperators takes for an engine without operators one branch and not both, and says
+// which.
+func TestUnreportedOperators(t *testing.T) {
+	t.Parallel()
+	layers := func(states ...profile.State) (ls []profile.Layer) {
+		for i, s := range states {
+			l := profile.Layer{Index: int64(i), Op: "Abs", State: s, MACs: new(int64(100))}
+			if s == profile.NotReached {
+				l.Cause = &profile.Cause{Code: profile.ByData, Text: "not counted: another branch costs more"}
+			}
+			ls = append(ls, l)
+		}
+		return ls
+	}
+	made := func(ls []profile.Layer, ids ...string) *profile.Profile {
+		p := &profile.Profile{Schema: profile.SchemaV1, Created: "2026-01-01T00:00:00Z", Model: profile.Model{Name: "m", Format: "onnx"}, Target: profile.Target{ID: "host", Kind: profile.TargetHost}, Layers: ls}
+		for _, id := range ids {
+			p.Findings = append(p.Findings, profile.Finding{ID: id, Severity: profile.Info, Text: id})
+		}
+		return p
+	}
+	all := made(layers(profile.Ran, profile.Ran))
+	one := made(layers(profile.Ran, profile.NotReached), "model.branches", "arena.large")
+	for _, c := range []struct {
+		assumed *profile.Profile
+		macs    float64
+		found   []string
+	}{{one, 100, []string{"model.branches"}}, {nil, 200, nil}} {
+		b := profile.NewBuilder()
+		s := New(Options{Model: all, Assumed: c.assumed, Request: Request{Task: &Task{}}})
+		s.to = b
+		if err := s.described(&profile.Profile{}, nil); err != nil {
+			t.Fatal(err)
+		}
+		p := b.Profile()
+		var found []string
+		for _, f := range p.Findings {
+			found = append(found, f.ID)
+		}
+		if sum := p.Totals.MACs; sum == nil || float64(*sum) != c.macs || !slices.Equal(found, c.found) {
+			t.Errorf("%v MACs, findings %v, want %v and %v", p.Totals.MACs, found, c.macs, c.found)
+		}
 	}
 }
