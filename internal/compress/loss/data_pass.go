@@ -91,7 +91,7 @@ func runPassBySet(ctx context.Context, m *graph.Model, data *samples.Set, sets [
 }
 
 // newSession makes a session that is bounded by the memory of the data's job. A node that has no
-// memory is an error: outputs without it say nothing of the model.
+// memory is an error: outputs without it do not describe the model.
 func newSession(m *graph.Model, ins []*tensor.Tensor, data *samples.Set, o engine.Options) (*engine.Session, error) {
 	o.MaxBytes, o.Held = data.Memory()
 	s, err := engine.New(m, ins, o)

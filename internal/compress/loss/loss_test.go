@@ -126,14 +126,15 @@ func (b *builder) data(t testing.TB, n int) *samples.Set {
 	return s
 }
 
-// TestMemoryLimit bounds the sessions of a job with its data: the error names need and limit.
+// TestMemoryLimit bounds the sessions of a job with its data. The error names need and limit.
 func TestMemoryLimit(t *testing.T) {
 	t.Parallel()
 	b := newBuilder("onnx", 1)
 	x := b.input(tensor.Float32, 1, 64)
 	w := b.constant(b.normal(0, 64, 64))
 	b.g.Outputs = []int{b.node("MatMul", nil, tensor.Float32, x, w)}
-	for limit, fails := range map[int]bool{0: false, 1 << 24: false, 2200: true} { // 2048 bytes are data
+	// The data has 2048 bytes.
+	for limit, fails := range map[int]bool{0: false, 1 << 24: false, 2200: true} {
 		s, err := samples.Open(b.m, samples.Options{Made: 8, SessionBytes: limit})
 		if err != nil {
 			t.Fatal(err)
