@@ -1,9 +1,9 @@
 // Command sparse measures what leaving out zeros gains: layers of MobileNet, ResNet-50, BERT and
-// decoders with 50 to 95 % of their weights zero, against the same layers without zeros,
+// decoders and perceptrons with 50 to 95 % of their weights zero, against the same layers without zeros,
 // interleaved.
 //
 //	go run ./bench/sparse [-time 200ms] [-threads 1] [-only WORD] [-numbers float32,int8]
-//		[-levels 0.5,0.9]
+//		[-levels 0.5,0.9] [-structures single]
 //
 // Zeros are single ones, two of four neighbouring inputs (2:4, at 50 %), four neighbouring inputs
 // (1×4), four neighbouring outputs at the same input (4×1), or sixteen (16×1). Layers of 8-bit
@@ -39,24 +39,30 @@ type layer struct {
 	in, out, size, kn int // channels, height and width of the output, of the kernel
 	// stride of a convolution, rows of a product
 	stride int
+	// cached says that a single row finds its weights in caches.
+	cached bool
 }
 
 var layers = []layer{
-	{"MobileNet 1×1, 56²", 64, 128, 56, 1, 1},
-	{"MobileNet 1×1, 28²", 128, 128, 28, 1, 1},
-	{"MobileNet 1×1, 14²", 512, 512, 14, 1, 1},
-	{"MobileNet 1×1, 7²", 1024, 1024, 7, 1, 1},
-	{"ResNet-50 1×1, 56²", 64, 256, 56, 1, 1},
-	{"ResNet-50 3×3, 56²", 64, 64, 56, 3, 1},
-	{"ResNet-50 3×3, 28²", 128, 128, 28, 3, 1},
-	{"ResNet-50 3×3, 14²", 256, 256, 14, 3, 1},
-	{"ResNet-50 3×3, 7²", 512, 512, 7, 3, 1},
-	{"BERT 768×768, 128 rows", 768, 768, 0, 0, 128},
-	{"BERT 3072×768, 128 rows", 768, 3072, 0, 0, 128},
-	{"BERT 768×3072, 128 rows", 3072, 768, 0, 0, 128},
-	{"decoder 768×768, 1 row", 768, 768, 0, 0, 1},
-	{"decoder 3072×768, 1 row", 768, 3072, 0, 0, 1},
-	{"decoder 4096×2048, 1 row", 2048, 4096, 0, 0, 1},
+	{"MobileNet 1×1, 56²", 64, 128, 56, 1, 1, false},
+	{"MobileNet 1×1, 28²", 128, 128, 28, 1, 1, false},
+	{"MobileNet 1×1, 14²", 512, 512, 14, 1, 1, false},
+	{"MobileNet 1×1, 7²", 1024, 1024, 7, 1, 1, false},
+	{"ResNet-50 1×1, 56²", 64, 256, 56, 1, 1, false},
+	{"ResNet-50 3×3, 56²", 64, 64, 56, 3, 1, false},
+	{"ResNet-50 3×3, 28²", 128, 128, 28, 3, 1, false},
+	{"ResNet-50 3×3, 14²", 256, 256, 14, 3, 1, false},
+	{"ResNet-50 3×3, 7²", 512, 512, 7, 3, 1, false},
+	{"BERT 768×768, 128 rows", 768, 768, 0, 0, 128, false},
+	{"BERT 3072×768, 128 rows", 768, 3072, 0, 0, 128, false},
+	{"BERT 768×3072, 128 rows", 3072, 768, 0, 0, 128, false},
+	{"decoder 768×768, 1 row", 768, 768, 0, 0, 1, false},
+	{"decoder 3072×768, 1 row", 768, 3072, 0, 0, 1, false},
+	{"decoder 4096×2048, 1 row", 2048, 4096, 0, 0, 1, false},
+	{"MLP 256×256, 1 row", 256, 256, 0, 0, 1, true},
+	{"MLP 1000×300, 1 row", 1000, 300, 0, 0, 1, true},
+	{"MLP 1024×1024, 1 row", 1024, 1024, 0, 0, 1, true},
+	{"MLP 4096×4096, 1 row", 4096, 4096, 0, 0, 1, true},
 }
 
 // structure is a block of weights that are zero together: outputs by inputs.
@@ -73,6 +79,7 @@ func main() {
 	threads := flag.Int("threads", 1, "number of threads")
 	only := flag.String("only", "", "measure the layers with this in their names")
 	numbers := flag.String("numbers", "float32,int8", "types of numbers")
+	shapes := flag.String("structures", "", "measure the structures with this in their names")
 	shares := flag.String("levels", "0.5,0.6,0.7,0.8,0.9,0.95", "shares of zeros")
 	flag.Parse()
 	levels, err := parse(*shares)
@@ -98,6 +105,9 @@ func main() {
 		for _, number := range strings.Split(*numbers, ",") {
 			for _, layout := range l.layouts(number) {
 				for _, s := range structures {
+					if !strings.Contains(s.name, *shapes) {
+						continue
+					}
 					line(t, pool, l, number, layout, s, levels, *each)
 				}
 			}
@@ -163,7 +173,7 @@ func (l layer) zeros(r *rand.Rand, k int, share float64, s structure) []bool {
 				continue
 			}
 			gone := r.Float64() < share
-			for j := range s.outputs * s.inputs {
+			for j := range min(s.outputs, l.out-o) * s.inputs {
 				zero[(o+j/s.inputs)*k+i+j%s.inputs] = gone
 			}
 		}
@@ -198,7 +208,7 @@ func (l layer) make(pool *workers.Pool, number, layout string, share float64, s 
 	if l.size == 0 {
 		rows := l.stride
 		x, y := values(r, rows*l.in), make([]float32, rows*l.out)
-		copies := copiesOf(rows, 4*len(w), func() *gemm.PackedB { return gemm.PackForRows(rows, true, l.in, l.out, w, 0, true) })
+		copies := copiesOf(rows, l.cached, 4*len(w), func() *gemm.PackedB { return gemm.PackForRows(rows, !l.cached, l.in, l.out, w, 0, true) })
 		at := 0
 		return func() {
 			gemm.MultiplyPacked(pool, gemm.Params{M: rows, N: l.out, K: l.in}, x, copies[at%len(copies)], y)
@@ -215,11 +225,11 @@ func (l layer) make(pool *workers.Pool, number, layout string, share float64, s 
 	return func() { c.Run(pool, x, y) }
 }
 
-// copiesOf are weights packed once, and several times for a single row, which reads them from
+// copiesOf are weights packed once, and several times for a single row that reads them from
 // memory, as in a network whose weights together are more than caches hold.
-func copiesOf[T any](rows, bytes int, packed func() T) []T {
+func copiesOf[T any](rows int, cached bool, bytes int, packed func() T) []T {
 	copies := []T{packed()}
-	for rows == 1 && len(copies)*bytes < 160<<20 {
+	for rows == 1 && !cached && len(copies)*bytes < 160<<20 {
 		copies = append(copies, packed())
 	}
 	return copies
@@ -248,11 +258,11 @@ func (l layer) codes(pool *workers.Pool, r *rand.Rand, layout string, zero []boo
 		tables := make([]gemm.ByteTable, 1)
 		tables[0].Fill(true, 3)
 		packed := func() *gemm.PackedInt8 {
-			p := gemm.NewPackedInt8(l.out, l.in).SetRows(rows, true)
+			p := gemm.NewPackedInt8(l.out, l.in).SetRows(rows, !l.cached)
 			p.Fill(w, l.in, 1)
 			return p.PrepareZero(&tables[0])
 		}
-		copies := copiesOf(rows, len(w), packed)
+		copies := copiesOf(rows, l.cached, len(w), packed)
 		at := 0
 		return func() {
 			gemm.MultiplyInt8(pool, rows, x, tables, copies[at%len(copies)], y)

@@ -33,6 +33,7 @@
 //
 //	sparse_f32.go          float32: lists of nonzero weights
 //	sparse_f32_bitmask.go  float32: single rows, weights without zeros plus a bitmask
+//	sparse_f32_columns.go  float32: single rows, a list of weights for each column
 //	sparse_int8.go         int8: lists of 4-way groups
 //	sparse_int8_count.go   int8: counting zeros before listing
 //	sparse_int8_bitmask.go int8: single rows

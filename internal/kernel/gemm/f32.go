@@ -39,6 +39,8 @@ type PackedB struct {
 	sparse *SparseFloat32
 	// bitmask replaces data for single rows when skipping zeros is faster.
 	bitmask *bitmaskMatrix
+	// columns replaces data for single rows when listing the weights is faster.
+	columns *columnLists
 }
 
 func (p *PackedB) cols() int {
@@ -59,6 +61,9 @@ func (p *PackedB) Name(g Params) string {
 	}
 	if p.bitmask != nil {
 		return p.bitmask.name()
+	}
+	if p.columns != nil {
+		return p.columns.name()
 	}
 	return gemmWayName("packed", p.f, &g, p.narrow)
 }
@@ -133,14 +138,25 @@ func fillPanelsConstant[T float32 | uint16](p *PackedB, dst []T, v T) {
 // PackForRows is [PackB] for multiplications with m left-hand rows, where a single row is
 // contiguous. far says that the weights exceed the caches and are read from memory in each run.
 func PackForRows(m int, far bool, k, n int, b []float32, ldb int, trans bool) *PackedB {
+	if m == 1 {
+		vec, elem := strideOf(k, n, ldb, trans)
+		if c := newColumnLists(strided{b, k, n, vec, elem}, far); c != nil {
+			return &PackedB{k: k, n: n, f: simd.FloatKernels(), columns: c}
+		}
+	}
 	if m == 1 && far && useBitmask(k, n, b) {
-		p := &PackedB{k: k, n: n, f: simd.FloatKernels()}
-		p.data = make([]float32, scratch.RoundUp(n, p.cols())*k)
-		p.fill(b, ldb, trans)
-		p.bitmask, p.data = newBitmaskMatrix(p.data, k), nil
-		return p
+		return packBitmask(k, n, b, ldb, trans)
 	}
 	return PackB(k, n, b, ldb, trans)
+}
+
+// packBitmask packs a matrix for single rows without its zeros.
+func packBitmask(k, n int, b []float32, ldb int, trans bool) *PackedB {
+	p := &PackedB{k: k, n: n, f: simd.FloatKernels()}
+	p.data = make([]float32, scratch.RoundUp(n, p.cols())*k)
+	p.fill(b, ldb, trans)
+	p.bitmask, p.data = newBitmaskMatrix(p.data, k), nil
+	return p
 }
 
 func (p *PackedB) fill(b []float32, ldb int, trans bool) {
@@ -215,6 +231,10 @@ func MultiplyPacked(p *workers.Pool, g Params, a []float32, b *PackedB, c []floa
 	}
 	if b.bitmask != nil {
 		b.bitmask.run(p, &g, a, c)
+		return
+	}
+	if b.columns != nil {
+		b.columns.run(p, &g, a, c)
 		return
 	}
 	if b.f != nil {

@@ -95,7 +95,7 @@ type expandArgs struct {
 
 // panels computes panels lo to hi.
 func (q expandArgs) panels(lo, hi int) {
-	g, e, cols := &q.g, simd.ElementKernels(), q.m.f.Columns
+	g, cols := &q.g, q.m.f.Columns
 	t := expandTiles.Get().(*simd.ExpandTile)
 	sc, workspace := scratch.Borrow(cols)
 	for i := lo; i < hi; i++ {
@@ -104,22 +104,28 @@ func (q expandArgs) panels(lo, hi int) {
 		q.m.f.Row(t, g.Exact)
 		out := q.c[i*cols : min((i+1)*cols, g.N)]
 		sums := workspace[:len(out)]
-		if g.Accumulate {
-			e.Add(sums, sums, out)
-		}
-		if g.BiasN != nil {
-			e.Add(sums, sums, g.BiasN[i*cols:][:len(out)])
-		}
-		if g.BiasM != nil {
-			for j := range sums {
-				sums[j] += g.BiasM[0]
-			}
-		}
-		if g.Act.On {
-			e.Clamp(sums, sums, g.Act.Min, g.Act.Max)
-		}
-		copy(out, sums)
+		g.finishRow(sums, out, i*cols)
 	}
 	scratch.Float32s.Put(sc)
 	releaseExpandTile(t)
+}
+
+// finishRow writes the sums of a single row from column n, with what g adds, to out.
+func (g *Params) finishRow(sums, out []float32, n int) {
+	e := simd.ElementKernels()
+	if g.Accumulate {
+		e.Add(sums, sums, out)
+	}
+	if g.BiasN != nil {
+		e.Add(sums, sums, g.BiasN[n:][:len(out)])
+	}
+	if g.BiasM != nil {
+		for j := range sums {
+			sums[j] += g.BiasM[0]
+		}
+	}
+	if g.Act.On {
+		e.Clamp(sums, sums, g.Act.Min, g.Act.Max)
+	}
+	copy(out, sums)
 }

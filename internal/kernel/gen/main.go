@@ -61,6 +61,7 @@ var families = map[string]func(*asm){
 	"softmax_int8":          softmaxes,
 	"sparse_f32":            sparse,
 	"sparse_f32_bitmask":    expand,
+	"sparse_f32_columns":    columns,
 	"sparse_int8":           sparseBytes,
 	"sparse_int8_4of8":      sifted,
 	"table_int16":           tables16,

@@ -47,8 +47,10 @@ type family[T any] [sets]*T
 
 // pick returns the kernels of the current instruction set, or nil if there are no entries down to
 // Go.
-func (f *family[T]) pick() *T {
-	s := current
+func (f *family[T]) pick() *T { return f.of(current) }
+
+// of is pick for an instruction set.
+func (f *family[T]) of(s Set) *T {
 	for f[s] == nil && s != Go {
 		s = s.below()
 	}

@@ -1,6 +1,7 @@
 package simd
 
 import (
+	"math"
 	"sync"
 	"time"
 	"unsafe"
@@ -9,7 +10,12 @@ import (
 // leastTimes runs kernels alternately and returns the least time of each. Some processors need time
 // to reach full speed for wide multiplications, so it warms up before it measures.
 func leastTimes[L any](kernels []L, run func(L)) []time.Duration {
-	const runs, rounds, wait = 8, 24, 2 * time.Millisecond
+	return leastTimesOf(kernels, 8, 24, run)
+}
+
+// leastTimesOf is leastTimes for some rounds of runs.
+func leastTimesOf[L any](kernels []L, runs, rounds int, run func(L)) []time.Duration {
+	const wait = 2 * time.Millisecond
 	for begin := time.Now(); time.Since(begin) < wait; {
 		for _, l := range kernels {
 			run(l)
@@ -69,3 +75,72 @@ var sparseCosts = sync.OnceValue(func() (costs [SparseKinds]float64) {
 	}
 	return costs
 })
+
+// ColumnsFar is the size in bytes from which dense weights exceed a second-level cache.
+const ColumnsFar = 4 << 20
+
+// ColumnCost returns the cost of a listed value of [Columns] relative to a value of a dense panel
+// of the type. far says that the dense weights exceed a second-level cache. The cost is
+// infinite if there are no kernels to compare. Processors differ by an order of magnitude in the
+// speed of gathers, so it is measured, once for each process. Results do not depend on it.
+func ColumnCost(b PanelType, far bool) float64 {
+	if far {
+		return columnCosts[current][b].far()
+	}
+	return columnCosts[current][b].near()
+}
+
+var columnCosts = func() (all [sets][WideBFloat16 + 1]struct{ near, far func() float64 }) {
+	for s := range all {
+		for b := range all[s] {
+			// Dense weights of 256 KiB are in the second-level cache, lists of a sixth, too.
+			all[s][b].near = sync.OnceValue(func() float64 { return columnCost(Set(s), PanelType(b), 1<<18, 1<<13) })
+			// The lists are as large as the dense weights: other layers may have replaced them.
+			all[s][b].far = sync.OnceValue(func() float64 { return columnCost(Set(s), PanelType(b), ColumnsFar, ColumnsFar/6) })
+		}
+	}
+	return all
+}()
+
+// columnCost measures the cost for some bytes of dense weights and about as many listed values.
+func columnCost(s Set, b PanelType, bytes, listed int) float64 {
+	d, f := floatKernels.of(s), columnKernels.of(s)
+	if d == nil || f == nil || d.fused.wide[b] == nil {
+		return math.Inf(1)
+	}
+	each := 4
+	if b != WideFloat32 {
+		each = 2
+	}
+	columns := WidePanels * d.Cols
+	steps := bytes / each / columns
+	groups := max(1, listed/steps/f.Lanes)
+	count := listed / groups / f.Lanes
+	listed = groups * f.Lanes * count
+	x, y, panels := make([]float32, steps), make([]float32, max(columns, groups*f.Lanes)), make([]float32, bytes/4)
+	at, values, counts := make([]uint16, listed), make([]float32, listed), make([]uint32, groups)
+	// Memory that was never written is one page of zeros, which is always in cache.
+	for i := range panels {
+		panels[i] = 1
+	}
+	for i := range at {
+		at[i], values[i] = uint16(i*37%steps), 1
+	}
+	for i := range counts {
+		counts[i] = uint32(count)
+	}
+	runs, rounds := 8, 24
+	if bytes >= ColumnsFar {
+		runs, rounds = 1, 6
+	}
+	times := leastTimesOf([]bool{false, true}, runs, rounds, func(lists bool) {
+		if lists {
+			f.fused(&ColumnsTile{Y: &y[0], X: &x[0], Steps: &at[0], Values: &values[0], Counts: &counts[0], Groups: groups})
+			return
+		}
+		d.fused.wide[b](&Tile{
+			A: &x[0], StepA: 4, K: steps, Segs: 1, B: &panels[0], StepB: each * d.Cols, PanelB: each * d.Cols * steps, C: &y[0],
+		})
+	})
+	return float64(times[1]) / float64(listed) / (float64(times[0]) / float64(columns*steps))
+}

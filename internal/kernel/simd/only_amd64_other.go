@@ -6,6 +6,7 @@ package simd
 var (
 	byteStripKernels  = family[ByteStrips]{}
 	castKernels       = family[Casts]{}
+	columnKernels     = family[Columns]{}
 	curveKernels      = family[Curves]{}
 	expandKernels     = family[Expand]{}
 	expandIntKernels  = family[ExpandInts]{}

@@ -570,6 +570,18 @@ func castU8I64AVX512(dst, src *byte, n int)
 func clampAVX2(dst, src *float32, n int, lo, hi, plus float32)
 
 //go:noescape
+func columnsExactAVX2(t *ColumnsTile)
+
+//go:noescape
+func columnsExactAVX512(t *ColumnsTile)
+
+//go:noescape
+func columnsFusedAVX2(t *ColumnsTile)
+
+//go:noescape
+func columnsFusedAVX512(t *ColumnsTile)
+
+//go:noescape
 func copyBytes1AVX512(dst *byte, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, turn int16)
 
 //go:noescape

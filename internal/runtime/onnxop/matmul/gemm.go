@@ -111,7 +111,7 @@ func packed(c *op.Call, m, k, n int, turned bool) *gemm.PackedB {
 		return gemm.PackConstant(k, n, tensor.Single[float32](c.Uniform[1]))
 	}
 	far := c.ConstantsExceedCache()
-	return op.Share(c, 1, fmt.Sprintf("product %d %d %t %t", k, n, turned, far && m == 1), func() *gemm.PackedB {
+	return op.Share(c, 1, fmt.Sprintf("product %d %d %t %t", k, n, turned, m == 1), func() *gemm.PackedB {
 		c.Keep(4 * k * n)
 		return gemm.PackForRows(m, far, k, n, tensor.Of[float32](c.In[1]), 0, turned)
 	})

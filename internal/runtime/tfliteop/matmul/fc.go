@@ -106,7 +106,7 @@ func floatFC(c *op.Call, s fcShape) (op.Run, error) {
 			return nil, err
 		}
 		far := c.ConstantsExceedCache()
-		packed = op.Share(c, 1, fmt.Sprintf("rows %t", far && g.M == 1), func() *gemm.PackedB {
+		packed = op.Share(c, 1, fmt.Sprintf("rows %t", g.M == 1), func() *gemm.PackedB {
 			c.Keep(4 * s.in * s.out)
 			return gemm.PackForRows(g.M, far, s.in, s.out, w, 0, true)
 		})
