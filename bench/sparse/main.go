@@ -1,6 +1,6 @@
-// Command sparse measures what leaving out zeros gains: layers of MobileNet, ResNet-50, BERT and
-// decoders and perceptrons with 50 to 95 % of their weights zero, against the same layers without zeros,
-// interleaved.
+// Command sparse measures what leaving out zeros gains: layers of MobileNet, ResNet-50, BERT,
+// decoders and perceptrons with 50 to 95 % of their weights zero, against the same layers without
+// zeros, interleaved.
 //
 //	go run ./bench/sparse [-time 200ms] [-threads 1] [-only WORD] [-numbers float32,int8]
 //		[-levels 0.5,0.9] [-structures single]

@@ -82,3 +82,37 @@ func sparseRandom(r *rand.Rand, n int, zeros float64) []float32 {
 	}
 	return v
 }
+
+// TestColumnListsChoice checks the limits that hold whatever the measured cost is.
+func TestColumnListsChoice(t *testing.T) {
+	sets.Every(t, func(t *testing.T, plain func(func())) {
+		r := rand.New(rand.NewPCG(3, 4))
+		for _, tt := range []struct {
+			name  string
+			k, n  int
+			zeros float64
+		}{
+			{"too many weights", 600, 600, 0.5},
+			{"few columns of short lists", 8, 40, 0.9},
+			{"more steps than a list can name", 1 << 16, 4, 0.99},
+		} {
+			for _, far := range []bool{false, true} {
+				w := sparseRandom(r, tt.k*tt.n, tt.zeros)
+				if m := newColumnLists(strided{w, tt.k, tt.n, tt.k, 1}, far); m != nil {
+					t.Errorf("%s, far %v: weights are listed", tt.name, far)
+				}
+			}
+		}
+		w := sparseRandom(r, 1024*512, 0.99)
+		if m := newColumnLists(strided{w, 1024, 512, 1024, 1}, false); m != nil {
+			if bytes := 6 * len(m.values); bytes > 4*len(w)/10 {
+				t.Errorf("99 %% zeros take %d bytes of %d", bytes, 4*len(w))
+			}
+		}
+		plain(func() {
+			if PackForRows(1, false, 1024, 512, w, 0, true).columns != nil {
+				t.Error("plain Go lists weights")
+			}
+		})
+	})
+}
