@@ -148,7 +148,7 @@ func (b *builder) layer(i int) error {
 		e.Cause = &profile.Cause{Code: missingCause(c.Missing.Code), Text: c.Missing.Text}
 	}
 	if c.Missing != nil && total != nil && b.unentered(i) {
-		e.State, total = profile.NoEstimate, nil
+		e.State = profile.NoEstimate
 		e.Cause = &profile.Cause{Code: missingCause(c.Missing.Code), Text: "0 iterations, and the time of the loop itself is not known"}
 	}
 	if err := b.refine(l, &e); err != nil {
