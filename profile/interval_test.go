@@ -2,7 +2,7 @@ package profile
 
 import "testing"
 
-// TestInterval: an interval stands beside the figure that it encloses, or nowhere.
+// TestInterval: an interval is shown next to the figure that it encloses, or nowhere.
 func TestInterval(t *testing.T) {
 	t.Parallel()
 	ci, band := &[2]float64{1, 3}, &[2]float64{0, 9}

@@ -62,8 +62,8 @@ type Figure struct {
 // ratio is the ratio divided and multiplied by 1 + sqrt(x² + y² + 0.014²): errors of two runs are
 // independent, and 1.4 % is what two processes on one computer differ by without showing it (a
 // standard deviation of half a per cent each). A ratio whose interval leaves out 1 is [Slower] or
-// [Faster], one whose interval lies within 5 % of 1 is [Alike], all else is [Open]. Of twenty ratios of equal figures about one is
-// called different: of many small groups some are by chance.
+// [Faster], one whose interval lies within 5 % of 1 is [Alike], all else is [Open]. Of twenty
+// ratios of equal figures about one is called different: of many small groups some are by chance.
 type Ratio struct {
 	Value    *float64 `json:"value,omitzero"`
 	Low      *float64 `json:"low,omitzero"`

@@ -358,8 +358,8 @@ func (t *trial) reconcile(run *runlog.Run, res *figures.Run) *profile.Reconcile 
 	return r
 }
 
-// divide sets the sums for layers that were scaled to the plain pass. What the profiler recorded and
-// no layer shows, such as operators that the first runs did not execute, is not in layers.
+// divide sets the sums for layers that were scaled to the plain pass. What the profiler recorded
+// and no layer shows, such as operators that the first runs did not execute, is not in layers.
 func divide(r *profile.Reconcile, latency float64, layers []profile.Layer) {
 	operators := 0.0
 	for i := range layers {

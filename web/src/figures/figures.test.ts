@@ -33,7 +33,7 @@ test("the figure to show is the median, else mean, least", () => {
   expect(best({ kind: "measured", typical: 1, median: 2 } as Metric)).toBe(2);
 });
 
-test("an interval stands beside the figure that it encloses", () => {
+test("an interval is next to the figure that it encloses", () => {
   expect(interval({ kind: "measured", median: 2, mean: 9, ci95: [1, 3] })).toEqual([1, 3]);
   expect(interval({ kind: "measured", median: 4, ci95: [1, 3] })).toBeUndefined();
   expect(interval({ kind: "measured", ci95: [1, 3] })).toBeUndefined();
