@@ -6,9 +6,9 @@
 // The quiet figures of a model are medians of profiles that are made alone, interleaved with the
 // others. Beside those run one, two and four programs that compute, walk through memory or write
 // files, and one that works in bursts. Without arguments it takes the networks of the examples, and
-// those of the shared material if it is there. The output says for each kind in how many profiles the five slowest layers have their shares within two points
-// of the quiet ones, how far the latency is from the quiet one, and how often shares and latencies
-// lie outside their intervals.
+// those of the shared material if it is there. The output says for each kind in how many profiles
+// the five slowest layers have their shares within two points of the quiet ones, how far the latency
+// is from the quiet one, and how often shares and latencies lie outside their intervals.
 package main
 
 import (

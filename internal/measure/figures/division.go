@@ -19,6 +19,8 @@ type Division struct {
 	runs []estimator.Inference
 	// recorded says that the latency is that of the same inferences.
 	recorded bool
+	// corrected says that disturbed inferences have valid times, too.
+	corrected bool
 }
 
 // Divide divides a latency of the plain pass by the shares of a recorder's instrumented inferences.
@@ -35,7 +37,7 @@ func Divide(latency float64, steps int, rec *loop.Recorder) *Division {
 // DivideRecorded is [Divide] for the latency of the recorded inferences themselves.
 func DivideRecorded(kind profile.Kind, latency float64, steps int, rec *loop.Recorder) *Division {
 	runs := rec.Inferences()
-	return &Division{Latency: latency, Breakdown: estimator.Shares(steps, runs), kind: kind, runs: runs, recorded: true}
+	return &Division{Latency: latency, Breakdown: estimator.Shares(steps, runs), kind: kind, runs: runs, recorded: true, corrected: rec.Corrected}
 }
 
 // Standard deviations of a share between processes, which one process does not show: of the share
@@ -110,15 +112,16 @@ func (d *Division) Reconcile() *profile.Reconcile {
 	return &profile.Reconcile{WallS: new(d.Latency), OperatorsS: new(d.Latency - gaps), GapsS: &gaps}
 }
 
-// undisturbed returns the number of undisturbed inferences that the shares come from; without a
-// division the given number of instrumented ones, whose disturbances nobody saw.
-func (d *Division) undisturbed(instrumented int) int {
+// usable returns the number of inferences that the shares can come from: the undisturbed ones, and
+// the disturbed ones whose times were corrected; without a division the given number of instrumented
+// ones, whose disturbances nobody saw.
+func (d *Division) usable(instrumented int) int {
 	if d == nil {
 		return instrumented
 	}
 	n := 0
 	for i := range d.runs {
-		if !d.runs[i].Disturbed {
+		if d.corrected || !d.runs[i].Disturbed {
 			n++
 		}
 	}

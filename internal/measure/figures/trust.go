@@ -59,7 +59,7 @@ func (r *Run) Trust(p *profile.Profile, pin bool, divided *Division) *profile.Tr
 	st := r.judgeSeries(&d, p)
 	judgeMachine(&d, p, r.Result, pin)
 	judgeAgreement(&d, p, divided)
-	shares := d.Shares(p, divided.undisturbed(len(r.Profiled)))
+	shares := d.Shares(p, divided.usable(len(r.Profiled)))
 	t := d.Trust(r.tolerance(p, &st), shares)
 	t.Interval = profile.OfRepeats
 	steady := st.Steady != nil && *st.Steady

@@ -70,6 +70,7 @@ func (r *runner) measure(ctx context.Context) error {
 	}
 	// Rows beyond the recorder's limit are sampled.
 	p := &pass{runner: r, work: newSelfTimes(r.slots), rec: loop.NewRecorder(len(r.slots), 4096), calls: make([]int64, len(r.slots))}
+	p.rec.Corrected = tm.CPU != nil
 	if r.o.Samples || r.o.MaxEvents > 0 {
 		p.events = newRecording(r.slots, len(r.m.Main().Nodes), tm, r.o.MaxEvents)
 	}

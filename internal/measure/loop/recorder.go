@@ -17,6 +17,9 @@ const MaxCells = 16 << 20
 // runs than fit, it keeps a uniform random sample of whole runs (Vitter's reservoir sampling),
 // while number, sum and extremes stay exact.
 type Recorder struct {
+	// Corrected says that the times are without what a run waited for a processor: then a disturbed
+	// run has valid times, too.
+	Corrected   bool
 	steps, rows int
 	times       [][]int64 // by row and step, in nanoseconds; 0 for steps added later
 	order       []int     // run number of each row
