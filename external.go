@@ -158,10 +158,11 @@ func ceilings(o *Options, base *profile.Profile) []string {
 	if o.SkipPeaks {
 		return nil
 	}
-	kinds := []string{string(peakmodels.Memory)}
+	var kinds []string
 	if types := roofline.Types(base.Layers); !slices.Contains(types, "int8") || slices.Contains(types, "float32") {
 		kinds = append(kinds, string(peakmodels.Float32))
 	}
+	kinds = append(kinds, string(peakmodels.Memory))
 	if quantised(base) {
 		kinds = append(kinds, string(peakmodels.Int8))
 	}

@@ -7,8 +7,8 @@
 // others. Beside those run one, two and four programs that compute, walk through memory or write
 // files, and one that works in bursts. Without arguments it takes the networks of the examples, and
 // those of the shared material if it is there. The output says for each kind in how many profiles
-// the five slowest layers have their shares within two points of the quiet ones, how far the latency
-// is from the quiet one, and how often shares and latencies lie outside their intervals.
+// the five slowest layers have their shares within two points of the quiet ones, how far the
+// latency is from the quiet one, and how often shares and latencies lie outside their intervals.
 package main
 
 import (
@@ -72,8 +72,10 @@ func conditions() []condition {
 type result struct {
 	Latency  float64
 	Interval *[2]float64
-	Verdict  profile.Verdict
-	Shares   []float64 // of each layer
+	Fit      profile.Fit
+	// Tolerance is what the latency may be off by, as a fraction; -1 if it is not stated.
+	Tolerance float64
+	Shares    []float64 // of each layer
 	// Low and High enclose them, NaN as -1.
 	Low, High []float64
 	Took      float64 // seconds
@@ -155,8 +157,12 @@ func one(path string, d time.Duration) error {
 	}
 	r := result{Took: time.Since(start).Seconds(), Interval: p.Totals.Latency.CI95}
 	r.Latency, _ = p.Totals.Latency.Best()
-	if p.Trust != nil {
-		r.Verdict = p.Trust.Verdict
+	r.Tolerance = -1
+	if t := p.Trust; t != nil {
+		r.Fit = t.Fit
+		if t.Tolerance != nil {
+			r.Tolerance = *t.Tolerance
+		}
 	}
 	for i := range p.Layers {
 		l := &p.Layers[i]
@@ -287,7 +293,8 @@ func middle(rs []result) result {
 type tally struct {
 	profiles, shares, latencies int
 	intervals, held             int // of shares
-	comparable, within          int // latencies called good, and in their intervals
+	comparable, within          int // latencies fit for comparing, and within their tolerance
+	stated, kept                int // the same of all with a tolerance
 	worstShare, took, times     float64
 }
 
@@ -298,7 +305,7 @@ const (
 )
 
 func report(all []record, quiet map[string]result) {
-	fmt.Printf("%-10s  %8s  %11s  %11s  %13s  %14s  %6s\n", "beside", "profiles", "shares ±2", "latency ±5%", "shares in int.", "good, in int.", "time")
+	fmt.Printf("%-10s  %8s  %11s  %11s  %13s  %13s  %13s  %6s\n", "beside", "profiles", "shares ±2", "latency ±5%", "shares in int.", "fit, within", "all, within", "time")
 	var kinds []condition
 	by := map[condition]*tally{}
 	whole := &tally{}
@@ -320,7 +327,7 @@ func report(all []record, quiet map[string]result) {
 }
 
 func (t *tally) String() string {
-	return fmt.Sprintf("%8d  %4d (%4.1f)  %11d  %6d of %4d  %6d of %4d  %5.2fx", t.profiles, t.shares, 100*t.worstShare, t.latencies, t.held, t.intervals, t.within, t.comparable, t.took/t.times)
+	return fmt.Sprintf("%8d  %4d (%4.1f)  %11d  %6d of %4d  %5d of %4d  %5d of %4d  %5.2fx", t.profiles, t.shares, 100*t.worstShare, t.latencies, t.held, t.intervals, t.within, t.comparable, t.kept, t.stated, t.took/t.times)
 }
 
 func (t *tally) add(r, quiet *result) {
@@ -352,10 +359,17 @@ func (t *tally) add(r, quiet *result) {
 	if math.Abs(r.Latency/quiet.Latency-1) <= near {
 		t.latencies++
 	}
-	if r.Verdict == profile.Good && r.Interval != nil {
-		t.comparable++
-		if r.Interval[0] <= quiet.Latency && quiet.Latency <= r.Interval[1] {
-			t.within++
+	off := math.Abs(r.Latency/quiet.Latency - 1)
+	if r.Tolerance >= 0 {
+		t.stated++
+		if off <= r.Tolerance {
+			t.kept++
+		}
+		if r.Fit == profile.FitComparing {
+			t.comparable++
+			if off <= r.Tolerance {
+				t.within++
+			}
 		}
 	}
 	t.took += r.Took

@@ -28,7 +28,7 @@ var cases = []struct {
 	modes int
 }{
 	{"calm", truth{jitter: .02}, 2000, 1, .0012, 1},
-	{"few runs", truth{jitter: .02}, 40, 1, .004, 1},
+	{"few runs", truth{jitter: .02}, 40, 1, .006, 1},
 	{"clock of a microsecond", truth{jitter: .02, resolution: 1000}, 2000, 1, .01, 1},
 	{"preempted", truth{jitter: .02, preempt: 300, lost: 3e6, seen: 1}, 2000, 1, .001, 1},
 	{"preempted without a report", truth{jitter: .02, preempt: 300, lost: 3e6}, 2000, 1, .001, 1},

@@ -101,7 +101,7 @@ func (l *Latency) calm(samples []Sample) []Sample {
 			out[i].Seconds, l.Worked = min(s.Seconds, s.Work), true
 		}
 	}
-	if l.Worked {
+	if l.Worked && len(out) >= MinUndisturbed {
 		limit := stats.Median(durations(out))
 		out = slices.DeleteFunc(out, func(s Sample) bool { return s.Seconds > limit })
 	}

@@ -39,6 +39,9 @@ type Breakdown struct {
 	// Steps and Gaps add up to 1.
 	Steps []Share
 	Gaps  Share
+	// Overlap is the sum of the steps as a multiple of the inference where steps ran at the same
+	// time, else 1.
+	Overlap float64
 }
 
 // Shares computes the parts of the given number of steps from inferences in chronological order.
@@ -47,7 +50,7 @@ type Breakdown struct {
 // cancels, and steps near the resolution of the clock are not rounded to it. The part is the
 // median over the blocks.
 func Shares(steps int, runs []Inference) Breakdown {
-	b := Breakdown{Steps: make([]Share, steps)}
+	b := Breakdown{Steps: make([]Share, steps), Overlap: 1}
 	all := len(runs)
 	runs = undisturbed(runs)
 	b.Used, b.Disturbed = len(runs), all-len(runs)
@@ -67,7 +70,26 @@ func Shares(steps int, runs []Inference) Breakdown {
 		b.Steps[i].scale(total)
 	}
 	b.Gaps.scale(total)
+	b.Overlap = overlap(runs)
 	return b
+}
+
+// overlap returns the median of the sum of the steps over the duration, at least 1.
+func overlap(runs []Inference) float64 {
+	var ratios []float64
+	for _, r := range runs {
+		inside := int64(0)
+		for _, t := range r.Steps {
+			inside += t
+		}
+		if r.Wall > 0 {
+			ratios = append(ratios, float64(inside)/float64(r.Wall))
+		}
+	}
+	if len(ratios) == 0 {
+		return 1
+	}
+	return max(1, stats.Median(ratios))
 }
 
 // centre sets each part to the median over the blocks and returns their sum.
@@ -118,10 +140,17 @@ func Walls(runs []Inference) []float64 {
 	return out
 }
 
+// leastBlock is the number of inferences of a block from which on half of them can be left out,
+// and fewBlocks the number of blocks from which on they have so many.
+const leastBlock, fewBlocks = 4, 5
+
 // blockParts returns for each block the parts of its steps, and last that of the gaps.
 func blockParts(steps int, runs []Inference) [][]float64 {
 	n := len(runs)
-	b := min(n, stats.MostBlocks)
+	b := n
+	if n >= leastBlock*fewBlocks {
+		b = min(n/leastBlock, stats.MostBlocks)
+	}
 	var out [][]float64
 	for i := range b {
 		if p := parts(steps, densestHalf(runs[i*n/b:(i+1)*n/b])); p != nil {

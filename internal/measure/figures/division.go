@@ -56,7 +56,16 @@ func widen(s *estimator.Share) {
 }
 
 // Time returns the time of a step in seconds.
-func (d *Division) Time(step int) float64 { return d.Steps[step].Part * d.Latency }
+func (d *Division) Time(step int) float64 { return d.Steps[step].Part * d.whole() }
+
+// whole returns what the parts are parts of, in seconds: the latency, or of recorded inferences
+// whose steps ran at the same time the sum of the steps.
+func (d *Division) whole() float64 {
+	if d.recorded {
+		return d.Latency * d.Overlap
+	}
+	return d.Latency
+}
 
 // Samples returns the time of a step in each recorded inference: its part of that inference times
 // the latency, so that changes of the machine's speed cancel. Recorded inferences keep their own
@@ -81,11 +90,11 @@ func (d *Division) Metric(step int) *profile.Metric {
 	if m == nil {
 		return nil
 	}
-	s := d.Steps[step]
-	m.Median, m.CI95 = new(s.Part*d.Latency), nil
+	s, whole := d.Steps[step], d.whole()
+	m.Median, m.CI95 = new(d.Time(step)), nil
 	leaveOut(m)
 	if !math.IsNaN(s.Low) {
-		m.CI95 = &[2]float64{min(s.Low*d.Latency, *m.Median), max(s.High*d.Latency, *m.Median)}
+		m.CI95 = &[2]float64{min(s.Low*whole, *m.Median), max(s.High*whole, *m.Median)}
 	}
 	return m
 }
@@ -93,6 +102,12 @@ func (d *Division) Metric(step int) *profile.Metric {
 // leaveOut removes the extremes and percentiles that the median is beyond. If most inferences were
 // disturbed, a step may take a greater part of an undisturbed one than of any that was recorded.
 func leaveOut(m *profile.Metric) {
+	const rounding = 1e-9 // of the product of share and latency
+	for _, p := range []*float64{m.Min, m.Max} {
+		if math.Abs(*m.Median-*p) <= rounding**p {
+			*m.Median = *p
+		}
+	}
 	if *m.Min > *m.Median {
 		m.Min = nil
 	}
@@ -108,13 +123,14 @@ func (d *Division) Reconcile() *profile.Reconcile {
 	if d == nil {
 		return nil
 	}
-	gaps := d.Gaps.Part * d.Latency
-	return &profile.Reconcile{WallS: new(d.Latency), OperatorsS: new(d.Latency - gaps), GapsS: &gaps}
+	whole := d.whole()
+	gaps := d.Gaps.Part * whole
+	return &profile.Reconcile{WallS: &whole, OperatorsS: new(whole - gaps), GapsS: &gaps}
 }
 
 // usable returns the number of inferences that the shares can come from: the undisturbed ones, and
-// the disturbed ones whose times were corrected; without a division the given number of instrumented
-// ones, whose disturbances nobody saw.
+// the disturbed ones whose times were corrected; without a division the given number of
+// instrumented ones, whose disturbances nobody saw.
 func (d *Division) usable(instrumented int) int {
 	if d == nil {
 		return instrumented
