@@ -40,18 +40,19 @@ func DivideRecorded(kind profile.Kind, latency float64, steps int, rec *loop.Rec
 	return &Division{Latency: latency, Breakdown: estimator.Shares(steps, runs), kind: kind, runs: runs, recorded: true, corrected: rec.Corrected}
 }
 
-// Standard deviations of a share between processes, which one process does not show: of the share
-// and of the inference. Determined by bench/disturbed.
+// Standard deviations of a share between processes, which one process does not show, relative to
+// the share s and to the root of s(1-s): caches and addresses move time between steps. Determined by
+// bench/disturbed.
 const (
-	shareSpread     = 0.015
-	inferenceSpread = 0.001
+	shareSpread = 0.02
+	movedSpread = 0.005
 	// normal95 is half of the interval that holds 95 % of normal values.
 	normal95 = 1.96
 )
 
 // widen adds the spread between processes to the interval of a share.
 func widen(s *estimator.Share) {
-	floor := normal95 * math.Hypot(shareSpread*s.Part, inferenceSpread)
+	floor := normal95 * math.Hypot(shareSpread*s.Part, movedSpread*math.Sqrt(s.Part*(1-s.Part)))
 	s.Low, s.High = max(0, s.Part-math.Hypot(s.Part-s.Low, floor)), min(1, s.Part+math.Hypot(s.High-s.Part, floor))
 }
 
