@@ -41,8 +41,8 @@ func DivideRecorded(kind profile.Kind, latency float64, steps int, rec *loop.Rec
 }
 
 // Standard deviations of a share between processes, which one process does not show, relative to
-// the share s and to the root of s(1-s): caches and addresses move time between steps. Determined by
-// bench/disturbed.
+// the share s and to the root of s(1-s): caches and addresses move time between steps. Determined
+// by bench/disturbed.
 const (
 	shareSpread = 0.02
 	movedSpread = 0.005
@@ -52,7 +52,7 @@ const (
 
 // widen adds the spread between processes to the interval of a share.
 func widen(s *estimator.Share) {
-	floor := normal95 * math.Hypot(shareSpread*s.Part, movedSpread*math.Sqrt(s.Part*(1-s.Part)))
+	floor := normal95 * math.Hypot(shareSpread*s.Part, movedSpread*math.Sqrt(max(0, s.Part*(1-s.Part))))
 	s.Low, s.High = max(0, s.Part-math.Hypot(s.Part-s.Low, floor)), min(1, s.Part+math.Hypot(s.High-s.Part, floor))
 }
 
