@@ -97,7 +97,7 @@ type Imported struct {
 // Several files of one run make one profile. The error joins an [Error] for each fault, or is an
 // [opmeter.OptionError]; the profiles of the other files come beside it.
 func Import(ctx context.Context, path string, o Options) (*Imported, error) {
-	found, errs, err := o.find(path)
+	found, errs, err := o.find(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ type File struct {
 // same figures and layout, for comparison. Errors are like those of [Import]; a format without
 // such files is one.
 func VendorFiles(ctx context.Context, path string, o Options) (out []File, err error) {
-	err = o.each(path, "writes no files of its tool", func(f *record.Format) bool { return f.Original != nil }, func(k groupKey, in *record.Input) error {
+	err = o.each(ctx, path, "writes no files of its tool", func(f *record.Format) bool { return f.Original != nil }, func(k groupKey, in *record.Input) error {
 		files, err := k.format.Original(ctx, in)
 		for _, f := range files {
 			out = append(out, File{Folder: k.dir, Name: f.Name, Data: f.Data})
@@ -152,7 +152,7 @@ func VendorFiles(ctx context.Context, path string, o Options) (out []File, err e
 // WriteCommands writes the hardware commands that the records at a path hold, one a line. Errors
 // are like those of [Import]; a format without commands is one.
 func WriteCommands(ctx context.Context, path string, o Options, w io.Writer) error {
-	return o.each(path, "holds no commands of hardware", func(f *record.Format) bool { return f.Commands != nil }, func(k groupKey, in *record.Input) error {
+	return o.each(ctx, path, "holds no commands of hardware", func(f *record.Format) bool { return f.Commands != nil }, func(k groupKey, in *record.Input) error {
 		return k.format.Commands(ctx, in, w)
 	})
 }
@@ -160,7 +160,7 @@ func WriteCommands(ctx context.Context, path string, o Options, w io.Writer) err
 // CheckCommands looks for memory that these commands write and read at the same time. It writes a
 // line for each conflict and returns their number. Errors are those of [WriteCommands].
 func CheckCommands(ctx context.Context, path string, o Options, w io.Writer) (found int, err error) {
-	err = o.each(path, "holds no commands of hardware", func(f *record.Format) bool { return f.Check != nil }, func(k groupKey, in *record.Input) error {
+	err = o.each(ctx, path, "holds no commands of hardware", func(f *record.Format) bool { return f.Check != nil }, func(k groupKey, in *record.Input) error {
 		n, err := k.format.Check(ctx, in, w)
 		found += n
 		return err
@@ -170,8 +170,8 @@ func CheckCommands(ctx context.Context, path string, o Options, w io.Writer) (fo
 
 // each calls do with the records of each format for which can is true. cannot completes the error
 // for the other formats.
-func (o *Options) each(path, cannot string, can func(*record.Format) bool, do func(k groupKey, in *record.Input) error) error {
-	found, errs, err := o.find(path)
+func (o *Options) each(ctx context.Context, path, cannot string, can func(*record.Format) bool, do func(k groupKey, in *record.Input) error) error {
+	found, errs, err := o.find(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -199,7 +199,7 @@ type records struct {
 }
 
 // find lists the records at a path. errs holds the faults of single files.
-func (o *Options) find(path string) (r *records, errs []error, err error) {
+func (o *Options) find(ctx context.Context, path string) (r *records, errs []error, err error) {
 	formats := all.Formats()
 	if o.Format != "" {
 		formats = slices.DeleteFunc(formats, func(f *record.Format) bool { return f.Name != o.Format })
@@ -230,6 +230,13 @@ func (o *Options) find(path string) (r *records, errs []error, err error) {
 		for _, f := range files {
 			f.Progress = tell
 		}
+	}
+	for i, f := range files {
+		// A reader that panics does so again where this is an error.
+		_ = guarded(files[i:], func() error {
+			files[i] = record.WithoutPrefix(ctx, formats, f, o.input(nil).Options)
+			return nil
+		})
 	}
 	r = &records{}
 	r.groups, r.order = group(files, formats, o.Format != "")

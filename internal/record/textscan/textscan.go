@@ -137,8 +137,8 @@ func (s *Scanner) Scan() bool {
 	return true
 }
 
-// escapes matches terminal colour codes.
-var escapes = regexp.MustCompile(`\x1b\[[0-9;]*[A-Za-z]`)
+// escapes matches codes of terminals: colours and movements, titles and links, character sets.
+var escapes = regexp.MustCompile(`\x1b(?:\[[0-9;:?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Za-z0-9])`)
 
 // breaks splits a line at HTML breaks, and at carriage returns in a log that has both line
 // endings.

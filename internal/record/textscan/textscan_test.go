@@ -33,6 +33,9 @@ func TestLines(t *testing.T) {
 	if got := lines("\x00\x00\x1b[0;32mI (5) a\x1b[0m\n"); !slices.Equal(got, []string{"I (5) a"}) {
 		t.Errorf("colours and bytes of nothing: %q", got)
 	}
+	if got := lines("\x1b]0;title\a\x1b[36mweb-1 |\x1b(B\x1b[m a\x1b[?25h\n"); !slices.Equal(got, []string{"web-1 | a"}) {
+		t.Errorf("codes of a terminal: %q", got)
+	}
 	if textscan.Head([]byte("\x00a\nb\n"+strings.Repeat("c", 100)), true) == nil || textscan.Head([]byte("\x00\x01\x02"), true) != nil {
 		t.Error("text and no text")
 	}
