@@ -201,6 +201,7 @@ type inference struct {
 	block record.Block
 	rows  []tableRow
 	round string
+	total *tableRow // the sum that the table prints, nil for none
 }
 
 // isHeader reports whether a row repeats the names of the columns.
@@ -229,6 +230,9 @@ func (t *table) read(f *record.File, clock float64) ([]*runlog.Run, error) {
 		}
 		r := t.row(fields, lost)
 		if r == nil {
+			if k := len(all); k > 0 && t.isSum(fields, plainSum) {
+				all[k-1].total = t.figures(fields, lost)
+			}
 			return
 		}
 		if n++; n > maxRows {
@@ -272,6 +276,38 @@ func (t *table) read(f *record.File, clock float64) ([]*runlog.Run, error) {
 	return draft.NotEmpty(runs, err)
 }
 
+// printed sets the sum that a table prints where the figure of an operator is unknown.
+func printed(d *draft.Draft, x *inference, clock float64) {
+	var sum tableRow
+	noTicks, noTime := 0, 0
+	for _, r := range x.rows {
+		sum.ticks, sum.time = sum.ticks+max(0, r.ticks), sum.time+max(0, r.time)
+		if r.ticks < 0 {
+			noTicks++
+		}
+		if r.time < 0 {
+			noTime++
+		}
+	}
+	unknown := min(noTicks, noTime)
+	if unknown == 0 {
+		return
+	}
+	whole := "The sum of the others is not the whole, which is unknown."
+	if x.total != nil && x.total.ticks >= sum.ticks && noTicks < len(x.rows) {
+		whole = "The whole is the sum that the table prints."
+		d.Total(ticks, x.total.ticks)
+		if clock > 0 {
+			d.P.Totals.Latency = draft.Value(x.total.ticks / clock)
+		}
+	}
+	if x.total != nil && x.total.time >= sum.time && noTime < len(x.rows) {
+		whole = "The whole is the sum that the table prints."
+		d.P.Totals.Latency = draft.Value(x.total.time)
+	}
+	d.Found("tflm.unread", profile.Warning, "%d of %d operators have no figure that can be read. %s", unknown, len(x.rows), whole)
+}
+
 // after reports whether an index follows another one in its inference.
 func after(index, before string) bool {
 	a, ok := textscan.Number(index)
@@ -282,13 +318,35 @@ func after(index, before string) bool {
 // sumRow matches rows that add up others.
 var sumRow = regexp.MustCompile(`(?i)^(total|sum|all|overall|average|mean)\b`)
 
+// plainSum matches the sums among them.
+var plainSum = regexp.MustCompile(`(?i)^(total|sum|all|overall)\b`)
+
+// isSum reports whether a row adds up others by one of its names. MEAN is an operator.
+func (t *table) isSum(fields []string, names *regexp.Regexp) bool {
+	op := t.cell(fields, opRole)
+	return !builtin.MatchString(op) && (names.MatchString(textscan.Cell(fields, 0)) || names.MatchString(op) || names.MatchString(t.cell(fields, nameRole)))
+}
+
 // row reads a row, nil for a row that is none of an operator. lost counts rows and figures that
-// cannot be read.
+// cannot be read. An operator without a figure keeps its row: the sum of the others is not the
+// whole.
 func (t *table) row(fields []string, lost map[string]int64) *tableRow {
-	r := &tableRow{op: t.cell(fields, opRole), name: t.cell(fields, nameRole), index: t.cell(fields, indexRole), ticks: -1, time: -1}
-	if sumRow.MatchString(textscan.Cell(fields, 0)) || sumRow.MatchString(r.op) || sumRow.MatchString(r.name) {
+	if t.isSum(fields, sumRow) {
 		return nil
 	}
+	r := t.figures(fields, lost)
+	if r.ticks < 0 && r.time < 0 || r.op == "" {
+		lost["rows without an operator or a figure"]++
+		if !operator(r.op) && (r.op == "" || len(fields) < 2 || strings.Contains(r.op, " ")) {
+			return nil
+		}
+	}
+	return r
+}
+
+// figures reads the cells of a row.
+func (t *table) figures(fields []string, lost map[string]int64) *tableRow {
+	r := &tableRow{op: t.cell(fields, opRole), name: t.cell(fields, nameRole), index: t.cell(fields, indexRole), ticks: -1, time: -1}
 	figure := func(of role, scale float64) float64 {
 		text := t.cell(fields, of)
 		v, ok := textscan.Number(text)
@@ -300,13 +358,9 @@ func (t *table) row(fields []string, lost map[string]int64) *tableRow {
 		}
 		return -1
 	}
-	r.ticks, r.time = figure(ticksRole, 1), -1
+	r.ticks = figure(ticksRole, 1)
 	if t.second > 0 {
 		r.time = figure(timeRole, t.second)
-	}
-	if r.op == "" || r.ticks < 0 && r.time < 0 {
-		lost["rows without an operator or a figure"]++
-		return nil
 	}
 	return r
 }
@@ -344,7 +398,11 @@ func (t *table) draft(name string, all []*inference, clock float64) *draft.Draft
 			y.Latency, y.Samples = draft.Figure(seconds, "")
 		}
 	}
-	if runs := len(rows) / n; runs > 1 {
+	runs := len(rows) / n
+	if runs == 1 {
+		printed(d, all[0], clock)
+	}
+	if runs > 1 {
 		d.P.Settings.Runs = new(int64(runs))
 		d.Found("tflm.inferences", profile.Info, "The table has %d inferences of %d operators.", runs, n)
 	}

@@ -321,12 +321,46 @@ func TestOtherTables(t *testing.T) {
 		}
 	}
 	p := read(t, "op,ticks\nCONV_2D,1e400\nSOFTMAX,-3\nRESHAPE,5\n", 0)[0]
-	if len(p.Layers) != 1 || len(p.Incomplete) != 2 {
+	if _, whole := p.Totals.Value("ticks"); len(p.Layers) != 3 || len(p.Incomplete) != 2 || whole {
 		t.Errorf("%+v %+v", p.Layers, p.Incomplete)
 	}
 	for _, text := range []string{"name,price\nCONV_2D,5\n", "op,ticks\nfoo,5\n", "op,share\nCONV_2D,5\n"} {
 		if s := tflm.Format().Match(record.Bytes("x.csv", []byte(text))); s != record.No {
 			t.Errorf("%q is taken for a record", text)
+		}
+	}
+}
+
+// TestTableRows: the sum of a table without the figure of an operator is not that of the whole; a
+// sum that the table prints is.
+func TestTableRows(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		text    string
+		clock   float64
+		layers  int
+		ticks   float64 // 0 for unknown
+		seconds float64
+		warned  bool
+	}{
+		"no figure":    {"#,op,ticks\n0,CONV_2D,100\n1,ADD,n/a\n2,SOFTMAX,50\n", 1e3, 3, 0, 0, true},
+		"cut":          {"#,op,ticks\n0,CONV_2D,100\n1,ADD\n2,SOFTMAX,50\n", 1e3, 3, 0, 0, true},
+		"own operator": {"op,time_us\nCONV_2D,100\nmyOp,?\n", 0, 2, 0, 0, true},
+		"printed":      {"#,op,ticks\n0,CONV_2D,100\n1,ADD,?\n2,SOFTMAX,50\nTotal,,500\n", 1e3, 3, 500, 0.5, true},
+		"printed time": {"op,time_us\nCONV_2D,100\nADD,\nTotal,500\n", 0, 2, 0, 500e-6, true},
+		"too small":    {"op,ticks\nCONV_2D,100\nADD,?\nTotal,7\n", 0, 2, 0, 0, true},
+		"twice":        {"#,op,ticks\n0,CONV_2D,100\n1,ADD,?\n0,CONV_2D,100\n1,ADD,7\n", 0, 2, 107, 0, false},
+		"text":         {"op,ticks\nCONV_2D,100\nADD,50\ndone in time\n", 0, 2, 150, 0, false},
+		"MEAN":         {"op,ticks\nCONV_2D,100\nMEAN,50\nTotal,150\nMean,75\n", 0, 2, 150, 0, false},
+	} {
+		p := read(t, c.text, c.clock)[0]
+		v, known := p.Totals.Value("ticks")
+		s, timed := p.Totals.Value("latency_s")
+		if len(p.Layers) != c.layers || v != c.ticks || known != (c.ticks > 0) || math.Abs(s-c.seconds) > 1e-12 || timed != (c.seconds > 0) {
+			t.Errorf("%s: %d layers, %g ticks, %g s", name, len(p.Layers), v, s)
+		}
+		if records.Found(p, "tflm.unread") != c.warned || c.warned && len(p.Incomplete) == 0 {
+			t.Errorf("%s: %+v, %+v", name, p.Findings, p.Incomplete)
 		}
 	}
 }
