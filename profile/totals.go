@@ -118,11 +118,18 @@ func (p *Profile) sum() {
 		if slices.Contains(counters, q.Key) && !whole && m != nil && m.Kind == Imported {
 			continue // a record without the cost of a layer that ran says nothing about the whole
 		}
+		if q.Key == "latency_s" && t.Figures[operatorsApart] != nil {
+			continue
+		}
 		if m != nil {
 			_ = t.Set(q.Key, m)
 		}
 	}
 }
+
+// operatorsApart is the sum of the operators where a record tells it apart from the latency: if it
+// has no latency then, that is unknown.
+const operatorsApart = "recorded_operators_s"
 
 // workCounts are the counts that every operator has in principle: where one lacks it, it is
 // not known.

@@ -137,11 +137,14 @@ func (l *log) totals(d *draft.Draft) {
 		return draft.Known(v/1e6, ok)
 	}
 	p.Totals.Latency = measured.metric("")
-	if v := part("Inference"); v != nil && p.Totals.Latency == nil {
-		p.Totals.Latency = draft.Metric(&profile.Metric{Mean: v})
+	if v := part("Inference"); v != nil && !central(p.Totals.Latency) {
+		m := cmp.Or(p.Totals.Latency, &profile.Metric{})
+		m.Mean = v
+		p.Totals.Latency = draft.Metric(m)
 	}
-	if avg, ok := measured["avg"]; ok && math.IsNaN(avg) {
-		d.Found("record.incomplete", profile.Warning, "The mean of the measured runs cannot be read. The latency is the sum of the operators if the record has one, else it is unknown.")
+	unread := (math.IsNaN(measured["avg"]) || math.IsNaN(l.parts["Inference"])) && !central(p.Totals.Latency)
+	if unread {
+		d.Found("record.incomplete", profile.Warning, "The mean of the measured runs cannot be read: the latency is unknown. The sum of the operators is a figure of its own and not the latency.")
 	}
 	inference := draft.Fields{"p5": {Q: p5Time, Scale: 1e-6}, "first": {Q: firstRun, Scale: 1e-6}}
 	for _, name := range []string{"p5", "first"} {
@@ -181,13 +184,28 @@ func (l *log) totals(d *draft.Draft) {
 		}
 		if m := b.timings.metric("sum of the operators of each run"); m != nil {
 			d.TotalMetric(operators, m)
-			if p.Totals.Latency == nil {
+			if p.Totals.Latency == nil && !unread {
 				p.Totals.Latency = m
 			}
 			break
 		}
 	}
+	if sum := layerSum(p); unread && sum > 0 && p.Totals.Figures[operators.Key] == nil {
+		d.TotalMetric(operators, &profile.Metric{Kind: profile.Imported, Mean: &sum, Method: "sum of the layers"})
+	}
 	reconcile(p)
+}
+
+// central reports whether a figure is more than bounds.
+func central(m *profile.Metric) bool { return m != nil && (m.Median != nil || m.Mean != nil) }
+
+// layerSum is the time of all layers.
+func layerSum(p *profile.Profile) (sum float64) {
+	for i := range p.Layers {
+		v, _ := p.Layers[i].Latency.Best()
+		sum += v
+	}
+	return sum
 }
 
 // reconcile compares the sum of the layers with the time of an inference, which was
@@ -197,11 +215,7 @@ func reconcile(p *profile.Profile) {
 	if !ok {
 		return
 	}
-	sum := 0.0
-	for i := range p.Layers {
-		v, _ := p.Layers[i].Latency.Best()
-		sum += v
-	}
+	sum := layerSum(p)
 	if gaps := wall - sum; sum > 0 && gaps >= 0 {
 		p.Reconcile = &profile.Reconcile{WallS: new(sum + gaps), OperatorsS: &sum, GapsS: &gaps}
 	}

@@ -22,7 +22,7 @@ var (
 	// nodeHead matches the header of a table of operators or of the sums by type.
 	nodeHead    = regexp.MustCompile(`(?i)^\s*(\[node type\]|node type, (start|first|count))`)
 	timingsLine = regexp.MustCompile(`Timings \(microseconds\): (count=.*)$`)
-	partOfLine  = regexp.MustCompile(`(Init|First inference|Warmup(?: \(avg\))?|Inference(?: \(avg\))?|no stats): ([\d.eE+]+)`)
+	partOfLine  = regexp.MustCompile(`(Init|First inference|Warmup(?: \(avg\))?|Inference(?: \(avg\))?|no stats): ([\d.eE+]+|-?(?:nan|inf))`)
 	bracketed   = regexp.MustCompile(`\[[^\]]+\]`)
 )
 
@@ -213,9 +213,11 @@ var figures = textscan.Rules[*reader]{
 		}
 		p.cur.parts = map[string]float64{}
 		for _, m := range partOfLine.FindAllStringSubmatch(m[0], -1) {
+			name, _, _ := strings.Cut(m[1], " (")
 			if v, ok := textscan.Number(m[2]); ok {
-				name, _, _ := strings.Cut(m[1], " (")
 				p.cur.parts[name] = v
+			} else if name == "Inference" {
+				p.cur.parts[name] = math.NaN() // present, and unknown
 			}
 		}
 	}),

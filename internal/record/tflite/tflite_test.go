@@ -248,6 +248,30 @@ func TestUnknownMean(t *testing.T) {
 	if v, _ := p.Totals.Value("latency_min_s"); !near(v, 6373e-6) {
 		t.Errorf("shortest %g s", v)
 	}
+	table := "Operator-wise Profiling Info for Regular Benchmark Runs:\n============================== Run Order ==============================\n" +
+		"\t[node type]\t[first]\t[avg ms]\t[%]\t[cdf%]\t[mem KB]\t[times called]\t[Name]\n\tADD\t1.0\t1.5\t60%\t60%\t0\t1\t[a]:0\n\tMUL\t1.0\t1\t40%\t100%\t0\t1\t[b]:1\n\n"
+	timings := "Timings (microseconds): count=67 first=9 curr=9 min=9 max=9 avg=2600 std=0\n"
+	for name, c := range map[string]struct {
+		text      string
+		operators float64 // 0 for the latency, as the record has no other
+	}{
+		"with operators": {warm + measured + end + table, 2.5e-3},
+		"with their sum": {warm + measured + end + table + timings, 2.6e-3},
+		"summary alone":  {end + table, 2.5e-3},
+		"no summary":     {table + timings, 0},
+		"table alone":    {table, 0},
+	} {
+		p, _ := only(t, c.text)
+		v, _ := p.Totals.Value("recorded_operators_s")
+		_, known := p.Totals.Value("latency_s")
+		if known != (c.operators == 0) || c.operators > 0 && !near(v, c.operators) || len(p.Layers) != 2 || !near(*p.Layers[0].Share, 0.6) {
+			t.Errorf("%s: latency known %v, operators %g s", name, known, v)
+		}
+	}
+	median := strings.Replace(measured, "\n", " median=7100\n", 1)
+	if p, _ := only(t, warm+median+table); p.Totals.Latency == nil || !near(*p.Totals.Latency.Median, 7100e-6) || len(p.Findings) > 0 && p.Findings[0].ID == "record.incomplete" {
+		t.Errorf("the median is the latency: %+v", p.Totals.Latency)
+	}
 }
 
 // TestLostRows: each row with a time that cannot be read counts and keeps its layer, those after it
