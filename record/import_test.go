@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -84,9 +85,10 @@ func TestImportMixed(t *testing.T) {
 			"[05/08/2024-14:05:14] [I] Latency: min = 1.40 ms, max = 2.10 ms, mean = 1.60 ms, median = 1.58 ms\n",
 		"INFO: Inference timings in us: Init: 16772, First inference: 8781, Warmup (avg): 7514, Inference (avg): 7000\n",
 		"conv1  Status.EXECUTED layerType: Conv execType: x realTime (ms): 5.1 cpuTime (ms): 5.1\nTotal time: 5.1 milliseconds\n",
+		"CONV_2D took 2500 ticks (2 ms).\nSOFTMAX took 1500 ticks (1 ms).\n",
 	}
 	for first := range parts {
-		text := parts[first] + parts[(first+1)%3] + parts[(first+2)%3]
+		text := strings.Join(append(slices.Clone(parts[first:]), parts[:first]...), "")
 		got, err := record.Import(t.Context(), put(t, map[string][]byte{"log.txt": []byte(text)}), record.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -95,10 +97,10 @@ func TestImportMixed(t *testing.T) {
 		for _, p := range got.Profiles {
 			latency[p.Model.Format], _ = p.Totals.Latency.Best()
 		}
-		want := map[string]float64{"tensorrt": 1.58e-3, "tflite-benchmark": 7e-3, "openvino": 5.1e-3}
+		want := map[string]float64{"tensorrt": 1.58e-3, "tflite-benchmark": 7e-3, "openvino": 5.1e-3, "tflm": 3e-3}
 		for format, v := range want {
 			// The unit is converted by a division.
-			if d := latency[format] - v; d > 1e-12 || d < -1e-12 || len(got.Profiles) != 3 || len(got.Skipped) != 0 {
+			if d := latency[format] - v; d > 1e-12 || d < -1e-12 || len(got.Profiles) != len(parts) || len(got.Skipped) != 0 {
 				t.Errorf("%s takes %g s, want %g; %d profiles", format, latency[format], v, len(got.Profiles))
 			}
 		}

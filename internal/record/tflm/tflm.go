@@ -28,6 +28,7 @@ func Format() *record.Format {
 		Files:   "console log of MicroProfiler (Log, LogCsv, LogTicksPerTagCsv) and of the TFLM benchmarks; CSV of binary sizes; other CSVs of operators with ticks or times",
 		Gives:   []string{"latency_s", "memory", "shapes", "samples"},
 		Clocked: true,
+		Logged:  true,
 		Match:   match,
 		Read:    record.RunsPerFile(readFile),
 	}
