@@ -223,6 +223,9 @@ func (w *finder) addFile(name string, open func() (io.ReadCloser, error), packin
 	switch {
 	case isZip(head) && packings == 0 && w.zip(name):
 		return
+	case isZip(head) && packings > 0 && strings.HasSuffix(strings.ToLower(trimCompression(name)), ".zip"):
+		w.fault(name, errors.New("is a zip archive in another file, which is not opened: unpack it, and import what is in it"))
+		return
 	case isTar(head) && packings < maxPackings:
 		w.tar(name, open, packings)
 		return
