@@ -44,12 +44,13 @@ func WithoutPrefix(ctx context.Context, formats []*Format, f *File, o Options) *
 		r := reads(ctx, formats, g, o)
 		all := strings.HasPrefix(common, p.shape)
 		switch {
-		case r.more(&plain) && r.more(&best), all && r.foreign(&plain, texts, logger), all && file != f && r.same(&best):
+		case r.gains(&plain) && r.more(&best), all && r.foreign(&plain, texts, logger), all && file != f && r.same(&best):
 			file, best = g, r
 		}
 	}
 	return file
 }
+
 // reading is what a format reads from the beginning of a file.
 type reading struct {
 	format  *Format
@@ -101,18 +102,16 @@ func figures(p *profile.Profile) int {
 }
 
 // more reports whether a reading has more than another one: figures, or as many with fewer lost
-// records. A format without marks of its tool may take parts of names for more names, so that it
-// needs twice as many.
+// records.
 func (r *reading) more(than *reading) bool {
-	switch {
-	case r.figures == 0:
-		return false
-	case r.figures == than.figures:
-		return r.lost < than.lost
-	case than.sure == Certain || r.format != than.format:
-		return r.figures > than.figures
-	}
-	return r.figures >= 2*than.figures
+	return r.figures > than.figures || r.figures == than.figures && r.figures > 0 && r.lost < than.lost
+}
+
+// gains reports whether a reading has more than that of the text with its prefix. A format without
+// marks of its tool may take parts of names for more names, so that it needs twice as many.
+func (r *reading) gains(plain *reading) bool {
+	sure := plain.sure == Certain || r.format != plain.format || r.figures == plain.figures || r.figures >= 2*plain.figures
+	return sure && r.more(plain)
 }
 
 // same reports whether a reading has as much as another one.
@@ -120,9 +119,9 @@ func (r *reading) same(as *reading) bool {
 	return r.format == as.format && r.figures == as.figures && r.lost <= as.lost
 }
 
-// foreign reports whether what all lines of a text begin with, that of a header included, is no
-// part of its data: without it, its tool is still recognised by its marks, and as much is read. If
-// no prefix of a logger was removed, some of what was read before may be wrong.
+// foreign reports whether what all lines of a text begin with, that of a header included, was added
+// to it: without it, the tool is still recognised by its marks, and as much is read. If no prefix of
+// a logger was removed, some of what was read before may be wrong.
 func (r *reading) foreign(plain *reading, texts int, logger bool) bool {
 	if plain.sure != Certain || r.format != plain.format || r.layers >= texts || r.figures == 0 {
 		return false
