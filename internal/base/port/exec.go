@@ -98,11 +98,10 @@ func (p *program) start() error {
 		p.cmd.Stderr = files[3]
 	}
 	p.group.Prepare(p.cmd)
-	if err := p.cmd.Start(); err != nil {
+	if err := p.group.Start(p.cmd); err != nil {
 		drop(files)
 		return err
 	}
-	p.group.Started(p.cmd)
 	drop([]*os.File{files[0], files[3], files[5]})
 	go func() {
 		defer close(p.copied)

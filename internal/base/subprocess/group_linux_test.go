@@ -2,6 +2,7 @@ package subprocess
 
 import (
 	"bufio"
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -66,4 +67,45 @@ func alive(pid int) bool {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	_, rest, _ := strings.Cut(string(b), ") ")
 	return err == nil && !strings.HasPrefix(rest, "Z")
+}
+
+// TestKilled ends a program when the process that started it is killed: what both write to has no
+// writer then.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	const variable = "OPMETER_TEST_KILLED"
+	if os.Getenv(variable) != "" {
+		c := exec.Command("sleep", "1000")
+		c.Stdout = os.Stdout
+		var g Group
+		g.Prepare(c)
+		if err := g.Start(c); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stdout.WriteString("started\n"); err != nil {
+			t.Fatal(err)
+		}
+		_ = c.Wait()
+		return
+	}
+	c := exec.Command(os.Args[0], "-test.run=^TestKilled$")
+	c.Env = append(os.Environ(), variable+"=1")
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(out)
+	if l, err := lines.ReadString('\n'); err != nil || l != "started\n" {
+		t.Fatalf("%q, %v", l, err)
+	}
+	if err := c.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(lines); err != nil || len(rest) > 0 {
+		t.Errorf("%q, %v", rest, err)
+	}
+	_ = c.Wait()
 }
