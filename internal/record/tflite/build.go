@@ -211,10 +211,10 @@ func layerSum(p *profile.Profile) (sum float64) {
 // reconcile compares the sum of the layers with the time of an inference, which was
 // measured in the same runs.
 func reconcile(p *profile.Profile) {
-	wall, ok := p.Totals.Latency.Best()
-	if !ok {
+	if !central(p.Totals.Latency) {
 		return
 	}
+	wall, _ := p.Totals.Latency.Best()
 	sum := layerSum(p)
 	if gaps := wall - sum; sum > 0 && gaps >= 0 {
 		p.Reconcile = &profile.Reconcile{WallS: new(sum + gaps), OperatorsS: &sum, GapsS: &gaps}
