@@ -119,9 +119,9 @@ func (r *reading) same(as *reading) bool {
 	return r.format == as.format && r.figures == as.figures && r.lost <= as.lost
 }
 
-// foreign reports whether what all lines of a text begin with, that of a header included, was added
-// to it: without it, the tool is still recognised by its marks, and as much is read. If no prefix of
-// a logger was removed, some of what was read before may be wrong.
+// foreign reports whether what all lines of a text begin with, that of a header included, was
+// added to it: without it, the tool is still recognised by its marks, and as much is read. If no
+// prefix of a logger was removed, some of what was read before may be wrong.
 func (r *reading) foreign(plain *reading, texts int, logger bool) bool {
 	if plain.sure != Certain || r.format != plain.format || r.layers >= texts || r.figures == 0 {
 		return false
