@@ -218,21 +218,26 @@ const (
 	besideMost = 2 * time.Second
 )
 
+// installed finds an installed engine for a model. If the search fails, the profile is whole
+// without it, and a finding says why.
+func installed(m *opmeter.Model, p *profile.Profile) *engine.Engine {
+	e, err := engine.Installed(m.Format())
+	if err != nil {
+		p.Findings = append(p.Findings, profile.Finding{ID: "engine.other", Severity: profile.Info, Text: "An installed engine was not measured: " + err.Error() + "."})
+		return nil
+	}
+	return e
+}
+
 // beside measures an installed engine for a short time, where it can run the model as opmeter's
 // own engine did: with this graph, without --exact and without a chosen instruction set.
 func (a *app) beside(ctx context.Context, m *opmeter.Model, p *profile.Profile, o opmeter.Options, took time.Duration) error {
 	if p == nil || !costs(p) || ctx.Err() != nil || len(p.Incomplete) > 0 || a.signature != "" || o.Exact || os.Getenv("OPMETER_CPU") != "" {
 		return nil
 	}
-	e, err := engine.Installed(m.Format())
-	if err != nil {
-		p.Findings = append(p.Findings, profile.Finding{ID: "engine.other", Severity: profile.Info, Text: "An installed engine was not measured: " + err.Error() + "."})
+	if o.Engine = installed(m, p); o.Engine == nil {
 		return nil
 	}
-	if e == nil {
-		return nil
-	}
-	o.Engine = e
 	limit := a.besides
 	if limit == 0 {
 		limit = min(took/besidePart, besideMost)

@@ -101,7 +101,7 @@ func writePage(w io.Writer, p *profile.Profile, _ Options) error {
 	a.Fit = words.Fit(p.Trust)
 	a.Reason, _ = words.Reason(p.Trust)
 	if why := words.SharesDoubt(p.Trust); why != "" {
-		a.Lines = append(a.Lines, page.Line{Label: "Shares", Text: "unsettled: " + why})
+		a.Lines = append(a.Lines, page.Line{Label: "Share quality", Text: "unsettled: " + why})
 	}
 	for _, f := range answerLines(p) {
 		switch {

@@ -251,7 +251,7 @@ func TestEnginesSpeech(t *testing.T) {
 	for _, c := range changed {
 		// the output is one number, which may lie nearer to the floats than codes that move lie
 		// to each other
-		if c.Structure != study.Channel && c.Format == study.Int8 {
+		if c.Structure != study.Channel && (c.Format == study.Int8 || c.Format == study.Dynamic8) {
 			continue
 		}
 		t.Run(string(c.Structure)+string(c.Format), func(t *testing.T) { agree(t, lib, m, in, c) })

@@ -20,7 +20,7 @@ func TestBetween(t *testing.T) {
 			if len(elapsed)%2 == 0 {
 				return false
 			}
-			f.takes(time.Second)()
+			_ = f.takes(time.Second)()
 			return true
 		},
 	}

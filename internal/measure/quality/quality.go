@@ -22,8 +22,10 @@ const (
 	BadChange = 0.25
 
 	// Comparable is the tolerance above which a latency is not fit for comparing: changes that
-	// users look for are smaller. Unknown is the one above which it is not known at all.
-	Comparable, Unknown = 0.1, .25
+	// users look for are smaller.
+	Comparable = 0.1
+	// Unknown is the tolerance above which a latency is not known at all.
+	Unknown = 0.25
 
 	fairInterval, badInterval = Comparable, Unknown // half-width of the 95 % interval
 	fairChange                = 0.05
