@@ -1,8 +1,7 @@
-// Command repeat shows whether intervals hold: it profiles models again and again, each
-// time in a process of its own, and counts in how many cases the 95 % interval of a
-// profile holds the figure of another profile of the same model; for the raw latency
-// and for the normalised latency. Beside it stands how far the figures of a model
-// spread: their standard deviation as a part of their median.
+// Command repeat shows whether intervals hold: it profiles models again and again, each time in a
+// process of its own, and counts in how many cases the 95 % interval of a profile holds the figure
+// of another profile of the same model: of the latency alone, with its tolerance, and normalised.
+// Listed with it is the spread of a model's figures: standard deviation relative to the median.
 //
 //	go run ./bench/repeat [-n 25] [-time 700ms] [-least 85] [-json FILE] [MODEL ...]
 //
@@ -42,8 +41,10 @@ type figure struct {
 // result is what a child reports.
 type result struct {
 	Raw, Reference *figure
-	Speed          *float64
-	Verdict        profile.Verdict
+	// Stated is the latency with its tolerance.
+	Stated  *figure
+	Speed   *float64
+	Verdict profile.Verdict
 }
 
 func main() {
@@ -82,6 +83,10 @@ func one(path string, d time.Duration) error {
 	}
 	if p.Trust != nil {
 		r.Verdict = p.Trust.Verdict
+		if half := p.Trust.Tolerance; half != nil && r.Raw != nil {
+			v := r.Raw.Value
+			r.Stated = &figure{v, &[2]float64{v * (1 - *half), v * (1 + *half)}}
+		}
 	}
 	return json.NewEncoder(os.Stdout).Encode(r)
 }
@@ -148,20 +153,22 @@ func bench(models []string, n int, d time.Duration, least float64, out string) e
 // report prints a line a model and returns the per cent of cases that the intervals of
 // normalised latencies hold, NaN if none is given.
 func report(models []string, all [][]result) float64 {
-	fmt.Printf("%-22s  %10s %7s %6s %6s   %10s %7s %6s %6s   %s\n", "", "raw", "spread", "±", "holds", "at ref.", "spread", "±", "holds", "verdicts")
-	var raw, ref tally
+	fmt.Printf("%-22s  %10s %7s %6s %6s   %6s %6s   %10s %7s %6s %6s   %s\n", "", "raw", "spread", "±", "holds", "stated", "holds", "at ref.", "spread", "±", "holds", "verdicts")
+	var raw, ref, stated tally
 	for i, m := range models {
 		a := count(all[i], func(r result) *figure { return r.Raw })
 		b := count(all[i], func(r result) *figure { return r.Reference })
+		c := count(all[i], func(r result) *figure { return r.Stated })
 		raw.add(a)
+		stated.add(c)
 		ref.add(b)
 		words := map[profile.Verdict]int{}
 		for _, r := range all[i] {
 			words[r.Verdict]++
 		}
-		fmt.Printf("%-22s  %s   %s   %d good, %d fair, %d unreliable\n", strings.TrimSuffix(filepath.Base(m), filepath.Ext(m)), a, b, words[profile.Good], words[profile.Fair], words[profile.Unreliable])
+		fmt.Printf("%-22s  %s   %5.1f%% %5.0f%%   %s   %d good, %d fair, %d unreliable\n", strings.TrimSuffix(filepath.Base(m), filepath.Ext(m)), a, 100*c.half, c.percent(), b, words[profile.Good], words[profile.Fair], words[profile.Unreliable])
 	}
-	fmt.Printf("all: raw intervals hold %.1f %%, normalised ones %.1f %% of the others' figures\n", raw.percent(), ref.percent())
+	fmt.Printf("all: raw intervals hold %.1f %%, stated tolerances %.1f %%, normalised intervals %.1f %% of the others' figures\n", raw.percent(), stated.percent(), ref.percent())
 	return ref.percent()
 }
 
@@ -179,6 +186,9 @@ func (t *tally) add(o tally) {
 func (t tally) percent() float64 { return 100 * float64(t.held) / float64(t.cases) }
 
 func (t tally) String() string {
+	if t.cases == 0 {
+		return fmt.Sprintf("%10s %7s %6s %6s", "absent", "", "", "")
+	}
 	return fmt.Sprintf("%10s %6.1f%% %5.1f%% %5.0f%%", time.Duration(t.middle*1e9).Round(100*time.Nanosecond), 100*t.spread, 100*t.half, t.percent())
 }
 
@@ -197,7 +207,7 @@ func count(rs []result, of func(result) *figure) tally {
 		}
 		for k, o := range rs {
 			other := of(o)
-			if k == i || other == nil {
+			if k == i || f == nil || other == nil {
 				continue
 			}
 			t.cases++
