@@ -12,7 +12,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -22,10 +21,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/bench/fresh"
 	"github.com/opmeter/opmeter/internal/base/stats"
 	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/profile"
@@ -39,11 +37,6 @@ var (
 		"magika_standard_v3_3.onnx", "mcunet_vww.tflite", "mlperf_tiny_kws_fp32.tflite", "mlperf_tiny_kws_int8.tflite", "mlperf_tiny_vww96_int8.tflite", "mp_face_detection_short_range.tflite",
 	}
 )
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
 
 // condition is what runs beside the profiler.
 type condition struct {
@@ -92,7 +85,7 @@ func main() {
 	case *load != "":
 		err = burden(*load)
 	case *child != "":
-		err = one(*child, *d)
+		err = fresh.Answer(*child, *d, resultOf(time.Now()))
 	default:
 		err = bench(flag.Args(), *d, *out)
 	}
@@ -143,37 +136,28 @@ func burden(kind string) error {
 	}
 }
 
-// one profiles a model and writes its figures.
-func one(path string, d time.Duration) error {
-	start := time.Now()
-	m, err := opmeter.Open(path)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = m.Close() }()
-	p, err := opmeter.Profile(context.Background(), m, opmeter.Options{Time: d, Warmup: 150 * time.Millisecond, Inputs: opmeter.Inputs{Seed: 1}})
-	if err != nil {
-		return err
-	}
-	r := result{Took: time.Since(start).Seconds(), Interval: p.Totals.Latency.CI95}
-	r.Latency, _ = p.Totals.Latency.Best()
-	r.Tolerance = -1
-	if t := p.Trust; t != nil {
-		r.Fit = t.Fit
-		if t.Tolerance != nil {
-			r.Tolerance = *t.Tolerance
+// resultOf returns a function that takes the figures from a profile, begun at a time.
+func resultOf(start time.Time) func(*profile.Profile) result {
+	return func(p *profile.Profile) result {
+		r := result{Took: time.Since(start).Seconds(), Interval: p.Totals.Latency.CI95, Tolerance: -1}
+		r.Latency, _ = p.Totals.Latency.Best()
+		if t := p.Trust; t != nil {
+			r.Fit = t.Fit
+			if t.Tolerance != nil {
+				r.Tolerance = *t.Tolerance
+			}
 		}
-	}
-	for i := range p.Layers {
-		l := &p.Layers[i]
-		v, _ := l.Latency.Best()
-		low, high := -1.0, -1.0
-		if l.Latency != nil && l.Latency.CI95 != nil {
-			low, high = l.Latency.CI95[0]/r.Latency, l.Latency.CI95[1]/r.Latency
+		for i := range p.Layers {
+			l := &p.Layers[i]
+			v, _ := l.Latency.Best()
+			low, high := -1.0, -1.0
+			if l.Latency != nil && l.Latency.CI95 != nil {
+				low, high = l.Latency.CI95[0]/r.Latency, l.Latency.CI95[1]/r.Latency
+			}
+			r.Shares, r.Low, r.High = append(r.Shares, v/r.Latency), append(r.Low, low), append(r.High, high)
 		}
-		r.Shares, r.Low, r.High = append(r.Shares, v/r.Latency), append(r.Low, low), append(r.High, high)
+		return r
 	}
-	return json.NewEncoder(os.Stdout).Encode(r)
 }
 
 // record is a profile with what ran beside it.
@@ -185,11 +169,10 @@ type record struct {
 
 func bench(models []string, d time.Duration, out string) error {
 	if len(models) == 0 {
-		for _, m := range usual {
-			models = append(models, filepath.Join(material.Root(), "examples", m+".yaml"))
-		}
+		models = fresh.Examples(usual...)
 		for _, m := range fromMaterial {
-			if path := filepath.Join(material.Dir(), "models", "real", m); exists(path) {
+			path := filepath.Join(material.Dir(), "models", "real", m)
+			if _, err := os.Stat(path); err == nil {
 				models = append(models, path)
 			}
 		}
@@ -229,7 +212,7 @@ func tried(self, model string, d time.Duration) (rs []record, quiet result, err 
 	var alone []result
 	for i, c := range conditions() {
 		if i%every == 0 {
-			r, err := profiled(self, model, d)
+			r, err := profiled(model, d)
 			if err != nil {
 				return nil, quiet, err
 			}
@@ -256,19 +239,12 @@ func beside(self string, c condition, model string, d time.Duration) (r result, 
 			_ = load.Wait()
 		}()
 	}
-	return profiled(self, model, d)
+	return profiled(model, d)
 }
 
-func profiled(self, model string, d time.Duration) (r result, err error) {
-	b, err := exec.Command(self, "-child", model, "-time", d.String()).Output()
-	if err != nil {
-		var e *exec.ExitError
-		if errors.As(err, &e) {
-			return r, fmt.Errorf("%s: %s", model, strings.TrimSpace(string(e.Stderr)))
-		}
-		return r, err
-	}
-	return r, json.Unmarshal(b, &r)
+func profiled(model string, d time.Duration) (r result, err error) {
+	err = fresh.Ask(model, d, &r)
+	return r, err
 }
 
 // middle returns the medians of several results.

@@ -11,21 +11,17 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/bench/fresh"
 	"github.com/opmeter/opmeter/internal/base/stats"
-	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -56,7 +52,7 @@ func main() {
 	flag.Parse()
 	var err error
 	if *child != "" {
-		err = one(*child, *d)
+		err = fresh.Answer(*child, *d, resultOf)
 	} else {
 		err = bench(flag.Args(), *n, *d, *least, *out)
 	}
@@ -66,17 +62,8 @@ func main() {
 	}
 }
 
-// one profiles a model and writes its figures.
-func one(path string, d time.Duration) error {
-	m, err := opmeter.Open(path)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = m.Close() }()
-	p, err := opmeter.Profile(context.Background(), m, opmeter.Options{Time: d, Warmup: 150 * time.Millisecond, Inputs: opmeter.Inputs{Seed: 1}})
-	if err != nil {
-		return err
-	}
+// resultOf takes the figures from a profile.
+func resultOf(p *profile.Profile) result {
 	r := result{Raw: figureOf(p.Totals.Latency), Reference: figureOf(p.Totals.Figure("reference_latency_s"))}
 	if v, ok := p.Totals.Value("machine_speed"); ok {
 		r.Speed = &v
@@ -88,7 +75,7 @@ func one(path string, d time.Duration) error {
 			r.Stated = &figure{v, &[2]float64{v * (1 - *half), v * (1 + *half)}}
 		}
 	}
-	return json.NewEncoder(os.Stdout).Encode(r)
+	return r
 }
 
 func figureOf(m *profile.Metric) *figure {
@@ -101,30 +88,16 @@ func figureOf(m *profile.Metric) *figure {
 
 func bench(models []string, n int, d time.Duration, least float64, out string) error {
 	if len(models) == 0 {
-		for _, m := range usual {
-			models = append(models, filepath.Join(material.Root(), "examples", m+".yaml"))
-		}
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return err
+		models = fresh.Examples(usual...)
 	}
 	all := make([][]result, len(models))
 	start := time.Now()
 	// A round of all models and then the next: what changes slowly meets all alike.
 	for range n {
 		for i, m := range models {
-			b, err := exec.Command(self, "-child", m, "-time", d.String()).Output()
-			if err != nil {
-				var e *exec.ExitError
-				if errors.As(err, &e) {
-					return fmt.Errorf("%s: %s", m, strings.TrimSpace(string(e.Stderr)))
-				}
-				return err
-			}
 			var r result
-			if err := json.Unmarshal(b, &r); err != nil {
-				return fmt.Errorf("%s: %w", m, err)
+			if err := fresh.Ask(m, d, &r); err != nil {
+				return err
 			}
 			all[i] = append(all[i], r)
 		}
