@@ -19,15 +19,10 @@ func RecordedModes(times []float64, method string, d *quality.Doubts) (*profile.
 		samples[i].Seconds = t
 	}
 	l := estimator.Measure(samples, 0)
-	n := len(l.Modes)
-	if n < 2 {
+	if len(l.Modes) < 2 {
 		return nil, nil
 	}
-	v := profile.Fair
-	if l.Modes[n-1].Median > (1+quality.BadChange)*l.Modes[0].Median {
-		v = profile.Unreliable
-	}
-	d.Add(profile.DoubtModes, v, float64(n), 1)
+	judgeModes(d, &l)
 	return latencyMetric(&l, method), modes(&l)
 }
 

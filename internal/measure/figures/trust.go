@@ -186,13 +186,7 @@ func (r *Run) judgeSeries(d *quality.Doubts, p *profile.Profile) stats.Stability
 		low, high := deciles(speeds)
 		d.Above(profile.DoubtSpeed, (high-low)/stats.Median(speeds), fairSpeed, badSpeed)
 	}
-	if n := len(r.Plain.Modes); n > 1 && !r.Plain.BySpeed {
-		v := profile.Fair
-		if r.Plain.Modes[n-1].Median > (1+quality.BadChange)*r.Plain.Modes[0].Median {
-			v = profile.Unreliable
-		}
-		d.Add(profile.DoubtModes, v, float64(n), 1)
-	}
+	judgeModes(d, &r.Plain)
 	if r.Plain.Worked {
 		d.Add(profile.DoubtWaiting, profile.Fair, float64(r.Plain.Disturbed)/float64(r.Plain.All), 0)
 	} else if part := r.disturbed(nil); part > noted {
@@ -203,6 +197,19 @@ func (r *Run) judgeSeries(d *quality.Doubts, p *profile.Profile) stats.Stability
 		d.Add(profile.DoubtCollector, profile.Fair, float64(r.GC), 0)
 	}
 	return st
+}
+
+// judgeModes judges separate groups of times that the machine's speed does not explain.
+func judgeModes(d *quality.Doubts, l *estimator.Latency) {
+	n := len(l.Modes)
+	if n < 2 || l.BySpeed {
+		return
+	}
+	v := profile.Fair
+	if l.Modes[n-1].Median > (1+quality.BadChange)*l.Modes[0].Median {
+		v = profile.Unreliable
+	}
+	d.Add(profile.DoubtModes, v, float64(n), 1)
 }
 
 // judgeMachine judges the state of the machine during the runs.
