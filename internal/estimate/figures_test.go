@@ -285,17 +285,23 @@ func TestFlow(t *testing.T) {
 	}
 }
 
-// TestKnownLoop takes a loop as often as the file says: five times 400 and 600 cycles.
-func TestKnownLoop(t *testing.T) {
-	t.Parallel()
+// looped estimates a model whose loop has a known number of iterations.
+func looped(t *testing.T, iterations int64) *profile.Profile {
+	t.Helper()
 	m, tg := flow("Loop", graph.Attrs{"body": graph.GraphRef(1)}, 10)
 	g, body := m.Main(), m.Graphs[1]
 	g.Nodes[1].Domain = graph.ONNX
-	g.Values = append(g.Values, &graph.Value{ID: 4, Type: tensor.Int64, HasShape: true, Const: tensor.From(tensor.Int64, nil, []int64{5})})
+	g.Values = append(g.Values, &graph.Value{ID: 4, Type: tensor.Int64, HasShape: true, Const: tensor.From(tensor.Int64, nil, []int64{iterations})})
 	g.Nodes[1].Inputs = []int{4, -1, 2}
 	body.Values = append(body.Values, &graph.Value{ID: 4, Type: tensor.Int64, HasShape: true}, &graph.Value{ID: 5, Type: tensor.Bool, HasShape: true})
 	body.Inputs, body.Outputs = []int{4, 5, 0}, []int{5, 3}
-	p := estimated(t, m, tg, chip.Options{})
+	return estimated(t, m, tg, chip.Options{})
+}
+
+// TestKnownLoop takes a loop as often as the file says: five times 400 and 600 cycles.
+func TestKnownLoop(t *testing.T) {
+	t.Parallel()
+	p := looped(t, 5)
 	if got := best(p.Totals.CPUCycles); !(math.Abs(got-1480-5000) <= 1e-6) {
 		t.Errorf("%v cycles, want 6480", got)
 	}
@@ -310,14 +316,7 @@ func TestKnownLoop(t *testing.T) {
 // TestUnenteredLoop gives the reason why a loop without iterations has no time of its own.
 func TestUnenteredLoop(t *testing.T) {
 	t.Parallel()
-	m, tg := flow("Loop", graph.Attrs{"body": graph.GraphRef(1)}, 10)
-	g, body := m.Main(), m.Graphs[1]
-	g.Nodes[1].Domain = graph.ONNX
-	g.Values = append(g.Values, &graph.Value{ID: 4, Type: tensor.Int64, HasShape: true, Const: tensor.From(tensor.Int64, nil, []int64{0})})
-	g.Nodes[1].Inputs = []int{4, -1, 2}
-	body.Values = append(body.Values, &graph.Value{ID: 4, Type: tensor.Int64, HasShape: true}, &graph.Value{ID: 5, Type: tensor.Bool, HasShape: true})
-	body.Inputs, body.Outputs = []int{4, 5, 0}, []int{5, 3}
-	p := estimated(t, m, tg, chip.Options{})
+	p := looped(t, 0)
 	if got := best(p.Totals.CPUCycles); !(math.Abs(got-1480) <= 1e-6) || p.Incomplete != nil {
 		t.Errorf("%v cycles, want those of the other layer, 1480; incomplete %+v", got, p.Incomplete)
 	}
