@@ -86,8 +86,8 @@ func Value(kind Kind, v float64, method string) *Metric {
 	return &Metric{Kind: kind, Median: &v, Method: method}
 }
 
-// Best returns the figure to show when there is room for one: the median, else the
-// mean, the minimum. ok is false when m is nil or has none.
+// Best returns the median, else the mean, else the minimum. ok is false if m is nil or
+// has none of them.
 func (m *Metric) Best() (v float64, ok bool) {
 	if m == nil {
 		return 0, false
