@@ -46,7 +46,7 @@ type DoubtCode string
 const (
 	DoubtFewRuns  DoubtCode = "few_runs"  // number of runs
 	DoubtInterval DoubtCode = "interval"  // half of the 95 % interval as a part of the time
-	DoubtSpread   DoubtCode = "spread"    // coefficient of variation
+	DoubtSpread   DoubtCode = "spread"    // scaled median absolute deviation as a part of the median
 	DoubtStep     DoubtCode = "step"      // change of level during the runs, as a part
 	DoubtDrift    DoubtCode = "drift"     // change over all runs, as a part
 	DoubtModes    DoubtCode = "two_modes" // two separate groups of times

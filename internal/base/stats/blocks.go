@@ -60,10 +60,14 @@ func RepeatedBlocks(values []float64, floor float64) (r Repeat, ok bool) {
 	if rho := min(max(Autocorrelation(values, 1), 0), 0.8); rho > 0 {
 		own *= math.Sqrt((1 + rho) / (1 - rho))
 	}
-	half := math.Sqrt2 * math.Hypot(studentT(b-1)*own, 1.959964*floor*r.Middle)
+	half := math.Hypot(math.Sqrt2*studentT(b-1)*own, RepeatedFloor(floor)*r.Middle)
 	r.Low, r.High = r.Middle-half, r.Middle+half
 	return r, true
 }
+
+// RepeatedFloor is the half-width, relative to the centre, that remains of the interval of
+// [Repeated] if the series itself does not vary.
+func RepeatedFloor(floor float64) float64 { return math.Sqrt2 * 1.959964 * floor }
 
 // Midmean is the mean of the samples between the quartiles (interquartile mean), which is robust
 // against a quarter of outliers on either side; NaN for no samples. With fewer than four samples

@@ -234,7 +234,7 @@ func (t *trial) options(clock *loop.Clock) loop.Options {
 		Clock: clock, Runs: t.req.Runs, Time: time.Duration(t.req.Time), WarmupTime: time.Duration(t.req.WarmupTime), WarmupRuns: t.req.WarmupRuns, HeapGrowth: machine.HeapGrowth(),
 		Reference: func() { reference.Round() }, CPUTime: machine.ThreadTime(), ProcessTime: machine.ProcessTime(), Parallel: parallel, Apart: t.profiled != nil,
 		Progress: func(f float64) { t.progress("measuring", f) },
-		Snapshot: func(res *loop.Result) error { return t.whole(figures.Evaluate(res)) },
+		Snapshot: func(res *loop.Result) error { return t.whole(figures.Evaluate(res, figures.Spread(machine.Virtual()))) },
 	}
 }
 
@@ -292,7 +292,7 @@ func (t *trial) report(res *loop.Result, host *profile.Host) error {
 	t.phases.Warmup = &profile.Warmup{
 		TimeS: new(res.WarmupTime), Count: new(int64(res.WarmupRuns)), Steady: res.Stability.Steady, Reason: res.Stability.Reason,
 	}
-	judged := figures.Evaluate(res)
+	judged := figures.Evaluate(res, figures.Spread(machine.Virtual()))
 	if err := t.whole(judged); err != nil {
 		return err
 	}

@@ -138,11 +138,12 @@ func (l *Latency) mode(samples []Sample, i int, floor float64) Mode {
 		}
 	}
 	m := Mode{Part: float64(len(times)) / float64(len(samples)), Median: stats.Median(times), Low: math.NaN(), High: math.NaN(), Speed: stats.Median(speeds), Runs: len(times)}
-	if r, ok := stats.Repeated(times, floor); ok {
+	if r, ok := stats.Repeated(times, 0); ok {
 		half := (r.High - r.Low) / 2
 		if len(times) < 5*stats.MostBlocks {
 			half *= medianSpread // blocks of a few samples spread like means
 		}
+		half = math.Hypot(half, stats.RepeatedFloor(floor)*m.Median)
 		m.Low, m.High = max(0, m.Median-half), m.Median+half
 	}
 	return m

@@ -18,13 +18,13 @@ func sortedCopy(s []float64) []float64 {
 }
 
 // Blocked sets the metric's confidence interval around its median from blocks of a time series,
-// nil if there are too few.
-func Blocked(m *profile.Metric, series []float64) *profile.Metric {
+// nil if there are too few. spread is that between processes ([Spread]).
+func Blocked(m *profile.Metric, series []float64, spread float64) *profile.Metric {
 	if m == nil || m.Median == nil {
 		return m
 	}
 	m.CI95 = nil
-	if r, ok := stats.Repeated(series, processSpread); ok {
+	if r, ok := stats.Repeated(series, spread); ok {
 		half := (r.High - r.Low) / 2
 		// No median is below the smallest sample.
 		m.CI95 = &[2]float64{max(*m.Min, *m.Median-half), *m.Median + half}
@@ -58,7 +58,7 @@ func (r *Run) Whole() map[string]*profile.Metric {
 			how = "time"
 		}
 		m := profile.Summarize(profile.Measured, at, how+" of groups of plain runs, divided by that of the reference loop beside them")
-		floor := math.Hypot(processSpread, exponentSpread*speedDistance(speeds))
+		floor := math.Hypot(r.spread, exponentSpread*speedDistance(speeds))
 		m.CI95 = nil
 		if i, ok := stats.Repeated(at, floor); ok {
 			m.Median, m.CI95 = new(min(max(i.Middle, *m.Min), *m.Max)), &[2]float64{max(0, i.Low), i.High}
@@ -67,7 +67,7 @@ func (r *Run) Whole() map[string]*profile.Metric {
 		put("reference_latency_s", m)
 	}
 	work := res.Processor()
-	put("processor_s", Blocked(profile.Summarize(profile.Measured, work, "plain pass, means over groups of runs"), work))
+	put("processor_s", Blocked(profile.Summarize(profile.Measured, work, "plain pass, means over groups of runs"), work, r.spread))
 	return out
 }
 
@@ -120,11 +120,13 @@ func Kept(samples []float64, all bool) []float64 {
 type Run struct {
 	*loop.Result
 	Plain estimator.Latency
+	// spread is that between processes.
+	spread float64
 }
 
-// Evaluate computes the latency of a measurement.
-func Evaluate(res *loop.Result) *Run {
-	return &Run{Result: res, Plain: estimator.Measure(res.Samples(loop.ReferenceRound), processSpread)}
+// Evaluate computes the latency of a measurement. spread is that between processes ([Spread]).
+func Evaluate(res *loop.Result, spread float64) *Run {
+	return &Run{Result: res, Plain: estimator.Measure(res.Samples(loop.ReferenceRound), spread), spread: spread}
 }
 
 // Latency returns the time of an inference in the plain pass, nil without one: the median of the

@@ -156,10 +156,10 @@ func TestKept(t *testing.T) {
 
 func TestBlocked(t *testing.T) {
 	t.Parallel()
-	if Blocked(nil, nil) != nil {
+	if Blocked(nil, nil, processSpread) != nil {
 		t.Error("an interval around nothing")
 	}
-	m := Blocked(&profile.Metric{Median: new(1.0), Min: new(0.9), CI95: &[2]float64{0, 9}}, []float64{1})
+	m := Blocked(&profile.Metric{Median: new(1.0), Min: new(0.9), CI95: &[2]float64{0, 9}}, []float64{1}, processSpread)
 	if m.CI95 != nil {
 		t.Errorf("an interval %v of one sample", *m.CI95)
 	}
@@ -170,13 +170,13 @@ func TestBlocked(t *testing.T) {
 			wild[i] = 3
 		}
 	}
-	m = Blocked(&profile.Metric{Median: new(2.0), Min: new(1.0)}, wild)
+	m = Blocked(&profile.Metric{Median: new(2.0), Min: new(1.0)}, wild, processSpread)
 	r, _ := stats.Repeated(wild, processSpread)
 	if half := (r.High - r.Low) / 2; m.CI95 == nil || m.CI95[0] != max(1, 2-half) || m.CI95[1] != 2+half || !(half > 1) {
 		t.Errorf("interval %v, half of it %v", m.CI95, half)
 	}
 	none := &profile.Metric{CI95: &[2]float64{1, 2}}
-	if Blocked(none, wild).CI95 == nil {
+	if Blocked(none, wild, processSpread).CI95 == nil {
 		t.Error("what has no median keeps its interval")
 	}
 }
@@ -184,7 +184,7 @@ func TestBlocked(t *testing.T) {
 func TestWholeFigures(t *testing.T) {
 	t.Parallel()
 	_, res := speedy(40)
-	if got := Evaluate(res).Whole(); !strings.HasPrefix(got["reference_latency_s"].Method, "processor time of groups") || !strings.Contains(got["reference_latency_s"].Method, "from 20 blocks") {
+	if got := Evaluate(res, processSpread).Whole(); !strings.HasPrefix(got["reference_latency_s"].Method, "processor time of groups") || !strings.Contains(got["reference_latency_s"].Method, "from 20 blocks") {
 		t.Errorf("method %q", got["reference_latency_s"].Method)
 	}
 	for i := range res.Groups {
@@ -193,7 +193,7 @@ func TestWholeFigures(t *testing.T) {
 	for i := range res.Slots {
 		res.Slots[i].CPU = math.NaN()
 	}
-	if m := Evaluate(res).Whole()["reference_latency_s"]; m != nil && !strings.HasPrefix(m.Method, "time of groups") {
+	if m := Evaluate(res, processSpread).Whole()["reference_latency_s"]; m != nil && !strings.HasPrefix(m.Method, "time of groups") {
 		t.Errorf("method %q", m.Method)
 	}
 }
@@ -276,7 +276,7 @@ func TestIntervalDoubt(t *testing.T) {
 		p, res := calm(40)
 		p.Totals.Latency = &profile.Metric{Kind: profile.Measured, Median: c.median, CI95: c.ci}
 		var d quality.Doubts
-		Evaluate(res).judgeSeries(&d, p)
+		Evaluate(res, processSpread).judgeSeries(&d, p)
 		at := slices.IndexFunc(d, func(x profile.Doubt) bool { return x.Code == profile.DoubtInterval })
 		if (at >= 0) != (c.want != "") || at >= 0 && d[at].Verdict != c.want {
 			t.Errorf("median %v, interval %v: %+v, want %q", c.median, c.ci, d, c.want)

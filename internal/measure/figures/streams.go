@@ -18,8 +18,8 @@ const (
 	minScaling   = 1.1  // times the throughput of sequential inferences
 )
 
-// Streams returns the figures of streams, by key.
-func Streams(res *loadgen.Result) map[string]*profile.Metric {
+// Streams returns the figures of streams, by key. spread is that between processes ([Spread]).
+func Streams(res *loadgen.Result, spread float64) map[string]*profile.Metric {
 	out := map[string]*profile.Metric{}
 	value := func(key string, v float64, how string) {
 		if !math.IsNaN(v) && !math.IsInf(v, 0) {
@@ -29,14 +29,14 @@ func Streams(res *loadgen.Result) map[string]*profile.Metric {
 	times := func(key string, s stats.Summary, samples []float64, how string) {
 		if m := profile.FromSummary(profile.Measured, s, how); m != nil {
 			if samples != nil {
-				m = Blocked(m, samples)
+				m = Blocked(m, samples, spread)
 			}
 			out[key] = m
 		}
 	}
 	if res.Inferences > 0 {
 		value("inferences_per_s", res.PerSecond, fmt.Sprintf("%d streams over %.3g s in which all ran", len(res.Streams), res.Window))
-		setInterval(out["inferences_per_s"], res.Rates)
+		setInterval(out["inferences_per_s"], res.Rates, spread)
 		value("loaded_processor_s", res.Busy/res.PerSecond, "processor time of the process divided by the inferences")
 	}
 	// Each stream is a separate time series: an interval follows only from a single stream.
@@ -58,11 +58,11 @@ func Streams(res *loadgen.Result) map[string]*profile.Metric {
 
 // setInterval sets the confidence interval of a throughput for a repeated run, from the
 // throughputs of parts of the window in chronological order; none if there are too few.
-func setInterval(m *profile.Metric, parts []float64) {
+func setInterval(m *profile.Metric, parts []float64, spread float64) {
 	if m == nil || m.Median == nil {
 		return
 	}
-	r, ok := stats.Repeated(parts, processSpread)
+	r, ok := stats.Repeated(parts, spread)
 	if !ok || math.IsNaN(r.High-r.Low) || math.IsInf(r.High-r.Low, 0) {
 		return
 	}
@@ -72,13 +72,13 @@ func setInterval(m *profile.Metric, parts []float64) {
 }
 
 // Cold returns the time of cold inferences, nil without any: the median of the undisturbed ones.
-func Cold(res *loadgen.Result, how string) *profile.Metric {
+func Cold(res *loadgen.Result, how string, spread float64) *profile.Metric {
 	samples := make([]estimator.Sample, len(res.Samples))
 	for i, t := range res.Samples {
 		samples[i].Seconds = t
 		samples[i].Disturbed = res.Disturbed != nil && res.Disturbed[i]
 	}
-	l := estimator.Measure(samples, processSpread)
+	l := estimator.Measure(samples, spread)
 	if l.Disturbed > 0 && l.Used < len(samples) {
 		how += "; undisturbed inferences"
 	}

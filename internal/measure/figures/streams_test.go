@@ -25,7 +25,7 @@ func TestStreams(t *testing.T) {
 		Window:  2, Inferences: 300, PerSecond: 150, Fairness: 0.5, Busy: 1.5, Latency: stats.Summarize(times), Samples: times,
 		Response: stats.Summarize(nil), Waiting: stats.Summarize(nil),
 	}
-	got := Streams(res)
+	got := Streams(res, processSpread)
 	for key, want := range map[string]float64{"inferences_per_s": 150, "loaded_latency_s": 0.020, "stream_fairness": 0.5, "loaded_processor_s": 0.01} {
 		if v, ok := got[key].Best(); !ok || math.Abs(v-want) > 1e-15 { // one division
 			t.Errorf("%s is %v, want %v", key, v, want)
@@ -66,7 +66,7 @@ func TestRate(t *testing.T) {
 		Streams: []loadgen.Stream{{}}, Window: 1, Inferences: 100, PerSecond: 100, Fairness: math.NaN(), Busy: math.NaN(),
 		Latency: stats.Summarize([]float64{0.01}), Response: stats.Summarize([]float64{0.5}), Waiting: stats.Summarize([]float64{0.49}), Due: 200, Late: 99, Unstarted: 100,
 	}
-	got := Streams(res)
+	got := Streams(res, processSpread)
 	for key, want := range map[string]float64{"response_s": 0.5, "waiting_s": 0.49, "due_inferences": 200, "late_inferences": 99, "unstarted_inferences": 100} {
 		if v, ok := got[key].Best(); !ok || v != want {
 			t.Errorf("%s is %v, want %v", key, v, want)
@@ -85,14 +85,14 @@ func TestRate(t *testing.T) {
 	// Stopped before the window opened: no figures.
 	nan := math.NaN()
 	none := stats.Summarize(nil)
-	if got := Streams(&loadgen.Result{Window: nan, PerSecond: nan, Fairness: nan, Busy: nan, Latency: none, Response: none, Waiting: none}); len(got) != 0 {
+	if got := Streams(&loadgen.Result{Window: nan, PerSecond: nan, Fairness: nan, Busy: nan, Latency: none, Response: none, Waiting: none}, processSpread); len(got) != 0 {
 		t.Errorf("figures of nothing: %v", got)
 	}
 }
 
 func TestCold(t *testing.T) {
 	t.Parallel()
-	m := Cold(&loadgen.Result{Latency: stats.Summarize([]float64{0.02, 0.03, 0.04}), Samples: []float64{0.02, 0.03, 0.04}}, "how")
+	m := Cold(&loadgen.Result{Latency: stats.Summarize([]float64{0.02, 0.03, 0.04}), Samples: []float64{0.02, 0.03, 0.04}}, "how", processSpread)
 	p := &profile.Profile{Totals: profile.Totals{Latency: profile.Value(profile.Measured, 0.01, "")}}
 	if err := p.Totals.Set("cold_latency_s", m); err != nil || *m.Median != 0.03 {
 		t.Fatal(err, m)
@@ -123,11 +123,11 @@ func TestColdDisturbed(t *testing.T) {
 			res.Disturbed = append(res.Disturbed, hit)
 			res.Samples = append(res.Samples, map[bool]float64{false: 0.02, true: 0.09}[hit])
 		}
-		if m := Cold(res, "how"); *m.Median != c.want || m.Method != c.method {
+		if m := Cold(res, "how", processSpread); *m.Median != c.want || m.Method != c.method {
 			t.Errorf("%d and %d: %g by %q, want %g by %q", c.calm, c.hit, *m.Median, m.Method, c.want, c.method)
 		}
 	}
-	if m := Cold(&loadgen.Result{}, "how"); m != nil {
+	if m := Cold(&loadgen.Result{}, "how", processSpread); m != nil {
 		t.Errorf("of nothing: %+v", m)
 	}
 }
@@ -140,7 +140,7 @@ func TestThroughputInterval(t *testing.T) {
 		none := stats.Summarize(nil)
 		return Streams(&loadgen.Result{
 			Streams: make([]loadgen.Stream, 2), Window: 1, Inferences: 100, PerSecond: 100, Rates: parts, Fairness: math.NaN(), Busy: math.NaN(), Latency: none, Response: none, Waiting: none,
-		})["inferences_per_s"]
+		}, processSpread)["inferences_per_s"]
 	}
 	// Three parts with a standard deviation of 10 and no correlation of neighbours; Student's
 	// quantile of two degrees of freedom, 0.5 % by which processes differ, and both runs have the

@@ -23,23 +23,32 @@ const (
 	noted                       = 0.1       // disturbed part that is reported
 )
 
-// Errors of a normalised time that no run shows, as standard deviations: the difference between
-// processes on an idle machine, as a fraction of the time, and the deviation from one of the
-// exponent with which inferences follow the reference loop. Both were determined by bench/repeat
+// Errors of a time that no run shows, as standard deviations. They were determined by bench/repeat
 // over its six networks.
 const (
-	processSpread  = 0.005
+	// processSpread is the difference between processes on an idle machine, as a fraction of the
+	// time, virtualSpread that on a virtual machine: neighbours use the same caches and memory,
+	// which neither a clock nor the reference loop shows.
+	processSpread, virtualSpread = 0.005, 0.02
+	// exponentSpread is the deviation from one of the exponent with which inferences follow the
+	// reference loop.
 	exponentSpread = 0.08
 )
+
+// Spread returns the relative standard deviation between processes that time the same work, which
+// no process shows.
+func Spread(virtual bool) float64 {
+	if virtual {
+		return virtualSpread
+	}
+	return processSpread
+}
 
 // Errors of a latency that no run shows, with a probability of 95 %. They come from bench/disturbed
 // on a virtual machine of two processors: of 20 profiles alone 19 differed from the median of five
 // by 7 % at most, of those beside four programs that compute by 26 %. With 0.05 for busyError, 95 %
 // of 220 profiles were within 0.72 of their tolerance.
 const (
-	// virtualError is what virtual machines differ by: neighbours use the same caches and memory,
-	// which neither a clock nor the reference loop shows.
-	virtualError = 0.05
 	// disturbedError is the error if all of the time is disturbed. Undisturbed inferences between
 	// preemptions find the caches filled with other data.
 	disturbedError = 0.15
@@ -64,9 +73,7 @@ func (r *Run) Trust(p *profile.Profile, pin bool, divided *Division) *profile.Tr
 	t := d.Trust(r.tolerance(p, &st), shares)
 	t.Interval = profile.OfRepeats
 	steady := st.Steady != nil && *st.Steady
-	// The host determines the speed of a virtual machine: a run does not show what another one
-	// would get.
-	if !steady || t.Verdict != profile.Good || p.Host != nil && p.Host.Virtual != "" {
+	if !steady || t.Verdict != profile.Good {
 		t.Interval = profile.OfThisRun
 	}
 	mode := r.Plain.Modes[r.Plain.Headline]
@@ -80,7 +87,7 @@ func (r *Run) Trust(p *profile.Profile, pin bool, divided *Division) *profile.Tr
 }
 
 // tolerance returns what the latency may differ by from that on the quiet machine. The interval of
-// a run shows its own variation, and the spread of processes on an idle machine; the other errors
+// a run shows its own variation, and the spread of processes; the other errors
 // are those that stay the same during a run.
 func (r *Run) tolerance(p *profile.Profile, st *stats.Stability) float64 {
 	errors := []float64{quality.HalfWidth(p.Totals.Latency), r.speedError(), disturbedError * r.disturbed(p.Host), r.modeError()}
@@ -89,9 +96,6 @@ func (r *Run) tolerance(p *profile.Profile, st *stats.Stability) float64 {
 		errors = append(errors, max(math.Abs(st.Change), math.Abs(st.Drift)))
 	}
 	if h := p.Host; h != nil {
-		if h.Virtual != "" {
-			errors = append(errors, virtualError)
-		}
 		if s := h.Before; s != nil && s.LoadAverage != nil && h.CPUs != nil && *h.CPUs > 0 {
 			errors = append(errors, busyError*min(*s.LoadAverage/float64(*h.CPUs), mostBusy))
 		}
@@ -102,17 +106,22 @@ func (r *Run) tolerance(p *profile.Profile, st *stats.Stability) float64 {
 // speedError is half of the speed's spread while the machine was at the stated mode: a repeated run
 // may have the speed at either end all the time.
 func (r *Run) speedError() float64 {
-	var speeds []float64
+	var speeds, times []float64
 	for _, s := range r.Samples(loop.ReferenceRound) {
 		if s.Speed > 0 && r.Plain.ModeOf(s.Seconds) == r.Plain.Headline {
-			speeds = append(speeds, s.Speed)
+			speeds, times = append(speeds, s.Speed), append(times, s.Seconds)
 		}
 	}
 	if len(speeds) == 0 {
 		return 0
 	}
-	low, high := deciles(speeds)
-	return (high - low) / 2 / stats.Median(speeds)
+	return speedSpread(speeds, times) / 2
+}
+
+// speedSpread is how far the machine's speed moved, relative to its median, as far as the
+// inferences moved, too: otherwise the reference loop was disturbed, or it needs what they do not.
+func speedSpread(speeds, times []float64) float64 {
+	return min(relativeSpread(speeds), relativeSpread(times))
 }
 
 // disturbed is the part of the time or of the inferences that other programs disturbed, the larger
@@ -183,8 +192,7 @@ func (r *Run) judgeSeries(d *quality.Doubts, p *profile.Profile) stats.Stability
 	st := stats.Judge(times)
 	d.Series(p.Totals.Latency, len(times), &st)
 	if speeds = r.Speeds(loop.ReferenceRound); len(speeds) >= quality.FewRuns && len(r.Plain.Modes) < 2 {
-		low, high := deciles(speeds)
-		d.Above(profile.DoubtSpeed, (high-low)/stats.Median(speeds), fairSpeed, badSpeed)
+		d.Above(profile.DoubtSpeed, speedSpread(speeds, times), fairSpeed, badSpeed)
 	}
 	judgeModes(d, &r.Plain)
 	if r.Plain.Worked {

@@ -128,7 +128,7 @@ func (p *pass) options(ctx context.Context, clock *loop.Clock, tm *engine.Timing
 		Over:     func() { source.Gathers(p.to, true) },
 		Progress: func(f float64) { p.progress("measuring", f) },
 		// The results so far, in case the program is killed.
-		Snapshot: func(so *loop.Result) error { return p.figures(figures.Evaluate(so)) },
+		Snapshot: func(so *loop.Result) error { return p.figures(figures.Evaluate(so, figures.Spread(machine.Virtual()))) },
 	}
 }
 
@@ -192,7 +192,7 @@ func (p *pass) report(ctx context.Context, res *loop.Result, host *profile.Host,
 	p.phases.Warmup = &profile.Warmup{
 		TimeS: new(res.WarmupTime), Count: new(int64(res.WarmupRuns)), Steady: res.Stability.Steady, Reason: res.Stability.Reason,
 	}
-	run := figures.Evaluate(res)
+	run := figures.Evaluate(res, figures.Spread(machine.Virtual()))
 	if err := p.figures(run); err != nil {
 		return err
 	}

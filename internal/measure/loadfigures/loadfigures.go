@@ -215,7 +215,7 @@ func (d *driver) load(ctx context.Context) error {
 
 // sendFigures sends the results of streams.
 func (d *driver) sendFigures(res *loadgen.Result) error {
-	all := figures.Streams(res)
+	all := figures.Streams(res, figures.Spread(machine.Virtual()))
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		if err := d.to.Total(key, all[key]); err != nil {
 			return err
@@ -295,7 +295,7 @@ func (d *driver) cold(ctx context.Context) error {
 		}
 	}
 	res, err := loadgen.Run(ctx, o, []func() error{run})
-	if m := figures.Cold(res, how); m != nil {
+	if m := figures.Cold(res, how, figures.Spread(machine.Virtual())); m != nil {
 		if e := d.to.Total(key, m); e != nil {
 			return e
 		}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/opmeter/opmeter/internal/base/stats"
 )
 
 var near = cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(math.Abs(a), math.Abs(b)) })
@@ -258,21 +260,20 @@ func TestClock(t *testing.T) {
 func TestRecorder(t *testing.T) {
 	t.Parallel()
 	r := NewRecorder(2, 3)
-	if r.Summary(0).N != 0 {
-		t.Error("figures of nothing")
+	if len(r.Samples(0)) != 0 {
+		t.Error("samples of nothing")
 	}
-	r.AddBounds([]int64{100, 110, 140})
-	r.AddBounds([]int64{200, 230, 240})
+	r.Add([]int64{10, 30}, 40, false)
+	r.Add([]int64{30, 10}, 40, false)
 	r.Add([]int64{20, 20}, 60, false)
 	if d := cmp.Diff([]float64{10e-9, 30e-9, 20e-9}, r.Samples(0), near); d != "" {
 		t.Errorf("samples (-want +got):\n%s", d)
 	}
-	wall, steps, gaps := r.Totals()
-	if d := cmp.Diff([]float64{140e-9 / 3, 40e-9, 20e-9 / 3}, []float64{wall, steps, gaps}, near); d != "" {
-		t.Errorf("totals (-want +got):\n%s", d)
+	if d := cmp.Diff([]float64{40e-9, 40e-9, 60e-9}, r.Walls(), near); d != "" {
+		t.Errorf("wall times (-want +got):\n%s", d)
 	}
-	if m := r.Summary(1); m.Median != 20e-9 || m.N != 3 || r.Sampled() {
-		t.Errorf("metric %+v", m)
+	if r.Sampled() || r.Runs() != 3 {
+		t.Errorf("%d runs, sampled: %v", r.Runs(), r.Sampled())
 	}
 }
 
@@ -292,19 +293,15 @@ func TestRecorderSamplesLongSeries(t *testing.T) {
 			t.Fatal("not in order of time")
 		}
 	}
-	m := r.Summary(0)
-	if m.N != runs || m.Kept != 100 || m.Min != 0 || math.Abs(m.Max-9999e-9) > 1e-15 || math.Abs(m.Mean-4999.5e-9) > 1e-15 {
-		t.Errorf("metric %+v", m)
-	}
-	if m.Median < 3500e-9 || m.Median > 6500e-9 {
-		t.Errorf("median of the sample %v", m.Median)
+	if m := stats.Median(s); m < 3500e-9 || m > 6500e-9 {
+		t.Errorf("median of the sample %v", m)
 	}
 }
 
 func TestRecorderDoesNotAllocate(t *testing.T) {
 	r := NewRecorder(50, 10)
-	bounds := make([]int64, 51)
-	if n := testing.AllocsPerRun(100, func() { r.AddBounds(bounds) }); n != 0 {
+	times := make([]int64, 50)
+	if n := testing.AllocsPerRun(100, func() { r.Add(times, 1, false) }); n != 0 {
 		t.Errorf("%v allocations a run", n)
 	}
 }

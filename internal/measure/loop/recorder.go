@@ -2,11 +2,9 @@ package loop
 
 import (
 	"cmp"
-	"math"
 	"math/rand/v2"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/base/stats"
 	"github.com/opmeter/opmeter/internal/measure/estimator"
 )
 
@@ -14,8 +12,7 @@ import (
 const MaxCells = 16 << 20
 
 // Recorder keeps the times of every step over many runs in preallocated memory. If there are more
-// runs than fit, it keeps a uniform random sample of whole runs (Vitter's reservoir sampling),
-// while number, sum and extremes stay exact.
+// runs than fit, it keeps a uniform random sample of whole runs (Vitter's reservoir sampling).
 type Recorder struct {
 	// Corrected says that the times are without what a run waited for a processor: then a disturbed
 	// run has valid times, too.
@@ -27,11 +24,7 @@ type Recorder struct {
 	disturbed   []bool    // whether the system reported a disturbance, of each row
 	runs        int
 	used        int
-	sum         []int64
-	min, max    []int64
-	wall, gaps  int64
 	random      *rand.Rand
-	one         []int64 // times of the run being added
 }
 
 // NewRecorder makes a recorder for the steps of up to runs runs; more can be added and are then
@@ -41,14 +34,10 @@ func NewRecorder(steps, runs int) *Recorder {
 	cells := make([]int64, rows*steps)
 	r := &Recorder{
 		steps: steps, rows: rows, times: make([][]int64, rows), order: make([]int, rows), walls: make([]int64, rows), disturbed: make([]bool, rows),
-		sum: make([]int64, steps), min: make([]int64, steps), max: make([]int64, steps),
-		random: rand.New(rand.NewPCG(1, uint64(steps))), one: make([]int64, steps),
+		random: rand.New(rand.NewPCG(1, uint64(steps))),
 	}
 	for i := range r.times {
 		r.times[i] = cells[i*steps : (i+1)*steps]
-	}
-	for i := range r.min {
-		r.min[i] = math.MaxInt64
 	}
 	return r
 }
@@ -67,13 +56,6 @@ func maxRows(steps, runs int) int {
 func (r *Recorder) Grow(steps int) {
 	if steps <= r.steps {
 		return
-	}
-	zero := int64(0)
-	if r.runs == 0 {
-		zero = math.MaxInt64
-	}
-	for len(r.sum) < steps {
-		r.sum, r.min, r.max, r.one = append(r.sum, 0), append(r.min, zero), append(r.max, 0), append(r.one, 0)
 	}
 	r.steps = steps
 	for rows := maxRows(steps, r.rows); r.rows > rows; r.rows-- {
@@ -95,15 +77,6 @@ func (r *Recorder) Add(times []int64, wall int64, disturbed bool) {
 	if len(times) != r.steps {
 		panic("measure: a run with another number of steps")
 	}
-	total := int64(0)
-	for i, t := range times {
-		r.sum[i] += t
-		r.min[i] = min(r.min[i], t)
-		r.max[i] = max(r.max[i], t)
-		total += t
-	}
-	r.wall += wall
-	r.gaps += wall - total
 	row := r.runs
 	r.runs++
 	if row >= r.rows {
@@ -117,19 +90,6 @@ func (r *Recorder) Add(times []int64, wall int64, disturbed bool) {
 	copy(r.times[row], times)
 	r.order[row], r.walls[row], r.disturbed[row] = r.runs-1, wall, disturbed
 	r.used = max(r.used, row+1)
-}
-
-// AddBounds is [Recorder.Add] for the clock's readings at the boundaries of the steps, one more
-// than there are steps. The wall time is the last minus the first. Each step's time includes one
-// reading of the clock, which is not subtracted.
-func (r *Recorder) AddBounds(bounds []int64) {
-	if len(bounds) != r.steps+1 {
-		panic("measure: a run with another number of steps")
-	}
-	for i := range r.one {
-		r.one[i] = bounds[i+1] - bounds[i]
-	}
-	r.Add(r.one, bounds[r.steps]-bounds[0], false)
 }
 
 // Runs returns the number of runs added.
@@ -170,17 +130,6 @@ func (r *Recorder) inOrder() []int {
 	return rows
 }
 
-// Summary summarises a step, in seconds. Number, mean and extremes are over all runs, the rest
-// over those kept.
-func (r *Recorder) Summary(step int) stats.Summary {
-	s := stats.Summarize(r.Samples(step))
-	if r.Sampled() {
-		s.N, s.Mean = int64(r.runs), r.Mean(step)
-		s.Min, s.Max = float64(r.min[step])/1e9, float64(r.max[step])/1e9
-	}
-	return s
-}
-
 // Inferences returns the kept runs in chronological order.
 func (r *Recorder) Inferences() []estimator.Inference {
 	out := make([]estimator.Inference, r.used)
@@ -188,16 +137,6 @@ func (r *Recorder) Inferences() []estimator.Inference {
 		out[i] = estimator.Inference{Steps: r.times[row], Wall: r.walls[row], Disturbed: r.disturbed[row]}
 	}
 	return out
-}
-
-// Mean returns the mean time of a step in seconds over all runs, NaN for none.
-func (r *Recorder) Mean(step int) float64 { return float64(r.sum[step]) / float64(r.runs) / 1e9 }
-
-// Totals returns the mean wall time of a run, the mean sum of its steps and the mean time between
-// steps, in seconds; NaN for no runs.
-func (r *Recorder) Totals() (wall, steps, gaps float64) {
-	n := float64(r.runs) * 1e9
-	return float64(r.wall) / n, float64(r.wall-r.gaps) / n, float64(r.gaps) / n
 }
 
 func sortBy(rows, key []int) {

@@ -368,9 +368,6 @@ func TestInferences(t *testing.T) {
 	if x := r.Inferences(); !reflect.DeepEqual(x, want) {
 		t.Errorf("%+v", x)
 	}
-	if got := r.Mean(0); got != 480e-9 {
-		t.Errorf("mean of a step: %v", got)
-	}
 }
 
 // TestRecorderBounds keeps runs of any number of steps in bounded memory.
@@ -383,14 +380,13 @@ func TestRecorderBounds(t *testing.T) {
 		}
 	}
 	r := NewRecorder(0, 2)
-	r.AddBounds([]int64{5})
-	if wall, steps, gaps := r.Totals(); wall != 0 || steps != 0 || gaps != 0 {
-		t.Errorf("of no steps: %v, %v, %v", wall, steps, gaps)
+	r.Add(nil, 5, false)
+	if w := r.Walls(); len(w) != 1 || w[0] != 5e-9 {
+		t.Errorf("of no steps: %v", w)
 	}
 	for name, f := range map[string]func(){
-		"times":    func() { NewRecorder(2, 1).Add([]int64{1}, 1, false) },
-		"bounds":   func() { NewRecorder(2, 1).AddBounds([]int64{1, 2}) },
-		"too many": func() { NewRecorder(2, 1).AddBounds([]int64{1, 2, 3, 4}) },
+		"too few":  func() { NewRecorder(2, 1).Add([]int64{1}, 1, false) },
+		"too many": func() { NewRecorder(2, 1).Add([]int64{1, 2, 3}, 1, false) },
 	} {
 		func() {
 			defer func() {

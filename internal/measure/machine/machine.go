@@ -100,6 +100,9 @@ func processor(h *profile.Host) {
 	}
 }
 
+// Virtual reports whether this is a virtual machine, as far as the processor tells.
+func Virtual() bool { return cpuid.CPU.Supports(cpuid.HYPERVISOR) }
+
 // fingerprint hashes the properties that must agree for the times of two results to be
 // comparable.
 func fingerprint(h *profile.Host) string {

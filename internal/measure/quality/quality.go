@@ -29,7 +29,7 @@ const (
 
 	fairInterval, badInterval = Comparable, Unknown // half-width of the 95 % interval
 	fairChange                = 0.05
-	fairSpread, badSpread     = 0.1, .5 // coefficient of variation
+	fairSpread, badSpread     = 0.1, .5 // scaled median absolute deviation; a tail leaves the median as it is
 )
 
 // Doubts collects the reasons for a verdict.
@@ -62,7 +62,7 @@ func (d *Doubts) Series(m *profile.Metric, n int, st *stats.Stability) {
 	}
 	d.Above(profile.DoubtInterval, HalfWidth(m), fairInterval, badInterval)
 	if n >= 2 {
-		d.Above(profile.DoubtSpread, st.CV, fairSpread, badSpread)
+		d.Above(profile.DoubtSpread, st.RobustCV, fairSpread, badSpread)
 	}
 	if st.Steady != nil && !*st.Steady {
 		if st.Changed() {

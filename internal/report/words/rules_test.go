@@ -166,7 +166,7 @@ func TestPercents(t *testing.T) {
 		want string
 	}{
 		{profile.Doubt{Code: profile.DoubtFewRuns, Value: new(1.0)}, "only 1 run"},
-		{profile.Doubt{Code: profile.DoubtSpread}, "latency varies by 0 % (CV)"},
+		{profile.Doubt{Code: profile.DoubtSpread}, "latency varies by 0 %"},
 		{profile.Doubt{Code: "unheard of"}, "unheard of"},
 		{profile.Doubt{Code: profile.DoubtThrottled, Value: new(1.0)}, "CPU throttled by heat once"},
 		{profile.Doubt{Code: profile.DoubtBusy, Value: new(1.26)}, "machine busy before the runs (load average 1.3 per CPU)"},

@@ -134,7 +134,7 @@ func doubt(d *profile.Doubt) string {
 	case profile.DoubtInterval:
 		return "95 % CI is ±" + part
 	case profile.DoubtSpread:
-		return "latency varies by " + part + " (CV)"
+		return "latency varies by " + part
 	case profile.DoubtStep:
 		return "latency shifted by " + part + " during the runs"
 	case profile.DoubtDrift:

@@ -197,7 +197,7 @@ func TestQuality(t *testing.T) {
 		{&profile.Trust{Verdict: profile.Fair}, "not fit for comparing", ""},
 		{of(profile.DoubtSpread, profile.DoubtBusy), "unstable: repeat (machine busy)", "close other programs"},
 		{of(profile.DoubtSpread, profile.DoubtBusy, profile.DoubtThreads), "unstable: repeat (more threads than CPUs)", "use fewer --threads"},
-		{of(profile.DoubtSpread), "unstable: repeat (latency varies by 200 % (CV))", "measure longer"},
+		{of(profile.DoubtSpread), "unstable: repeat (latency varies by 200 %)", "measure longer"},
 		{of(profile.DoubtFewRuns, profile.DoubtBusy), "unstable: repeat (only 2 runs)", "measure longer"},
 		{of(profile.DoubtThrottled), "unstable: repeat (CPU throttled by heat)", "let the computer cool"},
 		{of(profile.DoubtIncomplete, profile.DoubtBusy), "unstable: repeat (2 layers did not run)", ""},

@@ -16,7 +16,7 @@ const times = (n: number) => (n === 1 ? "once" : `${plain(n)} times`);
 const doubts: Record<Doubt["code"], { with: Says; without: string }> = {
   few_runs: { with: (v, limit) => `only ${plural(v, "run")}${limit ? ` (at least ${limit} needed)` : ""}`, without: "too few runs" },
   interval: { with: (v) => `95 % CI is ±${percent(v)}`, without: "wide 95 % CI" },
-  spread: { with: (v) => `latency varies by ${percent(v)} (CV)`, without: "latency varies" },
+  spread: { with: (v) => `latency varies by ${percent(v)}`, without: "latency varies" },
   step: { with: (v) => `latency shifted by ${percent(Math.abs(v))} during the runs`, without: "latency shifted during the runs" },
   drift: { with: (v) => `latency drifted by ${percent(Math.abs(v))} during the runs`, without: "latency drifted during the runs" },
   two_modes: { with: () => "latencies fall into separate groups that the machine's speed does not explain", without: "latencies fall into separate groups" },
