@@ -141,7 +141,11 @@ func report(models []string, all [][]result) float64 {
 		}
 		fmt.Printf("%-22s  %s   %5.1f%% %5.0f%%   %s   %d good, %d fair, %d unreliable\n", strings.TrimSuffix(filepath.Base(m), filepath.Ext(m)), a, 100*c.half, c.percent(), b, words[profile.Good], words[profile.Fair], words[profile.Unreliable])
 	}
-	fmt.Printf("all: raw intervals hold %.1f %%, stated tolerances %.1f %%, normalised intervals %.1f %% of the others' figures\n", raw.percent(), stated.percent(), ref.percent())
+	fmt.Printf("all: raw intervals hold %.1f %%, stated tolerances %.1f %%", raw.percent(), stated.percent())
+	if ref.cases > 0 {
+		fmt.Printf(", normalised intervals %.1f %%", ref.percent())
+	}
+	fmt.Println(" of the others' figures")
 	return ref.percent()
 }
 

@@ -97,11 +97,22 @@ func boundWords(p *profile.Profile, b *profile.BoundPart) string {
 	case profile.BoundCompute:
 		return "compute-bound" + at("peak")
 	case profile.BoundMemory:
-		return memoryLevel(p, b.Level) + "-bound" + at("bandwidth")
+		return memoryLevel(p, b.Level) + "-bound" + at(bandwidth(&p.Target, b.Level))
 	case profile.BoundOverhead:
 		return "overhead-bound"
 	}
 	return "unknown"
+}
+
+// bandwidth names the bandwidth of a level of memory: one that a layer raised is what this layer
+// reached, not what the memory can do.
+func bandwidth(t *profile.Target, level string) string {
+	for i := range t.Levels {
+		if l := &t.Levels[i]; l.Name == level && l.ReachedBy != nil {
+			return fmt.Sprintf("what #%d reached", *l.ReachedBy)
+		}
+	}
+	return "bandwidth"
 }
 
 // peaks lists the measured peak of this engine for each type that the layers compute in, with the

@@ -427,6 +427,14 @@ func TestLimitParts(t *testing.T) {
 	if got := bottleneck(p); got != strings.Replace(want, "memory", "DRAM", 1) {
 		t.Errorf("of a computer: %q", got)
 	}
+	// A bandwidth that a layer raised is named after it.
+	p.Target.Levels = []profile.Level{{Name: "L1", BytesPerSecond: 1e9, ReachedBy: new(int64(1))}, {Name: "L3", BytesPerSecond: 1e9}}
+	for i := range 3 {
+		p.Layers[i].Roof.Use = new(0.5)
+	}
+	if got, want := bottleneck(p), "10 % L1-bound at 50 % of what #1 reached, 20 % L3-bound at 50 % of bandwidth, 30 % DRAM-bound at 50 % of bandwidth, 40 % unknown"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 	want = "float32 2.00 Gop/s measured with this engine (theoretical 4.00 Gop/s with avx2), int8 3.00 Gop/s measured with this engine"
 	if got := peaks(p); got != want {
 		t.Errorf("%q, want %q", got, want)
