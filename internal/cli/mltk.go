@@ -6,11 +6,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 )
 
 // mltkFlags are the options of the MLTK profiler that scripts may pass to the
@@ -116,7 +117,7 @@ func isFolder(path string) bool {
 }
 
 // modelName is what the MLTK takes for the name of a model, not a file.
-var modelName = regexp.MustCompile(`^[A-Za-z0-9_]+(-test)?$`)
+var modelName = lazyregexp.New(`^[A-Za-z0-9_]+(-test)?$`)
 
 // modelPaths is the environment variable with the MLTK's folders of models.
 const modelPaths = "MLTK_MODEL_PATHS"

@@ -2,15 +2,15 @@ package report
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
 // numbered is the number of a lane for bars that overlap others of the same engine.
-var numbered = regexp.MustCompile(` \(\d+\)$`)
+var numbered = lazyregexp.New(` \(\d+\)$`)
 
 // busiest returns the part of the latency in which the busiest engine of a kind worked. The figure
 // holds all engines of the kind together, and the lanes of the timeline tell how it is divided

@@ -7,13 +7,13 @@ import (
 	"io"
 	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"charm.land/lipgloss/v2"
 
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile"
@@ -365,9 +365,9 @@ func (m *List) print(cells []string, note string) error {
 
 // What differs between files that are refused for one reason.
 var (
-	quotedText = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
-	hexText    = regexp.MustCompile(`\b(?:0x[0-9a-f]+|[0-9a-f]{2}(?: [0-9a-f]{2})+)\b`)
-	numberText = regexp.MustCompile(`-?\d+(?:[x.]\d+)*`)
+	quotedText = lazyregexp.New(`"(?:[^"\\]|\\.)*"`)
+	hexText    = lazyregexp.New(`\b(?:0x[0-9a-f]+|[0-9a-f]{2}(?: [0-9a-f]{2})+)\b`)
+	numberText = lazyregexp.New(`-?\d+(?:[x.]\d+)*`)
 )
 
 // reasonClass takes names and figures out of an error's text, so that alike

@@ -3,12 +3,13 @@ package port
 import (
 	"fmt"
 	"net"
-	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 )
 
 // Kind is a kind of port.
@@ -47,10 +48,10 @@ const expected = "use a device such as /dev/ttyACM0 or COM3, tcp:HOST:PORT, exec
 const longestName = 64 << 10
 
 var (
-	comName   = regexp.MustCompile(`(?i)^(\\\\[.?]\\)?com([1-9][0-9]{0,3})$`)
-	ttyName   = regexp.MustCompile(`^(tty|cu)[A-Za-z.][A-Za-z0-9._-]*$`)
-	kindName  = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+]{1,15}):`)
-	pathStart = regexp.MustCompile(`^([./~]|[A-Za-z]:[\\/])`)
+	comName   = lazyregexp.New(`(?i)^(\\\\[.?]\\)?com([1-9][0-9]{0,3})$`)
+	ttyName   = lazyregexp.New(`^(tty|cu)[A-Za-z.][A-Za-z0-9._-]*$`)
+	kindName  = lazyregexp.New(`^([A-Za-z][A-Za-z0-9+]{1,15}):`)
+	pathStart = lazyregexp.New(`^([./~]|[A-Za-z]:[\\/])`)
 )
 
 // Parse parses a port as written by a user: "/dev/ttyACM0", "COM3", "tcp:HOST:PORT",

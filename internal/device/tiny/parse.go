@@ -2,22 +2,23 @@ package tiny
 
 import (
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 )
 
 // Answers of the firmware. Behind an interface board they have the prefix "[dut]: ".
 var (
-	nameLine    = regexp.MustCompile(`^m-name-\[?([^\]\[]*?)\]?-\[(.*)\]$`)
-	profileLine = regexp.MustCompile(`^m-(profile|model)-\[(.*)\]$`)
-	lapLine     = regexp.MustCompile(`^m-lap-us-(\d{1,20})$`)
-	startLine   = regexp.MustCompile(`^m-infer-start-(\d{1,9})$`)
-	warmLine    = regexp.MustCompile(`^m-warmup-start-(\d{1,9})$`)
-	resultLine  = regexp.MustCompile(`^m-results-\[([^\]]*)\]$`)
-	faultLine   = regexp.MustCompile(`^e-\[(.*)\]$`)
-	modeLine    = regexp.MustCompile(`^m-timestamp-mode-(\w+)$`)
+	nameLine    = lazyregexp.New(`^m-name-\[?([^\]\[]*?)\]?-\[(.*)\]$`)
+	profileLine = lazyregexp.New(`^m-(profile|model)-\[(.*)\]$`)
+	lapLine     = lazyregexp.New(`^m-lap-us-(\d{1,20})$`)
+	startLine   = lazyregexp.New(`^m-infer-start-(\d{1,9})$`)
+	warmLine    = lazyregexp.New(`^m-warmup-start-(\d{1,9})$`)
+	resultLine  = lazyregexp.New(`^m-results-\[([^\]]*)\]$`)
+	faultLine   = lazyregexp.New(`^e-\[(.*)\]$`)
+	modeLine    = lazyregexp.New(`^m-timestamp-mode-(\w+)$`)
 )
 
 // lap is a time stamp of the firmware, in microseconds of its clock, and its time of arrival.

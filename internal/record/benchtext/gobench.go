@@ -3,11 +3,11 @@ package benchtext
 import (
 	"context"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
@@ -33,10 +33,10 @@ type suite struct {
 }
 
 var (
-	goLine     = regexp.MustCompile(`^(Benchmark\S*)\s+(\d+)\s+([\d.eE+-]+ \S.*)$`)
-	configLine = regexp.MustCompile(`^([a-z][^\sA-Z:]*):\s+(\S.*)$`)
-	processors = regexp.MustCompile(`^(.*)-(\d+)$`)
-	ownLayer   = regexp.MustCompile(`^BenchmarkModel/layer=(\d+):(.*)$`)
+	goLine     = lazyregexp.New(`^(Benchmark\S*)\s+(\d+)\s+([\d.eE+-]+ \S.*)$`)
+	configLine = lazyregexp.New(`^([a-z][^\sA-Z:]*):\s+(\S.*)$`)
+	processors = lazyregexp.New(`^(.*)-(\d+)$`)
+	ownLayer   = lazyregexp.New(`^BenchmarkModel/layer=(\d+):(.*)$`)
 )
 
 // maxLines limits the lines that are kept of a file.

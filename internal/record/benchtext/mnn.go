@@ -3,10 +3,10 @@ package benchtext
 import (
 	"context"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
@@ -38,11 +38,11 @@ func mnnHead(l string) int {
 }
 
 var (
-	mnnTotal  = regexp.MustCompile(`^total time : ([\d.]+) ms, total mflops : ([\d.]+)`)
+	mnnTotal  = lazyregexp.New(`^total time : ([\d.]+) ms, total mflops : ([\d.]+)`)
 	flopShare = profile.Quantity{Key: "recorded_flops_share", Unit: "1", Head: "FLOP share", Name: "Share of floating-point operations", Group: "Record", Adds: true}
 	recorded  = profile.Quantity{Key: "recorded_share", Unit: "1", Head: "rec. share", Name: "Share as recorded", Group: "Record"}
 	called    = profile.Quantity{Key: "operators", Name: "Operators of this type", Group: "Record", Adds: true, Whole: true}
-	gap       = regexp.MustCompile(`\s*\t\s*|\s{2,}`)
+	gap       = lazyregexp.New(`\s*\t\s*|\s{2,}`)
 )
 
 // readMNN reads the tables of nodes and of types, and those of networks.
@@ -101,8 +101,8 @@ type mnnCall struct {
 type mnnBench struct{ tables []*mnnCall }
 
 var (
-	mnnNetwork = regexp.MustCompile(`^\[ - \] (\S+)\s+max\s*[=:]\s*([\d.]+)\s*ms\s+min\s*[=:]\s*([\d.]+)\s*ms\s+avg\s*[=:]\s*([\d.]+)\s*ms`)
-	mnnSetting = regexp.MustCompile(`\b(Forward type|thread|precision|loop|warmup|sparsity|sparseBlockOC|testQuantizedModel)\s*[=:]\s*\**\s*([\w.-]+)`)
+	mnnNetwork = lazyregexp.New(`^\[ - \] (\S+)\s+max\s*[=:]\s*([\d.]+)\s*ms\s+min\s*[=:]\s*([\d.]+)\s*ms\s+avg\s*[=:]\s*([\d.]+)\s*ms`)
+	mnnSetting = lazyregexp.New(`\b(Forward type|thread|precision|loop|warmup|sparsity|sparseBlockOC|testQuantizedModel)\s*[=:]\s*\**\s*([\w.-]+)`)
 )
 
 // line reads a line. Settings after networks, or a network that was there already, begin another

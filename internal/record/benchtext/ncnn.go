@@ -2,10 +2,10 @@ package benchtext
 
 import (
 	"context"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
@@ -21,10 +21,10 @@ type table struct {
 }
 
 var (
-	ncnnLine    = regexp.MustCompile(`^\s*(\S+)\s+min =\s*([\d.]+)\s+max =\s*([\d.]+)\s+avg =\s*([\d.]+)\s*$`)
-	ncnnSetting = regexp.MustCompile(`^(loop_count|num_threads|powersave|gpu_device|cooling_down)\s*=\s*(-?\d+)\s*$`)
-	heading     = regexp.MustCompile(`^#{2,6} (\S.*)$`)
-	gpuLine     = regexp.MustCompile(`^\[(\d+) ([^\]]+)\]`)
+	ncnnLine    = lazyregexp.New(`^\s*(\S+)\s+min =\s*([\d.]+)\s+max =\s*([\d.]+)\s+avg =\s*([\d.]+)\s*$`)
+	ncnnSetting = lazyregexp.New(`^(loop_count|num_threads|powersave|gpu_device|cooling_down)\s*=\s*(-?\d+)\s*$`)
+	heading     = lazyregexp.New(`^#{2,6} (\S.*)$`)
+	gpuLine     = lazyregexp.New(`^\[(\d+) ([^\]]+)\]`)
 )
 
 // maxTables limits the tables of a file.

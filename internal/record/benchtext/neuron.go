@@ -2,11 +2,11 @@ package benchtext
 
 import (
 	"context"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
@@ -15,8 +15,8 @@ import (
 )
 
 var (
-	neuronTitle = regexp.MustCompile(`^"?(.*\(LEVEL (\d+)\) - (Summary|Breakdown).*?)"?,*$`)
-	neuronTotal = regexp.MustCompile(`Total Execution Time: ([\d.]+) ms(?: over (\d+) times inference)?`)
+	neuronTitle = lazyregexp.New(`^"?(.*\(LEVEL (\d+)\) - (Summary|Breakdown).*?)"?,*$`)
+	neuronTotal = lazyregexp.New(`Total Execution Time: ([\d.]+) ms(?: over (\d+) times inference)?`)
 	executions  = profile.Quantity{Key: "executions", Name: "Executions", Group: "Record", Whole: true}
 )
 

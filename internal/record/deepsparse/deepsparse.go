@@ -10,11 +10,11 @@ import (
 	"context"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/base/jsontree"
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
@@ -434,7 +434,7 @@ func object(names, row []string) *jsontree.Value {
 }
 
 // dimension matches the column of a dimension, such as kernel_dims_h.
-var dimension = regexp.MustCompile(`^(output_dims|kernel_dims|strides)_(.*)$`)
+var dimension = lazyregexp.New(`^(output_dims|kernel_dims|strides)_(.*)$`)
 
 // inOrder sorts dimensions, which a CSV has in any order.
 func inOrder(m *jsontree.Value) {

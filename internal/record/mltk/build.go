@@ -3,9 +3,9 @@ package mltk
 import (
 	"cmp"
 	"math"
-	"regexp"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
@@ -135,7 +135,7 @@ func (r *report) addLayer(d *draft.Draft, row map[string]string, simulated bool)
 	}
 }
 
-var pair = regexp.MustCompile(`([A-Za-z_]+)[:=](\S+)`)
+var pair = lazyregexp.New(`([A-Za-z_]+)[:=](\S+)`)
 
 // layerOptions parses "Padding:Same stride:2x2 activation:Relu", or "Type=none".
 func layerOptions(d *draft.Draft, i int, s string) {

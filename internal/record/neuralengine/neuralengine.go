@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +22,8 @@ import (
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/textscan"
 	"github.com/opmeter/opmeter/profile"
+
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 )
 
 // Format is the reader.
@@ -52,7 +53,7 @@ func match(f *record.File) record.Sure {
 	}, tableHead, "weight shape,90%"))
 }
 
-var stringTid = regexp.MustCompile(`"tid":\s*"(?:inference|Iteration|Operator)"`)
+var stringTid = lazyregexp.New(`"tid":\s*"(?:inference|Iteration|Operator)"`)
 
 // isTrace recognises the trace: the names of its threads are strings.
 func isTrace(f *record.File) bool {
@@ -60,7 +61,7 @@ func isTrace(f *record.File) bool {
 	return h.Has(`"traceEvents"`, "model_inference") && stringTid.Match(h)
 }
 
-var instanceName = regexp.MustCompile(`^(.*)_(\d+)$`)
+var instanceName = lazyregexp.New(`^(.*)_(\d+)$`)
 
 // instance splits a file's name into that of the run and the instance.
 func instance(f *record.File) (run, n string) {
@@ -72,7 +73,7 @@ func instance(f *record.File) (run, n string) {
 }
 
 // timeName is a file's name with the time at which an instance ended.
-var timeName = regexp.MustCompile(`^profiling_\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d$`)
+var timeName = lazyregexp.New(`^profiling_\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d$`)
 
 // runsOf finds instances of one run that ended in different seconds: their numbers continue
 // from file to file. It returns the name of the run, which is that of its first instance, by the

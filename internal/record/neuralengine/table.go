@@ -1,10 +1,10 @@
 package neuralengine
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
@@ -117,9 +117,9 @@ func totalLabel(cells []string) string {
 }
 
 var (
-	shapeCell = regexp.MustCompile(`^(?:\d+(?:x\d+)*|\?)?(?:;(?:\d+(?:x(?:\d+|\?))*|\?)?)*;?$`)
-	typeCell  = regexp.MustCompile(`^(?:fp32|bf16|fp16|fp8\w*|s8|u8|s16|s32|s64|u32|f64|bool|float\d+|bfloat16|u?int\d+)(?:;(?:fp32|bf16|fp16|fp8\w*|s8|u8|s16|s32|s64|u32|f64|bool|float\d+|bfloat16|u?int\d+|))*$`)
-	sparse    = regexp.MustCompile(`^\d+(?:\.\d+)?%$`)
+	shapeCell = lazyregexp.New(`^(?:\d+(?:x\d+)*|\?)?(?:;(?:\d+(?:x(?:\d+|\?))*|\?)?)*;?$`)
+	typeCell  = lazyregexp.New(`^(?:fp32|bf16|fp16|fp8\w*|s8|u8|s16|s32|s64|u32|f64|bool|float\d+|bfloat16|u?int\d+)(?:;(?:fp32|bf16|fp16|fp8\w*|s8|u8|s16|s32|s64|u32|f64|bool|float\d+|bfloat16|u?int\d+|))*$`)
+	sparse    = lazyregexp.New(`^\d+(?:\.\d+)?%$`)
 )
 
 // align puts the cells of a row into their columns. Names without quotes add cells, scalars and

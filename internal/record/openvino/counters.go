@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"regexp"
 	"strings"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
@@ -56,7 +56,7 @@ func (c *counter) set(key, text, brief string, v float64, ok bool) {
 }
 
 // timeColumn is the header of a column of times with its unit.
-var timeColumn = regexp.MustCompile(`^(realTime|cpuTime) ?\((s|ms|us|µs|ns)\)$`)
+var timeColumn = lazyregexp.New(`^(realTime|cpuTime) ?\((s|ms|us|µs|ns)\)$`)
 
 // perSecond says how many of a unit are a second.
 var perSecond = map[string]float64{"s": 1, "ms": 1e3, "us": 1e6, "µs": 1e6, "ns": 1e9}
@@ -199,7 +199,7 @@ func (b *blocks) finish() *draft.Draft {
 	return d
 }
 
-var spanText = regexp.MustCompile(`^(?:(\d+) days?, )?(\d+):(\d\d):(\d\d(?:\.\d+)?)$`)
+var spanText = lazyregexp.New(`^(?:(\d+) days?, )?(\d+):(\d\d):(\d\d(?:\.\d+)?)$`)
 
 // span parses a time as Python or C++ print it: h:mm:ss.ffffff, milliseconds with their
 // unit, integer microseconds without.

@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -19,6 +18,8 @@ import (
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/textscan"
+
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 )
 
 // Format is the reader.
@@ -75,10 +76,10 @@ func kindOf(f *record.File) kind {
 }
 
 // throughput is the last line of the tool's console.
-var throughput = regexp.MustCompile(`^Throughput:\s+[\d.]+ FPS$`)
+var throughput = lazyregexp.New(`^Throughput:\s+[\d.]+ FPS$`)
 
 // ends are the ends of file names after the common name of a run.
-var ends = regexp.MustCompile(`(?i)_?((detailed|average|sort_detailed|no|sort)_counters)?_?report$`)
+var ends = lazyregexp.New(`(?i)_?((detailed|average|sort_detailed|no|sort)_counters)?_?report$`)
 
 func stem(f *record.File) string { return ends.ReplaceAllString(draft.Stem(f), "") }
 

@@ -3,11 +3,11 @@ package openvino
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/base/jsontree"
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/textscan"
@@ -159,14 +159,14 @@ func (r *reader) counter(row []string, cols *textscan.Columns) *counter {
 
 var (
 	// statusWord ends the name of a node in a row of the console; columns may run together.
-	statusWord = regexp.MustCompile(`\s*(?:Status\.)?(EXECUTED|NOT_RUN|OPTIMIZED_OUT)\s*layerType: `)
+	statusWord = lazyregexp.New(`\s*(?:Status\.)?(EXECUTED|NOT_RUN|OPTIMIZED_OUT)\s*layerType: `)
 	// fieldName begins the text of a column; releases order them differently.
-	fieldName = regexp.MustCompile(`(layerType|execType|realTime|cpuTime|cpu)(?: \((ms)\))?: ?`)
-	request   = regexp.MustCompile(`(?i)performance (?:counts|counters) for (\d+)-th infer request`)
+	fieldName = lazyregexp.New(`(layerType|execType|realTime|cpuTime|cpu)(?: \((ms)\))?: ?`)
+	request   = lazyregexp.New(`(?i)performance (?:counts|counters) for (\d+)-th infer request`)
 	// heading begins a part of a document or a step of the tool.
-	heading = regexp.MustCompile(`^(?:#{1,6} (\S.*)|\[Step \d+/\d+\].*)$`)
+	heading = lazyregexp.New(`^(?:#{1,6} (\S.*)|\[Step \d+/\d+\].*)$`)
 	// summary is a line of the console about the whole run.
-	summary = regexp.MustCompile(`^(Count|Duration|Latency|Median|Average|Avg|AVG|Min|MIN|Max|MAX|Throughput|First inference time|Read model took|Compile model took)(?::| )\s*([\d.,]+)\s*(ms|FPS|iterations)?$`)
+	summary = lazyregexp.New(`^(Count|Duration|Latency|Median|Average|Avg|AVG|Min|MIN|Max|MAX|Throughput|First inference time|Read model took|Compile model took)(?::| )\s*([\d.,]+)\s*(ms|FPS|iterations)?$`)
 )
 
 // consoleCounter parses a row of the console, nil for other lines.
@@ -216,7 +216,7 @@ func (r *reader) repeats(name string) bool {
 var units = map[string]string{"seconds": "s", "milliseconds": "ms", "microseconds": "us"}
 
 // totalTime is the total of a request, which the tool rounds: the sum of the rows is more exact.
-var totalTime = regexp.MustCompile(`(?i)^total time:\s*([\d.,]+) (seconds|milliseconds|microseconds)$`)
+var totalTime = lazyregexp.New(`(?i)^total time:\s*([\d.,]+) (seconds|milliseconds|microseconds)$`)
 
 // unknown reports whether the time of an executed node of the current request is unknown.
 func (r *reader) unknown() bool {

@@ -2,11 +2,11 @@ package ort
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 )
 
 // event is the part that is read of every event. Other arguments are read once for each row.
@@ -107,7 +107,7 @@ func bare(v []byte) []byte {
 
 // broken matches an event with unescaped quotes in its name: the runtime writes the same keys
 // in the same order on every line.
-var broken = regexp.MustCompile(`^\{"cat" : "(\w+)","pid" :(-?\d+),"tid" :(-?\d+),"dur" :(\d+),"ts" :(\d+),"ph" : "X","name" :"(.*)","args" : (\{.*\})\},?$`)
+var broken = lazyregexp.New(`^\{"cat" : "(\w+)","pid" :(-?\d+),"tid" :(-?\d+),"dur" :(\d+),"ts" :(\d+),"ph" : "X","name" :"(.*)","args" : (\{.*\})\},?$`)
 
 // line reads a line that is not valid JSON, and reports whether it is an event.
 func (r *reader) line(b []byte) bool {

@@ -9,10 +9,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/stacks"
@@ -34,7 +34,7 @@ func Format() *record.Format {
 }
 
 // header matches the line before a stack: program, thread, CPU, time, period, event.
-var header = regexp.MustCompile(`^(\S.*?)\s+(\d+)(?:/(\d+))?\s+(?:\[(\d+)\]\s+)?(\d+\.\d+):\s+(?:(\d+)\s+)?([^\s:]\S*?):?\s*$`)
+var header = lazyregexp.New(`^(\S.*?)\s+(\d+)(?:/(\d+))?\s+(?:\[(\d+)\]\s+)?(\d+\.\d+):\s+(?:(\d+)\s+)?([^\s:]\S*?):?\s*$`)
 
 // Match recognises the first line of a sample that is followed by a frame.
 func Match(f *record.File) record.Sure {

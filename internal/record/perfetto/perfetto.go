@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -23,6 +22,8 @@ import (
 	"github.com/opmeter/opmeter/internal/record/track"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/timeline"
+
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 )
 
 // Format reads Perfetto's traces.
@@ -201,8 +202,8 @@ func (b *reader) otherProfile(run *runlog.Run) {
 
 // Parts of the description that opmeter writes for its first track.
 var (
-	ran     = regexp.MustCompile(`; (\d+) iterations ran`)
-	dropped = regexp.MustCompile(`; (\d+) records were dropped`)
+	ran     = lazyregexp.New(`; (\d+) iterations ran`)
+	dropped = lazyregexp.New(`; (\d+) records were dropped`)
 )
 
 func (b *reader) ownProfile(run *runlog.Run) {
@@ -219,7 +220,7 @@ func (b *reader) ownProfile(run *runlog.Run) {
 	}
 }
 
-func number(in *regexp.Regexp, s string) *int64 {
+func number(in *lazyregexp.Regexp, s string) *int64 {
 	if m := in.FindStringSubmatch(s); m != nil {
 		if n, err := strconv.ParseInt(m[1], 10, 64); err == nil {
 			return &n

@@ -3,10 +3,10 @@ package stacks
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record/track"
 	"github.com/opmeter/opmeter/profile"
@@ -219,7 +219,7 @@ func (o *operator) text(key, s string) {
 }
 
 // ortShape matches a shape as ONNX Runtime writes it, such as {"float":[1,16,64,64]}.
-var ortShape = regexp.MustCompile(`(?:\{"([^"]*)"[^\[]*)?\[([^\[\]]*)\]`)
+var ortShape = lazyregexp.New(`(?:\{"([^"]*)"[^\[]*)?\[([^\[\]]*)\]`)
 
 // output reads the type or the shape ("1x16x64x64") of the first output.
 func (o *operator) output(key, s string) {

@@ -8,7 +8,6 @@ package stedgeai
 import (
 	"cmp"
 	"context"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -17,6 +16,8 @@ import (
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/textscan"
 	"github.com/opmeter/opmeter/profile"
+
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 )
 
 // Format is the reader.
@@ -69,7 +70,7 @@ func kindOf(f *record.File) kind {
 	}, "ST Edge AI Core", "Exec/report summary", "ST.AI Profiling", "Neural Network Tools", "c_id", "Clayer", "Results for ")
 }
 
-var ends = regexp.MustCompile(`(?i)_?(c_info|c_graph|stedgeai_report|(analyze|generate|validate|validation)?_?report)$`)
+var ends = lazyregexp.New(`(?i)_?(c_info|c_graph|stedgeai_report|(analyze|generate|validate|validation)?_?report)$`)
 
 func stem(f *record.File) string { return ends.ReplaceAllString(draft.Stem(f), "") }
 

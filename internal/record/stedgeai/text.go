@@ -1,9 +1,9 @@
 package stedgeai
 
 import (
-	"regexp"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/textscan"
@@ -11,18 +11,18 @@ import (
 )
 
 var (
-	inspector  = regexp.MustCompile(`^\s*(?:c_id|Clayer)\s+(?:m_id|id)\s.*\b(?:ms|dur \(ms\))`)
-	resultLine = regexp.MustCompile(`^Results for (?:"[^"]*".*?, )?(\d+) inference(?:s|\(s\)) @(\d+)(?:MHz)?/(\d+)MHz`)
-	keyLine    = regexp.MustCompile(`^([a-zA-Z][\w /()#-]*?)\s*:\s+(\S.*?)\s*$`)
-	bytesText  = regexp.MustCompile(`^([\d,]+) B\b`)
-	itemsText  = regexp.MustCompile(`^([\d,]+) items`)
-	duration   = regexp.MustCompile(`^([\d.]+) ms (?:\(average\)|by sample(?: \(([\d.]+)/([\d.]+)/([\d.]+)\))?)`)
-	cyclesText = regexp.MustCompile(`^([\d,]+)(?: -\d+/\+\d+)? \(average`)
-	modelLayer = regexp.MustCompile(`^(\S.*) \((\w[^,]*), ?(.*)\)$`)
-	arrayText  = regexp.MustCompile(`^(\w+)\(([\dx]+)\)`)
-	portText   = regexp.MustCompile(`^'([^']*)', (\w+)\(([\dx]+)\)`)
-	wide       = regexp.MustCompile(`\s{2,}`)
-	dashes     = regexp.MustCompile(`-+`)
+	inspector  = lazyregexp.New(`^\s*(?:c_id|Clayer)\s+(?:m_id|id)\s.*\b(?:ms|dur \(ms\))`)
+	resultLine = lazyregexp.New(`^Results for (?:"[^"]*".*?, )?(\d+) inference(?:s|\(s\)) @(\d+)(?:MHz)?/(\d+)MHz`)
+	keyLine    = lazyregexp.New(`^([a-zA-Z][\w /()#-]*?)\s*:\s+(\S.*?)\s*$`)
+	bytesText  = lazyregexp.New(`^([\d,]+) B\b`)
+	itemsText  = lazyregexp.New(`^([\d,]+) items`)
+	duration   = lazyregexp.New(`^([\d.]+) ms (?:\(average\)|by sample(?: \(([\d.]+)/([\d.]+)/([\d.]+)\))?)`)
+	cyclesText = lazyregexp.New(`^([\d,]+)(?: -\d+/\+\d+)? \(average`)
+	modelLayer = lazyregexp.New(`^(\S.*) \((\w[^,]*), ?(.*)\)$`)
+	arrayText  = lazyregexp.New(`^(\w+)\(([\dx]+)\)`)
+	portText   = lazyregexp.New(`^'([^']*)', (\w+)\(([\dx]+)\)`)
+	wide       = lazyregexp.New(`\s{2,}`)
+	dashes     = lazyregexp.New(`-+`)
 )
 
 // section is a kind of table.
@@ -232,7 +232,7 @@ func (p *page) time(row []string) {
 }
 
 // submatch returns the first submatch, "" if the pattern does not match.
-func submatch(pattern *regexp.Regexp, s string) string {
+func submatch(pattern *lazyregexp.Regexp, s string) string {
 	if m := pattern.FindStringSubmatch(s); m != nil {
 		return m[1]
 	}

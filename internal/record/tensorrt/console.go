@@ -3,10 +3,10 @@ package tensorrt
 import (
 	"math"
 	"path"
-	"regexp"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/base/jsontree"
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
@@ -70,9 +70,9 @@ func (c *console) figure(name string) {
 }
 
 var (
-	onePart   = regexp.MustCompile(`(min|max|mean|median|percentile\([\d.]+%\)) = ([\d.eE+-]+) ms`)
-	columnGap = regexp.MustCompile(`\s{2,}`)
-	lastLine  = regexp.MustCompile(`^(?:Throughput|throughput): ([\d.eE+-]+) qps$`)
+	onePart   = lazyregexp.New(`(min|max|mean|median|percentile\([\d.]+%\)) = ([\d.eE+-]+) ms`)
+	columnGap = lazyregexp.New(`\s{2,}`)
+	lastLine  = lazyregexp.New(`^(?:Throughput|throughput): ([\d.eE+-]+) qps$`)
 )
 
 // consoleRules are the lines of releases 5 to 10.

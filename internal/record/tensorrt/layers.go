@@ -3,11 +3,11 @@ package tensorrt
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/base/jsontree"
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/profile"
@@ -134,7 +134,7 @@ func (s *set) runs() []*runlog.Run {
 	return out
 }
 
-var otherProfile = regexp.MustCompile(` \[profile (\d+)\]$`)
+var otherProfile = lazyregexp.New(` \[profile (\d+)\]$`)
 
 // layers makes the layers of a profile, of the layers' descriptions, or of both.
 func layers(d *draft.Draft, p *profiled, of *described) {

@@ -1,8 +1,9 @@
 package tensorrt
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 )
 
 // maxNodes limits the nodes of one fused layer.
@@ -19,10 +20,10 @@ func nodes(name string) (out []string) {
 }
 
 var (
-	ownLayer = regexp.MustCompile(`^(Reformatting CopyNode for |reshape_before_|reshape_after_|copied_squeeze_after_|squeeze_after_|unsqueeze_)`)
-	ownCopy  = regexp.MustCompile(` (input|output) reformatter \d+$`)
-	unnamed  = regexp.MustCompile(`^\(Unnamed Layer\*? \d+\) \[\w+\]$`)
-	copied   = regexp.MustCompile(`^(.*?)(?:_clone_\d+| copy)$`)
+	ownLayer = lazyregexp.New(`^(Reformatting CopyNode for |reshape_before_|reshape_after_|copied_squeeze_after_|squeeze_after_|unsqueeze_)`)
+	ownCopy  = lazyregexp.New(` (input|output) reformatter \d+$`)
+	unnamed  = lazyregexp.New(`^\(Unnamed Layer\*? \d+\) \[\w+\]$`)
+	copied   = lazyregexp.New(`^(.*?)(?:_clone_\d+| copy)$`)
 )
 
 // split splits a name at " + " and " || " outside of brackets, and groups in it.
@@ -142,7 +143,7 @@ func onnxNodes(s string) (out []string) {
 	return out
 }
 
-var typeName = regexp.MustCompile(`^([A-Z][A-Za-z0-9]*?)_*\d*$`)
+var typeName = lazyregexp.New(`^([A-Z][A-Za-z0-9]*?)_*\d*$`)
 
 // operator derives the operator of a layer from its name, for profiles without a description of
 // their layers: the kinds that exporters put into the names of nodes, such as "Conv+Relu". It is ""

@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
@@ -19,6 +18,8 @@ import (
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
+
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 )
 
 // Format is the reader.
@@ -230,7 +231,7 @@ func (s *set) line(l []byte) bool {
 	return true
 }
 
-var unescaped = regexp.MustCompile(`^\s*,?\s*\{\s*"name"\s*:\s*"(.*)"\s*,\s*("timeMs"\s*:.*\})\s*,?\s*$`)
+var unescaped = lazyregexp.New(`^\s*,?\s*\{\s*"name"\s*:\s*"(.*)"\s*,\s*("timeMs"\s*:.*\})\s*,?\s*$`)
 
 // element reads an element of a list: of a profile, of times, of devices.
 func (s *set) element(v *jsontree.Value) {

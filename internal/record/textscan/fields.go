@@ -3,9 +3,10 @@ package textscan
 import (
 	"errors"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 )
 
 // Number parses a finite number that may have surrounding blanks, a sign, thousands separators
@@ -56,7 +57,7 @@ func NotFinite(s string) bool {
 	return errors.Is(err, strconv.ErrRange) || err == nil && (math.IsNaN(v) || math.IsInf(v, 0))
 }
 
-var thousands = regexp.MustCompile(`^[-+]?\d{1,3}(,\d{3})+(\.\d+)?$`)
+var thousands = lazyregexp.New(`^[-+]?\d{1,3}(,\d{3})+(\.\d+)?$`)
 
 // Whole parses an integer, see [Number].
 func Whole(s string) (int64, bool) {

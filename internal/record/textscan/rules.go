@@ -1,16 +1,16 @@
 package textscan
 
-import "regexp"
+import "github.com/opmeter/opmeter/internal/base/lazyregexp"
 
 // Rule is a kind of line: its pattern, and the function that takes the submatches.
 type Rule[T any] struct {
-	pattern *regexp.Regexp
+	pattern *lazyregexp.Regexp
 	use     func(to T, m []string)
 }
 
 // On makes a [Rule]. The pattern must be a valid regular expression.
 func On[T any](pattern string, use func(to T, m []string)) Rule[T] {
-	return Rule[T]{regexp.MustCompile(pattern), use}
+	return Rule[T]{lazyregexp.New(pattern), use}
 }
 
 // Rules are kinds of lines; earlier ones take precedence.

@@ -1,8 +1,9 @@
 package textscan
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 )
 
 // Parts of the prefixes below.
@@ -14,27 +15,27 @@ const (
 
 // prefixes matches what loggers and documents put before a line. At most one blank after a prefix
 // belongs to it.
-var prefixes = []*regexp.Regexp{
-	regexp.MustCompile(`^(?:> ?)+`), // a quotation
+var prefixes = []*lazyregexp.Regexp{
+	lazyregexp.New(`^(?:> ?)+`), // a quotation
 	// logcat -v threadtime
-	regexp.MustCompile(`^\d\d-\d\d \d\d:\d\d:\d\d\.\d+\s+\d+\s+\d+ [VDIWEF] [^:]{0,60}: ?`),
+	lazyregexp.New(`^\d\d-\d\d \d\d:\d\d:\d\d\.\d+\s+\d+\s+\d+ [VDIWEF] [^:]{0,60}: ?`),
 	// logcat -v brief and -v tag
-	regexp.MustCompile(`^[VDIWEF]/[^(:]{1,60}(?:\(\s*\d+\))?: ?`),
-	regexp.MustCompile(`^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+\s+\d+ [^\]]{1,80}\] ?`), // glog
+	lazyregexp.New(`^[VDIWEF]/[^(:]{1,60}(?:\(\s*\d+\))?: ?`),
+	lazyregexp.New(`^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+\s+\d+ [^\]]{1,80}\] ?`), // glog
 	// A time, with the host, process and thread of syslog and of Apple's log.
-	regexp.MustCompile(`^` + date + clock + ` (?:(?:[\w.-]+ )?[\w.()-]+\[\d+(?::[\da-fx]+)?\]:?(?: |$))?`),
-	regexp.MustCompile(`^` + clock + ` (?:-> ?)?`), // a serial monitor
-	regexp.MustCompile(`^\[` + date + `?` + clock + `\](?: |$)`),
-	regexp.MustCompile(`^\[\d{1,6}[:.]\d\d[:.]\d\d[.,]\d{1,6}\] ?`),
-	regexp.MustCompile(`^\[ *\d+\.\d{3,6}\] `), // seconds since the start
+	lazyregexp.New(`^` + date + clock + ` (?:(?:[\w.-]+ )?[\w.()-]+\[\d+(?::[\da-fx]+)?\]:?(?: |$))?`),
+	lazyregexp.New(`^` + clock + ` (?:-> ?)?`), // a serial monitor
+	lazyregexp.New(`^\[` + date + `?` + clock + `\](?: |$)`),
+	lazyregexp.New(`^\[\d{1,6}[:.]\d\d[:.]\d\d[.,]\d{1,6}\] ?`),
+	lazyregexp.New(`^\[ *\d+\.\d{3,6}\] `), // seconds since the start
 	// log stream of Apple: thread, type, activity, process, time to live, name.
-	regexp.MustCompile(`^0x[\da-f]+ +\w+ +0x[\da-f]+ +\d+ +\d+ +[^:]{1,60}: `),
-	regexp.MustCompile(`^` + level + `:[A-Za-z_][\w.]{0,60}: ?`), // Python's logging, its default
-	regexp.MustCompile(`^` + level + `: ?`),
-	regexp.MustCompile(`^\[ ?(?:` + level + `|[VDIWEF]) ?\] ?`),
-	regexp.MustCompile(`^<(?:inf|wrn|err|dbg)> [\w.-]{1,60}: ?`), // Zephyr
-	regexp.MustCompile(`^[VDIWE] \(\d+\) [^:\s]{1,60}: ?`),       // ESP-IDF
-	regexp.MustCompile(`^(?:- )?[\w.]+ - ` + level + ` - ?`),     // Python's logging
+	lazyregexp.New(`^0x[\da-f]+ +\w+ +0x[\da-f]+ +\d+ +\d+ +[^:]{1,60}: `),
+	lazyregexp.New(`^` + level + `:[A-Za-z_][\w.]{0,60}: ?`), // Python's logging, its default
+	lazyregexp.New(`^` + level + `: ?`),
+	lazyregexp.New(`^\[ ?(?:` + level + `|[VDIWEF]) ?\] ?`),
+	lazyregexp.New(`^<(?:inf|wrn|err|dbg)> [\w.-]{1,60}: ?`), // Zephyr
+	lazyregexp.New(`^[VDIWE] \(\d+\) [^:\s]{1,60}: ?`),       // ESP-IDF
+	lazyregexp.New(`^(?:- )?[\w.]+ - ` + level + ` - ?`),     // Python's logging
 }
 
 // begins holds the first bytes of all prefixes; most lines start with none of them.

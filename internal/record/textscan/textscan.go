@@ -10,9 +10,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"regexp"
 	"strings"
 	"unicode/utf16"
+
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 )
 
 // MaxLine is the maximum length of a line in bytes; the excess of a longer line is skipped.
@@ -138,7 +139,7 @@ func (s *Scanner) Scan() bool {
 }
 
 // escapes matches codes of terminals: colours and movements, titles and links, character sets.
-var escapes = regexp.MustCompile(`\x1b(?:\[[0-9;:?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Za-z0-9])`)
+var escapes = lazyregexp.New(`\x1b(?:\[[0-9;:?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Za-z0-9])`)
 
 // breaks splits a line at HTML breaks, and at carriage returns in a log that has both line
 // endings.

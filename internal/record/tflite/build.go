@@ -3,11 +3,11 @@ package tflite
 import (
 	"cmp"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/profile"
@@ -56,7 +56,7 @@ var bodies = map[string]bool{"WHILE": true, "IF": true, "CALL": true, "CALL_ONCE
 
 // nodeName is the name of a node and its position; printf implementations of small systems write
 // "ld" for the number.
-var nodeName = regexp.MustCompile(`^(.*?)(?:[:/](\d+|ld|lld|zu|d))?$`)
+var nodeName = lazyregexp.New(`^(.*?)(?:[:/](\d+|ld|lld|zu|d))?$`)
 
 // build makes the draft of the run, nil if it has no content.
 func (l *log) build(name string) *draft.Draft {

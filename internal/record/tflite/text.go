@@ -3,9 +3,9 @@ package tflite
 import (
 	"math"
 	"path"
-	"regexp"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
@@ -20,10 +20,10 @@ const (
 
 var (
 	// nodeHead matches the header of a table of operators or of the sums by type.
-	nodeHead    = regexp.MustCompile(`(?i)^\s*(\[node type\]|node type, (start|first|count))`)
-	timingsLine = regexp.MustCompile(`Timings \(microseconds\): (count=.*)$`)
-	partOfLine  = regexp.MustCompile(`(Init|First inference|Warmup(?: \(avg\))?|Inference(?: \(avg\))?|no stats): ([\d.eE+]+|-?(?:nan|inf))`)
-	bracketed   = regexp.MustCompile(`\[[^\]]+\]`)
+	nodeHead    = lazyregexp.New(`(?i)^\s*(\[node type\]|node type, (start|first|count))`)
+	timingsLine = lazyregexp.New(`Timings \(microseconds\): (count=.*)$`)
+	partOfLine  = lazyregexp.New(`(Init|First inference|Warmup(?: \(avg\))?|Inference(?: \(avg\))?|no stats): ([\d.eE+]+|-?(?:nan|inf))`)
+	bracketed   = lazyregexp.New(`\[[^\]]+\]`)
 )
 
 // maxRows limits the rows of all tables of a file.

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"math"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
@@ -83,10 +83,10 @@ func (l *log) runs(name string, clock float64) (out []*draft.Draft) {
 }
 
 // wholeTag is a name that programs give to the time of a whole inference, or of its preparation.
-var wholeTag = regexp.MustCompile(`(?i)(init|setup|load|alloc|invoke|inference|total|run|iteration|predict|benchmark)`)
+var wholeTag = lazyregexp.New(`(?i)(init|setup|load|alloc|invoke|inference|total|run|iteration|predict|benchmark)`)
 
 // preparation matches the names that are not those of an inference.
-var preparation = regexp.MustCompile(`(?i)(init|setup|load|alloc)`)
+var preparation = lazyregexp.New(`(?i)(init|setup|load|alloc)`)
 
 // isWhole reports whether an event is not of an operator, judging by its name.
 func isWhole(e *Event) bool {

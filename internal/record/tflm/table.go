@@ -1,10 +1,10 @@
 package tflm
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
@@ -66,7 +66,7 @@ func operator(s string) bool {
 }
 
 // builtin matches the names of operators that TensorFlow Lite Micro prints.
-var builtin = regexp.MustCompile(`^(?:DEPTHWISE_CONV_2D|CONV_2D|TRANSPOSE_CONV|FULLY_CONNECTED|SOFTMAX|RESHAPE|(?:DE)?QUANTIZE|SVDF|(?:MAX|AVERAGE)_POOL_2D|MEAN|PAD(?:V2)?|ADD|SUB|MUL|LOGISTIC|TANH|RELU6?|LEAKY_RELU|HARD_SWISH|CONCATENATION|STRIDED_SLICE|EXPAND_DIMS|TRANSPOSE|UNIDIRECTIONAL_SEQUENCE_LSTM|BATCH_MATMUL|PACK|SPLIT|RESIZE_\w+|ARG_MAX|SHAPE|SQUEEZE|VAR_HANDLE|READ_VARIABLE|ASSIGN_VARIABLE|CALL_ONCE)$`)
+var builtin = lazyregexp.New(`^(?:DEPTHWISE_CONV_2D|CONV_2D|TRANSPOSE_CONV|FULLY_CONNECTED|SOFTMAX|RESHAPE|(?:DE)?QUANTIZE|SVDF|(?:MAX|AVERAGE)_POOL_2D|MEAN|PAD(?:V2)?|ADD|SUB|MUL|LOGISTIC|TANH|RELU6?|LEAKY_RELU|HARD_SWISH|CONCATENATION|STRIDED_SLICE|EXPAND_DIMS|TRANSPOSE|UNIDIRECTIONAL_SEQUENCE_LSTM|BATCH_MATMUL|PACK|SPLIT|RESIZE_\w+|ARG_MAX|SHAPE|SQUEEZE|VAR_HANDLE|READ_VARIABLE|ASSIGN_VARIABLE|CALL_ONCE)$`)
 
 // table is the layout of a CSV.
 type table struct {
@@ -316,13 +316,13 @@ func after(index, before string) bool {
 }
 
 // sumRow matches rows that add up others.
-var sumRow = regexp.MustCompile(`(?i)^(total|sum|all|overall|average|mean)\b`)
+var sumRow = lazyregexp.New(`(?i)^(total|sum|all|overall|average|mean)\b`)
 
 // plainSum matches the sums among them.
-var plainSum = regexp.MustCompile(`(?i)^(total|sum|all|overall)\b`)
+var plainSum = lazyregexp.New(`(?i)^(total|sum|all|overall)\b`)
 
 // isSum reports whether a row adds up others by one of its names. MEAN is an operator.
-func (t *table) isSum(fields []string, names *regexp.Regexp) bool {
+func (t *table) isSum(fields []string, names *lazyregexp.Regexp) bool {
 	op := t.cell(fields, opRole)
 	return !builtin.MatchString(op) && (names.MatchString(textscan.Cell(fields, 0)) || names.MatchString(op) || names.MatchString(t.cell(fields, nameRole)))
 }

@@ -10,7 +10,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -18,6 +17,8 @@ import (
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/textscan"
+
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 )
 
 // Format is the reader.
@@ -35,19 +36,19 @@ func Format() *record.Format {
 }
 
 var (
-	tookLine = regexp.MustCompile(`^(.*\S) took (-?\d+) ticks(?: \((-?\d+) ms\))?\.?\s*$`)
-	opTag    = regexp.MustCompile(`(?:^|\s)([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|[A-Z]{2,}[A-Z0-9]*)$`)
+	tookLine = lazyregexp.New(`^(.*\S) took (-?\d+) ticks(?: \((-?\d+) ms\))?\.?\s*$`)
+	opTag    = lazyregexp.New(`(?:^|\s)([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|[A-Z]{2,}[A-Z0-9]*)$`)
 	// rounds is the name of a number of inferences, such as KeywordRunNIterations(10).
-	rounds   = regexp.MustCompile(`(?:^|\s)[A-Za-z_]\w*\((\d+)\)$`)
-	eventRow = regexp.MustCompile(`^(\d+),(.+),(-?\d+)$`)
+	rounds   = lazyregexp.New(`(?:^|\s)[A-Za-z_]\w*\((\d+)\)$`)
+	eventRow = lazyregexp.New(`^(\d+),(.+),(-?\d+)$`)
 	// oddRow is a row of events whose count cannot be read, or has quotes as spreadsheets write.
-	oddRow   = regexp.MustCompile(`^(\d+),([^,]+),(.*)$`)
-	tagRow   = regexp.MustCompile(`^(.+), (-?\d+)$`)
-	totalRow = regexp.MustCompile(`^"?total number of ticks"?, (-?\d+)$`)
-	modelOp  = regexp.MustCompile(`^Op#(\d+) (\S+?)\((.*)\) -> *\[(.*)\]$`)
+	oddRow   = lazyregexp.New(`^(\d+),([^,]+),(.*)$`)
+	tagRow   = lazyregexp.New(`^(.+), (-?\d+)$`)
+	totalRow = lazyregexp.New(`^"?total number of ticks"?, (-?\d+)$`)
+	modelOp  = lazyregexp.New(`^Op#(\d+) (\S+?)\((.*)\) -> *\[(.*)\]$`)
 	// heading is a title of a document.
-	heading  = regexp.MustCompile(`^#{1,6} (\S.*)$`)
-	oldArena = regexp.MustCompile(`\[RecordingMicroAllocator\] Arena allocation (total|head|tail) (\d+) bytes`)
+	heading  = lazyregexp.New(`^#{1,6} (\S.*)$`)
+	oldArena = lazyregexp.New(`\[RecordingMicroAllocator\] Arena allocation (total|head|tail) (\d+) bytes`)
 )
 
 const (
@@ -378,7 +379,7 @@ func (p *reader) other(l string) {
 }
 
 // modelTitle begins the analysis of a model.
-var modelTitle = regexp.MustCompile(`^=== (\S.*) ===$`)
+var modelTitle = lazyregexp.New(`^=== (\S.*) ===$`)
 
 // modelLines are lines about model, target and memory.
 var modelLines = textscan.Rules[*log]{
@@ -418,7 +419,7 @@ func (m *model) op(g []string) {
 	m.ops = append(m.ops, modelNode{g[2], tensorIDs(g[3]), tensorIDs(g[4]), subtree})
 }
 
-var tensorRef = regexp.MustCompile(`T#(\d+)`)
+var tensorRef = lazyregexp.New(`T#(\d+)`)
 
 func tensorIDs(s string) (out []int64) {
 	for _, t := range tensorRef.FindAllStringSubmatch(s, 1000) {

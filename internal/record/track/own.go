@@ -3,11 +3,11 @@ package track
 import (
 	"cmp"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/timeline"
@@ -280,7 +280,7 @@ func tensors(s string) (out []profile.Tensor) {
 }
 
 // isType distinguishes element types from names of tensors.
-var isType = regexp.MustCompile(`^(float|int|uint|bool|string|complex|bfloat)\d*$`).MatchString
+var isType = lazyregexp.New(`^(float|int|uint|bool|string|complex|bfloat)\d*$`).MatchString
 
 // columns combines lists of names, types and shapes of the tensors on a side ("input" or "output").
 // Names with commas make lists of different lengths, which are ignored.

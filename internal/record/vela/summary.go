@@ -2,9 +2,9 @@ package vela
 
 import (
 	"math"
-	"regexp"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
@@ -153,9 +153,9 @@ func arena(v float64, text string) float64 {
 	return v * 1024
 }
 
-var printedRow = regexp.MustCompile(`^([A-Z][\w /\-]*\S)\s{2,}(\S.*)$|^(CPU|NPU) operators = (\d+)`)
+var printedRow = lazyregexp.New(`^([A-Z][\w /\-]*\S)\s{2,}(\S.*)$|^(CPU|NPU) operators = (\d+)`)
 
-var printedNumber = regexp.MustCompile(`^([\d.]+) ?([^\s,]+)?(?:, ([\d.]+) inferences/s)?`)
+var printedNumber = lazyregexp.New(`^([\d.]+) ?([^\s,]+)?(?:, ([\d.]+) inferences/s)?`)
 
 // scales are the units of the printed summary, with the end of the keys of their quantities.
 var scales = map[string]struct {

@@ -9,13 +9,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/opmeter/opmeter/internal/base/filelock"
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -107,7 +107,7 @@ func fresh(path string, write func(io.Writer) error) error {
 	return err
 }
 
-var fileName = regexp.MustCompile(`^(profiling_\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d)_(\d{1,6})\.csv$`)
+var fileName = lazyregexp.New(`^(profiling_\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d)_(\d{1,6})\.csv$`)
 
 // file is one that there is.
 type file struct {

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -18,6 +17,7 @@ import (
 	"sync"
 
 	"github.com/opmeter/opmeter/internal/base/infile"
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 	"github.com/opmeter/opmeter/internal/base/subprocess"
 )
 
@@ -170,7 +170,7 @@ func run(ctx context.Context, dir, gcc string, args []string) error {
 }
 
 // overflowed matches GNU ld's message about a memory that is too small.
-var overflowed = regexp.MustCompile("region `([a-z0-9_]+)' overflowed by ([0-9]+) bytes")
+var overflowed = lazyregexp.New("region `([a-z0-9_]+)' overflowed by ([0-9]+) bytes")
 
 // overflow adds sizes to the linker's message about a memory that is too small.
 func (b *Board) overflow(err error) error {

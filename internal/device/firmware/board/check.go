@@ -3,18 +3,19 @@ package board
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 )
 
 // Allowed forms of names in a description that are copied into C, make and command lines, where
 // they must have no special meaning.
 var (
-	plainName    = regexp.MustCompile(`^[a-z][a-z0-9-]{0,63}$`)
-	regionName   = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
-	compilerFlag = regexp.MustCompile(`^-[mOD][A-Za-z0-9_+=.,-]+$`)
-	processor    = regexp.MustCompile(`^[a-z0-9+.-]{1,64}$`)
+	plainName    = lazyregexp.New(`^[a-z][a-z0-9-]{0,63}$`)
+	regionName   = lazyregexp.New(`^[a-z][a-z0-9_]{0,31}$`)
+	compilerFlag = lazyregexp.New(`^-[mOD][A-Za-z0-9_+=.,-]+$`)
+	processor    = lazyregexp.New(`^[a-z0-9+.-]{1,64}$`)
 )
 
 // defaults sets what a description omits.

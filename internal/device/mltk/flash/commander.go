@@ -8,12 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 	"github.com/opmeter/opmeter/internal/base/subprocess"
 )
 
@@ -132,8 +132,8 @@ func (l *limited) Write(p []byte) (int, error) {
 }
 
 var (
-	infoPart  = regexp.MustCompile(`(?m)^\s*Part Number\s*:\s*(\w+)`)
-	infoFlash = regexp.MustCompile(`(?m)^\s*Flash Size\s*:\s*(\d{1,6}) kB`)
+	infoPart  = lazyregexp.New(`(?m)^\s*Part Number\s*:\s*(\w+)`)
+	infoFlash = lazyregexp.New(`(?m)^\s*Flash Size\s*:\s*(\d{1,6}) kB`)
 )
 
 // Info reads the chip of the connected board.

@@ -9,9 +9,10 @@ package flash
 import (
 	"encoding/binary"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 )
 
 // Part is a chip.
@@ -25,7 +26,7 @@ type Part struct {
 // End is the address after the last byte of flash memory.
 func (p Part) End() uint32 { return p.Base + p.Bytes }
 
-var partNumber = regexp.MustCompile(`(?i)\b(EFM32|EFR32)([A-Z]{2})(\d{2})([A-Z])(\d{3})F(\d{2,5})([A-Z][A-Z0-9]*)\b`)
+var partNumber = lazyregexp.New(`(?i)\b(EFM32|EFR32)([A-Z]{2})(\d{2})([A-Z])(\d{3})F(\d{2,5})([A-Z][A-Z0-9]*)\b`)
 
 // ParsePart parses a part number such as EFR32MG24B310F1536IM48: the series determines the start
 // of flash memory, the digits after F are its size in kilobytes.
@@ -49,7 +50,7 @@ var platforms = map[string]string{
 	"brd4166": "EFR32MG12P332F1024GL125", "brd4186": "EFR32MG24B210F1536IM48",
 }
 
-var revision = regexp.MustCompile(`^brd\d{4}[a-z]?$`)
+var revision = lazyregexp.New(`^brd\d{4}[a-z]?$`)
 
 // Platform returns the chip of a board such as brd2601b; ok is false for an unknown board.
 func Platform(name string) (p Part, ok bool) {

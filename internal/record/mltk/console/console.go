@@ -14,23 +14,23 @@ package console
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 	"github.com/opmeter/opmeter/internal/record/draft"
 	"github.com/opmeter/opmeter/internal/record/textscan"
 )
 
 var (
-	opLine     = regexp.MustCompile(`^Op(\d+)-([A-Za-z]\w*)$`)
-	refused    = regexp.MustCompile(`^(?:.*\s)?Op(\d+)-(\S+) not supported: (.*)$`)
-	timeLine   = regexp.MustCompile(`^([\d.]+)\s?(ms|us|s)(?:\s*\(([^)]*)\))?$`)
-	figureLine = regexp.MustCompile(`^([\d.]+)\s?([kMGT]?)\s?(OPs|MACs|CPU cycles|Accelerator cycles|OP/s|MAC/s)(?:\s*\(([^)]*)\))?$`)
-	customLine = regexp.MustCompile(`^([A-Za-z][\w \-/%]*?)\s?[=:]\s?([\d.]+[kMGTmunp]?)$`)
-	detailLine = regexp.MustCompile(`^(Name|Version|Date|Hash|Accelerator|Description|Tensor runtime memory|Input|Output|CPU clock|Classes)\s?:\s*(\S.*)$`)
-	failure    = regexp.MustCompile(`(?i)hardfault|\berror\b|failed to alloc|failed to load model|\bassert`)
+	opLine     = lazyregexp.New(`^Op(\d+)-([A-Za-z]\w*)$`)
+	refused    = lazyregexp.New(`^(?:.*\s)?Op(\d+)-(\S+) not supported: (.*)$`)
+	timeLine   = lazyregexp.New(`^([\d.]+)\s?(ms|us|s)(?:\s*\(([^)]*)\))?$`)
+	figureLine = lazyregexp.New(`^([\d.]+)\s?([kMGT]?)\s?(OPs|MACs|CPU cycles|Accelerator cycles|OP/s|MAC/s)(?:\s*\(([^)]*)\))?$`)
+	customLine = lazyregexp.New(`^([A-Za-z][\w \-/%]*?)\s?[=:]\s?([\d.]+[kMGTmunp]?)$`)
+	detailLine = lazyregexp.New(`^(Name|Version|Date|Hash|Accelerator|Description|Tensor runtime memory|Input|Output|CPU clock|Classes)\s?:\s*(\S.*)$`)
+	failure    = lazyregexp.New(`(?i)hardfault|\berror\b|failed to alloc|failed to load model|\bassert`)
 )
 
 // Limits of figures of one operator or of the model, and of details.

@@ -3,12 +3,12 @@ package capture
 import (
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/tpu/block"
 	"github.com/opmeter/opmeter/internal/record/tpu/compiler"
@@ -32,11 +32,11 @@ const (
 )
 
 var (
-	stepName   = regexp.MustCompile(`^iter(\d{1,9})\.profile$`)
-	streamName = regexp.MustCompile(`^cmd_([0-9a-f]{1,16})(?:_(\d{1,3}))?_(\d{1,2})\.dat$`)
-	driverName = regexp.MustCompile(`^bmlib.*\.profile$`)
-	coreName   = regexp.MustCompile(`^cdmlib(\d{1,4})_(\d{1,9})\.profile$`)
-	portName   = regexp.MustCompile(`^cdma(\d{1,4})_(\d{1,3})\.profile$`)
+	stepName   = lazyregexp.New(`^iter(\d{1,9})\.profile$`)
+	streamName = lazyregexp.New(`^cmd_([0-9a-f]{1,16})(?:_(\d{1,3}))?_(\d{1,2})\.dat$`)
+	driverName = lazyregexp.New(`^bmlib.*\.profile$`)
+	coreName   = lazyregexp.New(`^cdmlib(\d{1,4})_(\d{1,9})\.profile$`)
+	portName   = lazyregexp.New(`^cdma(\d{1,4})_(\d{1,3})\.profile$`)
 )
 
 // KindOf returns the kind of a file by its name and its beginning.
@@ -66,7 +66,7 @@ func KindOf(f *record.File) Kind {
 }
 
 // numbers returns the submatches of a pattern in a name as numbers, -1 for missing ones.
-func numbers(re *regexp.Regexp, name string) []int {
+func numbers(re *lazyregexp.Regexp, name string) []int {
 	var out []int
 	for _, s := range re.FindStringSubmatch(name)[1:] {
 		n, err := strconv.Atoi(s)

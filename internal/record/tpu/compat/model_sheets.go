@@ -2,11 +2,11 @@ package compat
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 	"github.com/opmeter/opmeter/internal/record/tpu/command"
 )
 
@@ -17,7 +17,7 @@ func dims4(shape []int) [4]int {
 	return d
 }
 
-var firstNumber = regexp.MustCompile(`\d+`)
+var firstNumber = lazyregexp.New(`\d+`)
 
 // bytes returns the size of the tensor by the width in the name of its type.
 func (t *Tensor) bytes() int {

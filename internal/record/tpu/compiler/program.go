@@ -3,10 +3,11 @@ package compiler
 import (
 	"bytes"
 	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 )
 
 // Program is the used content of final.mlir. Lines are counted from 1.
@@ -210,9 +211,9 @@ func (p *programParser) named(ref string, depth int) string {
 }
 
 // moduleAttribute matches an attribute of a module: a text, a list of texts or a number.
-var moduleAttribute = regexp.MustCompile(`module\.(\w+) = ("(?:[^"\\]|\\.)*"|\[(?:"(?:[^"\\]|\\.)*"(?:, )?)*\]|\d+)`)
+var moduleAttribute = lazyregexp.New(`module\.(\w+) = ("(?:[^"\\]|\\.)*"|\[(?:"(?:[^"\\]|\\.)*"(?:, )?)*\]|\d+)`)
 
-var quotedText = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+var quotedText = lazyregexp.New(`"(?:[^"\\]|\\.)*"`)
 
 // module reads the attributes of the outer module and the addresses of all modules.
 func (p *programParser) module(s string) {
