@@ -80,7 +80,7 @@ func (x *aligner) score(i, j int) float64 {
 			s += value
 		}
 	}
-	for side := range 2 {
+	for side := range sides {
 		add(p.context[side][0] == q.context[side][0], nearby)
 		add(p.context[side][1] == q.context[side][1], further)
 	}
@@ -159,7 +159,7 @@ func (x *aligner) identical(i, j int) bool {
 func (x *aligner) anchor(as, bs []int) (i, j int, ok bool) {
 	type key struct {
 		class   string
-		context [2][2]uint64
+		context [sides][2]uint64
 		width   string
 	}
 	count := func(g *network, ns []int) map[key][]int {

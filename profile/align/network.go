@@ -24,9 +24,9 @@ type node struct {
 	before, after []int
 	// owner is the core node that a node of another role belongs to, -1 for none.
 	owner int
-	// context hashes the classes of the core nodes within three and within six steps: before, and
-	// after.
-	context [2][2]uint64
+	// context hashes the classes of the core nodes within some steps: before, after, and in both
+	// directions, each for fewer and for more steps.
+	context [sides][2]uint64
 	// window, width and extent describe the operator: kernel size and stride, channels, and size of
 	// the result without batch.
 	window, width, extent string
@@ -292,10 +292,15 @@ func near(have []int, more ...int) []int {
 	return have
 }
 
-// contexts hashes the classes around each core node.
+// sides are the directions of contexts.
+const sides = 3
+
+// contextSteps is the number of steps of each context.
+var contextSteps = [sides][2]int{{3, 6}, {3, 6}, {2, 4}}
+
+// contexts hashes the classes around each node.
 func (g *network) contexts() {
-	steps := [2]int{3, 6}
-	for side := range 2 {
+	for side, steps := range contextSteps {
 		now := make([]uint64, len(g.nodes))
 		for i := range g.nodes {
 			now[i] = hash(g.nodes[i].class)
@@ -304,15 +309,13 @@ func (g *network) contexts() {
 			next := make([]uint64, len(g.nodes))
 			for i := range g.nodes {
 				n := &g.nodes[i]
-				around := n.before
-				if side == 1 {
-					around = n.after
+				var hs []uint64
+				if side != 1 {
+					hs = around(hs, now, n.before)
 				}
-				hs := make([]uint64, 0, len(around)+1)
-				for _, m := range around {
-					hs = append(hs, now[m])
+				if side != 0 {
+					hs = around(append(hs, 0), now, n.after)
 				}
-				slices.Sort(hs)
 				next[i] = hash(n.class, hs...)
 			}
 			now = next
@@ -325,6 +328,16 @@ func (g *network) contexts() {
 			}
 		}
 	}
+}
+
+// around appends the hashes of nodes, in ascending order.
+func around(to, now []uint64, ns []int) []uint64 {
+	from := len(to)
+	for _, m := range ns {
+		to = append(to, now[m])
+	}
+	slices.Sort(to[from:])
+	return to
 }
 
 func hash(class string, around ...uint64) uint64 {
