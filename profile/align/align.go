@@ -8,28 +8,36 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Kind says how the layers of a pair differ.
+// Kind says how the layers of a pair differ. Where several apply, the first of the list counts.
 type Kind string
 
 // Kinds of pairs.
 const (
-	Same      Kind = "same"
-	Quantised Kind = "quantised" // another element type
-	Pruned    Kind = "pruned"    // fewer channels or more zeros
-	Fused     Kind = "fused"     // fewer layers in the second profile do the same work
-	Split     Kind = "split"     // more layers in the second profile do the same work
-	Replaced  Kind = "replaced"  // another operator at the same place
 	Inserted  Kind = "inserted"  // only in the second profile
 	Removed   Kind = "removed"   // only in the first profile
+	Replaced  Kind = "replaced"  // other operators at the same place
+	Quantised Kind = "quantised" // another element type, of the operands or the weights
+	Pruned    Kind = "pruned"    // fewer channels, or more zeros among the weights
+	Fused     Kind = "fused"     // fewer layers in the second profile do the same work
+	Split     Kind = "split"     // more layers in the second profile do the same work
+	Resized   Kind = "resized"   // the same operator on another batch or shape
+	Same      Kind = "same"      // operators, options, element types and shapes are equal
 )
+
+// ByStructure is the confidence of pairs that were found by their place in the graph. It is above
+// [profile.ByName].
+const ByStructure profile.Confidence = "by structure"
 
 // Pair is layers of two profiles that do the same work.
 type Pair struct {
-	// A and B are the indices of the layers; one of them is empty for inserted and removed layers.
+	// A and B are the indices of the layers, ascending; one of them is empty for inserted and
+	// removed layers.
 	A, B []int64
 	Kind Kind
-	// Certain says that the layers and their neighbours on both sides agree in operator and
-	// structure.
+	// Confidence says how the layers were found, [profile.Unknown] for inserted and removed ones.
+	Confidence profile.Confidence
+	// Certain says that nothing speaks for another pair: the model's own nodes are the same, or
+	// the layers and their neighbours on both sides agree in operator and structure.
 	Certain bool
 }
 
