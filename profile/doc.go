@@ -20,8 +20,8 @@
 //     Readers ignore keys that they do not know.
 //
 // A [Builder] makes a profile of events ([Event]) and has a valid one at any moment; a
-// [Journal] keeps the events on disk meanwhile. [Join] matches the layers of two
-// profiles, [Profile.Select] and [Layers] gather and add up those of one.
+// [Journal] keeps the events on disk meanwhile. [Profile.Select] and [Layers] gather
+// and add up the layers of one profile; the package profile/align pairs those of two.
 //
 // JSON text is read and written by [Decode] and [Profile.Encode]; [Read] and
 // [Write] handle saved profile files, compressed and checked, and [ReadHead] what a

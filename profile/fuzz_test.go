@@ -74,15 +74,6 @@ func again(t *testing.T, p *Profile) {
 	if d := cmp.Diff(p, q, exact); d != "" {
 		t.Fatalf("round trip (-first +second):\n%s", d)
 	}
-	for _, ps := range [][]Pair{Join(p, q), Join(p, &Profile{})} {
-		n := 0
-		for _, pair := range ps {
-			n += len(pair.A)
-		}
-		if n != len(p.Layers) {
-			t.Fatalf("a join has %d of %d layers", n, len(p.Layers))
-		}
-	}
 	for _, k := range p.AllQuantities() {
 		_, _ = p.Totals.Value(k.Key)
 		_, _ = p.Select(func(*Layer) bool { return true }).SumOf(&k)

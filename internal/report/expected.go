@@ -7,6 +7,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/align"
 )
 
 // Expect fills in the expected time of p's layers from another profile of the
@@ -35,7 +36,7 @@ func Expect(p, from *profile.Profile) error {
 		}
 	}
 	joined := map[profile.Confidence]int64{}
-	for _, pair := range profile.Join(p, from) {
+	for _, pair := range align.Layers(p, from) {
 		joined[pair.Confidence] += expect(p, from, &pair)
 	}
 	var matched profile.Layers
@@ -83,7 +84,7 @@ func Expect(p, from *profile.Profile) error {
 // sureness says how many layers were joined other than exactly.
 func sureness(joined map[profile.Confidence]int64) string {
 	var parts []string
-	for _, c := range []profile.Confidence{profile.ByTensor, profile.ByName, profile.ByOrder, profile.Unknown} {
+	for _, c := range []profile.Confidence{profile.ByTensor, align.ByStructure, profile.ByName, profile.ByOrder, profile.Unknown} {
 		if n := joined[c]; n > 0 {
 			how := string(c)
 			if c == profile.Unknown {
@@ -130,7 +131,7 @@ func whole(p *profile.Profile, of []int64) bool {
 // expect sets the expected times of one pair and returns how many layers got one.
 // Several layers that the other profile has as fewer, or as others, share its time
 // in proportion to their own.
-func expect(p, from *profile.Profile, pair *profile.Pair) int64 {
+func expect(p, from *profile.Profile, pair *align.Pair) int64 {
 	if len(pair.A) == 0 || len(pair.B) == 0 || !whole(p, pair.A) || !whole(from, pair.B) {
 		return 0
 	}

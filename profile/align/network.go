@@ -2,175 +2,160 @@ package align
 
 import (
 	"cmp"
-	"fmt"
-	"hash/fnv"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/opmeter/opmeter/profile"
 )
 
+// edge leads to the node that makes an operand, -1 for inputs of the graph.
+type edge struct {
+	from int
+	// helper marks what carries no data: scales, zero points, and what follows from constants.
+	helper bool
+}
+
+// use is an operand of a consumer.
+type use struct{ by, operand int }
+
 // node is a layer in the graph.
 type node struct {
-	layer int
+	layer int64
 	class string
 	role  role
-	name  string
-	// ins are the nodes that make its operands, in order, -1 for inputs of the model; constants
-	// have none. outs are those that read its results.
-	ins, outs []int
-	// before and after are the nearest core nodes that it reads from, and that read from it.
-	before, after []int
+	names []string
+	ins   []edge // operands in order, without constants
+	outs  []use
+	// principal is the node that makes the first operand with data, -1 for none.
+	principal int
+	// helper marks nodes all of whose operands carry no data.
+	helper bool
 	// owner is the core node that a node of another role belongs to, -1 for none.
 	owner int
-	// context hashes the classes of the core nodes within some steps: before, after, and in both
-	// directions, each for fewer and for more steps.
-	context [sides][2]uint64
-	// window, width and extent describe the operator: kernel size and stride, channels, and size of
-	// the result without batch.
-	window, width, extent string
+	shape description
 }
 
-// network is the graph of a profile's layers.
+// network is the graph of the layers of one graph of a model.
 type network struct {
 	p       *profile.Profile
-	nodes   []node // by layer
-	order   []int  // every node after those that it reads from
-	partner []int  // node of the other network, -1 for none
-	other   *network
+	nodes   []node
+	order   []int   // every node after those that it reads from
+	edges   int     // between nodes
+	partner []int   // node of the other network, -1 for none
+	how     []stage // by node, how its partner was found
 }
 
-func newGraph(p *profile.Profile) *network {
-	g := &network{p: p, nodes: make([]node, len(p.Layers)), partner: make([]int, len(p.Layers))}
-	type tensor struct{ graph, name string }
-	makers := map[tensor]int{}
-	for i := range p.Layers {
-		l := &p.Layers[i]
+// newNetwork makes the graph of some layers of a profile.
+func newNetwork(p *profile.Profile, layers []int64) *network {
+	n := len(layers)
+	g := &network{p: p, nodes: make([]node, n), partner: make([]int, n), how: make([]stage, n)}
+	g.connect(layers)
+	g.sort()
+	for _, i := range g.order {
+		g.assign(i)
+	}
+	g.owners()
+	return g
+}
+
+// made is a result of a node.
+type made struct{ node, output int }
+
+// connect makes the nodes and their edges. A name may be that of several tensors: the one made
+// last before its reader counts.
+func (g *network) connect(layers []int64) {
+	makers := map[string]made{}
+	for i, l := range layers {
 		g.partner[i] = -1
-		g.nodes[i] = describe(l, i)
-		for k := range l.Outputs {
-			if name := l.Outputs[k].Name; name != "" {
-				makers[tensor{l.Graph, name}] = i
+		g.nodes[i] = newNode(&g.p.Layers[l], l)
+		for k := range g.p.Layers[l].Outputs {
+			if name := g.p.Layers[l].Outputs[k].Name; name != "" {
+				makers[name] = made{i, k}
 			}
 		}
 	}
-	for i := range p.Layers {
-		l, n := &p.Layers[i], &g.nodes[i]
-		data := 0
+	before := map[string]made{}
+	for i, at := range layers {
+		l := &g.p.Layers[at]
 		for k := range l.Inputs {
 			t := &l.Inputs[k]
 			if t.Constant || t.Absent || t.Name == "" {
 				continue
 			}
-			data++
-			m, ok := makers[tensor{l.Graph, t.Name}]
-			if !ok || m == i {
-				m = -1
-			} else {
-				g.nodes[m].outs = append(g.nodes[m].outs, i)
+			m, ok := before[t.Name]
+			if !ok {
+				m, ok = makers[t.Name]
 			}
-			n.ins = append(n.ins, m)
+			e := edge{from: -1}
+			if ok && m.node != i {
+				e = edge{from: m.node, helper: m.output > 0 && dynamicQuantize(g.p.Layers[layers[m.node]].Op)}
+				g.nodes[m.node].outs = append(g.nodes[m.node].outs, use{i, len(g.nodes[i].ins)})
+				g.edges++
+			}
+			g.nodes[i].ins = append(g.nodes[i].ins, e)
 		}
-		if arithmetic[n.class] && data == 1 && len(l.Inputs) == 2 {
-			n.role = satellite
-		}
-		if l.Constant && n.role == core {
-			n.role = conversion // computed once, such as weights that are unpacked
-		}
-	}
-	g.sort()
-	g.reach()
-	g.contexts()
-	return g
-}
-
-// describe takes from a layer what is compared.
-func describe(l *profile.Layer, i int) node {
-	n := node{layer: i, class: classOf(l.Op), name: l.Name, owner: -1}
-	n.role = roles[n.class]
-	n.window = window2(l)
-	for _, t := range l.Outputs[:min(1, len(l.Outputs))] {
-		n.width, n.extent = widthOf(l, t.Shape), extentOf(t.Shape)
-	}
-	return n
-}
-
-// window2 describes kernel size and stride: height and width do not tell the formats apart where
-// they are equal, and sizes of one are left out.
-func window2(l *profile.Layer) string {
-	var parts []string
-	for _, key := range []string{"kernel", "filter", "stride"} {
-		v := l.Option(key)
-		if v == "" || strings.Trim(v, "1x,") == "" {
-			continue
-		}
-		ds := strings.FieldsFunc(v, func(r rune) bool { return r == 'x' || r == ',' })
-		slices.Sort(ds)
-		if key == "filter" {
-			key = "kernel"
-		}
-		parts = append(parts, key[:1]+strings.Join(ds, ","))
-	}
-	if len(parts) > 0 || len(l.Inputs) < 2 {
-		return strings.Join(parts, " ")
-	}
-	return ""
-}
-
-// widthOf is the number of channels of a result: the dimension that is also one of the weights', or
-// the last one.
-func widthOf(l *profile.Layer, shape []int64) string {
-	if len(shape) < 2 {
-		return ""
-	}
-	for k := range l.Inputs {
-		t := &l.Inputs[k]
-		if !t.Constant || len(t.Shape) < 2 {
-			continue
-		}
-		for _, d := range []int64{shape[1], shape[len(shape)-1]} {
-			if d > 1 && slices.Contains(t.Shape, d) {
-				return strconv.FormatInt(d, 10)
+		for k := range l.Outputs {
+			if name := l.Outputs[k].Name; name != "" {
+				before[name] = made{i, k}
 			}
 		}
 	}
-	return strconv.FormatInt(shape[len(shape)-1], 10)
 }
 
-// extentOf is the size of a result without the batch, in any layout.
-func extentOf(shape []int64) string {
-	if len(shape) < 2 {
-		return ""
-	}
-	ds := slices.Clone(shape[1:])
-	slices.Sort(ds)
-	return fmt.Sprint(ds)
+func dynamicQuantize(op string) bool {
+	return strings.Contains(strings.ToLower(op), "dynamicquantizelinear")
+}
+
+func newNode(l *profile.Layer, at int64) node {
+	class := classOf(l.Op)
+	return node{layer: at, class: class, role: roles[class], names: namesOf(l), principal: -1, owner: -1, shape: describe(l)}
 }
 
 // sort orders the nodes by a depth-first search from the results, so that the order of a file does
-// not matter. Operands of commutative operators come by the size of what makes them.
+// not matter. Operands of commutative operators come by the number of nodes before them.
 func (g *network) sort() {
 	size := make([]int, len(g.nodes))
 	for i := range g.nodes { // layers come after those that they read from, in most files
 		size[i] = 1
-		for _, m := range g.nodes[i].ins {
-			if m >= 0 {
-				size[i] = min(size[i]+size[m], 1<<40)
+		if g.nodes[i].role != core {
+			size[i] = 0
+		}
+		for _, e := range g.nodes[i].ins {
+			if e.from >= 0 {
+				size[i] = min(size[i]+size[e.from], 1<<40)
 			}
 		}
 	}
-	seen := make([]bool, len(g.nodes))
+	var roots []int
+	for i := range g.nodes {
+		if len(g.nodes[i].outs) == 0 {
+			roots = append(roots, i)
+		}
+	}
+	// Outputs may stand in any order in a file.
+	slices.SortStableFunc(roots, func(a, b int) int {
+		return cmp.Or(cmp.Compare(size[b], size[a]), cmp.Compare(g.nodes[a].class, g.nodes[b].class), cmp.Compare(g.nodes[a].shape.extent, g.nodes[b].shape.extent))
+	})
+	for i := range g.nodes { // cycles, in hostile files
+		roots = append(roots, i)
+	}
+	g.search(roots, size)
+}
+
+// search appends nodes to the order, those that they read from before them.
+func (g *network) search(roots, size []int) {
 	type frame struct {
 		node int
-		ins  []int
+		ins  []edge
 	}
-	visit := func(root int) {
+	seen := make([]bool, len(g.nodes))
+	var stack []frame
+	for _, root := range roots {
 		if seen[root] {
-			return
+			continue
 		}
 		seen[root] = true
-		stack := []frame{{root, g.operands(root, size)}}
+		stack = append(stack, frame{root, g.operands(root, size)})
 		for len(stack) > 0 {
 			top := &stack[len(stack)-1]
 			if len(top.ins) == 0 {
@@ -178,7 +163,7 @@ func (g *network) sort() {
 				stack = stack[:len(stack)-1]
 				continue
 			}
-			m := top.ins[0]
+			m := top.ins[0].from
 			top.ins = top.ins[1:]
 			if m >= 0 && !seen[m] {
 				seen[m] = true
@@ -186,171 +171,79 @@ func (g *network) sort() {
 			}
 		}
 	}
-	for i := range g.nodes {
-		if len(g.nodes[i].outs) == 0 {
-			visit(i)
-		}
-	}
-	for i := range g.nodes { // cycles, in hostile files
-		visit(i)
-	}
 }
 
-func (g *network) operands(i int, size []int) []int {
+func (g *network) operands(i int, size []int) []edge {
 	n := &g.nodes[i]
 	if !commutative[n.class] {
 		return n.ins
 	}
 	out := slices.Clone(n.ins)
-	slices.SortStableFunc(out, func(a, b int) int {
-		if a < 0 || b < 0 {
-			return cmp.Compare(a, b)
+	slices.SortStableFunc(out, func(a, b edge) int {
+		if a.from < 0 || b.from < 0 {
+			return cmp.Compare(a.from, b.from)
 		}
-		return cmp.Or(cmp.Compare(size[b], size[a]), cmp.Compare(g.nodes[a].class, g.nodes[b].class))
+		return cmp.Or(cmp.Compare(size[b.from], size[a.from]), cmp.Compare(g.nodes[a.from].class, g.nodes[b.from].class))
 	})
 	return out
 }
 
-// inOrder lists the nodes of a role.
-func (g *network) inOrder(r role) []int {
-	var out []int
-	for _, i := range g.order {
-		if g.nodes[i].role == r {
-			out = append(out, i)
+// assign finds the final role of a node, after those that it reads from.
+func (g *network) assign(i int) {
+	n := &g.nodes[i]
+	l := &g.p.Layers[n.layer]
+	data := 0
+	for k := range n.ins {
+		e := &n.ins[k]
+		e.helper = e.helper || e.from >= 0 && g.nodes[e.from].helper
+		if e.helper {
+			continue
+		}
+		if data++; data == 1 {
+			n.principal = e.from
 		}
 	}
-	return out
-}
-
-// dynamic reports whether a node quantises while the model runs: it belongs to what it is for.
-func (g *network) dynamic(i int) bool {
-	return strings.Contains(strings.ToLower(g.p.Layers[g.nodes[i].layer].Op), "dynamicquantize") && g.nodes[i].role == conversion
-}
-
-// maxNear bounds how many core nodes a node has on one side.
-const maxNear = 64
-
-// reach finds the core nodes around each node, and the owners of the others.
-func (g *network) reach() {
-	for _, i := range g.order {
-		n := &g.nodes[i]
-		for _, m := range n.ins {
-			if m < 0 || m == i {
-				continue
-			}
-			if g.nodes[m].role == core {
-				n.before = near(n.before, m)
-			} else {
-				n.before = near(n.before, g.nodes[m].before...)
-			}
-		}
+	switch {
+	case l.Constant || data == 0 && (len(l.Inputs) > 0 || n.class == "constant"):
+		// Computed once, such as weights that are unpacked, or for a consumer, such as its scale.
+		n.helper, n.role = true, conversion
+	case arithmetic[n.class] && data == 1 && len(l.Inputs) == 2:
+		n.role = satellite
 	}
+}
+
+// owners finds the core nodes that the others belong to: the one before them along the data, else
+// the one behind them.
+func (g *network) owners() {
+	next := make([]int, len(g.nodes))
 	for _, i := range slices.Backward(g.order) {
-		n := &g.nodes[i]
-		for _, c := range n.outs {
-			if g.nodes[c].role == core {
-				n.after = near(n.after, c)
-			} else {
-				n.after = near(n.after, g.nodes[c].after...)
+		next[i] = -1
+		for _, u := range g.nodes[i].outs {
+			c := u.by
+			if g.nodes[c].role != core {
+				c = next[c]
+			}
+			if c >= 0 {
+				next[i] = c
+				break
 			}
 		}
 	}
-	prepared := make([]bool, len(g.nodes)) // made from what is quantised for a consumer
 	for _, i := range g.order {
 		n := &g.nodes[i]
 		if n.role == core {
 			continue
 		}
-		prepared[i] = g.dynamic(i)
-		if !prepared[i] && len(n.ins) > 0 {
-			prepared[i] = !slices.ContainsFunc(n.ins, func(m int) bool { return m < 0 || !prepared[m] })
-		}
-		switch {
-		case !prepared[i] && len(n.before) > 0:
-			n.owner = n.before[0]
-			for _, m := range n.ins { // the nearest one along the first operand that is not prepared
-				if m >= 0 && !prepared[m] {
-					n.owner = m
-					if g.nodes[m].role != core {
-						n.owner = g.nodes[m].owner
-					}
-					break
-				}
-			}
-		case len(n.after) > 0:
-			n.owner = n.after[0]
-		}
-	}
-}
-
-func near(have []int, more ...int) []int {
-	for _, m := range more {
-		if len(have) < maxNear && !slices.Contains(have, m) {
-			have = append(have, m)
-		}
-	}
-	return have
-}
-
-// sides are the directions of contexts.
-const sides = 3
-
-// contextSteps is the number of steps of each context.
-var contextSteps = [sides][2]int{{3, 6}, {3, 6}, {2, 4}}
-
-// contexts hashes the classes around each node.
-func (g *network) contexts() {
-	for side, steps := range contextSteps {
-		now := make([]uint64, len(g.nodes))
-		for i := range g.nodes {
-			now[i] = hash(g.nodes[i].class)
-		}
-		for step := 1; step <= steps[1]; step++ {
-			next := make([]uint64, len(g.nodes))
-			for i := range g.nodes {
-				n := &g.nodes[i]
-				var hs []uint64
-				if side != 1 {
-					hs = around(hs, now, n.before)
-				}
-				if side != 0 {
-					hs = around(append(hs, 0), now, n.after)
-				}
-				next[i] = hash(n.class, hs...)
-			}
-			now = next
-			for k, s := range steps {
-				if s == step {
-					for i := range g.nodes {
-						g.nodes[i].context[side][k] = now[i]
-					}
-				}
+		if m := n.principal; m >= 0 && !n.helper && !dynamicQuantize(g.p.Layers[n.layer].Op) {
+			n.owner = m
+			if g.nodes[m].role != core {
+				n.owner = g.nodes[m].owner
 			}
 		}
-	}
-}
-
-// around appends the hashes of nodes, in ascending order.
-func around(to, now []uint64, ns []int) []uint64 {
-	from := len(to)
-	for _, m := range ns {
-		to = append(to, now[m])
-	}
-	slices.Sort(to[from:])
-	return to
-}
-
-func hash(class string, around ...uint64) uint64 {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(class))
-	var b [8]byte
-	for _, v := range around {
-		for k := range b {
-			b[k] = byte(v >> (8 * k))
+		if n.owner < 0 {
+			n.owner = next[i]
 		}
-		_, _ = h.Write(b[:])
 	}
-	return h.Sum64()
 }
 
 // owned lists the nodes that are no core by their owners, -1 for none, in order.

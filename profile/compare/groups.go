@@ -2,9 +2,9 @@ package compare
 
 import (
 	"cmp"
-	"slices"
 
 	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/align"
 )
 
 // builder makes a table.
@@ -18,6 +18,8 @@ type builder struct {
 	start []int
 	set   []int
 	how   map[int]profile.Confidence
+	// pairs are the pairs of the alignments that the groups are made of.
+	pairs []aligned
 }
 
 func (b *builder) root(i int) int {
@@ -28,16 +30,11 @@ func (b *builder) root(i int) int {
 	return i
 }
 
-// sureness is the order of confidences, the surest first.
-var sureness = []profile.Confidence{"", profile.Exact, profile.ByTensor, profile.ByName, profile.ByOrder, profile.Unknown}
-
 func (b *builder) unite(x, y int, how profile.Confidence) {
 	x, y = b.root(x), b.root(y)
 	worst := how
 	for _, c := range []profile.Confidence{b.how[x], b.how[y]} {
-		if slices.Index(sureness, c) > slices.Index(sureness, worst) {
-			worst = c
-		}
+		worst = align.Weaker(worst, c)
 	}
 	if x > y {
 		x, y = y, x
@@ -60,8 +57,9 @@ func (b *builder) join() {
 	}
 	for i := range b.ps {
 		for k := i + 1; k < len(b.ps); k++ {
-			for _, pair := range profile.Join(b.ps[i], b.ps[k]) {
+			for _, pair := range align.Layers(b.ps[i], b.ps[k]) {
 				b.connect(b.start[i], pair.A, b.start[k], pair.B, pair.Confidence)
+				b.note(i, k, &pair)
 			}
 		}
 	}
@@ -146,6 +144,7 @@ func (b *builder) groups() {
 			row.Layers[k] = append(row.Layers[k], int64(i))
 		}
 	}
+	b.kinds(at)
 	var rows []Group
 	for i := range b.t.Groups {
 		g := &b.t.Groups[i]

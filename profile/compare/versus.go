@@ -3,7 +3,7 @@
 //
 // Operators that one engine executes together and another one by one cannot be compared singly:
 // they are a [Group], the smallest one that holds whole layers of all profiles, by what layers
-// say of the model's operators they do ([profile.Join]). A group has a time of each run and the
+// say of the model's operators they do ([align.Layers]). A group has a time of each run and the
 // ratio of each to the first run, with intervals, and a [Verdict] by one rule. What an engine
 // adds that no operator of the model asks for (layouts changed, copies) is not a group: it stands
 // by itself, and so does what the whole takes longer than its layers.
@@ -15,6 +15,7 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/align"
 )
 
 // SchemaV1 is the value of [Table.Schema].
@@ -136,6 +137,9 @@ type Group struct {
 	Ratios  []Ratio  `json:"ratios"`
 	// Confidence is the least sure way in which layers of the group were joined.
 	Confidence profile.Confidence `json:"confidence"`
+	// Kind says how the layers of the runs differ, Certain that they are known to belong together.
+	Kind    align.Kind `json:"kind,omitzero"`
+	Certain bool       `json:"certain"`
 }
 
 // NoteCode names a reason for which runs do not compare well.

@@ -1,0 +1,215 @@
+package align
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/opmeter/opmeter/profile"
+)
+
+// kind says how the layers of a pair differ.
+func (j *joiner) kind(p *Pair) Kind {
+	switch {
+	case len(p.A) == 0:
+		return Inserted
+	case len(p.B) == 0:
+		return Removed
+	}
+	as, bs := j.a.At(p.A), j.b.At(p.B)
+	a, b := leading(as), leading(bs)
+	switch {
+	case !equivalent(as, bs) && p.Confidence != profile.Exact && p.Confidence != profile.ByTensor:
+		// The same work in one operator and in several.
+		if len(bs) == 1 && len(as) > 1 {
+			return Fused
+		} else if len(as) == 1 && len(bs) > 1 {
+			return Split
+		}
+		return Replaced
+	case otherType(a, b):
+		return Quantised
+	case pruned(a, b):
+		return Pruned
+	case len(as) > len(bs):
+		return Fused
+	case len(as) < len(bs):
+		return Split
+	}
+	return one(as, bs)
+}
+
+// one says how two lists of as many layers differ.
+func one(as, bs profile.Layers) Kind {
+	kind := Same
+	for k := range as {
+		a, b := as[k], bs[k]
+		switch {
+		case otherType(a, b):
+			return Quantised
+		case pruned(a, b):
+			return Pruned
+		case !sameShapes(a, b):
+			kind = Resized
+		case kind == Same && !sameOptions(a, b):
+			kind = Replaced
+		}
+	}
+	return kind
+}
+
+// leading returns the layer of some that the others belong to.
+func leading(ls profile.Layers) *profile.Layer {
+	best := ls[0]
+	for _, l := range ls {
+		if roles[classOf(best.Op)] != core && roles[classOf(l.Op)] == core || classOf(best.Op) != classOf(l.Op) && heavy[classOf(l.Op)] && !heavy[classOf(best.Op)] {
+			best = l
+		}
+	}
+	return best
+}
+
+// heavy operators lead the layers that they are with.
+var heavy = map[string]bool{"conv": true, "convtranspose": true, "matmul": true, "lstm": true, "gru": true, "attention": true, "norm": true}
+
+// equivalent reports whether the core operators of two lists are the same, in any order.
+func equivalent(as, bs profile.Layers) bool {
+	of := func(ls profile.Layers) (out []string) {
+		for _, l := range ls {
+			if c := classOf(l.Op); heavy[c] || len(ls) == 1 {
+				out = append(out, c)
+			}
+		}
+		if out == nil {
+			out = []string{classOf(leading(ls).Op)}
+		}
+		slices.Sort(out)
+		return out
+	}
+	a, b := of(as), of(bs)
+	return slices.Equal(a, b) || slices.Equal([]string{classOf(leading(as).Op)}, []string{classOf(leading(bs).Op)}) && (len(a) == 1 || len(b) == 1)
+}
+
+// elemType is the element type of what a layer multiplies: that of the weights, else that of the
+// first operand.
+func elemType(l *profile.Layer) string {
+	if l.Computes != "" {
+		return l.Computes
+	}
+	for _, constant := range []bool{true, false} {
+		for k := range l.Inputs {
+			t := &l.Inputs[k]
+			if t.Constant == constant && !t.Absent && t.DType != "" && (!constant || len(t.Shape) > 1) {
+				return t.DType
+			}
+		}
+	}
+	return ""
+}
+
+// otherType reports whether layers compute in different element types, or one of them with
+// quantised weights.
+func otherType(a, b *profile.Layer) bool {
+	for _, f := range []func(*profile.Layer) string{elemType, operandType, weightType} {
+		x, y := f(a), f(b)
+		if x != y && x != "" && y != "" && !(integer(x) && integer(y) && strings.TrimPrefix(x, "u") == strings.TrimPrefix(y, "u")) {
+			return true // uint8 and int8 differ by a zero point
+		}
+	}
+	return false
+}
+
+// operandType is the element type of the first operand that is no constant.
+func operandType(l *profile.Layer) string {
+	for k := range l.Inputs {
+		if t := &l.Inputs[k]; !t.Constant && !t.Absent {
+			return t.DType
+		}
+	}
+	return ""
+}
+
+func weightType(l *profile.Layer) string {
+	if l.Weights != nil {
+		return l.Weights.DType
+	}
+	return ""
+}
+
+// integer reports whether a type is one of quantised numbers.
+func integer(t string) bool { return strings.HasPrefix(t, "int") || strings.HasPrefix(t, "uint") }
+
+// morePruned is by how much the part of zeros in pruned weights is larger.
+const morePruned = 0.05
+
+// pruned reports whether one of two layers has fewer channels or more zeros than the other.
+func pruned(a, b *profile.Layer) bool {
+	x, y := zeros(a), zeros(b)
+	if d := x - y; d > morePruned || -d > morePruned {
+		return true
+	}
+	if windowOf(a) != windowOf(b) {
+		return false
+	}
+	if v, w := weightShape(a), weightShape(b); len(v) > 1 && len(v) == len(w) {
+		return product(v) != product(w)
+	}
+	return false
+}
+
+func product(ds []int64) int64 {
+	n := int64(1)
+	for _, d := range ds {
+		n *= max(d, 0)
+	}
+	return n
+}
+
+func zeros(l *profile.Layer) float64 {
+	if l.Sparsity != nil && l.Sparsity.Weights != nil {
+		return *l.Sparsity.Weights
+	}
+	return 0
+}
+
+// sameShapes reports whether operands and results have the same shapes: in one format in order,
+// else apart from layout. Shapes that are not known are not different.
+func sameShapes(a, b *profile.Layer) bool {
+	if lite(a) == lite(b) {
+		return slices.EqualFunc(a.Outputs, b.Outputs, sameShape) && equalWhere(a.Inputs, b.Inputs)
+	}
+	if len(a.Outputs) == 0 || len(b.Outputs) == 0 {
+		return true
+	}
+	v, w := a.Outputs[0].Shape, b.Outputs[0].Shape
+	return v == nil || w == nil || slices.Equal(sized(v), sized(w))
+}
+
+// equalWhere compares the shapes of operands that both layers have: a bias may be folded.
+func equalWhere(a, b []profile.Tensor) bool {
+	for k := range min(len(a), len(b)) {
+		if !sameShape(a[k], b[k]) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameShape(a, b profile.Tensor) bool {
+	return a.Absent || b.Absent || a.Shape == nil || b.Shape == nil || slices.Equal(a.Shape, b.Shape)
+}
+
+// sized lists the dimensions that are not 1, ascending.
+func sized(shape []int64) []int64 {
+	out := slices.DeleteFunc(slices.Clone(shape), func(d int64) bool { return d == 1 })
+	slices.Sort(out)
+	return out
+}
+
+// sameOptions reports whether layers agree in operator and options: in one format in all of them,
+// else in the window.
+func sameOptions(a, b *profile.Layer) bool {
+	if lite(a) != lite(b) || a.Op != b.Op || a.Domain != b.Domain {
+		return windowOf(a) == windowOf(b) && classOf(a.Op) == classOf(b.Op)
+	}
+	return slices.Equal(a.Options, b.Options)
+}

@@ -1,0 +1,386 @@
+package align
+
+import "slices"
+
+// stage says how partners were found.
+type stage uint8
+
+const (
+	unpaired  stage = iota
+	isomorph        // the only nodes with their hashes of all before and after them
+	alike           // one of several such nodes
+	named           // the only ones with their name
+	oneSided        // the only ones with their hash of all before, or all after them
+	similar         // the sum of the similarities is the largest
+	between         // the only ones left between partners
+	following       // of one class, and belong to partners
+)
+
+// aligner pairs the nodes of two graphs.
+type aligner struct {
+	a, b *network
+	// cores are the views of core operators.
+	cores [2]*view
+	// trusted says that names mean the same in both networks.
+	trusted bool
+	// contexts are hashes of the operators around each core node, in the order of what they say.
+	contexts [2][][]uint64
+	local    [2][]uint64
+}
+
+func newAligner(a, b *network) *aligner {
+	x := &aligner{a: a, b: b, cores: [2]*view{a.view(cores), b.view(cores)}}
+	for side, v := range x.cores {
+		for _, c := range contextOf {
+			x.contexts[side] = append(x.contexts[side], v.contexts(classLabel, c.steps, c.before, c.after))
+		}
+		x.local[side] = v.contexts(sizedLabel, 2, true, true)
+	}
+	return x
+}
+
+// contextOf are the contexts that similar nodes have in common, with what each adds to the
+// similarity.
+var contextOf = []struct {
+	steps         int
+	before, after bool
+	value         float64
+}{
+	{3, true, false, 1}, {6, true, false, 0.5},
+	{3, false, true, 1}, {6, false, true, 0.5},
+	{2, true, true, 1}, {4, true, true, 0.5},
+}
+
+// levels are the views and labels by which structures are compared, from what says most.
+var levels = []struct {
+	filter filter
+	label  func(*node) uint64
+	strict bool
+}{
+	{everything, exactLabel, true},
+	{computing, sizedLabel, false},
+	{computing, windowLabel, false},
+	{cores, sizedLabel, false},
+	{cores, windowLabel, false},
+}
+
+func (x *aligner) run() {
+	var views [3][2]*view
+	for f := range views {
+		views[f] = [2]*view{x.a.view(filter(f)), x.b.view(filter(f))}
+	}
+	x.trusted = x.trustNames()
+	hs := make([][2]hashes, len(levels))
+	for k, l := range levels {
+		vs := views[l.filter]
+		for side, v := range vs {
+			hs[k][side] = v.hash(l.label, l.strict)
+		}
+		x.isomorphic(vs, hs[k])
+	}
+	if x.trusted {
+		x.byNames()
+	}
+	for k, l := range levels {
+		x.oneSided(views[l.filter], [2][]uint64{hs[k][0].up, hs[k][1].up})
+		x.oneSided(views[l.filter], [2][]uint64{hs[k][0].down, hs[k][1].down})
+	}
+	x.similar()
+	for x.byNeighbours() {
+	}
+	x.followers()
+}
+
+func (x *aligner) pair(i, j int, how stage) {
+	x.a.partner[i], x.b.partner[j] = j, i
+	x.a.how[i], x.b.how[j] = how, how
+}
+
+// gather lists the nodes of both networks without a partner, in order, by a key.
+func gather[K comparable](x *aligner, vs [2]*view, key func(side, i int) K) map[K]*[2][]int {
+	out := map[K]*[2][]int{}
+	for side, v := range vs {
+		for _, i := range v.g.order {
+			if !v.keep[i] || v.g.partner[i] >= 0 {
+				continue
+			}
+			k := key(side, i)
+			s := out[k]
+			if s == nil {
+				s = new([2][]int)
+				out[k] = s
+			}
+			s[side] = append(s[side], i)
+		}
+	}
+	return out
+}
+
+// isomorphic pairs nodes that agree in all before and after them.
+func (x *aligner) isomorphic(vs [2]*view, hs [2]hashes) {
+	for _, s := range gather(x, vs, func(side, i int) [2]uint64 { return [2]uint64{hs[side].up[i], hs[side].down[i]} }) {
+		if len(s[0]) != len(s[1]) {
+			continue
+		}
+		if len(s[0]) == 1 {
+			if x.sameClass(s[0][0], s[1][0]) {
+				x.pair(s[0][0], s[1][0], isomorph)
+			}
+			continue
+		}
+		x.likeNames(s)
+		n := 0
+		for _, i := range s[0] {
+			if x.a.partner[i] >= 0 {
+				continue
+			}
+			for n < len(s[1]) && x.b.partner[s[1][n]] >= 0 {
+				n++
+			}
+			if n < len(s[1]) && x.sameClass(i, s[1][n]) {
+				x.pair(i, s[1][n], alike)
+			}
+		}
+	}
+}
+
+// sameClass guards against collisions of hashes.
+func (x *aligner) sameClass(i, j int) bool { return x.a.nodes[i].class == x.b.nodes[j].class }
+
+// likeNames pairs equivalent nodes by their names.
+func (x *aligner) likeNames(s *[2][]int) {
+	if !x.trusted {
+		return
+	}
+	names := map[string]int{}
+	for _, j := range s[1] {
+		for _, n := range x.b.nodes[j].names {
+			names[n] = j
+		}
+	}
+	for _, i := range s[0] {
+		for _, n := range x.a.nodes[i].names {
+			if j, ok := names[n]; ok && x.b.partner[j] < 0 && x.sameClass(i, j) {
+				x.pair(i, j, alike)
+				break
+			}
+		}
+	}
+}
+
+// oneSided pairs the only nodes with a hash.
+func (x *aligner) oneSided(vs [2]*view, hs [2][]uint64) {
+	for _, s := range gather(x, vs, func(side, i int) uint64 { return hs[side][i] }) {
+		if len(s[0]) == 1 && len(s[1]) == 1 && x.sameClass(s[0][0], s[1][0]) {
+			x.pair(s[0][0], s[1][0], oneSided)
+		}
+	}
+}
+
+// unique lists the nodes by names that only one of them has.
+func (g *network) unique() map[string]int {
+	out := map[string]int{}
+	for i := range g.nodes {
+		for _, n := range g.nodes[i].names {
+			if j, ok := out[n]; ok && j != i {
+				out[n] = -1
+			} else {
+				out[n] = i
+			}
+		}
+	}
+	return out
+}
+
+// Names are trusted if enough of those that both networks have stand for equal operators.
+const (
+	leastNames  = 3
+	trustedPart = 0.95
+)
+
+// trustNames reports whether equal names stand for equal operators.
+func (x *aligner) trustNames() bool {
+	theirs := x.b.unique()
+	shared, equal := 0.0, 0.0
+	for name, i := range x.a.unique() {
+		j, ok := theirs[name]
+		if !ok || i < 0 || j < 0 {
+			continue
+		}
+		shared++
+		if p, q := &x.a.nodes[i], &x.b.nodes[j]; p.class == q.class && p.shape.window == q.shape.window || p.role != core || q.role != core {
+			equal++
+		}
+	}
+	return shared >= leastNames && equal >= trustedPart*shared
+}
+
+// byNames pairs nodes of one class that share a name that no other has.
+func (x *aligner) byNames() {
+	theirs := x.b.unique()
+	for i := range x.a.nodes {
+		if x.a.partner[i] >= 0 {
+			continue
+		}
+		mine := &x.a.nodes[i]
+		for _, n := range mine.names {
+			j, ok := theirs[n]
+			if ok && j >= 0 && x.b.partner[j] < 0 && x.sameClass(i, j) && mine.role == x.b.nodes[j].role {
+				x.pair(i, j, named)
+				break
+			}
+		}
+	}
+}
+
+// byNeighbours pairs core nodes of one class that are the only ones left between partners, and
+// reports whether it found any.
+func (x *aligner) byNeighbours() (found bool) {
+	for _, i := range x.a.order {
+		if x.a.nodes[i].role != core || x.a.partner[i] >= 0 {
+			continue
+		}
+		if j := x.between(i); j >= 0 {
+			x.pair(i, j, between)
+			found = true
+		}
+	}
+	return found
+}
+
+// between returns the one node without a partner that reads from the partners of a node's
+// producers and is read by those of its consumers, -1 if there is none.
+func (x *aligner) between(i int) int {
+	at := -1
+	for _, m := range x.cores[0].ins[i] {
+		if m < 0 {
+			continue
+		}
+		q := x.a.partner[m]
+		if q < 0 {
+			return -1
+		}
+		for _, u := range x.cores[1].outs[q] {
+			c := u.by
+			if c == at || x.b.partner[c] >= 0 || !x.sameClass(i, c) || !x.surrounded(i, c) {
+				continue
+			}
+			if at >= 0 {
+				return -1
+			}
+			at = c
+		}
+	}
+	return at
+}
+
+// maxNear bounds how many neighbours are compared.
+const maxNear = 64
+
+// surrounded reports whether the core nodes around two are partners of each other.
+func (x *aligner) surrounded(i, j int) bool {
+	ins, with := x.cores[0].ins[i], x.cores[1].ins[j]
+	outs, and := x.cores[0].outs[i], x.cores[1].outs[j]
+	if len(ins) != len(with) || len(outs) != len(and) || len(ins) > maxNear || len(outs) > maxNear {
+		return false
+	}
+	for _, m := range ins {
+		if m < 0 {
+			if !slices.Contains(with, m) {
+				return false
+			}
+		} else if q := x.a.partner[m]; q < 0 || !slices.Contains(with, q) {
+			return false
+		}
+	}
+	for _, u := range outs {
+		q := x.a.partner[u.by]
+		if q < 0 || !slices.ContainsFunc(and, func(v use) bool { return v.by == q }) {
+			return false
+		}
+	}
+	return true
+}
+
+// followers pairs the other nodes: those that belong to partners in their order, then what belongs
+// to no core.
+func (x *aligner) followers() {
+	mine, theirs := x.a.owned(), x.b.owned()
+	for i, j := range x.a.partner {
+		if j >= 0 && x.a.nodes[i].role == core {
+			x.inTurn(mine[i], theirs[j])
+		}
+	}
+	x.inTurn(mine[-1], theirs[-1])
+}
+
+// inTurn pairs nodes of equal classes, keeping their order.
+func (x *aligner) inTurn(as, bs []int) {
+	next := map[string][]int{}
+	at := map[int]int{}
+	for k, j := range bs {
+		at[j] = k
+		if x.b.partner[j] < 0 {
+			next[x.b.nodes[j].class] = append(next[x.b.nodes[j].class], j)
+		}
+	}
+	from := 0
+	for _, i := range as {
+		class := x.a.nodes[i].class
+		if j := x.a.partner[i]; j >= 0 {
+			if k, ok := at[j]; ok {
+				from = max(from, k+1)
+			}
+			continue
+		}
+		for len(next[class]) > 0 && at[next[class][0]] < from {
+			next[class] = next[class][1:]
+		}
+		if len(next[class]) == 0 {
+			continue
+		}
+		j := next[class][0]
+		next[class] = next[class][1:]
+		x.pair(i, j, following)
+		from = at[j] + 1
+	}
+}
+
+// certain reports whether nothing speaks for another partner.
+func (x *aligner) certain(unique [2]map[uint64]int) func(i int) bool {
+	var of func(i int) bool
+	of = func(i int) bool {
+		j := x.a.partner[i]
+		if j < 0 {
+			return false
+		}
+		p, q := &x.a.nodes[i], &x.b.nodes[j]
+		switch x.a.how[i] {
+		case isomorph:
+			return true
+		case alike, unpaired:
+			return false
+		case following:
+			return p.owner >= 0 && q.owner >= 0 && x.a.partner[p.owner] == q.owner && of(p.owner)
+		}
+		if p.role != core || q.role != core {
+			return false
+		}
+		here, there := x.local[0][i], x.local[1][j]
+		return here == there && unique[0][here] == 1 && unique[1][there] == 1 && x.surrounded(i, j)
+	}
+	return of
+}
+
+// counts counts the core nodes by the hash of what is around them.
+func (x *aligner) counts() (out [2]map[uint64]int) {
+	for side, v := range x.cores {
+		out[side] = map[uint64]int{}
+		for i := range v.keep {
+			if v.keep[i] {
+				out[side][x.local[side][i]]++
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,81 @@
+package align
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/opmeter/opmeter/profile"
+)
+
+// Rules by which exporters, converters and optimisers make names of the names of the model. What
+// they add is taken off, so that the names of one layer in two files are equal.
+var (
+	// TensorFlow's savers put these before all names.
+	namePrefixes = []string{"StatefulPartitionedCall/", "PartitionedCall/", "model/", "tfl.", "serving_default_", "graph/"}
+
+	// Quantisers and graph optimisers add these, and ONNX exporters the ones of results.
+	nameSuffixes = []string{
+		"_quant", "_quantized", "_Quantized", "_QuantizeLinear", "_DequantizeLinear", "_QuantizeLinear_Output", "_DequantizeLinear_Output", "_quant_scale_mul",
+		"_MatMul_quant_scale_mul", "_scale_mul", "_MatMul_quant_output_scale_mul", "_output_quantized_cast", "_output_scale_mul", "_quantized_cast", "_bias_add", "_bias",
+		"_fused", "_Fused", "_fp16", "_nchwc", "_nhwc", "_token", "_prequant", "_reshape_bias", "_sums", "_sums_float", "_product",
+		"_output_0", ":0", "/ReadVariableOp", "__quantized", "_cast_to_fp16", "_precision_cast",
+	}
+
+	// The last parts of names of TensorFlow operators, of which one layer has several.
+	nameOperators = regexp.MustCompile(`/(Conv[123]D|Conv2DBackpropInput|DepthwiseConv2dNative|depthwise|MatMul|BiasAdd|Relu6?|` +
+		`FusedBatchNorm(V[123])?|add|Add|AddV2|mul|Conv|Gemm|MatMul_quant|kernel|weights?|conv[123]d_transpose|separable_conv2d)(_[0-9]+)?$`)
+
+	// Names that a program made by counting say nothing about another file.
+	numbered = regexp.MustCompile(`^([^/.]*|input\.)[0-9]+$`)
+)
+
+// namesOf lists what a layer is named by, the strongest first: node, results, weights. Numbered
+// ones are left out.
+func namesOf(l *profile.Layer) []string {
+	var out []string
+	add := func(kind, name string) {
+		if name = plainName(name); name != "" {
+			out = append(out, kind+name)
+		}
+	}
+	add("n:", l.Name)
+	if len(l.Outputs) > 0 {
+		add("t:", l.Outputs[0].Name)
+	}
+	if l.Weights != nil {
+		add("w:", l.Weights.Name)
+	}
+	return out
+}
+
+// plainName takes from a name what tools add; it is "" for one that tells nothing.
+func plainName(name string) string {
+	// TFLite joins the names of what it fuses: the first that is no bias counts.
+	if parts := strings.Split(name, ";"); len(parts) > 1 {
+		name = parts[0]
+		for _, p := range parts {
+			if strings.Contains(p, "Conv") || strings.Contains(p, "MatMul") || strings.Contains(p, "epthwise") {
+				name = p
+				break
+			}
+		}
+	}
+	for again := true; again; {
+		again = false
+		for _, p := range namePrefixes {
+			if rest, ok := strings.CutPrefix(name, p); ok && rest != "" {
+				name, again = rest, true
+			}
+		}
+		for _, s := range nameSuffixes {
+			if rest, ok := strings.CutSuffix(name, s); ok && rest != "" {
+				name, again = rest, true
+			}
+		}
+	}
+	name = nameOperators.ReplaceAllString(name, "")
+	if numbered.MatchString(name) {
+		return ""
+	}
+	return name
+}

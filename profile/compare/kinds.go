@@ -1,0 +1,60 @@
+package compare
+
+import (
+	"slices"
+
+	"github.com/opmeter/opmeter/profile/align"
+)
+
+// aligned is a pair of layers of two profiles.
+type aligned struct {
+	layer   int // its first layer, as [builder.start] counts
+	kind    align.Kind
+	certain bool
+	first   bool // of the first run
+}
+
+// note keeps a pair of layers of the runs i and k.
+func (b *builder) note(i, k int, p *align.Pair) {
+	a := aligned{kind: p.Kind, certain: p.Certain, first: i == 0}
+	switch {
+	case len(p.A) > 0:
+		a.layer = b.start[i] + int(p.A[0])
+	case len(p.B) > 0:
+		a.layer = b.start[k] + int(p.B[0])
+	}
+	b.pairs = append(b.pairs, a)
+}
+
+// kindOrder is the order of kinds: of several pairs of a group the first counts.
+var kindOrder = []align.Kind{
+	align.Removed, align.Inserted, align.Replaced, align.Quantised, align.Pruned, align.Fused, align.Split, align.Resized, align.Same,
+}
+
+// kinds says how the layers of the groups, which are given by root, differ from those of the first
+// run.
+func (b *builder) kinds(at map[int]int) {
+	for i := range b.t.Groups {
+		b.t.Groups[i].Certain = true
+	}
+	for _, p := range b.pairs {
+		g := &b.t.Groups[at[b.root(p.layer)]]
+		known := p.kind != align.Inserted && p.kind != align.Removed
+		if known {
+			g.Certain = g.Certain && p.certain
+		}
+		// A layer that two later runs have and the first has not is inserted once.
+		if p.first && (g.Kind == "" || slices.Index(kindOrder, p.kind) < slices.Index(kindOrder, g.Kind)) {
+			g.Kind = p.kind
+		}
+	}
+	for i := range b.t.Groups {
+		g := &b.t.Groups[i]
+		switch {
+		case len(g.Layers[0]) == 0:
+			g.Kind, g.Certain = align.Inserted, false
+		case !slices.ContainsFunc(g.Layers[1:], func(ls []int64) bool { return len(ls) > 0 }):
+			g.Kind, g.Certain = align.Removed, false
+		}
+	}
+}
