@@ -183,7 +183,7 @@ func operator(l *profile.Layer) ([3]string, bool) { return [3]string{l.Graph, l.
 
 func classAndName(l *profile.Layer) ([3]string, bool) {
 	name := plainName(l.Name)
-	return [3]string{l.Graph, classOf(l.Op), name}, name != ""
+	return [3]string{l.Graph, classOf(l.Op), name}, name != "" && !numbered.MatchString(name)
 }
 
 func coreClass(l *profile.Layer) ([3]string, bool) {

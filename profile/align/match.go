@@ -26,6 +26,7 @@ type aligner struct {
 	// contexts are hashes of the operators around each core node, in the order of what they say.
 	contexts [2][][]uint64
 	local    [2][]uint64
+	sides    [2]*sided
 }
 
 func newAligner(a, b *network) *aligner {
@@ -64,6 +65,9 @@ var levels = []struct {
 	{cores, windowLabel, false},
 }
 
+// sizedCores is the level of core operators with their sizes.
+const sizedCores = 3
+
 func (x *aligner) run() {
 	var views [3][2]*view
 	for f := range views {
@@ -77,6 +81,9 @@ func (x *aligner) run() {
 			hs[k][side] = v.hash(l.label, l.strict)
 		}
 		x.isomorphic(vs, hs[k])
+		if k == sizedCores {
+			x.sides = [2]*sided{newSided(vs[0], hs[k][0]), newSided(vs[1], hs[k][1])}
+		}
 	}
 	if x.trusted {
 		x.byNames()
@@ -152,7 +159,7 @@ func (x *aligner) likeNames(s *[2][]int) {
 	if !x.trusted {
 		return
 	}
-	names := map[string]int{}
+	names := map[name]int{}
 	for _, j := range s[1] {
 		for _, n := range x.b.nodes[j].names {
 			names[n] = j
@@ -178,8 +185,8 @@ func (x *aligner) oneSided(vs [2]*view, hs [2][]uint64) {
 }
 
 // unique lists the nodes by names that only one of them has.
-func (g *network) unique() map[string]int {
-	out := map[string]int{}
+func (g *network) unique() map[name]int {
+	out := map[name]int{}
 	for i := range g.nodes {
 		for _, n := range g.nodes[i].names {
 			if j, ok := out[n]; ok && j != i {
@@ -198,21 +205,32 @@ const (
 	trustedPart = 0.95
 )
 
-// trustNames reports whether equal names stand for equal operators.
+// trustNames reports whether equal names stand for equal operators, and forgets those that do not.
+// All of the numbered ones must: those of a model with one more layer are shifted from there on.
 func (x *aligner) trustNames() bool {
 	theirs := x.b.unique()
-	shared, equal := 0.0, 0.0
+	var shared, equal [2]float64
 	for name, i := range x.a.unique() {
 		j, ok := theirs[name]
 		if !ok || i < 0 || j < 0 {
 			continue
 		}
-		shared++
+		k := 0
+		if name.numbered {
+			k = 1
+		}
+		shared[k]++
 		if p, q := &x.a.nodes[i], &x.b.nodes[j]; p.class == q.class && p.shape.window == q.shape.window || p.role != core || q.role != core {
-			equal++
+			equal[k]++
 		}
 	}
-	return shared >= leastNames && equal >= trustedPart*shared
+	trusted := [2]bool{shared[0] >= leastNames && equal[0] >= trustedPart*shared[0], shared[1] >= leastNames && equal[1] == shared[1]}
+	for _, g := range []*network{x.a, x.b} {
+		for i := range g.nodes {
+			g.nodes[i].names = slices.DeleteFunc(g.nodes[i].names, func(n name) bool { return n.numbered && !trusted[1] || !n.numbered && !trusted[0] })
+		}
+	}
+	return trusted[0] || trusted[1]
 }
 
 // byNames pairs nodes of one class that share a name that no other has.
@@ -367,9 +385,45 @@ func (x *aligner) certain(unique [2]map[uint64]int) func(i int) bool {
 			return false
 		}
 		here, there := x.local[0][i], x.local[1][j]
-		return here == there && unique[0][here] == 1 && unique[1][there] == 1 && x.surrounded(i, j)
+		return here == there && unique[0][here] == 1 && unique[1][there] == 1 && x.surrounded(i, j) && !x.otherwise(i, j)
 	}
 	return of
+}
+
+// sided finds the core nodes by their hashes of all before and of all after them, as [aligner.run]
+// computed them.
+type sided struct {
+	h  hashes
+	at [2]map[uint64]int // -1 for several
+}
+
+func newSided(v *view, h hashes) *sided {
+	s := &sided{h: h}
+	for k, hs := range [][]uint64{h.up, h.down} {
+		s.at[k] = map[uint64]int{}
+		for i, h := range hs {
+			if !v.keep[i] {
+				continue
+			}
+			if _, ok := s.at[k][h]; ok {
+				s.at[k][h] = -1
+			} else {
+				s.at[k][h] = i
+			}
+		}
+	}
+	return s
+}
+
+// otherwise reports whether one of two nodes agrees with another node than its partner in all
+// before, or all after it: of equal blocks one is more in one of the networks.
+func (x *aligner) otherwise(i, j int) bool {
+	a, b := x.sides[0], x.sides[1]
+	differs := func(at map[uint64]int, h uint64, partner int) bool {
+		k, ok := at[h]
+		return ok && k != partner
+	}
+	return differs(b.at[0], a.h.up[i], j) || differs(b.at[1], a.h.down[i], j) || differs(a.at[0], b.h.up[j], i) || differs(a.at[1], b.h.down[j], i)
 }
 
 // counts counts the core nodes by the hash of what is around them.

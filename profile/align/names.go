@@ -25,17 +25,23 @@ var (
 	nameOperators = regexp.MustCompile(`/(Conv[123]D|Conv2DBackpropInput|DepthwiseConv2dNative|depthwise|MatMul|BiasAdd|Relu6?|` +
 		`FusedBatchNorm(V[123])?|add|Add|AddV2|mul|Conv|Gemm|MatMul_quant|kernel|weights?|conv[123]d_transpose|separable_conv2d)(_[0-9]+)?$`)
 
-	// Names that a program made by counting say nothing about another file.
+	// A program that makes names by counting gives another layer of another model the same name.
 	numbered = regexp.MustCompile(`^([^/.]*|input\.)[0-9]+$`)
 )
 
-// namesOf lists what a layer is named by, the strongest first: node, results, weights. Numbered
-// ones are left out.
-func namesOf(l *profile.Layer) []string {
-	var out []string
-	add := func(kind, name string) {
-		if name = plainName(name); name != "" {
-			out = append(out, kind+name)
+// name is what a layer is named by.
+type name struct {
+	text string
+	// numbered says that a program may have made it by counting.
+	numbered bool
+}
+
+// namesOf lists what a layer is named by, the strongest first: node, results, weights.
+func namesOf(l *profile.Layer) []name {
+	var out []name
+	add := func(kind, text string) {
+		if text = plainName(text); text != "" {
+			out = append(out, name{kind + text, numbered.MatchString(text)})
 		}
 	}
 	add("n:", l.Name)
@@ -48,7 +54,7 @@ func namesOf(l *profile.Layer) []string {
 	return out
 }
 
-// plainName takes from a name what tools add; it is "" for one that tells nothing.
+// plainName takes from a name what tools add.
 func plainName(name string) string {
 	// TFLite joins the names of what it fuses: the first that is no bias counts.
 	if parts := strings.Split(name, ";"); len(parts) > 1 {
@@ -73,9 +79,5 @@ func plainName(name string) string {
 			}
 		}
 	}
-	name = nameOperators.ReplaceAllString(name, "")
-	if numbered.MatchString(name) {
-		return ""
-	}
-	return name
+	return nameOperators.ReplaceAllString(name, "")
 }

@@ -23,7 +23,7 @@ type node struct {
 	layer int64
 	class string
 	role  role
-	names []string
+	names []name
 	ins   []edge // operands in order, without constants
 	outs  []use
 	// principal is the node that makes the first operand with data, -1 for none.

@@ -32,7 +32,7 @@ func (x *aligner) similarity(i, j int) float64 {
 	}
 	add(p.shape.window == q.shape.window, sameWindow)
 	add(p.shape.extent == q.shape.extent, sameExtent)
-	add(x.trusted && slices.ContainsFunc(p.names, func(n string) bool { return slices.Contains(q.names, n) }), sameName)
+	add(x.trusted && slices.ContainsFunc(p.names, func(n name) bool { return slices.Contains(q.names, n) }), sameName)
 	add(x.shareBefore(i, j), sameNeighbour)
 	add(x.shareAfter(i, j), sameNeighbour)
 	if s < leastSimilar {
