@@ -18,7 +18,7 @@ func (b *builder) runs(named []Named) {
 		r := &t.Runs[k]
 		*r = Run{
 			Name: named[k].Name, Engine: cmp.Or(p.Settings.Engine, p.Target.Engine), Version: p.Settings.EngineVersion, Target: p.Target.ID, Kind: p.Target.Kind,
-			Model: p.Model.Name, DType: dtype(p),
+			Model: p.Model.Name, DType: dtype(p), Source: source(p), Date: p.Created, Machine: machine(p),
 			Threads: p.Settings.Threads, Total: of(p.Totals.Figure(t.Quantity)), Ratio: Ratio{Verdict: Open},
 		}
 		if p.Trust != nil {
@@ -66,6 +66,27 @@ func (b *builder) runs(named []Named) {
 	}
 }
 
+// source says how the figures of a profile came about.
+func source(p *profile.Profile) Source {
+	switch _, m := p.Cost(); {
+	case m == nil && p.Target.Kind == profile.TargetHost:
+		return Counted
+	case p.Target.Kind == profile.TargetImport:
+		return Imported
+	case p.Target.Kind == profile.TargetSimulator:
+		return Estimated
+	}
+	return Measured
+}
+
+// machine names the processor or chip of a profile.
+func machine(p *profile.Profile) string {
+	if p.Target.Kind == profile.TargetHost && p.Host != nil && p.Host.CPUModel != "" {
+		return p.Host.CPUModel
+	}
+	return cmp.Or(p.Target.Description, p.Target.ID)
+}
+
 // divided reports whether the layers' times are parts of the total: the rest is then known, however
 // wide the intervals are.
 func divided(p *profile.Profile, total float64) bool {
@@ -104,12 +125,7 @@ func dtype(p *profile.Profile) string {
 	for _, key := range []string{"latency_s", "macs"} {
 		for i := range p.Layers {
 			l := &p.Layers[i]
-			t := l.Computes
-			for k := range l.Inputs {
-				if in := &l.Inputs[k]; t == "" && !in.Absent && !in.Constant {
-					t = in.DType
-				}
-			}
+			t := elemType(l)
 			if v, ok := l.Figure(key).Best(); ok && t != "" {
 				by[t] += v
 			}
@@ -125,6 +141,17 @@ func dtype(p *profile.Profile) string {
 		}
 	}
 	return best
+}
+
+// elemType is the element type in which a layer computes, "" if unknown.
+func elemType(l *profile.Layer) string {
+	t := l.Computes
+	for k := range l.Inputs {
+		if in := &l.Inputs[k]; t == "" && !in.Absent && !in.Constant {
+			t = in.DType
+		}
+	}
+	return t
 }
 
 // rounding is the part of a total that sums in another order may differ by: a few thousand

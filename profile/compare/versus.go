@@ -32,6 +32,8 @@ const (
 	Slower Verdict = "slower" // more than the first run
 	Faster Verdict = "faster" // less
 	Alike  Verdict = "alike"  // does not differ by more than 5 %
+	More   Verdict = "more"   // more than the first run, of a figure that is not a cost in time
+	Less   Verdict = "less"   // less
 	// not known: the interval of the ratio includes 1, or is absent
 	Open Verdict = "open"
 )
@@ -43,6 +45,7 @@ type Interval string
 const (
 	CI95   Interval = "ci95"   // the 95 % confidence interval of a measurement
 	Band90 Interval = "band90" // the 90 % band of an estimate, or one combined with measurements
+	Exact  Interval = "exact"  // a count: there is no error
 )
 
 // Figure is a figure of a run with its interval, in the unit of [Table.Quantity]. Unknown values
@@ -70,7 +73,10 @@ type Ratio struct {
 	Low      *float64 `json:"low,omitzero"`
 	High     *float64 `json:"high,omitzero"`
 	Interval Interval `json:"interval,omitzero"`
-	Verdict  Verdict  `json:"verdict"`
+	// P is the probability of a ratio as far from 1 by chance, if both figures are equal. Absent
+	// without an interval.
+	P       *float64 `json:"p,omitzero"`
+	Verdict Verdict  `json:"verdict"`
 }
 
 // Constants of the rule of [Ratio].
@@ -87,9 +93,15 @@ type Run struct {
 	Engine  string `json:"engine,omitzero"`
 	Version string `json:"version,omitzero"`
 	Target  string `json:"target,omitzero"`
-	// Kind says whether its figures were measured, imported or estimated.
+	// Kind is what its target is, Source how its figures came about.
 	Kind    profile.TargetKind `json:"kind,omitzero"`
+	Source  Source             `json:"source,omitzero"`
 	Threads *int64             `json:"threads,omitzero"`
+	// Date is the time of the run, RFC 3339 in UTC, Machine the processor or chip.
+	Date    string `json:"date,omitzero"`
+	Machine string `json:"machine,omitzero"`
+	// Repeats is the number of profiles that were merged, absent for one.
+	Repeats int64 `json:"repeats,omitzero"`
 	// Model is the name of its model, DType the element type in which most of the time is computed.
 	Model string `json:"model,omitzero"`
 	DType string `json:"dtype,omitzero"`
@@ -140,6 +152,11 @@ type Group struct {
 	// Kind says how the layers of the runs differ, Certain that they are known to belong together.
 	Kind    align.Kind `json:"kind,omitzero"`
 	Certain bool       `json:"certain"`
+	// Contributions are the differences to the first run in the unit of the quantity, by run. An
+	// entry is nil if a figure is unknown; a run without the layers contributes all of the first.
+	Contributions []*float64 `json:"contributions"`
+	// Reasons say by run in what the layers differ from those of the first run.
+	Reasons [][]Reason `json:"reasons"`
 }
 
 // NoteCode names a reason for which runs do not compare well.
@@ -179,11 +196,19 @@ type Table struct {
 	Model string `json:"model"`
 	// Quantity is the key of what is compared, Unit its unit: times, or where a run has none
 	// cycles and the like.
-	Quantity string  `json:"quantity"`
-	Unit     string  `json:"unit,omitzero"`
-	Runs     []Run   `json:"runs"`
-	Groups   []Group `json:"groups"`
-	Notes    []Note  `json:"notes,omitzero"`
+	Quantity string `json:"quantity"`
+	Unit     string `json:"unit,omitzero"`
+	// By is what rows are gathered by, "" for layers.
+	By   By    `json:"by,omitzero"`
+	Runs []Run `json:"runs"`
+	// Whole has the figures of the whole model.
+	Whole  []Row   `json:"whole"`
+	Groups []Group `json:"groups"`
+	// Waterfalls lead from the first run to each other one.
+	Waterfalls []Waterfall `json:"waterfalls"`
+	Notes      []Note      `json:"notes,omitzero"`
+	// Profiles are the profiles of the runs.
+	Profiles []*profile.Profile `json:"-"`
 }
 
 // Named is a profile with what tells it from the others, "" for what it says itself.
@@ -202,6 +227,7 @@ func New(runs []Named) (*Table, error) {
 	}
 	b := &builder{t: &Table{Schema: SchemaV1, Model: runs[0].Profile.Model.Name}}
 	for _, r := range runs {
+		b.t.Profiles = append(b.t.Profiles, r.Profile)
 		b.ps = append(b.ps, r.Profile)
 		b.errors = append(b.errors, hidden(r))
 	}
@@ -216,7 +242,10 @@ func New(runs []Named) (*Table, error) {
 	b.join()
 	b.groups()
 	b.runs(runs)
+	b.contribute()
+	b.waterfalls()
 	b.notes()
+	b.whole()
 	return b.t, nil
 }
 

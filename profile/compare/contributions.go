@@ -1,0 +1,216 @@
+package compare
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/align"
+)
+
+// contribute sets what each group adds to the difference, and why.
+func (b *builder) contribute() {
+	for i := range b.t.Groups {
+		g := &b.t.Groups[i]
+		g.Contributions = make([]*float64, len(b.ps))
+		g.Reasons = make([][]Reason, len(b.ps))
+		for k := range b.ps {
+			if k == 0 {
+				continue
+			}
+			g.Contributions[k] = b.contribution(g, k)
+			g.Reasons[k] = b.reasons(g, k)
+		}
+		if g.Kind == "" {
+			g.Kind = kindOf(g)
+		}
+	}
+}
+
+// kindOf is what the layers of a group alone tell.
+func kindOf(g *Group) align.Kind {
+	first, last := len(g.Layers[0]), 0
+	for _, layers := range g.Layers[1:] {
+		last = max(last, len(layers))
+	}
+	switch {
+	case first == 0:
+		return align.Inserted
+	case last == 0:
+		return align.Removed
+	case first > last:
+		return align.Fused
+	case first < last:
+		return align.Split
+	}
+	return align.Same
+}
+
+// contribution is what a group adds to the difference of run k. Layers that a run does not have
+// take nothing there; layers without a figure are unknown.
+func (b *builder) contribution(g *Group, k int) *float64 {
+	v, ok := known(g, k)
+	first, also := known(g, 0)
+	if !ok || !also {
+		return nil
+	}
+	return new(v - first)
+}
+
+func known(g *Group, k int) (float64, bool) {
+	f := &g.Figures[k]
+	if f.Value == nil {
+		return 0, len(g.Layers[k]) == 0
+	}
+	return *f.Value, !f.Partial
+}
+
+// largestSteps bounds the steps of a waterfall with a row of their own.
+const largestSteps = 12
+
+// waterfalls explains the differences of the totals by the rows.
+func (b *builder) waterfalls() {
+	first := &b.t.Runs[0]
+	b.t.Waterfalls = []Waterfall{}
+	for k := 1; k < len(b.ps); k++ {
+		r := &b.t.Runs[k]
+		if first.Total.Value == nil || r.Total.Value == nil {
+			continue
+		}
+		w := Waterfall{Run: k, From: *first.Total.Value, To: *r.Total.Value, Steps: b.steps(k)}
+		w.Rest = rest(w)
+		b.t.Waterfalls = append(b.t.Waterfalls, w)
+	}
+}
+
+// steps are the largest contributions, the other rows as one, and what engines add.
+func (b *builder) steps(k int) []Step {
+	steps := []Step{}
+	for i := range b.t.Groups {
+		g := &b.t.Groups[i]
+		if c := g.Contributions[k]; c != nil && *c != 0 {
+			steps = append(steps, Step{Label: cmp.Or(g.Name, g.Op), Groups: []int{i}, Value: *c})
+		}
+	}
+	slices.SortStableFunc(steps, func(x, y Step) int { return cmp.Compare(math.Abs(y.Value), math.Abs(x.Value)) })
+	if len(steps) > largestSteps+1 {
+		others := Step{Label: "other rows"}
+		for _, s := range steps[largestSteps:] {
+			others.Groups = append(others.Groups, s.Groups...)
+			others.Value += s.Value
+		}
+		steps = append(steps[:largestSteps], others)
+	}
+	if x, y := b.t.Runs[0].Inserted, b.t.Runs[k].Inserted; x != nil || y != nil {
+		if v := value(y) - value(x); v != 0 {
+			steps = append(steps, Step{Label: "added by the engine", Value: v})
+		}
+	}
+	return steps
+}
+
+func value(v *float64) float64 {
+	if v == nil {
+		return 0
+	}
+	return *v
+}
+
+// rest is what the steps leave, so that the sum in floating point is exact.
+func rest(w Waterfall) float64 {
+	sum := w.From
+	for _, s := range w.Steps {
+		sum += s.Value
+	}
+	r := w.To - sum
+	for range 4 { // rounding of the difference is at most a unit in the last place
+		switch got := sum + r; {
+		case got < w.To:
+			r = math.Nextafter(r, math.Inf(1))
+		case got > w.To:
+			r = math.Nextafter(r, math.Inf(-1))
+		}
+	}
+	return r
+}
+
+// reasons lists in what the layers of a group differ between the first run and run k.
+func (b *builder) reasons(g *Group, k int) []Reason {
+	if len(g.Layers[0]) == 0 || len(g.Layers[k]) == 0 {
+		return nil
+	}
+	x, y := b.ps[0].At(g.Layers[0]), b.ps[k].At(g.Layers[k])
+	var out []Reason
+	numbers := func(code ReasonCode, a, c float64, ok bool) {
+		if ok && a != c {
+			out = append(out, Reason{Code: code, First: &a, This: &c})
+		}
+	}
+	texts := func(code ReasonCode, a, c string) {
+		if a != c && a != "" && c != "" {
+			out = append(out, Reason{Code: code, FirstText: a, ThisText: c})
+		}
+	}
+	for _, key := range []string{"macs", "ops"} {
+		a, ok := x.Sum(key)
+		c, also := y.Sum(key)
+		if ok && also && a+c > 0 {
+			numbers(ByWork, a, c, true)
+			break
+		}
+	}
+	a, ok := traffic(x)
+	c, also := traffic(y)
+	numbers(ByBytes, a, c, ok && also)
+	texts(ByType, computes(x), computes(y))
+	texts(ByKernel, most(x, func(l *profile.Layer) string { return l.Kernel }), most(y, func(l *profile.Layer) string { return l.Kernel }))
+	texts(ByPlacement, most(x, placed), most(y, placed))
+	if len(x) != len(y) {
+		numbers(ByFusion, float64(active(x)), float64(active(y)), true)
+	}
+	return out
+}
+
+func placed(l *profile.Layer) string {
+	if l.Placement == nil {
+		return ""
+	}
+	return l.Placement.On
+}
+
+// active counts layers that take part in an inference.
+func active(ls profile.Layers) (n int) {
+	for _, l := range ls {
+		if !l.State.Elsewhere() {
+			n++
+		}
+	}
+	return n
+}
+
+// traffic is what layers read and write.
+func traffic(ls profile.Layers) (float64, bool) {
+	r, ok := ls.Sum("bytes_read")
+	w, also := ls.Sum("bytes_written")
+	return r + w, ok && also
+}
+
+// most is the text of the layer that takes most time, of those with one.
+func most(ls profile.Layers, text func(*profile.Layer) string) string {
+	best, at := "", -1.0
+	for _, l := range ls {
+		s := text(l)
+		if s == "" || l.State.Elsewhere() {
+			continue
+		}
+		v, _ := l.Latency.Best()
+		if v > at {
+			best, at = s, v
+		}
+	}
+	return best
+}
+
+// computes is the element type that layers compute in.
+func computes(ls profile.Layers) string { return most(ls, elemType) }

@@ -1,0 +1,167 @@
+package compare
+
+import (
+	"slices"
+
+	"github.com/opmeter/opmeter/profile"
+)
+
+// figureRow is a figure of the whole model: where it stands, and what it is called.
+type figureRow struct {
+	key, label, unit string
+	topic            Topic
+	better           int64
+	get              func(p *profile.Profile) Figure
+}
+
+// total is a row of a quantity.
+func total(key, label string, topic Topic) figureRow {
+	q, _ := profile.Lookup(key)
+	return figureRow{key, label, q.Unit, topic, q.Better, func(p *profile.Profile) Figure { return of(p.Totals.Figure(key)) }}
+}
+
+// count is a row of a count outside of the table of quantities: less is better.
+func count(key, label, unit string, topic Topic, get func(p *profile.Profile) *int64) figureRow {
+	return figureRow{key, label, unit, topic, -1, func(p *profile.Profile) Figure {
+		if n := get(p); n != nil {
+			return exact(float64(*n))
+		}
+		return Figure{}
+	}}
+}
+
+// seconds is a row of a time of a phase: one observation without an interval.
+func seconds(key, label string, get func(ph *profile.Phases) *float64) figureRow {
+	return figureRow{key, label, "s", Time, -1, func(p *profile.Profile) Figure {
+		if p.Phases == nil {
+			return Figure{}
+		}
+		return Figure{Value: get(p.Phases)}
+	}}
+}
+
+func memory(get func(m *profile.Memory) *int64) func(p *profile.Profile) *int64 {
+	return func(p *profile.Profile) *int64 {
+		if p.Memory == nil {
+			return nil
+		}
+		return get(p.Memory)
+	}
+}
+
+// exact is a figure without error.
+func exact(v float64) Figure { return Figure{Value: &v, Low: &v, High: &v, Interval: Exact} }
+
+// wholeRows lists the figures of the whole model.
+var wholeRows = []figureRow{
+	total("latency_s", "latency", Time),
+	total("cpu_cycles", "CPU cycles", Time),
+	total("accelerator_cycles", "accelerator cycles", Time),
+	total("instructions", "instructions", Time),
+	total("ticks", "ticks", Time),
+	total("reference_latency_s", "normalised latency", Time),
+	total("inferences_per_s", "throughput", Time),
+	seconds("load_s", "load", func(ph *profile.Phases) *float64 { return added(ph.LoadS, ph.PlanS) }),
+	seconds("first_run_s", "first run", func(ph *profile.Phases) *float64 { return ph.FirstRunS }),
+	total("energy_j", "energy", Energy),
+	{"process_peak_bytes", "peak memory", "B", Memory, -1, func(p *profile.Profile) Figure {
+		if p.Memory == nil || p.Memory.ProcessPeakBytes == nil {
+			return Figure{}
+		}
+		return Figure{Value: new(float64(*p.Memory.ProcessPeakBytes))} // the operating system's, it varies
+	}},
+	count("arena_bytes", "arena", "B", Memory, memory(func(m *profile.Memory) *int64 { return m.ArenaBytes })),
+	count("peak_bytes", "peak of activations", "B", Memory, memory(func(m *profile.Memory) *int64 { return m.PeakBytes })),
+	count("ram_bytes", "RAM", "B", Memory, func(p *profile.Profile) *int64 { return p.Totals.RAMBytes }),
+	count("flash_bytes", "flash", "B", Size, func(p *profile.Profile) *int64 { return p.Totals.FlashBytes }),
+	count("file_bytes", "file", "B", Size, func(p *profile.Profile) *int64 { return p.Model.FileBytes }),
+	count("weights_bytes", "weights", "B", Size, func(p *profile.Profile) *int64 { return p.Totals.WeightsBytes }),
+	count("params", "parameters", "", Size, func(p *profile.Profile) *int64 { return p.Totals.Params }),
+	count("macs", "MACs", "", Work, func(p *profile.Profile) *int64 { return p.Totals.MACs }),
+	count("ops", "operations", "", Work, func(p *profile.Profile) *int64 { return p.Totals.Ops }),
+	count("moved_bytes", "bytes moved", "B", Work, func(p *profile.Profile) *int64 {
+		if r, w := p.Totals.BytesRead, p.Totals.BytesWritten; r != nil && w != nil {
+			return new(*r + *w)
+		}
+		return nil
+	}),
+	count("layers", "layers", "", Work, func(p *profile.Profile) *int64 { return p.Totals.Layers }),
+	count("unsupported_layers", "unsupported layers", "", Work, func(p *profile.Profile) *int64 { return p.Totals.UnsupportedLayers }),
+}
+
+// whole fills in the figures of the whole model that a run has.
+func (b *builder) whole() {
+	b.t.Whole = []Row{}
+	for _, f := range wholeRows {
+		row := Row{Key: f.key, Label: f.label, Unit: f.unit, Topic: f.topic, Better: f.better}
+		any := false
+		for _, p := range b.ps {
+			v := f.get(p)
+			any = any || v.Value != nil && (f.key != "unsupported_layers" || *v.Value > 0)
+			row.Figures = append(row.Figures, v)
+		}
+		if !any {
+			continue
+		}
+		for k := range b.ps {
+			r, why := Ratio{Verdict: Open}, NoteCode("")
+			if k > 0 {
+				r, why = b.wholeRatio(&row, k), b.incomparable(f.topic, k)
+			}
+			row.Ratios = append(row.Ratios, r)
+			row.Comparable = append(row.Comparable, why == "")
+			row.Why = append(row.Why, why)
+		}
+		b.t.Whole = append(b.t.Whole, row)
+	}
+}
+
+// wholeRatio compares a figure of run k with that of the first run.
+func (b *builder) wholeRatio(row *Row, k int) Ratio {
+	if row.Key == b.t.Quantity {
+		return b.t.Runs[k].Ratio
+	}
+	x, y := row.Figures[k], row.Figures[0]
+	if x.Interval == Exact && y.Interval == Exact {
+		return exactRatio(*x.Value, *y.Value)
+	}
+	return ratio(x, y, b.errors[k], b.errors[0])
+}
+
+// exactRatio compares figures without error.
+func exactRatio(v, first float64) Ratio {
+	r := Ratio{Verdict: Alike}
+	switch {
+	case v > first:
+		r.Verdict = More
+	case v < first:
+		r.Verdict = Less
+	}
+	if first > 0 {
+		q := v / first
+		r.Value, r.Low, r.High, r.Interval = &q, &q, &q, Exact
+	}
+	return r
+}
+
+// limits lists by topic the notes for which its figures say nothing about the model or engine.
+var limits = map[Topic][]NoteCode{
+	Time:     {OtherMachine, OtherShapes, OtherBatch, OtherKind, NotGood, NotWhole},
+	Energy:   {OtherMachine, OtherShapes, OtherBatch, OtherKind, NotWhole},
+	Memory:   {OtherShapes, OtherBatch},
+	Work:     {OtherShapes, OtherBatch},
+	Accuracy: {OtherInputs},
+}
+
+// incomparable is the note for which figures of a topic do not compare, "" if they do.
+func (b *builder) incomparable(topic Topic, k int) NoteCode {
+	for _, code := range limits[topic] {
+		for i := range b.t.Notes {
+			n := &b.t.Notes[i]
+			if n.Code == code && (slices.Contains(n.Runs, k) || slices.Contains(n.Runs, 0)) {
+				return code
+			}
+		}
+	}
+	return ""
+}
