@@ -9,8 +9,13 @@ import (
 
 // builder makes a table.
 type builder struct {
-	t  *Table
-	ps []*profile.Profile
+	t *Table
+	// ps are the profiles of the runs, repeats all of each run, ps first.
+	ps      []*profile.Profile
+	repeats [][]*profile.Profile
+	// q is what is compared; cost says that it is a cost of an inference.
+	q    profile.Quantity
+	cost bool
 	// errors are the parts that times may be off by, by profile.
 	errors []float64
 	// start is the number of the first layer of each profile among all layers; set is a member of
@@ -20,6 +25,8 @@ type builder struct {
 	how   map[int]profile.Confidence
 	// pairs are the pairs of the alignments that the groups are made of.
 	pairs []aligned
+	// inserted are the layers of each run that do no operator of the model.
+	inserted [][]int64
 }
 
 func (b *builder) root(i int) int {
@@ -124,7 +131,7 @@ func (b *builder) bodies() {
 	}
 }
 
-// groups makes the rows: in the order of the first profile that has them.
+// groups makes the rows, without figures: in the order of the first profile that has them.
 func (b *builder) groups() {
 	at := map[int]int{}
 	for k, p := range b.ps {
@@ -145,31 +152,63 @@ func (b *builder) groups() {
 		}
 	}
 	b.kinds(at)
-	var rows []Group
+}
+
+// insertions takes layers that do no operator of the model out of the groups.
+func (b *builder) insertions() {
+	b.inserted = make([][]int64, len(b.ps))
+	b.t.Groups = slices.DeleteFunc(b.t.Groups, func(g Group) bool {
+		k, yes := b.insertion(&g)
+		if yes {
+			b.inserted[k] = append(b.inserted[k], g.Layers[k]...)
+		}
+		return yes
+	})
+}
+
+// figures fills in the rows. Those without a figure are left out.
+func (b *builder) figures() {
+	b.t.Groups = slices.DeleteFunc(b.t.Groups, func(g Group) bool {
+		any := false
+		for k := range b.ps {
+			g.Figures[k] = b.sum(k, g.Layers[k])
+			any = any || g.Figures[k].Value != nil
+		}
+		return !any
+	})
 	for i := range b.t.Groups {
 		g := &b.t.Groups[i]
-		any := false
-		for k, p := range b.ps {
-			g.Figures[k] = sum(p, g.Layers[k], b.t.Quantity)
+		for k := range b.ps {
 			g.Operators = max(g.Operators, int64(len(g.Layers[k])))
-			any = any || g.Figures[k].Value != nil
 			g.Ratios[k] = Ratio{Verdict: Open}
 			if k > 0 {
-				g.Ratios[k] = ratio(g.Figures[k], g.Figures[0], b.errors[k], b.errors[0])
+				g.Ratios[k] = b.ratio(g.Figures[k], g.Figures[0], b.errors[k], b.errors[0])
 			}
 		}
-		if any {
-			rows = append(rows, *g)
-		}
 	}
-	b.t.Groups = rows
+	b.discover()
+}
+
+// sum is the figure of some layers of run k.
+func (b *builder) sum(k int, layers []int64) Figure {
+	fs := make([]Figure, len(b.repeats[k]))
+	for i, p := range b.repeats[k] {
+		if b.q.Derived() {
+			if v, ok := p.At(layers).SumOf(&b.q); ok {
+				fs[i] = Figure{Value: &v}
+			}
+			continue
+		}
+		fs[i] = sum(p, layers, b.q.Key)
+	}
+	return mean(fs)
 }
 
 // sum adds up the figures of layers. Their errors have causes in common, such as the machine's
 // speed, so that the intervals are added, too.
 func sum(p *profile.Profile, layers []int64, key string) Figure {
 	var v, low, high float64
-	kind := CI95
+	kind := Exact
 	known, bounded, partial := false, true, false
 	for _, i := range layers {
 		l := &p.Layers[i]
@@ -198,8 +237,8 @@ func sum(p *profile.Profile, layers []int64, key string) Figure {
 	return out
 }
 
-// inserted reports whether a group is layers of one profile that do no operator of the model.
-func (b *builder) inserted(g *Group) (run int, yes bool) {
+// insertion reports whether a group is layers of one profile that do no operator of the model.
+func (b *builder) insertion(g *Group) (run int, yes bool) {
 	run = -1
 	for k, layers := range g.Layers {
 		if len(layers) == 0 {

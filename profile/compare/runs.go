@@ -9,8 +9,7 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// runs fills in the notes on each run as a whole, and takes inserted layers out of the
-// groups.
+// runs fills in the figures of each run as a whole.
 func (b *builder) runs(named []Named) {
 	t := b.t
 	t.Runs = make([]Run, len(b.ps))
@@ -19,7 +18,10 @@ func (b *builder) runs(named []Named) {
 		*r = Run{
 			Name: named[k].Name, Engine: cmp.Or(p.Settings.Engine, p.Target.Engine), Version: p.Settings.EngineVersion, Target: p.Target.ID, Kind: p.Target.Kind,
 			Model: p.Model.Name, DType: dtype(p), Source: source(p), Date: p.Created, Machine: machine(p),
-			Threads: p.Settings.Threads, Total: of(p.Totals.Figure(t.Quantity)), Ratio: Ratio{Verdict: Open},
+			Threads: p.Settings.Threads, Total: b.total(k), Ratio: Ratio{Verdict: Open},
+		}
+		if n := len(b.repeats[k]); n > 1 {
+			r.Repeats = int64(n)
 		}
 		if p.Trust != nil {
 			r.Trust, r.Fit, r.Tolerance = p.Trust.Verdict, p.Trust.Fit, p.Trust.Tolerance
@@ -39,17 +41,12 @@ func (b *builder) runs(named []Named) {
 	label(t.Runs)
 	for k := range t.Runs[1:] {
 		r := &t.Runs[k+1]
-		r.Ratio = ratio(r.Total, t.Runs[0].Total, b.errors[k+1], b.errors[0])
+		r.Ratio = b.ratio(r.Total, t.Runs[0].Total, b.errors[k+1], b.errors[0])
 	}
-	t.Groups = slices.DeleteFunc(t.Groups, func(g Group) bool {
-		k, yes := b.inserted(&g)
-		if yes {
-			r := &t.Runs[k]
-			r.Inserted = added(r.Inserted, g.Figures[k].Value)
-			r.InsertedLayers += int64(len(g.Layers[k]))
-		}
-		return yes
-	})
+	for k := range t.Runs {
+		r := &t.Runs[k]
+		r.Inserted, r.InsertedLayers = b.sum(k, b.inserted[k]).Value, int64(len(b.inserted[k]))
+	}
 	for i := range t.Groups {
 		for k := range t.Runs {
 			t.Runs[k].Operators = added(t.Runs[k].Operators, t.Groups[i].Figures[k].Value)
@@ -64,6 +61,15 @@ func (b *builder) runs(named []Named) {
 			}
 		}
 	}
+}
+
+// total is the figure of the model of run k.
+func (b *builder) total(k int) Figure {
+	fs := make([]Figure, len(b.repeats[k]))
+	for i, p := range b.repeats[k] {
+		fs[i] = of(p.Totals.Figure(b.q.Key))
+	}
+	return mean(fs)
 }
 
 // source says how the figures of a profile came about.

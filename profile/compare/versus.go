@@ -10,10 +10,6 @@
 package compare
 
 import (
-	"fmt"
-	"math"
-	"slices"
-
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/align"
 )
@@ -57,17 +53,20 @@ type Figure struct {
 	Interval Interval `json:"interval,omitzero"`
 	// Partial says that some of the layers have no figure, so that the value is too small.
 	Partial bool `json:"partial,omitzero"`
+
+	dev deviation // of repeated profiles; none for those of one
 }
 
 // Ratio is a figure divided by that of the first run.
 //
-// With x and y the halves of the two intervals as parts of their figures, or the tolerances of the
-// latencies where these are wider ([profile.Trust]; not for interleaved runs), the interval of the
-// ratio is the ratio divided and multiplied by 1 + sqrt(x² + y² + 0.014²): errors of two runs are
-// independent, and 1.4 % is what two processes on one computer differ by without showing it (a
-// standard deviation of half a per cent each). A ratio whose interval leaves out 1 is [Slower] or
-// [Faster], one whose interval lies within 5 % of 1 is [Alike], all else is [Open]. Of twenty
-// ratios of equal figures about one is called different: of many small groups some are by chance.
+// Errors are those of logarithms. That of a figure is half of its interval, or the tolerance of the
+// latency where this is wider ([profile.Trust]; not for interleaved runs), and what two processes
+// on one computer differ by without showing it (0.5 %, a standard deviation). Of several profiles
+// of one run it comes from their spread. Errors of two runs are independent: the interval of the
+// ratio has 95 % of Student's distribution. A ratio whose interval leaves out 1 is [Slower] or
+// [Faster] ([More] or [Less] of what is no cost), one whose interval lies within 5 % of 1 is
+// [Alike], all else is [Open]. Of the groups of a run, only those differ that the procedure of
+// Benjamini and Hochberg leaves at a false discovery rate of 5 %.
 type Ratio struct {
 	Value    *float64 `json:"value,omitzero"`
 	Low      *float64 `json:"low,omitzero"`
@@ -78,12 +77,6 @@ type Ratio struct {
 	P       *float64 `json:"p,omitzero"`
 	Verdict Verdict  `json:"verdict"`
 }
-
-// Constants of the rule of [Ratio].
-const (
-	processes = 1.96 * math.Sqrt2 * 0.005
-	alike     = 0.05
-)
 
 // Run is a profile of the table.
 type Run struct {
@@ -209,127 +202,4 @@ type Table struct {
 	Notes      []Note      `json:"notes,omitzero"`
 	// Profiles are the profiles of the runs.
 	Profiles []*profile.Profile `json:"-"`
-}
-
-// Named is a profile with what tells it from the others, "" for what it says itself.
-type Named struct {
-	Name    string
-	Profile *profile.Profile
-	// Interleaved says that its inferences were interleaved with those of the other profiles
-	// of the table: what disturbed the machine met all of them.
-	Interleaved bool
-}
-
-// New compares profiles with the first of them. The error says why nothing can be compared.
-func New(runs []Named) (*Table, error) {
-	if len(runs) < 2 || len(runs) > MaxRuns {
-		return nil, fmt.Errorf("%d profiles cannot be compared: use 2 to %d", len(runs), MaxRuns)
-	}
-	b := &builder{t: &Table{Schema: SchemaV1, Model: runs[0].Profile.Model.Name}}
-	for _, r := range runs {
-		b.t.Profiles = append(b.t.Profiles, r.Profile)
-		b.ps = append(b.ps, r.Profile)
-		b.errors = append(b.errors, hidden(r))
-	}
-	key, ok := common(b.ps)
-	if !ok {
-		return nil, fmt.Errorf("the profiles have no figure in common that says what an inference costs: one has times, another none or only counts")
-	}
-	b.t.Quantity = key
-	if q, ok := profile.Lookup(key); ok {
-		b.t.Unit = q.Unit
-	}
-	b.join()
-	b.groups()
-	b.runs(runs)
-	b.contribute()
-	b.waterfalls()
-	b.notes()
-	b.whole()
-	return b.t, nil
-}
-
-// common is the best quantity that says what an inference costs in all profiles.
-func common(ps []*profile.Profile) (string, bool) {
-	for _, key := range profile.Costs() {
-		if !slices.ContainsFunc(ps, func(p *profile.Profile) bool { _, ok := p.Totals.Figure(key).Best(); return !ok }) {
-			return key, true
-		}
-	}
-	return "", false
-}
-
-// of is a metric as a figure with its interval.
-func of(m *profile.Metric) Figure {
-	v, ok := m.Best()
-	if !ok {
-		return Figure{}
-	}
-	f := Figure{Value: &v}
-	if iv := m.Interval(); iv != nil {
-		f.Low, f.High, f.Interval = new(iv[0]), new(iv[1]), CI95
-		if iv == m.Band {
-			f.Interval = Band90
-		}
-	}
-	return f
-}
-
-// hidden is the part by which the times of a run may differ from those of the quiet machine, though
-// their intervals do not show it; 0 if unknown.
-func hidden(r Named) float64 {
-	if t := r.Profile.Trust; t != nil && t.Tolerance != nil && !r.Interleaved {
-		return *t.Tolerance
-	}
-	return 0
-}
-
-// ratio compares two figures, with errors that their intervals do not show.
-func ratio(a, first Figure, ea, ef float64) Ratio {
-	r := Ratio{Verdict: Open}
-	if a.Value == nil || first.Value == nil || !(*first.Value > 0) || !(*a.Value > 0) || a.Partial || first.Partial {
-		return r
-	}
-	v := *a.Value / *first.Value
-	if math.IsInf(v, 0) || v == 0 {
-		return r
-	}
-	r.Value = &v
-	x, ok := half(a)
-	y, also := half(first)
-	if !ok || !also {
-		return r
-	}
-	x, y = max(x, ea), max(y, ef)
-	by := 1 + math.Sqrt(x*x+y*y+processes*processes)
-	low, high := v/by, v*by
-	if math.IsInf(high, 0) || math.IsNaN(by) {
-		return r
-	}
-	r.Low, r.High, r.Interval = &low, &high, widest(a.Interval, first.Interval)
-	switch {
-	case low > 1:
-		r.Verdict = Slower
-	case high < 1:
-		r.Verdict = Faster
-	case low >= 1-alike && high <= 1+alike:
-		r.Verdict = Alike
-	}
-	return r
-}
-
-// widest is the kind of an interval that combines two.
-func widest(a, b Interval) Interval {
-	if a == Band90 || b == Band90 {
-		return Band90
-	}
-	return CI95
-}
-
-// half is half of an interval as a part of the figure.
-func half(f Figure) (float64, bool) {
-	if f.Low == nil || f.High == nil || !(*f.High >= *f.Low) {
-		return 0, false
-	}
-	return (*f.High - *f.Low) / 2 / *f.Value, true
 }

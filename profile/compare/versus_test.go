@@ -85,7 +85,7 @@ func TestGroups(t *testing.T) {
 	near(t, "high", g.Figures[0].High, 5.2)
 	near(t, "time of b", g.Figures[1].Value, 3)
 	near(t, "ratio", g.Ratios[1].Value, .6)
-	by := 1 + math.Hypot(math.Hypot(.2/5, .2/3), 1.96*math.Sqrt2*.005)
+	by := math.Exp(math.Hypot(math.Hypot(.2/5, .2/3), 1.959963984540054*math.Sqrt2*.005))
 	near(t, "low", g.Ratios[1].Low, .6/by)
 	near(t, "high", g.Ratios[1].High, .6*by)
 	if g.Ratios[1].Verdict != compare.Faster {

@@ -49,9 +49,6 @@ func memory(get func(m *profile.Memory) *int64) func(p *profile.Profile) *int64 
 	}
 }
 
-// exact is a figure without error.
-func exact(v float64) Figure { return Figure{Value: &v, Low: &v, High: &v, Interval: Exact} }
-
 // wholeRows lists the figures of the whole model.
 var wholeRows = []figureRow{
 	total("latency_s", "latency", Time),
@@ -95,8 +92,12 @@ func (b *builder) whole() {
 	for _, f := range wholeRows {
 		row := Row{Key: f.key, Label: f.label, Unit: f.unit, Topic: f.topic, Better: f.better}
 		any := false
-		for _, p := range b.ps {
-			v := f.get(p)
+		for k := range b.ps {
+			fs := make([]Figure, len(b.repeats[k]))
+			for i, p := range b.repeats[k] {
+				fs[i] = f.get(p)
+			}
+			v := mean(fs)
 			any = any || v.Value != nil && (f.key != "unsupported_layers" || *v.Value > 0)
 			row.Figures = append(row.Figures, v)
 		}
@@ -106,7 +107,7 @@ func (b *builder) whole() {
 		for k := range b.ps {
 			r, why := Ratio{Verdict: Open}, NoteCode("")
 			if k > 0 {
-				r, why = b.wholeRatio(&row, k), b.incomparable(f.topic, k)
+				r, why = b.ratio(row.Figures[k], row.Figures[0], b.errors[k], b.errors[0]), b.incomparable(f.topic, k)
 			}
 			row.Ratios = append(row.Ratios, r)
 			row.Comparable = append(row.Comparable, why == "")
@@ -114,34 +115,6 @@ func (b *builder) whole() {
 		}
 		b.t.Whole = append(b.t.Whole, row)
 	}
-}
-
-// wholeRatio compares a figure of run k with that of the first run.
-func (b *builder) wholeRatio(row *Row, k int) Ratio {
-	if row.Key == b.t.Quantity {
-		return b.t.Runs[k].Ratio
-	}
-	x, y := row.Figures[k], row.Figures[0]
-	if x.Interval == Exact && y.Interval == Exact {
-		return exactRatio(*x.Value, *y.Value)
-	}
-	return ratio(x, y, b.errors[k], b.errors[0])
-}
-
-// exactRatio compares figures without error.
-func exactRatio(v, first float64) Ratio {
-	r := Ratio{Verdict: Alike}
-	switch {
-	case v > first:
-		r.Verdict = More
-	case v < first:
-		r.Verdict = Less
-	}
-	if first > 0 {
-		q := v / first
-		r.Value, r.Low, r.High, r.Interval = &q, &q, &q, Exact
-	}
-	return r
 }
 
 // limits lists by topic the notes for which its figures say nothing about the model or engine.

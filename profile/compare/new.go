@@ -1,0 +1,143 @@
+package compare
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/opmeter/opmeter/profile"
+)
+
+// Named is a profile with what tells it from the others, "" for what it says itself.
+type Named struct {
+	Name    string
+	Profile *profile.Profile
+	// Repeats are further profiles of the same model and settings, each of a process of its own.
+	// Figures are the means over all of them.
+	Repeats []*profile.Profile
+	// Interleaved says that its inferences were interleaved with those of the other profiles
+	// of the table: what disturbed the machine met all of them.
+	Interleaved bool
+}
+
+// Options say what is compared.
+type Options struct {
+	// Quantity is the key of a figure, "" for the best one that says what an inference costs and
+	// that all profiles have.
+	Quantity string
+	// By gathers rows.
+	By By
+}
+
+// New compares profiles with the first of them, with the usual options. The error says why nothing
+// can be compared.
+func New(runs []Named) (*Table, error) { return With(runs, Options{}) }
+
+// With compares profiles with the first of them.
+func With(runs []Named, o Options) (*Table, error) {
+	if len(runs) < 2 || len(runs) > MaxRuns {
+		return nil, fmt.Errorf("%d profiles cannot be compared: use 2 to %d", len(runs), MaxRuns)
+	}
+	b := &builder{t: &Table{Schema: SchemaV1, Model: runs[0].Profile.Model.Name, By: o.By}}
+	for _, r := range runs {
+		b.ps = append(b.ps, r.Profile)
+		b.repeats = append(b.repeats, append([]*profile.Profile{r.Profile}, r.Repeats...))
+		b.errors = append(b.errors, hidden(r))
+		for _, p := range r.Repeats {
+			if err := repeats(r.Profile, p); err != nil {
+				return nil, fmt.Errorf("%s: %w", r.Name, err)
+			}
+		}
+	}
+	b.t.Profiles = b.ps
+	if err := b.choose(o); err != nil {
+		return nil, err
+	}
+	b.join()
+	b.groups()
+	b.insertions()
+	b.gather()
+	b.figures()
+	b.runs(runs)
+	b.contribute()
+	b.waterfalls()
+	b.notes()
+	b.whole()
+	return b.t, nil
+}
+
+// repeats says why a profile cannot be a repetition of another one.
+func repeats(first, p *profile.Profile) error {
+	x, y := &first.Model, &p.Model
+	switch {
+	case x.SHA256 != "" && y.SHA256 != "" && x.SHA256 != y.SHA256, len(first.Layers) != len(p.Layers):
+		return errors.New("its profiles are of different models: repeated profiles are of one model and one setting")
+	case first.Target.ID != p.Target.ID || first.Settings.Engine != p.Settings.Engine:
+		return errors.New("its profiles are of different targets or engines: repeated profiles are of one setting")
+	case apart(first.Settings.Threads, p.Settings.Threads) || apart(first.Settings.Batch, p.Settings.Batch):
+		return errors.New("its profiles differ in threads or batch: repeated profiles are of one setting")
+	}
+	for i := range p.Layers {
+		if p.Layers[i].Op != first.Layers[i].Op {
+			return errors.New("its profiles have different layers: repeated profiles are of one model and one engine")
+		}
+	}
+	return nil
+}
+
+// choose sets the quantity.
+func (b *builder) choose(o Options) error {
+	if o.By != ByLayer && !slices.Contains(Bys, string(o.By)) {
+		return fmt.Errorf("rows cannot be gathered by %q: use one of %s", o.By, strings.Join(Bys, ", "))
+	}
+	q, err := b.quantity(o.Quantity)
+	if err != nil {
+		return err
+	}
+	b.q, b.cost = q, slices.Contains(profile.Costs(), q.Key)
+	b.t.Quantity, b.t.Unit = q.Key, q.Unit
+	return nil
+}
+
+// quantity finds what is compared.
+func (b *builder) quantity(key string) (profile.Quantity, error) {
+	if key == "" {
+		var ok bool
+		if key, ok = common(b.ps); !ok {
+			return profile.Quantity{}, errors.New("the profiles have no figure in common that says what an inference costs: one has times, another none or only counts")
+		}
+	}
+	var q profile.Quantity
+	for _, p := range b.ps {
+		for _, x := range p.AllQuantities() {
+			if x.Key == key {
+				q = x
+			}
+		}
+	}
+	switch {
+	case q.Key == "":
+		return q, fmt.Errorf("unknown quantity %q: docs/reference/quantities.md lists them", key)
+	case !q.Adds && !q.Derived():
+		return q, fmt.Errorf("%s is a figure that does not add up over layers: it is not compared by rows", key)
+	}
+	for k, p := range b.ps {
+		if _, ok := p.Totals.Value(key); ok || slices.ContainsFunc(p.Layers, func(l profile.Layer) bool { _, ok := l.Value(key); return ok }) {
+			continue
+		}
+		return q, fmt.Errorf("profile %d of %d has no figure of %s", k+1, len(b.ps), key)
+	}
+	return q, nil
+}
+
+// common is the best quantity that says what an inference costs in all profiles, or else how much
+// work it is.
+func common(ps []*profile.Profile) (string, bool) {
+	for _, key := range slices.Concat(profile.Costs(), []string{"macs", "ops", "weights_bytes"}) {
+		if !slices.ContainsFunc(ps, func(p *profile.Profile) bool { _, ok := p.Totals.Figure(key).Best(); return !ok }) {
+			return key, true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,247 @@
+package compare
+
+import (
+	"math"
+
+	"github.com/opmeter/opmeter/internal/base/stats"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// Constants of the rule of [Ratio].
+const (
+	// processes is the standard deviation of the logarithm of a time between processes that the
+	// intervals of a profile do not show: where the system puts its memory.
+	processes = 0.005
+	// shown is the number of degrees of freedom that a profile's own interval counts for where
+	// several profiles show a spread.
+	shown = 4
+	alike = 0.05
+	// discoveries is the part of false ones among the groups that differ.
+	discoveries = 0.05
+)
+
+// Quantiles of the normal distribution: half of an interval in standard deviations.
+const (
+	normal95 = 1.959963984540054
+	normal90 = 1.6448536269514722
+)
+
+// deviation is the standard error of the logarithm of a figure with its degrees of freedom; none for
+// a zero value.
+type deviation struct{ se, freedom float64 }
+
+// of is a metric as a figure with its interval.
+func of(m *profile.Metric) Figure {
+	v, ok := m.Best()
+	if !ok {
+		return Figure{}
+	}
+	f := Figure{Value: &v}
+	switch iv := m.Interval(); {
+	case iv != nil:
+		f.Low, f.High, f.Interval = new(iv[0]), new(iv[1]), CI95
+		if iv == m.Band {
+			f.Interval = Band90
+		}
+	case m.Kind == profile.Counted:
+		return exact(v)
+	}
+	return f
+}
+
+// exact is a figure without error.
+func exact(v float64) Figure { return Figure{Value: &v, Low: &v, High: &v, Interval: Exact} }
+
+// hidden is the part by which the times of a run may differ from those of the quiet machine, though
+// their intervals do not show it; 0 if unknown.
+func hidden(r Named) float64 {
+	if t := r.Profile.Trust; t != nil && t.Tolerance != nil && !r.Interleaved {
+		return *t.Tolerance
+	}
+	return 0
+}
+
+// deviates returns the error of a figure of one profile, whose time may be off by a part.
+func (f *Figure) deviates(by float64) (deviation, bool) {
+	if f.dev.freedom > 0 {
+		return f.dev, true
+	}
+	h, ok := half(*f)
+	if !ok {
+		return deviation{}, false
+	}
+	z := normal95
+	if f.Interval == Band90 {
+		z = normal90
+	}
+	return deviation{se: max(h/z, by/normal95), freedom: math.Inf(1)}, true
+}
+
+// mean is the figure of repeated profiles: the mean of theirs. Its error comes from their spread and
+// from the intervals of each, which count for a few more profiles. What all profiles of a run have
+// in common, as they were made one after the other, does not show in either.
+func mean(fs []Figure) Figure {
+	if len(fs) == 1 {
+		return fs[0]
+	}
+	sum, logs, own := 0.0, make([]float64, 0, len(fs)), 0.0
+	exactly, intervals, kind, partial := true, 0, CI95, false
+	for i := range fs {
+		f := &fs[i]
+		if f.Value == nil {
+			return Figure{}
+		}
+		sum += *f.Value
+		partial = partial || f.Partial
+		exactly = exactly && f.Interval == Exact && *f.Value == *fs[0].Value
+		if *f.Value > 0 {
+			logs = append(logs, math.Log(*f.Value))
+		}
+		if d, ok := f.deviates(0); ok {
+			own += d.se * d.se
+			intervals++
+			kind = widest(kind, f.Interval)
+		}
+	}
+	if exactly {
+		return fs[0]
+	}
+	n := float64(len(fs))
+	out := Figure{Value: new(sum / n), Partial: partial}
+	if len(logs) < len(fs) {
+		return out
+	}
+	sd := stats.StdDev(logs)
+	variance, freedom := sd*sd*(n-1), n-1
+	if intervals == len(fs) {
+		variance, freedom = variance+shown*own/n, freedom+shown
+	}
+	out.dev = deviation{se: math.Sqrt(variance / freedom / n), freedom: freedom}
+	by := math.Exp(stats.StudentQuantile(0.05, freedom) * out.dev.se)
+	if math.IsInf(by, 0) || math.IsNaN(by) {
+		out.dev = deviation{}
+		return out
+	}
+	out.Low, out.High, out.Interval = new(*out.Value/by), new(*out.Value*by), kind
+	return out
+}
+
+// ratio compares two figures, with errors that their intervals do not show.
+func (b *builder) ratio(a, first Figure, ea, ef float64) Ratio {
+	r := Ratio{Verdict: Open}
+	if a.Value == nil || first.Value == nil || a.Partial || first.Partial {
+		return r
+	}
+	if a.Interval == Exact && first.Interval == Exact {
+		return exactRatio(*a.Value, *first.Value)
+	}
+	if !(*first.Value > 0) || !(*a.Value > 0) {
+		return r
+	}
+	v := *a.Value / *first.Value
+	if math.IsInf(v, 0) || v == 0 {
+		return r
+	}
+	r.Value = &v
+	x, ok := a.deviates(ea)
+	y, also := first.deviates(ef)
+	if !ok || !also {
+		return r
+	}
+	d := both(x, y)
+	by := math.Exp(stats.StudentQuantile(0.05, d.freedom) * d.se)
+	low, high := v/by, v*by
+	if math.IsInf(high, 0) || math.IsNaN(by) || low == 0 {
+		return r
+	}
+	p := stats.StudentP(math.Log(v)/d.se, d.freedom)
+	r.Low, r.High, r.P, r.Interval = &low, &high, &p, widest(a.Interval, first.Interval)
+	r.Verdict = b.verdict(&r)
+	return r
+}
+
+// both is the error of a ratio, with the degrees of freedom by Welch and Satterthwaite. Two
+// processes differ by what neither shows.
+func both(x, y deviation) deviation {
+	a, b := x.se*x.se, y.se*y.se
+	d := deviation{se: math.Sqrt(a + b + 2*processes*processes), freedom: math.Inf(1)}
+	if s := a*a/x.freedom + b*b/y.freedom; s > 0 {
+		v := d.se * d.se
+		d.freedom = v * v / s
+	}
+	return d
+}
+
+// verdict is that of a ratio by itself.
+func (b *builder) verdict(r *Ratio) Verdict {
+	more, less := More, Less
+	if b.cost {
+		more, less = Slower, Faster
+	}
+	switch {
+	case *r.Low > 1:
+		return more
+	case *r.High < 1:
+		return less
+	case *r.Low >= 1-alike && *r.High <= 1+alike:
+		return Alike
+	}
+	return Open
+}
+
+// exactRatio compares figures without error.
+func exactRatio(v, first float64) Ratio {
+	r := Ratio{Verdict: Alike}
+	switch {
+	case v > first:
+		r.Verdict = More
+	case v < first:
+		r.Verdict = Less
+	}
+	if q := v / first; first > 0 && !math.IsInf(q, 0) {
+		r.Value, r.Low, r.High, r.Interval = &q, &q, &q, Exact
+	}
+	return r
+}
+
+// discover takes back verdicts of groups that chance may have made: of the ratios of each run, the
+// part of false ones among those that differ is bounded.
+func (b *builder) discover() {
+	for k := range b.ps {
+		ps := make([]float64, len(b.t.Groups))
+		for i := range b.t.Groups {
+			ps[i] = math.NaN()
+			if p := b.t.Groups[i].Ratios[k].P; p != nil {
+				ps[i] = *p
+			}
+		}
+		for i, differs := range stats.Discoveries(ps, discoveries) {
+			r := &b.t.Groups[i].Ratios[k]
+			if r.P == nil || differs {
+				continue
+			}
+			if r.Verdict = Open; *r.Low >= 1-alike && *r.High <= 1+alike {
+				r.Verdict = Alike
+			}
+		}
+	}
+}
+
+// widest is the kind of an interval that combines two.
+func widest(a, b Interval) Interval {
+	switch {
+	case a == Band90 || b == Band90:
+		return Band90
+	case a == Exact && b == Exact:
+		return Exact
+	}
+	return CI95
+}
+
+// half is half of an interval as a part of the figure.
+func half(f Figure) (float64, bool) {
+	if f.Low == nil || f.High == nil || !(*f.High >= *f.Low) {
+		return 0, false
+	}
+	return (*f.High - *f.Low) / 2 / *f.Value, true
+}
