@@ -29,6 +29,9 @@ func main() {
 	collectTo := flag.String("collect", "", "profile the models and save the profiles in this folder")
 	n := flag.Int("n", 40, "profiles of each model")
 	d := flag.Duration("time", 700*time.Millisecond, "time for the measured runs of a profile")
+	dir := flag.String("pool", "", "draw from the profiles of this folder")
+	draws := flag.Int("draws", 1000, "comparisons of each kind")
+	out := flag.String("json", "", "write all figures to a file")
 	child := flag.String("child", "", "profile this model and write it: what the program calls itself for")
 	flag.Parse()
 	var err error
@@ -37,6 +40,8 @@ func main() {
 		err = fresh.Answer(*child, *d, func(p *profile.Profile) *profile.Profile { return p })
 	case *collectTo != "":
 		err = collect(*collectTo, flag.Args(), *n, *d)
+	case *dir != "":
+		err = bench(*dir, *draws, *out)
 	default:
 		err = errors.New("use -collect or -pool")
 	}

@@ -16,8 +16,9 @@ type builder struct {
 	// q is what is compared; cost says that it is a cost of an inference.
 	q    profile.Quantity
 	cost bool
-	// errors are the parts that times may be off by, by profile.
-	errors []float64
+	// errors are the parts that times of the first run and of each run may be off by when the two
+	// are compared.
+	errors [][2]float64
 	// start is the number of the first layer of each profile among all layers; set is a member of
 	// the same group nearer to its root, how the confidence by root.
 	start []int
@@ -182,7 +183,7 @@ func (b *builder) figures() {
 			g.Operators = max(g.Operators, int64(len(g.Layers[k])))
 			g.Ratios[k] = Ratio{Verdict: Open}
 			if k > 0 {
-				g.Ratios[k] = b.ratio(g.Figures[k], g.Figures[0], b.errors[k], b.errors[0])
+				g.Ratios[k] = b.ratio(k, g.Figures[k], g.Figures[0])
 			}
 		}
 	}

@@ -43,12 +43,18 @@ func With(runs []Named, o Options) (*Table, error) {
 	for _, r := range runs {
 		b.ps = append(b.ps, r.Profile)
 		b.repeats = append(b.repeats, append([]*profile.Profile{r.Profile}, r.Repeats...))
-		b.errors = append(b.errors, hidden(r))
 		for _, p := range r.Repeats {
 			if err := repeats(r.Profile, p); err != nil {
 				return nil, fmt.Errorf("%s: %w", r.Name, err)
 			}
 		}
+	}
+	for k := range runs {
+		off := [2]float64{hidden(runs[0]), hidden(runs[k])}
+		if alternates(b.repeats[0], b.repeats[k]) {
+			off = [2]float64{}
+		}
+		b.errors = append(b.errors, off)
 	}
 	b.t.Profiles = b.ps
 	if err := b.choose(o); err != nil {

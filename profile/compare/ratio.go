@@ -2,6 +2,8 @@ package compare
 
 import (
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/opmeter/opmeter/internal/base/stats"
 	"github.com/opmeter/opmeter/profile"
@@ -14,7 +16,7 @@ const (
 	processes = 0.005
 	// shown is the number of degrees of freedom that a profile's own interval counts for where
 	// several profiles show a spread.
-	shown = 4
+	shown = 2
 	alike = 0.05
 	// discoveries is the part of false ones among the groups that differ.
 	discoveries = 0.05
@@ -53,18 +55,53 @@ func of(m *profile.Metric) Figure {
 func exact(v float64) Figure { return Figure{Value: &v, Low: &v, High: &v, Interval: Exact} }
 
 // hidden is the part by which the times of a run may differ from those of the quiet machine, though
-// their intervals do not show it; 0 if unknown.
+// their intervals do not show it: the middle one of its profiles; 0 if unknown.
 func hidden(r Named) float64 {
-	if t := r.Profile.Trust; t != nil && t.Tolerance != nil && !r.Interleaved {
-		return *t.Tolerance
+	var ts []float64
+	for _, p := range append([]*profile.Profile{r.Profile}, r.Repeats...) {
+		if t := p.Trust; t != nil && t.Tolerance != nil && !r.Interleaved {
+			ts = append(ts, *t.Tolerance)
+		}
 	}
-	return 0
+	if len(ts) == 0 {
+		return 0
+	}
+	return stats.Median(ts)
 }
 
-// deviates returns the error of a figure of one profile, whose time may be off by a part.
+// alternates reports whether the profiles of two runs were made in turns, so that what disturbed
+// the machine met both: more changes from one to the other than profiles of either.
+func alternates(a, b []*profile.Profile) bool {
+	type made struct {
+		at    string
+		first bool
+	}
+	var all []made
+	for i, ps := range [][]*profile.Profile{a, b} {
+		for _, p := range ps {
+			if p.Created == "" || len(ps) < 2 {
+				return false
+			}
+			all = append(all, made{p.Created, i == 0})
+		}
+	}
+	slices.SortStableFunc(all, func(x, y made) int { return strings.Compare(x.at, y.at) })
+	changes := 0
+	for i := range all[1:] {
+		if all[i].first != all[i+1].first {
+			changes++
+		}
+	}
+	return changes >= min(len(a), len(b))
+}
+
+// deviates returns the error of a figure whose time may be off by a part.
 func (f *Figure) deviates(by float64) (deviation, bool) {
 	if f.dev.freedom > 0 {
-		return f.dev, true
+		if by == 0 {
+			return f.dev, true
+		}
+		return deviation{se: math.Hypot(f.dev.se, by/normal95), freedom: math.Inf(1)}, true
 	}
 	h, ok := half(*f)
 	if !ok {
@@ -74,7 +111,7 @@ func (f *Figure) deviates(by float64) (deviation, bool) {
 	if f.Interval == Band90 {
 		z = normal90
 	}
-	return deviation{se: max(h/z, by/normal95), freedom: math.Inf(1)}, true
+	return deviation{se: math.Hypot(h/z, by/normal95), freedom: math.Inf(1)}, true
 }
 
 // mean is the figure of repeated profiles: the mean of theirs. Its error comes from their spread and
@@ -126,8 +163,8 @@ func mean(fs []Figure) Figure {
 	return out
 }
 
-// ratio compares two figures, with errors that their intervals do not show.
-func (b *builder) ratio(a, first Figure, ea, ef float64) Ratio {
+// ratio compares a figure of run k with that of the first run.
+func (b *builder) ratio(k int, a, first Figure) Ratio {
 	r := Ratio{Verdict: Open}
 	if a.Value == nil || first.Value == nil || a.Partial || first.Partial {
 		return r
@@ -143,8 +180,8 @@ func (b *builder) ratio(a, first Figure, ea, ef float64) Ratio {
 		return r
 	}
 	r.Value = &v
-	x, ok := a.deviates(ea)
-	y, also := first.deviates(ef)
+	x, ok := a.deviates(b.errors[k][1])
+	y, also := first.deviates(b.errors[k][0])
 	if !ok || !also {
 		return r
 	}

@@ -41,7 +41,7 @@ func (b *builder) runs(named []Named) {
 	label(t.Runs)
 	for k := range t.Runs[1:] {
 		r := &t.Runs[k+1]
-		r.Ratio = b.ratio(r.Total, t.Runs[0].Total, b.errors[k+1], b.errors[0])
+		r.Ratio = b.ratio(k+1, r.Total, t.Runs[0].Total)
 	}
 	for k := range t.Runs {
 		r := &t.Runs[k]

@@ -107,7 +107,7 @@ func (b *builder) whole() {
 		for k := range b.ps {
 			r, why := Ratio{Verdict: Open}, NoteCode("")
 			if k > 0 {
-				r, why = b.ratio(row.Figures[k], row.Figures[0], b.errors[k], b.errors[0]), b.incomparable(f.topic, k)
+				r, why = b.ratio(k, row.Figures[k], row.Figures[0]), b.incomparable(f.topic, k)
 			}
 			row.Ratios = append(row.Ratios, r)
 			row.Comparable = append(row.Comparable, why == "")
