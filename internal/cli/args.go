@@ -48,10 +48,10 @@ func none(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// two demands two or more profiles.
+// two demands two or more files to compare, or one that may hold several runs.
 func two(c *cobra.Command, args []string) error {
-	if len(args) < 2 {
-		return useError("name two or more saved profiles: opmeter %s", usageOf(c))
+	if len(args) < 1 || len(args) == 1 && strings.HasSuffix(args[0], ".opmeter") {
+		return useError("name two or more profiles: opmeter %s", usageOf(c))
 	}
 	return nil
 }

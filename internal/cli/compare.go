@@ -12,96 +12,136 @@ import (
 	"github.com/opmeter/opmeter/profile/compare"
 )
 
+// compareFlags are those of compare.
+type compareFlags struct {
+	report.VersusOptions
+	compare.Options
+	format string
+	files  []string
+	names  []string
+	by     string
+	failOn string
+	all    bool
+}
+
+// rowsShown is how many rows a terminal shows where nobody asks for a number.
+const rowsShown = 20
+
 func newCompare(a *app) *cobra.Command {
-	var format, sort string
-	var files, names []string
-	var top int
+	var f compareFlags
 	c := &cobra.Command{
-		Use:     "compare PROFILE PROFILE...",
+		Use:     "compare FILE FILE...",
 		Aliases: []string{"diff"},
-		Short:   "Compare saved profiles: which is faster, and where",
-		Long: `Compare saved profiles: threads, engines, data types, before and after a change, this
-computer and a board. The first line answers which is faster, with a 95 % confidence
-interval; the table has the ratio to the first profile for each operator. Operators that one
-engine fuses are one row. Differences in model, machine or inputs are listed below the table.`,
+		Short:   "Compare profiles: which is faster, where and why",
+		Long: `Compare saved profiles, profiles of other tools, studies and model files: before and after a
+change, engines, data types, this computer and a board. The first line answers which is faster,
+with a 95 % confidence interval. Then come the figures of the whole model and the operators,
+largest difference first, with the ratio to the first profile. Operators that one engine fuses
+are one row. Model files are counted: they have sizes and work, and no times.
+
+Several profiles of one side stand before and after --, each made by a process of its own:
+their spread decides what differs. Make them in turns. opmeter ab does so itself.`,
 		Example: `  opmeter compare one.opmeter two.opmeter
-  opmeter compare measured.opmeter profile.opmeter --sort difference --top 10
+  opmeter compare old-*.opmeter -- new-*.opmeter --fail-on worse
+  opmeter compare ours.opmeter onnxruntime_profile.json --by op
+  opmeter compare model.onnx model-int8.onnx --quantity weights_bytes
   opmeter compare measured.opmeter estimate.opmeter -o compare.html`,
 		Args: two,
-		RunE: func(_ *cobra.Command, args []string) error {
-			o := report.VersusOptions{Sort: sort, Top: top, Width: a.width, Color: a.color}
-			if format != "" && !slices.Contains(report.VersusFormats, format) {
-				return useError("--format %q: use one of %s", format, strings.Join(report.VersusFormats, ", "))
-			}
-			if sort != "" && !slices.Contains(report.VersusSorts, sort) {
-				return useError("--sort %q: use one of %s", sort, strings.Join(report.VersusSorts, ", "))
-			}
-			if len(names) > 0 && len(names) != len(args) {
-				return useError("--name: give one for each of the %d profiles, or none", len(args))
-			}
-			for _, f := range files {
-				if _, err := report.VersusFormat(f); err != nil {
-					return withStatus(statusUse, err)
-				}
-			}
-			if err := ready(files, args...); err != nil {
-				return err
-			}
-			t, err := compareFiles(args, names)
-			if err != nil {
-				return err
-			}
-			return a.showCompared(t, format, files, o)
-		},
+		RunE: func(c *cobra.Command, args []string) error { return a.compare(c, args, &f) },
 	}
-	c.Flags().StringVar(&format, "format", "", "`NAME`: format on standard output: "+strings.Join(report.VersusFormats, ", "))
-	c.Flags().StringArrayVarP(&files, "output", "o", nil, "`FILE`: write it; the ending names the format (.txt .csv .json .md .html)")
-	c.Flags().StringVar(&sort, "sort", "", "`KEY`: order of the rows: "+strings.Join(report.VersusSorts, " "))
-	c.Flags().StringArrayVar(&names, "name", nil, "`TEXT`: what a profile is called in the table, one for each")
-	wholeVar(c, &top, "top", 0, 0, most, "the first N rows of --sort", "")
+	c.Flags().StringVar(&f.format, "format", "", "`NAME`: format on standard output: "+strings.Join(report.VersusFormats, ", "))
+	c.Flags().StringArrayVarP(&f.files, "output", "o", nil, "`FILE`: write it; the ending names the format ("+strings.Join(report.VersusEndings(), " ")+")")
+	c.Flags().StringVar(&f.Sort, "sort", "", "`KEY`: order of the rows: "+strings.Join(report.VersusSorts, " "))
+	c.Flags().StringVar(&f.by, "by", "", "`KEY`: gather rows by "+strings.Join(compare.Bys, ", "))
+	c.Flags().StringVar(&f.Quantity, "quantity", "", "`KEY`: figure to compare, such as energy_j or macs")
+	c.Flags().StringArrayVar(&f.names, "name", nil, "`TEXT`: what a profile is called in the table, one for each")
+	wholeVar(c, &f.Top, "top", 0, 0, most, "the first N rows of --sort", fmt.Sprintf("%d on a terminal", rowsShown))
+	c.Flags().BoolVar(&f.all, "all", false, "all rows")
+	c.Flags().StringVar(&f.failOn, "fail-on", "", "`WHAT`: worse: exit status 1 if a run is worse than the first, 5 if that is undecided")
 	return c
 }
 
-// compareFiles reads profiles and compares them.
-func compareFiles(files, names []string) (*compare.Table, error) {
-	if len(files) > compare.MaxRuns {
-		return nil, useError("%d profiles: at most %d are compared at once", len(files), compare.MaxRuns)
-	}
-	runs := make([]compare.Named, len(files))
-	for i, f := range files {
-		p, err := readProfile(f)
-		if err != nil {
-			return nil, err
+// check refuses bad values before any work is done.
+func (f *compareFlags) check() error {
+	for _, x := range []struct {
+		flag, value string
+		list        []string
+	}{
+		{"format", f.format, report.VersusFormats},
+		{"sort", f.Sort, report.VersusSorts},
+		{"by", f.by, compare.Bys},
+		{"fail-on", f.failOn, []string{"worse"}},
+	} {
+		if x.value != "" && !slices.Contains(x.list, x.value) {
+			return useError("--%s %q: use one of %s", x.flag, x.value, strings.Join(x.list, ", "))
 		}
-		runs[i].Profile = p
-		if names != nil {
-			runs[i].Name = names[i]
+	}
+	f.By = compare.By(f.by)
+	if f.all && f.Top > 0 {
+		return useError("--all shows all rows: leave out --top")
+	}
+	for _, p := range f.files {
+		if _, err := report.VersusFormat(p); err != nil {
+			return withStatus(statusUse, err)
 		}
 	}
-	t, err := compare.New(runs)
-	if err != nil {
-		return nil, withStatus(statusInput, err)
-	}
-	if names == nil {
-		labels(t, files)
-	}
-	return t, nil
+	return nil
 }
 
-// labels names runs after their files, without the ending of saved profiles, where these differ.
-func labels(t *compare.Table, files []string) {
-	seen := map[string]bool{}
-	out := make([]string, len(files))
-	for i, f := range files {
-		out[i] = strings.TrimSuffix(base(f), ".opmeter")
-		seen[out[i]] = true
+// compare does the work of the command.
+func (a *app) compare(c *cobra.Command, args []string, f *compareFlags) error {
+	if err := f.check(); err != nil {
+		return err
 	}
-	if len(seen) < len(files) {
-		return
+	sides, err := sides(args, c.ArgsLenAtDash())
+	if err != nil {
+		return err
 	}
-	for i := range t.Runs {
-		t.Runs[i].Name = out[i]
+	if err := ready(f.files, slices.Concat(sides...)...); err != nil {
+		return err
 	}
+	runs, err := a.sources(c.Context(), sides)
+	if err != nil {
+		return err
+	}
+	if len(f.names) > 0 && len(f.names) != len(runs) {
+		return useError("--name: give one for each of the %d profiles, or none", len(runs))
+	}
+	for i, n := range f.names {
+		runs[i].Name = n
+	}
+	t, err := compare.With(runs, f.Options)
+	if err != nil {
+		return withStatus(statusInput, err)
+	}
+	f.Width, f.Color = a.width, a.color
+	if f.Top == 0 && !f.all && a.width > 0 {
+		f.Top = rowsShown
+	}
+	if err := a.showCompared(t, f.format, f.files, f.VersusOptions); err != nil || f.failOn == "" {
+		return err
+	}
+	return judged(t)
+}
+
+// judged is the error of --fail-on worse.
+func judged(t *compare.Table) error {
+	var worse, undecided []string
+	for k := 1; k < len(t.Runs); k++ {
+		switch t.Judge(k) {
+		case compare.Worse:
+			worse = append(worse, t.Runs[k].Name)
+		case compare.Undecided:
+			undecided = append(undecided, t.Runs[k].Name)
+		}
+	}
+	switch {
+	case len(worse) > 0:
+		return withStatus(statusGate, fmt.Errorf("%s: worse than %s", strings.Join(worse, ", "), t.Runs[0].Name))
+	case len(undecided) > 0:
+		return withStatus(statusUndecided, fmt.Errorf("%s: undecided whether worse than %s: compare more profiles in turns, or use opmeter ab", strings.Join(undecided, ", "), t.Runs[0].Name))
+	}
+	return nil
 }
 
 // base is the last part of a path.

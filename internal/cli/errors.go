@@ -17,12 +17,13 @@ import (
 
 // Exit statuses.
 const (
-	statusDone    = 0   // also for a measurement that Ctrl-C cut short with figures
-	statusGate    = 1   // a gate or check failed
-	statusUse     = 2   // wrong use of the command line
-	statusInput   = 3   // bad input file
-	statusSource  = 4   // the source failed: engine, device
-	statusStopped = 130 // stopped by Ctrl-C before there was a result; 143 by SIGTERM
+	statusDone      = 0   // also for a measurement that Ctrl-C cut short with figures
+	statusGate      = 1   // a gate or check failed
+	statusUse       = 2   // wrong use of the command line
+	statusInput     = 3   // bad input file
+	statusSource    = 4   // the source failed: engine, device
+	statusUndecided = 5   // neither better nor worse can be told
+	statusStopped   = 130 // stopped by Ctrl-C before there was a result; 143 by SIGTERM
 )
 
 // statusError carries an exit status with an error.

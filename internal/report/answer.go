@@ -100,16 +100,16 @@ func answer(t *compare.Table, d differences, r *compare.Run) string {
 		s = fmt.Sprintf("%s is not measurably faster or slower than %s", a, b)
 	default:
 		differs = true
-		s = fmt.Sprintf("%s %s %s", a, fmt.Sprintf(phrase, ratioDigits(ratio)), b)
+		s = fmt.Sprintf("%s %s %s", a, fmt.Sprintf(phrase, words.Ratio(ratio)), b)
 	}
 	s += " (" + figures
 	switch {
 	case !known:
 		s += "; interval unknown"
 	case !differs:
-		s += fmt.Sprintf("; ratio %s, %s %s to %s", ratioDigits(*r.Ratio.Value), words.VersusInterval(r.Ratio.Interval), ratioDigits(*r.Ratio.Low), ratioDigits(*r.Ratio.High))
+		s += fmt.Sprintf("; ratio %s, %s %s to %s", words.Ratio(*r.Ratio.Value), words.VersusInterval(r.Ratio.Interval), words.Ratio(*r.Ratio.Low), words.Ratio(*r.Ratio.High))
 	default:
-		s += fmt.Sprintf("; %s %s to %s", words.VersusInterval(r.Ratio.Interval), ratioDigits(*low), ratioDigits(*high))
+		s += fmt.Sprintf("; %s %s to %s", words.VersusInterval(r.Ratio.Interval), words.Ratio(*low), words.Ratio(*high))
 	}
 	s += ")"
 	if r.Trust == profile.Unreliable || first.Trust == profile.Unreliable {

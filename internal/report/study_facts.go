@@ -199,7 +199,7 @@ func (v *view) planned(b *strings.Builder) {
 		if s := duration(o.LatencyS); s != "" {
 			parts = append(parts, s)
 		}
-		if s := spanned(o.Speedup, func(x float64) string { return ratioDigits(x) + " ×" }); s != "" {
+		if s := spanned(o.Speedup, func(x float64) string { return words.Ratio(x) + " ×" }); s != "" {
 			parts = append(parts, s+" as fast")
 		}
 		switch s := spanned(o.Loss, v.lossWords); {
@@ -425,7 +425,7 @@ func (v *view) bench(b *strings.Builder, x *study.Bench) {
 		{"unchanged", 96, false, 0, at(func(p *study.BenchPoint) string { return shortSpan(p.Before) })},
 		{"compressed", 97, false, 0, at(func(p *study.BenchPoint) string { return shortSpan(p.After) })},
 		{"speed-up", 95, false, 0, at(func(p *study.BenchPoint) string {
-			return spanned(p.Speedup, func(x float64) string { return ratioDigits(x) + " ×" })
+			return spanned(p.Speedup, func(x float64) string { return words.Ratio(x) + " ×" })
 		})},
 		{"note", 90, true, 16, at(func(p *study.BenchPoint) string {
 			if p.Error != "" {

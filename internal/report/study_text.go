@@ -381,7 +381,7 @@ func (v *view) speedColumns() []studyColumn {
 		}},
 		{v.gainHead(), 92, false, 0, func(i int) string {
 			if r, ok := v.gain(i); ok {
-				return ratioDigits(1/r) + " ×"
+				return words.Ratio(1/r) + " ×"
 			}
 			return ""
 		}},

@@ -5,13 +5,12 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-
-	"charm.land/lipgloss/v2"
 
 	"github.com/opmeter/opmeter/internal/base/atomicfile"
 	"github.com/opmeter/opmeter/internal/base/jsonx"
@@ -23,7 +22,7 @@ import (
 
 // VersusOptions sets what a comparison shows.
 type VersusOptions struct {
-	Sort  string // one of [VersusSorts], "" keeps the order of execution
+	Sort  string // one of [VersusSorts], "" for the largest difference first
 	Top   int    // number of rows, 0 for all; files always have all
 	Width int    // columns of the terminal, 0 for no limit
 	Color bool
@@ -38,12 +37,15 @@ var versusEndings = map[string]string{".txt": "table", ".csv": "csv", ".json": "
 // difference first.
 var VersusSorts = []string{"index", "time", "difference"}
 
+// VersusEndings are the endings of files with comparisons.
+func VersusEndings() []string { return slices.Sorted(maps.Keys(versusEndings)) }
+
 // VersusFormat is the format of a comparison by the ending of a file.
 func VersusFormat(path string) (string, error) {
 	if f := versusEndings[strings.ToLower(filepath.Ext(path))]; f != "" {
 		return f, nil
 	}
-	return "", fmt.Errorf("%s: the ending does not name a format of comparisons: use one of .txt .csv .json .md .html", path)
+	return "", fmt.Errorf("%s: the ending does not name a format of comparisons: use one of %s", path, strings.Join(VersusEndings(), " "))
 }
 
 // WriteVersus writes a comparison in a format of [VersusFormats].
@@ -83,7 +85,7 @@ func versusRows(t *compare.Table, o VersusOptions) ([]compare.Group, int, error)
 	rows := slices.Clone(t.Groups)
 	var value func(g *compare.Group) float64
 	switch o.Sort {
-	case "", "index":
+	case "index":
 	case "time":
 		value = func(g *compare.Group) (most float64) {
 			for _, f := range g.Figures {
@@ -93,11 +95,11 @@ func versusRows(t *compare.Table, o VersusOptions) ([]compare.Group, int, error)
 			}
 			return most
 		}
-	case "difference":
+	case "", "difference":
 		value = func(g *compare.Group) (most float64) {
-			for _, f := range g.Figures[1:] {
-				if f.Value != nil && g.Figures[0].Value != nil {
-					most = max(most, math.Abs(*f.Value-*g.Figures[0].Value))
+			for _, c := range g.Contributions {
+				if c != nil {
+					most = max(most, math.Abs(*c))
 				}
 			}
 			return most
@@ -161,22 +163,7 @@ func versusRatio(r compare.Ratio) string {
 	if r.Value == nil {
 		return ""
 	}
-	return ratioDigits(*r.Value) + " " + words.VersusMark(r.Verdict)
-}
-
-// ratioDigits writes a ratio with three digits.
-func ratioDigits(v float64) string {
-	switch {
-	case v >= 99.95:
-		return words.Fixed(v, 0)
-	case v >= 9.995:
-		return words.Fixed(v, 1)
-	case v >= 0.9995:
-		return words.Fixed(v, 2)
-	case v >= 0.09995:
-		return words.Fixed(v, 3)
-	}
-	return strconv.FormatFloat(v, 'g', 3, 64)
+	return words.Ratio(*r.Value) + " " + words.VersusMark(r.Verdict)
 }
 
 // groupOp is the operator of a group, with how many there are.
@@ -196,7 +183,7 @@ func versusRuns(t *compare.Table) [][]string {
 		r := &t.Runs[i]
 		between := ""
 		if r.Ratio.Low != nil && r.Ratio.High != nil {
-			between = ratioDigits(*r.Ratio.Low) + "–" + ratioDigits(*r.Ratio.High)
+			between = words.Ratio(*r.Ratio.Low) + "–" + words.Ratio(*r.Ratio.High)
 		}
 		row := []string{r.Name, versusFigure(t, r.Total.Value), plusMinus(r.Total, heading), versusRatio(r.Ratio), between, "", "", "", words.Outputs(r), words.FitCell(&profile.Trust{Verdict: r.Trust, Fit: r.Fit, Tolerance: r.Tolerance}), "", d.engine(r), d.target(r), d.dtype(r), r.Version, d.kind(r)}
 		if r.LoadS != nil {
@@ -216,8 +203,12 @@ func versusRuns(t *compare.Table) [][]string {
 	return rows
 }
 
-// versusKeeps says how much a narrow terminal needs the columns of [versusRuns].
-var versusKeeps = []int{100, 99, 90, 98, 80, 60, 65, 50, 70, 75, 40, 45, 44, 43, 10, 46}
+// Names of the last rows.
+const (
+	versusAdded = "(added by the engine)"
+	versusRest  = "(outside of layers)"
+	versusTotal = "total"
+)
 
 // versusLines are the last rows of the table of operators: what is not an operator of the model,
 // and the total.
@@ -234,58 +225,10 @@ func versusLines(t *compare.Table) (names []string, figures [][]*float64) {
 			names, figures = append(names, name), append(figures, row)
 		}
 	}
-	add("(added by the engine)", func(r *compare.Run) *float64 { return r.Inserted })
-	add("(total minus layers)", func(r *compare.Run) *float64 { return r.Rest })
-	add("total", func(r *compare.Run) *float64 { return r.Total.Value })
+	add(versusAdded, func(r *compare.Run) *float64 { return r.Inserted })
+	add(versusRest, func(r *compare.Run) *float64 { return r.Rest })
+	add(versusTotal, func(r *compare.Run) *float64 { return r.Total.Value })
 	return names, figures
-}
-
-// versusTable writes the comparison for a terminal. Runs for which a line has no room follow in
-// further tables beside the first run.
-func versusTable(w io.Writer, t *compare.Table, o VersusOptions) error {
-	rows, all, err := versusRows(t, o)
-	if err != nil {
-		return err
-	}
-	var b strings.Builder
-	for _, s := range answers(t) {
-		for _, l := range wrap(text.Clean(s), o.Width) {
-			b.WriteString(l + "\n")
-		}
-	}
-	b.WriteByte('\n')
-	for _, l := range wrap(fmt.Sprintf("%s: %s of one inference, %d runs, ratios to %s", text.Clean(words.VersusModels(t)), versusWhat(t), len(t.Runs), text.Clean(t.Runs[0].Name)), o.Width) {
-		b.WriteString(l + "\n")
-	}
-	b.WriteByte('\n')
-	inColumns(&b, versusRuns(t), versusKeeps, o)
-	const block = 2 + 9 + 2 + 9 // a figure and a ratio, with gaps
-	each := len(t.Runs) - 1
-	if o.Width > 0 {
-		each = min(each, max(1, (o.Width-11-2-16-block/2)/block))
-	}
-	for from := 1; from < len(t.Runs); from += each {
-		b.WriteByte('\n')
-		shown := []int{0}
-		for k := from; k < min(len(t.Runs), from+each); k++ {
-			shown = append(shown, k)
-		}
-		versusGroups(&b, t, rows, shown, o)
-	}
-	if len(rows) < all {
-		fmt.Fprintf(&b, "%d of %d rows: leave out --top for all\n", len(rows), all)
-	}
-	for _, l := range wrap(words.VersusLegend, o.Width) {
-		b.WriteString("\n" + l)
-	}
-	b.WriteByte('\n')
-	for i := range t.Notes {
-		for _, l := range wrap("! "+text.Clean(words.VersusNote(t, &t.Notes[i])), o.Width) {
-			b.WriteString(l + "\n")
-		}
-	}
-	_, err = io.WriteString(w, b.String())
-	return err
 }
 
 // versusWhat names what is compared.
@@ -294,147 +237,6 @@ func versusWhat(t *compare.Table) string {
 		return "latency"
 	}
 	return strings.ReplaceAll(t.Quantity, "_", " ")
-}
-
-// versusGroups writes the operators for some runs.
-func versusGroups(b *strings.Builder, t *compare.Table, groups []compare.Group, shown []int, o VersusOptions) {
-	head := []string{"operators", "name"}
-	keeps := []int{100, 20}
-	for n, k := range shown {
-		head = append(head, t.Runs[k].Name)
-		keeps = append(keeps, 90)
-		if n > 0 {
-			head, keeps = append(head, "ratio"), append(keeps, 80)
-		}
-	}
-	rows := [][]string{head}
-	for i := range groups {
-		g := &groups[i]
-		row := []string{groupOp(g), g.Name}
-		for n, k := range shown {
-			f := versusFigure(t, g.Figures[k].Value)
-			if g.Figures[k].Partial && f != "" {
-				f = "> " + f
-			}
-			row = append(row, f)
-			if n > 0 {
-				row = append(row, versusRatio(g.Ratios[k]))
-			}
-		}
-		rows = append(rows, row)
-	}
-	names, figures := versusLines(t)
-	for i, name := range names {
-		row := []string{name, ""}
-		for n, k := range shown {
-			row = append(row, versusFigure(t, figures[i][k]))
-			if n > 0 {
-				ratio := ""
-				if name == "total" {
-					ratio = versusRatio(t.Runs[k].Ratio)
-				}
-				row = append(row, ratio)
-			}
-		}
-		rows = append(rows, row)
-	}
-	inColumns(b, rows, keeps, o)
-}
-
-// Widths of texts in columns.
-const (
-	versusFirst  = 24 // the first column, names of operators
-	versusOthers = 28
-	versusLeast  = 8 // what is left of a name before its column goes
-)
-
-// inColumns writes rows, the first of which is a heading, in columns: those with nothing in them
-// are left out, then those that are needed least, until the rest fits.
-func inColumns(b *strings.Builder, rows [][]string, keeps []int, o VersusOptions) {
-	widths := make([]int, len(keeps))
-	for i := range keeps {
-		for k, r := range rows {
-			if w := lipgloss.Width(text.Clean(r[i])); k > 0 && w > 0 {
-				widths[i] = max(widths[i], w, min(lipgloss.Width(text.Clean(rows[0][i])), 14))
-			}
-		}
-		limit := versusOthers
-		if i == 0 {
-			limit = versusFirst
-		}
-		if o.Width > 0 {
-			widths[i] = min(widths[i], limit)
-		}
-	}
-	total := func() int {
-		n := -len(gap)
-		for _, w := range widths {
-			if w > 0 {
-				n += w + len(gap)
-			}
-		}
-		return n
-	}
-	for o.Width > 0 && total() > o.Width {
-		least := -1
-		for i, w := range widths {
-			if w > 0 && i > 0 && (least < 0 || keeps[i] < keeps[least]) {
-				least = i
-			}
-		}
-		if least < 0 {
-			break
-		}
-		over := total() - o.Width
-		if keeps[least] == 20 && widths[least]-over >= versusLeast { // a name may be cut
-			widths[least] -= over
-			break
-		}
-		widths[least] = 0
-	}
-	heads := shortenApart(rows[0], widths)
-	firsts := make([]string, len(rows))
-	for k, r := range rows {
-		firsts[k] = r[0]
-	}
-	firsts = shortenApart(firsts, slices.Repeat(widths[:1], len(rows)))
-	for k, r := range rows {
-		var cells []string
-		for i, w := range widths {
-			if w == 0 {
-				continue
-			}
-			left := i == 0 || keeps[i] == 20
-			s := shorten(text.Clean(r[i]), w)
-			switch {
-			case i == 0:
-				s = firsts[k]
-			case k == 0:
-				s = heads[i]
-			}
-			s = pad(s, w, left)
-			if o.Color && k > 0 {
-				s = markColour(s)
-			}
-			cells = append(cells, s)
-		}
-		line := strings.TrimRight(strings.Join(cells, gap), " ")
-		if k == 0 && o.Color {
-			line = lipgloss.NewStyle().Bold(true).Render(line)
-		}
-		b.WriteString(line + "\n")
-	}
-}
-
-// markColour colours a ratio by the sign at its end.
-func markColour(s string) string {
-	switch {
-	case strings.HasSuffix(s, words.VersusMark(compare.Slower)):
-		return lipgloss.NewStyle().Foreground(lipgloss.Red).Render(s)
-	case strings.HasSuffix(s, words.VersusMark(compare.Faster)):
-		return lipgloss.NewStyle().Foreground(lipgloss.Green).Render(s)
-	}
-	return s
 }
 
 // versusCSV writes a row a figure: base units, unknown ones empty.
@@ -509,7 +311,7 @@ func versusGrid(t *compare.Table, o VersusOptions) ([][]string, error) {
 			row = append(row, versusFigure(t, figures[i][k]))
 			if k > 0 {
 				s := ""
-				if name == "total" {
+				if name == versusTotal {
 					s = versusRatio(t.Runs[k].Ratio)
 				}
 				row = append(row, s)

@@ -19,11 +19,14 @@ func (b *builder) contribute() {
 			if k == 0 {
 				continue
 			}
-			g.Contributions[k] = b.contribution(g, k)
+			if b.q.Adds {
+				g.Contributions[k] = b.contribution(g, k)
+			}
 			g.Reasons[k] = b.reasons(g, k)
 		}
 		if g.Kind == "" {
 			g.Kind = kindOf(g)
+			g.Certain = slices.Contains([]profile.Confidence{profile.Exact, profile.ByTensor, profile.ByName}, g.Confidence)
 		}
 	}
 }
@@ -73,7 +76,7 @@ const largestSteps = 12
 func (b *builder) waterfalls() {
 	first := &b.t.Runs[0]
 	b.t.Waterfalls = []Waterfall{}
-	for k := 1; k < len(b.ps); k++ {
+	for k := 1; k < len(b.ps) && b.q.Adds; k++ {
 		r := &b.t.Runs[k]
 		if first.Total.Value == nil || r.Total.Value == nil {
 			continue
@@ -135,41 +138,76 @@ func rest(w Waterfall) float64 {
 	return r
 }
 
-// reasons lists in what the layers of a group differ between the first run and run k.
+// reasons lists in what the layers of a group differ between the first run and run k. Of numbers,
+// those that go the other way than the difference explain nothing.
 func (b *builder) reasons(g *Group, k int) []Reason {
 	if len(g.Layers[0]) == 0 || len(g.Layers[k]) == 0 {
 		return nil
 	}
-	x, y := b.ps[0].At(g.Layers[0]), b.ps[k].At(g.Layers[k])
-	var out []Reason
-	numbers := func(code ReasonCode, a, c float64, ok bool) {
-		if ok && a != c {
-			out = append(out, Reason{Code: code, First: &a, This: &c})
-		}
-	}
-	texts := func(code ReasonCode, a, c string) {
-		if a != c && a != "" && c != "" {
-			out = append(out, Reason{Code: code, FirstText: a, ThisText: c})
-		}
-	}
+	p, q := b.ps[0], b.ps[k]
+	x, y := p.At(g.Layers[0]), q.At(g.Layers[k])
+	r := reasons{difference: g.Contributions[k]}
 	for _, key := range []string{"macs", "ops"} {
 		a, ok := x.Sum(key)
 		c, also := y.Sum(key)
 		if ok && also && a+c > 0 {
-			numbers(ByWork, a, c, true)
+			r.number(ByWork, &a, &c, 1)
 			break
 		}
 	}
-	a, ok := traffic(x)
-	c, also := traffic(y)
-	numbers(ByBytes, a, c, ok && also)
-	texts(ByType, computes(x), computes(y))
-	texts(ByKernel, most(x, func(l *profile.Layer) string { return l.Kernel }), most(y, func(l *profile.Layer) string { return l.Kernel }))
-	texts(ByPlacement, most(x, placed), most(y, placed))
-	if len(x) != len(y) {
-		numbers(ByFusion, float64(active(x)), float64(active(y)), true)
+	r.number(ByBytes, traffic(x), traffic(y), 1)
+	r.text(ByType, computes(x), computes(y))
+	r.text(ByKernel, most(x, kernel), most(y, kernel))
+	r.text(ByPlacement, most(x, placed), most(y, placed))
+	if a, c := float64(active(x)), float64(active(y)); a > 0 && c > 0 {
+		r.number(ByFusion, &a, &c, 0)
 	}
-	return out
+	if b.cost {
+		r.number(ByClock, clock(p), clock(q), -1)
+		r.number(ByThreads, threads(p), threads(q), -1)
+	}
+	return r.list
+}
+
+// reasons gathers properties that differ.
+type reasons struct {
+	list []Reason
+	// difference is that of the figures, nil if unknown.
+	difference *float64
+}
+
+// number adds a number that makes the figure larger (1) or smaller (-1), or either (0).
+func (r *reasons) number(code ReasonCode, first, this *float64, way float64) {
+	if first == nil || this == nil || *first == *this {
+		return
+	}
+	if d := r.difference; d != nil && way*(*this-*first)**d < 0 {
+		return
+	}
+	r.list = append(r.list, Reason{Code: code, First: first, This: this})
+}
+
+func (r *reasons) text(code ReasonCode, first, this string) {
+	if first != this && first != "" && this != "" {
+		r.list = append(r.list, Reason{Code: code, FirstText: first, ThisText: this})
+	}
+}
+
+func kernel(l *profile.Layer) string { return l.Kernel }
+
+// clock is the clock of a target in hertz, or the speed of a machine by the reference loop.
+func clock(p *profile.Profile) *float64 {
+	if p.Target.ClockHz != nil && p.Target.Kind != profile.TargetHost {
+		return p.Target.ClockHz
+	}
+	return nil
+}
+
+func threads(p *profile.Profile) *float64 {
+	if p.Settings.Threads == nil {
+		return nil
+	}
+	return new(float64(*p.Settings.Threads))
 }
 
 func placed(l *profile.Layer) string {
@@ -189,11 +227,14 @@ func active(ls profile.Layers) (n int) {
 	return n
 }
 
-// traffic is what layers read and write.
-func traffic(ls profile.Layers) (float64, bool) {
+// traffic is what layers read and write, in bytes.
+func traffic(ls profile.Layers) *float64 {
 	r, ok := ls.Sum("bytes_read")
 	w, also := ls.Sum("bytes_written")
-	return r + w, ok && also
+	if !ok || !also {
+		return nil
+	}
+	return new(r + w)
 }
 
 // most is the text of the layer that takes most time, of those with one.

@@ -185,14 +185,17 @@ func (b *builder) ratio(k int, a, first Figure) Ratio {
 	if !ok || !also {
 		return r
 	}
-	d := both(x, y)
-	by := math.Exp(stats.StudentQuantile(0.05, d.freedom) * d.se)
+	d, kind, level := both(x, y), widest(a.Interval, first.Interval), 0.05
+	if kind == Band90 {
+		level = 0.10
+	}
+	by := math.Exp(stats.StudentQuantile(level, d.freedom) * d.se)
 	low, high := v/by, v*by
 	if math.IsInf(high, 0) || math.IsNaN(by) || low == 0 {
 		return r
 	}
 	p := stats.StudentP(math.Log(v)/d.se, d.freedom)
-	r.Low, r.High, r.P, r.Interval = &low, &high, &p, widest(a.Interval, first.Interval)
+	r.Low, r.High, r.P, r.Interval = &low, &high, &p, kind
 	r.Verdict = b.verdict(&r)
 	return r
 }

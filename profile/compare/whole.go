@@ -119,7 +119,7 @@ func (b *builder) whole() {
 
 // limits lists by topic the notes for which its figures say nothing about the model or engine.
 var limits = map[Topic][]NoteCode{
-	Time:     {OtherMachine, OtherShapes, OtherBatch, OtherKind, NotGood, NotWhole},
+	Time:     {OtherMachine, OtherShapes, OtherBatch, OtherKind, NotWhole},
 	Energy:   {OtherMachine, OtherShapes, OtherBatch, OtherKind, NotWhole},
 	Memory:   {OtherShapes, OtherBatch},
 	Work:     {OtherShapes, OtherBatch},

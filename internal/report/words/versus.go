@@ -3,9 +3,11 @@ package words
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/align"
 	"github.com/opmeter/opmeter/profile/compare"
 )
 
@@ -22,9 +24,9 @@ func VersusNote(t *compare.Table, n *compare.Note) string {
 	case compare.OtherModel:
 		return fmt.Sprintf("%s: another model file than %s.", who, first)
 	case compare.OtherName:
-		return fmt.Sprintf("%s: perhaps another model than %s, because its name differs and a file is unknown; operators were matched by name and order.", who, first)
+		return fmt.Sprintf("%s: perhaps another model than %s, because its name differs and a file is unknown; operators were matched by graph, name and order.", who, first)
 	case compare.OtherNodes:
-		return fmt.Sprintf("%s: another model structure than %s; operators were matched by name and order.", who, first)
+		return fmt.Sprintf("%s: another model structure than %s; operators were matched by graph, name and order.", who, first)
 	case compare.OtherThreads:
 		return fmt.Sprintf("%s: another thread count than %s.", who, first)
 	case compare.OtherBatch:
@@ -146,9 +148,9 @@ func VersusInterval(i compare.Interval) string {
 // VersusMark is the sign of a verdict in a table; [VersusLegend] explains it.
 func VersusMark(v compare.Verdict) string {
 	switch v {
-	case compare.Slower:
+	case compare.Slower, compare.More:
 		return "▲"
-	case compare.Faster:
+	case compare.Faster, compare.Less:
 		return "▼"
 	case compare.Alike:
 		return "="
@@ -157,4 +159,56 @@ func VersusMark(v compare.Verdict) string {
 }
 
 // VersusLegend says what the signs mean.
-const VersusLegend = "▲ slower, ▼ faster, = within 5 %, ? undecided: the interval includes 1 or is unknown"
+const VersusLegend = "▲ slower or more, ▼ faster or less, = within 5 %, ? undecided: the interval includes 1 or is unknown, or the difference may be chance among so many rows"
+
+// VersusMatch says how the layers of a row differ, "" for the same. A question mark follows where
+// it is not certain that they belong together.
+func VersusMatch(g *compare.Group) string {
+	s := string(g.Kind)
+	if g.Kind == align.Same {
+		s = ""
+	}
+	if !g.Certain && g.Kind != align.Inserted && g.Kind != align.Removed {
+		s += "?"
+	}
+	return s
+}
+
+// VersusReasons says in what the layers of a row differ from those of the first run, the most telling
+// first: "work ×1.25, int8 → float32".
+func VersusReasons(rs []compare.Reason) string {
+	var parts []string
+	for i := range rs {
+		parts = append(parts, reason(&rs[i]))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func reason(r *compare.Reason) string {
+	switch {
+	case r.First == nil || r.This == nil:
+		return r.FirstText + " → " + r.ThisText
+	case r.Code == compare.ByFusion:
+		return fmt.Sprintf("%.0f → %.0f layers", *r.First, *r.This)
+	case r.Code == compare.ByThreads:
+		return fmt.Sprintf("%.0f → %.0f threads", *r.First, *r.This)
+	case *r.First > 0:
+		return fmt.Sprintf("%s ×%s", r.Code, Ratio(*r.This / *r.First))
+	}
+	return string(r.Code)
+}
+
+// Ratio writes a ratio with three digits.
+func Ratio(v float64) string {
+	switch {
+	case v >= 99.95:
+		return Fixed(v, 0)
+	case v >= 9.995:
+		return Fixed(v, 1)
+	case v >= 0.9995:
+		return Fixed(v, 2)
+	case v >= 0.09995:
+		return Fixed(v, 3)
+	}
+	return strconv.FormatFloat(v, 'g', 3, 64)
+}
