@@ -47,9 +47,12 @@ var contextOf = []struct {
 	before, after bool
 	value         float64
 }{
-	{3, true, false, 1}, {6, true, false, 0.5},
-	{3, false, true, 1}, {6, false, true, 0.5},
-	{2, true, true, 1}, {4, true, true, 0.5},
+	{3, true, false, 1},
+	{6, true, false, 0.5},
+	{3, false, true, 1},
+	{6, false, true, 0.5},
+	{2, true, true, 1},
+	{4, true, true, 0.5},
 }
 
 // levels are the views and labels by which structures are compared, from what says most.

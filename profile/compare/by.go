@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/align"
 )
 
 // gather makes one row of all rows that have the same operator, scope, block or shape. Rows that
@@ -36,7 +37,7 @@ func (b *builder) gather() {
 		for k := range row.Layers {
 			row.Layers[k] = append(row.Layers[k], g.Layers[k]...)
 		}
-		row.Confidence, row.Kind, row.Certain = worse(row.Confidence, g.Confidence), "", row.Certain && g.Certain
+		row.Confidence, row.Kind, row.Certain = align.Weaker(row.Confidence, g.Confidence), "", row.Certain && g.Certain
 	}
 	for i := range rows {
 		for k := range rows[i].Layers {
@@ -81,12 +82,4 @@ func shape(l *profile.Layer) string {
 		}
 	}
 	return cmp.Or(strings.Join(parts, "x"), "scalar")
-}
-
-// worse is the less sure of two confidences.
-func worse(a, b profile.Confidence) profile.Confidence {
-	if slices.Index(sureness, a) > slices.Index(sureness, b) {
-		return a
-	}
-	return b
 }

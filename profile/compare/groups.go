@@ -2,6 +2,7 @@ package compare
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/align"
