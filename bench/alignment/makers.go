@@ -80,6 +80,20 @@ func byValues(a *source, m *graph.Model) *twin {
 		}
 		t.origins(g, makers, named)
 	}
+	// Conversions that the twin does without belong to any layer.
+	kept := map[*graph.Node]bool{}
+	for _, was := range t.from {
+		for _, n := range was {
+			kept[n] = true
+		}
+	}
+	for _, g := range a.m.Graphs {
+		for _, n := range g.Nodes {
+			if !kept[n] && slices.Contains([]string{"DEQUANTIZE", "QUANTIZE", "DENSIFY", "Cast", "DequantizeLinear", "QuantizeLinear"}, n.Op) {
+				t.gone[n] = true
+			}
+		}
+	}
 	return t
 }
 

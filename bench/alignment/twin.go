@@ -411,7 +411,7 @@ func (r *relation) say(name, what string, side, i int, p *align.Pair, back bool)
 		}
 		return s
 	}
-	a, b := p.A, p.B
+	a, b := p.A[:min(len(p.A), 8)], p.B[:min(len(p.B), 8)]
 	if back {
 		a, b = b, a
 	}

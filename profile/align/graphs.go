@@ -91,9 +91,15 @@ func (j *joiner) take(x *aligner) {
 	for side, g := range []*network{x.a, x.b} {
 		at := []func(int) int{a, b}[side]
 		for i := range g.nodes {
-			if owner := g.nodes[i].owner; x.absorbed(side, i) {
-				j.join(at(i), at(owner), found{})
+			if !x.absorbed(side, i) {
+				continue
 			}
+			// What an engine fuses is with the layer that does it.
+			if into := g.p.Layers[g.nodes[i].layer].FusedInto; into != nil && *into >= 0 && *into < int64(len(g.p.Layers)) {
+				j.join(at(i), at(0)-int(g.nodes[0].layer)+int(*into), found{})
+				continue
+			}
+			j.join(at(i), at(g.nodes[i].owner), found{})
 		}
 	}
 	for _, r := range x.regions() {

@@ -83,13 +83,16 @@ func (x *aligner) run() {
 		for side, v := range vs {
 			hs[k][side] = v.hash(l.label, l.strict)
 		}
-		x.isomorphic(vs, hs[k])
+		x.isomorphic(vs, hs[k], true)
 		if k == sizedCores {
 			x.sides = [2]*sided{newSided(vs[0], hs[k][0]), newSided(vs[1], hs[k][1])}
 		}
 	}
 	if x.trusted {
 		x.byNames()
+	}
+	for k, l := range levels {
+		x.isomorphic(views[l.filter], hs[k], false)
 	}
 	for k, l := range levels {
 		x.oneSided(views[l.filter], [2][]uint64{hs[k][0].up, hs[k][1].up})
@@ -126,15 +129,34 @@ func gather[K comparable](x *aligner, vs [2]*view, key func(side, i int) K) map[
 	return out
 }
 
-// isomorphic pairs nodes that agree in all before and after them.
-func (x *aligner) isomorphic(vs [2]*view, hs [2]hashes) {
-	for _, s := range gather(x, vs, func(side, i int) [2]uint64 { return [2]uint64{hs[side].up[i], hs[side].down[i]} }) {
-		if len(s[0]) != len(s[1]) {
+// isomorphic pairs nodes that agree in all before and after them. With firm set their neighbours
+// must have counterparts, too: what follows from the inputs of the graph alone has nothing before
+// it that could differ.
+func (x *aligner) isomorphic(vs [2]*view, hs [2]hashes, firm bool) {
+	type both [2]uint64
+	key := func(side, i int) both { return both{hs[side].up[i], hs[side].down[i]} }
+	counts := map[both][2]int{}
+	for side, v := range vs {
+		for i := range v.keep {
+			if v.keep[i] {
+				n := counts[key(side, i)]
+				n[side]++
+				counts[key(side, i)] = n
+			}
+		}
+	}
+	shared := func(side, i int) bool { n := counts[key(side, i)]; return n[0] == n[1] }
+	how := [2]stage{isomorph, alike}
+	if !firm {
+		how = [2]stage{oneSided, alike}
+	}
+	for _, s := range gather(x, vs, key) {
+		if len(s[0]) != len(s[1]) || firm && !vs[0].within(s[0][0], func(i int) bool { return shared(0, i) }) {
 			continue
 		}
 		if len(s[0]) == 1 {
 			if x.sameClass(s[0][0], s[1][0]) {
-				x.pair(s[0][0], s[1][0], isomorph)
+				x.pair(s[0][0], s[1][0], how[0])
 			}
 			continue
 		}
@@ -148,10 +170,28 @@ func (x *aligner) isomorphic(vs [2]*view, hs [2]hashes) {
 				n++
 			}
 			if n < len(s[1]) && x.sameClass(i, s[1][n]) {
-				x.pair(i, s[1][n], alike)
+				x.pair(i, s[1][n], how[1])
 			}
 		}
 	}
+}
+
+// within reports whether something holds for a node and those around it.
+func (v *view) within(i int, holds func(int) bool) bool {
+	if !holds(i) {
+		return false
+	}
+	for _, m := range v.ins[i] {
+		if m >= 0 && !holds(m) {
+			return false
+		}
+	}
+	for _, u := range v.outs[i] {
+		if !holds(u.by) {
+			return false
+		}
+	}
+	return true
 }
 
 // sameClass guards against collisions of hashes.
@@ -364,6 +404,20 @@ func (x *aligner) inTurn(as, bs []int) {
 		next[class] = next[class][1:]
 		x.pair(i, j, following)
 		from = at[j] + 1
+	}
+	// What is left may stand in another order: operands of one consumer, for one.
+	left := map[string][]int{}
+	for _, j := range bs {
+		if x.b.partner[j] < 0 {
+			left[x.b.nodes[j].class] = append(left[x.b.nodes[j].class], j)
+		}
+	}
+	for _, i := range as {
+		class := x.a.nodes[i].class
+		if x.a.partner[i] < 0 && len(left[class]) > 0 {
+			x.pair(i, left[class][0], following)
+			left[class] = left[class][1:]
+		}
 	}
 }
 

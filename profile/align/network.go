@@ -11,6 +11,8 @@ import (
 // edge leads to the node that makes an operand, -1 for inputs of the graph.
 type edge struct {
 	from int
+	// output is which of the results of the node it is, or which input of the graph.
+	output int
 	// helper marks what carries no data: scales, zero points, and what follows from constants.
 	helper bool
 }
@@ -33,6 +35,8 @@ type node struct {
 	// owner is the core node that a node of another role belongs to, -1 for none.
 	owner int
 	shape description
+	// result is the place among the results of the model, from 1, 0 for none.
+	result int
 }
 
 // network is the graph of the layers of one graph of a model.
@@ -74,6 +78,7 @@ func (g *network) connect(layers []int64) {
 			}
 		}
 	}
+	inputs, results := places(g.p.Model.Inputs), places(g.p.Model.Outputs)
 	before := map[string]made{}
 	for i, at := range layers {
 		l := &g.p.Layers[at]
@@ -86,9 +91,9 @@ func (g *network) connect(layers []int64) {
 			if !ok {
 				m, ok = makers[t.Name]
 			}
-			e := edge{from: -1}
+			e := edge{from: -1, output: inputs[t.Name]}
 			if ok && m.node != i {
-				e = edge{from: m.node, helper: m.output > 0 && dynamicQuantize(g.p.Layers[layers[m.node]].Op)}
+				e = edge{from: m.node, output: m.output, helper: m.output > 0 && dynamicQuantize(g.p.Layers[layers[m.node]].Op)}
 				g.nodes[m.node].outs = append(g.nodes[m.node].outs, use{i, len(g.nodes[i].ins)})
 				g.edges++
 			}
@@ -97,9 +102,19 @@ func (g *network) connect(layers []int64) {
 		for k := range l.Outputs {
 			if name := l.Outputs[k].Name; name != "" {
 				before[name] = made{i, k}
+				g.nodes[i].result = max(g.nodes[i].result, results[name])
 			}
 		}
 	}
+}
+
+// places numbers tensors from 1 by their names.
+func places(ts []profile.Tensor) map[string]int {
+	out := map[string]int{}
+	for k := range ts {
+		out[ts[k].Name] = k + 1
+	}
+	return out
 }
 
 func dynamicQuantize(op string) bool {
@@ -134,7 +149,8 @@ func (g *network) sort() {
 	}
 	// Outputs may stand in any order in a file.
 	slices.SortStableFunc(roots, func(a, b int) int {
-		return cmp.Or(cmp.Compare(size[b], size[a]), cmp.Compare(g.nodes[a].class, g.nodes[b].class), cmp.Compare(g.nodes[a].shape.extent, g.nodes[b].shape.extent))
+		return cmp.Or(cmp.Compare(size[b], size[a]), cmp.Compare(g.nodes[a].class, g.nodes[b].class), cmp.Compare(g.nodes[a].shape.extent, g.nodes[b].shape.extent),
+			cmp.Compare(g.nodes[a].result, g.nodes[b].result))
 	})
 	for i := range g.nodes { // cycles, in hostile files
 		roots = append(roots, i)

@@ -7,6 +7,7 @@ type view struct {
 	g    *network
 	keep []bool
 	ins  [][]int // by node, what makes its operands: -1 for inputs of the graph
+	from [][]int // by node, which result of it each operand is
 	outs [][]use
 }
 
@@ -20,7 +21,7 @@ const (
 )
 
 func (g *network) view(f filter) *view {
-	v := &view{g: g, keep: make([]bool, len(g.nodes)), ins: make([][]int, len(g.nodes)), outs: make([][]use, len(g.nodes))}
+	v := &view{g: g, keep: make([]bool, len(g.nodes)), ins: make([][]int, len(g.nodes)), from: make([][]int, len(g.nodes)), outs: make([][]use, len(g.nodes))}
 	root := make([]int, len(g.nodes))
 	for _, i := range g.order {
 		n := &g.nodes[i]
@@ -47,7 +48,7 @@ func (g *network) view(f filter) *view {
 			if from >= 0 {
 				v.outs[from] = append(v.outs[from], use{i, len(v.ins[i])})
 			}
-			v.ins[i] = append(v.ins[i], from)
+			v.ins[i], v.from[i] = append(v.ins[i], from), append(v.from[i], e.output)
 		}
 	}
 	return v
@@ -70,11 +71,14 @@ func (v *view) hash(label func(*node) uint64, strict bool) hashes {
 		}
 		labels[i] = label(&v.g.nodes[i])
 		around = around[:0]
-		for _, m := range v.ins[i] {
-			if m < 0 {
+		for k, m := range v.ins[i] {
+			switch {
+			case m >= 0:
+				around = append(around, h.up[m]+uint64(v.from[i][k]))
+			case strict:
+				around = append(around, uint64(1+v.from[i][k]))
+			default:
 				around = append(around, 1)
-			} else {
-				around = append(around, h.up[m])
 			}
 		}
 		if !strict && commutative[v.g.nodes[i].class] {
@@ -95,6 +99,9 @@ func (v *view) hash(label func(*node) uint64, strict bool) hashes {
 			around = append(around, mix(h.down[u.by], []uint64{at}))
 		}
 		slices.Sort(around)
+		if strict {
+			around = append(around, uint64(v.g.nodes[i].result))
+		}
 		h.down[i] = mix(labels[i], around)
 	}
 	return h
