@@ -40,11 +40,12 @@ largest difference first, with the ratio to the first profile. Operators that on
 are one row. Model files are counted: they have sizes and work, and no times.
 
 Several profiles of one side stand before and after --, each made by a process of its own:
-their spread decides what differs. Make them in turns. opmeter ab does so itself.`,
+their spread decides what differs. Make them in turns; opmeter ab does so itself. Options
+stand before the first file then: opmeter compare --fail-on worse old-* -- new-*.`,
 		Example: `  opmeter compare one.opmeter two.opmeter
-  opmeter compare old-*.opmeter -- new-*.opmeter --fail-on worse
-  opmeter compare ours.opmeter onnxruntime_profile.json --by op
-  opmeter compare model.onnx model-int8.onnx --quantity weights_bytes
+  opmeter compare old-1.opmeter old-2.opmeter -- new-1.opmeter new-2.opmeter
+  opmeter compare profile.opmeter onnxruntime_profile.json --by op
+  opmeter compare model.tflite net.yaml --quantity macs
   opmeter compare measured.opmeter estimate.opmeter -o compare.html`,
 		Args: two,
 		RunE: func(c *cobra.Command, args []string) error { return a.compare(c, args, &f) },

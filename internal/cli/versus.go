@@ -13,14 +13,14 @@ import (
 // comparison, of others all that fit one file.
 func (s *several) holds(path string) bool {
 	if s.engines {
-		return inFormat(path, report.VersusFormats)
+		return inFormat(path, report.VersusPages)
 	}
 	return together(path)
 }
 
 // shows reports whether standard output gets the comparison of engines.
 func (s *several) shows() bool {
-	return s.engines && (s.o.format == "" || slices.Contains(report.VersusFormats, s.o.format))
+	return s.engines && (s.o.format == "" || slices.Contains(report.VersusPages, s.o.format))
 }
 
 // compared is the comparison of the engines that were measured; nil if absent, and then

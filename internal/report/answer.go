@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/report/words"
@@ -17,7 +18,7 @@ func differing(t *compare.Table) (d differences) {
 	for i := range t.Runs {
 		r := &t.Runs[i]
 		d.engines = d.engines || r.Engine != first.Engine
-		d.kinds = d.kinds || words.Kind(r.Kind) != words.Kind(first.Kind)
+		d.kinds = d.kinds || words.VersusSource(r) != words.VersusSource(first)
 		d.targets = d.targets || r.Target != first.Target
 		d.dtypes = d.dtypes || r.DType != first.DType
 		d.models = d.models || r.Model != first.Model
@@ -35,7 +36,7 @@ func (d differences) target(r *compare.Run) string {
 }
 
 // kind is how the figures of a run came about, where that differs.
-func (d differences) kind(r *compare.Run) string { return only(d.kinds, words.Kind(r.Kind)) }
+func (d differences) kind(r *compare.Run) string { return only(d.kinds, words.VersusSource(r)) }
 
 func (d differences) dtype(r *compare.Run) string { return only(d.dtypes, r.DType) }
 
@@ -82,6 +83,9 @@ func answer(t *compare.Table, d differences, r *compare.Run) string {
 	show := func(v float64) string { return versusFigure(t, &v) }
 	figures := pairOf(*r.Total.Value, " vs ", *first.Total.Value, show)
 	ratio := *r.Ratio.Value
+	if !slices.Contains(profile.Costs(), t.Quantity) {
+		return answerFigure(t, a, b, r, figures)
+	}
 	// A ratio below 1 is told as speed, one above 1 as time.
 	phrase, low, high := "takes %sx as long as", r.Ratio.Low, r.Ratio.High
 	if ratio < 1 {
@@ -116,4 +120,17 @@ func answer(t *compare.Table, d differences, r *compare.Run) string {
 		s += " · unstable: repeat the measurement"
 	}
 	return s
+}
+
+// answerFigure is the answer for a quantity that is not a cost in time.
+func answerFigure(t *compare.Table, a, b string, r *compare.Run, figures string) string {
+	what := versusWhat(t)
+	if r.Ratio.Interval == compare.Exact && *r.Ratio.Value == 1 {
+		return fmt.Sprintf("%s: %s equal to that of %s (%s)", a, what, b, versusFigure(t, r.Total.Value))
+	}
+	s := fmt.Sprintf("%s: %s %sx that of %s (%s", a, what, words.Ratio(*r.Ratio.Value), b, figures)
+	if r.Ratio.Interval != compare.Exact && r.Ratio.Low != nil {
+		s += fmt.Sprintf("; %s %s to %s", words.VersusInterval(r.Ratio.Interval), words.Ratio(*r.Ratio.Low), words.Ratio(*r.Ratio.High))
+	}
+	return s + ")"
 }

@@ -14,8 +14,11 @@ import (
 
 	"github.com/opmeter/opmeter/internal/base/atomicfile"
 	"github.com/opmeter/opmeter/internal/base/jsonx"
+	"github.com/opmeter/opmeter/internal/report/gobench"
+	"github.com/opmeter/opmeter/internal/report/pprof"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/report/words"
+	"github.com/opmeter/opmeter/internal/report/xlsx"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/compare"
 )
@@ -28,10 +31,15 @@ type VersusOptions struct {
 	Color bool
 }
 
-// VersusFormats are the formats of comparisons, with the endings of their files.
-var VersusFormats = []string{"table", "csv", "json", "markdown", "html"}
+// VersusFormats are the formats of comparisons.
+var VersusFormats = append(slices.Clone(VersusPages), "xlsx", "bench", "pprof")
 
-var versusEndings = map[string]string{".txt": "table", ".csv": "csv", ".json": "json", ".md": "markdown", ".html": "html"}
+// VersusPages are those of them that people read, and the data behind them.
+var VersusPages = []string{"table", "csv", "json", "markdown", "html"}
+
+var versusEndings = map[string]string{
+	".txt": "table", ".csv": "csv", ".json": "json", ".md": "markdown", ".html": "html", ".xlsx": "xlsx", ".bench.txt": "bench", ".pb.gz": "pprof",
+}
 
 // VersusSorts are the orders of rows: that of execution, the longest first, the largest
 // difference first.
@@ -42,8 +50,14 @@ func VersusEndings() []string { return slices.Sorted(maps.Keys(versusEndings)) }
 
 // VersusFormat is the format of a comparison by the ending of a file.
 func VersusFormat(path string) (string, error) {
-	if f := versusEndings[strings.ToLower(filepath.Ext(path))]; f != "" {
-		return f, nil
+	best := ""
+	for e := range versusEndings {
+		if strings.HasSuffix(strings.ToLower(filepath.Base(path)), e) && len(e) > len(best) {
+			best = e
+		}
+	}
+	if best != "" {
+		return versusEndings[best], nil
 	}
 	return "", fmt.Errorf("%s: the ending does not name a format of comparisons: use one of %s", path, strings.Join(VersusEndings(), " "))
 }
@@ -65,6 +79,12 @@ func WriteVersus(w io.Writer, t *compare.Table, format string, o VersusOptions) 
 		return versusMarkdown(w, t, o)
 	case "html":
 		return versusPage(w, t, o)
+	case "xlsx":
+		return xlsx.WriteTables(w, "Comparison of "+words.VersusModels(t), versusSheets(t))
+	case "bench":
+		return gobench.Compared(w, t)
+	case "pprof":
+		return pprof.Compared(w, t)
 	}
 	return fmt.Errorf("unknown format %q: use one of %s", format, strings.Join(VersusFormats, ", "))
 }
@@ -236,44 +256,76 @@ func versusWhat(t *compare.Table) string {
 	if t.Quantity == "latency_s" {
 		return "latency"
 	}
+	for _, p := range t.Profiles {
+		for _, q := range p.AllQuantities() {
+			if q.Key == t.Quantity {
+				return strings.ToLower(q.Name[:1]) + q.Name[1:]
+			}
+		}
+	}
 	return strings.ReplaceAll(t.Quantity, "_", " ")
 }
 
 // versusCSV writes a row a figure: base units, unknown ones empty.
 func versusCSV(w io.Writer, t *compare.Table) error {
 	c := csv.NewWriter(w)
-	_ = c.Write([]string{"kind", "group", "op", "name", "operators", "confidence", "run", t.Quantity, "low", "high", "partial", "ratio", "ratio_low", "ratio_high", "verdict", "interval"})
+	_ = c.Write([]string{
+		"kind", "group", "op", "name", "operators", "confidence", "run", t.Quantity, "low", "high", "partial", "ratio", "ratio_low", "ratio_high", "verdict", "interval",
+		"p", "contribution", "match", "certain", "reasons", "comparable", "why_not", "source",
+	})
 	number := func(v *float64) string {
 		if v == nil {
 			return ""
 		}
 		return plainNumber(*v)
 	}
-	row := func(kind, group string, g *compare.Group, k int, f compare.Figure, r *compare.Ratio) {
-		cells := []string{kind, group, "", "", "", "", text.Cell(t.Runs[k].Name), number(f.Value), number(f.Low), number(f.High), strconv.FormatBool(f.Partial), "", "", "", "", string(f.Interval)}
-		if g != nil {
-			cells[2], cells[3], cells[4], cells[5] = text.Cell(g.Op), text.Cell(g.Name), strconv.FormatInt(g.Operators, 10), string(g.Confidence)
-		}
+	row := func(kind, group string, k int, f compare.Figure, r *compare.Ratio, more func(cells []string)) {
+		cells := []string{kind, group, "", "", "", "", text.Cell(t.Runs[k].Name), number(f.Value), number(f.Low), number(f.High), strconv.FormatBool(f.Partial), "", "", "", "", string(f.Interval), "", "", "", "", "", "", "", string(t.Runs[k].Source)}
 		if r != nil && k > 0 {
-			cells[11], cells[12], cells[13], cells[14] = number(r.Value), number(r.Low), number(r.High), string(r.Verdict)
+			cells[11], cells[12], cells[13], cells[14], cells[16] = number(r.Value), number(r.Low), number(r.High), string(r.Verdict), number(r.P)
+		}
+		if more != nil {
+			more(cells)
 		}
 		_ = c.Write(cells) // the error stays and is told below
 	}
 	for i := range t.Groups {
 		g := &t.Groups[i]
 		for k := range t.Runs {
-			row("operators", strconv.Itoa(i), g, k, g.Figures[k], &g.Ratios[k])
+			row("operators", strconv.Itoa(i), k, g.Figures[k], &g.Ratios[k], func(cells []string) {
+				cells[2], cells[3], cells[4], cells[5] = text.Cell(g.Op), text.Cell(g.Name), strconv.FormatInt(g.Operators, 10), string(g.Confidence)
+				cells[17], cells[18], cells[19] = number(g.Contributions[k]), string(g.Kind), strconv.FormatBool(g.Certain)
+				cells[20] = text.Cell(words.VersusReasons(g.Reasons[k]))
+			})
 		}
 	}
 	for k := range t.Runs {
 		r := &t.Runs[k]
 		if r.Inserted != nil {
-			row("inserted", "", nil, k, compare.Figure{Value: r.Inserted}, nil)
+			row("inserted", "", k, compare.Figure{Value: r.Inserted}, nil, nil)
 		}
 		if r.Rest != nil {
-			row("rest", "", nil, k, compare.Figure{Value: r.Rest}, nil)
+			row("rest", "", k, compare.Figure{Value: r.Rest}, nil, nil)
 		}
-		row("total", "", nil, k, r.Total, &r.Ratio)
+		row("total", "", k, r.Total, &r.Ratio, nil)
+	}
+	for i := range t.Whole {
+		x := &t.Whole[i]
+		for k := range t.Runs {
+			if x.Figures[k].Value == nil {
+				continue
+			}
+			row("whole", x.Key, k, x.Figures[k], &x.Ratios[k], func(cells []string) {
+				cells[3], cells[21], cells[22] = x.Label, strconv.FormatBool(x.Comparable[k]), string(x.Why[k])
+			})
+		}
+	}
+	for i := range t.Waterfalls {
+		x := &t.Waterfalls[i]
+		for n, s := range x.Steps {
+			row("waterfall", strconv.Itoa(n), x.Run, compare.Figure{Value: &s.Value}, nil, func(cells []string) { cells[3] = text.Cell(s.Label) })
+		}
+		row("waterfall", "rest", x.Run, compare.Figure{Value: &x.Rest}, nil, nil)
 	}
 	c.Flush()
 	return c.Error()
@@ -322,6 +374,9 @@ func versusGrid(t *compare.Table, o VersusOptions) ([][]string, error) {
 	return rows, nil
 }
 
+// markdownRows is how many rows stand open; the others are folded.
+const markdownRows = 20
+
 func versusMarkdown(w io.Writer, t *compare.Table, o VersusOptions) error {
 	grid, err := versusGrid(t, o)
 	if err != nil {
@@ -329,26 +384,27 @@ func versusMarkdown(w io.Writer, t *compare.Table, o VersusOptions) error {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n", escape(words.VersusModels(t)))
-	for _, s := range answers(t) {
+	for _, s := range versusHeadline(t) {
 		fmt.Fprintf(&b, "%s\n\n", escape(s))
 	}
 	fmt.Fprintf(&b, "%s of one inference; ratios to %s. %s.\n", capital(versusWhat(t)), escape(t.Runs[0].Name), words.VersusLegend)
-	for _, rows := range [][][]string{versusRuns(t), grid} {
-		b.WriteByte('\n')
-		for k, r := range rows {
-			for i, s := range r {
-				b.WriteString("| " + escape(s) + " ")
-				if i == len(r)-1 {
-					b.WriteString("|\n")
-				}
-			}
-			if k == 0 {
-				for i := range r {
-					b.WriteString(map[bool]string{true: "| --- ", false: "| ---: "}[i == 0 || i == 1 && len(r) == len(grid[0])])
-				}
-				b.WriteString("|\n")
-			}
-		}
+	facts, shared := versusFacts(t)
+	if len(shared) > 0 {
+		fmt.Fprintf(&b, "\nAll runs: %s.\n", escape(strings.Join(shared, ", ")))
+	}
+	all := make([]int, len(t.Runs))
+	for k := range all {
+		all[k] = k
+	}
+	markdownTable(&b, versusWholeGrid(t, facts, all, true), 1)
+	last, _ := versusLines(t)
+	rows := grid[1 : len(grid)-len(last)]
+	open := rows[:min(len(rows), markdownRows)]
+	markdownTable(&b, slices.Concat(grid[:1], open, grid[len(grid)-len(last):]), 2)
+	if more := rows[len(open):]; len(more) > 0 {
+		fmt.Fprintf(&b, "\n<details><summary>%s</summary>\n", words.Plural(int64(len(more)), "more row"))
+		markdownTable(&b, slices.Concat(grid[:1], more), 2)
+		b.WriteString("\n</details>\n")
 	}
 	for i := range t.Notes {
 		fmt.Fprintf(&b, "\n- %s", escape(words.VersusNote(t, &t.Notes[i])))
@@ -358,6 +414,91 @@ func versusMarkdown(w io.Writer, t *compare.Table, o VersusOptions) error {
 	}
 	_, err = io.WriteString(w, b.String())
 	return err
+}
+
+// markdownTable writes a heading and rows; the first columns are texts.
+func markdownTable(b *strings.Builder, rows [][]string, texts int) {
+	b.WriteByte('\n')
+	for k, r := range rows {
+		for _, s := range r {
+			b.WriteString("| " + escape(s) + " ")
+		}
+		b.WriteString("|\n")
+		if k == 0 {
+			for i := range r {
+				b.WriteString(map[bool]string{true: "| --- ", false: "| ---: "}[i < texts])
+			}
+			b.WriteString("|\n")
+		}
+	}
+}
+
+// versusSheets are the sheets of a workbook, in base units.
+func versusSheets(t *compare.Table) []xlsx.Table {
+	value := func(v *float64) any {
+		if v == nil {
+			return nil
+		}
+		return *v
+	}
+	model := xlsx.Table{Name: "Model", Heads: []string{"figure", "unit"}}
+	rows := xlsx.Table{Name: "Rows", Heads: []string{"operators", "name", "match", "certain"}}
+	runs := xlsx.Table{Name: "Runs", Heads: []string{"run", "figures", "engine", "version", "target", "machine", "model", "type", "threads", "profiles", "date"}}
+	for k := range t.Runs {
+		r := &t.Runs[k]
+		model.Heads, rows.Heads = append(model.Heads, r.Name), append(rows.Heads, r.Name+", "+t.Quantity)
+		if k > 0 {
+			more := []string{"ratio of " + r.Name, "low", "high", "p", "verdict"}
+			model.Heads = append(model.Heads, append(more, "comparable", "why not")...)
+			rows.Heads = append(rows.Heads, append(more, "contribution", "reasons")...)
+		}
+		var threads any
+		if r.Threads != nil {
+			threads = *r.Threads
+		}
+		runs.Rows = append(runs.Rows, []any{r.Name, string(r.Source), r.Engine, r.Version, r.Target, r.Machine, r.Model, r.DType, threads, max(1, r.Repeats), r.Date})
+	}
+	ratio := func(r *compare.Ratio) []any {
+		return []any{value(r.Value), value(r.Low), value(r.High), value(r.P), string(r.Verdict)}
+	}
+	for i := range t.Whole {
+		x := &t.Whole[i]
+		row := []any{x.Label, x.Unit}
+		for k := range t.Runs {
+			if row = append(row, value(x.Figures[k].Value)); k > 0 {
+				row = append(append(row, ratio(&x.Ratios[k])...), x.Comparable[k], string(x.Why[k]))
+			}
+		}
+		model.Rows = append(model.Rows, row)
+	}
+	groups, _, _ := versusRows(t, VersusOptions{})
+	for i := range groups {
+		g := &groups[i]
+		row := []any{groupOp(g), g.Name, string(g.Kind), g.Certain}
+		for k := range t.Runs {
+			if row = append(row, value(g.Figures[k].Value)); k > 0 {
+				row = append(append(row, ratio(&g.Ratios[k])...), value(g.Contributions[k]), words.VersusReasons(g.Reasons[k]))
+			}
+		}
+		rows.Rows = append(rows.Rows, row)
+	}
+	steps := xlsx.Table{Name: "Waterfall", Heads: []string{"run", "step", t.Quantity}}
+	for _, x := range t.Waterfalls {
+		name := t.Runs[x.Run].Name
+		steps.Rows = append(steps.Rows, []any{name, t.Runs[0].Name, x.From})
+		for _, s := range x.Steps {
+			steps.Rows = append(steps.Rows, []any{name, s.Label, s.Value})
+		}
+		steps.Rows = append(steps.Rows, []any{name, "rest", x.Rest}, []any{name, name, x.To})
+	}
+	notes := xlsx.Table{Name: "Notes", Heads: []string{"note"}}
+	for _, s := range versusHeadline(t) {
+		notes.Rows = append(notes.Rows, []any{s})
+	}
+	for i := range t.Notes {
+		notes.Rows = append(notes.Rows, []any{words.VersusNote(t, &t.Notes[i])})
+	}
+	return []xlsx.Table{model, rows, steps, runs, notes}
 }
 
 func capital(s string) string {

@@ -117,6 +117,9 @@ func versusWhere(t *compare.Table, k int) string {
 		parts = append(parts, s)
 	}
 	if n == 0 {
+		if t.Runs[k].Ratio.Interval == compare.Exact {
+			return "All rows are equal."
+		}
 		return "No row differs by more than chance among " + words.Plural(int64(len(rows)), "row") + "."
 	}
 	s := fmt.Sprintf("%d of %s differ", n, words.Plural(int64(len(rows)), "row"))

@@ -56,7 +56,7 @@ func With(runs []Named, o Options) (*Table, error) {
 		}
 		b.errors = append(b.errors, off)
 	}
-	b.t.Profiles = b.ps
+	b.t.Profiles, b.t.Repeats = b.ps, b.repeats
 	if err := b.choose(o); err != nil {
 		return nil, err
 	}
@@ -102,6 +102,7 @@ func (b *builder) choose(o Options) error {
 		return err
 	}
 	b.q, b.cost = q, slices.Contains(profile.Costs(), q.Key)
+	b.counts = o.Quantity == "" && !b.cost
 	b.t.Quantity, b.t.Unit = q.Key, q.Unit
 	return nil
 }
@@ -124,7 +125,12 @@ func (b *builder) quantity(key string) (profile.Quantity, error) {
 	}
 	switch {
 	case q.Key == "":
+		if slices.ContainsFunc(wholeRows, func(f figureRow) bool { return f.key == key }) {
+			return q, fmt.Errorf("%s is a figure of the whole model alone: every comparison shows it", key)
+		}
 		return q, fmt.Errorf("unknown quantity %q: docs/reference/quantities.md lists them", key)
+	case q.Model:
+		return q, fmt.Errorf("%s is a figure of the whole model alone: every comparison shows it", key)
 	case !q.Adds && !q.Derived():
 		return q, fmt.Errorf("%s is a figure that does not add up over layers: it is not compared by rows", key)
 	}

@@ -241,6 +241,8 @@ func (b *builder) notes() {
 		add(NotGood, k, p.Trust != nil && p.Trust.Verdict != profile.Good)
 		add(NotWhole, k, len(p.Incomplete) > 0)
 		add(OtherResults, k, b.t.Runs[k].Outputs == profile.Differs || b.t.Runs[k].Outputs == profile.NotComparable)
+		_, m := p.Cost()
+		add(NoTimes, k, b.counts && m == nil)
 		add(NoLayers, k, b.t.Runs[k].Operators == nil)
 		if k == 0 {
 			continue
@@ -262,7 +264,7 @@ func (b *builder) notes() {
 		add(OtherMachine, k, first.Target.Kind == profile.TargetHost && p.Target.Kind == profile.TargetHost &&
 			h != nil && g != nil && h.Fingerprint != "" && g.Fingerprint != "" && h.Fingerprint != g.Fingerprint)
 	}
-	for _, code := range []NoteCode{OtherKind, OtherModel, OtherName, OtherNodes, OtherResults, OtherShapes, OtherBatch, OtherInputs, OtherThreads, OtherMachine, NotWhole, NotGood, NoLayers} {
+	for _, code := range []NoteCode{OtherKind, OtherModel, OtherName, OtherNodes, OtherResults, OtherShapes, OtherBatch, OtherInputs, OtherThreads, OtherMachine, NotWhole, NotGood, NoTimes, NoLayers} {
 		if runs := found[code]; runs != nil {
 			b.t.Notes = append(b.t.Notes, Note{Code: code, Runs: runs})
 		}

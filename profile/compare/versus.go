@@ -172,6 +172,7 @@ const (
 	NotWhole     NoteCode = "whole"   // a profile that is incomplete
 	OtherResults NoteCode = "results" // outputs that differ by more than rounding explains
 	NoLayers     NoteCode = "layers"  // no layer has the figure
+	NoTimes      NoteCode = "times"   // no time, so that counts are compared
 )
 
 // Note says what does not compare well.
@@ -200,6 +201,7 @@ type Table struct {
 	// Waterfalls lead from the first run to each other one.
 	Waterfalls []Waterfall `json:"waterfalls"`
 	Notes      []Note      `json:"notes,omitzero"`
-	// Profiles are the profiles of the runs.
-	Profiles []*profile.Profile `json:"-"`
+	// Profiles are the profiles of the runs, the first one of each; Repeats are all of each run.
+	Profiles []*profile.Profile   `json:"-"`
+	Repeats  [][]*profile.Profile `json:"-"`
 }

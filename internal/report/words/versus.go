@@ -1,6 +1,7 @@
 package words
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -45,6 +46,8 @@ func VersusNote(t *compare.Table, n *compare.Note) string {
 		return fmt.Sprintf("%s: incomplete profile.", who)
 	case compare.OtherResults:
 		return otherOutputs(t, n)
+	case compare.NoTimes:
+		return fmt.Sprintf("%s: no times; profile it, or use opmeter ab, to compare times.", who)
 	case compare.NoLayers:
 		return fmt.Sprintf("%s: no figures per layer; only totals are compared.", who)
 	}
@@ -75,7 +78,7 @@ func kinds(t *compare.Table) string {
 	parts := make([]string, len(t.Runs))
 	for i := range t.Runs {
 		r := &t.Runs[i]
-		s := r.Name + ": " + Kind(r.Kind)
+		s := r.Name + ": " + VersusSource(r)
 		if r.Kind == profile.TargetSimulator || r.Kind == profile.TargetDevice {
 			s += map[bool]string{true: " for ", false: " on "}[r.Kind == profile.TargetSimulator] + r.Target
 		}
@@ -86,6 +89,9 @@ func kinds(t *compare.Table) string {
 	}
 	return strings.Join(parts, "; ") + "."
 }
+
+// VersusSource says how the figures of a run came about.
+func VersusSource(r *compare.Run) string { return cmp.Or(string(r.Source), Kind(r.Kind)) }
 
 // Kind says how the figures of a kind of target came about.
 func Kind(k profile.TargetKind) string {
@@ -186,8 +192,10 @@ func VersusReasons(rs []compare.Reason) string {
 
 func reason(r *compare.Reason) string {
 	switch {
-	case r.First == nil || r.This == nil:
+	case r.Code == compare.ByType:
 		return r.FirstText + " → " + r.ThisText
+	case r.First == nil || r.This == nil:
+		return string(r.Code) + " " + r.FirstText + " → " + r.ThisText
 	case r.Code == compare.ByFusion:
 		return fmt.Sprintf("%.0f → %.0f layers", *r.First, *r.This)
 	case r.Code == compare.ByThreads:
