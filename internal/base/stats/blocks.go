@@ -60,7 +60,7 @@ func RepeatedBlocks(values []float64, floor float64) (r Repeat, ok bool) {
 	if rho := min(max(Autocorrelation(values, 1), 0), 0.8); rho > 0 {
 		own *= math.Sqrt((1 + rho) / (1 - rho))
 	}
-	half := math.Hypot(math.Sqrt2*studentT(b-1)*own, RepeatedFloor(floor)*r.Middle)
+	half := math.Hypot(math.Sqrt2*StudentQuantile(0.05, float64(b-1))*own, RepeatedFloor(floor)*r.Middle)
 	r.Low, r.High = r.Middle-half, r.Middle+half
 	return r, true
 }
@@ -76,26 +76,4 @@ func Midmean(samples []float64) float64 {
 	s := slices.Clone(samples)
 	slices.Sort(s)
 	return Mean(s[len(s)/4 : len(s)-len(s)/4])
-}
-
-// studentT returns the 97.5 % quantile of Student's distribution, by the Cornish–Fisher expansion
-// (Abramowitz and Stegun 26.7.5), accurate to a thousandth from four degrees of freedom on; exact
-// below.
-func studentT(freedom int) float64 {
-	switch freedom {
-	case 1:
-		return 12.706205
-	case 2:
-		return 4.302653
-	case 3:
-		return 3.182446
-	}
-	const x = 1.959964
-	v := float64(freedom)
-	x2 := x * x
-	g1 := x * (x2 + 1) / 4
-	g2 := x * ((5*x2+16)*x2 + 3) / 96
-	g3 := x * (((3*x2+19)*x2+17)*x2 - 15) / 384
-	g4 := x * ((((79*x2+776)*x2+1482)*x2-1920)*x2 - 945) / 92160
-	return x + g1/v + g2/(v*v) + g3/(v*v*v) + g4/(v*v*v*v)
 }

@@ -45,6 +45,10 @@ func StudentQuantile(p, freedom float64) float64 {
 	return high
 }
 
+// Normal returns the value that the standard normal distribution exceeds, on either side, with a
+// probability of tail in all: 1.96 for 0.05.
+func Normal(tail float64) float64 { return math.Sqrt2 * math.Erfcinv(tail) }
+
 // betaFraction is the regularised incomplete beta function I_x(a, b).
 func betaFraction(a, b, x float64) float64 {
 	switch {

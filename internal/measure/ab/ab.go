@@ -10,7 +10,6 @@ package ab
 
 import (
 	"context"
-	"errors"
 	"time"
 )
 
@@ -33,13 +32,13 @@ type Alternative struct {
 
 // Block is what one process answers to one request: a few consecutive inferences.
 type Block struct {
-	// Seconds holds the duration of each undisturbed inference; of all if all were disturbed. A
-	// command that is timed as a whole counts as one inference.
-	Seconds []float64
-	// Disturbed says that so many inferences were disturbed that the block should be repeated.
-	Disturbed bool
-	// Took is the time of the whole block in seconds, including what is not counted.
-	Took float64
+	// Seconds is the interquartile mean of the durations of the undisturbed inferences, or of all
+	// if too few were undisturbed. A command that is timed as a whole counts as one inference.
+	Seconds float64 `json:"seconds"`
+	// Inferences is how many were timed.
+	Inferences int `json:"inferences"`
+	// Disturbed says that too few inferences were undisturbed: the block should be repeated.
+	Disturbed bool `json:"disturbed,omitzero"`
 }
 
 // Blocks is the source of samples. A round is one process of each alternative; rounds are numbered
@@ -72,6 +71,9 @@ type Options struct {
 	Seed uint64
 	// Now reads the clock that the budget is counted on; nil is the clock of the system.
 	Now func() time.Time
+	// Quiet waits, before a round, until no other load runs, at most a time, and returns how long
+	// it waited; nil does not wait. All waits together take at most a tenth of the budget.
+	Quiet func(ctx context.Context, most time.Duration) time.Duration
 	// Planned is called once, after the pilot and before the rest is measured; may be nil.
 	Planned func(Plan)
 	// Progress is called after each block with the fraction of the budget that is used; may be nil.
@@ -188,16 +190,4 @@ type Result struct {
 	PausedS float64 `json:"paused_s,omitempty"`
 	// Looks is how often the samples were evaluated.
 	Looks int `json:"looks"`
-}
-
-// ErrAlternatives is returned by [Run] for less than two alternatives.
-var ErrAlternatives = errors.New("name at least two alternatives")
-
-// Run measures alternatives until every comparison with the first is settled or the budget is
-// used. The result holds what was measured, also with an error; it is nil only if nothing was.
-func Run(_ context.Context, alternatives []Alternative, _ Blocks, _ Options) (*Result, error) {
-	if len(alternatives) < 2 {
-		return nil, ErrAlternatives
-	}
-	return nil, errors.ErrUnsupported
 }

@@ -145,7 +145,7 @@ func TestThroughputInterval(t *testing.T) {
 	// Three parts with a standard deviation of 10 and no correlation of neighbours; Student's
 	// quantile of two degrees of freedom, 0.5 % by which processes differ, and both runs have the
 	// error.
-	half := math.Sqrt2 * math.Hypot(4.302653*10/math.Sqrt(3), 1.959964*0.5)
+	half := math.Sqrt2 * math.Hypot(4.302652729749464*10/math.Sqrt(3), 1.959964*0.5)
 	m := streams(100, 110, 90)
 	if m == nil || *m.Median != 100 || m.CI95 == nil || !(math.Abs(m.CI95[0]-(100-half)) <= 1e-9) || !(math.Abs(m.CI95[1]-(100+half)) <= 1e-9) {
 		t.Errorf("%+v, want 100 ± %v", m, half)

@@ -1,0 +1,344 @@
+package ab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/opmeter/opmeter/internal/base/stats"
+)
+
+// Defaults of [Options].
+const (
+	DefaultMargin    = 0.01
+	DefaultPrecision = 0.01
+	DefaultBudget    = time.Minute
+)
+
+// precisePart is the part of a difference that the interval may span to either side where no
+// precision is given: a factor of two need not be known to 1 %.
+const precisePart = 0.1
+
+// pausedPart is the part of the budget that waits for other load may take.
+const pausedPart = 0.1
+
+// ErrAlternatives is returned by [Run] for less than two alternatives.
+var ErrAlternatives = errors.New("name at least two alternatives")
+
+// Run measures alternatives until every comparison with the first is settled or the budget is
+// used. The result holds what was measured until then, also with an error; it is nil if no process
+// was measured. If the context ends after that, the result says so, and the error is nil.
+func Run(ctx context.Context, alternatives []Alternative, source Blocks, o Options) (*Result, error) {
+	if len(alternatives) < 2 {
+		return nil, ErrAlternatives
+	}
+	r := newRunner(alternatives, source, o)
+	err := r.measure(ctx)
+	if r.rounds() == 0 {
+		return nil, err
+	}
+	r.finish(err)
+	if ctx.Err() != nil {
+		err = nil
+	}
+	return r.res, err
+}
+
+type runner struct {
+	o      Options
+	source Blocks
+	res    *Result
+	order  *rand.Rand
+	began  time.Time
+	cost   costs
+	looks  looks
+	// rows counts the rows of blocks that were measured, disturbed those with a disturbed block.
+	rows, disturbed int
+}
+
+func newRunner(alternatives []Alternative, source Blocks, o Options) *runner {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Margin == 0 {
+		o.Margin = DefaultMargin
+	}
+	if o.Budget == 0 {
+		o.Budget = DefaultBudget
+	}
+	o.Processes = max(o.Processes, MinProcesses)
+	r := &runner{o: o, source: source, order: rand.New(rand.NewPCG(o.Seed, 1)), began: o.Now()}
+	r.res = &Result{
+		Schema: Schema, Comparisons: []Comparison{}, Seed: o.Seed, Margin: o.Margin, Precision: o.Precision,
+		FloorS: o.Floor.Seconds(), BudgetS: o.Budget.Seconds(),
+	}
+	for _, a := range alternatives {
+		r.res.Alternatives = append(r.res.Alternatives, Measured{Alternative: a, Processes: [][]float64{}})
+	}
+	r.looks.tail = falseAlarms / float64(len(alternatives)-1)
+	return r
+}
+
+// rounds is the number of measured processes of each alternative.
+func (r *runner) rounds() int { return len(r.res.Alternatives[0].Processes) }
+
+func (r *runner) elapsed() float64 { return r.o.Now().Sub(r.began).Seconds() }
+
+func (r *runner) left() float64 { return r.o.Budget.Seconds() - r.elapsed() }
+
+// measure runs the pilot, plans, and measures on between the looks.
+func (r *runner) measure(ctx context.Context) error {
+	if err := r.until(ctx, r.o.Processes, pilotBlocks); err != nil || r.rounds() < r.o.Processes {
+		return err
+	}
+	p := r.plan()
+	first := p
+	r.res.Plan = &first
+	if r.o.Planned != nil {
+		r.o.Planned(p)
+	}
+	for look := 1; ; look++ {
+		if look > 2 {
+			// More processes tell the noise better. It says nothing about the difference, so that
+			// the plan may follow it.
+			p = r.plan()
+		}
+		// How many processes fit depends on time alone, not on the figures.
+		most := r.rounds() + max(0, int(r.left()/r.cost.round(p.Blocks)))
+		if most == r.rounds() || look == mostLooks {
+			return nil
+		}
+		if r.look(most, false); r.settled() {
+			r.res.Stop = Settled
+			return nil
+		}
+		growth := math.Pow(float64(most)/float64(r.rounds()), 1/float64(mostLooks-look))
+		next := max(r.rounds()+1, int(math.Round(float64(r.rounds())*growth)))
+		if err := r.until(ctx, next, p.Blocks); err != nil {
+			return err
+		}
+	}
+}
+
+func (r *runner) plan() Plan {
+	return planned(r.noise(), r.cost, r.left(), r.looks.tail, r.rounds())
+}
+
+// until measures rounds until there are a number of them, or the next one exceeds the budget.
+func (r *runner) until(ctx context.Context, rounds, blocks int) error {
+	for r.rounds() < rounds {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if n := r.rounds(); n > 0 && r.left() < r.cost.round(blocks) {
+			return nil
+		}
+		r.pause(ctx)
+		if err := r.round(ctx, blocks); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pause waits for other load to end.
+func (r *runner) pause(ctx context.Context) {
+	most := pausedPart*r.o.Budget.Seconds() - r.res.PausedS
+	if r.o.Quiet != nil && most > 0 {
+		r.res.PausedS += r.o.Quiet(ctx, time.Duration(most*float64(time.Second))).Seconds()
+	}
+}
+
+// round measures one process of each alternative. With an error it keeps the complete rows of
+// blocks, if there are enough.
+func (r *runner) round(ctx context.Context, blocks int) error {
+	process := r.rounds()
+	from := r.elapsed()
+	err := r.source.Begin(ctx, process)
+	begun := r.elapsed()
+	var rows [][]Block
+	if err == nil {
+		rows, err = r.measureRows(ctx, process, blocks)
+	}
+	over := r.elapsed()
+	r.source.End(process)
+	r.keep(rows)
+	if err == nil {
+		// The mean over the rounds so far: caches of the system make the first one slow.
+		n := float64(process + 1)
+		r.cost.start += (begun - from + r.elapsed() - over - r.cost.start) / n
+		r.cost.block += ((over-begun)/float64(blocks) - r.cost.block) / n
+	}
+	return err
+}
+
+// measureRows measures rows of blocks: one block of each alternative, in random order. A row with
+// a disturbed block is measured again, as long as less than half of all rows are disturbed: a load
+// that does not end disturbs each of them.
+func (r *runner) measureRows(ctx context.Context, process, rows int) ([][]Block, error) {
+	var out [][]Block
+	for repeats := rows; len(out) < rows; {
+		row, err := r.row(ctx, process)
+		if err != nil {
+			return out, err
+		}
+		r.rows++
+		if disturbed := r.count(row); disturbed {
+			r.disturbed++
+			if repeats > 0 && 2*r.disturbed < r.rows+leastBlocks {
+				repeats--
+				continue
+			}
+		}
+		out = append(out, row)
+		if r.o.Progress != nil {
+			r.o.Progress(min(1, r.elapsed()/r.o.Budget.Seconds()), r.rounds())
+		}
+	}
+	return out, nil
+}
+
+func (r *runner) row(ctx context.Context, process int) ([]Block, error) {
+	row := make([]Block, len(r.res.Alternatives))
+	for _, i := range r.order.Perm(len(row)) {
+		b, err := r.source.Block(ctx, process, i)
+		if err == nil && !(b.Seconds > 0 && b.Seconds < math.MaxFloat64) {
+			err = fmt.Errorf("%s: a block of %v s per inference", r.res.Alternatives[i].Name, b.Seconds)
+		}
+		if err != nil {
+			return nil, err
+		}
+		row[i] = b
+	}
+	return row, nil
+}
+
+// count adds a row to the counts, and reports whether it was disturbed.
+func (r *runner) count(row []Block) (disturbed bool) {
+	for i, b := range row {
+		m := &r.res.Alternatives[i]
+		m.Inferences += b.Inferences
+		if b.Disturbed {
+			m.Disturbed++
+			disturbed = true
+		}
+	}
+	return disturbed
+}
+
+// keep adds the rows of a process.
+func (r *runner) keep(rows [][]Block) {
+	if len(rows) < leastBlocks {
+		return
+	}
+	for i := range r.res.Alternatives {
+		m := &r.res.Alternatives[i]
+		means := make([]float64, len(rows))
+		for k, row := range rows {
+			means[k] = row[i].Seconds
+		}
+		m.Processes = append(m.Processes, means)
+	}
+}
+
+// noise is that of the noisiest comparison.
+func (r *runner) noise() (worst noise) {
+	for i := 1; i < len(r.res.Alternatives); i++ {
+		if n := noiseOf(r.ratios(i)); n.error(1, pilotBlocks) > worst.error(1, pilotBlocks) {
+			worst = n
+		}
+	}
+	return worst
+}
+
+func (r *runner) ratios(b int) [][]float64 {
+	return logRatios(r.res.Alternatives[0].Processes, r.res.Alternatives[b].Processes)
+}
+
+// look evaluates the samples, of which there will be most in all.
+func (r *runner) look(most int, last bool) {
+	tail := r.looks.next(r.rounds(), most, last)
+	if tail <= 0 {
+		return // nothing new since the look before
+	}
+	r.res.Looks++
+	r.res.Comparisons = r.res.Comparisons[:0]
+	for i := 1; i < len(r.res.Alternatives); i++ {
+		r.res.Comparisons = append(r.res.Comparisons, r.compare(i, tail))
+	}
+}
+
+func (r *runner) compare(b int, tail float64) Comparison {
+	ratios := r.ratios(b)
+	e := estimated(ratios, r.o.Seed)
+	half := e.interval(tail)
+	c := Comparison{
+		A: 0, B: b, Ratio: math.Exp(e.ratio), Low: math.Exp(e.ratio - half), High: math.Exp(e.ratio + half),
+		Allowance: r.o.Margin, Detectable: detectable(e.se, tail, e.processes),
+		Blocks: e.blocks, Processes: e.processes, Level: 1 - tail,
+	}
+	if r.o.Floor > 0 {
+		c.Allowance = max(c.Allowance, r.o.Floor.Seconds()/seconds(r.res.Alternatives[0].Processes))
+	}
+	c.Verdict = c.judge()
+	return c
+}
+
+// judge returns the verdict of an interval. Equality is tested and not assumed: both ends lie
+// within the allowance, which are two one-sided tests.
+func (c *Comparison) judge() Verdict {
+	switch {
+	case c.Low >= 1-c.Allowance && c.High <= 1+c.Allowance:
+		return Equivalent
+	case c.High < 1:
+		return Better
+	case c.Low > 1:
+		return Worse
+	}
+	return Undecided
+}
+
+// settled reports whether all comparisons are decided and precise enough.
+func (r *runner) settled() bool {
+	for _, c := range r.res.Comparisons {
+		precision := r.o.Precision
+		if precision == 0 {
+			precision = max(DefaultPrecision, precisePart*math.Abs(c.Ratio-1))
+		}
+		if c.Verdict == Undecided || (c.High-c.Low)/2 > precision {
+			return false
+		}
+	}
+	return len(r.res.Comparisons) > 0
+}
+
+// finish evaluates what is not evaluated yet, and says why the measurement ended.
+func (r *runner) finish(err error) {
+	if r.rounds() >= MinProcesses {
+		r.look(r.rounds(), r.res.Stop != Settled)
+	}
+	if r.res.Stop == "" {
+		r.res.Stop = stopOf(err)
+	}
+	for i := range r.res.Alternatives {
+		m := &r.res.Alternatives[i]
+		m.Seconds = seconds(m.Processes)
+	}
+	r.res.TookS = r.elapsed()
+}
+
+func stopOf(err error) Stop {
+	switch {
+	case err == nil:
+		return BudgetOver
+	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+		return Cancelled
+	}
+	return Failed
+}
+
+// seconds is the median over processes of their median blocks.
+func seconds(processes [][]float64) float64 { return stats.Median(processMedians(processes)) }
