@@ -1,7 +1,6 @@
 package external
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -22,7 +20,7 @@ type process struct {
 	pipe   *Pipe
 	stdin  io.Closer
 	stdout io.Closer
-	stderr *tail
+	stderr *subprocess.Tail
 	group  subprocess.Group
 	remove func() // removes the folder of the child's files
 	came   chan received
@@ -33,38 +31,6 @@ type process struct {
 type received struct {
 	m   *Message
 	err error
-}
-
-// maxTail limits how much of the child's standard error is kept.
-const maxTail = 64 << 10
-
-// tail keeps the beginning and the end of what is written.
-type tail struct {
-	mu    sync.Mutex
-	first []byte
-	last  []byte
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	n := len(p)
-	if room := maxTail - len(t.first); room > 0 {
-		k := min(room, len(p))
-		t.first = append(t.first, p[:k]...)
-		p = p[k:]
-	}
-	t.last = append(t.last, p...)
-	if d := len(t.last) - maxTail; d > 0 {
-		t.last = append(t.last[:0], t.last[d:]...)
-	}
-	return n, nil
-}
-
-func (t *tail) lines() []string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return strings.Split(string(bytes.ToValidUTF8(append(bytes.Clone(t.first), t.last...), []byte("?"))), "\n")
 }
 
 // FolderVariable names the child's folder in its environment: a child whose parent ends before it
@@ -92,7 +58,7 @@ func start(helper string, req *Request) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{remove: remove, stderr: &tail{}, came: make(chan received)}
+	p := &process{remove: remove, stderr: &subprocess.Tail{}, came: make(chan received)}
 	p.cmd = exec.Command(helper)
 	p.cmd.Env = append(os.Environ(), FolderVariable+"="+folder, unsignalled(os.Getenv("GODEBUG")))
 	p.cmd.Stderr = p.stderr
@@ -198,7 +164,7 @@ func (p *process) died(title string, most int64, next string) *Error {
 	if p.doing != "" {
 		while = " while " + p.doing
 	}
-	lines := p.stderr.lines()
+	lines := p.stderr.Lines()
 	if starved(lines, most > 0) {
 		return Errorf(NoMemory, "%s ran out of memory%s: %s", title, while, moreMemory(most))
 	}

@@ -145,7 +145,7 @@ func (s *Source) hear(ctx context.Context) error {
 	switch {
 	case !errors.Is(err, errGone):
 		if e, ok := errors.AsType[*Error](err); ok && e.Printed {
-			e.Text = strings.TrimSuffix(e.Text, ".") + printed(s.p.stderr.lines())
+			e.Text = strings.TrimSuffix(e.Text, ".") + printed(s.p.stderr.Lines())
 		}
 		return err
 	case ctx.Err() != nil:

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestKill ends processes that a program started, also those that left its process group, whose
@@ -108,4 +110,47 @@ func TestKilled(t *testing.T) {
 		t.Errorf("%q, %v", rest, err)
 	}
 	_ = c.Wait()
+}
+
+// TestStartBound binds a program to processors, and not the programs that are started after it.
+func TestStartBound(t *testing.T) {
+	t.Parallel()
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		t.Fatal(err)
+	}
+	last := -1
+	for i := range len(set) * 64 {
+		if set.IsSet(i) {
+			last = i
+		}
+	}
+	allowed := func(cpus ...int) string {
+		c := exec.Command("grep", "Cpus_allowed_list", "/proc/self/status")
+		var out strings.Builder
+		c.Stdout = &out
+		var g Group
+		g.Prepare(c)
+		if err := g.Start(c, cpus...); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		g.Kill()
+		return strings.TrimSpace(strings.TrimPrefix(out.String(), "Cpus_allowed_list:"))
+	}
+	before := allowed()
+	if got := allowed(last); got != strconv.Itoa(last) {
+		t.Errorf("bound to %q, want %d", got, last)
+	}
+	if after := allowed(); after != before {
+		t.Errorf("later programs run on %q, before on %q", after, before)
+	}
+	c := exec.Command("true")
+	var g Group
+	g.Prepare(c)
+	if err := g.Start(c, 1023); err == nil {
+		t.Error("a processor that is absent")
+	}
 }

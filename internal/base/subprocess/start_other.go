@@ -4,8 +4,8 @@ package subprocess
 
 import "os/exec"
 
-// Start starts a prepared command.
-func (g *Group) Start(c *exec.Cmd) error {
+// Start starts a prepared command. This system binds no process to processors.
+func (g *Group) Start(c *exec.Cmd, _ ...int) error {
 	if err := c.Start(); err != nil {
 		return err
 	}

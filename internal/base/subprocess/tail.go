@@ -1,0 +1,41 @@
+package subprocess
+
+import (
+	"bytes"
+	"strings"
+	"sync"
+)
+
+// maxTail limits how much of the beginning and of the end of a text is kept.
+const maxTail = 64 << 10
+
+// Tail keeps the beginning and the end of what a program writes. Several goroutines may use it.
+type Tail struct {
+	mu    sync.Mutex
+	first []byte
+	last  []byte
+}
+
+// Write implements [io.Writer]. It never fails.
+func (t *Tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := len(p)
+	if room := maxTail - len(t.first); room > 0 {
+		k := min(room, len(p))
+		t.first = append(t.first, p[:k]...)
+		p = p[k:]
+	}
+	t.last = append(t.last, p...)
+	if d := len(t.last) - maxTail; d > 0 {
+		t.last = append(t.last[:0], t.last[d:]...)
+	}
+	return n, nil
+}
+
+// Lines returns the lines that are kept.
+func (t *Tail) Lines() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.Split(string(bytes.ToValidUTF8(append(bytes.Clone(t.first), t.last...), []byte("?"))), "\n")
+}
