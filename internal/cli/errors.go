@@ -22,7 +22,7 @@ const (
 	statusUse       = 2   // wrong use of the command line
 	statusInput     = 3   // bad input file
 	statusSource    = 4   // the source failed: engine, device
-	statusUndecided = 5   // neither better nor worse can be told
+	statusUndecided = 5   // a verdict was asked for, and the figures give none
 	statusStopped   = 130 // stopped by Ctrl-C before there was a result; 143 by SIGTERM
 )
 

@@ -100,6 +100,20 @@ has the rules.`
 		[]string{"warmup", "streams", "rate", "cold", "pin", "timeline", "strict", "max-loop", "signature"},
 	},
 	{
+		"deciding", "budget, margin and precision of ab", func() string {
+			return `opmeter ab measures processes of all alternatives interleaved, in short blocks in random order. A
+pilot finds the noise of this machine, divides the budget between processes and blocks, and prints
+the smallest difference that can be shown. Equivalent means that the whole 95 % interval lies within
+the margin, or within the floor if that is larger. The measurement ends when all comparisons are
+decided and the interval is as narrow as the precision, or with the budget. While other programs use
+the processors it waits, for at most a tenth of the budget. docs/reference/ab.md has the statistics.`
+		},
+		`  opmeter ab a.onnx b.onnx --budget 5m --margin 0.5%
+  opmeter ab a.onnx b.onnx --fail-on worse`,
+		[]string{"budget", "margin", "floor", "precision", "processes", "cpus", "fail-on"},
+		[]string{"floor", "precision", "processes", "cpus"},
+	},
+	{
 		"engine", "ONNX Runtime, LiteRT, OpenVINO and other engines", func() string {
 			return `With --engine, a model runs in the engine that you ship, found where it is installed: onnxruntime,
 litert, openvino; onnxruntime@1.20 selects a version, onnxruntime=FILE a library. Times of operators
@@ -204,12 +218,12 @@ which has no band; the table of opmeter has estimates of its own. docs/howto/mig
 			return `    0  success; also for a run that Ctrl-C ended with results
     1  a check failed: measurement quality below --strict, no target
        fits, no such operator, import --check found an overlap,
-       compare --fail-on found a run that is worse
+       worse by --fail-on of compare or ab
     2  wrong use of the command line
     3  bad input: a model, profile, target or data file
     4  the run failed, most of the model did not run, or a disk took
        no more
-    5  undecided: compare --fail-on could not tell
+    5  undecided: --fail-on of compare or ab found no answer
   130  stopped by Ctrl-C before there was a result; 143 by SIGTERM`
 		}, "", nil, nil,
 	},

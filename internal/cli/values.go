@@ -150,3 +150,24 @@ func badFlag(c *cobra.Command, err error) error {
 	}
 	return useError("%w: see %s --help", err, strings.TrimSpace(c.CommandPath()))
 }
+
+// percentage is one above or equal to zero, as a fraction.
+type percentage float64
+
+func (f *percentage) String() string {
+	if f == nil || *f == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(100*float64(*f), 'g', -1, 64) + "%"
+}
+func (f *percentage) Type() string { return "PERCENT" }
+
+func (f *percentage) Set(s string) error {
+	number, ok := strings.CutSuffix(s, "%")
+	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if !ok || err != nil || !(v >= 0 && v <= 100) {
+		return fmt.Errorf("write a percentage from 0%% to 100%%, such as 2%%, not %q", s)
+	}
+	*f = percentage(v / 100)
+	return nil
+}

@@ -67,6 +67,8 @@ type Options struct {
 	// Processes is the least number of processes of each alternative, at least [MinProcesses]; 0
 	// means that.
 	Processes int
+	// Single says that each block is a process of its own: a round has one block then.
+	Single bool
 	// Seed chooses the order of blocks and the bootstrap.
 	Seed uint64
 	// Now reads the clock that the budget is counted on; nil is the clock of the system.

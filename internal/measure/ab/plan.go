@@ -12,6 +12,16 @@ const (
 	pilotBlocks = 6
 )
 
+// blockLimits are the numbers of block pairs of a process that are possible.
+type blockLimits struct{ least, pilot, most int }
+
+func limitsOf(o *Options) blockLimits {
+	if o.Single {
+		return blockLimits{1, 1, 1}
+	}
+	return blockLimits{leastBlocks, pilotBlocks, mostBlocks}
+}
+
 // costs are the seconds that a round takes: to start and end its processes, and for each block of
 // all alternatives.
 type costs struct{ start, block float64 }
@@ -21,13 +31,13 @@ func (c costs) round(blocks int) float64 { return c.start + float64(blocks)*c.bl
 // planned chooses the number of processes, and of blocks in each, that show the smallest effect
 // within the seconds that are left after the pilot. tail is the probability of a false alarm of
 // each comparison.
-func planned(n noise, c costs, left, tail float64, pilot int) Plan {
+func planned(n noise, c costs, left, tail float64, pilot int, limits blockLimits) Plan {
 	p := Plan{Between: n.between, Within: n.within, StartS: c.start, BlockS: c.block}
 	processes := func(blocks int) int {
 		return pilot + max(0, int(min(left/c.round(blocks), math.MaxInt32)))
 	}
 	least := math.Inf(1)
-	for blocks := leastBlocks; blocks <= mostBlocks; blocks++ {
+	for blocks := limits.least; blocks <= limits.most; blocks++ {
 		count := processes(blocks)
 		if count == pilot && p.Blocks > 0 {
 			break

@@ -55,6 +55,7 @@ type runner struct {
 	began  time.Time
 	cost   costs
 	looks  looks
+	limits blockLimits
 	// rows counts the rows of blocks that were measured, disturbed those with a disturbed block.
 	rows, disturbed int
 }
@@ -70,7 +71,7 @@ func newRunner(alternatives []Alternative, source Blocks, o Options) *runner {
 		o.Budget = DefaultBudget
 	}
 	o.Processes = max(o.Processes, MinProcesses)
-	r := &runner{o: o, source: source, order: rand.New(rand.NewPCG(o.Seed, 1)), began: o.Now()}
+	r := &runner{o: o, source: source, limits: limitsOf(&o), order: rand.New(rand.NewPCG(o.Seed, 1)), began: o.Now()}
 	r.res = &Result{
 		Schema: Schema, Comparisons: []Comparison{}, Seed: o.Seed, Margin: o.Margin, Precision: o.Precision,
 		FloorS: o.Floor.Seconds(), BudgetS: o.Budget.Seconds(),
@@ -91,7 +92,7 @@ func (r *runner) left() float64 { return r.o.Budget.Seconds() - r.elapsed() }
 
 // measure runs the pilot, plans, and measures on between the looks.
 func (r *runner) measure(ctx context.Context) error {
-	if err := r.until(ctx, r.o.Processes, pilotBlocks); err != nil || r.rounds() < r.o.Processes {
+	if err := r.until(ctx, r.o.Processes, r.limits.pilot); err != nil || r.rounds() < r.o.Processes {
 		return err
 	}
 	p := r.plan()
@@ -124,7 +125,7 @@ func (r *runner) measure(ctx context.Context) error {
 }
 
 func (r *runner) plan() Plan {
-	return planned(r.noise(), r.cost, r.left(), r.looks.tail, r.rounds())
+	return planned(r.noise(), r.cost, r.left(), r.looks.tail, r.rounds(), r.limits)
 }
 
 // until measures rounds until there are a number of them, or the next one exceeds the budget.
@@ -231,7 +232,7 @@ func (r *runner) count(row []Block) (disturbed bool) {
 
 // keep adds the rows of a process.
 func (r *runner) keep(rows [][]Block) {
-	if len(rows) < leastBlocks {
+	if len(rows) < r.limits.least {
 		return
 	}
 	for i := range r.res.Alternatives {
@@ -247,7 +248,7 @@ func (r *runner) keep(rows [][]Block) {
 // noise is that of the noisiest comparison.
 func (r *runner) noise() (worst noise) {
 	for i := 1; i < len(r.res.Alternatives); i++ {
-		if n := noiseOf(r.ratios(i)); n.error(1, pilotBlocks) > worst.error(1, pilotBlocks) {
+		if n := noiseOf(r.ratios(i)); n.error(1, r.limits.pilot) > worst.error(1, r.limits.pilot) {
 			worst = n
 		}
 	}

@@ -111,7 +111,7 @@ func TestNoiseOf(t *testing.T) {
 // processes are slow to start.
 func TestPlanned(t *testing.T) {
 	t.Parallel()
-	plan := func(n noise, c costs) Plan { return planned(n, c, 50, 0.05, 5) }
+	plan := func(n noise, c costs) Plan { return planned(n, c, 50, 0.05, 5, limitsOf(&Options{})) }
 	short := plan(noise{0.03, 0.01}, costs{0.2, 0.02})
 	long := plan(noise{0.005, 0.08}, costs{0.2, 0.02})
 	slow := plan(noise{0.03, 0.01}, costs{5, 0.02})
@@ -124,7 +124,7 @@ func TestPlanned(t *testing.T) {
 	if slow.Processes > 15 || slow.Processes < 5 || !(slow.Detectable > short.Detectable) {
 		t.Errorf("processes start slowly: %+v", slow)
 	}
-	if p := planned(noise{0.03, 0.01}, costs{100, 1}, 0, 0.05, 5); p.Processes != 5 || p.Blocks != leastBlocks {
+	if p := planned(noise{0.03, 0.01}, costs{100, 1}, 0, 0.05, 5, limitsOf(&Options{})); p.Processes != 5 || p.Blocks != leastBlocks {
 		t.Errorf("nothing is left: %+v", p)
 	}
 	if p := plan(noise{}, costs{0.2, 0.02}); p.Detectable != 0 {
@@ -138,7 +138,7 @@ func TestDetectable(t *testing.T) {
 	t.Parallel()
 	m := machines["loud"]
 	n := noise{between: m.process * math.Sqrt2, within: m.block * math.Sqrt2}
-	p := planned(n, costs{0.2, 0.02}, 12, 0.05, 5)
+	p := planned(n, costs{0.2, 0.02}, 12, 0.05, 5, limitsOf(&Options{}))
 	if p.Detectable < 0.02 || p.Detectable > 0.08 {
 		t.Fatalf("%+v", p)
 	}
@@ -306,6 +306,22 @@ func TestPaused(t *testing.T) {
 	res, err := Run(t.Context(), alternatives(2), &s, o)
 	if err != nil || waits != 3 || math.Abs(res.PausedS-6) > 1e-6 || res.TookS > 60 {
 		t.Errorf("%d waits, %v s of %v s, %v", waits, res.PausedS, res.TookS, err)
+	}
+}
+
+// TestSingle measures one block in each round where each block is a process.
+func TestSingle(t *testing.T) {
+	t.Parallel()
+	s := machines["virtual"]
+	s.effects = []float64{0, math.Log(1.1)}
+	o := s.options(1)
+	o.Single = true
+	res, err := Run(t.Context(), alternatives(2), &s, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := res.Comparisons[0]; c.Blocks != c.Processes || c.Verdict != Worse || res.Plan.Blocks != 1 {
+		t.Errorf("%+v, %+v", c, res.Plan)
 	}
 }
 

@@ -1,0 +1,56 @@
+package opmeter
+
+import (
+	"context"
+	"time"
+
+	"github.com/opmeter/opmeter/internal/measure/ab"
+	"github.com/opmeter/opmeter/internal/measure/ab/worker"
+)
+
+// Timer times a loaded model in short blocks of inferences. Programs that compare alternatives
+// interleave the blocks of their processes. It is for one goroutine, locked to its thread.
+type Timer struct {
+	worker.Timer
+	close func()
+}
+
+// TimedBlock is what [Timer.Block] measures.
+type TimedBlock = ab.Block
+
+// NewTimer loads a model for an engine. Of the options it uses Inputs, Threads, Carry, Exact,
+// MaxLoop, MaxMemory and Engine. Errors are an [OptionError], a [ModelError] or an engine.Error. A
+// model with operators that do not run is refused by its first run.
+func NewTimer(ctx context.Context, m *Model, o Options) (*Timer, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if isProgram(o.Engine) {
+		return nil, wrong("Engine", "tflm=PROGRAM has no timer: compare two such programs as commands")
+	}
+	if o.Engine != nil {
+		return m.externalTimer(ctx, o)
+	}
+	s, err := NewSession(m, RunOptions{
+		Inputs: o.Inputs, Threads: o.Threads, Carry: o.Carry, Exact: o.Exact, MaxLoop: o.MaxLoop, MaxMemory: o.MaxMemory,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Timer{&worker.Function{Run: func() error { return s.Run(ctx) }, Parallel: o.Threads > 1}, s.Close}, nil
+}
+
+// Warm runs the model until its latency is steady.
+func (t *Timer) Warm(ctx context.Context) error { return t.Timer.Warm(ctx) }
+
+// Block times inferences for about a duration.
+func (t *Timer) Block(ctx context.Context, d time.Duration) (TimedBlock, error) {
+	return t.Timer.Block(ctx, d)
+}
+
+// Close ends the engine.
+func (t *Timer) Close() { t.close() }
+
+func (m *Model) externalTimer(ctx context.Context, o Options) (*Timer, error) {
+	return nil, wrong("Engine", "not yet")
+}
