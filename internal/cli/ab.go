@@ -40,7 +40,7 @@ func newAB(a *app) *cobra.Command {
 	f := &abFlags{}
 	c := &cobra.Command{
 		Use:   "ab ALTERNATIVE ALTERNATIVE...",
-		Short: "Measure alternatives interleaved: which is faster, and is that certain",
+		Short: "Measure alternatives interleaved: which is faster, how certain",
 		Long: `Measure two or more alternatives interleaved, in many processes, until the difference
 is settled. An alternative is a model, or a model with options in quotes. The first line answers
 which is faster, with a 95 % interval; all are compared with the first. The smallest difference

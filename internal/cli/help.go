@@ -28,7 +28,7 @@ type topic struct {
 }
 
 // only are the verbs of topics that are for one.
-var only = map[string]string{"changes": "compress", "losses": "compress", "plans": "compress"}
+var only = map[string]string{"changes": "compress", "losses": "compress", "plans": "compress", "deciding": "ab"}
 
 // of reports whether a topic explains a flag of a verb: what a verb has a topic of its own for,
 // others leave alone.
@@ -329,12 +329,13 @@ func help(w io.Writer, c *cobra.Command) {
 			fmt.Fprintf(w, "\nMore flags, by topic:\n%s", strings.Join(more, ""))
 		}
 	default:
-		fmt.Fprint(w, "\nTopics:\n")
+		var names []string
 		for _, t := range topics {
 			if only[t.name] == "" {
-				fmt.Fprintf(w, "  %-11s %s\n", t.name, t.short)
+				names = append(names, t.name)
 			}
 		}
+		fmt.Fprintf(w, "\n%s\n", flow("Topics: "+strings.Join(names, ", ")+"."))
 		fmt.Fprint(w, "\nopmeter help NAME explains a command or topic.\n")
 	}
 }

@@ -18,7 +18,9 @@ func pages(t *testing.T) map[string]string {
 	root := newRoot(&app{out: io.Discard, err: io.Discard})
 	names := []string{""}
 	for _, c := range root.Commands() {
-		names = append(names, c.Name())
+		if !c.Hidden {
+			names = append(names, c.Name())
+		}
 	}
 	for _, name := range names {
 		var b, errs bytes.Buffer
@@ -51,7 +53,10 @@ func TestHelpFits(t *testing.T) {
 		}
 	}
 	for _, c := range root.Commands() {
-		text := all[c.Name()]
+		text, ok := all[c.Name()]
+		if !ok {
+			continue // hidden
+		}
 		// named tells whether a text has a flag, whose value may be optional: --name[=VALUE].
 		named := func(text, before, name string) bool {
 			return strings.Contains(text, before+"--"+name+" ") || strings.Contains(text, before+"--"+name+"[=")
@@ -91,6 +96,9 @@ func TestManual(t *testing.T) {
 	root := newRoot(&app{})
 	for _, c := range root.Commands() {
 		text, ok := byName["opmeter-"+c.Name()+".1"]
+		if c.Hidden {
+			continue
+		}
 		if !ok {
 			t.Errorf("%s has no page", c.Name())
 			continue
