@@ -11,6 +11,8 @@ export interface Look {
   colour: (name: string) => string;
   fill: (b: Box) => { fill: string; text: string } | undefined;
   lines: (b: Box) => [string, string];
+  /** A sign for boxes that are too small for text. */
+  sign?: (b: Box) => string;
   /** Drawn with a dashed border: does not run itself. */
   ghost: (b: Box) => boolean;
   bad: (b: Box) => boolean;
@@ -161,6 +163,13 @@ function box(ctx: CanvasRenderingContext2D, b: Box, v: Window, look: Look) {
       ctx.font = fonts.value;
       fitted(ctx, value, b.x + 10, mid + 9, b.w - 20);
     }
+  } else if (look.sign) {
+    ctx.fillStyle = c ? c.text : look.colour("--text");
+    ctx.font = `600 ${Math.min(b.h - 6, 40)}px system-ui, sans-serif`;
+    ctx.textBaseline = "middle";
+    ctx.textAlign = "center";
+    ctx.fillText(look.sign(b), b.x + b.w / 2, b.y + b.h / 2);
+    ctx.textAlign = "start";
   }
   outline(ctx, b, v, look, r);
 }

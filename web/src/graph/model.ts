@@ -145,8 +145,10 @@ function inner(n: Node): boolean {
   return n.kind === "layer" && n.children.length > 0 && n.children[0].kind !== "source";
 }
 
-function connect(p: Profile, byLayer: Map<number, Node>, ins: Node[], outs: Node[], all: Node[]): Edge[] {
-  const layers = p.layers;
+/** producers finds the layer that writes an input of a layer: the last one before it in its
+ * graph, or else in the graphs around it. It is -1 for one of the model's inputs, undefined
+ * where nothing is known to write it. */
+export function producers(layers: Layer[], inputs: Set<string | undefined>): (name: string, reader: Layer) => number | undefined {
   const made = new Map<string, number[]>();
   for (const l of layers) {
     for (const t of l.outputs ?? []) {
@@ -157,13 +159,27 @@ function connect(p: Profile, byLayer: Map<number, Node>, ins: Node[], outs: Node
       else made.set(k, [l.index]);
     }
   }
-  /** The layer that writes a tensor: the last one before the reader in the same graph. */
-  const maker = (name: string, graph: string, before: number): number | undefined => {
+  const within = (name: string, graph: string, before: number): number | undefined => {
     const list = made.get(`${graph}\n${name}`);
     if (!list) return undefined;
     for (let i = list.length - 1; i >= 0; i--) if (list[i] < before) return list[i];
     return list[0] === before ? undefined : list[0];
   };
+  return (name, reader) => {
+    for (let at: Layer | undefined = reader, step = 0; at && step < 64; step++) {
+      const m = within(name, at.graph ?? "", at === reader ? at.index : at.index + 1);
+      if (m !== undefined) return m;
+      if (!at.graph && inputs.has(name)) return -1;
+      at = at.parent !== undefined && at.parent !== at.index ? layers[at.parent] : undefined;
+    }
+    return undefined;
+  };
+}
+
+function connect(p: Profile, byLayer: Map<number, Node>, ins: Node[], outs: Node[], all: Node[]): Edge[] {
+  const layers = p.layers;
+  const inputs = new Map((p.model.inputs ?? []).map((t, i) => [t.name, ins[i]] as const));
+  const writer = producers(layers, new Set(inputs.keys()));
   const edges: Edge[] = [];
   const seen = new Set<string>();
   const add = (from: Node | undefined, to: Node | undefined, tensor?: Tensor, guess?: boolean) => {
@@ -174,21 +190,14 @@ function connect(p: Profile, byLayer: Map<number, Node>, ins: Node[], outs: Node
     edges.push({ from, to, tensor, guess });
   };
   const node = (i: number) => byLayer.get(i) ?? byLayer.get(doer(layers, i));
-  const inputs = new Map((p.model.inputs ?? []).map((t, i) => [t.name, ins[i]] as const));
   const linked = new Set<Node>();
   for (const l of layers) {
     const to = node(l.index);
     if (!to || (l.state === "folded" && !byLayer.has(l.index))) continue;
     for (const t of l.inputs ?? []) {
       if (!t.name || t.absent || t.constant) continue;
-      let from: Node | undefined;
-      for (let at: Layer | undefined = l, step = 0; at && !from && step < 64; step++) {
-        const m = maker(t.name, at.graph ?? "", at.index === l.index ? l.index : at.index + 1);
-        if (m !== undefined) from = layers[m].state === "folded" && !byLayer.has(m) ? undefined : node(m);
-        if (m !== undefined) break;
-        if (!at.graph) from = inputs.get(t.name);
-        at = at.parent !== undefined && at.parent !== at.index ? layers[at.parent] : undefined;
-      }
+      const m = writer(t.name, l);
+      const from = m === undefined || (m >= 0 && layers[m].state === "folded" && !byLayer.has(m)) ? undefined : m < 0 ? inputs.get(t.name) : node(m);
       if (from && from !== to) {
         add(from, to, t);
         linked.add(from);
@@ -197,8 +206,9 @@ function connect(p: Profile, byLayer: Map<number, Node>, ins: Node[], outs: Node
     }
   }
   (p.model.outputs ?? []).slice(0, outs.length).forEach((t, i) => {
-    const m = t.name ? maker(t.name, "", layers.length) : undefined;
-    add(m !== undefined ? node(m) : t.name ? inputs.get(t.name) : undefined, outs[i], t);
+    // An output is read after all layers.
+    const m = t.name ? writer(t.name, { index: layers.length } as Layer) : undefined;
+    add(m === undefined ? undefined : m < 0 ? inputs.get(t.name) : node(m), outs[i], t);
   });
   // Nodes without a common tensor are connected with the one executed before.
   let before: Node | undefined;
