@@ -18,6 +18,7 @@ import (
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/study"
 	"github.com/opmeter/opmeter/web/e2e/browser"
+	"github.com/opmeter/opmeter/web/e2e/speed"
 )
 
 var views = []string{"summary", "layers", "timeline", "memory", "roofline", "distribution", "graph", "estimate"}
@@ -59,8 +60,11 @@ var pages = map[string]func() (string, error){
 	"hostile": sync.OnceValues(func() (string, error) {
 		return write("hostile", sample.New(sample.Options{Samples: true, Hostile: true}))
 	}),
-	"study":         sync.OnceValues(func() (string, error) { return writeStudy("study", sample.Study(24, false)) }),
-	"hostile study": sync.OnceValues(func() (string, error) { return writeStudy("hostile-study", sample.Study(12, true)) }),
+	"study":            sync.OnceValues(func() (string, error) { return writeStudy("study", sample.Study(24, false)) }),
+	"compared":         sync.OnceValues(func() (string, error) { return speed.Compared(folder, 200, 2, false) }),
+	"several compared": sync.OnceValues(func() (string, error) { return speed.Compared(folder, 60, 4, false) }),
+	"hostile compared": sync.OnceValues(func() (string, error) { return speed.Compared(folder, 120, 2, true) }),
+	"hostile study":    sync.OnceValues(func() (string, error) { return writeStudy("hostile-study", sample.Study(12, true)) }),
 }
 
 // run lets the program profile a model and write the page.

@@ -1,6 +1,8 @@
 import { mount } from "svelte";
 import App from "./App.svelte";
 import "./app.css";
+import CompareApp from "./compare/CompareApp.svelte";
+import { setComparison } from "./compare/seen.svelte";
 import { load } from "./data/load";
 import { setDocument } from "./page/state.svelte";
 import StudyApp from "./study/StudyApp.svelte";
@@ -23,17 +25,24 @@ function refuse(why: string, err: unknown) {
   target.replaceChildren(main);
 }
 
+/** drawn marks the time of the first image, for measurements of how fast the page opens. */
+function drawn() {
+  requestAnimationFrame(() => requestAnimationFrame(() => performance.mark("drawn")));
+}
+
 load().then(
   (doc) => {
     try {
-      if ("study" in doc) {
-        target.replaceChildren();
-        mount(StudyApp, { target, props: { study: doc.study, version: doc.version ?? "" } });
-        return;
-      }
-      setDocument(doc);
       target.replaceChildren();
-      mount(App, { target });
+      if ("comparison" in doc) {
+        setComparison(doc);
+        mount(CompareApp, { target });
+      } else if ("study" in doc) mount(StudyApp, { target, props: { study: doc.study, version: doc.version ?? "" } });
+      else {
+        setDocument(doc);
+        mount(App, { target });
+      }
+      drawn();
     } catch (err) {
       refuse("The program of the page failed. Please report this as a bug of opmeter.", err);
       throw err;

@@ -25,3 +25,14 @@ func TestSamplesAreValid(t *testing.T) {
 		}
 	}
 }
+
+func TestVersionsAreValid(t *testing.T) {
+	t.Parallel()
+	for _, hostile := range []bool{false, true} {
+		for k, p := range Versions(120, 3, hostile) {
+			if err := p.Validate(); err != nil {
+				t.Errorf("version %d: %v", k, err)
+			}
+		}
+	}
+}

@@ -1,9 +1,9 @@
-// Command bench measures how fast pages with millions of bars open and draw in
-// Chromium without a window, and compares with limits:
+// Command bench measures how fast pages with millions of bars, and comparisons of thousands of
+// layers, open and draw in Chromium without a window, and compares with limits:
 //
-//	cd web/e2e && go run ./bench [-bars 1000000,10000000] [-runs 3] [-check]
+//	cd web/e2e && go run ./bench [-bars 1000000,10000000] [-layers 2000] [-runs 3] [-check]
 //
-// With -check the exit status is 1 when a page of up to a million bars is slower
+// With -check the exit status is 1 when a page of up to a million bars or 2,000 layers is slower
 // than the limits. Frames are drawn by the processor here; a graphics card is faster.
 package main
 
@@ -19,19 +19,22 @@ import (
 	"github.com/opmeter/opmeter/web/e2e/speed"
 )
 
-// Limits for a million bars.
+// Limits for a million bars, and for a comparison of two profiles of 2,000 layers.
 const (
-	maxOpenMS = 2000
-	minFPS    = 50
-	limitBars = 1_000_000
+	maxOpenMS     = 2000
+	minFPS        = 50
+	limitBars     = 1_000_000
+	maxComparedMS = 1000
+	limitLayers   = 2000
 )
 
 func main() {
-	bars := flag.String("bars", "1000000,10000000", "numbers of bars, separated by commas")
+	bars := flag.String("bars", "1000000,10000000", "numbers of bars, separated by commas; empty for none")
+	layers := flag.String("layers", "2000", "numbers of layers of a comparison, separated by commas; empty for none")
 	runs := flag.Int("runs", 3, "times to open each page; the middle of each figure counts")
 	check := flag.Bool("check", false, "fail when a limit is not kept")
 	flag.Parse()
-	kept, err := run(*bars, *runs)
+	kept, err := run(*bars, *layers, *runs)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
@@ -41,7 +44,7 @@ func main() {
 	}
 }
 
-func run(list string, runs int) (bool, error) {
+func run(bars, layers string, runs int) (bool, error) {
 	if runs < 1 {
 		return false, fmt.Errorf("-runs %d: at least 1", runs)
 	}
@@ -55,15 +58,41 @@ func run(list string, runs int) (bool, error) {
 		return false, err
 	}
 	defer b.Close()
+	kept, err := timelines(b, dir, bars, runs)
+	if err != nil {
+		return false, err
+	}
+	also, err := comparisons(b, dir, layers, runs)
+	return kept && also, err
+}
+
+// numbers reads a list of numbers above 0.
+func numbers(name, list string) ([]int, error) {
+	var out []int
+	for text := range strings.SplitSeq(list, ",") {
+		if list == "" {
+			break
+		}
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("-%s %s: a number above 0", name, text)
+		}
+		out = append(out, n)
+	}
+	return out, nil
+}
+
+// timelines measures pages of profiles with so many bars.
+func timelines(b *browser.Browser, dir, list string, runs int) (bool, error) {
+	bars, err := numbers("bars", list)
+	if err != nil || len(bars) == 0 {
+		return true, err
+	}
 	fmt.Printf("limits for %d bars: open in %d ms, %d frames a second\n\n", limitBars, maxOpenMS, minFPS)
 	fmt.Println("| bars | file, MiB | make and write, s | open, ms | frames/s | worst frame, ms | drawing a frame, ms | limits |")
 	fmt.Println("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |")
 	kept := true
-	for text := range strings.SplitSeq(list, ",") {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			return false, fmt.Errorf("-bars %s: a number above 0", text)
-		}
+	for _, n := range bars {
 		start := time.Now()
 		file, err := speed.Page(dir, n)
 		if err != nil {
@@ -89,6 +118,43 @@ func run(list string, runs int) (bool, error) {
 			r.Bars, float64(info.Size())/(1<<20), wrote.Seconds(), r.OpenMS, r.FPS, r.WorstMS, r.DrawMS, verdict)
 		if err := os.Remove(file); err != nil {
 			return false, err
+		}
+	}
+	return kept, nil
+}
+
+// comparisons measures pages of comparisons with so many layers, each view.
+func comparisons(b *browser.Browser, dir, list string, runs int) (bool, error) {
+	layers, err := numbers("layers", list)
+	if err != nil || len(layers) == 0 {
+		return true, err
+	}
+	fmt.Printf("\nlimit for two profiles of %d layers: open in %d ms\n\n", limitLayers, maxComparedMS)
+	fmt.Println("| layers | file, MiB | view | open, ms | limit |")
+	fmt.Println("| ---: | ---: | --- | ---: | --- |")
+	kept := true
+	for _, n := range layers {
+		file, err := speed.Compared(dir, n, 2, false)
+		if err != nil {
+			return false, err
+		}
+		info, err := os.Stat(file)
+		if err != nil {
+			return false, err
+		}
+		for _, view := range []string{"summary", "layers", "graph"} {
+			ms, err := speed.Open(b, file, "#/summary?tab="+view, runs)
+			if err != nil {
+				return false, err
+			}
+			verdict := "none"
+			if n <= limitLayers {
+				verdict = "kept"
+				if ms > maxComparedMS {
+					verdict, kept = "not kept", false
+				}
+			}
+			fmt.Printf("| %d | %.2f | %s | %.0f | %s |\n", n, float64(info.Size())/(1<<20), view, ms, verdict)
 		}
 	}
 	return kept, nil

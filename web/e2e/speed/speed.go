@@ -1,5 +1,5 @@
-// Package speed measures how fast the page of a long profile opens and draws, with
-// the page's own benchmark mode.
+// Package speed measures how fast the pages of a long profile and of a large comparison open and
+// draw. The page says how fast: it has a benchmark mode, and marks its first image.
 package speed
 
 import (
@@ -11,6 +11,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/testing/sample"
+	"github.com/opmeter/opmeter/profile/compare"
 	"github.com/opmeter/opmeter/web/e2e/browser"
 )
 
@@ -92,4 +93,52 @@ func Median(b *browser.Browser, file string, runs int) (Result, error) {
 		WorstMS: middle(func(r *Result) float64 { return r.WorstMS }),
 		DrawMS:  middle(func(r *Result) float64 { return r.DrawMS }),
 	}, nil
+}
+
+// Compared writes a comparison of made-up versions of a model into a folder and returns the file.
+func Compared(dir string, layers, runs int, hostile bool) (string, error) {
+	var named []compare.Named
+	for k, p := range sample.Versions(layers, runs, hostile) {
+		named = append(named, compare.Named{Name: fmt.Sprintf("version %d", k), Profile: p})
+	}
+	t, err := compare.New(named)
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(dir, fmt.Sprintf("compared-%d-%d-%t.html", layers, runs, hostile))
+	return file, report.VersusFile(file, t, report.VersusOptions{})
+}
+
+// Open opens a page several times, each in a tab of its own, and returns the middle of the times
+// from the start of loading to the first image, in milliseconds.
+func Open(b *browser.Browser, file, hash string, runs int) (float64, error) {
+	all := make([]float64, runs)
+	for i := range all {
+		var err error
+		if all[i], err = opened(b, file, hash); err != nil {
+			return 0, err
+		}
+	}
+	slices.Sort(all)
+	return all[runs/2], nil
+}
+
+func opened(b *browser.Browser, file, hash string) (float64, error) {
+	tab, err := b.Open(1280, 900)
+	if err != nil {
+		return 0, err
+	}
+	defer tab.Close()
+	address, err := browser.FileURL(file)
+	if err != nil {
+		return 0, err
+	}
+	if err := tab.Goto(address + hash); err != nil {
+		return 0, err
+	}
+	const mark = `performance.getEntriesByName("drawn")`
+	if err := tab.Wait(mark + `.length > 0`); err != nil {
+		return 0, fmt.Errorf("%w; the browser says %q", err, tab.Problems())
+	}
+	return browser.Eval[float64](tab, mark+`[0].startTime`)
 }

@@ -1,5 +1,6 @@
 // Reads the data of the page: a JSON document and the long columns of figures as
 // little-endian binary, both gzipped, in base64 and split over several elements.
+import type { Comparison } from "../compare/types";
 import type { Study } from "../study/types";
 import type { Column, Profile, Quantity } from "./profile";
 
@@ -62,11 +63,15 @@ export interface Answers {
   lines?: { label: string; text: string }[];
 }
 
-/** A page shows a profile, or a study of a model's compression. */
+/** A page shows a profile, a comparison, or a study of a model's compression. */
 export interface StudyDocument {
   study: Study;
   columns: ColumnRef[];
   version?: string;
+}
+
+export interface ComparisonDocument extends Comparison {
+  columns: ColumnRef[];
 }
 
 export interface Document {
@@ -112,7 +117,7 @@ function decode(base64: string): Uint8Array<ArrayBuffer> {
   return out;
 }
 
-async function readDocument(): Promise<Document | StudyDocument> {
+async function readDocument(): Promise<Document | ComparisonDocument | StudyDocument> {
   const from = unpack("document");
   const text = new TextDecoder();
   const parts: string[] = [];
@@ -122,7 +127,7 @@ async function readDocument(): Promise<Document | StudyDocument> {
     parts.push(text.decode(value, { stream: true }));
   }
   parts.push(text.decode());
-  return JSON.parse(parts.join("")) as Document | StudyDocument;
+  return JSON.parse(parts.join("")) as Document | ComparisonDocument | StudyDocument;
 }
 
 function make(ref: ColumnRef, bytes: ArrayBuffer): Column {
@@ -154,7 +159,7 @@ function make(ref: ColumnRef, bytes: ArrayBuffer): Column {
 }
 
 /** load returns the document with its columns filled in. */
-export async function load(): Promise<Document | StudyDocument> {
+export async function load(): Promise<Document | ComparisonDocument | StudyDocument> {
   const doc = await readDocument();
   const from = unpack("columns");
   let rest: Uint8Array<ArrayBuffer> = new Uint8Array(0);

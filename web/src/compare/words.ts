@@ -1,0 +1,125 @@
+// Texts for the codes of a comparison.
+import { shower } from "../figures/columns";
+import { bytes, clean, count, plain, range } from "../figures/format";
+import type { Figure, Interval, Kind, Ratio, Reason, Row, Verdict } from "./types";
+
+/** What became of a row from the first run to another one. */
+export type Status = "slower" | "faster" | "alike" | "open" | "inserted" | "removed";
+
+export interface Look {
+  /** A sign that tells it without a colour. */
+  sign: string;
+  word: string;
+  about: string;
+  /** Variable of its colour. */
+  colour: string;
+}
+
+export const looks: Record<Status, Look> = {
+  slower: { sign: "▲", word: "slower", about: "takes longer: the interval of the ratio lies above 1", colour: "--df-slower" },
+  faster: { sign: "▼", word: "faster", about: "takes less: the interval of the ratio lies below 1", colour: "--df-faster" },
+  alike: { sign: "=", word: "equal", about: "equal within 5 %", colour: "--df-alike" },
+  open: { sign: "?", word: "undecided", about: "the interval of the ratio includes 1, or is unknown", colour: "--df-open" },
+  inserted: { sign: "+", word: "inserted", about: "not in the first run", colour: "--df-inserted" },
+  removed: { sign: "−", word: "removed", about: "only in the first run", colour: "--df-removed" },
+};
+export const statuses = Object.keys(looks) as Status[];
+
+export const kinds: Record<Kind, string> = {
+  same: "same layer",
+  quantised: "other element type",
+  pruned: "pruned",
+  resized: "other shape",
+  fused: "fused",
+  split: "split",
+  replaced: "other operator",
+  inserted: "inserted",
+  removed: "removed",
+};
+
+/** kind names how the layers of a row differ. */
+export const kind = (k: Kind | undefined): string => (k ? (kinds[k] ?? clean(k)) : "");
+
+const sources: Record<string, string> = { measured: "measured", imported: "imported", estimated: "estimated", counted: "counted" };
+/** source says how the figures of a run came about. */
+export const source = (s: string | undefined): string => (s ? (sources[s] ?? clean(s)) : "");
+
+const outcomes: Record<string, string> = { equal: "equal", rounding: "differ by rounding", differs: "differ", "not comparable": "not compared" };
+/** outputs says how the outputs of a run compare. */
+export const outputs = (s: string | undefined): string => (s ? (outcomes[s] ?? clean(s)) : "");
+
+const reasonNames: Record<string, string> = {
+  work: "Operations",
+  bytes: "Bytes moved",
+  type: "Element type",
+  kernel: "Kernel",
+  placement: "Runs on",
+  fusion: "Layers",
+  clock: "Clock",
+  threads: "Threads",
+};
+
+/** reason names a property that differs, with its two values. */
+export function reason(r: Reason): { name: string; first: string; now: string; times: string } {
+  const show = r.code === "bytes" ? bytes : count;
+  const times = r.first !== undefined && r.this !== undefined && r.first > 0 ? `×${plain(r.this / r.first)}` : "";
+  return {
+    name: reasonNames[r.code] ?? clean(r.code),
+    first: r.first_text !== undefined ? clean(r.first_text) : show(r.first),
+    now: r.this_text !== undefined ? clean(r.this_text) : show(r.this),
+    times,
+  };
+}
+
+const limits: Record<string, string> = {
+  model: "other models",
+  name: "perhaps other models",
+  nodes: "other structures",
+  threads: "other numbers of threads",
+  batch: "other batch sizes",
+  shapes: "other input shapes",
+  inputs: "other input data",
+  machine: "other machines",
+  kind: "measured and not measured",
+  trust: "quality below good",
+  whole: "incomplete profile",
+  results: "other outputs",
+  layers: "no figures per layer",
+};
+
+/** limit says why a figure does not compare. */
+export const limit = (code: string | undefined): string => (code ? (limits[code] ?? clean(code)) : "");
+
+const intervals: Record<Interval, string> = { ci95: "95 % CI", band90: "90 % band", exact: "exact" };
+/** interval names the kind of an interval. */
+export const interval = (i: Interval | undefined): string => (i ? (intervals[i] ?? clean(i)) : "");
+
+/** ends writes an interval with its kind, "" for an exact figure or an unknown interval. */
+export function ends(f: Figure | Ratio, show: (v: number) => string): string {
+  if (f.low === undefined || f.high === undefined || f.interval === "exact") return "";
+  return `${interval(f.interval)} ${range([f.low, f.high], show)}`.trim();
+}
+
+/** formatter returns the format of a figure in a unit. */
+export const formatter = (unit: string | undefined): ((v: number) => string) => shower({ key: "", name: "", unit: unit ?? "", whole: true } as Parameters<typeof shower>[0]);
+
+/** signed writes a difference with its sign. */
+export function signed(v: number | undefined, show: (v: number) => string): string {
+  if (v === undefined) return "";
+  return v > 0 ? `+${show(v)}` : v < 0 ? `−${show(-v)}` : show(0);
+}
+
+/** times writes a ratio with three digits. */
+export const times = (v: number): string => (v >= 99.95 ? v.toFixed(0) : v >= 9.995 ? v.toFixed(1) : v >= 0.9995 ? v.toFixed(2) : v >= 0.09995 ? v.toFixed(3) : String(Number(v.toPrecision(3))));
+
+/** direction is the way of a verdict: 1 for more, -1 for less, 0 for neither. */
+export const direction = (v: Verdict): number => (v === "slower" || v === "more" ? 1 : v === "faster" || v === "less" ? -1 : 0);
+
+/** judge describes the ratio of a figure of the whole model: sign, word, and whether it is good. */
+export function judge(r: Row, run: number): { sign: string; word: string; tone: "good" | "bad" | "" } {
+  const v = r.ratios[run]?.verdict;
+  const way = direction(v);
+  if (way === 0) return v === "alike" ? { sign: "=", word: r.figures[run].interval === "exact" ? "equal" : "equal within 5 %", tone: "" } : { sign: "?", word: "undecided", tone: "" };
+  const better = r.better ?? 0;
+  return { sign: way > 0 ? "▲" : "▼", word: way > 0 ? "more" : "less", tone: better === 0 ? "" : way === Math.sign(better) ? "good" : "bad" };
+}
