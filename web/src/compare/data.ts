@@ -187,10 +187,10 @@ export function merged(c: Comparison, run: number): { profile: Profile; rows: nu
     for (const i of shown) for (const l of indices(groups[i], k)) row.set(l, i);
     const writer = producers(layers, new Set());
     const seen = new Map<number, Set<number>>();
-    /** sources are the rows that a layer without a row passes on. */
-    const sources = (i: number): Set<number> => {
+    /** sources are the rows of a layer: its own, or those that one without a row passes on. */
+    const sources = (i: number): Iterable<number> => {
       const own = row.get(i);
-      if (own !== undefined) return new Set([own]);
+      if (own !== undefined) return [own];
       const had = seen.get(i);
       if (had) return had;
       const out = new Set<number>();

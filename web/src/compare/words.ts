@@ -44,7 +44,7 @@ const sources: Record<string, string> = { measured: "measured", imported: "impor
 /** source says how the figures of a run came about. */
 export const source = (s: string | undefined): string => (s ? (sources[s] ?? clean(s)) : "");
 
-const outcomes: Record<string, string> = { equal: "equal", rounding: "differ by rounding", differs: "differ", "not comparable": "not compared" };
+const outcomes: Record<string, string> = { equal: "equal", rounding: "differ by rounding", differs: "differ", not_comparable: "not compared" };
 /** outputs says how the outputs of a run compare. */
 export const outputs = (s: string | undefined): string => (s ? (outcomes[s] ?? clean(s)) : "");
 

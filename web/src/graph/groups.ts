@@ -125,9 +125,10 @@ function scopes(layers: Layer[]): string[][] {
 export function automatic(boxes: (by: Grouping) => number, scoped: boolean): Grouping {
   const all = boxes("none");
   if (all <= readable) return "none";
-  const block = boxes("block");
   const scope = scoped ? boxes("scope") : Infinity;
   // Scopes have names, blocks often only numbers.
-  if (scope <= Math.max(readable, block) && scope < 0.8 * all) return "scope";
+  if (scope <= readable && scope < 0.8 * all) return "scope";
+  const block = boxes("block");
+  if (scope <= block && scope < 0.8 * all) return "scope";
   return block < all ? "block" : "none";
 }
