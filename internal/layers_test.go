@@ -34,6 +34,7 @@ var layers = [][]string{
 	{"internal/device"},              // source: boards
 	{"internal/compress"},            // predictions of pruning and quantisation
 	{"internal/report", "docs"},      // output formats
+	{"internal/gate"},                // decides whether a change makes a model worse
 	{"internal/bridge"},              // what the public packages share
 	{"engine"},                       // public API: engines that run models
 	{"."},                            // public API: models, measurements, estimates
@@ -56,7 +57,7 @@ var users = map[string][]string{
 	"go.bug.st/serial":               {"internal/base/port"},
 	"github.com/klauspost/cpuid/v2":  {"internal/measure/machine"},
 	"golang.org/x/sys/cpu":           {"internal/kernel/simd"},
-	"go.yaml.in/yaml/v4":             {"internal/model/netspec", "internal/estimate/chip", "internal/compress/sparsify", "internal/device/firmware"},
+	"go.yaml.in/yaml/v4":             {"internal/model/netspec", "internal/estimate/chip", "internal/compress/sparsify", "internal/device/firmware", "internal/gate"},
 }
 
 // testOnly are packages that the product never imports.

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter/internal/base/buildinfo"
+	"github.com/opmeter/opmeter/internal/gate"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/profile"
@@ -140,7 +141,7 @@ func newRoot(a *app) *cobra.Command {
 		PersistentPreRunE: a.standardInput,
 	}
 	root.SetFlagErrorFunc(badFlag)
-	root.AddCommand(newProfile(a), newRun(a), newSweep(a), newSummary(a), newBuild(a), newReport(a), newCompare(a), newAB(a), newWorker(a), newCompress(a), newImport(a), newOps(a), newTargets(a), newFit(a), newCalibrate(a), newDevice(a), newDevices(a), newEngines(a), newSchema(a), newTrace(a), newVersion(a))
+	root.AddCommand(newProfile(a), newRun(a), newSweep(a), newSummary(a), newBuild(a), newReport(a), newCompare(a), newGate(a), newAB(a), newWorker(a), newCompress(a), newImport(a), newOps(a), newTargets(a), newFit(a), newCalibrate(a), newDevice(a), newDevices(a), newEngines(a), newSchema(a), newTrace(a), newVersion(a))
 	for i := range topics {
 		root.AddCommand(topics[i].command(root))
 	}
@@ -169,7 +170,7 @@ func complete(root *cobra.Command) {
 	}
 	files := map[string][]string{
 		"profile": {"tflite", "onnx", "zip", "yaml"}, "summary": {"tflite", "onnx", "zip", "yaml"}, "run": {"tflite", "onnx", "zip", "yaml"},
-		"report": {"opmeter", "opmeter-journal", "json"}, "compare": {"opmeter", "opmeter-journal", "json"}, "build": {"yaml", "yml"},
+		"report": {"opmeter", "opmeter-journal", "json"}, "compare": {"opmeter", "opmeter-journal", "json"}, "gate": {"tflite", "onnx", "zip", "yaml"}, "build": {"yaml", "yml"},
 	}
 	for _, c := range root.Commands() {
 		for flag, list := range words {
@@ -179,6 +180,8 @@ func complete(root *cobra.Command) {
 			completeFlag(c, "format", []string{"table", "json"})
 		} else if c.Name() == "engines" {
 			completeFlag(c, "format", engineFormats)
+		} else if c.Name() == "gate" {
+			completeFlag(c, "format", gate.Formats)
 		} else {
 			completeFlag(c, "format", report.Formats(true))
 		}

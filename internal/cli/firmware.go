@@ -294,24 +294,29 @@ func (e *emulation) model(ctx context.Context, path string) error {
 		return err
 	}
 	return e.a.withModel(path, func(m *opmeter.Model) error {
-		if _, err := e.b.Emulate(""); err != nil {
-			return withStatus(statusSource, err)
-		}
-		_, files, err := e.f.program(m, e.b)
-		if err != nil {
-			return err
-		}
-		dir, remove, err := subprocess.Folder("firmware")
-		if err != nil {
-			return withStatus(statusUse, plainPath(err))
-		}
-		defer remove()
-		built, err := e.f.build(ctx, e.b, filepath.Join(dir, "program"), files)
-		if err != nil {
-			return err
-		}
-		return e.run(ctx, m, built.ELF)
+		return e.built(ctx, m, func(elf string) error { return e.run(ctx, m, elf) })
 	})
+}
+
+// built makes the program of a model, which exists while do runs.
+func (e *emulation) built(ctx context.Context, m *opmeter.Model, do func(elf string) error) error {
+	if _, err := e.b.Emulate(""); err != nil {
+		return withStatus(statusSource, err)
+	}
+	_, files, err := e.f.program(m, e.b)
+	if err != nil {
+		return err
+	}
+	dir, remove, err := subprocess.Folder("firmware")
+	if err != nil {
+		return withStatus(statusUse, plainPath(err))
+	}
+	defer remove()
+	built, err := e.f.build(ctx, e.b, filepath.Join(dir, "program"), files)
+	if err != nil {
+		return err
+	}
+	return do(built.ELF)
 }
 
 // elf runs a program that is there; path is its model, "" unknown.
@@ -330,38 +335,46 @@ func (e *emulation) elf(ctx context.Context, elf, path string) error {
 
 // run profiles a program and shows what came of it. m is nil where the model is unknown.
 func (e *emulation) run(ctx context.Context, m *opmeter.Model, elf string) error {
+	p, differ, err := e.profiled(ctx, m, elf)
+	if p == nil {
+		return err
+	}
+	return errors.Join(err, e.a.deliver(p, e.o), differ)
+}
+
+// profiled profiles a program. differ says that its outputs are not those of the engine here.
+func (e *emulation) profiled(ctx context.Context, m *opmeter.Model, elf string) (p *profile.Profile, differ, err error) {
 	args, err := e.b.Emulate(elf)
 	if err != nil {
-		return withStatus(statusSource, err)
+		return nil, nil, withStatus(statusSource, err)
 	}
 	o, err := e.d.options(e.a, "exec:"+board.Command(args), e.r, &targetFlags{}, &e.f.m)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	o.Protocol = agent.Name
 	var want []opmeter.Tensor
 	if m != nil {
 		s, err := opmeter.NewSession(m, opmeter.RunOptions{Inputs: o.Inputs})
 		if err != nil {
-			return told(err)
+			return nil, nil, told(err)
 		}
 		defer s.Close()
 		if err := s.Run(ctx); err != nil {
-			return told(err)
+			return nil, nil, told(err)
 		}
 		want = s.Outputs()
 	}
 	got := map[int][]byte{}
 	o.Output = func(_ string, index int, data []byte) { got[index] = data }
-	p, err := e.a.measured(ctx, m, o, e.d.record, e.o.files)
+	p, err = e.a.measured(ctx, m, o, e.d.record, e.o.files)
 	if p == nil {
-		return err
+		return nil, nil, err
 	}
 	if err := measuredImage(p, elf); err != nil {
-		return err
+		return nil, nil, err
 	}
-	differ := compared(p, want, got)
-	return errors.Join(err, e.a.deliver(p, e.o), differ)
+	return p, compared(p, want, got), err
 }
 
 // imageText says how large a program is.

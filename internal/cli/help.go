@@ -218,12 +218,12 @@ which has no band; the table of opmeter has estimates of its own. docs/howto/mig
 			return `    0  success; also for a run that Ctrl-C ended with results
     1  a check failed: measurement quality below --strict, no target
        fits, no such operator, import --check found an overlap,
-       worse by --fail-on of compare or ab
+       worse by gate, or by --fail-on of compare or ab
     2  wrong use of the command line
     3  bad input: a model, profile, target or data file
     4  the run failed, most of the model did not run, or a disk took
        no more
-    5  undecided: --fail-on of compare or ab found no answer
+    5  undecided: gate, or --fail-on of compare or ab, cannot tell
   130  stopped by Ctrl-C before there was a result; 143 by SIGTERM`
 		}, "", nil, nil,
 	},

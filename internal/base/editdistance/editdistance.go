@@ -25,3 +25,14 @@ func Of(a, b string) int {
 	}
 	return prev[len(b)]
 }
+
+// Nearest returns the word of the list most similar to s, "" if none is similar.
+func Nearest(s string, list []string) string {
+	best, cost := "", max(1, len(s)/2)+1
+	for _, w := range list {
+		if c := Of(s, w); c < cost {
+			best, cost = w, c
+		}
+	}
+	return best
+}

@@ -14,6 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/opmeter/opmeter/internal/base/editdistance"
 	"github.com/opmeter/opmeter/internal/base/units"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
@@ -225,7 +226,7 @@ const youngest = "conv_window"
 
 // unknown reports a key that is not allowed here.
 func (d *decoder) unknown(k *yaml.Node, key string, known []string) {
-	if s := nearest(k.Value, known); s != "" {
+	if s := editdistance.Nearest(k.Value, known); s != "" {
 		d.fail(k, key, "is not a key here; did you mean %q?", s)
 		return
 	}

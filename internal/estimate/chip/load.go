@@ -245,14 +245,3 @@ func (s *Set) open(path string) (*Target, error) {
 	}
 	return b.read(filepath.Base(path))
 }
-
-// nearest returns the word of the list most similar to s, "" if none is similar.
-func nearest(s string, list []string) string {
-	best, cost := "", max(1, len(s)/2)+1
-	for _, w := range list {
-		if c := editdistance.Of(s, w); c < cost {
-			best, cost = w, c
-		}
-	}
-	return best
-}

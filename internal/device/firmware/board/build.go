@@ -227,6 +227,8 @@ type Image struct {
 	Data  int64 // initial values of variables, in flash and in RAM
 	BSS   int64 // memory that is zero at the start, arena included
 	Stack int64 // reserved, with that of the handlers
+	// Compiler names what made it, "" if the program does not say.
+	Compiler string
 }
 
 // Flash and RAM return what the program takes of both.
@@ -237,6 +239,9 @@ func (i *Image) RAM() int64 { return i.Data + i.BSS + i.Stack }
 
 // stackSection is the name that the linker script gives the reserved stack.
 const stackSection = ".stack"
+
+// compilerSection is the name of the section in which compilers name themselves.
+const compilerSection = ".comment"
 
 // ReadImage reads the sizes of a program from its sections, as the program size does, and the stack
 // by its name.
@@ -250,6 +255,13 @@ func ReadImage(path string) (*Image, error) {
 	for _, s := range f.Sections {
 		n := int64(s.Size)
 		switch {
+		case s.Name == compilerSection && s.Size < 1<<16:
+			b, err := s.Data()
+			if err != nil {
+				return nil, fmt.Errorf("%s: section %s: %w", path, compilerSection, err)
+			}
+			first, _, _ := bytes.Cut(bytes.TrimLeft(b, "\x00"), []byte{0})
+			i.Compiler = string(first)
 		case s.Flags&elf.SHF_ALLOC == 0:
 		case s.Name == stackSection:
 			i.Stack += n

@@ -1,0 +1,362 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/internal/base/subprocess"
+	internaldevice "github.com/opmeter/opmeter/internal/device"
+	"github.com/opmeter/opmeter/internal/device/firmware/board"
+	"github.com/opmeter/opmeter/internal/gate"
+	"github.com/opmeter/opmeter/internal/source/outputdiff"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// gateJob is a model on a target.
+type gateJob struct {
+	path   string // of the file
+	name   string // from the root, with slashes
+	target string
+	m      modelFlags
+	rules  []gate.Rule
+}
+
+// settings names the shapes that the figures are for.
+func (j *gateJob) settings() string {
+	list := slices.Concat(j.m.shapes, j.m.dims)
+	if j.m.batch > 0 {
+		list = append(list, fmt.Sprintf("batch=%d", j.m.batch))
+	}
+	slices.Sort(list)
+	return cmp.Or(strings.Join(list, ","), "default")
+}
+
+// outputs reports whether a rule is about the outputs.
+func (j *gateJob) outputs() bool {
+	return j.target == gate.Host && slices.ContainsFunc(j.rules, func(r gate.Rule) bool { return r.Figure == gate.OutputError })
+}
+
+// measured is the rule of the time on this computer, nil for none.
+func (j *gateJob) measured() *gate.Rule {
+	for i := range j.rules {
+		if j.rules[i].Measured() {
+			return &j.rules[i]
+		}
+	}
+	return nil
+}
+
+// mostJobs bounds the matrix of models and targets.
+const mostJobs = 10_000
+
+// jobs makes the matrix: the models of the command line, or those of the policy.
+func (g *gateRun) jobs(args []string) ([]gateJob, error) {
+	targets := slices.Clone(g.f.t.on)
+	if g.f.emulate != "" {
+		targets = append(targets, gate.EmulatePrefix+g.f.emulate)
+	}
+	var out []gateJob
+	seen := map[[2]string]bool{}
+	add := func(path, target string, m modelFlags) error {
+		name := g.name(path)
+		if seen[[2]string{name, target}] {
+			return useError("%s on %s is given twice", name, target)
+		}
+		seen[[2]string{name, target}] = true
+		out = append(out, gateJob{path: path, name: name, target: target, m: m, rules: g.rules.For(name, target)})
+		if len(out) > mostJobs {
+			return useError("more than %d models and targets", mostJobs)
+		}
+		return nil
+	}
+	if len(args) > 0 {
+		files, _, err := expand(args)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range files {
+			list := targets
+			if len(g.f.t.on) == 0 {
+				list = append([]string{gate.Host}, targets...)
+			}
+			for _, t := range list {
+				if err := add(f, t, g.f.m); err != nil {
+					return nil, err
+				}
+			}
+		}
+		return out, nil
+	}
+	for _, e := range g.rules.Models {
+		files, err := filepath.Glob(filepath.Join(g.root, filepath.FromSlash(e.Model)))
+		if err != nil || len(files) == 0 {
+			return nil, withStatus(statusInput, fmt.Errorf("%s: model %s: no such file below %s", g.rules.File, e.Model, g.root))
+		}
+		m := g.f.m
+		m.shapes = slices.Concat(e.Shapes, g.f.m.shapes)
+		for _, f := range files {
+			for _, t := range slices.Concat(e.Targets, targets) {
+				if err := add(f, t, m); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	if len(out) == 0 {
+		return nil, useError("name a model file, or list models in %s", filepath.Join(gate.Folder, gate.PolicyFile))
+	}
+	return out, nil
+}
+
+// name is the name of a model in baselines: its file from the root.
+func (g *gateRun) name(path string) string {
+	if g.repo != nil {
+		if rel, ok := g.repo.Relative(path); ok {
+			return rel
+		}
+	}
+	if abs, err := filepath.Abs(path); err == nil {
+		if rel, err := filepath.Rel(g.root, abs); err == nil && filepath.IsLocal(rel) {
+			return filepath.ToSlash(rel)
+		}
+	}
+	return filepath.ToSlash(filepath.Clean(path))
+}
+
+// taken is what was found out about one version of a model on a target.
+type taken struct {
+	side    *gate.Side
+	outputs gate.Outputs
+	machine string
+	sha256  string
+	notes   []string
+}
+
+// take finds out the exact figures of a model.
+func (g *gateRun) take(ctx context.Context, j *gateJob, path string) (*taken, error) {
+	m, err := opmeter.Open(path)
+	if err != nil {
+		return nil, told(err)
+	}
+	defer m.Close()
+	in, err := j.m.inputs()
+	if err != nil {
+		return nil, err
+	}
+	t := &taken{machine: j.target}
+	var p *profile.Profile
+	if name, ok := strings.CutPrefix(j.target, gate.EmulatePrefix); ok {
+		p, err = g.emulated(ctx, j, m, name, t)
+	} else if j.target == gate.Host {
+		t.machine = "any"
+		p, err = opmeter.Count(m, in)
+		if err == nil && j.outputs() {
+			t.run(ctx, m, in)
+		}
+	} else {
+		p, err = g.estimated(j, m, in)
+	}
+	if err != nil {
+		return nil, told(err)
+	}
+	t.side, t.sha256 = gate.NewSide(p), p.Model.SHA256
+	for i := range p.Incomplete {
+		if c := p.Incomplete[i].Cause; c == profile.ByData {
+			t.notes = append(t.notes, "counts take one iteration of loops that depend on data")
+		}
+	}
+	return t, nil
+}
+
+// run runs the model once, for its outputs.
+func (t *taken) run(ctx context.Context, m *opmeter.Model, in opmeter.Inputs) {
+	err := func() error {
+		s, err := opmeter.NewSession(m, opmeter.RunOptions{Inputs: in})
+		if err != nil {
+			return err
+		}
+		defer s.Close()
+		if err := s.Run(ctx); err != nil {
+			return err
+		}
+		scale := map[string]float64{}
+		for _, o := range m.Outputs() {
+			if o.Scale != nil {
+				scale[o.Name] = *o.Scale
+			}
+		}
+		for _, o := range s.Outputs() {
+			t.outputs = append(t.outputs, outputdiff.Tensor{
+				Name: o.Name, DType: o.DType, Shape: slices.Clone(o.Shape), Data: bytes.Clone(o.Data),
+				Strings: slices.Clone(o.Strings), Scale: scale[o.Name],
+			})
+		}
+		return nil
+	}()
+	if err != nil {
+		t.outputs = nil
+		t.notes = append(t.notes, "no outputs to compare: "+err.Error())
+	}
+}
+
+// estimated estimates a model for a target.
+func (g *gateRun) estimated(j *gateJob, m *opmeter.Model, in opmeter.Inputs) (*profile.Profile, error) {
+	set, faults, err := g.f.t.load()
+	if err != nil {
+		return nil, err
+	}
+	t, err := set.Find(j.target)
+	if err != nil {
+		return nil, errors.Join(told(err), faults)
+	}
+	return t.Estimate(m, opmeter.EstimateOptions{Inputs: in})
+}
+
+// emulated counts instructions on an emulated board.
+func (g *gateRun) emulated(ctx context.Context, j *gateJob, m *opmeter.Model, name string, t *taken) (*profile.Profile, error) {
+	f := &boardFlags{board: name, m: j.m}
+	b, err := f.find()
+	if err != nil {
+		return nil, err
+	}
+	// Counts repeat exactly: one inference to warm up, and one that counts.
+	e := &emulation{
+		a: g.a, b: b, f: f, r: &runFlags{runs: 1}, o: &outputFlags{},
+		d: &deviceFlags{discard: 1, timeout: internaldevice.DefaultTimeout},
+	}
+	var p *profile.Profile
+	err = e.built(ctx, m, func(elf string) error {
+		image, err := board.ReadImage(elf)
+		if err != nil {
+			return withStatus(statusSource, err)
+		}
+		t.machine = strings.TrimSpace(b.Name + " " + image.Compiler)
+		var differ error
+		if p, differ, err = e.profiled(ctx, m, elf); err == nil && differ != nil {
+			t.notes = append(t.notes, differ.Error())
+		}
+		return err
+	})
+	return p, err
+}
+
+// baseOf finds out the figures of the base of a job. known is false if they cannot be had, and the
+// note says why; the side is nil if the base has no such model.
+func (g *gateRun) baseOf(ctx context.Context, j *gateJob, fresh *taken, b *gate.Base, since *gate.Store) (o origin) {
+	if r := since.Last(gate.Accepted, j.name, j.target, j.settings()); r != nil {
+		return g.stored(ctx, j, fresh, r)
+	}
+	switch b.Kind {
+	case gate.Saved:
+		p, err := readProfile(b.Ref)
+		if err != nil {
+			return origin{note: err.Error()}
+		}
+		return origin{taken: &taken{side: gate.NewSide(p), sha256: p.Model.SHA256}, known: true, from: b.String()}
+	case gate.Accepted:
+		if r := g.store.Last(gate.Accepted, j.name, j.target, j.settings()); r != nil {
+			return g.stored(ctx, j, fresh, r)
+		}
+		return origin{note: "no baseline was accepted for it: run opmeter gate accept --reason TEXT"}
+	case gate.Missing:
+		return origin{note: "no base: " + cmp.Or(b.Why, "no baseline was accepted") + "; run opmeter gate accept --reason TEXT"}
+	}
+	blob, err := g.repo.Blob(ctx, b.Commit, j.name)
+	if err != nil {
+		return origin{note: err.Error()}
+	}
+	if blob == "" {
+		return origin{known: true, note: "the base has no such model"}
+	}
+	return g.extracted(ctx, j, fresh, blob, b.Commit, b.String())
+}
+
+// origin is the base of a job.
+type origin struct {
+	*taken
+	known bool
+	from  string
+	note  string
+	// file is the model of the base while the run lasts, "" where only its figures are known.
+	file string
+}
+
+// stored takes the model of an accepted baseline from git, or the figures of the index where git
+// lacks it.
+func (g *gateRun) stored(ctx context.Context, j *gateJob, fresh *taken, r *gate.Record) origin {
+	from := fmt.Sprintf("accepted %s: %s", r.Time[:min(len(r.Time), len("2006-01-02"))], r.Reason)
+	if r.SHA256 != "" && r.SHA256 == fresh.sha256 && r.Machine == fresh.machine {
+		return origin{taken: fresh, known: true, from: from, file: j.path}
+	}
+	if g.repo != nil && g.repo.Has(ctx, r.Blob) {
+		if o := g.extracted(ctx, j, fresh, r.Blob, r.Commit, from); o.known {
+			return o
+		}
+	}
+	if r.Machine != fresh.machine {
+		return origin{note: fmt.Sprintf("the baseline is of %s and this one of %s, and its model is not in the repository: figures do not compare", r.Machine, fresh.machine), from: from}
+	}
+	p, note := g.store.Profile(r)
+	t := &taken{side: &gate.Side{Profile: p, Figures: r.Figures}, sha256: r.SHA256}
+	if r.Outputs != "" && fresh.outputs != nil && r.Outputs == fresh.outputs.Hash() {
+		t.outputs = fresh.outputs
+	}
+	if r.Version != g.version() {
+		note = strings.TrimPrefix(note+"; the baseline is of opmeter "+r.Version+", whose rules of counting may differ", "; ")
+	}
+	return origin{taken: t, known: true, from: from, note: note}
+}
+
+// extracted takes the figures of a model in git.
+func (g *gateRun) extracted(ctx context.Context, j *gateJob, fresh *taken, blob, commit, from string) origin {
+	if blob == g.repo.Hash(ctx, j.path) {
+		return origin{taken: fresh, known: true, from: from, file: j.path}
+	}
+	dir, err := g.folder()
+	if err != nil {
+		return origin{note: err.Error()}
+	}
+	if dir, err = os.MkdirTemp(dir, "base"); err != nil {
+		return origin{note: err.Error()}
+	}
+	file := filepath.Join(dir, filepath.Base(filepath.FromSlash(j.name)))
+	if err := g.repo.Extract(ctx, blob, j.name, file); err != nil {
+		return origin{note: err.Error()}
+	}
+	if commit != "" {
+		beside, err := g.repo.Beside(ctx, commit, j.name)
+		if err != nil {
+			return origin{note: err.Error()}
+		}
+		for path, object := range beside {
+			if err := g.repo.Extract(ctx, object, path, filepath.Join(dir, filepath.Base(path))); err != nil {
+				return origin{note: err.Error()}
+			}
+		}
+	}
+	t, err := g.take(ctx, j, file)
+	if err != nil {
+		return origin{note: "the model of the base cannot be judged: " + err.Error()}
+	}
+	return origin{taken: t, known: true, from: from, file: file}
+}
+
+// folder is a folder for models of the base, which is removed at the end.
+func (g *gateRun) folder() (string, error) {
+	if g.temp == "" {
+		dir, remove, err := subprocess.Folder("gate")
+		if err != nil {
+			return "", err
+		}
+		g.temp, g.remove = dir, remove
+	}
+	return g.temp, nil
+}

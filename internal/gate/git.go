@@ -1,0 +1,250 @@
+package gate
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+)
+
+// Errors of [OpenRepo]: neither keeps a gate from working with stored baselines.
+var (
+	ErrNoGit  = errors.New("git is not installed")
+	ErrNoRepo = errors.New("the folder is in no git repository")
+)
+
+// maxOutput bounds what is read of git's output, in bytes; files go to disk.
+const maxOutput = 1 << 20
+
+// Repo is a git repository. It is only read.
+type Repo struct {
+	// Root is the folder of the working tree.
+	Root string
+	// Head is the commit of the working tree, "" before the first one.
+	Head string
+	// Shallow says that history was cut off when it was cloned.
+	Shallow bool
+}
+
+// OpenRepo finds the repository of a folder.
+func OpenRepo(ctx context.Context, dir string) (*Repo, error) {
+	if _, err := exec.LookPath("git"); err != nil {
+		return nil, ErrNoGit
+	}
+	r := &Repo{Root: dir}
+	root, err := r.git(ctx, "rev-parse", "--show-toplevel")
+	if err != nil {
+		if strings.Contains(err.Error(), "not a git repository") {
+			return nil, ErrNoRepo
+		}
+		return nil, err // such as a folder of another user, which git does not trust
+	}
+	r.Root = filepath.FromSlash(root)
+	r.Head, _ = r.Commit(ctx, "HEAD") // absent before the first commit
+	shallow, err := r.git(ctx, "rev-parse", "--is-shallow-repository")
+	r.Shallow = shallow == "true"
+	return r, err
+}
+
+// command is git without anything that the repository's configuration may start.
+func (r *Repo) command(ctx context.Context, args ...string) *exec.Cmd {
+	c := exec.CommandContext(ctx, "git", append([]string{"-C", r.Root, "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=" + os.DevNull}, args...)...)
+	c.Env = append(os.Environ(), "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0")
+	return c
+}
+
+// git runs a command and returns its output without the last line ending.
+func (r *Repo) git(ctx context.Context, args ...string) (string, error) {
+	var out, errs limited
+	c := r.command(ctx, args...)
+	c.Stdout, c.Stderr = &out, &errs
+	if err := c.Run(); err != nil {
+		return "", gitError(ctx, args[0], err, errs.String())
+	}
+	return strings.TrimSuffix(strings.TrimSuffix(out.String(), "\n"), "\r"), nil
+}
+
+// gitError is an error of git in its own words.
+func gitError(ctx context.Context, what string, err error, said string) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	said = strings.TrimSpace(said)
+	if i := strings.LastIndex(said, "fatal: "); i >= 0 {
+		said = said[i+len("fatal: "):]
+	}
+	if said == "" {
+		said = err.Error()
+	}
+	return fmt.Errorf("git %s: %s", what, strings.ReplaceAll(said, "\n", "; "))
+}
+
+// limited keeps the beginning of what is written to it.
+type limited struct{ bytes.Buffer }
+
+func (l *limited) Write(p []byte) (int, error) {
+	if room := maxOutput - l.Len(); room > 0 {
+		l.Buffer.Write(p[:min(room, len(p))])
+	}
+	return len(p), nil
+}
+
+// Commit returns the hash of a revision.
+func (r *Repo) Commit(ctx context.Context, rev string) (string, error) {
+	s, err := r.git(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", rev+"^{commit}")
+	if err != nil && ctx.Err() == nil {
+		return "", fmt.Errorf("%s is not a commit of this repository%s", rev, r.cut())
+	}
+	return s, err
+}
+
+// cut explains what a shallow clone lacks.
+func (r *Repo) cut() string {
+	if !r.Shallow {
+		return ""
+	}
+	return ": this is a shallow clone; fetch the history (fetch-depth: 0, GIT_DEPTH: 0, or git fetch --unshallow)"
+}
+
+// Dirty reports whether files of the working tree differ from the commit. The folder of the store
+// does not count.
+func (r *Repo) Dirty(ctx context.Context) bool {
+	s, err := r.git(ctx, "status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)"+Folder)
+	return err == nil && s != ""
+}
+
+// Ancestor reports whether a commit is another one or comes before it. It is false for commits
+// that are absent.
+func (r *Repo) Ancestor(ctx context.Context, a, b string) bool {
+	if !isHash(a) || !isHash(b) {
+		return false
+	}
+	_, err := r.git(ctx, "merge-base", "--is-ancestor", a, b)
+	return err == nil
+}
+
+// MergeBase is the last commit that two have in common.
+func (r *Repo) MergeBase(ctx context.Context, a, b string) (string, error) {
+	s, err := r.git(ctx, "merge-base", "--end-of-options", a, b)
+	if err != nil && ctx.Err() == nil {
+		return "", fmt.Errorf("no merge base of %s and %s%s", a, b, r.cut())
+	}
+	return s, err
+}
+
+// Blob is the object of a file at a commit, "" where the commit does not have the file.
+func (r *Repo) Blob(ctx context.Context, commit, path string) (string, error) {
+	s, err := r.git(ctx, "ls-tree", "-z", "--format=%(objecttype) %(objectname)", commit, "--", path)
+	if err != nil {
+		return "", err
+	}
+	kind, name, _ := strings.Cut(strings.TrimRight(s, "\x00"), " ")
+	if kind != "blob" || !isHash(name) {
+		return "", nil
+	}
+	return name, nil
+}
+
+// Hash is the object that a file of the working tree would be.
+func (r *Repo) Hash(ctx context.Context, path string) string {
+	s, err := r.git(ctx, "hash-object", "--end-of-options", path)
+	if err != nil || !isHash(s) {
+		return ""
+	}
+	return s
+}
+
+// Has reports whether an object is there.
+func (r *Repo) Has(ctx context.Context, object string) bool {
+	if !isHash(object) {
+		return false
+	}
+	_, err := r.git(ctx, "cat-file", "-e", object)
+	return err == nil
+}
+
+// lfs begins a file that stands for one in large-file storage.
+const lfs = "version https://git-lfs"
+
+// Extract writes an object to a file as a checkout of the path would, large-file storage included.
+func (r *Repo) Extract(ctx context.Context, object, path, to string) error {
+	f, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	var errs limited
+	c := r.command(ctx, "cat-file", "--filters", "--path="+path, object)
+	c.Stdout, c.Stderr = f, &errs
+	err = c.Run()
+	if err != nil {
+		err = gitError(ctx, "cat-file", err, errs.String())
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if f, err = os.Open(to); err != nil {
+		return err
+	}
+	head := make([]byte, len(lfs))
+	_, err = io.ReadFull(f, head)
+	if err = errors.Join(f.Close()); err != nil {
+		return err
+	}
+	if string(head) == lfs {
+		return fmt.Errorf("%s of the base lies in large-file storage, which git could not reach: install git-lfs, or fetch with lfs: true", path)
+	}
+	return nil
+}
+
+// Beside lists the files of a commit that lie beside a model and have its name and another ending:
+// weights in files of their own.
+func (r *Repo) Beside(ctx context.Context, commit, path string) (map[string]string, error) {
+	dir, name := filepath.ToSlash(filepath.Dir(path)), filepath.Base(path)
+	stem := strings.TrimSuffix(name, filepath.Ext(name))
+	s, err := r.git(ctx, "ls-tree", "-z", "--format=%(objecttype) %(objectname) %(path)", commit, "--", dir+"/")
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for line := range strings.SplitSeq(s, "\x00") {
+		part := strings.SplitN(line, " ", 3)
+		if len(part) != 3 || part[0] != "blob" || !isHash(part[1]) {
+			continue
+		}
+		base := filepath.Base(part[2])
+		if base != name && strings.HasPrefix(base, stem) && utf8.ValidString(base) {
+			out[part[2]] = part[1]
+		}
+	}
+	return out, nil
+}
+
+// Relative is a path from the root of the repository, with slashes; ok is false outside.
+func (r *Repo) Relative(path string) (rel string, ok bool) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", false
+	}
+	root := r.Root
+	for _, p := range []*string{&abs, &root} {
+		if real, err := filepath.EvalSymlinks(*p); err == nil {
+			*p = real
+		}
+	}
+	rel, err = filepath.Rel(root, abs)
+	return filepath.ToSlash(rel), err == nil && filepath.IsLocal(rel)
+}
+
+// isHash reports whether a text is the name of an object, in SHA-1 or SHA-256.
+func isHash(s string) bool {
+	if len(s) != 40 && len(s) != 64 {
+		return false
+	}
+	return strings.Trim(s, "0123456789abcdef") == ""
+}

@@ -1,0 +1,288 @@
+package gate
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/opmeter/opmeter/internal/report"
+	"github.com/opmeter/opmeter/internal/report/text"
+	"github.com/opmeter/opmeter/internal/report/words"
+)
+
+// mostLayers is how many layers a text names for each job.
+const mostLayers = 8
+
+// Amount writes a value in its unit: integers in full, so that a change of one shows.
+func Amount(v float64, unit string) string {
+	switch {
+	case unit == "s":
+		return report.Duration(v)
+	case v == math.Trunc(v) && math.Abs(v) < 1<<53, math.Abs(v) >= 100 && math.Abs(v) < 1<<53:
+		return strings.TrimSpace(grouped(int64(math.Round(v))) + " " + unit)
+	}
+	return strings.TrimSpace(strconv.FormatFloat(v, 'g', 4, 64) + " " + unit)
+}
+
+// grouped writes an integer with commas between thousands.
+func grouped(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	start := len(s) - len(strings.TrimLeft(s, "-"))
+	for i := len(s) - 3; i > start; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// amount is [Amount] of a value that may be unknown.
+func amount(v *float64, unit string) string {
+	if v == nil {
+		return "?"
+	}
+	return Amount(*v, unit)
+}
+
+// change says by how much a row changed.
+func (r *Row) change() string {
+	switch {
+	case r.Ratio != nil:
+		s := percent(*r.Ratio - 1)
+		if r.Low != nil && r.High != nil {
+			s += fmt.Sprintf(" (%s to %s)", percent(*r.Low-1), percent(*r.High-1))
+		}
+		return s
+	case r.Base == nil || r.New == nil:
+		return ""
+	case *r.Base == *r.New:
+		return "0"
+	case *r.Base == 0 || math.Abs(*r.New / *r.Base - 1) < 0.0005:
+		s := Amount(*r.New-*r.Base, r.Unit)
+		if *r.New > *r.Base {
+			s = "+" + s
+		}
+		return s
+	}
+	return percent(*r.New / *r.Base - 1)
+}
+
+// percent writes a relative change.
+func percent(f float64) string { return fmt.Sprintf("%+.1f %%", 100*f) }
+
+// Word is the verdict of a row with what qualifies it.
+func (r *Row) Word() string {
+	s := string(r.Verdict)
+	switch {
+	case r.Ignored != nil && (r.Verdict == Worse || r.Verdict == Undecided):
+		s += ", ignored until " + r.Ignored.Until + ": " + text.Clean(r.Ignored.Reason)
+	case !r.Required && (r.Verdict == Worse || r.Verdict == Undecided):
+		s += ", optional"
+	}
+	if r.Why != "" {
+		s += ": " + r.Why
+	}
+	return s
+}
+
+// allowed writes the allowance of a row.
+func (r *Row) allowed() string {
+	switch {
+	case r.Base == nil || r.Verdict == New:
+		return ""
+	case r.Ratio != nil && *r.Base > 0:
+		return percent(r.Allowed / *r.Base)
+	}
+	return Amount(r.Allowed, r.Unit)
+}
+
+// cells is a row of the table.
+func (r *Row) cells() []string {
+	return []string{r.Name, amount(r.Base, r.Unit), amount(r.New, r.Unit), r.change(), r.allowed(), r.Word()}
+}
+
+var head = []string{"figure", "base", "new", "change", "allowed", "verdict"}
+
+// split separates the exact figures that are equal from the rest.
+func (j *Job) split() (rows, equal []Row) {
+	for _, r := range j.Figures {
+		if r.Verdict == Equal && r.Ratio == nil {
+			equal = append(equal, r)
+		} else {
+			rows = append(rows, r)
+		}
+	}
+	return rows, equal
+}
+
+// Answer is the first line: the verdict and what it is about.
+func (r *Result) Answer() string {
+	var worse, open []string
+	for i := range r.Jobs {
+		j := &r.Jobs[i]
+		for k := range j.Figures {
+			f := &j.Figures[k]
+			what := fmt.Sprintf("%s of %s on %s", f.Name, text.Clean(j.Model), j.Target)
+			if f.counts() && f.Verdict == Worse {
+				worse = append(worse, what+" "+f.change())
+			} else if f.counts() && f.Verdict == Undecided {
+				open = append(open, what)
+			}
+		}
+		if j.Error != "" {
+			open = append(open, fmt.Sprintf("%s on %s: %s", text.Clean(j.Model), j.Target, text.Clean(j.Error)))
+		}
+	}
+	switch r.Verdict {
+	case Worse:
+		return fmt.Sprintf("Worse: %s.", named(worse))
+	case Undecided:
+		return fmt.Sprintf("Undecided: %s.", named(open))
+	}
+	return fmt.Sprintf("Not worse: %s of models on targets.", words.Plural(int64(len(r.Jobs)), "comparison"))
+}
+
+// named joins the first of a list.
+func named(list []string) string {
+	const most = 3
+	s := strings.Join(list[:min(len(list), most)], "; ")
+	if n := len(list) - most; n > 0 {
+		s += fmt.Sprintf("; %d more", n)
+	}
+	return s
+}
+
+// facts are the lines about the whole run.
+func (r *Result) facts() [][2]string {
+	base := r.Base.String()
+	if r.Base.Why != "" {
+		base += " (" + text.Clean(r.Base.Why) + ")"
+	}
+	policy := text.Clean(r.Policy) + ", sha256 " + r.PolicySHA256[:min(len(r.PolicySHA256), 12)]
+	out := [][2]string{{"base", base}, {"policy", policy}}
+	if r.Tests > 1 {
+		out = append(out, [2]string{"tests", fmt.Sprintf("%d measured comparisons, one 95 %% level for all", r.Tests)})
+	}
+	return out
+}
+
+// Text writes the result for a terminal. all shows equal figures, too.
+func (r *Result) Text(w io.Writer, all bool) error {
+	var b strings.Builder
+	fmt.Fprintln(&b, r.Answer())
+	for _, f := range r.facts() {
+		fmt.Fprintf(&b, "%-7s %s\n", f[0], f[1])
+	}
+	for i := range r.Jobs {
+		j := &r.Jobs[i]
+		fmt.Fprintf(&b, "\n%s on %s: %s\n", text.Clean(j.Model), j.Target, outcome(j.Verdict))
+		if j.From != "" {
+			fmt.Fprintf(&b, "  base: %s\n", text.Clean(j.From))
+		}
+		if j.Error != "" {
+			fmt.Fprintf(&b, "  %s\n", text.Clean(j.Error))
+		}
+		rows, equal := j.split()
+		if all {
+			rows, equal = j.Figures, nil
+		}
+		writeTable(&b, rows)
+		if len(equal) > 0 {
+			fmt.Fprintf(&b, "  %s\n", equalFigures(len(equal), len(rows) > 0))
+		}
+		if l := j.layerText(); l != "" {
+			fmt.Fprintf(&b, "  layers: %s\n", l)
+		}
+		for _, n := range j.Notes {
+			fmt.Fprintf(&b, "  note: %s\n", text.Clean(n))
+		}
+	}
+	if len(r.Notes) > 0 {
+		fmt.Fprintln(&b)
+	}
+	for _, n := range r.Notes {
+		fmt.Fprintf(&b, "note: %s\n", text.Clean(n))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// outcome is the verdict of a job in words.
+func outcome(v Verdict) string {
+	if v == Worse || v == Undecided {
+		return string(v)
+	}
+	return "not worse"
+}
+
+func equalFigures(n int, more bool) string {
+	what := "figures are"
+	if n == 1 {
+		what = "figure is"
+	}
+	if more {
+		return fmt.Sprintf("%d more %s equal", n, what)
+	}
+	return fmt.Sprintf("%d %s equal", n, what)
+}
+
+// writeTable writes rows with aligned columns.
+func writeTable(b *strings.Builder, rows []Row) {
+	if len(rows) == 0 {
+		return
+	}
+	lines := [][]string{head}
+	for i := range rows {
+		lines = append(lines, rows[i].cells())
+	}
+	wide := make([]int, len(head))
+	for _, l := range lines {
+		for i, c := range l {
+			wide[i] = max(wide[i], utf8.RuneCountInString(c))
+		}
+	}
+	for _, l := range lines {
+		b.WriteString("  ")
+		for i, c := range l {
+			space := strings.Repeat(" ", wide[i]-utf8.RuneCountInString(c))
+			switch {
+			case i == len(l)-1:
+				b.WriteString(c)
+			case i == 0:
+				b.WriteString(c + space + "  ")
+			default:
+				b.WriteString(space + c + "  ")
+			}
+		}
+		b.WriteByte('\n')
+	}
+}
+
+// layerText names the layers that differ most.
+func (j *Job) layerText() string {
+	var list []string
+	for i := range j.Layers[:min(len(j.Layers), mostLayers)] {
+		c := &j.Layers[i]
+		q, _ := Lookup(c.Figure)
+		s := fmt.Sprintf("%s %s %s → %s %s", text.Clean(c.Name), text.Clean(c.Op), amount(c.Base, ""), amount(c.New, ""), q.Head)
+		switch {
+		case c.Base == nil || c.New == nil:
+			s = fmt.Sprintf("%s %s %s %s %s", text.Clean(c.Name), text.Clean(c.Op), c.Kind, amount(cmpOr(c.New, c.Base), ""), q.Head)
+		case !c.Certain:
+			s += " (pair uncertain)"
+		}
+		list = append(list, strings.TrimSpace(s))
+	}
+	if n := len(j.Layers) - mostLayers; n > 0 {
+		list = append(list, fmt.Sprintf("%d more", n))
+	}
+	return strings.Join(list, "; ")
+}
+
+func cmpOr(a, b *float64) *float64 {
+	if a != nil {
+		return a
+	}
+	return b
+}
