@@ -16,6 +16,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/base/buildinfo"
 	"github.com/opmeter/opmeter/internal/gate"
+	"github.com/opmeter/opmeter/internal/gate/history"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/profile"
@@ -141,7 +142,7 @@ func newRoot(a *app) *cobra.Command {
 		PersistentPreRunE: a.standardInput,
 	}
 	root.SetFlagErrorFunc(badFlag)
-	root.AddCommand(newProfile(a), newRun(a), newSweep(a), newSummary(a), newBuild(a), newReport(a), newCompare(a), newGate(a), newAB(a), newWorker(a), newCompress(a), newImport(a), newOps(a), newTargets(a), newFit(a), newCalibrate(a), newDevice(a), newDevices(a), newEngines(a), newSchema(a), newTrace(a), newVersion(a))
+	root.AddCommand(newProfile(a), newRun(a), newSweep(a), newSummary(a), newBuild(a), newReport(a), newCompare(a), newGate(a), newHistory(a), newAB(a), newWorker(a), newCompress(a), newImport(a), newOps(a), newTargets(a), newFit(a), newCalibrate(a), newDevice(a), newDevices(a), newEngines(a), newSchema(a), newTrace(a), newVersion(a))
 	for i := range topics {
 		root.AddCommand(topics[i].command(root))
 	}
@@ -182,6 +183,8 @@ func complete(root *cobra.Command) {
 			completeFlag(c, "format", engineFormats)
 		} else if c.Name() == "gate" {
 			completeFlag(c, "format", gate.Formats)
+		} else if c.Name() == "history" {
+			completeFlag(c, "format", history.Formats)
 		} else {
 			completeFlag(c, "format", report.Formats(true))
 		}

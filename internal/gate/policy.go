@@ -389,8 +389,8 @@ func (d *decoder) measure(n *yaml.Node, key string, p *Policy) {
 	})
 }
 
-// matches reports whether a pattern is for a name; one without a slash is for the last part, too.
-func matches(pattern, name string) bool {
+// Matches reports whether a pattern is for a name; one without a slash is for the last part, too.
+func Matches(pattern, name string) bool {
 	if pattern == "" {
 		return true
 	}
@@ -403,7 +403,7 @@ func matches(pattern, name string) bool {
 func (p *Policy) For(model, target string) []Rule {
 	var out []Rule
 	for _, r := range p.Rules {
-		if !matches(r.Model, model) || !matches(r.Target, target) {
+		if !Matches(r.Model, model) || !Matches(r.Target, target) {
 			continue
 		}
 		r.measured = r.Figure == Latency && target == Host

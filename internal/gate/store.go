@@ -136,7 +136,7 @@ func (g *Ignore) holds(now time.Time) bool {
 }
 
 func (g *Ignore) about(model, target, figure string) bool {
-	return g.Figure == figure && matches(g.Model, model) && matches(g.Target, target)
+	return g.Figure == figure && Matches(g.Model, model) && Matches(g.Target, target)
 }
 
 // Store is a folder with baselines.

@@ -1,0 +1,173 @@
+package history
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/opmeter/opmeter/internal/base/atomicfile"
+	"github.com/opmeter/opmeter/internal/base/jsonx"
+	"github.com/opmeter/opmeter/internal/gate"
+	"github.com/opmeter/opmeter/internal/report/text"
+	"github.com/opmeter/opmeter/internal/report/words"
+)
+
+// Formats are the formats of a history, with the endings of their files.
+var Formats = []string{"table", "csv", "json", "html"}
+
+var endings = map[string]string{".txt": "table", ".csv": "csv", ".json": "json", ".html": "html"}
+
+// FormatOf is the format of a file by its ending.
+func FormatOf(path string) (string, error) {
+	if f := endings[strings.ToLower(filepath.Ext(path))]; f != "" {
+		return f, nil
+	}
+	return "", fmt.Errorf("%s: the ending does not name a format of histories: use one of .txt .csv .json .html", path)
+}
+
+// Write writes the history in a format. all shows series without a change in a table, too.
+func (h *History) Write(w io.Writer, format string, all bool) error {
+	switch format {
+	case "table":
+		return h.text(w, all)
+	case "csv":
+		return h.csv(w)
+	case "json":
+		return jsonx.MarshalWrite(w, h)
+	case "html":
+		return h.page(w)
+	}
+	return fmt.Errorf("unknown format %q: use one of %s", format, strings.Join(Formats, ", "))
+}
+
+// File writes the history to a file in the format of its ending.
+func (h *History) File(path string) error {
+	format, err := FormatOf(path)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Stream(path, func(w io.Writer) error { return h.Write(w, format, true) })
+}
+
+// short is a commit or a date for people.
+func (p *Point) short() string {
+	s := p.Time.UTC().Format(time.DateOnly)
+	if p.Commit != "" {
+		s += " " + text.Clean(p.Commit[:min(len(p.Commit), 10)])
+		if p.Dirty {
+			s += "+"
+		}
+	}
+	return s
+}
+
+// line says what a change is.
+func (s *Series) line(c *Change) string {
+	out := fmt.Sprintf("%s: %s → %s", s.Points[c.At].short(), gate.Amount(c.Before, s.Unit), gate.Amount(c.After, s.Unit))
+	if c.Before != 0 {
+		out += fmt.Sprintf(" (%+.1f %%)", 100*(c.After/c.Before-1))
+	}
+	if c.P != nil {
+		out += fmt.Sprintf(", p = %.3f", *c.P)
+	}
+	if r := s.Points[c.At].Accepted; r != "" {
+		out += ", accepted: " + text.Clean(r)
+	}
+	return out
+}
+
+// line says what a mark is.
+func (m *Mark) line(s *Series) string {
+	return fmt.Sprintf("%s: %s %s → %s", s.Points[m.At].short(), m.What, unknown(m.From), unknown(m.To))
+}
+
+func unknown(s string) string {
+	if s == "" {
+		return "unknown"
+	}
+	return text.Clean(s)
+}
+
+// title names a series without its figure.
+func (s *Series) title() string {
+	t := text.Clean(s.Model) + " on " + text.Clean(s.Target)
+	if s.Settings != "" {
+		t += ", " + text.Clean(s.Settings)
+	}
+	return t
+}
+
+func (h *History) text(w io.Writer, all bool) error {
+	var b strings.Builder
+	changed := 0
+	for i := range h.Series {
+		if len(h.Series[i].Changes) > 0 {
+			changed++
+		}
+	}
+	fmt.Fprintf(&b, "%d of %s changed.\n", changed, words.Plural(int64(len(h.Series)), "series of figure"))
+	last := ""
+	for i := range h.Series {
+		s := &h.Series[i]
+		if len(s.Changes) == 0 && !all {
+			continue
+		}
+		if t := s.title(); t != last {
+			fmt.Fprintf(&b, "\n%s\n", t)
+			last = t
+		}
+		first, end := &s.Points[0], &s.Points[len(s.Points)-1]
+		fmt.Fprintf(&b, "  %s: %s → %s, %s, %s to %s\n", s.Name, gate.Amount(first.Value, s.Unit), gate.Amount(end.Value, s.Unit),
+			words.Plural(int64(len(s.Points)), "point"), first.Time.UTC().Format(time.DateOnly), end.Time.UTC().Format(time.DateOnly))
+		if s.Left > 0 {
+			fmt.Fprintf(&b, "    %s left out\n", words.Plural(int64(s.Left), "older point"))
+		}
+		for k := range s.Changes {
+			fmt.Fprintf(&b, "    changed  %s\n", s.line(&s.Changes[k]))
+		}
+		for k := range s.Marks {
+			fmt.Fprintf(&b, "    other    %s\n", s.Marks[k].line(s))
+		}
+	}
+	if len(h.Notes) > 0 {
+		b.WriteByte('\n')
+	}
+	for _, n := range h.Notes {
+		fmt.Fprintf(&b, "note: %s\n", text.Clean(n))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (h *History) csv(w io.Writer) error {
+	c := csv.NewWriter(w)
+	// errors stay until Flush
+	_ = c.Write([]string{"model", "target", "figure", "unit", "time", "commit", "value", "machine", "settings", "version", "change", "p"})
+	for i := range h.Series {
+		s := &h.Series[i]
+		at := map[int]*Change{}
+		for k := range s.Changes {
+			at[s.Changes[k].At] = &s.Changes[k]
+		}
+		for k := range s.Points {
+			p := &s.Points[k]
+			change, sure := "", ""
+			if x := at[k]; x != nil {
+				change = "yes"
+				if x.P != nil {
+					sure = strconv.FormatFloat(*x.P, 'g', -1, 64)
+				}
+			}
+			_ = c.Write([]string{
+				text.Cell(s.Model), text.Cell(s.Target), s.Figure, s.Unit, p.Time.UTC().Format(time.RFC3339), text.Cell(p.Commit),
+				strconv.FormatFloat(p.Value, 'g', -1, 64), text.Cell(p.Machine), text.Cell(p.Settings), text.Cell(p.Version), change, sure,
+			})
+		}
+	}
+	c.Flush()
+	return c.Error()
+}
