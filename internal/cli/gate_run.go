@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -193,10 +194,17 @@ func (g *gateRun) show(res *gate.Result) error {
 		failed = errors.Join(failed, fmt.Errorf("standard output: %w", err))
 	}
 	g.a.sayWrote(wrote, false)
-	if failed != nil || res.Verdict.Status() == 0 {
+	status := statusDone
+	switch res.Verdict {
+	case gate.Worse:
+		status = statusGate
+	case gate.Undecided:
+		status = statusUndecided
+	}
+	if failed != nil || status == statusDone {
 		return failed
 	}
-	return withStatus(res.Verdict.Status(), fmt.Errorf("the gate is not passed: %s", res.Verdict))
+	return withStatus(status, fmt.Errorf("the gate is not passed: %s", res.Verdict))
 }
 
 // records are the records of jobs, for the index.
@@ -226,6 +234,8 @@ func (g *gateRun) recordAll(all []prepared, res *gate.Result) error {
 	for i := range list {
 		job := &res.Jobs[all[i].at]
 		list[i].Verdict = job.Verdict
+		list[i].Figures = maps.Clone(list[i].Figures)
+		delete(list[i].Figures, gate.OutputError) // says how it differs from its base only
 		for k := range job.Figures {
 			if f := &job.Figures[k]; f.Kind == profile.Measured && f.Ratio != nil && f.New != nil {
 				list[i].Measured, list[i].On = map[string]float64{f.Figure: *f.New}, thisMachine()

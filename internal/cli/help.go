@@ -28,7 +28,7 @@ type topic struct {
 }
 
 // only are the verbs of topics that are for one.
-var only = map[string]string{"changes": "compress", "losses": "compress", "plans": "compress", "deciding": "ab"}
+var only = map[string]string{"changes": "compress", "losses": "compress", "plans": "compress", "deciding": "ab", "baselines": "gate"}
 
 // of reports whether a topic explains a flag of a verb: what a verb has a topic of its own for,
 // others leave alone.
@@ -196,6 +196,20 @@ unchanged unless --ends is given or their loss on data is small.`
   opmeter compress plan model.onnx --compat sparsify --sparsity 0.85`,
 		[]string{"speedup", "max-drop", "sparsity", "size", "fit", "cost", "exclude", "ends", "compat", "balance"},
 		[]string{"sparsity", "size", "fit", "cost", "exclude", "ends", "compat", "balance"},
+	},
+	{
+		"baselines", "base, baselines and policy of a gate", func() string {
+			return `The base of opmeter gate is the merge base with the branch that the change is for; on that branch
+it is the parent of HEAD. Models are taken from git at that commit. Baselines that were accepted in
+the change (opmeter gate accept) have precedence. Without git the last accepted ones are the base.
+The folder .opmeter holds the policy (gate.yaml), the baselines, their index and acknowledged
+changes: commit it. --init writes the built-in policy as a file. docs/ci.md has all keys.`
+		},
+		`  opmeter gate --init
+  opmeter gate model.tflite --base v1.2
+  opmeter gate ignore macs --until 2030-12-31 --reason "known"`,
+		[]string{"base", "policy", "baselines", "record", "init", "all", "budget", "emulate", "measure"},
+		[]string{"policy", "baselines", "record", "init", "all", "budget"},
 	},
 	{
 		"mltk", "compatibility with the Silicon Labs MLTK profiler", func() string {

@@ -151,14 +151,3 @@ func (r *Result) Decide() {
 	}
 	r.Verdict = worst(all)
 }
-
-// Status is the exit status of a verdict: 0 not worse, 1 worse, 5 undecided.
-func (v Verdict) Status() int {
-	switch v {
-	case Worse:
-		return 1
-	case Undecided:
-		return 5
-	}
-	return 0
-}

@@ -71,7 +71,9 @@ func (r *Result) markdown(w io.Writer) error {
 			fmt.Fprintf(&b, "%s\n\n", text.Markdown(j.Error))
 		}
 		changed, equal := j.split()
-		markdownTable(&b, changed)
+		if !j.baseless() {
+			markdownTable(&b, changed)
+		}
 		if l := j.layerText(); l != "" {
 			fmt.Fprintf(&b, "\nLayers: %s\n", text.Markdown(l))
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -104,6 +105,11 @@ func (r *Row) cells() []string {
 
 var head = []string{"figure", "base", "new", "change", "allowed", "verdict"}
 
+// baseless reports whether no figure has a base: a table would only repeat that.
+func (j *Job) baseless() bool {
+	return !slices.ContainsFunc(j.Figures, func(r Row) bool { return r.Base != nil || r.Verdict != Undecided })
+}
+
 // split separates the exact figures that are equal from the rest.
 func (j *Job) split() (rows, equal []Row) {
 	for _, r := range j.Figures {
@@ -138,6 +144,9 @@ func (r *Result) Answer() string {
 	case Worse:
 		return fmt.Sprintf("Worse: %s.", named(worse))
 	case Undecided:
+		if len(r.Jobs) == 1 && r.Jobs[0].baseless() && r.Jobs[0].Error == "" {
+			return fmt.Sprintf("Undecided: %s on %s has no base.", text.Clean(r.Jobs[0].Model), r.Jobs[0].Target)
+		}
 		return fmt.Sprintf("Undecided: %s.", named(open))
 	}
 	return fmt.Sprintf("Not worse: %s of models on targets.", words.Plural(int64(len(r.Jobs)), "comparison"))
@@ -187,7 +196,9 @@ func (r *Result) Text(w io.Writer, all bool) error {
 		if all {
 			rows, equal = j.Figures, nil
 		}
-		writeTable(&b, rows)
+		if !j.baseless() {
+			writeTable(&b, rows)
+		}
 		if len(equal) > 0 {
 			fmt.Fprintf(&b, "  %s\n", equalFigures(len(equal), len(rows) > 0))
 		}

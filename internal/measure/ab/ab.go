@@ -69,6 +69,9 @@ type Options struct {
 	Processes int
 	// Single says that each block is a process of its own: a round has one block then.
 	Single bool
+	// Tests is the number of comparisons that are decided together with those of this run, as in a
+	// matrix of models; 0 means none. The interval is corrected for all of them.
+	Tests int
 	// Seed chooses the order of blocks and the bootstrap.
 	Seed uint64
 	// Now reads the clock that the budget is counted on; nil is the clock of the system.

@@ -79,7 +79,7 @@ func newRunner(alternatives []Alternative, source Blocks, o Options) *runner {
 	for _, a := range alternatives {
 		r.res.Alternatives = append(r.res.Alternatives, Measured{Alternative: a, Processes: [][]float64{}})
 	}
-	r.looks.tail = falseAlarms / float64(len(alternatives)-1)
+	r.looks.tail = falseAlarms / float64(max(len(alternatives)-1, o.Tests))
 	return r
 }
 
