@@ -72,6 +72,9 @@ type Options struct {
 	// Tests is the number of comparisons that are decided together with those of this run, as in a
 	// matrix of models; 0 means none. The interval is corrected for all of them.
 	Tests int
+	// Settled decides after each look whether to stop, for callers with a rule of their own; nil
+	// stops when all verdicts are decided and precise enough.
+	Settled func([]Comparison) bool
 	// Seed chooses the order of blocks and the bootstrap.
 	Seed uint64
 	// Now reads the clock that the budget is counted on; nil is the clock of the system.

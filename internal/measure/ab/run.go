@@ -304,6 +304,9 @@ func (c *Comparison) judge() Verdict {
 
 // settled reports whether all comparisons are decided and precise enough.
 func (r *runner) settled() bool {
+	if r.o.Settled != nil {
+		return len(r.res.Comparisons) > 0 && r.o.Settled(r.res.Comparisons)
+	}
 	for _, c := range r.res.Comparisons {
 		precision := r.o.Precision
 		if precision == 0 {
