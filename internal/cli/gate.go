@@ -22,18 +22,19 @@ import (
 
 // gateFlags say what is judged, by which rules and against which base.
 type gateFlags struct {
-	m               modelFlags
-	t               targetFlags
-	policy, base    string
-	store, emulate  string
-	format          string
-	files           []string
-	measure         bool
-	all, record     bool
-	init            bool
-	budget          time.Duration
-	threads         int
-	changedMeasures bool // --measure was given
+	m              modelFlags
+	t              targetFlags
+	policy, base   string
+	store, emulate string
+	format         string
+	files          []string
+	measure        bool
+	all, record    bool
+	init           bool
+	budget         time.Duration
+	threads        int
+	// --measure and --budget were given
+	changedMeasures, changedBudget bool
 }
 
 func newGate(a *app) *cobra.Command {
@@ -51,7 +52,7 @@ Exit status: 0 not worse, 1 worse, 5 undecided. docs/ci.md has the rules and wor
   opmeter gate model.onnx --measure --budget 60s
   opmeter gate accept model.tflite --reason "wider first layer"`,
 		RunE: func(c *cobra.Command, args []string) error {
-			f.changedMeasures = c.Flags().Changed("measure")
+			f.changedMeasures, f.changedBudget = c.Flags().Changed("measure"), c.Flags().Changed("budget")
 			g, err := a.newGateRun(c.Context(), &f)
 			if err != nil {
 				return err

@@ -65,6 +65,13 @@ func (s *Side) value(key string) *float64 {
 	return nil
 }
 
+// Without is the row of a figure that was not measured.
+func (r *Rule) Without(v Verdict, why string) Row {
+	row := r.row()
+	row.Kind, row.Verdict, row.Why = profile.Measured, v, why
+	return row
+}
+
 // row is the part of a row that follows from its rule.
 func (r *Rule) row() Row {
 	q, _ := Lookup(r.Figure)

@@ -96,7 +96,7 @@ figures:
   - {figure: ram_bytes, margin: 0%}
   - {figure: flash_bytes, margin: 0.1%, floor: 1KiB}
   - {figure: instructions, margin: 0.1%, floor: 100}
-  - {figure: latency_s, margin: 5%, floor: 20us}
+  - {figure: latency_s, margin: 5%, floor: 2us}
   - {figure: params, margin: 0%, required: false}
   - {figure: bytes_read, margin: 0%, required: false}
   - {figure: bytes_written, margin: 0%, required: false}
@@ -104,9 +104,12 @@ figures:
   - {figure: output_error, floor: 0, required: false}
 `
 
+// BuiltIn is the name of the policy without a file.
+const BuiltIn = "built-in"
+
 // Default is the policy without a file.
 func Default() *Policy {
-	p, err := ParsePolicy([]byte(DefaultText), "built-in")
+	p, err := ParsePolicy([]byte(DefaultText), BuiltIn)
 	if err != nil {
 		panic(err) // a constant of this package
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter/internal/measure/ab"
-	"github.com/opmeter/opmeter/profile"
 )
 
 // Timing says how the time of two versions is measured.
@@ -37,8 +36,7 @@ func (t *Timing) Measure(ctx context.Context, versions []ab.Alternative, source 
 		},
 	}
 	res, err := ab.Run(ctx, versions, source, o)
-	row := t.Rule.row()
-	row.Kind, row.Verdict = profile.Measured, Undecided
+	row := t.Rule.Without(Undecided, "")
 	switch {
 	case err != nil:
 		row.Why = err.Error()
