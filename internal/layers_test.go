@@ -35,6 +35,7 @@ var layers = [][]string{
 	{"internal/compress"},            // predictions of pruning and quantisation
 	{"internal/report", "docs"},      // output formats
 	{"internal/gate"},                // decides whether a change makes a model worse
+	{"internal/advise"},              // rules: what to change about a model, and what that gains
 	{"internal/bridge"},              // what the public packages share
 	{"engine"},                       // public API: engines that run models
 	{"."},                            // public API: models, measurements, estimates

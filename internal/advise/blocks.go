@@ -1,0 +1,120 @@
+package advise
+
+import (
+	"context"
+	"time"
+
+	"github.com/opmeter/opmeter/internal/measure/ab"
+	"github.com/opmeter/opmeter/internal/measure/loop"
+	"github.com/opmeter/opmeter/internal/measure/machine"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/runtime/engine"
+	"github.com/opmeter/opmeter/internal/runtime/inputs"
+	"github.com/opmeter/opmeter/internal/runtime/operators"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// blockTime is how long a block of inferences takes at least.
+const blockTime = 20 * time.Millisecond
+
+// warmUp is how long each new session runs before it is measured.
+const warmUp = 100 * time.Millisecond
+
+// sessions is a source of samples for [ab.Run]: sessions of opmeter's engine in this process. Each
+// round prepares new sessions, with new memory for weights and activations.
+type sessions struct {
+	runs []sessionRun
+	open []*engine.Session
+	n    []int // inferences of a block
+}
+
+// sessionRun is an alternative.
+type sessionRun struct {
+	m    *graph.Model
+	feed inputs.Options
+	o    engine.Options
+}
+
+// Begin prepares the sessions of a round.
+func (s *sessions) Begin(ctx context.Context, process int) error {
+	s.open, s.n = nil, make([]int, len(s.runs))
+	for i, r := range s.runs {
+		ins, _, err := inputs.Inputs(r.m, r.feed)
+		if err != nil {
+			s.End(process)
+			return err
+		}
+		x, err := engine.New(r.m, ins, r.o)
+		if err != nil {
+			s.End(process)
+			return err
+		}
+		s.open = append(s.open, x)
+		count := 0
+		begin := time.Now()
+		for time.Since(begin) < warmUp || count < 2 {
+			if err := x.Run(ctx); err != nil {
+				s.End(process)
+				return err
+			}
+			count++
+		}
+		each := time.Since(begin) / time.Duration(count)
+		s.n[i] = max(1, int(blockTime/max(each, 1)))
+	}
+	return nil
+}
+
+// Block runs a block of inferences.
+func (s *sessions) Block(ctx context.Context, _, alternative int) (ab.Block, error) {
+	b := ab.Block{Seconds: make([]float64, s.n[alternative])}
+	begin := time.Now()
+	last := begin
+	for i := range b.Seconds {
+		if err := s.open[alternative].Run(ctx); err != nil {
+			return b, err
+		}
+		now := time.Now()
+		b.Seconds[i], last = now.Sub(last).Seconds(), now
+	}
+	b.Took = last.Sub(begin).Seconds()
+	return b, nil
+}
+
+// End closes the sessions of a round.
+func (s *sessions) End(int) {
+	for _, x := range s.open {
+		x.Close()
+	}
+	s.open = nil
+}
+
+// Here measures a variant on this computer with opmeter's engine.
+func Here(ctx context.Context, f *Facts, v *Variant, budget time.Duration) (*ab.Result, error) {
+	release, err := loop.Lease(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	defer loop.Quiet(machine.HeapGrowth())()
+	o := engine.Options{Registry: operators.Registry(), Threads: max(f.threadsOf(), 1), MaxBytes: f.Feed.MaxBytes}
+	before := sessionRun{f.Model, f.Feed, o}
+	after := before
+	if v.Model != nil {
+		after.m = v.Model
+	}
+	if v.Threads > 0 {
+		after.o.Threads = v.Threads
+	}
+	if v.Batch > 0 {
+		after.feed.Batch = v.Batch
+	}
+	return ab.Run(ctx, []ab.Alternative{{Name: "unchanged"}, {Name: "changed"}}, &sessions{runs: []sessionRun{before, after}},
+		ab.Options{Budget: budget, Margin: 0.005, Seed: 1})
+}
+
+// Applies reports whether [Here] can measure what a profile has: a run with opmeter's engine on a
+// computer.
+func Applies(p *profile.Profile) bool {
+	return p.Target.Kind == profile.TargetHost && p.Settings.Engine == own
+}

@@ -1,0 +1,61 @@
+package advise
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/compress/rewrite"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/weights"
+	"github.com/opmeter/opmeter/internal/runtime/inputs"
+	"github.com/opmeter/opmeter/internal/runtime/operators"
+	"github.com/opmeter/opmeter/internal/runtime/plan"
+	"github.com/opmeter/opmeter/study"
+)
+
+// quantised returns a model with the weights of all layers that keep accepts in another format. It
+// is nil if no layer can have it. Ranges of activations follow from synthetic inputs.
+func quantised(m *graph.Model, feed inputs.Options, format study.Format, keep func(*weights.Layer) bool) (*graph.Model, error) {
+	m = weights.ExpandConstantOfShape(m, feed.MaxBytes)
+	layers, err := layersOf(m, feed)
+	if err != nil {
+		return nil, err
+	}
+	var changes []rewrite.Change
+	for _, l := range layers {
+		if keep(l) {
+			changes = append(changes, rewrite.Change{Layer: l, Change: study.Change{Format: format}})
+		}
+	}
+	if len(changes) == 0 {
+		return nil, nil
+	}
+	out, effects, err := rewrite.Apply(m, changes, rewrite.Options{})
+	if err != nil {
+		return nil, err
+	}
+	for i := range effects {
+		if effects[i].Cause == "" {
+			return out, nil
+		}
+	}
+	return nil, nil
+}
+
+// layersOf lists the layers with weights of a model, with the shapes of its inputs.
+func layersOf(m *graph.Model, feed inputs.Options) ([]*weights.Layer, error) {
+	ins, _, err := inputs.Shapes(m, feed)
+	if err != nil {
+		return nil, err
+	}
+	p, err := plan.Make(m, ins, plan.Options{Registry: operators.Registry(), MaxBytes: feed.MaxBytes})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.Path, err)
+	}
+	return weights.All(p.Shaped(), func(id int) []int {
+		if t := p.Main.Known(id); id < len(m.Main().Values) && t != nil && !slices.ContainsFunc(t.Shape, func(d int) bool { return d < 0 }) {
+			return t.Shape
+		}
+		return nil
+	}), nil
+}

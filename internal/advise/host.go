@@ -1,0 +1,329 @@
+package advise
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/compress/rewrite"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/weights"
+	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/study"
+)
+
+// Reasons why rules say nothing.
+const (
+	noTimes = "no time of the model is known"
+	noModel = "the model's file is not known: advice needs its graph"
+	small   = "the pessimistic end of the expected gain is below 2 %"
+)
+
+// byFactor makes the advice of a rule whose gain follows from factors.
+func (f *Facts) byFactor(rule string, reason func(w *Work) string) ([]*Advice, string) {
+	p := f.Profile
+	now, ok := f.timed()
+	if !ok {
+		return nil, noTimes
+	}
+	factor := Factors.Of(rule, p.Settings.KernelSet, p.Model.Format)
+	if factor == nil {
+		return nil, fmt.Sprintf("no factor is known for %s with %s kernels", p.Model.Format, cmp.Or(p.Settings.KernelSet, "unknown"))
+	}
+	w, layers := workOf(p, Classes(rule))
+	if w.Layers == 0 {
+		return nil, "no layer is of a kind that would change"
+	}
+	ratio := factor.Expected(&w)
+	g, ok := promise(now, ratio, ratio*factor.Residual[0], ratio*factor.Residual[1], FromFactors, Factors.basis(factor))
+	if !ok {
+		return nil, fmt.Sprintf("%s (expected %.2f times the time)", small, ratio)
+	}
+	share := w.Changed()
+	return []*Advice{{
+		Reason:  reason(&w),
+		Figures: []Figure{{"share of the time", share, "1"}, {"layers", float64(w.Layers), ""}},
+		Layers:  indices(layers), Gain: g,
+	}}, ""
+}
+
+// layersReason is a reason with the share of the time and the number of the layers.
+func layersReason(format string) func(w *Work) string {
+	return func(w *Work) string { return fmt.Sprintf(format, percent(w.Changed()), w.Layers) }
+}
+
+func (f *Facts) staticInt8() ([]*Advice, string) {
+	if f.Model == nil {
+		return nil, noModel
+	}
+	return f.byFactor("int8-static", layersReason("%s of the time is in %d layers that multiply float32 by weights; int8 kernels of this processor are faster."))
+}
+
+func (f *Facts) dynamicInt8() ([]*Advice, string) {
+	switch {
+	case f.Model == nil:
+		return nil, noModel
+	case f.Model.Format != "onnx":
+		return nil, "TFLite has no such operators"
+	}
+	return f.byFactor("int8-dynamic", layersReason("%s of the time is in %d float32 matrix multiplications; int8 kernels of this processor are faster."))
+}
+
+// formatRule is a change of the weights' format: of which layers.
+type formatRule struct {
+	format study.Format
+	layers func(*weights.Layer) bool
+}
+
+var (
+	int8Rule    = formatRule{study.Int8, func(l *weights.Layer) bool { return !lookup(l) }}
+	dynamicRule = formatRule{study.Dynamic8, func(l *weights.Layer) bool { return !lookup(l) }}
+	tableRule   = formatRule{study.Weight8, lookup}
+)
+
+// lookup reports whether a layer is a table that an operator gathers rows from.
+func lookup(l *weights.Layer) bool {
+	return slices.Contains([]string{"Gather", "GATHER", "EMBEDDING_LOOKUP"}, l.Op)
+}
+
+func changeFormat(r formatRule) func(context.Context, *Facts) (*Variant, error) {
+	return func(_ context.Context, f *Facts) (*Variant, error) {
+		m, err := quantised(f.Model, f.Feed, r.format, r.layers)
+		return variant(m, err)
+	}
+}
+
+// variant is a variant of a changed model, which is nil where nothing changed.
+func variant(m *graph.Model, err error) (*Variant, error) {
+	if err == nil && m == nil {
+		err = errNoChange
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Variant{Model: m}, nil
+}
+
+func changeThreads(n int) func(context.Context, *Facts) (*Variant, error) {
+	return func(context.Context, *Facts) (*Variant, error) { return &Variant{Threads: n}, nil }
+}
+
+// removal makes the advice to remove nodes of the graph: it saves what they take.
+func (f *Facts) removal(nodes []int, kept float64, what string) ([]*Advice, string) {
+	now, ok := f.timed()
+	if !ok {
+		return nil, noTimes
+	}
+	if len(nodes) == 0 {
+		return nil, "the model has none"
+	}
+	var layers []int
+	for _, n := range nodes {
+		if at, ok := f.layers[n]; ok && f.Profile.Layers[at].State == profile.Ran {
+			layers = append(layers, at)
+		}
+	}
+	share, low, high := f.share(layers)
+	// What remains may run slower without the nodes: they brought its operands into the caches.
+	g, ok := promise(now, 1-share*(1-kept), 1-high, 1-low*(1-kept)/2, FromProfile, "shares of the layers with their intervals; at least half of it, since operands change their layout")
+	if !ok {
+		return nil, fmt.Sprintf("they take %s of the time", percent(share))
+	}
+	return []*Advice{{
+		Reason:  fmt.Sprintf(what, len(layers), percent(share)),
+		Figures: []Figure{{"layers", float64(len(layers)), ""}, {"share of the time", share, "1"}},
+		Layers:  indices(layers), Gain: g,
+	}}, ""
+}
+
+func (f *Facts) transposes() ([]*Advice, string) {
+	if f.Model == nil {
+		return nil, noModel
+	}
+	return f.removal(rewrite.CancellingTransposes(f.Model), 0, "%d transpositions cancel and take %s of the time.")
+}
+
+func changeTransposes(_ context.Context, f *Facts) (*Variant, error) {
+	m, removed := rewrite.CancelTransposes(f.Model)
+	if len(removed) == 0 {
+		m = nil
+	}
+	return variant(m, nil)
+}
+
+func (f *Facts) batchNorm() ([]*Advice, string) {
+	if f.Model == nil {
+		return nil, noModel
+	}
+	_, folded := rewrite.FoldBatchNorm(f.Model)
+	return f.removal(folded, 0, "%d batch normalisations run as operators of their own and take %s of the time.")
+}
+
+func changeBatchNorm(_ context.Context, f *Facts) (*Variant, error) {
+	m, folded := rewrite.FoldBatchNorm(f.Model)
+	if len(folded) == 0 {
+		m = nil
+	}
+	return variant(m, nil)
+}
+
+// threadsOf is the number of threads of the run, 0 if unknown.
+func (f *Facts) threadsOf() int {
+	if n := f.Profile.Settings.Threads; n != nil {
+		return int(*n)
+	}
+	return 0
+}
+
+// processors is the number of processors that the run may use, 0 if unknown.
+func (f *Facts) processors() int {
+	h := f.Profile.Host
+	switch {
+	case h == nil:
+		return 0
+	case len(h.AffinityCPUs) > 0:
+		return len(h.AffinityCPUs)
+	case h.CPUs != nil:
+		return int(*h.CPUs)
+	}
+	return 0
+}
+
+func (f *Facts) moreThreads() ([]*Advice, string) {
+	switch n, cpus := f.threadsOf(), f.processors(); {
+	case n != 1:
+		return nil, fmt.Sprintf("the run has %d threads", n)
+	case cpus < 2:
+		return nil, fmt.Sprintf("%d processors may be used", cpus)
+	}
+	list, why := f.byFactor("threads", layersReason("%s of the time is in %d layers that two threads divide."))
+	for _, a := range list {
+		a.Figures = append(a.Figures, Figure{"processors", float64(f.processors()), ""})
+	}
+	return list, why
+}
+
+func (f *Facts) fewerThreads() ([]*Advice, string) {
+	n := f.threadsOf()
+	if n != 2 {
+		return nil, fmt.Sprintf("the run has %d threads; factors are known for two", n)
+	}
+	p := f.Profile
+	now, ok := f.timed()
+	factor := Factors.Of("one-thread", p.Settings.KernelSet, p.Model.Format)
+	switch {
+	case !ok:
+		return nil, noTimes
+	case factor == nil:
+		return nil, "no factor is known for " + p.Settings.KernelSet + " kernels"
+	}
+	w, layers := workOf(p, Classes("one-thread"))
+	// Both threads are busy or wait actively for the whole inference.
+	alone := factor.Expected(&w)
+	ratio := alone / 2
+	g, ok := promise(2*now, ratio, ratio*factor.Residual[0], ratio*factor.Residual[1], FromFactors, Factors.basis(factor))
+	if !ok || alone*factor.Residual[1] > mostLonger {
+		return nil, fmt.Sprintf("one thread would take %.2f times as long", alone)
+	}
+	return []*Advice{{
+		Reason:  fmt.Sprintf("Two threads make up for %.0f %% of the time at most: the inference takes %.2f times as long with one, and leaves a processor free.", 100*max(alone-1, 0), alone),
+		Figures: []Figure{{"latency with one thread, as a part of that with two", alone, "1"}},
+		Layers:  indices(layers), Gain: g,
+	}}, ""
+}
+
+// mostLonger is how much longer an inference may become for a thread that it gives back.
+const mostLonger = 1.1
+
+// batchSize is the batch that factors were measured with.
+const batchSize = 8
+
+func (f *Facts) batches() ([]*Advice, string) {
+	if why := f.fixedBatch(); why != "" {
+		return nil, why
+	}
+	return f.byFactor("batch", func(w *Work) string {
+		return fmt.Sprintf("%s of the time is in layers far below both limits of the roofline, %s in layers that read weights from memory: the items of a batch share both.",
+			percent(w.Shares[string(profile.BoundOverhead)]), percent(w.Shares["weights"]))
+	})
+}
+
+// fixedBatch says why the batch cannot be changed, "" if it can.
+func (f *Facts) fixedBatch() string {
+	if f.Model == nil {
+		return noModel
+	}
+	ins := f.Profile.Model.Inputs
+	if len(ins) == 0 {
+		return "the model has no inputs"
+	}
+	for i := range ins {
+		t := &ins[i]
+		if t.Constant {
+			continue
+		}
+		if len(t.Shape) == 0 || t.Shape[0] != 1 {
+			return fmt.Sprintf("input %s has no batch of 1", t.Name)
+		}
+	}
+	feed := f.Feed
+	feed.Batch = batchSize
+	if _, err := layersOf(f.Model, feed); err != nil {
+		return "the model has a fixed batch"
+	}
+	return ""
+}
+
+func changeBatch(context.Context, *Facts) (*Variant, error) { return &Variant{Batch: batchSize}, nil }
+
+func (f *Facts) first() ([]*Advice, string) {
+	now, ok := f.timed()
+	ph := f.Profile.Phases
+	if !ok || ph == nil || ph.LoadS == nil || ph.PlanS == nil || ph.FirstRunS == nil {
+		return nil, "the phases before steady state are not known"
+	}
+	all := *ph.LoadS + *ph.PlanS + *ph.FirstRunS
+	if all < 10*now || all < 1e-3 {
+		return nil, fmt.Sprintf("the first inference takes %s with loading, a later one %s", duration(all), duration(now))
+	}
+	g, ok := promise(all, now/all, now/all/2, min(2*now/all, 0.5), FromProfile, "phases of this run; once each, so that the band is a factor of two")
+	if !ok {
+		return nil, small
+	}
+	return []*Advice{{
+		Reason:  fmt.Sprintf("Load %s, plan %s and first inference %s take %.0f times as long as a later one (%s).", duration(*ph.LoadS), duration(*ph.PlanS), duration(*ph.FirstRunS), all/now, duration(now)),
+		Figures: []Figure{{"load", *ph.LoadS, "s"}, {"plan", *ph.PlanS, "s"}, {"first inference", *ph.FirstRunS, "s"}, {"later inference", now, "s"}},
+		Gain:    g,
+	}}, ""
+}
+
+func (f *Facts) otherEngine() ([]*Advice, string) {
+	now, ok := f.timed()
+	o := f.Profile.Other
+	if !ok || o == nil || o.Latency == nil {
+		return nil, "no other engine was measured beside this one"
+	}
+	v, ok := o.Latency.Best()
+	if !ok {
+		return nil, "no other engine was measured beside this one"
+	}
+	low, high := v, v
+	if c := o.Latency.CI95; c != nil {
+		low, high = c[0], c[1]
+	}
+	from, to := now, now
+	if c := f.Profile.Totals.Latency.CI95; c != nil {
+		from, to = c[0], c[1]
+	}
+	g, ok := promise(now, v/now, low/to, high/from, FromProfile, "intervals of the two latencies; both were measured here")
+	if !ok {
+		return nil, fmt.Sprintf("%s takes %s, opmeter's engine %s", o.Title, duration(v), duration(now))
+	}
+	return []*Advice{{
+		Reason:  fmt.Sprintf("%s takes %s, opmeter's engine %s.", o.Name(), duration(v), duration(now)),
+		Figures: []Figure{{"latency with " + o.Title, v, "s"}, {"latency", now, "s"}}, Gain: g,
+		Try: strings.Replace(f.command(RuleOf("other-engine")), "ENGINE", o.Engine, 1),
+	}}, ""
+}

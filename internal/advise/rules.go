@@ -1,0 +1,200 @@
+package advise
+
+import (
+	"context"
+	"errors"
+
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// Rule is a rule as data. docs/reference/advice-rules.md is generated from it.
+type Rule struct {
+	// Code names the rule, Title says what to do.
+	Code, Title string
+	// When is the condition on the figures, and Silent when the rule says nothing though the
+	// condition seems to hold.
+	When, Silent string
+	// Quantity is the figure that becomes smaller.
+	Quantity string
+	// Source says where the band comes from.
+	Source Source
+	// Where says for which profiles the rule is.
+	Where Where
+	// Finding is the finding of the profile that the rule acts on, "" for none: the reason is its
+	// text then, so that a finding and its advice cannot differ.
+	Finding string
+	// Command tries it: MODEL, ON and NAME stand for the file, the flags of the target and inputs,
+	// and the name of a new file.
+	Command string
+	// Caveat is what the command does not check.
+	Caveat string
+	// Blocking marks advice without which the model does not run on the chip.
+	Blocking bool
+
+	// find returns the advice, or why there is none.
+	find func(f *Facts) ([]*Advice, string)
+	// change returns what --try measures, nil where only the command can try it.
+	change func(ctx context.Context, f *Facts) (*Variant, error)
+}
+
+// Variant is a changed way to run a model.
+type Variant struct {
+	// Model is the changed model, nil for the same.
+	Model *graph.Model
+	// Threads and Batch replace those of the profile, 0 for the same.
+	Threads, Batch int
+}
+
+// errNoChange reports that nothing of a model could be changed.
+var errNoChange = errors.New("nothing of the model can be changed so")
+
+// Where says for which profiles a rule is.
+type Where int
+
+// Kinds of profiles.
+const (
+	OnHost    Where = iota // measured on this computer with opmeter's engine
+	OnTarget               // estimated for a chip
+	Anywhere               // measured with any engine, or imported
+)
+
+// String names it for documents.
+func (w Where) String() string {
+	return [...]string{"this computer, opmeter's engine", "chips (estimates)", "measured and imported profiles"}[w]
+}
+
+func (w Where) applies(p *profile.Profile) bool {
+	switch kind := p.Target.Kind; w {
+	case OnHost:
+		return kind == profile.TargetHost && p.Settings.Engine == own
+	case OnTarget:
+		return kind == profile.TargetSimulator
+	default:
+		return kind != profile.TargetSimulator
+	}
+}
+
+// own is the name of opmeter's own engine in profiles.
+const own = "opmeter"
+
+// Rules are all rules. docs/reference/advice-rules.md lists them.
+var Rules []Rule
+
+// The functions of the table look rules up, so that the table cannot initialise Rules itself.
+func init() { Rules = table }
+
+var table = []Rule{
+	{
+		Code: "int8-static", Title: "Quantise weights and activations to int8",
+		When:     "Layers that multiply float32 by weights take part of the time, and factors of this instruction set promise a gain",
+		Silent:   "the layers are so small that quantising their inputs and outputs costs what the kernels save; sparse kernels run",
+		Quantity: latency, Source: FromFactors, Where: OnHost,
+		Command: "opmeter advise MODEL ON --only int8-static --try -o NAME-int8.EXT",
+		Caveat:  "ranges of activations are those of random inputs: opmeter compress MODEL --data x.npy --max-drop 1% chooses them on data and measures the loss",
+		find:    (*Facts).staticInt8, change: changeFormat(int8Rule),
+	},
+	{
+		Code: "int8-dynamic", Title: "Quantise matrix multiplications to int8, activations in each run",
+		When:     "ONNX MatMul and Gemm with float32 weights take part of the time, and factors of this instruction set promise a gain",
+		Silent:   "the matrices are so small that finding the range of the input costs what the kernel saves",
+		Quantity: latency, Source: FromFactors, Where: OnHost,
+		Command: "opmeter advise MODEL ON --only int8-dynamic --try -o NAME-dynamic.EXT",
+		Caveat:  "no data is needed, but check the accuracy: opmeter compress loss MODEL --data x.npy --precision dynamic8",
+		find:    (*Facts).dynamicInt8, change: changeFormat(dynamicRule),
+	},
+	{
+		Code: "transposes", Title: "Remove transpositions that cancel",
+		When:     "Pairs of Transpose undo each other, also across element-wise operators, and take part of the time",
+		Silent:   "the engine has removed or fused them: they take no time",
+		Quantity: latency, Source: FromProfile, Where: Anywhere,
+		Command: "opmeter advise MODEL ON --only transposes --try -o NAME-simple.EXT",
+		find:    (*Facts).transposes, change: changeTransposes,
+	},
+	{
+		Code: "batch-norm", Title: "Fold batch normalisation into the weights before it",
+		When:     "BatchNormalization behind Conv, ConvTranspose, Gemm or MatMul runs as an operator of its own and takes part of the time",
+		Silent:   "the engine folds it while planning: it takes no time",
+		Quantity: latency, Source: FromProfile, Where: Anywhere,
+		Command: "opmeter advise MODEL ON --only batch-norm --try -o NAME-folded.EXT",
+		find:    (*Facts).batchNorm, change: changeBatchNorm,
+	},
+	{
+		Code: "threads", Title: "Use two threads",
+		When:     "The run has one thread, the computer has more processors, and the layers are long enough to be divided",
+		Silent:   "most of the time is in layers of some microseconds, which one thread computes faster than two",
+		Quantity: latency, Source: FromFactors, Where: OnHost,
+		Command: "opmeter profile MODEL ON --threads 2",
+		Caveat:  "both processors must be free",
+		find:    (*Facts).moreThreads, change: changeThreads(2),
+	},
+	{
+		Code: "one-thread", Title: "Use one thread",
+		When:     "The run has several threads, and its layers are too short to gain by them",
+		Silent:   "several threads shorten the inference by what they cost",
+		Quantity: cpuTime, Source: FromFactors, Where: OnHost,
+		Command: "opmeter profile MODEL ON --threads 1",
+		find:    (*Facts).fewerThreads, change: changeThreads(1),
+	},
+	{
+		Code: "batch", Title: "Run several items in one inference",
+		When:     "Fixed costs and the reading of weights take part of the time, and the inputs have a batch dimension",
+		Silent:   "the model has a fixed batch, or arithmetic takes the time",
+		Quantity: item, Source: FromFactors, Where: OnHost,
+		Command: "opmeter sweep MODEL ON --batch 1,8",
+		Caveat:  "an item waits for its batch: only the throughput gains",
+		find:    (*Facts).batches, change: changeBatch,
+	},
+	{
+		Code: "first-run", Title: "Prepare the model once and keep it",
+		When:     "Loading, planning and the first inference take more than ten times as long as a later one, and more than 1 ms",
+		Silent:   "the first inference is nearly as fast as later ones",
+		Quantity: firstRun, Source: FromFactors, Where: OnHost,
+		Command: "opmeter profile MODEL ON --cold start",
+		find:    (*Facts).first,
+	},
+	{
+		Code: "other-engine", Title: "Run the model with another engine",
+		When:     "Another engine on this computer was measured beside this one, and is faster by more than both intervals",
+		Silent:   "no other engine was measured, or it is not faster",
+		Quantity: latency, Source: FromProfile, Where: OnHost,
+		Command: "opmeter profile MODEL ON --engine opmeter,ENGINE",
+		find:    (*Facts).otherEngine,
+	},
+	{
+		Code: "int8-target", Title: "Quantise weights and activations to int8",
+		When:     "The model computes in float32, and the estimate of the int8 model is faster by more than both bands",
+		Silent:   "the model is int8 already, or the bands of the two estimates overlap",
+		Quantity: latency, Source: FromEstimate, Where: OnTarget,
+		Command: "opmeter advise MODEL ON --only int8-target --try -o NAME-int8.EXT",
+		Caveat:  "ranges of activations are those of random inputs: opmeter compress MODEL --data x.npy --max-drop 1% chooses them on data and measures the loss",
+		find:    (*Facts).targetInt8, change: changeFormat(int8Rule),
+	},
+	{
+		Code: "embedding-flash", Title: "Store lookup tables in 8 bits",
+		When:     "Tables of float32 that operators gather rows from take a tenth of the flash of the model or more",
+		Silent:   "there is no such table, or it is quantised already",
+		Quantity: flash, Source: FromFormat, Where: OnTarget,
+		Command: "opmeter advise MODEL ON --only embedding-flash --try -o NAME-tables.EXT",
+		Caveat:  "check the accuracy: opmeter compress loss MODEL --data x.npy --precision w8",
+		find:    (*Facts).tables, change: changeFormat(tableRule),
+	},
+	{
+		Code: "ram", Title: "Reduce the working memory, or choose a chip that holds it",
+		When:     "The working memory exceeds the RAM of the chip",
+		Silent:   "the model fits",
+		Quantity: ram, Source: FromEstimate, Where: OnTarget, Finding: "target.ram", Blocking: true,
+		Command: "opmeter fit MODEL INPUTS",
+		find:    (*Facts).working, change: changeFormat(int8Rule),
+	},
+}
+
+// RuleOf returns the rule with a code, nil for none.
+func RuleOf(code string) *Rule {
+	for i := range Rules {
+		if Rules[i].Code == code {
+			return &Rules[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,183 @@
+package advise
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/opmeter/opmeter/profile"
+)
+
+// noEstimate is the reason of rules that estimate a changed model.
+const noEstimate = "the target cannot be estimated again"
+
+// changedEstimate estimates the model of a format rule.
+func (f *Facts) changedEstimate(r formatRule) (*profile.Profile, string) {
+	if f.Model == nil {
+		return nil, noModel
+	}
+	if f.Estimate == nil {
+		return nil, noEstimate
+	}
+	m, err := quantised(f.Model, f.Feed, r.format, r.layers)
+	if err != nil {
+		return nil, err.Error()
+	}
+	if m == nil {
+		return nil, "no layer can be stored so"
+	}
+	p, err := f.Estimate(m)
+	if err != nil {
+		return nil, err.Error()
+	}
+	return p, ""
+}
+
+// ends are the limits of a metric: its band, its interval or its value.
+func ends(m *profile.Metric) (low, high float64, ok bool) {
+	v, ok := m.Best()
+	if !ok {
+		return 0, 0, false
+	}
+	switch {
+	case m.Band != nil:
+		return m.Band[0], m.Band[1], true
+	case m.CI95 != nil:
+		return m.CI95[0], m.CI95[1], true
+	}
+	return v, v, true
+}
+
+func (f *Facts) targetInt8() ([]*Advice, string) {
+	now, ok := f.timed()
+	if !ok {
+		return nil, noTimes
+	}
+	q, why := f.changedEstimate(int8Rule)
+	if q == nil {
+		return nil, why
+	}
+	then, ok := q.Totals.Latency.Best()
+	if !ok || len(q.Incomplete) > 0 && len(f.Profile.Incomplete) == 0 {
+		return nil, "the int8 model has no complete estimate"
+	}
+	low, _, _ := ends(f.Profile.Totals.Latency)
+	from, to, _ := ends(q.Totals.Latency)
+	_, most, _ := ends(f.Profile.Totals.Latency)
+	g, ok := promise(now, then/now, from/most, to/low, FromEstimate, "bands of both estimates")
+	if !ok {
+		return nil, fmt.Sprintf("the int8 model takes %s (%s to %s), this one %s (%s to %s)", duration(then), duration(from), duration(to), duration(now), duration(low), duration(most))
+	}
+	w, layers := workOf(f.Profile, int8Class)
+	reason := fmt.Sprintf("The estimate of the int8 model is %s, that of this one %s; %d layers compute in float32.", duration(then), duration(now), w.Layers)
+	figures := []Figure{{"latency of the int8 model", then, "s"}, {"latency", now, "s"}}
+	for _, x := range []struct {
+		what      string
+		was, will *int64
+	}{{"RAM", f.Profile.Totals.RAMBytes, q.Totals.RAMBytes}, {"flash", f.Profile.Totals.FlashBytes, q.Totals.FlashBytes}} {
+		if x.was != nil && x.will != nil {
+			reason += fmt.Sprintf(" It needs %s of %s in place of %s.", bytes(*x.will), x.what, bytes(*x.was))
+			figures = append(figures, Figure{x.what + " of the int8 model", float64(*x.will), "B"})
+		}
+	}
+	return []*Advice{{Reason: reason, Figures: figures, Layers: indices(layers), Gain: g}}, ""
+}
+
+func (f *Facts) tables() ([]*Advice, string) {
+	if f.Model == nil {
+		return nil, noModel
+	}
+	have := f.Profile.Totals.FlashBytes
+	if have == nil || *have == 0 {
+		return nil, "the flash of the model is not known"
+	}
+	list, err := layersOf(f.Model, f.Feed)
+	if err != nil {
+		return nil, err.Error()
+	}
+	var stored int
+	var names []string
+	for _, l := range list {
+		if lookup(l) && l.Type == "float32" && l.Fixed == "" {
+			stored += 4 * l.Rows * l.Cols
+			names = append(names, l.Weight)
+		}
+	}
+	part := float64(stored) / float64(*have)
+	if part < 0.1 {
+		return nil, fmt.Sprintf("lookup tables of float32 take %s of the flash", percent(part))
+	}
+	q, why := f.changedEstimate(tableRule)
+	if q == nil || q.Totals.FlashBytes == nil {
+		return nil, why
+	}
+	ratio := float64(*q.Totals.FlashBytes) / float64(*have)
+	g, ok := promise(float64(*have), ratio, ratio, ratio, FromFormat, "sizes of the two models; they are exact")
+	if !ok {
+		return nil, "8-bit tables would not be smaller"
+	}
+	return []*Advice{{
+		Reason:  fmt.Sprintf("%s (%s) take %s of the %s of flash.", plural(len(names), "lookup table"), strings.Join(names[:min(3, len(names))], ", "), bytes(int64(stored)), bytes(*have)),
+		Figures: []Figure{{"lookup tables", float64(stored), "B"}, {"flash", float64(*have), "B"}}, Gain: g,
+	}}, ""
+}
+
+// found returns the finding of a profile with an ID that reports a problem.
+func (f *Facts) found(id string) *profile.Finding {
+	for i := range f.Profile.Findings {
+		if x := &f.Profile.Findings[i]; x.ID == id && x.Severity == profile.Problem {
+			return x
+		}
+	}
+	return nil
+}
+
+// working advises what to do where the arena exceeds the RAM.
+func (f *Facts) working() ([]*Advice, string) {
+	x := f.found(RuleOf("ram").Finding)
+	have := f.Profile.Totals.RAMBytes
+	if x == nil || have == nil {
+		return nil, "the working memory fits, or is not known"
+	}
+	figures := []Figure{{"RAM", float64(*have), "B"}}
+	if q, _ := f.changedEstimate(int8Rule); q != nil && q.Totals.RAMBytes != nil {
+		ratio := float64(*q.Totals.RAMBytes) / float64(*have)
+		if g, ok := promise(float64(*have), ratio, ratio, ratio, FromEstimate, "memory plans of the two models; they are exact"); ok {
+			return []*Advice{{
+				Reason:  fmt.Sprintf("%s With int8 activations it is %s.", x.Text, bytes(*q.Totals.RAMBytes)),
+				Figures: figures, Gain: g, Try: f.render("opmeter advise MODEL ON --only ram --try -o NAME-int8.EXT"),
+				Caveat: RuleOf("int8-target").Caveat,
+			}}, ""
+		}
+	}
+	return f.otherTarget(x, figures)
+}
+
+// otherTarget names the chip that holds the model and whose working memory is the nearest.
+func (f *Facts) otherTarget(x *profile.Finding, figures []Figure) ([]*Advice, string) {
+	if f.Fits == nil {
+		return nil, "no other target is known"
+	}
+	fit, err := f.Fits()
+	if err != nil {
+		return nil, err.Error()
+	}
+	fit = slices.DeleteFunc(fit, func(p *profile.Profile) bool { return p.Totals.Latency == nil })
+	if len(fit) == 0 {
+		return nil, "no target holds the model: " + x.Text
+	}
+	now, ok := f.timed()
+	best := fit[0]
+	then, _ := best.Totals.Latency.Best()
+	if !ok || then <= 0 {
+		return nil, noTimes
+	}
+	low, high, _ := ends(best.Totals.Latency)
+	from, to, _ := ends(f.Profile.Totals.Latency)
+	return []*Advice{{
+		Reason:  fmt.Sprintf("%s %s holds the model and takes %s; %s do.", x.Text, best.Target.ID, duration(then), plural(len(fit), "target")),
+		Figures: append(figures, Figure{"latency on " + best.Target.ID, then, "s"}),
+		Gain:    Gain{Before: now, Ratio: then / now, Band: [2]float64{low / to, high / from}, Source: FromEstimate, Basis: "estimates of both chips; the gain is that the model runs"},
+		Try:     f.render("opmeter profile MODEL INPUTS --on " + quoted(best.Target.ID)),
+	}}, ""
+}
