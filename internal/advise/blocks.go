@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/base/stats"
 	"github.com/opmeter/opmeter/internal/measure/ab"
 	"github.com/opmeter/opmeter/internal/measure/loop"
 	"github.com/opmeter/opmeter/internal/measure/machine"
@@ -11,7 +12,6 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/engine"
 	"github.com/opmeter/opmeter/internal/runtime/inputs"
 	"github.com/opmeter/opmeter/internal/runtime/operators"
-	"github.com/opmeter/opmeter/profile"
 )
 
 // blockTime is how long a block of inferences takes at least.
@@ -67,18 +67,16 @@ func (s *sessions) Begin(ctx context.Context, process int) error {
 
 // Block runs a block of inferences.
 func (s *sessions) Block(ctx context.Context, _, alternative int) (ab.Block, error) {
-	b := ab.Block{Seconds: make([]float64, s.n[alternative])}
-	begin := time.Now()
-	last := begin
-	for i := range b.Seconds {
+	times := make([]float64, s.n[alternative])
+	last := time.Now()
+	for i := range times {
 		if err := s.open[alternative].Run(ctx); err != nil {
-			return b, err
+			return ab.Block{}, err
 		}
 		now := time.Now()
-		b.Seconds[i], last = now.Sub(last).Seconds(), now
+		times[i], last = now.Sub(last).Seconds(), now
 	}
-	b.Took = last.Sub(begin).Seconds()
-	return b, nil
+	return ab.Block{Seconds: stats.Midmean(times), Inferences: len(times)}, nil
 }
 
 // End closes the sessions of a round.
@@ -90,7 +88,7 @@ func (s *sessions) End(int) {
 }
 
 // Here measures a variant on this computer with opmeter's engine.
-func Here(ctx context.Context, f *Facts, v *Variant, budget time.Duration) (*ab.Result, error) {
+func Here(ctx context.Context, f *Facts, v *Variant, budget time.Duration) (*Measured, error) {
 	release, err := loop.Lease(ctx)
 	if err != nil {
 		return nil, err
@@ -111,10 +109,4 @@ func Here(ctx context.Context, f *Facts, v *Variant, budget time.Duration) (*ab.
 	}
 	return ab.Run(ctx, []ab.Alternative{{Name: "unchanged"}, {Name: "changed"}}, &sessions{runs: []sessionRun{before, after}},
 		ab.Options{Budget: budget, Margin: 0.005, Seed: 1})
-}
-
-// Applies reports whether [Here] can measure what a profile has: a run with opmeter's engine on a
-// computer.
-func Applies(p *profile.Profile) bool {
-	return p.Target.Kind == profile.TargetHost && p.Settings.Engine == own
 }

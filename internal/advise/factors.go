@@ -98,8 +98,8 @@ func (t *Table) basis(f *Factor) string {
 	return fmt.Sprintf("%d models on %s with %s kernels, %s", len(f.Models), t.Machine, f.Set, t.Date)
 }
 
-// workOf sums the shares of the layers by class; class returns "" for layers that stay.
-func workOf(p *profile.Profile, class func(l *profile.Layer) string) (w Work, layers []int) {
+// WorkOf sums the shares of the layers by class; class returns "" for layers that stay.
+func WorkOf(p *profile.Profile, class func(l *profile.Layer) string) (w Work, layers []int) {
 	w.Shares = map[string]float64{}
 	w.Latency, _ = p.Totals.Latency.Best()
 	for i := range p.Layers {

@@ -32,7 +32,7 @@ func (f *Facts) byFactor(rule string, reason func(w *Work) string) ([]*Advice, s
 	if factor == nil {
 		return nil, fmt.Sprintf("no factor is known for %s with %s kernels", p.Model.Format, cmp.Or(p.Settings.KernelSet, "unknown"))
 	}
-	w, layers := workOf(p, Classes(rule))
+	w, layers := WorkOf(p, Classes(rule))
 	if w.Layers == 0 {
 		return nil, "no layer is of a kind that would change"
 	}
@@ -219,7 +219,7 @@ func (f *Facts) fewerThreads() ([]*Advice, string) {
 	case factor == nil:
 		return nil, "no factor is known for " + p.Settings.KernelSet + " kernels"
 	}
-	w, layers := workOf(p, Classes("one-thread"))
+	w, layers := WorkOf(p, Classes("one-thread"))
 	// Both threads are busy or wait actively for the whole inference.
 	alone := factor.Expected(&w)
 	ratio := alone / 2

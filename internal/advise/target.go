@@ -68,7 +68,7 @@ func (f *Facts) targetInt8() ([]*Advice, string) {
 	if !ok {
 		return nil, fmt.Sprintf("the int8 model takes %s (%s to %s), this one %s (%s to %s)", duration(then), duration(from), duration(to), duration(now), duration(low), duration(most))
 	}
-	w, layers := workOf(f.Profile, int8Class)
+	w, layers := WorkOf(f.Profile, int8Class)
 	reason := fmt.Sprintf("The estimate of the int8 model is %s, that of this one %s; %d layers compute in float32.", duration(then), duration(now), w.Layers)
 	figures := []Figure{{"latency of the int8 model", then, "s"}, {"latency", now, "s"}}
 	for _, x := range []struct {

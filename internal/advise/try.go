@@ -2,6 +2,7 @@ package advise
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -28,6 +29,21 @@ const (
 	NotTried Verdict = "not_tried"
 )
 
+// Change applies the change of an advice, nil for a rule without one.
+func (a *Advice) Change(ctx context.Context, f *Facts) (*Variant, error) { return a.rule.Change(ctx, f) }
+
+// Change applies the change of a rule to a model, whether the rule fires or not. It is nil for a rule
+// without one.
+func (r *Rule) Change(ctx context.Context, f *Facts) (*Variant, error) {
+	if r.change == nil {
+		return nil, nil
+	}
+	return r.change(ctx, f)
+}
+
+// errEngine is why a profile of another engine is not tried.
+var errEngine = errors.New("--try measures with opmeter's own engine; measure the changed model with yours")
+
 // Tried is the outcome of trying an advice.
 type Tried struct {
 	Verdict Verdict `json:"verdict"`
@@ -44,8 +60,11 @@ type Tried struct {
 	Error string `json:"error,omitzero"`
 }
 
+// Measured is the result of measuring a variant beside the unchanged model.
+type Measured = ab.Result
+
 // Measurer measures a variant interleaved with the unchanged model.
-type Measurer func(ctx context.Context, f *Facts, v *Variant, budget time.Duration) (*ab.Result, error)
+type Measurer func(ctx context.Context, f *Facts, v *Variant, budget time.Duration) (*Measured, error)
 
 // Try applies the advice of a result that can be applied at once, and measures each change against
 // the unchanged model for a budget. It returns the changed models by rule.
@@ -74,6 +93,9 @@ func Try(ctx context.Context, f *Facts, r *Result, measure Measurer, budget time
 func (a *Advice) measured(ctx context.Context, f *Facts, v *Variant, measure Measurer, budget time.Duration) (*Tried, error) {
 	if f.Profile.Target.Kind == profile.TargetSimulator {
 		return a.estimated(f, v)
+	}
+	if !OnHost.applies(f.Profile) {
+		return nil, errEngine
 	}
 	res, err := measure(ctx, f, v, budget)
 	if err != nil {
@@ -124,7 +146,7 @@ func judge(interval *[2]float64, band [2]float64) Verdict {
 // estimated compares the estimates of a changed model and the unchanged one.
 func (a *Advice) estimated(f *Facts, v *Variant) (*Tried, error) {
 	if f.Estimate == nil || v.Model == nil {
-		return nil, fmt.Errorf("%s", noEstimate)
+		return nil, errors.New(noEstimate)
 	}
 	p, err := f.Estimate(v.Model)
 	if err != nil {

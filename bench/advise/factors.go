@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/opmeter/opmeter/internal/advise"
+	"github.com/opmeter/opmeter/internal/base/atomicfile"
+	"github.com/opmeter/opmeter/internal/base/stats"
+)
+
+// row is a change of a model that was measured.
+type row struct {
+	model, rule, set, format string
+	work                     advise.Work
+	ratio                    float64
+}
+
+// fitted are the rules with factors, and the number of threads of the unchanged run.
+var fitted = []struct {
+	rule    string
+	threads int
+}{{"int8-static", 1}, {"int8-dynamic", 1}, {"threads", 1}, {"batch", 1}, {"one-thread", 2}}
+
+func fitFactors(ctx context.Context, args []string) error {
+	files, err := models(args)
+	if err != nil {
+		return err
+	}
+	t := &advise.Table{}
+	b, err := os.ReadFile(*factors)
+	if err == nil {
+		err = json.Unmarshal(b, t)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: %w", *factors, err)
+	}
+	var rows []row
+	for _, path := range files {
+		for _, threads := range []int{1, 2} {
+			err := with(ctx, path, threads, func(f *advise.Facts) error {
+				t.Machine = machine(f.Profile)
+				rows = append(rows, measureAll(ctx, f, threads)...)
+				return nil
+			})
+			if err != nil {
+				fmt.Printf("%-40.40s not measured: %.120v\n", filepath.Base(path), err)
+				break
+			}
+		}
+	}
+	t.Date = time.Now().UTC().Format(time.DateOnly)
+	for _, f := range fit(rows) {
+		t.Factors = slices.DeleteFunc(t.Factors, func(o advise.Factor) bool { return o.Rule == f.Rule && o.Set == f.Set && o.Format == f.Format })
+		t.Factors = append(t.Factors, f)
+	}
+	if b, err = json.MarshalIndent(t, "", "\t"); err != nil {
+		return err
+	}
+	return atomicfile.Write(*factors, append(b, '\n'))
+}
+
+// measureAll measures the changes of all rules with factors on a model.
+func measureAll(ctx context.Context, f *advise.Facts, threads int) (rows []row) {
+	p := f.Profile
+	name := filepath.Base(f.Path)
+	for _, x := range fitted {
+		if x.threads != threads {
+			continue
+		}
+		w, changed := workFor(f, x.rule)
+		if !changed {
+			continue
+		}
+		v, err := advise.RuleOf(x.rule).Change(ctx, f)
+		if err != nil {
+			continue // nothing to change
+		}
+		r, err := advise.Here(ctx, f, v, *budget)
+		if err != nil || len(r.Comparisons) == 0 {
+			fmt.Printf("%-40.40s %-14s not measured: %.100v\n", name, x.rule, err)
+			continue
+		}
+		ratio := r.Comparisons[0].Ratio / float64(max(v.Batch, 1))
+		fmt.Printf("%-40.40s %-14s %.3f (%.3f to %.3f) %d layers, %d outputs, %v\n", name, x.rule, ratio, r.Comparisons[0].Low, r.Comparisons[0].High, w.Layers, w.Outputs, w.Shares)
+		rows = append(rows, row{name, x.rule, p.Settings.KernelSet, p.Model.Format, w, ratio})
+	}
+	return rows
+}
+
+// workFor is the work of a rule, false where nothing of the model would change.
+func workFor(f *advise.Facts, rule string) (advise.Work, bool) {
+	w, _ := advise.WorkOf(f.Profile, advise.Classes(rule))
+	return w, w.Changed() > 0.15
+}
+
+// fit finds factors by rule, instruction set and format.
+func fit(rows []row) (out []advise.Factor) {
+	type key struct{ rule, set, format string }
+	by := map[key][]row{}
+	var order []key
+	for _, r := range rows {
+		k := key{r.rule, r.set, r.format}
+		if by[k] == nil {
+			order = append(order, k)
+		}
+		by[k] = append(by[k], r)
+	}
+	for _, k := range order {
+		if list := by[k]; len(list) >= fewest {
+			f := best(list)
+			f.Rule, f.Set, f.Format = k.rule, k.set, k.format
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// fewest is the least number of models that factors follow from.
+const fewest = 4
+
+// best descends along one coordinate after the other, from coarse to fine steps. The error is the
+// sum of absolute log-ratios, each at most 1, so that single disturbed measurements do not decide.
+func best(rows []row) advise.Factor {
+	f := advise.Factor{Terms: map[string]float64{}, PerOutputS: 1e-10, PerLayerS: 1e-7}
+	for _, r := range rows {
+		for class := range r.work.Shares {
+			f.Terms[class] = 0.5
+		}
+		f.Models = append(f.Models, r.model)
+	}
+	if rule := rows[0].rule; rule != "int8-static" && rule != "int8-dynamic" {
+		f.PerOutputS, f.PerLayerS = 0, 0 // nothing is converted
+	}
+	var classes []string
+	for c := range f.Terms {
+		classes = append(classes, c)
+	}
+	slices.Sort(classes)
+	for _, step := range []float64{2, 1.4, 1.15, 1.05} {
+		for range 40 {
+			was := misfit(rows, &f)
+			for _, c := range classes {
+				v := f.Terms[c]
+				try(rows, &f, step, func(x float64) { f.Terms[c] = min(max(x, 0.03), 4) }, v)
+			}
+			try(rows, &f, step, func(x float64) { f.PerOutputS = min(x, 5e-9) }, f.PerOutputS)
+			try(rows, &f, step, func(x float64) { f.PerLayerS = min(x, 1e-5) }, f.PerLayerS)
+			if misfit(rows, &f) >= was {
+				break
+			}
+		}
+	}
+	residuals := make([]float64, len(rows))
+	for i := range rows {
+		residuals[i] = rows[i].ratio / f.Expected(&rows[i].work)
+	}
+	slices.Sort(residuals)
+	f.Residual = [2]float64{min(1, stats.Quantile(residuals, 0.05)), max(1, stats.Quantile(residuals, 0.95))}
+	for c, v := range f.Terms {
+		f.Terms[c] = math.Round(1000*v) / 1000
+	}
+	return f
+}
+
+// try sets a value a step smaller or larger where that fits better.
+func try(rows []row, f *advise.Factor, step float64, set func(float64), v float64) {
+	least, at := misfit(rows, f), v
+	for _, x := range []float64{v / step, v * step} {
+		set(x)
+		if e := misfit(rows, f); e < least {
+			least, at = e, x
+		}
+	}
+	set(at)
+}
+
+func misfit(rows []row, f *advise.Factor) (sum float64) {
+	for i := range rows {
+		sum += min(1, math.Abs(math.Log(rows[i].ratio/f.Expected(&rows[i].work))))
+	}
+	return sum
+}

@@ -1,0 +1,163 @@
+// Command advise measures how far the promises of opmeter advise hold, and what its factors are.
+//
+//	go run ./bench/advise [-budget 8s] [-time 1s] [-json FILE] [FILE or FOLDER ...]
+//	go run ./bench/advise -factors internal/advise/factors.json FILE or FOLDER ...
+//
+// Without -factors every model is profiled, the rules are applied, and each advice that can be
+// applied at once is measured interleaved with the unchanged model. The table has the promised ratio
+// with its band and the measured one with its interval. Without names, the examples and the
+// reference models are taken.
+//
+// With -factors the changes are measured on the models whether a rule fires or not, and the factors
+// that fit best are written. Take other models than those that the promises are checked on. OPMETER_CPU
+// chooses the instruction set; factors of others stay in the file.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/internal/advise"
+	"github.com/opmeter/opmeter/internal/base/atomicfile"
+	"github.com/opmeter/opmeter/internal/bridge"
+	"github.com/opmeter/opmeter/internal/testing/material"
+	"github.com/opmeter/opmeter/profile"
+)
+
+var (
+	budget  = flag.Duration("budget", 8*time.Second, "time to measure each change")
+	span    = flag.Duration("time", time.Second, "time of each profile")
+	out     = flag.String("json", "", "file for the results")
+	factors = flag.String("factors", "", "file of factors to fit and write")
+	longest = flag.Duration("longest", 300*time.Millisecond, "leave out models with longer inferences")
+)
+
+func main() {
+	flag.Parse()
+	do := check
+	if *factors != "" {
+		do = fitFactors
+	}
+	if err := do(context.Background(), flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "advise:", err)
+		os.Exit(1)
+	}
+}
+
+// models lists the models of the arguments, or the default ones.
+func models(args []string) ([]string, error) {
+	if len(args) == 0 {
+		args = []string{filepath.Join(material.Root(), "examples")}
+		if dir := material.Dir(); dir != "" {
+			args = append(args, filepath.Join(dir, "models", "real"))
+		}
+	}
+	files, err := material.Models(args)
+	for _, a := range args {
+		more, _ := filepath.Glob(filepath.Join(a, "*.yaml"))
+		if filepath.Ext(a) == ".yaml" {
+			more = []string{a}
+		}
+		files = append(files, more...)
+	}
+	return files, err
+}
+
+// with opens and profiles a model, and calls do with what rules know about it.
+func with(ctx context.Context, path string, threads int, do func(f *advise.Facts) error) error {
+	m, err := opmeter.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = m.Close() }()
+	p, err := opmeter.Profile(ctx, m, opmeter.Options{Time: *span, Warmup: 200 * time.Millisecond, Threads: threads})
+	if err != nil {
+		return err
+	}
+	if v, ok := p.Totals.Latency.Best(); !ok || v > longest.Seconds() || v <= 0 {
+		return fmt.Errorf("an inference takes %.3g s", v)
+	}
+	b := bridge.Of(m)
+	f := &advise.Facts{Profile: p, Model: b.Graph, Path: path}
+	if f.Feed.MaxBytes, err = b.MemoryLimit(0); err != nil {
+		return err
+	}
+	return b.Reading(func() error { return do(f) })
+}
+
+// outcome is an advice that was measured.
+type outcome struct {
+	Model   string         `json:"model"`
+	Latency float64        `json:"latency_s"`
+	Set     string         `json:"kernel_set"`
+	Advice  *advise.Advice `json:"advice,omitempty"`
+	Error   string         `json:"error,omitempty"`
+}
+
+func check(ctx context.Context, args []string) error {
+	files, err := models(args)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%-40s %10s  %-14s %-24s %-24s %s\n", "model", "latency", "rule", "promised (band)", "measured (interval)", "verdict")
+	var all []outcome
+	verdicts := map[advise.Verdict]int{}
+	for _, path := range files {
+		name := filepath.Base(path)
+		err := with(ctx, path, 1, func(f *advise.Facts) error {
+			r := advise.About(f)
+			if _, err := advise.Try(ctx, f, r, advise.Here, *budget); err != nil {
+				return err
+			}
+			now, _ := f.Profile.Totals.Latency.Best()
+			if len(r.Advice) == 0 {
+				fmt.Printf("%-40.40s %8.1fus  no advice\n", name, 1e6*now)
+				all = append(all, outcome{Model: name, Latency: now, Set: f.Profile.Settings.KernelSet})
+			}
+			for _, a := range r.Advice {
+				g, measured, verdict := &a.Gain, "not tried", "-"
+				if t := a.Tried; t != nil {
+					verdicts[t.Verdict]++
+					verdict = string(t.Verdict)
+					if measured = t.Error; t.Interval != nil {
+						measured = fmt.Sprintf("%.3f (%.3f to %.3f)", t.Ratio, t.Interval[0], t.Interval[1])
+					}
+				}
+				fmt.Printf("%-40.40s %8.1fus  %-14s %-24s %-24s %s\n", name, 1e6*now, a.Rule, fmt.Sprintf("%.3f (%.3f to %.3f)", g.Ratio, g.Band[0], g.Band[1]), measured, verdict)
+				all = append(all, outcome{name, now, f.Profile.Settings.KernelSet, a, ""})
+			}
+			return nil
+		})
+		if err != nil {
+			fmt.Printf("%-40.40s not measured: %.120v\n", name, err)
+			all = append(all, outcome{Model: name, Error: err.Error()})
+		}
+	}
+	fmt.Println("verdicts:", verdicts)
+	if *out == "" {
+		return nil
+	}
+	b, err := json.MarshalIndent(all, "", " ")
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(*out, b)
+}
+
+// machine names the processor of a profile.
+func machine(p *profile.Profile) string {
+	if p.Host == nil {
+		return "an unknown processor"
+	}
+	cpus := int64(0)
+	if p.Host.CPUs != nil {
+		cpus = *p.Host.CPUs
+	}
+	return fmt.Sprintf("%s, %d processors", p.Host.CPUModel, cpus)
+}

@@ -1,0 +1,180 @@
+package advise
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/base/jsonx"
+	"github.com/opmeter/opmeter/internal/report"
+	"github.com/opmeter/opmeter/internal/report/text"
+)
+
+// Formats are the formats of a result.
+var Formats = []string{"table", "markdown", "json"}
+
+// quantityNames are the names of the figures that become smaller.
+var quantityNames = map[string]string{
+	latency: "latency", item: "time per item", cpuTime: "processor time", firstRun: "first inference", flash: "flash", ram: "RAM",
+}
+
+// show formats a figure of a quantity.
+func show(quantity string, v float64) string {
+	if quantity == flash || quantity == ram {
+		return report.Bytes(int64(v))
+	}
+	return report.Duration(v)
+}
+
+// change formats a ratio as a change: "−62 %".
+func change(ratio float64) string {
+	if ratio > 1 {
+		return fmt.Sprintf("+%.0f %%", 100*(ratio-1))
+	}
+	return fmt.Sprintf("−%.0f %%", 100*(1-ratio))
+}
+
+// Promise is the expected gain in words: "latency −62 % (−55 to −70 %), 1.00 ms to about 380 µs".
+func (a *Advice) Promise() string {
+	g := &a.Gain
+	band := ""
+	if g.Band[0] != g.Band[1] {
+		band = fmt.Sprintf(" (%s to %s)", strings.TrimSuffix(change(g.Band[1]), " %"), change(g.Band[0]))
+	}
+	about := " to about "
+	if g.Source == FromFormat {
+		about = " to "
+	}
+	return fmt.Sprintf("%s %s%s, %s%s%s", quantityNames[g.Quantity], change(g.Ratio), band, show(g.Quantity, g.Before), about, show(g.Quantity, g.Before*g.Ratio))
+}
+
+// verdictTexts say what came of trying.
+var verdictTexts = map[Verdict]string{
+	Kept: "as promised", More: "more than promised", Less: "less than promised, but a gain",
+	Lost: "it lost: do not follow this advice here", Open: "undecided: repeat with a larger --budget",
+}
+
+// Text says what came of trying.
+func (t *Tried) Text(quantity string) string {
+	if t.Verdict == NotTried {
+		return "not measured: " + t.Error
+	}
+	s := fmt.Sprintf("%s %s, %s to %s", quantityNames[quantity], change(t.Ratio), show(quantity, t.Before), show(quantity, t.After))
+	if t.Processes > 0 {
+		s += fmt.Sprintf(" (95 %% CI %s to %s, %d pairs of blocks)", strings.TrimSuffix(change(t.Interval[1]), " %"), change(t.Interval[0]), t.Blocks)
+	}
+	return s + ": " + verdictTexts[t.Verdict]
+}
+
+// where names model, target and run.
+func (r *Result) where() string {
+	s := r.Model + " on " + r.Target
+	if r.Target == "host" {
+		s = r.Model + " on this computer"
+	}
+	if r.Threads > 0 {
+		s += fmt.Sprintf(" (%s, %s)", r.Engine, plural(r.Threads, "thread"))
+	}
+	return s
+}
+
+// Answer is the first line.
+func (r *Result) Answer() string {
+	if len(r.Advice) == 0 {
+		return fmt.Sprintf("No advice for %s: none of the %s that apply here promises a gain.", r.where(), plural(len(r.Silent), "rule"))
+	}
+	a := r.Advice[0]
+	return fmt.Sprintf("%s: %s. Expected: %s.", r.where(), lowerFirst(a.Title), a.Promise())
+}
+
+func lowerFirst(s string) string { return strings.ToLower(s[:1]) + s[1:] }
+
+// Write writes a result to people or programs. width is that of the terminal, 0 for none.
+func Write(w io.Writer, r *Result, format string, width int) error {
+	switch format {
+	case "json":
+		b, err := jsonx.MarshalIndent(r)
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(append(b, '\n'))
+		return err
+	case "markdown":
+		return r.markdown(w)
+	}
+	return r.table(w, width)
+}
+
+// line is a labelled part of an advice.
+type line struct{ label, text string }
+
+func (a *Advice) lines() []line {
+	out := []line{{"Expect", a.Promise()}, {"Why", a.Reason}, {"Basis", a.Gain.Basis}, {"Try", a.Try}}
+	if a.Caveat != "" {
+		out = append(out, line{"Check", a.Caveat})
+	}
+	if a.Tried != nil {
+		out = append(out, line{"Tried", a.Tried.Text(a.Gain.Quantity)})
+	}
+	return out
+}
+
+func (r *Result) table(w io.Writer, width int) error {
+	var b strings.Builder
+	put := func(indent, s string) {
+		for i, l := range report.Wrap(text.Clean(s), max(width-len(indent), 0)) {
+			if i > 0 {
+				indent = strings.Repeat(" ", len(indent))
+			}
+			b.WriteString(indent + l + "\n")
+		}
+	}
+	put("", r.Answer())
+	for i, a := range r.Advice {
+		b.WriteString("\n")
+		put(fmt.Sprintf("%d. ", i+1), a.Title+" ["+a.Rule+"]")
+		for _, l := range a.lines() {
+			if l.label == "Try" { // never broken: it is to be copied
+				b.WriteString("   Try     " + text.Clean(l.text) + "\n")
+				continue
+			}
+			put(fmt.Sprintf("   %-8s", l.label), l.text)
+		}
+	}
+	if len(r.Silent) > 0 {
+		b.WriteString("\nNo advice from:\n")
+		for _, s := range r.Silent {
+			put(fmt.Sprintf("   %-16s", s.Rule), s.Reason)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// escaped escapes what Markdown would format.
+func escaped(s string) string {
+	return strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "<", "&lt;", "|", `\|`, "[", `\[`).Replace(text.Clean(s))
+}
+
+func (r *Result) markdown(w io.Writer) error {
+	var b strings.Builder
+	b.WriteString("**" + escaped(r.Answer()) + "**\n")
+	for i, a := range r.Advice {
+		fmt.Fprintf(&b, "\n%d. **%s** (`%s`)\n", i+1, escaped(a.Title), a.Rule)
+		for _, l := range a.lines() {
+			if l.label == "Try" {
+				fmt.Fprintf(&b, "   - %s: `%s`\n", l.label, strings.ReplaceAll(text.Clean(l.text), "`", ""))
+				continue
+			}
+			fmt.Fprintf(&b, "   - %s: %s\n", l.label, escaped(l.text))
+		}
+	}
+	if len(r.Silent) > 0 {
+		b.WriteString("\nNo advice from:\n\n")
+		for _, s := range r.Silent {
+			fmt.Fprintf(&b, "- `%s`: %s\n", s.Rule, escaped(s.Reason))
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
