@@ -85,7 +85,10 @@ func measureAll(ctx context.Context, f *advise.Facts, threads int) (rows []row) 
 			continue // nothing to change
 		}
 		r, err := advise.Here(ctx, f, v, *budget)
-		if err != nil || len(r.Comparisons) == 0 {
+		if err == nil && len(r.Comparisons) == 0 {
+			err = fmt.Errorf("too few processes in %s", *budget)
+		}
+		if err != nil {
 			fmt.Printf("%-40.40s %-14s not measured: %.100v\n", name, x.rule, err)
 			continue
 		}

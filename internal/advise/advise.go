@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/runtime/inputs"
@@ -97,7 +98,8 @@ type Advice struct {
 	// Tried is the outcome of --try, nil without it.
 	Tried *Tried `json:"tried,omitzero"`
 
-	rule *Rule
+	rule  *Rule
+	apart bool // the change of the rule does not belong to this advice
 }
 
 // Result is all advice about a model.
@@ -135,8 +137,9 @@ func About(f *Facts, only ...string) *Result {
 		}
 		list, why := rule.find(f)
 		for _, a := range list {
-			a.Rule, a.Title, a.rule, a.Gain.Quantity = rule.Code, rule.Title, rule, rule.Quantity
-			a.Caveat = cmp.Or(a.Caveat, rule.Caveat)
+			a.Rule, a.Title, a.rule = rule.Code, rule.Title, rule
+			a.Gain.Quantity = cmp.Or(a.Gain.Quantity, rule.Quantity)
+			a.Caveat = strings.ReplaceAll(cmp.Or(a.Caveat, rule.Caveat), " MODEL ", " "+quoted(f.Path)+" ")
 			if a.Try == "" {
 				a.Try = f.command(rule)
 			}
@@ -168,6 +171,7 @@ const (
 	latency  = "latency_s"
 	item     = "item_s" // time of an item of a batch
 	cpuTime  = "cpu_time_s"
+	token    = "token_s" // time of a new token
 	firstRun = "first_inference_s"
 	flash    = "flash_bytes"
 	ram      = "ram_bytes"

@@ -2,6 +2,7 @@ package advise
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"github.com/opmeter/opmeter/internal/base/stats"
@@ -15,10 +16,10 @@ import (
 )
 
 // blockTime is how long a block of inferences takes at least.
-const blockTime = 20 * time.Millisecond
+const blockTime = 10 * time.Millisecond
 
 // warmUp is how long each new session runs before it is measured.
-const warmUp = 100 * time.Millisecond
+const warmUp = 50 * time.Millisecond
 
 // sessions is a source of samples for [ab.Run]: sessions of opmeter's engine in this process. Each
 // round prepares new sessions, with new memory for weights and activations.
@@ -106,6 +107,13 @@ func Here(ctx context.Context, f *Facts, v *Variant, budget time.Duration) (*Mea
 	}
 	if v.Batch > 0 {
 		after.feed.Batch = v.Batch
+	}
+	if v.Shapes != nil {
+		after.feed.Shapes = maps.Clone(after.feed.Shapes)
+		if after.feed.Shapes == nil {
+			after.feed.Shapes = map[string][]int{}
+		}
+		maps.Copy(after.feed.Shapes, v.Shapes)
 	}
 	return ab.Run(ctx, []ab.Alternative{{Name: "unchanged"}, {Name: "changed"}}, &sessions{runs: []sessionRun{before, after}},
 		ab.Options{Budget: budget, Margin: 0.005, Seed: 1})

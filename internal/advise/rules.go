@@ -44,6 +44,8 @@ type Variant struct {
 	Model *graph.Model
 	// Threads and Batch replace those of the profile, 0 for the same.
 	Threads, Batch int
+	// Shapes replaces shapes of inputs by name.
+	Shapes map[string][]int
 }
 
 // errNoChange reports that nothing of a model could be changed.
@@ -154,6 +156,23 @@ var table = []Rule{
 		find:    (*Facts).first,
 	},
 	{
+		Code: "kv-cache", Title: "Keep keys and values of earlier tokens",
+		When:     "A language model computes all tokens anew for each new one: causal attention, an output for each token, no cache among the inputs",
+		Silent:   "the sequence is short, the model has a cache, or reading the weights takes the time",
+		Quantity: token, Source: FromProfile, Where: OnHost,
+		Command: "opmeter profile MODEL",
+		Caveat:  "the command measures a step without reading the cache; export the model with past keys and values to use it",
+		find:    (*Facts).cache, change: changeTokens,
+	},
+	{
+		Code: "dynamic-shapes", Title: "Fix the shapes of the inputs",
+		When:     "Inputs have open dimensions, and the engine computes shapes in each run",
+		Silent:   "the engine computes shapes once, while planning, as opmeter's does",
+		Quantity: latency, Source: FromProfile, Where: Anywhere,
+		Command: "opmeter advise MODEL INPUTS --only dynamic-shapes -o NAME-fixed.EXT",
+		find:    (*Facts).openShapes, change: changeShapes,
+	},
+	{
 		Code: "other-engine", Title: "Run the model with another engine",
 		When:     "Another engine on this computer was measured beside this one, and is faster by more than both intervals",
 		Silent:   "no other engine was measured, or it is not faster",
@@ -185,7 +204,17 @@ var table = []Rule{
 		Silent:   "the model fits",
 		Quantity: ram, Source: FromEstimate, Where: OnTarget, Finding: "target.ram", Blocking: true,
 		Command: "opmeter fit MODEL INPUTS",
-		find:    (*Facts).working, change: changeFormat(int8Rule),
+		find:    func(f *Facts) ([]*Advice, string) { return f.fits("ram", f.Profile.Totals.RAMBytes) },
+		change:  changeFormat(int8Rule),
+	},
+	{
+		Code: "flash", Title: "Make the model smaller, or choose a chip that holds it",
+		When:     "The model with the program code exceeds the flash of the chip",
+		Silent:   "the model fits",
+		Quantity: flash, Source: FromEstimate, Where: OnTarget, Finding: "target.flash", Blocking: true,
+		Command: "opmeter fit MODEL INPUTS",
+		find:    func(f *Facts) ([]*Advice, string) { return f.fits("flash", f.Profile.Totals.FlashBytes) },
+		change:  changeFormat(int8Rule),
 	},
 }
 

@@ -68,6 +68,11 @@ func (f *Facts) targetInt8() ([]*Advice, string) {
 	if !ok {
 		return nil, fmt.Sprintf("the int8 model takes %s (%s to %s), this one %s (%s to %s)", duration(then), duration(from), duration(to), duration(now), duration(low), duration(most))
 	}
+	for _, id := range []string{"target.ram", "target.flash"} {
+		if x := problem(q, id); x != nil {
+			return nil, "the int8 model does not fit either: " + x.Text
+		}
+	}
 	w, layers := WorkOf(f.Profile, int8Class)
 	reason := fmt.Sprintf("The estimate of the int8 model is %s, that of this one %s; %d layers compute in float32.", duration(then), duration(now), w.Layers)
 	figures := []Figure{{"latency of the int8 model", then, "s"}, {"latency", now, "s"}}
@@ -122,30 +127,32 @@ func (f *Facts) tables() ([]*Advice, string) {
 	}}, ""
 }
 
-// found returns the finding of a profile with an ID that reports a problem.
-func (f *Facts) found(id string) *profile.Finding {
-	for i := range f.Profile.Findings {
-		if x := &f.Profile.Findings[i]; x.ID == id && x.Severity == profile.Problem {
+// problem returns the finding of a profile with an ID, if it is a problem.
+func problem(p *profile.Profile, id string) *profile.Finding {
+	for i := range p.Findings {
+		if x := &p.Findings[i]; x.ID == id && x.Severity == profile.Problem {
 			return x
 		}
 	}
 	return nil
 }
 
-// working advises what to do where the arena exceeds the RAM.
-func (f *Facts) working() ([]*Advice, string) {
-	x := f.found(RuleOf("ram").Finding)
-	have := f.Profile.Totals.RAMBytes
+// fits advises what to do where the model does not fit a memory of the chip: int8 if the model fits
+// then, else a chip that holds it.
+func (f *Facts) fits(code string, have *int64) ([]*Advice, string) {
+	rule := RuleOf(code)
+	x := problem(f.Profile, rule.Finding)
 	if x == nil || have == nil {
-		return nil, "the working memory fits, or is not known"
+		return nil, "the model fits, or its size is not known"
 	}
-	figures := []Figure{{"RAM", float64(*have), "B"}}
-	if q, _ := f.changedEstimate(int8Rule); q != nil && q.Totals.RAMBytes != nil {
-		ratio := float64(*q.Totals.RAMBytes) / float64(*have)
-		if g, ok := promise(float64(*have), ratio, ratio, ratio, FromEstimate, "memory plans of the two models; they are exact"); ok {
+	figures := []Figure{{code, float64(*have), "B"}}
+	if q, _ := f.changedEstimate(int8Rule); q != nil && problem(q, rule.Finding) == nil {
+		then, ok := q.Totals.Value(rule.Quantity)
+		if g, worth := promise(float64(*have), then/float64(*have), then/float64(*have), then/float64(*have), FromEstimate, "sizes of the two models; they are exact"); ok && worth {
 			return []*Advice{{
-				Reason:  fmt.Sprintf("%s With int8 activations it is %s.", x.Text, bytes(*q.Totals.RAMBytes)),
-				Figures: figures, Gain: g, Try: f.render("opmeter advise MODEL ON --only ram --try -o NAME-int8.EXT"),
+				Reason:  fmt.Sprintf("%s The int8 model fits: it needs %s.", x.Text, bytes(int64(then))),
+				Figures: append(figures, Figure{code + " of the int8 model", then, "B"}), Gain: g,
+				Try:    f.render("opmeter advise MODEL ON --only " + code + " --try -o NAME-int8.EXT"),
 				Caveat: RuleOf("int8-target").Caveat,
 			}}, ""
 		}
@@ -153,7 +160,7 @@ func (f *Facts) working() ([]*Advice, string) {
 	return f.otherTarget(x, figures)
 }
 
-// otherTarget names the chip that holds the model and whose working memory is the nearest.
+// otherTarget names the fastest target that holds the model.
 func (f *Facts) otherTarget(x *profile.Finding, figures []Figure) ([]*Advice, string) {
 	if f.Fits == nil {
 		return nil, "no other target is known"
@@ -177,7 +184,7 @@ func (f *Facts) otherTarget(x *profile.Finding, figures []Figure) ([]*Advice, st
 	return []*Advice{{
 		Reason:  fmt.Sprintf("%s %s holds the model and takes %s; %s do.", x.Text, best.Target.ID, duration(then), plural(len(fit), "target")),
 		Figures: append(figures, Figure{"latency on " + best.Target.ID, then, "s"}),
-		Gain:    Gain{Before: now, Ratio: then / now, Band: [2]float64{low / to, high / from}, Source: FromEstimate, Basis: "estimates of both chips; the gain is that the model runs"},
-		Try:     f.render("opmeter profile MODEL INPUTS --on " + quoted(best.Target.ID)),
+		Gain:    Gain{Quantity: latency, Before: now, Ratio: then / now, Band: [2]float64{low / to, high / from}, Source: FromEstimate, Basis: "estimates of both chips; the gain is that the model runs"},
+		Try:     f.render("opmeter profile MODEL INPUTS --on " + quoted(best.Target.ID)), apart: true,
 	}}, ""
 }

@@ -30,7 +30,12 @@ const (
 )
 
 // Change applies the change of an advice, nil for a rule without one.
-func (a *Advice) Change(ctx context.Context, f *Facts) (*Variant, error) { return a.rule.Change(ctx, f) }
+func (a *Advice) Change(ctx context.Context, f *Facts) (*Variant, error) {
+	if a.apart {
+		return nil, nil
+	}
+	return a.rule.Change(ctx, f)
+}
 
 // Change applies the change of a rule to a model, whether the rule fires or not. It is nil for a rule
 // without one.
@@ -71,10 +76,10 @@ type Measurer func(ctx context.Context, f *Facts, v *Variant, budget time.Durati
 func Try(ctx context.Context, f *Facts, r *Result, measure Measurer, budget time.Duration) (map[string]*Variant, error) {
 	changed := map[string]*Variant{}
 	for _, a := range r.Advice {
-		if a.rule.change == nil {
+		v, err := a.Change(ctx, f)
+		if v == nil && err == nil {
 			continue
 		}
-		v, err := a.rule.change(ctx, f)
 		if err == nil {
 			changed[a.Rule] = v
 			a.Tried, err = a.measured(ctx, f, v, measure, budget)
