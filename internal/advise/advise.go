@@ -33,6 +33,8 @@ type Facts struct {
 	Options []string
 	// Estimate estimates a changed model on the target of the profile; nil on this computer.
 	Estimate func(*graph.Model) (*profile.Profile, error)
+	// Factors are those that gains follow from, nil for the measured ones.
+	Factors *Table
 	// Fits lists targets that hold the model, fastest first; nil where that is not known.
 	Fits func() ([]*profile.Profile, error)
 
@@ -128,6 +130,9 @@ func About(f *Facts, only ...string) *Result {
 	r := &Result{Schema: Schema, Model: p.Model.Name, Target: p.Target.ID, Engine: p.Settings.Engine, Advice: []*Advice{}, Silent: []Silence{}}
 	if p.Settings.Threads != nil {
 		r.Threads = int(*p.Settings.Threads)
+	}
+	if f.Factors == nil {
+		f.Factors = Factors
 	}
 	f.index()
 	for i := range Rules {

@@ -28,7 +28,7 @@ func (f *Facts) byFactor(rule string, reason func(w *Work) string) ([]*Advice, s
 	if !ok {
 		return nil, noTimes
 	}
-	factor := Factors.Of(rule, p.Settings.KernelSet, p.Model.Format)
+	factor := f.Factors.Of(rule, p.Settings.KernelSet, p.Model.Format)
 	if factor == nil {
 		return nil, fmt.Sprintf("no factor is known for %s with %s kernels", p.Model.Format, cmp.Or(p.Settings.KernelSet, "unknown"))
 	}
@@ -37,7 +37,7 @@ func (f *Facts) byFactor(rule string, reason func(w *Work) string) ([]*Advice, s
 		return nil, "no layer is of a kind that would change"
 	}
 	ratio := factor.Expected(&w)
-	g, ok := promise(now, ratio, ratio*factor.Residual[0], ratio*factor.Residual[1], FromFactors, Factors.basis(factor))
+	g, ok := promise(now, ratio, ratio*factor.Residual[0], ratio*factor.Residual[1], FromFactors, f.Factors.basis(factor))
 	if !ok {
 		return nil, fmt.Sprintf("%s (expected %.2f times the time)", small, ratio)
 	}
@@ -212,7 +212,7 @@ func (f *Facts) fewerThreads() ([]*Advice, string) {
 	}
 	p := f.Profile
 	now, ok := f.timed()
-	factor := Factors.Of("one-thread", p.Settings.KernelSet, p.Model.Format)
+	factor := f.Factors.Of("one-thread", p.Settings.KernelSet, p.Model.Format)
 	switch {
 	case !ok:
 		return nil, noTimes
@@ -223,7 +223,7 @@ func (f *Facts) fewerThreads() ([]*Advice, string) {
 	// Both threads are busy or wait actively for the whole inference.
 	alone := factor.Expected(&w)
 	ratio := alone / 2
-	g, ok := promise(2*now, ratio, ratio*factor.Residual[0], ratio*factor.Residual[1], FromFactors, Factors.basis(factor))
+	g, ok := promise(2*now, ratio, ratio*factor.Residual[0], ratio*factor.Residual[1], FromFactors, f.Factors.basis(factor))
 	if !ok || alone*factor.Residual[1] > mostLonger {
 		return nil, fmt.Sprintf("one thread would take %.2f times as long", alone)
 	}

@@ -56,9 +56,9 @@ type Where int
 
 // Kinds of profiles.
 const (
-	OnHost    Where = iota // measured on this computer with opmeter's engine
-	OnTarget               // estimated for a chip
-	Anywhere               // measured with any engine, or imported
+	OnHost   Where = iota // measured on this computer with opmeter's engine
+	OnTarget              // estimated for a chip
+	Anywhere              // measured with any engine, or imported
 )
 
 // String names it for documents.
@@ -151,7 +151,7 @@ var table = []Rule{
 		Code: "first-run", Title: "Prepare the model once and keep it",
 		When:     "Loading, planning and the first inference take more than ten times as long as a later one, and more than 1 ms",
 		Silent:   "the first inference is nearly as fast as later ones",
-		Quantity: firstRun, Source: FromFactors, Where: OnHost,
+		Quantity: firstRun, Source: FromProfile, Where: OnHost,
 		Command: "opmeter profile MODEL ON --cold start",
 		find:    (*Facts).first,
 	},
@@ -204,7 +204,7 @@ var table = []Rule{
 		Silent:   "the model fits",
 		Quantity: ram, Source: FromEstimate, Where: OnTarget, Finding: "target.ram", Blocking: true,
 		Command: "opmeter fit MODEL INPUTS",
-		find:    func(f *Facts) ([]*Advice, string) { return f.fits("ram", f.Profile.Totals.RAMBytes) },
+		find:    func(f *Facts) ([]*Advice, string) { return f.fits("ram") },
 		change:  changeFormat(int8Rule),
 	},
 	{
@@ -213,7 +213,7 @@ var table = []Rule{
 		Silent:   "the model fits",
 		Quantity: flash, Source: FromEstimate, Where: OnTarget, Finding: "target.flash", Blocking: true,
 		Command: "opmeter fit MODEL INPUTS",
-		find:    func(f *Facts) ([]*Advice, string) { return f.fits("flash", f.Profile.Totals.FlashBytes) },
+		find:    func(f *Facts) ([]*Advice, string) { return f.fits("flash") },
 		change:  changeFormat(int8Rule),
 	},
 }

@@ -122,9 +122,29 @@ func (f *Facts) tables() ([]*Advice, string) {
 		return nil, "8-bit tables would not be smaller"
 	}
 	return []*Advice{{
-		Reason:  fmt.Sprintf("%s (%s) take %s of the %s of flash.", plural(len(names), "lookup table"), strings.Join(names[:min(3, len(names))], ", "), bytes(int64(stored)), bytes(*have)),
+		Reason:  fmt.Sprintf("%s of the %s of flash are in %s: %s.", bytes(int64(stored)), bytes(*have), plural(len(names), "lookup table"), strings.Join(names[:min(3, len(names))], ", ")),
 		Figures: []Figure{{"lookup tables", float64(stored), "B"}, {"flash", float64(*have), "B"}}, Gain: g,
 	}}, ""
+}
+
+// value is the figure of a quantity; the working memory of a runtime without a known plan is the
+// least that any plan needs.
+func value(p *profile.Profile, quantity string) (float64, bool) {
+	var n *int64
+	switch quantity {
+	case latency:
+		return p.Totals.Latency.Best()
+	case flash:
+		n = p.Totals.FlashBytes
+	case ram:
+		if n = p.Totals.RAMBytes; n == nil && p.Memory != nil {
+			n = p.Memory.PeakBytes
+		}
+	}
+	if n == nil {
+		return 0, false
+	}
+	return float64(*n), true
 }
 
 // problem returns the finding of a profile with an ID, if it is a problem.
@@ -139,16 +159,18 @@ func problem(p *profile.Profile, id string) *profile.Finding {
 
 // fits advises what to do where the model does not fit a memory of the chip: int8 if the model fits
 // then, else a chip that holds it.
-func (f *Facts) fits(code string, have *int64) ([]*Advice, string) {
+func (f *Facts) fits(code string) ([]*Advice, string) {
 	rule := RuleOf(code)
 	x := problem(f.Profile, rule.Finding)
-	if x == nil || have == nil {
+	have, ok := value(f.Profile, rule.Quantity)
+	if x == nil || !ok {
 		return nil, "the model fits, or its size is not known"
 	}
-	figures := []Figure{{code, float64(*have), "B"}}
+	figures := []Figure{{code, have, "B"}}
 	if q, _ := f.changedEstimate(int8Rule); q != nil && problem(q, rule.Finding) == nil {
-		then, ok := q.Totals.Value(rule.Quantity)
-		if g, worth := promise(float64(*have), then/float64(*have), then/float64(*have), then/float64(*have), FromEstimate, "sizes of the two models; they are exact"); ok && worth {
+		then, ok := value(q, rule.Quantity)
+		ratio := then / have
+		if g, worth := promise(have, ratio, ratio, ratio, FromEstimate, "sizes of the two models; they are exact"); ok && worth {
 			return []*Advice{{
 				Reason:  fmt.Sprintf("%s The int8 model fits: it needs %s.", x.Text, bytes(int64(then))),
 				Figures: append(figures, Figure{code + " of the int8 model", then, "B"}), Gain: g,

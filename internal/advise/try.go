@@ -157,8 +157,8 @@ func (a *Advice) estimated(f *Facts, v *Variant) (*Tried, error) {
 	if err != nil {
 		return nil, err
 	}
-	was, ok1 := f.Profile.Totals.Value(a.Gain.Quantity)
-	now, ok2 := p.Totals.Value(a.Gain.Quantity)
+	was, ok1 := value(f.Profile, a.Gain.Quantity)
+	now, ok2 := value(p, a.Gain.Quantity)
 	if !ok1 || !ok2 || was <= 0 {
 		return nil, fmt.Errorf("the changed model has no %s", a.Gain.Quantity)
 	}

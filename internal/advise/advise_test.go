@@ -1,0 +1,616 @@
+package advise_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/internal/advise"
+	"github.com/opmeter/opmeter/internal/bridge"
+	"github.com/opmeter/opmeter/internal/compress/rewrite"
+	"github.com/opmeter/opmeter/internal/measure/ab"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/onnx"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/target"
+)
+
+// builder makes small ONNX models. Nodes are named by their operator and a number.
+type builder struct {
+	g    *graph.Graph
+	last int
+}
+
+func newBuilder() *builder { return &builder{g: &graph.Graph{Name: "main"}} }
+
+func (b *builder) value(name string, t tensor.Type, shape ...int) int {
+	id := len(b.g.Values)
+	b.g.Values = append(b.g.Values, &graph.Value{ID: id, Name: name, Type: t, Shape: shape, HasShape: shape != nil, Offset: -1})
+	return id
+}
+
+// input adds an input, which the next node reads.
+func (b *builder) input(t tensor.Type, shape ...int) *builder {
+	b.last = b.value(fmt.Sprintf("in%d", len(b.g.Inputs)), t, shape...)
+	b.g.Inputs = append(b.g.Inputs, b.last)
+	return b
+}
+
+func (b *builder) constant(fill func(i int) float64, shape ...int) int {
+	c := tensor.New(tensor.Float32, shape...)
+	tensor.Fill(c, fill)
+	id := b.value(fmt.Sprintf("c%d", len(b.g.Values)), tensor.Float32, shape...)
+	b.g.Values[id].Const = c
+	return id
+}
+
+func (b *builder) weights(shape ...int) int {
+	return b.constant(func(i int) float64 { return math.Sin(float64(i*i+7)) / 4 }, shape...)
+}
+
+// node adds an operator on the last value and more.
+func (b *builder) node(op string, attrs graph.Attrs, more ...int) *builder {
+	out := b.value(fmt.Sprintf("v%d", len(b.g.Values)), tensor.Float32)
+	b.g.Nodes = append(b.g.Nodes, &graph.Node{
+		Index: len(b.g.Nodes), Name: fmt.Sprintf("%s_%d", op, len(b.g.Nodes)), Op: op, Version: 17,
+		Inputs: append([]int{b.last}, more...), Outputs: []int{out}, Attrs: attrs,
+	})
+	b.last = out
+	return b
+}
+
+func (b *builder) dense(in, out int) *builder { return b.node("MatMul", nil, b.weights(in, out)) }
+
+func (b *builder) transpose(perm ...int64) *builder {
+	return b.node("Transpose", graph.Attrs{"perm": perm})
+}
+
+// model encodes the model.
+func (b *builder) model(t *testing.T) []byte {
+	t.Helper()
+	b.g.Outputs = []int{b.last}
+	data, err := onnx.Encode(&graph.Model{Format: "onnx", IRVersion: 8, Opsets: map[string]int{"": 17}, Graphs: []*graph.Graph{b.g}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// case of a run on this computer.
+type run struct {
+	// times are seconds by operator, 1 ms in all for those without.
+	times  map[string]float64
+	change func(p *profile.Profile)
+}
+
+const set = "test"
+
+// table has factors that are easy to compute with.
+var table = &advise.Table{Machine: "a test", Date: "2026-11-29", Factors: []advise.Factor{
+	{Rule: "int8-static", Set: set, Format: "onnx", Terms: map[string]float64{"dense": 0.25, "conv": 0.5}, PerLayerS: 1e-5, Residual: [2]float64{0.8, 1.25}, Models: []string{"a", "b"}},
+	{Rule: "int8-dynamic", Set: set, Format: "onnx", Terms: map[string]float64{"dense": 0.5}, Residual: [2]float64{0.9, 1.1}, Models: []string{"a"}},
+	{Rule: "threads", Set: set, Format: "onnx", Terms: map[string]float64{"above 1 ms": 0.55, "below 5 µs": 1.3}, Residual: [2]float64{0.9, 1.1}, Models: []string{"a"}},
+	{Rule: "one-thread", Set: set, Format: "onnx", Terms: map[string]float64{"above 1 ms": 1.8, "below 5 µs": 0.9}, Residual: [2]float64{0.95, 1.05}, Models: []string{"a"}},
+	{Rule: "batch", Set: set, Format: "onnx", Terms: map[string]float64{"weights": 0.2, "overhead": 0.3, "compute": 1}, Residual: [2]float64{0.9, 1.1}, Models: []string{"a"}},
+}}
+
+// onHost makes what rules know of a model that took some times here.
+func onHost(t *testing.T, data []byte, r run) *advise.Facts {
+	t.Helper()
+	m, err := opmeter.OpenBytes("model.onnx", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close() })
+	p, err := opmeter.Count(m, opmeter.Inputs{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Target = profile.Target{ID: "host", Kind: profile.TargetHost}
+	p.Settings.Engine, p.Settings.KernelSet, p.Settings.Threads = "opmeter", set, new(int64(1))
+	p.Host = &profile.Host{CPUs: new(int64(2))}
+	sum := 0.0
+	for i := range p.Layers {
+		l := &p.Layers[i]
+		if l.State != profile.Ran {
+			continue
+		}
+		s, ok := r.times[l.Op]
+		if !ok {
+			s = 1e-3
+		}
+		sum += s
+		l.Latency = &profile.Metric{Kind: profile.Measured, Median: new(s)}
+	}
+	for i := range p.Layers {
+		if v, ok := p.Layers[i].Latency.Best(); ok {
+			p.Layers[i].Share = new(v / sum)
+			p.Layers[i].ShareCI95 = &[2]float64{0.9 * v / sum, 1.1 * v / sum}
+		}
+	}
+	p.Totals.Latency = &profile.Metric{Kind: profile.Measured, Median: new(sum)}
+	if r.change != nil {
+		r.change(p)
+	}
+	return &advise.Facts{Profile: p, Model: bridge.Of(m).Graph, Path: "my model.onnx", Factors: table}
+}
+
+// the advice of a rule, nil if it is silent; then a reason must be there.
+func of(t *testing.T, f *advise.Facts, rule string) *advise.Advice {
+	t.Helper()
+	r := advise.About(f, rule)
+	switch {
+	case len(r.Advice) == 1:
+		a := r.Advice[0]
+		if a.Rule != rule || a.Reason == "" || len(a.Figures) == 0 || a.Try == "" || a.Gain.Basis == "" || !(a.Gain.Before > 0) ||
+			a.Gain.Band[0] > a.Gain.Ratio || a.Gain.Band[1] < a.Gain.Ratio {
+			t.Errorf("incomplete: %+v", a)
+		}
+		return a
+	case len(r.Silent) != 1 || r.Silent[0].Reason == "":
+		t.Errorf("neither advice nor a reason: %+v", r)
+	}
+	return nil
+}
+
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Abs(b) }
+
+// identity is a mask of attention that hides later tokens.
+func mask(b *builder, n int) int {
+	return b.constant(func(i int) float64 {
+		if i%n > i/n {
+			return -1e4
+		}
+		return 0
+	}, n, n)
+}
+
+// decoder is a language model of one head without a cache if causal, else one that sees all tokens.
+func decoder(n int, hides bool) *builder {
+	b := newBuilder().input(tensor.Int64, 1, n)
+	tokens := b.last
+	b.last = b.weights(32, 16)
+	b.node("Gather", nil, tokens)
+	x := b.last
+	k := b.node("Transpose", graph.Attrs{"perm": []int64{0, 2, 1}}).last
+	b.last = x
+	b.node("MatMul", nil, k)
+	if hides {
+		b.node("Add", nil, mask(b, n))
+	}
+	b.node("Softmax", graph.Attrs{"axis": int64(-1)})
+	return b.node("MatMul", nil, x).dense(16, 32)
+}
+
+// TestHost has for each rule a run where it fires with the right figure, and one where it is silent.
+func TestHost(t *testing.T) {
+	t.Parallel()
+	dense := func() *builder { return newBuilder().input(tensor.Float32, 1, 64).dense(64, 64).node("Softmax", nil) }
+	norm := func(between string) *builder {
+		b := newBuilder().input(tensor.Float32, 2, 8).dense(8, 4)
+		b.g.Values[b.last].Shape, b.g.Values[b.last].HasShape = []int{2, 4}, true
+		if between != "" {
+			b.node(between, nil)
+		}
+		one := func(int) float64 { return 1 }
+		return b.node("BatchNormalization", nil, b.constant(one, 4), b.constant(one, 4), b.constant(one, 4), b.constant(one, 4)).node("Relu", nil)
+	}
+	bound := func(kind profile.Bound) func(p *profile.Profile) {
+		return func(p *profile.Profile) {
+			for i := range p.Layers {
+				p.Layers[i].Roof = &profile.Roof{Bound: kind}
+			}
+		}
+	}
+	phases := func(load float64) func(p *profile.Profile) {
+		return func(p *profile.Profile) {
+			p.Phases = &profile.Phases{LoadS: new(load), PlanS: new(1e-2), FirstRunS: new(2e-3)}
+		}
+	}
+	other := func(s float64) func(p *profile.Profile) {
+		return func(p *profile.Profile) {
+			p.Other = &profile.OtherEngine{Engine: "onnxruntime", Title: "ONNX Runtime", Latency: &profile.Metric{Kind: profile.Measured, Median: new(s), CI95: &[2]float64{0.9 * s, 1.1 * s}}}
+		}
+	}
+	two := func(p *profile.Profile) { p.Settings.Threads = new(int64(2)) }
+	for _, c := range []struct {
+		rule   string
+		fires  *builder
+		run    run
+		ratio  float64
+		band   [2]float64
+		figure float64 // the first one
+		silent *builder
+		quiet  run
+	}{
+		// 0.8 of the time becomes a quarter, and 10 µs of 1 ms come on top.
+		{
+			"int8-static", dense(),
+			run{times: map[string]float64{"MatMul": 8e-4, "Softmax": 2e-4}},
+			0.2 + 0.2 + 0.01,
+			[2]float64{0.8 * 0.41, 1.25 * 0.41},
+			0.8,
+			dense(),
+			run{times: map[string]float64{"MatMul": 4e-6, "Softmax": 2e-6}},
+		},
+		{
+			"int8-dynamic", dense(),
+			run{times: map[string]float64{"MatMul": 9e-4, "Softmax": 1e-4}},
+			0.55,
+			[2]float64{0.9 * 0.55, 1.1 * 0.55},
+			0.9,
+			newBuilder().input(tensor.Float32, 1, 3, 8, 8).node("Relu", nil),
+			run{},
+		},
+		// Two transpositions of 2 ms in 6 ms; the intervals are 10 % wide, and half is sure.
+		{
+			"transposes", newBuilder().input(tensor.Float32, 1, 2, 3, 4).transpose(0, 2, 3, 1).node("Relu", nil).transpose(0, 3, 1, 2).node("Sigmoid", nil),
+			run{times: map[string]float64{"Transpose": 2e-3}},
+			1 - 4./6,
+			[2]float64{1 - 1.1*4/6, 1 - 0.9*4/6/2},
+			2,
+			newBuilder().input(tensor.Float32, 1, 2, 3, 4).transpose(0, 2, 3, 1).node("Relu", nil),
+			run{},
+		},
+		// One of two operators of 1 ms; Relu is fused.
+		{"batch-norm", norm(""), run{}, 0.5, [2]float64{1 - 1.1/2, 1 - 0.9/4}, 1, norm("Relu"), run{}},
+		{
+			"threads", dense(),
+			run{times: map[string]float64{"MatMul": 8e-3, "Softmax": 2e-3}},
+			0.55,
+			[2]float64{0.9 * 0.55, 1.1 * 0.55},
+			1,
+			dense(),
+			run{times: map[string]float64{"MatMul": 2e-6, "Softmax": 2e-6}},
+		},
+		{
+			"one-thread", dense(),
+			run{times: map[string]float64{"MatMul": 2e-6, "Softmax": 2e-6}, change: two},
+			0.45,
+			[2]float64{0.95 * 0.45, 1.05 * 0.45},
+			0.9,
+			dense(),
+			run{times: map[string]float64{"MatMul": 8e-3, "Softmax": 2e-3}, change: two},
+		},
+		{"batch", dense(), run{change: bound(profile.BoundOverhead)}, 0.3, [2]float64{0.27, 0.33}, 1, dense(), run{change: bound(profile.BoundCompute)}},
+		{"first-run", dense(), run{change: phases(8e-3)}, 0.1, [2]float64{0.05, 0.2}, 8e-3, dense(), run{times: map[string]float64{"MatMul": 1, "Softmax": 1}, change: phases(1e-3)}},
+		{"kv-cache", decoder(16, true), run{}, 1. / 16, [2]float64{1. / 32, 1. / 8}, 16, decoder(16, false), run{}},
+		{"other-engine", dense(), run{change: other(1e-3)}, 0.5, [2]float64{0.45, 0.55}, 1e-3, dense(), run{change: other(1.9e-3)}},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			a := of(t, onHost(t, c.fires.model(t), c.run), c.rule)
+			if a == nil {
+				t.Fatal("silent")
+			}
+			if g := a.Gain; !near(g.Ratio, c.ratio) || !near(g.Band[0], c.band[0]) || !near(g.Band[1], c.band[1]) {
+				t.Errorf("ratio %.6f %.6f, want %.6f %.6f", g.Ratio, g.Band, c.ratio, c.band)
+			}
+			if !near(a.Figures[0].Value, c.figure) {
+				t.Errorf("first figure %v, want %v", a.Figures[0], c.figure)
+			}
+			if !strings.Contains(a.Try, "'my model.onnx'") {
+				t.Errorf("the command does not name the file: %s", a.Try)
+			}
+			if a := of(t, onHost(t, c.silent.model(t), c.quiet), c.rule); a != nil {
+				t.Errorf("not silent: %+v", a)
+			}
+		})
+	}
+}
+
+// Engines that compute shapes in each run gain by fixed shapes; opmeter's own does not.
+func TestOpenShapes(t *testing.T) {
+	t.Parallel()
+	b := newBuilder().input(tensor.Float32, -1, 4)
+	x := b.last
+	b.node("Shape", nil)
+	b.g.Values[b.last].Type = tensor.Int64
+	b.node("Gather", nil, func() int {
+		id := b.value("zero", tensor.Int64)
+		b.g.Values[id].Const, b.g.Values[id].Shape, b.g.Values[id].HasShape = tensor.From(tensor.Int64, []int{1}, []int64{0}), []int{1}, true
+		return id
+	}())
+	b.g.Values[b.last].Type = tensor.Int64
+	b.last = x
+	b.node("Relu", nil)
+	data := b.model(t)
+	guest := func(p *profile.Profile) {
+		p.Settings.Engine = "onnxruntime"
+		for i := range p.Layers {
+			l := &p.Layers[i]
+			l.State, l.Latency = profile.Ran, &profile.Metric{Kind: profile.Measured, Median: new(1e-3)}
+			l.Share, l.ShareCI95 = new(0.25), &[2]float64{0.2, 0.3}
+		}
+		p.Totals.Latency = &profile.Metric{Kind: profile.Measured, Median: new(4e-3)}
+	}
+	f := onHost(t, data, run{change: guest})
+	a := of(t, f, "dynamic-shapes")
+	if a == nil {
+		t.Fatal("silent")
+	}
+	if !near(a.Gain.Ratio, 0.5) || !near(a.Gain.Band[0], 0.4) || !near(a.Gain.Band[1], 0.8) {
+		t.Errorf("gain %+v", a.Gain)
+	}
+	v, err := a.Change(t.Context(), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if in := v.Model.Main().Values[v.Model.Main().Inputs[0]]; !slices.Equal(in.Shape, []int{1, 4}) {
+		t.Errorf("shape %v, want that of the run", in.Shape)
+	}
+	if r := advise.About(onHost(t, data, run{}), "dynamic-shapes"); len(r.Advice) != 0 {
+		t.Error("opmeter's own engine: not silent")
+	}
+}
+
+// onTarget makes what rules know of a model on a chip.
+func onTarget(t *testing.T, data []byte, id string) *advise.Facts {
+	t.Helper()
+	m, err := opmeter.OpenBytes("model.onnx", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close() })
+	all, err := target.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	chip, err := all.Find(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := chip.Estimate(m, opmeter.EstimateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &advise.Facts{
+		Profile: p, Model: bridge.Of(m).Graph, Path: "m.onnx", Factors: table,
+		Estimate: func(g *graph.Model) (*profile.Profile, error) {
+			b, err := rewrite.Encode(g)
+			if err != nil {
+				return nil, err
+			}
+			x, err := opmeter.OpenBytes("changed.onnx", b)
+			if err != nil {
+				return nil, err
+			}
+			defer x.Close()
+			return chip.Estimate(x, opmeter.EstimateOptions{})
+		},
+		Fits: func() ([]*profile.Profile, error) { return []*profile.Profile{p}, nil },
+	}
+}
+
+// conv is a network of convolutions that takes size × size pixels.
+func conv(size int) *builder {
+	b := newBuilder().input(tensor.Float32, 1, 8, size, size)
+	return b.node("Conv", nil, b.weights(16, 8, 3, 3)).node("Relu", nil).node("Conv", nil, b.weights(16, 16, 1, 1))
+}
+
+// table of words
+func words(n int) *builder {
+	b := newBuilder().input(tensor.Int64, 1, 4)
+	in := b.last
+	b.last = b.weights(n, 16)
+	return b.node("Gather", nil, in).dense(16, 16)
+}
+
+func TestTargets(t *testing.T) {
+	t.Parallel()
+	int8 := func() *builder { // layers without weights: nothing to quantise
+		return newBuilder().input(tensor.Float32, 1, 16).node("Relu", nil)
+	}
+	for _, c := range []struct {
+		rule          string
+		fires, silent *builder
+		quantity      string
+	}{
+		{"int8-target", conv(20), int8(), "latency_s"},
+		{"embedding-flash", words(4000), words(8).dense(16, 512), "flash_bytes"},
+		{"ram", conv(92), conv(20), "ram_bytes"},
+		{"flash", newBuilder().input(tensor.Float32, 1, 64).dense(64, 10_000), conv(20), "flash_bytes"},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			f := onTarget(t, c.fires.model(t), "stm32l4r5")
+			r := advise.About(f, c.rule)
+			if len(r.Advice) != 1 {
+				t.Fatalf("silent: %v", r.Silent)
+			}
+			a := r.Advice[0]
+			if a.Gain.Quantity != c.quantity || !strings.Contains(a.Try, "--on stm32l4r5") {
+				t.Errorf("%+v", a)
+			}
+			// What is promised on a chip is what the changed model is estimated to take.
+			if _, err := advise.Try(t.Context(), f, r, nil, 0); err != nil {
+				t.Fatal(err)
+			}
+			if x := a.Tried; x == nil || x.Verdict != advise.Kept || !near(x.Ratio, a.Gain.Ratio) || !near(x.Before, a.Gain.Before) {
+				t.Errorf("tried %+v, promised %+v", x, a.Gain)
+			}
+			if r := advise.About(onTarget(t, c.silent.model(t), "stm32l4r5"), c.rule); len(r.Advice) != 0 {
+				t.Errorf("not silent: %+v", r.Advice[0])
+			}
+		})
+	}
+}
+
+// A model that fits no chip when it is int8 either is moved to a chip that holds it.
+func TestOtherChip(t *testing.T) {
+	t.Parallel()
+	f := onTarget(t, conv(300).model(t), "stm32l4r5")
+	r := advise.About(f, "ram", "int8-target")
+	if len(r.Advice) != 1 || r.Advice[0].Rule != "ram" || r.Advice[0].Gain.Quantity != "latency_s" {
+		t.Fatalf("%+v", r)
+	}
+	if v, err := r.Advice[0].Change(t.Context(), f); v != nil || err != nil {
+		t.Errorf("a move to another chip changes no model: %v %v", v, err)
+	}
+	if !strings.Contains(r.Silent[0].Reason, "does not fit either") {
+		t.Errorf("silent: %+v", r.Silent)
+	}
+}
+
+// What is measured decides the verdict; a change that loses is called so.
+func TestVerdicts(t *testing.T) {
+	t.Parallel()
+	data := newBuilder().input(tensor.Float32, 1, 64).dense(64, 64).node("Softmax", nil).model(t)
+	for _, c := range []struct {
+		low, high float64
+		want      advise.Verdict
+	}{
+		{0.35, 0.45, advise.Kept}, {0.05, 0.1, advise.More}, {0.7, 0.8, advise.Less}, {1.01, 1.2, advise.Lost}, {0.9, 1.1, advise.Open},
+	} {
+		f := onHost(t, data, run{times: map[string]float64{"MatMul": 8e-4, "Softmax": 2e-4}})
+		r := advise.About(f, "int8-static")
+		measure := func(_ context.Context, _ *advise.Facts, v *advise.Variant, _ time.Duration) (*ab.Result, error) {
+			if v.Model == nil || v.Model == f.Model {
+				t.Error("no changed model")
+			}
+			return &ab.Result{
+				Alternatives: []ab.Measured{{Seconds: 1e-3}, {Seconds: 4e-4}},
+				Comparisons:  []ab.Comparison{{A: 0, B: 1, Ratio: (c.low + c.high) / 2, Low: c.low, High: c.high, Blocks: 30, Processes: 5}},
+			}, nil
+		}
+		if _, err := advise.Try(t.Context(), f, r, measure, time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Advice[0].Tried; got.Verdict != c.want {
+			t.Errorf("%g to %g: %s, want %s", c.low, c.high, got.Verdict, c.want)
+		}
+		var b bytes.Buffer
+		if err := advise.Write(&b, r, "table", 80); err != nil {
+			t.Fatal(err)
+		}
+		if lost := strings.Contains(b.String(), "it lost"); lost != (c.want == advise.Lost) {
+			t.Errorf("%s:\n%s", c.want, b.String())
+		}
+	}
+}
+
+// An item of a batch takes its part of an inference, and a thread that is given back counts.
+func TestQuantities(t *testing.T) {
+	t.Parallel()
+	data := newBuilder().input(tensor.Float32, 1, 64).dense(64, 64).node("Softmax", nil).model(t)
+	for _, c := range []struct {
+		rule  string
+		run   run
+		ratio float64
+		want  float64
+	}{
+		{"batch", run{change: func(p *profile.Profile) {
+			for i := range p.Layers {
+				p.Layers[i].Roof = &profile.Roof{Bound: profile.BoundOverhead}
+			}
+		}}, 2.4, 0.3},
+		{"one-thread", run{times: map[string]float64{"MatMul": 2e-6, "Softmax": 2e-6}, change: func(p *profile.Profile) { p.Settings.Threads = new(int64(2)) }}, 0.9, 0.45},
+	} {
+		f := onHost(t, data, c.run)
+		r := advise.About(f, c.rule)
+		measure := func(context.Context, *advise.Facts, *advise.Variant, time.Duration) (*ab.Result, error) {
+			return &ab.Result{
+				Alternatives: []ab.Measured{{Seconds: 1e-3}, {Seconds: c.ratio * 1e-3}},
+				Comparisons:  []ab.Comparison{{A: 0, B: 1, Ratio: c.ratio, Low: c.ratio, High: c.ratio}},
+			}, nil
+		}
+		if _, err := advise.Try(t.Context(), f, r, measure, time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if x := r.Advice[0].Tried; !near(x.Ratio, c.want) || !near(x.After, c.want*x.Before) || x.Verdict != advise.Kept {
+			t.Errorf("%s: %+v, want %g", c.rule, x, c.want)
+		}
+	}
+}
+
+// Without the file of the model, rules that need its graph say so; the others work.
+func TestWithoutModel(t *testing.T) {
+	t.Parallel()
+	f := onHost(t, newBuilder().input(tensor.Float32, 1, 64).dense(64, 64).node("Softmax", nil).model(t), run{times: map[string]float64{"MatMul": 8e-3, "Softmax": 2e-3}})
+	f.Model = nil
+	r := advise.About(f)
+	if len(r.Advice) != 1 || r.Advice[0].Rule != "threads" {
+		t.Errorf("advice %+v", r.Advice)
+	}
+	said := 0
+	for _, s := range r.Silent {
+		if strings.Contains(s.Reason, "needs its graph") {
+			said++
+		}
+	}
+	if said < 5 {
+		t.Errorf("%d rules say that the graph is missing: %+v", said, r.Silent)
+	}
+}
+
+// A factor of another instruction set says nothing about this one.
+func TestUnmeasuredSet(t *testing.T) {
+	t.Parallel()
+	f := onHost(t, newBuilder().input(tensor.Float32, 1, 64).dense(64, 64).model(t), run{change: func(p *profile.Profile) { p.Settings.KernelSet = "sve9" }})
+	r := advise.About(f, "int8-static")
+	if len(r.Advice) != 0 || !strings.Contains(r.Silent[0].Reason, "sve9") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// All formats state answer, gain, reason, basis and command; control characters of names stay out.
+func TestWrite(t *testing.T) {
+	t.Parallel()
+	f := onHost(t, newBuilder().input(tensor.Float32, 1, 64).dense(64, 64).node("Softmax", nil).model(t), run{times: map[string]float64{"MatMul": 8e-4, "Softmax": 2e-4}})
+	f.Profile.Model.Name, f.Path = "a\x1b[2J|b", "a|b.onnx"
+	r := advise.About(f, "int8-static", "transposes")
+	for _, format := range advise.Formats {
+		var b bytes.Buffer
+		if err := advise.Write(&b, r, format, 80); err != nil {
+			t.Fatal(err)
+		}
+		s := b.String()
+		for _, want := range []string{"int8-static", "80 % of the time", "2 models on a test", "opmeter advise", "transposes"} {
+			if !strings.Contains(strings.Join(strings.Fields(s), " "), want) {
+				t.Errorf("%s lacks %q:\n%s", format, want, s)
+			}
+		}
+		if strings.Contains(s, "\x1b") {
+			t.Errorf("%s has a control character", format)
+		}
+		if format == "json" {
+			var back advise.Result
+			if err := json.Unmarshal(b.Bytes(), &back); err != nil || back.Schema != advise.Schema || len(back.Advice) != 1 || back.Advice[0].Gain.Before != r.Advice[0].Gain.Before {
+				t.Errorf("json: %v %+v", err, back)
+			}
+		}
+	}
+	none := advise.About(f, "transposes")
+	if s := none.Answer(); !strings.Contains(s, "No advice") {
+		t.Error(s)
+	}
+}
+
+// The rules are complete, their codes differ, and each names its command.
+func TestRules(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for i := range advise.Rules {
+		r := &advise.Rules[i]
+		if seen[r.Code] || r.Title == "" || r.When == "" || r.Silent == "" || r.Quantity == "" || r.Source == "" || !strings.HasPrefix(r.Command, "opmeter ") {
+			t.Errorf("%+v", r)
+		}
+		seen[r.Code] = true
+		if r.Source == advise.FromFactors && advise.Classes(r.Code) == nil {
+			t.Errorf("%s: no classes for its factors", r.Code)
+		}
+	}
+	for _, f := range advise.Factors.Factors {
+		if !seen[f.Rule] || len(f.Models) < 4 || !(f.Residual[0] > 0) || f.Residual[0] > 1 || f.Residual[1] < 1 {
+			t.Errorf("factor %+v", f)
+		}
+	}
+}
