@@ -24,11 +24,8 @@ type row struct {
 	ratio                    float64
 }
 
-// fitted are the rules with factors, and the number of threads of the unchanged run.
-var fitted = []struct {
-	rule    string
-	threads int
-}{{"int8-static", 1}, {"int8-dynamic", 1}, {"threads", 1}, {"batch", 1}, {"one-thread", 2}}
+// fitted are the rules with factors.
+var fitted = []string{"int8-static", "int8-dynamic", "batch"}
 
 func fitFactors(ctx context.Context, args []string) error {
 	files, err := models(args)
@@ -45,16 +42,13 @@ func fitFactors(ctx context.Context, args []string) error {
 	}
 	var rows []row
 	for _, path := range files {
-		for _, threads := range []int{1, 2} {
-			err := with(ctx, path, threads, func(f *advise.Facts) error {
-				t.Machine = machine(f.Profile)
-				rows = append(rows, measureAll(ctx, f, threads)...)
-				return nil
-			})
-			if err != nil {
-				fmt.Printf("%-40.40s not measured: %.120v\n", filepath.Base(path), err)
-				break
-			}
+		err := with(ctx, path, func(f *advise.Facts) error {
+			t.Machine = machine(f.Profile)
+			rows = append(rows, measureAll(ctx, f)...)
+			return nil
+		})
+		if err != nil {
+			fmt.Printf("%-40.40s not measured: %.120v\n", filepath.Base(path), err)
 		}
 	}
 	t.Date = time.Now().UTC().Format(time.DateOnly)
@@ -69,18 +63,15 @@ func fitFactors(ctx context.Context, args []string) error {
 }
 
 // measureAll measures the changes of all rules with factors on a model.
-func measureAll(ctx context.Context, f *advise.Facts, threads int) (rows []row) {
+func measureAll(ctx context.Context, f *advise.Facts) (rows []row) {
 	p := f.Profile
 	name := filepath.Base(f.Path)
-	for _, x := range fitted {
-		if x.threads != threads {
-			continue
-		}
-		w, changed := workFor(f, x.rule)
+	for _, rule := range fitted {
+		w, changed := workFor(f, rule)
 		if !changed {
 			continue
 		}
-		v, err := advise.RuleOf(x.rule).Change(ctx, f)
+		v, err := advise.RuleOf(rule).Change(ctx, f)
 		if err != nil {
 			continue // nothing to change
 		}
@@ -89,12 +80,12 @@ func measureAll(ctx context.Context, f *advise.Facts, threads int) (rows []row) 
 			err = fmt.Errorf("too few processes in %s", *budget)
 		}
 		if err != nil {
-			fmt.Printf("%-40.40s %-14s not measured: %.100v\n", name, x.rule, err)
+			fmt.Printf("%-40.40s %-14s not measured: %.100v\n", name, rule, err)
 			continue
 		}
 		ratio := r.Comparisons[0].Ratio / float64(max(v.Batch, 1))
-		fmt.Printf("%-40.40s %-14s %.3f (%.3f to %.3f) %d layers, %d outputs, %v\n", name, x.rule, ratio, r.Comparisons[0].Low, r.Comparisons[0].High, w.Layers, w.Outputs, w.Shares)
-		rows = append(rows, row{name, x.rule, p.Settings.KernelSet, p.Model.Format, w, ratio})
+		fmt.Printf("%-40.40s %-14s %.3f (%.3f to %.3f) %d layers, %d outputs, %v\n", name, rule, ratio, r.Comparisons[0].Low, r.Comparisons[0].High, w.Layers, w.Outputs, w.Shares)
+		rows = append(rows, row{name, rule, p.Settings.KernelSet, p.Model.Format, w, ratio})
 	}
 	return rows
 }

@@ -33,6 +33,7 @@ import (
 var (
 	budget  = flag.Duration("budget", 8*time.Second, "time to measure each change")
 	span    = flag.Duration("time", time.Second, "time of each profile")
+	probe   = flag.Duration("probe", advise.ProbeTime, "time of the short runs of rules that measure")
 	out     = flag.String("json", "", "file for the results")
 	factors = flag.String("factors", "", "file of factors to fit and write")
 	longest = flag.Duration("longest", 300*time.Millisecond, "leave out models with longer inferences")
@@ -70,13 +71,13 @@ func models(args []string) ([]string, error) {
 }
 
 // with opens and profiles a model, and calls do with what rules know about it.
-func with(ctx context.Context, path string, threads int, do func(f *advise.Facts) error) error {
+func with(ctx context.Context, path string, do func(f *advise.Facts) error) error {
 	m, err := opmeter.Open(path)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = m.Close() }()
-	p, err := opmeter.Profile(ctx, m, opmeter.Options{Time: *span, Warmup: 200 * time.Millisecond, Threads: threads})
+	p, err := opmeter.Profile(ctx, m, opmeter.Options{Time: *span, Warmup: 200 * time.Millisecond})
 	if err != nil {
 		return err
 	}
@@ -88,6 +89,7 @@ func with(ctx context.Context, path string, threads int, do func(f *advise.Facts
 	if f.Feed.MaxBytes, err = b.MemoryLimit(0); err != nil {
 		return err
 	}
+	f.Probe = func(v *advise.Variant) (*advise.Measured, error) { return advise.Here(ctx, f, v, *probe) }
 	return b.Reading(func() error { return do(f) })
 }
 
@@ -110,7 +112,7 @@ func check(ctx context.Context, args []string) error {
 	verdicts := map[advise.Verdict]int{}
 	for _, path := range files {
 		name := filepath.Base(path)
-		err := with(ctx, path, 1, func(f *advise.Facts) error {
+		err := with(ctx, path, func(f *advise.Facts) error {
 			r := advise.About(f)
 			if _, err := advise.Try(ctx, f, r, advise.Here, *budget); err != nil {
 				return err

@@ -35,6 +35,8 @@ type Facts struct {
 	Estimate func(*graph.Model) (*profile.Profile, error)
 	// Factors are those that gains follow from, nil for the measured ones.
 	Factors *Table
+	// Probe measures a variant for a short time; nil where that is not possible.
+	Probe func(v *Variant) (*Measured, error)
 	// Fits lists targets that hold the model, fastest first; nil where that is not known.
 	Fits func() ([]*profile.Profile, error)
 
@@ -55,6 +57,8 @@ type Source string
 const (
 	// FromFactors: factors that were measured on other models.
 	FromFactors Source = "factors"
+	// FromProbe: a short interleaved run on this computer.
+	FromProbe Source = "probe"
 	// FromProfile: the figures of the profile and their intervals.
 	FromProfile Source = "profile"
 	// FromEstimate: the estimate of the changed model with its band.
@@ -102,6 +106,8 @@ type Advice struct {
 
 	rule  *Rule
 	apart bool // the change of the rule does not belong to this advice
+	// threads is what --try measures in place of the rule's change, 0 for that
+	threads int
 }
 
 // Result is all advice about a model.
@@ -174,8 +180,7 @@ func urgency(a *Advice) int {
 // Quantities of gains.
 const (
 	latency  = "latency_s"
-	item     = "item_s" // time of an item of a batch
-	cpuTime  = "cpu_time_s"
+	item     = "item_s"  // time of an item of a batch
 	token    = "token_s" // time of a new token
 	firstRun = "first_inference_s"
 	flash    = "flash_bytes"

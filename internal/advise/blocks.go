@@ -21,6 +21,9 @@ const blockTime = 10 * time.Millisecond
 // warmUp is how long each new session runs before it is measured.
 const warmUp = 50 * time.Millisecond
 
+// ProbeTime is the time of a short run that a rule measures.
+const ProbeTime = 2 * time.Second
+
 // sessions is a source of samples for [ab.Run]: sessions of opmeter's engine in this process. Each
 // round prepares new sessions, with new memory for weights and activations.
 type sessions struct {

@@ -138,8 +138,6 @@ func Classes(rule string) func(l *profile.Layer) string {
 		return int8Class
 	case "int8-dynamic":
 		return dynamicClass
-	case "threads", "one-thread":
-		return sizeClass
 	case "batch":
 		return boundClass
 	}
@@ -174,24 +172,6 @@ func dynamicClass(l *profile.Layer) string {
 		return ""
 	}
 	return int8Class(l)
-}
-
-// sizeClass is the class of a layer by its time: threads divide long ones.
-func sizeClass(l *profile.Layer) string {
-	s, ok := l.Latency.Best()
-	switch {
-	case !ok:
-		return ""
-	case s < 5e-6:
-		return "below 5 µs"
-	case s < 20e-6:
-		return "5 to 20 µs"
-	case s < 100e-6:
-		return "20 to 100 µs"
-	case s < 1e-3:
-		return "0.1 to 1 ms"
-	}
-	return "above 1 ms"
 }
 
 // boundClass is the class of a layer by what bounds it; those that read weights from memory are a

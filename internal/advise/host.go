@@ -106,10 +106,6 @@ func variant(m *graph.Model, err error) (*Variant, error) {
 	return &Variant{Model: m}, nil
 }
 
-func changeThreads(n int) func(context.Context, *Facts) (*Variant, error) {
-	return func(context.Context, *Facts) (*Variant, error) { return &Variant{Threads: n}, nil }
-}
-
 // removal makes the advice to remove nodes of the graph: it saves what they take.
 func (f *Facts) removal(nodes []int, kept float64, what string) ([]*Advice, string) {
 	now, ok := f.timed()
@@ -191,51 +187,57 @@ func (f *Facts) processors() int {
 	return 0
 }
 
+// probe measures another number of threads for a short time: whether threads help depends on the
+// processors that are free now, which no factor knows.
+func (f *Facts) probe(threads int, reason string) ([]*Advice, string) {
+	if f.Probe == nil {
+		return nil, "threads are measured with a model, not with a saved profile"
+	}
+	now, ok := f.timed()
+	if !ok {
+		return nil, noTimes
+	}
+	res, err := f.Probe(&Variant{Threads: threads})
+	if err != nil {
+		return nil, err.Error()
+	}
+	if len(res.Comparisons) == 0 {
+		return nil, "the time was too short to measure it"
+	}
+	c := &res.Comparisons[0]
+	g, ok := promise(now, c.Ratio, c.Low, c.High, FromProbe, fmt.Sprintf("%d pairs of blocks, measured here now", c.Blocks))
+	if !ok {
+		return nil, fmt.Sprintf("with %s it takes %.2f times the time (%.2f to %.2f, measured now)", plural(threads, "thread"), c.Ratio, c.Low, c.High)
+	}
+	return []*Advice{{
+		Reason:  fmt.Sprintf(reason, c.Ratio, c.Low, c.High),
+		Figures: []Figure{{"time as a part of that now", c.Ratio, "1"}, {"processors", float64(f.processors()), ""}},
+		Gain:    g, Try: f.render(fmt.Sprintf("opmeter profile MODEL INPUTS --threads %d", threads)), threads: threads,
+	}}, ""
+}
+
 func (f *Facts) moreThreads() ([]*Advice, string) {
 	switch n, cpus := f.threadsOf(), f.processors(); {
 	case n != 1:
 		return nil, fmt.Sprintf("the run has %d threads", n)
 	case cpus < 2:
 		return nil, fmt.Sprintf("%d processors may be used", cpus)
+	default:
+		return f.probe(cpus, fmt.Sprintf("%d processors may be used; with a thread on each the model takes %%.2f times the time (%%.2f to %%.2f).", cpus))
 	}
-	list, why := f.byFactor("threads", layersReason("%s of the time is in %d layers that two threads divide."))
-	for _, a := range list {
-		a.Figures = append(a.Figures, Figure{"processors", float64(f.processors()), ""})
-	}
-	return list, why
 }
 
 func (f *Facts) fewerThreads() ([]*Advice, string) {
-	n := f.threadsOf()
-	if n != 2 {
-		return nil, fmt.Sprintf("the run has %d threads; factors are known for two", n)
+	n, cpus := f.threadsOf(), f.processors()
+	if n < 2 {
+		return nil, "the run has one thread"
 	}
-	p := f.Profile
-	now, ok := f.timed()
-	factor := f.Factors.Of("one-thread", p.Settings.KernelSet, p.Model.Format)
-	switch {
-	case !ok:
-		return nil, noTimes
-	case factor == nil:
-		return nil, "no factor is known for " + p.Settings.KernelSet + " kernels"
+	to := 1
+	if n > cpus && cpus > 1 {
+		to = cpus
 	}
-	w, layers := WorkOf(p, Classes("one-thread"))
-	// Both threads are busy or wait actively for the whole inference.
-	alone := factor.Expected(&w)
-	ratio := alone / 2
-	g, ok := promise(2*now, ratio, ratio*factor.Residual[0], ratio*factor.Residual[1], FromFactors, f.Factors.basis(factor))
-	if !ok || alone*factor.Residual[1] > mostLonger {
-		return nil, fmt.Sprintf("one thread would take %.2f times as long", alone)
-	}
-	return []*Advice{{
-		Reason:  fmt.Sprintf("Two threads make up for %.0f %% of the time at most: the inference takes %.2f times as long with one, and leaves a processor free.", 100*max(alone-1, 0), alone),
-		Figures: []Figure{{"latency with one thread, as a part of that with two", alone, "1"}},
-		Layers:  indices(layers), Gain: g,
-	}}, ""
+	return f.probe(to, fmt.Sprintf("%d threads on %s do not help: with %d the model takes %%.2f times the time (%%.2f to %%.2f).", n, plural(cpus, "processor"), to))
 }
-
-// mostLonger is how much longer an inference may become for a thread that it gives back.
-const mostLonger = 1.1
 
 // batchSize is the batch that factors were measured with.
 const batchSize = 8

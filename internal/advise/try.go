@@ -31,8 +31,11 @@ const (
 
 // Change applies the change of an advice, nil for a rule without one.
 func (a *Advice) Change(ctx context.Context, f *Facts) (*Variant, error) {
-	if a.apart {
+	switch {
+	case a.apart:
 		return nil, nil
+	case a.threads > 0:
+		return &Variant{Threads: a.threads}, nil
 	}
 	return a.rule.Change(ctx, f)
 }
@@ -114,13 +117,8 @@ func (a *Advice) measured(ctx context.Context, f *Facts, v *Variant, measure Mea
 		Ratio: c.Ratio, Interval: &[2]float64{c.Low, c.High}, Processes: c.Processes, Blocks: c.Blocks,
 		Before: res.Alternatives[c.A].Seconds, After: res.Alternatives[c.B].Seconds,
 	}
-	switch a.Gain.Quantity {
-	case item:
+	if a.Gain.Quantity == item {
 		t.scale(1 / float64(max(v.Batch, 1)))
-	case cpuTime:
-		t.Before *= float64(f.threadsOf())
-		t.scale(float64(v.Threads) / float64(f.threadsOf()))
-		t.After = t.Before * t.Ratio
 	}
 	t.Verdict = judge(t.Interval, a.Gain.Band)
 	return t, nil

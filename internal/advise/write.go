@@ -15,7 +15,7 @@ var Formats = []string{"table", "markdown", "json"}
 
 // quantityNames are the names of the figures that become smaller.
 var quantityNames = map[string]string{
-	latency: "latency", item: "time per item", cpuTime: "processor time", firstRun: "first inference", token: "time per new token", flash: "flash", ram: "RAM",
+	latency: "latency", item: "time per item", firstRun: "first inference", token: "time per new token", flash: "flash", ram: "RAM",
 }
 
 // show formats a figure of a quantity.

@@ -160,7 +160,7 @@ func (x *adviseCommand) run(c *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
-	if saved(path) {
+	if isSaved(path) {
 		for _, name := range []string{"on", "threads", "time", "shape", "dim", "batch"} {
 			if c.Flags().Changed(name) {
 				return useError("--%s is for models: the saved profile has its own", name)
@@ -182,8 +182,8 @@ func (x *adviseCommand) run(c *cobra.Command, path string) error {
 	})
 }
 
-// saved reports whether a file is a saved profile by its ending or content.
-func saved(path string) bool {
+// isSaved reports whether a file is a saved profile by its ending or content.
+func isSaved(path string) bool {
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".opmeter", ".opmeter-journal", ".json":
 		return true
@@ -209,6 +209,7 @@ func (x *adviseCommand) measure(ctx context.Context, f *advise.Facts, m *opmeter
 		return errUnmeasured
 	}
 	f.Profile = p
+	f.Probe = func(v *advise.Variant) (*advise.Measured, error) { return advise.Here(ctx, f, v, advise.ProbeTime) }
 	return nil
 }
 
