@@ -19,9 +19,9 @@ import (
 
 // row is a change of a model that was measured.
 type row struct {
-	model, rule, set, format string
-	work                     advise.Work
-	ratio                    float64
+	Model, Rule, Set, Format string
+	Work                     advise.Work
+	Ratio                    float64
 }
 
 // fitted are the rules with factors.
@@ -40,16 +40,22 @@ func fitFactors(ctx context.Context, args []string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s: %w", *factors, err)
 	}
-	var rows []row
+	rows, err := readRows()
+	if err != nil {
+		return err
+	}
 	for _, path := range files {
 		err := with(ctx, path, func(f *advise.Facts) error {
 			t.Machine = machine(f.Profile)
 			rows = append(rows, measureAll(ctx, f)...)
-			return nil
+			return writeRows(rows)
 		})
 		if err != nil {
 			fmt.Printf("%-40.40s not measured: %.120v\n", filepath.Base(path), err)
 		}
+	}
+	if err := writeRows(rows); err != nil {
+		return err
 	}
 	t.Date = time.Now().UTC().Format(time.DateOnly)
 	for _, f := range fit(rows) {
@@ -60,6 +66,32 @@ func fitFactors(ctx context.Context, args []string) error {
 		return err
 	}
 	return atomicfile.Write(*factors, append(b, '\n'))
+}
+
+// readRows reads the measurements of earlier calls.
+func readRows() (rows []row, err error) {
+	if *kept == "" {
+		return nil, nil
+	}
+	b, err := os.ReadFile(*kept)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &rows)
+	}
+	return rows, err
+}
+
+func writeRows(rows []row) error {
+	if *kept == "" {
+		return nil
+	}
+	b, err := json.MarshalIndent(rows, "", " ")
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(*kept, b)
 }
 
 // measureAll measures the changes of all rules with factors on a model.
@@ -102,7 +134,7 @@ func fit(rows []row) (out []advise.Factor) {
 	by := map[key][]row{}
 	var order []key
 	for _, r := range rows {
-		k := key{r.rule, r.set, r.format}
+		k := key{r.Rule, r.Set, r.Format}
 		if by[k] == nil {
 			order = append(order, k)
 		}
@@ -110,7 +142,7 @@ func fit(rows []row) (out []advise.Factor) {
 	}
 	for _, k := range order {
 		if list := by[k]; len(list) >= fewest {
-			f := best(list)
+			f := withResidual(list)
 			f.Rule, f.Set, f.Format = k.rule, k.set, k.format
 			out = append(out, f)
 		}
@@ -126,13 +158,15 @@ const fewest = 4
 func best(rows []row) advise.Factor {
 	f := advise.Factor{Terms: map[string]float64{}, PerOutputS: 1e-10, PerLayerS: 1e-7}
 	for _, r := range rows {
-		for class := range r.work.Shares {
+		for class := range r.Work.Shares {
 			f.Terms[class] = 0.5
 		}
-		f.Models = append(f.Models, r.model)
+		f.Models = append(f.Models, r.Model)
 	}
-	if rule := rows[0].rule; rule != "int8-static" && rule != "int8-dynamic" {
+	lowest := 0.05 // an eightfold rate of arithmetic, and more as weights become smaller
+	if rows[0].Rule == "batch" {
 		f.PerOutputS, f.PerLayerS = 0, 0 // nothing is converted
+		lowest = 1. / 8                  // an item cannot take less than its part of the batch
 	}
 	var classes []string
 	for c := range f.Terms {
@@ -144,7 +178,7 @@ func best(rows []row) advise.Factor {
 			was := misfit(rows, &f)
 			for _, c := range classes {
 				v := f.Terms[c]
-				try(rows, &f, step, func(x float64) { f.Terms[c] = min(max(x, 0.03), 4) }, v)
+				try(rows, &f, step, func(x float64) { f.Terms[c] = min(max(x, lowest), 4) }, v)
 			}
 			try(rows, &f, step, func(x float64) { f.PerOutputS = min(x, 5e-9) }, f.PerOutputS)
 			try(rows, &f, step, func(x float64) { f.PerLayerS = min(x, 1e-5) }, f.PerLayerS)
@@ -153,9 +187,17 @@ func best(rows []row) advise.Factor {
 			}
 		}
 	}
+	return f
+}
+
+// withResidual returns the factors that fit best, with the errors of each model by factors that were
+// fitted without it.
+func withResidual(rows []row) advise.Factor {
+	f := best(rows)
 	residuals := make([]float64, len(rows))
 	for i := range rows {
-		residuals[i] = rows[i].ratio / f.Expected(&rows[i].work)
+		others := best(slices.Concat(rows[:i], rows[i+1:]))
+		residuals[i] = rows[i].Ratio / others.Expected(&rows[i].Work)
 	}
 	slices.Sort(residuals)
 	f.Residual = [2]float64{min(1, stats.Quantile(residuals, 0.05)), max(1, stats.Quantile(residuals, 0.95))}
@@ -179,7 +221,7 @@ func try(rows []row, f *advise.Factor, step float64, set func(float64), v float6
 
 func misfit(rows []row, f *advise.Factor) (sum float64) {
 	for i := range rows {
-		sum += min(1, math.Abs(math.Log(rows[i].ratio/f.Expected(&rows[i].work))))
+		sum += min(1, math.Abs(math.Log(rows[i].Ratio/f.Expected(&rows[i].Work))))
 	}
 	return sum
 }

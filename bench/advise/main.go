@@ -36,6 +36,7 @@ var (
 	probe   = flag.Duration("probe", advise.ProbeTime, "time of the short runs of rules that measure")
 	out     = flag.String("json", "", "file for the results")
 	factors = flag.String("factors", "", "file of factors to fit and write")
+	kept    = flag.String("rows", "", "file with the measurements behind the factors; those of earlier calls count, too")
 	longest = flag.Duration("longest", 300*time.Millisecond, "leave out models with longer inferences")
 )
 
